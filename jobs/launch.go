@@ -1,0 +1,41 @@
+package jobs
+
+import (
+	"context"
+	"time"
+)
+
+// A Launcher runs processes.
+type Launcher interface {
+	// Launch runs one command to its end and hands over its output line by line
+	// while it runs, one line at a time. When Launch returns, no process of the
+	// command's group is left. Cancelling ctx ends the command: TERM to its whole
+	// group, KILL after the grace; the cancellation's cause is in the Exit.
+	Launch(ctx context.Context, command Command, output func(Line)) Exit
+}
+
+// A Command is what a Launcher executes.
+type Command struct {
+	Args      []string // the program as a path, and its arguments
+	Dir       string
+	Env       []string // "NAME=value", complete
+	Timeout   time.Duration
+	KillGrace time.Duration
+}
+
+// A Line is one line of a command's output, without its newline.
+type Line struct {
+	Stream string // "stdout" or "stderr"
+	Text   string // valid UTF-8
+	Cut    bool   // the line was longer than what is kept
+}
+
+// An Exit says how a command ended. The causes of our own making come first:
+// a command that was ended by us tells nothing by its exit code.
+type Exit struct {
+	Err    error  // it could not be started, and why; nothing ran
+	Cause  error  // we ended it: ErrTimeout, or the cause of the cancelled context
+	Code   int    // its exit code; -1 if it was killed by a signal or not started
+	Signal string // the signal that killed it, "SIGSEGV"; empty if none
+	Took   time.Duration
+}

@@ -1,0 +1,77 @@
+// Package api is the daemon's local API: HTTP/1.1 over a Unix socket, with the
+// quota routes as a table, their server, and the client that jobs import.
+package api
+
+import "time"
+
+// AcquireRequest is the body of POST /v1/acquire. With a pass's run token the
+// credential may be left out.
+type AcquireRequest struct {
+	Credential string `json:"credential,omitempty"`
+	Operation  string `json:"operation"`
+	Count      int64  `json:"count,omitempty"`      // calls, 1 when absent
+	RequestID  string `json:"request_id,omitempty"` // names the upstream call; see quota.Request
+	UseReserve bool   `json:"use_reserve,omitempty"`
+}
+
+// Decision is the answer to an acquire, and the body of a settle's: a grant,
+// or a refusal in the form of an RFC 9457 problem.
+type Decision struct {
+	Granted   bool    `json:"granted"`
+	GrantID   string  `json:"grant_id,omitempty"`
+	Units     int64   `json:"units,omitempty"`    // debited, of a grant
+	Remaining int64   `json:"remaining"`          // the smallest over the limits involved, after this answer
+	Limits    []Limit `json:"limits,omitempty"`   // those involved
+	Replayed  bool    `json:"replayed,omitempty"` // granted before under the same request id
+	Mode      string  `json:"mode,omitempty"`     // "outage" for a grant from the local journal
+
+	Reason       string     `json:"reason,omitempty"` // of a refusal, one of quota's reasons
+	Limit        string     `json:"limit,omitempty"`  // that refused
+	Requested    int64      `json:"requested,omitempty"`
+	RetryAfterMs int64      `json:"retry_after_ms,omitempty"` // of limit_exceeded
+	RetryAt      *time.Time `json:"retry_at,omitempty"`       // RFC 3339, UTC
+
+	// Members of a problem (RFC 9457); empty in a grant.
+	Type             string   `json:"type,omitempty"`
+	Title            string   `json:"title,omitempty"`
+	Status           int      `json:"status,omitempty"`
+	Detail           string   `json:"detail,omitempty"`
+	ViolatedPolicies []string `json:"violated-policies,omitempty"`
+}
+
+// Limit is the state of a limit.
+type Limit struct {
+	Name      string `json:"name"`
+	Units     int64  `json:"units"`
+	Reserve   int64  `json:"reserve"`
+	Used      int64  `json:"used"`
+	Remaining int64  `json:"remaining"` // for ordinary callers: units less reserve less used, never negative
+	Window    string `json:"window"`    // "24h0m0s", or "day America/Los_Angeles"
+	// When the next debit leaves the window, and how many units that frees.
+	NextUnitsAt *time.Time `json:"next_units_at,omitempty"`
+	NextUnits   int64      `json:"next_units,omitempty"`
+	// Until when the limit counts as spent because its window was lengthened
+	// beyond what the log still held.
+	CatchingUpUntil *time.Time `json:"catching_up_until,omitempty"`
+}
+
+// Credential is a credential with the state of its limits.
+type Credential struct {
+	Name   string  `json:"name"`
+	Limits []Limit `json:"limits"`
+}
+
+// Ledger says how the ledger is.
+type Ledger struct {
+	Backend  string   `json:"backend"`
+	State    string   `json:"state"` // "ok", or what is wrong
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// Status is the body of GET /v1/status as far as quota is concerned; the jobs'
+// part is in package jobs/api.
+type Status struct {
+	Credentials []Credential `json:"credentials"`
+	Ledger      Ledger       `json:"ledger"`
+	Version     string       `json:"version"`
+}

@@ -1,0 +1,187 @@
+package quota
+
+import (
+	"fmt"
+	"slices"
+)
+
+// A Credential is a named upstream account or project whose quota is shared by
+// everyone who uses it. It never holds the secret itself.
+type Credential struct {
+	Name       string
+	Limits     []Limit
+	Operations map[string]Cost // an operation that is not listed is refused
+}
+
+// A Limit is a named budget of a credential: units per window.
+type Limit struct {
+	Name    string
+	Units   Units // what the upstream allows per window, 1 … MaxUnits
+	Reserve Units // held back from ordinary callers, 0 … Units-1
+	Window  Window
+	Only    []string // the operations it counts; empty: every one
+}
+
+// Counts tells whether the limit counts an operation.
+func (l Limit) Counts(operation string) bool {
+	return len(l.Only) == 0 || slices.Contains(l.Only, operation)
+}
+
+// Budget is the greatest amount that may be in the window at once for a caller
+// who may, or may not, use the reserve.
+func (l Limit) Budget(useReserve bool) Units {
+	if useReserve {
+		return l.Units
+	}
+	return l.Units - l.Reserve
+}
+
+// A Cost is what one call of an operation costs: the same for every limit that
+// counts it, or an amount per limit.
+type Cost struct {
+	Every Units            // against every limit that counts the operation; 0 when Per is set
+	Per   map[string]Units // limit name → units; a limit that is not named does not count the operation
+}
+
+// In returns what one call costs in a limit; 0 means that the limit does not
+// count the operation.
+func (c Cost) In(l Limit, operation string) Units {
+	if c.Per != nil {
+		return c.Per[l.Name]
+	}
+	if !l.Counts(operation) {
+		return 0
+	}
+	return c.Every
+}
+
+// A Charge is what one request costs in one limit of its credential.
+type Charge struct {
+	Limit int // index into Credential.Limits
+	Units Units
+}
+
+// Charges returns what count calls of an operation cost, in the order of the
+// credential's limits. The credential must be valid and the operation known.
+func (c *Credential) Charges(operation string, count Units) ([]Charge, error) {
+	cost := c.Operations[operation]
+	charges := make([]Charge, 0, len(c.Limits))
+	for i, limit := range c.Limits {
+		units := cost.In(limit, operation)
+		if units == 0 {
+			continue
+		}
+		total, err := times(units, count)
+		if err != nil {
+			return nil, err
+		}
+		charges = append(charges, Charge{Limit: i, Units: total})
+	}
+	return charges, nil
+}
+
+// Limit returns the limit of that name.
+func (c *Credential) Limit(name string) (Limit, bool) {
+	i := slices.IndexFunc(c.Limits, func(l Limit) bool { return l.Name == name })
+	if i < 0 {
+		return Limit{}, false
+	}
+	return c.Limits[i], true
+}
+
+// A FieldError says which part of a credential is wrong. Path names it as the
+// configuration file does: ["limits", "daily", "reserve"].
+type FieldError struct {
+	Path    []string
+	Message string
+}
+
+func (e *FieldError) Error() string { return e.Message }
+
+// Validate returns everything that is wrong with the credential as FieldErrors,
+// or nil: names, ranges, windows, limits that a cost names but nobody defined,
+// operations that no limit counts, and costs that could never fit.
+func (c *Credential) Validate() []*FieldError {
+	var wrong []*FieldError
+	fail := func(format string, args []any, path ...string) {
+		wrong = append(wrong, &FieldError{Path: path, Message: fmt.Sprintf(format, args...)})
+	}
+	if err := CheckName(c.Name); err != nil {
+		fail("%v", []any{err})
+	}
+	if len(c.Limits) == 0 {
+		fail("a credential needs at least one limit", nil, "limits")
+	}
+	if len(c.Operations) == 0 {
+		fail("a credential needs at least one operation: one that is not listed is refused", nil, "operations")
+	}
+	for _, limit := range c.Limits {
+		wrong = append(wrong, c.validateLimit(limit)...)
+	}
+	for operation, cost := range c.Operations {
+		wrong = append(wrong, c.validateCost(operation, cost)...)
+	}
+	return wrong
+}
+
+func (c *Credential) validateLimit(l Limit) []*FieldError {
+	var wrong []*FieldError
+	fail := func(key, format string, args ...any) {
+		wrong = append(wrong, &FieldError{Path: []string{"limits", l.Name, key}, Message: fmt.Sprintf(format, args...)})
+	}
+	if err := CheckName(l.Name); err != nil {
+		wrong = append(wrong, &FieldError{Path: []string{"limits", l.Name}, Message: err.Error()})
+	}
+	if l.Units < 1 || l.Units > MaxUnits {
+		fail("units", "must be from 1 to %d: %d", MaxUnits, l.Units)
+	}
+	if l.Reserve < 0 || l.Reserve >= l.Units {
+		fail("reserve", "must be at least 0 and less than units (%d): %d", l.Units, l.Reserve)
+	}
+	if err := l.Window.validate(); err != nil {
+		fail("window", "%v", err)
+	}
+	for _, operation := range l.Only {
+		if _, known := c.Operations[operation]; !known {
+			fail("only", "unknown operation %q: list it under operations", operation)
+		}
+	}
+	return wrong
+}
+
+func (c *Credential) validateCost(operation string, cost Cost) []*FieldError {
+	var wrong []*FieldError
+	fail := func(format string, args ...any) {
+		wrong = append(wrong, &FieldError{Path: []string{"operations", operation}, Message: fmt.Sprintf(format, args...)})
+	}
+	if err := CheckOperation(operation); err != nil {
+		fail("%v", err)
+	}
+	for name, units := range cost.Per {
+		limit, known := c.Limit(name)
+		switch {
+		case !known:
+			fail("unknown limit %q", name)
+		case !limit.Counts(operation):
+			fail("limit %q does not count this operation: add it to the limit's only, or leave the limit out here", name)
+		case units < 1 || units > MaxUnits:
+			fail("the cost in limit %q must be from 1 to %d: %d", name, MaxUnits, units)
+		}
+	}
+	if cost.Per == nil && (cost.Every < 1 || cost.Every > MaxUnits) {
+		fail("the cost must be from 1 to %d: %d", MaxUnits, cost.Every)
+		return wrong
+	}
+	counted := false
+	for _, limit := range c.Limits {
+		units := cost.In(limit, operation)
+		counted = counted || units > 0
+		if units > limit.Budget(false) {
+			fail("costs %d units, which can never fit limit %q: %d units less a reserve of %d", units, limit.Name, limit.Units, limit.Reserve)
+		}
+	}
+	if !counted {
+		fail("no limit counts this operation, so it would be free: name it in a limit's only, or give it a cost in one")
+	}
+	return wrong
+}

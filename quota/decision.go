@@ -1,0 +1,90 @@
+package quota
+
+import "time"
+
+// A Reason says why a decision is not a grant. The text is part of the API.
+type Reason string
+
+// The reasons for a refusal.
+const (
+	LimitExceeded     Reason = "limit_exceeded"      // not now; RetryAt says when
+	CostExceedsLimit  Reason = "cost_exceeds_limit"  // never: more than units less reserve
+	UnknownCredential Reason = "unknown_credential"  // not configured
+	UnknownOperation  Reason = "unknown_operation"   // not listed for the credential
+	RequestIDConflict Reason = "request_id_conflict" // the id was granted with other arguments
+	BadRequest        Reason = "bad_request"         // malformed; Detail says how
+	Forbidden         Reason = "forbidden"           // the caller may not do that
+	UnknownGrant      Reason = "unknown_grant"       // no such grant in the window any more
+)
+
+// A Decision answers a request. Either it is a grant (Reason is empty, GrantID
+// is set, the units are debited) or a refusal, and then nothing has moved.
+type Decision struct {
+	Reason Reason
+	Detail string // for people, where the reason alone does not say it
+
+	GrantID  string
+	Replayed bool // the request id had been granted before; nothing new was debited
+	Outage   bool // granted from the local journal while the ledger could not be reached
+
+	// Units is what the request costs; where it costs different amounts in
+	// different limits, the greatest of them.
+	Units Units
+	// Limits holds the state of every limit the request counts against, after
+	// this decision. Empty when the ledger was not asked.
+	Limits []LimitState
+
+	// Of LimitExceeded and CostExceedsLimit: the limit that stands in the way
+	// the longest.
+	Limit string
+	// Of LimitExceeded: when this request would be granted if nothing else
+	// happened, by the ledger's clock, and how long that is from now; a whole
+	// number of milliseconds, at least one.
+	RetryAt    time.Time
+	RetryAfter time.Duration
+}
+
+// Granted tells a grant from a refusal.
+func (d Decision) Granted() bool { return d.Reason == "" }
+
+// Remaining is what ordinary callers may still spend: the smallest over the
+// limits involved. It is 0 when no limit is known.
+func (d Decision) Remaining() Units {
+	if len(d.Limits) == 0 {
+		return 0
+	}
+	least := MaxUnits
+	for _, limit := range d.Limits {
+		least = min(least, limit.Remaining())
+	}
+	return least
+}
+
+// A LimitState is a limit with what its window holds at an instant of the
+// ledger's clock.
+type LimitState struct {
+	Limit
+	Used Units
+	Cost Units // what the decided request costs in this limit; 0 outside decisions
+	// NextUnits is when the next debit leaves the window and how many units it
+	// gives back. Zero when the window is empty, or where nobody asked.
+	NextAt    time.Time
+	NextUnits Units
+	// CatchingUp is not zero while the log does not reach back as far as the
+	// window, because the window was lengthened: until then the limit counts as
+	// spent.
+	CatchingUp time.Time
+}
+
+// Remaining is what ordinary callers may still spend: units less reserve less
+// used, never below zero.
+func (s LimitState) Remaining() Units {
+	if !s.CatchingUp.IsZero() {
+		return 0
+	}
+	return max(0, s.Budget(false)-s.Used)
+}
+
+func refuse(reason Reason, detail string) Decision {
+	return Decision{Reason: reason, Detail: detail}
+}

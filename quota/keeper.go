@@ -1,0 +1,194 @@
+package quota
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+// A Keeper decides requests: it knows the configured credentials, turns
+// requests into charges and has the ledger decide them. Any number of
+// goroutines may use it at the same time.
+type Keeper struct {
+	ledger   Ledger
+	deadline time.Duration
+	book     atomic.Pointer[book]
+}
+
+// A book is one set of configured credentials; it is replaced, never changed.
+type book struct {
+	credentials []*Credential
+	lanes       map[string]*lane
+}
+
+// NewKeeper returns a keeper of the credentials' ledger, which stays the
+// caller's to close. Each ledger call is given at most deadline.
+func NewKeeper(ledger Ledger, credentials []*Credential, deadline time.Duration) (*Keeper, error) {
+	k := &Keeper{ledger: ledger, deadline: deadline}
+	if err := k.SetCredentials(credentials); err != nil {
+		return nil, err
+	}
+	return k, nil
+}
+
+// SetCredentials replaces what is configured. Changed limits apply from the
+// next decision on to what the log already holds. After an error nothing has
+// changed.
+func (k *Keeper) SetCredentials(credentials []*Credential) error {
+	next := &book{credentials: slices.Clone(credentials), lanes: make(map[string]*lane, len(credentials))}
+	for _, c := range credentials {
+		if wrong := c.Validate(); wrong != nil {
+			return fmt.Errorf("credential %q: %w", c.Name, wrong[0])
+		}
+		if next.lanes[c.Name] != nil {
+			return fmt.Errorf("credential %q is defined twice", c.Name)
+		}
+		next.lanes[c.Name] = &lane{credential: c, ledger: k.ledger, deadline: k.deadline}
+	}
+	k.book.Store(next)
+	return nil
+}
+
+// Credentials returns what is configured, in the order of configuration. The
+// result must not be changed.
+func (k *Keeper) Credentials() []*Credential { return k.book.Load().credentials }
+
+// Credential returns the configured credential of that name.
+func (k *Keeper) Credential(name string) (*Credential, bool) {
+	l, ok := k.lane(name)
+	if !ok {
+		return nil, false
+	}
+	return l.credential, true
+}
+
+// Acquire decides a request. A refusal is a decision, not an error; the errors
+// are those of Decider, and the context's own while the request still waits for
+// its turn.
+func (k *Keeper) Acquire(ctx context.Context, r Request) (Decision, error) {
+	if err := r.Validate(); err != nil {
+		return refuse(BadRequest, err.Error()), nil
+	}
+	l, ok := k.lane(r.Credential)
+	if !ok {
+		return unknownCredential(r.Credential), nil
+	}
+	c := l.credential
+	if _, known := c.Operations[r.Operation]; !known {
+		return refuse(UnknownOperation, fmt.Sprintf("operation %q is not listed for credential %q", r.Operation, c.Name)), nil
+	}
+	charges, err := c.Charges(r.Operation, r.Count)
+	if err != nil {
+		return refuse(BadRequest, err.Error()), nil
+	}
+	if d, never := neverFits(c, charges, r.UseReserve); never {
+		return d, nil
+	}
+	return l.acquire(ctx, Ask{Request: r, Charges: charges})
+}
+
+// Peek decides what would become of calls of several operations together,
+// operation to count, without debiting anything.
+func (k *Keeper) Peek(ctx context.Context, credential string, calls map[string]Units) (Decision, error) {
+	l, ok := k.lane(credential)
+	if !ok {
+		return unknownCredential(credential), nil
+	}
+	charges, err := l.credential.sum(calls)
+	if err != nil {
+		return refuse(BadRequest, err.Error()), nil
+	}
+	if len(charges) == 0 {
+		return Decision{}, nil
+	}
+	if d, never := neverFits(l.credential, charges, false); never {
+		return d, nil
+	}
+	return l.acquire(ctx, Ask{Request: Request{Credential: credential}, Charges: charges, Peek: true})
+}
+
+// Settle sets a grant, by its public id, to what was really spent.
+func (k *Keeper) Settle(ctx context.Context, grantID string, units Units, caller Caller) (Decision, error) {
+	name, id, err := ParseGrantID(grantID)
+	if err != nil {
+		return refuse(UnknownGrant, err.Error()), nil
+	}
+	if units < 0 || units > MaxUnits {
+		return refuse(BadRequest, fmt.Sprintf("units must be a whole number from 0 to %d", MaxUnits)), nil
+	}
+	l, ok := k.lane(name)
+	if !ok {
+		return refuse(UnknownGrant, fmt.Sprintf("credential %q of this grant is not configured", name)), nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, k.deadline)
+	defer cancel()
+	return k.ledger.Settle(ctx, l.credential, Settlement{Grant: id, Units: units, Caller: caller})
+}
+
+// Usage returns the state of a credential's limits; ok is false when the
+// credential is not configured.
+func (k *Keeper) Usage(ctx context.Context, credential string) (u Usage, ok bool, err error) {
+	l, ok := k.lane(credential)
+	if !ok {
+		return Usage{}, false, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, k.deadline)
+	defer cancel()
+	u, err = k.ledger.Usage(ctx, l.credential)
+	return u, true, err
+}
+
+// Health tells how the ledger is.
+func (k *Keeper) Health(ctx context.Context) Health {
+	ctx, cancel := context.WithTimeout(ctx, k.deadline)
+	defer cancel()
+	return k.ledger.Health(ctx)
+}
+
+func (k *Keeper) lane(credential string) (*lane, bool) {
+	l, ok := k.book.Load().lanes[credential]
+	return l, ok
+}
+
+func unknownCredential(name string) Decision {
+	return refuse(UnknownCredential, fmt.Sprintf("credential %q is not configured", name))
+}
+
+// neverFits refuses what no amount of waiting would make possible.
+func neverFits(c *Credential, charges []Charge, useReserve bool) (Decision, bool) {
+	for _, charge := range charges {
+		limit := c.Limits[charge.Limit]
+		if budget := limit.Budget(useReserve); charge.Units > budget {
+			d := refuse(CostExceedsLimit, fmt.Sprintf("%d units can never fit limit %q of %d units", charge.Units, limit.Name, budget))
+			d.Limit, d.Units = limit.Name, Greatest(charges)
+			return d, true
+		}
+	}
+	return Decision{}, false
+}
+
+// sum adds up what calls of several operations charge, in the order of the limits.
+func (c *Credential) sum(calls map[string]Units) ([]Charge, error) {
+	totals := make([]Units, len(c.Limits))
+	for operation, count := range calls {
+		if _, known := c.Operations[operation]; !known {
+			return nil, fmt.Errorf("operation %q is not listed for credential %q", operation, c.Name)
+		}
+		charges, err := c.Charges(operation, count)
+		if err != nil {
+			return nil, err
+		}
+		for _, charge := range charges {
+			totals[charge.Limit] = add(totals[charge.Limit], charge.Units)
+		}
+	}
+	var sum []Charge
+	for i, units := range totals {
+		if units > 0 {
+			sum = append(sum, Charge{Limit: i, Units: units})
+		}
+	}
+	return sum, nil
+}

@@ -1,0 +1,130 @@
+package quota
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+// A lane leads the requests of one credential to the ledger, one call at a
+// time. Requests that arrive while a call is in flight share the next one. The
+// request that finds nobody in flight carries the call itself: a goroutine
+// handed over to would cost more than the decision.
+type lane struct {
+	credential *Credential
+	ledger     Ledger
+	deadline   time.Duration
+
+	mu      sync.Mutex // guards busy and waiting
+	busy    bool       // somebody carries a call
+	waiting []*waiter  // in the order of arrival, for the next call
+}
+
+// maxShared bounds how many requests share one call, and with it how long one
+// call keeps the ledger busy.
+const maxShared = 128
+
+// A waiter is one request in a lane.
+type waiter struct {
+	ask  Ask
+	turn chan turn // of capacity 1; receives exactly once, unless withdrawn
+}
+
+// A turn tells a waiter either what was decided, or that it is to carry the
+// next call for a whole batch, of which it is the first.
+type turn struct {
+	decision Decision
+	err      error
+	carry    []*waiter
+}
+
+func (l *lane) acquire(ctx context.Context, ask Ask) (Decision, error) {
+	if err := ctx.Err(); err != nil {
+		return Decision{}, err
+	}
+	w := &waiter{ask: ask}
+	if !l.enter(w) {
+		select {
+		case t := <-w.turn:
+			return l.take(ctx, t)
+		case <-ctx.Done():
+			if l.withdraw(w) {
+				return Decision{}, context.Cause(ctx)
+			}
+			// Too late: a call with this request in it has begun, or this
+			// waiter is to carry one. Either is bounded by the deadline.
+			return l.take(ctx, <-w.turn)
+		}
+	}
+	return l.carry(ctx, []*waiter{w})
+}
+
+// enter reports whether w is to carry a call of its own; otherwise it waits.
+func (l *lane) enter(w *waiter) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.busy {
+		l.busy = true
+		return true
+	}
+	w.turn = make(chan turn, 1)
+	l.waiting = append(l.waiting, w)
+	return false
+}
+
+// withdraw takes a waiter out of the queue and reports whether it still stood there.
+func (l *lane) withdraw(w *waiter) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i := slices.Index(l.waiting, w)
+	if i < 0 {
+		return false
+	}
+	l.waiting = slices.Delete(l.waiting, i, i+1)
+	return true
+}
+
+func (l *lane) take(ctx context.Context, t turn) (Decision, error) {
+	if t.carry != nil {
+		return l.carry(ctx, t.carry)
+	}
+	return t.decision, t.err
+}
+
+// carry makes the call for a batch, passes the lane on, and returns what was
+// decided for the batch's first request.
+func (l *lane) carry(ctx context.Context, batch []*waiter) (Decision, error) {
+	asks := make([]Ask, len(batch))
+	for i, w := range batch {
+		asks[i] = w.ask
+	}
+	// Whoever carries decides for others too: its own cancellation must not
+	// reach a debit that has begun.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.deadline)
+	decisions, err := l.ledger.Acquire(ctx, l.credential, asks)
+	cancel()
+	if err != nil {
+		decisions = make([]Decision, len(batch))
+	}
+	l.leave()
+	for i, w := range batch[1:] {
+		w.turn <- turn{decision: decisions[i+1], err: err}
+	}
+	return decisions[0], err
+}
+
+// leave hands the lane to those who wait, or frees it.
+func (l *lane) leave() {
+	l.mu.Lock()
+	n := min(len(l.waiting), maxShared)
+	if n == 0 {
+		l.busy = false
+		l.mu.Unlock()
+		return
+	}
+	next := slices.Clone(l.waiting[:n])
+	l.waiting = slices.Delete(l.waiting, 0, n)
+	l.mu.Unlock()
+	next[0].turn <- turn{carry: next}
+}

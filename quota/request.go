@@ -1,0 +1,83 @@
+package quota
+
+import (
+	"fmt"
+	"unicode"
+	"unicode/utf8"
+)
+
+// A Request asks to spend before Count calls of an operation are made upstream.
+type Request struct {
+	Credential string
+	Operation  string
+	Count      Units // 1 … MaxUnits
+	// RequestID names the upstream call, so that asking again after a lost
+	// reply debits once. Optional, at most MaxRequestID bytes; scoped to the
+	// caller's pass, or to the credential for callers outside a pass.
+	RequestID  string
+	UseReserve bool // may spend the reserve; whether the caller is allowed to is checked before
+	Caller     Caller
+}
+
+// A Caller says who asks, for the log and for the scope of request ids.
+type Caller struct {
+	Job    string // of the pass that asks; empty outside a pass
+	Region string
+	Run    string
+	UID    int // of the asking process; -1 when unknown
+}
+
+// By names the caller in the log: the job of a pass, else "@" and the uid.
+func (c Caller) By() string {
+	switch {
+	case c.Job != "":
+		return c.Job
+	case c.UID >= 0:
+		return fmt.Sprintf("@%d", c.UID)
+	default:
+		return "@"
+	}
+}
+
+// MaxRequestID is the greatest length of a request id, in bytes.
+const MaxRequestID = 128
+
+// Key is the request id within its scope: ids of one pass never meet those of
+// another. It is empty when the request has no id.
+func (r Request) Key() string {
+	switch {
+	case r.RequestID == "":
+		return ""
+	case r.Caller.Run == "":
+		return "/" + r.RequestID
+	default:
+		return r.Caller.Run + "/" + r.Caller.Region + "/" + r.RequestID
+	}
+}
+
+// Validate returns what is malformed about the request, or nil. It does not ask
+// whether its credential and operation exist.
+func (r Request) Validate() error {
+	if r.Operation == "" {
+		return fmt.Errorf("operation is missing")
+	}
+	if r.Count < 1 || r.Count > MaxUnits {
+		return fmt.Errorf("count must be a whole number from 1 to %d", MaxUnits)
+	}
+	return checkRequestID(r.RequestID)
+}
+
+func checkRequestID(id string) error {
+	if len(id) > MaxRequestID {
+		return fmt.Errorf("request_id has %d bytes, at most %d are allowed", len(id), MaxRequestID)
+	}
+	if !utf8.ValidString(id) {
+		return fmt.Errorf("request_id is not valid UTF-8")
+	}
+	for _, r := range id {
+		if !unicode.IsPrint(r) {
+			return fmt.Errorf("request_id holds the unprintable character %U", r)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,32 @@
+// Package quota decides whether a metered call may be made: credentials with
+// limits, requests against them, and the decisions a ledger gives.
+//
+// A [Ledger] keeps one log per credential and decides atomically. A [Keeper]
+// stands in front of it: it knows the configured credentials, turns a request
+// into charges, and lets requests that arrive together share one ledger call.
+package quota
+
+import "fmt"
+
+// Units is what an upstream charges: an integer from 0 to [MaxUnits].
+type Units int64
+
+// MaxUnits is the largest number of units anything may have or cost, 2^53-1:
+// Redis' Lua and most JSON decoders hold integers as doubles, exact up to here.
+const MaxUnits Units = 1<<53 - 1
+
+// add sums two amounts and saturates at MaxUnits, so that a sum never wraps.
+func add(a, b Units) Units {
+	if a > MaxUnits-b {
+		return MaxUnits
+	}
+	return a + b
+}
+
+// times multiplies a cost by a count. It fails when the product exceeds MaxUnits.
+func times(cost, count Units) (Units, error) {
+	if cost > 0 && count > MaxUnits/cost {
+		return 0, fmt.Errorf("%d calls of %d units exceed the greatest amount, %d", count, cost, MaxUnits)
+	}
+	return cost * count, nil
+}

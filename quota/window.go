@@ -1,0 +1,145 @@
+package quota
+
+import (
+	"fmt"
+	"time"
+)
+
+// A Period is the stretch of local time that a calendar window covers.
+type Period string
+
+// The periods of a calendar window.
+const (
+	Hour  Period = "hour"
+	Day   Period = "day"
+	Month Period = "month"
+)
+
+// A Window says which debits a limit counts: those of the trailing Length
+// (a sliding window) or those since the current Period of Zone began (a
+// calendar window). Exactly one of Length and Period is set.
+type Window struct {
+	Length time.Duration // sliding: at least a millisecond, whole milliseconds
+	Period Period        // calendar
+	Zone   *time.Location
+}
+
+// Sliding returns the window of the trailing length.
+func Sliding(length time.Duration) Window { return Window{Length: length} }
+
+// Calendar returns the window that begins anew with each period in zone.
+func Calendar(period Period, zone *time.Location) Window {
+	return Window{Period: period, Zone: zone}
+}
+
+// IsCalendar tells a calendar window from a sliding one.
+func (w Window) IsCalendar() bool { return w.Period != "" }
+
+// Bounds returns the stretch of time (after, end] … that w counts at now: debits
+// later than after count. For a calendar window, end is the first instant of the
+// next period, when every debit stops counting at once; for a sliding window it
+// is the zero time, because each debit leaves at a time of its own.
+func (w Window) Bounds(now time.Time) (after, end time.Time) {
+	if !w.IsCalendar() {
+		return now.Add(-w.Length), time.Time{}
+	}
+	start, end := w.period(now)
+	// Debits are stamped in whole milliseconds: later than the last one before
+	// the period is the same as within it.
+	return start.Add(-time.Millisecond), end
+}
+
+// Span is the longest time for which a debit counts: the length of a sliding
+// window, or an upper bound for the longest period (daylight saving included).
+func (w Window) Span() time.Duration {
+	switch w.Period {
+	case Hour:
+		return 2 * time.Hour
+	case Day:
+		return 26 * time.Hour
+	case Month:
+		return 32 * 24 * time.Hour
+	default:
+		return w.Length
+	}
+}
+
+// String returns "24h0m0s" for a sliding window and "day America/Los_Angeles"
+// for a calendar one.
+func (w Window) String() string {
+	if w.IsCalendar() {
+		return string(w.Period) + " " + w.Zone.String()
+	}
+	return w.Length.String()
+}
+
+func (w Window) validate() error {
+	switch w.Period {
+	case "":
+		if w.Length < time.Millisecond || w.Length%time.Millisecond != 0 {
+			return fmt.Errorf("a sliding window needs a length of whole milliseconds, at least one: %v", w.Length)
+		}
+		if w.Length > maxSliding {
+			return fmt.Errorf("a sliding window is at most %v long: %v", maxSliding, w.Length)
+		}
+	case Hour, Day, Month:
+		if w.Zone == nil {
+			return fmt.Errorf("a calendar window needs a time zone")
+		}
+	default:
+		return fmt.Errorf("unknown period %q: use hour, day or month", w.Period)
+	}
+	return nil
+}
+
+// maxSliding keeps now-length and debit+length far from the ends of an int64.
+const maxSliding = 366 * 24 * time.Hour
+
+// period returns the period of w.Zone that contains now, from the zone's own
+// rules: a day may have 23 or 25 hours and need not begin at midnight.
+func (w Window) period(now time.Time) (start, end time.Time) {
+	local := now.In(w.Zone)
+	y, m, d := local.Date()
+	switch w.Period {
+	case Hour:
+		return hourBounds(now, w.Zone)
+	case Month:
+		return dayStart(y, m, 1, w.Zone), dayStart(y, m+1, 1, w.Zone)
+	default:
+		start, end = dayStart(y, m, d, w.Zone), dayStart(y, m, d+1, w.Zone)
+		if now.Before(start) { // the date begins twice, or late: now is still before it
+			start, end = dayStart(y, m, d-1, w.Zone), start
+		}
+		return start, end
+	}
+}
+
+// hourBounds counts hours of local time: in zones that are not whole hours from
+// UTC they begin at half past or a quarter. Across a shift of the zone the hour
+// is cut at the shift, so that every instant lies in exactly one hour.
+func hourBounds(now time.Time, zone *time.Location) (start, end time.Time) {
+	local := now.In(zone)
+	_, offset := local.Zone()
+	shift := time.Duration(offset) * time.Second
+	start = now.Add(shift).UTC().Truncate(time.Hour).Add(-shift).In(zone)
+	end = start.Add(time.Hour)
+	from, until := local.ZoneBounds()
+	if !from.IsZero() && start.Before(from) {
+		start = from
+	}
+	if !until.IsZero() && end.After(until) {
+		end = until
+	}
+	return start, end
+}
+
+// dayStart returns the first instant of a date in zone, also where daylight
+// saving swallows midnight: there time.Date answers the evening before.
+func dayStart(y int, m time.Month, d int, zone *time.Location) time.Time {
+	start := time.Date(y, m, d, 0, 0, 0, 0, zone)
+	noon := time.Date(y, m, d, 12, 0, 0, 0, zone)
+	if start.Day() != noon.Day() {
+		_, start = start.ZoneBounds()
+	}
+	return start
+}

@@ -2,7 +2,10 @@ package quota
 
 import (
 	"fmt"
+	"hash/fnv"
+	"maps"
 	"slices"
+	"strconv"
 )
 
 // A Credential is a named upstream account or project whose quota is shared by
@@ -11,6 +14,8 @@ type Credential struct {
 	Name       string
 	Limits     []Limit
 	Operations map[string]Cost // an operation that is not listed is refused
+
+	bases []string // what Basis answers, once prepared
 }
 
 // A Limit is a named budget of a credential: units per window.
@@ -78,6 +83,43 @@ func (c *Credential) Charges(operation string, count Units) ([]Charge, error) {
 		charges = append(charges, Charge{Limit: i, Units: total})
 	}
 	return charges, nil
+}
+
+// Greatest returns the greatest of the charges.
+func Greatest(charges []Charge) Units {
+	var most Units
+	for _, c := range charges {
+		most = max(most, c.Units)
+	}
+	return most
+}
+
+// Basis identifies how the i-th limit prices operations: it changes when, and
+// only when, the cost of some operation in that limit does.
+func (c *Credential) Basis(i int) string {
+	if c.bases != nil {
+		return c.bases[i]
+	}
+	limit := c.Limits[i]
+	hash := fnv.New64a()
+	for _, operation := range slices.Sorted(maps.Keys(c.Operations)) {
+		if units := c.Operations[operation].In(limit, operation); units > 0 {
+			fmt.Fprintf(hash, "%s=%d\n", operation, units)
+		}
+	}
+	return strconv.FormatUint(hash.Sum64(), 36)
+}
+
+// prepared returns a copy that answers Basis without computing it anew.
+func (c *Credential) prepared() *Credential {
+	copied := *c
+	copied.bases = nil
+	bases := make([]string, len(c.Limits))
+	for i := range bases {
+		bases[i] = copied.Basis(i)
+	}
+	copied.bases = bases
+	return &copied
 }
 
 // Limit returns the limit of that name.

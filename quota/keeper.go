@@ -3,7 +3,6 @@ package quota
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -37,7 +36,7 @@ func NewKeeper(ledger Ledger, credentials []*Credential, deadline time.Duration)
 // next decision on to what the log already holds. After an error nothing has
 // changed.
 func (k *Keeper) SetCredentials(credentials []*Credential) error {
-	next := &book{credentials: slices.Clone(credentials), lanes: make(map[string]*lane, len(credentials))}
+	next := &book{lanes: make(map[string]*lane, len(credentials))}
 	for _, c := range credentials {
 		if wrong := c.Validate(); wrong != nil {
 			return fmt.Errorf("credential %q: %w", c.Name, wrong[0])
@@ -45,6 +44,8 @@ func (k *Keeper) SetCredentials(credentials []*Credential) error {
 		if next.lanes[c.Name] != nil {
 			return fmt.Errorf("credential %q is defined twice", c.Name)
 		}
+		c = c.prepared()
+		next.credentials = append(next.credentials, c)
 		next.lanes[c.Name] = &lane{credential: c, ledger: k.ledger, deadline: k.deadline}
 	}
 	k.book.Store(next)

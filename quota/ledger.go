@@ -79,20 +79,11 @@ type Ask struct {
 	Peek bool
 }
 
-// Greatest returns the greatest of the charges.
-func Greatest(charges []Charge) Units {
-	var most Units
-	for _, c := range charges {
-		most = max(most, c.Units)
-	}
-	return most
-}
-
 // A Settlement says what a grant really cost.
 type Settlement struct {
 	Grant ID
-	// Units replaces the greatest of the grant's charges; charges in other
-	// limits follow in proportion, rounded up.
+	// Units replaces the greatest of the grant's charges. A smaller charge in
+	// another limit shrinks to it where it is above, and never grows.
 	Units  Units
 	Caller Caller
 }

@@ -1,0 +1,283 @@
+package quota
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+)
+
+// An Account is what a ledger keeps of one credential beside its log: the sliding
+// log as arithmetic. It reads the log only where something leaves a window, where
+// a limit must catch up, and to tell a refused caller when to come back.
+//
+// An account is not safe for concurrent use.
+type Account struct {
+	Last    ID // the newest entry; the account's clock is never earlier
+	Trimmed ID // entries up to here are not in the log any more
+	// Lost is the time, in milliseconds since the Unix epoch, up to which entries
+	// were dropped that a longer window would have to count; 0 if there are none.
+	Lost    int64
+	Tallies map[string]*Tally // by limit
+}
+
+// A Tally is the running total of one limit.
+type Tally struct {
+	Sum    Units  // of the entries behind Gone
+	Credit Units  // given back by adjustments, to the oldest entries first; at most Sum
+	Gone   ID     // entries up to here have left the window
+	Seen   ID     // entries up to here have been counted
+	Basis  string // how entries without a recorded charge were priced, see Credential.Basis
+}
+
+// Used is what the limit's window holds.
+func (t *Tally) Used() Units { return t.Sum - t.Credit }
+
+// leave takes an entry of u units out of the window and returns what that frees:
+// what had been given back before is not freed twice.
+func (t *Tally) leave(u Units) Units {
+	given := min(u, t.Credit)
+	t.Credit -= given
+	t.Sum -= u
+	return u - given
+}
+
+// A Debit is an entry as the arithmetic sees it.
+type Debit struct {
+	ID        ID
+	Operation string // "" of a correction: it costs nothing where nothing is recorded
+	Count     Units
+	Recorded  []Recorded // the limits that were charged
+	Settled   bool       // whether SettledTo says what was really spent
+	SettledTo Units
+}
+
+// A Recorded is what an entry was charged in a limit when it was written.
+type Recorded struct {
+	Limit string
+	Units Units
+}
+
+// In returns what the entry counts in limit i of c: what was charged there, else
+// what its operation costs there today; after settling, what is left of it.
+func (d *Debit) In(c *Credential, i int) Units {
+	return d.settle(d.price(c, i))
+}
+
+func (d *Debit) price(c *Credential, i int) Units {
+	limit := c.Limits[i]
+	for _, r := range d.Recorded {
+		if r.Limit == limit.Name {
+			return r.Units
+		}
+	}
+	units, err := times(c.Operations[d.Operation].In(limit, d.Operation), d.Count)
+	if err != nil {
+		return MaxUnits
+	}
+	return units
+}
+
+// settle applies a settlement to one of the entry's charges: the greatest is
+// replaced, a smaller one shrinks to it.
+func (d *Debit) settle(charge Units) Units {
+	switch {
+	case !d.Settled:
+		return charge
+	case charge >= d.greatest():
+		return d.SettledTo
+	default:
+		return min(charge, d.SettledTo)
+	}
+}
+
+func (d *Debit) greatest() Units {
+	var most Units
+	for _, r := range d.Recorded {
+		most = max(most, r.Units)
+	}
+	return most
+}
+
+// A Debits is a log, oldest entry first.
+type Debits interface {
+	// After yields the entries behind id.
+	After(id ID) iter.Seq[Debit]
+}
+
+// Now returns the time of the account's clock when a host's clock shows t: in
+// whole milliseconds, and never before the newest entry.
+func (a *Account) Now(t time.Time) time.Time {
+	return time.UnixMilli(max(t.UnixMilli(), a.Last.Ms)).UTC()
+}
+
+// Advance brings every limit of c up to now: counts what it has not counted
+// yet, and drops what has left its window.
+func (a *Account) Advance(c *Credential, now time.Time, log Debits) {
+	for i, limit := range c.Limits {
+		after, _ := limit.Window.Bounds(now)
+		cutoff := after.UnixMilli()
+		t := a.tally(c, i, cutoff)
+		if t.Seen.Less(a.Last) {
+			a.catchUp(t, c, i, log)
+		}
+		for d := range log.After(t.Gone) {
+			if d.ID.Ms > cutoff {
+				break
+			}
+			t.leave(d.In(c, i))
+			t.Gone = d.ID
+		}
+	}
+}
+
+// tally returns the i-th limit's total, begun anew where it cannot be carried on:
+// when the limit is new, prices differently, or looks back further than before.
+func (a *Account) tally(c *Credential, i int, cutoff int64) *Tally {
+	if a.Tallies == nil {
+		a.Tallies = make(map[string]*Tally)
+	}
+	name, basis := c.Limits[i].Name, c.Basis(i)
+	t := a.Tallies[name]
+	if t == nil {
+		t = &Tally{}
+		a.Tallies[name] = t
+	}
+	longer := t.Gone.Ms > cutoff && a.Trimmed.Less(t.Gone)
+	if t.Basis != basis || longer || t.Gone.Less(a.Trimmed) {
+		*t = Tally{Credit: t.Credit, Gone: a.Trimmed, Seen: a.Trimmed, Basis: basis}
+	}
+	return t
+}
+
+func (a *Account) catchUp(t *Tally, c *Credential, i int, log Debits) {
+	for d := range log.After(t.Seen) {
+		t.Sum += d.In(c, i)
+		t.Seen = d.ID
+	}
+	t.Seen = a.Last
+	t.Credit = min(t.Credit, t.Sum)
+}
+
+// Decide decides ask at now: reason, limit and time to retry. Advance must have
+// been called for now. Nothing is debited yet.
+func (a *Account) Decide(c *Credential, ask Ask, now time.Time, log Debits) Decision {
+	d := Decision{Units: Greatest(ask.Charges)}
+	for _, charge := range ask.Charges {
+		at := a.fits(c, charge, ask.UseReserve, now, log)
+		if at.After(d.RetryAt) {
+			d.Reason, d.Limit = LimitExceeded, c.Limits[charge.Limit].Name
+			d.RetryAt, d.RetryAfter = at, at.Sub(now)
+		}
+	}
+	return d
+}
+
+// fits returns when a charge fits its limit if nothing else happens, or the
+// zero time if it fits now.
+func (a *Account) fits(c *Credential, charge Charge, useReserve bool, now time.Time, log Debits) time.Time {
+	limit := c.Limits[charge.Limit]
+	t := a.Tallies[limit.Name]
+	at := a.CatchingUp(limit.Window, now)
+	missing := t.Used() + charge.Units - limit.Budget(useReserve)
+	if missing <= 0 {
+		return at
+	}
+	if _, end := limit.Window.Bounds(now); !end.IsZero() {
+		return later(at, end)
+	}
+	rest := *t
+	for d := range log.After(t.Gone) {
+		if missing -= rest.leave(d.In(c, charge.Limit)); missing <= 0 {
+			return later(at, d.ID.Time().Add(limit.Window.Length))
+		}
+	}
+	return later(at, now.Add(limit.Window.Length))
+}
+
+// CatchingUp returns when the log reaches back as far as the window again, or
+// the zero time if it does at now.
+func (a *Account) CatchingUp(w Window, now time.Time) time.Time {
+	after, end := w.Bounds(now)
+	if a.Lost <= after.UnixMilli() {
+		return time.Time{}
+	}
+	if !end.IsZero() {
+		return end
+	}
+	return time.UnixMilli(a.Lost).UTC().Add(w.Length)
+}
+
+// Next returns the id of an entry written at now.
+func (a *Account) Next(now time.Time) ID {
+	if ms := now.UnixMilli(); ms > a.Last.Ms {
+		return ID{Ms: ms}
+	}
+	return ID{Ms: a.Last.Ms, Seq: a.Last.Seq + 1}
+}
+
+// Debit counts a new entry in every limit of c. Advance must have been called.
+func (a *Account) Debit(c *Credential, d Debit) {
+	a.Last = d.ID
+	for i, limit := range c.Limits {
+		t := a.Tallies[limit.Name]
+		t.Sum += d.In(c, i)
+		t.Seen = d.ID
+	}
+}
+
+// Settle sets a counted entry to what was really spent, and d with it. It fails,
+// and changes nothing, when a limit would count more than MaxUnits.
+func (a *Account) Settle(c *Credential, d *Debit, to Units) error {
+	settled := *d
+	settled.Settled, settled.SettledTo = true, to
+	for i, limit := range c.Limits {
+		if a.counts(limit.Name, d.ID) && a.Tallies[limit.Name].Sum+settled.In(c, i)-d.In(c, i) > MaxUnits {
+			return fmt.Errorf("limit %q would hold more than %d units", limit.Name, MaxUnits)
+		}
+	}
+	for i, limit := range c.Limits {
+		if t := a.Tallies[limit.Name]; a.counts(limit.Name, d.ID) {
+			t.Sum += settled.In(c, i) - d.In(c, i)
+			t.Credit = min(t.Credit, t.Sum)
+		}
+	}
+	*d = settled
+	return nil
+}
+
+// counts tells whether an entry is in the window of a limit.
+func (a *Account) counts(limit string, id ID) bool {
+	return a.Tallies[limit].Gone.Less(id)
+}
+
+// Counted tells whether an entry is in the window of any limit of c.
+func (a *Account) Counted(c *Credential, id ID) bool {
+	return slices.ContainsFunc(c.Limits, func(l Limit) bool { return a.counts(l.Name, id) })
+}
+
+// Expired returns the id up to which no limit of c needs the log any more.
+func (a *Account) Expired(c *Credential) ID {
+	oldest := a.Last
+	for _, limit := range c.Limits {
+		if t := a.Tallies[limit.Name]; t.Gone.Less(oldest) {
+			oldest = t.Gone
+		}
+	}
+	return oldest
+}
+
+// Trim records that entries up to id were deleted from the log.
+func (a *Account) Trim(id ID) { a.Trimmed, a.Lost = id, id.Ms }
+
+// Reset makes every limit start from zero; the log up to Last is to be deleted.
+func (a *Account) Reset() {
+	a.Trimmed, a.Lost, a.Tallies = a.Last, 0, nil
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

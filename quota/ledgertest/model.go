@@ -1,0 +1,367 @@
+// Package ledgertest holds the contract of quota.Ledger as a test suite that
+// every ledger passes, and the naive model that it is compared with.
+package ledgertest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"quotad/quota"
+)
+
+// A Model is a ledger in memory that keeps every entry for ever and sums them
+// all for every decision: too slow to use, too simple to be wrong.
+type Model struct {
+	clock func() time.Time
+
+	mu   sync.Mutex // guards logs
+	logs map[string]*modelLog
+}
+
+var _ quota.Ledger = (*Model)(nil)
+
+type modelLog struct {
+	last    quota.ID
+	entries []*modelEntry
+	ids     map[string]*modelEntry // by request key
+	credits map[string]*modelCredit
+}
+
+type modelEntry struct {
+	quota.Entry
+	settled bool
+	units   quota.Units // of a settled entry
+}
+
+// modelCredit is what adjustments gave back in a limit. It is used up by the
+// debits that leave the window, oldest first.
+type modelCredit struct {
+	left quota.Units
+	gone quota.ID // entries up to here have left the window and used up theirs
+}
+
+// NewModel returns an empty model on the given clock. Steps back of the clock
+// are ignored.
+func NewModel(clock func() time.Time) *Model {
+	return &Model{clock: clock, logs: make(map[string]*modelLog)}
+}
+
+// Close does nothing.
+func (m *Model) Close() error { return nil }
+
+// Health is always well.
+func (m *Model) Health(context.Context) quota.Health {
+	return quota.Health{Backend: "model", State: "ok", Reachable: true}
+}
+
+// Acquire implements quota.Decider.
+func (m *Model) Acquire(_ context.Context, c *quota.Credential, asks []quota.Ask) ([]quota.Decision, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	l, now := m.log(c)
+	decisions := make([]quota.Decision, len(asks))
+	for i, ask := range asks {
+		decisions[i] = l.decide(c, ask, now)
+	}
+	return decisions, nil
+}
+
+func (m *Model) log(c *quota.Credential) (*modelLog, time.Time) {
+	l := m.logs[c.Name]
+	if l == nil {
+		l = &modelLog{ids: make(map[string]*modelEntry), credits: make(map[string]*modelCredit)}
+		m.logs[c.Name] = l
+	}
+	now := time.UnixMilli(max(m.clock().UnixMilli(), l.last.Ms)).UTC()
+	for i := range c.Limits {
+		l.useCredit(c, i, now)
+	}
+	return l, now
+}
+
+func (l *modelLog) decide(c *quota.Credential, ask quota.Ask, now time.Time) quota.Decision {
+	d := quota.Decision{Units: quota.Greatest(ask.Charges)}
+	if e := l.ids[ask.Key()]; e != nil && !ask.Peek && l.counted(c, e, now) {
+		if e.Operation != ask.Operation || e.Count != ask.Count {
+			return quota.Decision{Reason: quota.RequestIDConflict, Detail: "the request id was granted with other arguments"}
+		}
+		d.Replayed, d.GrantID = true, quota.GrantID(c.Name, e.ID)
+		d.Limits = l.states(c, ask.Charges, now)
+		return d
+	}
+	for _, charge := range ask.Charges {
+		if at := l.fitsAt(c, charge, ask.UseReserve, now); at.After(d.RetryAt) {
+			d.Reason, d.Limit = quota.LimitExceeded, c.Limits[charge.Limit].Name
+			d.RetryAt, d.RetryAfter = at, at.Sub(now)
+		}
+	}
+	if d.Granted() && !ask.Peek {
+		d.GrantID = quota.GrantID(c.Name, l.debit(c, ask, now))
+	}
+	d.Limits = l.states(c, ask.Charges, now)
+	return d
+}
+
+// fitsAt tries every instant at which something leaves the window.
+func (l *modelLog) fitsAt(c *quota.Credential, charge quota.Charge, useReserve bool, now time.Time) time.Time {
+	limit := c.Limits[charge.Limit]
+	budget := limit.Budget(useReserve)
+	if l.used(c, charge.Limit, now)+charge.Units <= budget {
+		return time.Time{}
+	}
+	if _, end := limit.Window.Bounds(now); !end.IsZero() {
+		return end
+	}
+	for _, e := range l.entries {
+		at := e.ID.Time().Add(limit.Window.Length)
+		if at.After(now) && l.used(c, charge.Limit, at)+charge.Units <= budget {
+			return at
+		}
+	}
+	panic(fmt.Sprintf("limit %q never fits %d units", limit.Name, charge.Units))
+}
+
+// used sums what limit i holds at an instant, now or later.
+func (l *modelLog) used(c *quota.Credential, i int, at time.Time) quota.Units {
+	sum, left := quota.Units(0), quota.Units(0)
+	if credit := l.credits[c.Limits[i].Name]; credit != nil {
+		left = credit.left
+		for _, e := range l.entries {
+			if credit.gone.Less(e.ID) && !l.inWindow(c, i, e, at) {
+				left -= min(left, l.charge(c, i, e))
+			}
+		}
+	}
+	for _, e := range l.entries {
+		if l.inWindow(c, i, e, at) {
+			sum += l.charge(c, i, e)
+		}
+	}
+	return sum - min(left, sum)
+}
+
+func (l *modelLog) inWindow(c *quota.Credential, i int, e *modelEntry, at time.Time) bool {
+	after, _ := c.Limits[i].Window.Bounds(at)
+	return e.ID.Time().After(after)
+}
+
+func (l *modelLog) counted(c *quota.Credential, e *modelEntry, now time.Time) bool {
+	for i := range c.Limits {
+		if l.inWindow(c, i, e, now) {
+			return true
+		}
+	}
+	return false
+}
+
+// charge is what an entry counts in limit i: what was recorded, else what the
+// operation costs today; settled as quota.Settlement says.
+func (l *modelLog) charge(c *quota.Credential, i int, e *modelEntry) quota.Units {
+	limit := c.Limits[i]
+	units := c.Operations[e.Operation].In(limit, e.Operation) * e.Count
+	greatest := quota.Units(0)
+	for _, charge := range e.Charges {
+		greatest = max(greatest, charge.Units)
+		if charge.Limit == limit.Name {
+			units = charge.Units
+		}
+	}
+	if !e.settled {
+		return units
+	}
+	if units >= greatest {
+		return e.units
+	}
+	return min(units, e.units)
+}
+
+// useCredit lets the debits that have left limit i's window use up its credit.
+func (l *modelLog) useCredit(c *quota.Credential, i int, now time.Time) {
+	credit := l.credits[c.Limits[i].Name]
+	if credit == nil {
+		return
+	}
+	for _, e := range l.entries {
+		if credit.gone.Less(e.ID) && !l.inWindow(c, i, e, now) {
+			credit.left -= min(credit.left, l.charge(c, i, e))
+			credit.gone = e.ID
+		}
+	}
+}
+
+func (l *modelLog) states(c *quota.Credential, charges []quota.Charge, now time.Time) []quota.LimitState {
+	states := make([]quota.LimitState, len(charges))
+	for i, charge := range charges {
+		states[i] = l.state(c, charge.Limit, now)
+		states[i].Cost = charge.Units
+	}
+	return states
+}
+
+func (l *modelLog) state(c *quota.Credential, i int, now time.Time) quota.LimitState {
+	s := quota.LimitState{Limit: c.Limits[i], Used: l.used(c, i, now)}
+	_, end := s.Window.Bounds(now)
+	if !end.IsZero() {
+		if s.Used > 0 {
+			s.NextAt, s.NextUnits = end, s.Used
+		}
+		return s
+	}
+	for _, e := range l.entries {
+		at := e.ID.Time().Add(s.Window.Length)
+		if !at.After(now) {
+			continue
+		}
+		if freed := s.Used - l.used(c, i, at); freed > 0 {
+			s.NextAt, s.NextUnits = at, freed
+			return s
+		}
+	}
+	return s
+}
+
+func (l *modelLog) debit(c *quota.Credential, ask quota.Ask, now time.Time) quota.ID {
+	e := l.append(now)
+	e.Operation, e.Count, e.By, e.Region = ask.Operation, ask.Count, ask.Caller.By(), ask.Caller.Region
+	for _, charge := range ask.Charges {
+		e.Charges = append(e.Charges, quota.EntryCharge{Limit: c.Limits[charge.Limit].Name, Units: charge.Units})
+	}
+	if key := ask.Key(); key != "" {
+		l.ids[key] = e
+	}
+	return e.ID
+}
+
+func (l *modelLog) append(now time.Time) *modelEntry {
+	id := quota.ID{Ms: now.UnixMilli()}
+	if id.Ms == l.last.Ms {
+		id.Seq = l.last.Seq + 1
+	}
+	e := &modelEntry{Entry: quota.Entry{ID: id, At: now}}
+	l.last, l.entries = id, append(l.entries, e)
+	return e
+}
+
+// Settle implements quota.Corrector.
+func (m *Model) Settle(_ context.Context, c *quota.Credential, s quota.Settlement) (quota.Decision, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	l, now := m.log(c)
+	i := slices.IndexFunc(l.entries, func(e *modelEntry) bool { return e.ID == s.Grant && e.Operation != "" })
+	if i < 0 || !l.counted(c, l.entries[i], now) {
+		return quota.Decision{Reason: quota.UnknownGrant}, nil
+	}
+	l.entries[i].settled, l.entries[i].units = true, s.Units
+	for i, limit := range c.Limits {
+		if credit := l.credits[limit.Name]; credit != nil {
+			credit.left = min(credit.left, l.sum(c, i, now))
+		}
+	}
+	return quota.Decision{GrantID: quota.GrantID(c.Name, s.Grant), Units: s.Units}, nil
+}
+
+func (l *modelLog) sum(c *quota.Credential, i int, now time.Time) quota.Units {
+	sum := quota.Units(0)
+	for _, e := range l.entries {
+		if l.inWindow(c, i, e, now) {
+			sum += l.charge(c, i, e)
+		}
+	}
+	return sum
+}
+
+// Adjust implements quota.Corrector.
+func (m *Model) Adjust(_ context.Context, c *quota.Credential, a quota.Adjustment) (quota.Decision, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	l, now := m.log(c)
+	i := slices.IndexFunc(c.Limits, func(limit quota.Limit) bool { return limit.Name == a.Limit })
+	given := min(quota.Units(-min(a.Units, 0)), l.used(c, i, now))
+	e := l.append(now)
+	e.By, e.Note = a.Caller.By(), a.Note
+	if a.Units > 0 {
+		e.Charges = []quota.EntryCharge{{Limit: a.Limit, Units: quota.Units(a.Units)}}
+		return quota.Decision{Units: quota.Units(a.Units)}, nil
+	}
+	credit := l.credits[a.Limit]
+	if credit == nil {
+		credit = &modelCredit{gone: l.gone(c, i, now)}
+		l.credits[a.Limit] = credit
+	}
+	credit.left += given
+	return quota.Decision{Units: given}, nil
+}
+
+// gone is the newest entry that has left limit i's window.
+func (l *modelLog) gone(c *quota.Credential, i int, now time.Time) quota.ID {
+	var gone quota.ID
+	for _, e := range l.entries {
+		if !l.inWindow(c, i, e, now) {
+			gone = e.ID
+		}
+	}
+	return gone
+}
+
+// Reset implements quota.Corrector.
+func (m *Model) Reset(_ context.Context, c *quota.Credential, by quota.Caller, note string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	l, now := m.log(c)
+	last := l.last
+	*l = modelLog{last: last, ids: make(map[string]*modelEntry), credits: make(map[string]*modelCredit)}
+	e := l.append(now)
+	e.By, e.Note = by.By(), note
+	return nil
+}
+
+// Usage implements quota.Reader.
+func (m *Model) Usage(_ context.Context, c *quota.Credential) (quota.Usage, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	l, now := m.log(c)
+	u := quota.Usage{Now: now}
+	for i := range c.Limits {
+		u.Limits = append(u.Limits, l.state(c, i, now))
+	}
+	return u, nil
+}
+
+// Log implements quota.Reader.
+func (m *Model) Log(_ context.Context, c *quota.Credential, q quota.LogQuery) (quota.LogPage, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	l, _ := m.log(c)
+	var page quota.LogPage
+	entries := slices.Clone(l.entries)
+	if q.Newest {
+		slices.Reverse(entries)
+	}
+	for _, e := range entries {
+		behind := q.After.IsZero() || q.After.Less(e.ID) && !q.Newest || e.ID.Less(q.After) && q.Newest
+		if !behind || e.At.Before(q.Since) {
+			continue
+		}
+		if len(page.Entries) == q.Most {
+			page.Next = page.Entries[q.Most-1].ID
+			break
+		}
+		page.Entries = append(page.Entries, l.entry(c, e))
+	}
+	return page, nil
+}
+
+func (l *modelLog) entry(c *quota.Credential, e *modelEntry) quota.Entry {
+	entry := e.Entry
+	entry.Charges = slices.Clone(e.Charges)
+	for i, charge := range entry.Charges {
+		entry.Charges[i].Now = charge.Units
+		if at := slices.IndexFunc(c.Limits, func(limit quota.Limit) bool { return limit.Name == charge.Limit }); at >= 0 {
+			entry.Charges[i].Now = l.charge(c, at, e)
+		}
+	}
+	return entry
+}

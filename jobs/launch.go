@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -39,3 +40,13 @@ type Exit struct {
 	Signal string // the signal that killed it, "SIGSEGV"; empty if none
 	Took   time.Duration
 }
+
+// The causes for which we end a pass, to be found by errors.Is in an Exit.
+var (
+	// ErrTimeout: the pass ran for as long as its job allows.
+	ErrTimeout = errors.New("the pass reached its timeout")
+	// ErrShutdown: the daemon stops.
+	ErrShutdown = errors.New("the daemon is stopping")
+	// ErrOperator: somebody stopped the run.
+	ErrOperator = errors.New("an operator stopped the run")
+)

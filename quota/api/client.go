@@ -1,0 +1,167 @@
+package api
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"sync"
+
+	"quotad/quota"
+)
+
+// A Client asks the daemon. The zero value finds the socket by itself and has
+// no token; any number of goroutines may use one at the same time, and it must
+// not be copied once used.
+//
+// Requests that may be repeated (reads, and acquire, settle and release, which
+// a request id or a grant id makes repeatable) are sent again, up to twice and
+// with the same id, when the connection breaks before the answer is there. No
+// answer is ever asked for again: a refusal stands. Without a deadline in the
+// context a call gives up after ten seconds.
+type Client struct {
+	Socket string // the daemon's; empty: FindSocket("")
+	Token  string // the run token of a pass; empty outside a pass
+
+	once      sync.Once // guards making socket and transport
+	socket    string
+	transport *http.Transport
+}
+
+// FromEnv returns the client of a pass: socket and token are taken from its
+// environment. Outside a pass it finds the socket as FindSocket("") does.
+func FromEnv() *Client {
+	return &Client{Socket: FindSocket(""), Token: os.Getenv(TokenEnv)}
+}
+
+// Acquire asks to spend before a call upstream. A refusal is a Decision that is
+// not granted; the error says that there is no decision: ErrUnreachable,
+// ErrLedgerUnavailable, a *Problem that is not a decision, or the context's.
+//
+// Without a request id one is made up, so that a lost reply can be asked for
+// again without a second debit.
+func (c *Client) Acquire(ctx context.Context, r AcquireRequest) (Decision, error) {
+	if r.RequestID == "" {
+		r.RequestID = newRequestID()
+	}
+	return c.decide(ctx, http.MethodPost, "/v1/acquire", r)
+}
+
+// Settle sets a grant to the units that were really spent. Refusals and errors
+// are as for Acquire.
+func (c *Client) Settle(ctx context.Context, grantID string, units int64) (Decision, error) {
+	return c.decide(ctx, http.MethodPost, grantPath(grantID)+"/settle", settleRequest{Units: units})
+}
+
+// Release sets a grant to zero because its call was provably never sent.
+// Refusals and errors are as for Acquire.
+func (c *Client) Release(ctx context.Context, grantID string) (Decision, error) {
+	return c.decide(ctx, http.MethodDelete, grantPath(grantID), nil)
+}
+
+// Status returns the quota part of the daemon's status; Get(ctx, "/v1/status",
+// &v) reads the other parts too.
+func (c *Client) Status(ctx context.Context) (Status, error) {
+	var s Status
+	err := c.Get(ctx, "/v1/status", &s)
+	return s, err
+}
+
+// Get reads a resource; path begins with '/', and its parts are escaped already.
+// Errors are as for Do.
+func (c *Client) Get(ctx context.Context, path string, into any) error {
+	return c.Do(ctx, http.MethodGet, path, nil, into)
+}
+
+// Do makes a request of any method with body as JSON, and decodes the answer
+// into into; nil stands for no body, and for an answer that nobody wants. What
+// the daemon refuses is a *Problem; the other errors are ErrUnreachable and the
+// context's.
+func (c *Client) Do(ctx context.Context, method, path string, body, into any) error {
+	reply, err := c.exchange(ctx, method, path, body, method != http.MethodPost && method != http.MethodPatch)
+	if err != nil {
+		return err
+	}
+	if reply.status/100 != 2 {
+		return reply.problem()
+	}
+	if into == nil {
+		return nil
+	}
+	return reply.decode(into)
+}
+
+// decide makes a request that is answered by a decision and may be repeated.
+func (c *Client) decide(ctx context.Context, method, path string, body any) (Decision, error) {
+	reply, err := c.exchange(ctx, method, path, body, true)
+	if err != nil {
+		return Decision{}, err
+	}
+	if reply.status != http.StatusOK {
+		return reply.refusal()
+	}
+	var d Decision
+	if err := reply.decode(&d); err != nil {
+		return Decision{}, err
+	}
+	if !d.Granted {
+		return Decision{}, fmt.Errorf("quotad answered 200 without granting: %.200q", reply.body)
+	}
+	return d, nil
+}
+
+func grantPath(id string) string { return "/v1/grants/" + url.PathEscape(id) }
+
+// newRequestID returns 96 random bits: short, because the ledger keeps it.
+func newRequestID() string {
+	var id [12]byte
+	rand.Read(id[:]) // never fails, and fills id
+	return base64.RawURLEncoding.EncodeToString(id[:])
+}
+
+// A reply is an answer read to its end.
+type reply struct {
+	status int
+	body   []byte
+}
+
+func (r reply) decode(into any) error {
+	if err := json.Unmarshal(r.body, into); err != nil {
+		return fmt.Errorf("cannot read quotad's answer (%d, %.200q): %w", r.status, r.body, err)
+	}
+	return nil
+}
+
+// problem returns the problem in an answer, or one made from its status alone
+// when whoever answered does not speak ours.
+func (r reply) problem() *Problem {
+	var p Problem
+	if json.Unmarshal(r.body, &p) != nil || p.Reason == "" {
+		p = Problem{Detail: fmt.Sprintf("%.200q", r.body), Reason: answerOf(r.status).reason}
+	}
+	p.Status = r.status
+	return &p
+}
+
+// refusal returns the decision in an answer that is not a grant; a problem that
+// decides nothing is the error.
+func (r reply) refusal() (Decision, error) {
+	p := r.problem()
+	if !decides(p.Reason) {
+		return Decision{}, p
+	}
+	d := Decision{Type: p.Type, Title: p.Title, Detail: p.Detail}
+	if json.Unmarshal(r.body, &d) != nil {
+		return Decision{}, p
+	}
+	d.Granted, d.Reason, d.Status = false, string(p.Reason), r.status
+	return d, nil
+}
+
+var _ error = (*Problem)(nil)
+
+func decides(reason quota.Reason) bool { return answerFor(reason).decision }

@@ -1,0 +1,21 @@
+package api
+
+import "time"
+
+// Bounds of what a client may cost: a slow or stuck one costs one connection,
+// and that not for long.
+const (
+	readTimeout  = 5 * time.Second  // a request, from its first byte to its last
+	writeTimeout = 10 * time.Second // deciding and answering
+	idleTimeout  = 5 * time.Second  // between two requests of a connection
+	maxHeader    = 8 << 10
+	maxBody      = 64 << 10
+	maxDrain     = 2 << 20 // of an oversized body, read on so that the connection stays usable
+	maxText      = 256     // bytes of one text field
+)
+
+// Header values that never change; net/http only reads them.
+var (
+	typeJSON    = []string{"application/json"}
+	typeProblem = []string{"application/problem+json"}
+)

@@ -1,0 +1,183 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"syscall"
+	"time"
+)
+
+// ErrUnreachable says that no daemon answered: none listens, this user may not
+// connect, or it went away. Hint tells the cure.
+var ErrUnreachable = errors.New("quotad cannot be reached")
+
+const (
+	attempts       = 3
+	attemptTimeout = 5 * time.Second  // for one answer
+	patience       = 10 * time.Second // for all attempts, when the context sets no deadline
+	retryDelay     = 50 * time.Millisecond
+
+	// Shorter than the server's, so that a request is rarely sent into a
+	// connection that is being closed.
+	clientIdle = idleTimeout - time.Second
+	maxAnswer  = 64 << 20
+)
+
+// exchange sends a request and reads its answer. It sends it again when nothing
+// can have arrived, and after a lost reply if the request is repeatable.
+func (c *Client) exchange(ctx context.Context, method, path string, body any, repeatable bool) (reply, error) {
+	c.once.Do(c.open)
+	var payload []byte
+	if body != nil {
+		var err error
+		if payload, err = json.Marshal(body); err != nil {
+			return reply{}, fmt.Errorf("cannot encode the body of %s %s: %w", method, path, err)
+		}
+	}
+	if _, limited := ctx.Deadline(); !limited {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, patience, errNoAnswer)
+		defer cancel()
+	}
+	for attempt := 1; ; attempt++ {
+		answer, err := c.roundTrip(ctx, method, path, payload)
+		if err == nil {
+			return answer, nil
+		}
+		if attempt == attempts || !(repeatable && lost(err) || crowded(err)) || !pause(ctx, time.Duration(attempt)*retryDelay) {
+			return reply{}, c.failure(ctx, err)
+		}
+	}
+}
+
+var errNoAnswer = errors.New("no answer")
+
+func (c *Client) open() {
+	c.socket = c.Socket
+	if c.socket == "" {
+		c.socket = FindSocket("")
+	}
+	c.transport = &http.Transport{
+		// No Proxy: http_proxy in a job's environment is not meant for a socket.
+		DialContext:         c.dial,
+		DisableCompression:  true,
+		MaxIdleConnsPerHost: 256,
+		IdleConnTimeout:     clientIdle,
+	}
+}
+
+func (c *Client) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	if err := checkSocketPath(c.socket); err != nil {
+		return nil, &net.OpError{Op: "dial", Net: "unix", Err: err}
+	}
+	var d net.Dialer
+	return d.DialContext(ctx, "unix", c.socket)
+}
+
+func (c *Client) roundTrip(ctx context.Context, method, path string, body []byte) (reply, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, attemptTimeout, errNoAnswer)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, "http://quotad"+path, bytes.NewReader(body))
+	if err != nil {
+		return reply{}, err
+	}
+	if len(body) > 0 {
+		req.Header["Content-Type"] = typeJSON
+	}
+	if c.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.Token)
+	}
+	resp, err := c.transport.RoundTrip(req)
+	if err != nil {
+		return reply{}, err
+	}
+	defer resp.Body.Close()
+	read, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return reply{}, err
+	}
+	return reply{status: resp.StatusCode, body: read}, nil
+}
+
+// lost tells whether the request may have arrived although no answer did.
+func lost(err error) bool {
+	var op *net.OpError
+	return !errors.As(err, &op) || op.Op != "dial"
+}
+
+// crowded tells whether the socket's backlog was full: somebody listens.
+func crowded(err error) bool { return errors.Is(err, syscall.EAGAIN) && !lost(err) }
+
+// pause waits and reports whether ctx is still alive.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// failure returns the error of an exchange: the context's own where the caller
+// cancelled it, else that the daemon cannot be reached.
+func (c *Client) failure(ctx context.Context, err error) error {
+	if ctx.Err() == context.Canceled {
+		return fmt.Errorf("gave up on quotad at %q: %w", c.socket, context.Cause(ctx))
+	}
+	return &unreachableError{socket: c.socket, err: err}
+}
+
+type unreachableError struct {
+	socket string
+	err    error
+}
+
+func (e *unreachableError) Error() string {
+	return fmt.Sprintf("cannot reach quotad at %q: %v", e.socket, root(e.err))
+}
+
+func (e *unreachableError) Is(target error) bool { return target == ErrUnreachable }
+
+func (e *unreachableError) Unwrap() error { return e.err }
+
+// root returns what the system said, without the layers that repeat the address.
+func root(err error) error {
+	var op *net.OpError
+	if errors.As(err, &op) {
+		err = op.Err
+	}
+	var no syscall.Errno
+	if errors.As(err, &no) {
+		return no
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return errNoAnswer
+	}
+	return err
+}
+
+// Hint returns the cure of an error of the client's, or "" where none is known.
+func Hint(err error) string {
+	var p *Problem
+	if errors.As(err, &p) {
+		return p.Hint
+	}
+	var e *unreachableError
+	switch {
+	case !errors.As(err, &e):
+		return ""
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Sprintf("join the group that may use %s (ls -l shows it), or ask an operator", e.socket)
+	case lost(e.err):
+		return "quotad was reached but did not answer: its log tells more"
+	default:
+		return fmt.Sprintf("is quotad running? start it, or name its socket by --socket or $%s", SocketEnv)
+	}
+}

@@ -22,6 +22,10 @@ type Command struct {
 	Env       []string // "NAME=value", complete
 	Timeout   time.Duration
 	KillGrace time.Duration
+
+	// Started, if set, is called once, as soon as the command runs and before
+	// any of its output is handed over.
+	Started func(Identity)
 }
 
 // A Line is one line of a command's output, without its newline.
@@ -29,6 +33,11 @@ type Line struct {
 	Stream string // "stdout" or "stderr"
 	Text   string // valid UTF-8
 	Cut    bool   // the line was longer than what is kept
+
+	// Dropped, if not zero, is how many lines of the stream are missing here,
+	// because the command wrote faster than lines are handed over. Text says so;
+	// such a line is the launcher's own.
+	Dropped int
 }
 
 // An Exit says how a command ended. The causes of our own making come first:
@@ -39,6 +48,9 @@ type Exit struct {
 	Code   int    // its exit code; -1 if it was killed by a signal or not started
 	Signal string // the signal that killed it, "SIGSEGV"; empty if none
 	Took   time.Duration
+
+	Swept int // processes it had started and left running; they were ended
+	Left  int // of these, how many live on: not ours to signal, or stuck in the kernel
 }
 
 // The causes for which we end a pass, to be found by errors.Is in an Exit.

@@ -1,6 +1,63 @@
 package api
 
+import (
+	"net/http"
+	"time"
+
+	"quotad/quota"
+)
+
 // settleRequest is the body of POST /v1/grants/{id}/settle.
 type settleRequest struct {
 	Units int64 `json:"units"`
+}
+
+// Bind takes the fields of a settle.
+func (s *settleRequest) Bind(f *Fields) {
+	if !f.Has("units") {
+		f.Fail("units is missing")
+	}
+	f.Int("units", &s.Units)
+}
+
+func (s *Server) settle(w http.ResponseWriter, r *http.Request, c *Call) {
+	var in settleRequest
+	if problem := decode(r, &in); problem != nil {
+		writeProblem(w, problem)
+		return
+	}
+	s.correct(w, c, "settle", quota.Units(in.Units))
+}
+
+func (s *Server) release(w http.ResponseWriter, r *http.Request, c *Call) {
+	if problem := decode(r, &None{}); problem != nil {
+		writeProblem(w, problem)
+		return
+	}
+	s.correct(w, c, "release", 0)
+}
+
+// correct settles the grant in the path and answers.
+func (s *Server) correct(w http.ResponseWriter, c *Call, verb string, units quota.Units) {
+	start := time.Now()
+	id := c.Path("id")
+	d, err := s.correction(c, id, units)
+	s.observe(Event{Verb: verb, Request: quota.Request{Caller: c.Caller}, PID: c.PID, GrantID: id,
+		Decision: d, Err: err, Took: time.Since(start)})
+	if err != nil {
+		writeProblem(w, problemFrom(err))
+		return
+	}
+	writeDecision(w, d, false)
+}
+
+func (s *Server) correction(c *Call, id string, units quota.Units) (quota.Decision, error) {
+	if c.HasToken() && !s.tokens.Owns(c.token, id) {
+		return quota.Decision{Reason: quota.Forbidden, Detail: "the grant is not one of the run token's"}, nil
+	}
+	d, err := s.keeper.Settle(c.request.Context(), id, units, c.Caller)
+	if err == nil && d.Granted() && c.HasToken() {
+		s.tokens.Settled(c.token, id, units)
+	}
+	return d, err
 }

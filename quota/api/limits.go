@@ -12,10 +12,12 @@ const (
 	maxBody      = 64 << 10
 	maxDrain     = 2 << 20 // of an oversized body, read on so that the connection stays usable
 	maxText      = 256     // bytes of one text field
+	maxFields    = 32
 )
 
 // Header values that never change; net/http only reads them.
 var (
 	typeJSON    = []string{"application/json"}
 	typeProblem = []string{"application/problem+json"}
+	retrySoon   = []string{"1"} // when the ledger may be back is not known
 )

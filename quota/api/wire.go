@@ -59,6 +59,7 @@ type Limit struct {
 type Credential struct {
 	Name   string  `json:"name"`
 	Limits []Limit `json:"limits"`
+	Error  string  `json:"error,omitempty"` // in a status: why the limits' state is not known
 }
 
 // Ledger says how the ledger is.

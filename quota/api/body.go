@@ -1,0 +1,217 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+	"unicode/utf8"
+
+	"quotad/quota"
+)
+
+// decode moves the fields of a request into b: those of the body where the
+// method has one, else those of the query.
+func decode(r *http.Request, b Binder) *Problem {
+	fields, problem := readFields(r)
+	if problem != nil {
+		return problem
+	}
+	if err := fields.bind(b); err != nil {
+		return NewProblem(quota.BadRequest, "%v", err)
+	}
+	return nil
+}
+
+func readFields(r *http.Request) (*Fields, *Problem) {
+	f := new(Fields)
+	if !hasBody(r.Method) {
+		if r.ContentLength != 0 {
+			return nil, NewProblem(quota.BadRequest, "%s takes no body", r.Method)
+		}
+		return f, malformed(f.parseForm(r.URL.RawQuery), "query")
+	}
+	if r.URL.RawQuery != "" {
+		return nil, NewProblem(quota.BadRequest, "fields belong in the body, not behind a '?'")
+	}
+	body, problem := readBody(r)
+	if problem != nil || len(body) == 0 {
+		return f, problem
+	}
+	switch mediaType(r.Header) {
+	case "application/json":
+		return f, malformed(f.parseJSON(body), "JSON")
+	case "application/x-www-form-urlencoded":
+		return f, malformed(f.parseForm(string(body)), "form")
+	default:
+		return nil, NewProblem(quota.BadRequest, "content type %.80q is not understood: use application/json or application/x-www-form-urlencoded, in UTF-8",
+			r.Header.Get("Content-Type"))
+	}
+}
+
+func hasBody(method string) bool {
+	return method == http.MethodPost || method == http.MethodPut || method == http.MethodPatch
+}
+
+func malformed(err error, what string) *Problem {
+	if err == nil {
+		return nil
+	}
+	return NewProblem(quota.BadRequest, "malformed %s: %v", what, err)
+}
+
+// mediaType returns the body's type without parameters, or "" if the body is
+// in another character set than UTF-8.
+func mediaType(h http.Header) string {
+	value := h.Get("Content-Type")
+	if !strings.Contains(value, ";") {
+		return strings.ToLower(strings.TrimSpace(value))
+	}
+	kind, params, err := mime.ParseMediaType(value)
+	charset, named := params["charset"]
+	if err != nil || named && !strings.EqualFold(charset, "utf-8") {
+		return ""
+	}
+	return kind
+}
+
+// readBody reads a body of at most maxBody bytes. Of a longer one it reads on
+// for a while, because a connection with an unread body cannot be used again.
+func readBody(r *http.Request) ([]byte, *Problem) {
+	if r.ContentLength > maxBody {
+		return nil, refuseBody(r)
+	}
+	buffer := bytes.NewBuffer(make([]byte, 0, bytes.MinRead+max(0, r.ContentLength)))
+	n, err := buffer.ReadFrom(io.LimitReader(r.Body, maxBody+1))
+	switch {
+	case err != nil:
+		return nil, NewProblem(quota.BadRequest, "the body did not arrive: %v", err)
+	case n > maxBody:
+		return nil, refuseBody(r)
+	}
+	return buffer.Bytes(), nil
+}
+
+func refuseBody(r *http.Request) *Problem {
+	// Whoever waits for "100 Continue" has not sent the body, and need not.
+	if r.Header.Get("Expect") == "" && r.ContentLength <= maxDrain {
+		io.CopyN(io.Discard, r.Body, maxDrain)
+	}
+	return problemOf(answerOf(http.StatusRequestEntityTooLarge), fmt.Sprintf("the body has more than %d bytes", maxBody))
+}
+
+// parseForm reads "a=1&b=2".
+func (f *Fields) parseForm(s string) error {
+	for pair := range strings.SplitSeq(s, "&") {
+		if pair == "" {
+			continue
+		}
+		name, value, _ := strings.Cut(pair, "=")
+		name, err := url.QueryUnescape(name)
+		if err != nil {
+			return err
+		}
+		text, err := url.QueryUnescape(value)
+		if err != nil {
+			return err
+		}
+		if !utf8.ValidString(name) || !utf8.ValidString(text) {
+			return errNotUTF8
+		}
+		if err := f.add(field{name: name, kind: kindForm, text: text}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var errNotUTF8 = errors.New("it is not valid UTF-8")
+
+// parseJSON reads one flat object: its values are strings, numbers, booleans
+// and lists of strings. encoding/json alone would take a field given twice or
+// in other case, and round numbers.
+func (f *Fields) parseJSON(body []byte) error {
+	if !utf8.Valid(body) {
+		return errNotUTF8
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.UseNumber()
+	if t, err := d.Token(); err != nil {
+		return noEOF(err)
+	} else if t != json.Delim('{') {
+		return errors.New("it is not an object")
+	}
+	for d.More() {
+		if err := f.parseMember(d); err != nil {
+			return noEOF(err)
+		}
+	}
+	if _, err := d.Token(); err != nil {
+		return noEOF(err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return errors.New("something follows the object")
+	}
+	return nil
+}
+
+func (f *Fields) parseMember(d *json.Decoder) error {
+	t, err := d.Token()
+	if err != nil {
+		return err
+	}
+	v := field{name: t.(string)} // the decoder takes nothing else for a name
+	if t, err = d.Token(); err != nil {
+		return err
+	}
+	switch t := t.(type) {
+	case string:
+		v.kind, v.text = kindText, t
+	case json.Number:
+		v.kind, v.text = kindNumber, t.String()
+	case bool:
+		v.kind, v.text = kindBool, fmt.Sprint(t)
+	case json.Delim:
+		v.kind = kindList
+		if v.items, err = parseItems(d, t); err != nil {
+			return fmt.Errorf("%.40q: %w", v.name, err)
+		}
+	default:
+		v.kind = kindNull
+	}
+	return f.add(v)
+}
+
+// parseItems reads a list of strings behind its opening bracket.
+func parseItems(d *json.Decoder, open json.Delim) ([]string, error) {
+	if open != '[' {
+		return nil, errors.New("an object cannot stand here")
+	}
+	items := []string{}
+	for d.More() {
+		t, err := d.Token()
+		if err != nil {
+			return nil, err
+		}
+		item, ok := t.(string)
+		if !ok || len(item) > maxText {
+			return nil, fmt.Errorf("a list holds strings of at most %d bytes", maxText)
+		}
+		items = append(items, item)
+	}
+	_, err := d.Token()
+	return items, err
+}
+
+// noEOF names the end of a body that ends too early.
+func noEOF(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}

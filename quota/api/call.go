@@ -1,0 +1,119 @@
+package api
+
+import (
+	"net/http"
+	"strings"
+
+	"quotad/quota"
+)
+
+// Tokens knows the run tokens of live passes, and keeps the record of what was
+// decided for each. Any number of goroutines may call it at the same time. A
+// token that is not, or no longer, live is no error: nothing is known about it.
+type Tokens interface {
+	// Holder returns the pass that holds a live token and the credential it
+	// spends from. Tokens are compared in constant time.
+	Holder(token string) (caller quota.Caller, credential string, live bool)
+	// Decided tells of a decision about a request of the token's pass, before
+	// the pass hears of it: granted, replayed or refused.
+	Decided(token string, r quota.Request, d quota.Decision)
+	// Owns tells whether the token's run was given that grant.
+	Owns(token, grantID string) bool
+	// Settled tells that the token's run set a grant of its own to units.
+	Settled(token, grantID string, units quota.Units)
+}
+
+// A Call is a request that was admitted, with who makes it.
+type Call struct {
+	// Caller is the uid of the calling process, -1 where the connection does not
+	// tell; of a call with a run token also the job, region and run.
+	Caller     quota.Caller
+	PID        int    // of the process that connected, for logs; 0 when not known
+	Credential string // that the run token spends from; empty without a token
+
+	token      string
+	adminGroup string
+	request    *http.Request
+}
+
+// Path returns the part of the path that its route's pattern calls name.
+func (c *Call) Path(name string) string { return c.request.PathValue(name) }
+
+// HasToken tells whether the call came with the run token of a live pass.
+func (c *Call) HasToken() bool { return c.token != "" }
+
+// IsOperator tells whether root or a member of the admin group makes the call,
+// without a run token.
+func (c *Call) IsOperator() bool {
+	return !c.HasToken() && isOperator(c.Caller.UID, c.adminGroup)
+}
+
+// admit finds out who makes a request and whether access is for them.
+func (s *Server) admit(r *http.Request, access Access) (*Call, *Problem) {
+	peer := peerFrom(r.Context())
+	c := &Call{Caller: quota.Caller{UID: peer.uid}, PID: peer.pid, adminGroup: s.adminGroup, request: r}
+	if values := r.Header["Authorization"]; values != nil {
+		if problem := s.identify(c, values); problem != nil {
+			return nil, problem
+		}
+	}
+	return c, c.check(access)
+}
+
+// identify makes the holder of a run token the caller.
+func (s *Server) identify(c *Call, values []string) *Problem {
+	scheme, token, _ := strings.Cut(values[0], " ")
+	token = strings.TrimSpace(token)
+	switch {
+	case len(values) > 1 || !strings.EqualFold(scheme, "Bearer"):
+		return NewProblem(quota.Forbidden, "one Authorization header is understood: Bearer and a run token")
+	case token == "":
+		p := NewProblem(quota.Forbidden, "the run token is empty")
+		p.Hint = "outside a pass $" + TokenEnv + " is not set: leave the Authorization header out"
+		return p
+	case s.tokens == nil:
+		return unknownToken()
+	}
+	holder, credential, live := s.tokens.Holder(token)
+	if !live {
+		return unknownToken()
+	}
+	holder.UID = c.Caller.UID
+	c.Caller, c.Credential, c.token = holder, credential, token
+	return nil
+}
+
+func unknownToken() *Problem {
+	return NewProblem(quota.Forbidden, "the run token is unknown: it dies with its pass")
+}
+
+// check refuses those that access is not for.
+func (c *Call) check(access Access) *Problem {
+	switch access {
+	case Read:
+		return nil
+	case Spend:
+		if c.HasToken() || c.Caller.UID >= 0 {
+			return nil
+		}
+		return NewProblem(quota.Forbidden, "this needs a run token, or a connection that tells the caller's uid")
+	case Correct:
+		if c.HasToken() || c.IsOperator() {
+			return nil
+		}
+	default:
+		if c.IsOperator() {
+			return nil
+		}
+	}
+	return c.refuse()
+}
+
+func (c *Call) refuse() *Problem {
+	if c.HasToken() {
+		return NewProblem(quota.Forbidden, "a run token may acquire, settle and release for its own run, and nothing else")
+	}
+	p := NewProblem(quota.Forbidden, "uid %d may read and acquire; the rest is for root and the group %q", c.Caller.UID, c.adminGroup)
+	p.Hint = "a pass settles and releases its own grants with its run token"
+	return p
+}

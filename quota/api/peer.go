@@ -1,0 +1,70 @@
+package api
+
+import (
+	"context"
+	"net"
+	"os/user"
+	"slices"
+	"strconv"
+	"syscall"
+)
+
+// A peer is the process at the other end of a connection, as it was when it
+// connected: by now the pid may be another's, so only the uid gives rights.
+type peer struct {
+	uid int // -1 when not known
+	pid int // 0 when not known
+}
+
+type peerKey struct{}
+
+// withPeer is an http.Server's ConnContext: it asks once per connection.
+func withPeer(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(ctx, peerKey{}, peerOf(conn))
+}
+
+func peerFrom(ctx context.Context) peer {
+	if p, ok := ctx.Value(peerKey{}).(peer); ok {
+		return p
+	}
+	return peer{uid: -1}
+}
+
+func peerOf(conn net.Conn) peer {
+	unknown := peer{uid: -1}
+	socket, ok := conn.(*net.UnixConn)
+	if !ok {
+		return unknown
+	}
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return unknown
+	}
+	var cred *syscall.Ucred
+	err2 := raw.Control(func(fd uintptr) {
+		cred, err = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
+	})
+	if err != nil || err2 != nil {
+		return unknown
+	}
+	return peer{uid: int(cred.Uid), pid: int(cred.Pid)}
+}
+
+// isOperator tells whether uid is root or a member of the admin group. The user
+// database is read each time: whoever leaves the group loses the right at once.
+// An unknown group has no members.
+func isOperator(uid int, adminGroup string) bool {
+	if uid <= 0 {
+		return uid == 0
+	}
+	group, err := user.LookupGroup(adminGroup)
+	if err != nil {
+		return false
+	}
+	member, err := user.LookupId(strconv.Itoa(uid))
+	if err != nil {
+		return false
+	}
+	groups, err := member.GroupIds()
+	return err == nil && slices.Contains(groups, group.Gid)
+}

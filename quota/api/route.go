@@ -1,0 +1,85 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"quotad/quota"
+)
+
+// A Route is one line of the API's surface.
+type Route struct {
+	Method string
+	Path   string // a pattern of http.ServeMux: "/v1/grants/{id}"
+	Access Access
+	Does   string // in one line, for GET /v1
+	Handle Handler
+}
+
+// Access is the class of callers that a route is for.
+//
+//	           run token      may connect   root, admin group
+//	Read       yes            yes           yes
+//	Spend      yes            yes           yes, and the reserve
+//	Correct    its own run's  no            yes
+//	Operate    no             no            yes
+//
+// A request with a run token has the token's rights and no others, whoever
+// sends it.
+type Access string
+
+// The classes of access.
+const (
+	Read    Access = "read"
+	Spend   Access = "spend"
+	Correct Access = "correct"
+	Operate Access = "operate"
+)
+
+// A Handler answers a call that its route's access admitted. It may write any
+// answer; most are made by Handle.
+type Handler func(w http.ResponseWriter, r *http.Request, c *Call)
+
+// Handle makes a handler of a function: the request's fields are bound to In,
+// Out is written as JSON with status 200. An error that is a *Problem is written
+// as such, those of a ledger as 503, any other as 500.
+func Handle[In any, P interface {
+	*In
+	Binder
+}, Out any](do func(context.Context, *Call, In) (Out, error)) Handler {
+	return func(w http.ResponseWriter, r *http.Request, c *Call) {
+		var in In
+		if problem := decode(r, P(&in)); problem != nil {
+			writeProblem(w, problem)
+			return
+		}
+		out, err := do(r.Context(), c, in)
+		if err != nil {
+			writeProblem(w, problemFrom(err))
+			return
+		}
+		writeJSON(w, http.StatusOK, out)
+	}
+}
+
+// None is the In of a route that takes no fields.
+type None struct{}
+
+// Bind takes nothing.
+func (*None) Bind(*Fields) {}
+
+// problemFrom returns what a handler's error is to the caller.
+func problemFrom(err error) *Problem {
+	var p *Problem
+	switch {
+	case errors.As(err, &p):
+		return p
+	case errors.Is(err, quota.ErrUnavailable), errors.Is(err, quota.ErrOutcomeUnknown):
+		return NewProblem(LedgerUnavailable, "%v", err)
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return NewProblem(LedgerUnavailable, "the request was given up before it was decided")
+	default:
+		return NewProblem(InternalError, "%v", err)
+	}
+}

@@ -1,0 +1,190 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"quotad/quota"
+)
+
+// DefaultAdminGroup is the group whose members are operators beside root.
+const DefaultAdminGroup = "quotad-admin"
+
+// Config is what a server is made of. Only Keeper is required.
+type Config struct {
+	Keeper     *quota.Keeper
+	Tokens     Tokens // nil: there are no run tokens
+	Version    string
+	AdminGroup string  // empty: DefaultAdminGroup; a group that does not exist has no members
+	Routes     []Route // beside quota's own
+
+	// Status holds further sections of GET /v1/status: the member's name, and
+	// what returns its value.
+	Status map[string]func(context.Context) any
+
+	// Observe is told of every acquire, settle and release that was understood,
+	// before it is answered and by the goroutine that serves it: it should be
+	// quick. Nil: nobody is told.
+	Observe func(Event)
+	// ErrorLog is where net/http complains, of panics for example. Nil: where
+	// package log writes to.
+	ErrorLog *log.Logger
+}
+
+// An Event is what became of an acquire, settle or release.
+type Event struct {
+	Verb    string        // "acquire", "settle" or "release"
+	Request quota.Request // of an acquire, with names as the caller sent them; of the others only the Caller
+	PID     int           // of the process that connected; 0 when not known
+	GrantID string        // that was settled or released
+	Decision quota.Decision
+	Err      error // why there is no decision; nil when there is one
+	Took     time.Duration
+}
+
+// A Server serves the API on any number of listeners.
+type Server struct {
+	keeper     *quota.Keeper
+	tokens     Tokens
+	version    string
+	adminGroup string
+	sections   map[string]func(context.Context) any
+	observe    func(Event)
+
+	routes     []Route
+	firstWords map[string]bool // of the routes' paths
+	mux        *http.ServeMux
+	http       *http.Server
+}
+
+// NewServer returns a server that is ready to Serve. It fails when two routes,
+// or two sections of the status, have one name.
+func NewServer(c Config) (*Server, error) {
+	s := &Server{
+		keeper:     c.Keeper,
+		tokens:     c.Tokens,
+		version:    c.Version,
+		adminGroup: c.AdminGroup,
+		sections:   c.Status,
+		observe:    c.Observe,
+	}
+	if s.adminGroup == "" {
+		s.adminGroup = DefaultAdminGroup
+	}
+	if s.observe == nil {
+		s.observe = func(Event) {}
+	}
+	for name := range s.sections {
+		if slices.Contains(ownSections, name) {
+			return nil, fmt.Errorf("section %q of the status is quota's own", name)
+		}
+	}
+	if err := s.route(append(s.ownRoutes(), c.Routes...)); err != nil {
+		return nil, err
+	}
+	s.http = &http.Server{
+		Handler:                      s,
+		ConnContext:                  withPeer,
+		ErrorLog:                     c.ErrorLog,
+		ReadTimeout:                  readTimeout,
+		WriteTimeout:                 writeTimeout,
+		IdleTimeout:                  idleTimeout,
+		MaxHeaderBytes:               maxHeader,
+		DisableGeneralOptionsHandler: true,
+	}
+	return s, nil
+}
+
+func (s *Server) ownRoutes() []Route {
+	return []Route{
+		{"POST", "/v1/acquire", Spend, "ask to spend before a call: granted, or refused with a reason", s.acquire},
+		{"POST", "/v1/grants/{id}/settle", Correct, "set a grant to the units that were really spent", s.settle},
+		{"DELETE", "/v1/grants/{id}", Correct, "release a grant whose call was never sent", s.release},
+		{"GET", "/v1/status", Read, "everything at a glance", Handle(s.status)},
+		{"GET", "/v1/credentials", Read, "the credentials with the state of their limits", Handle(s.credentials)},
+		{"GET", "/v1/credentials/{name}", Read, "one credential with the state of its limits", Handle(s.credential)},
+		{"GET", "/v1", Read, "this list", Handle(s.index)},
+		{"GET", "/healthz", Read, "200 while the daemon is alive", Handle(s.healthz)},
+		{"GET", "/readyz", Read, "200 if an acquire would be decided now, else 503", Handle(s.readyz)},
+		{"GET", "/version", Read, "the daemon's version", Handle(s.versionOf)},
+	}
+}
+
+// route builds the mux. A path that is asked for with another method than its
+// routes have is answered with 405, any other path with 404.
+func (s *Server) route(routes []Route) error {
+	s.routes, s.mux, s.firstWords = routes, http.NewServeMux(), make(map[string]bool)
+	methods := make(map[string][]string)
+	for _, route := range routes {
+		if slices.Contains(methods[route.Path], route.Method) {
+			return fmt.Errorf("route %s %s is defined twice", route.Method, route.Path)
+		}
+		methods[route.Path] = append(methods[route.Path], route.Method)
+		s.mux.Handle(route.Method+" "+route.Path, s.guard(route))
+		word, _, _ := strings.Cut(route.Path[1:], "/")
+		s.firstWords[word] = true
+	}
+	for path, allowed := range methods {
+		s.mux.Handle(path, wrongMethod(allowed))
+	}
+	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { writeProblem(w, notFound(r.URL.Path)) })
+	return nil
+}
+
+func (s *Server) guard(route Route) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		call, problem := s.admit(r, route.Access)
+		if problem != nil {
+			writeProblem(w, problem)
+			return
+		}
+		route.Handle(w, r, call)
+	}
+}
+
+func wrongMethod(allowed []string) http.HandlerFunc {
+	if slices.Contains(allowed, http.MethodGet) {
+		allowed = append(allowed, http.MethodHead)
+	}
+	allow := strings.Join(allowed, ", ")
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Allow", allow)
+		writeProblem(w, NewProblem(MethodNotAllowed, "%.20s is not among %s", r.Method, allow))
+	}
+}
+
+// ServeHTTP answers one request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if problem := s.screen(r); problem != nil {
+		writeProblem(w, problem)
+		return
+	}
+	s.mux.ServeHTTP(w, r)
+}
+
+// Serve answers the connections of a listener, which it closes in the end,
+// until Shutdown. Who calls is known on Unix sockets only: on any other
+// listener callers without a run token may read and nothing more.
+func (s *Server) Serve(l net.Listener) error {
+	if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("cannot serve the API: %w", err)
+	}
+	return nil
+}
+
+// Shutdown closes the listeners, answers what is in flight and returns. When
+// ctx ends first, the connections left are cut and its error is returned.
+func (s *Server) Shutdown(ctx context.Context) error {
+	err := s.http.Shutdown(ctx)
+	if err != nil {
+		s.http.Close()
+	}
+	return err
+}

@@ -1,0 +1,96 @@
+package api
+
+import (
+	"context"
+
+	"quotad/quota"
+)
+
+// ownSections are the members of GET /v1/status that this package gives.
+var ownSections = []string{"credentials", "ledger", "version"}
+
+// status answers even when the ledger does not: then is when it is asked for.
+func (s *Server) status(ctx context.Context, _ *Call, _ None) (map[string]any, error) {
+	sections := make(map[string]any, len(s.sections)+len(ownSections))
+	for name, section := range s.sections {
+		sections[name] = section(ctx)
+	}
+	credentials := make([]Credential, 0, len(s.keeper.Credentials()))
+	for _, c := range s.keeper.Credentials() {
+		state, err := s.stateOf(ctx, c.Name)
+		if err != nil {
+			state = Credential{Name: c.Name, Limits: []Limit{}, Error: err.Error()}
+		}
+		credentials = append(credentials, state)
+	}
+	health := s.keeper.Health(ctx)
+	sections["credentials"] = credentials
+	sections["ledger"] = Ledger{Backend: health.Backend, State: health.State, Warnings: health.Warnings}
+	sections["version"] = s.version
+	return sections, nil
+}
+
+func (s *Server) credentials(ctx context.Context, _ *Call, _ None) ([]Credential, error) {
+	credentials := make([]Credential, 0, len(s.keeper.Credentials()))
+	for _, c := range s.keeper.Credentials() {
+		state, err := s.stateOf(ctx, c.Name)
+		if err != nil {
+			return nil, err
+		}
+		credentials = append(credentials, state)
+	}
+	return credentials, nil
+}
+
+func (s *Server) credential(ctx context.Context, c *Call, _ None) (Credential, error) {
+	return s.stateOf(ctx, c.Path("name"))
+}
+
+func (s *Server) stateOf(ctx context.Context, name string) (Credential, error) {
+	usage, known, err := s.keeper.Usage(ctx, name)
+	if !known {
+		return Credential{}, NewProblem(quota.UnknownCredential, "credential %.80q is not configured", name)
+	}
+	if err != nil {
+		return Credential{}, err
+	}
+	return Credential{Name: name, Limits: limitsOf(usage.Limits)}, nil
+}
+
+// healthz answers because it can.
+func (s *Server) healthz(context.Context, *Call, None) (map[string]string, error) {
+	return map[string]string{"status": "ok"}, nil
+}
+
+func (s *Server) readyz(ctx context.Context, _ *Call, _ None) (Ledger, error) {
+	health := s.keeper.Health(ctx)
+	if !health.Reachable {
+		return Ledger{}, NewProblem(LedgerUnavailable, "%s", health.State)
+	}
+	return Ledger{Backend: health.Backend, State: health.State, Warnings: health.Warnings}, nil
+}
+
+func (s *Server) versionOf(context.Context, *Call, None) (map[string]string, error) {
+	return map[string]string{"version": s.version}, nil
+}
+
+// An index is the body of GET /v1.
+type index struct {
+	Version string       `json:"version"`
+	Routes  []indexRoute `json:"routes"`
+}
+
+type indexRoute struct {
+	Method string `json:"method"`
+	Path   string `json:"path"`
+	Access Access `json:"access"`
+	Does   string `json:"does"`
+}
+
+func (s *Server) index(context.Context, *Call, None) (index, error) {
+	list := index{Version: s.version, Routes: make([]indexRoute, len(s.routes))}
+	for i, r := range s.routes {
+		list.Routes[i] = indexRoute{Method: r.Method, Path: r.Path, Access: r.Access, Does: r.Does}
+	}
+	return list, nil
+}

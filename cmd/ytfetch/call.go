@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"quotad/quota"
+	"quotad/quota/api"
+)
+
+const operation = "videos.list"
+
+// releasePatience bounds giving a grant back, also while the pass is being ended.
+const releasePatience = 2 * time.Second
+
+// call acquires and makes one upstream call. Each has a request id of its own,
+// a repeated one too: upstream charges for it again. Its errors are failures
+// where quotad stands in the way, else *callErrors.
+func (p *pass) call(ctx context.Context, number int, token string) (got page, left int64, err error) {
+	p.calls++
+	grant, err := p.acquire(ctx, fmt.Sprintf("%s-page-%d-call-%d", p.id, number, p.calls))
+	if err != nil {
+		return page{}, 0, err
+	}
+	got, err = p.tube.trending(ctx, p.region, token)
+	if classOf(err) == unsent {
+		p.release(ctx, grant.GrantID)
+	}
+	return got, grant.Remaining, err
+}
+
+func (p *pass) acquire(ctx context.Context, requestID string) (api.Decision, error) {
+	d, err := p.quota.Acquire(ctx, api.AcquireRequest{Credential: p.credential, Operation: operation, RequestID: requestID})
+	switch {
+	case errors.Is(err, api.ErrUnreachable), errors.Is(err, api.ErrLedgerUnavailable):
+		return d, &failure{exitUnavailable, fmt.Errorf("cannot ask for units: %w", err), api.Hint(err)}
+	case err != nil:
+		return d, &failure{exitFailed, fmt.Errorf("cannot ask for units: %w", err), api.Hint(err)}
+	case d.Granted:
+		return d, nil
+	case d.Reason == string(quota.LimitExceeded):
+		return d, fail(exitDenied, fmt.Errorf("quotad denied %s: %s", operation, shortage(d)))
+	default:
+		return d, fail(exitConfiguration, fmt.Errorf("quotad refused %s: %s: %s", operation, d.Reason, d.Detail))
+	}
+}
+
+func shortage(d api.Decision) string {
+	text := fmt.Sprintf("%s asked, %d left in limit %s", counted(int(d.Requested), "unit"), d.Remaining, d.Limit)
+	if d.RetryAt == nil {
+		return text
+	}
+	wait := (time.Duration(d.RetryAfterMs) * time.Millisecond).Round(time.Second)
+	return fmt.Sprintf("%s, more at %s (in %v)", text, d.RetryAt.UTC().Format(time.RFC3339), wait)
+}
+
+// release gives back the units of a call that was never sent. It is worth a
+// moment even when the pass is being ended; a grant that cannot be given back
+// stays debited, which is the safe side.
+func (p *pass) release(ctx context.Context, grantID string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releasePatience)
+	defer cancel()
+	d, err := p.quota.Release(ctx, grantID)
+	if err == nil && !d.Granted {
+		err = errors.New(d.Reason)
+	}
+	if err != nil {
+		p.say("cannot give back the unit of a call that was never sent: %v", err)
+	}
+}
+
+// judge makes a failure of the error that ended the pass.
+func (p *pass) judge(err error) *failure {
+	f := fail(exitFailed, err)
+	errors.As(err, &f)
+	var failed *callError
+	if errors.As(err, &failed) {
+		f = judgeCall(failed.class, err)
+	}
+	return &failure{f.code, fmt.Errorf("%w; %s stored", f.err, p.store), f.hint}
+}
+
+func judgeCall(c class, err error) *failure {
+	switch c {
+	case day:
+		return &failure{
+			exitDenied, fmt.Errorf("upstream says that the day's quota is gone, though quotad granted the call: their books differ: %w", err),
+			"somebody else spends from the same project, or the limit in quotad's config is above the project's own: compare with the project's quota page",
+		}
+	case configuration:
+		return &failure{
+			exitConfiguration, fmt.Errorf("upstream does not accept this configuration: %w", err),
+			"check YOUTUBE_API_KEY, whether its project has the API enabled, and the region's code",
+		}
+	default:
+		return fail(exitFailed, err)
+	}
+}

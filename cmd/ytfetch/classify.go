@@ -1,0 +1,177 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"unicode"
+)
+
+// A class says what a failed call means for the calls after it.
+type class int
+
+const (
+	refused       class = iota // this call is not accepted, whatever the quota; asking again is useless
+	day                        // a limit is gone until the upstream's next day
+	minute                     // too many calls in a short time; the limit stays open
+	unclear                    // some limit, nobody knows which: minute first, day when it repeats
+	configuration              // key, project or parameters: somebody has to change something
+	staleToken                 // the page token is not valid any more
+	transient                  // the upstream's or the network's own trouble; the call is spent
+	unsent                     // no connection was made, so nothing is spent
+)
+
+// A callError says why a call brought no page.
+type callError struct {
+	class  class
+	status int // 0: no answer came
+
+	// Of an answer, as upstream wrote it.
+	domain, reason, message string
+	limit                   string // the limit that the message names, "Queries per day"
+
+	err error // of the network, or of reading the answer; never holds the URL
+}
+
+// classOf returns the class of a call's error; any other error is like a refusal.
+func classOf(err error) class {
+	var failed *callError
+	if errors.As(err, &failed) {
+		return failed.class
+	}
+	return refused
+}
+
+func (e *callError) Unwrap() error { return e.err }
+
+func (e *callError) Error() string {
+	if e.status == 0 {
+		return printable(fmt.Sprintf("cannot reach upstream: %v", e.err))
+	}
+	text := fmt.Sprintf("upstream answered %d", e.status)
+	if named := strings.TrimSpace(e.domain + " " + e.reason); named != "" {
+		text += " " + named
+	}
+	if e.message != "" {
+		text += ": " + e.message
+	}
+	if e.err != nil {
+		text += fmt.Sprintf(": %v", e.err)
+	}
+	return printable(text)
+}
+
+// longest is what one line of progress may hold of a foreign text, in runes.
+const longest = 400
+
+// printable keeps a foreign text on one line, and escape sequences out of it.
+func printable(text string) string {
+	runes := []rune(strings.ToValidUTF8(text, "?"))
+	for i, r := range runes {
+		if !unicode.IsPrint(r) {
+			runes[i] = ' '
+		}
+	}
+	if len(runes) > longest {
+		runes = append(runes[:longest], '…')
+	}
+	return string(runes)
+}
+
+// An envelope is the documented form of an error answer; members vary.
+type envelope struct {
+	Error struct {
+		Message string `json:"message"`
+		Errors  []struct {
+			Domain  string `json:"domain"`
+			Reason  string `json:"reason"`
+			Message string `json:"message"`
+		} `json:"errors"`
+	} `json:"error"`
+}
+
+// classify reads an error answer. In this order decide: the limit's name in the
+// message, because the daily errors of 2026 carry the reason of a short-lived
+// one; the reason; the status.
+func classify(status int, body []byte) *callError {
+	e := &callError{status: status}
+	e.read(body)
+	if c, named := e.byLimit(); named {
+		e.class = c
+		return e
+	}
+	if c, known := classOfReason(e.reason, e.message); known {
+		e.class = c
+		return e
+	}
+	e.class = classOfStatus(status)
+	return e
+}
+
+// read takes from the body what it can: an answer that is no envelope, of a
+// proxy perhaps, is judged by its status.
+func (e *callError) read(body []byte) {
+	var env envelope
+	if json.Unmarshal(body, &env) != nil {
+		return
+	}
+	e.message = env.Error.Message
+	if len(env.Error.Errors) == 0 {
+		return
+	}
+	first := env.Error.Errors[0]
+	e.domain, e.reason = first.Domain, first.Reason
+	if first.Message != "" {
+		e.message = first.Message
+	}
+}
+
+var namedLimit = regexp.MustCompile(`(?i)\blimit '([^']* per (day|minute)\b[^']*)'`)
+
+// byLimit looks for the limit that the message names: "limit 'Search Queries
+// per day'", "limit 'Queries per minute per user'".
+func (e *callError) byLimit() (class, bool) {
+	found := namedLimit.FindStringSubmatch(e.message)
+	if found == nil {
+		return 0, false
+	}
+	e.limit = found[1]
+	if strings.EqualFold(found[2], "day") {
+		return day, true
+	}
+	return minute, true
+}
+
+func classOfReason(reason, message string) (class, bool) {
+	switch reason {
+	case "quotaExceeded", "dailyLimitExceeded":
+		return day, true
+	case "rateLimitExceeded", "userRateLimitExceeded":
+		return minute, true
+	case "dailyLimitExceededUnreg", "forbidden", "keyInvalid", "accessNotConfigured", "ipRefererBlocked", "invalidRegionCode":
+		return configuration, true
+	case "badRequest":
+		// "API key not valid. Please pass a valid API key." has no reason of its own.
+		return configuration, strings.Contains(message, "API key")
+	case "invalidPageToken":
+		return staleToken, true
+	default:
+		return 0, false
+	}
+}
+
+func classOfStatus(status int) class {
+	switch {
+	case status == http.StatusTooManyRequests, status == http.StatusForbidden:
+		return unclear
+	case status == http.StatusUnauthorized:
+		return configuration
+	case status >= 500, status == http.StatusRequestTimeout:
+		return transient
+	default:
+		return refused
+	}
+}

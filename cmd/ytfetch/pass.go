@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"time"
+
+	"quotad/quota/api"
+)
+
+// A pass fetches the chart of one region.
+type pass struct {
+	region   string
+	most     int       // pages at most; 0: all
+	deadline time.Time // when quotad ends the pass; zero: never
+
+	quota      *api.Client
+	credential string // may be empty where the client has a run token
+	tube       *youtube
+	store      *store
+
+	now   func() time.Time
+	sleep func(context.Context, time.Duration) error
+	say   func(format string, args ...any)
+
+	id    string // tells the calls of this process from those of any other
+	calls int    // upstream calls asked for
+}
+
+// run fetches the chart to its end and says what became of it. Its errors are
+// failures.
+func (p *pass) run(ctx context.Context) error {
+	p.id = rand.Text()[:10]
+	err := p.chart(ctx)
+	if classOf(err) == staleToken {
+		p.say("%v; starting over from page 1", err)
+		err = p.chart(ctx)
+	}
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return fail(exitInterrupted, fmt.Errorf("interrupted; %s stored", p.store))
+	case err != nil:
+		return p.judge(err)
+	}
+	p.say("done: %s in %s", p.store, p.store.dir)
+	return nil
+}
+
+// chart fetches page after page from the first one. A missing token ends it,
+// never a count: totals are estimates.
+func (p *pass) chart(ctx context.Context) error {
+	token := ""
+	for number := 1; ; number++ {
+		next, err := p.fetch(ctx, number, token)
+		switch {
+		case err != nil:
+			return err
+		case next == "":
+			return p.store.trim(number)
+		case number == p.most:
+			return nil
+		case next == token:
+			return fmt.Errorf("upstream names page %d as its own next page: it seems to ignore page tokens", number)
+		}
+		token = next
+	}
+}
+
+// fetch fetches and stores the page that token names and returns the token of
+// the page after it. What upstream has answered is stored, interrupted or not:
+// it is paid for.
+func (p *pass) fetch(ctx context.Context, number int, token string) (next string, err error) {
+	got, left, err := p.page(ctx, number, token)
+	if err != nil {
+		return "", err
+	}
+	if err := p.store.write(number, got.Items); err != nil {
+		return "", err
+	}
+	p.say("page %d: %s, %s left", number, counted(len(got.Items), "video"), counted(int(left), "unit"))
+	return got.Next, nil
+}
+
+// page calls for a page until it has it or calling again is useless.
+func (p *pass) page(ctx context.Context, number int, token string) (got page, left int64, err error) {
+	tries := make(tries)
+	for {
+		got, left, err = p.call(ctx, number, token)
+		if err == nil || ctx.Err() != nil {
+			return got, left, err
+		}
+		pause, worthwhile := tries.again(classOf(err))
+		if !worthwhile {
+			return page{}, 0, conclude(err)
+		}
+		if !p.roomFor(pause) {
+			return page{}, 0, fmt.Errorf("no time to try again in %v: %w", pause, err)
+		}
+		p.say("page %d: %v; trying again in %v", number, err, pause)
+		if err := p.sleep(ctx, pause); err != nil {
+			return page{}, 0, err
+		}
+	}
+}
+
+func (p *pass) roomFor(pause time.Duration) bool {
+	return p.deadline.IsZero() || p.now().Add(pause+callRoom).Before(p.deadline)
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// A store keeps the pages of one pass as files of JSON lines. A page is there
+// as a whole or not at all, whenever the machine stops.
+type store struct {
+	dir   string
+	items map[int]int // page → items on it, of the pages that this process stored
+}
+
+// openStore makes the directory of a region's slot below out.
+func openStore(out, region string, slot time.Time) (*store, error) {
+	s := &store{dir: filepath.Join(out, region, slot.UTC().Format("20060102T150405Z")), items: make(map[int]int)}
+	if err := os.MkdirAll(s.dir, 0o755); err != nil {
+		return nil, fmt.Errorf("cannot make a directory for pages: %w", err)
+	}
+	for _, parent := range []string{filepath.Dir(s.dir), out} {
+		if err := syncDir(parent); err != nil {
+			return nil, fmt.Errorf("cannot make a directory for pages durable: %w", err)
+		}
+	}
+	return s, nil
+}
+
+// write stores a page, one item a line, in place of what that page held. After
+// an error the page is as it was.
+func (s *store) write(number int, items []json.RawMessage) error {
+	var lines bytes.Buffer
+	for _, item := range items {
+		if err := json.Compact(&lines, item); err != nil {
+			return fmt.Errorf("cannot store page %d: %w", number, err)
+		}
+		lines.WriteByte('\n')
+	}
+	if err := replace(s.path(number), lines.Bytes()); err != nil {
+		return fmt.Errorf("cannot store page %d: %w", number, err)
+	}
+	s.items[number] = len(items)
+	return nil
+}
+
+// trim removes the pages behind the last one: they belong to a chart that was
+// longer when the same slot was fetched before.
+func (s *store) trim(last int) error {
+	for number := last + 1; ; number++ {
+		err := os.Remove(s.path(number))
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("cannot remove outdated page %d: %w", number, err)
+		}
+		delete(s.items, number)
+	}
+}
+
+// String says what is stored: "150 videos on 3 pages".
+func (s *store) String() string {
+	videos := 0
+	for _, items := range s.items {
+		videos += items
+	}
+	return counted(videos, "video") + " on " + counted(len(s.items), "page")
+}
+
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+func (s *store) path(number int) string {
+	return filepath.Join(s.dir, fmt.Sprintf("page-%03d.jsonl", number))
+}
+
+// replace puts a file in place durably: its content is on disk before its name
+// is, and its name before replace returns.
+func replace(path string, content []byte) error {
+	dir, name := filepath.Split(path)
+	temp := filepath.Join(dir, fmt.Sprintf(".%s.%d", name, os.Getpid()))
+	if err := writeSynced(temp, content); err != nil {
+		os.Remove(temp)
+		return err
+	}
+	if err := os.Rename(temp, path); err != nil {
+		os.Remove(temp)
+		return err
+	}
+	return syncDir(dir)
+}
+
+func writeSynced(path string, content []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

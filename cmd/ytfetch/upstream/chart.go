@@ -1,0 +1,143 @@
+package upstream
+
+import (
+	"encoding/base64"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The documented shape of an answer. Counts are strings, as the API sends them.
+type (
+	videoList struct {
+		Kind          string   `json:"kind"`
+		Etag          string   `json:"etag"`
+		NextPageToken string   `json:"nextPageToken,omitempty"`
+		PrevPageToken string   `json:"prevPageToken,omitempty"`
+		PageInfo      pageInfo `json:"pageInfo"`
+		Items         []video  `json:"items"`
+	}
+	pageInfo struct {
+		TotalResults   int `json:"totalResults"`
+		ResultsPerPage int `json:"resultsPerPage"`
+	}
+	video struct {
+		Kind       string      `json:"kind"`
+		Etag       string      `json:"etag"`
+		ID         string      `json:"id"`
+		Snippet    *snippet    `json:"snippet,omitempty"`
+		Statistics *statistics `json:"statistics,omitempty"`
+	}
+	snippet struct {
+		PublishedAt          time.Time            `json:"publishedAt"`
+		ChannelID            string               `json:"channelId"`
+		Title                string               `json:"title"`
+		Description          string               `json:"description"`
+		Thumbnails           map[string]thumbnail `json:"thumbnails"`
+		ChannelTitle         string               `json:"channelTitle"`
+		CategoryID           string               `json:"categoryId"`
+		LiveBroadcastContent string               `json:"liveBroadcastContent"`
+	}
+	thumbnail struct {
+		URL    string `json:"url"`
+		Width  int    `json:"width"`
+		Height int    `json:"height"`
+	}
+	statistics struct {
+		ViewCount     string `json:"viewCount"`
+		LikeCount     string `json:"likeCount"`
+		FavoriteCount string `json:"favoriteCount"`
+		CommentCount  string `json:"commentCount"`
+	}
+)
+
+// only leaves out the parts that nobody asked for.
+func (v video) only(parts []string) video {
+	if !slices.Contains(parts, "snippet") {
+		v.Snippet = nil
+	}
+	if !slices.Contains(parts, "statistics") {
+		v.Statistics = nil
+	}
+	return v
+}
+
+// newVideo invents the video at a rank of a region's chart: always the same one.
+func newVideo(region string, rank int) video {
+	random := randomOf(region, rank)
+	id := opaque(random, 8)
+	return video{
+		Kind: "youtube#video", Etag: opaque(random, 20), ID: id,
+		Snippet:    newSnippet(random, id, region),
+		Statistics: newStatistics(random, rank),
+	}
+}
+
+// The chart mixes music, films and games, as it does since July 2025.
+const (
+	musicCategory = "10"
+	filmCategory  = "1"
+	gameCategory  = "20"
+)
+
+const (
+	firstWords  = "Midnight Paper Silver Broken Velvet Northern Electric Hidden Summer Falling Golden Quiet Crimson Distant Wild Neon"
+	secondWords = "Rivers Lanterns Machines Gardens Horizon Letters Engines Harbour Shadows Kingdom Mirrors Thunder Islands Circus Echoes Parade"
+)
+
+func newSnippet(random *rand.Rand, id, region string) *snippet {
+	channel := pick(random, firstWords) + " " + pick(random, secondWords)
+	work := pick(random, firstWords) + " " + pick(random, secondWords)
+	s := &snippet{
+		PublishedAt: time.Date(2026, 1, 1, random.IntN(24*28), random.IntN(60), 0, 0, time.UTC),
+		ChannelID:   "UC" + opaque(random, 16), ChannelTitle: channel,
+		Description: fmt.Sprintf("%s by %s, popular in %s.", work, channel, region),
+		Thumbnails: map[string]thumbnail{
+			"default": {URL: "https://i.ytimg.com/vi/" + id + "/default.jpg", Width: 120, Height: 90},
+			"high":    {URL: "https://i.ytimg.com/vi/" + id + "/hqdefault.jpg", Width: 480, Height: 360},
+		},
+		LiveBroadcastContent: "none",
+	}
+	switch random.IntN(3) {
+	case 0:
+		s.CategoryID, s.Title = musicCategory, channel+" - "+work+" (Official Video)"
+	case 1:
+		s.CategoryID, s.Title = filmCategory, work+" | Official Trailer"
+	default:
+		s.CategoryID, s.Title = gameCategory, work+": the first hour"
+	}
+	return s
+}
+
+func newStatistics(random *rand.Rand, rank int) *statistics {
+	views := 40_000_000/(rank+4) + random.IntN(50_000)
+	return &statistics{
+		ViewCount: strconv.Itoa(views), LikeCount: strconv.Itoa(views / (15 + random.IntN(20))),
+		FavoriteCount: "0", CommentCount: strconv.Itoa(views / (300 + random.IntN(500))),
+	}
+}
+
+func etag(region string, rank int) string { return opaque(randomOf("etag "+region, rank), 20) }
+
+func randomOf(seed string, rank int) *rand.Rand {
+	hash := fnv.New64a()
+	hash.Write([]byte(seed))
+	return rand.New(rand.NewPCG(hash.Sum64(), uint64(rank)))
+}
+
+func opaque(random *rand.Rand, size int) string {
+	raw := make([]byte, size)
+	for i := range raw {
+		raw[i] = byte(random.Uint32())
+	}
+	return base64.RawURLEncoding.EncodeToString(raw)
+}
+
+func pick(random *rand.Rand, words string) string {
+	all := strings.Fields(words)
+	return all[random.IntN(len(all))]
+}

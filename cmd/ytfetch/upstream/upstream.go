@@ -1,0 +1,155 @@
+// Package upstream is a metered video API in one process: it answers
+// videos.list as the YouTube Data API documents it and charges every request
+// against a true daily quota of its own. ytfetch answers samples from it; tests
+// serve it and compare its books with quotad's.
+package upstream
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"sync"
+	"time"
+	_ "time/tzdata" // the quota's day is Pacific, also where no zone files are installed
+)
+
+// Path is the path below which the API lives: a base URL ends in it.
+const Path = "/youtube/v3"
+
+// A Config says what the upstream has and allows. The zero value is usable.
+type Config struct {
+	Quota          int              // units a day, at least 1; 0: 10,000
+	PagesPerRegion int              // length of a region's chart in pages of 50, at least 1; 0: 4
+	Key            string           // the one key it knows; empty: any key will do
+	Now            func() time.Time // its clock; nil: time.Now
+}
+
+// An Upstream is an http.Handler, and an http.RoundTripper for clients in the
+// same process. Any number of goroutines may use it at the same time.
+type Upstream struct {
+	config  Config
+	pacific *time.Location
+	mux     *http.ServeMux
+
+	mu     sync.Mutex // guards what follows
+	counts Counts
+	day    string // the Pacific date that counts.Units belongs to
+	faults []http.HandlerFunc
+}
+
+// Counts are the upstream's own books.
+type Counts struct {
+	Requests int            // videos.list requests that arrived, whatever became of them
+	Units    int            // charged since the last midnight Pacific, never more than the quota
+	Refused  int            // requests answered quotaExceeded
+	Pages    map[string]int // region → pages served
+}
+
+// New returns an upstream whose quota is untouched.
+func New(config Config) (*Upstream, error) {
+	if config.Quota < 0 || config.PagesPerRegion < 0 {
+		return nil, fmt.Errorf("an upstream needs a quota and a chart of at least one: %d units, %d pages", config.Quota, config.PagesPerRegion)
+	}
+	pacific, err := time.LoadLocation("America/Los_Angeles")
+	if err != nil {
+		return nil, fmt.Errorf("cannot tell midnight Pacific: %w", err)
+	}
+	if config.Quota == 0 {
+		config.Quota = 10_000
+	}
+	if config.PagesPerRegion == 0 {
+		config.PagesPerRegion = 4
+	}
+	if config.Now == nil {
+		config.Now = time.Now
+	}
+	u := &Upstream{config: config, pacific: pacific, mux: http.NewServeMux()}
+	u.counts.Pages = make(map[string]int)
+	u.mux.HandleFunc("GET "+Path+"/videos", u.listVideos)
+	return u, nil
+}
+
+// Counts returns a copy of the books.
+func (u *Upstream) Counts() Counts {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.turnDay()
+	counts := u.counts
+	counts.Pages = maps.Clone(counts.Pages)
+	return counts
+}
+
+// Inject makes the next requests that are within the quota meet these answers,
+// in this order, instead of a page; nil lets one request pass. They are charged
+// like any other.
+func (u *Upstream) Inject(faults ...http.HandlerFunc) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.faults = append(u.faults, faults...)
+}
+
+func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) { u.mux.ServeHTTP(w, r) }
+
+// listVideos charges first and looks at the parameters afterwards: an invalid
+// request costs as much as a valid one. Only a request without a known key
+// belongs to no project and costs nobody anything.
+func (u *Upstream) listVideos(w http.ResponseWriter, r *http.Request) {
+	key := r.URL.Query().Get("key")
+	if key == "" || u.config.Key != "" && key != u.config.Key {
+		u.count()
+		unregistered().write(w)
+		return
+	}
+	fault, affordable := u.charge()
+	if !affordable {
+		quotaExceeded().write(w)
+		return
+	}
+	if fault != nil {
+		fault(w, r)
+		return
+	}
+	query, refusal := parseQuery(r.URL.Query(), u.config.PagesPerRegion)
+	if refusal != nil {
+		refusal.write(w)
+		return
+	}
+	u.served(query.region)
+	writeJSON(w, http.StatusOK, query.answer())
+}
+
+func (u *Upstream) count() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.counts.Requests++
+}
+
+// charge books one unit and returns the fault that the request is to meet.
+func (u *Upstream) charge() (fault http.HandlerFunc, affordable bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.counts.Requests++
+	u.turnDay()
+	if u.counts.Units >= u.config.Quota {
+		u.counts.Refused++
+		return nil, false
+	}
+	u.counts.Units++
+	if len(u.faults) > 0 {
+		fault, u.faults = u.faults[0], u.faults[1:]
+	}
+	return fault, true
+}
+
+// turnDay starts the quota anew at midnight Pacific. The caller holds mu.
+func (u *Upstream) turnDay() {
+	if today := u.config.Now().In(u.pacific).Format(time.DateOnly); today != u.day {
+		u.day, u.counts.Units = today, 0
+	}
+}
+
+func (u *Upstream) served(region string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.counts.Pages[region]++
+}

@@ -1,0 +1,303 @@
+package upstream_test
+
+import (
+	"encoding/json"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"quotad/cmd/ytfetch/upstream"
+)
+
+// answer is what a client sees of a page or of an error.
+type answer struct {
+	Status        int `json:"-"`
+	Kind          string
+	NextPageToken string
+	PrevPageToken string
+	PageInfo      struct{ TotalResults, ResultsPerPage int }
+	Items         []struct {
+		ID         string
+		Snippet    *struct{ Title, ChannelTitle, CategoryID string }
+		Statistics *struct{ ViewCount string }
+	}
+	Error struct {
+		Code    int
+		Message string
+		Errors  []struct{ Domain, Reason, Message string }
+	}
+}
+
+func (a answer) reason() string {
+	if len(a.Error.Errors) == 0 {
+		return ""
+	}
+	return a.Error.Errors[0].Reason
+}
+
+func newUpstream(t *testing.T, config upstream.Config) *upstream.Upstream {
+	t.Helper()
+	u, err := upstream.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// list asks for a chart; args are parameters to set, "" leaves one out.
+func list(t *testing.T, client *http.Client, base string, args ...string) answer {
+	t.Helper()
+	query := url.Values{"part": {"snippet,statistics"}, "chart": {"mostPopular"}, "regionCode": {"DE"}, "maxResults": {"50"}, "key": {"k"}}
+	for i := 0; i < len(args); i += 2 {
+		query.Set(args[i], args[i+1])
+		if args[i+1] == "" {
+			query.Del(args[i])
+		}
+	}
+	resp, err := client.Get(base + upstream.Path + "/videos?" + query.Encode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var a answer
+	if err := json.Unmarshal(raw, &a); err != nil {
+		t.Fatalf("%s: %v", raw, err)
+	}
+	a.Status = resp.StatusCode
+	return a
+}
+
+// inProcess is a client that talks to u alone.
+func inProcess(u *upstream.Upstream) *http.Client { return &http.Client{Transport: u} }
+
+func TestChartHasFourPagesAndEnds(t *testing.T) {
+	u := newUpstream(t, upstream.Config{})
+	seen := make(map[string]bool)
+	token, tokens := "", []string{}
+	for page := 1; page <= 4; page++ {
+		got := list(t, inProcess(u), "http://sample", "pageToken", token)
+		if got.Status != 200 || got.Kind != "youtube#videoListResponse" || len(got.Items) != 50 {
+			t.Fatalf("page %d: got %d %q with %d items, want 200 youtube#videoListResponse with 50", page, got.Status, got.Kind, len(got.Items))
+		}
+		if got.PageInfo.TotalResults != 200 || got.PageInfo.ResultsPerPage != 50 {
+			t.Errorf("page %d: got pageInfo %+v, want 200 results, 50 a page", page, got.PageInfo)
+		}
+		if (got.PrevPageToken == "") != (page == 1) || (got.NextPageToken == "") != (page == 4) {
+			t.Errorf("page %d: got prev %q, next %q", page, got.PrevPageToken, got.NextPageToken)
+		}
+		for _, item := range got.Items {
+			if len(item.ID) != 11 || seen[item.ID] || item.Snippet.Title == "" || item.Statistics.ViewCount == "" {
+				t.Fatalf("page %d: got %+v, want a new video with title and views", page, item)
+			}
+			seen[item.ID] = true
+		}
+		token = got.NextPageToken
+		tokens = append(tokens, token)
+	}
+	if tokens[0] != "CDIQAA" {
+		t.Errorf("got first token %q, want the documented one, CDIQAA", tokens[0])
+	}
+}
+
+func TestPreviousPageLeadsBack(t *testing.T) {
+	u := newUpstream(t, upstream.Config{})
+	first := list(t, inProcess(u), "http://sample")
+	second := list(t, inProcess(u), "http://sample", "pageToken", first.NextPageToken)
+	back := list(t, inProcess(u), "http://sample", "pageToken", second.PrevPageToken)
+	if back.Items[0].ID != first.Items[0].ID || back.NextPageToken != first.NextPageToken {
+		t.Errorf("got a page that begins with %q, want the first one, %q", back.Items[0].ID, first.Items[0].ID)
+	}
+}
+
+func TestSamplesAreTheSameEveryTimeAndDifferByRegion(t *testing.T) {
+	titles := func(region string) string {
+		var all []string
+		for _, item := range list(t, inProcess(newUpstream(t, upstream.Config{})), "http://sample", "regionCode", region).Items {
+			all = append(all, item.ID+" "+item.Snippet.Title)
+		}
+		return strings.Join(all, "\n")
+	}
+	if titles("DE") != titles("DE") {
+		t.Error("two upstreams differ about DE")
+	}
+	if titles("DE") == titles("FR") {
+		t.Error("DE and FR have the same chart")
+	}
+}
+
+func TestPartsThatNobodyAskedForAreLeftOut(t *testing.T) {
+	u := newUpstream(t, upstream.Config{})
+	got := list(t, inProcess(u), "http://sample", "part", "id,statistics").Items[0]
+	if got.Snippet != nil || got.Statistics == nil {
+		t.Errorf("got %+v, want statistics without a snippet", got)
+	}
+}
+
+func TestParametersAreChecked(t *testing.T) {
+	for _, row := range []struct {
+		name, parameter, value string
+		status                 int
+		reason                 string
+	}{
+		{"unknown region", "regionCode", "XX", 400, "invalidRegionCode"},
+		{"region in lower case", "regionCode", "de", 400, "invalidRegionCode"},
+		{"no part", "part", "", 400, "missingRequiredParameter"},
+		{"unknown part", "part", "snippet,colour", 400, "unknownPart"},
+		{"no filter", "chart", "", 400, "missingRequiredParameter"},
+		{"two filters", "id", "a", 400, "missingRequiredParameter"},
+		{"unknown chart", "chart", "best", 400, "invalidChart"},
+		{"more than 50", "maxResults", "51", 400, "invalidParameter"},
+		{"less than 1", "maxResults", "0", 400, "invalidParameter"},
+		{"not a number", "maxResults", "many", 400, "invalidParameter"},
+		{"token of another API", "pageToken", "EAAaBlBUOkNESQ", 400, "invalidPageToken"},
+		{"not base64", "pageToken", "!", 400, "invalidPageToken"},
+		{"token behind the end", "pageToken", "CMgBEAA", 400, "invalidPageToken"},
+		{"no region means US", "regionCode", "", 200, ""},
+		{"5 by default", "maxResults", "", 200, ""},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			u := newUpstream(t, upstream.Config{})
+			got := list(t, inProcess(u), "http://sample", row.parameter, row.value)
+			if got.Status != row.status || got.reason() != row.reason {
+				t.Errorf("got %d %q, want %d %q", got.Status, got.reason(), row.status, row.reason)
+			}
+			if units := u.Counts().Units; units != 1 {
+				t.Errorf("got %d units charged, want 1: an invalid request costs too", units)
+			}
+		})
+	}
+}
+
+func TestKeyIsRequired(t *testing.T) {
+	u := newUpstream(t, upstream.Config{Key: "right"})
+	for _, key := range []string{"", "wrong"} {
+		got := list(t, inProcess(u), "http://sample", "key", key)
+		if got.Status != 403 || got.reason() != "dailyLimitExceededUnreg" {
+			t.Errorf("key %q: got %d %q, want 403 dailyLimitExceededUnreg", key, got.Status, got.reason())
+		}
+	}
+	if got := list(t, inProcess(u), "http://sample", "key", "right"); got.Status != 200 {
+		t.Errorf("got %d with the right key, want 200", got.Status)
+	}
+	if got := u.Counts(); got.Units != 1 || got.Requests != 3 {
+		t.Errorf("got %+v, want 3 requests of which 1 is charged", got)
+	}
+}
+
+// Summer: midnight Pacific is 07:00 UTC. Winter: 08:00.
+func TestQuotaIsTrueAndTurnsAtMidnightPacific(t *testing.T) {
+	for _, row := range []struct{ name, before, midnight string }{
+		{"summer", "2026-07-01T06:59:59Z", "2026-07-01T07:00:00Z"},
+		{"winter", "2026-12-01T07:59:59Z", "2026-12-01T08:00:00Z"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			now := instant(t, row.before)
+			u := newUpstream(t, upstream.Config{Quota: 3, Now: func() time.Time { return now }})
+			for call := 1; call <= 5; call++ {
+				got := list(t, inProcess(u), "http://sample")
+				if want := call <= 3; (got.Status == 200) != want {
+					t.Fatalf("call %d: got %d %q, want served: %v", call, got.Status, got.reason(), want)
+				}
+			}
+			got := list(t, inProcess(u), "http://sample").Error
+			if got.Code != 403 || got.Errors[0].Domain != "youtube.quota" || got.Errors[0].Reason != "quotaExceeded" || !strings.Contains(got.Message, `<a href=`) {
+				t.Errorf("got %+v, want the documented quotaExceeded", got)
+			}
+			if got := u.Counts(); got.Units != 3 || got.Refused != 3 || !maps.Equal(got.Pages, map[string]int{"DE": 3}) {
+				t.Errorf("got %+v, want 3 units, 3 refused, 3 pages of DE", got)
+			}
+			now = instant(t, row.midnight)
+			if got := list(t, inProcess(u), "http://sample"); got.Status != 200 {
+				t.Errorf("got %d at midnight Pacific, want 200", got.Status)
+			}
+			if got := u.Counts().Units; got != 1 {
+				t.Errorf("got %d units in the new day, want 1", got)
+			}
+		})
+	}
+}
+
+func TestQuotaHoldsAgainstManyClients(t *testing.T) {
+	u := newUpstream(t, upstream.Config{Quota: 20})
+	server := httptest.NewServer(u)
+	defer server.Close()
+	var clients sync.WaitGroup
+	var mu sync.Mutex
+	served := 0
+	for range 8 {
+		clients.Go(func() {
+			for range 4 {
+				if list(t, server.Client(), server.URL).Status == 200 {
+					mu.Lock()
+					served++
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	clients.Wait()
+	if got := u.Counts(); served != 20 || got.Units != 20 || got.Refused != 12 {
+		t.Errorf("got %d served and %+v, want 20 served, 20 units, 12 refused", served, got)
+	}
+}
+
+func TestInjectedFaultsComeInOrderAndAreCharged(t *testing.T) {
+	u := newUpstream(t, upstream.Config{})
+	u.Inject(upstream.MinuteLimit, nil, upstream.ServerError, upstream.StaleToken, upstream.Refuse(418, "global", "teapot", "short and stout"))
+	for call, want := range []struct {
+		status int
+		reason string
+	}{{429, "rateLimitExceeded"}, {200, ""}, {500, "backendError"}, {400, "invalidPageToken"}, {418, "teapot"}, {200, ""}} {
+		got := list(t, inProcess(u), "http://sample")
+		if got.Status != want.status || got.reason() != want.reason {
+			t.Errorf("call %d: got %d %q, want %d %q", call+1, got.Status, got.reason(), want.status, want.reason)
+		}
+	}
+	if got := u.Counts().Units; got != 6 {
+		t.Errorf("got %d units, want 6", got)
+	}
+}
+
+func TestDropEndsTheConnectionWithoutAnAnswer(t *testing.T) {
+	u := newUpstream(t, upstream.Config{})
+	u.Inject(upstream.Drop)
+	server := httptest.NewServer(u)
+	defer server.Close()
+	if resp, err := http.Post(server.URL+upstream.Path+"/videos?key=k", "", nil); err == nil && resp.StatusCode != 405 {
+		t.Errorf("POST: got %d, want 405", resp.StatusCode)
+	}
+	resp, err := http.Get(server.URL + upstream.Path + "/videos?key=k")
+	if err == nil {
+		t.Fatalf("got %d, want no answer", resp.StatusCode)
+	}
+	if got := u.Counts(); got.Units != 1 || got.Requests != 1 {
+		t.Errorf("got %+v, want the one request charged", got)
+	}
+}
+
+func TestImpossibleConfigIsRefused(t *testing.T) {
+	for _, config := range []upstream.Config{{Quota: -1}, {PagesPerRegion: -1}} {
+		if _, err := upstream.New(config); err == nil {
+			t.Errorf("got no error for %+v", config)
+		}
+	}
+}
+
+func instant(t *testing.T, text string) time.Time {
+	t.Helper()
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at
+}

@@ -1,0 +1,158 @@
+package upstream
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A query is a valid request for one page of a region's chart.
+type query struct {
+	parts  []string
+	region string
+	start  int // rank of the first video, from 0
+	size   int // videos of a full page
+	total  int // videos of the whole chart
+}
+
+const (
+	defaultPage = 5
+	largestPage = 50
+)
+
+// parseQuery checks the parameters in the order in which the API does.
+func parseQuery(v url.Values, pages int) (query, *refusal) {
+	q := query{region: v.Get("regionCode"), size: defaultPage, total: pages * largestPage}
+	q.parts = strings.FieldsFunc(strings.Join(v["part"], ","), func(r rune) bool { return r == ',' })
+	if refused := q.checkParts(); refused != nil {
+		return q, refused
+	}
+	if refused := checkFilter(v); refused != nil {
+		return q, refused
+	}
+	if q.region == "" {
+		q.region = "US"
+	}
+	if !slices.Contains(strings.Fields(regionCodes), q.region) {
+		return q, refuse(parameter("regionCode", "invalidRegionCode", "The <code>regionCode</code> parameter specifies an invalid region code."))
+	}
+	if refused := q.setSize(v.Get("maxResults")); refused != nil {
+		return q, refused
+	}
+	return q, q.setStart(v.Get("pageToken"))
+}
+
+func refuse(r refusal) *refusal { return &r }
+
+func (q *query) checkParts() *refusal {
+	if len(q.parts) == 0 {
+		return refuse(parameter("part", "missingRequiredParameter", "Missing required parameter: part"))
+	}
+	for _, part := range q.parts {
+		if !slices.Contains(strings.Fields(knownParts), part) {
+			return refuse(parameter("part", "unknownPart", fmt.Sprintf("'%s'", part)))
+		}
+	}
+	return nil
+}
+
+func checkFilter(v url.Values) *refusal {
+	if v.Has("id") || v.Has("myRating") || !v.Has("chart") {
+		return refuse(parameter("parameters.", "missingRequiredParameter", "No filter selected. Expected one of: chart"))
+	}
+	if v.Get("chart") != "mostPopular" {
+		return refuse(parameter("chart", "invalidChart", "The requested video chart is not supported or is not available."))
+	}
+	return nil
+}
+
+func (q *query) setSize(maxResults string) *refusal {
+	if maxResults == "" {
+		return nil
+	}
+	size, err := strconv.Atoi(maxResults)
+	if err != nil || size < 1 || size > largestPage {
+		return refuse(parameter("maxResults", "invalidParameter",
+			fmt.Sprintf("Invalid value '%s'. Values must be within the range: [1, %d]", maxResults, largestPage)))
+	}
+	q.size = size
+	return nil
+}
+
+// setStart moves to the page that a token names; a token that no page of this
+// chart could have handed out is refused.
+func (q *query) setStart(token string) *refusal {
+	if token == "" {
+		return nil
+	}
+	offset, back, ok := parseToken(token)
+	if !ok || offset < 1 || offset >= q.total {
+		return refuse(invalidPageToken())
+	}
+	q.start = offset
+	if back {
+		q.start = max(0, offset-q.size)
+	}
+	return nil
+}
+
+func (q query) answer() videoList {
+	end := min(q.start+q.size, q.total)
+	list := videoList{
+		Kind: "youtube#videoListResponse", Etag: etag(q.region, q.start),
+		PageInfo: pageInfo{TotalResults: q.total, ResultsPerPage: end - q.start},
+		Items:    make([]video, 0, q.size),
+	}
+	if end < q.total {
+		list.NextPageToken = pageToken(end, false)
+	}
+	if q.start > 0 {
+		list.PrevPageToken = pageToken(q.start, true)
+	}
+	for rank := q.start; rank < end; rank++ {
+		list.Items = append(list.Items, newVideo(q.region, rank).only(q.parts))
+	}
+	return list
+}
+
+// Page tokens have the look of the real ones, "CDIQAA": base64 of two varint
+// fields, an offset into the chart and whether the page lies before it.
+const (
+	offsetField    = 1 << 3
+	directionField = 2 << 3
+)
+
+func pageToken(offset int, back bool) string {
+	raw := binary.AppendUvarint([]byte{offsetField}, uint64(offset))
+	direction := byte(0)
+	if back {
+		direction = 1
+	}
+	return base64.RawURLEncoding.EncodeToString(append(raw, directionField, direction))
+}
+
+func parseToken(token string) (offset int, back, ok bool) {
+	raw, err := base64.RawURLEncoding.DecodeString(token)
+	if err != nil || len(raw) < 4 || raw[0] != offsetField {
+		return 0, false, false
+	}
+	value, n := binary.Uvarint(raw[1:])
+	if n < 1 || value > 1<<20 {
+		return 0, false, false
+	}
+	offset, back = int(value), raw[len(raw)-1] == 1
+	return offset, back, pageToken(offset, back) == token
+}
+
+const knownParts = "contentDetails fileDetails id liveStreamingDetails localizations player processingDetails " +
+	"recordingDetails snippet statistics status suggestions topicDetails"
+
+// regionCodes are the content regions that the API names; any other code is
+// refused, also where ISO 3166-1 knows it.
+const regionCodes = "AE AR AT AU AZ BA BD BE BG BH BO BR BY CA CH CL CO CR CY CZ DE DK DO DZ EC EE EG ES FI FR GB GE GH " +
+	"GR GT HK HN HR HU ID IE IL IN IQ IS IT JM JO JP KE KH KR KW KZ LA LB LI LK LT LU LV LY MA MD ME MK MT MX MY NG NI " +
+	"NL NO NP NZ OM PA PE PG PH PK PL PR PT PY QA RO RS RU SA SE SG SI SK SN SV TH TN TR TW TZ UA UG US UY VE VN YE ZA ZW"

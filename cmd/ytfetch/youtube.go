@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	callTimeout = 30 * time.Second // of one call, its body included
+	largestPage = 16 << 20         // bytes of an answer; a real page of 50 has some 200 kB
+	perPage     = "50"             // the most that videos.list gives for its unit
+)
+
+// A youtube calls the API. The key travels in the URL, as documented; whatever
+// it returns is free of both.
+type youtube struct {
+	base   string
+	key    string
+	client *http.Client
+}
+
+// A page is one page of a chart, its items as upstream wrote them.
+type page struct {
+	Next  string            `json:"nextPageToken"` // empty: the last page
+	Items []json.RawMessage `json:"items"`
+}
+
+func newYouTube(base, key string, transport http.RoundTripper) *youtube {
+	return &youtube{
+		base: strings.TrimSuffix(base, "/"), key: key,
+		client: &http.Client{
+			Transport: transport,
+			Timeout:   callTimeout,
+			// A redirect would carry the key to whoever is named there.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}
+}
+
+// trending makes one videos.list call for the page of a region's chart that
+// token names, the first one when it is empty. Every error is a *callError.
+func (y *youtube) trending(ctx context.Context, region, token string) (page, error) {
+	var connected atomic.Bool
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(httptrace.GotConnInfo) { connected.Store(true) },
+	})
+	status, body, err := y.get(ctx, "/videos", url.Values{
+		"part": {"snippet,statistics"}, "chart": {"mostPopular"},
+		"regionCode": {region}, "maxResults": {perPage}, "pageToken": {token},
+	})
+	switch {
+	case err != nil && status == 0 && !connected.Load():
+		return page{}, &callError{class: unsent, err: y.clean(err)}
+	case err != nil:
+		return page{}, &callError{class: transient, status: status, err: y.clean(err)}
+	case status != http.StatusOK:
+		failed := classify(status, body)
+		failed.message = strings.ReplaceAll(failed.message, y.key, "[key]")
+		return page{}, failed
+	}
+	p, err := readPage(body)
+	if err != nil {
+		return page{}, &callError{class: transient, status: status, err: err}
+	}
+	return p, nil
+}
+
+// readPage refuses what is JSON but no page: an empty chart has empty items.
+func readPage(body []byte) (page, error) {
+	var p page
+	if err := json.Unmarshal(body, &p); err != nil {
+		return page{}, fmt.Errorf("not a page of videos: %w", err)
+	}
+	if p.Items == nil {
+		return page{}, errors.New("not a page of videos: it has no items")
+	}
+	return p, nil
+}
+
+// get returns status 0 when no answer came.
+func (y *youtube) get(ctx context.Context, path string, query url.Values) (status int, body []byte, err error) {
+	if query.Get("pageToken") == "" {
+		query.Del("pageToken")
+	}
+	query.Set("key", y.key)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, y.base+path+"?"+query.Encode(), nil)
+	if err != nil {
+		return 0, nil, err
+	}
+	response, err := y.client.Do(request)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer response.Body.Close()
+	body, err = io.ReadAll(io.LimitReader(response.Body, largestPage))
+	return response.StatusCode, body, err
+}
+
+// clean takes the URL, and so the key, out of a network error.
+func (y *youtube) clean(err error) error {
+	var withURL *url.Error
+	if errors.As(err, &withURL) {
+		err = withURL.Err
+	}
+	return errors.New(strings.ReplaceAll(err.Error(), y.key, "[key]"))
+}

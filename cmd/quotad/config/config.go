@@ -1,0 +1,81 @@
+// Package config reads quotad's configuration: a TOML file in, checked
+// credentials and jobs out, or everything that is wrong with the file, each
+// error with its line, its key and its cure.
+package config
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	_ "time/tzdata" // time zones mean the same on a host that has no database of them
+
+	"quotad/jobs"
+	"quotad/quota"
+)
+
+// A Config is what a configuration file means on this host. Its paths are absolute.
+type Config struct {
+	File        string // as it was given
+	StateDir    string // need not exist yet
+	Socket      string
+	LogLevel    string // "debug", "info", "warn" or "error"
+	AdminGroup  string // whose members may do what root may; empty: nobody's
+	Ledger      Ledger
+	Credentials []*quota.Credential
+	Outages     map[string]Outage // by credential, each has one
+	Jobs        []*jobs.Job
+}
+
+// A Host is what the meaning of a file depends on beside its text.
+type Host struct {
+	// StateDirectory is what systemd passes as $STATE_DIRECTORY; empty without it.
+	StateDirectory string
+	// Resolve returns the path of the program that a job's command names.
+	Resolve func(program string) (path string, err error)
+}
+
+// Load reads a file. The error is an Errors, unless the file could not be read.
+func Load(file string, host Host) (*Config, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read configuration: %w", err)
+	}
+	// A path without its directory would mean another file to a pass, which
+	// has a working directory of its own.
+	dir, err := filepath.Abs(filepath.Dir(file))
+	if err != nil {
+		return nil, fmt.Errorf("cannot read configuration %q: %w", file, err)
+	}
+	d, root, err := parse(file, string(text))
+	if err != nil {
+		return nil, err
+	}
+	r := &reader{document: d, host: host, dir: dir}
+	c := r.config(root)
+	if len(d.errors) > 0 {
+		d.errors.sort()
+		return nil, d.errors
+	}
+	c.File = file
+	return c, nil
+}
+
+// A reader turns the tables of one document into a Config.
+type reader struct {
+	document *document
+	host     Host
+	dir      string // of the file: relative paths in it begin there
+}
+
+func (r *reader) config(root *table) *Config {
+	c := &Config{}
+	c.StateDir = r.stateDir(root)
+	c.Socket = r.socket(root, c.StateDir)
+	c.LogLevel = r.logLevel(root.table("log"))
+	c.AdminGroup = r.adminGroup(root.table("access"))
+	c.Ledger = r.ledger(root.table("ledger"))
+	r.credentials(c, root.table("credentials"))
+	r.jobs(c, root.table("jobs"))
+	root.end()
+	return c
+}

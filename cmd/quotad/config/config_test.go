@@ -1,0 +1,295 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"quotad/jobs"
+	"quotad/quota"
+	"quotad/regions"
+)
+
+// good is a file with one of everything that the tests below spoil.
+const good = `
+[ledger]
+backend = "embedded"
+
+[credentials.youtube.limits.daily]
+units = 10_000
+reserve = 500
+window = "24h"
+
+[credentials.youtube.limits.search]
+units = 4_000
+window = "7d"
+only = ["search.list"]
+
+[credentials.youtube.operations]
+"search.list" = 100
+"videos.list" = 1
+
+[jobs.trending]
+credential = "youtube"
+regions = ["US", "GB", "DE"]
+every = "30m"
+stagger = "2s"
+expects = { "videos.list" = 4 }
+command = ["fetch", "trending"]
+timeout = "2m"
+`
+
+func TestLoad(t *testing.T) {
+	dir := t.TempDir()
+	c, err := load(t, dir, good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	every, err := jobs.NewEvery(30*time.Minute, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &Config{
+		File:     filepath.Join(dir, "config.toml"),
+		StateDir: "/state",
+		Socket:   "/state/quotad.sock",
+		LogLevel: "info",
+		Ledger:   Ledger{Backend: Embedded, Deadline: 250 * time.Millisecond, Redis: Redis{Addrs: []string{"127.0.0.1:6379"}}},
+		Credentials: []*quota.Credential{{
+			Name: "youtube",
+			Limits: []quota.Limit{
+				{Name: "daily", Units: 10_000, Reserve: 500, Window: quota.Sliding(24 * time.Hour)},
+				{Name: "search", Units: 4_000, Window: quota.Sliding(7 * 24 * time.Hour), Only: []string{"search.list"}},
+			},
+			Operations: map[string]quota.Cost{"search.list": {Every: 100}, "videos.list": {Every: 1}},
+		}},
+		Outages: map[string]Outage{"youtube": {Open: map[string]bool{}}},
+		Jobs: []*jobs.Job{{
+			Name:       "trending",
+			Credential: "youtube",
+			Regions:    regions.Ring{"US", "GB", "DE"},
+			Schedule:   every,
+			Stagger:    2 * time.Second,
+			Parallel:   1,
+			Expects:    map[string]quota.Units{"videos.list": 4},
+			Command:    []string{"/bin/fetch", "trending"},
+			Dir:        "/state/data/trending",
+			Env:        map[string]string{},
+			Timeout:    2 * time.Minute,
+			KillGrace:  10 * time.Second,
+		}},
+	}
+	if !reflect.DeepEqual(c, want) {
+		t.Errorf("got  %+v\nwant %+v", c, want)
+	}
+}
+
+func load(t *testing.T, dir, text string) (*Config, error) {
+	t.Helper()
+	file := write(t, dir, "config.toml", text)
+	return Load(file, Host{StateDirectory: "/state", Resolve: resolve})
+}
+
+func write(t *testing.T, dir, name, text string) (path string) {
+	t.Helper()
+	path = filepath.Join(dir, name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// resolve knows one program.
+func resolve(program string) (string, error) {
+	if program != "fetch" {
+		return "", fmt.Errorf("cannot find %q", program)
+	}
+	return "/bin/fetch", nil
+}
+
+func TestLoadDetails(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "youtube.env", "# a comment\n\nYOUTUBE_API_KEY=\"secret\"\nLEVEL='1'\nSPACED=a b = c\nEMPTY=\n")
+	write(t, dir, "password", "hunter2\n")
+	c, err := load(t, dir, `
+state_dir = "state"
+socket = "/run/quotad.sock"
+log.level = "debug"
+
+[ledger]
+backend = "redis"
+deadline = "1s"
+[ledger.redis]
+addrs = ["unix:///run/redis.sock"]
+username = "quotad"
+password_file = "password"
+db = 3
+key_prefix = "q"
+tls = true
+
+[credentials.b.limits.daily]
+units = 100
+window = { calendar = "day", timezone = "America/Los_Angeles" }
+[credentials.b.limits.calls]
+units = 10
+[credentials.b.operations]
+list = 2
+search = { daily = 50, calls = 1 }
+[credentials.b.on_outage]
+default = "open"
+search = "closed"
+open_units = 5
+
+[credentials.a]
+limits.daily.units = 1
+operations.list = 1
+
+[jobs.fetch]
+credential = "b"
+regions = ["all"]
+every = "1d"
+parallel = 2
+missed_within = "1h30m"
+command = ["fetch"]
+kill_grace = "1s"
+env_file = "youtube.env"
+env = { LEVEL = "2" }
+dir = "data"
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	zone, err := time.LoadLocation("America/Los_Angeles")
+	if err != nil {
+		t.Fatal(err)
+	}
+	job, b := c.Jobs[0], c.Credentials[0]
+	tests := []struct {
+		name      string
+		got, want any
+	}{
+		{"state directory", c.StateDir, filepath.Join(dir, "state")},
+		{"socket", c.Socket, "/run/quotad.sock"},
+		{"log level", c.LogLevel, "debug"},
+		{"backend", c.Ledger.Backend, OnRedis},
+		{"deadline", c.Ledger.Deadline, time.Second},
+		{"redis", c.Ledger.Redis.Addrs, []string{"unix:///run/redis.sock"}},
+		{"redis user", c.Ledger.Redis.Username, "quotad"},
+		{"redis password", c.Ledger.Redis.Password, "hunter2"},
+		{"redis database", c.Ledger.Redis.DB, 3},
+		{"redis keys", c.Ledger.Redis.KeyPrefix, "q"},
+		{"redis tls", c.Ledger.Redis.TLS != nil, true},
+		{"credentials in the order of the file", []string{b.Name, c.Credentials[1].Name}, []string{"b", "a"}},
+		{"limits in the order of the file", []string{b.Limits[0].Name, b.Limits[1].Name}, []string{"daily", "calls"}},
+		{"calendar window", b.Limits[0].Window, quota.Calendar(quota.Day, zone)},
+		{"default window", b.Limits[1].Window, quota.Sliding(24 * time.Hour)},
+		{"costs", b.Operations, map[string]quota.Cost{"list": {Every: 2}, "search": {Per: map[string]quota.Units{"daily": 50, "calls": 1}}}},
+		{"outage", c.Outages["b"], Outage{Open: map[string]bool{"list": true}, Units: 5}},
+		{"outage of another credential", c.Outages["a"], Outage{Open: map[string]bool{}}},
+		{"schedule", job.Schedule.String(), "every 24h0m0s"},
+		{"stagger", job.Stagger, jobs.EvenStagger},
+		{"parallel", job.Parallel, 2},
+		{"missed", job.MissedWithin, 90 * time.Minute},
+		{"timeout", job.Timeout, 5 * time.Minute},
+		{"grace", job.KillGrace, time.Second},
+		{"working directory", job.Dir, filepath.Join(dir, "data")},
+		{"environment", job.Env, map[string]string{"YOUTUBE_API_KEY": "secret", "LEVEL": "2", "SPACED": "a b = c", "EMPTY": ""}},
+	}
+	for _, test := range tests {
+		if !reflect.DeepEqual(test.got, test.want) {
+			t.Errorf("%s: got %v, want %v", test.name, test.got, test.want)
+		}
+	}
+}
+
+// What env_file holds is secret, also where it is malformed.
+func TestEnvFileErrorsTellNoSecrets(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "youtube.env", "YOUTUBE_API_KEY: hunter2\n=hunter2\nhunter2\nGOOD=1\nhunter-2=1")
+	_, err := load(t, dir, strings.Replace(good, `timeout = "2m"`, `env_file = "youtube.env"`, 1))
+	if err == nil {
+		t.Fatal("a malformed env_file was accepted")
+	}
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		if !strings.Contains(line, "config.toml:26: jobs.trending.env_file: ") || !strings.Contains(line, "youtube.env:") {
+			t.Errorf("which line of which file is wrong? %s", line)
+		}
+	}
+	if n := strings.Count(err.Error(), "\n") + 1; n != 4 {
+		t.Errorf("got %d errors, want 4: %v", n, err)
+	}
+	if strings.Contains(err.Error(), "hunter") {
+		t.Errorf("an error tells a secret: %v", err)
+	}
+}
+
+// Where nobody names a state directory it lies in the working directory: there
+// quotactl looks for the socket.
+func TestDefaultPlaces(t *testing.T) {
+	dir := t.TempDir()
+	file := write(t, dir, "config.toml", good)
+	t.Chdir(t.TempDir())
+	c, err := Load(file, Host{Resolve: resolve})
+	if err != nil {
+		t.Fatal(err)
+	}
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := filepath.Join(here, ".quotad/quotad.sock"); c.Socket != want {
+		t.Errorf("the socket is %s, want %s", c.Socket, want)
+	}
+}
+
+func TestUnreadableFile(t *testing.T) {
+	_, err := Load(filepath.Join(t.TempDir(), "config.toml"), Host{Resolve: resolve})
+	if !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("got the error %v, want %v", err, fs.ErrNotExist)
+	}
+}
+
+// The example that a newcomer runs is a good file.
+func TestShippedConfig(t *testing.T) {
+	anything := func(program string) (string, error) { return "/bin/" + program, nil }
+	c, err := Load("../../../config.toml", Host{Resolve: anything})
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := c.Jobs[0]
+	want := regions.Ring{"US", "GB", "DE", "FR", "IN", "BR", "AU", "CA"}
+	if !slices.Equal(job.Regions, want) || !job.RunAtStart {
+		t.Errorf("the job runs at start: %v, over %v; want true, over %v", job.RunAtStart, job.Regions, want)
+	}
+	if last := time.Duration(len(job.Regions)-1) * job.Stagger; last > 20*time.Second {
+		t.Errorf("the last pass of the first run starts after %v: nobody watches for so long", last)
+	}
+}
+
+func TestParseDuration(t *testing.T) {
+	tests := []struct {
+		text string
+		want time.Duration // -1: an error
+	}{
+		{"90s", 90 * time.Second}, {"24h", day}, {"1.5h", 90 * time.Minute}, {"250ms", 250 * time.Millisecond},
+		{"7d", 7 * day}, {"1d12h", 36 * time.Hour}, {"0d", 0}, {"0s", 0}, {"0", 0}, {"106751d", 106751 * day},
+		{"", -1}, {"24", -1}, {"24 h", -1}, {"d", -1}, {"-1d", -1}, {"-1h", -1}, {"1d-1h", -1}, {"1.5d", -1},
+		{"1d2d", -1}, {"1h1d", -1}, {"106752d", -1}, {"106751d24h", -1}, {"4294967296d", -1}, {"1 day", -1}, {"∞", -1},
+	}
+	for _, test := range tests {
+		got, err := parseDuration(test.text)
+		if err != nil {
+			got = -1
+		}
+		if got != test.want {
+			t.Errorf("%q is %v (%v), want %v", test.text, got, err, test.want)
+		}
+	}
+}

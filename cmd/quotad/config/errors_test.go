@@ -1,0 +1,152 @@
+package config
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Each row changes one thing in the good file and names every error that follows.
+func TestErrors(t *testing.T) {
+	tests := []struct {
+		name     string
+		old, new string   // what stands in the good file, and what takes its place
+		want     []string // each error, without the path of the file
+	}{
+		{"not TOML", `units = 10_000`, `units = `, []string{`6: credentials.youtube.limits.daily.units: not TOML: expected value but found '\n' instead`}},
+		{"no such key", `reserve = 500`, `reserv = 500`, []string{`7: credentials.youtube.limits.daily.reserv: unknown key: did you mean "reserve"?`}},
+		{"no such table", `[ledger]`, `[leger]`, []string{`2: leger: unknown key: did you mean "ledger"?`}},
+		{"a key like no other", `timeout =`, `quantity =`, []string{`26: jobs.trending.quantity: unknown key: known are "command", "credential", "cron", "dir", "env", "env_file", "every", "expects", "kill_grace", "missed_within", "parallel", "regions", "run_at_start", "stagger", "timeout", "timezone"`}},
+		{"several at once", "units = 10_000\nreserve = 500", "units = \"10k\"\nreserve = 1.5\nwindows = 1", []string{
+			`6: credentials.youtube.limits.daily.units: must be a whole number, not the string "10k"`,
+			`7: credentials.youtube.limits.daily.reserve: must be a whole number, not 1.5`,
+			`8: credentials.youtube.limits.daily.windows: unknown key: did you mean "window"?`,
+		}},
+		{"units missing", "units = 10_000\n", "", []string{`5: credentials.youtube.limits.daily.units: is missing: add units = 10_000`}},
+		{"reserve", `reserve = 500`, `reserve = 10_000`, []string{
+			`7: credentials.youtube.limits.daily.reserve: must be at least 0 and less than units (10000): 10000`,
+			`16: credentials.youtube.operations."search.list": costs 100 units, which can never fit limit "daily": 10000 units less a reserve of 10000`,
+			`17: credentials.youtube.operations."videos.list": costs 1 units, which can never fit limit "daily": 10000 units less a reserve of 10000`,
+			`24: jobs.trending.expects: a pass expects 4 units of limit "daily", which never has more than 0 (units less reserve)`,
+		}},
+		{"reserve below zero", `reserve = 500`, `reserve = -1`, []string{`7: credentials.youtube.limits.daily.reserve: must be at least 0 and less than units (10000): -1`}},
+		{"window malformed", `window = "24h"`, `window = "a day"`, []string{`8: credentials.youtube.limits.daily.window: "a day" is no duration: write a number with its unit, such as "90s", "30m", "24h" or "7d"`}},
+		{"window without unit", `window = "24h"`, `window = 24`, []string{`8: credentials.youtube.limits.daily.window: must be a duration in quotes, such as "90s", "30m", "24h" or "7d", not 24`}},
+		{"window zero", `window = "24h"`, `window = "0s"`, []string{`8: credentials.youtube.limits.daily.window: must be longer than zero`}},
+		{"window negative", `window = "24h"`, `window = "-24h"`, []string{`8: credentials.youtube.limits.daily.window: "-24h" is below zero`}},
+		{"window too long", `window = "24h"`, `window = "400d"`, []string{`8: credentials.youtube.limits.daily.window: a sliding window is at most 8784h0m0s long: 9600h0m0s`}},
+		{"calendar window without zone", `window = "24h"`, `window = { calendar = "day" }`, []string{`8: credentials.youtube.limits.daily.window.timezone: is missing: add timezone = "America/Los_Angeles", where the period begins`}},
+		{"calendar window with faults", `window = "24h"`, "window = { calendar = \"week\",\n timezone = \"America/Los_Angels\", offset = 1 }", []string{
+			`8: credentials.youtube.limits.daily.window.calendar: must be one of "hour", "day", "month", not "week"`,
+			`9: credentials.youtube.limits.daily.window.offset: unknown key: known are "calendar", "timezone"`,
+			`9: credentials.youtube.limits.daily.window.timezone: unknown time zone "America/Los_Angels": use a name of the IANA database, such as "Europe/Berlin"`,
+		}},
+		{"only unknown", `only = ["search.list"]`, `only = ["search.list",` + "\n" + `"serch"]`, []string{`13: credentials.youtube.limits.search.only: unknown operation "serch": list it under operations`}},
+		{"only of another type", `only = ["search.list"]`, "only = [\n1]", []string{`14: credentials.youtube.limits.search.only: must hold strings in quotes, not 1`}},
+		{"a cost that never fits", `"search.list" = 100`, `"search.list" = 4_001`, []string{`16: credentials.youtube.operations."search.list": costs 4001 units, which can never fit limit "search": 4000 units less a reserve of 0`}},
+		{"a cost of zero", `"videos.list" = 1`, `"videos.list" = 0`, []string{`17: credentials.youtube.operations."videos.list": the cost must be from 1 to 9007199254740991: 0`}},
+		{"a cost of another type", `"videos.list" = 1`, `"videos.list" = "1"`, []string{`17: credentials.youtube.operations."videos.list": must be a number of units, or a table of them per limit: { daily = 100 }, not the string "1"`}},
+		{"a cost per limit", `"search.list" = 100`, "\"search.list\" = { daily = 100, serch = 1 }", []string{`16: credentials.youtube.operations."search.list": unknown limit "serch"`}},
+		{"a fraction per limit", `"search.list" = 100`, "\"search.list\" = { daily = 1.5 }", []string{`16: credentials.youtube.operations."search.list".daily: must be a whole number, not 1.5`}},
+		{"name of a limit", `[credentials.youtube.limits.daily]`, `[credentials.youtube.limits."per day"]`, []string{`5: credentials.youtube.limits."per day": a name is made of letters, digits and any of "_-", and begins with a letter or digit: "per day"`}},
+		{"name of an operation", `"videos.list" = 1`, `"videos.list" = 1` + "\n" + `"vidéos" = 1`, []string{`18: credentials.youtube.operations."vidéos": a name is made of letters, digits and any of "_-./:", and begins with a letter or digit: "vidéos"`}},
+		{"name of a credential", `[credentials.youtube.operations]`, `[credentials."you tube".limits.daily]` + "\n" + `units = 1` + "\n[credentials.youtube.operations]", []string{
+			`15: credentials."you tube": a name is made of letters, digits and any of "_-", and begins with a letter or digit: "you tube"`,
+			`15: credentials."you tube".operations: a credential needs at least one operation: one that is not listed is refused`,
+		}},
+		{"outage", `[credentials.youtube.operations]`, "[credentials.youtube.on_outage]\ndefault = \"opened\"\n\"video.list\" = \"open\"\n\"search.list\" = \"open\"\n[credentials.youtube.operations]", []string{
+			`15: credentials.youtube.on_outage.open_units: is missing: add open_units = 50, the most that may be granted during one outage`,
+			`16: credentials.youtube.on_outage.default: must be one of "open", "closed", not "opened"`,
+			`17: credentials.youtube.on_outage."video.list": unknown operation: did you mean "videos.list"?`,
+		}},
+		{"outage cap", `[credentials.youtube.operations]`, "[credentials.youtube.on_outage]\nopen_units = 0\n[credentials.youtube.operations]", []string{`16: credentials.youtube.on_outage.open_units: must be from 1 to 9007199254740991: 0`}},
+		{"credential of a job", `credential = "youtube"`, `credential = "youtub"`, []string{`20: jobs.trending.credential: credential "youtub" is not configured: add [credentials.youtub], or name another`}},
+		{"credential missing", `credential = "youtube"`, ``, []string{`19: jobs.trending.credential: is missing: add credential = "…", the one that its calls are charged to`}},
+		{"regions twice and malformed", `regions = ["US", "GB", "DE"]`, "regions = [\n\"US\",\n\"GB\", \"US\",\n\"U S\",\n1]", []string{
+			`23: jobs.trending.regions: region "US" is listed twice: remove one`,
+			`24: jobs.trending.regions: a region is made of letters, digits, '_' and '-', and begins with a letter or digit: "U S"`,
+			`25: jobs.trending.regions: must hold strings in quotes, not 1`,
+		}},
+		{"no regions", `regions = ["US", "GB", "DE"]`, "regions = []", []string{`21: jobs.trending.regions: at least one region is needed`}},
+		{"every and cron", `every = "30m"`, "every = \"30m\"\ncron = \"* * * * *\"", []string{`23: jobs.trending.cron: stands beside every: remove one of the two`}},
+		{"neither every nor cron", `every = "30m"`, "", []string{`19: jobs.trending.every: a job needs a schedule: every = "30m", or cron = "*/30 * * * *"`}},
+		{"every too short", `every = "30m"`, `every = "1ms"`, []string{`22: jobs.trending.every: a period is at least 1s: 1ms`}},
+		{"timezone of every", `every = "30m"`, "every = \"30m\"\ntimezone = \"UTC\"", []string{`23: jobs.trending.timezone: has a meaning beside cron only: remove it`}},
+		{"stagger too long", `stagger = "2s"`, `stagger = "15m"`, []string{`23: jobs.trending.stagger: 3 regions, 15m0s apart, do not fit into the 30m0s between two slots: use "even", or less than 15m0s`}},
+		{"stagger malformed", `stagger = "2s"`, `stagger = "evenly"`, []string{`23: jobs.trending.stagger: "evenly" is no duration: write a number with its unit, such as "90s", "30m", "24h" or "7d"; or write "even"`}},
+		{"stagger negative", `stagger = "2s"`, `stagger = "-2s"`, []string{`23: jobs.trending.stagger: "-2s" is below zero; or write "even"`}},
+		{"expects unknown", `expects = { "videos.list" = 4 }`, `expects = { "video.list" = 4, "serach" = 1 }`, []string{
+			`24: jobs.trending.expects."video.list": operation "video.list" is not listed for credential "youtube"`,
+			`24: jobs.trending.expects.serach: operation "serach" is not listed for credential "youtube"`,
+		}},
+		{"expects zero", `expects = { "videos.list" = 4 }`, `expects = { "videos.list" = 0 }`, []string{`24: jobs.trending.expects."videos.list": must be a whole number from 1 to 9007199254740991: 0`}},
+		{"expects never fit together", `expects = { "videos.list" = 4 }`, `expects = { "videos.list" = 9_001, "search.list" = 5 }`, []string{`24: jobs.trending.expects: a pass expects 9501 units of limit "daily", which never has more than 9500 (units less reserve)`}},
+		{"expects of another type", `expects = { "videos.list" = 4 }`, `expects = ["videos.list"]`, []string{`24: jobs.trending.expects: must be a table, [jobs.trending.expects], not an array`}},
+		{"no command", `command = ["fetch", "trending"]`, `command = []`, []string{`25: jobs.trending.command: a job needs a command: the program and its arguments, ["ytfetch", "trending"]`}},
+		{"command as one string", `command = ["fetch", "trending"]`, `command = "fetch trending"`, []string{`25: jobs.trending.command: must be an array of strings, such as ["one", "two"], not the string "fetch trending"`}},
+		{"command not found", `command = ["fetch", "trending"]`, `command = ["fletch"]`, []string{`25: jobs.trending.command: cannot find "fletch"`}},
+		{"timeout zero", `timeout = "2m"`, `timeout = "0s"`, []string{`26: jobs.trending.timeout: must be longer than zero`}},
+		{"timeout too short", `timeout = "2m"`, `timeout = "10ms"`, []string{`26: jobs.trending.timeout: must be at least 1s: 10ms`}},
+		{"timeout without unit", `timeout = "2m"`, `timeout = "120"`, []string{`26: jobs.trending.timeout: "120" is no duration: write a number with its unit, such as "90s", "30m", "24h" or "7d"`}},
+		{"kill grace", `timeout = "2m"`, `kill_grace = "0s"`, []string{`26: jobs.trending.kill_grace: must be longer than zero`}},
+		{"flag", `timeout = "2m"`, `run_at_start = "yes"`, []string{`26: jobs.trending.run_at_start: must be true or false, not the string "yes"`}},
+		{"env", `timeout = "2m"`, `env = { QUOTAD_TOKEN = "x", LEVEL = 1 }`, []string{
+			`26: jobs.trending.env.LEVEL: must be a string in quotes, not 1`,
+			`26: jobs.trending.env.QUOTAD_TOKEN: QUOTAD_TOKEN: names that begin with QUOTAD_ are what quotad tells a pass`,
+		}},
+		{"env_file missing", `timeout = "2m"`, `env_file = "/no/such/file.env"`, []string{`26: jobs.trending.env_file: cannot be read: open /no/such/file.env: no such file or directory`}},
+		{"backend", `backend = "embedded"`, `backend = "etcd"`, []string{`3: ledger.backend: must be one of "embedded", "redis", not "etcd"`}},
+		{"redis", `backend = "embedded"`, "[ledger.redis]\naddrs = [\"localhost\",\n\"unix://redis.sock\"]\ndb = -1\npassword_file = \"/no/such/password\"", []string{
+			`4: ledger.redis.addrs: "localhost" is no address: write "host:port" or "unix:///path"`,
+			`5: ledger.redis.addrs: "unix://redis.sock" is no address: write "host:port" or "unix:///path"`,
+			`6: ledger.redis.db: must not be below zero: -1`,
+			`7: ledger.redis.password_file: cannot be read: open /no/such/password: no such file or directory`,
+		}},
+		{"redis cluster with a database", `backend = "embedded"`, "[ledger.redis]\naddrs = [\"a:1\", \"b:1\"]\ndb = 2", []string{`5: ledger.redis.db: a Redis Cluster has no databases beside 0: leave it out`}},
+		{"log level", `[ledger]`, "[log]\nlevel = \"loud\"\n[ledger]", []string{`3: log.level: must be one of "debug", "info", "warn", "error", not "loud"`}},
+		{"admin group", `[ledger]`, "[access]\nadmin_group = \"no-such-group\"\n[ledger]", []string{`3: access.admin_group: no group "no-such-group" on this host: create it (groupadd --system no-such-group) or name another`}},
+		{"socket too long", `[ledger]`, "socket = \"/" + strings.Repeat("s", 107) + "\"\n[ledger]", []string{`2: socket: "/` + strings.Repeat("s", 107) + `" has 108 bytes, the path of a socket at most 107: name a shorter one`}},
+		{"state_dir empty", `[ledger]`, "state_dir = \"\"\n[ledger]", []string{`2: state_dir: must not be empty`}},
+		{"table of another type", `[ledger]`, "log = \"debug\"\n[ledger]", []string{`2: log: must be a table, [log], not the string "debug"`}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if strings.Count(good, test.old) != 1 {
+				t.Fatalf("%q stands %d times in the good file", test.old, strings.Count(good, test.old))
+			}
+			dir := t.TempDir()
+			_, err := load(t, dir, strings.Replace(good, test.old, test.new, 1))
+			var got Errors
+			if !errors.As(err, &got) {
+				t.Fatalf("got the error %v, want errors with their lines", err)
+			}
+			want := ""
+			for _, line := range test.want {
+				want += filepath.Join(dir, "config.toml") + ":" + line + "\n"
+			}
+			if got.Error()+"\n" != want {
+				t.Errorf("got:\n%v\nwant:\n%s", got, want)
+			}
+		})
+	}
+}
+
+// Nothing that stands in a file makes Load panic, and every error has its line.
+func FuzzLoad(f *testing.F) {
+	f.Add(good)
+	f.Add("[credentials]\nyoutube = 1\n[jobs.a.b]\n[ledger.redis.tls]\nca_file = 'x'")
+	f.Add("[[jobs]]\n[[credentials]]\nname = 'x'\n[credentials.limits]\n[[log]]")
+	f.Fuzz(func(t *testing.T, text string) {
+		_, err := load(t, t.TempDir(), text)
+		var wrong Errors
+		if err != nil && !errors.As(err, &wrong) {
+			t.Fatalf("got the error %v, want errors with their lines", err)
+		}
+		for _, one := range wrong {
+			if one.Line < 1 || one.Line > 1+strings.Count(text, "\n") || one.Message == "" {
+				t.Errorf("error %+v in %q", one, text)
+			}
+		}
+	})
+}

@@ -1,0 +1,133 @@
+package config
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"quotad/jobs"
+	"quotad/quota"
+	"quotad/regions"
+)
+
+const (
+	defaultTimeout   = 5 * time.Minute
+	defaultKillGrace = 10 * time.Second
+	// dataDir holds the working directories of jobs that name none.
+	dataDir = "data"
+)
+
+// jobs reads [jobs.NAME] and checks each against the credentials.
+func (r *reader) jobs(c *Config, t *table) {
+	for _, name := range t.names() {
+		one := t.table(name)
+		job := r.job(name, one, c.StateDir)
+		wrong := job.Validate(c.Credentials)
+		for _, w := range wrong {
+			if slices.Equal(w.Path, []string{"schedule"}) {
+				w.Path = []string{"cron"} // of the two, only a cron line may never come
+			}
+		}
+		one.adopt(wrong)
+		c.Jobs = append(c.Jobs, job)
+	}
+}
+
+func (r *reader) job(name string, t *table, stateDir string) *jobs.Job {
+	t.require("credential", `"…", the one that its calls are charged to`)
+	t.require("regions", `["US"]`)
+	t.require("command", `["ytfetch", "trending"]`)
+	j := &jobs.Job{
+		Name:         name,
+		Credential:   t.text("credential", ""),
+		Regions:      r.regions(t),
+		Schedule:     r.schedule(t),
+		Stagger:      r.stagger(t),
+		Parallel:     int(t.integer("parallel", 1)),
+		RunAtStart:   t.flag("run_at_start"),
+		MissedWithin: t.duration("missed_within", 0),
+		Expects:      r.expects(t.table("expects")),
+		Command:      r.command(t),
+		Dir:          r.path(t, "dir"),
+		Env:          r.env(t),
+		Timeout:      t.duration("timeout", defaultTimeout),
+		KillGrace:    t.duration("kill_grace", defaultKillGrace),
+	}
+	if j.Dir == "" {
+		j.Dir = filepath.Join(stateDir, dataDir, name)
+	}
+	t.end()
+	return j
+}
+
+// regions leaves out what is wrong with the ring, once noted with its line.
+func (r *reader) regions(t *table) regions.Ring {
+	var ring regions.Ring
+	for i, text := range t.texts("regions") {
+		region := regions.Region(text)
+		err := region.Check()
+		if err == nil && slices.Contains(ring, region) {
+			err = fmt.Errorf("region %q is listed twice: remove one", region)
+		}
+		if err != nil {
+			r.document.fail(t.at("regions", element(i)), "%v", err)
+			continue
+		}
+		ring = append(ring, region)
+	}
+	return ring
+}
+
+// stagger is "even", which is the default, or a duration.
+func (r *reader) stagger(t *table) time.Duration {
+	const even = "even"
+	text, ok := read[string](t, "stagger", `"even" or a duration in quotes, `+durationExamples)
+	if !ok || text == even {
+		return jobs.EvenStagger
+	}
+	d, err := parseDuration(text)
+	if err != nil {
+		t.fail("stagger", `%v; or write "even"`, err)
+		return jobs.EvenStagger
+	}
+	return d
+}
+
+func (r *reader) expects(t *table) map[string]quota.Units {
+	expects := map[string]quota.Units{}
+	for _, operation := range t.names() {
+		expects[operation] = t.units(operation, 1)
+	}
+	return expects
+}
+
+// command returns the program as a path. A name is looked up by the host, a
+// relative path begins at the file as every other.
+func (r *reader) command(t *table) []string {
+	command := t.texts("command")
+	if len(command) == 0 || command[0] == "" {
+		return command
+	}
+	program := command[0]
+	if strings.Contains(program, "/") {
+		program = r.absolute(program)
+	}
+	path, err := r.host.Resolve(program)
+	if err != nil {
+		t.fail("command", "%v", err)
+		return command
+	}
+	return append([]string{path}, command[1:]...)
+}
+
+// env is what env_file holds, and over it the table env.
+func (r *reader) env(t *table) map[string]string {
+	env := r.envFile(t)
+	named := t.table("env")
+	for _, name := range named.names() {
+		env[name] = named.text(name, "")
+	}
+	return env
+}

@@ -1,0 +1,162 @@
+package config
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"net"
+	"os"
+	"strings"
+	"time"
+)
+
+// A Ledger says where the log of debits is kept.
+type Ledger struct {
+	Backend  string        // Embedded or Redis
+	Deadline time.Duration // for one decision
+	Redis    Redis         // of a Redis ledger
+}
+
+// The backends of a Ledger.
+const (
+	Embedded = "embedded" // a file in the state directory
+	OnRedis  = "redis"
+)
+
+// A Redis says how to reach the server, or servers, of a Redis ledger.
+type Redis struct {
+	Addrs      []string // "host:port" or "unix:///path"; several without a MasterName: a Cluster
+	MasterName string   // of the set that Sentinels at Addrs watch; empty: no Sentinel
+	Username   string
+	Password   string
+	DB         int
+	KeyPrefix  string      // of every key; empty: the ledger's own
+	TLS        *tls.Config // nil: none
+}
+
+func (r *reader) ledger(t *table) Ledger {
+	l := Ledger{
+		Backend:  t.oneOf("backend", Embedded, Embedded, OnRedis),
+		Deadline: t.duration("deadline", 250*time.Millisecond),
+		Redis:    r.redis(t.table("redis")),
+	}
+	t.end()
+	return l
+}
+
+// redis is read also where the backend is another: backend is then the only
+// line to change.
+func (r *reader) redis(t *table) Redis {
+	redis := Redis{
+		Addrs:      []string{"127.0.0.1:6379"},
+		MasterName: t.text("master_name", ""),
+		Username:   t.text("username", ""),
+		Password:   r.secret(t, "password_file"),
+		KeyPrefix:  t.text("key_prefix", ""),
+		DB:         int(t.integer("db", 0)),
+		TLS:        r.tls(t),
+	}
+	if addrs := t.texts("addrs"); len(addrs) > 0 {
+		redis.Addrs = addrs
+	} else if t.has("addrs") {
+		t.fail("addrs", `must hold at least one "host:port" or "unix:///path"`)
+	}
+	for i, addr := range redis.Addrs {
+		if !isAddr(addr) {
+			t.document.fail(t.at("addrs", element(i)), `%q is no address: write "host:port" or "unix:///path"`, addr)
+		}
+	}
+	if redis.DB < 0 {
+		t.fail("db", "must not be below zero: %d", redis.DB)
+	}
+	if redis.DB > 0 && redis.MasterName == "" && len(redis.Addrs) > 1 {
+		t.fail("db", "a Redis Cluster has no databases beside 0: leave it out")
+	}
+	t.end()
+	return redis
+}
+
+func isAddr(addr string) bool {
+	if path, ok := strings.CutPrefix(addr, "unix://"); ok {
+		return strings.HasPrefix(path, "/")
+	}
+	_, port, err := net.SplitHostPort(addr)
+	return err == nil && port != ""
+}
+
+// secret reads the file that a key names, less the newline at its end.
+func (r *reader) secret(t *table, key string) string {
+	path := r.path(t, key)
+	if path == "" {
+		return ""
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.fail(key, "cannot be read: %v", err)
+		return ""
+	}
+	secret := strings.TrimRight(string(text), "\r\n")
+	if secret == "" {
+		t.fail(key, "%q is empty: write the password into it, or leave the key out", path)
+	}
+	return secret
+}
+
+// tls is true for the system's authorities, or a table that names files.
+func (r *reader) tls(t *table) *tls.Config {
+	if on, ok := t.values["tls"].(bool); ok {
+		t.has("tls")
+		if !on {
+			return nil
+		}
+		return &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	files := t.table("tls")
+	if files.values == nil {
+		return nil
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: files.text("server_name", "")}
+	config.RootCAs = r.authorities(files)
+	config.Certificates = r.certificate(files)
+	files.end()
+	return config
+}
+
+// authorities returns those of ca_file; nil means those of the system.
+func (r *reader) authorities(t *table) *x509.CertPool {
+	path := r.path(t, "ca_file")
+	if path == "" {
+		return nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.fail("ca_file", "cannot be read: %v", err)
+		return nil
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(text) {
+		t.fail("ca_file", "%q holds no certificate in PEM form", path)
+	}
+	return pool
+}
+
+// certificate returns what the daemon shows to the server, if anything.
+func (r *reader) certificate(t *table) []tls.Certificate {
+	certFile, keyFile := r.path(t, "cert_file"), r.path(t, "key_file")
+	if certFile == "" && keyFile == "" {
+		return nil
+	}
+	if certFile == "" {
+		t.require("cert_file", `"…", the certificate of key_file`)
+		return nil
+	}
+	if keyFile == "" {
+		t.require("key_file", `"…", the key of cert_file`)
+		return nil
+	}
+	certificate, err := tls.LoadX509KeyPair(certFile, keyFile)
+	if err != nil {
+		t.fail("cert_file", "cannot be used with key_file: %v", err)
+		return nil
+	}
+	return []tls.Certificate{certificate}
+}

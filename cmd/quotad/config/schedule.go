@@ -1,0 +1,37 @@
+package config
+
+import (
+	"quotad/jobs"
+)
+
+// schedule reads every, or cron with its timezone; exactly one of the two.
+func (r *reader) schedule(t *table) jobs.Schedule {
+	every, cron := t.has("every"), t.has("cron")
+	switch {
+	case every && cron:
+		t.fail("cron", "stands beside every: remove one of the two")
+		return r.every(t)
+	case cron:
+		return r.cron(t)
+	default:
+		if t.has("timezone") {
+			t.fail("timezone", "has a meaning beside cron only: remove it")
+		}
+		return r.every(t)
+	}
+}
+
+// every returns nil where the key is missing.
+func (r *reader) every(t *table) jobs.Schedule {
+	if !t.has("every") {
+		return nil
+	}
+	schedule, err := jobs.NewEvery(t.duration("every", day), 0)
+	if err != nil {
+		t.fail("every", "%v", err)
+		return nil
+	}
+	return schedule
+}
+
+func (r *reader) cron(t *table) jobs.Schedule { return nil }

@@ -47,11 +47,21 @@ func readFields(r *http.Request) (*Fields, *Problem) {
 	case "application/json":
 		return f, malformed(f.parseJSON(body), "JSON")
 	case "application/x-www-form-urlencoded":
+		if body[0] == '{' {
+			return nil, jsonAsForm()
+		}
 		return f, malformed(f.parseForm(string(body)), "form")
 	default:
 		return nil, NewProblem(quota.BadRequest, "content type %.80q is not understood: use application/json or application/x-www-form-urlencoded, in UTF-8",
 			r.Header.Get("Content-Type"))
 	}
+}
+
+// jsonAsForm explains what curl -d does to a body that is JSON.
+func jsonAsForm() *Problem {
+	p := NewProblem(quota.BadRequest, "the body looks like JSON, but its content type is that of a form")
+	p.Hint = "add the header Content-Type: application/json, or send name=value pairs"
+	return p
 }
 
 func hasBody(method string) bool {

@@ -36,7 +36,7 @@ func listen(path string) (*listener, error) {
 		return nil, err
 	}
 	defer unlock()
-	if err := clear(path); err != nil {
+	if err := clearStale(path); err != nil {
 		return nil, err
 	}
 	return bind(path)
@@ -56,10 +56,10 @@ func lockDir(dir string) (unlock func() error, err error) {
 	return f.Close, nil
 }
 
-// clear removes a stale socket. It takes two signs: that the path is a socket,
+// clearStale removes a stale socket. It takes two signs: that the path is a socket,
 // and that a connection to it is refused. Either alone would delete a user's
 // file, or take a socket away from a daemon that lives.
-func clear(path string) error {
+func clearStale(path string) error {
 	info, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -40,10 +40,10 @@ type Config struct {
 
 // An Event is what became of an acquire, settle or release.
 type Event struct {
-	Verb    string        // "acquire", "settle" or "release"
-	Request quota.Request // of an acquire, with names as the caller sent them; of the others only the Caller
-	PID     int           // of the process that connected; 0 when not known
-	GrantID string        // that was settled or released
+	Verb     string        // "acquire", "settle" or "release"
+	Request  quota.Request // of an acquire, with names as the caller sent them; of the others only the Caller
+	PID      int           // of the process that connected; 0 when not known
+	GrantID  string        // that was settled or released
 	Decision quota.Decision
 	Err      error // why there is no decision; nil when there is one
 	Took     time.Duration

@@ -1,0 +1,253 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/user"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"quotad/quota"
+	"quotad/quota/api"
+)
+
+// callAs makes the test binary send one request instead of running tests, so
+// that a test can send it as another user.
+const callAs = "QUOTAD_API_TEST_CALL"
+
+func TestMain(m *testing.M) {
+	if request := os.Getenv(callAs); request != "" {
+		sendAndPrint(os.Args[1], request)
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func sendAndPrint(socket, request string) {
+	conn, err := net.Dial("unix", socket)
+	if err == nil {
+		_, err = io.WriteString(conn, request)
+	}
+	if err == nil {
+		_, err = io.Copy(os.Stdout, conn)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// as sends a request as another user, and returns the answer's status.
+func (h *house) as(t *testing.T, uid uint32, method, path, body string, headers ...string) int {
+	t.Helper()
+	headers = append(headers, "Host: quotad", asForm, "Connection: close", fmt.Sprintf("Content-Length: %d", len(body)))
+	cmd := exec.Command("/proc/self/exe", h.socket)
+	// The race detector would let each process linger for a second.
+	cmd.Env = []string{"GORACE=atexit_sleep_ms=0", callAs + "=" + method + " " + path + " HTTP/1.1\r\n" + strings.Join(headers, "\r\n") + "\r\n\r\n" + body}
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("as uid %d: %v: %s", uid, err, stderr.String())
+	}
+	fields := strings.Fields(stdout.String())
+	if len(fields) < 2 {
+		t.Fatalf("as uid %d: no answer: %q", uid, stdout.String())
+	}
+	status, err := strconv.Atoi(fields[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return status
+}
+
+// account returns the uid of a user that every system has, and skips without it.
+func account(t *testing.T, name string) uint32 {
+	t.Helper()
+	u, err := user.Lookup(name)
+	if err != nil {
+		t.Skipf("needs the user %s: %v", name, err)
+	}
+	uid, err := strconv.Atoi(u.Uid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return uint32(uid)
+}
+
+// TestRoles is the table of Access, with real users.
+func TestRoles(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can call as other users")
+	}
+	member, admin := account(t, "nobody"), account(t, "daemon")
+	h := open(t, func(c *api.Config) {
+		c.AdminGroup = "daemon"
+		pause := func(context.Context, *api.Call, api.None) (string, error) { return "paused", nil }
+		c.Routes = []api.Route{{Method: "POST", Path: "/v1/pause", Access: api.Operate, Handle: api.Handle(pause)}}
+	})
+	if err := os.Chmod(h.socket, 0o666); err != nil { // nobody is in no group of ours
+		t.Fatal(err)
+	}
+	h.tokens.issue("mine", "trending", "US", "youtube")
+	h.tokens.issue("theirs", "charts", "DE", "youtube")
+	mine := h.acquire("mine", api.AcquireRequest{Operation: "search.list"}).GrantID
+	theirs := h.acquire("theirs", api.AcquireRequest{Operation: "search.list"}).GrantID
+
+	token := "Authorization: Bearer mine"
+	acquire := "credential=youtube&operation=videos.list"
+	for _, row := range []struct {
+		name               string
+		method, path, body string
+		// the statuses for the holder of the token "mine", for an ordinary user,
+		// for a member of the admin group and for root
+		holder, member, admin, root int
+	}{
+		{"read", "GET", "/v1/status", "", 200, 200, 200, 200},
+		{"acquire", "POST", "/v1/acquire", acquire, 200, 200, 200, 200},
+		{"acquire of another credential", "POST", "/v1/acquire", "credential=other&operation=get&request_id=x", 403, 200, 200, 200},
+		{"use the reserve", "POST", "/v1/acquire", acquire + "&use_reserve=true", 403, 403, 200, 200},
+		{"settle its own grant", "POST", "/v1/grants/" + mine + "/settle", "units=50", 200, 403, 200, 200},
+		{"settle another's grant", "POST", "/v1/grants/" + theirs + "/settle", "units=50", 403, 403, 200, 200},
+		{"release its own grant", "DELETE", "/v1/grants/" + mine, "", 200, 403, 200, 200},
+		{"release another's grant", "DELETE", "/v1/grants/" + theirs, "", 403, 403, 200, 200},
+		{"operate", "POST", "/v1/pause", "", 403, 403, 200, 200},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			for _, who := range []struct {
+				name    string
+				uid     uint32
+				headers []string
+				want    int
+			}{
+				{"token holder", member, []string{token}, row.holder},
+				{"token holder who is root", 0, []string{token}, row.holder},
+				{"member", member, nil, row.member},
+				{"admin", admin, nil, row.admin},
+				{"root", 0, nil, row.root},
+			} {
+				if got := h.as(t, who.uid, row.method, row.path, row.body, who.headers...); got != who.want {
+					t.Errorf("%s: %d, want %d", who.name, got, who.want)
+				}
+			}
+		})
+	}
+}
+
+func TestSocketModeKeepsOthersOut(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can call as other users")
+	}
+	h := open(t, nil)
+	cmd := exec.Command("/proc/self/exe", h.socket)
+	cmd.Env, cmd.Dir = []string{callAs + "=GET /healthz HTTP/1.1\r\n\r\n"}, "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: account(t, "nobody"), Gid: 65534}}
+	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "permission denied") {
+		t.Errorf("connected from outside the group: %v %s", err, out)
+	}
+}
+
+func TestCallerIsRecorded(t *testing.T) {
+	h := open(t, nil)
+	h.tokens.issue("secret", "trending", "US", "youtube")
+	h.acquire("", api.AcquireRequest{Credential: "youtube", Operation: "videos.list"})
+	h.acquire("secret", api.AcquireRequest{Operation: "videos.list"})
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	uid := os.Getuid()
+	if got, want := h.events[0].Request.Caller, (quota.Caller{UID: uid}); got != want {
+		t.Errorf("outside a pass: %+v, want %+v", got, want)
+	}
+	if got, want := h.events[1].Request.Caller, (quota.Caller{Job: "trending", Region: "US", Run: "trending-1", UID: uid}); got != want {
+		t.Errorf("with a run token: %+v, want %+v", got, want)
+	}
+}
+
+func TestDecisionsReachTheRecordOfThePass(t *testing.T) {
+	h := open(t, nil)
+	h.tokens.issue("secret", "fetch", "US", "other")
+	for range 3 {
+		h.acquire("secret", api.AcquireRequest{Operation: "get"})
+	}
+	decided := h.tokens.pass("secret").decided
+	if len(decided) != 3 || !decided[0].Granted() || !decided[1].Granted() || decided[2].Reason != quota.LimitExceeded {
+		t.Errorf("the record has %+v, want two grants and a denial", decided)
+	}
+}
+
+func TestBadTokens(t *testing.T) {
+	h := open(t, nil)
+	h.tokens.issue("secret", "trending", "US", "youtube")
+	h.tokens.issue("dead", "trending", "US", "youtube")
+	h.tokens.revoke("dead")
+	for _, row := range []struct {
+		name    string
+		headers []string
+	}{
+		{"unknown", []string{"Authorization: Bearer nonsense"}},
+		{"dead", []string{"Authorization: Bearer dead"}},
+		{"empty, as a shell outside a pass sends it", []string{"Authorization: Bearer "}},
+		{"no value", []string{"Authorization:"}},
+		{"another scheme", []string{"Authorization: Basic c2VjcmV0"}},
+		{"two", []string{"Authorization: Bearer secret", "Authorization: Bearer secret"}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			got := h.dial().call("POST", "/v1/acquire", "credential=youtube&operation=videos.list", append(row.headers, asForm)...)
+			if got.status != http.StatusForbidden || got.text("reason") != "forbidden" {
+				t.Errorf("got %d %s, want 403", got.status, got.body)
+			}
+			if strings.Contains(got.body, "nonsense") || strings.Contains(got.body, "c2VjcmV0") {
+				t.Errorf("the answer repeats the token: %s", got.body)
+			}
+		})
+	}
+	if used := h.used("youtube"); used != 0 {
+		t.Errorf("used %d, want 0", used)
+	}
+}
+
+func TestTokenNamesTheCredential(t *testing.T) {
+	h := open(t, nil)
+	h.tokens.issue("secret", "trending", "US", "youtube")
+	if d := h.acquire("secret", api.AcquireRequest{Credential: "youtube", Operation: "videos.list"}); !d.Granted {
+		t.Errorf("its own credential by name: %+v", d)
+	}
+	if d := h.acquire("secret", api.AcquireRequest{Credential: "other", Operation: "get"}); d.Granted || d.Reason != "forbidden" || d.Status != 403 {
+		t.Errorf("another credential: %+v, want forbidden", d)
+	}
+}
+
+func TestUnknownCallersOnlyRead(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := open(t, nil)
+	serve(t, api.Config{Keeper: h.keeper}, listener)
+	base := "http://" + listener.Addr().String()
+	resp, err := http.Get(base + "/v1/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != 200 {
+		t.Errorf("status over TCP: %d, want 200", resp.StatusCode)
+	}
+	resp, err = http.Post(base+"/v1/acquire", "application/x-www-form-urlencoded", strings.NewReader("credential=youtube&operation=videos.list"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != 403 || h.used("youtube") != 0 {
+		t.Errorf("acquire over TCP: %d, want 403", resp.StatusCode)
+	}
+}

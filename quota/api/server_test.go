@@ -1,0 +1,282 @@
+package api_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"quotad/quota"
+	"quotad/quota/api"
+	"quotad/quota/ledgertest"
+)
+
+func TestPathsAndMethods(t *testing.T) {
+	h := open(t, nil)
+	for _, row := range []struct {
+		name, method, path, host string
+		status                   int
+		reason                   quota.Reason
+		allow, hint              string
+	}{
+		{"unknown path", "GET", "/v1/nothing", "quotad", 404, api.NotFound, "", "GET /v1 lists"},
+		{"root", "GET", "/", "quotad", 404, api.NotFound, "", "GET /v1 lists"},
+		{"trailing slash", "POST", "/v1/acquire/", "quotad", 404, api.NotFound, "", "GET /v1 lists"},
+		// curl takes the redirect that http.ServeMux would send for success.
+		{"double slash", "POST", "//v1/acquire", "quotad", 404, api.NotFound, "", ""},
+		{"dots", "POST", "/v1/./acquire", "quotad", 404, api.NotFound, "", ""},
+		{"dots in escapes", "POST", "/v1/%2e%2e/v1/acquire", "quotad", 404, api.NotFound, "", ""},
+		{"asterisk", "OPTIONS", "*", "quotad", 404, api.NotFound, "", ""},
+		{"wrong method", "GET", "/v1/acquire", "quotad", 405, api.MethodNotAllowed, "POST", ""},
+		{"wrong method on a read", "POST", "/v1/status", "quotad", 405, api.MethodNotAllowed, "GET, HEAD", ""},
+		{"wrong method on a grant", "GET", "/v1/grants/youtube:1-0", "quotad", 405, api.MethodNotAllowed, "DELETE", ""},
+		{"method made up", "SPEND", "/v1/acquire", "quotad", 405, api.MethodNotAllowed, "POST", ""},
+		{"http://v1/acquire", "POST", "/acquire", "v1", 404, api.NotFound, "", "http://quotad/v1/acquire"},
+		{"http://healthz", "GET", "/", "healthz", 404, api.NotFound, "", "http://quotad/healthz"},
+		{"foreign host", "GET", "/healthz", "evil.example", 403, quota.Forbidden, "", "http://quotad/healthz"},
+		{"foreign host with a port", "GET", "/healthz", "evil.example:80", 403, quota.Forbidden, "", ""},
+		{"unknown credential", "GET", "/v1/credentials/vimeo", "quotad", 404, quota.UnknownCredential, "", ""},
+		{"unknown query", "GET", "/v1/status?verbose=1", "quotad", 400, quota.BadRequest, "", ""},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			wire := h.dial()
+			got := wire.call(row.method, row.path, "", "Host: "+row.host)
+			if got.status != row.status || got.text("reason") != string(row.reason) {
+				t.Errorf("got %d %s, want %d %s", got.status, got.body, row.status, row.reason)
+			}
+			if allow := got.header.Get("Allow"); allow != row.allow {
+				t.Errorf("Allow: %s, want %s", allow, row.allow)
+			}
+			if hint, _ := got.fields["hint"].(string); !strings.Contains(hint, row.hint) {
+				t.Errorf("hint %q, want %q in it", hint, row.hint)
+			}
+			if next := wire.call("GET", "/healthz", ""); next.status != 200 {
+				t.Errorf("the next request of the connection: %d", next.status)
+			}
+		})
+	}
+}
+
+func TestOwnHosts(t *testing.T) {
+	h := open(t, nil)
+	for _, host := range []string{"quotad", "localhost", "LOCALHOST:80", "127.0.0.1", "127.0.0.1:9400", "[::1]:9400", ""} {
+		if got := h.dial().call("GET", "/healthz", "", "Host: "+host); got.status != 200 {
+			t.Errorf("host %q: %d", host, got.status)
+		}
+	}
+}
+
+func TestBrowsersAreRefused(t *testing.T) {
+	h := open(t, nil)
+	for _, line := range []string{"Origin: http://localhost", "Origin: null", "Referer: http://evil.example/", "Sec-Fetch-Site: cross-site"} {
+		got := h.dial().call("POST", "/v1/acquire", "credential=youtube&operation=videos.list", asForm, line)
+		if got.status != 403 || got.text("reason") != "forbidden" {
+			t.Errorf("%s: %d %s, want 403", line, got.status, got.body)
+		}
+	}
+	if used := h.used("youtube"); used != 0 {
+		t.Errorf("used %d, want 0", used)
+	}
+}
+
+func TestReads(t *testing.T) {
+	h := open(t, func(c *api.Config) {
+		c.Status = map[string]func(context.Context) any{
+			"jobs": func(context.Context) any { return []string{"trending"} },
+		}
+	})
+	h.acquire("", api.AcquireRequest{Credential: "youtube", Operation: "search.list"})
+
+	status := h.dial().call("GET", "/v1/status", "")
+	if status.status != 200 || status.text("version") != "v1.2.3" || status.text("jobs") != "[trending]" {
+		t.Errorf("status: %d %s", status.status, status.body)
+	}
+	var decoded api.Status
+	if err := json.Unmarshal([]byte(status.body), &decoded); err != nil {
+		t.Fatal(err)
+	}
+	daily := decoded.Credentials[0].Limits[0]
+	if daily.Used != 100 || daily.Remaining != 9400 || daily.NextUnits != 100 || !daily.NextUnitsAt.Equal(h.clock.Now().Add(24*time.Hour)) {
+		t.Errorf("limit %+v", daily)
+	}
+	if decoded.Ledger.State != "ok" || decoded.Ledger.Backend != "model" {
+		t.Errorf("ledger %+v", decoded.Ledger)
+	}
+	if got := h.dial().call("GET", "/v1/credentials", ""); got.status != 200 || !strings.HasPrefix(got.body, `[{"name":"youtube"`) {
+		t.Errorf("credentials: %d %s", got.status, got.body)
+	}
+	if got := h.dial().call("GET", "/v1/credentials/other", ""); got.status != 200 || got.text("name") != "other" {
+		t.Errorf("credential: %d %s", got.status, got.body)
+	}
+	if got := h.dial().call("GET", "/version", ""); got.text("version") != "v1.2.3" {
+		t.Errorf("version: %d %s", got.status, got.body)
+	}
+	if got := h.dial().call("HEAD", "/readyz", ""); got.status != 200 || got.body != "" {
+		t.Errorf("readyz: %d %s", got.status, got.body)
+	}
+}
+
+func TestRoutesOfOthers(t *testing.T) {
+	h := open(t, func(c *api.Config) {
+		c.Routes = []api.Route{{Method: "GET", Path: "/v1/jobs/{job}", Access: api.Read, Does: "one job", Handle: api.Handle(job)}}
+	})
+	if got := h.dial().call("GET", "/v1/jobs/trending?region=US&region=GB", ""); got.text("job") != "trending" || got.text("regions") != "[US GB]" {
+		t.Errorf("got %d %s", got.status, got.body)
+	}
+	if got := h.dial().call("GET", "/v1/jobs/none", ""); got.status != 404 || got.text("reason") != "not_found" {
+		t.Errorf("got %d %s, want 404", got.status, got.body)
+	}
+	if got := h.dial().call("GET", "/v1/jobs/broken", ""); got.status != 500 || got.text("reason") != "internal_error" {
+		t.Errorf("got %d %s, want 500", got.status, got.body)
+	}
+	index := h.dial().call("GET", "/v1", "")
+	for _, want := range []string{`"path":"/v1/acquire","access":"spend"`, `"path":"/v1/jobs/{job}","access":"read","does":"one job"`} {
+		if !strings.Contains(index.body, want) {
+			t.Errorf("the list of routes lacks %s: %s", want, index.body)
+		}
+	}
+}
+
+type jobQuery struct{ regions []string }
+
+func (q *jobQuery) Bind(f *api.Fields) { f.List("region", &q.regions) }
+
+func job(_ context.Context, c *api.Call, q jobQuery) (map[string]any, error) {
+	switch name := c.Path("job"); name {
+	case "none":
+		return nil, api.NewProblem(api.NotFound, "job %q is not configured", name)
+	case "broken":
+		return nil, errors.New("it broke")
+	default:
+		return map[string]any{"job": name, "regions": q.regions}, nil
+	}
+}
+
+func TestNamesThatClash(t *testing.T) {
+	keeper := newKeeper(t, ledgertest.NewModel(time.Now), youtube())
+	twice := api.Route{Method: "GET", Path: "/v1/status", Access: api.Read, Handle: api.Handle(job)}
+	if _, err := api.NewServer(api.Config{Keeper: keeper, Routes: []api.Route{twice}}); err == nil {
+		t.Error("a route that is defined twice is accepted")
+	}
+	section := map[string]func(context.Context) any{"ledger": func(context.Context) any { return nil }}
+	if _, err := api.NewServer(api.Config{Keeper: keeper, Status: section}); err == nil {
+		t.Error("a section that is the server's own is accepted")
+	}
+}
+
+// A failing ledger is one whose server is away.
+type failing struct {
+	*ledgertest.Model
+	err error
+}
+
+func (f failing) Acquire(context.Context, *quota.Credential, []quota.Ask) ([]quota.Decision, error) {
+	return nil, f.err
+}
+
+func (f failing) Usage(context.Context, *quota.Credential) (quota.Usage, error) {
+	return quota.Usage{}, f.err
+}
+
+func (f failing) Health(context.Context) quota.Health {
+	return quota.Health{Backend: "redis", State: "unreachable"}
+}
+
+func TestLedgerUnavailable(t *testing.T) {
+	for _, err := range []error{quota.ErrUnavailable, quota.ErrOutcomeUnknown} {
+		h := open(t, func(c *api.Config) {
+			c.Keeper = newKeeper(t, failing{ledgertest.NewModel(time.Now), err}, youtube())
+		})
+		for _, row := range []struct{ method, path, body string }{
+			{"POST", "/v1/acquire", "credential=youtube&operation=videos.list"},
+			{"GET", "/v1/credentials", ""},
+			{"GET", "/v1/credentials/youtube", ""},
+			{"GET", "/readyz", ""},
+		} {
+			got := h.dial().call(row.method, row.path, row.body, asForm)
+			if got.status != 503 || got.text("reason") != "ledger_unavailable" || got.header.Get("Retry-After") != "1" {
+				t.Errorf("%v: %s: %d %s, want 503", err, row.path, got.status, got.body)
+			}
+		}
+		if got := h.dial().call("GET", "/healthz", ""); got.status != 200 {
+			t.Errorf("healthz: %d, want 200", got.status)
+		}
+		status, err := h.client("").Status(context.Background())
+		if err != nil || status.Ledger.State != "unreachable" || status.Credentials[0].Error == "" {
+			t.Errorf("status: %+v, %v", status, err)
+		}
+		_, err = h.client("").Acquire(context.Background(), api.AcquireRequest{Credential: "youtube", Operation: "videos.list"})
+		if !errors.Is(err, api.ErrLedgerUnavailable) || errors.Is(err, api.ErrUnreachable) {
+			t.Errorf("the client says %v, want ErrLedgerUnavailable", err)
+		}
+	}
+}
+
+func TestEveryDecisionIsObserved(t *testing.T) {
+	h := open(t, nil)
+	grant := h.acquire("", api.AcquireRequest{Credential: "youtube", Operation: "videos.list", RequestID: "a"})
+	h.acquire("", api.AcquireRequest{Credential: "vimeo", Operation: "videos.list"})
+	h.client("").Release(context.Background(), grant.GrantID)
+
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.events) != 3 {
+		t.Fatalf("%d events, want 3", len(h.events))
+	}
+	granted, refused, released := h.events[0], h.events[1], h.events[2]
+	if granted.Verb != "acquire" || granted.Request.RequestID != "a" || granted.Decision.GrantID != grant.GrantID || granted.PID == 0 {
+		t.Errorf("grant observed as %+v", granted)
+	}
+	if refused.Decision.Reason != quota.UnknownCredential {
+		t.Errorf("refusal observed as %+v", refused)
+	}
+	if released.Verb != "release" || released.GrantID != grant.GrantID {
+		t.Errorf("release observed as %+v", released)
+	}
+}
+
+func TestShutdownAnswersWhatIsInFlight(t *testing.T) {
+	entered, leave := make(chan struct{}), make(chan struct{})
+	h := open(t, func(c *api.Config) {
+		slow := func(context.Context, *api.Call, api.None) (string, error) {
+			close(entered)
+			<-leave
+			return "done", nil
+		}
+		c.Routes = []api.Route{{Method: "GET", Path: "/slow", Access: api.Read, Handle: api.Handle(slow)}}
+	})
+	answered := make(chan response, 1)
+	wire := h.dial()
+	go func() { answered <- wire.call("GET", "/slow", "") }()
+	<-entered
+	down := make(chan error, 1)
+	go func() { down <- h.server.Shutdown(context.Background()) }()
+	for { // until the socket is gone
+		if _, err := h.client("").Status(context.Background()); errors.Is(err, api.ErrUnreachable) {
+			break
+		}
+	}
+	select {
+	case err := <-down:
+		t.Fatalf("Shutdown returned before the answer: %v", err)
+	default:
+	}
+	close(leave)
+	if err := <-down; err != nil {
+		t.Errorf("Shutdown: %v", err)
+	}
+	if got := <-answered; got.status != http.StatusOK || got.body != "\"done\"\n" {
+		t.Errorf("got %d %q", got.status, got.body)
+	}
+}
+
+func TestLargeHeaderIsRefused(t *testing.T) {
+	h := open(t, nil)
+	got := h.dial().call("GET", "/healthz", "", "X: "+strings.Repeat("x", 64<<10))
+	if got.status != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("got %d, want 431", got.status)
+	}
+}

@@ -47,8 +47,15 @@ func (p *pass) acquire(ctx context.Context, requestID string) (api.Decision, err
 	}
 }
 
+// shortage says what is missing in the limit that stands in the way, and until when.
 func shortage(d api.Decision) string {
-	text := fmt.Sprintf("%s asked, %d left in limit %s", counted(int(d.Requested), "unit"), d.Remaining, d.Limit)
+	left := d.Remaining
+	for _, limit := range d.Limits {
+		if limit.Name == d.Limit {
+			left = limit.Remaining
+		}
+	}
+	text := fmt.Sprintf("%s asked, %d left in limit %s", counted(int(d.Requested), "unit"), left, d.Limit)
 	if d.RetryAt == nil {
 		return text
 	}
@@ -77,16 +84,17 @@ func (p *pass) judge(err error) *failure {
 	errors.As(err, &f)
 	var failed *callError
 	if errors.As(err, &failed) {
-		f = judgeCall(failed.class, err)
+		f = judgeCall(failed, err)
 	}
 	return &failure{f.code, fmt.Errorf("%w; %s stored", f.err, p.store), f.hint}
 }
 
-func judgeCall(c class, err error) *failure {
-	switch c {
+// judgeCall judges the last failed call; err is it, or wraps it.
+func judgeCall(failed *callError, err error) *failure {
+	switch failed.class {
 	case day:
 		return &failure{
-			exitDenied, fmt.Errorf("upstream says that the day's quota is gone, though quotad granted the call: their books differ: %w", err),
+			exitDenied, fmt.Errorf("upstream says that %s is gone, though quotad granted the call: their books differ: %w", failed.budget(), err),
 			"somebody else spends from the same project, or the limit in quotad's config is above the project's own: compare with the project's quota page",
 		}
 	case configuration:

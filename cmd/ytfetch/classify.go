@@ -48,8 +48,11 @@ func classOf(err error) class {
 func (e *callError) Unwrap() error { return e.err }
 
 func (e *callError) Error() string {
-	if e.status == 0 {
+	switch {
+	case e.class == unsent:
 		return printable(fmt.Sprintf("cannot reach upstream: %v", e.err))
+	case e.status == 0:
+		return printable(fmt.Sprintf("upstream was called but did not answer: %v", e.err))
 	}
 	text := fmt.Sprintf("upstream answered %d", e.status)
 	if named := strings.TrimSpace(e.domain + " " + e.reason); named != "" {
@@ -62,6 +65,14 @@ func (e *callError) Error() string {
 		text += fmt.Sprintf(": %v", e.err)
 	}
 	return printable(text)
+}
+
+// budget names what is gone, of an error of class day.
+func (e *callError) budget() string {
+	if e.limit == "" {
+		return "the day's quota"
+	}
+	return fmt.Sprintf("its limit %q", e.limit)
 }
 
 // longest is what one line of progress may hold of a foreign text, in runes.

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -80,104 +81,6 @@ func list(t *testing.T, client *http.Client, base string, args ...string) answer
 // inProcess is a client that talks to u alone.
 func inProcess(u *upstream.Upstream) *http.Client { return &http.Client{Transport: u} }
 
-func TestChartHasFourPagesAndEnds(t *testing.T) {
-	u := newUpstream(t, upstream.Config{})
-	seen := make(map[string]bool)
-	token, tokens := "", []string{}
-	for page := 1; page <= 4; page++ {
-		got := list(t, inProcess(u), "http://sample", "pageToken", token)
-		if got.Status != 200 || got.Kind != "youtube#videoListResponse" || len(got.Items) != 50 {
-			t.Fatalf("page %d: got %d %q with %d items, want 200 youtube#videoListResponse with 50", page, got.Status, got.Kind, len(got.Items))
-		}
-		if got.PageInfo.TotalResults != 200 || got.PageInfo.ResultsPerPage != 50 {
-			t.Errorf("page %d: got pageInfo %+v, want 200 results, 50 a page", page, got.PageInfo)
-		}
-		if (got.PrevPageToken == "") != (page == 1) || (got.NextPageToken == "") != (page == 4) {
-			t.Errorf("page %d: got prev %q, next %q", page, got.PrevPageToken, got.NextPageToken)
-		}
-		for _, item := range got.Items {
-			if len(item.ID) != 11 || seen[item.ID] || item.Snippet.Title == "" || item.Statistics.ViewCount == "" {
-				t.Fatalf("page %d: got %+v, want a new video with title and views", page, item)
-			}
-			seen[item.ID] = true
-		}
-		token = got.NextPageToken
-		tokens = append(tokens, token)
-	}
-	if tokens[0] != "CDIQAA" {
-		t.Errorf("got first token %q, want the documented one, CDIQAA", tokens[0])
-	}
-}
-
-func TestPreviousPageLeadsBack(t *testing.T) {
-	u := newUpstream(t, upstream.Config{})
-	first := list(t, inProcess(u), "http://sample")
-	second := list(t, inProcess(u), "http://sample", "pageToken", first.NextPageToken)
-	back := list(t, inProcess(u), "http://sample", "pageToken", second.PrevPageToken)
-	if back.Items[0].ID != first.Items[0].ID || back.NextPageToken != first.NextPageToken {
-		t.Errorf("got a page that begins with %q, want the first one, %q", back.Items[0].ID, first.Items[0].ID)
-	}
-}
-
-func TestSamplesAreTheSameEveryTimeAndDifferByRegion(t *testing.T) {
-	titles := func(region string) string {
-		var all []string
-		for _, item := range list(t, inProcess(newUpstream(t, upstream.Config{})), "http://sample", "regionCode", region).Items {
-			all = append(all, item.ID+" "+item.Snippet.Title)
-		}
-		return strings.Join(all, "\n")
-	}
-	if titles("DE") != titles("DE") {
-		t.Error("two upstreams differ about DE")
-	}
-	if titles("DE") == titles("FR") {
-		t.Error("DE and FR have the same chart")
-	}
-}
-
-func TestPartsThatNobodyAskedForAreLeftOut(t *testing.T) {
-	u := newUpstream(t, upstream.Config{})
-	got := list(t, inProcess(u), "http://sample", "part", "id,statistics").Items[0]
-	if got.Snippet != nil || got.Statistics == nil {
-		t.Errorf("got %+v, want statistics without a snippet", got)
-	}
-}
-
-func TestParametersAreChecked(t *testing.T) {
-	for _, row := range []struct {
-		name, parameter, value string
-		status                 int
-		reason                 string
-	}{
-		{"unknown region", "regionCode", "XX", 400, "invalidRegionCode"},
-		{"region in lower case", "regionCode", "de", 400, "invalidRegionCode"},
-		{"no part", "part", "", 400, "missingRequiredParameter"},
-		{"unknown part", "part", "snippet,colour", 400, "unknownPart"},
-		{"no filter", "chart", "", 400, "missingRequiredParameter"},
-		{"two filters", "id", "a", 400, "missingRequiredParameter"},
-		{"unknown chart", "chart", "best", 400, "invalidChart"},
-		{"more than 50", "maxResults", "51", 400, "invalidParameter"},
-		{"less than 1", "maxResults", "0", 400, "invalidParameter"},
-		{"not a number", "maxResults", "many", 400, "invalidParameter"},
-		{"token of another API", "pageToken", "EAAaBlBUOkNESQ", 400, "invalidPageToken"},
-		{"not base64", "pageToken", "!", 400, "invalidPageToken"},
-		{"token behind the end", "pageToken", "CMgBEAA", 400, "invalidPageToken"},
-		{"no region means US", "regionCode", "", 200, ""},
-		{"5 by default", "maxResults", "", 200, ""},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			u := newUpstream(t, upstream.Config{})
-			got := list(t, inProcess(u), "http://sample", row.parameter, row.value)
-			if got.Status != row.status || got.reason() != row.reason {
-				t.Errorf("got %d %q, want %d %q", got.Status, got.reason(), row.status, row.reason)
-			}
-			if units := u.Counts().Units; units != 1 {
-				t.Errorf("got %d units charged, want 1: an invalid request costs too", units)
-			}
-		})
-	}
-}
-
 func TestKeyIsRequired(t *testing.T) {
 	u := newUpstream(t, upstream.Config{Key: "right"})
 	for _, key := range []string{"", "wrong"} {
@@ -232,22 +135,25 @@ func TestQuotaHoldsAgainstManyClients(t *testing.T) {
 	server := httptest.NewServer(u)
 	defer server.Close()
 	var clients sync.WaitGroup
-	var mu sync.Mutex
-	served := 0
+	var served atomic.Int64
 	for range 8 {
 		clients.Go(func() {
 			for range 4 {
-				if list(t, server.Client(), server.URL).Status == 200 {
-					mu.Lock()
-					served++
-					mu.Unlock()
+				resp, err := server.Client().Get(server.URL + upstream.Path + "/videos?part=id&chart=mostPopular&key=k")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				resp.Body.Close()
+				if resp.StatusCode == http.StatusOK {
+					served.Add(1)
 				}
 			}
 		})
 	}
 	clients.Wait()
-	if got := u.Counts(); served != 20 || got.Units != 20 || got.Refused != 12 {
-		t.Errorf("got %d served and %+v, want 20 served, 20 units, 12 refused", served, got)
+	if got := u.Counts(); served.Load() != 20 || got.Units != 20 || got.Refused != 12 {
+		t.Errorf("got %d served and %+v, want 20 served, 20 units, 12 refused", served.Load(), got)
 	}
 }
 
@@ -273,9 +179,6 @@ func TestDropEndsTheConnectionWithoutAnAnswer(t *testing.T) {
 	u.Inject(upstream.Drop)
 	server := httptest.NewServer(u)
 	defer server.Close()
-	if resp, err := http.Post(server.URL+upstream.Path+"/videos?key=k", "", nil); err == nil && resp.StatusCode != 405 {
-		t.Errorf("POST: got %d, want 405", resp.StatusCode)
-	}
 	resp, err := http.Get(server.URL + upstream.Path + "/videos?key=k")
 	if err == nil {
 		t.Fatalf("got %d, want no answer", resp.StatusCode)

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"quotad/cmd/ytfetch/upstream"
+	"quotad/quota/api"
+)
+
+func TestPassFetchesTheWholeChart(t *testing.T) {
+	r := newRun(t, bedConfig{limit: 100, quota: 100})
+	r.ends(t.Context(), ending{exitOK, []int{50, 50, 50, 50}, 4, "done: 200 videos on 4 pages in "})
+	if !strings.HasPrefix(r.log.String(), "page 1: 50 videos, 99 units left\npage 2: 50 videos, 98 units left\n") {
+		t.Errorf("got no line a page on stderr:\n%s", &r.log)
+	}
+	content, err := os.ReadFile(filepath.Join(r.out, "DE", "20261121T120000Z", "page-001.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var first struct{ Kind, ID string }
+	line, _, _ := bytes.Cut(content, []byte("\n"))
+	if err := json.Unmarshal(line, &first); err != nil || first.Kind != "youtube#video" || len(first.ID) != 11 {
+		t.Errorf("got %s (%v), want a video", line, err)
+	}
+}
+
+func TestPassStopsAfterAsManyPagesAsAskedFor(t *testing.T) {
+	r := newRun(t, bedConfig{limit: 100, quota: 100})
+	r.pass.most = 2
+	r.ends(t.Context(), ending{exitOK, []int{50, 50}, 2, "done: 100 videos on 2 pages"})
+}
+
+func TestDeniedPassKeepsItsPages(t *testing.T) {
+	r := newRun(t, bedConfig{limit: 2, quota: 100})
+	r.ends(t.Context(), ending{exitDenied, []int{50, 50}, 2,
+		"ytfetch: stopped: quotad denied videos.list: 1 unit asked, 0 left in limit daily, more at 2026-11-22T12:00:00Z (in 24h0m0s); 100 videos on 2 pages stored\n"})
+	if r.pauses != nil {
+		t.Errorf("the pass slept %v for budget", r.pauses)
+	}
+}
+
+func TestWithoutADaemonNothingIsFetched(t *testing.T) {
+	r := newRun(t, bedConfig{limit: 100, quota: 100})
+	r.pass.quota = &api.Client{Socket: filepath.Join(r.dir, "none.sock")}
+	r.ends(t.Context(), ending{exitUnavailable, nil, 0, "cannot reach quotad at "})
+}
+
+func TestWithoutALedgerNothingIsFetched(t *testing.T) {
+	r := newRun(t, bedConfig{limit: 100, quota: 100})
+	r.ledger.goDown()
+	r.ends(t.Context(), ending{exitUnavailable, nil, 0, "ledger_unavailable"})
+}
+
+func TestRefusalThatIsNoDenialIsConfiguration(t *testing.T) {
+	for name, change := range map[string]func(*pass){
+		"another credential": func(p *pass) { p.credential = "other" },
+		"a dead token":       func(p *pass) { p.quota = &api.Client{Socket: p.quota.Socket, Token: "dead"} },
+		"no credential":      func(p *pass) { p.quota = &api.Client{Socket: p.quota.Socket} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRun(t, bedConfig{limit: 100, quota: 100})
+			change(r.pass)
+			r.ends(t.Context(), ending{exitConfiguration, nil, 0, "quotad refused videos.list: "})
+		})
+	}
+}
+
+func TestByHandTheCredentialIsNamed(t *testing.T) {
+	r := newRun(t, bedConfig{limit: 100, quota: 100})
+	r.pass.quota, r.pass.credential = &api.Client{Socket: r.socket()}, "youtube"
+	r.ends(t.Context(), ending{exitOK, []int{50, 50, 50, 50}, 4, "done"})
+}
+
+func TestInterruptedWhileUpstreamAnswers(t *testing.T) {
+	r := newRun(t, bedConfig{limit: 100, quota: 100})
+	ctx, cancel := context.WithCancel(t.Context())
+	r.upstream.Inject(nil, func(_ http.ResponseWriter, req *http.Request) {
+		cancel()
+		<-req.Context().Done() // the client has gone
+		panic(http.ErrAbortHandler)
+	})
+	r.ends(ctx, ending{exitInterrupted, []int{50}, 2, "ytfetch: stopped: interrupted; 50 videos on 1 page stored"})
+	if strings.Contains(r.log.String(), "trying again") {
+		t.Error("an interrupted pass announces another try")
+	}
+}
+
+func TestInterruptedWhileCoolingDown(t *testing.T) {
+	r := newRun(t, bedConfig{limit: 100, quota: 100})
+	ctx, cancel := context.WithCancel(t.Context())
+	r.pass.sleep = func(ctx context.Context, _ time.Duration) error {
+		cancel()
+		return ctx.Err()
+	}
+	r.upstream.Inject(upstream.MinuteLimit)
+	r.ends(ctx, ending{exitInterrupted, nil, 1, "interrupted; 0 videos on 0 pages stored"})
+}
+
+// The budget holds against passes that run at the same time, and upstream never
+// has to refuse: what quotad promises.
+func TestBudgetHoldsOverManyPasses(t *testing.T) {
+	r := newRun(t, bedConfig{limit: 20, quota: 20})
+	codes := make(chan int, 8)
+	for range cap(codes) {
+		own := *r.pass
+		var log bytes.Buffer
+		own.say = func(format string, args ...any) {}
+		store, err := openStore(t.TempDir(), "DE", r.clock.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		own.store = store
+		go func() { codes <- report(&log, own.run(t.Context())) }()
+	}
+	var all []int
+	for range cap(codes) {
+		all = append(all, <-codes)
+	}
+	if slices.Contains(all, exitFailed) || !slices.Contains(all, exitDenied) {
+		t.Errorf("got exit codes %v, want 0 and 75 only", all)
+	}
+	if got := r.upstream.Counts(); got.Units != 20 || got.Refused != 0 {
+		t.Errorf("got %+v, want 20 units and nothing refused", got)
+	}
+}

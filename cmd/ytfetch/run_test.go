@@ -1,0 +1,143 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"quotad/quota/api"
+)
+
+// A passRun is a bed with one pass in it, ready to go, and what it leaves behind.
+type passRun struct {
+	*bed
+	t      *testing.T
+	pass   *pass
+	out    string
+	log    bytes.Buffer // as on stderr
+	pauses []time.Duration
+}
+
+// newRun prepares a pass over DE. When the test ends, quotad's books must equal
+// upstream's, no request id may have served twice, and the key must be nowhere.
+func newRun(t *testing.T, c bedConfig) *passRun {
+	t.Helper()
+	b, err := openBed(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &passRun{bed: b, t: t, out: t.TempDir()}
+	store, err := openStore(r.out, "DE", b.clock.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.pass = &pass{
+		region: "DE", quota: &api.Client{Socket: b.socket(), Token: runToken},
+		tube: newYouTube(b.baseURL(), secret, network()), store: store,
+		now: b.clock.Now, sleep: r.sleep,
+		say: func(format string, args ...any) { fmt.Fprintf(&r.log, format+"\n", args...) },
+	}
+	t.Cleanup(r.check)
+	return r
+}
+
+func (r *passRun) sleep(ctx context.Context, d time.Duration) error {
+	r.pauses = append(r.pauses, d)
+	r.clock.Advance(d)
+	return ctx.Err()
+}
+
+func (r *passRun) check() {
+	if err := r.compare(); err != nil {
+		r.t.Error(err)
+	}
+	seen := make(map[string]bool)
+	for _, request := range r.tokens.asked() {
+		if request.RequestID == "" || seen[request.RequestID] {
+			r.t.Errorf("request id %q stands for two calls", request.RequestID)
+		}
+		seen[request.RequestID] = true
+	}
+	r.findSecret()
+	if err := r.close(); err != nil {
+		r.t.Error(err)
+	}
+	if r.t.Failed() {
+		r.t.Logf("stderr:\n%s", &r.log)
+	}
+}
+
+func (r *passRun) findSecret() {
+	hidden := func(text string) bool { return !strings.Contains(text, "secret") }
+	if !hidden(r.log.String()) {
+		r.t.Errorf("the key is on stderr:\n%s", &r.log)
+	}
+	err := filepath.WalkDir(r.out, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		if err == nil && !hidden(path+string(content)) {
+			r.t.Errorf("the key is in %s", path)
+		}
+		return err
+	})
+	if err != nil {
+		r.t.Error(err)
+	}
+}
+
+// An ending is how a pass is to end: with which exit code, how many videos on
+// each page stored, after how many calls upstream, and what stderr says among
+// other things.
+type ending struct {
+	code  int
+	pages []int
+	calls int
+	log   string
+}
+
+// ends runs the pass and checks how it ended.
+func (r *passRun) ends(ctx context.Context, want ending) {
+	r.t.Helper()
+	if code := report(&r.log, r.pass.run(ctx)); code != want.code {
+		r.t.Errorf("got exit code %d, want %d", code, want.code)
+	}
+	if pages := r.pages(); !slices.Equal(pages, want.pages) {
+		r.t.Errorf("got pages of %v videos, want %v", pages, want.pages)
+	}
+	if calls := r.upstream.Counts().Requests; calls != want.calls {
+		r.t.Errorf("got %d calls upstream, want %d", calls, want.calls)
+	}
+	if !strings.Contains(r.log.String(), want.log) {
+		r.t.Errorf("want %q on stderr", want.log)
+	}
+}
+
+// pages returns how many lines each file of the pass holds, in order.
+func (r *passRun) pages() []int {
+	r.t.Helper()
+	entries, err := os.ReadDir(filepath.Join(r.out, "DE", "20261121T120000Z"))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	var lines []int
+	for i, entry := range entries {
+		if want := fmt.Sprintf("page-%03d.jsonl", i+1); entry.Name() != want {
+			r.t.Errorf("got file %q, want %q", entry.Name(), want)
+		}
+		content, err := os.ReadFile(filepath.Join(r.out, "DE", "20261121T120000Z", entry.Name()))
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		lines = append(lines, bytes.Count(content, []byte("\n")))
+	}
+	return lines
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"quotad/cmd/ytfetch/upstream"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"ytfetch": main})
+}
+
+// Scripts run the command as a process of its own, beside a quotad and an
+// upstream of this process:
+//
+//	quotad LIMIT QUOTA   starts both and sets the environment of a pass over DE
+//	inject FAULT...      what upstream's next calls meet: pass, refuse, minute, hang
+//	exits CODE CMD...    runs a command that must end with that code
+//	terminate            when upstream's hanging call has arrived, TERM to what runs in the background
+//	books UNITS          what quotad has debited, and upstream charged
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata",
+		RequireExplicitExec: true,
+		Setup: func(env *testscript.Env) error {
+			env.Values[stageKey{}] = &stage{arrived: make(chan struct{}, 1)}
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"quotad": startQuotad, "inject": inject, "exits": exits, "terminate": terminate, "books": books,
+		},
+	})
+}
+
+type stageKey struct{}
+
+// A stage is what one script has started.
+type stage struct {
+	bed     *bed
+	arrived chan struct{} // receives when a hanging call has arrived
+}
+
+func stageOf(ts *testscript.TestScript) *stage { return ts.Value(stageKey{}).(*stage) }
+
+func startQuotad(ts *testscript.TestScript, _ bool, args []string) {
+	limit, err := strconv.ParseInt(args[0], 10, 64)
+	ts.Check(err)
+	quota, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	b, err := openBed(bedConfig{limit: limit, quota: quota})
+	ts.Check(err)
+	ts.Defer(func() { ts.Check(b.close()) })
+	stageOf(ts).bed = b
+	for name, value := range map[string]string{
+		"BASE": b.baseURL(), "YOUTUBE_API_KEY": secret,
+		"QUOTAD_SOCKET": b.socket(), "QUOTAD_TOKEN": runToken, "QUOTAD_CREDENTIAL": "youtube", "QUOTAD_REGION": "DE",
+		"QUOTAD_SCHEDULED_AT": "2026-11-21T13:30:00+01:00", "QUOTAD_DEADLINE": time.Now().Add(time.Minute).Format(time.RFC3339),
+	} {
+		ts.Setenv(name, value)
+	}
+}
+
+func inject(ts *testscript.TestScript, _ bool, args []string) {
+	s := stageOf(ts)
+	for _, name := range args {
+		faults := map[string]http.HandlerFunc{
+			"pass": nil, "minute": upstream.MinuteLimit, "hang": s.hang,
+			"refuse": upstream.Refuse(http.StatusBadRequest, "usageLimits", "keyInvalid", "Bad Request"),
+		}
+		fault, known := faults[name]
+		if !known {
+			ts.Fatalf("unknown fault %q", name)
+		}
+		s.bed.upstream.Inject(fault)
+	}
+}
+
+// hang answers nothing until the caller has gone.
+func (s *stage) hang(_ http.ResponseWriter, r *http.Request) {
+	s.arrived <- struct{}{}
+	<-r.Context().Done()
+}
+
+func exits(ts *testscript.TestScript, _ bool, args []string) {
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	var exit *exec.ExitError
+	if err := ts.Exec(args[1], args[2:]...); errors.As(err, &exit) {
+		got = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if got != want {
+		ts.Fatalf("got exit code %d, want %d", got, want)
+	}
+}
+
+func terminate(ts *testscript.TestScript, _ bool, _ []string) {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	select {
+	case <-stageOf(ts).arrived:
+	case <-ctx.Done():
+		ts.Fatalf("no call arrived upstream")
+	}
+	for _, cmd := range ts.BackgroundCmds() {
+		ts.Check(cmd.Process.Signal(os.Signal(syscall.SIGTERM)))
+	}
+}
+
+func books(ts *testscript.TestScript, _ bool, args []string) {
+	b := stageOf(ts).bed
+	ts.Check(b.compare())
+	used, err := b.used()
+	ts.Check(err)
+	if want, err := strconv.ParseInt(args[0], 10, 64); err != nil || used != want {
+		ts.Fatalf("got %d units debited and charged, want %s", used, args[0])
+	}
+}

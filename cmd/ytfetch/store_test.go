@@ -1,0 +1,99 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+func openTestStore(t *testing.T) *store {
+	t.Helper()
+	// The slot's directory is named in UTC, wherever quotad lives.
+	berlin := time.FixedZone("", 3600)
+	s, err := openStore(t.TempDir(), "DE", time.Date(2026, 11, 21, 0, 30, 0, 0, berlin))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := filepath.Join("DE", "20261120T233000Z"); filepath.Join(filepath.Base(filepath.Dir(s.dir)), filepath.Base(s.dir)) != want {
+		t.Fatalf("got directory %q, want one that ends in %q", s.dir, want)
+	}
+	return s
+}
+
+// content returns the files of a store by name, temporary ones too.
+func content(t *testing.T, s *store) map[string]string {
+	t.Helper()
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := make(map[string]string)
+	for _, entry := range entries {
+		if raw, err := os.ReadFile(filepath.Join(s.dir, entry.Name())); err == nil {
+			files[entry.Name()] = string(raw)
+		}
+	}
+	return files
+}
+
+func TestPageIsOneItemALine(t *testing.T) {
+	s := openTestStore(t)
+	items := []json.RawMessage{json.RawMessage("{\n  \"id\": \"a\",\n  \"views\": 9007199254740993\n}"), json.RawMessage(`{"id":"b\nc"}`)}
+	if err := s.write(1, items); err != nil {
+		t.Fatal(err)
+	}
+	got, want := content(t, s), "{\"id\":\"a\",\"views\":9007199254740993}\n{\"id\":\"b\\nc\"}\n"
+	if len(got) != 1 || got["page-001.jsonl"] != want {
+		t.Errorf("got %q, want page-001.jsonl with %q alone", got, want)
+	}
+}
+
+func TestPageIsReplacedAsAWhole(t *testing.T) {
+	s := openTestStore(t)
+	for _, id := range []string{`"first, and longer"`, `"second"`} {
+		if err := s.write(1, []json.RawMessage{json.RawMessage(id)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := content(t, s); len(got) != 1 || got["page-001.jsonl"] != "\"second\"\n" {
+		t.Errorf("got %q, want the second page alone", got)
+	}
+	if got := s.String(); got != "1 video on 1 page" {
+		t.Errorf("got %q stored, want 1 video on 1 page", got)
+	}
+}
+
+func TestFailedWriteLeavesNothingBehind(t *testing.T) {
+	s := openTestStore(t)
+	if err := s.write(1, []json.RawMessage{json.RawMessage(`{}`)}); err != nil {
+		t.Fatal(err)
+	}
+	// A directory with a file in it cannot be replaced by a file.
+	if err := os.MkdirAll(filepath.Join(s.path(2), "in the way"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.write(2, []json.RawMessage{json.RawMessage(`{}`)}); err == nil {
+		t.Error("got no error")
+	}
+	if got := content(t, s); len(got) != 1 || s.String() != "1 video on 1 page" {
+		t.Errorf("got files %q and %q, want page 1 alone", got, s)
+	}
+}
+
+func TestTrimRemovesOnlyWhatIsBehindTheEnd(t *testing.T) {
+	s := openTestStore(t)
+	for number := 1; number <= 4; number++ {
+		if err := s.write(number, []json.RawMessage{json.RawMessage(`{}`)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.trim(2); err != nil {
+		t.Fatal(err)
+	}
+	got := content(t, s)
+	if _, kept := got["page-002.jsonl"]; len(got) != 2 || !kept || s.String() != "2 videos on 2 pages" {
+		t.Errorf("got files %q and %q, want pages 1 and 2", got, s)
+	}
+}

@@ -14,11 +14,16 @@ import (
 type Job struct {
 	Name       string
 	Credential string
-	Regions    []regions.Region // at least one, no two alike; their order is the ring
+	Regions    regions.Ring // at least one, no two alike
 
 	Schedule   Schedule
 	Stagger    time.Duration // between the starts of two passes; EvenStagger divides the period by the regions
+	Parallel   int           // passes of a run under way at once; 0 means 1
 	RunAtStart bool          // one run when the daemon starts, then the schedule
+
+	// MissedWithin is how old a slot may be, that passed while the daemon was
+	// not there, to be made up for by one run; 0: none is made up for.
+	MissedWithin time.Duration
 
 	// Expects is a pass's usual spend, operation to calls: nothing is launched
 	// that could not afford it. Empty: launch whatever remains.
@@ -31,14 +36,19 @@ type Job struct {
 	KillGrace time.Duration     // between TERM and KILL, more than zero
 }
 
-// EvenStagger spreads the passes of a run evenly over the schedule's period.
+// EvenStagger spreads the passes of a run evenly over the time until the
+// schedule's next slot.
 const EvenStagger time.Duration = -1
 
-// A Schedule says when a job ticks. It is a pure function of time: the same
-// before and after a restart.
-type Schedule interface {
-	// Next returns the first slot later than t, or the zero time if there is none.
-	Next(t time.Time) time.Time
-	// String returns the schedule as configured: "every 30m0s", "cron */30 * * * *".
-	String() string
+// stagger returns the time between the starts of two passes of a run of n
+// regions at slot.
+func (j *Job) stagger(slot time.Time, n int) time.Duration {
+	if j.Stagger != EvenStagger {
+		return j.Stagger
+	}
+	next := j.Schedule.Next(slot)
+	if next.IsZero() {
+		return 0
+	}
+	return regions.Even(next.Sub(slot), n)
 }

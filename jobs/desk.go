@@ -1,0 +1,144 @@
+package jobs
+
+import (
+	"errors"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"quotad/regions"
+)
+
+// A desk is where one job is run from: its definition, its memory, and the walk
+// over its regions that is under way, if any.
+type desk struct {
+	name    string
+	store   *regions.Store
+	history *history
+
+	mu     sync.Mutex // guards what follows, and everything that memory points to
+	job    *Job       // replaced, never changed
+	memory memory
+	walk   *walk
+}
+
+// openDesk returns the desk of a job as the daemon left it, whether it stopped
+// or was killed.
+func openDesk(dir string, store *regions.Store, job *Job, now time.Time) (*desk, error) {
+	d := &desk{name: job.Name, store: store, job: job}
+	if _, err := store.Load(d.name, &d.memory); err != nil {
+		return nil, err
+	}
+	var err error
+	if d.history, err = openHistory(filepath.Join(dir, d.name+".history")); err != nil {
+		return nil, err
+	}
+	return d, d.closeLast(now)
+}
+
+// closeLast ends the run that was under way when the daemon was killed: nothing
+// of it runs any more, and no region is running for ever.
+func (d *desk) closeLast(now time.Time) error {
+	run := d.memory.Last
+	if run == nil || run.State != RunRunning {
+		return nil
+	}
+	past, err := d.history.read()
+	if err != nil {
+		return err
+	}
+	// The history is written before the memory: a run may be over there already.
+	if i := slices.IndexFunc(past, func(r Run) bool { return r.ID == run.ID }); i >= 0 {
+		d.memory.Last = &past[i]
+		return d.keep()
+	}
+	d.memory.Leftovers = append(d.memory.Leftovers, run.interrupt(now)...)
+	return d.keep(run)
+}
+
+// keep adds runs that are over to the history, and then saves the memory. What
+// is nil is left out. The caller holds mu. After an error the daemon still knows
+// everything, but a restart would not.
+func (d *desk) keep(over ...*Run) error {
+	var trouble []error
+	for _, run := range over {
+		if run != nil {
+			trouble = append(trouble, d.history.append(run))
+		}
+	}
+	trouble = append(trouble, d.store.Save(d.name, &d.memory))
+	return errors.Join(trouble...)
+}
+
+// skip records slots that do not become a run. Those that follow one another for
+// the same reason share a record, of which a copy is returned. The caller holds mu.
+func (d *desk) skip(now time.Time, reason Reason, slots gap) (Run, error) {
+	var over *Run
+	skips := d.memory.Skips
+	if skips == nil || skips.Reason != reason {
+		over = skips
+		skips = &Run{ID: NewRunID(now), Job: d.name, Trigger: Scheduled, Slot: slots.first, StartedAt: now, State: RunSkipped, Reason: reason}
+		d.memory.Skips = skips
+	}
+	skips.EndedAt, skips.LastSlot = now, slots.last
+	skips.Ticks += slots.n
+	return skips.clone(), d.keep(over)
+}
+
+// A gap is one slot or more that did not become a run.
+type gap struct {
+	n           int
+	first, last time.Time
+}
+
+// maxCounted bounds how many missed slots are counted one by one.
+const maxCounted = 100_000
+
+// take notes that the schedule has come to slot, and returns the gap before it.
+// It is false for a slot that has been taken already.
+func (d *desk) take(slot time.Time) (missed gap, ok bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	m, schedule := &d.memory, d.job.Schedule
+	if slot.Equal(m.Slot) {
+		return gap{}, false
+	}
+	if !m.Slot.IsZero() && m.Schedule == schedule.String() {
+		until := slot.Add(-1)
+		missed.n, missed.first = CountSlots(schedule, m.Slot, until, maxCounted)
+		missed.last = Latest(schedule, until)
+	}
+	m.Slot, m.Schedule = slot, schedule.String()
+	return missed, true
+}
+
+// overdue returns the latest slot at or before now, if nobody ticked it and it
+// is recent enough to be made up for; else the zero time.
+func (d *desk) overdue(now time.Time) time.Time {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	m, schedule := &d.memory, d.job.Schedule
+	if m.Slot.IsZero() || m.Schedule != schedule.String() {
+		return time.Time{}
+	}
+	slot := Latest(schedule, now)
+	if !slot.After(m.Slot) || now.Sub(slot) > d.job.MissedWithin {
+		return time.Time{}
+	}
+	return slot
+}
+
+// current returns the job's definition.
+func (d *desk) current() *Job {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.job
+}
+
+// paused tells whether the job is paused at now.
+func (d *desk) paused(now time.Time) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.memory.Pause.active(now)
+}

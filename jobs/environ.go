@@ -1,0 +1,61 @@
+package jobs
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"quotad/regions"
+)
+
+// contractPrefix begins the names of what quotad tells a pass.
+const contractPrefix = "QUOTAD_"
+
+// inherited tells whether a pass is given a variable of the daemon's own
+// environment. Nothing else is passed on: what systemd tells the daemon
+// (NOTIFY_SOCKET, LISTEN_FDS, CREDENTIALS_DIRECTORY …) is not for its children.
+func inherited(name string) bool {
+	switch name {
+	case "PATH", "HOME", "LANG", "TZ", "TMPDIR":
+		return true
+	}
+	return strings.HasPrefix(name, "LC_")
+}
+
+// A contract is what a pass is told about itself.
+type contract struct {
+	socket      string
+	token       string
+	region      regions.Region
+	runID       string
+	scheduledAt time.Time // the slot, not the launch
+	deadline    time.Time // when the timeout strikes
+}
+
+// environ returns the complete environment of a pass: the allowed part of the
+// daemon's own, over it the job's, over that the contract.
+func environ(own []string, job *Job, c contract) []string {
+	vars := make(map[string]string, len(job.Env)+16)
+	for _, entry := range own {
+		if name, value, ok := strings.Cut(entry, "="); ok && inherited(name) {
+			vars[name] = value
+		}
+	}
+	maps.Copy(vars, job.Env)
+	maps.Copy(vars, map[string]string{
+		"QUOTAD_SOCKET":       c.socket,
+		"QUOTAD_TOKEN":        c.token,
+		"QUOTAD_JOB":          job.Name,
+		"QUOTAD_REGION":       string(c.region),
+		"QUOTAD_RUN_ID":       c.runID,
+		"QUOTAD_CREDENTIAL":   job.Credential,
+		"QUOTAD_SCHEDULED_AT": c.scheduledAt.UTC().Format(time.RFC3339),
+		"QUOTAD_DEADLINE":     c.deadline.UTC().Format(time.RFC3339),
+	})
+	env := make([]string, 0, len(vars))
+	for _, name := range slices.Sorted(maps.Keys(vars)) {
+		env = append(env, name+"="+vars[name])
+	}
+	return env
+}

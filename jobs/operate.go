@@ -1,0 +1,86 @@
+package jobs
+
+import (
+	"fmt"
+	"slices"
+
+	"quotad/regions"
+)
+
+// Run begins a run of a job because somebody asked for it, and returns its
+// record as it begins. With regions it goes through these, in this order, and
+// leaves the cursor alone; without, it takes the ring's turn. The passes start
+// one after the other without a stagger, through the same gate as any; a paused
+// job is run too. The errors are ErrUnknown, ErrUnderWay and ErrStopping.
+func (r *Runner) Run(job, by string, list ...regions.Region) (Run, error) {
+	d, err := r.desk(job)
+	if err != nil {
+		return Run{}, err
+	}
+	if len(list) > 0 {
+		if err := regions.Check(list); err != nil {
+			return Run{}, err
+		}
+	}
+	for _, region := range list {
+		if !slices.Contains(d.current().Regions, region) {
+			return Run{}, fmt.Errorf("region %q of job %q: %w", region, job, ErrUnknown)
+		}
+	}
+	return r.begin(d, order{trigger: Manual, by: by, slot: r.Now().UTC(), regions: list})
+}
+
+// StopRun ends the passes of a run under way and launches no more of it. It does
+// not wait for that. The error is ErrUnknown if no such run is under way.
+func (r *Runner) StopRun(id string) error {
+	for _, d := range r.all() {
+		if w := d.underWay(); w != nil && w.id == id {
+			w.end(ErrOperator)
+			return nil
+		}
+	}
+	return fmt.Errorf("run %q: %w among those under way", id, ErrUnknown)
+}
+
+// SetCursor has a job's next run begin at a region, or at the beginning of the
+// ring if region is empty. A run that is under way moves the cursor on by itself
+// and is not disturbed: then the error is ErrUnderWay.
+func (r *Runner) SetCursor(job string, region regions.Region) error {
+	d, err := r.desk(job)
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if region != "" && !slices.Contains(d.job.Regions, region) {
+		return fmt.Errorf("region %q of job %q: %w", region, job, ErrUnknown)
+	}
+	if d.walk != nil {
+		return fmt.Errorf("cannot set the cursor of job %q: %w: %s", job, ErrUnderWay, d.walk.id)
+	}
+	d.memory.Cursor = regions.Cursor(region)
+	return d.keep()
+}
+
+// Pause keeps the schedule from running a job, over restarts, until p.Until or
+// Resume. A run under way goes on.
+func (r *Runner) Pause(job string, p Pause) error {
+	p.Since = r.Now().UTC()
+	return r.setPause(job, &p)
+}
+
+// Resume ends a pause, if there is one.
+func (r *Runner) Resume(job string) error {
+	return r.setPause(job, nil)
+}
+
+func (r *Runner) setPause(job string, p *Pause) error {
+	d, err := r.desk(job)
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.memory.Pause = p
+	return d.keep()
+}

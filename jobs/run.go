@@ -1,0 +1,171 @@
+package jobs
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"slices"
+	"time"
+
+	"quotad/quota"
+	"quotad/regions"
+)
+
+// A Run is one tick of a job over its regions: what is known of it so far.
+type Run struct {
+	ID      string    `json:"id"`
+	Job     string    `json:"job"`
+	Trigger Trigger   `json:"trigger"`
+	By      string    `json:"by,omitempty"` // who asked for a manual run
+	Slot    time.Time `json:"slot"`         // the scheduled time; of a run nobody scheduled, when it was asked for
+
+	StartedAt time.Time `json:"started_at"`
+	EndedAt   time.Time `json:"ended_at,omitzero"`
+	State     RunState  `json:"state"`
+	Reason    Reason    `json:"reason,omitempty"`  // why it was skipped or ended early
+	Detail    string    `json:"detail,omitempty"`  // for people
+	RetryAt   time.Time `json:"retry_at,omitzero"` // of a run that stopped for the budget: when it would have gone on
+
+	// Ring is every region of the run in its order; those without a pass were
+	// not reached.
+	Ring   regions.Ring `json:"ring,omitempty"`
+	Passes []Pass       `json:"passes,omitempty"` // in the order of their starts
+
+	// Of skipped ticks that follow one another for the same reason only one
+	// record is kept: how many they are, and the slot of the latest.
+	Ticks    int       `json:"ticks,omitempty"`
+	LastSlot time.Time `json:"last_slot,omitzero"`
+}
+
+// A Pass is one region within a run: one process, or the reason why there was none.
+type Pass struct {
+	Region    regions.Region `json:"region"`
+	Outcome   Outcome        `json:"outcome"`
+	Reason    Reason         `json:"reason,omitempty"`  // of one that was skipped or interrupted
+	Detail    string         `json:"detail,omitempty"`  // for people: "exit status 3"
+	RetryAt   time.Time      `json:"retry_at,omitzero"` // of one that the budget stopped: when it would have been granted
+	StartedAt time.Time      `json:"started_at"`
+	EndedAt   time.Time      `json:"ended_at,omitzero"`
+	Units     quota.Units    `json:"units"`             // spent: debited, less what was given back
+	Calls     int64          `json:"calls"`             // of acquire that were granted
+	Tail      []string       `json:"tail,omitempty"`    // the last lines of its output
+	Process   *Identity      `json:"process,omitempty"` // while it runs
+}
+
+// A Trigger says why a run was begun.
+type Trigger string
+
+// The triggers of a run.
+const (
+	Scheduled Trigger = "schedule"
+	AtStart   Trigger = "start"   // the job has RunAtStart
+	CatchUp   Trigger = "catchup" // for slots that were missed
+	Manual    Trigger = "manual"
+)
+
+// A RunState says how far a run has come. The text is part of the API.
+type RunState string
+
+// The states of a run.
+const (
+	RunRunning     RunState = "running"
+	RunDone        RunState = "done"        // every region had its turn
+	RunStopped     RunState = "stopped"     // ended early at a region that could not be served; the next run begins there
+	RunInterrupted RunState = "interrupted" // ended early by us
+	RunSkipped     RunState = "skipped"     // a tick that did not become a run
+)
+
+// served tells whether a region of the run has had its turn.
+func (r *Run) served(region regions.Region) bool {
+	p := r.pass(region)
+	return p != nil && p.Outcome.Served()
+}
+
+// pass returns the pass of a region, or nil.
+func (r *Run) pass(region regions.Region) *Pass {
+	i := slices.IndexFunc(r.Passes, func(p Pass) bool { return p.Region == region })
+	if i < 0 {
+		return nil
+	}
+	return &r.Passes[i]
+}
+
+// put adds a pass, or replaces what was known of it.
+func (r *Run) put(p Pass) {
+	if known := r.pass(p.Region); known != nil {
+		*known = p
+		return
+	}
+	r.Passes = append(r.Passes, p)
+}
+
+// through tells whether every region of the run has had its turn.
+func (r *Run) through() bool {
+	return !slices.ContainsFunc(r.Ring, func(region regions.Region) bool { return !r.served(region) })
+}
+
+// endEarly closes a run that something stopped before it was through.
+func (r *Run) endEarly(cause error) {
+	var s *stop
+	if errors.As(cause, &s) {
+		r.State, r.Reason, r.Detail, r.RetryAt = RunStopped, s.reason, s.detail, s.retryAt
+		return
+	}
+	r.State, r.Reason = RunInterrupted, reasonOf(cause)
+}
+
+// interrupt closes a run of a daemon that was killed, and returns the processes
+// that may have outlived it.
+func (r *Run) interrupt(now time.Time) (leftovers []Identity) {
+	r.State, r.Reason, r.EndedAt = RunInterrupted, Died, now
+	for i := range r.Passes {
+		pass := &r.Passes[i]
+		if pass.Outcome != Running {
+			continue
+		}
+		if pass.Process != nil {
+			leftovers = append(leftovers, *pass.Process)
+		}
+		pass.Outcome, pass.Reason, pass.EndedAt, pass.Process = Interrupted, Died, now, nil
+	}
+	return leftovers
+}
+
+// clone returns a copy that shares nothing that may still change.
+func (r *Run) clone() Run {
+	c := *r
+	c.Passes = slices.Clone(r.Passes)
+	return c
+}
+
+// copy is clone for a run that may be nil.
+func (r *Run) copy() *Run {
+	if r == nil {
+		return nil
+	}
+	c := r.clone()
+	return &c
+}
+
+// digits are those of Crockford's base 32, in the order of their codes: ids
+// sort as texts do.
+const digits = "0123456789abcdefghjkmnpqrstvwxyz"
+
+// NewRunID returns an id of 15 letters and digits for a run that begins at t.
+// Ids sort by the millisecond they were made in; 30 random bits tell apart those
+// made in the same one, on whatever host.
+func NewRunID(t time.Time) string {
+	var random [8]byte
+	rand.Read(random[:]) // never fails: it ends the program instead
+	return base32(uint64(t.UnixMilli()), 9) + base32(binary.BigEndian.Uint64(random[:]), 6)
+}
+
+// base32 writes the lowest 5*n bits of v.
+func base32(v uint64, n int) string {
+	text := make([]byte, n)
+	for i := range text {
+		text[n-1-i] = digits[v&31]
+		v >>= 5
+	}
+	return string(text)
+}

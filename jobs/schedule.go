@@ -1,0 +1,104 @@
+package jobs
+
+import (
+	"fmt"
+	"time"
+)
+
+// A Schedule says when a job ticks. It is a pure function of time: the same
+// before and after a restart. Any number of goroutines may use it at the same
+// time.
+type Schedule interface {
+	// Next returns the first slot later than t, in UTC, or the zero time if
+	// there is none.
+	Next(t time.Time) time.Time
+	// String returns the schedule as configured: "every 30m0s", "cron */30 * * * *".
+	String() string
+}
+
+// Every ticks at a fixed period, aligned to the Unix epoch and shifted by a
+// phase. The zero value never ticks.
+type Every struct {
+	period, phase time.Duration
+}
+
+// MinPeriod is the shortest period at which a job may tick.
+const MinPeriod = time.Second
+
+// NewEvery returns the schedule that ticks at k*period + phase since the Unix
+// epoch, for every integer k. The period is at least MinPeriod; any phase will do.
+func NewEvery(period, phase time.Duration) (Every, error) {
+	if period < MinPeriod {
+		return Every{}, fmt.Errorf("a period is at least %v: %v", MinPeriod, period)
+	}
+	return Every{period: period, phase: phase % period}, nil
+}
+
+// Next returns the first slot later than t, which lies between the years 1700
+// and 2200.
+func (e Every) Next(t time.Time) time.Time {
+	if e.period <= 0 {
+		return time.Time{}
+	}
+	since := t.Add(-e.phase).UnixNano()
+	k := since / int64(e.period)
+	if since < 0 && since%int64(e.period) != 0 {
+		k-- // division rounds towards zero, and slots before the epoch are slots too
+	}
+	return time.Unix(0, (k+1)*int64(e.period)).Add(e.phase).UTC()
+}
+
+func (e Every) String() string {
+	if e.phase == 0 {
+		return fmt.Sprintf("every %v", e.period)
+	}
+	return fmt.Sprintf("every %v, shifted by %v", e.period, e.phase)
+}
+
+// Latest returns the last slot at or before t, or the zero time if none lies
+// within the five years before. The work does not grow with the number of slots.
+func Latest(s Schedule, t time.Time) time.Time {
+	before, found := lookBack(s, t)
+	if !found {
+		return time.Time{}
+	}
+	after := t // no slot lies in (after, t], at least one in (before, after]
+	for {
+		slot := s.Next(before)
+		if next := s.Next(slot); next.IsZero() || next.After(t) {
+			return slot
+		}
+		middle := slot.Add(after.Sub(slot) / 2)
+		if next := s.Next(middle); next.IsZero() || next.After(t) {
+			before, after = slot, middle
+		} else {
+			before = middle
+		}
+	}
+}
+
+// lookBack returns an instant before t so that a slot lies between the two.
+func lookBack(s Schedule, t time.Time) (time.Time, bool) {
+	const furthest = 5 * 366 * 24 * time.Hour
+	for back := time.Second; ; back *= 2 {
+		before := t.Add(-min(back, furthest))
+		if slot := s.Next(before); !slot.IsZero() && !slot.After(t) {
+			return before, true
+		}
+		if back >= furthest {
+			return time.Time{}, false
+		}
+	}
+}
+
+// CountSlots returns how many slots lie in (after, until], and the first of
+// them; it counts no further than most.
+func CountSlots(s Schedule, after, until time.Time, most int) (n int, first time.Time) {
+	for slot := s.Next(after); n < most && !slot.IsZero() && !slot.After(until); slot = s.Next(slot) {
+		if n == 0 {
+			first = slot
+		}
+		n++
+	}
+	return n, first
+}

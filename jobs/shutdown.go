@@ -1,0 +1,44 @@
+package jobs
+
+import "context"
+
+// Drain begins no further run or pass and waits until those under way are over,
+// or ctx ends; the passes run on then, and Stop ends them.
+func (r *Runner) Drain(ctx context.Context) error {
+	return r.close(ctx, func(w *walk) { w.halt(ErrShutdown) })
+}
+
+// Stop begins no further run, ends the passes under way and waits until they
+// are over and recorded, or ctx ends. Regions whose pass was interrupted keep
+// their turn. A pass has its job's KillGrace to end.
+func (r *Runner) Stop(ctx context.Context) error {
+	return r.close(ctx, func(w *walk) { w.end(ErrShutdown) })
+}
+
+func (r *Runner) close(ctx context.Context, tell func(*walk)) error {
+	r.mu.Lock()
+	r.stopping = true
+	r.mu.Unlock()
+	var told []*walk
+	for _, d := range r.all() {
+		if w := d.underWay(); w != nil {
+			tell(w)
+			told = append(told, w)
+		}
+	}
+	for _, w := range told {
+		select {
+		case <-w.done:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// underWay returns the desk's walk, or nil.
+func (d *desk) underWay() *walk {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.walk
+}

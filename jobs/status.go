@@ -1,0 +1,90 @@
+package jobs
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"quotad/regions"
+)
+
+// A Status is how a job is.
+type Status struct {
+	Job    *Job           // must not be changed
+	Cursor regions.Cursor // where the next run begins
+	Next   time.Time      // its next slot; zero if none comes
+	Pause  *Pause         // nil unless it is paused
+	Last   *Run           // its last run, under way or over; nil if there was none
+	Skips  *Run           // the ticks skipped since that began; nil if there were none
+}
+
+// Status returns how every job is, in the order of configuration.
+func (r *Runner) Status() []Status {
+	now := r.Now()
+	var list []Status
+	for _, d := range r.all() {
+		list = append(list, d.status(now))
+	}
+	return list
+}
+
+func (d *desk) status(now time.Time) Status {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := Status{Job: d.job, Cursor: d.memory.Cursor, Next: d.job.Schedule.Next(now)}
+	if ring := d.job.Regions.From(s.Cursor); len(ring) > 0 {
+		s.Cursor = regions.Cursor(ring[0])
+	}
+	if d.memory.Pause.active(now) {
+		pause := *d.memory.Pause
+		s.Pause = &pause
+	}
+	s.Last, s.Skips = d.memory.Last.copy(), d.memory.Skips.copy()
+	return s
+}
+
+// Runs returns up to most runs of a job, or of all jobs if job is empty, and the
+// ticks that did not become one, the latest first.
+func (r *Runner) Runs(job string, most int) ([]Run, error) {
+	desks := r.all()
+	if job != "" {
+		d, err := r.desk(job)
+		if err != nil {
+			return nil, err
+		}
+		desks = []*desk{d}
+	}
+	var runs []Run
+	for _, d := range desks {
+		past, err := d.runs(r.Now())
+		if err != nil {
+			return nil, err
+		}
+		runs = append(runs, past...)
+	}
+	slices.SortStableFunc(runs, func(a, b Run) int { return cmp.Compare(b.ID, a.ID) })
+	return runs[:min(most, len(runs))], nil
+}
+
+// runs returns every run of the job that is known, once each.
+func (d *desk) runs(now time.Time) ([]Run, error) {
+	past, err := d.history.read()
+	if err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	for _, run := range []*Run{d.memory.Last, d.memory.Skips} {
+		if run != nil {
+			past = append(past, run.clone())
+		}
+	}
+	d.mu.Unlock()
+	// The same run may stand there twice; what was written later knows more.
+	known := make(map[string]bool, len(past))
+	slices.Reverse(past)
+	return slices.DeleteFunc(past, func(run Run) bool {
+		again := known[run.ID]
+		known[run.ID] = true
+		return again || run.StartedAt.Before(now.Add(-keptFor))
+	}), nil
+}

@@ -1,0 +1,164 @@
+package jobs
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"quotad/quota"
+	"quotad/regions"
+)
+
+// Validate returns everything that is wrong with the job as FieldErrors, whose
+// paths name the job's keys as the configuration file does; nil if nothing is.
+// Its credential must be one of those given, know the operations that the job
+// expects to use, and be able to afford them.
+func (j *Job) Validate(credentials []*quota.Credential) []*quota.FieldError {
+	v := &validation{job: j}
+	if err := quota.CheckName(j.Name); err != nil {
+		v.fail(fmt.Sprint(err))
+	}
+	if err := regions.Check(j.Regions); err != nil {
+		v.fail(fmt.Sprint(err), "regions")
+	}
+	v.schedule()
+	v.command()
+	v.times()
+	i := slices.IndexFunc(credentials, func(c *quota.Credential) bool { return c.Name == j.Credential })
+	if i < 0 {
+		v.fail(fmt.Sprintf("credential %q is not configured: add [credentials.%s], or name another", j.Credential, j.Credential), "credential")
+		return v.wrong
+	}
+	v.expects(credentials[i])
+	return v.wrong
+}
+
+// A validation gathers what is wrong with one job.
+type validation struct {
+	job   *Job
+	wrong []*quota.FieldError
+}
+
+func (v *validation) fail(message string, path ...string) {
+	v.wrong = append(v.wrong, &quota.FieldError{Path: path, Message: message})
+}
+
+// reference is where the slots of a schedule are looked at to judge it: what a
+// configuration file means must not depend on when it is read.
+var reference = time.Date(2024, time.January, 1, 0, 0, 0, 0, time.UTC)
+
+func (v *validation) schedule() {
+	j := v.job
+	if j.Schedule == nil {
+		v.fail(`a job needs a schedule: every = "30m", or cron = "*/30 * * * *"`, "every")
+		return
+	}
+	if j.Schedule.Next(reference).IsZero() {
+		v.fail(fmt.Sprintf("%v never comes", j.Schedule), "cron")
+		return
+	}
+	if j.Stagger == EvenStagger || len(j.Regions) == 0 {
+		return
+	}
+	if j.Stagger < 0 {
+		v.fail(fmt.Sprintf(`must be "even" or a duration of at least 0: %v`, j.Stagger), "stagger")
+		return
+	}
+	if period := shortestPeriod(j.Schedule); !regions.Fits(period, j.Stagger, len(j.Regions)) {
+		v.fail(fmt.Sprintf(`%d regions, %v apart, do not fit into the %v between two slots: use "even", or less than %v`,
+			len(j.Regions), j.Stagger, period, period/time.Duration(len(j.Regions)-1)), "stagger")
+	}
+}
+
+// shortestPeriod returns the shortest time between two of the schedule's first
+// few hundred slots: a year of a daily one.
+func shortestPeriod(s Schedule) time.Duration {
+	const looked = 400
+	shortest := time.Duration(1<<63 - 1)
+	slot := s.Next(reference)
+	for range looked {
+		next := s.Next(slot)
+		if next.IsZero() {
+			break
+		}
+		shortest = min(shortest, next.Sub(slot))
+		slot = next
+	}
+	return shortest
+}
+
+func (v *validation) command() {
+	if len(v.job.Command) == 0 || v.job.Command[0] == "" {
+		v.fail(`a job needs a command: the program and its arguments, ["ytfetch", "trending"]`, "command")
+	}
+	if slices.ContainsFunc(v.job.Command, hasNUL) {
+		v.fail("holds a NUL byte", "command")
+	}
+	for _, name := range slices.Sorted(maps.Keys(v.job.Env)) {
+		v.variable(name, v.job.Env[name])
+	}
+}
+
+func (v *validation) variable(name, value string) {
+	switch {
+	case name == "" || strings.Contains(name, "=") || hasNUL(name) || hasNUL(value):
+		v.fail(fmt.Sprintf("a variable has a name without '=', and no NUL byte: %q", name), "env", name)
+	case strings.HasPrefix(name, contractPrefix):
+		v.fail(fmt.Sprintf("%s: names that begin with %s are what quotad tells a pass", name, contractPrefix), "env", name)
+	}
+}
+
+func hasNUL(s string) bool { return strings.Contains(s, "\x00") }
+
+func (v *validation) times() {
+	j := v.job
+	if j.Timeout < time.Second {
+		v.fail(fmt.Sprintf("must be at least 1s: %v", j.Timeout), "timeout")
+	}
+	if j.KillGrace <= 0 {
+		// os/exec takes no grace for "wait for ever".
+		v.fail(fmt.Sprintf("must be more than 0: %v", j.KillGrace), "kill_grace")
+	}
+	if j.MissedWithin < 0 {
+		v.fail(fmt.Sprintf("must be at least 0: %v", j.MissedWithin), "missed_within")
+	}
+	if j.Parallel < 0 {
+		v.fail(fmt.Sprintf("must be at least 1: %d", j.Parallel), "parallel")
+	}
+}
+
+// expects checks that one pass could be afforded when nobody else has spent
+// anything: otherwise the job would never run.
+func (v *validation) expects(c *quota.Credential) {
+	spent := make([]quota.Units, len(c.Limits))
+	known := true
+	for _, operation := range slices.Sorted(maps.Keys(v.job.Expects)) {
+		count := v.job.Expects[operation]
+		charges, err := v.charges(c, operation, count)
+		if err != nil {
+			v.fail(err.Error(), "expects", operation)
+			known = false
+			continue
+		}
+		for _, charge := range charges {
+			spent[charge.Limit] = min(quota.MaxUnits, spent[charge.Limit]+charge.Units)
+		}
+	}
+	for i, limit := range c.Limits {
+		if budget := limit.Budget(false); known && spent[i] > budget {
+			v.fail(fmt.Sprintf("a pass expects %d units of limit %q, which never has more than %d (units less reserve)", spent[i], limit.Name, budget), "expects")
+		}
+	}
+}
+
+func (v *validation) charges(c *quota.Credential, operation string, count quota.Units) ([]quota.Charge, error) {
+	if _, known := c.Operations[operation]; !known {
+		return nil, fmt.Errorf("operation %q is not listed for credential %q", operation, c.Name)
+	}
+	if count < 1 || count > quota.MaxUnits {
+		return nil, fmt.Errorf("must be a whole number from 1 to %d: %d", quota.MaxUnits, count)
+	}
+	return c.Charges(operation, count)
+}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -92,6 +93,19 @@ func TestInterruptedWhileUpstreamAnswers(t *testing.T) {
 	if strings.Contains(r.log.String(), "trying again") {
 		t.Error("an interrupted pass announces another try")
 	}
+}
+
+// The grant of a call that was never sent goes back even when the pass is being
+// ended: check compares the books.
+func TestInterruptedBeforeTheCallIsSent(t *testing.T) {
+	r := newRun(t, bedConfig{limit: 100, quota: 100})
+	ctx, cancel := context.WithCancel(t.Context())
+	r.pass.tube.client.Transport = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		cancel()
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}}
+	r.ends(ctx, ending{exitInterrupted, nil, 0, "interrupted"})
 }
 
 func TestInterruptedWhileCoolingDown(t *testing.T) {

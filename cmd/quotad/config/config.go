@@ -19,7 +19,7 @@ type Config struct {
 	StateDir    string // need not exist yet
 	Socket      string
 	LogLevel    string // "debug", "info", "warn" or "error"
-	AdminGroup  string // whose members may do what root may; empty: nobody's
+	AdminGroup  string // whose members may do what root may; empty: the API's default
 	Ledger      Ledger
 	Credentials []*quota.Credential
 	Outages     map[string]Outage // by credential, each has one
@@ -30,8 +30,9 @@ type Config struct {
 type Host struct {
 	// StateDirectory is what systemd passes as $STATE_DIRECTORY; empty without it.
 	StateDirectory string
-	// Resolve returns the path of the program that a job's command names.
-	Resolve func(program string) (path string, err error)
+	// Programs is the directory of the quotad executable, where the programs of
+	// jobs are looked up before PATH.
+	Programs string
 }
 
 // Load reads a file. The error is an Errors, unless the file could not be read.

@@ -2,7 +2,6 @@ package config
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 
 	"quotad/jobs"
 	"quotad/quota"
+	"quotad/quota/redisledger"
 	"quotad/regions"
 )
 
@@ -61,7 +61,7 @@ func TestLoad(t *testing.T) {
 		StateDir: "/state",
 		Socket:   "/state/quotad.sock",
 		LogLevel: "info",
-		Ledger:   Ledger{Backend: Embedded, Deadline: 250 * time.Millisecond, Redis: Redis{Addrs: []string{"127.0.0.1:6379"}}},
+		Ledger:   Ledger{Backend: Embedded, Deadline: 250 * time.Millisecond, Redis: redisledger.Config{Addrs: []string{"127.0.0.1:6379"}}},
 		Credentials: []*quota.Credential{{
 			Name: "youtube",
 			Limits: []quota.Limit{
@@ -79,7 +79,7 @@ func TestLoad(t *testing.T) {
 			Stagger:    2 * time.Second,
 			Parallel:   1,
 			Expects:    map[string]quota.Units{"videos.list": 4},
-			Command:    []string{"/bin/fetch", "trending"},
+			Command:    []string{filepath.Join(dir, "fetch"), "trending"},
 			Dir:        "/state/data/trending",
 			Env:        map[string]string{},
 			Timeout:    2 * time.Minute,
@@ -93,8 +93,17 @@ func TestLoad(t *testing.T) {
 
 func load(t *testing.T, dir, text string) (*Config, error) {
 	t.Helper()
+	program(t, dir, "fetch")
 	file := write(t, dir, "config.toml", text)
-	return Load(file, Host{StateDirectory: "/state", Resolve: resolve})
+	return Load(file, Host{StateDirectory: "/state", Programs: dir})
+}
+
+// program makes an executable file.
+func program(t *testing.T, dir, name string) {
+	t.Helper()
+	if err := os.Chmod(write(t, dir, name, "#!/bin/sh\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func write(t *testing.T, dir, name, text string) (path string) {
@@ -104,14 +113,6 @@ func write(t *testing.T, dir, name, text string) (path string) {
 		t.Fatal(err)
 	}
 	return path
-}
-
-// resolve knows one program.
-func resolve(program string) (string, error) {
-	if program != "fetch" {
-		return "", fmt.Errorf("cannot find %q", program)
-	}
-	return "/bin/fetch", nil
 }
 
 func TestLoadDetails(t *testing.T) {
@@ -236,7 +237,8 @@ func TestDefaultPlaces(t *testing.T) {
 	dir := t.TempDir()
 	file := write(t, dir, "config.toml", good)
 	t.Chdir(t.TempDir())
-	c, err := Load(file, Host{Resolve: resolve})
+	program(t, dir, "fetch")
+	c, err := Load(file, Host{Programs: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,7 +252,7 @@ func TestDefaultPlaces(t *testing.T) {
 }
 
 func TestUnreadableFile(t *testing.T) {
-	_, err := Load(filepath.Join(t.TempDir(), "config.toml"), Host{Resolve: resolve})
+	_, err := Load(filepath.Join(t.TempDir(), "config.toml"), Host{})
 	if !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("got the error %v, want %v", err, fs.ErrNotExist)
 	}
@@ -258,8 +260,9 @@ func TestUnreadableFile(t *testing.T) {
 
 // The example that a newcomer runs is a good file.
 func TestShippedConfig(t *testing.T) {
-	anything := func(program string) (string, error) { return "/bin/" + program, nil }
-	c, err := Load("../../../config.toml", Host{Resolve: anything})
+	dir := t.TempDir()
+	program(t, dir, "ytfetch")
+	c, err := Load("../../../config.toml", Host{Programs: dir})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"quotad/jobs"
+	"quotad/jobs/process"
 	"quotad/quota"
 	"quotad/regions"
 )
@@ -103,18 +103,13 @@ func (r *reader) expects(t *table) map[string]quota.Units {
 	return expects
 }
 
-// command returns the program as a path. A name is looked up by the host, a
-// relative path begins at the file as every other.
+// command returns the program as a path.
 func (r *reader) command(t *table) []string {
 	command := t.texts("command")
 	if len(command) == 0 || command[0] == "" {
 		return command
 	}
-	program := command[0]
-	if strings.Contains(program, "/") {
-		program = r.absolute(program)
-	}
-	path, err := r.host.Resolve(program)
+	path, err := process.Resolve(command[0], r.host.Programs, r.dir)
 	if err != nil {
 		t.fail("command", "%v", err)
 		return command

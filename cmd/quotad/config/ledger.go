@@ -7,13 +7,15 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"quotad/quota/redisledger"
 )
 
 // A Ledger says where the log of debits is kept.
 type Ledger struct {
-	Backend  string        // Embedded or Redis
-	Deadline time.Duration // for one decision
-	Redis    Redis         // of a Redis ledger
+	Backend  string             // Embedded or OnRedis
+	Deadline time.Duration      // for one decision
+	Redis    redisledger.Config // but for the name of the daemon
 }
 
 // The backends of a Ledger.
@@ -21,17 +23,6 @@ const (
 	Embedded = "embedded" // a file in the state directory
 	OnRedis  = "redis"
 )
-
-// A Redis says how to reach the server, or servers, of a Redis ledger.
-type Redis struct {
-	Addrs      []string // "host:port" or "unix:///path"; several without a MasterName: a Cluster
-	MasterName string   // of the set that Sentinels at Addrs watch; empty: no Sentinel
-	Username   string
-	Password   string
-	DB         int
-	KeyPrefix  string      // of every key; empty: the ledger's own
-	TLS        *tls.Config // nil: none
-}
 
 func (r *reader) ledger(t *table) Ledger {
 	l := Ledger{
@@ -43,10 +34,12 @@ func (r *reader) ledger(t *table) Ledger {
 	return l
 }
 
+const unixScheme = "unix://"
+
 // redis is read also where the backend is another: backend is then the only
 // line to change.
-func (r *reader) redis(t *table) Redis {
-	redis := Redis{
+func (r *reader) redis(t *table) redisledger.Config {
+	redis := redisledger.Config{
 		Addrs:      []string{"127.0.0.1:6379"},
 		MasterName: t.text("master_name", ""),
 		Username:   t.text("username", ""),
@@ -60,10 +53,9 @@ func (r *reader) redis(t *table) Redis {
 	} else if t.has("addrs") {
 		t.fail("addrs", `must hold at least one "host:port" or "unix:///path"`)
 	}
-	for i, addr := range redis.Addrs {
-		if !isAddr(addr) {
-			t.document.fail(t.at("addrs", element(i)), `%q is no address: write "host:port" or "unix:///path"`, addr)
-		}
+	r.checkAddrs(t, redis)
+	if strings.ContainsAny(redis.KeyPrefix, "{}") {
+		t.fail("key_prefix", "must hold no braces, they mark what a Redis Cluster hashes: %q", redis.KeyPrefix)
 	}
 	if redis.DB < 0 {
 		t.fail("db", "must not be below zero: %d", redis.DB)
@@ -75,8 +67,20 @@ func (r *reader) redis(t *table) Redis {
 	return redis
 }
 
+func (r *reader) checkAddrs(t *table, redis redisledger.Config) {
+	for i, addr := range redis.Addrs {
+		path := t.at("addrs", element(i))
+		switch {
+		case !isAddr(addr):
+			t.document.fail(path, `%q is no address: write "host:port" or "unix:///path"`, addr)
+		case strings.HasPrefix(addr, unixScheme) && (len(redis.Addrs) > 1 || redis.MasterName != ""):
+			t.document.fail(path, "%q leads to one server: no other address and no master_name may stand beside it", addr)
+		}
+	}
+}
+
 func isAddr(addr string) bool {
-	if path, ok := strings.CutPrefix(addr, "unix://"); ok {
+	if path, ok := strings.CutPrefix(addr, unixScheme); ok {
 		return strings.HasPrefix(path, "/")
 	}
 	_, port, err := net.SplitHostPort(addr)

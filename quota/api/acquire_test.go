@@ -2,7 +2,6 @@ package api_test
 
 import (
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -82,7 +81,7 @@ func TestDenied(t *testing.T) {
 		"RateLimit-Policy": `"daily";q=9500;w=86400, "search";q=4000;w=86400`,
 		"RateLimit":        `"daily";r=5500, "search";r=0;t=86400`,
 	} {
-		if value := header(got.header, name); value != want {
+		if value := got.header.Get(name); value != want {
 			t.Errorf("%s: %s, want %s", name, value, want)
 		}
 	}
@@ -110,11 +109,6 @@ func TestGrantedAtRetryAfterAndNotBefore(t *testing.T) {
 	if d := h.acquire("", ask); !d.Granted {
 		t.Errorf("in time: %+v, want a grant", d)
 	}
-}
-
-// header reads a field whose name Go would write differently.
-func header(h http.Header, name string) string {
-	return h.Get(http.CanonicalHeaderKey(name))
 }
 
 func TestRefusals(t *testing.T) {

@@ -1,0 +1,279 @@
+package api_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"quotad/quota/api"
+)
+
+// A cutter stands between client and server and cuts a connection after the
+// server has answered its request, before the client hears of it.
+type cutter struct {
+	socket   string
+	requests atomic.Int64
+}
+
+// cut starts a cutter that loses the first n answers.
+func cut(t *testing.T, server string, n int64) *cutter {
+	t.Helper()
+	c := &cutter{socket: filepath.Join(shortDir(t), "cut.sock")}
+	l, err := net.Listen("unix", c.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	group.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			group.Go(func() { c.pass(conn, server, n) })
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		group.Wait()
+	})
+	return c
+}
+
+// pass hands over one request and, if it is not lost, its answer.
+func (c *cutter) pass(client net.Conn, path string, n int64) {
+	defer client.Close()
+	server, err := net.Dial("unix", path)
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	request, err := http.ReadRequest(bufio.NewReader(client))
+	if err != nil {
+		return
+	}
+	request.Close = true
+	number := c.requests.Add(1)
+	if request.Write(server) != nil {
+		return
+	}
+	answer, err := io.ReadAll(server)
+	if err == nil && number > n {
+		client.Write(answer)
+	}
+}
+
+func TestLostReplyIsAskedForAgainAndDebitedOnce(t *testing.T) {
+	for _, id := range []string{"page-1", ""} {
+		h := open(t, nil)
+		c := cut(t, h.socket, 2)
+		client := &api.Client{Socket: c.socket}
+		d, err := client.Acquire(context.Background(), api.AcquireRequest{Credential: "youtube", Operation: "search.list", RequestID: id})
+		if err != nil || !d.Granted || !d.Replayed {
+			t.Fatalf("request id %q: %+v, %v, want a grant that was replayed", id, d, err)
+		}
+		if used := h.used("youtube"); used != 100 || c.requests.Load() != 3 {
+			t.Errorf("used %d after %d requests, want 100 after 3", used, c.requests.Load())
+		}
+	}
+}
+
+func TestLostRepliesEndAsUnreachable(t *testing.T) {
+	h := open(t, nil)
+	c := cut(t, h.socket, 100)
+	client := &api.Client{Socket: c.socket}
+	_, err := client.Acquire(context.Background(), api.AcquireRequest{Credential: "youtube", Operation: "search.list"})
+	if !errors.Is(err, api.ErrUnreachable) || !strings.Contains(api.Hint(err), "did not answer") {
+		t.Errorf("got %v, hint %q", err, api.Hint(err))
+	}
+	if n := c.requests.Load(); n != 3 {
+		t.Errorf("%d requests, want 3", n)
+	}
+	if used := h.used("youtube"); used != 100 {
+		t.Errorf("used %d, want 100", used)
+	}
+}
+
+func TestSettleIsRepeatedAndOtherPostsAreNot(t *testing.T) {
+	h := open(t, nil)
+	h.tokens.issue("secret", "trending", "US", "youtube")
+	grant := h.acquire("secret", api.AcquireRequest{Operation: "search.list"})
+	c := cut(t, h.socket, 1)
+	client := &api.Client{Socket: c.socket, Token: "secret"}
+	if _, err := client.Settle(context.Background(), grant.GrantID, 7); err != nil || h.used("youtube") != 7 {
+		t.Errorf("settle: %v, used %d, want 7", err, h.used("youtube"))
+	}
+
+	c = cut(t, h.socket, 1)
+	client = &api.Client{Socket: c.socket}
+	err := client.Do(context.Background(), "POST", "/v1/acquire", api.AcquireRequest{Credential: "other", Operation: "get"}, nil)
+	if !errors.Is(err, api.ErrUnreachable) || c.requests.Load() != 1 {
+		t.Errorf("any other POST: %v after %d requests, want unreachable after 1", err, c.requests.Load())
+	}
+}
+
+func TestDenialIsNotAskedForAgain(t *testing.T) {
+	h := open(t, nil)
+	c := cut(t, h.socket, 0)
+	client := &api.Client{Socket: c.socket}
+	ask := api.AcquireRequest{Credential: "other", Operation: "get", Count: 2}
+	if d, err := client.Acquire(context.Background(), ask); err != nil || !d.Granted {
+		t.Fatal(d, err)
+	}
+	d, err := client.Acquire(context.Background(), ask)
+	if err != nil || d.Granted || d.Reason != "limit_exceeded" || d.Limit != "few" || d.Requested != 2 || d.RetryAfterMs != 60_000 {
+		t.Errorf("got %+v, %v", d, err)
+	}
+	if c.requests.Load() != 2 {
+		t.Errorf("%d requests, want 2", c.requests.Load())
+	}
+}
+
+func TestUnreachable(t *testing.T) {
+	dir := shortDir(t)
+	stale := filepath.Join(dir, "stale")
+	staleSocket(t, stale)
+	for _, row := range []struct{ name, socket, says string }{
+		{"no socket", filepath.Join(dir, "none"), "no such file or directory"},
+		{"stale socket", stale, "connection refused"},
+		{"long path", filepath.Join(dir, strings.Repeat("x", 200)), "at most 107"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			client := &api.Client{Socket: row.socket}
+			_, err := client.Acquire(context.Background(), api.AcquireRequest{Credential: "youtube", Operation: "videos.list"})
+			if !errors.Is(err, api.ErrUnreachable) || !strings.Contains(err.Error(), row.says) {
+				t.Errorf("got %v, want ErrUnreachable with %q", err, row.says)
+			}
+			if !strings.Contains(api.Hint(err), "is quotad running?") {
+				t.Errorf("hint %q", api.Hint(err))
+			}
+		})
+	}
+}
+
+func TestSilentDaemonIsGivenUp(t *testing.T) {
+	socket := filepath.Join(shortDir(t), "s")
+	l, err := net.Listen("unix", socket) // nobody accepts
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	_, err = (&api.Client{Socket: socket}).Status(ctx)
+	if !errors.Is(err, api.ErrUnreachable) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want ErrUnreachable for the deadline", err)
+	}
+	ctx, stop := context.WithCancelCause(context.Background())
+	stop(errors.New("interrupted"))
+	_, err = (&api.Client{Socket: socket}).Status(ctx)
+	if errors.Is(err, api.ErrUnreachable) || !strings.Contains(err.Error(), "interrupted") {
+		t.Errorf("got %v, want the cause of the cancellation", err)
+	}
+}
+
+func TestWhoeverAnswersStrangely(t *testing.T) {
+	socket := filepath.Join(shortDir(t), "s")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers := map[string]func(http.ResponseWriter){
+		"/v1/acquire":                 func(w http.ResponseWriter) { io.WriteString(w, "<html>") },
+		"/v1/grants/a:1-0":            func(w http.ResponseWriter) { io.WriteString(w, `{"granted":false}`) },
+		"/v1/grants/a:1-0/settle":     func(w http.ResponseWriter) { http.Error(w, "no", http.StatusBadGateway) },
+		"/v1/status":                  func(w http.ResponseWriter) { http.Error(w, "busy", http.StatusServiceUnavailable) },
+		"/v1/credentials/nobody-here": func(w http.ResponseWriter) { http.NotFound(w, nil) },
+	}
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answers[r.URL.Path](w) })}
+	go server.Serve(l)
+	defer server.Close()
+	client, ctx := &api.Client{Socket: socket}, context.Background()
+
+	if d, err := client.Acquire(ctx, api.AcquireRequest{}); err == nil {
+		t.Errorf("200 without JSON: %+v, want an error", d)
+	}
+	if d, err := client.Release(ctx, "a:1-0"); err == nil {
+		t.Errorf("200 that does not grant: %+v, want an error", d)
+	}
+	if d, err := client.Settle(ctx, "a:1-0", 1); err == nil {
+		t.Errorf("502: %+v, want an error", d)
+	}
+	if _, err := client.Status(ctx); !errors.Is(err, api.ErrLedgerUnavailable) {
+		t.Errorf("bare 503: %v, want ErrLedgerUnavailable", err)
+	}
+	var p *api.Problem
+	if err := client.Get(ctx, "/v1/credentials/nobody-here", nil); !errors.As(err, &p) || p.Status != 404 || p.Reason != api.NotFound {
+		t.Errorf("bare 404: %v", err)
+	}
+}
+
+func TestClientOfAPass(t *testing.T) {
+	h := open(t, nil)
+	h.tokens.issue("secret", "trending", "US", "youtube")
+	t.Setenv("QUOTAD_SOCKET", h.socket)
+	t.Setenv("QUOTAD_TOKEN", "secret")
+	t.Setenv("http_proxy", "http://127.0.0.1:1")
+	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
+	d, err := api.FromEnv().Acquire(context.Background(), api.AcquireRequest{Operation: "videos.list"})
+	if err != nil || !d.Granted {
+		t.Errorf("got %+v, %v", d, err)
+	}
+	if decided := h.tokens.pass("secret").decided; len(decided) != 1 {
+		t.Errorf("the record has %v", decided)
+	}
+	var zero api.Client
+	if _, err := zero.Status(context.Background()); err != nil {
+		t.Errorf("the zero client: %v", err)
+	}
+}
+
+func TestFindSocket(t *testing.T) {
+	if _, err := os.Lstat("/run/quotad.sock"); err == nil {
+		t.Skip("a daemon is installed here")
+	}
+	t.Setenv("QUOTAD_SOCKET", "")
+	if got := api.FindSocket(""); got != "./.quotad/quotad.sock" {
+		t.Errorf("nothing named: %q", got)
+	}
+	t.Setenv("QUOTAD_SOCKET", "/from/environment")
+	if got := api.FindSocket(""); got != "/from/environment" {
+		t.Errorf("environment: %q", got)
+	}
+	if got := api.FindSocket("/from/flag"); got != "/from/flag" {
+		t.Errorf("flag: %q", got)
+	}
+}
+
+func TestManyClientsAtOnce(t *testing.T) {
+	h := open(t, nil)
+	client := h.client("")
+	var group sync.WaitGroup
+	var granted atomic.Int64
+	for range 64 {
+		group.Go(func() {
+			for range 4 {
+				d, err := client.Acquire(context.Background(), api.AcquireRequest{Credential: "youtube", Operation: "search.list"})
+				if err != nil {
+					t.Error(err)
+				} else if d.Granted {
+					granted.Add(1)
+				}
+			}
+		})
+	}
+	group.Wait()
+	if n := granted.Load(); n != 40 || h.used("youtube") != 4000 {
+		t.Errorf("%d grants, used %d, want 40 and 4000", n, h.used("youtube"))
+	}
+}

@@ -1,0 +1,64 @@
+package api
+
+import (
+	"encoding/json"
+	"testing"
+
+	"quotad/quota"
+)
+
+// FuzzBody checks that no body does more than it says: what is accepted is a
+// well-formed object of known fields in range, and means what encoding/json
+// reads in it.
+func FuzzBody(f *testing.F) {
+	for _, seed := range []string{
+		`{"credential":"youtube","operation":"videos.list","count":5,"request_id":"a","use_reserve":true}`,
+		`{"operation":"a","operation":"b"}`, `{"count":1e3}`, `{"count":9007199254740993}`, `[[[[`, `{"a":["b",{}]}`, `{"count":1,}`, `{"":""}`, ``,
+		`credential=youtube&operation=videos.list&count=5`, `a=%zz`, `=`, `&&`, `count=5&count=6`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		checkForm(t, string(body))
+		var fields Fields
+		var got, want AcquireRequest
+		if fields.parseJSON(body) != nil || fields.bind(&got) != nil {
+			return
+		}
+		if !json.Valid(body) {
+			t.Fatalf("accepted, but not JSON: %q", body)
+		}
+		want.Count = 1
+		if err := json.Unmarshal(body, &want); err != nil || got != want {
+			t.Fatalf("%q: got %+v, want %+v (%v)", body, got, want, err)
+		}
+	})
+}
+
+func checkForm(t *testing.T, body string) {
+	var fields Fields
+	var got AcquireRequest
+	if fields.parseForm(body) != nil || fields.bind(&got) != nil {
+		return
+	}
+	if got.Count > int64(quota.MaxUnits) || len(got.Credential) > maxText || len(got.Operation) > maxText || len(got.RequestID) > maxText {
+		t.Fatalf("%q: out of range: %+v", body, got)
+	}
+}
+
+func TestAnswersAreReadBackAsTheyWereWritten(t *testing.T) {
+	for _, a := range answers {
+		if got := answerFor(a.reason); got.decision != a.decision {
+			t.Errorf("%s: two rows disagree", a.reason)
+		}
+		if back := answerOf(a.status); back.status != a.status {
+			t.Errorf("%d is read back as %d", a.status, back.status)
+		}
+		if p := problemOf(a, ""); p.Status != a.status || p.Title == "" || p.Type == "" || p.Reason != a.reason {
+			t.Errorf("%s: %+v", a.reason, p)
+		}
+	}
+	if p := NewProblem("invented", "x"); p.Status != 500 || p.Reason != InternalError {
+		t.Errorf("an unknown reason is written as %+v", p)
+	}
+}

@@ -3,6 +3,7 @@ package quota
 import (
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"time"
 )
@@ -19,6 +20,17 @@ type Account struct {
 	// were dropped that a longer window would have to count; 0 if there are none.
 	Lost    int64
 	Tallies map[string]*Tally // by limit
+}
+
+// Clone returns an account that shares nothing with a.
+func (a *Account) Clone() *Account {
+	clone := *a
+	clone.Tallies = make(map[string]*Tally, len(a.Tallies))
+	for name, t := range a.Tallies {
+		copied := *t
+		clone.Tallies[name] = &copied
+	}
+	return &clone
 }
 
 // A Tally is the running total of one limit.
@@ -99,6 +111,15 @@ func (d *Debit) greatest() Units {
 	return most
 }
 
+// Entry returns the debit as a line of the log.
+func (d *Debit) Entry(by, region, note string) Entry {
+	e := Entry{ID: d.ID, At: d.ID.Time(), Operation: d.Operation, Count: d.Count, By: by, Region: region, Note: note}
+	for _, r := range d.Recorded {
+		e.Charges = append(e.Charges, EntryCharge{Limit: r.Limit, Units: r.Units, Now: d.settle(r.Units)})
+	}
+	return e
+}
+
 // A Debits is a log, oldest entry first.
 type Debits interface {
 	// After yields the entries behind id.
@@ -119,7 +140,7 @@ func (a *Account) Advance(c *Credential, now time.Time, log Debits) {
 		cutoff := after.UnixMilli()
 		t := a.tally(c, i, cutoff)
 		if t.Seen.Less(a.Last) {
-			a.catchUp(t, c, i, log)
+			a.catchUp(t, c, i, cutoff, log)
 		}
 		for d := range log.After(t.Gone) {
 			if d.ID.Ms > cutoff {
@@ -150,10 +171,15 @@ func (a *Account) tally(c *Credential, i int, cutoff int64) *Tally {
 	return t
 }
 
-func (a *Account) catchUp(t *Tally, c *Credential, i int, log Debits) {
+// catchUp counts the entries that a limit has not seen. Those that have left its
+// window already never were in it.
+func (a *Account) catchUp(t *Tally, c *Credential, i int, cutoff int64, log Debits) {
 	for d := range log.After(t.Seen) {
-		t.Sum += d.In(c, i)
-		t.Seen = d.ID
+		if d.ID.Ms <= cutoff && t.Sum == 0 {
+			t.Gone = d.ID
+		} else {
+			t.Sum += d.In(c, i)
+		}
 	}
 	t.Seen = a.Last
 	t.Credit = min(t.Credit, t.Sum)
@@ -208,6 +234,46 @@ func (a *Account) CatchingUp(w Window, now time.Time) time.Time {
 	return time.UnixMilli(a.Lost).UTC().Add(w.Length)
 }
 
+// State returns limit i of c at now, with what leaves its window next. Advance
+// must have been called for now.
+func (a *Account) State(c *Credential, i int, now time.Time, log Debits) LimitState {
+	t := a.Tallies[c.Limits[i].Name]
+	s := LimitState{Limit: c.Limits[i], Used: t.Used(), CatchingUp: a.CatchingUp(c.Limits[i].Window, now)}
+	if s.Used == 0 {
+		return s
+	}
+	if _, end := s.Window.Bounds(now); !end.IsZero() {
+		s.NextAt, s.NextUnits = end, s.Used
+		return s
+	}
+	rest := *t
+	var at int64
+	for d := range log.After(t.Gone) {
+		if s.NextUnits > 0 && d.ID.Ms != at {
+			break
+		}
+		at = d.ID.Ms
+		s.NextUnits += rest.leave(d.In(c, i))
+	}
+	s.NextAt = time.UnixMilli(at).UTC().Add(s.Window.Length)
+	return s
+}
+
+// States returns the limits that charges count against, as they stand now.
+func (a *Account) States(c *Credential, charges []Charge, now time.Time) []LimitState {
+	states := make([]LimitState, len(charges))
+	for i, charge := range charges {
+		limit := c.Limits[charge.Limit]
+		states[i] = LimitState{
+			Limit:      limit,
+			Used:       a.Tallies[limit.Name].Used(),
+			Cost:       charge.Units,
+			CatchingUp: a.CatchingUp(limit.Window, now),
+		}
+	}
+	return states
+}
+
 // Next returns the id of an entry written at now.
 func (a *Account) Next(now time.Time) ID {
 	if ms := now.UnixMilli(); ms > a.Last.Ms {
@@ -242,8 +308,18 @@ func (a *Account) Settle(c *Credential, d *Debit, to Units) error {
 			t.Credit = min(t.Credit, t.Sum)
 		}
 	}
+	a.forgetAbsent(c)
 	*d = settled
 	return nil
+}
+
+// forgetAbsent drops the totals of limits that are not configured now: they did
+// not follow a correction, and would be wrong if they came back.
+func (a *Account) forgetAbsent(c *Credential) {
+	maps.DeleteFunc(a.Tallies, func(name string, _ *Tally) bool {
+		_, configured := c.Limit(name)
+		return !configured
+	})
 }
 
 // counts tells whether an entry is in the window of a limit.
@@ -269,6 +345,25 @@ func (a *Account) Expired(c *Credential) ID {
 
 // Trim records that entries up to id were deleted from the log.
 func (a *Account) Trim(id ID) { a.Trimmed, a.Lost = id, id.Ms }
+
+// Adjust gives units back below zero, to the oldest entries first and never more
+// than are used, and returns how many. Above zero it only checks that they can be
+// counted: the entry that books them is debited like any other.
+func (a *Account) Adjust(limit string, units int64) (Units, error) {
+	t := a.Tallies[limit]
+	if t == nil {
+		return 0, fmt.Errorf("unknown limit %q", limit)
+	}
+	if units > int64(MaxUnits-t.Sum) || units < -int64(MaxUnits) {
+		return 0, fmt.Errorf("limit %q would hold more than %d units", limit, MaxUnits)
+	}
+	if units > 0 {
+		return Units(units), nil
+	}
+	given := min(Units(-units), t.Used())
+	t.Credit += given
+	return given, nil
+}
 
 // Reset makes every limit start from zero; the log up to Last is to be deleted.
 func (a *Account) Reset() {

@@ -1,6 +1,9 @@
 package quota
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // A Reason says why a decision is not a grant. The text is part of the API.
 type Reason string
@@ -83,6 +86,36 @@ func (s LimitState) Remaining() Units {
 		return 0
 	}
 	return max(0, s.Budget(false)-s.Used)
+}
+
+// Conflict refuses a request id that was granted for other arguments.
+func Conflict(operation string, count Units) Decision {
+	return refuse(RequestIDConflict, fmt.Sprintf("this request id was granted %d × %s; a new upstream call takes a new id", count, operation))
+}
+
+// Gone refuses to correct a grant that is in no window.
+func Gone(grantID string) Decision {
+	return refuse(UnknownGrant, fmt.Sprintf("grant %s is in no window of its credential, or never was made", grantID))
+}
+
+// SettleNote, AdjustNote and ResetNote say in the log what a correction did.
+func SettleNote(grant ID, units Units) string {
+	return fmt.Sprintf("settle %s to %d", grant, units)
+}
+
+// AdjustNote: see SettleNote.
+func AdjustNote(a Adjustment) string {
+	return withReason(fmt.Sprintf("adjust %s by %+d", a.Limit, a.Units), a.Note)
+}
+
+// ResetNote: see SettleNote.
+func ResetNote(reason string) string { return withReason("reset", reason) }
+
+func withReason(what, reason string) string {
+	if reason == "" {
+		return what
+	}
+	return what + ": " + reason
 }
 
 func refuse(reason Reason, detail string) Decision {

@@ -40,7 +40,7 @@ type modelEntry struct {
 // debits that leave the window, oldest first.
 type modelCredit struct {
 	left quota.Units
-	gone quota.ID // entries up to here have left the window and used up theirs
+	out  map[*modelEntry]bool // have left the window, and used up theirs
 }
 
 // NewModel returns an empty model on the given clock. Steps back of the clock
@@ -62,6 +62,7 @@ func (m *Model) Acquire(_ context.Context, c *quota.Credential, asks []quota.Ask
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	l, now := m.log(c)
+	l.useCredits(c, now)
 	decisions := make([]quota.Decision, len(asks))
 	for i, ask := range asks {
 		decisions[i] = l.decide(c, ask, now)
@@ -75,11 +76,7 @@ func (m *Model) log(c *quota.Credential) (*modelLog, time.Time) {
 		l = &modelLog{ids: make(map[string]*modelEntry), credits: make(map[string]*modelCredit)}
 		m.logs[c.Name] = l
 	}
-	now := time.UnixMilli(max(m.clock().UnixMilli(), l.last.Ms)).UTC()
-	for i := range c.Limits {
-		l.useCredit(c, i, now)
-	}
-	return l, now
+	return l, time.UnixMilli(max(m.clock().UnixMilli(), l.last.Ms)).UTC()
 }
 
 func (l *modelLog) decide(c *quota.Credential, ask quota.Ask, now time.Time) quota.Decision {
@@ -130,7 +127,7 @@ func (l *modelLog) used(c *quota.Credential, i int, at time.Time) quota.Units {
 	if credit := l.credits[c.Limits[i].Name]; credit != nil {
 		left = credit.left
 		for _, e := range l.entries {
-			if credit.gone.Less(e.ID) && !l.inWindow(c, i, e, at) {
+			if !credit.out[e] && !l.inWindow(c, i, e, at) {
 				left -= min(left, l.charge(c, i, e))
 			}
 		}
@@ -161,33 +158,42 @@ func (l *modelLog) counted(c *quota.Credential, e *modelEntry, now time.Time) bo
 // operation costs today; settled as quota.Settlement says.
 func (l *modelLog) charge(c *quota.Credential, i int, e *modelEntry) quota.Units {
 	limit := c.Limits[i]
-	units := c.Operations[e.Operation].In(limit, e.Operation) * e.Count
+	for _, charge := range e.Charges {
+		if charge.Limit == limit.Name {
+			return e.settle(charge.Units)
+		}
+	}
+	return e.settle(c.Operations[e.Operation].In(limit, e.Operation) * e.Count)
+}
+
+func (e *modelEntry) settle(units quota.Units) quota.Units {
 	greatest := quota.Units(0)
 	for _, charge := range e.Charges {
 		greatest = max(greatest, charge.Units)
-		if charge.Limit == limit.Name {
-			units = charge.Units
-		}
 	}
-	if !e.settled {
+	switch {
+	case !e.settled:
 		return units
-	}
-	if units >= greatest {
+	case units >= greatest:
 		return e.units
+	default:
+		return min(units, e.units)
 	}
-	return min(units, e.units)
 }
 
-// useCredit lets the debits that have left limit i's window use up its credit.
-func (l *modelLog) useCredit(c *quota.Credential, i int, now time.Time) {
-	credit := l.credits[c.Limits[i].Name]
-	if credit == nil {
-		return
-	}
-	for _, e := range l.entries {
-		if credit.gone.Less(e.ID) && !l.inWindow(c, i, e, now) {
-			credit.left -= min(credit.left, l.charge(c, i, e))
-			credit.gone = e.ID
+// useCredits lets the debits that have left a window use up its credit.
+func (l *modelLog) useCredits(c *quota.Credential, now time.Time) {
+	for i, limit := range c.Limits {
+		credit := l.credits[limit.Name]
+		if credit == nil {
+			continue
+		}
+		for _, e := range l.entries {
+			out := !l.inWindow(c, i, e, now)
+			if out && !credit.out[e] {
+				credit.left -= min(credit.left, l.charge(c, i, e))
+			}
+			credit.out[e] = out
 		}
 	}
 }
@@ -195,8 +201,7 @@ func (l *modelLog) useCredit(c *quota.Credential, i int, now time.Time) {
 func (l *modelLog) states(c *quota.Credential, charges []quota.Charge, now time.Time) []quota.LimitState {
 	states := make([]quota.LimitState, len(charges))
 	for i, charge := range charges {
-		states[i] = l.state(c, charge.Limit, now)
-		states[i].Cost = charge.Units
+		states[i] = quota.LimitState{Limit: c.Limits[charge.Limit], Used: l.used(c, charge.Limit, now), Cost: charge.Units}
 	}
 	return states
 }
@@ -254,13 +259,32 @@ func (m *Model) Settle(_ context.Context, c *quota.Credential, s quota.Settlemen
 	if i < 0 || !l.counted(c, l.entries[i], now) {
 		return quota.Decision{Reason: quota.UnknownGrant}, nil
 	}
-	l.entries[i].settled, l.entries[i].units = true, s.Units
+	l.useCredits(c, now)
+	e := l.entries[i]
+	if !e.settled || e.units != s.Units {
+		e.settled, e.units = true, s.Units
+		trace := l.append(now)
+		trace.By, trace.Note = s.Caller.By(), quota.SettleNote(s.Grant, s.Units)
+	}
 	for i, limit := range c.Limits {
 		if credit := l.credits[limit.Name]; credit != nil {
 			credit.left = min(credit.left, l.sum(c, i, now))
 		}
 	}
-	return quota.Decision{GrantID: quota.GrantID(c.Name, s.Grant), Units: s.Units}, nil
+	return quota.Decision{GrantID: quota.GrantID(c.Name, s.Grant), Units: s.Units, Limits: l.states(c, l.charged(c, e), now)}, nil
+}
+
+// charged returns what an entry was charged in the limits there are.
+func (l *modelLog) charged(c *quota.Credential, e *modelEntry) []quota.Charge {
+	var charges []quota.Charge
+	for i, limit := range c.Limits {
+		for _, charge := range e.Charges {
+			if charge.Limit == limit.Name {
+				charges = append(charges, quota.Charge{Limit: i, Units: charge.Units})
+			}
+		}
+	}
+	return charges
 }
 
 func (l *modelLog) sum(c *quota.Credential, i int, now time.Time) quota.Units {
@@ -279,31 +303,20 @@ func (m *Model) Adjust(_ context.Context, c *quota.Credential, a quota.Adjustmen
 	defer m.mu.Unlock()
 	l, now := m.log(c)
 	i := slices.IndexFunc(c.Limits, func(limit quota.Limit) bool { return limit.Name == a.Limit })
+	l.useCredits(c, now)
 	given := min(quota.Units(-min(a.Units, 0)), l.used(c, i, now))
 	e := l.append(now)
-	e.By, e.Note = a.Caller.By(), a.Note
+	e.By, e.Note = a.Caller.By(), quota.AdjustNote(a)
 	if a.Units > 0 {
 		e.Charges = []quota.EntryCharge{{Limit: a.Limit, Units: quota.Units(a.Units)}}
 		return quota.Decision{Units: quota.Units(a.Units)}, nil
 	}
-	credit := l.credits[a.Limit]
-	if credit == nil {
-		credit = &modelCredit{gone: l.gone(c, i, now)}
-		l.credits[a.Limit] = credit
+	if l.credits[a.Limit] == nil {
+		l.credits[a.Limit] = &modelCredit{out: make(map[*modelEntry]bool)}
+		l.useCredits(c, now)
 	}
-	credit.left += given
+	l.credits[a.Limit].left += given
 	return quota.Decision{Units: given}, nil
-}
-
-// gone is the newest entry that has left limit i's window.
-func (l *modelLog) gone(c *quota.Credential, i int, now time.Time) quota.ID {
-	var gone quota.ID
-	for _, e := range l.entries {
-		if !l.inWindow(c, i, e, now) {
-			gone = e.ID
-		}
-	}
-	return gone
 }
 
 // Reset implements quota.Corrector.
@@ -314,7 +327,7 @@ func (m *Model) Reset(_ context.Context, c *quota.Credential, by quota.Caller, n
 	last := l.last
 	*l = modelLog{last: last, ids: make(map[string]*modelEntry), credits: make(map[string]*modelCredit)}
 	e := l.append(now)
-	e.By, e.Note = by.By(), note
+	e.By, e.Note = by.By(), quota.ResetNote(note)
 	return nil
 }
 
@@ -349,19 +362,16 @@ func (m *Model) Log(_ context.Context, c *quota.Credential, q quota.LogQuery) (q
 			page.Next = page.Entries[q.Most-1].ID
 			break
 		}
-		page.Entries = append(page.Entries, l.entry(c, e))
+		page.Entries = append(page.Entries, e.entry())
 	}
 	return page, nil
 }
 
-func (l *modelLog) entry(c *quota.Credential, e *modelEntry) quota.Entry {
+func (e *modelEntry) entry() quota.Entry {
 	entry := e.Entry
 	entry.Charges = slices.Clone(e.Charges)
 	for i, charge := range entry.Charges {
-		entry.Charges[i].Now = charge.Units
-		if at := slices.IndexFunc(c.Limits, func(limit quota.Limit) bool { return limit.Name == charge.Limit }); at >= 0 {
-			entry.Charges[i].Now = l.charge(c, at, e)
-		}
+		entry.Charges[i].Now = e.settle(charge.Units)
 	}
 	return entry
 }

@@ -1,0 +1,26 @@
+-- Empties a credential's log, so that every limit starts from zero, and leaves a
+-- trace in the new one. The newest entry's id is kept: ids only grow.
+--
+-- KEYS  1 account · 2 log · 3 settled · 4 keys
+-- ARGV  1… the limits, as read_limits reads them · then for each limit its prices, as
+--       for count · by · region · the trace's note
+-- reply [status, now in ms]: done
+
+local account, log = KEYS[1], KEYS[2]
+local limits, at = read_limits(1)
+local a = load_account(account, limits)
+
+redis.call('DEL', KEYS[1], KEYS[2], KEYS[3], KEYS[4])
+a.trimmed, a.lost, a.fresh, a.stale = a.last, 0, 0, 0
+local more, charges = { 'conf', conf_of(limits), 'absent', '' }, {}
+for i, limit in ipairs(limits) do
+  limit.tally = { sum = 0, credit = 0, gone = a.last, seen = '-', basis = limit.basis, due = 0 }
+  more[#more + 1], more[#more + 2] = 'p:' .. limit.name, ARGV[at + i - 1]
+  charges[i] = 0
+end
+at = at + #limits
+append(a, log, limits, { operation = '', count = 0, by = ARGV[at], region = ARGV[at + 1], key = '', note = ARGV[at + 2] }, charges)
+save(account, a, limits, more)
+refresh(a, limits)
+save(account, a, limits)
+return { 'done', a.now }

@@ -1,0 +1,61 @@
+-- Sets a grant to what was really spent, and leaves a trace in the log.
+--
+-- KEYS  1 account · 2 log · 3 settled · 4 keys
+-- ARGV  1… the limits, as read_limits reads them · then the grant's entry id ·
+--       the units really spent · by · region · the trace's note
+-- reply [status, now in ms, then of done: per limit the entry's recorded charge, 0
+--       where there is none, and the units used]
+--       status  done · unknown (in no window, or not a grant) · overflow (a limit
+--               would hold more than 2^53-1) · more, behind, period: as for acquire
+
+local account, log, settled, keys = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local limits, at = read_limits(1)
+local id, spent, by, region, note = unpack(ARGV, at, at + 4)
+local a = load_account(account, limits)
+if stale_period(a, limits) then return { 'period', a.now } end
+if a.conf ~= conf_of(limits) or behind(a, limits) then return { 'behind', a.now } end
+for _, limit in ipairs(limits) do
+  local taken, more = advance(account, log, settled, limit, BUDGET)
+  a.stale = a.stale + taken
+  if more then return { 'more', a.now } end
+end
+
+local entry = redis.call('XRANGE', log, id, id)[1]
+if not entry or field(entry, 'o') == '' or not counted(limits, id) then return { 'unknown', a.now } end
+
+if redis.call('HGET', settled, id) ~= spent then
+  local before_settling = {}
+  for i, limit in ipairs(limits) do before_settling[i] = price(account, settled, limit, entry) end
+  local earlier = redis.call('HGET', settled, id)
+  put(a, settled, id, spent)
+  local changes = {}
+  for i, limit in ipairs(limits) do
+    changes[i] = 0
+    if before(limit.tally.gone, id) then
+      changes[i] = price(account, settled, limit, entry) - before_settling[i]
+    end
+    if limit.tally.sum + changes[i] > 9007199254740991 then
+      if earlier then redis.call('HSET', settled, id, earlier) else redis.call('HDEL', settled, id) end
+      return { 'overflow', a.now }
+    end
+  end
+  for i, limit in ipairs(limits) do
+    local t = limit.tally
+    t.sum = t.sum + changes[i]
+    t.credit = math.min(t.credit, t.sum)
+  end
+  -- Limits that are not configured now cannot follow: they count anew if they return.
+  for name in string.gmatch(a.absent, '%S+') do redis.call('HDEL', account, 'l:' .. name) end
+  local nothing = {}
+  for i = 1, #limits do nothing[i] = 0 end
+  append(a, log, limits, { operation = '', count = 0, by = by, region = region, key = '', note = note }, nothing)
+  refresh(a, limits)
+  save(account, a, limits)
+end
+
+local reply = { 'done', a.now }
+for _, limit in ipairs(limits) do
+  reply[#reply + 1] = amount(field(entry, 'u') or '', limit.name) or 0
+  reply[#reply + 1] = limit.tally.sum - limit.tally.credit
+end
+return reply

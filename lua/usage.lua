@@ -1,0 +1,49 @@
+-- Reads what each limit's window holds now and what leaves it next. Writes nothing.
+--
+-- KEYS  1 account · 2 log · 3 settled
+-- ARGV  1… the limits, as read_limits reads them
+-- reply [status, now in ms, per limit: units used, ms at which it has caught up or 0,
+--       ms at which units come back or 0, units that come back]
+--       status  done · more, behind, period: as for acquire, which must bring the
+--               account up to date first
+
+local account, log, settled = KEYS[1], KEYS[2], KEYS[3]
+local limits = read_limits(1)
+local a = load_account(account, limits)
+if stale_period(a, limits) then return { 'period', a.now } end
+if a.conf ~= conf_of(limits) or behind(a, limits) then return { 'behind', a.now } end
+
+-- next_units sums what leaves a sliding window at the next instant at which
+-- anything does.
+local function next_units(limit)
+  local t, ms, units, from = limit.tally, nil, 0, limit.tally.gone
+  local rest = { sum = t.sum, credit = t.credit }
+  for _ = 1, BUDGET / READ do
+    local entries = redis.call('XRANGE', log, '(' .. from, '+', 'COUNT', READ)
+    for _, entry in ipairs(entries) do
+      local at = id_parts(entry[1])
+      if units > 0 and at ~= ms then return ms, units end
+      ms, from = at, entry[1]
+      units = units + leave(rest, price(account, settled, limit, entry))
+    end
+    if #entries < READ then break end
+  end
+  return ms or 0, units
+end
+
+local reply = { 'done', a.now }
+for _, limit in ipairs(limits) do
+  local _, more = advance(account, log, settled, limit, BUDGET)
+  if more then return { 'more', a.now } end
+  local t = limit.tally
+  local used, at, units = t.sum - t.credit, 0, 0
+  if used > 0 and limit.length == 0 then
+    at, units = limit.ends, used
+  elseif used > 0 then
+    at, units = next_units(limit)
+    at = at + limit.length
+  end
+  local n = #reply
+  reply[n + 1], reply[n + 2], reply[n + 3], reply[n + 4] = used, catching_up(a, limit), at, units
+end
+return reply

@@ -1,0 +1,85 @@
+package boltledger
+
+import (
+	"context"
+	"fmt"
+
+	"go.etcd.io/bbolt"
+
+	"quotad/quota"
+)
+
+// read has f read a credential's account as of now, on a copy that agrees with
+// its view of the file: deciders wait for the copy, not for f.
+func (l *Ledger) read(c *quota.Credential, f func(*batch)) error {
+	a, done, err := l.account(c.Name)
+	if err != nil {
+		return err
+	}
+	b := &batch{credential: c, state: a.state.Clone()}
+	tx, err := l.db.Begin(false)
+	done()
+	if err != nil {
+		return fmt.Errorf("cannot read ledger: %w: %w", quota.ErrUnavailable, err)
+	}
+	defer tx.Rollback()
+	b.buckets = openBuckets(tx, c.Name)
+	b.now = b.state.Now(l.now())
+	b.state.Advance(c, b.now, b)
+	f(b)
+	return nil
+}
+
+// Usage implements quota.Reader.
+func (l *Ledger) Usage(_ context.Context, c *quota.Credential) (quota.Usage, error) {
+	var u quota.Usage
+	err := l.read(c, func(b *batch) {
+		u.Now = b.now
+		for i := range c.Limits {
+			u.Limits = append(u.Limits, b.state.State(c, i, b.now, b))
+		}
+	})
+	return u, err
+}
+
+// Log implements quota.Reader.
+func (l *Ledger) Log(_ context.Context, c *quota.Credential, q quota.LogQuery) (quota.LogPage, error) {
+	var page quota.LogPage
+	err := l.db.View(func(tx *bbolt.Tx) error {
+		for r, err := range openBuckets(tx, c.Name).records(q.After, q.Newest) {
+			if err != nil {
+				return err
+			}
+			if r.ID.Time().Before(q.Since) {
+				if q.Newest {
+					return nil
+				}
+				continue
+			}
+			if len(page.Entries) == q.Most {
+				page.Next = page.Entries[q.Most-1].ID
+				return nil
+			}
+			page.Entries = append(page.Entries, r.entry())
+		}
+		return nil
+	})
+	if err != nil {
+		return quota.LogPage{}, fmt.Errorf("cannot read ledger: %w: %w", quota.ErrUnavailable, err)
+	}
+	return page, nil
+}
+
+func (r record) entry() quota.Entry {
+	return r.Debit.Entry(r.By, r.Region, r.Note)
+}
+
+// Health implements quota.Reader. A file that could be opened can be read; that
+// it can be written is found out by writing.
+func (l *Ledger) Health(context.Context) quota.Health {
+	h := quota.Health{Backend: "embedded", State: "ok", Reachable: true}
+	if l.unsynced {
+		h.Warnings = append(h.Warnings, "sync is off: a crash of the machine loses the grants of the last seconds")
+	}
+	return h
+}

@@ -1,0 +1,279 @@
+package ledgertest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"reflect"
+	"strconv"
+	"testing"
+	"time"
+
+	"quotad/quota"
+)
+
+// QUOTAD_TEST_SEED repeats a history, QUOTAD_TEST_STEPS sets how long it is.
+const (
+	seedVariable  = "QUOTAD_TEST_SEED"
+	stepsVariable = "QUOTAD_TEST_STEPS"
+)
+
+// Random plays a random history, at least steps long, against the ledger and the
+// naive model at once, and compares every answer.
+func Random(t *testing.T, h Harness, steps int) {
+	seed := number(t, seedVariable, int(rand.Uint32()))
+	steps = number(t, stepsVariable, steps)
+	if testing.Short() {
+		steps /= 10
+	}
+	t.Logf("%s=%d %s=%d", seedVariable, seed, stepsVariable, steps)
+	// Several lives, so that each begins with an empty ledger and new limits.
+	const life = 1000
+	for n := 0; n*life < steps; n++ {
+		t.Run(strconv.Itoa(n), func(t *testing.T) {
+			r := newRandom(t, h, uint64(seed), uint64(n))
+			for range min(life, steps-n*life) {
+				r.step()
+			}
+			r.compareAll()
+		})
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+func number(t *testing.T, variable string, otherwise int) int {
+	t.Helper()
+	text := os.Getenv(variable)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("%s: %v", variable, err)
+	}
+	return n
+}
+
+// A random is a ledger and a model that are asked the same.
+type random struct {
+	*history
+	rand   *rand.Rand
+	model  *Model
+	grants []quota.ID
+	// changing lives change limits, the others give back units: what is given
+	// back is only defined while a limit is not counted anew.
+	changing bool
+	log    []string // the last steps, to be shown when one fails
+}
+
+func newRandom(t *testing.T, h Harness, seed, n uint64) *random {
+	r := &random{rand: rand.New(rand.NewPCG(seed, n))}
+	r.history = begin(t, h, nil)
+	r.model = NewModel(r.clock.Now)
+	r.c = r.credential()
+	r.changing = r.rand.IntN(2) == 0
+	return r
+}
+
+// credential draws limits and costs. The first limit's window is the longest
+// there will ever be, so that the log always reaches back far enough: how a
+// ledger answers when it does not is a history of its own.
+func (r *random) credential() *quota.Credential {
+	longest := quota.Limit{Name: "longest", Units: quota.Units(50 + r.rand.IntN(500)), Window: quota.Sliding(time.Hour)}
+	c := &quota.Credential{Name: "random", Limits: []quota.Limit{longest}, Operations: map[string]quota.Cost{
+		"one":   {Every: 1},
+		"seven": {Every: 7},
+		"per":   {Per: map[string]quota.Units{"longest": quota.Units(1 + r.rand.IntN(40))}},
+	}}
+	windows := []quota.Window{
+		quota.Sliding(time.Minute), quota.Sliding(10*time.Minute + 7*time.Millisecond), quota.Sliding(time.Hour),
+		quota.Calendar(quota.Hour, time.UTC),
+	}
+	for _, name := range []string{"a", "b"}[:r.rand.IntN(3)] {
+		limit := quota.Limit{Name: name, Units: quota.Units(40 + r.rand.IntN(200)), Window: windows[r.rand.IntN(len(windows))]}
+		limit.Reserve = quota.Units(r.rand.IntN(20))
+		if r.rand.IntN(2) == 0 {
+			limit.Only = []string{"seven"}
+		}
+		c.Limits = append(c.Limits, limit)
+		if r.rand.IntN(2) == 0 && len(limit.Only) == 0 {
+			c.Operations["per"].Per[name] = quota.Units(1 + r.rand.IntN(20))
+		}
+	}
+	return c
+}
+
+func (r *random) step() {
+	switch n := r.rand.IntN(100); {
+	case n < 60:
+		r.askBoth()
+	case n < 75:
+		r.moveClock()
+	case n < 85:
+		r.settleBoth()
+	case n < 88:
+		r.adjustBoth()
+	case n < 95:
+		r.compareUsage()
+	case n < 97:
+		r.changeLimits()
+	case n < 98:
+		r.say("reopen")
+		r.again()
+	default:
+		r.compareLog()
+	}
+}
+
+func (r *random) say(format string, args ...any) {
+	const kept = 40
+	r.log = append(r.log, r.clock.Now().Format("15:04:05.000 ")+fmt.Sprintf(format, args...))
+	r.log = r.log[max(0, len(r.log)-kept):]
+}
+
+// same fails the test, and tells how it came to this, unless got and want agree.
+func (r *random) same(what string, got, want any) {
+	r.Helper()
+	if reflect.DeepEqual(got, want) {
+		return
+	}
+	for _, line := range r.log {
+		r.Log(line)
+	}
+	r.Fatalf("%s:\n got %+v\nwant %+v", what, got, want)
+}
+
+func (r *random) askBoth() {
+	asks := make([]quota.Ask, 1+r.rand.IntN(4))
+	for i := range asks {
+		asks[i] = r.randomAsk()
+		r.say("ask %+v", asks[i])
+	}
+	got := r.acquireAll(asks...)
+	want, _ := r.model.Acquire(context.Background(), r.c, asks)
+	for i := range asks {
+		r.same(fmt.Sprintf("ask %d %+v", i, asks[i]), comparable(got[i]), comparable(want[i]))
+		if _, id, err := quota.ParseGrantID(got[i].GrantID); err == nil {
+			r.grants = append(r.grants, id)
+		}
+	}
+}
+
+// randomAsk draws a request that fits an empty window: what never can does not
+// reach a ledger.
+func (r *random) randomAsk() quota.Ask {
+	for {
+		operation := []string{"one", "one", "seven", "per"}[r.rand.IntN(4)]
+		request := quota.Request{Operation: operation, Count: quota.Units(1 + r.rand.IntN(4)), UseReserve: r.rand.IntN(4) == 0}
+		if r.rand.IntN(3) == 0 {
+			request.RequestID = strconv.Itoa(r.rand.IntN(30))
+			request.Caller = quota.Caller{Job: "job", Run: "r", Region: []string{"US", "GB"}[r.rand.IntN(2)]}
+		}
+		ask := r.ask(request)
+		ask.Peek = r.rand.IntN(10) == 0
+		if r.canFit(ask) {
+			return ask
+		}
+	}
+}
+
+func (r *random) canFit(ask quota.Ask) bool {
+	for _, charge := range ask.Charges {
+		if charge.Units > r.c.Limits[charge.Limit].Budget(ask.UseReserve) {
+			return false
+		}
+	}
+	return true
+}
+
+// comparable leaves out what is worded by each ledger itself.
+func comparable(d quota.Decision) quota.Decision {
+	d.Detail = ""
+	if d.Reason == quota.RequestIDConflict {
+		return quota.Decision{Reason: d.Reason}
+	}
+	return d
+}
+
+func (r *random) moveClock() {
+	steps := []time.Duration{
+		time.Millisecond, 17 * time.Millisecond, time.Second, time.Minute - time.Millisecond, time.Minute,
+		7 * time.Minute, 31 * time.Minute, -time.Second, -2 * time.Hour,
+	}
+	step := steps[r.rand.IntN(len(steps))]
+	if step < 0 && r.rand.IntN(4) > 0 {
+		return
+	}
+	r.say("clock %+v", step)
+	r.clock.Add(step)
+}
+
+func (r *random) settleBoth() {
+	if len(r.grants) == 0 {
+		return
+	}
+	// Mostly a recent grant; older ones may have left the window.
+	recent := min(len(r.grants), 10)
+	at := len(r.grants) - 1 - r.rand.IntN(recent)
+	if r.rand.IntN(5) == 0 {
+		at = r.rand.IntN(len(r.grants))
+	}
+	s := quota.Settlement{Grant: r.grants[at], Units: quota.Units(r.rand.IntN(60)), Caller: quota.Caller{UID: 1}}
+	r.say("settle %+v", s)
+	got, err := r.ledger.Settle(context.Background(), r.c, s)
+	if err != nil {
+		r.Fatal(err)
+	}
+	want, _ := r.model.Settle(context.Background(), r.c, s)
+	if got.Reason == quota.UnknownGrant {
+		got = quota.Decision{Reason: got.Reason}
+	}
+	r.same("settle", got, want)
+}
+
+func (r *random) adjustBoth() {
+	a := quota.Adjustment{Limit: r.c.Limits[r.rand.IntN(len(r.c.Limits))].Name, Units: int64(1 + r.rand.IntN(40))}
+	if !r.changing && r.rand.IntN(3) > 0 {
+		a.Units = -2 * a.Units
+	}
+	r.say("adjust %+v", a)
+	got, err := r.ledger.Adjust(context.Background(), r.c, a)
+	if err != nil {
+		r.Fatal(err)
+	}
+	want, _ := r.model.Adjust(context.Background(), r.c, a)
+	r.same("adjust", got.Units, want.Units)
+}
+
+func (r *random) compareUsage() {
+	want, _ := r.model.Usage(context.Background(), r.c)
+	r.same("usage", r.usage(), want)
+}
+
+// compareLog compares what is in some window; further back a ledger forgets as
+// it sees fit.
+func (r *random) compareLog() {
+	u := r.usage()
+	q := quota.LogQuery{Most: 1 + r.rand.IntN(50), Newest: r.rand.IntN(2) == 0, Since: u.Now.Add(-time.Hour + time.Millisecond)}
+	want, _ := r.model.Log(context.Background(), r.c, q)
+	r.same("log", r.history.log(q), want)
+}
+
+func (r *random) compareAll() {
+	r.compareUsage()
+	r.again()
+	r.compareUsage()
+	r.compareLog()
+}
+
+// changeLimits draws new limits and costs; what the log holds stays.
+func (r *random) changeLimits() {
+	if !r.changing {
+		return
+	}
+	r.c = r.credential()
+	r.say("limits %+v", r.c)
+}

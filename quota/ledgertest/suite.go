@@ -1,0 +1,423 @@
+package ledgertest
+
+import (
+	"context"
+	"reflect"
+	"sync"
+	"testing"
+	"time"
+
+	"quotad/quota"
+)
+
+// Run holds a ledger to the contract of quota.Ledger.
+func Run(t *testing.T, h Harness) {
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T, Harness)
+	}{
+		{"sliding window", slidingWindow},
+		{"retry-after is that of this cost", weightedRetry},
+		{"several limits, all or nothing", severalLimits},
+		{"cost per limit", costPerLimit},
+		{"reserve", reserve},
+		{"a denial moves nothing", denialMovesNothing},
+		{"a batch is decided in order", batch},
+		{"a peek moves nothing", peek},
+		{"credentials are isolated", isolation},
+		{"request ids", requestIDs},
+		{"request ids of passes do not meet", requestIDScope},
+		{"the clock steps back", clockStepsBack},
+		{"grants survive reopening", reopening},
+		{"a whole window leaves at once", everythingLeaves},
+		{"a long way back to enough units", longWalk},
+		{"calendar day over daylight saving", calendarDays},
+		{"calendar hour and month", calendarPeriods},
+		{"sliding and calendar together", bothWindows},
+		{"settle and release", settle},
+		{"settle outside the window", settleTooLate},
+		{"adjust", adjust},
+		{"reset", reset},
+		{"the log in pages", logPages},
+		{"changed units and reserve", changedUnits},
+		{"shorter window", shorterWindow},
+		{"longer window", longerWindow},
+		{"renamed limit", renamedLimit},
+		{"limit known to one host only", limitOfOneHost},
+		{"many clients at once", manyClients},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(t, h) })
+	}
+}
+
+// daily is the classic YouTube credential with a narrow limit on searches, small
+// enough to fill.
+func daily() *quota.Credential {
+	return &quota.Credential{
+		Name: "youtube",
+		Limits: []quota.Limit{
+			{Name: "daily", Units: 1000, Window: quota.Sliding(24 * time.Hour)},
+			{Name: "search", Units: 300, Window: quota.Sliding(time.Hour), Only: []string{"search.list"}},
+		},
+		Operations: map[string]quota.Cost{
+			"search.list":   {Every: 100},
+			"videos.insert": {Every: 400},
+			"videos.list":   {Every: 1},
+		},
+	}
+}
+
+// one is a credential with a single limit.
+func one(units quota.Units, window quota.Window) *quota.Credential {
+	return &quota.Credential{
+		Name:       "one",
+		Limits:     []quota.Limit{{Name: "daily", Units: units, Window: window}},
+		Operations: map[string]quota.Cost{"list": {Every: 1}, "ten": {Every: 10}, "most": {Every: 70}},
+	}
+}
+
+const tick = time.Millisecond
+
+func slidingWindow(t *testing.T, harness Harness) {
+	h := begin(t, harness, one(2, quota.Sliding(24*time.Hour)))
+	h.granted("list")
+	h.clock.Add(time.Hour)
+	h.granted("list")
+	h.clock.Add(22*time.Hour + 59*time.Minute)
+	h.denied("list", "daily", time.Minute)
+	h.clock.Add(time.Minute - tick)
+	h.denied("list", "daily", tick)
+	h.clock.Add(tick)
+	h.granted("list")
+	h.denied("list", "daily", time.Hour)
+}
+
+func weightedRetry(t *testing.T, harness Harness) {
+	h := begin(t, harness, one(100, quota.Sliding(time.Hour)))
+	for range 10 {
+		h.granted("ten")
+		h.clock.Add(time.Minute)
+	}
+	h.denied("list", "daily", 50*time.Minute)
+	h.denied("ten", "daily", 50*time.Minute)
+	d := h.denied("most", "daily", 56*time.Minute)
+	h.clock.Set(d.RetryAt.Add(-tick))
+	h.denied("most", "daily", tick)
+	h.clock.Add(tick)
+	h.granted("most")
+	h.used(100)
+}
+
+func severalLimits(t *testing.T, harness Harness) {
+	h := begin(t, harness, daily())
+	for range 3 {
+		h.granted("search.list")
+	}
+	h.used(300, 300)
+	h.denied("search.list", "search", time.Hour)
+	h.used(300, 300)
+	h.granted("videos.list")
+	h.used(301, 300)
+	h.granted("videos.insert")
+	h.clock.Add(time.Hour)
+	h.used(701, 0)
+	h.granted("search.list")
+	h.granted("search.list")
+	// Both refuse for a while; the one that refuses the longest is named.
+	h.denied("search.list", "daily", 23*time.Hour)
+	h.used(901, 200)
+	d := h.granted("videos.list")
+	if len(d.Limits) != 1 || d.Limits[0].Name != "daily" || d.Limits[0].Used != 902 || d.Units != 1 || d.Remaining() != 98 {
+		t.Errorf("got %+v, want the state of daily alone, 902 used, 98 left", d)
+	}
+}
+
+func costPerLimit(t *testing.T, harness Harness) {
+	c := &quota.Credential{
+		Name: "current",
+		Limits: []quota.Limit{
+			{Name: "daily", Units: 10_000, Window: quota.Sliding(24 * time.Hour)},
+			{Name: "search", Units: 100, Window: quota.Sliding(24 * time.Hour)},
+		},
+		Operations: map[string]quota.Cost{
+			"search.list":   {Per: map[string]quota.Units{"search": 1}},
+			"videos.list":   {Per: map[string]quota.Units{"daily": 1}},
+			"videos.insert": {Per: map[string]quota.Units{"daily": 50, "search": 2}},
+		},
+	}
+	h := begin(t, harness, c)
+	d := h.acquire(quota.Request{Operation: "search.list", Count: 100})
+	h.isGrant(d)
+	if d.Units != 100 || len(d.Limits) != 1 || d.Limits[0].Name != "search" || d.Remaining() != 0 {
+		t.Errorf("got %+v, want 100 units of search alone", d)
+	}
+	h.denied("search.list", "search", 24*time.Hour)
+	h.granted("videos.list") // searches do not compete with reads
+	h.denied("videos.insert", "search", 24*time.Hour)
+	h.used(1, 100)
+	h.clock.Add(24 * time.Hour)
+	d = h.granted("videos.insert")
+	if d.Units != 50 || d.Limits[0].Cost != 50 || d.Limits[1].Cost != 2 {
+		t.Errorf("got %+v, want 50 units of daily and 2 of search", d)
+	}
+	h.used(50, 2)
+}
+
+func reserve(t *testing.T, harness Harness) {
+	c := one(100, quota.Sliding(time.Hour))
+	c.Limits[0].Reserve = 30
+	h := begin(t, harness, c)
+	d := h.granted("most")
+	if d.Remaining() != 0 {
+		t.Errorf("got %d remaining, want 0: the reserve is not counted", d.Remaining())
+	}
+	h.clock.Add(time.Minute)
+	h.denied("list", "daily", 59*time.Minute)
+	for range 3 {
+		d = h.acquire(quota.Request{Operation: "ten", UseReserve: true})
+		h.isGrant(d)
+	}
+	h.used(100)
+	d = h.acquire(quota.Request{Operation: "ten", UseReserve: true})
+	h.isDenial(d, "daily", 59*time.Minute)
+	if d.Remaining() != 0 {
+		t.Errorf("got %d remaining, want 0", d.Remaining())
+	}
+	// At 60 minutes 70 units leave and 30 stay: ordinary callers have 40.
+	h.clock.Add(59 * time.Minute)
+	d = h.granted("list")
+	if d.Remaining() != 39 {
+		t.Errorf("got %d remaining, want 39", d.Remaining())
+	}
+}
+
+func denialMovesNothing(t *testing.T, harness Harness) {
+	h := begin(t, harness, daily())
+	for range 3 {
+		h.granted("search.list")
+	}
+	before, log := h.usage(), h.log(quota.LogQuery{Most: 100})
+	for range 50 {
+		h.denied("search.list", "search", time.Hour)
+	}
+	if after := h.usage(); !reflect.DeepEqual(after, before) {
+		t.Errorf("usage was %+v, is %+v", before, after)
+	}
+	if after := h.log(quota.LogQuery{Most: 100}); !reflect.DeepEqual(after, log) {
+		t.Errorf("the log was %+v, is %+v", log, after)
+	}
+}
+
+func batch(t *testing.T, harness Harness) {
+	h := begin(t, harness, one(100, quota.Sliding(time.Hour)))
+	ten, most, list := quota.Request{Operation: "ten"}, quota.Request{Operation: "most"}, quota.Request{Operation: "list"}
+	named := quota.Request{Operation: "list", RequestID: "a"}
+	got := h.acquireAll(h.ask(most), h.ask(ten), h.ask(most), h.ask(named), h.ask(named), h.ask(ten), h.ask(ten), h.ask(list))
+	for i, granted := range []bool{true, true, false, true, true, true, false, true} {
+		if got[i].Granted() != granted {
+			t.Errorf("ask %d: granted is %v, want %v: %+v", i, got[i].Granted(), granted, got[i])
+		}
+	}
+	if got[3].GrantID != got[4].GrantID || !got[4].Replayed {
+		t.Errorf("one request id made two grants: %+v and %+v", got[3], got[4])
+	}
+	h.isDenial(got[2], "daily", time.Hour)
+	used := []quota.Units{70, 80, 80, 81, 81, 91, 91, 92}
+	for i, d := range got {
+		if d.Limits[0].Used != used[i] {
+			t.Errorf("after ask %d: %d used, want %d", i, d.Limits[0].Used, used[i])
+		}
+	}
+	h.used(92)
+}
+
+func peek(t *testing.T, harness Harness) {
+	h := begin(t, harness, one(100, quota.Sliding(time.Hour)))
+	ask := h.ask(quota.Request{Operation: "most"})
+	ask.Peek = true
+	for range 3 {
+		if d := h.acquireAll(ask)[0]; !d.Granted() || d.GrantID != "" {
+			t.Fatalf("got %+v, want a grant without an id", d)
+		}
+	}
+	h.used(0)
+	h.granted("most")
+	h.isDenial(h.acquireAll(ask)[0], "daily", time.Hour)
+	h.used(70)
+	if page := h.log(quota.LogQuery{Most: 10}); len(page.Entries) != 1 {
+		t.Errorf("got %d entries, want that of the grant alone", len(page.Entries))
+	}
+}
+
+func isolation(t *testing.T, harness Harness) {
+	h := begin(t, harness, one(1, quota.Sliding(time.Hour)))
+	h.granted("list")
+	h.denied("list", "daily", time.Hour)
+	other := *h.c
+	other.Name = "other"
+	h.c = &other
+	h.used(0)
+	h.granted("list")
+	h.used(1)
+}
+
+func requestIDs(t *testing.T, harness Harness) {
+	h := begin(t, harness, one(20, quota.Sliding(time.Hour)))
+	request := quota.Request{Operation: "ten", RequestID: "call-1", Caller: quota.Caller{UID: 7}}
+	first := h.acquire(request)
+	h.isGrant(first)
+	again := h.acquire(request)
+	if again.GrantID != first.GrantID || !again.Replayed || first.Replayed {
+		t.Errorf("got %+v after %+v, want the same grant, replayed", again, first)
+	}
+	h.used(10)
+	for _, other := range []quota.Request{
+		{Operation: "list", RequestID: "call-1"},
+		{Operation: "ten", Count: 2, RequestID: "call-1"},
+	} {
+		if d := h.acquire(other); d.Reason != quota.RequestIDConflict {
+			t.Errorf("got %+v for other arguments, want request_id_conflict", d)
+		}
+	}
+	h.used(10)
+	h.granted("ten")
+	// A denial is not remembered: the same id may be granted later.
+	d := h.acquire(quota.Request{Operation: "list", RequestID: "call-2"})
+	h.isDenial(d, "daily", time.Hour)
+	h.again()
+	if again := h.acquire(request); again.GrantID != first.GrantID {
+		t.Errorf("got %+v after reopening, want the grant %s", again, first.GrantID)
+	}
+	h.clock.Add(time.Hour - tick)
+	if again := h.acquire(request); again.GrantID != first.GrantID {
+		t.Errorf("got %+v at the window's end, want the grant %s", again, first.GrantID)
+	}
+	h.clock.Add(tick)
+	h.isGrant(h.acquire(quota.Request{Operation: "list", RequestID: "call-2"}))
+	later := h.acquire(request)
+	h.isGrant(later)
+	if later.GrantID == first.GrantID || later.Replayed {
+		t.Errorf("got %+v once the debit had left the window, want a new grant", later)
+	}
+}
+
+func requestIDScope(t *testing.T, harness Harness) {
+	h := begin(t, harness, one(10, quota.Sliding(time.Hour)))
+	page := func(run, region string) quota.Request {
+		return quota.Request{Operation: "list", RequestID: "page-1", Caller: quota.Caller{Job: "trending", Run: run, Region: region}}
+	}
+	for _, r := range []quota.Request{page("r1", "US"), page("r1", "GB"), page("r2", "US"), {Operation: "list", RequestID: "page-1"}} {
+		d := h.acquire(r)
+		h.isGrant(d)
+		if d.Replayed {
+			t.Errorf("%+v met the id of another pass", r)
+		}
+	}
+	h.used(4)
+}
+
+func clockStepsBack(t *testing.T, harness Harness) {
+	h := begin(t, harness, one(2, quota.Sliding(time.Hour)))
+	start := h.clock.Now()
+	h.granted("list")
+	h.clock.Add(30 * time.Minute)
+	h.granted("list")
+	h.clock.Set(start.Add(-48 * time.Hour))
+	d := h.acquire(quota.Request{Operation: "list"})
+	if d.Reason != quota.LimitExceeded || d.RetryAfter != 30*time.Minute {
+		t.Errorf("got %+v after a step back, want a denial for 30 min on a clock that stood still", d)
+	}
+	h.used(2)
+	h.clock.Set(start.Add(time.Hour))
+	h.granted("list")
+	h.used(2)
+}
+
+func reopening(t *testing.T, harness Harness) {
+	h := begin(t, harness, daily())
+	h.granted("search.list")
+	d := h.granted("videos.list")
+	h.clock.Add(time.Minute)
+	h.granted("search.list")
+	h.settle(d, 0)
+	h.adjust("daily", 5)
+	h.again()
+	h.used(205, 200)
+	h.granted("search.list")
+	h.denied("search.list", "search", 59*time.Minute)
+	h.clock.Add(59 * time.Minute)
+	h.again()
+	h.used(305, 200)
+	if page := h.log(quota.LogQuery{Most: 100}); len(page.Entries) != 6 {
+		t.Errorf("got %d entries after reopening, want 4 grants and 2 corrections", len(page.Entries))
+	}
+}
+
+func everythingLeaves(t *testing.T, harness Harness) {
+	h := begin(t, harness, one(3000, quota.Sliding(time.Hour)))
+	asks := make([]quota.Ask, 100)
+	for i := range asks {
+		asks[i] = h.ask(quota.Request{Operation: "list"})
+	}
+	for range 30 {
+		for _, d := range h.acquireAll(asks...) {
+			h.isGrant(d)
+		}
+		h.clock.Add(time.Second)
+	}
+	h.denied("list", "daily", time.Hour-30*time.Second)
+	h.clock.Add(2 * time.Hour)
+	h.used(0)
+	d := h.acquire(quota.Request{Operation: "list", Count: 3000})
+	h.isGrant(d)
+	h.denied("list", "daily", time.Hour)
+}
+
+func longWalk(t *testing.T, harness Harness) {
+	h := begin(t, harness, one(2000, quota.Sliding(time.Hour)))
+	asks := make([]quota.Ask, 100)
+	for i := range asks {
+		asks[i] = h.ask(quota.Request{Operation: "list"})
+	}
+	for range 20 {
+		h.acquireAll(asks...)
+		h.clock.Add(time.Second)
+	}
+	for _, count := range []quota.Units{1, 100, 101, 1450, 1999, 2000} {
+		d := h.acquire(quota.Request{Operation: "list", Count: count})
+		h.isDenial(d, "daily", time.Hour-20*time.Second+time.Duration((count-1)/100)*time.Second)
+	}
+}
+
+func manyClients(t *testing.T, harness Harness) {
+	h := begin(t, harness, one(500, quota.Sliding(time.Hour)))
+	var wg sync.WaitGroup
+	var mu sync.Mutex // guards granted
+	granted := quota.Units(0)
+	for range 16 {
+		wg.Go(func() {
+			for range 10 {
+				decisions, err := h.ledger.Acquire(context.Background(), h.c, []quota.Ask{
+					{Request: quota.Request{Operation: "ten", Count: 1}, Charges: []quota.Charge{{Units: 10}}},
+					{Request: quota.Request{Operation: "list", Count: 1}, Charges: []quota.Charge{{Units: 1}}},
+				})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				for i, d := range decisions {
+					if d.Granted() {
+						granted += []quota.Units{10, 1}[i]
+					}
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	if granted > 500 || granted < 491 {
+		t.Errorf("%d units were granted of 500", granted)
+	}
+	h.used(granted)
+}

@@ -1,0 +1,188 @@
+package ledgertest
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"quotad/quota"
+)
+
+func settle(t *testing.T, harness Harness) {
+	h := begin(t, harness, daily())
+	first := h.granted("search.list")
+	h.clock.Add(time.Minute)
+	second := h.granted("search.list")
+	h.used(200, 200)
+
+	for range 2 { // settling to the same amount again changes nothing
+		if d := h.settle(first, 30); d.Reason != "" || d.Units != 30 || d.Limits[0].Used != 130 {
+			t.Fatalf("got %+v, want 30 units and 130 used", d)
+		}
+		h.used(130, 130)
+	}
+	h.settle(first, 100)
+	h.used(200, 200)
+	h.settle(first, 0)
+	h.used(100, 100)
+	h.settle(second, 950) // it has happened, past both limits
+	h.used(950, 950)
+	h.denied("search.list", "daily", 24*time.Hour)
+	h.settle(second, 100)
+	// What was given back expires with its debit: at the end nothing is left.
+	h.clock.Add(59 * time.Minute)
+	h.used(100, 100)
+	h.clock.Add(time.Minute)
+	h.used(100, 0)
+	h.clock.Add(24 * time.Hour)
+	h.used(0, 0)
+}
+
+func settleTooLate(t *testing.T, harness Harness) {
+	h := begin(t, harness, one(10, quota.Sliding(time.Hour)))
+	d := h.granted("list")
+	h.granted("list")
+	unknown := d
+	unknown.GrantID = "one:1-7"
+	if got := h.settle(unknown, 0); got.Reason != quota.UnknownGrant {
+		t.Errorf("got %+v for a grant that never was, want unknown_grant", got)
+	}
+	h.adjust("daily", 3)
+	page := h.log(quota.LogQuery{Most: 10})
+	correction := quota.Decision{GrantID: quota.GrantID("one", page.Entries[len(page.Entries)-1].ID)}
+	if got := h.settle(correction, 0); got.Reason != quota.UnknownGrant {
+		t.Errorf("got %+v for a correction's id, want unknown_grant", got)
+	}
+	h.clock.Add(time.Hour)
+	if got := h.settle(d, 0); got.Reason != quota.UnknownGrant {
+		t.Errorf("got %+v after the window, want unknown_grant", got)
+	}
+	h.used(0)
+	other := *h.c
+	other.Name = "other"
+	h.c = &other
+	if got := h.settle(d, 0); got.Reason != quota.UnknownGrant {
+		t.Errorf("got %+v for another credential's grant, want unknown_grant", got)
+	}
+}
+
+func adjust(t *testing.T, harness Harness) {
+	h := begin(t, harness, daily())
+	if d := h.adjust("daily", 40); d.Units != 40 {
+		t.Errorf("booked %d units, want 40", d.Units)
+	}
+	h.used(40, 0)
+	h.clock.Add(time.Minute)
+	h.granted("search.list")
+	if d := h.adjust("daily", -60); d.Units != 60 {
+		t.Errorf("gave back %d units, want 60", d.Units)
+	}
+	h.used(80, 100)
+	if d := h.adjust("search", -1000); d.Units != 100 {
+		t.Errorf("gave back %d units, want the 100 that were used", d.Units)
+	}
+	h.used(80, 0)
+	// The oldest are given back first: the 40 booked, and 20 of the search.
+	h.clock.Add(24*time.Hour - time.Minute)
+	h.used(80, 0)
+	h.clock.Add(time.Minute)
+	h.used(0, 0)
+	if d := h.adjust("daily", -5); d.Units != 0 {
+		t.Errorf("gave back %d units of an empty window, want 0", d.Units)
+	}
+	h.used(0, 0)
+	d := h.granted("videos.insert")
+	h.adjust("daily", -400)
+	h.settle(d, 0)
+	h.used(0, 0)
+	h.granted("videos.list")
+	h.used(1, 0)
+
+	page := h.log(quota.LogQuery{Most: 20})
+	i := slices.IndexFunc(page.Entries, func(e quota.Entry) bool { return strings.HasPrefix(e.Note, "adjust daily by -5") })
+	if i < 0 || page.Entries[i].By != "@0" || !strings.HasSuffix(page.Entries[i].Note, "checked upstream") {
+		t.Errorf("the log does not tell who adjusted, and why: %+v", page.Entries)
+	}
+}
+
+func reset(t *testing.T, harness Harness) {
+	h := begin(t, harness, daily())
+	d := h.granted("videos.insert")
+	h.isGrant(h.acquire(quota.Request{Operation: "search.list", RequestID: "a"}))
+	if err := h.ledger.Reset(context.Background(), h.c, quota.Caller{UID: 3}, "a new project"); err != nil {
+		t.Fatal(err)
+	}
+	h.used(0, 0)
+	page := h.log(quota.LogQuery{Most: 10})
+	if len(page.Entries) != 1 || page.Entries[0].By != "@3" || page.Entries[0].Note != "reset: a new project" {
+		t.Errorf("got the log %+v, want a trace of the reset alone", page.Entries)
+	}
+	if got := h.settle(d, 0); got.Reason != quota.UnknownGrant {
+		t.Errorf("got %+v for a grant before the reset, want unknown_grant", got)
+	}
+	again := h.acquire(quota.Request{Operation: "search.list", RequestID: "a"})
+	h.isGrant(again)
+	if again.Replayed {
+		t.Error("a request id survived the reset")
+	}
+	h.used(100, 100)
+	h.again()
+	h.used(100, 100)
+}
+
+func logPages(t *testing.T, harness Harness) {
+	h := begin(t, harness, daily())
+	var ids []quota.ID
+	for i := range 25 {
+		region := []string{"US", "GB"}[i%2]
+		d := h.acquire(quota.Request{Operation: "videos.list", Count: quota.Units(i + 1), Caller: quota.Caller{Job: "trending", Run: "r", Region: region}})
+		h.isGrant(d)
+		_, id, _ := quota.ParseGrantID(d.GrantID)
+		ids = append(ids, id)
+		if i%3 == 0 {
+			h.clock.Add(time.Minute)
+		}
+		if i == 4 {
+			h.settle(d, 2)
+			page := h.log(quota.LogQuery{Most: 1, Newest: true})
+			ids = append(ids, page.Entries[0].ID)
+		}
+	}
+	pages := func(q quota.LogQuery) (got []quota.ID, entries []quota.Entry) {
+		for {
+			page := h.log(q)
+			if len(page.Entries) > q.Most {
+				t.Fatalf("a page of %d entries, at most %d were asked for", len(page.Entries), q.Most)
+			}
+			for _, e := range page.Entries {
+				got = append(got, e.ID)
+				entries = append(entries, e)
+			}
+			if page.Next.IsZero() {
+				return got, entries
+			}
+			q.After = page.Next
+		}
+	}
+	oldest, entries := pages(quota.LogQuery{Most: 4})
+	if !slices.Equal(oldest, ids) {
+		t.Errorf("oldest first: got %v, want %v", oldest, ids)
+	}
+	newest, _ := pages(quota.LogQuery{Most: 7, Newest: true})
+	slices.Reverse(newest)
+	if !slices.Equal(newest, ids) {
+		t.Errorf("newest first: got %v, want the reverse of %v", newest, ids)
+	}
+	since, _ := pages(quota.LogQuery{Most: 5, Since: ids[10].Time()})
+	at := slices.IndexFunc(ids, func(id quota.ID) bool { return id.Ms == ids[10].Ms })
+	if !slices.Equal(since, ids[at:]) {
+		t.Errorf("since %v: got %v, want %v", ids[10].Time(), since, ids[at:])
+	}
+	e := entries[4]
+	want := quota.EntryCharge{Limit: "daily", Units: 5, Now: 2}
+	if e.Operation != "videos.list" || e.Count != 5 || e.By != "trending" || e.Region != "US" || len(e.Charges) != 1 || e.Charges[0] != want {
+		t.Errorf("got %+v, want 5 videos.list of trending in US, settled to 2", e)
+	}
+}

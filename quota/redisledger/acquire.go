@@ -1,0 +1,202 @@
+package redisledger
+
+import (
+	"context"
+	"time"
+
+	"quotad/quota"
+)
+
+// The flags of a request, as acquire.lua has them.
+const (
+	flagReserve = 1
+	flagPeek    = 2
+)
+
+// Acquire implements quota.Decider. The asks are decided in one call, unless so
+// much leaves the windows at once that it takes several.
+func (l *Ledger) Acquire(ctx context.Context, c *quota.Credential, asks []quota.Ask) ([]quota.Decision, error) {
+	lane := l.lane(c.Name)
+	lane.Lock()
+	defer lane.Unlock()
+	decisions := make([]quota.Decision, 0, len(asks))
+	for len(decisions) < len(asks) {
+		decided, err := l.acquire(ctx, c, asks[len(decisions):])
+		if err != nil {
+			return nil, err
+		}
+		decisions = append(decisions, decided...)
+	}
+	return decisions, nil
+}
+
+// acquire decides at least one of the asks, unless it fails.
+func (l *Ledger) acquire(ctx context.Context, c *quota.Credential, asks []quota.Ask) ([]quota.Decision, error) {
+	call := l.call()
+	for {
+		args := append(make([]any, 0, 16+12*len(asks)), l.daemon, call)
+		args = append(args, l.limits(c)...)
+		args = append(args, len(asks))
+		for _, ask := range asks {
+			args = appendAsk(args, c, ask)
+		}
+		values, err := l.run(ctx, l.scripts.acquire, l.keys(c.Name), args)
+		if err != nil {
+			return nil, err
+		}
+		r, err := l.parse(values)
+		if err != nil {
+			return nil, err
+		}
+		if r.status == "behind" {
+			err = l.count(ctx, c)
+		} else if r.status == "done" || len(r.rest) > 0 {
+			return l.decisions(ctx, c, asks, r)
+		} else {
+			err = ctx.Err() // more, or another period: again, while there is time
+		}
+		if err != nil {
+			return nil, failure(false, err)
+		}
+	}
+}
+
+func appendAsk(args []any, c *quota.Credential, ask quota.Ask) []any {
+	flags := 0
+	if ask.UseReserve {
+		flags |= flagReserve
+	}
+	if ask.Peek {
+		flags |= flagPeek
+	}
+	args = append(args, flags, ask.Operation, int64(ask.Count), ask.Caller.By(), ask.Caller.Region, ask.Key())
+	next := 0
+	for i := range c.Limits {
+		units := quota.Units(0)
+		if next < len(ask.Charges) && ask.Charges[next].Limit == i {
+			units = ask.Charges[next].Units
+			next++
+		}
+		args = append(args, int64(units))
+	}
+	return args
+}
+
+// decisions reads the decided requests from a reply.
+func (l *Ledger) decisions(ctx context.Context, c *quota.Credential, asks []quota.Ask, r reply) ([]quota.Decision, error) {
+	size := 3 + len(c.Limits)
+	decisions := make([]quota.Decision, len(r.rest)/size)
+	if len(r.rest)%size != 0 || len(decisions) > len(asks) {
+		return nil, errReply
+	}
+	for i := range decisions {
+		row := r.rest[i*size : (i+1)*size]
+		d, err := l.decision(ctx, c, asks[i], r.now, row)
+		if err != nil {
+			return nil, err
+		}
+		decisions[i] = d
+	}
+	return decisions, nil
+}
+
+// decision reads one decided request: its kind, what belongs to the kind, and
+// the units used of each limit.
+func (l *Ledger) decision(ctx context.Context, c *quota.Credential, ask quota.Ask, now time.Time, row []any) (quota.Decision, error) {
+	d := quota.Decision{Units: quota.Greatest(ask.Charges), Limits: make([]quota.LimitState, len(ask.Charges))}
+	for i, charge := range ask.Charges {
+		used, ok := row[3+charge.Limit].(int64)
+		if !ok {
+			return d, errReply
+		}
+		d.Limits[i] = quota.LimitState{Limit: c.Limits[charge.Limit], Used: quota.Units(used), Cost: charge.Units}
+	}
+	switch row[0] {
+	case "granted", "replayed":
+		id, ok := row[1].(string)
+		if !ok {
+			return d, errReply
+		}
+		if id != "" {
+			d.GrantID = c.Name + ":" + id
+		}
+		d.Replayed = row[0] == "replayed"
+		return d, nil
+	case "conflict":
+		return conflict(row)
+	case "denied":
+		return l.denied(ctx, c, ask, now, d, row)
+	}
+	return d, errReply
+}
+
+func conflict(row []any) (quota.Decision, error) {
+	operation, ok1 := row[1].(string)
+	count, ok2 := units(row[2])
+	if !ok1 || !ok2 {
+		return quota.Decision{}, errReply
+	}
+	return quota.Conflict(operation, count), nil
+}
+
+func (l *Ledger) denied(ctx context.Context, c *quota.Credential, ask quota.Ask, now time.Time, d quota.Decision, row []any) (quota.Decision, error) {
+	number, ok1 := row[1].(int64)
+	fits, ok2 := row[2].(int64)
+	if !ok1 || !ok2 || number < 1 || int(number) > len(c.Limits) {
+		return d, errReply
+	}
+	limit := int(number) - 1
+	if fits == 0 {
+		var err error
+		if limit, fits, err = l.when(ctx, c, ask); err != nil {
+			return d, err
+		}
+	}
+	d.Reason, d.Limit = quota.LimitExceeded, c.Limits[limit].Name
+	d.RetryAt = time.UnixMilli(fits).UTC()
+	// Units may have come back while when was reading on.
+	d.RetryAfter = max(time.Millisecond, d.RetryAt.Sub(now))
+	return d, nil
+}
+
+// when finds the limit that refuses the longest and the ms until which it does,
+// reading on where one call's worth of the log did not tell.
+func (l *Ledger) when(ctx context.Context, c *quota.Credential, ask quota.Ask) (limit int, fits int64, err error) {
+	for _, charge := range ask.Charges {
+		at, err := l.whenIn(ctx, c, charge, ask.UseReserve)
+		if err != nil {
+			return 0, 0, err
+		}
+		if at > fits {
+			limit, fits = charge.Limit, at
+		}
+	}
+	return limit, fits, nil
+}
+
+func (l *Ledger) whenIn(ctx context.Context, c *quota.Credential, charge quota.Charge, useReserve bool) (int64, error) {
+	reserve := 0
+	if useReserve {
+		reserve = 1
+	}
+	from := []any{"", 0, 0}
+	for {
+		args := append(l.limits(c), charge.Limit+1, int64(charge.Units), reserve)
+		values, err := l.run(ctx, l.scripts.when, l.keys(c.Name)[:3], append(args, from...))
+		if err != nil {
+			return 0, err
+		}
+		if len(values) != 4 {
+			return 0, errReply
+		}
+		if values[0] == "more" {
+			from = values[1:]
+			continue
+		}
+		at, ok := values[1].(int64)
+		if !ok {
+			return 0, errReply
+		}
+		return at, nil
+	}
+}

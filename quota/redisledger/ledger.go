@@ -1,0 +1,177 @@
+// Package redisledger keeps the quota ledger in Redis, so that several hosts
+// share one budget: every decision is one call of a script, on Redis' own clock.
+package redisledger
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"quotad/lua"
+	"quotad/quota"
+)
+
+// A Config says where Redis is and who asks.
+type Config struct {
+	// Addrs are "host:port" or "unix:///path". Several are a Cluster's nodes, or
+	// with MasterName the Sentinels that know the master.
+	Addrs      []string
+	MasterName string
+	Username   string
+	Password   string
+	DB         int         // not with a Cluster
+	TLS        *tls.Config // nil: no TLS
+	KeyPrefix  string      // of every key, "quotad:" if empty; no braces
+	// Daemon names this daemon among all that share the ledger: at most 64
+	// characters without spaces, the same after a restart.
+	Daemon string
+}
+
+// A Ledger is a quota.Ledger in Redis, Redis Cluster or Valkey, from version 6.2 on.
+type Ledger struct {
+	client  redis.UniversalClient
+	scripts scripts
+	prefix  string
+	daemon  string
+
+	boot  string        // tells this process' calls from an earlier one's
+	calls atomic.Uint64 // numbers them
+	skew  atomic.Int64  // Redis' clock less the host's, in ms
+
+	mu    sync.Mutex // guards lanes
+	lanes map[string]*sync.Mutex
+}
+
+var _ quota.Ledger = (*Ledger)(nil)
+
+type scripts struct {
+	acquire, adjust, count, log, reset, settle, usage, when *redis.Script
+}
+
+// Open returns a ledger that connects when it is first used: a Redis that is
+// down delays nobody's start. The config's mistakes are errors.
+func Open(config Config) (*Ledger, error) {
+	return open(config, lua.All())
+}
+
+func open(config Config, sources lua.Scripts) (*Ledger, error) {
+	client, err := config.client()
+	if err != nil {
+		return nil, err
+	}
+	if config.KeyPrefix == "" {
+		config.KeyPrefix = "quotad:"
+	}
+	if strings.ContainsAny(config.KeyPrefix, "{}") {
+		return nil, fmt.Errorf("key prefix %q must not hold braces: they mark the part of a key that a Cluster hashes", config.KeyPrefix)
+	}
+	if config.Daemon == "" || len(config.Daemon) > 64 || strings.ContainsAny(config.Daemon, " \n") {
+		return nil, fmt.Errorf("a daemon's name has 1 to 64 characters and no spaces: %q", config.Daemon)
+	}
+	return &Ledger{
+		client:  client,
+		scripts: newScripts(sources),
+		prefix:  config.KeyPrefix,
+		daemon:  config.Daemon,
+		boot:    rand.Text(),
+		lanes:   make(map[string]*sync.Mutex),
+	}, nil
+}
+
+func newScripts(s lua.Scripts) scripts {
+	return scripts{
+		acquire: redis.NewScript(s.Acquire),
+		adjust:  redis.NewScript(s.Adjust),
+		count:   redis.NewScript(s.Count),
+		log:     redis.NewScript(s.Log),
+		reset:   redis.NewScript(s.Reset),
+		settle:  redis.NewScript(s.Settle),
+		usage:   redis.NewScript(s.Usage),
+		when:    redis.NewScript(s.When),
+	}
+}
+
+// noRetries turns off go-redis' own retries, which know nothing of what a
+// script has debited; this package repeats calls itself, by name.
+const noRetries = -1
+
+func (c Config) client() (redis.UniversalClient, error) {
+	if len(c.Addrs) == 0 {
+		return nil, fmt.Errorf("no address of a Redis server is given")
+	}
+	path, unix := strings.CutPrefix(c.Addrs[0], "unix://")
+	if unix && (len(c.Addrs) > 1 || c.MasterName != "") {
+		return nil, fmt.Errorf("address %q: a Unix socket leads to one server; it goes with no other address", c.Addrs[0])
+	}
+	if unix {
+		return redis.NewClient(&redis.Options{
+			Network: "unix", Addr: path,
+			Username: c.Username, Password: c.Password, DB: c.DB,
+			MaxRetries: noRetries, ContextTimeoutEnabled: true,
+		}), nil
+	}
+	for _, addr := range c.Addrs {
+		if _, _, err := net.SplitHostPort(addr); err != nil {
+			return nil, fmt.Errorf("address %q is neither host:port nor unix:///path", addr)
+		}
+	}
+	return redis.NewUniversalClient(&redis.UniversalOptions{
+		Addrs: c.Addrs, MasterName: c.MasterName,
+		Username: c.Username, Password: c.Password, DB: c.DB,
+		TLSConfig:  c.TLS,
+		MaxRetries: noRetries, ContextTimeoutEnabled: true,
+	}), nil
+}
+
+// Close closes the connections.
+func (l *Ledger) Close() error { return l.client.Close() }
+
+// keys returns the names of a credential's keys, all of one hash tag.
+func (l *Ledger) keys(credential string) []string {
+	tag := l.prefix + "{" + credential + "}:"
+	return []string{tag + "account", tag + "log", tag + "settled", tag + "keys"}
+}
+
+// lane keeps calls that write by name one after the other: Redis remembers only
+// a daemon's last one.
+func (l *Ledger) lane(name string) *sync.Mutex {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	lane := l.lanes[name]
+	if lane == nil {
+		lane = &sync.Mutex{}
+		l.lanes[name] = lane
+	}
+	return lane
+}
+
+// call returns a name for a script call that no other call of this daemon has.
+func (l *Ledger) call() string {
+	return l.boot[:8] + "." + strconv.FormatUint(l.calls.Add(1), 36)
+}
+
+// now is Redis' time as far as it is known here: for the bounds of calendar
+// periods, which the scripts check against the real one.
+func (l *Ledger) now() time.Time {
+	return time.Now().Add(time.Duration(l.skew.Load()) * time.Millisecond)
+}
+
+// Health implements quota.Reader.
+func (l *Ledger) Health(ctx context.Context) quota.Health {
+	h := quota.Health{Backend: "redis", State: "ok", Reachable: true}
+	if err := l.client.Ping(ctx).Err(); err != nil {
+		h.State, h.Reachable = "unreachable: "+err.Error(), false
+		return h
+	}
+	h.Warnings = l.unsafeSettings(ctx)
+	return h
+}

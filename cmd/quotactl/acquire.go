@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"quotad/quota/api"
+)
+
+const acquireUsage = `Ask to spend before a call upstream. A grant debits the operation's cost at
+once; a denial moves nothing and ends with exit code 75.
+
+Usage:
+  quotactl acquire OPERATION [FLAGS]
+
+Flags:
+      --credential NAME   whose budget; may be left out inside a pass, and where
+                          only one credential is configured
+      --count N           so many calls at once (default 1)
+      --request-id ID     names the upstream call: asking again with the same id
+                          debits once
+      --use-reserve       may spend the reserve (operators only)
+
+With -o value the answer is what remains, in units.
+
+Example:
+  $ quotactl acquire videos.list && curl "$URL"
+  granted    1 unit
+  grant      youtube:1795260896123-0
+  remaining  9,399 units in daily
+`
+
+func newAcquire(c *cli) *cobra.Command {
+	var r api.AcquireRequest
+	cmd := &cobra.Command{
+		Use:               "acquire OPERATION",
+		Short:             "ask to spend before a call",
+		Long:              acquireUsage,
+		Args:              arguments("OPERATION"),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r.Operation = args[0]
+			d, err := c.acquire(cmd.Context(), r)
+			if err != nil {
+				return errors.Join(c.printRefusal(d), err)
+			}
+			return c.print(decisionAnswer(d, [][2]string{{"granted", units(d.Units)}, {"grant", d.GrantID}}))
+		},
+	}
+	requestFlags(cmd.Flags(), &r)
+	return cmd
+}
+
+// printRefusal writes what a script may want of a refusal; people are told by
+// the error.
+func (c *cli) printRefusal(d api.Decision) error {
+	if c.output == "table" || d.Reason == "" || c.output == "value" && len(d.Limits) == 0 {
+		return nil
+	}
+	return c.print(decisionAnswer(d, nil))
+}
+
+// requestFlags declares what acquire and exec ask alike.
+func requestFlags(f *pflag.FlagSet, r *api.AcquireRequest) {
+	f.StringVar(&r.Credential, "credential", "", "whose budget")
+	f.Int64Var(&r.Count, "count", 1, "so many calls at once")
+	f.StringVar(&r.RequestID, "request-id", "", "names the upstream call")
+	f.BoolVar(&r.UseReserve, "use-reserve", false, "may spend the reserve")
+}
+
+// acquire asks for a decision. A refusal is returned beside the decision as the
+// error that tells it.
+func (c *cli) acquire(ctx context.Context, r api.AcquireRequest) (api.Decision, error) {
+	if r.Count < 1 {
+		return api.Decision{}, usageError("", "--count must be a whole number from 1: %d", r.Count)
+	}
+	if err := c.chooseCredential(ctx, &r); err != nil {
+		return api.Decision{}, err
+	}
+	d, err := c.spender().Acquire(ctx, r)
+	if err != nil {
+		return d, c.explain(err)
+	}
+	if !d.Granted {
+		return d, c.refusal(ctx, d, r)
+	}
+	return d, nil
+}
+
+// chooseCredential fills in the only configured credential where none was
+// named. Inside a pass the run token names it.
+func (c *cli) chooseCredential(ctx context.Context, r *api.AcquireRequest) error {
+	if r.Credential != "" || c.env.get(api.TokenEnv) != "" {
+		return nil
+	}
+	names, err := c.configured(ctx)
+	if err != nil {
+		return c.explain(err)
+	}
+	if len(names) != 1 {
+		return usageError("add --credential NAME", "several credentials are configured: %s", strings.Join(names, ", "))
+	}
+	r.Credential = names[0]
+	return nil
+}
+
+// configured returns the names of the credentials.
+func (c *cli) configured(ctx context.Context) ([]string, error) {
+	status, err := c.reader().Status(ctx)
+	return credentialNames(status.Credentials), err
+}
+
+// A decisionBody is a decision as the daemon sent it: what remains is left out
+// where it is not known.
+type decisionBody struct {
+	api.Decision
+	Remaining *int64 `json:"remaining,omitempty"` // hides Decision's
+}
+
+func bodyOf(d api.Decision) decisionBody {
+	body := decisionBody{Decision: d}
+	if len(d.Limits) > 0 {
+		body.Remaining = &d.Remaining
+	}
+	return body
+}
+
+// decisionAnswer tells a decision: people read the given lines first, then what
+// remains and what is unusual about it.
+func decisionAnswer(d api.Decision, lines [][2]string) answer {
+	return answer{
+		body:  bodyOf(d),
+		value: func() (int64, error) { return d.Remaining, nil },
+		table: func(v view) string { return pairs(append(lines, particulars(d)...), v) },
+	}
+}
+
+func particulars(d api.Decision) [][2]string {
+	var lines [][2]string
+	left := make([]string, len(d.Limits))
+	for i, limit := range d.Limits {
+		left[i] = units(limit.Remaining) + " in " + limit.Name
+	}
+	if len(left) > 0 {
+		lines = append(lines, [2]string{"remaining", strings.Join(left, ", ")})
+	}
+	if d.Replayed {
+		lines = append(lines, [2]string{"replayed", "granted before under this request id; nothing new was debited"})
+	}
+	if d.Mode != "" {
+		lines = append(lines, [2]string{"mode", d.Mode})
+	}
+	return lines
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"quotad/quota/api"
+)
+
+// A cli is what every command needs: where to read and write, and the flags
+// that all of them understand.
+type cli struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	env            environment
+
+	socket string // empty: api.FindSocket decides
+	output string // "table", "json" or "value"
+	color  string // "auto", "always" or "never"
+	utc    bool   // write times in UTC instead of local time
+}
+
+// flags declares the flags that every command understands.
+func (c *cli) flags(f *pflag.FlagSet) {
+	c.output, c.color = "table", "auto"
+	f.StringVar(&c.socket, "socket", "", "path of quotad's socket")
+	f.VarP(&choice{&c.output, []string{"table", "json", "value"}}, "output", "o", "table, json or value")
+	f.Var(&choice{&c.color, []string{"auto", "always", "never"}}, "color", "auto, always or never")
+	f.BoolVar(&c.utc, "utc", false, "write times in UTC")
+}
+
+// reader returns a client for questions. A run token may only spend, so it is
+// left out: whoever runs inside a pass may ask all the same.
+func (c *cli) reader() *api.Client {
+	return &api.Client{Socket: c.socketPath()}
+}
+
+// spender returns a client for acquire, settle and release: inside a pass it
+// speaks for the pass.
+func (c *cli) spender() *api.Client {
+	return &api.Client{Socket: c.socketPath(), Token: c.env.get(api.TokenEnv)}
+}
+
+func (c *cli) socketPath() string {
+	return api.FindSocket(cmp.Or(c.socket, c.env.get(api.SocketEnv)))
+}
+
+// view is how the answer may look, as of now.
+func (c *cli) view() view {
+	return newView(time.Now(), c.stdout, c.env, c.color, c.utc)
+}
+
+// An answer is what a command has to tell, in each of the output formats.
+type answer struct {
+	body  any                   // for JSON: the API's own where there is one
+	value func() (int64, error) // for scripts: one bare integer
+	table func(v view) string   // for people
+}
+
+// print writes an answer in the format that was asked for.
+func (c *cli) print(a answer) error {
+	switch c.output {
+	case "json":
+		return c.printJSON(a.body)
+	case "value":
+		n, err := a.value()
+		if err != nil {
+			return err
+		}
+		return c.write(fmt.Sprintf("%d\n", n))
+	default:
+		return c.write(a.table(c.view()))
+	}
+}
+
+func (c *cli) printJSON(body any) error {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(body); err != nil {
+		return fmt.Errorf("cannot encode the answer: %w", err)
+	}
+	return c.write(b.String())
+}
+
+func (c *cli) write(text string) error {
+	if _, err := io.WriteString(c.stdout, text); err != nil {
+		return fmt.Errorf("cannot write the answer: %w", err)
+	}
+	return nil
+}
+
+// A choice is a flag whose value is one of a few words.
+type choice struct {
+	value *string
+	words []string
+}
+
+var _ pflag.Value = (*choice)(nil)
+
+// Set accepts one of the words.
+func (c *choice) Set(word string) error {
+	for _, w := range c.words {
+		if w == word {
+			*c.value = word
+			return nil
+		}
+	}
+	return fmt.Errorf("use one of %s", strings.Join(c.words, ", "))
+}
+
+func (c *choice) String() string { return *c.value }
+
+// Type names the flag's value in generated texts.
+func (c *choice) Type() string { return "word" }

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"quotad/quota/api"
+)
+
+const execUsage = `Acquire, then become the command. When denied, the command does not run and the
+exit code is 75; else exit code, signals and all files are the command's own.
+
+Usage:
+  quotactl exec OPERATION [FLAGS] -- COMMAND [ARGUMENTS]
+
+The command finds the id of its grant in $QUOTAD_GRANT_ID, for quotactl settle.
+One that cannot be started costs nothing: its grant is released.
+
+Flags:
+      --credential NAME   whose budget; may be left out inside a pass, and where
+                          only one credential is configured
+      --count N           so many calls at once (default 1)
+      --request-id ID     names the upstream call: asking again with the same id
+                          debits once
+      --use-reserve       may spend the reserve (operators only)
+
+Example:
+  $ quotactl exec search.list -- curl -sS "$URL"
+`
+
+// grantEnv tells a command the grant that it runs on.
+const grantEnv = "QUOTAD_GRANT_ID"
+
+func newExec(c *cli) *cobra.Command {
+	var r api.AcquireRequest
+	cmd := &cobra.Command{
+		Use:   "exec OPERATION -- COMMAND",
+		Short: "acquire, then run a command",
+		Long:  execUsage,
+		Args:  operationAndCommand,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r.Operation = args[0]
+			return c.exec(cmd.Context(), r, args[1:])
+		},
+	}
+	requestFlags(cmd.Flags(), &r)
+	return cmd
+}
+
+// operationAndCommand asks for the "--" that keeps the command's flags apart
+// from ours.
+func operationAndCommand(cmd *cobra.Command, args []string) error {
+	switch dash := cmd.ArgsLenAtDash(); {
+	case len(args) == 0:
+		return usageError(seeHelp(cmd), "an operation is missing")
+	case dash < 0:
+		return usageError("quotactl exec "+args[0]+" -- COMMAND", "a -- is missing between the operation and the command")
+	case dash != 1:
+		return usageError(seeHelp(cmd), "exactly one operation stands before the --: %d given", dash)
+	case len(args) == 1:
+		return usageError(seeHelp(cmd), "a command is missing behind the --")
+	}
+	return nil
+}
+
+// exec acquires and then replaces this process by the command, so that nothing
+// stands between it and its terminal, its signals and whoever waits for it. It
+// returns only if the command does not run.
+func (c *cli) exec(ctx context.Context, r api.AcquireRequest, command []string) error {
+	path, err := exec.LookPath(command[0])
+	if err != nil {
+		return cannotRun(command[0], err) // before anything is spent
+	}
+	// From asking to the command's start a signal must not end us: it would
+	// leave a debit for a call that was never made.
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	d, err := c.acquire(context.WithoutCancel(ctx), r)
+	if err != nil {
+		return err
+	}
+	environ := append(c.env[:len(c.env):len(c.env)], grantEnv+"="+d.GrantID)
+	if err = ctx.Err(); err == nil {
+		err = syscall.Exec(path, command, environ)
+	}
+	return errors.Join(cannotRun(command[0], err), c.giveBack(d))
+}
+
+func cannotRun(command string, err error) error {
+	var lookup *exec.Error
+	if errors.As(err, &lookup) {
+		err = lookup.Err
+	}
+	return fmt.Errorf("cannot run %q: %w", command, err)
+}
+
+// giveBack releases a grant whose call was provably never made. A replayed one
+// stays: the call may have been made when it was granted first.
+func (c *cli) giveBack(d api.Decision) error {
+	if d.Replayed {
+		return nil
+	}
+	released, err := c.spender().Release(context.Background(), d.GrantID)
+	if err == nil && !released.Granted {
+		err = errors.New(describe(released))
+	}
+	if err != nil {
+		return fmt.Errorf("cannot release grant %s: %w", d.GrantID, err)
+	}
+	fmt.Fprintf(c.stderr, "quotactl: released %s: the command did not start\n", units(d.Units))
+	return nil
+}

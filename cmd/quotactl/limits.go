@@ -1,0 +1,139 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"quotad/quota/api"
+)
+
+// The bar is as wide as the screen leaves it, within these bounds; below the
+// least it says nothing and is left out.
+const (
+	leastBar = 8
+	wideBar  = 24 // where there is room for more, the notes come first
+	mostBar  = 40
+)
+
+// renderLimits writes a credential's limits, one line each, with a note on how
+// long a debit counts and when units come back: beside the line where the
+// screen is wide enough, else below it.
+func renderLimits(b *strings.Builder, limits []api.Limit, v view) {
+	notes := make([]string, len(limits))
+	longest := 0
+	for i, l := range limits {
+		notes[i] = noteOf(l, v)
+		longest = max(longest, utf8.RuneCountInString(notes[i]))
+	}
+	room := v.width - limitsTable(limits, 0, v).width()
+	beside := room-gap-longest >= wideBar
+	if beside {
+		room -= gap + longest
+	}
+	if room < leastBar {
+		room = 0
+	}
+	t := limitsTable(limits, min(mostBar, room), v)
+	if beside {
+		t.columns = append(t.columns, column{})
+	}
+	for i, note := range notes {
+		if beside {
+			t.rows[i].cells = append(t.rows[i].cells, cell{note, faint})
+		} else {
+			t.rows[i].below = note
+		}
+	}
+	t.render(b, v)
+}
+
+func limitsTable(limits []api.Limit, bar int, v view) *table {
+	t := &table{indent: 2, columns: []column{
+		{head: "LIMIT"}, {}, {"USED", true}, {"RESERVE", true}, {"REMAINING", true}, {"UNITS", true},
+	}}
+	for _, l := range limits {
+		state := stateOf(l)
+		t.add(cell{text: l.Name}, cell{barOf(l, bar, v), state},
+			cell{text: thousands(l.Used)}, cell{text: thousands(l.Reserve)}, cell{thousands(l.Remaining), state}, cell{text: thousands(l.Units)})
+	}
+	return t
+}
+
+// stateOf colours a limit: red when ordinary callers are denied, yellow in the
+// last fifth of their budget.
+func stateOf(l api.Limit) style {
+	switch {
+	case l.Remaining == 0:
+		return red
+	case l.Remaining <= (l.Units-l.Reserve)/5:
+		return yellow
+	default:
+		return green
+	}
+}
+
+// barOf draws a limit: what is used from the left, what of the reserve is left
+// at the right, and between them what ordinary callers may spend, which shows as
+// long as there is any.
+func barOf(l api.Limit, width int, v view) string {
+	used, free, reserve := "#", ".", "="
+	if v.utf8 {
+		used, free, reserve = "█", "░", "▒"
+	}
+	if l.Units < 1 || width < 1 {
+		return ""
+	}
+	freeCells := share(l.Remaining, l.Units, width)
+	kept := max(0, min(l.Reserve, l.Units-l.Used))
+	if l.CatchingUpUntil != nil {
+		kept = 0
+	}
+	reserveCells := min(share(kept, l.Units, width), width-freeCells)
+	usedCells := width - freeCells - reserveCells
+	if l.Used > 0 && usedCells == 0 && freeCells > 1 {
+		usedCells, freeCells = 1, freeCells-1
+	}
+	return strings.Repeat(used, usedCells) + strings.Repeat(free, freeCells) + strings.Repeat(reserve, reserveCells)
+}
+
+// share is the part of width that an amount is of a whole, rounded up, at most
+// width. Width is small and amounts end at 2^53, so nothing overflows.
+func share(amount, whole int64, width int) int {
+	return int(min(int64(width), (amount*int64(width)+whole-1)/whole))
+}
+
+func noteOf(l api.Limit, v view) string {
+	notes := []string{windowText(l.Window)}
+	if l.Remaining == 0 {
+		notes = append(notes, "exhausted")
+	}
+	if l.CatchingUpUntil != nil {
+		notes = append(notes, "counts as spent until the log fills its longer window, "+v.when(*l.CatchingUpUntil))
+	}
+	if l.NextUnitsAt != nil {
+		notes = append(notes, fmt.Sprintf("%s back %s", units(l.NextUnits), v.when(*l.NextUnitsAt)))
+	}
+	return strings.Join(notes, "; ")
+}
+
+// windowText says how long a debit counts, from "24h0m0s" or "day
+// America/Los_Angeles".
+func windowText(window string) string {
+	if period, zone, ok := strings.Cut(window, " "); ok {
+		return "each " + period + " in " + zone
+	}
+	return "in any " + shortDuration(window)
+}
+
+// shortDuration leaves out the zeros at the end of what time.Duration writes:
+// "24h0m0s" is "24h".
+func shortDuration(text string) string {
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}

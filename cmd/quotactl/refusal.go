@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/user"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"quotad/quota"
+	"quotad/quota/api"
+)
+
+// explain turns an error of the API client's into a failure with its exit code
+// and the cure.
+func (c *cli) explain(err error) error {
+	var p *api.Problem
+	switch {
+	case errors.Is(err, api.ErrUnreachable):
+		return &failure{code: exitUnreachable, err: err, hint: c.unreachableHint(err)}
+	case errors.As(err, &p):
+		return &failure{code: exitCodeOf(p.Reason), err: err, hint: api.Hint(err)}
+	default:
+		return err
+	}
+}
+
+// exitCodeOf is the exit code that a reason stands for. A cost that can never
+// fit is not "denied": 75 tells a script to come back later.
+func exitCodeOf(reason quota.Reason) int {
+	switch reason {
+	case quota.LimitExceeded:
+		return exitDenied
+	case quota.UnknownCredential, quota.UnknownOperation, quota.UnknownGrant, api.NotFound:
+		return exitNotFound
+	case quota.BadRequest:
+		return exitUsage
+	default:
+		return exitError
+	}
+}
+
+func (c *cli) unreachableHint(err error) string {
+	path := c.socketPath()
+	if !errors.Is(err, fs.ErrPermission) {
+		return api.Hint(err)
+	}
+	group, ok := groupOf(path)
+	if !ok {
+		return api.Hint(err)
+	}
+	return fmt.Sprintf("%s is for members of group %s: usermod -aG %s %s, then log in again", path, group, group, userName())
+}
+
+// groupOf names the group of a file; ok is false where even that is not to be seen.
+func groupOf(path string) (name string, ok bool) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", false
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return "", false
+	}
+	gid := strconv.Itoa(int(stat.Gid))
+	if g, err := user.LookupGroupId(gid); err == nil {
+		return g.Name, true
+	}
+	return gid, true
+}
+
+func userName() string {
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return "USER"
+}
+
+// refusal turns a decision that is not a grant into a failure.
+func (c *cli) refusal(ctx context.Context, d api.Decision, r api.AcquireRequest) error {
+	f := &failure{code: exitCodeOf(quota.Reason(d.Reason))}
+	switch quota.Reason(d.Reason) {
+	case quota.LimitExceeded:
+		f.err = fmt.Errorf("denied: %s asked of limit %s, %s left", units(d.Requested), d.Limit, thousands(d.Remaining))
+		if d.RetryAt != nil {
+			f.hint = "this request fits " + c.view().when(*d.RetryAt)
+		}
+		return f
+	case quota.UnknownCredential:
+		f.hint = c.nearestCredential(ctx, r.Credential)
+	case quota.Forbidden:
+		f.hint = "ask an operator: root, or a member of quotad's admin group"
+	case quota.RequestIDConflict:
+		f.hint = "an id names one upstream call with its arguments: take a new id for a new call"
+	}
+	f.err = errors.New(describe(d))
+	return f
+}
+
+// describe is what the daemon says about a refusal, behind its reason.
+func describe(d api.Decision) string {
+	if d.Detail == "" {
+		return d.Reason
+	}
+	return d.Reason + ": " + d.Detail
+}
+
+// nearestCredential names the credential that was probably meant. It is only a
+// hint, so an error on the way to it is not told.
+func (c *cli) nearestCredential(ctx context.Context, name string) string {
+	names, err := c.configured(ctx)
+	if err != nil {
+		return ""
+	}
+	return didYouMean(name, names, "configured credentials")
+}
+
+// didYouMean is the hint for an unknown name: the nearest one, else all of them.
+func didYouMean(name string, names []string, what string) string {
+	if near := quota.Nearest(name, names); near != "" {
+		return "did you mean " + near + "?"
+	}
+	return what + ": " + strings.Join(names, ", ")
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// at is the instant from which every golden file is seen.
+var at = time.Date(2026, 3, 14, 9, 26, 53, 0, time.UTC)
+
+func viewOf(width int) view {
+	return view{now: at, zone: time.UTC, width: width, utf8: true}
+}
+
+func TestStatusOnTheScreen(t *testing.T) {
+	ascii := viewOf(80)
+	ascii.utf8 = false
+	colored := viewOf(80)
+	colored.color = true
+	for name, v := range map[string]view{
+		"40":       viewOf(40),
+		"80":       viewOf(80),
+		"200":      viewOf(200),
+		"80-ascii": ascii,
+		"80-color": colored,
+	} {
+		for _, input := range []string{"busy", "exhausted", "outage", "hostile"} {
+			t.Run(input+"-"+name, func(t *testing.T) {
+				got := renderStatus(readStatus(t, input), v)
+				compare(t, fmt.Sprintf("status-%s-%s", input, name), got)
+				checkPlain(t, got, v)
+				if input != "hostile" && v.width >= defaultWidth && !v.color {
+					checkFits(t, got, v)
+				}
+			})
+		}
+	}
+}
+
+// checkPlain: no control characters beside our own colours, and nothing but
+// ASCII where nothing else can be shown.
+func checkPlain(t *testing.T, text string, v view) {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		if strings.TrimRight(line, " ") != line {
+			t.Errorf("line ends in spaces: %q", line)
+		}
+		if strings.ContainsFunc(line, func(r rune) bool { return r < ' ' && !(v.color && r == '\x1b') }) {
+			t.Errorf("control character: %q", line)
+		}
+		if !v.utf8 && strings.ContainsFunc(line, func(r rune) bool { return r > 127 }) {
+			t.Errorf("not ASCII: %q", line)
+		}
+	}
+}
+
+func checkFits(t *testing.T, text string, v view) {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		if width := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); width > v.width {
+			t.Errorf("line of %d columns on a screen of %d: %q", width, v.width, line)
+		}
+	}
+}
+
+func readStatus(t *testing.T, name string) status {
+	t.Helper()
+	body, err := os.ReadFile(filepath.Join("testdata", name+".json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s status
+	if err := json.Unmarshal(body, &s); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// compare holds got against a golden file, or writes it under -update.
+func compare(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", "golden", name+".txt")
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s\ngot:\n%s\nwant:\n%s", path, got, want)
+	}
+}

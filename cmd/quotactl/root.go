@@ -1,0 +1,110 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"quotad/quota"
+)
+
+const rootUsage = `quotactl asks a running quotad what is left of its budgets, and operates it.
+
+Usage:
+  quotactl [COMMAND] [FLAGS]
+
+Look:
+  status      what is left, when units come back, what the jobs did (default)
+  version     versions of quotactl and quotad
+
+Spend:
+  acquire     ask to spend before a call; exit code 75 when denied
+  exec        acquire, then run a command
+  settle      say what a grant really cost
+  release     give a grant back: its call was never sent
+
+Other:
+  completion  a completion script for bash, zsh, fish or powershell
+  help        the usage of a command, with an example
+
+Flags of every command:
+      --socket PATH   quotad's socket; else $QUOTAD_SOCKET, /run/quotad.sock,
+                      ./.quotad/quotad.sock
+  -o, --output FORM   table (for people), json (the API's own body) or value
+                      (one bare integer)
+      --utc           write times in UTC instead of local time
+      --color WHEN    auto, always or never; NO_COLOR is honoured
+  -h, --help          the usage of a command
+
+Exit codes:
+  0 ok  1 error  2 usage  3 quotad is unreachable  4 not found  75 denied
+
+Example:
+  $ quotactl acquire videos.list && curl "$URL"
+`
+
+// newRoot returns the whole tree of commands. A command is here once its route
+// is in the daemon.
+func newRoot(c *cli) *cobra.Command {
+	status := newStatus(c)
+	root := &cobra.Command{
+		Use:           "quotactl",
+		Long:          rootUsage,
+		Args:          knownCommand,
+		RunE:          status.RunE,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.AddCommand(status, newVersion(c), newAcquire(c), newExec(c), newSettle(c), newRelease(c), newCompletion(c))
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.SetHelpCommand(newHelp(c))
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { c.write(cmd.Long) })
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usageError(seeHelp(cmd), "%w", err)
+	})
+	root.SetIn(c.stdin)
+	root.SetOut(c.stdout)
+	root.SetErr(c.stderr)
+	c.flags(root.PersistentFlags())
+	return root
+}
+
+// knownCommand refuses what is not a command, and names the nearest one.
+func knownCommand(root *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	hint := seeHelp(root)
+	if name := quota.Nearest(args[0], commandNames(root)); name != "" {
+		hint = "did you mean quotactl " + name + "?"
+	}
+	return usageError(hint, "unknown command %q", args[0])
+}
+
+func commandNames(root *cobra.Command) []string {
+	var names []string
+	for _, cmd := range root.Commands() {
+		if !cmd.Hidden {
+			names = append(names, cmd.Name())
+		}
+	}
+	return names
+}
+
+// arguments accepts exactly the named arguments.
+func arguments(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == len(names) {
+			return nil
+		}
+		want := "takes no arguments"
+		if len(names) > 0 {
+			want = "takes " + strings.Join(names, " ")
+		}
+		return usageError(seeHelp(cmd), "%s %s: %d given", cmd.CommandPath(), want, len(args))
+	}
+}
+
+func seeHelp(cmd *cobra.Command) string {
+	return "see " + strings.Replace(cmd.CommandPath(), "quotactl", "quotactl help", 1)
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"errors"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"quotad/quota"
+	"quotad/quota/api"
+)
+
+const settleUsage = `Set a grant to what its call really cost. Less gives units back, more is booked
+even past the limit: it has happened.
+
+Usage:
+  quotactl settle GRANT UNITS
+
+With -o value the answer is what remains, in units.
+
+Example:
+  $ quotactl settle youtube:1795260896123-0 40
+  grant      youtube:1795260896123-0
+  counts     40 units
+  remaining  9,440 units in daily
+`
+
+func newSettle(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:               "settle GRANT UNITS",
+		Short:             "say what a grant really cost",
+		Long:              settleUsage,
+		Args:              arguments("GRANT", "UNITS"),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			n, err := strconv.ParseInt(args[1], 10, 64)
+			if err != nil || n < 0 {
+				return usageError("to give it back whole: quotactl release "+args[0], "UNITS must be a whole number from 0: %q", args[1])
+			}
+			d, err := c.spender().Settle(cmd.Context(), args[0], n)
+			return c.corrected(d, err)
+		},
+	}
+}
+
+const releaseUsage = `Give a grant back because its call was provably never sent.
+
+Usage:
+  quotactl release GRANT
+
+Example:
+  $ quotactl release youtube:1795260896123-0
+  grant      youtube:1795260896123-0
+  counts     0 units
+  remaining  9,480 units in daily
+`
+
+func newRelease(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:               "release GRANT",
+		Short:             "give a grant back",
+		Long:              releaseUsage,
+		Args:              arguments("GRANT"),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			d, err := c.spender().Release(cmd.Context(), args[0])
+			return c.corrected(d, err)
+		},
+	}
+}
+
+// corrected tells what became of a grant, or why nothing did.
+func (c *cli) corrected(d api.Decision, err error) error {
+	if err != nil {
+		return c.explain(err)
+	}
+	if d.Granted {
+		return c.print(decisionAnswer(d, [][2]string{{"grant", d.GrantID}, {"counts", units(d.Units)}}))
+	}
+	f := &failure{code: exitCodeOf(quota.Reason(d.Reason)), err: errors.New(describe(d))}
+	if f.code == exitNotFound {
+		f.hint = "a grant can be changed only while its debit is in the window"
+	}
+	return errors.Join(c.printRefusal(d), f)
+}

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"quotad/jobs"
+	"quotad/quota"
+	"quotad/quota/api"
+)
+
+const statusUsage = `Show what is left of every limit, when units come back, what the jobs did and do
+next, and how the ledger is.
+
+Usage:
+  quotactl [status] [FLAGS]
+
+Flags:
+      --credential NAME   only this one
+      --limit NAME        only limits of this name
+
+With -o value the answer is what remains, in units: the least of the limits
+shown, of one credential. With -o json it is all that the daemon tells.
+
+The bar shows what is used, what is free, and at its end the reserve.
+
+Example:
+  $ quotactl status -o value --limit daily
+  9400
+`
+
+// A status is the body of GET /v1/status.
+type status struct {
+	api.Status
+	Jobs []jobStatus `json:"jobs"`
+}
+
+// A jobStatus is a job as GET /v1/status tells it.
+type jobStatus struct {
+	Name       string    `json:"name"`
+	Credential string    `json:"credential"`
+	Cursor     string    `json:"cursor"`
+	NextRun    time.Time `json:"next_run,omitzero"`
+	LastRun    *jobs.Run `json:"last_run,omitempty"`
+}
+
+// A selection narrows a status down; empty fields select everything.
+type selection struct {
+	credential string
+	limit      string
+}
+
+func newStatus(c *cli) *cobra.Command {
+	var only selection
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "what is left, when units come back, what the jobs did",
+		Long:  statusUsage,
+		Args:  arguments(),
+		RunE:  func(cmd *cobra.Command, _ []string) error { return c.status(cmd.Context(), only) },
+	}
+	cmd.Flags().StringVar(&only.credential, "credential", "", "only this one")
+	cmd.Flags().StringVar(&only.limit, "limit", "", "only limits of this name")
+	return cmd
+}
+
+func (c *cli) status(ctx context.Context, only selection) error {
+	if c.output == "json" && only != (selection{}) {
+		return usageError("jq selects", "-o json is all that the daemon tells: --credential and --limit do not apply")
+	}
+	var body json.RawMessage
+	if err := c.reader().Get(ctx, "/v1/status", &body); err != nil {
+		return c.explain(err)
+	}
+	var s status
+	if err := json.Unmarshal(body, &s); err != nil {
+		return fmt.Errorf("cannot read quotad's status: %w", err)
+	}
+	if err := only.apply(&s); err != nil {
+		return err
+	}
+	return c.print(answer{
+		body:  body,
+		value: func() (int64, error) { return leastRemaining(s.Credentials) },
+		table: func(v view) string { return renderStatus(s, v) },
+	})
+}
+
+// apply leaves what is selected in s; names that select nothing are not found.
+func (only selection) apply(s *status) error {
+	if only.credential != "" {
+		all := s.Credentials
+		s.Credentials = slices.DeleteFunc(slices.Clone(all), func(c api.Credential) bool { return c.Name != only.credential })
+		if len(s.Credentials) == 0 {
+			return notFound("credential", only.credential, credentialNames(all))
+		}
+		s.Jobs = slices.DeleteFunc(s.Jobs, func(j jobStatus) bool { return j.Credential != only.credential })
+	}
+	if only.limit == "" {
+		return nil
+	}
+	var names []string
+	found := false
+	for i := range s.Credentials {
+		limits := &s.Credentials[i].Limits
+		*limits = slices.DeleteFunc(*limits, func(l api.Limit) bool {
+			names = append(names, l.Name)
+			return l.Name != only.limit
+		})
+		found = found || len(*limits) > 0
+	}
+	if !found {
+		return notFound("limit", only.limit, names)
+	}
+	return nil
+}
+
+func credentialNames(credentials []api.Credential) []string {
+	names := make([]string, len(credentials))
+	for i, c := range credentials {
+		names[i] = c.Name
+	}
+	return names
+}
+
+func notFound(what, name string, names []string) error {
+	return &failure{
+		code: exitNotFound,
+		err:  fmt.Errorf("unknown %s %q", what, name),
+		hint: didYouMean(name, names, "configured"),
+	}
+}
+
+// leastRemaining is what can be spent on whatever counts against all limits of
+// the only credential.
+func leastRemaining(credentials []api.Credential) (int64, error) {
+	if len(credentials) != 1 {
+		return 0, usageError("add --credential NAME", "-o value is one integer, but there are several credentials: %s",
+			strings.Join(credentialNames(credentials), ", "))
+	}
+	if credentials[0].Error != "" {
+		return 0, fmt.Errorf("what remains is not known: %s", credentials[0].Error)
+	}
+	least := int64(quota.MaxUnits)
+	for _, l := range credentials[0].Limits {
+		least = min(least, l.Remaining)
+	}
+	return least, nil
+}
+
+// renderStatus writes a status for people: what is unsafe first, then the
+// budgets, then the jobs.
+func renderStatus(s status, v view) string {
+	var b strings.Builder
+	renderLedger(&b, s, v)
+	for _, c := range s.Credentials {
+		b.WriteByte('\n')
+		v.prose(&b, 0, bold, "credential "+c.Name)
+		if c.Error != "" {
+			v.prose(&b, 2, red, "not known: "+c.Error)
+			continue
+		}
+		renderLimits(&b, c.Limits, v)
+	}
+	for _, j := range s.Jobs {
+		b.WriteByte('\n')
+		renderJob(&b, j, v)
+	}
+	return b.String()
+}
+
+func renderLedger(b *strings.Builder, s status, v view) {
+	state := plain
+	if s.Ledger.State != "ok" {
+		state = red
+	}
+	v.prose(b, 0, state, fmt.Sprintf("quotad %s, %s ledger: %s", s.Version, s.Ledger.Backend, s.Ledger.State))
+	for _, warning := range s.Ledger.Warnings {
+		v.prose(b, 2, yellow, "warning: "+warning)
+	}
+}

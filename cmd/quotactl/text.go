@@ -1,0 +1,160 @@
+package main
+
+import (
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// thousands writes an integer with a comma between groups of three digits.
+func thousands(n int64) string {
+	digits := strconv.FormatInt(n, 10)
+	sign := ""
+	if n < 0 {
+		sign, digits = "-", digits[1:]
+	}
+	first := len(digits) % 3
+	groups := []string{}
+	if first > 0 {
+		groups = append(groups, digits[:first])
+	}
+	for i := first; i < len(digits); i += 3 {
+		groups = append(groups, digits[i:i+3])
+	}
+	return sign + strings.Join(groups, ",")
+}
+
+// units writes an amount with its noun: "1 unit", "4,120 units".
+func units(n int64) string {
+	return count(n, "unit", "units")
+}
+
+func count(n int64, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return thousands(n) + " " + many
+}
+
+// brief writes a duration, at least a second, in its two greatest units: "3h
+// 12m", "45s". Days are told from two on: a window is "24h".
+func brief(d time.Duration) string {
+	s := max(1, int64(d/time.Second))
+	switch {
+	case s >= 2*86400:
+		return pair(s/86400, "d", s%86400/3600, "h")
+	case s >= 3600:
+		return pair(s/3600, "h", s%3600/60, "m")
+	case s >= 60:
+		return pair(s/60, "m", s%60, "s")
+	default:
+		return pair(s, "s", 0, "")
+	}
+}
+
+// pair writes "3h 12m", or "3h" where nothing is left over.
+func pair(n int64, unit string, rest int64, restUnit string) string {
+	text := strconv.FormatInt(n, 10) + unit
+	if rest > 0 {
+		text += " " + strconv.FormatInt(rest, 10) + restUnit
+	}
+	return text
+}
+
+// took writes how long something lasted: "0.84s", "12.3s", then as brief.
+func took(d time.Duration) string {
+	switch {
+	case d < 10*time.Second:
+		return strconv.FormatFloat(d.Seconds(), 'f', 2, 64) + "s"
+	case d < time.Minute:
+		return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + "s"
+	default:
+		return brief(d)
+	}
+}
+
+// when tells an instant relative to now and by the clock: "in 3h 12m, at
+// 14:05:33". What lies ahead is rounded up to the second, because units that
+// come back at .4 are not there at .0.
+func (v view) when(t time.Time) string {
+	if t.After(v.now) {
+		left := t.Sub(v.now) + time.Second - 1
+		return "in " + brief(left) + ", at " + v.clock(ceilSecond(t))
+	}
+	if v.now.Sub(t) < time.Second {
+		return "now, at " + v.clock(t)
+	}
+	return brief(v.now.Sub(t)) + " ago, at " + v.clock(t)
+}
+
+// clock writes an instant as short as it can be told from today.
+func (v view) clock(t time.Time) string {
+	local, today := t.In(v.zone), v.now.In(v.zone)
+	layout := "2006-01-02 15:04:05"
+	switch {
+	case local.YearDay() == today.YearDay() && local.Year() == today.Year():
+		layout = "15:04:05"
+	case t.Sub(v.now).Abs() < 6*24*time.Hour:
+		layout = "Mon 15:04:05"
+	}
+	if v.zone == time.UTC {
+		layout += " UTC"
+	}
+	return local.Format(layout)
+}
+
+func ceilSecond(t time.Time) time.Time {
+	if whole := t.Truncate(time.Second); whole.Before(t) {
+		return whole.Add(time.Second)
+	}
+	return t
+}
+
+// clean makes text from outside safe for a terminal: one line, valid UTF-8
+// without control characters, or ASCII where nothing else can be shown.
+func (v view) clean(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return ' '
+		case !unicode.IsPrint(r), r > unicode.MaxASCII && !v.utf8:
+			return '?'
+		default:
+			return r
+		}
+	}, strings.ToValidUTF8(text, "?"))
+}
+
+// prose writes cleaned text as lines of words that begin at indent and end
+// before the screen does; a word that is longer than that is left whole.
+func (v view) prose(b *strings.Builder, indent int, s style, text string) {
+	margin := strings.Repeat(" ", indent)
+	line := ""
+	for word := range strings.FieldsSeq(v.clean(text)) {
+		switch {
+		case line == "":
+			line = word
+		case indent+utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) <= v.width:
+			line += " " + word
+		default:
+			b.WriteString(margin + v.paint(s, line) + "\n")
+			line = word
+		}
+	}
+	b.WriteString(margin + v.paint(s, line) + "\n")
+}
+
+// cut shortens text to a width in characters and marks that it did.
+func (v view) cut(text string, width int) string {
+	mark := "..."
+	if v.utf8 {
+		mark = "…"
+	}
+	if utf8.RuneCountInString(text) <= width {
+		return text
+	}
+	keep := max(0, width-utf8.RuneCountInString(mark))
+	return string([]rune(text)[:keep]) + mark
+}

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// TestUsage holds the usage texts, which are written by hand, against the
+// commands: every flag is told, every text has an example and fits the screen,
+// and the root's text names every command.
+func TestUsage(t *testing.T) {
+	root := newRoot(&cli{})
+	checkUsage(t, root)
+	for _, cmd := range root.Commands() {
+		if strings.HasPrefix(cmd.Name(), "__") {
+			continue
+		}
+		t.Run(cmd.Name(), func(t *testing.T) {
+			checkUsage(t, cmd)
+			if cmd.Short == "" || !strings.Contains(root.Long, "\n  "+cmd.Name()+" ") {
+				t.Errorf("%s is not among the commands of quotactl help, or has no line of its own", cmd.Name())
+			}
+		})
+	}
+}
+
+func checkUsage(t *testing.T, cmd *cobra.Command) {
+	t.Helper()
+	for _, part := range []string{"\nUsage:\n  quotactl", "\nExample:\n  $ "} {
+		if !strings.Contains(cmd.Long, part) {
+			t.Errorf("the usage of %s lacks %q", cmd.Name(), part)
+		}
+	}
+	flags := cmd.LocalNonPersistentFlags()
+	if !cmd.HasParent() {
+		flags = cmd.PersistentFlags()
+	}
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Name != "help" && !strings.Contains(cmd.Long, "--"+f.Name+" ") {
+			t.Errorf("the usage of %s does not tell --%s", cmd.Name(), f.Name)
+		}
+	})
+	for line := range strings.Lines(cmd.Long) {
+		if utf8.RuneCountInString(line)-1 > 80 {
+			t.Errorf("the usage of %s has a line of %d columns: %q", cmd.Name(), utf8.RuneCountInString(line)-1, line)
+		}
+	}
+}

@@ -78,7 +78,7 @@ func (k *Keeper) Acquire(ctx context.Context, r Request) (Decision, error) {
 	}
 	c := l.credential
 	if _, known := c.Operations[r.Operation]; !known {
-		return refuse(UnknownOperation, fmt.Sprintf("operation %q is not listed for credential %q", r.Operation, c.Name)), nil
+		return unknownOperation(c, r.Operation), nil
 	}
 	charges, err := c.Charges(r.Operation, r.Count)
 	if err != nil {
@@ -155,6 +155,14 @@ func (k *Keeper) lane(credential string) (*lane, bool) {
 
 func unknownCredential(name string) Decision {
 	return refuse(UnknownCredential, fmt.Sprintf("credential %q is not configured", name))
+}
+
+func unknownOperation(c *Credential, name string) Decision {
+	detail := fmt.Sprintf("operation %q is not listed for credential %q", name, c.Name)
+	if near := Nearest(name, slices.Sorted(maps.Keys(c.Operations))); near != "" {
+		detail += fmt.Sprintf(", but %q is", near)
+	}
+	return refuse(UnknownOperation, detail)
 }
 
 // neverFits refuses what no amount of waiting would make possible.

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestSocketOfAnotherGroup: whoever may not connect is told which group may.
+func TestSocketOfAnotherGroup(t *testing.T) {
+	dir, err := os.MkdirTemp("", "qc") // t.TempDir is closed to other users, and long
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	socket := filepath.Join(dir, "q.sock")
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	if err := errors.Join(os.Chmod(dir, 0o755), os.Chmod(socket, 0)); err != nil {
+		t.Fatal(err)
+	}
+
+	cmd := exec.Command(copyOfTest(t, dir), "--socket", socket)
+	cmd.Env = []string{"LC_ALL=C.UTF-8"}
+	if os.Geteuid() == 0 { // whom no mode stops
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	}
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	err = cmd.Run()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != exitUnreachable {
+		t.Errorf("got %v, want exit status %d", err, exitUnreachable)
+	}
+	group, ok := groupOf(socket)
+	if !ok {
+		t.Fatal("the socket has no group")
+	}
+	for _, want := range []string{"quotactl: error: cannot reach quotad", "permission denied", "quotactl: hint: ", "members of group " + group + ":"} {
+		if !strings.Contains(stderr.String(), want) {
+			t.Errorf("stderr lacks %q:\n%s", want, &stderr)
+		}
+	}
+}
+
+// copyOfTest puts the test program where any user can run it, under the name by
+// which it is quotactl.
+func copyOfTest(t *testing.T, dir string) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	from, err := os.Open(self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.Close()
+	path := filepath.Join(dir, "quotactl")
+	to, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o755)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(to, from); err != nil {
+		t.Fatal(err)
+	}
+	if err := to.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

@@ -1,0 +1,161 @@
+package process
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// DelegatedCgroup returns the directory of this process's own cgroup, if it is
+// of cgroup v2 and systemd has left it to us (Delegate=yes), else "".
+func DelegatedCgroup() string {
+	dir, err := ownCgroup()
+	if err != nil || !delegated(dir) {
+		return ""
+	}
+	return dir
+}
+
+// delegated looks for the mark that systemd sets on what it leaves to others:
+// permission alone says nothing about a daemon that runs as root.
+func delegated(dir string) bool {
+	for _, name := range []string{"user.delegate", "trusted.delegate"} {
+		value := make([]byte, 1)
+		if n, err := syscall.Getxattr(dir, name, value); err == nil && n == 1 && value[0] == '1' {
+			return true
+		}
+	}
+	return false
+}
+
+// ownCgroup finds the directory of this process's cgroup: its path within the
+// hierarchy, below wherever that is mounted.
+func ownCgroup() (string, error) {
+	own, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return "", err
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(string(own)) {
+		if path, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok {
+			return cgroupDir(path, string(mounts))
+		}
+	}
+	return "", errors.New("no cgroup v2")
+}
+
+// cgroupDir returns the directory of a cgroup, given proc_pid_mountinfo(5): the
+// fourth field of a mount is the path within the hierarchy that is mounted, the
+// fifth is where; the kind follows a hyphen.
+func cgroupDir(path, mounts string) (string, error) {
+	for line := range strings.Lines(mounts) {
+		mount, kind, _ := strings.Cut(line, " - ")
+		fields := strings.Fields(mount)
+		if !strings.HasPrefix(kind, "cgroup2 ") || len(fields) < 5 {
+			continue
+		}
+		if below, err := filepath.Rel(fields[3], path); err == nil && filepath.IsLocal(below) {
+			return filepath.Join(fields[4], below), nil
+		}
+	}
+	return "", errors.New("cgroup v2 is not mounted")
+}
+
+// A cgroup is one that was made for a command. A nil cgroup is none: it has no
+// processes and does nothing.
+type cgroup struct{ dir string }
+
+// makeCgroup makes a cgroup below root. No controller is needed to hold
+// processes together, so the daemon may stay in the parent.
+func makeCgroup(root string) (*cgroup, error) {
+	dir, err := os.MkdirTemp(root, "pass-")
+	if err != nil {
+		return nil, err
+	}
+	return &cgroup{dir: dir}, nil
+}
+
+// reopenCgroup returns a cgroup that was made by a daemon before this one, or
+// nil if it is no more.
+func reopenCgroup(dir string) *cgroup {
+	if dir == "" {
+		return nil
+	}
+	if _, err := os.Stat(filepath.Join(dir, "cgroup.procs")); err != nil {
+		return nil
+	}
+	return &cgroup{dir: dir}
+}
+
+func (g *cgroup) path() string {
+	if g == nil {
+		return ""
+	}
+	return g.dir
+}
+
+// processes returns who is in the cgroup, or in one that was made within it.
+// Those who have ended are not.
+func (g *cgroup) processes() []process {
+	var all []process
+	for _, dir := range g.dirs() {
+		content, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+		if err != nil {
+			continue
+		}
+		for field := range strings.FieldsSeq(string(content)) {
+			pid, _ := strconv.Atoi(field)
+			if p, err := readProcess(pid); err == nil && !p.zombie {
+				all = append(all, p)
+			}
+		}
+	}
+	return all
+}
+
+// kill ends everybody in the cgroup at once, whatever user they belong to,
+// where the kernel knows how (Linux 5.14).
+func (g *cgroup) kill() {
+	if g != nil {
+		_ = os.WriteFile(filepath.Join(g.dir, "cgroup.kill"), []byte("1"), 0)
+	}
+}
+
+// remove removes the cgroup, unless somebody is left in it. Who has ended may
+// keep it busy until the kernel has switched away from them for the last time.
+func (g *cgroup) remove() {
+	const patience = 100
+	for range patience {
+		for _, dir := range slices.Backward(g.dirs()) {
+			_ = syscall.Rmdir(dir)
+		}
+		if len(g.dirs()) == 0 || len(g.processes()) > 0 {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// dirs returns the cgroup's directory and those within it, from the outside in.
+func (g *cgroup) dirs() []string {
+	if g == nil {
+		return nil
+	}
+	var dirs []string
+	_ = filepath.WalkDir(g.dir, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() {
+			dirs = append(dirs, path)
+		}
+		return nil
+	})
+	return dirs
+}

@@ -1,0 +1,154 @@
+package process
+
+import (
+	"context"
+	"os"
+	"slices"
+	"syscall"
+	"time"
+
+	"quotad/jobs"
+)
+
+// A family is the process of a command, the leader, and what descends from it.
+// In a cgroup that is exactly who is in there. Without one it is whoever is in
+// the leader's session or process group, whoever carries its marks, and their
+// children. A process that misses all of these has left the session, was
+// started with an emptied environment, and lost its parent before anybody
+// looked: only a cgroup holds it.
+type family struct {
+	leader jobs.Identity
+	cgroup *cgroup
+
+	// pinned: the leader is our own child and not yet reaped, so that its
+	// number, which is also its session's and its group's, is still its own.
+	pinned bool
+	began  time.Time // when a pinned leader was started
+
+	known []process // as far as seen, and alive when last looked at
+}
+
+const (
+	// firstLook and slowestLook bound how often we look whether a family has
+	// ended. Nothing would tell us: most of it are not our children.
+	firstLook   = time.Millisecond
+	slowestLook = 50 * time.Millisecond
+	// hopeless is how long after KILL a process may live before it is given up.
+	hopeless = 5 * time.Second
+)
+
+// awaitLeader returns when the leader has ended, and leaves it unreaped: until
+// os/exec reaps it, nobody else can be given its number.
+func (f *family) awaitLeader() error {
+	const byPID = 1
+	for {
+		_, _, errno := syscall.Syscall6(syscall.SYS_WAITID, byPID, uintptr(f.leader.PID), 0,
+			syscall.WEXITED|syscall.WNOWAIT, 0, 0)
+		switch errno {
+		case 0:
+			return nil
+		case syscall.EINTR:
+			continue
+		default:
+			return errno
+		}
+	}
+}
+
+// leaderEnded tells whether the leader has ended.
+func (f *family) leaderEnded() bool {
+	p, err := readProcess(f.leader.PID)
+	return err == nil && p.zombie
+}
+
+// ask asks the family to end. Who is stopped hears of it on being continued.
+func (f *family) ask() {
+	f.look()
+	f.signal(syscall.SIGTERM)
+	f.signal(syscall.SIGCONT)
+}
+
+func (f *family) kill() {
+	f.cgroup.kill()
+	f.signal(syscall.SIGKILL)
+}
+
+// signal reaches the leader's group in one stroke, so that nobody slips away by
+// forking meanwhile, and the others one by one.
+func (f *family) signal(sig syscall.Signal) {
+	if f.pinned {
+		_ = syscall.Kill(-f.leader.PID, sig)
+	}
+	for _, p := range f.members() {
+		if !f.pinned || p.group != f.leader.PID {
+			p.signal(sig)
+		}
+	}
+}
+
+// end waits until nothing is left of the family, kills what is left at the time
+// given, and returns how many live on all the same.
+func (f *family) end(ctx context.Context, killAt time.Time) (left int, err error) {
+	for wait := firstLook; ; wait = min(2*wait, slowestLook) {
+		members := f.members()
+		late := time.Since(killAt)
+		if len(members) == 0 || late > hopeless {
+			return len(members), nil
+		}
+		if late >= 0 {
+			f.kill()
+		}
+		select {
+		case <-ctx.Done():
+			return len(members), context.Cause(ctx)
+		case <-time.After(min(wait, max(firstLook, -late))):
+		}
+	}
+}
+
+// members returns who of the family has not ended; a pinned leader is not one of
+// them. While some of those known live, it does not look for others.
+func (f *family) members() []process {
+	f.known = slices.DeleteFunc(f.known, f.isGone)
+	if len(f.known) == 0 {
+		f.look()
+	}
+	return f.known
+}
+
+// look looks for members that are not known yet.
+func (f *family) look() {
+	found := f.cgroup.processes()
+	if f.cgroup == nil {
+		found = f.find()
+	}
+	for _, p := range found {
+		known := slices.ContainsFunc(f.known, func(k process) bool { return k.pid == p.pid && k.start == p.start })
+		if !known && !f.isPinned(p) {
+			f.known = append(f.known, p)
+		}
+	}
+}
+
+// isGone tells whether a member has ended.
+func (f *family) isGone(p process) bool {
+	now, err := readProcess(p.pid)
+	if err != nil || now.start != p.start {
+		return true
+	}
+	if now.zombie {
+		f.bury(now)
+	}
+	return now.zombie
+}
+
+// bury reaps a member that became our own child when its parent ended before
+// it: as process 1 of a container we have to. It never asks for just any child,
+// and never for the leader: those are os/exec's.
+func (f *family) bury(p process) {
+	if f.pinned && p.parent == os.Getpid() && !f.isPinned(p) {
+		_, _ = syscall.Wait4(p.pid, nil, syscall.WNOHANG, nil)
+	}
+}
+
+func (f *family) isPinned(p process) bool { return f.pinned && p.pid == f.leader.PID }

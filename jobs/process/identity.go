@@ -1,0 +1,85 @@
+package process
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"quotad/jobs"
+)
+
+// Identify returns what tells a running process from every other one, before
+// and after it. It is the caller who knows the marks and the cgroup.
+func Identify(pid int) (jobs.Identity, error) {
+	boot, err := bootID()
+	if err != nil {
+		return jobs.Identity{}, err
+	}
+	p, err := readProcess(pid)
+	if err != nil {
+		return jobs.Identity{}, fmt.Errorf("cannot identify process %d: %w", pid, err)
+	}
+	return jobs.Identity{BootID: boot, PID: pid, Start: p.start}, nil
+}
+
+// EndLeftover ends what is left of a process that a daemon before this one had
+// started: TERM to it and to what descends from it, KILL after the grace. It
+// tells whether anything was left. A process that was only given the same
+// number is not touched, and neither is a process that cannot be told from one:
+// when the first process is gone and there is neither a mark nor a cgroup. An
+// identity without a PID goes by its marks.
+//
+// The error is the context's, if that ends the waiting, or says that something
+// could not be ended.
+func EndLeftover(ctx context.Context, id jobs.Identity, grace time.Duration) (ended bool, err error) {
+	boot, err := bootID()
+	if err != nil {
+		return false, err
+	}
+	if boot != id.BootID {
+		return false, nil
+	}
+	f := &family{leader: id, cgroup: reopenCgroup(id.Cgroup)}
+	defer f.cgroup.remove()
+	if len(f.members()) == 0 {
+		return false, nil
+	}
+	f.ask()
+	left, err := f.end(ctx, time.Now().Add(grace))
+	if err != nil {
+		return false, fmt.Errorf("cannot wait for the end of process %d: %w", id.PID, err)
+	}
+	if left > 0 {
+		return false, fmt.Errorf("cannot end process %d: %d of its processes are not ours to signal, or stuck in the kernel", id.PID, left)
+	}
+	return true, nil
+}
+
+// identify is Identify for a command that we have just started. What cannot be
+// found out stays unknown: the command runs all the same.
+func identify(pid int, env []string, group *cgroup) jobs.Identity {
+	id, err := Identify(pid)
+	if err != nil {
+		id.PID = pid
+	}
+	id.Marks = marks(env)
+	id.Cgroup = group.path()
+	return id
+}
+
+// marks returns the entries of an environment that together no other pass has.
+// The token would do, too, but is a secret and must not be written down.
+func marks(env []string) []string {
+	var found []string
+	for _, entry := range env {
+		switch name, _, _ := strings.Cut(entry, "="); name {
+		case "QUOTAD_RUN_ID", "QUOTAD_REGION":
+			found = append(found, entry)
+		}
+	}
+	if len(found) < 2 {
+		return nil // a region alone is common to many
+	}
+	return found
+}

@@ -1,0 +1,313 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"quotad/jobs"
+)
+
+// A launch is a command that a test has launched.
+type launch struct {
+	t     testing.TB
+	id    jobs.Identity
+	lines chan jobs.Line
+	stop  context.CancelCauseFunc
+	exit  chan jobs.Exit
+}
+
+// begin launches a command and returns when it has been started.
+func begin(t testing.TB, l Launcher, c jobs.Command) *launch {
+	t.Helper()
+	ctx, stop := context.WithCancelCause(t.Context())
+	b := &launch{t: t, lines: make(chan jobs.Line, 10_000), stop: stop, exit: make(chan jobs.Exit, 1)}
+	started := make(chan jobs.Identity, 1)
+	c.Started = func(id jobs.Identity) { started <- id }
+	go func() { b.exit <- l.Launch(ctx, c, func(line jobs.Line) { b.lines <- line }) }()
+	select {
+	case b.id = <-started:
+	case exit := <-b.exit:
+		t.Fatalf("not started: %+v", exit)
+	}
+	return b
+}
+
+// await returns what follows a prefix in the next line that has it.
+func (b *launch) await(prefix string) string {
+	b.t.Helper()
+	for {
+		select {
+		case line := <-b.lines:
+			if rest, ok := strings.CutPrefix(line.Text, prefix); ok {
+				return strings.TrimSpace(rest)
+			}
+		case <-time.After(30 * time.Second):
+			b.t.Fatalf("no line %q", prefix)
+		}
+	}
+}
+
+// ready returns the numbers of the next n processes that say they are ready.
+func (b *launch) ready(n int) []int {
+	b.t.Helper()
+	var pids []int
+	for range n {
+		pids = append(pids, number(b.await("ready")))
+	}
+	return pids
+}
+
+// end waits for the command's end, and checks that nothing is left of its group
+// or of the processes given.
+func (b *launch) end(pids ...int) jobs.Exit {
+	b.t.Helper()
+	select {
+	case exit := <-b.exit:
+		checkGone(b.t, b.id.PID, pids...)
+		return exit
+	case <-time.After(30 * time.Second):
+		b.t.Fatal("the launch does not end")
+		return jobs.Exit{}
+	}
+}
+
+// checkGone checks that nothing is left of a group and of some processes. Who
+// has ended may still wait for process 1 to reap it.
+func checkGone(t testing.TB, group int, pids ...int) {
+	t.Helper()
+	if err := syscall.Kill(-group, 0); !errors.Is(err, syscall.ESRCH) {
+		for _, p := range processes() {
+			if p.group == group && (!p.zombie || p.parent == os.Getpid()) {
+				t.Errorf("left of group %d: %+v", group, p)
+			}
+		}
+	}
+	for _, pid := range pids {
+		if p, err := readProcess(pid); err == nil && (!p.zombie || p.parent == os.Getpid()) {
+			t.Errorf("left of the command: %+v", p)
+		}
+	}
+}
+
+func TestExit(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		args []string
+		want jobs.Exit
+	}{
+		{"success", []string{"exit", "0"}, jobs.Exit{}},
+		{"failure", []string{"exit", "3"}, jobs.Exit{Code: 3}},
+		{"exhausted", []string{"exit", "75"}, jobs.Exit{Code: 75}},
+		{"killed by itself", []string{"kill", "9"}, jobs.Exit{Code: -1, Signal: "SIGKILL"}},
+		{"crashed", []string{"kill", "11"}, jobs.Exit{Code: -1, Signal: "SIGSEGV"}},
+		{"terminated by itself", []string{"kill", "15"}, jobs.Exit{Code: -1, Signal: "SIGTERM"}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			got := begin(t, Launcher{}, command(row.args...)).end()
+			if got.Took <= 0 {
+				t.Errorf("took %v", got.Took)
+			}
+			got.Took = 0
+			if got != row.want {
+				t.Errorf("got %+v, want %+v", got, row.want)
+			}
+		})
+	}
+}
+
+func TestTimeout(t *testing.T) {
+	c := command("sleep")
+	c.Timeout = 50 * time.Millisecond
+	exit := begin(t, Launcher{}, c).end()
+	if exit.Cause != jobs.ErrTimeout || exit.Signal != "SIGTERM" || exit.Code != -1 {
+		t.Errorf("got %+v, want SIGTERM for %v", exit, jobs.ErrTimeout)
+	}
+}
+
+func TestCancelRecordsCauseWhateverTheExit(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		args []string
+		want jobs.Exit
+	}{
+		{"dies of it", []string{"sleep"}, jobs.Exit{Code: -1, Signal: "SIGTERM"}},
+		{"exits with success", []string{"trap", "0"}, jobs.Exit{Code: 0}},
+		{"exits as if exhausted", []string{"trap", "75"}, jobs.Exit{Code: 75}},
+		{"was stopped", []string{"stop"}, jobs.Exit{Code: -1, Signal: "SIGTERM"}},
+		{"has closed its output", []string{"mute"}, jobs.Exit{Code: -1, Signal: "SIGTERM"}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			b := begin(t, Launcher{}, command(row.args...))
+			b.ready(1)
+			b.stop(jobs.ErrOperator)
+			got := b.end()
+			row.want.Cause, got.Took = jobs.ErrOperator, 0
+			if got != row.want {
+				t.Errorf("got %+v, want %+v", got, row.want)
+			}
+		})
+	}
+}
+
+func TestIgnoredTermEndsInKillAfterGrace(t *testing.T) {
+	c := command("stay", "stubborn")
+	c.KillGrace = 100 * time.Millisecond
+	b := begin(t, Launcher{}, c)
+	pids := b.ready(2)
+	asked := time.Now()
+	b.stop(jobs.ErrShutdown)
+	exit := b.end(pids...)
+	// The leader has obeyed at once, its child must be given its grace.
+	if exit.Cause != jobs.ErrShutdown || exit.Signal != "SIGTERM" {
+		t.Errorf("got %+v, want SIGTERM for %v", exit, jobs.ErrShutdown)
+	}
+	if took := time.Since(asked); took < c.KillGrace {
+		t.Errorf("killed after %v, want a grace of %v", took, c.KillGrace)
+	}
+	b = begin(t, Launcher{}, func() jobs.Command { c.Args = command("stubborn").Args; return c }())
+	b.ready(1)
+	b.stop(jobs.ErrShutdown)
+	if exit := b.end(); exit.Cause != jobs.ErrShutdown || exit.Signal != "SIGKILL" {
+		t.Errorf("got %+v, want SIGKILL for %v", exit, jobs.ErrShutdown)
+	}
+}
+
+// A command that has ended by itself has not been ended by us, though we are
+// asked to while we still clear up behind it.
+func TestCancelAfterTheEndIsNoCause(t *testing.T) {
+	c := command("leave", "warn")
+	c.KillGrace = 200 * time.Millisecond
+	b := begin(t, Launcher{}, c)
+	pids := b.ready(2)
+	b.await("asked")
+	b.stop(jobs.ErrShutdown)
+	exit := b.end(pids...)
+	if exit.Cause != nil || exit.Code != 0 || exit.Signal != "" || exit.Swept != 1 {
+		t.Errorf("got %+v, want success and one process swept", exit)
+	}
+}
+
+func TestCancelledBeforeTheStart(t *testing.T) {
+	ctx, stop := context.WithCancelCause(t.Context())
+	stop(jobs.ErrShutdown)
+	c := command("exit", "0")
+	c.Started = func(jobs.Identity) { t.Error("started") }
+	if exit := (Launcher{}).Launch(ctx, c, nil); exit.Cause != jobs.ErrShutdown || exit.Err != nil || exit.Code != -1 {
+		t.Errorf("got %+v, want %v", exit, jobs.ErrShutdown)
+	}
+}
+
+func TestNotStarted(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, content string, mode os.FileMode) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), mode); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for _, row := range []struct {
+		name   string
+		change func(*jobs.Command)
+		want   string
+	}{
+		{"no program", func(c *jobs.Command) { c.Args = nil }, "names no program"},
+		{"not there", func(c *jobs.Command) { c.Args = []string{dir + "/nothing"} }, "no such file or directory"},
+		{"a directory", func(c *jobs.Command) { c.Args = []string{dir} }, "permission denied"},
+		{"not executable", func(c *jobs.Command) { c.Args = []string{file("data", "x", 0o644)} }, "permission denied"},
+		{"no interpreter line", func(c *jobs.Command) { c.Args = []string{file("bare", "echo x\n", 0o755)} }, "begins with a line such as #!/bin/sh"},
+		{"no interpreter", func(c *jobs.Command) { c.Args = []string{file("lost", "#!/no/such/shell\n", 0o755)} }, "interpreter that its first line names does not exist"},
+		{"no directory", func(c *jobs.Command) { c.Dir = dir + "/nowhere" }, "its working directory"},
+		{"no timeout", func(c *jobs.Command) { c.Timeout = 0 }, "timeout must be more than 0"},
+		{"no grace", func(c *jobs.Command) { c.KillGrace = 0 }, "kill grace must be more than 0"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			c := command("exit", "0")
+			c.Started = func(jobs.Identity) { t.Error("started") }
+			row.change(&c)
+			exit := Launcher{}.Launch(t.Context(), c, nil)
+			if exit.Err == nil || !strings.Contains(exit.Err.Error(), row.want) {
+				t.Errorf("got %v, want an error with %q", exit.Err, row.want)
+			}
+			if exit.Code != -1 || exit.Cause != nil {
+				t.Errorf("got %+v, want code -1 and no cause", exit)
+			}
+		})
+	}
+}
+
+func TestWhatACommandIsGiven(t *testing.T) {
+	t.Setenv("NOTIFY_SOCKET", "/run/must/not/be/passed/on")
+	c := command("describe")
+	c.Dir = t.TempDir()
+	var lines []string
+	if exit := (Launcher{}).Launch(t.Context(), c, func(line jobs.Line) { lines = append(lines, line.Text) }); exit.Code != 0 {
+		t.Fatalf("got %+v", exit)
+	}
+	for _, want := range []string{"leads true", "stdin /dev/null", "dir " + c.Dir, "env " + strings.Join(c.Env, " ")} {
+		if !slices.Contains(lines, want) {
+			t.Errorf("%q is not in %q", want, lines)
+		}
+	}
+}
+
+func TestNoDescriptorIsInherited(t *testing.T) {
+	list, err := Resolve("ls", t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	running := begin(t, Launcher{}, command("sleep")) // its pipes are open
+	running.ready(1)
+	var got []string
+	c := jobs.Command{Args: []string{list, "/proc/self/fd"}, Timeout: time.Minute, KillGrace: time.Second}
+	Launcher{}.Launch(t.Context(), c, func(line jobs.Line) { got = append(got, line.Text) })
+	// Its own three, the one it lists them with, and what this process was itself
+	// given by whoever started it.
+	if want := 3 + 1 + len(givenDescriptors(t)); len(got) != want {
+		t.Errorf("got %q, want %d", got, want)
+	}
+	running.stop(nil)
+	running.end()
+}
+
+// givenDescriptors returns the descriptors of this process, beyond the first
+// three, that are not closed when it executes a program: Go opens none of them.
+func givenDescriptors(t *testing.T) []string {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fdinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var given []string
+	for _, entry := range entries {
+		info, err := os.ReadFile("/proc/self/fdinfo/" + entry.Name())
+		if err != nil {
+			continue // it was the one that read the directory
+		}
+		var position, flags int
+		if _, err := fmt.Sscanf(string(info), "pos:\t%d\nflags:\t%o\n", &position, &flags); err != nil {
+			t.Fatal(err)
+		}
+		if flags&syscall.O_CLOEXEC == 0 && number(entry.Name()) > 2 {
+			given = append(given, entry.Name())
+		}
+	}
+	return given
+}
+
+func TestNoEnvironmentIsNotOurs(t *testing.T) {
+	env, err := Resolve("env", t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jobs.Command{Args: []string{env}, Timeout: time.Minute, KillGrace: time.Second}
+	Launcher{}.Launch(t.Context(), c, func(line jobs.Line) { t.Errorf("got %q", line.Text) })
+}

@@ -1,0 +1,120 @@
+// Package process runs the commands of jobs as child processes, and leaves
+// nothing of them behind. It needs Linux and a mounted procfs.
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"quotad/jobs"
+)
+
+// A Launcher launches processes on this host. The zero value is ready to use,
+// and any number of goroutines may use one, or several, at the same time.
+type Launcher struct {
+	// CgroupRoot is the directory of a cgroup v2 in which each command gets a
+	// cgroup of its own, see DelegatedCgroup: then nothing that a command starts
+	// can escape. Where it is empty, or no cgroup can be made there, a command
+	// has its session, its process group and its marks to be known by.
+	CgroupRoot string
+}
+
+var _ jobs.Launcher = Launcher{}
+
+// Launch implements jobs.Launcher. A command gets a session and a process group
+// of its own, no terminal, and the null device as its standard input. When it
+// has ended, whatever it left running gets TERM, and after the grace KILL: its
+// exit code counts, not what its background processes do.
+//
+// Lines are cut after 64 KiB. A command is never made to wait for its output to
+// be handed over: what it writes faster than that is dropped, the newest last.
+func (l Launcher) Launch(ctx context.Context, command jobs.Command, output func(jobs.Line)) jobs.Exit {
+	began := time.Now()
+	exit := l.launch(ctx, command, output)
+	exit.Took = time.Since(began)
+	return exit
+}
+
+func (l Launcher) launch(ctx context.Context, command jobs.Command, output func(jobs.Line)) jobs.Exit {
+	if err := check(command); err != nil {
+		return jobs.Exit{Code: -1, Err: err}
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, command.Timeout, jobs.ErrTimeout)
+	defer cancel()
+	out, err := openOutput(output)
+	if err != nil {
+		return jobs.Exit{Code: -1, Err: fmt.Errorf("cannot start %q: %w", command.Args[0], err)}
+	}
+	defer out.close()
+	c, err := l.start(ctx, command, out)
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return jobs.Exit{Code: -1, Cause: context.Cause(ctx)}
+	}
+	if err != nil {
+		return jobs.Exit{Code: -1, Err: startError(command, err)}
+	}
+	out.read()
+	if command.Started != nil {
+		command.Started(c.family.leader)
+	}
+	out.handOver()
+	return c.wait()
+}
+
+// start starts the command in a cgroup of its own, or, if that cannot be had,
+// without one.
+func (l Launcher) start(ctx context.Context, command jobs.Command, out *output) (*child, error) {
+	if l.CgroupRoot != "" {
+		if group, err := makeCgroup(l.CgroupRoot); err == nil {
+			if c, err := startChild(ctx, command, out, group); err == nil {
+				return c, nil
+			}
+			group.remove()
+		}
+	}
+	return startChild(ctx, command, out, nil)
+}
+
+func check(command jobs.Command) error {
+	switch {
+	case len(command.Args) == 0 || command.Args[0] == "":
+		return errors.New("cannot start a command that names no program")
+	case command.Timeout <= 0:
+		return fmt.Errorf("cannot start %q: its timeout must be more than 0: %v", command.Args[0], command.Timeout)
+	case command.KillGrace <= 0:
+		return fmt.Errorf("cannot start %q: its kill grace must be more than 0: %v", command.Args[0], command.KillGrace)
+	}
+	return nil
+}
+
+// startError says what is behind an error that the kernel gives to several
+// mistakes.
+func startError(command jobs.Command, err error) error {
+	name := command.Args[0]
+	if command.Dir != "" {
+		if _, missing := os.Stat(command.Dir); missing != nil {
+			return fmt.Errorf("cannot start %q: its working directory: %w", name, missing)
+		}
+	}
+	_, missing := os.Stat(name)
+	switch {
+	case errors.Is(err, syscall.ENOENT) && missing == nil:
+		return fmt.Errorf("cannot start %q: the interpreter that its first line names does not exist", name)
+	case errors.Is(err, syscall.ENOEXEC):
+		return fmt.Errorf("cannot start %q: it is not a program for this machine; a script begins with a line such as #!/bin/sh", name)
+	}
+	return fmt.Errorf("cannot start %q: %w", name, bare(err))
+}
+
+// bare takes the system call and the path off an error: the message has them.
+func bare(err error) error {
+	var path *os.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	return err
+}

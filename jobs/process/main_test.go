@@ -1,0 +1,205 @@
+package process
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"quotad/jobs"
+)
+
+// The tests launch their own executable: with childVariable in its environment
+// it is one of the ill-mannered children below, named by its first argument.
+const childVariable = "QUOTAD_TEST_CHILD"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(childVariable) == "" {
+		os.Exit(m.Run())
+	}
+	child, known := children()[os.Args[1]]
+	if !known {
+		fmt.Fprintln(os.Stderr, "no such child:", os.Args[1])
+		os.Exit(2)
+	}
+	child(os.Args[2:])
+}
+
+func children() map[string]func(args []string) {
+	return map[string]func(args []string){
+		"exit": func(args []string) { os.Exit(number(args[0])) },
+		"kill": func(args []string) {
+			_ = syscall.Exec("/bin/sh", []string{"sh", "-c", "kill -" + args[0] + " $$"}, nil)
+		},
+		"write":    func(args []string) { write(args) },
+		"sleep":    func([]string) { ready(); rest() },
+		"stubborn": func([]string) { signal.Ignore(syscall.SIGTERM); ready(); rest() },
+		"trap":     func(args []string) { onTerm(func() { os.Exit(number(args[0])) }); ready(); rest() },
+		"stay":     func(args []string) { spawn(args, nil, nil); ready(); rest() },
+		"leave":    func(args []string) { spawn(args, nil, nil); ready() },
+		"regroup":  func(args []string) { spawn(args, &syscall.SysProcAttr{Setpgid: true}, nil); ready() },
+		"detach":   func(args []string) { spawn(args, &syscall.SysProcAttr{Setsid: true}, nil); ready() },
+		"disguise": func(args []string) { spawn(args, &syscall.SysProcAttr{Setsid: true}, bareEnv()); ready(); rest() },
+		"vanish":   func(args []string) { spawn(args, &syscall.SysProcAttr{Setsid: true}, bareEnv()); ready() },
+		"stop":     func([]string) { ready(); _ = syscall.Kill(os.Getpid(), syscall.SIGSTOP); rest() },
+		"warn":     func([]string) { onTerm(func() { fmt.Println("asked") }); ready(); rest() },
+		"hundred":  func([]string) { hundred(); ready(); rest() },
+		"mute":     func([]string) { ready(); os.Stdout.Close(); os.Stderr.Close(); rest() },
+		"long": func(args []string) {
+			write([]string{strconv.Quote(strings.Repeat("m", number(args[0])) + "\nthe last words")})
+		},
+		"flood":    flood,
+		"describe": func([]string) { describe() },
+		"adopt":    adopt,
+		"daemon":   daemon,
+	}
+}
+
+func number(s string) int {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		panic(err)
+	}
+	return n
+}
+
+// ready says so, to the test by a line with the process's number, and to the
+// parent by closing what it waits on.
+func ready() {
+	fmt.Println("ready", os.Getpid())
+	syscall.Close(3)
+}
+
+func rest() { time.Sleep(time.Hour) }
+
+func onTerm(do func()) {
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, syscall.SIGTERM)
+	go func() {
+		<-asked
+		do()
+	}()
+}
+
+// write writes its arguments, which are quoted as in Go, to stdout; after an
+// argument "2>", to stderr.
+func write(args []string) {
+	to := os.Stdout
+	for _, arg := range args {
+		if arg == "2>" {
+			to = os.Stderr
+			continue
+		}
+		text, err := strconv.Unquote(arg)
+		if err != nil {
+			panic(err)
+		}
+		io.WriteString(to, text)
+	}
+}
+
+// spawn starts another child and returns when it is ready.
+func spawn(args []string, attributes *syscall.SysProcAttr, env []string) {
+	waiting, held, err := os.Pipe()
+	if err != nil {
+		panic(err)
+	}
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Env = env
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	cmd.ExtraFiles = []*os.File{held}
+	cmd.SysProcAttr = attributes
+	if err := cmd.Start(); err != nil {
+		panic(err)
+	}
+	held.Close()
+	_, _ = io.Copy(io.Discard, waiting)
+}
+
+// bareEnv is what a child needs, without what it could be known by.
+func bareEnv() []string { return []string{childVariable + "=1", "GORACE=atexit_sleep_ms=0"} }
+
+func hundred() {
+	for range 100 {
+		cmd := exec.Command("sleep", "3600")
+		if err := cmd.Start(); err != nil {
+			panic(err)
+		}
+		fmt.Println("ready", cmd.Process.Pid)
+	}
+}
+
+// flood writes so many numbered lines, and then tells a socket.
+func flood(args []string) {
+	out := bufio.NewWriterSize(os.Stdout, 1<<16)
+	for i := range number(args[0]) {
+		fmt.Fprintln(out, "line", i)
+	}
+	out.WriteString("the last words")
+	out.Flush()
+	if len(args) > 1 {
+		tell(args[1])
+	}
+}
+
+// describe prints what a process can find out about itself.
+func describe() {
+	pid := os.Getpid()
+	self, err := readProcess(pid)
+	if err != nil {
+		panic(err)
+	}
+	stdin, _ := os.Readlink("/proc/self/fd/0")
+	dir, _ := os.Getwd()
+	fmt.Println("leads", self.session == pid && self.group == pid)
+	fmt.Println("stdin", stdin)
+	fmt.Println("dir", dir)
+	fmt.Println("env", strings.Join(os.Environ(), " "))
+}
+
+// adopt launches a command as a process to which orphans come, like process 1
+// of a container, and counts the zombies it is left with.
+func adopt(args []string) {
+	const setChildSubreaper = 36
+	if _, _, errno := syscall.RawSyscall(syscall.SYS_PRCTL, setChildSubreaper, 1, 0); errno != 0 {
+		panic(errno)
+	}
+	exit := Launcher{}.Launch(context.Background(), command(args...), func(line jobs.Line) { fmt.Println(line.Text) })
+	for _, p := range processes() {
+		if p.parent == os.Getpid() {
+			fmt.Println("child", p)
+		}
+	}
+	fmt.Println("exit", exit.Code, exit.Err)
+}
+
+// daemon launches a command and prints its identity, to be killed then.
+func daemon(args []string) {
+	c := command(args...)
+	c.Env = append(c.Env, os.Environ()...)
+	c.Started = func(id jobs.Identity) { fmt.Println("started", id.PID, id.Start) }
+	Launcher{}.Launch(context.Background(), c, func(line jobs.Line) { fmt.Println(line.Text) })
+}
+
+// command is one that has a child's manners.
+func command(args ...string) jobs.Command {
+	executable, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	return jobs.Command{
+		Args: append([]string{executable}, args...),
+		// The race detector would have each child sleep a second at its end.
+		Env:       []string{childVariable + "=1", "GORACE=atexit_sleep_ms=0", "PATH=" + os.Getenv("PATH")},
+		Timeout:   time.Minute,
+		KillGrace: 30 * time.Second,
+	}
+}

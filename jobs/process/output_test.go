@@ -1,0 +1,175 @@
+package process
+
+import (
+	"fmt"
+	"net"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"quotad/jobs"
+)
+
+// tell connects to a socket and hangs up.
+func tell(socket string) {
+	conn, err := net.Dial("unix", socket)
+	if err != nil {
+		panic(err)
+	}
+	conn.Close()
+}
+
+func TestOutput(t *testing.T) {
+	long := strings.Repeat("x", maxLine)
+	for _, row := range []struct {
+		name  string
+		write string
+		want  []jobs.Line
+	}{
+		{"nothing", "", nil},
+		{"lines", "a\nb\n", []jobs.Line{{Text: "a"}, {Text: "b"}}},
+		{"no last newline", "a\nthe last", []jobs.Line{{Text: "a"}, {Text: "the last"}}},
+		{"empty lines", "\n\na\n", []jobs.Line{{}, {}, {Text: "a"}}},
+		{"carriage returns", "a\r\nb\r\n", []jobs.Line{{Text: "a"}, {Text: "b"}}},
+		{"no UTF-8", "caf\xe9 \xff\xfe!\n", []jobs.Line{{Text: "caf\uFFFD \uFFFD!"}}},
+		{"a character in two writes", "€", []jobs.Line{{Text: "€"}}},
+		{"as long as is kept", long + "\nb", []jobs.Line{{Text: long}, {Text: "b"}}},
+		{"longer than is kept", long + "y\nb", []jobs.Line{{Text: long, Cut: true}, {Text: "b"}}},
+		{"far longer, at the end", "a\n" + long + long + long, []jobs.Line{{Text: "a"}, {Text: long, Cut: true}}},
+		{"cut within a character", long[1:] + "€\nb", []jobs.Line{{Text: long[1:], Cut: true}, {Text: "b"}}},
+	} {
+		for _, size := range []int{1, 7, 1 << 20} {
+			t.Run(fmt.Sprintf("%s, %d bytes at a time", row.name, size), func(t *testing.T) {
+				var got []jobs.Line
+				s := &splitter{emit: func(line jobs.Line) { got = append(got, line) }}
+				for part := range slices.Chunk([]byte(row.write), size) {
+					if n, err := s.Write(part); n != len(part) || err != nil {
+						t.Fatalf("got %d, %v", n, err)
+					}
+				}
+				s.flush()
+				if !slices.Equal(got, row.want) {
+					t.Errorf("got %.200v, want %.200v", got, row.want)
+				}
+			})
+		}
+	}
+}
+
+func TestStreamsAreToldApart(t *testing.T) {
+	got := map[string]string{}
+	c := command("write", `"to out"`, "2>", `"to err\n"`)
+	Launcher{}.Launch(t.Context(), c, func(line jobs.Line) { got[line.Stream] += line.Text })
+	if got["stdout"] != "to out" || got["stderr"] != "to err" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestAMegabyteWithoutNewline(t *testing.T) {
+	var got []jobs.Line
+	c := command("long", strconv.Itoa(1<<20))
+	if exit := (Launcher{}).Launch(t.Context(), c, func(line jobs.Line) { got = append(got, line) }); exit.Code != 0 {
+		t.Fatalf("got %+v", exit)
+	}
+	want := []jobs.Line{
+		{Stream: "stdout", Text: strings.Repeat("m", maxLine), Cut: true},
+		{Stream: "stdout", Text: "the last words"},
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %.200v, want %.200v", got, want)
+	}
+}
+
+// While nobody takes its lines, a command goes on to its end. All its lines are
+// accounted for, and the last ones are there.
+func TestAFloodIsBoundedAndNeverStalls(t *testing.T) {
+	const written = 200_000
+	socket := filepath.Join(t.TempDir(), "s")
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	told := func() {
+		if conn, err := listener.Accept(); err == nil {
+			conn.Close()
+		}
+	}
+	handed, dropped, last := 0, 0, ""
+	c := command("flood", strconv.Itoa(written), socket)
+	exit := Launcher{}.Launch(t.Context(), c, func(line jobs.Line) {
+		if handed+dropped == 0 {
+			told() // it has written everything
+		}
+		if line.Dropped > 0 {
+			dropped += line.Dropped
+			if !line.Cut || !strings.Contains(line.Text, strconv.Itoa(line.Dropped)) {
+				t.Errorf("not marked: %+v", line)
+			}
+			return
+		}
+		handed++
+		last = line.Text
+	})
+	if exit.Code != 0 {
+		t.Fatalf("got %+v", exit)
+	}
+	if handed+dropped != written+1 || handed > burst+3*roomLines {
+		t.Errorf("handed on %d and dropped %d of %d", handed, dropped, written+1)
+	}
+	if last != "the last words" {
+		t.Errorf("the last line is %q", last)
+	}
+}
+
+func TestFeedDropsTheOldest(t *testing.T) {
+	var got []jobs.Line
+	f := newFeed(func(line jobs.Line) { got = append(got, line) })
+	for i := range roomLines + 7 {
+		f.push(jobs.Line{Stream: "stdout", Text: strconv.Itoa(i)})
+	}
+	f.push(jobs.Line{Stream: "stderr", Text: "x"})
+	f.close()
+	f.run()
+	if len(got) != 1+roomLines || got[0].Dropped != 8 || got[0].Stream != "stdout" {
+		t.Fatalf("got %d lines, the first %+v", len(got), got[0])
+	}
+	if got[1].Text != "8" || got[roomLines].Text != "x" {
+		t.Errorf("got %+v … %+v", got[1], got[roomLines])
+	}
+	f = newFeed(func(jobs.Line) {})
+	for range 20 {
+		f.push(jobs.Line{Text: strings.Repeat("x", maxLine)})
+	}
+	if f.bytes > roomBytes || len(f.waiting) != roomBytes/maxLine {
+		t.Errorf("%d lines of %d bytes wait", len(f.waiting), f.bytes)
+	}
+}
+
+func TestMeter(t *testing.T) {
+	var m meter
+	now := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
+	for i := range burst {
+		if wait := m.add(now, 1); wait != 0 {
+			t.Fatalf("line %d of the burst waits %v", i, wait)
+		}
+	}
+	wait := m.add(now, 1)
+	if wait != pace {
+		t.Errorf("after the burst: got %v, want %v", wait, pace)
+	}
+	now = now.Add(wait)
+	if wait := m.add(now, 3); wait != 3*pace {
+		t.Errorf("a line of 2 KiB: got %v, want %v", wait, 3*pace)
+	}
+	now = now.Add(3*pace + burst*pace + time.Hour)
+	if wait := m.add(now, burst); wait != 0 {
+		t.Errorf("after a rest: got %v, want a whole burst", wait)
+	}
+	if wait := m.add(now, 1); wait != pace {
+		t.Errorf("after that burst: got %v, want %v", wait, pace)
+	}
+}

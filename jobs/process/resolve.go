@@ -1,0 +1,96 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// Resolve returns the absolute path of the program that a job's command names.
+// A name without a slash is looked up in besideDir, where the quotad executable
+// is, and then in the directories of PATH; one with a slash is a path, relative
+// to configDir, where the configuration file is. The error says where was
+// looked, or what is wrong with what is there.
+func Resolve(name, besideDir, configDir string) (path string, err error) {
+	switch {
+	case name == "":
+		return "", errors.New("the command names no program")
+	case strings.Contains(name, "/"):
+		return resolvePath(name, configDir)
+	}
+	dirs := []string{besideDir}
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		// A relative entry would mean another program in every directory.
+		if filepath.IsAbs(dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return search(name, dirs)
+}
+
+func resolvePath(name, configDir string) (string, error) {
+	path := name
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(configDir, name)
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("cannot use command %q: %w", name, err)
+	}
+	switch err := executable(path); {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", fmt.Errorf("command %q not found: there is no %s", name, path)
+	case err != nil:
+		return "", fmt.Errorf("cannot use command %q: %w", name, err)
+	}
+	return path, nil
+}
+
+// search looks for a program in directories. Something of its name that is no
+// program does not hide one further on, but is told of if there is none.
+func search(name string, dirs []string) (string, error) {
+	var unusable error
+	for _, dir := range dirs {
+		path, err := filepath.Abs(filepath.Join(dir, name))
+		if err != nil {
+			return "", fmt.Errorf("cannot use command %q: %w", name, err)
+		}
+		err = executable(path)
+		if err == nil {
+			return path, nil
+		}
+		if unusable == nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
+			unusable = err
+		}
+	}
+	if unusable != nil {
+		return "", fmt.Errorf("cannot use command %q: %w", name, unusable)
+	}
+	return "", fmt.Errorf("command %q not found: looked beside quotad and in PATH: %s", name, strings.Join(dirs, ", "))
+}
+
+// executable returns nil if path is a program that we may execute.
+func executable(path string) error {
+	const (
+		relativeToCwd = -100  // AT_FDCWD
+		effectiveIDs  = 0x200 // AT_EACCESS
+		mayExecute    = 1     // X_OK
+	)
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return err
+	case info.IsDir():
+		return fmt.Errorf("%s is a directory", path)
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s is not a file", path)
+	}
+	if err := syscall.Faccessat(relativeToCwd, path, mayExecute, effectiveIDs); err != nil {
+		return fmt.Errorf("%s is not executable: chmod +x", path)
+	}
+	return nil
+}

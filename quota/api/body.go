@@ -2,7 +2,6 @@ package api
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -141,87 +140,3 @@ func (f *Fields) parseForm(s string) error {
 }
 
 var errNotUTF8 = errors.New("it is not valid UTF-8")
-
-// parseJSON reads one flat object: its values are strings, numbers, booleans
-// and lists of strings. encoding/json alone would take a field given twice or
-// in other case, and round numbers.
-func (f *Fields) parseJSON(body []byte) error {
-	if !utf8.Valid(body) {
-		return errNotUTF8
-	}
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.UseNumber()
-	if t, err := d.Token(); err != nil {
-		return noEOF(err)
-	} else if t != json.Delim('{') {
-		return errors.New("it is not an object")
-	}
-	for d.More() {
-		if err := f.parseMember(d); err != nil {
-			return noEOF(err)
-		}
-	}
-	if _, err := d.Token(); err != nil {
-		return noEOF(err)
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return errors.New("something follows the object")
-	}
-	return nil
-}
-
-func (f *Fields) parseMember(d *json.Decoder) error {
-	t, err := d.Token()
-	if err != nil {
-		return err
-	}
-	v := field{name: t.(string)} // the decoder takes nothing else for a name
-	if t, err = d.Token(); err != nil {
-		return err
-	}
-	switch t := t.(type) {
-	case string:
-		v.kind, v.text = kindText, t
-	case json.Number:
-		v.kind, v.text = kindNumber, t.String()
-	case bool:
-		v.kind, v.text = kindBool, fmt.Sprint(t)
-	case json.Delim:
-		v.kind = kindList
-		if v.items, err = parseItems(d, t); err != nil {
-			return fmt.Errorf("%.40q: %w", v.name, err)
-		}
-	default:
-		v.kind = kindNull
-	}
-	return f.add(v)
-}
-
-// parseItems reads a list of strings behind its opening bracket.
-func parseItems(d *json.Decoder, open json.Delim) ([]string, error) {
-	if open != '[' {
-		return nil, errors.New("an object cannot stand here")
-	}
-	items := []string{}
-	for d.More() {
-		t, err := d.Token()
-		if err != nil {
-			return nil, err
-		}
-		item, ok := t.(string)
-		if !ok || len(item) > maxText {
-			return nil, fmt.Errorf("a list holds strings of at most %d bytes", maxText)
-		}
-		items = append(items, item)
-	}
-	_, err := d.Token()
-	return items, err
-}
-
-// noEOF names the end of a body that ends too early.
-func noEOF(err error) error {
-	if err == io.EOF {
-		return io.ErrUnexpectedEOF
-	}
-	return err
-}

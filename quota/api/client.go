@@ -150,18 +150,10 @@ func (r reply) problem() *Problem {
 // refusal returns the decision in an answer that is not a grant; a problem that
 // decides nothing is the error.
 func (r reply) refusal() (Decision, error) {
-	p := r.problem()
-	if !decides(p.Reason) {
-		return Decision{}, p
+	var d Decision
+	if json.Unmarshal(r.body, &d) != nil || !answerFor(quota.Reason(d.Reason)).decision {
+		return Decision{}, r.problem()
 	}
-	d := Decision{Type: p.Type, Title: p.Title, Detail: p.Detail}
-	if json.Unmarshal(r.body, &d) != nil {
-		return Decision{}, p
-	}
-	d.Granted, d.Reason, d.Status = false, string(p.Reason), r.status
+	d.Granted, d.Status = false, r.status
 	return d, nil
 }
-
-var _ error = (*Problem)(nil)
-
-func decides(reason quota.Reason) bool { return answerFor(reason).decision }

@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/json"
+	"errors"
 	"testing"
 
 	"quotad/quota"
@@ -22,7 +23,12 @@ func FuzzBody(f *testing.F) {
 		checkForm(t, string(body))
 		var fields Fields
 		var got, want AcquireRequest
-		if fields.parseJSON(body) != nil || fields.bind(&got) != nil {
+		err := fields.parseJSON(body)
+		var syntax *syntaxError
+		if errors.As(err, &syntax) && json.Valid(body) {
+			t.Fatalf("JSON, but %v: %q", err, body)
+		}
+		if err != nil || fields.bind(&got) != nil {
 			return
 		}
 		if !json.Valid(body) {

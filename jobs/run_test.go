@@ -27,8 +27,8 @@ func TestRunIDs(t *testing.T) {
 	if !slices.IsSorted(ids) {
 		t.Error("ids do not sort by time")
 	}
-	if NewRunID(begin) == NewRunID(begin) {
-		t.Error("two runs of one millisecond have one id")
+	if one, other := NewRunID(begin), NewRunID(begin); one == other {
+		t.Errorf("two runs of one millisecond have one id, %q", one)
 	}
 }
 

@@ -1,8 +1,11 @@
 package regions
 
 import (
+	"math/rand/v2"
 	"slices"
+	"strconv"
 	"testing"
+	"time"
 )
 
 func TestRingFromCursor(t *testing.T) {
@@ -54,6 +57,33 @@ func TestAdvance(t *testing.T) {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
+	}
+}
+
+// However many of its regions each run serves: over any n that are served, each
+// of the ring's n regions is served once.
+func TestEveryRegionHasItsTurn(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	for range 200 {
+		var ring Ring
+		for i := range 1 + random.IntN(12) {
+			ring = append(ring, Region(strconv.Itoa(i)))
+		}
+		var served []Region
+		cursor := Cursor("")
+		for range 50 {
+			run := ring.From(cursor)
+			n := random.IntN(len(ring) + 1)
+			served = append(served, run[:n]...)
+			cursor = run.Advance(func(r Region) bool { return slices.Contains(run[:n], r) })
+		}
+		for i, region := range served {
+			if want := ring[i%len(ring)]; region != want {
+				t.Fatalf("ring of %d: %d. served was %s, want %s", len(ring), i+1, region, want)
+			}
+		}
 	}
 }
 

@@ -1,0 +1,225 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"quotad/quota"
+	"quotad/regions"
+)
+
+// eight are the regions of the shipped example.
+func eight() regions.Ring {
+	return regions.Ring{"US", "GB", "DE", "FR", "IN", "BR", "AU", "CA"}
+}
+
+// trending is a job that a test may change before it opens a bed.
+func trending(t *testing.T) *Job {
+	t.Helper()
+	return &Job{
+		Name: "trending", Credential: "youtube", Regions: eight(), Schedule: every(t, time.Hour, 0), Stagger: EvenStagger,
+		Command: []string{"/bin/fetch"}, Timeout: time.Minute, KillGrace: time.Second,
+	}
+}
+
+// A bed is a runner in a synctest bubble, whose processes and whose budget are
+// played by functions of the test. Its log tells the history.
+type bed struct {
+	*Runner
+	t   *testing.T
+	dir string
+
+	tokens Tokens
+	play   func(ctx context.Context, p played) Exit
+	peek   func(calls map[string]quota.Units) (quota.Decision, error)
+
+	mu    sync.Mutex // guards what follows
+	log   []string
+	ended []Identity
+}
+
+// played is a pass as its process sees it.
+type played struct {
+	Command
+	region string
+	token  string
+	output func(Line)
+}
+
+func newBed(t *testing.T, dir string, jobs ...*Job) *bed {
+	t.Helper()
+	b := &bed{t: t, dir: dir}
+	b.play = func(context.Context, played) Exit { return Exit{} }
+	b.peek = func(map[string]quota.Units) (quota.Decision, error) { return quota.Decision{}, nil }
+	runner, err := Open(Config{
+		Jobs: jobs, Gate: b, Launcher: b, Tokens: &b.tokens, Observer: b, Dir: dir, Socket: "/run/quotad.sock",
+		BootID: "boot-1", EndLeftover: b.endLeftover, Now: time.Now,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Runner = runner
+	return b
+}
+
+// inBubble runs a test on a fake clock that begins at ten to eleven.
+func inBubble(t *testing.T, test func(t *testing.T, dir string)) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "jobs")
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(10*time.Hour + 50*time.Minute)
+		test(t, dir)
+	})
+}
+
+// tick ticks the job trending at the next full hour, and waits until nothing
+// moves any more at that instant.
+func (b *bed) tick() {
+	b.t.Helper()
+	slot := time.Now().Truncate(time.Hour).Add(time.Hour)
+	time.Sleep(time.Until(slot))
+	b.Tick("trending", slot.UTC())
+	synctest.Wait()
+}
+
+// run ticks and lets an hour pass, less a second.
+func (b *bed) run() {
+	b.t.Helper()
+	b.tick()
+	time.Sleep(time.Hour - time.Second)
+	synctest.Wait()
+}
+
+func (b *bed) stop() {
+	b.t.Helper()
+	if err := b.Stop(b.t.Context()); err != nil {
+		b.t.Error(err)
+	}
+}
+
+func (b *bed) Peek(_ context.Context, _ string, calls map[string]quota.Units) (quota.Decision, error) {
+	return b.peek(calls)
+}
+
+func (b *bed) Launch(ctx context.Context, c Command, output func(Line)) Exit {
+	p := played{Command: c, output: output}
+	for _, entry := range c.Env {
+		name, value, _ := strings.Cut(entry, "=")
+		switch name {
+		case "QUOTAD_REGION":
+			p.region = value
+		case "QUOTAD_TOKEN":
+			p.token = value
+		}
+	}
+	if c.Started != nil {
+		c.Started(Identity{BootID: "boot-1", PID: 4711, Start: 42})
+	}
+	return b.play(ctx, p)
+}
+
+// spend takes units on behalf of a pass, or is denied them.
+func (b *bed) spend(p played, id string, units quota.Units) {
+	b.tokens.Decided(p.token, quota.Request{}, quota.Decision{GrantID: id, Units: units})
+}
+
+func (b *bed) deny(p played) {
+	b.tokens.Decided(p.token, quota.Request{}, refused())
+}
+
+func refused() quota.Decision {
+	return quota.Decision{Reason: quota.LimitExceeded, Limit: "daily", Units: 4, RetryAt: time.Now().Add(3 * time.Hour)}
+}
+
+func (b *bed) endLeftover(_ context.Context, id Identity, _ time.Duration) (bool, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ended = append(b.ended, id)
+	return true, nil
+}
+
+func (b *bed) RunChanged(r Run) {
+	line := fmt.Sprintf("run %s", r.State)
+	if r.Reason != "" {
+		line += fmt.Sprintf(" (%s)", r.Reason)
+	}
+	if r.State == RunSkipped {
+		line += fmt.Sprintf(" ×%d", r.Ticks)
+	}
+	b.add(line)
+}
+
+func (b *bed) PassChanged(_ Run, p Pass) {
+	line := fmt.Sprintf("%s %s", p.Region, p.Outcome)
+	if p.Reason != "" {
+		line += fmt.Sprintf(" (%s)", p.Reason)
+	}
+	b.add(line)
+}
+
+func (b *bed) Output(_, _ string, p Pass, line Line) {
+	b.add(fmt.Sprintf("%s %s: %s", p.Region, line.Stream, line.Text))
+}
+
+func (b *bed) Trouble(job string, err error) { b.add(fmt.Sprintf("trouble: %s: %v", job, err)) }
+
+func (b *bed) add(line string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.log = append(b.log, time.Now().UTC().Format("15:04:05 ")+line)
+}
+
+// wants compares the log since the last call with what a test expects.
+func (b *bed) wants(want ...string) {
+	b.t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !slices.Equal(b.log, want) {
+		b.t.Errorf("got\n\t%s\nwant\n\t%s", strings.Join(b.log, "\n\t"), strings.Join(want, "\n\t"))
+	}
+	b.log = nil
+}
+
+// forget empties the log.
+func (b *bed) forget() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.log = nil
+}
+
+func (b *bed) status() Status {
+	b.t.Helper()
+	list := b.Status()
+	if len(list) != 1 {
+		b.t.Fatalf("got %d jobs, want one", len(list))
+	}
+	return list[0]
+}
+
+func (b *bed) wantCursor(want regions.Cursor) {
+	b.t.Helper()
+	if got := b.status().Cursor; got != want {
+		b.t.Errorf("the cursor is at %q, want %q", got, want)
+	}
+}
+
+// killed returns a bed on what a daemon would leave on disk that is killed now.
+func (b *bed) killed(jobs ...*Job) *bed {
+	b.t.Helper()
+	dir := b.dir + "+"
+	if err := os.CopyFS(dir, os.DirFS(b.dir)); err != nil {
+		b.t.Fatal(err)
+	}
+	return newBed(b.t, dir, jobs...)
+}
+
+var errLedger = errors.New("ledger unavailable: connection refused")

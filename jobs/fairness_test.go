@@ -1,0 +1,135 @@
+package jobs
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"quotad/quota"
+	"quotad/regions"
+)
+
+// Whatever the budget, the failures and the restarts: regions are served in the
+// order of the ring, none is passed over, and nobody is served twice before all
+// others had their turn.
+func TestEveryRegionIsServedInTurn(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	for i := range uint64(4) {
+		inBubble(t, func(t *testing.T, dir string) {
+			t.Logf("seed %d", seed+i)
+			s := &stress{random: rand.New(rand.NewPCG(seed+i, 0)), budget: 1 + quota.Units(rand.N(40)), cost: 4}
+			s.job = trending(t)
+			s.job.Stagger = 0
+			if s.random.IntN(2) == 0 {
+				s.job.Expects = map[string]quota.Units{"videos.list": s.cost}
+			}
+			s.live(t, dir, 20)
+			s.check(t, eight())
+		})
+	}
+}
+
+// A stress is a job whose budget is a sliding window of a day, whose passes fail
+// now and then, and whose daemon is stopped at any time.
+type stress struct {
+	random *rand.Rand
+	job    *Job
+	budget quota.Units
+	cost   quota.Units // of a pass
+
+	debits []time.Time // one for each unit
+	served []regions.Region
+}
+
+func (s *stress) live(t *testing.T, dir string, ticks int) {
+	b := s.open(t, dir)
+	for range ticks {
+		b.run()
+		if s.random.IntN(5) == 0 {
+			b.stop()
+			b = s.open(t, dir)
+		}
+	}
+	b.stop()
+}
+
+func (s *stress) open(t *testing.T, dir string) *bed {
+	b := newBed(t, dir, s.job)
+	b.peek = func(calls map[string]quota.Units) (quota.Decision, error) {
+		switch {
+		case s.random.IntN(10) == 0:
+			return quota.Decision{}, errLedger
+		case calls["videos.list"] > s.left():
+			return refused(), nil
+		}
+		return quota.Decision{}, nil
+	}
+	b.play = func(_ context.Context, p played) Exit { return s.pass(b, p) }
+	return b
+}
+
+// pass spends unit by unit, and ends at the first denial.
+func (s *stress) pass(b *bed, p played) Exit {
+	for range s.cost {
+		if s.left() == 0 {
+			b.deny(p)
+			return Exit{Code: ExitExhausted}
+		}
+		s.debits = append(s.debits, time.Now())
+	}
+	s.served = append(s.served, regions.Region(p.region))
+	return Exit{Code: s.random.IntN(4) / 3}
+}
+
+func (s *stress) left() quota.Units {
+	since := time.Now().Add(-24 * time.Hour)
+	s.debits = slices.DeleteFunc(s.debits, func(at time.Time) bool { return !at.After(since) })
+	return s.budget - quota.Units(len(s.debits))
+}
+
+func (s *stress) check(t *testing.T, ring regions.Ring) {
+	t.Helper()
+	for i, region := range s.served {
+		if want := ring[i%len(ring)]; region != want {
+			t.Fatalf("budget %d: %d. served was %s, want %s: %v", s.budget, i+1, region, want, s.served)
+		}
+	}
+	if s.budget >= s.cost && len(s.served) == 0 {
+		t.Errorf("budget %d: nobody was served", s.budget)
+	}
+}
+
+// "Budget of 20, eight regions of 4: five served, the run stops, the next run
+// starts at the sixth."
+func TestBudgetOfTwenty(t *testing.T) {
+	inBubble(t, func(t *testing.T, dir string) {
+		s := &stress{random: rand.New(rand.NewPCG(0, 0)), budget: 20, cost: 4, job: trending(t)}
+		s.job.Expects = map[string]quota.Units{"videos.list": 4}
+		b := newBed(t, dir, s.job)
+		b.peek = func(map[string]quota.Units) (quota.Decision, error) {
+			if s.left() < 4 {
+				return refused(), nil
+			}
+			return quota.Decision{}, nil
+		}
+		b.play = func(_ context.Context, p played) Exit { s.pass(b, p); return Exit{} }
+		b.run()
+		if want := (regions.Ring{"US", "GB", "DE", "FR", "IN"}); !slices.Equal(s.served, want) {
+			t.Fatalf("served %v, want %v", s.served, want)
+		}
+		b.wantCursor("BR")
+		b.stop()
+		b = newBed(t, dir, s.job)
+		time.Sleep(24 * time.Hour)
+		b.play = func(_ context.Context, p played) Exit { s.pass(b, p); return Exit{} }
+		b.tick()
+		synctest.Wait()
+		if s.served[5] != "BR" {
+			t.Errorf("served %v, want the sixth next", s.served)
+		}
+		b.stop()
+	})
+}

@@ -1,0 +1,175 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"quotad/quota"
+	"quotad/regions"
+)
+
+func TestManualRun(t *testing.T) {
+	inBubble(t, func(t *testing.T, dir string) {
+		b := newBed(t, dir, trending(t))
+		if err := b.SetCursor("trending", "DE"); err != nil {
+			t.Fatal(err)
+		}
+		run, err := b.Run("trending", "root", "CA", "US")
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		// In the order asked for, at once, and without taking anybody's turn.
+		b.wants("10:50:00 run running", "10:50:00 CA running", "10:50:00 CA ok", "10:50:00 US running", "10:50:00 US ok", "10:50:00 run done")
+		b.wantCursor("DE")
+		if got := b.status().Last; got.ID != run.ID || got.By != "root" || got.Trigger != Manual {
+			t.Errorf("got %+v, want the run that was asked for", got)
+		}
+		if _, err := b.Run("trending", "root"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if got := b.status().Last; got.Ring[0] != "DE" || got.State != RunDone {
+			t.Errorf("got %+v, want the ring from its cursor", got)
+		}
+		b.stop()
+	})
+}
+
+func TestManualRunIsRefused(t *testing.T) {
+	inBubble(t, func(t *testing.T, dir string) {
+		b := newBed(t, dir, trending(t))
+		for _, test := range []struct {
+			name    string
+			job     string
+			regions []regions.Region
+			want    error
+		}{
+			{"another job", "channels", nil, ErrUnknown},
+			{"another region", "trending", []regions.Region{"US", "XX"}, ErrUnknown},
+		} {
+			if _, err := b.Run(test.job, "root", test.regions...); !errors.Is(err, test.want) {
+				t.Errorf("%s: got %v, want %v", test.name, err, test.want)
+			}
+		}
+		if _, err := b.Run("trending", "root", "US", "US"); err == nil {
+			t.Error("a region was accepted twice")
+		}
+		b.wants()
+		b.tick()
+		if _, err := b.Run("trending", "root"); !errors.Is(err, ErrUnderWay) {
+			t.Errorf("got %v, want %v", err, ErrUnderWay)
+		}
+		if err := b.SetCursor("trending", "US"); !errors.Is(err, ErrUnderWay) {
+			t.Errorf("got %v, want %v", err, ErrUnderWay)
+		}
+		b.stop()
+	})
+}
+
+func TestManualRunGoesThroughTheGate(t *testing.T) {
+	inBubble(t, func(t *testing.T, dir string) {
+		job := trending(t)
+		job.Expects = map[string]quota.Units{"videos.list": 4}
+		b := newBed(t, dir, job)
+		b.peek = func(map[string]quota.Units) (quota.Decision, error) { return refused(), nil }
+		if _, err := b.Run("trending", "root", "FR"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		b.wants("10:50:00 run running", "10:50:00 FR skipped (unaffordable)", "10:50:00 run stopped (unaffordable)")
+		b.wantCursor("US")
+		b.stop()
+	})
+}
+
+func TestStopRun(t *testing.T) {
+	inBubble(t, func(t *testing.T, dir string) {
+		b := newBed(t, dir, trending(t))
+		b.play = func(ctx context.Context, p played) Exit {
+			if p.region == "US" {
+				return Exit{}
+			}
+			<-ctx.Done()
+			return Exit{Code: -1, Cause: context.Cause(ctx)}
+		}
+		b.tick()
+		time.Sleep(10 * time.Minute)
+		b.forget()
+		if err := b.StopRun(b.status().Last.ID); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		b.wants("11:10:00 GB interrupted (operator)", "11:10:00 run interrupted (operator)")
+		b.wantCursor("GB")
+		if err := b.StopRun(b.status().Last.ID); !errors.Is(err, ErrUnknown) {
+			t.Errorf("a run that is over: got %v, want %v", err, ErrUnknown)
+		}
+		b.stop()
+	})
+}
+
+func TestSetCursor(t *testing.T) {
+	inBubble(t, func(t *testing.T, dir string) {
+		b := newBed(t, dir, trending(t))
+		if err := b.SetCursor("trending", "XX"); !errors.Is(err, ErrUnknown) {
+			t.Errorf("got %v, want %v", err, ErrUnknown)
+		}
+		if err := b.SetCursor("trending", "CA"); err != nil {
+			t.Fatal(err)
+		}
+		b.stop()
+		b = newBed(t, dir, trending(t))
+		b.wantCursor("CA")
+		if err := b.SetCursor("trending", ""); err != nil {
+			t.Fatal(err)
+		}
+		b.wantCursor("US")
+		b.stop()
+	})
+}
+
+func TestRuns(t *testing.T) {
+	inBubble(t, func(t *testing.T, dir string) {
+		one, two := trending(t), trending(t)
+		two.Name = "channels"
+		one.Regions, two.Regions = eight()[:1], eight()[:1]
+		b := newBed(t, dir, one, two)
+		for range 3 {
+			b.run()
+			b.Tick("channels", time.Now().UTC().Truncate(time.Hour))
+			synctest.Wait()
+		}
+		b.stop()
+		b = newBed(t, dir, one, two) // the history outlives the daemon
+		for _, test := range []struct {
+			job  string
+			most int
+			want []string
+		}{
+			{"trending", 10, []string{"trending", "trending", "trending"}},
+			{"", 4, []string{"channels", "trending", "channels", "trending"}},
+			{"", 100, []string{"channels", "trending", "channels", "trending", "channels", "trending"}},
+		} {
+			runs, err := b.Runs(test.job, test.most)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, run := range runs {
+				got = append(got, run.Job)
+			}
+			if !slices.Equal(got, test.want) {
+				t.Errorf("the latest %d of %q: got %q, want %q", test.most, test.job, got, test.want)
+			}
+		}
+		if _, err := b.Runs("unknown", 1); !errors.Is(err, ErrUnknown) {
+			t.Errorf("got %v, want %v", err, ErrUnknown)
+		}
+		b.stop()
+	})
+}

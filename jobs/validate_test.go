@@ -1,0 +1,101 @@
+package jobs
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"quotad/quota"
+	"quotad/regions"
+)
+
+func youtube() []*quota.Credential {
+	return []*quota.Credential{{
+		Name: "youtube",
+		Limits: []quota.Limit{
+			{Name: "daily", Units: 10_000, Reserve: 500, Window: quota.Sliding(24 * time.Hour)},
+			{Name: "search", Units: 300, Window: quota.Sliding(24 * time.Hour), Only: []string{"search.list"}},
+		},
+		Operations: map[string]quota.Cost{"search.list": {Every: 100}, "videos.list": {Every: 1}},
+	}}
+}
+
+func TestValidJobs(t *testing.T) {
+	for name, change := range map[string]func(*Job){
+		"the example":            func(*Job) {},
+		"a short stagger":        func(j *Job) { j.Stagger = 2 * time.Second },
+		"no stagger":             func(j *Job) { j.Stagger = 0 },
+		"one region, any":        func(j *Job) { j.Regions, j.Stagger = eight()[:1], 100*time.Hour },
+		"exactly what there is":  func(j *Job) { j.Expects = map[string]quota.Units{"videos.list": 9_500} },
+		"several operations":     func(j *Job) { j.Expects = map[string]quota.Units{"videos.list": 9_200, "search.list": 3} },
+		"a command that is gone": func(j *Job) { j.Command = []string{"/nowhere/at-all"} },
+		"with an environment":    func(j *Job) { j.Env = map[string]string{"KEY": "a=b"} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			job := trending(t)
+			change(job)
+			for _, wrong := range job.Validate(youtube()) {
+				t.Errorf("%v: %v", wrong.Path, wrong)
+			}
+		})
+	}
+}
+
+func TestInvalidJobs(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		change func(*Job)
+		path   string // of the only error, joined by dots
+		want   string // part of its message
+	}{
+		{"name", func(j *Job) { j.Name = "a b" }, "", "letters, digits"},
+		{"no regions", func(j *Job) { j.Regions = nil }, "regions", "at least one"},
+		{"a region twice", func(j *Job) { j.Regions = regions.Ring{"US", "US"} }, "regions", "listed twice"},
+		{"no schedule", func(j *Job) { j.Schedule = nil }, "every", "needs a schedule"},
+		{"a schedule that never comes", func(j *Job) { j.Schedule = Every{} }, "cron", "never comes"},
+		{"a stagger below zero", func(j *Job) { j.Stagger = -2 }, "stagger", "at least 0"},
+		{"a stagger that does not fit", func(j *Job) { j.Stagger = 9 * time.Minute }, "stagger", "8 regions, 9m0s apart, do not fit into the 1h0m0s"},
+		{"a stagger longer than the shortest period", func(j *Job) { j.Schedule, j.Stagger = office{}, time.Minute }, "stagger", "into the 1m0s"},
+		{"no command", func(j *Job) { j.Command = nil }, "command", "needs a command"},
+		{"an empty command", func(j *Job) { j.Command = []string{""} }, "command", "needs a command"},
+		{"a NUL in the command", func(j *Job) { j.Command = []string{"/bin/fetch", "a\x00b"} }, "command", "NUL"},
+		{"a contract variable", func(j *Job) { j.Env = map[string]string{"QUOTAD_TOKEN": "x"} }, "env.QUOTAD_TOKEN", "what quotad tells"},
+		{"a variable with =", func(j *Job) { j.Env = map[string]string{"A=B": "x"} }, "env.A=B", "without '='"},
+		{"no timeout", func(j *Job) { j.Timeout = 0 }, "timeout", "at least 1s"},
+		{"a timeout below zero", func(j *Job) { j.Timeout = -time.Minute }, "timeout", "at least 1s"},
+		{"no grace", func(j *Job) { j.KillGrace = 0 }, "kill_grace", "more than 0"},
+		{"parallel", func(j *Job) { j.Parallel = -1 }, "parallel", "at least 1"},
+		{"missed_within", func(j *Job) { j.MissedWithin = -1 }, "missed_within", "at least 0"},
+		{"an unknown credential", func(j *Job) { j.Credential = "maps" }, "credential", `"maps" is not configured`},
+		{"an unknown operation", func(j *Job) { j.Expects = map[string]quota.Units{"captions.list": 1} }, "expects.captions.list", "not listed"},
+		{"calls of nothing", func(j *Job) { j.Expects = map[string]quota.Units{"videos.list": 0} }, "expects.videos.list", "from 1"},
+		{"too many calls", func(j *Job) { j.Expects = map[string]quota.Units{"search.list": quota.MaxUnits} }, "expects.search.list", "exceed"},
+		{"more than there ever is", func(j *Job) { j.Expects = map[string]quota.Units{"videos.list": 9_501} }, "expects", `9501 units of limit "daily", which never has more than 9500`},
+		{"more together than there ever is", func(j *Job) { j.Expects = map[string]quota.Units{"videos.list": 9_300, "search.list": 3} }, "expects", `limit "daily"`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			job := trending(t)
+			test.change(job)
+			wrong := job.Validate(youtube())
+			if len(wrong) != 1 {
+				t.Fatalf("got %d errors, want one: %v", len(wrong), wrong)
+			}
+			if got := strings.Join(wrong[0].Path, "."); got != test.path || !strings.Contains(wrong[0].Message, test.want) {
+				t.Errorf("got %s: %s, want %s: …%s…", got, wrong[0].Message, test.path, test.want)
+			}
+		})
+	}
+}
+
+// Everything that is wrong is said at once.
+func TestValidateSaysAll(t *testing.T) {
+	wrong := (&Job{}).Validate(nil)
+	var paths []string
+	for _, w := range wrong {
+		paths = append(paths, strings.Join(w.Path, "."))
+	}
+	if want := []string{"", "regions", "every", "command", "timeout", "kill_grace", "credential"}; !slices.Equal(paths, want) {
+		t.Errorf("got %q, want %q", paths, want)
+	}
+}

@@ -3,6 +3,8 @@ package quota
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 )

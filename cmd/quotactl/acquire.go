@@ -52,6 +52,7 @@ func newAcquire(c *cli) *cobra.Command {
 		},
 	}
 	requestFlags(cmd.Flags(), &r)
+	completes(cmd, "credential", c.configured)
 	return cmd
 }
 

@@ -3,12 +3,15 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"quotad/quota/api"
@@ -28,12 +31,19 @@ type cli struct {
 }
 
 // flags declares the flags that every command understands.
-func (c *cli) flags(f *pflag.FlagSet) {
-	c.output, c.color = "table", "auto"
+func (c *cli) flags(root *cobra.Command) {
+	f := root.PersistentFlags()
 	f.StringVar(&c.socket, "socket", "", "path of quotad's socket")
-	f.VarP(&choice{&c.output, []string{"table", "json", "value"}}, "output", "o", "table, json or value")
-	f.Var(&choice{&c.color, []string{"auto", "always", "never"}}, "color", "auto, always or never")
 	f.BoolVar(&c.utc, "utc", false, "write times in UTC")
+	c.output, c.color = "table", "auto"
+	chosen(root, choice{&c.output, []string{"table", "json", "value"}}, "output", "o")
+	chosen(root, choice{&c.color, []string{"auto", "always", "never"}}, "color", "")
+}
+
+// chosen declares a flag whose value is one of a few words.
+func chosen(root *cobra.Command, c choice, name, short string) {
+	root.PersistentFlags().VarP(&c, name, short, strings.Join(c.words, ", "))
+	completes(root, name, func(context.Context) ([]string, error) { return c.words, nil })
 }
 
 // reader returns a client for questions. A run token may only spend, so it is
@@ -98,7 +108,7 @@ func (c *cli) write(text string) error {
 	return nil
 }
 
-// A choice is a flag whose value is one of a few words.
+// A choice is a flag's value that is one of a few words.
 type choice struct {
 	value *string
 	words []string
@@ -108,11 +118,9 @@ var _ pflag.Value = (*choice)(nil)
 
 // Set accepts one of the words.
 func (c *choice) Set(word string) error {
-	for _, w := range c.words {
-		if w == word {
-			*c.value = word
-			return nil
-		}
+	if slices.Contains(c.words, word) {
+		*c.value = word
+		return nil
 	}
 	return fmt.Errorf("use one of %s", strings.Join(c.words, ", "))
 }

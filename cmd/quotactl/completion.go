@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 )
 
@@ -35,5 +37,20 @@ func newCompletion(c *cli) *cobra.Command {
 			}
 			return usageError("use bash, zsh, fish or powershell", "unknown shell %q", args[0])
 		},
+	}
+}
+
+// completes gives a flag the names that the daemon knows. When it does not
+// answer, nothing is completed: a prompt is no place for errors.
+func completes(cmd *cobra.Command, flag string, names func(context.Context) ([]string, error)) {
+	err := cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		known, err := names(cmd.Context())
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		return known, cobra.ShellCompDirectiveNoFileComp
+	})
+	if err != nil {
+		panic(err) // the command has no such flag: a slip in this program
 	}
 }

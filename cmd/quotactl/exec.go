@@ -51,6 +51,7 @@ func newExec(c *cli) *cobra.Command {
 		},
 	}
 	requestFlags(cmd.Flags(), &r)
+	completes(cmd, "credential", c.configured)
 	return cmd
 }
 

@@ -65,7 +65,7 @@ func newRoot(c *cli) *cobra.Command {
 	root.SetIn(c.stdin)
 	root.SetOut(c.stdout)
 	root.SetErr(c.stderr)
-	c.flags(root.PersistentFlags())
+	c.flags(root)
 	return root
 }
 

@@ -67,6 +67,8 @@ func newStatus(c *cli) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&only.credential, "credential", "", "only this one")
 	cmd.Flags().StringVar(&only.limit, "limit", "", "only limits of this name")
+	completes(cmd, "credential", c.configured)
+	completes(cmd, "limit", c.limitNames)
 	return cmd
 }
 
@@ -127,6 +129,19 @@ func credentialNames(credentials []api.Credential) []string {
 		names[i] = c.Name
 	}
 	return names
+}
+
+// limitNames returns the names of all limits, each once.
+func (c *cli) limitNames(ctx context.Context) ([]string, error) {
+	status, err := c.reader().Status(ctx)
+	var names []string
+	for _, credential := range status.Credentials {
+		for _, l := range credential.Limits {
+			names = append(names, l.Name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names), err
 }
 
 func notFound(what, name string, names []string) error {

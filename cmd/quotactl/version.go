@@ -71,8 +71,8 @@ func (v versions) answer() answer {
 // version is the module's, as the build recorded it.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
+	if !ok || info.Main.Version == "" {
+		return "(unknown)"
 	}
 	return info.Main.Version
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -159,6 +160,44 @@ func TestUnreachable(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestFullBacklogIsTriedAgain(t *testing.T) {
+	socket := fullBacklog(t)
+	start := time.Now()
+	_, err := (&api.Client{Socket: socket}).Status(context.Background())
+	if !errors.Is(err, api.ErrUnreachable) || !errors.Is(err, syscall.EAGAIN) || !strings.Contains(api.Hint(err), "no more connections") {
+		t.Errorf("got %v, hint %q", err, api.Hint(err))
+	}
+	if took := time.Since(start); took < 150*time.Millisecond {
+		t.Errorf("gave up after %v, want two more attempts, after 50 and 100 ms", took)
+	}
+}
+
+// fullBacklog returns a socket that takes no more connections.
+func fullBacklog(t *testing.T) string {
+	t.Helper()
+	socket := filepath.Join(shortDir(t), "s")
+	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { syscall.Close(fd) })
+	if err := errors.Join(syscall.Bind(fd, &syscall.SockaddrUnix{Name: socket}), syscall.Listen(fd, 0)); err != nil {
+		t.Fatal(err)
+	}
+	for range 8 {
+		conn, err := net.Dial("unix", socket)
+		if errors.Is(err, syscall.EAGAIN) {
+			return socket
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+	}
+	t.Skip("a backlog of 0 has room for 8 connections here")
+	return ""
 }
 
 func TestSilentDaemonIsGivenUp(t *testing.T) {

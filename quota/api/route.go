@@ -38,7 +38,9 @@ const (
 )
 
 // A Handler answers a call that its route's access admitted. It may write any
-// answer; most are made by Handle.
+// answer; most are made by Handle. After five seconds its context ends, and
+// after ten nothing more can be written, unless it sets other deadlines by
+// http.ResponseController.
 type Handler func(w http.ResponseWriter, r *http.Request, c *Call)
 
 // Handle makes a handler of a function: the request's fields are bound to In,

@@ -175,6 +175,8 @@ func Hint(err error) string {
 		return ""
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Sprintf("join the group that may use %s (ls -l shows it), or ask an operator", e.socket)
+	case crowded(e.err):
+		return "quotad takes no more connections: its log tells more"
 	case lost(e.err):
 		return "quotad was reached but did not answer: its log tells more"
 	default:

@@ -20,7 +20,7 @@ type Decision struct {
 	Granted   bool    `json:"granted"`
 	GrantID   string  `json:"grant_id,omitempty"`
 	Units     int64   `json:"units,omitempty"`    // debited, of a grant
-	Remaining int64   `json:"remaining"`          // the smallest over the limits involved, after this answer
+	Remaining int64   `json:"remaining"`          // the smallest over the limits involved, after this answer; 0 where Limits is empty
 	Limits    []Limit `json:"limits,omitempty"`   // those involved
 	Replayed  bool    `json:"replayed,omitempty"` // granted before under the same request id
 	Mode      string  `json:"mode,omitempty"`     // "outage" for a grant from the local journal

@@ -25,6 +25,7 @@ Spend:
 
 Other:
   completion  a completion script for bash, zsh, fish or powershell
+  man         the manual page
   help        the usage of a command, with an example
 
 Flags of every command:
@@ -55,7 +56,7 @@ func newRoot(c *cli) *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(status, newVersion(c), newAcquire(c), newExec(c), newSettle(c), newRelease(c), newCompletion(c))
+	root.AddCommand(status, newVersion(c), newAcquire(c), newExec(c), newSettle(c), newRelease(c), newCompletion(c), newMan(c))
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetHelpCommand(newHelp(c))
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { c.write(cmd.Long) })

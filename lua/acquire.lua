@@ -21,7 +21,7 @@ local limits, at = read_limits(3)
 
 local a = load_account(account, limits, daemon)
 if stale_period(a, limits) then return { 'period', a.now } end
-if a.conf ~= conf_of(limits) or behind(a, limits) then return { 'behind', a.now } end
+if behind(a, limits) then return { 'behind', a.now } end
 
 local changed, more = false, false
 for _, limit in ipairs(limits) do
@@ -57,7 +57,7 @@ local function decide(charges, use_reserve)
       local missing = t.sum - t.credit + charges[i] - (use_reserve and limit.units or limit.units - limit.reserve)
       if missing > 0 then
         local fits = limit.length == 0 and limit.ends
-          or walk(account, log, settled, limit, t.gone, missing, t.credit, BUDGET)
+          or walk(account, log, settled, limit, entry_id(t.gone_ms, t.gone_seq), missing, t.credit, BUDGET)
         if not fits then return i, 0 end
         until_ms = math.max(until_ms, fits)
       end
@@ -108,8 +108,9 @@ for n = 1, asks do
     elseif peek then
       answer('granted', '', '')
     else
-      ids[n] = append(a, log, limits,
+      local id, first = append(a, log, limits,
         { operation = operation, count = count, by = by, region = region, key = key, note = '' }, charges)
+      ids[n], changed = id, changed or first
       if key ~= '' then put(a, keys, key, ids[n]) end
       granted = true
       answer('granted', ids[n], '')
@@ -118,10 +119,14 @@ for n = 1, asks do
 end
 
 if a.stale >= STALE_MAX then trim(a, limits, log, settled, keys) end
+local fields = {}
 if granted then
-  refresh(a, limits)
-  save(account, a, limits, { 'c:' .. daemon, call .. ' ' .. table.concat(ids, ' ') })
-elseif changed then
-  save(account, a, limits)
+  changed = refresh(a, limits) or changed
+  fields = { 'c:' .. daemon, call .. ' ' .. table.concat(ids, ' ') }
+end
+if changed then
+  save(account, a, limits, fields)
+elseif granted then
+  save_sums(account, a, limits, fields)
 end
 return reply

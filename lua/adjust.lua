@@ -16,7 +16,7 @@ local number, units, by, region, note = unpack(ARGV, at, at + 4)
 number, units = tonumber(number), tonumber(units)
 local a = load_account(account, limits, daemon)
 if stale_period(a, limits) then return { 'period', a.now } end
-if a.conf ~= conf_of(limits) or behind(a, limits) then return { 'behind', a.now } end
+if behind(a, limits) then return { 'behind', a.now } end
 for _, limit in ipairs(limits) do
   local taken, more = advance(account, log, settled, limit, BUDGET)
   a.stale = a.stale + taken

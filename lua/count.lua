@@ -15,13 +15,13 @@ local a = load_account(account, limits)
 -- from now on they miss entries, so they remember how far they have counted.
 local mine, absent = {}, {}
 for _, limit in ipairs(limits) do mine[limit.name] = true end
-for name in string.gmatch(a.absent, '%S+') do
+for name in string.gmatch(redis.call('HGET', account, 'absent') or '', '%S+') do
   if not mine[name] then absent[#absent + 1] = name end
 end
 for name in string.gmatch(a.conf, '%S+') do
   if not mine[name] then
-    local t = parse_tally(redis.call('HGET', account, 'l:' .. name))
-    if t.seen == '-' then t.seen = a.last end
+    local t = parse_tally('0', redis.call('HGET', account, 'l:' .. name))
+    if t.seen == '-' then t.seen = entry_id(a.last_ms, a.last_seq) end
     redis.call('HSET', account, 'l:' .. name, format_tally(t))
     absent[#absent + 1] = name
   end
@@ -30,10 +30,14 @@ end
 local status, budget = 'done', BUDGET
 for i, limit in ipairs(limits) do
   local t = limit.tally
-  local anew = not t or t.basis ~= limit.basis or before(t.gone, a.trimmed)
-    or ((id_parts(t.gone)) > limit.cutoff and before(a.trimmed, t.gone))
+  local trimmed_ms, trimmed_seq = id_parts(a.trimmed)
+  local anew = not t or t.basis ~= limit.basis or before(t.gone_ms, t.gone_seq, trimmed_ms, trimmed_seq)
+    or (t.gone_ms > limit.cutoff and reaches_back(a, t))
   if anew then
-    t = { sum = 0, credit = t and t.credit or 0, gone = a.trimmed, seen = a.trimmed, basis = limit.basis, due = 0 }
+    t = {
+      sum = 0, credit = t and t.credit or 0, gone_ms = trimmed_ms, gone_seq = trimmed_seq,
+      seen = a.trimmed, due = 0, basis = limit.basis,
+    }
     limit.tally = t
     redis.call('HSET', account, 'p:' .. limit.name, ARGV[at + i - 1])
   end
@@ -42,8 +46,9 @@ for i, limit in ipairs(limits) do
     local entries = redis.call('XRANGE', log, '(' .. t.seen, '+', 'COUNT', count)
     for _, entry in ipairs(entries) do
       t.seen = entry[1]
-      if t.sum == 0 and (id_parts(entry[1])) <= limit.cutoff then
-        t.gone = entry[1] -- had left the window before it was counted
+      local ms, seq = id_parts(entry[1])
+      if t.sum == 0 and ms <= limit.cutoff then
+        t.gone_ms, t.gone_seq = ms, seq -- had left the window before it was counted
       else
         t.sum = t.sum + price(account, settled, limit, entry)
       end

@@ -1,10 +1,10 @@
 -- Shared by every script; lua.go puts it in front of each.
 --
 -- One credential has four keys with one hash tag:
---   account  hash    state: "last trimmed lost fresh span stale", see load_account
+--   account  hash    last: the newest entry's id · state: see load_account
 --                    conf: names of the limits that count entries as they are written
 --                    absent: names of others that did, and are not configured now
---                    l:<limit>: its tally · p:<limit>: its prices
+--                    s:<limit>, l:<limit>: its tally · p:<limit>: its prices
 --                    c:<daemon>: its last granting call and that call's entry ids
 --   log      stream  an entry per grant or correction, its id on the server's clock:
 --                    o operation, n count, b by, r region, u charges ("daily=100 search=1"),
@@ -12,10 +12,12 @@
 --   settled  hash    entry id -> units really spent
 --   keys     hash    request key -> entry id
 --
--- A tally is "sum credit gone seen basis due": units of the entries behind gone;
--- units given back, to the oldest first; the newest entry that left the window;
--- the newest entry counted, or "-" for the newest there is; how entries without
--- a recorded charge are priced; and the ms before which nothing leaves, 0 if unknown.
+-- A tally is a sum, and "credit gone_ms gone_seq seen due basis": units of the
+-- entries behind gone; units given back, to the oldest first; the newest entry
+-- that left the window; the newest entry counted, or "-" for the newest there is;
+-- the ms before which nothing leaves, 0 if unknown; and how entries without a
+-- recorded charge are priced. What seldom changes stands apart, so that a grant
+-- writes little.
 
 local STALE_MAX = 128  -- entries that left before the log is trimmed
 local READ = 64        -- entries read at a time
@@ -31,11 +33,13 @@ local function id_parts(id)
   return tonumber(ms), tonumber(seq)
 end
 
--- before tells whether entry id a is older than entry id b.
-local function before(a, b)
-  local ams, aseq = id_parts(a)
-  local bms, bseq = id_parts(b)
-  return ams < bms or (ams == bms and aseq < bseq)
+local function entry_id(ms, seq)
+  return string.format('%.0f-%.0f', ms, seq)
+end
+
+-- before tells whether the entry of ms and seq is older than the other one.
+local function before(ms, seq, other_ms, other_seq)
+  return ms < other_ms or (ms == other_ms and seq < other_seq)
 end
 
 -- clock returns the server's time in ms.
@@ -69,49 +73,63 @@ local function conf_of(limits)
   return table.concat(names, ' ')
 end
 
-local function parse_tally(text)
-  local sum, credit, gone, seen, basis, due = string.match(text, '^(%d+) (%d+) (%S+) (%S+) (%S+) (%d+)$')
-  return { sum = tonumber(sum), credit = tonumber(credit), gone = gone, seen = seen, basis = basis, due = tonumber(due) }
+local function parse_tally(sum, text)
+  local credit, gone_ms, gone_seq, seen, due, basis = string.match(text, '^(%d+) (%d+) (%d+) (%S+) (%d+) (%S+)$')
+  return {
+    sum = tonumber(sum), credit = tonumber(credit), gone_ms = tonumber(gone_ms), gone_seq = tonumber(gone_seq),
+    seen = seen, due = tonumber(due), basis = basis,
+  }
 end
 
 local function format_tally(t)
-  return int(t.sum) .. ' ' .. int(t.credit) .. ' ' .. t.gone .. ' ' .. t.seen .. ' ' .. t.basis .. ' ' .. int(t.due)
+  return string.format('%.0f %.0f %.0f %s %.0f %s', t.credit, t.gone_ms, t.gone_seq, t.seen, t.due, t.basis)
 end
 
 -- load_account reads the account, and the limits' tallies into limit.tally. Of
--- the account: last and trimmed are the newest entry ever written and trimmed off;
--- up to lost ms entries are missing that a longer window would count; at fresh ms
--- the keys' expiry was set for windows of span ms; stale entries have left since
--- the log was trimmed; now is the server's time, never before the newest entry;
--- call is what the given daemon's last granting call left, if any.
+-- the account: last_ms and last_seq are the newest entry ever written, trimmed the
+-- newest one trimmed off; up to lost ms entries are missing that a longer window
+-- would count; at fresh ms the keys' expiry was set for windows of span ms; stale
+-- entries have left since the log was trimmed; now is the server's time, never
+-- before the newest entry; call is what the given daemon's last granting call left.
 local function load_account(key, limits, daemon)
-  local fields = { 'state', 'conf', 'absent', 'c:' .. (daemon or '') }
-  for i, limit in ipairs(limits) do fields[4 + i] = 'l:' .. limit.name end
+  local fields = { 'last', 'state', 'conf', 'c:' .. (daemon or '') }
+  for i, limit in ipairs(limits) do
+    fields[3 + 2 * i], fields[4 + 2 * i] = 's:' .. limit.name, 'l:' .. limit.name
+  end
   local got = redis.call('HMGET', key, unpack(fields))
-  local last, trimmed, lost, fresh, span, stale =
-    string.match(got[1] or '0-0 0-0 0 0 0 0', '^(%S+) (%S+) (%d+) (%d+) (%d+) (%d+)$')
+  local trimmed, lost, fresh, span, stale = string.match(got[2] or '0-0 0 0 0 0', '^(%S+) (%d+) (%d+) (%d+) (%d+)$')
   local a = {
-    last = last, trimmed = trimmed, lost = tonumber(lost), fresh = tonumber(fresh),
-    span = tonumber(span), stale = tonumber(stale), conf = got[2] or '', absent = got[3] or '', call = got[4],
+    trimmed = trimmed, lost = tonumber(lost), fresh = tonumber(fresh), span = tonumber(span), stale = tonumber(stale),
+    conf = got[3] or '', call = got[4],
   }
-  a.now = math.max(clock(), (id_parts(last)))
+  a.last_ms, a.last_seq = id_parts(got[1] or '0-0')
+  a.now = math.max(clock(), a.last_ms)
   for i, limit in ipairs(limits) do
     limit.cutoff = limit.length > 0 and a.now - limit.length or limit.starts - 1
-    if got[4 + i] then limit.tally = parse_tally(got[4 + i]) end
+    if got[4 + 2 * i] then limit.tally = parse_tally(got[3 + 2 * i], got[4 + 2 * i]) end
   end
   return a
 end
 
--- save writes the account and the limits' tallies, and more fields if given.
+-- save_sums writes what every entry changes, and more fields if given.
+local function save_sums(key, a, limits, more)
+  local n = #more
+  more[n + 1], more[n + 2] = 'last', entry_id(a.last_ms, a.last_seq)
+  for i, limit in ipairs(limits) do
+    more[n + 1 + 2 * i], more[n + 2 + 2 * i] = 's:' .. limit.name, int(limit.tally.sum)
+  end
+  redis.call('HSET', key, unpack(more))
+end
+
+-- save writes the whole account, and more fields if given.
 local function save(key, a, limits, more)
   local fields = more or {}
   local n = #fields
-  fields[n + 1], fields[n + 2] = 'state', table.concat(
-    { a.last, a.trimmed, int(a.lost), int(a.fresh), int(a.span), int(a.stale) }, ' ')
+  fields[n + 1], fields[n + 2] = 'state', string.format('%s %.0f %.0f %.0f %.0f', a.trimmed, a.lost, a.fresh, a.span, a.stale)
   for i, limit in ipairs(limits) do
-    fields[n + 2 * i + 1], fields[n + 2 * i + 2] = 'l:' .. limit.name, format_tally(limit.tally)
+    fields[n + 1 + 2 * i], fields[n + 2 + 2 * i] = 'l:' .. limit.name, format_tally(limit.tally)
   end
-  redis.call('HSET', key, unpack(fields))
+  save_sums(key, a, limits, fields)
 end
 
 -- stale_period tells whether a calendar window's period is not the one of now:
@@ -123,14 +141,22 @@ local function stale_period(a, limits)
   return false
 end
 
+-- reaches_back tells whether the log still has entries up to a tally's gone.
+local function reaches_back(a, t)
+  local ms, seq = id_parts(a.trimmed)
+  return before(ms, seq, t.gone_ms, t.gone_seq)
+end
+
 -- behind tells whether a limit cannot be decided about before it was counted:
 -- it is new, prices operations differently, missed entries, or its window now
--- reaches back behind entries that had left it.
+-- reaches back behind entries that had left it. While conf names just these
+-- limits nothing was trimmed that one of them still counts.
 local function behind(a, limits)
+  if a.conf ~= conf_of(limits) then return true end
   for _, limit in ipairs(limits) do
     local t = limit.tally
-    if not t or t.basis ~= limit.basis or t.seen ~= '-' or before(t.gone, a.trimmed) then return true end
-    if (id_parts(t.gone)) > limit.cutoff and before(a.trimmed, t.gone) then return true end
+    if not t or t.basis ~= limit.basis or t.seen ~= '-' then return true end
+    if t.gone_ms > limit.cutoff and reaches_back(a, t) then return true end
   end
   return false
 end
@@ -189,15 +215,15 @@ local function advance(account, log, settled, limit, budget)
   if t.due > limit.cutoff then return 0, false end
   while taken < budget do
     local count = math.min(READ, budget - taken)
-    local entries = redis.call('XRANGE', log, '(' .. t.gone, '+', 'COUNT', count)
+    local entries = redis.call('XRANGE', log, '(' .. entry_id(t.gone_ms, t.gone_seq), '+', 'COUNT', count)
     for _, entry in ipairs(entries) do
-      local ms = id_parts(entry[1])
+      local ms, seq = id_parts(entry[1])
       if ms > limit.cutoff then
         t.due = ms
         return taken, false
       end
       leave(t, price(account, settled, limit, entry))
-      t.gone, taken = entry[1], taken + 1
+      t.gone_ms, t.gone_seq, taken = ms, seq, taken + 1
     end
     if #entries < count then
       t.due = 0
@@ -237,11 +263,12 @@ end
 -- trim drops from the log what no limit's window needs any more, with the
 -- request keys and settlements that belong to it; at most BUDGET entries.
 local function trim(a, limits, log, settled, keys)
-  local floor = a.last
+  local ms, seq = a.last_ms, a.last_seq
   for _, limit in ipairs(limits) do
-    if before(limit.tally.gone, floor) then floor = limit.tally.gone end
+    local t = limit.tally
+    if before(t.gone_ms, t.gone_seq, ms, seq) then ms, seq = t.gone_ms, t.gone_seq end
   end
-  local entries = redis.call('XRANGE', log, '(' .. a.trimmed, floor, 'COUNT', BUDGET)
+  local entries = redis.call('XRANGE', log, '(' .. a.trimmed, entry_id(ms, seq), 'COUNT', BUDGET)
   for _, entry in ipairs(entries) do
     local key = field(entry, 'k')
     if key and redis.call('HGET', keys, key) == entry[1] then redis.call('HDEL', keys, key) end
@@ -255,27 +282,21 @@ local function trim(a, limits, log, settled, keys)
   redis.call('XTRIM', log, 'MINID', '~', a.trimmed)
 end
 
--- next_id returns the id of an entry written now.
-local function next_id(a)
-  local ms, seq = id_parts(a.last)
-  if a.now > ms then return int(a.now) .. '-0' end
-  return int(ms) .. '-' .. int(seq + 1)
-end
-
 -- refresh lets idle keys expire, but never before their newest entry has left
 -- the longest window: the expiry is set an eighth of it ahead of need, so that
--- not every grant has to.
+-- not every grant has to. It returns whether it did so.
 local function refresh(a, limits)
   local span = 0
   for _, limit in ipairs(limits) do
     span = math.max(span, limit.length > 0 and limit.length or limit.ends - limit.starts)
   end
   local ahead = math.floor(span / 8)
-  if span <= a.span and a.fresh > 0 and a.now < a.fresh + ahead then return end
+  if span <= a.span and a.fresh > 0 and a.now < a.fresh + ahead then return false end
   a.fresh, a.span = a.now, span
   for _, key in ipairs(KEYS) do
     redis.call('PEXPIRE', key, int(span + 2 * ahead + 60000))
   end
+  return true
 end
 
 -- put remembers a field of a hash that expires with the account's other keys.
@@ -286,25 +307,32 @@ end
 
 -- counted tells whether an entry is in the window of any limit.
 local function counted(limits, id)
+  local ms, seq = id_parts(id)
   for _, limit in ipairs(limits) do
-    if before(limit.tally.gone, id) then return true end
+    if before(limit.tally.gone_ms, limit.tally.gone_seq, ms, seq) then return true end
   end
   return false
 end
 
--- append writes an entry, and counts its charges, a list as long as the limits,
--- in their tallies.
+-- append writes an entry, its id the time and one more than the last one's
+-- number within it, and counts its charges, a list as long as the limits. It
+-- returns the id, and whether a tally changed in more than its sum.
 local function append(a, log, limits, entry, charges)
-  local id, list = next_id(a), {}
+  if a.now > a.last_ms then
+    a.last_ms, a.last_seq = a.now, 0
+  else
+    a.last_seq = a.last_seq + 1
+  end
+  local id, list, more = entry_id(a.last_ms, a.last_seq), {}, false
   for i, limit in ipairs(limits) do
-    if charges[i] > 0 then list[#list + 1] = limit.name .. '=' .. int(charges[i]) end
-    limit.tally.sum = limit.tally.sum + charges[i]
-    if limit.tally.due == 0 then limit.tally.due = id_parts(id) end
+    local t, units = limit.tally, charges[i]
+    if units > 0 then list[#list + 1] = limit.name .. '=' .. int(units) end
+    t.sum = t.sum + units
+    if t.due == 0 then t.due, more = a.last_ms, true end
   end
   local fields = { 'o', entry.operation, 'n', entry.count, 'b', entry.by, 'r', entry.region, 'u', table.concat(list, ' ') }
   if entry.key ~= '' then fields[#fields + 1], fields[#fields + 2] = 'k', entry.key end
   if entry.note ~= '' then fields[#fields + 1], fields[#fields + 2] = 't', entry.note end
   redis.call('XADD', log, id, unpack(fields))
-  a.last = id
-  return id
+  return id, more
 end

@@ -11,10 +11,12 @@ local limits, at = read_limits(1)
 local a = load_account(account, limits)
 
 redis.call('DEL', KEYS[1], KEYS[2], KEYS[3], KEYS[4])
-a.trimmed, a.lost, a.fresh, a.stale = a.last, 0, 0, 0
+a.trimmed, a.lost, a.fresh, a.stale = entry_id(a.last_ms, a.last_seq), 0, 0, 0
 local more, charges = { 'conf', conf_of(limits), 'absent', '' }, {}
 for i, limit in ipairs(limits) do
-  limit.tally = { sum = 0, credit = 0, gone = a.last, seen = '-', basis = limit.basis, due = 0 }
+  limit.tally = {
+    sum = 0, credit = 0, gone_ms = a.last_ms, gone_seq = a.last_seq, seen = '-', due = 0, basis = limit.basis,
+  }
   more[#more + 1], more[#more + 2] = 'p:' .. limit.name, ARGV[at + i - 1]
   charges[i] = 0
 end

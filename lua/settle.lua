@@ -13,7 +13,7 @@ local limits, at = read_limits(1)
 local id, spent, by, region, note = unpack(ARGV, at, at + 4)
 local a = load_account(account, limits)
 if stale_period(a, limits) then return { 'period', a.now } end
-if a.conf ~= conf_of(limits) or behind(a, limits) then return { 'behind', a.now } end
+if behind(a, limits) then return { 'behind', a.now } end
 for _, limit in ipairs(limits) do
   local taken, more = advance(account, log, settled, limit, BUDGET)
   a.stale = a.stale + taken
@@ -29,9 +29,10 @@ if redis.call('HGET', settled, id) ~= spent then
   local earlier = redis.call('HGET', settled, id)
   put(a, settled, id, spent)
   local changes = {}
+  local ms, seq = id_parts(id)
   for i, limit in ipairs(limits) do
     changes[i] = 0
-    if before(limit.tally.gone, id) then
+    if before(limit.tally.gone_ms, limit.tally.gone_seq, ms, seq) then
       changes[i] = price(account, settled, limit, entry) - before_settling[i]
     end
     if limit.tally.sum + changes[i] > 9007199254740991 then
@@ -45,7 +46,7 @@ if redis.call('HGET', settled, id) ~= spent then
     t.credit = math.min(t.credit, t.sum)
   end
   -- Limits that are not configured now cannot follow: they count anew if they return.
-  for name in string.gmatch(a.absent, '%S+') do redis.call('HDEL', account, 'l:' .. name) end
+  for name in string.gmatch(redis.call('HGET', account, 'absent') or '', '%S+') do redis.call('HDEL', account, 'l:' .. name) end
   local nothing = {}
   for i = 1, #limits do nothing[i] = 0 end
   append(a, log, limits, { operation = '', count = 0, by = by, region = region, key = '', note = note }, nothing)

@@ -11,12 +11,12 @@ local account, log, settled = KEYS[1], KEYS[2], KEYS[3]
 local limits = read_limits(1)
 local a = load_account(account, limits)
 if stale_period(a, limits) then return { 'period', a.now } end
-if a.conf ~= conf_of(limits) or behind(a, limits) then return { 'behind', a.now } end
+if behind(a, limits) then return { 'behind', a.now } end
 
 -- next_units sums what leaves a sliding window at the next instant at which
 -- anything does.
 local function next_units(limit)
-  local t, ms, units, from = limit.tally, nil, 0, limit.tally.gone
+  local t, ms, units, from = limit.tally, nil, 0, entry_id(limit.tally.gone_ms, limit.tally.gone_seq)
   local rest = { sum = t.sum, credit = t.credit }
   for _ = 1, BUDGET / READ do
     local entries = redis.call('XRANGE', log, '(' .. from, '+', 'COUNT', READ)

@@ -17,7 +17,7 @@ local missing, credit = tonumber(ARGV[at + 4]), tonumber(ARGV[at + 5])
 
 local t = limit.tally
 if from == '' then
-  from, credit = t.gone, t.credit
+  from, credit = entry_id(t.gone_ms, t.gone_seq), t.credit
   missing = t.sum - t.credit + charge - (use_reserve and limit.units or limit.units - limit.reserve)
 end
 local caught_up = catching_up(a, limit)

@@ -66,7 +66,7 @@ type random struct {
 	// changing lives change limits, the others give back units: what is given
 	// back is only defined while a limit is not counted anew.
 	changing bool
-	log    []string // the last steps, to be shown when one fails
+	log      []string // the last steps, to be shown when one fails
 }
 
 func newRandom(t *testing.T, h Harness, seed, n uint64) *random {

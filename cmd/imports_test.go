@@ -1,0 +1,155 @@
+// Package cmd holds the programs. Its test keeps the map of the repository: which
+// package may import which, and which one binds which module.
+package cmd
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// house is every package of ours: what it imports of ours, and the modules that
+// it, and nobody else, binds. Modules that only its tests import are in tests.
+var house = []struct {
+	path    string
+	imports string
+	modules string
+}{
+	// The domain: the standard library, and each other downwards.
+	{"lua", "", ""},
+	{"regions", "", ""},
+	{"quota", "", ""},
+	{"jobs", "quota regions", ""},
+
+	// What binds the domain to a technology.
+	{"quota/api", "quota", ""},
+	{"quota/boltledger", "quota", "go.etcd.io/bbolt"},
+	{"quota/redisledger", "quota lua", "github.com/redis/go-redis/v9"},
+	{"quota/outage", "quota", "go.etcd.io/bbolt"},
+	{"quota/ledgertest", "quota", ""},
+	{"quota/redisledger/redistest", "", "github.com/alicebob/miniredis/v2"},
+	{"jobs/api", "jobs quota/api quota regions", ""},
+	{"jobs/process", "jobs regions", ""},
+	{"jobs/scheduler", "jobs regions", "github.com/go-co-op/gocron/v2"},
+
+	// The programs, which draw it all together; "all" is everything above.
+	{"cmd", "", ""},
+	{"cmd/quotad", "all cmd/quotad/config",
+		"github.com/rs/zerolog github.com/coreos/go-systemd/v22 github.com/prometheus/client_golang golang.org/x/term"},
+	{"cmd/quotad/config", "all", "github.com/BurntSushi/toml"},
+	{"cmd/quotactl", "all", "github.com/spf13/cobra github.com/spf13/pflag golang.org/x/term"},
+	{"cmd/ytfetch", "all cmd/ytfetch/upstream", ""},
+	{"cmd/ytfetch/upstream", "", ""},
+}
+
+// tests is what tests may import beside what their package may.
+const tests = "github.com/rogpeppe/go-internal pgregory.net/rapid"
+
+// topLevel is everything that may stand there, dotfiles and bin aside.
+const topLevel = "README.md cmd config.toml go.mod go.sum jobs lua quota regions systemd"
+
+const module = "quotad/"
+
+func TestImports(t *testing.T) {
+	for _, p := range listPackages(t) {
+		path := strings.TrimPrefix(p.ImportPath, module)
+		t.Run(path, func(t *testing.T) {
+			row := slices.IndexFunc(house, func(row struct{ path, imports, modules string }) bool { return row.path == path })
+			if row < 0 {
+				t.Fatal("the package has no row in the house")
+			}
+			imports, modules := strings.Fields(house[row].imports), strings.Fields(house[row].modules)
+			for _, imported := range p.Imports {
+				check(t, imported, imports, modules)
+			}
+			modules = append(modules, strings.Fields(tests)...)
+			for _, imported := range slices.Concat(p.TestImports, p.XTestImports) {
+				if !strings.HasPrefix(imported, module) { // a test may use what it likes of ours
+					check(t, imported, nil, modules)
+				}
+			}
+		})
+	}
+}
+
+// check fails the test unless the imported package is of the standard library,
+// one of our own packages listed, or part of a module listed.
+func check(t *testing.T, imported string, own, modules []string) {
+	t.Helper()
+	if name, ours := strings.CutPrefix(imported, module); ours {
+		above := slices.Contains(own, "all") && !strings.HasPrefix(name, "cmd/")
+		if !above && !slices.Contains(own, name) {
+			t.Errorf("imports %s: that is no arrow of the design", imported)
+		}
+		return
+	}
+	host, _, _ := strings.Cut(imported, "/")
+	if !strings.Contains(host, ".") {
+		return
+	}
+	within := func(module string) bool { return imported == module || strings.HasPrefix(imported, module+"/") }
+	if !slices.ContainsFunc(modules, within) {
+		t.Errorf("imports %s, which it does not bind", imported)
+	}
+}
+
+// A module is imported by one package: the rows themselves must not say otherwise.
+func TestEachModuleIsBoundOnce(t *testing.T) {
+	const shared = "go.etcd.io/bbolt golang.org/x/term" // two files of one technology; two programs at a terminal
+	binder := map[string]string{}
+	for _, row := range house {
+		for _, m := range strings.Fields(row.modules) {
+			if binder[m] != "" && !slices.Contains(strings.Fields(shared), m) {
+				t.Errorf("%s is bound by %s and by %s", m, binder[m], row.path)
+			}
+			binder[m] = row.path
+		}
+	}
+}
+
+func TestTopLevel(t *testing.T) {
+	entries, err := os.ReadDir("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		name := entry.Name()
+		if !strings.HasPrefix(name, ".") && name != "bin" && !slices.Contains(strings.Fields(topLevel), name) {
+			t.Errorf("%s stands at the top level: everything has its place below %s", name, topLevel)
+		}
+	}
+}
+
+// A listing is what go list says of a package.
+type listing struct {
+	ImportPath   string
+	Imports      []string
+	TestImports  []string
+	XTestImports []string
+}
+
+func listPackages(t *testing.T) []listing {
+	t.Helper()
+	command := exec.Command("go", "list", "-json=ImportPath,Imports,TestImports,XTestImports", "./...")
+	command.Dir = ".."
+	command.Stderr = os.Stderr
+	output, err := command.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	var list []listing
+	for decoder := json.NewDecoder(strings.NewReader(string(output))); ; {
+		var p listing
+		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
+			return list
+		} else if err != nil {
+			t.Fatalf("go list: %v", err)
+		}
+		list = append(list, p)
+	}
+}

@@ -2,6 +2,7 @@ package config
 
 import (
 	"quotad/jobs"
+	"quotad/jobs/scheduler"
 )
 
 // schedule reads every, or cron with its timezone; exactly one of the two.
@@ -34,4 +35,17 @@ func (r *reader) every(t *table) jobs.Schedule {
 	return schedule
 }
 
-func (r *reader) cron(t *table) jobs.Schedule { return nil }
+// cron returns nil where the line is no good.
+func (r *reader) cron(t *table) jobs.Schedule {
+	zone := r.timezone(t)
+	line, ok := read[string](t, "cron", `a cron line in quotes, such as "*/30 * * * *"`)
+	if !ok {
+		return nil
+	}
+	schedule, err := scheduler.ParseCron(line, zone)
+	if err != nil {
+		t.fail("cron", "%v", err)
+		return nil
+	}
+	return schedule
+}

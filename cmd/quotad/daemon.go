@@ -1,0 +1,143 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"quotad/cmd/quotad/config"
+	"quotad/jobs"
+	"quotad/jobs/process"
+	"quotad/quota"
+	"quotad/quota/boltledger"
+	"quotad/quota/redisledger"
+)
+
+// A daemon is everything that runs. Start puts it together and stop takes it
+// apart, in the reverse order.
+type daemon struct {
+	config  *config.Config
+	systemd systemd
+	log     zerolog.Logger
+	events  events
+
+	ledger quota.Ledger
+	keeper *quota.Keeper
+	tokens *jobs.Tokens
+	runner *jobs.Runner
+
+	hurry  chan struct{} // closed when the passes under way are to end at once
+	failed chan error    // what keeps the daemon from going on
+	undo   []func()      // what stop does, the last one first
+}
+
+func newDaemon(c *config.Config, s systemd, log zerolog.Logger) *daemon {
+	return &daemon{
+		config: c, systemd: s, log: log, events: newEvents(log), tokens: &jobs.Tokens{},
+		hurry: make(chan struct{}), failed: make(chan error, 1),
+	}
+}
+
+// start is the order of things: the state directory is ours alone before
+// anything is read there; the ledger decides before the socket answers; the
+// socket answers before the first pass asks. After an error, stop takes apart
+// what had been started.
+func (d *daemon) start() error {
+	for _, step := range []func() error{
+		d.lockState,
+		d.openLedger,
+		d.openRunner,
+		d.serveAPI,
+		d.runJobs,
+		d.ready,
+	} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stop ends in this order: no new runs, the passes under way, the API, through
+// which they settle to the last, the ledger.
+func (d *daemon) stop() {
+	for i := len(d.undo) - 1; i >= 0; i-- {
+		d.undo[i]()
+	}
+	d.undo = nil
+}
+
+// onStop adds a step to stop.
+func (d *daemon) onStop(what string, step func() error) {
+	d.undo = append(d.undo, func() {
+		if err := step(); err != nil {
+			d.log.Error().Err(err).Msg("cannot " + what)
+		}
+	})
+}
+
+func (d *daemon) lockState() error {
+	unlock, err := lockStateDir(d.config.StateDir)
+	if err != nil {
+		return err
+	}
+	d.onStop("unlock the state directory", unlock)
+	return nil
+}
+
+func (d *daemon) openLedger() error {
+	ledger, err := d.newLedger()
+	if err != nil {
+		return err
+	}
+	d.ledger = ledger
+	d.onStop("close the ledger", ledger.Close)
+	d.keeper, err = quota.NewKeeper(ledger, d.config.Credentials, d.config.Ledger.Deadline)
+	return err
+}
+
+func (d *daemon) newLedger() (quota.Ledger, error) {
+	if d.config.Ledger.Backend == config.Embedded {
+		return boltledger.Open(boltledger.Config{Path: d.statePath("ledger.db")})
+	}
+	redis := d.config.Ledger.Redis
+	name, err := daemonName(d.statePath("daemon"))
+	if err != nil {
+		return nil, err
+	}
+	redis.Daemon = name
+	return redisledger.Open(redis)
+}
+
+func (d *daemon) statePath(name string) string { return filepath.Join(d.config.StateDir, name) }
+
+func (d *daemon) openRunner() error {
+	self, err := process.Identify(os.Getpid())
+	if err != nil {
+		return err
+	}
+	d.runner, err = jobs.Open(jobs.Config{
+		Jobs:        d.config.Jobs,
+		Gate:        d.keeper,
+		Launcher:    hastener{hurry: d.hurry},
+		Tokens:      d.tokens,
+		Observer:    d.events,
+		Dir:         d.statePath("jobs"),
+		Socket:      d.socket(),
+		Environ:     os.Environ(),
+		BootID:      self.BootID,
+		EndLeftover: process.EndLeftover,
+		Now:         time.Now,
+	})
+	return err
+}
+
+// socket is where the API is served, as callers reach it.
+func (d *daemon) socket() string {
+	if d.systemd.api != nil {
+		return d.systemd.api.Addr().String()
+	}
+	return d.config.Socket
+}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// lockName is the file whose lock says that a daemon uses the state directory.
+// It holds the daemon's pid, for people; the kernel lets go of the lock however
+// the daemon ends.
+const lockName = "quotad.lock"
+
+// lockStateDir makes the state directory this daemon's own, until unlock.
+func lockStateDir(dir string) (unlock func() error, err error) {
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return nil, fmt.Errorf("cannot make state directory: %w", err)
+	}
+	file, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o640)
+	if err != nil {
+		return nil, fmt.Errorf("cannot lock state directory: %w", err)
+	}
+	if err := lock(file); err != nil {
+		return nil, fmt.Errorf("cannot lock state directory %q: %w", dir, errors.Join(err, file.Close()))
+	}
+	return file.Close, nil
+}
+
+// lock leaves the file on disk for ever: another daemon may wait for it, and
+// would hold the lock of a file that nobody else finds.
+func lock(file *os.File) error {
+	err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return fmt.Errorf("another quotad uses it%s: stop that one first, or give this one a state_dir of its own", holder(file))
+	}
+	if err != nil {
+		return err
+	}
+	if err := file.Truncate(0); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(file, "%d\n", os.Getpid())
+	return err
+}
+
+// holder names the daemon that holds the lock, unless it is only about to write
+// its pid.
+func holder(file *os.File) string {
+	pid, err := io.ReadAll(io.LimitReader(file, 20))
+	if err != nil || len(pid) == 0 {
+		return ""
+	}
+	return ", pid " + strings.TrimSpace(string(pid))
+}

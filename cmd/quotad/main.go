@@ -1,0 +1,101 @@
+// Quotad is the daemon: it runs jobs by a schedule, and decides over a local
+// socket who may spend from which budget.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+
+	"quotad/cmd/quotad/config"
+)
+
+// The exit codes of quotad.
+const (
+	exitOK    = 0
+	exitError = 1
+	exitUsage = 2
+)
+
+func main() {
+	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+}
+
+func run(args []string, stdout, stderr io.Writer) int {
+	o, err := parseOptions(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprint(stdout, usage)
+		return exitOK
+	case err != nil:
+		fmt.Fprintf(stderr, "quotad: error: %v\nquotad: hint: quotad --help tells how it is used\n", err)
+		return exitUsage
+	case o.version:
+		fmt.Fprintln(stdout, "quotad", version())
+		return exitOK
+	}
+	systemd, err := takeSystemd()
+	if err != nil {
+		return fail(stderr, err)
+	}
+	c, err := load(o, systemd)
+	if err != nil {
+		return fail(stderr, err)
+	}
+	if o.check {
+		summarize(stdout, c)
+		return exitOK
+	}
+	if err := serve(c, systemd, newLogger(stderr, c.LogLevel)); err != nil {
+		return fail(stderr, err)
+	}
+	return exitOK
+}
+
+// fail prints an error. Those of the configuration stand alone on their lines,
+// where editors find the file and the line.
+func fail(stderr io.Writer, err error) int {
+	var wrong config.Errors
+	if errors.As(err, &wrong) {
+		fmt.Fprintln(stderr, wrong)
+	} else {
+		fmt.Fprintf(stderr, "quotad: error: %v\n", err)
+	}
+	return exitError
+}
+
+func load(o options, systemd systemd) (*config.Config, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("cannot tell where quotad itself is: %w", err)
+	}
+	file := o.config
+	if file == "" {
+		file = defaultConfig()
+	}
+	return config.Load(file, config.Host{StateDirectory: systemd.stateDirectory, Programs: filepath.Dir(program)})
+}
+
+// defaultConfig returns the first of the default places in which something stands.
+func defaultConfig() string {
+	if _, err := os.Stat(localConfig); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(systemConfig); err == nil {
+			return systemConfig
+		}
+	}
+	return localConfig
+}
+
+// version is what the build stamped into the program.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" {
+		return "(unknown)"
+	}
+	return info.Main.Version
+}

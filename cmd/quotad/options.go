@@ -1,0 +1,61 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+)
+
+const (
+	localConfig  = "config.toml"
+	systemConfig = "/etc/quotad/config.toml"
+)
+
+const usage = `quotad - one budget for everyone who calls a metered API
+
+Usage:
+  quotad [--config FILE]           run until SIGTERM or SIGINT
+  quotad --check [--config FILE]   say what is wrong with the configuration, or
+                                   what it means, and exit
+  quotad --version
+
+Flags:
+  --config FILE   the configuration (default ./config.toml, then
+                  /etc/quotad/config.toml)
+
+quotad logs to stderr: lines to read on a terminal, JSON elsewhere. On SIGTERM it
+starts nothing more and asks the passes under way to end, as long as their
+kill_grace allows; a second SIGTERM ends them at once.
+
+Exit codes:
+  0   stopped as asked; or the configuration is good
+  1   could not run, or had to stop; or the configuration is not good
+  2   wrong command line
+
+Example: see what a file means, then run it
+  $ quotad --check --config config.toml
+  $ quotad --config config.toml
+`
+
+// Options are what the command line asks for.
+type options struct {
+	config  string // a path; empty: the default ones
+	check   bool
+	version bool
+}
+
+func parseOptions(args []string) (options, error) {
+	var o options
+	flags := flag.NewFlagSet("quotad", flag.ContinueOnError)
+	flags.SetOutput(io.Discard) // run prints the error, or the usage
+	flags.StringVar(&o.config, "config", "", "")
+	flags.BoolVar(&o.check, "check", false, "")
+	flags.BoolVar(&o.version, "version", false, "")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	if flags.NArg() > 0 {
+		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	return o, nil
+}

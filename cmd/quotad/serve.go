@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	stdlog "log"
+	"net"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"quotad/cmd/quotad/config"
+	"quotad/jobs/scheduler"
+	"quotad/quota/api"
+)
+
+// serve runs a daemon until a signal or a failure ends it.
+func serve(c *config.Config, s systemd, log zerolog.Logger) error {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	defer signal.Stop(signals)
+
+	d := newDaemon(c, s, log)
+	err := d.start()
+	if err == nil {
+		err = d.wait(signals)
+	}
+	d.stopOrHurry(signals)
+	d.log.Info().Msg("stopped")
+	return err
+}
+
+// wait returns when the daemon is to stop; the error is why it must.
+func (d *daemon) wait(signals <-chan os.Signal) error {
+	select {
+	case s := <-signals:
+		d.log.Info().Stringer("signal", s).Msg("stopping: another signal ends the passes at once")
+		return nil
+	case err := <-d.failed:
+		return err
+	}
+}
+
+// stopOrHurry stops the daemon; a signal that comes meanwhile ends the patience
+// with the passes.
+func (d *daemon) stopOrHurry(signals <-chan os.Signal) {
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		d.stop()
+	}()
+	select {
+	case <-stopped:
+		return
+	case s := <-signals:
+		d.log.Warn().Stringer("signal", s).Msg("ending the passes at once")
+		close(d.hurry)
+	}
+	<-stopped
+}
+
+// serveAPI answers on the socket from here on.
+func (d *daemon) serveAPI() error {
+	server, err := api.NewServer(api.Config{
+		Keeper:     d.keeper,
+		Tokens:     d.tokens,
+		Version:    version(),
+		AdminGroup: d.config.AdminGroup,
+		Observe:    d.events.decided,
+		ErrorLog:   stdlog.New(d.log, "", 0),
+	})
+	if err != nil {
+		return err
+	}
+	listener, err := d.listen()
+	if err != nil {
+		return err
+	}
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		if err := server.Serve(listener); err != nil {
+			d.failed <- err
+		}
+	}()
+	d.onStop("stop the API", func() error {
+		err := shutdown(server)
+		<-served
+		return err
+	})
+	d.log.Info().Str("version", version()).Str("config", d.config.File).Str("ledger", d.config.Ledger.Backend).
+		Str("socket", d.socket()).Msg("serving")
+	return nil
+}
+
+// listen returns the socket that systemd passed, or one of our own.
+func (d *daemon) listen() (net.Listener, error) {
+	if d.systemd.api != nil {
+		return d.systemd.api, nil
+	}
+	return api.Listen(d.config.Socket)
+}
+
+// answerTime is how long requests that are in flight when the API stops may take.
+const answerTime = 5 * time.Second
+
+func shutdown(server *api.Server) error {
+	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
+	defer cancel()
+	return server.Shutdown(ctx)
+}
+
+// runJobs begins with what a killed daemon left, what was missed, and what is to
+// run at the start, and goes on with the schedule.
+func (d *daemon) runJobs() error {
+	ticks, err := scheduler.New(d.runner.Tick, d.events.Trouble)
+	if err != nil {
+		return err
+	}
+	for _, job := range d.config.Jobs {
+		if err := ticks.Set(job.Name, job.Schedule); err != nil {
+			return err
+		}
+	}
+	d.onStop("end the passes under way", func() error { return d.runner.Stop(context.Background()) })
+	d.runner.Start(context.Background())
+	d.onStop("end the schedule", ticks.Stop)
+	ticks.Start()
+	return nil
+}
+
+// ready tells the service manager, and whoever reads the log.
+func (d *daemon) ready() error {
+	health := d.keeper.Health(context.Background())
+	state := "READY=1\nSTATUS=" + health.State
+	if !health.Reachable {
+		state = "READY=1\nSTATUS=degraded: ledger " + health.State
+		d.log.Warn().Str("ledger", health.State).Msg("the ledger cannot be reached: calls are refused until it can")
+	}
+	for _, warning := range health.Warnings {
+		d.log.Warn().Str("ledger", health.Backend).Msg(warning)
+	}
+	if err := d.systemd.notify(state); err != nil {
+		return err
+	}
+	d.onStop("tell systemd", func() error { return d.systemd.notify("STOPPING=1") })
+	d.log.Debug().Msg("ready")
+	return nil
+}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"quotad/cmd/quotad/config"
+	"quotad/jobs"
+	"quotad/quota"
+)
+
+// summarize says what a configuration means, for quotad --check.
+func summarize(w io.Writer, c *config.Config) {
+	fmt.Fprintf(w, "%s is good.\n\n", c.File)
+	fmt.Fprintf(w, "state   %s\nsocket  %s\nledger  %s\n", c.StateDir, c.Socket, ledgerPlace(c))
+	for _, credential := range c.Credentials {
+		summarizeCredential(w, credential, c.Outages[credential.Name])
+	}
+	for _, job := range c.Jobs {
+		summarizeJob(w, c, job)
+	}
+}
+
+func ledgerPlace(c *config.Config) string {
+	if c.Ledger.Backend == config.OnRedis {
+		return "Redis at " + strings.Join(c.Ledger.Redis.Addrs, ", ")
+	}
+	return "embedded, in the state directory"
+}
+
+func summarizeCredential(w io.Writer, c *quota.Credential, outage config.Outage) {
+	fmt.Fprintf(w, "\ncredential %s\n", c.Name)
+	for _, limit := range c.Limits {
+		fmt.Fprintf(w, "  limit %s: %s units %s", limit.Name, grouped(limit.Units), window(limit.Window))
+		if limit.Reserve > 0 {
+			fmt.Fprintf(w, ", jobs stop at %s", grouped(limit.Budget(false)))
+		}
+		if len(limit.Only) > 0 {
+			fmt.Fprintf(w, ", for %s only", strings.Join(limit.Only, ", "))
+		}
+		fmt.Fprintln(w)
+	}
+	for _, operation := range slices.Sorted(maps.Keys(c.Operations)) {
+		fmt.Fprintf(w, "  %s costs %s\n", operation, costs(c, operation))
+	}
+	if len(outage.Open) > 0 {
+		fmt.Fprintf(w, "  while the ledger cannot be reached, up to %s units are granted for %s\n",
+			grouped(outage.Units), strings.Join(slices.Sorted(maps.Keys(outage.Open)), ", "))
+	}
+}
+
+func window(w quota.Window) string {
+	if w.IsCalendar() {
+		return fmt.Sprintf("a %s, by the clock of %s", w.Period, w.Zone)
+	}
+	return "in any " + w.String()
+}
+
+// costs lists what one call costs: "100 of daily and 100 of search".
+func costs(c *quota.Credential, operation string) string {
+	var parts []string
+	for _, limit := range c.Limits {
+		if units := c.Operations[operation].In(limit, operation); units > 0 {
+			parts = append(parts, fmt.Sprintf("%s of %s", grouped(units), limit.Name))
+		}
+	}
+	return strings.Join(parts, " and ")
+}
+
+func summarizeJob(w io.Writer, c *config.Config, job *jobs.Job) {
+	fmt.Fprintf(w, "\njob %s\n  %v%s, %s\n  runs %s\n", job.Name, job.Schedule, atStart(job), stagger(job), strings.Join(job.Command, " "))
+	fmt.Fprintf(w, "  in %s, for at most %v\n", job.Dir, job.Timeout)
+	for _, line := range demand(c, job) {
+		fmt.Fprintf(w, "  %s\n", line)
+	}
+}
+
+func atStart(job *jobs.Job) string {
+	if job.RunAtStart {
+		return " and at the start"
+	}
+	return ""
+}
+
+func stagger(job *jobs.Job) string {
+	list := fmt.Sprintf("%d regions", len(job.Regions))
+	if job.Stagger == jobs.EvenStagger {
+		return list + " spread evenly"
+	}
+	return fmt.Sprintf("%s, %v apart", list, job.Stagger)
+}
+
+// demand says what a whole run is expected to take of each limit.
+func demand(c *config.Config, job *jobs.Job) []string {
+	i := slices.IndexFunc(c.Credentials, func(c *quota.Credential) bool { return c.Name == job.Credential })
+	credential := c.Credentials[i] // a good file has it
+	var lines []string
+	for _, limit := range credential.Limits {
+		var units quota.Units
+		for operation, count := range job.Expects {
+			units += credential.Operations[operation].In(limit, operation) * count
+		}
+		if units > 0 {
+			run := units * quota.Units(len(job.Regions))
+			lines = append(lines, fmt.Sprintf("a run takes about %s units of %s %s, which has %s", grouped(run), job.Credential, limit.Name, grouped(limit.Budget(false))))
+		}
+	}
+	return lines
+}
+
+// grouped writes 10000 as "10,000".
+func grouped(units quota.Units) string {
+	text := fmt.Sprint(units)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}

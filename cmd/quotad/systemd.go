@@ -1,0 +1,63 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"strings"
+
+	"github.com/coreos/go-systemd/v22/activation"
+)
+
+// Systemd is what systemd tells a service; the zero value where there is none.
+type systemd struct {
+	stateDirectory string
+	notifySocket   string
+	api            net.Listener // the socket that is to be served; nil: none was passed
+}
+
+// apiSocket is the FileDescriptorName of the API's socket unit.
+const apiSocket = "api"
+
+// takeSystemd reads what systemd passed in the environment and removes it from
+// there: what a child finds of it, it takes for its own.
+func takeSystemd() (systemd, error) {
+	var s systemd
+	// Several directories may be configured; the first is the one that counts.
+	s.stateDirectory, _, _ = strings.Cut(os.Getenv("STATE_DIRECTORY"), ":")
+	s.notifySocket = os.Getenv("NOTIFY_SOCKET")
+	listeners, err := activation.ListenersWithNames()
+	if err != nil {
+		return s, fmt.Errorf("cannot use the sockets that systemd passed: %w", err)
+	}
+	for name, passed := range listeners {
+		if name != apiSocket || len(passed) != 1 {
+			return s, fmt.Errorf("systemd passed %d sockets named %q: one named %q is expected (FileDescriptorName=%s)", len(passed), name, apiSocket, apiSocket)
+		}
+		s.api = passed[0]
+	}
+	for _, name := range []string{
+		"STATE_DIRECTORY", "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES",
+		"CREDENTIALS_DIRECTORY", "INVOCATION_ID", "JOURNAL_STREAM", "MAINPID",
+	} {
+		os.Unsetenv(name)
+	}
+	return s, nil
+}
+
+// notify tells the service manager how the daemon is, see sd_notify(3). Without
+// one it does nothing.
+func (s systemd) notify(state string) error {
+	if s.notifySocket == "" {
+		return nil
+	}
+	conn, err := net.Dial("unixgram", s.notifySocket)
+	if err != nil {
+		return fmt.Errorf("cannot notify systemd: %w", err)
+	}
+	defer conn.Close()
+	if _, err := conn.Write([]byte(state)); err != nil {
+		return fmt.Errorf("cannot notify systemd: %w", err)
+	}
+	return nil
+}

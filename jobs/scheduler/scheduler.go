@@ -1,0 +1,147 @@
+// Package scheduler ticks jobs at their slots. It is the only one that knows
+// gocron: gocron keeps the timers, when a slot is due is our own arithmetic.
+package scheduler
+
+import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+
+	"quotad/jobs"
+)
+
+// A Scheduler calls a function for each slot of each job. Any number of
+// goroutines may use it at the same time.
+type Scheduler struct {
+	tick    func(job string, slot time.Time)
+	trouble func(job string, err error)
+	now     func() time.Time // the wall clock
+	timers  gocron.Scheduler
+
+	mu      sync.Mutex // guards what follows, and what entries point to
+	entries map[string]*entry
+}
+
+// heartbeat is how often the slots are looked at besides the timers. Timers
+// count the time that passes while the machine is awake: after a suspension, or
+// when the clock is set, they come at the wrong time of day.
+const heartbeat = time.Minute
+
+// New returns a scheduler that calls tick for each slot that comes, once, from a
+// goroutine of its own and soon after the slot; if slots went by unnoticed, only
+// for the latest of them. What goes wrong meanwhile is told to trouble, a panic
+// of tick included. Nothing comes before Start.
+func New(tick func(job string, slot time.Time), trouble func(job string, err error)) (*Scheduler, error) {
+	return newScheduler(tick, trouble, time.Now)
+}
+
+func newScheduler(tick func(string, time.Time), trouble func(string, error), now func() time.Time) (*Scheduler, error) {
+	timers, err := gocron.NewScheduler(gocron.WithLocation(time.UTC))
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a scheduler: %w", err)
+	}
+	s := &Scheduler{tick: tick, trouble: trouble, now: now, timers: timers, entries: make(map[string]*entry)}
+	if _, err := timers.NewJob(gocron.DurationJob(heartbeat), gocron.NewTask(s.look)); err != nil {
+		return nil, fmt.Errorf("cannot make a scheduler: %w", err)
+	}
+	return s, nil
+}
+
+// Start begins to tick: slots later than the job's Set, also those that have
+// come since then.
+func (s *Scheduler) Start() {
+	s.timers.Start()
+	s.look()
+}
+
+// Stop ends all ticks and waits for those under way.
+func (s *Scheduler) Stop() error {
+	if err := s.timers.Shutdown(); err != nil {
+		return fmt.Errorf("cannot stop the scheduler: %w", err)
+	}
+	return nil
+}
+
+// Set has a job tick by a schedule, from the next slot on, instead of any that
+// it had before.
+func (s *Scheduler) Set(job string, schedule jobs.Schedule) error {
+	first := schedule.Next(s.now())
+	if first.IsZero() {
+		return fmt.Errorf("cannot schedule job %q: %v never comes", job, schedule)
+	}
+	if err := s.Remove(job); err != nil {
+		return err
+	}
+	e := &entry{job: job, schedule: schedule, due: first}
+	timer, err := s.timers.NewJob(
+		gocron.CronJob("", false), // its line is ignored: slots says when
+		gocron.NewTask(func() { s.fire(e, true) }),
+		gocron.WithCronImplementation(slots{schedule}),
+		gocron.WithName(job),
+	)
+	if err != nil {
+		return fmt.Errorf("cannot schedule job %q: %w", job, err)
+	}
+	e.timer = timer
+	s.mu.Lock()
+	s.entries[job] = e
+	s.mu.Unlock()
+	return nil
+}
+
+// Remove has a job not tick any more. A job that does not tick is left alone.
+func (s *Scheduler) Remove(job string) error {
+	s.mu.Lock()
+	e := s.entries[job]
+	delete(s.entries, job)
+	s.mu.Unlock()
+	if e == nil {
+		return nil
+	}
+	if err := s.timers.RemoveJob(e.timer.ID()); err != nil && !errors.Is(err, gocron.ErrJobNotFound) {
+		return fmt.Errorf("cannot remove job %q from the schedule: %w", job, err)
+	}
+	return nil
+}
+
+// look ticks what the timers should have ticked.
+func (s *Scheduler) look() {
+	s.mu.Lock()
+	list := make([]*entry, 0, len(s.entries))
+	for _, e := range s.entries {
+		list = append(list, e)
+	}
+	s.mu.Unlock()
+	for _, e := range list {
+		s.fire(e, false)
+	}
+}
+
+// fire ticks a job if a slot of it is due. A panic would end the daemon (gocron
+// lets it through), for one job's sake.
+func (s *Scheduler) fire(e *entry, byTimer bool) {
+	defer func() {
+		if what := recover(); what != nil {
+			s.trouble(e.job, fmt.Errorf("panic in a tick: %v\n%s", what, debug.Stack()))
+		}
+	}()
+	s.mu.Lock()
+	slot, due := e.take(s.now(), byTimer)
+	s.mu.Unlock()
+	if due {
+		s.tick(e.job, slot)
+	}
+}
+
+// slots is a job's schedule in the form in which gocron asks for it.
+type slots struct {
+	schedule jobs.Schedule
+}
+
+func (s slots) IsValid(string, *time.Location, time.Time) error { return nil }
+
+func (s slots) Next(t time.Time) time.Time { return s.schedule.Next(t) }

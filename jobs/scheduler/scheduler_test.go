@@ -1,0 +1,285 @@
+package scheduler
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"quotad/jobs"
+)
+
+// A bed is a scheduler in a synctest bubble, with a wall clock that can be set.
+type bed struct {
+	*Scheduler
+	t *testing.T
+
+	mu    sync.Mutex // guards what follows
+	wrong time.Duration
+	ticks []string
+	panic bool
+}
+
+func newBed(t *testing.T) *bed {
+	t.Helper()
+	b := &bed{t: t}
+	s, err := newScheduler(b.tick, b.trouble, b.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Scheduler = s
+	t.Cleanup(func() {
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return b
+}
+
+func (b *bed) now() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return time.Now().Add(b.wrong)
+}
+
+// setClock moves the wall clock, of which the timers know nothing.
+func (b *bed) setClock(by time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.wrong += by
+}
+
+func (b *bed) tick(job string, slot time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ticks = append(b.ticks, fmt.Sprintf("%s %s", job, slot.Format("15:04:05")))
+	if b.panic {
+		b.panic = false
+		panic("it hurts")
+	}
+}
+
+func (b *bed) trouble(job string, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	first, _, _ := strings.Cut(err.Error(), "\n")
+	b.ticks = append(b.ticks, fmt.Sprintf("%s: %s", job, first))
+}
+
+func (b *bed) set(job string, period, phase time.Duration) {
+	b.t.Helper()
+	s, err := jobs.NewEvery(period, phase)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if err := b.Set(job, s); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// wants lets time pass and compares the ticks since the last call.
+func (b *bed) wants(passes time.Duration, want ...string) {
+	b.t.Helper()
+	time.Sleep(passes)
+	synctest.Wait()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !slices.Equal(b.ticks, want) {
+		b.t.Errorf("got %q, want %q", b.ticks, want)
+	}
+	b.ticks = nil
+}
+
+// at runs a test from a time of day on.
+func at(t *testing.T, clock string, test func(t *testing.T)) {
+	t.Helper()
+	day, err := time.Parse(time.TimeOnly, clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(day.Sub(day.Truncate(24 * time.Hour)))
+		test(t)
+	})
+}
+
+func TestTicksAreAlignedToTheEpoch(t *testing.T) {
+	at(t, "10:17:00", func(t *testing.T) {
+		b := newBed(t)
+		b.set("trending", 30*time.Minute, 0)
+		b.set("channels", time.Hour, 5*time.Minute)
+		b.Start()
+		b.wants(13*time.Minute - 1)
+		b.wants(1, "trending 10:30:00")
+		b.wants(time.Hour, "trending 11:00:00", "channels 11:05:00", "trending 11:30:00")
+	})
+}
+
+func TestCronTicks(t *testing.T) {
+	at(t, "10:17:00", func(t *testing.T) {
+		b := newBed(t)
+		s, err := ParseCron("*/20 9-11 * * *", time.UTC)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Set("trending", s); err != nil {
+			t.Fatal(err)
+		}
+		b.Start()
+		b.wants(24*time.Hour,
+			"trending 10:20:00", "trending 10:40:00", "trending 11:00:00", "trending 11:20:00", "trending 11:40:00",
+			"trending 09:00:00", "trending 09:20:00", "trending 09:40:00", "trending 10:00:00")
+	})
+}
+
+func TestEverySecond(t *testing.T) {
+	at(t, "10:00:58", func(t *testing.T) {
+		b := newBed(t)
+		b.set("trending", time.Second, 0)
+		b.Start()
+		b.wants(4*time.Second, "trending 10:00:59", "trending 10:01:00", "trending 10:01:01", "trending 10:01:02")
+	})
+}
+
+// Over days no slot is left out and none comes twice, whatever else is looked at.
+func TestEachSlotComesOnce(t *testing.T) {
+	at(t, "00:00:00", func(t *testing.T) {
+		b := newBed(t)
+		b.set("trending", 7*time.Minute, time.Second)
+		b.Start()
+		time.Sleep(3 * 24 * time.Hour)
+		synctest.Wait()
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if want := 3 * 24 * 60 / 7; len(b.ticks) < want || len(b.ticks) > want+1 {
+			t.Errorf("got %d ticks, want %d", len(b.ticks), want)
+		}
+		for i := range b.ticks[1:] {
+			if b.ticks[i] == b.ticks[i+1] {
+				t.Errorf("%s came twice", b.ticks[i])
+			}
+		}
+	})
+}
+
+func TestChangedWhileTicking(t *testing.T) {
+	at(t, "10:00:00", func(t *testing.T) {
+		b := newBed(t)
+		b.Start()
+		b.set("trending", time.Hour, 0)
+		b.wants(time.Hour, "trending 11:00:00")
+		b.set("trending", 20*time.Minute, 0)
+		b.set("channels", 30*time.Minute, 25*time.Minute)
+		b.wants(25*time.Minute, "trending 11:20:00", "channels 11:25:00")
+		if err := b.Remove("trending"); err != nil {
+			t.Error(err)
+		}
+		if err := b.Remove("trending"); err != nil {
+			t.Errorf("removed twice: %v", err)
+		}
+		b.wants(30*time.Minute, "channels 11:55:00")
+	})
+}
+
+func TestScheduleThatNeverComes(t *testing.T) {
+	at(t, "10:00:00", func(t *testing.T) {
+		b := newBed(t)
+		b.set("trending", time.Hour, 0)
+		if err := b.Set("trending", jobs.Every{}); err == nil {
+			t.Error("it was accepted")
+		}
+		b.Start()
+		b.wants(time.Hour, "trending 11:00:00") // what was refused has changed nothing
+	})
+}
+
+// gocron lets a panic end the whole daemon.
+func TestPanicInATick(t *testing.T) {
+	at(t, "10:00:00", func(t *testing.T) {
+		b := newBed(t)
+		b.set("trending", time.Hour, 0)
+		b.Start()
+		b.mu.Lock()
+		b.panic = true
+		b.mu.Unlock()
+		b.wants(2*time.Hour, "trending 11:00:00", "trending: panic in a tick: it hurts", "trending 12:00:00")
+	})
+}
+
+// The slots that came while the daemon was not awake are not run one after the
+// other: only the latest of them ticks.
+func TestClockSetForward(t *testing.T) {
+	at(t, "10:00:00", func(t *testing.T) {
+		b := newBed(t)
+		b.set("trending", 30*time.Minute, 0)
+		b.Start()
+		b.wants(30*time.Minute, "trending 10:30:00")
+		b.setClock(3*time.Hour + 10*time.Minute) // 13:40
+		b.wants(heartbeat, "trending 13:30:00")
+		b.wants(19*time.Minute, "trending 14:00:00")
+	})
+}
+
+// A clock that was set back shows a time of day again, and its slots come again;
+// the one that has just been ticked does not.
+func TestClockSetBack(t *testing.T) {
+	at(t, "10:00:00", func(t *testing.T) {
+		b := newBed(t)
+		b.set("trending", 30*time.Minute, 0)
+		b.Start()
+		b.wants(30*time.Minute, "trending 10:30:00")
+		b.setClock(-time.Second)
+		b.wants(2 * time.Second)
+		b.wants(30*time.Minute, "trending 11:00:00")
+		b.setClock(-24 * time.Hour)
+		b.wants(time.Hour, "trending 11:30:00", "trending 12:00:00")
+	})
+}
+
+// While the clock is being slowed down, timers come a little early.
+func TestTimersThatComeEarly(t *testing.T) {
+	at(t, "10:00:00", func(t *testing.T) {
+		b := newBed(t)
+		b.set("trending", 30*time.Minute, 0)
+		b.Start()
+		b.setClock(-900 * time.Millisecond)
+		b.wants(30*time.Minute, "trending 10:30:00")
+		b.wants(30*time.Minute, "trending 11:00:00")
+		b.setClock(-10 * time.Second) // too early to be that slot: the heartbeat finds it
+		b.wants(30 * time.Minute)
+		b.wants(heartbeat, "trending 11:30:00")
+	})
+}
+
+func TestStopBeforeStart(t *testing.T) {
+	at(t, "10:00:00", func(t *testing.T) {
+		b := newBed(t) // its cleanup stops it
+		b.set("trending", time.Hour, 0)
+		b.wants(2 * time.Hour)
+	})
+}
+
+func TestNothingTicksAfterStop(t *testing.T) {
+	at(t, "10:00:00", func(t *testing.T) {
+		s, err := New(func(string, time.Time) { t.Error("it ticked") }, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		every, err := jobs.NewEvery(time.Hour, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Set("trending", every); err != nil {
+			t.Fatal(err)
+		}
+		s.Start()
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(3 * time.Hour)
+		synctest.Wait()
+	})
+}

@@ -125,9 +125,52 @@ func (k *Keeper) Settle(ctx context.Context, grantID string, units Units, caller
 	if !ok {
 		return refuse(UnknownGrant, fmt.Sprintf("credential %q of this grant is not configured", name)), nil
 	}
+	return l.correct(ctx, func(ctx context.Context) (Decision, error) {
+		return k.ledger.Settle(ctx, l.credential, Settlement{Grant: id, Units: units, Caller: caller})
+	})
+}
+
+// Adjust books units that were spent elsewhere against a limit of a credential
+// or, below zero, gives back what was counted but not spent.
+func (k *Keeper) Adjust(ctx context.Context, credential string, a Adjustment) (Decision, error) {
+	l, ok := k.lane(credential)
+	if !ok {
+		return unknownCredential(credential), nil
+	}
+	if _, known := l.credential.Limit(a.Limit); !known {
+		return refuse(BadRequest, fmt.Sprintf("credential %q has no limit %q", credential, a.Limit)), nil
+	}
+	if a.Units == 0 || a.Units < -int64(MaxUnits) || a.Units > int64(MaxUnits) {
+		return refuse(BadRequest, fmt.Sprintf("units must be a whole number from %d to %d, not 0", -MaxUnits, MaxUnits)), nil
+	}
+	return l.correct(ctx, func(ctx context.Context) (Decision, error) { return k.ledger.Adjust(ctx, l.credential, a) })
+}
+
+// Reset empties the log of a credential, so that every limit starts from zero.
+func (k *Keeper) Reset(ctx context.Context, credential string, by Caller, note string) (Decision, error) {
+	l, ok := k.lane(credential)
+	if !ok {
+		return unknownCredential(credential), nil
+	}
+	return l.correct(ctx, func(ctx context.Context) (Decision, error) {
+		return Decision{}, k.ledger.Reset(ctx, l.credential, by, note)
+	})
+}
+
+// Log returns a page of a credential's log; ok is false when the credential is
+// not configured.
+func (k *Keeper) Log(ctx context.Context, credential string, q LogQuery) (page LogPage, ok bool, err error) {
+	l, ok := k.lane(credential)
+	if !ok {
+		return LogPage{}, false, nil
+	}
+	if q.Most < 1 || q.Most > MaxLogPage {
+		q.Most = MaxLogPage
+	}
 	ctx, cancel := context.WithTimeout(ctx, k.deadline)
 	defer cancel()
-	return k.ledger.Settle(ctx, l.credential, Settlement{Grant: id, Units: units, Caller: caller})
+	page, err = k.ledger.Log(ctx, l.credential, q)
+	return page, true, err
 }
 
 // Usage returns the state of a credential's limits; ok is false when the
@@ -148,6 +191,18 @@ func (k *Keeper) Health(ctx context.Context) Health {
 	ctx, cancel := context.WithTimeout(ctx, k.deadline)
 	defer cancel()
 	return k.ledger.Health(ctx)
+}
+
+// Waiting returns how many requests of a credential wait for a call in flight to
+// end; 0 of an unknown one.
+func (k *Keeper) Waiting(credential string) int {
+	l, ok := k.lane(credential)
+	if !ok {
+		return 0
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.waiting)
 }
 
 func (k *Keeper) lane(credential string) (*lane, bool) {

@@ -16,9 +16,10 @@ type lane struct {
 	ledger     Ledger
 	deadline   time.Duration
 
-	mu      sync.Mutex // guards busy and waiting
+	mu      sync.Mutex // guards what follows
 	busy    bool       // somebody carries a call
 	waiting []*waiter  // in the order of arrival, for the next call
+	refused refusals
 }
 
 // maxShared bounds how many requests share one call, and with it how long one
@@ -44,7 +45,11 @@ func (l *lane) acquire(ctx context.Context, ask Ask) (Decision, error) {
 		return Decision{}, err
 	}
 	w := &waiter{ask: ask}
-	if !l.enter(w) {
+	d, refused, carries := l.enter(w)
+	if refused {
+		return d, nil
+	}
+	if !carries {
 		select {
 		case t := <-w.turn:
 			return l.take(ctx, t)
@@ -60,17 +65,21 @@ func (l *lane) acquire(ctx context.Context, ask Ask) (Decision, error) {
 	return l.carry(ctx, []*waiter{w})
 }
 
-// enter reports whether w is to carry a call of its own; otherwise it waits.
-func (l *lane) enter(w *waiter) bool {
+// enter answers from memory what was just refused; otherwise it reports whether w
+// is to carry a call of its own, or waits for one to share.
+func (l *lane) enter(w *waiter) (d Decision, refused, carries bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if d, refused = l.refused.find(w.ask, time.Now()); refused {
+		return d, true, false
+	}
 	if !l.busy {
 		l.busy = true
-		return true
+		return d, false, true
 	}
 	w.turn = make(chan turn, 1)
 	l.waiting = append(l.waiting, w)
-	return false
+	return d, false, false
 }
 
 // withdraw takes a waiter out of the queue and reports whether it still stood there.
@@ -99,6 +108,7 @@ func (l *lane) carry(ctx context.Context, batch []*waiter) (Decision, error) {
 	for i, w := range batch {
 		asks[i] = w.ask
 	}
+	begun, generation := l.begin()
 	// Whoever carries decides for others too: its own cancellation must not
 	// reach a debit that has begun.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.deadline)
@@ -107,16 +117,39 @@ func (l *lane) carry(ctx context.Context, batch []*waiter) (Decision, error) {
 	if err != nil {
 		decisions = make([]Decision, len(batch))
 	}
-	l.leave()
+	l.leave(func() { l.refused.learn(batch, decisions, begun, generation) })
 	for i, w := range batch[1:] {
 		w.turn <- turn{decision: decisions[i+1], err: err}
 	}
 	return decisions[0], err
 }
 
-// leave hands the lane to those who wait, or frees it.
-func (l *lane) leave() {
+func (l *lane) begin() (time.Time, int) {
 	l.mu.Lock()
+	defer l.mu.Unlock()
+	return time.Now(), l.refused.generation
+}
+
+// forget has every refusal asked about anew: something may have been given back.
+func (l *lane) forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.refused.forget()
+}
+
+// correct carries out a correction within the deadline. What was refused before
+// may fit after it, whatever became of it.
+func (l *lane) correct(ctx context.Context, f func(context.Context) (Decision, error)) (Decision, error) {
+	ctx, cancel := context.WithTimeout(ctx, l.deadline)
+	defer cancel()
+	defer l.forget()
+	return f(ctx)
+}
+
+// leave takes in what was learnt, and hands the lane to those who wait or frees it.
+func (l *lane) leave(learn func()) {
+	l.mu.Lock()
+	learn()
 	n := min(len(l.waiting), maxShared)
 	if n == 0 {
 		l.busy = false

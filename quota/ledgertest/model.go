@@ -79,6 +79,14 @@ func (m *Model) log(c *quota.Credential) (*modelLog, time.Time) {
 	return l, time.UnixMilli(max(m.clock().UnixMilli(), l.last.Ms)).UTC()
 }
 
+// newest returns the id of the last entry of a credential's log.
+func (m *Model) newest(c *quota.Credential) quota.ID {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	l, _ := m.log(c)
+	return l.last
+}
+
 func (l *modelLog) decide(c *quota.Credential, ask quota.Ask, now time.Time) quota.Decision {
 	d := quota.Decision{Units: quota.Greatest(ask.Charges)}
 	if e := l.ids[ask.Key()]; e != nil && !ask.Peek && l.counted(c, e, now) {

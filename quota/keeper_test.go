@@ -1,0 +1,182 @@
+package quota_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"quotad/quota"
+	"quotad/quota/ledgertest"
+)
+
+func youtube() *quota.Credential {
+	return &quota.Credential{
+		Name:   "youtube",
+		Limits: []quota.Limit{{Name: "daily", Units: 1000, Reserve: 50, Window: quota.Sliding(24 * time.Hour)}},
+		Operations: map[string]quota.Cost{
+			"search.list": {Every: 100},
+			"videos.list": {Every: 1},
+		},
+	}
+}
+
+// counting counts the calls that reach a ledger and how many asks they carry,
+// and can hold them up.
+type counting struct {
+	*ledgertest.Model
+	calls, asks atomic.Int64
+	hold        chan struct{} // when not nil, each call waits for it
+	entered     chan struct{}
+}
+
+func (c *counting) Acquire(ctx context.Context, credential *quota.Credential, asks []quota.Ask) ([]quota.Decision, error) {
+	c.calls.Add(1)
+	c.asks.Add(int64(len(asks)))
+	if c.hold != nil {
+		c.entered <- struct{}{}
+		<-c.hold
+	}
+	return c.Model.Acquire(ctx, credential, asks)
+}
+
+func keeper(t *testing.T) (*quota.Keeper, *counting) {
+	t.Helper()
+	ledger := &counting{Model: ledgertest.NewModel(time.Now), entered: make(chan struct{}, 100)}
+	k, err := quota.NewKeeper(ledger, []*quota.Credential{youtube()}, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k, ledger
+}
+
+func acquire(t *testing.T, k *quota.Keeper, operation string, count quota.Units) quota.Decision {
+	t.Helper()
+	d, err := k.Acquire(t.Context(), quota.Request{Credential: "youtube", Operation: operation, Count: count})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func TestKeeperRefusesWhatNoLedgerNeedsToDecide(t *testing.T) {
+	k, ledger := keeper(t)
+	for _, test := range []struct {
+		name    string
+		request quota.Request
+		want    quota.Reason
+	}{
+		{"unknown credential", quota.Request{Credential: "vimeo", Operation: "videos.list", Count: 1}, quota.UnknownCredential},
+		{"unknown operation", quota.Request{Credential: "youtube", Operation: "video.list", Count: 1}, quota.UnknownOperation},
+		{"no operation", quota.Request{Credential: "youtube", Count: 1}, quota.BadRequest},
+		{"no count", quota.Request{Credential: "youtube", Operation: "videos.list"}, quota.BadRequest},
+		{"negative count", quota.Request{Credential: "youtube", Operation: "videos.list", Count: -1}, quota.BadRequest},
+		{"overflowing cost", quota.Request{Credential: "youtube", Operation: "search.list", Count: quota.MaxUnits}, quota.BadRequest},
+		{"unprintable id", quota.Request{Credential: "youtube", Operation: "videos.list", Count: 1, RequestID: "a\nb"}, quota.BadRequest},
+		{"cost that reaches the reserve", quota.Request{Credential: "youtube", Operation: "videos.list", Count: 951}, quota.CostExceedsLimit},
+		{"cost above units", quota.Request{Credential: "youtube", Operation: "videos.list", Count: 1001, UseReserve: true}, quota.CostExceedsLimit},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			d, err := k.Acquire(t.Context(), test.request)
+			if err != nil || d.Reason != test.want || d.Detail == "" {
+				t.Errorf("got %+v, %v; want %s with a detail", d, err, test.want)
+			}
+		})
+	}
+	if n := ledger.calls.Load(); n != 0 {
+		t.Errorf("the ledger was asked %d times", n)
+	}
+}
+
+func TestRequestsShareTheNextCall(t *testing.T) {
+	k, ledger := keeper(t)
+	ledger.hold = make(chan struct{})
+	var wg sync.WaitGroup
+	ask := func() {
+		wg.Go(func() { acquire(t, k, "videos.list", 1) })
+	}
+	ask()
+	<-ledger.entered
+	// While the first is in flight, all others wait for one call together.
+	const others = 20
+	for range others {
+		ask()
+	}
+	for k.Waiting("youtube") < others {
+		runtime.Gosched() // the goroutines arrive when they are scheduled
+	}
+	close(ledger.hold)
+	wg.Wait()
+	if calls, asks := ledger.calls.Load(), ledger.asks.Load(); calls != 2 || asks != others+1 {
+		t.Errorf("%d asks in %d calls, want %d in 2", asks, calls, others+1)
+	}
+}
+
+func TestCancelledWhileWaiting(t *testing.T) {
+	k, ledger := keeper(t)
+	ledger.hold = make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() { acquire(t, k, "videos.list", 1) })
+	<-ledger.entered
+	ctx, cancel := context.WithCancel(t.Context())
+	wg.Go(func() {
+		_, err := k.Acquire(ctx, quota.Request{Credential: "youtube", Operation: "videos.list", Count: 1})
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v, want the cancellation", err)
+		}
+	})
+	for k.Waiting("youtube") < 1 {
+		runtime.Gosched()
+	}
+	cancel()
+	for k.Waiting("youtube") > 0 {
+		runtime.Gosched()
+	}
+	close(ledger.hold)
+	wg.Wait()
+	if asks := ledger.asks.Load(); asks != 1 {
+		t.Errorf("%d asks reached the ledger, want the first alone", asks)
+	}
+}
+
+func TestRefusalsAreRemembered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, ledger := keeper(t)
+		grant := acquire(t, k, "search.list", 9)
+		first := acquire(t, k, "search.list", 1)
+		calls := ledger.calls.Load()
+		asked := func(want int64) {
+			t.Helper()
+			if n := ledger.calls.Load() - calls; n != want {
+				t.Errorf("the ledger was asked %d times, want %d", n, want)
+			}
+			calls = ledger.calls.Load()
+		}
+		time.Sleep(300 * time.Millisecond)
+		again := acquire(t, k, "search.list", 1)
+		asked(0)
+		if again.RetryAfter != first.RetryAfter-300*time.Millisecond || !again.RetryAt.Equal(first.RetryAt) {
+			t.Errorf("got %v until %v after %v until %v", again.RetryAfter, again.RetryAt, first.RetryAfter, first.RetryAt)
+		}
+		time.Sleep(700 * time.Millisecond)
+		acquire(t, k, "search.list", 1)
+		asked(1) // a second later
+		if d := acquire(t, k, "videos.list", 1); !d.Granted() {
+			t.Errorf("got %+v, want a grant: what fits is not refused", d)
+		}
+		asked(1)
+		acquire(t, k, "search.list", 1)
+		asked(1) // after a grant: what remains has changed
+		if _, err := k.Settle(t.Context(), grant.GrantID, 0, quota.Caller{}); err != nil {
+			t.Fatal(err)
+		}
+		if d := acquire(t, k, "search.list", 1); !d.Granted() {
+			t.Errorf("got %+v after a release, want a grant at once", d)
+		}
+		asked(1)
+	})
+}

@@ -11,7 +11,8 @@ import (
 // record as it begins. With regions it goes through these, in this order, and
 // leaves the cursor alone; without, it takes the ring's turn. The passes start
 // one after the other without a stagger, through the same gate as any; a paused
-// job is run too. The errors are ErrUnknown, ErrUnderWay and ErrStopping.
+// job is run too. The errors are ErrUnknown, ErrInvalid, ErrUnderWay and
+// ErrStopping.
 func (r *Runner) Run(job, by string, list ...regions.Region) (Run, error) {
 	d, err := r.desk(job)
 	if err != nil {
@@ -19,7 +20,7 @@ func (r *Runner) Run(job, by string, list ...regions.Region) (Run, error) {
 	}
 	if len(list) > 0 {
 		if err := regions.Check(list); err != nil {
-			return Run{}, err
+			return Run{}, fmt.Errorf("%w: %v", ErrInvalid, err)
 		}
 	}
 	for _, region := range list {

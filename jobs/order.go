@@ -16,6 +16,8 @@ var (
 	ErrUnknown = errors.New("not found")
 	// ErrUnderWay: the job is being run already.
 	ErrUnderWay = errors.New("a run of the job is under way")
+	// ErrInvalid: what was asked for makes no sense.
+	ErrInvalid = errors.New("invalid")
 	// ErrStopping: the daemon begins nothing more.
 	ErrStopping = errors.New("the daemon is stopping and begins nothing more")
 )

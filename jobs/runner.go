@@ -101,6 +101,15 @@ func (r *Runner) all() []*desk {
 	return list
 }
 
+// some returns the desk of a job, or all if job is empty.
+func (r *Runner) some(job string) ([]*desk, error) {
+	if job == "" {
+		return r.all(), nil
+	}
+	d, err := r.desk(job)
+	return []*desk{d}, err
+}
+
 func (r *Runner) isStopping() bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

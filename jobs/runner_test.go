@@ -113,7 +113,11 @@ func TestPassesOfAllJobsAreCapped(t *testing.T) {
 		b.Tick("channels", slot)
 		time.Sleep(16 * time.Second)
 		synctest.Wait()
-		for _, s := range b.Status() {
+		list, err := b.Status("")
+		if err != nil || len(list) != 2 {
+			t.Fatalf("got %d jobs, %v", len(list), err)
+		}
+		for _, s := range list {
 			if s.Last.State != RunDone {
 				t.Errorf("job %s: got %+v, want it done within 16 s", s.Job.Name, s.Last)
 			}

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -18,14 +19,19 @@ type Status struct {
 	Skips  *Run           // the ticks skipped since that began; nil if there were none
 }
 
-// Status returns how every job is, in the order of configuration.
-func (r *Runner) Status() []Status {
+// Status returns how a job is, or, if job is empty, how every one is, in the
+// order of configuration.
+func (r *Runner) Status(job string) ([]Status, error) {
+	desks, err := r.some(job)
+	if err != nil {
+		return nil, err
+	}
 	now := r.Now()
-	var list []Status
-	for _, d := range r.all() {
+	list := make([]Status, 0, len(desks))
+	for _, d := range desks {
 		list = append(list, d.status(now))
 	}
-	return list
+	return list, nil
 }
 
 func (d *desk) status(now time.Time) Status {
@@ -46,13 +52,9 @@ func (d *desk) status(now time.Time) Status {
 // Runs returns up to most runs of a job, or of all jobs if job is empty, and the
 // ticks that did not become one, the latest first.
 func (r *Runner) Runs(job string, most int) ([]Run, error) {
-	desks := r.all()
-	if job != "" {
-		d, err := r.desk(job)
-		if err != nil {
-			return nil, err
-		}
-		desks = []*desk{d}
+	desks, err := r.some(job)
+	if err != nil {
+		return nil, err
 	}
 	var runs []Run
 	for _, d := range desks {
@@ -64,6 +66,20 @@ func (r *Runner) Runs(job string, most int) ([]Run, error) {
 	}
 	slices.SortStableFunc(runs, func(a, b Run) int { return cmp.Compare(b.ID, a.ID) })
 	return runs[:min(most, len(runs))], nil
+}
+
+// RunOf returns the run of that id, whether it is under way or over.
+func (r *Runner) RunOf(id string) (Run, error) {
+	for _, d := range r.all() {
+		runs, err := d.runs(r.Now())
+		if err != nil {
+			return Run{}, err
+		}
+		if i := slices.IndexFunc(runs, func(run Run) bool { return run.ID == id }); i >= 0 {
+			return runs[i], nil
+		}
+	}
+	return Run{}, fmt.Errorf("run %q: %w", id, ErrUnknown)
 }
 
 // runs returns every run of the job that is known, once each.

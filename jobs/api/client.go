@@ -1,0 +1,102 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"quotad/jobs"
+	"quotad/quota/api"
+)
+
+// A Client asks the daemon for its jobs. The errors are those of the quota
+// client's Do: no such job or run is a Problem of reason NotFound, one whose
+// state does not allow it now a Problem of reason Conflict.
+type Client struct {
+	*api.Client
+}
+
+// Status returns everything at a glance.
+func (c Client) Status(ctx context.Context) (Status, error) {
+	return ask[Status](ctx, c, http.MethodGet, "/v1/status", nil)
+}
+
+// Jobs returns the jobs in the order of configuration.
+func (c Client) Jobs(ctx context.Context) ([]Job, error) {
+	return ask[[]Job](ctx, c, http.MethodGet, "/v1/jobs", nil)
+}
+
+// Job returns one job.
+func (c Client) Job(ctx context.Context, job string) (Job, error) {
+	return ask[Job](ctx, c, http.MethodGet, pathOf("jobs", job), nil)
+}
+
+// Runs returns the latest runs and skipped ticks, the latest first.
+func (c Client) Runs(ctx context.Context, only Selection) ([]jobs.Run, error) {
+	return ask[[]jobs.Run](ctx, c, http.MethodGet, "/v1/runs"+only.query(), nil)
+}
+
+// Run returns one run, with the last lines of the output of each pass.
+func (c Client) Run(ctx context.Context, id string) (jobs.Run, error) {
+	return ask[jobs.Run](ctx, c, http.MethodGet, pathOf("runs", id), nil)
+}
+
+// Schedule returns the runs that come next, the soonest first.
+func (c Client) Schedule(ctx context.Context, only Selection) ([]jobs.Upcoming, error) {
+	return ask[[]jobs.Upcoming](ctx, c, http.MethodGet, "/v1/schedule"+only.query(), nil)
+}
+
+// Begin begins a run now and returns it as it begins.
+func (c Client) Begin(ctx context.Context, job string, r RunRequest) (jobs.Run, error) {
+	return ask[jobs.Run](ctx, c, http.MethodPost, pathOf("jobs", job, "run"), r)
+}
+
+// StopRun ends a run and the passes under way, without waiting for their end.
+func (c Client) StopRun(ctx context.Context, id string) (jobs.Run, error) {
+	return ask[jobs.Run](ctx, c, http.MethodPost, pathOf("runs", id, "stop"), nil)
+}
+
+// Pause keeps the schedule from running a job.
+func (c Client) Pause(ctx context.Context, job string, r PauseRequest) (Job, error) {
+	return ask[Job](ctx, c, http.MethodPost, pathOf("jobs", job, "pause"), r)
+}
+
+// Resume ends a pause, if there is one.
+func (c Client) Resume(ctx context.Context, job string) (Job, error) {
+	return ask[Job](ctx, c, http.MethodPost, pathOf("jobs", job, "resume"), nil)
+}
+
+// SetCursor sets the region at which the next run begins.
+func (c Client) SetCursor(ctx context.Context, job string, r CursorRequest) (Job, error) {
+	return ask[Job](ctx, c, http.MethodPost, pathOf("jobs", job, "cursor"), r)
+}
+
+func ask[T any](ctx context.Context, c Client, method, path string, body any) (T, error) {
+	var answer T
+	err := c.Do(ctx, method, path, body, &answer)
+	return answer, err
+}
+
+// pathOf joins the parts of a path, escaped.
+func pathOf(parts ...string) string {
+	path := "/v1"
+	for _, part := range parts {
+		path += "/" + url.PathEscape(part)
+	}
+	return path
+}
+
+func (s Selection) query() string {
+	q := url.Values{}
+	if s.Job != "" {
+		q.Set("job", s.Job)
+	}
+	if s.Most != 0 {
+		q.Set("most", strconv.Itoa(s.Most))
+	}
+	if len(q) == 0 {
+		return ""
+	}
+	return "?" + q.Encode()
+}

@@ -1,0 +1,93 @@
+package api
+
+import (
+	"context"
+	"time"
+
+	"quotad/jobs"
+	"quotad/quota/api"
+	"quotad/regions"
+)
+
+func (s server) list(job string) ([]Job, error) {
+	all, err := s.runner.Status(job)
+	if err != nil {
+		return nil, problem(err)
+	}
+	list := make([]Job, len(all))
+	for i := range all {
+		list[i] = jobOf(all[i])
+	}
+	return list, nil
+}
+
+func (s server) jobs(context.Context, *api.Call, api.None) ([]Job, error) {
+	return s.list("")
+}
+
+func (s server) job(_ context.Context, c *api.Call, _ api.None) (Job, error) {
+	return s.one(c)
+}
+
+// one returns the job in the path.
+func (s server) one(c *api.Call) (Job, error) {
+	list, err := s.list(c.Path("job"))
+	if err != nil {
+		return Job{}, err
+	}
+	return list[0], nil
+}
+
+// Bind takes the fields of POST /v1/jobs/{job}/run.
+func (r *RunRequest) Bind(f *api.Fields) { f.List("regions", &r.Regions) }
+
+func (s server) begin(_ context.Context, c *api.Call, in RunRequest) (jobs.Run, error) {
+	list := make([]regions.Region, len(in.Regions))
+	for i, region := range in.Regions {
+		list[i] = regions.Region(region)
+	}
+	run, err := s.runner.Run(c.Path("job"), c.Caller.By(), list...)
+	if err != nil {
+		return jobs.Run{}, problem(err)
+	}
+	return *brief(&run), nil
+}
+
+// Bind takes the fields of POST /v1/jobs/{job}/pause.
+func (p *PauseRequest) Bind(f *api.Fields) {
+	f.Text("note", &p.Note)
+	f.Int("for_ms", &p.ForMs)
+	if p.ForMs < 0 || p.ForMs > longestPause.Milliseconds() {
+		f.Fail("for_ms must be from 0, for ever, to %d: %d", longestPause.Milliseconds(), p.ForMs)
+	}
+}
+
+const longestPause = 366 * 24 * time.Hour
+
+func (s server) pause(_ context.Context, c *api.Call, in PauseRequest) (Job, error) {
+	p := jobs.Pause{Note: in.Note, By: c.Caller.By()}
+	if in.ForMs > 0 {
+		p.Until = s.runner.Now().UTC().Add(time.Duration(in.ForMs) * time.Millisecond)
+	}
+	if err := s.runner.Pause(c.Path("job"), p); err != nil {
+		return Job{}, problem(err)
+	}
+	return s.one(c)
+}
+
+func (s server) resume(_ context.Context, c *api.Call, _ api.None) (Job, error) {
+	if err := s.runner.Resume(c.Path("job")); err != nil {
+		return Job{}, problem(err)
+	}
+	return s.one(c)
+}
+
+// Bind takes the fields of POST /v1/jobs/{job}/cursor.
+func (r *CursorRequest) Bind(f *api.Fields) { f.Text("region", &r.Region) }
+
+func (s server) cursor(_ context.Context, c *api.Call, in CursorRequest) (Job, error) {
+	if err := s.runner.SetCursor(c.Path("job"), regions.Region(in.Region)); err != nil {
+		return Job{}, problem(err)
+	}
+	return s.one(c)
+}

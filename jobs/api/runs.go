@@ -1,0 +1,68 @@
+package api
+
+import (
+	"context"
+
+	"quotad/jobs"
+	"quotad/quota/api"
+)
+
+const (
+	// usual is how long a list is when nobody says, most how long it may be.
+	usual = 20
+	most  = 1000
+)
+
+// Bind takes the fields of a selection.
+func (s *Selection) Bind(f *api.Fields) {
+	n := int64(usual)
+	f.Text("job", &s.Job)
+	f.Int("most", &n)
+	if n < 1 || n > most {
+		f.Fail("most must be from 1 to %d: %d", most, n)
+	}
+	s.Most = int(n)
+}
+
+func (s server) runs(_ context.Context, _ *api.Call, in Selection) ([]jobs.Run, error) {
+	runs, err := s.runner.Runs(in.Job, in.Most)
+	if err != nil {
+		return nil, problem(err)
+	}
+	list := make([]jobs.Run, len(runs))
+	for i := range runs {
+		list[i] = *brief(&runs[i])
+	}
+	return list, nil
+}
+
+func (s server) run(_ context.Context, c *api.Call, _ api.None) (jobs.Run, error) {
+	run, err := s.runner.RunOf(c.Path("run"))
+	if err != nil {
+		return jobs.Run{}, problem(err)
+	}
+	for i := range run.Passes {
+		run.Passes[i].Process = nil
+	}
+	return run, nil
+}
+
+func (s server) stop(_ context.Context, c *api.Call, _ api.None) (jobs.Run, error) {
+	id := c.Path("run")
+	if err := s.runner.StopRun(id); err != nil {
+		return jobs.Run{}, problem(err)
+	}
+	run, err := s.runner.RunOf(id)
+	if err != nil {
+		return jobs.Run{}, problem(err)
+	}
+	return *brief(&run), nil
+}
+
+func (s server) schedule(_ context.Context, _ *api.Call, in Selection) ([]jobs.Upcoming, error) {
+	list, err := s.runner.Upcoming(in.Job, in.Most)
+	if err != nil {
+		return nil, problem(err)
+	}
+	return append([]jobs.Upcoming{}, list...), nil
+}

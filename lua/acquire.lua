@@ -3,25 +3,26 @@
 -- out of its tally.
 --
 -- KEYS  1 account · 2 log · 3 settled · 4 keys
--- ARGV  1 the daemon's name · 2 the call's name, unique per daemon; asked again
---       after a lost reply, a call debits nothing twice · 3… the limits, as
---       read_limits reads them · then the number of requests, and for each: flags
---       (1 may use the reserve, 2 peek), operation, count, by, region, request key,
---       and its charge in units in each limit, 0 where it is not counted
--- reply [status, now in ms, per decided request: kind, a, b, units used of each limit…]
---       status  done · more (call again for those not decided yet) · behind (run
---               count first) · period (a calendar period is not the one of now)
+-- ARGV  1… the head, as read_head reads it; a call that is asked again under its name
+--       debits nothing twice · then the number of requests, and for each: flags (1 may
+--       use the reserve, 2 peek), operation, count, by, region, request key, and its
+--       charge in units in each limit, 0 where it is not counted
+-- reply [status, now in ms, epoch, newest entry, per decided request: kind, a, b, units
+--       used of each limit…]
+--       status  done · more (call again for those not decided yet) · rest (nothing is
+--               granted for now) · or why the account is not_ready
 --       kind    granted (a entry id; empty for a peek) · replayed (a entry id)
 --               conflict (a operation, b count that were granted) · denied (a the
 --               limit's number, b the ms at which the request fits; 0: run when)
 
 local account, log, settled, keys = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local daemon, call = ARGV[1], ARGV[2]
-local limits, at = read_limits(3)
+local head, at = read_head()
+local limits = head.limits
 
-local a = load_account(account, limits, daemon)
-if stale_period(a, limits) then return { 'period', a.now } end
-if behind(a, limits) then return { 'behind', a.now } end
+local a = load_account(account, head)
+local unready = not_ready(a, head)
+if unready then return answer(a, unready) end
+if a.rest > a.now then return answer(a, 'rest') end
 
 local changed, more = false, false
 for _, limit in ipairs(limits) do
@@ -34,7 +35,7 @@ end
 local granted_before = {}
 if a.call then
   local name, ids = string.match(a.call, '^(%S+)(.*)$')
-  if name == call then
+  if name == head.call then
     for id in string.gmatch(ids, '%S+') do granted_before[#granted_before + 1] = id end
   end
 end
@@ -67,8 +68,8 @@ local function decide(charges, use_reserve)
   return worst, latest
 end
 
-local reply = { 'done', a.now }
-local function answer(kind, x, y)
+local reply = answer(a, 'done')
+local function decided(kind, x, y)
   local n = #reply
   reply[n + 1], reply[n + 2], reply[n + 3] = kind, x, y
   for i, limit in ipairs(limits) do reply[n + 3 + i] = limit.tally.sum - limit.tally.credit end
@@ -89,13 +90,13 @@ for n = 1, asks do
   local entry = not peek and granted_entry(key)
   if done and done ~= '-' then
     ids[n] = done
-    answer('granted', done, '')
+    decided('granted', done, '')
   elseif entry then
     ids[n] = '-'
     if field(entry, 'o') == operation and field(entry, 'n') == count then
-      answer('replayed', entry[1], '')
+      decided('replayed', entry[1], '')
     else
-      answer('conflict', field(entry, 'o'), field(entry, 'n'))
+      decided('conflict', field(entry, 'o'), field(entry, 'n'))
     end
   else
     ids[n] = '-'
@@ -104,16 +105,16 @@ for n = 1, asks do
       reply[1] = 'more'
       break
     elseif worst then
-      answer('denied', worst, fits)
+      decided('denied', worst, fits)
     elseif peek then
-      answer('granted', '', '')
+      decided('granted', '', '')
     else
       local id, first = append(a, log, limits,
         { operation = operation, count = count, by = by, region = region, key = key, note = '' }, charges)
       ids[n], changed = id, changed or first
       if key ~= '' then put(a, keys, key, ids[n]) end
       granted = true
-      answer('granted', ids[n], '')
+      decided('granted', ids[n], '')
     end
   end
 end
@@ -122,7 +123,8 @@ if a.stale >= STALE_MAX then trim(a, limits, log, settled, keys) end
 local fields = {}
 if granted then
   changed = refresh(a, limits) or changed
-  fields = { 'c:' .. daemon, call .. ' ' .. table.concat(ids, ' ') }
+  fields = { 'c:' .. head.daemon, head.call .. ' ' .. table.concat(ids, ' ') }
+  reply[4] = entry_id(a.last_ms, a.last_seq)
 end
 if changed then
   save(account, a, limits, fields)

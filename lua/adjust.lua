@@ -3,30 +3,37 @@
 -- after a lost reply, a call books nothing twice.
 --
 -- KEYS  1 account · 2 log · 3 settled · 4 keys
--- ARGV  1 the daemon's name · 2 the call's name, unique per daemon · 3… the limits,
---       as read_limits reads them · then the limit's number · the units, negative
---       to give back · by · region · the trace's note
--- reply [status, now in ms, units booked or given back, units used]
---       status  done · overflow · more, behind, period: as for acquire
+-- ARGV  1… the head, as read_head reads it · then the limit's number · the units,
+--       negative to give back · by · region · the trace's note
+-- reply [status, now in ms, epoch, newest entry, units booked or given back, units used]
+--       status  done · overflow (the limit would hold more than 2^53-1) · more
+--               (acquire first, too much has left the windows) · or why the account
+--               is not_ready
 
 local account, log, settled, keys = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local daemon, call = ARGV[1], ARGV[2]
-local limits, at = read_limits(3)
+local head, at = read_head()
+local limits = head.limits
 local number, units, by, region, note = unpack(ARGV, at, at + 4)
 number, units = tonumber(number), tonumber(units)
-local a = load_account(account, limits, daemon)
-if stale_period(a, limits) then return { 'period', a.now } end
-if behind(a, limits) then return { 'behind', a.now } end
+local a = load_account(account, head)
+local unready = not_ready(a, head)
+if unready then return answer(a, unready) end
 for _, limit in ipairs(limits) do
   local taken, more = advance(account, log, settled, limit, BUDGET)
   a.stale = a.stale + taken
-  if more then return { 'more', a.now } end
+  if more then return answer(a, 'more') end
 end
 
 local t = limits[number].tally
+local function done(booked)
+  local reply = answer(a, 'done')
+  reply[5], reply[6] = booked, t.sum - t.credit
+  return reply
+end
+
 local name, booked = string.match(a.call or '', '^(%S+) =(%d+)$')
-if name == call then return { 'done', a.now, tonumber(booked), t.sum - t.credit } end
-if t.sum + units > 9007199254740991 then return { 'overflow', a.now } end
+if name == head.call then return done(tonumber(booked)) end
+if t.sum + units > 9007199254740991 then return answer(a, 'overflow') end
 
 local charges = {}
 for i = 1, #limits do charges[i] = 0 end
@@ -38,5 +45,5 @@ else
 end
 append(a, log, limits, { operation = '', count = 0, by = by, region = region, key = '', note = note }, charges)
 refresh(a, limits)
-save(account, a, limits, { 'c:' .. daemon, call .. ' =' .. int(booked) })
-return { 'done', a.now, booked, t.sum - t.credit }
+save(account, a, limits, { 'c:' .. head.daemon, head.call .. ' =' .. int(booked) })
+return done(booked)

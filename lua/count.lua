@@ -3,13 +3,15 @@
 -- entries it has not counted, a bounded number at a time.
 --
 -- KEYS  1 account · 2 log · 3 settled · 4 keys
--- ARGV  1… the limits, as read_limits reads them · then for each limit its prices,
+-- ARGV  1… the head, as read_head reads it · then for each limit its prices,
 --       "videos.list=1 search.list=100", in units
--- reply [status, now in ms]: done, or more (call again)
+-- reply [status, now in ms, epoch, newest entry]: done, or more (call again)
 
 local account, log, settled = KEYS[1], KEYS[2], KEYS[3]
-local limits, at = read_limits(1)
-local a = load_account(account, limits)
+local head, at = read_head()
+local limits = head.limits
+local a = load_account(account, head)
+if a.epoch == '' then a.epoch = head.call end
 
 -- Limits that were configured before, or are with other daemons, and are not here:
 -- from now on they miss entries, so they remember how far they have counted.
@@ -64,7 +66,7 @@ end
 -- Until a limit has caught up it stays lagging, and deciding waits for it: the
 -- entries written meanwhile by daemons without it are behind its mark as well.
 if redis.call('PTTL', account) < 0 then a.fresh = 0 end
-save(account, a, limits, { 'conf', conf_of(limits), 'absent', table.concat(absent, ' ') })
+save(account, a, limits, { 'epoch', a.epoch, 'conf', conf_of(limits), 'absent', table.concat(absent, ' ') })
 refresh(a, limits)
 save(account, a, limits)
-return { status, a.now }
+return answer(a, status)

@@ -22,6 +22,8 @@ var (
 	log string
 	//go:embed reset.lua
 	reset string
+	//go:embed restore.lua
+	restore string
 	//go:embed settle.lua
 	settle string
 	//go:embed usage.lua
@@ -32,7 +34,7 @@ var (
 
 // Scripts are the sources of all verbs, ready to be loaded.
 type Scripts struct {
-	Acquire, Adjust, Count, Log, Reset, Settle, Usage, When string
+	Acquire, Adjust, Count, Log, Reset, Restore, Settle, Usage, When string
 }
 
 // All returns the scripts as they run in production: on the server's clock.
@@ -53,6 +55,7 @@ func joined(prelude string) Scripts {
 		Count:   join(count),
 		Log:     join(log),
 		Reset:   join(reset),
+		Restore: join(restore),
 		Settle:  join(settle),
 		Usage:   join(usage),
 		When:    join(when),

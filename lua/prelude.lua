@@ -2,6 +2,7 @@
 --
 -- One credential has four keys with one hash tag:
 --   account  hash    last: the newest entry's id · state: see load_account
+--                    epoch: drawn when the log was begun, so that its loss is noticed
 --                    conf: names of the limits that count entries as they are written
 --                    absent: names of others that did, and are not configured now
 --                    s:<limit>, l:<limit>: its tally · p:<limit>: its prices
@@ -48,15 +49,16 @@ local function clock()
   return tonumber(t[1]) * 1000 + math.floor(tonumber(t[2]) / 1000)
 end
 
--- read_limits reads the limits from ARGV[at] on: their number, then for each its
--- name, units, reserve, window length (ms, 0 for a calendar window), the period's
--- start and end (ms, 0 for a sliding window), and basis. It returns them and the
--- index behind them.
-local function read_limits(at)
-  local limits = {}
-  local n = tonumber(ARGV[at])
-  at = at + 1
-  for i = 1, n do
+-- read_head reads what the scripts that deal with limits have in front: ARGV 1 the
+-- daemon's name · 2 the call's name, unique per daemon · 3 the epoch of the log as
+-- the daemon knows it, empty if it does not · 4 the id of the newest entry it knows
+-- of · 5 the number of limits, then for each its name, units, reserve, window length
+-- (ms, 0 for a calendar window), the period's start and end (ms, 0 for a sliding
+-- window), and basis. It returns them as a table, and the index behind them.
+local function read_head()
+  local head, limits = { daemon = ARGV[1], call = ARGV[2], epoch = ARGV[3], newest = ARGV[4] }, {}
+  local at = 6
+  for i = 1, tonumber(ARGV[5]) do
     limits[i] = {
       name = ARGV[at], units = tonumber(ARGV[at + 1]), reserve = tonumber(ARGV[at + 2]),
       length = tonumber(ARGV[at + 3]), starts = tonumber(ARGV[at + 4]), ends = tonumber(ARGV[at + 5]),
@@ -64,7 +66,8 @@ local function read_limits(at)
     }
     at = at + 7
   end
-  return limits, at
+  head.limits = limits
+  return head, at
 end
 
 local function conf_of(limits)
@@ -89,26 +92,34 @@ end
 -- the account: last_ms and last_seq are the newest entry ever written, trimmed the
 -- newest one trimmed off; up to lost ms entries are missing that a longer window
 -- would count; at fresh ms the keys' expiry was set for windows of span ms; stale
--- entries have left since the log was trimmed; now is the server's time, never
--- before the newest entry; call is what the given daemon's last granting call left.
-local function load_account(key, limits, daemon)
-  local fields = { 'last', 'state', 'conf', 'c:' .. (daemon or '') }
+-- entries have left since the log was trimmed; until rest ms nothing is granted;
+-- now is the server's time, never before the newest entry; call is what the
+-- daemon's last granting call left.
+local function load_account(key, head)
+  local limits = head.limits
+  local fields = { 'last', 'state', 'conf', 'epoch', 'c:' .. head.daemon }
   for i, limit in ipairs(limits) do
-    fields[3 + 2 * i], fields[4 + 2 * i] = 's:' .. limit.name, 'l:' .. limit.name
+    fields[4 + 2 * i], fields[5 + 2 * i] = 's:' .. limit.name, 'l:' .. limit.name
   end
   local got = redis.call('HMGET', key, unpack(fields))
-  local trimmed, lost, fresh, span, stale = string.match(got[2] or '0-0 0 0 0 0', '^(%S+) (%d+) (%d+) (%d+) (%d+)$')
+  local trimmed, lost, fresh, span, stale, rest =
+    string.match(got[2] or '0-0 0 0 0 0 0', '^(%S+) (%d+) (%d+) (%d+) (%d+) (%d+)$')
   local a = {
     trimmed = trimmed, lost = tonumber(lost), fresh = tonumber(fresh), span = tonumber(span), stale = tonumber(stale),
-    conf = got[3] or '', call = got[4],
+    rest = tonumber(rest), conf = got[3] or '', epoch = got[4] or '', call = got[5],
   }
   a.last_ms, a.last_seq = id_parts(got[1] or '0-0')
   a.now = math.max(clock(), a.last_ms)
   for i, limit in ipairs(limits) do
     limit.cutoff = limit.length > 0 and a.now - limit.length or limit.starts - 1
-    if got[4 + 2 * i] then limit.tally = parse_tally(got[3 + 2 * i], got[4 + 2 * i]) end
+    if got[5 + 2 * i] then limit.tally = parse_tally(got[4 + 2 * i], got[5 + 2 * i]) end
   end
   return a
+end
+
+-- answer begins a reply: the status, now, the log's epoch and its newest entry.
+local function answer(a, status)
+  return { status, a.now, a.epoch, entry_id(a.last_ms, a.last_seq) }
 end
 
 -- save_sums writes what every entry changes, and more fields if given.
@@ -125,7 +136,8 @@ end
 local function save(key, a, limits, more)
   local fields = more or {}
   local n = #fields
-  fields[n + 1], fields[n + 2] = 'state', string.format('%s %.0f %.0f %.0f %.0f', a.trimmed, a.lost, a.fresh, a.span, a.stale)
+  fields[n + 1], fields[n + 2] = 'state', string.format('%s %.0f %.0f %.0f %.0f %.0f',
+    a.trimmed, a.lost, a.fresh, a.span, a.stale, a.rest)
   for i, limit in ipairs(limits) do
     fields[n + 1 + 2 * i], fields[n + 2 + 2 * i] = 'l:' .. limit.name, format_tally(limit.tally)
   end
@@ -137,6 +149,19 @@ end
 local function stale_period(a, limits)
   for _, limit in ipairs(limits) do
     if limit.length == 0 and (a.now < limit.starts or a.now >= limit.ends) then return true end
+  end
+  return false
+end
+
+-- lost tells whether entries are missing that the daemon knows of and a window
+-- still counts: the log was flushed, evicted, or is an older copy. A log whose
+-- keys expired while nobody used it lacks nothing.
+local function lost(a, head)
+  if head.epoch == '' then return false end
+  local ms, seq = id_parts(head.newest)
+  if a.epoch == head.epoch then return before(a.last_ms, a.last_seq, ms, seq) end
+  for _, limit in ipairs(head.limits) do
+    if ms > limit.cutoff then return true end
   end
   return false
 end
@@ -159,6 +184,15 @@ local function behind(a, limits)
     if t.gone_ms > limit.cutoff and reaches_back(a, t) then return true end
   end
   return false
+end
+
+-- not_ready returns why nothing can be decided on an account as it is, or nil:
+-- period (a calendar period is not the one of now) · lost (restore first) ·
+-- behind (count first)
+local function not_ready(a, head)
+  if stale_period(a, head.limits) then return 'period' end
+  if lost(a, head) then return 'lost' end
+  if behind(a, head.limits) then return 'behind' end
 end
 
 local function field(entry, name)

@@ -2,17 +2,19 @@
 -- trace in the new one. The newest entry's id is kept: ids only grow.
 --
 -- KEYS  1 account · 2 log · 3 settled · 4 keys
--- ARGV  1… the limits, as read_limits reads them · then for each limit its prices, as
---       for count · by · region · the trace's note
--- reply [status, now in ms]: done
+-- ARGV  1… the head, as read_head reads it · then for each limit its prices, as for
+--       count · by · region · the trace's note
+-- reply [status, now in ms, epoch, newest entry]: done
 
 local account, log = KEYS[1], KEYS[2]
-local limits, at = read_limits(1)
-local a = load_account(account, limits)
+local head, at = read_head()
+local limits = head.limits
+local a = load_account(account, head)
+if a.epoch == '' then a.epoch = head.call end
 
 redis.call('DEL', KEYS[1], KEYS[2], KEYS[3], KEYS[4])
 a.trimmed, a.lost, a.fresh, a.stale = entry_id(a.last_ms, a.last_seq), 0, 0, 0
-local more, charges = { 'conf', conf_of(limits), 'absent', '' }, {}
+local more, charges = { 'epoch', a.epoch, 'conf', conf_of(limits), 'absent', '' }, {}
 for i, limit in ipairs(limits) do
   limit.tally = {
     sum = 0, credit = 0, gone_ms = a.last_ms, gone_seq = a.last_seq, seen = '-', due = 0, basis = limit.basis,
@@ -25,4 +27,4 @@ append(a, log, limits, { operation = '', count = 0, by = ARGV[at], region = ARGV
 save(account, a, limits, more)
 refresh(a, limits)
 save(account, a, limits)
-return { 'done', a.now }
+return answer(a, 'done')

@@ -1,27 +1,33 @@
 -- Sets a grant to what was really spent, and leaves a trace in the log.
 --
 -- KEYS  1 account · 2 log · 3 settled · 4 keys
--- ARGV  1… the limits, as read_limits reads them · then the grant's entry id ·
---       the units really spent · by · region · the trace's note
--- reply [status, now in ms, then of done: per limit the entry's recorded charge, 0
---       where there is none, and the units used]
+-- ARGV  1… the head, as read_head reads it · then the grant's entry id · the units
+--       really spent · by · region · the trace's note
+-- reply [status, now in ms, epoch, newest entry, then of done: per limit the entry's
+--       recorded charge, 0 where there is none, and the units used]
 --       status  done · unknown (in no window, or not a grant) · overflow (a limit
---               would hold more than 2^53-1) · more, behind, period: as for acquire
+--               would hold more than 2^53-1) · more (acquire first, too much has left
+--               the windows) · or why the account is not_ready
 
 local account, log, settled, keys = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local limits, at = read_limits(1)
+local head, at = read_head()
+local limits = head.limits
 local id, spent, by, region, note = unpack(ARGV, at, at + 4)
-local a = load_account(account, limits)
-if stale_period(a, limits) then return { 'period', a.now } end
-if behind(a, limits) then return { 'behind', a.now } end
+local a = load_account(account, head)
+local unready = not_ready(a, head)
+if unready then return answer(a, unready) end
 for _, limit in ipairs(limits) do
   local taken, more = advance(account, log, settled, limit, BUDGET)
   a.stale = a.stale + taken
-  if more then return { 'more', a.now } end
+  if more then return answer(a, 'more') end
 end
 
 local entry = redis.call('XRANGE', log, id, id)[1]
-if not entry or field(entry, 'o') == '' or not counted(limits, id) then return { 'unknown', a.now } end
+if not entry then -- put back after a loss, its place in the log was taken
+  id = redis.call('HGET', keys, '=' .. id) or id
+  entry = redis.call('XRANGE', log, id, id)[1]
+end
+if not entry or field(entry, 'o') == '' or not counted(limits, id) then return answer(a, 'unknown') end
 
 if redis.call('HGET', settled, id) ~= spent then
   local before_settling = {}
@@ -37,7 +43,7 @@ if redis.call('HGET', settled, id) ~= spent then
     end
     if limit.tally.sum + changes[i] > 9007199254740991 then
       if earlier then redis.call('HSET', settled, id, earlier) else redis.call('HDEL', settled, id) end
-      return { 'overflow', a.now }
+      return answer(a, 'overflow')
     end
   end
   for i, limit in ipairs(limits) do
@@ -54,7 +60,7 @@ if redis.call('HGET', settled, id) ~= spent then
   save(account, a, limits)
 end
 
-local reply = { 'done', a.now }
+local reply = answer(a, 'done')
 for _, limit in ipairs(limits) do
   reply[#reply + 1] = amount(field(entry, 'u') or '', limit.name) or 0
   reply[#reply + 1] = limit.tally.sum - limit.tally.credit

@@ -1,17 +1,18 @@
 -- Reads what each limit's window holds now and what leaves it next. Writes nothing.
 --
 -- KEYS  1 account · 2 log · 3 settled
--- ARGV  1… the limits, as read_limits reads them
--- reply [status, now in ms, per limit: units used, ms at which it has caught up or 0,
---       ms at which units come back or 0, units that come back]
---       status  done · more, behind, period: as for acquire, which must bring the
---               account up to date first
+-- ARGV  1… the head, as read_head reads it
+-- reply [status, now in ms, epoch, newest entry, per limit: units used, ms at which it
+--       has caught up or 0, ms at which units come back or 0, units that come back]
+--       status  done · more (too much has left the windows: acquire first) · or why
+--               the account is not_ready
 
 local account, log, settled = KEYS[1], KEYS[2], KEYS[3]
-local limits = read_limits(1)
-local a = load_account(account, limits)
-if stale_period(a, limits) then return { 'period', a.now } end
-if behind(a, limits) then return { 'behind', a.now } end
+local head = read_head()
+local limits = head.limits
+local a = load_account(account, head)
+local unready = not_ready(a, head)
+if unready then return answer(a, unready) end
 
 -- next_units sums what leaves a sliding window at the next instant at which
 -- anything does.
@@ -31,10 +32,10 @@ local function next_units(limit)
   return ms or 0, units
 end
 
-local reply = { 'done', a.now }
+local reply = answer(a, 'done')
 for _, limit in ipairs(limits) do
   local _, more = advance(account, log, settled, limit, BUDGET)
-  if more then return { 'more', a.now } end
+  if more then return answer(a, 'more') end
   local t = limit.tally
   local used, at, units = t.sum - t.credit, 0, 0
   if used > 0 and limit.length == 0 then

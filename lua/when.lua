@@ -2,15 +2,16 @@
 -- before. Writes nothing.
 --
 -- KEYS  1 account · 2 log · 3 settled
--- ARGV  1… the limits, as read_limits reads them · then the limit's number · the
+-- ARGV  1… the head, as read_head reads it · then the limit's number · the
 --       charge in units · 1 if it may use the reserve, else 0 · the entry read last,
 --       empty to begin · the units still missing · the credit left
 -- reply [status, ms or entry read last, missing, credit]: done with the ms at which
 --       the charge fits, 0 if it does now; or more with where to read on
 
 local account, log, settled = KEYS[1], KEYS[2], KEYS[3]
-local limits, at = read_limits(1)
-local a = load_account(account, limits)
+local head, at = read_head()
+local limits = head.limits
+local a = load_account(account, head)
 local limit = limits[tonumber(ARGV[at])]
 local charge, use_reserve, from = tonumber(ARGV[at + 1]), ARGV[at + 2] == '1', ARGV[at + 3]
 local missing, credit = tonumber(ARGV[at + 4]), tonumber(ARGV[at + 5])

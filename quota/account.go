@@ -111,11 +111,34 @@ func (d *Debit) greatest() Units {
 	return most
 }
 
-// Entry returns the debit as a line of the log.
-func (d *Debit) Entry(by, region, note string) Entry {
-	e := Entry{ID: d.ID, At: d.ID.Time(), Operation: d.Operation, Count: d.Count, By: by, Region: region, Note: note}
-	for _, r := range d.Recorded {
-		e.Charges = append(e.Charges, EntryCharge{Limit: r.Limit, Units: r.Units, Now: d.settle(r.Units)})
+// A Record is an entry with all that a ledger keeps of it.
+type Record struct {
+	Debit
+	By     string
+	Region string
+	Key    string // Request.Key; empty if the request had no id
+	Note   string
+}
+
+// NewRecord returns what a grant of ask under an id writes.
+func NewRecord(c *Credential, ask Ask, id ID) Record {
+	r := Record{
+		Debit:  Debit{ID: id, Operation: ask.Operation, Count: ask.Count, Recorded: make([]Recorded, len(ask.Charges))},
+		By:     ask.Caller.By(),
+		Region: ask.Caller.Region,
+		Key:    ask.Key(),
+	}
+	for i, charge := range ask.Charges {
+		r.Recorded[i] = Recorded{Limit: c.Limits[charge.Limit].Name, Units: charge.Units}
+	}
+	return r
+}
+
+// Entry returns the record as a line of the log.
+func (r *Record) Entry() Entry {
+	e := Entry{ID: r.ID, At: r.ID.Time(), Operation: r.Operation, Count: r.Count, By: r.By, Region: r.Region, Note: r.Note}
+	for _, charge := range r.Recorded {
+		e.Charges = append(e.Charges, EntryCharge{Limit: charge.Limit, Units: charge.Units, Now: r.settle(charge.Units)})
 	}
 	return e
 }

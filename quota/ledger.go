@@ -68,7 +68,34 @@ var (
 	ErrUnavailable = errors.New("ledger unavailable")
 	// ErrOutcomeUnknown: the ledger was reached but its answer was not.
 	ErrOutcomeUnknown = errors.New("ledger did not answer, the outcome is unknown")
+	// ErrLost: the log lacks entries that are known to have been written, or rests
+	// until every daemon has put its own back. Nothing was debited.
+	ErrLost = errors.New("ledger lost entries")
 )
+
+// A Restorer is a ledger that others can lose: a server that is flushed, evicts,
+// or fails over to an older copy. It answers ErrLost until Restore was called.
+type Restorer interface {
+	Ledger
+	// Expect tells what is known of a credential's log, before its first use.
+	Expect(credential string, m Mark)
+	// Known returns what is known now.
+	Known(credential string) Mark
+	// Check returns nil when the credential could be decided about now.
+	Check(ctx context.Context, c *Credential) error
+	// Restore puts back the records that the log does not have; those that have
+	// left every window stay out. Any number of daemons may do so at once, and
+	// again. For the rest that follows nothing is granted.
+	Restore(ctx context.Context, c *Credential, records []Record, rest time.Duration) error
+	// Now is the ledger's time, as far as it is known without asking.
+	Now() time.Time
+}
+
+// A Mark is what a daemon knows of a log: which one it is, and how far it goes.
+type Mark struct {
+	Epoch  string // drawn when the log was begun; empty if unknown
+	Newest ID
+}
 
 // An Ask is a request with what it costs.
 type Ask struct {

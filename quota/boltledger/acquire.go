@@ -100,20 +100,7 @@ func (b *batch) replay(ask quota.Ask, r record) quota.Decision {
 }
 
 func (b *batch) debit(ask quota.Ask) quota.ID {
-	r := record{
-		Debit: quota.Debit{
-			ID:        b.state.Next(b.now),
-			Operation: ask.Operation,
-			Count:     ask.Count,
-			Recorded:  make([]quota.Recorded, len(ask.Charges)),
-		},
-		By:     ask.Caller.By(),
-		Region: ask.Caller.Region,
-		Key:    ask.Key(),
-	}
-	for i, charge := range ask.Charges {
-		r.Recorded[i] = quota.Recorded{Limit: b.credential.Limits[charge.Limit].Name, Units: charge.Units}
-	}
+	r := record{quota.NewRecord(b.credential, ask, b.state.Next(b.now))}
 	b.append(r)
 	return r.ID
 }

@@ -78,7 +78,7 @@ func (b *batch) states(r record) []quota.LimitState {
 
 // trace is an entry that counts nothing and says who corrected what.
 func (b *batch) trace(by quota.Caller, note string) record {
-	return record{Debit: quota.Debit{ID: b.state.Next(b.now)}, By: by.By(), Region: by.Region, Note: note}
+	return record{quota.Record{Debit: quota.Debit{ID: b.state.Next(b.now)}, By: by.By(), Region: by.Region, Note: note}}
 }
 
 // Adjust implements quota.Corrector.

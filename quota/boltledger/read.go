@@ -60,7 +60,7 @@ func (l *Ledger) Log(_ context.Context, c *quota.Credential, q quota.LogQuery) (
 				page.Next = page.Entries[q.Most-1].ID
 				return nil
 			}
-			page.Entries = append(page.Entries, r.entry())
+			page.Entries = append(page.Entries, r.Entry())
 		}
 		return nil
 	})
@@ -68,10 +68,6 @@ func (l *Ledger) Log(_ context.Context, c *quota.Credential, q quota.LogQuery) (
 		return quota.LogPage{}, fmt.Errorf("cannot read ledger: %w: %w", quota.ErrUnavailable, err)
 	}
 	return page, nil
-}
-
-func (r record) entry() quota.Entry {
-	return r.Debit.Entry(r.By, r.Region, r.Note)
 }
 
 // Health implements quota.Reader. A file that could be opened can be read; that

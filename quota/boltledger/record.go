@@ -8,13 +8,7 @@ import (
 )
 
 // A record is one entry as the file has it.
-type record struct {
-	quota.Debit
-	By     string
-	Region string
-	Key    string // the request key; empty if the request had no id
-	Note   string
-}
+type record struct{ quota.Record }
 
 // recordVersion begins every record, so that a later format can be told apart.
 const recordVersion = 1
@@ -56,7 +50,7 @@ func decodeRecord(id quota.ID, value []byte) (record, error) {
 	if len(value) < 2 || value[0] != recordVersion {
 		return record{}, errRecord
 	}
-	r := record{Debit: quota.Debit{ID: id}}
+	r := record{quota.Record{Debit: quota.Debit{ID: id}}}
 	r.Settled = value[1]&flagSettled != 0
 	d := decoder{rest: value[2:]}
 	r.Count = d.units()

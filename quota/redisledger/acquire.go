@@ -32,33 +32,15 @@ func (l *Ledger) Acquire(ctx context.Context, c *quota.Credential, asks []quota.
 
 // acquire decides at least one of the asks, unless it fails.
 func (l *Ledger) acquire(ctx context.Context, c *quota.Credential, asks []quota.Ask) ([]quota.Decision, error) {
-	call := l.call()
-	for {
-		args := append(make([]any, 0, 16+12*len(asks)), l.daemon, call)
-		args = append(args, l.limits(c)...)
-		args = append(args, len(asks))
-		for _, ask := range asks {
-			args = appendAsk(args, c, ask)
-		}
-		values, err := l.run(ctx, l.scripts.acquire, l.keys(c.Name), args)
-		if err != nil {
-			return nil, err
-		}
-		r, err := l.parse(values)
-		if err != nil {
-			return nil, err
-		}
-		if r.status == "behind" {
-			err = l.count(ctx, c)
-		} else if r.status == "done" || len(r.rest) > 0 {
-			return l.decisions(ctx, c, asks, r)
-		} else {
-			err = ctx.Err() // more, or another period: again, while there is time
-		}
-		if err != nil {
-			return nil, failure(false, err)
-		}
+	args := append(make([]any, 0, 1+8*len(asks)), len(asks))
+	for _, ask := range asks {
+		args = appendAsk(args, c, ask)
 	}
+	r, err := l.do(ctx, c, verb{script: l.scripts.acquire, name: l.call(), args: args})
+	if err != nil {
+		return nil, err
+	}
+	return l.decisions(ctx, c, asks, r)
 }
 
 func appendAsk(args []any, c *quota.Credential, ask quota.Ask) []any {
@@ -181,8 +163,9 @@ func (l *Ledger) whenIn(ctx context.Context, c *quota.Credential, charge quota.C
 	}
 	from := []any{"", 0, 0}
 	for {
-		args := append(l.limits(c), charge.Limit+1, int64(charge.Units), reserve)
-		values, err := l.run(ctx, l.scripts.when, l.keys(c.Name)[:3], append(args, from...))
+		v := verb{script: l.scripts.when, name: l.call()}
+		args := append(l.head(c, v), charge.Limit+1, int64(charge.Units), reserve)
+		values, err := l.run(ctx, v.script, l.keys(c.Name)[:3], append(args, from...))
 		if err != nil {
 			return 0, err
 		}

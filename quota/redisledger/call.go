@@ -15,10 +15,12 @@ import (
 	"quotad/quota"
 )
 
-// A reply is a script's: its status, Redis' time, and what the verb answers.
+// A reply is a script's: its status, Redis' time, the log's mark, and what the
+// verb answers.
 type reply struct {
 	status string
 	now    time.Time
+	mark   quota.Mark
 	rest   []any
 }
 
@@ -83,48 +85,90 @@ func failure(sent bool, err error) error {
 	return fmt.Errorf("cannot reach redis: %w: %w", quota.ErrUnavailable, err)
 }
 
-// verb calls a script on a credential's account as often as it takes: until the
-// account has caught up and the calendar periods are those of Redis' time.
-// args builds the arguments around the limits' own, for each try anew.
-func (l *Ledger) verb(ctx context.Context, script *redis.Script, c *quota.Credential, args func(limits []any) []any) (reply, error) {
-	keys := l.keys(c.Name)
+// A verb is a script call on a credential's account.
+type verb struct {
+	script *redis.Script
+	name   string // of the call: the same when it is asked again
+	daemon string // under which it is remembered; empty: the ledger's own
+	args   []any  // behind the head
+}
+
+// do calls a verb as often as it takes: until the account has caught up and the
+// calendar periods are those of Redis' time.
+func (l *Ledger) do(ctx context.Context, c *quota.Credential, v verb) (reply, error) {
 	for {
-		values, err := l.run(ctx, script, keys, args(l.limits(c)))
-		if err != nil {
-			return reply{}, err
-		}
-		r, err := l.parse(values)
+		r, err := l.once(ctx, c, v)
 		if err != nil {
 			return reply{}, err
 		}
 		switch r.status {
+		case "lost", "rest":
+			return reply{}, fmt.Errorf("%w: %s", quota.ErrLost, lossDetail[r.status])
 		case "behind":
 			err = l.count(ctx, c)
 		case "more":
-			err = l.tidy(ctx, c)
+			if len(r.rest) > 0 {
+				return r, nil
+			}
+			if v.script != l.scripts.acquire {
+				err = l.tidy(ctx, c)
+			}
 		case "period":
 			err = ctx.Err()
 		default:
 			return r, nil
 		}
 		if err != nil {
-			return reply{}, failure(false, err)
+			return reply{}, outOfTime(err)
 		}
 	}
 }
 
-// parse reads the status and the time, from which the skew of the clocks follows.
+var lossDetail = map[string]string{
+	"lost": "its log is not the one that was written to, it was flushed, evicted or replaced by an older copy",
+	"rest": "its log was lost, and every daemon is putting back what it knows",
+}
+
+// outOfTime says of a context's end that nothing was debited; other errors know
+// that themselves.
+func outOfTime(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return failure(false, err)
+	}
+	return err
+}
+
+// once calls a verb and reads the front of its answer.
+func (l *Ledger) once(ctx context.Context, c *quota.Credential, v verb) (reply, error) {
+	values, err := l.run(ctx, v.script, l.keys(c.Name), append(l.head(c, v), v.args...))
+	if err != nil {
+		return reply{}, err
+	}
+	r, err := l.parse(values)
+	if err != nil {
+		return reply{}, err
+	}
+	if r.status == "done" {
+		l.learn(c.Name, r.mark)
+	}
+	return r, nil
+}
+
+// parse reads the front of an answer. From its time the skew of the clocks follows.
 func (l *Ledger) parse(values []any) (reply, error) {
-	if len(values) < 2 {
+	if len(values) < 4 {
 		return reply{}, errReply
 	}
 	status, ok1 := values[0].(string)
 	ms, ok2 := values[1].(int64)
-	if !ok1 || !ok2 {
+	epoch, ok3 := values[2].(string)
+	newest, ok4 := values[3].(string)
+	id, err := quota.ParseID(newest)
+	if !ok1 || !ok2 || !ok3 || !ok4 || err != nil {
 		return reply{}, errReply
 	}
 	l.skew.Store(ms - time.Now().UnixMilli())
-	return reply{status: status, now: time.UnixMilli(ms).UTC(), rest: values[2:]}, nil
+	return reply{status: status, now: time.UnixMilli(ms).UTC(), mark: quota.Mark{Epoch: epoch, Newest: id}, rest: values[4:]}, nil
 }
 
 var errReply = errors.New("cannot understand redis: a script answered in an unknown form")
@@ -132,12 +176,8 @@ var errReply = errors.New("cannot understand redis: a script answered in an unkn
 // count lets an account catch up with its limits.
 func (l *Ledger) count(ctx context.Context, c *quota.Credential) error {
 	for {
-		args := append(l.limits(c), prices(c)...)
-		values, err := l.run(ctx, l.scripts.count, l.keys(c.Name), args)
-		if err != nil {
-			return err
-		}
-		if r, err := l.parse(values); err != nil || r.status == "done" {
+		r, err := l.once(ctx, c, verb{script: l.scripts.count, name: l.call(), args: prices(c)})
+		if err != nil || r.status == "done" {
 			return err
 		}
 	}
@@ -148,19 +188,23 @@ func (l *Ledger) tidy(ctx context.Context, c *quota.Credential) error {
 	lane := l.lane(c.Name)
 	lane.Lock()
 	defer lane.Unlock()
-	args := append([]any{l.daemon, l.call()}, l.limits(c)...)
-	_, err := l.run(ctx, l.scripts.acquire, l.keys(c.Name), append(args, 0))
+	_, err := l.once(ctx, c, verb{script: l.scripts.acquire, name: l.call(), args: []any{0}})
 	return err
 }
 
-// limits writes the limits as read_limits of the prelude reads them.
-func (l *Ledger) limits(c *quota.Credential) []any {
-	args := make([]any, 0, 1+7*len(c.Limits)+8)
-	args = append(args, len(c.Limits))
+// head writes what read_head of the prelude reads.
+func (l *Ledger) head(c *quota.Credential, v verb) []any {
+	args := make([]any, 0, 5+7*len(c.Limits)+len(v.args))
+	daemon := v.daemon
+	if daemon == "" {
+		daemon = l.daemon
+	}
+	known := l.Known(c.Name)
+	args = append(args, daemon, v.name, known.Epoch, known.Newest.String(), len(c.Limits))
 	for i, limit := range c.Limits {
 		var length, starts, ends int64
 		if limit.Window.IsCalendar() {
-			after, end := limit.Window.Bounds(l.now())
+			after, end := limit.Window.Bounds(l.Now())
 			starts, ends = after.UnixMilli()+1, end.UnixMilli()
 		} else {
 			length = limit.Window.Length.Milliseconds()

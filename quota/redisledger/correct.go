@@ -12,9 +12,8 @@ import (
 // Settle implements quota.Corrector.
 func (l *Ledger) Settle(ctx context.Context, c *quota.Credential, s quota.Settlement) (quota.Decision, error) {
 	note := quota.SettleNote(s.Grant, s.Units)
-	r, err := l.verb(ctx, l.scripts.settle, c, func(limits []any) []any {
-		return append(limits, s.Grant.String(), int64(s.Units), s.Caller.By(), s.Caller.Region, note)
-	})
+	args := []any{s.Grant.String(), int64(s.Units), s.Caller.By(), s.Caller.Region, note}
+	r, err := l.do(ctx, c, verb{script: l.scripts.settle, name: l.call(), args: args})
 	if err != nil {
 		return quota.Decision{}, err
 	}
@@ -51,10 +50,11 @@ func (l *Ledger) Adjust(ctx context.Context, c *quota.Credential, a quota.Adjust
 	lane := l.lane(c.Name + " adjust")
 	lane.Lock()
 	defer lane.Unlock()
-	// Its calls are remembered apart from those that acquire.
-	prefix := []any{l.daemon + "/adjust", l.call()}
-	r, err := l.verb(ctx, l.scripts.adjust, c, func(limits []any) []any {
-		return slices.Concat(prefix, limits, []any{number + 1, a.Units, a.Caller.By(), a.Caller.Region, quota.AdjustNote(a)})
+	r, err := l.do(ctx, c, verb{
+		script: l.scripts.adjust,
+		name:   l.call(),
+		daemon: l.daemon + "/adjust", // remembered apart from what it acquires
+		args:   []any{number + 1, a.Units, a.Caller.By(), a.Caller.Region, quota.AdjustNote(a)},
 	})
 	if err != nil {
 		return quota.Decision{}, err
@@ -75,9 +75,8 @@ func (l *Ledger) Adjust(ctx context.Context, c *quota.Credential, a quota.Adjust
 
 // Reset implements quota.Corrector.
 func (l *Ledger) Reset(ctx context.Context, c *quota.Credential, by quota.Caller, note string) error {
-	args := append(l.limits(c), prices(c)...)
-	args = append(args, by.By(), by.Region, quota.ResetNote(note))
-	_, err := l.run(ctx, l.scripts.reset, l.keys(c.Name), args)
+	args := append(prices(c), by.By(), by.Region, quota.ResetNote(note))
+	_, err := l.do(ctx, c, verb{script: l.scripts.reset, name: l.call(), args: args})
 	return err
 }
 

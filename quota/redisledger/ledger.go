@@ -47,14 +47,15 @@ type Ledger struct {
 	calls atomic.Uint64 // numbers them
 	skew  atomic.Int64  // Redis' clock less the host's, in ms
 
-	mu    sync.Mutex // guards lanes
+	mu    sync.Mutex // guards lanes and marks
 	lanes map[string]*sync.Mutex
+	marks map[string]quota.Mark
 }
 
-var _ quota.Ledger = (*Ledger)(nil)
+var _ quota.Restorer = (*Ledger)(nil)
 
 type scripts struct {
-	acquire, adjust, count, log, reset, settle, usage, when *redis.Script
+	acquire, adjust, count, log, reset, restore, settle, usage, when *redis.Script
 }
 
 // Open returns a ledger that connects when it is first used: a Redis that is
@@ -84,6 +85,7 @@ func open(config Config, sources lua.Scripts) (*Ledger, error) {
 		daemon:  config.Daemon,
 		boot:    rand.Text(),
 		lanes:   make(map[string]*sync.Mutex),
+		marks:   make(map[string]quota.Mark),
 	}, nil
 }
 
@@ -94,6 +96,7 @@ func newScripts(s lua.Scripts) scripts {
 		count:   redis.NewScript(s.Count),
 		log:     redis.NewScript(s.Log),
 		reset:   redis.NewScript(s.Reset),
+		restore: redis.NewScript(s.Restore),
 		settle:  redis.NewScript(s.Settle),
 		usage:   redis.NewScript(s.Usage),
 		when:    redis.NewScript(s.When),
@@ -159,10 +162,34 @@ func (l *Ledger) call() string {
 	return l.boot[:8] + "." + strconv.FormatUint(l.calls.Add(1), 36)
 }
 
-// now is Redis' time as far as it is known here: for the bounds of calendar
+// Now is Redis' time as far as it is known here: for the bounds of calendar
 // periods, which the scripts check against the real one.
-func (l *Ledger) now() time.Time {
+func (l *Ledger) Now() time.Time {
 	return time.Now().Add(time.Duration(l.skew.Load()) * time.Millisecond)
+}
+
+// Expect implements quota.Restorer.
+func (l *Ledger) Expect(credential string, m quota.Mark) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.marks[credential] = m
+}
+
+// Known implements quota.Restorer.
+func (l *Ledger) Known(credential string) quota.Mark {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.marks[credential]
+}
+
+// learn takes in the mark of an answer. Answers of calls at the same time may
+// come in any order: of one epoch the newest entry counts.
+func (l *Ledger) learn(credential string, m quota.Mark) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if known := l.marks[credential]; known.Epoch != m.Epoch || known.Newest.Less(m.Newest) {
+		l.marks[credential] = m
+	}
 }
 
 // Health implements quota.Reader.

@@ -11,7 +11,7 @@ import (
 // Usage implements quota.Reader. It writes nothing, unless the account must
 // catch up first, or more has left the windows than one call may pass over.
 func (l *Ledger) Usage(ctx context.Context, c *quota.Credential) (quota.Usage, error) {
-	r, err := l.verb(ctx, l.scripts.usage, c, func(limits []any) []any { return limits })
+	r, err := l.do(ctx, c, verb{script: l.scripts.usage, name: l.call()})
 	if err != nil {
 		return quota.Usage{}, err
 	}
@@ -93,27 +93,26 @@ func entry(row []any) (quota.Entry, error) {
 	if !ok1 || !ok2 || !ok3 || err != nil {
 		return quota.Entry{}, errReply
 	}
-	d := quota.Debit{ID: id, Settled: settled != ""}
-	d.SettledTo, _ = units(settled)
-	var by, region, note string
+	r := quota.Record{Debit: quota.Debit{ID: id, Settled: settled != ""}}
+	r.SettledTo, _ = units(settled)
 	for i := 0; i+1 < len(fields); i += 2 {
 		value, _ := fields[i+1].(string)
 		switch fields[i] {
 		case "o":
-			d.Operation = value
+			r.Operation = value
 		case "n":
-			d.Count, _ = units(value)
+			r.Count, _ = units(value)
 		case "b":
-			by = value
+			r.By = value
 		case "r":
-			region = value
+			r.Region = value
 		case "u":
-			d.Recorded = charges(value)
+			r.Recorded = charges(value)
 		case "t":
-			note = value
+			r.Note = value
 		}
 	}
-	return d.Entry(by, region, note), nil
+	return r.Entry(), nil
 }
 
 // charges reads "daily=100 search=1".

@@ -1,0 +1,81 @@
+-- Puts entries back that a daemon knows of and the log does not have: after it was
+-- flushed, evicted or replaced by an older copy, and after an outage in which the
+-- daemon granted on its own. An entry whose place the log has passed is appended
+-- with the time of now, and so counts longer than it had to, never shorter. Running
+-- it again puts nothing back twice.
+--
+-- KEYS  1 account · 2 log · 3 settled · 4 keys
+-- ARGV  1… the head, as read_head reads it · then the ms for which nothing is granted,
+--       so that other daemons can put theirs back too · the number of entries, and for
+--       each: its id, operation, count, by, region, charges ("daily=100 search=1"),
+--       request key, note, and units it was settled to or empty
+-- reply [status, now in ms, epoch, newest entry, number put back]: done
+
+local account, log, settled, keys = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local head, at = read_head()
+local limits = head.limits
+local a = load_account(account, head)
+local begun = a.epoch == ''
+if begun then a.epoch = head.call end
+
+local function in_window(ms)
+  for _, limit in ipairs(limits) do
+    if ms > limit.cutoff then return true end
+  end
+  return false
+end
+
+local function known(id, key)
+  if redis.call('HGET', keys, '=' .. id) then return true end
+  if key ~= '' and redis.call('HGET', keys, key) then return true end
+  return #redis.call('XRANGE', log, id, id) > 0
+end
+
+-- place returns the id under which an entry fits behind the newest one.
+local function place(id)
+  local ms, seq = id_parts(id)
+  if not before(a.last_ms, a.last_seq, ms, seq) then
+    ms, seq = a.now, 0
+    if ms <= a.last_ms then ms, seq = a.last_ms, a.last_seq + 1 end
+  end
+  a.last_ms, a.last_seq = ms, seq
+  return entry_id(ms, seq)
+end
+
+local rest, number, put_back = tonumber(ARGV[at]), tonumber(ARGV[at + 1]), 0
+at = at + 2
+for _ = 1, number do
+  local id, operation, count, by, region, charges, key, note, spent = unpack(ARGV, at, at + 8)
+  at = at + 9
+  if in_window((id_parts(id))) and not known(id, key) then
+    local placed = place(id)
+    if placed ~= id then put(a, keys, '=' .. id, placed) end
+    local fields = { 'o', operation, 'n', count, 'b', by, 'r', region, 'u', charges }
+    if key ~= '' then
+      fields[#fields + 1], fields[#fields + 2] = 'k', key
+      put(a, keys, key, placed)
+    elseif placed ~= id then
+      fields[#fields + 1], fields[#fields + 2] = 'k', '=' .. id
+    end
+    if note ~= '' then fields[#fields + 1], fields[#fields + 2] = 't', note end
+    redis.call('XADD', log, placed, unpack(fields))
+    if spent ~= '' then put(a, settled, placed, spent) end
+    put_back = put_back + 1
+  end
+end
+
+local more = { 'epoch', a.epoch }
+if begun or put_back > 0 then
+  -- The limits count the log anew.
+  local absent = redis.call('HGET', account, 'absent') or ''
+  for name in string.gmatch(a.conf .. ' ' .. absent, '%S+') do redis.call('HDEL', account, 's:' .. name, 'l:' .. name) end
+  more = { 'epoch', a.epoch, 'conf', '', 'absent', '' }
+end
+if rest > 0 then a.rest = math.max(a.rest, a.now + rest) end
+save(account, a, {}, more)
+a.fresh = 0
+refresh(a, limits)
+save(account, a, {})
+local reply = answer(a, 'done')
+reply[5] = put_back
+return reply

@@ -133,3 +133,64 @@ func TestBudgetOfTwenty(t *testing.T) {
 		b.stop()
 	})
 }
+
+// A region that needs more than there ever is does not keep all others from
+// their turn, though each run that begins with it stops there.
+func TestInsatiableRegion(t *testing.T) {
+	inBubble(t, func(t *testing.T, dir string) {
+		job := trending(t)
+		job.Regions, job.Stagger, job.Schedule = regions.Ring{"US", "GB", "DE", "FR"}, 0, every(t, 24*time.Hour, 0)
+		s := &stress{random: rand.New(rand.NewPCG(0, 0)), budget: 6, job: job}
+		b := newBed(t, dir, job)
+		b.play = func(_ context.Context, p played) Exit {
+			s.cost = 1
+			if p.region == "DE" {
+				s.cost = 10
+			}
+			left := s.left()
+			exit := s.pass(b, p)
+			b.spend(p, "youtube:1-0", left-s.left())
+			return Exit{Code: exit.Code / ExitExhausted * ExitExhausted}
+		}
+		var cursors []regions.Cursor
+		for range 6 {
+			time.Sleep(24 * time.Hour)
+			b.Tick("trending", time.Now().UTC())
+			synctest.Wait()
+			cursors = append(cursors, b.status().Cursor)
+		}
+		// US and GB, then DE runs dry; then DE alone, three days in a row; then FR
+		// and round to DE again.
+		if want := []regions.Cursor{"DE", "DE", "DE", "FR", "DE", "DE"}; !slices.Equal(cursors, want) {
+			t.Errorf("the cursor was at %v, want %v", cursors, want)
+		}
+		if want := (regions.Ring{"US", "GB", "FR", "US", "GB"}); !slices.Equal(s.served, want) {
+			t.Errorf("served %v, want %v", s.served, want)
+		}
+		b.stop()
+	})
+}
+
+// A region that finds nothing left keeps its turn, however often.
+func TestDeniedAtOnceKeepsTheTurn(t *testing.T) {
+	inBubble(t, func(t *testing.T, dir string) {
+		b := newBed(t, dir, trending(t))
+		b.play = func(_ context.Context, p played) Exit { b.deny(p); return Exit{Code: ExitExhausted} }
+		for range 2 * patience {
+			b.run()
+			b.wantCursor("US")
+		}
+		// Without a denial on record it is the region's own trouble.
+		b.play = func(context.Context, played) Exit { return Exit{Code: ExitExhausted} }
+		for range patience - 1 {
+			b.run()
+			b.wantCursor("US")
+		}
+		b.run()
+		b.wantCursor("GB")
+		if got := b.status().Last; got.State != RunStopped || !got.Passes[0].Yields {
+			t.Errorf("got %+v, want the run stopped and the turn passed on", got)
+		}
+		b.stop()
+	})
+}

@@ -29,6 +29,9 @@ type Job struct {
 	// that could not afford it. Empty: launch whatever remains.
 	Expects map[string]quota.Units
 
+	ExhaustedCodes []int // exit codes by which a pass says that the budget was gone; empty: ExitExhausted
+	StopOnFailure  bool  // a pass that fails ends its run, and the next run begins behind it; otherwise the run goes on
+
 	Command   []string          // what a pass executes: a path as resolved, and its arguments
 	Dir       string            // the working directory of a pass, made when missing
 	Env       map[string]string // on top of the allow-list, below the contract

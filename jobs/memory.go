@@ -17,6 +17,10 @@ type memory struct {
 	Last     *Run      `json:"last,omitempty"`  // the last run, under way or over
 	Skips    *Run      `json:"skips,omitempty"` // the ticks skipped since it began, or since the last other skip
 
+	// Dry is how many runs in a row began at the cursor's region and stopped
+	// right there, although it had units to spend.
+	Dry int `json:"dry,omitempty"`
+
 	// Leftovers are the processes of a daemon that was killed, until they are
 	// ended for certain.
 	Leftovers []Identity `json:"leftovers,omitempty"`
@@ -33,4 +37,29 @@ type Pause struct {
 // active tells whether the pause, which may be nil, holds at t.
 func (p *Pause) active(t time.Time) bool {
 	return p != nil && (p.Until.IsZero() || t.Before(p.Until))
+}
+
+// patience is how many runs in a row may begin at one region and run dry there.
+const patience = 3
+
+// yields notes how the pass at the beginning of a ring ended, and tells whether
+// its region has kept its turn for too long. A region that needs more than comes
+// back between two runs would keep it for ever: each run would spend what has
+// come back on the same beginning of its work, and nobody else would be served.
+// To be denied at once is no such thing: then nothing had come back.
+func (m *memory) yields(p Pass, ring regions.Ring) bool {
+	if p.Region != ring[0] {
+		return false
+	}
+	switch {
+	case p.Outcome.Served():
+		m.Dry = 0
+	case p.Outcome == Exhausted && (p.Units > 0 || !p.Denied):
+		m.Dry++
+	}
+	if m.Dry < patience {
+		return false
+	}
+	m.Dry = 0
+	return true
 }

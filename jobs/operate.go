@@ -59,7 +59,7 @@ func (r *Runner) SetCursor(job string, region regions.Region) error {
 	if d.walk != nil {
 		return fmt.Errorf("cannot set the cursor of job %q: %w: %s", job, ErrUnderWay, d.walk.id)
 	}
-	d.memory.Cursor = regions.Cursor(region)
+	d.memory.Cursor, d.memory.Dry = regions.Cursor(region), 0
 	return d.keep()
 }
 

@@ -3,6 +3,7 @@ package jobs
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // An Outcome says what became of a pass. The text is part of the API.
@@ -43,6 +44,7 @@ const (
 	Paused            Reason = "paused"             // the job was paused
 	Missed            Reason = "missed"             // the daemon was not there at the time
 	Unaffordable      Reason = "unaffordable"       // what remained was less than the pass expects to use
+	PassFailed        Reason = "failed"             // a pass failed, and the job wants the run to end then
 	BudgetGone        Reason = "exhausted"          // a pass met the end of the budget
 	LedgerUnavailable Reason = "ledger_unavailable" // nobody could tell what remained; neither a denial nor a failure
 	Shutdown          Reason = "shutdown"           // the daemon stopped
@@ -51,12 +53,20 @@ const (
 )
 
 // ExitExhausted is the exit code by which a pass says that it stopped because
-// the budget was gone: EX_TEMPFAIL of sysexits(3).
+// the budget was gone, unless its job names others: EX_TEMPFAIL of sysexits(3).
 const ExitExhausted = 75
+
+// saysExhausted tells whether a pass says so by its exit code.
+func (j *Job) saysExhausted(code int) bool {
+	if len(j.ExhaustedCodes) == 0 {
+		return code == ExitExhausted
+	}
+	return slices.Contains(j.ExhaustedCodes, code)
+}
 
 // judge says what became of a pass: why we ended it comes first, then our own
 // record that we denied it units, then its exit code.
-func judge(exit Exit, denied bool) (outcome Outcome, detail string) {
+func (j *Job) judge(exit Exit, denied bool) (outcome Outcome, detail string) {
 	switch {
 	case errors.Is(exit.Cause, ErrTimeout):
 		return Timeout, exit.Cause.Error()
@@ -66,8 +76,8 @@ func judge(exit Exit, denied bool) (outcome Outcome, detail string) {
 		return Failed, exit.Err.Error()
 	case denied:
 		return Exhausted, ""
-	case exit.Code == ExitExhausted:
-		return Exhausted, fmt.Sprintf("exit status %d, without a denial", ExitExhausted)
+	case j.saysExhausted(exit.Code):
+		return Exhausted, fmt.Sprintf("exit status %d, without a denial", exit.Code)
 	case exit.Signal != "":
 		return Killed, "killed by " + exit.Signal
 	case exit.Code != 0:

@@ -35,11 +35,20 @@ func TestJudge(t *testing.T) {
 		{"left something running", Exit{Swept: 2}, false, OK, "left 2 processes running, which were ended"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got, detail := judge(test.exit, test.denied)
+			got, detail := new(Job).judge(test.exit, test.denied)
 			if got != test.want || detail != test.detail {
 				t.Errorf("got %s, %q, want %s, %q", got, detail, test.want, test.detail)
 			}
 		})
+	}
+}
+
+func TestExhaustedCodesOfAJob(t *testing.T) {
+	job := &Job{ExhaustedCodes: []int{3, 99}}
+	for code, want := range map[int]Outcome{0: OK, 3: Exhausted, 75: Failed, 99: Exhausted} {
+		if got, _ := job.judge(Exit{Code: code}, false); got != want {
+			t.Errorf("exit %d: got %s, want %s", code, got, want)
+		}
 	}
 }
 

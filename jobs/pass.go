@@ -27,7 +27,8 @@ func (w *walk) pass(ctx context.Context, region regions.Region) {
 	record := w.runner.Tokens.Revoke(token)
 	p.EndedAt, p.Process = w.runner.Now(), nil
 	p.Units, p.Calls, p.Tail = record.Units, record.Calls, tail.lines()
-	p.Outcome, p.Detail = judge(exit, record.Denied)
+	p.Denied = record.Denied
+	p.Outcome, p.Detail = w.job.judge(exit, record.Denied)
 	w.record(p, w.consequence(&p, exit, record))
 }
 
@@ -64,9 +65,11 @@ func (w *walk) consequence(p *Pass, exit Exit, record Record) error {
 	case Interrupted:
 		p.Reason = reasonOf(exit.Cause)
 		return exit.Cause
-	default:
-		return nil
 	}
+	if p.Outcome.Failure() && w.job.StopOnFailure {
+		return &stop{reason: PassFailed, detail: fmt.Sprintf("%s: %s", p.Region, p.Detail)}
+	}
+	return nil
 }
 
 // launch runs the command of a pass in its working directory.
@@ -113,9 +116,12 @@ func (w *walk) record(p Pass, halt error) {
 	}
 	d := w.desk
 	d.mu.Lock()
+	if w.turns {
+		p.Yields = d.memory.yields(p, w.ring)
+	}
 	w.run.put(p)
 	if w.turns {
-		d.memory.Cursor = w.ring.Advance(w.run.served)
+		d.memory.Cursor = w.ring.Advance(w.run.hadTurn)
 	}
 	err := d.keep(w.unfiled)
 	w.unfiled = nil

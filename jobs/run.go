@@ -43,6 +43,8 @@ type Pass struct {
 	Outcome   Outcome        `json:"outcome"`
 	Reason    Reason         `json:"reason,omitempty"`  // of one that was skipped or interrupted
 	Detail    string         `json:"detail,omitempty"`  // for people: "exit status 3"
+	Denied    bool           `json:"denied,omitempty"`  // the daemon denied it units
+	Yields    bool           `json:"yields,omitempty"`  // though exhausted, the next run begins behind it: it ran dry too often
 	RetryAt   time.Time      `json:"retry_at,omitzero"` // of one that the budget stopped: when it would have been granted
 	StartedAt time.Time      `json:"started_at"`
 	EndedAt   time.Time      `json:"ended_at,omitzero"`
@@ -75,10 +77,17 @@ const (
 	RunSkipped     RunState = "skipped"     // a tick that did not become a run
 )
 
-// served tells whether a region of the run has had its turn.
+// served tells whether a region of the run was served.
 func (r *Run) served(region regions.Region) bool {
 	p := r.pass(region)
 	return p != nil && p.Outcome.Served()
+}
+
+// hadTurn tells whether a region of the run had its turn, so that the next run
+// begins behind it.
+func (r *Run) hadTurn(region regions.Region) bool {
+	p := r.pass(region)
+	return p != nil && (p.Outcome.Served() || p.Yields)
 }
 
 // pass returns the pass of a region, or nil.
@@ -99,7 +108,7 @@ func (r *Run) put(p Pass) {
 	r.Passes = append(r.Passes, p)
 }
 
-// through tells whether every region of the run has had its turn.
+// through tells whether every region of the run was served.
 func (r *Run) through() bool {
 	return !slices.ContainsFunc(r.Ring, func(region regions.Region) bool { return !r.served(region) })
 }

@@ -242,6 +242,27 @@ func TestFailuresDoNotStopTheRun(t *testing.T) {
 	})
 }
 
+func TestStopOnFailure(t *testing.T) {
+	inBubble(t, func(t *testing.T, dir string) {
+		job := trending(t)
+		job.Stagger, job.StopOnFailure = 0, true
+		b := newBed(t, dir, job)
+		b.play = func(_ context.Context, p played) Exit {
+			if p.region == "GB" {
+				return Exit{Code: 3}
+			}
+			return Exit{}
+		}
+		b.run()
+		b.wants("11:00:00 run running", "11:00:00 US running", "11:00:00 US ok", "11:00:00 GB running", "11:00:00 GB failed", "11:00:00 run stopped (failed)")
+		b.wantCursor("DE") // a bad region starves nobody
+		if got := b.status().Last.Detail; got != "GB: exit status 3" {
+			t.Errorf("got %q, want which region, and why", got)
+		}
+		b.stop()
+	})
+}
+
 func TestWorkingDirectory(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
 		job := trending(t)

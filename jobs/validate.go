@@ -96,6 +96,11 @@ func (v *validation) command() {
 	if slices.ContainsFunc(v.job.Command, hasNUL) {
 		v.fail("holds a NUL byte", "command")
 	}
+	for _, code := range v.job.ExhaustedCodes {
+		if code < 1 || code > 255 {
+			v.fail(fmt.Sprintf("an exit code is from 1 to 255: %d", code), "exhausted_exit_codes")
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(v.job.Env)) {
 		v.variable(name, v.job.Env[name])
 	}

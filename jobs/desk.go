@@ -129,6 +129,20 @@ func (d *desk) overdue(now time.Time) time.Time {
 	return slot
 }
 
+// define replaces the job's definition.
+func (d *desk) define(job *Job) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.job = job
+}
+
+// underWay returns the desk's walk, or nil.
+func (d *desk) underWay() *walk {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.walk
+}
+
 // current returns the job's definition.
 func (d *desk) current() *Job {
 	d.mu.Lock()

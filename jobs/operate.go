@@ -3,6 +3,7 @@ package jobs
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"quotad/regions"
 )
@@ -28,14 +29,14 @@ func (r *Runner) Run(job, by string, list ...regions.Region) (Run, error) {
 			return Run{}, fmt.Errorf("region %q of job %q: %w", region, job, ErrUnknown)
 		}
 	}
-	return r.begin(d, order{trigger: Manual, by: by, slot: r.Now().UTC(), regions: list})
+	return r.begin(d, order{trigger: Manual, by: by, slot: r.config.Now().UTC(), regions: list})
 }
 
 // StopRun ends the passes of a run under way and launches no more of it. It does
 // not wait for that. The error is ErrUnknown if no such run is under way.
 func (r *Runner) StopRun(id string) error {
-	for _, d := range r.all() {
-		if w := d.underWay(); w != nil && w.id == id {
+	for _, w := range r.underWay() {
+		if w.id == id {
 			w.end(ErrOperator)
 			return nil
 		}
@@ -63,11 +64,15 @@ func (r *Runner) SetCursor(job string, region regions.Region) error {
 	return d.keep()
 }
 
-// Pause keeps the schedule from running a job, over restarts, until p.Until or
-// Resume. A run under way goes on.
-func (r *Runner) Pause(job string, p Pause) error {
-	p.Since = r.Now().UTC()
-	return r.setPause(job, &p)
+// Pause keeps the schedule from running a job, over restarts, for a time or, if
+// length is 0, until Resume. A run under way goes on. The pause tells who paused
+// the job, and why.
+func (r *Runner) Pause(job, by, note string, length time.Duration) error {
+	p := &Pause{Since: r.config.Now().UTC(), By: by, Note: note}
+	if length > 0 {
+		p.Until = p.Since.Add(length)
+	}
+	return r.setPause(job, p)
 }
 
 // Resume ends a pause, if there is one.

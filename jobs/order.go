@@ -41,14 +41,14 @@ func (r *Runner) begin(d *desk, o order) (Run, error) {
 		end(nil)
 		return Run{}, err
 	}
-	r.Observer.RunChanged(run)
+	r.config.Observer.RunChanged(run)
 	go w.around(ctx, launching)
 	return run, nil
 }
 
 // settle makes w the desk's walk, and what it needs to know its own.
 func (w *walk) settle(o order) (Run, error) {
-	d, now := w.desk, w.runner.Now()
+	d, now := w.desk, w.runner.config.Now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if w.runner.isStopping() {

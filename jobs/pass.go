@@ -12,8 +12,8 @@ import (
 // pass launches one region's command and records what became of it.
 func (w *walk) pass(ctx context.Context, region regions.Region) {
 	caller := quota.Caller{Job: w.job.Name, Region: string(region), Run: w.id, UID: -1}
-	token := w.runner.Tokens.Issue(caller, w.job.Credential)
-	p := Pass{Region: region, Outcome: Running, StartedAt: w.runner.Now(), Process: w.unstarted(region)}
+	token := w.runner.config.Tokens.Issue(caller, w.job.Credential)
+	p := Pass{Region: region, Outcome: Running, StartedAt: w.runner.config.Now(), Process: w.unstarted(region)}
 	command := w.command(p, token)
 	w.record(p, nil)
 
@@ -21,11 +21,11 @@ func (w *walk) pass(ctx context.Context, region regions.Region) {
 	command.Started = func(id Identity) { w.started(region, id) }
 	exit := w.launch(ctx, command, func(line Line) {
 		tail.add(line.Text)
-		w.runner.Observer.Output(w.job.Name, w.id, p, line)
+		w.runner.config.Observer.Output(w.job.Name, w.id, p, line)
 	})
 
-	record := w.runner.Tokens.Revoke(token)
-	p.EndedAt, p.Process = w.runner.Now(), nil
+	record := w.runner.config.Tokens.Revoke(token)
+	p.EndedAt, p.Process = w.runner.config.Now(), nil
 	p.Units, p.Calls, p.Tail = record.Units, record.Calls, tail.lines()
 	p.Denied = record.Denied
 	p.Outcome, p.Detail = w.job.judge(exit, record.Denied)
@@ -36,7 +36,7 @@ func (w *walk) pass(ctx context.Context, region regions.Region) {
 // where to look for it if the daemon is killed right then.
 func (w *walk) unstarted(region regions.Region) *Identity {
 	return &Identity{
-		BootID: w.runner.BootID,
+		BootID: w.runner.config.BootID,
 		Marks:  []string{"QUOTAD_RUN_ID=" + w.id, "QUOTAD_REGION=" + string(region)},
 	}
 }
@@ -79,15 +79,15 @@ func (w *walk) launch(ctx context.Context, c Command, output func(Line)) Exit {
 			return Exit{Err: fmt.Errorf("cannot make the working directory: %w", err), Code: -1}
 		}
 	}
-	return w.runner.Launcher.Launch(ctx, c, output)
+	return w.runner.config.Launcher.Launch(ctx, c, output)
 }
 
 func (w *walk) command(p Pass, token string) Command {
 	return Command{
 		Args: w.job.Command,
 		Dir:  w.job.Dir,
-		Env: environ(w.runner.Environ, w.job, contract{
-			socket:      w.runner.Socket,
+		Env: environ(w.runner.config.Environ, w.job, contract{
+			socket:      w.runner.config.Socket,
 			token:       token,
 			region:      p.Region,
 			runID:       w.id,
@@ -101,7 +101,7 @@ func (w *walk) command(p Pass, token string) Command {
 
 // skip records that a region's pass was not launched, and stops the run there.
 func (w *walk) skip(region regions.Region, why *stop) {
-	now := w.runner.Now()
+	now := w.runner.config.Now()
 	w.record(Pass{
 		Region: region, Outcome: Skipped, Reason: why.reason, Detail: why.detail, RetryAt: why.retryAt,
 		StartedAt: now, EndedAt: now,
@@ -128,5 +128,5 @@ func (w *walk) record(p Pass, halt error) {
 	run := w.run.clone()
 	d.mu.Unlock()
 	w.runner.trouble(d.name, err)
-	w.runner.Observer.PassChanged(run, p)
+	w.runner.config.Observer.PassChanged(run, p)
 }

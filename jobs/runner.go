@@ -3,6 +3,8 @@ package jobs
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -44,13 +46,16 @@ type Config struct {
 // A Runner runs jobs. It owns their cursors and histories. Any number of
 // goroutines may use it at the same time.
 type Runner struct {
-	Config
+	config Config
 	places chan struct{} // one for each pass that may be under way; nil: any number
 
-	mu       sync.RWMutex // guards what follows
-	stopping bool         // no run begins any more
-	desks    map[string]*desk
-	order    []string // the names of the jobs, as configured
+	store     *regions.Store
+	reloading sync.Mutex // held while the jobs are replaced
+
+	mu       sync.RWMutex     // guards what follows
+	stopping bool             // no run begins any more
+	desks    map[string]*desk // also of jobs that are gone: a run of theirs may be under way
+	order    []string         // the names of the jobs, as configured
 }
 
 // Open returns a runner that continues where the last one left off: what that
@@ -61,22 +66,51 @@ func Open(c Config) (*Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Runner{Config: c, desks: make(map[string]*desk, len(c.Jobs))}
+	r := &Runner{config: c, store: store, desks: make(map[string]*desk, len(c.Jobs))}
 	if c.Parallel > 0 {
 		r.places = make(chan struct{}, c.Parallel)
 	}
-	for _, job := range c.Jobs {
-		if r.desks[job.Name] != nil {
-			return nil, fmt.Errorf("job %q is defined twice", job.Name)
+	return r, r.SetJobs(c.Jobs)
+}
+
+// SetJobs replaces the jobs, which are valid. Runs under way finish as they
+// began, also those of jobs that are gone; a job keeps its cursor, its pause and
+// its history by its name. After an error nothing has changed.
+func (r *Runner) SetJobs(list []*Job) error {
+	r.reloading.Lock()
+	defer r.reloading.Unlock()
+	opened := make(map[string]*desk, len(list))
+	order := make([]string, 0, len(list))
+	for _, job := range list {
+		if opened[job.Name] != nil {
+			return fmt.Errorf("job %q is defined twice", job.Name)
 		}
-		d, err := openDesk(c.Dir, store, job, c.Now())
+		d, err := r.open(job)
 		if err != nil {
-			return nil, fmt.Errorf("job %q: %w", job.Name, err)
+			return fmt.Errorf("job %q: %w", job.Name, err)
 		}
-		r.desks[job.Name] = d
-		r.order = append(r.order, job.Name)
+		opened[job.Name] = d
+		order = append(order, job.Name)
 	}
-	return r, nil
+	for _, job := range list {
+		opened[job.Name].define(job)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.Copy(r.desks, opened)
+	r.order = order
+	return nil
+}
+
+// open returns the desk of a job: the one that it has, or had, or a new one.
+func (r *Runner) open(job *Job) (*desk, error) {
+	r.mu.RLock()
+	d := r.desks[job.Name]
+	r.mu.RUnlock()
+	if d != nil {
+		return d, nil
+	}
+	return openDesk(r.config.Dir, r.store, job, r.config.Now())
 }
 
 // desk returns the desk of a job.
@@ -84,7 +118,7 @@ func (r *Runner) desk(job string) (*desk, error) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	d := r.desks[job]
-	if d == nil {
+	if d == nil || !slices.Contains(r.order, job) {
 		return nil, fmt.Errorf("job %q: %w", job, ErrUnknown)
 	}
 	return d, nil
@@ -99,6 +133,20 @@ func (r *Runner) all() []*desk {
 		list = append(list, r.desks[name])
 	}
 	return list
+}
+
+// underWay returns the walks that are under way, of any job.
+func (r *Runner) underWay() []*walk {
+	r.mu.RLock()
+	desks := slices.Collect(maps.Values(r.desks))
+	r.mu.RUnlock()
+	var walks []*walk
+	for _, d := range desks {
+		if w := d.underWay(); w != nil {
+			walks = append(walks, w)
+		}
+	}
+	return walks
 }
 
 // some returns the desk of a job, or all if job is empty.
@@ -118,6 +166,6 @@ func (r *Runner) isStopping() bool {
 
 func (r *Runner) trouble(job string, err error) {
 	if err != nil {
-		r.Observer.Trouble(job, err)
+		r.config.Observer.Trouble(job, err)
 	}
 }

@@ -346,8 +346,7 @@ func TestPause(t *testing.T) {
 		job := trending(t)
 		job.Regions = eight()[:1]
 		b := newBed(t, dir, job)
-		until := time.Now().Add(2 * time.Hour)
-		if err := b.Pause("trending", Pause{Until: until, Note: "the key is being changed", By: "root"}); err != nil {
+		if err := b.Pause("trending", "root", "the key is being changed", 2*time.Hour); err != nil {
 			t.Fatal(err)
 		}
 		b.run()
@@ -360,7 +359,7 @@ func TestPause(t *testing.T) {
 		}
 		b.run() // it is over by itself
 		b.wants("13:00:00 run running", "13:00:00 US running", "13:00:00 US ok", "13:00:00 run done")
-		if err := b.Pause("trending", Pause{}); err != nil {
+		if err := b.Pause("trending", "root", "", 0); err != nil {
 			t.Fatal(err)
 		}
 		if got := b.status().Pause; got == nil || !got.Until.IsZero() || got.Since.IsZero() {
@@ -499,7 +498,7 @@ func TestKilledBeforeTheProcessIsKnown(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
 		b := newBed(t, dir, trending(t))
 		var next *bed
-		b.Launcher = launchFunc(func(ctx context.Context, c Command, _ func(Line)) Exit {
+		b.config.Launcher = launchFunc(func(ctx context.Context, c Command, _ func(Line)) Exit {
 			if next == nil {
 				next = b.killed(trending(t))
 			}

@@ -19,14 +19,11 @@ func (r *Runner) close(ctx context.Context, tell func(*walk)) error {
 	r.mu.Lock()
 	r.stopping = true
 	r.mu.Unlock()
-	var told []*walk
-	for _, d := range r.all() {
-		if w := d.underWay(); w != nil {
-			tell(w)
-			told = append(told, w)
-		}
+	walks := r.underWay()
+	for _, w := range walks {
+		tell(w)
 	}
-	for _, w := range told {
+	for _, w := range walks {
 		select {
 		case <-w.done:
 		case <-ctx.Done():
@@ -34,11 +31,4 @@ func (r *Runner) close(ctx context.Context, tell func(*walk)) error {
 		}
 	}
 	return nil
-}
-
-// underWay returns the desk's walk, or nil.
-func (d *desk) underWay() *walk {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.walk
 }

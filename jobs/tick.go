@@ -15,7 +15,7 @@ import (
 func (r *Runner) Start(ctx context.Context) {
 	var sweeps sync.WaitGroup
 	for _, d := range r.all() {
-		sweeps.Go(func() { r.trouble(d.name, d.endLeftovers(ctx, r.EndLeftover)) })
+		sweeps.Go(func() { r.trouble(d.name, d.endLeftovers(ctx, r.config.EndLeftover)) })
 	}
 	sweeps.Wait()
 	for _, d := range r.all() {
@@ -44,7 +44,7 @@ func (d *desk) endLeftovers(ctx context.Context, end func(context.Context, Ident
 }
 
 func (r *Runner) start(d *desk) {
-	now := r.Now().UTC().Truncate(time.Millisecond)
+	now := r.config.Now().UTC().Truncate(time.Millisecond)
 	if slot := d.overdue(now); !slot.IsZero() {
 		r.tick(d, CatchUp, slot)
 		return
@@ -77,7 +77,7 @@ func (r *Runner) tick(d *desk, trigger Trigger, slot time.Time) {
 	}
 	r.noteMissed(d, missed)
 	this := gap{n: 1, first: slot, last: slot}
-	if d.paused(r.Now()) {
+	if d.paused(r.config.Now()) {
 		r.skip(d, Paused, this)
 		return
 	}
@@ -95,8 +95,8 @@ func (r *Runner) noteMissed(d *desk, missed gap) {
 // skip records slots that do not become a run, and tells of them.
 func (r *Runner) skip(d *desk, reason Reason, slots gap) {
 	d.mu.Lock()
-	run, err := d.skip(r.Now(), reason, slots)
+	run, err := d.skip(r.config.Now(), reason, slots)
 	d.mu.Unlock()
 	r.trouble(d.name, err)
-	r.Observer.RunChanged(run)
+	r.config.Observer.RunChanged(run)
 }

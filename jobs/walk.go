@@ -36,7 +36,7 @@ type walk struct {
 func (w *walk) around(ctx, launching context.Context) {
 	var passes sync.WaitGroup
 	for i, region := range w.ring {
-		if !waitUntil(launching, regions.Start(w.slot, w.stagger, i), w.runner.Now()) || !w.enter(launching) {
+		if !waitUntil(launching, regions.Start(w.slot, w.stagger, i), w.runner.config.Now()) || !w.enter(launching) {
 			break
 		}
 		if !w.admit(launching, region) {
@@ -111,7 +111,7 @@ func (w *walk) admit(ctx context.Context, region regions.Region) bool {
 	if len(w.job.Expects) == 0 {
 		return true
 	}
-	d, err := w.runner.Gate.Peek(ctx, w.job.Credential, w.job.Expects)
+	d, err := w.runner.config.Gate.Peek(ctx, w.job.Credential, w.job.Expects)
 	switch {
 	case ctx.Err() != nil:
 		return false
@@ -130,7 +130,7 @@ func (w *walk) admit(ctx context.Context, region regions.Region) bool {
 func (w *walk) finish(cause error) {
 	d := w.desk
 	d.mu.Lock()
-	w.run.EndedAt = w.runner.Now()
+	w.run.EndedAt = w.runner.config.Now()
 	w.run.State = RunDone
 	if !w.run.through() {
 		w.run.endEarly(cause)
@@ -140,5 +140,5 @@ func (w *walk) finish(cause error) {
 	run := w.run.clone()
 	d.mu.Unlock()
 	w.runner.trouble(d.name, err)
-	w.runner.Observer.RunChanged(run)
+	w.runner.config.Observer.RunChanged(run)
 }

@@ -65,11 +65,8 @@ func (p *PauseRequest) Bind(f *api.Fields) {
 const longestPause = 366 * 24 * time.Hour
 
 func (s server) pause(_ context.Context, c *api.Call, in PauseRequest) (Job, error) {
-	p := jobs.Pause{Note: in.Note, By: c.Caller.By()}
-	if in.ForMs > 0 {
-		p.Until = s.runner.Now().UTC().Add(time.Duration(in.ForMs) * time.Millisecond)
-	}
-	if err := s.runner.Pause(c.Path("job"), p); err != nil {
+	length := time.Duration(in.ForMs) * time.Millisecond
+	if err := s.runner.Pause(c.Path("job"), c.Caller.By(), in.Note, length); err != nil {
 		return Job{}, problem(err)
 	}
 	return s.one(c)

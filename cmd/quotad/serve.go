@@ -12,6 +12,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"quotad/cmd/quotad/config"
+	jobsapi "quotad/jobs/api"
 	"quotad/jobs/scheduler"
 	"quotad/quota/api"
 )
@@ -70,6 +71,8 @@ func (d *daemon) serveAPI() error {
 		AdminGroup: d.config.AdminGroup,
 		Observe:    d.events.decided,
 		ErrorLog:   stdlog.New(d.log, "", 0),
+		Routes:     jobsapi.Routes(d.runner),
+		Status:     map[string]func(context.Context) any{"jobs": jobsapi.Section(d.runner)},
 	})
 	if err != nil {
 		return err

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os/exec"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+)
+
+// patience is how long anything may take that a test waits for.
+const patience = 30 * time.Second
+
+// A child is a running quotad with its log.
+type child struct {
+	cmd  *exec.Cmd
+	done chan struct{} // closed when it has ended
+
+	mu    sync.Mutex // guards what follows
+	log   []string
+	seen  int           // lines of the log that await has gone past
+	grown chan struct{} // closed, and replaced, when there is more of the log
+	over  bool          // the log is complete
+}
+
+func startChild(dir string, env []string, args ...string) (*child, error) {
+	c := &child{cmd: exec.Command("quotad", args...), done: make(chan struct{}), grown: make(chan struct{})}
+	c.cmd.Dir, c.cmd.Env = dir, env
+	output, err := c.cmd.StderrPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		defer close(c.done)
+		c.read(output)
+		c.cmd.Wait() // its ProcessState tells how it ended
+	}()
+	return c, nil
+}
+
+func (c *child) read(output io.Reader) {
+	lines := bufio.NewScanner(output)
+	for lines.Scan() {
+		c.add(lines.Text())
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.over = true
+	close(c.grown)
+}
+
+func (c *child) add(line string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.log = append(c.log, line)
+	close(c.grown)
+	c.grown = make(chan struct{})
+}
+
+// await returns when a line is in the log, behind the one that it returned for
+// last: its message matches, and so do its fields, given as name=pattern; the
+// whole of a field must match.
+func (c *child) await(message *regexp.Regexp, fields ...string) error {
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
+	for {
+		found, over, grown := c.find(message, fields)
+		switch {
+		case found:
+			return nil
+		case over:
+			return fmt.Errorf("quotad ended and never logged %q %v:\n%s", message, fields, c.text())
+		}
+		select {
+		case <-grown:
+		case <-deadline.C:
+			return fmt.Errorf("quotad does not log %q %v:\n%s", message, fields, c.text())
+		}
+	}
+}
+
+func (c *child) find(message *regexp.Regexp, fields []string) (found, over bool, grown <-chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, line := range c.log[c.seen:] {
+		if says(line, message, fields) {
+			c.seen += i + 1
+			return true, c.over, c.grown
+		}
+	}
+	return false, c.over, c.grown
+}
+
+// says tells whether a line of the log has a message and fields.
+func says(line string, message *regexp.Regexp, fields []string) bool {
+	var values map[string]any
+	if err := json.Unmarshal([]byte(line), &values); err != nil {
+		return len(fields) == 0 && message.MatchString(line)
+	}
+	for _, field := range fields {
+		name, pattern, _ := strings.Cut(field, "=")
+		got, ok := values[name]
+		if whole := regexp.MustCompile("^(?:" + pattern + ")$"); !ok || !whole.MatchString(fmt.Sprint(got)) {
+			return false
+		}
+	}
+	return message.MatchString(fmt.Sprint(values["message"]))
+}
+
+// text is the end of the log.
+func (c *child) text() string {
+	const shown = 30
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return strings.Join(c.log[max(0, len(c.log)-shown):], "\n")
+}
+
+// end waits for the end of the process and returns its exit code; -1 if a
+// signal killed it.
+func (c *child) end() (code int, err error) {
+	select {
+	case <-c.done:
+		return c.cmd.ProcessState.ExitCode(), nil
+	case <-time.After(patience):
+		return 0, fmt.Errorf("quotad does not end:\n%s", c.text())
+	}
+}
+
+// kill ends the process, whatever it does.
+func (c *child) kill() {
+	c.cmd.Process.Kill()
+	<-c.done
+}

@@ -1,0 +1,208 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"quotad/cmd/ytfetch/upstream"
+	"quotad/quota/redisledger/redistest"
+)
+
+// Scripts drive quotad, quotactl and ytfetch as processes. Each script runs
+// twice, on the embedded ledger and on Redis. Beside testscript's own commands:
+//
+//	configure FILE               expands $VARIABLES in FILE, and names the ledger of the day in it
+//	daemon NAME [ARG...]         starts quotad
+//	await NAME MESSAGE [F=V...]  waits for a line of its log, behind the one that was awaited last
+//	signal NAME SIGNAL           sends it TERM or KILL
+//	ends NAME CODE               waits for its end; -1: by a signal
+//	upstream QUOTA               serves a video API at $BASE with a true daily quota of its own, and empty books
+//	books UNITS                  holds what the upstream charged against UNITS, and that it never refused
+//	gone FILE                    waits until no process has the pid that FILE holds
+//	edit FILE OLD NEW            replaces the only OLD in FILE
+func TestScripts(t *testing.T) {
+	t.Run("embedded", func(t *testing.T) {
+		t.Parallel()
+		runScripts(t, func(string) string { return `backend = "embedded"` })
+	})
+	t.Run("redis", func(t *testing.T) {
+		t.Parallel()
+		server := redistest.Start(t)
+		runScripts(t, func(script string) string {
+			return fmt.Sprintf("backend = \"redis\"\nredis = { addrs = [%q], key_prefix = %q }", server.Addr, script+":")
+		})
+	})
+}
+
+// runScripts runs every script; ledger returns the lines that configure its ledger.
+func runScripts(t *testing.T, ledger func(script string) string) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(env *testscript.Env) error {
+			s := &stage{daemons: map[string]*child{}, ledger: ledger}
+			env.Values[stageKey{}] = s
+			env.Defer(s.clear)
+			root, err := filepath.Abs("../..")
+			env.Setenv("ROOT", root)
+			env.Setenv("QUOTAD_SOCKET", filepath.Join(env.WorkDir, ".quotad/quotad.sock"))
+			// Under -race each program would linger for a second at its end.
+			env.Setenv("GORACE", "atexit_sleep_ms=0")
+			return err
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"configure": configure, "edit": edit,
+			"daemon": daemonCommand, "await": await, "signal": signalCommand, "ends": ends,
+			"upstream": upstreamCommand, "books": books, "gone": gone,
+		},
+	})
+}
+
+// A stage is what one script has started.
+type stage struct {
+	ledger  func(script string) string
+	daemons map[string]*child
+
+	server   *httptest.Server                  // serves the upstream
+	upstream atomic.Pointer[upstream.Upstream] // as it is today
+}
+
+type stageKey struct{}
+
+func stageOf(ts *testscript.TestScript) *stage { return ts.Value(stageKey{}).(*stage) }
+
+// clear ends what a failed script left running.
+func (s *stage) clear() {
+	for _, p := range s.daemons {
+		p.kill()
+	}
+}
+
+// configure puts the script's ledger in the place of the line for the embedded one.
+func configure(ts *testscript.TestScript, _ bool, args []string) {
+	const line = `backend = "embedded"`
+	file := ts.MkAbs(args[0])
+	text := os.Expand(ts.ReadFile(file), ts.Getenv)
+	if strings.Count(text, line) != 1 {
+		ts.Fatalf("%s needs the line %s", args[0], line)
+	}
+	text = strings.Replace(text, line, stageOf(ts).ledger(ts.Name()), 1)
+	ts.Check(os.WriteFile(file, []byte(text), 0o600))
+}
+
+func edit(ts *testscript.TestScript, _ bool, args []string) {
+	file, from, to := ts.MkAbs(args[0]), args[1], args[2]
+	text := ts.ReadFile(file)
+	if strings.Count(text, from) != 1 {
+		ts.Fatalf("%q stands %d times in %s", from, strings.Count(text, from), args[0])
+	}
+	ts.Check(os.WriteFile(file, []byte(strings.Replace(text, from, to, 1)), 0o600))
+}
+
+func daemonCommand(ts *testscript.TestScript, _ bool, args []string) {
+	env := []string{}
+	for _, name := range []string{"PATH", "HOME", "TMPDIR", "GORACE"} {
+		env = append(env, name+"="+ts.Getenv(name))
+	}
+	p, err := startChild(ts.MkAbs("."), env, args[1:]...)
+	ts.Check(err)
+	stageOf(ts).daemons[args[0]] = p
+}
+
+func childOf(ts *testscript.TestScript, name string) *child {
+	p := stageOf(ts).daemons[name]
+	if p == nil {
+		ts.Fatalf("no daemon %q was started", name)
+	}
+	return p
+}
+
+func await(ts *testscript.TestScript, _ bool, args []string) {
+	message, err := regexp.Compile(args[1])
+	ts.Check(err)
+	ts.Check(childOf(ts, args[0]).await(message, args[2:]...))
+}
+
+func signalCommand(ts *testscript.TestScript, _ bool, args []string) {
+	signals := map[string]os.Signal{"TERM": syscall.SIGTERM, "KILL": syscall.SIGKILL}
+	ts.Check(childOf(ts, args[0]).cmd.Process.Signal(signals[args[1]]))
+}
+
+func ends(ts *testscript.TestScript, _ bool, args []string) {
+	want, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	p := childOf(ts, args[0])
+	got, err := p.end()
+	ts.Check(err)
+	if got != want {
+		ts.Fatalf("quotad ended with %d, want %d:\n%s", got, want, p.text())
+	}
+}
+
+func upstreamCommand(ts *testscript.TestScript, _ bool, args []string) {
+	quota, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	// One day for all of the test: by the clock, it could end meanwhile.
+	noon := time.Date(2026, time.November, 21, 12, 0, 0, 0, time.UTC)
+	u, err := upstream.New(upstream.Config{Quota: quota, Now: func() time.Time { return noon }})
+	ts.Check(err)
+	s := stageOf(ts)
+	s.upstream.Store(u)
+	if s.server == nil {
+		s.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.upstream.Load().ServeHTTP(w, r) }))
+		ts.Defer(s.server.Close)
+		ts.Setenv("BASE", s.server.URL+upstream.Path)
+	}
+}
+
+func books(ts *testscript.TestScript, _ bool, args []string) {
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	counts := stageOf(ts).upstream.Load().Counts()
+	if counts.Units != want || counts.Refused != 0 {
+		ts.Fatalf("the upstream charged %d units and refused %d calls, want %d and none", counts.Units, counts.Refused, want)
+	}
+}
+
+// gone counts a process that nobody has reaped as gone: in a container there may
+// be nobody to do it.
+func gone(ts *testscript.TestScript, _ bool, args []string) {
+	pid := strings.TrimSpace(ts.ReadFile(args[0]))
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for tick := time.NewTicker(5 * time.Millisecond); ; {
+		if state := processState(pid); state == "" || state == "Z" {
+			tick.Stop()
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			ts.Fatalf("process %s lives on", pid)
+		}
+	}
+}
+
+// processState returns the state of a process as proc(5) has it, "" if there is none.
+func processState(pid string) string {
+	text, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
+	if err != nil {
+		return ""
+	}
+	_, behindName, _ := strings.Cut(string(text), ") ")
+	return behindName[:1]
+}

@@ -90,6 +90,13 @@ func (c *cli) print(a answer) error {
 	}
 }
 
+// noInteger is the value of an answer that has none.
+func noInteger(what string) func() (int64, error) {
+	return func() (int64, error) {
+		return 0, usageError("use -o table or -o json", "%s is not an integer", what)
+	}
+}
+
 func (c *cli) printJSON(body any) error {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/spf13/cobra"
+
+	jobsapi "quotad/jobs/api"
 )
 
 const completionUsage = `Print a script that lets a shell complete quotactl's commands, flags and names.
@@ -40,17 +42,55 @@ func newCompletion(c *cli) *cobra.Command {
 	}
 }
 
-// completes gives a flag the names that the daemon knows. When it does not
-// answer, nothing is completed: a prompt is no place for errors.
-func completes(cmd *cobra.Command, flag string, names func(context.Context) ([]string, error)) {
+// completes gives a flag the names that may stand behind it.
+func completes(cmd *cobra.Command, flag string, known func(context.Context) ([]string, error)) {
 	err := cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		known, err := names(cmd.Context())
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveError
-		}
-		return known, cobra.ShellCompDirectiveNoFileComp
+		return names(known(cmd.Context()))
 	})
 	if err != nil {
 		panic(err) // the command has no such flag: a slip in this program
 	}
+}
+
+// completeJob completes the name of a job as the first argument.
+func (c *cli) completeJob(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return names(c.jobNames(cmd.Context()))
+}
+
+// completeJobAndRegion completes a job and then one of its regions.
+func (c *cli) completeJobAndRegion(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	switch len(args) {
+	case 0:
+		return names(c.jobNames(cmd.Context()))
+	case 1:
+		job, err := c.operator().Job(cmd.Context(), args[0])
+		return names(regionNames(job), err)
+	default:
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// completeRun completes the id of a run, the latest first.
+func (c *cli) completeRun(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	runs, err := c.operator().Runs(cmd.Context(), jobsapi.Selection{})
+	ids := make([]string, len(runs))
+	for i, r := range runs {
+		ids[i] = r.ID + "\t" + r.Job + " " + string(r.State)
+	}
+	return names(ids, err)
+}
+
+// names completes from what the daemon knows. When it does not answer, nothing
+// is completed: a prompt is no place for errors.
+func names(known []string, err error) ([]string, cobra.ShellCompDirective) {
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	return known, cobra.ShellCompDirectiveNoFileComp
 }

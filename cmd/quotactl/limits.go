@@ -50,7 +50,8 @@ func renderLimits(b *strings.Builder, limits []api.Limit, v view) {
 
 func limitsTable(limits []api.Limit, bar int, v view) *table {
 	t := &table{indent: 2, columns: []column{
-		{head: "LIMIT"}, {}, {"USED", true}, {"RESERVE", true}, {"REMAINING", true}, {"UNITS", true},
+		{head: "LIMIT"}, {whole: true},
+		{head: "USED", right: true}, {head: "RESERVE", right: true}, {head: "REMAINING", right: true}, {head: "UNITS", right: true},
 	}}
 	for _, l := range limits {
 		state := stateOf(l)

@@ -15,9 +15,13 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"quotad/jobs"
+	jobsapi "quotad/jobs/api"
+	"quotad/jobs/process"
 	"quotad/quota"
 	"quotad/quota/api"
 	"quotad/quota/ledgertest"
+	"quotad/regions"
 )
 
 func TestMain(m *testing.M) {
@@ -54,7 +58,8 @@ func TestScripts(t *testing.T) {
 
 // startDaemon is the script command "daemon SOCKET [CREDENTIAL...]": it serves
 // the API for credentials like the one in config.toml until the script ends.
-// The credential "lost" has a ledger that nobody reaches.
+// The credential "lost" has a ledger that nobody reaches. Where the script has a
+// file job.sh, a job "trending" runs it for the regions US, GB and DE.
 func startDaemon(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: daemon SOCKET [CREDENTIAL...]")
@@ -67,18 +72,19 @@ func startDaemon(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.MkdirAll(filepath.Dir(path), 0o755))
 	listener, err := net.Listen("unix", path)
 	ts.Check(err)
-	server := newServer(ts, names)
+	server, runner := newServer(ts, path, names)
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 	ts.Defer(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
+		ts.Check(runner.Stop(ctx))
 		ts.Check(server.Shutdown(ctx))
 		ts.Check(<-served)
 	})
 }
 
-func newServer(ts *testscript.TestScript, names []string) *api.Server {
+func newServer(ts *testscript.TestScript, socket string, names []string) (*api.Server, *jobs.Runner) {
 	var ledger quota.Ledger = ledgertest.NewModel(time.Now)
 	credentials := make([]*quota.Credential, len(names))
 	for i, name := range names {
@@ -89,10 +95,45 @@ func newServer(ts *testscript.TestScript, names []string) *api.Server {
 	}
 	keeper, err := quota.NewKeeper(ledger, credentials, time.Second)
 	ts.Check(err)
-	server, err := api.NewServer(api.Config{Keeper: keeper, Version: version()})
+	tokens := new(jobs.Tokens)
+	runner, err := jobs.Open(jobs.Config{
+		Jobs: trending(ts, names[0]), Gate: keeper, Launcher: process.Launcher{}, Tokens: tokens, Observer: unobserved{},
+		Dir: socket + ".state", Socket: socket, Environ: os.Environ(),
+		EndLeftover: process.EndLeftover, Now: time.Now,
+	})
 	ts.Check(err)
-	return server
+	server, err := api.NewServer(api.Config{
+		Keeper: keeper, Tokens: tokens, Version: version(), Routes: jobsapi.Routes(runner),
+		Status: map[string]func(context.Context) any{"jobs": jobsapi.Section(runner)},
+	})
+	ts.Check(err)
+	return server, runner
 }
+
+// trending returns the job of a script that has one.
+func trending(ts *testscript.TestScript, credential string) []*jobs.Job {
+	script := ts.MkAbs("job.sh")
+	if _, err := os.Stat(script); err != nil {
+		return nil
+	}
+	// Its slots are far away: what runs was asked to.
+	schedule, err := jobs.NewEvery(24*time.Hour, 0)
+	ts.Check(err)
+	return []*jobs.Job{{
+		Name: "trending", Credential: credential, Regions: regions.Ring{"US", "GB", "DE"},
+		Schedule: schedule, Command: []string{"/bin/sh", script}, Dir: filepath.Dir(script),
+		Expects: map[string]quota.Units{"videos.list": 4},
+		Timeout: time.Minute, KillGrace: time.Second,
+	}}
+}
+
+// unobserved wants to know nothing.
+type unobserved struct{}
+
+func (unobserved) RunChanged(jobs.Run)                         {}
+func (unobserved) PassChanged(jobs.Run, jobs.Pass)             {}
+func (unobserved) Output(string, string, jobs.Pass, jobs.Line) {}
+func (unobserved) Trouble(string, error)                       {}
 
 func credential(name string) *quota.Credential {
 	return &quota.Credential{

@@ -34,11 +34,21 @@ func manual(root *cobra.Command) string {
 	b.WriteString(".SH NAME\nquotactl \\- ask and operate a running quotad\n")
 	b.WriteString(".SH DESCRIPTION\n" + verbatim(root.Long))
 	b.WriteString(".SH COMMANDS\n")
-	for _, cmd := range root.Commands() {
-		fmt.Fprintf(&b, ".SS %s\n%s", roff(cmd.Name()), verbatim(cmd.Long))
-	}
+	commands(root, func(cmd *cobra.Command) {
+		fmt.Fprintf(&b, ".SS %s\n%s", roff(strings.TrimPrefix(cmd.CommandPath(), "quotactl ")), verbatim(cmd.Long))
+	})
 	b.WriteString(".SH SEE ALSO\n.BR quotad (8)\n")
 	return b.String()
+}
+
+// commands calls do for every command below root that people may use.
+func commands(root *cobra.Command, do func(*cobra.Command)) {
+	for _, cmd := range root.Commands() {
+		if !cmd.Hidden {
+			do(cmd)
+			commands(cmd, do)
+		}
+	}
 }
 
 // verbatim sets text line by line as it is.

@@ -10,6 +10,10 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"quotad/jobs"
+	jobsapi "quotad/jobs/api"
+	"quotad/quota"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -46,6 +50,41 @@ func TestStatusOnTheScreen(t *testing.T) {
 	}
 }
 
+// Lists and pages, of the jobs and runs that the status tells about.
+func TestJobsOnTheScreen(t *testing.T) {
+	s := readStatus(t, "exhausted")
+	s.Jobs[0].Expects = map[string]quota.Units{"videos.list": 4, "search.list": 1}
+	var runs []jobs.Run
+	var upcoming []jobs.Upcoming
+	for i, j := range s.Jobs {
+		for _, run := range []*jobs.Run{j.LastRun, j.Skipped} {
+			if run != nil {
+				runs = append(runs, *run)
+			}
+		}
+		slot := at.Add(time.Duration(i) * 20 * time.Hour)
+		upcoming = append(upcoming, jobs.Upcoming{Job: j.Name, Slot: slot, Paused: j.Pause != nil,
+			Passes: []jobs.Planned{{Region: j.Regions[0], StartsAt: slot}, {Region: j.Regions[1], StartsAt: slot.Add(90 * time.Second)}}})
+	}
+	runs[0].Passes[2].Tail = []string{"fetching page 1", "\x1b[31mcannot parse\x1b[0m the answer"}
+	for _, width := range []int{80, 200} {
+		v := viewOf(width)
+		for name, got := range map[string]string{
+			"jobs": jobTable(s.Jobs, v),
+			"job":  jobPage(s.Jobs[0], v),
+			"runs": runTable(runs, v),
+			"run":  runPage(runs[0], v),
+			"next": nextTable(upcoming, v),
+		} {
+			t.Run(fmt.Sprintf("%s-%d", name, width), func(t *testing.T) {
+				compare(t, fmt.Sprintf("%s-%d", name, width), got)
+				checkPlain(t, got, v)
+				checkFits(t, got, v)
+			})
+		}
+	}
+}
+
 // checkPlain: no control characters beside our own colours, and nothing but
 // ASCII where nothing else can be shown.
 func checkPlain(t *testing.T, text string, v view) {
@@ -73,13 +112,13 @@ func checkFits(t *testing.T, text string, v view) {
 	}
 }
 
-func readStatus(t *testing.T, name string) status {
+func readStatus(t *testing.T, name string) jobsapi.Status {
 	t.Helper()
 	body, err := os.ReadFile(filepath.Join("testdata", name+".json"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var s status
+	var s jobsapi.Status
 	if err := json.Unmarshal(body, &s); err != nil {
 		t.Fatal(err)
 	}

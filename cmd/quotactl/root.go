@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,6 +16,9 @@ Usage:
 
 Look:
   status      what is left, when units come back, what the jobs did (default)
+  jobs        the jobs: schedule, cursor, next and last run
+  runs        the latest runs and skipped ticks; runs show RUN: one of them
+  next        the runs that come next
   version     versions of quotactl and quotad
 
 Spend:
@@ -22,6 +26,13 @@ Spend:
   exec        acquire, then run a command
   settle      say what a grant really cost
   release     give a grant back: its call was never sent
+
+Operate:
+  run         begin a run now
+  stop        end a run and its passes
+  pause       keep the schedule from running a job
+  resume      end a job's pause
+  cursor      show or set where a job's next run begins
 
 Other:
   completion  a completion script for bash, zsh, fish or powershell
@@ -56,7 +67,12 @@ func newRoot(c *cli) *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(status, newVersion(c), newAcquire(c), newExec(c), newSettle(c), newRelease(c), newCompletion(c), newMan(c))
+	root.AddCommand(
+		status, newJobs(c), newRuns(c), newNext(c), newVersion(c),
+		newAcquire(c), newExec(c), newSettle(c), newRelease(c),
+		newRun(c), newStop(c), newPause(c), newResume(c), newCursor(c),
+		newCompletion(c), newMan(c),
+	)
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetHelpCommand(newHelp(c))
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { c.write(cmd.Long) })
@@ -92,15 +108,17 @@ func commandNames(root *cobra.Command) []string {
 	return names
 }
 
-// arguments accepts exactly the named arguments.
+// arguments accepts exactly the named arguments; those in brackets, the last
+// ones, may be left out.
 func arguments(names ...string) cobra.PositionalArgs {
+	least := len(slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name[0] == '[' }))
+	want := "takes no arguments"
+	if len(names) > 0 {
+		want = "takes " + strings.Join(names, " ")
+	}
 	return func(cmd *cobra.Command, args []string) error {
-		if len(args) == len(names) {
+		if least <= len(args) && len(args) <= len(names) {
 			return nil
-		}
-		want := "takes no arguments"
-		if len(names) > 0 {
-			want = "takes " + strings.Join(names, " ")
 		}
 		return usageError(seeHelp(cmd), "%s %s: %d given", cmd.CommandPath(), want, len(args))
 	}

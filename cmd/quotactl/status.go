@@ -6,11 +6,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"quotad/jobs"
+	jobsapi "quotad/jobs/api"
 	"quotad/quota"
 	"quotad/quota/api"
 )
@@ -34,21 +33,6 @@ Example:
   $ quotactl status -o value --limit daily
   9400
 `
-
-// A status is the body of GET /v1/status.
-type status struct {
-	api.Status
-	Jobs []jobStatus `json:"jobs"`
-}
-
-// A jobStatus is a job as GET /v1/status tells it.
-type jobStatus struct {
-	Name       string    `json:"name"`
-	Credential string    `json:"credential"`
-	Cursor     string    `json:"cursor"`
-	NextRun    time.Time `json:"next_run,omitzero"`
-	LastRun    *jobs.Run `json:"last_run,omitempty"`
-}
 
 // A selection narrows a status down; empty fields select everything.
 type selection struct {
@@ -80,7 +64,7 @@ func (c *cli) status(ctx context.Context, only selection) error {
 	if err := c.reader().Get(ctx, "/v1/status", &body); err != nil {
 		return c.explain(err)
 	}
-	var s status
+	var s jobsapi.Status
 	if err := json.Unmarshal(body, &s); err != nil {
 		return fmt.Errorf("cannot read quotad's status: %w", err)
 	}
@@ -95,14 +79,14 @@ func (c *cli) status(ctx context.Context, only selection) error {
 }
 
 // apply leaves what is selected in s; names that select nothing are not found.
-func (only selection) apply(s *status) error {
+func (only selection) apply(s *jobsapi.Status) error {
 	if only.credential != "" {
 		all := s.Credentials
 		s.Credentials = slices.DeleteFunc(slices.Clone(all), func(c api.Credential) bool { return c.Name != only.credential })
 		if len(s.Credentials) == 0 {
 			return notFound("credential", only.credential, credentialNames(all))
 		}
-		s.Jobs = slices.DeleteFunc(s.Jobs, func(j jobStatus) bool { return j.Credential != only.credential })
+		s.Jobs = slices.DeleteFunc(s.Jobs, func(j jobsapi.Job) bool { return j.Credential != only.credential })
 	}
 	if only.limit == "" {
 		return nil
@@ -171,7 +155,7 @@ func leastRemaining(credentials []api.Credential) (int64, error) {
 
 // renderStatus writes a status for people: what is unsafe first, then the
 // budgets, then the jobs.
-func renderStatus(s status, v view) string {
+func renderStatus(s jobsapi.Status, v view) string {
 	var b strings.Builder
 	renderLedger(&b, s, v)
 	for _, c := range s.Credentials {
@@ -190,7 +174,7 @@ func renderStatus(s status, v view) string {
 	return b.String()
 }
 
-func renderLedger(b *strings.Builder, s status, v view) {
+func renderLedger(b *strings.Builder, s jobsapi.Status, v view) {
 	state := plain
 	if s.Ledger.State != "ok" {
 		state = red

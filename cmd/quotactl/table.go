@@ -17,6 +17,7 @@ type cell struct {
 type column struct {
 	head  string
 	right bool // numbers align to the right
+	whole bool // text that would be of no use in part: an id
 }
 
 // A table lines up cells in columns, two spaces apart.
@@ -71,7 +72,7 @@ func (t *table) render(b *strings.Builder, v view) {
 	widths := t.widths()
 	for over := t.width() - v.width; over > 0; over-- {
 		i := t.widestText(widths)
-		if widths[i] <= leastText {
+		if i < 0 || widths[i] <= leastText {
 			break
 		}
 		widths[i]--
@@ -100,12 +101,13 @@ func (t *table) dropEmpty() {
 }
 
 // leastText is the least that is left of a text column on a narrow screen.
-const leastText = 12
+const leastText = 8
 
+// widestText returns the widest column that may be cut, or -1.
 func (t *table) widestText(widths []int) int {
-	widest := 0
+	widest := -1
 	for i, w := range widths {
-		if !t.columns[i].right && w > widths[widest] {
+		if cuttable := !t.columns[i].right && !t.columns[i].whole; cuttable && (widest < 0 || w > widths[widest]) {
 			widest = i
 		}
 	}

@@ -81,12 +81,21 @@ func took(d time.Duration) string {
 func (v view) when(t time.Time) string {
 	if t.After(v.now) {
 		left := t.Sub(v.now) + time.Second - 1
-		return "in " + brief(left) + ", at " + v.clock(ceilSecond(t))
+		return "in " + brief(left) + ", at " + v.clock(ceilSecond(t)) + v.zoneMark()
 	}
-	if v.now.Sub(t) < time.Second {
-		return "now, at " + v.clock(t)
+	past := "just now"
+	if d := v.now.Sub(t); d >= time.Second {
+		past = brief(d) + " ago"
 	}
-	return brief(v.now.Sub(t)) + " ago, at " + v.clock(t)
+	return past + ", at " + v.clock(t) + v.zoneMark()
+}
+
+// zoneMark follows a time, or the head of a column of times, that is not local.
+func (v view) zoneMark() string {
+	if v.zone == time.UTC {
+		return " UTC"
+	}
+	return ""
 }
 
 // clock writes an instant as short as it can be told from today.
@@ -98,9 +107,6 @@ func (v view) clock(t time.Time) string {
 		layout = "15:04:05"
 	case t.Sub(v.now).Abs() < 6*24*time.Hour:
 		layout = "Mon 15:04:05"
-	}
-	if v.zone == time.UTC {
-		layout += " UTC"
 	}
 	return local.Format(layout)
 }

@@ -15,17 +15,17 @@ import (
 func TestUsage(t *testing.T) {
 	root := newRoot(&cli{})
 	checkUsage(t, root)
-	for _, cmd := range root.Commands() {
-		if strings.HasPrefix(cmd.Name(), "__") {
-			continue
-		}
-		t.Run(cmd.Name(), func(t *testing.T) {
+	commands(root, func(cmd *cobra.Command) {
+		t.Run(cmd.CommandPath(), func(t *testing.T) {
 			checkUsage(t, cmd)
-			if cmd.Short == "" || !strings.Contains(root.Long, "\n  "+cmd.Name()+" ") {
-				t.Errorf("%s is not among the commands of quotactl help, or has no line of its own", cmd.Name())
+			if cmd.Short == "" {
+				t.Error("the command has no line for completion")
+			}
+			if cmd.Parent() == root && !strings.Contains(root.Long, "\n  "+cmd.Name()+" ") {
+				t.Error("quotactl help does not name it")
 			}
 		})
-	}
+	})
 }
 
 func checkUsage(t *testing.T, cmd *cobra.Command) {

@@ -60,10 +60,8 @@ func (v versions) answer() answer {
 		rows = append(rows, [2]string{"quotad", v.Quotad})
 	}
 	return answer{
-		body: v,
-		value: func() (int64, error) {
-			return 0, usageError("use -o table or -o json", "a version is not an integer")
-		},
+		body:  v,
+		value: noInteger("a version"),
 		table: func(view view) string { return pairs(rows, view) },
 	}
 }

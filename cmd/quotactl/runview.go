@@ -6,30 +6,60 @@ import (
 	"time"
 
 	"quotad/jobs"
+	jobsapi "quotad/jobs/api"
 )
 
 // renderJob writes a job: what comes next, and what its last run did.
-func renderJob(b *strings.Builder, j jobStatus, v view) {
+func renderJob(b *strings.Builder, j jobsapi.Job, v view) {
 	v.prose(b, 0, bold, "job "+j.Name)
 	next := "no next run"
 	if !j.NextRun.IsZero() {
 		next = "next run " + v.when(j.NextRun)
 	}
-	v.prose(b, 2, plain, next+"; cursor at "+j.Cursor)
+	v.prose(b, 2, plain, fmt.Sprintf("%s; %s; cursor at %s", shortDuration(j.Schedule), next, j.Cursor))
+	if j.Pause != nil {
+		v.prose(b, 2, yellow, pauseText(*j.Pause, v))
+	}
+	if j.Skipped != nil {
+		v.prose(b, 2, yellow, skipText(*j.Skipped, v))
+	}
 	if j.LastRun == nil {
 		v.prose(b, 2, faint, "no run yet")
 		return
 	}
-	renderRun(b, j.LastRun, v)
+	renderRun(b, "last run", *j.LastRun, v)
+}
+
+func pauseText(p jobs.Pause, v view) string {
+	text := "paused " + v.when(p.Since)
+	if p.By != "" {
+		text += ", by " + p.By
+	}
+	if p.Note != "" {
+		text += ": " + p.Note
+	}
+	if !p.Until.IsZero() {
+		text += "; ends " + v.when(p.Until)
+	}
+	return text
+}
+
+// skipText tells of ticks that did not become a run.
+func skipText(r jobs.Run, v view) string {
+	latest := r.Slot
+	if !r.LastSlot.IsZero() {
+		latest = r.LastSlot
+	}
+	text := fmt.Sprintf("%s skipped, the latest %s: %s", count(int64(max(1, r.Ticks)), "tick", "ticks"), v.when(latest), r.Reason)
+	if r.Detail != "" {
+		text += "; " + r.Detail
+	}
+	return text
 }
 
 // renderRun writes a run with its passes.
-func renderRun(b *strings.Builder, r *jobs.Run, v view) {
-	state := string(r.State)
-	if r.Reason != "" {
-		state += " (" + string(r.Reason) + ")"
-	}
-	v.prose(b, 2, runStyle(r.State), fmt.Sprintf("last run %s: %s, %s", r.ID, state, tally(r)))
+func renderRun(b *strings.Builder, title string, r jobs.Run, v view) {
+	v.prose(b, 2, runStyle(r.State), fmt.Sprintf("%s %s: %s, %s", title, r.ID, stateText(r), tally(r)))
 	timing := "began " + v.when(r.StartedAt)
 	if !r.EndedAt.IsZero() {
 		timing += ", took " + took(r.EndedAt.Sub(r.StartedAt))
@@ -41,13 +71,20 @@ func renderRun(b *strings.Builder, r *jobs.Run, v view) {
 	renderPasses(b, r, v)
 }
 
+func stateText(r jobs.Run) string {
+	if r.Reason == "" {
+		return string(r.State)
+	}
+	return fmt.Sprintf("%s (%s)", r.State, r.Reason)
+}
+
 // manyPasses is how many passes are told one by one; of a longer run the ok
 // ones are only counted, so that a status stays on one screen.
 const manyPasses = 12
 
-func renderPasses(b *strings.Builder, r *jobs.Run, v view) {
+func renderPasses(b *strings.Builder, r jobs.Run, v view) {
 	t := table{indent: 4, columns: []column{
-		{head: "REGION"}, {head: "OUTCOME"}, {"UNITS", true}, {"TOOK", true}, {head: "REASON"},
+		{head: "REGION"}, {head: "OUTCOME"}, {head: "UNITS", right: true}, {head: "TOOK", right: true}, {head: "REASON"},
 	}}
 	for _, p := range r.Passes {
 		if len(r.Passes) > manyPasses && p.Outcome == jobs.OK {
@@ -61,8 +98,15 @@ func renderPasses(b *strings.Builder, r *jobs.Run, v view) {
 	}
 }
 
+// outcomes are all that a pass can have, in the order in which they are told.
+func outcomes() []jobs.Outcome {
+	return []jobs.Outcome{
+		jobs.OK, jobs.Running, jobs.Exhausted, jobs.Failed, jobs.Timeout, jobs.Killed, jobs.Interrupted, jobs.Skipped,
+	}
+}
+
 // tally counts a run's passes by outcome, and the units they spent.
-func tally(r *jobs.Run) string {
+func tally(r jobs.Run) string {
 	counts := map[jobs.Outcome]int{}
 	var spent int64
 	for _, p := range r.Passes {
@@ -70,18 +114,17 @@ func tally(r *jobs.Run) string {
 		spent += int64(p.Units)
 	}
 	var parts []string
-	for _, o := range []jobs.Outcome{
-		jobs.OK, jobs.Running, jobs.Exhausted, jobs.Failed, jobs.Timeout, jobs.Killed, jobs.Interrupted, jobs.Skipped,
-	} {
+	for _, o := range outcomes() {
 		if n := counts[o]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, o))
 		}
 	}
-	if n := len(r.Ring) - len(r.Passes); n > 0 {
-		parts = append(parts, fmt.Sprintf("%d not reached", n))
+	rest := "not reached"
+	if r.State == jobs.RunRunning {
+		rest = "to come"
 	}
-	if r.Ticks > 1 {
-		parts = append(parts, fmt.Sprintf("%d ticks", r.Ticks))
+	if n := len(r.Ring) - len(r.Passes); n > 0 {
+		parts = append(parts, fmt.Sprintf("%d %s", n, rest))
 	}
 	return strings.Join(append(parts, units(spent)), ", ")
 }

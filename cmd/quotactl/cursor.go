@@ -1,0 +1,51 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	jobsapi "quotad/jobs/api"
+)
+
+const cursorUsage = `Show at which region a job's next run begins, or set it. The cursor reorders the
+ring, it never removes a region.
+
+Usage:
+  quotactl cursor JOB [REGION]
+
+Example:
+  $ quotactl cursor trending FR
+  FR
+`
+
+func newCursor(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:               "cursor JOB [REGION]",
+		Short:             "show or set where a job's next run begins",
+		Long:              cursorUsage,
+		Args:              arguments("JOB", "[REGION]"),
+		ValidArgsFunction: c.completeJobAndRegion,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.cursor(cmd.Context(), args[0], args[1:])
+		},
+	}
+}
+
+func (c *cli) cursor(ctx context.Context, name string, region []string) error {
+	var job jobsapi.Job
+	var err error
+	if len(region) == 0 {
+		job, err = c.operator().Job(ctx, name)
+	} else {
+		job, err = c.operator().SetCursor(ctx, name, jobsapi.CursorRequest{Region: region[0]})
+	}
+	if err != nil {
+		return c.explainJob(ctx, err, name, region...)
+	}
+	return c.print(answer{
+		body:  job,
+		value: noInteger("a region"),
+		table: func(view) string { return string(job.Cursor) + "\n" },
+	})
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"quotad/jobs"
+	jobsapi "quotad/jobs/api"
+)
+
+const nextUsage = `Show which runs come next, the soonest first, as if none was stopped before.
+
+Usage:
+  quotactl next [FLAGS]
+
+Flags:
+      --job NAME   only of this job
+  -n, --number N   so many (default 20)
+
+With -o value the answer is in how many seconds the next run begins.
+
+Example:
+  $ quotactl next -n 1
+  JOB       SLOT                   PASSES  FIRST  LAST STARTS
+  trending  in 3m 7s, at 09:30:00       8  US     09:30:21
+`
+
+func newNext(c *cli) *cobra.Command {
+	only := jobsapi.Selection{}
+	cmd := &cobra.Command{
+		Use:   "next",
+		Short: "the runs that come next",
+		Long:  nextUsage,
+		Args:  arguments(),
+		RunE:  func(cmd *cobra.Command, _ []string) error { return c.next(cmd.Context(), only) },
+	}
+	cmd.Flags().StringVar(&only.Job, "job", "", "only of this job")
+	cmd.Flags().IntVarP(&only.Most, "number", "n", 20, "so many")
+	completes(cmd, "job", c.jobNames)
+	return cmd
+}
+
+func (c *cli) next(ctx context.Context, only jobsapi.Selection) error {
+	if only.Most < 1 || only.Most > mostRuns {
+		return usageError("", "--number must be from 1 to %d: %d", mostRuns, only.Most)
+	}
+	list, err := c.operator().Schedule(ctx, only)
+	if err != nil {
+		return c.explainJob(ctx, err, only.Job)
+	}
+	return c.print(answer{
+		body:  list,
+		value: func() (int64, error) { return secondsUntil(list, c.view()) },
+		table: func(v view) string { return nextTable(list, v) },
+	})
+}
+
+// secondsUntil is how long it is until the next run that is not paused.
+func secondsUntil(list []jobs.Upcoming, v view) (int64, error) {
+	for _, u := range list {
+		if !u.Paused {
+			return max(0, int64(u.Slot.Sub(v.now).Seconds())), nil
+		}
+	}
+	return 0, fmt.Errorf("no run comes")
+}
+
+func nextTable(list []jobs.Upcoming, v view) string {
+	if len(list) == 0 {
+		return "no run comes\n"
+	}
+	t := table{columns: []column{
+		{head: "JOB"}, {head: "SLOT"}, {head: "PASSES", right: true}, {head: "FIRST"}, {head: "LAST STARTS" + v.zoneMark()}, {},
+	}}
+	for _, u := range list {
+		row := []cell{{text: u.Job}, {text: v.when(u.Slot)}, {text: thousands(int64(len(u.Passes)))}, {}, {}, {}}
+		if n := len(u.Passes); n > 0 {
+			row[3].text, row[4].text = string(u.Passes[0].Region), v.clock(u.Passes[n-1].StartsAt)
+		}
+		if u.Paused {
+			row[5] = cell{"paused", yellow}
+		}
+		t.add(row...)
+	}
+	var b strings.Builder
+	t.render(&b, v)
+	return b.String()
+}

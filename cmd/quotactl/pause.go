@@ -1,0 +1,75 @@
+package main
+
+import (
+	"time"
+
+	"github.com/spf13/cobra"
+
+	jobsapi "quotad/jobs/api"
+)
+
+const pauseUsage = `Keep the schedule from running a job, over restarts of quotad, until it is
+resumed. A run that is under way goes on.
+
+Usage:
+  quotactl pause JOB [FLAGS]
+
+Flags:
+      --for DURATION   so long, as 2h or 90m; default: until quotactl resume
+      --reason TEXT    why, for whoever wonders
+
+Example:
+  $ quotactl pause trending --for 2h --reason 'the upstream is being moved'
+`
+
+func newPause(c *cli) *cobra.Command {
+	var r jobsapi.PauseRequest
+	var length time.Duration
+	cmd := &cobra.Command{
+		Use:               "pause JOB",
+		Short:             "keep the schedule from running a job",
+		Long:              pauseUsage,
+		Args:              arguments("JOB"),
+		ValidArgsFunction: c.completeJob,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("for") && length < time.Millisecond {
+				return usageError("", "--for must be more than nothing: %v", length)
+			}
+			r.ForMs = length.Milliseconds()
+			job, err := c.operator().Pause(cmd.Context(), args[0], r)
+			if err != nil {
+				return c.explainJob(cmd.Context(), err, args[0])
+			}
+			return c.printJob(job)
+		},
+	}
+	cmd.Flags().DurationVar(&length, "for", 0, "so long")
+	cmd.Flags().StringVar(&r.Note, "reason", "", "why")
+	return cmd
+}
+
+const resumeUsage = `End a job's pause. Its next run is the schedule's next slot.
+
+Usage:
+  quotactl resume JOB
+
+Example:
+  $ quotactl resume trending
+`
+
+func newResume(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:               "resume JOB",
+		Short:             "end a job's pause",
+		Long:              resumeUsage,
+		Args:              arguments("JOB"),
+		ValidArgsFunction: c.completeJob,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			job, err := c.operator().Resume(cmd.Context(), args[0])
+			if err != nil {
+				return c.explainJob(cmd.Context(), err, args[0])
+			}
+			return c.printJob(job)
+		},
+	}
+}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"quotad/jobs"
+	jobsapi "quotad/jobs/api"
+)
+
+const runUsage = `Begin a run of a job now: of the ring from the cursor on, or of some regions,
+which leaves the cursor alone. The passes go through the same gate as any, one
+after the other without a stagger; a paused job is run too.
+
+Usage:
+  quotactl run JOB [FLAGS]
+
+Flags:
+      --region REGION   only this one; may be given again
+
+Example:
+  $ quotactl run trending --region US --region GB
+  run      06f3k9x2a7q4mzt
+  regions  US GB
+`
+
+func newRun(c *cli) *cobra.Command {
+	var r jobsapi.RunRequest
+	cmd := &cobra.Command{
+		Use:               "run JOB",
+		Short:             "begin a run now",
+		Long:              runUsage,
+		Args:              arguments("JOB"),
+		ValidArgsFunction: c.completeJob,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			run, err := c.operator().Begin(cmd.Context(), args[0], r)
+			if err != nil {
+				return c.explainJob(cmd.Context(), err, args[0], r.Regions...)
+			}
+			return c.print(answer{
+				body:  run,
+				value: noInteger("a run"),
+				table: func(v view) string { return begunTable(run, v) },
+			})
+		},
+	}
+	cmd.Flags().StringArrayVar(&r.Regions, "region", nil, "only this one; may be given again")
+	return cmd
+}
+
+func begunTable(r jobs.Run, v view) string {
+	ring := make([]string, len(r.Ring))
+	for i, region := range r.Ring {
+		ring[i] = string(region)
+	}
+	return pairs([][2]string{{"run", r.ID}, {"regions", strings.Join(ring, " ")}}, v)
+}
+
+const stopUsage = `End a run: no further pass is launched, those under way get TERM, and KILL after
+the job's grace. Their regions keep their turn.
+
+Usage:
+  quotactl stop RUN
+
+Example:
+  $ quotactl stop 06f3k9x2a7q4mzt
+`
+
+func newStop(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:               "stop RUN",
+		Short:             "end a run and its passes",
+		Long:              stopUsage,
+		Args:              arguments("RUN"),
+		ValidArgsFunction: c.completeRun,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			run, err := c.operator().StopRun(cmd.Context(), args[0])
+			if err != nil {
+				return c.explainRun(err)
+			}
+			return c.print(answer{
+				body:  run,
+				value: noInteger("a run"),
+				table: func(view) string { return fmt.Sprintf("ending %s of job %s\n", run.ID, run.Job) },
+			})
+		},
+	}
+}

@@ -1,0 +1,233 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"quotad/jobs"
+	jobsapi "quotad/jobs/api"
+	"quotad/quota"
+)
+
+const runsUsage = `List the latest runs and skipped ticks, the latest first, or show one run.
+
+Usage:
+  quotactl runs [FLAGS]
+  quotactl runs show RUN
+
+Flags:
+      --job NAME         only of this job
+      --region REGION    only runs with a pass of this region
+      --outcome OUTCOME  only runs with such a pass: ok, exhausted, failed,
+                         timeout, killed, interrupted, skipped, running
+      --since DURATION   only what began within it, as 24h or 90m
+  -n, --number N         at most so many (default 20)
+
+With -o value the answer is how many there are.
+
+Example:
+  $ quotactl runs --job trending --outcome failed --since 24h
+  RUN              JOB       STATE  BEGAN     TOOK   PASSES  UNITS
+  06f3k9x2a7q4mzt  trending  done   09:00:00  24.9s     8/8     29
+`
+
+// A runFilter selects runs. Zero fields select everything.
+type runFilter struct {
+	job     string
+	region  string
+	outcome string
+	since   time.Duration
+	number  int
+}
+
+func newRuns(c *cli) *cobra.Command {
+	var f runFilter
+	cmd := &cobra.Command{
+		Use:   "runs",
+		Short: "the latest runs and skipped ticks",
+		Long:  runsUsage,
+		Args:  arguments(),
+		RunE:  func(cmd *cobra.Command, _ []string) error { return c.listRuns(cmd.Context(), f) },
+	}
+	cmd.Flags().StringVar(&f.job, "job", "", "only of this job")
+	cmd.Flags().StringVar(&f.region, "region", "", "only runs with a pass of this region")
+	cmd.Flags().StringVar(&f.outcome, "outcome", "", "only runs with such a pass")
+	cmd.Flags().DurationVar(&f.since, "since", 0, "only what began within it")
+	cmd.Flags().IntVarP(&f.number, "number", "n", 20, "at most so many")
+	completes(cmd, "job", c.jobNames)
+	cmd.AddCommand(newRunsShow(c))
+	return cmd
+}
+
+// mostRuns is how many runs the daemon tells at most.
+const mostRuns = 1000
+
+func (c *cli) listRuns(ctx context.Context, f runFilter) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	runs, err := c.operator().Runs(ctx, jobsapi.Selection{Job: f.job, Most: f.fetch()})
+	if err != nil {
+		return c.explainJob(ctx, err, f.job)
+	}
+	runs = f.apply(runs, time.Now())
+	return c.print(answer{
+		body:  runs,
+		value: func() (int64, error) { return int64(len(runs)), nil },
+		table: func(v view) string { return runTable(runs, v) },
+	})
+}
+
+func (f runFilter) check() error {
+	var known []string
+	for _, o := range outcomes() {
+		known = append(known, string(o))
+	}
+	switch {
+	case f.number < 1 || f.number > mostRuns:
+		return usageError("", "--number must be from 1 to %d: %d", mostRuns, f.number)
+	case f.since < 0:
+		return usageError("", "--since must not be negative: %v", f.since)
+	case f.outcome != "" && !slices.Contains(known, f.outcome):
+		return usageError(didYouMean(f.outcome, known, "outcomes"), "unknown outcome %q", f.outcome)
+	}
+	return nil
+}
+
+// fetch is how many runs to ask for: all, where some will be left out.
+func (f runFilter) fetch() int {
+	if f.region == "" && f.outcome == "" && f.since == 0 {
+		return f.number
+	}
+	return mostRuns
+}
+
+func (f runFilter) apply(runs []jobs.Run, now time.Time) []jobs.Run {
+	runs = slices.DeleteFunc(runs, func(r jobs.Run) bool {
+		return f.since > 0 && now.Sub(r.StartedAt) > f.since || !f.hasPass(r)
+	})
+	return runs[:min(f.number, len(runs))]
+}
+
+// hasPass tells whether a run has a pass of the region and outcome. A skipped
+// tick has no passes; its outcome is that it was skipped.
+func (f runFilter) hasPass(r jobs.Run) bool {
+	if f.region == "" && (f.outcome == "" || r.State == jobs.RunSkipped && f.outcome == string(jobs.Skipped)) {
+		return true
+	}
+	return slices.ContainsFunc(r.Passes, func(p jobs.Pass) bool {
+		return (f.region == "" || f.region == string(p.Region)) && (f.outcome == "" || f.outcome == string(p.Outcome))
+	})
+}
+
+func runTable(runs []jobs.Run, v view) string {
+	if len(runs) == 0 {
+		return "no runs\n"
+	}
+	t := table{columns: []column{
+		{head: "RUN", whole: true}, {head: "JOB"}, {head: "STATE"}, {head: "BEGAN" + v.zoneMark(), whole: true},
+		{head: "TOOK", right: true}, {head: "PASSES", right: true}, {head: "UNITS", right: true}, {head: "REASON"},
+	}}
+	for _, r := range runs {
+		lasted, passes, spent := sums(r, v.now)
+		t.add(cell{text: r.ID}, cell{text: r.Job}, cell{string(r.State), runStyle(r.State)}, cell{text: v.clock(r.StartedAt)},
+			cell{text: lasted}, cell{text: passes}, cell{text: spent}, cell{text: runReason(r, v)})
+	}
+	var b strings.Builder
+	t.render(&b, v)
+	return b.String()
+}
+
+// sums tells how long a run took, how far it came ("5/8"), and what it spent. A
+// skipped tick has none of that.
+func sums(r jobs.Run, now time.Time) (lasted, passes, spent string) {
+	if r.State == jobs.RunSkipped {
+		return "", "", ""
+	}
+	end := r.EndedAt
+	if end.IsZero() {
+		end = now
+	}
+	var sum quota.Units
+	for _, p := range r.Passes {
+		sum += p.Units
+	}
+	return took(max(0, end.Sub(r.StartedAt))), fmt.Sprintf("%d/%d", len(r.Passes), len(r.Ring)), thousands(int64(sum))
+}
+
+func runReason(r jobs.Run, v view) string {
+	var parts []string
+	if r.Ticks > 1 {
+		parts = append(parts, count(int64(r.Ticks), "tick", "ticks"))
+	}
+	if r.Reason != "" {
+		parts = append(parts, string(r.Reason))
+	}
+	if r.Trigger == jobs.Manual {
+		parts = append(parts, "by "+r.By)
+	}
+	if r.Detail != "" {
+		parts = append(parts, v.clean(r.Detail))
+	}
+	return strings.Join(parts, "; ")
+}
+
+const runsShowUsage = `Show a run: its passes, what they spent, and the last lines of their output.
+
+Usage:
+  quotactl runs show RUN
+
+Example:
+  $ quotactl runs show 06f3k9x2a7q4mzt
+`
+
+func newRunsShow(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:               "show RUN",
+		Short:             "one run: passes, units, last output",
+		Long:              runsShowUsage,
+		Args:              arguments("RUN"),
+		ValidArgsFunction: c.completeRun,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			run, err := c.operator().Run(cmd.Context(), args[0])
+			if err != nil {
+				return c.explainRun(err)
+			}
+			return c.printRun(run)
+		},
+	}
+}
+
+// printRun answers with one run.
+func (c *cli) printRun(run jobs.Run) error {
+	return c.print(answer{
+		body:  run,
+		value: noInteger("a run"),
+		table: func(v view) string { return runPage(run, v) },
+	})
+}
+
+func runPage(r jobs.Run, v view) string {
+	var b strings.Builder
+	v.prose(&b, 0, bold, "job "+r.Job)
+	renderRun(&b, "run", r, v)
+	for _, p := range r.Passes {
+		if len(p.Tail) == 0 {
+			continue
+		}
+		v.prose(&b, 2, bold, "output of "+string(p.Region))
+		for _, line := range p.Tail {
+			b.WriteString("    " + v.clean(line) + "\n")
+		}
+	}
+	return b.String()
+}
+
+func (c *cli) explainRun(err error) error {
+	return withHint(c.explain(err), exitNotFound, "quotactl runs lists them")
+}

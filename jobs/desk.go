@@ -21,6 +21,7 @@ type desk struct {
 	job    *Job       // replaced, never changed
 	memory memory
 	walk   *walk
+	died   *Run // that a killed daemon left open, until it has been told of
 }
 
 // openDesk returns the desk of a job as the daemon left it, whether it stopped
@@ -54,6 +55,7 @@ func (d *desk) closeLast(now time.Time) error {
 		return d.keep()
 	}
 	d.memory.Leftovers = append(d.memory.Leftovers, run.interrupt(now)...)
+	d.died = run.copy()
 	return d.keep(run)
 }
 
@@ -95,6 +97,16 @@ type gap struct {
 // maxCounted bounds how many missed slots are counted one by one.
 const maxCounted = 100_000
 
+// gapBetween returns the slots between two instants, neither included.
+func gapBetween(s Schedule, after, before time.Time) gap {
+	until := before.Add(-1)
+	n, first := CountSlots(s, after, until, maxCounted)
+	if n == 0 {
+		return gap{}
+	}
+	return gap{n: n, first: first, last: Latest(s, until)}
+}
+
 // take notes that the schedule has come to slot, and returns the gap before it.
 // It is false for a slot that has been taken already.
 func (d *desk) take(slot time.Time) (missed gap, ok bool) {
@@ -105,9 +117,7 @@ func (d *desk) take(slot time.Time) (missed gap, ok bool) {
 		return gap{}, false
 	}
 	if !m.Slot.IsZero() && m.Schedule == schedule.String() {
-		until := slot.Add(-1)
-		missed.n, missed.first = CountSlots(schedule, m.Slot, until, maxCounted)
-		missed.last = Latest(schedule, until)
+		missed = gapBetween(schedule, m.Slot, slot)
 	}
 	m.Slot, m.Schedule = slot, schedule.String()
 	return missed, true

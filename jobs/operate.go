@@ -29,7 +29,7 @@ func (r *Runner) Run(job, by string, list ...regions.Region) (Run, error) {
 			return Run{}, fmt.Errorf("region %q of job %q: %w", region, job, ErrUnknown)
 		}
 	}
-	return r.begin(d, order{trigger: Manual, by: by, slot: r.config.Now().UTC(), regions: list})
+	return r.begin(d, order{trigger: Manual, by: by, slot: r.now(), regions: list})
 }
 
 // StopRun ends the passes of a run under way and launches no more of it. It does
@@ -68,7 +68,7 @@ func (r *Runner) SetCursor(job string, region regions.Region) error {
 // length is 0, until Resume. A run under way goes on. The pause tells who paused
 // the job, and why.
 func (r *Runner) Pause(job, by, note string, length time.Duration) error {
-	p := &Pause{Since: r.config.Now().UTC(), By: by, Note: note}
+	p := &Pause{Since: r.now(), By: by, Note: note}
 	if length > 0 {
 		p.Until = p.Since.Add(length)
 	}

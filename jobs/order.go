@@ -48,7 +48,7 @@ func (r *Runner) begin(d *desk, o order) (Run, error) {
 
 // settle makes w the desk's walk, and what it needs to know its own.
 func (w *walk) settle(o order) (Run, error) {
-	d, now := w.desk, w.runner.config.Now()
+	d, now := w.desk, w.runner.now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if w.runner.isStopping() {

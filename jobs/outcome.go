@@ -82,6 +82,8 @@ func (j *Job) judge(exit Exit, denied bool) (outcome Outcome, detail string) {
 		return Killed, "killed by " + exit.Signal
 	case exit.Code != 0:
 		return Failed, fmt.Sprintf("exit status %d", exit.Code)
+	case exit.Left > 0:
+		return OK, fmt.Sprintf("left %d processes running, of which %d could not be ended", exit.Swept, exit.Left)
 	case exit.Swept > 0:
 		return OK, fmt.Sprintf("left %d processes running, which were ended", exit.Swept)
 	}

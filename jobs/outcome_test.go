@@ -33,6 +33,7 @@ func TestJudge(t *testing.T) {
 		{"operator", Exit{Cause: ErrOperator}, false, Interrupted, "an operator stopped the run"},
 		{"could not be started", Exit{Code: -1, Err: errors.New("no such file")}, false, Failed, "no such file"},
 		{"left something running", Exit{Swept: 2}, false, OK, "left 2 processes running, which were ended"},
+		{"left something that cannot be ended", Exit{Swept: 2, Left: 1}, false, OK, "left 2 processes running, of which 1 could not be ended"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got, detail := new(Job).judge(test.exit, test.denied)

@@ -13,7 +13,7 @@ import (
 func (w *walk) pass(ctx context.Context, region regions.Region) {
 	caller := quota.Caller{Job: w.job.Name, Region: string(region), Run: w.id, UID: -1}
 	token := w.runner.config.Tokens.Issue(caller, w.job.Credential)
-	p := Pass{Region: region, Outcome: Running, StartedAt: w.runner.config.Now(), Process: w.unstarted(region)}
+	p := Pass{Region: region, Outcome: Running, StartedAt: w.runner.now(), Process: w.unstarted(region)}
 	command := w.command(p, token)
 	w.record(p, nil)
 
@@ -25,7 +25,7 @@ func (w *walk) pass(ctx context.Context, region regions.Region) {
 	})
 
 	record := w.runner.config.Tokens.Revoke(token)
-	p.EndedAt, p.Process = w.runner.config.Now(), nil
+	p.EndedAt, p.Process = w.runner.now(), nil
 	p.Units, p.Calls, p.Tail = record.Units, record.Calls, tail.lines()
 	p.Denied = record.Denied
 	p.Outcome, p.Detail = w.job.judge(exit, record.Denied)
@@ -101,7 +101,7 @@ func (w *walk) command(p Pass, token string) Command {
 
 // skip records that a region's pass was not launched, and stops the run there.
 func (w *walk) skip(region regions.Region, why *stop) {
-	now := w.runner.config.Now()
+	now := w.runner.now()
 	w.record(Pass{
 		Region: region, Outcome: Skipped, Reason: why.reason, Detail: why.detail, RetryAt: why.retryAt,
 		StartedAt: now, EndedAt: now,

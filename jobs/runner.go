@@ -70,7 +70,10 @@ func Open(c Config) (*Runner, error) {
 	if c.Parallel > 0 {
 		r.places = make(chan struct{}, c.Parallel)
 	}
-	return r, r.SetJobs(c.Jobs)
+	if err := r.SetJobs(c.Jobs); err != nil {
+		return nil, err
+	}
+	return r, nil
 }
 
 // SetJobs replaces the jobs, which are valid. Runs under way finish as they
@@ -110,8 +113,11 @@ func (r *Runner) open(job *Job) (*desk, error) {
 	if d != nil {
 		return d, nil
 	}
-	return openDesk(r.config.Dir, r.store, job, r.config.Now())
+	return openDesk(r.config.Dir, r.store, job, r.now())
 }
+
+// now reads the wall clock, in UTC as everything that is told to others.
+func (r *Runner) now() time.Time { return r.config.Now().UTC() }
 
 // desk returns the desk of a job.
 func (r *Runner) desk(job string) (*desk, error) {

@@ -466,6 +466,7 @@ func TestKilledDaemon(t *testing.T) {
 			t.Errorf("got %+v, want it interrupted", pass)
 		}
 		next.Start(t.Context())
+		next.wants("11:16:00 DE interrupted (died)", "11:16:00 run interrupted (died)")
 		if want := (Identity{BootID: "boot-1", PID: 4711, Start: 42}); len(next.ended) != 1 || !sameProcess(next.ended[0], want) {
 			t.Errorf("ended %+v, want %+v", next.ended, want)
 		}

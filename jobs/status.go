@@ -26,7 +26,7 @@ func (r *Runner) Status(job string) ([]Status, error) {
 	if err != nil {
 		return nil, err
 	}
-	now := r.config.Now()
+	now := r.now()
 	list := make([]Status, 0, len(desks))
 	for _, d := range desks {
 		list = append(list, d.status(now))
@@ -58,7 +58,7 @@ func (r *Runner) Runs(job string, most int) ([]Run, error) {
 	}
 	var runs []Run
 	for _, d := range desks {
-		past, err := d.runs(r.config.Now())
+		past, err := d.runs(r.now())
 		if err != nil {
 			return nil, err
 		}
@@ -71,7 +71,7 @@ func (r *Runner) Runs(job string, most int) ([]Run, error) {
 // RunOf returns the run of that id, whether it is under way or over.
 func (r *Runner) RunOf(id string) (Run, error) {
 	for _, d := range r.all() {
-		runs, err := d.runs(r.config.Now())
+		runs, err := d.runs(r.now())
 		if err != nil {
 			return Run{}, err
 		}

@@ -15,12 +15,31 @@ import (
 func (r *Runner) Start(ctx context.Context) {
 	var sweeps sync.WaitGroup
 	for _, d := range r.all() {
+		r.tellDied(d)
 		sweeps.Go(func() { r.trouble(d.name, d.endLeftovers(ctx, r.config.EndLeftover)) })
 	}
 	sweeps.Wait()
 	for _, d := range r.all() {
 		r.start(d)
 	}
+}
+
+// tellDied tells of the run and the passes that were under way when the daemon
+// was killed.
+func (r *Runner) tellDied(d *desk) {
+	d.mu.Lock()
+	run := d.died
+	d.died = nil
+	d.mu.Unlock()
+	if run == nil {
+		return
+	}
+	for _, p := range run.Passes {
+		if p.Reason == Died {
+			r.config.Observer.PassChanged(*run, p)
+		}
+	}
+	r.config.Observer.RunChanged(*run)
 }
 
 // endLeftovers ends the processes that a killed daemon left running.
@@ -32,19 +51,21 @@ func (d *desk) endLeftovers(ctx context.Context, end func(context.Context, Ident
 		return nil
 	}
 	var trouble []error
+	var alive []Identity // for the next start to end
 	for _, id := range left {
 		if _, err := end(ctx, id, grace); err != nil {
 			trouble = append(trouble, fmt.Errorf("a daemon that was killed left a process: %w", err))
+			alive = append(alive, id)
 		}
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.memory.Leftovers = nil
+	d.memory.Leftovers = alive
 	return errors.Join(append(trouble, d.keep())...)
 }
 
 func (r *Runner) start(d *desk) {
-	now := r.config.Now().UTC().Truncate(time.Millisecond)
+	now := r.now().Truncate(time.Millisecond)
 	if slot := d.overdue(now); !slot.IsZero() {
 		r.tick(d, CatchUp, slot)
 		return
@@ -77,7 +98,7 @@ func (r *Runner) tick(d *desk, trigger Trigger, slot time.Time) {
 	}
 	r.noteMissed(d, missed)
 	this := gap{n: 1, first: slot, last: slot}
-	if d.paused(r.config.Now()) {
+	if d.paused(r.now()) {
 		r.skip(d, Paused, this)
 		return
 	}
@@ -95,7 +116,7 @@ func (r *Runner) noteMissed(d *desk, missed gap) {
 // skip records slots that do not become a run, and tells of them.
 func (r *Runner) skip(d *desk, reason Reason, slots gap) {
 	d.mu.Lock()
-	run, err := d.skip(r.config.Now(), reason, slots)
+	run, err := d.skip(r.now(), reason, slots)
 	d.mu.Unlock()
 	r.trouble(d.name, err)
 	r.config.Observer.RunChanged(run)

@@ -31,7 +31,7 @@ func (r *Runner) Upcoming(job string, most int) ([]Upcoming, error) {
 	}
 	var list []Upcoming
 	for _, d := range desks {
-		list = append(list, d.upcoming(r.config.Now(), most)...)
+		list = append(list, d.upcoming(r.now(), most)...)
 	}
 	slices.SortStableFunc(list, func(a, b Upcoming) int { return a.Slot.Compare(b.Slot) })
 	return list[:min(most, len(list))], nil

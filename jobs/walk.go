@@ -36,7 +36,7 @@ type walk struct {
 func (w *walk) around(ctx, launching context.Context) {
 	var passes sync.WaitGroup
 	for i, region := range w.ring {
-		if !waitUntil(launching, regions.Start(w.slot, w.stagger, i), w.runner.config.Now()) || !w.enter(launching) {
+		if !waitUntil(launching, regions.Start(w.slot, w.stagger, i), w.runner.now()) || !w.enter(launching) {
 			break
 		}
 		if !w.admit(launching, region) {
@@ -130,7 +130,7 @@ func (w *walk) admit(ctx context.Context, region regions.Region) bool {
 func (w *walk) finish(cause error) {
 	d := w.desk
 	d.mu.Lock()
-	w.run.EndedAt = w.runner.config.Now()
+	w.run.EndedAt = w.runner.now()
 	w.run.State = RunDone
 	if !w.run.through() {
 		w.run.endEarly(cause)

@@ -9,7 +9,8 @@
 --                    c:<daemon>: its last granting call and that call's entry ids
 --   log      stream  an entry per grant or correction, its id on the server's clock:
 --                    o operation, n count, b by, r region, u charges ("daily=100 search=1"),
---                    k request key and t note where there are any
+--                    k request key, t note, and a the ms at which an entry was
+--                    granted that was put back behind its place, where there are any
 --   settled  hash    entry id -> units really spent
 --   keys     hash    request key -> entry id
 --

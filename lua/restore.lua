@@ -49,8 +49,11 @@ for _ = 1, number do
   at = at + 9
   if in_window((id_parts(id))) and not known(id, key) then
     local placed = place(id)
-    if placed ~= id then put(a, keys, '=' .. id, placed) end
     local fields = { 'o', operation, 'n', count, 'b', by, 'r', region, 'u', charges }
+    if placed ~= id then
+      put(a, keys, '=' .. id, placed)
+      fields[#fields + 1], fields[#fields + 2] = 'a', int((id_parts(id)))
+    end
     if key ~= '' then
       fields[#fields + 1], fields[#fields + 2] = 'k', key
       put(a, keys, key, placed)

@@ -96,14 +96,15 @@ func (d *Debit) settle(charge Units) Units {
 	switch {
 	case !d.Settled:
 		return charge
-	case charge >= d.greatest():
+	case charge >= d.Greatest():
 		return d.SettledTo
 	default:
 		return min(charge, d.SettledTo)
 	}
 }
 
-func (d *Debit) greatest() Units {
+// Greatest returns the greatest of the charges that were recorded.
+func (d *Debit) Greatest() Units {
 	var most Units
 	for _, r := range d.Recorded {
 		most = max(most, r.Units)

@@ -68,13 +68,17 @@ var (
 	ErrUnavailable = errors.New("ledger unavailable")
 	// ErrOutcomeUnknown: the ledger was reached but its answer was not.
 	ErrOutcomeUnknown = errors.New("ledger did not answer, the outcome is unknown")
-	// ErrLost: the log lacks entries that are known to have been written, or rests
-	// until every daemon has put its own back. Nothing was debited.
+	// ErrLost: the log lacks entries that are known to have been written. Nothing
+	// was debited.
 	ErrLost = errors.New("ledger lost entries")
+	// ErrResting: the log was lost, and grants nothing until every daemon has had
+	// time to put back what it knows. Nothing was debited.
+	ErrResting = errors.New("ledger rests after a loss")
 )
 
 // A Restorer is a ledger that others can lose: a server that is flushed, evicts,
-// or fails over to an older copy. It answers ErrLost until Restore was called.
+// or fails over to an older copy. It answers ErrLost until Restore was called, and
+// then ErrResting for a while.
 type Restorer interface {
 	Ledger
 	// Expect tells what is known of a credential's log, before its first use.

@@ -2,7 +2,11 @@ package redisledger
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"quotad/quota"
 )
@@ -19,9 +23,12 @@ func (l *Ledger) Acquire(ctx context.Context, c *quota.Credential, asks []quota.
 	lane := l.lane(c.Name)
 	lane.Lock()
 	defer lane.Unlock()
+	if err := l.resolve(ctx, c, lane); err != nil {
+		return nil, err
+	}
 	decisions := make([]quota.Decision, 0, len(asks))
 	for len(decisions) < len(asks) {
-		decided, err := l.acquire(ctx, c, asks[len(decisions):])
+		decided, err := l.acquire(ctx, c, lane, asks[len(decisions):])
 		if err != nil {
 			return nil, err
 		}
@@ -31,16 +38,56 @@ func (l *Ledger) Acquire(ctx context.Context, c *quota.Credential, asks []quota.
 }
 
 // acquire decides at least one of the asks, unless it fails.
-func (l *Ledger) acquire(ctx context.Context, c *quota.Credential, asks []quota.Ask) ([]quota.Decision, error) {
+func (l *Ledger) acquire(ctx context.Context, c *quota.Credential, lane *lane, asks []quota.Ask) ([]quota.Decision, error) {
 	args := append(make([]any, 0, 1+8*len(asks)), len(asks))
 	for _, ask := range asks {
 		args = appendAsk(args, c, ask)
 	}
-	r, err := l.do(ctx, c, verb{script: l.scripts.acquire, name: l.call(), args: args})
+	v := verb{script: l.scripts.acquire, name: l.call(), args: args}
+	r, err := l.do(ctx, c, v)
+	if errors.Is(err, quota.ErrOutcomeUnknown) {
+		lane.unanswered = &unanswered{name: v.name, asks: asks}
+	}
 	if err != nil {
 		return nil, err
 	}
 	return l.decisions(ctx, c, asks, r)
+}
+
+// resolve finds out what became of the lane's unanswered call. What it granted to
+// requests without an id is released: their callers were told that it is unknown,
+// and have no name to ask for it again. The others find their grant by their id.
+func (l *Ledger) resolve(ctx context.Context, c *quota.Credential, lane *lane) error {
+	if lane.unanswered == nil {
+		return nil
+	}
+	call, err := l.client.HGet(ctx, l.keys(c.Name)[0], "c:"+l.daemon).Result()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return failure(false, err)
+	}
+	name, ids, _ := strings.Cut(call, " ")
+	if name == lane.unanswered.name {
+		for i, text := range strings.Fields(ids) {
+			if err := l.release(ctx, c, lane.unanswered.asks[i], text); err != nil {
+				return err
+			}
+		}
+	}
+	lane.unanswered = nil
+	return nil
+}
+
+// release gives back what was granted to an ask that nobody can ask for again.
+func (l *Ledger) release(ctx context.Context, c *quota.Credential, ask quota.Ask, granted string) error {
+	if granted == "-" || ask.Key() != "" {
+		return nil
+	}
+	id, err := quota.ParseID(granted)
+	if err != nil {
+		return errReply
+	}
+	_, err = l.Settle(ctx, c, quota.Settlement{Grant: id, Caller: ask.Caller})
+	return err
 }
 
 func appendAsk(args []any, c *quota.Credential, ask quota.Ask) []any {

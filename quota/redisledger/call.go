@@ -102,8 +102,10 @@ func (l *Ledger) do(ctx context.Context, c *quota.Credential, v verb) (reply, er
 			return reply{}, err
 		}
 		switch r.status {
-		case "lost", "rest":
-			return reply{}, fmt.Errorf("%w: %s", quota.ErrLost, lossDetail[r.status])
+		case "lost":
+			return reply{}, fmt.Errorf("%w: it was flushed, evicted or replaced by an older copy", quota.ErrLost)
+		case "rest":
+			return reply{}, fmt.Errorf("%w: every daemon is putting back what it knows", quota.ErrResting)
 		case "behind":
 			err = l.count(ctx, c)
 		case "more":
@@ -122,11 +124,6 @@ func (l *Ledger) do(ctx context.Context, c *quota.Credential, v verb) (reply, er
 			return reply{}, outOfTime(err)
 		}
 	}
-}
-
-var lossDetail = map[string]string{
-	"lost": "its log is not the one that was written to, it was flushed, evicted or replaced by an older copy",
-	"rest": "its log was lost, and every daemon is putting back what it knows",
 }
 
 // outOfTime says of a context's end that nothing was debited; other errors know

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 
 	"quotad/lua"
 	"quotad/quota"
@@ -48,8 +49,21 @@ type Ledger struct {
 	skew  atomic.Int64  // Redis' clock less the host's, in ms
 
 	mu    sync.Mutex // guards lanes and marks
-	lanes map[string]*sync.Mutex
+	lanes map[string]*lane
 	marks map[string]quota.Mark
+}
+
+// A lane keeps calls that write by name one after the other: Redis remembers only
+// a daemon's last one.
+type lane struct {
+	sync.Mutex // guards unanswered, and is held during a call
+	// unanswered is the last call if its outcome is unknown.
+	unanswered *unanswered
+}
+
+type unanswered struct {
+	name string
+	asks []quota.Ask
 }
 
 var _ quota.Restorer = (*Ledger)(nil)
@@ -84,7 +98,7 @@ func open(config Config, sources lua.Scripts) (*Ledger, error) {
 		prefix:  config.KeyPrefix,
 		daemon:  config.Daemon,
 		boot:    rand.Text(),
-		lanes:   make(map[string]*sync.Mutex),
+		lanes:   make(map[string]*lane),
 		marks:   make(map[string]quota.Mark),
 	}, nil
 }
@@ -107,7 +121,18 @@ func newScripts(s lua.Scripts) scripts {
 // script has debited; this package repeats calls itself, by name.
 const noRetries = -1
 
+// oneDial has a server that refuses connections found out at once.
+const oneDial = 1
+
 func (c Config) client() (redis.UniversalClient, error) {
+	// What go-redis would print on its own is in the errors it returns.
+	logging.Disable()
+	options := redis.UniversalOptions{
+		Addrs: c.Addrs, MasterName: c.MasterName,
+		Username: c.Username, Password: c.Password, DB: c.DB,
+		TLSConfig:  c.TLS,
+		MaxRetries: noRetries, DialerRetries: oneDial, ContextTimeoutEnabled: true,
+	}
 	if len(c.Addrs) == 0 {
 		return nil, fmt.Errorf("no address of a Redis server is given")
 	}
@@ -116,23 +141,16 @@ func (c Config) client() (redis.UniversalClient, error) {
 		return nil, fmt.Errorf("address %q: a Unix socket leads to one server; it goes with no other address", c.Addrs[0])
 	}
 	if unix {
-		return redis.NewClient(&redis.Options{
-			Network: "unix", Addr: path,
-			Username: c.Username, Password: c.Password, DB: c.DB,
-			MaxRetries: noRetries, ContextTimeoutEnabled: true,
-		}), nil
+		simple := options.Simple()
+		simple.Network, simple.Addr = "unix", path
+		return redis.NewClient(simple), nil
 	}
 	for _, addr := range c.Addrs {
 		if _, _, err := net.SplitHostPort(addr); err != nil {
 			return nil, fmt.Errorf("address %q is neither host:port nor unix:///path", addr)
 		}
 	}
-	return redis.NewUniversalClient(&redis.UniversalOptions{
-		Addrs: c.Addrs, MasterName: c.MasterName,
-		Username: c.Username, Password: c.Password, DB: c.DB,
-		TLSConfig:  c.TLS,
-		MaxRetries: noRetries, ContextTimeoutEnabled: true,
-	}), nil
+	return redis.NewUniversalClient(&options), nil
 }
 
 // Close closes the connections.
@@ -144,17 +162,15 @@ func (l *Ledger) keys(credential string) []string {
 	return []string{tag + "account", tag + "log", tag + "settled", tag + "keys"}
 }
 
-// lane keeps calls that write by name one after the other: Redis remembers only
-// a daemon's last one.
-func (l *Ledger) lane(name string) *sync.Mutex {
+func (l *Ledger) lane(name string) *lane {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	lane := l.lanes[name]
-	if lane == nil {
-		lane = &sync.Mutex{}
-		l.lanes[name] = lane
+	found := l.lanes[name]
+	if found == nil {
+		found = &lane{}
+		l.lanes[name] = found
 	}
-	return lane
+	return found
 }
 
 // call returns a name for a script call that no other call of this daemon has.

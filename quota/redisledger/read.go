@@ -95,6 +95,7 @@ func entry(row []any) (quota.Entry, error) {
 	}
 	r := quota.Record{Debit: quota.Debit{ID: id, Settled: settled != ""}}
 	r.SettledTo, _ = units(settled)
+	booked := "" // the time of an entry that was put back behind its place
 	for i := 0; i+1 < len(fields); i += 2 {
 		value, _ := fields[i+1].(string)
 		switch fields[i] {
@@ -110,9 +111,16 @@ func entry(row []any) (quota.Entry, error) {
 			r.Recorded = charges(value)
 		case "t":
 			r.Note = value
+		case "a":
+			booked = value
 		}
 	}
-	return r.Entry(), nil
+	e := r.Entry()
+	if booked != "" {
+		ms, _ := units(booked)
+		e.At = instant(int64(ms))
+	}
+	return e, nil
 }
 
 // charges reads "daily=100 search=1".

@@ -1,0 +1,324 @@
+package outage
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"quotad/quota"
+)
+
+// A Journal is this daemon's own record of what it was granted: lines of JSON in
+// files that are only appended to. What is written survives the daemon at once,
+// and the machine where it was synced.
+type Journal struct {
+	dir  string
+	keep time.Duration
+
+	mu       sync.Mutex // guards what follows
+	file     *os.File   // the newest segment
+	size     int64
+	segments []string // paths, oldest first
+	marks    map[string]quota.Mark
+}
+
+// A line of the journal is one of: a grant, a settlement, a mark, or that what
+// was granted alone up to it has been booked back.
+type line struct {
+	Credential string      `json:"c"`
+	Kind       lineKind    `json:"kind"`
+	ID         string      `json:"id,omitempty"`
+	Operation  string      `json:"op,omitempty"`
+	Count      quota.Units `json:"n,omitempty"`
+	By         string      `json:"by,omitempty"`
+	Region     string      `json:"region,omitempty"`
+	Key        string      `json:"key,omitempty"`
+	Charges    []charge    `json:"u,omitempty"`
+	Settled    quota.Units `json:"settled,omitempty"`
+	Epoch      string      `json:"epoch,omitempty"`
+}
+
+type charge struct {
+	Limit string      `json:"l"`
+	Units quota.Units `json:"u"`
+}
+
+type lineKind string
+
+const (
+	granted lineKind = "grant"  // by the ledger
+	alone   lineKind = "alone"  // by this daemon, during an outage
+	settled lineKind = "settle" // ID to Settled
+	booked  lineKind = "booked" // every earlier line of kind alone
+	marked  lineKind = "mark"   // Epoch and the newest ID known
+	emptied lineKind = "reset"  // the log, up to ID
+)
+
+// segmentSize is where a segment ends and the next one begins.
+const segmentSize = 8 << 20
+
+// OpenJournal opens the journal in a directory, which it makes. Lines older than
+// keep may be dropped.
+func OpenJournal(dir string, keep time.Duration) (*Journal, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("cannot make the journal's directory: %w", err)
+	}
+	segments, err := filepath.Glob(filepath.Join(dir, "journal-*.jsonl"))
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(segments)
+	j := &Journal{dir: dir, keep: keep, segments: segments, marks: make(map[string]quota.Mark)}
+	if err := j.replayMarks(); err != nil {
+		return nil, err
+	}
+	return j, j.open()
+}
+
+// open continues the newest segment, behind its last whole line: a line that a
+// crash cut short was never answered for.
+func (j *Journal) open() error {
+	if len(j.segments) == 0 {
+		return j.begin()
+	}
+	path := j.segments[len(j.segments)-1]
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("cannot read the journal: %w", err)
+	}
+	whole := int64(bytes.LastIndexByte(content, '\n') + 1)
+	if err := os.Truncate(path, whole); err != nil {
+		return fmt.Errorf("cannot mend the journal: %w", err)
+	}
+	j.file, err = os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("cannot open the journal: %w", err)
+	}
+	j.size = whole
+	return nil
+}
+
+// begin starts the next segment.
+func (j *Journal) begin() error {
+	path := filepath.Join(j.dir, fmt.Sprintf("journal-%020d.jsonl", time.Now().UnixNano()))
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("cannot begin a segment of the journal: %w", err)
+	}
+	if j.file != nil {
+		j.file.Close()
+	}
+	j.file, j.size, j.segments = file, 0, append(j.segments, path)
+	return nil
+}
+
+// Close closes the journal.
+func (j *Journal) Close() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return errors.Join(j.file.Sync(), j.file.Close())
+}
+
+// Marks returns what the journal knows of each credential's log.
+func (j *Journal) Marks() map[string]quota.Mark {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	marks := make(map[string]quota.Mark, len(j.marks))
+	for name, m := range j.marks {
+		marks[name] = m
+	}
+	return marks
+}
+
+// append writes lines with one call, and when sync is set returns only once the
+// disk has them.
+func (j *Journal) append(sync bool, lines ...line) error {
+	var buffer bytes.Buffer
+	encoder := json.NewEncoder(&buffer)
+	for _, l := range lines {
+		if err := encoder.Encode(l); err != nil {
+			return err
+		}
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if err := j.write(buffer.Bytes()); err != nil {
+		return err
+	}
+	for _, l := range lines {
+		j.note(l)
+	}
+	if sync {
+		if err := j.file.Sync(); err != nil {
+			return fmt.Errorf("cannot write the journal: %w", err)
+		}
+	}
+	if j.size >= segmentSize {
+		return j.rotate()
+	}
+	return nil
+}
+
+// write appends whole lines or nothing.
+func (j *Journal) write(content []byte) error {
+	n, err := j.file.Write(content)
+	if err == nil {
+		j.size += int64(n)
+		return nil
+	}
+	if n > 0 {
+		err = errors.Join(err, j.file.Truncate(j.size))
+	}
+	return fmt.Errorf("cannot write the journal: %w", err)
+}
+
+// note takes in what a line says of its log.
+func (j *Journal) note(l line) {
+	id, err := quota.ParseID(l.ID)
+	if err != nil || l.Epoch == "" {
+		return
+	}
+	j.marks[l.Credential] = quota.Mark{Epoch: l.Epoch, Newest: id}
+}
+
+// rotate begins a segment with what is known of every log, and drops those that
+// are older than anything kept.
+func (j *Journal) rotate() error {
+	if err := j.begin(); err != nil {
+		return err
+	}
+	var buffer bytes.Buffer
+	encoder := json.NewEncoder(&buffer)
+	for name, m := range j.marks {
+		if err := encoder.Encode(line{Credential: name, Kind: marked, Epoch: m.Epoch, ID: m.Newest.String()}); err != nil {
+			return err
+		}
+	}
+	if err := j.write(buffer.Bytes()); err != nil {
+		return err
+	}
+	for len(j.segments) > 1 && j.outdated(j.segments[0]) {
+		if err := os.Remove(j.segments[0]); err != nil {
+			return fmt.Errorf("cannot drop a segment of the journal: %w", err)
+		}
+		j.segments = j.segments[1:]
+	}
+	return nil
+}
+
+func (j *Journal) outdated(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && time.Since(info.ModTime()) > j.keep
+}
+
+func (j *Journal) replayMarks() error {
+	return j.replay(j.note)
+}
+
+// replay hands over every line, oldest first. A line that cannot be read is
+// passed over only at the very end, where a crash may have cut it short.
+func (j *Journal) replay(take func(line)) error {
+	for i, path := range j.segments {
+		file, err := os.Open(path)
+		if err != nil {
+			return fmt.Errorf("cannot read the journal: %w", err)
+		}
+		err = replayFile(file, i == len(j.segments)-1, take)
+		file.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func replayFile(file *os.File, last bool, take func(line)) error {
+	reader := bufio.NewReader(file)
+	for number := 1; ; number++ {
+		text, err := reader.ReadBytes('\n')
+		if len(text) == 0 || err != nil && last {
+			return nil
+		}
+		var l line
+		if err := json.Unmarshal(text, &l); err != nil {
+			return fmt.Errorf("journal %q, line %d: %w; move the file away to go on without what it knows", file.Name(), number, err)
+		}
+		take(l)
+	}
+}
+
+// A memory is what the journal knows of one credential.
+type memory struct {
+	records  []quota.Record // granted, in the order they were
+	unbooked []quota.Record // granted alone and not booked back yet
+}
+
+// recall reads what is known of a credential since a time.
+func (j *Journal) recall(credential string, since time.Time) (memory, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var m memory
+	at := make(map[string]int) // of records, by id
+	unbooked := make(map[string]bool)
+	err := j.replay(func(l line) {
+		if l.Credential != credential {
+			return
+		}
+		switch l.Kind {
+		case granted, alone:
+			at[l.ID] = len(m.records)
+			m.records = append(m.records, l.record())
+			if l.Kind == alone {
+				unbooked[l.ID] = true
+			}
+		case settled:
+			if i, ok := at[l.ID]; ok {
+				m.records[i].Settled, m.records[i].SettledTo = true, l.Settled
+			}
+		case booked:
+			clear(unbooked)
+		case emptied:
+			m.records = nil
+			clear(at)
+			clear(unbooked)
+		}
+	})
+	m.records = slices.DeleteFunc(m.records, func(r quota.Record) bool {
+		if unbooked[r.ID.String()] {
+			m.unbooked = append(m.unbooked, r)
+			return true
+		}
+		return r.ID.Time().Before(since)
+	})
+	return m, err
+}
+
+func (l line) record() quota.Record {
+	id, _ := quota.ParseID(l.ID)
+	r := quota.Record{
+		Debit: quota.Debit{ID: id, Operation: l.Operation, Count: l.Count},
+		By:    l.By, Region: l.Region, Key: l.Key,
+	}
+	for _, c := range l.Charges {
+		r.Recorded = append(r.Recorded, quota.Recorded{Limit: c.Limit, Units: c.Units})
+	}
+	return r
+}
+
+func lineOf(credential string, kind lineKind, epoch string, r quota.Record) line {
+	l := line{
+		Credential: credential, Kind: kind, ID: r.ID.String(), Operation: r.Operation, Count: r.Count,
+		By: r.By, Region: r.Region, Key: r.Key, Epoch: epoch,
+	}
+	for _, recorded := range r.Recorded {
+		l.Charges = append(l.Charges, charge{Limit: recorded.Limit, Units: recorded.Units})
+	}
+	return l
+}

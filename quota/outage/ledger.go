@@ -1,0 +1,262 @@
+package outage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"sync"
+	"time"
+
+	"quotad/quota"
+)
+
+// A Config says what a Ledger stands in front of.
+type Config struct {
+	Ledger   quota.Restorer
+	Journal  *Journal
+	Daemon   string        // tells this host's grants from others' of the same millisecond
+	Deadline time.Duration // of one call, while it is found out how the ledger is
+	Observe  func(Event)   // nil: nobody is told
+}
+
+// A Ledger is a shared ledger with an answer for the time in which it cannot be
+// reached, or lacks what it was told. It decides nothing while the ledger does.
+type Ledger struct {
+	quota.Restorer
+	journal  *Journal
+	deadline time.Duration
+	observe  func(Event)
+	seq      int64 // of ids that are granted alone, the same for this daemon only
+
+	mu     sync.Mutex // guards states and failing
+	states map[string]*state
+	// failing is why the journal could not be written, nil when it can.
+	failing error
+
+	kick    chan struct{} // wakes the monitor
+	stopped chan struct{} // ends it
+	done    chan struct{} // closed when it has ended
+}
+
+var _ quota.Ledger = (*Ledger)(nil)
+
+// A state is how a credential's ledger is.
+type state struct {
+	credential *quota.Credential
+	policy     Policy
+
+	mu       sync.Mutex // guards what follows
+	down     error      // why it does not decide; nil while it does
+	since    time.Time  // of down
+	spent    quota.Units
+	unbooked []quota.Record
+	last     quota.ID // of what was granted alone
+}
+
+// Open returns a ledger that knows what the journal does, and begins to watch.
+func Open(config Config) (*Ledger, error) {
+	l := &Ledger{
+		Restorer: config.Ledger,
+		journal:  config.Journal,
+		deadline: config.Deadline,
+		observe:  config.Observe,
+		seq:      sequenceOf(config.Daemon),
+		states:   make(map[string]*state),
+		kick:     make(chan struct{}, 1),
+		stopped:  make(chan struct{}),
+		done:     make(chan struct{}),
+	}
+	if l.observe == nil {
+		l.observe = func(Event) {}
+	}
+	for name, mark := range l.journal.Marks() {
+		l.Restorer.Expect(name, mark)
+	}
+	go l.watch()
+	return l, nil
+}
+
+// sequenceOf draws from a daemon's name where the sequence numbers of its own ids
+// begin: far above those of a ledger, and away from other daemons'.
+func sequenceOf(daemon string) int64 {
+	hash := fnv.New32a()
+	hash.Write([]byte(daemon))
+	return int64(hash.Sum32()) << 16
+}
+
+// SetCredentials says which credentials there are, with their policies by name.
+func (l *Ledger) SetCredentials(credentials []*quota.Credential, policies map[string]Policy) error {
+	for _, c := range credentials {
+		if err := l.setCredential(c, policies[c.Name]); err != nil {
+			return err
+		}
+	}
+	l.wake()
+	return nil
+}
+
+func (l *Ledger) setCredential(c *quota.Credential, policy Policy) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s := l.states[c.Name]; s != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.credential, s.policy = c, policy
+		return nil
+	}
+	memory, err := l.journal.recall(c.Name, time.Time{})
+	if err != nil {
+		return err
+	}
+	s := &state{credential: c, policy: policy, unbooked: memory.unbooked}
+	if len(s.unbooked) > 0 {
+		s.down, s.since = errors.New("what was granted during an outage is being booked back"), time.Now()
+		for _, r := range s.unbooked {
+			s.spent += r.Greatest()
+		}
+		s.last = s.unbooked[len(s.unbooked)-1].ID
+	}
+	l.states[c.Name] = s
+	return nil
+}
+
+// Close ends the watch, and closes the ledger and the journal.
+func (l *Ledger) Close() error {
+	close(l.stopped)
+	<-l.done
+	return errors.Join(l.Restorer.Close(), l.journal.Close())
+}
+
+func (l *Ledger) state(credential string) *state {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.states[credential]
+}
+
+// Acquire implements quota.Decider. While the ledger cannot decide, each ask is
+// decided by its operation's policy, at once.
+func (l *Ledger) Acquire(ctx context.Context, c *quota.Credential, asks []quota.Ask) ([]quota.Decision, error) {
+	s := l.state(c.Name)
+	if s == nil {
+		return l.Restorer.Acquire(ctx, c, asks)
+	}
+	if down := s.whyDown(); down != nil {
+		return l.decideAlone(s, asks, down), nil
+	}
+	decisions, err := l.Restorer.Acquire(ctx, c, asks)
+	if err != nil {
+		l.fail(s, err)
+		return l.decideAlone(s, asks, err), nil
+	}
+	l.record(c, asks, decisions)
+	return decisions, nil
+}
+
+// record writes down what was granted. A journal that cannot be written takes
+// nothing from a grant that the ledger has; the health says so.
+func (l *Ledger) record(c *quota.Credential, asks []quota.Ask, decisions []quota.Decision) {
+	var lines []line
+	for i, d := range decisions {
+		if d.GrantID == "" || d.Replayed {
+			continue
+		}
+		if _, id, err := quota.ParseGrantID(d.GrantID); err == nil {
+			lines = append(lines, lineOf(c.Name, granted, l.Known(c.Name).Epoch, quota.NewRecord(c, asks[i], id)))
+		}
+	}
+	if len(lines) > 0 {
+		l.noteJournal(l.journal.append(false, lines...))
+	}
+}
+
+func (l *Ledger) noteJournal(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.failing = err
+}
+
+// Settle implements quota.Corrector.
+func (l *Ledger) Settle(ctx context.Context, c *quota.Credential, s quota.Settlement) (quota.Decision, error) {
+	if st := l.state(c.Name); st != nil {
+		if d, own := l.settleAlone(st, s); own {
+			return d, nil
+		}
+	}
+	d, err := l.Restorer.Settle(ctx, c, s)
+	if err == nil && d.Reason == "" {
+		l.noteJournal(l.journal.append(false, line{Credential: c.Name, Kind: settled, ID: s.Grant.String(), Settled: s.Units}))
+	}
+	return d, err
+}
+
+// Reset implements quota.Corrector.
+func (l *Ledger) Reset(ctx context.Context, c *quota.Credential, by quota.Caller, note string) error {
+	if err := l.Restorer.Reset(ctx, c, by, note); err != nil {
+		return err
+	}
+	m := l.Known(c.Name)
+	return l.journal.append(true, line{Credential: c.Name, Kind: emptied, ID: m.Newest.String(), Epoch: m.Epoch})
+}
+
+// Health implements quota.Reader.
+func (l *Ledger) Health(ctx context.Context) quota.Health {
+	h := l.Restorer.Health(ctx)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.failing != nil {
+		h.Warnings = append(h.Warnings, fmt.Sprintf("%v: if the ledger lost its log now, grants would be forgotten", l.failing))
+	}
+	for name, s := range l.states {
+		spent, down := s.alone()
+		if down == nil {
+			continue
+		}
+		h.Reachable = false
+		h.State = fmt.Sprintf("%s: %v", name, down)
+		if spent > 0 {
+			h.Warnings = append(h.Warnings, fmt.Sprintf("%s: %d of %d units are granted without the ledger", name, spent, s.policy.Units))
+		}
+	}
+	return h
+}
+
+func (s *state) whyDown() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.down
+}
+
+// alone returns what was granted without the ledger, and why it was.
+func (s *state) alone() (quota.Units, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.spent, s.down
+}
+
+// fail takes in that the ledger could not decide.
+func (l *Ledger) fail(s *state, err error) {
+	s.mu.Lock()
+	first := s.down == nil
+	if first {
+		s.down, s.since = err, time.Now()
+	}
+	name := s.credential.Name
+	s.mu.Unlock()
+	if !first {
+		return
+	}
+	kind := Down
+	if errors.Is(err, quota.ErrLost) || errors.Is(err, quota.ErrResting) {
+		kind = Lost
+	}
+	l.observe(Event{Credential: name, Kind: kind, Err: err})
+	l.wake()
+}
+
+func (l *Ledger) wake() {
+	select {
+	case l.kick <- struct{}{}:
+	default:
+	}
+}

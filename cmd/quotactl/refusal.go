@@ -22,6 +22,8 @@ func (c *cli) explain(err error) error {
 	switch {
 	case errors.Is(err, api.ErrUnreachable):
 		return &failure{code: exitUnreachable, err: err, hint: c.unreachableHint(err)}
+	case errors.Is(err, api.ErrLedgerUnavailable):
+		return &failure{code: exitError, err: err, hint: "nobody can tell what is left: quotactl status tells how the ledger is"}
 	case errors.As(err, &p):
 		return &failure{code: exitCodeOf(p.Reason), err: err, hint: api.Hint(err)}
 	default:

@@ -27,9 +27,9 @@ type child struct {
 	over  bool          // the log is complete
 }
 
-func startChild(dir string, env []string, args ...string) (*child, error) {
-	c := &child{cmd: exec.Command("quotad", args...), done: make(chan struct{}), grown: make(chan struct{})}
-	c.cmd.Dir, c.cmd.Env = dir, env
+// startChild starts a command that is quotad, or becomes it.
+func startChild(cmd *exec.Cmd) (*child, error) {
+	c := &child{cmd: cmd, done: make(chan struct{}), grown: make(chan struct{})}
 	output, err := c.cmd.StderrPipe()
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -114,11 +115,12 @@ func edit(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 func daemonCommand(ts *testscript.TestScript, _ bool, args []string) {
-	env := []string{}
+	cmd := exec.Command("quotad", args[1:]...)
+	cmd.Dir = ts.MkAbs(".")
 	for _, name := range []string{"PATH", "HOME", "TMPDIR", "GORACE"} {
-		env = append(env, name+"="+ts.Getenv(name))
+		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
 	}
-	p, err := startChild(ts.MkAbs("."), env, args[1:]...)
+	p, err := startChild(cmd)
 	ts.Check(err)
 	stageOf(ts).daemons[args[0]] = p
 }

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const onSystemd = `
+[credentials.api]
+limits.daily.units = 100
+operations.list = 1
+[jobs.fetch]
+credential = "api"
+regions = ["one"]
+every = "1h"
+run_at_start = true
+command = ["sh", "-c", "quotactl acquire list && env"]
+`
+
+// Systemd passes a socket, a state directory and its variables; a pass reaches
+// the daemon through the socket and sees nothing of the rest.
+func TestUnderSystemd(t *testing.T) {
+	dir := shortDir(t)
+	manager, path := notifySocket(t, dir), filepath.Join(dir, "api.sock")
+	daemon := startUnderSystemd(t, dir, path, "LISTEN_FDNAMES=api")
+	if got := receive(t, manager); !strings.HasPrefix(got, "READY=1\nSTATUS=") {
+		t.Errorf("the first notification is %q", got)
+	}
+	if err := daemon.await(regexp.MustCompile("^QUOTAD_SOCKET="+path+"$"), "region=one"); err != nil {
+		t.Error(err)
+	}
+	if err := daemon.await(regexp.MustCompile("^pass ok$"), "units=1"); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "state", lockName)); err != nil {
+		t.Errorf("the state directory is not the one that systemd passed: %v", err)
+	}
+	if leak := regexp.MustCompile(`"(NOTIFY_SOCKET|WATCHDOG|LISTEN_|CREDENTIALS_|INVOCATION_ID|STATE_DIRECTORY)[^"]*"`).FindString(daemon.text()); leak != "" {
+		t.Errorf("a pass sees %s", leak)
+	}
+	if err := daemon.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if got := receive(t, manager); got != "STOPPING=1" {
+		t.Errorf("the last notification is %q", got)
+	}
+	if code, err := daemon.end(); code != exitOK || err != nil {
+		t.Errorf("exit code %d: %v", code, err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Errorf("the socket is systemd's to remove: %v", err)
+	}
+}
+
+func TestSocketOfAnotherName(t *testing.T) {
+	dir := shortDir(t)
+	notifySocket(t, dir)
+	daemon := startUnderSystemd(t, dir, filepath.Join(dir, "api.sock"), "LISTEN_FDNAMES=metrics")
+	if err := daemon.await(regexp.MustCompile(`^quotad: error: systemd passed 1 sockets named "metrics": one named "api" is expected`)); err != nil {
+		t.Error(err)
+	}
+	if code, err := daemon.end(); code != exitError || err != nil {
+		t.Errorf("exit code %d: %v", code, err)
+	}
+}
+
+// notifySocket is where systemd listens.
+func notifySocket(t *testing.T, dir string) *net.UnixConn {
+	t.Helper()
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(dir, "notify"), Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+func receive(t *testing.T, conn *net.UnixConn) string {
+	t.Helper()
+	if err := conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	message := make([]byte, 4096)
+	n, err := conn.Read(message)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(message[:n])
+}
+
+// startUnderSystemd starts quotad as systemd would: with a listening socket as
+// its third descriptor.
+func startUnderSystemd(t *testing.T, dir, path, names string) *child {
+	t.Helper()
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener.SetUnlinkOnClose(false)
+	defer listener.Close()
+	file, err := listener.File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	config := filepath.Join(dir, "config.toml")
+	if err := os.WriteFile(config, []byte(onSystemd), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// LISTEN_PID is the pid of the process that the shell becomes.
+	cmd := exec.Command("sh", "-c", `LISTEN_PID=$$ exec quotad --config "$0"`, config)
+	cmd.Dir = "/"
+	cmd.ExtraFiles = []*os.File{file}
+	cmd.Env = append(os.Environ(), "LISTEN_FDS=1", names, "NOTIFY_SOCKET="+filepath.Join(dir, "notify"),
+		"STATE_DIRECTORY="+filepath.Join(dir, "state")+":/elsewhere", "WATCHDOG_USEC=1000000", "INVOCATION_ID=0", "CREDENTIALS_DIRECTORY=/run/credentials")
+	daemon, err := startChild(cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(daemon.kill)
+	return daemon
+}

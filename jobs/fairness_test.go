@@ -180,12 +180,16 @@ func TestDeniedAtOnceKeepsTheTurn(t *testing.T) {
 			b.run()
 			b.wantCursor("US")
 		}
-		// Without a denial on record it is the region's own trouble.
-		b.play = func(context.Context, played) Exit { return Exit{Code: ExitExhausted} }
-		for range patience - 1 {
+		// Without a denial on record it is the region's own trouble, if it has it
+		// several times in a row.
+		trouble := func(context.Context, played) Exit { return Exit{Code: ExitExhausted} }
+		fine := func(context.Context, played) Exit { return Exit{} }
+		for _, play := range []func(context.Context, played) Exit{trouble, trouble, fine, trouble, trouble} {
+			b.play = play
 			b.run()
 			b.wantCursor("US")
 		}
+		b.play = trouble
 		b.run()
 		b.wantCursor("GB")
 		if got := b.status().Last; got.State != RunStopped || !got.Passes[0].Yields {

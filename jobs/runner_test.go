@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -34,7 +35,7 @@ func TestPassesAreStaggered(t *testing.T) {
 		)
 		b.wantCursor("US") // a full turn: the next run begins where this one did
 		last := b.status().Last
-		if len(last.Passes) != 8 || last.Passes[3].Units != 3 || last.Passes[3].Calls != 1 || last.Trigger != Scheduled {
+		if len(last.Passes) != 8 || last.Passes[3].Units != 3 || last.Passes[3].Calls != 1 || last.Passes[3].Process != nil || last.Trigger != Scheduled {
 			t.Errorf("got %+v", last)
 		}
 		b.stop()
@@ -202,6 +203,34 @@ func TestUnreachableLedger(t *testing.T) {
 	})
 }
 
+// A gate that is asked while the daemon stops says nothing about the region.
+func TestStopWhileTheGateIsAsked(t *testing.T) {
+	inBubble(t, func(t *testing.T, dir string) {
+		job := trending(t)
+		job.Expects = map[string]quota.Units{"videos.list": 4}
+		b := newBed(t, dir, job)
+		asked := make(chan struct{})
+		b.peek = func(map[string]quota.Units) (quota.Decision, error) { <-asked; return quota.Decision{}, errLedger }
+		b.tick()
+		go func() { time.Sleep(time.Second); close(asked) }()
+		b.stop()
+		b.wants("11:00:00 run running", "11:00:01 run interrupted (shutdown)")
+		b.wantCursor("US")
+	})
+}
+
+// The place that the last pass leaves and the stop that it causes come at once.
+func TestNoPlaceAfterAStop(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	places := make(chan struct{}, 1)
+	for range 100 {
+		if take(ctx, places) || len(places) != 0 {
+			t.Fatal("a place was taken")
+		}
+	}
+}
+
 // One bad region starves nobody.
 func TestFailuresDoNotStopTheRun(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
@@ -337,6 +366,9 @@ func TestMissedWhileAsleep(t *testing.T) {
 		time.Sleep(4 * time.Hour)
 		b.run()
 		b.wants("16:00:00 run skipped (missed) ×4", "16:00:00 run running", "16:00:00 US running", "16:00:00 US ok", "16:00:00 run done")
+		if got := b.desks["trending"].history.lines; got != 3 {
+			t.Errorf("the history has %d lines, want one for each run and one for what was missed", got)
+		}
 		b.stop()
 	})
 }
@@ -434,6 +466,10 @@ func TestDrain(t *testing.T) {
 		b := newBed(t, dir, trending(t))
 		b.play = func(context.Context, played) Exit { time.Sleep(20 * time.Second); return Exit{} }
 		b.tick()
+		go func() {
+			time.Sleep(5 * time.Second)
+			b.Tick("trending", time.Now().UTC()) // no overlap: nothing begins any more
+		}()
 		if err := b.Drain(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -486,6 +522,55 @@ func TestKilledDaemon(t *testing.T) {
 		close(hang)
 		b.stop()
 		next.stop()
+	})
+}
+
+// Killed between the two writes at the end of a run: it is over, not interrupted.
+func TestKilledWhileARunWasFiled(t *testing.T) {
+	inBubble(t, func(t *testing.T, dir string) {
+		job := trending(t)
+		job.Regions = eight()[:1]
+		b := newBed(t, dir, job)
+		b.play = func(context.Context, played) Exit { time.Sleep(time.Minute); return Exit{} }
+		b.tick()
+		before, err := os.ReadFile(filepath.Join(dir, "trending.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Minute)
+		b.stop()
+		if err := os.WriteFile(filepath.Join(dir, "trending.json"), before, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		b = newBed(t, dir, job)
+		b.Start(t.Context())
+		b.wants()
+		runs, err := b.Runs("trending", 10)
+		if err != nil || len(runs) != 1 || runs[0].State != RunDone || b.status().Last.State != RunDone || len(b.ended) != 0 {
+			t.Errorf("got %+v, %v, want one run, done", runs, err)
+		}
+		b.stop()
+	})
+}
+
+// Of two records of the same skipped ticks, the later one knows more.
+func TestKilledWhileSkipsWereFiled(t *testing.T) {
+	inBubble(t, func(t *testing.T, dir string) {
+		b := newBed(t, dir, trending(t))
+		if err := b.Pause("trending", "root", "", 0); err != nil {
+			t.Fatal(err)
+		}
+		b.run()
+		d := b.desks["trending"]
+		if err := d.history.append(d.memory.Skips); err != nil {
+			t.Fatal(err)
+		}
+		b.run()
+		runs, err := b.Runs("trending", 10)
+		if err != nil || len(runs) != 1 || runs[0].Ticks != 2 {
+			t.Errorf("got %+v, %v, want one record of two ticks", runs, err)
+		}
+		b.stop()
 	})
 }
 
@@ -617,6 +702,14 @@ func TestRunAtStart(t *testing.T) {
 			t.Errorf("got %q, want %q", got, AtStart)
 		}
 		b.stop()
+		for _, region := range eight()[:2] { // started again, and again at the same instant
+			b = newBed(t, dir, job)
+			b.play = func(context.Context, played) Exit { return Exit{} }
+			b.Start(t.Context())
+			synctest.Wait()
+			b.wants("10:59:00 run running", fmt.Sprintf("10:59:00 %s running", region), fmt.Sprintf("10:59:00 %s ok", region))
+			b.stop()
+		}
 	})
 }
 

@@ -54,6 +54,20 @@ func TestStoreFailsWithoutLosingTheOld(t *testing.T) {
 	}
 }
 
+func TestStoreLeavesNothingBehindWhenItFails(t *testing.T) {
+	dir := t.TempDir()
+	s := openStore(t, dir)
+	if err := os.Mkdir(s.Path("trending"), 0o700); err != nil { // nothing can be renamed over it
+		t.Fatal(err)
+	}
+	if err := s.Save("trending", document{Cursor: "US"}); err == nil {
+		t.Error("got no error")
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("got %v, %v, want the directory alone", entries, err)
+	}
+}
+
 func TestStoreNamesTheFileItCannotUnderstand(t *testing.T) {
 	s := openStore(t, t.TempDir())
 	if err := os.WriteFile(s.Path("trending"), []byte(`{"Cursor":`), 0o600); err != nil {

@@ -254,6 +254,36 @@ func TestTimersThatComeEarly(t *testing.T) {
 	})
 }
 
+// What became due while the daemon was busy starting is not lost.
+func TestDueBeforeStart(t *testing.T) {
+	at(t, "10:50:00", func(t *testing.T) {
+		b := newBed(t)
+		b.set("trending", time.Hour, 0)
+		b.wants(15 * time.Minute)
+		b.Start()
+		b.wants(0, "trending 11:00:00")
+		b.wants(time.Hour, "trending 12:00:00")
+	})
+}
+
+// However short the period, a timer never takes the slot after its own.
+func TestEarlyIsShort(t *testing.T) {
+	secondly, err := jobs.NewEvery(time.Second, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	due := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
+	for _, test := range []struct {
+		before time.Duration
+		want   bool
+	}{{0, true}, {200 * time.Millisecond, true}, {300 * time.Millisecond, false}, {time.Second, false}} {
+		e := &entry{schedule: secondly, due: due, last: due.Add(-time.Second)}
+		if slot, got := e.take(due.Add(-test.before), true); got != test.want || got && !slot.Equal(due) {
+			t.Errorf("a timer %v before its slot: got %v, %v, want %v", test.before, slot, got, test.want)
+		}
+	}
+}
+
 func TestStopBeforeStart(t *testing.T) {
 	at(t, "10:00:00", func(t *testing.T) {
 		b := newBed(t) // its cleanup stops it

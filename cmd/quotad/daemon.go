@@ -11,8 +11,7 @@ import (
 	"quotad/jobs"
 	"quotad/jobs/process"
 	"quotad/quota"
-	"quotad/quota/boltledger"
-	"quotad/quota/redisledger"
+	"quotad/quota/outage"
 )
 
 // A daemon is everything that runs. Start puts it together and stop takes it
@@ -23,8 +22,8 @@ type daemon struct {
 	log     zerolog.Logger
 	events  events
 
-	ledger quota.Ledger
 	keeper *quota.Keeper
+	outage *outage.Ledger // what stands in front of a shared ledger; nil of an embedded one
 	tokens *jobs.Tokens
 	runner *jobs.Runner
 
@@ -85,30 +84,6 @@ func (d *daemon) lockState() error {
 	}
 	d.onStop("unlock the state directory", unlock)
 	return nil
-}
-
-func (d *daemon) openLedger() error {
-	ledger, err := d.newLedger()
-	if err != nil {
-		return err
-	}
-	d.ledger = ledger
-	d.onStop("close the ledger", ledger.Close)
-	d.keeper, err = quota.NewKeeper(ledger, d.config.Credentials, d.config.Ledger.Deadline)
-	return err
-}
-
-func (d *daemon) newLedger() (quota.Ledger, error) {
-	if d.config.Ledger.Backend == config.Embedded {
-		return boltledger.Open(boltledger.Config{Path: d.statePath("ledger.db")})
-	}
-	redis := d.config.Ledger.Redis
-	name, err := daemonName(d.statePath("daemon"))
-	if err != nil {
-		return nil, err
-	}
-	redis.Daemon = name
-	return redisledger.Open(redis)
 }
 
 func (d *daemon) statePath(name string) string { return filepath.Join(d.config.StateDir, name) }

@@ -34,6 +34,7 @@ import (
 //	books UNITS                  holds what the upstream charged against UNITS, and that it never refused
 //	gone FILE                    waits until no process has the pid that FILE holds
 //	edit FILE OLD NEW            replaces the only OLD in FILE
+//	readme FILE TEXT             writes FILE from the only block of the README that holds TEXT
 func TestScripts(t *testing.T) {
 	t.Run("embedded", func(t *testing.T) {
 		t.Parallel()
@@ -66,7 +67,7 @@ func runScripts(t *testing.T, ledger func(script string) string) {
 			return err
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"configure": configure, "edit": edit,
+			"configure": configure, "edit": edit, "readme": readme,
 			"daemon": daemonCommand, "await": await, "signal": signalCommand, "ends": ends,
 			"upstream": upstreamCommand, "books": books, "gone": gone,
 		},
@@ -112,6 +113,20 @@ func edit(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Fatalf("%q stands %d times in %s", from, strings.Count(text, from), args[0])
 	}
 	ts.Check(os.WriteFile(file, []byte(strings.Replace(text, from, to, 1)), 0o600))
+}
+
+func readme(ts *testscript.TestScript, _ bool, args []string) {
+	var found []string
+	// Every other part between the fences is a block, with its language ahead.
+	for i, part := range strings.Split(ts.ReadFile(filepath.Join(ts.Getenv("ROOT"), "README.md")), "```") {
+		if _, block, ok := strings.Cut(part, "\n"); ok && i%2 == 1 && strings.Contains(block, args[1]) {
+			found = append(found, block)
+		}
+	}
+	if len(found) != 1 {
+		ts.Fatalf("%d blocks of the README hold %q", len(found), args[1])
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(found[0]), 0o600))
 }
 
 func daemonCommand(ts *testscript.TestScript, _ bool, args []string) {

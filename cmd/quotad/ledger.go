@@ -1,0 +1,81 @@
+package main
+
+import (
+	"time"
+
+	"quotad/cmd/quotad/config"
+	"quotad/quota"
+	"quotad/quota/boltledger"
+	"quotad/quota/outage"
+	"quotad/quota/redisledger"
+)
+
+// openLedger opens the ledger, and the keeper of its credentials.
+func (d *daemon) openLedger() error {
+	ledger, err := d.newLedger()
+	if err != nil {
+		return err
+	}
+	d.onStop("close the ledger", ledger.Close)
+	if d.keeper, err = quota.NewKeeper(ledger, nil, d.config.Ledger.Deadline); err != nil {
+		return err
+	}
+	return d.setCredentials(d.config)
+}
+
+// setCredentials has a configuration's credentials decided about from now on.
+// After an error those of before go on.
+func (d *daemon) setCredentials(c *config.Config) error {
+	if err := d.keeper.SetCredentials(c.Credentials); err != nil {
+		return err
+	}
+	if d.outage == nil {
+		return nil
+	}
+	policies := make(map[string]outage.Policy, len(c.Outages))
+	for name, o := range c.Outages {
+		policies[name] = outage.Policy{Open: o.Open, Units: o.Units}
+	}
+	return d.outage.SetCredentials(d.keeper.Credentials(), policies)
+}
+
+func (d *daemon) newLedger() (quota.Ledger, error) {
+	if d.config.Ledger.Backend == config.Embedded {
+		return boltledger.Open(boltledger.Config{Path: d.statePath("ledger.db")})
+	}
+	return d.newSharedLedger()
+}
+
+// newSharedLedger opens the ledger in Redis behind what decides while it cannot
+// be reached, and remembers what it granted in case it is lost.
+func (d *daemon) newSharedLedger() (quota.Ledger, error) {
+	redis := d.config.Ledger.Redis
+	name, err := daemonName(d.statePath("daemon"))
+	if err != nil {
+		return nil, err
+	}
+	redis.Daemon = name
+	journal, err := outage.OpenJournal(d.statePath("journal"), journalKept(d.config.Credentials))
+	if err != nil {
+		return nil, err
+	}
+	shared, err := redisledger.Open(redis)
+	if err != nil {
+		return nil, err
+	}
+	d.outage, err = outage.Open(outage.Config{
+		Ledger: shared, Journal: journal, Daemon: name, Deadline: d.config.Ledger.Deadline, Observe: d.events.outage,
+	})
+	return d.outage, err
+}
+
+// journalKept is how long the journal keeps a grant: longer than any window.
+func journalKept(credentials []*quota.Credential) time.Duration {
+	longest := 24 * time.Hour
+	for _, c := range credentials {
+		for _, limit := range c.Limits {
+			longest = max(longest, limit.Window.Span())
+		}
+	}
+	return 2 * longest
+}

@@ -30,7 +30,7 @@ var house = []struct {
 	{"quota/api", "quota", ""},
 	{"quota/boltledger", "quota", "go.etcd.io/bbolt"},
 	{"quota/redisledger", "quota lua", "github.com/redis/go-redis/v9"},
-	{"quota/outage", "quota", "go.etcd.io/bbolt"},
+	{"quota/outage", "quota", ""},
 	{"quota/ledgertest", "quota", ""},
 	{"quota/redisledger/redistest", "", "github.com/alicebob/miniredis/v2"},
 	{"jobs/api", "jobs quota/api quota regions", ""},
@@ -100,7 +100,7 @@ func check(t *testing.T, imported string, own, modules []string) {
 
 // A module is imported by one package: the rows themselves must not say otherwise.
 func TestEachModuleIsBoundOnce(t *testing.T) {
-	const shared = "go.etcd.io/bbolt golang.org/x/term" // two files of one technology; two programs at a terminal
+	const shared = "golang.org/x/term" // two programs at a terminal
 	binder := map[string]string{}
 	for _, row := range house {
 		for _, m := range strings.Fields(row.modules) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"time"
@@ -43,8 +44,8 @@ func newDaemon(c *config.Config, s systemd, log zerolog.Logger) *daemon {
 // anything is read there; the ledger decides before the socket answers; the
 // socket answers before the first pass asks. After an error, stop takes apart
 // what had been started.
-func (d *daemon) start() error {
-	for _, step := range []func() error{
+func (d *daemon) start(ctx context.Context) error {
+	for _, step := range []func(context.Context) error{
 		d.lockState,
 		d.openLedger,
 		d.openRunner,
@@ -52,7 +53,7 @@ func (d *daemon) start() error {
 		d.runJobs,
 		d.ready,
 	} {
-		if err := step(); err != nil {
+		if err := step(ctx); err != nil {
 			return err
 		}
 	}
@@ -77,7 +78,7 @@ func (d *daemon) onStop(what string, step func() error) {
 	})
 }
 
-func (d *daemon) lockState() error {
+func (d *daemon) lockState(context.Context) error {
 	unlock, err := lockStateDir(d.config.StateDir)
 	if err != nil {
 		return err
@@ -88,7 +89,7 @@ func (d *daemon) lockState() error {
 
 func (d *daemon) statePath(name string) string { return filepath.Join(d.config.StateDir, name) }
 
-func (d *daemon) openRunner() error {
+func (d *daemon) openRunner(context.Context) error {
 	self, err := process.Identify(os.Getpid())
 	if err != nil {
 		return err

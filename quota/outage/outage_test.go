@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"quotad/quota"
 	"quotad/quota/outage"
 	"quotad/quota/redisledger"
@@ -120,13 +118,6 @@ func (h *host) await(kind outage.Kind) outage.Event {
 	}
 }
 
-func connect(t testing.TB, server *redistest.Server) *redis.Client {
-	t.Helper()
-	client := redis.NewClient(&redis.Options{Network: "unix", Addr: server.Addr[len("unix://"):]})
-	t.Cleanup(func() { client.Close() })
-	return client
-}
-
 // realRedis skips where there is only a stand-in: it can be neither stopped nor killed.
 func realRedis(t *testing.T, args ...string) *redistest.Server {
 	t.Helper()
@@ -147,9 +138,7 @@ func TestFlushedLogIsNotAFreshBudget(t *testing.T) {
 	if _, err := h.keeper.Settle(t.Context(), released.GrantID, 0, quota.Caller{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := connect(t, server).FlushAll(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
+	server.Order(t, "FLUSHALL")
 	// Nothing is granted in between, not even by an open operation: it is not
 	// known what is left.
 	if d := h.acquire("videos.list", ""); d.Reason != quota.LedgerUnavailable {
@@ -173,9 +162,7 @@ func TestEveryDaemonPutsItsOwnBack(t *testing.T) {
 		a.granted("search.list")
 		b.granted("search.list")
 	}
-	if err := connect(t, server).FlushAll(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
+	server.Order(t, "FLUSHALL")
 	// b is idle: it notices by itself, before a is granted anything.
 	a.await(outage.Up)
 	a.used(80)
@@ -195,9 +182,7 @@ func TestFlushedWhileTheDaemonWasDown(t *testing.T) {
 		h.granted("search.list")
 	}
 	h.stop()
-	if err := connect(t, server).FlushAll(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
+	server.Order(t, "FLUSHALL")
 	h = start(t, server, "a", dir)
 	h.await(outage.Up)
 	h.used(100)
@@ -206,11 +191,8 @@ func TestFlushedWhileTheDaemonWasDown(t *testing.T) {
 func TestOlderCopyIsNoticed(t *testing.T) {
 	server := realRedis(t)
 	h := start(t, server, "a", t.TempDir())
-	client := connect(t, server)
 	h.granted("search.list")
-	if err := client.Save(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
+	server.Order(t, "SAVE")
 	h.granted("search.list")
 	h.granted("search.list")
 	server.Kill() // what came after the snapshot is lost

@@ -3,12 +3,14 @@
 package redistest
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -80,6 +82,15 @@ func (s *Server) Run(tb testing.TB) {
 	s.await(tb)
 }
 
+// Order sends one command without spaces in its words, such as "FLUSHALL", and
+// expects the answer OK.
+func (s *Server) Order(tb testing.TB, command string) {
+	tb.Helper()
+	if got := ask(filepath.Join(s.dir, "s"), command); got != "+OK" {
+		tb.Fatalf("redis answers %q to %s", got, command)
+	}
+}
+
 // Kill ends the process at once, as a crash would, and waits for its end.
 func (s *Server) Kill() {
 	if s.Process != nil {
@@ -112,19 +123,21 @@ func (s *Server) await(tb testing.TB) {
 	}
 }
 
-// answers sends a PING and looks for its PONG: a server that loads its files
-// accepts connections before it serves them.
-func answers(path string) bool {
+// answers looks for the answer to a PING: a server that loads its files accepts
+// connections before it serves them.
+func answers(path string) bool { return ask(path, "PING") == "+PONG" }
+
+// ask returns the first line of the answer to a command, empty if there is none.
+func ask(path, command string) string {
 	conn, err := net.DialTimeout("unix", path, time.Second)
 	if err != nil {
-		return false
+		return ""
 	}
 	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(time.Second))
-	if _, err := conn.Write([]byte("PING\r\n")); err != nil {
-		return false
+	conn.SetDeadline(time.Now().Add(10 * time.Second))
+	if _, err := conn.Write([]byte(command + "\r\n")); err != nil {
+		return ""
 	}
-	reply := make([]byte, 5)
-	n, _ := conn.Read(reply)
-	return string(reply[:n]) == "+PONG"
+	line, _ := bufio.NewReader(conn).ReadString('\n')
+	return strings.TrimSpace(line)
 }

@@ -1,0 +1,201 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestOverlapIsSkipped(t *testing.T) {
+	inBubble(t, func(t *testing.T, dir string) {
+		job := trending(t)
+		job.Regions = eight()[:1]
+		b := newBed(t, dir, job)
+		b.play = func(context.Context, played) Exit {
+			time.Sleep(2*time.Hour + time.Minute)
+			return Exit{}
+		}
+		b.run()
+		b.run()
+		b.run()
+		b.wants("11:00:00 run running", "11:00:00 US running",
+			"12:00:00 run skipped (overlap) ×1", "13:00:00 run skipped (overlap) ×2", "13:01:00 US ok", "13:01:00 run done")
+		if got := b.status(); got.Last.State != RunDone || got.Skips.Ticks != 2 || got.Skips.LastSlot.Hour() != 13 {
+			t.Errorf("got %+v and %+v", got.Last, got.Skips)
+		}
+		b.stop()
+	})
+}
+
+func TestSlotIsTickedOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, dir string) {
+		job := trending(t)
+		job.Regions = eight()[:1]
+		b := newBed(t, dir, job)
+		slot := time.Now().UTC().Truncate(time.Hour)
+		b.Tick("trending", slot)
+		synctest.Wait()
+		b.Tick("trending", slot)
+		b.Tick("unknown", slot)
+		synctest.Wait()
+		b.wants("10:50:00 run running", "10:50:00 US running", "10:50:00 US ok", "10:50:00 run done")
+		b.stop()
+	})
+}
+
+// A suspended machine ticks late: one run, and what was missed has a name.
+func TestMissedWhileAsleep(t *testing.T) {
+	inBubble(t, func(t *testing.T, dir string) {
+		job := trending(t)
+		job.Regions = eight()[:1]
+		b := newBed(t, dir, job)
+		b.run()
+		b.forget()
+		time.Sleep(4 * time.Hour)
+		b.run()
+		b.wants("16:00:00 run skipped (missed) ×4", "16:00:00 run running", "16:00:00 US running", "16:00:00 US ok", "16:00:00 run done")
+		if got := b.desks["trending"].history.lines; got != 3 {
+			t.Errorf("the history has %d lines, want one for each run and one for what was missed", got)
+		}
+		b.stop()
+	})
+}
+
+func TestPause(t *testing.T) {
+	inBubble(t, func(t *testing.T, dir string) {
+		job := trending(t)
+		job.Regions = eight()[:1]
+		b := newBed(t, dir, job)
+		if err := b.Pause("trending", "root", "the key is being changed", 2*time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		b.run()
+		b.stop()
+		b = newBed(t, dir, job) // a restart does not end it
+		b.run()
+		b.wants("12:00:00 run skipped (paused) ×2")
+		if got := b.status().Pause; got != nil {
+			t.Errorf("got %+v, want it over", got)
+		}
+		b.run() // it is over by itself
+		b.wants("13:00:00 run running", "13:00:00 US running", "13:00:00 US ok", "13:00:00 run done")
+		if err := b.Pause("trending", "root", "", 0); err != nil {
+			t.Fatal(err)
+		}
+		if got := b.status().Pause; got == nil || !got.Until.IsZero() || got.Since.IsZero() {
+			t.Errorf("got %+v, want a pause without an end", got)
+		}
+		if err := b.Resume("trending"); err != nil || b.status().Pause != nil {
+			t.Errorf("got %v, want it resumed", err)
+		}
+		b.stop()
+	})
+}
+
+// The tick of a slot is on disk with its first pass: a restart does not run it
+// a second time.
+func TestRestartWithinASlot(t *testing.T) {
+	inBubble(t, func(t *testing.T, dir string) {
+		job := trending(t)
+		job.MissedWithin = time.Hour
+		b := newBed(t, dir, job)
+		b.tick()
+		time.Sleep(time.Minute)
+		b.stop()
+		next := newBed(t, dir, job)
+		next.Start(t.Context())
+		synctest.Wait()
+		next.wants()
+		next.tick()
+		if got := next.status().Last.Ring[0]; got != "GB" {
+			t.Errorf("the next run begins at %s, want GB", got)
+		}
+		next.stop()
+	})
+}
+
+func TestCatchUp(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		within time.Duration
+		start  bool // RunAtStart
+		want   []string
+	}{
+		{"one run for all that was missed", time.Hour, false,
+			[]string{"16:30:00 run skipped (missed) ×4", "16:30:00 run running", "16:30:00 US running", "16:30:00 US ok", "16:30:00 run done"}},
+		{"one run, though the job would also run at the start", time.Hour, true,
+			[]string{"16:30:00 run skipped (missed) ×4", "16:30:00 run running", "16:30:00 US running", "16:30:00 US ok", "16:30:00 run done"}},
+		{"too long ago", 29 * time.Minute, false,
+			[]string{"16:30:00 run skipped (missed) ×5"}},
+		{"too long ago, but the job runs at the start", 0, true,
+			[]string{"16:30:00 run skipped (missed) ×5", "16:30:00 run running", "16:30:00 US running", "16:30:00 US ok", "16:30:00 run done"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, dir string) {
+				job := trending(t)
+				job.Regions, job.MissedWithin, job.RunAtStart = eight()[:1], test.within, test.start
+				b := newBed(t, dir, job)
+				b.run()
+				b.stop()
+				time.Sleep(4*time.Hour + 30*time.Minute + time.Second)
+				b = newBed(t, dir, job)
+				b.Start(t.Context())
+				synctest.Wait()
+				b.wants(test.want...)
+				b.stop()
+			})
+		})
+	}
+}
+
+// A job that is new, or has a new schedule, has not missed anything.
+func TestNothingMissedByANewSchedule(t *testing.T) {
+	inBubble(t, func(t *testing.T, dir string) {
+		job := trending(t)
+		job.Regions, job.MissedWithin = eight()[:1], 24*time.Hour
+		b := newBed(t, dir, job)
+		b.Start(t.Context())
+		b.run()
+		b.stop()
+		time.Sleep(24 * time.Hour)
+		job.Schedule = every(t, time.Minute, 0)
+		b = newBed(t, dir, job)
+		b.Start(t.Context())
+		synctest.Wait()
+		b.wants()
+		b.stop()
+	})
+}
+
+func TestRunAtStart(t *testing.T) {
+	inBubble(t, func(t *testing.T, dir string) {
+		job := trending(t)
+		job.Regions, job.RunAtStart = eight()[:2], true
+		b := newBed(t, dir, job)
+		b.play = func(_ context.Context, p played) Exit {
+			if !slices.Contains(p.Env, "QUOTAD_SCHEDULED_AT=2000-01-01T10:50:00Z") {
+				t.Errorf("got %q, want the slot", p.Env)
+			}
+			return Exit{}
+		}
+		b.Start(t.Context())
+		time.Sleep(9 * time.Minute)
+		// Even: over the ten minutes that are left until the next slot.
+		b.wants("10:50:00 run running", "10:50:00 US running", "10:50:00 US ok", "10:55:00 GB running", "10:55:00 GB ok", "10:55:00 run done")
+		if got := b.status().Last.Trigger; got != AtStart {
+			t.Errorf("got %q, want %q", got, AtStart)
+		}
+		b.stop()
+		for _, region := range eight()[:2] { // started again, and again at the same instant
+			b = newBed(t, dir, job)
+			b.play = func(context.Context, played) Exit { return Exit{} }
+			b.Start(t.Context())
+			synctest.Wait()
+			b.wants("10:59:00 run running", fmt.Sprintf("10:59:00 %s running", region), fmt.Sprintf("10:59:00 %s ok", region))
+			b.stop()
+		}
+	})
+}

@@ -1,0 +1,250 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"quotad/quota"
+)
+
+// A gate that is asked while the daemon stops says nothing about the region.
+func TestStopWhileTheGateIsAsked(t *testing.T) {
+	inBubble(t, func(t *testing.T, dir string) {
+		job := trending(t)
+		job.Expects = map[string]quota.Units{"videos.list": 4}
+		b := newBed(t, dir, job)
+		asked := make(chan struct{})
+		b.peek = func(map[string]quota.Units) (quota.Decision, error) { <-asked; return quota.Decision{}, errLedger }
+		b.tick()
+		go func() { time.Sleep(time.Second); close(asked) }()
+		b.stop()
+		b.wants("11:00:00 run running", "11:00:01 run interrupted (shutdown)")
+		b.wantCursor("US")
+	})
+}
+
+// The place that the last pass leaves and the stop that it causes come at once.
+func TestNoPlaceAfterAStop(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	places := make(chan struct{}, 1)
+	for range 100 {
+		if take(ctx, places) || len(places) != 0 {
+			t.Fatal("a place was taken")
+		}
+	}
+}
+
+func TestStopInterrupts(t *testing.T) {
+	inBubble(t, func(t *testing.T, dir string) {
+		b := newBed(t, dir, trending(t))
+		b.play = func(ctx context.Context, p played) Exit {
+			if p.region == "US" {
+				return Exit{}
+			}
+			<-ctx.Done()
+			time.Sleep(300 * time.Millisecond) // until TERM has had its effect
+			return Exit{Code: -1, Signal: "SIGTERM", Cause: context.Cause(ctx)}
+		}
+		b.tick()
+		time.Sleep(8 * time.Minute)
+		b.forget()
+		b.stop()
+		b.wants("11:08:00 GB interrupted (shutdown)", "11:08:00 run interrupted (shutdown)")
+		b.wantCursor("GB")
+		b.tick()
+		if _, err := b.Run("trending", "root"); !errors.Is(err, ErrStopping) {
+			t.Errorf("got %v, want ErrStopping", err)
+		}
+		b.wants()
+		b = newBed(t, dir, trending(t))
+		b.wantCursor("GB")
+		b.stop()
+	})
+}
+
+// Waiting for the next region's time does not keep the daemon from stopping.
+func TestStopWhileWaiting(t *testing.T) {
+	inBubble(t, func(t *testing.T, dir string) {
+		b := newBed(t, dir, trending(t))
+		b.tick()
+		time.Sleep(time.Minute)
+		b.stop()
+		b.wants("11:00:00 run running", "11:00:00 US running", "11:00:00 US ok", "11:01:00 run interrupted (shutdown)")
+		b.wantCursor("GB")
+	})
+}
+
+func TestStopGivesUpWhenItMust(t *testing.T) {
+	inBubble(t, func(t *testing.T, dir string) {
+		b := newBed(t, dir, trending(t))
+		release := make(chan struct{})
+		b.play = func(context.Context, played) Exit { <-release; return Exit{Cause: ErrShutdown} }
+		b.tick()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := b.Stop(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, want the context's error", err)
+		}
+		close(release)
+		b.stop()
+	})
+}
+
+// Draining lets the pass under way come to its own end.
+func TestDrain(t *testing.T) {
+	inBubble(t, func(t *testing.T, dir string) {
+		b := newBed(t, dir, trending(t))
+		b.play = func(context.Context, played) Exit { time.Sleep(time.Hour + time.Minute); return Exit{} }
+		b.tick()
+		go func() {
+			time.Sleep(time.Hour)
+			b.Tick("trending", time.Now().UTC())
+		}()
+		if err := b.Drain(t.Context()); err != nil {
+			t.Error(err)
+		}
+		b.wants("11:00:00 run running", "11:00:00 US running", "12:01:00 US ok", "12:01:00 run interrupted (shutdown)")
+		b.wantCursor("GB")
+		b.stop()
+		// The slot that came meanwhile was not run: the next daemon says so.
+		b = newBed(t, dir, trending(t))
+		b.Start(t.Context())
+		b.wants("12:01:00 run skipped (missed) ×1")
+		b.stop()
+	})
+}
+
+// After kill -9 nothing is running for ever, the region keeps its turn, and what
+// the daemon left running is ended before anything else is launched.
+func TestKilledDaemon(t *testing.T) {
+	inBubble(t, func(t *testing.T, dir string) {
+		b := newBed(t, dir, trending(t))
+		hang := make(chan struct{})
+		b.play = func(ctx context.Context, p played) Exit {
+			if p.region == "DE" {
+				<-hang
+			}
+			return Exit{}
+		}
+		b.tick()
+		time.Sleep(16 * time.Minute)
+		next := b.killed(trending(t))
+		got := next.status()
+		if got.Cursor != "DE" || got.Last.State != RunInterrupted || got.Last.Reason != Died {
+			t.Errorf("got the cursor at %s after %+v", got.Cursor, got.Last)
+		}
+		if pass := got.Last.Passes[2]; pass.Outcome != Interrupted || pass.Reason != Died || pass.EndedAt.IsZero() || pass.Process != nil {
+			t.Errorf("got %+v, want it interrupted", pass)
+		}
+		next.Start(t.Context())
+		next.wants("11:16:00 DE interrupted (died)", "11:16:00 run interrupted (died)")
+		if want := (Identity{BootID: "boot-1", PID: 4711, Start: 42}); len(next.ended) != 1 || !sameProcess(next.ended[0], want) {
+			t.Errorf("ended %+v, want %+v", next.ended, want)
+		}
+		again := next.killed(trending(t))
+		again.Start(t.Context())
+		if len(again.ended) != 0 {
+			t.Errorf("ended %+v once more", again.ended)
+		}
+		next.run()
+		if got := next.status().Last; got.Ring[0] != "DE" || got.State != RunDone {
+			t.Errorf("got %+v, want the next run to begin at DE", got)
+		}
+		runs, err := next.Runs("trending", 10)
+		if err != nil || len(runs) != 2 || runs[1].State != RunInterrupted {
+			t.Errorf("got %+v, %v, want both runs in the history", runs, err)
+		}
+		close(hang)
+		b.stop()
+		next.stop()
+	})
+}
+
+// Killed between the two writes at the end of a run: it is over, not interrupted.
+func TestKilledWhileARunWasFiled(t *testing.T) {
+	inBubble(t, func(t *testing.T, dir string) {
+		job := trending(t)
+		job.Regions = eight()[:1]
+		b := newBed(t, dir, job)
+		b.play = func(context.Context, played) Exit { time.Sleep(time.Minute); return Exit{} }
+		b.tick()
+		before, err := os.ReadFile(filepath.Join(dir, "trending.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Minute)
+		b.stop()
+		if err := os.WriteFile(filepath.Join(dir, "trending.json"), before, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		b = newBed(t, dir, job)
+		b.Start(t.Context())
+		b.wants()
+		runs, err := b.Runs("trending", 10)
+		if err != nil || len(runs) != 1 || runs[0].State != RunDone || b.status().Last.State != RunDone || len(b.ended) != 0 {
+			t.Errorf("got %+v, %v, want one run, done", runs, err)
+		}
+		b.stop()
+	})
+}
+
+// Of two records of the same skipped ticks, the later one knows more.
+func TestKilledWhileSkipsWereFiled(t *testing.T) {
+	inBubble(t, func(t *testing.T, dir string) {
+		b := newBed(t, dir, trending(t))
+		if err := b.Pause("trending", "root", "", 0); err != nil {
+			t.Fatal(err)
+		}
+		b.run()
+		d := b.desks["trending"]
+		if err := d.history.append(d.memory.Skips); err != nil {
+			t.Fatal(err)
+		}
+		b.run()
+		runs, err := b.Runs("trending", 10)
+		if err != nil || len(runs) != 1 || runs[0].Ticks != 2 {
+			t.Errorf("got %+v, %v, want one record of two ticks", runs, err)
+		}
+		b.stop()
+	})
+}
+
+func sameProcess(a, b Identity) bool {
+	return a.BootID == b.BootID && a.PID == b.PID && a.Start == b.Start
+}
+
+// Killed between the record and the launch: there is no process yet to be named,
+// only the marks it would have had.
+func TestKilledBeforeTheProcessIsKnown(t *testing.T) {
+	inBubble(t, func(t *testing.T, dir string) {
+		b := newBed(t, dir, trending(t))
+		var next *bed
+		b.config.Launcher = launchFunc(func(ctx context.Context, c Command, _ func(Line)) Exit {
+			if next == nil {
+				next = b.killed(trending(t))
+			}
+			return Exit{}
+		})
+		b.tick()
+		next.Start(t.Context())
+		id := next.status().Last.ID
+		want := []string{"QUOTAD_RUN_ID=" + id, "QUOTAD_REGION=US"}
+		if len(next.ended) != 1 || next.ended[0].BootID != "boot-1" || !slices.Equal(next.ended[0].Marks, want) {
+			t.Errorf("ended %+v, want what is marked with %q", next.ended, want)
+		}
+		b.stop()
+		next.stop()
+	})
+}
+
+type launchFunc func(context.Context, Command, func(Line)) Exit
+
+func (f launchFunc) Launch(ctx context.Context, c Command, output func(Line)) Exit {
+	return f(ctx, c, output)
+}

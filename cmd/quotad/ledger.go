@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"time"
 
 	"quotad/cmd/quotad/config"
@@ -11,7 +12,7 @@ import (
 )
 
 // openLedger opens the ledger, and the keeper of its credentials.
-func (d *daemon) openLedger() error {
+func (d *daemon) openLedger(context.Context) error {
 	ledger, err := d.newLedger()
 	if err != nil {
 		return err

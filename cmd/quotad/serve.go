@@ -19,51 +19,62 @@ import (
 
 // serve runs a daemon until a signal or a failure ends it.
 func serve(c *config.Config, s systemd, log zerolog.Logger) error {
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
-	defer signal.Stop(signals)
-
 	d := newDaemon(c, s, log)
-	err := d.start()
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	defer d.heed(stop)()
+	err := d.start(ctx)
 	if err == nil {
-		err = d.wait(signals)
+		err = d.wait(ctx)
 	}
-	d.stopOrHurry(signals)
+	d.stop()
 	d.log.Info().Msg("stopped")
 	return err
 }
 
+// heed has the first signal call stop, and the second one end the patience with
+// the passes, until done.
+func (d *daemon) heed(stop func()) (done func()) {
+	signals, over, heeded := make(chan os.Signal, 2), make(chan struct{}), make(chan struct{})
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	steps := []struct {
+		message string
+		do      func()
+	}{
+		{"stopping: another signal ends the passes at once", stop},
+		{"ending the passes at once", func() { close(d.hurry) }},
+	}
+	go func() {
+		defer close(heeded)
+		for _, step := range steps {
+			select {
+			case s := <-signals:
+				d.log.Info().Stringer("signal", s).Msg(step.message)
+				step.do()
+			case <-over:
+				return
+			}
+		}
+	}()
+	return func() {
+		signal.Stop(signals)
+		close(over)
+		<-heeded
+	}
+}
+
 // wait returns when the daemon is to stop; the error is why it must.
-func (d *daemon) wait(signals <-chan os.Signal) error {
+func (d *daemon) wait(ctx context.Context) error {
 	select {
-	case s := <-signals:
-		d.log.Info().Stringer("signal", s).Msg("stopping: another signal ends the passes at once")
+	case <-ctx.Done():
 		return nil
 	case err := <-d.failed:
 		return err
 	}
 }
 
-// stopOrHurry stops the daemon; a signal that comes meanwhile ends the patience
-// with the passes.
-func (d *daemon) stopOrHurry(signals <-chan os.Signal) {
-	stopped := make(chan struct{})
-	go func() {
-		defer close(stopped)
-		d.stop()
-	}()
-	select {
-	case <-stopped:
-		return
-	case s := <-signals:
-		d.log.Warn().Stringer("signal", s).Msg("ending the passes at once")
-		close(d.hurry)
-	}
-	<-stopped
-}
-
 // serveAPI answers on the socket from here on.
-func (d *daemon) serveAPI() error {
+func (d *daemon) serveAPI(context.Context) error {
 	server, err := api.NewServer(api.Config{
 		Keeper:     d.keeper,
 		Tokens:     d.tokens,
@@ -117,7 +128,7 @@ func shutdown(server *api.Server) error {
 
 // runJobs begins with what a killed daemon left, what was missed, and what is to
 // run at the start, and goes on with the schedule.
-func (d *daemon) runJobs() error {
+func (d *daemon) runJobs(ctx context.Context) error {
 	ticks, err := scheduler.New(d.runner.Tick, d.events.Trouble)
 	if err != nil {
 		return err
@@ -128,15 +139,15 @@ func (d *daemon) runJobs() error {
 		}
 	}
 	d.onStop("end the passes under way", func() error { return d.runner.Stop(context.Background()) })
-	d.runner.Start(context.Background())
+	d.runner.Start(ctx)
 	d.onStop("end the schedule", ticks.Stop)
 	ticks.Start()
 	return nil
 }
 
 // ready tells the service manager, and whoever reads the log.
-func (d *daemon) ready() error {
-	health := d.keeper.Health(context.Background())
+func (d *daemon) ready(ctx context.Context) error {
+	health := d.keeper.Health(ctx)
 	state := "READY=1\nSTATUS=" + health.State
 	if !health.Reachable {
 		state = "READY=1\nSTATUS=degraded: ledger " + health.State

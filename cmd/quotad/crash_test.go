@@ -59,7 +59,7 @@ func spendUntilKilled(t *testing.T, dir string) (granted, unanswered int64) {
 		spending.Go(func() {
 			client := &api.Client{Socket: filepath.Join(dir, ".quotad/quotad.sock")}
 			for {
-				d, err := client.Acquire(context.Background(), api.AcquireRequest{Credential: "api", Operation: "list"})
+				d, err := spend(client)
 				if err != nil || !d.Granted {
 					failures.Add(1)
 					return

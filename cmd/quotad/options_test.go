@@ -1,0 +1,32 @@
+package main
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+func TestExitCodes(t *testing.T) {
+	tests := []struct {
+		name, args string
+		want       int
+	}{
+		{"help", "--help", exitOK},
+		{"version", "--version", exitOK},
+		{"a good file", "--check --config ../../config.toml", exitOK},
+		{"no such file", "--check --config missing.toml", exitError},
+		{"not TOML", "--check --config main.go", exitError},
+		{"unknown flag", "--chek", exitUsage},
+		{"a flag without its value", "--config", exitUsage},
+		{"an argument", "--check config.toml", exitUsage},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			cmd := exec.Command("quotad", strings.Fields(test.args)...)
+			output, err := cmd.CombinedOutput()
+			if got := cmd.ProcessState.ExitCode(); got != test.want {
+				t.Errorf("exit code %d (%v), want %d:\n%s", got, err, test.want, output)
+			}
+		})
+	}
+}

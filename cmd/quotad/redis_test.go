@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"quotad/quota/api"
+	"quotad/quota/redisledger/redistest"
+)
+
+const withRedis = `
+[ledger]
+backend = "redis"
+redis.addrs = [%q]
+[credentials.api]
+limits.daily.units = 100
+operations.list = 1
+[jobs.fetch]
+credential = "api"
+regions = ["one"]
+every = "1h"
+run_at_start = true
+expects.list = 1
+command = ["quotactl", "acquire", "list"]
+`
+
+// A daemon starts without its Redis, refuses meanwhile and says why, and decides
+// as soon as Redis is there.
+func TestRedisComesLater(t *testing.T) {
+	server := redistest.Start(t)
+	if !server.Real {
+		t.Skip("only a redis-server can be down")
+	}
+	server.Kill()
+	dir := shortDir(t)
+	if err := os.WriteFile(filepath.Join(dir, "config.toml"), fmt.Appendf(nil, withRedis, server.Addr), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	daemon := startIn(t, dir)
+	if err := daemon.await(regexp.MustCompile("^pass skipped$"), "reason=ledger_unavailable"); err != nil {
+		t.Error(err)
+	}
+	client := &api.Client{Socket: filepath.Join(dir, ".quotad/quotad.sock")}
+	if d, err := spend(client); !errors.Is(err, api.ErrLedgerUnavailable) {
+		t.Errorf("without Redis an acquire is answered %+v, %v", d, err)
+	}
+	server.Run(t)
+	if err := daemon.await(regexp.MustCompile("^ledger up$")); err != nil {
+		t.Error(err)
+	}
+	if d, err := spend(client); err != nil || !d.Granted || d.Remaining != 99 {
+		t.Errorf("with Redis an acquire is answered %+v, %v", d, err)
+	}
+}
+
+func spend(client *api.Client) (api.Decision, error) {
+	return client.Acquire(context.Background(), api.AcquireRequest{Credential: "api", Operation: "list"})
+}

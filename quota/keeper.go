@@ -109,7 +109,12 @@ func (k *Keeper) Peek(ctx context.Context, credential string, calls map[string]U
 	if d, never := neverFits(l.credential, charges, false); never {
 		return d, nil
 	}
-	return l.acquire(ctx, Ask{Request: Request{Credential: credential}, Charges: charges, Peek: true})
+	return l.acquire(ctx, Ask{
+		Request:    Request{Credential: credential},
+		Charges:    charges,
+		Peek:       true,
+		Operations: slices.Sorted(maps.Keys(calls)),
+	})
 }
 
 // Settle sets a grant, by its public id, to what was really spent.

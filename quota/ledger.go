@@ -106,8 +106,10 @@ type Ask struct {
 	Request
 	Charges []Charge // in the order of the credential's limits; at least one
 	// Peek asks what the decision would be and moves nothing. A peek that would
-	// be granted has no GrantID.
-	Peek bool
+	// be granted has no GrantID. Its charges may be those of several Operations
+	// together, which then stand here and not in the request.
+	Peek       bool
+	Operations []string
 }
 
 // A Settlement says what a grant really cost.

@@ -10,8 +10,8 @@ const refusedFor = time.Second
 const maxRefused = 256
 
 // A refusedKey is what a refusal depends on: a request of the same operation,
-// count and rights would be refused alike. The request id belongs to it, because
-// another id may have been granted before.
+// count and rights would be refused alike. The request id belongs to it unless it
+// is fresh, because another id may have been granted before.
 type refusedKey struct {
 	operation  string
 	count      Units
@@ -20,7 +20,11 @@ type refusedKey struct {
 }
 
 func keyOf(ask Ask) refusedKey {
-	return refusedKey{operation: ask.Operation, count: ask.Count, useReserve: ask.UseReserve, key: ask.Key()}
+	k := refusedKey{operation: ask.Operation, count: ask.Count, useReserve: ask.UseReserve}
+	if !ask.Fresh {
+		k.key = ask.Key()
+	}
+	return k
 }
 
 // A refusals remembers denials that cannot change before a known time unless

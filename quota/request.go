@@ -14,7 +14,10 @@ type Request struct {
 	// RequestID names the upstream call, so that asking again after a lost
 	// reply debits once. Optional, at most MaxRequestID bytes; scoped to the
 	// caller's pass, or to the credential for callers outside a pass.
-	RequestID  string
+	RequestID string
+	// Fresh says that RequestID was just drawn and never asked under before: a
+	// refusal from memory cannot hide a grant then.
+	Fresh      bool
 	UseReserve bool // may spend the reserve; whether the caller is allowed to is checked before
 	Caller     Caller
 }

@@ -16,6 +16,7 @@ func (a *AcquireRequest) Bind(f *Fields) {
 	f.Int("count", &a.Count)
 	f.Text("request_id", &a.RequestID)
 	f.Bool("use_reserve", &a.UseReserve)
+	f.Bool("fresh", &a.Fresh)
 }
 
 func (s *Server) acquire(w http.ResponseWriter, r *http.Request, c *Call) {
@@ -44,6 +45,7 @@ func (c *Call) requestOf(in AcquireRequest) quota.Request {
 		Operation:  in.Operation,
 		Count:      quota.Units(in.Count),
 		RequestID:  in.RequestID,
+		Fresh:      in.Fresh,
 		UseReserve: in.UseReserve,
 		Caller:     c.Caller,
 	}

@@ -92,21 +92,25 @@ func TestDenied(t *testing.T) {
 
 func TestGrantedAtRetryAfterAndNotBefore(t *testing.T) {
 	h := open(t, nil)
-	ask := api.AcquireRequest{Credential: "other", Operation: "get"}
-	h.acquire("", ask)
+	// Each asks under an id of its own: the ledger's clock runs ahead of the one
+	// by which refusals are remembered.
+	ask := func(id string) api.Decision {
+		return h.acquire("", api.AcquireRequest{Credential: "other", Operation: "get", RequestID: id})
+	}
+	ask("1")
 	h.clock.advance(250 * time.Millisecond)
-	h.acquire("", ask)
-	d := h.acquire("", ask)
+	ask("2")
+	d := ask("3")
 	if d.RetryAfterMs != 59_750 || d.Status != 429 {
 		t.Fatalf("decision %+v, want 59,750 ms to wait", d)
 	}
 	h.clock.advance(time.Duration(d.RetryAfterMs-1) * time.Millisecond)
-	last := h.dial().call("POST", "/v1/acquire", "credential=other&operation=get", asForm)
+	last := h.dial().call("POST", "/v1/acquire", "credential=other&operation=get&request_id=4", asForm)
 	if last.status != 429 || last.header.Get("Retry-After") != "1" {
 		t.Errorf("a millisecond early: %d, Retry-After %s, want 429 and 1", last.status, last.header.Get("Retry-After"))
 	}
 	h.clock.advance(time.Millisecond)
-	if d := h.acquire("", ask); !d.Granted {
+	if d := ask("5"); !d.Granted {
 		t.Errorf("in time: %+v, want a grant", d)
 	}
 }

@@ -46,7 +46,7 @@ func FromEnv() *Client {
 // again without a second debit.
 func (c *Client) Acquire(ctx context.Context, r AcquireRequest) (Decision, error) {
 	if r.RequestID == "" {
-		r.RequestID = newRequestID()
+		r.RequestID, r.Fresh = newRequestID(), true
 	}
 	return c.decide(ctx, http.MethodPost, "/v1/acquire", r)
 }

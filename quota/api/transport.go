@@ -34,12 +34,9 @@ const (
 // can have arrived, and after a lost reply if the request is repeatable.
 func (c *Client) exchange(ctx context.Context, method, path string, body any, repeatable bool) (reply, error) {
 	c.once.Do(c.open)
-	var payload []byte
-	if body != nil {
-		var err error
-		if payload, err = json.Marshal(body); err != nil {
-			return reply{}, fmt.Errorf("cannot encode the body of %s %s: %w", method, path, err)
-		}
+	payload, err := encodeBody(body)
+	if err != nil {
+		return reply{}, fmt.Errorf("cannot encode the body of %s %s: %w", method, path, err)
 	}
 	if _, limited := ctx.Deadline(); !limited {
 		var cancel context.CancelFunc
@@ -54,7 +51,21 @@ func (c *Client) exchange(ctx context.Context, method, path string, body any, re
 		if attempt == attempts || !(repeatable && lost(err) || crowded(err)) || !pause(ctx, time.Duration(attempt)*retryDelay) {
 			return reply{}, c.failure(ctx, err)
 		}
+		if again, ok := body.(AcquireRequest); ok && again.Fresh {
+			again.Fresh = false // from now on it may have been granted
+			if payload, err = encodeBody(again); err != nil {
+				return reply{}, err
+			}
+		}
 	}
+}
+
+// encodeBody returns a body as JSON; nil stands for none.
+func encodeBody(body any) ([]byte, error) {
+	if body == nil {
+		return nil, nil
+	}
+	return json.Marshal(body)
 }
 
 var errNoAnswer = errors.New("no answer")

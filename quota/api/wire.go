@@ -12,6 +12,9 @@ type AcquireRequest struct {
 	Count      int64  `json:"count,omitempty"`      // calls, 1 when absent
 	RequestID  string `json:"request_id,omitempty"` // names the upstream call; see quota.Request
 	UseReserve bool   `json:"use_reserve,omitempty"`
+	// Fresh says that the request id was just drawn and never asked under before:
+	// it lets a refusal be answered at once. Never set it when asking again.
+	Fresh bool `json:"fresh,omitempty"`
 }
 
 // Decision is the answer to an acquire, and the body of a settle's: a grant,

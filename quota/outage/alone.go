@@ -18,7 +18,7 @@ func (l *Ledger) decideAlone(s *state, asks []quota.Ask, down error) []quota.Dec
 	kept, spent := len(s.unbooked), s.spent
 	lost := errors.Is(down, quota.ErrLost) || errors.Is(down, quota.ErrResting)
 	for i, ask := range asks {
-		if lost || ask.Peek || !s.policy.Open[ask.Operation] {
+		if lost || !s.policy.opens(ask) {
 			decisions[i] = refuse(down.Error())
 			continue
 		}
@@ -58,6 +58,9 @@ func (l *Ledger) grantAlone(s *state, ask quota.Ask) (quota.Decision, quota.Reco
 	}
 	if s.spent+units > s.policy.Units {
 		return refuse(fmt.Sprintf("the %d units for an outage of the ledger are spent", s.policy.Units)), quota.Record{}
+	}
+	if ask.Peek {
+		return d, quota.Record{}
 	}
 	r := quota.NewRecord(s.credential, ask, l.nextID(s))
 	s.unbooked, s.spent = append(s.unbooked, r), s.spent+units

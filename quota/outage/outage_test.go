@@ -213,6 +213,11 @@ func TestFrozenLedger(t *testing.T) {
 	if d := h.acquire("search.list", ""); d.Reason != quota.LedgerUnavailable {
 		t.Errorf("got %+v of a closed operation, want ledger_unavailable", d)
 	}
+	for calls, want := range map[string]quota.Reason{"videos.list": "", "search.list": quota.LedgerUnavailable} {
+		if d, err := h.keeper.Peek(t.Context(), "youtube", map[string]quota.Units{calls: 1}); err != nil || d.Reason != want {
+			t.Errorf("got %+v, %v for a peek at %s, want the reason %q", d, err, calls, want)
+		}
+	}
 	var ids []string
 	for range 5 {
 		d := h.granted("videos.list")

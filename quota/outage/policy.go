@@ -4,6 +4,7 @@
 package outage
 
 import (
+	"slices"
 	"time"
 
 	"quotad/quota"
@@ -15,6 +16,15 @@ type Policy struct {
 	Open map[string]bool
 	// Units is the most that open operations may cost, per outage and host.
 	Units quota.Units
+}
+
+// opens tells whether everything that is asked for is open.
+func (p Policy) opens(ask quota.Ask) bool {
+	operations := ask.Operations
+	if !ask.Peek {
+		operations = []string{ask.Operation}
+	}
+	return !slices.ContainsFunc(operations, func(operation string) bool { return !p.Open[operation] })
 }
 
 // An Event is an edge in the life of a credential's ledger, to be logged.

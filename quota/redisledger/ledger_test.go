@@ -13,23 +13,25 @@ import (
 	"quotad/quota/redisledger/redistest"
 )
 
-// clockKey is where the scripts of these tests find the time.
-const clockKey = "test-clock"
-
-// harness opens ledgers on one server, each under a key prefix of its own: a real
-// Redis in everything but the clock.
+// harness opens ledgers on one server: a real Redis in everything but the clock.
 func harness(server *redistest.Server) ledgertest.Harness {
+	return onTestClock(server.Addr, func(_ testing.TB, clock string) lua.Scripts { return lua.AllOnTestClock(clock) })
+}
+
+// onTestClock opens ledgers at one address, each under a key prefix of its own,
+// where its scripts find the time too.
+func onTestClock(addr string, scripts func(t testing.TB, clock string) lua.Scripts) ledgertest.Harness {
 	return ledgertest.Harness{Open: func(t testing.TB, clock *ledgertest.Clock) (quota.Ledger, func() quota.Ledger) {
-		name := t.Name()
-		config := Config{Addrs: []string{server.Addr}, Daemon: "test", KeyPrefix: name + ":"}
+		config := Config{Addrs: []string{addr}, Daemon: "test", KeyPrefix: "quotad:" + t.Name() + ":"}
+		key := config.KeyPrefix + "clock"
 		client := connect(t, config)
 		clock.OnSet(func(now time.Time) {
-			if err := client.Set(context.Background(), clockKey+name, now.UnixMilli(), 0).Err(); err != nil {
+			if err := client.Set(context.Background(), key, now.UnixMilli(), 0).Err(); err != nil {
 				t.Error(err)
 			}
 		})
 		open := func() quota.Ledger {
-			l, err := open(config, lua.AllOnTestClock(clockKey+name))
+			l, err := open(config, scripts(t, key))
 			if err != nil {
 				t.Fatal(err)
 			}

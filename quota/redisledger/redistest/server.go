@@ -1,5 +1,6 @@
-// Package redistest starts a Redis for a test: a redis-server process of its own
-// on a private Unix socket, or where none is installed an in-process stand-in.
+// Package redistest starts Redis for tests, as processes of their own: one server,
+// a Cluster, a master with its replica and Sentinel. Beside that it has what tests
+// do to them, down to a proxy that loses replies.
 package redistest
 
 import (
@@ -12,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -34,61 +36,95 @@ type Server struct {
 
 var standInNotice sync.Once
 
-// Start starts an empty Redis, with further redis-server arguments if given. With
-// QUOTAD_TEST_REDIS=require the absence of redis-server fails the test; without
-// it the test gets a stand-in, and the test binary says so once.
+// Start starts an empty Redis on a private Unix socket, with further redis-server
+// arguments if given. With QUOTAD_TEST_REDIS=require the absence of redis-server
+// fails the test; without it the test gets an in-process stand-in, and the test
+// binary says so once.
 func Start(tb testing.TB, args ...string) *Server {
 	tb.Helper()
-	if _, err := exec.LookPath("redis-server"); err != nil {
-		if os.Getenv("QUOTAD_TEST_REDIS") == "require" {
-			tb.Fatalf("redis-server is required and not installed: %v", err)
-		}
+	if !installed(tb) {
 		standInNotice.Do(func() {
 			fmt.Fprintln(os.Stderr, "redis-server is not installed: testing on an in-process stand-in")
 		})
 		return &Server{Addr: miniredis.RunT(tb).Addr()}
 	}
+	return start(tb, args...)
+}
+
+// StartReal is Start for what no stand-in can show: where redis-server is not
+// installed, it skips the test.
+func StartReal(tb testing.TB, args ...string) *Server {
+	tb.Helper()
+	need(tb)
+	return start(tb, args...)
+}
+
+func need(tb testing.TB) {
+	tb.Helper()
+	if !installed(tb) {
+		tb.Skip("redis-server is not installed")
+	}
+}
+
+func installed(tb testing.TB) bool {
+	tb.Helper()
+	_, err := exec.LookPath("redis-server")
+	if err != nil && os.Getenv("QUOTAD_TEST_REDIS") == "require" {
+		tb.Fatalf("redis-server is required and not installed: %v", err)
+	}
+	return err == nil
+}
+
+func start(tb testing.TB, args ...string) *Server {
+	tb.Helper()
+	s := prepare(tb, "--save", "", "--appendonly", "no", "--port", "0")
+	s.args = append(s.args, args...)
+	s.Run(tb)
+	return s
+}
+
+// prepare returns a server that does not run yet, in a directory of its own.
+func prepare(tb testing.TB, args ...string) *Server {
+	tb.Helper()
 	// A short path: names of sockets stop at 108 bytes.
 	dir, err := os.MkdirTemp("", "redis")
 	if err != nil {
 		tb.Fatal(err)
 	}
-	s := &Server{Addr: "unix://" + filepath.Join(dir, "s"), Real: true, dir: dir, args: args}
+	s := &Server{Addr: "unix://" + filepath.Join(dir, "s"), Real: true, dir: dir}
+	s.args = append(args, "--unixsocket", s.socket(), "--dir", dir, "--logfile", filepath.Join(dir, "log"), "--enable-debug-command", "local")
 	tb.Cleanup(func() {
 		s.Kill()
 		os.RemoveAll(dir)
 	})
-	s.Run(tb)
 	return s
 }
 
-// Run starts the process, also again after it was killed; its files are kept.
+// socket is the path at which the server listens whatever else it listens on.
+func (s *Server) socket() string { return filepath.Join(s.dir, "s") }
+
+// Run starts the process, also again after it was killed; its files are kept. It
+// returns when the server answers.
 func (s *Server) Run(tb testing.TB) {
 	tb.Helper()
-	args := append([]string{
-		"--port", "0", "--unixsocket", filepath.Join(s.dir, "s"), "--dir", s.dir,
-		"--save", "", "--appendonly", "no", "--logfile", filepath.Join(s.dir, "log"), "--enable-debug-command", "local",
-	}, s.args...)
-	cmd := exec.Command("redis-server", args...)
-	if err := cmd.Start(); err != nil {
-		tb.Fatalf("cannot start redis-server: %v", err)
+	if err := s.run(); err != nil {
+		tb.Fatal(err)
 	}
-	s.Process = cmd.Process
-	s.done = make(chan struct{})
-	go func() {
-		cmd.Wait()
-		close(s.done)
-	}()
-	s.await(tb)
 }
 
-// Order sends one command without spaces in its words, such as "FLUSHALL", and
-// expects the answer OK.
-func (s *Server) Order(tb testing.TB, command string) {
-	tb.Helper()
-	if got := ask(filepath.Join(s.dir, "s"), command); got != "+OK" {
-		tb.Fatalf("redis answers %q to %s", got, command)
+func (s *Server) run(env ...string) error {
+	cmd := exec.Command("redis-server", s.args...)
+	cmd.Env = append(os.Environ(), env...)
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("cannot start redis-server: %w", err)
 	}
+	done := make(chan struct{})
+	s.Process, s.done = cmd.Process, done
+	go func() {
+		cmd.Wait()
+		close(done)
+	}()
+	return s.await()
 }
 
 // Kill ends the process at once, as a crash would, and waits for its end.
@@ -99,45 +135,85 @@ func (s *Server) Kill() {
 	}
 }
 
-// startTimeout is how long a server may take until it accepts connections.
-const startTimeout = 20 * time.Second
+// Freeze stops the process where it is: it keeps its connections and answers
+// nothing, until Thaw.
+func (s *Server) Freeze() error { return s.Process.Signal(syscall.SIGSTOP) }
 
-// await returns when the server answers.
-func (s *Server) await(tb testing.TB) {
-	tb.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
-	defer cancel()
-	for tick := time.NewTicker(5 * time.Millisecond); ; {
-		if answers(filepath.Join(s.dir, "s")) {
-			tick.Stop()
-			return
+// Thaw lets a frozen process go on.
+func (s *Server) Thaw() error { return s.Process.Signal(syscall.SIGCONT) }
+
+// patience is how long anything may take that a test waits for.
+const patience = 20 * time.Second
+
+// await returns when the server answers: one that loads its files accepts
+// connections before it serves them.
+func (s *Server) await() error {
+	err := until(s.done, func() bool {
+		value, err := s.ask("PING")
+		if refused, ok := value.(error); ok { // it wants a password: it is there
+			return strings.HasPrefix(refused.Error(), "NOAUTH")
 		}
+		return err == nil && value == "PONG"
+	})
+	if err != nil {
+		log, _ := os.ReadFile(filepath.Join(s.dir, "log"))
+		return fmt.Errorf("redis-server does not answer: %w\n%s", err, log)
+	}
+	return nil
+}
+
+// until polls until something is so. It fails when done is closed before.
+func until(done <-chan struct{}, so func() bool) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !so() {
 		select {
 		case <-tick.C:
-		case <-s.done:
-			log, _ := os.ReadFile(filepath.Join(s.dir, "log"))
-			tb.Fatalf("redis-server ended at once:\n%s", log)
+		case <-done:
+			return fmt.Errorf("the process has ended")
 		case <-ctx.Done():
-			tb.Fatalf("redis-server does not answer after %v", startTimeout)
+			return fmt.Errorf("gave up after %v", patience)
 		}
+	}
+	return nil
+}
+
+// Do sends a command on a connection of its own and returns what is answered: a
+// string, an int64, nil, or a list of these. An error fails the test.
+func (s *Server) Do(tb testing.TB, args ...string) any {
+	tb.Helper()
+	value, err := s.ask(args...)
+	if refused, ok := value.(error); ok {
+		err = refused
+	}
+	if err != nil {
+		tb.Fatalf("redis does not %s: %v", args[0], err)
+	}
+	return value
+}
+
+// Order is Do for a command without spaces in its words, such as "FLUSHALL", that
+// is to answer OK.
+func (s *Server) Order(tb testing.TB, command string) {
+	tb.Helper()
+	if got := s.Do(tb, strings.Fields(command)...); got != "OK" {
+		tb.Fatalf("redis answers %v to %s", got, command)
 	}
 }
 
-// answers looks for the answer to a PING: a server that loads its files accepts
-// connections before it serves them.
-func answers(path string) bool { return ask(path, "PING") == "+PONG" }
-
-// ask returns the first line of the answer to a command, empty if there is none.
-func ask(path, command string) string {
-	conn, err := net.DialTimeout("unix", path, time.Second)
+// ask is Do on a server that may be down; an error of the server is a value.
+func (s *Server) ask(args ...string) (any, error) {
+	conn, err := net.DialTimeout("unix", s.socket(), time.Second)
 	if err != nil {
-		return ""
+		return nil, err
 	}
 	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(10 * time.Second))
-	if _, err := conn.Write([]byte(command + "\r\n")); err != nil {
-		return ""
+	conn.SetDeadline(time.Now().Add(patience))
+	if _, err := conn.Write(format(args)); err != nil {
+		return nil, err
 	}
-	line, _ := bufio.NewReader(conn).ReadString('\n')
-	return strings.TrimSpace(line)
+	value, _, err := read(bufio.NewReader(conn), nil)
+	return value, err
 }

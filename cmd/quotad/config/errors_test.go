@@ -2,6 +2,9 @@ package config
 
 import (
 	"errors"
+	"fmt"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -72,6 +75,12 @@ func TestErrors(t *testing.T) {
 		{"neither every nor cron", `every = "30m"`, "", []string{`19: jobs.trending.every: a job needs a schedule: every = "30m", or cron = "*/30 * * * *"`}},
 		{"every too short", `every = "30m"`, `every = "1ms"`, []string{`22: jobs.trending.every: a period is at least 1s: 1ms`}},
 		{"timezone of every", `every = "30m"`, "every = \"30m\"\ntimezone = \"UTC\"", []string{`23: jobs.trending.timezone: has a meaning beside cron only: remove it`}},
+		{"cron malformed", `every = "30m"`, `cron = "*/30 * * *"`, nil},
+		{"cron that never comes", `every = "30m"`, `cron = "0 0 30 2 *"`, nil},
+		{"cron of another type", `every = "30m"`, `cron = 30`, nil},
+		{"timezone unknown", `every = "30m"`, "cron = \"0 * * * *\"\ntimezone = \"Berlin\"", nil},
+		{"stagger too long for cron", `every = "30m"`, `cron = "0,1 * * * * *"`, nil},
+		{"parallel", `timeout = "2m"`, `parallel = -1`, nil},
 		{"stagger too long", `stagger = "2s"`, `stagger = "15m"`, []string{`23: jobs.trending.stagger: 3 regions, 15m0s apart, do not fit into the 30m0s between two slots: use "even", or less than 15m0s`}},
 		{"stagger malformed", `stagger = "2s"`, `stagger = "evenly"`, []string{`23: jobs.trending.stagger: "evenly" is no duration: write a number with its unit, such as "90s", "30m", "24h" or "7d"; or write "even"`}},
 		{"stagger negative", `stagger = "2s"`, `stagger = "-2s"`, []string{`23: jobs.trending.stagger: "-2s" is below zero; or write "even"`}},
@@ -154,4 +163,36 @@ func FuzzLoad(f *testing.F) {
 			}
 		}
 	})
+}
+
+// The shipped file explains every key there is.
+func TestShippedConfigNamesEveryKey(t *testing.T) {
+	shipped, err := os.ReadFile("../../../config.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = load(t, t.TempDir(), `
+zzzzz = 1
+log.zzzzz = 1
+access.zzzzz = 1
+ledger.zzzzz = 1
+ledger.redis.zzzzz = 1
+ledger.redis.tls.zzzzz = 1
+credentials.a.zzzzz = 1
+credentials.a.limits.b.zzzzz = 1
+credentials.a.limits.b.window.zzzzz = 1
+credentials.a.on_outage.zzzzz = "open"
+jobs.c.zzzzz = 1
+`)
+	known := regexp.MustCompile(`unknown key: known are (.*)`).FindAllStringSubmatch(fmt.Sprint(err), -1)
+	if len(known) != 10 { // on_outage knows operations
+		t.Fatalf("%d tables say what they know, want 10: %v", len(known), err)
+	}
+	for _, list := range known {
+		for _, key := range strings.Split(list[1], ", ") {
+			if word := regexp.MustCompile(`\b` + strings.Trim(key, `"`) + `\b`); !word.Match(shipped) {
+				t.Errorf("config.toml does not mention %s", key)
+			}
+		}
+	}
 }

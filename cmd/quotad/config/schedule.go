@@ -30,22 +30,30 @@ func (r *reader) every(t *table) jobs.Schedule {
 	schedule, err := jobs.NewEvery(t.duration("every", day), 0)
 	if err != nil {
 		t.fail("every", "%v", err)
-		return nil
+		return daily()
 	}
 	return schedule
 }
 
-// cron returns nil where the line is no good.
+// daily stands in for a schedule that cannot be read.
+func daily() jobs.Schedule {
+	schedule, err := jobs.NewEvery(day, 0)
+	if err != nil {
+		return nil // cannot be: a day is long enough
+	}
+	return schedule
+}
+
 func (r *reader) cron(t *table) jobs.Schedule {
 	zone := r.timezone(t)
 	line, ok := read[string](t, "cron", `a cron line in quotes, such as "*/30 * * * *"`)
 	if !ok {
-		return nil
+		return daily()
 	}
 	schedule, err := scheduler.ParseCron(line, zone)
 	if err != nil {
 		t.fail("cron", "%v", err)
-		return nil
+		return daily()
 	}
 	return schedule
 }

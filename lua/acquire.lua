@@ -124,7 +124,7 @@ local fields = {}
 if granted then
   changed = refresh(a, limits) or changed
   fields = { 'c:' .. head.daemon, head.call .. ' ' .. table.concat(ids, ' ') }
-  reply[4] = entry_id(a.last_ms, a.last_seq)
+  reply[4] = a.last
 end
 if changed then
   save(account, a, limits, fields)

@@ -23,7 +23,7 @@ end
 for name in string.gmatch(a.conf, '%S+') do
   if not mine[name] then
     local t = parse_tally('0', redis.call('HGET', account, 'l:' .. name))
-    if t.seen == '-' then t.seen = entry_id(a.last_ms, a.last_seq) end
+    if t.seen == '-' then t.seen = a.last end
     redis.call('HSET', account, 'l:' .. name, format_tally(t))
     absent[#absent + 1] = name
   end

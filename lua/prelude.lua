@@ -72,6 +72,7 @@ local function read_head()
 end
 
 local function conf_of(limits)
+  if #limits == 1 then return limits[1].name end
   local names = {}
   for i, limit in ipairs(limits) do names[i] = limit.name end
   return table.concat(names, ' ')
@@ -90,7 +91,7 @@ local function format_tally(t)
 end
 
 -- load_account reads the account, and the limits' tallies into limit.tally. Of
--- the account: last_ms and last_seq are the newest entry ever written, trimmed the
+-- the account: last, last_ms and last_seq are the newest entry ever written, trimmed the
 -- newest one trimmed off; up to lost ms entries are missing that a longer window
 -- would count; at fresh ms the keys' expiry was set for windows of span ms; stale
 -- entries have left since the log was trimmed; until rest ms nothing is granted;
@@ -107,9 +108,9 @@ local function load_account(key, head)
     string.match(got[2] or '0-0 0 0 0 0 0', '^(%S+) (%d+) (%d+) (%d+) (%d+) (%d+)$')
   local a = {
     trimmed = trimmed, lost = tonumber(lost), fresh = tonumber(fresh), span = tonumber(span), stale = tonumber(stale),
-    rest = tonumber(rest), conf = got[3] or '', epoch = got[4] or '', call = got[5],
+    rest = tonumber(rest), conf = got[3] or '', epoch = got[4] or '', call = got[5], last = got[1] or '0-0',
   }
-  a.last_ms, a.last_seq = id_parts(got[1] or '0-0')
+  a.last_ms, a.last_seq = id_parts(a.last)
   a.now = math.max(clock(), a.last_ms)
   for i, limit in ipairs(limits) do
     limit.cutoff = limit.length > 0 and a.now - limit.length or limit.starts - 1
@@ -120,13 +121,13 @@ end
 
 -- answer begins a reply: the status, now, the log's epoch and its newest entry.
 local function answer(a, status)
-  return { status, a.now, a.epoch, entry_id(a.last_ms, a.last_seq) }
+  return { status, a.now, a.epoch, a.last }
 end
 
 -- save_sums writes what every entry changes, and more fields if given.
 local function save_sums(key, a, limits, more)
   local n = #more
-  more[n + 1], more[n + 2] = 'last', entry_id(a.last_ms, a.last_seq)
+  more[n + 1], more[n + 2] = 'last', a.last
   for i, limit in ipairs(limits) do
     more[n + 1 + 2 * i], more[n + 2 + 2 * i] = 's:' .. limit.name, int(limit.tally.sum)
   end
@@ -158,7 +159,7 @@ end
 -- still counts: the log was flushed, evicted, or is an older copy. A log whose
 -- keys expired while nobody used it lacks nothing.
 local function lost(a, head)
-  if head.epoch == '' then return false end
+  if head.epoch == '' or (a.epoch == head.epoch and a.last == head.newest) then return false end
   local ms, seq = id_parts(head.newest)
   if a.epoch == head.epoch then return before(a.last_ms, a.last_seq, ms, seq) end
   for _, limit in ipairs(head.limits) do
@@ -359,6 +360,7 @@ local function append(a, log, limits, entry, charges)
     a.last_seq = a.last_seq + 1
   end
   local id, list, more = entry_id(a.last_ms, a.last_seq), {}, false
+  a.last = id
   for i, limit in ipairs(limits) do
     local t, units = limit.tally, charges[i]
     if units > 0 then list[#list + 1] = limit.name .. '=' .. int(units) end

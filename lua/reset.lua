@@ -13,7 +13,7 @@ local a = load_account(account, head)
 if a.epoch == '' then a.epoch = head.call end
 
 redis.call('DEL', KEYS[1], KEYS[2], KEYS[3], KEYS[4])
-a.trimmed, a.lost, a.fresh, a.stale = entry_id(a.last_ms, a.last_seq), 0, 0, 0
+a.trimmed, a.lost, a.fresh, a.stale = a.last, 0, 0, 0
 local more, charges = { 'epoch', a.epoch, 'conf', conf_of(limits), 'absent', '' }, {}
 for i, limit in ipairs(limits) do
   limit.tally = {

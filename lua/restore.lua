@@ -38,8 +38,8 @@ local function place(id)
     ms, seq = a.now, 0
     if ms <= a.last_ms then ms, seq = a.last_ms, a.last_seq + 1 end
   end
-  a.last_ms, a.last_seq = ms, seq
-  return entry_id(ms, seq)
+  a.last_ms, a.last_seq, a.last = ms, seq, entry_id(ms, seq)
+  return a.last
 end
 
 local rest, number, put_back = tonumber(ARGV[at]), tonumber(ARGV[at + 1]), 0

@@ -1,9 +1,7 @@
 package ledgertest
 
 import (
-	"context"
 	"reflect"
-	"sync"
 	"testing"
 	"time"
 
@@ -261,61 +259,6 @@ func isolation(t *testing.T, harness Harness) {
 	h.used(1)
 }
 
-func requestIDs(t *testing.T, harness Harness) {
-	h := begin(t, harness, one(20, quota.Sliding(time.Hour)))
-	request := quota.Request{Operation: "ten", RequestID: "call-1", Caller: quota.Caller{UID: 7}}
-	first := h.acquire(request)
-	h.isGrant(first)
-	again := h.acquire(request)
-	if again.GrantID != first.GrantID || !again.Replayed || first.Replayed {
-		t.Errorf("got %+v after %+v, want the same grant, replayed", again, first)
-	}
-	h.used(10)
-	for _, other := range []quota.Request{
-		{Operation: "list", RequestID: "call-1"},
-		{Operation: "ten", Count: 2, RequestID: "call-1"},
-	} {
-		if d := h.acquire(other); d.Reason != quota.RequestIDConflict {
-			t.Errorf("got %+v for other arguments, want request_id_conflict", d)
-		}
-	}
-	h.used(10)
-	h.granted("ten")
-	// A denial is not remembered: the same id may be granted later.
-	d := h.acquire(quota.Request{Operation: "list", RequestID: "call-2"})
-	h.isDenial(d, "daily", time.Hour)
-	h.again()
-	if again := h.acquire(request); again.GrantID != first.GrantID {
-		t.Errorf("got %+v after reopening, want the grant %s", again, first.GrantID)
-	}
-	h.clock.Add(time.Hour - tick)
-	if again := h.acquire(request); again.GrantID != first.GrantID {
-		t.Errorf("got %+v at the window's end, want the grant %s", again, first.GrantID)
-	}
-	h.clock.Add(tick)
-	h.isGrant(h.acquire(quota.Request{Operation: "list", RequestID: "call-2"}))
-	later := h.acquire(request)
-	h.isGrant(later)
-	if later.GrantID == first.GrantID || later.Replayed {
-		t.Errorf("got %+v once the debit had left the window, want a new grant", later)
-	}
-}
-
-func requestIDScope(t *testing.T, harness Harness) {
-	h := begin(t, harness, one(10, quota.Sliding(time.Hour)))
-	page := func(run, region string) quota.Request {
-		return quota.Request{Operation: "list", RequestID: "page-1", Caller: quota.Caller{Job: "trending", Run: run, Region: region}}
-	}
-	for _, r := range []quota.Request{page("r1", "US"), page("r1", "GB"), page("r2", "US"), {Operation: "list", RequestID: "page-1"}} {
-		d := h.acquire(r)
-		h.isGrant(d)
-		if d.Replayed {
-			t.Errorf("%+v met the id of another pass", r)
-		}
-	}
-	h.used(4)
-}
-
 func clockStepsBack(t *testing.T, harness Harness) {
 	h := begin(t, harness, one(2, quota.Sliding(time.Hour)))
 	start := h.clock.Now()
@@ -351,73 +294,4 @@ func reopening(t *testing.T, harness Harness) {
 	if page := h.log(quota.LogQuery{Most: 100}); len(page.Entries) != 6 {
 		t.Errorf("got %d entries after reopening, want 4 grants and 2 corrections", len(page.Entries))
 	}
-}
-
-func everythingLeaves(t *testing.T, harness Harness) {
-	h := begin(t, harness, one(3000, quota.Sliding(time.Hour)))
-	asks := make([]quota.Ask, 100)
-	for i := range asks {
-		asks[i] = h.ask(quota.Request{Operation: "list"})
-	}
-	for range 30 {
-		for _, d := range h.acquireAll(asks...) {
-			h.isGrant(d)
-		}
-		h.clock.Add(time.Second)
-	}
-	h.denied("list", "daily", time.Hour-30*time.Second)
-	h.clock.Add(2 * time.Hour)
-	h.used(0)
-	d := h.acquire(quota.Request{Operation: "list", Count: 3000})
-	h.isGrant(d)
-	h.denied("list", "daily", time.Hour)
-}
-
-func longWalk(t *testing.T, harness Harness) {
-	h := begin(t, harness, one(2000, quota.Sliding(time.Hour)))
-	asks := make([]quota.Ask, 100)
-	for i := range asks {
-		asks[i] = h.ask(quota.Request{Operation: "list"})
-	}
-	for range 20 {
-		h.acquireAll(asks...)
-		h.clock.Add(time.Second)
-	}
-	for _, count := range []quota.Units{1, 100, 101, 1450, 1999, 2000} {
-		d := h.acquire(quota.Request{Operation: "list", Count: count})
-		h.isDenial(d, "daily", time.Hour-20*time.Second+time.Duration((count-1)/100)*time.Second)
-	}
-}
-
-func manyClients(t *testing.T, harness Harness) {
-	h := begin(t, harness, one(500, quota.Sliding(time.Hour)))
-	var wg sync.WaitGroup
-	var mu sync.Mutex // guards granted
-	granted := quota.Units(0)
-	for range 16 {
-		wg.Go(func() {
-			for range 10 {
-				decisions, err := h.ledger.Acquire(context.Background(), h.c, []quota.Ask{
-					{Request: quota.Request{Operation: "ten", Count: 1}, Charges: []quota.Charge{{Units: 10}}},
-					{Request: quota.Request{Operation: "list", Count: 1}, Charges: []quota.Charge{{Units: 1}}},
-				})
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				mu.Lock()
-				for i, d := range decisions {
-					if d.Granted() {
-						granted += []quota.Units{10, 1}[i]
-					}
-				}
-				mu.Unlock()
-			}
-		})
-	}
-	wg.Wait()
-	if granted > 500 || granted < 491 {
-		t.Errorf("%d units were granted of 500", granted)
-	}
-	h.used(granted)
 }

@@ -1,0 +1,163 @@
+package quota
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A Dimension is what spending is told apart by.
+type Dimension string
+
+// The dimensions of a Breakdown, with the names of their shares.
+const (
+	ByJob       Dimension = "job"       // "" outside a pass
+	ByRegion    Dimension = "region"    // "" outside a pass
+	ByOperation Dimension = "operation" // "" of an adjustment
+	ByCaller    Dimension = "caller"    // Caller.By: the job, or "@" and the uid
+	ByHour      Dimension = "hour"      // when the hour began: "2026-03-14T09:00:00Z"
+)
+
+// Dimensions returns all there are.
+func Dimensions() []Dimension {
+	return []Dimension{ByJob, ByRegion, ByOperation, ByCaller, ByHour}
+}
+
+// of returns the name of the share that an entry belongs to.
+func (d Dimension) of(e *Entry) string {
+	switch d {
+	case ByRegion:
+		return e.Region
+	case ByOperation:
+		return e.Operation
+	case ByCaller:
+		return e.By
+	case ByHour:
+		return e.ID.Time().Truncate(time.Hour).Format(time.RFC3339)
+	}
+	if strings.HasPrefix(e.By, "@") {
+		return ""
+	}
+	return e.By
+}
+
+// A Share is what entries of one name spent, as they count after settling.
+type Share struct {
+	Name  string
+	Calls Units   // upstream; those of released grants were never made
+	Units Units   // of each entry the greatest of its charges
+	In    []Units // each limit of the credential, in its order
+}
+
+// A Breakdown sums entries of a log by a dimension.
+type Breakdown struct {
+	By    Dimension
+	Total Share
+
+	credential *Credential
+	shares     map[string]*Share
+}
+
+// NewBreakdown returns an empty breakdown of entries of c.
+func NewBreakdown(c *Credential, by Dimension) *Breakdown {
+	return &Breakdown{By: by, Total: Share{In: make([]Units, len(c.Limits))}, credential: c, shares: make(map[string]*Share)}
+}
+
+// Add counts an entry. Traces of corrections, which spent nothing, leave it as it is.
+func (b *Breakdown) Add(e Entry) {
+	if e.Operation == "" && len(e.Charges) == 0 {
+		return
+	}
+	name := b.By.of(&e)
+	s := b.shares[name]
+	if s == nil {
+		s = &Share{Name: name, In: make([]Units, len(b.credential.Limits))}
+		b.shares[name] = s
+	}
+	s.add(b.credential, &e)
+	b.Total.add(b.credential, &e)
+}
+
+func (s *Share) add(c *Credential, e *Entry) {
+	d := e.debit()
+	units := Units(0)
+	for i := range c.Limits {
+		counts := d.In(c, i)
+		s.In[i] = add(s.In[i], counts)
+		units = max(units, counts)
+	}
+	for _, charge := range e.Charges { // in limits that are not configured any more
+		units = max(units, charge.Now)
+	}
+	s.Units = add(s.Units, units)
+	if units > 0 {
+		s.Calls = add(s.Calls, e.Count)
+	}
+}
+
+// debit returns the entry as the arithmetic sees it.
+func (e *Entry) debit() Debit {
+	d := Debit{ID: e.ID, Operation: e.Operation, Count: e.Count}
+	greatest := EntryCharge{}
+	for _, charge := range e.Charges {
+		d.Recorded = append(d.Recorded, Recorded{Limit: charge.Limit, Units: charge.Units})
+		if charge.Units > greatest.Units {
+			greatest = charge
+		}
+	}
+	d.Settled, d.SettledTo = greatest.Now != greatest.Units, greatest.Now
+	return d
+}
+
+// Shares returns the greatest share first, and hours in their order.
+func (b *Breakdown) Shares() []Share {
+	shares := make([]Share, 0, len(b.shares))
+	for _, s := range b.shares {
+		shares = append(shares, *s)
+	}
+	slices.SortFunc(shares, func(x, y Share) int {
+		if b.By == ByHour {
+			return cmp.Compare(x.Name, y.Name)
+		}
+		return cmp.Or(cmp.Compare(y.Units, x.Units), cmp.Compare(x.Name, y.Name))
+	})
+	return shares
+}
+
+// Breakdown sums what the log of a credential holds since an instant; ok is false
+// when the credential is not configured. It reads as long as ctx lives.
+func (k *Keeper) Breakdown(ctx context.Context, credential string, by Dimension, since time.Time) (b *Breakdown, ok bool, err error) {
+	l, ok := k.lane(credential)
+	if !ok {
+		return nil, false, nil
+	}
+	b = NewBreakdown(l.credential, by)
+	return b, true, k.walk(ctx, credential, since, b.Add)
+}
+
+// walkPage is smaller than a page may be: between two pages whoever decides has
+// its turn.
+const walkPage = MaxLogPage / 2
+
+// walk reads the log from its newest entry back to since.
+func (k *Keeper) walk(ctx context.Context, credential string, since time.Time, visit func(Entry)) error {
+	q := LogQuery{Since: since, Newest: true, Most: walkPage}
+	for {
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		page, _, err := k.Log(ctx, credential, q)
+		if err != nil {
+			return err
+		}
+		for _, e := range page.Entries {
+			visit(e)
+		}
+		if page.Next.IsZero() {
+			return nil
+		}
+		q.After = page.Next
+	}
+}

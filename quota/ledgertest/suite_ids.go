@@ -1,0 +1,63 @@
+package ledgertest
+
+import (
+	"testing"
+	"time"
+
+	"quotad/quota"
+)
+
+func requestIDs(t *testing.T, harness Harness) {
+	h := begin(t, harness, one(20, quota.Sliding(time.Hour)))
+	request := quota.Request{Operation: "ten", RequestID: "call-1", Caller: quota.Caller{UID: 7}}
+	first := h.acquire(request)
+	h.isGrant(first)
+	again := h.acquire(request)
+	if again.GrantID != first.GrantID || !again.Replayed || first.Replayed {
+		t.Errorf("got %+v after %+v, want the same grant, replayed", again, first)
+	}
+	h.used(10)
+	for _, other := range []quota.Request{
+		{Operation: "list", RequestID: "call-1"},
+		{Operation: "ten", Count: 2, RequestID: "call-1"},
+	} {
+		if d := h.acquire(other); d.Reason != quota.RequestIDConflict {
+			t.Errorf("got %+v for other arguments, want request_id_conflict", d)
+		}
+	}
+	h.used(10)
+	h.granted("ten")
+	// A denial is not remembered: the same id may be granted later.
+	d := h.acquire(quota.Request{Operation: "list", RequestID: "call-2"})
+	h.isDenial(d, "daily", time.Hour)
+	h.again()
+	if again := h.acquire(request); again.GrantID != first.GrantID {
+		t.Errorf("got %+v after reopening, want the grant %s", again, first.GrantID)
+	}
+	h.clock.Add(time.Hour - tick)
+	if again := h.acquire(request); again.GrantID != first.GrantID {
+		t.Errorf("got %+v at the window's end, want the grant %s", again, first.GrantID)
+	}
+	h.clock.Add(tick)
+	h.isGrant(h.acquire(quota.Request{Operation: "list", RequestID: "call-2"}))
+	later := h.acquire(request)
+	h.isGrant(later)
+	if later.GrantID == first.GrantID || later.Replayed {
+		t.Errorf("got %+v once the debit had left the window, want a new grant", later)
+	}
+}
+
+func requestIDScope(t *testing.T, harness Harness) {
+	h := begin(t, harness, one(10, quota.Sliding(time.Hour)))
+	page := func(run, region string) quota.Request {
+		return quota.Request{Operation: "list", RequestID: "page-1", Caller: quota.Caller{Job: "trending", Run: run, Region: region}}
+	}
+	for _, r := range []quota.Request{page("r1", "US"), page("r1", "GB"), page("r2", "US"), {Operation: "list", RequestID: "page-1"}} {
+		d := h.acquire(r)
+		h.isGrant(d)
+		if d.Replayed {
+			t.Errorf("%+v met the id of another pass", r)
+		}
+	}
+	h.used(4)
+}

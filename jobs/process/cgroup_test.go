@@ -13,7 +13,7 @@ import (
 )
 
 // cgroupRoot makes a cgroup for a test, or skips it where none can be made.
-func cgroupRoot(t *testing.T) string {
+func cgroupRoot(t testing.TB) string {
 	t.Helper()
 	own, err := ownCgroup()
 	if err != nil {
@@ -51,8 +51,8 @@ func TestNothingEscapesACgroup(t *testing.T) {
 				t.Fatal("it has no cgroup")
 			}
 			exit := b.end(b.ready(row.pids)...)
-			if exit.Code != 0 || exit.Cause != nil || exit.Left != 0 || exit.Swept != min(row.pids, 1) {
-				t.Errorf("got %+v, want success and one process swept", exit)
+			if exit.Code != 0 || exit.Cause != nil || exit.Left != 0 || (exit.Swept > 0) != (row.pids > 0) {
+				t.Errorf("got %+v, want success and what it left swept", exit)
 			}
 			if _, err := os.Stat(b.id.Cgroup); err == nil {
 				t.Errorf("%s is left", b.id.Cgroup)
@@ -86,6 +86,15 @@ func TestEndLeftoverOfACgroup(t *testing.T) {
 		t.Errorf("got %t, %v, want it ended", ended, err)
 	}
 	checkGone(t, id.PID, pids...)
+}
+
+func TestKillOfACgroup(t *testing.T) {
+	b := begin(t, Launcher{CgroupRoot: cgroupRoot(t)}, command("stay", "vanish", "stubborn"))
+	pids := b.ready(3)
+	(&cgroup{dir: b.id.Cgroup}).kill()
+	if exit := b.end(pids...); exit.Cause != nil || exit.Signal != "SIGKILL" {
+		t.Errorf("got %+v, want SIGKILL", exit)
+	}
 }
 
 func TestWithoutACgroupItRunsAllTheSame(t *testing.T) {
@@ -122,10 +131,12 @@ func TestDelegated(t *testing.T) {
 	if delegated(root) {
 		t.Error("delegated, though nobody said so")
 	}
-	if err := syscall.Setxattr(root, "user.delegate", []byte("1"), 0); err != nil {
-		t.Skip("no attributes on cgroups here: ", err)
-	}
-	if !delegated(root) {
-		t.Error("not delegated, though it says so")
+	for value, want := range map[string]bool{"0": false, "10": false, "1": true} {
+		if err := syscall.Setxattr(root, "user.delegate", []byte(value), 0); err != nil {
+			t.Skip("no attributes on cgroups here: ", err)
+		}
+		if got := delegated(root); got != want {
+			t.Errorf("%q: got %t, want %t", value, got, want)
+		}
 	}
 }

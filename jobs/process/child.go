@@ -87,11 +87,20 @@ func (c *child) wait() jobs.Exit {
 	}
 	_ = c.cmd.Wait() // the state says more than the error
 	c.family.cgroup.remove()
-	exit.Code = c.cmd.ProcessState.ExitCode()
-	if status, ok := c.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		exit.Signal = signalName(status.Signal())
-	}
+	exit.Code, exit.Signal = status(c.cmd.ProcessState)
 	return exit
+}
+
+// status returns the exit code, or -1 and the signal. There is no state if
+// somebody else has reaped our child.
+func status(state *os.ProcessState) (code int, signal string) {
+	if state == nil {
+		return -1, ""
+	}
+	if wait, ok := state.Sys().(syscall.WaitStatus); ok && wait.Signaled() {
+		signal = signalName(wait.Signal())
+	}
+	return state.ExitCode(), signal
 }
 
 // ended notes that the command has ended, so that it is too late to end it, and
@@ -101,8 +110,9 @@ func (c *child) ended() (left int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.over = true
+	c.family.forget()
 	c.family.look()
-	left = len(c.family.members())
+	left = len(c.family.known)
 	if left > 0 && c.killAt.IsZero() {
 		c.killAt = time.Now().Add(c.grace)
 		c.family.ask()

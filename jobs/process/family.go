@@ -12,10 +12,10 @@ import (
 
 // A family is the process of a command, the leader, and what descends from it.
 // In a cgroup that is exactly who is in there. Without one it is whoever is in
-// the leader's session or process group, whoever carries its marks, and their
-// children. A process that misses all of these has left the session, was
-// started with an emptied environment, and lost its parent before anybody
-// looked: only a cgroup holds it.
+// the leader's session, whoever carries its marks, and their children. A process
+// that misses all of these has left the session, was started with an emptied
+// environment, and lost its parent before anybody looked: only a cgroup holds
+// it.
 type family struct {
 	leader jobs.Identity
 	cgroup *cgroup
@@ -106,15 +106,18 @@ func (f *family) end(ctx context.Context, killAt time.Time) (left int, err error
 	}
 }
 
-// members returns who of the family has not ended; a pinned leader is not one of
-// them. While some of those known live, it does not look for others.
+// members returns who of the family has not ended. While some of those known
+// live, it does not look for others.
 func (f *family) members() []process {
-	f.known = slices.DeleteFunc(f.known, f.isGone)
+	f.forget()
 	if len(f.known) == 0 {
 		f.look()
 	}
 	return f.known
 }
+
+// forget forgets the members that have ended.
+func (f *family) forget() { f.known = slices.DeleteFunc(f.known, f.isGone) }
 
 // look looks for members that are not known yet.
 func (f *family) look() {
@@ -124,7 +127,7 @@ func (f *family) look() {
 	}
 	for _, p := range found {
 		known := slices.ContainsFunc(f.known, func(k process) bool { return k.pid == p.pid && k.start == p.start })
-		if !known && !f.isPinned(p) {
+		if !known {
 			f.known = append(f.known, p)
 		}
 	}
@@ -143,12 +146,12 @@ func (f *family) isGone(p process) bool {
 }
 
 // bury reaps a member that became our own child when its parent ended before
-// it: as process 1 of a container we have to. It never asks for just any child,
-// and never for the leader: those are os/exec's.
+// it, as orphans do if we are process 1 of a container. It never asks for just
+// any child, and never for the leader: those are os/exec's. What was marked and
+// ended unseen cannot be told from those and stays: such a container wants an
+// init.
 func (f *family) bury(p process) {
-	if f.pinned && p.parent == os.Getpid() && !f.isPinned(p) {
+	if f.pinned && p.parent == os.Getpid() && p.pid != f.leader.PID {
 		_, _ = syscall.Wait4(p.pid, nil, syscall.WNOHANG, nil)
 	}
 }
-
-func (f *family) isPinned(p process) bool { return f.pinned && p.pid == f.leader.PID }

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"runtime"
@@ -12,31 +13,37 @@ import (
 	"quotad/jobs"
 )
 
-// mark gives a command what it is known by.
+// mark gives a command what it is known by: the region, and the run, which is
+// none of another test process.
 func mark(c jobs.Command, run, region string) jobs.Command {
-	c.Env = append(c.Env, "QUOTAD_RUN_ID="+run, "QUOTAD_REGION="+region)
+	c.Env = append(c.Env, fmt.Sprintf("QUOTAD_RUN_ID=%s-%d", run, os.Getpid()), "QUOTAD_REGION="+region)
 	return c
 }
 
 func TestWhatACommandLeavesIsSwept(t *testing.T) {
 	for _, row := range []struct {
-		name  string
-		args  []string
-		grace time.Duration
-		left  int
+		name   string
+		args   []string
+		marked bool
+		grace  time.Duration
+		left   int
 	}{
-		{"a child that holds its output", []string{"leave", "sleep"}, time.Minute, 1},
-		{"a child that ignores TERM", []string{"leave", "stubborn"}, 50 * time.Millisecond, 1},
-		{"a stopped child", []string{"leave", "stop"}, time.Minute, 1},
-		{"a child in a group of its own", []string{"regroup", "sleep"}, time.Minute, 1},
-		{"a child in a session of its own", []string{"detach", "sleep"}, time.Minute, 1},
-		{"a daemon", []string{"detach", "leave", "sleep"}, time.Minute, 1},
-		{"a daemon that ignores TERM", []string{"detach", "leave", "stubborn"}, 50 * time.Millisecond, 1},
-		{"a daemon and its child", []string{"detach", "stay", "sleep"}, time.Minute, 2},
-		{"a child and its daemon", []string{"leave", "detach", "sleep"}, time.Minute, 1},
+		{"a child that holds its output", []string{"leave", "sleep"}, false, time.Minute, 1},
+		{"a child that ignores TERM", []string{"leave", "stubborn"}, false, 50 * time.Millisecond, 1},
+		{"a stopped child", []string{"leave", "stop"}, false, time.Minute, 1},
+		{"a child in a group of its own", []string{"regroup", "sleep"}, false, time.Minute, 1},
+		{"a child with another environment", []string{"shed", "sleep"}, false, time.Minute, 1},
+		{"a child in a session of its own", []string{"detach", "sleep"}, true, time.Minute, 1},
+		{"a daemon", []string{"detach", "leave", "sleep"}, true, time.Minute, 1},
+		{"a daemon that ignores TERM", []string{"detach", "leave", "stubborn"}, true, 50 * time.Millisecond, 1},
+		{"a daemon and its child", []string{"detach", "stay", "sleep"}, true, time.Minute, 2},
+		{"a child and its daemon", []string{"leave", "detach", "sleep"}, true, time.Minute, 1},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			c := mark(command(row.args...), t.Name(), "US")
+			c := command(row.args...)
+			if row.marked {
+				c = mark(c, t.Name(), "US")
+			}
 			c.KillGrace = row.grace
 			b := begin(t, Launcher{}, c)
 			pids := b.ready(len(row.args))
@@ -120,19 +127,22 @@ func TestChildrenOfOthersAreSpared(t *testing.T) {
 
 // In a container we may be process 1, to which all orphans come.
 func TestOrphansThatComeToUsAreReaped(t *testing.T) {
-	var lines []string
-	c := command("adopt", "leave", "leave", "sleep")
-	exit := Launcher{}.Launch(t.Context(), c, func(line jobs.Line) { lines = append(lines, line.Text) })
-	if exit.Code != 0 {
-		t.Fatalf("got %+v: %q", exit, lines)
-	}
-	for _, line := range lines {
-		if strings.HasPrefix(line, "child") {
-			t.Errorf("not reaped: %s", line)
+	for _, args := range [][]string{
+		{"leave", "leave", "sleep"},
+		{"leave", "leave", "exit", "0"},
+		{"detach", "sleep"},
+	} {
+		var lines []string
+		c := mark(command(append([]string{"adopt"}, args...)...), t.Name(), "US")
+		exit := Launcher{}.Launch(t.Context(), c, func(line jobs.Line) { lines = append(lines, line.Text) })
+		if exit.Code != 0 || lines[len(lines)-1] != "exit 0 <nil>" {
+			t.Fatalf("%q: got %+v and %q", args, exit, lines)
 		}
-	}
-	if got, want := lines[len(lines)-1], "exit 0 <nil>"; got != want {
-		t.Errorf("got %q, want %q", got, want)
+		for _, line := range lines {
+			if strings.HasPrefix(line, "child") {
+				t.Errorf("%q: not reaped: %s", args, line)
+			}
+		}
 	}
 }
 

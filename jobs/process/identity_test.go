@@ -17,7 +17,8 @@ import (
 )
 
 func TestIdentity(t *testing.T) {
-	b := begin(t, Launcher{}, mark(command("sleep"), "run1", "US"))
+	c := mark(command("sleep"), t.Name(), "US")
+	b := begin(t, Launcher{}, c)
 	want, err := Identify(b.id.PID)
 	if err != nil {
 		t.Fatal(err)
@@ -26,7 +27,7 @@ func TestIdentity(t *testing.T) {
 	if got.BootID != want.BootID || got.PID != want.PID || got.Start != want.Start || got.Start == 0 {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	if !slices.Equal(got.Marks, []string{"QUOTAD_RUN_ID=run1", "QUOTAD_REGION=US"}) {
+	if !slices.Equal(got.Marks, c.Env[len(c.Env)-2:]) {
 		t.Errorf("got marks %q", got.Marks)
 	}
 	b.ready(1)
@@ -98,6 +99,7 @@ func TestEndLeftover(t *testing.T) {
 		{"what ignores TERM", []string{"stay", "stubborn"}, 2, 50 * time.Millisecond, nil},
 		{"a daemon of it", []string{"stay", "detach", "sleep"}, 3, time.Minute, nil},
 		{"what outlived its leader", []string{"stay", "stay", "sleep"}, 3, time.Minute, killLeader},
+		{"what outlived its leader and was started with another environment", []string{"stay", "stay", "shed", "sleep"}, 4, time.Minute, killLeader},
 		{"what was never recorded", []string{"stay", "sleep"}, 2, time.Minute, func(_ *testing.T, id *jobs.Identity) { id.PID, id.Start = 0, 0 }},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -124,12 +126,7 @@ func killLeader(t *testing.T, id *jobs.Identity) {
 	if err := syscall.Kill(id.PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	leader := process{pid: id.PID, start: id.Start}
-	for deadline := time.Now().Add(10 * time.Second); !(&family{}).isGone(leader); {
-		if time.Now().After(deadline) {
-			t.Fatal("the leader lives")
-		}
-	}
+	checkEnds(t, id.PID)
 }
 
 func TestEndLeftoverHarmsNoOther(t *testing.T) {
@@ -154,6 +151,15 @@ func TestEndLeftoverHarmsNoOther(t *testing.T) {
 	b.stop(jobs.ErrOperator)
 	if exit := b.end(pids...); exit.Cause != jobs.ErrOperator {
 		t.Errorf("got %+v, want it to have run until %v", exit, jobs.ErrOperator)
+	}
+}
+
+// The numbers of processes outside of our namespace are shown as 0: that is no
+// family.
+func TestNoNumberIsNoSession(t *testing.T) {
+	f := &family{}
+	if f.inSession(process{pid: 80}) {
+		t.Error("a process without a session is in the session of nobody")
 	}
 }
 

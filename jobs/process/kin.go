@@ -70,12 +70,34 @@ func (f *family) isLeader(p process) bool {
 	return p.pid == f.leader.PID && p.start == f.leader.Start
 }
 
+// isMarked tells whether a process carries the leader's marks. One that is just
+// about to execute another program has no environment for a moment: without a
+// second look, a daemon that is being started would get away.
 func (f *family) isMarked(p process) bool {
-	return p.start >= f.leader.Start && carries(p.pid, f.leader.Marks)
+	const looks = 5
+	if len(f.leader.Marks) == 0 || p.start < f.leader.Start {
+		return false
+	}
+	for range looks {
+		if p.kernel || p.ending {
+			return false
+		}
+		found := environ(p.pid)
+		if found == nil || len(found) > 0 {
+			return carries(found, f.leader.Marks)
+		}
+		time.Sleep(time.Millisecond)
+		now, err := readProcess(p.pid)
+		if err != nil {
+			return false
+		}
+		p = now
+	}
+	return false
 }
 
-// inSession tells whether the leader's number is that of a process's session or
-// group. A member may have left either one without the other.
+// inSession tells whether the leader's number is that of a process's session.
+// The leader's group is part of it: no group reaches beyond its session.
 func (f *family) inSession(p process) bool {
-	return f.leader.PID != 0 && (p.session == f.leader.PID || p.group == f.leader.PID)
+	return f.leader.PID != 0 && p.session == f.leader.PID
 }

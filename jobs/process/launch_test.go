@@ -79,23 +79,40 @@ func (b *launch) end(pids ...int) jobs.Exit {
 	}
 }
 
-// checkGone checks that nothing is left of a group and of some processes. Who
-// has ended may still wait for process 1 to reap it.
+// checkGone checks that nothing is left of a group, and that some processes are
+// gone, too.
 func checkGone(t testing.TB, group int, pids ...int) {
 	t.Helper()
 	if err := syscall.Kill(-group, 0); !errors.Is(err, syscall.ESRCH) {
 		for _, p := range processes() {
-			if p.group == group && (!p.zombie || p.parent == os.Getpid()) {
+			if p.group == group && !isOver(p) {
 				t.Errorf("left of group %d: %+v", group, p)
 			}
 		}
 	}
 	for _, pid := range pids {
-		if p, err := readProcess(pid); err == nil && (!p.zombie || p.parent == os.Getpid()) {
+		checkEnds(t, pid)
+	}
+}
+
+// checkEnds checks that a process is gone, or does not take longer for that than
+// the kernel does to take its threads apart.
+func checkEnds(t testing.TB, pid int) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); ; {
+		p, err := readProcess(pid)
+		if err != nil || isOver(p) {
+			return
+		}
+		if time.Now().After(deadline) {
 			t.Errorf("left of the command: %+v", p)
+			return
 		}
 	}
 }
+
+// isOver tells who has ended and at most waits for another process to notice.
+func isOver(p process) bool { return (p.ending || p.zombie) && p.parent != os.Getpid() }
 
 func TestExit(t *testing.T) {
 	for _, row := range []struct {
@@ -112,7 +129,7 @@ func TestExit(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			got := begin(t, Launcher{}, command(row.args...)).end()
-			if got.Took <= 0 {
+			if got.Took <= 0 || got.Took >= lastWords {
 				t.Errorf("took %v", got.Took)
 			}
 			got.Took = 0
@@ -192,6 +209,28 @@ func TestCancelAfterTheEndIsNoCause(t *testing.T) {
 	exit := b.end(pids...)
 	if exit.Cause != nil || exit.Code != 0 || exit.Signal != "" || exit.Swept != 1 {
 		t.Errorf("got %+v, want success and one process swept", exit)
+	}
+}
+
+// The same, when nobody has noticed its end yet.
+func TestCancelWhileTheEndIsUnnoticed(t *testing.T) {
+	out, err := openOutput(func(jobs.Line) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.close()
+	c, err := startChild(t.Context(), command("exit", "0"), out, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.family.awaitLeader(); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.cancel(jobs.ErrTimeout); !errors.Is(err, os.ErrProcessDone) {
+		t.Errorf("got %v, want %v", err, os.ErrProcessDone)
+	}
+	if exit := c.wait(); exit.Cause != nil || exit.Code != 0 {
+		t.Errorf("got %+v, want success", exit)
 	}
 }
 

@@ -19,7 +19,7 @@ type Launcher struct {
 	// CgroupRoot is the directory of a cgroup v2 in which each command gets a
 	// cgroup of its own, see DelegatedCgroup: then nothing that a command starts
 	// can escape. Where it is empty, or no cgroup can be made there, a command
-	// has its session, its process group and its marks to be known by.
+	// has its session and its marks to be known by.
 	CgroupRoot string
 }
 
@@ -30,8 +30,9 @@ var _ jobs.Launcher = Launcher{}
 // has ended, whatever it left running gets TERM, and after the grace KILL: its
 // exit code counts, not what its background processes do.
 //
-// Lines are cut after 64 KiB. A command is never made to wait for its output to
-// be handed over: what it writes faster than that is dropped, the newest last.
+// Lines are cut after 64 KiB. A command never waits for output to take a line:
+// what it writes faster than lines are handed over is dropped, the oldest
+// first. Launch itself does wait, for the last line.
 func (l Launcher) Launch(ctx context.Context, command jobs.Command, output func(jobs.Line)) jobs.Exit {
 	began := time.Now()
 	exit := l.launch(ctx, command, output)

@@ -47,6 +47,7 @@ func children() map[string]func(args []string) {
 		"leave":    func(args []string) { spawn(args, nil, nil); ready() },
 		"regroup":  func(args []string) { spawn(args, &syscall.SysProcAttr{Setpgid: true}, nil); ready() },
 		"detach":   func(args []string) { spawn(args, &syscall.SysProcAttr{Setsid: true}, nil); ready() },
+		"shed":     func(args []string) { spawn(args, nil, bareEnv()); ready() },
 		"disguise": func(args []string) { spawn(args, &syscall.SysProcAttr{Setsid: true}, bareEnv()); ready(); rest() },
 		"vanish":   func(args []string) { spawn(args, &syscall.SysProcAttr{Setsid: true}, bareEnv()); ready() },
 		"stop":     func([]string) { ready(); _ = syscall.Kill(os.Getpid(), syscall.SIGSTOP); rest() },
@@ -172,7 +173,7 @@ func adopt(args []string) {
 	if _, _, errno := syscall.RawSyscall(syscall.SYS_PRCTL, setChildSubreaper, 1, 0); errno != 0 {
 		panic(errno)
 	}
-	exit := Launcher{}.Launch(context.Background(), command(args...), func(line jobs.Line) { fmt.Println(line.Text) })
+	exit := Launcher{}.Launch(context.Background(), inherit(command(args...)), func(line jobs.Line) { fmt.Println(line.Text) })
 	for _, p := range processes() {
 		if p.parent == os.Getpid() {
 			fmt.Println("child", p)
@@ -183,10 +184,15 @@ func adopt(args []string) {
 
 // daemon launches a command and prints its identity, to be killed then.
 func daemon(args []string) {
-	c := command(args...)
-	c.Env = append(c.Env, os.Environ()...)
+	c := inherit(command(args...))
 	c.Started = func(id jobs.Identity) { fmt.Println("started", id.PID, id.Start) }
 	Launcher{}.Launch(context.Background(), c, func(line jobs.Line) { fmt.Println(line.Text) })
+}
+
+// inherit hands on the marks that this process was given itself.
+func inherit(c jobs.Command) jobs.Command {
+	c.Env = append(c.Env, marks(os.Environ())...)
+	return c
 }
 
 // command is one that has a child's manners.

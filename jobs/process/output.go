@@ -13,7 +13,7 @@ import (
 // lastWords is how long a pipe is still read after the command and all it
 // started are gone, if somebody else holds it open: a server that was handed
 // it, or a process that could not be ended.
-const lastWords = 2 * time.Second
+const lastWords = time.Second
 
 // An output is what a command writes: two pipes, read all the time, and a feed
 // that hands their lines on.

@@ -7,7 +7,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"quotad/jobs"
@@ -125,6 +128,20 @@ func TestAFloodIsBoundedAndNeverStalls(t *testing.T) {
 	}
 }
 
+// What got away and still holds the output keeps nobody waiting for ever.
+func TestAnEscapeeThatHoldsTheOutput(t *testing.T) {
+	t.Parallel()
+	b := begin(t, Launcher{}, command("vanish", "leave", "sleep"))
+	pids := b.ready(3)
+	exit := b.end()
+	if exit.Code != 0 || exit.Cause != nil || exit.Took < lastWords {
+		t.Errorf("got %+v, want success after %v", exit, lastWords)
+	}
+	if err := syscall.Kill(pids[0], syscall.SIGKILL); err != nil {
+		t.Errorf("it has not got away: %v", err)
+	}
+}
+
 func TestFeedDropsTheOldest(t *testing.T) {
 	var got []jobs.Line
 	f := newFeed(func(line jobs.Line) { got = append(got, line) })
@@ -140,6 +157,7 @@ func TestFeedDropsTheOldest(t *testing.T) {
 	if got[1].Text != "8" || got[roomLines].Text != "x" {
 		t.Errorf("got %+v … %+v", got[1], got[roomLines])
 	}
+	f.rest(time.Hour) // not any more
 	f = newFeed(func(jobs.Line) {})
 	for range 20 {
 		f.push(jobs.Line{Text: strings.Repeat("x", maxLine)})
@@ -147,6 +165,36 @@ func TestFeedDropsTheOldest(t *testing.T) {
 	if f.bytes > roomBytes || len(f.waiting) != roomBytes/maxLine {
 		t.Errorf("%d lines of %d bytes wait", len(f.waiting), f.bytes)
 	}
+}
+
+func TestFeedKeepsThePace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var handed atomic.Int64
+		f := newFeed(func(jobs.Line) { handed.Add(1) })
+		push := func(n int) {
+			for range n {
+				f.push(jobs.Line{})
+			}
+			synctest.Wait()
+		}
+		go f.run()
+		push(burst / 2)
+		push(burst / 2)
+		push(10)
+		if got := handed.Load(); got != burst {
+			t.Errorf("at once: handed on %d, want %d", got, burst)
+		}
+		time.Sleep(3*pace + pace/2) // of the bubble's clock
+		synctest.Wait()
+		if got := handed.Load(); got != burst+3 {
+			t.Errorf("then: handed on %d, want %d", got, burst+3)
+		}
+		f.close()
+		synctest.Wait()
+		if got := handed.Load(); got != burst+10 {
+			t.Errorf("at the end: handed on %d, want %d", got, burst+10)
+		}
+	})
 }
 
 func TestMeter(t *testing.T) {

@@ -17,8 +17,10 @@ type process struct {
 	group   int
 	session int
 	start   uint64 // in clock ticks since boot
-	zombie  bool   // it has ended, and its parent has not asked for its status yet
 	thread  bool   // it is no process: the table answers for the numbers of threads, too
+	kernel  bool   // it is a thread of the kernel's own
+	ending  bool   // the kernel takes it apart: nothing of it runs any more
+	zombie  bool   // it has ended, and its parent has not asked for its status yet
 }
 
 // readProcess looks a process up.
@@ -44,14 +46,22 @@ func parseStat(pid int, stat []byte) (process, error) {
 	if err != nil {
 		return process{}, fmt.Errorf("cannot understand the start time of process %d: %w", pid, err)
 	}
-	p := process{pid: pid, start: start}
+	const exiting, kernelThread = 0x4, 0x200000 // of linux/sched.h
+	flags, _ := strconv.ParseUint(field(9), 10, 64)
+	// A process whose first thread has ended is shown as a zombie, too, while
+	// its other threads go on.
+	over := field(20) == "0" || field(20) == "1"
+	p := process{
+		pid:    pid,
+		start:  start,
+		thread: field(38) == "-1", // the signal for its parent at its end: none
+		kernel: flags&kernelThread != 0,
+		ending: over && flags&exiting != 0,
+		zombie: over && strings.Contains("ZX", field(3)),
+	}
 	p.parent, _ = strconv.Atoi(field(4))
 	p.group, _ = strconv.Atoi(field(5))
 	p.session, _ = strconv.Atoi(field(6))
-	// A process whose first thread has ended is shown as a zombie, too, while
-	// its other threads go on.
-	p.zombie = strings.Contains("ZX", field(3)) && (field(20) == "0" || field(20) == "1")
-	p.thread = field(38) == "-1" // the signal for its parent at its end: none
 	return p, nil
 }
 
@@ -68,23 +78,26 @@ func (p process) signal(sig syscall.Signal) {
 	}
 }
 
-// carries tells whether all of the marks are in the environment that a process
-// was started with. What may not be read carries none.
-func carries(pid int, marks []string) bool {
-	if len(marks) == 0 {
-		return false
-	}
-	environ, err := readProc(strconv.Itoa(pid) + "/environ")
+// environ returns the environment that a process was started with, as entries
+// that each end in a NUL byte. It is empty if the process has none or has just
+// begun to execute a program, and nil if it may not be read or is gone.
+func environ(pid int) []byte {
+	entries, err := readProc(strconv.Itoa(pid) + "/environ")
 	if err != nil {
-		return false
+		return nil
 	}
+	return entries
+}
+
+// carries tells whether all of the marks are in an environment.
+func carries(environ []byte, marks []string) bool {
 	environ = append([]byte{0}, environ...)
 	for _, mark := range marks {
 		if !bytes.Contains(environ, []byte("\x00"+mark+"\x00")) {
 			return false
 		}
 	}
-	return true
+	return len(marks) > 0
 }
 
 // processes returns what is in the process table.

@@ -82,7 +82,7 @@ func TestCarries(t *testing.T) {
 		{[]string{childVariable + "="}, false},
 		{[]string{"CHILD=1"}, false},
 	} {
-		if got := carries(b.id.PID, row.marks); got != row.want {
+		if got := carries(environ(b.id.PID), row.marks); got != row.want {
 			t.Errorf("%q: got %t, want %t", row.marks, got, row.want)
 		}
 	}

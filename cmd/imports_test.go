@@ -45,6 +45,7 @@ var house = []struct {
 	{"cmd/quotactl", "all", "github.com/spf13/cobra github.com/spf13/pflag golang.org/x/term"},
 	{"cmd/ytfetch", "all cmd/ytfetch/upstream", ""},
 	{"cmd/ytfetch/upstream", "", ""},
+	{"systemd", "", ""}, // units, and the tests of them
 }
 
 // tests is what tests may import beside what their package may.

@@ -42,7 +42,7 @@ func (d *daemon) setCredentials(c *config.Config) error {
 
 func (d *daemon) newLedger() (quota.Ledger, error) {
 	if d.config.Ledger.Backend == config.Embedded {
-		return boltledger.Open(boltledger.Config{Path: d.statePath("ledger.db")})
+		return boltledger.Open(boltledger.Config{Path: d.statePath("ledger.db"), Unsynced: d.config.Ledger.Unsynced})
 	}
 	return d.newSharedLedger()
 }

@@ -14,6 +14,7 @@ import (
 // A Ledger says where the log of debits is kept.
 type Ledger struct {
 	Backend  string             // Embedded or OnRedis
+	Unsynced bool               // of Embedded: see boltledger.Config
 	Deadline time.Duration      // for one decision
 	Redis    redisledger.Config // but for the name of the daemon
 }
@@ -24,9 +25,16 @@ const (
 	OnRedis  = "redis"
 )
 
+// When the embedded ledger waits for the disk.
+const (
+	syncAlways = "always" // before it answers
+	syncOff    = "off"    // never
+)
+
 func (r *reader) ledger(t *table) Ledger {
 	l := Ledger{
 		Backend:  t.oneOf("backend", Embedded, Embedded, OnRedis),
+		Unsynced: t.oneOf("sync", syncAlways, syncAlways, syncOff) == syncOff,
 		Deadline: t.duration("deadline", 250*time.Millisecond),
 		Redis:    r.redis(t.table("redis")),
 	}

@@ -126,6 +126,27 @@ func (b *Breakdown) Shares() []Share {
 	return shares
 }
 
+// A Holder is a share of what one limit holds.
+type Holder struct {
+	Name  string
+	Units Units
+}
+
+// In returns the shares of one limit alone, those that hold something.
+func (b *Breakdown) In(limit string) []Holder {
+	i := slices.IndexFunc(b.credential.Limits, func(l Limit) bool { return l.Name == limit })
+	var holders []Holder
+	for _, s := range b.shares {
+		if i >= 0 && s.In[i] > 0 {
+			holders = append(holders, Holder{Name: s.Name, Units: s.In[i]})
+		}
+	}
+	slices.SortFunc(holders, func(x, y Holder) int {
+		return cmp.Or(cmp.Compare(y.Units, x.Units), cmp.Compare(x.Name, y.Name))
+	})
+	return holders
+}
+
 // Breakdown sums what the log of a credential holds since an instant; ok is false
 // when the credential is not configured. It reads as long as ctx lives.
 func (k *Keeper) Breakdown(ctx context.Context, credential string, by Dimension, since time.Time) (b *Breakdown, ok bool, err error) {

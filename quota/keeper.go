@@ -71,25 +71,34 @@ func (k *Keeper) Credential(name string) (*Credential, bool) {
 // are those of Decider, and the context's own while the request still waits for
 // its turn.
 func (k *Keeper) Acquire(ctx context.Context, r Request) (Decision, error) {
-	if err := r.Validate(); err != nil {
-		return refuse(BadRequest, err.Error()), nil
+	l, charges, refused := k.price(r)
+	if l == nil {
+		return refused, nil
 	}
-	l, ok := k.lane(r.Credential)
-	if !ok {
-		return unknownCredential(r.Credential), nil
-	}
-	c := l.credential
-	if _, known := c.Operations[r.Operation]; !known {
-		return unknownOperation(c, r.Operation), nil
-	}
-	charges, err := c.Charges(r.Operation, r.Count)
-	if err != nil {
-		return refuse(BadRequest, err.Error()), nil
-	}
-	if d, never := neverFits(c, charges, r.UseReserve); never {
+	if d, never := neverFits(l.credential, charges, r.UseReserve); never {
 		return d, nil
 	}
 	return l.acquire(ctx, Ask{Request: r, Charges: charges})
+}
+
+// price returns the lane that a request goes to and what it costs there, or no
+// lane and why it is refused without asking the ledger.
+func (k *Keeper) price(r Request) (*lane, []Charge, Decision) {
+	if err := r.Validate(); err != nil {
+		return nil, nil, refuse(BadRequest, err.Error())
+	}
+	l, ok := k.lane(r.Credential)
+	if !ok {
+		return nil, nil, unknownCredential(r.Credential)
+	}
+	if _, known := l.credential.Operations[r.Operation]; !known {
+		return nil, nil, unknownOperation(l.credential, r.Operation)
+	}
+	charges, err := l.credential.Charges(r.Operation, r.Count)
+	if err != nil {
+		return nil, nil, refuse(BadRequest, err.Error())
+	}
+	return l, charges, Decision{}
 }
 
 // Peek decides what would become of calls of several operations together,

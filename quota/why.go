@@ -1,0 +1,131 @@
+package quota
+
+import (
+	"context"
+	"time"
+)
+
+// An Explanation tells what would become of a request now, and what would change
+// that. Its Decision moved nothing: even one that grants has no grant id.
+type Explanation struct {
+	Decision
+	// Fits is how many calls would be granted now, from 0; more than were asked
+	// for where there is room.
+	Fits Units
+	// ReserveAllows tells whether a caller who may use the reserve would be
+	// granted all of it now.
+	ReserveAllows bool
+	Obstacles     []Obstacle // the limits that stand in the way; none of a grant
+}
+
+// An Obstacle is a limit that a request does not fit now.
+type Obstacle struct {
+	LimitState
+	// Missing is by how much: the units by which the limit would have to be
+	// raised, its reserve lowered, or what it holds given back. 0 where the limit
+	// only counts as spent because it is CatchingUp.
+	Missing Units
+	// Who holds what is in the window, the greatest first. Empty where the request
+	// could never fit.
+	Jobs, Regions, Operations []Holder
+	GivenBack                 Units // by adjustments, of what the holders spent
+}
+
+// Why explains what would become of a request of an ordinary caller. Errors are
+// those of Acquire, and of reading the log, which takes as long as ctx lives.
+func (k *Keeper) Why(ctx context.Context, r Request) (Explanation, error) {
+	l, charges, refused := k.price(r)
+	if l == nil {
+		return Explanation{Decision: refused}, nil
+	}
+	d, err := k.foresee(ctx, l, r, charges)
+	if err != nil || d.Reason != "" && d.Reason != LimitExceeded && d.Reason != CostExceedsLimit {
+		return Explanation{Decision: d}, err
+	}
+	e := explain(d, r.Count)
+	if d.Reason == LimitExceeded {
+		err = k.findHolders(ctx, l.credential, d.RetryAt.Add(-d.RetryAfter), e.Obstacles)
+	}
+	return e, err
+}
+
+// foresee decides without debiting, and returns the state of the limits involved
+// also where the request can never fit.
+func (k *Keeper) foresee(ctx context.Context, l *lane, r Request, charges []Charge) (Decision, error) {
+	d, never := neverFits(l.credential, charges, false)
+	if !never {
+		return l.acquire(ctx, Ask{Request: Request{Credential: r.Credential}, Charges: charges, Peek: true, Operations: []string{r.Operation}})
+	}
+	usage, _, err := k.Usage(ctx, r.Credential)
+	if err != nil {
+		return Decision{}, err
+	}
+	for _, charge := range charges {
+		state := usage.Limits[charge.Limit]
+		state.Cost = charge.Units
+		d.Limits = append(d.Limits, state)
+	}
+	return d, nil
+}
+
+// explain is what a decision about count calls tells by itself.
+func explain(d Decision, count Units) Explanation {
+	e := Explanation{Decision: d, Fits: MaxUnits, ReserveAllows: true}
+	for _, s := range d.Limits {
+		each := s.Cost / count
+		e.Fits = min(e.Fits, s.Remaining()/each)
+		e.ReserveAllows = e.ReserveAllows && s.CatchingUp.IsZero() && s.Used+s.Cost <= s.Units
+		missing := max(0, s.Used+s.Cost-s.Budget(false))
+		if missing > 0 || !s.CatchingUp.IsZero() {
+			e.Obstacles = append(e.Obstacles, Obstacle{LimitState: s, Missing: missing})
+		}
+	}
+	return e
+}
+
+// A hold is what an obstacle's window holds, as it is being summed.
+type hold struct {
+	*Obstacle
+	after time.Time
+	by    [3]*Breakdown
+}
+
+// findHolders reads the log once, as far back as the obstacles' windows reach at now.
+func (k *Keeper) findHolders(ctx context.Context, c *Credential, now time.Time, obstacles []Obstacle) error {
+	since := now
+	holds := make([]hold, len(obstacles))
+	for i := range obstacles {
+		after, _ := obstacles[i].Window.Bounds(now)
+		holds[i] = hold{&obstacles[i], after, [...]*Breakdown{NewBreakdown(c, ByJob), NewBreakdown(c, ByRegion), NewBreakdown(c, ByOperation)}}
+		if after.Before(since) {
+			since = after
+		}
+	}
+	err := k.walk(ctx, c.Name, since, func(e Entry) {
+		for _, h := range holds {
+			h.add(e)
+		}
+	})
+	for _, h := range holds {
+		h.tell()
+	}
+	return err
+}
+
+func (h hold) add(e Entry) {
+	if e.ID.Time().After(h.after) {
+		for _, b := range h.by {
+			b.Add(e)
+		}
+	}
+}
+
+// tell hands over what was summed.
+func (h hold) tell() {
+	h.Jobs, h.Regions, h.Operations = h.by[0].In(h.Name), h.by[1].In(h.Name), h.by[2].In(h.Name)
+	spent := Units(0)
+	for _, s := range h.Jobs {
+		spent = add(spent, s.Units)
+	}
+	h.GivenBack = max(0, spent-h.Used)
+}

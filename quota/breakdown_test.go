@@ -1,0 +1,142 @@
+package quota_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"quotad/quota"
+	"quotad/quota/ledgertest"
+)
+
+var nine = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+
+// A desk is a keeper on a ledger whose clock the test moves.
+type desk struct {
+	*testing.T
+	*quota.Keeper
+	clock *ledgertest.Clock
+}
+
+func openDesk(t *testing.T, c *quota.Credential) *desk {
+	t.Helper()
+	clock := ledgertest.NewClock(nine)
+	k, err := quota.NewKeeper(ledgertest.NewModel(clock.Now), []*quota.Credential{c}, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &desk{T: t, Keeper: k, clock: clock}
+}
+
+// spend acquires as a job's pass of a region, or as uid 7 where there is no job.
+func (d *desk) spend(job, region, operation string, count quota.Units) string {
+	d.Helper()
+	caller := quota.Caller{Job: job, Region: region, UID: 7}
+	decision, err := d.Acquire(d.Context(), quota.Request{Credential: "youtube", Operation: operation, Count: count, Caller: caller})
+	if err != nil || !decision.Granted() {
+		d.Fatalf("got %+v, %v, want a grant", decision, err)
+	}
+	return decision.GrantID
+}
+
+func (d *desk) settle(grant string, units quota.Units) {
+	d.Helper()
+	if decision, err := d.Settle(d.Context(), grant, units, quota.Caller{UID: 0}); err != nil || !decision.Granted() {
+		d.Fatalf("got %+v, %v, want it settled", decision, err)
+	}
+}
+
+func (d *desk) adjust(limit string, units int64) {
+	d.Helper()
+	decision, err := d.Adjust(d.Context(), "youtube", quota.Adjustment{Limit: limit, Units: units, Caller: quota.Caller{UID: 0}})
+	if err != nil || !decision.Granted() {
+		d.Fatalf("got %+v, %v, want it adjusted", decision, err)
+	}
+}
+
+// breakdown writes the shares as "name calls units [units per limit]".
+func (d *desk) breakdown(by quota.Dimension, since time.Time) []string {
+	d.Helper()
+	b, ok, err := d.Breakdown(d.Context(), "youtube", by, since)
+	if err != nil || !ok {
+		d.Fatalf("got %v, %v, want a breakdown", ok, err)
+	}
+	var lines []string
+	for _, s := range append(b.Shares(), b.Total) {
+		lines = append(lines, fmt.Sprintf("%s %d %d %v", s.Name, s.Calls, s.Units, s.In))
+	}
+	return lines
+}
+
+func twoLimits() *quota.Credential {
+	c := youtube()
+	c.Limits = append(c.Limits, quota.Limit{Name: "search", Units: 400, Window: quota.Sliding(time.Hour), Only: []string{"search.list"}})
+	return c
+}
+
+func TestBreakdown(t *testing.T) {
+	d := openDesk(t, twoLimits())
+	d.spend("trending", "US", "videos.list", 4)
+	d.spend("trending", "GB", "videos.list", 3)
+	d.clock.Add(50 * time.Minute)
+	settled := d.spend("charts", "US", "search.list", 2)
+	released := d.spend("charts", "GB", "search.list", 1)
+	d.clock.Add(20 * time.Minute)
+	d.settle(settled, 150)
+	d.settle(released, 0)
+	d.spend("", "", "videos.list", 5)
+	d.adjust("daily", 30)
+	d.adjust("daily", -10) // nobody's debit
+
+	total := " 14 192 [192 150]"
+	for by, want := range map[quota.Dimension][]string{
+		quota.ByJob:       {"charts 2 150 [150 150]", " 5 35 [35 0]", "trending 7 7 [7 0]", total},
+		quota.ByCaller:    {"charts 2 150 [150 150]", "@0 0 30 [30 0]", "trending 7 7 [7 0]", "@7 5 5 [5 0]", total},
+		quota.ByRegion:    {"US 6 154 [154 150]", " 5 35 [35 0]", "GB 3 3 [3 0]", total},
+		quota.ByOperation: {"search.list 2 150 [150 150]", " 0 30 [30 0]", "videos.list 12 12 [12 0]", total},
+		quota.ByHour:      {"2026-11-21T09:00:00Z 9 157 [157 150]", "2026-11-21T10:00:00Z 5 35 [35 0]", total},
+	} {
+		if got := d.breakdown(by, time.Time{}); !slices.Equal(got, want) {
+			t.Errorf("by %s\n got %q\nwant %q", by, got, want)
+		}
+	}
+	want := []string{"charts 2 150 [150 150]", " 5 35 [35 0]", " 7 185 [185 150]"}
+	if got := d.breakdown(quota.ByJob, nine.Add(50*time.Minute)); !slices.Equal(got, want) {
+		t.Errorf("since the first search\n got %q\nwant %q", got, want)
+	}
+}
+
+// What a limit counts and what a breakdown tells agree, also of a limit that came
+// later than the entries.
+func TestBreakdownOfANewLimit(t *testing.T) {
+	d := openDesk(t, youtube())
+	d.spend("trending", "US", "search.list", 3)
+	if err := d.SetCredentials([]*quota.Credential{twoLimits()}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := d.breakdown(quota.ByJob, time.Time{})[0], "trending 3 300 [300 300]"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestBreakdownReadsEveryPage(t *testing.T) {
+	d := openDesk(t, youtube())
+	const calls = 900
+	for range calls {
+		d.spend("trending", "US", "videos.list", 1)
+	}
+	if got, want := d.breakdown(quota.ByJob, time.Time{})[0], fmt.Sprintf("trending %d %d [%d]", calls, calls, calls); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, _, err := d.Breakdown(ctx, "youtube", quota.ByJob, time.Time{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want the cancellation", err)
+	}
+	if _, ok, err := d.Breakdown(t.Context(), "vimeo", quota.ByJob, time.Time{}); ok || err != nil {
+		t.Errorf("got %v, %v of an unknown credential", ok, err)
+	}
+}

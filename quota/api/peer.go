@@ -14,15 +14,13 @@ import (
 type peer struct {
 	uid int // -1 when not known
 	pid int // 0 when not known
+	// refusal says why the connection is one too many; empty: it is not.
+	refusal string
 }
 
 type peerKey struct{}
 
-// withPeer is an http.Server's ConnContext: it asks once per connection.
-func withPeer(ctx context.Context, conn net.Conn) context.Context {
-	return context.WithValue(ctx, peerKey{}, peerOf(conn))
-}
-
+// peerFrom returns who is at the other end of a request's connection.
 func peerFrom(ctx context.Context) peer {
 	if p, ok := ctx.Value(peerKey{}).(peer); ok {
 		return p

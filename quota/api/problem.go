@@ -15,6 +15,8 @@ const (
 	MethodNotAllowed  quota.Reason = "method_not_allowed"
 	Conflict          quota.Reason = "conflict"       // the resource's state does not allow it now
 	InternalError     quota.Reason = "internal_error" // a fault of the daemon's
+	// TooManyConnections: 503, this connection is one too many, see Config.
+	TooManyConnections quota.Reason = "too_many_connections"
 )
 
 // ErrLedgerUnavailable is a Problem of reason LedgerUnavailable: the daemon
@@ -45,6 +47,7 @@ var answers = [...]answer{
 	{quota.UnknownGrant, http.StatusNotFound, true, ""},
 	{MethodNotAllowed, http.StatusMethodNotAllowed, false, ""},
 	{LedgerUnavailable, http.StatusServiceUnavailable, false, ""},
+	{TooManyConnections, http.StatusServiceUnavailable, false, ""},
 	{InternalError, http.StatusInternalServerError, false, ""}, // the last: also stands for what is not listed
 }
 

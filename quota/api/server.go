@@ -33,8 +33,11 @@ type Config struct {
 	// before it is answered and by the goroutine that serves it: it should be
 	// quick. Nil: nobody is told.
 	Observe func(Event)
-	// ErrorLog is where net/http complains, of panics for example. Nil: where
-	// package log writes to.
+	// Connections and ConnectionsPerUser are the most at once, in all and of one
+	// uid. 0: the defaults.
+	Connections, ConnectionsPerUser int
+	// ErrorLog is where net/http complains, of panics for example, and where it is
+	// said that connections are refused. Nil: where package log writes to.
 	ErrorLog *log.Logger
 }
 
@@ -61,6 +64,7 @@ type Server struct {
 	routes     []Route
 	firstWords map[string]bool // of the routes' paths
 	mux        *http.ServeMux
+	crowd      *crowd
 	http       *http.Server
 }
 
@@ -74,6 +78,7 @@ func NewServer(c Config) (*Server, error) {
 		adminGroup: c.AdminGroup,
 		sections:   c.Status,
 		observe:    c.Observe,
+		crowd:      newCrowd(c),
 	}
 	if s.adminGroup == "" {
 		s.adminGroup = DefaultAdminGroup
@@ -91,7 +96,8 @@ func NewServer(c Config) (*Server, error) {
 	}
 	s.http = &http.Server{
 		Handler:                      s,
-		ConnContext:                  withPeer,
+		ConnContext:                  s.crowd.context,
+		ConnState:                    s.crowd.state,
 		ErrorLog:                     c.ErrorLog,
 		ReadTimeout:                  readTimeout,
 		WriteTimeout:                 writeTimeout,
@@ -162,6 +168,11 @@ func wrongMethod(allowed []string) http.HandlerFunc {
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if refusal := peerFrom(r.Context()).refusal; refusal != "" {
+		w.Header().Set("Connection", "close")
+		writeProblem(w, NewProblem(TooManyConnections, "%s", refusal))
+		return
+	}
 	if problem := s.screen(r); problem != nil {
 		writeProblem(w, problem)
 		return
@@ -173,11 +184,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // until Shutdown. Who calls is known on Unix sockets only: on any other
 // listener callers without a run token may read and nothing more.
 func (s *Server) Serve(l net.Listener) error {
-	if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+	if err := s.http.Serve(gatekeeper{l, s.crowd}); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("cannot serve the API: %w", err)
 	}
 	return nil
 }
+
+// Connections tells how many there are on all listeners together.
+func (s *Server) Connections() Connections { return s.crowd.connections() }
 
 // Shutdown closes the listeners, answers what is in flight and returns. When
 // ctx ends first, the connections left are cut and its error is returned.

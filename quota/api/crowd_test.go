@@ -1,0 +1,142 @@
+package api_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"log"
+	"net/http"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"quotad/quota/api"
+)
+
+// dialAs is dial as another user: the kernel records the user of the thread that
+// connects.
+func (h *house) dialAs(t *testing.T, uid uint32) *wire {
+	t.Helper()
+	runtime.LockOSThread()
+	setThreadUser(t, uintptr(uid))
+	w := h.dial()
+	setThreadUser(t, 0)
+	runtime.UnlockOSThread() // not reached as another user: then the thread ends with its goroutine
+	return w
+}
+
+func setThreadUser(t *testing.T, uid uintptr) {
+	t.Helper()
+	const unchanged = ^uintptr(0)
+	if _, _, errno := syscall.RawSyscall(syscall.SYS_SETRESUID, unchanged, uid, unchanged); errno != 0 {
+		t.Fatalf("cannot become uid %d: %v", uid, errno)
+	}
+}
+
+// awaitOpen waits until the server has so many connections.
+func (h *house) awaitOpen(t *testing.T, want int) {
+	t.Helper()
+	tick, patience := time.NewTicker(time.Millisecond), time.After(20*time.Second)
+	defer tick.Stop()
+	for h.server.Connections().Open != want {
+		select {
+		case <-tick.C:
+		case <-patience:
+			t.Fatalf("%d connections are open, want %d", h.server.Connections().Open, want)
+		}
+	}
+}
+
+func TestConnectionsAreBounded(t *testing.T) {
+	var said lines
+	h := open(t, func(c *api.Config) { c.Connections, c.ErrorLog = 2, log.New(&said, "", 0) })
+	first, second := h.dial(), h.dial()
+	for _, w := range []*wire{first, second} {
+		if got := w.call("GET", "/healthz", ""); got.status != http.StatusOK {
+			t.Fatalf("within the bound: %d %s", got.status, got.body)
+		}
+	}
+	third := h.dial()
+	got := third.call("POST", "/v1/acquire", "credential=youtube&operation=videos.list", asForm)
+	if got.status != http.StatusServiceUnavailable || got.text("reason") != "too_many_connections" || got.header.Get("Retry-After") == "" {
+		t.Errorf("one too many: %d %s, want 503 too_many_connections", got.status, got.body)
+	}
+	if _, err := third.in.ReadByte(); !errors.Is(err, io.EOF) {
+		t.Errorf("the connection too many stays open: %v", err)
+	}
+	if used := h.used("youtube"); used != 0 {
+		t.Errorf("%d units were debited over a connection too many", used)
+	}
+	if got := second.call("GET", "/healthz", ""); got.status != http.StatusOK {
+		t.Errorf("another's connection: %d, want 200", got.status)
+	}
+	if text := said.String(); !strings.Contains(text, "connections are refused: there are 2 connections") {
+		t.Errorf("the log says %q", text)
+	}
+
+	first.conn.Close()
+	h.awaitOpen(t, 1)
+	if got := h.dial().call("GET", "/healthz", ""); got.status != http.StatusOK {
+		t.Errorf("after one has gone: %d, want 200", got.status)
+	}
+	if refused := h.server.Connections().Refused; refused != 1 {
+		t.Errorf("%d connections count as refused, want 1", refused)
+	}
+}
+
+func TestOneUserLeavesRoomForOthers(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can connect as other users")
+	}
+	nobody := account(t, "nobody")
+	h := open(t, func(c *api.Config) { c.ConnectionsPerUser = 2 })
+	if err := os.Chmod(h.socket, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // half open: they never send a thing
+		h.dialAs(t, nobody)
+	}
+	h.awaitOpen(t, 2)
+	if got := h.dialAs(t, nobody).call("GET", "/healthz", ""); got.status != http.StatusServiceUnavailable {
+		t.Errorf("the flood's user: %d, want 503", got.status)
+	}
+	if got := h.dial().call("GET", "/healthz", ""); got.status != http.StatusOK {
+		t.Errorf("another user: %d, want 200", got.status)
+	}
+}
+
+// Who floods beyond that is not even told.
+func TestFloodIsCut(t *testing.T) {
+	const most, porch = 2, 64
+	h := open(t, func(c *api.Config) { c.Connections = most })
+	for range most + porch {
+		h.dial()
+	}
+	h.awaitOpen(t, most+porch)
+	if _, err := h.dial().in.ReadByte(); !errors.Is(err, io.EOF) {
+		t.Errorf("beyond the bound: %v, want EOF", err)
+	}
+	h.awaitOpen(t, most+porch)
+}
+
+// lines is what a log was told.
+type lines struct {
+	mu   sync.Mutex // guards text
+	text bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}

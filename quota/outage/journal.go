@@ -27,6 +27,7 @@ type Journal struct {
 	size     int64
 	segments []string // paths, oldest first
 	marks    map[string]quota.Mark
+	unbooked map[string]bool // credentials that were granted alone since they were booked back
 }
 
 // A line of the journal is one of: a grant, a settlement, a mark, or that what
@@ -75,8 +76,8 @@ func OpenJournal(dir string, keep time.Duration) (*Journal, error) {
 		return nil, err
 	}
 	slices.Sort(segments)
-	j := &Journal{dir: dir, keep: keep, segments: segments, marks: make(map[string]quota.Mark)}
-	if err := j.replayMarks(); err != nil {
+	j := &Journal{dir: dir, keep: keep, segments: segments, marks: make(map[string]quota.Mark), unbooked: make(map[string]bool)}
+	if err := j.replay(j.note); err != nil {
 		return nil, err
 	}
 	return j, j.open()
@@ -137,6 +138,13 @@ func (j *Journal) Marks() map[string]quota.Mark {
 	return marks
 }
 
+// owes tells whether something that was granted alone is not booked back yet.
+func (j *Journal) owes(credential string) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.unbooked[credential]
+}
+
 // append writes lines with one call, and when sync is set returns only once the
 // disk has them.
 func (j *Journal) append(sync bool, lines ...line) error {
@@ -181,6 +189,12 @@ func (j *Journal) write(content []byte) error {
 
 // note takes in what a line says of its log.
 func (j *Journal) note(l line) {
+	switch l.Kind {
+	case alone:
+		j.unbooked[l.Credential] = true
+	case booked, emptied:
+		delete(j.unbooked, l.Credential)
+	}
 	id, err := quota.ParseID(l.ID)
 	if err != nil || l.Epoch == "" {
 		return
@@ -216,10 +230,6 @@ func (j *Journal) rotate() error {
 func (j *Journal) outdated(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && time.Since(info.ModTime()) > j.keep
-}
-
-func (j *Journal) replayMarks() error {
-	return j.replay(j.note)
 }
 
 // replay hands over every line, oldest first. A line that cannot be read is

@@ -105,20 +105,27 @@ func (l *Ledger) setCredential(c *quota.Credential, policy Policy) error {
 		s.credential, s.policy = c, policy
 		return nil
 	}
-	memory, err := l.journal.recall(c.Name, time.Time{})
-	if err != nil {
-		return err
-	}
-	s := &state{credential: c, policy: policy, unbooked: memory.unbooked}
-	if len(s.unbooked) > 0 {
-		s.down, s.since = errors.New("what was granted during an outage is being booked back"), time.Now()
-		for _, r := range s.unbooked {
-			s.spent += r.Greatest()
+	s := &state{credential: c, policy: policy}
+	if l.journal.owes(c.Name) {
+		memory, err := l.journal.recall(c.Name, time.Time{})
+		if err != nil {
+			return err
 		}
-		s.last = s.unbooked[len(s.unbooked)-1].ID
+		s.owe(memory.unbooked)
 	}
 	l.states[c.Name] = s
 	return nil
+}
+
+// owe begins with what an earlier process granted alone: the outage goes on until
+// it is booked back.
+func (s *state) owe(records []quota.Record) {
+	s.down, s.since = errors.New("what was granted during an outage is being booked back"), time.Now()
+	s.unbooked = records
+	for _, r := range records {
+		s.spent += r.Greatest()
+		s.last = r.ID
+	}
 }
 
 // Close ends the watch, and closes the ledger and the journal.

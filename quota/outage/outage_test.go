@@ -121,6 +121,7 @@ func (h *host) await(kind outage.Kind) outage.Event {
 // realRedis skips where there is only a stand-in: it can be neither stopped nor killed.
 func realRedis(t *testing.T, args ...string) *redistest.Server {
 	t.Helper()
+	t.Parallel() // a loss takes seconds of rest
 	server := redistest.Start(t, args...)
 	if !server.Real {
 		t.Skip("needs a redis-server that can be stopped and killed")

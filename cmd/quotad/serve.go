@@ -23,10 +23,11 @@ func serve(c *config.Config, s systemd, log zerolog.Logger) error {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	defer d.heed(stop)()
-	err := d.start(ctx)
-	if err == nil {
-		err = d.wait(ctx)
+	if err := d.start(ctx); err != nil {
+		d.stop()
+		return err
 	}
+	err := d.wait(ctx)
 	d.stop()
 	d.log.Info().Msg("stopped")
 	return err
@@ -79,11 +80,15 @@ func (d *daemon) serveAPI(context.Context) error {
 		Keeper:     d.keeper,
 		Tokens:     d.tokens,
 		Version:    version(),
-		AdminGroup: d.config.AdminGroup,
-		Observe:    d.events.decided,
-		ErrorLog:   stdlog.New(d.log, "", 0),
-		Routes:     jobsapi.Routes(d.runner),
-		Status:     map[string]func(context.Context) any{"jobs": jobsapi.Section(d.runner)},
+		AdminGroup: d.config.Access.AdminGroup,
+
+		Connections:        d.config.Access.Connections,
+		ConnectionsPerUser: d.config.Access.ConnectionsPerUser,
+
+		Observe:  d.events.decided,
+		ErrorLog: stdlog.New(d.log, "", 0),
+		Routes:   jobsapi.Routes(d.runner),
+		Status:   map[string]func(context.Context) any{"jobs": jobsapi.Section(d.runner)},
 	})
 	if err != nil {
 		return err

@@ -19,11 +19,13 @@ type Config struct {
 	StateDir    string // need not exist yet
 	Socket      string
 	LogLevel    string // "debug", "info", "warn" or "error"
-	AdminGroup  string // whose members may do what root may; empty: the API's default
+	Metrics     string // the loopback address at which metrics are served too; empty: none
+	Access      Access
 	Ledger      Ledger
 	Credentials []*quota.Credential
 	Outages     map[string]Outage // by credential, each has one
 	Jobs        []*jobs.Job
+	OnEvent     OnEvent
 }
 
 // A Host is what the meaning of a file depends on beside its text.
@@ -73,10 +75,12 @@ func (r *reader) config(root *table) *Config {
 	c.StateDir = r.stateDir(root)
 	c.Socket = r.socket(root, c.StateDir)
 	c.LogLevel = r.logLevel(root.table("log"))
-	c.AdminGroup = r.adminGroup(root.table("access"))
+	c.Metrics = r.metrics(root.table("metrics"))
+	c.Access = r.access(root.table("access"))
 	c.Ledger = r.ledger(root.table("ledger"))
 	r.credentials(c, root.table("credentials"))
 	r.jobs(c, root.table("jobs"))
+	c.OnEvent = r.onEvent(root.table("on_event"))
 	root.end()
 	return c
 }

@@ -61,6 +61,8 @@ func TestLoad(t *testing.T) {
 		StateDir: "/state",
 		Socket:   "/state/quotad.sock",
 		LogLevel: "info",
+		Access:   Access{Connections: 1024, ConnectionsPerUser: 256},
+		OnEvent:  OnEvent{Commands: map[Event][]string{}, Timeout: 30 * time.Second},
 		Ledger:   Ledger{Backend: Embedded, Deadline: 250 * time.Millisecond, Redis: redisledger.Config{Addrs: []string{"127.0.0.1:6379"}}},
 		Credentials: []*quota.Credential{{
 			Name: "youtube",
@@ -123,6 +125,10 @@ func TestLoadDetails(t *testing.T) {
 state_dir = "state"
 socket = "/run/quotad.sock"
 log.level = "debug"
+metrics.listen = "[::1]:9464"
+access.connections = 100
+on_event.near_limit = ["fetch", "--near"]
+on_event.timeout = "5s"
 
 [ledger]
 backend = "redis"
@@ -179,6 +185,11 @@ dir = "data"
 		{"state directory", c.StateDir, filepath.Join(dir, "state")},
 		{"socket", c.Socket, "/run/quotad.sock"},
 		{"log level", c.LogLevel, "debug"},
+		{"metrics", c.Metrics, "[::1]:9464"},
+		{"connections of a user, when all are fewer", c.Access, Access{Connections: 100, ConnectionsPerUser: 100}},
+		{"events", c.OnEvent, OnEvent{
+			Commands: map[Event][]string{NearLimit: {filepath.Join(dir, "fetch"), "--near"}}, Timeout: 5 * time.Second,
+		}},
 		{"backend", c.Ledger.Backend, OnRedis},
 		{"deadline", c.Ledger.Deadline, time.Second},
 		{"redis", c.Ledger.Redis.Addrs, []string{"unix:///run/redis.sock"}},

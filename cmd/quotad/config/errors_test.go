@@ -119,6 +119,22 @@ func TestErrors(t *testing.T) {
 		}},
 		{"log level", `[ledger]`, "[log]\nlevel = \"loud\"\n[ledger]", []string{`3: log.level: must be one of "debug", "info", "warn", "error", not "loud"`}},
 		{"admin group", `[ledger]`, "[access]\nadmin_group = \"no-such-group\"\n[ledger]", []string{`3: access.admin_group: no group "no-such-group" on this host: create it (groupadd --system no-such-group) or name another`}},
+		{"connections", `[ledger]`, "[access]\nconnections = 10\nconnections_per_user = 11\n[ledger]", []string{`4: access.connections_per_user: must be from 1 to 10: 11`}},
+		{"no connections", `[ledger]`, "[access]\nconnections = 0\n[ledger]", []string{`3: access.connections: must be from 1 to 100000: 0`}},
+		{"metrics for everybody", `[ledger]`, "[metrics]\nlisten = \"0.0.0.0:9464\"\n[ledger]", []string{`3: metrics.listen: "0.0.0.0:9464" could be reached from other hosts, and nobody would be asked who they are: write "127.0.0.1:9464" or "[::1]:9464"`}},
+		{"metrics on every address", `[ledger]`, "[metrics]\nlisten = \":9464\"\n[ledger]", []string{`3: metrics.listen: ":9464" is not the numbers of an address and a port: write "127.0.0.1:9464" or "[::1]:9464"`}},
+		{"metrics by name", `[ledger]`, "[metrics]\nlisten = \"localhost:9464\"\n[ledger]", []string{`3: metrics.listen: "localhost:9464" is not the numbers of an address and a port: write "127.0.0.1:9464" or "[::1]:9464"`}},
+		{"metrics nowhere", `[ledger]`, "[metrics]\nlisten = \"\"\nport = 1\n[ledger]", []string{
+			`3: metrics.listen: "" is not the numbers of an address and a port: write "127.0.0.1:9464" or "[::1]:9464"`,
+			`4: metrics.port: unknown key: known are "listen"`,
+		}},
+		{"events", `[ledger]`, "[on_event]\nnear_limit = []\nexhausted = \"fetch\"\noutage_began = [\"./no-such\"]\njob_failed = [\"fetch\"]\ntimeout = \"2h\"\n[ledger]", []string{
+			`3: on_event.near_limit: must name a program, such as ["/usr/local/bin/notify"]; to run none, leave the key out`,
+			`4: on_event.exhausted: must be an array of strings, such as ["one", "two"], not the string "fetch"`,
+			`5: on_event.outage_began: command "./no-such" not found: there is no no-such`,
+			`6: on_event.job_failed: unknown key: did you mean "job_failing"?`,
+			`7: on_event.timeout: must be at most 1h0m0s: 2h0m0s`,
+		}},
 		{"socket too long", `[ledger]`, "socket = \"/" + strings.Repeat("s", 107) + "\"\n[ledger]", []string{`2: socket: "/` + strings.Repeat("s", 107) + `" has 108 bytes, the path of a socket at most 107: name a shorter one`}},
 		{"state_dir empty", `[ledger]`, "state_dir = \"\"\n[ledger]", []string{`2: state_dir: must not be empty`}},
 		{"table of another type", `[ledger]`, "log = \"debug\"\n[ledger]", []string{`2: log: must be a table, [log], not the string "debug"`}},
@@ -175,6 +191,8 @@ func TestShippedConfigNamesEveryKey(t *testing.T) {
 zzzzz = 1
 log.zzzzz = 1
 access.zzzzz = 1
+metrics.zzzzz = 1
+on_event.zzzzz = 1
 ledger.zzzzz = 1
 ledger.redis.zzzzz = 1
 ledger.redis.tls.zzzzz = 1
@@ -185,8 +203,8 @@ credentials.a.on_outage.zzzzz = "open"
 jobs.c.zzzzz = 1
 `)
 	known := regexp.MustCompile(`unknown key: known are (.*)`).FindAllStringSubmatch(fmt.Sprint(err), -1)
-	if len(known) != 10 { // on_outage knows operations
-		t.Fatalf("%d tables say what they know, want 10: %v", len(known), err)
+	if len(known) != 12 { // on_outage knows operations
+		t.Fatalf("%d tables say what they know, want 12: %v", len(known), err)
 	}
 	for _, list := range known {
 		for _, key := range strings.Split(list[1], ", ") {

@@ -49,7 +49,7 @@ func (r *reader) job(name string, t *table, stateDir string) *jobs.Job {
 		RunAtStart:   t.flag("run_at_start"),
 		MissedWithin: t.duration("missed_within", 0),
 		Expects:      r.expects(t.table("expects")),
-		Command:      r.command(t),
+		Command:      r.command(t, "command"),
 		Dir:          r.path(t, "dir"),
 		Env:          r.env(t),
 		Timeout:      t.duration("timeout", defaultTimeout),
@@ -103,15 +103,15 @@ func (r *reader) expects(t *table) map[string]quota.Units {
 	return expects
 }
 
-// command returns the program as a path.
-func (r *reader) command(t *table) []string {
-	command := t.texts("command")
+// command returns the command at a key, its program as a path.
+func (r *reader) command(t *table, key string) []string {
+	command := t.texts(key)
 	if len(command) == 0 || command[0] == "" {
 		return command
 	}
 	path, err := process.Resolve(command[0], r.host.Programs, r.dir)
 	if err != nil {
-		t.fail("command", "%v", err)
+		t.fail(key, "%v", err)
 		return command
 	}
 	return append([]string{path}, command[1:]...)

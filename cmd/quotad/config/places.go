@@ -2,7 +2,6 @@ package config
 
 import (
 	"cmp"
-	"os/user"
 	"path/filepath"
 )
 
@@ -59,15 +58,4 @@ func (r *reader) logLevel(log *table) string {
 	level := log.oneOf("level", "info", "debug", "info", "warn", "error")
 	log.end()
 	return level
-}
-
-func (r *reader) adminGroup(access *table) string {
-	group := access.text("admin_group", "")
-	if group != "" {
-		if _, err := user.LookupGroup(group); err != nil {
-			access.fail("admin_group", "no group %q on this host: create it (groupadd --system %s) or name another", group, group)
-		}
-	}
-	access.end()
-	return group
 }

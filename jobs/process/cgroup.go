@@ -74,14 +74,18 @@ func cgroupDir(path, mounts string) (string, error) {
 // processes and does nothing.
 type cgroup struct{ dir string }
 
-// makeCgroup makes a cgroup below root. No controller is needed to hold
-// processes together, so the daemon may stay in the parent.
-func makeCgroup(root string) (*cgroup, error) {
+// makeCgroup makes a cgroup below root, or returns nil where that cannot be. No
+// controller is needed to hold processes together, so the daemon may stay in
+// the parent.
+func makeCgroup(root string) *cgroup {
+	if root == "" {
+		return nil
+	}
 	dir, err := os.MkdirTemp(root, "pass-")
 	if err != nil {
-		return nil, err
+		return nil
 	}
-	return &cgroup{dir: dir}, nil
+	return &cgroup{dir: dir}
 }
 
 // reopenCgroup returns a cgroup that was made by a daemon before this one, or

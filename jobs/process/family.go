@@ -33,7 +33,8 @@ const (
 	// ended. Nothing would tell us: most of it are not our children.
 	firstLook   = time.Millisecond
 	slowestLook = 50 * time.Millisecond
-	// hopeless is how long after KILL a process may live before it is given up.
+	// hopeless is how long after KILL a process may live before it is given up:
+	// it is another user's, or stuck in the kernel.
 	hopeless = 5 * time.Second
 )
 
@@ -89,19 +90,23 @@ func (f *family) signal(sig syscall.Signal) {
 // end waits until nothing is left of the family, kills what is left at the time
 // given, and returns how many live on all the same.
 func (f *family) end(ctx context.Context, killAt time.Time) (left int, err error) {
+	var killed time.Time
 	for wait := firstLook; ; wait = min(2*wait, slowestLook) {
 		members := f.members()
-		late := time.Since(killAt)
-		if len(members) == 0 || late > hopeless {
+		if len(members) == 0 || !killed.IsZero() && time.Since(killed) > hopeless {
 			return len(members), nil
 		}
-		if late >= 0 {
+		grace := time.Until(killAt)
+		if grace <= 0 {
 			f.kill()
+			if killed.IsZero() {
+				killed = time.Now()
+			}
 		}
 		select {
 		case <-ctx.Done():
 			return len(members), context.Cause(ctx)
-		case <-time.After(min(wait, max(firstLook, -late))):
+		case <-time.After(min(wait, max(firstLook, grace))):
 		}
 	}
 }

@@ -69,15 +69,13 @@ func (l Launcher) launch(ctx context.Context, command jobs.Command, output func(
 // start starts the command in a cgroup of its own, or, if that cannot be had,
 // without one.
 func (l Launcher) start(ctx context.Context, command jobs.Command, out *output) (*child, error) {
-	if l.CgroupRoot != "" {
-		if group, err := makeCgroup(l.CgroupRoot); err == nil {
-			if c, err := startChild(ctx, command, out, group); err == nil {
-				return c, nil
-			}
-			group.remove()
-		}
+	group := makeCgroup(l.CgroupRoot)
+	c, err := startChild(ctx, command, out, group)
+	if err != nil && group != nil {
+		group.remove()
+		c, err = startChild(ctx, command, out, nil)
 	}
-	return startChild(ctx, command, out, nil)
+	return c, err
 }
 
 func check(command jobs.Command) error {

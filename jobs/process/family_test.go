@@ -110,7 +110,7 @@ func TestOtherPassesAreSpared(t *testing.T) {
 
 // A foreign process with our daemon as its parent is not ours to reap.
 func TestChildrenOfOthersAreSpared(t *testing.T) {
-	other := exec.Command("sleep", "3600")
+	other := exec.Command("sleep", "120")
 	other.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := other.Start(); err != nil {
 		t.Fatal(err)

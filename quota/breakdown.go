@@ -53,16 +53,16 @@ type Share struct {
 
 // A Breakdown sums entries of a log by a dimension.
 type Breakdown struct {
-	By    Dimension
-	Total Share
+	Credential *Credential
+	By         Dimension
+	Total      Share
 
-	credential *Credential
-	shares     map[string]*Share
+	shares map[string]*Share
 }
 
 // NewBreakdown returns an empty breakdown of entries of c.
 func NewBreakdown(c *Credential, by Dimension) *Breakdown {
-	return &Breakdown{By: by, Total: Share{In: make([]Units, len(c.Limits))}, credential: c, shares: make(map[string]*Share)}
+	return &Breakdown{Credential: c, By: by, Total: Share{In: make([]Units, len(c.Limits))}, shares: make(map[string]*Share)}
 }
 
 // Add counts an entry. Traces of corrections, which spent nothing, leave it as it is.
@@ -73,11 +73,11 @@ func (b *Breakdown) Add(e Entry) {
 	name := b.By.of(&e)
 	s := b.shares[name]
 	if s == nil {
-		s = &Share{Name: name, In: make([]Units, len(b.credential.Limits))}
+		s = &Share{Name: name, In: make([]Units, len(b.Credential.Limits))}
 		b.shares[name] = s
 	}
-	s.add(b.credential, &e)
-	b.Total.add(b.credential, &e)
+	s.add(b.Credential, &e)
+	b.Total.add(b.Credential, &e)
 }
 
 func (s *Share) add(c *Credential, e *Entry) {
@@ -134,7 +134,7 @@ type Holder struct {
 
 // In returns the shares of one limit alone, those that hold something.
 func (b *Breakdown) In(limit string) []Holder {
-	i := slices.IndexFunc(b.credential.Limits, func(l Limit) bool { return l.Name == limit })
+	i := slices.IndexFunc(b.Credential.Limits, func(l Limit) bool { return l.Name == limit })
 	var holders []Holder
 	for _, s := range b.shares {
 		if i >= 0 && s.In[i] > 0 {

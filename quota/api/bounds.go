@@ -8,6 +8,7 @@ const (
 	readTimeout  = 5 * time.Second  // a request, from its first byte to its last
 	writeTimeout = 10 * time.Second // deciding and answering
 	idleTimeout  = 5 * time.Second  // between two requests of a connection
+	walkTime     = 30 * time.Second // for a handler that may read a whole log
 	maxHeader    = 8 << 10
 	maxBody      = 64 << 10
 	maxDrain     = 2 << 20 // of an oversized body, read on so that the connection stays usable
@@ -19,5 +20,6 @@ const (
 var (
 	typeJSON    = []string{"application/json"}
 	typeProblem = []string{"application/problem+json"}
+	typeLines   = []string{"application/x-ndjson"}
 	retrySoon   = []string{"1"} // when the ledger may be back is not known
 )

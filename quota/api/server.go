@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"quotad/quota"
@@ -29,8 +30,8 @@ type Config struct {
 	// what returns its value.
 	Status map[string]func(context.Context) any
 
-	// Observe is told of every acquire, settle and release that was understood,
-	// before it is answered and by the goroutine that serves it: it should be
+	// Observe is told of every acquire, settle, release, adjust and reset that was
+	// understood, before it is answered and by the goroutine that serves it: it should be
 	// quick. Nil: nobody is told.
 	Observe func(Event)
 	// Connections and ConnectionsPerUser are the most at once, in all and of one
@@ -41,10 +42,10 @@ type Config struct {
 	ErrorLog *log.Logger
 }
 
-// An Event is what became of an acquire, settle or release.
+// An Event is what became of an acquire, settle, release, adjust or reset.
 type Event struct {
-	Verb     string        // "acquire", "settle" or "release"
-	Request  quota.Request // of an acquire, with names as the caller sent them; of the others only the Caller
+	Verb     string        // which of these
+	Request  quota.Request // of an acquire, with names as the caller sent them; of the others the Caller and, where known, the Credential
 	PID      int           // of the process that connected; 0 when not known
 	GrantID  string        // that was settled or released
 	Decision quota.Decision
@@ -66,6 +67,7 @@ type Server struct {
 	mux        *http.ServeMux
 	crowd      *crowd
 	http       *http.Server
+	closing    chan struct{} // closed when the server shuts down, so that streams end
 }
 
 // NewServer returns a server that is ready to Serve. It fails when two routes,
@@ -79,6 +81,7 @@ func NewServer(c Config) (*Server, error) {
 		sections:   c.Status,
 		observe:    c.Observe,
 		crowd:      newCrowd(c),
+		closing:    make(chan struct{}),
 	}
 	if s.adminGroup == "" {
 		s.adminGroup = DefaultAdminGroup
@@ -105,6 +108,7 @@ func NewServer(c Config) (*Server, error) {
 		MaxHeaderBytes:               maxHeader,
 		DisableGeneralOptionsHandler: true,
 	}
+	s.http.RegisterOnShutdown(sync.OnceFunc(func() { close(s.closing) }))
 	return s, nil
 }
 
@@ -116,6 +120,11 @@ func (s *Server) ownRoutes() []Route {
 		{"GET", "/v1/status", Read, "everything at a glance", Handle(s.status)},
 		{"GET", "/v1/credentials", Read, "the credentials with the state of their limits", Handle(s.credentials)},
 		{"GET", "/v1/credentials/{name}", Read, "one credential with the state of its limits", Handle(s.credential)},
+		{"GET", "/v1/credentials/{name}/log", Read, "what was debited and corrected; after, since, newest, most, follow", s.log},
+		{"GET", "/v1/credentials/{name}/usage", Read, "who spent what; by, since", patiently(Handle(s.usage))},
+		{"GET", "/v1/credentials/{name}/why", Read, "would calls be granted now, and what stands in their way; operation, count", patiently(Handle(s.why))},
+		{"POST", "/v1/credentials/{name}/adjust", Operate, "book units that were spent elsewhere, or give back what was not spent", Handle(s.adjust)},
+		{"POST", "/v1/credentials/{name}/reset", Operate, "empty the log: every limit starts from zero", Handle(s.reset)},
 		{"GET", "/v1", Read, "this list", Handle(s.index)},
 		{"GET", "/healthz", Read, "200 while the daemon is alive", Handle(s.healthz)},
 		{"GET", "/readyz", Read, "200 if an acquire would be decided now, else 503", Handle(s.readyz)},

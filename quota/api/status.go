@@ -17,11 +17,7 @@ func (s *Server) status(ctx context.Context, _ *Call, _ None) (map[string]any, e
 	}
 	credentials := make([]Credential, 0, len(s.keeper.Credentials()))
 	for _, c := range s.keeper.Credentials() {
-		state, err := s.stateOf(ctx, c.Name)
-		if err != nil {
-			state = Credential{Name: c.Name, Limits: []Limit{}, Error: err.Error()}
-		}
-		credentials = append(credentials, state)
+		credentials = append(credentials, s.stateOrError(ctx, c.Name))
 	}
 	health := s.keeper.Health(ctx)
 	sections["credentials"] = credentials
@@ -33,7 +29,7 @@ func (s *Server) status(ctx context.Context, _ *Call, _ None) (map[string]any, e
 func (s *Server) credentials(ctx context.Context, _ *Call, _ None) ([]Credential, error) {
 	credentials := make([]Credential, 0, len(s.keeper.Credentials()))
 	for _, c := range s.keeper.Credentials() {
-		state, err := s.stateOf(ctx, c.Name)
+		state, err := s.priced(ctx, c.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -43,18 +39,59 @@ func (s *Server) credentials(ctx context.Context, _ *Call, _ None) ([]Credential
 }
 
 func (s *Server) credential(ctx context.Context, c *Call, _ None) (Credential, error) {
-	return s.stateOf(ctx, c.Path("name"))
+	return s.priced(ctx, c.Path("name"))
+}
+
+// priced is the state of a credential with what its operations cost.
+func (s *Server) priced(ctx context.Context, name string) (Credential, error) {
+	state, err := s.stateOf(ctx, name)
+	if c, known := s.keeper.Credential(name); known {
+		state.Operations = operationsOf(c)
+	}
+	return state, err
+}
+
+func operationsOf(c *quota.Credential) map[string]map[string]int64 {
+	operations := make(map[string]map[string]int64, len(c.Operations))
+	for operation, cost := range c.Operations {
+		costs := make(map[string]int64)
+		for _, limit := range c.Limits {
+			if units := cost.In(limit, operation); units > 0 {
+				costs[limit.Name] = int64(units)
+			}
+		}
+		operations[operation] = costs
+	}
+	return operations
 }
 
 func (s *Server) stateOf(ctx context.Context, name string) (Credential, error) {
-	usage, known, err := s.keeper.Usage(ctx, name)
-	if !known {
-		return Credential{}, NewProblem(quota.UnknownCredential, "credential %.80q is not configured", name)
-	}
+	usage, err := s.usageOf(ctx, name)
 	if err != nil {
 		return Credential{}, err
 	}
 	return Credential{Name: name, Limits: limitsOf(usage.Limits)}, nil
+}
+
+// stateOrError is for answers that tell more than the state.
+func (s *Server) stateOrError(ctx context.Context, name string) Credential {
+	state, err := s.stateOf(ctx, name)
+	if err != nil {
+		return Credential{Name: name, Limits: []Limit{}, Error: err.Error()}
+	}
+	return state
+}
+
+func (s *Server) usageOf(ctx context.Context, name string) (quota.Usage, error) {
+	usage, known, err := s.keeper.Usage(ctx, name)
+	if !known {
+		return usage, unknownCredential(name)
+	}
+	return usage, err
+}
+
+func unknownCredential(name string) error {
+	return NewProblem(quota.UnknownCredential, "credential %.80q is not configured", name)
 }
 
 // healthz answers because it can.

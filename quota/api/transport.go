@@ -44,7 +44,7 @@ func (c *Client) exchange(ctx context.Context, method, path string, body any, re
 		defer cancel()
 	}
 	for attempt := 1; ; attempt++ {
-		answer, err := c.roundTrip(ctx, method, path, payload)
+		answer, err := c.roundTrip(ctx, attemptTimeout, method, path, payload)
 		if err == nil {
 			return answer, nil
 		}
@@ -92,12 +92,23 @@ func (c *Client) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	return d.DialContext(ctx, "unix", c.socket)
 }
 
-func (c *Client) roundTrip(ctx context.Context, method, path string, body []byte) (reply, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, attemptTimeout, errNoAnswer)
+// roundTrip sends a request once and reads its answer, within a time.
+func (c *Client) roundTrip(ctx context.Context, within time.Duration, method, path string, body []byte) (reply, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, within, errNoAnswer)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, method, "http://quotad"+path, bytes.NewReader(body))
+	resp, err := c.send(ctx, method, path, body)
 	if err != nil {
 		return reply{}, err
+	}
+	defer resp.Body.Close()
+	return readReply(resp)
+}
+
+// send sends a request once and returns its answer, whose body is yet to be read.
+func (c *Client) send(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, "http://quotad"+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
 	}
 	if len(body) > 0 {
 		req.Header["Content-Type"] = typeJSON
@@ -105,11 +116,10 @@ func (c *Client) roundTrip(ctx context.Context, method, path string, body []byte
 	if c.Token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.Token)
 	}
-	resp, err := c.transport.RoundTrip(req)
-	if err != nil {
-		return reply{}, err
-	}
-	defer resp.Body.Close()
+	return c.transport.RoundTrip(req)
+}
+
+func readReply(resp *http.Response) (reply, error) {
 	read, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
 		return reply{}, err

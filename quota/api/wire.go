@@ -62,7 +62,9 @@ type Limit struct {
 type Credential struct {
 	Name   string  `json:"name"`
 	Limits []Limit `json:"limits"`
-	Error  string  `json:"error,omitempty"` // in a status: why the limits' state is not known
+	Error  string  `json:"error,omitempty"` // why the limits' state is not known
+	// Operations says what one call costs, by operation and limit; not in a status.
+	Operations map[string]map[string]int64 `json:"operations,omitempty"`
 }
 
 // Ledger says how the ledger is.

@@ -1,0 +1,278 @@
+package api_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"net/url"
+	"runtime"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"quotad/quota"
+	"quotad/quota/api"
+	"quotad/quota/ledgertest"
+)
+
+// log returns a page as "operation units by region note" lines.
+func (h *house) log(q api.LogQuery) (lines []string, page api.LogPage) {
+	h.t.Helper()
+	page, err := h.client("").Log(context.Background(), "youtube", q)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	for _, e := range page.Entries {
+		lines = append(lines, fmt.Sprintf("%s %d %s %s %s", e.Operation, e.Units, e.By, e.Region, e.Note))
+	}
+	return lines, page
+}
+
+func TestLog(t *testing.T) {
+	h := open(t, nil)
+	h.tokens.issue("us", "trending", "US", "youtube")
+	search := h.acquire("us", api.AcquireRequest{Operation: "search.list"}).GrantID
+	h.clock.advance(time.Hour)
+	h.acquire("us", api.AcquireRequest{Operation: "videos.list", Count: 3})
+	h.clock.advance(time.Hour)
+	if _, err := h.client("us").Settle(t.Context(), search, 40); err != nil {
+		t.Fatal(err)
+	}
+	settled := fmt.Sprintf(" 0 trending  settle %s to 40", search[len("youtube:"):])
+	all := []string{"search.list 40 trending US ", "videos.list 3 trending US ", settled}
+
+	got, page := h.log(api.LogQuery{})
+	if !slices.Equal(got, all) || page.Next != "" {
+		t.Errorf("got %q and then %q, want %q", got, page.Next, all)
+	}
+	first := page.Entries[0]
+	if first.ID != search || first.Count != 1 || !first.At.Equal(h.clock.Now().Add(-2*time.Hour)) {
+		t.Errorf("got %+v, want the grant %s", first, search)
+	}
+	if want := []api.Charge{{Limit: "daily", Units: 40, Debited: 100}, {Limit: "search", Units: 40, Debited: 100}}; !slices.Equal(first.Charges, want) {
+		t.Errorf("got %v, want %v", first.Charges, want)
+	}
+	if page.Entries[2].Charges == nil {
+		t.Error("no charges are an empty list, not null")
+	}
+	for _, row := range []struct {
+		name  string
+		query api.LogQuery
+		want  []string
+	}{
+		{"newest first", api.LogQuery{Newest: true}, []string{all[2], all[1], all[0]}},
+		{"the newest", api.LogQuery{Newest: true, Most: 1}, all[2:]},
+		{"behind an entry", api.LogQuery{After: search}, all[1:]},
+		{"since an hour", api.LogQuery{Since: "60m"}, all[1:]},
+		{"since a day", api.LogQuery{Since: "1d"}, all},
+		{"since an instant", api.LogQuery{Since: h.clock.Now().Format(time.RFC3339)}, all[2:]},
+		{"behind the last", api.LogQuery{After: page.Entries[2].ID}, nil},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			h.t = t
+			if got, _ := h.log(row.query); !slices.Equal(got, row.want) {
+				t.Errorf("got %q, want %q", got, row.want)
+			}
+		})
+	}
+	var pages []string
+	for q := (api.LogQuery{Most: 2}); ; {
+		lines, page := h.log(q)
+		pages = append(pages, lines...)
+		if page.Next == "" {
+			break
+		}
+		q.After = page.Next
+	}
+	if !slices.Equal(pages, all) {
+		t.Errorf("in pages: got %q, want %q", pages, all)
+	}
+}
+
+func TestBadLogQueries(t *testing.T) {
+	h := open(t, nil)
+	for _, row := range []struct {
+		query  string
+		status int
+	}{
+		{"after=1-0", 400},
+		{"after=other:1-0", 400},
+		{"since=yesterday", 400},
+		{"since=-1h", 400},
+		{"since=0s", 400},
+		{"since=1w", 400},
+		{"since=", 400},
+		{"since=99999999999d", 400},
+		{"most=0", 400},
+		{"most=1001", 400},
+		{"newest=1", 400},
+		{"newest=true&follow=true", 400},
+		{"page=2", 400},
+		{"since=2026-11-21T09:00:00%2B01:00", 200},
+		{"since=3000d", 200},
+		{"most=1000", 200},
+	} {
+		got := h.dial().call("GET", "/v1/credentials/youtube/log?"+row.query, "")
+		if got.status != row.status {
+			t.Errorf("%s: %d %s, want %d", row.query, got.status, got.body, row.status)
+		}
+	}
+	if got := h.dial().call("GET", "/v1/credentials/vimeo/log?since=1h", ""); got.status != 404 {
+		t.Errorf("unknown credential: %d %s", got.status, got.body)
+	}
+	if got := h.dial().call("HEAD", "/v1/credentials/youtube/log?follow=true", ""); got.status != 200 {
+		t.Errorf("HEAD: %d", got.status)
+	}
+	if got := h.dial().call("GET", "/v1/credentials/youtube/log", ""); got.body != `{"entries":[]}`+"\n" {
+		t.Errorf("of an empty log: %s", got.body)
+	}
+}
+
+// A follower reads a log as it is written.
+type follower struct {
+	t    *testing.T
+	next func() (api.Entry, error, bool)
+}
+
+func (h *house) follow(ctx context.Context, q api.LogQuery) *follower {
+	next, stop := iter.Pull2(h.client("").FollowLog(ctx, "youtube", q))
+	h.t.Cleanup(stop)
+	return &follower{h.t, next}
+}
+
+func (f *follower) want(id string) {
+	f.t.Helper()
+	if e, err, ok := f.next(); err != nil || !ok || e.ID != id {
+		f.t.Fatalf("got %+v, %v, %v, want %s", e, err, ok, id)
+	}
+}
+
+func (h *house) video() string {
+	return h.acquire("", api.AcquireRequest{Credential: "youtube", Operation: "videos.list"}).GrantID
+}
+
+func TestFollow(t *testing.T) {
+	t.Parallel() // it waits
+	h := open(t, nil)
+	first := h.video()
+	second := h.video()
+	f := h.follow(t.Context(), api.LogQuery{Most: 1})
+	f.want(first)
+	f.want(second)
+	third := h.video()
+	f.want(third)
+	h.follow(t.Context(), api.LogQuery{After: second}).want(third)
+	<-time.After(5500 * time.Millisecond) // longer than any other request may take
+	f.want(h.video())
+
+	if err := h.server.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if e, err, ok := f.next(); ok {
+		t.Errorf("got %+v, %v behind the end", e, err)
+	}
+}
+
+func TestFollowerLeaves(t *testing.T) {
+	h := open(t, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	f := h.follow(ctx, api.LogQuery{})
+	f.want(h.video())
+	cancel()
+	if e, err, _ := f.next(); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %+v, %v, want the cancellation", e, err)
+	}
+	for h.server.Connections().Open > 1 { // the other is the client's that acquired
+		runtime.Gosched()
+	}
+}
+
+func TestFollowOfNobody(t *testing.T) {
+	h := open(t, nil)
+	for _, err := range h.client("").FollowLog(t.Context(), "vimeo", api.LogQuery{}) {
+		if p := new(api.Problem); !errors.As(err, &p) || p.Status != 404 {
+			t.Errorf("got %v, want that the credential is unknown", err)
+		}
+	}
+	nobody := &api.Client{Socket: h.socket + ".not"}
+	for _, err := range nobody.FollowLog(t.Context(), "youtube", api.LogQuery{}) {
+		if !errors.Is(err, api.ErrUnreachable) {
+			t.Errorf("got %v, want that nobody answers", err)
+		}
+	}
+}
+
+// A ledger that loses its voice for a while.
+type mute struct {
+	*ledgertest.Model
+	silent atomic.Bool
+	asked  chan struct{} // receives for each log that was refused
+}
+
+func (m *mute) Log(ctx context.Context, c *quota.Credential, q quota.LogQuery) (quota.LogPage, error) {
+	if m.silent.Load() {
+		select {
+		case m.asked <- struct{}{}:
+		default:
+		}
+		return quota.LogPage{}, quota.ErrUnavailable
+	}
+	return m.Model.Log(ctx, c, q)
+}
+
+func TestFollowOverAnOutage(t *testing.T) {
+	ledger := &mute{Model: ledgertest.NewModel(time.Now), asked: make(chan struct{}, 1)}
+	h := open(t, func(c *api.Config) { c.Keeper = newKeeper(t, ledger, youtube()) })
+	f := h.follow(t.Context(), api.LogQuery{})
+	f.want(h.video())
+	ledger.silent.Store(true)
+	missed := h.video()
+	<-ledger.asked
+	ledger.silent.Store(false)
+	f.want(missed)
+
+	ledger.silent.Store(true)
+	for _, err := range h.client("").FollowLog(t.Context(), "youtube", api.LogQuery{}) {
+		if !errors.Is(err, api.ErrLedgerUnavailable) {
+			t.Errorf("got %v, want that the ledger is unavailable", err)
+		}
+	}
+}
+
+func TestUsage(t *testing.T) {
+	h := open(t, nil)
+	h.tokens.issue("us", "trending", "US", "youtube")
+	h.acquire("us", api.AcquireRequest{Operation: "search.list"})
+	h.clock.advance(90 * time.Minute)
+	h.acquire("us", api.AcquireRequest{Operation: "videos.list", Count: 3})
+	h.acquire("", api.AcquireRequest{Credential: "youtube", Operation: "videos.list"})
+
+	u, err := h.client("").Usage(t.Context(), "youtube", "job", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if u.By != "job" || !u.Until.Equal(h.clock.Now()) || !u.Since.Equal(h.clock.Now().Add(-24*time.Hour)) || u.Total.Units != 104 || u.Total.Calls != 5 {
+		t.Errorf("got %+v, want 104 units of the last day", u)
+	}
+	if len(u.Shares) != 2 || u.Shares[0].Name != "trending" || u.Shares[0].Units != 103 || u.Shares[1].Name != "" ||
+		u.Shares[0].Limits["daily"] != 103 || u.Shares[0].Limits["search"] != 100 {
+		t.Errorf("got %+v, want what the job spent, and the rest", u.Shares)
+	}
+	u, err = h.client("").Usage(t.Context(), "youtube", "hour", "1h")
+	if err != nil || len(u.Shares) != 1 || u.Shares[0].Name != "2026-11-21T10:00:00Z" || u.Shares[0].Units != 4 {
+		t.Errorf("got %+v, %v, want the last hour", u, err)
+	}
+	for query, status := range map[string]int{"": 200, "?by=caller": 200, "?by=nobody": 400, "?since=never": 400, "?" + url.Values{"by": {"job", "hour"}}.Encode(): 400} {
+		if got := h.dial().call("GET", "/v1/credentials/youtube/usage"+query, ""); got.status != status {
+			t.Errorf("%q: %d %s, want %d", query, got.status, got.body, status)
+		}
+	}
+	if got := h.dial().call("GET", "/v1/credentials/vimeo/usage", ""); got.status != 404 {
+		t.Errorf("unknown credential: %d %s", got.status, got.body)
+	}
+	if got := h.dial().call("GET", "/v1/credentials/other/usage", ""); got.fields["shares"] == nil {
+		t.Errorf("no shares are an empty list, not null: %s", got.body)
+	}
+}

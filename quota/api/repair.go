@@ -1,0 +1,93 @@
+package api
+
+import (
+	"context"
+	"time"
+
+	"quotad/quota"
+)
+
+// Adjustment is the body of POST /v1/credentials/{name}/adjust.
+type Adjustment struct {
+	Limit string `json:"limit"`
+	Units int64  `json:"units"` // spent elsewhere; below zero, counted but not spent
+	Note  string `json:"note,omitempty"`
+}
+
+// Adjusted is the answer to an adjustment.
+type Adjusted struct {
+	Limit string `json:"limit"`
+	// Units is what was booked; below zero, what was given back, which is at most
+	// what was used.
+	Units      int64      `json:"units"`
+	Credential Credential `json:"credential"` // as it is now
+}
+
+// Reset is the body of POST /v1/credentials/{name}/reset.
+type Reset struct {
+	Confirm string `json:"confirm"` // the credential's name again: this cannot be undone
+	Note    string `json:"note,omitempty"`
+}
+
+// Bind takes the fields of an adjustment.
+func (a *Adjustment) Bind(f *Fields) {
+	f.Text("limit", &a.Limit)
+	f.Int("units", &a.Units)
+	f.Text("note", &a.Note)
+}
+
+// Bind takes the fields of a reset.
+func (r *Reset) Bind(f *Fields) {
+	f.Text("confirm", &r.Confirm)
+	f.Text("note", &r.Note)
+}
+
+func (s *Server) adjust(ctx context.Context, c *Call, in Adjustment) (Adjusted, error) {
+	name := c.Path("name")
+	if credential, known := s.keeper.Credential(name); known {
+		if _, known := credential.Limit(in.Limit); !known {
+			return Adjusted{}, NewProblem(NotFound, "credential %q has no limit %.80q", name, in.Limit)
+		}
+	}
+	d, err := s.repair("adjust", c, func() (quota.Decision, error) {
+		return s.keeper.Adjust(ctx, name, quota.Adjustment{Limit: in.Limit, Units: in.Units, Caller: c.Caller, Note: in.Note})
+	})
+	if err != nil {
+		return Adjusted{}, err
+	}
+	answer := Adjusted{Limit: in.Limit, Units: int64(d.Units)}
+	if in.Units < 0 {
+		answer.Units = -answer.Units
+	}
+	answer.Credential = s.stateOrError(ctx, name)
+	return answer, nil
+}
+
+func (s *Server) reset(ctx context.Context, c *Call, in Reset) (Credential, error) {
+	name := c.Path("name")
+	if _, known := s.keeper.Credential(name); known && in.Confirm != name {
+		p := NewProblem(quota.BadRequest, "confirm must be the credential's name: %.80q", in.Confirm)
+		p.Hint = "a reset forgets all that was spent, and cannot be undone"
+		return Credential{}, p
+	}
+	_, err := s.repair("reset", c, func() (quota.Decision, error) {
+		return s.keeper.Reset(ctx, name, c.Caller, in.Note)
+	})
+	if err != nil {
+		return Credential{}, err
+	}
+	return s.stateOrError(ctx, name), nil
+}
+
+// repair changes the books of the credential in the path, and tells who observes.
+// A refusal is a problem.
+func (s *Server) repair(verb string, c *Call, do func() (quota.Decision, error)) (quota.Decision, error) {
+	start := time.Now()
+	d, err := do()
+	s.observe(Event{Verb: verb, Request: quota.Request{Credential: c.Path("name"), Caller: c.Caller}, PID: c.PID,
+		Decision: d, Err: err, Took: time.Since(start)})
+	if err == nil && !d.Granted() {
+		err = NewProblem(d.Reason, "%s", d.Detail)
+	}
+	return d, err
+}

@@ -1,0 +1,53 @@
+package api
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A since is an instant as a query names it: by RFC 3339, or by how long ago it
+// was. The zero value names none.
+type since struct {
+	at  time.Time
+	ago time.Duration
+}
+
+// bind takes the field "since"; when it is absent, s is left alone.
+func (s *since) bind(f *Fields) {
+	if !f.Has("since") {
+		return
+	}
+	text := ""
+	f.Text("since", &text)
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		*s = since{at: at}
+		return
+	}
+	ago, err := parseAgo(text)
+	if err != nil || ago <= 0 {
+		f.Fail("since must be an instant like 2026-03-14T09:00:00Z, or how long ago it was, like 90m, 24h or 7d: %.40q", text)
+		return
+	}
+	*s = since{ago: ago}
+}
+
+// parseAgo reads a duration that may be in days.
+func parseAgo(text string) (time.Duration, error) {
+	days, isDays := strings.CutSuffix(text, "d")
+	if !isDays {
+		return time.ParseDuration(text)
+	}
+	n, err := strconv.ParseUint(days, 10, 12) // at most some eleven years
+	return time.Duration(n) * 24 * time.Hour, err
+}
+
+func (s since) isZero() bool { return s == since{} }
+
+// instant returns the instant when the ledger's clock shows now.
+func (s since) instant(now time.Time) time.Time {
+	if s.ago != 0 {
+		return now.Add(-s.ago)
+	}
+	return s.at
+}

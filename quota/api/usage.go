@@ -1,0 +1,89 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"time"
+
+	"quotad/quota"
+)
+
+// Usage is the body of GET /v1/credentials/{name}/usage: who spent what of a
+// stretch of the log. What no window counts any more is not in the log.
+type Usage struct {
+	Credential string    `json:"credential"`
+	By         string    `json:"by"`
+	Since      time.Time `json:"since"`
+	Until      time.Time `json:"until"`  // now, by the ledger's clock
+	Shares     []Share   `json:"shares"` // the greatest first; hours in their order
+	Total      Share     `json:"total"`
+}
+
+// Share is what one job, region, operation, caller or hour spent, after settling.
+type Share struct {
+	// Name is empty of what has none: spent outside a pass, or, by operation,
+	// booked by an adjustment. An hour's is when it began, in RFC 3339.
+	Name   string           `json:"name"`
+	Calls  int64            `json:"calls"`  // upstream, less those of released grants
+	Units  int64            `json:"units"`  // of each entry the greatest of its charges
+	Limits map[string]int64 `json:"limits"` // units by limit
+}
+
+// usageRequest is what GET /v1/credentials/{name}/usage takes.
+type usageRequest struct {
+	by    string
+	since since
+}
+
+// Bind takes the fields of a usage query.
+func (q *usageRequest) Bind(f *Fields) {
+	q.by, q.since = string(quota.ByJob), since{ago: 24 * time.Hour}
+	f.Text("by", &q.by)
+	if !slices.Contains(quota.Dimensions(), quota.Dimension(q.by)) {
+		f.Fail("by must be one of %v: %.40q", quota.Dimensions(), q.by)
+	}
+	q.since.bind(f)
+}
+
+func (s *Server) usage(ctx context.Context, c *Call, in usageRequest) (Usage, error) {
+	name := c.Path("name")
+	state, err := s.usageOf(ctx, name)
+	if err != nil {
+		return Usage{}, err
+	}
+	answer := Usage{Credential: name, By: in.by, Since: in.since.instant(state.Now).UTC(), Until: state.Now.UTC()}
+	b, known, err := s.keeper.Breakdown(ctx, name, quota.Dimension(in.by), answer.Since)
+	if !known {
+		return Usage{}, unknownCredential(name)
+	}
+	if err != nil {
+		return Usage{}, err
+	}
+	shares := b.Shares()
+	answer.Shares = make([]Share, len(shares))
+	for i, share := range shares {
+		answer.Shares[i] = shareOf(share, b.Credential.Limits)
+	}
+	answer.Total = shareOf(b.Total, b.Credential.Limits)
+	return answer, nil
+}
+
+func shareOf(s quota.Share, limits []quota.Limit) Share {
+	share := Share{Name: s.Name, Calls: int64(s.Calls), Units: int64(s.Units), Limits: make(map[string]int64, len(s.In))}
+	for i, units := range s.In {
+		share.Limits[limits[i].Name] = int64(units)
+	}
+	return share
+}
+
+// patiently gives a handler that may read a whole log the time for it.
+func patiently(handle Handler) Handler {
+	return func(w http.ResponseWriter, r *http.Request, c *Call) {
+		control := http.NewResponseController(w)
+		deadline := time.Now().Add(walkTime)
+		control.SetReadDeadline(deadline)
+		control.SetWriteDeadline(deadline.Add(writeTimeout))
+		handle(w, r, c)
+	}
+}

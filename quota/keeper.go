@@ -108,7 +108,7 @@ func (k *Keeper) Peek(ctx context.Context, credential string, calls map[string]U
 	if !ok {
 		return unknownCredential(credential), nil
 	}
-	charges, err := l.credential.sum(calls)
+	charges, err := l.credential.Sum(calls)
 	if err != nil {
 		return refuse(BadRequest, err.Error()), nil
 	}
@@ -249,8 +249,10 @@ func neverFits(c *Credential, charges []Charge, useReserve bool) (Decision, bool
 	return Decision{}, false
 }
 
-// sum adds up what calls of several operations charge, in the order of the limits.
-func (c *Credential) sum(calls map[string]Units) ([]Charge, error) {
+// Sum returns what calls of several operations cost together, operation to count,
+// in the order of the limits and at most MaxUnits in each. It fails for an operation
+// that is not listed, or that costs more than MaxUnits by itself.
+func (c *Credential) Sum(calls map[string]Units) ([]Charge, error) {
 	totals := make([]Units, len(c.Limits))
 	for operation, count := range calls {
 		if _, known := c.Operations[operation]; !known {

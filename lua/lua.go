@@ -16,14 +16,22 @@ var (
 	acquire string
 	//go:embed adjust.lua
 	adjust string
+	//go:embed claim.lua
+	claim string
 	//go:embed count.lua
 	count string
+	//go:embed hold.lua
+	hold string
+	//go:embed load.lua
+	load string
 	//go:embed log.lua
 	log string
 	//go:embed reset.lua
 	reset string
 	//go:embed restore.lua
 	restore string
+	//go:embed save.lua
+	save string
 	//go:embed settle.lua
 	settle string
 	//go:embed usage.lua
@@ -34,7 +42,7 @@ var (
 
 // Scripts are the sources of all verbs, ready to be loaded.
 type Scripts struct {
-	Acquire, Adjust, Count, Log, Reset, Restore, Settle, Usage, When string
+	Acquire, Adjust, Claim, Count, Hold, Load, Log, Reset, Restore, Save, Settle, Usage, When string
 }
 
 // All returns the scripts as they run in production: on the server's clock.
@@ -52,10 +60,14 @@ func joined(prelude string) Scripts {
 	return Scripts{
 		Acquire: join(acquire),
 		Adjust:  join(adjust),
+		Claim:   join(claim),
 		Count:   join(count),
+		Hold:    join(hold),
+		Load:    join(load),
 		Log:     join(log),
 		Reset:   join(reset),
 		Restore: join(restore),
+		Save:    join(save),
 		Settle:  join(settle),
 		Usage:   join(usage),
 		When:    join(when),

@@ -86,8 +86,8 @@ func TestNoKeyIsBuilt(t *testing.T) {
 
 var (
 	calls     = regexp.MustCompile(`redis\.call\('(\w+)'(?:, ([^\n]*))?`)
-	declared  = regexp.MustCompile(`^(?:KEYS\[\d\]|account|log|settled|keys|key)$`)
-	rebinding = regexp.MustCompile(`(?m)^\s*local [^=\n]*\b(?:account|log|settled|keys)\b[^=\n]* = (.*)$`)
+	declared  = regexp.MustCompile(`^(?:KEYS\[\d\]|account|log|settled|keys|slot|desk|key)$`)
+	rebinding = regexp.MustCompile(`(?m)^\s*local [^=\n]*\b(?:account|log|settled|keys|slot|desk)\b[^=\n]* = (.*)$`)
 )
 
 // builtKeys lists what is given to a command as its key and is no declared one,

@@ -70,6 +70,7 @@ var _ quota.Restorer = (*Ledger)(nil)
 
 type scripts struct {
 	acquire, adjust, count, log, reset, restore, settle, usage, when *redis.Script
+	claim, hold, load, save                                          *redis.Script // of a Fleet
 }
 
 // Open returns a ledger that connects when it is first used: a Redis that is
@@ -114,6 +115,10 @@ func newScripts(s lua.Scripts) scripts {
 		settle:  redis.NewScript(s.Settle),
 		usage:   redis.NewScript(s.Usage),
 		when:    redis.NewScript(s.When),
+		claim:   redis.NewScript(s.Claim),
+		hold:    redis.NewScript(s.Hold),
+		load:    redis.NewScript(s.Load),
+		save:    redis.NewScript(s.Save),
 	}
 }
 

@@ -54,6 +54,7 @@ func newCrowd(c Config) *crowd {
 type gatekeeper struct {
 	net.Listener
 	crowd *crowd
+	only  []string // the paths that are served; nil: all
 }
 
 // Accept returns the next connection that there is room for, as it is: a
@@ -61,7 +62,7 @@ type gatekeeper struct {
 func (g gatekeeper) Accept() (net.Conn, error) {
 	for {
 		conn, err := g.Listener.Accept()
-		if err != nil || g.crowd.enter(conn) {
+		if err != nil || g.crowd.enter(conn, g.only) {
 			return conn, err
 		}
 		conn.Close()
@@ -69,8 +70,9 @@ func (g gatekeeper) Accept() (net.Conn, error) {
 }
 
 // enter counts a connection in, and reports whether it is to be heard at all.
-func (c *crowd) enter(conn net.Conn) bool {
+func (c *crowd) enter(conn net.Conn, only []string) bool {
 	p := peerOf(conn)
+	p.only = only
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	open, ofUser := len(c.open), c.byUser[p.uid]

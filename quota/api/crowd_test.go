@@ -2,9 +2,11 @@ package api_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"os"
 	"runtime"
@@ -139,4 +141,33 @@ func (l *lines) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.String()
+}
+
+func TestListenerForSomePathsOnly(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := open(t, nil)
+	served := make(chan error, 1)
+	go func() { served <- h.server.ServeOnly(listener, "/healthz", "/readyz") }()
+	for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/v1/status": 404, "/v1": 404, "/version": 404} {
+		answer, err := http.Get("http://" + listener.Addr().String() + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if answer.StatusCode != want {
+			t.Errorf("%s: %d, want %d", path, answer.StatusCode, want)
+		}
+	}
+	if got := h.dial().call("GET", "/v1/status", ""); got.status != 200 {
+		t.Errorf("the status on the socket: %d, want 200", got.status)
+	}
+	if err := h.server.Shutdown(canceled()); err != nil && !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if err := <-served; err != nil {
+		t.Errorf("ServeOnly: %v", err)
+	}
 }

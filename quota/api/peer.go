@@ -16,6 +16,7 @@ type peer struct {
 	pid int // 0 when not known
 	// refusal says why the connection is one too many; empty: it is not.
 	refusal string
+	only    []string // the paths that it may ask for; nil: all
 }
 
 type peerKey struct{}

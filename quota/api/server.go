@@ -177,9 +177,13 @@ func wrongMethod(allowed []string) http.HandlerFunc {
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if refusal := peerFrom(r.Context()).refusal; refusal != "" {
+	switch p := peerFrom(r.Context()); {
+	case p.refusal != "":
 		w.Header().Set("Connection", "close")
-		writeProblem(w, NewProblem(TooManyConnections, "%s", refusal))
+		writeProblem(w, NewProblem(TooManyConnections, "%s", p.refusal))
+		return
+	case p.only != nil && !slices.Contains(p.only, r.URL.Path):
+		writeProblem(w, NewProblem(NotFound, "here is nothing but %s", strings.Join(p.only, ", ")))
 		return
 	}
 	if problem := s.screen(r); problem != nil {
@@ -192,8 +196,15 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // Serve answers the connections of a listener, which it closes in the end,
 // until Shutdown. Who calls is known on Unix sockets only: on any other
 // listener callers without a run token may read and nothing more.
-func (s *Server) Serve(l net.Listener) error {
-	if err := s.http.Serve(gatekeeper{l, s.crowd}); !errors.Is(err, http.ErrServerClosed) {
+func (s *Server) Serve(l net.Listener) error { return s.serve(gatekeeper{Listener: l, crowd: s.crowd}) }
+
+// ServeOnly is Serve for the paths named; nothing else is found on the listener.
+func (s *Server) ServeOnly(l net.Listener, paths ...string) error {
+	return s.serve(gatekeeper{Listener: l, crowd: s.crowd, only: paths})
+}
+
+func (s *Server) serve(l net.Listener) error {
+	if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("cannot serve the API: %w", err)
 	}
 	return nil

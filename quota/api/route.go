@@ -38,8 +38,8 @@ const (
 )
 
 // A Handler answers a call that its route's access admitted. It may write any
-// answer; most are made by Handle. After five seconds its context ends, and
-// after ten nothing more can be written, unless it sets other deadlines by
+// answer; most are made by Handle. Its context ends when the caller goes away, and
+// after ten seconds nothing more can be written, unless it sets other deadlines by
 // http.ResponseController.
 type Handler func(w http.ResponseWriter, r *http.Request, c *Call)
 

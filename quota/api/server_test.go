@@ -108,7 +108,7 @@ func TestReads(t *testing.T) {
 	if got := h.dial().call("GET", "/v1/credentials", ""); got.status != 200 || !strings.HasPrefix(got.body, `[{"name":"youtube"`) {
 		t.Errorf("credentials: %d %s", got.status, got.body)
 	}
-	if got := h.dial().call("GET", "/v1/credentials/other", ""); got.status != 200 || got.text("name") != "other" {
+	if got := h.dial().call("GET", "/v1/credentials/other", ""); got.status != 200 || got.text("name") != "other" || got.text("operations") != "map[get:map[few:1]]" {
 		t.Errorf("credential: %d %s", got.status, got.body)
 	}
 	if got := h.dial().call("GET", "/version", ""); got.text("version") != "v1.2.3" {

@@ -1,5 +1,6 @@
 -- Empties a credential's log, so that every limit starts from zero, and leaves a
--- trace in the new one. The newest entry's id is kept: ids only grow.
+-- trace in the new one. The newest entry's id is kept: ids only grow. Asked again
+-- after a lost reply, a call takes nothing of what was granted since.
 --
 -- KEYS  1 account · 2 log · 3 settled · 4 keys
 -- ARGV  1… the head, as read_head reads it · then for each limit its prices, as for
@@ -10,11 +11,12 @@ local account, log = KEYS[1], KEYS[2]
 local head, at = read_head()
 local limits = head.limits
 local a = load_account(account, head)
+if a.call == head.call then return answer(a, 'done') end
 if a.epoch == '' then a.epoch = head.call end
 
 redis.call('DEL', KEYS[1], KEYS[2], KEYS[3], KEYS[4])
 a.trimmed, a.lost, a.fresh, a.stale = a.last, 0, 0, 0
-local more, charges = { 'epoch', a.epoch, 'conf', conf_of(limits), 'absent', '' }, {}
+local more, charges = { 'epoch', a.epoch, 'conf', conf_of(limits), 'absent', '', 'c:' .. head.daemon, head.call }, {}
 for i, limit in ipairs(limits) do
   limit.tally = {
     sum = 0, credit = 0, gone_ms = a.last_ms, gone_seq = a.last_seq, seen = '-', due = 0, basis = limit.basis,

@@ -76,7 +76,7 @@ func (l *Ledger) Adjust(ctx context.Context, c *quota.Credential, a quota.Adjust
 // Reset implements quota.Corrector.
 func (l *Ledger) Reset(ctx context.Context, c *quota.Credential, by quota.Caller, note string) error {
 	args := append(prices(c), by.By(), by.Region, quota.ResetNote(note))
-	_, err := l.do(ctx, c, verb{script: l.scripts.reset, name: l.call(), args: args})
+	_, err := l.do(ctx, c, verb{script: l.scripts.reset, name: l.call(), daemon: l.daemon + "/reset", args: args})
 	return err
 }
 

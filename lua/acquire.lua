@@ -10,7 +10,8 @@
 -- reply [status, now in ms, epoch, newest entry, per decided request: kind, a, b, units
 --       used of each limit…]
 --       status  done · more (call again for those not decided yet) · rest (nothing is
---               granted for now) · or why the account is not_ready
+--               granted for now) · stray (nobody waits for this call any more) · or why
+--               the account is not_ready
 --       kind    granted (a entry id; empty for a peek) · replayed (a entry id)
 --               conflict (a operation, b count that were granted) · denied (a the
 --               limit's number, b the ms at which the request fits; 0: run when)
@@ -22,6 +23,7 @@ local limits = head.limits
 local a = load_account(account, head)
 local unready = not_ready(a, head)
 if unready then return answer(a, unready) end
+if stray(a, head) then return answer(a, 'stray') end
 if a.rest > a.now then return answer(a, 'rest') end
 
 local changed, more = false, false

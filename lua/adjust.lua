@@ -7,8 +7,8 @@
 --       negative to give back · by · region · the trace's note
 -- reply [status, now in ms, epoch, newest entry, units booked or given back, units used]
 --       status  done · overflow (the limit would hold more than 2^53-1) · more
---               (acquire first, too much has left the windows) · or why the account
---               is not_ready
+--               (acquire first, too much has left the windows) · stray (as for acquire)
+--               · or why the account is not_ready
 
 local account, log, settled, keys = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local head, at = read_head()
@@ -18,6 +18,7 @@ number, units = tonumber(number), tonumber(units)
 local a = load_account(account, head)
 local unready = not_ready(a, head)
 if unready then return answer(a, unready) end
+if stray(a, head) then return answer(a, 'stray') end
 for _, limit in ipairs(limits) do
   local taken, more = advance(account, log, settled, limit, BUDGET)
   a.stale = a.stale + taken

@@ -197,6 +197,14 @@ local function not_ready(a, head)
   if behind(a, head.limits) then return 'behind' end
 end
 
+-- stray tells whether a call arrives after a later one of the same daemon: it was
+-- given up while it was on its way, and nobody waits for it any more.
+local function stray(a, head)
+  local boot, number = string.match(a.call or '', '^(%w+)%.(%w+)')
+  local own_boot, own_number = string.match(head.call, '^(%w+)%.(%w+)$')
+  return boot == own_boot and tonumber(own_number, 36) < tonumber(number, 36)
+end
+
 local function field(entry, name)
   local f = entry[2]
   for i = 1, #f, 2 do

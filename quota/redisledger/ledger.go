@@ -178,7 +178,8 @@ func (l *Ledger) lane(name string) *lane {
 	return found
 }
 
-// call returns a name for a script call that no other call of this daemon has.
+// call returns a name for a script call that no other call of this daemon has, and
+// that tells it from the earlier ones of this process.
 func (l *Ledger) call() string {
 	return l.boot[:8] + "." + strconv.FormatUint(l.calls.Add(1), 36)
 }

@@ -1,0 +1,239 @@
+package redistest
+
+import (
+	"bufio"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// A Fault is what a Proxy does to a command.
+type Fault int
+
+// The faults of a connection, as a client meets them.
+const (
+	Pass      Fault = iota // none
+	Swallow                // the server carries the command out, the reply never comes
+	CutAfter               // the server carries it out, and the connection breaks before the reply
+	CutBefore              // the connection breaks before the server hears of it
+	Late                   // the server carries it out, the reply is held back until Release
+	Stray                  // the connection breaks, the server hears of it upon Release
+)
+
+// A Proxy leads from one Unix socket to a server's, and disturbs what passes.
+type Proxy struct {
+	Addr string // as quotad's configuration has it
+
+	server   *Server
+	listener net.Listener
+	serving  sync.WaitGroup // connections, and the listener
+
+	mu      sync.Mutex // guards what follows
+	choose  func(command []string) Fault
+	release chan struct{} // closed by Release
+	holding *sync.WaitGroup
+	open    map[net.Conn]struct{}
+	closed  bool
+}
+
+// NewProxy returns a proxy that disturbs nothing yet.
+func NewProxy(tb testing.TB, server *Server) *Proxy {
+	tb.Helper()
+	dir, err := os.MkdirTemp("", "proxy")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	socket := filepath.Join(dir, "s")
+	p := &Proxy{
+		Addr:    "unix://" + socket,
+		server:  server,
+		choose:  func([]string) Fault { return Pass },
+		release: make(chan struct{}),
+		holding: &sync.WaitGroup{},
+		open:    make(map[net.Conn]struct{}),
+	}
+	if p.listener, err = net.Listen("unix", socket); err != nil {
+		tb.Fatal(err)
+	}
+	p.serving.Go(p.accept)
+	tb.Cleanup(func() {
+		p.close()
+		os.RemoveAll(dir)
+	})
+	return p
+}
+
+// Disturb has choose say, from now on, what each command meets. Commands of
+// several connections may ask at the same time.
+func (p *Proxy) Disturb(choose func(command []string) Fault) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.choose = choose
+}
+
+// Meet has the script calls that follow meet these faults in turn, and no others.
+func (p *Proxy) Meet(faults ...Fault) {
+	var mu sync.Mutex // guards faults
+	p.Disturb(func(command []string) Fault {
+		mu.Lock()
+		defer mu.Unlock()
+		if len(faults) == 0 || !IsScript(command) {
+			return Pass
+		}
+		fault := faults[0]
+		faults = faults[1:]
+		return fault
+	})
+}
+
+// IsScript tells whether a command runs a script.
+func IsScript(command []string) bool {
+	name := strings.ToUpper(command[0])
+	return name == "EVALSHA" || name == "EVAL"
+}
+
+// Release lets go of what is held back, and returns when it has arrived.
+func (p *Proxy) Release() {
+	p.mu.Lock()
+	held := p.holding
+	close(p.release)
+	p.release, p.holding = make(chan struct{}), &sync.WaitGroup{}
+	p.mu.Unlock()
+	held.Wait()
+}
+
+func (p *Proxy) accept() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		p.serving.Go(func() { p.serve(client) })
+	}
+}
+
+// serve handles one connection until either side, or a fault, ends it.
+func (p *Proxy) serve(client net.Conn) {
+	defer client.Close()
+	server, err := net.Dial("unix", p.server.socket())
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	if !p.keep(client, server) {
+		return
+	}
+	defer p.forget(client, server)
+	commands, replies := bufio.NewReader(client), bufio.NewReader(server)
+	for {
+		value, raw, err := read(commands, nil)
+		if err != nil {
+			return
+		}
+		carry := func() (reply []byte, err error) {
+			if _, err := server.Write(raw); err != nil {
+				return nil, err
+			}
+			_, reply, err = read(replies, nil)
+			return reply, err
+		}
+		if p.pass(client, words(value), carry) != nil {
+			return
+		}
+	}
+}
+
+var errCut = errors.New("the connection is cut")
+
+// pass leads one command to the server and its reply back, or does to them what
+// was chosen.
+func (p *Proxy) pass(client net.Conn, command []string, carry func() ([]byte, error)) error {
+	fault, release, held := p.next(command)
+	defer held()
+	switch fault {
+	case CutBefore:
+		return errCut
+	case Stray:
+		client.Close()
+		<-release
+		carry()
+		return errCut
+	}
+	reply, err := carry()
+	switch {
+	case err != nil:
+		return err
+	case fault == CutAfter:
+		return errCut
+	case fault == Swallow:
+		return nil
+	case fault == Late:
+		<-release
+	}
+	_, err = client.Write(reply)
+	return err
+}
+
+// next returns the fault for a command, what to wait for where it holds
+// something back, and what to call when that has arrived.
+func (p *Proxy) next(command []string) (fault Fault, release <-chan struct{}, held func()) {
+	p.mu.Lock()
+	choose := p.choose
+	p.mu.Unlock()
+	fault = choose(command)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if fault != Late && fault != Stray {
+		return fault, nil, func() {}
+	}
+	p.holding.Add(1)
+	return fault, p.release, p.holding.Done
+}
+
+// words returns a command as it was read.
+func words(value any) []string {
+	list, _ := value.([]any)
+	command := make([]string, len(list), max(1, len(list)))
+	for i := range list {
+		command[i], _ = list[i].(string)
+	}
+	if len(command) == 0 {
+		return []string{""}
+	}
+	return command
+}
+
+// keep remembers connections for close; it reports whether there is still time.
+func (p *Proxy) keep(conns ...net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, conn := range conns {
+		p.open[conn] = struct{}{}
+	}
+	return !p.closed
+}
+
+func (p *Proxy) forget(conns ...net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, conn := range conns {
+		delete(p.open, conn)
+	}
+}
+
+// close cuts every connection and waits until nothing runs any more.
+func (p *Proxy) close() {
+	p.listener.Close()
+	p.mu.Lock()
+	p.closed = true
+	close(p.release)
+	for conn := range p.open {
+		conn.Close()
+	}
+	p.mu.Unlock()
+	p.serving.Wait()
+}

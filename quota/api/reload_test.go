@@ -1,0 +1,47 @@
+package api_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"slices"
+	"testing"
+
+	"quotad/quota/api"
+)
+
+// An operator is told what a reload has changed, or why it changed nothing;
+// nobody else may ask for one.
+func TestReload(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to be an operator and somebody else")
+	}
+	want := api.Reloaded{File: "config.toml", Changes: []api.Change{
+		{Key: "credentials.youtube.limits.daily", Kind: api.Changed, Was: "10,000 units", Is: "5,000 units"},
+		{Key: "jobs.trending", Kind: api.Added},
+	}}
+	var asked []string
+	var fails error
+	h := open(t, func(c *api.Config) {
+		c.Routes = []api.Route{api.ReloadRoute(func(by string) (api.Reloaded, error) {
+			asked = append(asked, by)
+			return want, fails
+		})}
+	})
+	got, err := h.client("").Reload(context.Background())
+	if err != nil || got.File != want.File || !slices.Equal(got.Changes, want.Changes) {
+		t.Errorf("got %+v, %v, want %+v", got, err, want)
+	}
+	fails = errors.New("config.toml:3: unknown key")
+	var problem *api.Problem
+	if _, err := h.client("").Reload(context.Background()); !errors.As(err, &problem) || problem.Reason != api.Conflict || problem.Detail != fails.Error() {
+		t.Errorf("got %v, want the reason in a problem of reason %s", err, api.Conflict)
+	}
+	if status := h.as(t, account(t, "nobody"), http.MethodPost, "/v1/reload", ""); status != http.StatusForbidden {
+		t.Errorf("nobody is answered %d, want %d", status, http.StatusForbidden)
+	}
+	if want := []string{"@0", "@0"}; !slices.Equal(asked, want) {
+		t.Errorf("asked by %q, want %q", asked, want)
+	}
+}

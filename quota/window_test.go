@@ -1,0 +1,80 @@
+package quota_test
+
+import (
+	"testing"
+	"time"
+
+	"quotad/quota"
+)
+
+func load(t *testing.T, name string) *time.Location {
+	t.Helper()
+	zone, err := time.LoadLocation(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return zone
+}
+
+// TestPeriodsTile walks through years of periods: each begins where the last one
+// ended, and every instant of it names it.
+func TestPeriodsTile(t *testing.T) {
+	for _, name := range []string{
+		"UTC", "America/Los_Angeles", "Europe/London", "Asia/Kolkata", "America/Santiago",
+		"Africa/Cairo", "America/Asuncion", "Australia/Lord_Howe", "Asia/Beirut", "Pacific/Chatham",
+	} {
+		zone := load(t, name)
+		for period, shortest := range map[quota.Period]time.Duration{quota.Hour: 15 * time.Minute, quota.Day: 23 * time.Hour, quota.Month: 27 * 24 * time.Hour} {
+			t.Run(name+" "+string(period), func(t *testing.T) {
+				w := quota.Calendar(period, zone)
+				now := time.Date(2024, 1, 1, 0, 0, 0, 0, zone)
+				for until := now.AddDate(4, 0, 0); now.Before(until); {
+					after, end := w.Bounds(now)
+					start := after.Add(time.Millisecond)
+					if !start.Equal(now) {
+						t.Fatalf("the period at %v begins at %v", now, start)
+					}
+					length := end.Sub(start)
+					if length < shortest || length > w.Span() {
+						t.Fatalf("the period at %v lasts %v", now, length)
+					}
+					for _, inside := range []time.Time{start.Add(length / 2), end.Add(-time.Millisecond)} {
+						if a, e := w.Bounds(inside); !a.Equal(after) || !e.Equal(end) {
+							t.Fatalf("%v lies in (%v, %v), want (%v, %v)", inside, a, e, after, end)
+						}
+					}
+					now = end
+				}
+			})
+		}
+	}
+}
+
+func TestDaysOfLosAngeles(t *testing.T) {
+	w := quota.Calendar(quota.Day, load(t, "America/Los_Angeles"))
+	for _, day := range []struct {
+		noon  time.Time // UTC
+		start string
+		hours int
+	}{
+		{time.Date(2026, 3, 8, 20, 0, 0, 0, time.UTC), "2026-03-08T08:00:00Z", 23},
+		{time.Date(2026, 11, 1, 20, 0, 0, 0, time.UTC), "2026-11-01T07:00:00Z", 25},
+		{time.Date(2027, 3, 14, 20, 0, 0, 0, time.UTC), "2027-03-14T08:00:00Z", 23},
+		{time.Date(2027, 11, 7, 20, 0, 0, 0, time.UTC), "2027-11-07T07:00:00Z", 25},
+		{time.Date(2026, 12, 24, 20, 0, 0, 0, time.UTC), "2026-12-24T08:00:00Z", 24},
+	} {
+		after, end := w.Bounds(day.noon)
+		start := after.Add(time.Millisecond).UTC()
+		if got := start.Format(time.RFC3339); got != day.start || end.Sub(start) != time.Duration(day.hours)*time.Hour {
+			t.Errorf("the day of %v begins at %s and lasts %v, want %s and %d h", day.noon, got, end.Sub(start), day.start, day.hours)
+		}
+	}
+}
+
+func TestSlidingBounds(t *testing.T) {
+	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+	after, end := quota.Sliding(24 * time.Hour).Bounds(now)
+	if !after.Equal(now.Add(-24*time.Hour)) || !end.IsZero() {
+		t.Errorf("got (%v, %v), want the trailing day without an end", after, end)
+	}
+}

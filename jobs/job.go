@@ -53,5 +53,13 @@ func (j *Job) stagger(slot time.Time, n int) time.Duration {
 	if next.IsZero() {
 		return 0
 	}
-	return regions.Even(next.Sub(slot), n)
+	return j.staggerWithin(next.Sub(slot), n)
+}
+
+// staggerWithin is stagger where the time until the next slot is known.
+func (j *Job) staggerWithin(period time.Duration, n int) time.Duration {
+	if j.Stagger != EvenStagger {
+		return j.Stagger
+	}
+	return regions.Even(period, n)
 }

@@ -22,6 +22,7 @@ type desk struct {
 	memory memory
 	walk   *walk
 	died   *Run // that a killed daemon left open, until it has been told of
+	shared shared
 }
 
 // openDesk returns the desk of a job as the daemon left it, whether it stopped
@@ -45,6 +46,7 @@ func (d *desk) closeLast(now time.Time) error {
 	if run == nil || run.State != RunRunning {
 		return nil
 	}
+	d.shared.rest = run.ID
 	past, err := d.history.read()
 	if err != nil {
 		return err
@@ -83,7 +85,7 @@ func (d *desk) skip(now time.Time, reason Reason, slots gap) (Run, error) {
 		skips = &Run{ID: NewRunID(now), Job: d.name, Trigger: Scheduled, Slot: slots.first, StartedAt: now, State: RunSkipped, Reason: reason}
 		d.memory.Skips = skips
 	}
-	skips.EndedAt, skips.LastSlot = now, slots.last
+	skips.EndedAt, skips.LastSlot, skips.Detail = now, slots.last, slots.detail
 	skips.Ticks += slots.n
 	return skips.clone(), d.keep(over)
 }
@@ -92,6 +94,7 @@ func (d *desk) skip(now time.Time, reason Reason, slots gap) (Run, error) {
 type gap struct {
 	n           int
 	first, last time.Time
+	detail      string // for people: why
 }
 
 // maxCounted bounds how many missed slots are counted one by one.
@@ -110,17 +113,35 @@ func gapBetween(s Schedule, after, before time.Time) gap {
 // take notes that the schedule has come to slot, and returns the gap before it.
 // It is false for a slot that has been taken already.
 func (d *desk) take(slot time.Time) (missed gap, ok bool) {
+	after, isNew := d.arrive(slot)
+	if !isNew || after.IsZero() {
+		return gap{}, isNew
+	}
+	return gapBetween(d.current().Schedule, after, slot), true
+}
+
+// arrive notes that the schedule has come to slot, and returns the one before
+// which it had come to, or the zero time if that was another schedule. It is
+// false for a slot to which it has come already.
+func (d *desk) arrive(slot time.Time) (after time.Time, isNew bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	m, schedule := &d.memory, d.job.Schedule
+	m, schedule := &d.memory, d.job.Schedule.String()
 	if slot.Equal(m.Slot) {
-		return gap{}, false
+		return time.Time{}, false
 	}
-	if !m.Slot.IsZero() && m.Schedule == schedule.String() {
-		missed = gapBetween(schedule, m.Slot, slot)
+	if m.Schedule == schedule {
+		after = m.Slot
 	}
-	m.Slot, m.Schedule = slot, schedule.String()
-	return missed, true
+	m.Slot, m.Schedule = slot, schedule
+	return after, true
+}
+
+// isAt tells whether the schedule has not come any further than to slot.
+func (d *desk) isAt(slot time.Time) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slot.Equal(d.memory.Slot)
 }
 
 // overdue returns the latest slot at or before now, if nobody ticked it and it

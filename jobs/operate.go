@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -29,7 +30,11 @@ func (r *Runner) Run(job, by string, list ...regions.Region) (Run, error) {
 			return Run{}, fmt.Errorf("region %q of job %q: %w", region, job, ErrUnknown)
 		}
 	}
-	return r.begin(d, order{trigger: Manual, by: by, slot: r.now(), regions: list})
+	o := order{trigger: Manual, by: by, slot: r.now(), regions: list}
+	if r.config.Fleet != nil {
+		return r.beginAlone(context.Background(), d, o, false)
+	}
+	return r.begin(d, o)
 }
 
 // StopRun ends the passes of a run under way and launches no more of it. It does
@@ -52,11 +57,16 @@ func (r *Runner) SetCursor(job string, region regions.Region) error {
 	if err != nil {
 		return err
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if region != "" && !slices.Contains(d.job.Regions, region) {
+	if region != "" && !slices.Contains(d.current().Regions, region) {
 		return fmt.Errorf("region %q of job %q: %w", region, job, ErrUnknown)
 	}
+	if r.config.Fleet != nil {
+		if err := r.shareCursor(d, region); err != nil {
+			return fmt.Errorf("cannot set the cursor of %w", err)
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if d.walk != nil {
 		return fmt.Errorf("cannot set the cursor of job %q: %w: %s", job, ErrUnderWay, d.walk.id)
 	}
@@ -84,6 +94,11 @@ func (r *Runner) setPause(job string, p *Pause) error {
 	d, err := r.desk(job)
 	if err != nil {
 		return err
+	}
+	if r.config.Fleet != nil {
+		if err := r.sharePause(d, p); err != nil {
+			return fmt.Errorf("cannot tell other hosts the pause of job %q: %w", job, err)
+		}
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

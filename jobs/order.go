@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +29,11 @@ type order struct {
 	by      string
 	slot    time.Time
 	regions []regions.Region // empty: the ring's turn, beginning at the cursor
+
+	// Of a job that other hosts run too: the id under which the job is held for
+	// the run, and for how long at a time.
+	id    string
+	lease time.Duration
 }
 
 // begin begins a run, which goes on after begin has returned its record.
@@ -42,6 +48,9 @@ func (r *Runner) begin(d *desk, o order) (Run, error) {
 		return Run{}, err
 	}
 	r.config.Observer.RunChanged(run)
+	if w.lease != nil {
+		go w.lease.keep()
+	}
 	go w.around(ctx, launching)
 	return run, nil
 }
@@ -57,7 +66,10 @@ func (w *walk) settle(o order) (Run, error) {
 	if d.walk != nil {
 		return Run{}, fmt.Errorf("job %q: %w: %s", d.name, ErrUnderWay, d.walk.id)
 	}
-	w.job, w.id = d.job, NewRunID(now)
+	w.job, w.id = d.job, cmp.Or(o.id, NewRunID(now))
+	if o.lease > 0 {
+		w.lease = newLease(w, o.lease)
+	}
 	w.places = make(chan struct{}, max(1, w.job.Parallel))
 	w.ring, w.turns = d.job.Regions.From(d.memory.Cursor), len(o.regions) == 0
 	if !w.turns {
@@ -66,7 +78,7 @@ func (w *walk) settle(o order) (Run, error) {
 	if o.trigger != Manual { // whoever asks for a run waits for it
 		w.stagger = w.job.stagger(o.slot, len(w.ring))
 	}
-	w.run = &Run{ID: w.id, Job: d.name, Trigger: o.trigger, By: o.by, Slot: o.slot, StartedAt: now, State: RunRunning, Ring: w.ring}
+	w.run = &Run{ID: w.id, Job: d.name, Trigger: o.trigger, By: o.by, Host: w.runner.config.Host, Slot: o.slot, StartedAt: now, State: RunRunning, Ring: w.ring}
 	w.unfiled = d.memory.Skips
 	// What is on disk follows with the first pass: until then a restart finds a
 	// slot that nobody ticked.

@@ -16,8 +16,9 @@ type Run struct {
 	ID      string    `json:"id"`
 	Job     string    `json:"job"`
 	Trigger Trigger   `json:"trigger"`
-	By      string    `json:"by,omitempty"` // who asked for a manual run
-	Slot    time.Time `json:"slot"`         // the scheduled time; of a run nobody scheduled, when it was asked for
+	By      string    `json:"by,omitempty"`   // who asked for a manual run
+	Host    string    `json:"host,omitempty"` // where it runs, if several hosts run the job
+	Slot    time.Time `json:"slot"`           // the scheduled time; of a run nobody scheduled, when it was asked for
 
 	StartedAt time.Time `json:"started_at"`
 	EndedAt   time.Time `json:"ended_at,omitzero"`
@@ -154,6 +155,28 @@ func (r *Run) copy() *Run {
 	}
 	c := r.clone()
 	return &c
+}
+
+// outline returns a copy without what only the run's own host has a use for.
+func (r *Run) outline() Run {
+	c := r.clone()
+	for i := range c.Passes {
+		c.Passes[i].Tail, c.Passes[i].Process = nil, nil
+	}
+	return c
+}
+
+// lastSign is when the run was last heard of.
+func (r *Run) lastSign() time.Time {
+	at := r.StartedAt
+	for _, p := range r.Passes {
+		for _, t := range []time.Time{p.StartedAt, p.EndedAt} {
+			if t.After(at) {
+				at = t
+			}
+		}
+	}
+	return at
 }
 
 // digits are those of Crockford's base 32, in the order of their codes: ids

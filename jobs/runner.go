@@ -41,6 +41,9 @@ type Config struct {
 	EndLeftover func(ctx context.Context, id Identity, grace time.Duration) (ended bool, err error)
 
 	Now func() time.Time // the wall clock
+
+	Fleet Fleet  // what this host shares with others that run the same jobs; nil: there are none
+	Host  string // the name of this one among them, for people
 }
 
 // A Runner runs jobs. It owns their cursors and histories. Any number of
@@ -50,7 +53,9 @@ type Runner struct {
 	places chan struct{} // one for each pass that may be under way; nil: any number
 
 	store     *regions.Store
-	reloading sync.Mutex // held while the jobs are replaced
+	reloading sync.Mutex     // held while the jobs are replaced
+	contests  sync.WaitGroup // for slots that other hosts want to run too
+	stopped   chan struct{}  // closed when no run begins any more
 
 	mu       sync.RWMutex     // guards what follows
 	stopping bool             // no run begins any more
@@ -66,7 +71,7 @@ func Open(c Config) (*Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Runner{config: c, store: store, desks: make(map[string]*desk, len(c.Jobs))}
+	r := &Runner{config: c, store: store, stopped: make(chan struct{}), desks: make(map[string]*desk, len(c.Jobs))}
 	if c.Parallel > 0 {
 		r.places = make(chan struct{}, c.Parallel)
 	}

@@ -16,9 +16,7 @@ func (r *Runner) Stop(ctx context.Context) error {
 }
 
 func (r *Runner) close(ctx context.Context, tell func(*walk)) error {
-	r.mu.Lock()
-	r.stopping = true
-	r.mu.Unlock()
+	r.beginNoMore()
 	walks := r.underWay()
 	for _, w := range walks {
 		tell(w)
@@ -30,5 +28,15 @@ func (r *Runner) close(ctx context.Context, tell func(*walk)) error {
 			return context.Cause(ctx)
 		}
 	}
+	r.contests.Wait() // those that wait have been told, and no question takes long
 	return nil
+}
+
+func (r *Runner) beginNoMore() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.stopping {
+		r.stopping = true
+		close(r.stopped)
+	}
 }

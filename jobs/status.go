@@ -26,6 +26,7 @@ func (r *Runner) Status(job string) ([]Status, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.refreshAll(desks)
 	now := r.now()
 	list := make([]Status, 0, len(desks))
 	for _, d := range desks {
@@ -45,7 +46,7 @@ func (d *desk) status(now time.Time) Status {
 		pause := *d.memory.Pause
 		s.Pause = &pause
 	}
-	s.Last, s.Skips = d.memory.Last.copy(), d.memory.Skips.copy()
+	s.Last, s.Skips = d.latest()
 	return s
 }
 
@@ -56,6 +57,7 @@ func (r *Runner) Runs(job string, most int) ([]Run, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.refreshAll(desks)
 	var runs []Run
 	for _, d := range desks {
 		past, err := d.runs(r.now())
@@ -70,7 +72,9 @@ func (r *Runner) Runs(job string, most int) ([]Run, error) {
 
 // RunOf returns the run of that id, whether it is under way or over.
 func (r *Runner) RunOf(id string) (Run, error) {
-	for _, d := range r.all() {
+	desks := r.all()
+	r.refreshAll(desks)
+	for _, d := range desks {
 		runs, err := d.runs(r.now())
 		if err != nil {
 			return Run{}, err
@@ -89,6 +93,7 @@ func (d *desk) runs(now time.Time) ([]Run, error) {
 		return nil, err
 	}
 	d.mu.Lock()
+	past = slices.Concat(d.shared.known(), past)
 	for _, run := range []*Run{d.memory.Last, d.memory.Skips} {
 		if run != nil {
 			past = append(past, run.clone())

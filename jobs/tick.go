@@ -74,6 +74,9 @@ func (r *Runner) start(d *desk) {
 		r.tick(d, AtStart, now)
 		return
 	}
+	if r.config.Fleet != nil {
+		return // whoever claims the next slot knows what was missed
+	}
 	missed, _ := d.take(now)
 	r.noteMissed(d, missed)
 }
@@ -81,7 +84,7 @@ func (r *Runner) start(d *desk) {
 // Tick begins the run of a job for a slot, or records why it does not. It
 // returns when that is decided, not when the run is over. A slot that was
 // ticked before, a job that is not configured, and ticks after Drain or Stop
-// are ignored.
+// are ignored. With a Fleet it returns at once.
 func (r *Runner) Tick(job string, slot time.Time) {
 	if d, err := r.desk(job); err == nil {
 		r.tick(d, Scheduled, slot)
@@ -91,6 +94,10 @@ func (r *Runner) Tick(job string, slot time.Time) {
 func (r *Runner) tick(d *desk, trigger Trigger, slot time.Time) {
 	if r.isStopping() {
 		return // at the next start this slot counts as missed
+	}
+	if r.config.Fleet != nil {
+		r.contend(d, trigger, slot)
+		return
 	}
 	missed, isNew := d.take(slot)
 	if !isNew && trigger != AtStart {
@@ -120,4 +127,7 @@ func (r *Runner) skip(d *desk, reason Reason, slots gap) {
 	d.mu.Unlock()
 	r.trouble(d.name, err)
 	r.config.Observer.RunChanged(run)
+	if r.config.Fleet != nil && reason != LedgerUnavailable {
+		r.trouble(d.name, r.tellSkips(d, run))
+	}
 }

@@ -29,6 +29,7 @@ func (r *Runner) Upcoming(job string, most int) ([]Upcoming, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.refreshAll(desks)
 	var list []Upcoming
 	for _, d := range desks {
 		list = append(list, d.upcoming(r.now(), most)...)

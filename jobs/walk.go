@@ -20,6 +20,8 @@ type walk struct {
 	stagger time.Duration
 	turns   bool // the run takes the ring's turn and moves the cursor; otherwise somebody chose its regions
 
+	lease *lease // nil if no other host runs the job
+
 	run     *Run // guarded by desk.mu
 	unfiled *Run // guarded by desk.mu: the skipped ticks before the run, until they are in the history
 
@@ -49,14 +51,21 @@ func (w *walk) around(ctx, launching context.Context) {
 		})
 	}
 	passes.Wait()
+	w.lease.stop()
 	w.finish(context.Cause(launching))
+	w.lease.end()
 	w.end(nil)
 	close(w.done)
 }
 
 // waitUntil waits from now until start, and tells whether ctx let it.
 func waitUntil(ctx context.Context, start, now time.Time) bool {
-	if wait := start.Sub(now); wait > 0 {
+	return sleep(ctx, start.Sub(now))
+}
+
+// sleep waits, if there is anything to wait for, and tells whether ctx let it.
+func sleep(ctx context.Context, wait time.Duration) bool {
+	if wait > 0 {
 		timer := time.NewTimer(wait)
 		defer timer.Stop()
 		select {
@@ -136,6 +145,9 @@ func (w *walk) finish(cause error) {
 		w.run.endEarly(cause)
 	}
 	d.walk = nil
+	if w.lease != nil {
+		d.shared.rest = w.id
+	}
 	err := d.keep(w.unfiled, w.run)
 	run := w.run.clone()
 	d.mu.Unlock()

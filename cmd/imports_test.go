@@ -40,7 +40,7 @@ var house = []struct {
 	// The programs, which draw it all together; "all" is everything above.
 	{"cmd", "", ""},
 	{"cmd/quotad", "all cmd/quotad/config",
-		"github.com/rs/zerolog github.com/coreos/go-systemd/v22 github.com/prometheus/client_golang golang.org/x/term"},
+		"github.com/rs/zerolog github.com/coreos/go-systemd/v22 github.com/prometheus/client_golang github.com/prometheus/common golang.org/x/term"},
 	{"cmd/quotad/config", "all", "github.com/BurntSushi/toml"},
 	{"cmd/quotactl", "all", "github.com/spf13/cobra github.com/spf13/pflag golang.org/x/term"},
 	{"cmd/ytfetch", "all cmd/ytfetch/upstream", ""},

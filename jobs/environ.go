@@ -12,9 +12,19 @@ import (
 // contractPrefix begins the names of what quotad tells a pass.
 const contractPrefix = "QUOTAD_"
 
-// inherited tells whether a pass is given a variable of the daemon's own
-// environment. Nothing else is passed on: what systemd tells the daemon
-// (NOTIFY_SOCKET, LISTEN_FDS, CREDENTIALS_DIRECTORY …) is not for its children.
+// Inherited returns what a daemon's environment passes on to the programs that
+// it runs. Nothing else is: what systemd tells the daemon (NOTIFY_SOCKET,
+// LISTEN_FDS, CREDENTIALS_DIRECTORY …) is not for its children.
+func Inherited(environ []string) []string {
+	var passed []string
+	for _, entry := range environ {
+		if name, _, ok := strings.Cut(entry, "="); ok && inherited(name) {
+			passed = append(passed, entry)
+		}
+	}
+	return passed
+}
+
 func inherited(name string) bool {
 	switch name {
 	case "PATH", "HOME", "LANG", "TZ", "TMPDIR":
@@ -37,10 +47,9 @@ type contract struct {
 // daemon's own, over it the job's, over that the contract.
 func environ(own []string, job *Job, c contract) []string {
 	vars := make(map[string]string, len(job.Env)+16)
-	for _, entry := range own {
-		if name, value, ok := strings.Cut(entry, "="); ok && inherited(name) {
-			vars[name] = value
-		}
+	for _, entry := range Inherited(own) {
+		name, value, _ := strings.Cut(entry, "=")
+		vars[name] = value
 	}
 	maps.Copy(vars, job.Env)
 	maps.Copy(vars, map[string]string{

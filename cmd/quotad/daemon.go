@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -23,6 +24,11 @@ type daemon struct {
 	log     zerolog.Logger
 	events  events
 
+	watchers watchers // all that are told what happens
+	metrics  *metrics
+	alerts   *alerts
+	notifier *notifier
+
 	keeper *quota.Keeper
 	outage *outage.Ledger // what stands in front of a shared ledger; nil of an embedded one
 	tokens *jobs.Tokens
@@ -31,13 +37,19 @@ type daemon struct {
 	hurry  chan struct{} // closed when the passes under way are to end at once
 	failed chan error    // what keeps the daemon from going on
 	undo   []func()      // what stop does, the last one first
+
+	serving sync.WaitGroup // for the listeners of the API
 }
 
 func newDaemon(c *config.Config, s systemd, log zerolog.Logger) *daemon {
-	return &daemon{
+	d := &daemon{
 		config: c, systemd: s, log: log, events: newEvents(log), tokens: &jobs.Tokens{},
-		hurry: make(chan struct{}), failed: make(chan error, 1),
+		hurry: make(chan struct{}), failed: make(chan error, 1), metrics: newMetrics(version()),
 	}
+	d.notifier = newNotifier(log, process.Launcher{}, c.StateDir, d.metrics.commandRan)
+	d.alerts = newAlerts(log, d.metrics.alerted, d.notifier.tell)
+	d.watchers = watchers{d.events, d.metrics, d.alerts}
+	return d
 }
 
 // start is the order of things: the state directory is ours alone before
@@ -47,6 +59,7 @@ func newDaemon(c *config.Config, s systemd, log zerolog.Logger) *daemon {
 func (d *daemon) start(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
 		d.lockState,
+		d.startNotifier,
 		d.openLedger,
 		d.openRunner,
 		d.serveAPI,
@@ -87,6 +100,14 @@ func (d *daemon) lockState(context.Context) error {
 	return nil
 }
 
+// startNotifier comes early, so that it is told of everything to the last.
+func (d *daemon) startNotifier(context.Context) error {
+	d.notifier.configure(d.config.OnEvent)
+	d.notifier.start()
+	d.onStop("end the commands of events", d.notifier.stop)
+	return nil
+}
+
 func (d *daemon) statePath(name string) string { return filepath.Join(d.config.StateDir, name) }
 
 func (d *daemon) openRunner(context.Context) error {
@@ -96,10 +117,10 @@ func (d *daemon) openRunner(context.Context) error {
 	}
 	d.runner, err = jobs.Open(jobs.Config{
 		Jobs:        d.config.Jobs,
-		Gate:        d.keeper,
+		Gate:        watchedGate{d.keeper, d.alerts.denied},
 		Launcher:    hastener{hurry: d.hurry},
 		Tokens:      d.tokens,
-		Observer:    d.events,
+		Observer:    d.watchers,
 		Dir:         d.statePath("jobs"),
 		Socket:      d.socket(),
 		Environ:     os.Environ(),

@@ -18,9 +18,10 @@ func (d *daemon) openLedger(context.Context) error {
 		return err
 	}
 	d.onStop("close the ledger", ledger.Close)
-	if d.keeper, err = quota.NewKeeper(ledger, nil, d.config.Ledger.Deadline); err != nil {
+	if d.keeper, err = quota.NewKeeper(measuredLedger{ledger, d.metrics}, nil, d.config.Ledger.Deadline); err != nil {
 		return err
 	}
+	d.metrics.watchLimits(d.keeper)
 	return d.setCredentials(d.config)
 }
 
@@ -30,6 +31,7 @@ func (d *daemon) setCredentials(c *config.Config) error {
 	if err := d.keeper.SetCredentials(c.Credentials); err != nil {
 		return err
 	}
+	d.metrics.expect(c.Credentials)
 	if d.outage == nil {
 		return nil
 	}
@@ -65,7 +67,7 @@ func (d *daemon) newSharedLedger() (quota.Ledger, error) {
 		return nil, err
 	}
 	d.outage, err = outage.Open(outage.Config{
-		Ledger: shared, Journal: journal, Daemon: name, Deadline: d.config.Ledger.Deadline, Observe: d.events.outage,
+		Ledger: shared, Journal: journal, Daemon: name, Deadline: d.config.Ledger.Deadline, Observe: d.watchers.outage,
 	})
 	return d.outage, err
 }

@@ -85,9 +85,9 @@ func (d *daemon) serveAPI(context.Context) error {
 		Connections:        d.config.Access.Connections,
 		ConnectionsPerUser: d.config.Access.ConnectionsPerUser,
 
-		Observe:  d.events.decided,
+		Observe:  d.watchers.decided,
 		ErrorLog: stdlog.New(d.log, "", 0),
-		Routes:   jobsapi.Routes(d.runner),
+		Routes:   append(jobsapi.Routes(d.runner), d.metrics.route()),
 		Status:   map[string]func(context.Context) any{"jobs": jobsapi.Section(d.runner)},
 	})
 	if err != nil {
@@ -97,21 +97,30 @@ func (d *daemon) serveAPI(context.Context) error {
 	if err != nil {
 		return err
 	}
-	served := make(chan struct{})
-	go func() {
-		defer close(served)
-		if err := server.Serve(listener); err != nil {
-			d.failed <- err
-		}
-	}()
+	d.metrics.watchConnections(server.Connections)
 	d.onStop("stop the API", func() error {
 		err := shutdown(server)
-		<-served
+		d.serving.Wait()
 		return err
 	})
+	d.serving.Go(func() { d.fail(server.Serve(listener)) })
+	if err := d.serveMetrics(server); err != nil {
+		return err
+	}
 	d.log.Info().Str("version", version()).Str("config", d.config.File).Str("ledger", d.config.Ledger.Backend).
 		Str("socket", d.socket()).Msg("serving")
 	return nil
+}
+
+// fail ends the daemon, unless err is nil or something else does already.
+func (d *daemon) fail(err error) {
+	if err == nil {
+		return
+	}
+	select {
+	case d.failed <- err:
+	default:
+	}
 }
 
 // listen returns the socket that systemd passed, or one of our own.

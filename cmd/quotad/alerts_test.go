@@ -1,0 +1,245 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"quotad/cmd/quotad/config"
+	"quotad/jobs/process"
+	"quotad/quota/api"
+	"quotad/quota/redisledger/redistest"
+)
+
+// tellEvents writes what each event's command finds in its environment.
+const tellEvents = `
+[on_event]
+near_limit = ["./tell"]
+exhausted = ["./tell"]
+outage_began = ["./tell"]
+outage_ended = ["./tell"]
+job_failing = ["./tell"]
+`
+
+const withEvents = tellEvents + `
+[credentials.api]
+limits.daily.units = 110
+limits.daily.reserve = 10
+operations.list = 1
+[jobs.fetch]
+credential = "api"
+regions = ["one", "two", "three"]
+every = "1h"
+stagger = "1ms"
+run_at_start = true
+command = ["sh", "-c", "exit 3"]
+[jobs.gated]
+credential = "api"
+regions = ["one"]
+every = "1h"
+expects.list = 100
+command = ["true"]
+`
+
+// startTelling starts a daemon whose events are told to files in a directory.
+func startTelling(t *testing.T, text string) (daemon *child, client *api.Client, dir string) {
+	t.Helper()
+	dir = shortDir(t)
+	script := "#!/bin/sh\nenv | grep '^QUOTAD_' | sort | tr '\\n' ' ' >" + dir + "/$$.told\n"
+	for name, content := range map[string]string{"tell": script, "config.toml": text} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return startIn(t, dir), &api.Client{Socket: filepath.Join(dir, ".quotad/quotad.sock")}, dir
+}
+
+// told ends a daemon and returns what its events were told, sorted and without
+// their times.
+func told(t *testing.T, daemon *child, dir string) []string {
+	t.Helper()
+	daemon.cmd.Process.Signal(syscall.SIGTERM)
+	if code, err := daemon.end(); code != exitOK || err != nil {
+		t.Errorf("exit code %d: %v", code, err)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.told"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	varying := regexp.MustCompile(`QUOTAD_(AT|RETRY_AT|RUN_ID)=\S+ `)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := len(varying.FindAll(text, -1)); n == 0 {
+			t.Errorf("an event without its time: %s", text)
+		}
+		all = append(all, strings.TrimSpace(varying.ReplaceAllString(string(text), "")))
+	}
+	slices.Sort(all)
+	return all
+}
+
+// Each event is told once per edge, however often it is seen.
+func TestEventsAreToldOnce(t *testing.T) {
+	daemon, client, dir := startTelling(t, withEvents)
+	if err := daemon.await(regexp.MustCompile("^run done$"), "job=fetch"); err != nil {
+		t.Fatal(err)
+	}
+	for _, count := range []int64{79, 1, 1, 18, 1, 1, 1} {
+		if _, err := client.Acquire(context.Background(), api.AcquireRequest{Credential: "api", Operation: "list", Count: count}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		if err := client.Do(context.Background(), "POST", "/v1/jobs/fetch/run", nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := daemon.await(regexp.MustCompile("^run done$"), "job=fetch"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{
+		"QUOTAD_CREDENTIAL=api QUOTAD_EVENT=exhausted QUOTAD_LIMIT=daily QUOTAD_REMAINING=0 QUOTAD_UNITS=100 QUOTAD_USED=100",
+		"QUOTAD_CREDENTIAL=api QUOTAD_EVENT=near_limit QUOTAD_LIMIT=daily QUOTAD_PERCENT=80 QUOTAD_REMAINING=20 QUOTAD_UNITS=100 QUOTAD_USED=80",
+		"QUOTAD_CREDENTIAL=api QUOTAD_EVENT=near_limit QUOTAD_LIMIT=daily QUOTAD_PERCENT=95 QUOTAD_REMAINING=1 QUOTAD_UNITS=100 QUOTAD_USED=99",
+		"QUOTAD_DETAIL=exit status 3 QUOTAD_EVENT=job_failing QUOTAD_JOB=fetch QUOTAD_OUTCOME=failed QUOTAD_REGION=one",
+	}
+	if got := told(t, daemon, dir); !slices.Equal(got, want) {
+		t.Errorf("told:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// A job that is never begun for want of units is denied no call, and yet its
+// limit is exhausted.
+func TestGateTellsOfExhaustion(t *testing.T) {
+	daemon, client, dir := startTelling(t, withEvents)
+	if _, err := spend(client); err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Do(context.Background(), "POST", "/v1/jobs/gated/run", nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := daemon.await(regexp.MustCompile("^run stopped$"), "job=gated"); err != nil {
+		t.Fatal(err)
+	}
+	want := "QUOTAD_CREDENTIAL=api QUOTAD_EVENT=exhausted QUOTAD_LIMIT=daily QUOTAD_REMAINING=99 QUOTAD_UNITS=100 QUOTAD_USED=1"
+	if got := told(t, daemon, dir); !slices.Contains(got, want) {
+		t.Errorf("told:\n%s\nwant:\n%s", strings.Join(got, "\n"), want)
+	}
+}
+
+func TestOutageIsToldOnceEachWay(t *testing.T) {
+	server := redistest.StartReal(t)
+	daemon, client, dir := startTelling(t, tellEvents+fmt.Sprintf(`
+[ledger]
+backend = "redis"
+redis.addrs = [%q]
+[credentials.api]
+limits.daily.units = 100
+operations.list = 1
+`, server.Addr))
+	if _, err := spend(client); err != nil {
+		t.Fatal(err)
+	}
+	server.Kill()
+	for range 3 {
+		if d, err := spend(client); err == nil {
+			t.Fatalf("without Redis: %+v", d)
+		}
+	}
+	server.Run(t)
+	if err := daemon.await(regexp.MustCompile("^ledger up$")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := spend(client); err != nil {
+		t.Fatal(err)
+	}
+	got := told(t, daemon, dir)
+	if len(got) != 2 || !strings.Contains(got[0], "QUOTAD_DETAIL=") || !strings.HasSuffix(got[0], "QUOTAD_EVENT=outage_began") ||
+		got[1] != "QUOTAD_CREDENTIAL=api QUOTAD_EVENT=outage_ended" {
+		t.Errorf("told:\n%s\nwant that an outage began, why, and that it ended", strings.Join(got, "\n"))
+	}
+}
+
+// results counts what became of commands.
+type results struct{ ok, failed, dropped atomic.Int64 }
+
+func (r *results) add(_ config.Event, result string) {
+	map[string]*atomic.Int64{"ok": &r.ok, "failed": &r.failed, "dropped": &r.dropped}[result].Add(1)
+}
+
+// Commands that do not end cost a few processes, and keep nobody waiting.
+func TestNotifierIsBounded(t *testing.T) {
+	dir := shortDir(t)
+	var r results
+	n := newNotifier(zerolog.Nop(), process.Launcher{}, dir, r.add)
+	n.configure(config.OnEvent{Timeout: time.Minute, Commands: map[config.Event][]string{
+		config.NearLimit: {"/bin/sh", "-c", "echo >$$.begun; until test -e go; do sleep 0.01; done"},
+	}})
+	n.start()
+	const events = 200
+	for range events {
+		n.tell(alert{event: config.NearLimit, at: time.Now()})
+	}
+	if dropped := r.dropped.Load(); dropped < events-maxUntold-notifiers || dropped > events-maxUntold {
+		t.Errorf("%d events were dropped of %d", dropped, events)
+	}
+	n.tell(alert{event: config.Exhausted}) // nobody is told of it
+	begun := func() int {
+		files, _ := filepath.Glob(filepath.Join(dir, "*.begun"))
+		return len(files)
+	}
+	eventually(t, func() bool { return begun() == notifiers })
+	if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.stop(); err != nil {
+		t.Error(err)
+	}
+	if ran := r.ok.Load() + r.failed.Load(); ran != events-r.dropped.Load() {
+		t.Errorf("%d commands ran and %d events were dropped, of %d", ran, r.dropped.Load(), events)
+	}
+}
+
+func TestNotifierEndsWhatHangs(t *testing.T) {
+	var r results
+	n := newNotifier(zerolog.Nop(), process.Launcher{}, shortDir(t), r.add)
+	n.configure(config.OnEvent{Timeout: 20 * time.Millisecond, Commands: map[config.Event][]string{
+		config.NearLimit: {"/bin/sh", "-c", "trap '' TERM; sleep 1000"},
+		config.Exhausted: {"/no/such/program"},
+	}})
+	n.start()
+	n.tell(alert{event: config.NearLimit, at: time.Now()})
+	n.tell(alert{event: config.Exhausted, at: time.Now()})
+	eventually(t, func() bool { return r.failed.Load() == 2 })
+	if err := n.stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+// eventually waits until something is so.
+func eventually(t *testing.T, so func() bool) {
+	t.Helper()
+	tick, deadline := time.NewTicker(5*time.Millisecond), time.After(patience)
+	defer tick.Stop()
+	for !so() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatal("it does not come to pass")
+		}
+	}
+}

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"net/http"
+	"runtime"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"quotad/cmd/quotad/config"
+	"quotad/quota"
+	"quotad/quota/api"
+)
+
+// Metrics counts what happens, for Prometheus. The values of labels are names of
+// the configuration and words of quotad's own, never what a caller sent: their
+// number is bounded.
+type metrics struct {
+	registry *prometheus.Registry
+	keeper   *quota.Keeper // nil until watchLimits
+
+	decisions   *prometheus.CounterVec
+	corrections *prometheus.CounterVec
+	debited     *prometheus.CounterVec
+	near        *prometheus.CounterVec
+	nearUnits   *prometheus.CounterVec
+	acquire     prometheus.Histogram
+
+	ledgerCalls   prometheus.Histogram
+	ledgerBatches prometheus.Histogram
+	outageGrants  *prometheus.CounterVec
+	outageEdges   *prometheus.CounterVec
+	bookedBack    *prometheus.CounterVec
+	restored      *prometheus.CounterVec
+
+	runs      *prometheus.CounterVec
+	passes    *prometheus.CounterVec
+	passTook  *prometheus.HistogramVec
+	passUnits *prometheus.CounterVec
+	commands  *prometheus.CounterVec
+}
+
+var _ watcher = (*metrics)(nil)
+
+// moments are the buckets of what usually takes well below a millisecond.
+var moments = []float64{50e-6, 100e-6, 200e-6, 500e-6, 1e-3, 2e-3, 5e-3, 10e-3, 25e-3, 50e-3, 100e-3, 250e-3, 1}
+
+// passTimes are the buckets of what takes seconds, or up to an hour.
+var passTimes = []float64{0.1, 0.5, 1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600}
+
+func newMetrics(version string) *metrics {
+	m := &metrics{registry: prometheus.NewRegistry()}
+	m.registry.MustRegister(
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
+	m.gauge("quotad_build_info", "1, with the version of quotad.", prometheus.Labels{"version": version, "goversion": runtime.Version()}).Set(1)
+
+	m.decisions = m.counters("quotad_decisions_total", "Decided acquires; the reason of a grant is granted, or replayed when the same request had been granted before.", "credential", "operation", "reason")
+	m.corrections = m.counters("quotad_corrections_total", "Grants that were to be settled or released; the reason is granted where that was done.", "credential", "verb", "reason")
+	m.debited = m.counters("quotad_debited_units_total", "Units that grants debited, before any settling.", "credential", "limit", "operation")
+	m.near = m.counters("quotad_near_limit_total", "How often the use of a limit rose over a percentage of what jobs may spend, after it had been well below.", "credential", "limit", "percent")
+	m.nearUnits = m.counters("quotad_near_limit_units_total", "Units that were debited above a percentage of what jobs may spend.", "credential", "limit", "percent")
+	m.acquire = m.histogram("quotad_acquire_duration_seconds", "Time to decide an acquire, waiting for others included.", moments)
+
+	m.ledgerCalls = m.histogram("quotad_ledger_call_duration_seconds", "Time of one deciding call of the ledger.", moments)
+	m.ledgerBatches = m.histogram("quotad_ledger_call_requests", "Requests that shared one deciding call of the ledger.", prometheus.ExponentialBuckets(1, 2, 8))
+	m.outageGrants = m.counters("quotad_outage_grants_total", "Grants from the local journal while the ledger did not decide.", "credential", "operation")
+	m.outageEdges = m.counters("quotad_ledger_edges_total", "How often the shared ledger went down, was found to lack entries (lost), was restored and came up.", "credential", "edge")
+	m.bookedBack = m.counters("quotad_booked_back_units_total", "Units granted during outages and booked back into the ledger.", "credential")
+	m.restored = m.counters("quotad_restored_records_total", "Records put back into a ledger that lacked entries.", "credential")
+
+	m.runs = m.counters("quotad_runs_total", "Runs that are over; skipped ones are ticks that did not become a run, and slots missed in a row count as one.", "job", "state", "reason")
+	m.passes = m.counters("quotad_passes_total", "Passes that are over, or were skipped.", "job", "outcome", "reason")
+	m.passTook = m.histograms("quotad_pass_duration_seconds", "Time of one pass, from its start to its end.", passTimes, "job")
+	m.passUnits = m.counters("quotad_pass_units_total", "Units that passes spent, less what they gave back.", "job")
+	m.commands = m.counters("quotad_event_commands_total", "Commands that were told of an event: ok, failed, or dropped because too many waited.", "event", "result")
+	return m
+}
+
+func (m *metrics) counters(name, help string, labels ...string) *prometheus.CounterVec {
+	vec := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	m.registry.MustRegister(vec)
+	return vec
+}
+
+func (m *metrics) gauge(name, help string, labels prometheus.Labels) prometheus.Gauge {
+	g := prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: labels})
+	m.registry.MustRegister(g)
+	return g
+}
+
+func (m *metrics) histogram(name, help string, buckets []float64) prometheus.Histogram {
+	h := prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets})
+	m.registry.MustRegister(h)
+	return h
+}
+
+func (m *metrics) histograms(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	vec := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
+	m.registry.MustRegister(vec)
+	return vec
+}
+
+// watchLimits exposes the state of the keeper's limits and of its ledger.
+func (m *metrics) watchLimits(keeper *quota.Keeper) {
+	m.keeper = keeper
+	m.registry.MustRegister(newLimits(keeper))
+}
+
+// expect begins the counters of what may never happen with 0: what rises from
+// nothing is no rise to Prometheus.
+func (m *metrics) expect(credentials []*quota.Credential) {
+	for _, c := range credentials {
+		for _, limit := range c.Limits {
+			m.expectLimit(c, limit)
+		}
+		for operation := range c.Operations {
+			for _, reason := range []string{granted, string(quota.LimitExceeded), string(api.LedgerUnavailable)} {
+				m.decisions.WithLabelValues(c.Name, operation, reason)
+			}
+		}
+	}
+}
+
+func (m *metrics) expectLimit(c *quota.Credential, limit quota.Limit) {
+	for _, percent := range thresholds {
+		m.near.WithLabelValues(c.Name, limit.Name, percentLabel(percent))
+		m.nearUnits.WithLabelValues(c.Name, limit.Name, percentLabel(percent))
+	}
+	for operation, cost := range c.Operations {
+		if cost.In(limit, operation) > 0 {
+			m.debited.WithLabelValues(c.Name, limit.Name, operation)
+		}
+	}
+}
+
+// watchConnections exposes how many connections a server has.
+func (m *metrics) watchConnections(connections func() api.Connections) {
+	m.registry.MustRegister(
+		prometheus.NewGaugeFunc(
+			prometheus.GaugeOpts{Name: "quotad_connections", Help: "Connections to the API."},
+			func() float64 { return float64(connections().Open) }),
+		prometheus.NewCounterFunc(
+			prometheus.CounterOpts{Name: "quotad_connections_refused_total", Help: "Connections that were one too many."},
+			func() float64 { return float64(connections().Refused) }),
+	)
+}
+
+// commandRan counts a command that was told of an event.
+func (m *metrics) commandRan(event config.Event, result string) {
+	m.commands.WithLabelValues(string(event), result).Inc()
+}
+
+// scrapers is how many may read at the same time.
+const scrapers = 4
+
+// route is where a scrape reads.
+func (m *metrics) route() api.Route {
+	handler := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
+		Registry: m.registry, MaxRequestsInFlight: scrapers, ErrorHandling: promhttp.ContinueOnError, Timeout: 2 * scrapeTime,
+	})
+	return api.Route{
+		Method: http.MethodGet, Path: "/metrics", Access: api.Read, Does: "what happened and how things stand, for Prometheus",
+		Handle: func(w http.ResponseWriter, r *http.Request, _ *api.Call) { handler.ServeHTTP(w, r) },
+	}
+}
+
+// scrapeTime is how long a scrape waits for the ledger, all credentials together.
+const scrapeTime = 2 * time.Second

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"quotad/cmd/quotad/config"
+	"quotad/quota"
+	"quotad/quota/api"
+	"quotad/quota/outage"
+)
+
+// The values of the label reason beside those of refusals.
+const (
+	granted  = "granted"
+	replayed = "replayed"
+)
+
+// unknown stands for names that callers sent and nobody configured. No configured
+// name has parentheses.
+const unknown = "(unknown)"
+
+// decided counts a decision.
+func (m *metrics) decided(event api.Event) {
+	if event.Verb != "acquire" {
+		m.corrected(event)
+		return
+	}
+	m.acquire.Observe(event.Took.Seconds())
+	r, d := event.Request, event.Decision
+	credential, known := m.keeper.Credential(r.Credential)
+	if !known {
+		m.decisions.WithLabelValues(unknown, unknown, reasonOf(event)).Inc()
+		return
+	}
+	operation := r.Operation
+	if _, known := credential.Operations[operation]; !known {
+		operation = unknown
+	}
+	m.decisions.WithLabelValues(credential.Name, operation, reasonOf(event)).Inc()
+	if event.Err == nil && d.Granted() && !d.Replayed {
+		m.granted(credential, r, d)
+	}
+}
+
+// granted counts what a grant debited.
+func (m *metrics) granted(c *quota.Credential, r quota.Request, d quota.Decision) {
+	if d.Outage {
+		m.outageGrants.WithLabelValues(c.Name, r.Operation).Inc()
+	}
+	charges, err := c.Charges(r.Operation, r.Count)
+	if err != nil {
+		return // a reload changed the cost since
+	}
+	for _, charge := range charges {
+		m.debited.WithLabelValues(c.Name, c.Limits[charge.Limit].Name, r.Operation).Add(float64(charge.Units))
+	}
+	for _, limit := range d.Limits {
+		m.nearBy(c.Name, limit)
+	}
+}
+
+// nearBy counts the part of a debit that lies above each threshold.
+func (m *metrics) nearBy(credential string, limit quota.LimitState) {
+	for _, percent := range thresholds {
+		above := float64(limit.Used) - float64(limit.Budget(false))*float64(percent)/100
+		if above > 0 {
+			m.nearUnits.WithLabelValues(credential, limit.Name, percentLabel(percent)).Add(min(above, float64(limit.Cost)))
+		}
+	}
+}
+
+func percentLabel(percent quota.Units) string { return strconv.FormatInt(int64(percent), 10) }
+
+// alerted counts limits that came near.
+func (m *metrics) alerted(a alert) {
+	if a.event == config.NearLimit {
+		m.near.WithLabelValues(a.credential, a.limit.Name, percentLabel(a.percent)).Inc()
+	}
+}
+
+func (m *metrics) corrected(event api.Event) {
+	name := unknown
+	if credential, _, err := quota.ParseGrantID(event.GrantID); err == nil {
+		if c, known := m.keeper.Credential(credential); known {
+			name = c.Name
+		}
+	}
+	m.corrections.WithLabelValues(name, event.Verb, reasonOf(event)).Inc()
+}
+
+// reasonOf names what was decided, or why nothing was, as the API answers it.
+func reasonOf(event api.Event) string {
+	err := event.Err
+	switch {
+	case err == nil && event.Decision.Replayed:
+		return replayed
+	case err == nil && event.Decision.Granted():
+		return granted
+	case err == nil:
+		return string(event.Decision.Reason)
+	case errors.Is(err, quota.ErrUnavailable), errors.Is(err, quota.ErrOutcomeUnknown),
+		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return string(api.LedgerUnavailable)
+	default:
+		return string(api.InternalError)
+	}
+}
+
+// outage counts the edges of a shared ledger's outage.
+func (m *metrics) outage(event outage.Event) {
+	m.outageEdges.WithLabelValues(event.Credential, string(event.Kind)).Inc()
+	switch event.Kind {
+	case outage.Up:
+		m.bookedBack.WithLabelValues(event.Credential).Add(float64(event.Units))
+	case outage.Restored:
+		m.restored.WithLabelValues(event.Credential).Add(float64(event.Records))
+	}
+}

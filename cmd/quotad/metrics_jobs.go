@@ -1,0 +1,29 @@
+package main
+
+import "quotad/jobs"
+
+// RunChanged implements jobs.Observer.
+func (m *metrics) RunChanged(run jobs.Run) {
+	if run.State != jobs.RunRunning {
+		m.runs.WithLabelValues(run.Job, string(run.State), string(run.Reason)).Inc()
+	}
+}
+
+// PassChanged implements jobs.Observer.
+func (m *metrics) PassChanged(run jobs.Run, pass jobs.Pass) {
+	if pass.Outcome == jobs.Running {
+		return
+	}
+	m.passes.WithLabelValues(run.Job, string(pass.Outcome), string(pass.Reason)).Inc()
+	if pass.Outcome == jobs.Skipped || pass.Reason == jobs.Died {
+		return // how long it ran is not known, or it never did
+	}
+	m.passTook.WithLabelValues(run.Job).Observe(pass.EndedAt.Sub(pass.StartedAt).Seconds())
+	m.passUnits.WithLabelValues(run.Job).Add(float64(pass.Units))
+}
+
+// Output implements jobs.Observer.
+func (*metrics) Output(string, string, jobs.Pass, jobs.Line) {}
+
+// Trouble implements jobs.Observer.
+func (*metrics) Trouble(string, error) {}

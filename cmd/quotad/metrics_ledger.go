@@ -1,0 +1,23 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"quotad/quota"
+)
+
+// A measuredLedger is a ledger whose deciding calls are measured.
+type measuredLedger struct {
+	quota.Ledger
+	metrics *metrics
+}
+
+// Acquire implements quota.Decider.
+func (l measuredLedger) Acquire(ctx context.Context, c *quota.Credential, asks []quota.Ask) ([]quota.Decision, error) {
+	begun := time.Now()
+	decisions, err := l.Ledger.Acquire(ctx, c, asks)
+	l.metrics.ledgerCalls.Observe(time.Since(begun).Seconds())
+	l.metrics.ledgerBatches.Observe(float64(len(asks)))
+	return decisions, err
+}

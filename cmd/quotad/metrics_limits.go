@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"quotad/quota"
+)
+
+// Limits is a collector that asks for the state of every limit when somebody
+// wants to know it. What the ledger does not tell in time is left out.
+type limits struct {
+	keeper *quota.Keeper
+
+	units, reserve, used, remaining, exhaustion, up *prometheus.Desc
+
+	mu    sync.Mutex // guards paces
+	paces map[limitName]*pace
+}
+
+func newLimits(keeper *quota.Keeper) *limits {
+	desc := func(name, help string) *prometheus.Desc {
+		return prometheus.NewDesc(name, help, []string{"credential", "limit"}, nil)
+	}
+	return &limits{
+		keeper:     keeper,
+		units:      desc("quotad_limit_units", "Units that the limit has in its window."),
+		reserve:    desc("quotad_limit_reserve_units", "Units of the limit that jobs may not touch."),
+		used:       desc("quotad_limit_used_units", "Units that are debited in the limit's window."),
+		remaining:  desc("quotad_limit_remaining_units", "Units that jobs may still spend: units less reserve less used."),
+		exhaustion: desc("quotad_limit_exhaustion_seconds", "Time until nothing remains, if the use goes on rising as in the last hour; +Inf if it does not rise, or the window begins anew before."),
+		up:         prometheus.NewDesc("quotad_ledger_up", "1 while the ledger decides, else 0.", []string{"backend"}, nil),
+		paces:      map[limitName]*pace{},
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (l *limits) Describe(descs chan<- *prometheus.Desc) {
+	for _, desc := range []*prometheus.Desc{l.units, l.reserve, l.used, l.remaining, l.exhaustion, l.up} {
+		descs <- desc
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (l *limits) Collect(out chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeTime)
+	defer cancel()
+	health := l.keeper.Health(ctx)
+	out <- prometheus.MustNewConstMetric(l.up, prometheus.GaugeValue, one(health.Reachable), health.Backend)
+	for _, c := range l.keeper.Credentials() {
+		for _, limit := range c.Limits {
+			out <- gauge(l.units, float64(limit.Units), c.Name, limit.Name)
+			out <- gauge(l.reserve, float64(limit.Reserve), c.Name, limit.Name)
+		}
+		if ctx.Err() != nil {
+			continue
+		}
+		if usage, known, err := l.keeper.Usage(ctx, c.Name); known && err == nil {
+			l.collect(out, c.Name, usage)
+		}
+	}
+}
+
+func (l *limits) collect(out chan<- prometheus.Metric, credential string, usage quota.Usage) {
+	for _, limit := range usage.Limits {
+		out <- gauge(l.used, float64(limit.Used), credential, limit.Name)
+		out <- gauge(l.remaining, float64(limit.Remaining()), credential, limit.Name)
+		if left, known := l.exhaustionOf(credential, limit, usage.Now); known {
+			out <- gauge(l.exhaustion, left, credential, limit.Name)
+		}
+	}
+}
+
+func (l *limits) exhaustionOf(credential string, limit quota.LimitState, now time.Time) (seconds float64, known bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	name := limitName{credential, limit.Name}
+	if l.paces[name] == nil {
+		l.paces[name] = &pace{}
+	}
+	return l.paces[name].exhaustion(limit, now)
+}
+
+func gauge(desc *prometheus.Desc, value float64, labels ...string) prometheus.Metric {
+	return prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
+}
+
+func one(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// paceSpan is how far back the use of a limit is looked at, and paceStep how far
+// apart what was seen of it lies: cron jobs spend in bursts.
+const (
+	paceSpan = time.Hour
+	paceStep = time.Minute
+)
+
+// A pace is what was seen of a limit's use, oldest first.
+type pace struct {
+	seen []sample
+}
+
+type sample struct {
+	at   time.Time
+	used quota.Units
+}
+
+// exhaustion takes in the state of a limit at now, and returns in how many
+// seconds nothing remains of it; false until it was seen for some time.
+func (p *pace) exhaustion(limit quota.LimitState, now time.Time) (seconds float64, known bool) {
+	begin, end := limit.Window.Bounds(now)
+	for len(p.seen) > 0 && (now.Sub(p.seen[0].at) > paceSpan || !p.seen[0].at.After(begin)) {
+		p.seen = p.seen[1:]
+	}
+	first := sample{now, limit.Used}
+	if len(p.seen) > 0 {
+		first = p.seen[0]
+	}
+	if len(p.seen) == 0 || now.Sub(p.seen[len(p.seen)-1].at) >= paceStep {
+		p.seen = append(p.seen, sample{now, limit.Used})
+	}
+	elapsed := now.Sub(first.at)
+	switch rise := limit.Used - first.used; {
+	case limit.Remaining() == 0:
+		return 0, true
+	case elapsed < paceStep:
+		return 0, false
+	case rise <= 0:
+		return math.Inf(1), true
+	default:
+		seconds = float64(limit.Remaining()) / (float64(rise) / elapsed.Seconds())
+	}
+	if !end.IsZero() && seconds > end.Sub(now).Seconds() {
+		return math.Inf(1), true
+	}
+	return seconds, true
+}

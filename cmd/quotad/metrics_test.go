@@ -1,0 +1,300 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"quotad/quota/api"
+	"quotad/quota/redisledger/redistest"
+)
+
+const withMetrics = `
+[metrics]
+listen = "127.0.0.1:0"
+[credentials.api]
+limits.daily.units = 110
+limits.daily.reserve = 10
+limits.searches.units = 60
+limits.searches.only = ["search"]
+operations.list = 1
+operations.search = 50
+[jobs.fetch]
+credential = "api"
+regions = ["one", "two"]
+every = "1h"
+stagger = "1ms"
+run_at_start = true
+command = ["sh", "-c", "quotactl acquire list && test $QUOTAD_REGION = one"]
+`
+
+func TestMetrics(t *testing.T) {
+	daemon, client := startWith(t, withMetrics)
+	if err := daemon.await(regexp.MustCompile("^run done$")); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []api.AcquireRequest{
+		{Operation: "search", RequestID: "page-1"},
+		{Operation: "search", RequestID: "page-1"}, // replayed
+		{Operation: "search"},                      // denied: searches has 10 left
+		{Operation: "list", Count: 33},             // 52 of 100 are spent, 85 after it: 5 above 80 %
+		{Operation: "list", Count: 101},            // never
+		{Operation: "no-such"},
+		{Operation: "list", Credential: "no-such"},
+	} {
+		if r.Credential == "" {
+			r.Credential = "api"
+		}
+		if _, err := client.Acquire(context.Background(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := scrape(t, client)
+	for series, want := range map[string]float64{
+		`quotad_decisions_total{credential="api",operation="search",reason="granted"}`:                     1,
+		`quotad_decisions_total{credential="api",operation="search",reason="replayed"}`:                    1,
+		`quotad_decisions_total{credential="api",operation="search",reason="limit_exceeded"}`:              1,
+		`quotad_decisions_total{credential="api",operation="list",reason="granted"}`:                       3,
+		`quotad_decisions_total{credential="api",operation="list",reason="limit_exceeded"}`:                0,
+		`quotad_decisions_total{credential="api",operation="list",reason="cost_exceeds_limit"}`:            1,
+		`quotad_decisions_total{credential="api",operation="(unknown)",reason="unknown_operation"}`:        1,
+		`quotad_decisions_total{credential="(unknown)",operation="(unknown)",reason="unknown_credential"}`: 1,
+		`quotad_debited_units_total{credential="api",limit="daily",operation="search"}`:                    50,
+		`quotad_debited_units_total{credential="api",limit="searches",operation="search"}`:                 50,
+		`quotad_debited_units_total{credential="api",limit="daily",operation="list"}`:                      35,
+		`quotad_limit_units{credential="api",limit="daily"}`:                                               110,
+		`quotad_limit_reserve_units{credential="api",limit="daily"}`:                                       10,
+		`quotad_limit_used_units{credential="api",limit="daily"}`:                                          85,
+		`quotad_limit_remaining_units{credential="api",limit="daily"}`:                                     15,
+		`quotad_limit_remaining_units{credential="api",limit="searches"}`:                                  10,
+		`quotad_near_limit_total{credential="api",limit="daily",percent="80"}`:                             1,
+		`quotad_near_limit_total{credential="api",limit="daily",percent="95"}`:                             0,
+		`quotad_near_limit_total{credential="api",limit="searches",percent="80"}`:                          1,
+		`quotad_near_limit_units_total{credential="api",limit="daily",percent="80"}`:                       5,
+		`quotad_near_limit_units_total{credential="api",limit="searches",percent="80"}`:                    2,
+		`quotad_acquire_duration_seconds_count`:                                                            9,
+		`quotad_ledger_up{backend="embedded"}`:                                                             1,
+		`quotad_runs_total{job="fetch",reason="",state="done"}`:                                            1,
+		`quotad_passes_total{job="fetch",outcome="ok",reason=""}`:                                          1,
+		`quotad_passes_total{job="fetch",outcome="failed",reason=""}`:                                      1,
+		`quotad_pass_duration_seconds_count{job="fetch"}`:                                                  2,
+		`quotad_pass_units_total{job="fetch"}`:                                                             2,
+		`quotad_connections_refused_total`:                                                                 0,
+	} {
+		if value, found := got[series]; !found || value != want {
+			t.Errorf("%s is %v (%v), want %v", series, value, found, want)
+		}
+	}
+	if n := got[`quotad_ledger_call_requests_count`]; n < 5 || got[`quotad_ledger_call_requests_sum`] < n || got[`quotad_ledger_call_duration_seconds_count`] != n {
+		t.Errorf("%v calls of the ledger decided %v requests", n, got[`quotad_ledger_call_requests_sum`])
+	}
+	if !slices.ContainsFunc(slices.Collect(maps.Keys(got)), func(s string) bool { return strings.HasPrefix(s, `quotad_build_info{goversion="go`) }) {
+		t.Error("there is no quotad_build_info")
+	}
+	checkAddress(t, daemon, got)
+}
+
+// What callers make up adds no series.
+func TestMetricsAreBounded(t *testing.T) {
+	daemon, client := startWith(t, withMetrics)
+	if err := daemon.await(regexp.MustCompile("^run done$")); err != nil {
+		t.Fatal(err)
+	}
+	ask := func(from, to int) {
+		for i := from; i < to; i++ {
+			for _, credential := range []string{"api", fmt.Sprintf("credential-%d", i)} {
+				r := api.AcquireRequest{Credential: credential, Operation: fmt.Sprintf("operation-%d", i)}
+				if d, err := client.Acquire(context.Background(), r); err != nil || d.Granted {
+					t.Fatalf("%+v: %+v, %v", r, d, err)
+				}
+				if d, err := client.Release(context.Background(), fmt.Sprintf("%s:%d-0", credential, i)); err != nil || d.Granted {
+					t.Fatalf("release: %+v, %v", d, err)
+				}
+			}
+		}
+	}
+	ask(0, 1)
+	before := len(scrape(t, client))
+	ask(1, 100)
+	after := scrape(t, client)
+	if len(after) != before {
+		t.Errorf("there are %d series, %d before many names: %v", len(after), before, slices.Sorted(maps.Keys(after)))
+	}
+}
+
+// checkAddress holds what the loopback address serves against the socket.
+func checkAddress(t *testing.T, daemon *child, socket map[string]float64) {
+	t.Helper()
+	address := "http://" + daemon.logged(t, "serving metrics", "address")
+	got := parse(t, fetch(t, address+"/metrics", http.StatusOK))
+	for series, want := range socket {
+		if strings.HasPrefix(series, "quotad_limit_used") && got[series] != want {
+			t.Errorf("at the address %s is %v, want %v", series, got[series], want)
+		}
+	}
+	fetch(t, address+"/healthz", http.StatusOK)
+	fetch(t, address+"/readyz", http.StatusOK)
+	fetch(t, address+"/v1/status", http.StatusNotFound)
+	fetch(t, strings.Replace(address, "127.0.0.1", "[::ffff:127.0.0.1]", 1)+"/metrics", http.StatusOK)
+}
+
+func fetch(t *testing.T, url string, want int) []byte {
+	t.Helper()
+	answer, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != want {
+		t.Errorf("%s: %d %v, want %d: %s", url, answer.StatusCode, err, want, body)
+	}
+	return body
+}
+
+// Only a server can go down: the gauges then say so, and soon.
+func TestMetricsOfAnOutage(t *testing.T) {
+	server := redistest.StartReal(t)
+	daemon, client := startWith(t, fmt.Sprintf(`
+[ledger]
+backend = "redis"
+redis.addrs = [%q]
+[credentials.api]
+limits.daily.units = 100
+operations.list = 1
+on_outage.list = "open"
+on_outage.open_units = 5
+`, server.Addr))
+	acquire := func() {
+		t.Helper()
+		if d, err := spend(client); err != nil || !d.Granted {
+			t.Fatalf("%+v, %v", d, err)
+		}
+	}
+	acquire()
+	server.Kill()
+	acquire()
+	acquire()
+	down := scrape(t, client)
+	for series, want := range map[string]float64{
+		`quotad_ledger_up{backend="redis"}`:                                           0,
+		`quotad_outage_grants_total{credential="api",operation="list"}`:               2,
+		`quotad_ledger_edges_total{credential="api",edge="down"}`:                     1,
+		`quotad_limit_units{credential="api",limit="daily"}`:                          100,
+		`quotad_debited_units_total{credential="api",limit="daily",operation="list"}`: 3,
+	} {
+		if value, found := down[series]; !found || value != want {
+			t.Errorf("during the outage %s is %v (%v), want %v", series, value, found, want)
+		}
+	}
+	if value, found := down[`quotad_limit_used_units{credential="api",limit="daily"}`]; found {
+		t.Errorf("during the outage %v units are said to be used", value)
+	}
+	server.Run(t)
+	if err := daemon.await(regexp.MustCompile("^ledger up$")); err != nil {
+		t.Fatal(err)
+	}
+	if got := scrape(t, client)[`quotad_booked_back_units_total{credential="api"}`]; got != 2 {
+		t.Errorf("%v units were booked back, want 2", got)
+	}
+}
+
+// startWith starts a daemon with a configuration.
+func startWith(t *testing.T, config string) (*child, *api.Client) {
+	t.Helper()
+	dir := shortDir(t)
+	if err := os.WriteFile(filepath.Join(dir, "config.toml"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return startIn(t, dir), &api.Client{Socket: filepath.Join(dir, ".quotad/quotad.sock")}
+}
+
+// logged returns a field of the first line of the log with a message.
+func (c *child) logged(t *testing.T, message, field string) string {
+	t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, line := range c.log {
+		var values map[string]any
+		if json.Unmarshal([]byte(line), &values) == nil && values["message"] == message {
+			return fmt.Sprint(values[field])
+		}
+	}
+	t.Fatalf("quotad did not log %q", message)
+	return ""
+}
+
+// scrape reads the metrics over the socket: series to value.
+func scrape(t *testing.T, client *api.Client) map[string]float64 {
+	t.Helper()
+	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "unix", client.Socket)
+	}}
+	answer, err := (&http.Client{Transport: transport}).Get("http://quotad/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		t.Fatalf("%d %v: %s", answer.StatusCode, err, body)
+	}
+	problems, err := promlint.New(bytes.NewReader(body)).Lint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, problem := range problems {
+		t.Errorf("%s: %s", problem.Metric, problem.Text)
+	}
+	return parse(t, body)
+}
+
+func parse(t *testing.T, body []byte) map[string]float64 {
+	t.Helper()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	samples, err := expfmt.ExtractSamples(&expfmt.DecodeOptions{}, slices.Collect(maps.Values(families))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make(map[string]float64, len(samples))
+	for _, s := range samples {
+		all[seriesOf(s.Metric)] = float64(s.Value)
+	}
+	return all
+}
+
+// seriesOf writes a series as one reads it in a scrape.
+func seriesOf(m model.Metric) string {
+	var labels []string
+	for name, value := range m {
+		if name != model.MetricNameLabel {
+			labels = append(labels, fmt.Sprintf("%s=%q", name, value))
+		}
+	}
+	name := string(m[model.MetricNameLabel])
+	if len(labels) == 0 {
+		return name
+	}
+	slices.Sort(labels)
+	return name + "{" + strings.Join(labels, ",") + "}"
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+
+	"quotad/jobs"
+	"quotad/quota"
+	"quotad/quota/api"
+	"quotad/quota/outage"
+)
+
+// A watcher is told what happens in the daemon, by many goroutines at the same
+// time, each of which waits for it.
+type watcher interface {
+	jobs.Observer
+	decided(api.Event)
+	outage(outage.Event)
+}
+
+// Watchers tell each of several what happens.
+type watchers []watcher
+
+var _ watcher = watchers{}
+
+// RunChanged implements jobs.Observer.
+func (w watchers) RunChanged(run jobs.Run) {
+	for _, one := range w {
+		one.RunChanged(run)
+	}
+}
+
+// PassChanged implements jobs.Observer.
+func (w watchers) PassChanged(run jobs.Run, pass jobs.Pass) {
+	for _, one := range w {
+		one.PassChanged(run, pass)
+	}
+}
+
+// Output implements jobs.Observer.
+func (w watchers) Output(job, run string, pass jobs.Pass, line jobs.Line) {
+	for _, one := range w {
+		one.Output(job, run, pass, line)
+	}
+}
+
+// Trouble implements jobs.Observer.
+func (w watchers) Trouble(job string, err error) {
+	for _, one := range w {
+		one.Trouble(job, err)
+	}
+}
+
+func (w watchers) decided(event api.Event) {
+	for _, one := range w {
+		one.decided(event)
+	}
+}
+
+func (w watchers) outage(event outage.Event) {
+	for _, one := range w {
+		one.outage(event)
+	}
+}
+
+// A watchedGate tells of what keeps jobs from beginning: then nobody is there to
+// be denied a call.
+type watchedGate struct {
+	*quota.Keeper
+	denied func(credential string, d quota.Decision)
+}
+
+// Peek implements jobs.Gate.
+func (g watchedGate) Peek(ctx context.Context, credential string, calls map[string]quota.Units) (quota.Decision, error) {
+	d, err := g.Keeper.Peek(ctx, credential, calls)
+	if d.Reason == quota.LimitExceeded {
+		g.denied(credential, d)
+	}
+	return d, err
+}

@@ -57,11 +57,12 @@ func guarded(t testing.TB, clock string) lua.Scripts {
 
 func TestEveryKeyIsDeclared(t *testing.T) {
 	server := redistest.StartReal(t)
-	ledgertest.Run(t, onTestClock(server.Addr, guarded))
+	config := Config{Addrs: []string{server.Addr}}
+	ledgertest.Run(t, opener{config: config, clocks: []string{"clock"}, scripts: guarded}.harness())
 
 	t.Run("the guard works", func(t *testing.T) {
 		script := fmt.Sprintf(guard, "clock") + "redis.call('GET', 'clock') return redis.call('GET', KEYS[1] .. 'x')"
-		err := connect(t, Config{Addrs: []string{server.Addr}}).Eval(t.Context(), script, []string{"key"}).Err()
+		err := connect(t, config).Eval(t.Context(), script, []string{"key"}).Err()
 		if err == nil || !strings.Contains(err.Error(), "undeclared key keyx") {
 			t.Errorf("got %v from a script that builds a key", err)
 		}

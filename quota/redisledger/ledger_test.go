@@ -15,30 +15,43 @@ import (
 
 // harness opens ledgers on one server: a real Redis in everything but the clock.
 func harness(server *redistest.Server) ledgertest.Harness {
-	return onTestClock(server.Addr, func(_ testing.TB, clock string) lua.Scripts { return lua.AllOnTestClock(clock) })
+	return onTestClock(Config{Addrs: []string{server.Addr}})
 }
 
-// onTestClock opens ledgers at one address, each under a key prefix of its own,
-// where its scripts find the time too.
-func onTestClock(addr string, scripts func(t testing.TB, clock string) lua.Scripts) ledgertest.Harness {
-	return ledgertest.Harness{Open: func(t testing.TB, clock *ledgertest.Clock) (quota.Ledger, func() quota.Ledger) {
-		config := Config{Addrs: []string{addr}, Daemon: "test", KeyPrefix: "quotad:" + t.Name() + ":"}
-		key := config.KeyPrefix + "clock"
-		client := connect(t, config)
-		clock.OnSet(func(now time.Time) {
-			if err := client.Set(context.Background(), key, now.UnixMilli(), 0).Err(); err != nil {
+func onTestClock(config Config) ledgertest.Harness {
+	return opener{config: config, clocks: []string{"clock"}, scripts: func(_ testing.TB, clock string) lua.Scripts {
+		return lua.AllOnTestClock(clock)
+	}}.harness()
+}
+
+// An opener opens ledgers, each under a key prefix of its own.
+type opener struct {
+	config  Config
+	clocks  []string // the keys, behind the prefix, that hold the time
+	scripts func(t testing.TB, clock string) lua.Scripts
+}
+
+func (o opener) harness() ledgertest.Harness { return ledgertest.Harness{Open: o.open} }
+
+func (o opener) open(t testing.TB, clock *ledgertest.Clock) (quota.Ledger, func() quota.Ledger) {
+	config := o.config
+	config.Daemon, config.KeyPrefix = "test", "quotad:"+t.Name()+":"
+	client := connect(t, config)
+	clock.OnSet(func(now time.Time) {
+		for _, key := range o.clocks {
+			if err := client.Set(context.Background(), config.KeyPrefix+key, now.UnixMilli(), 0).Err(); err != nil {
 				t.Error(err)
 			}
-		})
-		open := func() quota.Ledger {
-			l, err := open(config, scripts(t, key))
-			if err != nil {
-				t.Fatal(err)
-			}
-			return l
 		}
-		return open(), open
-	}}
+	})
+	open := func() quota.Ledger {
+		l, err := open(config, o.scripts(t, config.KeyPrefix+o.clocks[0]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	return open(), open
 }
 
 func connect(t testing.TB, config Config) redis.UniversalClient {

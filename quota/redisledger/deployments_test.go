@@ -1,0 +1,279 @@
+package redisledger
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"quotad/lua"
+	"quotad/quota"
+	"quotad/quota/ledgertest"
+	"quotad/quota/redisledger/redistest"
+)
+
+// deployments are the ways in which one may meet a Redis, each with what the
+// configuration says of it.
+var deployments = []struct {
+	name  string
+	start func(t *testing.T) Config
+}{
+	{"a Unix socket", func(t *testing.T) Config {
+		return Config{Addrs: []string{redistest.StartReal(t).Addr}}
+	}},
+	{"a port", func(t *testing.T) Config {
+		return Config{Addrs: []string{redistest.StartTCP(t).Addr}}
+	}},
+	{"another database", func(t *testing.T) Config {
+		return Config{Addrs: []string{redistest.StartReal(t).Addr}, DB: 5}
+	}},
+	{"a password", func(t *testing.T) Config {
+		return Config{Addrs: []string{redistest.StartReal(t, "--requirepass", "open sesame").Addr}, Password: "open sesame"}
+	}},
+	{"TLS", func(t *testing.T) Config {
+		server, config := redistest.StartTLS(t)
+		return Config{Addrs: []string{server.Addr}, TLS: config}
+	}},
+	{"Sentinel", func(t *testing.T) Config {
+		w := redistest.StartSentinel(t)
+		return Config{Addrs: []string{w.Sentinel.Addr}, MasterName: w.Name}
+	}},
+	{"the least rights", func(t *testing.T) Config {
+		return withRights(t, redistest.StartReal(t), leastRights)
+	}},
+	{"the least rights in another database", func(t *testing.T) Config {
+		config := withRights(t, redistest.StartReal(t), leastRights+" "+databaseRights)
+		config.DB = 5
+		return config
+	}},
+}
+
+func TestDeployments(t *testing.T) {
+	for _, deployment := range deployments {
+		t.Run(deployment.name, func(t *testing.T) {
+			config := deployment.start(t)
+			ledgertest.Run(t, onTestClock(config))
+			if err := everyVerb(t, config); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// The suite's credentials, whose time is kept beside them: a script in a Cluster
+// sees no key of another slot.
+var suiteClocks = []string{"{one}:clock", "{other}:clock", "{youtube}:clock", "{current}:clock", "{monthly}:clock"}
+
+func clockBeside(t testing.TB, clock string) lua.Scripts {
+	return rewritten(t, lua.AllOnTestClock(clock), func(script string) string {
+		return strings.ReplaceAll(script, "'"+clock+"'", "string.match(KEYS[1], '^.*}') .. ':clock'")
+	})
+}
+
+func TestCluster(t *testing.T) {
+	nodes := redistest.StartCluster(t)
+	config := Config{Addrs: []string{nodes[0].Addr, nodes[1].Addr}}
+	ledgertest.Run(t, opener{config: config, clocks: suiteClocks, scripts: clockBeside}.harness())
+	if err := everyVerb(t, config); err != nil {
+		t.Error(err)
+	}
+	t.Run("the least rights", func(t *testing.T) {
+		allow := func(rights string) {
+			for _, node := range nodes {
+				config.Username, config.Password = withUser(t, node, rights)
+			}
+		}
+		allow(leastRights)
+		if err := everyVerb(t, config); err == nil {
+			t.Errorf("nothing was missed without %s", clusterRights)
+		}
+		allow(leastRights + " " + clusterRights)
+		if err := everyVerb(t, config); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// everyVerb uses all there is of a ledger, on Redis' own clock, and returns what
+// was refused.
+func everyVerb(t testing.TB, config Config) error {
+	t.Helper()
+	config.Daemon, config.KeyPrefix = "every", "quotad:"+t.Name()+":every:"
+	l := openAt(t, config)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	for _, use := range []func(context.Context, *Ledger) error{useLog, useBriefWindow, useCorrections, useFleet} {
+		if err := use(ctx, l); err != nil {
+			return err
+		}
+	}
+	if h := l.Health(ctx); !h.Reachable {
+		return errors.New(h.State)
+	}
+	return nil
+}
+
+// useLog fills a day, asks for more, and reads the log both ways.
+func useLog(ctx context.Context, l *Ledger) error {
+	c := hundred()
+	for range 9 {
+		if _, err := l.Acquire(ctx, c, []quota.Ask{ask("ten", ""), ask("list", "a")}); err != nil {
+			return err
+		}
+	}
+	decisions, err := l.Acquire(ctx, c, []quota.Ask{ask("ten", "")})
+	if err != nil {
+		return err
+	}
+	if decisions[0].Reason != quota.LimitExceeded {
+		return errors.New("a hundred and one units of a hundred were granted")
+	}
+	if _, err := l.whenIn(ctx, c, quota.Charge{Units: 10}, true); err != nil {
+		return err
+	}
+	if _, err := l.Usage(ctx, c); err != nil {
+		return err
+	}
+	for _, newest := range []bool{false, true} {
+		page, err := l.Log(ctx, c, quota.LogQuery{Most: 5, Newest: newest})
+		if err != nil {
+			return err
+		}
+		if len(page.Entries) != 5 {
+			return errors.New("the log lacks entries")
+		}
+	}
+	return nil
+}
+
+// useBriefWindow grants so much that leaves its window at once that the log is
+// trimmed.
+func useBriefWindow(ctx context.Context, l *Ledger) error {
+	c := hundred()
+	c.Name, c.Limits[0].Window, c.Limits[0].Units = "brief", quota.Sliding(time.Millisecond), quota.MaxUnits
+	for i := range 4 {
+		asks := make([]quota.Ask, 64)
+		for j := range asks {
+			asks[j] = ask("list", string(rune('a'+i))+string(rune('a'+j)))
+		}
+		if _, err := l.Acquire(ctx, c, asks); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func useCorrections(ctx context.Context, l *Ledger) error {
+	c := hundred()
+	decisions, err := l.Acquire(ctx, c, []quota.Ask{ask("list", "a")})
+	if err != nil {
+		return err
+	}
+	_, id, err := quota.ParseGrantID(decisions[0].GrantID)
+	if err != nil {
+		return err
+	}
+	if _, err := l.Settle(ctx, c, quota.Settlement{Grant: id}); err != nil {
+		return err
+	}
+	if _, err := l.Adjust(ctx, c, quota.Adjustment{Limit: "daily", Units: 1}); err != nil {
+		return err
+	}
+	if err := l.Check(ctx, c); err != nil {
+		return err
+	}
+	known := quota.NewRecord(c, ask("list", "restored"), quota.ID{Ms: l.Now().UnixMilli()})
+	if err := l.Restore(ctx, c, []quota.Record{known}, 0); err != nil {
+		return err
+	}
+	return l.Reset(ctx, c, quota.Caller{}, "")
+}
+
+func useFleet(ctx context.Context, l *Ledger) error {
+	f := l.Fleet()
+	slot := l.Now()
+	for _, claimant := range []string{"host", "other"} {
+		if _, _, err := f.Claim(ctx, "job", claimant, slot, time.Hour); err != nil {
+			return err
+		}
+	}
+	if _, err := f.Hold(ctx, "job", "host", time.Minute); err != nil {
+		return err
+	}
+	if _, err := f.Save(ctx, "job", "host", time.Minute, map[string]string{"cursor": "US"}); err != nil {
+		return err
+	}
+	_, _, err := f.Load(ctx, "job")
+	return err
+}
+
+func TestFailover(t *testing.T) {
+	w := redistest.StartSentinel(t)
+	l := openAt(t, Config{Addrs: []string{w.Sentinel.Addr}, MasterName: w.Name, Daemon: "a"})
+	acquire := func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := l.Acquire(ctx, hundred(), []quota.Ask{ask("ten", "")})
+		return err
+	}
+	for range 3 {
+		if err := acquire(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.Synced(t)
+	w.Master.Kill()
+	begun := time.Now()
+	for tick := time.NewTicker(20 * time.Millisecond); ; <-tick.C {
+		err := acquire()
+		if err == nil {
+			break
+		}
+		if time.Since(begun) > 30*time.Second {
+			t.Fatalf("nothing is granted since the master is gone: %v", err)
+		}
+	}
+	u, err := l.Usage(t.Context(), hundred())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if used := u.Limits[0].Used; used != 40 {
+		t.Errorf("%d units are used, want the 30 from before the failover and 10", used)
+	}
+	t.Logf("it took %v until the replica granted", time.Since(begun))
+}
+
+func TestRefusedConnections(t *testing.T) {
+	withTLS, trusted := redistest.StartTLS(t)
+	withPassword := redistest.StartTCP(t, "--requirepass", "open sesame")
+	nobody := trusted.Clone()
+	nobody.Certificates = nil
+	stranger := trusted.Clone()
+	stranger.RootCAs = nil
+	for _, test := range []struct {
+		name   string
+		config Config
+		want   error
+	}{
+		{"no password", Config{Addrs: []string{withPassword.Addr}}, quota.ErrUnavailable},
+		{"a wrong password", Config{Addrs: []string{withPassword.Addr}, Password: "sesame"}, quota.ErrUnavailable},
+		// Here connections are made, and break: as far as the ledger can tell
+		// a call may have been sent.
+		{"a certificate of an unknown authority", Config{Addrs: []string{withTLS.Addr}, TLS: stranger}, quota.ErrOutcomeUnknown},
+		{"no certificate of one's own", Config{Addrs: []string{withTLS.Addr}, TLS: nobody}, quota.ErrOutcomeUnknown},
+		{"no TLS", Config{Addrs: []string{withTLS.Addr}}, quota.ErrOutcomeUnknown},
+		{"TLS where there is none", Config{Addrs: []string{withPassword.Addr}, TLS: trusted}, quota.ErrOutcomeUnknown},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			test.config.Daemon = "a"
+			l := openAt(t, test.config)
+			if _, err := l.Acquire(short(t), hundred(), []quota.Ask{ask("list", "")}); !errors.Is(err, test.want) {
+				t.Errorf("got %v, want %v", err, test.want)
+			}
+			if h := l.Health(short(t)); h.Reachable {
+				t.Errorf("got %+v, want it unreachable", h)
+			}
+		})
+	}
+}

@@ -1,0 +1,92 @@
+package redistest
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// freePorts returns TCP ports of this host that nobody listened on a moment ago.
+func freePorts(tb testing.TB, n int) []string {
+	tb.Helper()
+	ports := make([]string, n)
+	for i := range ports {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			tb.Fatal(err)
+		}
+		defer listener.Close() // when all are found, so that they differ
+		ports[i] = strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
+	}
+	return ports
+}
+
+// StartTCP is StartReal on a port of the loopback address.
+func StartTCP(tb testing.TB, args ...string) *Server {
+	tb.Helper()
+	need(tb)
+	s := prepare(tb, "--save", "", "--appendonly", "no")
+	s.listen(freePorts(tb, 1)[0])
+	s.args = append(s.args, args...)
+	s.Run(tb)
+	return s
+}
+
+func (s *Server) listen(port string) {
+	s.args = append(s.args, "--bind", "127.0.0.1", "--port", port)
+	s.Addr = net.JoinHostPort("127.0.0.1", port)
+}
+
+// port is where a server listens that has an address with one.
+func (s *Server) port() string {
+	_, port, _ := net.SplitHostPort(s.Addr)
+	return port
+}
+
+// slots is how many hash slots a Cluster has.
+const slots = 16384
+
+// StartCluster starts a Cluster of three masters that share the slots.
+func StartCluster(tb testing.TB, args ...string) []*Server {
+	tb.Helper()
+	need(tb)
+	const masters = 3
+	ports := freePorts(tb, 2*masters)
+	var nodes []*Server
+	for i := range masters {
+		node := prepare(tb, "--save", "", "--appendonly", "no", "--cluster-enabled", "yes", "--cluster-port", ports[masters+i])
+		node.listen(ports[i])
+		node.args = append(node.args, args...)
+		node.Run(tb)
+		node.Do(tb, "CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(i+1))
+		node.Do(tb, "CLUSTER", "ADDSLOTSRANGE", strconv.Itoa(slots*i/masters), strconv.Itoa(slots*(i+1)/masters-1))
+		nodes = append(nodes, node)
+	}
+	for i, node := range nodes[1:] {
+		nodes[0].Do(tb, "CLUSTER", "MEET", "127.0.0.1", node.port(), ports[masters+1+i])
+	}
+	for _, node := range nodes {
+		node.says(tb, []string{"CLUSTER", "INFO"}, "cluster_state:ok", fmt.Sprintf("cluster_slots_ok:%d", slots), fmt.Sprintf("cluster_known_nodes:%d", masters))
+	}
+	return nodes
+}
+
+// says waits until all of these stand in the answer to a command.
+func (s *Server) says(tb testing.TB, command []string, want ...string) {
+	tb.Helper()
+	var said any
+	err := until(s.done, func() bool {
+		said, _ = s.ask(command...)
+		for _, part := range want {
+			if !strings.Contains(fmt.Sprint(said), part) {
+				return false
+			}
+		}
+		return true
+	})
+	if err != nil {
+		tb.Fatalf("%v of redis does not say %q: %v\n%v", command, want, err, said)
+	}
+}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
+	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"quotad/lua"
 	"quotad/quota"
@@ -132,11 +133,14 @@ const oneDial = 1
 func (c Config) client() (redis.UniversalClient, error) {
 	// What go-redis would print on its own is in the errors it returns.
 	logging.Disable()
+	// Of a managed service's maintenance it would hear on its own, too, and for that
+	// asks a name server who the address is, before it returns: even about a path.
 	options := redis.UniversalOptions{
 		Addrs: c.Addrs, MasterName: c.MasterName,
 		Username: c.Username, Password: c.Password, DB: c.DB,
 		TLSConfig:  c.TLS,
 		MaxRetries: noRetries, DialerRetries: oneDial, ContextTimeoutEnabled: true,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
 	if len(c.Addrs) == 0 {
 		return nil, fmt.Errorf("no address of a Redis server is given")

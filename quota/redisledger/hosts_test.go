@@ -1,0 +1,295 @@
+package redisledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"quotad/jobs"
+	"quotad/jobs/scheduler"
+	"quotad/lua"
+	"quotad/quota"
+	"quotad/quota/redisledger/redistest"
+	"quotad/regions"
+)
+
+// A county is a number of hosts in a synctest bubble, each with a runner and a
+// scheduler, that share a job through a Redis outside of it, which goes by the
+// bubble's clock. Their log tells the history.
+type county struct {
+	t      *testing.T
+	server *redistest.Server
+	dirs   map[string]string // of each host, where its daemon keeps what it knows
+	job    jobs.Job
+	play   func(ctx context.Context, h *host, region string) jobs.Exit
+
+	outside chan func()   // does something out of the bubble
+	done    chan struct{} // when it is done
+
+	mu  sync.Mutex // guards log
+	log []string
+}
+
+// inCounty runs a test that begins at ten to eleven. The job runs every hour.
+func inCounty(t *testing.T, test func(c *county)) {
+	t.Helper()
+	c := &county{server: redistest.StartReal(t), dirs: map[string]string{}, outside: make(chan func()), done: make(chan struct{})}
+	for _, name := range []string{"a", "b", "c"} {
+		c.dirs[name] = t.TempDir()
+	}
+	go func() {
+		for do := range c.outside {
+			do()
+			c.done <- struct{}{}
+		}
+	}()
+	defer close(c.outside)
+	synctest.Test(t, func(bubble *testing.T) {
+		time.Sleep(10*time.Hour + 50*time.Minute)
+		hourly, err := jobs.NewEvery(time.Hour, 0)
+		if err != nil {
+			bubble.Fatal(err)
+		}
+		c.t = bubble
+		c.job = jobs.Job{
+			Name: "trending", Credential: "youtube", Regions: regions.Ring{"US", "GB", "DE", "FR"}, Schedule: hourly,
+			Stagger: 10 * time.Minute, MissedWithin: time.Hour,
+			Command: []string{"/bin/fetch"}, Timeout: 2 * time.Hour, KillGrace: time.Second,
+		}
+		test(c)
+	})
+}
+
+// killRedis and runRedis are for a process, which does not live in a bubble.
+func (c *county) killRedis() {
+	c.outside <- c.server.Kill
+	<-c.done
+}
+
+func (c *county) runRedis() {
+	c.outside <- func() { c.server.Run(c.t) }
+	<-c.done
+}
+
+// A host is a daemon as far as its jobs go.
+type host struct {
+	*jobs.Runner
+	county *county
+	name   string
+	ticks  *scheduler.Scheduler
+	clock  redis.UniversalClient
+	ledger *Ledger
+
+	mu   sync.Mutex // guards what follows
+	dead bool       // it was killed, or is cut off
+	runs []string   // the regions of its passes
+}
+
+// start starts a daemon on a host, also again.
+func (c *county) start(name string) *host {
+	c.t.Helper()
+	h := &host{county: c, name: name}
+	config := Config{Addrs: []string{c.server.Addr}, Daemon: name}
+	var err1, err2, err3, err4 error
+	h.ledger, err1 = open(config, lua.AllOnTestClock("clock"))
+	h.clock, err2 = config.client()
+	job := c.job
+	h.Runner, err3 = jobs.Open(jobs.Config{
+		Jobs: []*jobs.Job{&job}, Gate: h, Launcher: h, Tokens: &jobs.Tokens{}, Observer: h, Dir: c.dirs[name],
+		BootID: "boot", EndLeftover: func(context.Context, jobs.Identity, time.Duration) (bool, error) { return false, nil },
+		Now: time.Now, Fleet: h, Host: name,
+	})
+	h.ticks, err4 = scheduler.New(h.Tick, h.Trouble)
+	if err := errors.Join(err1, err2, err3, err4, h.ticks.Set(job.Name, job.Schedule)); err != nil {
+		c.t.Fatal(err)
+	}
+	h.Start(context.Background())
+	h.ticks.Start()
+	synctest.Wait()
+	return h
+}
+
+// stop stops a daemon in order.
+func (h *host) stop() {
+	h.county.t.Helper()
+	err := errors.Join(h.ticks.Stop(), h.Stop(context.Background()), h.ledger.Close(), h.clock.Close())
+	if err != nil {
+		h.county.t.Error(err)
+	}
+}
+
+// kill has a daemon do nothing more that anybody would notice. The next one finds
+// what this one has left.
+func (h *host) kill() {
+	c := h.county
+	c.t.Helper()
+	h.setDead(true)
+	left := c.dirs[h.name] + "+"
+	if err := os.CopyFS(left, os.DirFS(c.dirs[h.name])); err != nil {
+		c.t.Fatal(err)
+	}
+	c.dirs[h.name] = left
+	h.stop()
+}
+
+func (h *host) setDead(dead bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.dead = dead
+}
+
+func (h *host) isDead() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.dead
+}
+
+var errDead = errors.New("the host is cut off")
+
+// reach sets Redis' clock before it is asked something.
+func (h *host) reach(ctx context.Context) (Fleet, error) {
+	if h.isDead() {
+		return Fleet{}, fmt.Errorf("%w: %w", quota.ErrUnavailable, errDead)
+	}
+	_ = h.clock.Set(ctx, "clock", time.Now().UnixMilli(), 0).Err() // if it fails, so does what is asked then
+	return h.ledger.Fleet(), nil
+}
+
+func (h *host) Claim(ctx context.Context, job, claimant string, slot time.Time, span time.Duration) (bool, time.Time, error) {
+	f, err := h.reach(ctx)
+	if err != nil {
+		return false, time.Time{}, err
+	}
+	return f.Claim(ctx, job, claimant, slot, span)
+}
+
+func (h *host) Hold(ctx context.Context, job, holder string, length time.Duration) (time.Duration, error) {
+	f, err := h.reach(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return f.Hold(ctx, job, holder, length)
+}
+
+func (h *host) Save(ctx context.Context, job, holder string, length time.Duration, parts map[string]string) (bool, error) {
+	f, err := h.reach(ctx)
+	if err != nil {
+		return false, err
+	}
+	return f.Save(ctx, job, holder, length, parts)
+}
+
+func (h *host) Load(ctx context.Context, job string) (map[string]string, string, error) {
+	f, err := h.reach(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	return f.Load(ctx, job)
+}
+
+func (h *host) Peek(context.Context, string, map[string]quota.Units) (quota.Decision, error) {
+	return quota.Decision{}, nil
+}
+
+func (h *host) Launch(ctx context.Context, c jobs.Command, _ func(jobs.Line)) jobs.Exit {
+	region := ""
+	for _, entry := range c.Env {
+		if value, ok := strings.CutPrefix(entry, "QUOTAD_REGION="); ok {
+			region = value
+		}
+	}
+	h.mu.Lock()
+	h.runs = append(h.runs, region)
+	h.mu.Unlock()
+	if h.county.play == nil {
+		return jobs.Exit{}
+	}
+	return h.county.play(ctx, h, region)
+}
+
+func (h *host) RunChanged(r jobs.Run) {
+	line := fmt.Sprintf("run %s", r.State)
+	if r.Reason != "" {
+		line += fmt.Sprintf(" (%s)", r.Reason)
+	}
+	if r.State == jobs.RunSkipped {
+		line += fmt.Sprintf(" ×%d", r.Ticks)
+	}
+	h.county.add(h, line)
+}
+
+func (h *host) PassChanged(_ jobs.Run, p jobs.Pass) {
+	if p.Outcome != jobs.Running {
+		h.county.add(h, fmt.Sprintf("%s %s", p.Region, p.Outcome))
+	}
+}
+
+func (h *host) Output(string, string, jobs.Pass, jobs.Line) {}
+
+func (h *host) Trouble(job string, err error) {
+	h.county.add(h, fmt.Sprintf("trouble: %s: %v", job, err))
+}
+
+// add notes what a host does. Which one it is does not matter to most tests: it is
+// named behind.
+func (c *county) add(h *host, line string) {
+	if h.isDead() {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.log = append(c.log, time.Now().UTC().Format("15:04:05 ")+line+" on "+h.name)
+}
+
+// wants compares the log since the last call with what a test expects, in any
+// order and on any host.
+func (c *county) wants(want ...string) {
+	c.t.Helper()
+	synctest.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var got []string
+	for _, line := range c.log {
+		what, _, _ := strings.Cut(line, " on ")
+		got = append(got, what)
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		c.t.Errorf("got\n\t%s\nwant\n\t%s", strings.Join(c.log, "\n\t"), strings.Join(want, "\n\t"))
+	}
+	c.log = nil
+}
+
+// until lets time pass up to a time of day.
+func (c *county) until(clock string) {
+	c.t.Helper()
+	at, err := time.Parse(time.TimeOnly, clock)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	now := time.Now().UTC()
+	day := 24 * time.Hour
+	wait := (at.Sub(at.Truncate(day)) - now.Sub(now.Truncate(day)) + day) % day
+	time.Sleep(wait)
+	synctest.Wait()
+}
+
+// status is how a host shows the job.
+func (h *host) status() jobs.Status {
+	h.county.t.Helper()
+	list, err := h.Status("trending")
+	if err != nil {
+		h.county.t.Fatal(err)
+	}
+	return list[0]
+}

@@ -24,7 +24,8 @@ func withPrograms(run func() int) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	if err := errors.Join(build(dir, "quotad/cmd/..."), buildForRace(dir, "quotad/cmd/quotad")); err != nil {
+	// Other users run them too.
+	if err := errors.Join(os.Chmod(dir, 0o755), build(dir, "quotad/cmd/..."), buildForRace(dir, "quotad/cmd/quotad")); err != nil {
 		fmt.Fprintln(os.Stderr, "cannot build the programs:", err)
 		return 1
 	}

@@ -65,12 +65,12 @@ func (j *Job) spanOf(slot time.Time) time.Duration {
 func (r *Runner) hold(ctx context.Context, d *desk, holder string, length, patience time.Duration) error {
 	waiting, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	for {
+	for pause := length / 128; ; pause = min(2*pause, length/8) {
 		left, err := r.askToHold(ctx, d, holder, length)
 		if err != nil || left == 0 {
 			return err
 		}
-		if sleep(waiting, min(left, length/8)) {
+		if sleep(waiting, min(left, pause)) {
 			continue
 		}
 		if ctx.Err() != nil {

@@ -127,7 +127,7 @@ func (w *walk) record(p Pass, halt error) {
 	w.unfiled = nil
 	run := w.run.clone()
 	d.mu.Unlock()
-	w.lease.note()
+	w.lease.tell()
 	w.runner.trouble(d.name, err)
 	w.runner.config.Observer.PassChanged(run, p)
 }

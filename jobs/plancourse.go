@@ -24,14 +24,17 @@ type course struct {
 	begun   int  // so many of its passes have begun
 }
 
-// Prospects returns every job where it stands, in the order of configuration. Of
-// a pass under way it is not foreseen what it will still spend.
-func (r *Runner) Prospects() []Prospect {
-	var list []Prospect
-	for _, d := range r.all() {
-		list = append(list, d.prospect())
+// Outset returns what a plan begins with now, without the books: every job where
+// it stands, in the order of configuration. It is not foreseen what a pass under
+// way will still spend, nor how a run on another host goes on.
+func (r *Runner) Outset() Outset {
+	desks := r.all()
+	r.refreshAll(desks)
+	o := Outset{From: r.now().Truncate(time.Millisecond)}
+	for _, d := range desks {
+		o.Jobs = append(o.Jobs, d.prospect())
 	}
-	return list
+	return o
 }
 
 func (d *desk) prospect() Prospect {

@@ -87,7 +87,7 @@ func (d *daemon) serveAPI(context.Context) error {
 
 		Observe:  d.watchers.decided,
 		ErrorLog: stdlog.New(d.log, "", 0),
-		Routes:   append(jobsapi.Routes(d.runner), d.metrics.route()),
+		Routes:   append(jobsapi.Routes(d.runner), jobsapi.PlanRoute(d.runner, d.keeper), d.metrics.route()),
 		Status:   map[string]func(context.Context) any{"jobs": jobsapi.Section(d.runner)},
 	})
 	if err != nil {

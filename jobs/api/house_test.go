@@ -118,7 +118,7 @@ func open(t *testing.T, units quota.Units, list ...*jobs.Job) *house {
 		t.Fatal(err)
 	}
 	h.serve(socket, api.Config{
-		Keeper: keeper, Tokens: tokens, Version: "v1", AdminGroup: ownGroup(t), Routes: jobsapi.Routes(h.runner),
+		Keeper: keeper, Tokens: tokens, Version: "v1", AdminGroup: ownGroup(t), Routes: append(jobsapi.Routes(h.runner), jobsapi.PlanRoute(h.runner, keeper)),
 		Status: map[string]func(context.Context) any{"jobs": jobsapi.Section(h.runner)},
 	})
 	t.Cleanup(func() {

@@ -1,0 +1,72 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+
+	"quotad/jobs"
+	"quotad/quota"
+	"quotad/quota/api"
+)
+
+const (
+	usualDays = 7
+	// MostDays is how far ahead a plan may look.
+	MostDays = 31
+)
+
+// PlanRoute returns the route that foresees what a runner's jobs do to the limits
+// of a keeper's credentials.
+func PlanRoute(r *jobs.Runner, k *quota.Keeper) api.Route {
+	p := planner{r, k}
+	return api.Route{
+		Method: http.MethodGet, Path: "/v1/plan", Access: api.Read,
+		Does: "the schedule played against the limits: who runs dry, and what would do; days", Handle: api.Handle(p.plan),
+	}
+}
+
+// A planner foresees what a runner's jobs do to a keeper's limits.
+type planner struct {
+	runner *jobs.Runner
+	keeper *quota.Keeper
+}
+
+// PlanRequest narrows down a plan.
+type PlanRequest struct {
+	Days int // how far ahead, up to MostDays; 0: 7
+}
+
+// Bind takes the fields of GET /v1/plan.
+func (p *PlanRequest) Bind(f *api.Fields) {
+	days := int64(usualDays)
+	f.Int("days", &days)
+	if days < 1 || days > MostDays {
+		f.Fail("days must be from 1 to %d: %d", MostDays, days)
+	}
+	p.Days = int(days)
+}
+
+func (p planner) plan(ctx context.Context, _ *api.Call, in PlanRequest) (*jobs.Plan, error) {
+	outset := p.runner.Outset()
+	for _, c := range p.keeper.Credentials() {
+		book, known, err := p.keeper.Rehearse(ctx, c.Name)
+		if err != nil {
+			return nil, err
+		}
+		if known { // otherwise it went while we looked
+			outset.Books = append(outset.Books, book)
+		}
+	}
+	return jobs.Foresee(outset, outset.From.Add(time.Duration(in.Days)*24*time.Hour)), nil
+}
+
+// Plan returns what the schedule will do to the limits.
+func (c Client) Plan(ctx context.Context, r PlanRequest) (jobs.Plan, error) {
+	path := "/v1/plan"
+	if r.Days != 0 {
+		path += "?days=" + strconv.Itoa(r.Days)
+	}
+	return ask[jobs.Plan](ctx, c, http.MethodGet, path, nil)
+}

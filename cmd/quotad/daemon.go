@@ -31,6 +31,7 @@ type daemon struct {
 
 	keeper *quota.Keeper
 	outage *outage.Ledger // what stands in front of a shared ledger; nil of an embedded one
+	fleet  jobs.Fleet     // beside that one
 	tokens *jobs.Tokens
 	runner *jobs.Runner
 
@@ -127,6 +128,8 @@ func (d *daemon) openRunner(context.Context) error {
 		BootID:      self.BootID,
 		EndLeftover: process.EndLeftover,
 		Now:         time.Now,
+		Fleet:       d.fleet,
+		Host:        hostName(),
 	})
 	return err
 }

@@ -24,3 +24,13 @@ func daemonName(file string) (string, error) {
 	}
 	return strings.TrimSpace(string(text)), nil
 }
+
+// hostName is what this host is called among others, for people; empty if it has
+// no name.
+func hostName() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return ""
+	}
+	return name
+}

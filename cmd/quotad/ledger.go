@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"quotad/cmd/quotad/config"
+	"quotad/jobs"
 	"quotad/quota"
 	"quotad/quota/boltledger"
 	"quotad/quota/outage"
@@ -49,6 +50,8 @@ func (d *daemon) newLedger() (quota.Ledger, error) {
 	return d.newSharedLedger()
 }
 
+var _ jobs.Fleet = redisledger.Fleet{}
+
 // newSharedLedger opens the ledger in Redis behind what decides while it cannot
 // be reached, and remembers what it granted in case it is lost.
 func (d *daemon) newSharedLedger() (quota.Ledger, error) {
@@ -66,6 +69,7 @@ func (d *daemon) newSharedLedger() (quota.Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
+	d.fleet = shared.Fleet()
 	d.outage, err = outage.Open(outage.Config{
 		Ledger: shared, Journal: journal, Daemon: name, Deadline: d.config.Ledger.Deadline, Observe: d.watchers.outage,
 	})

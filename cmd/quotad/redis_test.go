@@ -42,7 +42,7 @@ func TestRedisComesLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	daemon := startIn(t, dir)
-	if err := daemon.await(regexp.MustCompile("^pass skipped$"), "reason=ledger_unavailable"); err != nil {
+	if err := daemon.await(regexp.MustCompile("^run skipped$"), "reason=ledger_unavailable"); err != nil {
 		t.Error(err)
 	}
 	client := &api.Client{Socket: filepath.Join(dir, ".quotad/quotad.sock")}

@@ -41,7 +41,7 @@ func newAcquire(c *cli) *cobra.Command {
 		Short:             "ask to spend before a call",
 		Long:              acquireUsage,
 		Args:              arguments("OPERATION"),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		ValidArgsFunction: c.completeOperation,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.Operation = args[0]
 			d, err := c.acquire(cmd.Context(), r)
@@ -98,21 +98,9 @@ func (c *cli) chooseCredential(ctx context.Context, r *api.AcquireRequest) error
 	if r.Credential != "" || c.env.get(api.TokenEnv) != "" {
 		return nil
 	}
-	names, err := c.configured(ctx)
-	if err != nil {
-		return c.explain(err)
-	}
-	if len(names) != 1 {
-		return usageError("add --credential NAME", "several credentials are configured: %s", strings.Join(names, ", "))
-	}
-	r.Credential = names[0]
-	return nil
-}
-
-// configured returns the names of the credentials.
-func (c *cli) configured(ctx context.Context) ([]string, error) {
-	status, err := c.reader().Status(ctx)
-	return credentialNames(status.Credentials), err
+	var err error
+	r.Credential, err = c.onlyCredential(ctx, "add --credential NAME")
+	return err
 }
 
 // A decisionBody is a decision as the daemon sent it: what remains is left out
@@ -142,12 +130,8 @@ func decisionAnswer(d api.Decision, lines [][2]string) answer {
 
 func particulars(d api.Decision) [][2]string {
 	var lines [][2]string
-	left := make([]string, len(d.Limits))
-	for i, limit := range d.Limits {
-		left[i] = units(limit.Remaining) + " in " + limit.Name
-	}
-	if len(left) > 0 {
-		lines = append(lines, [2]string{"remaining", strings.Join(left, ", ")})
+	if len(d.Limits) > 0 {
+		lines = append(lines, [2]string{"remaining", remainingText(d.Limits)})
 	}
 	if d.Replayed {
 		lines = append(lines, [2]string{"replayed", "granted before under this request id; nothing new was debited"})
@@ -156,4 +140,13 @@ func particulars(d api.Decision) [][2]string {
 		lines = append(lines, [2]string{"mode", d.Mode})
 	}
 	return lines
+}
+
+// remainingText writes "9,400 units in daily, 3,900 units in search".
+func remainingText(limits []api.Limit) string {
+	left := make([]string, len(limits))
+	for i, limit := range limits {
+		left[i] = units(limit.Remaining) + " in " + limit.Name
+	}
+	return strings.Join(left, ", ")
 }

@@ -108,6 +108,17 @@ func (c *cli) printJSON(body any) error {
 	return c.write(b.String())
 }
 
+// printLine writes one line of a stream of JSON values.
+func (c *cli) printLine(body any) error {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(body); err != nil {
+		return fmt.Errorf("cannot encode the answer: %w", err)
+	}
+	return c.write(b.String())
+}
+
 func (c *cli) write(text string) error {
 	if _, err := io.WriteString(c.stdout, text); err != nil {
 		return fmt.Errorf("cannot write the answer: %w", err)

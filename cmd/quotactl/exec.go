@@ -45,6 +45,12 @@ func newExec(c *cli) *cobra.Command {
 		Short: "acquire, then run a command",
 		Long:  execUsage,
 		Args:  operationAndCommand,
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveDefault // the command's own
+			}
+			return c.completeOperation(cmd, args, word)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.Operation = args[0]
 			return c.exec(cmd.Context(), r, args[1:])

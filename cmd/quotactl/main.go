@@ -16,6 +16,6 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer, environ []str
 	c := &cli{stdin: stdin, stdout: stdout, stderr: stderr, env: environ}
 	root := newRoot(c)
 	// cobra takes nil for "use os.Args".
-	root.SetArgs(append([]string{}, args...))
+	root.SetArgs(append([]string{}, negativeLast(root, args)...))
 	return c.report(root.Execute())
 }

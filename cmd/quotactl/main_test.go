@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -37,6 +38,7 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"daemon":  startDaemon,
+			"stop":    stopDaemon,
 			"exits":   exits,
 			"capture": capture,
 		},
@@ -51,6 +53,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("LC_ALL", "C.UTF-8")
 			// Under -race each quotactl would linger for a second at its end.
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
+			env.Values[daemons{}] = new(sync.Map)
 			return nil
 		},
 	})
@@ -75,13 +78,30 @@ func startDaemon(ts *testscript.TestScript, neg bool, args []string) {
 	server, runner := newServer(ts, path, names)
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
-	ts.Defer(func() {
+	stop := sync.OnceFunc(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		ts.Check(runner.Stop(ctx))
 		ts.Check(server.Shutdown(ctx))
 		ts.Check(<-served)
 	})
+	ts.Defer(stop)
+	ts.Value(daemons{}).(*sync.Map).Store(path, stop)
+}
+
+// daemons is the key of what stops the daemons of a script, by socket.
+type daemons struct{}
+
+// stopDaemon is the script command "stop SOCKET": the daemon there shuts down.
+func stopDaemon(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: stop SOCKET")
+	}
+	stop, ok := ts.Value(daemons{}).(*sync.Map).Load(ts.MkAbs(args[0]))
+	if !ok {
+		ts.Fatalf("no daemon was started at %s", args[0])
+	}
+	stop.(func())()
 }
 
 func newServer(ts *testscript.TestScript, socket string, names []string) (*api.Server, *jobs.Runner) {

@@ -19,6 +19,9 @@ Look:
   jobs        the jobs: schedule, cursor, next and last run
   runs        the latest runs and skipped ticks; runs show RUN: one of them
   next        the runs that come next
+  why         would a call be granted now, and if not, why
+  usage       who spent what, by job, region, operation or caller
+  log         what was debited and corrected; -f follows it
   version     versions of quotactl and quotad
 
 Spend:
@@ -26,6 +29,8 @@ Spend:
   exec        acquire, then run a command
   settle      say what a grant really cost
   release     give a grant back: its call was never sent
+  adjust      book units spent elsewhere, or give some back
+  reset       empty a log: every limit starts from zero
 
 Operate:
   run         begin a run now
@@ -68,8 +73,8 @@ func newRoot(c *cli) *cobra.Command {
 		SilenceUsage:  true,
 	}
 	root.AddCommand(
-		status, newJobs(c), newRuns(c), newNext(c), newVersion(c),
-		newAcquire(c), newExec(c), newSettle(c), newRelease(c),
+		status, newJobs(c), newRuns(c), newNext(c), newWhy(c), newUsage(c), newLog(c), newVersion(c),
+		newAcquire(c), newExec(c), newSettle(c), newRelease(c), newAdjust(c), newReset(c),
 		newRun(c), newStop(c), newPause(c), newResume(c), newCursor(c),
 		newCompletion(c), newMan(c),
 	)

@@ -52,6 +52,15 @@ func (t *table) widths() []int {
 	return widths
 }
 
+// widen returns the widths that these rows need below rows of the given widths.
+func (t *table) widen(widths []int) []int {
+	wider := t.widths()
+	for i, w := range widths {
+		wider[i] = max(wider[i], w)
+	}
+	return wider
+}
+
 // width is how many columns of the screen the whole table takes.
 func (t *table) width() int {
 	total := t.indent
@@ -80,6 +89,11 @@ func (t *table) render(b *strings.Builder, v view) {
 	if t.hasHead() {
 		t.line(b, v, t.heads(), widths)
 	}
+	t.lines(b, v, widths)
+}
+
+// lines writes the rows in columns of the given widths.
+func (t *table) lines(b *strings.Builder, v view, widths []int) {
 	for _, r := range t.rows {
 		t.line(b, v, r.cells, widths)
 		if r.below != "" {

@@ -152,6 +152,14 @@ func (v view) prose(b *strings.Builder, indent int, s style, text string) {
 	b.WriteString(margin + v.paint(s, line) + "\n")
 }
 
+// item writes prose behind a label, and its further lines below where it began.
+func (v view) item(b *strings.Builder, indent int, label, text string) {
+	var prose strings.Builder
+	begin := indent + utf8.RuneCountInString(label)
+	v.prose(&prose, begin, plain, text)
+	b.WriteString(strings.Repeat(" ", indent) + label + prose.String()[begin:])
+}
+
 // cut shortens text to a width in characters and marks that it did.
 func (v view) cut(text string, width int) string {
 	mark := "..."

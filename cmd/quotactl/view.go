@@ -85,6 +85,14 @@ func (e environment) isUTF8() bool {
 	return false
 }
 
+// full is a character of which bars are made.
+func (v view) full() string {
+	if v.utf8 {
+		return "█"
+	}
+	return "#"
+}
+
 // A style is how a text stands out. No state is told by style alone.
 type style string
 

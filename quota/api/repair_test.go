@@ -31,7 +31,7 @@ func TestWhy(t *testing.T) {
 		t.Fatalf("got %+v, want both limits in the way", w)
 	}
 	daily := w.Obstacles[0]
-	if daily.Limit != "daily" || daily.Cost != 200 || daily.Missing != 100 ||
+	if daily.Limit != "daily" || daily.Cost != 200 || daily.Missing != 100 || daily.Held != 9400 ||
 		fmt.Sprint(daily.Operations) != "[{videos.list 5500} {search.list 3900}]" || fmt.Sprint(daily.Jobs) != "[{trending 9400}]" {
 		t.Errorf("got %+v, want 100 units missing and who holds the rest", daily)
 	}

@@ -35,11 +35,13 @@ type Obstacle struct {
 	// Missing is by how many units the calls do not fit; 0 where the limit only
 	// counts as spent until the log fills its longer window.
 	Missing int64 `json:"missing"`
+	// Held is what the limit's window holds, before adjustments gave some of it back.
+	Held int64 `json:"held"`
 	// Who holds what is in the limit's window, the greatest first, at most ten.
 	Jobs       []Holder `json:"jobs"`
 	Regions    []Holder `json:"regions"`
 	Operations []Holder `json:"operations"`
-	GivenBack  int64    `json:"given_back,omitempty"` // by adjustments, of what the holders spent
+	GivenBack  int64    `json:"given_back,omitempty"` // by adjustments
 }
 
 // Holder is a job, region or operation that holds units of a limit. What was
@@ -88,7 +90,7 @@ func whyOf(r quota.Request, e quota.Explanation) Why {
 	}
 	for i, o := range e.Obstacles {
 		w.Obstacles[i] = Obstacle{
-			Limit: o.Name, Cost: int64(o.Cost), Missing: int64(o.Missing), GivenBack: int64(o.GivenBack),
+			Limit: o.Name, Cost: int64(o.Cost), Missing: int64(o.Missing), Held: int64(o.Used + o.GivenBack), GivenBack: int64(o.GivenBack),
 			Jobs: holdersOf(o.Jobs), Regions: holdersOf(o.Regions), Operations: holdersOf(o.Operations),
 		}
 	}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"quotad/quota/api"
+)
+
+const adjustUsage = `Book units against a limit that were spent elsewhere, or, below zero, give back
+what was counted but not spent: the oldest debits first, and never more than are
+used. For operators; the log names who did it.
+
+Usage:
+  quotactl adjust CREDENTIAL LIMIT UNITS [FLAGS]
+
+Flags:
+      --reason TEXT   why, for the log
+
+With -o value the answer is what remains in the limit, in units.
+
+Example:
+  $ quotactl adjust youtube daily -30 --reason 'counted twice by the old script'
+  adjusted   daily by -30 units
+  remaining  5,410 units in daily, 3,000 units in search
+`
+
+func newAdjust(c *cli) *cobra.Command {
+	var a api.Adjustment
+	cmd := &cobra.Command{
+		Use:               "adjust CREDENTIAL LIMIT UNITS",
+		Short:             "book units spent elsewhere, or give some back",
+		Long:              adjustUsage,
+		Args:              arguments("CREDENTIAL", "LIMIT", "UNITS"),
+		ValidArgsFunction: c.completeCredentialAndLimit,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			n, err := strconv.ParseInt(strings.TrimPrefix(args[2], "+"), 10, 64)
+			if err != nil || n == 0 {
+				return usageError("", "UNITS must be a whole number, not 0: %q", args[2])
+			}
+			a.Limit, a.Units = args[1], n
+			return c.adjust(cmd.Context(), args[0], a)
+		},
+	}
+	cmd.Flags().StringVar(&a.Note, "reason", "", "why")
+	return cmd
+}
+
+// negativeLast lets the last argument of adjust be a negative number, which pflag
+// takes for a flag: it is put behind a "--".
+func negativeLast(root *cobra.Command, args []string) []string {
+	cmd, _, err := root.Find(args)
+	if err != nil || cmd.Name() != "adjust" || slices.Contains(args, "--") {
+		return args
+	}
+	for i, arg := range args {
+		_, notNumber := strconv.ParseInt(arg, 10, 64)
+		if strings.HasPrefix(arg, "-") && notNumber == nil && i > 0 && args[i-1] != "--reason" {
+			return append(slices.Delete(slices.Clone(args), i, i+1), "--", arg)
+		}
+	}
+	return args
+}
+
+func (c *cli) adjust(ctx context.Context, credential string, a api.Adjustment) error {
+	done, err := c.reader().Adjust(ctx, credential, a)
+	if err != nil {
+		return c.explainLimit(ctx, c.explainCredential(ctx, err, credential), credential, a.Limit)
+	}
+	if done.Units != a.Units {
+		fmt.Fprintf(c.stderr, "quotactl: only %s were used: no more is given back\n", units(-done.Units))
+	}
+	return c.print(answer{
+		body:  done,
+		value: func() (int64, error) { return remainingIn(done.Credential, a.Limit) },
+		table: func(v view) string {
+			by := units(done.Units)
+			if done.Units > 0 {
+				by = "+" + by
+			}
+			return pairs([][2]string{{"adjusted", done.Limit + " by " + by}, {"remaining", remainingOf(done.Credential)}}, v)
+		},
+	})
+}
+
+// remainingIn is what ordinary callers may still spend of one limit.
+func remainingIn(credential api.Credential, limit string) (int64, error) {
+	for _, l := range credential.Limits {
+		if l.Name == limit {
+			return l.Remaining, nil
+		}
+	}
+	return 0, fmt.Errorf("what remains is not known: %s", credential.Error)
+}
+
+func remainingOf(credential api.Credential) string {
+	if credential.Error != "" {
+		return "not known: " + credential.Error
+	}
+	return remainingText(credential.Limits)
+}
+
+// explainLimit names the limit that was probably meant, where none of a name is found.
+func (c *cli) explainLimit(ctx context.Context, err error, credential, limit string) error {
+	var f *failure
+	if !errors.As(err, &f) || f.code != exitNotFound || f.hint != "" {
+		return err
+	}
+	known, listErr := c.limitsOf(ctx, credential)
+	if listErr == nil && !slices.Contains(known, limit) {
+		f.hint = didYouMean(limit, known, "limits of "+credential)
+	}
+	return err
+}

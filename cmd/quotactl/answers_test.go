@@ -1,0 +1,176 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"quotad/quota/api"
+)
+
+// What quotactl log, usage and why print, seen from one instant.
+func TestAnswersOnTheScreen(t *testing.T) {
+	for _, width := range []int{40, 80, 200} {
+		v := viewOf(width)
+		for name, got := range map[string]string{
+			"log":          logTable(someEntries(), v),
+			"log-empty":    logTable(nil, v),
+			"usage":        usageTable(someUsage("job"), "", v),
+			"usage-limit":  usageTable(someUsage("job"), "search", v),
+			"usage-hour":   usageTable(hourlyUsage(), "", v),
+			"usage-none":   usageTable(api.Usage{Credential: "youtube", By: "job", Since: at.Add(-time.Hour), Until: at}, "", v),
+			"why-not":      whyPage(whyNot(), v),
+			"why-reserve":  whyPage(whyReserve(), v),
+			"why-never":    whyPage(whyNever(), v),
+			"why-catch-up": whyPage(whyCatchingUp(), v),
+			"why-fits":     whyPage(whyFits(), v),
+		} {
+			t.Run(fmt.Sprintf("%s-%d", name, width), func(t *testing.T) {
+				compare(t, fmt.Sprintf("%s-%d", name, width), got)
+				checkPlain(t, got, v)
+				if width >= defaultWidth {
+					checkFits(t, got, v)
+				}
+			})
+		}
+	}
+}
+
+func someEntries() []api.Entry {
+	entry := func(ago time.Duration, operation string, count, units int64, by, region, note string) api.Entry {
+		when := at.Add(-ago)
+		e := api.Entry{ID: fmt.Sprintf("youtube:%d-0", when.UnixMilli()), At: when, Operation: operation, Count: count, Units: units,
+			By: by, Region: region, Note: note}
+		if units > 0 {
+			e.Charges = []api.Charge{{Limit: "daily", Units: units, Debited: units}}
+		}
+		return e
+	}
+	settled := entry(2*time.Hour, "search.list", 1, 40, "charts", "GB", "")
+	settled.Charges[0].Debited = 100
+	return []api.Entry{
+		entry(20*time.Hour, "videos.list", 4, 4, "trending", "US", ""),
+		settled,
+		entry(time.Hour, "", 0, 0, "charts", "GB", "settle 1773473213000-0 to 40"),
+		entry(time.Minute, "", 0, 6000, "@1000", "", "adjust daily by +6000: the old script runs until the end of the month, and counts on its own"),
+		entry(time.Second, "channels.list.of.a\x1b[31mfriend", 1200, 1200, "@0", "", ""),
+	}
+}
+
+func someUsage(by string) api.Usage {
+	share := func(name string, calls, daily, search int64) api.Share {
+		return api.Share{Name: name, Calls: calls, Units: daily, Limits: map[string]int64{"daily": daily, "search": search}}
+	}
+	return api.Usage{
+		Credential: "youtube", By: by, Since: at.Add(-24 * time.Hour), Until: at,
+		Shares: []api.Share{share("trending", 5204, 5204, 0), share("charts", 41, 3_900, 3_800), share("", 12, 12, 0), share("backfill-of-a-very-long-name", 1, 1, 0)},
+		Total:  share("", 5258, 9117, 3_800),
+	}
+}
+
+func hourlyUsage() api.Usage {
+	u := api.Usage{Credential: "youtube", By: "hour", Since: at.Add(-24 * time.Hour), Until: at}
+	for i, units := range []int64{412, 0, 7, 1} {
+		when := at.Add(time.Duration(i-4) * 5 * time.Hour).Truncate(time.Hour)
+		u.Shares = append(u.Shares, api.Share{Name: when.Format(time.RFC3339), Calls: units, Units: units})
+		u.Total.Calls += units
+		u.Total.Units += units
+	}
+	return u
+}
+
+func limitsAt(daily, search int64) []api.Limit {
+	return []api.Limit{
+		{Name: "daily", Units: 10_000, Reserve: 500, Used: daily, Remaining: max(0, 9_500-daily), Window: "24h0m0s"},
+		{Name: "search", Units: 4_000, Used: search, Remaining: max(0, 4_000-search), Window: "24h0m0s"},
+	}
+}
+
+func whyNot() api.Why {
+	retry := at.Add(3*time.Hour + 11*time.Minute + 17250*time.Millisecond)
+	return api.Why{
+		Credential: "youtube", Operation: "search.list", Count: 3, Units: 300, Reason: "limit_exceeded", Limit: "daily",
+		RetryAt: &retry, RetryAfterMs: retry.Sub(at).Milliseconds(), FitsCount: 1, Limits: limitsAt(9_360, 3_800),
+		Obstacles: []api.Obstacle{
+			{
+				Limit: "daily", Cost: 300, Missing: 160, Held: 9_400, GivenBack: 40,
+				Jobs:       []api.Holder{{Name: "trending", Units: 5_204}, {Name: "charts", Units: 3_900}, {Units: 296}},
+				Regions:    []api.Holder{{Name: "US", Units: 4_000}, {Name: "GB", Units: 3_000}, {Name: "DE", Units: 1_200}, {Name: "FR", Units: 600}, {Name: "IN", Units: 500}},
+				Operations: []api.Holder{{Name: "videos.list", Units: 5_450}, {Name: "search.list", Units: 3_900}, {Units: 50}},
+			},
+			{
+				Limit: "search", Cost: 300, Missing: 100, Held: 3_800,
+				Jobs: []api.Holder{{Name: "charts", Units: 3_799}, {Units: 1}}, Regions: []api.Holder{{Name: "US", Units: 3_800}},
+				Operations: []api.Holder{{Name: "search.list", Units: 3_800}},
+			},
+		},
+	}
+}
+
+// One limit in the way, and the reserve has what is missing.
+func whyReserve() api.Why {
+	w := whyNot()
+	w.Operation, w.Count, w.Units, w.ReserveAllows = "videos.list", 300, 300, true
+	w.FitsCount, w.Limits, w.Obstacles = 140, w.Limits[:1], w.Obstacles[:1]
+	return w
+}
+
+func whyNever() api.Why {
+	return api.Why{
+		Credential: "youtube", Operation: "search.list", Count: 50, Units: 5_000, Reason: "cost_exceeds_limit", Limit: "search",
+		FitsCount: 2, Limits: limitsAt(4_120, 3_800), Obstacles: []api.Obstacle{{Limit: "search", Cost: 5_000, Missing: 4_800, Held: 3_800}},
+	}
+}
+
+func whyCatchingUp() api.Why {
+	until := at.Add(72 * time.Hour)
+	return api.Why{
+		Credential: "youtube", Operation: "videos.list", Count: 1, Units: 1, Reason: "limit_exceeded", Limit: "weekly", RetryAt: &until,
+		Limits:    []api.Limit{{Name: "weekly", Units: 1000, Used: 2, Window: "168h0m0s", CatchingUpUntil: &until}},
+		Obstacles: []api.Obstacle{{Limit: "weekly", Cost: 1, Held: 2, Jobs: []api.Holder{{Units: 2}}, Regions: []api.Holder{{Units: 2}}, Operations: []api.Holder{{Name: "videos.list", Units: 2}}}},
+	}
+}
+
+func whyFits() api.Why {
+	return api.Why{Credential: "youtube", Operation: "videos.list", Count: 1, Units: 1, Granted: true, FitsCount: 5_380, Limits: limitsAt(4_120, 1_000)[:1]}
+}
+
+// What the greatest share of a limit is need not be the greatest of all.
+func TestUsageIsSortedByWhatIsShown(t *testing.T) {
+	shares, greatest := sharesIn(someUsage("job"), "search")
+	if greatest != 3_800 || len(shares) != 1 || shares[0].Name != "charts" {
+		t.Errorf("got %v and at most %d, want charts alone", shares, greatest)
+	}
+}
+
+func TestPercent(t *testing.T) {
+	for _, row := range []struct {
+		part, whole int64
+		want        string
+	}{{0, 0, "0%"}, {0, 9, "0%"}, {1, 1000, "<1%"}, {1, 100, "1%"}, {999, 1000, "100%"}, {1 << 52, 1<<53 - 1, "50%"}} {
+		if got := percent(row.part, row.whole); got != row.want {
+			t.Errorf("%d of %d: got %s, want %s", row.part, row.whole, got, row.want)
+		}
+	}
+}
+
+// Pflag takes a negative number for a flag.
+func TestNegativeLast(t *testing.T) {
+	root := newRoot(&cli{})
+	for _, row := range []struct{ args, want []string }{
+		{[]string{"adjust", "youtube", "daily", "-30"}, []string{"adjust", "youtube", "daily", "--", "-30"}},
+		{[]string{"--utc", "adjust", "youtube", "daily", "-30", "--reason", "-5"}, []string{"--utc", "adjust", "youtube", "daily", "--reason", "-5", "--", "-30"}},
+		{[]string{"adjust", "--reason", "-5", "youtube", "daily", "-30", "-o", "json"}, []string{"adjust", "--reason", "-5", "youtube", "daily", "-o", "json", "--", "-30"}},
+		{[]string{"adjust", "youtube", "daily", "--", "-30"}, []string{"adjust", "youtube", "daily", "--", "-30"}},
+		{[]string{"adjust", "youtube", "daily", "30"}, []string{"adjust", "youtube", "daily", "30"}},
+		{[]string{"runs", "-n", "-5"}, []string{"runs", "-n", "-5"}},
+		{[]string{"-5", "adjust"}, []string{"-5", "adjust"}},
+		{[]string{"nonsense", "-5"}, []string{"nonsense", "-5"}},
+		{nil, nil},
+	} {
+		if got := negativeLast(root, row.args); !slices.Equal(got, row.want) {
+			t.Errorf("%q: got %q, want %q", row.args, got, row.want)
+		}
+	}
+}

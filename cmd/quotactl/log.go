@@ -1,0 +1,221 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"quotad/quota"
+	"quotad/quota/api"
+)
+
+const logUsage = `Show the latest lines of a credential's log: what was debited, for whom, and
+what was corrected. A line is kept as long as some window counts it.
+
+Usage:
+  quotactl log [FLAGS]
+
+Flags:
+      --credential NAME   whose log; may be left out where only one is
+                          configured
+      --since TIME        only what is not older: 90m, 24h, 7d, or an instant
+                          like 2026-03-14T09:00:00Z
+  -n, --number N          at most so many, the latest (default 20; with --since
+                          all)
+      --newest            the newest line first
+  -f, --follow            then show what is written, as it is written
+
+With -o value the answer is how many there are. With -f, -o json writes one line
+of JSON for each.
+
+Example:
+  $ quotactl log -n 2
+  AT        BY        REGION  OPERATION    CALLS  UNITS  ENTRY
+  09:00:00  trending  US      videos.list      1      1  youtube:1773478800123-0
+  09:00:01  @1000             search.list      1    100  youtube:1773478801007-0
+`
+
+// A logFilter says which lines of which log are asked for.
+type logFilter struct {
+	credential string
+	since      string
+	number     int // 0: all
+	newest     bool
+	follow     bool
+}
+
+func newLog(c *cli) *cobra.Command {
+	var f logFilter
+	cmd := &cobra.Command{
+		Use:   "log",
+		Short: "what was debited and corrected",
+		Long:  logUsage,
+		Args:  arguments(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.check(cmd.Flags().Changed("number")); err != nil {
+				return err
+			}
+			return c.log(cmd.Context(), f)
+		},
+	}
+	c.credentialFlag(cmd, &f.credential)
+	cmd.Flags().StringVar(&f.since, "since", "", "only what is not older")
+	cmd.Flags().IntVarP(&f.number, "number", "n", 20, "at most so many")
+	cmd.Flags().BoolVar(&f.newest, "newest", false, "the newest line first")
+	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "then show what is written")
+	return cmd
+}
+
+func (f *logFilter) check(numbered bool) error {
+	switch {
+	case f.number < 1:
+		return usageError("", "--number must be from 1: %d", f.number)
+	case f.follow && f.newest:
+		return usageError("", "--follow goes on with what is newer: --newest does not go with it")
+	case f.since != "" && !numbered:
+		f.number = 0
+	}
+	return nil
+}
+
+func (c *cli) log(ctx context.Context, f logFilter) error {
+	name, err := c.credential(ctx, f.credential)
+	if err != nil {
+		return err
+	}
+	entries, err := c.entries(ctx, name, f)
+	if err != nil {
+		return c.explainCredential(ctx, err, name)
+	}
+	if f.follow {
+		return c.followLog(ctx, name, f, entries)
+	}
+	return c.print(answer{
+		body:  api.LogPage{Entries: entries},
+		value: func() (int64, error) { return int64(len(entries)), nil },
+		table: func(v view) string { return logTable(entries, v) },
+	})
+}
+
+// entries reads the pages of a log that a filter selects.
+func (c *cli) entries(ctx context.Context, name string, f logFilter) ([]api.Entry, error) {
+	entries := []api.Entry{}
+	q := api.LogQuery{Since: f.since, Newest: f.newest || f.number > 0, Most: quota.MaxLogPage}
+	for {
+		if f.number > 0 {
+			q.Most = min(q.Most, f.number-len(entries))
+		}
+		page, err := c.reader().Log(ctx, name, q)
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, page.Entries...)
+		if page.Next == "" || len(entries) == f.number {
+			break
+		}
+		q.After = page.Next
+	}
+	if q.Newest && !f.newest {
+		slices.Reverse(entries)
+	}
+	return entries, nil
+}
+
+// followLog writes entries, and then what comes, until it is interrupted or the
+// daemon stops.
+func (c *cli) followLog(ctx context.Context, name string, f logFilter, entries []api.Entry) error {
+	if c.output == "value" {
+		return usageError("use -o table or -o json", "-o value is one integer, and --follow has no end")
+	}
+	q := api.LogQuery{Since: f.since}
+	if n := len(entries); n > 0 {
+		q.After = entries[n-1].ID
+	}
+	show := c.entryLines()
+	if err := show(entries...); err != nil {
+		return err
+	}
+	for e, err := range c.reader().FollowLog(ctx, name, q) {
+		if err != nil {
+			return c.explainCredential(ctx, err, name)
+		}
+		if err := show(e); err != nil {
+			return err
+		}
+	}
+	return &failure{code: exitUnreachable, err: errors.New("quotad has stopped"), hint: "quotactl log -f goes on once it runs again"}
+}
+
+// entryLines returns what writes entries one below the other as they come: as
+// lines of JSON, or as a table whose columns widen where they must.
+func (c *cli) entryLines() func(...api.Entry) error {
+	if c.output == "json" {
+		return func(entries ...api.Entry) error {
+			for _, e := range entries {
+				if err := c.printLine(e); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	}
+	var widths []int
+	return func(entries ...api.Entry) error {
+		if len(entries) == 0 {
+			return nil
+		}
+		v := c.view()
+		t := newLogTable(entries, v)
+		var b strings.Builder
+		if widths == nil {
+			t.line(&b, v, t.heads(), t.widen(nil))
+		}
+		widths = t.widen(widths)
+		t.lines(&b, v, widths)
+		return c.write(b.String())
+	}
+}
+
+func logTable(entries []api.Entry, v view) string {
+	if len(entries) == 0 {
+		return "nothing was debited\n"
+	}
+	var b strings.Builder
+	newLogTable(entries, v).render(&b, v)
+	return b.String()
+}
+
+func newLogTable(entries []api.Entry, v view) *table {
+	t := &table{columns: []column{
+		{head: "AT" + v.zoneMark(), whole: true}, {head: "BY"}, {head: "REGION"}, {head: "OPERATION"},
+		{head: "CALLS", right: true}, {head: "UNITS", right: true}, {head: "ENTRY", whole: true},
+	}}
+	for _, e := range entries {
+		calls, spent := "", ""
+		if e.Operation != "" {
+			calls = thousands(e.Count)
+		}
+		if len(e.Charges) > 0 {
+			spent = thousands(e.Units)
+		}
+		t.add(cell{text: v.clock(e.At)}, cell{text: v.clean(e.By)}, cell{text: v.clean(e.Region)}, cell{text: v.clean(e.Operation)},
+			cell{text: calls}, cell{text: spent}, cell{text: e.ID})
+		t.rows[len(t.rows)-1].below = entryNote(e)
+	}
+	return t
+}
+
+// entryNote says what a correction did, and of a settled grant what was debited.
+func entryNote(e api.Entry) string {
+	debited := int64(0)
+	for _, charge := range e.Charges {
+		debited = max(debited, charge.Debited)
+	}
+	if e.Note == "" && debited != e.Units {
+		return "settled; " + thousands(debited) + " were debited"
+	}
+	return e.Note
+}

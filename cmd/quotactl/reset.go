@@ -1,0 +1,106 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"quotad/quota/api"
+)
+
+const resetUsage = `Empty a credential's log, so that every limit starts from zero: for a new
+project behind an old name, or after a test. It forgets what was spent; the
+upstream does not. It asks on a terminal, and needs --yes elsewhere. For
+operators; the log names who did it.
+
+Usage:
+  quotactl reset CREDENTIAL [FLAGS]
+
+Flags:
+      --yes           do not ask
+      --reason TEXT   why, for the log
+
+Example:
+  $ quotactl reset youtube --yes --reason 'the project was replaced'
+  reset      youtube
+  remaining  9,500 units in daily, 4,000 units in search
+`
+
+func newReset(c *cli) *cobra.Command {
+	var yes bool
+	var reason string
+	cmd := &cobra.Command{
+		Use:               "reset CREDENTIAL",
+		Short:             "empty a log: every limit starts from zero",
+		Long:              resetUsage,
+		Args:              arguments("CREDENTIAL"),
+		ValidArgsFunction: c.completeCredential,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !yes {
+				if err := c.confirmReset(cmd.Context(), args[0]); err != nil {
+					return err
+				}
+			}
+			return c.reset(cmd.Context(), args[0], reason)
+		},
+	}
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	cmd.Flags().StringVar(&reason, "reason", "", "why")
+	return cmd
+}
+
+// confirmReset says what would be forgotten and asks; only "y" and "yes" are.
+func (c *cli) confirmReset(ctx context.Context, name string) error {
+	if !isTerminal(c.stdin) {
+		return usageError("add --yes", "a reset forgets what %s has spent and cannot be undone", name)
+	}
+	list, err := c.reader().Credentials(ctx)
+	if err != nil {
+		return c.explain(err)
+	}
+	for _, credential := range list {
+		if credential.Name == name {
+			return c.ask(fmt.Sprintf("reset %s: forget %s? [y/N] ", name, usedText(credential.Limits)))
+		}
+	}
+	return notFound("credential", name, credentialNames(list))
+}
+
+// usedText writes "120 units in daily, 100 units in search".
+func usedText(limits []api.Limit) string {
+	used := make([]string, len(limits))
+	for i, l := range limits {
+		used[i] = units(l.Used) + " in " + l.Name
+	}
+	return strings.Join(used, ", ")
+}
+
+// ask returns nil when the question is answered with yes.
+func (c *cli) ask(question string) error {
+	fmt.Fprint(c.stderr, question)
+	line, _ := bufio.NewReader(c.stdin).ReadString('\n') // an end of input is no yes
+	switch strings.ToLower(strings.TrimSpace(line)) {
+	case "y", "yes":
+		return nil
+	default:
+		return errors.New("nothing was changed")
+	}
+}
+
+func (c *cli) reset(ctx context.Context, name, reason string) error {
+	done, err := c.reader().Reset(ctx, name, reason)
+	if err != nil {
+		return c.explainCredential(ctx, err, name)
+	}
+	return c.print(answer{
+		body:  done,
+		value: func() (int64, error) { return leastRemaining([]api.Credential{done}) },
+		table: func(v view) string {
+			return pairs([][2]string{{"reset", name}, {"remaining", remainingOf(done)}}, v)
+		},
+	})
+}

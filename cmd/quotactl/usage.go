@@ -1,0 +1,184 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"quotad/quota"
+	"quotad/quota/api"
+)
+
+const usageUsage = `Show who spent what, after settling.
+
+Usage:
+  quotactl usage [FLAGS]
+
+Flags:
+      --by WORD           job (default), region, operation, caller or hour
+      --since TIME        90m, 24h (default), 7d, or an instant like
+                          2026-03-14T09:00:00Z; what no window counts any more
+                          is not in the log
+      --limit NAME        only what counts in this limit; default: of each call
+                          the greatest of its costs
+      --credential NAME   of which credential; may be left out where only one is
+                          configured
+
+With -o value the answer is the sum, in units.
+
+Example:
+  $ quotactl usage --by region --since 6h
+  youtube since 03:26:53, 6h ago
+  REGION  CALLS  UNITS  SHARE
+  US         96    192    60%
+  GB         64    128    40%
+  total     160    320
+`
+
+// A usageQuery says whose spending is asked for, and how it is told apart.
+type usageQuery struct {
+	credential, by, since, limit string
+}
+
+func newUsage(c *cli) *cobra.Command {
+	var q usageQuery
+	cmd := &cobra.Command{
+		Use:   "usage",
+		Short: "who spent what",
+		Long:  usageUsage,
+		Args:  arguments(),
+		RunE:  func(cmd *cobra.Command, _ []string) error { return c.usage(cmd.Context(), q) },
+	}
+	c.credentialFlag(cmd, &q.credential)
+	cmd.Flags().StringVar(&q.by, "by", string(quota.ByJob), "told apart by this")
+	cmd.Flags().StringVar(&q.since, "since", "24h", "only what is not older")
+	cmd.Flags().StringVar(&q.limit, "limit", "", "only what counts in this limit")
+	completes(cmd, "by", func(context.Context) ([]string, error) { return dimensions(), nil })
+	completes(cmd, "limit", c.limitNames)
+	return cmd
+}
+
+func dimensions() []string {
+	var words []string
+	for _, d := range quota.Dimensions() {
+		words = append(words, string(d))
+	}
+	return words
+}
+
+func (c *cli) usage(ctx context.Context, q usageQuery) error {
+	if !slices.Contains(dimensions(), q.by) {
+		return usageError(didYouMean(q.by, dimensions(), "words"), "--by takes no %q", q.by)
+	}
+	name, err := c.credential(ctx, q.credential)
+	if err != nil {
+		return err
+	}
+	u, err := c.reader().Usage(ctx, name, q.by, q.since)
+	if err != nil {
+		return c.explainCredential(ctx, err, name)
+	}
+	if _, known := u.Total.Limits[q.limit]; q.limit != "" && !known {
+		return notFound("limit", q.limit, slices.Sorted(maps.Keys(u.Total.Limits)))
+	}
+	return c.print(answer{
+		body:  u,
+		value: func() (int64, error) { return spentIn(u.Total, q.limit), nil },
+		table: func(v view) string { return usageTable(u, q.limit, v) },
+	})
+}
+
+// spentIn is what a share spent in a limit, or in all where none is named.
+func spentIn(s api.Share, limit string) int64 {
+	if limit != "" {
+		return s.Limits[limit]
+	}
+	return s.Units
+}
+
+func usageTable(u api.Usage, limit string, v view) string {
+	var b strings.Builder
+	title := u.Credential
+	if limit != "" {
+		title += " in limit " + limit
+	}
+	v.prose(&b, 0, bold, fmt.Sprintf("%s since %s%s, %s ago", title, v.clock(u.Since), v.zoneMark(), brief(v.now.Sub(u.Since))))
+	if spentIn(u.Total, limit) == 0 {
+		return b.String() + "nothing was spent\n"
+	}
+	bar := min(mostBar, v.width-gap-sharesTable(u, limit, 0, v).width())
+	if bar < leastBar {
+		bar = 0
+	}
+	sharesTable(u, limit, bar, v).render(&b, v)
+	return b.String()
+}
+
+// sharesTable has a bar of that width for each share, the longest for the greatest.
+func sharesTable(u api.Usage, limit string, bar int, v view) *table {
+	t := &table{columns: []column{
+		{head: strings.ToUpper(u.By)}, {head: "CALLS", right: true}, {head: "UNITS", right: true}, {head: "SHARE", right: true}, {whole: true},
+	}}
+	shares, greatest := sharesIn(u, limit)
+	total := spentIn(u.Total, limit)
+	for _, s := range shares {
+		spent := spentIn(s, limit)
+		t.add(cell{text: shareName(u.By, s.Name, v)}, cell{text: callsIn(s, limit)}, cell{text: thousands(spent)},
+			cell{text: percent(spent, total)}, cell{text: strings.Repeat(v.full(), share(spent, greatest, bar))})
+	}
+	t.add(cell{"total", bold}, cell{text: callsIn(u.Total, limit)}, cell{text: thousands(total)}, cell{}, cell{})
+	return t
+}
+
+// callsIn is empty of one limit: how many of the calls it counts is not told.
+func callsIn(s api.Share, limit string) string {
+	if limit != "" {
+		return ""
+	}
+	return thousands(s.Calls)
+}
+
+// sharesIn returns the shares that have something in the limit, and how much the
+// greatest has.
+func sharesIn(u api.Usage, limit string) (shares []api.Share, greatest int64) {
+	for _, s := range u.Shares {
+		if spent := spentIn(s, limit); spent > 0 {
+			shares, greatest = append(shares, s), max(greatest, spent)
+		}
+	}
+	if limit != "" && u.By != string(quota.ByHour) {
+		slices.SortStableFunc(shares, func(x, y api.Share) int { return cmp.Compare(y.Limits[limit], x.Limits[limit]) })
+	}
+	return shares, greatest
+}
+
+// shareName is what people read for the name of a share.
+func shareName(by, name string, v view) string {
+	switch {
+	case name == "" && by == string(quota.ByOperation):
+		return "(adjusted)"
+	case name == "":
+		return "(outside a pass)"
+	case by == string(quota.ByHour):
+		if at, err := time.Parse(time.RFC3339, name); err == nil {
+			return v.clock(at)
+		}
+	}
+	return v.clean(name)
+}
+
+// percent writes a part of a whole in whole hundredths; what is not nothing is not
+// told as nothing.
+func percent(part, whole int64) string {
+	hundredths := 100 * float64(part) / float64(max(1, whole))
+	if 0 < hundredths && hundredths < 1 {
+		return "<1%"
+	}
+	return fmt.Sprintf("%.0f%%", hundredths)
+}

@@ -48,8 +48,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return fail(stderr, err)
 	}
 	if o.check {
-		summarize(stdout, c)
-		return exitOK
+		return check(c, o.strict, stdout, stderr)
 	}
 	if err := serve(c, systemd, newLogger(stderr, c.LogLevel)); err != nil {
 		return fail(stderr, err)

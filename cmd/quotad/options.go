@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -15,13 +16,16 @@ const usage = `quotad - one budget for everyone who calls a metered API
 
 Usage:
   quotad [--config FILE]           run until SIGTERM or SIGINT
-  quotad --check [--config FILE]   say what is wrong with the configuration, or
+  quotad --check [--strict] [--config FILE]
+                                   say what is wrong with the configuration, or
                                    what it means, and exit
   quotad --version
 
 Flags:
   --config FILE   the configuration (default ./config.toml, then
                   /etc/quotad/config.toml)
+  --strict        a schedule that does not fit its limits is an error, not a
+                  warning
 
 quotad logs to stderr: lines to read on a terminal, JSON elsewhere. On SIGTERM it
 starts nothing more and asks the passes under way to end, as long as their
@@ -41,6 +45,7 @@ Example: see what a file means, then run it
 type options struct {
 	config  string // a path; empty: the default ones
 	check   bool
+	strict  bool // warnings are errors; only with check
 	version bool
 }
 
@@ -50,12 +55,16 @@ func parseOptions(args []string) (options, error) {
 	flags.SetOutput(io.Discard) // run prints the error, or the usage
 	flags.StringVar(&o.config, "config", "", "")
 	flags.BoolVar(&o.check, "check", false, "")
+	flags.BoolVar(&o.strict, "strict", false, "")
 	flags.BoolVar(&o.version, "version", false, "")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
 	if flags.NArg() > 0 {
 		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	if o.strict && !o.check {
+		return o, errors.New("--strict has a meaning beside --check only")
 	}
 	return o, nil
 }

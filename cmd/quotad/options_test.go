@@ -19,6 +19,8 @@ func TestExitCodes(t *testing.T) {
 		{"unknown flag", "--chek", exitUsage},
 		{"a flag without its value", "--config", exitUsage},
 		{"an argument", "--check config.toml", exitUsage},
+		{"a good file, strictly", "--check --strict --config ../../config.toml", exitOK},
+		{"strict, but about what", "--strict", exitUsage},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

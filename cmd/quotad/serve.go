@@ -175,5 +175,14 @@ func (d *daemon) ready(ctx context.Context) error {
 	}
 	d.onStop("tell systemd", func() error { return d.systemd.notify("STOPPING=1") })
 	d.log.Debug().Msg("ready")
+	d.warn()
 	return nil
+}
+
+// warn tells of limits that the schedule does not fit. To find them takes longer
+// than a service manager should wait for.
+func (d *daemon) warn() {
+	for _, warning := range d.config.Warnings() {
+		d.log.Warn().Str("config", warning.File).Int("line", warning.Line).Str("key", warning.Key).Msg(warning.Message)
+	}
 }

@@ -12,12 +12,27 @@ import (
 	"quotad/quota"
 )
 
-// summarize says what a configuration means, for quotad --check.
+// check warns of limits that the schedule does not fit, and says what the
+// configuration means; if it is strict, such a limit is an error.
+func check(c *config.Config, strict bool, stdout, stderr io.Writer) int {
+	warnings := c.Warnings()
+	if strict && len(warnings) > 0 {
+		return fail(stderr, warnings)
+	}
+	for _, one := range warnings {
+		fmt.Fprintln(stderr, one.Warning())
+	}
+	summarize(stdout, c)
+	return exitOK
+}
+
+// summarize says what a configuration means.
 func summarize(w io.Writer, c *config.Config) {
 	fmt.Fprintf(w, "%s is good.\n\n", c.File)
 	fmt.Fprintf(w, "state   %s\nsocket  %s\nledger  %s\n", c.StateDir, c.Socket, ledgerPlace(c))
+	verdicts := c.Verdicts()
 	for _, credential := range c.Credentials {
-		summarizeCredential(w, credential, c.Outages[credential.Name])
+		summarizeCredential(w, credential, c.Outages[credential.Name], verdicts)
 	}
 	for _, job := range c.Jobs {
 		summarizeJob(w, c, job)
@@ -31,7 +46,7 @@ func ledgerPlace(c *config.Config) string {
 	return "embedded, in the state directory"
 }
 
-func summarizeCredential(w io.Writer, c *quota.Credential, outage config.Outage) {
+func summarizeCredential(w io.Writer, c *quota.Credential, outage config.Outage, verdicts []jobs.Verdict) {
 	fmt.Fprintf(w, "\ncredential %s\n", c.Name)
 	for _, limit := range c.Limits {
 		fmt.Fprintf(w, "  limit %s: %s units %s", limit.Name, grouped(limit.Units), window(limit.Window))
@@ -42,6 +57,7 @@ func summarizeCredential(w io.Writer, c *quota.Credential, outage config.Outage)
 			fmt.Fprintf(w, ", for %s only", strings.Join(limit.Only, ", "))
 		}
 		fmt.Fprintln(w)
+		summarizeDemand(w, c.Name, limit.Name, verdicts)
 	}
 	for _, operation := range slices.Sorted(maps.Keys(c.Operations)) {
 		fmt.Fprintf(w, "  %s costs %s\n", operation, costs(c, operation))
@@ -49,6 +65,15 @@ func summarizeCredential(w io.Writer, c *quota.Credential, outage config.Outage)
 	if len(outage.Open) > 0 {
 		fmt.Fprintf(w, "  while the ledger cannot be reached, up to %s units are granted for %s\n",
 			grouped(outage.Units), strings.Join(slices.Sorted(maps.Keys(outage.Open)), ", "))
+	}
+}
+
+// summarizeDemand says what the jobs ask of a limit, if they do.
+func summarizeDemand(w io.Writer, credential, limit string, verdicts []jobs.Verdict) {
+	for _, v := range verdicts {
+		if v.Credential == credential && v.Limit == limit && v.Demand > 0 {
+			fmt.Fprintf(w, "    the jobs ask for %s in one window, and up to %s is proof against jitter\n", grouped(v.Demand), grouped(v.Ceiling))
+		}
 	}
 }
 

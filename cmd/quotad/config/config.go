@@ -26,6 +26,8 @@ type Config struct {
 	Outages     map[string]Outage // by credential, each has one
 	Jobs        []*jobs.Job
 	OnEvent     OnEvent
+
+	lines lines // of the file, for warnings
 }
 
 // A Host is what the meaning of a file depends on beside its text.
@@ -59,7 +61,7 @@ func Load(file string, host Host) (*Config, error) {
 		d.errors.sort()
 		return nil, d.errors
 	}
-	c.File = file
+	c.File, c.lines = file, d.lines
 	return c, nil
 }
 

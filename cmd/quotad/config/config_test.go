@@ -88,6 +88,7 @@ func TestLoad(t *testing.T) {
 			KillGrace:  10 * time.Second,
 		}},
 	}
+	want.lines = c.lines // see TestLinesOfKeys
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("got  %+v\nwant %+v", c, want)
 	}

@@ -274,6 +274,7 @@ local function advance(account, log, settled, limit, budget)
       return taken, false
     end
   end
+  t.due = t.gone_ms
   return taken, true
 end
 

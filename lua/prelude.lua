@@ -22,6 +22,7 @@
 -- writes little.
 
 local STALE_MAX = 128  -- entries that left before the log is trimmed
+local FIRST = 4        -- entries read first of all: mostly one or two have left
 local READ = 64        -- entries read at a time
 local BUDGET = 512     -- entries that one call may take out of windows, or walk
 
@@ -255,10 +256,10 @@ end
 -- advance takes out of a limit's window what has left it, at most budget entries.
 -- It returns the number taken, and whether there may be more.
 local function advance(account, log, settled, limit, budget)
-  local t, taken = limit.tally, 0
+  local t, taken, page = limit.tally, 0, FIRST
   if t.due > limit.cutoff then return 0, false end
   while taken < budget do
-    local count = math.min(READ, budget - taken)
+    local count = math.min(page, budget - taken)
     local entries = redis.call('XRANGE', log, '(' .. entry_id(t.gone_ms, t.gone_seq), '+', 'COUNT', count)
     for _, entry in ipairs(entries) do
       local ms, seq = id_parts(entry[1])
@@ -273,6 +274,7 @@ local function advance(account, log, settled, limit, budget)
       t.due = 0
       return taken, false
     end
+    page = READ
   end
   t.due = t.gone_ms
   return taken, true

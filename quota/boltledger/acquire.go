@@ -29,15 +29,14 @@ func (l *Ledger) Acquire(_ context.Context, c *quota.Credential, asks []quota.As
 				return err
 			}
 		}
-		return nil
+		return b.err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot read ledger: %w: %w", quota.ErrUnavailable, err)
 	}
-	if err := l.write(b); err != nil {
+	if err := l.write(a, b); err != nil {
 		return nil, err
 	}
-	a.state = b.state
 	return decisions, nil
 }
 
@@ -51,6 +50,7 @@ type batch struct {
 	entries    []record
 	changed    []record            // settled entries, to be written over
 	keys       map[string]quota.ID // request keys of entries
+	err        error               // of reading the log, which After cannot return
 }
 
 func (b *batch) decide(ask quota.Ask) (quota.Decision, error) {
@@ -117,12 +117,24 @@ func (b *batch) append(r record) {
 // expires at once keeps nobody waiting.
 const trimStep = 1000
 
-// write makes a batch durable, and deletes what no window needs any more. After
-// an error the file is as it was, unless even that is unknown.
-func (l *Ledger) write(b *batch) error {
+// write makes a batch durable, deletes what no window needs any more, and has the
+// account continue from there. After an error the file is as it was, unless even
+// that is unknown.
+func (l *Ledger) write(a *account, b *batch) error {
 	if len(b.entries) == 0 && len(b.changed) == 0 {
+		a.state = b.state
 		return nil
 	}
+	err := l.commit(b)
+	l.noteWrite(err)
+	a.state = nil
+	if err == nil {
+		a.state = b.state
+	}
+	return err
+}
+
+func (l *Ledger) commit(b *batch) error {
 	tx, err := l.db.Begin(true)
 	if err != nil {
 		return fmt.Errorf("cannot write ledger: %w: %w", quota.ErrUnavailable, err)

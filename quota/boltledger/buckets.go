@@ -178,7 +178,11 @@ func seek(cursor *bbolt.Cursor, after quota.ID, back bool) (key, value []byte) {
 func (b *batch) After(id quota.ID) iter.Seq[quota.Debit] {
 	return func(yield func(quota.Debit) bool) {
 		for r, err := range b.buckets.records(id, false) {
-			if err != nil || !yield(r.Debit) {
+			if err != nil {
+				b.err = err
+				return
+			}
+			if !yield(r.Debit) {
 				return
 			}
 		}

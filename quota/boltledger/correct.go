@@ -22,8 +22,10 @@ func (l *Ledger) correct(c *quota.Credential, f func(*batch) (quota.Decision, er
 		b.buckets = openBuckets(tx, c.Name)
 		b.now = b.state.Now(l.now())
 		b.state.Advance(c, b.now, b)
-		d, err = f(b)
-		return err
+		if d, err = f(b); err != nil {
+			return err
+		}
+		return b.err
 	})
 	if err != nil {
 		return quota.Decision{}, fmt.Errorf("cannot read ledger: %w: %w", quota.ErrUnavailable, err)
@@ -31,10 +33,9 @@ func (l *Ledger) correct(c *quota.Credential, f func(*batch) (quota.Decision, er
 	if d.Reason != "" {
 		return d, nil
 	}
-	if err := l.write(b); err != nil {
+	if err := l.write(a, b); err != nil {
 		return quota.Decision{}, err
 	}
-	a.state = b.state
 	return d, nil
 }
 
@@ -126,7 +127,9 @@ func (l *Ledger) Reset(_ context.Context, c *quota.Credential, by quota.Caller, 
 		b.append(b.trace(by, quota.ResetNote(note)))
 		return b.put(tx)
 	})
+	l.noteWrite(err)
 	if err != nil {
+		a.state = nil
 		return fmt.Errorf("cannot reset ledger: %w: %w", quota.ErrOutcomeUnknown, err)
 	}
 	a.state = b.state

@@ -3,14 +3,11 @@
 package boltledger
 
 import (
-	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"time"
 
 	"go.etcd.io/bbolt"
-	bolterrors "go.etcd.io/bbolt/errors"
 
 	"quotad/quota"
 )
@@ -30,8 +27,9 @@ type Ledger struct {
 	clock    func() time.Time
 	unsynced bool
 
-	mu       sync.Mutex // guards accounts
+	mu       sync.Mutex // guards what follows
 	accounts map[string]*account
+	failing  error // why the file could not be written last; nil when it could
 }
 
 var _ quota.Ledger = (*Ledger)(nil)
@@ -40,12 +38,10 @@ var _ quota.Ledger = (*Ledger)(nil)
 // what has left a window since the last write follows with the next one.
 type account struct {
 	mu sync.Mutex // guards state, and is held while the file is written
-	// state is nil until it was read.
+	// state is nil until it was read, and again after a write that failed: whether
+	// it reached the file, the file knows.
 	state *quota.Account
 }
-
-// lockWait is how long Open waits for another process to let go of the file.
-const lockWait = 200 * time.Millisecond
 
 // Open opens the ledger, and creates it where there is no file. A file that is
 // not a whole ledger is an error and stays as it is.
@@ -53,16 +49,8 @@ func Open(config Config) (*Ledger, error) {
 	if err := checkFile(config.Path); err != nil {
 		return nil, err
 	}
-	db, err := bbolt.Open(config.Path, 0o600, &bbolt.Options{
-		Timeout:      lockWait,
-		NoSync:       config.Unsynced,
-		FreelistType: bbolt.FreelistMapType,
-	})
+	db, err := openWhole(config)
 	if err != nil {
-		return nil, openError(config.Path, err)
-	}
-	if err := checkWhole(db); err != nil {
-		db.Close()
 		return nil, err
 	}
 	l := &Ledger{db: db, clock: config.Clock, unsynced: config.Unsynced, accounts: make(map[string]*account)}
@@ -78,51 +66,6 @@ func (l *Ledger) Close() error {
 		return fmt.Errorf("cannot close ledger %q: %w", l.db.Path(), err)
 	}
 	return nil
-}
-
-func openError(path string, err error) error {
-	if errors.Is(err, bolterrors.ErrTimeout) {
-		return fmt.Errorf("cannot open ledger %q: another process uses it", path)
-	}
-	if errors.Is(err, bolterrors.ErrInvalid) || errors.Is(err, bolterrors.ErrChecksum) || errors.Is(err, bolterrors.ErrVersionMismatch) {
-		return damaged(path, err.Error())
-	}
-	return fmt.Errorf("cannot open ledger %q: %w", path, err)
-}
-
-// checkFile refuses an empty file: bbolt would take it for a new ledger, with a
-// fresh budget for everybody.
-func checkFile(path string) error {
-	info, err := os.Stat(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("cannot open ledger: %w", err)
-	}
-	if info.Size() == 0 {
-		return damaged(path, "the file is empty")
-	}
-	return nil
-}
-
-// checkWhole refuses a file that ends before the pages it says it has: reading
-// them later would end the daemon.
-func checkWhole(db *bbolt.DB) error {
-	info, err := os.Stat(db.Path())
-	if err != nil {
-		return fmt.Errorf("cannot open ledger: %w", err)
-	}
-	return db.View(func(tx *bbolt.Tx) error {
-		if info.Size() < tx.Size() {
-			return damaged(db.Path(), fmt.Sprintf("the file has %d bytes of %d", info.Size(), tx.Size()))
-		}
-		return nil
-	})
-}
-
-func damaged(path, how string) error {
-	return fmt.Errorf("ledger %q is damaged: %s; restore it from a backup, or move it away to begin with an empty log (every limit then counts from zero)", path, how)
 }
 
 // now is the host's clock; each account keeps its own time from running back.

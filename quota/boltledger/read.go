@@ -27,6 +27,9 @@ func (l *Ledger) read(c *quota.Credential, f func(*batch)) error {
 	b.now = b.state.Now(l.now())
 	b.state.Advance(c, b.now, b)
 	f(b)
+	if b.err != nil {
+		return fmt.Errorf("cannot read ledger: %w: %w", quota.ErrUnavailable, b.err)
+	}
 	return nil
 }
 
@@ -68,14 +71,4 @@ func (l *Ledger) Log(_ context.Context, c *quota.Credential, q quota.LogQuery) (
 		return quota.LogPage{}, fmt.Errorf("cannot read ledger: %w: %w", quota.ErrUnavailable, err)
 	}
 	return page, nil
-}
-
-// Health implements quota.Reader. A file that could be opened can be read; that
-// it can be written is found out by writing.
-func (l *Ledger) Health(context.Context) quota.Health {
-	h := quota.Health{Backend: "embedded", State: "ok", Reachable: true}
-	if l.unsynced {
-		h.Warnings = append(h.Warnings, "sync is off: a crash of the machine loses the grants of the last seconds")
-	}
-	return h
 }

@@ -1,0 +1,155 @@
+package boltledger
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"quotad/quota"
+)
+
+// pageSize is bbolt's on every machine with pages of 4 KiB; on another one the
+// damages below lie elsewhere, which is as good.
+const pageSize = 4096
+
+// wholeFile returns the content of a ledger with a number of grants.
+func wholeFile(t *testing.T, grants int) []byte {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	l := mustOpen(t, path)
+	for i := range grants {
+		if d, err := grant(l, fmt.Sprint("id-", i)); err != nil || !d.Granted() {
+			t.Fatal(d, err)
+		}
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
+// open writes a content to a file and opens it. A file that is refused must be
+// left as it is, and the error must say what can be done.
+func open(t *testing.T, content []byte) (l *Ledger, refused bool) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, err := Open(Config{Path: path})
+	if err == nil {
+		return l, false
+	}
+	for _, want := range []string{path, " is damaged: ", "restore it from a backup, or move it away"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("the error does not say %q: %v", want, err)
+		}
+	}
+	if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, content) {
+		t.Errorf("the refused file was changed: %v", err)
+	}
+	return nil, true
+}
+
+// A file that lost its end is refused wherever it ends. One that has all its
+// pages is whole.
+func TestTruncatedFileIsRefused(t *testing.T) {
+	content := wholeFile(t, 200)
+	whole := 0
+	for size := 0; size < len(content); size += pageSize / 4 {
+		l, refused := open(t, content[:size])
+		if refused {
+			continue
+		}
+		whole++
+		if got := used(t, l); got != 200 {
+			t.Errorf("with %d of %d bytes %d units are used, want 200", size, len(content), got)
+		}
+		l.Close()
+	}
+	if most := len(content) / (pageSize / 4) / 2; whole > most {
+		t.Errorf("%d shorter files were opened", whole)
+	}
+}
+
+// A damaged file is refused, or has all that it had: the damage is where nothing
+// stood. Where the last transaction's own page is damaged, bbolt goes on from the
+// one before.
+func TestDamagedFileIsRefused(t *testing.T) {
+	const grants = 200
+	content := wholeFile(t, grants)
+	seed := int64(20261121)
+	random := rand.New(rand.NewSource(seed))
+	damages := []func(page []byte){
+		func(page []byte) { clear(page) },
+		func(page []byte) { random.Read(page) },
+		func(page []byte) { random.Read(page[:16]) },                              // its header
+		func(page []byte) { page[random.Intn(64)] ^= byte(1 + random.Intn(255)) }, // that, or what stands behind it
+	}
+	refusals := 0
+	for i := range 400 {
+		damaged := bytes.Clone(content)
+		at := random.Intn(len(damaged)/pageSize) * pageSize
+		damages[i%len(damages)](damaged[at : at+pageSize])
+		l, refused := open(t, damaged)
+		if refused {
+			refusals++
+			continue
+		}
+		if got := used(t, l); got != grants && (at >= 2*pageSize || got != grants-1) {
+			t.Errorf("seed %d, damage %d at %d: %d units are used, want %d", seed, i, at, got, grants)
+		}
+		if page, err := l.Log(context.Background(), youtube(), quota.LogQuery{Most: 1000}); err != nil || len(page.Entries) < grants-1 {
+			t.Errorf("seed %d, damage %d at %d: the log has %d entries, %v", seed, i, at, len(page.Entries), err)
+		}
+		l.Close()
+	}
+	if refusals < 40 {
+		t.Errorf("only %d of 400 damaged files were refused", refusals)
+	}
+}
+
+func TestOtherFilesAreRefused(t *testing.T) {
+	for name, content := range map[string]string{
+		"empty":    "",
+		"text":     strings.Repeat("this is a letter to a friend\n", 1000),
+		"zeros":    strings.Repeat("\x00", 64<<10),
+		"database": "SQLite format 3\x00" + strings.Repeat("\x01", 64<<10),
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, refused := open(t, []byte(content)); !refused {
+				t.Error("it was opened")
+			}
+		})
+	}
+}
+
+// The way out that the error names: with the damaged file moved away, a new log
+// begins.
+func TestDamagedFileMovedAway(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "ledger.db")
+	if err := os.WriteFile(path, []byte("damaged"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(Config{Path: path}); err == nil {
+		t.Fatal("a damaged file was opened")
+	}
+	if err := os.Rename(path, path+".away"); err != nil {
+		t.Fatal(err)
+	}
+	l := mustOpen(t, path)
+	defer l.Close()
+	if d, err := grant(l, "id"); err != nil || !d.Granted() {
+		t.Errorf("%+v, %v", d, err)
+	}
+}

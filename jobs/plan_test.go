@@ -60,14 +60,14 @@ func TestPlanOfAHundredRegions(t *testing.T) {
 	}{
 		{"a reserve of 500", 100, 500, 9600, 9120, false, false, true, 95,
 			[]string{"95 regions of trending instead of 100", "a reserve of 0 instead of 500",
-				"trending every 1h12m instead of 1h", "3 × videos.list for a pass of trending instead of 4"}},
+				"trending every 1h12m instead of 1h", "3 videos.list for a pass of trending instead of 4"}},
 		{"no reserve", 100, 0, 9600, 9600, true, true, false, 100, nil},
 		{"to the letter", 100, 400, 9600, 9216, true, false, true, 96,
 			[]string{"96 regions of trending instead of 100", "a reserve of 0 instead of 400",
-				"trending every 1h12m instead of 1h", "3 × videos.list for a pass of trending instead of 4"}},
+				"trending every 1h12m instead of 1h", "3 videos.list for a pass of trending instead of 4"}},
 		{"only a moment of jitter is too much", 97, 380, 9312, 9235, true, false, false, 96,
 			[]string{"a reserve of 300 instead of 380", "96 regions of trending instead of 97",
-				"trending every 1h12m instead of 1h", "3 × videos.list for a pass of trending instead of 4"}},
+				"trending every 1h12m instead of 1h", "3 videos.list for a pass of trending instead of 4"}},
 		{"95 regions", 95, 500, 9120, 9120, true, true, false, 95, nil},
 	} {
 		t.Run(row.name, func(t *testing.T) {

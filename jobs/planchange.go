@@ -28,7 +28,7 @@ func (c Change) String() string {
 	case "regions":
 		return fmt.Sprintf("%s of %s instead of %s", howMany(c.To, "region"), c.Job, c.From)
 	case "expects":
-		return fmt.Sprintf("%s × %s for a pass of %s instead of %s", c.To, c.Operation, c.Job, c.From)
+		return fmt.Sprintf("%s %s for a pass of %s instead of %s", c.To, c.Operation, c.Job, c.From)
 	case "every":
 		return fmt.Sprintf("%s every %s instead of %s", c.Job, c.To, c.From)
 	}

@@ -123,7 +123,7 @@ func newServer(ts *testscript.TestScript, socket string, names []string) (*api.S
 	})
 	ts.Check(err)
 	server, err := api.NewServer(api.Config{
-		Keeper: keeper, Tokens: tokens, Version: version(), Routes: jobsapi.Routes(runner),
+		Keeper: keeper, Tokens: tokens, Version: version(), Routes: append(jobsapi.Routes(runner), jobsapi.PlanRoute(runner, keeper)),
 		Status: map[string]func(context.Context) any{"jobs": jobsapi.Section(runner)},
 	})
 	ts.Check(err)

@@ -19,6 +19,7 @@ Look:
   jobs        the jobs: schedule, cursor, next and last run
   runs        the latest runs and skipped ticks; runs show RUN: one of them
   next        the runs that come next
+  plan        will the schedule fit, hour by hour, and what would do
   why         would a call be granted now, and if not, why
   usage       who spent what, by job, region, operation or caller
   log         what was debited and corrected; -f follows it
@@ -73,7 +74,7 @@ func newRoot(c *cli) *cobra.Command {
 		SilenceUsage:  true,
 	}
 	root.AddCommand(
-		status, newJobs(c), newRuns(c), newNext(c), newWhy(c), newUsage(c), newLog(c), newVersion(c),
+		status, newJobs(c), newRuns(c), newNext(c), newPlan(c), newWhy(c), newUsage(c), newLog(c), newVersion(c),
 		newAcquire(c), newExec(c), newSettle(c), newRelease(c), newAdjust(c), newReset(c),
 		newRun(c), newStop(c), newPause(c), newResume(c), newCursor(c),
 		newCompletion(c), newMan(c),

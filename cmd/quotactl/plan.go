@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"quotad/jobs"
+	jobsapi "quotad/jobs/api"
+)
+
+const planUsage = `Play the schedule against the limits, from what they hold now: what is spent in
+each hour, where it would run dry, how many regions fit, and what would do.
+
+Usage:
+  quotactl plan [FLAGS]
+
+Flags:
+      --days N   so many days ahead, up to 31 (default 7)
+
+With -o value the answer is how many turns of a region are lost for want of
+budget: 0 if there is enough for all of them.
+
+A pass is taken to spend what its job expects. Asked is the most in one window;
+most, how many regions would fit, if all else stays. A sliding window that has
+room for n runs meets n+1 as soon as one is late or early: what fits whatever
+the jitter is told beside what fits to the moment. In the plot, x is an hour in
+which turns are lost.
+
+Example:
+  $ quotactl plan -o value --days 1
+  0
+`
+
+func newPlan(c *cli) *cobra.Command {
+	var in jobsapi.PlanRequest
+	cmd := &cobra.Command{
+		Use:   "plan",
+		Short: "will the schedule fit, hour by hour, and what would do",
+		Long:  planUsage,
+		Args:  arguments(),
+		RunE:  func(cmd *cobra.Command, _ []string) error { return c.plan(cmd.Context(), in) },
+	}
+	cmd.Flags().IntVar(&in.Days, "days", 7, "so many days ahead")
+	return cmd
+}
+
+func (c *cli) plan(ctx context.Context, in jobsapi.PlanRequest) error {
+	if in.Days < 1 || in.Days > jobsapi.MostDays {
+		return usageError("", "--days must be from 1 to %d: %d", jobsapi.MostDays, in.Days)
+	}
+	var p jobs.Plan
+	p, err := c.operator().Plan(ctx, in)
+	if err != nil {
+		return c.explain(err)
+	}
+	return c.print(answer{
+		body:  p,
+		value: func() (int64, error) { return int64(p.Skipped), nil },
+		table: func(v view) string { return planPage(p, v) },
+	})
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"quotad/jobs"
+	"quotad/quota"
+	"quotad/regions"
+)
+
+// Plans as they are printed, all from one instant.
+func TestPlansOnTheScreen(t *testing.T) {
+	ascii := viewOf(80)
+	ascii.utf8 = false
+	views := map[string]view{"40": viewOf(40), "80": viewOf(80), "200": viewOf(200), "80-ascii": ascii}
+	for name, p := range map[string]*jobs.Plan{
+		"fits":     foresee(3, 0, plannedJob(t, "trending", 8, 30*time.Minute)),
+		"tight":    foresee(7, 4120, plannedJob(t, "trending", 100, time.Hour), searches(t), silent(t)),
+		"spent":    foresee(1, 9490, plannedJob(t, "trending", 8, 30*time.Minute)),
+		"hopeless": foresee(1, 0, plannedJob(t, "trending", 100, time.Hour), plannedJob(t, "world", 200, 20*time.Minute)),
+		"cut":      foresee(7, 0, plannedJob(t, "trending", 10, time.Second)),
+	} {
+		for size, v := range views {
+			t.Run(name+"-"+size, func(t *testing.T) {
+				got := planPage(*p, v)
+				compare(t, fmt.Sprintf("plan-%s-%s", name, size), got)
+				checkPlain(t, got, v)
+				if v.width >= defaultWidth {
+					checkFits(t, got, v)
+				}
+			})
+		}
+	}
+}
+
+// foresee plans some days of jobs of which units were spent an hour ago.
+func foresee(days int, spent quota.Units, list ...*jobs.Job) *jobs.Plan {
+	c := &quota.Credential{
+		Name: "youtube",
+		Limits: []quota.Limit{
+			{Name: "daily", Units: 10_000, Reserve: 500, Window: quota.Sliding(24 * time.Hour)},
+			{Name: "search", Units: 100, Window: quota.Calendar(quota.Day, time.UTC)},
+		},
+		Operations: map[string]quota.Cost{"videos.list": {Per: map[string]quota.Units{"daily": 1}}, "search.list": {Per: map[string]quota.Units{"search": 1}}},
+	}
+	book := quota.NewRehearsal(c)
+	book.Spend(at.Add(-time.Hour), []quota.Charge{{Limit: 0, Units: spent}})
+	o := jobs.Outset{From: at, Books: []*quota.Rehearsal{book}}
+	for _, job := range list {
+		o.Jobs = append(o.Jobs, jobs.Prospect{Job: job})
+	}
+	return jobs.Foresee(o, at.Add(time.Duration(days)*24*time.Hour))
+}
+
+// plannedJob is a job that takes four pages of each of n regions.
+func plannedJob(t *testing.T, name string, n int, period time.Duration) *jobs.Job {
+	t.Helper()
+	schedule, err := jobs.NewEvery(period, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := &jobs.Job{Name: name, Credential: "youtube", Schedule: schedule, Stagger: jobs.EvenStagger, Expects: map[string]quota.Units{"videos.list": 4}}
+	for i := range n {
+		j.Regions = append(j.Regions, regions.Region(fmt.Sprintf("R%03d", i)))
+	}
+	return j
+}
+
+func searches(t *testing.T) *jobs.Job {
+	j := plannedJob(t, "searches", 8, 90*time.Minute)
+	j.Expects = map[string]quota.Units{"search.list": 1}
+	return j
+}
+
+func silent(t *testing.T) *jobs.Job {
+	j := plannedJob(t, "backfill", 1, time.Hour)
+	j.Expects = nil
+	return j
+}

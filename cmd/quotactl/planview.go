@@ -1,0 +1,121 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"quotad/jobs"
+)
+
+// planPage writes a plan: all of it in a line, and then limit by limit.
+func planPage(p jobs.Plan, v view) string {
+	var b strings.Builder
+	v.prose(&b, 0, bold, fmt.Sprintf("plan of %s, until %s%s", brief(p.Until.Sub(p.From)), v.clock(p.Until), v.zoneMark()))
+	v.prose(&b, 2, plain, totalText(p))
+	if p.Cut {
+		v.prose(&b, 2, yellow, "it ends earlier than was asked for: so many passes are not foreseen at once")
+	}
+	if len(p.Unknown) > 0 {
+		v.prose(&b, 2, yellow, "without "+strings.Join(p.Unknown, ", ")+": what a pass expects is not configured")
+	}
+	for _, l := range p.Limits {
+		b.WriteByte('\n')
+		v.prose(&b, 0, bold, fmt.Sprintf("credential %s, limit %s", l.Credential, l.Limit))
+		renderLimitPlan(&b, p, l, v)
+	}
+	return b.String()
+}
+
+// totalText says how many turns there are, and how many of them are lost.
+func totalText(p jobs.Plan) string {
+	passes := count(int64(p.Passes), "pass", "passes")
+	if p.Skipped == 0 {
+		return passes + ", and no region loses its turn"
+	}
+	return passes + "; " + count(int64(p.Skipped), "turn of a region is lost", "turns of a region are lost")
+}
+
+func renderLimitPlan(b *strings.Builder, p jobs.Plan, l jobs.LimitPlan, v view) {
+	if len(l.Shares) == 0 {
+		v.prose(b, 2, plain, "no job asks for any of its "+units(int64(l.Budget)))
+		return
+	}
+	text, state := verdictText(l, v)
+	v.prose(b, 2, state, text)
+	v.prose(b, 2, plain, demandText(l))
+	holds := fmt.Sprintf("holds %s now, and %s at most", thousands(int64(l.Used)), thousands(int64(l.Peak)))
+	if !l.ResetsAt.IsZero() {
+		holds += "; begins anew " + v.when(l.ResetsAt)
+	}
+	v.prose(b, 2, plain, holds)
+	for i, c := range l.Changes {
+		label := "or: "
+		if i == 0 {
+			label = "do: "
+		}
+		v.item(b, 4, label, fmt.Sprintf("%s, %s less", c, units(int64(c.GivesUp))))
+	}
+	if !l.Proof && len(l.Changes) == 0 {
+		v.prose(b, 4, plain, "no single change would do")
+	}
+	sharesOfPlan(p, l).render(b, v)
+	if l.Spent > 0 || l.Skipped > 0 {
+		plotOf(l, v).render(b, v)
+	}
+}
+
+// verdictText says whether the limit is enough, and for how long.
+func verdictText(l jobs.LimitPlan, v view) (string, style) {
+	switch {
+	case !l.DryAt.IsZero():
+		text := fmt.Sprintf("runs dry %s: ends %s early, which loses %s", v.when(l.DryAt),
+			count(int64(l.Stops), "run", "runs"), count(int64(l.Skipped), "turn", "turns"))
+		if l.Proof {
+			text += "; by itself the schedule fits"
+		}
+		return text, red
+	case !l.Fits():
+		return "runs dry, though not as long as this plan looks ahead", red
+	case !l.Proof:
+		return "fits to the moment; one run late or early, and it runs dry", yellow
+	}
+	return "fits, whatever the jitter", green
+}
+
+// demandText says what is asked for, and of how much.
+func demandText(l jobs.LimitPlan) string {
+	about := ""
+	if l.Estimated {
+		about = "about "
+	}
+	return fmt.Sprintf("asked for %s%s %s, %s of the %s for jobs; up to %s fits whatever the jitter",
+		about, thousands(int64(l.Demand)), windowText(l.Window), percent(int64(l.Demand), int64(l.Budget)), thousands(int64(l.Budget)), thousands(int64(l.Ceiling)))
+}
+
+// sharesOfPlan is the table of the jobs that ask something of a limit.
+func sharesOfPlan(p jobs.Plan, l jobs.LimitPlan) *table {
+	t := &table{indent: 2, columns: []column{
+		{head: "JOB"}, {head: "SLOTS", right: true}, {head: "ASKED", right: true}, {head: "SHARE", right: true},
+		{head: "REGIONS", right: true}, {head: "MOST", right: true}, {head: "SPENT", right: true}, {head: "LOST", right: true},
+	}}
+	var all int64
+	for _, s := range l.Shares {
+		all += int64(s.Demand)
+	}
+	for _, s := range l.Shares {
+		j := p.Jobs[slices.IndexFunc(p.Jobs, func(j jobs.JobPlan) bool { return j.Job == s.Job })]
+		most, lost := cell{text: strconv.Itoa(s.MostRegions)}, cell{text: thousands(int64(j.Skipped))}
+		if s.MostRegions < len(j.Regions) {
+			most.style = yellow
+		}
+		if j.Skipped > 0 {
+			lost.style = red
+		}
+		t.add(cell{text: s.Job}, cell{text: thousands(int64(s.Slots))}, cell{text: thousands(int64(s.Demand))},
+			cell{text: percent(int64(s.Demand), all)}, cell{text: thousands(int64(len(j.Regions)))}, most,
+			cell{text: thousands(int64(j.Spent[l.Limit]))}, lost)
+	}
+	return t
+}

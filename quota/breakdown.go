@@ -51,11 +51,19 @@ type Share struct {
 	In    []Units // each limit of the credential, in its order
 }
 
+// A BreakdownQuery says which entries are summed, and how they are told apart.
+type BreakdownQuery struct {
+	By    Dimension // empty: ByJob
+	Since time.Time // nothing older; zero: all that is kept
+	Most  int       // read at most so many entries, the newest; 0: all
+}
+
 // A Breakdown sums entries of a log by a dimension.
 type Breakdown struct {
 	Credential *Credential
 	By         Dimension
 	Total      Share
+	Partial    bool // there are more entries than were to be read
 
 	shares map[string]*Share
 }
@@ -147,23 +155,33 @@ func (b *Breakdown) In(limit string) []Holder {
 	return holders
 }
 
-// Breakdown sums what the log of a credential holds since an instant; ok is false
-// when the credential is not configured. It reads as long as ctx lives.
-func (k *Keeper) Breakdown(ctx context.Context, credential string, by Dimension, since time.Time) (b *Breakdown, ok bool, err error) {
+// Breakdown sums what the log of a credential holds; ok is false when the
+// credential is not configured. It reads as long as ctx lives.
+func (k *Keeper) Breakdown(ctx context.Context, credential string, q BreakdownQuery) (b *Breakdown, ok bool, err error) {
 	l, ok := k.lane(credential)
 	if !ok {
 		return nil, false, nil
 	}
-	b = NewBreakdown(l.credential, by)
-	return b, true, k.walk(ctx, credential, since, b.Add)
+	b = NewBreakdown(l.credential, q.By)
+	read := 0
+	err = k.walk(ctx, credential, q.Since, func(e Entry) bool {
+		if b.Partial = q.Most > 0 && read == q.Most; b.Partial {
+			return false
+		}
+		read++
+		b.Add(e)
+		return true
+	})
+	return b, true, err
 }
 
 // walkPage is smaller than a page may be: between two pages whoever decides has
 // its turn.
 const walkPage = MaxLogPage / 2
 
-// walk reads the log from its newest entry back to since.
-func (k *Keeper) walk(ctx context.Context, credential string, since time.Time, visit func(Entry)) error {
+// walk reads the log from its newest entry back to since, or until visit has seen
+// enough.
+func (k *Keeper) walk(ctx context.Context, credential string, since time.Time, visit func(Entry) bool) error {
 	q := LogQuery{Since: since, Newest: true, Most: walkPage}
 	for {
 		if err := ctx.Err(); err != nil {
@@ -174,7 +192,9 @@ func (k *Keeper) walk(ctx context.Context, credential string, since time.Time, v
 			return err
 		}
 		for _, e := range page.Entries {
-			visit(e)
+			if !visit(e) {
+				return nil
+			}
 		}
 		if page.Next.IsZero() {
 			return nil

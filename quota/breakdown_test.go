@@ -60,7 +60,7 @@ func (d *desk) adjust(limit string, units int64) {
 // breakdown writes the shares as "name calls units [units per limit]".
 func (d *desk) breakdown(by quota.Dimension, since time.Time) []string {
 	d.Helper()
-	b, ok, err := d.Breakdown(d.Context(), "youtube", by, since)
+	b, ok, err := d.Breakdown(d.Context(), "youtube", quota.BreakdownQuery{By: by, Since: since})
 	if err != nil || !ok {
 		d.Fatalf("got %v, %v, want a breakdown", ok, err)
 	}
@@ -133,10 +133,16 @@ func TestBreakdownReadsEveryPage(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, _, err := d.Breakdown(ctx, "youtube", quota.ByJob, time.Time{}); !errors.Is(err, context.Canceled) {
+	if _, _, err := d.Breakdown(ctx, "youtube", quota.BreakdownQuery{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want the cancellation", err)
 	}
-	if _, ok, err := d.Breakdown(t.Context(), "vimeo", quota.ByJob, time.Time{}); ok || err != nil {
+	for most, want := range map[int]quota.Units{1: 1, 500: 500, 501: 501, calls - 1: calls - 1, calls: calls} {
+		b, _, err := d.Breakdown(t.Context(), "youtube", quota.BreakdownQuery{Most: most})
+		if err != nil || b.Total.Calls != want || b.Partial != (most < calls) {
+			t.Errorf("at most %d: got %d calls, partial: %v, %v", most, b.Total.Calls, b.Partial, err)
+		}
+	}
+	if _, ok, err := d.Breakdown(t.Context(), "vimeo", quota.BreakdownQuery{}); ok || err != nil {
 		t.Errorf("got %v, %v of an unknown credential", ok, err)
 	}
 }

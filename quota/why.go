@@ -101,10 +101,11 @@ func (k *Keeper) findHolders(ctx context.Context, c *Credential, now time.Time, 
 			since = after
 		}
 	}
-	err := k.walk(ctx, c.Name, since, func(e Entry) {
+	err := k.walk(ctx, c.Name, since, func(e Entry) bool {
 		for _, h := range holds {
 			h.add(e)
 		}
+		return true
 	})
 	for _, h := range holds {
 		h.tell()

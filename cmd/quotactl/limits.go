@@ -17,13 +17,16 @@ const (
 )
 
 // renderLimits writes a credential's limits, one line each, with a note on how
-// long a debit counts and when units come back: beside the line where the
-// screen is wide enough, else below it.
-func renderLimits(b *strings.Builder, limits []api.Limit, v view) {
+// long a debit counts, when units come back and, where it is known, how fast they
+// are spent: beside the line where the screen is wide enough, else below it.
+func renderLimits(b *strings.Builder, limits []api.Limit, paces map[string]pace, v view) {
 	notes := make([]string, len(limits))
 	longest := 0
 	for i, l := range limits {
 		notes[i] = noteOf(l, v)
+		if p, known := paces[l.Name]; known {
+			notes[i] += "; " + p.text(v)
+		}
 		longest = max(longest, utf8.RuneCountInString(notes[i]))
 	}
 	room := v.width - limitsTable(limits, 0, v).width()

@@ -39,7 +39,7 @@ func TestStatusOnTheScreen(t *testing.T) {
 	} {
 		for _, input := range []string{"busy", "exhausted", "outage", "hostile"} {
 			t.Run(input+"-"+name, func(t *testing.T) {
-				got := renderStatus(readStatus(t, input), v)
+				got := renderStatus(readStatus(t, input), somePaces(input), v)
 				compare(t, fmt.Sprintf("status-%s-%s", input, name), got)
 				checkPlain(t, got, v)
 				if input != "hostile" && v.width >= defaultWidth && !v.color {
@@ -47,6 +47,17 @@ func TestStatusOnTheScreen(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// somePaces is how fast the busy credentials are spent.
+func somePaces(input string) paces {
+	if input != "busy" {
+		return nil
+	}
+	return paces{
+		"youtube": {"daily": {perHour: 412, gone: at.Add(13*time.Hour + 4*time.Minute)}, "search": {perHour: 100, lasts: true}},
+		"maps":    {"daily": {perHour: 1}},
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 	"quotad/quota/api"
 )
 
-const statusUsage = `Show what is left of every limit, when units come back, what the jobs did and do
-next, and how the ledger is.
+const statusUsage = `Show what is left of every limit, when units come back, how fast they are spent,
+what the jobs did and do next, and how the ledger is.
 
 Usage:
   quotactl [status] [FLAGS]
@@ -27,7 +27,8 @@ Flags:
 With -o value the answer is what remains, in units: the least of the limits
 shown, of one credential. With -o json it is all that the daemon tells.
 
-The bar shows what is used, what is free, and at its end the reserve.
+The bar shows what is used, what is free, and at its end the reserve. The pace
+is that of this hour and the one before.
 
 Example:
   $ quotactl status -o value --limit daily
@@ -74,7 +75,7 @@ func (c *cli) status(ctx context.Context, only selection) error {
 	return c.print(answer{
 		body:  body,
 		value: func() (int64, error) { return leastRemaining(s.Credentials) },
-		table: func(v view) string { return renderStatus(s, v) },
+		table: func(v view) string { return renderStatus(s, c.paces(ctx, s.Credentials), v) },
 	})
 }
 
@@ -155,7 +156,7 @@ func leastRemaining(credentials []api.Credential) (int64, error) {
 
 // renderStatus writes a status for people: what is unsafe first, then the
 // budgets, then the jobs.
-func renderStatus(s jobsapi.Status, v view) string {
+func renderStatus(s jobsapi.Status, paces paces, v view) string {
 	var b strings.Builder
 	renderLedger(&b, s, v)
 	for _, c := range s.Credentials {
@@ -165,7 +166,7 @@ func renderStatus(s jobsapi.Status, v view) string {
 			v.prose(&b, 2, red, "not known: "+c.Error)
 			continue
 		}
-		renderLimits(&b, c.Limits, v)
+		renderLimits(&b, c.Limits, paces[c.Name], v)
 	}
 	for _, j := range s.Jobs {
 		b.WriteByte('\n')

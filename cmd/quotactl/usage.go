@@ -80,7 +80,7 @@ func (c *cli) usage(ctx context.Context, q usageQuery) error {
 	if err != nil {
 		return err
 	}
-	u, err := c.reader().Usage(ctx, name, q.by, q.since)
+	u, err := c.reader().Usage(ctx, name, api.UsageQuery{By: q.by, Since: q.since})
 	if err != nil {
 		return c.explainCredential(ctx, err, name)
 	}

@@ -106,7 +106,7 @@ func whyPage(w api.Why, v view) string {
 		v.prose(&b, 0, plain, fmt.Sprintf("fits %s, if nothing else happens", v.when(*w.RetryAt)))
 	}
 	b.WriteByte('\n')
-	renderLimits(&b, w.Limits, v)
+	renderLimits(&b, w.Limits, nil, v)
 	for _, o := range w.Obstacles {
 		renderHolders(&b, o, v)
 	}

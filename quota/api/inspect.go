@@ -26,14 +26,26 @@ func (c *Client) Log(ctx context.Context, credential string, q LogQuery) (LogPag
 	return page, err
 }
 
-// Usage tells who spent what since an instant (as LogQuery.Since; empty: 24h ago),
-// by "job", "region", "operation", "caller" or "hour". It may take longer than other
-// answers where the log is long.
-func (c *Client) Usage(ctx context.Context, credential, by, since string) (Usage, error) {
+// UsageQuery says which entries of a log are summed, and how they are told apart.
+type UsageQuery struct {
+	By    string // "job" (when empty), "region", "operation", "caller" or "hour"
+	Since string // as LogQuery.Since; empty: 24h ago
+	Most  int    // read at most so many entries, the newest; 0: all
+}
+
+// Usage tells who spent what. It may take longer than other answers where the log
+// is long.
+func (c *Client) Usage(ctx context.Context, credential string, q UsageQuery) (Usage, error) {
 	var u Usage
-	values := url.Values{"by": {by}}
-	if since != "" {
-		values.Set("since", since)
+	values := url.Values{}
+	if q.By != "" {
+		values.Set("by", q.By)
+	}
+	if q.Since != "" {
+		values.Set("since", q.Since)
+	}
+	if q.Most > 0 {
+		values.Set("most", strconv.Itoa(q.Most))
 	}
 	err := c.read(ctx, credentialPath(credential, "usage", values), &u)
 	return u, err

@@ -254,7 +254,7 @@ func TestUsage(t *testing.T) {
 	h.acquire("us", api.AcquireRequest{Operation: "videos.list", Count: 3})
 	h.acquire("", api.AcquireRequest{Credential: "youtube", Operation: "videos.list"})
 
-	u, err := h.client("").Usage(t.Context(), "youtube", "job", "")
+	u, err := h.client("").Usage(t.Context(), "youtube", api.UsageQuery{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,11 +265,15 @@ func TestUsage(t *testing.T) {
 		u.Shares[0].Limits["daily"] != 103 || u.Shares[0].Limits["search"] != 100 {
 		t.Errorf("got %+v, want what the job spent, and the rest", u.Shares)
 	}
-	u, err = h.client("").Usage(t.Context(), "youtube", "hour", "1h")
+	u, err = h.client("").Usage(t.Context(), "youtube", api.UsageQuery{By: "hour", Since: "1h"})
 	if err != nil || len(u.Shares) != 1 || u.Shares[0].Name != "2026-11-21T10:00:00Z" || u.Shares[0].Units != 4 {
 		t.Errorf("got %+v, %v, want the last hour", u, err)
 	}
-	for query, status := range map[string]int{"": 200, "?by=caller": 200, "?by=nobody": 400, "?since=never": 400, "?" + url.Values{"by": {"job", "hour"}}.Encode(): 400} {
+	u, err = h.client("").Usage(t.Context(), "youtube", api.UsageQuery{Most: 1})
+	if err != nil || !u.Partial || u.Total.Units != 1 {
+		t.Errorf("got %+v, %v, want the newest entry alone", u, err)
+	}
+	for query, status := range map[string]int{"?most=0": 400, "?most=-1": 400, "": 200, "?by=caller": 200, "?by=nobody": 400, "?since=never": 400, "?" + url.Values{"by": {"job", "hour"}}.Encode(): 400} {
 		if got := h.dial().call("GET", "/v1/credentials/youtube/usage"+query, ""); got.status != status {
 			t.Errorf("%q: %d %s, want %d", query, got.status, got.body, status)
 		}

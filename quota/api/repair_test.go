@@ -143,7 +143,7 @@ func TestRepairWithoutState(t *testing.T) {
 	if err != nil || got.Units != 5 || !strings.Contains(got.Credential.Error, "unavailable") {
 		t.Errorf("got %+v, %v, want it adjusted", got, err)
 	}
-	if _, err := h.client("").Usage(t.Context(), "youtube", "job", ""); !errors.Is(err, api.ErrLedgerUnavailable) {
+	if _, err := h.client("").Usage(t.Context(), "youtube", api.UsageQuery{}); !errors.Is(err, api.ErrLedgerUnavailable) {
 		t.Errorf("got %v, want that the ledger is unavailable", err)
 	}
 }

@@ -121,7 +121,7 @@ func (s *Server) ownRoutes() []Route {
 		{"GET", "/v1/credentials", Read, "the credentials with the state of their limits", Handle(s.credentials)},
 		{"GET", "/v1/credentials/{name}", Read, "one credential with the state of its limits", Handle(s.credential)},
 		{"GET", "/v1/credentials/{name}/log", Read, "what was debited and corrected; after, since, newest, most, follow", s.log},
-		{"GET", "/v1/credentials/{name}/usage", Read, "who spent what; by, since", patiently(Handle(s.usage))},
+		{"GET", "/v1/credentials/{name}/usage", Read, "who spent what; by, since, most", patiently(Handle(s.usage))},
 		{"GET", "/v1/credentials/{name}/why", Read, "would calls be granted now, and what stands in their way; operation, count", patiently(Handle(s.why))},
 		{"POST", "/v1/credentials/{name}/adjust", Operate, "book units that were spent elsewhere, or give back what was not spent", Handle(s.adjust)},
 		{"POST", "/v1/credentials/{name}/reset", Operate, "empty the log: every limit starts from zero", Handle(s.reset)},

@@ -18,6 +18,7 @@ type Usage struct {
 	Until      time.Time `json:"until"`  // now, by the ledger's clock
 	Shares     []Share   `json:"shares"` // the greatest first; hours in their order
 	Total      Share     `json:"total"`
+	Partial    bool      `json:"partial,omitempty"` // the oldest entries were left out, beyond the most that were to be read
 }
 
 // Share is what one job, region, operation, caller or hour spent, after settling.
@@ -34,6 +35,7 @@ type Share struct {
 type usageRequest struct {
 	by    string
 	since since
+	most  int64
 }
 
 // Bind takes the fields of a usage query.
@@ -44,6 +46,10 @@ func (q *usageRequest) Bind(f *Fields) {
 		f.Fail("by must be one of %v: %.40q", quota.Dimensions(), q.by)
 	}
 	q.since.bind(f)
+	f.Int("most", &q.most)
+	if f.Has("most") && q.most < 1 {
+		f.Fail("most must be at least 1: %d", q.most)
+	}
 }
 
 func (s *Server) usage(ctx context.Context, c *Call, in usageRequest) (Usage, error) {
@@ -53,7 +59,8 @@ func (s *Server) usage(ctx context.Context, c *Call, in usageRequest) (Usage, er
 		return Usage{}, err
 	}
 	answer := Usage{Credential: name, By: in.by, Since: in.since.instant(state.Now).UTC(), Until: state.Now.UTC()}
-	b, known, err := s.keeper.Breakdown(ctx, name, quota.Dimension(in.by), answer.Since)
+	q := quota.BreakdownQuery{By: quota.Dimension(in.by), Since: answer.Since, Most: int(in.most)}
+	b, known, err := s.keeper.Breakdown(ctx, name, q)
 	if !known {
 		return Usage{}, unknownCredential(name)
 	}
@@ -65,6 +72,7 @@ func (s *Server) usage(ctx context.Context, c *Call, in usageRequest) (Usage, er
 	for i, share := range shares {
 		answer.Shares[i] = shareOf(share, b.Credential.Limits)
 	}
+	answer.Partial = b.Partial
 	answer.Total = shareOf(b.Total, b.Credential.Limits)
 	return answer, nil
 }

@@ -31,6 +31,7 @@ type Server struct {
 
 	dir  string
 	args []string
+	env  []string      // beside the test's own
 	done chan struct{} // closed when Process has ended
 }
 
@@ -48,15 +49,14 @@ func Start(tb testing.TB, args ...string) *Server {
 		})
 		return &Server{Addr: miniredis.RunT(tb).Addr()}
 	}
-	return start(tb, args...)
+	return StartOn(tb, nil, args...)
 }
 
 // StartReal is Start for what no stand-in can show: where redis-server is not
 // installed, it skips the test.
 func StartReal(tb testing.TB, args ...string) *Server {
 	tb.Helper()
-	need(tb)
-	return start(tb, args...)
+	return StartOn(tb, nil, args...)
 }
 
 func need(tb testing.TB) {
@@ -73,14 +73,6 @@ func installed(tb testing.TB) bool {
 		tb.Fatalf("redis-server is required and not installed: %v", err)
 	}
 	return err == nil
-}
-
-func start(tb testing.TB, args ...string) *Server {
-	tb.Helper()
-	s := prepare(tb, "--save", "", "--appendonly", "no", "--port", "0")
-	s.args = append(s.args, args...)
-	s.Run(tb)
-	return s
 }
 
 // prepare returns a server that does not run yet, in a directory of its own.
@@ -112,9 +104,9 @@ func (s *Server) Run(tb testing.TB) {
 	}
 }
 
-func (s *Server) run(env ...string) error {
+func (s *Server) run() error {
 	cmd := exec.Command("redis-server", s.args...)
-	cmd.Env = append(os.Environ(), env...)
+	cmd.Env = append(os.Environ(), s.env...)
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("cannot start redis-server: %w", err)
 	}

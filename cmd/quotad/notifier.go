@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
+	"io"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -18,7 +20,7 @@ import (
 // The bounds of what events may cost.
 const (
 	notifiers    = 4  // commands at once
-	maxUntold    = 64 // events that wait for one of these; those beyond are logged only
+	maxUntold    = 16 // events that wait for each of these; those beyond are logged only
 	notifyGrace  = 2 * time.Second
 	lastNotified = 5 * time.Second // for the commands under way when the daemon stops
 )
@@ -31,14 +33,17 @@ type notifier struct {
 	ran      func(config.Event, string) // told of each result: "ok", "failed" or "dropped"
 	onEvent  atomic.Pointer[config.OnEvent]
 
-	untold   chan alert
-	stopping chan struct{} // closed when no more events are waited for
+	untold   [notifiers]chan alert // what concerns the same credential or job is told in its order
+	stopping chan struct{}         // closed when no more events are waited for
 	end      context.CancelFunc
 	running  sync.WaitGroup
 }
 
 func newNotifier(log zerolog.Logger, launcher jobs.Launcher, dir string, ran func(config.Event, string)) *notifier {
-	n := &notifier{log: log, launcher: launcher, dir: dir, ran: ran, untold: make(chan alert, maxUntold), stopping: make(chan struct{})}
+	n := &notifier{log: log, launcher: launcher, dir: dir, ran: ran, stopping: make(chan struct{})}
+	for i := range n.untold {
+		n.untold[i] = make(chan alert, maxUntold)
+	}
 	n.configure(config.OnEvent{})
 	return n
 }
@@ -50,8 +55,8 @@ func (n *notifier) configure(onEvent config.OnEvent) { n.onEvent.Store(&onEvent)
 func (n *notifier) start() {
 	ctx, end := context.WithCancel(context.Background())
 	n.end = end
-	for range notifiers {
-		n.running.Go(func() { n.work(ctx) })
+	for _, untold := range n.untold {
+		n.running.Go(func() { n.work(ctx, untold) })
 	}
 }
 
@@ -71,24 +76,26 @@ func (n *notifier) tell(a alert) {
 	if len(n.onEvent.Load().Commands[a.event]) == 0 {
 		return
 	}
+	subject := fnv.New32a()
+	io.WriteString(subject, a.credential+"/"+a.run.Job)
 	select {
-	case n.untold <- a:
+	case n.untold[subject.Sum32()%notifiers] <- a:
 	default:
 		n.ran(a.event, "dropped")
 		n.log.Error().Str("event", string(a.event)).Str("detail", "too many events at once").Msg("event command dropped")
 	}
 }
 
-func (n *notifier) work(ctx context.Context) {
+func (n *notifier) work(ctx context.Context, untold <-chan alert) {
 	for {
 		select {
-		case a := <-n.untold:
+		case a := <-untold:
 			n.run(ctx, a)
 			continue
 		case <-n.stopping:
 		}
 		select { // what had come before the stop
-		case a := <-n.untold:
+		case a := <-untold:
 			n.run(ctx, a)
 		default:
 			return

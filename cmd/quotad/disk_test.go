@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"quotad/quota/api"
+)
+
+const withStateElsewhere = `
+state_dir = "disk"
+socket = "api.sock"
+[credentials.api]
+limits.daily.units = 1_000_000
+operations.list = 1
+`
+
+// On a full disk the daemon denies nothing and grants nothing: it says that it
+// cannot decide, forgets nothing, and goes on when there is room.
+func TestFullDisk(t *testing.T) {
+	dir, disk := shortDir(t), ""
+	disk = filepath.Join(dir, "disk")
+	mountSmallDisk(t, disk)
+	if err := os.WriteFile(filepath.Join(dir, "config.toml"), []byte(withStateElsewhere+tellEvents), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	told := "#!/bin/sh\necho $QUOTAD_EVENT >>" + dir + "/told\n"
+	if err := os.WriteFile(filepath.Join(dir, "tell"), []byte(told), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	daemon := startIn(t, dir)
+	client := &api.Client{Socket: filepath.Join(dir, "api.sock")}
+	granted := int64(0)
+	for err := error(nil); err == nil; granted++ {
+		if granted%16 == 15 {
+			fillDisk(t, filepath.Join(disk, "ballast"))
+		}
+		var d api.Decision
+		if d, err = spend(client); err != nil {
+			break
+		}
+		if !d.Granted {
+			t.Fatalf("a denial: %+v", d)
+		}
+	}
+	_, err := spend(client)
+	var problem *api.Problem
+	if !errors.As(err, &problem) || problem.Status != http.StatusServiceUnavailable || problem.Reason != api.LedgerUnavailable {
+		t.Errorf("on a full disk: %v, want 503 ledger_unavailable", err)
+	}
+	if err := client.Get(context.Background(), "/readyz", nil); err == nil {
+		t.Error("on a full disk the daemon says that it is ready")
+	}
+	if used := usedNow(t, client); used != granted {
+		t.Errorf("%d units are used, %d were granted", used, granted)
+	}
+	if err := os.Remove(filepath.Join(disk, "ballast")); err != nil {
+		t.Fatal(err)
+	}
+	if d, err := spend(client); err != nil || !d.Granted {
+		t.Errorf("with room again: %+v, %v", d, err)
+	}
+	if err := client.Get(context.Background(), "/readyz", nil); err != nil {
+		t.Errorf("with room again: %v", err)
+	}
+	for range 2 { // it began, and ended
+		if err := daemon.await(regexp.MustCompile("^event command done$")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	daemon.kill()
+	startIn(t, dir)
+	if used := usedNow(t, client); used != granted+1 {
+		t.Errorf("after kill -9 %d units are used, %d were granted", used, granted+1)
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, "told")); err != nil || strings.Join(strings.Fields(string(text)), " ") != "outage_began outage_ended" {
+		t.Errorf("told: %q, %v", text, err)
+	}
+}
+
+func usedNow(t *testing.T, client *api.Client) int64 {
+	t.Helper()
+	status, err := client.Status(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return status.Credentials[0].Limits[0].Used
+}
+
+func mountSmallDisk(t *testing.T, dir string) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("only root can mount a small file system")
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=1m"); err != nil {
+		t.Skipf("cannot mount a small file system: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+			t.Errorf("cannot unmount: %v", err)
+		}
+	})
+}
+
+func fillDisk(t *testing.T, path string) {
+	t.Helper()
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	for err == nil {
+		_, err = file.WriteString(strings.Repeat("x", 4096))
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
+		t.Fatal(err)
+	}
+}
+
+// A daemon does not begin a new ledger over a damaged one: it says what it found,
+// and what can be done.
+func TestDamagedLedgerIsRefused(t *testing.T) {
+	for name, spoil := range map[string]func(content []byte) []byte{
+		"cut short":   func(content []byte) []byte { return content[:len(content)/2] },
+		"emptied":     func([]byte) []byte { return nil },
+		"overwritten": func(content []byte) []byte { return []byte(fmt.Sprintf("%*s", len(content), "")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := shortDir(t)
+			if err := os.WriteFile(filepath.Join(dir, "config.toml"), []byte(strings.Replace(withStateElsewhere, `"disk"`, `"."`, 1)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			daemon := startIn(t, dir)
+			if _, err := spend(&api.Client{Socket: filepath.Join(dir, "api.sock")}); err != nil {
+				t.Fatal(err)
+			}
+			daemon.kill()
+			path := filepath.Join(dir, "ledger.db")
+			content, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			spoilt := spoil(content)
+			if err := os.WriteFile(path, spoilt, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.Command("quotad")
+			cmd.Dir = dir
+			output, _ := cmd.CombinedOutput()
+			if code := cmd.ProcessState.ExitCode(); code != exitError || !strings.Contains(string(output), `ledger.db" is damaged: `) || !strings.Contains(string(output), "or move it away") {
+				t.Errorf("exit code %d, want %d and a clear message: %s", code, exitError, output)
+			}
+			if strings.Count(string(output), "\n") > 2 {
+				t.Errorf("more than a message: %s", output)
+			}
+			if now, err := os.ReadFile(path); err != nil || string(now) != string(spoilt) {
+				t.Errorf("the file was changed: %v", err)
+			}
+		})
+	}
+}

@@ -60,9 +60,9 @@ local function decide(charges, use_reserve)
       local missing = t.sum - t.credit + charges[i] - (use_reserve and limit.units or limit.units - limit.reserve)
       if missing > 0 then
         local fits = limit.length == 0 and limit.ends
-          or walk(account, log, settled, limit, entry_id(t.gone_ms, t.gone_seq), missing, t.credit, BUDGET)
+          or walk(account, log, settled, limit, entry_id(t.gone_ms, t.gone_seq), missing, t.credit)
         if not fits then return i, 0 end
-        until_ms = math.max(until_ms, fits)
+        until_ms = math.max(until_ms, fits, a.now + 1)
       end
       if until_ms > latest then worst, latest = i, until_ms end
     end
@@ -121,7 +121,10 @@ for n = 1, asks do
   end
 end
 
-if a.stale >= STALE_MAX then trim(a, limits, log, settled, keys) end
+if a.stale >= STALE_MAX then
+  trim(a, limits, log, settled, keys)
+  changed = true
+end
 local fields = {}
 if granted then
   changed = refresh(a, limits) or changed

@@ -5,7 +5,8 @@
 -- KEYS  1 account · 2 log · 3 settled · 4 keys
 -- ARGV  1… the head, as read_head reads it · then the limit's number · the units,
 --       negative to give back · by · region · the trace's note
--- reply [status, now in ms, epoch, newest entry, units booked or given back, units used]
+-- reply [status, now in ms, epoch, newest entry, units booked or given back,
+--       units used, the trace's entry id]
 --       status  done · overflow (the limit would hold more than 2^53-1) · more
 --               (acquire first, too much has left the windows) · stray (as for acquire)
 --               · or why the account is not_ready
@@ -26,14 +27,14 @@ for _, limit in ipairs(limits) do
 end
 
 local t = limits[number].tally
-local function done(booked)
+local function done(booked, id)
   local reply = answer(a, 'done')
-  reply[5], reply[6] = booked, t.sum - t.credit
+  reply[5], reply[6], reply[7] = booked, t.sum - t.credit, id
   return reply
 end
 
-local name, booked = string.match(a.call or '', '^(%S+) =(%d+)$')
-if name == head.call then return done(tonumber(booked)) end
+local name, booked = string.match(a.call or '', '^(%S+) =(%d+)@')
+if name == head.call then return done(tonumber(booked), string.match(a.call, '@(.*)$')) end
 if t.sum + units > 9007199254740991 then return answer(a, 'overflow') end
 
 local charges = {}
@@ -44,7 +45,8 @@ else
   booked = math.min(-units, t.sum - t.credit)
   t.credit = t.credit + booked
 end
-append(a, log, limits, { operation = '', count = 0, by = by, region = region, key = '', note = note }, charges)
+local id = append(a, log, limits,
+  { operation = '', count = 0, by = by, region = region, key = '', note = note }, charges)
 refresh(a, limits)
-save(account, a, limits, { 'c:' .. head.daemon, head.call .. ' =' .. int(booked) })
-return done(booked)
+save(account, a, limits, { 'c:' .. head.daemon, head.call .. ' =' .. int(booked) .. '@' .. id })
+return done(booked, id)

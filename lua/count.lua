@@ -11,6 +11,7 @@ local account, log, settled = KEYS[1], KEYS[2], KEYS[3]
 local head, at = read_head()
 local limits = head.limits
 local a = load_account(account, head)
+if lost(a, head) then return answer(a, 'lost') end
 if a.epoch == '' then a.epoch = head.call end
 
 -- Limits that were configured before, or are with other daemons, and are not here:

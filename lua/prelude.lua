@@ -23,6 +23,7 @@
 
 local STALE_MAX = 128  -- entries that left before the log is trimmed
 local FIRST = 4        -- entries read first of all: mostly one or two have left
+local FEW = 8          -- entries read first, where mostly few are needed
 local READ = 64        -- entries read at a time
 local BUDGET = 512     -- entries that one call may take out of windows, or walk
 
@@ -156,13 +157,22 @@ local function stale_period(a, limits)
   return false
 end
 
+local function not_trimmed(a, ms, seq)
+  local trimmed_ms, trimmed_seq = id_parts(a.trimmed)
+  return before(trimmed_ms, trimmed_seq, ms, seq)
+end
+
 -- lost tells whether entries are missing that the daemon knows of and a window
 -- still counts: the log was flushed, evicted, or is an older copy. A log whose
 -- keys expired while nobody used it lacks nothing.
 local function lost(a, head)
   if head.epoch == '' or (a.epoch == head.epoch and a.last == head.newest) then return false end
   local ms, seq = id_parts(head.newest)
-  if a.epoch == head.epoch then return before(a.last_ms, a.last_seq, ms, seq) end
+  if a.epoch == head.epoch then
+    if before(a.last_ms, a.last_seq, ms, seq) then return true end
+    -- Others may have written since to a copy that lacks it: later is not longer.
+    return not_trimmed(a, ms, seq) and #redis.call('XRANGE', KEYS[2], head.newest, head.newest) == 0
+  end
   for _, limit in ipairs(head.limits) do
     if ms > limit.cutoff then return true end
   end
@@ -226,6 +236,8 @@ local function greatest(charges)
   return most
 end
 
+local nothing_settled -- whether the settled hash is known to be empty
+
 -- price returns what an entry counts in a limit: the recorded charge, else what
 -- its operation costs there by the limit's prices; after settling, what is left.
 local function price(account, settled, limit, entry)
@@ -237,7 +249,8 @@ local function price(account, settled, limit, entry)
     limit.prices = limit.prices or redis.call('HGET', account, 'p:' .. limit.name) or ''
     units = math.min((amount(limit.prices, operation) or 0) * tonumber(field(entry, 'n')), 9007199254740991)
   end
-  local spent = redis.call('HGET', settled, entry[1])
+  if nothing_settled == nil then nothing_settled = redis.call('HLEN', settled) == 0 end
+  local spent = not nothing_settled and redis.call('HGET', settled, entry[1])
   if not spent then return units end
   spent = tonumber(spent)
   if units >= greatest(charges) then return spent end
@@ -291,17 +304,18 @@ end
 -- walk reads behind a limit's window, oldest entry first, until missing units
 -- are free. It returns the ms at which they are, or nil and where it stopped:
 -- the last entry read, the units still missing, the credit left.
-local function walk(account, log, settled, limit, from, missing, credit, budget)
+local walked = 0 -- entries that this call has read to tell callers when to return
+local function walk(account, log, settled, limit, from, missing, credit)
   local t = { sum = 0, credit = credit }
-  while budget > 0 do
-    local count = math.min(READ, budget)
+  while walked < BUDGET do
+    local count = math.min(walked == 0 and FEW or READ, BUDGET - walked)
     local entries = redis.call('XRANGE', log, '(' .. from, '+', 'COUNT', count)
+    walked = walked + count
     for _, entry in ipairs(entries) do
       from = entry[1]
       missing = missing - leave(t, price(account, settled, limit, entry))
       if missing <= 0 then return (id_parts(from)) + limit.length end
     end
-    budget = budget - count
     if #entries < count then return (id_parts(from)) + limit.length end
   end
   return nil, from, missing, t.credit
@@ -350,6 +364,7 @@ end
 local function put(a, key, name, value)
   redis.call('HSET', key, name, value)
   if redis.call('HLEN', key) == 1 then a.fresh = 0 end
+  nothing_settled = nil
 end
 
 -- counted tells whether an entry is in the window of any limit.
@@ -376,7 +391,7 @@ local function append(a, log, limits, entry, charges)
     local t, units = limit.tally, charges[i]
     if units > 0 then list[#list + 1] = limit.name .. '=' .. int(units) end
     t.sum = t.sum + units
-    if t.due == 0 then t.due, more = a.last_ms, true end
+    if t.due == 0 then t.due, a.fresh, more = a.last_ms, 0, true end
   end
   local fields = { 'o', entry.operation, 'n', entry.count, 'b', entry.by, 'r', entry.region, 'u', table.concat(list, ' ') }
   if entry.key ~= '' then fields[#fields + 1], fields[#fields + 2] = 'k', entry.key end

@@ -26,15 +26,22 @@ local function in_window(ms)
 end
 
 local function known(id, key)
-  if redis.call('HGET', keys, '=' .. id) then return true end
-  if key ~= '' and redis.call('HGET', keys, key) then return true end
-  return #redis.call('XRANGE', log, id, id) > 0
+  local placed = redis.call('HGET', keys, '=' .. id)
+  if placed then return placed end
+  if key ~= '' then
+    placed = redis.call('HGET', keys, key)
+    if placed then
+      if placed ~= id then put(a, keys, '=' .. id, placed) end
+      return placed
+    end
+  end
+  if #redis.call('XRANGE', log, id, id) > 0 then return id end
 end
 
 -- place returns the id under which an entry fits behind the newest one.
 local function place(id)
   local ms, seq = id_parts(id)
-  if not before(a.last_ms, a.last_seq, ms, seq) then
+  if ms > a.now or not before(a.last_ms, a.last_seq, ms, seq) then
     ms, seq = a.now, 0
     if ms <= a.last_ms then ms, seq = a.last_ms, a.last_seq + 1 end
   end
@@ -47,7 +54,11 @@ at = at + 2
 for _ = 1, number do
   local id, operation, count, by, region, charges, key, note, spent = unpack(ARGV, at, at + 8)
   at = at + 9
-  if in_window((id_parts(id))) and not known(id, key) then
+  local there = in_window((id_parts(id))) and known(id, key)
+  if there and spent ~= '' and not redis.call('HGET', settled, there) then
+    put(a, settled, there, spent)
+    put_back = put_back + 1
+  elseif there == nil then
     local placed = place(id)
     local fields = { 'o', operation, 'n', count, 'b', by, 'r', region, 'u', charges }
     if placed ~= id then
@@ -71,7 +82,14 @@ local more = { 'epoch', a.epoch }
 if begun or put_back > 0 then
   -- The limits count the log anew.
   local absent = redis.call('HGET', account, 'absent') or ''
-  for name in string.gmatch(a.conf .. ' ' .. absent, '%S+') do redis.call('HDEL', account, 's:' .. name, 'l:' .. name) end
+  for name in string.gmatch(a.conf .. ' ' .. absent, '%S+') do
+    local kept = redis.call('HGET', account, 'l:' .. name)
+    if kept then
+      local t = parse_tally('0', kept)
+      t.basis = '-'
+      redis.call('HSET', account, 's:' .. name, '0', 'l:' .. name, format_tally(t))
+    end
+  end
   more = { 'epoch', a.epoch, 'conf', '', 'absent', '' }
 end
 if rest > 0 then a.rest = math.max(a.rest, a.now + rest) end

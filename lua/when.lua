@@ -23,6 +23,6 @@ if from == '' then
 end
 local caught_up = catching_up(a, limit)
 if missing <= 0 or limit.length == 0 then return { 'done', missing <= 0 and caught_up or limit.ends, '', '' } end
-local fits, last, still, left = walk(account, log, settled, limit, from, missing, credit, BUDGET)
+local fits, last, still, left = walk(account, log, settled, limit, from, missing, credit)
 if fits then return { 'done', math.max(fits, caught_up), '', '' } end
 return { 'more', last, int(still), int(left) }

@@ -2,6 +2,7 @@ package quota
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -112,7 +113,7 @@ func (l *lane) carry(ctx context.Context, batch []*waiter) (Decision, error) {
 	// Whoever carries decides for others too: its own cancellation must not
 	// reach a debit that has begun.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.deadline)
-	decisions, err := l.ledger.Acquire(ctx, l.credential, asks)
+	decisions, err := l.call(ctx, asks)
 	cancel()
 	if err != nil {
 		decisions = make([]Decision, len(batch))
@@ -122,6 +123,17 @@ func (l *lane) carry(ctx context.Context, batch []*waiter) (Decision, error) {
 		w.turn <- turn{decision: decisions[i+1], err: err}
 	}
 	return decisions[0], err
+}
+
+// call asks the ledger. If it panics, nobody knows what became of the asks, but
+// the lane must go on.
+func (l *lane) call(ctx context.Context, asks []Ask) (decisions []Decision, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%w: %v", ErrOutcomeUnknown, r)
+		}
+	}()
+	return l.ledger.Acquire(ctx, l.credential, asks)
 }
 
 func (l *lane) begin() (time.Time, int) {

@@ -36,7 +36,8 @@ type refusals struct {
 
 type refusal struct {
 	decision Decision
-	at       time.Time
+	begun    time.Time // when the call that was refused began: it is as stale as that
+	heard    time.Time // when its answer came: from then on its caller waits
 }
 
 // find returns a remembered refusal as it reads now.
@@ -48,10 +49,9 @@ func (r *refusals) find(ask Ask, now time.Time) (Decision, bool) {
 	if !ok {
 		return Decision{}, false
 	}
-	age := now.Sub(found.at)
 	d := found.decision
-	d.RetryAfter -= age.Truncate(time.Millisecond)
-	if age >= refusedFor || d.RetryAfter <= 0 {
+	d.RetryAfter -= now.Sub(found.heard).Truncate(time.Millisecond)
+	if now.Sub(found.begun) >= refusedFor || d.RetryAfter <= 0 {
 		return Decision{}, false
 	}
 	return d, true
@@ -75,7 +75,7 @@ func (r *refusals) learn(batch []*waiter, decisions []Decision, begun time.Time,
 		if r.byKey == nil || len(r.byKey) >= maxRefused {
 			r.byKey = make(map[refusedKey]refusal)
 		}
-		r.byKey[keyOf(batch[i].ask)] = refusal{decision: d, at: begun}
+		r.byKey[keyOf(batch[i].ask)] = refusal{decision: d, begun: begun, heard: time.Now()}
 	}
 }
 

@@ -4,15 +4,20 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"quotad/quota"
 )
 
 // decideAlone decides by policy. Nothing is granted while the log is known to be
 // lost: what could be granted is not known, rather than out of reach.
-func (l *Ledger) decideAlone(s *state, asks []quota.Ask, down error) []quota.Decision {
+func (l *Ledger) decideAlone(s *state, c *quota.Credential, asks []quota.Ask, down error) []quota.Decision {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.down == nil { // up again since the caller saw it down: what is granted here must be booked back
+		s.down, s.since = down, time.Now()
+		defer l.wake()
+	}
 	decisions := make([]quota.Decision, len(asks))
 	var lines []line
 	kept, spent := len(s.unbooked), s.spent
@@ -23,7 +28,7 @@ func (l *Ledger) decideAlone(s *state, asks []quota.Ask, down error) []quota.Dec
 			continue
 		}
 		var r quota.Record
-		if decisions[i], r = l.grantAlone(s, ask); decisions[i].GrantID != "" && !decisions[i].Replayed {
+		if decisions[i], r = l.grantAlone(s, c, ask); decisions[i].GrantID != "" && !decisions[i].Replayed {
 			lines = append(lines, lineOf(s.credential.Name, alone, "", r))
 		}
 	}
@@ -46,7 +51,7 @@ func refuse(detail string) quota.Decision {
 }
 
 // grantAlone grants an open operation while the outage's units last.
-func (l *Ledger) grantAlone(s *state, ask quota.Ask) (quota.Decision, quota.Record) {
+func (l *Ledger) grantAlone(s *state, c *quota.Credential, ask quota.Ask) (quota.Decision, quota.Record) {
 	units := quota.Greatest(ask.Charges)
 	d := quota.Decision{Units: units, Outage: true}
 	if i := s.granted(ask.Key()); i >= 0 {
@@ -62,7 +67,7 @@ func (l *Ledger) grantAlone(s *state, ask quota.Ask) (quota.Decision, quota.Reco
 	if ask.Peek {
 		return d, quota.Record{}
 	}
-	r := quota.NewRecord(s.credential, ask, l.nextID(s))
+	r := quota.NewRecord(c, ask, l.nextID(s))
 	s.unbooked, s.spent = append(s.unbooked, r), s.spent+units
 	d.GrantID = quota.GrantID(s.credential.Name, r.ID)
 	return d, r

@@ -40,6 +40,7 @@ type line struct {
 	Count      quota.Units `json:"n,omitempty"`
 	By         string      `json:"by,omitempty"`
 	Region     string      `json:"region,omitempty"`
+	Note       string      `json:"note,omitempty"`
 	Key        string      `json:"key,omitempty"`
 	Charges    []charge    `json:"u,omitempty"`
 	Settled    quota.Units `json:"settled,omitempty"`
@@ -114,7 +115,9 @@ func (j *Journal) begin() error {
 		return fmt.Errorf("cannot begin a segment of the journal: %w", err)
 	}
 	if j.file != nil {
-		j.file.Close()
+		if err := errors.Join(j.file.Sync(), j.file.Close()); err != nil {
+			return fmt.Errorf("cannot end a segment of the journal: %w", err)
+		}
 	}
 	j.file, j.size, j.segments = file, 0, append(j.segments, path)
 	return nil
@@ -169,7 +172,9 @@ func (j *Journal) append(sync bool, lines ...line) error {
 		}
 	}
 	if j.size >= segmentSize {
-		return j.rotate()
+		// The lines are written; a segment that cannot begin now begins after the
+		// next ones, and what keeps it from that keeps them from being written.
+		_ = j.rotate()
 	}
 	return nil
 }
@@ -232,15 +237,15 @@ func (j *Journal) outdated(path string) bool {
 	return err == nil && time.Since(info.ModTime()) > j.keep
 }
 
-// replay hands over every line, oldest first. A line that cannot be read is
-// passed over only at the very end, where a crash may have cut it short.
+// replay hands over every line, oldest first. A segment's last line may have been
+// cut short by a crash, and was never answered for.
 func (j *Journal) replay(take func(line)) error {
-	for i, path := range j.segments {
+	for _, path := range j.segments {
 		file, err := os.Open(path)
 		if err != nil {
 			return fmt.Errorf("cannot read the journal: %w", err)
 		}
-		err = replayFile(file, i == len(j.segments)-1, take)
+		err = replayFile(file, take)
 		file.Close()
 		if err != nil {
 			return err
@@ -249,11 +254,11 @@ func (j *Journal) replay(take func(line)) error {
 	return nil
 }
 
-func replayFile(file *os.File, last bool, take func(line)) error {
+func replayFile(file *os.File, take func(line)) error {
 	reader := bufio.NewReader(file)
 	for number := 1; ; number++ {
 		text, err := reader.ReadBytes('\n')
-		if len(text) == 0 || err != nil && last {
+		if err != nil {
 			return nil
 		}
 		var l line
@@ -283,6 +288,9 @@ func (j *Journal) recall(credential string, since time.Time) (memory, error) {
 		}
 		switch l.Kind {
 		case granted, alone:
+			if _, twice := at[l.ID]; twice { // a replay was written down again
+				return
+			}
 			at[l.ID] = len(m.records)
 			m.records = append(m.records, l.record())
 			if l.Kind == alone {
@@ -314,7 +322,7 @@ func (l line) record() quota.Record {
 	id, _ := quota.ParseID(l.ID)
 	r := quota.Record{
 		Debit: quota.Debit{ID: id, Operation: l.Operation, Count: l.Count},
-		By:    l.By, Region: l.Region, Key: l.Key,
+		By:    l.By, Region: l.Region, Key: l.Key, Note: l.Note,
 	}
 	for _, c := range l.Charges {
 		r.Recorded = append(r.Recorded, quota.Recorded{Limit: c.Limit, Units: c.Units})
@@ -325,7 +333,7 @@ func (l line) record() quota.Record {
 func lineOf(credential string, kind lineKind, epoch string, r quota.Record) line {
 	l := line{
 		Credential: credential, Kind: kind, ID: r.ID.String(), Operation: r.Operation, Count: r.Count,
-		By: r.By, Region: r.Region, Key: r.Key, Epoch: epoch,
+		By: r.By, Region: r.Region, Key: r.Key, Note: r.Note, Epoch: epoch,
 	}
 	for _, recorded := range r.Recorded {
 		l.Charges = append(l.Charges, charge{Limit: recorded.Limit, Units: recorded.Units})

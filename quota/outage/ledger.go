@@ -149,12 +149,12 @@ func (l *Ledger) Acquire(ctx context.Context, c *quota.Credential, asks []quota.
 		return l.Restorer.Acquire(ctx, c, asks)
 	}
 	if down := s.whyDown(); down != nil {
-		return l.decideAlone(s, asks, down), nil
+		return l.decideAlone(s, c, asks, down), nil
 	}
 	decisions, err := l.Restorer.Acquire(ctx, c, asks)
 	if err != nil {
 		l.fail(s, err)
-		return l.decideAlone(s, asks, err), nil
+		return l.decideAlone(s, c, asks, err), nil
 	}
 	l.record(c, asks, decisions)
 	return decisions, nil
@@ -165,7 +165,7 @@ func (l *Ledger) Acquire(ctx context.Context, c *quota.Credential, asks []quota.
 func (l *Ledger) record(c *quota.Credential, asks []quota.Ask, decisions []quota.Decision) {
 	var lines []line
 	for i, d := range decisions {
-		if d.GrantID == "" || d.Replayed {
+		if d.GrantID == "" {
 			continue
 		}
 		if _, id, err := quota.ParseGrantID(d.GrantID); err == nil {
@@ -195,6 +195,22 @@ func (l *Ledger) Settle(ctx context.Context, c *quota.Credential, s quota.Settle
 		l.noteJournal(l.journal.append(false, line{Credential: c.Name, Kind: settled, ID: s.Grant.String(), Settled: s.Units}))
 	}
 	return d, err
+}
+
+// Adjust implements quota.Corrector. What it books is written down as what is
+// granted is: a lost ledger would forget it too.
+func (l *Ledger) Adjust(ctx context.Context, c *quota.Credential, a quota.Adjustment) (quota.Decision, error) {
+	d, err := l.Restorer.Adjust(ctx, c, a)
+	if err != nil || d.Reason != "" || a.Units < 0 {
+		return d, err
+	}
+	r := quota.Record{
+		Debit: quota.Debit{ID: d.Trace, Recorded: []quota.Recorded{{Limit: a.Limit, Units: d.Units}}},
+		By:    a.Caller.By(),
+		Note:  quota.AdjustNote(a),
+	}
+	l.noteJournal(l.journal.append(false, lineOf(c.Name, granted, l.Known(c.Name).Epoch, r)))
+	return d, nil
 }
 
 // Reset implements quota.Corrector.

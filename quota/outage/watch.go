@@ -152,7 +152,7 @@ func (l *Ledger) settleBooked(s *state, c *quota.Credential, records []quota.Rec
 	for i, r := range records {
 		if now := s.unbooked[i]; now.Settled != r.Settled || now.SettledTo != r.SettledTo {
 			ctx, cancel := context.WithTimeout(context.Background(), l.deadline)
-			_, err := l.Restorer.Settle(ctx, c, quota.Settlement{Grant: r.ID, Units: now.SettledTo})
+			_, err := l.Restorer.Settle(ctx, c, quota.Settlement{Grant: r.ID, Units: now.SettledTo, Caller: quota.Caller{UID: -1}})
 			cancel()
 			if err != nil {
 				return false

@@ -3,6 +3,7 @@ package redisledger
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,12 +30,20 @@ func (l *Ledger) Acquire(ctx context.Context, c *quota.Credential, asks []quota.
 	decisions := make([]quota.Decision, 0, len(asks))
 	for len(decisions) < len(asks) {
 		decided, err := l.acquire(ctx, c, lane, asks[len(decisions):])
-		if err != nil {
+		if err != nil && len(decisions) == 0 {
 			return nil, err
+		}
+		if err != nil { // what was granted before must not be forgotten over it
+			decided = unavailable(len(asks)-len(decisions), err)
 		}
 		decisions = append(decisions, decided...)
 	}
 	return decisions, nil
+}
+
+// unavailable refuses n asks because the ledger failed.
+func unavailable(n int, err error) []quota.Decision {
+	return slices.Repeat([]quota.Decision{{Reason: quota.LedgerUnavailable, Detail: err.Error()}}, n)
 }
 
 // acquire decides at least one of the asks, unless it fails.
@@ -115,12 +124,13 @@ func appendAsk(args []any, c *quota.Credential, ask quota.Ask) []any {
 func (l *Ledger) decisions(ctx context.Context, c *quota.Credential, asks []quota.Ask, r reply) ([]quota.Decision, error) {
 	size := 3 + len(c.Limits)
 	decisions := make([]quota.Decision, len(r.rest)/size)
+	times := make(map[fitting]int64)
 	if len(r.rest)%size != 0 || len(decisions) > len(asks) {
 		return nil, errReply
 	}
 	for i := range decisions {
 		row := r.rest[i*size : (i+1)*size]
-		d, err := l.decision(ctx, c, asks[i], r.now, row)
+		d, err := l.decision(ctx, c, asks[i], r.now, row, times)
 		if err != nil {
 			return nil, err
 		}
@@ -131,7 +141,7 @@ func (l *Ledger) decisions(ctx context.Context, c *quota.Credential, asks []quot
 
 // decision reads one decided request: its kind, what belongs to the kind, and
 // the units used of each limit.
-func (l *Ledger) decision(ctx context.Context, c *quota.Credential, ask quota.Ask, now time.Time, row []any) (quota.Decision, error) {
+func (l *Ledger) decision(ctx context.Context, c *quota.Credential, ask quota.Ask, now time.Time, row []any, times map[fitting]int64) (quota.Decision, error) {
 	d := quota.Decision{Units: quota.Greatest(ask.Charges), Limits: make([]quota.LimitState, len(ask.Charges))}
 	for i, charge := range ask.Charges {
 		used, ok := row[3+charge.Limit].(int64)
@@ -154,7 +164,7 @@ func (l *Ledger) decision(ctx context.Context, c *quota.Credential, ask quota.As
 	case "conflict":
 		return conflict(row)
 	case "denied":
-		return l.denied(ctx, c, ask, now, d, row)
+		return l.denied(ctx, c, ask, now, d, row, times)
 	}
 	return d, errReply
 }
@@ -168,7 +178,7 @@ func conflict(row []any) (quota.Decision, error) {
 	return quota.Conflict(operation, count), nil
 }
 
-func (l *Ledger) denied(ctx context.Context, c *quota.Credential, ask quota.Ask, now time.Time, d quota.Decision, row []any) (quota.Decision, error) {
+func (l *Ledger) denied(ctx context.Context, c *quota.Credential, ask quota.Ask, now time.Time, d quota.Decision, row []any, times map[fitting]int64) (quota.Decision, error) {
 	number, ok1 := row[1].(int64)
 	fits, ok2 := row[2].(int64)
 	if !ok1 || !ok2 || number < 1 || int(number) > len(c.Limits) {
@@ -177,9 +187,10 @@ func (l *Ledger) denied(ctx context.Context, c *quota.Credential, ask quota.Ask,
 	limit := int(number) - 1
 	if fits == 0 {
 		var err error
-		if limit, fits, err = l.when(ctx, c, ask); err != nil {
-			return d, err
+		if limit, fits, err = l.when(ctx, c, ask, times); err != nil {
+			return unavailable(1, err)[0], nil // others of the call may have been granted
 		}
+		fits = max(fits, now.UnixMilli()+1)
 	}
 	d.Reason, d.Limit = quota.LimitExceeded, c.Limits[limit].Name
 	d.RetryAt = time.UnixMilli(fits).UTC()
@@ -188,13 +199,24 @@ func (l *Ledger) denied(ctx context.Context, c *quota.Credential, ask quota.Ask,
 	return d, nil
 }
 
+// A fitting is a charge whose time was asked for: requests that share a call are
+// often alike.
+type fitting struct {
+	quota.Charge
+	useReserve bool
+}
+
 // when finds the limit that refuses the longest and the ms until which it does,
 // reading on where one call's worth of the log did not tell.
-func (l *Ledger) when(ctx context.Context, c *quota.Credential, ask quota.Ask) (limit int, fits int64, err error) {
+func (l *Ledger) when(ctx context.Context, c *quota.Credential, ask quota.Ask, times map[fitting]int64) (limit int, fits int64, err error) {
 	for _, charge := range ask.Charges {
-		at, err := l.whenIn(ctx, c, charge, ask.UseReserve)
-		if err != nil {
-			return 0, 0, err
+		key := fitting{charge, ask.UseReserve}
+		at, known := times[key]
+		if !known {
+			if at, err = l.whenIn(ctx, c, charge, ask.UseReserve); err != nil {
+				return 0, 0, err
+			}
+			times[key] = at
 		}
 		if at > fits {
 			limit, fits = charge.Limit, at

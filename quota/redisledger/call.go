@@ -174,17 +174,15 @@ var errReply = errors.New("cannot understand redis: a script answered in an unkn
 func (l *Ledger) count(ctx context.Context, c *quota.Credential) error {
 	for {
 		r, err := l.once(ctx, c, verb{script: l.scripts.count, name: l.call(), args: prices(c)})
-		if err != nil || r.status == "done" {
+		if err != nil || r.status != "more" {
 			return err
 		}
 	}
 }
 
-// tidy takes out of the windows what has left them: an acquire of nothing.
+// tidy takes out of the windows what has left them: an acquire of nothing, which
+// leaves no trace of its name and so needs no lane.
 func (l *Ledger) tidy(ctx context.Context, c *quota.Credential) error {
-	lane := l.lane(c.Name)
-	lane.Lock()
-	defer lane.Unlock()
 	_, err := l.once(ctx, c, verb{script: l.scripts.acquire, name: l.call(), args: []any{0}})
 	return err
 }

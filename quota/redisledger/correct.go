@@ -62,15 +62,17 @@ func (l *Ledger) Adjust(ctx context.Context, c *quota.Credential, a quota.Adjust
 	if r.status == "overflow" {
 		return overflow(), nil
 	}
-	if len(r.rest) != 2 {
+	if len(r.rest) != 3 {
 		return quota.Decision{}, errReply
 	}
 	booked, ok1 := units(r.rest[0])
 	used, ok2 := units(r.rest[1])
-	if !ok1 || !ok2 {
+	text, ok3 := r.rest[2].(string)
+	id, err := quota.ParseID(text)
+	if !ok1 || !ok2 || !ok3 || err != nil {
 		return quota.Decision{}, errReply
 	}
-	return quota.Decision{Units: booked, Limits: []quota.LimitState{{Limit: c.Limits[number], Used: used}}}, nil
+	return quota.Decision{Units: booked, Trace: id, Limits: []quota.LimitState{{Limit: c.Limits[number], Used: used}}}, nil
 }
 
 // Reset implements quota.Corrector.

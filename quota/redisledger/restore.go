@@ -11,9 +11,6 @@ import (
 
 // Check implements quota.Restorer.
 func (l *Ledger) Check(ctx context.Context, c *quota.Credential) error {
-	lane := l.lane(c.Name)
-	lane.Lock()
-	defer lane.Unlock()
 	_, err := l.do(ctx, c, verb{script: l.scripts.acquire, name: l.call(), args: []any{0}})
 	return err
 }

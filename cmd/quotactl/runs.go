@@ -171,6 +171,9 @@ func runReason(r jobs.Run, v view) string {
 	if r.Trigger == jobs.Manual {
 		parts = append(parts, "by "+r.By)
 	}
+	if r.Host != "" {
+		parts = append(parts, "on "+v.clean(r.Host))
+	}
 	if r.Detail != "" {
 		parts = append(parts, v.clean(r.Detail))
 	}

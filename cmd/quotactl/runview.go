@@ -64,6 +64,9 @@ func renderRun(b *strings.Builder, title string, r jobs.Run, v view) {
 	if !r.EndedAt.IsZero() {
 		timing += ", took " + took(r.EndedAt.Sub(r.StartedAt))
 	}
+	if r.Host != "" {
+		timing += ", on " + v.clean(r.Host)
+	}
 	v.prose(b, 2, faint, timing)
 	if r.Detail != "" {
 		v.prose(b, 2, plain, r.Detail)

@@ -35,6 +35,7 @@ import (
 //	gone FILE                    waits until no process has the pid that FILE holds
 //	edit FILE OLD NEW            replaces the only OLD in FILE
 //	readme FILE TEXT             writes FILE from the only block of the README that holds TEXT
+//	foretold NAME JOB RUNS       holds the plan of the next runs against what the daemon then does
 func TestScripts(t *testing.T) {
 	t.Run("embedded", func(t *testing.T) {
 		t.Parallel()
@@ -69,7 +70,7 @@ func runScripts(t *testing.T, ledger func(script string) string) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"configure": configure, "edit": edit, "readme": readme,
 			"daemon": daemonCommand, "await": await, "signal": signalCommand, "ends": ends,
-			"upstream": upstreamCommand, "books": books, "gone": gone,
+			"upstream": upstreamCommand, "books": books, "gone": gone, "foretold": foretold,
 		},
 	})
 }

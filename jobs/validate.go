@@ -89,6 +89,12 @@ func shortestPeriod(s Schedule) time.Duration {
 	return shortest
 }
 
+// DefaultMissedWithin is how old a missed slot may be, to be made up for, where
+// nobody says: as old as the shortest time between two slots, and at most a day.
+func DefaultMissedWithin(s Schedule) time.Duration {
+	return min(shortestPeriod(s), 24*time.Hour)
+}
+
 func (v *validation) command() {
 	if len(v.job.Command) == 0 || v.job.Command[0] == "" {
 		v.fail(`a job needs a command: the program and its arguments, ["ytfetch", "trending"]`, "command")

@@ -24,6 +24,7 @@ type Config struct {
 	Ledger      Ledger
 	Credentials []*quota.Credential
 	Outages     map[string]Outage // by credential, each has one
+	Passes      Passes
 	Jobs        []*jobs.Job
 	OnEvent     OnEvent
 
@@ -81,6 +82,7 @@ func (r *reader) config(root *table) *Config {
 	c.Access = r.access(root.table("access"))
 	c.Ledger = r.ledger(root.table("ledger"))
 	r.credentials(c, root.table("credentials"))
+	c.Passes = r.passes(root.table("passes"))
 	r.jobs(c, root.table("jobs"))
 	c.OnEvent = r.onEvent(root.table("on_event"))
 	root.end()

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"quotad/jobs"
+	"quotad/jobs/process"
 	"quotad/quota"
 	"quotad/quota/redisledger"
 	"quotad/regions"
@@ -86,7 +87,10 @@ func TestLoad(t *testing.T) {
 			Env:        map[string]string{},
 			Timeout:    2 * time.Minute,
 			KillGrace:  10 * time.Second,
+
+			MissedWithin: 30 * time.Minute,
 		}},
+		Passes: Passes{Drain: 30 * time.Second, CgroupRoot: process.DelegatedCgroup()},
 	}
 	want.lines = c.lines // see TestLinesOfKeys
 	if !reflect.DeepEqual(c, want) {
@@ -142,6 +146,11 @@ db = 3
 key_prefix = "q"
 tls = true
 
+[passes]
+parallel = 8
+drain = "0s"
+cgroups = "off"
+
 [credentials.b.limits.daily]
 units = 100
 window = { calendar = "day", timezone = "America/Los_Angeles" }
@@ -165,6 +174,8 @@ regions = ["all"]
 every = "1d"
 parallel = 2
 missed_within = "1h30m"
+exhausted_exit_codes = [99, 3]
+on_failure = "stop"
 command = ["fetch"]
 kill_grace = "1s"
 env_file = "youtube.env"
@@ -210,6 +221,9 @@ dir = "data"
 		{"stagger", job.Stagger, jobs.EvenStagger},
 		{"parallel", job.Parallel, 2},
 		{"missed", job.MissedWithin, 90 * time.Minute},
+		{"exit codes", job.ExhaustedCodes, []int{99, 3}},
+		{"on failure", job.StopOnFailure, true},
+		{"passes", c.Passes, Passes{Parallel: 8}},
 		{"timeout", job.Timeout, 5 * time.Minute},
 		{"grace", job.KillGrace, time.Second},
 		{"working directory", job.Dir, filepath.Join(dir, "data")},
@@ -306,5 +320,30 @@ func TestParseDuration(t *testing.T) {
 		if got != test.want {
 			t.Errorf("%q is %v (%v), want %v", test.text, got, err, test.want)
 		}
+	}
+}
+
+// What is made up for after a downtime goes by the schedule, unless the file says.
+func TestMissedWithin(t *testing.T) {
+	for _, test := range []struct {
+		name, lines string
+		want        time.Duration
+	}{
+		{"one period", `every = "30m"`, 30 * time.Minute},
+		{"at most a day", `every = "7d"`, day},
+		{"the shortest of several", `cron = "0 9,12 * * *"`, 3 * time.Hour},
+		{"as the file says", "every = \"30m\"\nmissed_within = \"2d\"", 2 * day},
+		{"said twice", "every = \"30m\"\nmissed = \"once\"", 30 * time.Minute},
+		{"nothing", "every = \"30m\"\nmissed = \"skip\"", 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c, err := load(t, t.TempDir(), strings.Replace(good, `every = "30m"`, test.lines, 1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := c.Jobs[0].MissedWithin; got != test.want {
+				t.Errorf("got %v, want %v", got, test.want)
+			}
+		})
 	}
 }

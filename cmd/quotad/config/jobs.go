@@ -40,21 +40,23 @@ func (r *reader) job(name string, t *table, stateDir string) *jobs.Job {
 	t.require("regions", `["US"]`)
 	t.require("command", `["ytfetch", "trending"]`)
 	j := &jobs.Job{
-		Name:         name,
-		Credential:   t.text("credential", ""),
-		Regions:      r.regions(t),
-		Schedule:     r.schedule(t),
-		Stagger:      r.stagger(t),
-		Parallel:     int(t.integer("parallel", 1)),
-		RunAtStart:   t.flag("run_at_start"),
-		MissedWithin: t.duration("missed_within", 0),
-		Expects:      r.expects(t.table("expects")),
-		Command:      r.command(t, "command"),
-		Dir:          r.path(t, "dir"),
-		Env:          r.env(t),
-		Timeout:      t.duration("timeout", defaultTimeout),
-		KillGrace:    t.duration("kill_grace", defaultKillGrace),
+		Name:           name,
+		Credential:     t.text("credential", ""),
+		Regions:        r.regions(t),
+		Schedule:       r.schedule(t),
+		Stagger:        r.stagger(t),
+		Parallel:       parallel(t),
+		RunAtStart:     t.flag("run_at_start"),
+		Expects:        r.expects(t.table("expects")),
+		ExhaustedCodes: r.exhaustedCodes(t),
+		StopOnFailure:  r.stopOnFailure(t),
+		Command:        r.command(t, "command"),
+		Dir:            r.path(t, "dir"),
+		Env:            r.env(t),
+		Timeout:        t.duration("timeout", defaultTimeout),
+		KillGrace:      t.duration("kill_grace", defaultKillGrace),
 	}
+	j.MissedWithin = r.missedWithin(t, j.Schedule)
 	if j.Dir == "" {
 		j.Dir = filepath.Join(stateDir, dataDir, name)
 	}
@@ -125,4 +127,29 @@ func (r *reader) env(t *table) map[string]string {
 		env[name] = named.text(name, "")
 	}
 	return env
+}
+
+// exhaustedCodes returns nil where the key is missing.
+func (r *reader) exhaustedCodes(t *table) []int {
+	const key = "exhausted_exit_codes"
+	array, ok := read[[]any](t, key, "an array of exit codes, such as [75, 100]")
+	if ok && len(array) == 0 {
+		t.fail(key, "must hold at least one exit code, such as 75: leave it out for that one")
+	}
+	var codes []int
+	for i, value := range array {
+		code, ok := value.(int64)
+		if !ok {
+			t.document.fail(t.at(key, element(i)), "must hold whole numbers, not %s", describe(value))
+			continue
+		}
+		codes = append(codes, int(code))
+	}
+	return codes
+}
+
+// stopOnFailure tells whether a pass that fails ends its run.
+func (r *reader) stopOnFailure(t *table) bool {
+	const goOn, stop = "continue", "stop"
+	return t.oneOf("on_failure", goOn, goOn, stop) == stop
 }

@@ -1,6 +1,8 @@
 package config
 
 import (
+	"time"
+
 	"quotad/jobs"
 	"quotad/jobs/scheduler"
 )
@@ -56,4 +58,20 @@ func (r *reader) cron(t *table) jobs.Schedule {
 		return daily()
 	}
 	return schedule
+}
+
+// missedWithin returns how old a missed slot may be to be made up for: none if
+// missed is "skip".
+func (r *reader) missedWithin(t *table, schedule jobs.Schedule) time.Duration {
+	const once, skip = "once", "skip"
+	if t.oneOf("missed", once, once, skip) == skip {
+		if t.has("missed_within") {
+			t.fail("missed_within", `has a meaning beside missed = "once" only: remove one of the two`)
+		}
+		return 0
+	}
+	if schedule == nil {
+		return t.duration("missed_within", day)
+	}
+	return t.duration("missed_within", jobs.DefaultMissedWithin(schedule))
 }

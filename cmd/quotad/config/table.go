@@ -126,19 +126,27 @@ func (t *table) units(key string, fallback quota.Units) quota.Units {
 
 // duration returns a duration above zero.
 func (t *table) duration(key string, fallback time.Duration) time.Duration {
-	text, ok := read[string](t, key, "a duration in quotes, "+durationExamples)
-	if !ok {
-		return fallback
+	d, ok := t.span(key)
+	if ok && d == 0 {
+		t.fail(key, "must be longer than zero")
 	}
-	d, err := parseDuration(text)
-	if err == nil && d == 0 {
-		err = fmt.Errorf("must be longer than zero")
-	}
-	if err != nil {
-		t.fail(key, "%v", err)
+	if !ok || d == 0 {
 		return fallback
 	}
 	return d
+}
+
+// span returns a duration, which may be zero, if there is one.
+func (t *table) span(key string) (d time.Duration, ok bool) {
+	text, ok := read[string](t, key, "a duration in quotes, "+durationExamples)
+	if !ok {
+		return 0, false
+	}
+	d, err := parseDuration(text)
+	if err != nil {
+		t.fail(key, "%v", err)
+	}
+	return d, err == nil
 }
 
 // texts returns an array of strings; nil when it is absent or is none.

@@ -97,6 +97,7 @@ end
 -- newest one trimmed off; up to lost ms entries are missing that a longer window
 -- would count; at fresh ms the keys' expiry was set for windows of span ms; stale
 -- entries have left since the log was trimmed; until rest ms nothing is granted;
+-- settlements are in the settled hash;
 -- now is the server's time, never before the newest entry; call is what the
 -- daemon's last granting call left.
 local function load_account(key, head)
@@ -106,11 +107,11 @@ local function load_account(key, head)
     fields[4 + 2 * i], fields[5 + 2 * i] = 's:' .. limit.name, 'l:' .. limit.name
   end
   local got = redis.call('HMGET', key, unpack(fields))
-  local trimmed, lost, fresh, span, stale, rest =
-    string.match(got[2] or '0-0 0 0 0 0 0', '^(%S+) (%d+) (%d+) (%d+) (%d+) (%d+)$')
+  local trimmed, lost, fresh, span, stale, rest, settlements =
+    string.match(got[2] or '0-0 0 0 0 0 0 0', '^(%S+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$')
   local a = {
     trimmed = trimmed, lost = tonumber(lost), fresh = tonumber(fresh), span = tonumber(span), stale = tonumber(stale),
-    rest = tonumber(rest), conf = got[3] or '', epoch = got[4] or '', call = got[5], last = got[1] or '0-0',
+    rest = tonumber(rest), settlements = tonumber(settlements), conf = got[3] or '', epoch = got[4] or '', call = got[5], last = got[1] or '0-0',
   }
   a.last_ms, a.last_seq = id_parts(a.last)
   a.now = math.max(clock(), a.last_ms)
@@ -140,8 +141,8 @@ end
 local function save(key, a, limits, more)
   local fields = more or {}
   local n = #fields
-  fields[n + 1], fields[n + 2] = 'state', string.format('%s %.0f %.0f %.0f %.0f %.0f',
-    a.trimmed, a.lost, a.fresh, a.span, a.stale, a.rest)
+  fields[n + 1], fields[n + 2] = 'state', string.format('%s %.0f %.0f %.0f %.0f %.0f %.0f',
+    a.trimmed, a.lost, a.fresh, a.span, a.stale, a.rest, a.settlements)
   for i, limit in ipairs(limits) do
     fields[n + 1 + 2 * i], fields[n + 2 + 2 * i] = 'l:' .. limit.name, format_tally(limit.tally)
   end
@@ -157,6 +158,12 @@ local function stale_period(a, limits)
   return false
 end
 
+-- emptied tells whether one of the account's keys was evicted without the others.
+local function emptied(a)
+  if a.last ~= a.trimmed and redis.call('XLEN', KEYS[2]) == 0 then return true end
+  return redis.call('HLEN', KEYS[3]) < a.settlements
+end
+
 local function not_trimmed(a, ms, seq)
   local trimmed_ms, trimmed_seq = id_parts(a.trimmed)
   return before(trimmed_ms, trimmed_seq, ms, seq)
@@ -166,6 +173,7 @@ end
 -- still counts: the log was flushed, evicted, or is an older copy. A log whose
 -- keys expired while nobody used it lacks nothing.
 local function lost(a, head)
+  if a.epoch ~= '' and emptied(a) then return true end
   if head.epoch == '' or (a.epoch == head.epoch and a.last == head.newest) then return false end
   local ms, seq = id_parts(head.newest)
   if a.epoch == head.epoch then
@@ -333,7 +341,7 @@ local function trim(a, limits, log, settled, keys)
   for _, entry in ipairs(entries) do
     local key = field(entry, 'k')
     if key and redis.call('HGET', keys, key) == entry[1] then redis.call('HDEL', keys, key) end
-    redis.call('HDEL', settled, entry[1])
+    a.settlements = a.settlements - redis.call('HDEL', settled, entry[1])
     a.trimmed = entry[1]
   end
   if #entries < BUDGET then a.stale = 0 end
@@ -362,7 +370,8 @@ end
 
 -- put remembers a field of a hash that expires with the account's other keys.
 local function put(a, key, name, value)
-  redis.call('HSET', key, name, value)
+  local new = redis.call('HSET', key, name, value)
+  if key == KEYS[3] then a.settlements = a.settlements + new end
   if redis.call('HLEN', key) == 1 then a.fresh = 0 end
   nothing_settled = nil
 end

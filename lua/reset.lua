@@ -15,7 +15,7 @@ if a.call == head.call then return answer(a, 'done') end
 if a.epoch == '' then a.epoch = head.call end
 
 redis.call('DEL', KEYS[1], KEYS[2], KEYS[3], KEYS[4])
-a.trimmed, a.lost, a.fresh, a.stale = a.last, 0, 0, 0
+a.trimmed, a.lost, a.fresh, a.stale, a.settlements = a.last, 0, 0, 0, 0
 local more, charges = { 'epoch', a.epoch, 'conf', conf_of(limits), 'absent', '', 'c:' .. head.daemon, head.call }, {}
 for i, limit in ipairs(limits) do
   limit.tally = {

@@ -17,6 +17,11 @@ local limits = head.limits
 local a = load_account(account, head)
 local begun = a.epoch == ''
 if begun then a.epoch = head.call end
+local anew = begun or emptied(a)
+if redis.call('XLEN', log) == 0 then -- every entry may have its own place again
+  a.last, a.last_ms, a.last_seq = a.trimmed, id_parts(a.trimmed)
+end
+a.settlements = redis.call('HLEN', settled)
 
 local function in_window(ms)
   for _, limit in ipairs(limits) do
@@ -79,7 +84,7 @@ for _ = 1, number do
 end
 
 local more = { 'epoch', a.epoch }
-if begun or put_back > 0 then
+if anew or put_back > 0 then
   -- The limits count the log anew.
   local absent = redis.call('HGET', account, 'absent') or ''
   for name in string.gmatch(a.conf .. ' ' .. absent, '%S+') do

@@ -42,7 +42,7 @@ if redis.call('HGET', settled, id) ~= spent then
       changes[i] = price(account, settled, limit, entry) - before_settling[i]
     end
     if limit.tally.sum + changes[i] > 9007199254740991 then
-      if earlier then redis.call('HSET', settled, id, earlier) else redis.call('HDEL', settled, id) end
+      if earlier then redis.call('HSET', settled, id, earlier) else redis.call('HDEL', settled, id) end -- nothing is saved
       return answer(a, 'overflow')
     end
   end

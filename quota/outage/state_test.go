@@ -1,0 +1,91 @@
+package outage
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"quotad/quota"
+	"quotad/quota/redisledger"
+	"quotad/quota/redisledger/redistest"
+)
+
+func open(t *testing.T, booked chan<- Event) (*Ledger, *redistest.Server, *quota.Credential) {
+	t.Helper()
+	server := redistest.Start(t)
+	shared, err := redisledger.Open(redisledger.Config{Addrs: []string{server.Addr}, Daemon: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	journal, err := OpenJournal(filepath.Join(t.TempDir(), "journal"), 48*time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := Open(Config{Ledger: shared, Journal: journal, Daemon: "a", Deadline: time.Second, Observe: func(e Event) { booked <- e }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	c := &quota.Credential{
+		Name: "youtube",
+		Limits: []quota.Limit{
+			{Name: "daily", Units: 100, Window: quota.Sliding(24 * time.Hour)},
+			{Name: "hourly", Units: 100, Window: quota.Sliding(time.Hour)},
+		},
+		Operations: map[string]quota.Cost{"videos.list": {Every: 1}},
+	}
+	setCredential(t, l, c)
+	return l, server, c
+}
+
+func setCredential(t *testing.T, l *Ledger, c *quota.Credential) {
+	t.Helper()
+	policy := Policy{Open: map[string]bool{"videos.list": true}, Units: 5}
+	if err := l.SetCredentials([]*quota.Credential{c}, map[string]Policy{"youtube": policy}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func askFor(t *testing.T, c *quota.Credential) []quota.Ask {
+	t.Helper()
+	charges, err := c.Charges("videos.list", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []quota.Ask{{Request: quota.Request{Credential: "youtube", Operation: "videos.list", Count: 1}, Charges: charges}}
+}
+
+// The ledger fails, and decides again before the caller is answered alone: what
+// it is granted must be booked all the same.
+func TestGrantedAloneAsTheLedgerReturns(t *testing.T) {
+	events := make(chan Event, 100)
+	l, _, c := open(t, events)
+	if d := l.decideAlone(l.state("youtube"), c, askFor(t, c), quota.ErrUnavailable)[0]; !d.Granted() {
+		t.Fatalf("got %+v, want a grant of an open operation", d)
+	}
+	for e := range events {
+		if e.Kind == Up {
+			break
+		}
+	}
+	u, err := l.Usage(t.Context(), c)
+	if err != nil || u.Limits[0].Used != 1 {
+		t.Errorf("%+v, %v; want the unit booked", u, err)
+	}
+}
+
+// Limits change during an outage, under a request that was priced before.
+func TestReloadDuringAnOutage(t *testing.T) {
+	l, server, c := open(t, make(chan Event, 100))
+	if !server.Real {
+		t.Skip("needs a redis-server that can be killed")
+	}
+	server.Kill()
+	fewer := *c
+	fewer.Limits = c.Limits[:1]
+	setCredential(t, l, &fewer)
+	decisions, err := l.Acquire(t.Context(), c, askFor(t, c))
+	if err != nil || !decisions[0].Outage {
+		t.Errorf("got %+v, %v; want a grant of the outage", decisions, err)
+	}
+}

@@ -105,7 +105,7 @@ func sharesOfPlan(p jobs.Plan, l jobs.LimitPlan) *table {
 		all += int64(s.Demand)
 	}
 	for _, s := range l.Shares {
-		j := p.Jobs[slices.IndexFunc(p.Jobs, func(j jobs.JobPlan) bool { return j.Job == s.Job })]
+		j := jobIn(p, s.Job)
 		most, lost := cell{text: strconv.Itoa(s.MostRegions)}, cell{text: thousands(int64(j.Skipped))}
 		if s.MostRegions < len(j.Regions) {
 			most.style = yellow
@@ -118,4 +118,13 @@ func sharesOfPlan(p jobs.Plan, l jobs.LimitPlan) *table {
 			cell{text: thousands(int64(j.Spent[l.Limit]))}, lost)
 	}
 	return t
+}
+
+// jobIn returns what becomes of a job, nothing of one that is not in the plan.
+func jobIn(p jobs.Plan, name string) jobs.JobPlan {
+	i := slices.IndexFunc(p.Jobs, func(j jobs.JobPlan) bool { return j.Job == name })
+	if i < 0 {
+		return jobs.JobPlan{}
+	}
+	return p.Jobs[i]
 }

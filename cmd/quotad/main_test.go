@@ -14,6 +14,10 @@ import (
 // TestMain puts the programs on PATH, as users build them: what is tested are
 // processes.
 func TestMain(m *testing.M) {
+	if socket := os.Getenv(noopSocket); socket != "" {
+		fmt.Fprintln(os.Stderr, serveNoop(socket))
+		os.Exit(1)
+	}
 	os.Exit(withPrograms(m.Run))
 }
 
@@ -36,11 +40,15 @@ func withPrograms(run func() int) int {
 // buildForRace replaces a program by one with the race detector, if the test
 // itself has it. The others go without: they would take a second longer to end.
 func buildForRace(dir, program string) error {
-	info, ok := debug.ReadBuildInfo()
-	if !ok || !slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+	if !hasRaceDetector() {
 		return nil
 	}
 	return build(dir, "-race", program)
+}
+
+func hasRaceDetector() bool {
+	info, ok := debug.ReadBuildInfo()
+	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
 func build(dir string, args ...string) error {

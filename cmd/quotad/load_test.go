@@ -1,0 +1,227 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"quotad/quota/api"
+	"quotad/quota/redisledger/redistest"
+)
+
+// A strain is how much of everything there is at once.
+type strain struct {
+	connections int // held open, each asking now and then
+	clients     int // hammering
+	slow        int // reading a byte at a time
+	halfOpen    int // that never finish their request
+	abrupt      int // hanging up instead of reading the answer
+	lasts       time.Duration
+}
+
+// strainOfTheDay is a short one, or all of it with QUOTAD_TEST_LOAD=full.
+func strainOfTheDay() strain {
+	if os.Getenv("QUOTAD_TEST_LOAD") == "full" {
+		return strain{connections: 1000, clients: 64, slow: 32, halfOpen: 64, abrupt: 8, lasts: 10 * time.Second}
+	}
+	return strain{connections: 200, clients: 16, slow: 8, halfOpen: 16, abrupt: 4, lasts: time.Second}
+}
+
+const underLoad = `
+[access]
+connections = 4096
+connections_per_user = 4096
+[ledger]
+%s
+[credentials.many]
+limits.daily.units = 1_000_000_000
+operations.list = 1
+[credentials.few]
+limits.daily.units = 100
+operations.list = 1
+[credentials.abrupt]
+limits.daily.units = 1_000_000_000
+operations.list = 1
+`
+
+// TestLoad has everything at once that clients do to a daemon, and holds that each
+// that listens gets the right answer, that the books are right, and that nothing
+// of it stays. The rates are reported beside those of a handler that does nothing.
+func TestLoad(t *testing.T) {
+	l := strainOfTheDay()
+	t.Run("embedded", func(t *testing.T) { testLoad(t, l, `backend = "embedded"`, 0) })
+	t.Run("redis", func(t *testing.T) {
+		// Its client keeps what connections it has once needed.
+		const pool = 20
+		testLoad(t, l, fmt.Sprintf("backend = \"redis\"\nredis.addrs = [%q]", redistest.Start(t).Addr), pool)
+	})
+}
+
+func testLoad(t *testing.T, l strain, ledger string, keeps int) {
+	daemon, client := startWith(t, fmt.Sprintf(underLoad, ledger))
+	floor := newSiege(noop(t))
+	t.Logf("no-op handler:     %v", floor.hammer(l.clients, l.lasts/2, floor.ask))
+	s := newSiege(client.Socket)
+	pid := daemon.cmd.Process.Pid
+	before := look(t, pid)
+	t.Logf("quotad:            %v", s.hammer(l.clients, l.lasts/2, s.acquire))
+	lift := s.lay(t, l)
+	t.Logf("quotad under load: %v", s.hammer(l.clients, l.lasts, s.acquire))
+	during := look(t, pid)
+	lift()
+	eventually(t, func() bool { return look(t, pid).descriptors <= before.descriptors+keeps })
+	t.Logf("before %v; during %v; after %v", before, during, look(t, pid))
+	if during.descriptors < l.connections {
+		t.Errorf("only %d descriptors were open under load", during.descriptors)
+	}
+	if most := 256 << 10; during.memory > most && !hasRaceDetector() {
+		t.Errorf("%d KiB of memory were resident under load, more than %d", during.memory, most)
+	}
+	s.checkAnswers(t)
+	s.checkBooks(t, client)
+}
+
+// A siege is what is done to a daemon, and what came of it.
+type siege struct {
+	socket string
+	client *api.Client
+
+	many, few atomic.Int64 // granted by the credentials of these names
+	abrupt    atomic.Int64 // asked for by who hung up
+
+	mu    sync.Mutex // guards wrong
+	wrong []string
+}
+
+func newSiege(socket string) *siege {
+	return &siege{socket: socket, client: &api.Client{Socket: socket}}
+}
+
+func (s *siege) complain(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.wrong = append(s.wrong, fmt.Sprintf(format, args...))
+}
+
+// ask is one call of a handler that does nothing.
+func (s *siege) ask(int) {
+	if _, err := s.client.Acquire(context.Background(), api.AcquireRequest{Credential: "many", Operation: "list"}); err != nil {
+		s.complain("no-op: %v", err)
+	}
+}
+
+// acquire is the i-th call of a client: most are granted, some are denied and a
+// few are not understood.
+func (s *siege) acquire(i int) {
+	r := api.AcquireRequest{Credential: "many", Operation: "list"}
+	switch i % 10 {
+	case 3, 6:
+		r.Credential = "few"
+	case 9:
+		r.Operation = "no-such"
+	}
+	d, err := s.client.Acquire(context.Background(), r)
+	switch {
+	case err != nil:
+		s.complain("%+v: %v", r, err)
+	case d.Granted && r.Operation == "list" && r.Credential == "many":
+		s.many.Add(1)
+	case d.Granted && r.Operation == "list":
+		s.few.Add(1)
+	case d.Reason == "limit_exceeded" && r.Credential == "few" && d.RetryAfterMs > 0:
+	case d.Reason == "unknown_operation" && r.Operation == "no-such":
+	default:
+		s.complain("%+v: %+v", r, d)
+	}
+}
+
+// hammer has clients ask as often as they can.
+func (s *siege) hammer(clients int, lasts time.Duration, ask func(int)) rate {
+	ctx, cancel := context.WithTimeout(context.Background(), lasts)
+	defer cancel()
+	all := make([][]time.Duration, clients)
+	begun := time.Now()
+	var hammering sync.WaitGroup
+	for c := range all {
+		hammering.Go(func() {
+			for i := 0; ctx.Err() == nil; i++ {
+				at := time.Now()
+				ask(i)
+				all[c] = append(all[c], time.Since(at))
+			}
+		})
+	}
+	hammering.Wait()
+	return rateOf(all, time.Since(begun))
+}
+
+func (s *siege) checkAnswers(t *testing.T) {
+	t.Helper()
+	for i, wrong := range s.wrong {
+		if i == 10 {
+			t.Errorf("and %d more", len(s.wrong)-i)
+			break
+		}
+		t.Error("a wrong answer: ", wrong)
+	}
+}
+
+// checkBooks holds the ledger against what clients were told. Who hangs up is not
+// told, and so may have been granted or not.
+func (s *siege) checkBooks(t *testing.T, client *api.Client) {
+	t.Helper()
+	status, err := client.Status(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := map[string]int64{}
+	for _, c := range status.Credentials {
+		used[c.Name] = c.Limits[0].Used
+	}
+	if many := s.many.Load(); used["many"] != many || many == 0 {
+		t.Errorf("%d units are debited, %d were granted", used["many"], many)
+	}
+	if few := s.few.Load(); used["few"] != few || few > 100 {
+		t.Errorf("%d units are debited, %d were granted, of 100", used["few"], few)
+	}
+	if used["abrupt"] > s.abrupt.Load() {
+		t.Errorf("%d units are debited for %d calls that hung up", used["abrupt"], s.abrupt.Load())
+	}
+	t.Logf("%d and %d of 100 granted, no wrong answer; %d hung up, %d of these debited",
+		used["many"], used["few"], s.abrupt.Load(), used["abrupt"])
+}
+
+// A sight is what a process holds.
+type sight struct {
+	descriptors int
+	memory      int // resident, in KiB
+}
+
+func (s sight) String() string {
+	return fmt.Sprintf("%d descriptors, %d MiB", s.descriptors, s.memory>>10)
+}
+
+func look(t *testing.T, pid int) sight {
+	t.Helper()
+	descriptors, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(pid), "fd"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	status, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, resident, _ := strings.Cut(string(status), "VmRSS:")
+	memory, err := strconv.Atoi(strings.Fields(resident)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sight{descriptors: len(descriptors), memory: memory}
+}

@@ -3,22 +3,16 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
-	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"quotad/quota/api"
 	"quotad/quota/redisledger/redistest"
@@ -153,20 +147,6 @@ func checkAddress(t *testing.T, daemon *child, socket map[string]float64) {
 	fetch(t, strings.Replace(address, "127.0.0.1", "[::ffff:127.0.0.1]", 1)+"/metrics", http.StatusOK)
 }
 
-func fetch(t *testing.T, url string, want int) []byte {
-	t.Helper()
-	answer, err := http.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
-	if err != nil || answer.StatusCode != want {
-		t.Errorf("%s: %d %v, want %d: %s", url, answer.StatusCode, err, want, body)
-	}
-	return body
-}
-
 // Only a server can go down: the gauges then say so, and soon.
 func TestMetricsOfAnOutage(t *testing.T) {
 	server := redistest.StartReal(t)
@@ -214,87 +194,32 @@ on_outage.open_units = 5
 	}
 }
 
-// startWith starts a daemon with a configuration.
-func startWith(t *testing.T, config string) (*child, *api.Client) {
-	t.Helper()
-	dir := shortDir(t)
-	if err := os.WriteFile(filepath.Join(dir, "config.toml"), []byte(config), 0o600); err != nil {
+// The README explains every metric there is, by its name or its end.
+func TestReadmeNamesEveryMetric(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
 		t.Fatal(err)
 	}
-	return startIn(t, dir), &api.Client{Socket: filepath.Join(dir, ".quotad/quotad.sock")}
-}
-
-// logged returns a field of the first line of the log with a message.
-func (c *child) logged(t *testing.T, message, field string) string {
-	t.Helper()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, line := range c.log {
-		var values map[string]any
-		if json.Unmarshal([]byte(line), &values) == nil && values["message"] == message {
-			return fmt.Sprint(values[field])
+	m := newMetrics("test")
+	m.watchLimits(nil)
+	m.watchConnections(nil)
+	descs := make(chan *prometheus.Desc)
+	go func() {
+		defer close(descs)
+		m.registry.Describe(descs)
+	}()
+	named := 0
+	for desc := range descs {
+		name := regexp.MustCompile(`fqName: "(quotad_\w+)"`).FindStringSubmatch(desc.String())
+		if name == nil {
+			continue // of the Go runtime, and of the process
+		}
+		named++
+		if end, _ := strings.CutPrefix(name[1], "quotad_limit"); !bytes.Contains(readme, []byte("`"+name[1]+"`")) && !bytes.Contains(readme, []byte("`"+end+"`")) {
+			t.Errorf("the README does not name %s", name[1])
 		}
 	}
-	t.Fatalf("quotad did not log %q", message)
-	return ""
-}
-
-// scrape reads the metrics over the socket: series to value.
-func scrape(t *testing.T, client *api.Client) map[string]float64 {
-	t.Helper()
-	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		var d net.Dialer
-		return d.DialContext(ctx, "unix", client.Socket)
-	}}
-	answer, err := (&http.Client{Transport: transport}).Get("http://quotad/metrics")
-	if err != nil {
-		t.Fatal(err)
+	if named < 25 {
+		t.Errorf("there are only %d metrics", named)
 	}
-	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
-	if err != nil || answer.StatusCode != http.StatusOK {
-		t.Fatalf("%d %v: %s", answer.StatusCode, err, body)
-	}
-	problems, err := promlint.New(bytes.NewReader(body)).Lint()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, problem := range problems {
-		t.Errorf("%s: %s", problem.Metric, problem.Text)
-	}
-	return parse(t, body)
-}
-
-func parse(t *testing.T, body []byte) map[string]float64 {
-	t.Helper()
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(bytes.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	samples, err := expfmt.ExtractSamples(&expfmt.DecodeOptions{}, slices.Collect(maps.Values(families))...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := make(map[string]float64, len(samples))
-	for _, s := range samples {
-		all[seriesOf(s.Metric)] = float64(s.Value)
-	}
-	return all
-}
-
-// seriesOf writes a series as one reads it in a scrape.
-func seriesOf(m model.Metric) string {
-	var labels []string
-	for name, value := range m {
-		if name != model.MetricNameLabel {
-			labels = append(labels, fmt.Sprintf("%s=%q", name, value))
-		}
-	}
-	name := string(m[model.MetricNameLabel])
-	if len(labels) == 0 {
-		return name
-	}
-	slices.Sort(labels)
-	return name + "{" + strings.Join(labels, ",") + "}"
 }

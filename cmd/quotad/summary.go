@@ -30,6 +30,12 @@ func check(c *config.Config, strict bool, stdout, stderr io.Writer) int {
 func summarize(w io.Writer, c *config.Config) {
 	fmt.Fprintf(w, "%s is good.\n\n", c.File)
 	fmt.Fprintf(w, "state   %s\nsocket  %s\nledger  %s\n", c.StateDir, c.Socket, ledgerPlace(c))
+	if c.Metrics != "" {
+		fmt.Fprintf(w, "metrics http://%s/metrics\n", c.Metrics)
+	}
+	for _, event := range slices.Sorted(maps.Keys(c.OnEvent.Commands)) {
+		fmt.Fprintf(w, "on %s: %s\n", event, strings.Join(c.OnEvent.Commands[event], " "))
+	}
 	verdicts := c.Verdicts()
 	for _, credential := range c.Credentials {
 		summarizeCredential(w, credential, c.Outages[credential.Name], verdicts)

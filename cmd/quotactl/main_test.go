@@ -38,7 +38,7 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"daemon":  startDaemon,
-			"stop":    stopDaemon,
+			"halt":    haltDaemon,
 			"exits":   exits,
 			"capture": capture,
 		},
@@ -92,10 +92,10 @@ func startDaemon(ts *testscript.TestScript, neg bool, args []string) {
 // daemons is the key of what stops the daemons of a script, by socket.
 type daemons struct{}
 
-// stopDaemon is the script command "stop SOCKET": the daemon there shuts down.
-func stopDaemon(ts *testscript.TestScript, neg bool, args []string) {
+// haltDaemon is the script command "halt SOCKET": the daemon there shuts down.
+func haltDaemon(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
-		ts.Fatalf("usage: stop SOCKET")
+		ts.Fatalf("usage: halt SOCKET")
 	}
 	stop, ok := ts.Value(daemons{}).(*sync.Map).Load(ts.MkAbs(args[0]))
 	if !ok {

@@ -19,34 +19,34 @@ type pace struct {
 // paces are by credential and limit.
 type paces map[string]map[string]pace
 
-// A pace is worth so many entries of a log, and so long a wait.
+// What is spent by the hour is worth so many entries of a log, and so long a wait.
 const (
-	paceEntries = 20_000
-	paceTime    = 2 * time.Second
+	hourlyEntries = 20_000
+	hourlyTime    = 2 * time.Second
 )
 
-// paces asks how fast each credential is spent. A pace is an extra: what cannot be
-// told is left out.
-func (c *cli) paces(ctx context.Context, credentials []api.Credential) paces {
-	ctx, cancel := context.WithTimeout(ctx, paceTime)
+// hourly asks what was spent of each credential, by the hour. It is an extra: what
+// cannot be told is left out.
+func (c *cli) hourly(ctx context.Context, credentials []api.Credential) map[string]api.Usage {
+	ctx, cancel := context.WithTimeout(ctx, hourlyTime)
 	defer cancel()
-	all := make(paces)
+	all := make(map[string]api.Usage)
 	for _, one := range credentials {
 		if one.Error != "" {
 			continue
 		}
-		q := api.UsageQuery{By: string(quota.ByHour), Since: reach(one.Limits).String(), Most: paceEntries}
+		q := api.UsageQuery{By: string(quota.ByHour), Since: reach(one.Limits).String(), Most: hourlyEntries}
 		if u, err := c.reader().Usage(ctx, one.Name, q); err == nil {
-			all[one.Name] = pacesOf(one.Limits, u)
+			all[one.Name] = u
 		}
 	}
 	return all
 }
 
-// leastReach is how far back a pace looks: the hour before this one.
-const leastReach = 2 * time.Hour
+// leastReach is how far back spending by the hour looks: a day.
+const leastReach = 24 * time.Hour
 
-// reach is the longest sliding window of the limits.
+// reach is the longest sliding window of the limits, a day at least.
 func reach(limits []api.Limit) time.Duration {
 	longest := leastReach
 	for _, l := range limits {
@@ -62,14 +62,27 @@ func slidingLength(l api.Limit) (time.Duration, bool) {
 	return length, err == nil
 }
 
+func pacesFrom(hourly map[string]api.Usage, credentials []api.Credential) paces {
+	all := make(paces)
+	for _, one := range credentials {
+		if u, known := hourly[one.Name]; known {
+			all[one.Name] = pacesOf(one.Limits, u)
+		}
+	}
+	return all
+}
+
+// shortest is the shortest window that hours are not too coarse for.
+const shortest = 2 * time.Hour
+
 // pacesOf tells the pace of each limit that was spent in this hour or the one
 // before, from its spending by the hour.
 func pacesOf(limits []api.Limit, u api.Usage) map[string]pace {
 	known := make(map[string]pace)
 	for _, l := range limits {
 		length, sliding := slidingLength(l)
-		if sliding && length < leastReach {
-			continue // hours are too coarse for it
+		if sliding && length < shortest {
+			continue
 		}
 		hours := hoursOf(u, l.Name)
 		p := pace{perHour: recentPace(hours, u.Until)}

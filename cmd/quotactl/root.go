@@ -16,6 +16,7 @@ Usage:
 
 Look:
   status      what is left, when units come back, what the jobs did (default)
+  watch       the status, live and in place
   jobs        the jobs: schedule, cursor, next and last run
   runs        the latest runs and skipped ticks; runs show RUN: one of them
   next        the runs that come next
@@ -74,7 +75,7 @@ func newRoot(c *cli) *cobra.Command {
 		SilenceUsage:  true,
 	}
 	root.AddCommand(
-		status, newJobs(c), newRuns(c), newNext(c), newPlan(c), newWhy(c), newUsage(c), newLog(c), newVersion(c),
+		status, newWatch(c), newJobs(c), newRuns(c), newNext(c), newPlan(c), newWhy(c), newUsage(c), newLog(c), newVersion(c),
 		newAcquire(c), newExec(c), newSettle(c), newRelease(c), newAdjust(c), newReset(c),
 		newRun(c), newStop(c), newPause(c), newResume(c), newCursor(c),
 		newCompletion(c), newMan(c),

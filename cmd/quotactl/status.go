@@ -75,7 +75,9 @@ func (c *cli) status(ctx context.Context, only selection) error {
 	return c.print(answer{
 		body:  body,
 		value: func() (int64, error) { return leastRemaining(s.Credentials) },
-		table: func(v view) string { return renderStatus(s, c.paces(ctx, s.Credentials), v) },
+		table: func(v view) string {
+			return renderStatus(s, pacesFrom(c.hourly(ctx, s.Credentials), s.Credentials), v)
+		},
 	})
 }
 

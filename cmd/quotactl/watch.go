@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+const watchUsage = `Show the status live, in place: the limits, the day's spending by the hour, and
+the ring of each job. Ctrl-C ends it. Where the output is no terminal, it is the
+status as one line of JSON, again and again.
+
+Usage:
+  quotactl watch [FLAGS]
+
+Flags:
+      --every DURATION   how often it is asked for (default 2s)
+  -n, --number N         end after so many (default: go on)
+
+In the ring, brackets are around the region at which the next run begins. Behind
+a region stands what its last pass came to: ✓ ok, ✗ failed, ∅ the budget was gone,
+… running, - interrupted or skipped; in ASCII + x 0 ~ -.
+
+Example:
+  $ quotactl watch -n 3 --every 10s | jq -c '.credentials[0].limits[0].remaining'
+  5380
+  5376
+  5376
+`
+
+// A watchPlan says how often to look, and how many times; 0: for ever.
+type watchPlan struct {
+	every  time.Duration
+	number int
+}
+
+const leastEvery = 100 * time.Millisecond
+
+func newWatch(c *cli) *cobra.Command {
+	var p watchPlan
+	cmd := &cobra.Command{
+		Use:   "watch",
+		Short: "the status, live and in place",
+		Long:  watchUsage,
+		Args:  arguments(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch {
+			case p.every < leastEvery:
+				return usageError("", "--every must be at least %v: %v", leastEvery, p.every)
+			case p.number < 0:
+				return usageError("", "--number must not be negative: %d", p.number)
+			case c.output == "value":
+				return usageError("quotactl status -o value", "-o value is one integer, and a watch has no end")
+			}
+			return c.watch(cmd.Context(), p)
+		},
+	}
+	cmd.Flags().DurationVar(&p.every, "every", 2*time.Second, "how often it is asked for")
+	cmd.Flags().IntVarP(&p.number, "number", "n", 0, "end after so many")
+	return cmd
+}
+
+func (c *cli) watch(ctx context.Context, p watchPlan) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	if c.output == "json" || !isTerminal(c.stdout) || c.env.get("TERM") == "dumb" {
+		return c.watchLines(ctx, p)
+	}
+	w := watcher{cli: c}
+	if w.look(ctx); w.lost != nil {
+		return c.explain(w.lost) // before the screen is touched
+	}
+	return w.show(ctx, p)
+}
+
+// watchLines writes the status as lines.
+func (c *cli) watchLines(ctx context.Context, p watchPlan) error {
+	ticks := time.NewTicker(p.every)
+	defer ticks.Stop()
+	for shown := 1; ; shown++ {
+		var body json.RawMessage
+		if err := c.reader().Get(ctx, "/v1/status", &body); err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return c.explain(err)
+		}
+		if err := c.printLine(body); err != nil {
+			return err
+		}
+		if shown == p.number {
+			return nil
+		}
+		select {
+		case <-ticks.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	jobsapi "quotad/jobs/api"
+	"quotad/quota/api"
+)
+
+// A watcher is what stands on the screen, and how it came there.
+type watcher struct {
+	*cli
+	status jobsapi.Status
+	hourly map[string]api.Usage // by credential
+	asked  time.Time            // when hourly was
+	lost   error                // why the last look failed; nil when it did not
+	since  time.Time            // when it began to
+}
+
+// Bounds of one look: what a day holds changes slowly, and is dear to ask for.
+const (
+	lookTime    = 3 * time.Second
+	hourlyEvery = time.Minute
+)
+
+// look asks for the status. What was known stays where there is no answer.
+func (w *watcher) look(ctx context.Context) {
+	limited, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	status, err := jobsapi.Client{Client: w.reader()}.Status(limited)
+	if ctx.Err() != nil {
+		return // nobody looks any more
+	}
+	if err != nil {
+		if w.lost == nil {
+			w.since = time.Now()
+		}
+		w.lost = err
+		return
+	}
+	w.status, w.lost = status, nil
+	if time.Since(w.asked) >= hourlyEvery {
+		w.hourly, w.asked = w.cli.hourly(ctx, status.Credentials), time.Now()
+	}
+}
+
+// show draws on the alternate screen until it is told to end; however it ends, the
+// terminal is as it was.
+func (w *watcher) show(ctx context.Context, p watchPlan) (err error) {
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGWINCH, syscall.SIGTSTP)
+	defer signal.Stop(signals)
+	ticks := time.NewTicker(p.every)
+	defer ticks.Stop()
+	if err := w.write(enterScreen); err != nil {
+		return err
+	}
+	defer func() {
+		if left := w.write(leaveScreen); err == nil {
+			err = left
+		}
+	}()
+	for shown := 1; ; {
+		if err := w.draw(); err != nil {
+			return err
+		}
+		if shown == p.number {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticks.C:
+			w.look(ctx)
+			shown++
+		case s := <-signals:
+			if s == syscall.SIGTSTP {
+				err = w.suspend()
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (w *watcher) draw() error {
+	v := w.view()
+	return w.write(drawing(renderWatch(w, v), screenHeight(w.stdout)))
+}
+
+// suspend gives the terminal back for as long as this process is stopped.
+func (w *watcher) suspend() error {
+	if err := w.write(leaveScreen); err != nil {
+		return err
+	}
+	goOn := make(chan os.Signal, 1)
+	signal.Notify(goOn, syscall.SIGCONT)
+	defer signal.Stop(goOn)
+	if err := syscall.Kill(os.Getpid(), syscall.SIGSTOP); err != nil {
+		return fmt.Errorf("cannot stop: %w", err)
+	}
+	<-goOn // any thread may be the one that the kernel stops first
+	return w.write(enterScreen)
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"quotad/jobs"
+	jobsapi "quotad/jobs/api"
+)
+
+// renderWatch writes what a watcher saw, from what is unsafe to the jobs' rings.
+func renderWatch(w *watcher, v view) string {
+	var b strings.Builder
+	if w.lost != nil {
+		v.prose(&b, 0, red, fmt.Sprintf("no answer since %s%s: %v", v.clock(w.since), v.zoneMark(), w.lost))
+	}
+	renderLedger(&b, w.status, v)
+	paces := pacesFrom(w.hourly, w.status.Credentials)
+	for _, c := range w.status.Credentials {
+		b.WriteByte('\n')
+		v.prose(&b, 0, bold, "credential "+c.Name)
+		if c.Error != "" {
+			v.prose(&b, 2, red, "not known: "+c.Error)
+			continue
+		}
+		renderLimits(&b, c.Limits, paces[c.Name], v)
+		renderTrail(&b, w.hourly[c.Name], v)
+	}
+	for _, j := range w.status.Jobs {
+		b.WriteByte('\n')
+		renderRing(&b, j, v)
+	}
+	return b.String()
+}
+
+// renderRing writes a job on a few lines: what comes, what was, and every region.
+func renderRing(b *strings.Builder, j jobsapi.Job, v view) {
+	v.prose(b, 0, bold, "job "+j.Name)
+	next := "no next run"
+	if !j.NextRun.IsZero() {
+		next = "next run " + v.when(j.NextRun)
+	}
+	if j.Pause != nil {
+		next = pauseText(*j.Pause, v)
+	}
+	v.prose(b, 2, plain, shortDuration(j.Schedule)+"; "+next)
+	if j.LastRun == nil {
+		v.prose(b, 2, faint, "no run yet")
+	} else {
+		v.prose(b, 2, runStyle(j.LastRun.State), fmt.Sprintf("%s, %s; began %s", stateText(*j.LastRun), tally(*j.LastRun), v.when(j.LastRun.StartedAt)))
+	}
+	v.prose(b, 2, plain, ringText(j, v))
+}
+
+// ringText writes the regions in their order, each with what its last pass came to.
+func ringText(j jobsapi.Job, v view) string {
+	regions := make([]string, len(j.Regions))
+	for i, region := range j.Regions {
+		regions[i] = string(region)
+		if j.LastRun != nil {
+			passes := j.LastRun.Passes
+			if at := slices.IndexFunc(passes, func(p jobs.Pass) bool { return p.Region == region }); at >= 0 {
+				regions[i] += v.mark(passes[at].Outcome)
+			}
+		}
+		if string(region) == string(j.Cursor) {
+			regions[i] = "[" + regions[i] + "]"
+		}
+	}
+	return strings.Join(regions, " ")
+}
+
+// mark is an outcome as a character.
+func (v view) mark(o jobs.Outcome) string {
+	mark, ascii := "-", "-"
+	switch {
+	case o == jobs.OK:
+		mark, ascii = "✓", "+"
+	case o == jobs.Exhausted:
+		mark, ascii = "∅", "0"
+	case o == jobs.Running:
+		mark, ascii = "…", "~"
+	case o.Failure():
+		mark, ascii = "✗", "x"
+	}
+	if !v.utf8 {
+		return ascii
+	}
+	return mark
+}

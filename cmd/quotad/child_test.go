@@ -46,7 +46,9 @@ func startChild(cmd *exec.Cmd) (*child, error) {
 }
 
 func (c *child) read(output io.Reader) {
+	const longest = 1 << 20 // a line of a pass, in JSON
 	lines := bufio.NewScanner(output)
+	lines.Buffer(nil, longest)
 	for lines.Scan() {
 		c.add(lines.Text())
 	}

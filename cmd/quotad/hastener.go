@@ -8,7 +8,8 @@ import (
 	"quotad/jobs/process"
 )
 
-// A hastener launches processes that have no grace any more once hurry is closed.
+// A hastener launches processes that, asked to end, have no grace any more once
+// hurry is closed.
 type hastener struct {
 	process.Launcher
 	hurry <-chan struct{}
@@ -16,37 +17,37 @@ type hastener struct {
 
 // Launch implements jobs.Launcher.
 func (h hastener) Launch(ctx context.Context, command jobs.Command, output func(jobs.Line)) jobs.Exit {
-	over := make(chan struct{})
-	var hastened chan struct{} // closed when nobody watches the process any more
+	over, hastened := make(chan struct{}), make(chan bool, 1)
+	hastened <- false // unless it is started
 	started := command.Started
 	command.Started = func(id jobs.Identity) {
-		hastened = make(chan struct{})
-		go func() {
-			defer close(hastened)
-			h.hasten(ctx, id, over)
-		}()
+		<-hastened
+		go func() { hastened <- h.hasten(ctx, id, over) }()
 		if started != nil {
 			started(id)
 		}
 	}
 	exit := h.Launcher.Launch(ctx, command, output)
 	close(over)
-	if hastened != nil {
-		<-hastened
+	if <-hastened && exit.Cause == nil {
+		exit.Cause = context.Cause(ctx) // it was killed before anybody else had asked it to end
 	}
 	return exit
 }
 
-// hasten kills a process, and what descends from it, as soon as it is asked to
-// end in a hurry.
-func (h hastener) hasten(ctx context.Context, id jobs.Identity, over <-chan struct{}) {
-	select {
-	case <-over:
-		return
-	case <-h.hurry:
+// hasten kills a process that is asked to end in a hurry, with all that descends
+// from it, and tells whether there was anything to kill.
+func (h hastener) hasten(ctx context.Context, id jobs.Identity, over <-chan struct{}) (killed bool) {
+	for _, both := range []<-chan struct{}{h.hurry, ctx.Done()} {
+		select {
+		case <-over:
+			return false
+		case <-both:
+		}
 	}
 	const grace = 0
 	killing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	process.EndLeftover(killing, id, grace) // Launch itself tells what became of the process
+	killed, _ = process.EndLeftover(killing, id, grace) // Launch itself tells what became of the process
+	return killed
 }

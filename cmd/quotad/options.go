@@ -28,8 +28,9 @@ Flags:
                   warning
 
 quotad logs to stderr: lines to read on a terminal, JSON elsewhere. On SIGTERM it
-starts nothing more and asks the passes under way to end, as long as their
-kill_grace allows; a second SIGTERM ends them at once.
+starts nothing more and lets the passes under way finish, for as long as drain
+allows; then it asks them to end, and kills those that outlast their kill_grace.
+A second SIGTERM ends them at once.
 
 Exit codes:
   0   stopped as asked; or the configuration is good

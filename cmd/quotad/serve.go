@@ -42,7 +42,7 @@ func (d *daemon) heed(stop func()) (done func()) {
 		message string
 		do      func()
 	}{
-		{"stopping: another signal ends the passes at once", stop},
+		{"stopping: another signal ends the passes under way at once", stop},
 		{"ending the passes at once", func() { close(d.hurry) }},
 	}
 	go func() {
@@ -152,7 +152,7 @@ func (d *daemon) runJobs(ctx context.Context) error {
 			return err
 		}
 	}
-	d.onStop("end the passes under way", func() error { return d.runner.Stop(context.Background()) })
+	d.onStop("end the passes under way", d.endPasses)
 	d.runner.Start(ctx)
 	d.onStop("end the schedule", ticks.Stop)
 	ticks.Start()

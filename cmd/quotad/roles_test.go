@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -268,7 +267,7 @@ func startAs(t *testing.T, who person, config string) (dir string) {
 	return dir
 }
 
-// awaitFile returns the first line of a file, once there is one.
+// awaitFile returns what a file holds, once there is one.
 func awaitFile(t *testing.T, path string) string {
 	t.Helper()
 	var text []byte
@@ -277,5 +276,5 @@ func awaitFile(t *testing.T, path string) string {
 		text, err = os.ReadFile(path)
 		return err == nil
 	})
-	return strings.TrimSpace(fmt.Sprintf("%s", text))
+	return strings.TrimSpace(string(text))
 }

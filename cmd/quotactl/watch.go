@@ -23,13 +23,12 @@ Flags:
   -n, --number N         end after so many (default: go on)
 
 In the ring, brackets are around the region at which the next run begins. Behind
-a region stands what its last pass came to: ✓ ok, ✗ failed, ∅ the budget was gone,
-… running, - interrupted or skipped; in ASCII + x 0 ~ -.
+a region stands what its pass in the last run came to: + ok, x failed, 0 the
+budget was gone, ~ running, - interrupted or skipped.
 
 Example:
-  $ quotactl watch -n 3 --every 10s | jq -c '.credentials[0].limits[0].remaining'
+  $ quotactl watch -n 2 --every 10s | jq '.credentials[0].limits[0].remaining'
   5380
-  5376
   5376
 `
 

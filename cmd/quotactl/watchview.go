@@ -50,18 +50,18 @@ func renderRing(b *strings.Builder, j jobsapi.Job, v view) {
 	} else {
 		v.prose(b, 2, runStyle(j.LastRun.State), fmt.Sprintf("%s, %s; began %s", stateText(*j.LastRun), tally(*j.LastRun), v.when(j.LastRun.StartedAt)))
 	}
-	v.prose(b, 2, plain, ringText(j, v))
+	v.prose(b, 2, plain, ringText(j))
 }
 
 // ringText writes the regions in their order, each with what its last pass came to.
-func ringText(j jobsapi.Job, v view) string {
+func ringText(j jobsapi.Job) string {
 	regions := make([]string, len(j.Regions))
 	for i, region := range j.Regions {
 		regions[i] = string(region)
 		if j.LastRun != nil {
 			passes := j.LastRun.Passes
 			if at := slices.IndexFunc(passes, func(p jobs.Pass) bool { return p.Region == region }); at >= 0 {
-				regions[i] += v.mark(passes[at].Outcome)
+				regions[i] += mark(passes[at].Outcome)
 			}
 		}
 		if string(region) == string(j.Cursor) {
@@ -72,20 +72,17 @@ func ringText(j jobsapi.Job, v view) string {
 }
 
 // mark is an outcome as a character.
-func (v view) mark(o jobs.Outcome) string {
-	mark, ascii := "-", "-"
+func mark(o jobs.Outcome) string {
 	switch {
 	case o == jobs.OK:
-		mark, ascii = "✓", "+"
+		return "+"
 	case o == jobs.Exhausted:
-		mark, ascii = "∅", "0"
+		return "0"
 	case o == jobs.Running:
-		mark, ascii = "…", "~"
+		return "~"
 	case o.Failure():
-		mark, ascii = "✗", "x"
+		return "x"
+	default:
+		return "-"
 	}
-	if !v.utf8 {
-		return ascii
-	}
-	return mark
 }

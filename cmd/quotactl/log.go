@@ -103,12 +103,13 @@ func (c *cli) log(ctx context.Context, f logFilter) error {
 // entries reads the pages of a log that a filter selects.
 func (c *cli) entries(ctx context.Context, name string, f logFilter) ([]api.Entry, error) {
 	entries := []api.Entry{}
+	reader := c.reader() // one connection for all pages
 	q := api.LogQuery{Since: f.since, Newest: f.newest || f.number > 0, Most: quota.MaxLogPage}
 	for {
 		if f.number > 0 {
 			q.Most = min(q.Most, f.number-len(entries))
 		}
-		page, err := c.reader().Log(ctx, name, q)
+		page, err := reader.Log(ctx, name, q)
 		if err != nil {
 			return nil, err
 		}

@@ -30,13 +30,13 @@ const (
 func (c *cli) hourly(ctx context.Context, credentials []api.Credential) map[string]api.Usage {
 	ctx, cancel := context.WithTimeout(ctx, hourlyTime)
 	defer cancel()
-	all := make(map[string]api.Usage)
+	all, reader := make(map[string]api.Usage), c.reader()
 	for _, one := range credentials {
 		if one.Error != "" {
 			continue
 		}
 		q := api.UsageQuery{By: string(quota.ByHour), Since: reach(one.Limits).String(), Most: hourlyEntries}
-		if u, err := c.reader().Usage(ctx, one.Name, q); err == nil {
+		if u, err := reader.Usage(ctx, one.Name, q); err == nil {
 			all[one.Name] = u
 		}
 	}

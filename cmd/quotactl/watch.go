@@ -70,7 +70,7 @@ func (c *cli) watch(ctx context.Context, p watchPlan) error {
 	if c.output == "json" || !isTerminal(c.stdout) || c.env.get("TERM") == "dumb" {
 		return c.watchLines(ctx, p)
 	}
-	w := watcher{cli: c}
+	w := watcher{cli: c, reader: c.operator()}
 	if w.look(ctx); w.lost != nil {
 		return c.explain(w.lost) // before the screen is touched
 	}
@@ -79,11 +79,12 @@ func (c *cli) watch(ctx context.Context, p watchPlan) error {
 
 // watchLines writes the status as lines.
 func (c *cli) watchLines(ctx context.Context, p watchPlan) error {
+	reader := c.reader()
 	ticks := time.NewTicker(p.every)
 	defer ticks.Stop()
 	for shown := 1; ; shown++ {
 		var body json.RawMessage
-		if err := c.reader().Get(ctx, "/v1/status", &body); err != nil {
+		if err := reader.Get(ctx, "/v1/status", &body); err != nil {
 			if ctx.Err() != nil {
 				return nil
 			}

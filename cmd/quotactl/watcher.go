@@ -15,6 +15,7 @@ import (
 // A watcher is what stands on the screen, and how it came there.
 type watcher struct {
 	*cli
+	reader jobsapi.Client
 	status jobsapi.Status
 	hourly map[string]api.Usage // by credential
 	asked  time.Time            // when hourly was
@@ -32,7 +33,7 @@ const (
 func (w *watcher) look(ctx context.Context) {
 	limited, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
-	status, err := jobsapi.Client{Client: w.reader()}.Status(limited)
+	status, err := w.reader.Status(limited)
 	if ctx.Err() != nil {
 		return // nobody looks any more
 	}

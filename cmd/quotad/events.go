@@ -117,6 +117,8 @@ func (e events) decided(event api.Event) {
 		line = e.refusals.Error().Err(event.Err)
 	case !event.Decision.Granted():
 		line = e.refusals.Warn()
+	case event.Verb == "adjust", event.Verb == "reset": // an operator changed the books
+		line = e.log.Info()
 	}
 	if line == nil || !line.Enabled() {
 		return

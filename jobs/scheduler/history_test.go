@@ -1,0 +1,227 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"quotad/jobs"
+	"quotad/quota"
+	"quotad/regions"
+)
+
+// Nothing is missed silently: over a week in which the clock is changed, the
+// daemon is away, jobs are paused and defined anew, passes take too long and the
+// ledger cannot be reached, each slot is a run, or a tick that was skipped with a
+// reason, and is that once. A run goes through its ring from the beginning, as far
+// as it comes.
+func TestWeeks(t *testing.T) {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes := []struct {
+		name string
+		at   time.Time
+	}{
+		{"spring", time.Date(2000, time.March, 26, 1, 0, 0, 0, time.UTC)},
+		{"autumn", time.Date(2000, time.October, 29, 1, 0, 0, 0, time.UTC)},
+	}
+	lines := []string{"30 2 * * *", "*/30 * * * *", "15 1,2,3 * * *", "0 */2 * * 0,1"}
+	for _, change := range changes {
+		for _, line := range lines {
+			t.Run(change.name+" "+line, func(t *testing.T) {
+				seed := uint64(time.Now().UnixNano())
+				t.Logf("seed %d", seed)
+				dir := t.TempDir()
+				synctest.Test(t, func(t *testing.T) {
+					time.Sleep(time.Until(change.at) - 3*24*time.Hour)
+					w := &week{t: t, dir: dir, random: rand.New(rand.NewPCG(seed, 0)), chance: rand.New(rand.NewPCG(seed, 1)), zone: berlin}
+					w.live(line, 7*24*time.Hour)
+				})
+			})
+		}
+	}
+}
+
+// A week is what one job lives through.
+type week struct {
+	t      *testing.T
+	dir    string
+	random *rand.Rand
+	zone   *time.Location
+
+	runner *jobs.Runner
+	ticks  *Scheduler
+
+	mu     sync.Mutex // guards what follows
+	chance *rand.Rand // of a pass to fail
+	away   bool       // the ledger cannot be reached
+	slow   bool       // passes take longer than they should
+}
+
+// live begins with the schedule of a line, has something happen every few hours,
+// and then counts.
+func (w *week) live(line string, length time.Duration) {
+	w.t.Helper()
+	job := w.job(line)
+	began, end := time.Now(), time.Now().Add(length)
+	w.start(job)
+	want := 0
+	for time.Now().Before(end) {
+		w.pass(time.Duration(w.random.Int64N(int64(6 * time.Hour))))
+		switch w.random.IntN(6) {
+		case 0: // away, for a moment or for a day
+			w.stop()
+			w.pass(time.Duration(w.random.ExpFloat64() * float64(3*time.Hour)))
+			w.start(job)
+		case 1:
+			w.must(w.runner.Pause("job", "root", "", time.Duration(w.random.Int64N(int64(5*time.Hour)))))
+		case 2:
+			w.must(w.runner.Resume("job"))
+		case 3:
+			w.set(&w.away, w.random.IntN(2) == 0)
+		case 4:
+			w.set(&w.slow, w.random.IntN(2) == 0)
+		case 5: // another definition: what has come until now was the old one's
+			n, _ := jobs.CountSlots(job.Schedule, began, time.Now(), 1_000_000)
+			want, began = want+n, time.Now()
+			job = w.job(line)
+			w.must(w.runner.SetJobs([]*jobs.Job{job}))
+			w.must(w.ticks.Set(job.Name, job.Schedule))
+		}
+	}
+	w.must(w.runner.Resume("job"))
+	last := job.Schedule.Next(time.Now()) // so that it is told what was missed until here
+	w.pass(time.Until(last) + time.Minute)
+	n, _ := jobs.CountSlots(job.Schedule, began, time.Now(), 1_000_000)
+	w.count(want + n)
+	w.stop()
+}
+
+// job is a job as somebody may define it, whose slots are those of a line.
+func (w *week) job(line string) *jobs.Job {
+	schedule, err := ParseCron(line, w.zone)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return &jobs.Job{
+		Name: "job", Credential: "youtube", Regions: regions.Ring{"US", "GB", "DE"}, Schedule: schedule, Stagger: jobs.EvenStagger,
+		MissedWithin: time.Duration(w.random.IntN(2)) * jobs.DefaultMissedWithin(schedule), Expects: map[string]quota.Units{"list": 1},
+		Parallel: 1 + w.random.IntN(2), StopOnFailure: w.random.IntN(2) == 0,
+		Command: []string{"/bin/fetch"}, Timeout: time.Hour, KillGrace: time.Second,
+	}
+}
+
+func (w *week) start(job *jobs.Job) {
+	w.t.Helper()
+	var err1, err2 error
+	w.runner, err1 = jobs.Open(jobs.Config{
+		Jobs: []*jobs.Job{job}, Gate: w, Launcher: w, Tokens: &jobs.Tokens{}, Observer: w, Dir: w.dir, BootID: "boot",
+		EndLeftover: func(context.Context, jobs.Identity, time.Duration) (bool, error) { return false, nil }, Now: time.Now,
+	})
+	w.ticks, err2 = New(w.runner.Tick, w.Trouble)
+	w.must(errors.Join(err1, err2))
+	w.must(w.ticks.Set(job.Name, job.Schedule))
+	w.runner.Start(context.Background())
+	w.ticks.Start()
+}
+
+func (w *week) stop() {
+	w.t.Helper()
+	w.must(errors.Join(w.ticks.Stop(), w.runner.Stop(context.Background())))
+}
+
+func (w *week) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// pass lets time pass, and never ends at the very instant of a slot.
+func (w *week) pass(d time.Duration) {
+	time.Sleep(d.Truncate(time.Minute) + 17*time.Second)
+	if now := time.Now(); now.Second() == 0 {
+		time.Sleep(time.Second)
+	}
+	synctest.Wait()
+}
+
+func (w *week) set(what *bool, to bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	*what = to
+}
+
+// count compares the slots that there were with what became of them.
+func (w *week) count(slots int) {
+	w.t.Helper()
+	runs, err := w.runner.Runs("job", 100_000)
+	w.must(err)
+	got, ran, reasons := 0, map[time.Time]bool{}, map[jobs.Reason]int{}
+	for _, run := range runs {
+		if run.State == jobs.RunSkipped {
+			got += run.Ticks
+			reasons[run.Reason] += run.Ticks
+			continue
+		}
+		got++
+		if ran[run.Slot] {
+			w.t.Errorf("slot %v was run twice", run.Slot)
+		}
+		ran[run.Slot] = true
+		begun := map[regions.Region]bool{} // of two that begin at once, either may be the first
+		for _, p := range run.Passes {
+			begun[p.Region] = true
+		}
+		for i, region := range run.Ring {
+			if want := i < len(run.Passes); begun[region] != want || len(begun) != len(run.Passes) {
+				w.t.Errorf("run %s over %v has the passes %+v", run.ID, run.Ring, run.Passes)
+			}
+		}
+	}
+	w.t.Logf("%d slots: %d runs, skipped %v", slots, len(ran), reasons)
+	if got != slots {
+		w.t.Errorf("%d slots came, %d became something", slots, got)
+	}
+}
+
+var errAway = errors.New("connection refused")
+
+func (w *week) Peek(context.Context, string, map[string]quota.Units) (quota.Decision, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.away {
+		return quota.Decision{}, errAway
+	}
+	return quota.Decision{}, nil
+}
+
+func (w *week) Launch(ctx context.Context, _ jobs.Command, _ func(jobs.Line)) jobs.Exit {
+	w.mu.Lock()
+	takes, code := 10*time.Second, w.chance.IntN(8)/7
+	if w.slow {
+		takes = 50 * time.Minute
+	}
+	w.mu.Unlock()
+	select {
+	case <-time.After(takes):
+		return jobs.Exit{Code: code}
+	case <-ctx.Done():
+		return jobs.Exit{Code: -1, Cause: context.Cause(ctx)}
+	}
+}
+
+func (w *week) RunChanged(jobs.Run) {}
+
+func (w *week) PassChanged(jobs.Run, jobs.Pass) {}
+
+func (w *week) Output(string, string, jobs.Pass, jobs.Line) {}
+
+func (w *week) Trouble(job string, err error) { w.t.Error(fmt.Errorf("%s: %w", job, err)) }

@@ -176,8 +176,8 @@ func (k *Keeper) Breakdown(ctx context.Context, credential string, q BreakdownQu
 }
 
 // walkPage is smaller than a page may be: between two pages whoever decides has
-// its turn.
-const walkPage = MaxLogPage / 2
+// its turn, and one keeps a Redis busy for a millisecond.
+const walkPage = MaxLogPage / 4
 
 // walk reads the log from its newest entry back to since, or until visit has seen
 // enough.

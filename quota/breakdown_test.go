@@ -136,7 +136,7 @@ func TestBreakdownReadsEveryPage(t *testing.T) {
 	if _, _, err := d.Breakdown(ctx, "youtube", quota.BreakdownQuery{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want the cancellation", err)
 	}
-	for most, want := range map[int]quota.Units{1: 1, 500: 500, 501: 501, calls - 1: calls - 1, calls: calls} {
+	for most, want := range map[int]quota.Units{1: 1, 250: 250, 251: 251, calls - 1: calls - 1, calls: calls} {
 		b, _, err := d.Breakdown(t.Context(), "youtube", quota.BreakdownQuery{Most: most})
 		if err != nil || b.Total.Calls != want || b.Partial != (most < calls) {
 			t.Errorf("at most %d: got %d calls, partial: %v, %v", most, b.Total.Calls, b.Partial, err)

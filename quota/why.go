@@ -10,7 +10,7 @@ import (
 type Explanation struct {
 	Decision
 	// Fits is how many calls would be granted now, from 0; more than were asked
-	// for where there is room.
+	// for where there is room, and the ledger tells.
 	Fits Units
 	// ReserveAllows tells whether a caller who may use the reserve would be
 	// granted all of it now.
@@ -70,7 +70,12 @@ func (k *Keeper) foresee(ctx context.Context, l *lane, r Request, charges []Char
 
 // explain is what a decision about count calls tells by itself.
 func explain(d Decision, count Units) Explanation {
-	e := Explanation{Decision: d, Fits: MaxUnits, ReserveAllows: true}
+	e := Explanation{Decision: d}
+	if len(d.Limits) == 0 { // granted alone, during an outage
+		e.Fits = count
+		return e
+	}
+	e.Fits, e.ReserveAllows = MaxUnits, true
 	for _, s := range d.Limits {
 		each := s.Cost / count
 		e.Fits = min(e.Fits, s.Remaining()/each)

@@ -1,11 +1,13 @@
 package quota_test
 
 import (
+	"context"
 	"reflect"
 	"testing"
 	"time"
 
 	"quotad/quota"
+	"quotad/quota/ledgertest"
 )
 
 func (d *desk) why(operation string, count quota.Units) quota.Explanation {
@@ -170,5 +172,23 @@ func TestWhyOfACalendarDay(t *testing.T) {
 	}
 	if got, want := e.Obstacles[0].Jobs, []quota.Holder{{"today", 945}}; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// An alone ledger grants without knowing its log, as during an outage.
+type alone struct{ *ledgertest.Model }
+
+func (alone) Acquire(_ context.Context, _ *quota.Credential, asks []quota.Ask) ([]quota.Decision, error) {
+	return []quota.Decision{{Outage: true, Units: quota.Greatest(asks[0].Charges)}}, nil
+}
+
+func TestWhyDuringAnOutage(t *testing.T) {
+	k, err := quota.NewKeeper(alone{ledgertest.NewModel(time.Now)}, []*quota.Credential{youtube()}, time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := k.Why(t.Context(), quota.Request{Credential: "youtube", Operation: "videos.list", Count: 3})
+	if err != nil || !e.Outage || e.Fits != 3 || e.ReserveAllows || len(e.Obstacles) != 0 {
+		t.Errorf("got %+v, %v, want what was asked for and no more promised", e, err)
 	}
 }

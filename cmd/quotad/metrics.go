@@ -3,6 +3,7 @@ package main
 import (
 	"net/http"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -20,6 +21,7 @@ import (
 type metrics struct {
 	registry *prometheus.Registry
 	keeper   *quota.Keeper // nil until watchLimits
+	meters   atomic.Pointer[map[operationName]*meter]
 
 	decisions   *prometheus.CounterVec
 	corrections *prometheus.CounterVec
@@ -108,33 +110,6 @@ func (m *metrics) histograms(name, help string, buckets []float64, labels ...str
 func (m *metrics) watchLimits(keeper *quota.Keeper) {
 	m.keeper = keeper
 	m.registry.MustRegister(newLimits(keeper))
-}
-
-// expect begins the counters of what may never happen with 0: what rises from
-// nothing is no rise to Prometheus.
-func (m *metrics) expect(credentials []*quota.Credential) {
-	for _, c := range credentials {
-		for _, limit := range c.Limits {
-			m.expectLimit(c, limit)
-		}
-		for operation := range c.Operations {
-			for _, reason := range []string{granted, string(quota.LimitExceeded), string(api.LedgerUnavailable)} {
-				m.decisions.WithLabelValues(c.Name, operation, reason)
-			}
-		}
-	}
-}
-
-func (m *metrics) expectLimit(c *quota.Credential, limit quota.Limit) {
-	for _, percent := range thresholds {
-		m.near.WithLabelValues(c.Name, limit.Name, percentLabel(percent))
-		m.nearUnits.WithLabelValues(c.Name, limit.Name, percentLabel(percent))
-	}
-	for operation, cost := range c.Operations {
-		if cost.In(limit, operation) > 0 {
-			m.debited.WithLabelValues(c.Name, limit.Name, operation)
-		}
-	}
 }
 
 // watchConnections exposes how many connections a server has.

@@ -29,6 +29,11 @@ func (m *metrics) decided(event api.Event) {
 	}
 	m.acquire.Observe(event.Took.Seconds())
 	r, d := event.Request, event.Decision
+	debited := event.Err == nil && d.Granted() && !d.Replayed
+	if meter := (*m.meters.Load())[operationName{r.Credential, r.Operation}]; debited && meter != nil {
+		meter.grant(r, d)
+		return
+	}
 	credential, known := m.keeper.Credential(r.Credential)
 	if !known {
 		m.decisions.WithLabelValues(unknown, unknown, reasonOf(event)).Inc()
@@ -39,36 +44,6 @@ func (m *metrics) decided(event api.Event) {
 		operation = unknown
 	}
 	m.decisions.WithLabelValues(credential.Name, operation, reasonOf(event)).Inc()
-	if event.Err == nil && d.Granted() && !d.Replayed {
-		m.granted(credential, r, d)
-	}
-}
-
-// granted counts what a grant debited.
-func (m *metrics) granted(c *quota.Credential, r quota.Request, d quota.Decision) {
-	if d.Outage {
-		m.outageGrants.WithLabelValues(c.Name, r.Operation).Inc()
-	}
-	charges, err := c.Charges(r.Operation, r.Count)
-	if err != nil {
-		return // a reload changed the cost since
-	}
-	for _, charge := range charges {
-		m.debited.WithLabelValues(c.Name, c.Limits[charge.Limit].Name, r.Operation).Add(float64(charge.Units))
-	}
-	for _, limit := range d.Limits {
-		m.nearBy(c.Name, limit)
-	}
-}
-
-// nearBy counts the part of a debit that lies above each threshold.
-func (m *metrics) nearBy(credential string, limit quota.LimitState) {
-	for _, percent := range thresholds {
-		above := float64(limit.Used) - float64(limit.Budget(false))*float64(percent)/100
-		if above > 0 {
-			m.nearUnits.WithLabelValues(credential, limit.Name, percentLabel(percent)).Add(min(above, float64(limit.Cost)))
-		}
-	}
 }
 
 func percentLabel(percent quota.Units) string { return strconv.FormatInt(int64(percent), 10) }

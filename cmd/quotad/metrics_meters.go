@@ -1,0 +1,86 @@
+package main
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"quotad/quota"
+	"quotad/quota/api"
+)
+
+type operationName struct{ credential, operation string }
+
+// A meter counts the grants of one operation: most decisions are grants, and
+// looking a counter up costs more than counting.
+type meter struct {
+	grants, outageGrants prometheus.Counter
+	limits               []limitMeter // those that the operation counts in, in the credential's order
+}
+
+type limitMeter struct {
+	cost    quota.Units // of one call
+	debited prometheus.Counter
+	near    [len(thresholds)]prometheus.Counter // units above each threshold
+}
+
+// expect has the operations of credentials counted. What may never happen begins
+// with 0: what rises from nothing is no rise to Prometheus.
+func (m *metrics) expect(credentials []*quota.Credential) {
+	meters := make(map[operationName]*meter)
+	for _, c := range credentials {
+		for operation := range c.Operations {
+			meters[operationName{c.Name, operation}] = m.meter(c, operation)
+		}
+		for _, limit := range c.Limits {
+			for _, percent := range thresholds {
+				m.near.WithLabelValues(c.Name, limit.Name, percentLabel(percent))
+			}
+		}
+	}
+	m.meters.Store(&meters)
+}
+
+func (m *metrics) meter(c *quota.Credential, operation string) *meter {
+	for _, reason := range []quota.Reason{quota.LimitExceeded, api.LedgerUnavailable} {
+		m.decisions.WithLabelValues(c.Name, operation, string(reason))
+	}
+	one := &meter{
+		grants:       m.decisions.WithLabelValues(c.Name, operation, granted),
+		outageGrants: m.outageGrants.WithLabelValues(c.Name, operation),
+	}
+	for _, limit := range c.Limits {
+		cost := c.Operations[operation].In(limit, operation)
+		if cost == 0 {
+			continue
+		}
+		l := limitMeter{cost: cost, debited: m.debited.WithLabelValues(c.Name, limit.Name, operation)}
+		for i, percent := range thresholds {
+			l.near[i] = m.nearUnits.WithLabelValues(c.Name, limit.Name, percentLabel(percent))
+		}
+		one.limits = append(one.limits, l)
+	}
+	return one
+}
+
+// grant counts a grant and what it debited.
+func (m *meter) grant(r quota.Request, d quota.Decision) {
+	m.grants.Inc()
+	if d.Outage {
+		m.outageGrants.Inc()
+	}
+	for i, limit := range m.limits {
+		limit.debited.Add(float64(limit.cost) * float64(r.Count))
+		if i < len(d.Limits) { // none are known of an outage's grant
+			limit.countNear(d.Limits[i])
+		}
+	}
+}
+
+// countNear counts the part of a debit that lies above each threshold.
+func (m *limitMeter) countNear(limit quota.LimitState) {
+	for i, percent := range thresholds {
+		above := float64(limit.Used) - float64(limit.Budget(false))*float64(percent)/100
+		if above > 0 {
+			m.near[i].Add(min(above, float64(limit.Cost)))
+		}
+	}
+}

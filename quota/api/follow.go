@@ -44,11 +44,11 @@ func (s *stream) send(entries []Entry) error {
 const followPace = 500 * time.Millisecond
 
 // follow sends a page of a log and what follows it, until the caller goes away or
-// the server shuts down. While the ledger cannot be reached nothing comes, and
-// nothing is left out.
+// the server shuts down; then what was written before that is still told. While the
+// ledger cannot be reached nothing comes, and nothing is left out.
 func (s *Server) follow(ctx context.Context, out *stream, name string, q quota.LogQuery, page quota.LogPage) {
 	var err error
-	for {
+	for last := false; ; {
 		if err == nil {
 			if out.send(entriesOf(name, page.Entries)) != nil {
 				return // nobody is left to tell
@@ -57,25 +57,25 @@ func (s *Server) follow(ctx context.Context, out *stream, name string, q quota.L
 				q.After = page.Entries[n-1].ID
 			}
 		}
-		pace := followPace
-		if !page.Next.IsZero() {
-			pace = 0
-		}
-		if !s.goesOn(ctx, pace) {
-			return
+		if more := err == nil && !page.Next.IsZero(); !more {
+			if last || !s.rest(ctx, &last) {
+				return
+			}
 		}
 		page, err = s.logPage(ctx, name, q)
 	}
 }
 
-// goesOn waits, and reports whether a stream is to go on.
-func (s *Server) goesOn(ctx context.Context, pace time.Duration) bool {
+// rest waits for a stream's pace, or until the server shuts down, which makes it
+// the last time. It reports whether the caller is still there.
+func (s *Server) rest(ctx context.Context, last *bool) bool {
 	select {
 	case <-ctx.Done():
 		return false
 	case <-s.closing:
-		return false
-	case <-time.After(pace):
+		*last = true
+		return true
+	case <-time.After(followPace):
 		return true
 	}
 }

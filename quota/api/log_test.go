@@ -165,9 +165,11 @@ func TestFollow(t *testing.T) {
 	h.follow(t.Context(), api.LogQuery{After: second}).want(third)
 	f.want(h.video())
 
+	final := h.video()
 	if err := h.server.Shutdown(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	f.want(final)
 	if e, err, ok := f.next(); ok {
 		t.Errorf("got %+v, %v behind the end", e, err)
 	}

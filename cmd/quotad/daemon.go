@@ -12,7 +12,9 @@ import (
 	"quotad/cmd/quotad/config"
 	"quotad/jobs"
 	"quotad/jobs/process"
+	"quotad/jobs/scheduler"
 	"quotad/quota"
+	"quotad/quota/api"
 	"quotad/quota/outage"
 )
 
@@ -34,6 +36,12 @@ type daemon struct {
 	fleet  jobs.Fleet     // beside that one
 	tokens *jobs.Tokens
 	runner *jobs.Runner
+	ticks  *scheduler.Scheduler
+
+	read    func() (*config.Config, error) // the configuration, as it is now
+	reloads reloads
+	hangups chan os.Signal
+	herald  *herald
 
 	hurry  chan struct{} // closed when the passes under way are to end at once
 	failed chan error    // what keeps the daemon from going on
@@ -42,14 +50,19 @@ type daemon struct {
 	serving sync.WaitGroup // for the listeners of the API
 }
 
-func newDaemon(c *config.Config, s systemd, log zerolog.Logger) *daemon {
+func newDaemon(c *config.Config, read func() (*config.Config, error), s systemd, log zerolog.Logger) *daemon {
 	d := &daemon{
 		config: c, systemd: s, log: log, events: newEvents(log), tokens: &jobs.Tokens{},
+		read: read, hangups: make(chan os.Signal, 1),
 		hurry: make(chan struct{}), failed: make(chan error, 1), metrics: newMetrics(version()),
 	}
 	d.notifier = newNotifier(log, process.Launcher{}, c.StateDir, d.metrics.commandRan)
 	d.alerts = newAlerts(log, d.metrics.alerted, d.notifier.tell)
-	d.watchers = watchers{d.events, d.metrics, d.alerts}
+	d.reloads.told.Store(&api.Configuration{File: c.File, ReadAt: time.Now()})
+	d.reloads.remember(c)
+	d.herald = newHerald(func(ctx context.Context) string { return d.glance(ctx).String() },
+		func(line string) { d.tellSystemd("STATUS=" + line) })
+	d.watchers = watchers{d.events, d.metrics, d.alerts, d.herald}
 	return d
 }
 
@@ -65,6 +78,7 @@ func (d *daemon) start(ctx context.Context) error {
 		d.openRunner,
 		d.serveAPI,
 		d.runJobs,
+		d.openReloads,
 		d.ready,
 	} {
 		if err := step(ctx); err != nil {

@@ -26,9 +26,16 @@ func newLogger(w io.Writer, level string) zerolog.Logger {
 			FieldsExclude: []string{"run", "stream", "slot", "pid"},
 		}
 	}
+	setLevel(level)
+	return zerolog.New(w).With().Timestamp().Logger()
+}
+
+// setLevel has every logger write what is of a level, and above, from now on.
+// Empty means info.
+func setLevel(level string) {
 	parsed, err := zerolog.ParseLevel(cmp.Or(level, "info"))
 	if err != nil {
 		parsed = zerolog.InfoLevel // the configuration knows only levels that parse
 	}
-	return zerolog.New(w).Level(parsed).With().Timestamp().Logger()
+	zerolog.SetGlobalLevel(parsed)
 }

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -17,9 +18,10 @@ import (
 
 // The exit codes of quotad.
 const (
-	exitOK    = 0
-	exitError = 1
-	exitUsage = 2
+	exitOK     = 0
+	exitError  = 1
+	exitUsage  = 2
+	exitConfig = 78 // EX_CONFIG: systemd does not restart us for it
 )
 
 func main() {
@@ -43,14 +45,17 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if err != nil {
 		return fail(stderr, err)
 	}
-	c, err := load(o, systemd)
+	o.config = cmp.Or(o.config, defaultConfig())
+	read := func() (*config.Config, error) { return load(o.config, systemd) }
+	c, err := read()
 	if err != nil {
-		return fail(stderr, err)
+		fail(stderr, err)
+		return exitConfig
 	}
 	if o.check {
 		return check(c, o.strict, stdout, stderr)
 	}
-	if err := serve(c, systemd, newLogger(stderr, c.LogLevel)); err != nil {
+	if err := serve(c, read, systemd, newLogger(stderr, c.LogLevel)); err != nil {
 		return fail(stderr, err)
 	}
 	return exitOK
@@ -68,14 +73,10 @@ func fail(stderr io.Writer, err error) int {
 	return exitError
 }
 
-func load(o options, systemd systemd) (*config.Config, error) {
+func load(file string, systemd systemd) (*config.Config, error) {
 	program, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("cannot tell where quotad itself is: %w", err)
-	}
-	file := o.config
-	if file == "" {
-		file = defaultConfig()
 	}
 	return config.Load(file, config.Host{StateDirectory: systemd.stateDirectory, Programs: filepath.Dir(program)})
 }

@@ -32,10 +32,13 @@ starts nothing more and lets the passes under way finish, for as long as drain
 allows; then it asks them to end, and kills those that outlast their kill_grace.
 A second SIGTERM ends them at once.
 
+On SIGHUP, as on quotactl reload, it reads its configuration again.
+
 Exit codes:
   0   stopped as asked; or the configuration is good
-  1   could not run, or had to stop; or the configuration is not good
+  1   could not run, or had to stop; with --strict, there are warnings
   2   wrong command line
+  78  the configuration is not good
 
 Example: see what a file means, then run it
   $ quotad --check --config config.toml

@@ -28,7 +28,7 @@ import (
 //	configure FILE               expands $VARIABLES in FILE, and names the ledger of the day in it
 //	daemon NAME [ARG...]         starts quotad
 //	await NAME MESSAGE [F=V...]  waits for a line of its log, behind the one that was awaited last
-//	signal NAME SIGNAL           sends it TERM or KILL
+//	signal NAME SIGNAL           sends it TERM, KILL or HUP
 //	ends NAME CODE               waits for its end; -1: by a signal
 //	upstream QUOTA               serves a video API at $BASE with a true daily quota of its own, and empty books
 //	books UNITS                  holds what the upstream charged against UNITS, and that it never refused
@@ -156,7 +156,7 @@ func await(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 func signalCommand(ts *testscript.TestScript, _ bool, args []string) {
-	signals := map[string]os.Signal{"TERM": syscall.SIGTERM, "KILL": syscall.SIGKILL}
+	signals := map[string]os.Signal{"TERM": syscall.SIGTERM, "KILL": syscall.SIGKILL, "HUP": syscall.SIGHUP}
 	ts.Check(childOf(ts, args[0]).cmd.Process.Signal(signals[args[1]]))
 }
 

@@ -18,8 +18,10 @@ import (
 )
 
 // serve runs a daemon until a signal or a failure ends it.
-func serve(c *config.Config, s systemd, log zerolog.Logger) error {
-	d := newDaemon(c, s, log)
+func serve(c *config.Config, read func() (*config.Config, error), s systemd, log zerolog.Logger) error {
+	d := newDaemon(c, read, s, log)
+	signal.Notify(d.hangups, syscall.SIGHUP)
+	defer signal.Stop(d.hangups)
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	defer d.heed(stop)()
@@ -87,8 +89,11 @@ func (d *daemon) serveAPI(context.Context) error {
 
 		Observe:  d.watchers.decided,
 		ErrorLog: stdlog.New(d.log, "", 0),
-		Routes:   append(jobsapi.Routes(d.runner), jobsapi.PlanRoute(d.runner, d.keeper), d.metrics.route()),
-		Status:   map[string]func(context.Context) any{"jobs": jobsapi.Section(d.runner)},
+		Routes:   append(jobsapi.Routes(d.runner), jobsapi.PlanRoute(d.runner, d.keeper), d.metrics.route(), api.ReloadRoute(d.reload)),
+		Status: map[string]func(context.Context) any{
+			"jobs":   jobsapi.Section(d.runner),
+			"config": func(context.Context) any { return d.reloads.told.Load() },
+		},
 	})
 	if err != nil {
 		return err
@@ -143,46 +148,29 @@ func shutdown(server *api.Server) error {
 // runJobs begins with what a killed daemon left, what was missed, and what is to
 // run at the start, and goes on with the schedule.
 func (d *daemon) runJobs(ctx context.Context) error {
-	ticks, err := scheduler.New(d.runner.Tick, d.events.Trouble)
-	if err != nil {
+	var err error
+	if d.ticks, err = scheduler.New(d.runner.Tick, d.watchers.Trouble); err != nil {
 		return err
 	}
 	for _, job := range d.config.Jobs {
-		if err := ticks.Set(job.Name, job.Schedule); err != nil {
+		if err := d.ticks.Set(job.Name, job.Schedule); err != nil {
 			return err
 		}
 	}
-	d.onStop("end the passes under way", d.endPasses)
-	d.runner.Start(ctx)
-	d.onStop("end the schedule", ticks.Stop)
-	ticks.Start()
-	return nil
-}
-
-// ready tells the service manager, and whoever reads the log.
-func (d *daemon) ready(ctx context.Context) error {
-	health := d.keeper.Health(ctx)
-	state := "READY=1\nSTATUS=" + health.State
-	if !health.Reachable {
-		state = "READY=1\nSTATUS=degraded: ledger " + health.State
-		d.log.Warn().Str("ledger", health.State).Msg("the ledger cannot be reached: calls are refused until it can")
-	}
-	for _, warning := range health.Warnings {
-		d.log.Warn().Str("ledger", health.Backend).Msg(warning)
-	}
-	if err := d.systemd.notify(state); err != nil {
+	if err := d.feedWatchdog(); err != nil {
 		return err
 	}
-	d.onStop("tell systemd", func() error { return d.systemd.notify("STOPPING=1") })
-	d.log.Debug().Msg("ready")
-	d.warn()
+	d.onStop("end the passes under way", d.endPasses)
+	d.runner.Start(ctx)
+	d.onStop("end the schedule", d.ticks.Stop)
+	d.ticks.Start()
 	return nil
 }
 
 // warn tells of limits that the schedule does not fit. To find them takes longer
 // than a service manager should wait for.
-func (d *daemon) warn() {
-	for _, warning := range d.config.Warnings() {
+func (d *daemon) warn(c *config.Config) {
+	for _, warning := range c.Warnings() {
 		d.log.Warn().Str("config", warning.File).Int("line", warning.Line).Str("key", warning.Key).Msg(warning.Message)
 	}
 }

@@ -5,15 +5,18 @@ import (
 	"net"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/coreos/go-systemd/v22/activation"
+	sdnotify "github.com/coreos/go-systemd/v22/daemon"
 )
 
 // Systemd is what systemd tells a service; the zero value where there is none.
 type systemd struct {
 	stateDirectory string
 	notifySocket   string
-	api            net.Listener // the socket that is to be served; nil: none was passed
+	watchdog       time.Duration // within which systemd wants to hear that we are alive; 0: it does not ask
+	api            net.Listener  // the socket that is to be served; nil: none was passed
 }
 
 // apiSocket is the FileDescriptorName of the API's socket unit.
@@ -26,6 +29,12 @@ func takeSystemd() (systemd, error) {
 	// Several directories may be configured; the first is the one that counts.
 	s.stateDirectory, _, _ = strings.Cut(os.Getenv("STATE_DIRECTORY"), ":")
 	s.notifySocket = os.Getenv("NOTIFY_SOCKET")
+	var err error
+	// The rest of the environment is removed below, not by the library: that would
+	// take away what it reads next.
+	if s.watchdog, err = sdnotify.SdWatchdogEnabled(false); err != nil {
+		return s, fmt.Errorf("cannot read systemd's watchdog: %w", err)
+	}
 	listeners, err := activation.ListenersWithNames()
 	if err != nil {
 		return s, fmt.Errorf("cannot use the sockets that systemd passed: %w", err)
@@ -61,3 +70,7 @@ func (s systemd) notify(state string) error {
 	}
 	return nil
 }
+
+// reloading is what systemd is told before the configuration is read again, until
+// READY=1. When it was told, it wants to know of a Type=notify-reload.
+func reloading() string { return "RELOADING=1\n" + sdnotify.SdNotifyMonotonicUsec() }

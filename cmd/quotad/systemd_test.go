@@ -48,9 +48,7 @@ func TestUnderSystemd(t *testing.T) {
 	if err := daemon.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	if got := receive(t, manager); got != "STOPPING=1" {
-		t.Errorf("the last notification is %q", got)
-	}
+	awaitNotice(t, manager, `STOPPING=1\nSTATUS=.*\nEXTEND_TIMEOUT_USEC=.*`)
 	if code, err := daemon.end(); code != exitOK || err != nil {
 		t.Errorf("exit code %d: %v", code, err)
 	}
@@ -95,9 +93,22 @@ func receive(t *testing.T, conn *net.UnixConn) string {
 	return string(message[:n])
 }
 
+// awaitNotice waits for a notification that a pattern matches as a whole; those
+// before it are passed over.
+func awaitNotice(t *testing.T, conn *net.UnixConn, pattern string) {
+	t.Helper()
+	for whole := regexp.MustCompile("^(?:" + pattern + ")$"); !whole.MatchString(receive(t, conn)); {
+	}
+}
+
 // startUnderSystemd starts quotad as systemd would: with a listening socket as
 // its third descriptor.
 func startUnderSystemd(t *testing.T, dir, path, names string) *child {
+	t.Helper()
+	return startConfigured(t, dir, onSystemd, path, names)
+}
+
+func startConfigured(t *testing.T, dir, text, path, names string) *child {
 	t.Helper()
 	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
@@ -111,7 +122,7 @@ func startUnderSystemd(t *testing.T, dir, path, names string) *child {
 	}
 	defer file.Close()
 	config := filepath.Join(dir, "config.toml")
-	if err := os.WriteFile(config, []byte(onSystemd), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	// LISTEN_PID is the pid of the process that the shell becomes.

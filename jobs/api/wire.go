@@ -11,10 +11,11 @@ import (
 	"quotad/regions"
 )
 
-// Status is the body of GET /v1/status, the jobs included.
+// Status is the body of GET /v1/status, the jobs and the configuration included.
 type Status struct {
 	api.Status
-	Jobs []Job `json:"jobs"`
+	Jobs   []Job             `json:"jobs"`
+	Config api.Configuration `json:"config"`
 }
 
 // Job is how a job is.

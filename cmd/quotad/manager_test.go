@@ -1,0 +1,60 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// Systemd is told that quotad is alive, and of each reload what became of it.
+func TestTellsSystemd(t *testing.T) {
+	dir := shortDir(t)
+	manager := notifySocket(t, dir)
+	daemon := startUnderSystemd(t, dir, filepath.Join(dir, "api.sock"), "LISTEN_FDNAMES=api")
+	awaitNotice(t, manager, `READY=1\nSTATUS=.*; next fetch .*`)
+	awaitNotice(t, manager, `STATUS=idle; 99 of 100 units left; next fetch .*`)
+	awaitNotice(t, manager, `WATCHDOG=1`)
+
+	reload := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, "config.toml"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := daemon.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		awaitNotice(t, manager, `RELOADING=1\nMONOTONIC_USEC=[0-9]+\n`)
+		awaitNotice(t, manager, `READY=1`)
+	}
+	reload(strings.Replace(onSystemd, "100", "50", 1))
+	awaitNotice(t, manager, `STATUS=idle; 49 of 50 units left; next fetch .*`)
+	reload(onSystemd + "kill_grace = \"1m\"\nevry = 1\n")
+	awaitNotice(t, manager, `STATUS=reload failed: .*/config.toml:[0-9]+: jobs.fetch.evry: unknown key.*; idle; 49 of 50 .*`)
+	awaitNotice(t, manager, `WATCHDOG=1`)
+	reload(onSystemd + "kill_grace = \"1m\"\n")
+	awaitNotice(t, manager, `STATUS=idle; 99 of 100 units left; next fetch .*`)
+
+	if err := daemon.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	// Half a minute to drain, a minute of grace, and some seconds to answer.
+	awaitNotice(t, manager, `STOPPING=1\nSTATUS=stopping\nEXTEND_TIMEOUT_USEC=105000000`)
+	if code, err := daemon.end(); code != exitOK || err != nil {
+		t.Errorf("exit code %d: %v", code, err)
+	}
+}
+
+// Without its ledger a daemon is ready and alive, and says what is wrong.
+func TestTellsSystemdOfAnOutage(t *testing.T) {
+	dir := shortDir(t)
+	manager := notifySocket(t, dir)
+	config := strings.Replace(onSystemd, "run_at_start = true", "", 1) + "[ledger]\nbackend = \"redis\"\nredis.addrs = [\"unix://" + filepath.Join(dir, "redis") + "\"]\n"
+	daemon := startConfigured(t, dir, config, filepath.Join(dir, "api.sock"), "LISTEN_FDNAMES=api")
+	awaitNotice(t, manager, `READY=1\nSTATUS=degraded: ledger .*; idle; next fetch .*`)
+	for range chances + 1 { // for longer than systemd would wait
+		awaitNotice(t, manager, `WATCHDOG=1`)
+	}
+	daemon.kill()
+}

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"quotad/jobs"
+	"quotad/quota"
+	"quotad/regions"
+)
+
+// A glance is what one line tells of the daemon.
+type glance struct {
+	now     time.Time // in the zone in which times are told
+	trouble string    // what comes first; empty if all is well
+	jobs    []jobs.Status
+	budgets []budget
+}
+
+// A budget is a credential with the state of its limits.
+type budget struct {
+	credential string
+	limits     []quota.LimitState
+}
+
+// named is how many of a kind are told one by one.
+const named = 3
+
+// glance looks at the daemon. A ledger that does not answer costs its deadline.
+func (d *daemon) glance(ctx context.Context) glance {
+	g := glance{now: time.Now()}
+	g.jobs, _ = d.runner.Status("") // of all jobs it cannot fail
+	if health := d.keeper.Health(ctx); !health.Reachable {
+		g.trouble = "degraded: ledger " + health.State
+	} else {
+		for _, c := range d.keeper.Credentials() {
+			if usage, _, err := d.keeper.Usage(ctx, c.Name); err == nil {
+				g.budgets = append(g.budgets, budget{c.Name, usage.Limits})
+			}
+		}
+	}
+	if told := d.reloads.told.Load(); told.Error != "" {
+		g.trouble = joinParts("reload failed: "+firstLine(told.Error), g.trouble)
+	}
+	return g
+}
+
+func firstLine(text string) string {
+	first, rest, more := strings.Cut(text, "\n")
+	if more {
+		return fmt.Sprintf("%s (and %d more)", first, strings.Count(rest, "\n")+1)
+	}
+	return first
+}
+
+// String returns the line: "trending: US running, then GB; 8,020 of 9,500 units
+// left; next trending 13:00:00".
+func (g glance) String() string {
+	return joinParts(g.trouble, g.running(), g.left(), g.next())
+}
+
+func joinParts(parts ...string) string {
+	var list []string
+	for _, part := range parts {
+		if part != "" {
+			list = append(list, strings.ReplaceAll(part, "\n", " ")) // systemd takes a line for an assignment
+		}
+	}
+	return strings.Join(list, "; ")
+}
+
+// firstOf joins the first texts of a list, and counts the others.
+func firstOf(list []string) string {
+	if extra := len(list) - named; extra > 0 {
+		list = append(list[:named:named], fmt.Sprintf("%d more", extra))
+	}
+	return strings.Join(list, ", ")
+}
+
+// running tells which jobs run, and where they are.
+func (g glance) running() string {
+	var list []string
+	for _, s := range g.jobs {
+		if s.Last != nil && s.Last.State == jobs.RunRunning {
+			list = append(list, s.Job.Name+": "+progress(s.Last))
+		}
+	}
+	if len(list) == 0 {
+		return "idle"
+	}
+	return firstOf(list)
+}
+
+// progress tells where a run is: "US running, then GB".
+func progress(run *jobs.Run) string {
+	var running []string
+	begun := map[regions.Region]bool{}
+	for _, pass := range run.Passes {
+		begun[pass.Region] = true
+		if pass.Outcome == jobs.Running {
+			running = append(running, string(pass.Region))
+		}
+	}
+	text := "waiting"
+	if len(running) > 0 {
+		text = firstOf(running) + " running"
+	}
+	for _, region := range run.Ring {
+		if !begun[region] {
+			return text + ", then " + string(region)
+		}
+	}
+	return text
+}
+
+// left tells of each credential the limit of which the least part is left.
+func (g glance) left() string {
+	var list []string
+	for _, b := range g.budgets {
+		if len(b.limits) == 0 {
+			continue
+		}
+		tight := b.limits[0]
+		for _, limit := range b.limits[1:] {
+			if part(limit) < part(tight) {
+				tight = limit
+			}
+		}
+		text := fmt.Sprintf("%s of %s", grouped(tight.Remaining()), grouped(tight.Budget(false)))
+		if len(g.budgets) > 1 {
+			text = b.credential + " " + text
+		}
+		list = append(list, text)
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	return firstOf(list) + " units left"
+}
+
+// part is how much of what ordinary callers may spend is left, from 0 to 1.
+func part(l quota.LimitState) float64 {
+	return float64(l.Remaining()) / float64(l.Budget(false))
+}
+
+// next tells which job's slot comes first.
+func (g glance) next() string {
+	var soonest *jobs.Status
+	for i := range g.jobs {
+		s := &g.jobs[i]
+		if s.Pause == nil && !s.Next.IsZero() && (soonest == nil || s.Next.Before(soonest.Next)) {
+			soonest = s
+		}
+	}
+	if soonest == nil {
+		return ""
+	}
+	return fmt.Sprintf("next %s %s", soonest.Job.Name, g.clock(soonest.Next))
+}
+
+// clock writes an instant as short as it can be told from today.
+func (g glance) clock(t time.Time) string {
+	if t.Sub(g.now) < 24*time.Hour {
+		return t.In(g.now.Location()).Format(time.TimeOnly)
+	}
+	return t.In(g.now.Location()).Format(time.DateTime)
+}

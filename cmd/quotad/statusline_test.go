@@ -1,0 +1,70 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"quotad/jobs"
+	"quotad/quota"
+	"quotad/regions"
+)
+
+func TestStatusLine(t *testing.T) {
+	now := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	status := func(name string, next time.Duration, passes ...jobs.Pass) jobs.Status {
+		s := jobs.Status{Job: &jobs.Job{Name: name}, Next: now.Add(next)}
+		if passes != nil {
+			s.Last = &jobs.Run{State: jobs.RunRunning, Ring: regions.Ring{"US", "GB", "DE"}, Passes: passes}
+		}
+		return s
+	}
+	done, running := jobs.OK, jobs.Running
+	over := status("over", time.Hour, jobs.Pass{Region: "US", Outcome: done})
+	over.Last.State = jobs.RunDone
+	paused := status("paused", time.Minute)
+	paused.Pause = &jobs.Pause{}
+	daily := quota.LimitState{Limit: quota.Limit{Name: "daily", Units: 10_000, Reserve: 500}, Used: 1_480}
+	search := quota.LimitState{Limit: quota.Limit{Name: "search", Units: 4_000}, Used: 100}
+	youtube := budget{"youtube", []quota.LimitState{search, daily}}
+
+	for _, test := range []struct {
+		name string
+		glance
+		want string
+	}{
+		{"nothing is configured to run", glance{budgets: []budget{youtube}}, "idle; 8,020 of 9,500 units left"},
+		{"a run that is over", glance{jobs: []jobs.Status{over}, budgets: []budget{youtube}}, "idle; 8,020 of 9,500 units left; next over 11:00:00"},
+		{"a pass", glance{jobs: []jobs.Status{status("trending", time.Hour, jobs.Pass{Region: "US", Outcome: running})}, budgets: []budget{youtube}},
+			"trending: US running, then GB; 8,020 of 9,500 units left; next trending 11:00:00"},
+		{"between two passes", glance{jobs: []jobs.Status{status("trending", time.Hour, jobs.Pass{Region: "US", Outcome: done})}},
+			"trending: waiting, then GB; next trending 11:00:00"},
+		{"two passes, the last ones", glance{jobs: []jobs.Status{status("trending", time.Hour,
+			jobs.Pass{Region: "US", Outcome: done}, jobs.Pass{Region: "GB", Outcome: running}, jobs.Pass{Region: "DE", Outcome: running})}},
+			"trending: GB, DE running; next trending 11:00:00"},
+		{"the soonest, but not one that is paused", glance{jobs: []jobs.Status{status("later", 2*time.Hour), paused, status("sooner", time.Hour)}},
+			"idle; next sooner 11:00:00"},
+		{"another day", glance{jobs: []jobs.Status{status("rare", 48*time.Hour)}}, "idle; next rare 2026-11-23 10:00:00"},
+		{"many jobs run", glance{jobs: []jobs.Status{
+			status("a", time.Hour, jobs.Pass{Region: "US", Outcome: running}), status("b", time.Hour, jobs.Pass{Region: "US", Outcome: running}),
+			status("c", time.Hour, jobs.Pass{Region: "US", Outcome: running}), status("d", time.Hour, jobs.Pass{Region: "US", Outcome: running}),
+		}}, "a: US running, then GB, b: US running, then GB, c: US running, then GB, 1 more; next a 11:00:00"},
+		{"two credentials", glance{budgets: []budget{youtube, {"maps", []quota.LimitState{search}}}},
+			"idle; youtube 8,020 of 9,500, maps 3,900 of 4,000 units left"},
+		{"trouble", glance{trouble: "degraded: ledger is\naway"}, "degraded: ledger is away; idle"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			test.now = now
+			if got := test.String(); got != test.want {
+				t.Errorf("got\n%s\nwant\n%s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestFirstLine(t *testing.T) {
+	for text, want := range map[string]string{"one": "one", "one\ntwo": "one (and 1 more)", "one\ntwo\nthree": "one (and 2 more)"} {
+		if got := firstLine(text); got != want {
+			t.Errorf("of %q: got %q, want %q", text, got, want)
+		}
+	}
+}

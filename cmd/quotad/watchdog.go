@@ -1,0 +1,43 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"quotad/quota/api"
+)
+
+// chances is how often the daemon may prove that it is alive before systemd
+// takes it for dead: one slow answer must not end it.
+const chances = 4
+
+// feedWatchdog has the schedule's own loop ask the API whether it answers, and
+// tell systemd if so. Whatever stops the one or the other ends the daemon.
+func (d *daemon) feedWatchdog() error {
+	if d.systemd.watchdog == 0 {
+		return nil
+	}
+	every := d.systemd.watchdog / chances
+	client := &api.Client{Socket: d.socket()}
+	return d.ticks.Beat(every, func() {
+		if err := answers(client, every); err != nil {
+			d.log.Error().Err(err).Dur("within_ms", every).Msg("the API does not answer: systemd is not told that quotad is alive")
+			return
+		}
+		d.tellSystemd("WATCHDOG=1")
+	})
+}
+
+// answers asks for the jobs, which takes the locks of every job and nothing of
+// the ledger: its outage is no reason to restart. Any answer is one.
+func answers(client *api.Client, within time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	defer cancel()
+	err := client.Get(ctx, "/v1/jobs", nil)
+	var problem *api.Problem
+	if errors.As(err, &problem) {
+		return nil
+	}
+	return err
+}

@@ -161,6 +161,7 @@ func leastRemaining(credentials []api.Credential) (int64, error) {
 func renderStatus(s jobsapi.Status, paces paces, v view) string {
 	var b strings.Builder
 	renderLedger(&b, s, v)
+	renderConfiguration(&b, s.Config, v)
 	for _, c := range s.Credentials {
 		b.WriteByte('\n')
 		v.prose(&b, 0, bold, "credential "+c.Name)

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"quotad/quota/api"
+)
+
+const reloadUsage = `Have quotad read its configuration again, and print what has changed. Runs under
+way go on as they began. If the file is not good, or changes what only a restart
+can, nothing changes and the exit code is 1.
+
+Usage:
+  quotactl reload
+
+Values that may be secret are not printed: commands, and what env_file and env
+hold.
+
+Example:
+  $ quotactl reload
+  changed  jobs.trending.regions  [US GB] -> [US GB DE]
+`
+
+func newReload(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:   "reload",
+		Short: "read the configuration again",
+		Long:  reloadUsage,
+		Args:  arguments(),
+		RunE:  func(cmd *cobra.Command, _ []string) error { return c.reload(cmd.Context()) },
+	}
+}
+
+func (c *cli) reload(ctx context.Context) error {
+	done, err := c.reader().Reload(ctx)
+	if err != nil {
+		return c.explain(err)
+	}
+	return c.print(answer{
+		body:  done,
+		value: func() (int64, error) { return int64(len(done.Changes)), nil },
+		table: func(v view) string { return renderReload(done, v) },
+	})
+}
+
+func renderReload(r api.Reloaded, v view) string {
+	var b strings.Builder
+	if len(r.Changes) == 0 {
+		v.prose(&b, 0, plain, r.File+" means what it meant before")
+	}
+	for _, change := range r.Changes {
+		line := string(change.Kind) + strings.Repeat(" ", len(api.Changed)+2-len(change.Kind)) + change.Key
+		if change.Kind == api.Changed && change.Is != change.Was {
+			line += "  " + change.Was + " -> " + change.Is
+		}
+		b.WriteString(v.clean(line) + "\n")
+	}
+	return b.String()
+}
+
+// renderConfiguration tells of a reload that failed, as long as none succeeded.
+func renderConfiguration(b *strings.Builder, c api.Configuration, v view) {
+	if c.Error == "" {
+		return
+	}
+	v.prose(b, 2, red, "reload failed "+v.when(c.FailedAt)+": "+strings.ReplaceAll(c.Error, "\n", "; "))
+	v.prose(b, 2, plain, "in force is what "+c.File+" said "+v.when(c.ReadAt))
+}

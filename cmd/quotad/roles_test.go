@@ -92,6 +92,7 @@ type caller struct {
 }
 
 const rolesConfig = `
+passes.drain = "1ms"
 [access]
 admin_group = "daemon"
 [credentials.api]

@@ -24,6 +24,7 @@ const (
 
 // A pass that does all it may with its token, and shows it to the test alone.
 const withSecrets = `
+passes.drain = "1ms"
 [log]
 level = "debug"
 [metrics]

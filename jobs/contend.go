@@ -16,6 +16,7 @@ type contest struct {
 	slot     time.Time
 	after    time.Time // up to this slot, this host knows that none was missed
 	claimant string
+	mine     bool // this host has claimed the slot
 }
 
 // contend ticks a job that other hosts run too, in the background: there may be
@@ -39,7 +40,7 @@ func (c *contest) decide() {
 	ctx, cancel := c.untilStop()
 	defer cancel()
 	err := c.attempt(ctx)
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		c.skip(c.desk, LedgerUnavailable, c.gap(err))
 	}
 	const longest = 15 * time.Second
@@ -48,6 +49,9 @@ func (c *contest) decide() {
 			c.trigger = CatchUp
 		}
 		err = c.attempt(ctx)
+	}
+	if err != nil && c.mine && ctx.Err() != nil {
+		c.skip(c.desk, Shutdown, c.gap(nil)) // nobody else can run it
 	}
 }
 
@@ -61,8 +65,7 @@ func (c *contest) mayWait(ctx context.Context, pause time.Duration) bool {
 
 // attempt returns nil when it is decided what becomes of the slot.
 func (c *contest) attempt(ctx context.Context) error {
-	mine, err := c.claim(ctx)
-	if err != nil || !mine {
+	if err := c.claim(ctx); err != nil || !c.mine {
 		return err
 	}
 	if err := c.refresh(ctx, c.desk); err != nil {
@@ -72,7 +75,7 @@ func (c *contest) attempt(ctx context.Context) error {
 		c.skip(c.desk, Paused, c.gap(nil))
 		return nil
 	}
-	_, err = c.beginAlone(ctx, c.desk, order{trigger: c.trigger, slot: c.slot}, true)
+	_, err := c.beginAlone(ctx, c.desk, order{trigger: c.trigger, slot: c.slot}, true)
 	switch {
 	case errors.Is(err, ErrUnderWay):
 		c.skip(c.desk, Overlap, c.gap(err))
@@ -86,23 +89,23 @@ func (c *contest) attempt(ctx context.Context) error {
 
 // claim claims the slot, and notes those that nobody claimed before it. The run at
 // a daemon's start is its own, and no slot.
-func (c *contest) claim(ctx context.Context) (mine bool, err error) {
-	if c.trigger == AtStart {
-		return true, nil
+func (c *contest) claim(ctx context.Context) error {
+	if c.mine = c.mine || c.trigger == AtStart; c.mine {
+		return nil
 	}
 	job := c.desk.current()
 	asking, cancel := context.WithTimeout(ctx, fleetTime)
 	defer cancel()
 	mine, before, err := c.config.Fleet.Claim(asking, job.Name, c.claimant, c.slot, job.spanOf(c.slot))
-	if err != nil || !mine || c.after.IsZero() {
-		return mine, err
+	c.mine = mine && err == nil
+	if !c.mine || c.after.IsZero() {
+		return err
 	}
 	if before.Before(c.after) {
 		before = c.after
 	}
 	c.noteMissed(c.desk, gapBetween(job.Schedule, before, c.slot))
-	c.after = c.slot // asked again, they are noted
-	return true, nil
+	return nil
 }
 
 func (c *contest) gap(err error) gap {
@@ -116,7 +119,8 @@ func (c *contest) gap(err error) gap {
 // beginAlone is begin for a job that no other host may run meanwhile. A tick waits
 // as long as the job may still be held by a host that has died.
 func (r *Runner) beginAlone(ctx context.Context, d *desk, o order, patient bool) (Run, error) {
-	o.id, o.lease = NewRunID(r.now()), leaseOf(d.current().Schedule, o.slot)
+	now := r.now()
+	o.id, o.lease = NewRunID(now), leaseOf(d.current().Schedule, now)
 	var patience time.Duration
 	if patient {
 		patience = o.lease + o.lease/4

@@ -39,15 +39,20 @@ const (
 	claimMargin = time.Hour
 )
 
-// leaseOf is for how long a run holds its job at a time: so long does the death
-// of its host hold up the next slot.
-func leaseOf(schedule Schedule, slot time.Time) time.Duration {
+// leaseOf is for how long a run that begins now holds its job at a time: so long
+// does the death of its host hold up the next slot, of which the one after it is
+// not to know.
+func leaseOf(schedule Schedule, now time.Time) time.Duration {
 	const shortest, longest = 250 * time.Millisecond, 10 * time.Second
-	next := schedule.Next(slot)
+	next := schedule.Next(now)
 	if next.IsZero() {
 		return longest
 	}
-	return min(max(next.Sub(slot)/2, shortest), longest)
+	after := schedule.Next(next)
+	if after.IsZero() {
+		return longest
+	}
+	return min(max(after.Sub(next)/2, shortest), longest)
 }
 
 // spanOf is for how long after a slot somebody may want to claim it: to make up
@@ -150,14 +155,13 @@ func (r *Runner) tellRest(d *desk) error {
 	return nil
 }
 
-// tellSkips tells of the ticks that this host skipped.
-func (r *Runner) tellSkips(d *desk, skips Run) error {
+// tellSkips tells of the ticks that this host skipped. That it fails is no trouble:
+// they are in its own history.
+func (r *Runner) tellSkips(d *desk, skips Run) {
 	parts := map[string]string{}
-	if err := encode(parts, skipsPart+r.config.Host, skips.outline()); err != nil {
-		return err
+	if encode(parts, skipsPart+r.config.Host, skips.outline()) == nil {
+		_, _ = r.save(d, "", 0, parts)
 	}
-	_, err := r.save(d, "", 0, parts)
-	return err
 }
 
 // shareCursor tells the cursor, for which it holds the job, so that it disturbs no

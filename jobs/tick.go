@@ -128,6 +128,6 @@ func (r *Runner) skip(d *desk, reason Reason, slots gap) {
 	r.trouble(d.name, err)
 	r.config.Observer.RunChanged(run)
 	if r.config.Fleet != nil && reason != LedgerUnavailable {
-		r.trouble(d.name, r.tellSkips(d, run))
+		r.tellSkips(d, run)
 	}
 }

@@ -80,25 +80,29 @@ const shortest = 2 * time.Hour
 func pacesOf(limits []api.Limit, u api.Usage) map[string]pace {
 	known := make(map[string]pace)
 	for _, l := range limits {
-		length, sliding := slidingLength(l)
-		if sliding && length < shortest {
-			continue
+		if p, ok := paceOf(l, u); ok {
+			known[l.Name] = p
 		}
-		hours := hoursOf(u, l.Name)
-		p := pace{perHour: recentPace(hours, u.Until)}
-		if p.perHour == 0 {
-			continue
-		}
-		if sliding && !u.Partial {
-			p.gone = goneSliding(l, length, hours, p.perHour, u.Until)
-			p.lasts = p.gone.IsZero() && l.Remaining > 0
-		} else if !sliding {
-			p.gone = goneCalendar(l, p.perHour, u.Until)
-			p.lasts = p.gone.IsZero() && l.Remaining > 0
-		}
-		known[l.Name] = p
 	}
 	return known
+}
+
+func paceOf(l api.Limit, u api.Usage) (p pace, ok bool) {
+	length, sliding := slidingLength(l)
+	hours := hoursOf(u, l.Name)
+	p.perHour = recentPace(hours, u.Until)
+	switch {
+	case p.perHour == 0, sliding && length < shortest:
+		return p, false
+	case !sliding:
+		p.gone = goneCalendar(l, p.perHour, u.Until)
+	case u.Partial: // what leaves the window is not known
+		return p, true
+	default:
+		p.gone = goneSliding(l, length, hours, p.perHour, u.Until)
+	}
+	p.lasts = p.gone.IsZero() && l.Remaining > 0
+	return p, true
 }
 
 // An hour is what was spent in one.
@@ -126,8 +130,7 @@ func recentPace(hours []hour, now time.Time) int64 {
 			spent += h.units
 		}
 	}
-	elapsed := now.Sub(since).Hours()
-	perHour := float64(spent) / elapsed
+	perHour := float64(spent) / now.Sub(since).Hours()
 	if perHour > 0 && perHour < 1 {
 		return 1
 	}

@@ -74,7 +74,7 @@ func (f *family) isLeader(p process) bool {
 // about to execute another program has no environment for a moment: without a
 // second look, a daemon that is being started would get away.
 func (f *family) isMarked(p process) bool {
-	const looks = 5
+	const looks, between = 25, 2 * time.Millisecond // on a busy machine a moment may last
 	if len(f.leader.Marks) == 0 || p.start < f.leader.Start {
 		return false
 	}
@@ -86,7 +86,7 @@ func (f *family) isMarked(p process) bool {
 		if found == nil || len(found) > 0 {
 			return carries(found, f.leader.Marks)
 		}
-		time.Sleep(time.Millisecond)
+		time.Sleep(between)
 		now, err := readProcess(p.pid)
 		if err != nil {
 			return false

@@ -75,13 +75,15 @@ func (f *family) kill() {
 }
 
 // signal reaches the leader's group in one stroke, so that nobody slips away by
-// forking meanwhile, and the others one by one.
+// forking meanwhile, and the others one by one. Who was in the group when last
+// looked at may have left it since: what is about to be a daemon does.
 func (f *family) signal(sig syscall.Signal) {
 	if f.pinned {
 		_ = syscall.Kill(-f.leader.PID, sig)
 	}
 	for _, p := range f.members() {
-		if !f.pinned || p.group != f.leader.PID {
+		now, err := readProcess(p.pid)
+		if err == nil && !(f.pinned && now.group == f.leader.PID) {
 			p.signal(sig)
 		}
 	}

@@ -192,3 +192,34 @@ func openFiles(t *testing.T) int {
 	}
 	return len(entries)
 }
+
+// Between a look and a signal, what is about to be a daemon leaves the group. One
+// in a hundred daemons lived on for that, on a busy machine.
+func TestWhoHasLeftTheGroupIsSignalled(t *testing.T) {
+	b := begin(t, Launcher{}, command("sleep"))
+	b.ready(1)
+	daemon := exec.Command("sleep", "3600")
+	daemon.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := daemon.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer daemon.Process.Kill() // if the test fails
+	seen, err := readProcess(daemon.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen.group = b.id.PID // when it was looked at
+	f := &family{leader: b.id, pinned: true, known: []process{seen}}
+	f.signal(syscall.SIGTERM)
+	ended := make(chan error, 1)
+	go func() { ended <- daemon.Wait() }()
+	select {
+	case err := <-ended:
+		if err == nil || err.Error() != "signal: terminated" {
+			t.Errorf("got %v, want it to be asked to end", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("it lives on")
+	}
+	b.end()
+}

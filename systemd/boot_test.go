@@ -1,0 +1,188 @@
+package systemd_test
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// bootVariable asks for a test that takes minutes the first time: it downloads a
+// Debian. It needs root, debootstrap and systemd-nspawn.
+const bootVariable = "QUOTAD_TEST_BOOT"
+
+// TestBoot follows a host from the installation to the removal of quotad, as the
+// README tells it, on a booted systemd: units, sandbox and daemon together.
+func TestBoot(t *testing.T) {
+	if os.Getenv(bootVariable) == "" {
+		t.Skip("set " + bootVariable + "=1 to boot a machine with systemd-nspawn")
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("only root can boot a machine")
+	}
+	for _, program := range []string{"debootstrap", "systemd-nspawn", "nsenter", "unshare"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Fatalf("%v: apt-get install debootstrap systemd-container util-linux", err)
+		}
+	}
+	m := &machine{root: debian(t), source: clone(t)}
+	t.Cleanup(func() { m.off(t) })
+	m.boot(t)
+	for _, chapter := range []struct {
+		name string
+		run  func(*testing.T, *machine)
+	}{
+		{"install", testInstall},
+		{"boot with redis", testBootWithRedis},
+		{"users", testUsers},
+		{"runtimes", testRuntimes},
+		{"restart under load", testRestartUnderLoad},
+		{"kill -9", testKill},
+		{"frozen", testFrozen},
+		{"no redis", testNoRedis},
+		{"reload", testReload},
+		{"reload of a bad file", testReloadOfABadFile},
+		{"stop", testStop},
+		{"start with a bad file", testStartWithABadFile},
+		{"jobs that need more", testJobsThatNeedMore},
+		{"upgrade", testUpgrade},
+		{"uninstall", testUninstall},
+	} {
+		m.try("systemctl reset-failed quotad.service") // in minutes, more starts than StartLimitBurst
+		if !t.Run(chapter.name, func(t *testing.T) { chapter.run(t, m) }) {
+			t.Fatal("the rest of the story needs this chapter")
+		}
+	}
+}
+
+// testInstall runs the README's commands; what they leave is a daemon that runs
+// the shipped example.
+func testInstall(t *testing.T, m *machine) {
+	m.sh(t, fromREADME(t, "systemd-sysusers"))
+	m.await(t, "systemctl --quiet is-active quotad.service quotad.socket")
+	m.await(t, "quotactl runs --job trending --outcome ok -o value | grep -q 1")
+	if output := m.sh(t, "systemd-analyze verify quotad.service quotad.socket"); output != "" {
+		t.Errorf("systemd-analyze verify: %s", output)
+	}
+	for file, want := range map[string]string{
+		"/run/quotad.sock":        "quotad quota 660",
+		"/etc/quotad":             "root quotad 750",
+		"/etc/quotad/config.toml": "root quotad 640",
+		"/var/lib/quotad":         "quotad quotad 750",
+	} {
+		if got := m.sh(t, "stat --format='%U %G %a' "+file); got != want {
+			t.Errorf("%s: %s, want %s", file, got, want)
+		}
+	}
+}
+
+// config is what the rest of the story runs with.
+const config = `
+[ledger]
+backend = "redis"
+deadline = "5s" # the host may be a slow one, and it is not Redis that is tested
+[ledger.redis]
+password_file = "/run/credentials/quotad.service/redis.password"
+[credentials.api]
+limits.daily.units = 1_000_000
+limits.daily.reserve = 1_000
+operations.list = 1
+[passes]
+drain = "1s"
+[jobs.runtimes]
+credential = "api"
+regions = ["sh", "python3", "node", "php"]
+every = "24h"
+stagger = "0s"
+command = ["/opt/runtime"]
+[jobs.slow]
+credential = "api"
+regions = ["one", "two"]
+every = "24h"
+stagger = "0s"
+command = ["/opt/slow"]
+kill_grace = "20s"
+`
+
+// testBootWithRedis switches to a Redis that asks for a password, and boots anew.
+func testBootWithRedis(t *testing.T, m *machine) {
+	m.write(t, "/etc/quotad/config.toml", config)
+	m.write(t, "/etc/quotad/redis.password", "open sesame\n")
+	m.write(t, "/opt/runtime", runtimes)
+	m.write(t, "/opt/slow", slow)
+	m.sh(t, `chmod 755 /opt/*
+		echo 'requirepass "open sesame"' >>/etc/redis/redis.conf
+		systemd-tmpfiles --create quotad.conf
+		install -D -m 644 -t /etc/systemd/system/quotad.service.d /src/systemd/drop-ins/redis-password.conf`)
+	m.halt(t)
+	m.boot(t)
+	m.sh(t, "systemctl is-active quotad.service redis-server.service")
+	status := m.property(t, "StatusText")
+	if want := "idle; 999,000 of 999,000 units left; next runtimes "; !strings.HasPrefix(status, want) {
+		t.Errorf("the status is %q, want %q and a time", status, want)
+	}
+	if got := m.property(t, "NRestarts"); got != "0" {
+		t.Errorf("%s restarts until it ran, want none", got)
+	}
+	if got := m.sh(t, "stat --format=%a /etc/quotad/redis.password"); got != "600" {
+		t.Errorf("the password's file has mode %s, want 600", got)
+	}
+	if got := m.sh(t, "redis-cli -a 'open sesame' --no-auth-warning keys '*'"); got == "" {
+		t.Error("there is nothing in Redis")
+	}
+}
+
+// testUsers asks as a member of the group, as an operator and as a stranger.
+func testUsers(t *testing.T, m *machine) {
+	m.sh(t, "useradd -G quota alice && useradd -G quota,quotad-admin olivia && useradd bob")
+	acquire := `curl --silent --output /dev/null --write-out "%{http_code}" --unix-socket /run/quotad.sock http://quotad/v1/acquire -d credential=api -d operation=list`
+	for _, row := range []struct {
+		who, does string
+		output    string // part of it
+		code      int
+	}{
+		{"alice", acquire, "200", 0},
+		{"alice", "quotactl acquire list", "granted", 0},
+		{"alice", "quotactl pause slow", "forbidden", 1},
+		{"alice", "quotactl reload", "forbidden", 1},
+		{"olivia", "quotactl pause slow", "paused", 0},
+		{"olivia", "quotactl resume slow", "slow", 0},
+		{"olivia", "quotactl reload", "means what it meant before", 0},
+		{"bob", acquire, "000", 7},
+		{"bob", "quotactl acquire list", "permission denied", 3},
+		{"bob", "cat /etc/quotad/config.toml", "Permission denied", 1},
+		{"quotad", "quotactl reload", "forbidden", 1},
+		{"quotad", "cat /etc/quotad/redis.password", "Permission denied", 1},
+	} {
+		output, code := m.as(row.who, row.does)
+		if code != row.code || !strings.Contains(output, row.output) {
+			t.Errorf("%s: %s: exit code %d, want %d; output, want %q:\n%s", row.who, row.does, code, row.code, row.output, output)
+		}
+	}
+}
+
+// testUpgrade runs the README's commands over the installation.
+func testUpgrade(t *testing.T, m *machine) {
+	before := m.property(t, "MainPID")
+	m.sh(t, fromREADME(t, "systemctl restart quotad"))
+	m.sh(t, "systemctl is-active quotad.service")
+	if m.property(t, "MainPID") == before {
+		t.Error("the old quotad runs on")
+	}
+	if output, code := m.as("alice", "quotactl acquire list"); code != 0 {
+		t.Errorf("acquire: exit code %d:\n%s", code, output)
+	}
+}
+
+// testUninstall runs the README's commands: first the programs go, then what
+// they knew.
+func testUninstall(t *testing.T, m *machine) {
+	find := `find / -xdev -path /src -prune -o -path /proc -prune -o \( -name 'quotad*' -o -name 'quotactl*' -o -name 'ytfetch*' \) -print
+		getent passwd quotad; getent group quotad quota quotad-admin; systemctl list-unit-files --no-legend 'quotad*'; true`
+	m.sh(t, fromREADME(t, "systemctl disable --now quotad"))
+	m.sh(t, "test -d /etc/quotad && test -d /var/lib/quotad && ! test -e /run/quotad.sock")
+	m.sh(t, fromREADME(t, "userdel quotad"))
+	if left := m.sh(t, find); left != "" {
+		t.Errorf("it left:\n%s", left)
+	}
+}

@@ -1,0 +1,64 @@
+package systemd_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// runtimes is a job that has each runtime compile code while it runs.
+const runtimes = `#!/bin/sh
+quotactl acquire list >/dev/null || exit
+case $QUOTAD_REGION in
+sh) exec cat /proc/cpuinfo /proc/meminfo >/dev/null ;;
+python3) exec python3 -c 'print(sum(i * i for i in range(10 ** 6)))' ;;
+node) exec node -e 'let s = 0; for (let i = 0; i < 1e7; i++) s += i % 7; console.log(s)' ;;
+php) exec php -d opcache.enable_cli=1 -d opcache.jit=tracing -d opcache.jit_buffer_size=16M -r '
+	for ($i = $s = 0; $i < 1e7; $i++) $s += $i % 7;
+	echo $s, PHP_EOL;
+	exit(opcache_get_status()["jit"]["on"] ? 0 : 3);' ;;
+esac
+`
+
+// testRuntimes runs jobs in the service's sandbox: nothing in it breaks a
+// just-in-time compiler.
+func testRuntimes(t *testing.T, m *machine) {
+	m.passes(t, "runtimes", "4 ok")
+}
+
+// passes runs a job to its end, and wants its summary to hold a text.
+func (m *machine) passes(t *testing.T, job, want string) {
+	t.Helper()
+	m.sh(t, "quotactl run "+job)
+	m.await(t, "! quotactl jobs "+job+" | grep 'last run .*: running'")
+	if got := m.sh(t, "quotactl jobs "+job); !strings.Contains(got, want) {
+		t.Errorf("want %s:\n%s\n%s", want, got, m.journal())
+	}
+}
+
+// generous is a job that does what the sandbox forbids unless jobs.conf lets it.
+const generous = `#!/bin/sh -e
+quotactl acquire list >/dev/null
+echo fetched >/srv/$QUOTAD_REGION
+chown quotad:quotad /srv/$QUOTAD_REGION
+cp -p /srv/$QUOTAD_REGION /srv/$QUOTAD_REGION.copy
+test "$(setpriv --reuid nobody --regid nogroup --clear-groups id -un)" = nobody
+env -i setsid sleep 4711 &
+`
+
+// testJobsThatNeedMore applies every line of the drop-in for jobs.
+func testJobsThatNeedMore(t *testing.T, m *machine) {
+	m.write(t, "/opt/generous", generous)
+	m.write(t, "/etc/quotad/config.toml", config+`
+[jobs.generous]
+credential = "api"
+regions = ["one"]
+every = "24h"
+command = ["/opt/generous"]
+`)
+	m.sh(t, "chmod 755 /opt/generous && chown quotad /srv && systemctl reload quotad")
+	m.passes(t, "generous", "1 failed")
+	m.write(t, "/etc/systemd/system/quotad.service.d/jobs.conf", applied(read(t, "drop-ins/jobs.conf")))
+	m.sh(t, "systemctl daemon-reload && systemctl restart quotad")
+	m.passes(t, "generous", "1 ok")
+	m.await(t, "! pgrep --full 'sleep 471[1]'")
+}

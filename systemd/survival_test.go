@@ -1,0 +1,161 @@
+package systemd_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"quotad/quota/api"
+)
+
+// slow is a job that runs until it is asked to end, and takes its time then. In
+// the region two it would not end by itself.
+const slow = `#!/bin/sh
+grant=$(quotactl acquire --count 3 -o json list | sed -n 's/.*"grant_id": "\(.*\)",.*/\1/p') || exit
+if [ "$QUOTAD_REGION" = one ]; then
+	trap 'sleep 3; quotactl settle "$grant" 1; exit 1' TERM
+else
+	trap '' TERM
+fi
+echo holding
+while :; do sleep 0.1; done
+`
+
+const running = "quotactl jobs slow | grep -q 'last run .*: running' && journalctl --unit=quotad.service --since=-10s | grep -q holding"
+
+// testRestartUnderLoad restarts the daemon while clients spend: none of them
+// fails, and every unit is counted once.
+func testRestartUnderLoad(t *testing.T, m *machine) {
+	const clients, restarts = 16, 3
+	before := m.used(t)
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	var granted atomic.Int64
+	var spending sync.WaitGroup
+	for range clients {
+		spending.Go(func() {
+			for client := m.client(); ctx.Err() == nil; {
+				d, err := client.Acquire(context.Background(), api.AcquireRequest{Credential: "api", Operation: "list"})
+				if err != nil || !d.Granted {
+					t.Errorf("an acquire fails: %+v, %v", d, err)
+					return
+				}
+				granted.Add(1)
+			}
+		})
+	}
+	for i := range int64(restarts) {
+		eventually(t, "clients spend", func() bool { return granted.Load() > i*1000+500 || t.Failed() })
+		m.sh(t, "systemctl restart quotad")
+	}
+	after := granted.Load()
+	eventually(t, "clients go on", func() bool { return granted.Load() > after+500 || t.Failed() })
+	stop()
+	spending.Wait()
+	if used := m.used(t) - before; used != granted.Load() {
+		t.Errorf("%d units are used after %d grants", used, granted.Load())
+	}
+	t.Logf("%d grants over %d restarts", granted.Load(), restarts)
+}
+
+// used is what the credential's limit holds.
+func (m *machine) used(t *testing.T) int64 {
+	t.Helper()
+	status, err := m.client().Status(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return status.Credentials[0].Limits[0].Used
+}
+
+// testKill kills the daemon while a pass runs.
+func testKill(t *testing.T, m *machine) {
+	before := m.used(t)
+	m.sh(t, "quotactl run slow --region one")
+	m.await(t, running)
+	m.restarted(t, "KILL")
+	m.sh(t, "quotactl acquire list")
+	if got := m.used(t) - before; got != 4 {
+		t.Errorf("%d units are used, want the 3 of the killed pass and 1", got)
+	}
+	if got := m.sh(t, "quotactl jobs slow"); !strings.Contains(got, "interrupted") {
+		t.Errorf("the run is not interrupted:\n%s", got)
+	}
+	if got := m.sh(t, "pgrep --list-full --uid quotad"); strings.Contains(got, "slow") {
+		t.Errorf("the pass lives on:\n%s", got)
+	}
+}
+
+// restarted sends a signal to the daemon and waits until another one runs.
+func (m *machine) restarted(t *testing.T, signal string) {
+	t.Helper()
+	pid := m.property(t, "MainPID")
+	m.sh(t, "systemctl kill --kill-whom=main --signal="+signal+" quotad.service")
+	m.await(t, fmt.Sprintf(`test "$(systemctl show --value --property=MainPID quotad.service)" != %s && systemctl --quiet is-active quotad.service`, pid))
+}
+
+// testFrozen stops the daemon from doing anything: the watchdog ends it.
+func testFrozen(t *testing.T, m *machine) {
+	m.write(t, "/etc/systemd/system/quotad.service.d/watchdog.conf", "[Service]\nWatchdogSec=2s\n")
+	m.sh(t, "systemctl daemon-reload && systemctl restart quotad")
+	m.restarted(t, "STOP")
+	m.sh(t, "quotactl acquire list")
+	m.sh(t, "journalctl --unit=quotad.service | grep -q 'Watchdog timeout'")
+}
+
+// testNoRedis takes Redis away: the daemon says so, refuses, and is not taken for
+// dead, nor kept from starting.
+func testNoRedis(t *testing.T, m *machine) {
+	m.sh(t, "systemctl stop redis-server")
+	for _, how := range []string{"after an outage", "at the start"} {
+		m.await(t, "systemctl show --value --property=StatusText quotad.service | grep -q '^degraded: ledger'")
+		if output, code := m.try("quotactl acquire list"); code != 1 || !strings.Contains(output, "ledger_unavailable") {
+			t.Errorf("%s: acquire: exit code %d:\n%s", how, code, output)
+		}
+		restarts := m.property(t, "NRestarts")
+		for range 6 { // at four pings within the two seconds of WatchdogSec
+			m.await(t, fmt.Sprintf(`test "$(systemctl show --value --property=WatchdogTimestampMonotonic quotad.service)" != %s`,
+				m.property(t, "WatchdogTimestampMonotonic")))
+		}
+		if got := m.property(t, "NRestarts"); got != restarts {
+			t.Errorf("%s: the daemon was restarted for want of Redis", how)
+		}
+		if how == "after an outage" {
+			m.sh(t, "systemctl restart quotad")
+		}
+	}
+	m.sh(t, "systemctl start redis-server")
+	m.await(t, "systemctl show --value --property=StatusText quotad.service | grep -q '^idle; .* units left'")
+	m.await(t, "quotactl acquire list")
+}
+
+// testStop stops the daemon while passes run: one ends in order, though it takes
+// longer than the unit allows, the other is ended.
+func testStop(t *testing.T, m *machine) {
+	m.write(t, "/etc/systemd/system/quotad.service.d/watchdog.conf", "[Service]\nTimeoutStopSec=2s\n")
+	m.write(t, "/etc/quotad/config.toml", strings.Replace(config, `kill_grace = "20s"`, `kill_grace = "6s"`, 1))
+	m.sh(t, "systemctl daemon-reload && systemctl reload quotad")
+	for region, want := range map[string]int64{"one": 1, "two": 3} {
+		before := m.used(t)
+		m.sh(t, "quotactl run slow --region "+region)
+		m.await(t, running)
+		m.sh(t, "systemctl stop quotad.service")
+		if got := m.property(t, "Result"); got != "success" {
+			t.Errorf("%s: the result of the stop is %s, want success", region, got)
+		}
+		if output, code := m.try("pgrep --list-full --uid quotad"); code == 0 {
+			t.Errorf("%s: left running: %s", region, output)
+		}
+		// The socket is still there: who calls starts the daemon.
+		if got := m.used(t) - before; got != want {
+			t.Errorf("%s: %d units are used, want %d", region, got, want)
+		}
+		if got := m.sh(t, "quotactl jobs slow"); !strings.Contains(got, "interrupted") {
+			t.Errorf("%s: the run is not interrupted:\n%s", region, got)
+		}
+	}
+	m.sh(t, "systemctl is-active quotad.service")
+}

@@ -12,7 +12,7 @@ local head, at = read_head()
 local limits = head.limits
 local a = load_account(account, head)
 if lost(a, head) then return answer(a, 'lost') end
-if a.epoch == '' then a.epoch = head.call end
+begin(a, head)
 
 -- Limits that were configured before, or are with other daemons, and are not here:
 -- from now on they miss entries, so they remember how far they have counted.

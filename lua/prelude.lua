@@ -169,6 +169,14 @@ local function not_trimmed(a, ms, seq)
   return before(trimmed_ms, trimmed_seq, ms, seq)
 end
 
+-- begin draws the epoch of a log that has none, and reports whether it did. When it
+-- was begun is part of it: what is known of a log before its first entry.
+local function begin(a, head)
+  if a.epoch ~= '' then return false end
+  a.epoch = head.call .. '@' .. int(a.now)
+  return true
+end
+
 -- lost tells whether entries are missing that the daemon knows of and a window
 -- still counts: the log was flushed, evicted, or is an older copy. A log whose
 -- keys expired while nobody used it lacks nothing.
@@ -181,6 +189,8 @@ local function lost(a, head)
     -- Others may have written since to a copy that lacks it: later is not longer.
     return not_trimmed(a, ms, seq) and #redis.call('XRANGE', KEYS[2], head.newest, head.newest) == 0
   end
+  -- Another log, or none: was the one that is known used in any window?
+  ms = math.max(ms, tonumber(string.match(head.epoch, '@(%d+)$') or '0'))
   for _, limit in ipairs(head.limits) do
     if ms > limit.cutoff then return true end
   end
@@ -385,17 +395,28 @@ local function counted(limits, id)
   return false
 end
 
+-- advance_id makes the id of an entry that is written now the newest one: the time,
+-- and a number above the last one's within it. A host numbers what it grants in an
+-- outage from HOST_SEQ to LEDGER_SEQ; behind such an id the numbers go on above, so
+-- that the host's next one is never taken for an entry of the ledger's.
+local HOST_SEQ, LEDGER_SEQ = 2 ^ 16, 2 ^ 48
+local function advance_id(a)
+  if a.now > a.last_ms then
+    a.last_ms, a.last_seq = a.now, 0
+  elseif a.last_seq >= HOST_SEQ and a.last_seq < LEDGER_SEQ then
+    a.last_seq = LEDGER_SEQ
+  else
+    a.last_seq = a.last_seq + 1
+  end
+  a.last = entry_id(a.last_ms, a.last_seq)
+end
+
 -- append writes an entry, its id the time and one more than the last one's
 -- number within it, and counts its charges, a list as long as the limits. It
 -- returns the id, and whether a tally changed in more than its sum.
 local function append(a, log, limits, entry, charges)
-  if a.now > a.last_ms then
-    a.last_ms, a.last_seq = a.now, 0
-  else
-    a.last_seq = a.last_seq + 1
-  end
-  local id, list, more = entry_id(a.last_ms, a.last_seq), {}, false
-  a.last = id
+  advance_id(a)
+  local id, list, more = a.last, {}, false
   for i, limit in ipairs(limits) do
     local t, units = limit.tally, charges[i]
     if units > 0 then list[#list + 1] = limit.name .. '=' .. int(units) end

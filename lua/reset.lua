@@ -12,7 +12,7 @@ local head, at = read_head()
 local limits = head.limits
 local a = load_account(account, head)
 if a.call == head.call then return answer(a, 'done') end
-if a.epoch == '' then a.epoch = head.call end
+begin(a, head)
 
 redis.call('DEL', KEYS[1], KEYS[2], KEYS[3], KEYS[4])
 a.trimmed, a.lost, a.fresh, a.stale, a.settlements = a.last, 0, 0, 0, 0

@@ -15,8 +15,7 @@ local account, log, settled, keys = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local head, at = read_head()
 local limits = head.limits
 local a = load_account(account, head)
-local begun = a.epoch == ''
-if begun then a.epoch = head.call end
+local begun = begin(a, head)
 local anew = begun or emptied(a)
 if redis.call('XLEN', log) == 0 then -- every entry may have its own place again
   a.last, a.last_ms, a.last_seq = a.trimmed, id_parts(a.trimmed)
@@ -43,14 +42,15 @@ local function known(id, key)
   if #redis.call('XRANGE', log, id, id) > 0 then return id end
 end
 
--- place returns the id under which an entry fits behind the newest one.
+-- place makes an id the newest one if it fits there, else the id of now, and
+-- returns which.
 local function place(id)
   local ms, seq = id_parts(id)
-  if ms > a.now or not before(a.last_ms, a.last_seq, ms, seq) then
-    ms, seq = a.now, 0
-    if ms <= a.last_ms then ms, seq = a.last_ms, a.last_seq + 1 end
+  if ms <= a.now and before(a.last_ms, a.last_seq, ms, seq) then
+    a.last_ms, a.last_seq, a.last = ms, seq, id
+  else
+    advance_id(a)
   end
-  a.last_ms, a.last_seq, a.last = ms, seq, entry_id(ms, seq)
   return a.last
 end
 

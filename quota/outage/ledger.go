@@ -78,11 +78,11 @@ func Open(config Config) (*Ledger, error) {
 }
 
 // sequenceOf draws from a daemon's name where the sequence numbers of its own ids
-// begin: far above those of a ledger, and away from other daemons'.
+// begin: from 2^16 to 2^48, where a ledger draws none, and away from other daemons'.
 func sequenceOf(daemon string) int64 {
 	hash := fnv.New32a()
 	hash.Write([]byte(daemon))
-	return int64(hash.Sum32()) << 16
+	return int64(max(1, hash.Sum32())) << 16
 }
 
 // SetCredentials says which credentials there are, with their policies by name.

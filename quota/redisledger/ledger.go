@@ -127,6 +127,11 @@ func newScripts(s lua.Scripts) scripts {
 // script has debited; this package repeats calls itself, by name.
 const noRetries = -1
 
+// answerTime is how long one answer is waited for before the call is repeated: a
+// fraction of the time in which every daemon must have put back what a lost log
+// lacks, whatever replies go astray.
+const answerTime = 500 * time.Millisecond
+
 // oneDial has a server that refuses connections found out at once.
 const oneDial = 1
 
@@ -140,6 +145,7 @@ func (c Config) client() (redis.UniversalClient, error) {
 		Username: c.Username, Password: c.Password, DB: c.DB,
 		TLSConfig:  c.TLS,
 		MaxRetries: noRetries, DialerRetries: oneDial, ContextTimeoutEnabled: true,
+		ReadTimeout: answerTime, WriteTimeout: answerTime,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
 	if len(c.Addrs) == 0 {

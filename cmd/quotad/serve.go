@@ -86,6 +86,7 @@ func (d *daemon) serveAPI(context.Context) error {
 
 		Connections:        d.config.Access.Connections,
 		ConnectionsPerUser: d.config.Access.ConnectionsPerUser,
+		Self:               os.Getpid(),
 
 		Observe:  d.watchers.decided,
 		ErrorLog: stdlog.New(d.log, "", 0),

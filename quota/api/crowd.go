@@ -31,11 +31,12 @@ const porch = 64
 // A crowd counts the connections of a server, by the user at their other end.
 type crowd struct {
 	most, mostOfUser int
+	self             int // the pid whose connections have no bound; 0: there is none
 	log              *log.Logger
 
 	mu      sync.Mutex // guards what follows
 	open    map[net.Conn]peer
-	byUser  map[int]int // by uid, as many of open; -1 where the uid is not known
+	byUser  map[int]int // by uid, as many of open, less our own; -1 where the uid is not known
 	refused uint64
 	told    time.Time // when the log was last told of a refusal
 }
@@ -44,6 +45,7 @@ func newCrowd(c Config) *crowd {
 	return &crowd{
 		most:       cmp.Or(c.Connections, DefaultConnections),
 		mostOfUser: cmp.Or(c.ConnectionsPerUser, DefaultConnectionsPerUser),
+		self:       c.Self,
 		log:        cmp.Or(c.ErrorLog, log.Default()),
 		open:       make(map[net.Conn]peer),
 		byUser:     make(map[int]int),
@@ -75,6 +77,10 @@ func (c *crowd) enter(conn net.Conn, only []string) bool {
 	p.only = only
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.isOwn(p) {
+		c.open[conn] = p
+		return true
+	}
 	open, ofUser := len(c.open), c.byUser[p.uid]
 	switch {
 	case ofUser >= c.mostOfUser:
@@ -92,6 +98,10 @@ func (c *crowd) enter(conn net.Conn, only []string) bool {
 	c.byUser[p.uid]++
 	return true
 }
+
+// isOwn tells whether we are at the other end ourselves. The pid is proof of that,
+// though not of anything else: ours belongs to nobody before we end.
+func (c *crowd) isOwn(p peer) bool { return p.pid != 0 && p.pid == c.self }
 
 // refuse counts a refusal, and tells the log once a minute. The caller holds mu.
 func (c *crowd) refuse(why string) {
@@ -114,6 +124,9 @@ func (c *crowd) state(conn net.Conn, state http.ConnState) {
 		return
 	}
 	delete(c.open, conn)
+	if c.isOwn(p) {
+		return
+	}
 	if c.byUser[p.uid]--; c.byUser[p.uid] == 0 {
 		delete(c.byUser, p.uid)
 	}

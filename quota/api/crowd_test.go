@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"runtime"
 	"strings"
 	"sync"
@@ -109,6 +110,44 @@ func TestOneUserLeavesRoomForOthers(t *testing.T) {
 	if got := h.dial().call("GET", "/healthz", ""); got.status != http.StatusOK {
 		t.Errorf("another user: %d, want 200", got.status)
 	}
+}
+
+// A crowd of the server's own user, and as many as are heard at all, does not keep
+// the server from asking itself.
+func TestCrowdDoesNotShutOutTheServerItself(t *testing.T) {
+	const most = 2
+	h := open(t, func(c *api.Config) { c.Connections, c.ConnectionsPerUser, c.Self = most, most, os.Getpid() })
+	for range most {
+		begun := h.other("GET /healthz HTTP/1.1\r\n")
+		if err := begun.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			begun.Process.Kill()
+			begun.Wait()
+		})
+	}
+	h.awaitOpen(t, most)
+	if got, err := h.other("GET /healthz HTTP/1.1\r\nHost: quotad\r\n\r\n").Output(); !strings.HasPrefix(string(got), "HTTP/1.1 503 ") {
+		t.Errorf("another process of this user: %s %v, want 503", got, err)
+	}
+	own := h.dial()
+	if got := own.call("GET", "/healthz", ""); got.status != http.StatusOK {
+		t.Errorf("this process: %d, want 200", got.status)
+	}
+	own.conn.Close()
+	h.awaitOpen(t, most)
+	if refused := h.server.Connections().Refused; refused != 1 {
+		t.Errorf("%d connections count as refused, want 1", refused)
+	}
+}
+
+// other is another process, that connects, sends something and reads until the
+// server hangs up.
+func (h *house) other(sends string) *exec.Cmd {
+	cmd := exec.Command("/proc/self/exe", h.socket)
+	cmd.Env = []string{"GORACE=atexit_sleep_ms=0", callAs + "=" + sends}
+	return cmd
 }
 
 // Who floods beyond that is not even told.

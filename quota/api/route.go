@@ -13,7 +13,7 @@ type Route struct {
 	Method string
 	Path   string // a pattern of http.ServeMux: "/v1/grants/{id}"
 	Access Access
-	Does   string // in one line, for GET /v1
+	Does   string // in one line, for GET /v1; behind a semicolon the fields that it takes
 	Handle Handler
 }
 

@@ -37,6 +37,10 @@ type Config struct {
 	// Connections and ConnectionsPerUser are the most at once, in all and of one
 	// uid. 0: the defaults.
 	Connections, ConnectionsPerUser int
+	// Self is the pid of a process whose connections are always heard, whoever
+	// crowds at the socket: the daemon's own, which asks itself whether it answers.
+	// 0: there is none.
+	Self int
 	// ErrorLog is where net/http complains, of panics for example, and where it is
 	// said that connections are refused. Nil: where package log writes to.
 	ErrorLog *log.Logger
@@ -114,8 +118,8 @@ func NewServer(c Config) (*Server, error) {
 
 func (s *Server) ownRoutes() []Route {
 	return []Route{
-		{"POST", "/v1/acquire", Spend, "ask to spend before a call: granted, or refused with a reason", s.acquire},
-		{"POST", "/v1/grants/{id}/settle", Correct, "set a grant to the units that were really spent", s.settle},
+		{"POST", "/v1/acquire", Spend, "ask to spend before a call: granted, or refused with a reason; credential, operation, count, request_id, use_reserve, fresh", s.acquire},
+		{"POST", "/v1/grants/{id}/settle", Correct, "set a grant to what was really spent; units", s.settle},
 		{"DELETE", "/v1/grants/{id}", Correct, "release a grant whose call was never sent", s.release},
 		{"GET", "/v1/status", Read, "everything at a glance", Handle(s.status)},
 		{"GET", "/v1/credentials", Read, "the credentials with the state of their limits", Handle(s.credentials)},
@@ -123,8 +127,8 @@ func (s *Server) ownRoutes() []Route {
 		{"GET", "/v1/credentials/{name}/log", Read, "what was debited and corrected; after, since, newest, most, follow", s.log},
 		{"GET", "/v1/credentials/{name}/usage", Read, "who spent what; by, since, most", patiently(Handle(s.usage))},
 		{"GET", "/v1/credentials/{name}/why", Read, "would calls be granted now, and what stands in their way; operation, count", patiently(Handle(s.why))},
-		{"POST", "/v1/credentials/{name}/adjust", Operate, "book units that were spent elsewhere, or give back what was not spent", Handle(s.adjust)},
-		{"POST", "/v1/credentials/{name}/reset", Operate, "empty the log: every limit starts from zero", Handle(s.reset)},
+		{"POST", "/v1/credentials/{name}/adjust", Operate, "book units that were spent elsewhere, or give back what was not spent; limit, units, note", Handle(s.adjust)},
+		{"POST", "/v1/credentials/{name}/reset", Operate, "empty the log: every limit starts from zero; confirm, note", Handle(s.reset)},
 		{"GET", "/v1", Read, "this list", Handle(s.index)},
 		{"GET", "/healthz", Read, "200 while the daemon is alive", Handle(s.healthz)},
 		{"GET", "/readyz", Read, "200 if an acquire would be decided now, else 503", Handle(s.readyz)},

@@ -72,6 +72,7 @@ func newDaemon(c *config.Config, read func() (*config.Config, error), s systemd,
 // what had been started.
 func (d *daemon) start(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
+		keepDescriptors,
 		d.lockState,
 		d.startNotifier,
 		d.openLedger,
@@ -105,6 +106,9 @@ func (d *daemon) onStop(what string, step func() error) {
 		}
 	})
 }
+
+// keepDescriptors comes before anything is launched.
+func keepDescriptors(context.Context) error { return process.KeepDescriptors() }
 
 func (d *daemon) lockState(context.Context) error {
 	unlock, err := lockStateDir(d.config.StateDir)

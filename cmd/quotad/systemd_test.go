@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -54,6 +55,33 @@ func TestUnderSystemd(t *testing.T) {
 	}
 	if _, err := os.Stat(path); err != nil {
 		t.Errorf("the socket is systemd's to remove: %v", err)
+	}
+}
+
+// What a careless parent left open in the daemon stays there.
+func TestPassesInheritNoDescriptor(t *testing.T) {
+	dir := shortDir(t)
+	files := map[string]string{"left-open": "", "config.toml": strings.Replace(onSystemd, "&& env", "&& ls -l /proc/self/fd && echo listed", 1)}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.Command("sh", "-c", "exec quotad 7<left-open")
+	cmd.Dir = dir
+	daemon, err := startChild(cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(daemon.kill)
+	if err := daemon.await(regexp.MustCompile("^listed$")); err != nil {
+		t.Fatal(err)
+	}
+	if open, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/7", cmd.Process.Pid)); filepath.Base(open) != "left-open" {
+		t.Errorf("the daemon itself has %q open: %v", open, err)
+	}
+	if strings.Contains(daemon.whole(), "left-open") {
+		t.Errorf("a pass has it open, too:\n%s", daemon.text())
 	}
 }
 

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -57,4 +59,36 @@ func TestTellsSystemdOfAnOutage(t *testing.T) {
 		awaitNotice(t, manager, `WATCHDOG=1`)
 	}
 	daemon.kill()
+}
+
+// Jobs have the daemon's uid. Nothing that they do at the socket keeps the daemon
+// from proving that it is alive.
+func TestTellsSystemdThroughACrowd(t *testing.T) {
+	const most, heard = 4, 4 + 64
+	dir := shortDir(t)
+	manager, socket := notifySocket(t, dir), filepath.Join(dir, "api.sock")
+	daemon := startConfigured(t, dir, fmt.Sprintf("access.connections_per_user = %d\n", most)+strings.Replace(onSystemd, "run_at_start = true", "", 1),
+		socket, "LISTEN_FDNAMES=api")
+	awaitNotice(t, manager, `READY=1\nSTATUS=.*`)
+	dial := func() net.Conn {
+		t.Helper()
+		conn, err := net.Dial("unix", socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		return conn
+	}
+	for range heard {
+		dial()
+	}
+	if n, err := dial().Read(make([]byte, 1)); err == nil {
+		t.Errorf("one beyond those that are heard is sent %d bytes, want that it is cut", n)
+	}
+	for range 2 * chances {
+		awaitNotice(t, manager, `WATCHDOG=1`)
+	}
+	if text := daemon.whole(); !strings.Contains(text, "connections are refused: uid") || strings.Contains(text, "the API does not answer") {
+		t.Errorf("the log:\n%s", text)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -32,19 +33,46 @@ type machine struct {
 	halted    chan struct{} // closed when it is off again
 }
 
-// boot returns when the machine has started everything that it starts.
+// boot starts the machine, which must succeed.
 func (m *machine) boot(t *testing.T) {
 	t.Helper()
 	began := time.Now()
+	if err := m.start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("booted in %v", time.Since(began).Round(time.Millisecond))
+}
+
+// start returns when the machine has started everything that it starts.
+func (m *machine) start() error {
 	// In a namespace of its own, whose end is the end of every process in it: of
 	// nspawn alone, the container would live on.
-	m.container = exec.Command("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc",
-		"systemd-nspawn", "--quiet", "--directory="+m.root, "--boot", "--register=no", "--keep-unit",
+	m.container = alone(context.Background(), "systemd-nspawn", "--quiet", "--directory="+m.root, "--boot", "--register=no", "--keep-unit",
 		"--console=pipe", "--private-network", "--bind-ro="+m.source+":/src")
 	m.container.Stdout, m.container.Stderr = &m.console, &m.console
+	if err := m.launch(); err != nil {
+		return err
+	}
+	var state string
+	settled := holds(func() bool {
+		m.init = child(child(strconv.Itoa(m.container.Process.Pid))) // at first it is one that only prepares
+		state, _ = m.try("systemctl is-system-running")
+		return state == "running" || state == "degraded" || m.isOff()
+	})
+	if m.isOff() {
+		return fmt.Errorf("the container ended: %v", m.container.ProcessState)
+	}
+	if !settled {
+		return fmt.Errorf("after %v it is %s", patience, state)
+	}
+	return nil
+}
+
+// launch starts the container, and has it end with this process.
+func (m *machine) launch() error {
 	m.container.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	started := make(chan error)
 	m.halted = make(chan struct{})
+	started := make(chan error)
 	go func() {
 		defer close(m.halted)
 		runtime.LockOSThread() // the signal comes when the thread ends
@@ -54,15 +82,22 @@ func (m *machine) boot(t *testing.T) {
 			m.container.Wait()
 		}
 	}()
-	if err := <-started; err != nil {
-		t.Fatal(err)
+	return <-started
+}
+
+func (m *machine) isOff() bool {
+	select {
+	case <-m.halted:
+		return true
+	default:
+		return false
 	}
-	eventually(t, "everything runs that is to run", func() bool {
-		m.init = child(child(strconv.Itoa(m.container.Process.Pid))) // at first it is one that only prepares
-		state, _ := m.try("systemctl is-system-running")
-		return state == "running"
-	})
-	t.Logf("booted in %v", time.Since(began).Round(time.Millisecond))
+}
+
+// alone is a command with processes and mounts of its own: when it ends, however
+// it does, nothing is left of them on the host.
+func alone(ctx context.Context, name string, args ...string) *exec.Cmd {
+	return exec.CommandContext(ctx, "unshare", append([]string{"--mount", "--pid", "--fork", "--kill-child", "--mount-proc", name}, args...)...)
 }
 
 // child returns the only child of a process, or "".

@@ -1,6 +1,7 @@
 package systemd_test
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -18,18 +19,21 @@ const (
 	packages = "systemd,systemd-sysv,dbus,procps,curl,redis-server,python3-minimal,nodejs,php-cli"
 )
 
+// fetchTime is how long the download may take.
+const fetchTime = 6 * time.Minute
+
 // debian returns a directory that holds a Debian of the test's own. The first
 // test on a host downloads it; the later ones copy it.
 func debian(t *testing.T) string {
 	t.Helper()
 	cached := cachedDebian(t)
-	root, err := os.MkdirTemp(filepath.Dir(cached), "root-")
+	dir, err := os.MkdirTemp(filepath.Dir(cached), "test-")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { os.RemoveAll(root) })
-	began := time.Now()
-	host(t, "cp", "-a", cached+"/.", root)
+	t.Cleanup(func() { os.RemoveAll(dir) }) // with the lock that nspawn puts beside the root
+	root, began := filepath.Join(dir, "root"), time.Now()
+	host(t, "cp", "-a", cached, root)
 	t.Logf("copied %s in %v", cached, time.Since(began).Round(time.Millisecond))
 	return root
 }
@@ -49,21 +53,32 @@ func cachedDebian(t *testing.T) string {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	began := time.Now()
 	build, err := os.MkdirTemp(dir, "build-")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(build)
-	host(t, "debootstrap", "--variant=minbase", "--include="+packages, suite, build)
-	host(t, "rm", "-rf", build+"/var/cache/apt", build+"/var/lib/apt/lists", build+"/usr/share/doc", build+"/usr/share/locale")
-	host(t, "chmod", "755", build)
+	fetch(t, build)
 	// Half a root would be taken for a whole one; that of another test is as good.
 	if err := os.Rename(build, cached); err != nil && !errors.Is(err, os.ErrExist) {
 		t.Fatal(err)
 	}
-	t.Logf("made %s in %v", cached, time.Since(began).Round(time.Second))
 	return cached
+}
+
+// fetch downloads a Debian to a directory.
+func fetch(t *testing.T, dir string) {
+	t.Helper()
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(t.Context(), fetchTime)
+	defer cancel()
+	output, err := alone(ctx, "debootstrap", "--variant=minbase", "--include="+packages, suite, dir).CombinedOutput()
+	if err != nil {
+		cannot(t, "no Debian can be downloaded, or unpacked: %v after %v\n%s", err, time.Since(began).Round(time.Second), tail(string(output)))
+	}
+	host(t, "rm", "-rf", dir+"/var/cache/apt", dir+"/var/lib/apt/lists", dir+"/usr/share/doc", dir+"/usr/share/locale")
+	host(t, "chmod", "755", dir)
+	t.Logf("downloaded a Debian in %v", time.Since(began).Round(time.Second))
 }
 
 // host runs a command on the host.

@@ -174,7 +174,7 @@ func checkSpending(t *testing.T, socket string, callers []caller) {
 }
 
 // A route is one line of GET /v1.
-type route struct{ Method, Path, Access string }
+type route struct{ Method, Path, Access, Does string }
 
 // of returns the route's path, for a grant that the caller may correct if anybody
 // of its kind may.

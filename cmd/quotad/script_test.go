@@ -117,13 +117,7 @@ func edit(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 func readme(ts *testscript.TestScript, _ bool, args []string) {
-	var found []string
-	// Every other part between the fences is a block, with its language ahead.
-	for i, part := range strings.Split(ts.ReadFile(filepath.Join(ts.Getenv("ROOT"), "README.md")), "```") {
-		if _, block, ok := strings.Cut(part, "\n"); ok && i%2 == 1 && strings.Contains(block, args[1]) {
-			found = append(found, block)
-		}
-	}
+	found := blocksOf(ts.ReadFile(filepath.Join(ts.Getenv("ROOT"), "README.md")), args[1])
 	if len(found) != 1 {
 		ts.Fatalf("%d blocks of the README hold %q", len(found), args[1])
 	}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+
+	"quotad/quota/api"
+)
+
+var update = flag.Bool("update", false, "write the README's table of routes anew")
+
+const readmeFile = "../../README.md"
+
+func readREADME(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(readmeFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// blocksOf returns the blocks of a README that hold a text, without the fences.
+func blocksOf(readme, text string) (found []string) {
+	// Every other part between the fences is a block, with its language ahead.
+	for i, part := range strings.Split(readme, "```") {
+		if _, block, ok := strings.Cut(part, "\n"); ok && i%2 == 1 && strings.Contains(block, text) {
+			found = append(found, block)
+		}
+	}
+	return found
+}
+
+// The README has the daemon's own table of routes; -update puts it there.
+func TestReadmeListsEveryRoute(t *testing.T) {
+	_, client := startWith(t, fmt.Sprintf(snippetConfig, `["true"]`))
+	var list struct{ Routes []route }
+	if err := client.Get(context.Background(), "/v1", &list); err != nil {
+		t.Fatal(err)
+	}
+	readme, want := readREADME(t), routeTable(list.Routes)
+	begin := strings.Index(readme, routeTableHead)
+	if begin < 0 {
+		t.Fatalf("the README has no table that begins with %q", routeTableHead)
+	}
+	end := begin + strings.Index(readme[begin:]+"\n\n", "\n\n") + 1
+	switch got := readme[begin:end]; {
+	case got == want:
+	case !*update:
+		t.Errorf("got:\n%s\nwant, as go test ./cmd/quotad -run %s -update writes it:\n%s", got, t.Name(), want)
+	default:
+		if err := os.WriteFile(readmeFile, []byte(readme[:begin]+want+readme[end:]), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, r := range list.Routes {
+		checkFields(t, client, r)
+	}
+}
+
+const routeTableHead = "| route | for whom | what for | fields |\n|---|---|---|---|\n"
+
+func routeTable(routes []route) string {
+	callers := map[string]string{
+		string(api.Read): "all", string(api.Spend): "all", string(api.Correct): "its pass, operators", string(api.Operate): "operators",
+	}
+	table := routeTableHead
+	for _, r := range routes {
+		what, fields := r.does()
+		table += fmt.Sprintf("| `%s %s` | %s | %s | %s |\n", r.Method, r.Path, callers[r.Access], what, strings.Join(fields, ", "))
+	}
+	return table
+}
+
+// does is what a route does, and the fields that it takes.
+func (r route) does() (what string, fields []string) {
+	what, list, _ := strings.Cut(r.Does, "; ")
+	for name := range strings.SplitSeq(list, ", ") {
+		if name != "" {
+			fields = append(fields, "`"+name+"`")
+		}
+	}
+	return what, fields
+}
+
+// checkFields asks a route for something that is not there, with every field that
+// it is said to take.
+func checkFields(t *testing.T, client *api.Client, r route) {
+	t.Helper()
+	path := strings.NewReplacer("{name}", "none", "{job}", "none", "{run}", "none", "{id}", "none").Replace(r.Path)
+	form, body := url.Values{}, map[string]string{}
+	_, fields := r.does()
+	for _, field := range fields {
+		form.Set(strings.Trim(field, "`"), "1")
+		body[strings.Trim(field, "`")] = "1"
+	}
+	var err error
+	if r.Method == http.MethodGet {
+		err = client.Get(context.Background(), path+"?"+form.Encode(), nil)
+	} else {
+		err = client.Do(context.Background(), r.Method, path, body, nil)
+	}
+	if err != nil && strings.Contains(err.Error(), "unknown field") {
+		t.Errorf("%s %s: %v", r.Method, r.Path, err)
+	}
+}

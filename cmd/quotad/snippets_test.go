@@ -1,0 +1,132 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"quotad/jobs"
+	jobsapi "quotad/jobs/api"
+	"quotad/quota/api"
+)
+
+// snippets are the README's jobs that do not call upstream; probe is a command
+// that fails where the snippet could not run.
+var snippets = []struct {
+	file  string
+	probe []string
+}{
+	{"fetch.py", []string{"python3", "--version"}},
+	{"fetch.mjs", []string{"node", "--version"}},
+	{"fetch.php", []string{"php", "-r", "exit((int) !function_exists('curl_init'));"}},
+}
+
+// snippetConfig has room for two calls of three, and for none that is not listed.
+const snippetConfig = `
+[credentials.youtube]
+limits.daily.units = 2
+operations."videos.list" = 1
+[credentials.other]
+limits.daily.units = 2
+operations.list = 1
+[jobs.page]
+credential = "youtube"
+regions = ["US", "GB", "DE"]
+every = "1h"
+stagger = "0s"
+run_at_start = true
+command = %[1]s
+[jobs.other]
+credential = "other"
+regions = ["US"]
+every = "1h"
+run_at_start = true
+command = %[1]s
+`
+
+// The README's snippets as passes of a daemon: granted, denied, refused otherwise,
+// and without a daemon.
+func TestReadmeSnippets(t *testing.T) {
+	for _, s := range snippets {
+		t.Run(s.file, func(t *testing.T) {
+			if output, err := exec.Command(s.probe[0], s.probe[1:]...).CombinedOutput(); err != nil {
+				t.Skipf("the snippet needs what %v looks for: %v %s", s.probe, err, output)
+			}
+			blocks := blocksOf(readREADME(t), s.file+"\n")
+			if len(blocks) != 1 {
+				t.Fatalf("%d blocks of the README begin with %s", len(blocks), s.file)
+			}
+			file := filepath.Join(shortDir(t), s.file)
+			if err := os.WriteFile(file, []byte(blocks[0]), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			command := []string{s.probe[0], file}
+			list, err := json.Marshal(command) // as TOML has it too
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, client := startWith(t, fmt.Sprintf(snippetConfig, list))
+			page, other := lastRun(t, client, "page"), lastRun(t, client, "other")
+			if got, want := outcomesOf(page), "US ok 1, GB ok 1, DE exhausted 0"; got != want {
+				t.Errorf("got %s, want %s: %q", got, want, tails(page))
+			}
+			if got, want := outcomesOf(other), "US failed 0"; got != want || !strings.Contains(tails(other), "404") {
+				t.Errorf("got %s, want %s, and that it tells of the 404: %q", got, want, tails(other))
+			}
+			checkUnreachable(t, command)
+		})
+	}
+}
+
+// lastRun waits for the end of a job's only run.
+func lastRun(t *testing.T, client *api.Client, job string) (run jobs.Run) {
+	t.Helper()
+	operator := jobsapi.Client{Client: client}
+	eventually(t, func() bool {
+		runs, err := operator.Runs(t.Context(), jobsapi.Selection{Job: job})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(runs) == 0 || runs[0].EndedAt.IsZero() {
+			return false
+		}
+		if run, err = operator.Run(t.Context(), runs[0].ID); err != nil {
+			t.Fatal(err)
+		}
+		return true
+	})
+	return run
+}
+
+func outcomesOf(r jobs.Run) string {
+	var passes []string
+	for _, p := range r.Passes {
+		passes = append(passes, fmt.Sprintf("%s %s %d", p.Region, p.Outcome, p.Units))
+	}
+	return strings.Join(passes, ", ")
+}
+
+// tails is what the passes of a run said last.
+func tails(r jobs.Run) (text string) {
+	for _, p := range r.Passes {
+		text += strings.Join(p.Tail, "\n")
+	}
+	return text
+}
+
+// checkUnreachable: no daemon is neither a grant nor a denial.
+func checkUnreachable(t *testing.T, command []string) {
+	t.Helper()
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.Env = append(os.Environ(), "QUOTAD_SOCKET="+filepath.Join(t.TempDir(), "none.sock"), "QUOTAD_TOKEN=t")
+	output, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() == 75 {
+		t.Errorf("without a daemon: %v, want it to fail by a code that is not 75\n%s", err, output)
+	}
+}

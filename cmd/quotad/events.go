@@ -6,6 +6,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"quotad/jobs"
+	"quotad/quota"
 	"quotad/quota/api"
 )
 
@@ -13,17 +14,12 @@ import (
 // each refusal.
 type events struct {
 	log      zerolog.Logger
-	refusals zerolog.Logger // sampled: a caller may hammer
+	refusals *refusals
 }
 
 var _ jobs.Observer = events{}
 
-// maxRefusals is how many refusals a second are logged.
-const maxRefusals = 20
-
-func newEvents(log zerolog.Logger) events {
-	return events{log: log, refusals: log.Sample(&zerolog.BurstSampler{Burst: maxRefusals, Period: time.Second})}
-}
+func newEvents(log zerolog.Logger) events { return events{log: log, refusals: newRefusals()} }
 
 // RunChanged implements jobs.Observer.
 func (e events) RunChanged(run jobs.Run) {
@@ -111,23 +107,13 @@ func (e events) Trouble(job string, err error) {
 
 // decided logs what the API decided; what was granted only for who looks closely.
 func (e events) decided(event api.Event) {
-	line := e.log.Debug()
-	switch {
-	case event.Err != nil:
-		line = e.refusals.Error().Err(event.Err)
-	case !event.Decision.Granted():
-		line = e.refusals.Warn()
-	case event.Verb == "adjust", event.Verb == "reset": // an operator changed the books
-		line = e.log.Info()
-	}
-	if line == nil || !line.Enabled() {
+	line := e.lineOf(event)
+	if line == nil {
 		return
 	}
 	caller, d := event.Request.Caller, event.Decision
-	line.Str("credential", event.Request.Credential).Str("by", caller.By()).Int("pid", event.PID)
-	if caller.Region != "" {
-		line.Str("region", caller.Region).Str("run", caller.Run)
-	}
+	line.Str("credential", event.Request.Credential)
+	by(line, caller, event.PID)
 	if event.Request.Operation != "" {
 		line.Str("operation", event.Request.Operation).Int64("count", int64(event.Request.Count))
 	}
@@ -139,6 +125,47 @@ func (e events) decided(event api.Event) {
 	}
 	why(line.Int64("units", int64(d.Units)), jobs.Reason(d.Reason), d.Detail, d.RetryAt).Int64("took_ms", event.Took.Milliseconds())
 	line.Msg(verdict(event))
+}
+
+// lineOf begins the line for a decision; nil: there is none.
+func (e events) lineOf(event api.Event) *zerolog.Event {
+	switch {
+	case event.Err != nil:
+		return e.refusal(zerolog.ErrorLevel, event.Request.Caller, reasonOf(event)).Err(event.Err)
+	case !event.Decision.Granted():
+		return e.refusal(zerolog.WarnLevel, event.Request.Caller, reasonOf(event))
+	case event.Verb == "adjust", event.Verb == "reset": // an operator changed the books
+		return e.log.Info()
+	}
+	return e.log.Debug()
+}
+
+// forbidden logs a request that its caller may not make.
+func (e events) forbidden(attempt api.Attempt) {
+	line := e.refusal(zerolog.WarnLevel, attempt.Caller, attempt.Route)
+	by(line, attempt.Caller, attempt.PID).Str("route", attempt.Route).Str("detail", attempt.Detail).Msg("request forbidden")
+}
+
+// refusal returns a line for a refusal, or nil if enough like it were logged.
+func (e events) refusal(level zerolog.Level, caller quota.Caller, reason string) *zerolog.Event {
+	logged, unlogged := e.refusals.admit(kind{caller.By(), reason}, time.Now())
+	if !logged {
+		return nil
+	}
+	line := e.log.WithLevel(level)
+	if unlogged > 0 {
+		line.Int("unlogged", unlogged) // alike, before this one
+	}
+	return line
+}
+
+// by adds who called.
+func by(line *zerolog.Event, caller quota.Caller, pid int) *zerolog.Event {
+	line.Str("by", caller.By()).Int("pid", pid)
+	if caller.Region != "" {
+		line.Str("region", caller.Region).Str("run", caller.Run)
+	}
+	return line
 }
 
 func verdict(event api.Event) string {

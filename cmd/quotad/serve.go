@@ -88,9 +88,10 @@ func (d *daemon) serveAPI(context.Context) error {
 		ConnectionsPerUser: d.config.Access.ConnectionsPerUser,
 		Self:               os.Getpid(),
 
-		Observe:  d.watchers.decided,
-		ErrorLog: stdlog.New(d.log, "", 0),
-		Routes:   append(jobsapi.Routes(d.runner), jobsapi.PlanRoute(d.runner, d.keeper), d.metrics.route(), api.ReloadRoute(d.reload)),
+		Observe:   d.watchers.decided,
+		Forbidden: d.events.forbidden,
+		ErrorLog:  stdlog.New(complaints{d.log}, "", 0),
+		Routes:    append(jobsapi.Routes(d.runner), jobsapi.PlanRoute(d.runner, d.keeper), d.metrics.route(), api.ReloadRoute(d.reload)),
 		Status: map[string]func(context.Context) any{
 			"jobs":   jobsapi.Section(d.runner),
 			"config": func(context.Context) any { return d.reloads.told.Load() },

@@ -48,13 +48,14 @@ func (c *Call) IsOperator() bool {
 	return !c.HasToken() && isOperator(c.Caller.UID, c.adminGroup)
 }
 
-// admit finds out who makes a request and whether access is for them.
+// admit finds out who makes a request, as far as that can be told, and whether
+// access is for them.
 func (s *Server) admit(r *http.Request, access Access) (*Call, *Problem) {
 	peer := peerFrom(r.Context())
 	c := &Call{Caller: quota.Caller{UID: peer.uid}, PID: peer.pid, adminGroup: s.adminGroup, request: r}
 	if values := r.Header["Authorization"]; values != nil {
 		if problem := s.identify(c, values); problem != nil {
-			return nil, problem
+			return c, problem
 		}
 	}
 	return c, c.check(access)

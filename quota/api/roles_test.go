@@ -10,8 +10,10 @@ import (
 	"os"
 	"os/exec"
 	"os/user"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -215,6 +217,37 @@ func TestBadTokens(t *testing.T) {
 	}
 	if used := h.used("youtube"); used != 0 {
 		t.Errorf("used %d, want 0", used)
+	}
+}
+
+// What a caller may not do is told of, and without the token it was tried with.
+func TestForbiddenAttemptsAreTold(t *testing.T) {
+	var mu sync.Mutex // guards told
+	var told []api.Attempt
+	h := open(t, func(c *api.Config) {
+		c.Forbidden = func(a api.Attempt) {
+			mu.Lock()
+			defer mu.Unlock()
+			told = append(told, a)
+		}
+	})
+	h.tokens.issue("mine", "trending", "US", "youtube")
+	w := h.dial()
+	w.call("GET", "/v1/status", "", "Origin: http://example.org")
+	w.call("POST", "/v1/acquire", "operation=videos.list", asForm, "Authorization: Bearer nonsense")
+	w.call("POST", "/v1/credentials/youtube/reset", "confirm=youtube", asForm, "Authorization: Bearer mine")
+	w.call("GET", "/v1/no-such-thing", "")
+	pid, uid := os.Getpid(), os.Getuid()
+	want := []api.Attempt{
+		{Caller: quota.Caller{UID: uid}, PID: pid, Detail: "a request of a browser (it has the header Origin) is not answered"},
+		{Route: "POST /v1/acquire", Caller: quota.Caller{UID: uid}, PID: pid, Detail: "the run token is unknown: it dies with its pass"},
+		{Route: "POST /v1/credentials/{name}/reset", Caller: quota.Caller{Job: "trending", Region: "US", Run: "trending-1", UID: uid}, PID: pid,
+			Detail: "a run token may acquire, settle and release for its own run, and nothing else"},
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if !slices.Equal(told, want) {
+		t.Errorf("told of\n%+v, want\n%+v", told, want)
 	}
 }
 

@@ -34,6 +34,9 @@ type Config struct {
 	// understood, before it is answered and by the goroutine that serves it: it should be
 	// quick. Nil: nobody is told.
 	Observe func(Event)
+	// Forbidden is told of every request that its caller may not make, in the same
+	// way. Nil: nobody is told.
+	Forbidden func(Attempt)
 	// Connections and ConnectionsPerUser are the most at once, in all and of one
 	// uid. 0: the defaults.
 	Connections, ConnectionsPerUser int
@@ -57,6 +60,14 @@ type Event struct {
 	Took     time.Duration
 }
 
+// An Attempt is a request that its caller may not make.
+type Attempt struct {
+	Route  string // its method, and the pattern of its path; empty where the request was not even looked at
+	Caller quota.Caller
+	PID    int // of the process that connected; 0 when not known
+	Detail string
+}
+
 // A Server serves the API on any number of listeners.
 type Server struct {
 	keeper     *quota.Keeper
@@ -65,6 +76,7 @@ type Server struct {
 	adminGroup string
 	sections   map[string]func(context.Context) any
 	observe    func(Event)
+	forbidden  func(Attempt)
 
 	routes     []Route
 	firstWords map[string]bool // of the routes' paths
@@ -84,6 +96,7 @@ func NewServer(c Config) (*Server, error) {
 		adminGroup: c.AdminGroup,
 		sections:   c.Status,
 		observe:    c.Observe,
+		forbidden:  c.Forbidden,
 		crowd:      newCrowd(c),
 		closing:    make(chan struct{}),
 	}
@@ -92,6 +105,9 @@ func NewServer(c Config) (*Server, error) {
 	}
 	if s.observe == nil {
 		s.observe = func(Event) {}
+	}
+	if s.forbidden == nil {
+		s.forbidden = func(Attempt) {}
 	}
 	for name := range s.sections {
 		if slices.Contains(ownSections, name) {
@@ -161,6 +177,7 @@ func (s *Server) guard(route Route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		call, problem := s.admit(r, route.Access)
 		if problem != nil {
+			s.forbidden(Attempt{Route: route.Method + " " + route.Path, Caller: call.Caller, PID: call.PID, Detail: problem.Detail})
 			writeProblem(w, problem)
 			return
 		}
@@ -191,6 +208,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if problem := s.screen(r); problem != nil {
+		if problem.Reason == quota.Forbidden {
+			p := peerFrom(r.Context())
+			s.forbidden(Attempt{Caller: quota.Caller{UID: p.uid}, PID: p.pid, Detail: problem.Detail})
+		}
 		writeProblem(w, problem)
 		return
 	}

@@ -127,7 +127,7 @@ func testBootWithRedis(t *testing.T, m *machine) {
 	m.write(t, "/opt/runtime", runtimes)
 	m.write(t, "/opt/slow", slow)
 	m.sh(t, `chmod 755 /opt/*
-		echo 'requirepass "open sesame"' >>/etc/redis/redis.conf
+		printf 'requirepass "open sesame"\nappendonly yes\n' >>/etc/redis/redis.conf
 		systemd-tmpfiles --create quotad.conf
 		install -D -m 644 -t /etc/systemd/system/quotad.service.d /src/systemd/drop-ins/redis-password.conf`)
 	m.halt(t)
@@ -139,6 +139,9 @@ func testBootWithRedis(t *testing.T, m *machine) {
 	}
 	if got := m.property(t, "NRestarts"); got != "0" {
 		t.Errorf("%s restarts until it ran, want none", got)
+	}
+	if got := m.sh(t, "journalctl --boot --unit=quotad.service --priority=notice --identifier=quotad --output=cat"); got != "" {
+		t.Errorf("the journal has what a person should look at:\n%s", got)
 	}
 	if got := m.sh(t, "stat --format=%a /etc/quotad/redis.password"); got != "600" {
 		t.Errorf("the password's file has mode %s, want 600", got)

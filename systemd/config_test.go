@@ -44,7 +44,7 @@ func testReloadOfABadFile(t *testing.T, m *machine) {
 		}
 		m.await(t, "systemctl show --value --property=StatusText quotad.service | grep '^reload failed: .*"+wrong+"'")
 		m.sh(t, "quotactl | tr -s '\n ' ' ' | grep 'reload failed .*"+wrong+"'")
-		m.sh(t, "journalctl --unit=quotad.service | grep '"+wrong+".*cannot reload'")
+		m.sh(t, "journalctl --unit=quotad.service --priority=err | grep '"+wrong+".*cannot reload'")
 		m.sh(t, "quotactl jobs slow | grep 'regions one two'")
 	}
 	m.write(t, "/etc/quotad/config.toml", config)
@@ -62,7 +62,7 @@ func testStartWithABadFile(t *testing.T, m *machine) {
 		t.Errorf("the exit code is %s, want 78", got)
 	}
 	m.sh(t, `test "$(systemctl is-failed quotad.service)" = failed`)
-	m.sh(t, "journalctl --unit=quotad.service | grep 'config.toml:[0-9]*: jobs.runtimes.regoins: unknown key: did you mean \"regions\"?'")
+	m.sh(t, "journalctl --unit=quotad.service --priority=err | grep 'config.toml:[0-9]*: jobs.runtimes.regoins: unknown key: did you mean \"regions\"?'")
 	m.write(t, "/etc/quotad/config.toml", config)
 	m.sh(t, "systemctl start quotad")
 }

@@ -42,6 +42,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return exitOK
 	}
 	systemd, err := takeSystemd()
+	stderr = asJournal(stderr, systemd.journalStream)
 	if err != nil {
 		return fail(stderr, err)
 	}

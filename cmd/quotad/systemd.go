@@ -15,6 +15,7 @@ import (
 type systemd struct {
 	stateDirectory string
 	notifySocket   string
+	journalStream  string        // names the descriptor that the journal reads
 	watchdog       time.Duration // within which systemd wants to hear that we are alive; 0: it does not ask
 	api            net.Listener  // the socket that is to be served; nil: none was passed
 }
@@ -28,7 +29,7 @@ func takeSystemd() (systemd, error) {
 	var s systemd
 	// Several directories may be configured; the first is the one that counts.
 	s.stateDirectory, _, _ = strings.Cut(os.Getenv("STATE_DIRECTORY"), ":")
-	s.notifySocket = os.Getenv("NOTIFY_SOCKET")
+	s.notifySocket, s.journalStream = os.Getenv("NOTIFY_SOCKET"), os.Getenv("JOURNAL_STREAM")
 	var err error
 	// The rest of the environment is removed below, not by the library: that would
 	// take away what it reads next.

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// startInJournal starts quotad with a stderr that is the journal, or, with another
+// stream named, is not.
+func startInJournal(t *testing.T, config, stream string) *child {
+	t.Helper()
+	dir := shortDir(t)
+	if err := os.WriteFile(filepath.Join(dir, "config.toml"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("sh", "-c", "JOURNAL_STREAM="+stream+" exec quotad")
+	cmd.Dir = dir
+	c, err := startChild(cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.kill)
+	return c
+}
+
+// ours is the stream that stderr is.
+const ours = "$(stat --dereference --format=%d:%i /proc/self/fd/2)"
+
+func TestJournalKnowsLevels(t *testing.T) {
+	const failing = "[log]\nlevel = \"debug\"\n" + onSystemd + "stagger = \"0s\"\n"
+	daemon := startInJournal(t, strings.Replace(failing, "&& env", "&& exit 3", 1), ours)
+	for _, line := range []string{
+		`^<6>\{"level":"info",.*"message":"run begins"\}$`,
+		`^<7>\{"level":"debug",.*"message":"pass begins"\}$`,
+		`^<3>\{"level":"error",.*"message":"pass failed"\}$`,
+	} {
+		if err := daemon.await(regexp.MustCompile(line)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestJournalKnowsWhyQuotadCannotRun(t *testing.T) {
+	daemon := startInJournal(t, onSystemd+"one = 1\ntwo = 2\n", ours)
+	if code, err := daemon.end(); code != exitConfig || err != nil {
+		t.Errorf("exit code %d: %v", code, err)
+	}
+	for _, line := range []string{`^<3>config.toml:[0-9]+: jobs.fetch.one: `, `^<3>config.toml:[0-9]+: jobs.fetch.two: `} {
+		if err := daemon.await(regexp.MustCompile(line)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Redirected by a shell, say, stderr is not what systemd named.
+func TestWhatIsNotTheJournalHasNoLevels(t *testing.T) {
+	daemon := startInJournal(t, onSystemd, "8:1")
+	if err := daemon.await(regexp.MustCompile(`^serving$`)); err != nil {
+		t.Error(err)
+	}
+	if text := daemon.whole(); strings.Contains(text, "<6>") {
+		t.Errorf("the log:\n%s", text)
+	}
+}

@@ -20,7 +20,7 @@ const (
 )
 
 // fetchTime is how long the download may take.
-const fetchTime = 6 * time.Minute
+const fetchTime = 4 * time.Minute
 
 // debian returns a directory that holds a Debian of the test's own. The first
 // test on a host downloads it; the later ones copy it.

@@ -98,6 +98,7 @@ const config = `
 backend = "redis"
 deadline = "5s" # the host may be a slow one, and it is not Redis that is tested
 [ledger.redis]
+addrs = ["unix:///run/redis/redis.sock"] # not every host lets a machine have a network, be it the loopback
 password_file = "/run/credentials/quotad.service/redis.password"
 [credentials.api]
 limits.daily.units = 1_000_000
@@ -127,7 +128,7 @@ func testBootWithRedis(t *testing.T, m *machine) {
 	m.write(t, "/opt/runtime", runtimes)
 	m.write(t, "/opt/slow", slow)
 	m.sh(t, `chmod 755 /opt/*
-		printf 'requirepass "open sesame"\nappendonly yes\n' >>/etc/redis/redis.conf
+		printf '%s\n' 'requirepass "open sesame"' 'appendonly yes' 'unixsocket /run/redis/redis.sock' 'unixsocketperm 777' >>/etc/redis/redis.conf
 		systemd-tmpfiles --create quotad.conf
 		install -D -m 644 -t /etc/systemd/system/quotad.service.d /src/systemd/drop-ins/redis-password.conf`)
 	m.halt(t)
@@ -146,7 +147,7 @@ func testBootWithRedis(t *testing.T, m *machine) {
 	if got := m.sh(t, "stat --format=%a /etc/quotad/redis.password"); got != "600" {
 		t.Errorf("the password's file has mode %s, want 600", got)
 	}
-	if got := m.sh(t, "redis-cli -a 'open sesame' --no-auth-warning keys '*'"); got == "" {
+	if got := m.sh(t, "redis-cli -s /run/redis/redis.sock -a 'open sesame' --no-auth-warning keys '*'"); got == "" {
 		t.Error("there is nothing in Redis")
 	}
 }

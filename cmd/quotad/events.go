@@ -143,7 +143,11 @@ func (e events) lineOf(event api.Event) *zerolog.Event {
 // forbidden logs a request that its caller may not make.
 func (e events) forbidden(attempt api.Attempt) {
 	line := e.refusal(zerolog.WarnLevel, attempt.Caller, attempt.Route)
-	by(line, attempt.Caller, attempt.PID).Str("route", attempt.Route).Str("detail", attempt.Detail).Msg("request forbidden")
+	by(line, attempt.Caller, attempt.PID)
+	if attempt.Route != "" {
+		line.Str("route", attempt.Route)
+	}
+	line.Str("detail", attempt.Detail).Msg("request forbidden")
 }
 
 // refusal returns a line for a refusal, or nil if enough like it were logged.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"testing"
 
@@ -37,15 +35,10 @@ func TestRedisComesLater(t *testing.T) {
 		t.Skip("only a redis-server can be down")
 	}
 	server.Kill()
-	dir := shortDir(t)
-	if err := os.WriteFile(filepath.Join(dir, "config.toml"), fmt.Appendf(nil, withRedis, server.Addr), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	daemon := startIn(t, dir)
+	daemon, client := startWith(t, fmt.Sprintf(withRedis, server.Addr))
 	if err := daemon.await(regexp.MustCompile("^run skipped$"), "reason=ledger_unavailable"); err != nil {
 		t.Error(err)
 	}
-	client := &api.Client{Socket: filepath.Join(dir, ".quotad/quotad.sock")}
 	if d, err := spend(client); !errors.Is(err, api.ErrLedgerUnavailable) {
 		t.Errorf("without Redis an acquire is answered %+v, %v", d, err)
 	}

@@ -10,6 +10,7 @@ const (
 	idleTimeout  = 5 * time.Second  // between two requests of a connection
 	walkTime     = 30 * time.Second // for a handler that may read a whole log
 	maxHeader    = 8 << 10
+	maxPath      = 512 // bytes: no name has more than 64
 	maxBody      = 64 << 10
 	maxDrain     = 2 << 20 // of an oversized body, read on so that the connection stays usable
 	maxText      = 256     // bytes of one text field

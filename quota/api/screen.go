@@ -13,6 +13,9 @@ import (
 // could reach the socket through a proxy on this host, and paths that
 // http.ServeMux would answer with a redirect, which curl takes for success.
 func (s *Server) screen(r *http.Request) *Problem {
+	if len(r.URL.Path) > maxPath {
+		return NewProblem(quota.BadRequest, "the path has more than %d bytes", maxPath)
+	}
 	if !isLocal(r.Host) {
 		return s.foreignHost(r)
 	}

@@ -39,6 +39,9 @@ func TestPathsAndMethods(t *testing.T) {
 		{"foreign host", "GET", "/healthz", "evil.example", 403, quota.Forbidden, "", "http://quotad/healthz"},
 		{"foreign host with a port", "GET", "/healthz", "evil.example:80", 403, quota.Forbidden, "", ""},
 		{"unknown credential", "GET", "/v1/credentials/vimeo", "quotad", 404, quota.UnknownCredential, "", ""},
+		{"path at its bound", "GET", "/" + strings.Repeat("x", 511), "quotad", 404, api.NotFound, "", ""},
+		{"path beyond its bound", "GET", "/v1/jobs/" + strings.Repeat("x", 504), "quotad", 400, quota.BadRequest, "", ""},
+		{"path beyond it, in escapes", "DELETE", "/v1/grants/" + strings.Repeat("%2e", 510), "quotad", 400, quota.BadRequest, "", ""},
 		{"unknown query", "GET", "/v1/status?verbose=1", "quotad", 400, quota.BadRequest, "", ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -10,7 +10,7 @@
 -- reply [status, now in ms, epoch, newest entry, per decided request: kind, a, b, units
 --       used of each limit…]
 --       status  done · more (call again for those not decided yet) · rest (nothing is
---               granted for now) · stray (nobody waits for this call any more) · or why
+--               granted until wake; its name follows) · stray (nobody waits for this call any more) · or why
 --               the account is not_ready
 --       kind    granted (a entry id; empty for a peek) · replayed (a entry id)
 --               conflict (a operation, b count that were granted) · denied (a the
@@ -24,7 +24,11 @@ local a = load_account(account, head)
 local unready = not_ready(a, head)
 if unready then return answer(a, unready) end
 if stray(a, head) then return answer(a, 'stray') end
-if a.rest > a.now then return answer(a, 'rest') end
+if a.rest ~= '0' then
+  local reply = answer(a, 'rest')
+  reply[5] = a.rest
+  return reply
+end
 
 local changed, more = false, false
 for _, limit in ipairs(limits) do

@@ -36,13 +36,15 @@ var (
 	settle string
 	//go:embed usage.lua
 	usage string
+	//go:embed wake.lua
+	wake string
 	//go:embed when.lua
 	when string
 )
 
 // Scripts are the sources of all verbs, ready to be loaded.
 type Scripts struct {
-	Acquire, Adjust, Claim, Count, Hold, Load, Log, Reset, Restore, Save, Settle, Usage, When string
+	Acquire, Adjust, Claim, Count, Hold, Load, Log, Reset, Restore, Save, Settle, Usage, Wake, When string
 }
 
 // All returns the scripts as they run in production: on the server's clock.
@@ -70,6 +72,7 @@ func joined(prelude string) Scripts {
 		Save:    join(save),
 		Settle:  join(settle),
 		Usage:   join(usage),
+		Wake:    join(wake),
 		When:    join(when),
 	}
 }

@@ -96,8 +96,8 @@ end
 -- the account: last, last_ms and last_seq are the newest entry ever written, trimmed the
 -- newest one trimmed off; up to lost ms entries are missing that a longer window
 -- would count; at fresh ms the keys' expiry was set for windows of span ms; stale
--- entries have left since the log was trimmed; until rest ms nothing is granted;
--- settlements are in the settled hash;
+-- entries have left since the log was trimmed; while rest has a name, and is not 0,
+-- nothing is granted; settlements are in the settled hash;
 -- now is the server's time, never before the newest entry; call is what the
 -- daemon's last granting call left.
 local function load_account(key, head)
@@ -108,10 +108,10 @@ local function load_account(key, head)
   end
   local got = redis.call('HMGET', key, unpack(fields))
   local trimmed, lost, fresh, span, stale, rest, settlements =
-    string.match(got[2] or '0-0 0 0 0 0 0 0', '^(%S+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$')
+    string.match(got[2] or '0-0 0 0 0 0 0 0', '^(%S+) (%d+) (%d+) (%d+) (%d+) (%S+) (%d+)$')
   local a = {
     trimmed = trimmed, lost = tonumber(lost), fresh = tonumber(fresh), span = tonumber(span), stale = tonumber(stale),
-    rest = tonumber(rest), settlements = tonumber(settlements), conf = got[3] or '', epoch = got[4] or '', call = got[5], last = got[1] or '0-0',
+    rest = rest, settlements = tonumber(settlements), conf = got[3] or '', epoch = got[4] or '', call = got[5], last = got[1] or '0-0',
   }
   a.last_ms, a.last_seq = id_parts(a.last)
   a.now = math.max(clock(), a.last_ms)
@@ -141,7 +141,7 @@ end
 local function save(key, a, limits, more)
   local fields = more or {}
   local n = #fields
-  fields[n + 1], fields[n + 2] = 'state', string.format('%s %.0f %.0f %.0f %.0f %.0f %.0f',
+  fields[n + 1], fields[n + 2] = 'state', string.format('%s %.0f %.0f %.0f %.0f %s %.0f',
     a.trimmed, a.lost, a.fresh, a.span, a.stale, a.rest, a.settlements)
   for i, limit in ipairs(limits) do
     fields[n + 1 + 2 * i], fields[n + 2 + 2 * i] = 'l:' .. limit.name, format_tally(limit.tally)

@@ -6,15 +6,18 @@
 --
 -- KEYS  1 account · 2 log · 3 settled · 4 keys
 -- ARGV  1… the head, as read_head reads it · then the ms for which nothing is granted,
---       so that other daemons can put theirs back too · the number of entries, and for
+--       so that other daemons can put theirs back too; they end the name of the rest
+--       · the number of entries, and for
 --       each: its id, operation, count, by, region, charges ("daily=100 search=1"),
 --       request key, note, and units it was settled to or empty
--- reply [status, now in ms, epoch, newest entry, number put back]: done
+-- reply [status, now in ms, epoch, newest entry, number put back]: done, or lost where
+--       the daemon knows of a log and this is not it
 
 local account, log, settled, keys = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local head, at = read_head()
 local limits = head.limits
 local a = load_account(account, head)
+if head.epoch ~= '' and lost(a, head) then return answer(a, 'lost') end
 local begun = begin(a, head)
 local anew = begun or emptied(a)
 if redis.call('XLEN', log) == 0 then -- every entry may have its own place again
@@ -97,7 +100,7 @@ if anew or put_back > 0 then
   end
   more = { 'epoch', a.epoch, 'conf', '', 'absent', '' }
 end
-if rest > 0 then a.rest = math.max(a.rest, a.now + rest) end
+if rest > 0 then a.rest = head.call .. '/' .. int(rest) end
 save(account, a, {}, more)
 a.fresh = 0
 refresh(a, limits)

@@ -91,6 +91,9 @@ type Restorer interface {
 	// left every window stay out. Any number of daemons may do so at once, and
 	// again. For the rest that follows nothing is granted.
 	Restore(ctx context.Context, c *Credential, records []Record, rest time.Duration) error
+	// BookBack puts what was granted without the ledger into the log that is known,
+	// as Restore would; ErrLost if that is gone.
+	BookBack(ctx context.Context, c *Credential, records []Record) error
 	// Now is the ledger's time, as far as it is known without asking.
 	Now() time.Time
 }

@@ -272,10 +272,11 @@ func replayFile(file *os.File, take func(line)) error {
 // A memory is what the journal knows of one credential.
 type memory struct {
 	records  []quota.Record // granted, in the order they were
-	unbooked []quota.Record // granted alone and not booked back yet
+	unbooked []quota.Record // of these, granted alone and not booked back yet, however long ago
 }
 
-// recall reads what is known of a credential since a time.
+// recall reads what is known of a credential since a time. What is not booked back
+// yet is among it: some may be, if more was granted alone in the meantime.
 func (j *Journal) recall(credential string, since time.Time) (memory, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -308,13 +309,12 @@ func (j *Journal) recall(credential string, since time.Time) (memory, error) {
 			clear(unbooked)
 		}
 	})
-	m.records = slices.DeleteFunc(m.records, func(r quota.Record) bool {
+	for _, r := range m.records {
 		if unbooked[r.ID.String()] {
 			m.unbooked = append(m.unbooked, r)
-			return true
 		}
-		return r.ID.Time().Before(since)
-	})
+	}
+	m.records = slices.DeleteFunc(m.records, func(r quota.Record) bool { return r.ID.Time().Before(since) })
 	return m, err
 }
 

@@ -2,6 +2,7 @@ package outage
 
 import (
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -87,5 +88,24 @@ func TestReloadDuringAnOutage(t *testing.T) {
 	decisions, err := l.Acquire(t.Context(), c, askFor(t, c))
 	if err != nil || !decisions[0].Outage {
 		t.Errorf("got %+v, %v; want a grant of the outage", decisions, err)
+	}
+}
+
+// Some of what was granted alone may be in the log that is lost now: all of it is put
+// back, as what the ledger granted is.
+func TestUnbookedIsPutBackToo(t *testing.T) {
+	l, _, c := open(t, make(chan Event, 100))
+	s := &state{credential: c, policy: l.state("youtube").policy}
+	for range 2 {
+		if d := l.decideAlone(s, c, askFor(t, c), quota.ErrUnavailable)[0]; !d.Granted() {
+			t.Fatalf("got %+v, want a grant of an open operation", d)
+		}
+	}
+	if !l.settleBooked(s, c, slices.Clone(s.unbooked[:1])) {
+		t.Fatal("what was booked cannot be taken off the list")
+	}
+	memory, err := l.journal.recall("youtube", time.Now().Add(-time.Hour))
+	if err != nil || len(memory.records) != 2 {
+		t.Errorf("got %+v, %v; want both grants put back", memory, err)
 	}
 }

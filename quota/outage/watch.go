@@ -132,7 +132,7 @@ func (l *Ledger) bookBack(s *state, c *quota.Credential) bool {
 		}
 		s.mu.Unlock()
 		ctx, cancel := context.WithTimeout(context.Background(), restoreTime)
-		err := l.Restorer.Restore(ctx, c, records, 0)
+		err := l.Restorer.BookBack(ctx, c, records)
 		cancel()
 		if err != nil {
 			l.setDown(s, err)

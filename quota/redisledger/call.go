@@ -91,6 +91,8 @@ type verb struct {
 	name   string // of the call: the same when it is asked again
 	daemon string // under which it is remembered; empty: the ledger's own
 	args   []any  // behind the head
+	// whichever log is there is meant, and not the one that is known.
+	whichever bool
 }
 
 // do calls a verb as often as it takes: until the account has caught up and the
@@ -103,9 +105,9 @@ func (l *Ledger) do(ctx context.Context, c *quota.Credential, v verb) (reply, er
 		}
 		switch r.status {
 		case "lost":
-			return reply{}, fmt.Errorf("%w: it was flushed, evicted or replaced by an older copy", quota.ErrLost)
+			return reply{}, errLost
 		case "rest":
-			return reply{}, fmt.Errorf("%w: every daemon is putting back what it knows", quota.ErrResting)
+			err = l.endRest(ctx, c, r)
 		case "behind":
 			err = l.count(ctx, c)
 		case "more":
@@ -170,6 +172,8 @@ func (l *Ledger) parse(values []any) (reply, error) {
 
 var errReply = errors.New("cannot understand redis: a script answered in an unknown form")
 
+var errLost = fmt.Errorf("%w: it was flushed, evicted or replaced by an older copy", quota.ErrLost)
+
 // count lets an account catch up with its limits.
 func (l *Ledger) count(ctx context.Context, c *quota.Credential) error {
 	for {
@@ -194,7 +198,10 @@ func (l *Ledger) head(c *quota.Credential, v verb) []any {
 	if daemon == "" {
 		daemon = l.daemon
 	}
-	known := l.Known(c.Name)
+	known := quota.Mark{}
+	if !v.whichever {
+		known = l.Known(c.Name)
+	}
 	args = append(args, daemon, v.name, known.Epoch, known.Newest.String(), len(c.Limits))
 	for i, limit := range c.Limits {
 		var length, starts, ends int64

@@ -49,9 +49,10 @@ type Ledger struct {
 	calls atomic.Uint64 // numbers them
 	skew  atomic.Int64  // Redis' clock less the host's, in ms
 
-	mu    sync.Mutex // guards lanes and marks
+	mu    sync.Mutex // guards what follows
 	lanes map[string]*lane
 	marks map[string]quota.Mark
+	rests map[string]rest
 }
 
 // A lane keeps calls that write by name one after the other: Redis remembers only
@@ -70,8 +71,8 @@ type unanswered struct {
 var _ quota.Restorer = (*Ledger)(nil)
 
 type scripts struct {
-	acquire, adjust, count, log, reset, restore, settle, usage, when *redis.Script
-	claim, hold, load, save                                          *redis.Script // of a Fleet
+	acquire, adjust, count, log, reset, restore, settle, usage, wake, when *redis.Script
+	claim, hold, load, save                                                *redis.Script // of a Fleet
 }
 
 // Open returns a ledger that connects when it is first used: a Redis that is
@@ -102,6 +103,7 @@ func open(config Config, sources lua.Scripts) (*Ledger, error) {
 		boot:    rand.Text(),
 		lanes:   make(map[string]*lane),
 		marks:   make(map[string]quota.Mark),
+		rests:   make(map[string]rest),
 	}, nil
 }
 
@@ -115,6 +117,7 @@ func newScripts(s lua.Scripts) scripts {
 		restore: redis.NewScript(s.Restore),
 		settle:  redis.NewScript(s.Settle),
 		usage:   redis.NewScript(s.Usage),
+		wake:    redis.NewScript(s.Wake),
 		when:    redis.NewScript(s.When),
 		claim:   redis.NewScript(s.Claim),
 		hold:    redis.NewScript(s.Hold),

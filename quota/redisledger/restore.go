@@ -21,15 +21,30 @@ const restoreStep = 256
 // Restore implements quota.Restorer. Afterwards the log as it is then is the one
 // that is known: what other daemons have to put back is for them to miss.
 func (l *Ledger) Restore(ctx context.Context, c *quota.Credential, records []quota.Record, rest time.Duration) error {
-	for {
+	return l.putBack(ctx, c, records, rest, true)
+}
+
+// BookBack implements quota.Restorer.
+func (l *Ledger) BookBack(ctx context.Context, c *quota.Credential, records []quota.Record) error {
+	return l.putBack(ctx, c, records, 0, false)
+}
+
+// putBack puts records into the log that is there, whichever it is, or else into the
+// one that is known. When the log is lost on the way, so is what was put into it: the
+// calls that follow the first one do not begin another.
+func (l *Ledger) putBack(ctx context.Context, c *quota.Credential, records []quota.Record, rest time.Duration, whichever bool) error {
+	for ; ; whichever = false {
 		n := min(len(records), restoreStep)
 		args := append(make([]any, 0, 2+9*n), rest.Milliseconds(), n)
 		for _, r := range records[:n] {
 			args = appendRecord(args, r)
 		}
-		r, err := l.once(ctx, c, verb{script: l.scripts.restore, name: l.call(), args: args})
+		r, err := l.once(ctx, c, verb{script: l.scripts.restore, name: l.call(), args: args, whichever: whichever})
 		if err != nil {
 			return err
+		}
+		if r.status == "lost" {
+			return errLost
 		}
 		l.Expect(c.Name, r.mark)
 		if records = records[n:]; len(records) == 0 {

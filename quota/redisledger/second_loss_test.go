@@ -60,3 +60,49 @@ func TestLossIsNoticedByThoseWhoLostNothing(t *testing.T) {
 		})
 	}
 }
+
+// What was granted alone goes into the log that is known. One that was lost since is
+// not begun anew with it: others' grants would be missing.
+func TestNothingIsBookedIntoALostLog(t *testing.T) {
+	server := redistest.StartReal(t)
+	l := openAt(t, Config{Addrs: []string{server.Addr}, Daemon: "a"})
+	acquireOne(t, l, hundred(), "")
+	server.Order(t, "FLUSHALL")
+	alone := quota.NewRecord(hundred(), ask("list", ""), quota.ID{Ms: time.Now().UnixMilli(), Seq: 1 << 16})
+	if err := l.BookBack(t.Context(), hundred(), []quota.Record{alone}); !errors.Is(err, quota.ErrLost) {
+		t.Errorf("got %v, want that the log was lost", err)
+	}
+	if n := server.Do(t, "DBSIZE"); n != int64(0) {
+		t.Errorf("a log was begun: %v keys", n)
+	}
+}
+
+// A log that is lost between two calls of a restore lacks what the first one put back.
+func TestLossDuringARestore(t *testing.T) {
+	r := newRig(t, redistest.StartReal(t))
+	var records []quota.Record
+	for i := range restoreStep + 1 {
+		records = append(records, quota.NewRecord(r.c, ask("list", ""), quota.ID{Ms: time.Now().UnixMilli() - 1, Seq: int64(i)}))
+	}
+	r.must(r.ledger.Restore(t.Context(), r.c, nil, 0)) // loads the script
+	r.server.Order(t, "FLUSHALL")
+	calls := 0
+	r.proxy.Disturb(func(command []string) redistest.Fault {
+		if redistest.IsScript(command) {
+			if calls++; calls == 2 {
+				r.server.Order(t, "FLUSHALL")
+			}
+		}
+		return redistest.Pass
+	})
+	if err := r.ledger.Restore(t.Context(), r.c, records, time.Minute); !errors.Is(err, quota.ErrLost) {
+		t.Fatalf("got %v, want that the log was lost", err)
+	}
+	if err := r.ledger.Restore(t.Context(), r.c, records, 0); err != nil {
+		t.Fatal(err)
+	}
+	u, err := r.ledger.Usage(t.Context(), r.c)
+	if err != nil || u.Limits[0].Used != restoreStep+1 {
+		t.Errorf("got %+v, %v; want every record once", u, err)
+	}
+}

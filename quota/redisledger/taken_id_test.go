@@ -19,11 +19,11 @@ func TestOutageGrantWhoseIDIsTaken(t *testing.T) {
 	alone := func(seq int64) []quota.Record {
 		return []quota.Record{quota.NewRecord(hundred(), ask("list", ""), quota.ID{Ms: clock.Now().UnixMilli(), Seq: seq})}
 	}
-	if err := ledger.Restore(t.Context(), hundred(), alone(7<<16), 0); err != nil {
+	if err := ledger.BookBack(t.Context(), hundred(), alone(7<<16)); err != nil {
 		t.Fatal(err)
 	}
 	acquireOne(t, ledger, hundred(), "")
-	if err := ledger.Restore(t.Context(), hundred(), alone(7<<16+1), 0); err != nil {
+	if err := ledger.BookBack(t.Context(), hundred(), alone(7<<16+1)); err != nil {
 		t.Fatal(err)
 	}
 	u, err := ledger.Usage(t.Context(), hundred())

@@ -36,11 +36,13 @@ func TestScripts(t *testing.T) {
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
+		Deadline:            time.Now().Add(3 * time.Minute), // of a script that hangs: then it is told which
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"daemon":  startDaemon,
 			"halt":    haltDaemon,
 			"exits":   exits,
 			"capture": capture,
+			"await":   await,
 		},
 		Condition: func(name string) (bool, error) {
 			if name != "root" {
@@ -213,4 +215,26 @@ func capture(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("%s does not match", args[1])
 	}
 	ts.Setenv(args[0], match[1])
+}
+
+// await is the script command "await FILE PATTERN": it waits until the file is
+// there and the pattern matches in it.
+func await(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: await FILE PATTERN")
+	}
+	file, pattern := ts.MkAbs(args[0]), regexp.MustCompile("(?m)"+args[1])
+	tick, deadline := time.NewTicker(5*time.Millisecond), time.After(30*time.Second)
+	defer tick.Stop()
+	for {
+		text, _ := os.ReadFile(file)
+		if pattern.Match(text) {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			ts.Fatalf("%s does not match %s:\n%s", args[0], args[1], text)
+		}
+	}
 }

@@ -12,8 +12,8 @@ import (
 )
 
 const watchUsage = `Show the status live, in place: the limits, the day's spending by the hour, and
-the ring of each job. Ctrl-C ends it. Where the output is no terminal, it is the
-status as one line of JSON, again and again.
+the ring of each job; q or Ctrl-C ends it. Where the output is no terminal, it
+is the status as one line of JSON, again and again.
 
 Usage:
   quotactl watch [FLAGS]
@@ -65,7 +65,7 @@ func newWatch(c *cli) *cobra.Command {
 }
 
 func (c *cli) watch(ctx context.Context, p watchPlan) error {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	defer stop()
 	if c.output == "json" || !isTerminal(c.stdout) || c.env.get("TERM") == "dumb" {
 		return c.watchLines(ctx, p)

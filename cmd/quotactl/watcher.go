@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -21,6 +22,7 @@ type watcher struct {
 	asked  time.Time            // when hourly was
 	lost   error                // why the last look failed; nil when it did not
 	since  time.Time            // when it began to
+	keys   *keyboard
 }
 
 // Bounds of one look: what a day holds changes slowly, and is dear to ask for.
@@ -53,19 +55,37 @@ func (w *watcher) look(ctx context.Context) {
 // show draws on the alternate screen until it is told to end; however it ends, the
 // terminal is as it was.
 func (w *watcher) show(ctx context.Context, p watchPlan) (err error) {
+	ctx, leave := context.WithCancel(ctx)
+	defer leave()
+	w.keys = openKeyboard(leave)
+	defer w.keys.close()
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGWINCH, syscall.SIGTSTP)
 	defer signal.Stop(signals)
+	if err := w.take(); err != nil {
+		return errors.Join(err, w.keys.giveBack())
+	}
+	defer func() { err = errors.Join(err, w.giveBack()) }()
+	return w.drawOn(ctx, p, signals)
+}
+
+// take makes the terminal ours.
+func (w *watcher) take() error {
+	if err := w.keys.take(); err != nil {
+		return fmt.Errorf("cannot read the keyboard: %w", err)
+	}
+	return w.write(enterScreen)
+}
+
+// giveBack leaves the terminal as it was before take.
+func (w *watcher) giveBack() error {
+	return errors.Join(w.write(leaveScreen), w.keys.giveBack())
+}
+
+// drawOn draws again and again, and when a signal says that the screen changes.
+func (w *watcher) drawOn(ctx context.Context, p watchPlan, signals <-chan os.Signal) error {
 	ticks := time.NewTicker(p.every)
 	defer ticks.Stop()
-	if err := w.write(enterScreen); err != nil {
-		return err
-	}
-	defer func() {
-		if left := w.write(leaveScreen); err == nil {
-			err = left
-		}
-	}()
 	for shown := 1; ; {
 		if err := w.draw(); err != nil {
 			return err
@@ -80,10 +100,10 @@ func (w *watcher) show(ctx context.Context, p watchPlan) (err error) {
 			w.look(ctx)
 			shown++
 		case s := <-signals:
-			if s == syscall.SIGTSTP {
-				err = w.suspend()
+			if s != syscall.SIGTSTP {
+				continue
 			}
-			if err != nil {
+			if err := w.suspend(); err != nil {
 				return err
 			}
 		}
@@ -97,7 +117,7 @@ func (w *watcher) draw() error {
 
 // suspend gives the terminal back for as long as this process is stopped.
 func (w *watcher) suspend() error {
-	if err := w.write(leaveScreen); err != nil {
+	if err := w.giveBack(); err != nil {
 		return err
 	}
 	goOn := make(chan os.Signal, 1)
@@ -107,5 +127,5 @@ func (w *watcher) suspend() error {
 		return fmt.Errorf("cannot stop: %w", err)
 	}
 	<-goOn // any thread may be the one that the kernel stops first
-	return w.write(enterScreen)
+	return w.take()
 }

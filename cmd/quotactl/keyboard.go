@@ -1,0 +1,98 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"sync"
+	"syscall"
+
+	"golang.org/x/term"
+)
+
+// A keyboard is the terminal that controls this process, as something to type at.
+// Where there is none, its methods do nothing.
+type keyboard struct {
+	tty     *os.File    // nil: there is none
+	was     *term.State // how the terminal was, while it is ours; else nil
+	reading sync.WaitGroup
+}
+
+// openKeyboard reads keys until it is closed: q calls leave, and what stands for
+// a signal sends that.
+func openKeyboard(leave func()) *keyboard {
+	// Only where reading does not block does Close end it.
+	tty, err := os.OpenFile("/dev/tty", os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return &keyboard{}
+	}
+	k := &keyboard{tty: tty}
+	k.reading.Go(func() {
+		for key := make([]byte, 1); ; {
+			if _, err := tty.Read(key); err != nil {
+				return
+			}
+			if key[0] == 'q' {
+				leave()
+			} else if signal := signalOf(key[0]); signal != 0 {
+				syscall.Kill(0, signal) // as the terminal would, to all of the foreground
+			}
+		}
+	})
+	return k
+}
+
+// signalOf is what a terminal sends when a key is typed, unless it is ours; 0: nothing.
+func signalOf(key byte) syscall.Signal {
+	switch key {
+	case 'C' & 0x1f:
+		return syscall.SIGINT
+	case 'Z' & 0x1f:
+		return syscall.SIGTSTP
+	case '\\' & 0x1f:
+		return syscall.SIGQUIT
+	default:
+		return 0
+	}
+}
+
+// take has keys read one by one and not echoed. It stops this process as long as
+// that is in the background.
+func (k *keyboard) take() error {
+	return k.control(func(fd int) (err error) {
+		k.was, err = term.MakeRaw(fd)
+		return err
+	})
+}
+
+// giveBack leaves the terminal as it was before take.
+func (k *keyboard) giveBack() error {
+	if k.was == nil {
+		return nil
+	}
+	return k.control(func(fd int) error {
+		err := term.Restore(fd, k.was)
+		k.was = nil
+		return err
+	})
+}
+
+// control calls do with the terminal's descriptor. File.Fd could make it block.
+func (k *keyboard) control(do func(fd int) error) error {
+	if k.tty == nil {
+		return nil
+	}
+	raw, err := k.tty.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var done error
+	err = raw.Control(func(fd uintptr) { done = do(int(fd)) })
+	return errors.Join(err, done)
+}
+
+func (k *keyboard) close() {
+	if k.tty != nil {
+		k.tty.Close()
+		k.reading.Wait()
+	}
+}

@@ -27,9 +27,7 @@ func (d *daemon) ready(ctx context.Context) error {
 	for _, warning := range health.Warnings {
 		d.log.Warn().Str("ledger", health.Backend).Msg(warning)
 	}
-	if err := d.systemd.notify("READY=1\nSTATUS=" + d.glance(ctx).String()); err != nil {
-		return err
-	}
+	d.tellSystemd("READY=1\nSTATUS=" + d.glance(ctx).String())
 	d.onStop("tell systemd", d.stopping)
 	d.startHerald()
 	d.log.Debug().Msg("ready")

@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -59,6 +60,22 @@ func TestTellsSystemdOfAnOutage(t *testing.T) {
 		awaitNotice(t, manager, `WATCHDOG=1`)
 	}
 	daemon.kill()
+}
+
+// A service manager that does not listen, such as that of a shell's own parent, is
+// no reason to end.
+func TestGoesOnWithoutSystemd(t *testing.T) {
+	dir := shortDir(t)
+	daemon := startUnderSystemd(t, dir, filepath.Join(dir, "api.sock"), "LISTEN_FDNAMES=api")
+	if err := daemon.await(regexp.MustCompile("^systemd does not hear how quotad is$"), "error=.*notify: connect: no such file or directory"); err != nil {
+		t.Error(err)
+	}
+	if err := daemon.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if code, err := daemon.end(); code != exitOK || err != nil {
+		t.Errorf("exit code %d: %v", code, err)
+	}
 }
 
 // Jobs have the daemon's uid. Nothing that they do at the socket keeps the daemon

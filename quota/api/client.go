@@ -22,7 +22,8 @@ import (
 // a request id or a grant id makes repeatable) are sent again, up to twice and
 // with the same id, when the connection breaks before the answer is there. No
 // answer is ever asked for again: a refusal stands. Without a deadline in the
-// context a call gives up after ten seconds.
+// context a call gives up after ten seconds. Where the request may have arrived by
+// then, ErrUnreachable is quota.ErrOutcomeUnknown as well.
 type Client struct {
 	Socket string // the daemon's; empty: FindSocket("")
 	Token  string // the run token of a pass; empty outside a pass

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"quotad/quota"
 	"quotad/quota/api"
 )
 
@@ -94,7 +95,7 @@ func TestLostRepliesEndAsUnreachable(t *testing.T) {
 	c := cut(t, h.socket, 100)
 	client := &api.Client{Socket: c.socket}
 	_, err := client.Acquire(context.Background(), api.AcquireRequest{Credential: "youtube", Operation: "search.list"})
-	if !errors.Is(err, api.ErrUnreachable) || !strings.Contains(api.Hint(err), "did not answer") {
+	if !errors.Is(err, api.ErrUnreachable) || !errors.Is(err, quota.ErrOutcomeUnknown) || !strings.Contains(api.Hint(err), "did not answer") {
 		t.Errorf("got %v, hint %q", err, api.Hint(err))
 	}
 	if n := c.requests.Load(); n != 3 {
@@ -152,7 +153,7 @@ func TestUnreachable(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			client := &api.Client{Socket: row.socket}
 			_, err := client.Acquire(context.Background(), api.AcquireRequest{Credential: "youtube", Operation: "videos.list"})
-			if !errors.Is(err, api.ErrUnreachable) || !strings.Contains(err.Error(), row.says) {
+			if !errors.Is(err, api.ErrUnreachable) || errors.Is(err, quota.ErrOutcomeUnknown) || !strings.Contains(err.Error(), row.says) {
 				t.Errorf("got %v, want ErrUnreachable with %q", err, row.says)
 			}
 			if !strings.Contains(api.Hint(err), "is quotad running?") {

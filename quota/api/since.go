@@ -24,7 +24,7 @@ func (s *since) bind(f *Fields) {
 		*s = since{at: at}
 		return
 	}
-	ago, err := parseAgo(text)
+	ago, err := ParseSpan(text)
 	if err != nil || ago <= 0 {
 		f.Fail("since must be an instant like 2026-03-14T09:00:00Z, or how long ago it was, like 90m, 24h or 7d: %.40q", text)
 		return
@@ -32,8 +32,9 @@ func (s *since) bind(f *Fields) {
 	*s = since{ago: ago}
 }
 
-// parseAgo reads a duration that may be in days.
-func parseAgo(text string) (time.Duration, error) {
+// ParseSpan reads a length of time as people give it: as time.ParseDuration does,
+// or in days of 24 hours ("7d").
+func ParseSpan(text string) (time.Duration, error) {
 	days, isDays := strings.CutSuffix(text, "d")
 	if !isDays {
 		return time.ParseDuration(text)

@@ -12,6 +12,8 @@ import (
 	"net/http"
 	"syscall"
 	"time"
+
+	"quotad/quota"
 )
 
 // ErrUnreachable says that no daemon answered: none listens, this user may not
@@ -68,7 +70,11 @@ func encodeBody(body any) ([]byte, error) {
 	return json.Marshal(body)
 }
 
-var errNoAnswer = errors.New("no answer")
+var (
+	errNoAnswer = errors.New("no answer")
+	errLate     = errors.New("it takes too long")
+	errBroken   = errors.New("the connection broke")
+)
 
 func (c *Client) open() {
 	c.socket = c.Socket
@@ -161,10 +167,17 @@ type unreachableError struct {
 }
 
 func (e *unreachableError) Error() string {
+	if lost(e.err) {
+		return fmt.Sprintf("quotad at %q did not answer: %v", e.socket, root(e.err))
+	}
 	return fmt.Sprintf("cannot reach quotad at %q: %v", e.socket, root(e.err))
 }
 
-func (e *unreachableError) Is(target error) bool { return target == ErrUnreachable }
+// Is tells that nobody answered and, where the request may have arrived, that
+// nobody knows what came of it.
+func (e *unreachableError) Is(target error) bool {
+	return target == ErrUnreachable || target == quota.ErrOutcomeUnknown && lost(e.err)
+}
 
 func (e *unreachableError) Unwrap() error { return e.err }
 
@@ -178,8 +191,11 @@ func root(err error) error {
 	if errors.As(err, &no) {
 		return no
 	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		return errNoAnswer
+	switch {
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, errNoAnswer):
+		return errLate
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return errBroken
 	}
 	return err
 }

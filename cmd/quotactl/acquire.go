@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"quotad/quota"
 	"quotad/quota/api"
 )
 
@@ -83,6 +84,9 @@ func (c *cli) acquire(ctx context.Context, r api.AcquireRequest) (api.Decision, 
 		return api.Decision{}, err
 	}
 	d, err := c.spender().Acquire(ctx, r)
+	if errors.Is(err, quota.ErrOutcomeUnknown) {
+		return d, inDoubt(c.explain(err), "it may be granted all the same: quotactl log shows it, and asking again with the same --request-id debits once")
+	}
 	if err != nil {
 		return d, c.explain(err)
 	}

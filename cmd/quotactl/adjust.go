@@ -15,7 +15,8 @@ import (
 
 const adjustUsage = `Book units against a limit that were spent elsewhere, or, below zero, give back
 what was counted but not spent: the oldest debits first, and never more than are
-used. For operators; the log names who did it.
+used. For operators; the log names who did it. It is never asked for twice: when
+the answer is lost, quotactl log tells whether it was booked.
 
 Usage:
   quotactl adjust CREDENTIAL LIMIT UNITS [FLAGS]
@@ -71,7 +72,8 @@ func negativeLast(root *cobra.Command, args []string) []string {
 func (c *cli) adjust(ctx context.Context, credential string, a api.Adjustment) error {
 	done, err := c.reader().Adjust(ctx, credential, a)
 	if err != nil {
-		return c.explainLimit(ctx, c.explainCredential(ctx, err, credential), credential, a.Limit)
+		err = c.explainLimit(ctx, c.explainCredential(ctx, err, credential), credential, a.Limit)
+		return inDoubt(err, "it may be booked all the same: adjust again only if quotactl log --credential "+credential+" does not show it")
 	}
 	if done.Units != a.Units {
 		fmt.Fprintf(c.stderr, "quotactl: only %s were used: no more is given back\n", units(-done.Units))

@@ -58,7 +58,7 @@ func raiseText(w api.Why, missing []api.Obstacle) string {
 			}
 		}
 	}
-	text := "raise " + strings.Join(raised, " and ") + ", if the upstream allows it"
+	text := "raise " + strings.Join(raised, ", and ") + ", if the upstream allows it"
 	if len(lowered) == len(missing) {
 		text += "; or lower " + strings.Join(lowered, " and ")
 	}

@@ -166,6 +166,17 @@ func jobNames(list []jobsapi.Job) []string {
 	return names
 }
 
+// regionNames returns the regions of all jobs, each once.
+func (c *cli) regionNames(ctx context.Context) ([]string, error) {
+	list, err := c.operator().Jobs(ctx)
+	var names []string
+	for _, j := range list {
+		names = append(names, regionNames(j)...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names), err
+}
+
 func regionNames(j jobsapi.Job) []string {
 	names := make([]string, len(j.Regions))
 	for i, region := range j.Regions {

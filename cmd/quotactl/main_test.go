@@ -43,6 +43,7 @@ func TestScripts(t *testing.T) {
 			"exits":   exits,
 			"capture": capture,
 			"await":   await,
+			"cutter":  startCutter,
 		},
 		Condition: func(name string) (bool, error) {
 			if name != "root" {
@@ -63,8 +64,9 @@ func TestScripts(t *testing.T) {
 
 // startDaemon is the script command "daemon SOCKET [CREDENTIAL...]": it serves
 // the API for credentials like the one in config.toml until the script ends.
-// The credential "lost" has a ledger that nobody reaches. Where the script has a
-// file job.sh, a job "trending" runs it for the regions US, GB and DE.
+// The credential "lost" has a ledger that nobody reaches, and that of a daemon of
+// long ago, which knows no plan, is "old". Where the script has a file job.sh, a
+// job "trending" runs it for the regions US, GB and DE.
 func startDaemon(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: daemon SOCKET [CREDENTIAL...]")
@@ -124,10 +126,14 @@ func newServer(ts *testscript.TestScript, socket string, names []string) (*api.S
 		EndLeftover: process.EndLeftover, Now: time.Now,
 	})
 	ts.Check(err)
-	server, err := api.NewServer(api.Config{
+	config := api.Config{
 		Keeper: keeper, Tokens: tokens, Version: version(), Routes: append(jobsapi.Routes(runner), jobsapi.PlanRoute(runner, keeper)),
 		Status: map[string]func(context.Context) any{"jobs": jobsapi.Section(runner)},
-	})
+	}
+	if names[0] == "old" {
+		config.Version, config.Routes = "v0.1.0", jobsapi.Routes(runner)
+	}
+	server, err := api.NewServer(config)
 	ts.Check(err)
 	return server, runner
 }

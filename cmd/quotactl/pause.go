@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	jobsapi "quotad/jobs/api"
+	"quotad/quota/api"
 )
 
 const pauseUsage = `Keep the schedule from running a job, over restarts of quotad, until it is
@@ -15,7 +16,7 @@ Usage:
   quotactl pause JOB [FLAGS]
 
 Flags:
-      --for DURATION   so long, as 2h or 90m; default: until quotactl resume
+      --for DURATION   so long: 90m, 24h, 7d; default: until quotactl resume
       --reason TEXT    why, for whoever wonders
 
 Example:
@@ -24,7 +25,7 @@ Example:
 
 func newPause(c *cli) *cobra.Command {
 	var r jobsapi.PauseRequest
-	var length time.Duration
+	var length string
 	cmd := &cobra.Command{
 		Use:               "pause JOB",
 		Short:             "keep the schedule from running a job",
@@ -32,10 +33,13 @@ func newPause(c *cli) *cobra.Command {
 		Args:              arguments("JOB"),
 		ValidArgsFunction: c.completeJob,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if cmd.Flags().Changed("for") && length < time.Millisecond {
-				return usageError("", "--for must be more than nothing: %v", length)
+			if cmd.Flags().Changed("for") {
+				d, err := api.ParseSpan(length)
+				if err != nil || d < time.Millisecond {
+					return usageError("", "--for must be a length of time, like 90m, 24h or 7d: %q", length)
+				}
+				r.ForMs = d.Milliseconds()
 			}
-			r.ForMs = length.Milliseconds()
 			job, err := c.operator().Pause(cmd.Context(), args[0], r)
 			if err != nil {
 				return c.explainJob(cmd.Context(), err, args[0])
@@ -43,7 +47,7 @@ func newPause(c *cli) *cobra.Command {
 			return c.printJob(job)
 		},
 	}
-	cmd.Flags().DurationVar(&length, "for", 0, "so long")
+	cmd.Flags().StringVar(&length, "for", "", "so long")
 	cmd.Flags().StringVar(&r.Note, "reason", "", "why")
 	return cmd
 }

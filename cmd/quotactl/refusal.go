@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"os/user"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -25,10 +27,20 @@ func (c *cli) explain(err error) error {
 	case errors.Is(err, api.ErrLedgerUnavailable):
 		return &failure{code: exitError, err: err, hint: "nobody can tell what is left: quotactl status tells how the ledger is"}
 	case errors.As(err, &p):
-		return &failure{code: exitCodeOf(p.Reason), err: err, hint: api.Hint(err)}
+		return &failure{code: exitCodeOf(p.Reason), err: err, hint: cmp.Or(c.skewHint(err), api.Hint(err))}
 	default:
-		return err
+		return &failure{code: exitError, err: err, hint: c.skewHint(err)}
 	}
+}
+
+// inDoubt says what to do where a request may have been carried out although no
+// answer tells of it.
+func inDoubt(err error, advice string) error {
+	var f *failure
+	if errors.As(err, &f) && (errors.Is(err, quota.ErrOutcomeUnknown) || errors.Is(err, api.ErrLedgerUnavailable)) {
+		f.hint = advice
+	}
+	return err
 }
 
 // exitCodeOf is the exit code that a reason stands for. A cost that can never
@@ -51,16 +63,28 @@ func (c *cli) unreachableHint(err error) string {
 	if !errors.Is(err, fs.ErrPermission) {
 		return api.Hint(err)
 	}
-	group, ok := groupOf(path)
-	if !ok {
+	gid, ok := groupOf(path)
+	switch {
+	case !ok:
 		return api.Hint(err)
+	case gid == "0":
+		return path + " is for root alone: ask as root, or have quotad run as a user of its own"
+	}
+	group := gid
+	if g, err := user.LookupGroupId(gid); err == nil {
+		group = g.Name
 	}
 	return fmt.Sprintf("%s is for members of group %s: usermod -aG %s %s, then log in again", path, group, group, userName())
 }
 
-// groupOf names the group of a file; ok is false where even that is not to be seen.
-func groupOf(path string) (name string, ok bool) {
+// groupOf returns the group of a file or, where that is not to be seen, of the
+// directory that hides it.
+func groupOf(path string) (gid string, ok bool) {
 	info, err := os.Stat(path)
+	for errors.Is(err, fs.ErrPermission) && filepath.Dir(path) != path {
+		path = filepath.Dir(path)
+		info, err = os.Stat(path)
+	}
 	if err != nil {
 		return "", false
 	}
@@ -68,11 +92,7 @@ func groupOf(path string) (name string, ok bool) {
 	if !ok {
 		return "", false
 	}
-	gid := strconv.Itoa(int(stat.Gid))
-	if g, err := user.LookupGroupId(gid); err == nil {
-		return g.Name, true
-	}
-	return gid, true
+	return strconv.Itoa(int(stat.Gid)), true
 }
 
 func userName() string {
@@ -92,6 +112,8 @@ func (c *cli) refusal(ctx context.Context, d api.Decision, r api.AcquireRequest)
 			f.hint = "this request fits " + c.view().when(*d.RetryAt)
 		}
 		return f
+	case quota.CostExceedsLimit:
+		f.hint = "waiting does not help: ask for fewer calls at once"
 	case quota.UnknownCredential:
 		f.hint = c.nearestCredential(ctx, r.Credential)
 	case quota.Forbidden:

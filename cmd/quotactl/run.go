@@ -37,7 +37,7 @@ func newRun(c *cli) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			run, err := c.operator().Begin(cmd.Context(), args[0], r)
 			if err != nil {
-				return c.explainJob(cmd.Context(), err, args[0], r.Regions...)
+				return inDoubt(c.explainJob(cmd.Context(), err, args[0], r.Regions...), "a run may have begun all the same: quotactl runs shows it")
 			}
 			return c.print(answer{
 				body:  run,
@@ -47,6 +47,7 @@ func newRun(c *cli) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringArrayVar(&r.Regions, "region", nil, "only this one; may be given again")
+	completes(cmd, "region", c.regionNames)
 	return cmd
 }
 

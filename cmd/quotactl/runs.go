@@ -12,6 +12,7 @@ import (
 	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
 	"quotad/quota"
+	"quotad/quota/api"
 )
 
 const runsUsage = `List the latest runs and skipped ticks, the latest first, or show one run.
@@ -25,7 +26,8 @@ Flags:
       --region REGION    only runs with a pass of this region
       --outcome OUTCOME  only runs with such a pass: ok, exhausted, failed,
                          timeout, killed, interrupted, skipped, running
-      --since DURATION   only what began within it, as 24h or 90m
+      --since TIME       only what began since: 90m, 24h, 7d, or an instant like
+                         2026-03-14T09:00:00Z
   -n, --number N         at most so many (default 20)
 
 With -o value the answer is how many there are.
@@ -41,7 +43,7 @@ type runFilter struct {
 	job     string
 	region  string
 	outcome string
-	since   time.Duration
+	since   string
 	number  int
 }
 
@@ -57,9 +59,11 @@ func newRuns(c *cli) *cobra.Command {
 	cmd.Flags().StringVar(&f.job, "job", "", "only of this job")
 	cmd.Flags().StringVar(&f.region, "region", "", "only runs with a pass of this region")
 	cmd.Flags().StringVar(&f.outcome, "outcome", "", "only runs with such a pass")
-	cmd.Flags().DurationVar(&f.since, "since", 0, "only what began within it")
+	cmd.Flags().StringVar(&f.since, "since", "", "only what began since")
 	cmd.Flags().IntVarP(&f.number, "number", "n", 20, "at most so many")
 	completes(cmd, "job", c.jobNames)
+	completes(cmd, "region", c.regionNames)
+	completes(cmd, "outcome", func(context.Context) ([]string, error) { return outcomeNames(), nil })
 	cmd.AddCommand(newRunsShow(c))
 	return cmd
 }
@@ -71,11 +75,15 @@ func (c *cli) listRuns(ctx context.Context, f runFilter) error {
 	if err := f.check(); err != nil {
 		return err
 	}
+	since, err := f.instant(time.Now())
+	if err != nil {
+		return err
+	}
 	runs, err := c.operator().Runs(ctx, jobsapi.Selection{Job: f.job, Most: f.fetch()})
 	if err != nil {
 		return c.explainJob(ctx, err, f.job)
 	}
-	runs = f.apply(runs, time.Now())
+	runs = f.apply(runs, since)
 	return c.print(answer{
 		body:  runs,
 		value: func() (int64, error) { return int64(len(runs)), nil },
@@ -84,33 +92,41 @@ func (c *cli) listRuns(ctx context.Context, f runFilter) error {
 }
 
 func (f runFilter) check() error {
-	var known []string
-	for _, o := range outcomes() {
-		known = append(known, string(o))
-	}
+	known := outcomeNames()
 	switch {
 	case f.number < 1 || f.number > mostRuns:
 		return usageError("", "--number must be from 1 to %d: %d", mostRuns, f.number)
-	case f.since < 0:
-		return usageError("", "--since must not be negative: %v", f.since)
 	case f.outcome != "" && !slices.Contains(known, f.outcome):
 		return usageError(didYouMean(f.outcome, known, "outcomes"), "unknown outcome %q", f.outcome)
 	}
 	return nil
 }
 
+// instant is since as of now; the zero time if there is none.
+func (f runFilter) instant(now time.Time) (time.Time, error) {
+	if f.since == "" {
+		return time.Time{}, nil
+	}
+	if at, err := time.Parse(time.RFC3339, f.since); err == nil {
+		return at, nil
+	}
+	ago, err := api.ParseSpan(f.since)
+	if err != nil || ago <= 0 {
+		return time.Time{}, usageError("", "--since must be an instant like 2026-03-14T09:00:00Z, or how long ago it was, like 90m, 24h or 7d: %q", f.since)
+	}
+	return now.Add(-ago), nil
+}
+
 // fetch is how many runs to ask for: all, where some will be left out.
 func (f runFilter) fetch() int {
-	if f.region == "" && f.outcome == "" && f.since == 0 {
+	if f.region == "" && f.outcome == "" && f.since == "" {
 		return f.number
 	}
 	return mostRuns
 }
 
-func (f runFilter) apply(runs []jobs.Run, now time.Time) []jobs.Run {
-	runs = slices.DeleteFunc(runs, func(r jobs.Run) bool {
-		return f.since > 0 && now.Sub(r.StartedAt) > f.since || !f.hasPass(r)
-	})
+func (f runFilter) apply(runs []jobs.Run, since time.Time) []jobs.Run {
+	runs = slices.DeleteFunc(runs, func(r jobs.Run) bool { return r.StartedAt.Before(since) || !f.hasPass(r) })
 	return runs[:min(f.number, len(runs))]
 }
 
@@ -131,7 +147,7 @@ func runTable(runs []jobs.Run, v view) string {
 	}
 	t := table{columns: []column{
 		{head: "RUN", whole: true}, {head: "JOB"}, {head: "STATE"}, {head: "BEGAN" + v.zoneMark(), whole: true},
-		{head: "TOOK", right: true}, {head: "PASSES", right: true}, {head: "UNITS", right: true}, {head: "REASON"},
+		{head: "TOOK", right: true}, {head: "PASSES", right: true}, {head: "UNITS", right: true}, {head: "REASON", sinks: true},
 	}}
 	for _, r := range runs {
 		lasted, passes, spent := sums(r, v.now)

@@ -87,7 +87,7 @@ const manyPasses = 12
 
 func renderPasses(b *strings.Builder, r jobs.Run, v view) {
 	t := table{indent: 4, columns: []column{
-		{head: "REGION"}, {head: "OUTCOME"}, {head: "UNITS", right: true}, {head: "TOOK", right: true}, {head: "REASON"},
+		{head: "REGION"}, {head: "OUTCOME"}, {head: "UNITS", right: true}, {head: "TOOK", right: true}, {head: "REASON", sinks: true},
 	}}
 	for _, p := range r.Passes {
 		if len(r.Passes) > manyPasses && p.Outcome == jobs.OK {
@@ -106,6 +106,14 @@ func outcomes() []jobs.Outcome {
 	return []jobs.Outcome{
 		jobs.OK, jobs.Running, jobs.Exhausted, jobs.Failed, jobs.Timeout, jobs.Killed, jobs.Interrupted, jobs.Skipped,
 	}
+}
+
+func outcomeNames() []string {
+	var names []string
+	for _, o := range outcomes() {
+		names = append(names, string(o))
+	}
+	return names
 }
 
 // tally counts a run's passes by outcome, and the units they spent.

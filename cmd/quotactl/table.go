@@ -18,6 +18,7 @@ type column struct {
 	head  string
 	right bool // numbers align to the right
 	whole bool // text that would be of no use in part: an id
+	sinks bool // of the last column: text that does not fit stands below its row
 }
 
 // A table lines up cells in columns, two spaces apart.
@@ -74,10 +75,11 @@ func (t *table) width() int {
 }
 
 // render writes the table, without a head line where no column has a head, and
-// without columns that hold nothing. On a narrow screen the widest columns of
-// text are cut.
+// without columns that hold nothing. On a narrow screen what may sinks, and the
+// widest columns of text are cut.
 func (t *table) render(b *strings.Builder, v view) {
 	t.dropEmpty()
+	t.sink(v.width)
 	widths := t.widths()
 	for over := t.width() - v.width; over > 0; over-- {
 		i := t.widestText(widths)
@@ -112,6 +114,22 @@ func (t *table) dropEmpty() {
 			t.rows[j].cells = slices.Delete(t.rows[j].cells, i, i+1)
 		}
 	}
+}
+
+// sink moves what is too long for the last column of a screen below its row.
+func (t *table) sink(width int) {
+	last := len(t.columns) - 1
+	if last < 0 || !t.columns[last].sinks {
+		return
+	}
+	room := width - t.width() + t.widths()[last]
+	for i := range t.rows {
+		r := &t.rows[i]
+		if text := r.cells[last].text; utf8.RuneCountInString(text) > room {
+			r.cells[last].text, r.below = "", text
+		}
+	}
+	t.dropEmpty()
 }
 
 // leastText is the least that is left of a text column on a narrow screen.

@@ -2,10 +2,16 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
+
+	"quotad/quota"
+	"quotad/quota/api"
 )
 
 const versionUsage = `Print the versions of quotactl and of the quotad that answers.
@@ -48,10 +54,45 @@ func (c *cli) version(ctx context.Context) error {
 	if unreachable != nil {
 		return c.explain(unreachable)
 	}
-	if own.Quotad != own.Quotactl {
-		fmt.Fprintln(c.stderr, "quotactl: hint: the versions differ: after an upgrade, restart quotad")
+	if hint := own.skew(); hint != "" {
+		fmt.Fprintln(c.stderr, "quotactl: hint: "+hint)
 	}
 	return nil
+}
+
+// skew is what to do where the versions differ, else "".
+func (v versions) skew() string {
+	if v.Quotad == v.Quotactl {
+		return ""
+	}
+	return fmt.Sprintf("quotactl is %s, quotad %s: after an upgrade, restart quotad", v.Quotactl, v.Quotad)
+}
+
+// skewHint is for errors that daemon and client of one version do not come to.
+func (c *cli) skewHint(err error) string {
+	if !isMisunderstanding(err) {
+		return ""
+	}
+	var daemon struct{ Version string }
+	if c.reader().Get(context.Background(), "/version", &daemon) != nil {
+		return "" // the hint is lost, the error is not
+	}
+	return versions{Quotactl: version(), Quotad: daemon.Version}.skew()
+}
+
+// isMisunderstanding tells whether the daemon does not know a route or a field of
+// ours, or we cannot read its answer.
+func isMisunderstanding(err error) bool {
+	var p *api.Problem
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &p):
+		return p.Reason == api.MethodNotAllowed || p.Reason == api.NotFound && strings.HasPrefix(p.Detail, "there is nothing at ") ||
+			p.Reason == quota.BadRequest && strings.HasPrefix(p.Detail, "unknown field ")
+	default:
+		return errors.As(err, &syntax) || errors.As(err, &kind)
+	}
 }
 
 func (v versions) answer() answer {

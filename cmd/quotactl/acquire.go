@@ -19,13 +19,7 @@ Usage:
   quotactl acquire OPERATION [FLAGS]
 
 Flags:
-      --credential NAME   whose budget; may be left out inside a pass, and where
-                          only one credential is configured
-      --count N           so many calls at once (default 1)
-      --request-id ID     names the upstream call: asking again with the same id
-                          debits once
-      --use-reserve       may spend the reserve (operators only)
-
+` + requestUsage + `
 With -o value the answer is what remains, in units.
 
 Example:
@@ -65,6 +59,15 @@ func (c *cli) printRefusal(d api.Decision) error {
 	}
 	return c.print(decisionAnswer(d, nil))
 }
+
+// requestUsage tells of what requestFlags declares.
+const requestUsage = `      --credential NAME   whose budget; may be left out inside a pass, and where
+                          only one credential is configured
+      --count N           so many calls at once (default 1)
+      --request-id ID     names the upstream call: asking again with the same id
+                          debits once
+      --use-reserve       may spend the reserve (operators only)
+`
 
 // requestFlags declares what acquire and exec ask alike.
 func requestFlags(f *pflag.FlagSet, r *api.AcquireRequest) {

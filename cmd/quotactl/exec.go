@@ -24,13 +24,7 @@ The command finds the id of its grant in $QUOTAD_GRANT_ID, for quotactl settle.
 One that cannot be started costs nothing: its grant is released.
 
 Flags:
-      --credential NAME   whose budget; may be left out inside a pass, and where
-                          only one credential is configured
-      --count N           so many calls at once (default 1)
-      --request-id ID     names the upstream call: asking again with the same id
-                          debits once
-      --use-reserve       may spend the reserve (operators only)
-
+` + requestUsage + `
 Example:
   $ quotactl exec search.list -- curl -sS "$URL"
 `

@@ -163,19 +163,23 @@ func renderStatus(s jobsapi.Status, paces paces, v view) string {
 	renderLedger(&b, s, v)
 	renderConfiguration(&b, s.Config, v)
 	for _, c := range s.Credentials {
-		b.WriteByte('\n')
-		v.prose(&b, 0, bold, "credential "+c.Name)
-		if c.Error != "" {
-			v.prose(&b, 2, red, "not known: "+c.Error)
-			continue
-		}
-		renderLimits(&b, c.Limits, paces[c.Name], v)
+		renderCredential(&b, c, paces, v)
 	}
 	for _, j := range s.Jobs {
 		b.WriteByte('\n')
 		renderJob(&b, j, v)
 	}
 	return b.String()
+}
+
+func renderCredential(b *strings.Builder, c api.Credential, paces paces, v view) {
+	b.WriteByte('\n')
+	v.prose(b, 0, bold, "credential "+c.Name)
+	if c.Error != "" {
+		v.prose(b, 2, red, "not known: "+c.Error)
+		return
+	}
+	renderLimits(b, c.Limits, paces[c.Name], v)
 }
 
 func renderLedger(b *strings.Builder, s jobsapi.Status, v view) {

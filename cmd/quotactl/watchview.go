@@ -18,13 +18,7 @@ func renderWatch(w *watcher, v view) string {
 	renderLedger(&b, w.status, v)
 	paces := pacesFrom(w.hourly, w.status.Credentials)
 	for _, c := range w.status.Credentials {
-		b.WriteByte('\n')
-		v.prose(&b, 0, bold, "credential "+c.Name)
-		if c.Error != "" {
-			v.prose(&b, 2, red, "not known: "+c.Error)
-			continue
-		}
-		renderLimits(&b, c.Limits, paces[c.Name], v)
+		renderCredential(&b, c, paces, v)
 		renderTrail(&b, w.hourly[c.Name], v)
 	}
 	for _, j := range w.status.Jobs {

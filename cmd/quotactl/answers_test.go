@@ -16,6 +16,9 @@ func TestAnswersOnTheScreen(t *testing.T) {
 		for name, got := range map[string]string{
 			"log":          logTable(someEntries(), v),
 			"log-empty":    logTable(nil, v),
+			"acquired":     pairs(append([][2]string{{"granted", "1 unit"}, {"grant", "a-credential-with-a-long-name:1773478800123-0"}}, particulars(someGrant())...), v),
+			"reloaded":     renderReload(someChanges(), v),
+			"reloaded-not": renderReload(api.Reloaded{File: "/etc/quotad/config.toml"}, v),
 			"usage":        usageTable(someUsage("job"), "", v),
 			"usage-limit":  usageTable(someUsage("job"), "search", v),
 			"usage-hour":   usageTable(hourlyUsage(), "", v),
@@ -35,6 +38,19 @@ func TestAnswersOnTheScreen(t *testing.T) {
 			})
 		}
 	}
+}
+
+func someGrant() api.Decision {
+	return api.Decision{Granted: true, Units: 1, Limits: limitsAt(100, 3_900), Replayed: true, Mode: "outage"}
+}
+
+func someChanges() api.Reloaded {
+	return api.Reloaded{File: "/etc/quotad/config.toml", Changes: []api.Change{
+		{Key: "credentials.youtube.limits.daily", Kind: api.Changed, Was: "10000 units less 500 in 24h0m0s", Is: "50000 units less 500 in 24h0m0s"},
+		{Key: "jobs.trending.command", Kind: api.Changed},
+		{Key: "jobs.pages", Kind: api.Added},
+		{Key: "jobs.a-job-of-long-ago", Kind: api.Removed},
+	}}
 }
 
 func someEntries() []api.Entry {

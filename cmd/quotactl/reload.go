@@ -21,7 +21,7 @@ hold.
 
 Example:
   $ quotactl reload
-  changed  jobs.trending.regions  [US GB] -> [US GB DE]
+  changed  jobs.trending.regions: [US GB] -> [US GB DE]
 `
 
 func newReload(c *cli) *cobra.Command {
@@ -52,11 +52,11 @@ func renderReload(r api.Reloaded, v view) string {
 		v.prose(&b, 0, plain, r.File+" means what it meant before")
 	}
 	for _, change := range r.Changes {
-		line := string(change.Kind) + strings.Repeat(" ", len(api.Changed)+2-len(change.Kind)) + change.Key
+		what := change.Key
 		if change.Kind == api.Changed && change.Is != change.Was {
-			line += "  " + change.Was + " -> " + change.Is
+			what += ": " + change.Was + " -> " + change.Is
 		}
-		b.WriteString(v.clean(line) + "\n")
+		v.item(&b, 0, string(change.Kind)+strings.Repeat(" ", len(api.Changed)+gap-len(change.Kind)), what)
 	}
 	return b.String()
 }

@@ -181,13 +181,15 @@ func (t *table) line(b *strings.Builder, v view, cells []cell, widths []int) {
 	b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
 }
 
-// pairs writes names and values as lines.
+// pairs writes names and, beside them, values as prose: an id is left whole.
 func pairs(rows [][2]string, v view) string {
-	t := table{columns: make([]column, 2)}
+	widest := 0
 	for _, r := range rows {
-		t.add(cell{text: r[0]}, cell{text: v.clean(r[1])})
+		widest = max(widest, len(r[0]))
 	}
 	var b strings.Builder
-	t.render(&b, v)
+	for _, r := range rows {
+		v.item(&b, 0, r[0]+strings.Repeat(" ", widest+gap-len(r[0])), r[1])
+	}
 	return b.String()
 }

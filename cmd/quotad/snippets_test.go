@@ -1,14 +1,18 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
@@ -128,5 +132,49 @@ func checkUnreachable(t *testing.T, command []string) {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || exit.ExitCode() == 75 {
 		t.Errorf("without a daemon: %v, want it to fail by a code that is not 75\n%s", err, output)
+	}
+}
+
+// commandsConfig has the names that the README's commands have.
+const commandsConfig = `
+[credentials.youtube]
+limits.daily.units = 1000
+operations."videos.list" = 1
+operations."search.list" = 100
+[jobs.page]
+credential = "youtube"
+regions = ["US", "GB"]
+every = "1h"
+stagger = "0s"
+run_at_start = true
+command = ["true"]
+`
+
+// Every quotactl command that the README names is one, and does what it can.
+func TestReadmeCommands(t *testing.T) {
+	_, client := startWith(t, commandsConfig)
+	names := strings.NewReplacer("JOB", "page", "REGION", "US", "RUN", lastRun(t, client, "page").ID)
+	commands := regexp.MustCompile("`quotactl( [^`]*)?`").FindAllStringSubmatch(readREADME(t), -1)
+	if len(commands) < 20 {
+		t.Fatalf("the README names %d commands", len(commands))
+	}
+	for _, command := range commands {
+		args := strings.Fields(names.Replace(command[1]))
+		within := patience
+		switch {
+		case slices.Contains(args, "watch"):
+			args = append(args, "-n", "1")
+		case slices.Contains(args, "-f"):
+			within = time.Second // it has no end
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), within)
+		cmd := exec.CommandContext(ctx, "quotactl", append([]string{"--socket", client.Socket}, args...)...)
+		output, _ := cmd.CombinedOutput()
+		cancel()
+		// Its run has ended, a user other than root may not operate, and Kill ends what follows.
+		refused := strings.Contains(string(output), "not found among those under way") || strings.Contains(string(output), "forbidden")
+		if code := cmd.ProcessState.ExitCode(); code != 0 && !refused && within == patience {
+			t.Errorf("%v: exit code %d\n%s", args, code, output)
+		}
 	}
 }

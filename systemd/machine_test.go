@@ -18,8 +18,10 @@ import (
 	"quotad/quota/api"
 )
 
-// patience is how long anything in the machine may take.
-const patience = time.Minute
+// patience is how long anything in the machine may take: longer than TimeoutStopSec.
+// On a busy host systemd may miss that the last process of a service has gone, and
+// then waits for that long.
+const patience = 2 * time.Minute
 
 // A machine is a Debian in a directory, booted in a container of its own
 // processes, users and network.
@@ -183,9 +185,9 @@ func (m *machine) property(t *testing.T, name string) string {
 	return m.sh(t, "systemctl show --value --property="+name+" quotad.service")
 }
 
-// journal is the end of the service's log.
+// journal is how the service is, with the end of its log.
 func (m *machine) journal() string {
-	output, _ := m.try("journalctl --no-pager --lines=25 --unit=quotad.service --unit=quotad.socket")
+	output, _ := m.try("systemctl status --lines=0 quotad.service; journalctl --no-pager --lines=25 --unit=quotad.service --unit=quotad.socket")
 	return output
 }
 

@@ -24,7 +24,9 @@ echo holding
 while :; do sleep 0.1; done
 `
 
-const running = "quotactl jobs slow | grep -q 'last run .*: running' && journalctl --unit=quotad.service --since=-10s | grep -q holding"
+// running succeeds when the last run of slow is under way and has said so.
+const running = `run=$(quotactl jobs slow | sed -n 's/^  last run \([^:]*\): running.*/\1/p')
+	test -n "$run" && journalctl --unit=quotad.service | grep -q '"run":"'$run'".*holding'`
 
 // testRestartUnderLoad restarts the daemon while clients spend: none of them
 // fails, and every unit is counted once.

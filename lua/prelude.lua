@@ -9,10 +9,10 @@
 --                    c:<daemon>: its last granting call and that call's entry ids
 --   log      stream  an entry per grant or correction, its id on the server's clock:
 --                    o operation, n count, b by, r region, u charges ("daily=100 search=1"),
---                    k request key, t note, and a the ms at which an entry was
---                    granted that was put back behind its place, where there are any
+--                    k request key, t note, and a the id that an entry was granted
+--                    under which was put back behind its place, where there are any
 --   settled  hash    entry id -> units really spent
---   keys     hash    request key -> entry id
+--   keys     hash    request key, or = and the id granted under -> entry id
 --
 -- A tally is a sum, and "credit gone_ms gone_seq seen due basis": units of the
 -- entries behind gone; units given back, to the oldest first; the newest entry
@@ -349,8 +349,9 @@ local function trim(a, limits, log, settled, keys)
   end
   local entries = redis.call('XRANGE', log, '(' .. a.trimmed, entry_id(ms, seq), 'COUNT', BUDGET)
   for _, entry in ipairs(entries) do
-    local key = field(entry, 'k')
+    local key, granted = field(entry, 'k'), field(entry, 'a')
     if key and redis.call('HGET', keys, key) == entry[1] then redis.call('HDEL', keys, key) end
+    if granted then redis.call('HDEL', keys, '=' .. granted) end
     a.settlements = a.settlements - redis.call('HDEL', settled, entry[1])
     a.trimmed = entry[1]
   end

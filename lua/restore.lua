@@ -70,14 +70,12 @@ for _ = 1, number do
     local placed = place(id)
     local fields = { 'o', operation, 'n', count, 'b', by, 'r', region, 'u', charges }
     if placed ~= id then
+      fields[#fields + 1], fields[#fields + 2] = 'a', id
       put(a, keys, '=' .. id, placed)
-      fields[#fields + 1], fields[#fields + 2] = 'a', int((id_parts(id)))
     end
     if key ~= '' then
       fields[#fields + 1], fields[#fields + 2] = 'k', key
       put(a, keys, key, placed)
-    elseif placed ~= id then
-      fields[#fields + 1], fields[#fields + 2] = 'k', '=' .. id
     end
     if note ~= '' then fields[#fields + 1], fields[#fields + 2] = 't', note end
     redis.call('XADD', log, placed, unpack(fields))

@@ -53,6 +53,9 @@ func (b *decisionBody) addRetry(d quota.Decision, useReserve bool) {
 		if l.Cost > spendable(l, useReserve) {
 			b.ViolatedPolicies = append(b.ViolatedPolicies, l.Name)
 		}
+		if l.Name == d.Limit && !l.CatchingUp.IsZero() {
+			b.Detail = "limit " + strconv.Quote(d.Limit) + " has a longer window than its log reaches back, and counts as spent until that is filled"
+		}
 	}
 	if len(b.ViolatedPolicies) == 0 {
 		b.ViolatedPolicies = []string{d.Limit}

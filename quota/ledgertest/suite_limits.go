@@ -148,6 +148,9 @@ func longerWindow(t *testing.T, harness Harness) {
 	if d.Reason != quota.LimitExceeded || d.RetryAfter <= 0 || d.RetryAfter > time.Hour {
 		t.Fatalf("got %+v, want a denial until the log reaches back an hour", d)
 	}
+	if !d.Limits[0].CatchingUp.Equal(d.RetryAt) {
+		t.Errorf("got %+v, want it said that the limit is catching up", d)
+	}
 	u := h.usage()
 	if !u.Limits[0].CatchingUp.Equal(d.RetryAt) || u.Limits[0].Remaining() != 0 {
 		t.Errorf("usage says %+v, want it to be catching up until %v", u.Limits[0], d.RetryAt)

@@ -194,6 +194,11 @@ func (l *Ledger) denied(ctx context.Context, c *quota.Credential, ask quota.Ask,
 	}
 	d.Reason, d.Limit = quota.LimitExceeded, c.Limits[limit].Name
 	d.RetryAt = time.UnixMilli(fits).UTC()
+	for i, s := range d.Limits {
+		if s.Name == d.Limit && s.Used+s.Cost <= s.Budget(ask.UseReserve) {
+			d.Limits[i].CatchingUp = d.RetryAt // nothing else refuses what fits
+		}
+	}
 	// Units may have come back while when was reading on.
 	d.RetryAfter = max(time.Millisecond, d.RetryAt.Sub(now))
 	return d, nil

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"slices"
 	"strings"
 	"time"
@@ -57,14 +56,8 @@ func wait(ctx context.Context, pause time.Duration) bool {
 // failed: not when no connection was made, nor when Redis answered with an error.
 func mayHaveRun(err error) bool {
 	var answered redis.Error
-	var dial *net.OpError
-	switch {
-	case errors.As(err, &answered), errors.Is(err, redis.ErrPoolTimeout):
-		return false
-	case errors.As(err, &dial) && dial.Op == "dial":
-		return false
-	}
-	return true
+	var dial dialError
+	return !errors.As(err, &answered) && !errors.As(err, &dial) && !errors.Is(err, redis.ErrPoolTimeout)
 }
 
 // repeatable tells whether the same call may succeed a moment later: when the

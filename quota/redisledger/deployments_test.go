@@ -260,7 +260,7 @@ func TestRefusedConnections(t *testing.T) {
 		{"a wrong password", Config{Addrs: []string{withPassword.Addr}, Password: "sesame"}, quota.ErrUnavailable},
 		// Here connections are made, and break: as far as the ledger can tell
 		// a call may have been sent.
-		{"a certificate of an unknown authority", Config{Addrs: []string{withTLS.Addr}, TLS: stranger}, quota.ErrOutcomeUnknown},
+		{"a certificate of an unknown authority", Config{Addrs: []string{withTLS.Addr}, TLS: stranger}, quota.ErrUnavailable},
 		{"no certificate of one's own", Config{Addrs: []string{withTLS.Addr}, TLS: nobody}, quota.ErrOutcomeUnknown},
 		{"no TLS", Config{Addrs: []string{withTLS.Addr}}, quota.ErrOutcomeUnknown},
 		{"TLS where there is none", Config{Addrs: []string{withPassword.Addr}, TLS: trusted}, quota.ErrOutcomeUnknown},

@@ -151,6 +151,7 @@ func (c Config) client() (redis.UniversalClient, error) {
 		ReadTimeout: answerTime, WriteTimeout: answerTime,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
+	options.Dialer = dialer(c.TLS)
 	if len(c.Addrs) == 0 {
 		return nil, fmt.Errorf("no address of a Redis server is given")
 	}
@@ -169,6 +170,25 @@ func (c Config) client() (redis.UniversalClient, error) {
 		}
 	}
 	return redis.NewUniversalClient(&options), nil
+}
+
+// connectTime is how long a connection may take to be made, its TLS handshake included.
+const connectTime = 5 * time.Second
+
+// A dialError is why a connection was not made: no call has been carried out on it.
+type dialError struct{ error }
+
+func (e dialError) Unwrap() error { return e.error }
+
+func dialer(config *tls.Config) func(ctx context.Context, network, addr string) (net.Conn, error) {
+	dial := redis.NewDialer(&redis.Options{TLSConfig: config, DialTimeout: connectTime})
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, dialError{err}
+		}
+		return conn, nil
+	}
 }
 
 // Close closes the connections.

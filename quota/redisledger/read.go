@@ -95,7 +95,7 @@ func entry(row []any) (quota.Entry, error) {
 	}
 	r := quota.Record{Debit: quota.Debit{ID: id, Settled: settled != ""}}
 	r.SettledTo, _ = units(settled)
-	booked := "" // the time of an entry that was put back behind its place
+	granted := "" // the id under which an entry was that was put back behind its place
 	for i := 0; i+1 < len(fields); i += 2 {
 		value, _ := fields[i+1].(string)
 		switch fields[i] {
@@ -112,13 +112,12 @@ func entry(row []any) (quota.Entry, error) {
 		case "t":
 			r.Note = value
 		case "a":
-			booked = value
+			granted = value
 		}
 	}
 	e := r.Entry()
-	if booked != "" {
-		ms, _ := units(booked)
-		e.At = instant(int64(ms))
+	if at, err := quota.ParseID(granted); err == nil {
+		e.At = at.Time()
 	}
 	return e, nil
 }

@@ -132,7 +132,8 @@ func TestRestAfterALoss(t *testing.T) {
 
 func TestRestoreBehindItsPlace(t *testing.T) {
 	r := beginRestoring(t)
-	early := r.granted(30, "")
+	r.c.Limits[0].Units = 1000
+	early := r.granted(30, "early")
 	r.clock.Add(20 * time.Minute)
 	late := r.granted(40, "")
 	r.flush()
@@ -156,6 +157,12 @@ func TestRestoreBehindItsPlace(t *testing.T) {
 	r.used(50)
 	r.clock.Add(time.Hour)
 	r.used(0)
+	r.many(200)
+	r.clock.Add(time.Hour)
+	r.many(100) // trims the log
+	if n, err := r.ledger.client.HLen(t.Context(), r.key("keys")).Result(); err != nil || n != 0 {
+		t.Errorf("%d names of entries are kept that have left, %v", n, err)
+	}
 }
 
 func TestNothingIsLostThatHadExpired(t *testing.T) {

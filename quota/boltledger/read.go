@@ -3,6 +3,7 @@ package boltledger
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"go.etcd.io/bbolt"
 
@@ -48,8 +49,12 @@ func (l *Ledger) Usage(_ context.Context, c *quota.Credential) (quota.Usage, err
 // Log implements quota.Reader.
 func (l *Ledger) Log(_ context.Context, c *quota.Credential, q quota.LogQuery) (quota.LogPage, error) {
 	var page quota.LogPage
+	from := q.After
+	if first := (quota.ID{Ms: q.Since.UnixMilli()}); !q.Newest && !q.Since.IsZero() && from.Less(first) {
+		from = quota.ID{Ms: first.Ms - 1, Seq: math.MaxInt64} // nothing before is read
+	}
 	err := l.db.View(func(tx *bbolt.Tx) error {
-		for r, err := range openBuckets(tx, c.Name).records(q.After, q.Newest) {
+		for r, err := range openBuckets(tx, c.Name).records(from, q.Newest) {
 			if err != nil {
 				return err
 			}

@@ -178,11 +178,11 @@ func sums(r jobs.Run, now time.Time) (lasted, passes, spent string) {
 
 func runReason(r jobs.Run, v view) string {
 	var parts []string
-	if r.Ticks > 1 {
-		parts = append(parts, count(int64(r.Ticks), "tick", "ticks"))
-	}
 	if r.Reason != "" {
 		parts = append(parts, string(r.Reason))
+	}
+	if r.Ticks > 1 {
+		parts = append(parts, count(int64(r.Ticks), "tick", "ticks"))
 	}
 	if r.Trigger == jobs.Manual {
 		parts = append(parts, "by "+r.By)
@@ -235,6 +235,7 @@ func runPage(r jobs.Run, v view) string {
 	var b strings.Builder
 	v.prose(&b, 0, bold, "job "+r.Job)
 	renderRun(&b, "run", r, v)
+	renderPasses(&b, r.Passes, v)
 	for _, p := range r.Passes {
 		if len(p.Tail) == 0 {
 			continue

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,6 +29,19 @@ func renderJob(b *strings.Builder, j jobsapi.Job, v view) {
 		return
 	}
 	renderRun(b, "last run", *j.LastRun, v)
+	if n := len(j.Regions); 0 < n && n <= manyRegions {
+		v.prose(b, 2, plain, ringText(j))
+	}
+	renderPasses(b, notOK(*j.LastRun), v)
+}
+
+// manyRegions is how long a ring may be that is told region by region, so that a
+// status stays on one screen.
+const manyRegions = 60
+
+// notOK returns the passes of a run that are worth a line of their own.
+func notOK(r jobs.Run) []jobs.Pass {
+	return slices.DeleteFunc(slices.Clone(r.Passes), func(p jobs.Pass) bool { return p.Outcome == jobs.OK })
 }
 
 func pauseText(p jobs.Pause, v view) string {
@@ -57,7 +71,7 @@ func skipText(r jobs.Run, v view) string {
 	return text
 }
 
-// renderRun writes a run with its passes.
+// renderRun writes what became of a run, all in all.
 func renderRun(b *strings.Builder, title string, r jobs.Run, v view) {
 	v.prose(b, 2, runStyle(r.State), fmt.Sprintf("%s %s: %s, %s", title, r.ID, stateText(r), tally(r)))
 	timing := "began " + v.when(r.StartedAt)
@@ -71,7 +85,6 @@ func renderRun(b *strings.Builder, title string, r jobs.Run, v view) {
 	if r.Detail != "" {
 		v.prose(b, 2, plain, r.Detail)
 	}
-	renderPasses(b, r, v)
 }
 
 func stateText(r jobs.Run) string {
@@ -81,18 +94,11 @@ func stateText(r jobs.Run) string {
 	return fmt.Sprintf("%s (%s)", r.State, r.Reason)
 }
 
-// manyPasses is how many passes are told one by one; of a longer run the ok
-// ones are only counted, so that a status stays on one screen.
-const manyPasses = 12
-
-func renderPasses(b *strings.Builder, r jobs.Run, v view) {
+func renderPasses(b *strings.Builder, passes []jobs.Pass, v view) {
 	t := table{indent: 4, columns: []column{
 		{head: "REGION"}, {head: "OUTCOME"}, {head: "UNITS", right: true}, {head: "TOOK", right: true}, {head: "REASON", sinks: true},
 	}}
-	for _, p := range r.Passes {
-		if len(r.Passes) > manyPasses && p.Outcome == jobs.OK {
-			continue
-		}
+	for _, p := range passes {
 		t.add(cell{text: string(p.Region)}, cell{string(p.Outcome), outcomeStyle(p.Outcome)},
 			cell{text: thousands(int64(p.Units))}, cell{text: passTook(p, v.now)}, cell{text: reasonOf(p, v)})
 	}

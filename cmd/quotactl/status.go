@@ -30,6 +30,11 @@ shown, of one credential. With -o json it is all that the daemon tells.
 The bar shows what is used, what is free, and at its end the reserve. The pace
 is that of this hour and the one before.
 
+In a job's ring, brackets are around the region at which the next run begins.
+Behind a region stands what its pass in the last run came to: + ok, x failed,
+0 the budget was gone, ~ running, - interrupted or skipped. What is not ok is
+told below it, and all of the run by quotactl runs show.
+
 Example:
   $ quotactl status -o value --limit daily
   9400

@@ -116,7 +116,8 @@ func (t *table) dropEmpty() {
 	}
 }
 
-// sink moves what is too long for the last column of a screen below its row.
+// sink moves what is too long for the last column of a screen below its row, but
+// for the parts that fit: those before a semicolon.
 func (t *table) sink(width int) {
 	last := len(t.columns) - 1
 	if last < 0 || !t.columns[last].sinks {
@@ -125,11 +126,19 @@ func (t *table) sink(width int) {
 	room := width - t.width() + t.widths()[last]
 	for i := range t.rows {
 		r := &t.rows[i]
-		if text := r.cells[last].text; utf8.RuneCountInString(text) > room {
-			r.cells[last].text, r.below = "", text
-		}
+		r.cells[last].text, r.below = fitting(r.cells[last].text, room)
 	}
 	t.dropEmpty()
+}
+
+// fitting splits text behind as many of its parts as fit.
+func fitting(text string, room int) (fits, rest string) {
+	const between = "; "
+	fits = text
+	for fits != "" && utf8.RuneCountInString(fits) > room {
+		fits = fits[:max(0, strings.LastIndex(fits, between))]
+	}
+	return fits, strings.TrimPrefix(text[len(fits):], between)
 }
 
 // leastText is the least that is left of a text column on a narrow screen.

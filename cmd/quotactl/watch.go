@@ -22,9 +22,7 @@ Flags:
       --every DURATION   how often it is asked for (default 2s)
   -n, --number N         end after so many (default: go on)
 
-In the ring, brackets are around the region at which the next run begins. Behind
-a region stands what its pass in the last run came to: + ok, x failed, 0 the
-budget was gone, ~ running, - interrupted or skipped.
+The signs in a job's ring are explained by quotactl help status.
 
 Example:
   $ quotactl watch -n 2 --every 10s | jq '.credentials[0].limits[0].remaining'

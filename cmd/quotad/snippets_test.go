@@ -171,8 +171,9 @@ func TestReadmeCommands(t *testing.T) {
 		cmd := exec.CommandContext(ctx, "quotactl", append([]string{"--socket", client.Socket}, args...)...)
 		output, _ := cmd.CombinedOutput()
 		cancel()
-		// Its run has ended, a user other than root may not operate, and Kill ends what follows.
-		refused := strings.Contains(string(output), "not found among those under way") || strings.Contains(string(output), "forbidden")
+		// Its run has ended or is under way, a user other than root may not operate, and
+		// Kill ends what follows.
+		refused := regexp.MustCompile("error: (conflict|forbidden|not_found: run)").Match(output)
 		if code := cmd.ProcessState.ExitCode(); code != 0 && !refused && within == patience {
 			t.Errorf("%v: exit code %d\n%s", args, code, output)
 		}

@@ -186,6 +186,16 @@ func TestUnheardGrantsAreGivenBack(t *testing.T) {
 	r.holds(22, 4+2+2)
 }
 
+// Who looks after the ledger gives back too: nothing may be acquired here for long.
+func TestCheckGivesBackWhatIsUnheard(t *testing.T) {
+	r := newRig(t, redistest.StartReal(t))
+	r.proxy.Meet(redistest.Swallow)
+	_, err := r.ledger.Acquire(short(t), r.c, []quota.Ask{ask("ten", ""), ask("list", "a")})
+	r.unknown(err)
+	r.must(r.ledger.Check(t.Context(), r.c))
+	r.holds(1, 3)
+}
+
 // The answer to the question what became of a call may be lost as well.
 func TestUnheardGrantsAreGivenBackOnce(t *testing.T) {
 	r := newRig(t, redistest.StartReal(t))

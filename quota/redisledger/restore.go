@@ -9,8 +9,15 @@ import (
 	"quotad/quota"
 )
 
-// Check implements quota.Restorer.
+// Check implements quota.Restorer. It also finds out what became of a call that was
+// not answered: if nothing is acquired here for long, others need what it holds.
 func (l *Ledger) Check(ctx context.Context, c *quota.Credential) error {
+	lane := l.lane(c.Name)
+	lane.Lock()
+	defer lane.Unlock()
+	if err := l.resolve(ctx, c, lane); err != nil {
+		return err
+	}
 	_, err := l.do(ctx, c, verb{script: l.scripts.acquire, name: l.call(), args: []any{0}})
 	return err
 }

@@ -1,0 +1,334 @@
+package redisledger_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"quotad/quota"
+	"quotad/quota/redisledger"
+)
+
+// What the checker knows it has from the clients' notes and from Redis itself, and
+// it computes anew: nothing of the ledger's own arithmetic.
+
+// A request is one that a client made, asked once or several times.
+type request struct {
+	marker     string
+	credential string
+	units      quota.Units
+	grant      string // what it was granted, empty if nothing
+	outage     bool
+	released   bool      // or perhaps
+	first      time.Time // when it was asked first
+	told       time.Time // when it was granted
+	last       quota.Reason
+	answered   bool // the last time it was asked
+}
+
+// A debit is an entry of the log that stands for a request.
+type debit struct {
+	id      string
+	ms      int64 // where it stands in the log
+	granted int64 // when it was granted: earlier, if it was put back after a loss
+	marker  string
+	charges map[string]quota.Units // after settling
+}
+
+// requests reads what all clients wrote, by marker.
+func (c *campaign) requests() map[string]*request {
+	all := make(map[string]*request)
+	paths, err := filepath.Glob(filepath.Join(c.dir, "*", "notes-*"))
+	if err != nil {
+		c.Fatal(err)
+	}
+	for _, path := range paths {
+		file, err := os.Open(path)
+		if err != nil {
+			c.Fatal(err)
+		}
+		for lines := bufio.NewScanner(file); lines.Scan(); {
+			var n note
+			if err := json.Unmarshal(lines.Bytes(), &n); err != nil {
+				c.Fatalf("%s: %v", path, err)
+			}
+			c.take(all, n)
+		}
+		file.Close()
+	}
+	return all
+}
+
+func (c *campaign) take(all map[string]*request, n note) {
+	r := all[n.Marker]
+	switch n.Kind {
+	case asked:
+		all[n.Marker] = &request{marker: n.Marker, credential: n.Credential, units: n.Units, first: n.At}
+	case answered:
+		r.last, r.answered = n.Reason, true
+		if n.Grant != "" {
+			r.grant, r.outage, r.told = n.Grant, n.Outage, n.At
+		}
+	case settles:
+		r.released = true
+	}
+}
+
+// debits reads a credential's log.
+func (c *campaign) debits(credential string) []debit {
+	key := "quotad:{" + credential + "}:"
+	settled := make(map[string]quota.Units)
+	pairs, _ := c.server.Do(c, "HGETALL", key+"settled").([]any)
+	for i := 0; i+1 < len(pairs); i += 2 {
+		settled[pairs[i].(string)] = number(c, pairs[i+1].(string))
+	}
+	var debits []debit
+	for _, entry := range c.server.Do(c, "XRANGE", key+"log", "-", "+").([]any) {
+		id, fields := entry.([]any)[0].(string), entry.([]any)[1].([]any)
+		field := make(map[string]string)
+		for i := 0; i+1 < len(fields); i += 2 {
+			field[fields[i].(string)] = fields[i+1].(string)
+		}
+		if field["o"] == "" { // the trace of a correction
+			continue
+		}
+		d := debit{id: id, ms: milliseconds(c, id), marker: field["r"], charges: make(map[string]quota.Units)}
+		d.granted = d.ms
+		if field["a"] != "" {
+			d.granted = milliseconds(c, field["a"])
+		}
+		to, isSettled := settled[id]
+		for _, charge := range strings.Fields(field["u"]) {
+			limit, text, _ := strings.Cut(charge, "=")
+			units := number(c, text)
+			if isSettled { // every limit of the campaign charges the same
+				units = to
+			}
+			d.charges[limit] = units
+		}
+		debits = append(debits, d)
+	}
+	return debits
+}
+
+func number(t testing.TB, text string) quota.Units {
+	t.Helper()
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return quota.Units(n)
+}
+
+// milliseconds is the time in an entry's id.
+func milliseconds(t testing.TB, id string) int64 {
+	t.Helper()
+	ms, _, _ := strings.Cut(id, "-")
+	return int64(number(t, ms))
+}
+
+// check compares what clients were granted with what the log holds, and both with
+// the limits.
+func (c *campaign) check() {
+	requests := c.requests()
+	for _, credential := range campaignCredentials() {
+		debits := c.debits(credential.Name)
+		var granted []*request
+		for _, r := range requests {
+			if r.credential == credential.Name && r.grant != "" {
+				granted = append(granted, r)
+			}
+		}
+		c.noneMissing(credential, granted, debits)
+		c.allExplained(credential, requests, debits)
+		for _, limit := range credential.Limits {
+			c.neverOver(limit, credential.Name+": what clients were granted", spansOfGrants(c, granted))
+			c.neverOver(limit, credential.Name+": what the log holds", spansOfDebits(requests, debits, limit.Name))
+		}
+		c.sumsAgree(credential, debits)
+		if len(granted) < 20 {
+			c.Errorf("%s: only %d requests were granted: the campaign shows little", credential.Name, len(granted))
+		}
+	}
+	c.neverOverByTheHost(requests)
+	for _, s := range strikes {
+		c.Logf("%s: %d times", s.name, c.struck[s.name])
+	}
+}
+
+// noneMissing expects each grant once in the log, unless it has left every window.
+func (c *campaign) noneMissing(credential *quota.Credential, granted []*request, debits []debit) {
+	byMarker := make(map[string][]debit)
+	newest := int64(0)
+	for _, d := range debits {
+		byMarker[d.marker] = append(byMarker[d.marker], d)
+		newest = max(newest, d.ms)
+	}
+	var missing []string
+	for _, r := range granted {
+		_, id, _ := strings.Cut(r.grant, ":")
+		at := milliseconds(c, id)
+		standsFor := func(d debit) bool {
+			// What was granted alone may have been debited before, unheard: it is
+			// not booked twice.
+			return d.id == id || d.granted == at || r.outage && greatest(d.charges) > 0
+		}
+		gone := at <= newest-(24*time.Hour).Milliseconds()
+		if !gone && !slices.ContainsFunc(byMarker[r.marker], standsFor) {
+			missing = append(missing, fmt.Sprintf("%s as %s (in an outage: %v; the log has %+v)", r.marker, id, r.outage, byMarker[r.marker]))
+		}
+	}
+	if len(missing) > 0 {
+		c.Errorf("%s: %d grants are missing from the log, such as %s", credential.Name, len(missing), missing[0])
+	}
+}
+
+// allExplained expects that nobody was debited twice, and that whoever was debited
+// was granted it, or was not told what became of the request. What was given back
+// does not count.
+func (c *campaign) allExplained(credential *quota.Credential, requests map[string]*request, debits []debit) {
+	unheard, lost, givenBack := 0, quota.Units(0), 0
+	seen := make(map[string]debit)
+	for _, d := range debits {
+		r, units := requests[d.marker], greatest(d.charges)
+		if r == nil {
+			c.Errorf("%s: nobody asked for %+v", credential.Name, d)
+			continue
+		}
+		if units == 0 {
+			givenBack++
+			continue
+		}
+		other, twice := seen[d.marker]
+		seen[d.marker] = d
+		switch {
+		case twice && !r.outage:
+			c.Errorf("%s: %s was debited twice, as %+v and as %+v", credential.Name, d.marker, other, d)
+		case twice, r.grant == "" && (!r.answered || r.last == quota.LedgerUnavailable):
+			// Its host was killed, or ended, before it could give back what a
+			// call debited whose reply was lost. In an outage the request was
+			// granted once more without the ledger.
+			unheard, lost = unheard+1, lost+units
+		case r.grant == "":
+			c.Errorf("%s: %s was told %q, and debited as %+v", credential.Name, d.marker, r.last, d)
+		}
+	}
+	c.Logf("%s: %d debits, %d of them given back, and %d that nobody heard of, which hold %d units",
+		credential.Name, len(debits), givenBack, unheard, lost)
+}
+
+func greatest(charges map[string]quota.Units) quota.Units {
+	most := quota.Units(0)
+	for _, units := range charges {
+		most = max(most, units)
+	}
+	return most
+}
+
+// A span is units that count from a time on.
+type span struct {
+	ms    int64
+	units quota.Units
+	what  string
+}
+
+func spansOfGrants(t testing.TB, granted []*request) []span {
+	var spans []span
+	for _, r := range granted {
+		if !r.released {
+			_, id, _ := strings.Cut(r.grant, ":")
+			spans = append(spans, span{milliseconds(t, id), r.units, r.marker})
+		}
+	}
+	return spans
+}
+
+// spansOfDebits leaves out what was perhaps given back: a host that did not hear the
+// answer puts the whole debit back after a loss, more than is spent.
+func spansOfDebits(requests map[string]*request, debits []debit, limit string) []span {
+	var spans []span
+	for _, d := range debits {
+		if r := requests[d.marker]; r == nil || !r.released {
+			spans = append(spans, span{d.granted, d.charges[limit], d.marker})
+		}
+	}
+	return spans
+}
+
+// neverOver expects that no window ever holds more than the limit.
+func (c *campaign) neverOver(limit quota.Limit, what string, spans []span) {
+	slices.SortFunc(spans, func(a, b span) int { return int(a.ms - b.ms) })
+	sum, oldest := quota.Units(0), 0
+	for _, s := range spans {
+		sum += s.units
+		for spans[oldest].ms <= s.ms-limit.Window.Length.Milliseconds() {
+			sum -= spans[oldest].units
+			oldest++
+		}
+		if sum > limit.Units {
+			c.Errorf("%s: limit %q of %d units holds %d with %+v", what, limit.Name, limit.Units, sum, s)
+			return
+		}
+	}
+}
+
+// neverOverByTheHost does the same by the clock of the clients, for the limit that
+// is filled again and again: as long as Redis' clock was not stepped, what was
+// asked and answered within a window was granted within it.
+func (c *campaign) neverOverByTheHost(requests map[string]*request) {
+	burst := campaignCredentials()[0].Limits[0]
+	var granted []*request
+	for _, r := range requests {
+		if r.credential == "steady" && r.grant != "" {
+			granted = append(granted, r)
+		}
+	}
+	slices.SortFunc(granted, func(a, b *request) int { return a.first.Compare(b.first) })
+	for i, begin := range granted {
+		end := begin.first.Add(burst.Window.Length)
+		if slices.ContainsFunc(c.stepped, func(at time.Time) bool { return at.After(begin.first) && at.Before(end) }) {
+			continue
+		}
+		sum := quota.Units(0)
+		for _, r := range granted[i:] {
+			if r.first.Before(end) && r.told.Before(end) {
+				sum += r.units
+			}
+		}
+		if sum > burst.Units {
+			c.Errorf("%d units were granted in the %v behind %s, which %d may be", sum, burst.Window.Length, begin.marker, burst.Units)
+			return
+		}
+	}
+}
+
+// sumsAgree expects the running totals to be what the log sums up to.
+func (c *campaign) sumsAgree(credential *quota.Credential, debits []debit) {
+	l, err := redisledger.Open(redisledger.Config{Addrs: []string{c.server.Addr}, Daemon: "checker"})
+	if err != nil {
+		c.Fatal(err)
+	}
+	defer l.Close()
+	u, err := l.Usage(c.Context(), credential)
+	if err != nil {
+		c.Fatal(err)
+	}
+	for _, limit := range u.Limits {
+		sum := quota.Units(0)
+		for _, d := range debits {
+			if d.ms > u.Now.Add(-limit.Window.Length).UnixMilli() {
+				sum += d.charges[limit.Name]
+			}
+		}
+		if limit.Used != sum {
+			c.Errorf("%s: limit %q says that %d units are used, its log sums up to %d", credential.Name, limit.Name, limit.Used, sum)
+		}
+	}
+}

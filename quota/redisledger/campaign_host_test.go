@@ -1,0 +1,241 @@
+package redisledger_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"quotad/quota"
+	"quotad/quota/outage"
+	"quotad/quota/redisledger"
+)
+
+// What a host of the campaign is told by its environment.
+const (
+	campaignNameVariable    = "QUOTAD_CAMPAIGN_HOST" // its name
+	campaignBootVariable    = "QUOTAD_CAMPAIGN_BOOT" // how often it was started before
+	campaignFolderVariable  = "QUOTAD_CAMPAIGN_DIR"
+	campaignAddrVariable    = "QUOTAD_CAMPAIGN_REDIS"
+	campaignClientsVariable = "QUOTAD_CAMPAIGN_CLIENTS"
+)
+
+// The credentials of the campaign. One is filled again every other second, one is
+// spent early and must stay so, and one may be used during an outage. The day of
+// the first only keeps its log together for whoever checks it.
+func campaignCredentials() []*quota.Credential {
+	const day = 24 * time.Hour
+	return []*quota.Credential{
+		{
+			Name: "steady",
+			Limits: []quota.Limit{
+				{Name: "burst", Units: 60, Window: quota.Sliding(1500 * time.Millisecond)},
+				{Name: "day", Units: quota.MaxUnits, Window: quota.Sliding(day)},
+			},
+			Operations: map[string]quota.Cost{"one": {Every: 1}, "seven": {Every: 7}},
+		},
+		{
+			Name:       "spent",
+			Limits:     []quota.Limit{{Name: "day", Units: 600, Window: quota.Sliding(day)}},
+			Operations: map[string]quota.Cost{"one": {Every: 1}, "ten": {Every: 10}},
+		},
+		{
+			Name:       "loose",
+			Limits:     []quota.Limit{{Name: "day", Units: quota.MaxUnits, Window: quota.Sliding(day)}},
+			Operations: map[string]quota.Cost{"one": {Every: 1}},
+		},
+	}
+}
+
+var campaignPolicies = map[string]outage.Policy{"loose": {Open: map[string]bool{"one": true}, Units: 50}}
+
+// A note is a line of what a client asked and was told, written before it goes on.
+type note struct {
+	Kind       noteKind     `json:"kind"`
+	Marker     string       `json:"marker"` // names the request, also in the log
+	At         time.Time    `json:"at"`
+	Credential string       `json:"credential,omitempty"`
+	Units      quota.Units  `json:"units,omitempty"`
+	Grant      string       `json:"grant,omitempty"`
+	Outage     bool         `json:"outage,omitempty"`
+	Reason     quota.Reason `json:"reason,omitempty"`
+}
+
+type noteKind string
+
+const (
+	asked    noteKind = "asked"
+	answered noteKind = "answered"
+	settles  noteKind = "settles" // a grant to Units; whatever becomes of that
+)
+
+// TestCampaignHost is a daemon with its clients, until its standard input ends.
+func TestCampaignHost(t *testing.T) {
+	name := os.Getenv(campaignNameVariable)
+	if name == "" {
+		t.Skip("only a process of the campaign is a host")
+	}
+	keeper, closeAll := openCampaignHost(t, name)
+	defer closeAll()
+	clients, err := strconv.Atoi(os.Getenv(campaignClientsVariable))
+	if err != nil {
+		t.Fatal(err)
+	}
+	boot := name + "." + os.Getenv(campaignBootVariable)
+	greet(newCampaignClient(t, keeper, boot+".first"))
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	for i := range clients {
+		c := newCampaignClient(t, keeper, fmt.Sprintf("%s.%d", boot, i))
+		wg.Go(func() { c.run(ctx) })
+	}
+	fmt.Println("ready")
+	io.Copy(io.Discard, os.Stdin)
+	cancel()
+	wg.Wait()
+	awaitHealth(t, keeper)
+}
+
+// greet has every credential decided about once: a host that has not heard of a log
+// cannot know that it was lost.
+func greet(c *campaignClient) {
+	for i, credential := range campaignCredentials() {
+		for n := 0; c.request(c.t.Context(), credential, fmt.Sprintf("%s.%d.%d", c.name, i, n)) == quota.LedgerUnavailable; n++ {
+		}
+	}
+	c.notes.Close()
+}
+
+// openCampaignHost puts a daemon's ledger together as in production.
+func openCampaignHost(t *testing.T, name string) (*quota.Keeper, func()) {
+	const deadline = 250 * time.Millisecond
+	shared, err1 := redisledger.Open(redisledger.Config{Addrs: []string{os.Getenv(campaignAddrVariable)}, Daemon: name})
+	journal, err2 := outage.OpenJournal(filepath.Join(os.Getenv(campaignFolderVariable), "journal"), 48*time.Hour)
+	if err1 != nil || err2 != nil {
+		t.Fatal(err1, err2)
+	}
+	ledger, err := outage.Open(outage.Config{Ledger: shared, Journal: journal, Daemon: name, Deadline: deadline})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ledger.SetCredentials(campaignCredentials(), campaignPolicies); err != nil {
+		t.Fatal(err)
+	}
+	keeper, err := quota.NewKeeper(ledger, campaignCredentials(), deadline)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keeper, func() {
+		if err := ledger.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// awaitHealth waits until everything that was granted alone is booked back.
+func awaitHealth(t *testing.T, keeper *quota.Keeper) {
+	timeout := time.After(30 * time.Second)
+	for tick := time.NewTicker(20 * time.Millisecond); ; <-tick.C {
+		health := keeper.Health(t.Context())
+		if health.Reachable {
+			return
+		}
+		select {
+		case <-timeout:
+			t.Fatalf("the ledger does not recover: %+v", health)
+		default:
+		}
+	}
+}
+
+// A campaignClient asks for this and that, and writes down what it was told.
+type campaignClient struct {
+	t      *testing.T
+	keeper *quota.Keeper
+	name   string
+	notes  *os.File
+	tick   *time.Ticker
+}
+
+func newCampaignClient(t *testing.T, keeper *quota.Keeper, name string) *campaignClient {
+	notes, err := os.OpenFile(filepath.Join(os.Getenv(campaignFolderVariable), "notes-"+name), os.O_CREATE|os.O_EXCL|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &campaignClient{t: t, keeper: keeper, name: name, notes: notes, tick: time.NewTicker(10 * time.Millisecond)}
+}
+
+func (c *campaignClient) run(ctx context.Context) {
+	defer c.notes.Close()
+	for n := 0; c.goesOn(ctx); n++ {
+		c.request(ctx, campaignCredentials()[rand.IntN(3)], fmt.Sprintf("%s.%d", c.name, n))
+	}
+}
+
+// goesOn waits for the next turn, and reports whether there is one.
+func (c *campaignClient) goesOn(ctx context.Context) bool {
+	select {
+	case <-c.tick.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// request asks once, or with an id as often as it takes to be told, and returns
+// what it was told last.
+func (c *campaignClient) request(ctx context.Context, credential *quota.Credential, marker string) quota.Reason {
+	operations := slices.Collect(maps.Keys(credential.Operations))
+	r := quota.Request{
+		Credential: credential.Name, Operation: operations[rand.IntN(len(operations))], Count: 1,
+		Caller: quota.Caller{Job: "campaign", Region: marker},
+	}
+	if rand.IntN(2) == 0 {
+		r.RequestID = marker
+	}
+	c.note(note{Kind: asked, Marker: marker, Credential: r.Credential, Units: credential.Operations[r.Operation].Every})
+	for {
+		d, err := c.keeper.Acquire(context.Background(), r)
+		if err != nil {
+			c.t.Errorf("%s: %v", marker, err)
+			return ""
+		}
+		c.note(note{Kind: answered, Marker: marker, Grant: d.GrantID, Outage: d.Outage, Reason: d.Reason})
+		if d.Granted() {
+			c.perhapsRelease(marker, r.Credential, d)
+		}
+		if d.Reason != quota.LedgerUnavailable || r.RequestID == "" || !c.goesOn(ctx) {
+			return d.Reason
+		}
+	}
+}
+
+// perhapsRelease gives some of what was granted back.
+func (c *campaignClient) perhapsRelease(marker, credential string, d quota.Decision) {
+	if credential != "spent" || rand.IntN(10) > 0 {
+		return
+	}
+	c.note(note{Kind: settles, Marker: marker})
+	// An error leaves it open whether it was released: the checker expects either.
+	c.keeper.Settle(context.Background(), d.GrantID, 0, quota.Caller{Job: "campaign", Region: marker})
+}
+
+func (c *campaignClient) note(n note) {
+	n.At = time.Now()
+	line, err := json.Marshal(n)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if _, err := c.notes.Write(append(line, '\n')); err != nil {
+		c.t.Error(err)
+	}
+}

@@ -1,0 +1,240 @@
+package redisledger_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"quotad/quota/redisledger/redistest"
+)
+
+// QUOTAD_TEST_CAMPAIGN sets how long the campaign lasts, such as 60s.
+const campaignVariable = "QUOTAD_TEST_CAMPAIGN"
+
+// A campaign lets three hosts with their clients work on one Redis, and does to
+// it, and to them, what may happen.
+type campaign struct {
+	*testing.T
+	dir     string
+	clients int
+	clock   *redistest.Clock // nil where it cannot be stepped
+	server  *redistest.Server
+	proxies []*redistest.Proxy
+	hosts   []*campaignHost
+	stepped []time.Time // when the clock was
+	struck  map[string]int
+}
+
+// strikes are what may happen.
+var strikes = []struct {
+	name   string
+	strike func(*campaign)
+}{
+	{"Redis is killed", (*campaign).killRedis},
+	{"Redis is frozen", (*campaign).freezeRedis},
+	{"a host is killed", (*campaign).killHost},
+	{"Redis is flushed", func(c *campaign) { c.server.Order(c, "FLUSHALL") }},
+	{"the scripts are flushed", func(c *campaign) { c.server.Order(c, "SCRIPT FLUSH") }},
+	{"the clock steps on", func(c *campaign) { c.step(time.Duration(1+rand.IntN(5)) * time.Hour) }},
+	{"the clock steps back for a while", (*campaign).stepBack},
+}
+
+func TestCampaign(t *testing.T) {
+	length, clients := 15*time.Second, 8
+	if text := os.Getenv(campaignVariable); text != "" {
+		var err error
+		if length, err = time.ParseDuration(text); err != nil {
+			t.Fatalf("%s: %v", campaignVariable, err)
+		}
+		clients = 32
+	}
+	if testing.Short() {
+		t.Skip("it takes its time")
+	}
+	c := newCampaign(t, clients)
+	for _, name := range []string{"a", "b", "c"} {
+		c.hosts = append(c.hosts, c.newHost(name))
+	}
+	c.rage(length)
+	for _, h := range c.hosts {
+		h.end()
+	}
+	c.check()
+}
+
+func newCampaign(t *testing.T, clients int) *campaign {
+	c := &campaign{T: t, clients: clients, struck: make(map[string]int)}
+	var err error
+	if c.dir, err = os.MkdirTemp("", "campaign"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(c.dir) })
+	c.clock = redistest.NewClock(t)
+	c.server = redistest.StartOn(t, c.clock, "--appendonly", "yes", "--appendfsync", "always")
+	return c
+}
+
+// rage strikes again and again, each kind as often as the others, and ends in
+// peace.
+func (c *campaign) rage(length time.Duration) {
+	for _, p := range c.proxies {
+		p.Disturb(loseSome)
+	}
+	for end := time.Now().Add(length); time.Now().Before(end); {
+		for _, i := range rand.Perm(len(strikes)) {
+			c.pass(time.Duration(100+rand.IntN(400)) * time.Millisecond)
+			c.struck[strikes[i].name]++
+			strikes[i].strike(c)
+		}
+	}
+	for _, p := range c.proxies {
+		p.Disturb(func([]string) redistest.Fault { return redistest.Pass })
+		p.Release()
+	}
+}
+
+// pass lets time pass.
+func (c *campaign) pass(d time.Duration) { <-time.After(d) }
+
+// loseSome disturbs one script call of twenty.
+func loseSome(command []string) redistest.Fault {
+	faults := []redistest.Fault{redistest.Swallow, redistest.CutAfter, redistest.CutBefore}
+	if !redistest.IsScript(command) || rand.IntN(20) > 0 {
+		return redistest.Pass
+	}
+	return faults[rand.IntN(len(faults))]
+}
+
+func (c *campaign) killRedis() {
+	c.server.Kill()
+	c.pass(time.Duration(rand.IntN(400)) * time.Millisecond)
+	c.server.Run(c)
+}
+
+func (c *campaign) freezeRedis() {
+	if err := c.server.Freeze(); err != nil {
+		c.Fatal(err)
+	}
+	c.pass(time.Duration(rand.IntN(1000)) * time.Millisecond)
+	if err := c.server.Thaw(); err != nil {
+		c.Fatal(err)
+	}
+}
+
+func (c *campaign) killHost() {
+	h := c.hosts[rand.IntN(len(c.hosts))]
+	h.kill()
+	h.start()
+}
+
+func (c *campaign) step(by time.Duration) {
+	if c.clock != nil {
+		c.stepped = append(c.stepped, time.Now())
+		c.clock.Step(c, by)
+		c.stepped = append(c.stepped, time.Now())
+	}
+}
+
+// stepBack sets the clock back, and right again: as long as it is behind, it
+// stands still for the ledger, and nothing would come back.
+func (c *campaign) stepBack() {
+	by := time.Duration(1+rand.IntN(5)) * time.Hour
+	c.step(-by)
+	c.pass(500 * time.Millisecond)
+	c.step(by)
+}
+
+// A campaignHost is a host's process. When it is killed, another one takes over
+// its journal.
+type campaignHost struct {
+	c     *campaign
+	name  string
+	dir   string
+	addr  string
+	boots int
+
+	command *exec.Cmd
+	stdin   io.Closer
+	output  chan string // all that it printed, once it has ended
+}
+
+func (c *campaign) newHost(name string) *campaignHost {
+	c.Helper()
+	proxy := redistest.NewProxy(c, c.server)
+	c.proxies = append(c.proxies, proxy)
+	h := &campaignHost{c: c, name: name, dir: filepath.Join(c.dir, name), addr: proxy.Addr}
+	if err := os.Mkdir(h.dir, 0o700); err != nil {
+		c.Fatal(err)
+	}
+	c.Cleanup(h.kill)
+	h.start()
+	return h
+}
+
+// start returns once the host's clients ask.
+func (h *campaignHost) start() {
+	h.c.Helper()
+	h.command = exec.Command(os.Args[0], "-test.run=^TestCampaignHost$", "-test.v", "-test.timeout=0")
+	h.command.Env = append(os.Environ(), campaignNameVariable+"="+h.name, campaignBootVariable+"="+strconv.Itoa(h.boots),
+		campaignFolderVariable+"="+h.dir, campaignAddrVariable+"="+h.addr, campaignClientsVariable+"="+strconv.Itoa(h.c.clients))
+	stdin, err1 := h.command.StdinPipe()
+	stdout, err2 := h.command.StdoutPipe()
+	if err1 != nil || err2 != nil {
+		h.c.Fatal(err1, err2)
+	}
+	h.command.Stderr = h.command.Stdout
+	if err := h.command.Start(); err != nil {
+		h.c.Fatal(err)
+	}
+	h.boots++
+	h.stdin, h.output = stdin, make(chan string, 1)
+	ready := make(chan struct{})
+	go h.read(stdout, ready)
+	select {
+	case <-ready:
+	case output := <-h.output:
+		h.c.Fatalf("host %s does not start:\n%s", h.name, output)
+	}
+}
+
+// read reads all that the host prints, and tells when it is ready.
+func (h *campaignHost) read(stdout io.Reader, ready chan<- struct{}) {
+	var all strings.Builder
+	for lines := bufio.NewScanner(stdout); lines.Scan(); {
+		if lines.Text() == "ready" {
+			close(ready)
+		}
+		fmt.Fprintln(&all, lines.Text())
+	}
+	h.output <- all.String()
+}
+
+// end lets the host finish, and expects it to end well.
+func (h *campaignHost) end() {
+	h.c.Helper()
+	h.stdin.Close()
+	output := <-h.output
+	if err := h.command.Wait(); err != nil {
+		h.c.Errorf("host %s: %v\n%s", h.name, err, output)
+	}
+	h.command = nil
+}
+
+// kill ends the host at once, as a crash would.
+func (h *campaignHost) kill() {
+	if h.command == nil {
+		return
+	}
+	h.command.Process.Kill()
+	<-h.output
+	h.command.Wait()
+	h.command = nil
+}

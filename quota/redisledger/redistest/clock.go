@@ -54,8 +54,8 @@ int gettimeofday(struct timeval *at, void *zone) {
 }
 `
 
-// NewClock returns a clock that shows the host's time, or nil where there is no C
-// compiler to make it.
+// NewClock returns a clock that shows the host's time, or nil where no C compiler
+// can make it.
 func NewClock(tb testing.TB) *Clock {
 	tb.Helper()
 	compiler, err := exec.LookPath("cc")
@@ -70,7 +70,8 @@ func NewClock(tb testing.TB) *Clock {
 		tb.Fatal(err)
 	}
 	if output, err := exec.Command(compiler, "-shared", "-fPIC", "-O", "-o", c.library, source).CombinedOutput(); err != nil {
-		tb.Fatalf("cannot compile the clock: %v\n%s", err, output)
+		tb.Logf("the clock is not stepped: %s: %v\n%s", compiler, err, output)
+		return nil
 	}
 	c.Step(tb, 0)
 	return c

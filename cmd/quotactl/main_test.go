@@ -36,7 +36,7 @@ func TestScripts(t *testing.T) {
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
-		Deadline:            time.Now().Add(3 * time.Minute), // of a script that hangs: then it is told which
+		Deadline:            time.Now().Add(6 * time.Minute), // of a script that hangs: then it is told which
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"daemon":  startDaemon,
 			"halt":    haltDaemon,

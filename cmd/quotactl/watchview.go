@@ -16,6 +16,7 @@ func renderWatch(w *watcher, v view) string {
 		v.prose(&b, 0, red, fmt.Sprintf("no answer since %s%s: %v", v.clock(w.since), v.zoneMark(), w.lost))
 	}
 	renderLedger(&b, w.status, v)
+	renderConfiguration(&b, w.status.Config, v)
 	paces := pacesFrom(w.hourly, w.status.Credentials)
 	for _, c := range w.status.Credentials {
 		renderCredential(&b, c, paces, v)

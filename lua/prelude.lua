@@ -396,15 +396,20 @@ local function counted(limits, id)
   return false
 end
 
--- advance_id makes the id of an entry that is written now the newest one: the time,
--- and a number above the last one's within it. A host numbers what it grants in an
--- outage from HOST_SEQ to LEDGER_SEQ; behind such an id the numbers go on above, so
--- that the host's next one is never taken for an entry of the ledger's.
+-- from_host tells whether an id's number is one of those that hosts draw for what
+-- they grant in an outage.
 local HOST_SEQ, LEDGER_SEQ = 2 ^ 16, 2 ^ 48
+local function from_host(seq)
+  return seq >= HOST_SEQ and seq < LEDGER_SEQ
+end
+
+-- advance_id makes the id of an entry that is written now the newest one: the time,
+-- and a number above the last one's within it. Behind a host's id the numbers go on
+-- above all hosts', so that the host's next one is never taken for the ledger's.
 local function advance_id(a)
   if a.now > a.last_ms then
     a.last_ms, a.last_seq = a.now, 0
-  elseif a.last_seq >= HOST_SEQ and a.last_seq < LEDGER_SEQ then
+  elseif from_host(a.last_seq) then
     a.last_seq = LEDGER_SEQ
   else
     a.last_seq = a.last_seq + 1

@@ -46,11 +46,13 @@ local function known(id, key)
 end
 
 -- place makes an id the newest one if it fits there, else the id of now, and
--- returns which.
+-- returns which. An id of the ledger's may lie ahead: its clock was there before it was
+-- set back, and stands still until it is again.
 local function place(id)
   local ms, seq = id_parts(id)
-  if ms <= a.now and before(a.last_ms, a.last_seq, ms, seq) then
+  if (ms <= a.now or not from_host(seq)) and before(a.last_ms, a.last_seq, ms, seq) then
     a.last_ms, a.last_seq, a.last = ms, seq, id
+    a.now = math.max(a.now, ms)
   else
     advance_id(a)
   end

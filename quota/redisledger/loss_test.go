@@ -65,6 +65,22 @@ func TestHostClockCannotEmptyAWindow(t *testing.T) {
 	}
 }
 
+// The log is lost while Redis' clock is behind: what it had granted by the right time
+// stays in the window as long as it would have.
+func TestLossWhileTheClockIsBehind(t *testing.T) {
+	r := beginRestoring(t)
+	first := r.granted(100, "")
+	granted := r.clock.Now()
+	r.clock.Set(granted.Add(-30 * time.Minute))
+	r.flush()
+	r.restore(0, first)
+	r.used(100)
+	r.clock.Set(granted.Add(time.Hour - time.Millisecond))
+	r.used(100)
+	r.clock.Add(time.Millisecond)
+	r.used(0)
+}
+
 // A replica that lagged behind takes over, and another daemon is granted first.
 func TestLaggingReplica(t *testing.T) {
 	r := beginRestoring(t)

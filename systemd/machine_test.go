@@ -18,10 +18,8 @@ import (
 	"quotad/quota/api"
 )
 
-// patience is how long anything in the machine may take: longer than TimeoutStopSec.
-// On a busy host systemd may miss that the last process of a service has gone, and
-// then waits for that long.
-const patience = 2 * time.Minute
+// patience is how long anything in the machine may take.
+const patience = time.Minute
 
 // A machine is a Debian in a directory, booted in a container of its own
 // processes, users and network.

@@ -121,9 +121,9 @@ command = ["/opt/slow"]
 kill_grace = "20s"
 `
 
-// stopTime is in the place of the unit's minute and a half. Now and then systemd, in
-// a container on a busy host, does not notice that the last process of a killed
-// service has gone, and goes on only after that.
+// stopTime is in the place of the unit's minute and a half. Twice, in a container
+// within a container on a busy host, systemd restarted a killed service only when
+// that was over, though it had logged a KILL to each process left; why is not known.
 const stopTime = "15s"
 
 // testBootWithRedis switches to a Redis that asks for a password, and boots anew.

@@ -134,7 +134,7 @@ func NewServer(c Config) (*Server, error) {
 
 func (s *Server) ownRoutes() []Route {
 	return []Route{
-		{"POST", "/v1/acquire", Spend, "ask to spend before a call: granted, or refused with a reason; credential, operation, count, request_id, use_reserve", s.acquire},
+		{"POST", "/v1/acquire", Spend, "ask to spend before a call: granted, or refused with a reason; credential, operation, count, request_id, fresh, use_reserve", s.acquire},
 		{"POST", "/v1/grants/{id}/settle", Correct, "set a grant to what was really spent; units", s.settle},
 		{"DELETE", "/v1/grants/{id}", Correct, "release a grant whose call was never sent", s.release},
 		{"GET", "/v1/status", Read, "everything at a glance", Handle(s.status)},

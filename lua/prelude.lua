@@ -170,9 +170,17 @@ local function not_trimmed(a, ms, seq)
 end
 
 -- begin draws the epoch of a log that has none, and reports whether it did. When it
--- was begun is part of it: what is known of a log before its first entry.
+-- was begun is part of it: what is known of a log before its first entry. An account
+-- that was evicted alone goes on behind what is left of the others.
 local function begin(a, head)
   if a.epoch ~= '' then return false end
+  local newest = redis.call('XREVRANGE', KEYS[2], '+', '-', 'COUNT', 1)[1]
+  if newest then
+    local ms, seq = id_parts(newest[1])
+    if before(a.last_ms, a.last_seq, ms, seq) then a.last, a.last_ms, a.last_seq = newest[1], ms, seq end
+    a.now = math.max(a.now, ms)
+  end
+  a.settlements = redis.call('HLEN', KEYS[3])
   a.epoch = head.call .. '@' .. int(a.now)
   return true
 end
@@ -374,7 +382,7 @@ local function refresh(a, limits)
   if span <= a.span and a.fresh > 0 and a.now < a.fresh + ahead then return false end
   a.fresh, a.span = a.now, span
   for _, key in ipairs(KEYS) do
-    redis.call('PEXPIRE', key, int(span + 2 * ahead + 60000))
+    redis.call('PEXPIRE', key, int(a.now - clock() + span + 2 * ahead + 60000))
   end
   return true
 end
@@ -396,20 +404,15 @@ local function counted(limits, id)
   return false
 end
 
--- from_host tells whether an id's number is one of those that hosts draw for what
--- they grant in an outage.
-local HOST_SEQ, LEDGER_SEQ = 2 ^ 16, 2 ^ 48
-local function from_host(seq)
-  return seq >= HOST_SEQ and seq < LEDGER_SEQ
-end
-
 -- advance_id makes the id of an entry that is written now the newest one: the time,
--- and a number above the last one's within it. Behind a host's id the numbers go on
--- above all hosts', so that the host's next one is never taken for the ledger's.
+-- and a number above the last one's within it. A host numbers what it grants in an
+-- outage from HOST_SEQ to LEDGER_SEQ; behind such an id the numbers go on above, so
+-- that the host's next one is never taken for an entry of the ledger's.
+local HOST_SEQ, LEDGER_SEQ = 2 ^ 16, 2 ^ 48
 local function advance_id(a)
   if a.now > a.last_ms then
     a.last_ms, a.last_seq = a.now, 0
-  elseif from_host(a.last_seq) then
+  elseif a.last_seq >= HOST_SEQ and a.last_seq < LEDGER_SEQ then
     a.last_seq = LEDGER_SEQ
   else
     a.last_seq = a.last_seq + 1

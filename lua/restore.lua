@@ -5,21 +5,30 @@
 -- it again puts nothing back twice.
 --
 -- KEYS  1 account · 2 log · 3 settled · 4 keys
--- ARGV  1… the head, as read_head reads it · then the ms for which nothing is granted,
---       so that other daemons can put theirs back too; they end the name of the rest
---       · the number of entries, and for
---       each: its id, operation, count, by, region, charges ("daily=100 search=1"),
---       request key, note, and units it was settled to or empty
--- reply [status, now in ms, epoch, newest entry, number put back]: done, or lost where
---       the daemon knows of a log and this is not it
+-- ARGV  1… the head, as read_head reads it · then 1 if the log is taken for what it is,
+--       0 if it must be the one that the daemon knows · the newest ms at which the
+--       ledger granted any of them: its clock was there, even if it is set back since
+--       · the ms for which nothing is granted, so that other daemons can put theirs
+--       back too; they end the name of the rest · the number of entries, and for each:
+--       its id, operation, count, by, region, charges ("daily=100 search=1"), request
+--       key, note, and units it was settled to or empty
+-- reply [status, now in ms, epoch, newest entry, number put back]: done · period (a
+--       calendar period is not the one of now) · lost (the log is not the one known)
 
 local account, log, settled, keys = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local head, at = read_head()
 local limits = head.limits
 local a = load_account(account, head)
-if head.epoch ~= '' and lost(a, head) then return answer(a, 'lost') end
+local whichever, newest_ms, rest, number = ARGV[at] == '1', tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
+at = at + 4
+if stale_period(a, limits) then return answer(a, 'period') end
+if not whichever and head.epoch ~= '' and lost(a, head) then return answer(a, 'lost') end
+
+-- A log that lacks something is another one from now on: else a daemon whose newest
+-- known entry others put back would not notice that it lost its own.
+if emptied(a) or (a.epoch == head.epoch and lost(a, head)) then a.epoch = '' end
 local begun = begin(a, head)
-local anew = begun or emptied(a)
+a.now = math.max(a.now, newest_ms)
 if redis.call('XLEN', log) == 0 then -- every entry may have its own place again
   a.last, a.last_ms, a.last_seq = a.trimmed, id_parts(a.trimmed)
 end
@@ -32,39 +41,50 @@ local function in_window(ms)
   return false
 end
 
-local function known(id, key)
+-- holder returns the entry in a window that a request key stands for.
+local function holder(key)
+  local id = key ~= '' and redis.call('HGET', keys, key)
+  return id and in_window((id_parts(id))) and id or nil
+end
+
+-- granted_as returns the entry of an id if it is of that operation and count.
+local function granted_as(id, operation, count)
+  local entry = redis.call('XRANGE', log, id, id)[1]
+  return entry and field(entry, 'o') == operation and field(entry, 'n') == count and entry or nil
+end
+
+-- known returns the id under which the log has an entry already. That another one
+-- has its id, or its request key, does not make it known: ids are drawn again after
+-- a loss, and keys used again after their window.
+local function known(id, operation, count, by, key)
   local placed = redis.call('HGET', keys, '=' .. id)
   if placed then return placed end
-  if key ~= '' then
-    placed = redis.call('HGET', keys, key)
-    if placed then
-      if placed ~= id then put(a, keys, '=' .. id, placed) end
-      return placed
-    end
+  local held = holder(key)
+  if held and granted_as(held, operation, count) then
+    if held ~= id then put(a, keys, '=' .. id, held) end
+    return held
   end
-  if #redis.call('XRANGE', log, id, id) > 0 then return id end
+  local entry = granted_as(id, operation, count)
+  if entry and field(entry, 'b') == by and (field(entry, 'k') or key) == key then return id end
 end
 
 -- place makes an id the newest one if it fits there, else the id of now, and
--- returns which. An id of the ledger's may lie ahead: its clock was there before it was
--- set back, and stands still until it is again.
+-- returns which.
 local function place(id)
   local ms, seq = id_parts(id)
-  if (ms <= a.now or not from_host(seq)) and before(a.last_ms, a.last_seq, ms, seq) then
+  if ms <= a.now and before(a.last_ms, a.last_seq, ms, seq) then
     a.last_ms, a.last_seq, a.last = ms, seq, id
-    a.now = math.max(a.now, ms)
   else
     advance_id(a)
   end
   return a.last
 end
 
-local rest, number, put_back = tonumber(ARGV[at]), tonumber(ARGV[at + 1]), 0
-at = at + 2
+local put_back = 0
 for _ = 1, number do
   local id, operation, count, by, region, charges, key, note, spent = unpack(ARGV, at, at + 8)
   at = at + 9
-  local there = in_window((id_parts(id))) and known(id, key)
+  local there = in_window((id_parts(id))) and known(id, operation, count, by, key)
   if there and spent ~= '' and not redis.call('HGET', settled, there) then
     put(a, settled, there, spent)
     put_back = put_back + 1
@@ -75,7 +95,7 @@ for _ = 1, number do
       fields[#fields + 1], fields[#fields + 2] = 'a', id
       put(a, keys, '=' .. id, placed)
     end
-    if key ~= '' then
+    if key ~= '' and not holder(key) then
       fields[#fields + 1], fields[#fields + 2] = 'k', key
       put(a, keys, key, placed)
     end
@@ -87,7 +107,7 @@ for _ = 1, number do
 end
 
 local more = { 'epoch', a.epoch }
-if anew or put_back > 0 then
+if begun or put_back > 0 then
   -- The limits count the log anew.
   local absent = redis.call('HGET', account, 'absent') or ''
   for name in string.gmatch(a.conf .. ' ' .. absent, '%S+') do

@@ -16,7 +16,7 @@ func (l *Ledger) decideAlone(s *state, c *quota.Credential, asks []quota.Ask, do
 	defer s.mu.Unlock()
 	if s.down == nil { // up again since the caller saw it down: what is granted here must be booked back
 		s.down, s.since = down, time.Now()
-		defer l.wake()
+		defer s.wake()
 	}
 	decisions := make([]quota.Decision, len(asks))
 	var lines []line

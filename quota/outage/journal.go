@@ -78,7 +78,7 @@ func OpenJournal(dir string, keep time.Duration) (*Journal, error) {
 	}
 	slices.Sort(segments)
 	j := &Journal{dir: dir, keep: keep, segments: segments, marks: make(map[string]quota.Mark), unbooked: make(map[string]bool)}
-	if err := j.replay(j.note); err != nil {
+	if err := replay(j.segments, nil, j.note); err != nil {
 		return nil, err
 	}
 	return j, j.open()
@@ -237,15 +237,16 @@ func (j *Journal) outdated(path string) bool {
 	return err == nil && time.Since(info.ModTime()) > j.keep
 }
 
-// replay hands over every line, oldest first. A segment's last line may have been
-// cut short by a crash, and was never answered for.
-func (j *Journal) replay(take func(line)) error {
-	for _, path := range j.segments {
+// replay hands over every line of segments that begins with a prefix, oldest first. A
+// segment's last line may have been cut short by a crash, or is being written, and was
+// never answered for.
+func replay(segments []string, prefix []byte, take func(line)) error {
+	for _, path := range segments {
 		file, err := os.Open(path)
 		if err != nil {
 			return fmt.Errorf("cannot read the journal: %w", err)
 		}
-		err = replayFile(file, take)
+		err = replayFile(file, prefix, take)
 		file.Close()
 		if err != nil {
 			return err
@@ -254,12 +255,15 @@ func (j *Journal) replay(take func(line)) error {
 	return nil
 }
 
-func replayFile(file *os.File, take func(line)) error {
+func replayFile(file *os.File, prefix []byte, take func(line)) error {
 	reader := bufio.NewReader(file)
 	for number := 1; ; number++ {
 		text, err := reader.ReadBytes('\n')
 		if err != nil {
 			return nil
+		}
+		if !bytes.HasPrefix(text, prefix) {
+			continue
 		}
 		var l line
 		if err := json.Unmarshal(text, &l); err != nil {
@@ -279,14 +283,13 @@ type memory struct {
 // yet is among it: some may be, if more was granted alone in the meantime.
 func (j *Journal) recall(credential string, since time.Time) (memory, error) {
 	j.mu.Lock()
-	defer j.mu.Unlock()
+	segments := slices.Clone(j.segments)
+	j.mu.Unlock()
 	var m memory
 	at := make(map[string]int) // of records, by id
 	unbooked := make(map[string]bool)
-	err := j.replay(func(l line) {
-		if l.Credential != credential {
-			return
-		}
+	// A name is letters, digits and a few signs, none of which JSON writes differently.
+	err := replay(segments, []byte(`{"c":"`+credential+`"`), func(l line) {
 		switch l.Kind {
 		case granted, alone:
 			if _, twice := at[l.ID]; twice { // a replay was written down again

@@ -34,9 +34,8 @@ type Ledger struct {
 	// failing is why the journal could not be written, nil when it can.
 	failing error
 
-	kick    chan struct{} // wakes the monitor
-	stopped chan struct{} // ends it
-	done    chan struct{} // closed when it has ended
+	watchers sync.WaitGroup // one for each state
+	stopped  chan struct{}  // ends them
 }
 
 var _ quota.Ledger = (*Ledger)(nil)
@@ -46,6 +45,11 @@ type state struct {
 	credential *quota.Credential
 	policy     Policy
 
+	kick chan struct{} // wakes its watcher
+	// writing is read-locked from a call until its answer is in the journal, which
+	// is not read meanwhile: what was granted just before a loss is put back too.
+	writing sync.RWMutex
+
 	mu       sync.Mutex // guards what follows
 	down     error      // why it does not decide; nil while it does
 	since    time.Time  // of down
@@ -54,7 +58,7 @@ type state struct {
 	last     quota.ID // of what was granted alone
 }
 
-// Open returns a ledger that knows what the journal does, and begins to watch.
+// Open returns a ledger that knows what the journal does.
 func Open(config Config) (*Ledger, error) {
 	l := &Ledger{
 		Restorer: config.Ledger,
@@ -63,9 +67,7 @@ func Open(config Config) (*Ledger, error) {
 		observe:  config.Observe,
 		seq:      sequenceOf(config.Daemon),
 		states:   make(map[string]*state),
-		kick:     make(chan struct{}, 1),
 		stopped:  make(chan struct{}),
-		done:     make(chan struct{}),
 	}
 	if l.observe == nil {
 		l.observe = func(Event) {}
@@ -73,7 +75,6 @@ func Open(config Config) (*Ledger, error) {
 	for name, mark := range l.journal.Marks() {
 		l.Restorer.Expect(name, mark)
 	}
-	go l.watch()
 	return l, nil
 }
 
@@ -85,14 +86,14 @@ func sequenceOf(daemon string) int64 {
 	return int64(max(1, hash.Sum32())) << 16
 }
 
-// SetCredentials says which credentials there are, with their policies by name.
+// SetCredentials says which credentials there are, with their policies by name. From
+// then on their ledger is watched.
 func (l *Ledger) SetCredentials(credentials []*quota.Credential, policies map[string]Policy) error {
 	for _, c := range credentials {
 		if err := l.setCredential(c, policies[c.Name]); err != nil {
 			return err
 		}
 	}
-	l.wake()
 	return nil
 }
 
@@ -103,9 +104,10 @@ func (l *Ledger) setCredential(c *quota.Credential, policy Policy) error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.credential, s.policy = c, policy
+		s.wake()
 		return nil
 	}
-	s := &state{credential: c, policy: policy}
+	s := &state{credential: c, policy: policy, kick: make(chan struct{}, 1)}
 	if l.journal.owes(c.Name) {
 		memory, err := l.journal.recall(c.Name, time.Time{})
 		if err != nil {
@@ -114,6 +116,7 @@ func (l *Ledger) setCredential(c *quota.Credential, policy Policy) error {
 		s.owe(memory.unbooked)
 	}
 	l.states[c.Name] = s
+	l.watchers.Go(func() { l.watch(s) })
 	return nil
 }
 
@@ -131,7 +134,7 @@ func (s *state) owe(records []quota.Record) {
 // Close ends the watch, and closes the ledger and the journal.
 func (l *Ledger) Close() error {
 	close(l.stopped)
-	<-l.done
+	l.watchers.Wait()
 	return errors.Join(l.Restorer.Close(), l.journal.Close())
 }
 
@@ -151,6 +154,8 @@ func (l *Ledger) Acquire(ctx context.Context, c *quota.Credential, asks []quota.
 	if down := s.whyDown(); down != nil {
 		return l.decideAlone(s, c, asks, down), nil
 	}
+	s.writing.RLock()
+	defer s.writing.RUnlock()
 	decisions, err := l.Restorer.Acquire(ctx, c, asks)
 	if err != nil {
 		l.fail(s, err)
@@ -189,6 +194,8 @@ func (l *Ledger) Settle(ctx context.Context, c *quota.Credential, s quota.Settle
 		if d, own := l.settleAlone(st, s); own {
 			return d, nil
 		}
+		st.writing.RLock()
+		defer st.writing.RUnlock()
 	}
 	d, err := l.Restorer.Settle(ctx, c, s)
 	if err == nil && d.Reason == "" {
@@ -200,6 +207,10 @@ func (l *Ledger) Settle(ctx context.Context, c *quota.Credential, s quota.Settle
 // Adjust implements quota.Corrector. What it books is written down as what is
 // granted is: a lost ledger would forget it too.
 func (l *Ledger) Adjust(ctx context.Context, c *quota.Credential, a quota.Adjustment) (quota.Decision, error) {
+	if s := l.state(c.Name); s != nil {
+		s.writing.RLock()
+		defer s.writing.RUnlock()
+	}
 	d, err := l.Restorer.Adjust(ctx, c, a)
 	if err != nil || d.Reason != "" || a.Units < 0 {
 		return d, err
@@ -274,12 +285,12 @@ func (l *Ledger) fail(s *state, err error) {
 		kind = Lost
 	}
 	l.observe(Event{Credential: name, Kind: kind, Err: err})
-	l.wake()
+	s.wake()
 }
 
-func (l *Ledger) wake() {
+func (s *state) wake() {
 	select {
-	case l.kick <- struct{}{}:
+	case s.kick <- struct{}{}:
 	default:
 	}
 }

@@ -1,6 +1,7 @@
 package outage
 
 import (
+	"context"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -13,6 +14,11 @@ import (
 
 func open(t *testing.T, booked chan<- Event) (*Ledger, *redistest.Server, *quota.Credential) {
 	t.Helper()
+	return openBehind(t, booked, func(r quota.Restorer) quota.Restorer { return r })
+}
+
+func openBehind(t *testing.T, booked chan<- Event, wrap func(quota.Restorer) quota.Restorer) (*Ledger, *redistest.Server, *quota.Credential) {
+	t.Helper()
 	server := redistest.Start(t)
 	shared, err := redisledger.Open(redisledger.Config{Addrs: []string{server.Addr}, Daemon: "a"})
 	if err != nil {
@@ -22,7 +28,7 @@ func open(t *testing.T, booked chan<- Event) (*Ledger, *redistest.Server, *quota
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := Open(Config{Ledger: shared, Journal: journal, Daemon: "a", Deadline: time.Second, Observe: func(e Event) { booked <- e }})
+	l, err := Open(Config{Ledger: wrap(shared), Journal: journal, Daemon: "a", Deadline: time.Second, Observe: func(e Event) { booked <- e }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,5 +113,54 @@ func TestUnbookedIsPutBackToo(t *testing.T) {
 	memory, err := l.journal.recall("youtube", time.Now().Add(-time.Hour))
 	if err != nil || len(memory.records) != 2 {
 		t.Errorf("got %+v, %v; want both grants put back", memory, err)
+	}
+}
+
+// interrupted does something between a call's answer and whoever asked.
+type interrupted struct {
+	quota.Restorer
+	by func()
+}
+
+func (i *interrupted) Acquire(ctx context.Context, c *quota.Credential, asks []quota.Ask) ([]quota.Decision, error) {
+	decisions, err := i.Restorer.Acquire(ctx, c, asks)
+	i.by()
+	return decisions, err
+}
+
+// The log is lost right behind a grant: it is not put back from the journal before the
+// grant is in it.
+func TestGrantIsWrittenDownBeforeTheJournalIsRead(t *testing.T) {
+	var by func()
+	l, server, c := openBehind(t, make(chan Event, 100), func(r quota.Restorer) quota.Restorer {
+		return &interrupted{r, func() { by() }}
+	})
+	if !server.Real {
+		t.Skip("needs a redis-server")
+	}
+	s, done := l.state("youtube"), make(chan struct{})
+	by = func() {
+		server.Order(t, "FLUSHALL")
+		go func() {
+			l.restore(s, c)
+			close(done)
+		}()
+		for s.writing.TryRLock() { // until the restore waits for this call
+			s.writing.RUnlock()
+			select {
+			case <-done:
+				t.Error("the journal was read before the grant was written down")
+				return
+			default:
+			}
+		}
+	}
+	if decisions, err := l.Acquire(t.Context(), c, askFor(t, c)); err != nil || !decisions[0].Granted() {
+		t.Fatalf("got %+v, %v; want a grant", decisions, err)
+	}
+	<-done
+	u, err := l.Usage(t.Context(), c)
+	if err != nil || u.Limits[0].Used != 1 {
+		t.Errorf("%+v, %v; want the grant put back", u, err)
 	}
 }

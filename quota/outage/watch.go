@@ -3,7 +3,6 @@ package outage
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"time"
 
@@ -19,36 +18,28 @@ const (
 	// rest is how long nothing is granted after a loss: several heartbeats, in
 	// which every daemon that runs notices it and puts its own records back.
 	rest = 3 * time.Second
-	// restoreTime bounds one attempt to put records back.
-	restoreTime = 10 * time.Second
+	// restoreTime bounds one attempt to put records back: some millions of them.
+	restoreTime = time.Minute
 )
 
-// watch looks at every credential's ledger until Close.
-func (l *Ledger) watch() {
-	defer close(l.done)
+// watch looks at a credential's ledger until Close. Each has a watcher of its own: one
+// that has much to put back keeps no other waiting.
+func (l *Ledger) watch(s *state) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		select {
 		case <-l.stopped:
 			return
-		case <-l.kick:
+		case <-s.kick:
 		case <-timer.C:
 		}
 		next := heartbeat
-		for _, s := range l.all() {
-			if !l.look(s) {
-				next = retry
-			}
+		if !l.look(s) {
+			next = retry
 		}
 		timer.Reset(next)
 	}
-}
-
-func (l *Ledger) all() []*state {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Collect(maps.Values(l.states))
 }
 
 // look finds out how a credential's ledger is, does what can be done about it,
@@ -90,12 +81,14 @@ func (l *Ledger) setDown(s *state, err error) {
 
 // restore puts back what the journal knows.
 func (l *Ledger) restore(s *state, c *quota.Credential) {
-	memory, err := l.journal.recall(c.Name, l.Now().Add(-span(c)))
+	s.writing.Lock()
+	memory, err := l.journal.recall(c.Name, earlier(l.Now(), time.Now()).Add(-span(c)))
+	s.writing.Unlock()
 	if err != nil {
 		l.setDown(s, err)
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), restoreTime)
+	ctx, cancel := l.attempt()
 	defer cancel()
 	if err := l.Restorer.Restore(ctx, c, memory.records, rest); err != nil {
 		l.setDown(s, err)
@@ -103,6 +96,28 @@ func (l *Ledger) restore(s *state, c *quota.Credential) {
 	}
 	l.markKnown(c)
 	l.observe(Event{Credential: c.Name, Kind: Restored, Records: len(memory.records)})
+}
+
+// attempt is the context of an attempt to put records back, which Close ends.
+func (l *Ledger) attempt() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(context.Background(), restoreTime)
+	go func() {
+		select {
+		case <-l.stopped:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
+
+// earlier is the earlier of two times: the ledger's is what its last answer said,
+// and that may have been about another credential, whose log is ahead.
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
 }
 
 // markKnown writes down which log the credential has now.
@@ -131,7 +146,7 @@ func (l *Ledger) bookBack(s *state, c *quota.Credential) bool {
 			return true
 		}
 		s.mu.Unlock()
-		ctx, cancel := context.WithTimeout(context.Background(), restoreTime)
+		ctx, cancel := l.attempt()
 		err := l.Restorer.BookBack(ctx, c, records)
 		cancel()
 		if err != nil {
@@ -144,13 +159,13 @@ func (l *Ledger) bookBack(s *state, c *quota.Credential) bool {
 	}
 }
 
-// settleBooked forgets the records that were booked. One that was settled in the
-// meantime stays, and its settlement follows.
+// settleBooked forgets the records that were booked. What one of them was settled to
+// follows: it may have been put back before with less.
 func (l *Ledger) settleBooked(s *state, c *quota.Credential, records []quota.Record) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, r := range records {
-		if now := s.unbooked[i]; now.Settled != r.Settled || now.SettledTo != r.SettledTo {
+		if now := s.unbooked[i]; now.Settled {
 			ctx, cancel := context.WithTimeout(context.Background(), l.deadline)
 			_, err := l.Restorer.Settle(ctx, c, quota.Settlement{Grant: r.ID, Units: now.SettledTo, Caller: quota.Caller{UID: -1}})
 			cancel()

@@ -238,7 +238,7 @@ func (l *Ledger) whenIn(ctx context.Context, c *quota.Credential, charge quota.C
 	from := []any{"", 0, 0}
 	for {
 		v := verb{script: l.scripts.when, name: l.call()}
-		args := append(l.head(c, v), charge.Limit+1, int64(charge.Units), reserve)
+		args := append(l.head(c, v, l.Known(c.Name)), charge.Limit+1, int64(charge.Units), reserve)
 		values, err := l.run(ctx, v.script, l.keys(c.Name)[:3], append(args, from...))
 		if err != nil {
 			return 0, err

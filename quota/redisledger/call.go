@@ -84,8 +84,9 @@ type verb struct {
 	name   string // of the call: the same when it is asked again
 	daemon string // under which it is remembered; empty: the ledger's own
 	args   []any  // behind the head
-	// whichever log is there is meant, and not the one that is known.
-	whichever bool
+	// known is the log that is meant, if not the one that the ledger knows; then
+	// nothing is learnt from the answer.
+	known *quota.Mark
 }
 
 // do calls a verb as often as it takes: until the account has caught up and the
@@ -132,7 +133,11 @@ func outOfTime(err error) error {
 
 // once calls a verb and reads the front of its answer.
 func (l *Ledger) once(ctx context.Context, c *quota.Credential, v verb) (reply, error) {
-	values, err := l.run(ctx, v.script, l.keys(c.Name), append(l.head(c, v), v.args...))
+	known := l.Known(c.Name)
+	if v.known != nil {
+		known = *v.known
+	}
+	values, err := l.run(ctx, v.script, l.keys(c.Name), append(l.head(c, v, known), v.args...))
 	if err != nil {
 		return reply{}, err
 	}
@@ -140,8 +145,8 @@ func (l *Ledger) once(ctx context.Context, c *quota.Credential, v verb) (reply, 
 	if err != nil {
 		return reply{}, err
 	}
-	if r.status == "done" {
-		l.learn(c.Name, r.mark)
+	if r.status == "done" && v.known == nil {
+		l.learn(c.Name, known, r.mark)
 	}
 	return r, nil
 }
@@ -180,20 +185,19 @@ func (l *Ledger) count(ctx context.Context, c *quota.Credential) error {
 // tidy takes out of the windows what has left them: an acquire of nothing, which
 // leaves no trace of its name and so needs no lane.
 func (l *Ledger) tidy(ctx context.Context, c *quota.Credential) error {
-	_, err := l.once(ctx, c, verb{script: l.scripts.acquire, name: l.call(), args: []any{0}})
+	r, err := l.once(ctx, c, verb{script: l.scripts.acquire, name: l.call(), args: []any{0}})
+	if err == nil && r.status == "rest" {
+		return l.endRest(ctx, c, r)
+	}
 	return err
 }
 
 // head writes what read_head of the prelude reads.
-func (l *Ledger) head(c *quota.Credential, v verb) []any {
+func (l *Ledger) head(c *quota.Credential, v verb, known quota.Mark) []any {
 	args := make([]any, 0, 5+7*len(c.Limits)+len(v.args))
 	daemon := v.daemon
 	if daemon == "" {
 		daemon = l.daemon
-	}
-	known := quota.Mark{}
-	if !v.whichever {
-		known = l.Known(c.Name)
 	}
 	args = append(args, daemon, v.name, known.Epoch, known.Newest.String(), len(c.Limits))
 	for i, limit := range c.Limits {

@@ -237,12 +237,17 @@ func (l *Ledger) Known(credential string) quota.Mark {
 	return l.marks[credential]
 }
 
-// learn takes in the mark of an answer. Answers of calls at the same time may
-// come in any order: of one epoch the newest entry counts.
-func (l *Ledger) learn(credential string, m quota.Mark) {
+// learn takes in the mark of an answer to a call that was sent as the mark sent was
+// known. Answers of calls at the same time may come in any order: of one epoch the
+// newest entry counts, and another epoch only if none was learnt in the meantime.
+func (l *Ledger) learn(credential string, sent, m quota.Mark) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if known := l.marks[credential]; known.Epoch != m.Epoch || known.Newest.Less(m.Newest) {
+	known := l.marks[credential]
+	switch {
+	case known.Epoch == m.Epoch && !known.Newest.Less(m.Newest):
+	case known.Epoch != m.Epoch && known.Epoch != sent.Epoch:
+	default:
 		l.marks[credential] = m
 	}
 }

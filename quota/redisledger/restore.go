@@ -1,8 +1,10 @@
 package redisledger
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,26 +40,57 @@ func (l *Ledger) BookBack(ctx context.Context, c *quota.Credential, records []qu
 
 // putBack puts records into the log that is there, whichever it is, or else into the
 // one that is known. When the log is lost on the way, so is what was put into it: the
-// calls that follow the first one do not begin another.
+// calls that follow the first one do not begin another. Until all is there the log is
+// not known: what breaks off is begun again.
 func (l *Ledger) putBack(ctx context.Context, c *quota.Credential, records []quota.Record, rest time.Duration, whichever bool) error {
-	for ; ; whichever = false {
+	records = slices.SortedStableFunc(slices.Values(records), func(a, b quota.Record) int { return byAge(a.ID, b.ID) })
+	mark, newest := l.Known(c.Name), newestOfLedger(records)
+	for {
 		n := min(len(records), restoreStep)
-		args := append(make([]any, 0, 2+9*n), rest.Milliseconds(), n)
+		args := append(make([]any, 0, 4+9*n), flag(whichever), newest, rest.Milliseconds(), n)
 		for _, r := range records[:n] {
 			args = appendRecord(args, r)
 		}
-		r, err := l.once(ctx, c, verb{script: l.scripts.restore, name: l.call(), args: args, whichever: whichever})
-		if err != nil {
+		r, err := l.once(ctx, c, verb{script: l.scripts.restore, name: l.call(), args: args, known: &mark})
+		switch {
+		case err != nil:
 			return err
-		}
-		if r.status == "lost" {
+		case r.status == "lost":
 			return errLost
+		case r.status == "period" && ctx.Err() != nil:
+			return outOfTime(ctx.Err())
+		case r.status == "period":
+			continue
 		}
-		l.Expect(c.Name, r.mark)
+		mark, whichever = r.mark, false
 		if records = records[n:]; len(records) == 0 {
+			l.Expect(c.Name, mark)
 			return nil
 		}
 	}
+}
+
+func flag(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func byAge(a, b quota.ID) int {
+	return cmp.Or(cmp.Compare(a.Ms, b.Ms), cmp.Compare(a.Seq, b.Seq))
+}
+
+// newestOfLedger is the ms of the newest of the records that the ledger granted: the
+// numbers from 2^16 to 2^48 are those that hosts draw, see advance_id of the prelude.
+func newestOfLedger(records []quota.Record) int64 {
+	newest := int64(0)
+	for _, r := range records {
+		if r.ID.Seq < 1<<16 || r.ID.Seq >= 1<<48 {
+			newest = max(newest, r.ID.Ms)
+		}
+	}
+	return newest
 }
 
 func appendRecord(args []any, r quota.Record) []any {

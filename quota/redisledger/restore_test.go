@@ -24,11 +24,15 @@ func beginRestoring(t *testing.T) *restoring {
 	clock := ledgertest.NewClock(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC))
 	opened, _ := harness(redistest.Start(t)).Open(t, clock)
 	t.Cleanup(func() { opened.Close() })
-	return &restoring{T: t, clock: clock, ledger: opened.(*Ledger), c: &quota.Credential{
+	return &restoring{t, clock, opened.(*Ledger), restored()}
+}
+
+func restored() *quota.Credential {
+	return &quota.Credential{
 		Name:       "youtube",
 		Limits:     []quota.Limit{{Name: "daily", Units: 100, Window: quota.Sliding(time.Hour)}},
 		Operations: map[string]quota.Cost{"list": {Every: 1}},
-	}}
+	}
 }
 
 func (r *restoring) ask(count quota.Units, id string) (quota.Ask, quota.Decision, error) {

@@ -178,7 +178,8 @@ func (c *campaign) noneMissing(credential *quota.Credential, granted []*request,
 		standsFor := func(d debit) bool {
 			// What was granted alone may have been debited before, unheard: it is
 			// not booked twice.
-			return d.id == id || d.granted == at || r.outage && greatest(d.charges) > 0
+			is := d.id == id || d.granted == at || r.outage
+			return is && (r.released || greatest(d.charges) > 0)
 		}
 		gone := at <= newest-(24*time.Hour).Milliseconds()
 		if !gone && !slices.ContainsFunc(byMarker[r.marker], standsFor) {
@@ -195,7 +196,7 @@ func (c *campaign) noneMissing(credential *quota.Credential, granted []*request,
 // does not count.
 func (c *campaign) allExplained(credential *quota.Credential, requests map[string]*request, debits []debit) {
 	unheard, lost, givenBack := 0, quota.Units(0), 0
-	seen := make(map[string]debit)
+	times := make(map[string]int)
 	for _, d := range debits {
 		r, units := requests[d.marker], greatest(d.charges)
 		if r == nil {
@@ -206,11 +207,11 @@ func (c *campaign) allExplained(credential *quota.Credential, requests map[strin
 			givenBack++
 			continue
 		}
-		other, twice := seen[d.marker]
-		seen[d.marker] = d
+		times[d.marker]++
+		twice := times[d.marker] == 2 && r.outage
 		switch {
-		case twice && !r.outage:
-			c.Errorf("%s: %s was debited twice, as %+v and as %+v", credential.Name, d.marker, other, d)
+		case times[d.marker] > 1 && !twice:
+			c.Errorf("%s: %s was debited %d times, here as %+v", credential.Name, d.marker, times[d.marker], d)
 		case twice, r.grant == "" && (!r.answered || r.last == quota.LedgerUnavailable):
 			// Its host was killed, or ended, before it could give back what a
 			// call debited whose reply was lost. In an outage the request was

@@ -107,14 +107,17 @@ func (c *Call) check(access Access) *Problem {
 			return nil
 		}
 	}
-	return c.refuse()
+	return c.refuse(access)
 }
 
-func (c *Call) refuse() *Problem {
+func (c *Call) refuse(access Access) *Problem {
 	if c.HasToken() {
 		return NewProblem(quota.Forbidden, "a run token may acquire, settle and release for its own run, and nothing else")
 	}
 	p := NewProblem(quota.Forbidden, "uid %d may read and acquire; the rest is for root and the group %q", c.Caller.UID, c.adminGroup)
-	p.Hint = "a pass settles and releases its own grants with its run token"
+	p.Hint = becomeOperator(c.Caller.UID, c.adminGroup)
+	if access == Correct {
+		p.Hint = "a pass settles and releases its own grants with its run token"
+	}
 	return p
 }

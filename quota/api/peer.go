@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"os/user"
 	"slices"
@@ -66,4 +67,18 @@ func isOperator(uid int, adminGroup string) bool {
 	}
 	groups, err := member.GroupIds()
 	return err == nil && slices.Contains(groups, group.Gid)
+}
+
+// becomeOperator says how uid comes to be an operator. The group counts at once,
+// see isOperator: nobody has to log in again.
+func becomeOperator(uid int, adminGroup string) string {
+	name := "USER"
+	if u, err := user.LookupId(strconv.Itoa(uid)); err == nil {
+		name = u.Username
+	}
+	join := fmt.Sprintf("usermod -aG %s %s", adminGroup, name)
+	if _, err := user.LookupGroup(adminGroup); err != nil {
+		join = fmt.Sprintf("groupadd %s && %s", adminGroup, join)
+	}
+	return "ask as root, or become a member of the group, as root: " + join
 }

@@ -50,6 +50,21 @@ func sendAndPrint(socket, request string) {
 // as sends a request as another user, and returns the answer's status.
 func (h *house) as(t *testing.T, uid uint32, method, path, body string, headers ...string) int {
 	t.Helper()
+	answer := h.answerTo(t, uid, method, path, body, headers...)
+	fields := strings.Fields(answer)
+	if len(fields) < 2 {
+		t.Fatalf("as uid %d: no answer: %q", uid, answer)
+	}
+	status, err := strconv.Atoi(fields[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return status
+}
+
+// answerTo sends a request as another user, and returns the whole answer.
+func (h *house) answerTo(t *testing.T, uid uint32, method, path, body string, headers ...string) string {
+	t.Helper()
 	headers = append(headers, "Host: quotad", asForm, "Connection: close", fmt.Sprintf("Content-Length: %d", len(body)))
 	cmd := exec.Command("/proc/self/exe", h.socket)
 	// The race detector would let each process linger for a second.
@@ -61,15 +76,7 @@ func (h *house) as(t *testing.T, uid uint32, method, path, body string, headers 
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("as uid %d: %v: %s", uid, err, stderr.String())
 	}
-	fields := strings.Fields(stdout.String())
-	if len(fields) < 2 {
-		t.Fatalf("as uid %d: no answer: %q", uid, stdout.String())
-	}
-	status, err := strconv.Atoi(fields[1])
-	if err != nil {
-		t.Fatal(err)
-	}
-	return status
+	return stdout.String()
 }
 
 // account returns the uid of a user that every system has, and skips without it.
@@ -84,6 +91,29 @@ func account(t *testing.T, name string) uint32 {
 		t.Fatal(err)
 	}
 	return uint32(uid)
+}
+
+// Whoever may not is told how to come to.
+func TestHowToBecomeAnOperator(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can call as other users")
+	}
+	member := account(t, "nobody")
+	for _, row := range []struct{ name, group, method, path, body, want string }{
+		{"operate", "daemon", "POST", "/v1/credentials/youtube/adjust", "limit=daily&units=1", "as root: usermod -aG daemon nobody\""},
+		{"no such group", "no-such-group", "POST", "/v1/credentials/youtube/adjust", "limit=daily&units=1", "as root: groupadd no-such-group"},
+		{"correct", "daemon", "DELETE", "/v1/grants/youtube:1-1", "", "releases its own grants with its run token"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			h := open(t, func(c *api.Config) { c.AdminGroup = row.group })
+			if err := os.Chmod(h.socket, 0o666); err != nil {
+				t.Fatal(err)
+			}
+			if got := h.answerTo(t, member, row.method, row.path, row.body); !strings.Contains(got, row.want) {
+				t.Errorf("got %s, want a hint with %q", got, row.want)
+			}
+		})
+	}
 }
 
 // TestRoles is the table of Access, with real users.

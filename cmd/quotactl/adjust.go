@@ -76,7 +76,7 @@ func (c *cli) adjust(ctx context.Context, credential string, a api.Adjustment) e
 		return inDoubt(err, "it may be booked all the same: adjust again only if quotactl log --credential "+credential+" does not show it")
 	}
 	if done.Units != a.Units {
-		fmt.Fprintf(c.stderr, "quotactl: only %s were used: no more is given back\n", units(-done.Units))
+		fmt.Fprintf(c.stderr, "quotactl: only %s used: no more is given back\n", count(-done.Units, "unit was", "units were"))
 	}
 	return c.print(answer{
 		body:  done,

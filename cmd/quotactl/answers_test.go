@@ -164,7 +164,7 @@ func TestPercent(t *testing.T) {
 	for _, row := range []struct {
 		part, whole int64
 		want        string
-	}{{0, 0, "0%"}, {0, 9, "0%"}, {1, 1000, "<1%"}, {1, 100, "1%"}, {999, 1000, "100%"}, {1 << 52, 1<<53 - 1, "50%"}} {
+	}{{0, 0, "0%"}, {0, 9, "0%"}, {1, 1000, "<1%"}, {1, 100, "1%"}, {999, 1000, "99%"}, {1000, 1000, "100%"}, {1500, 1000, "150%"}, {1 << 52, 1<<53 - 1, "50%"}} {
 		if got := percent(row.part, row.whole); got != row.want {
 			t.Errorf("%d of %d: got %s, want %s", row.part, row.whole, got, row.want)
 		}

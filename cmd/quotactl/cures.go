@@ -21,7 +21,7 @@ func curesOf(w api.Why, v view) []string {
 		cures = append(cures, fmt.Sprintf("ask for less: %s would be granted now", count(w.FitsCount, "call", "calls")))
 	}
 	if w.ReserveAllows {
-		cures = append(cures, fmt.Sprintf("take it from the reserve, as an operator: quotactl acquire %s --credential %s --use-reserve", w.Operation, w.Credential))
+		cures = append(cures, "take it from the reserve, as an operator: "+fromReserve(w))
 	}
 	missing := slices.DeleteFunc(slices.Clone(w.Obstacles), func(o api.Obstacle) bool { return o.Missing == 0 })
 	if len(missing) < len(w.Obstacles) || len(missing) == 0 {
@@ -31,6 +31,15 @@ func curesOf(w api.Why, v view) []string {
 		cures = append(cures, giveBackText(w.Credential, missing))
 	}
 	return append(cures, raiseText(w, missing))
+}
+
+// fromReserve is the command for just these calls.
+func fromReserve(w api.Why) string {
+	command := fmt.Sprintf("quotactl acquire %s --credential %s", w.Operation, w.Credential)
+	if w.Count > 1 {
+		command += fmt.Sprintf(" --count %d", w.Count)
+	}
+	return command + " --use-reserve"
 }
 
 // giveBackText says what would have to leave the log.

@@ -216,7 +216,7 @@ func entryNote(e api.Entry) string {
 		debited = max(debited, charge.Debited)
 	}
 	if e.Note == "" && debited != e.Units {
-		return "settled; " + thousands(debited) + " were debited"
+		return "settled; " + count(debited, "was", "were") + " debited"
 	}
 	return e.Note
 }

@@ -174,11 +174,14 @@ func shareName(by, name string, v view) string {
 }
 
 // percent writes a part of a whole in whole hundredths; what is not nothing is not
-// told as nothing.
+// told as nothing, and what is not all not as all.
 func percent(part, whole int64) string {
 	hundredths := 100 * float64(part) / float64(max(1, whole))
 	if 0 < hundredths && hundredths < 1 {
 		return "<1%"
+	}
+	if part < whole {
+		hundredths = min(hundredths, 99)
 	}
 	return fmt.Sprintf("%.0f%%", hundredths)
 }

@@ -31,15 +31,6 @@ func usageError(hint, format string, args ...any) error {
 	return &failure{code: exitUsage, err: fmt.Errorf(format, args...), hint: hint}
 }
 
-// withHint adds a hint to failures of one exit code that have none yet.
-func withHint(err error, code int, hint string) error {
-	var f *failure
-	if errors.As(err, &f) && f.code == code && f.hint == "" {
-		f.hint = hint
-	}
-	return err
-}
-
 // report tells an error to people and returns the exit code for scripts.
 func (c *cli) report(err error) int {
 	if err == nil {

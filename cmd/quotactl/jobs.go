@@ -85,6 +85,9 @@ func lastCell(r *jobs.Run, v view) cell {
 		return cell{text: "none"}
 	}
 	ago, _, _ := strings.Cut(brief(v.now.Sub(r.StartedAt)), " ")
+	if failed := failures(*r); failed > 0 && r.State == jobs.RunDone {
+		return cell{fmt.Sprintf("%s failed %s ago", thousands(failed), ago), red}
+	}
 	return cell{fmt.Sprintf("%s %s ago", r.State, ago), runStyle(r.State)}
 }
 
@@ -128,11 +131,17 @@ func callsText(calls map[string]quota.Units) string {
 }
 
 // explainJob explains an error of a request about a job, and perhaps some of its
-// regions: it names those that were probably meant.
+// regions: it names those that were probably meant, or the run that is in the way.
 func (c *cli) explainJob(ctx context.Context, err error, job string, regions ...string) error {
 	err = c.explain(err)
 	var f *failure
-	if !errors.As(err, &f) || f.code != exitNotFound || f.hint != "" {
+	if !errors.As(err, &f) || f.hint != "" {
+		return err
+	}
+	if inTheWay(err) {
+		f.hint = c.underWayHint(ctx, err, job)
+	}
+	if f.code != exitNotFound {
 		return err
 	}
 	list, listErr := c.operator().Jobs(ctx)

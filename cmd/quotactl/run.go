@@ -79,7 +79,7 @@ func newStop(c *cli) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			run, err := c.operator().StopRun(cmd.Context(), args[0])
 			if err != nil {
-				return c.explainRun(err)
+				return c.explainRun(cmd.Context(), err, args[0])
 			}
 			return c.print(answer{
 				body:  run,

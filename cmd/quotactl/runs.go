@@ -34,8 +34,8 @@ With -o value the answer is how many there are.
 
 Example:
   $ quotactl runs --job trending --outcome failed --since 24h
-  RUN              JOB       STATE  BEGAN     TOOK   PASSES  UNITS
-  06f3k9x2a7q4mzt  trending  done   09:00:00  24.9s     8/8     29
+  RUN              JOB       STATE  BEGAN      TOOK  PASSES  UNITS
+  06f3k9x2a7q4mzt  trending  done   09:00:00  24.9s  7/8 ok     29
 `
 
 // A runFilter selects runs. Zero fields select everything.
@@ -152,14 +152,14 @@ func runTable(runs []jobs.Run, v view) string {
 	for _, r := range runs {
 		lasted, passes, spent := sums(r, v.now)
 		t.add(cell{text: r.ID}, cell{text: r.Job}, cell{string(r.State), runStyle(r.State)}, cell{text: v.clock(r.StartedAt)},
-			cell{text: lasted}, cell{text: passes}, cell{text: spent}, cell{text: runReason(r, v)})
+			cell{text: lasted}, cell{passes, passesStyle(r)}, cell{text: spent}, cell{text: runReason(r, v)})
 	}
 	var b strings.Builder
 	t.render(&b, v)
 	return b.String()
 }
 
-// sums tells how long a run took, how far it came ("5/8"), and what it spent. A
+// sums tells how long a run took, how much of it went well ("5/8 ok"), and what it spent. A
 // skipped tick has none of that.
 func sums(r jobs.Run, now time.Time) (lasted, passes, spent string) {
 	if r.State == jobs.RunSkipped {
@@ -170,10 +170,14 @@ func sums(r jobs.Run, now time.Time) (lasted, passes, spent string) {
 		end = now
 	}
 	var sum quota.Units
+	served := 0
 	for _, p := range r.Passes {
 		sum += p.Units
+		if p.Outcome == jobs.OK {
+			served++
+		}
 	}
-	return took(max(0, end.Sub(r.StartedAt))), fmt.Sprintf("%d/%d", len(r.Passes), len(r.Ring)), thousands(int64(sum))
+	return took(max(0, end.Sub(r.StartedAt))), fmt.Sprintf("%d/%d ok", served, len(r.Ring)), thousands(int64(sum))
 }
 
 func runReason(r jobs.Run, v view) string {
@@ -215,7 +219,7 @@ func newRunsShow(c *cli) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			run, err := c.operator().Run(cmd.Context(), args[0])
 			if err != nil {
-				return c.explainRun(err)
+				return c.explainRun(cmd.Context(), err, args[0])
 			}
 			return c.printRun(run)
 		},
@@ -246,8 +250,4 @@ func runPage(r jobs.Run, v view) string {
 		}
 	}
 	return b.String()
-}
-
-func (c *cli) explainRun(err error) error {
-	return withHint(c.explain(err), exitNotFound, "quotactl runs lists them")
 }

@@ -181,6 +181,25 @@ func runStyle(s jobs.RunState) style {
 	}
 }
 
+// failures counts the passes of a run that failed, in whatever way. A run with
+// such is "done" all the same.
+func failures(r jobs.Run) int64 {
+	failed := int64(0)
+	for _, p := range r.Passes {
+		if p.Outcome.Failure() {
+			failed++
+		}
+	}
+	return failed
+}
+
+func passesStyle(r jobs.Run) style {
+	if failures(r) > 0 {
+		return red
+	}
+	return plain
+}
+
 func outcomeStyle(o jobs.Outcome) style {
 	switch {
 	case o == jobs.OK:

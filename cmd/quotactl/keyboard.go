@@ -6,6 +6,7 @@ import (
 	"sync"
 	"syscall"
 
+	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 )
 
@@ -15,6 +16,19 @@ type keyboard struct {
 	tty     *os.File    // nil: there is none
 	was     *term.State // how the terminal was, while it is ours; else nil
 	reading sync.WaitGroup
+}
+
+// inForeground tells whether this process may change the terminal that controls it.
+// In the background, as below timeout(1), that would stop it (SIGTTOU) for good:
+// no shell is there to say so. Without such a terminal nothing is in the way.
+func inForeground() bool {
+	tty, err := unix.Open("/dev/tty", unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return true
+	}
+	defer unix.Close(tty)
+	group, err := unix.IoctlGetInt(tty, unix.TIOCGPGRP)
+	return err != nil || group == unix.Getpgrp()
 }
 
 // openKeyboard reads keys until it is closed: q calls leave, and what stands for

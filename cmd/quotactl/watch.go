@@ -12,8 +12,10 @@ import (
 )
 
 const watchUsage = `Show the status live, in place: the limits, the day's spending by the hour, and
-the ring of each job; q or Ctrl-C ends it. Where the output is no terminal, it
-is the status as one line of JSON, again and again.
+the ring of each job; q or Ctrl-C ends it. Where the terminal cannot be drawn on
+(TERM=dumb, or in the background, as below timeout), each is written below the
+one before. Where the output is no terminal, it is the status as one line of JSON,
+again and again.
 
 Usage:
   quotactl watch [FLAGS]
@@ -65,30 +67,37 @@ func newWatch(c *cli) *cobra.Command {
 func (c *cli) watch(ctx context.Context, p watchPlan) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	defer stop()
-	if c.output == "json" || !isTerminal(c.stdout) || c.env.get("TERM") == "dumb" {
-		return c.watchLines(ctx, p)
+	if c.output == "json" || !isTerminal(c.stdout) {
+		return c.tellAgain(ctx, p, c.line)
 	}
 	w := watcher{cli: c, reader: c.operator()}
+	if c.env.get("TERM") == "dumb" || !inForeground() {
+		return c.tellAgain(ctx, p, w.page)
+	}
 	if w.look(ctx); w.lost != nil {
 		return c.explain(w.lost) // before the screen is touched
 	}
 	return w.show(ctx, p)
 }
 
-// watchLines writes the status as lines.
-func (c *cli) watchLines(ctx context.Context, p watchPlan) error {
-	reader := c.reader()
+// line writes the status as a line of JSON.
+func (c *cli) line(ctx context.Context) error {
+	var body json.RawMessage
+	if err := c.reader().Get(ctx, "/v1/status", &body); err != nil {
+		return c.explain(err)
+	}
+	return c.printLine(body)
+}
+
+// tellAgain tells the status as often as planned, and ends when it cannot.
+func (c *cli) tellAgain(ctx context.Context, p watchPlan, tell func(context.Context) error) error {
 	ticks := time.NewTicker(p.every)
 	defer ticks.Stop()
 	for shown := 1; ; shown++ {
-		var body json.RawMessage
-		if err := reader.Get(ctx, "/v1/status", &body); err != nil {
+		if err := tell(ctx); err != nil {
 			if ctx.Err() != nil {
 				return nil
 			}
-			return c.explain(err)
-		}
-		if err := c.printLine(body); err != nil {
 			return err
 		}
 		if shown == p.number {

@@ -52,6 +52,17 @@ func (w *watcher) look(ctx context.Context) {
 	}
 }
 
+// page looks, and writes what it saw below what was written before.
+func (w *watcher) page(ctx context.Context) error {
+	if w.look(ctx); w.lost != nil {
+		return w.explain(w.lost)
+	}
+	if ctx.Err() != nil {
+		return nil // what was known is no news
+	}
+	return w.write(renderWatch(w, w.view()) + "\n")
+}
+
 // show draws on the alternate screen until it is told to end; however it ends, the
 // terminal is as it was.
 func (w *watcher) show(ctx context.Context, p watchPlan) (err error) {

@@ -24,11 +24,7 @@ local a = load_account(account, head)
 local unready = not_ready(a, head)
 if unready then return answer(a, unready) end
 if stray(a, head) then return answer(a, 'stray') end
-if a.rest ~= '0' then
-  local reply = answer(a, 'rest')
-  reply[5] = a.rest
-  return reply
-end
+if a.rest ~= '0' then return resting(a) end
 
 local changed, more = false, false
 for _, limit in ipairs(limits) do

@@ -4,7 +4,7 @@
 --
 -- KEYS  1 account · 2 log · 3 settled · 4 keys
 -- ARGV  1… the head, as read_head reads it · then the limit's number · the units,
---       negative to give back · by · region · the trace's note
+--       negative to give back · by · region · the reason, empty if there is none
 -- reply [status, now in ms, epoch, newest entry, units booked or given back,
 --       units used, the trace's entry id]
 --       status  done · overflow (the limit would hold more than 2^53-1) · more
@@ -14,7 +14,7 @@
 local account, log, settled, keys = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local head, at = read_head()
 local limits = head.limits
-local number, units, by, region, note = unpack(ARGV, at, at + 4)
+local number, units, by, region, reason = unpack(ARGV, at, at + 4)
 number, units = tonumber(number), tonumber(units)
 local a = load_account(account, head)
 local unready = not_ready(a, head)
@@ -45,6 +45,8 @@ else
   booked = math.min(-units, t.sum - t.credit)
   t.credit = t.credit + booked
 end
+local note = 'adjust ' .. limits[number].name .. ' by ' .. (units < 0 and booked > 0 and '-' or '+') .. int(booked)
+if reason ~= '' then note = note .. ': ' .. reason end
 local id = append(a, log, limits,
   { operation = '', count = 0, by = by, region = region, key = '', note = note }, charges)
 refresh(a, limits)

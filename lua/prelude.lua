@@ -127,6 +127,13 @@ local function answer(a, status)
   return { status, a.now, a.epoch, a.last }
 end
 
+-- resting answers that nothing is known for certain until wake, with the rest's name.
+local function resting(a)
+  local reply = answer(a, 'rest')
+  reply[5] = a.rest
+  return reply
+end
+
 -- save_sums writes what every entry changes, and more fields if given.
 local function save_sums(key, a, limits, more)
   local n = #more

@@ -4,8 +4,8 @@
 -- ARGV  1… the head, as read_head reads it
 -- reply [status, now in ms, epoch, newest entry, per limit: units used, ms at which it
 --       has caught up or 0, ms at which units come back or 0, units that come back]
---       status  done · more (too much has left the windows: acquire first) · or why
---               the account is not_ready
+--       status  done · more (too much has left the windows: acquire first) · rest (as for
+--               acquire) · or why the account is not_ready
 
 local account, log, settled = KEYS[1], KEYS[2], KEYS[3]
 local head = read_head()
@@ -13,6 +13,7 @@ local limits = head.limits
 local a = load_account(account, head)
 local unready = not_ready(a, head)
 if unready then return answer(a, unready) end
+if a.rest ~= '0' then return resting(a) end
 
 -- next_units sums what leaves a sliding window at the next instant at which
 -- anything does.

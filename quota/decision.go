@@ -108,9 +108,10 @@ func SettleNote(grant ID, units Units) string {
 	return fmt.Sprintf("settle %s to %d", grant, units)
 }
 
-// AdjustNote: see SettleNote.
-func AdjustNote(a Adjustment) string {
-	return withReason(fmt.Sprintf("adjust %s by %+d", a.Limit, a.Units), a.Note)
+// AdjustNote: see SettleNote. What was booked is less than was asked for where more was
+// to be given back than was used.
+func AdjustNote(a Adjustment, booked int64) string {
+	return withReason(fmt.Sprintf("adjust %s by %+d", a.Limit, booked), a.Note)
 }
 
 // ResetNote: see SettleNote.

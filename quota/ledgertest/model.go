@@ -314,7 +314,7 @@ func (m *Model) Adjust(_ context.Context, c *quota.Credential, a quota.Adjustmen
 	l.useCredits(c, now)
 	given := min(quota.Units(-min(a.Units, 0)), l.used(c, i, now))
 	e := l.append(now)
-	e.By, e.Note = a.Caller.By(), quota.AdjustNote(a)
+	e.By, e.Note = a.Caller.By(), quota.AdjustNote(a, max(a.Units, -int64(given)))
 	if a.Units > 0 {
 		e.Charges = []quota.EntryCharge{{Limit: a.Limit, Units: quota.Units(a.Units)}}
 		return quota.Decision{Units: quota.Units(a.Units)}, nil

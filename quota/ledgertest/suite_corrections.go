@@ -101,9 +101,9 @@ func adjust(t *testing.T, harness Harness) {
 	h.used(1, 0)
 
 	page := h.log(quota.LogQuery{Most: 20})
-	i := slices.IndexFunc(page.Entries, func(e quota.Entry) bool { return strings.HasPrefix(e.Note, "adjust daily by -5") })
+	i := slices.IndexFunc(page.Entries, func(e quota.Entry) bool { return strings.HasPrefix(e.Note, "adjust daily by +0:") })
 	if i < 0 || page.Entries[i].By != "@0" || !strings.HasSuffix(page.Entries[i].Note, "checked upstream") {
-		t.Errorf("the log does not tell who adjusted, and why: %+v", page.Entries)
+		t.Errorf("the log does not tell who adjusted, by how much, and why: %+v", page.Entries)
 	}
 }
 

@@ -218,7 +218,7 @@ func (l *Ledger) Adjust(ctx context.Context, c *quota.Credential, a quota.Adjust
 	r := quota.Record{
 		Debit: quota.Debit{ID: d.Trace, Recorded: []quota.Recorded{{Limit: a.Limit, Units: d.Units}}},
 		By:    a.Caller.By(),
-		Note:  quota.AdjustNote(a),
+		Note:  quota.AdjustNote(a, a.Units),
 	}
 	l.noteJournal(l.journal.append(false, lineOf(c.Name, granted, l.Known(c.Name).Epoch, r)))
 	return d, nil

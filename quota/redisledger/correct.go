@@ -54,7 +54,7 @@ func (l *Ledger) Adjust(ctx context.Context, c *quota.Credential, a quota.Adjust
 		script: l.scripts.adjust,
 		name:   l.call(),
 		daemon: l.daemon + "/adjust", // remembered apart from what it acquires
-		args:   []any{number + 1, a.Units, a.Caller.By(), a.Caller.Region, quota.AdjustNote(a)},
+		args:   []any{number + 1, a.Units, a.Caller.By(), a.Caller.Region, a.Note},
 	})
 	if err != nil {
 		return quota.Decision{}, err

@@ -14,8 +14,8 @@ import (
 const watchUsage = `Show the status live, in place: the limits, the day's spending by the hour, and
 the ring of each job; q or Ctrl-C ends it. Where the terminal cannot be drawn on
 (TERM=dumb, or in the background, as below timeout), each is written below the
-one before. Where the output is no terminal, it is the status as one line of JSON,
-again and again.
+one before. Where the output is no terminal, it is the status as one line of
+JSON, again and again.
 
 Usage:
   quotactl watch [FLAGS]

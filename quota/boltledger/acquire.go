@@ -135,6 +135,9 @@ func (l *Ledger) write(a *account, b *batch) error {
 }
 
 func (l *Ledger) commit(b *batch) error {
+	if err := l.displaced(); err != nil {
+		return err
+	}
 	tx, err := l.db.Begin(true)
 	if err != nil {
 		return fmt.Errorf("cannot write ledger: %w: %w", quota.ErrUnavailable, err)

@@ -117,6 +117,9 @@ func (l *Ledger) Reset(_ context.Context, c *quota.Credential, by quota.Caller, 
 		return err
 	}
 	defer done()
+	if err := l.displaced(); err != nil {
+		return err
+	}
 	b := &batch{credential: c, state: a.state.Clone(), keys: make(map[string]quota.ID)}
 	b.now = b.state.Now(l.now())
 	b.state.Reset()

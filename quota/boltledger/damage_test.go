@@ -3,6 +3,7 @@ package boltledger
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand"
 	"os"
@@ -151,5 +152,27 @@ func TestDamagedFileMovedAway(t *testing.T) {
 	defer l.Close()
 	if d, err := grant(l, "id"); err != nil || !d.Granted() {
 		t.Errorf("%+v, %v", d, err)
+	}
+}
+
+// A file that was moved away is not written to: nobody would find it at the next start.
+func TestFileMovedWhileOpen(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	l := mustOpen(t, path)
+	t.Cleanup(func() { l.Close() })
+	if err := os.Rename(path, path+".old"); err != nil {
+		t.Fatal(err)
+	}
+	if d, err := grant(l, "lost"); !errors.Is(err, quota.ErrUnavailable) {
+		t.Errorf("got %+v, %v; want that nothing is granted", d, err)
+	}
+	if h := l.Health(t.Context()); h.Reachable || !strings.Contains(h.State, path) {
+		t.Errorf("got %+v, want the file named", h)
+	}
+	if err := os.Rename(path+".old", path); err != nil {
+		t.Fatal(err)
+	}
+	if d, err := grant(l, "kept"); err != nil || !d.Granted() {
+		t.Errorf("got %+v, %v; want a grant again", d, err)
 	}
 }

@@ -1,7 +1,10 @@
 package boltledger
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"os"
 
 	"quotad/quota"
 )
@@ -15,10 +18,20 @@ func (l *Ledger) Health(context.Context) quota.Health {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.failing != nil {
-		h.State, h.Reachable = l.failing.Error(), false
+	if err := cmp.Or(l.displaced(), l.failing); err != nil {
+		h.State, h.Reachable = err.Error(), false
 	}
 	return h
+}
+
+// displaced is an error when the ledger's path does not lead to the open file any
+// more: what it is granted now would be forgotten at the next start.
+func (l *Ledger) displaced() error {
+	if now, err := os.Stat(l.db.Path()); err == nil && os.SameFile(now, l.file) {
+		return nil
+	}
+	return fmt.Errorf("ledger %q was moved, removed or replaced while quotad had it open: move it back, or restart quotad to go on with what is there now: %w",
+		l.db.Path(), quota.ErrUnavailable)
 }
 
 // noteWrite takes in what became of a write.

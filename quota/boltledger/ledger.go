@@ -3,7 +3,9 @@
 package boltledger
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 
@@ -24,6 +26,7 @@ type Config struct {
 // A Ledger is a quota.Ledger in a file. The file belongs to one process at a time.
 type Ledger struct {
 	db       *bbolt.DB
+	file     os.FileInfo // of the file that is open
 	clock    func() time.Time
 	unsynced bool
 
@@ -53,7 +56,11 @@ func Open(config Config) (*Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Ledger{db: db, clock: config.Clock, unsynced: config.Unsynced, accounts: make(map[string]*account)}
+	file, err := os.Stat(config.Path)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("cannot open ledger: %w", err), db.Close())
+	}
+	l := &Ledger{db: db, file: file, clock: config.Clock, unsynced: config.Unsynced, accounts: make(map[string]*account)}
 	if l.clock == nil {
 		l.clock = time.Now
 	}

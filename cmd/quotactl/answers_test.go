@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"quotad/jobs"
+	"quotad/quota"
 	"quotad/quota/api"
 )
 
@@ -187,6 +189,23 @@ func TestNegativeLast(t *testing.T) {
 	} {
 		if got := negativeLast(root, row.args); !slices.Equal(got, row.want) {
 			t.Errorf("%q: got %q, want %q", row.args, got, row.want)
+		}
+	}
+}
+
+// A reload warns as quotad --check does.
+func TestDryText(t *testing.T) {
+	verdict := jobs.Verdict{Credential: "youtube", Limit: "daily", Budget: 9_500, Ceiling: 9_310}
+	for _, row := range []struct {
+		demand quota.Units
+		want   string
+	}{
+		{19_200, "credential youtube, limit daily: the jobs ask for 19,200 of the 9,500 for them: they run dry; quotactl plan tells what would do"},
+		{9_400, "credential youtube, limit daily: the jobs ask for 9,400 of the 9,500 for them, and up to 9,310 fits whatever the jitter: now and then they run dry; quotactl plan tells what would do"},
+	} {
+		verdict.Demand = row.demand
+		if got := dryText(verdict); got != row.want {
+			t.Errorf("got %q, want %q", got, row.want)
 		}
 	}
 }

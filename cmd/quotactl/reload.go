@@ -2,16 +2,20 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"quotad/jobs"
+	jobsapi "quotad/jobs/api"
 	"quotad/quota/api"
 )
 
 const reloadUsage = `Have quotad read its configuration again, and print what has changed. Runs under
 way go on as they began. If the file is not good, or changes what only a restart
-can, nothing changes and the exit code is 1.
+can, nothing changes and the exit code is 1. A schedule that does not fit its
+limits is a warning on stderr.
 
 Usage:
   quotactl reload
@@ -39,11 +43,42 @@ func (c *cli) reload(ctx context.Context) error {
 	if err != nil {
 		return c.explain(err)
 	}
+	if len(done.Changes) > 0 {
+		c.warnOfPlan(ctx)
+	}
 	return c.print(answer{
 		body:  done,
 		value: func() (int64, error) { return int64(len(done.Changes)), nil },
 		table: func(v view) string { return renderReload(done, v) },
 	})
+}
+
+// warnOfPlan warns of a schedule that runs dry. The reload is done, so an error on
+// the way to a warning is not told.
+func (c *cli) warnOfPlan(ctx context.Context) {
+	limited, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	plan, err := c.operator().Plan(limited, jobsapi.PlanRequest{Days: 1})
+	if err != nil {
+		return
+	}
+	for _, l := range plan.Limits {
+		if len(l.Shares) > 0 && !l.Proof {
+			fmt.Fprintf(c.stderr, "quotactl: warning: %s\n", dryText(l.Verdict))
+		}
+	}
+}
+
+// dryText says how far a schedule and its limit are apart.
+func dryText(l jobs.Verdict) string {
+	text := fmt.Sprintf("credential %s, limit %s: the jobs ask for %s of the %s for them", l.Credential, l.Limit,
+		thousands(int64(l.Demand)), thousands(int64(l.Budget)))
+	if l.Fits() {
+		text += fmt.Sprintf(", and up to %s fits whatever the jitter: now and then they run dry", thousands(int64(l.Ceiling)))
+	} else {
+		text += ": they run dry"
+	}
+	return text + "; quotactl plan tells what would do"
 }
 
 func renderReload(r api.Reloaded, v view) string {

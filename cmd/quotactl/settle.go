@@ -78,8 +78,11 @@ func (c *cli) corrected(d api.Decision, err error) error {
 		return c.print(decisionAnswer(d, [][2]string{{"grant", d.GrantID}, {"counts", units(d.Units)}}))
 	}
 	f := &failure{code: exitCodeOf(quota.Reason(d.Reason)), err: errors.New(describe(d))}
-	if f.code == exitNotFound {
+	switch {
+	case f.code == exitNotFound:
 		f.hint = "a grant can be changed only while its debit is in the window"
+	case quota.Reason(d.Reason) == quota.Forbidden:
+		f.hint = "a pass settles and releases its own grants with its run token; else ask an operator: root, or a member of quotad's admin group"
 	}
 	return errors.Join(c.printRefusal(d), f)
 }

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -74,7 +75,7 @@ func (c *Call) forbids(r quota.Request) string {
 	case c.HasToken() && r.UseReserve:
 		return "a run token may not use the reserve"
 	case r.UseReserve && !c.IsOperator():
-		return "the reserve is for root and the admin group"
+		return fmt.Sprintf("the reserve is for root and the group %q", c.adminGroup)
 	default:
 		return ""
 	}

@@ -58,7 +58,11 @@ func dryness(v jobs.Verdict) string {
 	if v.Estimated {
 		about = "about "
 	}
-	text := fmt.Sprintf("the jobs ask for %s%d units of %s %s in one window, which has %d for them", about, v.Demand, v.Credential, v.Limit, v.Budget)
+	unit := "units"
+	if v.Demand == 1 {
+		unit = "unit"
+	}
+	text := fmt.Sprintf("the jobs ask for %s%d %s of %s %s in one window, which has %d for them", about, v.Demand, unit, v.Credential, v.Limit, v.Budget)
 	if !v.Fits() {
 		return text + ": they run dry"
 	}

@@ -1,12 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"os"
+	"strings"
 	"sync"
 	"syscall"
 
-	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 )
 
@@ -22,13 +23,15 @@ type keyboard struct {
 // In the background, as below timeout(1), that would stop it (SIGTTOU) for good:
 // no shell is there to say so. Without such a terminal nothing is in the way.
 func inForeground() bool {
-	tty, err := unix.Open("/dev/tty", unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	stat, err := os.ReadFile("/proc/self/stat")
 	if err != nil {
 		return true
 	}
-	defer unix.Close(tty)
-	group, err := unix.IoctlGetInt(tty, unix.TIOCGPGRP)
-	return err != nil || group == unix.Getpgrp()
+	// proc_pid_stat(5): behind the name, which may hold anything, its parentheses
+	// and the state stand ppid, pgrp, session, tty_nr and tpgid, which is -1 where
+	// there is no terminal.
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	return len(fields) < 6 || fields[5] == "-1" || fields[5] == fields[2]
 }
 
 // openKeyboard reads keys until it is closed: q calls leave, and what stands for

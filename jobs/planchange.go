@@ -109,7 +109,7 @@ func (d *demand) longerPeriod(a *asker) []Change {
 		b := d.instead(a, &changed)
 		b.period, b.ticks = period, ticksOf(changed.Schedule, d.from, d.until, mostClaims)
 		if d.admits(a, b) {
-			return []Change{d.change(Change{Key: "every", From: Brief(every.period), To: Brief(period)}, a, b)}
+			return []Change{d.change(Change{Key: "every", From: Brief(every.period.String()), To: Brief(period.String())}, a, b)}
 		}
 	}
 	return nil
@@ -136,10 +136,9 @@ func roundPeriods(above time.Duration) []time.Duration {
 	return slices.DeleteFunc(list, func(d time.Duration) bool { return d <= above })
 }
 
-// Brief writes a duration, or what ends with one, without the zeros at its end:
+// Brief takes the zeros off the end of a duration, or of what ends with one:
 // "24h", "every 1h30m".
-func Brief(d fmt.Stringer) string {
-	text := d.String()
+func Brief(text string) string {
 	if strings.HasSuffix(text, "m0s") {
 		text = strings.TrimSuffix(text, "0s")
 	}

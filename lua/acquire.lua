@@ -10,8 +10,8 @@
 -- reply [status, now in ms, epoch, newest entry, per decided request: kind, a, b, units
 --       used of each limit…]
 --       status  done · more (call again for those not decided yet) · rest (nothing is
---               granted until wake; its name follows) · stray (nobody waits for this call any more) · or why
---               the account is not_ready
+--               granted until wake; its name follows) · stray (nobody waits for this
+--               call any more) · or why the account is not_ready
 --       kind    granted (a entry id; empty for a peek) · replayed (a entry id)
 --               conflict (a operation, b count that were granted) · denied (a the
 --               limit's number, b the ms at which the request fits; 0: run when)

@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -201,8 +202,11 @@ func (id ID) IsZero() bool { return id == ID{} }
 func (id ID) Time() time.Time { return time.UnixMilli(id.Ms).UTC() }
 
 // Less orders ids by time.
-func (id ID) Less(other ID) bool {
-	return id.Ms < other.Ms || id.Ms == other.Ms && id.Seq < other.Seq
+func (id ID) Less(other ID) bool { return id.Compare(other) < 0 }
+
+// Compare is below zero where an id is older than another one, 0 where it is the same.
+func (id ID) Compare(other ID) int {
+	return cmp.Or(cmp.Compare(id.Ms, other.Ms), cmp.Compare(id.Seq, other.Seq))
 }
 
 // String returns "1795260896123-0".

@@ -72,7 +72,7 @@ func jobTable(list []jobsapi.Job, v view) string {
 		if j.Pause != nil {
 			next = cell{"paused", yellow}
 		}
-		t.add(cell{text: j.Name}, cell{text: j.Credential}, cell{text: shortDuration(j.Schedule)},
+		t.add(cell{text: j.Name}, cell{text: j.Credential}, cell{text: jobs.Brief(j.Schedule)},
 			cell{text: thousands(int64(len(j.Regions)))}, cell{text: string(j.Cursor)}, next, lastCell(j.LastRun, v))
 	}
 	var b strings.Builder

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"quotad/jobs"
 	"quotad/quota/api"
 )
 
@@ -127,17 +128,5 @@ func windowText(window string) string {
 	if period, zone, ok := strings.Cut(window, " "); ok {
 		return "each " + period + " in " + zone
 	}
-	return "in any " + shortDuration(window)
-}
-
-// shortDuration leaves out the zeros at the end of what time.Duration writes:
-// "24h0m0s" is "24h".
-func shortDuration(text string) string {
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
+	return "in any " + jobs.Brief(window)
 }

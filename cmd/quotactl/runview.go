@@ -17,7 +17,7 @@ func renderJob(b *strings.Builder, j jobsapi.Job, v view) {
 	if !j.NextRun.IsZero() {
 		next = "next run " + v.when(j.NextRun)
 	}
-	v.prose(b, 2, plain, fmt.Sprintf("%s; %s; cursor at %s", shortDuration(j.Schedule), next, j.Cursor))
+	v.prose(b, 2, plain, fmt.Sprintf("%s; %s; cursor at %s", jobs.Brief(j.Schedule), next, j.Cursor))
 	if j.Pause != nil {
 		v.prose(b, 2, yellow, pauseText(*j.Pause, v))
 	}

@@ -39,7 +39,7 @@ func renderRing(b *strings.Builder, j jobsapi.Job, v view) {
 	if j.Pause != nil {
 		next = pauseText(*j.Pause, v)
 	}
-	v.prose(b, 2, plain, shortDuration(j.Schedule)+"; "+next)
+	v.prose(b, 2, plain, jobs.Brief(j.Schedule)+"; "+next)
 	if j.LastRun == nil {
 		v.prose(b, 2, faint, "no run yet")
 	} else {

@@ -87,7 +87,7 @@ func window(w quota.Window) string {
 	if w.IsCalendar() {
 		return fmt.Sprintf("a %s, by the clock of %s", w.Period, w.Zone)
 	}
-	return "in any " + jobs.Brief(w)
+	return "in any " + jobs.Brief(w.String())
 }
 
 // costs lists what one call costs: "100 of daily and 100 of search".
@@ -102,8 +102,8 @@ func costs(c *quota.Credential, operation string) string {
 }
 
 func summarizeJob(w io.Writer, c *config.Config, job *jobs.Job) {
-	fmt.Fprintf(w, "\njob %s\n  %s%s, %s\n  runs %s\n", job.Name, jobs.Brief(job.Schedule), atStart(job), stagger(job), strings.Join(job.Command, " "))
-	fmt.Fprintf(w, "  in %s, for at most %s\n", job.Dir, jobs.Brief(job.Timeout))
+	fmt.Fprintf(w, "\njob %s\n  %s%s, %s\n  runs %s\n", job.Name, jobs.Brief(job.Schedule.String()), atStart(job), stagger(job), strings.Join(job.Command, " "))
+	fmt.Fprintf(w, "  in %s, for at most %s\n", job.Dir, jobs.Brief(job.Timeout.String()))
 	for _, line := range demand(c, job) {
 		fmt.Fprintf(w, "  %s\n", line)
 	}
@@ -121,7 +121,7 @@ func stagger(job *jobs.Job) string {
 	if job.Stagger == jobs.EvenStagger {
 		return list + " spread evenly"
 	}
-	return fmt.Sprintf("%s, %s apart", list, jobs.Brief(job.Stagger))
+	return fmt.Sprintf("%s, %s apart", list, jobs.Brief(job.Stagger.String()))
 }
 
 // demand says what a whole run is expected to take of each limit.

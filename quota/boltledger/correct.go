@@ -92,11 +92,7 @@ func (b *batch) adjust(adj quota.Adjustment) quota.Decision {
 	if err != nil {
 		return quota.Decision{Reason: quota.BadRequest, Detail: err.Error()}
 	}
-	sign := int64(1)
-	if adj.Units < 0 {
-		sign = -1
-	}
-	r := b.trace(adj.Caller, quota.AdjustNote(adj, sign*int64(booked)))
+	r := b.trace(adj.Caller, quota.AdjustNote(adj, max(adj.Units, -int64(booked))))
 	if adj.Units > 0 {
 		r.Recorded = []quota.Recorded{{Limit: adj.Limit, Units: booked}}
 	}

@@ -35,7 +35,8 @@ type Ledger struct {
 	failing error
 
 	watchers sync.WaitGroup // one for each state
-	stopped  chan struct{}  // ends them
+	ctx      context.Context
+	end      context.CancelFunc // of ctx, and of the watchers with it
 }
 
 var _ quota.Ledger = (*Ledger)(nil)
@@ -60,14 +61,15 @@ type state struct {
 
 // Open returns a ledger that knows what the journal does.
 func Open(config Config) (*Ledger, error) {
+	ctx, end := context.WithCancel(context.Background())
 	l := &Ledger{
+		ctx: ctx, end: end,
 		Restorer: config.Ledger,
 		journal:  config.Journal,
 		deadline: config.Deadline,
 		observe:  config.Observe,
 		seq:      sequenceOf(config.Daemon),
 		states:   make(map[string]*state),
-		stopped:  make(chan struct{}),
 	}
 	if l.observe == nil {
 		l.observe = func(Event) {}
@@ -133,7 +135,7 @@ func (s *state) owe(records []quota.Record) {
 
 // Close ends the watch, and closes the ledger and the journal.
 func (l *Ledger) Close() error {
-	close(l.stopped)
+	l.end()
 	l.watchers.Wait()
 	return errors.Join(l.Restorer.Close(), l.journal.Close())
 }

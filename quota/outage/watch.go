@@ -29,7 +29,7 @@ func (l *Ledger) watch(s *state) {
 	defer timer.Stop()
 	for {
 		select {
-		case <-l.stopped:
+		case <-l.ctx.Done():
 			return
 		case <-s.kick:
 		case <-timer.C:
@@ -88,7 +88,7 @@ func (l *Ledger) restore(s *state, c *quota.Credential) {
 		l.setDown(s, err)
 		return
 	}
-	ctx, cancel := l.attempt()
+	ctx, cancel := context.WithTimeout(l.ctx, restoreTime)
 	defer cancel()
 	if err := l.Restorer.Restore(ctx, c, memory.records, rest); err != nil {
 		l.setDown(s, err)
@@ -96,19 +96,6 @@ func (l *Ledger) restore(s *state, c *quota.Credential) {
 	}
 	l.markKnown(c)
 	l.observe(Event{Credential: c.Name, Kind: Restored, Records: len(memory.records)})
-}
-
-// attempt is the context of an attempt to put records back, which Close ends.
-func (l *Ledger) attempt() (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithTimeout(context.Background(), restoreTime)
-	go func() {
-		select {
-		case <-l.stopped:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, cancel
 }
 
 // earlier is the earlier of two times: the ledger's is what its last answer said,
@@ -146,7 +133,7 @@ func (l *Ledger) bookBack(s *state, c *quota.Credential) bool {
 			return true
 		}
 		s.mu.Unlock()
-		ctx, cancel := l.attempt()
+		ctx, cancel := context.WithTimeout(l.ctx, restoreTime)
 		err := l.Restorer.BookBack(ctx, c, records)
 		cancel()
 		if err != nil {

@@ -231,14 +231,10 @@ func (l *Ledger) when(ctx context.Context, c *quota.Credential, ask quota.Ask, t
 }
 
 func (l *Ledger) whenIn(ctx context.Context, c *quota.Credential, charge quota.Charge, useReserve bool) (int64, error) {
-	reserve := 0
-	if useReserve {
-		reserve = 1
-	}
 	from := []any{"", 0, 0}
 	for {
 		v := verb{script: l.scripts.when, name: l.call()}
-		args := append(l.head(c, v, l.Known(c.Name)), charge.Limit+1, int64(charge.Units), reserve)
+		args := append(l.head(c, v, l.Known(c.Name)), charge.Limit+1, int64(charge.Units), flag(useReserve))
 		values, err := l.run(ctx, v.script, l.keys(c.Name)[:3], append(args, from...))
 		if err != nil {
 			return 0, err

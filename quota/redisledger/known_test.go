@@ -3,7 +3,6 @@ package redisledger
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -128,13 +127,7 @@ func TestMuchLeavesDuringARest(t *testing.T) {
 	r.many(2000)
 	r.clock.Add(time.Minute)
 	r.granted(1, "")
-	call, err := r.ledger.client.HGet(t.Context(), r.key("account"), "c:test").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
-	name, _, _ := strings.Cut(call, " ")
-	unheard := quota.Ask{Request: quota.Request{Credential: "youtube", Operation: "list", Count: 1}}
-	r.ledger.lane("youtube").unanswered = &unanswered{name: name, asks: []quota.Ask{unheard}}
+	r.forget()
 	r.restore(time.Millisecond)
 	r.clock.Add(59*time.Minute + 30*time.Second)
 	for err := quota.ErrResting; errors.Is(err, quota.ErrResting); {

@@ -137,12 +137,7 @@ func TestLossAsTheRestEnds(t *testing.T) {
 // What is broken off is begun again, however much of it is there.
 func TestRestoreThatBreaksOff(t *testing.T) {
 	r := newRig(t, redistest.StartReal(t))
-	var records []quota.Record
-	for i := range restoreStep + 1 {
-		records = append(records, quota.NewRecord(r.c, ask("list", ""), quota.ID{Ms: time.Now().UnixMilli() - 1, Seq: int64(i)}))
-	}
-	r.must(r.ledger.Restore(t.Context(), r.c, nil, 0)) // loads the script
-	r.server.Order(t, "FLUSHALL")
+	records := r.loseMany()
 	calls := 0
 	r.proxy.Disturb(func(command []string) redistest.Fault {
 		if redistest.IsScript(command) {

@@ -33,6 +33,18 @@ func (r *restoring) evict(name string) {
 	}
 }
 
+// forget has the last call, of one request, be one whose answer was lost.
+func (r *restoring) forget() {
+	r.Helper()
+	call, err := r.ledger.client.HGet(r.Context(), r.key("account"), "c:test").Result()
+	if err != nil {
+		r.Fatal(err)
+	}
+	name, _, _ := strings.Cut(call, " ")
+	asks := []quota.Ask{{Request: quota.Request{Credential: "youtube", Operation: "list", Count: 1}}}
+	r.ledger.lane("youtube").unanswered = &unanswered{name: name, asks: asks}
+}
+
 // An unanswered call is resolved while more has left the windows than one call
 // may take out of them.
 func TestResolveWhileMuchLeaves(t *testing.T) {
@@ -41,13 +53,7 @@ func TestResolveWhileMuchLeaves(t *testing.T) {
 	r.many(600)
 	r.clock.Add(time.Minute)
 	r.granted(1, "")
-	call, err := r.ledger.client.HGet(t.Context(), r.key("account"), "c:test").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
-	name, _, _ := strings.Cut(call, " ")
-	unheard := []quota.Ask{{Request: quota.Request{Credential: "youtube", Operation: "list", Count: 1}}}
-	r.ledger.lane("youtube").unanswered = &unanswered{name: name, asks: unheard}
+	r.forget()
 	r.clock.Add(59*time.Minute + 30*time.Second)
 	r.granted(1, "")
 	r.used(1) // what nobody heard of was released

@@ -53,19 +53,16 @@ func instant(ms int64) time.Time {
 
 // Log implements quota.Reader.
 func (l *Ledger) Log(ctx context.Context, c *quota.Credential, q quota.LogQuery) (quota.LogPage, error) {
-	after, newest := "", 0
+	after := ""
 	if !q.After.IsZero() {
 		after = q.After.String()
-	}
-	if q.Newest {
-		newest = 1
 	}
 	since := int64(0)
 	if !q.Since.IsZero() {
 		since = q.Since.UnixMilli()
 	}
 	keys := l.keys(c.Name)
-	values, err := l.run(ctx, l.scripts.log, keys[1:3], []any{after, since, newest, q.Most + 1})
+	values, err := l.run(ctx, l.scripts.log, keys[1:3], []any{after, since, flag(q.Newest), q.Most + 1})
 	if err != nil {
 		return quota.LogPage{}, err
 	}

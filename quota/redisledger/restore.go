@@ -1,7 +1,6 @@
 package redisledger
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -43,7 +42,7 @@ func (l *Ledger) BookBack(ctx context.Context, c *quota.Credential, records []qu
 // calls that follow the first one do not begin another. Until all is there the log is
 // not known: what breaks off is begun again.
 func (l *Ledger) putBack(ctx context.Context, c *quota.Credential, records []quota.Record, rest time.Duration, whichever bool) error {
-	records = slices.SortedStableFunc(slices.Values(records), func(a, b quota.Record) int { return byAge(a.ID, b.ID) })
+	records = slices.SortedStableFunc(slices.Values(records), func(a, b quota.Record) int { return a.ID.Compare(b.ID) })
 	mark, newest := l.Known(c.Name), newestOfLedger(records)
 	for {
 		n := min(len(records), restoreStep)
@@ -70,15 +69,12 @@ func (l *Ledger) putBack(ctx context.Context, c *quota.Credential, records []quo
 	}
 }
 
+// flag is how a script is told of a choice.
 func flag(b bool) int {
 	if b {
 		return 1
 	}
 	return 0
-}
-
-func byAge(a, b quota.ID) int {
-	return cmp.Or(cmp.Compare(a.Ms, b.Ms), cmp.Compare(a.Seq, b.Seq))
 }
 
 // newestOfLedger is the ms of the newest of the records that the ledger granted: the

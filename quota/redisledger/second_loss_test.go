@@ -79,15 +79,22 @@ func TestNothingIsBookedIntoALostLog(t *testing.T) {
 	}
 }
 
-// A log that is lost between two calls of a restore lacks what the first one put back.
-func TestLossDuringARestore(t *testing.T) {
-	r := newRig(t, redistest.StartReal(t))
+// loseMany empties Redis, and returns records that take two calls of a restore.
+func (r *rig) loseMany() []quota.Record {
+	r.Helper()
 	var records []quota.Record
 	for i := range restoreStep + 1 {
 		records = append(records, quota.NewRecord(r.c, ask("list", ""), quota.ID{Ms: time.Now().UnixMilli() - 1, Seq: int64(i)}))
 	}
-	r.must(r.ledger.Restore(t.Context(), r.c, nil, 0)) // loads the script
-	r.server.Order(t, "FLUSHALL")
+	r.must(r.ledger.Restore(r.Context(), r.c, nil, 0)) // loads the script
+	r.server.Order(r, "FLUSHALL")
+	return records
+}
+
+// A log that is lost between two calls of a restore lacks what the first one put back.
+func TestLossDuringARestore(t *testing.T) {
+	r := newRig(t, redistest.StartReal(t))
+	records := r.loseMany()
 	calls := 0
 	r.proxy.Disturb(func(command []string) redistest.Fault {
 		if redistest.IsScript(command) {

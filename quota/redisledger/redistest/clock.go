@@ -92,9 +92,6 @@ func (c *Clock) Step(tb testing.TB, by time.Duration) {
 	}
 }
 
-// Offset is how far the clock is ahead of the host's.
-func (c *Clock) Offset() time.Duration { return c.now }
-
 func (c *Clock) env() []string {
 	return []string{"LD_PRELOAD=" + c.library, "CLOCK_OFFSET=" + c.offset}
 }

@@ -10,6 +10,7 @@ import (
 	"quotad/quota"
 	"quotad/quota/boltledger"
 	"quotad/quota/ledgertest"
+	"quotad/quota/seedtest"
 )
 
 // What a breakdown sums of a window and what the ledger counts in it are the same,
@@ -23,12 +24,7 @@ func TestBreakdownAgreesWithTheLedger(t *testing.T) {
 	defer file.Close()
 	for name, ledger := range map[string]quota.Ledger{"model": ledgertest.NewModel(clock.Now), "embedded": file} {
 		t.Run(name, func(t *testing.T) {
-			seed := rand.Uint64()
-			defer func() {
-				if t.Failed() {
-					t.Logf("seed %d", seed)
-				}
-			}()
+			seed := seedtest.Seed(t, 1)
 			clock.Set(nine)
 			c := twoLimits()
 			k, err := quota.NewKeeper(ledger, []*quota.Credential{c}, time.Minute)

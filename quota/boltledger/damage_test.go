@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"quotad/quota"
+	"quotad/quota/seedtest"
 )
 
 // pageSize is bbolt's on every machine with pages of 4 KiB; on another one the
@@ -88,8 +89,8 @@ func TestTruncatedFileIsRefused(t *testing.T) {
 func TestDamagedFileIsRefused(t *testing.T) {
 	const grants = 200
 	content := wholeFile(t, grants)
-	seed := int64(20261121)
-	random := rand.New(rand.NewSource(seed))
+	seed := seedtest.Seed(t, 20261121)
+	random := rand.New(rand.NewSource(int64(seed)))
 	damages := []func(page []byte){
 		func(page []byte) { clear(page) },
 		func(page []byte) { random.Read(page) },

@@ -11,28 +11,21 @@ import (
 	"time"
 
 	"quotad/quota"
+	"quotad/quota/seedtest"
 )
 
-// QUOTAD_TEST_SEED repeats a history, QUOTAD_TEST_STEPS sets how long it is.
-const (
-	seedVariable  = "QUOTAD_TEST_SEED"
-	stepsVariable = "QUOTAD_TEST_STEPS"
-)
+// stepsVariable sets how long a random history is.
+const stepsVariable = "QUOTAD_TEST_STEPS"
 
-// Random plays a random history, at least steps long, against the ledger and the
-// naive model at once, and compares every answer.
-func Random(t *testing.T, h Harness, steps int) {
-	seed := number(t, seedVariable, int(rand.Uint32()))
-	steps = number(t, stepsVariable, steps)
-	if testing.Short() {
-		steps /= 10
-	}
-	t.Logf("%s=%d %s=%d", seedVariable, seed, stepsVariable, steps)
+// Random plays a random history against the ledger and the naive model at once,
+// and compares every answer.
+func Random(t *testing.T, h Harness) {
+	seed, steps := seedtest.Seed(t, 1), stepsOf(t)
 	// Several lives, so that each begins with an empty ledger and new limits.
 	const life = 1000
 	for n := 0; n*life < steps; n++ {
 		t.Run(strconv.Itoa(n), func(t *testing.T) {
-			r := newRandom(t, h, uint64(seed), uint64(n))
+			r := newRandom(t, h, seed, uint64(n))
 			for range min(life, steps-n*life) {
 				r.step()
 			}
@@ -44,15 +37,17 @@ func Random(t *testing.T, h Harness, steps int) {
 	}
 }
 
-func number(t *testing.T, variable string, otherwise int) int {
+// stepsOf returns how many steps are played: a few, unless stepsVariable says more.
+func stepsOf(t *testing.T) int {
 	t.Helper()
-	text := os.Getenv(variable)
+	const few = 5000
+	text := os.Getenv(stepsVariable)
 	if text == "" {
-		return otherwise
+		return few
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil {
-		t.Fatalf("%s: %v", variable, err)
+		t.Fatalf("%s: %v", stepsVariable, err)
 	}
 	return n
 }

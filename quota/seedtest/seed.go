@@ -1,0 +1,34 @@
+// Package seedtest gives tests that draw their histories the seed to draw them
+// from: a fixed one, so that the tests of a clone pass each time or never, unless
+// somebody asks for another.
+package seedtest
+
+import (
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+)
+
+// Variable is the environment variable that asks for other histories: "fresh" for
+// ones that were never played, or a number to repeat those of a failed test.
+const Variable = "QUOTAD_TEST_SEED"
+
+// Seed returns the seed that a test draws from: fixed, unless Variable says
+// otherwise. It logs the seed, so that a failure names it.
+func Seed(t testing.TB, fixed uint64) uint64 {
+	t.Helper()
+	seed := fixed
+	switch text := os.Getenv(Variable); text {
+	case "":
+	case "fresh":
+		seed = uint64(rand.Uint32())
+	default:
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatalf("%s is neither fresh nor a number: %q", Variable, text)
+		}
+	}
+	t.Logf("%s=%d", Variable, seed)
+	return seed
+}

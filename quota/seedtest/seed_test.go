@@ -1,0 +1,18 @@
+package seedtest
+
+import "testing"
+
+func TestSeed(t *testing.T) {
+	t.Setenv(Variable, "")
+	if got := Seed(t, 7); got != 7 {
+		t.Errorf("got %d, want the fixed seed 7", got)
+	}
+	t.Setenv(Variable, "1795310062371588144")
+	if got := Seed(t, 7); got != 1795310062371588144 {
+		t.Errorf("got %d, want the seed that was asked for", got)
+	}
+	t.Setenv(Variable, "fresh")
+	if Seed(t, 7) == Seed(t, 7) && Seed(t, 7) == Seed(t, 7) {
+		t.Error("a fresh seed is always the same")
+	}
+}

@@ -60,8 +60,8 @@ func newMetrics(version string) *metrics {
 	)
 	m.gauge("quotad_build_info", "1, with the version of quotad.", prometheus.Labels{"version": version, "goversion": runtime.Version()}).Set(1)
 
-	m.decisions = m.counters("quotad_decisions_total", "Decided acquires; the reason of a grant is granted, or replayed when the same request had been granted before.", "credential", "operation", "reason")
-	m.corrections = m.counters("quotad_corrections_total", "Grants that were to be settled or released; the reason is granted where that was done.", "credential", "verb", "reason")
+	m.decisions = m.counters("quotad_decisions_total", "Decided acquires; the reason of a grant is granted, or replayed when the same request had been granted before. The limit is the one that refused.", "credential", "limit", "operation", "reason")
+	m.corrections = m.counters("quotad_corrections_total", "Grants that were to be settled or released, and logs that were to be adjusted or reset; the reason is granted where that was done.", "credential", "verb", "reason")
 	m.debited = m.counters("quotad_debited_units_total", "Units that grants debited, before any settling.", "credential", "limit", "operation")
 	m.near = m.counters("quotad_near_limit_total", "How often the use of a limit rose over a percentage of what jobs may spend, after it had been well below.", "credential", "limit", "percent")
 	m.nearUnits = m.counters("quotad_near_limit_units_total", "Units that were debited above a percentage of what jobs may spend.", "credential", "limit", "percent")

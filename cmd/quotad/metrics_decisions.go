@@ -21,6 +21,10 @@ const (
 // name has parentheses.
 const unknown = "(unknown)"
 
+// noLimit is the limit of a decision that no limit refused. To Prometheus an empty
+// label is none.
+const noLimit = ""
+
 // decided counts a decision.
 func (m *metrics) decided(event api.Event) {
 	if event.Verb != "acquire" {
@@ -36,14 +40,14 @@ func (m *metrics) decided(event api.Event) {
 	}
 	credential, known := m.keeper.Credential(r.Credential)
 	if !known {
-		m.decisions.WithLabelValues(unknown, unknown, reasonOf(event)).Inc()
+		m.decisions.WithLabelValues(unknown, noLimit, unknown, reasonOf(event)).Inc()
 		return
 	}
 	operation := r.Operation
 	if _, known := credential.Operations[operation]; !known {
 		operation = unknown
 	}
-	m.decisions.WithLabelValues(credential.Name, operation, reasonOf(event)).Inc()
+	m.decisions.WithLabelValues(credential.Name, d.Limit, operation, reasonOf(event)).Inc()
 }
 
 func percentLabel(percent quota.Units) string { return strconv.FormatInt(int64(percent), 10) }
@@ -55,12 +59,15 @@ func (m *metrics) alerted(a alert) {
 	}
 }
 
+// corrected counts a settle, release, adjust or reset. The first two name their
+// credential by the grant alone.
 func (m *metrics) corrected(event api.Event) {
-	name := unknown
-	if credential, _, err := quota.ParseGrantID(event.GrantID); err == nil {
-		if c, known := m.keeper.Credential(credential); known {
-			name = c.Name
-		}
+	name := event.Request.Credential
+	if event.GrantID != "" {
+		name, _, _ = quota.ParseGrantID(event.GrantID)
+	}
+	if _, known := m.keeper.Credential(name); !known {
+		name = unknown
 	}
 	m.corrections.WithLabelValues(name, event.Verb, reasonOf(event)).Inc()
 }

@@ -40,11 +40,9 @@ func (m *metrics) expect(credentials []*quota.Credential) {
 }
 
 func (m *metrics) meter(c *quota.Credential, operation string) *meter {
-	for _, reason := range []quota.Reason{quota.LimitExceeded, api.LedgerUnavailable} {
-		m.decisions.WithLabelValues(c.Name, operation, string(reason))
-	}
+	m.decisions.WithLabelValues(c.Name, noLimit, operation, string(api.LedgerUnavailable))
 	one := &meter{
-		grants:       m.decisions.WithLabelValues(c.Name, operation, granted),
+		grants:       m.decisions.WithLabelValues(c.Name, noLimit, operation, granted),
 		outageGrants: m.outageGrants.WithLabelValues(c.Name, operation),
 	}
 	for _, limit := range c.Limits {
@@ -52,6 +50,7 @@ func (m *metrics) meter(c *quota.Credential, operation string) *meter {
 		if cost == 0 {
 			continue
 		}
+		m.decisions.WithLabelValues(c.Name, limit.Name, operation, string(quota.LimitExceeded))
 		l := limitMeter{cost: cost, debited: m.debited.WithLabelValues(c.Name, limit.Name, operation)}
 		for i, percent := range thresholds {
 			l.near[i] = m.nearUnits.WithLabelValues(c.Name, limit.Name, percentLabel(percent))

@@ -60,35 +60,36 @@ func TestMetrics(t *testing.T) {
 	}
 	got := scrape(t, client)
 	for series, want := range map[string]float64{
-		`quotad_decisions_total{credential="api",operation="search",reason="granted"}`:                     1,
-		`quotad_decisions_total{credential="api",operation="search",reason="replayed"}`:                    1,
-		`quotad_decisions_total{credential="api",operation="search",reason="limit_exceeded"}`:              1,
-		`quotad_decisions_total{credential="api",operation="list",reason="granted"}`:                       3,
-		`quotad_decisions_total{credential="api",operation="list",reason="limit_exceeded"}`:                0,
-		`quotad_decisions_total{credential="api",operation="list",reason="cost_exceeds_limit"}`:            1,
-		`quotad_decisions_total{credential="api",operation="(unknown)",reason="unknown_operation"}`:        1,
-		`quotad_decisions_total{credential="(unknown)",operation="(unknown)",reason="unknown_credential"}`: 1,
-		`quotad_debited_units_total{credential="api",limit="daily",operation="search"}`:                    50,
-		`quotad_debited_units_total{credential="api",limit="searches",operation="search"}`:                 50,
-		`quotad_debited_units_total{credential="api",limit="daily",operation="list"}`:                      35,
-		`quotad_limit_units{credential="api",limit="daily"}`:                                               110,
-		`quotad_limit_reserve_units{credential="api",limit="daily"}`:                                       10,
-		`quotad_limit_used_units{credential="api",limit="daily"}`:                                          85,
-		`quotad_limit_remaining_units{credential="api",limit="daily"}`:                                     15,
-		`quotad_limit_remaining_units{credential="api",limit="searches"}`:                                  10,
-		`quotad_near_limit_total{credential="api",limit="daily",percent="80"}`:                             1,
-		`quotad_near_limit_total{credential="api",limit="daily",percent="95"}`:                             0,
-		`quotad_near_limit_total{credential="api",limit="searches",percent="80"}`:                          1,
-		`quotad_near_limit_units_total{credential="api",limit="daily",percent="80"}`:                       5,
-		`quotad_near_limit_units_total{credential="api",limit="searches",percent="80"}`:                    2,
-		`quotad_acquire_duration_seconds_count`:                                                            9,
-		`quotad_ledger_up{backend="embedded"}`:                                                             1,
-		`quotad_runs_total{job="fetch",reason="",state="done"}`:                                            1,
-		`quotad_passes_total{job="fetch",outcome="ok",reason=""}`:                                          1,
-		`quotad_passes_total{job="fetch",outcome="failed",reason=""}`:                                      1,
-		`quotad_pass_duration_seconds_count{job="fetch"}`:                                                  2,
-		`quotad_pass_units_total{job="fetch"}`:                                                             2,
-		`quotad_connections_refused_total`:                                                                 0,
+		`quotad_decisions_total{credential="api",limit="",operation="search",reason="granted"}`:                     1,
+		`quotad_decisions_total{credential="api",limit="",operation="search",reason="replayed"}`:                    1,
+		`quotad_decisions_total{credential="api",limit="searches",operation="search",reason="limit_exceeded"}`:      1,
+		`quotad_decisions_total{credential="api",limit="",operation="list",reason="granted"}`:                       3,
+		`quotad_decisions_total{credential="api",limit="daily",operation="list",reason="limit_exceeded"}`:           0,
+		`quotad_decisions_total{credential="api",limit="daily",operation="list",reason="cost_exceeds_limit"}`:       1,
+		`quotad_decisions_total{credential="api",limit="",operation="(unknown)",reason="unknown_operation"}`:        1,
+		`quotad_decisions_total{credential="(unknown)",limit="",operation="(unknown)",reason="unknown_credential"}`: 1,
+		`quotad_decisions_total{credential="api",limit="daily",operation="search",reason="limit_exceeded"}`:         0,
+		`quotad_debited_units_total{credential="api",limit="daily",operation="search"}`:                             50,
+		`quotad_debited_units_total{credential="api",limit="searches",operation="search"}`:                          50,
+		`quotad_debited_units_total{credential="api",limit="daily",operation="list"}`:                               35,
+		`quotad_limit_units{credential="api",limit="daily"}`:                                                        110,
+		`quotad_limit_reserve_units{credential="api",limit="daily"}`:                                                10,
+		`quotad_limit_used_units{credential="api",limit="daily"}`:                                                   85,
+		`quotad_limit_remaining_units{credential="api",limit="daily"}`:                                              15,
+		`quotad_limit_remaining_units{credential="api",limit="searches"}`:                                           10,
+		`quotad_near_limit_total{credential="api",limit="daily",percent="80"}`:                                      1,
+		`quotad_near_limit_total{credential="api",limit="daily",percent="95"}`:                                      0,
+		`quotad_near_limit_total{credential="api",limit="searches",percent="80"}`:                                   1,
+		`quotad_near_limit_units_total{credential="api",limit="daily",percent="80"}`:                                5,
+		`quotad_near_limit_units_total{credential="api",limit="searches",percent="80"}`:                             2,
+		`quotad_acquire_duration_seconds_count`:                                                                     9,
+		`quotad_ledger_up{backend="embedded"}`:                                                                      1,
+		`quotad_runs_total{job="fetch",reason="",state="done"}`:                                                     1,
+		`quotad_passes_total{job="fetch",outcome="ok",reason=""}`:                                                   1,
+		`quotad_passes_total{job="fetch",outcome="failed",reason=""}`:                                               1,
+		`quotad_pass_duration_seconds_count{job="fetch"}`:                                                           2,
+		`quotad_pass_units_total{job="fetch"}`:                                                                      2,
+		`quotad_connections_refused_total`:                                                                          0,
 	} {
 		if value, found := got[series]; !found || value != want {
 			t.Errorf("%s is %v (%v), want %v", series, value, found, want)
@@ -101,6 +102,35 @@ func TestMetrics(t *testing.T) {
 		t.Error("there is no quotad_build_info")
 	}
 	checkAddress(t, daemon, got)
+}
+
+// What an operator does to the log is counted under the credential it was done to.
+func TestMetricsOfRepairs(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("adjusting is for operators")
+	}
+	_, client := startWith(t, withMetrics)
+	ctx := context.Background()
+	if _, err := client.Adjust(ctx, "api", api.Adjustment{Limit: "daily", Units: 5}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Reset(ctx, "api", ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Reset(ctx, "no-such", ""); err == nil {
+		t.Fatal("a credential that is not configured was reset")
+	}
+	got := scrape(t, client)
+	for series, want := range map[string]float64{
+		`quotad_corrections_total{credential="api",reason="granted",verb="adjust"}`:                 1,
+		`quotad_corrections_total{credential="api",reason="granted",verb="reset"}`:                  1,
+		`quotad_corrections_total{credential="(unknown)",reason="unknown_credential",verb="reset"}`: 1,
+		`quotad_corrections_total{credential="(unknown)",reason="granted",verb="adjust"}`:           0,
+	} {
+		if got[series] != want {
+			t.Errorf("%s is %v, want %v", series, got[series], want)
+		}
+	}
 }
 
 // What callers make up adds no series.

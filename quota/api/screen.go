@@ -20,7 +20,8 @@ func (s *Server) screen(r *http.Request) *Problem {
 		return s.foreignHost(r)
 	}
 	for _, name := range [...]string{"Origin", "Referer", "Sec-Fetch-Site"} {
-		if r.Header[name] != nil {
+		// Site "none": a person typed the address, no page did.
+		if values := r.Header[name]; values != nil && !(name == "Sec-Fetch-Site" && len(values) == 1 && values[0] == "none") {
 			return NewProblem(quota.Forbidden, "a request of a browser (it has the header %s) is not answered", name)
 		}
 	}

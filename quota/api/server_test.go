@@ -85,6 +85,23 @@ func TestBrowsersAreRefused(t *testing.T) {
 	}
 }
 
+// Whoever types the address of the metrics into a browser may read them; a page
+// that sends his browser there may not.
+func TestABrowserMayReadWhatItsUserAskedFor(t *testing.T) {
+	h := open(t, nil)
+	if got := h.dial().call("GET", "/healthz", "", "Host: 127.0.0.1:9464", "Sec-Fetch-Site: none", "Sec-Fetch-Mode: navigate"); got.status != 200 {
+		t.Errorf("a typed address: %d %s, want 200", got.status, got.body)
+	}
+	for _, line := range []string{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: same-site", "Sec-Fetch-Site: same-origin", "Sec-Fetch-Site: none\r\nSec-Fetch-Site: cross-site"} {
+		if got := h.dial().call("GET", "/healthz", "", line); got.status != 403 {
+			t.Errorf("%s: %d, want 403", line, got.status)
+		}
+	}
+	if got := h.dial().call("GET", "/healthz", "", "Sec-Fetch-Site: none", "Referer: http://evil.example/"); got.status != 403 {
+		t.Errorf("from a page: %d, want 403", got.status)
+	}
+}
+
 func TestReads(t *testing.T) {
 	h := open(t, func(c *api.Config) {
 		c.Status = map[string]func(context.Context) any{

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"quotad/quota"
@@ -29,10 +30,10 @@ type Ledger struct {
 	observe  func(Event)
 	seq      int64 // of ids that are granted alone, the same for this daemon only
 
-	mu     sync.Mutex // guards states and failing
+	mu     sync.Mutex // guards states; a state's own lock may be taken under it, never the other way round
 	states map[string]*state
 	// failing is why the journal could not be written, nil when it can.
-	failing error
+	failing atomic.Pointer[error]
 
 	watchers sync.WaitGroup // one for each state
 	ctx      context.Context
@@ -184,10 +185,14 @@ func (l *Ledger) record(c *quota.Credential, asks []quota.Ask, decisions []quota
 	}
 }
 
+// noteJournal takes in whether the journal could be written. It takes no lock: it is
+// called with a state's lock held, too.
 func (l *Ledger) noteJournal(err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.failing = err
+	if err == nil {
+		l.failing.Store(nil)
+		return
+	}
+	l.failing.Store(&err)
 }
 
 // Settle implements quota.Corrector.
@@ -238,11 +243,11 @@ func (l *Ledger) Reset(ctx context.Context, c *quota.Credential, by quota.Caller
 // Health implements quota.Reader.
 func (l *Ledger) Health(ctx context.Context) quota.Health {
 	h := l.Restorer.Health(ctx)
+	if failing := l.failing.Load(); failing != nil {
+		h.Warnings = append(h.Warnings, fmt.Sprintf("%v: if the ledger lost its log now, grants would be forgotten", *failing))
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.failing != nil {
-		h.Warnings = append(h.Warnings, fmt.Sprintf("%v: if the ledger lost its log now, grants would be forgotten", l.failing))
-	}
 	for name, s := range l.states {
 		spent, down := s.alone()
 		if down == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -162,5 +163,49 @@ func TestGrantIsWrittenDownBeforeTheJournalIsRead(t *testing.T) {
 	page, err := l.Log(t.Context(), c, quota.LogQuery{Most: 10})
 	if err != nil || len(page.Entries) != 1 {
 		t.Errorf("%+v, %v; want the grant put back", page, err)
+	}
+}
+
+// The disk is full while an outage's grants are booked back: who asks for the health,
+// and every other credential's requests, are answered all the same.
+func TestJournalThatCannotBeWrittenHoldsUpNobody(t *testing.T) {
+	l, _, c := open(t, make(chan Event, 100))
+	other := *c
+	other.Name = "other"
+	s := &state{credential: &other, policy: l.state("youtube").policy, kick: make(chan struct{}, 1)}
+	l.mu.Lock()
+	l.states[other.Name] = s // without a watcher: this test books back itself
+	l.mu.Unlock()
+	if d := l.decideAlone(s, &other, askFor(t, &other), quota.ErrUnavailable)[0]; !d.Granted() {
+		t.Fatalf("got %+v, want a grant of an open operation", d)
+	}
+	if err := l.journal.file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	var all sync.WaitGroup
+	for _, f := range []func(){
+		func() {
+			if l.settleBooked(s, &other, slices.Clone(s.unbooked)) {
+				t.Error("what was booked was taken off the list, but not in the journal")
+			}
+		},
+		func() { l.Health(t.Context()) },
+		func() { _, _ = l.Acquire(t.Context(), c, askFor(t, c)) },
+	} {
+		all.Go(func() {
+			for range 2000 {
+				f()
+			}
+		})
+	}
+	go func() {
+		all.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(30 * time.Second):
+		t.Fatal("the ledger hangs")
 	}
 }

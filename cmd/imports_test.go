@@ -33,6 +33,7 @@ var house = []struct {
 	{"quota/outage", "quota", ""},
 	{"quota/ledgertest", "quota quota/seedtest", ""},
 	{"quota/seedtest", "", ""},
+	{"quota/benchmark", "", ""},
 	{"quota/redisledger/redistest", "", "github.com/alicebob/miniredis/v2"},
 	{"jobs/api", "jobs quota/api quota regions", ""},
 	{"jobs/process", "jobs regions", ""},

@@ -1,0 +1,142 @@
+package benchmark
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+)
+
+// A Client asks one server over one connection, one request at a time.
+type Client interface {
+	// Ask sends the prepared request and waits for the whole answer. An answer other
+	// than the expected one is an error.
+	Ask() error
+	Close() error
+}
+
+// HTTP returns a client that posts a form to a path of the server at a Unix socket,
+// by HTTP/1.1 and on a connection that is kept. Ask fails unless the answer has this status.
+func HTTP(socket, path, form string, status int) (Client, error) {
+	conn, err := net.Dial("unix", socket)
+	if err != nil {
+		return nil, err
+	}
+	request := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: quotad\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s",
+		path, len(form), form)
+	return &httpClient{Conn: conn, request: []byte(request), reader: bufio.NewReader(conn), status: []byte("HTTP/1.1 " + strconv.Itoa(status) + " ")}, nil
+}
+
+type httpClient struct {
+	net.Conn
+	request []byte
+	reader  *bufio.Reader
+	status  []byte // how the expected answer begins
+}
+
+var contentLength = []byte("Content-Length: ")
+
+// Ask reads an answer as far as a prepared request needs it: the status, and the
+// length by which the next answer is found.
+func (c *httpClient) Ask() error {
+	if _, err := c.Write(c.request); err != nil {
+		return err
+	}
+	line, err := c.reader.ReadSlice('\n')
+	if err != nil {
+		return err
+	}
+	var wrong error
+	if !bytes.HasPrefix(line, c.status) {
+		wrong = fmt.Errorf("answered %q", bytes.TrimSpace(line))
+	}
+	length := 0
+	for {
+		line, err := c.reader.ReadSlice('\n')
+		if err != nil {
+			return err
+		}
+		line = bytes.TrimRight(line, "\r\n")
+		if len(line) == 0 {
+			break
+		}
+		if value, ok := bytes.CutPrefix(line, contentLength); ok {
+			if length, err = strconv.Atoi(string(value)); err != nil {
+				return err
+			}
+		}
+	}
+	if wrong != nil {
+		body := make([]byte, length)
+		io.ReadFull(c.reader, body)
+		return fmt.Errorf("%w: %s", wrong, body)
+	}
+	_, err = c.reader.Discard(length)
+	return err
+}
+
+// RESP returns a client that sends one command to a Redis at a Unix socket.
+func RESP(socket string, command ...string) (Client, error) {
+	conn, err := net.Dial("unix", socket)
+	if err != nil {
+		return nil, err
+	}
+	return &respClient{Conn: conn, request: encodeCommand(command), reader: bufio.NewReader(conn)}, nil
+}
+
+func encodeCommand(command []string) []byte {
+	request := []byte(fmt.Sprintf("*%d\r\n", len(command)))
+	for _, word := range command {
+		request = fmt.Appendf(request, "$%d\r\n%s\r\n", len(word), word)
+	}
+	return request
+}
+
+type respClient struct {
+	net.Conn
+	request []byte
+	reader  *bufio.Reader
+}
+
+// Ask accepts any answer of one line, or of one string, that is not an error.
+func (c *respClient) Ask() error {
+	_, err := c.do(c.request)
+	return err
+}
+
+func (c *respClient) do(request []byte) (string, error) {
+	if _, err := c.Write(request); err != nil {
+		return "", err
+	}
+	line, err := c.reader.ReadString('\n')
+	if err != nil {
+		return "", err
+	}
+	kind, rest := line[0], line[1:len(line)-2]
+	switch kind {
+	case '-':
+		return "", fmt.Errorf("redis: %s", rest)
+	case '$':
+		length, err := strconv.Atoi(rest)
+		if err != nil || length < 0 {
+			return "", err
+		}
+		text := make([]byte, length+2)
+		_, err = io.ReadFull(c.reader, text)
+		return string(text[:length]), err
+	}
+	return rest, nil
+}
+
+// Redis sends one command to a Redis at a Unix socket and returns its answer, a line
+// or a string.
+func Redis(socket string, command ...string) (string, error) {
+	client, err := RESP(socket)
+	if err != nil {
+		return "", err
+	}
+	defer client.Close()
+	return client.(*respClient).do(encodeCommand(command))
+}

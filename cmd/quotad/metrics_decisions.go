@@ -1,8 +1,6 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"strconv"
 
 	"quotad/cmd/quotad/config"
@@ -82,11 +80,8 @@ func reasonOf(event api.Event) string {
 		return granted
 	case err == nil:
 		return string(event.Decision.Reason)
-	case errors.Is(err, quota.ErrUnavailable), errors.Is(err, quota.ErrOutcomeUnknown),
-		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return string(api.LedgerUnavailable)
 	default:
-		return string(api.InternalError)
+		return string(api.ReasonOf(err))
 	}
 }
 

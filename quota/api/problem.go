@@ -1,17 +1,19 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"quotad/quota"
 )
 
 // Reasons beside quota's own, of requests that were not decided.
 const (
-	LedgerUnavailable quota.Reason = "ledger_unavailable" // 503: ask again later, with the same request id
-	NotFound          quota.Reason = "not_found"          // no such path or resource
+	LedgerUnavailable              = quota.LedgerUnavailable // 503: ask again later, with the same request id
+	NotFound          quota.Reason = "not_found"             // no such path or resource
 	MethodNotAllowed  quota.Reason = "method_not_allowed"
 	Conflict          quota.Reason = "conflict"       // the resource's state does not allow it now
 	InternalError     quota.Reason = "internal_error" // a fault of the daemon's
@@ -23,32 +25,36 @@ const (
 // answered, but could not decide.
 var ErrLedgerUnavailable = errors.New("the ledger is unavailable")
 
-// An answer is one row of the table that binds reasons to statuses.
+// An answer is one row of the table that binds errors and reasons to statuses.
 type answer struct {
 	reason   quota.Reason
 	status   int
-	decision bool   // it decides a request, so a client takes it for a Decision
-	kind     string // the problem's type; empty: about:blank
+	decision bool    // it decides a request, so a client takes it for a Decision
+	kind     string  // the problem's type; empty: about:blank
+	errs     []error // of a handler, which it answers
 }
 
-// answers is read forwards by the server (the first row of a reason) and
-// backwards by the client (the first row of a status).
+// answers is read forwards by the server (the first row of an error, or of a
+// reason) and backwards by the client (the first row of a status).
 var answers = [...]answer{
-	{quota.LimitExceeded, http.StatusTooManyRequests, true, quotaExceeded},
-	{quota.CostExceedsLimit, http.StatusUnprocessableEntity, true, ""},
-	{quota.BadRequest, http.StatusBadRequest, true, ""},
-	{quota.BadRequest, http.StatusRequestEntityTooLarge, true, ""},
-	{quota.Forbidden, http.StatusForbidden, true, ""},
-	{quota.RequestIDConflict, http.StatusConflict, true, ""},
-	{Conflict, http.StatusConflict, false, ""},
-	{NotFound, http.StatusNotFound, false, ""},
-	{quota.UnknownCredential, http.StatusNotFound, true, ""},
-	{quota.UnknownOperation, http.StatusNotFound, true, ""},
-	{quota.UnknownGrant, http.StatusNotFound, true, ""},
-	{MethodNotAllowed, http.StatusMethodNotAllowed, false, ""},
-	{LedgerUnavailable, http.StatusServiceUnavailable, false, ""},
-	{TooManyConnections, http.StatusServiceUnavailable, false, ""},
-	{InternalError, http.StatusInternalServerError, false, ""}, // the last: also stands for what is not listed
+	{reason: quota.LimitExceeded, status: http.StatusTooManyRequests, decision: true, kind: quotaExceeded},
+	{reason: quota.CostExceedsLimit, status: http.StatusUnprocessableEntity, decision: true},
+	{reason: quota.BadRequest, status: http.StatusBadRequest, decision: true},
+	{reason: quota.BadRequest, status: http.StatusRequestEntityTooLarge, decision: true},
+	{reason: quota.Forbidden, status: http.StatusForbidden, decision: true},
+	{reason: quota.RequestIDConflict, status: http.StatusConflict, decision: true},
+	{reason: Conflict, status: http.StatusConflict},
+	{reason: NotFound, status: http.StatusNotFound},
+	{reason: quota.UnknownCredential, status: http.StatusNotFound, decision: true},
+	{reason: quota.UnknownOperation, status: http.StatusNotFound, decision: true},
+	{reason: quota.UnknownGrant, status: http.StatusNotFound, decision: true},
+	{reason: MethodNotAllowed, status: http.StatusMethodNotAllowed},
+	{reason: LedgerUnavailable, status: http.StatusServiceUnavailable, errs: []error{
+		quota.ErrUnavailable, quota.ErrOutcomeUnknown, quota.ErrLost, quota.ErrResting,
+		context.Canceled, context.DeadlineExceeded, // given up before it was decided
+	}},
+	{reason: TooManyConnections, status: http.StatusServiceUnavailable},
+	{reason: InternalError, status: http.StatusInternalServerError}, // the last: also stands for what is not listed
 }
 
 // quotaExceeded is registered by draft-ietf-httpapi-ratelimit-headers.
@@ -61,6 +67,29 @@ func answerFor(reason quota.Reason) answer {
 		}
 	}
 	return answers[len(answers)-1]
+}
+
+// answerTo returns the row of a handler's error.
+func answerTo(err error) answer {
+	is := func(known error) bool { return errors.Is(err, known) }
+	for _, a := range answers {
+		if slices.ContainsFunc(a.errs, is) {
+			return a
+		}
+	}
+	return answers[len(answers)-1]
+}
+
+// ReasonOf names an error of the keeper's as the API answers it.
+func ReasonOf(err error) quota.Reason { return answerTo(err).reason }
+
+// problemFrom returns what a handler's error is to the caller.
+func problemFrom(err error) *Problem {
+	var p *Problem
+	if errors.As(err, &p) {
+		return p
+	}
+	return problemOf(answerTo(err), err.Error())
 }
 
 func answerOf(status int) answer {

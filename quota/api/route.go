@@ -2,10 +2,7 @@ package api
 
 import (
 	"context"
-	"errors"
 	"net/http"
-
-	"quotad/quota"
 )
 
 // A Route is one line of the API's surface.
@@ -70,18 +67,3 @@ type None struct{}
 
 // Bind takes nothing.
 func (*None) Bind(*Fields) {}
-
-// problemFrom returns what a handler's error is to the caller.
-func problemFrom(err error) *Problem {
-	var p *Problem
-	switch {
-	case errors.As(err, &p):
-		return p
-	case errors.Is(err, quota.ErrUnavailable), errors.Is(err, quota.ErrOutcomeUnknown):
-		return NewProblem(LedgerUnavailable, "%v", err)
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return NewProblem(LedgerUnavailable, "the request was given up before it was decided")
-	default:
-		return NewProblem(InternalError, "%v", err)
-	}
-}

@@ -1,10 +1,13 @@
 package api_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -187,51 +190,90 @@ func TestNamesThatClash(t *testing.T) {
 	}
 }
 
-// A failing ledger is one whose server is away.
+// A failing ledger answers everything with an error, or refuses what it is asked.
 type failing struct {
 	*ledgertest.Model
 	err error
 }
 
-func (f failing) Acquire(context.Context, *quota.Credential, []quota.Ask) ([]quota.Decision, error) {
+func (f failing) Acquire(_ context.Context, _ *quota.Credential, asks []quota.Ask) ([]quota.Decision, error) {
+	if f.err == nil { // as a ledger in front of another one answers while that is away
+		return slices.Repeat([]quota.Decision{{Reason: quota.LedgerUnavailable, Detail: "it is away"}}, len(asks)), nil
+	}
 	return nil, f.err
 }
 
+func (f failing) Settle(context.Context, *quota.Credential, quota.Settlement) (quota.Decision, error) {
+	return quota.Decision{Reason: quota.LedgerUnavailable}, f.err
+}
+
+func (f failing) Adjust(context.Context, *quota.Credential, quota.Adjustment) (quota.Decision, error) {
+	return quota.Decision{Reason: quota.LedgerUnavailable}, f.err
+}
+
+func (f failing) Reset(context.Context, *quota.Credential, quota.Caller, string) error {
+	return cmp.Or(f.err, quota.ErrUnavailable)
+}
+
 func (f failing) Usage(context.Context, *quota.Credential) (quota.Usage, error) {
-	return quota.Usage{}, f.err
+	return quota.Usage{}, cmp.Or(f.err, quota.ErrUnavailable)
+}
+
+func (f failing) Log(context.Context, *quota.Credential, quota.LogQuery) (quota.LogPage, error) {
+	return quota.LogPage{}, cmp.Or(f.err, quota.ErrUnavailable)
 }
 
 func (f failing) Health(context.Context) quota.Health {
 	return quota.Health{Backend: "redis", State: "unreachable"}
 }
 
+// Whatever keeps a ledger from answering is 503 with its reason on every route, and
+// says when to come again, from the first answer on.
 func TestLedgerUnavailable(t *testing.T) {
-	for _, err := range []error{quota.ErrUnavailable, quota.ErrOutcomeUnknown} {
-		h := open(t, func(c *api.Config) {
-			c.Keeper = newKeeper(t, failing{ledgertest.NewModel(time.Now), err}, youtube())
-		})
-		for _, row := range []struct{ method, path, body string }{
-			{"POST", "/v1/acquire", "credential=youtube&operation=videos.list"},
-			{"GET", "/v1/credentials", ""},
-			{"GET", "/v1/credentials/youtube", ""},
-			{"GET", "/readyz", ""},
-		} {
-			got := h.dial().call(row.method, row.path, row.body, asForm)
-			if got.status != 503 || got.text("reason") != "ledger_unavailable" || got.header.Get("Retry-After") != "1" {
-				t.Errorf("%v: %s: %d %s, want 503", err, row.path, got.status, got.body)
-			}
+	for name, why := range map[string]error{
+		"refused":     nil,
+		"unreachable": fmt.Errorf("cannot reach it: %w", quota.ErrUnavailable),
+		"unanswered":  fmt.Errorf("cannot reach it: %w", quota.ErrOutcomeUnknown),
+		"lost":        fmt.Errorf("%w: it was flushed", quota.ErrLost),
+		"quiet":       fmt.Errorf("%w: daemons put back what they know", quota.ErrResting),
+	} {
+		t.Run(name, func(t *testing.T) { testUnavailable(t, why) })
+	}
+}
+
+func testUnavailable(t *testing.T, why error) {
+	h := open(t, func(c *api.Config) {
+		c.Keeper = newKeeper(t, failing{ledgertest.NewModel(time.Now), why}, youtube())
+	})
+	for _, row := range []struct{ method, path, body string }{
+		{"POST", "/v1/acquire", "credential=youtube&operation=videos.list"},
+		{"POST", "/v1/grants/youtube:1-0/settle", "units=1"},
+		{"DELETE", "/v1/grants/youtube:1-0", ""},
+		{"GET", "/v1/credentials", ""},
+		{"GET", "/v1/credentials/youtube", ""},
+		{"GET", "/v1/credentials/youtube/log", ""},
+		{"GET", "/v1/credentials/youtube/log?follow=true", ""},
+		{"GET", "/v1/credentials/youtube/usage", ""},
+		{"GET", "/v1/credentials/youtube/why?operation=videos.list", ""},
+		{"POST", "/v1/credentials/youtube/adjust", "limit=daily&units=1"},
+		{"POST", "/v1/credentials/youtube/reset", "confirm=youtube"},
+		{"GET", "/readyz", ""},
+	} {
+		got := h.dial().call(row.method, row.path, row.body, asForm)
+		if got.status != 503 || got.text("reason") != "ledger_unavailable" || got.header.Get("Retry-After") != "1" {
+			t.Errorf("%s %s: %d, Retry-After %q, %s, want 503", row.method, row.path, got.status, got.header.Get("Retry-After"), got.body)
 		}
-		if got := h.dial().call("GET", "/healthz", ""); got.status != 200 {
-			t.Errorf("healthz: %d, want 200", got.status)
-		}
-		status, err := h.client("").Status(context.Background())
-		if err != nil || status.Ledger.State != "unreachable" || status.Credentials[0].Error == "" {
-			t.Errorf("status: %+v, %v", status, err)
-		}
-		_, err = h.client("").Acquire(context.Background(), api.AcquireRequest{Credential: "youtube", Operation: "videos.list"})
-		if !errors.Is(err, api.ErrLedgerUnavailable) || errors.Is(err, api.ErrUnreachable) {
-			t.Errorf("the client says %v, want ErrLedgerUnavailable", err)
-		}
+	}
+	if got := h.dial().call("GET", "/healthz", ""); got.status != 200 {
+		t.Errorf("healthz: %d, want 200", got.status)
+	}
+	status, err := h.client("").Status(t.Context())
+	if err != nil || status.Ledger.State != "unreachable" || status.Credentials[0].Error == "" {
+		t.Errorf("status: %+v, %v", status, err)
+	}
+	_, err = h.client("").Acquire(t.Context(), api.AcquireRequest{Credential: "youtube", Operation: "videos.list"})
+	if !errors.Is(err, api.ErrLedgerUnavailable) || errors.Is(err, api.ErrUnreachable) {
+		t.Errorf("the client says %v, want ErrLedgerUnavailable", err)
 	}
 }
 

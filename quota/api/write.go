@@ -11,9 +11,6 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 }
 
 func writeProblem(w http.ResponseWriter, p *Problem) {
-	if p.Status == http.StatusServiceUnavailable {
-		w.Header()["Retry-After"] = retrySoon
-	}
 	write(w, p.Status, typeProblem, p)
 }
 
@@ -24,6 +21,9 @@ func write(w http.ResponseWriter, status int, contentType []string, v any) {
 		return
 	}
 	w.Header()["Content-Type"] = contentType
+	if status == http.StatusServiceUnavailable {
+		w.Header()["Retry-After"] = retrySoon
+	}
 	w.WriteHeader(status)
 	// An error here means that the caller went away; nobody is left to tell.
 	w.Write(append(body, '\n'))

@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"runtime/debug"
 
+	"golang.org/x/sys/unix"
+
 	"quotad/cmd/quotad/config"
 )
 
@@ -25,7 +27,20 @@ const (
 )
 
 func main() {
+	if err := closeToOthers(); err != nil {
+		os.Exit(fail(os.Stderr, err))
+	}
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// closeToOthers keeps every other process of our user from our memory, environment
+// and descriptors: jobs may be processes of our user. What we execute is open again,
+// see PR_SET_DUMPABLE(2const).
+func closeToOthers() error {
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return fmt.Errorf("cannot close quotad's memory to other processes: %w", err)
+	}
+	return nil
 }
 
 func run(args []string, stdout, stderr io.Writer) int {

@@ -18,6 +18,13 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, serveNoop(socket))
 		os.Exit(1)
 	}
+	if file := os.Getenv(intruder); file != "" {
+		if err := intrude(file); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	// Whoever runs the tests may be a service; the daemons in them are none.
 	for _, name := range []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "STATE_DIRECTORY", "JOURNAL_STREAM"} {
 		os.Unsetenv(name)

@@ -239,6 +239,13 @@ func (c caller) ask(t *testing.T, socket, method, path, form string) int {
 func startAs(t *testing.T, who person, config string) (dir string) {
 	t.Helper()
 	dir = shortDir(t)
+	startAsIn(t, who, dir, config)
+	return dir
+}
+
+// startAsIn is startAs in a directory that becomes that user's.
+func startAsIn(t *testing.T, who person, dir, config string) {
+	t.Helper()
 	if err := os.WriteFile(filepath.Join(dir, "config.toml"), []byte(config), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +272,6 @@ func startAs(t *testing.T, who person, config string) (dir string) {
 	if err := daemon.await(regexp.MustCompile("^serving$")); err != nil {
 		t.Fatal(err)
 	}
-	return dir
 }
 
 // awaitFile returns what a file holds, once there is one.

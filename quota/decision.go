@@ -26,6 +26,7 @@ const (
 type Decision struct {
 	Reason Reason
 	Detail string // for people, where the reason alone does not say it
+	Hint   string // the cure of a refusal, where it is known
 
 	GrantID  string
 	Replayed bool // the request id had been granted before; nothing new was debited

@@ -58,6 +58,17 @@ func (k *Keeper) SetCredentials(credentials []*Credential) error {
 // result must not be changed.
 func (k *Keeper) Credentials() []*Credential { return k.book.Load().credentials }
 
+// Names returns what the configured credentials are called, in the order of
+// configuration.
+func (k *Keeper) Names() []string {
+	credentials := k.Credentials()
+	names := make([]string, len(credentials))
+	for i, c := range credentials {
+		names[i] = c.Name
+	}
+	return names
+}
+
 // Credential returns the configured credential of that name.
 func (k *Keeper) Credential(name string) (*Credential, bool) {
 	l, ok := k.lane(name)
@@ -89,7 +100,7 @@ func (k *Keeper) price(r Request) (*lane, []Charge, Decision) {
 	}
 	l, ok := k.lane(r.Credential)
 	if !ok {
-		return nil, nil, unknownCredential(r.Credential)
+		return nil, nil, k.unknownCredential(r.Credential)
 	}
 	if _, known := l.credential.Operations[r.Operation]; !known {
 		return nil, nil, unknownOperation(l.credential, r.Operation)
@@ -106,7 +117,7 @@ func (k *Keeper) price(r Request) (*lane, []Charge, Decision) {
 func (k *Keeper) Peek(ctx context.Context, credential string, calls map[string]Units) (Decision, error) {
 	l, ok := k.lane(credential)
 	if !ok {
-		return unknownCredential(credential), nil
+		return k.unknownCredential(credential), nil
 	}
 	charges, err := l.credential.Sum(calls)
 	if err != nil {
@@ -149,7 +160,7 @@ func (k *Keeper) Settle(ctx context.Context, grantID string, units Units, caller
 func (k *Keeper) Adjust(ctx context.Context, credential string, a Adjustment) (Decision, error) {
 	l, ok := k.lane(credential)
 	if !ok {
-		return unknownCredential(credential), nil
+		return k.unknownCredential(credential), nil
 	}
 	if _, known := l.credential.Limit(a.Limit); !known {
 		return refuse(BadRequest, fmt.Sprintf("credential %q has no limit %q", credential, a.Limit)), nil
@@ -164,7 +175,7 @@ func (k *Keeper) Adjust(ctx context.Context, credential string, a Adjustment) (D
 func (k *Keeper) Reset(ctx context.Context, credential string, by Caller, note string) (Decision, error) {
 	l, ok := k.lane(credential)
 	if !ok {
-		return unknownCredential(credential), nil
+		return k.unknownCredential(credential), nil
 	}
 	return l.correct(ctx, func(ctx context.Context) (Decision, error) {
 		return Decision{}, k.ledger.Reset(ctx, l.credential, by, note)
@@ -224,8 +235,10 @@ func (k *Keeper) lane(credential string) (*lane, bool) {
 	return l, ok
 }
 
-func unknownCredential(name string) Decision {
-	return refuse(UnknownCredential, fmt.Sprintf("credential %q is not configured", name))
+func (k *Keeper) unknownCredential(name string) Decision {
+	d := refuse(UnknownCredential, fmt.Sprintf("credential %.80q is not configured", name))
+	d.Hint = DidYouMean(name, k.Names(), "configured credentials")
+	return d
 }
 
 func unknownOperation(c *Credential, name string) Decision {
@@ -242,6 +255,7 @@ func neverFits(c *Credential, charges []Charge, useReserve bool) (Decision, bool
 		limit := c.Limits[charge.Limit]
 		if budget := limit.Budget(useReserve); charge.Units > budget {
 			d := refuse(CostExceedsLimit, fmt.Sprintf("%d units can never fit limit %q of %d units", charge.Units, limit.Name, budget))
+			d.Hint = "waiting does not help: ask for less at once"
 			d.Limit, d.Units = limit.Name, Greatest(charges)
 			return d, true
 		}

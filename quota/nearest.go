@@ -2,6 +2,19 @@ package quota
 
 import "strings"
 
+// DidYouMean is the hint for an unknown name: the known one that was probably
+// meant, else all of them, which are called what.
+func DidYouMean(unknown string, known []string, what string) string {
+	switch near := Nearest(unknown, known); {
+	case near != "":
+		return "did you mean " + near + "?"
+	case len(known) == 0:
+		return "there are no " + what
+	default:
+		return what + ": " + strings.Join(known, ", ")
+	}
+}
+
 // Nearest returns the one of the known names that was probably meant by an
 // unknown one, or "" if none is close: up to a third of its letters may differ,
 // and at least one may; upper and lower case do not matter.

@@ -83,9 +83,6 @@ func (c *cli) acquire(ctx context.Context, r api.AcquireRequest) (api.Decision, 
 	if r.Count < 1 {
 		return api.Decision{}, usageError("", "--count must be a whole number from 1: %d", r.Count)
 	}
-	if err := c.chooseCredential(ctx, &r); err != nil {
-		return api.Decision{}, err
-	}
 	d, err := c.spender().Acquire(ctx, r)
 	if errors.Is(err, quota.ErrOutcomeUnknown) {
 		return d, inDoubt(c.explain(err), "it may be granted all the same: quotactl log shows it, and asking again with the same --request-id debits once")
@@ -94,20 +91,9 @@ func (c *cli) acquire(ctx context.Context, r api.AcquireRequest) (api.Decision, 
 		return d, c.explain(err)
 	}
 	if !d.Granted {
-		return d, c.refusal(ctx, d, r)
+		return d, c.refusal(d)
 	}
 	return d, nil
-}
-
-// chooseCredential fills in the only configured credential where none was
-// named. Inside a pass the run token names it.
-func (c *cli) chooseCredential(ctx context.Context, r *api.AcquireRequest) error {
-	if r.Credential != "" || c.env.get(api.TokenEnv) != "" {
-		return nil
-	}
-	var err error
-	r.Credential, err = c.onlyCredential(ctx, "add --credential NAME")
-	return err
 }
 
 // A decisionBody is a decision as the daemon sent it: what remains is left out

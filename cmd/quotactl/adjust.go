@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -72,8 +71,7 @@ func negativeLast(root *cobra.Command, args []string) []string {
 func (c *cli) adjust(ctx context.Context, credential string, a api.Adjustment) error {
 	done, err := c.reader().Adjust(ctx, credential, a)
 	if err != nil {
-		err = c.explainLimit(ctx, c.explainCredential(ctx, err, credential), credential, a.Limit)
-		return inDoubt(err, "it may be booked all the same: adjust again only if quotactl log --credential "+credential+" does not show it")
+		return inDoubt(c.explain(err), "it may be booked all the same: adjust again only if quotactl log --credential "+credential+" does not show it")
 	}
 	if done.Units != a.Units {
 		fmt.Fprintf(c.stderr, "quotactl: only %s used: no more is given back\n", count(-done.Units, "unit was", "units were"))
@@ -106,17 +104,4 @@ func remainingOf(credential api.Credential) string {
 		return "not known: " + credential.Error
 	}
 	return remainingText(credential.Limits)
-}
-
-// explainLimit names the limit that was probably meant, where none of a name is found.
-func (c *cli) explainLimit(ctx context.Context, err error, credential, limit string) error {
-	var f *failure
-	if !errors.As(err, &f) || f.code != exitNotFound || f.hint != "" {
-		return err
-	}
-	known, listErr := c.limitsOf(ctx, credential)
-	if listErr == nil && !slices.Contains(known, limit) {
-		f.hint = didYouMean(limit, known, "limits of "+credential)
-	}
-	return err
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"net/url"
 	"slices"
@@ -43,21 +42,6 @@ func (c *cli) onlyCredential(ctx context.Context, hint string) (string, error) {
 func (c *cli) configured(ctx context.Context) ([]string, error) {
 	status, err := c.reader().Status(ctx)
 	return credentialNames(status.Credentials), err
-}
-
-// explainCredential explains an error of a request about a credential, and names
-// the one that was probably meant.
-func (c *cli) explainCredential(ctx context.Context, err error, name string) error {
-	err = c.explain(err)
-	var f *failure
-	if !errors.As(err, &f) || f.code != exitNotFound || f.hint != "" {
-		return err
-	}
-	names, listErr := c.configured(ctx)
-	if listErr == nil && !slices.Contains(names, name) {
-		f.hint = didYouMean(name, names, "configured credentials")
-	}
-	return err
 }
 
 // operations returns what may be acquired from one credential, or from all where

@@ -150,13 +150,13 @@ func (c *cli) explainJob(ctx context.Context, err error, job string, regions ...
 	}
 	i := slices.IndexFunc(list, func(j jobsapi.Job) bool { return j.Name == job })
 	if i < 0 {
-		f.hint = didYouMean(job, jobNames(list), "jobs")
+		f.hint = quota.DidYouMean(job, jobNames(list), "jobs")
 		return err
 	}
 	known := regionNames(list[i])
 	for _, region := range regions {
 		if !slices.Contains(known, region) {
-			f.hint = didYouMean(region, known, "regions of "+job)
+			f.hint = quota.DidYouMean(region, known, "regions of "+job)
 		}
 	}
 	return err

@@ -88,7 +88,7 @@ func (c *cli) log(ctx context.Context, f logFilter) error {
 	}
 	entries, err := c.entries(ctx, name, f)
 	if err != nil {
-		return c.explainCredential(ctx, err, name)
+		return c.explain(err)
 	}
 	if f.follow {
 		return c.followLog(ctx, name, f, entries)
@@ -141,7 +141,7 @@ func (c *cli) followLog(ctx context.Context, name string, f logFilter, entries [
 	}
 	for e, err := range c.reader().FollowLog(ctx, name, q) {
 		if err != nil {
-			return c.explainCredential(ctx, err, name)
+			return c.explain(err)
 		}
 		if err := show(e); err != nil {
 			return err

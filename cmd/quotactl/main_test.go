@@ -64,8 +64,9 @@ func TestScripts(t *testing.T) {
 
 // startDaemon is the script command "daemon SOCKET [CREDENTIAL...]": it serves
 // the API for credentials like the one in config.toml until the script ends.
-// The credential "lost" has a ledger that nobody reaches, and that of a daemon of
-// long ago, which knows no plan, is "old". Where the script has a file job.sh, a
+// The credential "lost" has a ledger that nobody reaches, that of a daemon of long
+// ago, which knows no plan, is "old", and who reads the usage of "noted" leaves the
+// file SOCKET.usage-read. Where the script has a file job.sh, a
 // job "trending" runs it for the regions US, GB and DE.
 func startDaemon(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
@@ -113,8 +114,11 @@ func newServer(ts *testscript.TestScript, socket string, names []string) (*api.S
 	credentials := make([]*quota.Credential, len(names))
 	for i, name := range names {
 		credentials[i] = credential(name)
-		if name == "lost" {
+		switch name {
+		case "lost":
 			ledger = lostLedger{ledger}
+		case "noted":
+			ledger = notingLedger{ledger, socket + ".usage-read"}
 		}
 	}
 	keeper, err := quota.NewKeeper(ledger, credentials, time.Second)
@@ -187,6 +191,16 @@ func (lostLedger) Usage(context.Context, *quota.Credential) (quota.Usage, error)
 
 func (lostLedger) Health(context.Context) quota.Health {
 	return quota.Health{Backend: "redis", State: "unreachable"}
+}
+
+// A notingLedger leaves a file behind once somebody has read its usage.
+type notingLedger struct {
+	quota.Ledger
+	file string
+}
+
+func (l notingLedger) Usage(ctx context.Context, c *quota.Credential) (quota.Usage, error) {
+	return quota.Usage{}, errors.Join(os.WriteFile(l.file, nil, 0o600), quota.ErrUnavailable)
 }
 
 // exits is the script command "exits CODE PROGRAM [ARG...]": as exec, but it

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,7 +9,6 @@ import (
 	"os/user"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 
 	"quotad/quota"
@@ -103,25 +101,14 @@ func userName() string {
 }
 
 // refusal turns a decision that is not a grant into a failure.
-func (c *cli) refusal(ctx context.Context, d api.Decision, r api.AcquireRequest) error {
-	f := &failure{code: exitCodeOf(quota.Reason(d.Reason))}
-	switch quota.Reason(d.Reason) {
-	case quota.LimitExceeded:
+func (c *cli) refusal(d api.Decision) error {
+	f := &failure{code: exitCodeOf(quota.Reason(d.Reason)), err: errors.New(describe(d)), hint: d.Hint}
+	if quota.Reason(d.Reason) == quota.LimitExceeded {
 		f.err = fmt.Errorf("denied: %s asked of limit %s, %s left", units(d.Requested), d.Limit, thousands(d.Remaining))
 		if d.RetryAt != nil {
 			f.hint = "this request fits " + c.view().when(*d.RetryAt)
 		}
-		return f
-	case quota.CostExceedsLimit:
-		f.hint = "waiting does not help: ask for fewer calls at once"
-	case quota.UnknownCredential:
-		f.hint = c.nearestCredential(ctx, r.Credential)
-	case quota.Forbidden:
-		f.hint = "ask an operator: root, or a member of quotad's admin group"
-	case quota.RequestIDConflict:
-		f.hint = "an id names one upstream call with its arguments: take a new id for a new call"
 	}
-	f.err = errors.New(describe(d))
 	return f
 }
 
@@ -131,22 +118,4 @@ func describe(d api.Decision) string {
 		return d.Reason
 	}
 	return d.Reason + ": " + d.Detail
-}
-
-// nearestCredential names the credential that was probably meant. It is only a
-// hint, so an error on the way to it is not told.
-func (c *cli) nearestCredential(ctx context.Context, name string) string {
-	names, err := c.configured(ctx)
-	if err != nil {
-		return ""
-	}
-	return didYouMean(name, names, "configured credentials")
-}
-
-// didYouMean is the hint for an unknown name: the nearest one, else all of them.
-func didYouMean(name string, names []string, what string) string {
-	if near := quota.Nearest(name, names); near != "" {
-		return "did you mean " + near + "?"
-	}
-	return what + ": " + strings.Join(names, ", ")
 }

@@ -97,7 +97,7 @@ func (f runFilter) check() error {
 	case f.number < 1 || f.number > mostRuns:
 		return usageError("", "--number must be from 1 to %d: %d", mostRuns, f.number)
 	case f.outcome != "" && !slices.Contains(known, f.outcome):
-		return usageError(didYouMean(f.outcome, known, "outcomes"), "unknown outcome %q", f.outcome)
+		return usageError(quota.DidYouMean(f.outcome, known, "outcomes"), "unknown outcome %q", f.outcome)
 	}
 	return nil
 }

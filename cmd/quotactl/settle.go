@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"quotad/quota"
 	"quotad/quota/api"
 )
 
@@ -77,12 +76,5 @@ func (c *cli) corrected(d api.Decision, err error) error {
 	if d.Granted {
 		return c.print(decisionAnswer(d, [][2]string{{"grant", d.GrantID}, {"counts", units(d.Units)}}))
 	}
-	f := &failure{code: exitCodeOf(quota.Reason(d.Reason)), err: errors.New(describe(d))}
-	switch {
-	case f.code == exitNotFound:
-		f.hint = "a grant can be changed only while its debit is in the window"
-	case quota.Reason(d.Reason) == quota.Forbidden:
-		f.hint = "a pass settles and releases its own grants with its run token; else ask an operator: root, or a member of quotad's admin group"
-	}
-	return errors.Join(c.printRefusal(d), f)
+	return errors.Join(c.printRefusal(d), c.refusal(d))
 }

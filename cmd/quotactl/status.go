@@ -140,7 +140,7 @@ func notFound(what, name string, names []string) error {
 	return &failure{
 		code: exitNotFound,
 		err:  fmt.Errorf("unknown %s %q", what, name),
-		hint: didYouMean(name, names, "configured"),
+		hint: quota.DidYouMean(name, names, "configured"),
 	}
 }
 

@@ -74,7 +74,7 @@ func dimensions() []string {
 
 func (c *cli) usage(ctx context.Context, q usageQuery) error {
 	if !slices.Contains(dimensions(), q.by) {
-		return usageError(didYouMean(q.by, dimensions(), "words"), "--by takes no %q", q.by)
+		return usageError(quota.DidYouMean(q.by, dimensions(), "words"), "--by takes no %q", q.by)
 	}
 	name, err := c.credential(ctx, q.credential)
 	if err != nil {
@@ -82,7 +82,7 @@ func (c *cli) usage(ctx context.Context, q usageQuery) error {
 	}
 	u, err := c.reader().Usage(ctx, name, api.UsageQuery{By: q.by, Since: q.since})
 	if err != nil {
-		return c.explainCredential(ctx, err, name)
+		return c.explain(err)
 	}
 	if _, known := u.Total.Limits[q.limit]; q.limit != "" && !known {
 		return notFound("limit", q.limit, slices.Sorted(maps.Keys(u.Total.Limits)))

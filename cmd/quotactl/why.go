@@ -82,7 +82,7 @@ func (c *cli) why(ctx context.Context, args []string, count int64) error {
 	}
 	w, err := c.reader().Why(ctx, credential, operation, count)
 	if err != nil {
-		return c.explainCredential(ctx, err, credential)
+		return c.explain(err)
 	}
 	return c.print(answer{
 		body:  w,

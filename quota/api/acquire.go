@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"quotad/quota"
@@ -27,7 +28,7 @@ func (s *Server) acquire(w http.ResponseWriter, r *http.Request, c *Call) {
 		writeProblem(w, problem)
 		return
 	}
-	request := c.requestOf(in)
+	request := s.requestOf(c, in)
 	d, err := s.decide(r.Context(), c, request)
 	s.observe(Event{Verb: "acquire", Request: request, PID: c.PID, Decision: d, Err: err, Took: time.Since(start)})
 	if err != nil {
@@ -37,9 +38,14 @@ func (s *Server) acquire(w http.ResponseWriter, r *http.Request, c *Call) {
 	writeDecision(w, d, request.UseReserve)
 }
 
-func (c *Call) requestOf(in AcquireRequest) quota.Request {
+// requestOf returns the request that a caller makes. A run token names the
+// credential; outside a pass the only one there is may be left out.
+func (s *Server) requestOf(c *Call, in AcquireRequest) quota.Request {
 	if in.Credential == "" {
 		in.Credential = c.Credential
+	}
+	if all := s.keeper.Credentials(); in.Credential == "" && len(all) == 1 {
+		in.Credential = all[0].Name
 	}
 	return quota.Request{
 		Credential: in.Credential,
@@ -54,11 +60,11 @@ func (c *Call) requestOf(in AcquireRequest) quota.Request {
 
 // decide has a request decided, and recorded if a pass made it.
 func (s *Server) decide(ctx context.Context, c *Call, r quota.Request) (quota.Decision, error) {
-	if why := c.forbids(r); why != "" {
-		return quota.Decision{Reason: quota.Forbidden, Detail: why}, nil
+	if d := c.forbids(r); !d.Granted() {
+		return d, nil
 	}
 	if r.Credential == "" {
-		return quota.Decision{Reason: quota.BadRequest, Detail: "credential is missing: only a run token implies one"}, nil
+		return s.noCredential(), nil
 	}
 	d, err := s.keeper.Acquire(ctx, r)
 	if err == nil && c.HasToken() {
@@ -67,16 +73,26 @@ func (s *Server) decide(ctx context.Context, c *Call, r quota.Request) (quota.De
 	return d, err
 }
 
-// forbids says why the caller may not make a request, or nothing.
-func (c *Call) forbids(r quota.Request) string {
+func (s *Server) noCredential() quota.Decision {
+	d := quota.Decision{Reason: quota.BadRequest, Detail: "credential is missing, and none is configured"}
+	if names := s.keeper.Names(); len(names) > 0 {
+		d.Detail = "credential is missing, and several are configured: " + strings.Join(names, ", ")
+		d.Hint = "name one of them"
+	}
+	return d
+}
+
+// forbids refuses a request that the caller may not make.
+func (c *Call) forbids(r quota.Request) quota.Decision {
 	switch {
 	case c.HasToken() && r.Credential != c.Credential:
-		return "the run token spends from another credential"
+		return quota.Decision{Reason: quota.Forbidden, Detail: "the run token spends from another credential"}
 	case c.HasToken() && r.UseReserve:
-		return "a run token may not use the reserve"
+		return quota.Decision{Reason: quota.Forbidden, Detail: "a run token may not use the reserve"}
 	case r.UseReserve && !c.IsOperator():
-		return fmt.Sprintf("the reserve is for root and the group %q", c.adminGroup)
+		return quota.Decision{Reason: quota.Forbidden, Detail: fmt.Sprintf("the reserve is for root and the group %q", c.adminGroup),
+			Hint: becomeOperator(c.Caller.UID, c.adminGroup)}
 	default:
-		return ""
+		return quota.Decision{}
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"quotad/quota"
 	"quotad/quota/api"
+	"quotad/quota/ledgertest"
 )
 
 func TestGrant(t *testing.T) {
@@ -46,6 +47,23 @@ func TestAbsentCountIsOne(t *testing.T) {
 	h := open(t, nil)
 	if got := h.acquire("", api.AcquireRequest{Credential: "youtube", Operation: "videos.list"}); got.Units != 1 {
 		t.Errorf("units %d, want 1", got.Units)
+	}
+}
+
+func TestTheOnlyCredentialNeedsNoName(t *testing.T) {
+	clock := &clock{now: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)}
+	h := open(t, func(c *api.Config) { c.Keeper = newKeeper(t, ledgertest.NewModel(clock.Now), youtube()) })
+	if d := h.acquire("", api.AcquireRequest{Operation: "videos.list"}); !d.Granted || !strings.HasPrefix(d.GrantID, "youtube:") {
+		t.Errorf("got %+v, want a grant of youtube's", d)
+	}
+	h = open(t, nil)
+	d := h.acquire("", api.AcquireRequest{Operation: "videos.list"})
+	if d.Status != 400 || d.Detail != "credential is missing, and several are configured: youtube, other" || d.Hint != "name one of them" {
+		t.Errorf("got %+v, want a refusal that lists both", d)
+	}
+	h = open(t, func(c *api.Config) { c.Keeper = newKeeper(t, ledgertest.NewModel(clock.Now)) })
+	if d := h.acquire("", api.AcquireRequest{Operation: "videos.list"}); d.Status != 400 || d.Detail != "credential is missing, and none is configured" {
+		t.Errorf("got %+v, want a refusal", d)
 	}
 }
 

@@ -27,8 +27,8 @@ func writeDecision(w http.ResponseWriter, d quota.Decision, useReserve bool) {
 		writeJSON(w, http.StatusOK, body)
 		return
 	}
-	problem := problemOf(answerFor(d.Reason), d.Detail)
-	body.Type, body.Title, body.Status, body.Detail = problem.Type, problem.Title, problem.Status, problem.Detail
+	problem := refusalOf(d)
+	body.Type, body.Title, body.Status, body.Detail, body.Hint = problem.Type, problem.Title, problem.Status, problem.Detail, problem.Hint
 	body.Reason, body.Limit, body.Requested = string(d.Reason), d.Limit, int64(d.Units)
 	if d.Reason == quota.LimitExceeded {
 		body.addRetry(d, useReserve)

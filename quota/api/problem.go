@@ -32,6 +32,7 @@ type answer struct {
 	decision bool    // it decides a request, so a client takes it for a Decision
 	kind     string  // the problem's type; empty: about:blank
 	errs     []error // of a handler, which it answers
+	hint     string  // what cures it, where nothing more is known
 }
 
 // answers is read forwards by the server (the first row of an error, or of a
@@ -42,12 +43,14 @@ var answers = [...]answer{
 	{reason: quota.BadRequest, status: http.StatusBadRequest, decision: true},
 	{reason: quota.BadRequest, status: http.StatusRequestEntityTooLarge, decision: true},
 	{reason: quota.Forbidden, status: http.StatusForbidden, decision: true},
-	{reason: quota.RequestIDConflict, status: http.StatusConflict, decision: true},
+	{reason: quota.RequestIDConflict, status: http.StatusConflict, decision: true,
+		hint: "an id names one upstream call with its arguments: take a new id for a new call"},
 	{reason: Conflict, status: http.StatusConflict},
 	{reason: NotFound, status: http.StatusNotFound},
 	{reason: quota.UnknownCredential, status: http.StatusNotFound, decision: true},
 	{reason: quota.UnknownOperation, status: http.StatusNotFound, decision: true},
-	{reason: quota.UnknownGrant, status: http.StatusNotFound, decision: true},
+	{reason: quota.UnknownGrant, status: http.StatusNotFound, decision: true,
+		hint: "a grant can be changed only while its debit is in the window"},
 	{reason: MethodNotAllowed, status: http.StatusMethodNotAllowed},
 	{reason: LedgerUnavailable, status: http.StatusServiceUnavailable, errs: []error{
 		quota.ErrUnavailable, quota.ErrOutcomeUnknown, quota.ErrLost, quota.ErrResting,
@@ -118,8 +121,17 @@ func NewProblem(reason quota.Reason, format string, args ...any) *Problem {
 	return problemOf(answerFor(reason), fmt.Sprintf(format, args...))
 }
 
+// refusalOf returns the problem that a refusal is.
+func refusalOf(d quota.Decision) *Problem {
+	p := problemOf(answerFor(d.Reason), d.Detail)
+	if d.Hint != "" {
+		p.Hint = d.Hint
+	}
+	return p
+}
+
 func problemOf(a answer, detail string) *Problem {
-	p := &Problem{Type: "about:blank", Title: http.StatusText(a.status), Status: a.status, Detail: detail, Reason: a.reason}
+	p := &Problem{Type: "about:blank", Title: http.StatusText(a.status), Status: a.status, Detail: detail, Reason: a.reason, Hint: a.hint}
 	if a.kind != "" {
 		p.Type, p.Title = a.kind, "Quota exceeded"
 	}

@@ -46,7 +46,7 @@ func (s *Server) adjust(ctx context.Context, c *Call, in Adjustment) (Adjusted, 
 	name := c.Path("name")
 	if credential, known := s.keeper.Credential(name); known {
 		if _, known := credential.Limit(in.Limit); !known {
-			return Adjusted{}, NewProblem(NotFound, "credential %q has no limit %.80q", name, in.Limit)
+			return Adjusted{}, unknownLimit(credential, in.Limit)
 		}
 	}
 	d, err := s.repair("adjust", c, func() (quota.Decision, error) {
@@ -87,7 +87,17 @@ func (s *Server) repair(verb string, c *Call, do func() (quota.Decision, error))
 	s.observe(Event{Verb: verb, Request: quota.Request{Credential: c.Path("name"), Caller: c.Caller}, PID: c.PID,
 		Decision: d, Err: err, Took: time.Since(start)})
 	if err == nil && !d.Granted() {
-		err = NewProblem(d.Reason, "%s", d.Detail)
+		err = refusalOf(d)
 	}
 	return d, err
+}
+
+func unknownLimit(c *quota.Credential, name string) error {
+	p := NewProblem(NotFound, "credential %q has no limit %.80q", c.Name, name)
+	names := make([]string, len(c.Limits))
+	for i, l := range c.Limits {
+		names[i] = l.Name
+	}
+	p.Hint = quota.DidYouMean(name, names, "limits of "+c.Name)
+	return p
 }

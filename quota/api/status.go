@@ -85,13 +85,15 @@ func (s *Server) stateOrError(ctx context.Context, name string) Credential {
 func (s *Server) usageOf(ctx context.Context, name string) (quota.Usage, error) {
 	usage, known, err := s.keeper.Usage(ctx, name)
 	if !known {
-		return usage, unknownCredential(name)
+		return usage, s.unknownCredential(name)
 	}
 	return usage, err
 }
 
-func unknownCredential(name string) error {
-	return NewProblem(quota.UnknownCredential, "credential %.80q is not configured", name)
+func (s *Server) unknownCredential(name string) error {
+	p := NewProblem(quota.UnknownCredential, "credential %.80q is not configured", name)
+	p.Hint = quota.DidYouMean(name, s.keeper.Names(), "configured credentials")
+	return p
 }
 
 // healthz answers because it can.

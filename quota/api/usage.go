@@ -62,7 +62,7 @@ func (s *Server) usage(ctx context.Context, c *Call, in usageRequest) (Usage, er
 	q := quota.BreakdownQuery{By: quota.Dimension(in.by), Since: answer.Since, Most: int(in.most)}
 	b, known, err := s.keeper.Breakdown(ctx, name, q)
 	if !known {
-		return Usage{}, unknownCredential(name)
+		return Usage{}, s.unknownCredential(name)
 	}
 	if err != nil {
 		return Usage{}, err

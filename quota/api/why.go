@@ -76,7 +76,7 @@ func (s *Server) why(ctx context.Context, c *Call, in whyRequest) (Why, error) {
 	case "", quota.LimitExceeded, quota.CostExceedsLimit:
 		return whyOf(r, e), nil
 	default: // nothing that could be explained
-		return Why{}, NewProblem(e.Reason, "%s", e.Detail)
+		return Why{}, refusalOf(e.Decision)
 	}
 }
 

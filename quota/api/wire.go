@@ -4,8 +4,8 @@ package api
 
 import "time"
 
-// AcquireRequest is the body of POST /v1/acquire. With a pass's run token the
-// credential may be left out.
+// AcquireRequest is the body of POST /v1/acquire. The credential may be left out
+// with a pass's run token, and where only one is configured.
 type AcquireRequest struct {
 	Credential string `json:"credential,omitempty"`
 	Operation  string `json:"operation"`
@@ -39,6 +39,7 @@ type Decision struct {
 	Title            string   `json:"title,omitempty"`
 	Status           int      `json:"status,omitempty"`
 	Detail           string   `json:"detail,omitempty"`
+	Hint             string   `json:"hint,omitempty"` // the cure, where it is known
 	ViolatedPolicies []string `json:"violated-policies,omitempty"`
 }
 

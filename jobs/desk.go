@@ -160,11 +160,22 @@ func (d *desk) overdue(now time.Time) time.Time {
 	return slot
 }
 
-// define replaces the job's definition.
-func (d *desk) define(job *Job) {
+// define replaces the job's definition. Slots of a new schedule count from now on,
+// which is on disk before the first of them comes: if nobody is there then, it was
+// missed. The gap is what the schedule before was not ticked for.
+func (d *desk) define(job *Job, now time.Time) (missed gap, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	was, m := d.job.Schedule, &d.memory
 	d.job = job
+	if m.Schedule == job.Schedule.String() {
+		return gap{}, nil
+	}
+	if m.Schedule == was.String() {
+		missed = gapBetween(was, m.Slot, now.Add(1))
+	}
+	m.Slot, m.Schedule = now, job.Schedule.String()
+	return missed, d.keep()
 }
 
 // underWay returns the desk's walk, or nil.

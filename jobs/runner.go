@@ -101,13 +101,23 @@ func (r *Runner) SetJobs(list []*Job) error {
 		order = append(order, job.Name)
 	}
 	for _, job := range list {
-		opened[job.Name].define(job)
+		r.define(opened[job.Name], job)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	maps.Copy(r.desks, opened)
 	r.order = order
 	return nil
+}
+
+// define replaces the definition of a job. What the schedule before has missed on
+// this host, others may have run.
+func (r *Runner) define(d *desk, job *Job) {
+	missed, err := d.define(job, r.now())
+	r.trouble(d.name, err)
+	if r.config.Fleet == nil {
+		r.noteMissed(d, missed)
+	}
 }
 
 // open returns the desk of a job: the one that it has, or had, or a new one.

@@ -199,3 +199,42 @@ func TestRunAtStart(t *testing.T) {
 		}
 	})
 }
+
+// Nobody was there for the first slot of a schedule that is new: it is known all the
+// same, whether the job is new or was only given another schedule.
+func TestTheFirstSlotWasMissed(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		within time.Duration
+		reload bool // the schedule is a reload's
+		want   []string
+	}{
+		{"made up for", time.Hour, false, []string{"11:00:03 run running", "11:00:03 US running", "11:00:03 US ok", "11:00:03 run done"}},
+		{"not made up for", 0, false, []string{"11:00:03 run skipped (missed) ×1"}},
+		{"reloaded and made up for", time.Hour, true, []string{"11:00:03 run running", "11:00:03 US running", "11:00:03 US ok", "11:00:03 run done"}},
+		{"reloaded and not made up for", 0, true, []string{"11:00:03 run skipped (missed) ×1"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, dir string) {
+				first, job := trending(t), trending(t)
+				job.Regions, job.MissedWithin = eight()[:1], test.within
+				if first.Schedule = job.Schedule; test.reload {
+					first.Schedule = every(t, 24*time.Hour, 0)
+				}
+				b := newBed(t, dir, first)
+				b.Start(t.Context())
+				if test.reload {
+					b.setJobs(job)
+				}
+				time.Sleep(9*time.Minute + 58*time.Second)
+				b.stop()
+				time.Sleep(5 * time.Second)
+				b = newBed(t, dir, job)
+				b.Start(t.Context())
+				synctest.Wait()
+				b.wants(test.want...)
+				b.stop()
+			})
+		})
+	}
+}

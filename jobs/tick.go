@@ -11,7 +11,7 @@ import (
 // Start ends what a killed daemon left running, which takes the jobs' KillGrace
 // at most. Then it makes up for what was missed while no daemon was there, as
 // far as the jobs want that, and runs those that are to run at the start. It is
-// called once, before the first Tick.
+// called once, before the first Tick, which is for a later slot.
 func (r *Runner) Start(ctx context.Context) {
 	var sweeps sync.WaitGroup
 	for _, d := range r.all() {

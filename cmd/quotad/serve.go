@@ -154,16 +154,17 @@ func (d *daemon) runJobs(ctx context.Context) error {
 	if d.ticks, err = scheduler.New(d.runner.Tick, d.watchers.Trouble); err != nil {
 		return err
 	}
-	for _, job := range d.config.Jobs {
-		if err := d.ticks.Set(job.Name, job.Schedule); err != nil {
-			return err
-		}
-	}
 	if err := d.feedWatchdog(); err != nil {
 		return err
 	}
 	d.onStop("end the passes under way", d.endPasses)
 	d.runner.Start(ctx)
+	// The slots until here are the runner's: it has made up for them, or noted them.
+	for _, job := range d.config.Jobs {
+		if err := d.ticks.Set(job.Name, job.Schedule); err != nil {
+			return err
+		}
+	}
 	d.onStop("end the schedule", d.ticks.Stop)
 	d.ticks.Start()
 	return nil

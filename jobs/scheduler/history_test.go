@@ -127,8 +127,8 @@ func (w *week) start(job *jobs.Job) {
 	})
 	w.ticks, err2 = New(w.runner.Tick, w.Trouble)
 	w.must(errors.Join(err1, err2))
-	w.must(w.ticks.Set(job.Name, job.Schedule))
 	w.runner.Start(context.Background())
+	w.must(w.ticks.Set(job.Name, job.Schedule))
 	w.ticks.Start()
 }
 

@@ -3,6 +3,7 @@ package redisledger
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -243,6 +244,27 @@ func TestAllHostsWereAway(t *testing.T) {
 		c.wants()
 		a.stop()
 		b.stop()
+	})
+}
+
+// All hosts were away at the first slot of a job: it is known all the same.
+func TestAllHostsWereAwayAtTheFirstSlot(t *testing.T) {
+	inCounty(t, func(c *county) {
+		c.job.Regions = c.job.Regions[:1]
+		for _, within := range []time.Duration{time.Hour, 0} {
+			c.job.Name, c.job.MissedWithin = fmt.Sprintf("within-%v", within), within
+			a, b := c.start("a"), c.start("b")
+			time.Sleep(time.Until(time.Now().Truncate(time.Hour).Add(time.Hour - time.Second)))
+			a.stop()
+			b.stop()
+			time.Sleep(4 * time.Second)
+			a, b = c.start("a"), c.start("b")
+			time.Sleep(time.Hour)
+			a.stop()
+			b.stop()
+		}
+		c.wants("11:00:03 run running", "11:00:03 US ok", "11:00:03 run done", "12:00:00 run running", "12:00:00 US ok", "12:00:00 run done",
+			"14:00:00 run skipped (missed) ×1", "14:00:00 run running", "14:00:00 US ok", "14:00:00 run done")
 	})
 }
 

@@ -172,9 +172,9 @@ func (d *desk) define(job *Job, now time.Time) (missed gap, err error) {
 		return gap{}, nil
 	}
 	if m.Schedule == was.String() {
-		missed = gapBetween(was, m.Slot, now.Add(1))
+		missed = gapBetween(was, m.Slot, now)
 	}
-	m.Slot, m.Schedule = now, job.Schedule.String()
+	m.Slot, m.Schedule = now.Add(-1), job.Schedule.String() // a slot at now counts
 	return missed, d.keep()
 }
 

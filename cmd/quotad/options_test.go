@@ -13,14 +13,14 @@ func TestExitCodes(t *testing.T) {
 	}{
 		{"help", "--help", exitOK},
 		{"version", "--version", exitOK},
-		{"a good file", "--check --config ../../config.toml", exitOK},
+		{"a good file", "--check --config " + shipped(t), exitOK},
 		{"no such file", "--check --config missing.toml", exitConfig},
 		{"not TOML", "--check --config main.go", exitConfig},
 		{"a start without a file", "--config missing.toml", exitConfig},
 		{"unknown flag", "--chek", exitUsage},
 		{"a flag without its value", "--config", exitUsage},
 		{"an argument", "--check config.toml", exitUsage},
-		{"a good file, strictly", "--check --strict --config ../../config.toml", exitOK},
+		{"a good file, strictly", "--check --strict --config " + shipped(t), exitOK},
 		{"strict, but about what", "--strict", exitUsage},
 	}
 	for _, test := range tests {

@@ -52,6 +52,7 @@ func TestScripts(t *testing.T) {
 
 // runScripts runs every script; ledger returns the lines that configure its ledger.
 func runScripts(t *testing.T, ledger func(script string) string) {
+	file := shipped(t)
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata",
 		RequireExplicitExec: true,
@@ -62,6 +63,7 @@ func runScripts(t *testing.T, ledger func(script string) string) {
 			env.Defer(s.clear)
 			root, err := filepath.Abs("../..")
 			env.Setenv("ROOT", root)
+			env.Setenv("SHIPPED", file)
 			env.Setenv("QUOTAD_SOCKET", filepath.Join(env.WorkDir, ".quotad/quotad.sock"))
 			// Under -race each program would linger for a second at its end.
 			env.Setenv("GORACE", "atexit_sleep_ms=0")

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -281,24 +280,6 @@ func TestUnreadableFile(t *testing.T) {
 	_, err := Load(filepath.Join(t.TempDir(), "config.toml"), Host{})
 	if !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("got the error %v, want %v", err, fs.ErrNotExist)
-	}
-}
-
-// The example that a newcomer runs is a good file.
-func TestShippedConfig(t *testing.T) {
-	dir := t.TempDir()
-	program(t, dir, "ytfetch")
-	c, err := Load("../../../config.toml", Host{Programs: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
-	job := c.Jobs[0]
-	want := regions.Ring{"US", "GB", "DE", "FR", "IN", "BR", "AU", "CA"}
-	if !slices.Equal(job.Regions, want) || !job.RunAtStart {
-		t.Errorf("the job runs at start: %v, over %v; want true, over %v", job.RunAtStart, job.Regions, want)
-	}
-	if last := time.Duration(len(job.Regions)-1) * job.Stagger; last > 20*time.Second {
-		t.Errorf("the last pass of the first run starts after %v: nobody watches for so long", last)
 	}
 }
 

@@ -142,6 +142,7 @@ func TestGateTellsOfExhaustion(t *testing.T) {
 }
 
 func TestOutageIsToldOnceEachWay(t *testing.T) {
+	t.Parallel()
 	server := redistest.StartReal(t)
 	daemon, client, dir := startTelling(t, tellEvents+fmt.Sprintf(`
 [ledger]
@@ -216,6 +217,7 @@ func TestNotifierIsBounded(t *testing.T) {
 }
 
 func TestNotifierEndsWhatHangs(t *testing.T) {
+	t.Parallel()
 	var r results
 	n := newNotifier(zerolog.Nop(), process.Launcher{}, shortDir(t), r.add)
 	n.configure(config.OnEvent{Timeout: 20 * time.Millisecond, Commands: map[config.Event][]string{

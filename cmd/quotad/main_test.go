@@ -2,12 +2,15 @@ package main
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"testing"
 )
 
@@ -29,6 +32,8 @@ func TestMain(m *testing.M) {
 	for _, name := range []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "STATE_DIRECTORY", "JOURNAL_STREAM"} {
 		os.Unsetenv(name)
 	}
+	// Mostly they wait for each other's processes, which takes no CPU.
+	flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0)))
 	os.Exit(withPrograms(m.Run))
 }
 

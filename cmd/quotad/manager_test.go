@@ -13,6 +13,7 @@ import (
 
 // Systemd is told that quotad is alive, and of each reload what became of it.
 func TestTellsSystemd(t *testing.T) {
+	t.Parallel()
 	dir := shortDir(t)
 	manager := notifySocket(t, dir)
 	daemon := startUnderSystemd(t, dir, filepath.Join(dir, "api.sock"), "LISTEN_FDNAMES=api")
@@ -51,6 +52,7 @@ func TestTellsSystemd(t *testing.T) {
 
 // Without its ledger a daemon is ready and alive, and says what is wrong.
 func TestTellsSystemdOfAnOutage(t *testing.T) {
+	t.Parallel()
 	dir := shortDir(t)
 	manager := notifySocket(t, dir)
 	config := strings.Replace(onSystemd, "run_at_start = true", "", 1) + "[ledger]\nbackend = \"redis\"\nredis.addrs = [\"unix://" + filepath.Join(dir, "redis") + "\"]\n"
@@ -81,6 +83,7 @@ func TestGoesOnWithoutSystemd(t *testing.T) {
 // Jobs have the daemon's uid. Nothing that they do at the socket keeps the daemon
 // from proving that it is alive.
 func TestTellsSystemdThroughACrowd(t *testing.T) {
+	t.Parallel()
 	const most, heard = 4, 4 + 64
 	dir := shortDir(t)
 	manager, socket := notifySocket(t, dir), filepath.Join(dir, "api.sock")

@@ -42,6 +42,7 @@ esac
 // descriptor. There are a few hundred of them, or as many as QUOTAD_TEST_PASSES
 // says: 10000 take some minutes.
 func TestManyPasses(t *testing.T) {
+	t.Parallel()
 	const perRun = 100
 	passes := 3 * perRun
 	if text := os.Getenv("QUOTAD_TEST_PASSES"); text != "" {

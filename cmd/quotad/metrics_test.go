@@ -179,6 +179,7 @@ func checkAddress(t *testing.T, daemon *child, socket map[string]float64) {
 
 // Only a server can go down: the gauges then say so, and soon.
 func TestMetricsOfAnOutage(t *testing.T) {
+	t.Parallel()
 	server := redistest.StartReal(t)
 	daemon, client := startWith(t, fmt.Sprintf(`
 [ledger]

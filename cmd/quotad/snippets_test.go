@@ -56,6 +56,7 @@ command = %[1]s
 // The README's snippets as passes of a daemon: granted, denied, refused otherwise,
 // and without a daemon.
 func TestReadmeSnippets(t *testing.T) {
+	t.Parallel()
 	for _, s := range snippets {
 		t.Run(s.file, func(t *testing.T) {
 			if output, err := exec.Command(s.probe[0], s.probe[1:]...).CombinedOutput(); err != nil {
@@ -152,6 +153,7 @@ command = ["true"]
 
 // Every quotactl command that the README names is one, and does what it can.
 func TestReadmeCommands(t *testing.T) {
+	t.Parallel()
 	_, client := startWith(t, commandsConfig)
 	names := strings.NewReplacer("JOB", "page", "REGION", "US", "RUN", lastRun(t, client, "page").ID)
 	commands := regexp.MustCompile("`quotactl( [^`]*)?`").FindAllStringSubmatch(readREADME(t), -1)

@@ -36,7 +36,7 @@ var house = []struct {
 	{"quota/benchmark", "", ""},
 	{"quota/redisledger/redistest", "", "github.com/alicebob/miniredis/v2"},
 	{"jobs/api", "jobs quota/api quota regions", ""},
-	{"jobs/process", "jobs regions", ""},
+	{"jobs/process", "jobs regions", "golang.org/x/sys"},
 	{"jobs/scheduler", "jobs regions", "github.com/go-co-op/gocron/v2"},
 
 	// The programs, which draw it all together; "all" is everything above.

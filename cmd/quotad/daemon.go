@@ -35,6 +35,7 @@ type daemon struct {
 	outage *outage.Ledger // what stands in front of a shared ledger; nil of an embedded one
 	fleet  jobs.Fleet     // beside that one
 	tokens *jobs.Tokens
+	tasks  uint64 // that there may be before a pass cannot start another one
 	runner *jobs.Runner
 	ticks  *scheduler.Scheduler
 
@@ -72,7 +73,7 @@ func newDaemon(c *config.Config, read func() (*config.Config, error), s systemd,
 // what had been started.
 func (d *daemon) start(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
-		keepDescriptors,
+		d.prepareLaunches,
 		d.lockState,
 		d.startNotifier,
 		d.openLedger,
@@ -107,8 +108,14 @@ func (d *daemon) onStop(what string, step func() error) {
 	})
 }
 
-// keepDescriptors comes before anything is launched.
-func keepDescriptors(context.Context) error { return process.KeepDescriptors() }
+// prepareLaunches comes before anything is launched.
+func (d *daemon) prepareLaunches(context.Context) (err error) {
+	if err := process.KeepDescriptors(); err != nil {
+		return err
+	}
+	d.tasks, err = process.ReserveTasks()
+	return err
+}
 
 func (d *daemon) lockState(context.Context) error {
 	unlock, err := lockStateDir(d.config.StateDir)
@@ -137,7 +144,7 @@ func (d *daemon) openRunner(context.Context) error {
 	d.runner, err = jobs.Open(jobs.Config{
 		Jobs:        d.config.Jobs,
 		Gate:        watchedGate{d.keeper, d.alerts.denied},
-		Launcher:    hastener{process.Launcher{CgroupRoot: d.config.Passes.CgroupRoot}, d.hurry},
+		Launcher:    hastener{process.Launcher{CgroupRoot: d.config.Passes.CgroupRoot, Tasks: d.tasks}, d.hurry},
 		Tokens:      d.tokens,
 		Observer:    d.watchers,
 		Dir:         d.statePath("jobs"),

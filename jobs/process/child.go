@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"quotad/jobs"
 )
 
@@ -98,7 +100,10 @@ func status(state *os.ProcessState) (code int, signal string) {
 		return -1, ""
 	}
 	if wait, ok := state.Sys().(syscall.WaitStatus); ok && wait.Signaled() {
-		signal = signalName(wait.Signal())
+		signal = unix.SignalName(wait.Signal())
+		if signal == "" {
+			signal = fmt.Sprintf("SIG%d", wait.Signal()) // a real-time signal
+		}
 	}
 	return state.ExitCode(), signal
 }
@@ -118,17 +123,4 @@ func (c *child) ended() (left int) {
 		c.family.ask()
 	}
 	return left
-}
-
-// signalName returns the name of a signal as signal(7) has it.
-func signalName(sig syscall.Signal) string {
-	names := [...]string{
-		"", "SIGHUP", "SIGINT", "SIGQUIT", "SIGILL", "SIGTRAP", "SIGABRT", "SIGBUS", "SIGFPE", "SIGKILL", "SIGUSR1",
-		"SIGSEGV", "SIGUSR2", "SIGPIPE", "SIGALRM", "SIGTERM", "SIGSTKFLT", "SIGCHLD", "SIGCONT", "SIGSTOP", "SIGTSTP",
-		"SIGTTIN", "SIGTTOU", "SIGURG", "SIGXCPU", "SIGXFSZ", "SIGVTALRM", "SIGPROF", "SIGWINCH", "SIGIO", "SIGPWR", "SIGSYS",
-	}
-	if int(sig) < len(names) {
-		return names[sig]
-	}
-	return fmt.Sprintf("SIG%d", sig)
 }

@@ -2,10 +2,13 @@ package process
 
 import (
 	"context"
+	"errors"
 	"os"
 	"slices"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"quotad/jobs"
 )
@@ -39,27 +42,48 @@ const (
 )
 
 // awaitLeader returns when the leader has ended, and leaves it unreaped: until
-// os/exec reaps it, nobody else can be given its number.
+// os/exec reaps it, nobody else can be given its number. A goroutine waits here,
+// but no thread: hundreds of commands may run at once.
 func (f *family) awaitLeader() error {
-	const byPID = 1
+	fd, err := unix.PidfdOpen(f.leader.PID, 0)
+	if err != nil { // Linux before 5.3
+		_, err := ended(f.leader.PID, 0)
+		return err
+	}
+	if err := unix.SetNonblock(fd, true); err != nil { // os.NewFile polls no other
+		unix.Close(fd)
+		return os.NewSyscallError("fcntl", err)
+	}
+	handle := os.NewFile(uintptr(fd), "pidfd")
+	defer handle.Close()
+	conn, err := handle.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	err = conn.Read(func(uintptr) (over bool) { // it can be read once the process has ended
+		over, failed = ended(f.leader.PID, unix.WNOHANG)
+		return over || failed != nil
+	})
+	return errors.Join(err, failed)
+}
+
+// ended tells whether a child of ours has ended, and leaves it unreaped. Without
+// WNOHANG it waits for that.
+func ended(pid, options int) (bool, error) {
 	for {
-		_, _, errno := syscall.Syscall6(syscall.SYS_WAITID, byPID, uintptr(f.leader.PID), 0,
-			syscall.WEXITED|syscall.WNOWAIT, 0, 0)
-		switch errno {
-		case 0:
-			return nil
-		case syscall.EINTR:
-			continue
-		default:
-			return errno
+		var info unix.Siginfo
+		err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOWAIT|options, nil)
+		if err != unix.EINTR {
+			return info.Signo != 0, os.NewSyscallError("waitid", err)
 		}
 	}
 }
 
 // leaderEnded tells whether the leader has ended.
 func (f *family) leaderEnded() bool {
-	p, err := readProcess(f.leader.PID)
-	return err == nil && p.zombie
+	over, err := ended(f.leader.PID, unix.WNOHANG)
+	return over && err == nil
 }
 
 // ask asks the family to end. Who is stopped hears of it on being continued.

@@ -21,6 +21,9 @@ type Launcher struct {
 	// can escape. Where it is empty, or no cgroup can be made there, a command
 	// has its session and its marks to be known by.
 	CgroupRoot string
+	// Tasks is how many processes and threads the user may have before a command
+	// cannot start another one, see ReserveTasks. 0: as many as for ourselves.
+	Tasks uint64
 }
 
 var _ jobs.Launcher = Launcher{}
@@ -74,6 +77,9 @@ func (l Launcher) start(ctx context.Context, command jobs.Command, out *output) 
 	if err != nil && group != nil {
 		group.remove()
 		c, err = startChild(ctx, command, out, nil)
+	}
+	if err == nil {
+		limitTasks(c.cmd.Process.Pid, l.Tasks)
 	}
 	return c, err
 }

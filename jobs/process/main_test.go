@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"quotad/jobs"
 )
 
@@ -60,6 +62,8 @@ func children() map[string]func(args []string) {
 		"flood":    flood,
 		"describe": func([]string) { describe() },
 		"adopt":    adopt,
+		"bomb":     bomb,
+		"besiege":  besiege,
 		"daemon":   daemon,
 	}
 }
@@ -150,6 +154,42 @@ func flood(args []string) {
 	if len(args) > 1 {
 		tell(args[1])
 	}
+}
+
+// bomb forks until it cannot, or has done so often enough to fail a test, and then
+// rests with all that it started.
+func bomb(args []string) {
+	most := number(args[0])
+	for n := range most {
+		if err := exec.Command("/bin/sleep", "120").Start(); err != nil {
+			fmt.Println("stopped", n)
+			rest()
+		}
+	}
+	fmt.Println("stopped", most)
+	rest()
+}
+
+// besiege launches a bomb under the limits of a daemon, and tells whether it can
+// itself start something all the same.
+func besiege(args []string) {
+	limit := unix.Rlimit{Cur: uint64(number(args[0])), Max: uint64(number(args[1]))}
+	if err := unix.Setrlimit(unix.RLIMIT_NPROC, &limit); err != nil {
+		panic(err)
+	}
+	tasks, err := ReserveTasks()
+	if err != nil {
+		panic(err)
+	}
+	ctx, end := context.WithCancel(context.Background())
+	Launcher{Tasks: tasks}.Launch(ctx, command("bomb", args[1]), func(line jobs.Line) {
+		fmt.Println(line.Text)
+		if strings.HasPrefix(line.Text, "stopped") {
+			fmt.Println("beside it:", exec.Command("/bin/true").Run())
+			end()
+		}
+	})
+	fmt.Println("over")
 }
 
 // describe prints what a process can find out about itself.

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // Resolve returns the absolute path of the program that a job's command names.
@@ -75,11 +77,6 @@ func search(name string, dirs []string) (string, error) {
 
 // executable returns nil if path is a program that we may execute.
 func executable(path string) error {
-	const (
-		relativeToCwd = -100  // AT_FDCWD
-		effectiveIDs  = 0x200 // AT_EACCESS
-		mayExecute    = 1     // X_OK
-	)
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
@@ -89,7 +86,7 @@ func executable(path string) error {
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%s is not a file", path)
 	}
-	if err := syscall.Faccessat(relativeToCwd, path, mayExecute, effectiveIDs); err != nil {
+	if err := unix.Faccessat(unix.AT_FDCWD, path, unix.X_OK, unix.AT_EACCESS); err != nil {
 		return fmt.Errorf("%s is not executable: chmod +x", path)
 	}
 	return nil

@@ -1,0 +1,49 @@
+package process
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// ReserveTasks keeps room for this process beside a command that forks without
+// end: from now on this process may have as many processes and threads as its
+// hard limit allows (RLIMIT_NPROC, see getrlimit(2)), and commands are to have
+// the soft limit that it was started with, which ReserveTasks returns. It is 0
+// where both are the same. The limit counts all tasks of a user, and does not
+// hold root.
+func ReserveTasks() (commands uint64, err error) {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NPROC, &limit); err != nil {
+		return 0, fmt.Errorf("cannot tell how many processes there may be: %w", err)
+	}
+	if limit.Cur == limit.Max {
+		return 0, nil
+	}
+	commands, limit.Cur = limit.Cur, limit.Max
+	if err := unix.Setrlimit(unix.RLIMIT_NPROC, &limit); err != nil {
+		return 0, fmt.Errorf("cannot reserve processes beside those of jobs: %w", err)
+	}
+	return commands, nil
+}
+
+// limitTasks limits a command that has just been started, for good. What it has
+// started already has inherited our limit, and is limited too; what it starts
+// from now on inherits its own.
+func limitTasks(pid int, tasks uint64) {
+	if tasks == 0 {
+		return
+	}
+	limit := unix.Rlimit{Cur: tasks, Max: tasks}
+	if err := unix.Prlimit(pid, unix.RLIMIT_NPROC, &limit, nil); err != nil {
+		return // it has ended
+	}
+	children, _ := readProc(fmt.Sprintf("%d/task/%d/children", pid, pid))
+	for field := range strings.FieldsSeq(string(children)) {
+		if child, err := strconv.Atoi(field); err == nil {
+			limitTasks(child, tasks)
+		}
+	}
+}

@@ -12,14 +12,19 @@ import (
 )
 
 // A journal writes to systemd's, which takes the level of a line from the number
-// ahead of it, see sd-daemon(3).
+// ahead of it, see sd-daemon(3). Each line becomes one entry.
 type journal struct{ io.Writer }
 
 var _ zerolog.LevelWriter = journal{}
 
+// longestEntry is how long a line may be. A longer one than LineMax, journald.conf(5),
+// becomes several entries, and what stands where the next one begins may name
+// another level.
+const longestEntry = 48<<10 - len("<6>") - 1
+
 // WriteLevel writes one line.
 func (j journal) WriteLevel(level zerolog.Level, line []byte) (int, error) {
-	text := append(fmt.Appendf(make([]byte, 0, len(line)+3), "<%d>", priority(level)), line...)
+	text := fmt.Appendf(nil, "<%d>%s", priority(level), shorten(escape(line), longestEntry))
 	if _, err := j.Writer.Write(text); err != nil {
 		return 0, err
 	}

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"io"
 	"os"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/rs/zerolog"
 	"golang.org/x/term"
@@ -24,10 +26,27 @@ func newLogger(w io.Writer, level string) zerolog.Logger {
 			FieldsOrder: []string{"job", "region", "outcome", "state", "reason", "detail", "units", "calls"},
 			// Here the job and the region say enough.
 			FieldsExclude: []string{"run", "stream", "slot", "pid"},
+			FormatPrepare: cleanMessage,
 		}
+	} else if _, ok := w.(journal); !ok {
+		w = escaped{w}
 	}
 	setLevel(level)
 	return zerolog.New(w).With().Timestamp().Logger()
+}
+
+// cleanMessage keeps the control characters of a message from a terminal: most
+// messages are what a job prints. The other fields are quoted.
+func cleanMessage(event map[string]any) error {
+	if message, ok := event[zerolog.MessageFieldName].(string); ok {
+		event[zerolog.MessageFieldName] = strings.Map(func(r rune) rune {
+			if unicode.IsPrint(r) || r == '\t' {
+				return r
+			}
+			return '?'
+		}, message)
+	}
+	return nil
 }
 
 // setLevel has every logger write what is of a level, and above, from now on.

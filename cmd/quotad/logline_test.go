@@ -1,0 +1,143 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/rs/zerolog"
+)
+
+// printing is a job that prints what its script says, once for the one region.
+func printing(script string) string {
+	return `
+[credentials.api]
+limits.daily.units = 100
+operations.list = 1
+[jobs.print]
+credential = "api"
+regions = ["US"]
+every = "1h"
+stagger = "0s"
+run_at_start = true
+command = ["sh", "-c", '''` + script + `''']
+`
+}
+
+// Journald takes a line of more than 48 KiB for several, and reads the level of each
+// of them. The number stands where such a piece begins, whatever the line says in
+// front of the message: it is repeated at every place.
+func TestJobWritesNoEntryOfItsOwn(t *testing.T) {
+	const script = `yes "<0>forged " | tr -d '\n' | head -c 63000; echo; printf '\001%.0s' $(seq 20000); echo; echo last`
+	daemon := startInJournal(t, printing(script), ours)
+	if err := daemon.await(regexp.MustCompile(`"message":"last"`)); err != nil {
+		t.Fatal(err)
+	}
+	const lineMax = 48 << 10
+	for line := range strings.Lines(daemon.whole()) {
+		if len(line) > lineMax {
+			t.Errorf("%d bytes in one line, a second entry would begin with %q", len(line), line[lineMax:lineMax+20])
+		}
+	}
+}
+
+func TestShorten(t *testing.T) {
+	for _, row := range []struct {
+		name, line, want string
+		most             int
+	}{
+		{"short enough", `{"a":"bcd"}` + "\n", `{"a":"bcd"}` + "\n", 12},
+		{"the longest string", `{"a":"bcd","e":"fghijklm"}` + "\n", `{"a":"bcd","e":"fgh…"}` + "\n", 25},
+		{"not through a character", `{"e":"äääääää"}` + "\n", `{"e":"ää…"}` + "\n", 16},
+		{"not through an escape", `{"e":"\n\n\n\n\n\n"}` + "\n", `{"e":"\n…"}` + "\n", 15},
+		{"not through a long escape", `{"e":"\u0001\u0001\u0001"}` + "\n", `{"e":"\u0001…"}` + "\n", 23},
+		{"a quote is not the end", `{"e":"\"\"\"\"\"\"\"\""}` + "\n", `{"e":"\"\"…"}` + "\n", 16},
+		{"nothing but short strings", `{"a":"b","c":"d","e":"f"}` + "\n", `{"a":"b","c":"` + "\n", 15},
+		{"no JSON", "an error that is long\n", "an error \n", 10},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			if got := string(shorten([]byte(row.line), row.most)); got != row.want {
+				t.Errorf("got %q, want %q", got, row.want)
+			}
+		})
+	}
+}
+
+// What comes out is one line of JSON that says how the message began, whatever that is.
+func FuzzJournalLines(f *testing.F) {
+	f.Add("plain", 100)
+	f.Add("\x00\x1b[2J\x7f\u0085\u009b31m\n<0>\\\"\u2028😀", 9000)
+	f.Fuzz(func(t *testing.T, text string, times int) {
+		if times < 0 || len(text)*times > 1<<18 || !utf8.ValidString(text) {
+			return
+		}
+		message := strings.Repeat(text, times)
+		var b bytes.Buffer
+		log := newLogger(journal{&b}, "info")
+		log.Info().Str("job", "fetch").Msg(message)
+		line, ended := strings.CutSuffix(b.String(), "\n")
+		encoded, levelled := strings.CutPrefix(line, "<6>")
+		if !ended || !levelled || len(line) > longestEntry+len("<6>") || strings.ContainsFunc(line, isControl) || strings.Contains(line, "\n") {
+			t.Fatalf("%d bytes: %.100q", len(line), line)
+		}
+		var values map[string]string
+		if err := json.Unmarshal([]byte(encoded), &values); err != nil {
+			t.Fatal(err)
+		}
+		got := values[zerolog.MessageFieldName]
+		if begin, cut := strings.CutSuffix(got, cutHere); got != message && (!cut || !strings.HasPrefix(message, begin)) {
+			t.Errorf("%.100q became %.100q", message, got)
+		}
+	})
+}
+
+// colourful prints what clears a screen, sets a title and rings the bell, in each
+// way that a terminal understands.
+const colourful = `printf 'b\303\244d \033[2J\033]0;title\007 \302\233\062J \302\205\177\r tab\there\n'`
+
+func TestJobSaysNothingToTheTerminal(t *testing.T) {
+	dir := shortDir(t)
+	if err := os.WriteFile(filepath.Join(dir, "config.toml"), []byte(printing(colourful)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// script(1) gives quotad a terminal, and returns what comes there.
+	cmd := exec.Command("script", "--quiet", "--return", "--command", "NO_COLOR=1 timeout 60 quotad 2>&1", "/dev/null")
+	cmd.Dir = dir
+	output, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Wait() })
+	seen := ""
+	for buffer := make([]byte, 4096); !strings.Contains(seen, "run done"); {
+		n, err := output.Read(buffer)
+		seen += string(buffer[:n])
+		if err != nil {
+			t.Fatalf("%v:\n%s", err, seen)
+		}
+	}
+	cmd.Process.Signal(os.Interrupt)
+	if want := "bäd ?[2J?]0;title? ?2J ??? tab\there"; !strings.Contains(seen, want) {
+		t.Errorf("got %q, want %q in it", seen, want)
+	}
+}
+
+// Whoever redirects the log may look at it on a terminal.
+func TestLogHoldsNoControlCharacters(t *testing.T) {
+	daemon := startInJournal(t, printing(colourful), "8:1")
+	if err := daemon.await(regexp.MustCompile(`^bäd \x1b\[2J`)); err != nil {
+		t.Fatal(err)
+	}
+	if text := daemon.whole(); strings.ContainsFunc(text, isControl) {
+		t.Errorf("the log: %q", text)
+	}
+}

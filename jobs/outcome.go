@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"quotad/quota"
 )
 
 // An Outcome says what became of a pass. The text is part of the API.
@@ -83,9 +85,9 @@ func (j *Job) judge(exit Exit, denied bool) (outcome Outcome, detail string) {
 	case exit.Code != 0:
 		return Failed, fmt.Sprintf("exit status %d", exit.Code)
 	case exit.Left > 0:
-		return OK, fmt.Sprintf("left %d processes running, of which %d could not be ended", exit.Swept, exit.Left)
+		return OK, fmt.Sprintf("left %s, of which %d could not be ended", quota.Count(exit.Swept, "process running", "processes running"), exit.Left)
 	case exit.Swept > 0:
-		return OK, fmt.Sprintf("left %d processes running, which were ended", exit.Swept)
+		return OK, "left " + quota.Count(exit.Swept, "process running, which was ended", "processes running, which were ended")
 	}
 	return OK, ""
 }

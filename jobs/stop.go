@@ -23,7 +23,7 @@ func refusal(d quota.Decision) *stop {
 	case quota.LimitExceeded:
 		return &stop{
 			reason:  Unaffordable,
-			detail:  fmt.Sprintf("a pass expects %d units, limit %q has %d", d.Units, d.Limit, d.Remaining()),
+			detail:  fmt.Sprintf("a pass expects %s, %s", d.Units.Text(), whatIsLeft(d)),
 			retryAt: d.RetryAt,
 		}
 	case quota.CostExceedsLimit:
@@ -31,6 +31,17 @@ func refusal(d quota.Decision) *stop {
 	default:
 		return &stop{reason: Reason(d.Reason), detail: d.Detail}
 	}
+}
+
+// whatIsLeft says what the limit that refused has. One that counts as spent holds
+// nothing back: what it holds is not known.
+func whatIsLeft(d quota.Decision) string {
+	for _, l := range d.Limits {
+		if l.Name == d.Limit && !l.CatchingUp.IsZero() {
+			return fmt.Sprintf("limit %q counts as spent until its log is as long as its window", d.Limit)
+		}
+	}
+	return fmt.Sprintf("limit %q has %s", d.Limit, quota.Thousands(d.Remaining()))
 }
 
 // reasonOf names the cause for which we ended a run or a pass.

@@ -67,8 +67,8 @@ func (v *validation) schedule() {
 		return
 	}
 	if period := shortestPeriod(j.Schedule); !regions.Fits(period, j.Stagger, len(j.Regions)) {
-		v.fail(fmt.Sprintf(`%d regions, %v apart, do not fit into the %v between two slots: use "even", or less than %v`,
-			len(j.Regions), j.Stagger, period, period/time.Duration(len(j.Regions)-1)), "stagger")
+		v.fail(fmt.Sprintf(`%s, %v apart, do not fit into the %v between two slots: use "even", or less than %v`,
+			quota.Count(len(j.Regions), "region", "regions"), j.Stagger, period, period/time.Duration(len(j.Regions)-1)), "stagger")
 	}
 }
 
@@ -158,8 +158,10 @@ func (v *validation) expects(c *quota.Credential) {
 		}
 	}
 	for i, limit := range c.Limits {
-		if budget := limit.Budget(false); known && spent[i] > budget {
-			v.fail(fmt.Sprintf("a pass expects %d units of limit %q, which never has more than %d (units less reserve)", spent[i], limit.Name, budget), "expects")
+		// Of a limit without a budget its own reserve is what is wrong.
+		if budget := limit.Budget(false); known && budget > 0 && spent[i] > budget {
+			v.fail(fmt.Sprintf("a pass expects %s of limit %q, which never has more than %s (units less reserve)",
+				spent[i].Text(), limit.Name, quota.Thousands(budget)), "expects")
 		}
 	}
 }

@@ -72,7 +72,7 @@ func TestInvalidJobs(t *testing.T) {
 		{"an unknown operation", func(j *Job) { j.Expects = map[string]quota.Units{"captions.list": 1} }, "expects.captions.list", "not listed"},
 		{"calls of nothing", func(j *Job) { j.Expects = map[string]quota.Units{"videos.list": 0} }, "expects.videos.list", "from 1"},
 		{"too many calls", func(j *Job) { j.Expects = map[string]quota.Units{"search.list": quota.MaxUnits} }, "expects.search.list", "exceed"},
-		{"more than there ever is", func(j *Job) { j.Expects = map[string]quota.Units{"videos.list": 9_501} }, "expects", `9501 units of limit "daily", which never has more than 9500`},
+		{"more than there ever is", func(j *Job) { j.Expects = map[string]quota.Units{"videos.list": 9_501} }, "expects", `9,501 units of limit "daily", which never has more than 9,500`},
 		{"more together than there ever is", func(j *Job) { j.Expects = map[string]quota.Units{"videos.list": 9_300, "search.list": 3} }, "expects", `limit "daily"`},
 	} {
 		t.Run(test.name, func(t *testing.T) {

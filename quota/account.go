@@ -212,7 +212,7 @@ func (a *Account) Settle(c *Credential, d *Debit, to Units) error {
 	settled.Settled, settled.SettledTo = true, to
 	for i, limit := range c.Limits {
 		if a.counts(limit.Name, d.ID) && a.Tallies[limit.Name].Sum+settled.In(c, i)-d.In(c, i) > MaxUnits {
-			return fmt.Errorf("limit %q would hold more than %d units", limit.Name, MaxUnits)
+			return fmt.Errorf("limit %q would hold more than %s", limit.Name, MaxUnits.Text())
 		}
 	}
 	for i, limit := range c.Limits {
@@ -268,7 +268,7 @@ func (a *Account) Adjust(limit string, units int64) (Units, error) {
 		return 0, fmt.Errorf("unknown limit %q", limit)
 	}
 	if units > int64(MaxUnits-t.Sum) || units < -int64(MaxUnits) {
-		return 0, fmt.Errorf("limit %q would hold more than %d units", limit, MaxUnits)
+		return 0, fmt.Errorf("limit %q would hold more than %s", limit, MaxUnits.Text())
 	}
 	if units > 0 {
 		return Units(units), nil

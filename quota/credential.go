@@ -219,7 +219,7 @@ func (c *Credential) validateCost(operation string, cost Cost) []*FieldError {
 		units := cost.In(limit, operation)
 		counted = counted || units > 0
 		if units > limit.Budget(false) {
-			fail("costs %d units, which can never fit limit %q: %d units less a reserve of %d", units, limit.Name, limit.Units, limit.Reserve)
+			fail("costs %s, which can never fit limit %q: %s less a reserve of %s", units.Text(), limit.Name, limit.Units.Text(), Thousands(limit.Reserve))
 		}
 	}
 	if !counted {

@@ -254,7 +254,7 @@ func neverFits(c *Credential, charges []Charge, useReserve bool) (Decision, bool
 	for _, charge := range charges {
 		limit := c.Limits[charge.Limit]
 		if budget := limit.Budget(useReserve); charge.Units > budget {
-			d := refuse(CostExceedsLimit, fmt.Sprintf("%d units can never fit limit %q of %d units", charge.Units, limit.Name, budget))
+			d := refuse(CostExceedsLimit, fmt.Sprintf("%s can never fit limit %q of %s", charge.Units.Text(), limit.Name, budget.Text()))
 			d.Hint = "waiting does not help: ask for less at once"
 			d.Limit, d.Units = limit.Name, Greatest(charges)
 			return d, true

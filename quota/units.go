@@ -26,7 +26,7 @@ func add(a, b Units) Units {
 // times multiplies a cost by a count. It fails when the product exceeds MaxUnits.
 func times(cost, count Units) (Units, error) {
 	if cost > 0 && count > MaxUnits/cost {
-		return 0, fmt.Errorf("%d calls of %d units exceed the greatest amount, %d", count, cost, MaxUnits)
+		return 0, fmt.Errorf("%s of %s exceed the greatest amount, %s", Count(count, "call", "calls"), cost.Text(), Thousands(MaxUnits))
 	}
 	return cost * count, nil
 }

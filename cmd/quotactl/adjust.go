@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"quotad/quota"
 	"quotad/quota/api"
 )
 
@@ -74,7 +75,7 @@ func (c *cli) adjust(ctx context.Context, credential string, a api.Adjustment) e
 		return inDoubt(c.explain(err), "it may be booked all the same: adjust again only if quotactl log --credential "+credential+" does not show it")
 	}
 	if done.Units != a.Units {
-		fmt.Fprintf(c.stderr, "quotactl: only %s used: no more is given back\n", count(-done.Units, "unit was", "units were"))
+		fmt.Fprintf(c.stderr, "quotactl: only %s used: no more is given back\n", quota.Count(-done.Units, "unit was", "units were"))
 	}
 	return c.print(answer{
 		body:  done,

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"quotad/quota"
 	"quotad/quota/api"
 )
 
@@ -18,7 +19,7 @@ func curesOf(w api.Why, v view) []string {
 		cures = append(cures, "wait until "+v.clock(ceilSecond(*w.RetryAt))+v.zoneMark())
 	}
 	if 0 < w.FitsCount && w.FitsCount < w.Count {
-		cures = append(cures, fmt.Sprintf("ask for less: %s would be granted now", count(w.FitsCount, "call", "calls")))
+		cures = append(cures, fmt.Sprintf("ask for less: %s would be granted now", quota.Count(w.FitsCount, "call", "calls")))
 	}
 	if w.ReserveAllows {
 		cures = append(cures, "take it from the reserve, as an operator: "+fromReserve(w))
@@ -61,9 +62,9 @@ func raiseText(w api.Why, missing []api.Obstacle) string {
 			if l.Name != o.Limit {
 				continue
 			}
-			raised = append(raised, fmt.Sprintf("limit %s by %s, to %s", l.Name, units(o.Missing), thousands(l.Units+o.Missing)))
+			raised = append(raised, fmt.Sprintf("limit %s by %s, to %s", l.Name, units(o.Missing), quota.Thousands(l.Units+o.Missing)))
 			if l.Reserve >= o.Missing {
-				lowered = append(lowered, fmt.Sprintf("the reserve of %s to %s", l.Name, thousands(l.Reserve-o.Missing)))
+				lowered = append(lowered, fmt.Sprintf("the reserve of %s to %s", l.Name, quota.Thousands(l.Reserve-o.Missing)))
 			}
 		}
 	}
@@ -96,11 +97,11 @@ func holdersText(by string, holders []api.Holder, held int64, v view) string {
 	var parts []string
 	rest := held
 	for _, h := range holders[:min(mostNamed, len(holders))] {
-		parts = append(parts, fmt.Sprintf("%s %s (%s)", shareName(by, h.Name, v), thousands(h.Units), percent(h.Units, held)))
+		parts = append(parts, fmt.Sprintf("%s %s (%s)", shareName(by, h.Name, v), quota.Thousands(h.Units), percent(h.Units, held)))
 		rest -= h.Units
 	}
 	if rest > 0 {
-		parts = append(parts, "others "+thousands(rest))
+		parts = append(parts, "others "+quota.Thousands(rest))
 	}
 	return strings.Join(parts, ", ")
 }

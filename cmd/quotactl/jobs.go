@@ -73,7 +73,7 @@ func jobTable(list []jobsapi.Job, v view) string {
 			next = cell{"paused", yellow}
 		}
 		t.add(cell{text: j.Name}, cell{text: j.Credential}, cell{text: jobs.Brief(j.Schedule)},
-			cell{text: thousands(int64(len(j.Regions)))}, cell{text: string(j.Cursor)}, next, lastCell(j.LastRun, v))
+			cell{text: quota.Thousands(len(j.Regions))}, cell{text: string(j.Cursor)}, next, lastCell(j.LastRun, v))
 	}
 	var b strings.Builder
 	t.render(&b, v)
@@ -86,7 +86,7 @@ func lastCell(r *jobs.Run, v view) cell {
 	}
 	ago, _, _ := strings.Cut(brief(v.now.Sub(r.StartedAt)), " ")
 	if failed := failures(*r); failed > 0 && r.State == jobs.RunDone {
-		return cell{fmt.Sprintf("%s failed %s ago", thousands(failed), ago), red}
+		return cell{fmt.Sprintf("%s failed %s ago", quota.Thousands(failed), ago), red}
 	}
 	return cell{fmt.Sprintf("%s %s ago", r.State, ago), runStyle(r.State)}
 }
@@ -125,7 +125,7 @@ func jobPage(j jobsapi.Job, v view) string {
 func callsText(calls map[string]quota.Units) string {
 	var parts []string
 	for _, operation := range slices.Sorted(maps.Keys(calls)) {
-		parts = append(parts, thousands(int64(calls[operation]))+" "+operation)
+		parts = append(parts, quota.Thousands(calls[operation])+" "+operation)
 	}
 	return strings.Join(parts, ", ")
 }

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"quotad/jobs"
+	"quotad/quota"
 	"quotad/quota/api"
 )
 
@@ -60,7 +61,7 @@ func limitsTable(limits []api.Limit, bar int, v view) *table {
 	for _, l := range limits {
 		state := stateOf(l)
 		t.add(cell{text: l.Name}, cell{barOf(l, bar, v), state},
-			cell{text: thousands(l.Used)}, cell{text: thousands(l.Reserve)}, cell{thousands(l.Remaining), state}, cell{text: thousands(l.Units)})
+			cell{text: quota.Thousands(l.Used)}, cell{text: quota.Thousands(l.Reserve)}, cell{quota.Thousands(l.Remaining), state}, cell{text: quota.Thousands(l.Units)})
 	}
 	return t
 }

@@ -197,10 +197,10 @@ func newLogTable(entries []api.Entry, v view) *table {
 	for _, e := range entries {
 		calls, spent := "", ""
 		if e.Operation != "" {
-			calls = thousands(e.Count)
+			calls = quota.Thousands(e.Count)
 		}
 		if len(e.Charges) > 0 {
-			spent = thousands(e.Units)
+			spent = quota.Thousands(e.Units)
 		}
 		t.add(cell{text: v.clock(e.At)}, cell{text: v.clean(e.By)}, cell{text: v.clean(e.Region)}, cell{text: v.clean(e.Operation)},
 			cell{text: calls}, cell{text: spent}, cell{text: e.ID})
@@ -216,7 +216,7 @@ func entryNote(e api.Entry) string {
 		debited = max(debited, charge.Debited)
 	}
 	if e.Note == "" && debited != e.Units {
-		return "settled; " + count(debited, "was", "were") + " debited"
+		return "settled; " + quota.Count(debited, "was", "were") + " debited"
 	}
 	return e.Note
 }

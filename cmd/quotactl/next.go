@@ -9,6 +9,7 @@ import (
 
 	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
+	"quotad/quota"
 )
 
 const nextUsage = `Show which runs come next, the soonest first, as if none was stopped before.
@@ -76,7 +77,7 @@ func nextTable(list []jobs.Upcoming, v view) string {
 		{head: "JOB"}, {head: "SLOT"}, {head: "PASSES", right: true}, {head: "FIRST"}, {head: "LAST STARTS" + v.zoneMark()}, {},
 	}}
 	for _, u := range list {
-		row := []cell{{text: u.Job}, {text: v.when(u.Slot)}, {text: thousands(int64(len(u.Passes)))}, {}, {}, {}}
+		row := []cell{{text: u.Job}, {text: v.when(u.Slot)}, {text: quota.Thousands(len(u.Passes))}, {}, {}, {}}
 		if n := len(u.Passes); n > 0 {
 			row[3].text, row[4].text = string(u.Passes[0].Region), v.clock(u.Passes[n-1].StartsAt)
 		}

@@ -188,7 +188,7 @@ func goneCalendar(l api.Limit, perHour int64, now time.Time) time.Time {
 
 // text writes "pace 412/h, gone in about 13h".
 func (p pace) text(v view) string {
-	text := "pace " + thousands(p.perHour) + "/h"
+	text := "pace " + quota.Thousands(p.perHour) + "/h"
 	switch {
 	case !p.gone.IsZero():
 		about, _, _ := strings.Cut(brief(p.gone.Sub(v.now)), " ")

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"quotad/jobs"
+	"quotad/quota"
 )
 
 // planPage writes a plan: all of it in a line, and then limit by limit.
@@ -30,11 +31,11 @@ func planPage(p jobs.Plan, v view) string {
 
 // totalText says how many turns there are, and how many of them are lost.
 func totalText(p jobs.Plan) string {
-	passes := count(int64(p.Passes), "pass", "passes")
+	passes := quota.Count(p.Passes, "pass", "passes")
 	if p.Skipped == 0 {
 		return passes + ", and no region loses its turn"
 	}
-	return passes + "; " + count(int64(p.Skipped), "turn of a region is lost", "turns of a region are lost")
+	return passes + "; " + quota.Count(p.Skipped, "turn of a region is lost", "turns of a region are lost")
 }
 
 func renderLimitPlan(b *strings.Builder, p jobs.Plan, l jobs.LimitPlan, v view) {
@@ -45,7 +46,7 @@ func renderLimitPlan(b *strings.Builder, p jobs.Plan, l jobs.LimitPlan, v view) 
 	text, state := verdictText(l, v)
 	v.prose(b, 2, state, text)
 	v.prose(b, 2, plain, demandText(l))
-	holds := fmt.Sprintf("holds %s now, and %s at most", thousands(int64(l.Used)), thousands(int64(l.Peak)))
+	holds := fmt.Sprintf("holds %s now, and %s at most", quota.Thousands(l.Used), quota.Thousands(l.Peak))
 	if !l.ResetsAt.IsZero() {
 		holds += "; begins anew " + v.when(l.ResetsAt)
 	}
@@ -71,7 +72,7 @@ func verdictText(l jobs.LimitPlan, v view) (string, style) {
 	switch {
 	case !l.DryAt.IsZero():
 		text := fmt.Sprintf("runs dry %s: ends %s early, which loses %s", v.when(l.DryAt),
-			count(int64(l.Stops), "run", "runs"), count(int64(l.Skipped), "turn", "turns"))
+			quota.Count(l.Stops, "run", "runs"), quota.Count(l.Skipped, "turn", "turns"))
 		if l.Proof {
 			text += "; by itself the schedule fits"
 		}
@@ -91,7 +92,7 @@ func demandText(l jobs.LimitPlan) string {
 		about = "about "
 	}
 	return fmt.Sprintf("asked for %s%s %s, %s of the %s for jobs; up to %s fits whatever the jitter",
-		about, thousands(int64(l.Demand)), windowText(l.Window), percent(int64(l.Demand), int64(l.Budget)), thousands(int64(l.Budget)), thousands(int64(l.Ceiling)))
+		about, quota.Thousands(l.Demand), windowText(l.Window), percent(int64(l.Demand), int64(l.Budget)), quota.Thousands(l.Budget), quota.Thousands(l.Ceiling))
 }
 
 // sharesOfPlan is the table of the jobs that ask something of a limit.
@@ -106,16 +107,16 @@ func sharesOfPlan(p jobs.Plan, l jobs.LimitPlan) *table {
 	}
 	for _, s := range l.Shares {
 		j := jobIn(p, s.Job)
-		most, lost := cell{text: strconv.Itoa(s.MostRegions)}, cell{text: thousands(int64(j.Skipped))}
+		most, lost := cell{text: strconv.Itoa(s.MostRegions)}, cell{text: quota.Thousands(j.Skipped)}
 		if s.MostRegions < len(j.Regions) {
 			most.style = yellow
 		}
 		if j.Skipped > 0 {
 			lost.style = red
 		}
-		t.add(cell{text: s.Job}, cell{text: thousands(int64(s.Slots))}, cell{text: thousands(int64(s.Demand))},
-			cell{text: percent(int64(s.Demand), all)}, cell{text: thousands(int64(len(j.Regions)))}, most,
-			cell{text: thousands(int64(j.Spent[l.Limit]))}, lost)
+		t.add(cell{text: s.Job}, cell{text: quota.Thousands(s.Slots)}, cell{text: quota.Thousands(s.Demand)},
+			cell{text: percent(int64(s.Demand), all)}, cell{text: quota.Thousands(len(j.Regions))}, most,
+			cell{text: quota.Thousands(j.Spent[l.Limit])}, lost)
 	}
 	return t
 }

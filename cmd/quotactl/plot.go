@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"quotad/jobs"
+	"quotad/quota"
 )
 
 // A dayPlot is one line of a plot: what a limit sees in the hours of one day.
@@ -42,7 +43,7 @@ func plotOf(l jobs.LimitPlan, v view) *table {
 		for _, h := range d.hours {
 			marks.WriteString(strings.Repeat(h.mark(busiest, v), wide))
 		}
-		t.add(cell{text: d.day.Format("Mon 2")}, cell{text: marks.String()}, cell{text: thousands(d.units)})
+		t.add(cell{text: d.day.Format("Mon 2")}, cell{text: marks.String()}, cell{text: quota.Thousands(d.units)})
 	}
 	return t
 }

@@ -104,7 +104,7 @@ func userName() string {
 func (c *cli) refusal(d api.Decision) error {
 	f := &failure{code: exitCodeOf(quota.Reason(d.Reason)), err: errors.New(describe(d)), hint: d.Hint}
 	if quota.Reason(d.Reason) == quota.LimitExceeded {
-		f.err = fmt.Errorf("denied: %s asked of limit %s, %s left", units(d.Requested), d.Limit, thousands(d.Remaining))
+		f.err = fmt.Errorf("denied: %s asked of limit %s, %s left", units(d.Requested), d.Limit, quota.Thousands(d.Remaining))
 		if d.RetryAt != nil {
 			f.hint = "this request fits " + c.view().when(*d.RetryAt)
 		}

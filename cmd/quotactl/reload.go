@@ -9,6 +9,7 @@ import (
 
 	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
+	"quotad/quota"
 	"quotad/quota/api"
 )
 
@@ -72,9 +73,9 @@ func (c *cli) warnOfPlan(ctx context.Context) {
 // dryText says how far a schedule and its limit are apart.
 func dryText(l jobs.Verdict) string {
 	text := fmt.Sprintf("credential %s, limit %s: the jobs ask for %s of the %s for them", l.Credential, l.Limit,
-		thousands(int64(l.Demand)), thousands(int64(l.Budget)))
+		quota.Thousands(l.Demand), quota.Thousands(l.Budget))
 	if l.Fits() {
-		text += fmt.Sprintf(", and up to %s fits whatever the jitter: now and then they run dry", thousands(int64(l.Ceiling)))
+		text += fmt.Sprintf(", and up to %s fits whatever the jitter: now and then they run dry", quota.Thousands(l.Ceiling))
 	} else {
 		text += ": they run dry"
 	}

@@ -177,7 +177,7 @@ func sums(r jobs.Run, now time.Time) (lasted, passes, spent string) {
 			served++
 		}
 	}
-	return took(max(0, end.Sub(r.StartedAt))), fmt.Sprintf("%d/%d ok", served, len(r.Ring)), thousands(int64(sum))
+	return took(max(0, end.Sub(r.StartedAt))), fmt.Sprintf("%d/%d ok", served, len(r.Ring)), quota.Thousands(sum)
 }
 
 func runReason(r jobs.Run, v view) string {
@@ -186,7 +186,7 @@ func runReason(r jobs.Run, v view) string {
 		parts = append(parts, string(r.Reason))
 	}
 	if r.Ticks > 1 {
-		parts = append(parts, count(int64(r.Ticks), "tick", "ticks"))
+		parts = append(parts, quota.Count(r.Ticks, "tick", "ticks"))
 	}
 	if r.Trigger == jobs.Manual {
 		parts = append(parts, "by "+r.By)

@@ -8,6 +8,7 @@ import (
 
 	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
+	"quotad/quota"
 )
 
 // renderJob writes a job: what comes next, and what its last run did.
@@ -64,7 +65,7 @@ func skipText(r jobs.Run, v view) string {
 	if !r.LastSlot.IsZero() {
 		latest = r.LastSlot
 	}
-	text := fmt.Sprintf("%s skipped, the latest %s: %s", count(int64(max(1, r.Ticks)), "tick", "ticks"), v.when(latest), r.Reason)
+	text := fmt.Sprintf("%s skipped, the latest %s: %s", quota.Count(max(1, r.Ticks), "tick", "ticks"), v.when(latest), r.Reason)
 	if r.Detail != "" {
 		text += "; " + r.Detail
 	}
@@ -100,7 +101,7 @@ func renderPasses(b *strings.Builder, passes []jobs.Pass, v view) {
 	}}
 	for _, p := range passes {
 		t.add(cell{text: string(p.Region)}, cell{string(p.Outcome), outcomeStyle(p.Outcome)},
-			cell{text: thousands(int64(p.Units))}, cell{text: passTook(p, v.now)}, cell{text: reasonOf(p, v)})
+			cell{text: quota.Thousands(p.Units)}, cell{text: passTook(p, v.now)}, cell{text: reasonOf(p, v)})
 	}
 	if len(t.rows) > 0 {
 		t.render(b, v)

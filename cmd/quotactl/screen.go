@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"golang.org/x/term"
+
+	"quotad/quota"
 )
 
 // What is sent to a terminal: the alternate screen, without a cursor and without
@@ -23,7 +25,7 @@ const (
 func drawing(text string, height int) string {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	if more := len(lines) - height; more > 0 && height > 0 {
-		lines = append(lines[:height-1], fmt.Sprintf("(%s more)", count(int64(more+1), "line", "lines")))
+		lines = append(lines[:height-1], fmt.Sprintf("(%s more)", quota.Count(more+1, "line", "lines")))
 	}
 	return goHome + strings.Join(lines, clearLine+"\r\n") + clearLine + clearBelow
 }

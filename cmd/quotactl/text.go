@@ -6,37 +6,12 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"quotad/quota"
 )
 
-// thousands writes an integer with a comma between groups of three digits.
-func thousands(n int64) string {
-	digits := strconv.FormatInt(n, 10)
-	sign := ""
-	if n < 0 {
-		sign, digits = "-", digits[1:]
-	}
-	first := len(digits) % 3
-	groups := []string{}
-	if first > 0 {
-		groups = append(groups, digits[:first])
-	}
-	for i := first; i < len(digits); i += 3 {
-		groups = append(groups, digits[i:i+3])
-	}
-	return sign + strings.Join(groups, ",")
-}
-
 // units writes an amount with its noun: "1 unit", "4,120 units".
-func units(n int64) string {
-	return count(n, "unit", "units")
-}
-
-func count(n int64, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return thousands(n) + " " + many
-}
+func units(n int64) string { return quota.Units(n).Text() }
 
 // brief writes a duration, at least a second, in its two greatest units: "3h
 // 12m", "45s". Days are told from two on: a window is "24h".

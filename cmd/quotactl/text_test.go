@@ -6,6 +6,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"quotad/quota"
 	"quotad/quota/api"
 )
 
@@ -14,8 +15,8 @@ func TestThousands(t *testing.T) {
 		0: "0", 7: "7", 999: "999", 1000: "1,000", 123456: "123,456", -1234567: "-1,234,567",
 		9007199254740991: "9,007,199,254,740,991",
 	} {
-		if got := thousands(n); got != want {
-			t.Errorf("thousands(%d): got %q, want %q", n, got, want)
+		if got := quota.Thousands(n); got != want {
+			t.Errorf("quota.Thousands(%d): got %q, want %q", n, got, want)
 		}
 	}
 }

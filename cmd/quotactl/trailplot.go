@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"quotad/quota"
 	"quotad/quota/api"
 )
 
@@ -27,7 +28,7 @@ func renderTrail(b *strings.Builder, u api.Usage, v view) {
 		bars += strings.Repeat(hourPlot{known: true, units: units}.mark(most, v), wide)
 	}
 	first := u.Until.Truncate(time.Hour).Add(-(trailHours - 1) * time.Hour)
-	fmt.Fprintf(b, "  %s  %s\n", bars, v.paint(faint, "most "+thousands(most)+"/h"))
+	fmt.Fprintf(b, "  %s  %s\n", bars, v.paint(faint, "most "+quota.Thousands(most)+"/h"))
 	b.WriteString("  " + v.paint(faint, hourMarks(first, wide, v)) + "\n")
 }
 

@@ -129,10 +129,10 @@ func sharesTable(u api.Usage, limit string, bar int, v view) *table {
 	total := spentIn(u.Total, limit)
 	for _, s := range shares {
 		spent := spentIn(s, limit)
-		t.add(cell{text: shareName(u.By, s.Name, v)}, cell{text: callsIn(s, limit)}, cell{text: thousands(spent)},
+		t.add(cell{text: shareName(u.By, s.Name, v)}, cell{text: callsIn(s, limit)}, cell{text: quota.Thousands(spent)},
 			cell{text: percent(spent, total)}, cell{text: strings.Repeat(v.full(), share(spent, greatest, bar))})
 	}
-	t.add(cell{"total", bold}, cell{text: callsIn(u.Total, limit)}, cell{text: thousands(total)}, cell{}, cell{})
+	t.add(cell{"total", bold}, cell{text: callsIn(u.Total, limit)}, cell{text: quota.Thousands(total)}, cell{}, cell{})
 	return t
 }
 
@@ -141,7 +141,7 @@ func callsIn(s api.Share, limit string) string {
 	if limit != "" {
 		return ""
 	}
-	return thousands(s.Calls)
+	return quota.Thousands(s.Calls)
 }
 
 // sharesIn returns the shares that have something in the limit, and how much the

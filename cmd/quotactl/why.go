@@ -127,12 +127,12 @@ func verdictStyle(w api.Why) style {
 }
 
 func verdict(w api.Why) string {
-	asked := fmt.Sprintf("%s of %s", count(w.Count, "call", "calls"), w.Operation)
+	asked := fmt.Sprintf("%s of %s", quota.Count(w.Count, "call", "calls"), w.Operation)
 	switch {
 	case w.Outage:
 		return fmt.Sprintf("granted: %s (%s), from the outage's own units: the ledger cannot be reached", asked, units(w.Units))
 	case w.Granted:
-		return fmt.Sprintf("granted: there is room for %s (%s), and for %s in all", asked, units(w.Units), thousands(w.FitsCount))
+		return fmt.Sprintf("granted: there is room for %s (%s), and for %s in all", asked, units(w.Units), quota.Thousands(w.FitsCount))
 	case quota.Reason(w.Reason) == quota.CostExceedsLimit:
 		return fmt.Sprintf("never: %s cannot fit limit %s, however long one waits", units(w.Units), w.Limit)
 	default:
@@ -146,7 +146,7 @@ func obstacleText(w api.Why) string {
 		switch {
 		case o.Limit != w.Limit:
 		case o.Missing > 0:
-			text = fmt.Sprintf("no room for %s in limit %s, %s missing", units(o.Cost), o.Limit, count(o.Missing, "is", "are"))
+			text = fmt.Sprintf("no room for %s in limit %s, %s missing", units(o.Cost), o.Limit, quota.Count(o.Missing, "is", "are"))
 		default:
 			text += ", which counts as spent until its log is as long as its window"
 		}

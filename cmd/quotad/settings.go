@@ -57,7 +57,7 @@ func credentialSettings(c *quota.Credential, o config.Outage) table {
 }
 
 func limitText(l quota.Limit) string {
-	text := fmt.Sprintf("%s units %s, %s in reserve", grouped(l.Units), window(l.Window), grouped(l.Reserve))
+	text := fmt.Sprintf("%s %s, %s in reserve", l.Units.Text(), window(l.Window), quota.Thousands(l.Reserve))
 	if len(l.Only) > 0 {
 		text += ", only " + strings.Join(l.Only, ", ")
 	}
@@ -66,7 +66,7 @@ func limitText(l quota.Limit) string {
 
 func costText(c quota.Cost) string {
 	if c.Per == nil {
-		return grouped(c.Every)
+		return quota.Thousands(c.Every)
 	}
 	return counts(c.Per)
 }
@@ -75,7 +75,7 @@ func costText(c quota.Cost) string {
 func counts(units map[string]quota.Units) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(units)) {
-		parts = append(parts, grouped(units[name])+" "+name)
+		parts = append(parts, quota.Thousands(units[name])+" "+name)
 	}
 	return strings.Join(parts, ", ")
 }
@@ -84,7 +84,7 @@ func outageText(o config.Outage) string {
 	if len(o.Open) == 0 {
 		return "closed"
 	}
-	return fmt.Sprintf("open for %s, %s units", strings.Join(slices.Sorted(maps.Keys(o.Open)), ", "), grouped(o.Units))
+	return fmt.Sprintf("open for %s, %s", strings.Join(slices.Sorted(maps.Keys(o.Open)), ", "), o.Units.Text())
 }
 
 func jobSettings(j *jobs.Job) table {

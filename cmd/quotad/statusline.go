@@ -128,7 +128,7 @@ func (g glance) left() string {
 				tight = limit
 			}
 		}
-		text := fmt.Sprintf("%s of %s", grouped(tight.Remaining()), grouped(tight.Budget(false)))
+		text := fmt.Sprintf("%s of %s", quota.Thousands(tight.Remaining()), tight.Budget(false).Text())
 		if len(g.budgets) > 1 {
 			text = b.credential + " " + text
 		}
@@ -137,7 +137,7 @@ func (g glance) left() string {
 	if len(list) == 0 {
 		return ""
 	}
-	return firstOf(list) + " units left"
+	return firstOf(list) + " left"
 }
 
 // part is how much of what ordinary callers may spend is left, from 0 to 1.

@@ -49,7 +49,7 @@ func TestStatusLine(t *testing.T) {
 			status("c", time.Hour, jobs.Pass{Region: "US", Outcome: running}), status("d", time.Hour, jobs.Pass{Region: "US", Outcome: running}),
 		}}, "a: US running, then GB, b: US running, then GB, c: US running, then GB, 1 more; next a 11:00:00"},
 		{"two credentials", glance{budgets: []budget{youtube, {"maps", []quota.LimitState{search}}}},
-			"idle; youtube 8,020 of 9,500, maps 3,900 of 4,000 units left"},
+			"idle; youtube 8,020 of 9,500 units, maps 3,900 of 4,000 units left"},
 		{"trouble", glance{trouble: "degraded: ledger is\naway"}, "degraded: ledger is away; idle"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

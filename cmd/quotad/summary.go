@@ -55,9 +55,9 @@ func ledgerPlace(c *config.Config) string {
 func summarizeCredential(w io.Writer, c *quota.Credential, outage config.Outage, verdicts []jobs.Verdict) {
 	fmt.Fprintf(w, "\ncredential %s\n", c.Name)
 	for _, limit := range c.Limits {
-		fmt.Fprintf(w, "  limit %s: %s units %s", limit.Name, grouped(limit.Units), window(limit.Window))
+		fmt.Fprintf(w, "  limit %s: %s %s", limit.Name, limit.Units.Text(), window(limit.Window))
 		if limit.Reserve > 0 {
-			fmt.Fprintf(w, ", jobs stop at %s", grouped(limit.Budget(false)))
+			fmt.Fprintf(w, ", jobs stop at %s", quota.Thousands(limit.Budget(false)))
 		}
 		if len(limit.Only) > 0 {
 			fmt.Fprintf(w, ", for %s only", strings.Join(limit.Only, ", "))
@@ -69,8 +69,8 @@ func summarizeCredential(w io.Writer, c *quota.Credential, outage config.Outage,
 		fmt.Fprintf(w, "  %s costs %s\n", operation, costs(c, operation))
 	}
 	if len(outage.Open) > 0 {
-		fmt.Fprintf(w, "  while the ledger cannot be reached, up to %s units are granted for %s\n",
-			grouped(outage.Units), strings.Join(slices.Sorted(maps.Keys(outage.Open)), ", "))
+		fmt.Fprintf(w, "  while the ledger cannot be reached, up to %s may be granted for %s\n",
+			outage.Units.Text(), strings.Join(slices.Sorted(maps.Keys(outage.Open)), ", "))
 	}
 }
 
@@ -78,7 +78,7 @@ func summarizeCredential(w io.Writer, c *quota.Credential, outage config.Outage,
 func summarizeDemand(w io.Writer, credential, limit string, verdicts []jobs.Verdict) {
 	for _, v := range verdicts {
 		if v.Credential == credential && v.Limit == limit && v.Demand > 0 {
-			fmt.Fprintf(w, "    the jobs ask for %s in one window, and up to %s is proof against jitter\n", grouped(v.Demand), grouped(v.Ceiling))
+			fmt.Fprintf(w, "    the jobs ask for %s in one window, and up to %s is proof against jitter\n", quota.Thousands(v.Demand), quota.Thousands(v.Ceiling))
 		}
 	}
 }
@@ -95,7 +95,7 @@ func costs(c *quota.Credential, operation string) string {
 	var parts []string
 	for _, limit := range c.Limits {
 		if units := c.Operations[operation].In(limit, operation); units > 0 {
-			parts = append(parts, fmt.Sprintf("%s of %s", grouped(units), limit.Name))
+			parts = append(parts, fmt.Sprintf("%s of %s", quota.Thousands(units), limit.Name))
 		}
 	}
 	return strings.Join(parts, " and ")
@@ -117,7 +117,7 @@ func atStart(job *jobs.Job) string {
 }
 
 func stagger(job *jobs.Job) string {
-	list := fmt.Sprintf("%d regions", len(job.Regions))
+	list := quota.Count(len(job.Regions), "region", "regions")
 	if job.Stagger == jobs.EvenStagger {
 		return list + " spread evenly"
 	}
@@ -136,17 +136,8 @@ func demand(c *config.Config, job *jobs.Job) []string {
 		}
 		if units > 0 {
 			run := units * quota.Units(len(job.Regions))
-			lines = append(lines, fmt.Sprintf("a run takes about %s units of %s %s, which has %s", grouped(run), job.Credential, limit.Name, grouped(limit.Budget(false))))
+			lines = append(lines, fmt.Sprintf("a run takes about %s of %s %s, which has %s", run.Text(), job.Credential, limit.Name, quota.Thousands(limit.Budget(false))))
 		}
 	}
 	return lines
-}
-
-// grouped writes 10000 as "10,000".
-func grouped(units quota.Units) string {
-	text := fmt.Sprint(units)
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return text
 }

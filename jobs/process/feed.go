@@ -91,7 +91,7 @@ func (f *feed) take() []jobs.Line {
 	for stream, n := range f.dropped {
 		batch = append(batch, jobs.Line{
 			Stream:  stream,
-			Text:    fmt.Sprintf("(%d lines dropped here: the command writes faster than lines are handed on)", n),
+			Text:    fmt.Sprintf("(dropped here, because the command writes faster than lines are handed on: %d)", n),
 			Cut:     true,
 			Dropped: n,
 		})

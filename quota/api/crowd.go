@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"quotad/quota"
 )
 
 // Connections says how many a server has, and has had to turn away.
@@ -84,9 +86,9 @@ func (c *crowd) enter(conn net.Conn, only []string) bool {
 	open, ofUser := len(c.open), c.byUser[p.uid]
 	switch {
 	case ofUser >= c.mostOfUser:
-		p.refusal = fmt.Sprintf("uid %d has %d connections, the most at once", p.uid, c.mostOfUser)
+		p.refusal = fmt.Sprintf("uid %d has %s, the most at once", p.uid, quota.Count(c.mostOfUser, "connection", "connections"))
 	case open >= c.most:
-		p.refusal = fmt.Sprintf("there are %d connections, the most at once", c.most)
+		p.refusal = quota.Count(c.most, "connection is", "connections are") + " the most at once"
 	}
 	if p.refusal != "" {
 		c.refuse(p.refusal)

@@ -77,7 +77,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	if got := second.call("GET", "/healthz", ""); got.status != http.StatusOK {
 		t.Errorf("another's connection: %d, want 200", got.status)
 	}
-	if text := said.String(); !strings.Contains(text, "connections are refused: there are 2 connections") {
+	if text := said.String(); !strings.Contains(text, "connections are refused: 2 connections are the most at once") {
 		t.Errorf("the log says %q", text)
 	}
 

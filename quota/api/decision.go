@@ -61,7 +61,7 @@ func (b *decisionBody) addRetry(d quota.Decision, useReserve bool) {
 		b.ViolatedPolicies = []string{d.Limit}
 	}
 	if b.Detail == "" {
-		b.Detail = strconv.FormatInt(b.Requested, 10) + " units do not fit limit " + strconv.Quote(d.Limit) + " now"
+		b.Detail = "no room now for " + d.Units.Text() + " in limit " + strconv.Quote(d.Limit)
 	}
 }
 

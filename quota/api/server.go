@@ -189,10 +189,10 @@ func wrongMethod(allowed []string) http.HandlerFunc {
 	if slices.Contains(allowed, http.MethodGet) {
 		allowed = append(allowed, http.MethodHead)
 	}
-	allow := strings.Join(allowed, ", ")
+	allow, use := strings.Join(allowed, ", "), strings.Join(allowed, " or ")
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", allow)
-		writeProblem(w, NewProblem(MethodNotAllowed, "%.20s is not among %s", r.Method, allow))
+		writeProblem(w, NewProblem(MethodNotAllowed, "%.20s is not for this path: use %s", r.Method, use))
 	}
 }
 

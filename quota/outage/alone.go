@@ -62,7 +62,7 @@ func (l *Ledger) grantAlone(s *state, c *quota.Credential, ask quota.Ask) (quota
 		return d, quota.Record{}
 	}
 	if s.spent+units > s.policy.Units {
-		return refuse(fmt.Sprintf("the %d units for an outage of the ledger are spent", s.policy.Units)), quota.Record{}
+		return refuse(fmt.Sprintf("what an outage of the ledger may grant, %s, is spent", s.policy.Units.Text())), quota.Record{}
 	}
 	if ask.Peek {
 		return d, quota.Record{}

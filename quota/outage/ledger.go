@@ -256,7 +256,7 @@ func (l *Ledger) Health(ctx context.Context) quota.Health {
 		h.Reachable = false
 		h.State = fmt.Sprintf("%s: %v", name, down)
 		if spent > 0 {
-			h.Warnings = append(h.Warnings, fmt.Sprintf("%s: %d of %d units are granted without the ledger", name, spent, s.policy.Units))
+			h.Warnings = append(h.Warnings, fmt.Sprintf("%s: %s of %s granted without the ledger", name, quota.Thousands(spent), s.policy.Units.Text()))
 		}
 	}
 	return h

@@ -85,7 +85,7 @@ func (l *Ledger) Reset(ctx context.Context, c *quota.Credential, by quota.Caller
 func overflow() quota.Decision {
 	return quota.Decision{
 		Reason: quota.BadRequest,
-		Detail: fmt.Sprintf("a limit would hold more than %d units", quota.MaxUnits),
+		Detail: "a limit would hold more than " + quota.MaxUnits.Text(),
 	}
 }
 

@@ -48,7 +48,7 @@ type Counts struct {
 // New returns an upstream whose quota is untouched.
 func New(config Config) (*Upstream, error) {
 	if config.Quota < 0 || config.PagesPerRegion < 0 {
-		return nil, fmt.Errorf("an upstream needs a quota and a chart of at least one: %d units, %d pages", config.Quota, config.PagesPerRegion)
+		return nil, fmt.Errorf("an upstream needs a quota and a chart of at least one: quota %d, chart %d", config.Quota, config.PagesPerRegion)
 	}
 	pacific, err := time.LoadLocation("America/Los_Angeles")
 	if err != nil {

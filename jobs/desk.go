@@ -172,9 +172,9 @@ func (d *desk) define(job *Job, now time.Time) (missed gap, err error) {
 		return gap{}, nil
 	}
 	if m.Schedule == was.String() {
-		missed = gapBetween(was, m.Slot, now)
+		missed = gapBetween(was, m.Slot, now.Add(1))
 	}
-	m.Slot, m.Schedule = now.Add(-1), job.Schedule.String() // a slot at now counts
+	m.Slot, m.Schedule = now, job.Schedule.String()
 	return missed, d.keep()
 }
 

@@ -108,6 +108,7 @@ func TestPassesOfAllJobsAreCapped(t *testing.T) {
 			busy--
 			return Exit{}
 		}
+		time.Sleep(time.Second)
 		slot := time.Now().UTC()
 		b.Tick("trending", slot)
 		b.Tick("channels", slot)

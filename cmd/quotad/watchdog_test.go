@@ -1,13 +1,17 @@
 package main
 
 import (
+	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"path/filepath"
 	"testing"
 	"time"
 
+	jobsapi "quotad/jobs/api"
 	"quotad/quota/api"
+	"quotad/quota/redisledger/redistest"
 )
 
 // Whoever answers lives, whatever the answer is; whoever only listens does not.
@@ -44,5 +48,50 @@ func TestAnswers(t *testing.T) {
 				t.Errorf("got %v, want that it lives: %v", err, test.lives)
 			}
 		})
+	}
+}
+
+// A Redis that is slow, or does not answer at all, is no reason to restart: fifty
+// jobs that are shared through it keep no beat from systemd.
+func TestWatchdogNeedsNoRedis(t *testing.T) {
+	server := redistest.Start(t)
+	if !server.Real {
+		t.Skip("only a redis-server can be frozen")
+	}
+	proxy := redistest.NewProxy(t, server)
+	text := fmt.Sprintf("[ledger]\nbackend = \"redis\"\nredis.addrs = [%q]\n[credentials.api]\nlimits.daily.units = 100\noperations.list = 1\n", proxy.Addr)
+	for i := range 50 {
+		text += fmt.Sprintf("[jobs.job-%02d]\ncredential = \"api\"\nregions = [\"one\"]\nevery = \"1h\"\ncommand = [\"true\"]\n", i)
+	}
+	dir := shortDir(t)
+	manager, path := notifySocket(t, dir), filepath.Join(dir, "api.sock")
+	startConfigured(t, dir, text, path, "LISTEN_FDNAMES=api")
+	awaitNotice(t, manager, "READY=1\n(?s:.*)")
+	beats := func() {
+		t.Helper()
+		for range 6 {
+			awaitNotice(t, manager, "WATCHDOG=1")
+		}
+	}
+	proxy.Disturb(func([]string) redistest.Fault {
+		time.Sleep(200 * time.Millisecond) // what Redis takes for each command
+		return redistest.Pass
+	})
+	client := jobsapi.Client{Client: &api.Client{Socket: path}}
+	asked := make(chan error, 1)
+	go func() { // somebody looks meanwhile
+		_, err := client.Jobs(context.Background())
+		asked <- err
+	}()
+	beats()
+	if err := server.Freeze(); err != nil {
+		t.Fatal(err)
+	}
+	beats()
+	if err := server.Thaw(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-asked; err != nil {
+		t.Errorf("the jobs: %v", err)
 	}
 }

@@ -77,7 +77,7 @@ type RunPlan struct {
 type Outset struct {
 	From  time.Time
 	Jobs  []Prospect
-	Books []*quota.Rehearsal // of every credential, in their order; the plan writes in them
+	Books []*quota.Simulation // of every credential, in their order; the plan writes in them
 }
 
 // Foresee returns what the jobs will do until an instant. It never asks for

@@ -108,8 +108,8 @@ func (n *naive) step(j *naiveJob) {
 		return
 	}
 	for _, c := range charges {
-		n.told.limits[c.Limit].Spent += c.Units
-		n.told.limits[c.Limit].Hours[j.next.Truncate(time.Hour).Unix()] += c.Units
+		n.told.limits[n.index(c)].Spent += c.Units
+		n.told.limits[n.index(c)].Hours[j.next.Truncate(time.Hour).Unix()] += c.Units
 	}
 	run.Served = append(run.Served, at(j.pass))
 	n.count(j, at(j.pass), 0)
@@ -175,7 +175,7 @@ func (n *naive) spend(t time.Time, charges []quota.Charge) (denied int) {
 	var until int64
 	for _, c := range charges {
 		if at := n.fitsAt(c, now); at > now && at > until {
-			denied, until = c.Limit, at
+			denied, until = n.index(c), at
 		}
 	}
 	if denied < 0 {
@@ -184,25 +184,27 @@ func (n *naive) spend(t time.Time, charges []quota.Charge) (denied int) {
 			d.periods = append(d.periods, periodAt(limit.Window, d.at))
 		}
 		for _, c := range charges {
-			d.units[c.Limit] = c.Units
+			d.units[n.index(c)] = c.Units
 		}
 		n.debits, n.last = append(n.debits, d), d.at
 	}
 	for _, c := range charges {
-		used := n.used(c.Limit, now)
+		used := n.used(n.index(c), now)
 		if denied < 0 { // what is debited a moment later counts already
 			used += c.Units
 		}
-		n.told.limits[c.Limit].Peak = max(n.told.limits[c.Limit].Peak, used)
+		n.told.limits[n.index(c)].Peak = max(n.told.limits[n.index(c)].Peak, used)
 	}
 	return denied
 }
 
+func (n *naive) index(c quota.Charge) int { return n.credential.Index(c.Limit) }
+
 // fitsAt looks at every instant at which something leaves the window.
 func (n *naive) fitsAt(c quota.Charge, now int64) int64 {
-	limit := n.credential.Limits[c.Limit]
+	limit := n.credential.Limits[n.index(c)]
 	budget := limit.Units - limit.Reserve
-	if n.used(c.Limit, now)+c.Units <= budget {
+	if n.used(n.index(c), now)+c.Units <= budget {
 		return now
 	}
 	if limit.Window.IsCalendar() {
@@ -214,7 +216,7 @@ func (n *naive) fitsAt(c quota.Charge, now int64) int64 {
 		return at
 	}
 	for _, d := range n.debits {
-		if at := d.at + limit.Window.Length.Milliseconds(); at > now && n.used(c.Limit, at)+c.Units <= budget {
+		if at := d.at + limit.Window.Length.Milliseconds(); at > now && n.used(n.index(c), at)+c.Units <= budget {
 			return at
 		}
 	}

@@ -244,7 +244,7 @@ func (s *scenario) job(i int) *Job {
 }
 
 func (s *scenario) outset() Outset {
-	o := Outset{From: noon, Books: []*quota.Rehearsal{quota.NewRehearsal(s.credential)}}
+	o := Outset{From: noon, Books: []*quota.Simulation{quota.NewSimulation(s.credential)}}
 	for _, job := range s.jobs {
 		o.Jobs = append(o.Jobs, Prospect{Job: job, Cursor: regions.Cursor(job.Regions[len(job.Regions)/2])})
 	}

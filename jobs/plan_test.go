@@ -42,7 +42,7 @@ func foresee(length time.Duration, credentials []*quota.Credential, list ...*Job
 		o.Jobs = append(o.Jobs, Prospect{Job: job})
 	}
 	for _, c := range credentials {
-		o.Books = append(o.Books, quota.NewRehearsal(c))
+		o.Books = append(o.Books, quota.NewSimulation(c))
 	}
 	return Foresee(o, noon.Add(length))
 }
@@ -206,7 +206,7 @@ func withoutRegions(j JobPlan) JobPlan {
 func TestPlanOfJobsThatDoNotRun(t *testing.T) {
 	silent, paused, later := trending(t), hourly(t, 2), hourly(t, 2)
 	silent.Name, paused.Name, later.Name = "silent", "paused", "later"
-	o := Outset{From: noon, Books: []*quota.Rehearsal{quota.NewRehearsal(dailyOf(1000, 0))}, Jobs: []Prospect{
+	o := Outset{From: noon, Books: []*quota.Simulation{quota.NewSimulation(dailyOf(1000, 0))}, Jobs: []Prospect{
 		{Job: silent}, {Job: paused, Pause: &Pause{}}, {Job: later, Pause: &Pause{Until: noon.Add(150 * time.Minute)}},
 	}}
 	p := Foresee(o, noon.Add(5*time.Hour))
@@ -247,7 +247,7 @@ func TestPlanOfACalendarDay(t *testing.T) {
 func TestPlanOfARunUnderWay(t *testing.T) {
 	job := trending(t)
 	job.Expects = map[string]quota.Units{"videos.list": 4}
-	o := Outset{From: noon, Books: []*quota.Rehearsal{quota.NewRehearsal(dailyOf(1000, 0))}, Jobs: []Prospect{{
+	o := Outset{From: noon, Books: []*quota.Simulation{quota.NewSimulation(dailyOf(1000, 0))}, Jobs: []Prospect{{
 		Job: job, Cursor: "FR",
 		course: &course{slot: noon.Add(-20 * time.Minute), ring: eight().From("US"), stagger: 10 * time.Minute, turns: true, begun: 3},
 	}}}
@@ -260,7 +260,7 @@ func TestPlanOfARunUnderWay(t *testing.T) {
 		t.Errorf("got %+v, want the next run to begin where this one did", run)
 	}
 	o.Jobs[0].course.turns = false // somebody chose its regions
-	p = Foresee(Outset{From: noon, Jobs: o.Jobs, Books: []*quota.Rehearsal{quota.NewRehearsal(dailyOf(1000, 0))}}, noon.Add(3*time.Hour))
+	p = Foresee(Outset{From: noon, Jobs: o.Jobs, Books: []*quota.Simulation{quota.NewSimulation(dailyOf(1000, 0))}}, noon.Add(3*time.Hour))
 	if run := p.Runs[0]; run.Served[0] != "FR" {
 		t.Errorf("got %+v, want the cursor left alone", run)
 	}

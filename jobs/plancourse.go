@@ -67,7 +67,7 @@ type player struct {
 	Prospect
 	index   int // of its JobPlan
 	told    int // index of the RunPlan that tells of its run; -1: none does
-	book    *quota.Rehearsal
+	book    *quota.Simulation
 	charges []quota.Charge
 	next    time.Time // when its next pass comes; zero: none does
 }

@@ -58,7 +58,7 @@ func (d *demand) costs(job *Job) quota.Units {
 		return 0 // of an operation that the credential does not have: the configuration says so
 	}
 	for _, charge := range charges {
-		if d.credential.Limits[charge.Limit].Name == d.limit.Name {
+		if charge.Limit == d.limit.Name {
 			return charge.Units
 		}
 	}

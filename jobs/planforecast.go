@@ -16,7 +16,7 @@ const (
 type forecast struct {
 	plan    *Plan
 	players []*player
-	books   []*quota.Rehearsal
+	books   []*quota.Simulation
 }
 
 // newForecast returns a forecast of which nothing is played yet.
@@ -81,8 +81,8 @@ func (f *forecast) enter(at Prospect) {
 }
 
 // price returns the books that a job spends from, and what one pass of it costs.
-func (f *forecast) price(job *Job) (*quota.Rehearsal, []quota.Charge) {
-	i := slices.IndexFunc(f.books, func(b *quota.Rehearsal) bool { return b.Credential.Name == job.Credential })
+func (f *forecast) price(job *Job) (*quota.Simulation, []quota.Charge) {
+	i := slices.IndexFunc(f.books, func(b *quota.Simulation) bool { return b.Credential.Name == job.Credential })
 	if i < 0 {
 		return nil, nil
 	}

@@ -12,7 +12,7 @@ import (
 	"quotad/regions"
 )
 
-// A Gate tells whether a pass could be afforded; a quota.Keeper is one.
+// A Gate tells whether a pass could be afforded; a quota.Service is one.
 type Gate interface {
 	// Peek decides what would become of calls of several operations together,
 	// operation to count, and moves nothing. An error means that nobody can

@@ -154,7 +154,8 @@ func (v *validation) expects(c *quota.Credential) {
 			continue
 		}
 		for _, charge := range charges {
-			spent[charge.Limit] = min(quota.MaxUnits, spent[charge.Limit]+charge.Units)
+			i := c.Index(charge.Limit)
+			spent[i] = min(quota.MaxUnits, spent[i]+charge.Units)
 		}
 	}
 	for i, limit := range c.Limits {

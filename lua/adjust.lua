@@ -45,8 +45,8 @@ else
   booked = math.min(-units, t.sum - t.credit)
   t.credit = t.credit + booked
 end
-local note = 'adjust ' .. limits[number].name .. ' by ' .. (units < 0 and booked > 0 and '-' or '+') .. int(booked)
-if reason ~= '' then note = note .. ': ' .. reason end
+local note = 'adjust ' .. limits[number].name .. ' ' .. int(units) .. ' ' .. (units < 0 and booked > 0 and '-' or '') .. int(booked)
+  .. ' ' .. reason
 local id = append(a, log, limits,
   { operation = '', count = 0, by = by, region = region, key = '', note = note }, charges)
 refresh(a, limits)

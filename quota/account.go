@@ -36,7 +36,7 @@ func (a *Account) Clone() *Account {
 // A Debits is a log, oldest entry first.
 type Debits interface {
 	// After yields the entries behind id.
-	After(id ID) iter.Seq[Debit]
+	After(id ID) iter.Seq[Entry]
 }
 
 // Now returns the time of the account's clock when a host's clock shows t: in
@@ -59,7 +59,7 @@ func (a *Account) Advance(c *Credential, now time.Time, log Debits) {
 			if d.ID.Ms > cutoff {
 				break
 			}
-			t.leave(d.In(c, i))
+			t.leave(d.UnitsIn(c, i))
 			t.Gone = d.ID
 		}
 	}
@@ -91,7 +91,7 @@ func (a *Account) catchUp(t *Tally, c *Credential, i int, cutoff int64, log Debi
 		if d.ID.Ms <= cutoff && t.Sum == 0 {
 			t.Gone = d.ID
 		} else {
-			t.Sum += d.In(c, i)
+			t.Sum += d.UnitsIn(c, i)
 		}
 	}
 	t.Seen = a.Last
@@ -101,11 +101,11 @@ func (a *Account) catchUp(t *Tally, c *Credential, i int, cutoff int64, log Debi
 // Decide decides ask at now: reason, limit and time to retry. Advance must have
 // been called for now. Nothing is debited yet.
 func (a *Account) Decide(c *Credential, ask Ask, now time.Time, log Debits) Decision {
-	d := Decision{Units: Greatest(ask.Charges)}
+	d := Decision{Units: Max(ask.Charges)}
 	for _, charge := range ask.Charges {
 		at := a.fits(c, charge, ask.UseReserve, now, log)
 		if at.After(d.RetryAt) {
-			d.Reason, d.Limit = LimitExceeded, c.Limits[charge.Limit].Name
+			d.Reason, d.Limit = LimitExceeded, charge.Limit
 			d.RetryAt, d.RetryAfter = at, at.Sub(now)
 		}
 	}
@@ -115,8 +115,8 @@ func (a *Account) Decide(c *Credential, ask Ask, now time.Time, log Debits) Deci
 // fits returns when a charge fits its limit if nothing else happens, or the
 // zero time if it fits now.
 func (a *Account) fits(c *Credential, charge Charge, useReserve bool, now time.Time, log Debits) time.Time {
-	limit := c.Limits[charge.Limit]
-	t := a.Tallies[limit.Name]
+	i := c.Index(charge.Limit)
+	limit, t := c.Limits[i], a.Tallies[charge.Limit]
 	at := a.CatchingUp(limit.Window, now)
 	missing := t.Used() + charge.Units - limit.Budget(useReserve)
 	if missing <= 0 {
@@ -127,7 +127,7 @@ func (a *Account) fits(c *Credential, charge Charge, useReserve bool, now time.T
 	}
 	rest := *t
 	for d := range log.After(t.Gone) {
-		if missing -= rest.leave(d.In(c, charge.Limit)); missing <= 0 {
+		if missing -= rest.leave(d.UnitsIn(c, i)); missing <= 0 {
 			return later(at, d.ID.Time().Add(limit.Window.Length))
 		}
 	}
@@ -166,7 +166,7 @@ func (a *Account) State(c *Credential, i int, now time.Time, log Debits) LimitSt
 			break
 		}
 		at = d.ID.Ms
-		s.NextUnits += rest.leave(d.In(c, i))
+		s.NextUnits += rest.leave(d.UnitsIn(c, i))
 	}
 	s.NextAt = time.UnixMilli(at).UTC().Add(s.Window.Length)
 	return s
@@ -176,7 +176,7 @@ func (a *Account) State(c *Credential, i int, now time.Time, log Debits) LimitSt
 func (a *Account) States(c *Credential, charges []Charge, now time.Time) []LimitState {
 	states := make([]LimitState, len(charges))
 	for i, charge := range charges {
-		limit := c.Limits[charge.Limit]
+		limit, _ := c.Limit(charge.Limit)
 		states[i] = LimitState{
 			Limit:      limit,
 			Used:       a.Tallies[limit.Name].Used(),
@@ -196,34 +196,35 @@ func (a *Account) Next(now time.Time) ID {
 }
 
 // Debit counts a new entry in every limit of c. Advance must have been called.
-func (a *Account) Debit(c *Credential, d Debit) {
+func (a *Account) Debit(c *Credential, d Entry) {
 	a.Last = d.ID
 	for i, limit := range c.Limits {
 		t := a.Tallies[limit.Name]
-		t.Sum += d.In(c, i)
+		t.Sum += d.UnitsIn(c, i)
 		t.Seen = d.ID
 	}
 }
 
-// Settle sets a counted entry to what was really spent, and d with it. It fails,
-// and changes nothing, when a limit would count more than MaxUnits.
-func (a *Account) Settle(c *Credential, d *Debit, to Units) error {
+// Settle sets a counted entry to what was really spent, and d with it, and returns
+// what the log is to tell of it. It fails, and changes nothing, when a limit would count more than MaxUnits.
+func (a *Account) Settle(c *Credential, d *Entry, to Units) (trace Entry, err error) {
 	settled := *d
-	settled.Settled, settled.SettledTo = true, to
+	trace = Entry{Kind: KindSettlement, Grant: d.ID, SettledTo: to}
+	trace.Before, trace.After = settled.Settle(to)
 	for i, limit := range c.Limits {
-		if a.counts(limit.Name, d.ID) && a.Tallies[limit.Name].Sum+settled.In(c, i)-d.In(c, i) > MaxUnits {
-			return fmt.Errorf("limit %q would hold more than %s", limit.Name, MaxUnits.Text())
+		if a.counts(limit.Name, d.ID) && a.Tallies[limit.Name].Sum+settled.UnitsIn(c, i)-d.UnitsIn(c, i) > MaxUnits {
+			return Entry{}, fmt.Errorf("limit %q would hold more than %s", limit.Name, MaxUnits.Text())
 		}
 	}
 	for i, limit := range c.Limits {
 		if t := a.Tallies[limit.Name]; a.counts(limit.Name, d.ID) {
-			t.Sum += settled.In(c, i) - d.In(c, i)
+			t.Sum += settled.UnitsIn(c, i) - d.UnitsIn(c, i)
 			t.Credit = min(t.Credit, t.Sum)
 		}
 	}
 	a.forgetAbsent(c)
 	*d = settled
-	return nil
+	return trace, nil
 }
 
 // forgetAbsent drops the totals of limits that are not configured now: they did

@@ -27,11 +27,11 @@ func TestBreakdownAgreesWithTheLedger(t *testing.T) {
 			seed := seedtest.Seed(t, 1)
 			clock.Set(nine)
 			c := twoLimits()
-			k, err := quota.NewKeeper(ledger, []*quota.Credential{c}, time.Minute)
+			k, err := quota.NewService(ledger, []*quota.Credential{c}, time.Minute)
 			if err != nil {
 				t.Fatal(err)
 			}
-			d := &desk{T: t, Keeper: k, clock: clock}
+			d := &desk{T: t, Service: k, clock: clock}
 			h := &randomDesk{desk: d, random: rand.New(rand.NewPCG(seed, 1))}
 			for range 40 {
 				for range 10 {

@@ -75,7 +75,7 @@ func NewBreakdown(c *Credential, by Dimension) *Breakdown {
 
 // Add counts an entry. Traces of corrections, which spent nothing, leave it as it is.
 func (b *Breakdown) Add(e Entry) {
-	if e.Operation == "" && len(e.Charges) == 0 {
+	if e.Kind != KindGrant && e.Kind != KindAdjustment {
 		return
 	}
 	name := b.By.of(&e)
@@ -89,34 +89,17 @@ func (b *Breakdown) Add(e Entry) {
 }
 
 func (s *Share) add(c *Credential, e *Entry) {
-	d := e.debit()
 	units := Units(0)
 	for i := range c.Limits {
-		counts := d.In(c, i)
+		counts := e.UnitsIn(c, i)
 		s.In[i] = add(s.In[i], counts)
 		units = max(units, counts)
 	}
-	for _, charge := range e.Charges { // in limits that are not configured any more
-		units = max(units, charge.Now)
-	}
+	units = max(units, Max(e.Counts())) // also in limits that are not configured any more
 	s.Units = add(s.Units, units)
 	if units > 0 {
 		s.Calls = add(s.Calls, e.Count)
 	}
-}
-
-// debit returns the entry as the arithmetic sees it.
-func (e *Entry) debit() Debit {
-	d := Debit{ID: e.ID, Operation: e.Operation, Count: e.Count}
-	greatest := EntryCharge{}
-	for _, charge := range e.Charges {
-		d.Recorded = append(d.Recorded, Recorded{Limit: charge.Limit, Units: charge.Units})
-		if charge.Units > greatest.Units {
-			greatest = charge
-		}
-	}
-	d.Settled, d.SettledTo = greatest.Now != greatest.Units, greatest.Now
-	return d
 }
 
 // Shares returns the greatest share first, and hours in their order.
@@ -157,14 +140,14 @@ func (b *Breakdown) In(limit string) []Holder {
 
 // Breakdown sums what the log of a credential holds; ok is false when the
 // credential is not configured. It reads as long as ctx lives.
-func (k *Keeper) Breakdown(ctx context.Context, credential string, q BreakdownQuery) (b *Breakdown, ok bool, err error) {
-	l, ok := k.lane(credential)
+func (s *Service) Breakdown(ctx context.Context, credential string, q BreakdownQuery) (b *Breakdown, ok bool, err error) {
+	c, ok := s.Credential(credential)
 	if !ok {
 		return nil, false, nil
 	}
-	b = NewBreakdown(l.credential, q.By)
+	b = NewBreakdown(c, q.By)
 	read := 0
-	err = k.walk(ctx, credential, q.Since, func(e Entry) bool {
+	err = s.walk(ctx, credential, q.Since, func(e Entry) bool {
 		if b.Partial = q.Most > 0 && read == q.Most; b.Partial {
 			return false
 		}
@@ -181,13 +164,13 @@ const walkPage = MaxLogPage / 4
 
 // walk reads the log from its newest entry back to since, or until visit has seen
 // enough.
-func (k *Keeper) walk(ctx context.Context, credential string, since time.Time, visit func(Entry) bool) error {
+func (s *Service) walk(ctx context.Context, credential string, since time.Time, visit func(Entry) bool) error {
 	q := LogQuery{Since: since, Newest: true, Most: walkPage}
 	for {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
-		page, _, err := k.Log(ctx, credential, q)
+		page, _, err := s.Log(ctx, credential, q)
 		if err != nil {
 			return err
 		}

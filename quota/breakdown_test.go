@@ -17,18 +17,18 @@ var nine = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 // A desk is a keeper on a ledger whose clock the test moves.
 type desk struct {
 	*testing.T
-	*quota.Keeper
+	*quota.Service
 	clock *ledgertest.Clock
 }
 
 func openDesk(t *testing.T, c *quota.Credential) *desk {
 	t.Helper()
 	clock := ledgertest.NewClock(nine)
-	k, err := quota.NewKeeper(ledgertest.NewModel(clock.Now), []*quota.Credential{c}, time.Minute)
+	k, err := quota.NewService(ledgertest.NewModel(clock.Now), []*quota.Credential{c}, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &desk{T: t, Keeper: k, clock: clock}
+	return &desk{T: t, Service: k, clock: clock}
 }
 
 // spend acquires as a job's pass of a region, or as uid 7 where there is no job.

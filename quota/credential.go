@@ -60,18 +60,12 @@ func (c Cost) In(l Limit, operation string) Units {
 	return c.Every
 }
 
-// A Charge is what one request costs in one limit of its credential.
-type Charge struct {
-	Limit int // index into Credential.Limits
-	Units Units
-}
-
 // Charges returns what count calls of an operation cost, in the order of the
 // credential's limits. The credential must be valid and the operation known.
 func (c *Credential) Charges(operation string, count Units) ([]Charge, error) {
 	cost := c.Operations[operation]
 	charges := make([]Charge, 0, len(c.Limits))
-	for i, limit := range c.Limits {
+	for _, limit := range c.Limits {
 		units := cost.In(limit, operation)
 		if units == 0 {
 			continue
@@ -80,18 +74,9 @@ func (c *Credential) Charges(operation string, count Units) ([]Charge, error) {
 		if err != nil {
 			return nil, err
 		}
-		charges = append(charges, Charge{Limit: i, Units: total})
+		charges = append(charges, Charge{Limit: limit.Name, Units: total})
 	}
 	return charges, nil
-}
-
-// Greatest returns the greatest of the charges.
-func Greatest(charges []Charge) Units {
-	var most Units
-	for _, c := range charges {
-		most = max(most, c.Units)
-	}
-	return most
 }
 
 // Basis identifies how the i-th limit prices operations: it changes when, and
@@ -122,9 +107,14 @@ func (c *Credential) prepared() *Credential {
 	return &copied
 }
 
+// Index returns which of the limits has that name, -1 if none has.
+func (c *Credential) Index(limit string) int {
+	return slices.IndexFunc(c.Limits, func(l Limit) bool { return l.Name == limit })
+}
+
 // Limit returns the limit of that name.
 func (c *Credential) Limit(name string) (Limit, bool) {
-	i := slices.IndexFunc(c.Limits, func(l Limit) bool { return l.Name == name })
+	i := c.Index(name)
 	if i < 0 {
 		return Limit{}, false
 	}

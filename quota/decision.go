@@ -18,7 +18,6 @@ const (
 	BadRequest        Reason = "bad_request"         // malformed; Detail says how
 	Forbidden         Reason = "forbidden"           // the caller may not do that
 	UnknownGrant      Reason = "unknown_grant"       // no such grant in the window any more
-	LedgerUnavailable Reason = "ledger_unavailable"  // the ledger cannot decide; Detail says why
 )
 
 // A Decision answers a request. Either it is a grant (Reason is empty, GrantID
@@ -27,6 +26,9 @@ type Decision struct {
 	Reason Reason
 	Detail string // for people, where the reason alone does not say it
 	Hint   string // the cure of a refusal, where it is known
+	// Err is why the ledger could not decide this ask, although it did decide others
+	// of the same call; see Ledger.Acquire. No other caller sees it.
+	Err error
 
 	GrantID  string
 	Replayed bool // the request id had been granted before; nothing new was debited
@@ -54,7 +56,7 @@ type Decision struct {
 }
 
 // Granted tells a grant from a refusal.
-func (d Decision) Granted() bool { return d.Reason == "" }
+func (d Decision) Granted() bool { return d.Reason == "" && d.Err == nil }
 
 // Remaining is what ordinary callers may still spend: the smallest over the
 // limits involved. It is 0 when no limit is known.
@@ -102,27 +104,6 @@ func Conflict(operation string, count Units) Decision {
 // Gone refuses to correct a grant that is in no window.
 func Gone(grantID string) Decision {
 	return refuse(UnknownGrant, fmt.Sprintf("grant %s is in no window of its credential, or never was made", grantID))
-}
-
-// SettleNote, AdjustNote and ResetNote say in the log what a correction did.
-func SettleNote(grant ID, units Units) string {
-	return fmt.Sprintf("settle %s to %d", grant, units)
-}
-
-// AdjustNote: see SettleNote. What was booked is less than was asked for where more was
-// to be given back than was used.
-func AdjustNote(a Adjustment, booked int64) string {
-	return withReason(fmt.Sprintf("adjust %s by %+d", a.Limit, booked), a.Note)
-}
-
-// ResetNote: see SettleNote.
-func ResetNote(reason string) string { return withReason("reset", reason) }
-
-func withReason(what, reason string) string {
-	if reason == "" {
-		return what
-	}
-	return what + ": " + reason
 }
 
 func refuse(reason Reason, detail string) Decision {

@@ -33,35 +33,35 @@ type Obstacle struct {
 
 // Why explains what would become of a request of an ordinary caller. Errors are
 // those of Acquire, and of reading the log, which takes as long as ctx lives.
-func (k *Keeper) Why(ctx context.Context, r Request) (Explanation, error) {
-	l, charges, refused := k.price(r)
-	if l == nil {
+func (s *Service) Why(ctx context.Context, r Request) (Explanation, error) {
+	b, charges, refused := s.price(r)
+	if b == nil {
 		return Explanation{Decision: refused}, nil
 	}
-	d, err := k.foresee(ctx, l, r, charges)
+	d, err := s.foresee(ctx, b.credential, r, charges)
 	if err != nil || d.Reason != "" && d.Reason != LimitExceeded && d.Reason != CostExceedsLimit {
 		return Explanation{Decision: d}, err
 	}
 	e := explain(d, r.Count)
 	if d.Reason == LimitExceeded {
-		err = k.findHolders(ctx, l.credential, d.RetryAt.Add(-d.RetryAfter), e.Obstacles)
+		err = s.findHolders(ctx, b.credential, d.RetryAt.Add(-d.RetryAfter), e.Obstacles)
 	}
 	return e, err
 }
 
 // foresee decides without debiting, and returns the state of the limits involved
 // also where the request can never fit.
-func (k *Keeper) foresee(ctx context.Context, l *lane, r Request, charges []Charge) (Decision, error) {
-	d, never := neverFits(l.credential, charges, false)
+func (s *Service) foresee(ctx context.Context, c *Credential, r Request, charges []Charge) (Decision, error) {
+	d, never := neverFits(c, charges, false)
 	if !never {
-		return l.acquire(ctx, Ask{Request: Request{Credential: r.Credential}, Charges: charges, Peek: true, Operations: []string{r.Operation}})
+		return s.peek(ctx, c, []string{r.Operation}, charges)
 	}
-	usage, _, err := k.Usage(ctx, r.Credential)
+	usage, _, err := s.Usage(ctx, r.Credential)
 	if err != nil {
 		return Decision{}, err
 	}
 	for _, charge := range charges {
-		state := usage.Limits[charge.Limit]
+		state := usage.Limits[c.Index(charge.Limit)]
 		state.Cost = charge.Units
 		d.Limits = append(d.Limits, state)
 	}
@@ -96,7 +96,7 @@ type hold struct {
 }
 
 // findHolders reads the log once, as far back as the obstacles' windows reach at now.
-func (k *Keeper) findHolders(ctx context.Context, c *Credential, now time.Time, obstacles []Obstacle) error {
+func (s *Service) findHolders(ctx context.Context, c *Credential, now time.Time, obstacles []Obstacle) error {
 	since := now
 	holds := make([]hold, len(obstacles))
 	for i := range obstacles {
@@ -106,7 +106,7 @@ func (k *Keeper) findHolders(ctx context.Context, c *Credential, now time.Time, 
 			since = after
 		}
 	}
-	err := k.walk(ctx, c.Name, since, func(e Entry) bool {
+	err := s.walk(ctx, c.Name, since, func(e Entry) bool {
 		for _, h := range holds {
 			h.add(e)
 		}

@@ -178,12 +178,12 @@ func TestWhyOfACalendarDay(t *testing.T) {
 // An alone ledger grants without knowing its log, as during an outage.
 type alone struct{ *ledgertest.Model }
 
-func (alone) Acquire(_ context.Context, _ *quota.Credential, asks []quota.Ask) ([]quota.Decision, error) {
-	return []quota.Decision{{Outage: true, Units: quota.Greatest(asks[0].Charges)}}, nil
+func (alone) Peek(_ context.Context, _ *quota.Credential, _ []string, charges []quota.Charge) (quota.Decision, error) {
+	return quota.Decision{Outage: true, Units: quota.Max(charges)}, nil
 }
 
 func TestWhyDuringAnOutage(t *testing.T) {
-	k, err := quota.NewKeeper(alone{ledgertest.NewModel(time.Now)}, []*quota.Credential{youtube()}, time.Second)
+	k, err := quota.NewService(alone{ledgertest.NewModel(time.Now)}, []*quota.Credential{youtube()}, time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}

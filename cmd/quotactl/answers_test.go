@@ -59,7 +59,7 @@ func someEntries() []api.Entry {
 	entry := func(ago time.Duration, operation string, count, units int64, by, region, note string) api.Entry {
 		when := at.Add(-ago)
 		e := api.Entry{ID: fmt.Sprintf("youtube:%d-0", when.UnixMilli()), At: when, Operation: operation, Count: count, Units: units,
-			By: by, Region: region, Note: note}
+			Kind: "grant", By: by, Region: region, Note: note}
 		if units > 0 {
 			e.Charges = []api.Charge{{Limit: "daily", Units: units, Debited: units}}
 		}
@@ -67,11 +67,17 @@ func someEntries() []api.Entry {
 	}
 	settled := entry(2*time.Hour, "search.list", 1, 40, "charts", "GB", "")
 	settled.Charges[0].Debited = 100
+	to := int64(40)
+	settled.SettledTo = &to
+	settlement := entry(time.Hour, "", 0, 0, "charts", "GB", "")
+	settlement.Kind, settlement.GrantID, settlement.SettledTo = "settlement", settled.ID, &to
+	adjusted := entry(time.Minute, "", 0, 6000, "@1000", "", "the old script runs until the end of the month, and counts on its own")
+	adjusted.Kind, adjusted.Asked = "adjustment", 6000
 	return []api.Entry{
 		entry(20*time.Hour, "videos.list", 4, 4, "trending", "US", ""),
 		settled,
-		entry(time.Hour, "", 0, 0, "charts", "GB", "settle 1773473213000-0 to 40"),
-		entry(time.Minute, "", 0, 6000, "@1000", "", "adjust daily by +6000: the old script runs until the end of the month, and counts on its own"),
+		settlement,
+		adjusted,
 		entry(time.Second, "channels.list.of.a\x1b[31mfriend", 1200, 1200, "@0", "", ""),
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -209,14 +210,46 @@ func newLogTable(entries []api.Entry, v view) *table {
 	return t
 }
 
-// entryNote says what a correction did, and of a settled grant what was debited.
+// entryNote says what a correction did, and of a grant what was debited where it
+// counts less or more by now.
 func entryNote(e api.Entry) string {
+	switch e.Kind {
+	case string(quota.KindSettlement):
+		return fmt.Sprintf("settle %s to %s", e.GrantID, thousands(*e.SettledTo))
+	case string(quota.KindAdjustment):
+		booked := signed(e.Units)
+		if e.Units != e.Asked {
+			booked += " of " + signed(e.Asked)
+		}
+		return withReason("adjust "+e.Charges[0].Limit+" by "+booked, e.Note)
+	case string(quota.KindReset):
+		return withReason("reset", e.Note)
+	}
 	debited := int64(0)
 	for _, charge := range e.Charges {
 		debited = max(debited, charge.Debited)
 	}
-	if e.Note == "" && debited != e.Units {
+	switch {
+	case debited == e.Units:
+		return ""
+	case e.SettledTo != nil:
 		return "settled; " + quota.Count(debited, "was", "were") + " debited"
+	default:
+		return "given back by an adjustment; " + quota.Count(debited, "was", "were") + " debited"
 	}
-	return e.Note
+}
+
+// signed writes a number with its sign.
+func signed(n int64) string {
+	if n < 0 {
+		return "-" + thousands(-n)
+	}
+	return "+" + thousands(n)
+}
+
+func withReason(what, reason string) string {
+	if reason == "" {
+		return what
+	}
+	return what + ": " + reason
 }

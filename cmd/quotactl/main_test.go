@@ -121,7 +121,7 @@ func newServer(ts *testscript.TestScript, socket string, names []string) (*api.S
 			ledger = notingLedger{ledger, socket + ".usage-read"}
 		}
 	}
-	keeper, err := quota.NewKeeper(ledger, credentials, time.Second)
+	keeper, err := quota.NewService(ledger, credentials, time.Second)
 	ts.Check(err)
 	tokens := new(jobs.Tokens)
 	runner, err := jobs.Open(jobs.Config{

@@ -45,9 +45,9 @@ func foresee(days int, spent quota.Units, list ...*jobs.Job) *jobs.Plan {
 		},
 		Operations: map[string]quota.Cost{"videos.list": {Per: map[string]quota.Units{"daily": 1}}, "search.list": {Per: map[string]quota.Units{"search": 1}}},
 	}
-	book := quota.NewRehearsal(c)
-	book.Spend(at.Add(-time.Hour), []quota.Charge{{Limit: 0, Units: spent}})
-	o := jobs.Outset{From: at, Books: []*quota.Rehearsal{book}}
+	book := quota.NewSimulation(c)
+	book.Spend(at.Add(-time.Hour), []quota.Charge{{Limit: c.Limits[0].Name, Units: spent}})
+	o := jobs.Outset{From: at, Books: []*quota.Simulation{book}}
 	for _, job := range list {
 		o.Jobs = append(o.Jobs, jobs.Prospect{Job: job})
 	}

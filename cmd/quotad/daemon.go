@@ -31,7 +31,7 @@ type daemon struct {
 	alerts   *alerts
 	notifier *notifier
 
-	keeper *quota.Keeper
+	keeper *quota.Service
 	outage *outage.Ledger // what stands in front of a shared ledger; nil of an embedded one
 	fleet  jobs.Fleet     // beside that one
 	tokens *jobs.Tokens

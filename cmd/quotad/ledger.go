@@ -19,7 +19,7 @@ func (d *daemon) openLedger(context.Context) error {
 		return err
 	}
 	d.onStop("close the ledger", ledger.Close)
-	if d.keeper, err = quota.NewKeeper(measuredLedger{ledger, d.metrics}, nil, d.config.Ledger.Deadline); err != nil {
+	if d.keeper, err = quota.NewService(measuredLedger{ledger, d.metrics}, nil, d.config.Ledger.Deadline); err != nil {
 		return err
 	}
 	d.metrics.watchLimits(d.keeper)

@@ -20,7 +20,7 @@ import (
 // number is bounded.
 type metrics struct {
 	registry *prometheus.Registry
-	keeper   *quota.Keeper // nil until watchLimits
+	keeper   *quota.Service // nil until watchLimits
 	meters   atomic.Pointer[map[operationName]*meter]
 
 	decisions   *prometheus.CounterVec
@@ -107,7 +107,7 @@ func (m *metrics) histograms(name, help string, buckets []float64, labels ...str
 }
 
 // watchLimits exposes the state of the keeper's limits and of its ledger.
-func (m *metrics) watchLimits(keeper *quota.Keeper) {
+func (m *metrics) watchLimits(keeper *quota.Service) {
 	m.keeper = keeper
 	m.registry.MustRegister(newLimits(keeper))
 }

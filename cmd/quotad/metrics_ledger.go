@@ -13,7 +13,7 @@ type measuredLedger struct {
 	metrics *metrics
 }
 
-// Acquire implements quota.Decider.
+// Acquire implements quota.Ledger.
 func (l measuredLedger) Acquire(ctx context.Context, c *quota.Credential, asks []quota.Ask) ([]quota.Decision, error) {
 	begun := time.Now()
 	decisions, err := l.Ledger.Acquire(ctx, c, asks)

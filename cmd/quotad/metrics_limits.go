@@ -14,7 +14,7 @@ import (
 // Limits is a collector that asks for the state of every limit when somebody
 // wants to know it. What the ledger does not tell in time is left out.
 type limits struct {
-	keeper *quota.Keeper
+	keeper *quota.Service
 
 	units, reserve, used, remaining, exhaustion, up *prometheus.Desc
 
@@ -22,7 +22,7 @@ type limits struct {
 	paces map[limitName]*pace
 }
 
-func newLimits(keeper *quota.Keeper) *limits {
+func newLimits(keeper *quota.Service) *limits {
 	desc := func(name, help string) *prometheus.Desc {
 		return prometheus.NewDesc(name, help, []string{"credential", "limit"}, nil)
 	}

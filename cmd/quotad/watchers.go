@@ -65,13 +65,13 @@ func (w watchers) outage(event outage.Event) {
 // A watchedGate tells of what keeps jobs from beginning: then nobody is there to
 // be denied a call.
 type watchedGate struct {
-	*quota.Keeper
+	*quota.Service
 	denied func(credential string, d quota.Decision)
 }
 
 // Peek implements jobs.Gate.
 func (g watchedGate) Peek(ctx context.Context, credential string, calls map[string]quota.Units) (quota.Decision, error) {
-	d, err := g.Keeper.Peek(ctx, credential, calls)
+	d, err := g.Service.Peek(ctx, credential, calls)
 	if d.Reason == quota.LimitExceeded {
 		g.denied(credential, d)
 	}

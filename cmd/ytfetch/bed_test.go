@@ -49,7 +49,7 @@ func openBed(c bedConfig) (*bed, error) {
 		return nil, err
 	}
 	b.ledger = &ledger{Model: ledgertest.NewModel(b.clock.Now)}
-	keeper, err := quota.NewKeeper(b.ledger, []*quota.Credential{{
+	keeper, err := quota.NewService(b.ledger, []*quota.Credential{{
 		Name:       "youtube",
 		Limits:     []quota.Limit{{Name: "daily", Units: quota.Units(c.limit), Window: quota.Sliding(24 * time.Hour)}},
 		Operations: map[string]quota.Cost{operation: {Every: 1}},

@@ -99,7 +99,7 @@ func job(t *testing.T, name, does string) *jobs.Job {
 func open(t *testing.T, units quota.Units, list ...*jobs.Job) *house {
 	t.Helper()
 	h := &house{t: t, changes: changes{make(chan jobs.Run, 100), make(chan jobs.Pass, 100), make(chan string, 100)}}
-	keeper, err := quota.NewKeeper(ledgertest.NewModel(time.Now), []*quota.Credential{{
+	keeper, err := quota.NewService(ledgertest.NewModel(time.Now), []*quota.Credential{{
 		Name:       "youtube",
 		Limits:     []quota.Limit{{Name: "daily", Units: units, Window: quota.Sliding(24 * time.Hour)}},
 		Operations: map[string]quota.Cost{"videos.list": {Every: 1}},

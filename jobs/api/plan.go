@@ -19,7 +19,7 @@ const (
 
 // PlanRoute returns the route that foresees what a runner's jobs do to the limits
 // of a keeper's credentials.
-func PlanRoute(r *jobs.Runner, k *quota.Keeper) api.Route {
+func PlanRoute(r *jobs.Runner, k *quota.Service) api.Route {
 	p := planner{r, k}
 	return api.Route{
 		Method: http.MethodGet, Path: "/v1/plan", Access: api.Read,
@@ -30,7 +30,7 @@ func PlanRoute(r *jobs.Runner, k *quota.Keeper) api.Route {
 // A planner foresees what a runner's jobs do to a keeper's limits.
 type planner struct {
 	runner *jobs.Runner
-	keeper *quota.Keeper
+	keeper *quota.Service
 }
 
 // PlanRequest narrows down a plan.
@@ -51,7 +51,7 @@ func (p *PlanRequest) Bind(f *api.Fields) {
 func (p planner) plan(ctx context.Context, _ *api.Call, in PlanRequest) (*jobs.Plan, error) {
 	outset := p.runner.Outset()
 	for _, c := range p.keeper.Credentials() {
-		book, known, err := p.keeper.Rehearse(ctx, c.Name)
+		book, known, err := p.keeper.Simulate(ctx, c.Name)
 		if err != nil {
 			return nil, err
 		}

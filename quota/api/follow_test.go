@@ -43,7 +43,7 @@ func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes", Net: "unix
 
 // A channel is a server, and one answer of its that is still being written.
 type channel struct {
-	keeper *quota.Keeper
+	keeper *quota.Service
 	server *api.Server
 	answer *http.Response
 }

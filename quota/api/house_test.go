@@ -26,7 +26,7 @@ type house struct {
 	t      *testing.T
 	socket string
 	clock  *clock
-	keeper *quota.Keeper
+	keeper *quota.Service
 	tokens *tokens
 	server *api.Server
 
@@ -72,9 +72,9 @@ func open(t *testing.T, edit func(*api.Config)) *house {
 	return h
 }
 
-func newKeeper(t testing.TB, ledger quota.Ledger, credentials ...*quota.Credential) *quota.Keeper {
+func newKeeper(t testing.TB, ledger quota.Ledger, credentials ...*quota.Credential) *quota.Service {
 	t.Helper()
-	keeper, err := quota.NewKeeper(ledger, credentials, time.Second)
+	keeper, err := quota.NewService(ledger, credentials, time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,20 +12,35 @@ import (
 type Entry struct {
 	ID        string    `json:"id"` // for settle and release, and to read on behind it
 	At        time.Time `json:"at"`
-	Operation string    `json:"operation,omitempty"` // empty of a correction
+	Kind      string    `json:"kind"`                // grant, settlement, adjustment or reset
+	Operation string    `json:"operation,omitempty"` // of a grant
 	Count     int64     `json:"count,omitempty"`     // calls
 	By        string    `json:"by"`                  // the job, or "@" and the uid of a caller outside a pass
 	Region    string    `json:"region,omitempty"`
-	Units     int64     `json:"units"`          // the greatest of the charges
-	Charges   []Charge  `json:"charges"`        // none of the trace of a correction
-	Note      string    `json:"note,omitempty"` // of a correction: what was done, and why
+	// Units is the greatest of the charges; of an adjustment what it booked, below
+	// zero where it gave back.
+	Units   int64    `json:"units"`
+	Charges []Charge `json:"charges"` // none of a settlement or a reset
+	// Of a settlement: the grant, and what its charges were before and are after.
+	GrantID   string       `json:"grant_id,omitempty"`
+	Settled   []Settlement `json:"settled,omitempty"`
+	SettledTo *int64       `json:"settled_to,omitempty"` // also of a grant that was settled
+	Asked     int64        `json:"asked,omitempty"`      // of an adjustment: the units that were asked for
+	Note      string       `json:"note,omitempty"`       // of an adjustment or a reset: why
 }
 
 // Charge is what an entry counts in a limit.
 type Charge struct {
 	Limit   string `json:"limit"`
-	Units   int64  `json:"units"`   // after settling
+	Units   int64  `json:"units"`   // after settling, and less what was given back
 	Debited int64  `json:"debited"` // before
+}
+
+// Settlement is what a settlement made of a grant's charge in a limit.
+type Settlement struct {
+	Limit  string `json:"limit"`
+	Before int64  `json:"before"`
+	After  int64  `json:"after"`
 }
 
 // LogPage is the body of GET /v1/credentials/{name}/log.
@@ -128,14 +143,33 @@ func pageOf(name string, page quota.LogPage) LogPage {
 func entriesOf(name string, list []quota.Entry) []Entry {
 	entries := make([]Entry, len(list))
 	for i, e := range list {
-		entries[i] = Entry{
-			ID: quota.GrantID(name, e.ID), At: e.At.UTC(), Operation: e.Operation, Count: int64(e.Count),
-			By: e.By, Region: e.Region, Note: e.Note, Charges: make([]Charge, len(e.Charges)),
-		}
-		for j, charge := range e.Charges {
-			entries[i].Charges[j] = Charge{Limit: charge.Limit, Units: int64(charge.Now), Debited: int64(charge.Units)}
-			entries[i].Units = max(entries[i].Units, int64(charge.Now))
-		}
+		entries[i] = entryOf(name, e)
 	}
 	return entries
+}
+
+func entryOf(name string, e quota.Entry) Entry {
+	entry := Entry{
+		ID: quota.GrantID(name, e.ID), At: e.At.UTC(), Kind: string(e.Kind), Operation: e.Operation, Count: int64(e.Count),
+		By: e.By, Region: e.Region, Charges: make([]Charge, len(e.Charges)), Asked: e.Asked, Note: e.Note,
+	}
+	for i, counts := range e.Counts() {
+		entry.Charges[i] = Charge{Limit: counts.Limit, Units: int64(counts.Units), Debited: int64(e.Charges[i].Units)}
+		entry.Units = max(entry.Units, int64(counts.Units))
+	}
+	if e.Kind == quota.KindAdjustment {
+		entry.Charges[0].Units = entry.Charges[0].Debited
+		entry.Units = entry.Charges[0].Debited
+	}
+	if e.Settled || e.Kind == quota.KindSettlement {
+		to := int64(e.SettledTo)
+		entry.SettledTo = &to
+	}
+	if e.Kind == quota.KindSettlement {
+		entry.GrantID = quota.GrantID(name, e.Grant)
+	}
+	for i, before := range e.Before {
+		entry.Settled = append(entry.Settled, Settlement{Limit: before.Limit, Before: int64(before.Units), After: int64(e.After[i].Units)})
+	}
+	return entry
 }

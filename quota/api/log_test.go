@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,7 +26,7 @@ func (h *house) log(q api.LogQuery) (lines []string, page api.LogPage) {
 		h.t.Fatal(err)
 	}
 	for _, e := range page.Entries {
-		lines = append(lines, fmt.Sprintf("%s %d %s %s %s", e.Operation, e.Units, e.By, e.Region, e.Note))
+		lines = append(lines, fmt.Sprintf("%s %d %s %s %s", cmp.Or(e.Operation, e.Kind), e.Units, e.By, e.Region, e.Note))
 	}
 	return lines, page
 }
@@ -40,7 +41,7 @@ func TestLog(t *testing.T) {
 	if _, err := h.client("us").Settle(t.Context(), search, 40); err != nil {
 		t.Fatal(err)
 	}
-	settled := fmt.Sprintf(" 0 trending  settle %s to 40", search[len("youtube:"):])
+	settled := "settlement 0 trending  "
 	all := []string{"search.list 40 trending US ", "videos.list 3 trending US ", settled}
 
 	got, page := h.log(api.LogQuery{})

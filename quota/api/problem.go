@@ -12,8 +12,8 @@ import (
 
 // Reasons beside quota's own, of requests that were not decided.
 const (
-	LedgerUnavailable              = quota.LedgerUnavailable // 503: ask again later, with the same request id
-	NotFound          quota.Reason = "not_found"             // no such path or resource
+	LedgerUnavailable quota.Reason = "ledger_unavailable" // 503: ask again later, with the same request id
+	NotFound          quota.Reason = "not_found"          // no such path or resource
 	MethodNotAllowed  quota.Reason = "method_not_allowed"
 	Conflict          quota.Reason = "conflict"       // the resource's state does not allow it now
 	InternalError     quota.Reason = "internal_error" // a fault of the daemon's
@@ -53,7 +53,7 @@ var answers = [...]answer{
 		hint: "a grant can be changed only while its debit is in the window"},
 	{reason: MethodNotAllowed, status: http.StatusMethodNotAllowed},
 	{reason: LedgerUnavailable, status: http.StatusServiceUnavailable, errs: []error{
-		quota.ErrUnavailable, quota.ErrOutcomeUnknown, quota.ErrLost, quota.ErrResting,
+		quota.ErrUnavailable, quota.ErrOutcomeUnknown,
 		context.Canceled, context.DeadlineExceeded, // given up before it was decided
 	}},
 	{reason: TooManyConnections, status: http.StatusServiceUnavailable},

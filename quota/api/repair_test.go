@@ -83,7 +83,7 @@ func TestAdjustAndReset(t *testing.T) {
 		t.Errorf("got %+v, %v, want it empty", got, err)
 	}
 	lines, _ := h.log(api.LogQuery{})
-	if want := " 0 @0  reset: a new project"; len(lines) != 1 || lines[0] != want {
+	if want := "reset 0 @0  a new project"; len(lines) != 1 || lines[0] != want {
 		t.Errorf("got %q, want %q", lines, want)
 	}
 	var verbs []string

@@ -20,7 +20,7 @@ const DefaultAdminGroup = "quotad-admin"
 
 // Config is what a server is made of. Only Keeper is required.
 type Config struct {
-	Keeper     *quota.Keeper
+	Keeper     *quota.Service
 	Tokens     Tokens // nil: there are no run tokens
 	Version    string
 	AdminGroup string  // empty: DefaultAdminGroup; a group that does not exist has no members
@@ -70,7 +70,7 @@ type Attempt struct {
 
 // A Server serves the API on any number of listeners.
 type Server struct {
-	keeper     *quota.Keeper
+	keeper     *quota.Service
 	tokens     Tokens
 	version    string
 	adminGroup string

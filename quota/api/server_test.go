@@ -190,25 +190,30 @@ func TestNamesThatClash(t *testing.T) {
 	}
 }
 
-// A failing ledger answers everything with an error, or refuses what it is asked.
+// A failing ledger answers everything with an error, a nil one only to each request
+// of a call by itself.
 type failing struct {
 	*ledgertest.Model
 	err error
 }
 
 func (f failing) Acquire(_ context.Context, _ *quota.Credential, asks []quota.Ask) ([]quota.Decision, error) {
-	if f.err == nil { // as a ledger in front of another one answers while that is away
-		return slices.Repeat([]quota.Decision{{Reason: quota.LedgerUnavailable, Detail: "it is away"}}, len(asks)), nil
+	if f.err == nil { // as a ledger that grants others of the call from an allowance
+		return slices.Repeat([]quota.Decision{{Err: quota.ErrUnavailable}}, len(asks)), nil
 	}
 	return nil, f.err
 }
 
+func (f failing) Peek(context.Context, *quota.Credential, []string, []quota.Charge) (quota.Decision, error) {
+	return quota.Decision{}, cmp.Or(f.err, quota.ErrUnavailable)
+}
+
 func (f failing) Settle(context.Context, *quota.Credential, quota.Settlement) (quota.Decision, error) {
-	return quota.Decision{Reason: quota.LedgerUnavailable}, f.err
+	return quota.Decision{}, cmp.Or(f.err, quota.ErrUnavailable)
 }
 
 func (f failing) Adjust(context.Context, *quota.Credential, quota.Adjustment) (quota.Decision, error) {
-	return quota.Decision{Reason: quota.LedgerUnavailable}, f.err
+	return quota.Decision{}, cmp.Or(f.err, quota.ErrUnavailable)
 }
 
 func (f failing) Reset(context.Context, *quota.Credential, quota.Caller, string) error {
@@ -231,11 +236,11 @@ func (f failing) Health(context.Context) quota.Health {
 // says when to come again, from the first answer on.
 func TestLedgerUnavailable(t *testing.T) {
 	for name, why := range map[string]error{
-		"refused":     nil,
+		"by itself":   nil,
 		"unreachable": fmt.Errorf("cannot reach it: %w", quota.ErrUnavailable),
 		"unanswered":  fmt.Errorf("cannot reach it: %w", quota.ErrOutcomeUnknown),
 		"lost":        fmt.Errorf("%w: it was flushed", quota.ErrLost),
-		"quiet":       fmt.Errorf("%w: daemons put back what they know", quota.ErrResting),
+		"quiet":       fmt.Errorf("%w: daemons put back what they know", quota.ErrRecovering),
 	} {
 		t.Run(name, func(t *testing.T) { testUnavailable(t, why) })
 	}

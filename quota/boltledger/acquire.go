@@ -10,7 +10,7 @@ import (
 	"quotad/quota"
 )
 
-// Acquire implements quota.Decider. What a batch grants is written in one
+// Acquire implements quota.Ledger. What a batch grants is written in one
 // transaction; a batch that grants nothing writes nothing.
 func (l *Ledger) Acquire(_ context.Context, c *quota.Credential, asks []quota.Ask) ([]quota.Decision, error) {
 	a, done, err := l.account(c.Name)
@@ -40,6 +40,16 @@ func (l *Ledger) Acquire(_ context.Context, c *quota.Credential, asks []quota.As
 	return decisions, nil
 }
 
+// Peek implements quota.Ledger.
+func (l *Ledger) Peek(_ context.Context, c *quota.Credential, _ []string, charges []quota.Charge) (quota.Decision, error) {
+	var d quota.Decision
+	err := l.read(c, func(b *batch) {
+		d = b.state.Decide(c, quota.Ask{Charges: charges}, b.now, b)
+		d.Limits = b.state.States(c, charges, b.now)
+	})
+	return d, err
+}
+
 // A batch is what one call decides: its entries stand behind those of the file
 // until they are written.
 type batch struct {
@@ -47,14 +57,14 @@ type batch struct {
 	state      *quota.Account
 	now        time.Time
 	buckets    buckets // of the reading transaction
-	entries    []record
-	changed    []record            // settled entries, to be written over
+	entries    []quota.Entry
+	changed    []quota.Entry       // settled entries, to be written over
 	keys       map[string]quota.ID // request keys of entries
 	err        error               // of reading the log, which After cannot return
 }
 
 func (b *batch) decide(ask quota.Ask) (quota.Decision, error) {
-	if key := ask.Key(); key != "" && !ask.Peek {
+	if key := ask.Key(); key != "" {
 		r, found, err := b.granted(key)
 		if err != nil {
 			return quota.Decision{}, err
@@ -64,7 +74,7 @@ func (b *batch) decide(ask quota.Ask) (quota.Decision, error) {
 		}
 	}
 	d := b.state.Decide(b.credential, ask, b.now, b)
-	if d.Granted() && !ask.Peek {
+	if d.Granted() {
 		d.GrantID = quota.GrantID(b.credential.Name, b.debit(ask))
 	}
 	d.Limits = b.state.States(b.credential, ask.Charges, b.now)
@@ -72,7 +82,7 @@ func (b *batch) decide(ask quota.Ask) (quota.Decision, error) {
 }
 
 // granted finds the grant that a request key stands for, while it counts anywhere.
-func (b *batch) granted(key string) (record, bool, error) {
+func (b *batch) granted(key string) (quota.Entry, bool, error) {
 	if id, ok := b.keys[key]; ok {
 		for _, r := range b.entries {
 			if r.ID == id {
@@ -82,31 +92,31 @@ func (b *batch) granted(key string) (record, bool, error) {
 	}
 	id, ok := b.buckets.granted(key)
 	if !ok || !b.state.Counted(b.credential, id) {
-		return record{}, false, nil
+		return quota.Entry{}, false, nil
 	}
 	return b.buckets.entry(id)
 }
 
-func (b *batch) replay(ask quota.Ask, r record) quota.Decision {
+func (b *batch) replay(ask quota.Ask, r quota.Entry) quota.Decision {
 	if r.Operation != ask.Operation || r.Count != ask.Count {
 		return quota.Conflict(r.Operation, r.Count)
 	}
 	return quota.Decision{
 		GrantID:  quota.GrantID(b.credential.Name, r.ID),
 		Replayed: true,
-		Units:    quota.Greatest(ask.Charges),
+		Units:    quota.Max(ask.Charges),
 		Limits:   b.state.States(b.credential, ask.Charges, b.now),
 	}
 }
 
 func (b *batch) debit(ask quota.Ask) quota.ID {
-	r := record{quota.NewRecord(b.credential, ask, b.state.Next(b.now))}
+	r := quota.NewEntry(ask, b.state.Next(b.now))
 	b.append(r)
 	return r.ID
 }
 
-func (b *batch) append(r record) {
-	b.state.Debit(b.credential, r.Debit)
+func (b *batch) append(r quota.Entry) {
+	b.state.Debit(b.credential, r)
 	b.entries = append(b.entries, r)
 	if r.Key != "" {
 		b.keys[r.Key] = r.ID

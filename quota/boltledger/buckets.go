@@ -79,20 +79,20 @@ func (b buckets) granted(key string) (quota.ID, bool) {
 	return decodeID(value), true
 }
 
-func (b buckets) entry(id quota.ID) (record, bool, error) {
+func (b buckets) entry(id quota.ID) (quota.Entry, bool, error) {
 	if b.log == nil {
-		return record{}, false, nil
+		return quota.Entry{}, false, nil
 	}
 	value := b.log.Get(encodeID(id))
 	if value == nil {
-		return record{}, false, nil
+		return quota.Entry{}, false, nil
 	}
-	r, err := decodeRecord(id, value)
+	r, err := decode(id, value)
 	return r, err == nil, err
 }
 
-func (b buckets) put(r record) error {
-	if err := b.log.Put(encodeID(r.ID), r.encode()); err != nil {
+func (b buckets) put(r quota.Entry) error {
+	if err := b.log.Put(encodeID(r.ID), encode(&r)); err != nil {
 		return err
 	}
 	if r.Key == "" {
@@ -120,7 +120,7 @@ func (b buckets) trim(until quota.ID, most int) (quota.ID, error) {
 }
 
 func (b buckets) delete(id quota.ID, value []byte) error {
-	r, err := decodeRecord(id, value)
+	r, err := decode(id, value)
 	if err != nil {
 		return err
 	}
@@ -135,8 +135,8 @@ func (b buckets) delete(id quota.ID, value []byte) error {
 
 // records yields the entries behind id, oldest first; newest first when back is set.
 // An entry that cannot be read ends the sequence with its error.
-func (b buckets) records(after quota.ID, back bool) iter.Seq2[record, error] {
-	return func(yield func(record, error) bool) {
+func (b buckets) records(after quota.ID, back bool) iter.Seq2[quota.Entry, error] {
+	return func(yield func(quota.Entry, error) bool) {
 		if b.log == nil {
 			return
 		}
@@ -146,7 +146,7 @@ func (b buckets) records(after quota.ID, back bool) iter.Seq2[record, error] {
 			step = cursor.Prev
 		}
 		for key, value := seek(cursor, after, back); key != nil; key, value = step() {
-			r, err := decodeRecord(decodeID(key), value)
+			r, err := decode(decodeID(key), value)
 			if !yield(r, err) || err != nil {
 				return
 			}
@@ -175,19 +175,19 @@ func seek(cursor *bbolt.Cursor, after quota.ID, back bool) (key, value []byte) {
 }
 
 // After implements quota.Debits: the file's entries, then the batch's own.
-func (b *batch) After(id quota.ID) iter.Seq[quota.Debit] {
-	return func(yield func(quota.Debit) bool) {
+func (b *batch) After(id quota.ID) iter.Seq[quota.Entry] {
+	return func(yield func(quota.Entry) bool) {
 		for r, err := range b.buckets.records(id, false) {
 			if err != nil {
 				b.err = err
 				return
 			}
-			if !yield(r.Debit) {
+			if !yield(r) {
 				return
 			}
 		}
 		for _, r := range b.entries {
-			if id.Less(r.ID) && !yield(r.Debit) {
+			if id.Less(r.ID) && !yield(r) {
 				return
 			}
 		}

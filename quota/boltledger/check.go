@@ -141,7 +141,7 @@ func (b buckets) checkEntry(key, value []byte) error {
 	if len(key) != idSize || b.log.Get(key) == nil {
 		return errRecord
 	}
-	_, err := decodeRecord(decodeID(key), value)
+	_, err := decode(decodeID(key), value)
 	return err
 }
 

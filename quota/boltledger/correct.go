@@ -3,6 +3,7 @@ package boltledger
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"go.etcd.io/bbolt"
 
@@ -39,7 +40,7 @@ func (l *Ledger) correct(c *quota.Credential, f func(*batch) (quota.Decision, er
 	return d, nil
 }
 
-// Settle implements quota.Corrector.
+// Settle implements quota.Ledger.
 func (l *Ledger) Settle(_ context.Context, c *quota.Credential, s quota.Settlement) (quota.Decision, error) {
 	return l.correct(c, func(b *batch) (quota.Decision, error) { return b.settle(s) })
 }
@@ -49,40 +50,37 @@ func (b *batch) settle(s quota.Settlement) (quota.Decision, error) {
 	if err != nil {
 		return quota.Decision{}, err
 	}
-	if !found || r.Operation == "" || !b.state.Counted(b.credential, r.ID) {
+	if !found || r.Kind != quota.KindGrant || !b.state.Counted(b.credential, r.ID) {
 		return quota.Gone(quota.GrantID(b.credential.Name, s.Grant)), nil
 	}
 	d := quota.Decision{GrantID: quota.GrantID(b.credential.Name, r.ID), Units: s.Units}
 	if !r.Settled || r.SettledTo != s.Units {
-		if err := b.state.Settle(b.credential, &r.Debit, s.Units); err != nil {
+		trace, err := b.state.Settle(b.credential, &r, s.Units)
+		if err != nil {
 			return quota.Decision{Reason: quota.BadRequest, Detail: err.Error()}, nil
 		}
 		b.changed = append(b.changed, r)
-		b.append(b.trace(s.Caller, quota.SettleNote(r.ID, s.Units)))
+		b.correct(trace, s.Caller)
 	}
 	d.Limits = b.states(r)
 	return d, nil
 }
 
 // states returns the limits that an entry was charged in.
-func (b *batch) states(r record) []quota.LimitState {
-	var charges []quota.Charge
-	for i, limit := range b.credential.Limits {
-		for _, recorded := range r.Recorded {
-			if recorded.Limit == limit.Name {
-				charges = append(charges, quota.Charge{Limit: i, Units: recorded.Units})
-			}
-		}
-	}
+func (b *batch) states(e quota.Entry) []quota.LimitState {
+	charges := slices.DeleteFunc(slices.Clone(e.Charges), func(charge quota.Charge) bool { return b.credential.Index(charge.Limit) < 0 })
+	slices.SortFunc(charges, func(x, y quota.Charge) int { return b.credential.Index(x.Limit) - b.credential.Index(y.Limit) })
 	return b.state.States(b.credential, charges, b.now)
 }
 
-// trace is an entry that counts nothing and says who corrected what.
-func (b *batch) trace(by quota.Caller, note string) record {
-	return record{quota.Record{Debit: quota.Debit{ID: b.state.Next(b.now)}, By: by.By(), Region: by.Region, Note: note}}
+// correct appends the entry of a correction, and says in it who made it.
+func (b *batch) correct(e quota.Entry, by quota.Caller) {
+	e.ID = b.state.Next(b.now)
+	e.At, e.By, e.Region = e.ID.Time(), by.By(), by.Region
+	b.append(e)
 }
 
-// Adjust implements quota.Corrector.
+// Adjust implements quota.Ledger.
 func (l *Ledger) Adjust(_ context.Context, c *quota.Credential, adj quota.Adjustment) (quota.Decision, error) {
 	return l.correct(c, func(b *batch) (quota.Decision, error) { return b.adjust(adj), nil })
 }
@@ -92,21 +90,14 @@ func (b *batch) adjust(adj quota.Adjustment) quota.Decision {
 	if err != nil {
 		return quota.Decision{Reason: quota.BadRequest, Detail: err.Error()}
 	}
-	r := b.trace(adj.Caller, quota.AdjustNote(adj, max(adj.Units, -int64(booked))))
-	if adj.Units > 0 {
-		r.Recorded = []quota.Recorded{{Limit: adj.Limit, Units: booked}}
-	}
-	b.append(r)
-	d := quota.Decision{Units: booked}
-	for i, limit := range b.credential.Limits {
-		if limit.Name == adj.Limit {
-			d.Limits = b.state.States(b.credential, []quota.Charge{{Limit: i}}, b.now)
-		}
-	}
-	return d
+	b.correct(quota.Entry{
+		Kind: quota.KindAdjustment, Note: adj.Note, Asked: adj.Units,
+		Charges: []quota.Charge{{Limit: adj.Limit, Units: max(quota.Units(adj.Units), -booked)}},
+	}, adj.Caller)
+	return quota.Decision{Units: booked, Limits: b.state.States(b.credential, []quota.Charge{{Limit: adj.Limit}}, b.now)}
 }
 
-// Reset implements quota.Corrector.
+// Reset implements quota.Ledger.
 func (l *Ledger) Reset(_ context.Context, c *quota.Credential, by quota.Caller, note string) error {
 	a, done, err := l.account(c.Name)
 	if err != nil {
@@ -127,7 +118,7 @@ func (l *Ledger) Reset(_ context.Context, c *quota.Credential, by quota.Caller, 
 		}
 		b.buckets = openBuckets(tx, c.Name)
 		b.state.Advance(c, b.now, b)
-		b.append(b.trace(by, quota.ResetNote(note)))
+		b.correct(quota.Entry{Kind: quota.KindReset, Note: note}, by)
 		return b.put(tx)
 	})
 	l.noteWrite(err)

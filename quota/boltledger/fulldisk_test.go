@@ -26,7 +26,7 @@ func youtube() *quota.Credential {
 func grant(l *Ledger, id string) (quota.Decision, error) {
 	ask := quota.Ask{
 		Request: quota.Request{Credential: "youtube", Operation: "videos.list", Count: 1, RequestID: id},
-		Charges: []quota.Charge{{Limit: 0, Units: 1}},
+		Charges: []quota.Charge{{Limit: "daily", Units: 1}},
 	}
 	decisions, err := l.Acquire(context.Background(), youtube(), []quota.Ask{ask})
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"quotad/quota"
 )
 
-// Health implements quota.Reader. Whether the file can be written is known from
+// Health implements quota.Ledger. Whether the file can be written is known from
 // the last time that it was.
 func (l *Ledger) Health(context.Context) quota.Health {
 	h := quota.Health{Backend: "embedded", State: "ok", Reachable: true}

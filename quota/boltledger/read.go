@@ -34,7 +34,7 @@ func (l *Ledger) read(c *quota.Credential, f func(*batch)) error {
 	return nil
 }
 
-// Usage implements quota.Reader.
+// Usage implements quota.Ledger.
 func (l *Ledger) Usage(_ context.Context, c *quota.Credential) (quota.Usage, error) {
 	var u quota.Usage
 	err := l.read(c, func(b *batch) {
@@ -46,7 +46,7 @@ func (l *Ledger) Usage(_ context.Context, c *quota.Credential) (quota.Usage, err
 	return u, err
 }
 
-// Log implements quota.Reader.
+// Log implements quota.Ledger.
 func (l *Ledger) Log(_ context.Context, c *quota.Credential, q quota.LogQuery) (quota.LogPage, error) {
 	var page quota.LogPage
 	from := q.After
@@ -68,7 +68,8 @@ func (l *Ledger) Log(_ context.Context, c *quota.Credential, q quota.LogQuery) (
 				page.Next = page.Entries[q.Most-1].ID
 				return nil
 			}
-			page.Entries = append(page.Entries, r.Entry())
+			r.Key = ""
+			page.Entries = append(page.Entries, r)
 		}
 		return nil
 	})

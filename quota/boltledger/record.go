@@ -3,40 +3,43 @@ package boltledger
 import (
 	"encoding/binary"
 	"errors"
+	"slices"
 
 	"quotad/quota"
 )
 
-// A record is one entry as the file has it.
-type record struct{ quota.Record }
-
-// recordVersion begins every record, so that a later format can be told apart.
-const recordVersion = 1
-
-// The bits of a record's flags.
-const flagSettled = 1
-
 var errRecord = errors.New("an entry of the log is damaged")
 
-// encode writes the version, the flags, the numbers as varints, and each string
-// behind its length.
-func (r record) encode() []byte {
+// recordVersion begins every record, so that a later format can be told apart.
+const recordVersion = 2
+
+// kinds are numbered in a record by their place here.
+var kinds = []quota.Kind{quota.KindGrant, quota.KindSettlement, quota.KindAdjustment, quota.KindReset}
+
+// flagSettled is the bit of a record's flags that says that it was settled.
+const flagSettled = 1
+
+// encode writes the version, the kind, the flags, the numbers as varints, and each
+// string behind its length.
+func encode(e *quota.Entry) []byte {
 	b := make([]byte, 0, 64)
 	flags := byte(0)
-	if r.Settled {
+	if e.Settled {
 		flags |= flagSettled
 	}
-	b = append(b, recordVersion, flags)
-	b = binary.AppendUvarint(b, uint64(r.Count))
-	if r.Settled {
-		b = binary.AppendUvarint(b, uint64(r.SettledTo))
+	b = append(b, recordVersion, byte(slices.Index(kinds, e.Kind)), flags)
+	for _, n := range []int64{int64(e.Count), int64(e.SettledTo), e.Grant.Ms, e.Grant.Seq, e.Asked} {
+		b = binary.AppendVarint(b, n)
 	}
-	for _, s := range []string{r.Operation, r.By, r.Region, r.Key, r.Note} {
+	for _, s := range []string{e.Operation, e.By, e.Region, e.Key, e.Note} {
 		b = appendString(b, s)
 	}
-	for _, charge := range r.Recorded {
-		b = appendString(b, charge.Limit)
-		b = binary.AppendUvarint(b, uint64(charge.Units))
+	for _, charges := range [][]quota.Charge{e.Charges, e.GivenBack, e.Before, e.After} {
+		b = binary.AppendUvarint(b, uint64(len(charges)))
+		for _, charge := range charges {
+			b = appendString(b, charge.Limit)
+			b = binary.AppendVarint(b, int64(charge.Units))
+		}
 	}
 	return b
 }
@@ -46,27 +49,25 @@ func appendString(b []byte, s string) []byte {
 	return append(b, s...)
 }
 
-func decodeRecord(id quota.ID, value []byte) (record, error) {
-	if len(value) < 2 || value[0] != recordVersion {
-		return record{}, errRecord
+func decode(id quota.ID, value []byte) (quota.Entry, error) {
+	if len(value) < 3 || value[0] != recordVersion || int(value[1]) >= len(kinds) {
+		return quota.Entry{}, errRecord
 	}
-	r := record{quota.Record{Debit: quota.Debit{ID: id}}}
-	r.Settled = value[1]&flagSettled != 0
-	d := decoder{rest: value[2:]}
-	r.Count = d.units()
-	if r.Settled {
-		r.SettledTo = d.units()
-	}
-	for _, field := range []*string{&r.Operation, &r.By, &r.Region, &r.Key, &r.Note} {
+	e := quota.Entry{ID: id, At: id.Time(), Kind: kinds[value[1]], Settled: value[2]&flagSettled != 0}
+	d := decoder{rest: value[3:]}
+	e.Count, e.SettledTo = max(0, d.units()), max(0, d.units())
+	e.Grant = quota.ID{Ms: d.varint(), Seq: d.varint()}
+	e.Asked = d.varint()
+	for _, field := range []*string{&e.Operation, &e.By, &e.Region, &e.Key, &e.Note} {
 		*field = d.string()
 	}
-	for len(d.rest) > 0 && !d.failed {
-		r.Recorded = append(r.Recorded, quota.Recorded{Limit: d.string(), Units: d.units()})
+	for _, field := range []*[]quota.Charge{&e.Charges, &e.GivenBack, &e.Before, &e.After} {
+		*field = d.charges()
 	}
-	if d.failed {
-		return record{}, errRecord
+	if d.failed || len(d.rest) > 0 {
+		return quota.Entry{}, errRecord
 	}
-	return r, nil
+	return e, nil
 }
 
 // A decoder takes a record apart; once something is missing, all is.
@@ -75,23 +76,46 @@ type decoder struct {
 	failed bool
 }
 
-func (d *decoder) uvarint() uint64 {
-	v, n := binary.Uvarint(d.rest)
+// take moves on by n bytes, or fails.
+func (d *decoder) take(n int) {
 	if n <= 0 {
 		d.failed, d.rest = true, nil
-		return 0
+		return
 	}
 	d.rest = d.rest[n:]
+}
+
+func (d *decoder) uvarint() uint64 {
+	v, n := binary.Uvarint(d.rest)
+	d.take(n)
+	return v
+}
+
+func (d *decoder) varint() int64 {
+	v, n := binary.Varint(d.rest)
+	d.take(n)
 	return v
 }
 
 func (d *decoder) units() quota.Units {
-	v := d.uvarint()
-	if v > uint64(quota.MaxUnits) {
+	v := quota.Units(d.varint())
+	if v > quota.MaxUnits || v < -quota.MaxUnits {
 		d.failed = true
-		return 0
 	}
-	return quota.Units(v)
+	return v
+}
+
+func (d *decoder) charges() []quota.Charge {
+	n := d.uvarint()
+	if n == 0 || n > uint64(len(d.rest)) { // each takes more than a byte
+		d.failed = d.failed || n > 0
+		return nil
+	}
+	charges := make([]quota.Charge, n)
+	for i := range charges {
+		charges[i] = quota.Charge{Limit: d.string(), Units: d.units()}
+	}
+	return charges
 }
 
 func (d *decoder) string() string {

@@ -12,36 +12,38 @@ import (
 // is an entry that is written and read back as the same.
 func FuzzRecord(f *testing.F) {
 	id := quota.ID{Ms: 1795260896123, Seq: 7}
-	whole := record{quota.Record{
-		Debit: quota.Debit{
-			ID: id, Operation: "search.list", Count: 3, Settled: true, SettledTo: 250,
-			Recorded: []quota.Recorded{{Limit: "daily", Units: 300}, {Limit: "search", Units: 300}},
-		},
-		By: "trending", Region: "US", Key: "run/US/page-1", Note: "settle",
-	}}
-	f.Add(whole.encode())
-	f.Add(record{}.encode())
-	f.Add(whole.encode()[:20])
-	f.Add([]byte{recordVersion + 1, 0})
-	f.Add([]byte{recordVersion, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f})
+	whole := quota.Entry{
+		ID: id, At: id.Time(), Kind: quota.KindGrant,
+		Operation: "search.list", Count: 3, Settled: true, SettledTo: 250,
+		Charges:   []quota.Charge{{Limit: "daily", Units: 300}, {Limit: "search", Units: 300}},
+		GivenBack: []quota.Charge{{Limit: "daily", Units: 40}},
+		By:        "trending", Region: "US", Key: "run/US/page-1",
+	}
+	adjusted := quota.Entry{Kind: quota.KindAdjustment, Asked: -500, Charges: []quota.Charge{{Limit: "daily", Units: -40}}, By: "@0", Note: "checked upstream"}
+	f.Add(encode(&whole))
+	f.Add(encode(&adjusted))
+	f.Add(encode(&quota.Entry{Kind: quota.KindSettlement, Grant: id, Before: whole.Charges, After: whole.Counts()}))
+	f.Add(encode(&whole)[:20])
+	f.Add([]byte{recordVersion + 1, 0, 0})
+	f.Add([]byte{recordVersion, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f})
 	f.Fuzz(func(t *testing.T, value []byte) {
-		r, err := decodeRecord(id, value)
+		e, err := decode(id, value)
 		if err != nil {
-			if !reflect.DeepEqual(r, record{}) {
-				t.Errorf("a refused entry is %+v", r)
+			if !reflect.DeepEqual(e, quota.Entry{}) {
+				t.Errorf("a refused entry is %+v", e)
 			}
 			return
 		}
-		if again, err := decodeRecord(id, r.encode()); err != nil || !reflect.DeepEqual(again, r) {
-			t.Errorf("%+v is read back as %+v, %v", r, again, err)
+		if again, err := decode(id, encode(&e)); err != nil || !reflect.DeepEqual(again, e) {
+			t.Errorf("%+v is read back as %+v, %v", e, again, err)
 		}
-		for _, amount := range append([]quota.Recorded{{Units: r.Count}, {Units: r.SettledTo}}, r.Recorded...) {
-			if amount.Units < 0 || amount.Units > quota.MaxUnits {
+		for _, amount := range append([]quota.Charge{{Units: e.Count}, {Units: e.SettledTo}}, e.Charges...) {
+			if amount.Units < -quota.MaxUnits || amount.Units > quota.MaxUnits {
 				t.Errorf("%d units are more than there are", amount.Units)
 			}
 		}
-		if bytes.Equal(value, whole.encode()) && !reflect.DeepEqual(r, whole) {
-			t.Errorf("got %+v, want %+v", r, whole)
+		if bytes.Equal(value, encode(&whole)) && !reflect.DeepEqual(e, whole) {
+			t.Errorf("got %+v, want %+v", e, whole)
 		}
 	})
 }

@@ -111,6 +111,15 @@ func (h *history) acquire(r quota.Request) quota.Decision {
 	return h.acquireAll(h.ask(r))[0]
 }
 
+func (h *history) peek(charges []quota.Charge) quota.Decision {
+	h.Helper()
+	d, err := h.ledger.Peek(context.Background(), h.c, nil, charges)
+	if err != nil {
+		h.Fatalf("peek: %v", err)
+	}
+	return d
+}
+
 // granted acquires an operation and expects the grant.
 func (h *history) granted(operation string) quota.Decision {
 	h.Helper()

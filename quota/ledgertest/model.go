@@ -30,11 +30,7 @@ type modelLog struct {
 	credits map[string]*modelCredit
 }
 
-type modelEntry struct {
-	quota.Entry
-	settled bool
-	units   quota.Units // of a settled entry
-}
+type modelEntry struct{ quota.Entry }
 
 // modelCredit is what adjustments gave back in a limit. It is used up by the
 // debits that leave the window, oldest first.
@@ -57,7 +53,7 @@ func (m *Model) Health(context.Context) quota.Health {
 	return quota.Health{Backend: "model", State: "ok", Reachable: true}
 }
 
-// Acquire implements quota.Decider.
+// Acquire implements quota.Ledger.
 func (m *Model) Acquire(_ context.Context, c *quota.Credential, asks []quota.Ask) ([]quota.Decision, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -68,6 +64,15 @@ func (m *Model) Acquire(_ context.Context, c *quota.Credential, asks []quota.Ask
 		decisions[i] = l.decide(c, ask, now)
 	}
 	return decisions, nil
+}
+
+// Peek implements quota.Ledger.
+func (m *Model) Peek(_ context.Context, c *quota.Credential, _ []string, charges []quota.Charge) (quota.Decision, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	l, now := m.log(c)
+	l.useCredits(c, now)
+	return l.fits(c, quota.Ask{Charges: charges}, now), nil
 }
 
 func (m *Model) log(c *quota.Credential) (*modelLog, time.Time) {
@@ -88,23 +93,31 @@ func (m *Model) newest(c *quota.Credential) quota.ID {
 }
 
 func (l *modelLog) decide(c *quota.Credential, ask quota.Ask, now time.Time) quota.Decision {
-	d := quota.Decision{Units: quota.Greatest(ask.Charges)}
-	if e := l.ids[ask.Key()]; e != nil && !ask.Peek && l.counted(c, e, now) {
+	if e := l.ids[ask.Key()]; e != nil && l.counted(c, e, now) {
 		if e.Operation != ask.Operation || e.Count != ask.Count {
 			return quota.Decision{Reason: quota.RequestIDConflict, Detail: "the request id was granted with other arguments"}
 		}
-		d.Replayed, d.GrantID = true, quota.GrantID(c.Name, e.ID)
-		d.Limits = l.states(c, ask.Charges, now)
-		return d
-	}
-	for _, charge := range ask.Charges {
-		if at := l.fitsAt(c, charge, ask.UseReserve, now); at.After(d.RetryAt) {
-			d.Reason, d.Limit = quota.LimitExceeded, c.Limits[charge.Limit].Name
-			d.RetryAt, d.RetryAfter = at, at.Sub(now)
+		return quota.Decision{
+			Replayed: true, GrantID: quota.GrantID(c.Name, e.ID),
+			Units: quota.Max(ask.Charges), Limits: l.states(c, ask.Charges, now),
 		}
 	}
-	if d.Granted() && !ask.Peek {
-		d.GrantID = quota.GrantID(c.Name, l.debit(c, ask, now))
+	d := l.fits(c, ask, now)
+	if d.Granted() {
+		d.GrantID = quota.GrantID(c.Name, l.debit(ask, now))
+	}
+	d.Limits = l.states(c, ask.Charges, now)
+	return d
+}
+
+// fits decides without debiting.
+func (l *modelLog) fits(c *quota.Credential, ask quota.Ask, now time.Time) quota.Decision {
+	d := quota.Decision{Units: quota.Max(ask.Charges)}
+	for _, charge := range ask.Charges {
+		if at := l.fitsAt(c, charge, ask.UseReserve, now); at.After(d.RetryAt) {
+			d.Reason, d.Limit = quota.LimitExceeded, charge.Limit
+			d.RetryAt, d.RetryAfter = at, at.Sub(now)
+		}
 	}
 	d.Limits = l.states(c, ask.Charges, now)
 	return d
@@ -112,9 +125,10 @@ func (l *modelLog) decide(c *quota.Credential, ask quota.Ask, now time.Time) quo
 
 // fitsAt tries every instant at which something leaves the window.
 func (l *modelLog) fitsAt(c *quota.Credential, charge quota.Charge, useReserve bool, now time.Time) time.Time {
-	limit := c.Limits[charge.Limit]
+	i := c.Index(charge.Limit)
+	limit := c.Limits[i]
 	budget := limit.Budget(useReserve)
-	if l.used(c, charge.Limit, now)+charge.Units <= budget {
+	if l.used(c, i, now)+charge.Units <= budget {
 		return time.Time{}
 	}
 	if _, end := limit.Window.Bounds(now); !end.IsZero() {
@@ -122,7 +136,7 @@ func (l *modelLog) fitsAt(c *quota.Credential, charge quota.Charge, useReserve b
 	}
 	for _, e := range l.entries {
 		at := e.ID.Time().Add(limit.Window.Length)
-		if at.After(now) && l.used(c, charge.Limit, at)+charge.Units <= budget {
+		if at.After(now) && l.used(c, i, at)+charge.Units <= budget {
 			return at
 		}
 	}
@@ -168,7 +182,7 @@ func (l *modelLog) charge(c *quota.Credential, i int, e *modelEntry) quota.Units
 	limit := c.Limits[i]
 	for _, charge := range e.Charges {
 		if charge.Limit == limit.Name {
-			return e.settle(charge.Units)
+			return max(0, e.settle(charge.Units))
 		}
 	}
 	return e.settle(c.Operations[e.Operation].In(limit, e.Operation) * e.Count)
@@ -180,12 +194,12 @@ func (e *modelEntry) settle(units quota.Units) quota.Units {
 		greatest = max(greatest, charge.Units)
 	}
 	switch {
-	case !e.settled:
+	case !e.Settled || e.Kind != quota.KindGrant:
 		return units
 	case units >= greatest:
-		return e.units
+		return e.SettledTo
 	default:
-		return min(units, e.units)
+		return min(units, e.SettledTo)
 	}
 }
 
@@ -209,7 +223,8 @@ func (l *modelLog) useCredits(c *quota.Credential, now time.Time) {
 func (l *modelLog) states(c *quota.Credential, charges []quota.Charge, now time.Time) []quota.LimitState {
 	states := make([]quota.LimitState, len(charges))
 	for i, charge := range charges {
-		states[i] = quota.LimitState{Limit: c.Limits[charge.Limit], Used: l.used(c, charge.Limit, now), Cost: charge.Units}
+		n := c.Index(charge.Limit)
+		states[i] = quota.LimitState{Limit: c.Limits[n], Used: l.used(c, n, now), Cost: charge.Units}
 	}
 	return states
 }
@@ -236,12 +251,9 @@ func (l *modelLog) state(c *quota.Credential, i int, now time.Time) quota.LimitS
 	return s
 }
 
-func (l *modelLog) debit(c *quota.Credential, ask quota.Ask, now time.Time) quota.ID {
+func (l *modelLog) debit(ask quota.Ask, now time.Time) quota.ID {
 	e := l.append(now)
-	e.Operation, e.Count, e.By, e.Region = ask.Operation, ask.Count, ask.Caller.By(), ask.Caller.Region
-	for _, charge := range ask.Charges {
-		e.Charges = append(e.Charges, quota.EntryCharge{Limit: c.Limits[charge.Limit].Name, Units: charge.Units})
-	}
+	e.Entry = quota.NewEntry(ask, e.ID)
 	if key := ask.Key(); key != "" {
 		l.ids[key] = e
 	}
@@ -258,21 +270,21 @@ func (l *modelLog) append(now time.Time) *modelEntry {
 	return e
 }
 
-// Settle implements quota.Corrector.
+// Settle implements quota.Ledger.
 func (m *Model) Settle(_ context.Context, c *quota.Credential, s quota.Settlement) (quota.Decision, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	l, now := m.log(c)
-	i := slices.IndexFunc(l.entries, func(e *modelEntry) bool { return e.ID == s.Grant && e.Operation != "" })
+	i := slices.IndexFunc(l.entries, func(e *modelEntry) bool { return e.ID == s.Grant && e.Kind == quota.KindGrant })
 	if i < 0 || !l.counted(c, l.entries[i], now) {
 		return quota.Decision{Reason: quota.UnknownGrant}, nil
 	}
 	l.useCredits(c, now)
 	e := l.entries[i]
-	if !e.settled || e.units != s.Units {
-		e.settled, e.units = true, s.Units
+	if !e.Settled || e.SettledTo != s.Units {
+		e.Settled, e.SettledTo = true, s.Units
 		trace := l.append(now)
-		trace.By, trace.Note = s.Caller.By(), quota.SettleNote(s.Grant, s.Units)
+		trace.Kind, trace.By, trace.Grant, trace.SettledTo = quota.KindSettlement, s.Caller.By(), s.Grant, s.Units
 	}
 	for i, limit := range c.Limits {
 		if credit := l.credits[limit.Name]; credit != nil {
@@ -285,10 +297,10 @@ func (m *Model) Settle(_ context.Context, c *quota.Credential, s quota.Settlemen
 // charged returns what an entry was charged in the limits there are.
 func (l *modelLog) charged(c *quota.Credential, e *modelEntry) []quota.Charge {
 	var charges []quota.Charge
-	for i, limit := range c.Limits {
+	for _, limit := range c.Limits {
 		for _, charge := range e.Charges {
 			if charge.Limit == limit.Name {
-				charges = append(charges, quota.Charge{Limit: i, Units: charge.Units})
+				charges = append(charges, charge)
 			}
 		}
 	}
@@ -305,7 +317,7 @@ func (l *modelLog) sum(c *quota.Credential, i int, now time.Time) quota.Units {
 	return sum
 }
 
-// Adjust implements quota.Corrector.
+// Adjust implements quota.Ledger.
 func (m *Model) Adjust(_ context.Context, c *quota.Credential, a quota.Adjustment) (quota.Decision, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -314,9 +326,9 @@ func (m *Model) Adjust(_ context.Context, c *quota.Credential, a quota.Adjustmen
 	l.useCredits(c, now)
 	given := min(quota.Units(-min(a.Units, 0)), l.used(c, i, now))
 	e := l.append(now)
-	e.By, e.Note = a.Caller.By(), quota.AdjustNote(a, max(a.Units, -int64(given)))
+	e.Kind, e.By, e.Note, e.Asked = quota.KindAdjustment, a.Caller.By(), a.Note, a.Units
+	e.Charges = []quota.Charge{{Limit: a.Limit, Units: max(quota.Units(a.Units), -given)}}
 	if a.Units > 0 {
-		e.Charges = []quota.EntryCharge{{Limit: a.Limit, Units: quota.Units(a.Units)}}
 		return quota.Decision{Units: quota.Units(a.Units)}, nil
 	}
 	if l.credits[a.Limit] == nil {
@@ -327,7 +339,7 @@ func (m *Model) Adjust(_ context.Context, c *quota.Credential, a quota.Adjustmen
 	return quota.Decision{Units: given}, nil
 }
 
-// Reset implements quota.Corrector.
+// Reset implements quota.Ledger.
 func (m *Model) Reset(_ context.Context, c *quota.Credential, by quota.Caller, note string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -335,11 +347,11 @@ func (m *Model) Reset(_ context.Context, c *quota.Credential, by quota.Caller, n
 	last := l.last
 	*l = modelLog{last: last, ids: make(map[string]*modelEntry), credits: make(map[string]*modelCredit)}
 	e := l.append(now)
-	e.By, e.Note = by.By(), quota.ResetNote(note)
+	e.Kind, e.By, e.Note = quota.KindReset, by.By(), note
 	return nil
 }
 
-// Usage implements quota.Reader.
+// Usage implements quota.Ledger.
 func (m *Model) Usage(_ context.Context, c *quota.Credential) (quota.Usage, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -351,7 +363,7 @@ func (m *Model) Usage(_ context.Context, c *quota.Credential) (quota.Usage, erro
 	return u, nil
 }
 
-// Log implements quota.Reader.
+// Log implements quota.Ledger.
 func (m *Model) Log(_ context.Context, c *quota.Credential, q quota.LogQuery) (quota.LogPage, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -370,16 +382,9 @@ func (m *Model) Log(_ context.Context, c *quota.Credential, q quota.LogQuery) (q
 			page.Next = page.Entries[q.Most-1].ID
 			break
 		}
-		page.Entries = append(page.Entries, e.entry())
+		entry := e.Entry
+		entry.Key = ""
+		page.Entries = append(page.Entries, entry)
 	}
 	return page, nil
-}
-
-func (e *modelEntry) entry() quota.Entry {
-	entry := e.Entry
-	entry.Charges = slices.Clone(e.Charges)
-	for i, charge := range entry.Charges {
-		entry.Charges[i].Now = e.settle(charge.Units)
-	}
-	return entry
 }

@@ -231,16 +231,15 @@ func batch(t *testing.T, harness Harness) {
 
 func peek(t *testing.T, harness Harness) {
 	h := begin(t, harness, one(100, quota.Sliding(time.Hour)))
-	ask := h.ask(quota.Request{Operation: "most"})
-	ask.Peek = true
+	charges := h.ask(quota.Request{Operation: "most"}).Charges
 	for range 3 {
-		if d := h.acquireAll(ask)[0]; !d.Granted() || d.GrantID != "" {
+		if d := h.peek(charges); !d.Granted() || d.GrantID != "" {
 			t.Fatalf("got %+v, want a grant without an id", d)
 		}
 	}
 	h.used(0)
 	h.granted("most")
-	h.isDenial(h.acquireAll(ask)[0], "daily", time.Hour)
+	h.isDenial(h.peek(charges), "daily", time.Hour)
 	h.used(70)
 	if page := h.log(quota.LogQuery{Most: 10}); len(page.Entries) != 1 {
 		t.Errorf("got %d entries, want that of the grant alone", len(page.Entries))

@@ -3,7 +3,6 @@ package ledgertest
 import (
 	"context"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -101,8 +100,8 @@ func adjust(t *testing.T, harness Harness) {
 	h.used(1, 0)
 
 	page := h.log(quota.LogQuery{Most: 20})
-	i := slices.IndexFunc(page.Entries, func(e quota.Entry) bool { return strings.HasPrefix(e.Note, "adjust daily by +0:") })
-	if i < 0 || page.Entries[i].By != "@0" || !strings.HasSuffix(page.Entries[i].Note, "checked upstream") {
+	i := slices.IndexFunc(page.Entries, func(e quota.Entry) bool { return e.Kind == quota.KindAdjustment && e.Asked == -5 })
+	if i < 0 || page.Entries[i].By != "@0" || page.Entries[i].Note != "checked upstream" || !slices.Equal(page.Entries[i].Charges, []quota.Charge{{Limit: "daily"}}) {
 		t.Errorf("the log does not tell who adjusted, by how much, and why: %+v", page.Entries)
 	}
 }
@@ -116,7 +115,7 @@ func reset(t *testing.T, harness Harness) {
 	}
 	h.used(0, 0)
 	page := h.log(quota.LogQuery{Most: 10})
-	if len(page.Entries) != 1 || page.Entries[0].By != "@3" || page.Entries[0].Note != "reset: a new project" {
+	if len(page.Entries) != 1 || page.Entries[0].By != "@3" || page.Entries[0].Kind != quota.KindReset || page.Entries[0].Note != "a new project" {
 		t.Errorf("got the log %+v, want a trace of the reset alone", page.Entries)
 	}
 	if got := h.settle(d, 0); got.Reason != quota.UnknownGrant {
@@ -181,8 +180,8 @@ func logPages(t *testing.T, harness Harness) {
 		t.Errorf("since %v: got %v, want %v", ids[10].Time(), since, ids[at:])
 	}
 	e := entries[4]
-	want := quota.EntryCharge{Limit: "daily", Units: 5, Now: 2}
-	if e.Operation != "videos.list" || e.Count != 5 || e.By != "trending" || e.Region != "US" || len(e.Charges) != 1 || e.Charges[0] != want {
+	counts := e.Counts()
+	if e.Operation != "videos.list" || e.Count != 5 || e.By != "trending" || e.Region != "US" || e.Charges[0].Units != 5 || !slices.Equal(counts, []quota.Charge{{Limit: "daily", Units: 2}}) {
 		t.Errorf("got %+v, want 5 videos.list of trending in US, settled to 2", e)
 	}
 }

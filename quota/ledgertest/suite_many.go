@@ -54,8 +54,8 @@ func manyClients(t *testing.T, harness Harness) {
 		wg.Go(func() {
 			for range 10 {
 				decisions, err := h.ledger.Acquire(context.Background(), h.c, []quota.Ask{
-					{Request: quota.Request{Operation: "ten", Count: 1}, Charges: []quota.Charge{{Units: 10}}},
-					{Request: quota.Request{Operation: "list", Count: 1}, Charges: []quota.Charge{{Units: 1}}},
+					{Request: quota.Request{Operation: "ten", Count: 1}, Charges: []quota.Charge{{Limit: "daily", Units: 10}}},
+					{Request: quota.Request{Operation: "list", Count: 1}, Charges: []quota.Charge{{Limit: "daily", Units: 1}}},
 				})
 				if err != nil {
 					t.Error(err)

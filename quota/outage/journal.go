@@ -275,8 +275,8 @@ func replayFile(file *os.File, prefix []byte, take func(line)) error {
 
 // A memory is what the journal knows of one credential.
 type memory struct {
-	records  []quota.Record // granted, in the order they were
-	unbooked []quota.Record // of these, granted alone and not booked back yet, however long ago
+	records  []quota.Entry // granted, in the order they were
+	unbooked []quota.Entry // of these, granted alone and not booked back yet, however long ago
 }
 
 // recall reads what is known of a credential since a time. What is not booked back
@@ -317,29 +317,32 @@ func (j *Journal) recall(credential string, since time.Time) (memory, error) {
 			m.unbooked = append(m.unbooked, r)
 		}
 	}
-	m.records = slices.DeleteFunc(m.records, func(r quota.Record) bool { return r.ID.Time().Before(since) })
+	m.records = slices.DeleteFunc(m.records, func(r quota.Entry) bool { return r.ID.Time().Before(since) })
 	return m, err
 }
 
-func (l line) record() quota.Record {
+func (l line) record() quota.Entry {
 	id, _ := quota.ParseID(l.ID)
-	r := quota.Record{
-		Debit: quota.Debit{ID: id, Operation: l.Operation, Count: l.Count},
-		By:    l.By, Region: l.Region, Key: l.Key, Note: l.Note,
+	r := quota.Entry{
+		ID: id, Kind: quota.KindGrant, Operation: l.Operation, Count: l.Count,
+		By: l.By, Region: l.Region, Key: l.Key, Note: l.Note,
 	}
 	for _, c := range l.Charges {
-		r.Recorded = append(r.Recorded, quota.Recorded{Limit: c.Limit, Units: c.Units})
+		r.Charges = append(r.Charges, quota.Charge{Limit: c.Limit, Units: c.Units})
+	}
+	if r.Operation == "" {
+		r.Kind, r.Asked = quota.KindAdjustment, int64(quota.Max(r.Charges))
 	}
 	return r
 }
 
-func lineOf(credential string, kind lineKind, epoch string, r quota.Record) line {
+func lineOf(credential string, kind lineKind, epoch string, r quota.Entry) line {
 	l := line{
 		Credential: credential, Kind: kind, ID: r.ID.String(), Operation: r.Operation, Count: r.Count,
 		By: r.By, Region: r.Region, Key: r.Key, Note: r.Note, Epoch: epoch,
 	}
-	for _, recorded := range r.Recorded {
-		l.Charges = append(l.Charges, charge{Limit: recorded.Limit, Units: recorded.Units})
+	for _, c := range r.Charges {
+		l.Charges = append(l.Charges, charge{Limit: c.Limit, Units: c.Units})
 	}
 	return l
 }

@@ -56,7 +56,7 @@ type state struct {
 	down     error      // why it does not decide; nil while it does
 	since    time.Time  // of down
 	spent    quota.Units
-	unbooked []quota.Record
+	unbooked []quota.Entry
 	last     quota.ID // of what was granted alone
 }
 
@@ -125,11 +125,11 @@ func (l *Ledger) setCredential(c *quota.Credential, policy Policy) error {
 
 // owe begins with what an earlier process granted alone: the outage goes on until
 // it is booked back.
-func (s *state) owe(records []quota.Record) {
+func (s *state) owe(records []quota.Entry) {
 	s.down, s.since = errors.New("what was granted during an outage is being booked back"), time.Now()
 	s.unbooked = records
 	for _, r := range records {
-		s.spent += r.Greatest()
+		s.spent += quota.Max(r.Charges)
 		s.last = r.ID
 	}
 }
@@ -147,7 +147,7 @@ func (l *Ledger) state(credential string) *state {
 	return l.states[credential]
 }
 
-// Acquire implements quota.Decider. While the ledger cannot decide, each ask is
+// Acquire implements quota.Ledger. While the ledger cannot decide, each ask is
 // decided by its operation's policy, at once.
 func (l *Ledger) Acquire(ctx context.Context, c *quota.Credential, asks []quota.Ask) ([]quota.Decision, error) {
 	s := l.state(c.Name)
@@ -168,6 +168,24 @@ func (l *Ledger) Acquire(ctx context.Context, c *quota.Credential, asks []quota.
 	return decisions, nil
 }
 
+// Peek implements quota.Ledger.
+func (l *Ledger) Peek(ctx context.Context, c *quota.Credential, operations []string, charges []quota.Charge) (quota.Decision, error) {
+	s := l.state(c.Name)
+	if s == nil {
+		return l.Restorer.Peek(ctx, c, operations, charges)
+	}
+	down := s.whyDown()
+	if down == nil {
+		d, err := l.Restorer.Peek(ctx, c, operations, charges)
+		if err == nil {
+			return d, nil
+		}
+		l.fail(s, err)
+		down = err
+	}
+	return s.peekAlone(operations, charges, down)
+}
+
 // record writes down what was granted. A journal that cannot be written takes
 // nothing from a grant that the ledger has; the health says so.
 func (l *Ledger) record(c *quota.Credential, asks []quota.Ask, decisions []quota.Decision) {
@@ -177,7 +195,7 @@ func (l *Ledger) record(c *quota.Credential, asks []quota.Ask, decisions []quota
 			continue
 		}
 		if _, id, err := quota.ParseGrantID(d.GrantID); err == nil {
-			lines = append(lines, lineOf(c.Name, granted, l.Known(c.Name).Epoch, quota.NewRecord(c, asks[i], id)))
+			lines = append(lines, lineOf(c.Name, granted, l.Known(c.Name).Epoch, quota.NewEntry(asks[i], id)))
 		}
 	}
 	if len(lines) > 0 {
@@ -195,11 +213,11 @@ func (l *Ledger) noteJournal(err error) {
 	l.failing.Store(&err)
 }
 
-// Settle implements quota.Corrector.
+// Settle implements quota.Ledger.
 func (l *Ledger) Settle(ctx context.Context, c *quota.Credential, s quota.Settlement) (quota.Decision, error) {
 	if st := l.state(c.Name); st != nil {
 		if d, own := l.settleAlone(st, s); own {
-			return d, nil
+			return d, d.Err
 		}
 		st.writing.RLock()
 		defer st.writing.RUnlock()
@@ -211,7 +229,7 @@ func (l *Ledger) Settle(ctx context.Context, c *quota.Credential, s quota.Settle
 	return d, err
 }
 
-// Adjust implements quota.Corrector. What it books is written down as what is
+// Adjust implements quota.Ledger. What it books is written down as what is
 // granted is: a lost ledger would forget it too.
 func (l *Ledger) Adjust(ctx context.Context, c *quota.Credential, a quota.Adjustment) (quota.Decision, error) {
 	if s := l.state(c.Name); s != nil {
@@ -222,16 +240,15 @@ func (l *Ledger) Adjust(ctx context.Context, c *quota.Credential, a quota.Adjust
 	if err != nil || d.Reason != "" || a.Units < 0 {
 		return d, err
 	}
-	r := quota.Record{
-		Debit: quota.Debit{ID: d.Trace, Recorded: []quota.Recorded{{Limit: a.Limit, Units: d.Units}}},
-		By:    a.Caller.By(),
-		Note:  quota.AdjustNote(a, a.Units),
+	r := quota.Entry{
+		ID: d.Trace, Kind: quota.KindAdjustment, By: a.Caller.By(), Note: a.Note,
+		Asked: a.Units, Charges: []quota.Charge{{Limit: a.Limit, Units: d.Units}},
 	}
 	l.noteJournal(l.journal.append(false, lineOf(c.Name, granted, l.Known(c.Name).Epoch, r)))
 	return d, nil
 }
 
-// Reset implements quota.Corrector.
+// Reset implements quota.Ledger.
 func (l *Ledger) Reset(ctx context.Context, c *quota.Credential, by quota.Caller, note string) error {
 	if err := l.Restorer.Reset(ctx, c, by, note); err != nil {
 		return err
@@ -240,7 +257,7 @@ func (l *Ledger) Reset(ctx context.Context, c *quota.Credential, by quota.Caller
 	return l.journal.append(true, line{Credential: c.Name, Kind: emptied, ID: m.Newest.String(), Epoch: m.Epoch})
 }
 
-// Health implements quota.Reader.
+// Health implements quota.Ledger.
 func (l *Ledger) Health(ctx context.Context) quota.Health {
 	h := l.Restorer.Health(ctx)
 	if failing := l.failing.Load(); failing != nil {
@@ -288,7 +305,7 @@ func (l *Ledger) fail(s *state, err error) {
 		return
 	}
 	kind := Down
-	if errors.Is(err, quota.ErrLost) || errors.Is(err, quota.ErrResting) {
+	if isLost(err) {
 		kind = Lost
 	}
 	l.observe(Event{Credential: name, Kind: kind, Err: err})

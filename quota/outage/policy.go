@@ -18,12 +18,8 @@ type Policy struct {
 	Units quota.Units
 }
 
-// opens tells whether everything that is asked for is open.
-func (p Policy) opens(ask quota.Ask) bool {
-	operations := ask.Operations
-	if !ask.Peek {
-		operations = []string{ask.Operation}
-	}
+// opens tells whether all of the operations are open.
+func (p Policy) opens(operations ...string) bool {
 	return !slices.ContainsFunc(operations, func(operation string) bool { return !p.Open[operation] })
 }
 

@@ -148,7 +148,7 @@ func (l *Ledger) bookBack(s *state, c *quota.Credential) bool {
 
 // settleBooked forgets the records that were booked. What one of them was settled to
 // follows: it may have been put back before with less.
-func (l *Ledger) settleBooked(s *state, c *quota.Credential, records []quota.Record) bool {
+func (l *Ledger) settleBooked(s *state, c *quota.Credential, records []quota.Entry) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, r := range records {

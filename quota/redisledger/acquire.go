@@ -18,7 +18,7 @@ const (
 	flagPeek    = 2
 )
 
-// Acquire implements quota.Decider. The asks are decided in one call, unless so
+// Acquire implements quota.Ledger. The asks are decided in one call, unless so
 // much leaves the windows at once that it takes several.
 func (l *Ledger) Acquire(ctx context.Context, c *quota.Credential, asks []quota.Ask) ([]quota.Decision, error) {
 	lane := l.lane(c.Name)
@@ -34,23 +34,39 @@ func (l *Ledger) Acquire(ctx context.Context, c *quota.Credential, asks []quota.
 			return nil, err
 		}
 		if err != nil { // what was granted before must not be forgotten over it
-			decided = unavailable(len(asks)-len(decisions), err)
+			decided = slices.Repeat([]quota.Decision{{Err: err}}, len(asks)-len(decisions))
 		}
 		decisions = append(decisions, decided...)
 	}
 	return decisions, nil
 }
 
-// unavailable refuses n asks because the ledger failed.
-func unavailable(n int, err error) []quota.Decision {
-	return slices.Repeat([]quota.Decision{{Reason: quota.LedgerUnavailable, Detail: err.Error()}}, n)
+// Peek implements quota.Ledger.
+func (l *Ledger) Peek(ctx context.Context, c *quota.Credential, operations []string, charges []quota.Charge) (quota.Decision, error) {
+	lane := l.lane(c.Name)
+	lane.Lock()
+	defer lane.Unlock()
+	if err := l.resolve(ctx, c, lane); err != nil {
+		return quota.Decision{}, err
+	}
+	ask := quota.Ask{Charges: charges}
+	v := verb{script: l.scripts.acquire, name: l.call(), args: appendAsk([]any{1}, c, ask, flagPeek)}
+	r, err := l.do(ctx, c, v)
+	if err != nil {
+		return quota.Decision{}, err
+	}
+	decisions, err := l.decisions(ctx, c, []quota.Ask{ask}, r)
+	if err != nil || len(decisions) != 1 {
+		return quota.Decision{}, errors.Join(errReply, err)
+	}
+	return decisions[0], decisions[0].Err
 }
 
 // acquire decides at least one of the asks, unless it fails.
 func (l *Ledger) acquire(ctx context.Context, c *quota.Credential, lane *lane, asks []quota.Ask) ([]quota.Decision, error) {
 	args := append(make([]any, 0, 1+8*len(asks)), len(asks))
 	for _, ask := range asks {
-		args = appendAsk(args, c, ask)
+		args = appendAsk(args, c, ask, 0)
 	}
 	v := verb{script: l.scripts.acquire, name: l.call(), args: args}
 	r, err := l.do(ctx, c, v)
@@ -99,22 +115,13 @@ func (l *Ledger) release(ctx context.Context, c *quota.Credential, ask quota.Ask
 	return err
 }
 
-func appendAsk(args []any, c *quota.Credential, ask quota.Ask) []any {
-	flags := 0
+func appendAsk(args []any, c *quota.Credential, ask quota.Ask, flags int) []any {
 	if ask.UseReserve {
 		flags |= flagReserve
 	}
-	if ask.Peek {
-		flags |= flagPeek
-	}
 	args = append(args, flags, ask.Operation, int64(ask.Count), ask.Caller.By(), ask.Caller.Region, ask.Key())
-	next := 0
-	for i := range c.Limits {
-		units := quota.Units(0)
-		if next < len(ask.Charges) && ask.Charges[next].Limit == i {
-			units = ask.Charges[next].Units
-			next++
-		}
+	for _, limit := range c.Limits {
+		units, _ := quota.ChargeIn(ask.Charges, limit.Name)
 		args = append(args, int64(units))
 	}
 	return args
@@ -142,13 +149,14 @@ func (l *Ledger) decisions(ctx context.Context, c *quota.Credential, asks []quot
 // decision reads one decided request: its kind, what belongs to the kind, and
 // the units used of each limit.
 func (l *Ledger) decision(ctx context.Context, c *quota.Credential, ask quota.Ask, now time.Time, row []any, times map[fitting]int64) (quota.Decision, error) {
-	d := quota.Decision{Units: quota.Greatest(ask.Charges), Limits: make([]quota.LimitState, len(ask.Charges))}
+	d := quota.Decision{Units: quota.Max(ask.Charges), Limits: make([]quota.LimitState, len(ask.Charges))}
 	for i, charge := range ask.Charges {
-		used, ok := row[3+charge.Limit].(int64)
+		limit := c.Index(charge.Limit)
+		used, ok := row[3+limit].(int64)
 		if !ok {
 			return d, errReply
 		}
-		d.Limits[i] = quota.LimitState{Limit: c.Limits[charge.Limit], Used: quota.Units(used), Cost: charge.Units}
+		d.Limits[i] = quota.LimitState{Limit: c.Limits[limit], Used: quota.Units(used), Cost: charge.Units}
 	}
 	switch row[0] {
 	case "granted", "replayed":
@@ -188,7 +196,7 @@ func (l *Ledger) denied(ctx context.Context, c *quota.Credential, ask quota.Ask,
 	if fits == 0 {
 		var err error
 		if limit, fits, err = l.when(ctx, c, ask, times); err != nil {
-			return unavailable(1, err)[0], nil // others of the call may have been granted
+			return quota.Decision{Err: err}, nil // others of the call may have been granted
 		}
 		fits = max(fits, now.UnixMilli()+1)
 	}
@@ -224,7 +232,7 @@ func (l *Ledger) when(ctx context.Context, c *quota.Credential, ask quota.Ask, t
 			times[key] = at
 		}
 		if at > fits {
-			limit, fits = charge.Limit, at
+			limit, fits = c.Index(charge.Limit), at
 		}
 	}
 	return limit, fits, nil
@@ -234,7 +242,7 @@ func (l *Ledger) whenIn(ctx context.Context, c *quota.Credential, charge quota.C
 	from := []any{"", 0, 0}
 	for {
 		v := verb{script: l.scripts.when, name: l.call()}
-		args := append(l.head(c, v, l.Known(c.Name)), charge.Limit+1, int64(charge.Units), flag(useReserve))
+		args := append(l.head(c, v, l.Known(c.Name)), c.Index(charge.Limit)+1, int64(charge.Units), flag(useReserve))
 		values, err := l.run(ctx, v.script, l.keys(c.Name)[:3], append(args, from...))
 		if err != nil {
 			return 0, err

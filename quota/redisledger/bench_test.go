@@ -77,7 +77,7 @@ func newRivals(b *testing.B) []rival {
 	little := youtube()
 	little.Name, little.Limits[0].Units, little.Limits[0].Reserve = "little", 100, 0
 	ledger := openAt(b, config)
-	keeper, err := quota.NewKeeper(ledger, []*quota.Credential{c, little}, time.Minute)
+	keeper, err := quota.NewService(ledger, []*quota.Credential{c, little}, time.Minute)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -205,9 +205,9 @@ func newLongLog(b testing.TB, server *redistest.Server, size, tickMs int) *longL
 	b.Cleanup(func() { l.ledger.Close() })
 	l.c.Limits[0].Window, l.c.Limits[0].Units = quota.Sliding(time.Duration(size)*time.Millisecond), quota.MaxUnits
 	begin := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC).UnixMilli()
-	records := make([]quota.Record, size)
+	records := make([]quota.Entry, size)
 	for i := range records {
-		records[i] = quota.NewRecord(l.c, fetch("videos.list", 1, ""), quota.ID{Ms: begin + int64(i)})
+		records[i] = quota.NewEntry(fetch("videos.list", 1, ""), quota.ID{Ms: begin + int64(i)})
 	}
 	l.client.Set(b.Context(), l.clock, begin, 0)
 	if err := l.ledger.Restore(b.Context(), l.c, records, 0); err != nil {

@@ -212,7 +212,7 @@ func (c *campaign) allExplained(credential *quota.Credential, requests map[strin
 		switch {
 		case times[d.marker] > 1 && !twice:
 			c.Errorf("%s: %s was debited %d times, here as %+v", credential.Name, d.marker, times[d.marker], d)
-		case twice, r.grant == "" && (!r.answered || r.last == quota.LedgerUnavailable):
+		case twice, r.grant == "" && (!r.answered || r.last == unavailable):
 			// Its host was killed, or ended, before it could give back what a
 			// call debited whose reply was lost. In an outage the request was
 			// granted once more without the ledger.

@@ -109,14 +109,14 @@ func TestCampaignHost(t *testing.T) {
 // cannot know that it was lost.
 func greet(c *campaignClient) {
 	for i, credential := range campaignCredentials() {
-		for n := 0; c.request(c.t.Context(), credential, fmt.Sprintf("%s.%d.%d", c.name, i, n)) == quota.LedgerUnavailable; n++ {
+		for n := 0; c.request(c.t.Context(), credential, fmt.Sprintf("%s.%d.%d", c.name, i, n)) == unavailable; n++ {
 		}
 	}
 	c.notes.Close()
 }
 
 // openCampaignHost puts a daemon's ledger together as in production.
-func openCampaignHost(t *testing.T, name string) (*quota.Keeper, func()) {
+func openCampaignHost(t *testing.T, name string) (*quota.Service, func()) {
 	const deadline = 250 * time.Millisecond
 	shared, err1 := redisledger.Open(redisledger.Config{Addrs: []string{os.Getenv(campaignAddrVariable)}, Daemon: name})
 	journal, err2 := outage.OpenJournal(filepath.Join(os.Getenv(campaignFolderVariable), "journal"), 48*time.Hour)
@@ -130,7 +130,7 @@ func openCampaignHost(t *testing.T, name string) (*quota.Keeper, func()) {
 	if err := ledger.SetCredentials(campaignCredentials(), campaignPolicies); err != nil {
 		t.Fatal(err)
 	}
-	keeper, err := quota.NewKeeper(ledger, campaignCredentials(), deadline)
+	keeper, err := quota.NewService(ledger, campaignCredentials(), deadline)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func openCampaignHost(t *testing.T, name string) (*quota.Keeper, func()) {
 }
 
 // awaitHealth waits until everything that was granted alone is booked back.
-func awaitHealth(t *testing.T, keeper *quota.Keeper) {
+func awaitHealth(t *testing.T, keeper *quota.Service) {
 	timeout := time.After(30 * time.Second)
 	for tick := time.NewTicker(20 * time.Millisecond); ; <-tick.C {
 		health := keeper.Health(t.Context())
@@ -160,13 +160,13 @@ func awaitHealth(t *testing.T, keeper *quota.Keeper) {
 // A campaignClient asks for this and that, and writes down what it was told.
 type campaignClient struct {
 	t      *testing.T
-	keeper *quota.Keeper
+	keeper *quota.Service
 	name   string
 	notes  *os.File
 	tick   *time.Ticker
 }
 
-func newCampaignClient(t *testing.T, keeper *quota.Keeper, name string) *campaignClient {
+func newCampaignClient(t *testing.T, keeper *quota.Service, name string) *campaignClient {
 	notes, err := os.OpenFile(filepath.Join(os.Getenv(campaignFolderVariable), "notes-"+name), os.O_CREATE|os.O_EXCL|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		t.Fatal(err)
@@ -191,6 +191,9 @@ func (c *campaignClient) goesOn(ctx context.Context) bool {
 	}
 }
 
+// unavailable is what a client notes of a ledger that could not decide.
+const unavailable quota.Reason = "ledger_unavailable"
+
 // request asks once, or with an id as often as it takes to be told, and returns
 // what it was told last.
 func (c *campaignClient) request(ctx context.Context, credential *quota.Credential, marker string) quota.Reason {
@@ -206,14 +209,13 @@ func (c *campaignClient) request(ctx context.Context, credential *quota.Credenti
 	for {
 		d, err := c.keeper.Acquire(context.Background(), r)
 		if err != nil {
-			c.t.Errorf("%s: %v", marker, err)
-			return ""
+			d.Reason = unavailable
 		}
 		c.note(note{Kind: answered, Marker: marker, Grant: d.GrantID, Outage: d.Outage, Reason: d.Reason})
 		if d.Granted() {
 			c.perhapsRelease(marker, r.Credential, d)
 		}
-		if d.Reason != quota.LedgerUnavailable || r.RequestID == "" || !c.goesOn(ctx) {
+		if d.Reason != unavailable || r.RequestID == "" || !c.goesOn(ctx) {
 			return d.Reason
 		}
 	}

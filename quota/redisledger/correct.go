@@ -9,9 +9,9 @@ import (
 	"quotad/quota"
 )
 
-// Settle implements quota.Corrector.
+// Settle implements quota.Ledger.
 func (l *Ledger) Settle(ctx context.Context, c *quota.Credential, s quota.Settlement) (quota.Decision, error) {
-	note := quota.SettleNote(s.Grant, s.Units)
+	note := noteOf(quota.Entry{Kind: quota.KindSettlement, Grant: s.Grant, SettledTo: s.Units})
 	args := []any{s.Grant.String(), int64(s.Units), s.Caller.By(), s.Caller.Region, note}
 	r, err := l.do(ctx, c, verb{script: l.scripts.settle, name: l.call(), args: args})
 	if err != nil {
@@ -41,7 +41,7 @@ func (l *Ledger) Settle(ctx context.Context, c *quota.Credential, s quota.Settle
 	return d, nil
 }
 
-// Adjust implements quota.Corrector.
+// Adjust implements quota.Ledger.
 func (l *Ledger) Adjust(ctx context.Context, c *quota.Credential, a quota.Adjustment) (quota.Decision, error) {
 	number := slices.IndexFunc(c.Limits, func(limit quota.Limit) bool { return limit.Name == a.Limit })
 	if number < 0 {
@@ -75,9 +75,9 @@ func (l *Ledger) Adjust(ctx context.Context, c *quota.Credential, a quota.Adjust
 	return quota.Decision{Units: booked, Trace: id, Limits: []quota.LimitState{{Limit: c.Limits[number], Used: used}}}, nil
 }
 
-// Reset implements quota.Corrector.
+// Reset implements quota.Ledger.
 func (l *Ledger) Reset(ctx context.Context, c *quota.Credential, by quota.Caller, note string) error {
-	args := append(prices(c), by.By(), by.Region, quota.ResetNote(note))
+	args := append(prices(c), by.By(), by.Region, noteOf(quota.Entry{Kind: quota.KindReset, Note: note}))
 	_, err := l.do(ctx, c, verb{script: l.scripts.reset, name: l.call(), daemon: l.daemon + "/reset", args: args})
 	return err
 }

@@ -129,7 +129,7 @@ func useLog(ctx context.Context, l *Ledger) error {
 	if decisions[0].Reason != quota.LimitExceeded {
 		return errors.New("a hundred and one units of a hundred were granted")
 	}
-	if _, err := l.whenIn(ctx, c, quota.Charge{Units: 10}, true); err != nil {
+	if _, err := l.whenIn(ctx, c, quota.Charge{Limit: "daily", Units: 10}, true); err != nil {
 		return err
 	}
 	if _, err := l.Usage(ctx, c); err != nil {
@@ -183,8 +183,8 @@ func useCorrections(ctx context.Context, l *Ledger) error {
 	if err := l.Check(ctx, c); err != nil {
 		return err
 	}
-	known := quota.NewRecord(c, ask("list", "restored"), quota.ID{Ms: l.Now().UnixMilli()})
-	if err := l.Restore(ctx, c, []quota.Record{known}, 0); err != nil {
+	known := quota.NewEntry(ask("list", "restored"), quota.ID{Ms: l.Now().UnixMilli()})
+	if err := l.Restore(ctx, c, []quota.Entry{known}, 0); err != nil {
 		return err
 	}
 	return l.Reset(ctx, c, quota.Caller{}, "")

@@ -62,8 +62,6 @@ func TestDenialsWriteNothing(t *testing.T) {
 			t.Fatalf("got %+v, want a grant", d)
 		}
 	}
-	peek := ask("ten", "")
-	peek.Peek = true
 	before, held := written(t, server), digests(t, client)
 	for range 20 {
 		for want, a := range map[quota.Reason]quota.Ask{
@@ -75,8 +73,8 @@ func TestDenialsWriteNothing(t *testing.T) {
 				t.Fatalf("got %+v, want the reason %q", d, want)
 			}
 		}
-		if d := acquire(peek); d.Granted() {
-			t.Fatalf("got %+v, want a denial", d)
+		if d, err := l.Peek(t.Context(), hundred(), nil, ask("ten", "").Charges); err != nil || d.Granted() {
+			t.Fatalf("got %+v, %v; want a denial", d, err)
 		}
 		if _, err := l.Usage(t.Context(), hundred()); err != nil {
 			t.Fatal(err)

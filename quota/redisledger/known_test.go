@@ -10,13 +10,13 @@ import (
 )
 
 // alone is a record of what a host grants on its own now.
-func (r *restoring) alone(count quota.Units, id string) quota.Record {
+func (r *restoring) alone(count quota.Units, id string) quota.Entry {
 	request := quota.Request{Credential: "youtube", Operation: "list", Count: count, RequestID: id}
-	ask := quota.Ask{Request: request, Charges: []quota.Charge{{Units: count}}}
-	return quota.NewRecord(r.c, ask, quota.ID{Ms: r.clock.Now().UnixMilli(), Seq: 7 << 16})
+	ask := quota.Ask{Request: request, Charges: []quota.Charge{{Limit: "daily", Units: count}}}
+	return quota.NewEntry(ask, quota.ID{Ms: r.clock.Now().UnixMilli(), Seq: 7 << 16})
 }
 
-func (r *restoring) bookBack(records ...quota.Record) {
+func (r *restoring) bookBack(records ...quota.Entry) {
 	r.Helper()
 	if err := r.ledger.BookBack(r.Context(), r.c, records); err != nil {
 		r.Fatal(err)
@@ -130,11 +130,11 @@ func TestMuchLeavesDuringARest(t *testing.T) {
 	r.forget()
 	r.restore(time.Millisecond)
 	r.clock.Add(59*time.Minute + 30*time.Second)
-	for err := quota.ErrResting; errors.Is(err, quota.ErrResting); {
+	for err := quota.ErrRecovering; errors.Is(err, quota.ErrRecovering); {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		err = r.ledger.Check(ctx, r.c)
 		cancel()
-		if err != nil && !errors.Is(err, quota.ErrResting) {
+		if err != nil && !errors.Is(err, quota.ErrRecovering) {
 			t.Fatalf("got %v, want that the rest ends", err)
 		}
 	}

@@ -252,7 +252,7 @@ func (l *Ledger) learn(credential string, sent, m quota.Mark) {
 	}
 }
 
-// Health implements quota.Reader.
+// Health implements quota.Ledger.
 func (l *Ledger) Health(ctx context.Context) quota.Health {
 	h := quota.Health{Backend: "redis", State: "ok", Reachable: true}
 	if err := l.client.Ping(ctx).Err(); err != nil {

@@ -114,7 +114,7 @@ func TestLossAsTheRestEnds(t *testing.T) {
 	wake := func() error {
 		r.must(r.ledger.Restore(t.Context(), r.c, nil, time.Millisecond))
 		for {
-			if err := r.ledger.Check(t.Context(), r.c); !errors.Is(err, quota.ErrResting) {
+			if err := r.ledger.Check(t.Context(), r.c); !errors.Is(err, quota.ErrRecovering) {
 				return err
 			}
 		}

@@ -13,7 +13,7 @@ import (
 // many acquires n single units in calls of a hundred.
 func (r *restoring) many(n int) {
 	r.Helper()
-	one := quota.Ask{Request: quota.Request{Credential: "youtube", Operation: "list", Count: 1}, Charges: []quota.Charge{{Units: 1}}}
+	one := quota.Ask{Request: quota.Request{Credential: "youtube", Operation: "list", Count: 1}, Charges: []quota.Charge{{Limit: "daily", Units: 1}}}
 	for range n / 100 {
 		if _, err := r.ledger.Acquire(context.Background(), r.c, slices.Repeat([]quota.Ask{one}, 100)); err != nil {
 			r.Fatal(err)
@@ -62,10 +62,11 @@ func TestResolveWhileMuchLeaves(t *testing.T) {
 func TestHostClockCannotEmptyAWindow(t *testing.T) {
 	r := beginRestoring(t)
 	r.granted(100, "")
-	r.restore(0, quota.Record{Debit: quota.Debit{
+	r.restore(0, quota.Entry{
 		ID:        quota.ID{Ms: r.clock.Now().Add(time.Hour).UnixMilli(), Seq: 1 << 20},
-		Operation: "list", Count: 1, Recorded: []quota.Recorded{{Limit: "daily", Units: 1}},
-	}})
+		Kind:      quota.KindGrant,
+		Operation: "list", Count: 1, Charges: []quota.Charge{{Limit: "daily", Units: 1}},
+	})
 	if _, d, err := r.ask(99, ""); err != nil || d.Granted() {
 		t.Errorf("got %+v, %v; want a denial: 100 of 100 units were spent this instant", d, err)
 	}
@@ -142,10 +143,11 @@ func TestRestoreKeepsCorrections(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.clock.Add(time.Minute)
-	r.restore(0, quota.Record{Debit: quota.Debit{
+	r.restore(0, quota.Entry{
 		ID:        quota.ID{Ms: r.clock.Now().UnixMilli(), Seq: 1 << 20},
-		Operation: "list", Count: 1, Recorded: []quota.Recorded{{Limit: "daily", Units: 1}},
-	}})
+		Kind:      quota.KindGrant,
+		Operation: "list", Count: 1, Charges: []quota.Charge{{Limit: "daily", Units: 1}},
+	})
 	r.used(21)
 	// The server fell back to a copy that has the entry and not its settlement.
 	first.Settled, first.SettledTo = true, 70
@@ -180,9 +182,9 @@ func TestManyFarDenials(t *testing.T) {
 	r.c.Limits[0].Units = 10_000
 	r.many(9800)
 	r.clock.Add(time.Second)
-	asks := []quota.Ask{{Request: quota.Request{Credential: "youtube", Operation: "list", Count: 1}, Charges: []quota.Charge{{Units: 1}}}}
+	asks := []quota.Ask{{Request: quota.Request{Credential: "youtube", Operation: "list", Count: 1}, Charges: []quota.Charge{{Limit: "daily", Units: 1}}}}
 	for range 127 {
-		asks = append(asks, quota.Ask{Request: quota.Request{Credential: "youtube", Operation: "list", Count: 3000}, Charges: []quota.Charge{{Units: 3000}}})
+		asks = append(asks, quota.Ask{Request: quota.Request{Credential: "youtube", Operation: "list", Count: 3000}, Charges: []quota.Charge{{Limit: "daily", Units: 3000}}})
 	}
 	decisions, err := r.ledger.Acquire(t.Context(), r.c, asks)
 	if err != nil || !decisions[0].Granted() {

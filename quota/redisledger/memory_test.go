@@ -65,6 +65,6 @@ func fetch(operation string, units quota.Units, id string) quota.Ask {
 			Credential: "youtube", Operation: operation, Count: 1, RequestID: id,
 			Caller: quota.Caller{Job: "trending", Region: "US", Run: "trending-1795260896"},
 		},
-		Charges: []quota.Charge{{Units: units}},
+		Charges: []quota.Charge{{Limit: "daily", Units: units}},
 	}
 }

@@ -64,7 +64,7 @@ func ask(operation, id string) quota.Ask {
 	units := hundred().Operations[operation].Every
 	return quota.Ask{
 		Request: quota.Request{Credential: "one", Operation: operation, Count: 1, RequestID: id, Caller: quota.Caller{UID: 1}},
-		Charges: []quota.Charge{{Units: units}},
+		Charges: []quota.Charge{{Limit: "daily", Units: units}},
 	}
 }
 

@@ -2,13 +2,14 @@ package redisledger
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
 	"quotad/quota"
 )
 
-// Usage implements quota.Reader. It writes nothing, unless the account must
+// Usage implements quota.Ledger. It writes nothing, unless the account must
 // catch up first, or more has left the windows than one call may pass over.
 func (l *Ledger) Usage(ctx context.Context, c *quota.Credential) (quota.Usage, error) {
 	r, err := l.do(ctx, c, verb{script: l.scripts.usage, name: l.call()})
@@ -51,7 +52,7 @@ func instant(ms int64) time.Time {
 	return time.UnixMilli(ms).UTC()
 }
 
-// Log implements quota.Reader.
+// Log implements quota.Ledger.
 func (l *Ledger) Log(ctx context.Context, c *quota.Credential, q quota.LogQuery) (quota.LogPage, error) {
 	after := ""
 	if !q.After.IsZero() {
@@ -90,29 +91,28 @@ func entry(row []any) (quota.Entry, error) {
 	if !ok1 || !ok2 || !ok3 || err != nil {
 		return quota.Entry{}, errReply
 	}
-	r := quota.Record{Debit: quota.Debit{ID: id, Settled: settled != ""}}
-	r.SettledTo, _ = units(settled)
+	e := quota.Entry{ID: id, At: id.Time(), Kind: quota.KindGrant, Settled: settled != ""}
+	e.SettledTo, _ = units(settled)
 	granted := "" // the id under which an entry was that was put back behind its place
 	for i := 0; i+1 < len(fields); i += 2 {
 		value, _ := fields[i+1].(string)
 		switch fields[i] {
 		case "o":
-			r.Operation = value
+			e.Operation = value
 		case "n":
-			r.Count, _ = units(value)
+			e.Count, _ = units(value)
 		case "b":
-			r.By = value
+			e.By = value
 		case "r":
-			r.Region = value
+			e.Region = value
 		case "u":
-			r.Recorded = charges(value)
+			e.Charges = charges(value)
 		case "t":
-			r.Note = value
+			readNote(&e, value)
 		case "a":
 			granted = value
 		}
 	}
-	e := r.Entry()
 	if at, err := quota.ParseID(granted); err == nil {
 		e.At = at.Time()
 	}
@@ -120,12 +120,45 @@ func entry(row []any) (quota.Entry, error) {
 }
 
 // charges reads "daily=100 search=1".
-func charges(list string) []quota.Recorded {
-	var recorded []quota.Recorded
+func charges(list string) []quota.Charge {
+	var recorded []quota.Charge
 	for _, pair := range strings.Fields(list) {
 		name, value, _ := strings.Cut(pair, "=")
 		n, _ := units(value)
-		recorded = append(recorded, quota.Recorded{Limit: name, Units: n})
+		recorded = append(recorded, quota.Charge{Limit: name, Units: n})
 	}
 	return recorded
+}
+
+// noteOf writes what the log is to tell of a correction.
+func noteOf(e quota.Entry) string {
+	switch e.Kind {
+	case quota.KindSettlement:
+		return fmt.Sprintf("settle %s %d", e.Grant, e.SettledTo)
+	case quota.KindAdjustment:
+		return fmt.Sprintf("adjust %s %d %d %s", e.Charges[0].Limit, e.Asked, e.Charges[0].Units, e.Note)
+	case quota.KindReset:
+		return "reset " + e.Note
+	}
+	return ""
+}
+
+// readNote reads what noteOf and adjust.lua wrote.
+func readNote(e *quota.Entry, text string) {
+	kind, rest, _ := strings.Cut(text, " ")
+	switch kind {
+	case "settle":
+		grant, to, _ := strings.Cut(rest, " ")
+		e.Kind = quota.KindSettlement
+		e.Grant, _ = quota.ParseID(grant)
+		e.SettledTo, _ = units(to)
+	case "adjust":
+		parts := append(strings.SplitN(rest, " ", 4), "", "", "", "")
+		asked, _ := units(parts[1])
+		booked, _ := units(parts[2])
+		e.Kind, e.Asked, e.Note = quota.KindAdjustment, int64(asked), parts[3]
+		e.Charges = []quota.Charge{{Limit: parts[0], Units: booked}}
+	case "reset":
+		e.Kind, e.Note = quota.KindReset, rest
+	}
 }

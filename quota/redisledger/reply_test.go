@@ -63,7 +63,7 @@ func account() *quota.Credential {
 // want of units says until when.
 func checkDecisions(t *testing.T, l *Ledger, r reply) {
 	c := account()
-	ask := quota.Ask{Request: quota.Request{Credential: c.Name, Operation: "search.list", Count: 1}, Charges: []quota.Charge{{Limit: 0, Units: 100}, {Limit: 1, Units: 100}}}
+	ask := quota.Ask{Request: quota.Request{Credential: c.Name, Operation: "search.list", Count: 1}, Charges: []quota.Charge{{Limit: c.Limits[0].Name, Units: 100}, {Limit: c.Limits[1].Name, Units: 100}}}
 	decisions, err := l.decisions(context.Background(), c, []quota.Ask{ask, ask, ask}, r)
 	if err != nil {
 		return

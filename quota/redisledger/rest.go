@@ -36,7 +36,7 @@ func (l *Ledger) endRest(ctx context.Context, c *quota.Credential, r reply) erro
 		return errReply
 	}
 	if l.waited(c.Name, name) < time.Duration(length)*time.Millisecond {
-		return fmt.Errorf("%w: every daemon is putting back what it knows", quota.ErrResting)
+		return fmt.Errorf("%w: every daemon is putting back what it knows", quota.ErrRecovering)
 	}
 	_, err = l.once(ctx, c, verb{script: l.scripts.wake, name: l.call(), args: []any{name}})
 	return err

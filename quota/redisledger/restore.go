@@ -28,12 +28,12 @@ const restoreStep = 256
 
 // Restore implements quota.Restorer. Afterwards the log as it is then is the one
 // that is known: what other daemons have to put back is for them to miss.
-func (l *Ledger) Restore(ctx context.Context, c *quota.Credential, records []quota.Record, rest time.Duration) error {
+func (l *Ledger) Restore(ctx context.Context, c *quota.Credential, records []quota.Entry, rest time.Duration) error {
 	return l.putBack(ctx, c, records, rest, true)
 }
 
 // BookBack implements quota.Restorer.
-func (l *Ledger) BookBack(ctx context.Context, c *quota.Credential, records []quota.Record) error {
+func (l *Ledger) BookBack(ctx context.Context, c *quota.Credential, records []quota.Entry) error {
 	return l.putBack(ctx, c, records, 0, false)
 }
 
@@ -41,8 +41,8 @@ func (l *Ledger) BookBack(ctx context.Context, c *quota.Credential, records []qu
 // one that is known. When the log is lost on the way, so is what was put into it: the
 // calls that follow the first one do not begin another. Until all is there the log is
 // not known: what breaks off is begun again.
-func (l *Ledger) putBack(ctx context.Context, c *quota.Credential, records []quota.Record, rest time.Duration, whichever bool) error {
-	records = slices.SortedStableFunc(slices.Values(records), func(a, b quota.Record) int { return a.ID.Compare(b.ID) })
+func (l *Ledger) putBack(ctx context.Context, c *quota.Credential, records []quota.Entry, rest time.Duration, whichever bool) error {
+	records = slices.SortedStableFunc(slices.Values(records), func(a, b quota.Entry) int { return a.ID.Compare(b.ID) })
 	mark, newest := l.Known(c.Name), newestOfLedger(records)
 	for {
 		n := min(len(records), restoreStep)
@@ -79,7 +79,7 @@ func flag(b bool) int {
 
 // newestOfLedger is the ms of the newest of the records that the ledger granted: the
 // numbers from 2^16 to 2^48 are those that hosts draw, see advance_id of the prelude.
-func newestOfLedger(records []quota.Record) int64 {
+func newestOfLedger(records []quota.Entry) int64 {
 	newest := int64(0)
 	for _, r := range records {
 		if r.ID.Seq < 1<<16 || r.ID.Seq >= 1<<48 {
@@ -89,14 +89,14 @@ func newestOfLedger(records []quota.Record) int64 {
 	return newest
 }
 
-func appendRecord(args []any, r quota.Record) []any {
-	list := make([]string, len(r.Recorded))
-	for i, charge := range r.Recorded {
+func appendRecord(args []any, r quota.Entry) []any {
+	list := make([]string, len(r.Charges))
+	for i, charge := range r.Charges {
 		list[i] = fmt.Sprintf("%s=%d", charge.Limit, charge.Units)
 	}
 	settled := ""
 	if r.Settled {
 		settled = fmt.Sprint(int64(r.SettledTo))
 	}
-	return append(args, r.ID.String(), r.Operation, int64(r.Count), r.By, r.Region, strings.Join(list, " "), r.Key, r.Note, settled)
+	return append(args, r.ID.String(), r.Operation, int64(r.Count), r.By, r.Region, strings.Join(list, " "), r.Key, noteOf(r), settled)
 }

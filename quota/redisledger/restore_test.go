@@ -38,7 +38,7 @@ func restored() *quota.Credential {
 func (r *restoring) ask(count quota.Units, id string) (quota.Ask, quota.Decision, error) {
 	r.Helper()
 	request := quota.Request{Credential: "youtube", Operation: "list", Count: count, RequestID: id}
-	ask := quota.Ask{Request: request, Charges: []quota.Charge{{Units: count}}}
+	ask := quota.Ask{Request: request, Charges: []quota.Charge{{Limit: "daily", Units: count}}}
 	decisions, err := r.ledger.Acquire(context.Background(), r.c, []quota.Ask{ask})
 	if err != nil {
 		return ask, quota.Decision{}, err
@@ -47,7 +47,7 @@ func (r *restoring) ask(count quota.Units, id string) (quota.Ask, quota.Decision
 }
 
 // granted acquires, and returns what a journal would have of it.
-func (r *restoring) granted(count quota.Units, id string) quota.Record {
+func (r *restoring) granted(count quota.Units, id string) quota.Entry {
 	r.Helper()
 	ask, d, err := r.ask(count, id)
 	if err != nil || !d.Granted() {
@@ -57,7 +57,7 @@ func (r *restoring) granted(count quota.Units, id string) quota.Record {
 	if err != nil {
 		r.Fatal(err)
 	}
-	return quota.NewRecord(r.c, ask, entry)
+	return quota.NewEntry(ask, entry)
 }
 
 func (r *restoring) lost() {
@@ -74,7 +74,7 @@ func (r *restoring) flush() {
 	}
 }
 
-func (r *restoring) restore(rest time.Duration, records ...quota.Record) {
+func (r *restoring) restore(rest time.Duration, records ...quota.Entry) {
 	r.Helper()
 	if err := r.ledger.Restore(context.Background(), r.c, records, rest); err != nil {
 		r.Fatal(err)
@@ -115,17 +115,17 @@ func TestRestAfterALoss(t *testing.T) {
 	record := r.granted(30, "")
 	r.flush()
 	r.restore(time.Hour, record)
-	if _, _, err := r.ask(1, ""); !errors.Is(err, quota.ErrResting) {
-		t.Fatalf("got %v right after a loss, want ErrResting", err)
+	if _, _, err := r.ask(1, ""); !errors.Is(err, quota.ErrRecovering) {
+		t.Fatalf("got %v right after a loss, want ErrRecovering", err)
 	}
 	r.clock.Add(59 * time.Minute) // Redis' clock was set
-	if _, _, err := r.ask(1, ""); !errors.Is(err, quota.ErrResting) {
-		t.Fatalf("got %v before the rest is over, want ErrResting", err)
+	if _, _, err := r.ask(1, ""); !errors.Is(err, quota.ErrRecovering) {
+		t.Fatalf("got %v before the rest is over, want ErrRecovering", err)
 	}
 	const short = 30 * time.Millisecond
 	begun := time.Now()
 	r.restore(short, record) // by another daemon
-	for err := quota.ErrResting; errors.Is(err, quota.ErrResting); {
+	for err := quota.ErrRecovering; errors.Is(err, quota.ErrRecovering); {
 		_, _, err = r.ask(30, "")
 	}
 	if lasted := time.Since(begun); lasted < short {

@@ -32,13 +32,13 @@ func TestLossIsNoticedByThoseWhoLostNothing(t *testing.T) {
 			idle := openAt(t, Config{Addrs: []string{server.Addr}, Daemon: "idle"})
 			busy := openAt(t, Config{Addrs: []string{server.Addr}, Daemon: "busy"})
 			test.known(t, idle)
-			var grants []quota.Record
+			var grants []quota.Entry
 			for range 10 {
 				_, id, err := quota.ParseGrantID(acquireOne(t, busy, hundred(), "").GrantID)
 				if err != nil {
 					t.Fatal(err)
 				}
-				grants = append(grants, quota.NewRecord(hundred(), ask("list", ""), id))
+				grants = append(grants, quota.NewEntry(ask("list", ""), id))
 			}
 			server.Order(t, "FLUSHALL")
 			if err := idle.Check(t.Context(), hundred()); !errors.Is(err, quota.ErrLost) {
@@ -47,13 +47,13 @@ func TestLossIsNoticedByThoseWhoLostNothing(t *testing.T) {
 			if err := idle.Restore(t.Context(), hundred(), nil, time.Hour); err != nil {
 				t.Fatal(err)
 			}
-			if err := idle.Check(t.Context(), hundred()); !errors.Is(err, quota.ErrResting) {
+			if err := idle.Check(t.Context(), hundred()); !errors.Is(err, quota.ErrRecovering) {
 				t.Fatalf("got %v, want that the others have their time", err)
 			}
 			if err := busy.Restore(t.Context(), hundred(), grants, 0); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := idle.Usage(t.Context(), hundred()); !errors.Is(err, quota.ErrResting) {
+			if _, err := idle.Usage(t.Context(), hundred()); !errors.Is(err, quota.ErrRecovering) {
 				t.Errorf("got %v from a log that may lack something, want that it is not known", err)
 			}
 			if n := server.Do(t, "XLEN", idle.keys("one")[1]); n != int64(10) {
@@ -70,8 +70,8 @@ func TestNothingIsBookedIntoALostLog(t *testing.T) {
 	l := openAt(t, Config{Addrs: []string{server.Addr}, Daemon: "a"})
 	acquireOne(t, l, hundred(), "")
 	server.Order(t, "FLUSHALL")
-	alone := quota.NewRecord(hundred(), ask("list", ""), quota.ID{Ms: time.Now().UnixMilli(), Seq: 1 << 16})
-	if err := l.BookBack(t.Context(), hundred(), []quota.Record{alone}); !errors.Is(err, quota.ErrLost) {
+	alone := quota.NewEntry(ask("list", ""), quota.ID{Ms: time.Now().UnixMilli(), Seq: 1 << 16})
+	if err := l.BookBack(t.Context(), hundred(), []quota.Entry{alone}); !errors.Is(err, quota.ErrLost) {
 		t.Errorf("got %v, want that the log was lost", err)
 	}
 	if n := server.Do(t, "DBSIZE"); n != int64(0) {
@@ -80,11 +80,11 @@ func TestNothingIsBookedIntoALostLog(t *testing.T) {
 }
 
 // loseMany empties Redis, and returns records that take two calls of a restore.
-func (r *rig) loseMany() []quota.Record {
+func (r *rig) loseMany() []quota.Entry {
 	r.Helper()
-	var records []quota.Record
+	var records []quota.Entry
 	for i := range restoreStep + 1 {
-		records = append(records, quota.NewRecord(r.c, ask("list", ""), quota.ID{Ms: time.Now().UnixMilli() - 1, Seq: int64(i)}))
+		records = append(records, quota.NewEntry(ask("list", ""), quota.ID{Ms: time.Now().UnixMilli() - 1, Seq: int64(i)}))
 	}
 	r.must(r.ledger.Restore(r.Context(), r.c, nil, 0)) // loads the script
 	r.server.Order(r, "FLUSHALL")

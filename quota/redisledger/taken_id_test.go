@@ -16,8 +16,8 @@ func TestOutageGrantWhoseIDIsTaken(t *testing.T) {
 	l, _ := harness(redistest.StartReal(t)).Open(t, clock)
 	t.Cleanup(func() { l.Close() })
 	ledger := l.(*Ledger)
-	alone := func(seq int64) []quota.Record {
-		return []quota.Record{quota.NewRecord(hundred(), ask("list", ""), quota.ID{Ms: clock.Now().UnixMilli(), Seq: seq})}
+	alone := func(seq int64) []quota.Entry {
+		return []quota.Entry{quota.NewEntry(ask("list", ""), quota.ID{Ms: clock.Now().UnixMilli(), Seq: seq})}
 	}
 	if err := ledger.BookBack(t.Context(), hundred(), alone(7<<16)); err != nil {
 		t.Fatal(err)

@@ -32,11 +32,11 @@ func threeWindows(t *testing.T) *quota.Credential {
 	}
 }
 
-func (d *desk) rehearse() *quota.Rehearsal {
+func (d *desk) simulate() *quota.Simulation {
 	d.Helper()
-	r, ok, err := d.Rehearse(d.Context(), "youtube")
+	r, ok, err := d.Simulate(d.Context(), "youtube")
 	if err != nil || !ok {
-		d.Fatalf("got %v, %v, want a rehearsal", ok, err)
+		d.Fatalf("got %v, %v, want a simulation", ok, err)
 	}
 	return r
 }
@@ -81,15 +81,15 @@ func (d *desk) scramble(random *rand.Rand, steps int) {
 	}
 }
 
-// Whatever stands in the log: a rehearsal says at each later instant what the
+// Whatever stands in the log: a simulation says at each later instant what the
 // ledger itself says when that instant has come.
-func TestRehearsalIsWhatHappens(t *testing.T) {
+func TestSimulationIsWhatHappens(t *testing.T) {
 	seed := seedtest.Seed(t, 1)
 	for i := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed+i, 0))
 		d := openDesk(t, threeWindows(t))
 		d.scramble(random, 40)
-		r := d.rehearse()
+		r := d.simulate()
 		for range 60 {
 			d.clock.Add(time.Duration(random.Int64N(int64(time.Hour))))
 			at := d.clock.Now()
@@ -134,9 +134,9 @@ func (d *desk) used() []quota.Units {
 
 // What was spent when something was allowed has not come back when the same
 // instant comes a window later, but a moment after it.
-func TestRehearsalDebitsAMomentLater(t *testing.T) {
+func TestSimulationDebitsAMomentLater(t *testing.T) {
 	c := youtube()
-	r := quota.NewRehearsal(c)
+	r := quota.NewSimulation(c)
 	all, err := c.Sum(map[string]quota.Units{"videos.list": 950})
 	if err != nil {
 		t.Fatal(err)
@@ -153,16 +153,16 @@ func TestRehearsalDebitsAMomentLater(t *testing.T) {
 	}
 }
 
-// A rehearsal moves nothing.
-func TestRehearsalDebitsNothingReal(t *testing.T) {
+// A simulation moves nothing.
+func TestSimulationDebitsNothingReal(t *testing.T) {
 	d := openDesk(t, twoLimits())
 	d.spend("trending", "US", "videos.list", 7)
 	before := d.used()
-	d.rehearse().Spend(nine, d.charges(map[string]quota.Units{"videos.list": 100}))
+	d.simulate().Spend(nine, d.charges(map[string]quota.Units{"videos.list": 100}))
 	if got := d.used(); !slices.Equal(got, before) {
 		t.Errorf("got %d used, want %d", got, before)
 	}
-	if _, ok, err := d.Rehearse(t.Context(), "other"); ok || err != nil {
+	if _, ok, err := d.Simulate(t.Context(), "other"); ok || err != nil {
 		t.Errorf("got %v, %v, want no such credential", ok, err)
 	}
 }
@@ -179,14 +179,14 @@ func (l endless) Log(ctx context.Context, c *quota.Credential, q quota.LogQuery)
 }
 
 // What was not read comes back with the oldest entry that was.
-func TestRehearsalOfALongLog(t *testing.T) {
+func TestSimulationOfALongLog(t *testing.T) {
 	clock := ledgertest.NewClock(nine)
 	ledger := &endless{Model: ledgertest.NewModel(clock.Now), kept: 2}
-	k, err := quota.NewKeeper(ledger, []*quota.Credential{youtube()}, time.Minute)
+	k, err := quota.NewService(ledger, []*quota.Credential{youtube()}, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &desk{T: t, Keeper: k, clock: clock}
+	d := &desk{T: t, Service: k, clock: clock}
 	for range 5 {
 		d.spend("trending", "US", "search.list", 1)
 		clock.Add(time.Hour)
@@ -201,7 +201,7 @@ func TestRehearsalOfALongLog(t *testing.T) {
 		{"none", 0, []quota.Units{500, 500, 500, 500, 500, 0}},
 	} {
 		ledger.kept = row.kept
-		r := d.rehearse()
+		r := d.simulate()
 		for i, want := range row.want {
 			if got := r.Used(nine.Add(time.Duration(24+i) * time.Hour))[0]; got != want {
 				t.Errorf("%s: got %d used after %d hours, want %d", row.name, got, 24+i, want)
@@ -211,7 +211,7 @@ func TestRehearsalOfALongLog(t *testing.T) {
 }
 
 // A window that was lengthened counts as spent until the log fills it.
-func TestRehearsalWhileCatchingUp(t *testing.T) {
+func TestSimulationWhileCatchingUp(t *testing.T) {
 	clock := ledgertest.NewClock(nine)
 	ledger, err := boltledger.Open(boltledger.Config{Path: filepath.Join(t.TempDir(), "ledger.db"), Clock: clock.Now})
 	if err != nil {
@@ -220,11 +220,11 @@ func TestRehearsalWhileCatchingUp(t *testing.T) {
 	defer ledger.Close()
 	short, long := youtube(), youtube()
 	short.Limits[0].Window = quota.Sliding(time.Hour)
-	k, err := quota.NewKeeper(ledger, []*quota.Credential{short}, time.Minute)
+	k, err := quota.NewService(ledger, []*quota.Credential{short}, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &desk{T: t, Keeper: k, clock: clock}
+	d := &desk{T: t, Service: k, clock: clock}
 	for range 3 {
 		d.spend("trending", "US", "search.list", 1)
 		clock.Add(50 * time.Minute)
@@ -237,10 +237,10 @@ func TestRehearsalWhileCatchingUp(t *testing.T) {
 	if err != nil || want.Granted() {
 		t.Fatalf("got %+v, %v, want it to catch up", want, err)
 	}
-	if got := d.rehearse().Spend(clock.Now(), d.charges(calls)); got.Reason != want.Reason || !got.RetryAt.Equal(want.RetryAt) {
+	if got := d.simulate().Spend(clock.Now(), d.charges(calls)); got.Reason != want.Reason || !got.RetryAt.Equal(want.RetryAt) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	if got := d.rehearse().Spend(want.RetryAt, d.charges(calls)); !got.Granted() {
+	if got := d.simulate().Spend(want.RetryAt, d.charges(calls)); !got.Granted() {
 		t.Errorf("got %+v, want it granted once the log has caught up", got)
 	}
 }

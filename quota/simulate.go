@@ -6,31 +6,31 @@ import (
 	"time"
 )
 
-// mostRehearsed is how many entries are read of a log, the newest ones. What
+// mostSimulated is how many entries are read of a log, the newest ones. What
 // older ones count is taken to be as old as the oldest that was read: it comes
 // back later than it will, never earlier.
-const mostRehearsed = 100_000
+const mostSimulated = 100_000
 
-// Rehearse returns a rehearsal that begins with what the ledger holds now; ok is
+// Simulate returns a simulation that begins with what the ledger holds now; ok is
 // false when the credential is not configured. Reading takes as long as ctx lives.
-func (k *Keeper) Rehearse(ctx context.Context, credential string) (r *Rehearsal, ok bool, err error) {
-	c, ok := k.Credential(credential)
+func (s *Service) Simulate(ctx context.Context, credential string) (sim *Simulation, ok bool, err error) {
+	c, ok := s.Credential(credential)
 	if !ok {
 		return nil, false, nil
 	}
-	usage, _, err := k.Usage(ctx, credential)
+	usage, _, err := s.Usage(ctx, credential)
 	if err != nil {
 		return nil, true, err
 	}
-	log, err := k.latest(ctx, c, usage.Now)
+	log, err := s.latest(ctx, c, usage.Now)
 	if err != nil {
 		return nil, true, err
 	}
-	return rehearse(c, usage, log), true, nil
+	return simulate(c, usage, log), true, nil
 }
 
 // latest returns the newest entries up to now that may be in a window, the newest first.
-func (k *Keeper) latest(ctx context.Context, c *Credential, now time.Time) ([]Entry, error) {
+func (s *Service) latest(ctx context.Context, c *Credential, now time.Time) ([]Entry, error) {
 	since := now
 	for _, limit := range c.Limits {
 		if after, _ := limit.Window.Bounds(now); after.Before(since) {
@@ -38,11 +38,11 @@ func (k *Keeper) latest(ctx context.Context, c *Credential, now time.Time) ([]En
 		}
 	}
 	var list []Entry
-	for q := (LogQuery{Since: since, Newest: true, Most: walkPage}); len(list) < mostRehearsed; {
+	for q := (LogQuery{Since: since, Newest: true, Most: walkPage}); len(list) < mostSimulated; {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		page, _, err := k.Log(ctx, c.Name, q)
+		page, _, err := s.Log(ctx, c.Name, q)
 		if err != nil {
 			return nil, err
 		}
@@ -55,16 +55,16 @@ func (k *Keeper) latest(ctx context.Context, c *Credential, now time.Time) ([]En
 	return slices.DeleteFunc(list, func(e Entry) bool { return e.ID.Time().After(now) }), nil
 }
 
-// rehearse returns a rehearsal that begins at usage, of which log tells as much
+// simulate returns a simulation that begins at usage, of which log tells as much
 // as was read of it, the newest entry first.
-func rehearse(c *Credential, usage Usage, log []Entry) *Rehearsal {
-	r := NewRehearsal(c)
+func simulate(c *Credential, usage Usage, log []Entry) *Simulation {
+	r := NewSimulation(c)
 	for _, e := range slices.Backward(log) {
-		r.log = append(r.log, resolve(c, e.debit()))
+		r.log = append(r.log, resolve(c, e))
 		r.account.Last = e.ID
 	}
-	for _, s := range usage.Limits {
-		r.account.Lost = max(r.account.Lost, lostFor(s, usage.Now))
+	for _, limit := range usage.Limits {
+		r.account.Lost = max(r.account.Lost, lostFor(limit, usage.Now))
 	}
 	r.account.Advance(c, usage.Now, r.log)
 	for i, s := range usage.Limits {
@@ -87,7 +87,7 @@ func lostFor(s LimitState, now time.Time) int64 {
 
 // agree makes limit i hold what it is known to hold: what adjustments gave back
 // is given back to the oldest debits, what was not read is put upon the oldest.
-func (r *Rehearsal) agree(i int, used Units, now time.Time) {
+func (r *Simulation) agree(i int, used Units, now time.Time) {
 	name := r.Credential.Limits[i].Name
 	t := r.account.Tallies[name]
 	missing := used - t.Used()
@@ -96,9 +96,9 @@ func (r *Rehearsal) agree(i int, used Units, now time.Time) {
 		return
 	}
 	if n := r.log.after(t.Gone); n < len(r.log) {
-		r.log[n].Recorded[i].Units += missing
+		r.log[n].Charges[i].Units += missing
 		t.Sum += missing
 		return
 	}
-	r.debit(r.account.Next(r.account.Now(now)), []Charge{{Limit: i, Units: missing}})
+	r.debit(r.account.Next(r.account.Now(now)), []Charge{{Limit: name, Units: missing}})
 }

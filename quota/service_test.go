@@ -44,17 +44,17 @@ func (c *counting) Acquire(ctx context.Context, credential *quota.Credential, as
 	return c.Model.Acquire(ctx, credential, asks)
 }
 
-func keeper(t *testing.T) (*quota.Keeper, *counting) {
+func keeper(t *testing.T) (*quota.Service, *counting) {
 	t.Helper()
 	ledger := &counting{Model: ledgertest.NewModel(time.Now), entered: make(chan struct{}, 100)}
-	k, err := quota.NewKeeper(ledger, []*quota.Credential{youtube()}, time.Minute)
+	k, err := quota.NewService(ledger, []*quota.Credential{youtube()}, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return k, ledger
 }
 
-func acquire(t *testing.T, k *quota.Keeper, operation string, count quota.Units) quota.Decision {
+func acquire(t *testing.T, k *quota.Service, operation string, count quota.Units) quota.Decision {
 	t.Helper()
 	d, err := k.Acquire(t.Context(), quota.Request{Credential: "youtube", Operation: operation, Count: count})
 	if err != nil {
@@ -63,7 +63,7 @@ func acquire(t *testing.T, k *quota.Keeper, operation string, count quota.Units)
 	return d
 }
 
-func TestKeeperRefusesWhatNoLedgerNeedsToDecide(t *testing.T) {
+func TestServiceRefusesWhatNoLedgerNeedsToDecide(t *testing.T) {
 	k, ledger := keeper(t)
 	for _, test := range []struct {
 		name    string

@@ -1,0 +1,141 @@
+package quota
+
+import (
+	"slices"
+	"time"
+)
+
+// A Kind says what an entry of a log tells of.
+type Kind string
+
+// The kinds of entries.
+const (
+	KindGrant      Kind = "grant"
+	KindSettlement Kind = "settlement"
+	KindAdjustment Kind = "adjustment"
+	KindReset      Kind = "reset"
+)
+
+// An Entry is one line of a credential's log. Entries of kind grant and
+// adjustment count; the others tell what was done.
+type Entry struct {
+	ID     ID
+	At     time.Time // when it was granted; the ID's time unless it was put back behind others
+	Kind   Kind
+	By     string // the job, or "@" and the uid of a caller outside a pass
+	Region string
+	Note   string // of an adjustment or a reset: why, as its caller put it
+
+	// Of a grant.
+	Operation string
+	Count     Units
+	Key       string // Request.Key; empty if the request had no id, and in a page of the log
+	Settled   bool   // whether SettledTo says what was really spent
+	// Of a settlement: see Settlement.Units. Of a grant: the last one's.
+	SettledTo Units
+
+	// Charges is what the entry was charged in each limit when it was written. That
+	// of an adjustment is below zero where it gave back.
+	Charges []Charge
+	// GivenBack is what adjustments gave back of this entry's charges. It stays with
+	// the entry, and leaves each window with it.
+	GivenBack []Charge
+
+	// Of a settlement: the grant, and what that counted before and after.
+	Grant         ID
+	Before, After []Charge
+
+	// Of an adjustment: the units that were asked for; its charge is what was booked.
+	Asked int64
+}
+
+// A Charge is what something counts in one limit.
+type Charge struct {
+	Limit string
+	Units Units
+}
+
+// Max returns the greatest of the charges.
+func Max(charges []Charge) Units {
+	var most Units
+	for _, c := range charges {
+		most = max(most, c.Units)
+	}
+	return most
+}
+
+// ChargeIn returns the charge in a limit, if there is one.
+func ChargeIn(charges []Charge, limit string) (Units, bool) {
+	for _, c := range charges {
+		if c.Limit == limit {
+			return c.Units, true
+		}
+	}
+	return 0, false
+}
+
+// NewEntry returns what a grant of ask under an id writes.
+func NewEntry(ask Ask, id ID) Entry {
+	return Entry{
+		ID: id, At: id.Time(), Kind: KindGrant,
+		Operation: ask.Operation, Count: ask.Count,
+		By: ask.Caller.By(), Region: ask.Caller.Region, Key: ask.Key(),
+		Charges: slices.Clone(ask.Charges),
+	}
+}
+
+// UnitsIn returns what the entry counts in limit i of c: what it was charged there,
+// else what its operation costs there today; of a settled grant what is left of
+// that; less what adjustments gave back, and never below zero.
+func (e *Entry) UnitsIn(c *Credential, i int) Units {
+	limit := c.Limits[i]
+	units, charged := ChargeIn(e.Charges, limit.Name)
+	if !charged {
+		units = e.price(c, limit)
+	}
+	given, _ := ChargeIn(e.GivenBack, limit.Name)
+	return max(0, e.settle(units)-given)
+}
+
+func (e *Entry) price(c *Credential, limit Limit) Units {
+	if e.Kind != KindGrant {
+		return 0
+	}
+	units, err := times(c.Operations[e.Operation].In(limit, e.Operation), e.Count)
+	if err != nil {
+		return MaxUnits
+	}
+	return units
+}
+
+// settle applies a settlement to one of the entry's charges: the greatest is
+// replaced, a smaller one shrinks to it.
+func (e *Entry) settle(charge Units) Units {
+	switch {
+	case !e.Settled || e.Kind != KindGrant:
+		return charge
+	case charge >= Max(e.Charges):
+		return e.SettledTo
+	default:
+		return min(charge, e.SettledTo)
+	}
+}
+
+// Counts returns what each of the entry's charges counts now. What an adjustment
+// gave back counts in the entries that it was given back of.
+func (e *Entry) Counts() []Charge {
+	counts := make([]Charge, len(e.Charges))
+	for i, charge := range e.Charges {
+		given, _ := ChargeIn(e.GivenBack, charge.Limit)
+		counts[i] = Charge{Limit: charge.Limit, Units: max(0, e.settle(charge.Units)-given)}
+	}
+	return counts
+}
+
+// Settle sets a grant to what was really spent, and returns what its charges
+// counted before and count after.
+func (e *Entry) Settle(to Units) (before, after []Charge) {
+	before = e.Counts()
+	e.Settled, e.SettledTo = true, to
+	return before, e.Counts()
+}

@@ -86,6 +86,7 @@ func (d *daemon) serveAPI(context.Context) error {
 
 		Connections:        d.config.Access.Connections,
 		ConnectionsPerUser: d.config.Access.ConnectionsPerUser,
+		RoomFor:            []int{os.Getuid()},
 		Self:               os.Getpid(),
 
 		Observe:   d.watchers.decided,

@@ -138,6 +138,12 @@ func startUnderSystemd(t *testing.T, dir, path, names string) *child {
 
 func startConfigured(t *testing.T, dir, text, path, names string) *child {
 	t.Helper()
+	return startOn(t, dir, text, passedSocket(t, path), names)
+}
+
+// passedSocket listens as systemd does for its services.
+func passedSocket(t *testing.T, path string) *os.File {
+	t.Helper()
 	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
 		t.Fatal(err)
@@ -148,7 +154,12 @@ func startConfigured(t *testing.T, dir, text, path, names string) *child {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close()
+	t.Cleanup(func() { file.Close() })
+	return file
+}
+
+func startOn(t *testing.T, dir, text string, socket *os.File, names string) *child {
+	t.Helper()
 	config := filepath.Join(dir, "config.toml")
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -156,7 +167,7 @@ func startConfigured(t *testing.T, dir, text, path, names string) *child {
 	// LISTEN_PID is the pid of the process that the shell becomes.
 	cmd := exec.Command("sh", "-c", `LISTEN_PID=$$ exec quotad --config "$0"`, config)
 	cmd.Dir = "/"
-	cmd.ExtraFiles = []*os.File{file}
+	cmd.ExtraFiles = []*os.File{socket}
 	cmd.Env = append(os.Environ(), "LISTEN_FDS=1", names, "NOTIFY_SOCKET="+filepath.Join(dir, "notify"),
 		"STATE_DIRECTORY="+filepath.Join(dir, "state")+":/elsewhere", "WATCHDOG_USEC=1000000", "INVOCATION_ID=0", "CREDENTIALS_DIRECTORY=/run/credentials")
 	daemon, err := startChild(cmd)

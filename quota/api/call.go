@@ -51,7 +51,7 @@ func (c *Call) IsOperator() bool {
 // admit finds out who makes a request, as far as that can be told, and whether
 // access is for them.
 func (s *Server) admit(r *http.Request, access Access) (*Call, *Problem) {
-	peer := peerFrom(r.Context())
+	peer := peerFrom(r)
 	c := &Call{Caller: quota.Caller{UID: peer.uid}, PID: peer.pid, adminGroup: s.adminGroup, request: r}
 	if values := r.Header["Authorization"]; values != nil {
 		if problem := s.identify(c, values); problem != nil {

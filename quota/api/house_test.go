@@ -210,6 +210,19 @@ func (w *wire) raw(method, path, body string, headers ...string) response {
 	return r
 }
 
+// begin sends a request and returns the front of its answer.
+func (w *wire) begin(method, path string) *http.Response {
+	w.t.Helper()
+	if _, err := fmt.Fprintf(w.conn, "%s %s HTTP/1.1\r\nHost: quotad\r\n\r\n", method, path); err != nil {
+		w.t.Fatal(err)
+	}
+	answer, err := http.ReadResponse(w.in, &http.Request{Method: method})
+	if err != nil {
+		w.t.Fatalf("%s %s: %v", method, path, err)
+	}
+	return answer
+}
+
 const (
 	asJSON = "Content-Type: application/json"
 	asForm = "Content-Type: application/x-www-form-urlencoded"

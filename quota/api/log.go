@@ -90,6 +90,13 @@ func (s *Server) log(w http.ResponseWriter, r *http.Request, c *Call) {
 		writeProblem(w, problem)
 		return
 	}
+	if in.follow && r.Method == http.MethodGet {
+		if problem := s.followers.enter(c.Caller.UID); problem != nil {
+			writeProblem(w, problem)
+			return
+		}
+		defer s.followers.leave(c.Caller.UID)
+	}
 	name := c.Path("name")
 	q, err := s.logQuery(r.Context(), name, in)
 	if err != nil {

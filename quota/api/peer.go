@@ -1,9 +1,9 @@
 package api
 
 import (
-	"context"
 	"fmt"
 	"net"
+	"net/http"
 	"os/user"
 	"slices"
 	"strconv"
@@ -13,25 +13,26 @@ import (
 // A peer is the process at the other end of a connection, as it was when it
 // connected: by now the pid may be another's, so only the uid gives rights.
 type peer struct {
-	uid int // -1 when not known
+	uid int // unknownUID when not known
 	pid int // 0 when not known
 	// refusal says why the connection is one too many; empty: it is not.
 	refusal string
 	only    []string // the paths that it may ask for; nil: all
 }
 
-type peerKey struct{}
+// unknownUID stands for a caller who cannot be told, as on TCP.
+const unknownUID = -1
 
 // peerFrom returns who is at the other end of a request's connection.
-func peerFrom(ctx context.Context) peer {
-	if p, ok := ctx.Value(peerKey{}).(peer); ok {
-		return p
+func peerFrom(r *http.Request) peer {
+	if c := connectionOf(r); c != nil {
+		return c.peer
 	}
-	return peer{uid: -1}
+	return peer{uid: unknownUID}
 }
 
 func peerOf(conn net.Conn) peer {
-	unknown := peer{uid: -1}
+	unknown := peer{uid: unknownUID}
 	socket, ok := conn.(*net.UnixConn)
 	if !ok {
 		return unknown

@@ -37,9 +37,12 @@ type Config struct {
 	// Forbidden is told of every request that its caller may not make, in the same
 	// way. Nil: nobody is told.
 	Forbidden func(Attempt)
-	// Connections and ConnectionsPerUser are the most at once, in all and of one
-	// uid. 0: the defaults.
+	// Connections is the most at once of all users together, ConnectionsPerUser of
+	// one of them. 0: the defaults.
 	Connections, ConnectionsPerUser int
+	// RoomFor are users whose connections count against ConnectionsPerUser alone, so
+	// that others cannot lock them out. Root is one without being named.
+	RoomFor []int
 	// Self is the pid of a process whose connections are always heard, whoever
 	// crowds at the socket: the daemon's own, which asks itself whether it answers.
 	// 0: there is none.
@@ -81,9 +84,11 @@ type Server struct {
 	routes     []Route
 	firstWords map[string]bool // of the routes' paths
 	mux        *http.ServeMux
-	crowd      *crowd
+	limiter    *limiter
+	followers  followers
 	http       *http.Server
 	closing    chan struct{} // closed when the server shuts down, so that streams end
+	endStreams func()        // closes it, once
 }
 
 // NewServer returns a server that is ready to Serve. It fails when two routes,
@@ -97,7 +102,8 @@ func NewServer(c Config) (*Server, error) {
 		sections:   c.Status,
 		observe:    c.Observe,
 		forbidden:  c.Forbidden,
-		crowd:      newCrowd(c),
+		limiter:    newLimiter(c),
+		followers:  followers{count: make(map[int]int)},
 		closing:    make(chan struct{}),
 	}
 	if s.adminGroup == "" {
@@ -119,8 +125,8 @@ func NewServer(c Config) (*Server, error) {
 	}
 	s.http = &http.Server{
 		Handler:                      s,
-		ConnContext:                  s.crowd.context,
-		ConnState:                    s.crowd.state,
+		ConnContext:                  s.limiter.context,
+		ConnState:                    s.limiter.state,
 		ErrorLog:                     c.ErrorLog,
 		ReadTimeout:                  readTimeout,
 		WriteTimeout:                 writeTimeout,
@@ -128,7 +134,7 @@ func NewServer(c Config) (*Server, error) {
 		MaxHeaderBytes:               maxHeader,
 		DisableGeneralOptionsHandler: true,
 	}
-	s.http.RegisterOnShutdown(sync.OnceFunc(func() { close(s.closing) }))
+	s.endStreams = sync.OnceFunc(func() { close(s.closing) })
 	return s, nil
 }
 
@@ -198,7 +204,10 @@ func wrongMethod(allowed []string) http.HandlerFunc {
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	switch p := peerFrom(r.Context()); {
+	if c := connectionOf(r); c != nil {
+		r = c.begin(w, r)
+	}
+	switch p := peerFrom(r); {
 	case p.refusal != "":
 		w.Header().Set("Connection", "close")
 		writeProblem(w, NewProblem(TooManyConnections, "%s", p.refusal))
@@ -209,7 +218,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if problem := s.screen(r); problem != nil {
 		if problem.Reason == quota.Forbidden {
-			p := peerFrom(r.Context())
+			p := peerFrom(r)
 			s.forbidden(Attempt{Caller: quota.Caller{UID: p.uid}, PID: p.pid, Detail: problem.Detail})
 		}
 		writeProblem(w, problem)
@@ -221,26 +230,29 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // Serve answers the connections of a listener, which it closes in the end,
 // until Shutdown. Who calls is known on Unix sockets only: on any other
 // listener callers without a run token may read and nothing more.
-func (s *Server) Serve(l net.Listener) error { return s.serve(gatekeeper{Listener: l, crowd: s.crowd}) }
+func (s *Server) Serve(l net.Listener) error { return s.serve(s.limiter.listen(l, nil)) }
 
 // ServeOnly is Serve for the paths named; nothing else is found on the listener.
 func (s *Server) ServeOnly(l net.Listener, paths ...string) error {
-	return s.serve(gatekeeper{Listener: l, crowd: s.crowd, only: paths})
+	return s.serve(s.limiter.listen(l, paths))
 }
 
 func (s *Server) serve(l net.Listener) error {
-	if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+	if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) && !s.limiter.isClosed(err) {
 		return fmt.Errorf("cannot serve the API: %w", err)
 	}
 	return nil
 }
 
 // Connections tells how many there are on all listeners together.
-func (s *Server) Connections() Connections { return s.crowd.connections() }
+func (s *Server) Connections() Connections { return s.limiter.connections() }
 
-// Shutdown closes the listeners, answers what is in flight and returns. When
-// ctx ends first, the connections left are cut and its error is returned.
+// Shutdown closes the listeners, answers every request that has arrived and
+// returns. When ctx ends first, the connections left are cut and its error is
+// returned.
 func (s *Server) Shutdown(ctx context.Context) error {
+	s.endStreams()
+	s.limiter.drain(ctx)
 	err := s.http.Shutdown(ctx)
 	if err != nil {
 		s.http.Close()

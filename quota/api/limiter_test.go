@@ -1,9 +1,12 @@
 package api_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"net"
@@ -17,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"quotad/quota"
 	"quotad/quota/api"
 )
 
@@ -54,9 +58,9 @@ func (h *house) awaitOpen(t *testing.T, want int) {
 	}
 }
 
-func TestConnectionsAreBounded(t *testing.T) {
+func TestConnectionsOfAUserAreBounded(t *testing.T) {
 	var said lines
-	h := open(t, func(c *api.Config) { c.Connections, c.ErrorLog = 2, log.New(&said, "", 0) })
+	h := open(t, func(c *api.Config) { c.ConnectionsPerUser, c.ErrorLog = 2, log.New(&said, "", 0) })
 	first, second := h.dial(), h.dial()
 	for _, w := range []*wire{first, second} {
 		if got := w.call("GET", "/healthz", ""); got.status != http.StatusOK {
@@ -77,7 +81,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	if got := second.call("GET", "/healthz", ""); got.status != http.StatusOK {
 		t.Errorf("another's connection: %d, want 200", got.status)
 	}
-	if text := said.String(); !strings.Contains(text, "connections are refused: 2 connections are the most at once") {
+	if text := said.String(); !strings.Contains(text, fmt.Sprintf("connections are refused: uid %d has 2 connections", os.Getuid())) {
 		t.Errorf("the log says %q", text)
 	}
 
@@ -89,6 +93,129 @@ func TestConnectionsAreBounded(t *testing.T) {
 	if refused := h.server.Connections().Refused; refused != 1 {
 		t.Errorf("%d connections count as refused, want 1", refused)
 	}
+}
+
+// Users who together take every connection there is do not lock out those who
+// operate the daemon, its own user, and whoever reads its metrics.
+func TestManyUsersLeaveRoomForOperators(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can connect as other users")
+	}
+	const most, own = 4, 60_000
+	metrics, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := open(t, func(c *api.Config) { c.Connections, c.ConnectionsPerUser, c.RoomFor = most, 2, []int{own} })
+	served := make(chan error, 1)
+	go func() { served <- h.server.ServeOnly(metrics, "/healthz") }()
+	t.Cleanup(func() {
+		h.server.Shutdown(canceled())
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	if err := os.Chmod(h.socket, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for uid := range uint32(most) {
+		h.dialAs(t, 60_001+uid%3)
+	}
+	h.awaitOpen(t, most)
+	if got := h.dialAs(t, 60_009).call("GET", "/healthz", ""); got.status != http.StatusServiceUnavailable {
+		t.Errorf("one more user: %d, want 503", got.status)
+	}
+	for name, w := range map[string]*wire{"root": h.dial(), "the daemon's own user": h.dialAs(t, own), "metrics": dialTCP(t, metrics.Addr())} {
+		if got := w.call("GET", "/healthz", ""); got.status != http.StatusOK {
+			t.Errorf("%s: %d %s, want 200", name, got.status, got.body)
+		}
+	}
+}
+
+// A user's followers are bounded, and leave room for his other requests and for
+// other users' followers.
+func TestFollowersOfAUserAreBounded(t *testing.T) {
+	const most = 16
+	h := open(t, nil)
+	path := "/v1/credentials/youtube/log?follow=true"
+	following := make([]*wire, most)
+	for i := range following {
+		following[i] = h.dial()
+		if got := following[i].begin("GET", path); got.StatusCode != http.StatusOK {
+			t.Fatalf("follower %d: %s", i, got.Status)
+		}
+	}
+	if got := h.dial().call("GET", path, ""); got.status != http.StatusServiceUnavailable || got.text("reason") != "too_many_connections" || got.header.Get("Retry-After") == "" {
+		t.Errorf("one more: %d %s, want 503", got.status, got.body)
+	}
+	if got := h.dial().call("GET", "/v1/credentials/youtube/log", ""); got.status != http.StatusOK {
+		t.Errorf("the log without following it: %d, want 200", got.status)
+	}
+	if os.Getuid() == 0 {
+		if err := os.Chmod(h.socket, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if got := h.dialAs(t, 60_001).begin("GET", path); got.StatusCode != http.StatusOK {
+			t.Errorf("another user's follower: %s", got.Status)
+		}
+	}
+	following[0].conn.Close()
+	tick, patience := time.NewTicker(time.Millisecond), time.After(20*time.Second)
+	defer tick.Stop()
+	for h.dial().begin("GET", path).StatusCode != http.StatusOK {
+		select {
+		case <-tick.C:
+		case <-patience:
+			t.Fatal("after one has gone there is no room for another")
+		}
+	}
+}
+
+// What net/http answers before any handler is a problem, too.
+func TestAnswersBeforeAnyHandler(t *testing.T) {
+	h := open(t, nil)
+	for _, row := range []struct {
+		name, request string
+		status        int
+	}{
+		{"no request at all", "hello\r\n\r\n", 400},
+		{"no host", "GET /healthz HTTP/1.1\r\n\r\n", 400},
+		{"a header without a colon", "GET /healthz HTTP/1.1\r\nHost: quotad\r\nnonsense\r\n\r\n", 400},
+		{"headers without end", "GET /healthz HTTP/1.1\r\nHost: quotad\r\nX: " + strings.Repeat("x", 64<<10) + "\r\n\r\n", 431},
+		{"an encoding of its own", "POST /v1/acquire HTTP/1.1\r\nHost: quotad\r\nTransfer-Encoding: gzip\r\n\r\n", 501},
+		{"an expectation of its own", "POST /v1/acquire HTTP/1.1\r\nHost: quotad\r\nExpect: mercy\r\n\r\n", 417},
+		{"another protocol", "GET /healthz HTTP/3.0\r\nHost: quotad\r\n\r\n", 505},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			w := h.dial()
+			go io.WriteString(w.conn, row.request)
+			answer, err := http.ReadResponse(w.in, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var p api.Problem
+			if err := json.NewDecoder(answer.Body).Decode(&p); err != nil {
+				t.Fatal(err)
+			}
+			if answer.StatusCode != row.status || p.Status != row.status || p.Reason != quota.BadRequest || answer.Header.Get("Content-Type") != "application/problem+json" {
+				t.Errorf("got %s %+v, want a problem of status %d", answer.Status, p, row.status)
+			}
+			if _, err := w.in.ReadByte(); !errors.Is(err, io.EOF) {
+				t.Errorf("the connection goes on: %v", err)
+			}
+		})
+	}
+}
+
+func dialTCP(t *testing.T, addr net.Addr) *wire {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	conn.SetDeadline(time.Now().Add(20 * time.Second))
+	return &wire{t: t, conn: conn, in: bufio.NewReader(conn)}
 }
 
 func TestOneUserLeavesRoomForOthers(t *testing.T) {
@@ -112,11 +239,10 @@ func TestOneUserLeavesRoomForOthers(t *testing.T) {
 	}
 }
 
-// A crowd of the server's own user, and as many as are heard at all, does not keep
-// the server from asking itself.
-func TestCrowdDoesNotShutOutTheServerItself(t *testing.T) {
+// A flood of the server's own user does not keep the server from asking itself.
+func TestAFloodDoesNotShutOutTheServerItself(t *testing.T) {
 	const most = 2
-	h := open(t, func(c *api.Config) { c.Connections, c.ConnectionsPerUser, c.Self = most, most, os.Getpid() })
+	h := open(t, func(c *api.Config) { c.ConnectionsPerUser, c.Self = most, os.Getpid() })
 	for range most {
 		begun := h.other("GET /healthz HTTP/1.1\r\n")
 		if err := begun.Start(); err != nil {
@@ -150,18 +276,18 @@ func (h *house) other(sends string) *exec.Cmd {
 	return cmd
 }
 
-// Who floods beyond that is not even told.
+// Connections beyond those that are answered 503 are closed.
 func TestFloodIsCut(t *testing.T) {
-	const most, porch = 2, 64
-	h := open(t, func(c *api.Config) { c.Connections = most })
-	for range most + porch {
+	const most, overflow = 2, 64
+	h := open(t, func(c *api.Config) { c.ConnectionsPerUser = most })
+	for range most + overflow {
 		h.dial()
 	}
-	h.awaitOpen(t, most+porch)
+	h.awaitOpen(t, most+overflow)
 	if _, err := h.dial().in.ReadByte(); !errors.Is(err, io.EOF) {
 		t.Errorf("beyond the bound: %v, want EOF", err)
 	}
-	h.awaitOpen(t, most+porch)
+	h.awaitOpen(t, most+overflow)
 }
 
 // lines is what a log was told.

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+)
+
+const restartable = `
+[credentials.api]
+limits.daily.units = 1_000_000
+operations.list = 1
+`
+
+// No caller is lost while quotad is restarted again and again: whoever comes in
+// between waits at the socket.
+func TestRestartsLoseNobody(t *testing.T) {
+	restarts := 8
+	if os.Getenv("QUOTAD_TEST_LOAD") == "full" {
+		restarts = 50
+	}
+	dir := shortDir(t)
+	manager, path := notifySocket(t, dir), filepath.Join(dir, "api.sock")
+	socket := passedSocket(t, path)
+	ctx, stop := context.WithCancel(t.Context())
+	var answered atomic.Int64
+	var callers sync.WaitGroup
+	for range 8 {
+		callers.Go(func() {
+			for ctx.Err() == nil {
+				if err := callOnce(path); err != nil {
+					t.Errorf("a caller: %v", err)
+					return
+				}
+				answered.Add(1)
+			}
+		})
+	}
+	for range restarts {
+		daemon := startOn(t, dir, restartable, socket, "LISTEN_FDNAMES=api")
+		awaitNotice(t, manager, "(?s)READY=1\n.*")
+		for begun := answered.Load(); answered.Load() < begun+100 && !t.Failed(); {
+			awaitNotice(t, manager, "WATCHDOG=1|STATUS=.*")
+		}
+		if err := daemon.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		if code, err := daemon.end(); code != exitOK || err != nil {
+			t.Fatalf("exit code %d: %v\n%s", code, err, daemon.text())
+		}
+	}
+	stop()
+	last := startOn(t, dir, restartable, socket, "LISTEN_FDNAMES=api") // for those who still wait
+	callers.Wait()
+	t.Logf("%d calls were answered over %d restarts", answered.Load(), restarts)
+	if err := last.await(regexp.MustCompile("^serving$")); err != nil {
+		t.Error(err)
+	}
+}
+
+// callOnce acquires over a connection of its own, as curl does. A connection that
+// quotad closes before anything was sent is no call yet.
+func callOnce(path string) error {
+	const body = "credential=api&operation=list"
+	conn, err := net.Dial("unix", path)
+	if errors.Is(err, syscall.EAGAIN) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if _, err := fmt.Fprintf(conn, "POST /v1/acquire HTTP/1.1\r\nHost: quotad\r\nConnection: close\r\n"+
+		"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s", len(body), body); err != nil {
+		return nil
+	}
+	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		return err
+	}
+	text, err := io.ReadAll(answer.Body)
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", answer.Status, text)
+	}
+	return err
+}

@@ -215,7 +215,7 @@ func newLogTable(entries []api.Entry, v view) *table {
 func entryNote(e api.Entry) string {
 	switch e.Kind {
 	case string(quota.KindSettlement):
-		return fmt.Sprintf("settle %s to %s", e.GrantID, thousands(*e.SettledTo))
+		return fmt.Sprintf("settle %s to %s", e.GrantID, quota.Thousands(*e.SettledTo))
 	case string(quota.KindAdjustment):
 		booked := signed(e.Units)
 		if e.Units != e.Asked {
@@ -242,9 +242,9 @@ func entryNote(e api.Entry) string {
 // signed writes a number with its sign.
 func signed(n int64) string {
 	if n < 0 {
-		return "-" + thousands(-n)
+		return "-" + quota.Thousands(-n)
 	}
-	return "+" + thousands(n)
+	return "+" + quota.Thousands(n)
 }
 
 func withReason(what, reason string) string {

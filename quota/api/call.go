@@ -93,31 +93,24 @@ func (c *Call) check(access Access) *Problem {
 	switch access {
 	case Read:
 		return nil
-	case Spend:
+	case Spend, Correct:
 		if c.HasToken() || c.Caller.UID >= 0 {
 			return nil
 		}
 		return NewProblem(quota.Forbidden, "this needs a run token, or a connection that tells the caller's uid")
-	case Correct:
-		if c.HasToken() || c.IsOperator() {
-			return nil
-		}
 	default:
 		if c.IsOperator() {
 			return nil
 		}
 	}
-	return c.refuse(access)
+	return c.refuse()
 }
 
-func (c *Call) refuse(access Access) *Problem {
+func (c *Call) refuse() *Problem {
 	if c.HasToken() {
 		return NewProblem(quota.Forbidden, "a run token may acquire, settle and release for its own run, and nothing else")
 	}
 	p := NewProblem(quota.Forbidden, "uid %d may read and acquire; the rest is for root and the group %q", c.Caller.UID, c.adminGroup)
 	p.Hint = becomeOperator(c.Caller.UID, c.adminGroup)
-	if access == Correct {
-		p.Hint = "a pass settles and releases its own grants with its run token"
-	}
 	return p
 }

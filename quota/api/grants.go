@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"net/http"
 	"time"
 
@@ -52,12 +53,35 @@ func (s *Server) correct(w http.ResponseWriter, c *Call, verb string, units quot
 }
 
 func (s *Server) correction(c *Call, id string, units quota.Units) (quota.Decision, error) {
-	if c.HasToken() && !s.tokens.Owns(c.token, id) {
-		return quota.Decision{Reason: quota.Forbidden, Detail: "the grant is not one of the run token's"}, nil
+	if d, err := s.forbidsGrant(c, id); err != nil || !d.Granted() {
+		return d, err
 	}
 	d, err := s.keeper.Settle(c.request.Context(), id, units, c.Caller)
 	if err == nil && d.Granted() && c.HasToken() {
 		s.tokens.Settled(c.token, id, units)
 	}
 	return d, err
+}
+
+// forbidsGrant refuses to have a caller change a grant that is not his: with a run
+// token it is one of its run's, else one that he himself acquired outside a pass.
+func (s *Server) forbidsGrant(c *Call, id string) (quota.Decision, error) {
+	switch {
+	case c.HasToken() && !s.tokens.Owns(c.token, id):
+		return quota.Decision{Reason: quota.Forbidden, Detail: "the grant is not one of the run token's"}, nil
+	case c.HasToken() || c.IsOperator():
+		return quota.Decision{}, nil
+	}
+	by, err := s.keeper.Grantee(c.request.Context(), id)
+	switch {
+	case err != nil || by == c.Caller.By():
+		return quota.Decision{}, err
+	case by == "":
+		return quota.Gone(id), nil
+	}
+	return quota.Decision{
+		Reason: quota.Forbidden,
+		Detail: fmt.Sprintf("the grant is not one that uid %d acquired outside a pass", c.Caller.UID),
+		Hint:   "a pass settles and releases its own grants with its run token; any grant is changed by root and the group " + c.adminGroup,
+	}, nil
 }

@@ -3,6 +3,7 @@ package api_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -79,6 +80,18 @@ func (h *house) answerTo(t *testing.T, uid uint32, method, path, body string, he
 	return stdout.String()
 }
 
+// grantTo has another user acquire, and returns the grant's id.
+func (h *house) grantTo(t *testing.T, uid uint32, body string) string {
+	t.Helper()
+	answer := h.answerTo(t, uid, "POST", "/v1/acquire", body)
+	_, text, _ := strings.Cut(answer, "\r\n\r\n")
+	var d api.Decision
+	if err := json.Unmarshal([]byte(text), &d); err != nil || !d.Granted {
+		t.Fatalf("as uid %d: got %s, %v, want a grant", uid, answer, err)
+	}
+	return d.GrantID
+}
+
 // account returns the uid of a user that every system has, and skips without it.
 func account(t *testing.T, name string) uint32 {
 	t.Helper()
@@ -102,13 +115,15 @@ func TestHowToBecomeAnOperator(t *testing.T) {
 	for _, row := range []struct{ name, group, method, path, body, want string }{
 		{"operate", "daemon", "POST", "/v1/credentials/youtube/adjust", "limit=daily&units=1", "as root: usermod -aG daemon nobody\""},
 		{"no such group", "no-such-group", "POST", "/v1/credentials/youtube/adjust", "limit=daily&units=1", "as root: groupadd no-such-group"},
-		{"correct", "daemon", "DELETE", "/v1/grants/youtube:1-1", "", "releases its own grants with its run token"},
+		{"correct", "daemon", "DELETE", "/v1/grants/youtube:1795251600000-0", "", "releases its own grants with its run token"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			h := open(t, func(c *api.Config) { c.AdminGroup = row.group })
 			if err := os.Chmod(h.socket, 0o666); err != nil {
 				t.Fatal(err)
 			}
+			h.tokens.issue("a pass", "trending", "US", "youtube")
+			h.acquire("a pass", api.AcquireRequest{Operation: "videos.list"})
 			if got := h.answerTo(t, member, row.method, row.path, row.body); !strings.Contains(got, row.want) {
 				t.Errorf("got %s, want a hint with %q", got, row.want)
 			}
@@ -135,6 +150,9 @@ func TestRoles(t *testing.T) {
 	mine := h.acquire("mine", api.AcquireRequest{Operation: "search.list"}).GrantID
 	theirs := h.acquire("theirs", api.AcquireRequest{Operation: "search.list"}).GrantID
 
+	outside := h.acquire("", api.AcquireRequest{Credential: "youtube", Operation: "search.list"}).GrantID
+	members := h.grantTo(t, member, "credential=youtube&operation=search.list")
+
 	token := "Authorization: Bearer mine"
 	acquire := "credential=youtube&operation=videos.list"
 	for _, row := range []struct {
@@ -148,6 +166,9 @@ func TestRoles(t *testing.T) {
 		{"acquire", "POST", "/v1/acquire", acquire, 200, 200, 200, 200},
 		{"acquire of another credential", "POST", "/v1/acquire", "credential=other&operation=get&request_id=x", 403, 200, 200, 200},
 		{"use the reserve", "POST", "/v1/acquire", acquire + "&use_reserve=true", 403, 403, 200, 200},
+		{"settle what root acquired outside a pass", "POST", "/v1/grants/" + outside + "/settle", "units=50", 403, 403, 200, 200},
+		{"release what the member acquired outside a pass", "DELETE", "/v1/grants/" + members, "", 403, 200, 200, 200},
+		{"release what was never granted", "DELETE", "/v1/grants/youtube:1-1", "", 403, 404, 404, 404},
 		{"settle its own grant", "POST", "/v1/grants/" + mine + "/settle", "units=50", 200, 403, 200, 200},
 		{"settle another's grant", "POST", "/v1/grants/" + theirs + "/settle", "units=50", 403, 403, 200, 200},
 		{"release its own grant", "DELETE", "/v1/grants/" + mine, "", 200, 403, 200, 200},

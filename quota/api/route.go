@@ -19,7 +19,7 @@ type Route struct {
 //	           run token      may connect   root, admin group
 //	Read       yes            yes           yes
 //	Spend      yes            yes           yes, and the reserve
-//	Correct    its own run's  no            yes
+//	Correct    its own run's  one's own     yes
 //	Operate    no             no            yes
 //
 // A request with a run token has the token's rights and no others, whoever

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -126,7 +127,7 @@ func (r *Runner) beginAlone(ctx context.Context, d *desk, o order, patient bool)
 		patience = o.lease + o.lease/4
 	}
 	if err := r.hold(ctx, d, o.id, o.lease, patience); err != nil {
-		return Run{}, err
+		return Run{}, fmt.Errorf("job %q: %w", d.name, err)
 	}
 	err := r.refresh(ctx, d) // whoever held it before has moved the cursor
 	if err == nil {

@@ -82,9 +82,9 @@ func (r *Runner) hold(ctx context.Context, d *desk, holder string, length, patie
 			return ErrStopping
 		}
 		if w := d.underWay(); w != nil {
-			return fmt.Errorf("job %q: %w: %s", d.name, ErrUnderWay, w.id)
+			return fmt.Errorf("%w: %s", ErrUnderWay, w.id)
 		}
-		return fmt.Errorf("job %q: %w on another host", d.name, ErrUnderWay)
+		return fmt.Errorf("%w on another host", ErrUnderWay)
 	}
 }
 

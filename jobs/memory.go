@@ -39,6 +39,18 @@ func (p *Pause) active(t time.Time) bool {
 	return p != nil && (p.Until.IsZero() || t.Before(p.Until))
 }
 
+// next returns the first slot later than t that the pause, which may be nil, lets run;
+// the zero time if none comes.
+func (p *Pause) next(s Schedule, t time.Time) time.Time {
+	switch {
+	case !p.active(t):
+		return s.Next(t)
+	case p.Until.IsZero():
+		return time.Time{}
+	}
+	return s.Next(p.Until.Add(-1)) // a slot at its end runs
+}
+
 // patience is how many runs in a row may begin at one region and run dry there.
 const patience = 3
 

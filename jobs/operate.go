@@ -62,7 +62,7 @@ func (r *Runner) SetCursor(job string, region regions.Region) error {
 	}
 	if r.config.Fleet != nil {
 		if err := r.shareCursor(d, region); err != nil {
-			return fmt.Errorf("cannot set the cursor: %w", err)
+			return fmt.Errorf("cannot set the cursor of job %q: %w", job, err)
 		}
 	}
 	d.mu.Lock()

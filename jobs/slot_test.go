@@ -72,6 +72,9 @@ func TestPause(t *testing.T) {
 		if err := b.Pause("trending", "root", "the key is being changed", 2*time.Hour); err != nil {
 			t.Fatal(err)
 		}
+		if got := b.status().Next; got.Hour() != 13 {
+			t.Errorf("the next run comes at %v, want it after the pause", got)
+		}
 		b.run()
 		b.stop()
 		b = newBed(t, dir, job) // a restart does not end it
@@ -85,8 +88,8 @@ func TestPause(t *testing.T) {
 		if err := b.Pause("trending", "root", "", 0); err != nil {
 			t.Fatal(err)
 		}
-		if got := b.status().Pause; got == nil || !got.Until.IsZero() || got.Since.IsZero() {
-			t.Errorf("got %+v, want a pause without an end", got)
+		if got := b.status(); got.Pause == nil || !got.Pause.Until.IsZero() || got.Pause.Since.IsZero() || !got.Next.IsZero() {
+			t.Errorf("got %+v and a run at %v, want a pause without an end", got.Pause, got.Next)
 		}
 		if err := b.Resume("trending"); err != nil || b.status().Pause != nil {
 			t.Errorf("got %v, want it resumed", err)

@@ -13,7 +13,7 @@ import (
 type Status struct {
 	Job    *Job           // must not be changed
 	Cursor regions.Cursor // where the next run begins
-	Next   time.Time      // its next slot; zero if none comes
+	Next   time.Time      // its next slot that is not paused; zero if none comes
 	Pause  *Pause         // nil unless it is paused
 	Last   *Run           // its last run, under way or over; nil if there was none
 	Skips  *Run           // the ticks skipped since that began; nil if there were none
@@ -38,7 +38,7 @@ func (r *Runner) Status(job string) ([]Status, error) {
 func (d *desk) status(now time.Time) Status {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s := Status{Job: d.job, Cursor: d.memory.Cursor, Next: d.job.Schedule.Next(now)}
+	s := Status{Job: d.job, Cursor: d.memory.Cursor, Next: d.memory.Pause.next(d.job.Schedule, now)}
 	if ring := d.job.Regions.From(s.Cursor); len(ring) > 0 {
 		s.Cursor = regions.Cursor(ring[0])
 	}

@@ -155,12 +155,13 @@ func passTook(p jobs.Pass, now time.Time) string {
 	return took(max(0, end.Sub(p.StartedAt)))
 }
 
-// reasonOf tells first what an operator waits for. A reason that only repeats
+// reasonOf tells first what an operator waits for, as it was when the pass ended: units
+// may have come back otherwise since. A reason that only repeats
 // the outcome is left out.
 func reasonOf(p jobs.Pass, v view) string {
 	var parts []string
 	if !p.RetryAt.IsZero() {
-		parts = append(parts, "fits "+v.when(p.RetryAt))
+		parts = append(parts, "was to fit "+v.when(p.RetryAt))
 	}
 	if p.Reason != "" && string(p.Reason) != string(p.Outcome) {
 		parts = append(parts, string(p.Reason))

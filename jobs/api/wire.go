@@ -26,7 +26,7 @@ type Job struct {
 	Regions    []regions.Region       `json:"regions"`  // in the order of the ring
 	Expects    map[string]quota.Units `json:"expects,omitempty"`
 	Cursor     regions.Cursor         `json:"cursor"`            // where the next run begins
-	NextRun    time.Time              `json:"next_run,omitzero"` // its next slot
+	NextRun    time.Time              `json:"next_run,omitzero"` // its next slot that is not paused
 	Pause      *jobs.Pause            `json:"pause,omitempty"`   // while it is paused
 	LastRun    *jobs.Run              `json:"last_run,omitempty"`
 	Skipped    *jobs.Run              `json:"skipped,omitempty"` // the ticks since that did not become a run

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -199,6 +200,9 @@ func TestRedisIsAwayAtASlot(t *testing.T) {
 		}
 		if _, err := a.Run("trending", "root"); err == nil {
 			t.Error("a run was accepted that nobody else can know of")
+		}
+		if err := a.SetCursor("trending", "US"); err == nil || !strings.HasPrefix(err.Error(), `cannot set the cursor of job "trending": `) {
+			t.Errorf("a cursor that nobody else can know of: %v", err)
 		}
 		c.until("11:10:00")
 		c.wants("11:00:00 run skipped (ledger_unavailable) ×1", "11:00:00 run skipped (ledger_unavailable) ×1")

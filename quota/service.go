@@ -158,13 +158,13 @@ func (s *Service) Settle(ctx context.Context, grantID string, units Units, calle
 
 // Grantee names who was given a grant, by its public id, as Caller.By does; empty
 // where the log does not hold the grant any more.
-func (k *Keeper) Grantee(ctx context.Context, grantID string) (by string, err error) {
+func (s *Service) Grantee(ctx context.Context, grantID string) (by string, err error) {
 	name, id, err := ParseGrantID(grantID)
 	if err != nil {
 		return "", nil
 	}
 	behind := ID{Ms: id.Ms, Seq: id.Seq + 1}
-	page, _, err := k.Log(ctx, name, LogQuery{After: behind, Newest: true, Most: 1})
+	page, _, err := s.Log(ctx, name, LogQuery{After: behind, Newest: true, Most: 1})
 	if err != nil || len(page.Entries) == 0 || page.Entries[0].ID != id {
 		return "", err
 	}

@@ -35,7 +35,8 @@ var house = []struct {
 	{"quota/seedtest", "", ""},
 	{"quota/benchmark", "", ""},
 	{"quota/redisledger/redistest", "", "github.com/alicebob/miniredis/v2"},
-	{"jobs/api", "jobs quota/api quota regions", ""},
+	{"jobs/plan", "jobs quota regions", ""},
+	{"jobs/api", "jobs jobs/plan quota/api quota regions", ""},
 	{"jobs/process", "jobs regions", "golang.org/x/sys"},
 	{"jobs/scheduler", "jobs regions", "github.com/go-co-op/gocron/v2"},
 

@@ -53,11 +53,12 @@ func (j *Job) stagger(slot time.Time, n int) time.Duration {
 	if next.IsZero() {
 		return 0
 	}
-	return j.staggerWithin(next.Sub(slot), n)
+	return j.StaggerWithin(next.Sub(slot), n)
 }
 
-// staggerWithin is stagger where the time until the next slot is known.
-func (j *Job) staggerWithin(period time.Duration, n int) time.Duration {
+// StaggerWithin returns the time between the starts of two passes of a run of n
+// regions whose schedule has its next slot a period later.
+func (j *Job) StaggerWithin(period time.Duration, n int) time.Duration {
 	if j.Stagger != EvenStagger {
 		return j.Stagger
 	}

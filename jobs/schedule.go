@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -48,11 +49,32 @@ func (e Every) Next(t time.Time) time.Time {
 	return time.Unix(0, (k+1)*int64(e.period)).Add(e.phase).UTC()
 }
 
+// Period returns the time between two slots.
+func (e Every) Period() time.Duration { return e.period }
+
+// WithPeriod returns the schedule at another period of at least MinPeriod, with
+// the same phase.
+func (e Every) WithPeriod(period time.Duration) Every {
+	return Every{period: period, phase: e.phase % period}
+}
+
 func (e Every) String() string {
 	if e.phase == 0 {
 		return fmt.Sprintf("every %v", e.period)
 	}
 	return fmt.Sprintf("every %v, shifted by %v", e.period, e.phase)
+}
+
+// Brief takes the zeros off the end of a duration, or of what ends with one:
+// "24h", "every 1h30m".
+func Brief(text string) string {
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
 }
 
 // Latest returns the last slot at or before t, or the zero time if none lies

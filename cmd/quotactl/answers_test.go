@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"quotad/jobs"
+	"quotad/jobs/plan"
 	"quotad/quota"
 	"quotad/quota/api"
 )
@@ -201,16 +201,16 @@ func TestNegativeLast(t *testing.T) {
 
 // A reload warns as quotad --check does.
 func TestDryText(t *testing.T) {
-	verdict := jobs.Verdict{Credential: "youtube", Limit: "daily", Budget: 9_500, Ceiling: 9_310}
 	for _, row := range []struct {
-		demand quota.Units
-		want   string
+		demand, atWorst quota.Units
+		want            string
 	}{
-		{19_200, "credential youtube, limit daily: the jobs ask for 19,200 of the 9,500 for them: they run dry; quotactl plan tells what would do"},
-		{9_400, "credential youtube, limit daily: the jobs ask for 9,400 of the 9,500 for them, and up to 9,310 fits whatever the jitter: now and then they run dry; quotactl plan tells what would do"},
+		{19_200, 19_200, "credential youtube, limit daily: the jobs ask for 19,200, of the 9,500 for them: they run dry; quotactl plan tells what would do"},
+		{9_600, 10_000, "credential youtube, limit daily: the jobs ask for 9,600, 10,000 when passes are late, of the 9,500 for them: they run dry; quotactl plan tells what would do"},
+		{9_400, 9_600, "credential youtube, limit daily: the jobs ask for 9,400, 9,600 when passes are late, of the 9,500 for them: they run dry now and then; quotactl plan tells what would do"},
 	} {
-		verdict.Demand = row.demand
-		if got := dryText(verdict); got != row.want {
+		fit := plan.Fit{Credential: "youtube", Limit: "daily", Budget: 9_500, Demand: row.demand, AtWorst: row.atWorst}
+		if got := dryText(fit); got != row.want {
 			t.Errorf("got %q, want %q", got, row.want)
 		}
 	}

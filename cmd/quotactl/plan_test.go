@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"quotad/jobs"
+	"quotad/jobs/plan"
 	"quotad/quota"
 	"quotad/regions"
 )
@@ -15,12 +16,12 @@ func TestPlansOnTheScreen(t *testing.T) {
 	ascii := viewOf(80)
 	ascii.utf8 = false
 	views := map[string]view{"40": viewOf(40), "80": viewOf(80), "200": viewOf(200), "80-ascii": ascii}
-	for name, p := range map[string]*jobs.Plan{
-		"fits":     foresee(3, 0, plannedJob(t, "trending", 8, 30*time.Minute)),
-		"tight":    foresee(7, 4120, plannedJob(t, "trending", 100, time.Hour), searches(t), silent(t)),
-		"spent":    foresee(1, 9490, plannedJob(t, "trending", 8, 30*time.Minute)),
-		"hopeless": foresee(1, 0, plannedJob(t, "trending", 100, time.Hour), plannedJob(t, "world", 200, 20*time.Minute)),
-		"cut":      foresee(7, 0, plannedJob(t, "trending", 10, time.Second)),
+	for name, p := range map[string]*plan.Plan{
+		"fits":     simulate(3, 0, plannedJob(t, "trending", 8, 30*time.Minute)),
+		"tight":    simulate(7, 4120, plannedJob(t, "trending", 100, time.Hour), searches(t), silent(t)),
+		"spent":    simulate(1, 9490, plannedJob(t, "trending", 8, 30*time.Minute)),
+		"hopeless": simulate(1, 0, plannedJob(t, "trending", 100, time.Hour), plannedJob(t, "world", 200, 20*time.Minute)),
+		"cut":      simulate(7, 0, plannedJob(t, "trending", 10, time.Second)),
 	} {
 		for size, v := range views {
 			t.Run(name+"-"+size, func(t *testing.T) {
@@ -35,8 +36,8 @@ func TestPlansOnTheScreen(t *testing.T) {
 	}
 }
 
-// foresee plans some days of jobs of which units were spent an hour ago.
-func foresee(days int, spent quota.Units, list ...*jobs.Job) *jobs.Plan {
+// simulate plans some days of jobs of which units were spent an hour ago.
+func simulate(days int, spent quota.Units, list ...*jobs.Job) *plan.Plan {
 	c := &quota.Credential{
 		Name: "youtube",
 		Limits: []quota.Limit{
@@ -45,13 +46,13 @@ func foresee(days int, spent quota.Units, list ...*jobs.Job) *jobs.Plan {
 		},
 		Operations: map[string]quota.Cost{"videos.list": {Per: map[string]quota.Units{"daily": 1}}, "search.list": {Per: map[string]quota.Units{"search": 1}}},
 	}
-	book := quota.NewSimulation(c)
-	book.Spend(at.Add(-time.Hour), []quota.Charge{{Limit: c.Limits[0].Name, Units: spent}})
-	o := jobs.Outset{From: at, Books: []*quota.Simulation{book}}
+	limits := quota.NewSimulation(c)
+	limits.Spend(at.Add(-time.Hour), []quota.Charge{{Limit: c.Limits[0].Name, Units: spent}})
+	in := plan.SimInput{From: at, Limits: []*quota.Simulation{limits}}
 	for _, job := range list {
-		o.Jobs = append(o.Jobs, jobs.Prospect{Job: job})
+		in.Jobs = append(in.Jobs, jobs.JobState{Job: job})
 	}
-	return jobs.Foresee(o, at.Add(time.Duration(days)*24*time.Hour))
+	return plan.Simulate(in, at.Add(time.Duration(days)*24*time.Hour))
 }
 
 // plannedJob is a job that takes four pages of each of n regions.
@@ -61,7 +62,8 @@ func plannedJob(t *testing.T, name string, n int, period time.Duration) *jobs.Jo
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := &jobs.Job{Name: name, Credential: "youtube", Schedule: schedule, Stagger: jobs.EvenStagger, Expects: map[string]quota.Units{"videos.list": 4}}
+	j := &jobs.Job{Name: name, Credential: "youtube", Schedule: schedule, Stagger: jobs.EvenStagger, Timeout: 5 * time.Minute, KillGrace: 10 * time.Second,
+		Expects: map[string]quota.Units{"videos.list": 4}}
 	for i := range n {
 		j.Regions = append(j.Regions, regions.Region(fmt.Sprintf("R%03d", i)))
 	}

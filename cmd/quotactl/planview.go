@@ -6,17 +6,17 @@ import (
 	"strconv"
 	"strings"
 
-	"quotad/jobs"
+	"quotad/jobs/plan"
 	"quotad/quota"
 )
 
 // planPage writes a plan: all of it in a line, and then limit by limit.
-func planPage(p jobs.Plan, v view) string {
+func planPage(p plan.Plan, v view) string {
 	var b strings.Builder
 	v.prose(&b, 0, bold, fmt.Sprintf("plan of %s, until %s%s", brief(p.Until.Sub(p.From)), v.clock(p.Until), v.zoneMark()))
 	v.prose(&b, 2, plain, totalText(p))
 	if p.Cut {
-		v.prose(&b, 2, yellow, "it ends earlier than was asked for: so many passes are not foreseen at once")
+		v.prose(&b, 2, yellow, "it ends earlier than was asked for: so many passes are not played at once")
 	}
 	if len(p.Unknown) > 0 {
 		v.prose(&b, 2, yellow, "without "+strings.Join(p.Unknown, ", ")+": what a pass expects is not configured")
@@ -30,7 +30,7 @@ func planPage(p jobs.Plan, v view) string {
 }
 
 // totalText says how many turns there are, and how many of them are lost.
-func totalText(p jobs.Plan) string {
+func totalText(p plan.Plan) string {
 	passes := quota.Count(p.Passes, "pass", "passes")
 	if p.Skipped == 0 {
 		return passes + ", and no region loses its turn"
@@ -38,7 +38,7 @@ func totalText(p jobs.Plan) string {
 	return passes + "; " + quota.Count(p.Skipped, "turn of a region is lost", "turns of a region are lost")
 }
 
-func renderLimitPlan(b *strings.Builder, p jobs.Plan, l jobs.LimitPlan, v view) {
+func renderLimitPlan(b *strings.Builder, p plan.Plan, l plan.Limit, v view) {
 	if len(l.Shares) == 0 {
 		v.prose(b, 2, plain, "no job asks for any of its "+units(int64(l.Budget)))
 		return
@@ -58,7 +58,7 @@ func renderLimitPlan(b *strings.Builder, p jobs.Plan, l jobs.LimitPlan, v view) 
 		}
 		v.item(b, 4, label, fmt.Sprintf("%s, %s less", c, units(int64(c.GivesUp))))
 	}
-	if !l.Proof && len(l.Changes) == 0 {
+	if !l.Fits && len(l.Changes) == 0 {
 		v.prose(b, 4, plain, "no single change would do")
 	}
 	sharesOfPlan(p, l).render(b, v)
@@ -68,35 +68,38 @@ func renderLimitPlan(b *strings.Builder, p jobs.Plan, l jobs.LimitPlan, v view) 
 }
 
 // verdictText says whether the limit is enough, and for how long.
-func verdictText(l jobs.LimitPlan, v view) (string, style) {
+func verdictText(l plan.Limit, v view) (string, style) {
 	switch {
 	case !l.DryAt.IsZero():
 		text := fmt.Sprintf("runs dry %s: ends %s early, which loses %s", v.when(l.DryAt),
 			quota.Count(l.Stops, "run", "runs"), quota.Count(l.Skipped, "turn", "turns"))
-		if l.Proof {
+		if l.Fits {
 			text += "; by itself the schedule fits"
 		}
 		return text, red
-	case !l.Fits():
+	case !l.FitsOnTime():
 		return "runs dry, though not as long as this plan looks ahead", red
-	case !l.Proof:
-		return "fits to the moment; one run late or early, and it runs dry", yellow
+	case !l.Fits:
+		return "fits as long as passes are on time; late ones run it dry", yellow
 	}
-	return "fits, whatever the jitter", green
+	return "fits, even when passes are late", green
 }
 
 // demandText says what is asked for, and of how much.
-func demandText(l jobs.LimitPlan) string {
-	about := ""
+func demandText(l plan.Limit) string {
+	about, late := "", ""
 	if l.Estimated {
 		about = "about "
 	}
-	return fmt.Sprintf("asked for %s%s %s, %s of the %s for jobs; up to %s fits whatever the jitter",
-		about, quota.Thousands(l.Demand), windowText(l.Window), percent(int64(l.Demand), int64(l.Budget)), quota.Thousands(l.Budget), quota.Thousands(l.Ceiling))
+	if l.AtWorst > l.Demand {
+		late = fmt.Sprintf("; for %s when passes are late", quota.Thousands(l.AtWorst))
+	}
+	return fmt.Sprintf("asked for %s%s %s, %s of the %s for jobs%s",
+		about, quota.Thousands(l.Demand), windowText(l.Window), percent(int64(l.Demand), int64(l.Budget)), quota.Thousands(l.Budget), late)
 }
 
 // sharesOfPlan is the table of the jobs that ask something of a limit.
-func sharesOfPlan(p jobs.Plan, l jobs.LimitPlan) *table {
+func sharesOfPlan(p plan.Plan, l plan.Limit) *table {
 	t := &table{indent: 2, columns: []column{
 		{head: "JOB"}, {head: "SLOTS", right: true}, {head: "ASKED", right: true}, {head: "SHARE", right: true},
 		{head: "REGIONS", right: true}, {head: "MOST", right: true}, {head: "SPENT", right: true}, {head: "LOST", right: true},
@@ -122,10 +125,10 @@ func sharesOfPlan(p jobs.Plan, l jobs.LimitPlan) *table {
 }
 
 // jobIn returns what becomes of a job, nothing of one that is not in the plan.
-func jobIn(p jobs.Plan, name string) jobs.JobPlan {
-	i := slices.IndexFunc(p.Jobs, func(j jobs.JobPlan) bool { return j.Job == name })
+func jobIn(p plan.Plan, name string) plan.Job {
+	i := slices.IndexFunc(p.Jobs, func(j plan.Job) bool { return j.Job == name })
 	if i < 0 {
-		return jobs.JobPlan{}
+		return plan.Job{}
 	}
 	return p.Jobs[i]
 }

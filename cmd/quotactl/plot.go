@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"quotad/jobs"
+	"quotad/jobs/plan"
 	"quotad/quota"
 )
 
@@ -25,7 +25,7 @@ type hourPlot struct {
 
 // plotOf draws the hours of a limit, a line for each day of the view's zone. The
 // highest mark is the busiest hour; x is an hour in which turns are lost.
-func plotOf(l jobs.LimitPlan, v view) *table {
+func plotOf(l plan.Limit, v view) *table {
 	days := daysOf(l.Hours, v.zone)
 	var busiest int64
 	for _, d := range days {
@@ -52,7 +52,7 @@ func plotOf(l jobs.LimitPlan, v view) *table {
 const plotMargin = 30
 
 // daysOf sorts hours into days. Where a clock is set back, two hours are one mark.
-func daysOf(hours []jobs.HourPlan, zone *time.Location) []*dayPlot {
+func daysOf(hours []plan.Hour, zone *time.Location) []*dayPlot {
 	var days []*dayPlot
 	for _, h := range hours {
 		at := h.At.In(zone)

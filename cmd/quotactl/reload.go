@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
+	"quotad/jobs/plan"
 	"quotad/quota"
 	"quotad/quota/api"
 )
@@ -59,27 +59,28 @@ func (c *cli) reload(ctx context.Context) error {
 func (c *cli) warnOfPlan(ctx context.Context) {
 	limited, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
-	plan, err := c.operator().Plan(limited, jobsapi.PlanRequest{Days: 1})
+	p, err := c.operator().Plan(limited, jobsapi.PlanRequest{Days: 1})
 	if err != nil {
 		return
 	}
-	for _, l := range plan.Limits {
-		if len(l.Shares) > 0 && !l.Proof {
-			fmt.Fprintf(c.stderr, "quotactl: warning: %s\n", dryText(l.Verdict))
+	for _, l := range p.Limits {
+		if len(l.Shares) > 0 && !l.Fits {
+			fmt.Fprintf(c.stderr, "quotactl: warning: %s\n", dryText(l.Fit))
 		}
 	}
 }
 
 // dryText says how far a schedule and its limit are apart.
-func dryText(l jobs.Verdict) string {
-	text := fmt.Sprintf("credential %s, limit %s: the jobs ask for %s of the %s for them", l.Credential, l.Limit,
-		quota.Thousands(l.Demand), quota.Thousands(l.Budget))
-	if l.Fits() {
-		text += fmt.Sprintf(", and up to %s fits whatever the jitter: now and then they run dry", quota.Thousands(l.Ceiling))
-	} else {
-		text += ": they run dry"
+func dryText(f plan.Fit) string {
+	late, often := "", ""
+	if f.AtWorst > f.Demand {
+		late = fmt.Sprintf(", %s when passes are late", quota.Thousands(f.AtWorst))
 	}
-	return text + "; quotactl plan tells what would do"
+	if f.FitsOnTime() {
+		often = " now and then"
+	}
+	return fmt.Sprintf("credential %s, limit %s: the jobs ask for %s%s, of the %s for them: they run dry%s; quotactl plan tells what would do",
+		f.Credential, f.Limit, quota.Thousands(f.Demand), late, quota.Thousands(f.Budget), often)
 }
 
 func renderReload(r api.Reloaded, v view) string {

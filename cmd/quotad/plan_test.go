@@ -11,6 +11,7 @@ import (
 
 	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
+	"quotad/jobs/plan"
 	"quotad/quota/api"
 )
 
@@ -44,12 +45,12 @@ func foretold(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 // whatBecameOf writes the run of a slot as it would have been planned.
-func whatBecameOf(planned jobs.RunPlan, runs []jobs.Run) string {
+func whatBecameOf(planned plan.Run, runs []jobs.Run) string {
 	i := slices.IndexFunc(runs, func(r jobs.Run) bool { return r.Slot.Equal(planned.Slot) })
 	if i < 0 {
 		return "no run"
 	}
-	became := jobs.RunPlan{Job: runs[i].Job, Slot: planned.Slot, Limit: planned.Limit}
+	became := plan.Run{Job: runs[i].Job, Slot: planned.Slot, Limit: planned.Limit}
 	for _, pass := range runs[i].Passes {
 		switch pass.Outcome {
 		case jobs.OK:

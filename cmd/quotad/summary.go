@@ -9,6 +9,7 @@ import (
 
 	"quotad/cmd/quotad/config"
 	"quotad/jobs"
+	"quotad/jobs/plan"
 	"quotad/quota"
 )
 
@@ -36,9 +37,9 @@ func summarize(w io.Writer, c *config.Config) {
 	for _, event := range slices.Sorted(maps.Keys(c.OnEvent.Commands)) {
 		fmt.Fprintf(w, "on %s: %s\n", event, strings.Join(c.OnEvent.Commands[event], " "))
 	}
-	verdicts := c.Verdicts()
+	fits := c.Fits()
 	for _, credential := range c.Credentials {
-		summarizeCredential(w, credential, c.Outages[credential.Name], verdicts)
+		summarizeCredential(w, credential, c.Outages[credential.Name], fits)
 	}
 	for _, job := range c.Jobs {
 		summarizeJob(w, c, job)
@@ -52,7 +53,7 @@ func ledgerPlace(c *config.Config) string {
 	return "embedded, in the state directory"
 }
 
-func summarizeCredential(w io.Writer, c *quota.Credential, outage config.Outage, verdicts []jobs.Verdict) {
+func summarizeCredential(w io.Writer, c *quota.Credential, outage config.Outage, fits []plan.Fit) {
 	fmt.Fprintf(w, "\ncredential %s\n", c.Name)
 	for _, limit := range c.Limits {
 		fmt.Fprintf(w, "  limit %s: %s %s", limit.Name, limit.Units.Text(), window(limit.Window))
@@ -63,7 +64,7 @@ func summarizeCredential(w io.Writer, c *quota.Credential, outage config.Outage,
 			fmt.Fprintf(w, ", for %s only", strings.Join(limit.Only, ", "))
 		}
 		fmt.Fprintln(w)
-		summarizeDemand(w, c.Name, limit.Name, verdicts)
+		summarizeDemand(w, c.Name, limit.Name, fits)
 	}
 	for _, operation := range slices.Sorted(maps.Keys(c.Operations)) {
 		fmt.Fprintf(w, "  %s costs %s\n", operation, costs(c, operation))
@@ -75,10 +76,10 @@ func summarizeCredential(w io.Writer, c *quota.Credential, outage config.Outage,
 }
 
 // summarizeDemand says what the jobs ask of a limit, if they do.
-func summarizeDemand(w io.Writer, credential, limit string, verdicts []jobs.Verdict) {
-	for _, v := range verdicts {
-		if v.Credential == credential && v.Limit == limit && v.Demand > 0 {
-			fmt.Fprintf(w, "    the jobs ask for %s in one window, and up to %s is proof against jitter\n", quota.Thousands(v.Demand), quota.Thousands(v.Ceiling))
+func summarizeDemand(w io.Writer, credential, limit string, fits []plan.Fit) {
+	for _, f := range fits {
+		if f.Credential == credential && f.Limit == limit && f.Demand > 0 {
+			fmt.Fprintf(w, "    the jobs ask for %s in one window, and for %s when passes are late\n", quota.Thousands(f.Demand), quota.Thousands(f.AtWorst))
 		}
 	}
 }

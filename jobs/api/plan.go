@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"quotad/jobs"
+	"quotad/jobs/plan"
 	"quotad/quota"
 	"quotad/quota/api"
 )
@@ -17,8 +18,8 @@ const (
 	MostDays = 31
 )
 
-// PlanRoute returns the route that foresees what a runner's jobs do to the limits
-// of a keeper's credentials.
+// PlanRoute returns the route that plays a runner's jobs against the limits of a
+// keeper's credentials.
 func PlanRoute(r *jobs.Runner, k *quota.Service) api.Route {
 	p := planner{r, k}
 	return api.Route{
@@ -27,7 +28,7 @@ func PlanRoute(r *jobs.Runner, k *quota.Service) api.Route {
 	}
 }
 
-// A planner foresees what a runner's jobs do to a keeper's limits.
+// A planner plays a runner's jobs against a keeper's limits.
 type planner struct {
 	runner *jobs.Runner
 	keeper *quota.Service
@@ -48,25 +49,26 @@ func (p *PlanRequest) Bind(f *api.Fields) {
 	p.Days = int(days)
 }
 
-func (p planner) plan(ctx context.Context, _ *api.Call, in PlanRequest) (*jobs.Plan, error) {
-	outset := p.runner.Outset()
+func (p planner) plan(ctx context.Context, _ *api.Call, ask PlanRequest) (*plan.Plan, error) {
+	states, now := p.runner.JobStates()
+	in := plan.SimInput{From: now.Truncate(time.Millisecond), Jobs: states}
 	for _, c := range p.keeper.Credentials() {
-		book, known, err := p.keeper.Simulate(ctx, c.Name)
+		limits, known, err := p.keeper.Simulate(ctx, c.Name)
 		if err != nil {
 			return nil, err
 		}
 		if known { // otherwise it went while we looked
-			outset.Books = append(outset.Books, book)
+			in.Limits = append(in.Limits, limits)
 		}
 	}
-	return jobs.Foresee(outset, outset.From.Add(time.Duration(in.Days)*24*time.Hour)), nil
+	return plan.Simulate(in, in.From.Add(time.Duration(ask.Days)*24*time.Hour)), nil
 }
 
 // Plan returns what the schedule will do to the limits.
-func (c Client) Plan(ctx context.Context, r PlanRequest) (jobs.Plan, error) {
+func (c Client) Plan(ctx context.Context, r PlanRequest) (plan.Plan, error) {
 	path := "/v1/plan"
 	if r.Days != 0 {
 		path += "?days=" + strconv.Itoa(r.Days)
 	}
-	return ask[jobs.Plan](ctx, c, http.MethodGet, path, nil)
+	return ask[plan.Plan](ctx, c, http.MethodGet, path, nil)
 }

@@ -4,17 +4,17 @@ import (
 	"fmt"
 	"time"
 
-	"quotad/jobs"
+	"quotad/jobs/plan"
 )
 
 // reference is when the slots begin that a file is judged by: what it means must
 // not depend on when it is read.
 var reference = time.Date(2024, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// Verdicts returns whether the jobs fit the limits, limit by limit, if nobody else
+// Fits returns whether the jobs fit the limits, limit by limit, if nobody else
 // spends from them.
-func (c *Config) Verdicts() []jobs.Verdict {
-	return jobs.Judge(c.Jobs, c.Credentials, reference)
+func (c *Config) Fits() []plan.Fit {
+	return plan.CheckFit(c.Jobs, c.Credentials, reference)
 }
 
 // Warnings returns one for each limit that the jobs do not fit, at the line of the
@@ -22,14 +22,14 @@ func (c *Config) Verdicts() []jobs.Verdict {
 // before they come round.
 func (c *Config) Warnings() Errors {
 	var warnings Errors
-	for _, v := range c.Verdicts() {
-		if v.Proof {
+	for _, f := range c.Fits() {
+		if f.Fits {
 			continue
 		}
-		path := c.cureOf(v)
+		path := c.cureOf(f)
 		warnings = append(warnings, Error{
 			File: c.File, Line: c.lines.at(path), Key: keyAt(path),
-			Message: dryness(v) + cures(v.Changes),
+			Message: dryness(f) + cures(f.Changes),
 		})
 	}
 	warnings.sort()
@@ -37,12 +37,12 @@ func (c *Config) Warnings() Errors {
 }
 
 // cureOf returns the path of the key that is best changed.
-func (c *Config) cureOf(v jobs.Verdict) []string {
-	limit := []string{"credentials", v.Credential, "limits", v.Limit}
-	if len(v.Changes) == 0 {
+func (c *Config) cureOf(f plan.Fit) []string {
+	limit := []string{"credentials", f.Credential, "limits", f.Limit}
+	if len(f.Changes) == 0 {
 		return limit
 	}
-	switch best := v.Changes[0]; best.Key {
+	switch best := f.Changes[0]; best.Key {
 	case "reserve":
 		return append(limit, best.Key)
 	case "expects":
@@ -53,24 +53,26 @@ func (c *Config) cureOf(v jobs.Verdict) []string {
 }
 
 // dryness says how far the jobs and the limit are apart.
-func dryness(v jobs.Verdict) string {
-	about := ""
-	if v.Estimated {
+func dryness(f plan.Fit) string {
+	about, unit, late, often := "", "units", "", ""
+	if f.Estimated {
 		about = "about "
 	}
-	unit := "units"
-	if v.Demand == 1 {
+	if f.Demand == 1 {
 		unit = "unit"
 	}
-	text := fmt.Sprintf("the jobs ask for %s%d %s of %s %s in one window, which has %d for them", about, v.Demand, unit, v.Credential, v.Limit, v.Budget)
-	if !v.Fits() {
-		return text + ": they run dry"
+	if f.AtWorst > f.Demand {
+		late = fmt.Sprintf(", and for %d when passes are late", f.AtWorst)
 	}
-	return text + fmt.Sprintf(", but only up to %d is proof against jitter: now and then they run dry", v.Ceiling)
+	if f.FitsOnTime() {
+		often = " now and then"
+	}
+	return fmt.Sprintf("the jobs ask for %s%d %s of %s %s in one window%s; %d are for them: they run dry%s",
+		about, f.Demand, unit, f.Credential, f.Limit, late, f.Budget, often)
 }
 
 // cures names the change that gives up least and the next best, of another kind.
-func cures(changes []jobs.Change) string {
+func cures(changes []plan.Change) string {
 	if len(changes) == 0 {
 		return "; no single change is enough"
 	}

@@ -1,8 +1,9 @@
-package jobs
+package plan
 
 import (
 	"time"
 
+	"quotad/jobs"
 	"quotad/quota"
 	"quotad/regions"
 )
@@ -11,7 +12,6 @@ import (
 // decision; it knows times of day as numbers, and rings as indices.
 type naive struct {
 	*scenario
-	jitter bool // a pass comes at any time between its own and that of the last one
 	debits []naiveDebit
 	last   int64
 	told   naiveResult
@@ -24,7 +24,7 @@ type naiveDebit struct {
 }
 
 type naiveResult struct {
-	runs    []RunPlan
+	runs    []Run
 	limits  []naiveLimit
 	regions map[string][2]int // passes and skipped turns of a job's region
 }
@@ -38,7 +38,7 @@ type naiveLimit struct {
 
 // naiveJob is a job with its position.
 type naiveJob struct {
-	*Job
+	*jobs.Job
 	start int // the region at which the next run begins
 	slot  time.Time
 	pass  int // of the run under way; 0 before the first
@@ -82,19 +82,14 @@ func (n *naive) run(until time.Time) naiveResult {
 
 // await goes to the first slot after t.
 func (j *naiveJob) await(t time.Time) {
-	e := j.Schedule.(Every)
-	slot := time.Unix(0, 0).Add(e.phase)
-	slot = slot.Add(t.Sub(slot) / e.period * e.period).UTC()
-	for !slot.After(t) {
-		slot = slot.Add(e.period)
-	}
-	j.slot, j.next, j.pass = slot, slot, 0
+	j.slot, j.pass = j.Schedule.Next(t), 0
+	j.next = j.slot
 }
 
 func (n *naive) step(j *naiveJob) {
 	if j.pass == 0 {
 		j.run = len(n.told.runs)
-		n.told.runs = append(n.told.runs, RunPlan{Job: j.Name, Slot: j.slot, Served: []regions.Region{}})
+		n.told.runs = append(n.told.runs, Run{Job: j.Name, Slot: j.slot, Served: []regions.Region{}})
 	}
 	run := &n.told.runs[j.run]
 	at := func(pass int) regions.Region { return j.Regions[(j.start+pass)%len(j.Regions)] }
@@ -123,28 +118,10 @@ func (n *naive) step(j *naiveJob) {
 // start is when the next pass of a run comes.
 func (n *naive) start(j *naiveJob) time.Time {
 	stagger := j.Stagger
-	if stagger == EvenStagger {
-		stagger = j.Schedule.(Every).period / time.Duration(len(j.Regions))
+	if stagger == jobs.EvenStagger {
+		stagger = j.Schedule.Next(j.slot).Sub(j.slot) / time.Duration(len(j.Regions))
 	}
-	at := j.slot.Add(time.Duration(j.pass) * stagger)
-	last := j.slot.Add(time.Duration(len(j.Regions)-1) * stagger)
-	if !n.jitter || !n.isWhole(j) {
-		return at
-	}
-	if at.Before(j.next) {
-		at = j.next
-	}
-	return at.Add(time.Duration(n.Int64N(int64(last.Sub(at)) + 1)))
-}
-
-// isWhole tells whether all windows are long enough for two slots.
-func (n *naive) isWhole(j *naiveJob) bool {
-	for _, l := range n.credential.Limits {
-		if lengthOf(l.Window) < j.Schedule.(Every).period {
-			return false
-		}
-	}
-	return true
+	return j.slot.Add(time.Duration(j.pass) * stagger)
 }
 
 func (n *naive) stop(j *naiveJob, denied int, at func(int) regions.Region) {

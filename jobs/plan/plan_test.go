@@ -1,4 +1,4 @@
-package jobs
+package plan
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"quotad/jobs"
 	"quotad/quota"
 	"quotad/regions"
 )
@@ -24,7 +25,7 @@ func dailyOf(units, reserve quota.Units) *quota.Credential {
 }
 
 // hourly is a job of n regions that take four pages each, every hour.
-func hourly(t *testing.T, n int) *Job {
+func hourly(t *testing.T, n int) *jobs.Job {
 	t.Helper()
 	job := trending(t)
 	job.Regions = nil
@@ -35,46 +36,47 @@ func hourly(t *testing.T, n int) *Job {
 	return job
 }
 
-// foresee plans jobs from noon on, with nothing spent.
-func foresee(length time.Duration, credentials []*quota.Credential, list ...*Job) *Plan {
-	o := Outset{From: noon}
+// simulate plans jobs from noon on, with nothing spent.
+func simulate(length time.Duration, credentials []*quota.Credential, list ...*jobs.Job) *Plan {
+	o := SimInput{From: noon}
 	for _, job := range list {
-		o.Jobs = append(o.Jobs, Prospect{Job: job})
+		o.Jobs = append(o.Jobs, jobs.JobState{Job: job})
 	}
 	for _, c := range credentials {
-		o.Books = append(o.Books, quota.NewSimulation(c))
+		o.Limits = append(o.Limits, quota.NewSimulation(c))
 	}
-	return Foresee(o, noon.Add(length))
+	return Simulate(o, noon.Add(length))
 }
 
 // The worked example: 100 regions, 4 pages, 24 slots.
 func TestPlanOfAHundredRegions(t *testing.T) {
 	for _, row := range []struct {
-		name             string
-		regions          int
-		reserve          quota.Units
-		demand, ceiling  quota.Units
-		fits, proof, dry bool
-		most             int
-		changes          []string
+		name            string
+		regions         int
+		reserve         quota.Units
+		demand, atWorst quota.Units
+		onTime, fits    bool
+		dry             bool
+		most            int
+		changes         []string
 	}{
-		{"a reserve of 500", 100, 500, 9600, 9120, false, false, true, 95,
+		{"a reserve of 500", 100, 500, 9600, 10_000, false, false, true, 95,
 			[]string{"95 regions of trending instead of 100", "a reserve of 0 instead of 500",
 				"trending every 1h12m instead of 1h", "3 videos.list for a pass of trending instead of 4"}},
-		{"no reserve", 100, 0, 9600, 9600, true, true, false, 100, nil},
-		{"to the letter", 100, 400, 9600, 9216, true, false, true, 96,
+		{"no reserve", 100, 0, 9600, 10_000, true, true, false, 100, nil},
+		{"to the letter", 100, 400, 9600, 10_000, true, false, true, 96,
 			[]string{"96 regions of trending instead of 100", "a reserve of 0 instead of 400",
 				"trending every 1h12m instead of 1h", "3 videos.list for a pass of trending instead of 4"}},
-		{"only a moment of jitter is too much", 97, 380, 9312, 9235, true, false, false, 96,
+		{"too little only when passes are late", 97, 380, 9312, 9700, true, false, false, 96,
 			[]string{"a reserve of 300 instead of 380", "96 regions of trending instead of 97",
 				"trending every 1h12m instead of 1h", "3 videos.list for a pass of trending instead of 4"}},
-		{"95 regions", 95, 500, 9120, 9120, true, true, false, 95, nil},
+		{"95 regions", 95, 500, 9120, 9500, true, true, false, 95, nil},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			p := foresee(week, []*quota.Credential{dailyOf(10_000, row.reserve)}, hourly(t, row.regions))
+			p := simulate(week, []*quota.Credential{dailyOf(10_000, row.reserve)}, hourly(t, row.regions))
 			l := p.Limits[0]
-			if l.Demand != row.demand || l.Ceiling != row.ceiling || l.Fits() != row.fits || l.Proof != row.proof || l.Estimated {
-				t.Errorf("got %+v, want a demand of %d up to %d, fits %v, proof %v", l.Verdict, row.demand, row.ceiling, row.fits, row.proof)
+			if l.Demand != row.demand || l.AtWorst != row.atWorst || l.FitsOnTime() != row.onTime || l.Fits != row.fits || l.Estimated {
+				t.Errorf("got %+v, want a demand of %d and %d, fits on time %v, fits %v", l.Fit, row.demand, row.atWorst, row.onTime, row.fits)
 			}
 			if got := p.Skipped > 0; got != row.dry || got != !l.DryAt.IsZero() {
 				t.Errorf("got %d skipped, dry at %v, want it dry: %v", p.Skipped, l.DryAt, row.dry)
@@ -98,7 +100,7 @@ func TestPlanOfAHundredRegions(t *testing.T) {
 func TestPlanOfFullUse(t *testing.T) {
 	job := hourly(t, 10)
 	job.Stagger = 0
-	p := foresee(50*24*time.Hour, []*quota.Credential{dailyOf(960, 0)}, job)
+	p := simulate(50*24*time.Hour, []*quota.Credential{dailyOf(960, 0)}, job)
 	const runs = 50*24 - 1 // the last one comes as the plan ends
 	if got, want := p.Passes+p.Skipped, 10*runs; got != want {
 		t.Errorf("got %d turns, want %d", got, want)
@@ -110,8 +112,8 @@ func TestPlanOfFullUse(t *testing.T) {
 	if !l.DryAt.Equal(noon.Add(25 * time.Hour)) {
 		t.Errorf("got it dry at %v, want it after a day of 24 runs", l.DryAt)
 	}
-	if l.Demand != 960 || l.AtWorst != 1000 || l.Ceiling != 921 {
-		t.Errorf("got %+v, want 25 runs of 40 at worst", l.Verdict)
+	if l.Demand != 960 || l.AtWorst != 1000 {
+		t.Errorf("got %+v, want 25 runs of 40 at worst", l.Fit)
 	}
 }
 
@@ -120,9 +122,9 @@ func TestPlanOfFullUse(t *testing.T) {
 func TestPlanOfSearches(t *testing.T) {
 	job := trending(t)
 	job.Expects = map[string]quota.Units{"search.list": 1}
-	p := foresee(24*time.Hour, []*quota.Credential{dailyOf(10_000, 0)}, job)
+	p := simulate(24*time.Hour, []*quota.Credential{dailyOf(10_000, 0)}, job)
 	l := p.Limits[0]
-	if l.Demand != 19_200 || l.Fits() || p.Jobs[0].MostRegions != 4 {
+	if l.Demand != 19_200 || l.FitsOnTime() || p.Jobs[0].MostRegions != 4 {
 		t.Errorf("got %+v, want 19,200 of 10,000, and room for 4 regions", l)
 	}
 	// 100 searches, and from the hundredth on none: twelve runs and half of the next.
@@ -137,27 +139,29 @@ func TestPlanOfSearches(t *testing.T) {
 	}
 }
 
-// What else bounds the jitter and the regions of a job.
-func TestVerdicts(t *testing.T) {
+// How late passes are counted: a timeout after their start where the stagger leaves
+// them that long, else when all of the run have taken theirs, but before the next slot.
+func TestFits(t *testing.T) {
 	for _, row := range []struct {
 		name            string
 		window, stagger time.Duration
-		demand, atWorst quota.Units // of two regions of 4, every 20 minutes
+		demand, atWorst quota.Units // of two regions of 4, every 20 minutes, with a timeout of 5m10s
 		most            int
 	}{
 		{"all at once: two runs, or three", 40 * time.Minute, 0, 16, 24, 4},
-		{"a window that is no multiple of the period", 37 * time.Minute, 0, 16, 16, 6},
-		{"the end of the first run may come late", 37 * time.Minute, EvenStagger, 16, 24, 4},
-		{"a window shorter than the period counts passes", 15 * time.Minute, 5 * time.Minute, 8, 8, 4},
-		{"and so does jitter there", 10 * time.Minute, 10 * time.Minute, 4, 8, 2},
-		{"the stagger leaves no room for more", 40 * time.Minute, 10 * time.Minute, 16, 24, 2},
+		{"a window that is no multiple of the period", 37 * time.Minute, 0, 16, 24, 4},
+		{"a window that is longer than that by all timeouts", 29 * time.Minute, 0, 16, 16, 4},
+		{"spread evenly: one pass more", 40 * time.Minute, jobs.EvenStagger, 16, 20, 4},
+		{"a window shorter than the period", 15 * time.Minute, 6 * time.Minute, 8, 12, 4},
+		{"a window as long as the stagger", 10 * time.Minute, 10 * time.Minute, 4, 8, 2},
+		{"a window shorter than a timeout", time.Minute, 10 * time.Minute, 4, 4, 2},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			c := dailyOf(50, 0)
 			c.Limits[0].Window = quota.Sliding(row.window)
 			job := hourly(t, 2)
 			job.Schedule, job.Stagger = every(t, 20*time.Minute, 0), row.stagger
-			v := Judge([]*Job{job}, []*quota.Credential{c}, noon)[0]
+			v := CheckFit([]*jobs.Job{job}, []*quota.Credential{c}, noon)[0]
 			if v.Demand != row.demand || v.AtWorst != row.atWorst || v.Shares[0].MostRegions != row.most {
 				t.Errorf("got %+v, want %d, at worst %d, and room for %d regions", v, row.demand, row.atWorst, row.most)
 			}
@@ -172,8 +176,8 @@ func TestPlanTellsWhoIsServed(t *testing.T) {
 	job.Schedule = every(t, 8*time.Hour, 0)
 	c := dailyOf(20, 0)
 	c.Limits[0].Window = quota.Sliding(7 * time.Hour)
-	p := foresee(25*time.Hour, []*quota.Credential{c}, job)
-	if want := (JobPlan{
+	p := simulate(25*time.Hour, []*quota.Credential{c}, job)
+	if want := (Job{
 		Job: "trending", Credential: "youtube", Runs: 3, Stopped: 2, Passes: 15, Skipped: 6, Spent: map[string]quota.Units{"daily": 60}, MostRegions: 5,
 	}); !sameJob(p.Jobs[0], want) {
 		t.Errorf("got %+v, want %+v", p.Jobs[0], want)
@@ -193,23 +197,23 @@ func TestPlanTellsWhoIsServed(t *testing.T) {
 	}
 }
 
-func sameJob(a, b JobPlan) bool {
+func sameJob(a, b Job) bool {
 	return fmt.Sprintf("%+v", withoutRegions(a)) == fmt.Sprintf("%+v", withoutRegions(b))
 }
 
-func withoutRegions(j JobPlan) JobPlan {
+func withoutRegions(j Job) Job {
 	j.Regions = nil
 	return j
 }
 
-// What a job does not say cannot be foreseen, and a paused one does not run.
+// What a job does not say is not simulated, and a paused one does not run.
 func TestPlanOfJobsThatDoNotRun(t *testing.T) {
 	silent, paused, later := trending(t), hourly(t, 2), hourly(t, 2)
 	silent.Name, paused.Name, later.Name = "silent", "paused", "later"
-	o := Outset{From: noon, Books: []*quota.Simulation{quota.NewSimulation(dailyOf(1000, 0))}, Jobs: []Prospect{
-		{Job: silent}, {Job: paused, Pause: &Pause{}}, {Job: later, Pause: &Pause{Until: noon.Add(150 * time.Minute)}},
+	o := SimInput{From: noon, Limits: []*quota.Simulation{quota.NewSimulation(dailyOf(1000, 0))}, Jobs: []jobs.JobState{
+		{Job: silent}, {Job: paused, Pause: &jobs.Pause{}}, {Job: later, Pause: &jobs.Pause{Until: noon.Add(150 * time.Minute)}},
 	}}
-	p := Foresee(o, noon.Add(5*time.Hour))
+	p := Simulate(o, noon.Add(5*time.Hour))
 	if !slices.Equal(p.Unknown, []string{"silent"}) || len(p.Jobs) != 2 {
 		t.Fatalf("got %+v, want the silent job left out", p)
 	}
@@ -221,7 +225,8 @@ func TestPlanOfJobsThatDoNotRun(t *testing.T) {
 	}
 }
 
-// A calendar window begins anew, and jitter moves nothing into another period.
+// A calendar window begins anew. The last run of a day is over before the first of
+// the next, and so no day sees a run more.
 func TestPlanOfACalendarDay(t *testing.T) {
 	zone, err := time.LoadLocation("America/Los_Angeles")
 	if err != nil {
@@ -229,16 +234,16 @@ func TestPlanOfACalendarDay(t *testing.T) {
 	}
 	c := dailyOf(9600, 0)
 	c.Limits[0].Window = quota.Calendar(quota.Day, zone)
-	p := foresee(week, []*quota.Credential{c}, hourly(t, 100))
+	p := simulate(week, []*quota.Credential{c}, hourly(t, 100))
 	l := p.Limits[0]
-	if !l.Proof || l.Demand != 9600 || l.Ceiling != 9600 || p.Skipped != 0 || p.Jobs[0].MostRegions != 100 {
-		t.Errorf("got %+v, want it to fit to the last unit", l.Verdict)
+	if !l.Fits || l.Demand != 9600 || l.AtWorst != 9600 || p.Skipped != 0 || p.Jobs[0].MostRegions != 100 {
+		t.Errorf("got %+v, want it to fit to the last unit", l.Fit)
 	}
 	if want := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC); !l.ResetsAt.Equal(want) {
 		t.Errorf("it resets at %v, want %v", l.ResetsAt, want)
 	}
-	p = foresee(week, []*quota.Credential{c}, hourly(t, 101))
-	if l := p.Limits[0]; l.Proof || l.DryAt.IsZero() || p.Jobs[0].MostRegions != 100 {
+	p = simulate(week, []*quota.Credential{c}, hourly(t, 101))
+	if l := p.Limits[0]; l.Fits || l.DryAt.IsZero() || p.Jobs[0].MostRegions != 100 {
 		t.Errorf("got %+v, want one region too many", l)
 	}
 }
@@ -247,11 +252,11 @@ func TestPlanOfACalendarDay(t *testing.T) {
 func TestPlanOfARunUnderWay(t *testing.T) {
 	job := trending(t)
 	job.Expects = map[string]quota.Units{"videos.list": 4}
-	o := Outset{From: noon, Books: []*quota.Simulation{quota.NewSimulation(dailyOf(1000, 0))}, Jobs: []Prospect{{
+	o := SimInput{From: noon, Limits: []*quota.Simulation{quota.NewSimulation(dailyOf(1000, 0))}, Jobs: []jobs.JobState{{
 		Job: job, Cursor: "FR",
-		course: &course{slot: noon.Add(-20 * time.Minute), ring: eight().From("US"), stagger: 10 * time.Minute, turns: true, begun: 3},
+		Run: &jobs.Progress{Slot: noon.Add(-20 * time.Minute), Ring: eight().From("US"), Stagger: 10 * time.Minute, MovesCursor: true, Begun: 3},
 	}}}
-	p := Foresee(o, noon.Add(3*time.Hour))
+	p := Simulate(o, noon.Add(3*time.Hour))
 	// FR is due, the others follow until 12:50; the slot of one o'clock comes after that.
 	if h := p.Limits[0].Hours; h[0].Units != 5*4 || h[1].Units != 8*4 {
 		t.Errorf("got %+v, want five passes and then eight", h)
@@ -259,21 +264,21 @@ func TestPlanOfARunUnderWay(t *testing.T) {
 	if run := p.Runs[0]; !run.Slot.Equal(noon.Add(time.Hour)) || run.Served[0] != "US" {
 		t.Errorf("got %+v, want the next run to begin where this one did", run)
 	}
-	o.Jobs[0].course.turns = false // somebody chose its regions
-	p = Foresee(Outset{From: noon, Jobs: o.Jobs, Books: []*quota.Simulation{quota.NewSimulation(dailyOf(1000, 0))}}, noon.Add(3*time.Hour))
+	o.Jobs[0].Run.MovesCursor = false // somebody chose its regions
+	p = Simulate(SimInput{From: noon, Jobs: o.Jobs, Limits: []*quota.Simulation{quota.NewSimulation(dailyOf(1000, 0))}}, noon.Add(3*time.Hour))
 	if run := p.Runs[0]; run.Served[0] != "FR" {
 		t.Errorf("got %+v, want the cursor left alone", run)
 	}
 }
 
-// There is an end to what is foreseen.
+// There is an end to what is simulated.
 func TestPlanIsCut(t *testing.T) {
 	job := hourly(t, 10)
 	job.Schedule, job.Stagger = every(t, time.Second, 0), 0
 	c := dailyOf(1_000_000_000, 0)
 	c.Limits[0].Window = quota.Sliding(72 * time.Hour)
-	p := foresee(week, []*quota.Credential{c}, job)
-	if !p.Cut || p.Passes != mostForeseen || !p.Until.Equal(noon.Add(mostForeseen/10*time.Second+time.Second)) {
+	p := simulate(week, []*quota.Credential{c}, job)
+	if !p.Cut || p.Passes != mostPasses || !p.Until.Equal(noon.Add(mostPasses/10*time.Second+time.Second)) {
 		t.Errorf("got %d passes until %v, cut: %v", p.Passes, p.Until, p.Cut)
 	}
 	l := p.Limits[0]

@@ -1,0 +1,88 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"quotad/jobs"
+	"quotad/quota"
+)
+
+// A Fit says whether a schedule fits a limit, if nobody else spends from it and
+// every pass spends what it expects to.
+type Fit struct {
+	Credential string      `json:"credential"`
+	Limit      string      `json:"limit"`
+	Window     string      `json:"window"` // as quota.Window writes it
+	Units      quota.Units `json:"units"`
+	Reserve    quota.Units `json:"reserve"`
+	Budget     quota.Units `json:"budget"` // what jobs may spend in one window: units less reserve
+
+	Demand  quota.Units `json:"demand"`   // the most that is asked for in one window, if every pass spends at its start
+	AtWorst quota.Units `json:"at_worst"` // the same if every pass is as late as it may be: see the package's comment
+	Fits    bool        `json:"fits"`     // AtWorst is at most Budget
+	// Estimated tells that there are too many slots to look at a whole window: the
+	// figures were computed from a part of it.
+	Estimated bool `json:"estimated,omitempty"`
+
+	Shares []Share `json:"shares"` // of the jobs that count in the limit, as configured
+	// Changes are those that would each make the schedule fit, the one that gives up
+	// least first. Empty if it fits, or if no single change is enough.
+	Changes []Change `json:"changes"`
+}
+
+// FitsOnTime tells whether the schedule fits as long as no pass is late.
+func (f *Fit) FitsOnTime() bool { return f.Demand <= f.Budget }
+
+// A Share is what one job asks of a limit.
+type Share struct {
+	Job    string      `json:"job"`
+	Slots  int         `json:"slots"`  // at most in one window
+	Demand quota.Units `json:"demand"` // the most in one window, on time
+	// MostRegions is how many regions the job may have so that the schedule fits, if
+	// all else stays; from 0, and no more than 1,000 are tried.
+	MostRegions int `json:"most_regions"`
+}
+
+// CheckFit tells of every limit of the credentials, in their order, whether the
+// jobs fit it. It looks at five weeks and a window of the jobs' slots after from;
+// where slots are so frequent that it would be too much, at fewer. Jobs that
+// expect nothing are left out.
+func CheckFit(list []*jobs.Job, credentials []*quota.Credential, from time.Time) []Fit {
+	fits := []Fit{}
+	for _, c := range credentials {
+		for _, limit := range c.Limits {
+			fits = append(fits, newDemand(list, c, limit, from).fit())
+		}
+	}
+	return fits
+}
+
+func (d *demand) fit() Fit {
+	f := Fit{
+		Credential: d.credential.Name, Limit: d.limit.Name, Window: d.limit.Window.String(),
+		Units: d.limit.Units, Reserve: d.limit.Reserve, Budget: d.limit.Budget(false),
+		Demand: d.total(false), AtWorst: d.total(true), Estimated: !d.isWhole(),
+		Shares: []Share{}, Changes: []Change{},
+	}
+	f.Fits = f.AtWorst <= f.Budget
+	for _, l := range d.loads {
+		e := d.exchange(l)
+		share := e.share()
+		f.Shares = append(f.Shares, share)
+		if !f.Fits {
+			f.Changes = append(f.Changes, e.changes(&f, share.MostRegions)...)
+		}
+	}
+	if !f.Fits && f.AtWorst <= f.Units { // it is the reserve that is in the way
+		f.Changes = append(f.Changes, smallerReserve(&f))
+	}
+	slices.SortStableFunc(f.Changes, func(a, b Change) int { return cmp.Compare(a.GivesUp, b.GivesUp) })
+	return f
+}
+
+func (e *exchange) share() Share {
+	slots := e.load.with(withRegions(e.load.job, 1), 1)
+	return Share{Job: e.load.job.Name, Slots: int(e.alone(slots)), Demand: e.alone(e.load), MostRegions: e.mostRegions()}
+}

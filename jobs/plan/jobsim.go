@@ -1,0 +1,81 @@
+package plan
+
+import (
+	"slices"
+	"time"
+
+	"quotad/jobs"
+	"quotad/quota"
+	"quotad/regions"
+)
+
+// A jobSim is a job as it goes on, pass by pass.
+type jobSim struct {
+	jobs.JobState
+	limits  *quota.Simulation
+	charges []quota.Charge // of a pass
+	next    time.Time      // when its next pass comes; zero: none does
+	outcome *Job
+	told    *Run // nil if its run is not told
+}
+
+// await has the job wait for its next pass: of the run under way, else of the
+// first slot after now at which it is not paused.
+func (j *jobSim) await(now time.Time) {
+	if r := j.Run; r != nil {
+		j.next = regions.Start(r.Slot, r.Stagger, r.Begun)
+		if j.next.Before(now) {
+			j.next = now
+		}
+		return
+	}
+	j.next = j.Job.Schedule.Next(now)
+	if j.next.IsZero() || !pausedAt(j.Pause, j.next) {
+		return
+	}
+	if j.Pause.Until.IsZero() {
+		j.next = time.Time{}
+		return
+	}
+	j.next = j.Job.Schedule.Next(j.Pause.Until.Add(-1))
+}
+
+// pausedAt tells whether a pause, nil if there is none, holds at t.
+func pausedAt(p *jobs.Pause, t time.Time) bool {
+	return p != nil && (p.Until.IsZero() || t.Before(p.Until))
+}
+
+// begin begins the run of the slot that the job waited for.
+func (j *jobSim) begin() {
+	ring := j.Job.Regions.From(j.Cursor)
+	t := tick{slot: j.next, next: j.Job.Schedule.Next(j.next)}
+	j.Run = &jobs.Progress{Slot: t.slot, Ring: ring, Stagger: j.Job.StaggerWithin(t.period(), len(ring)), MovesCursor: true}
+	j.outcome.Runs++
+}
+
+// launched goes on to the next region, or ends the run behind the last one.
+func (j *jobSim) launched(at time.Time) {
+	j.Run.Begun++
+	if j.Run.Begun == len(j.Run.Ring) {
+		j.end(at)
+		return
+	}
+	j.await(at)
+}
+
+// end ends the run: the next one begins at the region that this one did not
+// reach, at the first slot that comes once this run is over.
+func (j *jobSim) end(at time.Time) {
+	r := j.Run
+	j.Run = nil
+	if r.MovesCursor {
+		reached := 0
+		j.Cursor = r.Ring.Advance(func(regions.Region) bool { reached++; return reached <= r.Begun })
+	}
+	j.await(at)
+}
+
+func (j *jobSim) region(name regions.Region) *Region {
+	list := j.outcome.Regions
+	return &list[slices.IndexFunc(list, func(r Region) bool { return r.Region == name })]
+}

@@ -1,0 +1,220 @@
+package plan
+
+import (
+	"slices"
+	"time"
+
+	"quotad/jobs"
+	"quotad/quota"
+	"quotad/regions"
+)
+
+const (
+	mostPasses = 300_000 // that are simulated
+	mostRuns   = 100     // that are told one by one
+)
+
+// A SimInput is what a simulation begins with.
+type SimInput struct {
+	From   time.Time
+	Jobs   []jobs.JobState
+	Limits []*quota.Simulation // of every credential, in their order; Simulate spends from them
+}
+
+// Simulate returns what the jobs will do until an instant. It stops at some 300,000
+// passes.
+func Simulate(in SimInput, until time.Time) *Plan {
+	s := newSim(in, until)
+	for n := 0; ; n++ {
+		j := s.first()
+		if j == nil || !j.next.Before(until) {
+			return s.plan
+		}
+		if n == mostPasses {
+			s.cut(j.next)
+			return s.plan
+		}
+		s.pass(j)
+	}
+}
+
+// A sim is a simulation under way.
+type sim struct {
+	plan *Plan
+	jobs []*jobSim
+}
+
+// newSim returns a simulation of which nothing is played yet.
+func newSim(in SimInput, until time.Time) *sim {
+	s := &sim{plan: &Plan{From: in.From, Until: until, Limits: []Limit{}, Jobs: make([]Job, 0, len(in.Jobs)), Runs: make([]Run, 0, mostRuns)}}
+	list := make([]*jobs.Job, len(in.Jobs))
+	for i, state := range in.Jobs {
+		list[i] = state.Job
+	}
+	for _, limits := range in.Limits {
+		used := limits.Used(in.From)
+		for i, fit := range CheckFit(list, []*quota.Credential{limits.Credential}, in.From) {
+			_, resets := limits.Credential.Limits[i].Window.Bounds(in.From)
+			s.plan.Limits = append(s.plan.Limits, Limit{Fit: fit, Used: used[i], Peak: used[i], ResetsAt: resets.UTC(), Hours: hours(in.From, until)})
+		}
+	}
+	for _, state := range in.Jobs {
+		s.enter(state, in.Limits)
+	}
+	return s
+}
+
+// hours returns the hours from one instant until another, empty.
+func hours(from, until time.Time) []Hour {
+	list := []Hour{}
+	for at := from.UTC().Truncate(time.Hour); at.Before(until); at = at.Add(time.Hour) {
+		list = append(list, Hour{At: at, Jobs: map[string]quota.Units{}})
+	}
+	return list
+}
+
+// enter makes a job one of those that are played, unless nobody knows what it spends.
+func (s *sim) enter(state jobs.JobState, all []*quota.Simulation) {
+	limits, charges := price(state.Job, all)
+	if len(charges) == 0 {
+		s.plan.Unknown = append(s.plan.Unknown, state.Job.Name)
+		return
+	}
+	s.plan.Jobs = append(s.plan.Jobs, Job{
+		Job: state.Job.Name, Credential: state.Job.Credential, Paused: pausedAt(state.Pause, s.plan.From),
+		Spent: map[string]quota.Units{}, MostRegions: s.mostRegions(state.Job.Name),
+	})
+	j := &jobSim{JobState: state, limits: limits, charges: charges, outcome: &s.plan.Jobs[len(s.plan.Jobs)-1]}
+	for _, region := range state.Job.Regions {
+		j.outcome.Regions = append(j.outcome.Regions, Region{Region: region})
+	}
+	if state.Run != nil {
+		run := *state.Run
+		j.Run = &run
+	}
+	j.await(s.plan.From)
+	s.jobs = append(s.jobs, j)
+}
+
+// price returns the limits that a job spends from, and what one pass of it costs.
+func price(job *jobs.Job, all []*quota.Simulation) (*quota.Simulation, []quota.Charge) {
+	i := slices.IndexFunc(all, func(s *quota.Simulation) bool { return s.Credential.Name == job.Credential })
+	if i < 0 {
+		return nil, nil
+	}
+	charges, err := all[i].Credential.Sum(job.Expects)
+	if err != nil {
+		return nil, nil // the gate would refuse it for ever, and the configuration says so
+	}
+	return all[i], charges
+}
+
+// mostRegions returns the least of a job's shares' own.
+func (s *sim) mostRegions(job string) int {
+	least := -1
+	for _, limit := range s.plan.Limits {
+		for _, share := range limit.Shares {
+			if share.Job == job && (least < 0 || share.MostRegions < least) {
+				least = share.MostRegions
+			}
+		}
+	}
+	return max(0, least)
+}
+
+// first returns the job whose pass comes first; nil if none comes.
+func (s *sim) first() *jobSim {
+	var first *jobSim
+	for _, j := range s.jobs {
+		if !j.next.IsZero() && (first == nil || j.next.Before(first.next)) {
+			first = j
+		}
+	}
+	return first
+}
+
+// cut ends the plan early.
+func (s *sim) cut(until time.Time) {
+	s.plan.Cut, s.plan.Until = true, until
+	for i := range s.plan.Limits {
+		l := &s.plan.Limits[i]
+		l.Hours = slices.DeleteFunc(l.Hours, func(h Hour) bool { return !h.At.Before(until) })
+	}
+}
+
+// pass plays the next pass of a job: it is launched, or it stops its run.
+func (s *sim) pass(j *jobSim) {
+	if j.Run == nil {
+		j.begin()
+		j.told = s.tell(j)
+	}
+	at, region := j.next, j.Run.Ring[j.Run.Begun]
+	d := j.limits.Spend(at, j.charges)
+	s.note(j, at, d)
+	if !d.Granted() {
+		s.stop(j, at, d)
+		return
+	}
+	s.plan.Passes++
+	j.outcome.Passes++
+	j.region(region).Passes++
+	if j.told != nil {
+		j.told.Served = append(j.told.Served, region)
+	}
+	j.launched(at)
+}
+
+// tell adds a run to those that are told one by one, nil if there are enough.
+func (s *sim) tell(j *jobSim) *Run {
+	if len(s.plan.Runs) == mostRuns {
+		return nil
+	}
+	s.plan.Runs = append(s.plan.Runs, Run{Job: j.Job.Name, Slot: j.Run.Slot, Served: []regions.Region{}})
+	return &s.plan.Runs[len(s.plan.Runs)-1]
+}
+
+// note books what a pass was decided in the limits that it counts in.
+func (s *sim) note(j *jobSim, at time.Time, d quota.Decision) {
+	for _, state := range d.Limits {
+		l := s.limit(j, state.Name)
+		l.Peak = max(l.Peak, state.Used)
+		if d.Granted() {
+			l.Spent += state.Cost
+			j.outcome.Spent[state.Name] += state.Cost
+			h := l.hour(at)
+			h.Units += state.Cost
+			h.Jobs[j.Job.Name] += state.Cost
+		}
+	}
+}
+
+// stop ends a run at a region that a limit has no room for: it and those behind
+// it lose this turn.
+func (s *sim) stop(j *jobSim, at time.Time, d quota.Decision) {
+	left := j.Run.Ring[j.Run.Begun:]
+	l := s.limit(j, d.Limit)
+	l.Stops++
+	l.Skipped += len(left)
+	l.hour(at).Skipped += len(left)
+	if l.DryAt.IsZero() {
+		l.DryAt = at
+	}
+	s.plan.Skipped += len(left)
+	j.outcome.Stopped++
+	j.outcome.Skipped += len(left)
+	for _, region := range left {
+		j.region(region).Skipped++
+	}
+	if j.told != nil {
+		j.told.StoppedAt, j.told.Limit = left[0], d.Limit
+	}
+	j.end(at)
+}
+
+func (s *sim) limit(j *jobSim, name string) *Limit {
+	return &s.plan.Limits[slices.IndexFunc(s.plan.Limits, func(l Limit) bool { return l.Credential == j.Job.Credential && l.Fit.Limit == name })]
+}
+
+func (l *Limit) hour(at time.Time) *Hour {
+	return &l.Hours[int(at.Sub(l.Hours[0].At)/time.Hour)]
+}

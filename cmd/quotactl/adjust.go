@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -41,8 +40,8 @@ func newAdjust(c *cli) *cobra.Command {
 		Args:              arguments("CREDENTIAL", "LIMIT", "UNITS"),
 		ValidArgsFunction: c.completeCredentialAndLimit,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			n, err := strconv.ParseInt(strings.TrimPrefix(args[2], "+"), 10, 64)
-			if err != nil || n == 0 {
+			n, ok := parseUnits(args[2])
+			if !ok || n == 0 {
 				return usageError("", "UNITS must be a whole number, not 0: %q", args[2])
 			}
 			a.Limit, a.Units = args[1], n
@@ -61,8 +60,8 @@ func negativeLast(root *cobra.Command, args []string) []string {
 		return args
 	}
 	for i, arg := range args {
-		_, notNumber := strconv.ParseInt(arg, 10, 64)
-		if strings.HasPrefix(arg, "-") && notNumber == nil && i > 0 && args[i-1] != "--reason" {
+		_, isNumber := parseUnits(arg)
+		if strings.HasPrefix(arg, "-") && isNumber && i > 0 && args[i-1] != "--reason" {
 			return append(slices.Delete(slices.Clone(args), i, i+1), "--", arg)
 		}
 	}

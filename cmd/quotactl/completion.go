@@ -44,12 +44,26 @@ func newCompletion(c *cli) *cobra.Command {
 
 // completes gives a flag the names that may stand behind it.
 func completes(cmd *cobra.Command, flag string, known func(context.Context) ([]string, error)) {
-	err := cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	complete(cmd, flag, func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		return names(known(cmd.Context()))
 	})
-	if err != nil {
+}
+
+// complete gives a flag what completes its value.
+func complete(cmd *cobra.Command, flag string, with cobra.CompletionFunc) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, with); err != nil {
 		panic(err) // the command has no such flag: a slip in this program
 	}
+}
+
+// completeRegion completes a region of the job that is the first argument, or of
+// any job where none is given yet.
+func (c *cli) completeRegion(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		return names(c.regionNames(cmd.Context()))
+	}
+	job, err := c.operator().Job(cmd.Context(), args[0])
+	return names(regionNames(job), err)
 }
 
 // completeJob completes the name of a job as the first argument.

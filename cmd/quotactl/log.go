@@ -36,7 +36,7 @@ Example:
   $ quotactl log -n 2
   AT        BY        REGION  OPERATION    CALLS  UNITS  ENTRY
   09:00:00  trending  US      videos.list      1      1  youtube:1773478800123-0
-  09:00:01  @1000             search.list      1    100  youtube:1773478801007-0
+  09:00:01  @alice            search.list      1    100  youtube:1773478801007-0
 `
 
 // A logFilter says which lines of which log are asked for.
@@ -203,7 +203,7 @@ func newLogTable(entries []api.Entry, v view) *table {
 		if len(e.Charges) > 0 {
 			spent = quota.Thousands(e.Units)
 		}
-		t.add(cell{text: v.clock(e.At)}, cell{text: v.clean(e.By)}, cell{text: v.clean(e.Region)}, cell{text: v.clean(e.Operation)},
+		t.add(cell{text: v.clock(e.At)}, cell{text: v.caller(e.By)}, cell{text: v.clean(e.Region)}, cell{text: v.clean(e.Operation)},
 			cell{text: calls}, cell{text: spent}, cell{text: e.ID})
 		t.rows[len(t.rows)-1].below = entryNote(e)
 	}

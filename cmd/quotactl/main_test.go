@@ -67,7 +67,8 @@ func TestScripts(t *testing.T) {
 // The credential "lost" has a ledger that nobody reaches, that of a daemon of long
 // ago, which knows no plan, is "old", and who reads the usage of "noted" leaves the
 // file SOCKET.usage-read. Where the script has a file job.sh, a
-// job "trending" runs it for the regions US, GB and DE.
+// job "trending" runs it for the regions US, GB and DE, and a job "charts" runs a
+// charts.sh for JP.
 func startDaemon(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: daemon SOCKET [CREDENTIAL...]")
@@ -125,7 +126,7 @@ func newServer(ts *testscript.TestScript, socket string, names []string) (*api.S
 	ts.Check(err)
 	tokens := new(jobs.Tokens)
 	runner, err := jobs.Open(jobs.Config{
-		Jobs: trending(ts, names[0]), Gate: keeper, Launcher: process.Launcher{}, Tokens: tokens, Observer: unobserved{},
+		Jobs: jobsOf(ts, names[0]), Gate: keeper, Launcher: process.Launcher{}, Tokens: tokens, Observer: unobserved{},
 		Dir: socket + ".state", Socket: socket, Environ: os.Environ(),
 		EndLeftover: process.EndLeftover, Now: time.Now,
 	})
@@ -142,21 +143,27 @@ func newServer(ts *testscript.TestScript, socket string, names []string) (*api.S
 	return server, runner
 }
 
-// trending returns the job of a script that has one.
-func trending(ts *testscript.TestScript, credential string) []*jobs.Job {
-	script := ts.MkAbs("job.sh")
-	if _, err := os.Stat(script); err != nil {
-		return nil
-	}
+// jobsOf returns the jobs of a script: trending where it has a job.sh, and charts
+// where it has a charts.sh.
+func jobsOf(ts *testscript.TestScript, credential string) []*jobs.Job {
 	// Its slots are far away: what runs was asked to.
 	schedule, err := jobs.NewEvery(24*time.Hour, 0)
 	ts.Check(err)
-	return []*jobs.Job{{
-		Name: "trending", Credential: credential, Regions: regions.Ring{"US", "GB", "DE"},
-		Schedule: schedule, Command: []string{"/bin/sh", script}, Dir: filepath.Dir(script),
-		Expects: map[string]quota.Units{"videos.list": 4},
-		Timeout: time.Minute, KillGrace: time.Second,
-	}}
+	var list []*jobs.Job
+	for _, job := range []jobs.Job{
+		{Name: "trending", Regions: regions.Ring{"US", "GB", "DE"}, Command: []string{"/bin/sh", ts.MkAbs("job.sh")}},
+		{Name: "charts", Regions: regions.Ring{"JP"}, Command: []string{"/bin/sh", ts.MkAbs("charts.sh")}},
+	} {
+		script := job.Command[1]
+		if _, err := os.Stat(script); err != nil {
+			continue
+		}
+		job.Credential, job.Schedule, job.Dir = credential, schedule, filepath.Dir(script)
+		job.Expects = map[string]quota.Units{"videos.list": 4}
+		job.Timeout, job.KillGrace = time.Minute, time.Second
+		list = append(list, &job)
+	}
+	return list
 }
 
 // unobserved wants to know nothing.

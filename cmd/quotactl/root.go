@@ -56,6 +56,9 @@ Flags of every command:
       --color WHEN    auto, always or never; NO_COLOR is honoured
   -h, --help          the usage of a command
 
+Flag of quotactl alone:
+      --version       the version of quotactl; the command tells quotad's too
+
 Exit codes:
   0 ok  1 error  2 usage  3 quotad is unreachable  4 not found  75 denied
 
@@ -67,11 +70,17 @@ Example:
 // is in the daemon.
 func newRoot(c *cli) *cobra.Command {
 	status := newStatus(c)
+	ownVersion := false
 	root := &cobra.Command{
-		Use:           "quotactl",
-		Long:          rootUsage,
-		Args:          knownCommand,
-		RunE:          status.RunE,
+		Use:  "quotactl",
+		Long: rootUsage,
+		Args: knownCommand,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if ownVersion {
+				return c.write("quotactl " + version() + "\n")
+			}
+			return status.RunE(cmd, args)
+		},
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
@@ -81,6 +90,7 @@ func newRoot(c *cli) *cobra.Command {
 		newRun(c), newStop(c), newPause(c), newResume(c), newCursor(c), newReload(c),
 		newCompletion(c), newMan(c),
 	)
+	root.Flags().BoolVar(&ownVersion, "version", false, "the version of quotactl")
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetHelpCommand(newHelp(c))
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { c.write(cmd.Long) })

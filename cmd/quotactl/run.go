@@ -47,7 +47,7 @@ func newRun(c *cli) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringArrayVar(&r.Regions, "region", nil, "only this one; may be given again")
-	completes(cmd, "region", c.regionNames)
+	complete(cmd, "region", c.completeRegion)
 	return cmd
 }
 

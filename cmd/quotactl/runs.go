@@ -189,7 +189,7 @@ func runReason(r jobs.Run, v view) string {
 		parts = append(parts, quota.Count(r.Ticks, "tick", "ticks"))
 	}
 	if r.Trigger == jobs.Manual {
-		parts = append(parts, "by "+r.By)
+		parts = append(parts, "by "+v.caller(r.By))
 	}
 	if r.Host != "" {
 		parts = append(parts, "on "+v.clean(r.Host))

@@ -48,7 +48,7 @@ func notOK(r jobs.Run) []jobs.Pass {
 func pauseText(p jobs.Pause, v view) string {
 	text := "paused " + v.when(p.Since)
 	if p.By != "" {
-		text += ", by " + p.By
+		text += ", by " + v.caller(p.By)
 	}
 	if p.Note != "" {
 		text += ": " + p.Note

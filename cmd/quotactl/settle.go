@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -32,8 +31,8 @@ func newSettle(c *cli) *cobra.Command {
 		Args:              arguments("GRANT", "UNITS"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			n, err := strconv.ParseInt(args[1], 10, 64)
-			if err != nil || n < 0 {
+			n, ok := parseUnits(args[1])
+			if !ok || n < 0 {
 				return usageError("to give it back whole: quotactl release "+args[0], "UNITS must be a whole number from 0: %q", args[1])
 			}
 			d, err := c.spender().Settle(cmd.Context(), args[0], n)

@@ -170,7 +170,7 @@ func shareName(by, name string, v view) string {
 			return v.clock(at)
 		}
 	}
-	return v.clean(name)
+	return v.caller(name)
 }
 
 // percent writes a part of a whole in whole hundredths; what is not nothing is not

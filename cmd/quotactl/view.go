@@ -18,6 +18,8 @@ type view struct {
 	width int  // columns of the screen, at least minWidth
 	color bool // ANSI colours are understood and wanted
 	utf8  bool // otherwise ASCII only
+
+	user func(uid string) string // a user's name; nil: users are told by their uids
 }
 
 const (
@@ -28,7 +30,7 @@ const (
 // newView looks at the environment and the terminal. Colour is one of "auto",
 // "always" and "never".
 func newView(now time.Time, out io.Writer, env environment, color string, utc bool) view {
-	v := view{now: now, zone: time.Local, width: screenWidth(out, env), utf8: env.isUTF8()}
+	v := view{now: now, zone: time.Local, width: screenWidth(out, env), utf8: env.isUTF8(), user: userNames()}
 	if utc {
 		v.zone = time.UTC
 	}

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"os/user"
+	"strings"
+)
+
+// caller writes who called, as the log names him: a job, or "@" and the uid of a
+// user, for which people read his name.
+func (v view) caller(by string) string {
+	uid, isUser := strings.CutPrefix(by, "@")
+	if isUser && uid != "" && v.user != nil {
+		by = "@" + v.user(uid)
+	}
+	return v.clean(by)
+}
+
+// userNames returns a function that names users as this host's user database does,
+// and asks it once for each; who is not in it keeps his uid.
+func userNames() func(uid string) string {
+	known := map[string]string{}
+	return func(uid string) string {
+		if name, asked := known[uid]; asked {
+			return name
+		}
+		known[uid] = uid
+		if u, err := user.LookupId(uid); err == nil {
+			known[uid] = u.Username
+		}
+		return known[uid]
+	}
+}

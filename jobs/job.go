@@ -35,6 +35,7 @@ type Job struct {
 	Command   []string          // what a pass executes: a path as resolved, and its arguments
 	Dir       string            // the working directory of a pass, made when missing
 	Env       map[string]string // on top of the allow-list, below the contract
+	Secrets   []string          // what no line may show of what a pass writes
 	Timeout   time.Duration     // of a pass, then TERM; at least a second
 	KillGrace time.Duration     // between TERM and KILL, more than zero
 }

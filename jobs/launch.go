@@ -20,6 +20,7 @@ type Command struct {
 	Args      []string // the program as a path, and its arguments
 	Dir       string
 	Env       []string // "NAME=value", complete
+	Secrets   []string // these stand in none of the lines that are handed over; none is empty
 	Timeout   time.Duration
 	KillGrace time.Duration
 

@@ -94,6 +94,7 @@ func (w *walk) command(p Pass, token string) Command {
 			scheduledAt: w.slot,
 			deadline:    p.StartedAt.Add(w.job.Timeout),
 		}),
+		Secrets:   w.job.Secrets,
 		Timeout:   w.job.Timeout,
 		KillGrace: w.job.KillGrace,
 	}

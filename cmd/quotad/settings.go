@@ -101,7 +101,7 @@ func jobSettings(j *jobs.Job) table {
 		"stop_on_failure": {text: strconv.FormatBool(j.StopOnFailure)},
 		"command":         {text: fmt.Sprintf("%q", j.Command), hidden: true},
 		"dir":             {text: j.Dir},
-		"env":             {text: fmt.Sprintf("%q", j.Env), hidden: true},
+		"env":             {text: fmt.Sprintf("%q %q", j.Env, j.Secrets), hidden: true},
 		"timeout":         {text: j.Timeout.String()},
 		"kill_grace":      {text: j.KillGrace.String()},
 	}

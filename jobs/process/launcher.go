@@ -49,7 +49,7 @@ func (l Launcher) launch(ctx context.Context, command jobs.Command, output func(
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, command.Timeout, jobs.ErrTimeout)
 	defer cancel()
-	out, err := openOutput(output)
+	out, err := openOutput(masked(output, command.Secrets))
 	if err != nil {
 		return jobs.Exit{Code: -1, Err: fmt.Errorf("cannot start %q: %w", command.Args[0], err)}
 	}

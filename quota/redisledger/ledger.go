@@ -22,6 +22,9 @@ import (
 	"quotad/quota"
 )
 
+// DefaultKeyPrefix is in front of every key where Config names no other.
+const DefaultKeyPrefix = "quotad:"
+
 // A Config says where Redis is and who asks.
 type Config struct {
 	// Addrs are "host:port" or "unix:///path". Several are a Cluster's nodes, or
@@ -32,7 +35,7 @@ type Config struct {
 	Password   string
 	DB         int         // not with a Cluster
 	TLS        *tls.Config // nil: no TLS
-	KeyPrefix  string      // of every key, "quotad:" if empty; no braces
+	KeyPrefix  string      // of every key, DefaultKeyPrefix if empty; no braces
 	// Daemon names this daemon among all that share the ledger: at most 64
 	// characters without spaces, the same after a restart.
 	Daemon string
@@ -87,7 +90,7 @@ func open(config Config, sources lua.Scripts) (*Ledger, error) {
 		return nil, err
 	}
 	if config.KeyPrefix == "" {
-		config.KeyPrefix = "quotad:"
+		config.KeyPrefix = DefaultKeyPrefix
 	}
 	if strings.ContainsAny(config.KeyPrefix, "{}") {
 		return nil, fmt.Errorf("key prefix %q must not hold braces: they mark the part of a key that a Cluster hashes", config.KeyPrefix)

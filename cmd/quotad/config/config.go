@@ -5,7 +5,6 @@ package config
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	_ "time/tzdata" // time zones mean the same on a host that has no database of them
 
@@ -28,7 +27,8 @@ type Config struct {
 	Jobs        []*jobs.Job
 	OnEvent     OnEvent
 
-	lines lines // of the file, for warnings
+	lines lines  // of the file, for warnings
+	notes Errors // warnings of what stands in the file
 }
 
 // A Host is what the meaning of a file depends on beside its text.
@@ -42,7 +42,7 @@ type Host struct {
 
 // Load reads a file. The error is an Errors, unless the file could not be read.
 func Load(file string, host Host) (*Config, error) {
-	text, err := os.ReadFile(file)
+	content, err := readFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read configuration: %w", err)
 	}
@@ -52,7 +52,7 @@ func Load(file string, host Host) (*Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read configuration %q: %w", file, err)
 	}
-	d, root, err := parse(file, string(text))
+	d, root, err := parse(file, content.text)
 	if err != nil {
 		return nil, err
 	}
@@ -63,6 +63,11 @@ func Load(file string, host Host) (*Config, error) {
 		return nil, d.errors
 	}
 	c.File, c.lines = file, d.lines
+	if content.writable {
+		d.warnings = append(d.warnings, Error{File: file, Line: 1,
+			Message: fmt.Sprintf("everybody on this host may write this file, and so say what quotad runs: chmod o-w %s", file)})
+	}
+	c.notes = d.warnings
 	return c, nil
 }
 

@@ -63,7 +63,7 @@ func TestLoad(t *testing.T) {
 		LogLevel: "info",
 		Access:   Access{Connections: 1024, ConnectionsPerUser: 256},
 		OnEvent:  OnEvent{Commands: map[Event][]string{}, Timeout: 30 * time.Second},
-		Ledger:   Ledger{Backend: Embedded, Deadline: 250 * time.Millisecond, Redis: redisledger.Config{Addrs: []string{"127.0.0.1:6379"}}},
+		Ledger:   Ledger{Backend: Embedded, Deadline: 250 * time.Millisecond, Redis: redisledger.Config{Addrs: []string{"127.0.0.1:6379"}, KeyPrefix: "quotad:"}},
 		Credentials: []*quota.Credential{{
 			Name: "youtube",
 			Limits: []quota.Limit{

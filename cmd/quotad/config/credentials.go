@@ -12,7 +12,7 @@ import (
 // cannot be reached.
 type Outage struct {
 	Open  map[string]bool // the operations that are granted all the same
-	Units quota.Units     // that those grants may cost, per outage
+	Units quota.Units     // that those grants may cost, in any window
 }
 
 const (
@@ -23,12 +23,24 @@ const (
 // credentials reads [credentials.NAME], each checked on its own.
 func (r *reader) credentials(c *Config, t *table) {
 	c.Outages = map[string]Outage{}
-	names := t.names()
-	if len(names) == 0 {
-		t.fail("", "no credential is configured: add [credentials.NAME.limits.NAME] and [credentials.NAME.operations]")
+	if len(t.names()) == 0 {
+		t.document.fail(t.path, "no credential is configured: add [credentials.NAME.limits.NAME] and [credentials.NAME.operations]")
 	}
-	for _, name := range names {
-		credential, outage := r.credential(name, t.table(name))
+	tables := t.tables("youtube")
+	for _, name := range t.names() {
+		one := tables[name]
+		if one == nil {
+			continue
+		}
+		if slices.Contains([]string{"limits", "operations", "on_outage"}, name) {
+			t.fail(name, "stands in no credential: give that a name, such as [credentials.youtube.%s]", name)
+			continue
+		}
+		credential, outage := r.credential(name, one)
+		if c.Ledger.Backend == Embedded && one.has("on_outage") {
+			one.warn("on_outage", `does nothing beside the embedded ledger, which is always there: remove it, or set backend = "redis" in [ledger]`)
+			outage = Outage{}
+		}
 		c.Credentials = append(c.Credentials, credential)
 		c.Outages[name] = outage
 	}
@@ -37,17 +49,46 @@ func (r *reader) credentials(c *Config, t *table) {
 func (r *reader) credential(name string, t *table) (*quota.Credential, Outage) {
 	c := &quota.Credential{Name: name, Operations: map[string]quota.Cost{}}
 	limits := t.table("limits")
+	tables := limits.tables("daily")
 	for _, limit := range limits.names() {
-		c.Limits = append(c.Limits, r.limit(limit, limits.table(limit)))
+		if tables[limit] != nil {
+			c.Limits = append(c.Limits, r.limit(limit, tables[limit]))
+		}
 	}
 	operations := t.table("operations")
 	for _, operation := range operations.names() {
+		if names := unquoted(operations, operation, limits.values); len(names) > 0 {
+			operations.failUnquoted(operation, names)
+			for _, name := range names {
+				c.Operations[name] = quota.Cost{Every: 1}
+			}
+			continue
+		}
 		c.Operations[operation] = r.cost(operations, operation)
 	}
 	outage := r.outage(t.table("on_outage"), c)
 	t.end()
+	if tables == nil {
+		return c, outage // without its limits everything else would be wrong, too
+	}
+	r.adoptLimits(t, c)
 	t.adopt(c.Validate())
 	return c, outage
+}
+
+// adoptLimits notes limits whose numbers cannot be, and puts harmless ones in their
+// place: everything that such a limit counts would be wrong, too.
+func (r *reader) adoptLimits(t *table, c *quota.Credential) {
+	for _, wrong := range c.Validate() {
+		if len(wrong.Path) != 3 || wrong.Path[0] != "limits" || wrong.Path[2] != "units" && wrong.Path[2] != "reserve" {
+			continue
+		}
+		i := slices.IndexFunc(c.Limits, func(l quota.Limit) bool { return l.Name == wrong.Path[1] })
+		if c.Limits[i].Units != quota.MaxUnits { // the first of the two says enough
+			t.adopt([]*quota.FieldError{wrong})
+		}
+		c.Limits[i].Units, c.Limits[i].Reserve = quota.MaxUnits, 0
+	}
 }
 
 func (r *reader) limit(name string, t *table) quota.Limit {
@@ -118,15 +159,19 @@ func (r *reader) outage(t *table, c *quota.Credential) Outage {
 		}
 	}
 	if len(o.Open) > 0 {
-		t.require("open_units", "50, the most that may be granted during one outage")
+		t.require("open_units", "50, the most that may be granted in any window")
 	}
 	if t.has("open_units") && (o.Units < 1 || o.Units > quota.MaxUnits) {
 		t.fail("open_units", "must be from 1 to %d: %d", quota.MaxUnits, o.Units)
 	}
 	for name := range t.values {
 		if !slices.Contains(t.known, name) {
-			t.fail(name, "unknown operation%s", suggest(name, slices.Collect(maps.Keys(c.Operations))))
 			t.known = append(t.known, name)
+			if names := unquoted(t, name, nil); len(names) > 0 {
+				t.failUnquoted(name, names)
+				continue
+			}
+			t.fail(name, "unknown operation%s", suggest(name, slices.Collect(maps.Keys(c.Operations))))
 		}
 	}
 	return o

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/BurntSushi/toml"
@@ -11,37 +12,57 @@ import (
 // A document is a configuration file while it is being read. What is wrong with
 // it is collected, so that one reading shows everything.
 type document struct {
-	file   string
-	lines  lines
-	errors Errors
+	file     string
+	lines    lines
+	errors   Errors
+	warnings Errors
 }
 
 // parse reads TOML; the error is an Errors.
 func parse(file, text string) (*document, *table, error) {
+	if line := checkDepth(text); line > 0 {
+		return nil, nil, Errors{{File: file, Line: line, Message: fmt.Sprintf("tables and arrays lie more than %d deep here: is a bracket or a brace not closed?", deepest)}}
+	}
 	values := map[string]any{}
 	if _, err := toml.Decode(text, &values); err != nil {
-		return nil, nil, Errors{syntaxError(file, err)}
+		return nil, nil, Errors{syntaxError(file, text, err)}
 	}
 	d := &document{file: file, lines: locate(text)}
 	return d, &table{document: d, values: values}, nil
 }
 
-func syntaxError(file string, err error) Error {
+func syntaxError(file, text string, err error) Error {
 	var at toml.ParseError
 	if !errors.As(err, &at) {
 		return Error{File: file, Line: 1, Message: err.Error()}
 	}
-	return Error{File: file, Line: max(at.Position.Line, 1), Key: at.LastKey, Message: "not TOML: " + at.Message}
+	line := max(at.Position.Line, 1)
+	return Error{File: file, Line: line, Key: at.LastKey, Message: "not TOML: " + at.Message + cureOfSyntax(strings.Split(text, "\n")[line-1])}
+}
+
+// groupedNumber matches a number as people write it, elsewhere than in TOML.
+var groupedNumber = regexp.MustCompile(`=\s*\d+([,.' ]\d{3}|\s?[kKmM]\b)`)
+
+// cureOfSyntax says what is right instead of a frequent mistake.
+func cureOfSyntax(line string) string {
+	switch {
+	case groupedNumber.MatchString(line):
+		return "; a large number is written 10_000"
+	case strings.ContainsAny(line, "“”„‘’"):
+		return `; a string stands in plain quotes, "…"`
+	case strings.Contains(line, ";"):
+		return "; a comment begins with #"
+	}
+	return ""
 }
 
 // fail notes what is wrong with the value at a path.
 func (d *document) fail(path []string, format string, args ...any) {
-	d.errors = append(d.errors, Error{
-		File:    d.file,
-		Line:    d.lines.at(path),
-		Key:     keyAt(path),
-		Message: fmt.Sprintf(format, args...),
-	})
+	d.errors = append(d.errors, d.at(path, format, args...))
+}
+
+func (d *document) at(path []string, format string, args ...any) Error {
+	return Error{File: d.file, Line: d.lines.at(path), Key: keyAt(path), Message: fmt.Sprintf(format, args...)}
 }
 
 // keyAt writes a path as TOML does. Which element of an array is meant shows in

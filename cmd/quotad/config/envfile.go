@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"os"
 	"strings"
 )
 
@@ -11,16 +10,8 @@ import (
 // never what stands there.
 func (r *reader) envFile(t *table) map[string]string {
 	env := map[string]string{}
-	path := r.path(t, "env_file")
-	if path == "" {
-		return env
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.fail("env_file", "cannot be read: %v", err)
-		return env
-	}
-	for i, line := range strings.Split(string(text), "\n") {
+	text, path, _ := r.file(t, "env_file")
+	for i, line := range strings.Split(text, "\n") {
 		line = strings.TrimSpace(line)
 		if line == "" || line[0] == '#' {
 			continue

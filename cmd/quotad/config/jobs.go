@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"quotad/jobs"
@@ -21,8 +23,12 @@ const (
 
 // jobs reads [jobs.NAME] and checks each against the credentials.
 func (r *reader) jobs(c *Config, t *table) {
+	tables := t.tables("trending")
 	for _, name := range t.names() {
-		one := t.table(name)
+		one := tables[name]
+		if one == nil {
+			continue
+		}
 		job := r.job(name, one, c.StateDir)
 		wrong := job.Validate(c.Credentials)
 		for _, w := range wrong {
@@ -52,10 +58,10 @@ func (r *reader) job(name string, t *table, stateDir string) *jobs.Job {
 		StopOnFailure:  r.stopOnFailure(t),
 		Command:        r.command(t, "command"),
 		Dir:            r.path(t, "dir"),
-		Env:            r.env(t),
 		Timeout:        t.duration("timeout", defaultTimeout),
 		KillGrace:      t.duration("kill_grace", defaultKillGrace),
 	}
+	j.Env, j.Secrets = r.env(t)
 	j.MissedWithin = r.missedWithin(t, j.Schedule)
 	if j.Dir == "" {
 		j.Dir = filepath.Join(stateDir, dataDir, name)
@@ -100,6 +106,10 @@ func (r *reader) stagger(t *table) time.Duration {
 func (r *reader) expects(t *table) map[string]quota.Units {
 	expects := map[string]quota.Units{}
 	for _, operation := range t.names() {
+		if names := unquoted(t, operation, nil); len(names) > 0 {
+			t.failUnquoted(operation, names)
+			continue
+		}
 		expects[operation] = t.units(operation, 1)
 	}
 	return expects
@@ -107,26 +117,74 @@ func (r *reader) expects(t *table) map[string]quota.Units {
 
 // command returns the command at a key, its program as a path.
 func (r *reader) command(t *table, key string) []string {
+	if line, ok := t.values[key].(string); ok {
+		t.has(key)
+		t.fail(key, "must be an array of strings, %s, not the string %q", asCommand(line), line)
+		return nil
+	}
 	command := t.texts(key)
 	if len(command) == 0 || command[0] == "" {
 		return command
 	}
 	path, err := process.Resolve(command[0], r.host.Programs, r.dir)
 	if err != nil {
-		t.fail(key, "%v", err)
+		t.fail(key, "%v%s", err, cureOfProgram(command[0]))
 		return command
+	}
+	if i := slices.IndexFunc(command, isShell); i > 0 {
+		t.warn(key, "%q is handed to the program as it is, since no shell reads a command: for a pipeline, write %s", command[i], asCommand(strings.Join(command, " ")))
 	}
 	return append([]string{path}, command[1:]...)
 }
 
+// cureOfProgram says what a shell would have made of the name of a program.
+func cureOfProgram(name string) string {
+	variable, _, assigned := strings.Cut(name, "=")
+	switch {
+	case assigned && isVariable(variable):
+		return "; a variable is set in env = { " + variable + " = \"…\" }"
+	case strings.HasPrefix(name, "~"):
+		return "; ~ is not known here: write the whole path"
+	case strings.ContainsAny(name, " \t|<>&;"):
+		return "; if that is a whole line, write " + asCommand(name)
+	}
+	return ""
+}
+
+// isShell tells whether a word of a command looks as if a shell were to read it.
+func isShell(word string) bool {
+	return slices.Contains([]string{"|", "||", "&", "&&", "<", ">", ">>", "2>&1"}, word)
+}
+
+// asCommand writes a line as the array that a command is.
+func asCommand(line string) string {
+	if strings.ContainsAny(line, "|<>&;$*?`\"'\\") {
+		return `["sh", "-c", ` + strconv.Quote(line) + `]`
+	}
+	return "[" + quoted(strings.Fields(line)) + "]"
+}
+
+// shortestSecret is how long a value of an env_file is that is kept out of logs. A
+// shorter one would be found in all sorts of words.
+const shortestSecret = 8
+
 // env is what env_file holds, and over it the table env.
-func (r *reader) env(t *table) map[string]string {
-	env := r.envFile(t)
+func (r *reader) env(t *table) (env map[string]string, secrets []string) {
+	env = r.envFile(t)
+	for _, value := range env {
+		if len(value) >= shortestSecret {
+			secrets = append(secrets, value)
+		}
+	}
+	slices.Sort(secrets)
 	named := t.table("env")
 	for _, name := range named.names() {
+		if !isVariable(name) {
+			named.fail(name, "is no name of a variable: that is made of letters, digits and '_'")
+		}
 		env[name] = named.text(name, "")
 	}
-	return env
+	return env, secrets
 }
 
 // exhaustedCodes returns nil where the key is missing.

@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"net"
-	"os"
 	"strings"
 	"time"
 
@@ -38,27 +37,29 @@ func (r *reader) ledger(t *table) Ledger {
 		Deadline: t.duration("deadline", 250*time.Millisecond),
 		Redis:    r.redis(t.table("redis")),
 	}
+	named := t.values["backend"]
+	if t.has("redis") && (named == nil || named == Embedded) {
+		t.fail("redis", `is not used by the embedded ledger: set backend = "redis" in [ledger], or remove this table`)
+	}
 	t.end()
 	return l
 }
 
 const unixScheme = "unix://"
 
-// redis is read also where the backend is another: backend is then the only
-// line to change.
 func (r *reader) redis(t *table) redisledger.Config {
 	redis := redisledger.Config{
 		Addrs:      []string{"127.0.0.1:6379"},
 		MasterName: t.text("master_name", ""),
 		Username:   t.text("username", ""),
 		Password:   r.secret(t, "password_file"),
-		KeyPrefix:  t.text("key_prefix", ""),
+		KeyPrefix:  t.text("key_prefix", redisledger.DefaultKeyPrefix),
 		DB:         int(t.integer("db", 0)),
 		TLS:        r.tls(t),
 	}
 	if addrs := t.texts("addrs"); len(addrs) > 0 {
 		redis.Addrs = addrs
-	} else if t.has("addrs") {
+	} else if array, ok := t.values["addrs"].([]any); ok && len(array) == 0 {
 		t.fail("addrs", `must hold at least one "host:port" or "unix:///path"`)
 	}
 	r.checkAddrs(t, redis)
@@ -97,16 +98,11 @@ func isAddr(addr string) bool {
 
 // secret reads the file that a key names, less the newline at its end.
 func (r *reader) secret(t *table, key string) string {
-	path := r.path(t, key)
-	if path == "" {
+	text, path, ok := r.file(t, key)
+	if !ok {
 		return ""
 	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.fail(key, "cannot be read: %v", err)
-		return ""
-	}
-	secret := strings.TrimRight(string(text), "\r\n")
+	secret := strings.TrimRight(text, "\r\n")
 	if secret == "" {
 		t.fail(key, "%q is empty: write the password into it, or leave the key out", path)
 	}
@@ -135,17 +131,12 @@ func (r *reader) tls(t *table) *tls.Config {
 
 // authorities returns those of ca_file; nil means those of the system.
 func (r *reader) authorities(t *table) *x509.CertPool {
-	path := r.path(t, "ca_file")
-	if path == "" {
-		return nil
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.fail("ca_file", "cannot be read: %v", err)
+	text, path, ok := r.file(t, "ca_file")
+	if !ok {
 		return nil
 	}
 	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(text) {
+	if !pool.AppendCertsFromPEM([]byte(text)) {
 		t.fail("ca_file", "%q holds no certificate in PEM form", path)
 	}
 	return pool
@@ -153,19 +144,18 @@ func (r *reader) authorities(t *table) *x509.CertPool {
 
 // certificate returns what the daemon shows to the server, if anything.
 func (r *reader) certificate(t *table) []tls.Certificate {
-	certFile, keyFile := r.path(t, "cert_file"), r.path(t, "key_file")
-	if certFile == "" && keyFile == "" {
-		return nil
-	}
-	if certFile == "" {
+	certText, certFile, certRead := r.file(t, "cert_file")
+	keyText, keyFile, keyRead := r.file(t, "key_file")
+	switch {
+	case certFile == "" && keyFile != "":
 		t.require("cert_file", `"…", the certificate of key_file`)
-		return nil
-	}
-	if keyFile == "" {
+	case keyFile == "" && certFile != "":
 		t.require("key_file", `"…", the key of cert_file`)
+	}
+	if !certRead || !keyRead {
 		return nil
 	}
-	certificate, err := tls.LoadX509KeyPair(certFile, keyFile)
+	certificate, err := tls.X509KeyPair([]byte(certText), []byte(keyText))
 	if err != nil {
 		t.fail("cert_file", "cannot be used with key_file: %v", err)
 		return nil

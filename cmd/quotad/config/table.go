@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,6 +31,11 @@ func (t *table) at(key ...string) []string {
 // fail notes what is wrong with the value of a key.
 func (t *table) fail(key, format string, args ...any) {
 	t.document.fail(t.at(key), format, args...)
+}
+
+// warn notes what is not wrong, but hardly meant.
+func (t *table) warn(key, format string, args ...any) {
+	t.document.warnings = append(t.document.warnings, t.document.at(t.at(key), format, args...))
 }
 
 // has tells whether a key stands in the table.
@@ -170,6 +176,20 @@ func (t *table) table(key string) *table {
 	return &table{document: t.document, path: t.at(key), values: values}
 }
 
+// tables returns the tables at the keys, which are names, in the order of the file.
+// Where something else stands, somebody forgot the name.
+func (t *table) tables(example string) map[string]*table {
+	tables := map[string]*table{}
+	for _, name := range t.names() {
+		if _, ok := t.values[name].(map[string]any); !ok {
+			t.fail(name, "stands in no table of its own: give that a name, such as [%s]", keyAt(t.at(example)))
+			return nil
+		}
+		tables[name] = t.table(name)
+	}
+	return tables
+}
+
 // suggest ends an error about an unknown name: with the known one that was
 // probably meant, or with all of them.
 func suggest(unknown string, known []string) string {
@@ -197,7 +217,12 @@ func describe(value any) string {
 	switch value := value.(type) {
 	case string:
 		return fmt.Sprintf("the string %q", value)
-	case int64, float64, bool:
+	case float64:
+		if value == math.Trunc(value) && math.Abs(value) <= float64(quota.MaxUnits) { // 1e4, for instance
+			return fmt.Sprintf("the fraction %.1f: write %d", value, int64(value))
+		}
+		return fmt.Sprint(value)
+	case int64, bool:
 		return fmt.Sprint(value)
 	case []any:
 		return "an array"
@@ -208,4 +233,33 @@ func describe(value any) string {
 	default:
 		return "a date or time"
 	}
+}
+
+// unquoted returns the names that were meant where the value of a key is tables in
+// each other: in videos.list = 1, which is videos = { list = 1 }, somebody forgot the
+// quotes. A table that holds one of the keys that may stand there is another matter,
+// and so is a name that stands in quotes.
+func unquoted(t *table, key string, may map[string]any) []string {
+	values, ok := t.values[key].(map[string]any)
+	if !ok || strings.Contains(key, ".") {
+		return nil
+	}
+	var names []string
+	for _, below := range slices.Sorted(maps.Keys(values)) {
+		if _, known := may[below]; known || quota.Nearest(below, slices.Collect(maps.Keys(may))) != "" {
+			return nil
+		}
+		inner := unquoted(&table{values: values}, below, nil)
+		if inner == nil {
+			inner = []string{below}
+		}
+		for _, name := range inner {
+			names = append(names, key+"."+name)
+		}
+	}
+	return names
+}
+
+func (t *table) failUnquoted(key string, names []string) {
+	t.fail(key, "must not be a table: an operation with a dot in its name stands in quotes, %s", quoted(names))
 }

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"quotad/jobs/plan"
@@ -17,11 +18,11 @@ func (c *Config) Fits() []plan.Fit {
 	return plan.CheckFit(c.Jobs, c.Credentials, reference)
 }
 
-// Warnings returns one for each limit that the jobs do not fit, at the line of the
-// change that gives up least. Nothing is wrong with the file, but runs will end
-// before they come round.
+// Warnings returns what is hardly meant, and one for each limit that the jobs do
+// not fit, at the line of the change that gives up least: runs will end before they
+// come round. Nothing is wrong with the file.
 func (c *Config) Warnings() Errors {
-	var warnings Errors
+	warnings := slices.Clone(c.notes)
 	for _, f := range c.Fits() {
 		if f.Fits {
 			continue
@@ -88,5 +89,8 @@ func cures(changes []plan.Change) string {
 // Warning returns the line that tells of an error that is none: where editors and
 // people look for the word.
 func (e Error) Warning() string {
+	if e.Key == "" {
+		return fmt.Sprintf("%s:%d: warning: %s", e.File, e.Line, e.Message)
+	}
 	return fmt.Sprintf("%s:%d: warning: %s: %s", e.File, e.Line, e.Key, e.Message)
 }

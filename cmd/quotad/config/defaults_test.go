@@ -1,0 +1,68 @@
+package config
+
+import (
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// examples are the commented keys of config.toml that show a value where none is the
+// default. The comments of others that differ from the default name it.
+var examples = []string{
+	"master_name", "username", "password_file", "tls", "window", "videos.list", "open_units", "env_file", "env", "listen",
+	"near_limit", "exhausted", "outage_began", "outage_ended", "job_failing",
+}
+
+// A commented value that is no example is the default: to uncomment it changes nothing.
+func TestShippedConfigShowsDefaults(t *testing.T) {
+	text, err := os.ReadFile("../../../config.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// For the keys of a ledger in Redis; addrs begin the table, and are a default.
+	shipped := strings.Replace(string(text), `backend = "embedded"`, `backend = "redis"`, 1)
+	shipped = strings.Replace(shipped, "# [ledger.redis]", "[ledger.redis]", 1)
+	shipped = strings.Replace(shipped, "# [credentials.youtube.on_outage]", "[credentials.youtube.on_outage]", 1)
+	commented := regexp.MustCompile(`^# "?([a-z_.]+)"? = ([^#]*)(#.*)?$`)
+	shown := 0
+	lines := strings.Split(shipped, "\n")
+	for i, line := range lines {
+		match := commented.FindStringSubmatch(line)
+		if match == nil {
+			continue
+		}
+		shown++
+		if slices.Contains(examples, match[1]) || strings.Contains(match[3], "default") {
+			continue
+		}
+		t.Run(match[1], func(t *testing.T) {
+			was := loadShipped(t, shipped)
+			lines := slices.Clone(lines)
+			lines[i] = strings.TrimPrefix(line, "# ")
+			if is := loadShipped(t, strings.Join(lines, "\n")); !reflect.DeepEqual(was, is) {
+				t.Errorf("%s is not the default", match[2])
+			}
+		})
+	}
+	if shown < 30 {
+		t.Errorf("found %d commented keys: the test does not know them any more", shown)
+	}
+}
+
+func loadShipped(t *testing.T, text string) *Config {
+	t.Helper()
+	dir := t.TempDir()
+	program(t, dir, "ytfetch")
+	c, err := Load(write(t, dir, "config.toml", text), Host{StateDirectory: "/state", Programs: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.File, c.lines = "", nil
+	for _, job := range c.Jobs {
+		job.Command = nil // it names a directory of its own
+	}
+	return c
+}

@@ -1,0 +1,72 @@
+package config
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// longestFile is what a configuration file, and each file that it names, may hold.
+const longestFile = 1 << 20
+
+// A fileText is what a file holds, and who else may write it.
+type fileText struct {
+	text     string
+	writable bool // everybody on this host may
+}
+
+// readFile reads a regular file: of any other, a pipe for instance, one could wait
+// for ever.
+func readFile(path string) (fileText, error) {
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return fileText{}, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return fileText{}, err
+	}
+	if !info.Mode().IsRegular() {
+		return fileText{}, fmt.Errorf("%s is %s: name a regular file", path, kindOf(info.Mode()))
+	}
+	text, err := io.ReadAll(io.LimitReader(file, longestFile+1))
+	if err != nil {
+		return fileText{}, err
+	}
+	if len(text) > longestFile {
+		return fileText{}, fmt.Errorf("%s has more than %d bytes: name a smaller file", path, longestFile)
+	}
+	return fileText{text: string(text), writable: info.Mode()&0o002 != 0}, nil
+}
+
+func kindOf(mode fs.FileMode) string {
+	switch {
+	case mode.IsDir():
+		return "a directory"
+	case mode&fs.ModeNamedPipe != 0:
+		return "a named pipe"
+	default:
+		return "a device"
+	}
+}
+
+// file returns what the file holds that a key names, and its path; ok is false if
+// there is no such key, or no such file.
+func (r *reader) file(t *table, key string) (text, path string, ok bool) {
+	path = r.path(t, key)
+	if path == "" {
+		return "", "", false
+	}
+	file, err := readFile(path)
+	if err != nil {
+		t.fail(key, "cannot be read: %v", err)
+		return "", path, false
+	}
+	if file.writable {
+		t.warn(key, "everybody on this host may write %s: chmod o-w %s", path, path)
+	}
+	return file.text, path, true
+}

@@ -1,0 +1,182 @@
+package config
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// Files as people write them by mistake, or to see what happens. Each row changes
+// one thing in the good file.
+func TestOddFiles(t *testing.T) {
+	tests := []struct {
+		name     string
+		old, new string // what stands in the good file, and what takes its place
+		want     string // each error, and each warning of a file that is accepted, behind "config.toml:"
+	}{
+		{"an empty file", good, "", `1: credentials: no credential is configured: add [credentials.NAME.limits.NAME] and [credentials.NAME.operations]`},
+		{"nothing but a comment", good, "# todo\n", `1: credentials: no credential is configured: add [credentials.NAME.limits.NAME] and [credentials.NAME.operations]`},
+		{"a byte order mark", "\n[ledger]\nbackend", "\ufeff\n[ledger]\nbackend", ""},
+		{"windows line ends", "backend = \"embedded\"\n", "backend = \"embedded\"\r\n", ""},
+		{"JSON", good, "{\"ledger\": {\"backend\": \"embedded\"}}", `1: not TOML: expected '.' or '=', but got '{' instead`},
+		{"YAML", good, "ledger:\n  backend: embedded\n", `1: not TOML: expected '.' or '=', but got ':' instead`},
+		{"INI with semicolons", "backend = \"embedded\"", "backend = \"embedded\" ; a file", `3: ledger: not TOML: expected a top-level item to end with a newline, comment, or EOF, but got ';' instead; a comment begins with #`},
+		{"a NUL", "backend = \"embedded\"", "backend = \"embed\x00ded\"", `3: ledger.backend: not TOML: TOML files cannot contain control characters: '0x00'`},
+		{"no UTF-8", "backend = \"embedded\"", "backend = \"embed\xffded\"", `3: ledger.backend: not TOML: invalid UTF-8 byte: 0xff`},
+		{"a table twice", "[credentials.youtube.operations]", "[credentials.youtube.limits.daily]\nunits = 1\n[credentials.youtube.operations]", `15: credentials.youtube.limits: not TOML: Key 'credentials.youtube.limits.daily' has already been defined.`},
+		{"a key twice", "reserve = 500", "reserve = 500\nreserve = 600", `8: credentials.youtube.limits.daily.reserve: not TOML: Key 'credentials.youtube.limits.daily.reserve' has already been defined.`},
+		{"an unclosed string", "backend = \"embedded\"", "backend = \"embedded", `3: ledger.backend: not TOML: strings cannot contain newlines`},
+		{"an unclosed array", "regions = [\"US\", \"GB\", \"DE\"]", "regions = [\"US\", \"GB\", \"DE\"", `22: jobs.trending.regions: not TOML: expected a comma (',') or array terminator (']'), but got 'e'`},
+		{"a quote from a word processor", "backend = \"embedded\"", "backend = “embedded”", `3: ledger.backend: not TOML: expected value but found '“' instead; a string stands in plain quotes, "…"`},
+		{"an array of tables", "[jobs.trending]", "[[jobs]]\nname = \"trending\"", `19: jobs: must be a table, [jobs], not an array of tables`},
+		{"a table deep in tables", "[ledger]", "[a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.b]\n[ledger]", `2: tables and arrays lie more than 32 deep here: is a bracket or a brace not closed?`},
+		{"brackets without end", "[ledger]", "x = [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[\n[ledger]", `2: tables and arrays lie more than 32 deep here: is a bracket or a brace not closed?`},
+		{"brackets in a string", "command = [\"fetch\", \"trending\"]", "command = [\"fetch\", \"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[\"]", ""},
+		{"capital table", "[ledger]", "[Ledger]", `2: Ledger: unknown key: did you mean "ledger"?`},
+		{"capital key", "units = 10_000", "Units = 10_000", `5: credentials.youtube.limits.daily.units: is missing: add units = 10_000` + "\n" +
+			`6: credentials.youtube.limits.daily.Units: unknown key: did you mean "units"?`},
+		{"a hyphen for an underscore", "timeout = \"2m\"", "kill-grace = \"5s\"", `26: jobs.trending.kill-grace: unknown key: did you mean "kill_grace"?`},
+		{"plural table", "[credentials.youtube.operations]", "[credentials.youtube.operation]", `5: credentials.youtube.operations: a credential needs at least one operation: one that is not listed is refused` + "\n" +
+			`13: credentials.youtube.limits.search.only: unknown operation "search.list": list it under operations` + "\n" +
+			`15: credentials.youtube.operation: unknown key: did you mean "operations"?` + "\n" +
+			`24: jobs.trending.expects."videos.list": operation "videos.list" is not listed for credential "youtube"`},
+		{"singular table", "[jobs.trending]", "[job.trending]", `19: job: unknown key: did you mean "jobs"?`},
+		{"credential without its name", "[credentials.youtube.operations]", "[credentials.operations]", `5: credentials.youtube.operations: a credential needs at least one operation: one that is not listed is refused` + "\n" +
+			`13: credentials.youtube.limits.search.only: unknown operation "search.list": list it under operations` + "\n" +
+			`15: credentials.operations: stands in no credential: give that a name, such as [credentials.youtube.operations]` + "\n" +
+			`24: jobs.trending.expects."videos.list": operation "videos.list" is not listed for credential "youtube"`},
+		{"limit without its name", "[credentials.youtube.limits.daily]", "[credentials.youtube.limits]", `6: credentials.youtube.limits.units: stands in no table of its own: give that a name, such as [credentials.youtube.limits.daily]`},
+		{"job without its name", "[jobs.trending]", "[jobs]", `20: jobs.credential: stands in no table of its own: give that a name, such as [jobs.trending]`},
+		{"operation unquoted", "\"videos.list\" = 1", "videos.list = 1", `17: credentials.youtube.operations.videos: must not be a table: an operation with a dot in its name stands in quotes, "videos.list"`},
+		{"operation unquoted, with three parts", "\"videos.list\" = 1", "\"videos.list\" = 1\nyoutube.videos.list = 1", `18: credentials.youtube.operations.youtube: must not be a table: an operation with a dot in its name stands in quotes, "youtube.videos.list"`},
+		{"operation as a table", "\"videos.list\" = 1", "\"videos.list\" = 1\n[credentials.youtube.operations.comments]\nlist = 1", `18: credentials.youtube.operations.comments: must not be a table: an operation with a dot in its name stands in quotes, "comments.list"`},
+		{"expects unquoted", "expects = { \"videos.list\" = 4 }", "expects = { videos.list = 4 }", `24: jobs.trending.expects.videos: must not be a table: an operation with a dot in its name stands in quotes, "videos.list"`},
+		{"outage unquoted", "[credentials.youtube.operations]", "[credentials.youtube.on_outage]\nvideos.list = \"open\"\nopen_units = 1\n[credentials.youtube.operations]", `16: credentials.youtube.on_outage.videos: must not be a table: an operation with a dot in its name stands in quotes, "videos.list"`},
+		{"a limit misspelt in a cost", "\"search.list\" = 100", "\"search.list\" = { dayly = 100 }", `16: credentials.youtube.operations."search.list": no limit counts this operation, so it would be free: name it in a limit's only, or give it a cost in one` + "\n" +
+			`16: credentials.youtube.operations."search.list": unknown limit "dayly"`},
+		{"a limit misspelt in a cost of a plain name", "\"videos.list\" = 1", "\"videos.list\" = 1\nlist = { dayly = 100 }", `18: credentials.youtube.operations.list: no limit counts this operation, so it would be free: name it in a limit's only, or give it a cost in one` + "\n" +
+			`18: credentials.youtube.operations.list: unknown limit "dayly"`},
+		{"a cost with a unit", "\"videos.list\" = 1", "\"videos.list\" = \"1 unit\"", `17: credentials.youtube.operations."videos.list": must be a number of units, or a table of them per limit: { daily = 100 }, not the string "1 unit"`},
+		{"a cost below zero", "\"videos.list\" = 1", "\"videos.list\" = -1", `17: credentials.youtube.operations."videos.list": the cost must be from 1 to 9007199254740991: -1`},
+		{"a fraction of a unit", "\"videos.list\" = 1", "\"videos.list\" = 0.5", `17: credentials.youtube.operations."videos.list": must be a number of units, or a table of them per limit: { daily = 100 }, not 0.5`},
+		{"a cost of true", "\"videos.list\" = 1", "\"videos.list\" = true", `17: credentials.youtube.operations."videos.list": must be a number of units, or a table of them per limit: { daily = 100 }, not true`},
+		{"no operations", "\"search.list\" = 100\n\"videos.list\" = 1\n", "", `13: credentials.youtube.limits.search.only: unknown operation "search.list": list it under operations` + "\n" +
+			`15: credentials.youtube.operations: a credential needs at least one operation: one that is not listed is refused` + "\n" +
+			`22: jobs.trending.expects."videos.list": operation "videos.list" is not listed for credential "youtube"`},
+		{"an empty cost table", "\"videos.list\" = 1", "\"videos.list\" = {}", `17: credentials.youtube.operations."videos.list": no limit counts this operation, so it would be free: name it in a limit's only, or give it a cost in one`},
+		{"units in scientific notation", "units = 10_000", "units = 1e4", `6: credentials.youtube.limits.daily.units: must be a whole number, not the fraction 10000.0: write 10000`},
+		{"units with a fraction of zero", "units = 10_000", "units = 10000.0", `6: credentials.youtube.limits.daily.units: must be a whole number, not the fraction 10000.0: write 10000`},
+		{"units below zero", "units = 10_000", "units = -5", `6: credentials.youtube.limits.daily.units: must be from 1 to 9007199254740991: -5`},
+		{"no units", "units = 10_000", "units = 0", `6: credentials.youtube.limits.daily.units: must be from 1 to 9007199254740991: 0`},
+		{"more units than can be counted", "units = 10_000", "units = 9007199254740993", `6: credentials.youtube.limits.daily.units: must be from 1 to 9007199254740991: 9007199254740993`},
+		{"more units than TOML knows", "units = 10_000", "units = 99999999999999999999", `6: credentials.youtube.limits.daily.units: not TOML: 99999999999999999999 is out of range for int64`},
+		{"units in quotes", "units = 10_000", "units = \"10000\"", `6: credentials.youtube.limits.daily.units: must be a whole number, not the string "10000"`},
+		{"units with a comma", "units = 10_000", "units = 10,000", `6: credentials.youtube.limits.daily: not TOML: expected a top-level item to end with a newline, comment, or EOF, but got ',' instead; a large number is written 10_000`},
+		{"units in hexadecimal", "units = 10_000", "units = 0x2710", ""},
+		{"infinite units", "units = 10_000", "units = inf", `6: credentials.youtube.limits.daily.units: must be a whole number, not +Inf`},
+		{"units with a k", "units = 10_000", "units = 10k", `6: credentials.youtube.limits.daily: not TOML: expected a top-level item to end with a newline, comment, or EOF, but got 'k' instead; a large number is written 10_000`},
+		{"reserve as a percentage", "reserve = 500", "reserve = \"5%\"", `7: credentials.youtube.limits.daily.reserve: must be a whole number, not the string "5%"`},
+		{"reserve of everything", "reserve = 500", "reserve = 10_000", `7: credentials.youtube.limits.daily.reserve: must be at least 0 and less than units (10000): 10000`},
+		{"a window in words", "units = 4_000\nwindow = \"7d\"", "units = 4_000\nwindow = \"daily\"", `12: credentials.youtube.limits.search.window: "daily" is no duration: write a number with its unit, such as "90s", "30m", "24h" or "7d"`},
+		{"a window in weeks", "units = 4_000\nwindow = \"7d\"", "units = 4_000\nwindow = \"1w\"", `12: credentials.youtube.limits.search.window: "1w" is no duration: write a number with its unit, such as "90s", "30m", "24h" or "7d"`},
+		{"a window in capitals", "units = 4_000\nwindow = \"7d\"", "units = 4_000\nwindow = \"7D\"", `12: credentials.youtube.limits.search.window: "7D" is no duration: write a number with its unit, such as "90s", "30m", "24h" or "7d"`},
+		{"a window with a space", "units = 4_000\nwindow = \"7d\"", "units = 4_000\nwindow = \"7 d\"", `12: credentials.youtube.limits.search.window: "7 d" is no duration: write a number with its unit, such as "90s", "30m", "24h" or "7d"`},
+		{"a window as an empty string", "units = 4_000\nwindow = \"7d\"", "units = 4_000\nwindow = \"\"", `12: credentials.youtube.limits.search.window: "" is no duration: write a number with its unit, such as "90s", "30m", "24h" or "7d"`},
+		{"an empty calendar window", "units = 4_000\nwindow = \"7d\"", "units = 4_000\nwindow = {}", `12: credentials.youtube.limits.search.window.calendar: is missing: add calendar = "day"` + "\n" +
+			`12: credentials.youtube.limits.search.window.timezone: is missing: add timezone = "America/Los_Angeles", where the period begins`},
+		{"the host's own zone", "units = 4_000\nwindow = \"7d\"", "units = 4_000\nwindow = { calendar = \"day\", timezone = \"Local\" }", `12: credentials.youtube.limits.search.window.timezone: unknown time zone "Local": use a name of the IANA database, such as "Europe/Berlin"`},
+		{"a zone as an abbreviation", "units = 4_000\nwindow = \"7d\"", "units = 4_000\nwindow = { calendar = \"day\", timezone = \"PST\" }", `12: credentials.youtube.limits.search.window.timezone: unknown time zone "PST": use a name of the IANA database, such as "Europe/Berlin"`},
+		{"a zone as an offset", "units = 4_000\nwindow = \"7d\"", "units = 4_000\nwindow = { calendar = \"day\", timezone = \"UTC-8\" }", `12: credentials.youtube.limits.search.window.timezone: unknown time zone "UTC-8": use a name of the IANA database, such as "Europe/Berlin"`},
+		{"a zone that leads elsewhere", "units = 4_000\nwindow = \"7d\"", "units = 4_000\nwindow = { calendar = \"day\", timezone = \"../UTC\" }", `12: credentials.youtube.limits.search.window.timezone: unknown time zone "../UTC": use a name of the IANA database, such as "Europe/Berlin"`},
+		{"a duration as a number", "timeout = \"2m\"", "timeout = 120", `26: jobs.trending.timeout: must be a duration in quotes, such as "90s", "30m", "24h" or "7d", not 120`},
+		{"a duration as a time of day", "timeout = \"2m\"", "timeout = 00:02:00", `26: jobs.trending.timeout: must be a duration in quotes, such as "90s", "30m", "24h" or "7d", not a date or time`},
+		{"an overlong duration", "timeout = \"2m\"", "timeout = \"999999d\"", `26: jobs.trending.timeout: "999999d" is too long`},
+		{"every in words", "every = \"30m\"", "every = \"hourly\"", `22: jobs.trending.every: "hourly" is no duration: write a number with its unit, such as "90s", "30m", "24h" or "7d"`},
+		{"every of nothing", "every = \"30m\"", "every = \"0s\"", `22: jobs.trending.every: must be longer than zero`},
+		{"cron by a nickname", "every = \"30m\"", "cron = \"@hourly\"", ""},
+		{"cron with a zone in it", "every = \"30m\"", "cron = \"TZ=UTC 0 * * * *\"", `22: jobs.trending.cron: cannot use cron line "TZ=UTC 0 * * * *": the time zone does not stand in the line, set timezone`},
+		{"cron with a sixth field", "every = \"30m\"", "cron = \"0 0 * * * *\"", ""},
+		{"cron beyond its range", "every = \"30m\"", "cron = \"61 * * * *\"", `22: jobs.trending.cron: cannot use cron line "61 * * * *": end of range (61) above maximum (59): 61`},
+		{"an empty cron line", "every = \"30m\"", "cron = \"\"", `22: jobs.trending.cron: cannot use cron line "": expected 5 to 6 fields, found 0: []`},
+		{"cron by a name of a day", "every = \"30m\"", "cron = \"0 9 * * MON-FRI\"", ""},
+		{"regions as one string", "regions = [\"US\", \"GB\", \"DE\"]", "regions = \"US,GB,DE\"", `21: jobs.trending.regions: must be an array of strings, such as ["one", "two"], not the string "US,GB,DE"`},
+		{"an empty region", "regions = [\"US\", \"GB\", \"DE\"]", "regions = [\"US\", \"\"]", `21: jobs.trending.regions: a region has 1 to 64 characters: ""`},
+		{"a region that is a path", "regions = [\"US\", \"GB\", \"DE\"]", "regions = [\"US\", \"../..\"]", `21: jobs.trending.regions: a region is made of letters, digits, '_' and '-', and begins with a letter or digit: "../.."`},
+		{"regions twice by case", "regions = [\"US\", \"GB\", \"DE\"]", "regions = [\"US\", \"us\"]", ""},
+		{"a pipeline", "command = [\"fetch\", \"trending\"]", "command = [\"fetch\", \"trending\", \"|\", \"sort\"]", `25: warning: jobs.trending.command: "|" is handed to the program as it is, since no shell reads a command: for a pipeline, write ["sh", "-c", "fetch trending | sort"]`},
+		{"a pipeline in one string", "command = [\"fetch\", \"trending\"]", "command = \"fetch trending | sort\"", `25: jobs.trending.command: must be an array of strings, ["sh", "-c", "fetch trending | sort"], not the string "fetch trending | sort"`},
+		{"a pipeline in one word", "command = [\"fetch\", \"trending\"]", "command = [\"fetch trending | sort\"]", `25: jobs.trending.command: command "fetch trending | sort" not found: looked beside quotad and in PATH: DIR, /bin; if that is a whole line, write ["sh", "-c", "fetch trending | sort"]`},
+		{"a line in one word", "command = [\"fetch\", \"trending\"]", "command = [\"fetch trending\"]", `25: jobs.trending.command: command "fetch trending" not found: looked beside quotad and in PATH: DIR, /bin; if that is a whole line, write ["fetch", "trending"]`},
+		{"a variable before the command", "command = [\"fetch\", \"trending\"]", "command = [\"KEY=1\", \"fetch\"]", `25: jobs.trending.command: command "KEY=1" not found: looked beside quotad and in PATH: DIR, /bin; a variable is set in env = { KEY = "…" }`},
+		{"a home directory", "command = [\"fetch\", \"trending\"]", "command = [\"~/fetch\"]", `25: jobs.trending.command: command "~/fetch" not found: there is no ~/fetch; ~ is not known here: write the whole path`},
+		{"a command with a number", "command = [\"fetch\", \"trending\"]", "command = [\"fetch\", 5]", `25: jobs.trending.command: must hold strings in quotes, not 5`},
+		{"a directory as the command", "command = [\"fetch\", \"trending\"]", "command = [\"./\"]", `25: jobs.trending.command: cannot use command "./": DIR is a directory`},
+		{"an empty program", "command = [\"fetch\", \"trending\"]", "command = [\"\", \"trending\"]", `25: jobs.trending.command: a job needs a command: the program and its arguments, ["ytfetch", "trending"]`},
+		{"a directory as env_file", "timeout = \"2m\"", "env_file = \".\"", `26: jobs.trending.env_file: cannot be read: DIR is a directory: name a regular file`},
+		{"a pipe as env_file", "timeout = \"2m\"", "env_file = \"pipe\"", `26: jobs.trending.env_file: cannot be read: pipe is a named pipe: name a regular file`},
+		{"a device as env_file", "timeout = \"2m\"", "env_file = \"/dev/zero\"", `26: jobs.trending.env_file: cannot be read: /dev/zero is a device: name a regular file`},
+		{"an env_file that everybody may write", "timeout = \"2m\"", "env_file = \"open.env\"", `26: warning: jobs.trending.env_file: everybody on this host may write open.env: chmod o-w open.env`},
+		{"env as an array", "timeout = \"2m\"", "env = [\"LEVEL=1\"]", `26: jobs.trending.env: must be a table, [jobs.trending.env], not an array`},
+		{"env with a number", "timeout = \"2m\"", "env = { LEVEL = 1 }", `26: jobs.trending.env.LEVEL: must be a string in quotes, not 1`},
+		{"env with a name that is none", "timeout = \"2m\"", "env = { \"MY LEVEL\" = \"1\" }", `26: jobs.trending.env."MY LEVEL": is no name of a variable: that is made of letters, digits and '_'`},
+		{"a pipe as a password", "backend = \"embedded\"", "backend = \"redis\"\nredis.password_file = \"pipe\"", `4: ledger.redis.password_file: cannot be read: pipe is a named pipe: name a regular file`},
+		{"redis without its backend", "backend = \"embedded\"", "redis.addrs = [\"127.0.0.1:6379\"]", `3: ledger.redis: is not used by the embedded ledger: set backend = "redis" in [ledger], or remove this table`},
+		{"redis beside the embedded ledger", "backend = \"embedded\"", "backend = \"embedded\"\n[ledger.redis]", `4: ledger.redis: is not used by the embedded ledger: set backend = "redis" in [ledger], or remove this table`},
+		{"outage of the embedded ledger", "[credentials.youtube.operations]", "[credentials.youtube.on_outage]\ndefault = \"open\"\nopen_units = 1\n[credentials.youtube.operations]", `15: warning: credentials.youtube.on_outage: does nothing beside the embedded ledger, which is always there: remove it, or set backend = "redis" in [ledger]`},
+		{"a password in the file", "backend = \"embedded\"", "backend = \"redis\"\nredis.password = \"hunter2\"", `4: ledger.redis.password: unknown key: known are "addrs", "db", "key_prefix", "master_name", "password_file", "tls", "username"`},
+		{"addrs as one string", "backend = \"embedded\"", "backend = \"redis\"\nredis.addrs = \"127.0.0.1:6379\"", `4: ledger.redis.addrs: must be an array of strings, such as ["one", "two"], not the string "127.0.0.1:6379"`},
+		{"a URL as an address", "backend = \"embedded\"", "backend = \"redis\"\nredis.addrs = [\"redis://127.0.0.1:6379\"]", `4: ledger.redis.addrs: "redis://127.0.0.1:6379" is no address: write "host:port" or "unix:///path"`},
+		{"a port alone", "backend = \"embedded\"", "backend = \"redis\"\nredis.addrs = [6379]", `4: ledger.redis.addrs: must hold strings in quotes, not 6379`},
+		{"no addrs", "backend = \"embedded\"", "backend = \"redis\"\nredis.addrs = []", `4: ledger.redis.addrs: must hold at least one "host:port" or "unix:///path"`},
+		{"an empty tls table", "backend = \"embedded\"", "backend = \"redis\"\nredis.tls = {}", ""},
+		{"log level in capitals", "[ledger]", "log.level = \"INFO\"\n[ledger]", `2: log.level: must be one of "debug", "info", "warn", "error", not "INFO"`},
+		{"a mode for the socket", "[ledger]", "socket_mode = 0o666\n[ledger]", `2: socket_mode: unknown key: known are "access", "credentials", "jobs", "ledger", "log", "metrics", "on_event", "passes", "socket", "state_dir"`},
+		{"a large number in the Swiss way", "units = 10_000", "units = 10'000", `6: credentials.youtube.limits.daily: not TOML: expected a top-level item to end with a newline, comment, or EOF, but got '\'' instead; a large number is written 10_000`},
+		{"a cost in scientific notation", "\"videos.list\" = 1", "\"videos.list\" = 1e0", `17: credentials.youtube.operations."videos.list": must be a number of units, or a table of them per limit: { daily = 100 }, not the fraction 1.0: write 1`},
+		{"parallel as a string", "timeout = \"2m\"", "parallel = \"2\"", `26: jobs.trending.parallel: must be a whole number, not the string "2"`},
+		{"a date for a duration", "timeout = \"2m\"", "timeout = 2026-01-01", `26: jobs.trending.timeout: must be a duration in quotes, such as "90s", "30m", "24h" or "7d", not a date or time`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if strings.Count(good, test.old) != 1 {
+				t.Fatalf("%q stands %d times in the good file", test.old, strings.Count(good, test.old))
+			}
+			dir := t.TempDir()
+			t.Setenv("PATH", "/bin")
+			if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			write(t, dir, "open.env", "TOKEN=abc\n")
+			if err := os.Chmod(filepath.Join(dir, "open.env"), 0o666); err != nil {
+				t.Fatal(err)
+			}
+			if got := said(t, dir, strings.Replace(good, test.old, test.new, 1)); got != test.want {
+				t.Errorf("got:\n%s\nwant:\n%s", got, test.want)
+			}
+		})
+	}
+}
+
+// said returns what is said of a file, a line for each error, or for each warning.
+func said(t *testing.T, dir, text string) string {
+	t.Helper()
+	c, err := load(t, dir, text)
+	var wrong Errors
+	if err != nil && !errors.As(err, &wrong) {
+		t.Fatalf("got the error %v, want errors with their lines", err)
+	}
+	var lines []string
+	for _, one := range wrong {
+		lines = append(lines, one.Error())
+	}
+	if err == nil {
+		for _, one := range c.Warnings() {
+			lines = append(lines, one.Warning())
+		}
+	}
+	said := strings.Join(lines, "\n")
+	return strings.NewReplacer(dir+"/", "", dir, "DIR", "config.toml:", "").Replace(said)
+}

@@ -70,14 +70,19 @@ func isOperator(uid int, adminGroup string) bool {
 	return err == nil && slices.Contains(groups, group.Gid)
 }
 
+// userName returns what a user is called, his uid where nobody knows.
+func userName(uid int) string {
+	u, err := user.LookupId(strconv.Itoa(uid))
+	if err != nil {
+		return strconv.Itoa(uid)
+	}
+	return u.Username
+}
+
 // becomeOperator says how uid comes to be an operator. The group counts at once,
 // see isOperator: nobody has to log in again.
 func becomeOperator(uid int, adminGroup string) string {
-	name := "USER"
-	if u, err := user.LookupId(strconv.Itoa(uid)); err == nil {
-		name = u.Username
-	}
-	join := fmt.Sprintf("usermod -aG %s %s", adminGroup, name)
+	join := fmt.Sprintf("usermod -aG %s %s", adminGroup, userName(uid))
 	if _, err := user.LookupGroup(adminGroup); err != nil {
 		join = fmt.Sprintf("groupadd %s && %s", adminGroup, join)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"syscall"
 )
 
 // Names in the environment of a pass that concern the API.
@@ -23,7 +24,8 @@ const (
 
 // FindSocket returns the path of the daemon's socket: flag if it is not empty,
 // else $QUOTAD_SOCKET, else /run/quotad.sock if something is there, else
-// ./.quotad/quotad.sock. It does not ask whether anybody listens.
+// ./.quotad/quotad.sock, unless it is another user's: root in somebody's directory
+// does not mean that one's daemon. It does not ask whether anybody listens.
 func FindSocket(flag string) string {
 	if named := cmp.Or(flag, os.Getenv(SocketEnv)); named != "" {
 		return named
@@ -31,7 +33,32 @@ func FindSocket(flag string) string {
 	if _, err := os.Lstat(systemSocket); !errors.Is(err, fs.ErrNotExist) {
 		return systemSocket
 	}
+	if _, isForeign := foreignOwner(localSocket); isForeign {
+		return systemSocket
+	}
 	return localSocket
+}
+
+// foreignOwner returns the uid of who owns a file that is neither one's own nor root's.
+func foreignOwner(path string) (uid int, isForeign bool) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0, false
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0, false
+	}
+	uid = int(stat.Uid)
+	return uid, uid != 0 && uid != os.Geteuid()
+}
+
+// startHint says how a daemon is found that does not answer at path.
+func startHint(path string) string {
+	if uid, isForeign := foreignOwner(localSocket); isForeign && path == systemSocket {
+		return fmt.Sprintf("%s is user %s's: if that is the one, name it by --socket", localSocket, userName(uid))
+	}
+	return fmt.Sprintf("is quotad running? start it, or name its socket by --socket or $%s", SocketEnv)
 }
 
 // maxSocketPath is what sun_path of unix(7) holds on Linux, less its closing zero.

@@ -217,6 +217,6 @@ func Hint(err error) string {
 	case lost(e.err):
 		return "quotad was reached but did not answer: its log tells more"
 	default:
-		return fmt.Sprintf("is quotad running? start it, or name its socket by --socket or $%s", SocketEnv)
+		return startHint(e.socket)
 	}
 }

@@ -33,6 +33,7 @@ type Call struct {
 
 	token      string
 	adminGroup string
+	lost       bool // a job's process makes the call, without the run token of its pass
 	request    *http.Request
 }
 
@@ -45,7 +46,7 @@ func (c *Call) HasToken() bool { return c.token != "" }
 // IsOperator tells whether root or a member of the admin group makes the call,
 // without a run token.
 func (c *Call) IsOperator() bool {
-	return !c.HasToken() && isOperator(c.Caller.UID, c.adminGroup)
+	return !c.HasToken() && !c.lost && isOperator(c.Caller.UID, c.adminGroup)
 }
 
 // admit finds out who makes a request, as far as that can be told, and whether
@@ -58,6 +59,7 @@ func (s *Server) admit(r *http.Request, access Access) (*Call, *Problem) {
 			return c, problem
 		}
 	}
+	c.lost = !c.HasToken() && s.jobsUID > 0 && c.Caller.UID == s.jobsUID
 	return c, c.check(access)
 }
 
@@ -94,10 +96,12 @@ func (c *Call) check(access Access) *Problem {
 	case Read:
 		return nil
 	case Spend, Correct:
-		if c.HasToken() || c.Caller.UID >= 0 {
+		if c.HasToken() || c.Caller.UID >= 0 && !c.lost {
 			return nil
 		}
-		return NewProblem(quota.Forbidden, "this needs a run token, or a connection that tells the caller's uid")
+		if c.Caller.UID < 0 {
+			return NewProblem(quota.Forbidden, "this needs a run token, or a connection that tells the caller's uid")
+		}
 	default:
 		if c.IsOperator() {
 			return nil
@@ -109,6 +113,11 @@ func (c *Call) check(access Access) *Problem {
 func (c *Call) refuse() *Problem {
 	if c.HasToken() {
 		return NewProblem(quota.Forbidden, "a run token may acquire, settle and release for its own run, and nothing else")
+	}
+	if c.lost {
+		p := NewProblem(quota.Forbidden, "jobs run as uid %d, which without a run token may read and nothing more", c.Caller.UID)
+		p.Hint = "a pass finds its run token in $" + TokenEnv
+		return p
 	}
 	p := NewProblem(quota.Forbidden, "uid %d may read and acquire; the rest is for root and the group %q", c.Caller.UID, c.adminGroup)
 	p.Hint = becomeOperator(c.Caller.UID, c.adminGroup)

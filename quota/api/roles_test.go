@@ -116,9 +116,15 @@ func TestHowToBecomeAnOperator(t *testing.T) {
 		{"operate", "daemon", "POST", "/v1/credentials/youtube/adjust", "limit=daily&units=1", "as root: usermod -aG daemon nobody\""},
 		{"no such group", "no-such-group", "POST", "/v1/credentials/youtube/adjust", "limit=daily&units=1", "as root: groupadd no-such-group"},
 		{"correct", "daemon", "DELETE", "/v1/grants/youtube:1795251600000-0", "", "releases its own grants with its run token"},
+		{"a job without a token", "daemon", "POST", "/v1/acquire", "credential=youtube&operation=videos.list", "a pass finds its run token in $QUOTAD_TOKEN"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			h := open(t, func(c *api.Config) { c.AdminGroup = row.group })
+			h := open(t, func(c *api.Config) {
+				c.AdminGroup = row.group
+				if strings.HasPrefix(row.name, "a job") {
+					c.JobsUID = int(member)
+				}
+			})
 			if err := os.Chmod(h.socket, 0o666); err != nil {
 				t.Fatal(err)
 			}
@@ -136,9 +142,9 @@ func TestRoles(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can call as other users")
 	}
-	member, admin := account(t, "nobody"), account(t, "daemon")
+	member, admin, job := account(t, "nobody"), account(t, "daemon"), account(t, "bin")
 	h := open(t, func(c *api.Config) {
-		c.AdminGroup = "daemon"
+		c.AdminGroup, c.JobsUID = "daemon", int(job)
 		pause := func(context.Context, *api.Call, api.None) (string, error) { return "paused", nil }
 		c.Routes = []api.Route{{Method: "POST", Path: "/v1/pause", Access: api.Operate, Handle: api.Handle(pause)}}
 	})
@@ -158,25 +164,26 @@ func TestRoles(t *testing.T) {
 	for _, row := range []struct {
 		name               string
 		method, path, body string
-		// the statuses for the holder of the token "mine", for an ordinary user,
-		// for a member of the admin group and for root
-		holder, member, admin, root int
+		// the statuses for the holder of the token "mine", for the user of jobs
+		// without a token, for an ordinary user, for a member of the admin group and
+		// for root
+		holder, job, member, admin, root int
 	}{
-		{"read", "GET", "/v1/status", "", 200, 200, 200, 200},
-		{"acquire", "POST", "/v1/acquire", acquire, 200, 200, 200, 200},
-		{"acquire of another credential", "POST", "/v1/acquire", "credential=other&operation=get&request_id=x", 403, 200, 200, 200},
-		{"use the reserve", "POST", "/v1/acquire", acquire + "&use_reserve=true", 403, 403, 200, 200},
-		{"settle what root acquired outside a pass", "POST", "/v1/grants/" + outside + "/settle", "units=50", 403, 403, 200, 200},
-		{"release what the member acquired outside a pass", "DELETE", "/v1/grants/" + members, "", 403, 200, 200, 200},
-		{"release what was never granted", "DELETE", "/v1/grants/youtube:1-1", "", 403, 404, 404, 404},
-		{"settle its own grant", "POST", "/v1/grants/" + mine + "/settle", "units=50", 200, 403, 200, 200},
-		{"settle another's grant", "POST", "/v1/grants/" + theirs + "/settle", "units=50", 403, 403, 200, 200},
-		{"release its own grant", "DELETE", "/v1/grants/" + mine, "", 200, 403, 200, 200},
-		{"release another's grant", "DELETE", "/v1/grants/" + theirs, "", 403, 403, 200, 200},
-		{"read the log", "GET", "/v1/credentials/youtube/log", "", 200, 200, 200, 200},
-		{"adjust", "POST", "/v1/credentials/youtube/adjust", "limit=daily&units=1", 403, 403, 200, 200},
-		{"reset", "POST", "/v1/credentials/youtube/reset", "confirm=youtube", 403, 403, 200, 200},
-		{"operate", "POST", "/v1/pause", "", 403, 403, 200, 200},
+		{"read", "GET", "/v1/status", "", 200, 200, 200, 200, 200},
+		{"acquire", "POST", "/v1/acquire", acquire, 200, 403, 200, 200, 200},
+		{"acquire of another credential", "POST", "/v1/acquire", "credential=other&operation=get&request_id=x", 403, 403, 200, 200, 200},
+		{"use the reserve", "POST", "/v1/acquire", acquire + "&use_reserve=true", 403, 403, 403, 200, 200},
+		{"settle what root acquired outside a pass", "POST", "/v1/grants/" + outside + "/settle", "units=50", 403, 403, 403, 200, 200},
+		{"release what the member acquired outside a pass", "DELETE", "/v1/grants/" + members, "", 403, 403, 200, 200, 200},
+		{"release what was never granted", "DELETE", "/v1/grants/youtube:1-1", "", 403, 403, 404, 404, 404},
+		{"settle its own grant", "POST", "/v1/grants/" + mine + "/settle", "units=50", 200, 403, 403, 200, 200},
+		{"settle another's grant", "POST", "/v1/grants/" + theirs + "/settle", "units=50", 403, 403, 403, 200, 200},
+		{"release its own grant", "DELETE", "/v1/grants/" + mine, "", 200, 403, 403, 200, 200},
+		{"release another's grant", "DELETE", "/v1/grants/" + theirs, "", 403, 403, 403, 200, 200},
+		{"read the log", "GET", "/v1/credentials/youtube/log", "", 200, 200, 200, 200, 200},
+		{"adjust", "POST", "/v1/credentials/youtube/adjust", "limit=daily&units=1", 403, 403, 403, 200, 200},
+		{"reset", "POST", "/v1/credentials/youtube/reset", "confirm=youtube", 403, 403, 403, 200, 200},
+		{"operate", "POST", "/v1/pause", "", 403, 403, 403, 200, 200},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			for _, who := range []struct {
@@ -187,6 +194,8 @@ func TestRoles(t *testing.T) {
 			}{
 				{"token holder", member, []string{token}, row.holder},
 				{"token holder who is root", 0, []string{token}, row.holder},
+				{"token holder who is a job", job, []string{token}, row.holder},
+				{"job without a token", job, nil, row.job},
 				{"member", member, nil, row.member},
 				{"admin", admin, nil, row.admin},
 				{"root", 0, nil, row.root},
@@ -196,6 +205,24 @@ func TestRoles(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A job that lost its token is no operator, whatever groups its user is in.
+func TestJobInTheAdminGroup(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can call as other users")
+	}
+	job := account(t, "daemon")
+	h := open(t, func(c *api.Config) { c.AdminGroup, c.JobsUID = "daemon", int(job) })
+	if err := os.Chmod(h.socket, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	acquire := "credential=youtube&operation=videos.list"
+	for path, body := range map[string]string{"/v1/acquire": acquire, "/v1/acquire?": acquire + "&use_reserve=true", "/v1/credentials/youtube/adjust": "limit=daily&units=1"} {
+		if got := h.as(t, job, "POST", path, body); got != http.StatusForbidden {
+			t.Errorf("%s %s: %d, want 403", path, body, got)
+		}
 	}
 }
 

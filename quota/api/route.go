@@ -23,7 +23,7 @@ type Route struct {
 //	Operate    no             no            yes
 //
 // A request with a run token has the token's rights and no others, whoever
-// sends it.
+// sends it. The user that jobs run as has, without one, those of Read.
 type Access string
 
 // The classes of access.

@@ -23,8 +23,11 @@ type Config struct {
 	Keeper     *quota.Service
 	Tokens     Tokens // nil: there are no run tokens
 	Version    string
-	AdminGroup string  // empty: DefaultAdminGroup; a group that does not exist has no members
-	Routes     []Route // beside quota's own
+	AdminGroup string // empty: DefaultAdminGroup; a group that does not exist has no members
+	// JobsUID is the user that jobs run as, who without a run token may read and
+	// nothing more, whatever its groups. 0: none is, and root is an operator.
+	JobsUID int
+	Routes  []Route // beside quota's own
 
 	// Status holds further sections of GET /v1/status: the member's name, and
 	// what returns its value.
@@ -77,6 +80,7 @@ type Server struct {
 	tokens     Tokens
 	version    string
 	adminGroup string
+	jobsUID    int
 	sections   map[string]func(context.Context) any
 	observe    func(Event)
 	forbidden  func(Attempt)
@@ -99,6 +103,7 @@ func NewServer(c Config) (*Server, error) {
 		tokens:     c.Tokens,
 		version:    c.Version,
 		adminGroup: c.AdminGroup,
+		jobsUID:    c.JobsUID,
 		sections:   c.Status,
 		observe:    c.Observe,
 		forbidden:  c.Forbidden,

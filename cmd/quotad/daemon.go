@@ -76,6 +76,7 @@ func (d *daemon) start(ctx context.Context) error {
 		d.prepareLaunches,
 		d.lockState,
 		d.startNotifier,
+		d.openWorkDirs,
 		d.openLedger,
 		d.openRunner,
 		d.serveAPI,
@@ -128,6 +129,11 @@ func (d *daemon) lockState(context.Context) error {
 
 // startNotifier comes early, so that it is told of everything to the last.
 func (d *daemon) startNotifier(context.Context) error {
+	launcher, err := eventLauncher(d.config.Passes)
+	if err != nil {
+		return err
+	}
+	d.notifier.launcher = launcher
 	d.notifier.configure(d.config.OnEvent)
 	d.notifier.start()
 	d.onStop("end the commands of events", d.notifier.stop)
@@ -142,14 +148,16 @@ func (d *daemon) openRunner(context.Context) error {
 		return err
 	}
 	d.runner, err = jobs.Open(jobs.Config{
-		Jobs:        d.config.Jobs,
-		Gate:        watchedGate{d.keeper, d.alerts.denied},
-		Launcher:    hastener{process.Launcher{CgroupRoot: d.config.Passes.CgroupRoot, Tasks: d.tasks}, d.hurry},
+		Jobs: d.config.Jobs,
+		Gate: watchedGate{d.keeper, d.alerts.denied},
+		Launcher: hastener{process.Launcher{
+			CgroupRoot: d.config.Passes.CgroupRoot, Tasks: d.tasks, User: d.config.Passes.User,
+		}, d.hurry},
 		Tokens:      d.tokens,
 		Observer:    d.watchers,
 		Dir:         d.statePath("jobs"),
 		Socket:      d.socket(),
-		Environ:     os.Environ(),
+		Environ:     d.passEnviron(),
 		Parallel:    d.config.Passes.Parallel,
 		BootID:      self.BootID,
 		EndLeftover: process.EndLeftover,

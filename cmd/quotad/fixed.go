@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/tls"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -42,6 +43,7 @@ func (d *daemon) fixedSettings(was, is *config.Config) []fixed {
 		{"access.connections_per_user", was.Access.ConnectionsPerUser == is.Access.ConnectionsPerUser},
 		{"passes.parallel", was.Passes.Parallel == is.Passes.Parallel},
 		{"passes.drain", was.Passes.Drain == is.Passes.Drain},
+		{"passes.user (or its groups)", reflect.DeepEqual(was.Passes.User, is.Passes.User)},
 		{"passes.cgroups", was.Passes.CgroupRoot == is.Passes.CgroupRoot},
 		{"ledger.backend", was.Ledger.Backend == is.Ledger.Backend},
 		{"ledger.deadline", was.Ledger.Deadline == is.Ledger.Deadline},

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	stdlog "log"
 	"net"
 	"os"
@@ -83,6 +85,7 @@ func (d *daemon) serveAPI(context.Context) error {
 		Tokens:     d.tokens,
 		Version:    version(),
 		AdminGroup: d.config.Access.AdminGroup,
+		JobsUID:    d.jobsUID(),
 
 		Connections:        d.config.Access.Connections,
 		ConnectionsPerUser: d.config.Access.ConnectionsPerUser,
@@ -131,12 +134,19 @@ func (d *daemon) fail(err error) {
 	}
 }
 
-// listen returns the socket that systemd passed, or one of our own.
+// listen returns the socket that systemd passed, or one of our own, which passes
+// reach too.
 func (d *daemon) listen() (net.Listener, error) {
 	if d.systemd.api != nil {
 		return d.systemd.api, nil
 	}
-	return api.Listen(d.config.Socket)
+	l, err := api.Listen(d.config.Socket)
+	if user := d.config.Passes.User; err == nil && user != nil {
+		if err := os.Chown(d.config.Socket, -1, user.GID); err != nil {
+			return nil, errors.Join(fmt.Errorf("cannot open the socket to the passes: %w", err), l.Close())
+		}
+	}
+	return l, err
 }
 
 // answerTime is how long requests that are in flight when the API stops may take.

@@ -10,6 +10,7 @@ import (
 
 	"quotad/cmd/quotad/config"
 	"quotad/jobs"
+	"quotad/jobs/process"
 	"quotad/quota"
 	"quotad/quota/api"
 	"quotad/quota/redisledger"
@@ -35,7 +36,10 @@ func full() *config.Config {
 			Operations: map[string]quota.Cost{"videos.list": {Every: 1}, "search.list": {Per: map[string]quota.Units{"daily": 100}}},
 		}},
 		Outages: map[string]config.Outage{"youtube": {Open: map[string]bool{"videos.list": true}, Units: 50}},
-		Passes:  config.Passes{Parallel: 1, Drain: time.Second, CgroupRoot: "/sys/fs/cgroup/quotad"},
+		Passes: config.Passes{
+			Parallel: 1, Drain: time.Second, CgroupRoot: "/sys/fs/cgroup/quotad",
+			User: &process.User{Name: "jobs", Home: "/", UID: 33, GID: 33, Groups: []int{33}},
+		},
 		Jobs: []*jobs.Job{{
 			Name: "trending", Credential: "youtube", Regions: regions.Ring{"US"}, Schedule: every,
 			Expects: map[string]quota.Units{"videos.list": 4}, Command: []string{"/bin/fetch"}, Env: map[string]string{"KEY": "secret"},

@@ -28,8 +28,8 @@ type child struct {
 }
 
 // startChild starts a command that ends when ctx does. Its output goes to out.
-func startChild(ctx context.Context, command jobs.Command, out *output, group *cgroup) (*child, error) {
-	attributes := &syscall.SysProcAttr{Setsid: true}
+func (l Launcher) startChild(ctx context.Context, command jobs.Command, out *output, group *cgroup) (*child, error) {
+	attributes := &syscall.SysProcAttr{Setsid: true, Credential: l.User.credential()}
 	if group != nil {
 		dir, err := os.Open(group.dir)
 		if err != nil {
@@ -51,7 +51,7 @@ func startChild(ctx context.Context, command jobs.Command, out *output, group *c
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	began := time.Now()
-	if err := cmd.Start(); err != nil {
+	if err := l.User.start(cmd.Start); err != nil {
 		return nil, err
 	}
 	c.family = &family{leader: identify(cmd.Process.Pid, cmd.Env, group), cgroup: group, pinned: true, began: began}

@@ -219,7 +219,7 @@ func TestCancelWhileTheEndIsUnnoticed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer out.close()
-	c, err := startChild(t.Context(), command("exit", "0"), out, nil)
+	c, err := Launcher{}.startChild(t.Context(), command("exit", "0"), out, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,6 +24,9 @@ type Launcher struct {
 	// Tasks is how many processes and threads the user may have before a command
 	// cannot start another one, see ReserveTasks. 0: as many as for ourselves.
 	Tasks uint64
+	// User is whom commands run as, with none of our capabilities; nil: the user
+	// that we run as, with all that we may.
+	User *User
 }
 
 var _ jobs.Launcher = Launcher{}
@@ -73,10 +76,10 @@ func (l Launcher) launch(ctx context.Context, command jobs.Command, output func(
 // without one.
 func (l Launcher) start(ctx context.Context, command jobs.Command, out *output) (*child, error) {
 	group := makeCgroup(l.CgroupRoot)
-	c, err := startChild(ctx, command, out, group)
+	c, err := l.startChild(ctx, command, out, group)
 	if err != nil && group != nil {
 		group.remove()
-		c, err = startChild(ctx, command, out, nil)
+		c, err = l.startChild(ctx, command, out, nil)
 	}
 	if err == nil {
 		limitTasks(c.cmd.Process.Pid, l.Tasks)

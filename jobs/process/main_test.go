@@ -60,6 +60,7 @@ func children() map[string]func(args []string) {
 			write([]string{strconv.Quote(strings.Repeat("m", number(args[0])) + "\nthe last words")})
 		},
 		"flood":    flood,
+		"become":   become,
 		"describe": func([]string) { describe() },
 		"adopt":    adopt,
 		"bomb":     bomb,

@@ -95,7 +95,10 @@ func TestErrors(t *testing.T) {
 			`3: passes.parallel: must be from 1 to 10000: 0`,
 			`4: passes.drain: "soon" is no duration: write a number with its unit, such as "90s", "30m", "24h" or "7d"`,
 			`5: passes.cgroups: "/tmp" is no directory of cgroup v2: write "auto", "off", or one that quotad may write to, below /sys/fs/cgroup`,
-			`6: passes.kill_grace: unknown key: known are "cgroups", "drain", "parallel"`,
+			`6: passes.kill_grace: unknown key: known are "cgroups", "drain", "parallel", "user"`,
+		}},
+		{"passes of nobody", `[ledger]`, "[passes]\nuser = \"no-such-user\"\n[ledger]", []string{
+			`3: passes.user: no user "no-such-user" on this host: create it (useradd --system no-such-user) or name another`,
 		}},
 		{"stagger too long", `stagger = "2s"`, `stagger = "15m"`, []string{`23: jobs.trending.stagger: 3 regions, 15m0s apart, do not fit into the 30m0s between two slots: use "even", or less than 15m0s`}},
 		{"stagger malformed", `stagger = "2s"`, `stagger = "evenly"`, []string{`23: jobs.trending.stagger: "evenly" is no duration: write a number with its unit, such as "90s", "30m", "24h" or "7d"; or write "even"`}},

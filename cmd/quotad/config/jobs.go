@@ -17,9 +17,10 @@ import (
 const (
 	defaultTimeout   = 5 * time.Minute
 	defaultKillGrace = 10 * time.Second
-	// dataDir holds the working directories of jobs that name none.
-	dataDir = "data"
 )
+
+// DataDir holds the working directories of jobs that name none.
+func (c *Config) DataDir() string { return filepath.Join(c.StateDir, "data") }
 
 // jobs reads [jobs.NAME] and checks each against the credentials.
 func (r *reader) jobs(c *Config, t *table) {
@@ -29,7 +30,7 @@ func (r *reader) jobs(c *Config, t *table) {
 		if one == nil {
 			continue
 		}
-		job := r.job(name, one, c.StateDir)
+		job := r.job(name, one, c)
 		wrong := job.Validate(c.Credentials)
 		for _, w := range wrong {
 			if slices.Equal(w.Path, []string{"schedule"}) {
@@ -41,7 +42,7 @@ func (r *reader) jobs(c *Config, t *table) {
 	}
 }
 
-func (r *reader) job(name string, t *table, stateDir string) *jobs.Job {
+func (r *reader) job(name string, t *table, c *Config) *jobs.Job {
 	t.require("credential", `"…", the one that its calls are charged to`)
 	t.require("regions", `["US"]`)
 	t.require("command", `["ytfetch", "trending"]`)
@@ -64,7 +65,7 @@ func (r *reader) job(name string, t *table, stateDir string) *jobs.Job {
 	j.Env, j.Secrets = r.env(t)
 	j.MissedWithin = r.missedWithin(t, j.Schedule)
 	if j.Dir == "" {
-		j.Dir = filepath.Join(stateDir, dataDir, name)
+		j.Dir = filepath.Join(c.DataDir(), name)
 	}
 	t.end()
 	return j

@@ -1,7 +1,9 @@
 package config
 
 import (
+	"errors"
 	"os"
+	"os/user"
 	"path/filepath"
 	"time"
 
@@ -15,6 +17,7 @@ type Passes struct {
 	// CgroupRoot is the directory of the cgroup in which each pass gets one of its
 	// own; empty: none gets one.
 	CgroupRoot string
+	User       *process.User // whom passes run as; nil: the user that quotad runs as
 }
 
 const (
@@ -23,7 +26,7 @@ const (
 )
 
 func (r *reader) passes(t *table) Passes {
-	p := Passes{Drain: defaultDrain, CgroupRoot: r.cgroups(t)}
+	p := Passes{Drain: defaultDrain, CgroupRoot: r.cgroups(t), User: r.user(t)}
 	if t.has("parallel") {
 		p.Parallel = parallel(t)
 	}
@@ -58,4 +61,32 @@ func (r *reader) cgroups(t *table) string {
 		}
 		return root
 	}
+}
+
+// user returns whom passes run as, if it is somebody else than quotad itself.
+func (r *reader) user(t *table) *process.User {
+	name := t.text("user", "")
+	if name == "" {
+		return nil
+	}
+	u, err := process.LookupUser(name)
+	var unknown user.UnknownUserError
+	switch {
+	case errors.As(err, &unknown):
+		t.fail("user", "no user %q on this host: create it (useradd --system %s) or name another", name, name)
+		return nil
+	case err != nil:
+		t.fail("user", "cannot look user %q up: %v", name, err)
+		return nil
+	case u.UID == os.Geteuid():
+		return nil
+	case u.UID == 0:
+		t.fail("user", "passes of root would be operators: name a user of their own")
+		return nil
+	}
+	if err := process.CanSwitch(); err != nil {
+		t.fail("user", "cannot run passes as %q: %v: apply systemd/drop-ins/passes-user.conf, or start quotad as root", name, err)
+		return nil
+	}
+	return u
 }

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"quotad/quota/api"
+)
+
+// A job that tries what the user of the daemon could do, and lists what it could.
+const curious = `
+[passes]
+user = "www-data"
+drain = "1ms"
+[credentials.api]
+limits.daily.units = 10
+operations.list = 1
+[jobs.curious]
+credential = "api"
+regions = ["one"]
+every = "1h"
+run_at_start = true
+kill_grace = "1s"
+env_file = "curious.env"
+command = ["sh", "-c", """
+state=$(dirname $QUOTAD_SOCKET)
+may() { what=$1; shift; "$@" >/dev/null 2>&1 && echo $what >>report.new; }
+rm -f report.new
+may write touch here
+may token quotactl acquire list
+may read env -u QUOTAD_TOKEN quotactl
+may spend env -u QUOTAD_TOKEN quotactl acquire list
+may list ls $state
+may ledger cat $state/ledger.db
+may remove rm -f $state/ledger.db
+may jobs ls $state/jobs
+may env cat $state/../other.env
+may environ cat /proc/$PPID/environ
+may kill kill -0 $PPID
+may chmod chmod 666 $QUOTAD_SOCKET
+may unlink rm -f $QUOTAD_SOCKET
+may replace mv $QUOTAD_SOCKET $state/data/curious/socket
+echo $(id -nu) $(id -nG) $HOME $SECRET >>report.new
+mv report.new report
+sleep 4242; true"""]
+[jobs.other]
+credential = "api"
+regions = ["one"]
+every = "1h"
+run_at_start = true
+env_file = "other.env"
+command = ["true"]
+`
+
+// TestPassesOfAnotherUser is the table of what a job cannot reach where passes have
+// a user of their own.
+func TestPassesOfAnotherUser(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can run passes as another user")
+	}
+	user := account(t, "www-data")
+	dir := shortDir(t)
+	for name, text := range map[string]string{"config.toml": curious, "curious.env": "SECRET=mine\n", "other.env": "SECRET=theirs\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(dir, 0o755); err != nil { // as /var/lib is, and a home often
+		t.Fatal(err)
+	}
+	startIn(t, dir)
+	report := awaitFile(t, filepath.Join(dir, ".quotad/data/curious/report"))
+	want := "write\ntoken\nread\nwww-data www-data /var/www mine"
+	if report != want {
+		t.Errorf("the job could:\n%s\nwant\n%s", report, want)
+	}
+	// Neither does the user of jobs outside a pass.
+	socket := filepath.Join(dir, ".quotad/quotad.sock")
+	job := caller{name: "the user of jobs", person: user}
+	for path, want := range map[string]int{"/v1/acquire": 403, "/v1/jobs/curious/pause": 403} {
+		if got := job.ask(t, socket, "POST", path, "credential=api&operation=list"); got != want {
+			t.Errorf("%s of the user of jobs: %d, want %d", path, got, want)
+		}
+	}
+	if got := job.ask(t, socket, "GET", "/v1/status", ""); got != 200 {
+		t.Errorf("status for the user of jobs: %d, want 200", got)
+	}
+	// What runs as another user is ended all the same.
+	client := &api.Client{Socket: socket}
+	var runs []struct{ ID string }
+	if err := client.Get(context.Background(), "/v1/runs?job=curious", &runs); err != nil {
+		t.Fatal(err)
+	}
+	running := func() bool {
+		return exec.Command("pgrep", "--full", "^sleep 4242$", "--uid", "www-data").Run() == nil
+	}
+	if !running() {
+		t.Fatal("the pass does not run")
+	}
+	if output, err := exec.Command("quotactl", "--socket", socket, "stop", runs[0].ID).CombinedOutput(); err != nil {
+		t.Fatalf("stop: %v: %s", err, output)
+	}
+	eventually(t, func() bool { return !running() })
+}
+
+// A daemon that may not become another user says so, and what would do.
+func TestPassesOfAUserOutOfReach(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can be an ordinary user instead")
+	}
+	dir := shortDir(t)
+	if err := os.WriteFile(filepath.Join(dir, "config.toml"), []byte(curious), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"curious.env", "other.env"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", "quotad", "--check")
+	cmd.Dir = dir
+	output, err := cmd.CombinedOutput()
+	want := `config.toml:3: passes.user: cannot run passes as "www-data": quotad lacks CAP_SETUID, CAP_SETGID, CAP_KILL, CAP_CHOWN: ` +
+		"apply systemd/drop-ins/passes-user.conf, or start quotad as root\n"
+	if cmd.ProcessState.ExitCode() != exitConfig || !strings.Contains(string(output), want) {
+		t.Errorf("%v: got %s, want exit code 78 and %s", err, output, want)
+	}
+}

@@ -1,0 +1,120 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// A User is whom commands run as.
+type User struct {
+	Name, Home string
+	UID, GID   int
+	Groups     []int // all of them
+}
+
+// LookupUser returns the user of that name, with the groups that it is in.
+func LookupUser(name string) (*User, error) {
+	found, err := user.Lookup(name)
+	if err != nil {
+		return nil, err
+	}
+	return userOf(found)
+}
+
+// OwnUser returns the user that we run as, with the groups that we have.
+func OwnUser() (*User, error) {
+	groups, err := os.Getgroups()
+	if err != nil {
+		return nil, err
+	}
+	return &User{UID: os.Getuid(), GID: os.Getgid(), Groups: groups}, nil
+}
+
+func userOf(found *user.User) (*User, error) {
+	ids, err := found.GroupIds()
+	if err != nil {
+		return nil, err
+	}
+	u := &User{Name: found.Username, Home: found.HomeDir}
+	var wrong error
+	number := func(id string) int {
+		n, err := strconv.Atoi(id)
+		wrong = errors.Join(wrong, err)
+		return n
+	}
+	u.UID, u.GID = number(found.Uid), number(found.Gid)
+	for _, id := range ids {
+		u.Groups = append(u.Groups, number(id))
+	}
+	return u, wrong
+}
+
+// needed is what it takes to launch commands as other users, to end them, and to
+// give them a directory.
+var needed = [...]struct {
+	name string
+	bit  int
+}{
+	{"CAP_SETUID", unix.CAP_SETUID}, {"CAP_SETGID", unix.CAP_SETGID}, {"CAP_KILL", unix.CAP_KILL}, {"CAP_CHOWN", unix.CAP_CHOWN},
+}
+
+// CanSwitch returns nil if we may launch commands as other users, and else an
+// error that names the capabilities that we lack, see capabilities(7).
+func CanSwitch() error {
+	status, err := readProc("self/status")
+	if err != nil {
+		return err
+	}
+	_, rest, _ := strings.Cut(string(status), "\nCapEff:\t")
+	digits, _, _ := strings.Cut(rest, "\n")
+	effective, err := strconv.ParseUint(digits, 16, 64)
+	if err != nil {
+		return fmt.Errorf("cannot tell our capabilities: %w", err)
+	}
+	var lacking []string
+	for _, capability := range needed {
+		if effective&(1<<capability.bit) == 0 {
+			lacking = append(lacking, capability.name)
+		}
+	}
+	if len(lacking) > 0 {
+		return fmt.Errorf("quotad lacks %s", strings.Join(lacking, ", "))
+	}
+	return nil
+}
+
+// credential is the user as the kernel is told.
+func (u *User) credential() *syscall.Credential {
+	if u == nil {
+		return nil
+	}
+	c := &syscall.Credential{Uid: uint32(u.UID), Gid: uint32(u.GID)}
+	for _, group := range u.Groups {
+		c.Groups = append(c.Groups, uint32(group))
+	}
+	return c
+}
+
+// start runs what starts a command, and sees to it that the command does not
+// inherit the capabilities by which it becomes the user: those that systemd gave
+// us are ambient, and outlive a change of the user. The set is a thread's own, and
+// a command inherits that of the thread that starts it.
+func (u *User) start(start func() error) error {
+	if u == nil {
+		return start()
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
+		return os.NewSyscallError("prctl", err)
+	}
+	return start()
+}

@@ -151,7 +151,14 @@ func testStop(t *testing.T, m *machine) {
 		if output, code := m.try("pgrep --list-full --uid quotad"); code == 0 {
 			t.Errorf("%s: left running: %s", region, output)
 		}
-		// The socket is still there: who calls starts the daemon.
+		// Whoever calls does not start it again.
+		if output, code := m.try("quotactl --socket /run/quotad.sock acquire list"); code != 3 {
+			t.Errorf("%s: acquire of a stopped quotad: exit code %d, want 3:\n%s", region, code, output)
+		}
+		if output, code := m.try("systemctl is-active quotad.service quotad.socket"); code == 0 {
+			t.Errorf("%s: after the stop: %s", region, output)
+		}
+		m.sh(t, "systemctl start quotad.service && systemctl is-active quotad.socket")
 		if got := m.used(t) - before; got != want {
 			t.Errorf("%s: %d units are used, want %d", region, got, want)
 		}
@@ -159,5 +166,4 @@ func testStop(t *testing.T, m *machine) {
 			t.Errorf("%s: the run is not interrupted:\n%s", region, got)
 		}
 	}
-	m.sh(t, "systemctl is-active quotad.service")
 }

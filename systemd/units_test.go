@@ -21,7 +21,7 @@ const exposure = "16"
 func TestUnitsAreVerified(t *testing.T) {
 	for name, dropIns := range map[string][]string{
 		"as shipped":         nil,
-		"with every drop-in": {"redis-password.conf", "jobs.conf"},
+		"with every drop-in": {"redis-password.conf", "jobs.conf", "passes-user.conf"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := installUnits(t, dropIns...)

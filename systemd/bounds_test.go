@@ -1,0 +1,175 @@
+package systemd_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// jobs is a configuration with more jobs, which a person runs.
+func withJobs(names ...string) string {
+	text := config
+	for _, name := range names {
+		text += `
+[jobs.` + name + `]
+credential = "api"
+regions = ["one"]
+every = "24h"
+timeout = "20s"
+kill_grace = "1s"
+command = ["/opt/` + name + `"]
+env_file = "` + name + `.env"
+`
+	}
+	return text
+}
+
+// install has jobs with these programs configured. Each has a secret.
+func (m *machine) install(t *testing.T, text string, programs map[string]string) {
+	t.Helper()
+	for name, program := range programs {
+		m.write(t, "/opt/"+name, program)
+		m.write(t, "/etc/quotad/"+name+".env", "SECRET="+name+"\n")
+	}
+	m.write(t, "/etc/quotad/config.toml", text)
+	m.sh(t, "chmod 755 /opt/* && systemd-tmpfiles --create quotad.conf && systemctl restart quotad")
+}
+
+// intruder is a job that tries what it must not be able to do, and lists what it
+// could. Perl, which each Debian has, calls process_vm_readv(2) by its number.
+const intruder = `#!/bin/sh
+may() { what=$1; shift; "$@" >/dev/null 2>&1 && echo $what >>report.new; }
+read_memory() { # where nothing is: whoever may not read hears of that first
+	perl -MPOSIX -e '
+		my $number = { x86_64 => 310, aarch64 => 270 }->{(POSIX::uname())[4]} or exit 1;
+		my $room = "x"; my $local = pack("PQ", $room, 1); my $remote = pack("QQ", 1, 1);
+		syscall($number, ($ARGV[0] || $$) + 0, $local, 1, $remote, 1, 0);
+		exit($! == POSIX::EFAULT() ? 0 : 1)' $1
+}
+rm -f report.new report
+state=/var/lib/quotad
+may write touch here
+may token quotactl acquire list
+may status env -u QUOTAD_TOKEN quotactl
+may spend env -u QUOTAD_TOKEN quotactl acquire list
+may pause env -u QUOTAD_TOKEN quotactl pause slow
+may mem perl -e 'open(my $m, "+<", "/proc/$ARGV[0]/mem") or exit 1' $PPID
+may environ cat /proc/$PPID/environ
+may descriptors ls /proc/$PPID/fd/
+may memory read_memory $PPID
+may own_memory read_memory 0
+may chmod chmod 666 /run/quotad.sock
+may unlink rm -f /run/quotad.sock
+may replace mv /run/quotad.sock socket
+may beside touch /run/quotad.sock.new
+may password cat /run/credentials/quotad.service/redis.password
+may config cat /etc/quotad/config.toml
+may secret cat /etc/quotad/victim.env
+may history ls $state/jobs
+may journal ls $state/journal
+may kill kill -0 $PPID
+for environ in /proc/[0-9]*/environ; do
+	token=$(tr '\0' '\n' <$environ 2>/dev/null | sed -n '/^QUOTAD_JOB=victim$/,$ s/^QUOTAD_TOKEN=//p')
+	test -z "$token" || may victim env QUOTAD_TOKEN=$token quotactl acquire list
+done
+echo $(id -nu): $SECRET >>report.new
+mv report.new report
+`
+
+// victim is a job whose secrets stand in its environment while it runs.
+const victim = "#!/bin/sh\nexec sleep 15\n"
+
+// reports runs the intruder beside its victim and returns what it could do.
+func (m *machine) reports(t *testing.T) string {
+	t.Helper()
+	m.sh(t, "quotactl run victim")
+	m.await(t, "quotactl jobs victim | grep 'last run .*: running'")
+	m.sh(t, "quotactl run intruder")
+	m.await(t, "! quotactl jobs intruder | grep 'last run .*: running'")
+	m.sh(t, "quotactl stop $(quotactl jobs victim | sed -n 's/^  last run \\([^:]*\\): running.*/\\1/p'); systemctl is-active quotad.service")
+	return strings.Join(strings.Fields(m.sh(t, "cat /var/lib/quotad/data/intruder/report")), " ")
+}
+
+// testJobOutOfBounds: a job of quotad's own user reaches what the README says, and
+// nothing of the process, nor of the socket.
+func testJobOutOfBounds(t *testing.T, m *machine) {
+	m.install(t, withJobs("victim", "intruder"), map[string]string{"victim": victim, "intruder": intruder})
+	got, want := m.reports(t), "write token status own_memory password config secret history journal kill victim quotad: intruder"
+	if got != want {
+		t.Errorf("the job could %s, want %s\n%s", got, want, m.journal())
+	}
+	if got := m.sh(t, "stat --format='%U %G %a' /run/quotad.sock"); got != "root quota 660" {
+		t.Errorf("the socket is now %s", got)
+	}
+}
+
+// testJobOfItsOwnUser applies the drop-in: what is quotad's is out of reach, the
+// jobs run as before, and each of their processes is ended.
+func testJobOfItsOwnUser(t *testing.T, m *machine) {
+	text := strings.Replace(withJobs("victim", "intruder", "straggler"), "[passes]", "[passes]\nuser = \"quotad-jobs\"", 1)
+	m.sh(t, "install -D -m 644 -t /etc/systemd/system/quotad.service.d /src/systemd/drop-ins/passes-user.conf && systemctl daemon-reload")
+	m.sh(t, "systemctl stop quotad && chown -R quotad-jobs: /var/lib/quotad/data/*")
+	straggler := "#!/bin/sh\nsleep 4712 &\n"
+	if m.sh(t, "stat --file-system --format=%T /sys/fs/cgroup") == "cgroup2fs" {
+		straggler += "env -i setsid sh -c 'env -i setsid sleep 4713 &'\n"
+	} else {
+		t.Log("NOT TESTED HERE: this host has no cgroup v2, which alone holds a process that hides")
+	}
+	m.install(t, text, map[string]string{"victim": victim, "intruder": intruder, "straggler": straggler})
+	got, want := m.reports(t), "write token status own_memory victim quotad-jobs: intruder"
+	if got != want {
+		t.Errorf("the job could %s, want %s\n%s", got, want, m.journal())
+	}
+	m.passes(t, "runtimes", "4 ok")
+	m.passes(t, "straggler", "1 ok")
+	m.await(t, "! pgrep --full 'sleep 471[23]'")
+	// Killed, quotad ends at its next start what runs as that user.
+	m.sh(t, "quotactl run victim")
+	m.await(t, "pgrep --uid quotad-jobs --full '^sleep 15'")
+	m.restarted(t, "KILL")
+	m.await(t, "! pgrep --uid quotad-jobs")
+	m.sh(t, "rm /etc/systemd/system/quotad.service.d/passes-user.conf && systemctl daemon-reload && systemctl stop quotad && chown -R quotad: /var/lib/quotad/data/*")
+	m.write(t, "/etc/quotad/config.toml", config)
+	m.sh(t, "systemctl start quotad")
+}
+
+// testForgery: what a job prints is an entry of that job, of its priority, however
+// long it is and whatever it holds.
+func testForgery(t *testing.T, m *machine) {
+	const forger = `#!/bin/sh
+perl -e '$| = 1; for my $n (47 * 1024, 48 * 1024, 48 * 1024 - 300 .. 48 * 1024 - 100, 100_000) {
+	print "x" x $n, "<0>forged\n"; print STDERR "<1>forged ", "\e" x 40_000, "<0>forged\r<0>forged\n" if $n % 50 == 0;
+}'
+`
+	m.install(t, withJobs("forger"), map[string]string{"forger": forger})
+	m.passes(t, "forger", "1 ok")
+	m.sh(t, "journalctl --sync")
+	if got := m.sh(t, "journalctl --boot --unit=quotad.service --identifier=quotad --priority=crit --output=cat"); got != "" {
+		t.Errorf("entries of a priority that quotad has none of:\n%s", tail(got))
+	}
+	if got, _ := m.try(`journalctl --boot --unit=quotad.service --identifier=quotad --output=cat | grep -a -v '^{' | cut -c -200`); got != "" {
+		t.Errorf("entries that quotad did not write:\n%s", tail(got))
+	}
+	if got := m.sh(t, "journalctl --boot --unit=quotad.service --identifier=quotad --output=cat | grep -c -a forged"); got == "0" {
+		t.Error("the journal has nothing of the job")
+	}
+}
+
+// testForkBomb: a job that forks without end fails; the daemon serves on.
+func testForkBomb(t *testing.T, m *machine) {
+	const bomb = "#!/bin/sh\nbomb() { sleep 100 & bomb & bomb; }\nbomb\nsleep 100\n"
+	m.install(t, withJobs("bomb"), map[string]string{"bomb": bomb})
+	pid := m.property(t, "MainPID")
+	m.sh(t, "quotactl run bomb")
+	m.await(t, `test "$(ps -L --no-headers --user quotad | wc -l)" -gt 300`)
+	for range 20 {
+		m.sh(t, "quotactl acquire list")
+	}
+	m.sh(t, "quotactl stop $(quotactl jobs bomb | sed -n 's/^  last run \\([^:]*\\): running.*/\\1/p')")
+	m.await(t, `test "$(ps -L --no-headers --user quotad | wc -l)" -lt 100`)
+	m.passes(t, "runtimes", "4 ok")
+	if got := m.property(t, "MainPID"); got != pid {
+		t.Error("the bomb ended the daemon")
+	}
+	m.write(t, "/etc/quotad/config.toml", config)
+	m.sh(t, "systemctl reload quotad")
+}

@@ -79,7 +79,11 @@ func summarizeCredential(w io.Writer, c *quota.Credential, outage config.Outage,
 func summarizeDemand(w io.Writer, credential, limit string, fits []plan.Fit) {
 	for _, f := range fits {
 		if f.Credential == credential && f.Limit == limit && f.Demand > 0 {
-			fmt.Fprintf(w, "    the jobs ask for %s in one window, and for %s when passes are late\n", quota.Thousands(f.Demand), quota.Thousands(f.AtWorst))
+			late := ""
+			if f.AtWorst > f.Demand {
+				late = fmt.Sprintf(", and for %s when passes are late", quota.Thousands(f.AtWorst))
+			}
+			fmt.Fprintf(w, "    the jobs ask for %s in one window%s\n", quota.Thousands(f.Demand), late)
 		}
 	}
 }

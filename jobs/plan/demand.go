@@ -25,6 +25,8 @@ type demand struct {
 	limit       quota.Limit
 	from, until time.Time // the stretch that is looked at
 	loads       []*load
+
+	onTime, late events // of all loads together
 }
 
 // newDemand returns what the jobs that count in a limit ask of it.
@@ -42,17 +44,16 @@ func newDemand(list []*jobs.Job, c *quota.Credential, limit quota.Limit, from ti
 			d.until = last.slot
 		}
 	}
+	d.onTime, d.late = d.gather(false), d.gather(true)
 	return d
 }
 
-// eventsWithout returns what all loads but one ask for; nil leaves out none.
-func (d *demand) eventsWithout(left *load, late bool) events {
+// gather returns what all loads together ask for.
+func (d *demand) gather(late bool) events {
 	var all events
 	for _, l := range d.loads {
-		if l != left {
-			come, leave := l.events(d.limit.Window, d.until, late)
-			all = append(append(all, come...), leave...)
-		}
+		come, leave := l.events(d.limit.Window, d.until, late)
+		all = append(append(all, come...), leave...)
 	}
 	all.sort()
 	return all
@@ -68,11 +69,11 @@ func (d *demand) costs(job *jobs.Job) quota.Units {
 	return units
 }
 
-// total returns the most that is asked for in one window, with every pass on time
-// or as late as it may be.
-func (d *demand) total(late bool) quota.Units {
-	return d.fill(peak(quota.MaxUnits, d.eventsWithout(nil, late)))
-}
+// total returns the most that is asked for in one window, with every pass on time.
+func (d *demand) total() quota.Units { return d.fill(peak(quota.MaxUnits, d.onTime)) }
+
+// worst returns the same with every pass as late as it may be.
+func (d *demand) worst() quota.Units { return d.fill(peak(quota.MaxUnits, d.late)) }
 
 // alone returns the most that one load asks for in one window, on time.
 func (d *demand) alone(l *load) quota.Units {
@@ -88,7 +89,21 @@ type exchange struct {
 }
 
 func (d *demand) exchange(l *load) *exchange {
-	return &exchange{demand: d, load: l, onTime: d.eventsWithout(l, false), late: d.eventsWithout(l, true)}
+	return &exchange{demand: d, load: l, onTime: d.without(l, d.onTime, false), late: d.without(l, d.late, true)}
+}
+
+// without returns what is left of all events without those of a load.
+func (d *demand) without(l *load, all events, late bool) events {
+	come, leave := l.events(d.limit.Window, d.until, late)
+	come.negate()
+	leave.negate()
+	var rest events
+	for e := range together(all, come, leave) {
+		if e.units != 0 {
+			rest = append(rest, e)
+		}
+	}
+	return rest
 }
 
 // job returns the load that the job would be after a change of all but its schedule.
@@ -163,12 +178,15 @@ func mulDiv(a, b, c quota.Units) quota.Units {
 // most returns the greatest n from 1 to high for which ok holds, 0 if there is
 // none: it holds up to that one and for none behind it.
 func most(high int, ok func(n int) bool) int {
+	if ok(high) {
+		return high
+	}
 	beyond := 1
 	for beyond <= high && ok(beyond) {
 		beyond *= 2
 	}
 	known := beyond / 2
-	return known + sort.Search(min(beyond, high+1)-known-1, func(i int) bool { return !ok(known + 1 + i) })
+	return known + sort.Search(min(beyond, high)-known-1, func(i int) bool { return !ok(known + 1 + i) })
 }
 
 // lengthOf returns the length of a window; of a calendar one the shortest, daylight

@@ -2,6 +2,8 @@ package plan
 
 import (
 	"cmp"
+	"iter"
+	"math"
 	"slices"
 
 	"quotad/quota"
@@ -29,28 +31,46 @@ func (e events) sort() {
 	slices.SortFunc(e, func(a, b event) int { return cmp.Compare(a.at, b.at) })
 }
 
+// negate turns events into those that take them away again.
+func (e events) negate() {
+	for i := range e {
+		e[i].units = -e[i].units
+	}
+}
+
+// together returns one event for each instant at which the lists have any.
+func together(lists ...events) iter.Seq[event] {
+	const never = math.MaxInt64
+	return func(yield func(event) bool) {
+		next := make([]int, len(lists))
+		for {
+			sum := event{at: never}
+			for i, list := range lists {
+				if next[i] < len(list) {
+					sum.at = min(sum.at, list[next[i]].at)
+				}
+			}
+			for i, list := range lists {
+				for ; next[i] < len(list) && list[next[i]].at == sum.at; next[i]++ {
+					sum.units += list[next[i]].units
+				}
+			}
+			if sum.at == never || !yield(sum) {
+				return
+			}
+		}
+	}
+}
+
 // peak returns the most that is held at once by what the lists add up to. It looks
 // no further once that is more than enough.
 func peak(enough quota.Units, lists ...events) quota.Units {
 	var held, most quota.Units
-	for at, more := earliest(lists); more && most <= enough; at, more = earliest(lists) {
-		for i, list := range lists {
-			n := 0
-			for ; n < len(list) && list[n].at == at; n++ {
-				held += list[n].units
-			}
-			lists[i] = list[n:]
+	for e := range together(lists...) {
+		held += e.units
+		if most = max(most, held); most > enough {
+			break
 		}
-		most = max(most, held)
 	}
 	return most
-}
-
-func earliest(lists []events) (at int64, more bool) {
-	for _, list := range lists {
-		if len(list) > 0 && (!more || list[0].at < at) {
-			at, more = list[0].at, true
-		}
-	}
-	return at, more
 }

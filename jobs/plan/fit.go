@@ -63,7 +63,7 @@ func (d *demand) fit() Fit {
 	f := Fit{
 		Credential: d.credential.Name, Limit: d.limit.Name, Window: d.limit.Window.String(),
 		Units: d.limit.Units, Reserve: d.limit.Reserve, Budget: d.limit.Budget(false),
-		Demand: d.total(false), AtWorst: d.total(true), Estimated: !d.isWhole(),
+		Demand: d.total(), AtWorst: d.worst(), Estimated: !d.isWhole(),
 		Shares: []Share{}, Changes: []Change{},
 	}
 	f.Fits = f.AtWorst <= f.Budget

@@ -155,5 +155,5 @@ func (s *scenario) fitsAfter(c Change, n int, to quota.Units) bool {
 		credential.Limits[n].Reserve = to
 	}
 	limit := credential.Limits[n]
-	return newDemand(list, &credential, limit, noon).total(true) <= limit.Budget(false)
+	return newDemand(list, &credential, limit, noon).worst() <= limit.Budget(false)
 }

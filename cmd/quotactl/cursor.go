@@ -41,7 +41,7 @@ func (c *cli) cursor(ctx context.Context, name string, region []string) error {
 		job, err = c.operator().SetCursor(ctx, name, jobsapi.CursorRequest{Region: region[0]})
 	}
 	if err != nil {
-		return c.explainJob(ctx, err, name, region...)
+		return c.explain(err)
 	}
 	return c.print(answer{
 		body:  job,

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -94,7 +93,7 @@ func lastCell(r *jobs.Run, v view) cell {
 func (c *cli) showJob(ctx context.Context, name string) error {
 	job, err := c.operator().Job(ctx, name)
 	if err != nil {
-		return c.explainJob(ctx, err, name)
+		return c.explain(err)
 	}
 	return c.printJob(job)
 }
@@ -128,38 +127,6 @@ func callsText(calls map[string]quota.Units) string {
 		parts = append(parts, quota.Thousands(calls[operation])+" "+operation)
 	}
 	return strings.Join(parts, ", ")
-}
-
-// explainJob explains an error of a request about a job, and perhaps some of its
-// regions: it names those that were probably meant, or the run that is in the way.
-func (c *cli) explainJob(ctx context.Context, err error, job string, regions ...string) error {
-	err = c.explain(err)
-	var f *failure
-	if !errors.As(err, &f) || f.hint != "" {
-		return err
-	}
-	if inTheWay(err) {
-		f.hint = c.underWayHint(ctx, err, job)
-	}
-	if f.code != exitNotFound {
-		return err
-	}
-	list, listErr := c.operator().Jobs(ctx)
-	if listErr != nil {
-		return err // the hint is lost, the error is not
-	}
-	i := slices.IndexFunc(list, func(j jobsapi.Job) bool { return j.Name == job })
-	if i < 0 {
-		f.hint = quota.DidYouMean(job, jobNames(list), "jobs")
-		return err
-	}
-	known := regionNames(list[i])
-	for _, region := range regions {
-		if !slices.Contains(known, region) {
-			f.hint = quota.DidYouMean(region, known, "regions of "+job)
-		}
-	}
-	return err
 }
 
 func (c *cli) jobNames(ctx context.Context) ([]string, error) {

@@ -50,7 +50,7 @@ func (c *cli) next(ctx context.Context, only jobsapi.Selection) error {
 	}
 	list, err := c.operator().Schedule(ctx, only)
 	if err != nil {
-		return c.explainJob(ctx, err, only.Job)
+		return c.explain(err)
 	}
 	return c.print(answer{
 		body:  list,

@@ -42,7 +42,7 @@ func newPause(c *cli) *cobra.Command {
 			}
 			job, err := c.operator().Pause(cmd.Context(), args[0], r)
 			if err != nil {
-				return c.explainJob(cmd.Context(), err, args[0])
+				return c.explain(err)
 			}
 			return c.printJob(job)
 		},
@@ -71,7 +71,7 @@ func newResume(c *cli) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			job, err := c.operator().Resume(cmd.Context(), args[0])
 			if err != nil {
-				return c.explainJob(cmd.Context(), err, args[0])
+				return c.explain(err)
 			}
 			return c.printJob(job)
 		},

@@ -20,15 +20,15 @@ Flags:
 With -o value the answer is how many turns of a region are lost for want of
 budget: 0 if there is enough for all of them.
 
-A pass is taken to spend what its job expects, at its start. Asked is the most in
-one window; most, how many regions would fit, if all else stays. In the plot, x is
-an hour in which turns are lost.
+A pass is taken to spend what its job expects, at its start. Asked is the most
+in one window; most, how many regions would fit, if all else stays. In the plot,
+x is an hour in which turns are lost.
 
-A schedule fits if there is enough even when passes are late. Then a pass counts in
-every window from its start until it is over: after its timeout and kill_grace, or,
-where the stagger is shorter than these, when all regions of the run have taken
-theirs; and always before the next slot. Hourly runs without much time between
-their regions are 24 in a day on time, and 25 when passes are late.
+A schedule fits if there is enough even when passes are late. Then a pass counts
+in every window from its start until it is over: after its timeout and
+kill_grace, or, where the stagger is shorter than these, when all regions of the
+run have taken theirs; and always before the next slot. Hourly runs without much
+time between their regions are 24 in a day on time, and 25 when passes are late.
 
 Example:
   $ quotactl plan -o value --days 1

@@ -25,9 +25,9 @@ func (c *cli) explain(err error) error {
 	case errors.Is(err, api.ErrLedgerUnavailable):
 		return &failure{code: exitError, err: err, hint: "nobody can tell what is left: quotactl status tells how the ledger is"}
 	case errors.As(err, &p):
-		return &failure{code: exitCodeOf(p.Reason), err: err, hint: cmp.Or(c.skewHint(err), api.Hint(err))}
+		return &failure{code: exitCodeOf(p.Reason), err: err, hint: cmp.Or(api.Hint(err), skewHint(err))}
 	default:
-		return &failure{code: exitError, err: err, hint: c.skewHint(err)}
+		return &failure{code: exitError, err: err, hint: skewHint(err)}
 	}
 }
 

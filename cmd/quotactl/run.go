@@ -37,7 +37,7 @@ func newRun(c *cli) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			run, err := c.operator().Begin(cmd.Context(), args[0], r)
 			if err != nil {
-				return inDoubt(c.explainJob(cmd.Context(), err, args[0], r.Regions...), "a run may have begun all the same: quotactl runs shows it")
+				return inDoubt(c.explain(err), "a run may have begun all the same: quotactl runs shows it")
 			}
 			return c.print(answer{
 				body:  run,
@@ -79,7 +79,7 @@ func newStop(c *cli) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			run, err := c.operator().StopRun(cmd.Context(), args[0])
 			if err != nil {
-				return c.explainRun(cmd.Context(), err, args[0])
+				return c.explain(err)
 			}
 			return c.print(answer{
 				body:  run,

@@ -81,7 +81,7 @@ func (c *cli) listRuns(ctx context.Context, f runFilter) error {
 	}
 	runs, err := c.operator().Runs(ctx, jobsapi.Selection{Job: f.job, Most: f.fetch()})
 	if err != nil {
-		return c.explainJob(ctx, err, f.job)
+		return c.explain(err)
 	}
 	runs = f.apply(runs, since)
 	return c.print(answer{
@@ -219,7 +219,7 @@ func newRunsShow(c *cli) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			run, err := c.operator().Run(cmd.Context(), args[0])
 			if err != nil {
-				return c.explainRun(cmd.Context(), err, args[0])
+				return c.explain(err)
 			}
 			return c.printRun(run)
 		},

@@ -2,11 +2,10 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"strings"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -68,31 +67,18 @@ func (v versions) skew() string {
 	return fmt.Sprintf("quotactl is %s, quotad %s: after an upgrade, restart quotad", v.Quotactl, v.Quotad)
 }
 
-// skewHint is for errors that daemon and client of one version do not come to.
-func (c *cli) skewHint(err error) string {
-	if !isMisunderstanding(err) {
+// skewHint is for errors that daemon and client of one version do not come to: the
+// daemon does not know a route or a field of ours, or we cannot read its answer.
+func skewHint(err error) string {
+	var p *api.Problem
+	if errors.As(err, &p) && !slices.Contains([]quota.Reason{api.NotFound, api.MethodNotAllowed, quota.BadRequest}, p.Reason) {
 		return ""
 	}
-	var daemon struct{ Version string }
-	if c.reader().Get(context.Background(), "/version", &daemon) != nil {
-		return "" // the hint is lost, the error is not
+	daemon := api.DaemonVersion(err)
+	if daemon == "" {
+		return ""
 	}
-	return versions{Quotactl: version(), Quotad: daemon.Version}.skew()
-}
-
-// isMisunderstanding tells whether the daemon does not know a route or a field of
-// ours, or we cannot read its answer.
-func isMisunderstanding(err error) bool {
-	var p *api.Problem
-	var syntax *json.SyntaxError
-	var kind *json.UnmarshalTypeError
-	switch {
-	case errors.As(err, &p):
-		return p.Reason == api.MethodNotAllowed || p.Reason == api.NotFound && strings.HasPrefix(p.Detail, "there is nothing at ") ||
-			p.Reason == quota.BadRequest && strings.HasPrefix(p.Detail, "unknown field ")
-	default:
-		return errors.As(err, &syntax) || errors.As(err, &kind)
-	}
+	return versions{Quotactl: version(), Quotad: daemon}.skew()
 }
 
 func (v versions) answer() answer {

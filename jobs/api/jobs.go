@@ -12,7 +12,7 @@ import (
 func (s server) list(job string) ([]Job, error) {
 	all, err := s.runner.Status(job)
 	if err != nil {
-		return nil, problem(err)
+		return nil, s.problem(err, subject{job: job})
 	}
 	list := make([]Job, len(all))
 	for i := range all {
@@ -48,7 +48,7 @@ func (s server) begin(_ context.Context, c *api.Call, in RunRequest) (jobs.Run, 
 	}
 	run, err := s.runner.Run(c.Path("job"), c.Caller.By(), list...)
 	if err != nil {
-		return jobs.Run{}, problem(err)
+		return jobs.Run{}, s.problem(err, subject{job: c.Path("job"), regions: list})
 	}
 	return *brief(&run), nil
 }
@@ -67,14 +67,14 @@ const longestPause = 366 * 24 * time.Hour
 func (s server) pause(_ context.Context, c *api.Call, in PauseRequest) (Job, error) {
 	length := time.Duration(in.ForMs) * time.Millisecond
 	if err := s.runner.Pause(c.Path("job"), c.Caller.By(), in.Note, length); err != nil {
-		return Job{}, problem(err)
+		return Job{}, s.problem(err, subject{job: c.Path("job")})
 	}
 	return s.one(c)
 }
 
 func (s server) resume(_ context.Context, c *api.Call, _ api.None) (Job, error) {
 	if err := s.runner.Resume(c.Path("job")); err != nil {
-		return Job{}, problem(err)
+		return Job{}, s.problem(err, subject{job: c.Path("job")})
 	}
 	return s.one(c)
 }
@@ -84,7 +84,7 @@ func (r *CursorRequest) Bind(f *api.Fields) { f.Text("region", &r.Region) }
 
 func (s server) cursor(_ context.Context, c *api.Call, in CursorRequest) (Job, error) {
 	if err := s.runner.SetCursor(c.Path("job"), regions.Region(in.Region)); err != nil {
-		return Job{}, problem(err)
+		return Job{}, s.problem(err, subject{job: c.Path("job"), regions: []regions.Region{regions.Region(in.Region)}})
 	}
 	return s.one(c)
 }

@@ -2,11 +2,9 @@ package api
 
 import (
 	"context"
-	"errors"
 	"net/http"
 
 	"quotad/jobs"
-	"quotad/quota"
 	"quotad/quota/api"
 )
 
@@ -42,17 +40,4 @@ func Section(r *jobs.Runner) func(context.Context) any {
 // A server answers for a runner.
 type server struct {
 	runner *jobs.Runner
-}
-
-// problem returns what a runner's error is to the caller.
-func problem(err error) error {
-	switch {
-	case errors.Is(err, jobs.ErrUnknown):
-		return api.NewProblem(api.NotFound, "%v", err)
-	case errors.Is(err, jobs.ErrInvalid):
-		return api.NewProblem(quota.BadRequest, "%v", err)
-	case errors.Is(err, jobs.ErrUnderWay), errors.Is(err, jobs.ErrStopping):
-		return api.NewProblem(api.Conflict, "%v", err)
-	}
-	return err
 }

@@ -27,7 +27,7 @@ func (s *Selection) Bind(f *api.Fields) {
 func (s server) runs(_ context.Context, _ *api.Call, in Selection) ([]jobs.Run, error) {
 	runs, err := s.runner.Runs(in.Job, in.Most)
 	if err != nil {
-		return nil, problem(err)
+		return nil, s.problem(err, subject{job: in.Job})
 	}
 	list := make([]jobs.Run, len(runs))
 	for i := range runs {
@@ -39,7 +39,7 @@ func (s server) runs(_ context.Context, _ *api.Call, in Selection) ([]jobs.Run, 
 func (s server) run(_ context.Context, c *api.Call, _ api.None) (jobs.Run, error) {
 	run, err := s.runner.RunOf(c.Path("run"))
 	if err != nil {
-		return jobs.Run{}, problem(err)
+		return jobs.Run{}, s.problem(err, subject{run: c.Path("run")})
 	}
 	for i := range run.Passes {
 		run.Passes[i].Process = nil
@@ -50,11 +50,11 @@ func (s server) run(_ context.Context, c *api.Call, _ api.None) (jobs.Run, error
 func (s server) stop(_ context.Context, c *api.Call, _ api.None) (jobs.Run, error) {
 	id := c.Path("run")
 	if err := s.runner.StopRun(id); err != nil {
-		return jobs.Run{}, problem(err)
+		return jobs.Run{}, s.problem(err, subject{run: id})
 	}
 	run, err := s.runner.RunOf(id)
 	if err != nil {
-		return jobs.Run{}, problem(err)
+		return jobs.Run{}, s.problem(err, subject{run: id})
 	}
 	return *brief(&run), nil
 }
@@ -62,7 +62,7 @@ func (s server) stop(_ context.Context, c *api.Call, _ api.None) (jobs.Run, erro
 func (s server) schedule(_ context.Context, _ *api.Call, in Selection) ([]jobs.Upcoming, error) {
 	list, err := s.runner.Upcoming(in.Job, in.Most)
 	if err != nil {
-		return nil, problem(err)
+		return nil, s.problem(err, subject{job: in.Job})
 	}
 	return append([]jobs.Upcoming{}, list...), nil
 }

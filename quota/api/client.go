@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -126,13 +127,17 @@ func newRequestID() string {
 
 // A reply is an answer read to its end.
 type reply struct {
-	status int
-	body   []byte
+	status  int
+	version string // of the daemon; empty when it does not tell
+	body    []byte
 }
+
+// serverName is the header Server up to the version.
+const serverName = "quotad/"
 
 func (r reply) decode(into any) error {
 	if err := json.Unmarshal(r.body, into); err != nil {
-		return fmt.Errorf("cannot read quotad's answer (%d, %.200q): %w", r.status, r.body, err)
+		return &unreadableError{version: r.version, err: fmt.Errorf("cannot read quotad's answer (%d, %.200q): %w", r.status, r.body, err)}
 	}
 	return nil
 }
@@ -144,8 +149,32 @@ func (r reply) problem() *Problem {
 	if json.Unmarshal(r.body, &p) != nil || p.Reason == "" {
 		p = Problem{Detail: fmt.Sprintf("%.200q", r.body), Reason: answerOf(r.status).reason}
 	}
-	p.Status = r.status
+	p.Status, p.version = r.status, r.version
 	return &p
+}
+
+// An unreadableError says that an answer was not understood.
+type unreadableError struct {
+	version string // of the daemon that gave it
+	err     error
+}
+
+func (e *unreadableError) Error() string { return e.err.Error() }
+func (e *unreadableError) Unwrap() error { return e.err }
+
+// DaemonVersion returns the version of the daemon whose answer led to an error of the
+// client's; empty where none answered.
+func DaemonVersion(err error) string {
+	var p *Problem
+	var unreadable *unreadableError
+	switch {
+	case errors.As(err, &p):
+		return p.version
+	case errors.As(err, &unreadable):
+		return unreadable.version
+	default:
+		return ""
+	}
 }
 
 // refusal returns the decision in an answer that is not a grant; a problem that

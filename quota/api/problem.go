@@ -113,6 +113,8 @@ type Problem struct {
 	Detail string       `json:"detail,omitempty"` // for people
 	Reason quota.Reason `json:"reason"`           // for programs
 	Hint   string       `json:"hint,omitempty"`   // the cure, where it is known
+
+	version string // of the daemon that answered, as a client reads it
 }
 
 // NewProblem returns the problem of that reason, with the status the reason

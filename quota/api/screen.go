@@ -33,9 +33,7 @@ func (s *Server) screen(r *http.Request) *Problem {
 }
 
 func notFound(path string) *Problem {
-	p := NewProblem(NotFound, "there is nothing at %.80q", path)
-	p.Hint = "GET /v1 lists the routes"
-	return p
+	return NewProblem(NotFound, "there is nothing at %.80q: GET /v1 lists the routes", path)
 }
 
 // isLocal tells whether a Host header names this daemon: quotad, localhost, a

@@ -79,6 +79,7 @@ type Server struct {
 	keeper     *quota.Service
 	tokens     Tokens
 	version    string
+	name       []string // of the server and its version, a header's value
 	adminGroup string
 	jobsUID    int
 	sections   map[string]func(context.Context) any
@@ -102,6 +103,7 @@ func NewServer(c Config) (*Server, error) {
 		keeper:     c.Keeper,
 		tokens:     c.Tokens,
 		version:    c.Version,
+		name:       []string{serverName + c.Version},
 		adminGroup: c.AdminGroup,
 		jobsUID:    c.JobsUID,
 		sections:   c.Status,
@@ -212,6 +214,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if c := connectionOf(r); c != nil {
 		r = c.begin(w, r)
 	}
+	w.Header()["Server"] = s.name
 	switch p := peerFrom(r); {
 	case p.refusal != "":
 		w.Header().Set("Connection", "close")

@@ -56,8 +56,11 @@ func TestPathsAndMethods(t *testing.T) {
 			if allow := got.header.Get("Allow"); allow != row.allow {
 				t.Errorf("Allow: %s, want %s", allow, row.allow)
 			}
-			if hint, _ := got.fields["hint"].(string); !strings.Contains(hint, row.hint) {
-				t.Errorf("hint %q, want %q in it", hint, row.hint)
+			if said := got.text("detail") + " " + got.text("hint"); !strings.Contains(said, row.hint) {
+				t.Errorf("says %q, want %q in it", said, row.hint)
+			}
+			if server := got.header.Get("Server"); server != "quotad/v1.2.3" {
+				t.Errorf("Server: %s", server)
 			}
 			if next := wire.call("GET", "/healthz", ""); next.status != 200 {
 				t.Errorf("the next request of the connection: %d", next.status)

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"strings"
 	"syscall"
 	"time"
 
@@ -130,7 +131,8 @@ func readReply(resp *http.Response) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	return reply{status: resp.StatusCode, body: read}, nil
+	version, _ := strings.CutPrefix(resp.Header.Get("Server"), serverName)
+	return reply{status: resp.StatusCode, version: version, body: read}, nil
 }
 
 // lost tells whether the request may have arrived although no answer did.

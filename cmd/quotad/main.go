@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -16,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"quotad/cmd/quotad/config"
+	"quotad/quota/api"
 )
 
 // The exit codes of quotad.
@@ -66,6 +68,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 	c, err := read()
 	if err != nil {
 		fail(stderr, err)
+		if systemd.api != nil && !o.check {
+			turnAway(systemd.api, stderr)
+		}
 		return exitConfig
 	}
 	if o.check {
@@ -75,6 +80,15 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return fail(stderr, err)
 	}
 	return exitOK
+}
+
+// turnAway answers those who wait at the socket: as long as one does, systemd starts
+// a service again that has ended, until its start limit.
+func turnAway(l net.Listener, stderr io.Writer) {
+	why := api.NewProblem(api.BadConfiguration, "quotad cannot start: its configuration is not good")
+	if err := api.TurnAway(l, why); err != nil {
+		fail(stderr, fmt.Errorf("cannot answer those who wait at the socket: %w", err))
+	}
 }
 
 // fail prints an error. Those of the configuration stand alone on their lines,

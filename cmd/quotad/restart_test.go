@@ -11,10 +11,14 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const restartable = `
@@ -69,10 +73,51 @@ func TestRestartsLoseNobody(t *testing.T) {
 	}
 }
 
+// Those who wait at the socket of a quotad whose configuration is not good are told
+// so, and nobody is left there for whom systemd would start it again.
+func TestBadConfigurationTurnsCallersAway(t *testing.T) {
+	const callers = 8
+	dir := shortDir(t)
+	path := filepath.Join(dir, "api.sock")
+	manager, socket := notifySocket(t, dir), passedSocket(t, path)
+	answers := make(chan error, callers)
+	for range callers {
+		conn, err := net.Dial("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		go func() { answers <- ask(conn) }()
+	}
+	daemon := startOn(t, dir, "nonsense = true\n", socket, "LISTEN_FDNAMES=api")
+	if code, err := daemon.end(); code != exitConfig || err != nil {
+		t.Errorf("exit code %d: %v, want %d", code, err, exitConfig)
+	}
+	for range callers {
+		select {
+		case err := <-answers:
+			if err == nil || !strings.HasPrefix(err.Error(), "503 ") || !strings.Contains(err.Error(), `"reason":"bad_configuration"`) {
+				t.Errorf("a caller got %v, want 503 bad_configuration", err)
+			}
+		case <-time.After(patience):
+			t.Fatal("a caller still waits")
+		}
+	}
+	waiting := []unix.PollFd{{Fd: int32(socket.Fd()), Events: unix.POLLIN}}
+	if n, err := unix.Poll(waiting, 0); n != 0 || err != nil {
+		t.Errorf("a connection still waits at the socket: %v", err)
+	}
+
+	startOn(t, dir, restartable, socket, "LISTEN_FDNAMES=api") // repaired
+	awaitNotice(t, manager, "(?s)READY=1\n.*")
+	if err := callOnce(path); err != nil {
+		t.Error(err)
+	}
+}
+
 // callOnce acquires over a connection of its own, as curl does. A connection that
 // quotad closes before anything was sent is no call yet.
 func callOnce(path string) error {
-	const body = "credential=api&operation=list"
 	conn, err := net.Dial("unix", path)
 	if errors.Is(err, syscall.EAGAIN) {
 		return nil
@@ -81,6 +126,12 @@ func callOnce(path string) error {
 		return err
 	}
 	defer conn.Close()
+	return ask(conn)
+}
+
+// ask acquires over a connection.
+func ask(conn net.Conn) error {
+	const body = "credential=api&operation=list"
 	if _, err := fmt.Fprintf(conn, "POST /v1/acquire HTTP/1.1\r\nHost: quotad\r\nConnection: close\r\n"+
 		"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s", len(body), body); err != nil {
 		return nil

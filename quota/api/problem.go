@@ -19,6 +19,8 @@ const (
 	InternalError     quota.Reason = "internal_error" // a fault of the daemon's
 	// TooManyConnections: 503, this connection is one too many, see Config.
 	TooManyConnections quota.Reason = "too_many_connections"
+	// BadConfiguration: 503, the daemon cannot start with the file that it has.
+	BadConfiguration quota.Reason = "bad_configuration"
 )
 
 // ErrLedgerUnavailable is a Problem of reason LedgerUnavailable: the daemon
@@ -57,6 +59,7 @@ var answers = [...]answer{
 		context.Canceled, context.DeadlineExceeded, // given up before it was decided
 	}},
 	{reason: TooManyConnections, status: http.StatusServiceUnavailable},
+	{reason: BadConfiguration, status: http.StatusServiceUnavailable, hint: "quotad --check tells what is wrong with the file"},
 	{reason: InternalError, status: http.StatusInternalServerError}, // the last: also stands for what is not listed
 }
 

@@ -1,12 +1,18 @@
 package systemd_test
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"quotad/quota/api"
 )
@@ -28,39 +34,82 @@ while :; do sleep 0.1; done
 const running = `run=$(quotactl jobs slow | sed -n 's/^  last run \([^:]*\): running.*/\1/p')
 	test -n "$run" && journalctl --unit=quotad.service | grep -q '"run":"'$run'".*holding'`
 
-// testRestartUnderLoad restarts the daemon while clients spend: none of them
-// fails, and every unit is counted once.
+// testRestartUnderLoad restarts the daemon while clients spend, over connections
+// that they keep and over a new one for each call: none of them fails, and every unit
+// is counted once.
 func testRestartUnderLoad(t *testing.T, m *machine) {
-	const clients, restarts = 16, 3
+	const clients, restarts, between = 16, 50, 100
 	before := m.used(t)
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	var granted atomic.Int64
 	var spending sync.WaitGroup
-	for range clients {
+	for i := range clients {
+		call := m.callOnce
+		if i%2 == 0 {
+			client := m.client()
+			call = func() error { return acquire(client) }
+		}
 		spending.Go(func() {
-			for client := m.client(); ctx.Err() == nil; {
-				d, err := client.Acquire(context.Background(), api.AcquireRequest{Credential: "api", Operation: "list"})
-				if err != nil || !d.Granted {
-					t.Errorf("an acquire fails: %+v, %v", d, err)
+			for ctx.Err() == nil {
+				if err := call(); err != nil {
+					t.Errorf("an acquire fails: %v", err)
 					return
 				}
 				granted.Add(1)
 			}
 		})
 	}
-	for i := range int64(restarts) {
-		eventually(t, "clients spend", func() bool { return granted.Load() > i*1000+500 || t.Failed() })
+	goOn := func() {
+		reached := granted.Load() + between
+		eventually(t, "clients spend", func() bool { return granted.Load() >= reached || t.Failed() })
+	}
+	for range restarts {
+		goOn()
 		m.sh(t, "systemctl restart quotad")
 	}
-	after := granted.Load()
-	eventually(t, "clients go on", func() bool { return granted.Load() > after+500 || t.Failed() })
+	goOn()
 	stop()
 	spending.Wait()
 	if used := m.used(t) - before; used != granted.Load() {
 		t.Errorf("%d units are used after %d grants", used, granted.Load())
 	}
 	t.Logf("%d grants over %d restarts", granted.Load(), restarts)
+}
+
+// acquire has the client ask for a unit.
+func acquire(client *api.Client) error {
+	d, err := client.Acquire(context.Background(), api.AcquireRequest{Credential: "api", Operation: "list"})
+	if err == nil && !d.Granted {
+		err = fmt.Errorf("refused: %+v", d)
+	}
+	return err
+}
+
+// callOnce asks for a unit as curl does: over a connection of its own, and once.
+func (m *machine) callOnce() error {
+	conn, err := net.Dial("unix", m.client().Socket)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	const body = "credential=api&operation=list"
+	request := fmt.Sprintf("POST /v1/acquire HTTP/1.1\r\nHost: quotad\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		return err
+	}
+	if _, err := io.WriteString(conn, request); err != nil {
+		return err
+	}
+	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return errors.New(answer.Status)
+	}
+	return nil
 }
 
 // used is what the credential's limit holds.

@@ -32,8 +32,8 @@ func testReload(t *testing.T, m *machine) {
 // testReloadOfABadFile changes nothing, and is told to everybody who asks.
 func testReloadOfABadFile(t *testing.T, m *machine) {
 	for wrong, text := range map[string]string{
-		"log.levl":       config + "[log]\nlevl = \"debug\"\n",
-		"ledger.backend": strings.Replace(config, `backend = "redis"`, `backend = "embedded"`, 1),
+		"log.levl":     config + "[log]\nlevl = \"debug\"\n",
+		"passes.drain": strings.Replace(config, `drain = "1s"`, `drain = "2s"`, 1),
 	} {
 		m.write(t, "/etc/quotad/config.toml", text)
 		if output, code := m.try("systemctl reload quotad"); code == 0 {

@@ -70,7 +70,7 @@ func newRelease(c *cli) *cobra.Command {
 // corrected tells what became of a grant, or why nothing did.
 func (c *cli) corrected(d api.Decision, err error) error {
 	if err != nil {
-		return c.explain(err)
+		return errors.Join(c.printRefusal(d), c.explain(err))
 	}
 	if d.Granted {
 		return c.print(decisionAnswer(d, [][2]string{{"grant", d.GrantID}, {"counts", units(d.Units)}}))

@@ -36,6 +36,8 @@ func (p *pass) acquire(ctx context.Context, requestID string) (api.Decision, err
 	switch {
 	case errors.Is(err, api.ErrUnreachable), errors.Is(err, api.ErrLedgerUnavailable):
 		return d, &failure{exitUnavailable, fmt.Errorf("cannot ask for units: %w", err), api.Hint(err)}
+	case err != nil && d.Reason != "":
+		return d, &failure{exitConfiguration, fmt.Errorf("quotad refused %s: %w", operation, err), api.Hint(err)}
 	case err != nil:
 		return d, &failure{exitFailed, fmt.Errorf("cannot ask for units: %w", err), api.Hint(err)}
 	case d.Granted:

@@ -65,7 +65,6 @@ func TestRefusalThatIsNoDenialIsConfiguration(t *testing.T) {
 	for name, change := range map[string]func(*pass){
 		"another credential": func(p *pass) { p.credential = "other" },
 		"a dead token":       func(p *pass) { p.quota = &api.Client{Socket: p.quota.Socket, Token: "dead"} },
-		"no credential":      func(p *pass) { p.quota = &api.Client{Socket: p.quota.Socket} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRun(t, bedConfig{limit: 100, quota: 100})

@@ -214,7 +214,7 @@ func TestBadRequests(t *testing.T) {
 		{"form: count 0", asForm, "credential=youtube&operation=videos.list&count=0", 400, "whole number from 1"},
 		{"form: count empty", asForm, "credential=youtube&operation=videos.list&count=", 400, "count must be a whole number"},
 		{"form: count 05", asForm, "credential=youtube&operation=videos.list&count=05", 400, "count must be a whole number"},
-		{"form: count +5", asForm, "credential=youtube&operation=videos.list&count=%2B5", 400, "count must be a whole number"},
+		{"form: count ++5", asForm, "credential=youtube&operation=videos.list&count=%2B%2B5", 400, "count must be a whole number"},
 		{"form: count twice", asForm, "credential=youtube&operation=videos.list&count=1&count=2", 400, "count is given 2 times"},
 		{"form: bool 1", asForm, "credential=youtube&operation=videos.list&use_reserve=1", 400, "use_reserve must be true or false"},
 		{"form: unknown field", asForm, "credential=youtube&operation=videos.list&x=1", 400, `unknown field "x"`},

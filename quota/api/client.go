@@ -40,9 +40,11 @@ func FromEnv() *Client {
 	return &Client{Socket: FindSocket(""), Token: os.Getenv(TokenEnv)}
 }
 
-// Acquire asks to spend before a call upstream. A refusal is a Decision that is
-// not granted; the error says that there is no decision: ErrUnreachable,
-// ErrLedgerUnavailable, a *Problem that is not a decision, or the context's.
+// Acquire asks to spend before a call upstream. Without an error the Decision is a
+// grant, or a denial because units are missing: not granted, and of reason
+// limit_exceeded or cost_exceeds_limit. Whatever else is refused is a *Problem, whose
+// Reason says why: an unknown operation is no denial. The other errors are
+// ErrUnreachable, ErrLedgerUnavailable and the context's.
 //
 // Without a request id one is made up, so that a lost reply can be asked for
 // again without a second debit.
@@ -177,13 +179,20 @@ func DaemonVersion(err error) string {
 	}
 }
 
-// refusal returns the decision in an answer that is not a grant; a problem that
-// decides nothing is the error.
+// refusal returns the denial in an answer. Any other refusal is an error, beside
+// the answer as it came.
 func (r reply) refusal() (Decision, error) {
 	var d Decision
-	if json.Unmarshal(r.body, &d) != nil || !answerFor(quota.Reason(d.Reason)).decision {
+	row := answer{}
+	if json.Unmarshal(r.body, &d) == nil {
+		row = answerFor(quota.Reason(d.Reason))
+	}
+	if !row.decision {
 		return Decision{}, r.problem()
 	}
 	d.Granted, d.Status = false, r.status
+	if !row.denial {
+		return d, r.problem()
+	}
 	return d, nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"quotad/quota"
 )
@@ -51,14 +52,19 @@ func (f *Fields) Text(name string, into *string) {
 }
 
 // Int reads an integer of at most quota.MaxUnits either way, exactly: digits
-// without fraction or exponent.
+// without fraction or exponent. In a form "+20" is 20, though the "+" may have become
+// the blank that it stands for there.
 func (f *Fields) Int(name string, into *int64) {
 	v := f.get(name, kindNumber)
 	if v == nil {
 		return
 	}
-	n, err := strconv.ParseInt(v.text, 10, 64)
-	if err != nil || n > int64(quota.MaxUnits) || n < -int64(quota.MaxUnits) || strconv.FormatInt(n, 10) != v.text {
+	digits := v.text
+	if v.kind == kindForm && (strings.HasPrefix(digits, "+") || strings.HasPrefix(digits, " ")) {
+		digits = digits[1:]
+	}
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || n > int64(quota.MaxUnits) || n < -int64(quota.MaxUnits) || strconv.FormatInt(n, 10) != digits {
 		f.Fail("%s must be a whole number of at most %d, in digits alone: %.40s", name, quota.MaxUnits, v.text)
 		return
 	}

@@ -103,7 +103,7 @@ func (q LogQuery) values() url.Values {
 // read reads a resource that takes longer than a decision, once.
 func (c *Client) read(ctx context.Context, path string, into any) error {
 	c.once.Do(c.open)
-	answer, err := c.roundTrip(ctx, walkTime+writeTimeout, http.MethodGet, path, nil)
+	answer, err := c.roundTrip(ctx, turnTime+walkTime+writeTimeout, http.MethodGet, path, nil)
 	if err != nil {
 		return c.failure(ctx, err)
 	}

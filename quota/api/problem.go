@@ -19,6 +19,8 @@ const (
 	InternalError     quota.Reason = "internal_error" // a fault of the daemon's
 	// TooManyConnections: 503, this connection is one too many, see Config.
 	TooManyConnections quota.Reason = "too_many_connections"
+	// Busy: 503, too many read whole logs at once.
+	Busy quota.Reason = "busy"
 	// BadConfiguration: 503, the daemon cannot start with the file that it has.
 	BadConfiguration quota.Reason = "bad_configuration"
 )
@@ -31,7 +33,8 @@ var ErrLedgerUnavailable = errors.New("the ledger is unavailable")
 type answer struct {
 	reason   quota.Reason
 	status   int
-	decision bool    // it decides a request, so a client takes it for a Decision
+	decision bool    // it decides a request: a client takes it for a Decision
+	denial   bool    // units are missing: to a client that is no error
 	kind     string  // the problem's type; empty: about:blank
 	errs     []error // of a handler, which it answers
 	hint     string  // what cures it, where nothing more is known
@@ -40,8 +43,8 @@ type answer struct {
 // answers is read forwards by the server (the first row of an error, or of a
 // reason) and backwards by the client (the first row of a status).
 var answers = [...]answer{
-	{reason: quota.LimitExceeded, status: http.StatusTooManyRequests, decision: true, kind: quotaExceeded},
-	{reason: quota.CostExceedsLimit, status: http.StatusUnprocessableEntity, decision: true},
+	{reason: quota.LimitExceeded, status: http.StatusTooManyRequests, decision: true, denial: true, kind: quotaExceeded},
+	{reason: quota.CostExceedsLimit, status: http.StatusUnprocessableEntity, decision: true, denial: true},
 	{reason: quota.BadRequest, status: http.StatusBadRequest, decision: true},
 	{reason: quota.BadRequest, status: http.StatusRequestEntityTooLarge, decision: true},
 	{reason: quota.Forbidden, status: http.StatusForbidden, decision: true},
@@ -59,6 +62,7 @@ var answers = [...]answer{
 		context.Canceled, context.DeadlineExceeded, // given up before it was decided
 	}},
 	{reason: TooManyConnections, status: http.StatusServiceUnavailable},
+	{reason: Busy, status: http.StatusServiceUnavailable},
 	{reason: BadConfiguration, status: http.StatusServiceUnavailable, hint: "quotad --check tells what is wrong with the file"},
 	{reason: InternalError, status: http.StatusInternalServerError}, // the last: also stands for what is not listed
 }

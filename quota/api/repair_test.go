@@ -95,6 +95,22 @@ func TestAdjustAndReset(t *testing.T) {
 	}
 }
 
+// People write +20 where -20 can be written, and curl sends the + as it is.
+func TestUnitsWithASign(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("adjusting is for operators")
+	}
+	h := open(t, nil)
+	for _, units := range []string{"+20", "%2B20", "20"} {
+		if got := h.dial().call("POST", "/v1/credentials/youtube/adjust", "limit=daily&units="+units, asForm); got.status != 200 || got.text("units") != "20" {
+			t.Errorf("%s: %d %s, want 20 booked", units, got.status, got.body)
+		}
+	}
+	if used := h.used("youtube"); used != 60 {
+		t.Errorf("used %d, want 60", used)
+	}
+}
+
 func TestBadRepairs(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("adjusting is for operators")

@@ -91,6 +91,7 @@ type Server struct {
 	mux        *http.ServeMux
 	limiter    *limiter
 	followers  followers
+	longReads  *longReads
 	http       *http.Server
 	closing    chan struct{} // closed when the server shuts down, so that streams end
 	endStreams func()        // closes it, once
@@ -111,6 +112,7 @@ func NewServer(c Config) (*Server, error) {
 		forbidden:  c.Forbidden,
 		limiter:    newLimiter(c),
 		followers:  followers{count: make(map[int]int)},
+		longReads:  newLongReads(),
 		closing:    make(chan struct{}),
 	}
 	if s.adminGroup == "" {
@@ -154,8 +156,8 @@ func (s *Server) ownRoutes() []Route {
 		{"GET", "/v1/credentials", Read, "the credentials with the state of their limits", Handle(s.credentials)},
 		{"GET", "/v1/credentials/{name}", Read, "one credential with the state of its limits", Handle(s.credential)},
 		{"GET", "/v1/credentials/{name}/log", Read, "what was debited and corrected; after, since, newest, most, follow", s.log},
-		{"GET", "/v1/credentials/{name}/usage", Read, "who spent what; by, since, most", patiently(Handle(s.usage))},
-		{"GET", "/v1/credentials/{name}/why", Read, "would calls be granted now, and what stands in their way; operation, count", patiently(Handle(s.why))},
+		{"GET", "/v1/credentials/{name}/usage", Read, "who spent what; by, since, most", s.longReads.patiently(Handle(s.usage))},
+		{"GET", "/v1/credentials/{name}/why", Read, "would calls be granted now, and what stands in their way; operation, count", s.longReads.patiently(Handle(s.why))},
 		{"POST", "/v1/credentials/{name}/adjust", Operate, "book units that were spent elsewhere, or give back what was not spent; limit, units, note", Handle(s.adjust)},
 		{"POST", "/v1/credentials/{name}/reset", Operate, "empty the log: every limit starts from zero; confirm, note", Handle(s.reset)},
 		{"GET", "/v1", Read, "this list", Handle(s.index)},

@@ -46,14 +46,19 @@ func (c *Client) exchange(ctx context.Context, method, path string, body any, re
 		ctx, cancel = context.WithTimeoutCause(ctx, patience, errNoAnswer)
 		defer cancel()
 	}
-	for attempt := 1; ; attempt++ {
+	for attempt := 1; ; {
 		answer, err := c.roundTrip(ctx, attemptTimeout, method, path, payload)
 		if err == nil {
 			return answer, nil
 		}
-		if attempt == attempts || !(repeatable && lost(err) || crowded(err)) || !pause(ctx, time.Duration(attempt)*retryDelay) {
+		full := crowded(err) // somebody listens: that is tried for the whole time
+		if !full && (attempt == attempts || !repeatable || !lost(err)) || !pause(ctx, time.Duration(attempt)*retryDelay) {
 			return reply{}, c.failure(ctx, err)
 		}
+		if full {
+			continue
+		}
+		attempt++
 		if again, ok := body.(AcquireRequest); ok && again.Fresh {
 			again.Fresh = false // from now on it may have been granted
 			if payload, err = encodeBody(again); err != nil {

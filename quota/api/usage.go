@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"net/http"
 	"slices"
 	"time"
 
@@ -83,15 +82,4 @@ func shareOf(s quota.Share, limits []quota.Limit) Share {
 		share.Limits[limits[i].Name] = int64(units)
 	}
 	return share
-}
-
-// patiently gives a handler that may read a whole log the time for it.
-func patiently(handle Handler) Handler {
-	return func(w http.ResponseWriter, r *http.Request, c *Call) {
-		control := http.NewResponseController(w)
-		deadline := time.Now().Add(walkTime)
-		control.SetReadDeadline(deadline)
-		control.SetWriteDeadline(deadline.Add(writeTimeout))
-		handle(w, r, c)
-	}
 }

@@ -1,0 +1,78 @@
+package api_test
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"quotad/quota"
+	"quotad/quota/api"
+	"quotad/quota/ledgertest"
+)
+
+// A longLog is a ledger whose log is read for as long as a test wants.
+type longLog struct {
+	*ledgertest.Model
+	begun chan struct{}
+	read  chan struct{} // closed when it may be over
+}
+
+func (l longLog) Log(ctx context.Context, c *quota.Credential, q quota.LogQuery) (quota.LogPage, error) {
+	l.begun <- struct{}{}
+	<-l.read
+	return l.Model.Log(ctx, c, q)
+}
+
+// While one log is read whole, its user's other reads wait for a while and are then
+// sent away; whoever asks for something else is answered at once.
+func TestLongReadsTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ledger := longLog{ledgertest.NewModel(time.Now), make(chan struct{}, 10), make(chan struct{})}
+		server, err := api.NewServer(api.Config{Keeper: newKeeper(t, ledger, youtube())})
+		if err != nil {
+			t.Fatal(err)
+		}
+		listener := newPipes()
+		go server.Serve(listener)
+		defer server.Shutdown(canceled())
+		client := &http.Client{Transport: &http.Transport{DialContext: listener.dial, DisableKeepAlives: true}}
+		get := func(path string) *http.Response {
+			answer, err := client.Get("http://quotad" + path)
+			if err != nil {
+				t.Error(err)
+				return &http.Response{Header: http.Header{}}
+			}
+			answer.Body.Close()
+			return answer
+		}
+		const usage = "/v1/credentials/youtube/usage"
+		first := make(chan int, 1)
+		go func() { first <- get(usage).StatusCode }()
+		<-ledger.begun
+
+		began := time.Now()
+		second := get(usage)
+		if second.StatusCode != http.StatusServiceUnavailable || second.Header.Get("Retry-After") == "" {
+			t.Errorf("a second read: %d, want 503", second.StatusCode)
+		}
+		if waited := time.Since(began); waited != 5*time.Second {
+			t.Errorf("it waited %v for its turn, want 5 s", waited)
+		}
+		began = time.Now()
+		if got := get("/v1/status"); got.StatusCode != http.StatusOK || time.Since(began) > time.Second {
+			t.Errorf("the status meanwhile: %d after %v", got.StatusCode, time.Since(began))
+		}
+		third := make(chan int, 1)
+		go func() { third <- get(usage).StatusCode }()
+		time.Sleep(time.Second)
+		close(ledger.read)
+		if got := <-first; got != http.StatusOK {
+			t.Errorf("the first read: %d, want 200", got)
+		}
+		if got := <-third; got != http.StatusOK {
+			t.Errorf("a read whose turn came: %d, want 200", got)
+		}
+	})
+}

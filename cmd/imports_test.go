@@ -28,15 +28,16 @@ var house = []struct {
 
 	// What binds the domain to a technology.
 	{"quota/api", "quota", ""},
-	{"quota/boltledger", "quota", "go.etcd.io/bbolt"},
+	{"quota/slidinglog", "quota", ""},
+	{"quota/boltledger", "quota quota/slidinglog", "go.etcd.io/bbolt"},
 	{"quota/redisledger", "quota lua", "github.com/redis/go-redis/v9"},
 	{"quota/outage", "quota", ""},
 	{"quota/ledgertest", "quota quota/seedtest", ""},
 	{"quota/seedtest", "", ""},
 	{"quota/benchmark", "", ""},
 	{"quota/redisledger/redistest", "", "github.com/alicebob/miniredis/v2"},
-	{"jobs/plan", "jobs quota regions", ""},
-	{"jobs/api", "jobs jobs/plan quota/api quota regions", ""},
+	{"jobs/plan", "jobs quota quota/slidinglog regions", ""},
+	{"jobs/api", "jobs jobs/plan quota/api quota quota/slidinglog regions", ""},
 	{"jobs/process", "jobs regions", "golang.org/x/sys"},
 	{"jobs/scheduler", "jobs regions", "github.com/go-co-op/gocron/v2"},
 

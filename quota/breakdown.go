@@ -97,7 +97,7 @@ func (s *Share) add(c *Credential, e *Entry) {
 	}
 	units = max(units, Max(e.Counts())) // also in limits that are not configured any more
 	s.Units = add(s.Units, units)
-	if units > 0 {
+	if units > 0 || e.wasMade() {
 		s.Calls = add(s.Calls, e.Count)
 	}
 }
@@ -147,7 +147,7 @@ func (s *Service) Breakdown(ctx context.Context, credential string, q BreakdownQ
 	}
 	b = NewBreakdown(c, q.By)
 	read := 0
-	err = s.walk(ctx, credential, q.Since, func(e Entry) bool {
+	err = s.Walk(ctx, credential, q.Since, func(e Entry) bool {
 		if b.Partial = q.Most > 0 && read == q.Most; b.Partial {
 			return false
 		}
@@ -162,9 +162,9 @@ func (s *Service) Breakdown(ctx context.Context, credential string, q BreakdownQ
 // its turn, and one keeps a Redis busy for a millisecond.
 const walkPage = MaxLogPage / 4
 
-// walk reads the log from its newest entry back to since, or until visit has seen
-// enough.
-func (s *Service) walk(ctx context.Context, credential string, since time.Time, visit func(Entry) bool) error {
+// Walk reads the log of a credential from its newest entry back to since, or until
+// visit has seen enough and returns false. It reads as long as ctx lives.
+func (s *Service) Walk(ctx context.Context, credential string, since time.Time, visit func(Entry) bool) error {
 	q := LogQuery{Since: since, Newest: true, Most: walkPage}
 	for {
 		if err := ctx.Err(); err != nil {

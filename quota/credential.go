@@ -95,8 +95,8 @@ func (c *Credential) Basis(i int) string {
 	return strconv.FormatUint(hash.Sum64(), 36)
 }
 
-// prepared returns a copy that answers Basis without computing it anew.
-func (c *Credential) prepared() *Credential {
+// Prepared returns a copy that answers Basis without computing it anew.
+func (c *Credential) Prepared() *Credential {
 	copied := *c
 	copied.bases = nil
 	bases := make([]string, len(c.Limits))

@@ -88,13 +88,21 @@ func NewEntry(ask Ask, id ID) Entry {
 // else what its operation costs there today; of a settled grant what is left of
 // that; less what adjustments gave back, and never below zero.
 func (e *Entry) UnitsIn(c *Credential, i int) Units {
+	given, _ := ChargeIn(e.GivenBack, c.Limits[i].Name)
+	return max(0, e.spentIn(c, i)-given)
+}
+
+// givenBackIn returns by how much less the entry counts in limit i of c because of
+// adjustments.
+func (e *Entry) givenBackIn(c *Credential, i int) Units { return e.spentIn(c, i) - e.UnitsIn(c, i) }
+
+func (e *Entry) spentIn(c *Credential, i int) Units {
 	limit := c.Limits[i]
 	units, charged := ChargeIn(e.Charges, limit.Name)
 	if !charged {
 		units = e.price(c, limit)
 	}
-	given, _ := ChargeIn(e.GivenBack, limit.Name)
-	return max(0, e.settle(units)-given)
+	return max(0, e.settle(units))
 }
 
 func (e *Entry) price(c *Credential, limit Limit) Units {
@@ -121,6 +129,12 @@ func (e *Entry) settle(charge Units) Units {
 	}
 }
 
+// wasMade tells whether a grant's calls were made, as far as is known: what was given
+// back of it says only that they cost less.
+func (e *Entry) wasMade() bool {
+	return slices.ContainsFunc(e.Charges, func(charge Charge) bool { return e.settle(charge.Units) > 0 })
+}
+
 // Counts returns what each of the entry's charges counts now. What an adjustment
 // gave back counts in the entries that it was given back of.
 func (e *Entry) Counts() []Charge {
@@ -130,6 +144,17 @@ func (e *Entry) Counts() []Charge {
 		counts[i] = Charge{Limit: charge.Limit, Units: max(0, e.settle(charge.Units)-given)}
 	}
 	return counts
+}
+
+// GiveBack gives units back of what the entry counts in a limit.
+func (e *Entry) GiveBack(limit string, units Units) {
+	given := slices.Clone(e.GivenBack)
+	i := slices.IndexFunc(given, func(c Charge) bool { return c.Limit == limit })
+	if i < 0 {
+		i, given = len(given), append(given, Charge{Limit: limit})
+	}
+	given[i].Units += units
+	e.GivenBack = given
 }
 
 // Settle sets a grant to what was really spent, and returns what its charges

@@ -46,7 +46,7 @@ func (s *Service) SetCredentials(credentials []*Credential) error {
 		if next.batchers[c.Name] != nil {
 			return fmt.Errorf("credential %q is defined twice", c.Name)
 		}
-		c = c.prepared()
+		c = c.Prepared()
 		next.credentials = append(next.credentials, c)
 		next.batchers[c.Name] = &batcher{credential: c, ledger: s.ledger, deadline: s.deadline}
 	}

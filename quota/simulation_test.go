@@ -12,6 +12,7 @@ import (
 	"quotad/quota/boltledger"
 	"quotad/quota/ledgertest"
 	"quotad/quota/seedtest"
+	"quotad/quota/slidinglog"
 )
 
 // threeWindows is a credential with a window of every kind.
@@ -32,9 +33,9 @@ func threeWindows(t *testing.T) *quota.Credential {
 	}
 }
 
-func (d *desk) simulate() *quota.Simulation {
+func (d *desk) simulate() *slidinglog.Simulation {
 	d.Helper()
-	r, ok, err := d.Simulate(d.Context(), "youtube")
+	r, ok, err := slidinglog.Simulate(d.Context(), d.Service, "youtube")
 	if err != nil || !ok {
 		d.Fatalf("got %v, %v, want a simulation", ok, err)
 	}
@@ -136,7 +137,7 @@ func (d *desk) used() []quota.Units {
 // instant comes a window later, but a moment after it.
 func TestSimulationDebitsAMomentLater(t *testing.T) {
 	c := youtube()
-	r := quota.NewSimulation(c)
+	r := slidinglog.NewSimulation(c)
 	all, err := c.Sum(map[string]quota.Units{"videos.list": 950})
 	if err != nil {
 		t.Fatal(err)
@@ -162,7 +163,7 @@ func TestSimulationDebitsNothingReal(t *testing.T) {
 	if got := d.used(); !slices.Equal(got, before) {
 		t.Errorf("got %d used, want %d", got, before)
 	}
-	if _, ok, err := d.Simulate(t.Context(), "other"); ok || err != nil {
+	if _, ok, err := slidinglog.Simulate(t.Context(), d.Service, "other"); ok || err != nil {
 		t.Errorf("got %v, %v, want no such credential", ok, err)
 	}
 }

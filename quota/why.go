@@ -28,7 +28,7 @@ type Obstacle struct {
 	// Who holds what is in the window, the greatest first. Empty where the request
 	// could never fit.
 	Jobs, Regions, Operations []Holder
-	GivenBack                 Units // by adjustments, of what the holders spent
+	GivenBack                 Units // by adjustments, of what was spent in the window
 }
 
 // Why explains what would become of a request of an ordinary caller. Errors are
@@ -44,7 +44,7 @@ func (s *Service) Why(ctx context.Context, r Request) (Explanation, error) {
 	}
 	e := explain(d, r.Count)
 	if d.Reason == LimitExceeded {
-		err = s.findHolders(ctx, b.credential, d.RetryAt.Add(-d.RetryAfter), e.Obstacles)
+		err = s.findHolders(ctx, b.credential, e.Obstacles)
 	}
 	return e, err
 }
@@ -91,22 +91,27 @@ func explain(d Decision, count Units) Explanation {
 // A hold is what an obstacle's window holds, as it is being summed.
 type hold struct {
 	*Obstacle
-	after time.Time
-	by    [3]*Breakdown
+	credential *Credential
+	after      time.Time
+	by         [3]*Breakdown
 }
 
-// findHolders reads the log once, as far back as the obstacles' windows reach at now.
-func (s *Service) findHolders(ctx context.Context, c *Credential, now time.Time, obstacles []Obstacle) error {
-	since := now
+// findHolders reads the log once, as far back as the obstacles' windows reach.
+func (s *Service) findHolders(ctx context.Context, c *Credential, obstacles []Obstacle) error {
+	usage, _, err := s.Usage(ctx, c.Name)
+	if err != nil {
+		return err
+	}
+	since := usage.Now
 	holds := make([]hold, len(obstacles))
 	for i := range obstacles {
-		after, _ := obstacles[i].Window.Bounds(now)
-		holds[i] = hold{&obstacles[i], after, [...]*Breakdown{NewBreakdown(c, ByJob), NewBreakdown(c, ByRegion), NewBreakdown(c, ByOperation)}}
+		after, _ := obstacles[i].Window.Bounds(usage.Now)
+		holds[i] = hold{&obstacles[i], c, after, [...]*Breakdown{NewBreakdown(c, ByJob), NewBreakdown(c, ByRegion), NewBreakdown(c, ByOperation)}}
 		if after.Before(since) {
 			since = after
 		}
 	}
-	err := s.walk(ctx, c.Name, since, func(e Entry) bool {
+	err = s.Walk(ctx, c.Name, since, func(e Entry) bool {
 		for _, h := range holds {
 			h.add(e)
 		}
@@ -120,6 +125,7 @@ func (s *Service) findHolders(ctx context.Context, c *Credential, now time.Time,
 
 func (h hold) add(e Entry) {
 	if e.ID.Time().After(h.after) {
+		h.GivenBack = add(h.GivenBack, e.givenBackIn(h.credential, h.credential.Index(h.Name)))
 		for _, b := range h.by {
 			b.Add(e)
 		}
@@ -129,9 +135,4 @@ func (h hold) add(e Entry) {
 // tell hands over what was summed.
 func (h hold) tell() {
 	h.Jobs, h.Regions, h.Operations = h.by[0].In(h.Name), h.by[1].In(h.Name), h.by[2].In(h.Name)
-	spent := Units(0)
-	for _, s := range h.Jobs {
-		spent = add(spent, s.Units)
-	}
-	h.GivenBack = max(0, spent-h.Used)
 }

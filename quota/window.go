@@ -100,18 +100,18 @@ const maxSliding = 366 * 24 * time.Hour
 func (w Window) period(now time.Time) (start, end time.Time) {
 	local := now.In(w.Zone)
 	y, m, d := local.Date()
+	begins := func(n int) time.Time { return dayStart(y, m, d+n, w.Zone) } // n periods from this one
 	switch w.Period {
 	case Hour:
 		return hourBounds(now, w.Zone)
 	case Month:
-		return dayStart(y, m, 1, w.Zone), dayStart(y, m+1, 1, w.Zone)
-	default:
-		start, end = dayStart(y, m, d, w.Zone), dayStart(y, m, d+1, w.Zone)
-		if now.Before(start) { // the date begins twice, or late: now is still before it
-			start, end = dayStart(y, m, d-1, w.Zone), start
-		}
-		return start, end
+		begins = func(n int) time.Time { return dayStart(y, m+time.Month(n), 1, w.Zone) }
 	}
+	start, end = begins(0), begins(1)
+	if now.Before(start) { // its first date begins twice, or late: now is still before it
+		start, end = begins(-1), start
+	}
+	return start, end
 }
 
 // hourBounds counts hours of local time: in zones that are not whole hours from

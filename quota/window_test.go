@@ -50,6 +50,22 @@ func TestPeriodsTile(t *testing.T) {
 	}
 }
 
+// In Gaza the clock was set back over midnight, so that the 1st of October 2004
+// began twice: what is spent in between belongs to September alone.
+func TestMonthThatBeginsTwice(t *testing.T) {
+	w := quota.Calendar(quota.Month, load(t, "Asia/Gaza"))
+	now := time.Date(2004, 9, 30, 20, 0, 0, 0, time.UTC)
+	_, september := w.Bounds(now)
+	for ; now.Before(september); now = now.Add(time.Minute) {
+		if _, end := w.Bounds(now); !end.Equal(september) {
+			t.Fatalf("the month at %v ends at %v, want %v", now, end, september)
+		}
+	}
+	if after, _ := w.Bounds(september); !after.Equal(september.Add(-time.Millisecond)) {
+		t.Errorf("October begins behind %v, want where September ends, at %v", after, september)
+	}
+}
+
 func TestDaysOfLosAngeles(t *testing.T) {
 	w := quota.Calendar(quota.Day, load(t, "America/Los_Angeles"))
 	for _, day := range []struct {

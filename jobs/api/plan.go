@@ -10,6 +10,7 @@ import (
 	"quotad/jobs/plan"
 	"quotad/quota"
 	"quotad/quota/api"
+	"quotad/quota/slidinglog"
 )
 
 const (
@@ -53,7 +54,7 @@ func (p planner) plan(ctx context.Context, _ *api.Call, ask PlanRequest) (*plan.
 	states, now := p.runner.JobStates()
 	in := plan.SimInput{From: now.Truncate(time.Millisecond), Jobs: states}
 	for _, c := range p.keeper.Credentials() {
-		limits, known, err := p.keeper.Simulate(ctx, c.Name)
+		limits, known, err := slidinglog.Simulate(ctx, p.keeper, c.Name)
 		if err != nil {
 			return nil, err
 		}

@@ -9,7 +9,7 @@
 //     then as if each were as late as it may be. The schedule fits if even that is
 //     no more than the budget for jobs.
 //   - [Simulate] plays pass after pass from where the jobs and the ledger are now,
-//     on limits that decide as the ledger does (a [quota.Simulation]). What it
+//     on limits that decide as the ledger does (a [slidinglog.Simulation]). What it
 //     prints is what happens if every pass is on time and spends what it expects.
 //
 // # When a pass is late

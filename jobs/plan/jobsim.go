@@ -6,13 +6,14 @@ import (
 
 	"quotad/jobs"
 	"quotad/quota"
+	"quotad/quota/slidinglog"
 	"quotad/regions"
 )
 
 // A jobSim is a job as it goes on, pass by pass.
 type jobSim struct {
 	jobs.JobState
-	limits  *quota.Simulation
+	limits  *slidinglog.Simulation
 	charges []quota.Charge // of a pass
 	next    time.Time      // when its next pass comes; zero: none does
 	outcome *Job

@@ -8,6 +8,7 @@ import (
 
 	"quotad/jobs"
 	"quotad/quota"
+	"quotad/quota/slidinglog"
 	"quotad/regions"
 )
 
@@ -43,7 +44,7 @@ func simulate(length time.Duration, credentials []*quota.Credential, list ...*jo
 		o.Jobs = append(o.Jobs, jobs.JobState{Job: job})
 	}
 	for _, c := range credentials {
-		o.Limits = append(o.Limits, quota.NewSimulation(c))
+		o.Limits = append(o.Limits, slidinglog.NewSimulation(c))
 	}
 	return Simulate(o, noon.Add(length))
 }
@@ -210,7 +211,7 @@ func withoutRegions(j Job) Job {
 func TestPlanOfJobsThatDoNotRun(t *testing.T) {
 	silent, paused, later := trending(t), hourly(t, 2), hourly(t, 2)
 	silent.Name, paused.Name, later.Name = "silent", "paused", "later"
-	o := SimInput{From: noon, Limits: []*quota.Simulation{quota.NewSimulation(dailyOf(1000, 0))}, Jobs: []jobs.JobState{
+	o := SimInput{From: noon, Limits: []*slidinglog.Simulation{slidinglog.NewSimulation(dailyOf(1000, 0))}, Jobs: []jobs.JobState{
 		{Job: silent}, {Job: paused, Pause: &jobs.Pause{}}, {Job: later, Pause: &jobs.Pause{Until: noon.Add(150 * time.Minute)}},
 	}}
 	p := Simulate(o, noon.Add(5*time.Hour))
@@ -252,7 +253,7 @@ func TestPlanOfACalendarDay(t *testing.T) {
 func TestPlanOfARunUnderWay(t *testing.T) {
 	job := trending(t)
 	job.Expects = map[string]quota.Units{"videos.list": 4}
-	o := SimInput{From: noon, Limits: []*quota.Simulation{quota.NewSimulation(dailyOf(1000, 0))}, Jobs: []jobs.JobState{{
+	o := SimInput{From: noon, Limits: []*slidinglog.Simulation{slidinglog.NewSimulation(dailyOf(1000, 0))}, Jobs: []jobs.JobState{{
 		Job: job, Cursor: "FR",
 		Run: &jobs.Progress{Slot: noon.Add(-20 * time.Minute), Ring: eight().From("US"), Stagger: 10 * time.Minute, MovesCursor: true, Begun: 3},
 	}}}
@@ -265,7 +266,7 @@ func TestPlanOfARunUnderWay(t *testing.T) {
 		t.Errorf("got %+v, want the next run to begin where this one did", run)
 	}
 	o.Jobs[0].Run.MovesCursor = false // somebody chose its regions
-	p = Simulate(SimInput{From: noon, Jobs: o.Jobs, Limits: []*quota.Simulation{quota.NewSimulation(dailyOf(1000, 0))}}, noon.Add(3*time.Hour))
+	p = Simulate(SimInput{From: noon, Jobs: o.Jobs, Limits: []*slidinglog.Simulation{slidinglog.NewSimulation(dailyOf(1000, 0))}}, noon.Add(3*time.Hour))
 	if run := p.Runs[0]; run.Served[0] != "FR" {
 		t.Errorf("got %+v, want the cursor left alone", run)
 	}

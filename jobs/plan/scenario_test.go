@@ -9,6 +9,7 @@ import (
 
 	"quotad/jobs"
 	"quotad/quota"
+	"quotad/quota/slidinglog"
 	"quotad/regions"
 )
 
@@ -137,7 +138,7 @@ func (s *scenario) isDaily() bool {
 // input is a simulation that begins at noon in the middle of the rings, with
 // nothing spent.
 func (s *scenario) input() SimInput {
-	in := SimInput{From: noon, Limits: []*quota.Simulation{quota.NewSimulation(s.credential)}}
+	in := SimInput{From: noon, Limits: []*slidinglog.Simulation{slidinglog.NewSimulation(s.credential)}}
 	for _, job := range s.jobs {
 		in.Jobs = append(in.Jobs, jobs.JobState{Job: job, Cursor: regions.Cursor(job.Regions[len(job.Regions)/2])})
 	}

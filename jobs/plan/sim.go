@@ -6,6 +6,7 @@ import (
 
 	"quotad/jobs"
 	"quotad/quota"
+	"quotad/quota/slidinglog"
 	"quotad/regions"
 )
 
@@ -18,7 +19,7 @@ const (
 type SimInput struct {
 	From   time.Time
 	Jobs   []jobs.JobState
-	Limits []*quota.Simulation // of every credential, in their order; Simulate spends from them
+	Limits []*slidinglog.Simulation // of every credential, in their order; Simulate spends from them
 }
 
 // Simulate returns what the jobs will do until an instant. It stops at some 300,000
@@ -74,7 +75,7 @@ func hours(from, until time.Time) []Hour {
 }
 
 // enter makes a job one of those that are played, unless nobody knows what it spends.
-func (s *sim) enter(state jobs.JobState, all []*quota.Simulation) {
+func (s *sim) enter(state jobs.JobState, all []*slidinglog.Simulation) {
 	limits, charges := price(state.Job, all)
 	if len(charges) == 0 {
 		s.plan.Unknown = append(s.plan.Unknown, state.Job.Name)
@@ -97,8 +98,8 @@ func (s *sim) enter(state jobs.JobState, all []*quota.Simulation) {
 }
 
 // price returns the limits that a job spends from, and what one pass of it costs.
-func price(job *jobs.Job, all []*quota.Simulation) (*quota.Simulation, []quota.Charge) {
-	i := slices.IndexFunc(all, func(s *quota.Simulation) bool { return s.Credential.Name == job.Credential })
+func price(job *jobs.Job, all []*slidinglog.Simulation) (*slidinglog.Simulation, []quota.Charge) {
+	i := slices.IndexFunc(all, func(s *slidinglog.Simulation) bool { return s.Credential.Name == job.Credential })
 	if i < 0 {
 		return nil, nil
 	}

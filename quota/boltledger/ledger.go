@@ -1,12 +1,14 @@
-// Package boltledger keeps the quota ledger in a bbolt file: one host, nothing
-// else to run, every grant on disk before it is answered.
 package boltledger
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -21,14 +23,22 @@ type Config struct {
 	// machine, not of the daemon, then loses the grants of the last seconds.
 	Unsynced bool
 	Clock    func() time.Time // nil: time.Now
+	// History says that there has been a ledger here: one that is new then is a
+	// fresh budget for everybody, and is refused.
+	History bool
+	// AcceptNew takes the ledger that is there for the right one, though it is new,
+	// another one, or older than it was.
+	AcceptNew bool
 }
 
 // A Ledger is a quota.Ledger in a file. The file belongs to one process at a time.
 type Ledger struct {
 	db       *bbolt.DB
 	file     os.FileInfo // of the file that is open
+	position *position
 	clock    func() time.Time
 	unsynced bool
+	broken   atomic.Pointer[error] // why the file cannot be used any more, once that is so
 
 	mu       sync.Mutex // guards what follows
 	accounts map[string]*account
@@ -37,78 +47,148 @@ type Ledger struct {
 
 var _ quota.Ledger = (*Ledger)(nil)
 
-// An account is a credential's account in memory, as the file has it or newer:
-// what has left a window since the last write follows with the next one.
-type account struct {
-	mu sync.Mutex // guards state, and is held while the file is written
-	// state is nil until it was read, and again after a write that failed: whether
-	// it reached the file, the file knows.
-	state *quota.Account
-}
-
 // Open opens the ledger, and creates it where there is no file. A file that is
-// not a whole ledger is an error and stays as it is.
+// not a whole ledger, or not the one that was here, is an error and stays as it is.
 func Open(config Config) (*Ledger, error) {
-	if err := checkFile(config.Path); err != nil {
-		return nil, err
-	}
-	db, err := openWhole(config)
-	if err != nil {
-		return nil, err
-	}
-	file, err := os.Stat(config.Path)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("cannot open ledger: %w", err), db.Close())
-	}
-	l := &Ledger{db: db, file: file, clock: config.Clock, unsynced: config.Unsynced, accounts: make(map[string]*account)}
+	l := &Ledger{clock: config.Clock, unsynced: config.Unsynced, accounts: make(map[string]*account)}
 	if l.clock == nil {
 		l.clock = time.Now
+	}
+	if err := l.openFile(config); err != nil {
+		return nil, err
 	}
 	return l, nil
 }
 
 // Close waits for what is being written and closes the file.
 func (l *Ledger) Close() error {
-	if err := l.db.Close(); err != nil {
+	if err := errors.Join(l.db.Close(), l.position.close()); err != nil {
 		return fmt.Errorf("cannot close ledger %q: %w", l.db.Path(), err)
 	}
 	return nil
 }
 
-// now is the host's clock; each account keeps its own time from running back.
-func (l *Ledger) now() time.Time { return l.clock() }
-
-// account returns a credential's account, read from the file the first time,
-// with its lock held; done releases it.
-func (l *Ledger) account(name string) (a *account, done func(), err error) {
+// account returns a credential's account.
+func (l *Ledger) account(name string) *account {
 	l.mu.Lock()
-	a = l.accounts[name]
+	defer l.mu.Unlock()
+	a := l.accounts[name]
 	if a == nil {
-		a = &account{}
+		a = &account{name: name}
 		l.accounts[name] = a
 	}
-	l.mu.Unlock()
-	a.mu.Lock()
-	if a.state == nil {
-		if a.state, err = l.load(name); err != nil {
-			a.mu.Unlock()
-			return nil, nil, err
-		}
-	}
-	return a, a.mu.Unlock, nil
+	return a
 }
 
-func (l *Ledger) load(name string) (*quota.Account, error) {
-	state := &quota.Account{}
-	err := l.db.View(func(tx *bbolt.Tx) error {
-		value := openBuckets(tx, name).account()
-		if value == nil {
-			return nil
+// Acquire implements quota.Ledger. What a batch grants is written in one
+// transaction; a batch that grants nothing writes nothing.
+func (l *Ledger) Acquire(_ context.Context, c *quota.Credential, asks []quota.Ask) ([]quota.Decision, error) {
+	decisions := make([]quota.Decision, len(asks))
+	err := l.update(c, func(b *batch) (err error) {
+		for i, ask := range asks {
+			if decisions[i], err = b.decide(ask); err != nil {
+				return err
+			}
 		}
-		return decodeAccount(value, state)
+		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("cannot read ledger %q: %w: %w", l.db.Path(), quota.ErrUnavailable, err)
+		return nil, err
 	}
-	return state, nil
+	return decisions, nil
+}
+
+// Peek implements quota.Ledger.
+func (l *Ledger) Peek(_ context.Context, c *quota.Credential, _ []string, charges []quota.Charge) (d quota.Decision, err error) {
+	err = l.read(c, func(b *batch) { d = b.state.Decide(c, charges, false, b.clock, b) })
+	return d, err
+}
+
+// Settle implements quota.Ledger.
+func (l *Ledger) Settle(_ context.Context, c *quota.Credential, s quota.Settlement) (d quota.Decision, err error) {
+	err = l.update(c, func(b *batch) (err error) {
+		d, err = b.settle(s)
+		return err
+	})
+	return d, err
+}
+
+// Adjust implements quota.Ledger. One that gives back from more entries than one
+// transaction may change is booked in several.
+func (l *Ledger) Adjust(_ context.Context, c *quota.Credential, a quota.Adjustment) (d quota.Decision, err error) {
+	booked, more := quota.Units(0), true
+	for more && err == nil {
+		err = l.update(c, func(b *batch) error {
+			d, more = b.adjust(a)
+			return nil
+		})
+		booked += d.Units
+		a.Units += int64(d.Units)
+	}
+	d.Units = booked
+	return d, err
+}
+
+// Reset implements quota.Ledger.
+func (l *Ledger) Reset(_ context.Context, c *quota.Credential, by quota.Caller, note string) error {
+	return l.update(c, func(b *batch) error {
+		b.reset(by, note)
+		return nil
+	})
+}
+
+// Usage implements quota.Ledger.
+func (l *Ledger) Usage(_ context.Context, c *quota.Credential) (u quota.Usage, err error) {
+	err = l.read(c, func(b *batch) {
+		u.Now = b.now
+		for i := range c.Limits {
+			u.Limits = append(u.Limits, b.state.State(i, b.now, b))
+		}
+	})
+	return u, err
+}
+
+// Log implements quota.Ledger.
+func (l *Ledger) Log(_ context.Context, c *quota.Credential, q quota.LogQuery) (page quota.LogPage, err error) {
+	err = l.view(func(tx *bbolt.Tx) error {
+		page, err = openBuckets(tx, c.Name).page(q)
+		return err
+	})
+	if err != nil {
+		return quota.LogPage{}, err
+	}
+	return page, nil
+}
+
+// ahead is by how much the newest entry of a log may be ahead of the clock before
+// somebody is told.
+const ahead = 10 * time.Second
+
+// Health implements quota.Ledger. Whether the file can be written is known from the
+// last time that it was.
+func (l *Ledger) Health(context.Context) quota.Health {
+	h := quota.Health{Backend: "embedded", State: "ok", Reachable: true}
+	if l.unsynced {
+		h.Warnings = append(h.Warnings, "sync is off: a crash of the machine loses the grants of the last seconds")
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(l.accounts)) {
+		newest := time.UnixMilli(l.accounts[name].newest.Load())
+		if by := newest.Sub(l.clock()); by > ahead {
+			h.Warnings = append(h.Warnings, fmt.Sprintf("credential %q: the newest entry of its log is %v ahead of the clock, so that nothing leaves a window until %s: quotactl reset ends that",
+				name, by.Round(time.Second), newest.UTC().Format(time.RFC3339)))
+		}
+	}
+	if err := errors.Join(l.displaced(), l.failing); err != nil {
+		h.State, h.Reachable = err.Error(), false
+	}
+	return h
+}
+
+// noteWrite takes in what became of a write.
+func (l *Ledger) noteWrite(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.failing = err
 }

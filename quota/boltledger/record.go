@@ -3,6 +3,7 @@ package boltledger
 import (
 	"encoding/binary"
 	"errors"
+	"hash/crc32"
 	"slices"
 
 	"quotad/quota"
@@ -10,24 +11,21 @@ import (
 
 var errRecord = errors.New("an entry of the log is damaged")
 
-// recordVersion begins every record, so that a later format can be told apart.
-const recordVersion = 2
-
 // kinds are numbered in a record by their place here.
 var kinds = []quota.Kind{quota.KindGrant, quota.KindSettlement, quota.KindAdjustment, quota.KindReset}
 
 // flagSettled is the bit of a record's flags that says that it was settled.
 const flagSettled = 1
 
-// encode writes the version, the kind, the flags, the numbers as varints, and each
-// string behind its length.
+// encode writes the kind, the flags, the numbers as varints, each string behind its
+// length, and a checksum.
 func encode(e *quota.Entry) []byte {
 	b := make([]byte, 0, 64)
 	flags := byte(0)
 	if e.Settled {
 		flags |= flagSettled
 	}
-	b = append(b, recordVersion, byte(slices.Index(kinds, e.Kind)), flags)
+	b = append(b, byte(slices.Index(kinds, e.Kind)), flags)
 	for _, n := range []int64{int64(e.Count), int64(e.SettledTo), e.Grant.Ms, e.Grant.Seq, e.Asked} {
 		b = binary.AppendVarint(b, n)
 	}
@@ -41,7 +39,27 @@ func encode(e *quota.Entry) []byte {
 			b = binary.AppendVarint(b, int64(charge.Units))
 		}
 	}
-	return b
+	return seal(encodeID(e.ID), b)
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// seal ends a value with a checksum of its key and itself.
+func seal(key, value []byte) []byte {
+	return binary.BigEndian.AppendUint32(value, checksum(key, value))
+}
+
+func checksum(key, value []byte) uint32 {
+	return crc32.Update(crc32.Checksum(key, castagnoli), castagnoli, value)
+}
+
+// unseal returns a decoder of a value, and whether it is as it was written.
+func unseal(key, value []byte) (decoder, bool) {
+	n := len(value) - 4
+	if n < 0 || binary.BigEndian.Uint32(value[n:]) != checksum(key, value[:n]) {
+		return decoder{failed: true}, false
+	}
+	return decoder{rest: value[:n]}, true
 }
 
 func appendString(b []byte, s string) []byte {
@@ -50,11 +68,12 @@ func appendString(b []byte, s string) []byte {
 }
 
 func decode(id quota.ID, value []byte) (quota.Entry, error) {
-	if len(value) < 3 || value[0] != recordVersion || int(value[1]) >= len(kinds) {
+	d, ok := unseal(encodeID(id), value)
+	if !ok || len(d.rest) < 2 || int(d.rest[0]) >= len(kinds) {
 		return quota.Entry{}, errRecord
 	}
-	e := quota.Entry{ID: id, At: id.Time(), Kind: kinds[value[1]], Settled: value[2]&flagSettled != 0}
-	d := decoder{rest: value[3:]}
+	e := quota.Entry{ID: id, At: id.Time(), Kind: kinds[d.rest[0]], Settled: d.rest[1]&flagSettled != 0}
+	d.take(2)
 	e.Count, e.SettledTo = max(0, d.units()), max(0, d.units())
 	e.Grant = quota.ID{Ms: d.varint(), Seq: d.varint()}
 	e.Asked = d.varint()

@@ -19,15 +19,15 @@ func FuzzRecord(f *testing.F) {
 		GivenBack: []quota.Charge{{Limit: "daily", Units: 40}},
 		By:        "trending", Region: "US", Key: "run/US/page-1",
 	}
-	adjusted := quota.Entry{Kind: quota.KindAdjustment, Asked: -500, Charges: []quota.Charge{{Limit: "daily", Units: -40}}, By: "@0", Note: "checked upstream"}
-	f.Add(encode(&whole))
-	f.Add(encode(&adjusted))
-	f.Add(encode(&quota.Entry{Kind: quota.KindSettlement, Grant: id, Before: whole.Charges, After: whole.Counts()}))
-	f.Add(encode(&whole)[:20])
-	f.Add([]byte{recordVersion + 1, 0, 0})
-	f.Add([]byte{recordVersion, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f})
+	adjusted := quota.Entry{ID: id, Kind: quota.KindAdjustment, Asked: -500, Charges: []quota.Charge{{Limit: "daily", Units: -40}}, By: "@0", Note: "checked upstream"}
+	f.Add(unsealed(&whole))
+	f.Add(unsealed(&adjusted))
+	f.Add(unsealed(&quota.Entry{ID: id, Kind: quota.KindSettlement, Grant: id, Before: whole.Charges, After: whole.Counts()}))
+	f.Add(unsealed(&whole)[:20])
+	f.Add([]byte{9, 0, 0})
+	f.Add([]byte{0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f})
 	f.Fuzz(func(t *testing.T, value []byte) {
-		e, err := decode(id, value)
+		e, err := decode(id, seal(encodeID(id), bytes.Clone(value)))
 		if err != nil {
 			if !reflect.DeepEqual(e, quota.Entry{}) {
 				t.Errorf("a refused entry is %+v", e)
@@ -42,8 +42,23 @@ func FuzzRecord(f *testing.F) {
 				t.Errorf("%d units are more than there are", amount.Units)
 			}
 		}
-		if bytes.Equal(value, encode(&whole)) && !reflect.DeepEqual(e, whole) {
-			t.Errorf("got %+v, want %+v", e, whole)
-		}
 	})
+}
+
+// unsealed is an entry's record without its checksum.
+func unsealed(e *quota.Entry) []byte {
+	record := encode(e)
+	return record[:len(record)-4]
+}
+
+// Each bit of a record counts.
+func TestFlippedBitsOfARecord(t *testing.T) {
+	e := quota.Entry{ID: quota.ID{Ms: 1795260896123}, Kind: quota.KindGrant, Operation: "list", Count: 1, Charges: []quota.Charge{{Limit: "daily", Units: 300}}}
+	for i := range 8 * len(encode(&e)) {
+		record := encode(&e)
+		record[i/8] ^= 1 << (i % 8)
+		if got, err := decode(e.ID, record); err == nil {
+			t.Errorf("with bit %d flipped it is read as %+v", i, got)
+		}
+	}
 }

@@ -52,6 +52,13 @@ type Harness struct {
 	// Open returns an empty ledger on the clock, and a function that opens the
 	// same one again after it was closed.
 	Open func(t testing.TB, clock *Clock) (ledger quota.Ledger, reopen func() quota.Ledger)
+	// Join opens another daemon's ledger on the log of the one that was opened last,
+	// where several hosts share one; nil where they do not. Two hosts then differ in
+	// what they have configured.
+	Join func(t testing.TB) quota.Ledger
+	// Unbound ledgers do not keep with an entry what was given back of it; they are
+	// spared what depends on it.
+	Unbound bool
 }
 
 // A history is a ledger in the middle of its life: at a time, a request, a decision.

@@ -5,6 +5,7 @@ package ledgertest
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"sync"
 	"time"
@@ -12,8 +13,8 @@ import (
 	"quotad/quota"
 )
 
-// A Model is a ledger in memory that keeps every entry for ever and sums them
-// all for every decision: too slow to use, too simple to be wrong.
+// A Model is a ledger in memory that keeps every entry for ever and works
+// everything out anew from them each time: too slow to use, too simple to be wrong.
 type Model struct {
 	clock func() time.Time
 
@@ -23,20 +24,19 @@ type Model struct {
 
 var _ quota.Ledger = (*Model)(nil)
 
+// A modelLog is all that the model knows of a credential.
 type modelLog struct {
 	last    quota.ID
-	entries []*modelEntry
-	ids     map[string]*modelEntry // by request key
-	credits map[string]*modelCredit
+	entries []*quota.Entry
 }
 
-type modelEntry struct{ quota.Entry }
-
-// modelCredit is what adjustments gave back in a limit. It is used up by the
-// debits that leave the window, oldest first.
-type modelCredit struct {
-	left quota.Units
-	out  map[*modelEntry]bool // have left the window, and used up theirs
+// A question is what is worked out: of a log, as one host's file sees it, at an
+// instant. Two hosts whose files differ ask differently of one log.
+type question struct {
+	*modelLog
+	c     *quota.Credential
+	clock time.Time // the host's, which callers wait by
+	now   time.Time // the log's, never earlier than its newest entry
 }
 
 // NewModel returns an empty model on the given clock. Steps back of the clock
@@ -53,90 +53,99 @@ func (m *Model) Health(context.Context) quota.Health {
 	return quota.Health{Backend: "model", State: "ok", Reachable: true}
 }
 
+// about begins a question, with the model locked; done ends it.
+func (m *Model) about(c *quota.Credential) (q question, done func()) {
+	m.mu.Lock()
+	l := m.logs[c.Name]
+	if l == nil {
+		l = &modelLog{}
+		m.logs[c.Name] = l
+	}
+	clock := time.UnixMilli(m.clock().UnixMilli()).UTC()
+	return question{l, c, clock, time.UnixMilli(max(clock.UnixMilli(), l.last.Ms)).UTC()}, m.mu.Unlock
+}
+
+// newest returns the id of the last entry of a credential's log.
+func (m *Model) newest(c *quota.Credential) quota.ID {
+	q, done := m.about(c)
+	defer done()
+	return q.last
+}
+
 // Acquire implements quota.Ledger.
 func (m *Model) Acquire(_ context.Context, c *quota.Credential, asks []quota.Ask) ([]quota.Decision, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	l, now := m.log(c)
-	l.useCredits(c, now)
+	q, done := m.about(c)
+	defer done()
 	decisions := make([]quota.Decision, len(asks))
 	for i, ask := range asks {
-		decisions[i] = l.decide(c, ask, now)
+		decisions[i] = q.decide(ask)
 	}
 	return decisions, nil
 }
 
 // Peek implements quota.Ledger.
 func (m *Model) Peek(_ context.Context, c *quota.Credential, _ []string, charges []quota.Charge) (quota.Decision, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	l, now := m.log(c)
-	l.useCredits(c, now)
-	return l.fits(c, quota.Ask{Charges: charges}, now), nil
+	q, done := m.about(c)
+	defer done()
+	return q.fits(charges, false), nil
 }
 
-func (m *Model) log(c *quota.Credential) (*modelLog, time.Time) {
-	l := m.logs[c.Name]
-	if l == nil {
-		l = &modelLog{ids: make(map[string]*modelEntry), credits: make(map[string]*modelCredit)}
-		m.logs[c.Name] = l
-	}
-	return l, time.UnixMilli(max(m.clock().UnixMilli(), l.last.Ms)).UTC()
-}
-
-// newest returns the id of the last entry of a credential's log.
-func (m *Model) newest(c *quota.Credential) quota.ID {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	l, _ := m.log(c)
-	return l.last
-}
-
-func (l *modelLog) decide(c *quota.Credential, ask quota.Ask, now time.Time) quota.Decision {
-	if e := l.ids[ask.Key()]; e != nil && l.counted(c, e, now) {
+func (q question) decide(ask quota.Ask) quota.Decision {
+	if e := q.granted(ask.Key()); e != nil {
 		if e.Operation != ask.Operation || e.Count != ask.Count {
 			return quota.Decision{Reason: quota.RequestIDConflict, Detail: "the request id was granted with other arguments"}
 		}
 		return quota.Decision{
-			Replayed: true, GrantID: quota.GrantID(c.Name, e.ID),
-			Units: quota.Max(ask.Charges), Limits: l.states(c, ask.Charges, now),
+			Replayed: true, GrantID: quota.GrantID(q.c.Name, e.ID),
+			Units: quota.Max(ask.Charges), Limits: q.states(ask.Charges),
 		}
 	}
-	d := l.fits(c, ask, now)
+	d := q.fits(ask.Charges, ask.UseReserve)
 	if d.Granted() {
-		d.GrantID = quota.GrantID(c.Name, l.debit(ask, now))
+		d.GrantID = quota.GrantID(q.c.Name, q.append(quota.NewEntry(ask, quota.ID{})))
+		d.Limits = q.states(ask.Charges)
 	}
-	d.Limits = l.states(c, ask.Charges, now)
 	return d
 }
 
-// fits decides without debiting.
-func (l *modelLog) fits(c *quota.Credential, ask quota.Ask, now time.Time) quota.Decision {
-	d := quota.Decision{Units: quota.Max(ask.Charges)}
-	for _, charge := range ask.Charges {
-		if at := l.fitsAt(c, charge, ask.UseReserve, now); at.After(d.RetryAt) {
-			d.Reason, d.Limit = quota.LimitExceeded, charge.Limit
-			d.RetryAt, d.RetryAfter = at, at.Sub(now)
+// granted finds the newest grant of a request key that some window still holds.
+func (q question) granted(key string) *quota.Entry {
+	if key == "" {
+		return nil
+	}
+	for _, e := range slices.Backward(q.entries) {
+		if e.Key == key && q.counted(e) {
+			return e
 		}
 	}
-	d.Limits = l.states(c, ask.Charges, now)
+	return nil
+}
+
+// fits decides without debiting.
+func (q question) fits(charges []quota.Charge, useReserve bool) quota.Decision {
+	d := quota.Decision{Units: quota.Max(charges), Limits: q.states(charges)}
+	for _, charge := range charges {
+		if at := q.fitsAt(charge, useReserve); at.After(d.RetryAt) {
+			d.Reason, d.Limit = quota.LimitExceeded, charge.Limit
+			d.RetryAt, d.RetryAfter = at, at.Sub(q.clock)
+		}
+	}
 	return d
 }
 
 // fitsAt tries every instant at which something leaves the window.
-func (l *modelLog) fitsAt(c *quota.Credential, charge quota.Charge, useReserve bool, now time.Time) time.Time {
-	i := c.Index(charge.Limit)
-	limit := c.Limits[i]
+func (q question) fitsAt(charge quota.Charge, useReserve bool) time.Time {
+	i := q.c.Index(charge.Limit)
+	limit := q.c.Limits[i]
 	budget := limit.Budget(useReserve)
-	if l.used(c, i, now)+charge.Units <= budget {
+	if q.used(i, q.now)+charge.Units <= budget {
 		return time.Time{}
 	}
-	if _, end := limit.Window.Bounds(now); !end.IsZero() {
+	if _, end := limit.Window.Bounds(q.now); !end.IsZero() {
 		return end
 	}
-	for _, e := range l.entries {
-		at := e.ID.Time().Add(limit.Window.Length)
-		if at.After(now) && l.used(c, i, at)+charge.Units <= budget {
+	for at := range q.leaving(limit) {
+		if q.used(i, at)+charge.Units <= budget {
 			return at
 		}
 	}
@@ -144,106 +153,78 @@ func (l *modelLog) fitsAt(c *quota.Credential, charge quota.Charge, useReserve b
 }
 
 // used sums what limit i holds at an instant, now or later.
-func (l *modelLog) used(c *quota.Credential, i int, at time.Time) quota.Units {
-	sum, left := quota.Units(0), quota.Units(0)
-	if credit := l.credits[c.Limits[i].Name]; credit != nil {
-		left = credit.left
-		for _, e := range l.entries {
-			if !credit.out[e] && !l.inWindow(c, i, e, at) {
-				left -= min(left, l.charge(c, i, e))
-			}
+func (q question) used(i int, at time.Time) quota.Units {
+	sum := quota.Units(0)
+	for _, e := range q.entries {
+		if q.inWindow(i, e, at) {
+			sum += q.units(i, e)
 		}
 	}
-	for _, e := range l.entries {
-		if l.inWindow(c, i, e, at) {
-			sum += l.charge(c, i, e)
-		}
-	}
-	return sum - min(left, sum)
+	return sum
 }
 
-func (l *modelLog) inWindow(c *quota.Credential, i int, e *modelEntry, at time.Time) bool {
-	after, _ := c.Limits[i].Window.Bounds(at)
+func (q question) inWindow(i int, e *quota.Entry, at time.Time) bool {
+	after, _ := q.c.Limits[i].Window.Bounds(at)
 	return e.ID.Time().After(after)
 }
 
-func (l *modelLog) counted(c *quota.Credential, e *modelEntry, now time.Time) bool {
-	for i := range c.Limits {
-		if l.inWindow(c, i, e, now) {
+func (q question) counted(e *quota.Entry) bool {
+	for i := range q.c.Limits {
+		if q.inWindow(i, e, q.now) {
 			return true
 		}
 	}
 	return false
 }
 
-// charge is what an entry counts in limit i: what was recorded, else what the
-// operation costs today; settled as quota.Settlement says.
-func (l *modelLog) charge(c *quota.Credential, i int, e *modelEntry) quota.Units {
-	limit := c.Limits[i]
-	for _, charge := range e.Charges {
-		if charge.Limit == limit.Name {
-			return max(0, e.settle(charge.Units))
-		}
+// units is what an entry counts in limit i: what it was charged there, else what its
+// operation costs today; settled as quota.Settlement says; less what was given back.
+func (q question) units(i int, e *quota.Entry) quota.Units {
+	limit := q.c.Limits[i]
+	charge := quota.Units(0)
+	if e.Kind == quota.KindGrant {
+		charge = q.c.Operations[e.Operation].In(limit, e.Operation) * e.Count
 	}
-	return e.settle(c.Operations[e.Operation].In(limit, e.Operation) * e.Count)
-}
-
-func (e *modelEntry) settle(units quota.Units) quota.Units {
 	greatest := quota.Units(0)
-	for _, charge := range e.Charges {
-		greatest = max(greatest, charge.Units)
-	}
-	switch {
-	case !e.Settled || e.Kind != quota.KindGrant:
-		return units
-	case units >= greatest:
-		return e.SettledTo
-	default:
-		return min(units, e.SettledTo)
-	}
-}
-
-// useCredits lets the debits that have left a window use up its credit.
-func (l *modelLog) useCredits(c *quota.Credential, now time.Time) {
-	for i, limit := range c.Limits {
-		credit := l.credits[limit.Name]
-		if credit == nil {
-			continue
-		}
-		for _, e := range l.entries {
-			out := !l.inWindow(c, i, e, now)
-			if out && !credit.out[e] {
-				credit.left -= min(credit.left, l.charge(c, i, e))
-			}
-			credit.out[e] = out
+	for _, c := range e.Charges {
+		greatest = max(greatest, c.Units)
+		if c.Limit == limit.Name {
+			charge = max(0, c.Units)
 		}
 	}
+	if e.Kind == quota.KindGrant && e.Settled && charge >= greatest {
+		charge = e.SettledTo
+	} else if e.Kind == quota.KindGrant && e.Settled {
+		charge = min(charge, e.SettledTo)
+	}
+	for _, c := range e.GivenBack {
+		if c.Limit == limit.Name {
+			charge -= min(charge, c.Units)
+		}
+	}
+	return charge
 }
 
-func (l *modelLog) states(c *quota.Credential, charges []quota.Charge, now time.Time) []quota.LimitState {
+func (q question) states(charges []quota.Charge) []quota.LimitState {
 	states := make([]quota.LimitState, len(charges))
-	for i, charge := range charges {
-		n := c.Index(charge.Limit)
-		states[i] = quota.LimitState{Limit: c.Limits[n], Used: l.used(c, n, now), Cost: charge.Units}
+	for n, charge := range charges {
+		i := q.c.Index(charge.Limit)
+		states[n] = quota.LimitState{Limit: q.c.Limits[i], Used: q.used(i, q.now), Cost: charge.Units}
 	}
 	return states
 }
 
-func (l *modelLog) state(c *quota.Credential, i int, now time.Time) quota.LimitState {
-	s := quota.LimitState{Limit: c.Limits[i], Used: l.used(c, i, now)}
-	_, end := s.Window.Bounds(now)
+func (q question) state(i int) quota.LimitState {
+	s := quota.LimitState{Limit: q.c.Limits[i], Used: q.used(i, q.now)}
+	_, end := s.Window.Bounds(q.now)
 	if !end.IsZero() {
 		if s.Used > 0 {
 			s.NextAt, s.NextUnits = end, s.Used
 		}
 		return s
 	}
-	for _, e := range l.entries {
-		at := e.ID.Time().Add(s.Window.Length)
-		if !at.After(now) {
-			continue
-		}
-		if freed := s.Used - l.used(c, i, at); freed > 0 {
+	for at := range q.leaving(s.Limit) {
+		if freed := s.Used - q.used(i, at); freed > 0 {
 			s.NextAt, s.NextUnits = at, freed
 			return s
 		}
@@ -251,53 +232,65 @@ func (l *modelLog) state(c *quota.Credential, i int, now time.Time) quota.LimitS
 	return s
 }
 
-func (l *modelLog) debit(ask quota.Ask, now time.Time) quota.ID {
-	e := l.append(now)
-	e.Entry = quota.NewEntry(ask, e.ID)
-	if key := ask.Key(); key != "" {
-		l.ids[key] = e
+// leaving yields every instant from now on at which something leaves a sliding window.
+func (q question) leaving(limit quota.Limit) iter.Seq[time.Time] {
+	return func(yield func(time.Time) bool) {
+		last := q.now
+		for _, e := range q.entries {
+			if at := e.ID.Time().Add(limit.Window.Length); at.After(last) {
+				last = at
+				if !yield(at) {
+					return
+				}
+			}
+		}
 	}
-	return e.ID
 }
 
-func (l *modelLog) append(now time.Time) *modelEntry {
-	id := quota.ID{Ms: now.UnixMilli()}
-	if id.Ms == l.last.Ms {
-		id.Seq = l.last.Seq + 1
+// append writes an entry at now.
+func (q question) append(e quota.Entry) quota.ID {
+	e.ID = quota.ID{Ms: q.now.UnixMilli()}
+	if e.ID.Ms == q.last.Ms {
+		e.ID.Seq = q.last.Seq + 1
 	}
-	e := &modelEntry{Entry: quota.Entry{ID: id, At: now}}
-	l.last, l.entries = id, append(l.entries, e)
-	return e
+	e.At = e.ID.Time()
+	q.last, q.entries = e.ID, append(q.entries, &e)
+	return e.ID
 }
 
 // Settle implements quota.Ledger.
 func (m *Model) Settle(_ context.Context, c *quota.Credential, s quota.Settlement) (quota.Decision, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	l, now := m.log(c)
-	i := slices.IndexFunc(l.entries, func(e *modelEntry) bool { return e.ID == s.Grant && e.Kind == quota.KindGrant })
-	if i < 0 || !l.counted(c, l.entries[i], now) {
+	q, done := m.about(c)
+	defer done()
+	i := slices.IndexFunc(q.entries, func(e *quota.Entry) bool { return e.ID == s.Grant && e.Kind == quota.KindGrant })
+	if i < 0 || !q.counted(q.entries[i]) {
 		return quota.Decision{Reason: quota.UnknownGrant}, nil
 	}
-	l.useCredits(c, now)
-	e := l.entries[i]
+	e := q.entries[i]
 	if !e.Settled || e.SettledTo != s.Units {
+		trace := quota.Entry{Kind: quota.KindSettlement, By: s.Caller.By(), Grant: s.Grant, SettledTo: s.Units, Before: q.counts(e)}
 		e.Settled, e.SettledTo = true, s.Units
-		trace := l.append(now)
-		trace.Kind, trace.By, trace.Grant, trace.SettledTo = quota.KindSettlement, s.Caller.By(), s.Grant, s.Units
+		trace.After = q.counts(e)
+		q.append(trace)
 	}
-	for i, limit := range c.Limits {
-		if credit := l.credits[limit.Name]; credit != nil {
-			credit.left = min(credit.left, l.sum(c, i, now))
-		}
+	return quota.Decision{GrantID: quota.GrantID(c.Name, s.Grant), Units: s.Units, Limits: q.states(q.charged(e))}, nil
+}
+
+// counts returns what an entry counts in the limits that it was charged in, whichever
+// are configured.
+func (q question) counts(e *quota.Entry) []quota.Charge {
+	counts := slices.Clone(e.Charges)
+	for n, charge := range e.Charges {
+		alone := &quota.Credential{Limits: []quota.Limit{{Name: charge.Limit}}}
+		counts[n].Units = question{c: alone}.units(0, e)
 	}
-	return quota.Decision{GrantID: quota.GrantID(c.Name, s.Grant), Units: s.Units, Limits: l.states(c, l.charged(c, e), now)}, nil
+	return counts
 }
 
 // charged returns what an entry was charged in the limits there are.
-func (l *modelLog) charged(c *quota.Credential, e *modelEntry) []quota.Charge {
+func (q question) charged(e *quota.Entry) []quota.Charge {
 	var charges []quota.Charge
-	for _, limit := range c.Limits {
+	for _, limit := range q.c.Limits {
 		for _, charge := range e.Charges {
 			if charge.Limit == limit.Name {
 				charges = append(charges, charge)
@@ -307,82 +300,71 @@ func (l *modelLog) charged(c *quota.Credential, e *modelEntry) []quota.Charge {
 	return charges
 }
 
-func (l *modelLog) sum(c *quota.Credential, i int, now time.Time) quota.Units {
-	sum := quota.Units(0)
-	for _, e := range l.entries {
-		if l.inWindow(c, i, e, now) {
-			sum += l.charge(c, i, e)
-		}
-	}
-	return sum
-}
-
-// Adjust implements quota.Ledger.
+// Adjust implements quota.Ledger. What it gives back, it takes off the oldest entries
+// of the limit's window, and that stays with them.
 func (m *Model) Adjust(_ context.Context, c *quota.Credential, a quota.Adjustment) (quota.Decision, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	l, now := m.log(c)
-	i := slices.IndexFunc(c.Limits, func(limit quota.Limit) bool { return limit.Name == a.Limit })
-	l.useCredits(c, now)
-	given := min(quota.Units(-min(a.Units, 0)), l.used(c, i, now))
-	e := l.append(now)
-	e.Kind, e.By, e.Note, e.Asked = quota.KindAdjustment, a.Caller.By(), a.Note, a.Units
-	e.Charges = []quota.Charge{{Limit: a.Limit, Units: max(quota.Units(a.Units), -given)}}
-	if a.Units > 0 {
-		return quota.Decision{Units: quota.Units(a.Units)}, nil
+	q, done := m.about(c)
+	defer done()
+	booked, i := a.Units, c.Index(a.Limit)
+	if a.Units < 0 {
+		left := quota.Units(-a.Units)
+		for _, e := range q.entries {
+			if units := min(left, q.units(i, e)); units > 0 && q.inWindow(i, e, q.now) {
+				e.GiveBack(a.Limit, units)
+				left -= units
+			}
+		}
+		booked = a.Units + int64(left)
 	}
-	if l.credits[a.Limit] == nil {
-		l.credits[a.Limit] = &modelCredit{out: make(map[*modelEntry]bool)}
-		l.useCredits(c, now)
-	}
-	l.credits[a.Limit].left += given
-	return quota.Decision{Units: given}, nil
+	q.append(quota.Entry{
+		Kind: quota.KindAdjustment, By: a.Caller.By(), Note: a.Note, Asked: a.Units,
+		Charges: []quota.Charge{{Limit: a.Limit, Units: quota.Units(booked)}},
+	})
+	return quota.Decision{Units: quota.Units(max(booked, -booked))}, nil
 }
 
 // Reset implements quota.Ledger.
 func (m *Model) Reset(_ context.Context, c *quota.Credential, by quota.Caller, note string) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	l, now := m.log(c)
-	last := l.last
-	*l = modelLog{last: last, ids: make(map[string]*modelEntry), credits: make(map[string]*modelCredit)}
-	e := l.append(now)
-	e.Kind, e.By, e.Note = quota.KindReset, by.By(), note
+	q, done := m.about(c)
+	defer done()
+	q.entries = nil
+	if q.last.Ms > q.clock.UnixMilli() {
+		q.last, q.now = quota.ID{}, q.clock
+	}
+	q.append(quota.Entry{Kind: quota.KindReset, By: by.By(), Note: note})
 	return nil
 }
 
 // Usage implements quota.Ledger.
 func (m *Model) Usage(_ context.Context, c *quota.Credential) (quota.Usage, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	l, now := m.log(c)
-	u := quota.Usage{Now: now}
+	q, done := m.about(c)
+	defer done()
+	u := quota.Usage{Now: q.now}
 	for i := range c.Limits {
-		u.Limits = append(u.Limits, l.state(c, i, now))
+		u.Limits = append(u.Limits, q.state(i))
 	}
 	return u, nil
 }
 
 // Log implements quota.Ledger.
-func (m *Model) Log(_ context.Context, c *quota.Credential, q quota.LogQuery) (quota.LogPage, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	l, _ := m.log(c)
+func (m *Model) Log(_ context.Context, c *quota.Credential, lq quota.LogQuery) (quota.LogPage, error) {
+	q, done := m.about(c)
+	defer done()
 	var page quota.LogPage
-	entries := slices.Clone(l.entries)
-	if q.Newest {
+	entries := slices.Clone(q.entries)
+	if lq.Newest {
 		slices.Reverse(entries)
 	}
 	for _, e := range entries {
-		behind := q.After.IsZero() || q.After.Less(e.ID) && !q.Newest || e.ID.Less(q.After) && q.Newest
-		if !behind || e.At.Before(q.Since) {
+		behind := lq.After.IsZero() || lq.After.Less(e.ID) && !lq.Newest || e.ID.Less(lq.After) && lq.Newest
+		if !behind || e.At.Before(lq.Since) {
 			continue
 		}
-		if len(page.Entries) == q.Most {
-			page.Next = page.Entries[q.Most-1].ID
+		if len(page.Entries) == lq.Most {
+			page.Next = page.Entries[lq.Most-1].ID
 			break
 		}
-		entry := e.Entry
+		entry := *e
 		entry.Key = ""
 		page.Entries = append(page.Entries, entry)
 	}

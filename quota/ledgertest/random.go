@@ -58,19 +58,31 @@ type random struct {
 	rand   *rand.Rand
 	model  *Model
 	grants []quota.ID
-	// changing lives change limits, the others give back units: what is given
-	// back is only defined while a limit is not counted anew.
-	changing bool
-	log      []string // the last steps, to be shown when one fails
+	hosts  []host
+	// unbound lives of ledgers that are Harness.Unbound give nothing back.
+	unbound bool
+	log     []string // the last steps, to be shown when one fails
 }
 
 func newRandom(t *testing.T, h Harness, seed, n uint64) *random {
 	r := &random{rand: rand.New(rand.NewPCG(seed, n))}
 	r.history = begin(t, h, nil)
 	r.model = NewModel(r.clock.Now)
-	r.c = r.credential()
-	r.changing = r.rand.IntN(2) == 0
+	r.unbound = h.Unbound
+	r.hosts = []host{{r.history.ledger, r.credential()}}
+	if h.Join != nil {
+		joined := h.Join(t)
+		t.Cleanup(func() { joined.Close() })
+		r.hosts = append(r.hosts, host{joined, r.credential()})
+	}
+	r.c = r.hosts[0].c
 	return r
+}
+
+// A host is a ledger of the shared log, and what is configured there.
+type host struct {
+	ledger quota.Ledger
+	c      *quota.Credential
 }
 
 // credential draws limits and costs. The first limit's window is the longest
@@ -102,6 +114,16 @@ func (r *random) credential() *quota.Credential {
 }
 
 func (r *random) step() {
+	n := r.rand.IntN(len(r.hosts))
+	r.history.ledger, r.c = r.hosts[n].ledger, r.hosts[n].c
+	if len(r.hosts) > 1 {
+		r.say("host %d", n)
+	}
+	r.act()
+	r.hosts[n] = host{r.history.ledger, r.c}
+}
+
+func (r *random) act() {
 	switch n := r.rand.IntN(100); {
 	case n < 60:
 		r.askBoth()
@@ -118,8 +140,10 @@ func (r *random) step() {
 	case n < 97:
 		r.changeLimits()
 	case n < 98:
-		r.say("reopen")
-		r.again()
+		if len(r.hosts) == 1 {
+			r.say("reopen")
+			r.again()
+		}
 	default:
 		r.compareLog()
 	}
@@ -152,7 +176,7 @@ func (r *random) askBoth() {
 	got := r.acquireAll(asks...)
 	want, _ := r.model.Acquire(context.Background(), r.c, asks)
 	for i := range asks {
-		r.same(fmt.Sprintf("ask %d %+v", i, asks[i]), comparable(got[i]), comparable(want[i]))
+		r.same(fmt.Sprintf("ask %d %+v", i, asks[i]), r.comparable(got[i]), r.comparable(want[i]))
 		if _, id, err := quota.ParseGrantID(got[i].GrantID); err == nil {
 			r.grants = append(r.grants, id)
 		}
@@ -170,7 +194,7 @@ func (r *random) peekBoth() {
 		r.Fatal(err)
 	}
 	want, _ := r.model.Peek(context.Background(), r.c, []string{ask.Operation}, ask.Charges)
-	r.same("peek", comparable(got), comparable(want))
+	r.same("peek", r.comparable(got), r.comparable(want))
 }
 
 // randomAsk draws a request that fits an empty window: what never can does not
@@ -200,8 +224,11 @@ func (r *random) canFit(ask quota.Ask) bool {
 }
 
 // comparable leaves out what is worded by each ledger itself.
-func comparable(d quota.Decision) quota.Decision {
-	d.Detail = ""
+func (r *random) comparable(d quota.Decision) quota.Decision {
+	d.Detail, d.Hint = "", ""
+	if r.unbound {
+		d.RetryAfter = 0
+	}
 	if d.Reason == quota.RequestIDConflict {
 		return quota.Decision{Reason: d.Reason}
 	}
@@ -248,7 +275,7 @@ func (r *random) settleBoth() {
 
 func (r *random) adjustBoth() {
 	a := quota.Adjustment{Limit: r.c.Limits[r.rand.IntN(len(r.c.Limits))].Name, Units: int64(1 + r.rand.IntN(40))}
-	if !r.changing && r.rand.IntN(3) > 0 {
+	if !r.unbound && r.rand.IntN(3) > 0 {
 		a.Units = -2 * a.Units
 	}
 	r.say("adjust %+v", a)
@@ -271,19 +298,27 @@ func (r *random) compareLog() {
 	u := r.usage()
 	q := quota.LogQuery{Most: 1 + r.rand.IntN(50), Newest: r.rand.IntN(2) == 0, Since: u.Now.Add(-time.Hour + time.Millisecond)}
 	want, _ := r.model.Log(context.Background(), r.c, q)
-	r.same("log", facts(r.history.log(q)), facts(want))
+	r.same("log", r.facts(r.history.log(q)), r.facts(want))
 }
 
-// facts leaves out of a page what ledgers do not agree on yet.
-func facts(page quota.LogPage) quota.LogPage {
+// facts leaves out of a page what an unbound ledger does not tell.
+func (r *random) facts(page quota.LogPage) quota.LogPage {
 	for i := range page.Entries {
+		if !r.unbound {
+			break
+		}
 		page.Entries[i].Before, page.Entries[i].After = nil, nil
 	}
 	return page
 }
 
 func (r *random) compareAll() {
-	r.compareUsage()
+	for _, h := range r.hosts {
+		r.history.ledger, r.c = h.ledger, h.c
+		r.compareUsage()
+		r.compareLog()
+	}
+	r.history.ledger, r.c = r.hosts[0].ledger, r.hosts[0].c
 	r.again()
 	r.compareUsage()
 	r.compareLog()
@@ -291,9 +326,6 @@ func (r *random) compareAll() {
 
 // changeLimits draws new limits and costs; what the log holds stays.
 func (r *random) changeLimits() {
-	if !r.changing {
-		return
-	}
 	r.c = r.credential()
 	r.say("limits %+v", r.c)
 }

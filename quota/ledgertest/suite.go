@@ -266,8 +266,12 @@ func clockStepsBack(t *testing.T, harness Harness) {
 	h.granted("list")
 	h.clock.Set(start.Add(-48 * time.Hour))
 	d := h.acquire(quota.Request{Operation: "list"})
-	if d.Reason != quota.LimitExceeded || d.RetryAfter != 30*time.Minute {
-		t.Errorf("got %+v after a step back, want a denial for 30 min on a clock that stood still", d)
+	if want := start.Add(time.Hour); d.Reason != quota.LimitExceeded || !d.RetryAt.Equal(want) {
+		t.Errorf("got %+v after a step back, want a denial until %v", d, want)
+	}
+	// Whoever waits, waits by the clock that stepped back.
+	if want := 49 * time.Hour; d.RetryAfter != want && !harness.Unbound {
+		t.Errorf("got %v to wait after a step back, want %v", d.RetryAfter, want)
 	}
 	h.used(2)
 	h.clock.Set(start.Add(time.Hour))

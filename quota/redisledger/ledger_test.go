@@ -31,7 +31,7 @@ type opener struct {
 	scripts func(t testing.TB, clock string) lua.Scripts
 }
 
-func (o opener) harness() ledgertest.Harness { return ledgertest.Harness{Open: o.open} }
+func (o opener) harness() ledgertest.Harness { return ledgertest.Harness{Open: o.open, Unbound: true} }
 
 func (o opener) open(t testing.TB, clock *ledgertest.Clock) (quota.Ledger, func() quota.Ledger) {
 	config := o.config

@@ -1,0 +1,17 @@
+// Package boltledger keeps the quota ledger in a bbolt file: one host, nothing
+// else to run, every grant on disk before it is answered.
+//
+// A batch of requests is decided on the account in memory ([slidinglog.Account]),
+// which reads the file where it must, and then written with one transaction. What
+// is kept in memory is a view of the log and is read from it again at each start;
+// the file holds the entries, the entry of each request key, and how many entries
+// there are.
+//
+// On disk: ledger.db, and ledger.position, a line beside it that tells which ledger
+// it was and how far it went. Whoever puts an older copy or none in its place is
+// told so at the start.
+//
+// Locks, in their order: account.deciding, held by one writer of a credential until
+// its batch is on disk; bbolt's own, held by one writer of the file; account.mu and
+// Ledger.mu, which nothing is written under: a reader waits for no disk.
+package boltledger

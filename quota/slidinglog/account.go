@@ -1,0 +1,262 @@
+package slidinglog
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"quotad/quota"
+)
+
+// An Account is what a ledger carries on of one credential beside its log: where
+// the log ends, and a view for each limit. It reads the log where something leaves
+// a window, where a view begins, and to tell a refused caller when to come back.
+//
+// An account is not safe for concurrent use.
+type Account struct {
+	Last quota.ID // the newest entry; the account's clock is never earlier
+	// Lost is the time, in milliseconds since the Unix epoch, up to which entries
+	// were dropped that a longer window would have to count; 0 if there are none.
+	Lost int64
+
+	views []*View // in the order of the credential's limits
+}
+
+// Clone returns an account that shares nothing with a.
+func (a *Account) Clone() *Account {
+	clone := *a
+	clone.views = make([]*View, len(a.views))
+	for i, v := range a.views {
+		copied := *v
+		copied.blocks = slices.Clone(v.blocks)
+		clone.views[i] = &copied
+	}
+	return &clone
+}
+
+// Now returns the time of the account's clock when a host's clock shows t: in
+// whole milliseconds, and never before the newest entry.
+func (a *Account) Now(t time.Time) time.Time {
+	return time.UnixMilli(max(t.UnixMilli(), a.Last.Ms)).UTC()
+}
+
+// Advance brings a view of every limit of c up to the time that a host's clock
+// shows, and returns the account's time: what has left a window is dropped, and a
+// view that there was not is read from the log.
+func (a *Account) Advance(c *quota.Credential, clock time.Time, log Entries) time.Time {
+	now := a.Now(clock)
+	fresh := a.follow(c, now)
+	if len(fresh) > 0 {
+		read(fresh, log)
+	}
+	for _, v := range a.views {
+		v.expire(begins(v.Limit().Window, now), log)
+	}
+	return now
+}
+
+// begins returns the ms behind which a window begins.
+func begins(w quota.Window, now time.Time) int64 {
+	after, _ := w.Bounds(now)
+	return after.UnixMilli()
+}
+
+// follow has the account view the limits of c, and returns the views that it had
+// not. Those of other limits are dropped: they are read again if they come back.
+func (a *Account) follow(c *quota.Credential, now time.Time) (fresh []*View) {
+	views := make([]*View, len(c.Limits))
+	for i, limit := range c.Limits {
+		at := slices.IndexFunc(a.views, func(v *View) bool { return v.shows(c, i) })
+		if at < 0 {
+			views[i] = newView(c, i, begins(limit.Window, now))
+			fresh = append(fresh, views[i])
+			continue
+		}
+		views[i] = a.views[at]
+		views[i].credential, views[i].limit = c, i
+	}
+	a.views = views
+	return fresh
+}
+
+// read has new views read what is in their windows.
+func read(views []*View, log Entries) {
+	first := slices.MinFunc(views, func(x, y *View) int { return int(min(1, max(-1, x.after-y.after))) })
+	for e := range log.After(first.start()) {
+		for _, v := range views {
+			v.add(&e)
+		}
+	}
+}
+
+// Used returns what limit i holds. Advance must have been called.
+func (a *Account) Used(i int) quota.Units { return a.views[i].used }
+
+// Decide decides about charges of c: reason, limit and time to retry, and the state
+// of the limits involved. Advance must have been called at this clock. Nothing is
+// debited yet.
+func (a *Account) Decide(c *quota.Credential, charges []quota.Charge, useReserve bool, clock time.Time, log Entries) quota.Decision {
+	now := a.Now(clock)
+	d := quota.Decision{Units: quota.Max(charges), Limits: a.States(c, charges, now)}
+	for _, charge := range charges {
+		at := a.fits(a.views[c.Index(charge.Limit)], charge.Units, useReserve, now, log)
+		if at.After(d.RetryAt) {
+			d.Reason, d.Limit, d.RetryAt = quota.LimitExceeded, charge.Limit, at
+			d.RetryAfter = at.Sub(time.UnixMilli(clock.UnixMilli())) // on the clock that its caller waits by
+		}
+	}
+	return d
+}
+
+// fits returns when units fit a limit if nothing else happens, or the zero time if
+// they fit now.
+func (a *Account) fits(v *View, units quota.Units, useReserve bool, now time.Time, log Entries) time.Time {
+	limit := v.Limit()
+	at := a.CatchingUp(limit.Window, now)
+	missing := v.used + units - limit.Budget(useReserve)
+	if missing <= 0 {
+		return at
+	}
+	if _, end := limit.Window.Bounds(now); !end.IsZero() {
+		return later(at, end)
+	}
+	return later(at, v.frees(missing, now, log))
+}
+
+// CatchingUp returns when the log reaches back as far as the window again, or
+// the zero time if it does at now.
+func (a *Account) CatchingUp(w quota.Window, now time.Time) time.Time {
+	after, end := w.Bounds(now)
+	if a.Lost <= after.UnixMilli() {
+		return time.Time{}
+	}
+	if !end.IsZero() {
+		return end
+	}
+	return time.UnixMilli(a.Lost).UTC().Add(w.Length)
+}
+
+// State returns limit i at now, with what leaves its window next. Advance must
+// have been called.
+func (a *Account) State(i int, now time.Time, log Entries) quota.LimitState {
+	v := a.views[i]
+	s := quota.LimitState{Limit: v.Limit(), Used: v.used, CatchingUp: a.CatchingUp(v.Limit().Window, now)}
+	if s.Used == 0 {
+		return s
+	}
+	if _, end := s.Window.Bounds(now); !end.IsZero() {
+		s.NextAt, s.NextUnits = end, s.Used
+		return s
+	}
+	s.NextAt, s.NextUnits = v.leaves(log)
+	return s
+}
+
+// States returns the limits that charges count against, as they stand now.
+func (a *Account) States(c *quota.Credential, charges []quota.Charge, now time.Time) []quota.LimitState {
+	states := make([]quota.LimitState, len(charges))
+	for i, charge := range charges {
+		v := a.views[c.Index(charge.Limit)]
+		states[i] = quota.LimitState{
+			Limit: v.Limit(), Used: v.used, Cost: charge.Units,
+			CatchingUp: a.CatchingUp(v.Limit().Window, now),
+		}
+	}
+	return states
+}
+
+// Next returns the id of an entry written at now.
+func (a *Account) Next(now time.Time) quota.ID {
+	if ms := now.UnixMilli(); ms > a.Last.Ms {
+		return quota.ID{Ms: ms}
+	}
+	return quota.ID{Ms: a.Last.Ms, Seq: a.Last.Seq + 1}
+}
+
+// Append counts a new entry. Advance must have been called.
+func (a *Account) Append(e *quota.Entry) {
+	a.Last = e.ID
+	for _, v := range a.views {
+		v.add(e)
+	}
+}
+
+// Remove takes back what Append did with the newest entries, the last of them first;
+// last is the entry before e.
+func (a *Account) Remove(e *quota.Entry, last quota.ID) {
+	a.Last = last
+	for _, v := range a.views {
+		v.remove(e, last)
+	}
+}
+
+// A Change is an entry as it was, and as a correction leaves it.
+type Change struct{ Was, Is quota.Entry }
+
+// Change takes in that an entry was changed. It fails, and changes nothing, when a
+// limit would count more than quota.MaxUnits.
+func (a *Account) Change(c Change) error {
+	for _, v := range a.views {
+		if by := v.Units(&c.Is) - v.Units(&c.Was); v.holds(c.Is.ID) && by > 0 && v.used > quota.MaxUnits-by {
+			return v.overflow()
+		}
+	}
+	for _, v := range a.views {
+		v.change(c.Is.ID, v.Units(&c.Is)-v.Units(&c.Was))
+	}
+	return nil
+}
+
+// Undo takes back what Change did.
+func (a *Account) Undo(c Change) {
+	for _, v := range a.views {
+		v.change(c.Is.ID, v.Units(&c.Was)-v.Units(&c.Is))
+	}
+}
+
+func (v *View) overflow() error {
+	return fmt.Errorf("limit %q would hold more than %s", v.Limit().Name, quota.MaxUnits.Text())
+}
+
+// Room fails when limit i cannot count so many more units.
+func (a *Account) Room(i int, units quota.Units) error {
+	if v := a.views[i]; v.used > quota.MaxUnits-units {
+		return v.overflow()
+	}
+	return nil
+}
+
+// GiveBack gives up to so many units of limit i back, of the oldest entries first
+// and of at most most of them, and returns what that changed.
+func (a *Account) GiveBack(i int, units quota.Units, most int, log Entries) (changes []Change, given quota.Units) {
+	changes, given = a.views[i].giveBack(units, most, log)
+	for _, c := range changes {
+		for _, v := range a.views {
+			v.change(c.Is.ID, v.Units(&c.Is)-v.Units(&c.Was))
+		}
+	}
+	return changes, given
+}
+
+// Counted tells whether an entry is in the window of any limit.
+func (a *Account) Counted(id quota.ID) bool {
+	return slices.ContainsFunc(a.views, func(v *View) bool { return v.holds(id) })
+}
+
+// Expired returns the id up to which no limit needs the log any more.
+func (a *Account) Expired() quota.ID {
+	oldest := a.Last
+	for _, v := range a.views {
+		if start := v.start(); start.Less(oldest) {
+			oldest = start
+		}
+	}
+	return oldest
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,174 @@
+package slidinglog
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"time"
+
+	"quotad/quota"
+)
+
+// A Simulation plays what calls would be granted later, on a copy of what a ledger
+// holds of one credential. It decides as ledgers do, and debits nothing real. It
+// is not safe for concurrent use.
+type Simulation struct {
+	Credential *quota.Credential // must not be changed
+	account    Account
+	log        entries
+}
+
+// NewSimulation returns a simulation of a valid credential that begins with nothing spent.
+func NewSimulation(c *quota.Credential) *Simulation {
+	return &Simulation{Credential: c.Prepared()}
+}
+
+// moment is how long after it was allowed for a call debits. Whoever asks whether
+// there is room, and then starts a process that calls, debits a little later; and
+// so what was spent at a slot has not quite come back when the same slot comes a
+// window later.
+const moment = time.Millisecond
+
+// Spend decides at an instant about charges, as Credential.Sum returns them, and
+// debits them a moment later if they are granted. Instants before the last one
+// count as that one.
+func (s *Simulation) Spend(at time.Time, charges []quota.Charge) quota.Decision {
+	now := s.advance(at)
+	d := s.account.Decide(s.Credential, charges, false, now, s.log)
+	if d.Granted() {
+		s.write(quota.Entry{ID: s.account.Next(now.Add(moment)), Kind: quota.KindAdjustment, Charges: charges})
+		d.Limits = s.account.States(s.Credential, charges, now)
+	}
+	return d
+}
+
+// Used returns what each limit holds at an instant, in the order of the limits.
+func (s *Simulation) Used(at time.Time) []quota.Units {
+	s.advance(at)
+	used := make([]quota.Units, len(s.Credential.Limits))
+	for i := range used {
+		used[i] = s.account.Used(i)
+	}
+	return used
+}
+
+func (s *Simulation) advance(at time.Time) time.Time {
+	now := s.account.Advance(s.Credential, at, s.log)
+	s.log = s.log.behind(s.account.Expired())
+	return now
+}
+
+// write appends an entry that counts what it says, and nothing where it says nothing.
+func (s *Simulation) write(e quota.Entry) {
+	s.log = append(s.log, e)
+	s.account.Append(&e)
+}
+
+// mostSimulated is how many entries are read of a log, the newest ones. What
+// older ones count is taken to be as old as the oldest that was read: it comes
+// back later than it will, never earlier.
+const mostSimulated = 100_000
+
+// Simulate returns a simulation that begins with what the service's ledger holds
+// now; ok is false when the credential is not configured. Reading takes as long as
+// ctx lives.
+func Simulate(ctx context.Context, service *quota.Service, credential string) (s *Simulation, ok bool, err error) {
+	c, ok := service.Credential(credential)
+	if !ok {
+		return nil, false, nil
+	}
+	usage, _, err := service.Usage(ctx, credential)
+	if err != nil {
+		return nil, true, err
+	}
+	log, err := latest(ctx, service, c, usage.Now)
+	if err != nil {
+		return nil, true, err
+	}
+	return resume(c, usage, log), true, nil
+}
+
+// latest returns the newest entries up to now that may be in a window, the oldest first.
+func latest(ctx context.Context, service *quota.Service, c *quota.Credential, now time.Time) (entries, error) {
+	since := now
+	for _, limit := range c.Limits {
+		if after, _ := limit.Window.Bounds(now); after.Before(since) {
+			since = after
+		}
+	}
+	var list entries
+	err := service.Walk(ctx, c.Name, since, func(e quota.Entry) bool {
+		if !e.ID.Time().After(now) {
+			list = append(list, e)
+		}
+		return len(list) < mostSimulated
+	})
+	slices.Reverse(list)
+	return list, err
+}
+
+// resume returns a simulation that begins at usage, of which log tells as much as
+// was read of it.
+func resume(c *quota.Credential, usage quota.Usage, log entries) *Simulation {
+	s := &Simulation{Credential: c, log: log}
+	if len(log) > 0 {
+		s.account.Last = log[len(log)-1].ID
+	}
+	for _, limit := range usage.Limits {
+		s.account.Lost = max(s.account.Lost, lostFor(limit, usage.Now))
+	}
+	now := s.account.Advance(c, usage.Now, s.log)
+	for i, limit := range usage.Limits {
+		if missing := limit.Used - s.account.Used(i); missing > 0 {
+			s.supply(i, missing, now)
+		}
+	}
+	return s
+}
+
+// lostFor returns the earliest end of a loss for which a limit would catch up
+// until when it does; 0 if it does not.
+func lostFor(s quota.LimitState, now time.Time) int64 {
+	if s.CatchingUp.IsZero() {
+		return 0
+	}
+	if after, end := s.Window.Bounds(now); !end.IsZero() {
+		return after.UnixMilli() + 1
+	}
+	return s.CatchingUp.Add(-s.Window.Length).UnixMilli()
+}
+
+// supply puts what limit i holds and the log does not tell upon the oldest entry in
+// its window, or upon now.
+func (s *Simulation) supply(i int, missing quota.Units, now time.Time) {
+	v := s.account.views[i]
+	e := quota.Entry{ID: s.account.Next(now), Kind: quota.KindAdjustment, Charges: []quota.Charge{{Limit: v.Limit().Name, Units: missing}}}
+	n := s.log.after(v.start())
+	if n == len(s.log) {
+		s.write(e)
+		return
+	}
+	e.ID = s.log[n].ID
+	s.log = slices.Insert(s.log, n, e)
+	v.change(e.ID, missing)
+}
+
+// entries is a log in memory, oldest first.
+type entries []quota.Entry
+
+// After implements Entries.
+func (l entries) After(id quota.ID) iter.Seq[quota.Entry] { return slices.Values(l.behind(id)) }
+
+// behind returns the entries behind id.
+func (l entries) behind(id quota.ID) entries { return l[l.after(id):] }
+
+// after returns the index of the first entry behind id.
+func (l entries) after(id quota.ID) int {
+	n, _ := slices.BinarySearchFunc(l, id, func(e quota.Entry, id quota.ID) int {
+		if id.Less(e.ID) {
+			return 1
+		}
+		return -1
+	})
+	return n
+}

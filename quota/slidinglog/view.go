@@ -1,0 +1,189 @@
+package slidinglog
+
+import (
+	"iter"
+	"math"
+	"slices"
+	"time"
+
+	"quotad/quota"
+)
+
+// Entries is a log, oldest entry first.
+type Entries interface {
+	// After yields the entries behind id.
+	After(id quota.ID) iter.Seq[quota.Entry]
+}
+
+// A View is what the window of one limit holds.
+type View struct {
+	credential *quota.Credential
+	limit      int // its index
+	prices     string
+
+	after int64       // in ms: entries later than this are in the window
+	used  quota.Units // what they count
+	next  int64       // in ms: nothing leaves before this has left
+	// blocks sum the entries in the window, oldest first, so that whoever looks far
+	// reads sums and then the entries of one block. The last block is still filling.
+	blocks []block
+}
+
+// A block is a stretch of the log.
+type block struct {
+	last    quota.ID // the newest of its entries
+	entries int
+	units   quota.Units // what those in the window count
+}
+
+// blockSize is how many entries a block has.
+const blockSize = 256
+
+// newView returns a view of limit i of c that has read nothing yet.
+func newView(c *quota.Credential, i int, after int64) *View {
+	return &View{credential: c, limit: i, prices: c.Basis(i), after: after}
+}
+
+// shows tells whether the view is one of limit i of c: the same name, window and
+// prices. What the limit allows makes no other view.
+func (v *View) shows(c *quota.Credential, i int) bool {
+	have, want := v.Limit(), c.Limits[i]
+	return have.Name == want.Name && have.Window.String() == want.Window.String() && v.prices == c.Basis(i)
+}
+
+// Limit returns the limit that is viewed.
+func (v *View) Limit() quota.Limit { return v.credential.Limits[v.limit] }
+
+// Units returns what an entry counts here.
+func (v *View) Units(e *quota.Entry) quota.Units { return e.UnitsIn(v.credential, v.limit) }
+
+func (v *View) holds(id quota.ID) bool { return id.Ms > v.after }
+
+// start is the id behind which the window begins.
+func (v *View) start() quota.ID { return quota.ID{Ms: v.after, Seq: math.MaxInt64} }
+
+// add counts a new entry.
+func (v *View) add(e *quota.Entry) {
+	if !v.holds(e.ID) {
+		return
+	}
+	n := len(v.blocks)
+	if n == 0 {
+		v.next = e.ID.Ms
+	}
+	if n == 0 || v.blocks[n-1].entries == blockSize {
+		v.blocks = append(v.blocks, block{})
+		n++
+	}
+	b, units := &v.blocks[n-1], v.Units(e)
+	b.last, b.entries, b.units = e.ID, b.entries+1, b.units+units
+	v.used += units
+}
+
+// remove takes back what add did with the newest entry; last is the one before it.
+func (v *View) remove(e *quota.Entry, last quota.ID) {
+	if !v.holds(e.ID) {
+		return
+	}
+	n := len(v.blocks) - 1
+	b, units := &v.blocks[n], v.Units(e)
+	b.last, b.entries, b.units = last, b.entries-1, b.units-units
+	v.used -= units
+	if b.entries == 0 {
+		v.blocks = v.blocks[:n]
+	}
+}
+
+// change takes in that an entry counts more than before, or less.
+func (v *View) change(id quota.ID, by quota.Units) {
+	if by == 0 || !v.holds(id) {
+		return
+	}
+	i, _ := slices.BinarySearchFunc(v.blocks, id, func(b block, id quota.ID) int { return b.last.Compare(id) })
+	v.blocks[i].units += by
+	v.used += by
+}
+
+// expire drops what is not in the window that begins behind after.
+func (v *View) expire(after int64, log Entries) {
+	from := v.start()
+	v.after = max(v.after, after)
+	if v.next > after {
+		return
+	}
+	for len(v.blocks) > 0 && !v.holds(v.blocks[0].last) {
+		from = v.blocks[0].last
+		v.used -= v.blocks[0].units
+		v.blocks = v.blocks[1:]
+	}
+	if len(v.blocks) == 0 {
+		return
+	}
+	for e := range log.After(from) {
+		if v.holds(e.ID) {
+			v.next = e.ID.Ms
+			return
+		}
+		units := v.Units(&e)
+		v.blocks[0].units -= units
+		v.used -= units
+	}
+}
+
+// frees returns when at least so many units will have left the window.
+func (v *View) frees(units quota.Units, now time.Time, log Entries) time.Time {
+	length := v.Limit().Window.Length
+	from := v.start()
+	for _, b := range v.blocks {
+		if b.units < units {
+			units -= b.units
+			from = b.last
+			continue
+		}
+		for e := range log.After(from) {
+			if units -= v.Units(&e); units <= 0 {
+				return e.ID.Time().Add(length)
+			}
+		}
+	}
+	return now.Add(length) // what fills the window has just been written
+}
+
+// leaves returns when something leaves the window next, and how many units.
+func (v *View) leaves(log Entries) (at time.Time, units quota.Units) {
+	from := v.start()
+	for _, b := range v.blocks {
+		if b.units == 0 {
+			from = b.last
+			continue
+		}
+		ms := int64(0)
+		for e := range log.After(from) {
+			if units > 0 && e.ID.Ms != ms {
+				break
+			}
+			ms = e.ID.Ms
+			units += v.Units(&e)
+		}
+		return time.UnixMilli(ms).UTC().Add(v.Limit().Window.Length), units
+	}
+	return time.Time{}, 0
+}
+
+// giveBack returns how up to so many units come off the oldest entries that count,
+// at most most of them.
+func (v *View) giveBack(units quota.Units, most int, log Entries) (changes []Change, given quota.Units) {
+	for e := range log.After(v.start()) {
+		if given == units || len(changes) == most {
+			break
+		}
+		counts := min(v.Units(&e), units-given)
+		if counts == 0 {
+			continue
+		}
+		is := e
+		is.GiveBack(v.Limit().Name, counts)
+		changes, given = append(changes, Change{Was: e, Is: is}), given+counts
+	}
+	return changes, given
+}

@@ -190,10 +190,10 @@ func (b buckets) check() (newest quota.ID, err error) {
 		return newest, err
 	}
 	if entries != s.entries {
-		return newest, fmt.Errorf("its log has %d entries of %d", entries, s.entries)
+		return newest, fmt.Errorf("its log has %s, not %d", quota.Count(entries, "entry", "entries"), s.entries)
 	}
 	if keys := b.keys.Stats().KeyN; keys != named {
-		return newest, fmt.Errorf("%d request ids name %d entries", keys, named)
+		return newest, fmt.Errorf("%s for %s", quota.Count(keys, "request id", "request ids"), quota.Count(named, "entry", "entries"))
 	}
 	return newest, nil
 }

@@ -1,11 +1,11 @@
 package plan
 
 import (
+	"math"
 	"time"
 
 	"quotad/jobs"
 	"quotad/quota"
-	"quotad/regions"
 )
 
 // A load is what one job asks of one limit.
@@ -27,6 +27,11 @@ func (t tick) period() time.Duration {
 		return 0
 	}
 	return t.next.Sub(t.slot)
+}
+
+// ms returns the milliseconds since the Unix epoch so long after the slot.
+func (t tick) ms(after time.Duration) int64 {
+	return (t.slot.UnixNano() + int64(after)) / int64(time.Millisecond)
 }
 
 // ticksOf returns the first ticks of a schedule after from and before until, up
@@ -75,12 +80,12 @@ func (l *load) events(w quota.Window, until time.Time, late bool) (come, leave e
 		for first := 0; first < n; first += together {
 			last := min(first+together, n) - 1
 			units := mulDiv(l.units, quota.Units(last-first+1), 1)
-			spent := regions.Start(t.slot, stagger, first)
-			come = come.add(spent.UnixMilli(), units)
+			spent := time.Duration(first) * stagger
+			come = come.add(t.ms(spent), units)
 			if late {
-				spent = l.over(t, stagger, last)
+				spent = l.over(t.period(), stagger, last)
 			}
-			leave = leave.add(leaving.at(spent), -units)
+			leave = leave.add(leaving.at(t.ms(spent)), -units)
 		}
 	}
 	come.sort() // hardly anything to do: only very uneven schedules come out of order
@@ -88,34 +93,38 @@ func (l *load) events(w quota.Window, until time.Time, late bool) (come, leave e
 	return come, leave
 }
 
-// over returns the last moment at which the i-th pass of a run may spend.
-func (l *load) over(t tick, stagger time.Duration, i int) time.Time {
-	longest := l.job.Timeout + l.job.KillGrace
-	start := regions.Start(t.slot, stagger, i)
-	over := start.Add(longest)
-	if stagger < longest { // passes wait for one another
-		over = t.slot.Add(longest * time.Duration(len(l.job.Regions)))
+// over returns how long after the slot the i-th pass of a run may still spend. A
+// period of 0 has no end.
+func (l *load) over(period, stagger time.Duration, i int) time.Duration {
+	longest, n := l.job.Timeout+l.job.KillGrace, time.Duration(len(l.job.Regions))
+	before := time.Duration(math.MaxInt64) // the next slot: runs do not overlap
+	if period > 0 {
+		before = period - time.Millisecond
 	}
-	// More than the period, even so much more that it overflowed: runs do not overlap.
-	if p := t.period(); p > 0 && (over.Before(start) || !over.Before(t.next) || longest > p) {
-		return t.next.Add(-time.Millisecond)
+	switch {
+	case stagger >= longest:
+		return min(time.Duration(i)*stagger+longest, before)
+	case longest > before/n:
+		return before
 	}
-	return over
+	return n * longest // passes wait for one another
 }
 
-// A leaver tells when a window does not count any more what was spent.
+// A leaver tells when a window does not count any more what was spent, in
+// milliseconds since the Unix epoch.
 type leaver struct {
 	window     quota.Window
-	after, end time.Time // the period of a calendar window that was looked up last
+	after, end int64 // the period of a calendar window that was looked up last
 }
 
 // at returns the first such millisecond for what was spent at an instant.
-func (l *leaver) at(spent time.Time) int64 {
+func (l *leaver) at(spent int64) int64 {
 	if !l.window.IsCalendar() {
-		return spent.UnixMilli() + l.window.Length.Milliseconds()
+		return spent + l.window.Length.Milliseconds()
 	}
-	if !spent.After(l.after) || !spent.Before(l.end) {
-		l.after, l.end = l.window.Bounds(spent)
+	if spent <= l.after || spent >= l.end {
+		after, end := l.window.Bounds(time.UnixMilli(spent))
+		l.after, l.end = after.UnixMilli(), end.UnixMilli()
 	}
-	return l.end.UnixMilli()
+	return l.end
 }

@@ -22,21 +22,13 @@ type SimInput struct {
 	Limits []*slidinglog.Simulation // of every credential, in their order; Simulate spends from them
 }
 
-// Simulate returns what the jobs will do until an instant. It stops at some 300,000
-// passes.
+// Simulate returns what the jobs will do until an instant, and whether they fit. It
+// stops at some 300,000 passes.
 func Simulate(in SimInput, until time.Time) *Plan {
 	s := newSim(in, until)
-	for n := 0; ; n++ {
-		j := s.first()
-		if j == nil || !j.next.Before(until) {
-			return s.plan
-		}
-		if n == mostPasses {
-			s.cut(j.next)
-			return s.plan
-		}
-		s.pass(j)
-	}
+	s.play()
+	s.checkFit(in)
+	return s.plan
 }
 
 // A sim is a simulation under way.
@@ -48,15 +40,14 @@ type sim struct {
 // newSim returns a simulation of which nothing is played yet.
 func newSim(in SimInput, until time.Time) *sim {
 	s := &sim{plan: &Plan{From: in.From, Until: until, Limits: []Limit{}, Jobs: make([]Job, 0, len(in.Jobs)), Runs: make([]Run, 0, mostRuns)}}
-	list := make([]*jobs.Job, len(in.Jobs))
-	for i, state := range in.Jobs {
-		list[i] = state.Job
-	}
 	for _, limits := range in.Limits {
 		used := limits.Used(in.From)
-		for i, fit := range CheckFit(list, []*quota.Credential{limits.Credential}, in.From) {
-			_, resets := limits.Credential.Limits[i].Window.Bounds(in.From)
-			s.plan.Limits = append(s.plan.Limits, Limit{Fit: fit, Used: used[i], Peak: used[i], ResetsAt: resets.UTC(), Hours: hours(in.From, until)})
+		for i, limit := range limits.Credential.Limits {
+			_, resets := limit.Window.Bounds(in.From)
+			s.plan.Limits = append(s.plan.Limits, Limit{
+				Fit:  Fit{Credential: limits.Credential.Name, Limit: limit.Name},
+				Used: used[i], Peak: used[i], ResetsAt: resets.UTC(), Hours: hours(in.From, until),
+			})
 		}
 	}
 	for _, state := range in.Jobs {
@@ -83,7 +74,7 @@ func (s *sim) enter(state jobs.JobState, all []*slidinglog.Simulation) {
 	}
 	s.plan.Jobs = append(s.plan.Jobs, Job{
 		Job: state.Job.Name, Credential: state.Job.Credential, Paused: pausedAt(state.Pause, s.plan.From),
-		Spent: map[string]quota.Units{}, MostRegions: s.mostRegions(state.Job.Name),
+		Spent: map[string]quota.Units{},
 	})
 	j := &jobSim{JobState: state, limits: limits, charges: charges, outcome: &s.plan.Jobs[len(s.plan.Jobs)-1]}
 	for _, region := range state.Job.Regions {
@@ -110,6 +101,24 @@ func price(job *jobs.Job, all []*slidinglog.Simulation) (*slidinglog.Simulation,
 	return all[i], charges
 }
 
+// checkFit adds whether the jobs fit each limit by themselves.
+func (s *sim) checkFit(in SimInput) {
+	var list []*jobs.Job
+	for _, state := range in.Jobs {
+		list = append(list, state.Job)
+	}
+	var credentials []*quota.Credential
+	for _, limits := range in.Limits {
+		credentials = append(credentials, limits.Credential)
+	}
+	for i, fit := range CheckFit(list, credentials, in.From) {
+		s.plan.Limits[i].Fit = fit
+	}
+	for i := range s.plan.Jobs {
+		s.plan.Jobs[i].MostRegions = s.mostRegions(s.plan.Jobs[i].Job)
+	}
+}
+
 // mostRegions returns the least of a job's shares' own.
 func (s *sim) mostRegions(job string) int {
 	least := -1
@@ -121,6 +130,21 @@ func (s *sim) mostRegions(job string) int {
 		}
 	}
 	return max(0, least)
+}
+
+// play plays one pass after the other.
+func (s *sim) play() {
+	for n := 0; ; n++ {
+		j := s.first()
+		if j == nil || !j.next.Before(s.plan.Until) {
+			return
+		}
+		if n == mostPasses {
+			s.cut(j.next)
+			return
+		}
+		s.pass(j)
+	}
 }
 
 // first returns the job whose pass comes first; nil if none comes.

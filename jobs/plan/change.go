@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -41,37 +42,42 @@ func howMany(n, noun string) string {
 	return n + " " + noun + "s"
 }
 
-// changes returns the changes of one job that would each do.
-func (e *exchange) changes(f *Fit, most int) []Change {
-	return slices.Concat(e.fewerRegions(f, most), e.smallerExpects(f), e.longerPeriod(f))
-}
-
-// change completes the change of the job into another load.
-func (e *exchange) change(f *Fit, c Change, l *load) []Change {
-	c.Job, c.GivesUp = e.load.job.Name, f.Demand-e.total(l)
-	return []Change{c}
-}
-
-func (e *exchange) fewerRegions(f *Fit, most int) []Change {
-	if most == 0 {
-		return nil
+// changes returns the changes that would each do, the one that gives up least first.
+func (d *demand) changes(f *Fit) []Change {
+	changes := []Change{}
+	for i, l := range d.loads {
+		if n := f.Shares[i].MostRegions; n > 0 {
+			c := Change{Key: "regions", From: decimal(len(l.job.Regions)), To: decimal(n)}
+			changes = append(changes, d.change(c, l, d.changed(l, withRegions(l.job, n))))
+		}
+		changes = append(changes, d.smallerExpects(l)...)
+		changes = append(changes, d.longerPeriod(l)...)
 	}
-	c := Change{Key: "regions", From: strconv.Itoa(len(e.load.job.Regions)), To: strconv.Itoa(most)}
-	return e.change(f, c, e.job(withRegions(e.load.job, most)))
+	if f.AtWorst <= f.Units { // then it is the reserve that is in the way
+		to := f.Units - f.AtWorst
+		changes = append(changes, Change{Key: "reserve", From: decimal(f.Reserve), To: decimal(to), GivesUp: f.Reserve - to})
+	}
+	slices.SortStableFunc(changes, func(a, b Change) int { return cmp.Compare(a.GivesUp, b.GivesUp) })
+	return changes
 }
 
-func (e *exchange) smallerExpects(f *Fit) []Change {
+// change completes the change of a load into another.
+func (d *demand) change(c Change, a, b *load) Change {
+	c.Job, c.GivesUp = a.job.Name, d.less(a, b)
+	return c
+}
+
+func (d *demand) smallerExpects(l *load) []Change {
 	var changes []Change
-	job := e.load.job
-	for _, operation := range slices.Sorted(maps.Keys(job.Expects)) {
-		if e.credential.Operations[operation].In(e.limit, operation) == 0 {
+	for _, operation := range slices.Sorted(maps.Keys(l.job.Expects)) {
+		if d.credential.Operations[operation].In(d.limit, operation) == 0 {
 			continue
 		}
-		count := job.Expects[operation]
-		expecting := func(n int) *load { return e.job(withExpects(job, operation, n)) }
-		if n := most(int(count), func(n int) bool { return e.admits(expecting(n)) }); n > 0 {
-			c := Change{Key: "expects", Operation: operation, From: decimal(count), To: strconv.Itoa(n)}
-			changes = append(changes, e.change(f, c, expecting(n))...)
+		count := l.job.Expects[operation]
+		expecting := func(n int) *load { return d.changed(l, withExpects(l.job, operation, n)) }
+		if n := greatest(int(count), func(n int) bool { return d.admits(l, expecting(n)) }); n > 0 {
+			c := Change{Key: "expects", Operation: operation, From: decimal(count), To: decimal(n)}
+			changes = append(changes, d.change(c, l, expecting(n)))
 		}
 	}
 	return changes
@@ -84,29 +90,23 @@ func withExpects(j *jobs.Job, operation string, count int) *jobs.Job {
 	return &changed
 }
 
-// longerPeriod returns the shortest round period at which the job would do. A cron
+// longerPeriod returns the shortest round period at which a job would do. A cron
 // line has none.
-func (e *exchange) longerPeriod(f *Fit) []Change {
-	every, ok := e.load.job.Schedule.(jobs.Every)
+func (d *demand) longerPeriod(l *load) []Change {
+	every, ok := l.job.Schedule.(jobs.Every)
 	if !ok {
 		return nil
 	}
 	for _, period := range roundPeriods(every.Period()) {
-		changed := *e.load.job
+		changed := *l.job
 		changed.Schedule = every.WithPeriod(period)
-		l := e.job(&changed)
-		l.ticks = ticksOf(changed.Schedule, e.from, e.until, l.most)
-		if e.admits(l) {
-			return e.change(f, Change{Key: "every", From: jobs.Brief(every.Period().String()), To: jobs.Brief(period.String())}, l)
+		b := d.changed(l, &changed)
+		b.ticks = ticksOf(changed.Schedule, d.from, d.until, l.most)
+		if d.admits(l, b) {
+			return []Change{d.change(Change{Key: "every", From: jobs.Brief(every.Period().String()), To: jobs.Brief(period.String())}, l, b)}
 		}
 	}
 	return nil
-}
-
-// smallerReserve returns the reserve that leaves the jobs what they ask for.
-func smallerReserve(f *Fit) Change {
-	to := f.Units - f.AtWorst
-	return Change{Key: "reserve", From: decimal(f.Reserve), To: decimal(to), GivesUp: f.Reserve - to}
 }
 
 // roundPeriods returns the periods above one that divide a minute, an hour or a
@@ -130,4 +130,4 @@ func roundPeriods(above time.Duration) []time.Duration {
 	return slices.DeleteFunc(list, func(d time.Duration) bool { return d <= above })
 }
 
-func decimal(units quota.Units) string { return strconv.FormatInt(int64(units), 10) }
+func decimal[N ~int | ~int64](n N) string { return strconv.FormatInt(int64(n), 10) }

@@ -1,8 +1,6 @@
 package plan
 
 import (
-	"cmp"
-	"slices"
 	"time"
 
 	"quotad/jobs"
@@ -63,26 +61,26 @@ func (d *demand) fit() Fit {
 	f := Fit{
 		Credential: d.credential.Name, Limit: d.limit.Name, Window: d.limit.Window.String(),
 		Units: d.limit.Units, Reserve: d.limit.Reserve, Budget: d.limit.Budget(false),
-		Demand: d.total(), AtWorst: d.worst(), Estimated: !d.isWhole(),
-		Shares: []Share{}, Changes: []Change{},
+		Demand: d.most(peak(quota.MaxUnits, nil, d.onTime)), AtWorst: d.most(peak(quota.MaxUnits, nil, d.late)),
+		Estimated: !d.isWhole(), Shares: []Share{}, Changes: []Change{},
 	}
 	f.Fits = f.AtWorst <= f.Budget
 	for _, l := range d.loads {
-		e := d.exchange(l)
-		share := e.share()
-		f.Shares = append(f.Shares, share)
-		if !f.Fits {
-			f.Changes = append(f.Changes, e.changes(&f, share.MostRegions)...)
-		}
+		f.Shares = append(f.Shares, d.share(l))
 	}
-	if !f.Fits && f.AtWorst <= f.Units { // it is the reserve that is in the way
-		f.Changes = append(f.Changes, smallerReserve(&f))
+	if !f.Fits {
+		f.Changes = d.changes(&f)
 	}
-	slices.SortStableFunc(f.Changes, func(a, b Change) int { return cmp.Compare(a.GivesUp, b.GivesUp) })
 	return f
 }
 
-func (e *exchange) share() Share {
-	slots := e.load.with(withRegions(e.load.job, 1), 1)
-	return Share{Job: e.load.job.Name, Slots: int(e.alone(slots)), Demand: e.alone(e.load), MostRegions: e.mostRegions()}
+func (d *demand) share(l *load) Share {
+	slots := d.changed(l, withRegions(l.job, 1))
+	slots.units = 1
+	return Share{
+		Job:         l.job.Name,
+		Slots:       int(d.most(peak(quota.MaxUnits, nil, d.events(slots, false)...))),
+		Demand:      d.most(peak(quota.MaxUnits, nil, l.onTime...)),
+		MostRegions: d.mostRegions(l),
+	}
 }

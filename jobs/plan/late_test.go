@@ -48,7 +48,7 @@ func TestFitsHold(t *testing.T) {
 		all, some := true, false // all fit, some do not even if no pass is late
 		for i, limit := range s.credential.Limits {
 			d := newDemand(s.jobs, s.credential, limit, noon)
-			got, onTime, worst := s.worst(spans, i), d.total(), d.worst()
+			got, onTime, worst := s.worst(spans, i), d.most(peak(quota.MaxUnits, nil, d.onTime)), d.most(peak(quota.MaxUnits, nil, d.late))
 			if onTime > worst || got > worst || got < worst && s.isDaily() {
 				t.Fatalf("seed %d: %d on time and %d at worst for %+v, but %d may come together", s.seed, onTime, worst, limit, got)
 			}
@@ -154,7 +154,7 @@ func TestLatePassesStayWithin(t *testing.T) {
 		played := s.lateRuns(75 * time.Hour)
 		for i, limit := range s.credential.Limits {
 			d := newDemand(s.jobs, s.credential, limit, noon)
-			got, onTime, atWorst := s.worst(played, i), d.total(), d.worst()
+			got, onTime, atWorst := s.worst(played, i), d.most(peak(quota.MaxUnits, nil, d.onTime)), d.most(peak(quota.MaxUnits, nil, d.late))
 			if got > atWorst {
 				t.Fatalf("seed %d: %d in one window of %+v, %d at worst", s.seed, got, limit, atWorst)
 			}

@@ -14,6 +14,8 @@ type load struct {
 	units quota.Units // of a pass
 	ticks []tick
 	most  int // so many passes: if there are more, neighbours in a run are counted together
+
+	onTime, late []events // of a load that is looked at again and again
 }
 
 // A tick is a slot and the one behind it.
@@ -48,11 +50,6 @@ func ticksOf(s jobs.Schedule, from, until time.Time, most int) []tick {
 	}
 }
 
-// with returns the load of the job as it might be, at the same slots.
-func (l *load) with(job *jobs.Job, units quota.Units) *load {
-	return &load{job: job, units: units, ticks: l.ticks, most: l.most}
-}
-
 // shortest returns the shortest period between two of the ticks.
 func (l *load) shortest() time.Duration {
 	shortest := l.ticks[0].period()
@@ -64,14 +61,14 @@ func (l *load) shortest() time.Duration {
 	return shortest
 }
 
-// events returns what the job asks for until an instant: when it comes into the
-// window, and when it leaves it, each in the order of time. If late is true, a pass
-// that comes at its start leaves as if it had spent when it was over.
-func (l *load) events(w quota.Window, until time.Time, late bool) (come, leave events) {
+// events returns when passes come into the window and, in a list of its own, when
+// they leave it. A pass comes at its start; it leaves as if it had spent then or, if
+// late is true, when it was over.
+func (l *load) events(w quota.Window, until time.Time, late bool) []events {
 	n := len(l.job.Regions)
 	together := (n*len(l.ticks) + l.most - 1) / l.most
-	leaving := leaver{window: w}
-	come, leave = make(events, 0, min(n*len(l.ticks), l.most)), make(events, 0, min(n*len(l.ticks), l.most))
+	passes := len(l.ticks) * ((n + together - 1) / together)
+	come, leave, leaving := make(events, 0, passes), make(events, 0, passes), leaver{window: w}
 	for _, t := range l.ticks {
 		if !t.slot.Before(until) {
 			break
@@ -79,18 +76,18 @@ func (l *load) events(w quota.Window, until time.Time, late bool) (come, leave e
 		stagger := l.job.StaggerWithin(t.period(), n)
 		for first := 0; first < n; first += together {
 			last := min(first+together, n) - 1
-			units := mulDiv(l.units, quota.Units(last-first+1), 1)
+			units := min(l.units, quota.MaxUnits/quota.Units(n)) * quota.Units(last-first+1)
 			spent := time.Duration(first) * stagger
-			come = come.add(t.ms(spent), units)
+			come = append(come, event{t.ms(spent), units})
 			if late {
 				spent = l.over(t.period(), stagger, last)
 			}
-			leave = leave.add(leaving.at(t.ms(spent)), -units)
+			leave = append(leave, event{leaving.at(t.ms(spent)), -units})
 		}
 	}
 	come.sort() // hardly anything to do: only very uneven schedules come out of order
 	leave.sort()
-	return come, leave
+	return []events{come, leave}
 }
 
 // over returns how long after the slot the i-th pass of a run may still spend. A

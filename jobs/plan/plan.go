@@ -45,16 +45,15 @@ type Hour struct {
 
 // A Job is what becomes of one job.
 type Job struct {
-	Job         string                 `json:"job"`
-	Credential  string                 `json:"credential"`
-	Paused      bool                   `json:"paused,omitempty"` // at the beginning
-	Runs        int                    `json:"runs"`
-	Stopped     int                    `json:"stopped"` // runs that end early
-	Passes      int                    `json:"passes"`
-	Skipped     int                    `json:"skipped"`
-	Spent       map[string]quota.Units `json:"spent"`        // by limit
-	MostRegions int                    `json:"most_regions"` // the least of its Shares'
-	Regions     []Region               `json:"regions"`      // in the order of the ring
+	Job        string                 `json:"job"`
+	Credential string                 `json:"credential"`
+	Paused     bool                   `json:"paused,omitempty"` // at the beginning
+	Runs       int                    `json:"runs"`
+	Stopped    int                    `json:"stopped"` // runs that end early
+	Passes     int                    `json:"passes"`
+	Skipped    int                    `json:"skipped"`
+	Spent      map[string]quota.Units `json:"spent"`   // by limit
+	Regions    []Region               `json:"regions"` // in the order of the ring
 }
 
 // A Region is what becomes of one region of a job.

@@ -155,5 +155,6 @@ func (s *scenario) fitsAfter(c Change, n int, to quota.Units) bool {
 		credential.Limits[n].Reserve = to
 	}
 	limit := credential.Limits[n]
-	return newDemand(list, &credential, limit, noon).worst() <= limit.Budget(false)
+	d := newDemand(list, &credential, limit, noon)
+	return peak(quota.MaxUnits, nil, d.late) <= limit.Budget(false)
 }

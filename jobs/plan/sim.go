@@ -114,22 +114,6 @@ func (s *sim) checkFit(in SimInput) {
 	for i, fit := range CheckFit(list, credentials, in.From) {
 		s.plan.Limits[i].Fit = fit
 	}
-	for i := range s.plan.Jobs {
-		s.plan.Jobs[i].MostRegions = s.mostRegions(s.plan.Jobs[i].Job)
-	}
-}
-
-// mostRegions returns the least of a job's shares' own.
-func (s *sim) mostRegions(job string) int {
-	least := -1
-	for _, limit := range s.plan.Limits {
-		for _, share := range limit.Shares {
-			if share.Job == job && (least < 0 || share.MostRegions < least) {
-				least = share.MostRegions
-			}
-		}
-	}
-	return max(0, least)
 }
 
 // play plays one pass after the other.

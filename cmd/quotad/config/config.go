@@ -27,7 +27,7 @@ type Config struct {
 	Jobs        []*jobs.Job
 	OnEvent     OnEvent
 
-	lines lines  // of the file, for warnings
+	lines *lines // of the file, for warnings
 	notes Errors // warnings of what stands in the file
 }
 

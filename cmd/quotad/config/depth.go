@@ -19,11 +19,8 @@ var (
 
 // checkDepth returns the first line on which something lies too deep, or 0.
 func checkDepth(text string) (line int) {
-	text = noStructure.ReplaceAllStringFunc(text, func(s string) string {
-		return "s" + strings.Repeat("\n", strings.Count(s, "\n"))
-	})
 	depth := 0
-	for i, row := range strings.Split(text, "\n") {
+	for i, row := range strings.Split(withoutText(text), "\n") {
 		for _, c := range row {
 			switch c {
 			case '[', '{':
@@ -40,4 +37,22 @@ func checkDepth(text string) (line int) {
 		}
 	}
 	return 0
+}
+
+// withoutText returns a document with other letters in its strings, and without
+// comments. Everything stays where it is.
+func withoutText(document string) string {
+	return noStructure.ReplaceAllStringFunc(document, func(s string) string {
+		filler := byte('s')
+		if s[0] == '#' {
+			filler = ' '
+		}
+		text := []byte(s)
+		for i, c := range text {
+			if c != '\n' {
+				text[i] = filler
+			}
+		}
+		return string(text)
+	})
 }

@@ -13,7 +13,7 @@ import (
 // it is collected, so that one reading shows everything.
 type document struct {
 	file     string
-	lines    lines
+	lines    *lines
 	errors   Errors
 	warnings Errors
 }

@@ -76,9 +76,9 @@ func (t *table) end() {
 // names returns the keys in the order of the file.
 func (t *table) names() []string {
 	names := slices.Collect(maps.Keys(t.values))
+	order := t.document.lines.order
 	slices.SortFunc(names, func(a, b string) int {
-		lines := t.document.lines
-		return cmp.Or(cmp.Compare(lines.at(t.at(a)), lines.at(t.at(b))), cmp.Compare(a, b))
+		return cmp.Compare(order[join(t.at(a))], order[join(t.at(b))])
 	})
 	t.known = append(t.known, names...)
 	return names

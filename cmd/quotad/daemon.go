@@ -114,7 +114,7 @@ func (d *daemon) prepareLaunches(context.Context) (err error) {
 	if err := process.KeepDescriptors(); err != nil {
 		return err
 	}
-	d.tasks, err = process.ReserveTasks()
+	d.tasks, err = process.ReserveTasks(d.config.Passes.User)
 	return err
 }
 

@@ -178,12 +178,16 @@ func besiege(args []string) {
 	if err := unix.Setrlimit(unix.RLIMIT_NPROC, &limit); err != nil {
 		panic(err)
 	}
-	tasks, err := ReserveTasks()
+	var user *User
+	if os.Geteuid() == 0 {
+		user = &User{UID: lonely, GID: lonely}
+	}
+	tasks, err := ReserveTasks(user)
 	if err != nil {
 		panic(err)
 	}
 	ctx, end := context.WithCancel(context.Background())
-	Launcher{Tasks: tasks}.Launch(ctx, command("bomb", args[1]), func(line jobs.Line) {
+	Launcher{Tasks: tasks, User: user}.Launch(ctx, command("bomb", args[1]), func(line jobs.Line) {
 		fmt.Println(line.Text)
 		if strings.HasPrefix(line.Text, "stopped") {
 			fmt.Println("beside it:", exec.Command("/bin/true").Run())

@@ -14,7 +14,10 @@ import (
 // the soft limit that it was started with, which ReserveTasks returns. It is 0
 // where both are the same. The limit counts all tasks of a user, and does not
 // hold root.
-func ReserveTasks() (commands uint64, err error) {
+//
+// Commands that run as another user are not counted with us, and we may not limit
+// them once they run: they inherit the soft limit, which becomes ours for good.
+func ReserveTasks(user *User) (commands uint64, err error) {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NPROC, &limit); err != nil {
 		return 0, fmt.Errorf("cannot tell how many processes there may be: %w", err)
@@ -22,7 +25,11 @@ func ReserveTasks() (commands uint64, err error) {
 	if limit.Cur == limit.Max {
 		return 0, nil
 	}
-	commands, limit.Cur = limit.Cur, limit.Max
+	if user == nil {
+		commands, limit.Cur = limit.Cur, limit.Max
+	} else {
+		limit.Max = limit.Cur
+	}
 	if err := unix.Setrlimit(unix.RLIMIT_NPROC, &limit); err != nil {
 		return 0, fmt.Errorf("cannot reserve processes beside those of jobs: %w", err)
 	}

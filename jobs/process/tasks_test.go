@@ -22,12 +22,19 @@ func TestForkBomb(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can start the processes of another user, who has none yet")
 	}
+	program := programForAll(t)
+	for name, launcher := range map[string]uint32{"of the same user": lonely, "of another user": 0} {
+		t.Run(name, func(t *testing.T) { testForkBomb(t, program, launcher) })
+	}
+}
+
+func testForkBomb(t *testing.T, program string, launcher uint32) {
 	awaitNobody(t, lonely) // of this test, run before: until they are reaped they count
 	const commands, all = 64, 128
-	cmd := exec.Command(programForAll(t), "besiege", strconv.Itoa(commands), strconv.Itoa(all))
+	cmd := exec.Command(program, "besiege", strconv.Itoa(commands), strconv.Itoa(all))
 	cmd.Env = bareEnv()
 	cmd.Dir = "/"
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: lonely, Gid: lonely}}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: launcher, Gid: launcher}}
 	output, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, output)

@@ -43,8 +43,10 @@ var house = []struct {
 
 	// The programs, which draw it all together; "all" is everything above.
 	{"cmd", "", ""},
-	{"cmd/quotad", "all cmd/quotad/config",
-		"github.com/rs/zerolog github.com/coreos/go-systemd/v22 github.com/prometheus/client_golang github.com/prometheus/common golang.org/x/term golang.org/x/sys"},
+	{"cmd/quotad", "all cmd/quotad/config cmd/quotad/metrics cmd/quotad/notify",
+		"github.com/rs/zerolog github.com/coreos/go-systemd/v22 golang.org/x/term golang.org/x/sys"},
+	{"cmd/quotad/metrics", "all cmd/quotad/config cmd/quotad/notify", "github.com/prometheus/client_golang"},
+	{"cmd/quotad/notify", "all cmd/quotad/config", ""},
 	{"cmd/quotad/config", "all", "github.com/BurntSushi/toml"},
 	{"cmd/quotactl", "all", "github.com/spf13/cobra github.com/spf13/pflag golang.org/x/term"},
 	{"cmd/ytfetch", "all cmd/ytfetch/upstream", ""},
@@ -53,7 +55,7 @@ var house = []struct {
 }
 
 // tests is what tests may import beside what their package may.
-const tests = "github.com/rogpeppe/go-internal pgregory.net/rapid"
+const tests = "github.com/rogpeppe/go-internal pgregory.net/rapid github.com/prometheus/client_golang github.com/prometheus/common"
 
 // topLevel is everything that may stand there, dotfiles and bin aside.
 const topLevel = "README.md cmd config.toml go.mod go.sum jobs lua quota regions systemd"

@@ -8,15 +8,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
-	"github.com/rs/zerolog"
-
-	"quotad/cmd/quotad/config"
-	"quotad/jobs/process"
 	"quotad/quota/api"
 	"quotad/quota/redisledger/redistest"
 )
@@ -172,77 +166,5 @@ operations.list = 1
 	if len(got) != 2 || !strings.Contains(got[0], "QUOTAD_DETAIL=") || !strings.HasSuffix(got[0], "QUOTAD_EVENT=outage_began") ||
 		got[1] != "QUOTAD_CREDENTIAL=api QUOTAD_EVENT=outage_ended" {
 		t.Errorf("told:\n%s\nwant that an outage began, why, and that it ended", strings.Join(got, "\n"))
-	}
-}
-
-// results counts what became of commands.
-type results struct{ ok, failed, dropped atomic.Int64 }
-
-func (r *results) add(_ config.Event, result string) {
-	map[string]*atomic.Int64{"ok": &r.ok, "failed": &r.failed, "dropped": &r.dropped}[result].Add(1)
-}
-
-// Commands that do not end cost a few processes, and keep nobody waiting.
-func TestNotifierIsBounded(t *testing.T) {
-	dir := shortDir(t)
-	var r results
-	n := newNotifier(zerolog.Nop(), process.Launcher{}, dir, r.add)
-	n.configure(config.OnEvent{Timeout: time.Minute, Commands: map[config.Event][]string{
-		config.NearLimit: {"/bin/sh", "-c", "echo >$$.begun; until test -e go; do sleep 0.01; done"},
-	}})
-	n.start()
-	const events = 200
-	const queued = notifiers * maxUntold
-	for i := range events {
-		n.tell(alert{event: config.NearLimit, at: time.Now(), credential: fmt.Sprint("credential-", i)})
-	}
-	if dropped := r.dropped.Load(); dropped < events-queued-notifiers {
-		t.Errorf("%d events were dropped of %d", dropped, events)
-	}
-	n.tell(alert{event: config.Exhausted}) // nobody is told of it
-	begun := func() int {
-		files, _ := filepath.Glob(filepath.Join(dir, "*.begun"))
-		return len(files)
-	}
-	eventually(t, func() bool { return begun() == notifiers })
-	if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := n.stop(); err != nil {
-		t.Error(err)
-	}
-	if ran := r.ok.Load() + r.failed.Load(); ran != events-r.dropped.Load() {
-		t.Errorf("%d commands ran and %d events were dropped, of %d", ran, r.dropped.Load(), events)
-	}
-}
-
-func TestNotifierEndsWhatHangs(t *testing.T) {
-	t.Parallel()
-	var r results
-	n := newNotifier(zerolog.Nop(), process.Launcher{}, shortDir(t), r.add)
-	n.configure(config.OnEvent{Timeout: 20 * time.Millisecond, Commands: map[config.Event][]string{
-		config.NearLimit: {"/bin/sh", "-c", "trap '' TERM; sleep 1000"},
-		config.Exhausted: {"/no/such/program"},
-	}})
-	n.start()
-	n.tell(alert{event: config.NearLimit, at: time.Now()})
-	n.tell(alert{event: config.Exhausted, at: time.Now()})
-	eventually(t, func() bool { return r.failed.Load() == 2 })
-	if err := n.stop(); err != nil {
-		t.Error(err)
-	}
-}
-
-// eventually waits until something is so.
-func eventually(t *testing.T, so func() bool) {
-	t.Helper()
-	tick, deadline := time.NewTicker(5*time.Millisecond), time.After(patience)
-	defer tick.Stop()
-	for !so() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatal("it does not come to pass")
-		}
 	}
 }

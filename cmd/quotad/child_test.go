@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"testing"
 	"time"
 )
 
@@ -139,4 +140,18 @@ func (c *child) end() (code int, err error) {
 func (c *child) kill() {
 	c.cmd.Process.Kill()
 	<-c.done
+}
+
+// eventually waits until something is so.
+func eventually(t *testing.T, so func() bool) {
+	t.Helper()
+	tick, deadline := time.NewTicker(5*time.Millisecond), time.After(patience)
+	defer tick.Stop()
+	for !so() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatal("it does not come to pass")
+		}
+	}
 }

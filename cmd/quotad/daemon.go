@@ -10,6 +10,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"quotad/cmd/quotad/config"
+	"quotad/cmd/quotad/metrics"
+	"quotad/cmd/quotad/notify"
 	"quotad/jobs"
 	"quotad/jobs/process"
 	"quotad/jobs/scheduler"
@@ -27,9 +29,9 @@ type daemon struct {
 	events  events
 
 	watchers watchers // all that are told what happens
-	metrics  *metrics
-	alerts   *alerts
-	notifier *notifier
+	metrics  *metrics.Metrics
+	monitor  *notify.Monitor
+	notifier *notify.Notifier
 
 	keeper *quota.Service
 	outage *outage.Ledger // what stands in front of a shared ledger; nil of an embedded one
@@ -42,7 +44,7 @@ type daemon struct {
 	read    func() (*config.Config, error) // the configuration, as it is now
 	reloads reloads
 	hangups chan os.Signal
-	herald  *herald
+	status  *statusNotifier
 
 	hurry  chan struct{} // closed when the passes under way are to end at once
 	failed chan error    // what keeps the daemon from going on
@@ -55,15 +57,15 @@ func newDaemon(c *config.Config, read func() (*config.Config, error), s systemd,
 	d := &daemon{
 		config: c, systemd: s, log: log, events: newEvents(log), tokens: &jobs.Tokens{},
 		read: read, hangups: make(chan os.Signal, 1),
-		hurry: make(chan struct{}), failed: make(chan error, 1), metrics: newMetrics(version()),
+		hurry: make(chan struct{}), failed: make(chan error, 1), metrics: metrics.New(version()),
 	}
-	d.notifier = newNotifier(log, process.Launcher{}, c.StateDir, d.metrics.commandRan)
-	d.alerts = newAlerts(log, d.metrics.alerted, d.notifier.tell)
+	d.notifier = notify.NewNotifier(c.StateDir, d.commandDone, d.events.CommandOutput)
+	d.monitor = notify.NewMonitor(d.events.Alerted, d.metrics.Alerted, d.notifier.Notify)
 	d.reloads.told.Store(&api.Configuration{File: c.File, ReadAt: time.Now()})
 	d.reloads.remember(c)
-	d.herald = newHerald(func(ctx context.Context) string { return d.glance(ctx).String() },
+	d.status = newStatusNotifier(func(ctx context.Context) string { return d.summary(ctx).String() },
 		func(line string) { d.tellSystemd("STATUS=" + line) })
-	d.watchers = watchers{d.events, d.metrics, d.alerts, d.herald}
+	d.watchers = watchers{d.events, d.metrics, d.monitor, d.status}
 	return d
 }
 
@@ -133,11 +135,15 @@ func (d *daemon) startNotifier(context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.notifier.launcher = launcher
-	d.notifier.configure(d.config.OnEvent)
-	d.notifier.start()
-	d.onStop("end the commands of events", d.notifier.stop)
+	d.notifier.Configure(d.config.OnEvent)
+	d.notifier.Start(launcher)
+	d.onStop("end the commands of events", d.notifier.Stop)
 	return nil
+}
+
+func (d *daemon) commandDone(r notify.Result) {
+	d.events.CommandDone(r)
+	d.metrics.CommandDone(r)
 }
 
 func (d *daemon) statePath(name string) string { return filepath.Join(d.config.StateDir, name) }
@@ -149,7 +155,7 @@ func (d *daemon) openRunner(context.Context) error {
 	}
 	d.runner, err = jobs.Open(jobs.Config{
 		Jobs: d.config.Jobs,
-		Gate: watchedGate{d.keeper, d.alerts.denied},
+		Gate: watchedGate{d.keeper, d.monitor.Denied},
 		Launcher: hastener{process.Launcher{
 			CgroupRoot: d.config.Passes.CgroupRoot, Tasks: d.tasks, User: d.config.Passes.User,
 		}, d.hurry},

@@ -5,9 +5,12 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"quotad/cmd/quotad/config"
+	"quotad/cmd/quotad/notify"
 	"quotad/jobs"
 	"quotad/quota"
 	"quotad/quota/api"
+	"quotad/quota/outage"
 )
 
 // Events writes what happens to the log: a line for each run, each pass and
@@ -105,8 +108,8 @@ func (e events) Trouble(job string, err error) {
 	e.log.Error().Str("job", job).Err(err).Msg("cannot keep what happened: a restart would not know it")
 }
 
-// decided logs what the API decided; what was granted only for who looks closely.
-func (e events) decided(event api.Event) {
+// Decided logs what the API decided; what was granted only for who looks closely.
+func (e events) Decided(event api.Event) {
 	line := e.lineOf(event)
 	if line == nil {
 		return
@@ -131,9 +134,9 @@ func (e events) decided(event api.Event) {
 func (e events) lineOf(event api.Event) *zerolog.Event {
 	switch {
 	case event.Err != nil:
-		return e.refusal(zerolog.ErrorLevel, event.Request.Caller, reasonOf(event)).Err(event.Err)
+		return e.refusal(zerolog.ErrorLevel, event.Request.Caller, event.Result()).Err(event.Err)
 	case !event.Decision.Granted():
-		return e.refusal(zerolog.WarnLevel, event.Request.Caller, reasonOf(event))
+		return e.refusal(zerolog.WarnLevel, event.Request.Caller, event.Result())
 	case event.Verb == "adjust", event.Verb == "reset": // an operator changed the books
 		return e.log.Info()
 	}
@@ -181,4 +184,53 @@ func verdict(event api.Event) string {
 	default:
 		return event.Verb + " refused"
 	}
+}
+
+// Outage writes a line for each edge of a shared ledger's outage.
+func (e events) Outage(event outage.Event) {
+	line := e.log.Warn()
+	if event.Kind == outage.Up {
+		line = e.log.Info().Int64("took_ms", event.Took.Milliseconds()).Int64("units", int64(event.Units))
+	}
+	if event.Kind == outage.Restored {
+		line.Int("records", event.Records)
+	}
+	if event.Err != nil {
+		line.Err(event.Err)
+	}
+	line.Str("credential", event.Credential).Msg("ledger " + string(event.Kind))
+}
+
+// Alerted writes a line for a limit that comes near. Of the other alerts another line
+// tells more.
+func (e events) Alerted(a notify.Alert) {
+	if a.Event != config.NearLimit {
+		return
+	}
+	e.log.Warn().Str("credential", a.Credential).Str("limit", a.Limit.Name).Int64("percent", int64(a.Percent)).
+		Int64("used", int64(a.Limit.Used)).Int64("remaining", int64(a.Limit.Remaining())).Msg("limit near")
+}
+
+// CommandDone writes a line for the command of an event.
+func (e events) CommandDone(r notify.Result) {
+	level, message := zerolog.ErrorLevel, "event command failed"
+	switch r.Outcome {
+	case notify.OK:
+		level, message = zerolog.InfoLevel, "event command done"
+	case notify.Dropped:
+		message = "event command dropped"
+	}
+	line := e.log.WithLevel(level).Str("event", string(r.Event))
+	if r.Detail != "" {
+		line.Str("detail", r.Detail)
+	}
+	if r.Outcome != notify.Dropped {
+		line.Int64("took_ms", r.Took.Milliseconds())
+	}
+	line.Msg(message)
+}
+
+// CommandOutput writes a line of the command of an event.
+func (e events) CommandOutput(event config.Event, line jobs.Line) {
+	e.log.Info().Str("event", string(event)).Str("stream", line.Stream).Msg(line.Text)
 }

@@ -19,10 +19,10 @@ func (d *daemon) openLedger(context.Context) error {
 		return err
 	}
 	d.onStop("close the ledger", ledger.Close)
-	if d.keeper, err = quota.NewService(measuredLedger{ledger, d.metrics}, nil, d.config.Ledger.Deadline); err != nil {
+	if d.keeper, err = quota.NewService(d.metrics.Measure(ledger), nil, d.config.Ledger.Deadline); err != nil {
 		return err
 	}
-	d.metrics.watchLimits(d.keeper)
+	d.metrics.WatchLimits(d.keeper)
 	return d.setCredentials(d.config)
 }
 
@@ -32,7 +32,7 @@ func (d *daemon) setCredentials(c *config.Config) error {
 	if err := d.keeper.SetCredentials(c.Credentials); err != nil {
 		return err
 	}
-	d.metrics.expect(c.Credentials)
+	d.metrics.Expect(c.Credentials)
 	if d.outage == nil {
 		return nil
 	}
@@ -71,7 +71,7 @@ func (d *daemon) newSharedLedger() (quota.Ledger, error) {
 	}
 	d.fleet = shared.Fleet()
 	d.outage, err = outage.Open(outage.Config{
-		Ledger: shared, Journal: journal, Daemon: name, Deadline: d.config.Ledger.Deadline, Observe: d.watchers.outage,
+		Ledger: shared, Journal: journal, Daemon: name, Deadline: d.config.Ledger.Deadline, Observe: d.watchers.Outage,
 	})
 	return d.outage, err
 }

@@ -27,7 +27,7 @@ func (d *daemon) ready(ctx context.Context) error {
 	for _, warning := range health.Warnings {
 		d.log.Warn().Str("ledger", health.Backend).Msg(warning)
 	}
-	d.tellSystemd("READY=1\nSTATUS=" + d.glance(ctx).String())
+	d.tellSystemd("READY=1\nSTATUS=" + d.summary(ctx).String())
 	d.onStop("tell systemd", d.stopping)
 	d.startHerald()
 	d.log.Debug().Msg("ready")
@@ -44,7 +44,7 @@ func (d *daemon) startHerald() {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		d.herald.run(ctx)
+		d.status.run(ctx)
 	}()
 	d.onStop("end the status line", func() error {
 		end()
@@ -59,14 +59,14 @@ func (d *daemon) stopping() error {
 	grace := d.config.Passes.Drain + time.Duration(d.reloads.grace.Load())
 	status, _ := d.runner.Status("") // of all jobs it cannot fail
 	return d.systemd.notify(fmt.Sprintf("STOPPING=1\nSTATUS=%s\nEXTEND_TIMEOUT_USEC=%d",
-		farewell(status, grace), (grace + answerTime + margin).Microseconds()))
+		stopStatus(status, grace), (grace + answerTime + margin).Microseconds()))
 }
 
 // margin is for what takes no time worth mentioning, on a host that is busy.
 const margin = 10 * time.Second
 
-// farewell tells what the daemon waits for before it ends.
-func farewell(status []jobs.Status, grace time.Duration) string {
+// stopStatus says what the daemon waits for before it ends.
+func stopStatus(status []jobs.Status, grace time.Duration) string {
 	var list []string
 	for _, s := range status {
 		if s.Last == nil || s.Last.State != jobs.RunRunning {

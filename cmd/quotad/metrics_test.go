@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"maps"
@@ -11,8 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"quotad/quota/api"
 	"quotad/quota/redisledger/redistest"
@@ -222,34 +219,4 @@ on_outage.open_units = 5
 	}
 	// The log hears of it first.
 	eventually(t, func() bool { return scrape(t, client)[`quotad_booked_back_units_total{credential="api"}`] == 2 })
-}
-
-// The README explains every metric there is, by its name or its end.
-func TestReadmeNamesEveryMetric(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := newMetrics("test")
-	m.watchLimits(nil)
-	m.watchConnections(nil)
-	descs := make(chan *prometheus.Desc)
-	go func() {
-		defer close(descs)
-		m.registry.Describe(descs)
-	}()
-	named := 0
-	for desc := range descs {
-		name := regexp.MustCompile(`fqName: "(quotad_\w+)"`).FindStringSubmatch(desc.String())
-		if name == nil {
-			continue // of the Go runtime, and of the process
-		}
-		named++
-		if end, _ := strings.CutPrefix(name[1], "quotad_limit"); !bytes.Contains(readme, []byte("`"+name[1]+"`")) && !bytes.Contains(readme, []byte("`"+end+"`")) {
-			t.Errorf("the README does not name %s", name[1])
-		}
-	}
-	if named < 25 {
-		t.Errorf("there are only %d metrics", named)
-	}
 }

@@ -128,7 +128,7 @@ func (d *daemon) apply(was, is *config.Config, changes []api.Change) error {
 			return err
 		}
 	}
-	d.notifier.configure(is.OnEvent)
+	d.notifier.Configure(is.OnEvent)
 	setLevel(is.LogLevel)
 	return nil
 }
@@ -183,7 +183,7 @@ func (d *daemon) noteReload(by string, changes []api.Change, err error) {
 		d.log.Info().Str("by", by).Strs("changes", texts(changes)).Msg("configuration reloaded")
 	}
 	d.reloads.told.Store(&told)
-	d.herald.stir()
+	d.status.notify()
 }
 
 // texts writes changes for the log: "changed jobs.trending.regions".

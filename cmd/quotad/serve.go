@@ -92,10 +92,10 @@ func (d *daemon) serveAPI(context.Context) error {
 		RoomFor:            []int{os.Getuid()},
 		Self:               os.Getpid(),
 
-		Observe:   d.watchers.decided,
+		Observe:   d.watchers.Decided,
 		Forbidden: d.events.forbidden,
 		ErrorLog:  stdlog.New(complaints{d.log}, "", 0),
-		Routes:    append(jobsapi.Routes(d.runner), jobsapi.PlanRoute(d.runner, d.keeper), d.metrics.route(), api.ReloadRoute(d.reload)),
+		Routes:    append(jobsapi.Routes(d.runner), jobsapi.PlanRoute(d.runner, d.keeper), d.metrics.Route(), api.ReloadRoute(d.reload)),
 		Status: map[string]func(context.Context) any{
 			"jobs":   jobsapi.Section(d.runner),
 			"config": func(context.Context) any { return d.reloads.told.Load() },
@@ -108,7 +108,7 @@ func (d *daemon) serveAPI(context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.metrics.watchConnections(server.Connections)
+	d.metrics.WatchConnections(server.Connections)
 	d.onStop("stop the API", func() error {
 		err := shutdown(server)
 		d.serving.Wait()

@@ -11,8 +11,8 @@ import (
 	"quotad/regions"
 )
 
-// A glance is what one line tells of the daemon.
-type glance struct {
+// A summary is what one line tells of the daemon.
+type summary struct {
 	now     time.Time // in the zone in which times are told
 	trouble string    // what comes first; empty if all is well
 	jobs    []jobs.Status
@@ -28,23 +28,23 @@ type budget struct {
 // named is how many of a kind are told one by one.
 const named = 3
 
-// glance looks at the daemon. A ledger that does not answer costs its deadline.
-func (d *daemon) glance(ctx context.Context) glance {
-	g := glance{now: time.Now()}
-	g.jobs, _ = d.runner.Status("") // of all jobs it cannot fail
+// summary looks at the daemon. A ledger that does not answer costs its deadline.
+func (d *daemon) summary(ctx context.Context) summary {
+	sum := summary{now: time.Now()}
+	sum.jobs, _ = d.runner.Status("") // of all jobs it cannot fail
 	if health := d.keeper.Health(ctx); !health.Reachable {
-		g.trouble = "degraded: ledger " + health.State
+		sum.trouble = "degraded: ledger " + health.State
 	} else {
 		for _, c := range d.keeper.Credentials() {
 			if usage, _, err := d.keeper.Usage(ctx, c.Name); err == nil {
-				g.budgets = append(g.budgets, budget{c.Name, usage.Limits})
+				sum.budgets = append(sum.budgets, budget{c.Name, usage.Limits})
 			}
 		}
 	}
 	if told := d.reloads.told.Load(); told.Error != "" {
-		g.trouble = joinParts("reload failed: "+firstLine(told.Error), g.trouble)
+		sum.trouble = joinParts("reload failed: "+firstLine(told.Error), sum.trouble)
 	}
-	return g
+	return sum
 }
 
 func firstLine(text string) string {
@@ -57,8 +57,8 @@ func firstLine(text string) string {
 
 // String returns the line: "trending: US running, then GB; 8,020 of 9,500 units
 // left; next trending 13:00:00".
-func (g glance) String() string {
-	return joinParts(g.trouble, g.running(), g.left(), g.next())
+func (sum summary) String() string {
+	return joinParts(sum.trouble, sum.running(), sum.left(), sum.next())
 }
 
 func joinParts(parts ...string) string {
@@ -80,9 +80,9 @@ func firstOf(list []string) string {
 }
 
 // running tells which jobs run, and where they are.
-func (g glance) running() string {
+func (sum summary) running() string {
 	var list []string
-	for _, s := range g.jobs {
+	for _, s := range sum.jobs {
 		if s.Last != nil && s.Last.State == jobs.RunRunning {
 			list = append(list, s.Job.Name+": "+progress(s.Last))
 		}
@@ -116,9 +116,9 @@ func progress(run *jobs.Run) string {
 }
 
 // left tells of each credential the limit of which the least part is left.
-func (g glance) left() string {
+func (sum summary) left() string {
 	var list []string
-	for _, b := range g.budgets {
+	for _, b := range sum.budgets {
 		if len(b.limits) == 0 {
 			continue
 		}
@@ -129,7 +129,7 @@ func (g glance) left() string {
 			}
 		}
 		text := fmt.Sprintf("%s of %s", quota.Thousands(tight.Remaining()), tight.Budget(false).Text())
-		if len(g.budgets) > 1 {
+		if len(sum.budgets) > 1 {
 			text = b.credential + " " + text
 		}
 		list = append(list, text)
@@ -146,10 +146,10 @@ func part(l quota.LimitState) float64 {
 }
 
 // next tells which job's slot comes first.
-func (g glance) next() string {
+func (sum summary) next() string {
 	var soonest *jobs.Status
-	for i := range g.jobs {
-		s := &g.jobs[i]
+	for i := range sum.jobs {
+		s := &sum.jobs[i]
 		if s.Pause == nil && !s.Next.IsZero() && (soonest == nil || s.Next.Before(soonest.Next)) {
 			soonest = s
 		}
@@ -157,13 +157,13 @@ func (g glance) next() string {
 	if soonest == nil {
 		return ""
 	}
-	return fmt.Sprintf("next %s %s", soonest.Job.Name, g.clock(soonest.Next))
+	return fmt.Sprintf("next %s %s", soonest.Job.Name, sum.clock(soonest.Next))
 }
 
 // clock writes an instant as short as it can be told from today.
-func (g glance) clock(t time.Time) string {
-	if t.Sub(g.now) < 24*time.Hour {
-		return t.In(g.now.Location()).Format(time.TimeOnly)
+func (sum summary) clock(t time.Time) string {
+	if t.Sub(sum.now) < 24*time.Hour {
+		return t.In(sum.now.Location()).Format(time.TimeOnly)
 	}
-	return t.In(g.now.Location()).Format(time.DateTime)
+	return t.In(sum.now.Location()).Format(time.DateTime)
 }

@@ -29,28 +29,28 @@ func TestStatusLine(t *testing.T) {
 
 	for _, test := range []struct {
 		name string
-		glance
+		summary
 		want string
 	}{
-		{"nothing is configured to run", glance{budgets: []budget{youtube}}, "idle; 8,020 of 9,500 units left"},
-		{"a run that is over", glance{jobs: []jobs.Status{over}, budgets: []budget{youtube}}, "idle; 8,020 of 9,500 units left; next over 11:00:00"},
-		{"a pass", glance{jobs: []jobs.Status{status("trending", time.Hour, jobs.Pass{Region: "US", Outcome: running})}, budgets: []budget{youtube}},
+		{"nothing is configured to run", summary{budgets: []budget{youtube}}, "idle; 8,020 of 9,500 units left"},
+		{"a run that is over", summary{jobs: []jobs.Status{over}, budgets: []budget{youtube}}, "idle; 8,020 of 9,500 units left; next over 11:00:00"},
+		{"a pass", summary{jobs: []jobs.Status{status("trending", time.Hour, jobs.Pass{Region: "US", Outcome: running})}, budgets: []budget{youtube}},
 			"trending: US running, then GB; 8,020 of 9,500 units left; next trending 11:00:00"},
-		{"between two passes", glance{jobs: []jobs.Status{status("trending", time.Hour, jobs.Pass{Region: "US", Outcome: done})}},
+		{"between two passes", summary{jobs: []jobs.Status{status("trending", time.Hour, jobs.Pass{Region: "US", Outcome: done})}},
 			"trending: waiting, then GB; next trending 11:00:00"},
-		{"two passes, the last ones", glance{jobs: []jobs.Status{status("trending", time.Hour,
+		{"two passes, the last ones", summary{jobs: []jobs.Status{status("trending", time.Hour,
 			jobs.Pass{Region: "US", Outcome: done}, jobs.Pass{Region: "GB", Outcome: running}, jobs.Pass{Region: "DE", Outcome: running})}},
 			"trending: GB, DE running; next trending 11:00:00"},
-		{"the soonest, but not one that is paused", glance{jobs: []jobs.Status{status("later", 2*time.Hour), paused, status("sooner", time.Hour)}},
+		{"the soonest, but not one that is paused", summary{jobs: []jobs.Status{status("later", 2*time.Hour), paused, status("sooner", time.Hour)}},
 			"idle; next sooner 11:00:00"},
-		{"another day", glance{jobs: []jobs.Status{status("rare", 48*time.Hour)}}, "idle; next rare 2026-11-23 10:00:00"},
-		{"many jobs run", glance{jobs: []jobs.Status{
+		{"another day", summary{jobs: []jobs.Status{status("rare", 48*time.Hour)}}, "idle; next rare 2026-11-23 10:00:00"},
+		{"many jobs run", summary{jobs: []jobs.Status{
 			status("a", time.Hour, jobs.Pass{Region: "US", Outcome: running}), status("b", time.Hour, jobs.Pass{Region: "US", Outcome: running}),
 			status("c", time.Hour, jobs.Pass{Region: "US", Outcome: running}), status("d", time.Hour, jobs.Pass{Region: "US", Outcome: running}),
 		}}, "a: US running, then GB, b: US running, then GB, c: US running, then GB, 1 more; next a 11:00:00"},
-		{"two credentials", glance{budgets: []budget{youtube, {"maps", []quota.LimitState{search}}}},
+		{"two credentials", summary{budgets: []budget{youtube, {"maps", []quota.LimitState{search}}}},
 			"idle; youtube 8,020 of 9,500 units, maps 3,900 of 4,000 units left"},
-		{"trouble", glance{trouble: "degraded: ledger is\naway"}, "degraded: ledger is away; idle"},
+		{"trouble", summary{trouble: "degraded: ledger is\naway"}, "degraded: ledger is away; idle"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			test.now = now

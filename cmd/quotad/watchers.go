@@ -13,8 +13,8 @@ import (
 // time, each of which waits for it.
 type watcher interface {
 	jobs.Observer
-	decided(api.Event)
-	outage(outage.Event)
+	Decided(api.Event)
+	Outage(outage.Event)
 }
 
 // Watchers tell each of several what happens.
@@ -50,15 +50,15 @@ func (w watchers) Trouble(job string, err error) {
 	}
 }
 
-func (w watchers) decided(event api.Event) {
+func (w watchers) Decided(event api.Event) {
 	for _, one := range w {
-		one.decided(event)
+		one.Decided(event)
 	}
 }
 
-func (w watchers) outage(event outage.Event) {
+func (w watchers) Outage(event outage.Event) {
 	for _, one := range w {
-		one.outage(event)
+		one.Outage(event)
 	}
 }
 

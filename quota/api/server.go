@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"quotad/quota"
 )
@@ -53,17 +52,6 @@ type Config struct {
 	// ErrorLog is where net/http complains, of panics for example, and where it is
 	// said that connections are refused. Nil: where package log writes to.
 	ErrorLog *log.Logger
-}
-
-// An Event is what became of an acquire, settle, release, adjust or reset.
-type Event struct {
-	Verb     string        // which of these
-	Request  quota.Request // of an acquire, with names as the caller sent them; of the others the Caller and, where known, the Credential
-	PID      int           // of the process that connected; 0 when not known
-	GrantID  string        // that was settled or released
-	Decision quota.Decision
-	Err      error // why there is no decision; nil when there is one
-	Took     time.Duration
 }
 
 // An Attempt is a request that its caller may not make.

@@ -1,10 +1,10 @@
-package main
+package notify
 
 import "quotad/quota"
 
-// thresholds are the percentages of what jobs may spend of a limit at which it
+// Thresholds are the percentages of what jobs may spend of a limit at which it
 // is near.
-var thresholds = [...]quota.Units{80, 95}
+var Thresholds = [...]quota.Units{80, 95}
 
 // slack is by how many percent of its units a limit must have recovered before
 // the same thing is told of it again: units come back one by one, and are spent
@@ -13,16 +13,16 @@ const slack = 10
 
 // A level is how far a limit is spent, as far as it was told of.
 type level struct {
-	over     [len(thresholds)]bool
+	over     [len(Thresholds)]bool
 	denying  bool
 	deniedAt quota.Units // the most that was used while it denied
 }
 
 // rise takes in that before units were used and used are, and returns the
-// thresholds that have been crossed since they were last told of.
+// Thresholds that have been crossed since they were last told of.
 func (l *level) rise(before, used, budget quota.Units) (crossed []quota.Units) {
 	l.recover(before, budget)
-	for i, percent := range thresholds {
+	for i, percent := range Thresholds {
 		if !l.over[i] && used*100 >= percent*budget {
 			l.over[i] = true
 			crossed = append(crossed, percent)
@@ -43,7 +43,7 @@ func (l *level) deny(used, budget quota.Units) (news bool) {
 
 // recover forgets what is over.
 func (l *level) recover(used, budget quota.Units) {
-	for i, percent := range thresholds {
+	for i, percent := range Thresholds {
 		if used*100 < (percent-slack)*budget {
 			l.over[i] = false
 		}

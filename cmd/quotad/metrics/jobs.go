@@ -1,16 +1,16 @@
-package main
+package metrics
 
 import "quotad/jobs"
 
 // RunChanged implements jobs.Observer.
-func (m *metrics) RunChanged(run jobs.Run) {
+func (m *Metrics) RunChanged(run jobs.Run) {
 	if run.State != jobs.RunRunning {
 		m.runs.WithLabelValues(run.Job, string(run.State), string(run.Reason)).Inc()
 	}
 }
 
 // PassChanged implements jobs.Observer.
-func (m *metrics) PassChanged(run jobs.Run, pass jobs.Pass) {
+func (m *Metrics) PassChanged(run jobs.Run, pass jobs.Pass) {
 	if pass.Outcome == jobs.Running {
 		return
 	}
@@ -23,7 +23,7 @@ func (m *metrics) PassChanged(run jobs.Run, pass jobs.Pass) {
 }
 
 // Output implements jobs.Observer.
-func (*metrics) Output(string, string, jobs.Pass, jobs.Line) {}
+func (*Metrics) Output(string, string, jobs.Pass, jobs.Line) {}
 
 // Trouble implements jobs.Observer.
-func (*metrics) Trouble(string, error) {}
+func (*Metrics) Trouble(string, error) {}

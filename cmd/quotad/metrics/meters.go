@@ -1,8 +1,9 @@
-package main
+package metrics
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
+	"quotad/cmd/quotad/notify"
 	"quotad/quota"
 	"quotad/quota/api"
 )
@@ -19,19 +20,19 @@ type meter struct {
 type limitMeter struct {
 	cost    quota.Units // of one call
 	debited prometheus.Counter
-	near    [len(thresholds)]prometheus.Counter // units above each threshold
+	near    [len(notify.Thresholds)]prometheus.Counter // units above each threshold
 }
 
-// expect has the operations of credentials counted. What may never happen begins
+// Expect has the operations of credentials counted. What may never happen begins
 // with 0: what rises from nothing is no rise to Prometheus.
-func (m *metrics) expect(credentials []*quota.Credential) {
+func (m *Metrics) Expect(credentials []*quota.Credential) {
 	meters := make(map[operationName]*meter)
 	for _, c := range credentials {
 		for operation := range c.Operations {
 			meters[operationName{c.Name, operation}] = m.meter(c, operation)
 		}
 		for _, limit := range c.Limits {
-			for _, percent := range thresholds {
+			for _, percent := range notify.Thresholds {
 				m.near.WithLabelValues(c.Name, limit.Name, percentLabel(percent))
 			}
 		}
@@ -39,10 +40,10 @@ func (m *metrics) expect(credentials []*quota.Credential) {
 	m.meters.Store(&meters)
 }
 
-func (m *metrics) meter(c *quota.Credential, operation string) *meter {
+func (m *Metrics) meter(c *quota.Credential, operation string) *meter {
 	m.decisions.WithLabelValues(c.Name, noLimit, operation, string(api.LedgerUnavailable))
 	one := &meter{
-		grants:       m.decisions.WithLabelValues(c.Name, noLimit, operation, granted),
+		grants:       m.decisions.WithLabelValues(c.Name, noLimit, operation, api.Granted),
 		outageGrants: m.outageGrants.WithLabelValues(c.Name, operation),
 	}
 	for _, limit := range c.Limits {
@@ -52,7 +53,7 @@ func (m *metrics) meter(c *quota.Credential, operation string) *meter {
 		}
 		m.decisions.WithLabelValues(c.Name, limit.Name, operation, string(quota.LimitExceeded))
 		l := limitMeter{cost: cost, debited: m.debited.WithLabelValues(c.Name, limit.Name, operation)}
-		for i, percent := range thresholds {
+		for i, percent := range notify.Thresholds {
 			l.near[i] = m.nearUnits.WithLabelValues(c.Name, limit.Name, percentLabel(percent))
 		}
 		one.limits = append(one.limits, l)
@@ -76,7 +77,7 @@ func (m *meter) grant(r quota.Request, d quota.Decision) {
 
 // countNear counts the part of a debit that lies above each threshold.
 func (m *limitMeter) countNear(limit quota.LimitState) {
-	for i, percent := range thresholds {
+	for i, percent := range notify.Thresholds {
 		above := float64(limit.Used) - float64(limit.Budget(false))*float64(percent)/100
 		if above > 0 {
 			m.near[i].Add(min(above, float64(limit.Cost)))

@@ -1,4 +1,4 @@
-package main
+package notify
 
 import (
 	"slices"
@@ -39,7 +39,7 @@ func TestLevelRises(t *testing.T) {
 func TestLevelOfGreatUnits(t *testing.T) {
 	var l level
 	if got := l.rise(quota.MaxUnits/2, quota.MaxUnits, quota.MaxUnits); len(got) != 2 {
-		t.Errorf("all units there can be: %v, want both thresholds", got)
+		t.Errorf("all units there can be: %v, want both Thresholds", got)
 	}
 }
 

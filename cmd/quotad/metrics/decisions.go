@@ -1,18 +1,13 @@
-package main
+package metrics
 
 import (
 	"strconv"
 
 	"quotad/cmd/quotad/config"
+	"quotad/cmd/quotad/notify"
 	"quotad/quota"
 	"quotad/quota/api"
 	"quotad/quota/outage"
-)
-
-// The values of the label reason beside those of refusals.
-const (
-	granted  = "granted"
-	replayed = "replayed"
 )
 
 // unknown stands for names that callers sent and nobody configured. No configured
@@ -23,8 +18,8 @@ const unknown = "(unknown)"
 // label is none.
 const noLimit = ""
 
-// decided counts a decision.
-func (m *metrics) decided(event api.Event) {
+// Decided counts a decision.
+func (m *Metrics) Decided(event api.Event) {
 	if event.Verb != "acquire" {
 		m.corrected(event)
 		return
@@ -38,28 +33,28 @@ func (m *metrics) decided(event api.Event) {
 	}
 	credential, known := m.keeper.Credential(r.Credential)
 	if !known {
-		m.decisions.WithLabelValues(unknown, noLimit, unknown, reasonOf(event)).Inc()
+		m.decisions.WithLabelValues(unknown, noLimit, unknown, event.Result()).Inc()
 		return
 	}
 	operation := r.Operation
 	if _, known := credential.Operations[operation]; !known {
 		operation = unknown
 	}
-	m.decisions.WithLabelValues(credential.Name, d.Limit, operation, reasonOf(event)).Inc()
+	m.decisions.WithLabelValues(credential.Name, d.Limit, operation, event.Result()).Inc()
 }
 
 func percentLabel(percent quota.Units) string { return strconv.FormatInt(int64(percent), 10) }
 
-// alerted counts limits that came near.
-func (m *metrics) alerted(a alert) {
-	if a.event == config.NearLimit {
-		m.near.WithLabelValues(a.credential, a.limit.Name, percentLabel(a.percent)).Inc()
+// Alerted counts limits that came near.
+func (m *Metrics) Alerted(a notify.Alert) {
+	if a.Event == config.NearLimit {
+		m.near.WithLabelValues(a.Credential, a.Limit.Name, percentLabel(a.Percent)).Inc()
 	}
 }
 
 // corrected counts a settle, release, adjust or reset. The first two name their
 // credential by the grant alone.
-func (m *metrics) corrected(event api.Event) {
+func (m *Metrics) corrected(event api.Event) {
 	name := event.Request.Credential
 	if event.GrantID != "" {
 		name, _, _ = quota.ParseGrantID(event.GrantID)
@@ -67,26 +62,11 @@ func (m *metrics) corrected(event api.Event) {
 	if _, known := m.keeper.Credential(name); !known {
 		name = unknown
 	}
-	m.corrections.WithLabelValues(name, event.Verb, reasonOf(event)).Inc()
+	m.corrections.WithLabelValues(name, event.Verb, event.Result()).Inc()
 }
 
-// reasonOf names what was decided, or why nothing was, as the API answers it.
-func reasonOf(event api.Event) string {
-	err := event.Err
-	switch {
-	case err == nil && event.Decision.Replayed:
-		return replayed
-	case err == nil && event.Decision.Granted():
-		return granted
-	case err == nil:
-		return string(event.Decision.Reason)
-	default:
-		return string(api.ReasonOf(err))
-	}
-}
-
-// outage counts the edges of a shared ledger's outage.
-func (m *metrics) outage(event outage.Event) {
+// Outage counts the edges of a shared ledger's outage.
+func (m *Metrics) Outage(event outage.Event) {
 	m.outageEdges.WithLabelValues(event.Credential, string(event.Kind)).Inc()
 	switch event.Kind {
 	case outage.Up:

@@ -1,4 +1,4 @@
-package main
+package metrics
 
 import (
 	"context"
@@ -7,10 +7,12 @@ import (
 	"quotad/quota"
 )
 
-// A measuredLedger is a ledger whose deciding calls are measured.
+// Measure returns a ledger whose deciding calls are measured.
+func (m *Metrics) Measure(ledger quota.Ledger) quota.Ledger { return measuredLedger{ledger, m} }
+
 type measuredLedger struct {
 	quota.Ledger
-	metrics *metrics
+	metrics *Metrics
 }
 
 // Acquire implements quota.Ledger.

@@ -1,4 +1,4 @@
-package main
+package metrics
 
 import (
 	"math"
@@ -34,7 +34,7 @@ func TestExhaustion(t *testing.T) {
 		{"a window shorter than an hour", quota.Sliding(10 * time.Minute), []look{{0, 0, -1}, {5 * time.Minute, 300, 600}, {10 * time.Minute, 300, never}}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			var p pace
+			var p burnRate
 			for _, l := range row.looks {
 				limit := quota.LimitState{Limit: quota.Limit{Name: "daily", Units: 1000, Reserve: 100, Window: row.window}, Used: l.used}
 				got, known := p.exhaustion(limit, noon.Add(l.after))
@@ -50,13 +50,13 @@ func TestExhaustion(t *testing.T) {
 }
 
 // However often somebody looks, what is remembered is bounded.
-func TestPaceIsBounded(t *testing.T) {
-	var p pace
+func TestBurnRateIsBounded(t *testing.T) {
+	var p burnRate
 	limit := quota.LimitState{Limit: quota.Limit{Units: 1000, Window: quota.Sliding(24 * time.Hour)}}
 	for i := range 10_000 {
 		p.exhaustion(limit, time.Unix(int64(i), 0))
 	}
-	if most := int(paceSpan/paceStep) + 1; len(p.seen) > most {
+	if most := int(rateSpan/rateStep) + 1; len(p.seen) > most {
 		t.Errorf("%d samples are kept, want at most %d", len(p.seen), most)
 	}
 }

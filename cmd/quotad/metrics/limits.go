@@ -1,8 +1,7 @@
-package main
+package metrics
 
 import (
 	"context"
-	"math"
 	"sync"
 	"time"
 
@@ -18,9 +17,11 @@ type limits struct {
 
 	units, reserve, used, remaining, exhaustion, up *prometheus.Desc
 
-	mu    sync.Mutex // guards paces
-	paces map[limitName]*pace
+	mu    sync.Mutex // guards rates
+	rates map[limitName]*burnRate
 }
+
+type limitName struct{ credential, limit string }
 
 func newLimits(keeper *quota.Service) *limits {
 	desc := func(name, help string) *prometheus.Desc {
@@ -34,7 +35,7 @@ func newLimits(keeper *quota.Service) *limits {
 		remaining:  desc("quotad_limit_remaining_units", "Units that jobs may still spend: units less reserve less used."),
 		exhaustion: desc("quotad_limit_exhaustion_seconds", "Time until nothing remains, if the use goes on rising as in the last hour; +Inf if it does not rise, or the window begins anew before."),
 		up:         prometheus.NewDesc("quotad_ledger_up", "1 while the ledger decides, else 0.", []string{"backend"}, nil),
-		paces:      map[limitName]*pace{},
+		rates:      map[limitName]*burnRate{},
 	}
 }
 
@@ -79,10 +80,10 @@ func (l *limits) exhaustionOf(credential string, limit quota.LimitState, now tim
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	name := limitName{credential, limit.Name}
-	if l.paces[name] == nil {
-		l.paces[name] = &pace{}
+	if l.rates[name] == nil {
+		l.rates[name] = &burnRate{}
 	}
-	return l.paces[name].exhaustion(limit, now)
+	return l.rates[name].exhaustion(limit, now)
 }
 
 func gauge(desc *prometheus.Desc, value float64, labels ...string) prometheus.Metric {
@@ -94,52 +95,4 @@ func one(is bool) float64 {
 		return 1
 	}
 	return 0
-}
-
-// paceSpan is how far back the use of a limit is looked at, and paceStep how far
-// apart what was seen of it lies: cron jobs spend in bursts.
-const (
-	paceSpan = time.Hour
-	paceStep = time.Minute
-)
-
-// A pace is what was seen of a limit's use, oldest first.
-type pace struct {
-	seen []sample
-}
-
-type sample struct {
-	at   time.Time
-	used quota.Units
-}
-
-// exhaustion takes in the state of a limit at now, and returns in how many
-// seconds nothing remains of it; false until it was seen for some time.
-func (p *pace) exhaustion(limit quota.LimitState, now time.Time) (seconds float64, known bool) {
-	begin, end := limit.Window.Bounds(now)
-	for len(p.seen) > 0 && (now.Sub(p.seen[0].at) > paceSpan || !p.seen[0].at.After(begin)) {
-		p.seen = p.seen[1:]
-	}
-	first := sample{now, limit.Used}
-	if len(p.seen) > 0 {
-		first = p.seen[0]
-	}
-	if len(p.seen) == 0 || now.Sub(p.seen[len(p.seen)-1].at) >= paceStep {
-		p.seen = append(p.seen, sample{now, limit.Used})
-	}
-	elapsed := now.Sub(first.at)
-	switch rise := limit.Used - first.used; {
-	case limit.Remaining() == 0:
-		return 0, true
-	case elapsed < paceStep:
-		return 0, false
-	case rise <= 0:
-		return math.Inf(1), true
-	default:
-		seconds = float64(limit.Remaining()) / (float64(rise) / elapsed.Seconds())
-	}
-	if !end.IsZero() && seconds > end.Sub(now).Seconds() {
-		return math.Inf(1), true
-	}
-	return seconds, true
 }

@@ -1,4 +1,4 @@
-package main
+package metrics
 
 import (
 	"net/http"
@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"quotad/cmd/quotad/config"
+	"quotad/cmd/quotad/notify"
 	"quotad/quota"
 	"quotad/quota/api"
 )
@@ -18,9 +18,9 @@ import (
 // Metrics counts what happens, for Prometheus. The values of labels are names of
 // the configuration and words of quotad's own, never what a caller sent: their
 // number is bounded.
-type metrics struct {
+type Metrics struct {
 	registry *prometheus.Registry
-	keeper   *quota.Service // nil until watchLimits
+	keeper   *quota.Service // nil until WatchLimits
 	meters   atomic.Pointer[map[operationName]*meter]
 
 	decisions   *prometheus.CounterVec
@@ -44,16 +44,14 @@ type metrics struct {
 	commands  *prometheus.CounterVec
 }
 
-var _ watcher = (*metrics)(nil)
-
 // moments are the buckets of what usually takes well below a millisecond.
 var moments = []float64{50e-6, 100e-6, 200e-6, 500e-6, 1e-3, 2e-3, 5e-3, 10e-3, 25e-3, 50e-3, 100e-3, 250e-3, 1}
 
 // passTimes are the buckets of what takes seconds, or up to an hour.
 var passTimes = []float64{0.1, 0.5, 1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600}
 
-func newMetrics(version string) *metrics {
-	m := &metrics{registry: prometheus.NewRegistry()}
+func New(version string) *Metrics {
+	m := &Metrics{registry: prometheus.NewRegistry()}
 	m.registry.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
@@ -82,38 +80,38 @@ func newMetrics(version string) *metrics {
 	return m
 }
 
-func (m *metrics) counters(name, help string, labels ...string) *prometheus.CounterVec {
+func (m *Metrics) counters(name, help string, labels ...string) *prometheus.CounterVec {
 	vec := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	m.registry.MustRegister(vec)
 	return vec
 }
 
-func (m *metrics) gauge(name, help string, labels prometheus.Labels) prometheus.Gauge {
+func (m *Metrics) gauge(name, help string, labels prometheus.Labels) prometheus.Gauge {
 	g := prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: labels})
 	m.registry.MustRegister(g)
 	return g
 }
 
-func (m *metrics) histogram(name, help string, buckets []float64) prometheus.Histogram {
+func (m *Metrics) histogram(name, help string, buckets []float64) prometheus.Histogram {
 	h := prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets})
 	m.registry.MustRegister(h)
 	return h
 }
 
-func (m *metrics) histograms(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+func (m *Metrics) histograms(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
 	vec := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
 	m.registry.MustRegister(vec)
 	return vec
 }
 
-// watchLimits exposes the state of the keeper's limits and of its ledger.
-func (m *metrics) watchLimits(keeper *quota.Service) {
+// WatchLimits exposes the state of the keeper's limits and of its ledger.
+func (m *Metrics) WatchLimits(keeper *quota.Service) {
 	m.keeper = keeper
 	m.registry.MustRegister(newLimits(keeper))
 }
 
-// watchConnections exposes how many connections a server has.
-func (m *metrics) watchConnections(connections func() api.Connections) {
+// WatchConnections exposes how many connections a server has.
+func (m *Metrics) WatchConnections(connections func() api.Connections) {
 	m.registry.MustRegister(
 		prometheus.NewGaugeFunc(
 			prometheus.GaugeOpts{Name: "quotad_connections", Help: "Connections to the API."},
@@ -124,16 +122,16 @@ func (m *metrics) watchConnections(connections func() api.Connections) {
 	)
 }
 
-// commandRan counts a command that was told of an event.
-func (m *metrics) commandRan(event config.Event, result string) {
-	m.commands.WithLabelValues(string(event), result).Inc()
+// CommandDone counts what became of the command of an event.
+func (m *Metrics) CommandDone(r notify.Result) {
+	m.commands.WithLabelValues(string(r.Event), r.Outcome).Inc()
 }
 
 // scrapers is how many may read at the same time.
 const scrapers = 4
 
-// route is where a scrape reads.
-func (m *metrics) route() api.Route {
+// Route is where a scrape reads.
+func (m *Metrics) Route() api.Route {
 	handler := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
 		Registry: m.registry, MaxRequestsInFlight: scrapers, ErrorHandling: promhttp.ContinueOnError, Timeout: 2 * scrapeTime,
 	})

@@ -1,0 +1,68 @@
+package notify
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"quotad/cmd/quotad/config"
+	"quotad/jobs"
+	"quotad/quota"
+)
+
+// An Alert is an event, as a command is told of it. Which fields are set depends
+// on the event.
+type Alert struct {
+	Event      config.Event
+	At         time.Time
+	Credential string
+	Limit      quota.LimitState // of NearLimit and Exhausted, if it is known
+	Percent    quota.Units      // of NearLimit
+	Run        jobs.Run         // of JobFailing
+	Pass       jobs.Pass
+	RetryAt    time.Time // of Exhausted: when what was denied would be granted
+	Detail     string    // for people
+}
+
+// environ returns the variables that tell the event, "NAME=value".
+func (a Alert) environ() []string {
+	env := variables{}
+	env.add("EVENT", string(a.Event))
+	env.add("AT", instant(a.At))
+	env.add("CREDENTIAL", a.Credential)
+	if a.Limit.Name != "" {
+		env.add("LIMIT", a.Limit.Name)
+		env.add("UNITS", number(a.Limit.Budget(false)))
+		env.add("USED", number(a.Limit.Used))
+		env.add("REMAINING", number(a.Limit.Remaining()))
+	}
+	if a.Percent > 0 {
+		env.add("PERCENT", number(a.Percent))
+	}
+	env.add("JOB", a.Run.Job)
+	env.add("RUN_ID", a.Run.ID)
+	env.add("REGION", string(a.Pass.Region))
+	env.add("OUTCOME", string(a.Pass.Outcome))
+	env.add("RETRY_AT", instant(a.RetryAt))
+	env.add("DETAIL", a.Detail)
+	return env
+}
+
+// Variables are those of an environment whose names begin with QUOTAD_.
+type variables []string
+
+// add leaves out what is empty. No variable can hold a zero byte.
+func (v *variables) add(name, value string) {
+	if value != "" {
+		*v = append(*v, "QUOTAD_"+name+"="+strings.ReplaceAll(value, "\x00", ""))
+	}
+}
+
+func number(units quota.Units) string { return strconv.FormatInt(int64(units), 10) }
+
+func instant(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}

@@ -1,0 +1,169 @@
+package notify
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"quotad/cmd/quotad/config"
+	"quotad/jobs"
+	"quotad/quota"
+	"quotad/quota/api"
+	"quotad/quota/outage"
+)
+
+// A Monitor finds the edges in what happens, and raises one alert for each. It
+// remembers nothing over a restart: what is so when the daemon starts is an edge too.
+// Any number of goroutines may use it at the same time.
+type Monitor struct {
+	receivers []func(Alert) // each returns at once
+
+	mu      sync.Mutex // guards what follows
+	levels  map[limitName]*level
+	away    map[string]bool // by credential: the shared ledger does not decide
+	broken  map[string]bool // by credential: the embedded ledger could not decide
+	failing map[string]bool // by job
+}
+
+type limitName struct{ credential, limit string }
+
+// NewMonitor returns a monitor that passes its alerts to receivers.
+func NewMonitor(receivers ...func(Alert)) *Monitor {
+	return &Monitor{
+		receivers: receivers, levels: map[limitName]*level{},
+		away: map[string]bool{}, broken: map[string]bool{}, failing: map[string]bool{},
+	}
+}
+
+func (m *Monitor) raise(one Alert) {
+	one.At = time.Now()
+	for _, receive := range m.receivers {
+		receive(one)
+	}
+}
+
+// Decided finds limits that are near, or deny.
+func (m *Monitor) Decided(event api.Event) {
+	credential, d := event.Request.Credential, event.Decision
+	if event.GrantID != "" {
+		credential, _, _ = quota.ParseGrantID(event.GrantID)
+	}
+	debited := event.Verb == "acquire" && !d.Replayed
+	switch {
+	case event.Err != nil:
+		m.undecided(credential, event.Err)
+	case d.Reason == quota.LimitExceeded:
+		m.Denied(credential, d)
+	case d.Granted():
+		m.used(credential, d.Limits, debited)
+		if debited { // what was written can be written again
+			m.outageEnds(m.broken, credential)
+		}
+	}
+}
+
+// used takes in what is used of limits after a decision that debited their cost,
+// or did not.
+func (m *Monitor) used(credential string, limits []quota.LimitState, debited bool) {
+	for _, limit := range limits {
+		before := limit.Used
+		if debited {
+			before -= limit.Cost
+		}
+		for _, percent := range m.rise(credential, limit, before) {
+			m.raise(Alert{Event: config.NearLimit, Credential: credential, Limit: limit, Percent: percent})
+		}
+	}
+}
+
+func (m *Monitor) rise(credential string, limit quota.LimitState, before quota.Units) []quota.Units {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.level(credential, limit.Name).rise(before, limit.Used, limit.Budget(false))
+}
+
+// Denied takes in that a limit denied a call, or kept a pass from beginning.
+func (m *Monitor) Denied(credential string, d quota.Decision) {
+	i := slices.IndexFunc(d.Limits, func(l quota.LimitState) bool { return l.Name == d.Limit })
+	if i < 0 {
+		return
+	}
+	limit := d.Limits[i]
+	m.mu.Lock()
+	news := m.level(credential, limit.Name).deny(limit.Used, limit.Budget(false))
+	m.mu.Unlock()
+	if news {
+		m.raise(Alert{Event: config.Exhausted, Credential: credential, Limit: limit, RetryAt: d.RetryAt})
+	}
+}
+
+// level returns what is known of a limit. The caller holds mu.
+func (m *Monitor) level(credential, limit string) *level {
+	name := limitName{credential, limit}
+	if m.levels[name] == nil {
+		m.levels[name] = &level{}
+	}
+	return m.levels[name]
+}
+
+// undecided takes in an error. Those of a shared ledger come as events of its
+// outage; an embedded one tells of a full disk this way.
+func (m *Monitor) undecided(credential string, err error) {
+	if errors.Is(err, quota.ErrUnavailable) || errors.Is(err, quota.ErrOutcomeUnknown) {
+		m.outageBegins(m.broken, credential, err)
+	}
+}
+
+// Outage passes on the edges of a shared ledger's outage.
+func (m *Monitor) Outage(event outage.Event) {
+	switch event.Kind {
+	case outage.Down, outage.Lost:
+		m.outageBegins(m.away, event.Credential, event.Err)
+	case outage.Up:
+		m.outageEnds(m.away, event.Credential)
+	}
+}
+
+func (m *Monitor) outageBegins(states map[string]bool, credential string, err error) {
+	if m.turn(states, credential, true) {
+		m.raise(Alert{Event: config.OutageBegan, Credential: credential, Detail: err.Error()})
+	}
+}
+
+func (m *Monitor) outageEnds(states map[string]bool, credential string) {
+	if m.turn(states, credential, false) {
+		m.raise(Alert{Event: config.OutageEnded, Credential: credential})
+	}
+}
+
+// turn sets a state and tells whether it was the other way round.
+func (m *Monitor) turn(states map[string]bool, name string, to bool) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	turned := states[name] != to
+	states[name] = to
+	return turned
+}
+
+// PassChanged implements jobs.Observer.
+func (m *Monitor) PassChanged(run jobs.Run, pass jobs.Pass) {
+	if pass.Outcome.Failure() && m.turn(m.failing, run.Job, true) {
+		m.raise(Alert{Event: config.JobFailing, Run: run, Pass: pass, Detail: pass.Detail})
+	}
+}
+
+// RunChanged implements jobs.Observer: a run that was done without a failure ends
+// the job's failing.
+func (m *Monitor) RunChanged(run jobs.Run) {
+	failed := func(p jobs.Pass) bool { return p.Outcome.Failure() }
+	if run.State == jobs.RunDone && !slices.ContainsFunc(run.Passes, failed) {
+		m.turn(m.failing, run.Job, false)
+	}
+}
+
+// Output implements jobs.Observer.
+func (*Monitor) Output(string, string, jobs.Pass, jobs.Line) {}
+
+// Trouble implements jobs.Observer.
+func (*Monitor) Trouble(string, error) {}

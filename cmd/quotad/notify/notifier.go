@@ -1,0 +1,154 @@
+package notify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"quotad/cmd/quotad/config"
+	"quotad/jobs"
+)
+
+// The bounds of what events may cost.
+const (
+	workers     = 4  // commands at once
+	queueLength = 16 // alerts that wait for each worker; those beyond are dropped
+	killGrace   = 2 * time.Second
+	stopTimeout = 5 * time.Second // for the commands under way when the daemon stops
+)
+
+// The outcomes of an alert.
+const (
+	OK      = "ok"
+	Failed  = "failed"
+	Dropped = "dropped" // too many waited
+)
+
+// A Result is what became of an alert that has a command.
+type Result struct {
+	Event   config.Event
+	Outcome string // OK, Failed or Dropped
+	Detail  string // why, of the last two
+	Took    time.Duration
+}
+
+// A Notifier runs the commands of alerts. Any number of goroutines may notify it at
+// the same time.
+type Notifier struct {
+	dir     string                        // where commands run
+	done    func(Result)                  // is called for each alert that has a command
+	output  func(config.Event, jobs.Line) // is called for each line that a command writes
+	onEvent atomic.Pointer[config.OnEvent]
+
+	queues   [workers]chan Alert // one credential or job always has the same, which keeps its order
+	stopping chan struct{}       // closed when no more alerts are waited for
+	cancel   context.CancelFunc  // of the commands under way
+	running  sync.WaitGroup
+}
+
+// NewNotifier returns a notifier whose commands run in dir. It must be configured and
+// started.
+func NewNotifier(dir string, done func(Result), output func(config.Event, jobs.Line)) *Notifier {
+	n := &Notifier{dir: dir, done: done, output: output, stopping: make(chan struct{})}
+	for i := range n.queues {
+		n.queues[i] = make(chan Alert, queueLength)
+	}
+	n.Configure(config.OnEvent{})
+	return n
+}
+
+// Configure says which commands are run from now on.
+func (n *Notifier) Configure(onEvent config.OnEvent) { n.onEvent.Store(&onEvent) }
+
+// Start begins to run commands, until Stop.
+func (n *Notifier) Start(launcher jobs.Launcher) {
+	ctx, cancel := context.WithCancel(context.Background())
+	n.cancel = cancel
+	for _, queue := range n.queues {
+		n.running.Go(func() { n.work(ctx, launcher, queue) })
+	}
+}
+
+// Stop runs the commands of the alerts that wait, and ends what takes longer than
+// stopTimeout.
+func (n *Notifier) Stop() error {
+	close(n.stopping)
+	timeout := time.AfterFunc(stopTimeout, n.cancel)
+	defer timeout.Stop()
+	n.running.Wait()
+	n.cancel()
+	return nil
+}
+
+// Notify has the command of an alert run, unless there is none or too many wait. It
+// returns at once.
+func (n *Notifier) Notify(a Alert) {
+	if len(n.onEvent.Load().Commands[a.Event]) == 0 {
+		return
+	}
+	subject := fnv.New32a()
+	io.WriteString(subject, a.Credential+"/"+a.Run.Job)
+	select {
+	case n.queues[subject.Sum32()%workers] <- a:
+	default:
+		n.done(Result{Event: a.Event, Outcome: Dropped, Detail: "too many events at once"})
+	}
+}
+
+func (n *Notifier) work(ctx context.Context, launcher jobs.Launcher, queue <-chan Alert) {
+	for {
+		select {
+		case a := <-queue:
+			n.run(ctx, launcher, a)
+			continue
+		case <-n.stopping:
+		}
+		select { // what had come before the stop
+		case a := <-queue:
+			n.run(ctx, launcher, a)
+		default:
+			return
+		}
+	}
+}
+
+// run runs the command of an alert to its end.
+func (n *Notifier) run(ctx context.Context, launcher jobs.Launcher, a Alert) {
+	onEvent := n.onEvent.Load()
+	args := onEvent.Commands[a.Event]
+	if len(args) == 0 {
+		return // a reload took it away
+	}
+	exit := launcher.Launch(ctx, jobs.Command{
+		Args: args, Dir: n.dir, Env: append(jobs.Inherited(os.Environ()), a.environ()...),
+		Timeout: onEvent.Timeout, KillGrace: killGrace,
+	}, func(line jobs.Line) { n.output(a.Event, line) })
+	result := Result{Event: a.Event, Outcome: OK, Detail: failureOf(exit), Took: exit.Took}
+	if result.Detail != "" {
+		result.Outcome = Failed
+	}
+	n.done(result)
+}
+
+// failureOf says why a command did not do its work, "" if it did.
+func failureOf(exit jobs.Exit) string {
+	switch {
+	case exit.Err != nil:
+		return exit.Err.Error()
+	case errors.Is(exit.Cause, jobs.ErrTimeout):
+		return "it reached its timeout"
+	case exit.Cause != nil:
+		return "the daemon is stopping"
+	case exit.Signal != "":
+		return "killed by " + exit.Signal
+	case exit.Code != 0:
+		return fmt.Sprintf("exit status %d", exit.Code)
+	}
+	return ""
+}

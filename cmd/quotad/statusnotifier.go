@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"quotad/jobs"
+	"quotad/quota/api"
+	"quotad/quota/outage"
+)
+
+const (
+	// statusPause is the least time between two lines.
+	statusPause = time.Second
+	// statusAge is how old a line may become although nothing happens: units come back
+	// by themselves.
+	statusAge = time.Minute
+)
+
+// A statusNotifier sends the service manager one line about the daemon soon after
+// something has changed.
+type statusNotifier struct {
+	line    func(context.Context) string
+	send    func(line string)
+	changed chan struct{} // holds one if something has changed
+}
+
+var _ watcher = (*statusNotifier)(nil)
+
+func newStatusNotifier(line func(context.Context) string, send func(string)) *statusNotifier {
+	return &statusNotifier{line: line, send: send, changed: make(chan struct{}, 1)}
+}
+
+// notify has a line sent soon. It returns at once.
+func (n *statusNotifier) notify() {
+	select {
+	case n.changed <- struct{}{}:
+	default:
+	}
+}
+
+// run sends a line whenever it differs from the last one, until ctx ends.
+func (n *statusNotifier) run(ctx context.Context) {
+	sent := ""
+	for ctx.Err() == nil {
+		if line := n.line(ctx); line != sent && ctx.Err() == nil {
+			n.send(line)
+			sent = line
+		}
+		wait(ctx, statusPause, nil)
+		wait(ctx, statusAge, n.changed)
+	}
+}
+
+// wait returns when something has changed, or after a timeout.
+func wait(ctx context.Context, timeout time.Duration, changed <-chan struct{}) {
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-changed:
+	case <-ctx.Done():
+	}
+}
+
+// RunChanged implements jobs.Observer.
+func (n *statusNotifier) RunChanged(jobs.Run) { n.notify() }
+
+// PassChanged implements jobs.Observer.
+func (n *statusNotifier) PassChanged(jobs.Run, jobs.Pass) { n.notify() }
+
+// Output implements jobs.Observer.
+func (*statusNotifier) Output(string, string, jobs.Pass, jobs.Line) {}
+
+// Trouble implements jobs.Observer.
+func (*statusNotifier) Trouble(string, error) {}
+
+// Decided implements watcher.
+func (*statusNotifier) Decided(api.Event) {} // what is left is sent with the pass, or after statusAge
+
+// Outage implements watcher.
+func (n *statusNotifier) Outage(outage.Event) { n.notify() }

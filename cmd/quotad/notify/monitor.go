@@ -21,8 +21,7 @@ type Monitor struct {
 
 	mu      sync.Mutex // guards what follows
 	levels  map[limitName]*level
-	away    map[string]bool // by credential: the shared ledger does not decide
-	broken  map[string]bool // by credential: the embedded ledger could not decide
+	outages map[string]bool // by credential: the ledger does not decide
 	failing map[string]bool // by job
 }
 
@@ -32,7 +31,7 @@ type limitName struct{ credential, limit string }
 func NewMonitor(receivers ...func(Alert)) *Monitor {
 	return &Monitor{
 		receivers: receivers, levels: map[limitName]*level{},
-		away: map[string]bool{}, broken: map[string]bool{}, failing: map[string]bool{},
+		outages: map[string]bool{}, failing: map[string]bool{},
 	}
 }
 
@@ -57,8 +56,8 @@ func (m *Monitor) Decided(event api.Event) {
 		m.Denied(credential, d)
 	case d.Granted():
 		m.used(credential, d.Limits, debited)
-		if debited { // what was written can be written again
-			m.outageEnds(m.broken, credential)
+		if debited && !d.Outage { // the ledger decides again
+			m.outageEnds(credential)
 		}
 	}
 }
@@ -107,11 +106,10 @@ func (m *Monitor) level(credential, limit string) *level {
 	return m.levels[name]
 }
 
-// undecided takes in an error. Those of a shared ledger come as events of its
-// outage; an embedded one tells of a full disk this way.
+// undecided takes in an error: an embedded ledger tells of a full disk this way.
 func (m *Monitor) undecided(credential string, err error) {
 	if errors.Is(err, quota.ErrUnavailable) || errors.Is(err, quota.ErrOutcomeUnknown) {
-		m.outageBegins(m.broken, credential, err)
+		m.outageBegins(credential, err)
 	}
 }
 
@@ -119,20 +117,20 @@ func (m *Monitor) undecided(credential string, err error) {
 func (m *Monitor) Outage(event outage.Event) {
 	switch event.Kind {
 	case outage.Down, outage.Lost:
-		m.outageBegins(m.away, event.Credential, event.Err)
+		m.outageBegins(event.Credential, event.Err)
 	case outage.Up:
-		m.outageEnds(m.away, event.Credential)
+		m.outageEnds(event.Credential)
 	}
 }
 
-func (m *Monitor) outageBegins(states map[string]bool, credential string, err error) {
-	if m.turn(states, credential, true) {
+func (m *Monitor) outageBegins(credential string, err error) {
+	if m.turn(m.outages, credential, true) {
 		m.raise(Alert{Event: config.OutageBegan, Credential: credential, Detail: err.Error()})
 	}
 }
 
-func (m *Monitor) outageEnds(states map[string]bool, credential string) {
-	if m.turn(states, credential, false) {
+func (m *Monitor) outageEnds(credential string) {
+	if m.turn(m.outages, credential, false) {
 		m.raise(Alert{Event: config.OutageEnded, Credential: credential})
 	}
 }

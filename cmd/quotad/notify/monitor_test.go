@@ -1,0 +1,61 @@
+package notify
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"quotad/cmd/quotad/config"
+	"quotad/jobs"
+	"quotad/quota"
+	"quotad/quota/api"
+	"quotad/quota/outage"
+)
+
+// What goes on for hours is told once when it begins, and once when it ends.
+func TestMonitorTellsEachEdgeOnce(t *testing.T) {
+	day := quota.Limit{Name: "daily", Units: 100, Window: quota.Sliding(24 * time.Hour)}
+	var m *Monitor
+	acquired := func(d quota.Decision, err error) func() {
+		return func() {
+			m.Decided(api.Event{Verb: "acquire", Request: quota.Request{Credential: "api"}, Decision: d, Err: err})
+		}
+	}
+	used := func(n quota.Units) quota.Decision {
+		return quota.Decision{Limits: []quota.LimitState{{Limit: day, Used: n, Cost: 1}}}
+	}
+	denied := used(100)
+	denied.Reason, denied.Limit = quota.LimitExceeded, "daily"
+	down := func() { m.Outage(outage.Event{Kind: outage.Down, Credential: "api", Err: quota.ErrUnavailable}) }
+	up := func() { m.Outage(outage.Event{Kind: outage.Up, Credential: "api"}) }
+	failed := func() { m.PassChanged(jobs.Run{Job: "fetch"}, jobs.Pass{Outcome: jobs.Failed}) }
+	done := func() { m.RunChanged(jobs.Run{Job: "fetch", State: jobs.RunDone}) }
+	unreachable := acquired(quota.Decision{}, quota.ErrUnavailable)
+	outageBeganAndEnded := []config.Event{config.OutageBegan, config.OutageEnded}
+	for _, row := range []struct {
+		name  string
+		steps []func()
+		want  []config.Event
+	}{
+		{"use rises over a threshold", []func(){acquired(used(79), nil), acquired(used(80), nil), acquired(used(81), nil)},
+			[]config.Event{config.NearLimit}},
+		{"a limit denies again and again", []func(){acquired(denied, nil), acquired(denied, nil)}, []config.Event{config.Exhausted}},
+		{"a shared ledger goes, and calls fail meanwhile", []func(){down, unreachable, up, acquired(used(1), nil)}, outageBeganAndEnded},
+		{"a call fails before the outage is noticed", []func(){unreachable, down, down, up}, outageBeganAndEnded},
+		{"an outage's own grant does not end it", []func(){down, acquired(quota.Decision{Outage: true}, nil)}, []config.Event{config.OutageBegan}},
+		{"a full disk, until something is written again", []func(){unreachable, acquired(used(1), nil)}, outageBeganAndEnded},
+		{"a replay writes nothing", []func(){unreachable, acquired(quota.Decision{Replayed: true}, nil)}, []config.Event{config.OutageBegan}},
+		{"a job fails until a run goes well", []func(){failed, failed, done, failed}, []config.Event{config.JobFailing, config.JobFailing}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			var got []config.Event
+			m = NewMonitor(func(a Alert) { got = append(got, a.Event) })
+			for _, step := range row.steps {
+				step()
+			}
+			if !slices.Equal(got, row.want) {
+				t.Errorf("told %v, want %v", got, row.want)
+			}
+		})
+	}
+}

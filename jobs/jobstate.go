@@ -27,36 +27,35 @@ type Progress struct {
 // and what the clock shows. Of a run on another host it does not know how far it
 // has come.
 func (r *Runner) JobStates() ([]JobState, time.Time) {
-	desks := r.all()
-	r.refreshAll(desks)
-	list := make([]JobState, len(desks))
-	for i, d := range desks {
-		list[i] = d.state()
+	states := r.all()
+	r.look(states)
+	list := make([]JobState, len(states))
+	for i, j := range states {
+		list[i] = j.snapshot()
 	}
 	return list, r.now()
 }
 
-func (d *desk) state() JobState {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	s := JobState{Job: d.job, Cursor: d.memory.Cursor}
-	if d.memory.Pause != nil {
-		pause := *d.memory.Pause
+func (j *jobControl) snapshot() JobState {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	s := JobState{Job: j.job, Cursor: j.cursor()}
+	if j.file.Pause != nil {
+		pause := *j.file.Pause
 		s.Pause = &pause
 	}
-	if w := d.walk; w != nil && w.goesOn() {
-		s.Run = &Progress{Slot: w.slot, Ring: w.ring, Stagger: w.stagger, MovesCursor: w.turns, Begun: len(w.run.Passes)}
+	if e := j.executor; e != nil && j.last.goesOn() {
+		s.Run = &Progress{Slot: e.slot, Ring: e.ring, Stagger: e.stagger, MovesCursor: !j.last.Chosen, Begun: len(j.last.Passes)}
 	}
 	return s
 }
 
-// goesOn tells whether a run under way has passes left that it will launch. The
-// caller holds the desk's mu.
-func (w *walk) goesOn() bool {
-	for _, p := range w.run.Passes {
+// goesOn tells whether a run under way has passes left that it will launch.
+func (r *Run) goesOn() bool {
+	for _, p := range r.Passes {
 		if p.Outcome == Skipped || p.Outcome == Exhausted || p.Outcome == Interrupted {
 			return false
 		}
 	}
-	return len(w.run.Passes) < len(w.ring)
+	return len(r.Passes) < len(r.Ring)
 }

@@ -2,11 +2,24 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"quotad/regions"
+)
+
+// Errors of a Runner, to be found by errors.Is.
+var (
+	// ErrUnknown: no such job, region or run.
+	ErrUnknown = errors.New("not found")
+	// ErrUnderWay: the job is being run already.
+	ErrUnderWay = errors.New("a run of the job is under way")
+	// ErrInvalid: what was asked for makes no sense.
+	ErrInvalid = errors.New("invalid")
+	// ErrStopping: the daemon begins nothing more.
+	ErrStopping = errors.New("the daemon is stopping and begins nothing more")
 )
 
 // Run begins a run of a job because somebody asked for it, and returns its
@@ -16,7 +29,7 @@ import (
 // job is run too. The errors are ErrUnknown, ErrInvalid, ErrUnderWay and
 // ErrStopping.
 func (r *Runner) Run(job, by string, list ...regions.Region) (Run, error) {
-	d, err := r.desk(job)
+	j, err := r.state(job)
 	if err != nil {
 		return Run{}, err
 	}
@@ -26,23 +39,23 @@ func (r *Runner) Run(job, by string, list ...regions.Region) (Run, error) {
 		}
 	}
 	for _, region := range list {
-		if !slices.Contains(d.current().Regions, region) {
+		if !slices.Contains(j.current().Regions, region) {
 			return Run{}, fmt.Errorf("region %q of job %q: %w", region, job, ErrUnknown)
 		}
 	}
-	o := order{trigger: Manual, by: by, slot: r.now(), regions: list}
-	if r.config.Fleet != nil {
-		return r.beginAlone(context.Background(), d, o, false)
+	ctx := context.Background()
+	if err := r.refresh(ctx, j); err != nil {
+		return Run{}, fmt.Errorf("cannot run job %q: %w", job, err)
 	}
-	return r.begin(d, o)
+	return r.beginLocked(ctx, j, runRequest{trigger: Manual, by: by, slot: r.now(), regions: list}, false)
 }
 
 // StopRun ends the passes of a run under way and launches no more of it. It does
 // not wait for that. The error is ErrUnknown if no such run is under way.
 func (r *Runner) StopRun(id string) error {
-	for _, w := range r.underWay() {
-		if w.id == id {
-			w.end(ErrOperator)
+	for _, e := range r.underWay() {
+		if e.id == id {
+			e.end(ErrOperator)
 			return nil
 		}
 	}
@@ -53,25 +66,36 @@ func (r *Runner) StopRun(id string) error {
 // ring if region is empty. A run that is under way moves the cursor on by itself
 // and is not disturbed: then the error is ErrUnderWay.
 func (r *Runner) SetCursor(job string, region regions.Region) error {
-	d, err := r.desk(job)
+	j, err := r.state(job)
 	if err != nil {
 		return err
 	}
-	if region != "" && !slices.Contains(d.current().Regions, region) {
+	if region != "" && !slices.Contains(j.current().Regions, region) {
 		return fmt.Errorf("region %q of job %q: %w", region, job, ErrUnknown)
 	}
-	if r.config.Fleet != nil {
-		if err := r.shareCursor(d, region); err != nil {
-			return fmt.Errorf("cannot set the cursor of job %q: %w", job, err)
-		}
+	if err := r.setCursor(context.Background(), j, regions.Cursor(region)); err != nil {
+		return fmt.Errorf("cannot set the cursor of job %q: %w", job, err)
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.walk != nil {
-		return fmt.Errorf("cannot set the cursor of job %q: %w: %s", job, ErrUnderWay, d.walk.id)
+	return nil
+}
+
+// setCursor locks the job while it sets the cursor, so that it disturbs no run.
+func (r *Runner) setCursor(ctx context.Context, j *jobControl, cursor regions.Cursor) error {
+	if err := r.refresh(ctx, j); err != nil {
+		return err
 	}
-	d.memory.Cursor, d.memory.Dry = regions.Cursor(region), 0
-	return d.keep()
+	holder := NewRunID(r.now())
+	if err := r.lock(ctx, j, holder, 2*hostsTime, 0); err != nil {
+		return err
+	}
+	parts := map[string]string{}
+	if err := encode(parts, turnPart, turn{Cursor: cursor}); err != nil {
+		return err
+	}
+	if _, err := r.append(ctx, j, holder, 0, parts, nil); err != nil {
+		return err
+	}
+	return j.change(func(f *stateFile) { f.Cursor, f.Dry = cursor, 0 })
 }
 
 // Pause keeps the schedule from running a job, over restarts, for a time or, if
@@ -91,17 +115,12 @@ func (r *Runner) Resume(job string) error {
 }
 
 func (r *Runner) setPause(job string, p *Pause) error {
-	d, err := r.desk(job)
+	j, err := r.state(job)
 	if err != nil {
 		return err
 	}
-	if r.config.Fleet != nil {
-		if err := r.sharePause(d, p); err != nil {
-			return fmt.Errorf("cannot tell other hosts the pause of job %q: %w", job, err)
-		}
+	if err := r.sharePause(context.Background(), j, p); err != nil {
+		return fmt.Errorf("cannot tell other hosts the pause of job %q: %w", job, err)
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.memory.Pause = p
-	return d.keep()
+	return j.change(func(f *stateFile) { f.Pause = p })
 }

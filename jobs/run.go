@@ -30,6 +30,7 @@ type Run struct {
 	// Ring is every region of the run in its order; those without a pass were
 	// not reached.
 	Ring   regions.Ring `json:"ring,omitempty"`
+	Chosen bool         `json:"chosen,omitempty"` // somebody chose the regions: the cursor stays where it is
 	Passes []Pass       `json:"passes,omitempty"` // in the order of their starts
 
 	// Of skipped ticks that follow one another for the same reason only one
@@ -157,14 +158,34 @@ func (r *Run) copy() *Run {
 	return &c
 }
 
-// outline returns a copy without what only the run's own host has a use for.
-func (r *Run) outline() Run {
-	c := r.clone()
-	for i := range c.Passes {
-		c.Passes[i].Tail, c.Passes[i].Process = nil, nil
-	}
-	return c
+// yields tells whether a pass, that follows dry runs in a row which stopped at the same
+// region, has kept the turn for too long. A region that needs more than comes back
+// between two runs would keep it for ever: each run would spend what has come back on
+// the same beginning of its work, and nobody else would be served. To be denied at once
+// is no such thing: then nothing had come back.
+func (r *Run) yields(p Pass, dry int) bool {
+	return p.Region == r.Ring[0] && p.ranDry() && dry+1 >= patience
 }
+
+// patience is how many runs in a row may begin at one region and run dry there.
+const patience = 3
+
+// dryAfter is how many runs in a row have run dry at their beginning, if it was dry
+// before this one.
+func (r *Run) dryAfter(dry int) int {
+	first := r.pass(r.Ring[0])
+	switch {
+	case first == nil:
+		return dry
+	case first.Outcome.Served() || first.Yields:
+		return 0
+	case first.ranDry():
+		return dry + 1
+	}
+	return dry
+}
+
+func (p *Pass) ranDry() bool { return p.Outcome == Exhausted && (p.Units > 0 || !p.Denied) }
 
 // lastSign is when the run was last heard of.
 func (r *Run) lastSign() time.Time {

@@ -2,6 +2,8 @@ package jobs
 
 import (
 	"context"
+	"crypto/rand"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -28,7 +30,7 @@ type Config struct {
 	Launcher Launcher
 	Tokens   *Tokens
 	Observer Observer
-	Dir      string   // where cursors and histories are kept; nobody else writes to it
+	Dir      string   // where states and logs of runs are kept; nobody else writes to it
 	Socket   string   // where passes acquire
 	Environ  []string // the daemon's own environment; passes get an allow-list of it. Nil: none
 	Parallel int      // passes under way at once, of all jobs together; 0: any number
@@ -42,7 +44,7 @@ type Config struct {
 
 	Now func() time.Time // the wall clock
 
-	Fleet Fleet  // what this host shares with others that run the same jobs; nil: there are none
+	Hosts Hosts  // what this host shares with others that run the same jobs; nil: there are none
 	Host  string // the name of this one among them, for people
 }
 
@@ -51,16 +53,16 @@ type Config struct {
 type Runner struct {
 	config Config
 	places chan struct{} // one for each pass that may be under way; nil: any number
+	store  *regions.Store
 
-	store     *regions.Store
-	reloading sync.Mutex     // held while the jobs are replaced
-	contests  sync.WaitGroup // for slots that other hosts want to run too
-	stopped   chan struct{}  // closed when no run begins any more
+	reloading  sync.Mutex     // held while the jobs are replaced
+	background sync.WaitGroup // for slots that are claimed, and for publishers
+	stopped    chan struct{}  // closed when no run begins any more
 
-	mu       sync.RWMutex     // guards what follows
-	stopping bool             // no run begins any more
-	desks    map[string]*desk // also of jobs that are gone: a run of theirs may be under way
-	order    []string         // the names of the jobs, as configured
+	mu       sync.RWMutex           // guards what follows
+	stopping bool                   // no run begins any more
+	states   map[string]*jobControl // also of jobs that are gone: a run of theirs may be under way
+	order    []string               // the names of the jobs, as configured
 }
 
 // Open returns a runner that continues where the last one left off: what that
@@ -71,7 +73,10 @@ func Open(c Config) (*Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Runner{config: c, store: store, stopped: make(chan struct{}), desks: make(map[string]*desk, len(c.Jobs))}
+	if c.Hosts == nil {
+		c.Hosts = alone{}
+	}
+	r := &Runner{config: c, store: store, stopped: make(chan struct{}), states: make(map[string]*jobControl, len(c.Jobs))}
 	if c.Parallel > 0 {
 		r.places = make(chan struct{}, c.Parallel)
 	}
@@ -87,17 +92,17 @@ func Open(c Config) (*Runner, error) {
 func (r *Runner) SetJobs(list []*Job) error {
 	r.reloading.Lock()
 	defer r.reloading.Unlock()
-	opened := make(map[string]*desk, len(list))
+	opened := make(map[string]*jobControl, len(list))
 	order := make([]string, 0, len(list))
 	for _, job := range list {
 		if opened[job.Name] != nil {
 			return fmt.Errorf("job %q is defined twice", job.Name)
 		}
-		d, err := r.open(job)
+		j, err := r.open(job)
 		if err != nil {
 			return fmt.Errorf("job %q: %w", job.Name, err)
 		}
-		opened[job.Name] = d
+		opened[job.Name] = j
 		order = append(order, job.Name)
 	}
 	for _, job := range list {
@@ -105,78 +110,215 @@ func (r *Runner) SetJobs(list []*Job) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	maps.Copy(r.desks, opened)
+	maps.Copy(r.states, opened)
 	r.order = order
 	return nil
 }
 
+// open returns the state of a job: the one that it has, or had, or a new one.
+func (r *Runner) open(job *Job) (*jobControl, error) {
+	r.mu.RLock()
+	j := r.states[job.Name]
+	r.mu.RUnlock()
+	if j != nil {
+		return j, nil
+	}
+	return openJob(r.config.Dir, r.store, job, r.now())
+}
+
 // define replaces the definition of a job. What the schedule before has missed on
 // this host, others may have run.
-func (r *Runner) define(d *desk, job *Job) {
-	missed, err := d.define(job, r.now())
-	r.trouble(d.name, err)
-	if r.config.Fleet == nil {
-		r.noteMissed(d, missed)
+func (r *Runner) define(j *jobControl, job *Job) {
+	now := r.now()
+	missed, err := j.define(job, now)
+	r.trouble(j.name, err)
+	if missed.n == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), hostsTime)
+	defer cancel()
+	mine, before, err := r.config.Hosts.Claim(ctx, j.name, rand.Text(), now, job.spanOf(now))
+	if err != nil || mine && before.Before(missed.last) {
+		r.noteMissed(j, missed)
 	}
 }
 
-// open returns the desk of a job: the one that it has, or had, or a new one.
-func (r *Runner) open(job *Job) (*desk, error) {
-	r.mu.RLock()
-	d := r.desks[job.Name]
-	r.mu.RUnlock()
-	if d != nil {
-		return d, nil
+// Start ends what a killed daemon left running, which takes the jobs' KillGrace
+// at most. Then it makes up for what was missed while no daemon was there, as
+// far as the jobs want that, and runs those that are to run at the start. It is
+// called once, before the first Tick, which is for a later slot.
+func (r *Runner) Start(ctx context.Context) {
+	var sweeps, starts sync.WaitGroup
+	for _, j := range r.all() {
+		r.reportDied(j)
+		sweeps.Go(func() { r.trouble(j.name, j.endLeftovers(ctx, r.config.EndLeftover)) })
 	}
-	return openDesk(r.config.Dir, r.store, job, r.now())
+	sweeps.Wait()
+	for _, j := range r.all() {
+		starts.Go(func() { r.start(ctx, j) })
+	}
+	starts.Wait()
+}
+
+// reportDied reports the run and the passes that were under way when the daemon
+// was killed.
+func (r *Runner) reportDied(j *jobControl) {
+	j.mu.Lock()
+	run := j.died
+	j.died = nil
+	j.mu.Unlock()
+	if run == nil {
+		return
+	}
+	for _, p := range run.Passes {
+		if p.Reason == Died {
+			r.config.Observer.PassChanged(*run, p)
+		}
+	}
+	r.config.Observer.RunChanged(*run)
+}
+
+// endLeftovers ends the processes that a killed daemon left running.
+func (j *jobControl) endLeftovers(ctx context.Context, end func(context.Context, Identity, time.Duration) (bool, error)) error {
+	j.mu.Lock()
+	left, grace := j.file.Leftovers, j.job.KillGrace
+	j.mu.Unlock()
+	if len(left) == 0 {
+		return nil
+	}
+	var trouble []error
+	var alive []Identity // for the next start to end
+	for _, id := range left {
+		if _, err := end(ctx, id, grace); err != nil {
+			trouble = append(trouble, fmt.Errorf("a daemon that was killed left a process: %w", err))
+			alive = append(alive, id)
+		}
+	}
+	err := j.change(func(f *stateFile) { f.Leftovers = alive })
+	return errors.Join(append(trouble, err)...)
+}
+
+func (r *Runner) start(ctx context.Context, j *jobControl) {
+	now := r.now().Truncate(time.Millisecond)
+	if slot := j.overdue(now); !slot.IsZero() {
+		r.tick(j, CatchUp, slot)
+		return
+	}
+	if j.current().RunAtStart {
+		r.tick(j, AtStart, now)
+		return
+	}
+	r.noteMissedUntil(ctx, j, now)
+	r.goUnlessStopping(func(ctx context.Context) { _ = r.refresh(ctx, j) }) // who claims the next slot does it again
+}
+
+// Tick has a job's slot run, or records why it is not. It returns at once. A slot
+// that was ticked before, a job that is not configured, and ticks after Drain or Stop
+// are ignored.
+func (r *Runner) Tick(job string, slot time.Time) {
+	if j, err := r.state(job); err == nil {
+		r.tick(j, Scheduled, slot)
+	}
+}
+
+// Drain begins no further run or pass and waits until those under way are over,
+// or ctx ends; the passes run on then, and Stop ends them.
+func (r *Runner) Drain(ctx context.Context) error {
+	return r.close(ctx, func(e *executor) { e.halt(ErrShutdown) })
+}
+
+// Stop begins no further run, ends the passes under way and waits until they
+// are over and recorded, or ctx ends. Regions whose pass was interrupted keep
+// their turn. A pass has its job's KillGrace to end.
+func (r *Runner) Stop(ctx context.Context) error {
+	return r.close(ctx, func(e *executor) { e.end(ErrShutdown) })
+}
+
+func (r *Runner) close(ctx context.Context, tell func(*executor)) error {
+	r.beginNoMore()
+	list := r.underWay()
+	for _, e := range list {
+		tell(e)
+	}
+	for _, e := range list {
+		select {
+		case <-e.done:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	r.background.Wait() // what waits has been told, and no question takes long
+	return nil
+}
+
+func (r *Runner) beginNoMore() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.stopping {
+		r.stopping = true
+		close(r.stopped)
+	}
 }
 
 // now reads the wall clock, in UTC as everything that is told to others.
 func (r *Runner) now() time.Time { return r.config.Now().UTC() }
 
-// desk returns the desk of a job.
-func (r *Runner) desk(job string) (*desk, error) {
+// state returns the state of a job.
+func (r *Runner) state(job string) (*jobControl, error) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	d := r.desks[job]
-	if d == nil || !slices.Contains(r.order, job) {
+	j := r.states[job]
+	if j == nil || !slices.Contains(r.order, job) {
 		return nil, fmt.Errorf("job %q: %w", job, ErrUnknown)
 	}
-	return d, nil
+	return j, nil
 }
 
-// all returns the desks in the order of configuration.
-func (r *Runner) all() []*desk {
+// all returns the states of the jobs in the order of configuration.
+func (r *Runner) all() []*jobControl {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	list := make([]*desk, 0, len(r.order))
+	list := make([]*jobControl, 0, len(r.order))
 	for _, name := range r.order {
-		list = append(list, r.desks[name])
+		list = append(list, r.states[name])
 	}
 	return list
 }
 
-// underWay returns the walks that are under way, of any job.
-func (r *Runner) underWay() []*walk {
-	r.mu.RLock()
-	desks := slices.Collect(maps.Values(r.desks))
-	r.mu.RUnlock()
-	var walks []*walk
-	for _, d := range desks {
-		if w := d.underWay(); w != nil {
-			walks = append(walks, w)
-		}
-	}
-	return walks
-}
-
-// some returns the desk of a job, or all if job is empty.
-func (r *Runner) some(job string) ([]*desk, error) {
+// some returns the state of a job, or all if job is empty.
+func (r *Runner) some(job string) ([]*jobControl, error) {
 	if job == "" {
 		return r.all(), nil
 	}
-	d, err := r.desk(job)
-	return []*desk{d}, err
+	j, err := r.state(job)
+	return []*jobControl{j}, err
+}
+
+// underWay returns the executors of the runs under way, of any job.
+func (r *Runner) underWay() []*executor {
+	r.mu.RLock()
+	states := slices.Collect(maps.Values(r.states))
+	r.mu.RUnlock()
+	var list []*executor
+	for _, j := range states {
+		if e := j.underWay(); e != nil {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+// Spending returns the ids of the runs under way that spend from a credential,
+// oldest first, also those of jobs that are gone or spend from another one by now.
+func (r *Runner) Spending(credential string) []string {
+	var runs []string
+	for _, e := range r.underWay() {
+		if e.job.Credential == credential {
+			runs = append(runs, e.id)
+		}
+	}
+	slices.Sort(runs)
+	return runs
 }
 
 func (r *Runner) isStopping() bool {

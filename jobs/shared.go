@@ -1,29 +1,30 @@
 package jobs
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"quotad/regions"
 )
 
-// A shared is what a desk knows from other hosts, and has to tell them.
+// A shared is what a host knows of a job from the others, and has to tell them.
 type shared struct {
-	last  *Run   // the last run of any host
-	past  []Run  // of any host, over, the oldest first
-	skips []Run  // the skipped ticks of each host
-	rest  string // the id of our last run, while nobody else knows how it ended
+	runs   []Run  // of any host, in the order in which they began
+	seen   string // the name of the last line that was taken in
+	holder string // who held the job then
+	skips  []Run  // the skipped ticks of each host
+	untold string // the id of our last run, while the others may not know how it ended
 }
 
-// The parts of what is shared about a job. Only who holds it replaces the first
-// three.
+// The parts of what is shared about a job. Only who holds it replaces the first.
 const (
 	turnPart  = "turn"
-	lastPart  = "last"
-	pastPart  = "past"
 	pausePart = "pause"
 	skipsPart = "skips/" // and the host
 )
@@ -34,76 +35,161 @@ type turn struct {
 	Dry    int            `json:"dry,omitempty"`
 }
 
-// sharedRuns is how many runs the hosts tell one another of.
-const sharedRuns = 20
+// sharedRuns is how many runs of other hosts are known at most.
+const sharedRuns = 100
 
-// adopt takes in what is shared about the job. What this host is about to tell
-// itself, it knows better. It returns what it still knows and is not shared any
-// more. The error is about parts that make no sense, which change nothing.
-func (d *desk) adopt(parts map[string]string, holder string) (forgotten map[string]string, err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	changed, err1 := d.adoptPause(parts)
-	moved, err2 := d.adoptTurn(parts, holder)
-	trouble := []error{err1, err2, d.adoptSkips(parts)}
-	if changed || moved {
-		trouble = append(trouble, d.keep())
+// look takes in what the other hosts have told since, and writes nothing. What cannot
+// be found out is shown as this host knows it.
+func (r *Runner) look(list []*jobControl) {
+	var looks sync.WaitGroup
+	for _, j := range list {
+		looks.Go(func() { _, _ = r.load(context.Background(), j) })
 	}
-	if _, known := parts[pausePart]; !known && d.memory.Pause != nil {
-		forgotten = map[string]string{}
-		trouble = append(trouble, encode(forgotten, pausePart, d.memory.Pause))
-	}
-	return forgotten, errors.Join(trouble...)
+	looks.Wait()
 }
 
-func (d *desk) adoptPause(parts map[string]string) (changed bool, err error) {
-	pause, known, err := decode[*Pause](parts, pausePart)
-	if !known || err != nil {
-		return false, err
+// load takes in what the other hosts have told about a job since, and returns what
+// they share besides.
+func (r *Runner) load(ctx context.Context, j *jobControl) (parts map[string]string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, hostsTime)
+	defer cancel()
+	j.mu.Lock()
+	after := j.shared.seen
+	j.mu.Unlock()
+	parts, holder, lines, last, err := r.config.Hosts.Load(ctx, j.name, after)
+	if err != nil {
+		return nil, err
 	}
-	changed = (pause == nil) != (d.memory.Pause == nil) || pause != nil && *pause != *d.memory.Pause
-	d.memory.Pause = pause
-	return changed, nil
+	return parts, j.adopt(parts, holder, lines, after, last)
 }
 
-// adoptTurn takes in whose turn it is and the last runs, unless that is for this
-// host to tell.
-func (d *desk) adoptTurn(parts map[string]string, holder string) (moved bool, err error) {
-	if d.walk != nil || d.shared.rest != "" {
-		return false, nil
-	}
-	now, known, err := decode[turn](parts, turnPart)
-	if known && err == nil {
-		moved = now != turn{d.memory.Cursor, d.memory.Dry}
-		d.memory.Cursor, d.memory.Dry = now.Cursor, now.Dry
-	}
-	return moved, errors.Join(err, d.adoptRuns(parts, holder))
-}
-
-// adoptRuns takes in the last runs. One that is said to be under way, but whose
-// host does not hold the job any more, has died with it.
-func (d *desk) adoptRuns(parts map[string]string, holder string) error {
-	last, _, err1 := decode[*Run](parts, lastPart)
-	past, _, err2 := decode[[]Run](parts, pastPart)
-	if err := errors.Join(err1, err2); err != nil {
+// refresh is load for a host that is about to change something: it tells first what
+// the others could not be told before, and then what they have forgotten.
+func (r *Runner) refresh(ctx context.Context, j *jobControl) error {
+	parts, err := r.load(ctx, j)
+	if err != nil {
 		return err
 	}
-	d.shared.last, d.shared.past = last, past
-	if last == nil {
+	j.mu.Lock()
+	pause, untold := j.file.Pause, j.shared.untold
+	j.mu.Unlock()
+	if untold != "" {
+		if err := r.tellEnd(ctx, j); err != nil {
+			return err
+		}
+		if parts, err = r.load(ctx, j); err != nil { // they may have gone on without it
+			return err
+		}
+	}
+	if _, known := parts[pausePart]; known || pause == nil {
 		return nil
 	}
-	if last.State == RunRunning && last.ID != holder {
-		last.interrupt(last.lastSign())
+	return r.sharePause(ctx, j, pause)
+}
+
+// tellEnd tells how the last run of this host went, if the others do not know.
+func (r *Runner) tellEnd(ctx context.Context, j *jobControl) error {
+	j.mu.Lock()
+	run := j.last.copy()
+	id, told := j.shared.untold, j.shared.knows(run)
+	parts, err := j.turnParts()
+	j.mu.Unlock()
+	if err != nil || run == nil || run.ID != id || run.State == RunRunning {
+		return err
 	}
-	known := slices.ContainsFunc(past, func(r Run) bool { return r.ID == last.ID })
-	if last.State != RunRunning && !known {
-		d.shared.past = append(past, *last)
+	var lines []string
+	if !told {
+		lines, err = encodeLines(run.records())
 	}
+	if err != nil {
+		return err
+	}
+	if _, err := r.append(ctx, j, id, 0, parts, lines); err != nil {
+		return err
+	}
+	j.setTold(id)
 	return nil
 }
 
-func (d *desk) adoptSkips(parts map[string]string) error {
-	d.shared.skips = nil
+// knows tells whether the others know how a run of ours has ended.
+func (s *shared) knows(run *Run) bool {
+	if run == nil {
+		return true
+	}
+	known := findRun(s.runs, run.ID)
+	return known != nil && known.State == run.State && known.EndedAt.Equal(run.EndedAt) && len(known.Passes) == len(run.Passes)
+}
+
+// setTold notes that the others know the end of a run, or have gone on without.
+func (j *jobControl) setTold(id string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.shared.untold == id {
+		j.shared.untold = ""
+	}
+}
+
+// append is Hosts.Append within a time.
+func (r *Runner) append(ctx context.Context, j *jobControl, holder string, length time.Duration, parts map[string]string, lines []string) (held bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, hostsTime)
+	defer cancel()
+	return r.config.Hosts.Append(ctx, j.name, holder, length, parts, lines)
+}
+
+// tellSkips tells of the ticks that this host skipped. That it fails is no trouble:
+// they are in its own log.
+func (r *Runner) tellSkips(j *jobControl, skips Run) {
+	parts := map[string]string{}
+	if encode(parts, skipsPart+r.config.Host, skips) == nil {
+		_, _ = r.append(context.Background(), j, "", 0, parts, nil)
+	}
+}
+
+func (r *Runner) sharePause(ctx context.Context, j *jobControl, p *Pause) error {
+	parts := map[string]string{}
+	if err := encode(parts, pausePart, p); err != nil {
+		return err
+	}
+	_, err := r.append(ctx, j, "", 0, parts, nil)
+	return err
+}
+
+// adopt takes in what is shared about the job. What this host is about to tell
+// itself, it knows better. The error is about parts that make no sense, which change
+// nothing.
+func (j *jobControl) adopt(parts map[string]string, holder string, lines []string, after, last string) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	trouble := []error{j.adoptPause(parts), j.adoptTurn(parts), j.adoptSkips(parts)}
+	j.shared.holder = holder
+	if j.shared.seen == after { // otherwise somebody else has taken the lines in meanwhile
+		trouble = append(trouble, j.shared.add(lines))
+		j.shared.seen = last
+	}
+	return errors.Join(trouble...)
+}
+
+func (j *jobControl) adoptPause(parts map[string]string) error {
+	pause, known, err := decode[*Pause](parts, pausePart)
+	if known && err == nil {
+		j.file.Pause = pause
+	}
+	return err
+}
+
+func (j *jobControl) adoptTurn(parts map[string]string) error {
+	if j.executor != nil || j.shared.untold != "" {
+		return nil
+	}
+	now, known, err := decode[turn](parts, turnPart)
+	if known && err == nil {
+		j.file.Cursor, j.file.Dry = now.Cursor, now.Dry
+	}
+	return err
+}
+
+func (j *jobControl) adoptSkips(parts map[string]string) error {
+	var list []Run
 	var trouble []error
 	for name := range parts {
 		if !strings.HasPrefix(name, skipsPart) {
@@ -111,79 +197,71 @@ func (d *desk) adoptSkips(parts map[string]string) error {
 		}
 		skips, _, err := decode[*Run](parts, name)
 		if skips != nil && err == nil {
-			d.shared.skips = append(d.shared.skips, *skips)
+			list = append(list, *skips)
 		}
 		trouble = append(trouble, err)
+	}
+	if len(list) > 0 {
+		j.shared.skips = list
 	}
 	return errors.Join(trouble...)
 }
 
-// tell returns what the others are to know of a run of this host. The past is
-// told by who begins a run. The caller holds mu.
-func (d *desk) tell(run *Run, begins bool) (map[string]string, error) {
+// add takes in lines about runs.
+func (s *shared) add(lines []string) error {
+	var trouble []error
+	for _, line := range lines {
+		var err error
+		if s.runs, err = addRecord(s.runs, []byte(line)); err != nil {
+			trouble = append(trouble, fmt.Errorf("cannot understand what another host told of a run: %w", err))
+		}
+	}
+	if more := len(s.runs) - sharedRuns; more > 0 {
+		s.runs = slices.Delete(s.runs, 0, more)
+	}
+	return errors.Join(trouble...)
+}
+
+// known returns the runs and the skipped ticks that any host told of. A run that is
+// said to be under way, but does not hold the job any more, has died with its host.
+func (s *shared) known() []Run {
+	var list []Run
+	for _, run := range slices.Concat(s.runs, s.skips) {
+		run = run.clone()
+		if run.State == RunRunning && run.ID != s.holder {
+			run.interrupt(run.lastSign())
+		}
+		list = append(list, run)
+	}
+	return list
+}
+
+// turnParts is what the others are to know of whose turn it is. The caller holds mu.
+func (j *jobControl) turnParts() (map[string]string, error) {
+	now := turn{j.file.Cursor, j.file.Dry}
+	if j.executor != nil && !j.last.Chosen {
+		now = turn{j.cursor(), j.last.dryAfter(j.file.Dry)}
+	}
 	parts := map[string]string{}
-	err := errors.Join(
-		encode(parts, turnPart, turn{d.memory.Cursor, d.memory.Dry}),
-		encode(parts, lastPart, run.outline()),
-	)
-	if begins {
-		past := d.shared.past
-		err = errors.Join(err, encode(parts, pastPart, past[max(0, len(past)-sharedRuns):]))
-	}
-	return parts, err
-}
-
-// untold returns under which id the job was held by a run whose end the others do
-// not know, and what they are to know; or no id.
-func (d *desk) untold() (holder string, parts map[string]string, err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.shared.rest == "" {
-		return "", nil, nil
-	}
-	parts, err = d.tell(d.memory.Last, false)
-	return d.shared.rest, parts, err
-}
-
-// told notes that the others know the end of a run, or have gone on without.
-func (d *desk) told(holder string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.shared.rest == holder {
-		d.shared.rest, d.shared.last = "", d.memory.Last.copy()
-	}
+	return parts, encode(parts, turnPart, now)
 }
 
 // latest returns the last run of any host, of which this one knows its own best,
 // and the ticks that were skipped since. The caller holds mu.
-func (d *desk) latest() (last, skips *Run) {
-	last, skips = d.memory.Last, d.memory.Skips
-	others := d.shared.last
-	if others != nil && d.walk == nil && d.shared.rest == "" && (last == nil || last.ID != others.ID) {
-		last = others
-	}
-	for i := range d.shared.skips {
-		if one := &d.shared.skips[i]; skips == nil || one.ID > skips.ID {
-			skips = one
+func (j *jobControl) latest() (last, skips *Run) {
+	last, skips = j.last, j.file.Skips
+	for _, run := range j.shared.known() {
+		switch {
+		case run.State == RunSkipped && (skips == nil || run.ID > skips.ID):
+			skips = &run
+		case run.State != RunSkipped && j.executor == nil && (last == nil || run.ID > last.ID):
+			last = &run
 		}
 	}
 	if last != nil && skips != nil && skips.ID < last.ID {
 		skips = nil
 	}
 	return last.copy(), skips.copy()
-}
-
-// known returns the runs and the skipped ticks that other hosts told of, and some
-// of our own. The caller holds mu.
-func (s *shared) known() []Run {
-	var list []Run
-	for _, run := range slices.Concat(s.past, s.skips) {
-		list = append(list, run.clone())
-	}
-	if s.last != nil {
-		list = append(list, s.last.clone())
-	}
-	return list
 }
 
 // encode adds a part.
@@ -194,6 +272,19 @@ func encode(parts map[string]string, name string, v any) error {
 	}
 	parts[name] = string(text)
 	return nil
+}
+
+// encodeLines writes records as the other hosts are told of them.
+func encodeLines(list []record) ([]string, error) {
+	lines := make([]string, len(list))
+	for i, one := range list {
+		text, err := json.Marshal(one.outline())
+		if err != nil {
+			return nil, fmt.Errorf("cannot tell other hosts of a run: %w", err)
+		}
+		lines[i] = string(text)
+	}
+	return lines, nil
 }
 
 // decode returns a part, and whether there is one.

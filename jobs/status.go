@@ -22,45 +22,45 @@ type Status struct {
 // Status returns how a job is, or, if job is empty, how every one is, in the
 // order of configuration.
 func (r *Runner) Status(job string) ([]Status, error) {
-	desks, err := r.some(job)
+	list, err := r.some(job)
 	if err != nil {
 		return nil, err
 	}
-	r.refreshAll(desks)
+	r.look(list)
 	now := r.now()
-	list := make([]Status, 0, len(desks))
-	for _, d := range desks {
-		list = append(list, d.status(now))
+	all := make([]Status, 0, len(list))
+	for _, j := range list {
+		all = append(all, j.status(now))
 	}
-	return list, nil
+	return all, nil
 }
 
-func (d *desk) status(now time.Time) Status {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	s := Status{Job: d.job, Cursor: d.memory.Cursor, Next: d.memory.Pause.next(d.job.Schedule, now)}
-	if ring := d.job.Regions.From(s.Cursor); len(ring) > 0 {
+func (j *jobControl) status(now time.Time) Status {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	s := Status{Job: j.job, Cursor: j.cursor(), Next: j.file.Pause.next(j.job.Schedule, now)}
+	if ring := j.job.Regions.From(s.Cursor); len(ring) > 0 {
 		s.Cursor = regions.Cursor(ring[0])
 	}
-	if d.memory.Pause.active(now) {
-		pause := *d.memory.Pause
+	if j.file.Pause.active(now) {
+		pause := *j.file.Pause
 		s.Pause = &pause
 	}
-	s.Last, s.Skips = d.latest()
+	s.Last, s.Skips = j.latest()
 	return s
 }
 
 // Runs returns up to most runs of a job, or of all jobs if job is empty, and the
 // ticks that did not become one, the latest first.
 func (r *Runner) Runs(job string, most int) ([]Run, error) {
-	desks, err := r.some(job)
+	list, err := r.some(job)
 	if err != nil {
 		return nil, err
 	}
-	r.refreshAll(desks)
+	r.look(list)
 	var runs []Run
-	for _, d := range desks {
-		past, err := d.runs(r.now())
+	for _, j := range list {
+		past, err := j.runs(r.now())
 		if err != nil {
 			return nil, err
 		}
@@ -72,10 +72,10 @@ func (r *Runner) Runs(job string, most int) ([]Run, error) {
 
 // RunOf returns the run of that id, whether it is under way or over.
 func (r *Runner) RunOf(id string) (Run, error) {
-	desks := r.all()
-	r.refreshAll(desks)
-	for _, d := range desks {
-		runs, err := d.runs(r.now())
+	list := r.all()
+	r.look(list)
+	for _, j := range list {
+		runs, err := j.runs(r.now())
 		if err != nil {
 			return Run{}, err
 		}
@@ -87,19 +87,19 @@ func (r *Runner) RunOf(id string) (Run, error) {
 }
 
 // runs returns every run of the job that is known, once each.
-func (d *desk) runs(now time.Time) ([]Run, error) {
-	past, err := d.history.read()
+func (j *jobControl) runs(now time.Time) ([]Run, error) {
+	past, err := j.log.read()
 	if err != nil {
 		return nil, err
 	}
-	d.mu.Lock()
-	past = slices.Concat(d.shared.known(), past)
-	for _, run := range []*Run{d.memory.Last, d.memory.Skips} {
+	j.mu.Lock()
+	past = slices.Concat(j.shared.known(), past)
+	for _, run := range []*Run{j.last, j.file.Skips} {
 		if run != nil {
 			past = append(past, run.clone())
 		}
 	}
-	d.mu.Unlock()
+	j.mu.Unlock()
 	// The same run may stand there twice; what was written later knows more.
 	known := make(map[string]bool, len(past))
 	slices.Reverse(past)
@@ -108,4 +108,52 @@ func (d *desk) runs(now time.Time) ([]Run, error) {
 		known[run.ID] = true
 		return again || run.StartedAt.Before(now.Add(-keptFor))
 	}), nil
+}
+
+// An Upcoming is a run that has not begun yet, as far as it can be foreseen.
+type Upcoming struct {
+	Job    string    `json:"job"`
+	Slot   time.Time `json:"slot"`
+	Paused bool      `json:"paused,omitempty"` // it will be skipped, unless the job is resumed
+	Passes []Planned `json:"passes"`           // in the order in which they start, if no pass is late and none stops the run
+}
+
+// A Planned is a pass that has not begun yet.
+type Planned struct {
+	Region   regions.Region `json:"region"`
+	StartsAt time.Time      `json:"starts_at"`
+}
+
+// Upcoming returns the next runs that the schedules will begin, up to most, of
+// one job or, if job is empty, of all, the soonest first. Each is foreseen as if
+// the runs before it came round.
+func (r *Runner) Upcoming(job string, most int) ([]Upcoming, error) {
+	states, err := r.some(job)
+	if err != nil {
+		return nil, err
+	}
+	r.look(states)
+	var list []Upcoming
+	for _, j := range states {
+		list = append(list, j.upcoming(r.now(), most)...)
+	}
+	slices.SortStableFunc(list, func(a, b Upcoming) int { return a.Slot.Compare(b.Slot) })
+	return list[:min(most, len(list))], nil
+}
+
+func (j *jobControl) upcoming(now time.Time, most int) []Upcoming {
+	j.mu.Lock()
+	job, cursor, pause := j.job, j.cursor(), j.file.Pause
+	j.mu.Unlock()
+	var list []Upcoming
+	for slot := job.Schedule.Next(now); len(list) < most && !slot.IsZero(); slot = job.Schedule.Next(slot) {
+		u := Upcoming{Job: job.Name, Slot: slot, Paused: pause.active(slot)}
+		ring := job.Regions.From(cursor)
+		stagger := job.stagger(slot, len(ring))
+		for i, region := range ring {
+			u.Passes = append(u.Passes, Planned{Region: region, StartsAt: regions.Start(slot, stagger, i)})
+		}
+		list = append(list, u)
+	}
+	return list
 }

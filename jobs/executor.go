@@ -1,0 +1,407 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"quotad/quota"
+	"quotad/regions"
+)
+
+// A runRequest asks for one run of a job.
+type runRequest struct {
+	id      string // for which the job is locked
+	trigger Trigger
+	by      string
+	slot    time.Time
+	regions []regions.Region // empty: the ring's turn, beginning at the cursor
+	lock    time.Duration    // for which the job is locked at a time
+}
+
+// An executor runs a job over its ring: it launches a pass at each region, until the
+// ring is through or something stops it. The methods stand in the order of a run's
+// life.
+type executor struct {
+	runner  *Runner
+	state   *jobControl
+	job     *Job // as it was when the run began
+	id      string
+	slot    time.Time
+	ring    regions.Ring
+	stagger time.Duration
+
+	publisher *publisher
+
+	places chan struct{}           // one for each pass that may be under way
+	halt   context.CancelCauseFunc // launches nothing more
+	end    context.CancelCauseFunc // launches nothing more, and ends the passes under way
+	done   chan struct{}           // closed when the run is over and recorded
+}
+
+// begin begins a run, for which the job is locked, and which goes on after begin has
+// returned its record.
+func (r *Runner) begin(j *jobControl, request runRequest) (Run, error) {
+	e := &executor{runner: r, state: j, id: request.id, slot: request.slot, done: make(chan struct{})}
+	e.publisher = newPublisher(e, request.lock)
+	ctx, end := context.WithCancelCause(context.Background())
+	launching, halt := context.WithCancelCause(ctx)
+	e.end, e.halt = end, halt
+	run, err := e.prepare(request)
+	if err != nil {
+		end(nil)
+		return Run{}, err
+	}
+	r.config.Observer.RunChanged(run)
+	r.background.Go(e.publisher.keep)
+	go e.loop(ctx, launching)
+	return run, nil
+}
+
+// prepare makes e the job's executor and its run the job's last one, and writes down
+// that it begins.
+func (e *executor) prepare(request runRequest) (Run, error) {
+	e.state.writing.Lock()
+	defer e.state.writing.Unlock()
+	run, skips, err := e.take(request)
+	if err != nil {
+		return Run{}, err
+	}
+	list := []record{begunRecord(&run)}
+	if skips != nil {
+		list = slices.Insert(list, 0, begunRecord(skips))
+	}
+	e.runner.trouble(e.job.Name, e.state.log.append(false, list...))
+	e.publisher.tell(begunRecord(&run))
+	return run, nil
+}
+
+// take does what prepare says as far as readers see it, and returns as well the ticks
+// that were skipped before the run.
+func (e *executor) take(request runRequest) (run Run, skips *Run, err error) {
+	j := e.state
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if e.runner.isStopping() {
+		return Run{}, nil, ErrStopping
+	}
+	if j.executor != nil {
+		return Run{}, nil, fmt.Errorf("%w: %s", ErrUnderWay, j.executor.id)
+	}
+	e.job = j.job
+	e.places = make(chan struct{}, max(1, e.job.Parallel))
+	e.ring = e.job.Regions.From(j.file.Cursor)
+	if len(request.regions) > 0 {
+		e.ring = slices.Clone(request.regions)
+	}
+	if request.trigger != Manual { // whoever asks for a run waits for it
+		e.stagger = e.job.stagger(request.slot, len(e.ring))
+	}
+	j.last = &Run{
+		ID: e.id, Job: j.name, Trigger: request.trigger, By: request.by, Host: e.runner.config.Host, Slot: request.slot,
+		StartedAt: e.runner.now(), State: RunRunning, Ring: e.ring, Chosen: len(request.regions) > 0,
+	}
+	skips = j.file.Skips
+	j.executor, j.file.Skips, j.shared.untold = e, nil, e.id
+	return j.last.clone(), skips, nil
+}
+
+// loop launches a pass at each region of the ring, each at its time and only if the
+// gate lets it, and returns when the last of them is over. The passes live as long as
+// ctx, and launching, a part of ctx, is as long as more may begin.
+func (e *executor) loop(ctx, launching context.Context) {
+	var passes sync.WaitGroup
+	for i, region := range e.ring {
+		if !waitUntil(launching, regions.Start(e.slot, e.stagger, i), e.runner.now()) || !e.enter(launching) {
+			break
+		}
+		if !e.admit(launching, region) {
+			e.leave()
+			break
+		}
+		passes.Go(func() {
+			defer e.leave()
+			e.pass(ctx, region)
+		})
+	}
+	passes.Wait()
+	e.finish(context.Cause(launching))
+	e.end(nil)
+	close(e.done)
+}
+
+// waitUntil waits from now until start, and tells whether ctx let it.
+func waitUntil(ctx context.Context, start, now time.Time) bool {
+	return sleep(ctx, start.Sub(now))
+}
+
+// sleep waits, if there is anything to wait for, and tells whether ctx let it.
+func sleep(ctx context.Context, wait time.Duration) bool {
+	if wait > 0 {
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+	}
+	return ctx.Err() == nil
+}
+
+// enter waits for a place among the passes of the run, and then for one among
+// those of all jobs, and tells whether ctx let it. Who waits holds no units.
+func (e *executor) enter(ctx context.Context) bool {
+	if !take(ctx, e.places) {
+		return false
+	}
+	if !take(ctx, e.runner.places) {
+		<-e.places
+		return false
+	}
+	return true
+}
+
+func (e *executor) leave() {
+	if e.runner.places != nil {
+		<-e.runner.places
+	}
+	<-e.places
+}
+
+// take takes one of the places, of which there is no end if places is nil.
+func take(ctx context.Context, places chan struct{}) bool {
+	if places == nil {
+		return ctx.Err() == nil
+	}
+	select {
+	case places <- struct{}{}:
+	case <-ctx.Done():
+		return false
+	}
+	if ctx.Err() != nil { // both at once: the place came with the end of the last pass, and so did the stop
+		<-places
+		return false
+	}
+	return true
+}
+
+// admit asks the gate whether a pass can be afforded. If it cannot, or nobody
+// can tell, the pass is recorded as skipped and the run stops: waiting for units
+// is what the next tick is for.
+func (e *executor) admit(ctx context.Context, region regions.Region) bool {
+	if len(e.job.Expects) == 0 {
+		return true
+	}
+	d, err := e.runner.config.Gate.Peek(ctx, e.job.Credential, e.job.Expects)
+	switch {
+	case ctx.Err() != nil:
+		return false
+	case err != nil:
+		e.skip(region, &stop{reason: LedgerUnavailable, detail: err.Error()})
+	case !d.Granted():
+		e.skip(region, refusal(d))
+	default:
+		return true
+	}
+	return false
+}
+
+// skip records that a region's pass was not launched, and stops the run there.
+func (e *executor) skip(region regions.Region, why *stop) {
+	now := e.runner.now()
+	e.record(Pass{
+		Region: region, Outcome: Skipped, Reason: why.reason, Detail: why.detail, RetryAt: why.retryAt,
+		StartedAt: now, EndedAt: now,
+	}, why)
+}
+
+// pass launches one region's command and records what became of it.
+func (e *executor) pass(ctx context.Context, region regions.Region) {
+	caller := quota.Caller{Job: e.job.Name, Region: string(region), Run: e.id, UID: -1}
+	token := e.runner.config.Tokens.Issue(caller, e.job.Credential)
+	p := Pass{Region: region, Outcome: Running, StartedAt: e.runner.now(), Process: e.unstarted(region)}
+	command := e.command(p, token)
+	e.record(p, nil)
+
+	var tail tail
+	command.Started = func(id Identity) { e.started(p, id) }
+	exit := e.launch(ctx, command, func(line Line) {
+		tail.add(line.Text)
+		e.runner.config.Observer.Output(e.job.Name, e.id, p, line)
+	})
+
+	spent := e.runner.config.Tokens.Revoke(token)
+	p.EndedAt, p.Process = e.runner.now(), nil
+	p.Units, p.Calls, p.Tail = spent.Units, spent.Calls, tail.lines()
+	p.Denied = spent.Denied
+	p.Outcome, p.Detail = e.job.judge(exit, spent.Denied)
+	e.record(p, e.consequence(&p, exit, spent))
+}
+
+// unstarted is all that can be known of a pass's process before it is started:
+// where to look for it if the daemon is killed right then.
+func (e *executor) unstarted(region regions.Region) *Identity {
+	return &Identity{
+		BootID: e.runner.config.BootID,
+		Marks:  []string{"QUOTAD_RUN_ID=" + e.id, "QUOTAD_REGION=" + string(region)},
+	}
+}
+
+func (e *executor) command(p Pass, token string) Command {
+	return Command{
+		Args: e.job.Command,
+		Dir:  e.job.Dir,
+		Env: environ(e.runner.config.Environ, e.job, contract{
+			socket:      e.runner.config.Socket,
+			token:       token,
+			region:      p.Region,
+			runID:       e.id,
+			scheduledAt: e.slot,
+			deadline:    p.StartedAt.Add(e.job.Timeout),
+		}),
+		Timeout:   e.job.Timeout,
+		KillGrace: e.job.KillGrace,
+		Secrets:   e.job.Secrets,
+	}
+}
+
+// launch runs the command of a pass in its working directory.
+func (e *executor) launch(ctx context.Context, c Command, output func(Line)) Exit {
+	if c.Dir != "" {
+		if err := os.MkdirAll(c.Dir, 0o750); err != nil {
+			return Exit{Err: fmt.Errorf("cannot make the working directory: %w", err), Code: -1}
+		}
+	}
+	return e.runner.config.Launcher.Launch(ctx, c, output)
+}
+
+// started keeps which process a pass is, for the next daemon to end it if this
+// one is killed.
+func (e *executor) started(p Pass, id Identity) {
+	p.Process = &id
+	e.write(p)
+}
+
+// consequence returns why the run launches nothing more after the pass, nil if
+// it goes on, and completes the pass with the reason.
+func (e *executor) consequence(p *Pass, exit Exit, spent Record) error {
+	switch p.Outcome {
+	case Exhausted:
+		p.RetryAt = spent.RetryAt
+		if spent.Denied {
+			p.Detail = fmt.Sprintf("denied by limit %q", spent.Limit)
+		}
+		return &stop{reason: BudgetGone, detail: p.Detail, retryAt: p.RetryAt}
+	case Interrupted:
+		p.Reason = reasonOf(exit.Cause)
+		return exit.Cause
+	}
+	if p.Outcome.Failure() && e.job.StopOnFailure {
+		return &stop{reason: PassFailed, detail: fmt.Sprintf("%s: %s", p.Region, p.Detail)}
+	}
+	return nil
+}
+
+// record keeps what is known of a pass, and tells of it. If halt is not nil, the run
+// launches nothing more.
+func (e *executor) record(p Pass, halt error) {
+	if halt != nil {
+		e.halt(halt)
+	}
+	run, p := e.write(p)
+	e.publisher.tell(passRecord(e.id, p))
+	e.runner.config.Observer.PassChanged(run, p)
+}
+
+// write keeps what is known of a pass: in the run, and in its log. One that is over is
+// on disk on return.
+func (e *executor) write(p Pass) (Run, Pass) {
+	j := e.state
+	j.writing.Lock()
+	defer j.writing.Unlock()
+	j.mu.Lock()
+	if !j.last.Chosen {
+		p.Yields = j.last.yields(p, j.file.Dry)
+	}
+	j.last.put(p)
+	run := j.last.clone()
+	j.mu.Unlock()
+	e.runner.trouble(j.name, j.log.append(p.Outcome != Running, passRecord(e.id, p)))
+	return run, p
+}
+
+// finish records how the run ended: cause is why it launched nothing more, nil
+// if nothing was in its way.
+func (e *executor) finish(cause error) {
+	run, err := e.close(cause)
+	e.runner.trouble(e.state.name, err)
+	e.publisher.tell(endedRecord(&run))
+	close(e.publisher.over)
+	e.runner.config.Observer.RunChanged(run)
+	<-e.publisher.tried
+}
+
+// close writes down how the run ended, and makes the job free for the next one.
+func (e *executor) close(cause error) (Run, error) {
+	j := e.state
+	j.writing.Lock()
+	defer j.writing.Unlock()
+	j.mu.Lock()
+	j.last.EndedAt, j.last.State = e.runner.now(), RunDone
+	if !j.last.through() {
+		j.last.endEarly(cause)
+	}
+	j.file.settle(j.last)
+	j.executor = nil
+	run, file := j.last.clone(), j.file.clone()
+	j.mu.Unlock()
+	return run, errors.Join(j.log.append(true, endedRecord(&run)), j.save(file), j.log.shorten(run.EndedAt))
+}
+
+// A stop is why a run launches nothing more of its own accord.
+type stop struct {
+	reason  Reason
+	detail  string
+	retryAt time.Time
+}
+
+func (s *stop) Error() string { return "the run stopped: " + string(s.reason) }
+
+// refusal says why the gate let a pass not through.
+func refusal(d quota.Decision) *stop {
+	switch d.Reason {
+	case quota.LimitExceeded:
+		return &stop{
+			reason:  Unaffordable,
+			detail:  fmt.Sprintf("a pass expects %s, %s", d.Units.Text(), whatIsLeft(d)),
+			retryAt: d.RetryAt,
+		}
+	case quota.CostExceedsLimit:
+		return &stop{reason: Unaffordable, detail: d.Detail}
+	default:
+		return &stop{reason: Reason(d.Reason), detail: d.Detail}
+	}
+}
+
+// whatIsLeft says what the limit that refused has. One that counts as spent holds
+// nothing back: what it holds is not known.
+func whatIsLeft(d quota.Decision) string {
+	for _, l := range d.Limits {
+		if l.Name == d.Limit && !l.CatchingUp.IsZero() {
+			return fmt.Sprintf("limit %q counts as spent until its log is as long as its window", d.Limit)
+		}
+	}
+	return fmt.Sprintf("limit %q has %s", d.Limit, quota.Thousands(d.Remaining()))
+}
+
+// reasonOf names the cause for which we ended a run or a pass.
+func reasonOf(cause error) Reason {
+	if errors.Is(cause, ErrOperator) {
+		return Operator
+	}
+	return Shutdown
+}

@@ -1,0 +1,98 @@
+package jobs
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// A publisher keeps the lock of a run while it is under way, and tells the other hosts
+// what becomes of it. It is one goroutine: nobody waits for the network but it. The
+// lock ends with its host, a little later.
+type publisher struct {
+	executor *executor
+	length   time.Duration // for which the job is locked at a time
+	news     chan struct{} // holds one if there is something to tell
+	over     chan struct{} // closed when the run is over and recorded
+	tried    chan struct{} // closed when its end has been told, or could not be at once
+
+	mu      sync.Mutex // guards pending
+	pending []record   // that the others do not know, the oldest first
+}
+
+func newPublisher(e *executor, length time.Duration) *publisher {
+	return &publisher{executor: e, length: length, news: make(chan struct{}, 1), over: make(chan struct{}), tried: make(chan struct{})}
+}
+
+// tell has a record told soon, and returns at once.
+func (p *publisher) tell(one record) {
+	p.mu.Lock()
+	p.pending = append(p.pending, one)
+	p.mu.Unlock()
+	select {
+	case p.news <- struct{}{}:
+	default:
+	}
+}
+
+// keep tells and renews until the run is over and the others know how it ended, or the
+// runner stops: then they are told at the next start.
+func (p *publisher) keep() {
+	timer := time.NewTicker(renewal(p.length))
+	defer timer.Stop()
+	for {
+		select {
+		case <-p.over:
+			p.end(timer.C)
+			return
+		case <-p.news:
+		case <-timer.C:
+		}
+		held, err := p.send(p.length)
+		if err == nil && !held {
+			p.executor.halt(&stop{reason: Overlap, detail: "another host has taken the job, which could not be held meanwhile"})
+		}
+	}
+}
+
+// end tells how the run has ended and gives the lock back.
+func (p *publisher) end(again <-chan time.Time) {
+	for tried := p.tried; ; {
+		_, err := p.send(0)
+		if tried != nil {
+			close(tried)
+			tried = nil
+		}
+		if err == nil {
+			p.executor.state.setTold(p.executor.id)
+			return
+		}
+		select {
+		case <-again:
+		case <-p.executor.runner.stopped:
+			return
+		}
+	}
+}
+
+// send tells what is pending, and how far the ring's turn has come, and renews the lock.
+func (p *publisher) send(length time.Duration) (held bool, err error) {
+	p.mu.Lock()
+	pending := p.pending
+	p.mu.Unlock()
+	e := p.executor
+	lines, err := encodeLines(pending)
+	if err != nil {
+		e.runner.trouble(e.state.name, err)
+	}
+	e.state.mu.Lock()
+	parts, err := e.state.turnParts()
+	e.state.mu.Unlock()
+	e.runner.trouble(e.state.name, err)
+	if held, err = e.runner.append(context.Background(), e.state, e.id, length, parts, lines); err == nil {
+		p.mu.Lock()
+		p.pending = p.pending[len(pending):]
+		p.mu.Unlock()
+	}
+	return held, err
+}

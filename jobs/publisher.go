@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 )
@@ -16,8 +17,9 @@ type publisher struct {
 	over     chan struct{} // closed when the run is over and recorded
 	tried    chan struct{} // closed when its end has been told, or could not be at once
 
-	mu      sync.Mutex // guards pending
+	mu      sync.Mutex // guards what follows
 	pending []record   // that the others do not know, the oldest first
+	failed  bool       // the last attempt did: what was told before may be lost
 }
 
 func newPublisher(e *executor, length time.Duration) *publisher {
@@ -77,22 +79,30 @@ func (p *publisher) end(again <-chan time.Time) {
 
 // send tells what is pending, and how far the ring's turn has come, and renews the lock.
 func (p *publisher) send(length time.Duration) (held bool, err error) {
-	p.mu.Lock()
-	pending := p.pending
-	p.mu.Unlock()
 	e := p.executor
-	lines, err := encodeLines(pending)
-	if err != nil {
-		e.runner.trouble(e.state.name, err)
+	p.mu.Lock()
+	list, again := p.pending, p.failed
+	p.mu.Unlock()
+	known := len(list)
+	run, parts, err := e.standing() // at least as far as the list
+	if again && run.ID == e.id {
+		list = run.records()
 	}
-	e.state.mu.Lock()
-	parts, err := e.state.turnParts()
-	e.state.mu.Unlock()
-	e.runner.trouble(e.state.name, err)
-	if held, err = e.runner.append(context.Background(), e.state, e.id, length, parts, lines); err == nil {
-		p.mu.Lock()
-		p.pending = p.pending[len(pending):]
-		p.mu.Unlock()
+	lines, err2 := encodeLines(list)
+	e.runner.trouble(e.state.name, errors.Join(err, err2))
+	held, err = e.runner.append(context.Background(), e.state, e.id, length, parts, lines)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.failed = err != nil; err == nil {
+		p.pending = p.pending[known:]
 	}
 	return held, err
+}
+
+// standing returns how the job's last run stands, and whose turn it is.
+func (e *executor) standing() (Run, map[string]string, error) {
+	e.state.mu.Lock()
+	defer e.state.mu.Unlock()
+	parts, err := e.state.turnParts()
+	return e.state.last.clone(), parts, err
 }

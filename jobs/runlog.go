@@ -19,8 +19,9 @@ import (
 // only, until it is rewritten shorter, with one line for each run. One goroutine at a
 // time may append; any number may read meanwhile.
 type runLog struct {
-	path string
-	size int64
+	path      string
+	size      int64
+	unwritten []byte // lines that could not be added; they go ahead of the next
 }
 
 // A record is a line of the log, and what other hosts are told of a run.
@@ -81,6 +82,8 @@ const (
 	maxLog   = 8 << 20
 	keptRuns = 500
 	keptFor  = 90 * 24 * time.Hour
+	// maxUnwritten bounds what is kept in memory while the disk takes nothing.
+	maxUnwritten = 1 << 20
 )
 
 // openRunLog returns the log in the file at path, which need not exist. A last line
@@ -141,8 +144,21 @@ func (l *runLog) append(sync bool, list ...record) error {
 	return nil
 }
 
-// write writes lines in one go. One that was cut short by a full disk is removed.
+// write writes lines in one go, those that could not be written before among them. What
+// a full disk has cut short is removed.
 func (l *runLog) write(lines []byte, sync bool) error {
+	lines = slices.Concat(l.unwritten, lines)
+	if err := l.tryToWrite(lines, sync); err != nil {
+		if len(lines) <= maxUnwritten {
+			l.unwritten = lines
+		}
+		return err
+	}
+	l.unwritten = nil
+	return nil
+}
+
+func (l *runLog) tryToWrite(lines []byte, sync bool) error {
 	file, err := os.OpenFile(l.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return err

@@ -290,7 +290,7 @@ func TestWorkingDirectory(t *testing.T) {
 	})
 }
 
-// State that cannot be saved is told, and the work goes on.
+// State that cannot be saved is told, and the work goes on; once it can be, it is.
 func TestTroubleWithTheDisk(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
 		job := trending(t)
@@ -304,8 +304,15 @@ func TestTroubleWithTheDisk(t *testing.T) {
 		if got := b.status().Last; got.State != RunDone {
 			t.Errorf("got %+v, want it done", got)
 		}
-		if log := strings.Join(b.log, "\n"); !strings.Contains(log, "trouble: trending: cannot save state") {
+		if log := strings.Join(b.log, "\n"); !strings.Contains(log, "trouble: trending: cannot add to the log of runs") {
 			t.Errorf("got %s, want the trouble told", log)
+		}
+		if err := os.Mkdir(dir, 0o750); err != nil {
+			t.Fatal(err)
+		}
+		b.run()
+		if runs, err := b.states["trending"].log.read(); err != nil || len(runs) != 2 || len(runs[0].Passes) != 2 || runs[0].State != RunDone {
+			t.Errorf("got %+v, %v, want both runs, whole", runs, err)
 		}
 		b.stop()
 	})

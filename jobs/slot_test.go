@@ -57,8 +57,8 @@ func TestMissedWhileAsleep(t *testing.T) {
 		time.Sleep(4 * time.Hour)
 		b.run()
 		b.wants("16:00:00 run skipped (missed) ×4", "16:00:00 run running", "16:00:00 US running", "16:00:00 US ok", "16:00:00 run done")
-		if got := b.desks["trending"].history.lines; got != 3 {
-			t.Errorf("the history has %d lines, want one for each run and one for what was missed", got)
+		if runs, err := b.states["trending"].log.read(); err != nil || len(runs) != 3 {
+			t.Errorf("the log has %d runs, %v, want two and what was missed", len(runs), err)
 		}
 		b.stop()
 	})

@@ -174,7 +174,7 @@ func TestKilledWhileARunWasFiled(t *testing.T) {
 		b := newBed(t, dir, job)
 		b.play = func(context.Context, played) Exit { time.Sleep(time.Minute); return Exit{} }
 		b.tick()
-		before, err := os.ReadFile(filepath.Join(dir, "trending.json"))
+		before, err := os.ReadFile(filepath.Join(dir, "trending.json")) // as it was before the run
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -202,8 +202,8 @@ func TestKilledWhileSkipsWereFiled(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.run()
-		d := b.desks["trending"]
-		if err := d.history.append(d.memory.Skips); err != nil {
+		j := b.states["trending"]
+		if err := j.log.append(true, begunRecord(j.file.Skips)); err != nil {
 			t.Fatal(err)
 		}
 		b.run()

@@ -1,17 +1,24 @@
 -- Gives a job to a holder for a time, unless another one holds it. What is held
--- need not be given back: the time ends by itself.
+-- need not be given back: the time ends by itself. What was not given back in time
+-- is named first, and given to who names it again: its holder may have been cut off
+-- like everybody, and comes back meanwhile.
 --
 -- KEYS  1 desk
 -- ARGV  1 the holder · 2 for how many ms · 3 after how many ms a desk is forgotten that
---       nobody uses
--- reply [status, ms for which another holder has it still]: held · busy
+--       nobody uses · 4 what has lapsed, as it was named before, or empty
+-- reply [status, ms for which another holder has it still, or what has lapsed]:
+--       held · busy · lapsed
 
 local desk = KEYS[1]
-local holder, length, forgotten = ARGV[1], tonumber(ARGV[2]), ARGV[3]
+local holder, length, forgotten, watched = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
 local now = clock()
 local got = redis.call('HMGET', desk, 'holder', 'until')
-local left = (tonumber(got[2]) or 0) - now
-if got[1] ~= holder and left > 0 then return { 'busy', left } end
+if got[1] and got[1] ~= holder then
+  local left = (tonumber(got[2]) or 0) - now
+  if left > 0 then return { 'busy', left } end
+  local lapsed = got[1] .. ' ' .. got[2]
+  if lapsed ~= watched then return { 'lapsed', lapsed } end
+end
 redis.call('HSET', desk, 'holder', holder, 'until', int(now + length))
 redis.call('PEXPIRE', desk, forgotten)
 return { 'held', 0 }

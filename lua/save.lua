@@ -1,23 +1,32 @@
--- Replaces parts of what the hosts share about a job, and lets the holder go on
--- holding it. A holder is turned away once another one has taken the job.
+-- Adds lines to what became of a job's runs, replaces parts of what the hosts share
+-- about it, and lets the holder go on holding it. A holder is turned away once another
+-- one has taken the job; what it tells of its own run is true all the same.
 --
--- KEYS  1 desk
+-- KEYS  1 desk · 2 log
 -- ARGV  1 the holder, empty for parts that anybody may replace · 2 for how many ms it
---       goes on, 0 to let go · 3 after how many ms a desk is forgotten that nobody
---       uses · then for each part its name · its text
+--       goes on, 0 to let go · 3 after how many ms is forgotten what nobody uses · 4 how
+--       many lines are kept, at least · 5 how many parts follow · then for each part its name
+--       · its text, and behind them the lines
 -- reply [status]: saved · lost
 
-local desk = KEYS[1]
-local holder, length, forgotten = ARGV[1], tonumber(ARGV[2]), ARGV[3]
-local fields, at = {}, 4
+local desk, log = KEYS[1], KEYS[2]
+local holder, length, forgotten, kept, parts = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], tonumber(ARGV[5])
+local lines = 6 + 2 * parts
+for i = lines, #ARGV do redis.call('XADD', log, 'MAXLEN', '~', kept, '*', 'l', ARGV[i]) end
+if #ARGV >= lines then redis.call('PEXPIRE', log, forgotten) end
+
 if holder ~= '' then
   if redis.call('HGET', desk, 'holder') ~= holder then return { 'lost' } end
-  fields = { 'until', int(clock() + length) }
+  if length > 0 then
+    redis.call('HSET', desk, 'until', int(clock() + length))
+  else
+    redis.call('HDEL', desk, 'holder', 'until')
+  end
 end
-while at < #ARGV do
-  fields[#fields + 1], fields[#fields + 2] = 'p:' .. ARGV[at], ARGV[at + 1]
+local at = 6
+while at < lines do
+  redis.call('HSET', desk, 'p:' .. ARGV[at], ARGV[at + 1])
   at = at + 2
 end
-if #fields > 0 then redis.call('HSET', desk, unpack(fields)) end
 redis.call('PEXPIRE', desk, forgotten)
 return { 'saved' }

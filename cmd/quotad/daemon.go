@@ -35,7 +35,7 @@ type daemon struct {
 
 	keeper *quota.Service
 	outage *outage.Ledger // what stands in front of a shared ledger; nil of an embedded one
-	fleet  jobs.Fleet     // beside that one
+	hosts  jobs.Hosts     // beside that one
 	tokens *jobs.Tokens
 	tasks  uint64 // that there may be before a pass cannot start another one
 	runner *jobs.Runner
@@ -168,7 +168,7 @@ func (d *daemon) openRunner(context.Context) error {
 		BootID:      self.BootID,
 		EndLeftover: process.EndLeftover,
 		Now:         time.Now,
-		Fleet:       d.fleet,
+		Hosts:       d.hosts,
 		Host:        hostName(),
 	})
 	return err

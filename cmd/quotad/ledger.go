@@ -50,7 +50,7 @@ func (d *daemon) newLedger() (quota.Ledger, error) {
 	return d.newSharedLedger()
 }
 
-var _ jobs.Fleet = redisledger.Fleet{}
+var _ jobs.Hosts = redisledger.Hosts{}
 
 // newSharedLedger opens the ledger in Redis behind what decides while it cannot
 // be reached, and remembers what it granted in case it is lost.
@@ -69,7 +69,7 @@ func (d *daemon) newSharedLedger() (quota.Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.fleet = shared.Fleet()
+	d.hosts = shared.Hosts()
 	d.outage, err = outage.Open(outage.Config{
 		Ledger: shared, Journal: journal, Daemon: name, Deadline: d.config.Ledger.Deadline, Observe: d.watchers.Outage,
 	})

@@ -103,7 +103,7 @@ func everyVerb(t testing.TB, config Config) error {
 	l := openAt(t, config)
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	for _, use := range []func(context.Context, *Ledger) error{useLog, useBriefWindow, useCorrections, useFleet} {
+	for _, use := range []func(context.Context, *Ledger) error{useLog, useBriefWindow, useCorrections, useHosts} {
 		if err := use(ctx, l); err != nil {
 			return err
 		}
@@ -190,21 +190,21 @@ func useCorrections(ctx context.Context, l *Ledger) error {
 	return l.Reset(ctx, c, quota.Caller{}, "")
 }
 
-func useFleet(ctx context.Context, l *Ledger) error {
-	f := l.Fleet()
+func useHosts(ctx context.Context, l *Ledger) error {
+	f := l.Hosts()
 	slot := l.Now()
 	for _, claimant := range []string{"host", "other"} {
 		if _, _, err := f.Claim(ctx, "job", claimant, slot, time.Hour); err != nil {
 			return err
 		}
 	}
-	if _, err := f.Hold(ctx, "job", "host", time.Minute); err != nil {
+	if _, _, err := f.Lock(ctx, "job", "host", time.Minute, ""); err != nil {
 		return err
 	}
-	if _, err := f.Save(ctx, "job", "host", time.Minute, map[string]string{"cursor": "US"}); err != nil {
+	if _, err := f.Append(ctx, "job", "host", time.Minute, map[string]string{"cursor": "US"}, []string{"a run"}); err != nil {
 		return err
 	}
-	_, _, err := f.Load(ctx, "job")
+	_, _, _, _, err := f.Load(ctx, "job", "")
 	return err
 }
 

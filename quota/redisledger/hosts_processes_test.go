@@ -212,7 +212,7 @@ func TestHostProcess(t *testing.T) {
 		}},
 		Launcher: teller, Observer: teller, Tokens: &jobs.Tokens{}, Dir: os.Getenv(hostDirVariable), Now: time.Now,
 		EndLeftover: func(context.Context, jobs.Identity, time.Duration) (bool, error) { return true, nil },
-		Fleet:       ledger.Fleet(), Host: name,
+		Hosts:       ledger.Hosts(), Host: name,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -30,7 +30,7 @@ func TestHostsShareSlots(t *testing.T) {
 		for _, h := range hosts {
 			served += len(h.runs)
 			if runs, err := h.Runs("trending", 100); err != nil || len(runs) != 12 {
-				t.Errorf("host %s shows %d runs, %v", h.name, len(runs), err)
+				t.Errorf("host %s shows %d runs, %v: %q", h.name, len(runs), err, c.log)
 			}
 			h.stop()
 		}
@@ -66,7 +66,7 @@ func TestAHostDies(t *testing.T) {
 			t.Errorf("got the cursor at %s after %+v, want it where the host died", s.Cursor, s.Last)
 		}
 		c.until("12:59:00")
-		c.wants("12:00:00 run running", "12:00:00 DE ok", "12:10:00 FR ok", "12:20:00 US ok", "12:30:00 GB ok", "12:30:00 run done")
+		c.wants("12:00:02 run running", "12:00:02 DE ok", "12:10:00 FR ok", "12:20:00 US ok", "12:30:00 GB ok", "12:30:00 run done")
 		// It comes back, and has nothing to say about what went on without it.
 		a = c.start("a")
 		c.wants("12:59:00 DE interrupted", "12:59:00 run interrupted (died)")
@@ -141,7 +141,7 @@ func TestOverlapOfHosts(t *testing.T) {
 		}
 		hosts := []*host{c.start("a"), c.start("b"), c.start("c")}
 		c.until("12:03:00")
-		c.wants("11:00:00 run running", "12:00:12 run skipped (overlap) ×1")
+		c.wants("11:00:00 run running", "12:00:08 run skipped (overlap) ×1")
 		for _, h := range hosts {
 			if s := h.status(); s.Last.State != jobs.RunRunning || s.Skips == nil || s.Skips.Reason != jobs.Overlap {
 				t.Errorf("host %s shows %+v and %+v", h.name, s.Last, s.Skips)
@@ -228,6 +228,61 @@ func TestRedisIsAwayAtASlot(t *testing.T) {
 	})
 }
 
+// A run that ends while Redis is away is told when it is back, before another host may
+// take its job: there is one history of it, and no region is fetched twice.
+func TestARunEndsWhileRedisIsAway(t *testing.T) {
+	inCounty(t, func(c *county) {
+		c.job.Stagger = time.Minute
+		a, b := c.start("a"), c.start("b")
+		c.until("11:01:30") // US and GB are over
+		c.killRedis()
+		c.until("12:00:20") // nobody has the slot for now
+		c.runRedis()
+		c.until("12:59:00") // one of the hosts has made up for it
+		for _, h := range []*host{a, b} {
+			runs, err := h.Runs("trending", 100)
+			runs = slices.DeleteFunc(runs, func(r jobs.Run) bool { return r.State == jobs.RunSkipped })
+			if err != nil || len(runs) != 2 {
+				t.Errorf("host %s shows %d runs, %v: %q", h.name, len(runs), err, c.log)
+			}
+			for _, run := range runs {
+				if run.State != jobs.RunDone || len(run.Passes) != 4 || run.Ring[0] != "US" {
+					t.Errorf("host %s shows %+v", h.name, run)
+				}
+			}
+		}
+		if got := len(a.runs) + len(b.runs); got != 8 {
+			t.Errorf("%d passes in two runs of four regions: %q", got, c.log)
+		}
+		a.stop()
+		b.stop()
+	})
+}
+
+// The same, and the daemon stops before Redis is back: it tells at its next start.
+func TestAHostStopsWhileRedisIsAway(t *testing.T) {
+	inCounty(t, func(c *county) {
+		c.job.Stagger = time.Minute
+		a, b := c.start("a"), c.start("b")
+		c.until("11:01:30")
+		c.killRedis()
+		c.until("11:30:00")
+		a.stop()
+		b.stop()
+		c.runRedis()
+		b = c.start("b")
+		a = c.start("a")
+		c.until("11:31:00")
+		for _, h := range []*host{a, b} {
+			if s := h.status(); s.Last == nil || s.Last.State != jobs.RunDone || len(s.Last.Passes) != 4 || s.Cursor != "US" {
+				t.Errorf("host %s shows the cursor at %s after %+v", h.name, s.Cursor, s.Last)
+			}
+		}
+		a.stop()
+		b.stop()
+	})
+}
+
 // All hosts were away: one of them makes up for the last slot, and says once how
 // many were missed.
 func TestAllHostsWereAway(t *testing.T) {
@@ -268,7 +323,7 @@ func TestAllHostsWereAwayAtTheFirstSlot(t *testing.T) {
 			b.stop()
 		}
 		c.wants("11:00:03 run running", "11:00:03 US ok", "11:00:03 run done", "12:00:00 run running", "12:00:00 US ok", "12:00:00 run done",
-			"14:00:00 run skipped (missed) ×1", "14:00:00 run running", "14:00:00 US ok", "14:00:00 run done")
+			"13:00:03 run skipped (missed) ×1", "14:00:00 run running", "14:00:00 US ok", "14:00:00 run done")
 	})
 }
 
@@ -307,8 +362,8 @@ func TestAHostIsCutOff(t *testing.T) {
 		c.until("11:09:00")
 		a.setDead(false)
 		c.until("11:45:00")
-		c.wants("11:00:00 run running", "11:00:00 US ok", "11:08:00 run running", "11:08:00 FR ok", "11:08:00 run done",
-			"11:09:03 run stopped (overlap)")
+		c.wants("11:00:00 run running", "11:00:00 US ok", "11:08:02 run running", "11:08:02 FR ok", "11:08:02 run done",
+			"11:09:00 run stopped (overlap)")
 		if s := a.status(); s.Cursor != "GB" || s.Last.By != "root" {
 			t.Errorf("got the cursor at %s after %+v", s.Cursor, s.Last)
 		}

@@ -106,7 +106,7 @@ func (c *county) start(name string) *host {
 	h.Runner, err3 = jobs.Open(jobs.Config{
 		Jobs: []*jobs.Job{&job}, Gate: h, Launcher: h, Tokens: &jobs.Tokens{}, Observer: h, Dir: c.dirs[name],
 		BootID: "boot", EndLeftover: func(context.Context, jobs.Identity, time.Duration) (bool, error) { return false, nil },
-		Now: time.Now, Fleet: h, Host: name,
+		Now: time.Now, Hosts: h, Host: name,
 	})
 	h.ticks, err4 = scheduler.New(h.Tick, h.Trouble)
 	if err := errors.Join(err1, err2, err3, err4, h.ticks.Set(job.Name, job.Schedule)); err != nil {
@@ -156,12 +156,12 @@ func (h *host) isDead() bool {
 var errDead = errors.New("the host is cut off")
 
 // reach sets Redis' clock before it is asked something.
-func (h *host) reach(ctx context.Context) (Fleet, error) {
+func (h *host) reach(ctx context.Context) (Hosts, error) {
 	if h.isDead() {
-		return Fleet{}, fmt.Errorf("%w: %w", quota.ErrUnavailable, errDead)
+		return Hosts{}, fmt.Errorf("%w: %w", quota.ErrUnavailable, errDead)
 	}
 	_ = h.clock.Set(ctx, "clock", time.Now().UnixMilli(), 0).Err() // if it fails, so does what is asked then
-	return h.ledger.Fleet(), nil
+	return h.ledger.Hosts(), nil
 }
 
 func (h *host) Claim(ctx context.Context, job, claimant string, slot time.Time, span time.Duration) (bool, time.Time, error) {
@@ -172,28 +172,28 @@ func (h *host) Claim(ctx context.Context, job, claimant string, slot time.Time, 
 	return f.Claim(ctx, job, claimant, slot, span)
 }
 
-func (h *host) Hold(ctx context.Context, job, holder string, length time.Duration) (time.Duration, error) {
+func (h *host) Lock(ctx context.Context, job, holder string, length time.Duration, watched string) (time.Duration, string, error) {
 	f, err := h.reach(ctx)
 	if err != nil {
-		return 0, err
+		return 0, "", err
 	}
-	return f.Hold(ctx, job, holder, length)
+	return f.Lock(ctx, job, holder, length, watched)
 }
 
-func (h *host) Save(ctx context.Context, job, holder string, length time.Duration, parts map[string]string) (bool, error) {
+func (h *host) Append(ctx context.Context, job, holder string, length time.Duration, parts map[string]string, lines []string) (bool, error) {
 	f, err := h.reach(ctx)
 	if err != nil {
 		return false, err
 	}
-	return f.Save(ctx, job, holder, length, parts)
+	return f.Append(ctx, job, holder, length, parts, lines)
 }
 
-func (h *host) Load(ctx context.Context, job string) (map[string]string, string, error) {
+func (h *host) Load(ctx context.Context, job, after string) (map[string]string, string, []string, string, error) {
 	f, err := h.reach(ctx)
 	if err != nil {
-		return nil, "", err
+		return nil, "", nil, "", err
 	}
-	return f.Load(ctx, job)
+	return f.Load(ctx, job, after)
 }
 
 func (h *host) Peek(context.Context, string, map[string]quota.Units) (quota.Decision, error) {

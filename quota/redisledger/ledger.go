@@ -75,7 +75,7 @@ var _ quota.Restorer = (*Ledger)(nil)
 
 type scripts struct {
 	acquire, adjust, count, log, reset, restore, settle, usage, wake, when *redis.Script
-	claim, hold, load, save                                                *redis.Script // of a Fleet
+	claim, hold, load, save                                                *redis.Script // of Hosts
 }
 
 // Open returns a ledger that connects when it is first used: a Redis that is

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -14,17 +15,17 @@ import (
 	"quotad/quota/redisledger/redistest"
 )
 
-// hosts is a number of fleets that share a Redis whose clock the test sets.
+// hosts is a number of hosts that share a Redis whose clock the test sets.
 type hosts struct {
-	t     *testing.T
-	now   time.Time
-	set   func(ms int64)
-	fleet []Fleet
+	t    *testing.T
+	now  time.Time
+	set  func(ms int64)
+	each []Hosts
 }
 
 func newHosts(t *testing.T, n int) *hosts {
 	t.Helper()
-	config := Config{Addrs: []string{redistest.Start(t).Addr}, Daemon: "test", KeyPrefix: "fleet:"}
+	config := Config{Addrs: []string{redistest.Start(t).Addr}, Daemon: "test", KeyPrefix: "hosts:"}
 	client := connect(t, config)
 	h := &hosts{t: t, now: time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)}
 	h.set = func(ms int64) {
@@ -38,7 +39,7 @@ func newHosts(t *testing.T, n int) *hosts {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { l.Close() })
-		h.fleet = append(h.fleet, l.Fleet())
+		h.each = append(h.each, l.Hosts())
 	}
 	h.pass(0)
 	return h
@@ -53,7 +54,7 @@ func (h *hosts) pass(d time.Duration) {
 // wantClaim has a host claim a slot, for an hour after it.
 func (h *hosts) wantClaim(host int, claimant string, slot time.Time, want bool) (before time.Time) {
 	h.t.Helper()
-	mine, before, err := h.fleet[host].Claim(h.t.Context(), "trending", claimant, slot, time.Hour)
+	mine, before, err := h.each[host].Claim(h.t.Context(), "trending", claimant, slot, time.Hour)
 	if err != nil || mine != want {
 		h.t.Errorf("%s claims %v: got %v, %v, want %v", claimant, slot, mine, err, want)
 	}
@@ -89,7 +90,7 @@ func TestASlotIsNotClaimedTooLate(t *testing.T) {
 	h.pass(time.Hour - time.Millisecond)
 	h.wantClaim(0, "b", slot, false)
 	h.pass(time.Millisecond)
-	mine, _, err := h.fleet[0].Claim(t.Context(), "trending", "d", slot, time.Hour)
+	mine, _, err := h.each[0].Claim(t.Context(), "trending", "d", slot, time.Hour)
 	if mine || err == nil || errors.Is(err, quota.ErrUnavailable) {
 		t.Errorf("got %v, %v, want an error about the clock", mine, err)
 	}
@@ -115,12 +116,12 @@ func TestManyHostsClaimManySlots(t *testing.T) {
 	var claims sync.WaitGroup
 	var mu sync.Mutex
 	winners := map[int64][]string{}
-	for i, fleet := range h.fleet {
+	for i, one := range h.each {
 		claims.Go(func() {
 			for n := range 200 {
 				slot := h.now.Add(time.Duration(n) * time.Second)
 				claimant := string(rune('a' + i))
-				mine, _, err := fleet.Claim(t.Context(), "trending", claimant, slot, time.Hour)
+				mine, _, err := one.Claim(t.Context(), "trending", claimant, slot, time.Hour)
 				if err != nil {
 					t.Error(err)
 				}
@@ -143,65 +144,103 @@ func TestManyHostsClaimManySlots(t *testing.T) {
 	}
 }
 
-func (h *hosts) wantHold(host int, holder string, want time.Duration) {
+func (h *hosts) wantLock(host int, holder string, want time.Duration) {
 	h.t.Helper()
-	if left, err := h.fleet[host].Hold(h.t.Context(), "trending", holder, 10*time.Second); err != nil || left != want {
-		h.t.Errorf("%s holds the job: got %v, %v, want %v", holder, left, err, want)
+	left, lapsed, err := h.each[host].Lock(h.t.Context(), "trending", holder, 10*time.Second, "")
+	if err != nil || left != want || lapsed != "" {
+		h.t.Errorf("%s locks the job: got %v, %q, %v, want %v", holder, left, lapsed, err, want)
 	}
 }
 
-func (h *hosts) wantSave(host int, holder string, length time.Duration, want bool, parts map[string]string) {
+func (h *hosts) wantAppend(host int, holder string, length time.Duration, want bool, parts map[string]string, lines ...string) {
 	h.t.Helper()
-	if held, err := h.fleet[host].Save(h.t.Context(), "trending", holder, length, parts); err != nil || held != want {
-		h.t.Errorf("%s saves %q: got %v, %v, want %v", holder, parts, held, err, want)
+	if held, err := h.each[host].Append(h.t.Context(), "trending", holder, length, parts, lines); err != nil || held != want {
+		h.t.Errorf("%s appends %q: got %v, %v, want %v", holder, parts, held, err, want)
 	}
 }
 
-func (h *hosts) wantLoad(holder string, parts map[string]string) {
+// wantLoad has each host read on behind the line named after.
+func (h *hosts) wantLoad(after, holder string, parts map[string]string, lines ...string) (last string) {
 	h.t.Helper()
-	for i, fleet := range h.fleet {
-		got, by, err := fleet.Load(h.t.Context(), "trending")
-		if err != nil || by != holder || !maps.Equal(got, parts) {
-			h.t.Errorf("host %d loads %q of %q, %v, want %q of %q", i, got, by, err, parts, holder)
+	for i, one := range h.each {
+		got, by, more, name, err := one.Load(h.t.Context(), "trending", after)
+		if err != nil || by != holder || !maps.Equal(got, parts) || !slices.Equal(more, lines) {
+			h.t.Errorf("host %d loads %q and %q of %q, %v, want %q and %q of %q", i, got, more, by, err, parts, lines, holder)
 		}
+		last = name
 	}
+	return last
 }
 
-func TestAJobIsHeldByOne(t *testing.T) {
+func TestAJobIsLockedByOne(t *testing.T) {
 	h := newHosts(t, 2)
-	h.wantLoad("", map[string]string{})
-	h.wantHold(0, "run1", 0)
+	h.wantLoad("", "", nil)
+	h.wantLock(0, "run1", 0)
 	h.pass(4 * time.Second)
-	h.wantHold(1, "run2", 6*time.Second)
-	h.wantSave(0, "run1", 10*time.Second, true, nil)
+	h.wantLock(1, "run2", 6*time.Second)
+	h.wantAppend(0, "run1", 10*time.Second, true, nil, "begun")
 	h.pass(6 * time.Second)
-	h.wantHold(1, "run2", 4*time.Second) // it has gone on
-	h.wantLoad("run1", map[string]string{})
-	h.wantSave(0, "run1", 0, true, map[string]string{"turn": "FR"})
-	h.wantLoad("", map[string]string{"turn": "FR"})
-	h.wantHold(1, "run2", 0) // it has let go
+	h.wantLock(1, "run2", 4*time.Second) // it has gone on
+	last := h.wantLoad("", "run1", nil, "begun")
+	h.wantAppend(0, "run1", 0, true, map[string]string{"turn": "FR"}, "passed", "ended")
+	h.wantLoad(last, "", map[string]string{"turn": "FR"}, "passed", "ended")
+	h.wantLoad("", "", map[string]string{"turn": "FR"}, "begun", "passed", "ended")
+	h.wantLock(1, "run2", 0) // it has given it back
 }
 
-// A host that dies holds nothing for longer than it said, and what it says after
-// another one has taken the job is not heard.
+// A host that dies locks nothing for longer than it said. Another one watches the lock
+// first: its holder may come back. What a holder says after another one has taken the
+// job moves nothing; what became of its own run is known all the same.
 func TestAHolderThatWasAway(t *testing.T) {
 	h := newHosts(t, 2)
-	h.wantHold(0, "run1", 0)
+	h.wantLock(0, "run1", 0)
 	h.pass(10*time.Second - time.Millisecond)
-	h.wantHold(1, "run2", time.Millisecond)
+	h.wantLock(1, "run2", time.Millisecond)
 	h.pass(time.Millisecond)
-	h.wantSave(0, "run1", 10*time.Second, true, map[string]string{"turn": "GB"}) // nobody has taken it
-	h.pass(10 * time.Second)
-	h.wantHold(1, "run2", 0)
-	h.wantSave(1, "run2", 0, true, map[string]string{"turn": "DE"})
-	h.wantSave(0, "run1", 10*time.Second, false, map[string]string{"turn": "FR"})
-	h.wantLoad("", map[string]string{"turn": "DE"})
-	h.wantSave(0, "", 0, true, map[string]string{"pause": "…"}) // anybody's
-	h.wantLoad("", map[string]string{"turn": "DE", "pause": "…"})
+	lapsed := h.wantLapsed(1, "run2", "")
+	h.wantAppend(0, "run1", 10*time.Second, true, map[string]string{"turn": "GB"}) // it comes back
+	h.wantLock(1, "run2", 10*time.Second)
+	h.pass(20 * time.Second)
+	lapsed = h.wantLapsed(1, "run2", lapsed) // another time
+	if left, again, err := h.each[1].Lock(t.Context(), "trending", "run2", 10*time.Second, lapsed); err != nil || left != 0 || again != "" {
+		t.Errorf("got %v, %q, %v, want the lock", left, again, err)
+	}
+	h.wantAppend(1, "run2", 0, true, map[string]string{"turn": "DE"})
+	h.wantAppend(0, "run1", 10*time.Second, false, map[string]string{"turn": "FR"}, "ended")
+	h.wantLoad("", "", map[string]string{"turn": "DE"}, "ended")
+	h.wantAppend(0, "", 0, true, map[string]string{"pause": "…"}) // anybody's
+	h.wantLoad("", "", map[string]string{"turn": "DE", "pause": "…"}, "ended")
+}
+
+func (h *hosts) wantLapsed(host int, holder, watched string) (lapsed string) {
+	h.t.Helper()
+	_, lapsed, err := h.each[host].Lock(h.t.Context(), "trending", holder, 10*time.Second, watched)
+	if err != nil || lapsed == "" || lapsed == watched {
+		h.t.Errorf("%s locks the job: got %q, %v, want it to watch first", holder, lapsed, err)
+	}
+	return lapsed
+}
+
+// Lines are read in order, however many there are, and only so many are kept.
+func TestManyLines(t *testing.T) {
+	h := newHosts(t, 1)
+	var want []string
+	for i := range 3 * linesRead / 2 {
+		want = append(want, strconv.Itoa(i))
+	}
+	h.wantAppend(0, "", 0, true, nil, want...)
+	h.wantLoad("", "", nil, want...)
+	for range 8 {
+		h.wantAppend(0, "", 0, true, nil, want...)
+	}
+	_, _, lines, _, err := h.each[0].Load(t.Context(), "trending", "")
+	if err != nil || len(lines) < linesKept || len(lines) > linesKept+200 {
+		t.Errorf("%d lines are kept, %v, want about %d", len(lines), err, linesKept)
+	}
 }
 
 // What a job leaves in Redis expires by itself, and is of no other job.
-func TestNothingOfAFleetStaysForEver(t *testing.T) {
+func TestNothingOfAJobStaysForEver(t *testing.T) {
 	server := redistest.StartReal(t)
 	l, err := open(Config{Addrs: []string{server.Addr}, Daemon: "test"}, guarded(t, "clock"))
 	if err != nil {
@@ -209,18 +248,18 @@ func TestNothingOfAFleetStaysForEver(t *testing.T) {
 	}
 	t.Cleanup(func() { l.Close() })
 	server.Do(t, "SET", "clock", "1000000")
-	f := l.Fleet()
+	f := l.Hosts()
 	if _, _, err := f.Claim(t.Context(), "trending", "a", time.UnixMilli(1_000_000), time.Hour); err != nil {
 		t.Error(err)
 	}
-	if _, err := f.Hold(t.Context(), "channels", "a", time.Second); err != nil {
+	if _, _, err := f.Lock(t.Context(), "channels", "a", time.Second, ""); err != nil {
 		t.Error(err)
 	}
-	if _, err := f.Save(t.Context(), "videos", "", 0, map[string]string{"pause": "null"}); err != nil {
+	if _, err := f.Append(t.Context(), "videos", "", 0, map[string]string{"pause": "null"}, []string{"a run"}); err != nil {
 		t.Error(err)
 	}
 	for _, job := range []string{"trending", "channels", "videos"} {
-		if _, _, err := f.Load(t.Context(), job); err != nil {
+		if _, _, _, _, err := f.Load(t.Context(), job, ""); err != nil {
 			t.Error(err)
 		}
 	}
@@ -232,13 +271,13 @@ func TestNothingOfAFleetStaysForEver(t *testing.T) {
 		}
 	}
 	slices.Sort(keys)
-	want := []string{"quotad:{job:channels}:desk", "quotad:{job:trending}:desk", "quotad:{job:trending}:slot:1000000", "quotad:{job:videos}:desk"}
+	want := []string{"quotad:{job:channels}:desk", "quotad:{job:trending}:desk", "quotad:{job:trending}:slot:1000000", "quotad:{job:videos}:desk", "quotad:{job:videos}:runs"}
 	if !slices.Equal(keys, want) {
 		t.Errorf("got the keys %q, want %q", keys, want)
 	}
 }
 
-func TestAFleetThatCannotBeReached(t *testing.T) {
+func TestHostsThatCannotBeReached(t *testing.T) {
 	server := redistest.StartReal(t)
 	l, err := Open(Config{Addrs: []string{server.Addr}, Daemon: "test"})
 	if err != nil {
@@ -246,7 +285,7 @@ func TestAFleetThatCannotBeReached(t *testing.T) {
 	}
 	t.Cleanup(func() { l.Close() })
 	server.Kill()
-	if _, _, err := l.Fleet().Claim(t.Context(), "trending", "a", time.Now(), time.Hour); !errors.Is(err, quota.ErrUnavailable) {
+	if _, _, err := l.Hosts().Claim(t.Context(), "trending", "a", time.Now(), time.Hour); !errors.Is(err, quota.ErrUnavailable) {
 		t.Errorf("got %v, want %v", err, quota.ErrUnavailable)
 	}
 	server.Run(t)
@@ -255,7 +294,7 @@ func TestAFleetThatCannotBeReached(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := l.Fleet().Hold(ctx, "trending", "a", time.Second); err == nil {
+	if _, _, err := l.Hosts().Lock(ctx, "trending", "a", time.Second, ""); err == nil {
 		t.Error("a frozen Redis gave a job away")
 	}
 	if err := server.Thaw(); err != nil {

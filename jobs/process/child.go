@@ -21,10 +21,10 @@ type child struct {
 
 	// mu guards what follows: os/exec cancels on a goroutine of its own.
 	mu     sync.Mutex
-	family *family
+	tree   *tree
 	over   bool      // the command has ended: it is too late to end it
 	cause  error     // why we ended it, if we did
-	killAt time.Time // set when the family was asked to end
+	killAt time.Time // set when the tree was asked to end
 }
 
 // startChild starts a command that ends when ctx does. Its output goes to out.
@@ -54,7 +54,7 @@ func (l Launcher) startChild(ctx context.Context, command jobs.Command, out *out
 	if err := l.User.start(cmd.Start); err != nil {
 		return nil, err
 	}
-	c.family = &family{leader: identify(cmd.Process.Pid, cmd.Env, group), cgroup: group, pinned: true, began: began}
+	c.tree = &tree{root: identify(cmd.Process.Pid, cmd.Env, group), cgroup: group, pinned: true, began: began}
 	return c, nil
 }
 
@@ -64,31 +64,31 @@ func (l Launcher) startChild(ctx context.Context, command jobs.Command, out *out
 func (c *child) cancel(cause error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.over || c.family.leaderEnded() {
+	if c.over || c.tree.rootEnded() {
 		return os.ErrProcessDone
 	}
 	c.cause = cause
 	c.killAt = time.Now().Add(c.grace)
-	c.family.ask()
+	c.tree.terminate()
 	return nil
 }
 
 // wait waits for the command's end and ends what it left running.
 func (c *child) wait() jobs.Exit {
-	if err := c.family.awaitLeader(); err != nil {
+	if err := c.tree.awaitRoot(); err != nil {
 		_ = c.cmd.Wait() // the next best thing, but now its number may be taken
-		c.family.pinned = false
+		c.tree.pinned = false
 	}
 	swept := c.ended()
 	exit := jobs.Exit{Cause: c.cause, Swept: swept}
 	if swept > 0 {
-		exit.Left, _ = c.family.end(context.Background(), c.killAt)
+		exit.Left, _ = c.tree.end(context.Background(), c.killAt)
 	}
-	if c.family.pinned {
-		_ = syscall.Kill(-c.family.leader.PID, syscall.SIGKILL) // whoever could not be seen
+	if c.tree.pinned {
+		_ = syscall.Kill(-c.tree.root.PID, syscall.SIGKILL) // whoever could not be seen
 	}
 	_ = c.cmd.Wait() // the state says more than the error
-	c.family.cgroup.remove()
+	c.tree.cgroup.remove()
 	exit.Code, exit.Signal = status(c.cmd.ProcessState)
 	return exit
 }
@@ -115,12 +115,12 @@ func (c *child) ended() (left int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.over = true
-	c.family.forget()
-	c.family.look()
-	left = len(c.family.known)
+	c.tree.forget()
+	c.tree.scan()
+	left = len(c.tree.known)
 	if left > 0 && c.killAt.IsZero() {
 		c.killAt = time.Now().Add(c.grace)
-		c.family.ask()
+		c.tree.terminate()
 	}
 	return left
 }

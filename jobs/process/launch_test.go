@@ -129,7 +129,7 @@ func TestExit(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			got := begin(t, Launcher{}, command(row.args...)).end()
-			if got.Took <= 0 || got.Took >= lastWords {
+			if got.Took <= 0 || got.Took >= drainTimeout {
 				t.Errorf("took %v", got.Took)
 			}
 			got.Took = 0
@@ -223,7 +223,7 @@ func TestCancelWhileTheEndIsUnnoticed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.family.awaitLeader(); err != nil {
+	if err := c.tree.awaitRoot(); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.cancel(jobs.ErrTimeout); !errors.Is(err, os.ErrProcessDone) {

@@ -1,5 +1,3 @@
-// Package process runs the commands of jobs as child processes, and leaves
-// nothing of them behind. It needs Linux and a mounted procfs.
 package process
 
 import (
@@ -19,7 +17,7 @@ type Launcher struct {
 	// CgroupRoot is the directory of a cgroup v2 in which each command gets a
 	// cgroup of its own, see DelegatedCgroup: then nothing that a command starts
 	// can escape. Where it is empty, or no cgroup can be made there, a command
-	// has its session and its marks to be known by.
+	// is known by its session and the markers in its environment.
 	CgroupRoot string
 	// Tasks is how many processes and threads the user may have before a command
 	// cannot start another one, see ReserveTasks. 0: as many as for ourselves.
@@ -66,9 +64,9 @@ func (l Launcher) launch(ctx context.Context, command jobs.Command, output func(
 	}
 	out.read()
 	if command.Started != nil {
-		command.Started(c.family.leader)
+		command.Started(c.tree.root)
 	}
-	out.handOver()
+	out.emitLines()
 	return c.wait()
 }
 

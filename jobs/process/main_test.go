@@ -237,7 +237,7 @@ func daemon(args []string) {
 
 // inherit hands on the marks that this process was given itself.
 func inherit(c jobs.Command) jobs.Command {
-	c.Env = append(c.Env, marks(os.Environ())...)
+	c.Env = append(c.Env, markers(os.Environ())...)
 	return c
 }
 

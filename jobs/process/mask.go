@@ -13,9 +13,9 @@ const mask = "***"
 
 // masked hands lines on without the secrets that they hold literally. Encoded, a
 // secret is not known again.
-func masked(hand func(jobs.Line), secrets []string) func(jobs.Line) {
+func masked(emit func(jobs.Line), secrets []string) func(jobs.Line) {
 	if len(secrets) == 0 {
-		return hand
+		return emit
 	}
 	// Of two that begin alike, the longer one is masked as a whole.
 	byLength := slices.SortedFunc(slices.Values(secrets), func(a, b string) int { return cmp.Compare(len(b), len(a)) })
@@ -26,6 +26,6 @@ func masked(hand func(jobs.Line), secrets []string) func(jobs.Line) {
 	replacer := strings.NewReplacer(pairs...)
 	return func(line jobs.Line) {
 		line.Text = replacer.Replace(line.Text)
-		hand(line)
+		emit(line)
 	}
 }

@@ -10,78 +10,78 @@ import (
 	"quotad/jobs"
 )
 
-// lastWords is how long a pipe is still read after the command and all it
-// started are gone, if somebody else holds it open: a server that was handed
+// drainTimeout is how long a pipe is still read after the end of the command and of
+// all that it started, if another process holds it open: a server that was passed
 // it, or a process that could not be ended.
-const lastWords = time.Second
+const drainTimeout = time.Second
 
-// An output is what a command writes: two pipes, read all the time, and a feed
-// that hands their lines on.
+// An output is what a command writes: two pipes, read all the time, and a queue
+// that emits their lines.
 type output struct {
-	stdout, stderr *pump
-	feed           *feed
+	stdout, stderr *pipe
+	queue          *queue
 	reading        sync.WaitGroup
-	handing        sync.WaitGroup
+	emitting       sync.WaitGroup
 }
 
-// A pump reads one pipe.
-type pump struct {
+// A pipe is what a command writes to, and the reader of it.
+type pipe struct {
 	read, write *os.File
-	lines       *splitter
+	lines       *lineWriter
 }
 
-func openOutput(hand func(jobs.Line)) (*output, error) {
-	o := &output{feed: newFeed(hand)}
+func openOutput(emit func(jobs.Line)) (*output, error) {
+	o := &output{queue: newQueue(emit)}
 	var err error
-	if o.stdout, err = newPump("stdout", o.feed); err != nil {
+	if o.stdout, err = newPipe("stdout", o.queue); err != nil {
 		return nil, err
 	}
-	if o.stderr, err = newPump("stderr", o.feed); err != nil {
+	if o.stderr, err = newPipe("stderr", o.queue); err != nil {
 		o.stdout.close()
 		return nil, err
 	}
 	return o, nil
 }
 
-func newPump(stream string, f *feed) (*pump, error) {
+func newPipe(stream string, q *queue) (*pipe, error) {
 	read, write, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("a pipe for its %s: %w", stream, err)
 	}
-	return &pump{read: read, write: write, lines: &splitter{stream: stream, emit: f.push}}, nil
+	return &pipe{read: read, write: write, lines: &lineWriter{stream: stream, emit: q.push}}, nil
 }
 
 // read begins to read what the command writes, which must have been started:
 // now only it, and who inherits from it, can write.
 func (o *output) read() {
-	for _, p := range []*pump{o.stdout, o.stderr} {
+	for _, p := range []*pipe{o.stdout, o.stderr} {
 		p.write.Close()
 		o.reading.Go(p.run)
 	}
 }
 
-// handOver begins to hand lines on.
-func (o *output) handOver() { o.handing.Go(o.feed.run) }
+// emitLines begins to emit lines.
+func (o *output) emitLines() { o.emitting.Go(o.queue.run) }
 
-// close returns when everything that was written has been handed on.
+// close returns when everything that was written has been emitted.
 func (o *output) close() {
-	deadline := time.Now().Add(lastWords)
-	for _, p := range []*pump{o.stdout, o.stderr} {
+	deadline := time.Now().Add(drainTimeout)
+	for _, p := range []*pipe{o.stdout, o.stderr} {
 		_ = p.read.SetReadDeadline(deadline)
 	}
 	o.reading.Wait()
 	o.stdout.close()
 	o.stderr.close()
-	o.feed.close()
-	o.handing.Wait()
+	o.queue.close()
+	o.emitting.Wait()
 }
 
-func (p *pump) run() {
+func (p *pipe) run() {
 	_, _ = io.Copy(p.lines, p.read) // ends with the last writer, or at the deadline
 	p.lines.flush()
 }
 
-func (p *pump) close() {
+func (p *pipe) close() {
 	p.read.Close()
 	p.write.Close()
 }

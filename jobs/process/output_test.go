@@ -47,7 +47,7 @@ func TestOutput(t *testing.T) {
 		for _, size := range []int{1, 7, 1 << 20} {
 			t.Run(fmt.Sprintf("%s, %d bytes at a time", row.name, size), func(t *testing.T) {
 				var got []jobs.Line
-				s := &splitter{emit: func(line jobs.Line) { got = append(got, line) }}
+				s := &lineWriter{emit: func(line jobs.Line) { got = append(got, line) }}
 				for part := range slices.Chunk([]byte(row.write), size) {
 					if n, err := s.Write(part); n != len(part) || err != nil {
 						t.Fatalf("got %d, %v", n, err)
@@ -120,7 +120,7 @@ func TestAFloodIsBoundedAndNeverStalls(t *testing.T) {
 	if exit.Code != 0 {
 		t.Fatalf("got %+v", exit)
 	}
-	if handed+dropped != written+1 || handed > burst+3*roomLines {
+	if handed+dropped != written+1 || handed > burst+3*maxLines {
 		t.Errorf("handed on %d and dropped %d of %d", handed, dropped, written+1)
 	}
 	if last != "the last words" {
@@ -134,8 +134,8 @@ func TestAnEscapeeThatHoldsTheOutput(t *testing.T) {
 	b := begin(t, Launcher{}, command("vanish", "leave", "sleep"))
 	pids := b.ready(3)
 	exit := b.end()
-	if exit.Code != 0 || exit.Cause != nil || exit.Took < lastWords {
-		t.Errorf("got %+v, want success after %v", exit, lastWords)
+	if exit.Code != 0 || exit.Cause != nil || exit.Took < drainTimeout {
+		t.Errorf("got %+v, want success after %v", exit, drainTimeout)
 	}
 	if err := syscall.Kill(pids[0], syscall.SIGKILL); err != nil {
 		t.Errorf("it has not got away: %v", err)
@@ -144,25 +144,25 @@ func TestAnEscapeeThatHoldsTheOutput(t *testing.T) {
 
 func TestFeedDropsTheOldest(t *testing.T) {
 	var got []jobs.Line
-	f := newFeed(func(line jobs.Line) { got = append(got, line) })
-	for i := range roomLines + 7 {
+	f := newQueue(func(line jobs.Line) { got = append(got, line) })
+	for i := range maxLines + 7 {
 		f.push(jobs.Line{Stream: "stdout", Text: strconv.Itoa(i)})
 	}
 	f.push(jobs.Line{Stream: "stderr", Text: "x"})
 	f.close()
 	f.run()
-	if len(got) != 1+roomLines || got[0].Dropped != 8 || got[0].Stream != "stdout" {
+	if len(got) != 1+maxLines || got[0].Dropped != 8 || got[0].Stream != "stdout" {
 		t.Fatalf("got %d lines, the first %+v", len(got), got[0])
 	}
-	if got[1].Text != "8" || got[roomLines].Text != "x" {
-		t.Errorf("got %+v … %+v", got[1], got[roomLines])
+	if got[1].Text != "8" || got[maxLines].Text != "x" {
+		t.Errorf("got %+v … %+v", got[1], got[maxLines])
 	}
-	f.rest(time.Hour) // not any more
-	f = newFeed(func(jobs.Line) {})
+	f.pause(time.Hour) // not any more
+	f = newQueue(func(jobs.Line) {})
 	for range 20 {
 		f.push(jobs.Line{Text: strings.Repeat("x", maxLine)})
 	}
-	if f.bytes > roomBytes || len(f.waiting) != roomBytes/maxLine {
+	if f.bytes > maxBytes || len(f.waiting) != maxBytes/maxLine {
 		t.Errorf("%d lines of %d bytes wait", len(f.waiting), f.bytes)
 	}
 }
@@ -170,7 +170,7 @@ func TestFeedDropsTheOldest(t *testing.T) {
 func TestFeedKeepsThePace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var handed atomic.Int64
-		f := newFeed(func(jobs.Line) { handed.Add(1) })
+		f := newQueue(func(jobs.Line) { handed.Add(1) })
 		push := func(n int) {
 			for range n {
 				f.push(jobs.Line{})
@@ -184,7 +184,7 @@ func TestFeedKeepsThePace(t *testing.T) {
 		if got := handed.Load(); got != burst {
 			t.Errorf("at once: handed on %d, want %d", got, burst)
 		}
-		time.Sleep(3*pace + pace/2) // of the bubble's clock
+		time.Sleep(3*lineInterval + lineInterval/2) // of the bubble's clock
 		synctest.Wait()
 		if got := handed.Load(); got != burst+3 {
 			t.Errorf("then: handed on %d, want %d", got, burst+3)
@@ -198,7 +198,7 @@ func TestFeedKeepsThePace(t *testing.T) {
 }
 
 func TestMeter(t *testing.T) {
-	var m meter
+	var m limiter
 	now := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
 	for i := range burst {
 		if wait := m.add(now, 1); wait != 0 {
@@ -206,18 +206,18 @@ func TestMeter(t *testing.T) {
 		}
 	}
 	wait := m.add(now, 1)
-	if wait != pace {
-		t.Errorf("after the burst: got %v, want %v", wait, pace)
+	if wait != lineInterval {
+		t.Errorf("after the burst: got %v, want %v", wait, lineInterval)
 	}
 	now = now.Add(wait)
-	if wait := m.add(now, 3); wait != 3*pace {
-		t.Errorf("a line of 2 KiB: got %v, want %v", wait, 3*pace)
+	if wait := m.add(now, 3); wait != 3*lineInterval {
+		t.Errorf("a line of 2 KiB: got %v, want %v", wait, 3*lineInterval)
 	}
-	now = now.Add(3*pace + burst*pace + time.Hour)
+	now = now.Add(3*lineInterval + burst*lineInterval + time.Hour)
 	if wait := m.add(now, burst); wait != 0 {
 		t.Errorf("after a rest: got %v, want a whole burst", wait)
 	}
-	if wait := m.add(now, 1); wait != pace {
-		t.Errorf("after that burst: got %v, want %v", wait, pace)
+	if wait := m.add(now, 1); wait != lineInterval {
+		t.Errorf("after that burst: got %v, want %v", wait, lineInterval)
 	}
 }

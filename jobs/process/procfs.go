@@ -89,15 +89,15 @@ func environ(pid int) []byte {
 	return entries
 }
 
-// carries tells whether all of the marks are in an environment.
-func carries(environ []byte, marks []string) bool {
+// carries tells whether all markers are in an environment.
+func carries(environ []byte, markers []string) bool {
 	environ = append([]byte{0}, environ...)
-	for _, mark := range marks {
-		if !bytes.Contains(environ, []byte("\x00"+mark+"\x00")) {
+	for _, marker := range markers {
+		if !bytes.Contains(environ, []byte("\x00"+marker+"\x00")) {
 			return false
 		}
 	}
-	return len(marks) > 0
+	return len(markers) > 0
 }
 
 // processes returns what is in the process table.

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// tree makes files, executable where their name ends in an asterisk, and
+// layout makes files, executable where their name ends in an asterisk, and
 // directories where it ends in a slash.
-func tree(t *testing.T, names ...string) string {
+func layout(t *testing.T, names ...string) string {
 	t.Helper()
 	root := t.TempDir()
 	for _, name := range names {
@@ -35,7 +35,7 @@ func tree(t *testing.T, names ...string) string {
 }
 
 func TestResolve(t *testing.T) {
-	root := tree(t, "bin/ytfetch*", "bin/notes", "bin/dir/", "bin/shadow/", "bin/plain",
+	root := layout(t, "bin/ytfetch*", "bin/notes", "bin/dir/", "bin/shadow/", "bin/plain",
 		"path/ytfetch*", "path/curl*", "path/shadow*", "path/plain*", "etc/fetch.sh*", "etc/data", "etc/sub/run*")
 	t.Setenv("PATH", "relative:"+root+"/none:"+root+"/path")
 	for _, row := range []struct {
@@ -76,7 +76,7 @@ func TestResolve(t *testing.T) {
 }
 
 func TestResolveAgainstARelativeDirectory(t *testing.T) {
-	t.Chdir(tree(t, "etc/run*"))
+	t.Chdir(layout(t, "etc/run*"))
 	got, err := Resolve("./run", "bin", "etc")
 	if err != nil || !filepath.IsAbs(got) || !strings.HasSuffix(got, "/etc/run") {
 		t.Errorf("got %q, %v, want an absolute path", got, err)

@@ -1,6 +1,3 @@
-// Package config reads quotad's configuration: a TOML file in, checked
-// credentials and jobs out, or everything that is wrong with the file, each
-// error with its line, its key and its cure.
 package config
 
 import (

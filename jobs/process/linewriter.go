@@ -11,8 +11,8 @@ import (
 // maxLine is how many bytes of a line are kept.
 const maxLine = 64 << 10
 
-// A splitter is an io.Writer that splits what is written into lines.
-type splitter struct {
+// A lineWriter is an io.Writer that splits what is written into lines.
+type lineWriter struct {
 	stream string
 	emit   func(jobs.Line)
 
@@ -21,13 +21,13 @@ type splitter struct {
 }
 
 // Write never fails.
-func (s *splitter) Write(p []byte) (int, error) {
+func (w *lineWriter) Write(p []byte) (int, error) {
 	n := len(p)
 	for len(p) > 0 {
 		part, rest, ended := bytes.Cut(p, []byte{'\n'})
-		s.add(part)
+		w.add(part)
 		if ended {
-			s.end()
+			w.end()
 		}
 		p = rest
 	}
@@ -35,37 +35,37 @@ func (s *splitter) Write(p []byte) (int, error) {
 }
 
 // flush emits a last line that has no newline.
-func (s *splitter) flush() {
-	if len(s.line) > 0 {
-		s.end()
+func (w *lineWriter) flush() {
+	if len(w.line) > 0 {
+		w.end()
 	}
 }
 
 // add adds a part of a line. One that gets too long is emitted at once, not at
 // its end, which may never come.
-func (s *splitter) add(part []byte) {
-	if s.cut {
+func (w *lineWriter) add(part []byte) {
+	if w.cut {
 		return
 	}
-	if room := maxLine - len(s.line); len(part) > room {
-		s.line = append(s.line, part[:room]...)
-		s.send(whole(s.line), true)
-		s.cut = true
+	if room := maxLine - len(w.line); len(part) > room {
+		w.line = append(w.line, part[:room]...)
+		w.send(whole(w.line), true)
+		w.cut = true
 		return
 	}
-	s.line = append(s.line, part...)
+	w.line = append(w.line, part...)
 }
 
-func (s *splitter) end() {
-	if !s.cut {
-		s.send(bytes.TrimSuffix(s.line, []byte{'\r'}), false)
+func (w *lineWriter) end() {
+	if !w.cut {
+		w.send(bytes.TrimSuffix(w.line, []byte{'\r'}), false)
 	}
-	s.line, s.cut = s.line[:0], false
+	w.line, w.cut = w.line[:0], false
 }
 
-func (s *splitter) send(line []byte, cut bool) {
-	s.emit(jobs.Line{Stream: s.stream, Text: strings.ToValidUTF8(string(line), "\uFFFD"), Cut: cut})
-	s.line = s.line[:0]
+func (w *lineWriter) send(line []byte, cut bool) {
+	w.emit(jobs.Line{Stream: w.stream, Text: strings.ToValidUTF8(string(line), "\uFFFD"), Cut: cut})
+	w.line = w.line[:0]
 }
 
 // whole returns a line without the character that was cut through at its end.

@@ -209,7 +209,7 @@ func TestWhoHasLeftTheGroupIsSignalled(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen.group = b.id.PID // when it was looked at
-	f := &family{leader: b.id, pinned: true, known: []process{seen}}
+	f := &tree{root: b.id, pinned: true, known: []process{seen}}
 	f.signal(syscall.SIGTERM)
 	ended := make(chan error, 1)
 	go func() { ended <- daemon.Wait() }()

@@ -89,7 +89,7 @@ func (d *daemon) serveAPI(context.Context) error {
 
 		Connections:        d.config.Access.Connections,
 		ConnectionsPerUser: d.config.Access.ConnectionsPerUser,
-		RoomFor:            []int{os.Getuid()},
+		RoomFor:            []int{os.Getuid(), d.jobsUID()},
 		Self:               os.Getpid(),
 
 		Observe:   d.watchers.Decided,

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"quotad/jobs"
+	"quotad/quota"
 	"quotad/quota/api"
 	"quotad/regions"
 )
@@ -38,9 +39,6 @@ func (s server) one(c *api.Call) (Job, error) {
 	return list[0], nil
 }
 
-// Bind takes the fields of POST /v1/jobs/{job}/run.
-func (r *RunRequest) Bind(f *api.Fields) { f.List("regions", &r.Regions) }
-
 func (s server) begin(_ context.Context, c *api.Call, in RunRequest) (jobs.Run, error) {
 	list := make([]regions.Region, len(in.Regions))
 	for i, region := range in.Regions {
@@ -53,18 +51,12 @@ func (s server) begin(_ context.Context, c *api.Call, in RunRequest) (jobs.Run, 
 	return *brief(&run), nil
 }
 
-// Bind takes the fields of POST /v1/jobs/{job}/pause.
-func (p *PauseRequest) Bind(f *api.Fields) {
-	f.Text("note", &p.Note)
-	f.Int("for_ms", &p.ForMs)
-	if p.ForMs < 0 || p.ForMs > longestPause.Milliseconds() {
-		f.Fail("for_ms must be from 0, for ever, to %d: %d", longestPause.Milliseconds(), p.ForMs)
-	}
-}
-
 const longestPause = 366 * 24 * time.Hour
 
 func (s server) pause(_ context.Context, c *api.Call, in PauseRequest) (Job, error) {
+	if in.ForMs < 0 || in.ForMs > longestPause.Milliseconds() {
+		return Job{}, api.NewProblem(quota.BadRequest, "for_ms must be from 0, for ever, to %d: %d", longestPause.Milliseconds(), in.ForMs)
+	}
 	length := time.Duration(in.ForMs) * time.Millisecond
 	if err := s.runner.Pause(c.Path("job"), c.Caller.By(), in.Note, length); err != nil {
 		return Job{}, s.problem(err, subject{job: c.Path("job")})
@@ -78,9 +70,6 @@ func (s server) resume(_ context.Context, c *api.Call, _ api.None) (Job, error) 
 	}
 	return s.one(c)
 }
-
-// Bind takes the fields of POST /v1/jobs/{job}/cursor.
-func (r *CursorRequest) Bind(f *api.Fields) { f.Text("region", &r.Region) }
 
 func (s server) cursor(_ context.Context, c *api.Call, in CursorRequest) (Job, error) {
 	if err := s.runner.SetCursor(c.Path("job"), regions.Region(in.Region)); err != nil {

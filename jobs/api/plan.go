@@ -25,7 +25,7 @@ func PlanRoute(r *jobs.Runner, k *quota.Service) api.Route {
 	p := planner{r, k}
 	return api.Route{
 		Method: http.MethodGet, Path: "/v1/plan", Access: api.Read,
-		Does: "the schedule played against the limits: who runs dry, and what would do; days", Handle: api.Handle(p.plan),
+		Does: "the schedule played against the limits: who runs dry, and what would do; days", Handle: api.Handle(p.plan, PlanRequest{Days: usualDays}),
 	}
 }
 
@@ -37,20 +37,13 @@ type planner struct {
 
 // PlanRequest narrows down a plan.
 type PlanRequest struct {
-	Days int // how far ahead, up to MostDays; 0: 7
-}
-
-// Bind takes the fields of GET /v1/plan.
-func (p *PlanRequest) Bind(f *api.Fields) {
-	days := int64(usualDays)
-	f.Int("days", &days)
-	if days < 1 || days > MostDays {
-		f.Fail("days must be from 1 to %d: %d", MostDays, days)
-	}
-	p.Days = int(days)
+	Days int `json:"days"` // how far ahead, up to MostDays; 0: 7
 }
 
 func (p planner) plan(ctx context.Context, _ *api.Call, ask PlanRequest) (*plan.Plan, error) {
+	if ask.Days < 1 || ask.Days > MostDays {
+		return nil, api.NewProblem(quota.BadRequest, "days must be from 1 to %d: %d", MostDays, ask.Days)
+	}
 	states, now := p.runner.JobStates()
 	in := plan.SimInput{From: now.Truncate(time.Millisecond), Jobs: states}
 	for _, c := range p.keeper.Credentials() {

@@ -14,9 +14,9 @@ func Routes(r *jobs.Runner) []api.Route {
 	return []api.Route{
 		{Method: http.MethodGet, Path: "/v1/jobs", Access: api.Read, Does: "the jobs: cursor, next run, last run", Handle: api.Handle(s.jobs)},
 		{Method: http.MethodGet, Path: "/v1/jobs/{job}", Access: api.Read, Does: "one job", Handle: api.Handle(s.job)},
-		{Method: http.MethodGet, Path: "/v1/runs", Access: api.Read, Does: "the latest runs and skipped ticks; job, most", Handle: api.Handle(s.runs)},
+		{Method: http.MethodGet, Path: "/v1/runs", Access: api.Read, Does: "the latest runs and skipped ticks; job, most", Handle: api.Handle(s.runs, Selection{Most: usual})},
 		{Method: http.MethodGet, Path: "/v1/runs/{run}", Access: api.Read, Does: "one run, with the last lines of each pass", Handle: api.Handle(s.run)},
-		{Method: http.MethodGet, Path: "/v1/schedule", Access: api.Read, Does: "the runs that come next; job, most", Handle: api.Handle(s.schedule)},
+		{Method: http.MethodGet, Path: "/v1/schedule", Access: api.Read, Does: "the runs that come next; job, most", Handle: api.Handle(s.schedule, Selection{Most: usual})},
 		{Method: http.MethodPost, Path: "/v1/jobs/{job}/run", Access: api.Operate, Does: "begin a run now, of the ring or of some regions; regions", Handle: api.Handle(s.begin)},
 		{Method: http.MethodPost, Path: "/v1/jobs/{job}/pause", Access: api.Operate, Does: "keep the schedule from running a job; for_ms, note", Handle: api.Handle(s.pause)},
 		{Method: http.MethodPost, Path: "/v1/jobs/{job}/resume", Access: api.Operate, Does: "end a pause", Handle: api.Handle(s.resume)},

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"quotad/jobs"
+	"quotad/quota"
 	"quotad/quota/api"
 )
 
@@ -13,18 +14,17 @@ const (
 	most  = 1000
 )
 
-// Bind takes the fields of a selection.
-func (s *Selection) Bind(f *api.Fields) {
-	n := int64(usual)
-	f.Text("job", &s.Job)
-	f.Int("most", &n)
-	if n < 1 || n > most {
-		f.Fail("most must be from 1 to %d: %d", most, n)
+func (s Selection) check() error {
+	if s.Most < 1 || s.Most > most {
+		return api.NewProblem(quota.BadRequest, "most must be from 1 to %d: %d", most, s.Most)
 	}
-	s.Most = int(n)
+	return nil
 }
 
 func (s server) runs(_ context.Context, _ *api.Call, in Selection) ([]jobs.Run, error) {
+	if err := in.check(); err != nil {
+		return nil, err
+	}
 	runs, err := s.runner.Runs(in.Job, in.Most)
 	if err != nil {
 		return nil, s.problem(err, subject{job: in.Job})
@@ -60,6 +60,9 @@ func (s server) stop(_ context.Context, c *api.Call, _ api.None) (jobs.Run, erro
 }
 
 func (s server) schedule(_ context.Context, _ *api.Call, in Selection) ([]jobs.Upcoming, error) {
+	if err := in.check(); err != nil {
+		return nil, err
+	}
 	list, err := s.runner.Upcoming(in.Job, in.Most)
 	if err != nil {
 		return nil, s.problem(err, subject{job: in.Job})

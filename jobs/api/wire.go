@@ -52,8 +52,8 @@ type CursorRequest struct {
 
 // Selection narrows down a list.
 type Selection struct {
-	Job  string // empty: all
-	Most int    // how many, the soonest or the latest first; 0: 20
+	Job  string `json:"job"`  // empty: all
+	Most int    `json:"most"` // how many, the soonest or the latest first; 0: 20
 }
 
 func jobOf(s jobs.Status) Job {

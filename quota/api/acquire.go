@@ -10,20 +10,9 @@ import (
 	"quotad/quota"
 )
 
-// Bind takes the fields of POST /v1/acquire.
-func (a *AcquireRequest) Bind(f *Fields) {
-	a.Count = 1
-	f.Text("credential", &a.Credential)
-	f.Text("operation", &a.Operation)
-	f.Int("count", &a.Count)
-	f.Text("request_id", &a.RequestID)
-	f.Bool("use_reserve", &a.UseReserve)
-	f.Bool("fresh", &a.Fresh)
-}
-
 func (s *Server) acquire(w http.ResponseWriter, r *http.Request, c *Call) {
 	start := time.Now()
-	var in AcquireRequest
+	in := AcquireRequest{Count: 1}
 	if problem := decode(r, &in); problem != nil {
 		writeProblem(w, problem)
 		return

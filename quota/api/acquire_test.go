@@ -186,7 +186,7 @@ func TestBadRequests(t *testing.T) {
 		{"unknown field beside a missing one", asJSON, `{"credential":"youtube","operatoin":"videos.list"}`, 400, `unknown field "operatoin"`},
 		{"field in other case", asJSON, `{"Credential":"youtube","operation":"videos.list"}`, 400, `unknown field "Credential"`},
 		{"field twice", asJSON, `{"credential":"youtube","operation":"videos.list","count":1,"count":2}`, 400, "count is given twice"},
-		{"object as a value", asJSON, `{"credential":{"a":1},"operation":"videos.list"}`, 400, "object cannot stand here"},
+		{"object as a value", asJSON, `{"credential":{"a":1},"operation":"videos.list"}`, 400, "credential must be a string, not an object"},
 		{"list as a text", asJSON, `{"credential":["youtube"],"operation":"videos.list"}`, 400, "credential must be a string"},
 		{"number as a text", asJSON, `{"credential":"youtube","operation":5}`, 400, "operation must be a string, not a number"},
 		{"null as a text", asJSON, `{"credential":"youtube","operation":null}`, 400, "operation must be a string, not null"},

@@ -2,58 +2,51 @@ package api
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
-	"net/url"
 	"strings"
-	"unicode/utf8"
 
 	"quotad/quota"
 )
 
-// decode moves the fields of a request into b: those of the body where the
-// method has one, else those of the query.
-func decode(r *http.Request, b Binder) *Problem {
-	fields, problem := readFields(r)
-	if problem != nil {
-		return problem
-	}
-	if err := fields.bind(b); err != nil {
-		return NewProblem(quota.BadRequest, "%v", err)
-	}
-	return nil
-}
-
-func readFields(r *http.Request) (*Fields, *Problem) {
-	f := new(Fields)
+// readFields reads the fields of the body where the method has one, else those of
+// the query.
+func readFields(r *http.Request) ([]field, *Problem) {
 	if !hasBody(r.Method) {
 		if r.ContentLength != 0 {
 			return nil, NewProblem(quota.BadRequest, "%s takes no body", r.Method)
 		}
-		return f, malformed(f.parseForm(r.URL.RawQuery), "query")
+		return wellFormed("query", parseForm, r.URL.RawQuery)
 	}
 	if r.URL.RawQuery != "" {
 		return nil, NewProblem(quota.BadRequest, "fields belong in the body, not behind a '?'")
 	}
 	body, problem := readBody(r)
 	if problem != nil || len(body) == 0 {
-		return f, problem
+		return nil, problem
 	}
 	switch mediaType(r.Header) {
 	case "application/json":
-		return f, malformed(f.parseJSON(body), "JSON")
+		return wellFormed("JSON", parseJSON, body)
 	case "application/x-www-form-urlencoded":
 		if body[0] == '{' {
 			return nil, jsonAsForm()
 		}
-		return f, malformed(f.parseForm(string(body)), "form")
+		return wellFormed("form", parseForm, string(body))
 	default:
 		return nil, NewProblem(quota.BadRequest, "content type %.80q is not understood: use application/json or application/x-www-form-urlencoded, in UTF-8",
 			r.Header.Get("Content-Type"))
 	}
+}
+
+func wellFormed[T any](what string, parse func(T) ([]field, error), text T) ([]field, *Problem) {
+	list, err := parse(text)
+	if err != nil {
+		return nil, NewProblem(quota.BadRequest, "malformed %s: %v", what, err)
+	}
+	return list, nil
 }
 
 // jsonAsForm explains what curl -d does to a body that is JSON.
@@ -65,13 +58,6 @@ func jsonAsForm() *Problem {
 
 func hasBody(method string) bool {
 	return method == http.MethodPost || method == http.MethodPut || method == http.MethodPatch
-}
-
-func malformed(err error, what string) *Problem {
-	if err == nil {
-		return nil
-	}
-	return NewProblem(quota.BadRequest, "malformed %s: %v", what, err)
 }
 
 // mediaType returns the body's type without parameters, or "" if the body is
@@ -113,30 +99,3 @@ func refuseBody(r *http.Request) *Problem {
 	}
 	return problemOf(answerOf(http.StatusRequestEntityTooLarge), fmt.Sprintf("the body has more than %d bytes", maxBody))
 }
-
-// parseForm reads "a=1&b=2".
-func (f *Fields) parseForm(s string) error {
-	for pair := range strings.SplitSeq(s, "&") {
-		if pair == "" {
-			continue
-		}
-		name, value, _ := strings.Cut(pair, "=")
-		name, err := url.QueryUnescape(name)
-		if err != nil {
-			return err
-		}
-		text, err := url.QueryUnescape(value)
-		if err != nil {
-			return err
-		}
-		if !utf8.ValidString(name) || !utf8.ValidString(text) {
-			return errNotUTF8
-		}
-		if err := f.add(field{name: name, kind: kindForm, text: text}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-var errNotUTF8 = errors.New("it is not valid UTF-8")

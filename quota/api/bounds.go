@@ -13,8 +13,6 @@ const (
 	maxPath      = 512 // bytes: no name has more than 64
 	maxBody      = 64 << 10
 	maxDrain     = 2 << 20 // of an oversized body, read on so that the connection stays usable
-	maxText      = 256     // bytes of one text field
-	maxFields    = 32
 )
 
 // Header values that never change; net/http only reads them.

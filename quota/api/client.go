@@ -58,7 +58,7 @@ func (c *Client) Acquire(ctx context.Context, r AcquireRequest) (Decision, error
 // Settle sets a grant to the units that were really spent. Refusals and errors
 // are as for Acquire.
 func (c *Client) Settle(ctx context.Context, grantID string, units int64) (Decision, error) {
-	return c.decide(ctx, http.MethodPost, grantPath(grantID)+"/settle", settleRequest{Units: units})
+	return c.decide(ctx, http.MethodPost, grantPath(grantID)+"/settle", settleRequest{Units: &units})
 }
 
 // Release sets a grant to zero because its call was provably never sent.

@@ -10,15 +10,7 @@ import (
 
 // settleRequest is the body of POST /v1/grants/{id}/settle.
 type settleRequest struct {
-	Units int64 `json:"units"`
-}
-
-// Bind takes the fields of a settle.
-func (s *settleRequest) Bind(f *Fields) {
-	if !f.Has("units") {
-		f.Fail("units is missing")
-	}
-	f.Int("units", &s.Units)
+	Units *int64 `json:"units"`
 }
 
 func (s *Server) settle(w http.ResponseWriter, r *http.Request, c *Call) {
@@ -27,11 +19,15 @@ func (s *Server) settle(w http.ResponseWriter, r *http.Request, c *Call) {
 		writeProblem(w, problem)
 		return
 	}
-	s.correct(w, c, "settle", quota.Units(in.Units))
+	if in.Units == nil {
+		writeProblem(w, NewProblem(quota.BadRequest, "units is missing"))
+		return
+	}
+	s.correct(w, c, "settle", quota.Units(*in.Units))
 }
 
 func (s *Server) release(w http.ResponseWriter, r *http.Request, c *Call) {
-	if problem := decode(r, &None{}); problem != nil {
+	if problem := decode(r, new(None)); problem != nil {
 		writeProblem(w, problem)
 		return
 	}

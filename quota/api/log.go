@@ -61,36 +61,34 @@ const usualPage = 100
 
 // logRequest is what GET /v1/credentials/{name}/log takes.
 type logRequest struct {
-	after  string
-	since  since
-	newest bool
-	most   int64
-	follow bool
+	After  string `json:"after"`
+	Since  since  `json:"since"`
+	Newest bool   `json:"newest"`
+	Most   int64  `json:"most"`
+	Follow bool   `json:"follow"`
 }
 
-// Bind takes the fields of a log query.
-func (q *logRequest) Bind(f *Fields) {
-	q.most = usualPage
-	f.Text("after", &q.after)
-	q.since.bind(f)
-	f.Bool("newest", &q.newest)
-	f.Int("most", &q.most)
-	f.Bool("follow", &q.follow)
-	if q.most < 1 || q.most > quota.MaxLogPage {
-		f.Fail("most must be from 1 to %d: %d", quota.MaxLogPage, q.most)
+func (q logRequest) check() *Problem {
+	if q.Most < 1 || q.Most > quota.MaxLogPage {
+		return NewProblem(quota.BadRequest, "most must be from 1 to %d: %d", quota.MaxLogPage, q.Most)
 	}
-	if q.follow && q.newest {
-		f.Fail("follow reads on towards what is written next: newest does not go with it")
+	if q.Follow && q.Newest {
+		return NewProblem(quota.BadRequest, "follow reads on towards what is written next: newest does not go with it")
 	}
+	return nil
 }
 
 func (s *Server) log(w http.ResponseWriter, r *http.Request, c *Call) {
-	var in logRequest
-	if problem := decode(r, &in); problem != nil {
+	in := logRequest{Most: usualPage}
+	problem := decode(r, &in)
+	if problem == nil {
+		problem = in.check()
+	}
+	if problem != nil {
 		writeProblem(w, problem)
 		return
 	}
-	if in.follow && r.Method == http.MethodGet {
+	if in.Follow && r.Method == http.MethodGet {
 		if problem := s.followers.enter(c.Caller.UID); problem != nil {
 			writeProblem(w, problem)
 			return
@@ -107,7 +105,7 @@ func (s *Server) log(w http.ResponseWriter, r *http.Request, c *Call) {
 	switch {
 	case err != nil:
 		writeProblem(w, problemFrom(err))
-	case in.follow && r.Method == http.MethodGet:
+	case in.Follow && r.Method == http.MethodGet:
 		s.follow(r.Context(), newStream(w), name, q, page)
 	default:
 		writeJSON(w, http.StatusOK, pageOf(name, page))
@@ -115,19 +113,19 @@ func (s *Server) log(w http.ResponseWriter, r *http.Request, c *Call) {
 }
 
 func (s *Server) logQuery(ctx context.Context, name string, in logRequest) (quota.LogQuery, error) {
-	q := quota.LogQuery{Newest: in.newest, Most: int(in.most)}
-	if in.after != "" {
-		credential, id, err := quota.ParseGrantID(in.after)
+	q := quota.LogQuery{Newest: in.Newest, Most: int(in.Most)}
+	if in.After != "" {
+		credential, id, err := quota.ParseGrantID(in.After)
 		if err != nil || credential != name {
-			return q, NewProblem(quota.BadRequest, "after must be the id of an entry of this log: %.80q", in.after)
+			return q, NewProblem(quota.BadRequest, "after must be the id of an entry of this log: %.80q", in.After)
 		}
 		q.After = id
 	}
-	if in.since.isZero() {
+	if in.Since.isZero() {
 		return q, nil
 	}
 	usage, err := s.usageOf(ctx, name)
-	q.Since = in.since.instant(usage.Now)
+	q.Since = in.Since.instant(usage.Now)
 	return q, err
 }
 

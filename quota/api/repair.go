@@ -29,19 +29,6 @@ type Reset struct {
 	Note    string `json:"note,omitempty"`
 }
 
-// Bind takes the fields of an adjustment.
-func (a *Adjustment) Bind(f *Fields) {
-	f.Text("limit", &a.Limit)
-	f.Int("units", &a.Units)
-	f.Text("note", &a.Note)
-}
-
-// Bind takes the fields of a reset.
-func (r *Reset) Bind(f *Fields) {
-	f.Text("confirm", &r.Confirm)
-	f.Text("note", &r.Note)
-}
-
 func (s *Server) adjust(ctx context.Context, c *Call, in Adjustment) (Adjusted, error) {
 	name := c.Path("name")
 	if credential, known := s.keeper.Credential(name); known {

@@ -40,16 +40,17 @@ const (
 // http.ResponseController.
 type Handler func(w http.ResponseWriter, r *http.Request, c *Call)
 
-// Handle makes a handler of a function: the request's fields are bound to In,
-// Out is written as JSON with status 200. An error that is a *Problem is written
-// as such, those of a ledger as 503, any other as 500.
-func Handle[In any, P interface {
-	*In
-	Binder
-}, Out any](do func(context.Context, *Call, In) (Out, error)) Handler {
+// Handle makes a handler of a function: the request's fields are read into In, a
+// struct with the tags of encoding/json, and Out is written as JSON with status 200.
+// A field that a request leaves out is as in byDefault, if that is given. An error
+// that is a *Problem is written as such, those of a ledger as 503, any other as 500.
+func Handle[In, Out any](do func(context.Context, *Call, In) (Out, error), byDefault ...In) Handler {
 	return func(w http.ResponseWriter, r *http.Request, c *Call) {
 		var in In
-		if problem := decode(r, P(&in)); problem != nil {
+		if len(byDefault) > 0 {
+			in = byDefault[0]
+		}
+		if problem := decode(r, &in); problem != nil {
 			writeProblem(w, problem)
 			return
 		}
@@ -64,6 +65,3 @@ func Handle[In any, P interface {
 
 // None is the In of a route that takes no fields.
 type None struct{}
-
-// Bind takes nothing.
-func (*None) Bind(*Fields) {}

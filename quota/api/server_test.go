@@ -166,9 +166,9 @@ func TestRoutesOfOthers(t *testing.T) {
 	}
 }
 
-type jobQuery struct{ regions []string }
-
-func (q *jobQuery) Bind(f *api.Fields) { f.List("region", &q.regions) }
+type jobQuery struct {
+	Regions []string `json:"region"`
+}
 
 func job(_ context.Context, c *api.Call, q jobQuery) (map[string]any, error) {
 	switch name := c.Path("job"); name {
@@ -177,7 +177,7 @@ func job(_ context.Context, c *api.Call, q jobQuery) (map[string]any, error) {
 	case "broken":
 		return nil, errors.New("it broke")
 	default:
-		return map[string]any{"job": name, "regions": q.regions}, nil
+		return map[string]any{"job": name, "regions": q.Regions}, nil
 	}
 }
 

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -13,23 +14,18 @@ type since struct {
 	ago time.Duration
 }
 
-// bind takes the field "since"; when it is absent, s is left alone.
-func (s *since) bind(f *Fields) {
-	if !f.Has("since") {
-		return
-	}
-	text := ""
-	f.Text("since", &text)
-	if at, err := time.Parse(time.RFC3339, text); err == nil {
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (s *since) UnmarshalText(text []byte) error {
+	if at, err := time.Parse(time.RFC3339, string(text)); err == nil {
 		*s = since{at: at}
-		return
+		return nil
 	}
-	ago, err := ParseSpan(text)
+	ago, err := ParseSpan(string(text))
 	if err != nil || ago <= 0 {
-		f.Fail("since must be an instant like 2026-03-14T09:00:00Z, or how long ago it was, like 90m, 24h or 7d: %.40q", text)
-		return
+		return fmt.Errorf("since must be an instant like 2026-03-14T09:00:00Z, or how long ago it was, like 90m, 24h or 7d: %.40q", text)
 	}
 	*s = since{ago: ago}
+	return nil
 }
 
 // ParseSpan reads a length of time as people give it: as time.ParseDuration does,

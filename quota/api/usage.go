@@ -32,33 +32,37 @@ type Share struct {
 
 // usageRequest is what GET /v1/credentials/{name}/usage takes.
 type usageRequest struct {
-	by    string
-	since since
-	most  int64
+	By    string `json:"by"`
+	Since since  `json:"since"`
+	Most  *int64 `json:"most"` // nil: all
 }
 
-// Bind takes the fields of a usage query.
-func (q *usageRequest) Bind(f *Fields) {
-	q.by, q.since = string(quota.ByJob), since{ago: 24 * time.Hour}
-	f.Text("by", &q.by)
-	if !slices.Contains(quota.Dimensions(), quota.Dimension(q.by)) {
-		f.Fail("by must be one of %v: %.40q", quota.Dimensions(), q.by)
+func (q usageRequest) query() (quota.BreakdownQuery, error) {
+	b := quota.BreakdownQuery{By: quota.Dimension(q.By)}
+	if !slices.Contains(quota.Dimensions(), b.By) {
+		return b, NewProblem(quota.BadRequest, "by must be one of %v: %.40q", quota.Dimensions(), q.By)
 	}
-	q.since.bind(f)
-	f.Int("most", &q.most)
-	if f.Has("most") && q.most < 1 {
-		f.Fail("most must be at least 1: %d", q.most)
+	if q.Most == nil {
+		return b, nil
 	}
+	if b.Most = int(*q.Most); b.Most < 1 {
+		return b, NewProblem(quota.BadRequest, "most must be at least 1: %d", b.Most)
+	}
+	return b, nil
 }
 
 func (s *Server) usage(ctx context.Context, c *Call, in usageRequest) (Usage, error) {
 	name := c.Path("name")
+	q, err := in.query()
+	if err != nil {
+		return Usage{}, err
+	}
 	state, err := s.usageOf(ctx, name)
 	if err != nil {
 		return Usage{}, err
 	}
-	answer := Usage{Credential: name, By: in.by, Since: in.since.instant(state.Now).UTC(), Until: state.Now.UTC()}
-	q := quota.BreakdownQuery{By: quota.Dimension(in.by), Since: answer.Since, Most: int(in.most)}
+	answer := Usage{Credential: name, By: in.By, Since: in.Since.instant(state.Now).UTC(), Until: state.Now.UTC()}
+	q.Since = answer.Since
 	b, known, err := s.keeper.Breakdown(ctx, name, q)
 	if !known {
 		return Usage{}, s.unknownCredential(name)

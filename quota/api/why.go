@@ -55,19 +55,12 @@ const mostHolders = 10
 
 // whyRequest is what GET /v1/credentials/{name}/why takes.
 type whyRequest struct {
-	operation string
-	count     int64
-}
-
-// Bind takes the fields of a question why.
-func (q *whyRequest) Bind(f *Fields) {
-	q.count = 1
-	f.Text("operation", &q.operation)
-	f.Int("count", &q.count)
+	Operation string `json:"operation"`
+	Count     int64  `json:"count"`
 }
 
 func (s *Server) why(ctx context.Context, c *Call, in whyRequest) (Why, error) {
-	r := quota.Request{Credential: c.Path("name"), Operation: in.operation, Count: quota.Units(in.count)}
+	r := quota.Request{Credential: c.Path("name"), Operation: in.Operation, Count: quota.Units(in.Count)}
 	e, err := s.keeper.Why(ctx, r)
 	if err != nil {
 		return Why{}, err

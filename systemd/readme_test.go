@@ -21,16 +21,16 @@ func clone(t *testing.T) string {
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, output)
 	}
-	host(t, "cp", "-r", "../README.md", "../config.toml", "../systemd", dir)
+	host(t, "cp", "-r", "../config.toml", "../systemd", dir)
 	return dir
 }
 
-// fromREADME returns the only block of the README's commands that holds a text.
+// fromREADME returns the only block of commands in this directory's README that holds a text.
 func fromREADME(t *testing.T, text string) (script string) {
 	t.Helper()
 	var found []string
 	// Every other part between the fences is a block, with its language ahead.
-	for i, part := range strings.Split(read(t, "../README.md"), "```") {
+	for i, part := range strings.Split(read(t, "README.md"), "```") {
 		if _, block, ok := strings.Cut(part, "\n"); ok && i%2 == 1 && strings.Contains(block, text) {
 			found = append(found, block)
 		}

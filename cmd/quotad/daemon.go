@@ -41,6 +41,8 @@ type daemon struct {
 	runner *jobs.Runner
 	ticks  *scheduler.Scheduler
 
+	acceptLedger bool // see options
+
 	read    func() (*config.Config, error) // the configuration, as it is now
 	reloads reloads
 	hangups chan os.Signal

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"os"
 	"time"
 
 	"quotad/cmd/quotad/config"
@@ -45,9 +46,18 @@ func (d *daemon) setCredentials(c *config.Config) error {
 
 func (d *daemon) newLedger() (quota.Ledger, error) {
 	if d.config.Ledger.Backend == config.Embedded {
-		return boltledger.Open(boltledger.Config{Path: d.statePath("ledger.db"), Unsynced: d.config.Ledger.Unsynced})
+		return boltledger.Open(boltledger.Config{
+			Path: d.statePath("ledger.db"), Unsynced: d.config.Ledger.Unsynced,
+			History: d.hasHistory(), AcceptNew: d.acceptLedger,
+		})
 	}
 	return d.newSharedLedger()
+}
+
+// hasHistory tells whether jobs ran here before, so that there must have been a ledger.
+func (d *daemon) hasHistory() bool {
+	kept, err := os.ReadDir(d.statePath("jobs"))
+	return err == nil && len(kept) > 0
 }
 
 var _ jobs.Hosts = redisledger.Hosts{}

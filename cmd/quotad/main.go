@@ -76,7 +76,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if o.check {
 		return check(c, o.strict, stdout, stderr)
 	}
-	if err := serve(c, read, systemd, newLogger(stderr, c.LogLevel)); err != nil {
+	if err := serve(o, c, read, systemd, newLogger(stderr, c.LogLevel)); err != nil {
 		return fail(stderr, err)
 	}
 	return exitOK

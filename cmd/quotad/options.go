@@ -15,7 +15,8 @@ const (
 const usage = `quotad - one budget for everyone who calls a metered API
 
 Usage:
-  quotad [--config FILE]           run until SIGTERM or SIGINT
+  quotad [--config FILE] [--accept-new-ledger]
+                                   run until SIGTERM or SIGINT
   quotad --check [--strict] [--config FILE]
                                    say what is wrong with the configuration, or
                                    what it means, and exit
@@ -24,6 +25,10 @@ Usage:
 Flags:
   --config FILE   the configuration (default ./config.toml, then
                   /etc/quotad/config.toml)
+  --accept-new-ledger
+                  go on with the embedded ledger that is there, though it is
+                  new, another one, or older than it was: what it does not know
+                  is granted again
   --strict        a schedule that does not fit its limits is an error, not a
                   warning
 
@@ -51,6 +56,8 @@ type options struct {
 	check   bool
 	strict  bool // warnings are errors; only with check
 	version bool
+	// acceptLedger goes on with an embedded ledger that is not the one that was here.
+	acceptLedger bool
 }
 
 func parseOptions(args []string) (options, error) {
@@ -61,6 +68,7 @@ func parseOptions(args []string) (options, error) {
 	flags.BoolVar(&o.check, "check", false, "")
 	flags.BoolVar(&o.strict, "strict", false, "")
 	flags.BoolVar(&o.version, "version", false, "")
+	flags.BoolVar(&o.acceptLedger, "accept-new-ledger", false, "")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
@@ -69,6 +77,9 @@ func parseOptions(args []string) (options, error) {
 	}
 	if o.strict && !o.check {
 		return o, errors.New("--strict has a meaning beside --check only")
+	}
+	if o.acceptLedger && o.check {
+		return o, errors.New("--accept-new-ledger has a meaning when quotad runs, not beside --check")
 	}
 	return o, nil
 }

@@ -20,8 +20,9 @@ import (
 )
 
 // serve runs a daemon until a signal or a failure ends it.
-func serve(c *config.Config, read func() (*config.Config, error), s systemd, log zerolog.Logger) error {
+func serve(o options, c *config.Config, read func() (*config.Config, error), s systemd, log zerolog.Logger) error {
 	d := newDaemon(c, read, s, log)
+	d.acceptLedger = o.acceptLedger
 	signal.Notify(d.hangups, syscall.SIGHUP)
 	defer signal.Stop(d.hangups)
 	ctx, stop := context.WithCancel(context.Background())

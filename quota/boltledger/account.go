@@ -34,8 +34,9 @@ func (l *Ledger) update(c *quota.Credential, f func(*batch) error) error {
 	if err != nil || b.isEmpty() {
 		return err
 	}
-	err = l.commit(b)
-	l.noteWrite(err)
+	if err = l.commit(b); err != nil {
+		l.noteWrite(err)
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {

@@ -7,7 +7,7 @@
 // the file holds the entries, the entry of each request key, and how many entries
 // there are.
 //
-// On disk: ledger.db, and ledger.position, a line beside it that tells which ledger
+// On disk: ledger.db, and ledger.db.position, a line beside it that tells which ledger
 // it was and how far it went. Whoever puts an older copy or none in its place is
 // told so at the start.
 //

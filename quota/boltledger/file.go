@@ -23,6 +23,9 @@ func (l *Ledger) openFile(config Config) (err error) {
 	if err != nil {
 		return err
 	}
+	if _, err := os.Stat(acceptPath(config.Path)); err == nil {
+		config.AcceptNew = true
+	}
 	if isNew && config.History && !config.AcceptNew {
 		return errUnexpected(config.Path, "is missing, though there has been one")
 	}
@@ -230,11 +233,22 @@ func (l *Ledger) commit(b *batch) error {
 		if err := b.put(tx); err != nil {
 			return fmt.Errorf("cannot write ledger: %w: %w", quota.ErrUnavailable, err)
 		}
+		transaction := tx.ID() // it has none when it has ended
 		if err := tx.Commit(); err != nil {
 			return l.commitError(b, err)
 		}
-		return l.position.write(tx.ID())
+		// Where that cannot be written, it takes nothing from what the ledger has.
+		l.noteWrite(l.notePosition(transaction))
+		return nil
 	})
+}
+
+// notePosition writes down how far the ledger went, as far as that is sure to be on disk.
+func (l *Ledger) notePosition(transaction int) error {
+	if l.unsynced {
+		transaction = 0
+	}
+	return l.position.write(transaction)
 }
 
 // commitError tells a transaction that was not carried out from one of which nobody

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 )
 
 // A position is a line in a file beside the ledger that says which ledger this is and
@@ -29,9 +30,6 @@ func openPosition(path string) (p *position, id string, written int, ok bool, er
 
 // write says that the transaction of that number is on disk.
 func (p *position) write(transaction int) error {
-	if p == nil {
-		return nil
-	}
 	_, err := p.file.WriteAt(fmt.Appendf(nil, positionFormat, p.id, transaction), 0)
 	if err != nil {
 		return fmt.Errorf("cannot write the ledger's position: %w", err)
@@ -43,7 +41,19 @@ func (p *position) close() error { return p.file.Close() }
 
 // errUnexpected says that the ledger is not the one that was here.
 func errUnexpected(path, how string) error {
-	return fmt.Errorf("ledger %q %s, which would grant again what was spent: restore the right one, or start once with --accept-new-ledger to go on with this one", path, how)
+	return fmt.Errorf("ledger %q %s, which would grant again what was spent: restore the right one, or go on with this one by starting once with --accept-new-ledger, or beside a file %q, which the next start removes",
+		path, how, acceptPath(path))
+}
+
+// acceptPath is a file that says what Config.AcceptNew does, to the next start alone.
+func acceptPath(path string) string { return filepath.Join(filepath.Dir(path), "accept-new-ledger") }
+
+// takeAccepted takes the ledger for the right one from now on, if somebody said so.
+func takeAccepted(path string) error {
+	if err := os.Remove(acceptPath(path)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("cannot remove what accepts the ledger: %w", err)
+	}
+	return nil
 }
 
 // expect compares the ledger that is there with the one that was.
@@ -68,5 +78,5 @@ func (l *Ledger) expect(config Config, isNew bool) error {
 	}
 	p.id = own
 	l.position = p
-	return p.write(transaction)
+	return errors.Join(l.notePosition(transaction), takeAccepted(config.Path))
 }

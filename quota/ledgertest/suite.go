@@ -42,6 +42,11 @@ func Run(t *testing.T, h Harness) {
 		{"longer window", longerWindow},
 		{"renamed limit", renamedLimit},
 		{"limit known to one host only", limitOfOneHost},
+		{"what is given back goes with its debits", givenBackGoesWithItsDebits},
+		{"given back, then settled", givenBackThenSettled},
+		{"given back, then another window", givenBackOfAnotherWindow},
+		{"hosts differ", hostsDiffer},
+		{"the log is ahead of the clock", logAheadOfTheClock},
 		{"many clients at once", manyClients},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, h) })

@@ -1,0 +1,163 @@
+package ledgertest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"quotad/quota"
+)
+
+// hourly is a credential with a limit of 100 units an hour, and one that keeps the log
+// for a day.
+func hourly() *quota.Credential {
+	c := one(1000, quota.Sliding(24*time.Hour))
+	c.Limits = append(c.Limits, quota.Limit{Name: "hour", Units: 100, Window: quota.Sliding(time.Hour)})
+	return c
+}
+
+// bound skips what a ledger that is Harness.Unbound is spared.
+func bound(t *testing.T, harness Harness) {
+	if harness.Unbound {
+		t.Skip("what is given back is not bound to its debits here")
+	}
+}
+
+// givenBackGoesWithItsDebits takes a limit out after an adjustment, lets the log lose
+// the debits that it gave back, and puts the limit in again.
+func givenBackGoesWithItsDebits(t *testing.T, harness Harness) {
+	with := one(100, quota.Sliding(time.Minute))
+	with.Limits = append(with.Limits, quota.Limit{Name: "hour", Units: 100, Window: quota.Sliding(time.Hour)})
+	h := begin(t, harness, with)
+	h.granted("most")
+	h.adjust("hour", -70)
+	h.used(70, 0)
+	h.c = one(100, quota.Sliding(time.Minute))
+	for range 3 {
+		h.clock.Add(10 * time.Minute)
+		h.granted("ten")
+	}
+	h.clock.Add(time.Minute)
+	h.c = with
+	spent := quota.Units(30)
+	for h.acquire(quota.Request{Operation: "ten"}).Granted() {
+		spent += 10
+	}
+	if spent > 100 {
+		t.Errorf("%d units were granted within an hour of a limit of 100", spent)
+	}
+}
+
+// givenBackThenSettled settles a grant of which something was given back: that stays
+// given back, whatever the grant is settled to.
+func givenBackThenSettled(t *testing.T, harness Harness) {
+	bound(t, harness)
+	h := begin(t, harness, hourly())
+	first := h.granted("ten")
+	h.clock.Add(time.Minute)
+	h.granted("ten")
+	h.adjust("hour", -4)
+	h.used(20, 16)
+	for _, row := range []struct{ to, daily, hour quota.Units }{
+		{10, 20, 16}, {3, 13, 10}, {15, 25, 21}, {4, 14, 10}, {10, 20, 16},
+	} {
+		h.settle(first, row.to)
+		h.used(row.daily, row.hour)
+	}
+	h.adjust("hour", -14)
+	h.used(20, 2)
+	h.clock.Add(59 * time.Minute)
+	h.used(20, 2)
+	h.clock.Add(time.Minute)
+	h.used(20, 0)
+}
+
+// givenBackOfAnotherWindow changes a limit's window after an adjustment, and its name:
+// what was given back is of the name that it was given back to.
+func givenBackOfAnotherWindow(t *testing.T, harness Harness) {
+	h := begin(t, harness, hourly())
+	h.granted("most")
+	h.adjust("hour", -50)
+	h.used(70, 20)
+	longer := hourly()
+	longer.Limits[1].Window = quota.Sliding(2 * time.Hour)
+	h.c = longer
+	h.used(70, 20)
+	h.clock.Add(90 * time.Minute)
+	h.used(70, 20)
+	h.c = hourly()
+	h.used(70, 0)
+	h.c = longer
+	h.used(70, 20)
+	renamed := hourly()
+	renamed.Limits[1] = quota.Limit{Name: "two-hours", Units: 100, Window: quota.Sliding(2 * time.Hour)}
+	h.c = renamed
+	h.used(70, 70)
+	h.again()
+	h.used(70, 70)
+	h.c = longer
+	h.used(70, 20)
+}
+
+// hostsDiffer has two hosts decide in turn whose files disagree on costs, windows and
+// what a limit counts. Each counts what both were charged.
+func hostsDiffer(t *testing.T, harness Harness) {
+	bound(t, harness)
+	h := begin(t, harness, hourly())
+	other := hourly()
+	other.Limits[0].Only = []string{"ten", "most"}
+	other.Limits[1].Window = quota.Sliding(30 * time.Minute)
+	other.Operations = map[string]quota.Cost{"list": {Every: 2}, "ten": {Every: 10}, "most": {Every: 70}}
+	hosts := []*history{h, {TB: h.TB, clock: h.clock, ledger: h.ledger, c: other}}
+	if harness.Join != nil {
+		hosts[1].ledger = harness.Join(t)
+		t.Cleanup(func() { hosts[1].ledger.Close() })
+	}
+	for range 10 {
+		for _, host := range hosts {
+			host.granted("list")
+		}
+		h.clock.Add(time.Minute)
+	}
+	hosts[0].used(20, 30) // to which a list of the other costs what it costs here
+	hosts[1].used(10, 30)
+	hosts[0].adjust("hour", -3)
+	hosts[0].used(20, 27)
+	hosts[1].used(10, 27)
+	h.clock.Add(20 * time.Minute)
+	hosts[0].used(20, 27)
+	hosts[1].used(10, 27)
+	h.clock.Add(time.Minute)
+	hosts[0].used(20, 27)
+	hosts[1].used(10, 24)
+}
+
+// logAheadOfTheClock sets the clock wrong for a while: people are told, and a reset
+// ends it.
+func logAheadOfTheClock(t *testing.T, harness Harness) {
+	bound(t, harness)
+	h := begin(t, harness, one(100, quota.Sliding(time.Hour)))
+	h.granted("most")
+	h.clock.Add(48 * time.Hour)
+	h.granted("most")
+	h.clock.Add(-48 * time.Hour)
+	d := h.denied("most", "daily", 49*time.Hour)
+	if _, isModel := h.ledger.(*Model); !isModel && len(h.ledger.Health(context.Background()).Warnings) == 0 {
+		t.Error("nobody is told that the log is two days ahead of the clock")
+	}
+	h.clock.Add(d.RetryAfter - tick)
+	h.denied("most", "daily", tick)
+	h.clock.Add(-d.RetryAfter + tick)
+	if err := h.ledger.Reset(context.Background(), h.c, quota.Caller{UID: 0}, "the clock was wrong"); err != nil {
+		t.Fatal(err)
+	}
+	h.used(0)
+	h.granted("most")
+	h.denied("most", "daily", time.Hour)
+	if _, isModel := h.ledger.(*Model); !isModel && len(h.ledger.Health(context.Background()).Warnings) != 0 {
+		t.Errorf("after a reset the ledger is said to be %+v", h.ledger.Health(context.Background()))
+	}
+	h.again()
+	h.clock.Add(time.Hour)
+	h.granted("most")
+}

@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/rogpeppe/go-internal/txtar"
 
 	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
@@ -136,21 +139,36 @@ func readStatus(t *testing.T, name string) jobsapi.Status {
 	return s
 }
 
-// compare holds got against a golden file, or writes it under -update.
+// compare holds got against its section of a golden file, or writes it under -update.
+// A file holds what one command shows, by what there is to show and how wide the
+// screen is: "status-exhausted-80" is the section "exhausted-80" of status.txtar.
 func compare(t *testing.T, name, got string) {
 	t.Helper()
-	path := filepath.Join("testdata", "golden", name+".txt")
+	command, section, _ := strings.Cut(name, "-")
+	path := filepath.Join("testdata", "golden", command+".txtar")
+	archive := &txtar.Archive{Comment: []byte("What quotactl shows; go test ./cmd/quotactl -update writes it anew.\n")}
+	if old, err := txtar.ParseFile(path); err == nil {
+		archive = old
+	} else if !*update {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(archive.Files, func(f txtar.File) bool { return f.Name == section })
 	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+		if i < 0 {
+			archive.Files = append(archive.Files, txtar.File{Name: section})
+			slices.SortFunc(archive.Files, func(a, b txtar.File) int { return strings.Compare(a.Name, b.Name) })
+			i = slices.IndexFunc(archive.Files, func(f txtar.File) bool { return f.Name == section })
+		}
+		archive.Files[i].Data = []byte(got)
+		if err := os.WriteFile(path, txtar.Format(archive), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
+	if i < 0 {
+		t.Fatalf("%s has no section %s", path, section)
 	}
-	if got != string(want) {
-		t.Errorf("%s\ngot:\n%s\nwant:\n%s", path, got, want)
+	if want := string(archive.Files[i].Data); strings.TrimSuffix(got, "\n") != strings.TrimSuffix(want, "\n") {
+		t.Errorf("%s, %s\ngot:\n%s\nwant:\n%s", path, section, got, want)
 	}
 }

@@ -47,7 +47,7 @@ func takeSystemd() (systemd, error) {
 		s.api = passed[0]
 	}
 	for _, name := range []string{
-		"STATE_DIRECTORY", "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES",
+		"STATE_DIRECTORY", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES",
 		"CREDENTIALS_DIRECTORY", "INVOCATION_ID", "JOURNAL_STREAM", "MAINPID",
 	} {
 		os.Unsetenv(name)
@@ -58,15 +58,7 @@ func takeSystemd() (systemd, error) {
 // notify tells the service manager how the daemon is, see sd_notify(3). Without
 // one it does nothing.
 func (s systemd) notify(state string) error {
-	if s.notifySocket == "" {
-		return nil
-	}
-	conn, err := net.Dial("unixgram", s.notifySocket)
-	if err != nil {
-		return fmt.Errorf("cannot notify systemd: %w", err)
-	}
-	defer conn.Close()
-	if _, err := conn.Write([]byte(state)); err != nil {
+	if _, err := sdnotify.SdNotify(false, state); err != nil {
 		return fmt.Errorf("cannot notify systemd: %w", err)
 	}
 	return nil

@@ -15,7 +15,7 @@ type load struct {
 	ticks []tick
 	most  int // so many passes: if there are more, neighbours in a run are counted together
 
-	onTime, late []events // of a load that is looked at again and again
+	onTime, late []events // of the load as configured
 }
 
 // A tick is a slot and the one behind it.
@@ -62,15 +62,15 @@ func (l *load) shortest() time.Duration {
 }
 
 // events returns when passes come into the window and, in a list of its own, when
-// they leave it. A pass comes at its start; it leaves as if it had spent then or, if
+// they leave it: all of them until an instant, and at least those of one run. A pass comes at its start; it leaves as if it had spent then or, if
 // late is true, when it was over.
 func (l *load) events(w quota.Window, until time.Time, late bool) []events {
 	n := len(l.job.Regions)
 	together := (n*len(l.ticks) + l.most - 1) / l.most
 	passes := len(l.ticks) * ((n + together - 1) / together)
 	come, leave, leaving := make(events, 0, passes), make(events, 0, passes), leaver{window: w}
-	for _, t := range l.ticks {
-		if !t.slot.Before(until) {
+	for i, t := range l.ticks {
+		if i > 0 && !t.slot.Before(until) { // the first run counts, however far ahead
 			break
 		}
 		stagger := l.job.StaggerWithin(t.period(), n)

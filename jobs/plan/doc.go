@@ -24,8 +24,8 @@
 //
 // So 100 regions in every hour, with a timeout of minutes, are 24 runs in 24 hours,
 // and 25 when passes are late. A schedule that fits never runs dry in a simulation
-// that begins with nothing spent; one that asks for too much on time does, but for moments, if
-// the simulation is long enough.
+// that begins with nothing spent. One that asks for too much on time does, if the
+// simulation is long enough; its passes spend a millisecond after their starts.
 //
 // The package reads no clock, writes nothing and has no locks.
 package plan

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"sync"
@@ -119,13 +120,15 @@ func (e *executor) loop(ctx, launching context.Context) {
 		if !waitUntil(launching, regions.Start(e.slot, e.stagger, i), e.runner.now()) || !e.enter(launching) {
 			break
 		}
-		if !e.admit(launching, region) {
+		reservation, ok := e.admit(launching, region)
+		if !ok {
 			e.leave()
 			break
 		}
 		passes.Go(func() {
 			defer e.leave()
-			e.pass(ctx, region)
+			defer e.runner.reserved.release(reservation)
+			e.pass(ctx, region, reservation)
 		})
 	}
 	passes.Wait()
@@ -189,25 +192,29 @@ func take(ctx context.Context, places chan struct{}) bool {
 	return true
 }
 
-// admit asks the gate whether a pass can be afforded. If it cannot, or nobody
-// can tell, the pass is recorded as skipped and the run stops: waiting for units
-// is what the next tick is for.
-func (e *executor) admit(ctx context.Context, region regions.Region) bool {
+// admit asks the gate whether a pass can be afforded, besides what the passes under way
+// are expected to spend still; until it is over, what it is expected to spend is reserved.
+// If it cannot, or nobody can tell, the pass is recorded as skipped and the run stops:
+// waiting for units is what the next tick is for.
+func (e *executor) admit(ctx context.Context, region regions.Region) (reservation *expected, ok bool) {
 	if len(e.job.Expects) == 0 {
-		return true
+		return nil, true
 	}
-	d, err := e.runner.config.Gate.Peek(ctx, e.job.Credential, e.job.Expects)
+	config, reserved := e.runner.config, &e.runner.reserved
+	reservation, calls := reserved.reserve(e.job.Credential, e.job.Expects, config.Tokens)
+	d, err := config.Gate.Peek(ctx, e.job.Credential, calls)
+	if err == nil && ctx.Err() == nil && d.Granted() {
+		return reservation, true
+	}
+	reserved.release(reservation)
 	switch {
 	case ctx.Err() != nil:
-		return false
 	case err != nil:
 		e.skip(region, &stop{reason: LedgerUnavailable, detail: err.Error()})
-	case !d.Granted():
-		e.skip(region, refusal(d))
 	default:
-		return true
+		e.skip(region, refusal(d, !maps.Equal(calls, e.job.Expects)))
 	}
-	return false
+	return nil, false
 }
 
 // skip records that a region's pass was not launched, and stops the run there.
@@ -220,9 +227,10 @@ func (e *executor) skip(region regions.Region, why *stop) {
 }
 
 // pass launches one region's command and records what became of it.
-func (e *executor) pass(ctx context.Context, region regions.Region) {
+func (e *executor) pass(ctx context.Context, region regions.Region, reservation *expected) {
 	caller := quota.Caller{Job: e.job.Name, Region: string(region), Run: e.id, UID: -1}
 	token := e.runner.config.Tokens.Issue(caller, e.job.Credential)
+	e.runner.reserved.launched(reservation, token)
 	p := Pass{Region: region, Outcome: Running, StartedAt: e.runner.now(), Process: e.unstarted(region)}
 	command := e.command(p, token)
 	e.record(p, nil)
@@ -370,33 +378,6 @@ type stop struct {
 }
 
 func (s *stop) Error() string { return "the run stopped: " + string(s.reason) }
-
-// refusal says why the gate let a pass not through.
-func refusal(d quota.Decision) *stop {
-	switch d.Reason {
-	case quota.LimitExceeded:
-		return &stop{
-			reason:  Unaffordable,
-			detail:  fmt.Sprintf("a pass expects %s, %s", d.Units.Text(), whatIsLeft(d)),
-			retryAt: d.RetryAt,
-		}
-	case quota.CostExceedsLimit:
-		return &stop{reason: Unaffordable, detail: d.Detail}
-	default:
-		return &stop{reason: Reason(d.Reason), detail: d.Detail}
-	}
-}
-
-// whatIsLeft says what the limit that refused has. One that counts as spent holds
-// nothing back: what it holds is not known.
-func whatIsLeft(d quota.Decision) string {
-	for _, l := range d.Limits {
-		if l.Name == d.Limit && !l.CatchingUp.IsZero() {
-			return fmt.Sprintf("limit %q counts as spent until its log is as long as its window", d.Limit)
-		}
-	}
-	return fmt.Sprintf("limit %q has %s", d.Limit, quota.Thousands(d.Remaining()))
-}
 
 // reasonOf names the cause for which we ended a run or a pass.
 func reasonOf(cause error) Reason {

@@ -1,5 +1,3 @@
-// Package jobs runs jobs: one run per tick, one pass per region, each launched
-// only if the budget allows and judged by what became of it.
 package jobs
 
 import (

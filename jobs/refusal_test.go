@@ -23,7 +23,7 @@ func TestWhatTheGateSays(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			d := quota.Decision{Reason: quota.LimitExceeded, Units: row.units, Limit: "daily", RetryAt: tomorrow, Limits: []quota.LimitState{row.state}}
-			got := refusal(d)
+			got := refusal(d, false)
 			if got.reason != Unaffordable || got.detail != row.want || !got.retryAt.Equal(tomorrow) {
 				t.Errorf("got %+v, want unaffordable, %q, until tomorrow", *got, row.want)
 			}

@@ -10,17 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"quotad/quota"
 	"quotad/regions"
 )
-
-// A Gate tells whether a pass could be afforded; a quota.Service is one.
-type Gate interface {
-	// Peek decides what would become of calls of several operations together,
-	// operation to count, and moves nothing. An error means that nobody can
-	// tell.
-	Peek(ctx context.Context, credential string, calls map[string]quota.Units) (quota.Decision, error)
-}
 
 // A Config is what a Runner is made of. Every field is needed, unless its
 // comment says what its zero value means.
@@ -55,6 +46,7 @@ type Runner struct {
 	places chan struct{} // one for each pass that may be under way; nil: any number
 	store  *regions.Store
 
+	reserved   reserved       // by the passes under way
 	reloading  sync.Mutex     // held while the jobs are replaced
 	background sync.WaitGroup // for slots that are claimed, and for publishers
 	stopped    chan struct{}  // closed when no run begins any more

@@ -3,6 +3,7 @@ package jobs
 import (
 	"crypto/rand"
 	"crypto/sha256"
+	"maps"
 	"sync"
 	"time"
 
@@ -25,6 +26,7 @@ type holder struct {
 	caller     quota.Caller
 	credential string
 	record     Record
+	made       map[string]quota.Units // calls that were granted, by operation
 	grants     map[string]quota.Units // by grant id, as it stands after settling
 }
 
@@ -46,7 +48,7 @@ func (t *Tokens) Issue(caller quota.Caller, credential string) string {
 	if t.holders == nil {
 		t.holders = make(map[digest]*holder)
 	}
-	t.holders[hash(token)] = &holder{caller: caller, credential: credential, grants: make(map[string]quota.Units)}
+	t.holders[hash(token)] = &holder{caller: caller, credential: credential, grants: make(map[string]quota.Units), made: make(map[string]quota.Units)}
 	return token
 }
 
@@ -76,15 +78,15 @@ func (t *Tokens) Holder(token string) (caller quota.Caller, credential string, l
 }
 
 // Decided records what was decided about a request of the token's pass.
-func (t *Tokens) Decided(token string, _ quota.Request, d quota.Decision) {
+func (t *Tokens) Decided(token string, r quota.Request, d quota.Decision) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if h := t.holders[hash(token)]; h != nil {
-		h.decided(d)
+		h.decided(r, d)
 	}
 }
 
-func (h *holder) decided(d quota.Decision) {
+func (h *holder) decided(r quota.Request, d quota.Decision) {
 	if d.Reason == quota.LimitExceeded {
 		h.record.Denied, h.record.Limit, h.record.RetryAt = true, d.Limit, d.RetryAt
 	}
@@ -92,8 +94,20 @@ func (h *holder) decided(d quota.Decision) {
 		return // a replay of what was counted, or nothing to count
 	}
 	h.grants[d.GrantID] = d.Units
+	h.made[r.Operation] += r.Count
 	h.record.Units += d.Units
 	h.record.Calls++
+}
+
+// Made returns how many calls of each operation the token's pass was granted.
+func (t *Tokens) Made(token string) map[string]quota.Units {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	h := t.holders[hash(token)]
+	if h == nil {
+		return nil
+	}
+	return maps.Clone(h.made)
 }
 
 // Owns tells whether the token's pass was given that grant, which it alone may

@@ -1,0 +1,90 @@
+package jobs
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"quotad/quota"
+)
+
+// A budget of units that passes spend one by one, and the gate looks at.
+func (b *bed) budget(units quota.Units) *quota.Units {
+	b.peek = func(calls map[string]quota.Units) (quota.Decision, error) {
+		if calls["videos.list"] > units {
+			d := refused()
+			d.Units = calls["videos.list"]
+			return d, nil
+		}
+		return quota.Decision{}, nil
+	}
+	b.play = func(_ context.Context, p played) Exit {
+		for i := range 4 {
+			if units == 0 {
+				b.deny(p)
+				return Exit{Code: ExitExhausted}
+			}
+			units--
+			b.tokens.Decided(p.token, quota.Request{Operation: "videos.list", Count: 1}, quota.Decision{GrantID: p.region + string(rune('0'+i)), Units: 1})
+			time.Sleep(time.Second)
+		}
+		return Exit{}
+	}
+	return &units
+}
+
+// Two jobs that expect 4 on a budget of 5: the first is served, the second is not
+// launched to spend what the first still needs.
+func TestNobodyIsLaunchedAgainstUnitsThatAreSpokenFor(t *testing.T) {
+	inBubble(t, func(t *testing.T, dir string) {
+		one, two := trending(t), trending(t)
+		two.Name = "channels"
+		for _, job := range []*Job{one, two} {
+			job.Regions, job.Expects = eight()[:1], map[string]quota.Units{"videos.list": 4}
+		}
+		b := newBed(t, dir, one, two)
+		left := b.budget(5)
+		b.tick() // trending, which has spent one of its four
+		b.Tick("channels", time.Now().UTC())
+		synctest.Wait()
+		time.Sleep(time.Minute)
+		list, err := b.Status("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := list[0].Last; got.State != RunDone {
+			t.Errorf("the first: got %+v, want it served", got)
+		}
+		got := list[1].Last
+		if got.State != RunStopped || got.Reason != Unaffordable || got.Detail != `a pass with those under way expects 7 units, limit "daily" has 0` || *left != 1 {
+			t.Errorf("the second: got %+v, want it not launched; %d units are left", got, *left)
+		}
+		*left = 4
+		time.Sleep(time.Until(time.Now().Truncate(time.Hour).Add(time.Hour)))
+		b.Tick("channels", time.Now().UTC()) // the first is over: nothing is spoken for any more
+		time.Sleep(time.Minute)
+		if list, _ := b.Status("channels"); list[0].Last.State != RunDone {
+			t.Errorf("got %+v, want it served", list[0].Last)
+		}
+		b.stop()
+	})
+}
+
+// Parallel passes of one run are such others too.
+func TestParallelPassesShareTheBudget(t *testing.T) {
+	inBubble(t, func(t *testing.T, dir string) {
+		job := trending(t)
+		job.Regions, job.Stagger, job.Parallel, job.Expects = eight()[:3], 0, 2, map[string]quota.Units{"videos.list": 4}
+		b := newBed(t, dir, job)
+		b.budget(5)
+		b.tick()
+		time.Sleep(time.Minute)
+		got := b.status()
+		us, gb := got.Last.pass("US"), got.Last.pass("GB")
+		if got.Cursor != "GB" || us == nil || us.Outcome != OK || gb == nil || gb.Reason != Unaffordable || len(got.Last.Passes) != 2 {
+			t.Errorf("got the cursor at %s after %+v", got.Cursor, got.Last)
+		}
+		b.stop()
+	})
+}

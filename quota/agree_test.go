@@ -11,11 +11,13 @@ import (
 	"quotad/quota/boltledger"
 	"quotad/quota/ledgertest"
 	"quotad/quota/seedtest"
+	"quotad/quota/slidinglog"
 )
 
-// What a breakdown sums of a window and what the ledger counts in it are the same,
-// after any history: two ways to the same number.
-func TestBreakdownAgreesWithTheLedger(t *testing.T) {
+// Whatever is acquired, settled, released, adjusted and reset: what the ledger counts,
+// what a breakdown of the log sums, what the log's own lines count, what why says and
+// where a simulation begins are the same.
+func TestViewsAgree(t *testing.T) {
 	clock := ledgertest.NewClock(nine)
 	file, err := boltledger.Open(boltledger.Config{Path: filepath.Join(t.TempDir(), "ledger.db"), Clock: clock.Now})
 	if err != nil {
@@ -57,12 +59,18 @@ func (h *randomDesk) step() {
 	case 1:
 		h.clock.Add(time.Duration(h.random.IntN(3)) * time.Millisecond)
 	case 2:
-		h.adjust([]string{"daily", "search"}[h.random.IntN(2)], 1+h.random.Int64N(20))
+		h.adjust([]string{"daily", "search"}[h.random.IntN(2)], []int64{1 + h.random.Int64N(80), -1 - h.random.Int64N(120)}[h.random.IntN(2)])
 	case 3:
 		if len(h.grants) > 0 { // it may have left every window: then nothing is settled
 			grant := h.grants[h.random.IntN(len(h.grants))]
 			if _, err := h.Settle(h.Context(), grant, quota.Units(h.random.Int64N(250)), quota.Caller{}); err != nil {
 				h.Fatal(err)
+			}
+		}
+	case 4:
+		if h.random.IntN(10) == 0 {
+			if d, err := h.Reset(h.Context(), "youtube", quota.Caller{}, "begun anew"); err != nil || d.Reason != "" {
+				h.Fatal(d, err)
 			}
 		}
 	default:
@@ -82,14 +90,94 @@ func (h *randomDesk) agree(c *quota.Credential) {
 	if err != nil {
 		h.Fatal(err)
 	}
+	simulated, _, err := slidinglog.Simulate(h.Context(), h.Service, c.Name)
+	if err != nil {
+		h.Fatal(err)
+	}
+	begins := simulated.Used(usage.Now)
 	for i, limit := range usage.Limits {
 		after, _ := limit.Window.Bounds(usage.Now)
-		b, _, err := h.Breakdown(h.Context(), c.Name, quota.BreakdownQuery{Since: after.Add(time.Millisecond)})
+		since := after.Add(time.Millisecond)
+		b, _, err := h.Breakdown(h.Context(), c.Name, quota.BreakdownQuery{Since: since})
 		if err != nil {
 			h.Fatal(err)
 		}
-		if b.Total.In[i] != limit.Used {
-			h.Fatalf("at %v limit %s holds %d units, the breakdown tells %d", usage.Now, limit.Name, limit.Used, b.Total.In[i])
+		for what, got := range map[string]quota.Units{
+			"the breakdown tells":     b.Total.In[i],
+			"the log's lines count":   h.logged(c, limit.Name, since),
+			"a simulation begins at":  begins[i],
+			"those who hold it spent": h.held(limit.Name, limit.Used),
+		} {
+			if got != limit.Used {
+				h.Fatalf("at %v limit %s holds %d units, %s %d", usage.Now, limit.Name, limit.Used, what, got)
+			}
+		}
+	}
+}
+
+// logged sums what the lines of the log count in a limit, and holds that a line tells
+// what was done.
+func (h *randomDesk) logged(c *quota.Credential, limit string, since time.Time) (sum quota.Units) {
+	h.Helper()
+	err := h.Walk(h.Context(), c.Name, since, func(e quota.Entry) bool {
+		counts, _ := quota.ChargeIn(e.Counts(), limit)
+		sum += counts
+		if e.Kind == quota.KindAdjustment && (e.Asked == 0 || e.Charges[0].Limit == "" || int64(e.Charges[0].Units)*e.Asked < 0 || e.Note == "") {
+			h.Fatalf("the log tells of an adjustment as %+v", e)
+		}
+		if e.Kind == quota.KindSettlement && (e.Grant.IsZero() || len(e.Before) == 0 || len(e.Before) != len(e.After)) {
+			h.Fatalf("the log tells of a settlement as %+v", e)
+		}
+		return true
+	})
+	if err != nil {
+		h.Fatal(err)
+	}
+	return sum
+}
+
+// held returns what why says that a limit's holders have spent of it, where it stands
+// in the way; else what it is said to hold.
+func (h *randomDesk) held(limit string, used quota.Units) (sum quota.Units) {
+	h.Helper()
+	e, err := h.Why(h.Context(), quota.Request{Credential: "youtube", Operation: "search.list", Count: 4})
+	if err != nil {
+		h.Fatal(err)
+	}
+	for _, o := range e.Obstacles {
+		if o.Name != limit || e.Reason != quota.LimitExceeded {
+			continue
+		}
+		for _, holder := range o.Jobs {
+			sum += holder.Units
+		}
+		return sum
+	}
+	return used
+}
+
+// What is booked and given back again leaves nothing behind, in no view.
+func TestAdjustedUpAndDown(t *testing.T) {
+	d := openDesk(t, youtube())
+	d.adjust("daily", 500)
+	d.adjust("daily", -500)
+	if got := d.used()[0]; got != 0 {
+		t.Errorf("%d units are used, want 0", got)
+	}
+	for _, by := range quota.Dimensions() {
+		b, _, err := d.Breakdown(t.Context(), "youtube", quota.BreakdownQuery{By: by})
+		if err != nil || b.Total.Units != 0 || b.Total.In[0] != 0 {
+			t.Errorf("by %s the breakdown tells %+v, %v; want that nothing is spent", by, b.Total, err)
+		}
+	}
+	page, _, err := d.Log(t.Context(), "youtube", quota.LogQuery{})
+	if err != nil || len(page.Entries) != 2 {
+		t.Fatalf("got %+v, %v; want two lines", page, err)
+	}
+	for i, want := range []quota.Units{500, -500} {
+		e := page.Entries[i]
+		if e.Kind != quota.KindAdjustment || len(e.Charges) != 1 || e.Charges[0] != (quota.Charge{Limit: "daily", Units: want}) || e.Asked != int64(want) {
+			t.Errorf("line %d is %+v, want %d units of daily", i, e, want)
 		}
 	}
 }

@@ -51,7 +51,7 @@ func (d *desk) settle(grant string, units quota.Units) {
 
 func (d *desk) adjust(limit string, units int64) {
 	d.Helper()
-	decision, err := d.Adjust(d.Context(), "youtube", quota.Adjustment{Limit: limit, Units: units, Caller: quota.Caller{UID: 0}})
+	decision, err := d.Adjust(d.Context(), "youtube", quota.Adjustment{Limit: limit, Units: units, Caller: quota.Caller{UID: 0}, Note: "checked upstream"})
 	if err != nil || !decision.Granted() {
 		d.Fatalf("got %+v, %v, want it adjusted", decision, err)
 	}

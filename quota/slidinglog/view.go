@@ -48,7 +48,14 @@ func newView(c *quota.Credential, i int, after int64) *View {
 // prices. What the limit allows makes no other view.
 func (v *View) shows(c *quota.Credential, i int) bool {
 	have, want := v.Limit(), c.Limits[i]
-	return have.Name == want.Name && have.Window.String() == want.Window.String() && v.prices == c.Basis(i)
+	return have.Name == want.Name && sameWindow(have.Window, want.Window) && v.prices == c.Basis(i)
+}
+
+func sameWindow(x, y quota.Window) bool {
+	if x.Length != y.Length || x.Period != y.Period {
+		return false
+	}
+	return x.Zone == y.Zone || x.Zone.String() == y.Zone.String() // loaded twice, it is two
 }
 
 // Limit returns the limit that is viewed.

@@ -7,23 +7,70 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"quotad/quota/api"
 )
 
-var update = flag.Bool("update", false, "write the README's table of routes anew")
+var update = flag.Bool("update", false, "write the table of routes anew")
 
-const readmeFile = "../../README.md"
+// The pages for readers: the first one, and those that it leads to.
+const (
+	readmeFile  = "../../README.md"
+	daemonFile  = "README.md"
+	systemdFile = "../../systemd/README.md"
+	apiFile     = "../../quota/api/README.md"
+)
 
 func readREADME(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile(readmeFile)
+	return readPage(t, readmeFile)
+}
+
+func readPage(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+// The first page is one that is read to its end: it is short, and fits a terminal.
+func TestReadmeIsShort(t *testing.T) {
+	const lines, columns = 250, 110
+	all, inBlock := strings.Split(strings.TrimSuffix(readREADME(t), "\n"), "\n"), false
+	if len(all) > lines {
+		t.Errorf("it has %d lines, more than %d", len(all), lines)
+	}
+	for i, line := range all {
+		if strings.HasPrefix(line, "```") {
+			inBlock = !inBlock
+		}
+		if n := utf8.RuneCountInString(line); n > columns && !inBlock {
+			t.Errorf("line %d has %d columns, more than %d", i+1, n, columns)
+		}
+	}
+}
+
+// Where a page leads, there is something: a file, and in it the section.
+func TestReadmeLinks(t *testing.T) {
+	for _, page := range []string{readmeFile, daemonFile, systemdFile, apiFile} {
+		for _, link := range regexp.MustCompile(`\]\(([^)#]*)#?([^)]*)\)`).FindAllStringSubmatch(readPage(t, page), -1) {
+			target := page
+			if link[1] != "" {
+				target = filepath.Join(filepath.Dir(page), link[1])
+			}
+			heading := "(?im)^#+ " + strings.ReplaceAll(link[2], "-", " ") + "$"
+			if text := readPage(t, target); link[2] != "" && !regexp.MustCompile(heading).MatchString(text) {
+				t.Errorf("%s leads to %s, which has no section %s", page, target, link[2])
+			}
+		}
+	}
 }
 
 // blocksOf returns the blocks of a README that hold a text, without the fences.
@@ -37,17 +84,17 @@ func blocksOf(readme, text string) (found []string) {
 	return found
 }
 
-// The README has the daemon's own table of routes; -update puts it there.
-func TestReadmeListsEveryRoute(t *testing.T) {
+// The API's page has the daemon's own table of routes; -update puts it there.
+func TestPageListsEveryRoute(t *testing.T) {
 	_, client := startWith(t, fmt.Sprintf(snippetConfig, `["true"]`))
 	var list struct{ Routes []route }
 	if err := client.Get(context.Background(), "/v1", &list); err != nil {
 		t.Fatal(err)
 	}
-	readme, want := readREADME(t), routeTable(list.Routes)
+	readme, want := readPage(t, apiFile), routeTable(list.Routes)
 	begin := strings.Index(readme, routeTableHead)
 	if begin < 0 {
-		t.Fatalf("the README has no table that begins with %q", routeTableHead)
+		t.Fatalf("the page has no table that begins with %q", routeTableHead)
 	}
 	end := begin + strings.Index(readme[begin:]+"\n\n", "\n\n") + 1
 	switch got := readme[begin:end]; {
@@ -55,7 +102,7 @@ func TestReadmeListsEveryRoute(t *testing.T) {
 	case !*update:
 		t.Errorf("got:\n%s\nwant, as go test ./cmd/quotad -run %s -update writes it:\n%s", got, t.Name(), want)
 	default:
-		if err := os.WriteFile(readmeFile, []byte(readme[:begin]+want+readme[end:]), 0o644); err != nil {
+		if err := os.WriteFile(apiFile, []byte(readme[:begin]+want+readme[end:]), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -151,14 +151,14 @@ run_at_start = true
 command = ["true"]
 `
 
-// Every quotactl command that the README names is one, and does what it can.
+// Every quotactl command that the pages name is one, and does what it can.
 func TestReadmeCommands(t *testing.T) {
 	t.Parallel()
 	_, client := startWith(t, commandsConfig)
 	names := strings.NewReplacer("JOB", "page", "REGION", "US", "RUN", lastRun(t, client, "page").ID)
-	commands := regexp.MustCompile("`quotactl( [^`]*)?`").FindAllStringSubmatch(readREADME(t), -1)
+	commands := regexp.MustCompile("`quotactl( [^`]*)?`").FindAllStringSubmatch(readREADME(t)+readPage(t, daemonFile)+readPage(t, systemdFile), -1)
 	if len(commands) < 20 {
-		t.Fatalf("the README names %d commands", len(commands))
+		t.Fatalf("the pages name %d commands", len(commands))
 	}
 	for _, command := range commands {
 		args := strings.Fields(names.Replace(command[1]))

@@ -10,9 +10,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// The README explains every metric there is, by its name or its end.
-func TestReadmeNamesEveryMetric(t *testing.T) {
-	readme, err := os.ReadFile("../../../README.md")
+// The page of quotad explains every metric there is, by its name or its end.
+func TestPageNamesEveryMetric(t *testing.T) {
+	readme, err := os.ReadFile("../README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func TestReadmeNamesEveryMetric(t *testing.T) {
 		}
 		named++
 		if end, _ := strings.CutPrefix(name[1], "quotad_limit"); !bytes.Contains(readme, []byte("`"+name[1]+"`")) && !bytes.Contains(readme, []byte("`"+end+"`")) {
-			t.Errorf("the README does not name %s", name[1])
+			t.Errorf("the page does not name %s", name[1])
 		}
 	}
 	if named < 25 {

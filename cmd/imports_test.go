@@ -48,7 +48,8 @@ var house = []struct {
 	{"cmd/quotad/metrics", "all cmd/quotad/config cmd/quotad/notify", "github.com/prometheus/client_golang"},
 	{"cmd/quotad/notify", "all cmd/quotad/config", ""},
 	{"cmd/quotad/config", "all", "github.com/BurntSushi/toml"},
-	{"cmd/quotactl", "all", "github.com/spf13/cobra github.com/spf13/pflag golang.org/x/term"},
+	{"cmd/quotactl", "all cmd/quotactl/term", "github.com/spf13/cobra github.com/spf13/pflag"},
+	{"cmd/quotactl/term", "quota", "golang.org/x/term"},
 	{"cmd/ytfetch", "all cmd/ytfetch/upstream", ""},
 	{"cmd/ytfetch/upstream", "", ""},
 	{"systemd", "", ""}, // units, and the tests of them

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"quotad/cmd/quotactl/term"
 	"quotad/quota"
 	"quotad/quota/api"
 )
@@ -117,7 +118,7 @@ func decisionAnswer(d api.Decision, lines [][2]string) answer {
 	return answer{
 		body:  bodyOf(d),
 		value: func() (int64, error) { return d.Remaining, nil },
-		table: func(v view) string { return pairs(append(lines, particulars(d)...), v) },
+		table: func(v term.View) string { return term.Pairs(append(lines, particulars(d)...), v) },
 	}
 }
 

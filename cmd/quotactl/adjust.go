@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"quotad/cmd/quotactl/term"
 	"quotad/quota"
 	"quotad/quota/api"
 )
@@ -79,12 +80,12 @@ func (c *cli) adjust(ctx context.Context, credential string, a api.Adjustment) e
 	return c.print(answer{
 		body:  done,
 		value: func() (int64, error) { return remainingIn(done.Credential, a.Limit) },
-		table: func(v view) string {
+		table: func(v term.View) string {
 			by := units(done.Units)
 			if done.Units > 0 {
 				by = "+" + by
 			}
-			return pairs([][2]string{{"adjusted", done.Limit + " by " + by}, {"remaining", remainingOf(done.Credential)}}, v)
+			return term.Pairs([][2]string{{"adjusted", done.Limit + " by " + by}, {"remaining", remainingOf(done.Credential)}}, v)
 		},
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"quotad/cmd/quotactl/term"
 	"quotad/jobs/plan"
 	"quotad/quota"
 	"quotad/quota/api"
@@ -18,7 +19,7 @@ func TestAnswersOnTheScreen(t *testing.T) {
 		for name, got := range map[string]string{
 			"log":          logTable(someEntries(), v),
 			"log-empty":    logTable(nil, v),
-			"acquired":     pairs(append([][2]string{{"granted", "1 unit"}, {"grant", "a-credential-with-a-long-name:1773478800123-0"}}, particulars(someGrant())...), v),
+			"acquired":     term.Pairs(append([][2]string{{"granted", "1 unit"}, {"grant", "a-credential-with-a-long-name:1773478800123-0"}}, particulars(someGrant())...), v),
 			"reloaded":     renderReload(someChanges(), v),
 			"reloaded-not": renderReload(api.Reloaded{File: "/etc/quotad/config.toml"}, v),
 			"usage":        usageTable(someUsage("job"), "", v),
@@ -34,7 +35,7 @@ func TestAnswersOnTheScreen(t *testing.T) {
 			t.Run(fmt.Sprintf("%s-%d", name, width), func(t *testing.T) {
 				compare(t, fmt.Sprintf("%s-%d", name, width), got)
 				checkPlain(t, got, v)
-				if width >= defaultWidth {
+				if width >= term.DefaultWidth {
 					checkFits(t, got, v)
 				}
 			})

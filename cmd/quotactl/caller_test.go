@@ -1,10 +1,14 @@
 package main
 
-import "testing"
+import (
+	"testing"
+
+	"quotad/cmd/quotactl/term"
+)
 
 func TestCallersAreNamed(t *testing.T) {
 	v := viewOf(80)
-	v.user = func(uid string) string {
+	v.User = func(uid string) string {
 		if uid == "1000" {
 			return "alice"
 		}
@@ -13,14 +17,14 @@ func TestCallersAreNamed(t *testing.T) {
 	for by, want := range map[string]string{
 		"@1000": "@alice", "@1001": "@1001", "@": "@", "": "", "trending": "trending", "1000": "1000", "a\x1b[31m": "a?[31m",
 	} {
-		if got := v.caller(by); got != want {
+		if got := v.Caller(by); got != want {
 			t.Errorf("%q is written %q, want %q", by, got, want)
 		}
 	}
-	if got := userNames()("0"); got != "root" {
+	if got := term.UserNames()("0"); got != "root" {
 		t.Errorf("uid 0 is %q", got)
 	}
-	if got := userNames()("4294967294"); got != "4294967294" {
+	if got := term.UserNames()("4294967294"); got != "4294967294" {
 		t.Errorf("a uid that is nobody's is %q", got)
 	}
 }

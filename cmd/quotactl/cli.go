@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"quotad/cmd/quotactl/term"
 	"quotad/quota/api"
 )
 
@@ -22,7 +23,7 @@ import (
 type cli struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
-	env            environment
+	env            term.Environment
 
 	socket string // empty: api.FindSocket decides
 	output string // "table", "json" or "value"
@@ -55,23 +56,23 @@ func (c *cli) reader() *api.Client {
 // spender returns a client for acquire, settle and release: inside a pass it
 // speaks for the pass.
 func (c *cli) spender() *api.Client {
-	return &api.Client{Socket: c.socketPath(), Token: c.env.get(api.TokenEnv)}
+	return &api.Client{Socket: c.socketPath(), Token: c.env.Get(api.TokenEnv)}
 }
 
 func (c *cli) socketPath() string {
-	return api.FindSocket(cmp.Or(c.socket, c.env.get(api.SocketEnv)))
+	return api.FindSocket(cmp.Or(c.socket, c.env.Get(api.SocketEnv)))
 }
 
 // view is how the answer may look, as of now.
-func (c *cli) view() view {
-	return newView(time.Now(), c.stdout, c.env, c.color, c.utc)
+func (c *cli) view() term.View {
+	return term.NewView(time.Now(), c.stdout, c.env, c.color, c.utc)
 }
 
 // An answer is what a command has to tell, in each of the output formats.
 type answer struct {
-	body  any                   // for JSON: the API's own where there is one
-	value func() (int64, error) // for scripts: one bare integer
-	table func(v view) string   // for people
+	body  any                      // for JSON: the API's own where there is one
+	value func() (int64, error)    // for scripts: one bare integer
+	table func(v term.View) string // for people
 }
 
 // print writes an answer in the format that was asked for.

@@ -5,18 +5,19 @@ import (
 	"slices"
 	"strings"
 
+	"quotad/cmd/quotactl/term"
 	"quotad/quota"
 	"quotad/quota/api"
 )
 
 // curesOf says what would have the calls granted, each by itself.
-func curesOf(w api.Why, v view) []string {
+func curesOf(w api.Why, v term.View) []string {
 	if w.Granted {
 		return nil
 	}
 	var cures []string
 	if w.RetryAt != nil {
-		cures = append(cures, "wait until "+v.clock(ceilSecond(*w.RetryAt))+v.zoneMark())
+		cures = append(cures, "wait until "+v.Clock(term.CeilSecond(*w.RetryAt))+v.ZoneMark())
 	}
 	if 0 < w.FitsCount && w.FitsCount < w.Count {
 		cures = append(cures, fmt.Sprintf("ask for less: %s would be granted now", quota.Count(w.FitsCount, "call", "calls")))
@@ -79,21 +80,21 @@ func raiseText(w api.Why, missing []api.Obstacle) string {
 const mostNamed = 4
 
 // renderHolders tells who holds the units of an obstacle.
-func renderHolders(b *strings.Builder, o api.Obstacle, v view) {
+func renderHolders(b *strings.Builder, o api.Obstacle, v term.View) {
 	if len(o.Jobs) == 0 {
 		return
 	}
-	fmt.Fprintf(b, "\n%s\n", v.paint(bold, "who holds limit "+o.Limit))
-	v.item(b, 2, "jobs        ", holdersText("job", o.Jobs, o.Held, v))
-	v.item(b, 2, "regions     ", holdersText("region", o.Regions, o.Held, v))
-	v.item(b, 2, "operations  ", holdersText("operation", o.Operations, o.Held, v))
+	fmt.Fprintf(b, "\n%s\n", v.Paint(term.Bold, "who holds limit "+o.Limit))
+	v.Item(b, 2, "jobs        ", holdersText("job", o.Jobs, o.Held, v))
+	v.Item(b, 2, "regions     ", holdersText("region", o.Regions, o.Held, v))
+	v.Item(b, 2, "operations  ", holdersText("operation", o.Operations, o.Held, v))
 	if o.GivenBack > 0 {
-		v.item(b, 2, "given back  ", units(o.GivenBack)+" of these, by adjustments")
+		v.Item(b, 2, "given back  ", units(o.GivenBack)+" of these, by adjustments")
 	}
 }
 
 // holdersText writes "trending 8,000 (85 %), charts 1,400 (15 %)".
-func holdersText(by string, holders []api.Holder, held int64, v view) string {
+func holdersText(by string, holders []api.Holder, held int64, v term.View) string {
 	var parts []string
 	rest := held
 	for _, h := range holders[:min(mostNamed, len(holders))] {

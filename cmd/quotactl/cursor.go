@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"quotad/cmd/quotactl/term"
 	jobsapi "quotad/jobs/api"
 )
 
@@ -46,6 +47,6 @@ func (c *cli) cursor(ctx context.Context, name string, region []string) error {
 	return c.print(answer{
 		body:  job,
 		value: noInteger("a region"),
-		table: func(view) string { return string(job.Cursor) + "\n" },
+		table: func(term.View) string { return string(job.Cursor) + "\n" },
 	})
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"quotad/cmd/quotactl/term"
 )
 
 // The exit codes, part of the contract with scripts.
@@ -38,12 +40,12 @@ func (c *cli) report(err error) int {
 	}
 	f := &failure{code: exitError, err: err}
 	errors.As(err, &f)
-	v := view{utf8: c.env.isUTF8()}
+	v := term.View{UTF8: c.env.IsUTF8()}
 	// Joined errors stand on lines of their own.
 	message := strings.ReplaceAll(err.Error(), "\n", "; ")
-	fmt.Fprintf(c.stderr, "quotactl: error: %s\n", v.clean(message))
+	fmt.Fprintf(c.stderr, "quotactl: error: %s\n", v.Clean(message))
 	if f.hint != "" {
-		fmt.Fprintf(c.stderr, "quotactl: hint: %s\n", v.clean(f.hint))
+		fmt.Fprintf(c.stderr, "quotactl: hint: %s\n", v.Clean(f.hint))
 	}
 	return f.code
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"quotad/cmd/quotactl/term"
 	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
 	"quotad/quota"
@@ -54,40 +55,40 @@ func (c *cli) listJobs(ctx context.Context) error {
 	return c.print(answer{
 		body:  list,
 		value: func() (int64, error) { return int64(len(list)), nil },
-		table: func(v view) string { return jobTable(list, v) },
+		table: func(v term.View) string { return jobTable(list, v) },
 	})
 }
 
-func jobTable(list []jobsapi.Job, v view) string {
-	t := table{columns: []column{
-		{head: "JOB"}, {head: "CREDENTIAL"}, {head: "SCHEDULE"}, {head: "REGIONS", right: true}, {head: "CURSOR"},
-		{head: "NEXT" + v.zoneMark()}, {head: "LAST"},
+func jobTable(list []jobsapi.Job, v term.View) string {
+	t := term.Table{Columns: []term.Column{
+		{Head: "JOB"}, {Head: "CREDENTIAL"}, {Head: "SCHEDULE"}, {Head: "REGIONS", Right: true}, {Head: "CURSOR"},
+		{Head: "NEXT" + v.ZoneMark()}, {Head: "LAST"},
 	}}
 	for _, j := range list {
-		next := cell{text: "none"}
+		next := term.Cell{Text: "none"}
 		if !j.NextRun.IsZero() {
-			next.text = v.clock(j.NextRun)
+			next.Text = v.Clock(j.NextRun)
 		}
 		if j.Pause != nil {
-			next = cell{"paused", yellow}
+			next = term.Cell{Text: "paused", Style: term.Yellow}
 		}
-		t.add(cell{text: j.Name}, cell{text: j.Credential}, cell{text: jobs.Brief(j.Schedule)},
-			cell{text: quota.Thousands(len(j.Regions))}, cell{text: string(j.Cursor)}, next, lastCell(j.LastRun, v))
+		t.Add(term.Cell{Text: j.Name}, term.Cell{Text: j.Credential}, term.Cell{Text: jobs.Brief(j.Schedule)},
+			term.Cell{Text: quota.Thousands(len(j.Regions))}, term.Cell{Text: string(j.Cursor)}, next, lastCell(j.LastRun, v))
 	}
 	var b strings.Builder
-	t.render(&b, v)
+	t.Render(&b, v)
 	return b.String()
 }
 
-func lastCell(r *jobs.Run, v view) cell {
+func lastCell(r *jobs.Run, v term.View) term.Cell {
 	if r == nil {
-		return cell{text: "none"}
+		return term.Cell{Text: "none"}
 	}
-	ago, _, _ := strings.Cut(brief(v.now.Sub(r.StartedAt)), " ")
+	ago, _, _ := strings.Cut(term.Brief(v.Now.Sub(r.StartedAt)), " ")
 	if failed := failures(*r); failed > 0 && r.State == jobs.RunDone {
-		return cell{fmt.Sprintf("%s failed %s ago", quota.Thousands(failed), ago), red}
+		return term.Cell{Text: fmt.Sprintf("%s failed %s ago", quota.Thousands(failed), ago), Style: term.Red}
 	}
-	return cell{fmt.Sprintf("%s %s ago", r.State, ago), runStyle(r.State)}
+	return term.Cell{Text: fmt.Sprintf("%s %s ago", r.State, ago), Style: runStyle(r.State)}
 }
 
 func (c *cli) showJob(ctx context.Context, name string) error {
@@ -103,20 +104,20 @@ func (c *cli) printJob(job jobsapi.Job) error {
 	return c.print(answer{
 		body:  job,
 		value: noInteger("a job"),
-		table: func(v view) string { return jobPage(job, v) },
+		table: func(v term.View) string { return jobPage(job, v) },
 	})
 }
 
 // jobPage is what the status tells of a job, and how it is configured.
-func jobPage(j jobsapi.Job, v view) string {
+func jobPage(j jobsapi.Job, v term.View) string {
 	var b strings.Builder
 	renderJob(&b, j, v)
-	v.prose(&b, 2, plain, "regions "+strings.Join(regionNames(j), " "))
+	v.Prose(&b, 2, term.Plain, "regions "+strings.Join(regionNames(j), " "))
 	expects := "expects nothing in particular"
 	if len(j.Expects) > 0 {
 		expects = "expects " + callsText(j.Expects)
 	}
-	v.prose(&b, 2, plain, fmt.Sprintf("credential %s; a pass %s", j.Credential, expects))
+	v.Prose(&b, 2, term.Plain, fmt.Sprintf("credential %s; a pass %s", j.Credential, expects))
 	return b.String()
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"quotad/cmd/quotactl/term"
 	"quotad/jobs"
 	"quotad/quota"
 	"quotad/quota/api"
@@ -21,7 +22,7 @@ const (
 // renderLimits writes a credential's limits, one line each, with a note on how
 // long a debit counts, when units come back and, where it is known, how fast they
 // are spent: beside the line where the screen is wide enough, else below it.
-func renderLimits(b *strings.Builder, limits []api.Limit, paces map[string]pace, v view) {
+func renderLimits(b *strings.Builder, limits []api.Limit, paces map[string]pace, v term.View) {
 	notes := make([]string, len(limits))
 	longest := 0
 	for i, l := range limits {
@@ -31,60 +32,60 @@ func renderLimits(b *strings.Builder, limits []api.Limit, paces map[string]pace,
 		}
 		longest = max(longest, utf8.RuneCountInString(notes[i]))
 	}
-	room := v.width - limitsTable(limits, 0, v).width()
-	beside := room-gap-longest >= wideBar
+	room := v.Width - limitsTable(limits, 0, v).Width()
+	beside := room-term.Gap-longest >= wideBar
 	if beside {
-		room -= gap + longest
+		room -= term.Gap + longest
 	}
 	if room < leastBar {
 		room = 0
 	}
 	t := limitsTable(limits, min(mostBar, room), v)
 	if beside {
-		t.columns = append(t.columns, column{})
+		t.Columns = append(t.Columns, term.Column{})
 	}
 	for i, note := range notes {
 		if beside {
-			t.rows[i].cells = append(t.rows[i].cells, cell{note, faint})
+			t.Rows[i].Cells = append(t.Rows[i].Cells, term.Cell{Text: note, Style: term.Faint})
 		} else {
-			t.rows[i].below = note
+			t.Rows[i].Below = note
 		}
 	}
-	t.render(b, v)
+	t.Render(b, v)
 }
 
-func limitsTable(limits []api.Limit, bar int, v view) *table {
-	t := &table{indent: 2, columns: []column{
-		{head: "LIMIT"}, {whole: true},
-		{head: "USED", right: true}, {head: "RESERVE", right: true}, {head: "REMAINING", right: true}, {head: "UNITS", right: true},
+func limitsTable(limits []api.Limit, bar int, v term.View) *term.Table {
+	t := &term.Table{Indent: 2, Columns: []term.Column{
+		{Head: "LIMIT"}, {Whole: true},
+		{Head: "USED", Right: true}, {Head: "RESERVE", Right: true}, {Head: "REMAINING", Right: true}, {Head: "UNITS", Right: true},
 	}}
 	for _, l := range limits {
 		state := stateOf(l)
-		t.add(cell{text: l.Name}, cell{barOf(l, bar, v), state},
-			cell{text: quota.Thousands(l.Used)}, cell{text: quota.Thousands(l.Reserve)}, cell{quota.Thousands(l.Remaining), state}, cell{text: quota.Thousands(l.Units)})
+		t.Add(term.Cell{Text: l.Name}, term.Cell{Text: barOf(l, bar, v), Style: state},
+			term.Cell{Text: quota.Thousands(l.Used)}, term.Cell{Text: quota.Thousands(l.Reserve)}, term.Cell{Text: quota.Thousands(l.Remaining), Style: state}, term.Cell{Text: quota.Thousands(l.Units)})
 	}
 	return t
 }
 
 // stateOf colours a limit: red when ordinary callers are denied, yellow in the
 // last fifth of their budget.
-func stateOf(l api.Limit) style {
+func stateOf(l api.Limit) term.Style {
 	switch {
 	case l.Remaining == 0:
-		return red
+		return term.Red
 	case l.Remaining <= (l.Units-l.Reserve)/5:
-		return yellow
+		return term.Yellow
 	default:
-		return green
+		return term.Green
 	}
 }
 
 // barOf draws a limit: what is used from the left, what of the reserve is left
 // at the right, and between them what ordinary callers may spend, which shows as
 // long as there is any.
-func barOf(l api.Limit, width int, v view) string {
+func barOf(l api.Limit, width int, v term.View) string {
 	used, free, reserve := "#", ".", "="
-	if v.utf8 {
+	if v.UTF8 {
 		used, free, reserve = "█", "░", "▒"
 	}
 	if l.Units < 1 || width < 1 {
@@ -109,16 +110,16 @@ func share(amount, whole int64, width int) int {
 	return int(min(int64(width), (amount*int64(width)+whole-1)/whole))
 }
 
-func noteOf(l api.Limit, v view) string {
+func noteOf(l api.Limit, v term.View) string {
 	notes := []string{windowText(l.Window)}
 	if l.Remaining == 0 {
 		notes = append(notes, "exhausted")
 	}
 	if l.CatchingUpUntil != nil {
-		notes = append(notes, "counts as spent until the log fills its longer window, "+v.when(*l.CatchingUpUntil))
+		notes = append(notes, "counts as spent until the log fills its longer window, "+v.When(*l.CatchingUpUntil))
 	}
 	if l.NextUnitsAt != nil {
-		notes = append(notes, fmt.Sprintf("%s back %s", units(l.NextUnits), v.when(*l.NextUnitsAt)))
+		notes = append(notes, fmt.Sprintf("%s back %s", units(l.NextUnits), v.When(*l.NextUnitsAt)))
 	}
 	return strings.Join(notes, "; ")
 }

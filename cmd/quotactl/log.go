@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"quotad/cmd/quotactl/term"
 	"quotad/quota"
 	"quotad/quota/api"
 )
@@ -97,7 +98,7 @@ func (c *cli) log(ctx context.Context, f logFilter) error {
 	return c.print(answer{
 		body:  api.LogPage{Entries: entries},
 		value: func() (int64, error) { return int64(len(entries)), nil },
-		table: func(v view) string { return logTable(entries, v) },
+		table: func(v term.View) string { return logTable(entries, v) },
 	})
 }
 
@@ -173,27 +174,27 @@ func (c *cli) entryLines() func(...api.Entry) error {
 		t := newLogTable(entries, v)
 		var b strings.Builder
 		if widths == nil {
-			t.line(&b, v, t.heads(), t.widen(nil))
+			t.Line(&b, v, t.Heads(), t.Widen(nil))
 		}
-		widths = t.widen(widths)
-		t.lines(&b, v, widths)
+		widths = t.Widen(widths)
+		t.Lines(&b, v, widths)
 		return c.write(b.String())
 	}
 }
 
-func logTable(entries []api.Entry, v view) string {
+func logTable(entries []api.Entry, v term.View) string {
 	if len(entries) == 0 {
 		return "nothing was debited\n"
 	}
 	var b strings.Builder
-	newLogTable(entries, v).render(&b, v)
+	newLogTable(entries, v).Render(&b, v)
 	return b.String()
 }
 
-func newLogTable(entries []api.Entry, v view) *table {
-	t := &table{columns: []column{
-		{head: "AT" + v.zoneMark(), whole: true}, {head: "BY"}, {head: "REGION"}, {head: "OPERATION"},
-		{head: "CALLS", right: true}, {head: "UNITS", right: true}, {head: "ENTRY", whole: true},
+func newLogTable(entries []api.Entry, v term.View) *term.Table {
+	t := &term.Table{Columns: []term.Column{
+		{Head: "AT" + v.ZoneMark(), Whole: true}, {Head: "BY"}, {Head: "REGION"}, {Head: "OPERATION"},
+		{Head: "CALLS", Right: true}, {Head: "UNITS", Right: true}, {Head: "ENTRY", Whole: true},
 	}}
 	for _, e := range entries {
 		calls, spent := "", ""
@@ -203,9 +204,9 @@ func newLogTable(entries []api.Entry, v view) *table {
 		if len(e.Charges) > 0 {
 			spent = quota.Thousands(e.Units)
 		}
-		t.add(cell{text: v.clock(e.At)}, cell{text: v.caller(e.By)}, cell{text: v.clean(e.Region)}, cell{text: v.clean(e.Operation)},
-			cell{text: calls}, cell{text: spent}, cell{text: e.ID})
-		t.rows[len(t.rows)-1].below = entryNote(e)
+		t.Add(term.Cell{Text: v.Clock(e.At)}, term.Cell{Text: v.Caller(e.By)}, term.Cell{Text: v.Clean(e.Region)}, term.Cell{Text: v.Clean(e.Operation)},
+			term.Cell{Text: calls}, term.Cell{Text: spent}, term.Cell{Text: e.ID})
+		t.Rows[len(t.Rows)-1].Below = entryNote(e)
 	}
 	return t
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"quotad/cmd/quotactl/term"
 	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
 	"quotad/quota"
@@ -55,38 +56,38 @@ func (c *cli) next(ctx context.Context, only jobsapi.Selection) error {
 	return c.print(answer{
 		body:  list,
 		value: func() (int64, error) { return secondsUntil(list, c.view()) },
-		table: func(v view) string { return nextTable(list, v) },
+		table: func(v term.View) string { return nextTable(list, v) },
 	})
 }
 
 // secondsUntil is how long it is until the next run that is not paused.
-func secondsUntil(list []jobs.Upcoming, v view) (int64, error) {
+func secondsUntil(list []jobs.Upcoming, v term.View) (int64, error) {
 	for _, u := range list {
 		if !u.Paused {
-			return max(0, int64(u.Slot.Sub(v.now).Seconds())), nil
+			return max(0, int64(u.Slot.Sub(v.Now).Seconds())), nil
 		}
 	}
 	return 0, fmt.Errorf("no run comes")
 }
 
-func nextTable(list []jobs.Upcoming, v view) string {
+func nextTable(list []jobs.Upcoming, v term.View) string {
 	if len(list) == 0 {
 		return "no run comes\n"
 	}
-	t := table{columns: []column{
-		{head: "JOB"}, {head: "SLOT"}, {head: "PASSES", right: true}, {head: "FIRST"}, {head: "LAST STARTS" + v.zoneMark()}, {},
+	t := term.Table{Columns: []term.Column{
+		{Head: "JOB"}, {Head: "SLOT"}, {Head: "PASSES", Right: true}, {Head: "FIRST"}, {Head: "LAST STARTS" + v.ZoneMark()}, {},
 	}}
 	for _, u := range list {
-		row := []cell{{text: u.Job}, {text: v.when(u.Slot)}, {text: quota.Thousands(len(u.Passes))}, {}, {}, {}}
+		row := []term.Cell{{Text: u.Job}, {Text: v.When(u.Slot)}, {Text: quota.Thousands(len(u.Passes))}, {}, {}, {}}
 		if n := len(u.Passes); n > 0 {
-			row[3].text, row[4].text = string(u.Passes[0].Region), v.clock(u.Passes[n-1].StartsAt)
+			row[3].Text, row[4].Text = string(u.Passes[0].Region), v.Clock(u.Passes[n-1].StartsAt)
 		}
 		if u.Paused {
-			row[5] = cell{"paused", yellow}
+			row[5] = term.Cell{Text: "paused", Style: term.Yellow}
 		}
-		t.add(row...)
+		t.Add(row...)
 	}
 	var b strings.Builder
-	t.render(&b, v)
+	t.Render(&b, v)
 	return b.String()
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"quotad/cmd/quotactl/term"
 	"quotad/quota"
 	"quotad/quota/api"
 )
@@ -187,11 +188,11 @@ func goneCalendar(l api.Limit, perHour int64, now time.Time) time.Time {
 }
 
 // text writes "pace 412/h, gone in about 13h".
-func (p pace) text(v view) string {
+func (p pace) text(v term.View) string {
 	text := "pace " + quota.Thousands(p.perHour) + "/h"
 	switch {
 	case !p.gone.IsZero():
-		about, _, _ := strings.Cut(brief(p.gone.Sub(v.now)), " ")
+		about, _, _ := strings.Cut(term.Brief(p.gone.Sub(v.Now)), " ")
 		text += ", gone in about " + about
 	case p.lasts:
 		text += ", which lasts"

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"quotad/cmd/quotactl/term"
 	jobsapi "quotad/jobs/api"
 )
 
@@ -59,6 +60,6 @@ func (c *cli) plan(ctx context.Context, in jobsapi.PlanRequest) error {
 	return c.print(answer{
 		body:  p,
 		value: func() (int64, error) { return int64(p.Skipped), nil },
-		table: func(v view) string { return planPage(p, v) },
+		table: func(v term.View) string { return planPage(p, v) },
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"quotad/cmd/quotactl/term"
 	"quotad/jobs"
 	"quotad/jobs/plan"
 	"quotad/quota"
@@ -15,8 +16,8 @@ import (
 // Plans as they are printed, all from one instant.
 func TestPlansOnTheScreen(t *testing.T) {
 	ascii := viewOf(80)
-	ascii.utf8 = false
-	views := map[string]view{"40": viewOf(40), "80": viewOf(80), "200": viewOf(200), "80-ascii": ascii}
+	ascii.UTF8 = false
+	views := map[string]term.View{"40": viewOf(40), "80": viewOf(80), "200": viewOf(200), "80-ascii": ascii}
 	for name, p := range map[string]*plan.Plan{
 		"fits":     simulate(3, 0, plannedJob(t, "trending", 8, 30*time.Minute)),
 		"tight":    simulate(7, 4120, plannedJob(t, "trending", 100, time.Hour), searches(t), silent(t)),
@@ -29,7 +30,7 @@ func TestPlansOnTheScreen(t *testing.T) {
 				got := planPage(*p, v)
 				compare(t, fmt.Sprintf("plan-%s-%s", name, size), got)
 				checkPlain(t, got, v)
-				if v.width >= defaultWidth {
+				if v.Width >= term.DefaultWidth {
 					checkFits(t, got, v)
 				}
 			})

@@ -6,24 +6,25 @@ import (
 	"strconv"
 	"strings"
 
+	"quotad/cmd/quotactl/term"
 	"quotad/jobs/plan"
 	"quotad/quota"
 )
 
 // planPage writes a plan: all of it in a line, and then limit by limit.
-func planPage(p plan.Plan, v view) string {
+func planPage(p plan.Plan, v term.View) string {
 	var b strings.Builder
-	v.prose(&b, 0, bold, fmt.Sprintf("plan of %s, until %s%s", brief(p.Until.Sub(p.From)), v.clock(p.Until), v.zoneMark()))
-	v.prose(&b, 2, plain, totalText(p))
+	v.Prose(&b, 0, term.Bold, fmt.Sprintf("plan of %s, until %s%s", term.Brief(p.Until.Sub(p.From)), v.Clock(p.Until), v.ZoneMark()))
+	v.Prose(&b, 2, term.Plain, totalText(p))
 	if p.Cut {
-		v.prose(&b, 2, yellow, "it ends earlier than was asked for: so many passes are not played at once")
+		v.Prose(&b, 2, term.Yellow, "it ends earlier than was asked for: so many passes are not played at once")
 	}
 	if len(p.Unknown) > 0 {
-		v.prose(&b, 2, yellow, "without "+strings.Join(p.Unknown, ", ")+": what a pass expects is not configured")
+		v.Prose(&b, 2, term.Yellow, "without "+strings.Join(p.Unknown, ", ")+": what a pass expects is not configured")
 	}
 	for _, l := range p.Limits {
 		b.WriteByte('\n')
-		v.prose(&b, 0, bold, fmt.Sprintf("credential %s, limit %s", l.Credential, l.Limit))
+		v.Prose(&b, 0, term.Bold, fmt.Sprintf("credential %s, limit %s", l.Credential, l.Limit))
 		renderLimitPlan(&b, p, l, v)
 	}
 	return b.String()
@@ -38,51 +39,51 @@ func totalText(p plan.Plan) string {
 	return passes + "; " + quota.Count(p.Skipped, "turn of a region is lost", "turns of a region are lost")
 }
 
-func renderLimitPlan(b *strings.Builder, p plan.Plan, l plan.Limit, v view) {
+func renderLimitPlan(b *strings.Builder, p plan.Plan, l plan.Limit, v term.View) {
 	if len(l.Shares) == 0 {
-		v.prose(b, 2, plain, "no job asks for any of its "+units(int64(l.Budget)))
+		v.Prose(b, 2, term.Plain, "no job asks for any of its "+units(int64(l.Budget)))
 		return
 	}
 	text, state := verdictText(l, v)
-	v.prose(b, 2, state, text)
-	v.prose(b, 2, plain, demandText(l))
+	v.Prose(b, 2, state, text)
+	v.Prose(b, 2, term.Plain, demandText(l))
 	holds := fmt.Sprintf("holds %s now, and %s at most", quota.Thousands(l.Used), quota.Thousands(l.Peak))
 	if !l.ResetsAt.IsZero() {
-		holds += "; begins anew " + v.when(l.ResetsAt)
+		holds += "; begins anew " + v.When(l.ResetsAt)
 	}
-	v.prose(b, 2, plain, holds)
+	v.Prose(b, 2, term.Plain, holds)
 	for i, c := range l.Changes {
 		label := "or: "
 		if i == 0 {
 			label = "do: "
 		}
-		v.item(b, 4, label, fmt.Sprintf("%s, %s less", c, units(int64(c.GivesUp))))
+		v.Item(b, 4, label, fmt.Sprintf("%s, %s less", c, units(int64(c.GivesUp))))
 	}
 	if !l.Fits && len(l.Changes) == 0 {
-		v.prose(b, 4, plain, "no single change would do")
+		v.Prose(b, 4, term.Plain, "no single change would do")
 	}
-	sharesOfPlan(p, l).render(b, v)
+	sharesOfPlan(p, l).Render(b, v)
 	if l.Spent > 0 || l.Skipped > 0 {
-		plotOf(l, v).render(b, v)
+		plotOf(l, v).Render(b, v)
 	}
 }
 
 // verdictText says whether the limit is enough, and for how long.
-func verdictText(l plan.Limit, v view) (string, style) {
+func verdictText(l plan.Limit, v term.View) (string, term.Style) {
 	switch {
 	case !l.DryAt.IsZero():
-		text := fmt.Sprintf("runs dry %s: ends %s early, which loses %s", v.when(l.DryAt),
+		text := fmt.Sprintf("runs dry %s: ends %s early, which loses %s", v.When(l.DryAt),
 			quota.Count(l.Stops, "run", "runs"), quota.Count(l.Skipped, "turn", "turns"))
 		if l.Fits {
 			text += "; by itself the schedule fits"
 		}
-		return text, red
+		return text, term.Red
 	case !l.FitsOnTime():
-		return "runs dry, though not as long as this plan looks ahead", red
+		return "runs dry, though not as long as this plan looks ahead", term.Red
 	case !l.Fits:
-		return "fits as long as passes are on time; late ones run it dry", yellow
+		return "fits as long as passes are on time; late ones run it dry", term.Yellow
 	}
-	return "fits, even when passes are late", green
+	return "fits, even when passes are late", term.Green
 }
 
 // demandText says what is asked for, and of how much.
@@ -99,10 +100,10 @@ func demandText(l plan.Limit) string {
 }
 
 // sharesOfPlan is the table of the jobs that ask something of a limit.
-func sharesOfPlan(p plan.Plan, l plan.Limit) *table {
-	t := &table{indent: 2, columns: []column{
-		{head: "JOB"}, {head: "SLOTS", right: true}, {head: "ASKED", right: true}, {head: "SHARE", right: true},
-		{head: "REGIONS", right: true}, {head: "MOST", right: true}, {head: "SPENT", right: true}, {head: "LOST", right: true},
+func sharesOfPlan(p plan.Plan, l plan.Limit) *term.Table {
+	t := &term.Table{Indent: 2, Columns: []term.Column{
+		{Head: "JOB"}, {Head: "SLOTS", Right: true}, {Head: "ASKED", Right: true}, {Head: "SHARE", Right: true},
+		{Head: "REGIONS", Right: true}, {Head: "MOST", Right: true}, {Head: "SPENT", Right: true}, {Head: "LOST", Right: true},
 	}}
 	var all int64
 	for _, s := range l.Shares {
@@ -110,16 +111,16 @@ func sharesOfPlan(p plan.Plan, l plan.Limit) *table {
 	}
 	for _, s := range l.Shares {
 		j := jobIn(p, s.Job)
-		most, lost := cell{text: strconv.Itoa(s.MostRegions)}, cell{text: quota.Thousands(j.Skipped)}
+		most, lost := term.Cell{Text: strconv.Itoa(s.MostRegions)}, term.Cell{Text: quota.Thousands(j.Skipped)}
 		if s.MostRegions < len(j.Regions) {
-			most.style = yellow
+			most.Style = term.Yellow
 		}
 		if j.Skipped > 0 {
-			lost.style = red
+			lost.Style = term.Red
 		}
-		t.add(cell{text: s.Job}, cell{text: quota.Thousands(s.Slots)}, cell{text: quota.Thousands(s.Demand)},
-			cell{text: percent(int64(s.Demand), all)}, cell{text: quota.Thousands(len(j.Regions))}, most,
-			cell{text: quota.Thousands(j.Spent[l.Limit])}, lost)
+		t.Add(term.Cell{Text: s.Job}, term.Cell{Text: quota.Thousands(s.Slots)}, term.Cell{Text: quota.Thousands(s.Demand)},
+			term.Cell{Text: percent(int64(s.Demand), all)}, term.Cell{Text: quota.Thousands(len(j.Regions))}, most,
+			term.Cell{Text: quota.Thousands(j.Spent[l.Limit])}, lost)
 	}
 	return t
 }

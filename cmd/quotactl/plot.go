@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"quotad/cmd/quotactl/term"
 	"quotad/jobs/plan"
 	"quotad/quota"
 )
@@ -25,8 +26,8 @@ type hourPlot struct {
 
 // plotOf draws the hours of a limit, a line for each day of the view's zone. The
 // highest mark is the busiest hour; x is an hour in which turns are lost.
-func plotOf(l plan.Limit, v view) *table {
-	days := daysOf(l.Hours, v.zone)
+func plotOf(l plan.Limit, v term.View) *term.Table {
+	days := daysOf(l.Hours, v.Zone)
 	var busiest int64
 	for _, d := range days {
 		for _, h := range d.hours {
@@ -34,16 +35,16 @@ func plotOf(l plan.Limit, v view) *table {
 		}
 	}
 	wide := 1
-	if v.width >= defaultWidth {
-		wide = min(4, (v.width-plotMargin)/24)
+	if v.Width >= term.DefaultWidth {
+		wide = min(4, (v.Width-plotMargin)/24)
 	}
-	t := &table{indent: 2, columns: []column{{head: "HOUR" + v.zoneMark()}, {head: scale(wide), whole: true}, {head: "UNITS", right: true}}}
+	t := &term.Table{Indent: 2, Columns: []term.Column{{Head: "HOUR" + v.ZoneMark()}, {Head: scale(wide), Whole: true}, {Head: "UNITS", Right: true}}}
 	for _, d := range days {
 		var marks strings.Builder
 		for _, h := range d.hours {
 			marks.WriteString(strings.Repeat(h.mark(busiest, v), wide))
 		}
-		t.add(cell{text: d.day.Format("Mon 2")}, cell{text: marks.String()}, cell{text: quota.Thousands(d.units)})
+		t.Add(term.Cell{Text: d.day.Format("Mon 2")}, term.Cell{Text: marks.String()}, term.Cell{Text: quota.Thousands(d.units)})
 	}
 	return t
 }
@@ -70,9 +71,9 @@ func daysOf(hours []plan.Hour, zone *time.Location) []*dayPlot {
 }
 
 // mark is one character for an hour.
-func (h hourPlot) mark(busiest int64, v view) string {
+func (h hourPlot) mark(busiest int64, v term.View) string {
 	levels, none := []rune("12345678"), "."
-	if v.utf8 {
+	if v.UTF8 {
 		levels, none = []rune("▁▂▃▄▅▆▇█"), "·"
 	}
 	switch {

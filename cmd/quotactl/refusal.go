@@ -106,7 +106,7 @@ func (c *cli) refusal(d api.Decision) error {
 	if quota.Reason(d.Reason) == quota.LimitExceeded {
 		f.err = fmt.Errorf("denied: %s asked of limit %s, %s left", units(d.Requested), d.Limit, quota.Thousands(d.Remaining))
 		if d.RetryAt != nil {
-			f.hint = "this request fits " + c.view().when(*d.RetryAt)
+			f.hint = "this request fits " + c.view().When(*d.RetryAt)
 		}
 	}
 	return f

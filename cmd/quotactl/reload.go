@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"quotad/cmd/quotactl/term"
 	jobsapi "quotad/jobs/api"
 	"quotad/jobs/plan"
 	"quotad/quota"
@@ -50,7 +51,7 @@ func (c *cli) reload(ctx context.Context) error {
 	return c.print(answer{
 		body:  done,
 		value: func() (int64, error) { return int64(len(done.Changes)), nil },
-		table: func(v view) string { return renderReload(done, v) },
+		table: func(v term.View) string { return renderReload(done, v) },
 	})
 }
 
@@ -83,26 +84,26 @@ func dryText(f plan.Fit) string {
 		f.Credential, f.Limit, quota.Thousands(f.Demand), late, quota.Thousands(f.Budget), often)
 }
 
-func renderReload(r api.Reloaded, v view) string {
+func renderReload(r api.Reloaded, v term.View) string {
 	var b strings.Builder
 	if len(r.Changes) == 0 {
-		v.prose(&b, 0, plain, r.File+" means what it meant before")
+		v.Prose(&b, 0, term.Plain, r.File+" means what it meant before")
 	}
 	for _, change := range r.Changes {
 		what := change.Key
 		if change.Kind == api.Changed && change.Is != change.Was {
 			what += ": " + change.Was + " -> " + change.Is
 		}
-		v.item(&b, 0, string(change.Kind)+strings.Repeat(" ", len(api.Changed)+gap-len(change.Kind)), what)
+		v.Item(&b, 0, string(change.Kind)+strings.Repeat(" ", len(api.Changed)+term.Gap-len(change.Kind)), what)
 	}
 	return b.String()
 }
 
 // renderConfiguration tells of a reload that failed, as long as none succeeded.
-func renderConfiguration(b *strings.Builder, c api.Configuration, v view) {
+func renderConfiguration(b *strings.Builder, c api.Configuration, v term.View) {
 	if c.Error == "" {
 		return
 	}
-	v.prose(b, 2, red, "reload failed "+v.when(c.FailedAt)+": "+strings.ReplaceAll(c.Error, "\n", "; "))
-	v.prose(b, 2, plain, "in force is what "+c.File+" said "+v.when(c.ReadAt))
+	v.Prose(b, 2, term.Red, "reload failed "+v.When(c.FailedAt)+": "+strings.ReplaceAll(c.Error, "\n", "; "))
+	v.Prose(b, 2, term.Plain, "in force is what "+c.File+" said "+v.When(c.ReadAt))
 }

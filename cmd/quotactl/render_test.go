@@ -14,6 +14,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"quotad/cmd/quotactl/term"
 	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
 	"quotad/quota"
@@ -24,16 +25,16 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // at is the instant from which every golden file is seen.
 var at = time.Date(2026, 3, 14, 9, 26, 53, 0, time.UTC)
 
-func viewOf(width int) view {
-	return view{now: at, zone: time.UTC, width: width, utf8: true}
+func viewOf(width int) term.View {
+	return term.View{Now: at, Zone: time.UTC, Width: width, UTF8: true}
 }
 
 func TestStatusOnTheScreen(t *testing.T) {
 	ascii := viewOf(80)
-	ascii.utf8 = false
+	ascii.UTF8 = false
 	colored := viewOf(80)
-	colored.color = true
-	for name, v := range map[string]view{
+	colored.Color = true
+	for name, v := range map[string]term.View{
 		"40":       viewOf(40),
 		"80":       viewOf(80),
 		"200":      viewOf(200),
@@ -45,7 +46,7 @@ func TestStatusOnTheScreen(t *testing.T) {
 				got := renderStatus(readStatus(t, input), somePaces(input), v)
 				compare(t, fmt.Sprintf("status-%s-%s", input, name), got)
 				checkPlain(t, got, v)
-				if input != "hostile" && v.width >= defaultWidth && !v.color {
+				if input != "hostile" && v.Width >= term.DefaultWidth && !v.Color {
 					checkFits(t, got, v)
 				}
 			})
@@ -101,27 +102,27 @@ func TestJobsOnTheScreen(t *testing.T) {
 
 // checkPlain: no control characters beside our own colours, and nothing but
 // ASCII where nothing else can be shown.
-func checkPlain(t *testing.T, text string, v view) {
+func checkPlain(t *testing.T, text string, v term.View) {
 	t.Helper()
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
 		if strings.TrimRight(line, " ") != line {
 			t.Errorf("line ends in spaces: %q", line)
 		}
-		if strings.ContainsFunc(line, func(r rune) bool { return r < ' ' && !(v.color && r == '\x1b') }) {
+		if strings.ContainsFunc(line, func(r rune) bool { return r < ' ' && !(v.Color && r == '\x1b') }) {
 			t.Errorf("control character: %q", line)
 		}
-		if !v.utf8 && strings.ContainsFunc(line, func(r rune) bool { return r > 127 }) {
+		if !v.UTF8 && strings.ContainsFunc(line, func(r rune) bool { return r > 127 }) {
 			t.Errorf("not ASCII: %q", line)
 		}
 	}
 }
 
-func checkFits(t *testing.T, text string, v view) {
+func checkFits(t *testing.T, text string, v term.View) {
 	t.Helper()
 	for line := range strings.Lines(text) {
-		if width := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); width > v.width {
-			t.Errorf("line of %d columns on a screen of %d: %q", width, v.width, line)
+		if width := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); width > v.Width {
+			t.Errorf("line of %d columns on a screen of %d: %q", width, v.Width, line)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"quotad/cmd/quotactl/term"
 	"quotad/quota/api"
 )
 
@@ -55,7 +56,7 @@ func newReset(c *cli) *cobra.Command {
 
 // confirmReset says what would be forgotten and asks; only "y" and "yes" are.
 func (c *cli) confirmReset(ctx context.Context, name string) error {
-	if !isTerminal(c.stdin) {
+	if !term.IsTerminal(c.stdin) {
 		return usageError("add --yes", "a reset forgets what %s has spent and cannot be undone", name)
 	}
 	list, err := c.reader().Credentials(ctx)
@@ -99,8 +100,8 @@ func (c *cli) reset(ctx context.Context, name, reason string) error {
 	return c.print(answer{
 		body:  done,
 		value: func() (int64, error) { return leastRemaining([]api.Credential{done}) },
-		table: func(v view) string {
-			return pairs([][2]string{{"reset", name}, {"remaining", remainingOf(done)}}, v)
+		table: func(v term.View) string {
+			return term.Pairs([][2]string{{"reset", name}, {"remaining", remainingOf(done)}}, v)
 		},
 	})
 }

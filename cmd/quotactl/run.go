@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"quotad/cmd/quotactl/term"
 	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
 )
@@ -42,7 +43,7 @@ func newRun(c *cli) *cobra.Command {
 			return c.print(answer{
 				body:  run,
 				value: noInteger("a run"),
-				table: func(v view) string { return begunTable(run, v) },
+				table: func(v term.View) string { return begunTable(run, v) },
 			})
 		},
 	}
@@ -51,12 +52,12 @@ func newRun(c *cli) *cobra.Command {
 	return cmd
 }
 
-func begunTable(r jobs.Run, v view) string {
+func begunTable(r jobs.Run, v term.View) string {
 	ring := make([]string, len(r.Ring))
 	for i, region := range r.Ring {
 		ring[i] = string(region)
 	}
-	return pairs([][2]string{{"run", r.ID}, {"regions", strings.Join(ring, " ")}}, v)
+	return term.Pairs([][2]string{{"run", r.ID}, {"regions", strings.Join(ring, " ")}}, v)
 }
 
 const stopUsage = `End a run: no further pass is launched, those under way get TERM, and KILL after
@@ -84,7 +85,7 @@ func newStop(c *cli) *cobra.Command {
 			return c.print(answer{
 				body:  run,
 				value: noInteger("a run"),
-				table: func(view) string { return fmt.Sprintf("ending %s of job %s\n", run.ID, run.Job) },
+				table: func(term.View) string { return fmt.Sprintf("ending %s of job %s\n", run.ID, run.Job) },
 			})
 		},
 	}

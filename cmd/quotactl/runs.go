@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"quotad/cmd/quotactl/term"
 	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
 	"quotad/quota"
@@ -87,7 +88,7 @@ func (c *cli) listRuns(ctx context.Context, f runFilter) error {
 	return c.print(answer{
 		body:  runs,
 		value: func() (int64, error) { return int64(len(runs)), nil },
-		table: func(v view) string { return runTable(runs, v) },
+		table: func(v term.View) string { return runTable(runs, v) },
 	})
 }
 
@@ -141,21 +142,21 @@ func (f runFilter) hasPass(r jobs.Run) bool {
 	})
 }
 
-func runTable(runs []jobs.Run, v view) string {
+func runTable(runs []jobs.Run, v term.View) string {
 	if len(runs) == 0 {
 		return "no runs\n"
 	}
-	t := table{columns: []column{
-		{head: "RUN", whole: true}, {head: "JOB"}, {head: "STATE"}, {head: "BEGAN" + v.zoneMark(), whole: true},
-		{head: "TOOK", right: true}, {head: "PASSES", right: true}, {head: "UNITS", right: true}, {head: "REASON", sinks: true},
+	t := term.Table{Columns: []term.Column{
+		{Head: "RUN", Whole: true}, {Head: "JOB"}, {Head: "STATE"}, {Head: "BEGAN" + v.ZoneMark(), Whole: true},
+		{Head: "TOOK", Right: true}, {Head: "PASSES", Right: true}, {Head: "UNITS", Right: true}, {Head: "REASON", Sinks: true},
 	}}
 	for _, r := range runs {
-		lasted, passes, spent := sums(r, v.now)
-		t.add(cell{text: r.ID}, cell{text: r.Job}, cell{string(r.State), runStyle(r.State)}, cell{text: v.clock(r.StartedAt)},
-			cell{text: lasted}, cell{passes, passesStyle(r)}, cell{text: spent}, cell{text: runReason(r, v)})
+		lasted, passes, spent := sums(r, v.Now)
+		t.Add(term.Cell{Text: r.ID}, term.Cell{Text: r.Job}, term.Cell{Text: string(r.State), Style: runStyle(r.State)}, term.Cell{Text: v.Clock(r.StartedAt)},
+			term.Cell{Text: lasted}, term.Cell{Text: passes, Style: passesStyle(r)}, term.Cell{Text: spent}, term.Cell{Text: runReason(r, v)})
 	}
 	var b strings.Builder
-	t.render(&b, v)
+	t.Render(&b, v)
 	return b.String()
 }
 
@@ -177,10 +178,10 @@ func sums(r jobs.Run, now time.Time) (lasted, passes, spent string) {
 			served++
 		}
 	}
-	return took(max(0, end.Sub(r.StartedAt))), fmt.Sprintf("%d/%d ok", served, len(r.Ring)), quota.Thousands(sum)
+	return term.Took(max(0, end.Sub(r.StartedAt))), fmt.Sprintf("%d/%d ok", served, len(r.Ring)), quota.Thousands(sum)
 }
 
-func runReason(r jobs.Run, v view) string {
+func runReason(r jobs.Run, v term.View) string {
 	var parts []string
 	if r.Reason != "" {
 		parts = append(parts, string(r.Reason))
@@ -189,13 +190,13 @@ func runReason(r jobs.Run, v view) string {
 		parts = append(parts, quota.Count(r.Ticks, "tick", "ticks"))
 	}
 	if r.Trigger == jobs.Manual {
-		parts = append(parts, "by "+v.caller(r.By))
+		parts = append(parts, "by "+v.Caller(r.By))
 	}
 	if r.Host != "" {
-		parts = append(parts, "on "+v.clean(r.Host))
+		parts = append(parts, "on "+v.Clean(r.Host))
 	}
 	if r.Detail != "" {
-		parts = append(parts, v.clean(r.Detail))
+		parts = append(parts, v.Clean(r.Detail))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -231,22 +232,22 @@ func (c *cli) printRun(run jobs.Run) error {
 	return c.print(answer{
 		body:  run,
 		value: noInteger("a run"),
-		table: func(v view) string { return runPage(run, v) },
+		table: func(v term.View) string { return runPage(run, v) },
 	})
 }
 
-func runPage(r jobs.Run, v view) string {
+func runPage(r jobs.Run, v term.View) string {
 	var b strings.Builder
-	v.prose(&b, 0, bold, "job "+r.Job)
+	v.Prose(&b, 0, term.Bold, "job "+r.Job)
 	renderRun(&b, "run", r, v)
 	renderPasses(&b, r.Passes, v)
 	for _, p := range r.Passes {
 		if len(p.Tail) == 0 {
 			continue
 		}
-		v.prose(&b, 2, bold, "output of "+string(p.Region))
+		v.Prose(&b, 2, term.Bold, "output of "+string(p.Region))
 		for _, line := range p.Tail {
-			b.WriteString("    " + v.clean(line) + "\n")
+			b.WriteString("    " + v.Clean(line) + "\n")
 		}
 	}
 	return b.String()

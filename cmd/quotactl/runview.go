@@ -6,32 +6,33 @@ import (
 	"strings"
 	"time"
 
+	"quotad/cmd/quotactl/term"
 	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
 	"quotad/quota"
 )
 
 // renderJob writes a job: what comes next, and what its last run did.
-func renderJob(b *strings.Builder, j jobsapi.Job, v view) {
-	v.prose(b, 0, bold, "job "+j.Name)
+func renderJob(b *strings.Builder, j jobsapi.Job, v term.View) {
+	v.Prose(b, 0, term.Bold, "job "+j.Name)
 	next := "no next run"
 	if !j.NextRun.IsZero() {
-		next = "next run " + v.when(j.NextRun)
+		next = "next run " + v.When(j.NextRun)
 	}
-	v.prose(b, 2, plain, fmt.Sprintf("%s; %s; cursor at %s", jobs.Brief(j.Schedule), next, j.Cursor))
+	v.Prose(b, 2, term.Plain, fmt.Sprintf("%s; %s; cursor at %s", jobs.Brief(j.Schedule), next, j.Cursor))
 	if j.Pause != nil {
-		v.prose(b, 2, yellow, pauseText(*j.Pause, v))
+		v.Prose(b, 2, term.Yellow, pauseText(*j.Pause, v))
 	}
 	if j.Skipped != nil {
-		v.prose(b, 2, yellow, skipText(*j.Skipped, v))
+		v.Prose(b, 2, term.Yellow, skipText(*j.Skipped, v))
 	}
 	if j.LastRun == nil {
-		v.prose(b, 2, faint, "no run yet")
+		v.Prose(b, 2, term.Faint, "no run yet")
 		return
 	}
 	renderRun(b, "last run", *j.LastRun, v)
 	if n := len(j.Regions); 0 < n && n <= manyRegions {
-		v.prose(b, 2, plain, ringText(j))
+		v.Prose(b, 2, term.Plain, ringText(j))
 	}
 	renderPasses(b, notOK(*j.LastRun), v)
 }
@@ -45,27 +46,27 @@ func notOK(r jobs.Run) []jobs.Pass {
 	return slices.DeleteFunc(slices.Clone(r.Passes), func(p jobs.Pass) bool { return p.Outcome == jobs.OK })
 }
 
-func pauseText(p jobs.Pause, v view) string {
-	text := "paused " + v.when(p.Since)
+func pauseText(p jobs.Pause, v term.View) string {
+	text := "paused " + v.When(p.Since)
 	if p.By != "" {
-		text += ", by " + v.caller(p.By)
+		text += ", by " + v.Caller(p.By)
 	}
 	if p.Note != "" {
 		text += ": " + p.Note
 	}
 	if !p.Until.IsZero() {
-		text += "; ends " + v.when(p.Until)
+		text += "; ends " + v.When(p.Until)
 	}
 	return text
 }
 
 // skipText tells of ticks that did not become a run.
-func skipText(r jobs.Run, v view) string {
+func skipText(r jobs.Run, v term.View) string {
 	latest := r.Slot
 	if !r.LastSlot.IsZero() {
 		latest = r.LastSlot
 	}
-	text := fmt.Sprintf("%s skipped, the latest %s: %s", quota.Count(max(1, r.Ticks), "tick", "ticks"), v.when(latest), r.Reason)
+	text := fmt.Sprintf("%s skipped, the latest %s: %s", quota.Count(max(1, r.Ticks), "tick", "ticks"), v.When(latest), r.Reason)
 	if r.Detail != "" {
 		text += "; " + r.Detail
 	}
@@ -73,18 +74,18 @@ func skipText(r jobs.Run, v view) string {
 }
 
 // renderRun writes what became of a run, all in all.
-func renderRun(b *strings.Builder, title string, r jobs.Run, v view) {
-	v.prose(b, 2, runStyle(r.State), fmt.Sprintf("%s %s: %s, %s", title, r.ID, stateText(r), tally(r)))
-	timing := "began " + v.when(r.StartedAt)
+func renderRun(b *strings.Builder, title string, r jobs.Run, v term.View) {
+	v.Prose(b, 2, runStyle(r.State), fmt.Sprintf("%s %s: %s, %s", title, r.ID, stateText(r), tally(r)))
+	timing := "began " + v.When(r.StartedAt)
 	if !r.EndedAt.IsZero() {
-		timing += ", took " + took(r.EndedAt.Sub(r.StartedAt))
+		timing += ", took " + term.Took(r.EndedAt.Sub(r.StartedAt))
 	}
 	if r.Host != "" {
-		timing += ", on " + v.clean(r.Host)
+		timing += ", on " + v.Clean(r.Host)
 	}
-	v.prose(b, 2, faint, timing)
+	v.Prose(b, 2, term.Faint, timing)
 	if r.Detail != "" {
-		v.prose(b, 2, plain, r.Detail)
+		v.Prose(b, 2, term.Plain, r.Detail)
 	}
 }
 
@@ -95,16 +96,16 @@ func stateText(r jobs.Run) string {
 	return fmt.Sprintf("%s (%s)", r.State, r.Reason)
 }
 
-func renderPasses(b *strings.Builder, passes []jobs.Pass, v view) {
-	t := table{indent: 4, columns: []column{
-		{head: "REGION"}, {head: "OUTCOME"}, {head: "UNITS", right: true}, {head: "TOOK", right: true}, {head: "REASON", sinks: true},
+func renderPasses(b *strings.Builder, passes []jobs.Pass, v term.View) {
+	t := term.Table{Indent: 4, Columns: []term.Column{
+		{Head: "REGION"}, {Head: "OUTCOME"}, {Head: "UNITS", Right: true}, {Head: "TOOK", Right: true}, {Head: "REASON", Sinks: true},
 	}}
 	for _, p := range passes {
-		t.add(cell{text: string(p.Region)}, cell{string(p.Outcome), outcomeStyle(p.Outcome)},
-			cell{text: quota.Thousands(p.Units)}, cell{text: passTook(p, v.now)}, cell{text: reasonOf(p, v)})
+		t.Add(term.Cell{Text: string(p.Region)}, term.Cell{Text: string(p.Outcome), Style: outcomeStyle(p.Outcome)},
+			term.Cell{Text: quota.Thousands(p.Units)}, term.Cell{Text: passTook(p, v.Now)}, term.Cell{Text: reasonOf(p, v)})
 	}
-	if len(t.rows) > 0 {
-		t.render(b, v)
+	if len(t.Rows) > 0 {
+		t.Render(b, v)
 	}
 }
 
@@ -152,34 +153,34 @@ func passTook(p jobs.Pass, now time.Time) string {
 	if end.IsZero() {
 		end = now
 	}
-	return took(max(0, end.Sub(p.StartedAt)))
+	return term.Took(max(0, end.Sub(p.StartedAt)))
 }
 
 // reasonOf tells first what an operator waits for, as it was when the pass ended: units
 // may have come back otherwise since. A reason that only repeats
 // the outcome is left out.
-func reasonOf(p jobs.Pass, v view) string {
+func reasonOf(p jobs.Pass, v term.View) string {
 	var parts []string
 	if !p.RetryAt.IsZero() {
-		parts = append(parts, "was to fit "+v.when(p.RetryAt))
+		parts = append(parts, "was to fit "+v.When(p.RetryAt))
 	}
 	if p.Reason != "" && string(p.Reason) != string(p.Outcome) {
 		parts = append(parts, string(p.Reason))
 	}
 	if p.Detail != "" {
-		parts = append(parts, v.clean(p.Detail))
+		parts = append(parts, v.Clean(p.Detail))
 	}
 	return strings.Join(parts, "; ")
 }
 
-func runStyle(s jobs.RunState) style {
+func runStyle(s jobs.RunState) term.Style {
 	switch s {
 	case jobs.RunDone:
-		return green
+		return term.Green
 	case jobs.RunStopped, jobs.RunInterrupted, jobs.RunSkipped:
-		return yellow
+		return term.Yellow
 	default:
-		return plain
+		return term.Plain
 	}
 }
 
@@ -195,22 +196,22 @@ func failures(r jobs.Run) int64 {
 	return failed
 }
 
-func passesStyle(r jobs.Run) style {
+func passesStyle(r jobs.Run) term.Style {
 	if failures(r) > 0 {
-		return red
+		return term.Red
 	}
-	return plain
+	return term.Plain
 }
 
-func outcomeStyle(o jobs.Outcome) style {
+func outcomeStyle(o jobs.Outcome) term.Style {
 	switch {
 	case o == jobs.OK:
-		return green
+		return term.Green
 	case o.Failure():
-		return red
+		return term.Red
 	case o == jobs.Running:
-		return plain
+		return term.Plain
 	default:
-		return yellow
+		return term.Yellow
 	}
 }

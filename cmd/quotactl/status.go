@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"quotad/cmd/quotactl/term"
 	jobsapi "quotad/jobs/api"
 	"quotad/quota"
 	"quotad/quota/api"
@@ -80,7 +81,7 @@ func (c *cli) status(ctx context.Context, only selection) error {
 	return c.print(answer{
 		body:  body,
 		value: func() (int64, error) { return leastRemaining(s.Credentials) },
-		table: func(v view) string {
+		table: func(v term.View) string {
 			return renderStatus(s, pacesFrom(c.hourly(ctx, s.Credentials), s.Credentials), v)
 		},
 	})
@@ -163,7 +164,7 @@ func leastRemaining(credentials []api.Credential) (int64, error) {
 
 // renderStatus writes a status for people: what is unsafe first, then the
 // budgets, then the jobs.
-func renderStatus(s jobsapi.Status, paces paces, v view) string {
+func renderStatus(s jobsapi.Status, paces paces, v term.View) string {
 	var b strings.Builder
 	renderLedger(&b, s, v)
 	renderConfiguration(&b, s.Config, v)
@@ -177,23 +178,23 @@ func renderStatus(s jobsapi.Status, paces paces, v view) string {
 	return b.String()
 }
 
-func renderCredential(b *strings.Builder, c api.Credential, paces paces, v view) {
+func renderCredential(b *strings.Builder, c api.Credential, paces paces, v term.View) {
 	b.WriteByte('\n')
-	v.prose(b, 0, bold, "credential "+c.Name)
+	v.Prose(b, 0, term.Bold, "credential "+c.Name)
 	if c.Error != "" {
-		v.prose(b, 2, red, "not known: "+c.Error)
+		v.Prose(b, 2, term.Red, "not known: "+c.Error)
 		return
 	}
 	renderLimits(b, c.Limits, paces[c.Name], v)
 }
 
-func renderLedger(b *strings.Builder, s jobsapi.Status, v view) {
-	state := plain
+func renderLedger(b *strings.Builder, s jobsapi.Status, v term.View) {
+	state := term.Plain
 	if s.Ledger.State != "ok" {
-		state = red
+		state = term.Red
 	}
-	v.prose(b, 0, state, fmt.Sprintf("quotad %s, %s ledger: %s", s.Version, s.Ledger.Backend, s.Ledger.State))
+	v.Prose(b, 0, state, fmt.Sprintf("quotad %s, %s ledger: %s", s.Version, s.Ledger.Backend, s.Ledger.State))
 	for _, warning := range s.Ledger.Warnings {
-		v.prose(b, 2, yellow, "warning: "+warning)
+		v.Prose(b, 2, term.Yellow, "warning: "+warning)
 	}
 }

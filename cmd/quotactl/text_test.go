@@ -6,6 +6,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"quotad/cmd/quotactl/term"
 	"quotad/quota"
 	"quotad/quota/api"
 )
@@ -35,7 +36,7 @@ func TestBrief(t *testing.T) {
 		50*time.Hour + 59*time.Minute:  "2d 2h",
 		365*24*time.Hour + time.Second: "365d",
 	} {
-		if got := brief(d); got != want {
+		if got := term.Brief(d); got != want {
 			t.Errorf("brief(%v): got %q, want %q", d, got, want)
 		}
 	}
@@ -49,10 +50,10 @@ func TestWhenRoundsUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	west := v
-	west.zone = losAngeles
+	west.Zone = losAngeles
 	for _, row := range []struct {
 		name string
-		v    view
+		v    term.View
 		t    time.Time
 		want string
 	}{
@@ -68,7 +69,7 @@ func TestWhenRoundsUp(t *testing.T) {
 		{"another zone's day", west, at.Add(22 * time.Hour), "in 22h, at Sun 00:26:53"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			if got := row.v.when(row.t); got != row.want {
+			if got := row.v.When(row.t); got != row.want {
 				t.Errorf("got %q, want %q", got, row.want)
 			}
 		})
@@ -79,7 +80,7 @@ func TestWhenRoundsUp(t *testing.T) {
 // ordinary callers may spend.
 func TestBar(t *testing.T) {
 	v := viewOf(80)
-	v.utf8 = false
+	v.UTF8 = false
 	for _, row := range []struct {
 		name           string
 		units, reserve int64
@@ -125,7 +126,7 @@ func TestWindowText(t *testing.T) {
 func TestProseWraps(t *testing.T) {
 	v := viewOf(20)
 	var b strings.Builder
-	v.prose(&b, 4, plain, "some words, then /a/path/that/is/longer/than/the/screen, and ünïcödé words")
+	v.Prose(&b, 4, term.Plain, "some words, then /a/path/that/is/longer/than/the/screen, and ünïcödé words")
 	for line := range strings.Lines(b.String()) {
 		line = strings.TrimSuffix(line, "\n")
 		if !strings.HasPrefix(line, "    ") {

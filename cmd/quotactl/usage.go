@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"quotad/cmd/quotactl/term"
 	"quotad/quota"
 	"quotad/quota/api"
 )
@@ -90,7 +91,7 @@ func (c *cli) usage(ctx context.Context, q usageQuery) error {
 	return c.print(answer{
 		body:  u,
 		value: func() (int64, error) { return spentIn(u.Total, q.limit), nil },
-		table: func(v view) string { return usageTable(u, q.limit, v) },
+		table: func(v term.View) string { return usageTable(u, q.limit, v) },
 	})
 }
 
@@ -102,37 +103,37 @@ func spentIn(s api.Share, limit string) int64 {
 	return s.Units
 }
 
-func usageTable(u api.Usage, limit string, v view) string {
+func usageTable(u api.Usage, limit string, v term.View) string {
 	var b strings.Builder
 	title := u.Credential
 	if limit != "" {
 		title += " in limit " + limit
 	}
-	v.prose(&b, 0, bold, fmt.Sprintf("%s since %s%s, %s ago", title, v.clock(u.Since), v.zoneMark(), brief(v.now.Sub(u.Since))))
+	v.Prose(&b, 0, term.Bold, fmt.Sprintf("%s since %s%s, %s ago", title, v.Clock(u.Since), v.ZoneMark(), term.Brief(v.Now.Sub(u.Since))))
 	if spentIn(u.Total, limit) == 0 {
 		return b.String() + "nothing was spent\n"
 	}
-	bar := min(mostBar, v.width-gap-sharesTable(u, limit, 0, v).width())
+	bar := min(mostBar, v.Width-term.Gap-sharesTable(u, limit, 0, v).Width())
 	if bar < leastBar {
 		bar = 0
 	}
-	sharesTable(u, limit, bar, v).render(&b, v)
+	sharesTable(u, limit, bar, v).Render(&b, v)
 	return b.String()
 }
 
 // sharesTable has a bar of that width for each share, the longest for the greatest.
-func sharesTable(u api.Usage, limit string, bar int, v view) *table {
-	t := &table{columns: []column{
-		{head: strings.ToUpper(u.By)}, {head: "CALLS", right: true}, {head: "UNITS", right: true}, {head: "SHARE", right: true}, {whole: true},
+func sharesTable(u api.Usage, limit string, bar int, v term.View) *term.Table {
+	t := &term.Table{Columns: []term.Column{
+		{Head: strings.ToUpper(u.By)}, {Head: "CALLS", Right: true}, {Head: "UNITS", Right: true}, {Head: "SHARE", Right: true}, {Whole: true},
 	}}
 	shares, greatest := sharesIn(u, limit)
 	total := spentIn(u.Total, limit)
 	for _, s := range shares {
 		spent := spentIn(s, limit)
-		t.add(cell{text: shareName(u.By, s.Name, v)}, cell{text: callsIn(s, limit)}, cell{text: quota.Thousands(spent)},
-			cell{text: percent(spent, total)}, cell{text: strings.Repeat(v.full(), share(spent, greatest, bar))})
+		t.Add(term.Cell{Text: shareName(u.By, s.Name, v)}, term.Cell{Text: callsIn(s, limit)}, term.Cell{Text: quota.Thousands(spent)},
+			term.Cell{Text: percent(spent, total)}, term.Cell{Text: strings.Repeat(v.Full(), share(spent, greatest, bar))})
 	}
-	t.add(cell{"total", bold}, cell{text: callsIn(u.Total, limit)}, cell{text: quota.Thousands(total)}, cell{}, cell{})
+	t.Add(term.Cell{Text: "total", Style: term.Bold}, term.Cell{Text: callsIn(u.Total, limit)}, term.Cell{Text: quota.Thousands(total)}, term.Cell{}, term.Cell{})
 	return t
 }
 
@@ -159,7 +160,7 @@ func sharesIn(u api.Usage, limit string) (shares []api.Share, greatest int64) {
 }
 
 // shareName is what people read for the name of a share.
-func shareName(by, name string, v view) string {
+func shareName(by, name string, v term.View) string {
 	switch {
 	case name == "" && by == string(quota.ByOperation):
 		return "(adjusted)"
@@ -167,10 +168,10 @@ func shareName(by, name string, v view) string {
 		return "(outside a pass)"
 	case by == string(quota.ByHour):
 		if at, err := time.Parse(time.RFC3339, name); err == nil {
-			return v.clock(at)
+			return v.Clock(at)
 		}
 	}
-	return v.caller(name)
+	return v.Caller(name)
 }
 
 // percent writes a part of a whole in whole hundredths; what is not nothing is not

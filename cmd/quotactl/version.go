@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"quotad/cmd/quotactl/term"
 	"quotad/quota"
 	"quotad/quota/api"
 )
@@ -89,7 +90,7 @@ func (v versions) answer() answer {
 	return answer{
 		body:  v,
 		value: noInteger("a version"),
-		table: func(view view) string { return pairs(rows, view) },
+		table: func(view term.View) string { return term.Pairs(rows, view) },
 	}
 }
 

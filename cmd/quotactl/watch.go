@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"quotad/cmd/quotactl/term"
 )
 
 const watchUsage = `Show the status live, in place: the limits, the day's spending by the hour, and
@@ -67,11 +69,11 @@ func newWatch(c *cli) *cobra.Command {
 func (c *cli) watch(ctx context.Context, p watchPlan) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	defer stop()
-	if c.output == "json" || !isTerminal(c.stdout) {
+	if c.output == "json" || !term.IsTerminal(c.stdout) {
 		return c.tellAgain(ctx, p, c.line)
 	}
 	w := watcher{cli: c, reader: c.operator()}
-	if c.env.get("TERM") == "dumb" || !inForeground() {
+	if c.env.Get("TERM") == "dumb" || !term.InForeground() {
 		return c.tellAgain(ctx, p, w.page)
 	}
 	if w.look(ctx); w.lost != nil {

@@ -7,19 +7,20 @@ import (
 	"testing"
 	"time"
 
+	"quotad/cmd/quotactl/term"
 	"quotad/quota/api"
 )
 
 func TestWatchOnTheScreen(t *testing.T) {
 	ascii := viewOf(80)
-	ascii.utf8 = false
-	for name, v := range map[string]view{"40": viewOf(40), "80": viewOf(80), "200": viewOf(200), "80-ascii": ascii} {
+	ascii.UTF8 = false
+	for name, v := range map[string]term.View{"40": viewOf(40), "80": viewOf(80), "200": viewOf(200), "80-ascii": ascii} {
 		for _, input := range []string{"busy", "exhausted", "outage", "lost"} {
 			t.Run(input+"-"+name, func(t *testing.T) {
 				got := renderWatch(someWatcher(t, input), v)
 				compare(t, fmt.Sprintf("watch-%s-%s", input, name), got)
 				checkPlain(t, got, v)
-				if v.width >= defaultWidth {
+				if v.Width >= term.DefaultWidth {
 					checkFits(t, got, v)
 				}
 			})
@@ -72,10 +73,10 @@ func TestDrawing(t *testing.T) {
 		{"one row", "a\nb\n", 1, "\x1b[H(2 lines more)\x1b[K\x1b[J"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			if got := drawing(row.text, row.height); got != row.want {
+			if got := term.Draw(row.text, row.height); got != row.want {
 				t.Errorf("got %q, want %q", got, row.want)
 			}
-			if rows := strings.Count(drawing(row.text, row.height), "\n") + 1; rows > row.height {
+			if rows := strings.Count(term.Draw(row.text, row.height), "\n") + 1; rows > row.height {
 				t.Errorf("%d rows on a screen of %d", rows, row.height)
 			}
 		})
@@ -98,7 +99,7 @@ func TestLastHours(t *testing.T) {
 		t.Errorf("got %v, at most %d", spent, most)
 	}
 	v := viewOf(80)
-	v.zone = newYork
+	v.Zone = newYork
 	// Two o'clock is left out that night.
 	want := "    18    00   06    12"
 	if got := hourMarks(u.Until.Truncate(time.Hour).Add(-23*time.Hour), 1, v); got != want {

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"quotad/cmd/quotactl/term"
 	jobsapi "quotad/jobs/api"
 	"quotad/quota/api"
 )
@@ -22,7 +23,7 @@ type watcher struct {
 	asked  time.Time            // when hourly was
 	lost   error                // why the last look failed; nil when it did not
 	since  time.Time            // when it began to
-	keys   *keyboard
+	keys   *term.Keyboard
 }
 
 // Bounds of one look: what a day holds changes slowly, and is dear to ask for.
@@ -68,13 +69,13 @@ func (w *watcher) page(ctx context.Context) error {
 func (w *watcher) show(ctx context.Context, p watchPlan) (err error) {
 	ctx, leave := context.WithCancel(ctx)
 	defer leave()
-	w.keys = openKeyboard(leave)
-	defer w.keys.close()
+	w.keys = term.OpenKeyboard(leave)
+	defer w.keys.Close()
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGWINCH, syscall.SIGTSTP)
 	defer signal.Stop(signals)
 	if err := w.take(); err != nil {
-		return errors.Join(err, w.keys.giveBack())
+		return errors.Join(err, w.keys.GiveBack())
 	}
 	defer func() { err = errors.Join(err, w.giveBack()) }()
 	return w.drawOn(ctx, p, signals)
@@ -82,15 +83,15 @@ func (w *watcher) show(ctx context.Context, p watchPlan) (err error) {
 
 // take makes the terminal ours.
 func (w *watcher) take() error {
-	if err := w.keys.take(); err != nil {
+	if err := w.keys.Take(); err != nil {
 		return fmt.Errorf("cannot read the keyboard: %w", err)
 	}
-	return w.write(enterScreen)
+	return w.write(term.Enter)
 }
 
 // giveBack leaves the terminal as it was before take.
 func (w *watcher) giveBack() error {
-	return errors.Join(w.write(leaveScreen), w.keys.giveBack())
+	return errors.Join(w.write(term.Leave), w.keys.GiveBack())
 }
 
 // drawOn draws again and again, and when a signal says that the screen changes.
@@ -123,7 +124,7 @@ func (w *watcher) drawOn(ctx context.Context, p watchPlan, signals <-chan os.Sig
 
 func (w *watcher) draw() error {
 	v := w.view()
-	return w.write(drawing(renderWatch(w, v), screenHeight(w.stdout)))
+	return w.write(term.Draw(renderWatch(w, v), term.Height(w.stdout)))
 }
 
 // suspend gives the terminal back for as long as this process is stopped.

@@ -5,15 +5,16 @@ import (
 	"slices"
 	"strings"
 
+	"quotad/cmd/quotactl/term"
 	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
 )
 
 // renderWatch writes what a watcher saw, from what is unsafe to the jobs' rings.
-func renderWatch(w *watcher, v view) string {
+func renderWatch(w *watcher, v term.View) string {
 	var b strings.Builder
 	if w.lost != nil {
-		v.prose(&b, 0, red, fmt.Sprintf("no answer since %s%s: %v", v.clock(w.since), v.zoneMark(), w.lost))
+		v.Prose(&b, 0, term.Red, fmt.Sprintf("no answer since %s%s: %v", v.Clock(w.since), v.ZoneMark(), w.lost))
 	}
 	renderLedger(&b, w.status, v)
 	renderConfiguration(&b, w.status.Config, v)
@@ -30,22 +31,22 @@ func renderWatch(w *watcher, v view) string {
 }
 
 // renderRing writes a job on a few lines: what comes, what was, and every region.
-func renderRing(b *strings.Builder, j jobsapi.Job, v view) {
-	v.prose(b, 0, bold, "job "+j.Name)
+func renderRing(b *strings.Builder, j jobsapi.Job, v term.View) {
+	v.Prose(b, 0, term.Bold, "job "+j.Name)
 	next := "no next run"
 	if !j.NextRun.IsZero() {
-		next = "next run " + v.when(j.NextRun)
+		next = "next run " + v.When(j.NextRun)
 	}
 	if j.Pause != nil {
 		next = pauseText(*j.Pause, v)
 	}
-	v.prose(b, 2, plain, jobs.Brief(j.Schedule)+"; "+next)
+	v.Prose(b, 2, term.Plain, jobs.Brief(j.Schedule)+"; "+next)
 	if j.LastRun == nil {
-		v.prose(b, 2, faint, "no run yet")
+		v.Prose(b, 2, term.Faint, "no run yet")
 	} else {
-		v.prose(b, 2, runStyle(j.LastRun.State), fmt.Sprintf("%s, %s; began %s", stateText(*j.LastRun), tally(*j.LastRun), v.when(j.LastRun.StartedAt)))
+		v.Prose(b, 2, runStyle(j.LastRun.State), fmt.Sprintf("%s, %s; began %s", stateText(*j.LastRun), tally(*j.LastRun), v.When(j.LastRun.StartedAt)))
 	}
-	v.prose(b, 2, plain, ringText(j))
+	v.Prose(b, 2, term.Plain, ringText(j))
 }
 
 // ringText writes the regions in their order, each with what its last pass came to.

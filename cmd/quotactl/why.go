@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"quotad/cmd/quotactl/term"
 	"quotad/quota"
 	"quotad/quota/api"
 )
@@ -87,7 +88,7 @@ func (c *cli) why(ctx context.Context, args []string, count int64) error {
 	return c.print(answer{
 		body:  w,
 		value: func() (int64, error) { return mostMissing(w), nil },
-		table: func(v view) string { return whyPage(w, v) },
+		table: func(v term.View) string { return whyPage(w, v) },
 	})
 }
 
@@ -99,11 +100,11 @@ func mostMissing(w api.Why) int64 {
 	return most
 }
 
-func whyPage(w api.Why, v view) string {
+func whyPage(w api.Why, v term.View) string {
 	var b strings.Builder
-	v.prose(&b, 0, verdictStyle(w), verdict(w))
+	v.Prose(&b, 0, verdictStyle(w), verdict(w))
 	if w.RetryAt != nil {
-		v.prose(&b, 0, plain, fmt.Sprintf("fits %s, if nothing else happens", v.when(*w.RetryAt)))
+		v.Prose(&b, 0, term.Plain, fmt.Sprintf("fits %s, if nothing else happens", v.When(*w.RetryAt)))
 	}
 	b.WriteByte('\n')
 	renderLimits(&b, w.Limits, nil, v)
@@ -113,17 +114,17 @@ func whyPage(w api.Why, v view) string {
 	if cures := curesOf(w, v); len(cures) > 0 {
 		b.WriteString("\nwhat would change it\n")
 		for _, cure := range cures {
-			v.item(&b, 2, "- ", cure)
+			v.Item(&b, 2, "- ", cure)
 		}
 	}
 	return b.String()
 }
 
-func verdictStyle(w api.Why) style {
+func verdictStyle(w api.Why) term.Style {
 	if w.Granted {
-		return green
+		return term.Green
 	}
-	return red
+	return term.Red
 }
 
 func verdict(w api.Why) string {

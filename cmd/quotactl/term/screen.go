@@ -1,11 +1,11 @@
-package main
+package term
 
 import (
 	"fmt"
 	"os"
 	"strings"
 
-	"golang.org/x/term"
+	xterm "golang.org/x/term"
 
 	"quotad/quota"
 )
@@ -13,16 +13,16 @@ import (
 // What is sent to a terminal: the alternate screen, without a cursor and without
 // wrapping lines, and back to how it was.
 const (
-	enterScreen = "\x1b[?1049h\x1b[?25l\x1b[?7l"
-	leaveScreen = "\x1b[?7h\x1b[?25h\x1b[?1049l"
-	goHome      = "\x1b[H"
-	clearLine   = "\x1b[K" // from the cursor to the line's end
-	clearBelow  = "\x1b[J"
+	Enter      = "\x1b[?1049h\x1b[?25l\x1b[?7l"
+	Leave      = "\x1b[?7h\x1b[?25h\x1b[?1049l"
+	goHome     = "\x1b[H"
+	clearLine  = "\x1b[K" // from the cursor to the line's end
+	clearBelow = "\x1b[J"
 )
 
-// drawing is what draws a text over what stood on a screen of that height. Nothing
+// Draw returns what draws a text over what stood on a screen of that height. Nothing
 // is cleared before it is drawn over, so nothing flickers.
-func drawing(text string, height int) string {
+func Draw(text string, height int) string {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	if more := len(lines) - height; more > 0 && height > 0 {
 		lines = append(lines[:height-1], fmt.Sprintf("(%s more)", quota.Count(more+1, "line", "lines")))
@@ -33,9 +33,10 @@ func drawing(text string, height int) string {
 // defaultHeight is that of a terminal that does not tell its size.
 const defaultHeight = 24
 
-func screenHeight(out any) int {
+// Height returns how many lines a terminal shows.
+func Height(out any) int {
 	if f, ok := out.(*os.File); ok {
-		if _, height, err := term.GetSize(int(f.Fd())); err == nil && height > 0 {
+		if _, height, err := xterm.GetSize(int(f.Fd())); err == nil && height > 0 {
 			return height
 		}
 	}

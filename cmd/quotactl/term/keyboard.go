@@ -1,4 +1,4 @@
-package main
+package term
 
 import (
 	"bytes"
@@ -8,21 +8,21 @@ import (
 	"sync"
 	"syscall"
 
-	"golang.org/x/term"
+	xterm "golang.org/x/term"
 )
 
-// A keyboard is the terminal that controls this process, as something to type at.
+// A Keyboard is the terminal that controls this process, as something to type at.
 // Where there is none, its methods do nothing.
-type keyboard struct {
-	tty     *os.File    // nil: there is none
-	was     *term.State // how the terminal was, while it is ours; else nil
+type Keyboard struct {
+	tty     *os.File     // nil: there is none
+	was     *xterm.State // how the terminal was, while it is ours; else nil
 	reading sync.WaitGroup
 }
 
-// inForeground tells whether this process may change the terminal that controls it.
+// InForeground tells whether this process may change the terminal that controls it.
 // In the background, as below timeout(1), that would stop it (SIGTTOU) for good:
 // no shell is there to say so. Without such a terminal nothing is in the way.
-func inForeground() bool {
+func InForeground() bool {
 	stat, err := os.ReadFile("/proc/self/stat")
 	if err != nil {
 		return true
@@ -34,15 +34,15 @@ func inForeground() bool {
 	return len(fields) < 6 || fields[5] == "-1" || fields[5] == fields[2]
 }
 
-// openKeyboard reads keys until it is closed: q calls leave, and what stands for
+// OpenKeyboard reads keys until it is closed: q calls leave, and what stands for
 // a signal sends that.
-func openKeyboard(leave func()) *keyboard {
+func OpenKeyboard(leave func()) *Keyboard {
 	// Only where reading does not block does Close end it.
 	tty, err := os.OpenFile("/dev/tty", os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return &keyboard{}
+		return &Keyboard{}
 	}
-	k := &keyboard{tty: tty}
+	k := &Keyboard{tty: tty}
 	k.reading.Go(func() {
 		for key := make([]byte, 1); ; {
 			if _, err := tty.Read(key); err != nil {
@@ -72,29 +72,29 @@ func signalOf(key byte) syscall.Signal {
 	}
 }
 
-// take has keys read one by one and not echoed. It stops this process as long as
+// Take has keys read one by one and not echoed. It stops this process as long as
 // that is in the background.
-func (k *keyboard) take() error {
+func (k *Keyboard) Take() error {
 	return k.control(func(fd int) (err error) {
-		k.was, err = term.MakeRaw(fd)
+		k.was, err = xterm.MakeRaw(fd)
 		return err
 	})
 }
 
-// giveBack leaves the terminal as it was before take.
-func (k *keyboard) giveBack() error {
+// GiveBack leaves the terminal as it was before take.
+func (k *Keyboard) GiveBack() error {
 	if k.was == nil {
 		return nil
 	}
 	return k.control(func(fd int) error {
-		err := term.Restore(fd, k.was)
+		err := xterm.Restore(fd, k.was)
 		k.was = nil
 		return err
 	})
 }
 
 // control calls do with the terminal's descriptor. File.Fd could make it block.
-func (k *keyboard) control(do func(fd int) error) error {
+func (k *Keyboard) control(do func(fd int) error) error {
 	if k.tty == nil {
 		return nil
 	}
@@ -107,7 +107,8 @@ func (k *keyboard) control(do func(fd int) error) error {
 	return errors.Join(err, done)
 }
 
-func (k *keyboard) close() {
+// Close ends the reading of keys.
+func (k *Keyboard) Close() {
 	if k.tty != nil {
 		k.tty.Close()
 		k.reading.Wait()

@@ -1,23 +1,23 @@
-package main
+package term
 
 import (
 	"os/user"
 	"strings"
 )
 
-// caller writes who called, as the log names him: a job, or "@" and the uid of a
+// Caller writes who called, as the log names him: a job, or "@" and the uid of a
 // user, for which people read his name.
-func (v view) caller(by string) string {
+func (v View) Caller(by string) string {
 	uid, isUser := strings.CutPrefix(by, "@")
-	if isUser && uid != "" && v.user != nil {
-		by = "@" + v.user(uid)
+	if isUser && uid != "" && v.User != nil {
+		by = "@" + v.User(uid)
 	}
-	return v.clean(by)
+	return v.Clean(by)
 }
 
-// userNames returns a function that names users as this host's user database does,
+// UserNames returns a function that names users as this host's user database does,
 // and asks it once for each; who is not in it keeps his uid.
-func userNames() func(uid string) string {
+func UserNames() func(uid string) string {
 	known := map[string]string{}
 	return func(uid string) string {
 		if name, asked := known[uid]; asked {

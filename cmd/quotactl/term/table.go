@@ -1,0 +1,208 @@
+package term
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// A Cell is one field of a table. Its style is applied once widths are known,
+// because escape sequences take no room on the screen.
+type Cell struct {
+	Text  string
+	Style Style
+}
+
+// A Column is a column's head and how its cells stand below it.
+type Column struct {
+	Head  string
+	Right bool // numbers align to the right
+	Whole bool // text that would be of no use in part: an id
+	Sinks bool // of the last column: text that does not fit stands below its row
+}
+
+// A Table lines up cells in columns, two spaces apart.
+type Table struct {
+	Indent  int
+	Columns []Column
+	Rows    []row
+}
+
+// A row is one line of cells, and perhaps a line of text below it that begins
+// under the second column.
+type row struct {
+	Cells []Cell
+	Below string
+}
+
+// Gap is how many spaces stand between columns.
+const Gap = 2
+
+// Add appends a row.
+func (t *Table) Add(cells ...Cell) { t.Rows = append(t.Rows, row{Cells: cells}) }
+
+// widths returns the width of each column: its widest cell's.
+func (t *Table) widths() []int {
+	widths := make([]int, len(t.Columns))
+	for i, c := range t.Columns {
+		widths[i] = utf8.RuneCountInString(c.Head)
+	}
+	for _, r := range t.Rows {
+		for i, c := range r.Cells {
+			widths[i] = max(widths[i], utf8.RuneCountInString(c.Text))
+		}
+	}
+	return widths
+}
+
+// Widen returns the widths that these rows need below rows of the given widths.
+func (t *Table) Widen(widths []int) []int {
+	wider := t.widths()
+	for i, w := range widths {
+		wider[i] = max(wider[i], w)
+	}
+	return wider
+}
+
+// Width is how many columns of the screen the whole table takes.
+func (t *Table) Width() int {
+	total := t.Indent
+	for i, w := range t.widths() {
+		if i > 0 {
+			total += Gap
+		}
+		total += w
+	}
+	return total
+}
+
+// Render writes the table, without a head line where no column has a head, and
+// without columns that hold nothing. On a narrow screen what may sinks, and the
+// widest columns of text are cut.
+func (t *Table) Render(b *strings.Builder, v View) {
+	t.dropEmpty()
+	t.sink(v.Width)
+	widths := t.widths()
+	for over := t.Width() - v.Width; over > 0; over-- {
+		i := t.widestText(widths)
+		if i < 0 || widths[i] <= leastText {
+			break
+		}
+		widths[i]--
+	}
+	if t.hasHead() {
+		t.Line(b, v, t.Heads(), widths)
+	}
+	t.Lines(b, v, widths)
+}
+
+// Lines writes the rows in columns of the given widths.
+func (t *Table) Lines(b *strings.Builder, v View, widths []int) {
+	for _, r := range t.Rows {
+		t.Line(b, v, r.Cells, widths)
+		if r.Below != "" {
+			v.Prose(b, t.Indent+widths[0]+Gap, Faint, r.Below)
+		}
+	}
+}
+
+func (t *Table) dropEmpty() {
+	for i := len(t.Columns) - 1; i >= 0; i-- {
+		if slices.ContainsFunc(t.Rows, func(r row) bool { return r.Cells[i].Text != "" }) {
+			continue
+		}
+		t.Columns = slices.Delete(t.Columns, i, i+1)
+		for j := range t.Rows {
+			t.Rows[j].Cells = slices.Delete(t.Rows[j].Cells, i, i+1)
+		}
+	}
+}
+
+// sink moves what is too long for the last column of a screen below its row, but
+// for the parts that fit: those before a semicolon.
+func (t *Table) sink(width int) {
+	last := len(t.Columns) - 1
+	if last < 0 || !t.Columns[last].Sinks {
+		return
+	}
+	room := width - t.Width() + t.widths()[last]
+	for i := range t.Rows {
+		r := &t.Rows[i]
+		r.Cells[last].Text, r.Below = fitting(r.Cells[last].Text, room)
+	}
+	t.dropEmpty()
+}
+
+// fitting splits text behind as many of its parts as fit.
+func fitting(text string, room int) (fits, rest string) {
+	const between = "; "
+	fits = text
+	for fits != "" && utf8.RuneCountInString(fits) > room {
+		fits = fits[:max(0, strings.LastIndex(fits, between))]
+	}
+	return fits, strings.TrimPrefix(text[len(fits):], between)
+}
+
+// leastText is the least that is left of a text column on a narrow screen.
+const leastText = 8
+
+// widestText returns the widest column that may be cut, or -1.
+func (t *Table) widestText(widths []int) int {
+	widest := -1
+	for i, w := range widths {
+		if cuttable := !t.Columns[i].Right && !t.Columns[i].Whole; cuttable && (widest < 0 || w > widths[widest]) {
+			widest = i
+		}
+	}
+	return widest
+}
+
+func (t *Table) hasHead() bool {
+	for _, c := range t.Columns {
+		if c.Head != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// Heads returns the head line.
+func (t *Table) Heads() []Cell {
+	heads := make([]Cell, len(t.Columns))
+	for i, c := range t.Columns {
+		heads[i] = Cell{c.Head, Faint}
+	}
+	return heads
+}
+
+// Line writes one line of cells in columns of the given widths.
+func (t *Table) Line(b *strings.Builder, v View, cells []Cell, widths []int) {
+	var line strings.Builder
+	line.WriteString(strings.Repeat(" ", t.Indent))
+	for i, c := range cells {
+		if i > 0 {
+			line.WriteString(strings.Repeat(" ", Gap))
+		}
+		text := v.cut(c.Text, widths[i])
+		pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(text))
+		if t.Columns[i].Right {
+			line.WriteString(pad + v.Paint(c.Style, text))
+		} else {
+			line.WriteString(v.Paint(c.Style, text) + pad)
+		}
+	}
+	b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+}
+
+// Pairs writes names and, beside them, values as prose: an id is left whole.
+func Pairs(rows [][2]string, v View) string {
+	widest := 0
+	for _, r := range rows {
+		widest = max(widest, len(r[0]))
+	}
+	var b strings.Builder
+	for _, r := range rows {
+		v.Item(&b, 0, r[0]+strings.Repeat(" ", widest+Gap-len(r[0])), r[1])
+	}
+	return b.String()
+}

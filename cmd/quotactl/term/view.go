@@ -1,0 +1,119 @@
+package term
+
+import (
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	xterm "golang.org/x/term"
+)
+
+// A View says what the place that output goes to can show, and from which
+// instant and time zone it is looked at.
+type View struct {
+	Now   time.Time
+	Zone  *time.Location
+	Width int  // columns of the screen, at least minWidth
+	Color bool // ANSI colours are understood and wanted
+	UTF8  bool // otherwise ASCII only
+
+	User func(uid string) string // a user's name; nil: users are told by their uids
+}
+
+// DefaultWidth is that of a screen that does not tell its width.
+const (
+	DefaultWidth = 80
+	minWidth     = 40
+)
+
+// NewView looks at the environment and the terminal. Colour is one of "auto",
+// "always" and "never".
+func NewView(now time.Time, out io.Writer, env Environment, color string, utc bool) View {
+	v := View{Now: now, Zone: time.Local, Width: screenWidth(out, env), UTF8: env.IsUTF8(), User: UserNames()}
+	if utc {
+		v.Zone = time.UTC
+	}
+	switch color {
+	case "always":
+		v.Color = true
+	case "auto":
+		v.Color = IsTerminal(out) && env.Get("NO_COLOR") == "" && env.Get("TERM") != "dumb"
+	}
+	return v
+}
+
+// screenWidth believes COLUMNS before the terminal, as git and ls do: it is how
+// people ask for a width when there is no terminal.
+func screenWidth(out io.Writer, env Environment) int {
+	if n, err := strconv.Atoi(env.Get("COLUMNS")); err == nil && n > 0 {
+		return max(n, minWidth)
+	}
+	if f, ok := out.(*os.File); ok {
+		if width, _, err := xterm.GetSize(int(f.Fd())); err == nil && width > 0 {
+			return max(width, minWidth)
+		}
+	}
+	return DefaultWidth
+}
+
+// IsTerminal tells whether a reader or writer is a terminal.
+func IsTerminal(out any) bool {
+	f, ok := out.(*os.File)
+	return ok && xterm.IsTerminal(int(f.Fd()))
+}
+
+// An Environment is a process's environment as os.Environ returns it.
+type Environment []string
+
+// Get returns the value of a variable, empty when it is not set; the last
+// setting wins, as with os/exec.
+func (e Environment) Get(name string) string {
+	for i := len(e) - 1; i >= 0; i-- {
+		if value, ok := strings.CutPrefix(e[i], name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// IsUTF8 follows setlocale(3): the first of these that is set decides, and no
+// locale at all is ASCII.
+func (e Environment) IsUTF8() bool {
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
+		if value := strings.ToLower(e.Get(name)); value != "" {
+			return strings.Contains(value, "utf-8") || strings.Contains(value, "utf8")
+		}
+	}
+	return false
+}
+
+// Full is a character of which bars are made.
+func (v View) Full() string {
+	if v.UTF8 {
+		return "█"
+	}
+	return "#"
+}
+
+// A Style is how a text stands out. No state is told by style alone.
+type Style string
+
+// The styles, as parameters of an ANSI sequence.
+const (
+	Plain  Style = ""
+	Bold   Style = "1"
+	Faint  Style = "2"
+	Red    Style = "31"
+	Green  Style = "32"
+	Yellow Style = "33"
+)
+
+// Paint wraps text in a style, or leaves it alone where colour is off.
+func (v View) Paint(s Style, text string) string {
+	if !v.Color || s == Plain || text == "" {
+		return text
+	}
+	return "\x1b[" + string(s) + "m" + text + "\x1b[0m"
+}

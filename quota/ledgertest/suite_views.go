@@ -26,26 +26,21 @@ func bound(t *testing.T, harness Harness) {
 // givenBackGoesWithItsDebits takes a limit out after an adjustment, lets the log lose
 // the debits that it gave back, and puts the limit in again.
 func givenBackGoesWithItsDebits(t *testing.T, harness Harness) {
-	with := one(100, quota.Sliding(time.Minute))
-	with.Limits = append(with.Limits, quota.Limit{Name: "hour", Units: 100, Window: quota.Sliding(time.Hour)})
-	h := begin(t, harness, with)
+	bound(t, harness)
+	h := begin(t, harness, hourly())
 	h.granted("most")
 	h.adjust("hour", -70)
 	h.used(70, 0)
-	h.c = one(100, quota.Sliding(time.Minute))
-	for range 3 {
-		h.clock.Add(10 * time.Minute)
-		h.granted("ten")
+	h.c = one(1000, quota.Sliding(24*time.Hour))
+	for _, step := range []time.Duration{10 * time.Minute, 48 * time.Hour} {
+		h.clock.Add(step)
+		h.granted("list")
 	}
 	h.clock.Add(time.Minute)
-	h.c = with
-	spent := quota.Units(30)
-	for h.acquire(quota.Request{Operation: "ten"}).Granted() {
-		spent += 10
-	}
-	if spent > 100 {
-		t.Errorf("%d units were granted within an hour of a limit of 100", spent)
-	}
+	h.granted("most")
+	h.c = hourly()
+	h.used(71, 71)
+	h.denied("most", "hour", time.Hour)
 }
 
 // givenBackThenSettled settles a grant of which something was given back: that stays

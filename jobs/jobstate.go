@@ -29,11 +29,12 @@ type Progress struct {
 func (r *Runner) JobStates() ([]JobState, time.Time) {
 	states := r.all()
 	r.look(states)
+	now := r.now() // first: a run that begins meanwhile is under way, not forgotten
 	list := make([]JobState, len(states))
 	for i, j := range states {
 		list[i] = j.snapshot()
 	}
-	return list, r.now()
+	return list, now
 }
 
 func (j *jobControl) snapshot() JobState {

@@ -201,8 +201,12 @@ func TestFullBacklogIsTriedAgain(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	_, err := (&api.Client{Socket: socket}).Status(ctx)
-	if !errors.Is(err, api.ErrUnreachable) || !errors.Is(err, syscall.EAGAIN) || !strings.Contains(api.Hint(err), "no more connections") {
-		t.Errorf("got %v, hint %q", err, api.Hint(err))
+	if !errors.Is(err, api.ErrUnreachable) {
+		t.Errorf("got %v, want ErrUnreachable", err)
+	}
+	// Its time may also be over at the very begin of an attempt.
+	if hint := api.Hint(err); errors.Is(err, syscall.EAGAIN) && !strings.Contains(hint, "no more connections") {
+		t.Errorf("hint %q", hint)
 	}
 	if ctx.Err() == nil {
 		t.Error("gave up before its time was over, though somebody listens")

@@ -54,12 +54,3 @@ func ReloadRoute(reload func(by string) (Reloaded, error)) Route {
 		}),
 	}
 }
-
-// Reload has the daemon read its configuration again, and returns what has
-// changed. A configuration that cannot take the place of the one in force is a
-// *Problem of reason Conflict.
-func (c *Client) Reload(ctx context.Context) (Reloaded, error) {
-	var done Reloaded
-	err := c.Do(ctx, http.MethodPost, "/v1/reload", nil, &done)
-	return done, err
-}

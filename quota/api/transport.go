@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -33,33 +34,42 @@ const (
 	maxAnswer  = 64 << 20
 )
 
+// A request is one that a client makes.
+type request struct {
+	method, path string        // path begins with '/', and its parts are escaped already
+	body         any           // sent as JSON; nil: none
+	once         bool          // it is not sent again once it may have arrived
+	within       time.Duration // for one answer; 0: attemptTimeout
+}
+
 // exchange sends a request and reads its answer. It sends it again when nothing
-// can have arrived, and after a lost reply if the request is repeatable.
-func (c *Client) exchange(ctx context.Context, method, path string, body any, repeatable bool) (reply, error) {
+// can have arrived and, unless it is sent once, after a lost reply.
+func (c *Client) exchange(ctx context.Context, r request) (reply, error) {
 	c.once.Do(c.open)
-	payload, err := encodeBody(body)
+	payload, err := encodeBody(r.body)
 	if err != nil {
-		return reply{}, fmt.Errorf("cannot encode the body of %s %s: %w", method, path, err)
+		return reply{}, fmt.Errorf("cannot encode the body of %s %s: %w", r.method, r.path, err)
 	}
+	r.within = cmp.Or(r.within, attemptTimeout)
 	if _, limited := ctx.Deadline(); !limited {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, patience, errNoAnswer)
+		ctx, cancel = context.WithTimeoutCause(ctx, max(patience, r.within), errNoAnswer)
 		defer cancel()
 	}
 	for attempt := 1; ; {
-		answer, err := c.roundTrip(ctx, attemptTimeout, method, path, payload)
+		answer, err := c.roundTrip(ctx, r, payload)
 		if err == nil {
 			return answer, nil
 		}
 		full := crowded(err) // somebody listens: that is tried for the whole time
-		if !full && (attempt == attempts || !repeatable || !lost(err)) || !pause(ctx, time.Duration(attempt)*retryDelay) {
+		if !full && (attempt == attempts || r.once || !lost(err)) || !pause(ctx, time.Duration(attempt)*retryDelay) || ctx.Err() != nil {
 			return reply{}, c.failure(ctx, err)
 		}
 		if full {
 			continue
 		}
 		attempt++
-		if again, ok := body.(AcquireRequest); ok && again.Fresh {
+		if again, ok := r.body.(AcquireRequest); ok && again.Fresh {
 			again.Fresh = false // from now on it may have been granted
 			if payload, err = encodeBody(again); err != nil {
 				return reply{}, err
@@ -104,11 +114,11 @@ func (c *Client) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	return d.DialContext(ctx, "unix", c.socket)
 }
 
-// roundTrip sends a request once and reads its answer, within a time.
-func (c *Client) roundTrip(ctx context.Context, within time.Duration, method, path string, body []byte) (reply, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, within, errNoAnswer)
+// roundTrip sends a request once and reads its answer, within its time.
+func (c *Client) roundTrip(ctx context.Context, r request, payload []byte) (reply, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, r.within, errNoAnswer)
 	defer cancel()
-	resp, err := c.send(ctx, method, path, body)
+	resp, err := c.send(ctx, r.method, r.path, payload)
 	if err != nil {
 		return reply{}, err
 	}

@@ -1,5 +1,3 @@
-// Package api is the daemon's local API: HTTP/1.1 over a Unix socket, with the
-// quota routes as a table, their server, and the client that jobs import.
 package api
 
 import "time"

@@ -1,0 +1,91 @@
+package api_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+	"time"
+
+	"quotad/quota"
+	"quotad/quota/api"
+	"quotad/quota/ledgertest"
+)
+
+// A job asks before each call upstream. Inside a pass api.FromEnv returns the client,
+// and the credential may be left out.
+func ExampleClient_Acquire() {
+	socket, stop := exampleDaemon()
+	defer stop()
+	client := &api.Client{Socket: socket}
+	for range 3 {
+		d, err := client.Acquire(context.Background(), api.AcquireRequest{Credential: "youtube", Operation: "search.list"})
+		switch {
+		case errors.Is(err, api.ErrUnreachable), errors.Is(err, api.ErrLedgerUnavailable):
+			fmt.Println("nobody can tell: try again later,", err)
+		case err != nil: // a *api.Problem: an unknown operation, for example
+			fmt.Println("never ask this again:", err)
+		case !d.Granted:
+			fmt.Println("denied by limit", d.Limit, "until", d.RetryAt.Format(time.DateTime))
+		default:
+			fmt.Println("granted", d.Units, "units,", d.Remaining, "left")
+		}
+	}
+	// Output:
+	// granted 100 units, 150 left
+	// granted 100 units, 50 left
+	// denied by limit daily until 2026-11-22 09:00:00
+}
+
+// A call that was never sent is given back; one that cost less, or more, is settled.
+func ExampleClient_Settle() {
+	socket, stop := exampleDaemon()
+	defer stop()
+	client, ctx := &api.Client{Socket: socket}, context.Background()
+	d, err := client.Acquire(ctx, api.AcquireRequest{Credential: "youtube", Operation: "search.list"})
+	if err != nil || !d.Granted {
+		log.Fatal(d, err)
+	}
+	settled, err := client.Settle(ctx, d.GrantID, 1)
+	fmt.Println(settled.Remaining, err)
+	released, err := client.Release(ctx, d.GrantID)
+	fmt.Println(released.Remaining, err)
+	// Output:
+	// 249 <nil>
+	// 250 <nil>
+}
+
+// exampleDaemon serves a budget of 250 units a day.
+func exampleDaemon() (socket string, stop func()) {
+	clock := &clock{now: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)}
+	keeper, err := quota.NewService(ledgertest.NewModel(clock.Now), []*quota.Credential{{
+		Name:       "youtube",
+		Limits:     []quota.Limit{{Name: "daily", Units: 250, Window: quota.Sliding(24 * time.Hour)}},
+		Operations: map[string]quota.Cost{"search.list": {Every: 100}},
+	}}, time.Second)
+	if err != nil {
+		log.Fatal(err)
+	}
+	server, err := api.NewServer(api.Config{Keeper: keeper})
+	if err != nil {
+		log.Fatal(err)
+	}
+	dir, err := os.MkdirTemp("", "q")
+	if err != nil {
+		log.Fatal(err)
+	}
+	socket = filepath.Join(dir, "quotad.sock")
+	listener, err := api.Listen(socket)
+	if err != nil {
+		log.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	return socket, func() {
+		if err := errors.Join(server.Shutdown(context.Background()), <-served, os.RemoveAll(dir)); err != nil {
+			log.Fatal(err)
+		}
+	}
+}

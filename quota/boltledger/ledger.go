@@ -60,8 +60,12 @@ func Open(config Config) (*Ledger, error) {
 	return l, nil
 }
 
-// Close waits for what is being written and closes the file.
+// Close waits for what is being written and closes the file. One that became unusable
+// is left to the end of the process: bbolt may wait for ever for what a fault left locked.
 func (l *Ledger) Close() error {
+	if broken := l.broken.Load(); broken != nil {
+		return errors.Join(*broken, l.position.close())
+	}
 	if err := errors.Join(l.db.Close(), l.position.close()); err != nil {
 		return fmt.Errorf("cannot close ledger %q: %w", l.db.Path(), err)
 	}

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/BurntSushi/toml"
@@ -40,24 +41,27 @@ func locate(text string) *lines {
 // at returns the line of a path, or of the nearest table around it where the
 // path itself stands nowhere; 1 for the whole document.
 func (l *lines) at(path []string) int {
-	line, values := 1, l.values
-	for n, key := range path {
-		value, found := values[key]
-		if !found {
+	var found []toml.Primitive
+	values := l.values
+	for _, key := range path {
+		value, ok := values[key]
+		if !ok {
 			break
 		}
-		position := l.positionOf(value)
-		if first := l.first(value); first > 0 { // the decoder loses the place of a key without a name
-			line = first
-		}
-		if n+2 == len(path) {
-			if at := l.elementLine(position, path[n+1]); at > 0 {
-				return at
-			}
-		}
+		found = append(found, value)
 		values = l.tableOf(value)
 	}
-	return line
+	if n := len(found); n > 0 && n+1 == len(path) {
+		if line := l.elementLine(l.positionOf(found[n-1]), path[n]); line > 0 {
+			return line
+		}
+	}
+	for _, value := range slices.Backward(found) {
+		if line := l.first(value); line > 0 { // the decoder loses the place of a key without a name
+			return line
+		}
+	}
+	return 1
 }
 
 // positionOf has the decoder say where a value stands; nowhere if it is a table that
@@ -78,10 +82,13 @@ func (l *lines) tableOf(value toml.Primitive) (values map[string]toml.Primitive)
 	return values
 }
 
-// first returns the line of a value; a table begins with its header or the first of
-// its keys.
+// first returns the line of a value. A table without a header begins with the first
+// of its keys.
 func (l *lines) first(value toml.Primitive) int {
 	line := l.positionOf(value).Line
+	if line > 0 {
+		return line
+	}
 	for _, below := range l.tableOf(value) {
 		if at := l.first(below); line == 0 || at > 0 && at < line {
 			line = at

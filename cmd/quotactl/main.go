@@ -1,4 +1,3 @@
-// Quotactl asks a running quotad what is left of its budgets, and operates it.
 package main
 
 import (

@@ -1,5 +1,3 @@
-// Quotad is the daemon: it runs jobs by a schedule, and decides over a local
-// socket who may spend from which budget.
 package main
 
 import (

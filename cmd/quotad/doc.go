@@ -1,0 +1,16 @@
+// Quotad is the daemon: it runs jobs by a schedule, and decides over a local socket who
+// may spend from which budget.
+//
+// main.go and options.go read the command line; config reads the file. A daemon
+// (daemon.go) is put together by start, in an order that is written down there, and taken
+// apart by stop in the reverse order: no new runs, the passes under way, the API, the
+// ledger. serve.go waits for the signal that stops it, and reload.go reads the
+// configuration again on SIGHUP. manager.go, statusnotifier.go and watchdog.go speak to
+// systemd. What happens is shown to each watcher (watchers.go): the log (events.go), the
+// metrics, the notifications and the status line.
+//
+// In the state directory quotad keeps the lock (lock.go), its name among other daemons
+// (identity.go), the ledger or its journal, and what package jobs keeps. Of the two
+// locks of this package reloads.mu is held while one configuration replaces another, and
+// refusals.mu for a look-up; neither is taken under the other.
+package main

@@ -28,6 +28,9 @@ type stateFile struct {
 	// right there, although it had units to spend.
 	Dry int `json:"dry,omitempty"`
 
+	// Bookmarks are what passes left for the next ones of their regions.
+	Bookmarks map[regions.Region]string `json:"bookmarks,omitempty"`
+
 	// Leftovers are the processes of a daemon that was killed, until they are
 	// ended for certain.
 	Leftovers []Identity `json:"leftovers,omitempty"`
@@ -44,6 +47,7 @@ func (s *stateFile) settle(r *Run) {
 	if s.Skips != nil && s.Skips.ID < r.ID {
 		s.Skips = nil // they are in the log, before the run
 	}
+	s.dropBookmarks(r)
 	s.Run = r.ID
 }
 

@@ -41,6 +41,7 @@ type contract struct {
 	runID       string
 	scheduledAt time.Time // the slot, not the launch
 	deadline    time.Time // when the timeout strikes
+	bookmark    string    // what the last pass of the region left; empty: nothing
 }
 
 // environ returns the complete environment of a pass: the allowed part of the
@@ -62,6 +63,9 @@ func environ(own []string, job *Job, c contract) []string {
 		"QUOTAD_SCHEDULED_AT": c.scheduledAt.UTC().Format(time.RFC3339),
 		"QUOTAD_DEADLINE":     c.deadline.UTC().Format(time.RFC3339),
 	})
+	if c.bookmark != "" {
+		vars["QUOTAD_BOOKMARK"] = c.bookmark
+	}
 	env := make([]string, 0, len(vars))
 	for _, name := range slices.Sorted(maps.Keys(vars)) {
 		env = append(env, name+"="+vars[name])

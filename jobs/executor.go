@@ -270,6 +270,7 @@ func (e *executor) command(p Pass, token string) Command {
 			runID:       e.id,
 			scheduledAt: e.slot,
 			deadline:    p.StartedAt.Add(e.job.Timeout),
+			bookmark:    e.state.bookmark(p.Region),
 		}),
 		Timeout:   e.job.Timeout,
 		KillGrace: e.job.KillGrace,
@@ -336,6 +337,7 @@ func (e *executor) write(p Pass) (Run, Pass) {
 		p.Yields = j.last.yields(p, j.file.Dry)
 	}
 	j.last.put(p)
+	j.file.dropBookmarks(&Run{Passes: []Pass{p}}) // the state file follows; until then the log knows
 	run := j.last.clone()
 	j.mu.Unlock()
 	e.runner.trouble(j.name, j.log.append(p.Outcome != Running, passRecord(e.id, p)))

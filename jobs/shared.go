@@ -24,7 +24,7 @@ type shared struct {
 
 // The parts of what is shared about a job. Only who holds it replaces the first.
 const (
-	turnPart  = "turn"
+	turnPart  = "turn" // with the bookmarks, bookmark.go
 	pausePart = "pause"
 	skipsPart = "skips/" // and the host
 )
@@ -185,6 +185,7 @@ func (j *jobControl) adoptTurn(parts map[string]string) error {
 	if known && err == nil {
 		j.file.Cursor, j.file.Dry = now.Cursor, now.Dry
 	}
+	j.adoptBookmarks(parts)
 	return err
 }
 
@@ -243,6 +244,13 @@ func (j *jobControl) turnParts() (map[string]string, error) {
 		now = turn{j.cursor(), j.last.dryAfter(j.file.Dry)}
 	}
 	parts := map[string]string{}
+	if j.last != nil {
+		for _, p := range j.last.Passes {
+			if p.Outcome == OK && j.file.Bookmarks[p.Region] == "" {
+				parts[bookmarkPart+string(p.Region)] = ""
+			}
+		}
+	}
 	return parts, encode(parts, turnPart, now)
 }
 

@@ -21,6 +21,11 @@ func Routes(r *jobs.Runner) []api.Route {
 		{Method: http.MethodPost, Path: "/v1/jobs/{job}/pause", Access: api.Operate, Does: "keep the schedule from running a job; for_ms, note", Handle: api.Handle(s.pause)},
 		{Method: http.MethodPost, Path: "/v1/jobs/{job}/resume", Access: api.Operate, Does: "end a pause", Handle: api.Handle(s.resume)},
 		{Method: http.MethodPost, Path: "/v1/jobs/{job}/cursor", Access: api.Operate, Does: "set the region at which the next run begins; region", Handle: api.Handle(s.cursor)},
+		{Method: http.MethodGet, Path: "/v1/bookmark", Access: api.Read, Does: "what the last pass of the token's region left", Handle: api.Handle(s.ownBookmark)},
+		{Method: http.MethodPut, Path: "/v1/bookmark", Access: api.Spend, Does: "leave something for the next pass of the token's region; bookmark", Handle: api.Handle(s.leaveBookmark)},
+		{Method: http.MethodDelete, Path: "/v1/bookmark", Access: api.Spend, Does: "leave nothing", Handle: api.Handle(s.dropBookmark)},
+		{Method: http.MethodGet, Path: "/v1/jobs/{job}/bookmarks/{region}", Access: api.Read, Does: "what the last pass of a region left", Handle: api.Handle(s.bookmark)},
+		{Method: http.MethodDelete, Path: "/v1/jobs/{job}/bookmarks/{region}", Access: api.Operate, Does: "have the next pass of a region begin anew", Handle: api.Handle(s.clearBookmark)},
 		{Method: http.MethodPost, Path: "/v1/runs/{run}/stop", Access: api.Operate, Does: "end a run and the passes under way", Handle: api.Handle(s.stop)},
 	}
 }

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	jobsapi "quotad/jobs/api"
+)
+
+const bookmarkUsage = `Show what the last pass of a region left for the next one, such as the page at which
+its budget ended; nothing if it left nothing. With --clear the next one begins anew.
+
+Usage:
+  quotactl bookmark JOB REGION [--clear]
+
+Flags:
+      --clear   take it away
+
+Example:
+  $ quotactl bookmark trending FR
+  5 CGQQAA
+`
+
+func newBookmark(c *cli) *cobra.Command {
+	clear := false
+	cmd := &cobra.Command{
+		Use:               "bookmark JOB REGION",
+		Short:             "show or clear what a pass left for the next one",
+		Long:              bookmarkUsage,
+		Args:              arguments("JOB", "REGION"),
+		ValidArgsFunction: c.completeJobAndRegion,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.bookmark(cmd.Context(), args[0], args[1], clear)
+		},
+	}
+	cmd.Flags().BoolVar(&clear, "clear", false, "")
+	return cmd
+}
+
+func (c *cli) bookmark(ctx context.Context, job, region string, clear bool) error {
+	ask := c.operator().Bookmark
+	if clear {
+		ask = c.operator().ClearBookmark
+	}
+	bookmark, err := ask(ctx, job, region)
+	if err != nil {
+		return c.explain(err)
+	}
+	return c.print(answer{
+		body:  bookmark,
+		value: noInteger("a bookmark"),
+		table: func(v view) string { return bookmarkText(bookmark, v) },
+	})
+}
+
+func bookmarkText(b jobsapi.Bookmark, v view) string {
+	if b.Bookmark == "" {
+		return ""
+	}
+	return v.clean(b.Bookmark) + "\n"
+}

@@ -40,6 +40,7 @@ Operate:
   pause       keep the schedule from running a job
   resume      end a job's pause
   cursor      show or set where a job's next run begins
+  bookmark    show or clear what a pass left for the next one
   reload      have quotad read its configuration again
 
 Other:
@@ -87,7 +88,7 @@ func newRoot(c *cli) *cobra.Command {
 	root.AddCommand(
 		status, newWatch(c), newJobs(c), newRuns(c), newNext(c), newPlan(c), newWhy(c), newUsage(c), newLog(c), newVersion(c),
 		newAcquire(c), newExec(c), newSettle(c), newRelease(c), newAdjust(c), newReset(c),
-		newRun(c), newStop(c), newPause(c), newResume(c), newCursor(c), newReload(c),
+		newRun(c), newStop(c), newPause(c), newResume(c), newCursor(c), newBookmark(c), newReload(c),
 		newCompletion(c), newMan(c),
 	)
 	root.Flags().BoolVar(&ownVersion, "version", false, "the version of quotactl")

@@ -8,8 +8,9 @@ import (
 	jobsapi "quotad/jobs/api"
 )
 
-const bookmarkUsage = `Show what the last pass of a region left for the next one, such as the page at which
-its budget ended; nothing if it left nothing. With --clear the next one begins anew.
+const bookmarkUsage = `Show what the last pass of a region left for the next one, such as the page at
+which its budget ended; nothing if it left nothing. With --clear the next one
+begins anew.
 
 Usage:
   quotactl bookmark JOB REGION [--clear]

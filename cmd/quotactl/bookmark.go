@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"quotad/cmd/quotactl/term"
 	jobsapi "quotad/jobs/api"
 )
 
@@ -51,13 +52,13 @@ func (c *cli) bookmark(ctx context.Context, job, region string, clear bool) erro
 	return c.print(answer{
 		body:  bookmark,
 		value: noInteger("a bookmark"),
-		table: func(v view) string { return bookmarkText(bookmark, v) },
+		table: func(v term.View) string { return bookmarkText(bookmark, v) },
 	})
 }
 
-func bookmarkText(b jobsapi.Bookmark, v view) string {
+func bookmarkText(b jobsapi.Bookmark, v term.View) string {
 	if b.Bookmark == "" {
 		return ""
 	}
-	return v.clean(b.Bookmark) + "\n"
+	return v.Clean(b.Bookmark) + "\n"
 }

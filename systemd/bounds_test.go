@@ -15,7 +15,7 @@ func withJobs(names ...string) string {
 credential = "api"
 regions = ["one"]
 every = "24h"
-timeout = "20s"
+timeout = "2m"
 kill_grace = "1s"
 command = ["/opt/` + name + `"]
 env_file = "` + name + `.env"
@@ -77,7 +77,7 @@ mv report.new report
 `
 
 // victim is a job whose secrets stand in its environment while it runs.
-const victim = "#!/bin/sh\nexec sleep 15\n"
+const victim = "#!/bin/sh\nexec sleep 60\n"
 
 // reports runs the intruder beside its victim and returns what it could do.
 func (m *machine) reports(t *testing.T) string {
@@ -125,7 +125,7 @@ func testJobOfItsOwnUser(t *testing.T, m *machine) {
 	m.await(t, "! pgrep --full 'sleep 471[23]'")
 	// Killed, quotad ends at its next start what runs as that user.
 	m.sh(t, "quotactl run victim")
-	m.await(t, "pgrep --uid quotad-jobs --full '^sleep 15'")
+	m.await(t, "pgrep --uid quotad-jobs --full '^sleep 60'")
 	m.restarted(t, "KILL")
 	m.await(t, "! pgrep --uid quotad-jobs")
 	m.sh(t, "rm /etc/systemd/system/quotad.service.d/passes-user.conf && systemctl daemon-reload && systemctl stop quotad && chown -R quotad: /var/lib/quotad/data/*")

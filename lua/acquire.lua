@@ -1,139 +1,148 @@
--- Decides requests of one credential, one after the other, and debits what it
--- grants. A refusal writes nothing, except that what has left a window is taken
--- out of its tally.
+-- Decides requests of one credential, one after the other, and debits what it grants. A refusal
+-- writes nothing, except that what has left a window is taken out of its sum.
 --
--- KEYS  1 account · 2 log · 3 settled · 4 keys
--- ARGV  1… the head, as read_head reads it; a call that is asked again under its name
---       debits nothing twice · then the number of requests, and for each: flags (1 may
---       use the reserve, 2 peek), operation, count, by, region, request key, and its
---       charge in units in each limit, 0 where it is not counted
--- reply [status, now in ms, epoch, newest entry, per decided request: kind, a, b, units
---       used of each limit…]
---       status  done · more (call again for those not decided yet) · rest (nothing is
---               granted until wake; its name follows) · stray (nobody waits for this
---               call any more) · or why the account is not_ready
+-- KEYS  1 account · 2 log · 3 settled · 4 requests · 5 view
+-- ARGV  1… the head, as account.lua reads it; a call that is asked again under its name debits
+--       nothing twice · then 1 to remember the call even if nothing is granted, else 0 · and for
+--       each request, at most 128: 1 for a peek, else 0 · the digest of its request key or - · its
+--       entry · per limit its charge, 0 where it is not counted · the units it may fill
+-- reply [status, now in ms, epoch, newest entry, server's clock in ms, what the daemon's last call
+--       left if this one is remembered in any case, per decided request: kind, a, b, units used of
+--       each limit…]
+--       status  done · more (call again for those not decided yet) · stray (nobody waits for this
+--               call any more) · or why the account is not ready
 --       kind    granted (a entry id; empty for a peek) · replayed (a entry id)
---               conflict (a operation, b count that were granted) · denied (a the
---               limit's number, b the ms at which the request fits; 0: run when)
+--               conflict (a entry that was granted) · denied (a the limit's number, b the ms at
+--               which the request fits)
 
-local account, log, settled, keys = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local head, at = read_head()
-local limits = head.limits
-
-local a = load_account(account, head)
-local unready = not_ready(a, head)
-if unready then return answer(a, unready) end
-if stray(a, head) then return answer(a, 'stray') end
-if a.rest ~= '0' then return resting(a) end
-
-local changed, more = false, false
-for _, limit in ipairs(limits) do
-  local taken, rest = advance(account, log, settled, limit, BUDGET)
-  if taken > 0 then changed = true end
-  a.stale = a.stale + taken
-  more = more or rest
-end
-
-local granted_before = {}
-if a.call then
-  local name, ids = string.match(a.call, '^(%S+)(.*)$')
-  if name == head.call then
-    for id in string.gmatch(ids, '%S+') do granted_before[#granted_before + 1] = id end
-  end
-end
-
--- granted_entry finds the grant that a request key stands for.
-local function granted_entry(key)
-  local id = key ~= '' and redis.call('HGET', keys, key)
-  if not id or not counted(limits, id) then return nil end
-  return redis.call('XRANGE', log, id, id)[1]
-end
-
--- decide returns the limit that refuses the longest and the ms at which the
--- request fits, or nil if it fits now.
-local function decide(charges, use_reserve)
-  local worst, latest = nil, 0
-  for i, limit in ipairs(limits) do
-    if charges[i] > 0 then
-      local t = limit.tally
-      local until_ms = catching_up(a, limit)
-      local missing = t.sum - t.credit + charges[i] - (use_reserve and limit.units or limit.units - limit.reserve)
-      if missing > 0 then
-        local fits = limit.length == 0 and limit.ends
-          or walk(account, log, settled, limit, entry_id(t.gone_ms, t.gone_seq), missing, t.credit)
-        if not fits then return i, 0 end
-        until_ms = math.max(until_ms, fits, a.now + 1)
-      end
-      if until_ms > latest then worst, latest = i, until_ms end
+local at = 7 + 4 * count
+local T, more
+local known = epoch == known_epoch and known_last == string.format('%.0f-%.0f', last_ms, last_seq)
+if not (known and v and v[SEEN] == last_ms and v[SEEN_SEQ] == last_seq and quiet == '' and not stale_period) then
+  T = tools()
+  local unready = T.ready()
+  if unready and unready ~= 'more' then return T.refuse(unready) end
+  more = unready == 'more'
+else
+  for i = 1, count do
+    local due = v[5 + 5 * i + DUE]
+    if due > 0 and due <= cutoffs[i] then
+      T = T or tools()
+      local rest = T.expire(i)
+      if rest == nil then return T.answer('behind') end
+      more = more or rest
     end
   end
-  return worst, latest
 end
-
-local reply = answer(a, 'done')
-local function decided(kind, x, y)
-  local n = #reply
-  reply[n + 1], reply[n + 2], reply[n + 3] = kind, x, y
-  for i, limit in ipairs(limits) do reply[n + 3 + i] = limit.tally.sum - limit.tally.credit end
+local changed = T ~= nil
+local fence = ARGV[at] == '1'
+local done, left = nil, ''
+local last_call = string.sub(mine, #daemon + 2, #daemon + 1 + #call)
+if fence or last_call >= call then
+  T = T or tools()
+  if T.stray() then return T.answer('stray') end
+  done, left = T.done_before(), mine
+  if done and string.sub(done, 1, 1) == '?' then left = string.gsub(string.sub(done, 2), '/', ' ') end
 end
+local first_ms, first_seq, bits_before
+if done then first_ms, first_seq, bits_before = string.match(done, '^(%d+)-(%d+) (%d+)$') end
 
-local ids, granted = {}, false
-local asks = tonumber(ARGV[at])
+local reply = { 'done', now, epoch, known_last, clock_ms, left }
+local size, asked, grants, first_id, bits = 6, 0, 0, nil, ''
+local empty = trimmed_ms == last_ms and trimmed_seq == last_seq
 at = at + 1
-for n = 1, asks do
-  local flags, operation, count, by, region, key = unpack(ARGV, at, at + 5)
-  flags = tonumber(flags)
-  local use_reserve, peek = flags % 2 == 1, flags >= 2
-  local charges = {}
-  for i = 1, #limits do charges[i] = tonumber(ARGV[at + 5 + i]) end
-  at = at + 6 + #limits
-
-  local done = granted_before[n]
-  local entry = not peek and granted_entry(key)
-  if done and done ~= '-' then
-    ids[n] = done
-    decided('granted', done, '')
-  elseif entry then
-    ids[n] = '-'
-    if field(entry, 'o') == operation and field(entry, 'n') == count then
-      decided('replayed', entry[1], '')
-    else
-      decided('conflict', field(entry, 'o'), field(entry, 'n'))
+while ARGV[at] do
+  local peek, key, entry = ARGV[at] == '1', ARGV[at + 1], ARGV[at + 2]
+  local kind, a, b, bit = nil, '', '', '0'
+  asked = asked + 1
+  if bits_before and string.sub(bits_before, asked, asked) == '1' then
+    kind, a = 'granted', first_ms .. '-' .. int(first_seq + grants)
+    grants = grants + 1
+  elseif key ~= '-' and not peek then
+    if redis.call('HGET', requests, key) then
+      T = T or tools()
+      local id = T.request(key)
+      local granted = T.counted(id) and T.entry(id)
+      if granted then
+        local same = string.match(granted, '^g%S* (%S+ %S+)') == string.match(entry, '^g%S* (%S+ %S+)')
+        if same then kind, a = 'replayed', id else kind, a = 'conflict', granted end
+      end
     end
-  else
-    ids[n] = '-'
-    local worst, fits = decide(charges, use_reserve)
-    if worst and more then
+  end
+  if not kind then
+    local latest = 0
+    for i = 1, count do
+      local charge = tonumber(ARGV[at + 1 + 2 * i])
+      if charge > 0 then
+        local missing = v[5 + 5 * i + SUM] + charge - ARGV[at + 2 + 2 * i]
+        local fits = 0
+        if missing > 0 then
+          T = T or tools()
+          fits = not more and T.fits(i, missing)
+          if not fits then
+            kind = nil
+            break
+          end
+        end
+        if lost_ms > cutoffs[i] then
+          T = T or tools()
+          fits = math.max(fits, T.catching_up(i))
+        end
+        if fits > latest then kind, a, b, latest = 'denied', i, fits, fits end
+      end
+      if i == count and not kind then kind = 'granted' end
+    end
+    if not kind and not more and not first_id then return T.answer('behind') end -- its index is gone
+    if not kind then
       reply[1] = 'more'
       break
-    elseif worst then
-      decided('denied', worst, fits)
-    elseif peek then
-      decided('granted', '', '')
-    else
-      local id, first = append(a, log, limits,
-        { operation = operation, count = count, by = by, region = region, key = key, note = '' }, charges)
-      ids[n], changed = id, changed or first
-      if key ~= '' then put(a, keys, key, ids[n]) end
-      granted = true
-      decided('granted', ids[n], '')
+    end
+    if kind == 'granted' and not peek then
+      if now > last_ms then
+        last_ms, last_seq = now, 0
+        a = string.format('%.0f-0', now)
+      else
+        T = T or tools()
+        a = T.next_id()
+      end
+      redis.call('XADD', log, a, 'e', entry)
+      for i = 1, count do
+        local w, charge = 5 + 5 * i, tonumber(ARGV[at + 1 + 2 * i])
+        if charge > 0 then
+          if v[w + DUE] == 0 then v[w + GONE], v[w + GONE_SEQ], v[w + DUE] = v[SEEN], v[SEEN_SEQ], last_ms end
+          v[w + SUM], v[w + RUN] = v[w + SUM] + charge, v[w + RUN] + charge
+        end
+      end
+      v[SEEN], v[SEEN_SEQ], v[N] = last_ms, last_seq, v[N] + 1
+      first_id, grants, bit, reply[4] = first_id or a, grants + 1, '1', a
+      if v[N] >= BLOCK then
+        T = T or tools()
+        T.end_block()
+      end
+      if key ~= '-' then
+        T = T or tools()
+        T.name_entry(key, a)
+      end
     end
   end
+  bits = bits .. bit
+  reply[size + 1], reply[size + 2], reply[size + 3] = kind, a, b
+  for i = 1, count do reply[size + 3 + i] = v[5 + 5 * i + SUM] end
+  size, at = size + 3 + count, at + 3 + 2 * count
 end
 
-if a.stale >= STALE_MAX then
-  trim(a, limits, log, settled, keys)
-  changed = true
+if v[STALE] >= STALE_MAX then
+  T = T or tools()
+  T.trim()
 end
-local fields = {}
-if granted then
-  changed = refresh(a, limits) or changed
-  fields = { 'c:' .. head.daemon, head.call .. ' ' .. table.concat(ids, ' ') }
-  reply[4] = a.last
+if first_id then
+  mine = daemon .. ' ' .. call .. ' ' .. now .. ' ' .. first_id .. ' ' .. bits
+  if empty or v[LIVES] < now + v[SPAN] + 60000 then
+    T = T or tools()
+    T.keep(v[SPAN])
+  end
+elseif fence and not done then
+  T.remember('?' .. string.gsub(string.find(left, ' ?', 1, true) and '' or left, ' ', '/'))
 end
-if changed then
-  save(account, a, limits, fields)
-elseif granted then
-  save_sums(account, a, limits, fields)
-end
+if first_id or changed or fence then save() end
 return reply

@@ -1,5 +1,5 @@
 // Package lua holds the scripts by which a ledger in Redis decides: one verb per
-// file, each headed by what it takes and answers, behind one shared prelude.
+// file, each headed by what it takes and answers, behind the parts that it shares.
 package lua
 
 import (
@@ -7,10 +7,17 @@ import (
 	"strings"
 )
 
-//go:embed prelude.lua
-var prelude string
+var (
+	//go:embed prelude.lua
+	prelude string
+	// account and entries stand behind it in the verbs of a ledger.
+	//go:embed account.lua
+	account string
+	//go:embed entries.lua
+	entries string
+)
 
-// The verbs. Each is a whole script: the prelude and the verb's own file.
+// The verbs.
 var (
 	//go:embed acquire.lua
 	acquire string
@@ -24,8 +31,10 @@ var (
 	hold string
 	//go:embed load.lua
 	load string
-	//go:embed log.lua
-	log string
+	//go:embed merge.lua
+	merge string
+	//go:embed replay.lua
+	replay string
 	//go:embed reset.lua
 	reset string
 	//go:embed restore.lua
@@ -36,15 +45,11 @@ var (
 	settle string
 	//go:embed usage.lua
 	usage string
-	//go:embed wake.lua
-	wake string
-	//go:embed when.lua
-	when string
 )
 
 // Scripts are the sources of all verbs, ready to be loaded.
 type Scripts struct {
-	Acquire, Adjust, Claim, Count, Hold, Load, Log, Reset, Restore, Save, Settle, Usage, Wake, When string
+	Acquire, Adjust, Claim, Count, Hold, Load, Merge, Replay, Reset, Restore, Save, Settle, Usage string
 }
 
 // All returns the scripts as they run in production: on the server's clock.
@@ -58,21 +63,21 @@ func AllOnTestClock(key string) Scripts {
 }
 
 func joined(prelude string) Scripts {
-	join := func(verb string) string { return strings.Join([]string{prelude, verb}, "\n") }
+	shared := func(verb string) string { return strings.Join([]string{prelude, verb}, "\n") }
+	ledger := func(verb string) string { return strings.Join([]string{prelude, account, entries, verb}, "\n") }
 	return Scripts{
-		Acquire: join(acquire),
-		Adjust:  join(adjust),
-		Claim:   join(claim),
-		Count:   join(count),
-		Hold:    join(hold),
-		Load:    join(load),
-		Log:     join(log),
-		Reset:   join(reset),
-		Restore: join(restore),
-		Save:    join(save),
-		Settle:  join(settle),
-		Usage:   join(usage),
-		Wake:    join(wake),
-		When:    join(when),
+		Acquire: ledger(acquire),
+		Adjust:  ledger(adjust),
+		Claim:   shared(claim),
+		Count:   ledger(count),
+		Hold:    shared(hold),
+		Load:    shared(load),
+		Merge:   ledger(merge),
+		Replay:  ledger(replay),
+		Reset:   ledger(reset),
+		Restore: ledger(restore),
+		Save:    shared(save),
+		Settle:  ledger(settle),
+		Usage:   ledger(usage),
 	}
 }

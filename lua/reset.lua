@@ -1,32 +1,33 @@
--- Empties a credential's log, so that every limit starts from zero, and leaves a
--- trace in the new one. The newest entry's id is kept: ids only grow. Asked again
--- after a lost reply, a call takes nothing of what was granted since.
+-- Empties a credential's log, so that every limit starts from zero, and leaves a trace in the new
+-- one. Ids only grow, unless the newest one is ahead of the clock: then the log begins again at
+-- the clock. Asked again after a lost reply, a call takes nothing of what was granted since.
 --
--- KEYS  1 account · 2 log · 3 settled · 4 keys
--- ARGV  1… the head, as read_head reads it · then for each limit its prices, as for
---       count · by · region · the trace's note
--- reply [status, now in ms, epoch, newest entry]: done
+-- KEYS  1 account · 2 log · 3 settled · 4 requests · 5 view · 6 staged
+-- ARGV  1… the head, as account.lua reads it · then the trace · the longest window in ms
+-- reply [status, now in ms, epoch, newest entry, server's clock in ms, the trace's entry id]: done ·
+--       stray (nobody waits for this call any more)
 
-local account, log = KEYS[1], KEYS[2]
-local head, at = read_head()
-local limits = head.limits
-local a = load_account(account, head)
-if a.call == head.call then return answer(a, 'done') end
-begin(a, head)
-
-redis.call('DEL', KEYS[1], KEYS[2], KEYS[3], KEYS[4])
-a.trimmed, a.lost, a.fresh, a.stale, a.settlements = a.last, 0, 0, 0, 0
-local more, charges = { 'epoch', a.epoch, 'conf', conf_of(limits), 'absent', '', 'c:' .. head.daemon, head.call }, {}
-for i, limit in ipairs(limits) do
-  limit.tally = {
-    sum = 0, credit = 0, gone_ms = a.last_ms, gone_seq = a.last_seq, seen = '-', due = 0, basis = limit.basis,
-  }
-  more[#more + 1], more[#more + 2] = 'p:' .. limit.name, ARGV[at + i - 1]
-  charges[i] = 0
+local at = 7 + 4 * count
+local trace, span = ARGV[at], tonumber(ARGV[at + 1])
+local T = tools()
+if T.stray() then return T.answer('stray') end
+local written = T.done_before()
+if not written then
+  T.begin()
+  redis.call('DEL', log, settled, requests, view, KEYS[6])
+  T.drop_views()
+  if last_ms > clock_ms then
+    before_reset, epoch = epoch, call .. '@' .. int(clock_ms)
+    last_ms, last_seq, now = 0, 0, clock_ms
+  end
+  written = T.next_id()
+  T.append(written, trace)
+  trimmed_ms, trimmed_seq, lost_ms, corrected = last_ms, last_seq, 0, 0
+  T.remember(written)
+  save()
+  T.keep(span)
+  save()
 end
-at = at + #limits
-append(a, log, limits, { operation = '', count = 0, by = ARGV[at], region = ARGV[at + 1], key = '', note = ARGV[at + 2] }, charges)
-save(account, a, limits, more)
-refresh(a, limits)
-save(account, a, limits)
-return answer(a, 'done')
+local reply = T.answer('done')
+reply[6] = written
+return reply

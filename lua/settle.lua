@@ -1,68 +1,43 @@
 -- Sets a grant to what was really spent, and leaves a trace in the log.
 --
--- KEYS  1 account · 2 log · 3 settled · 4 keys
--- ARGV  1… the head, as read_head reads it · then the grant's entry id · the units
---       really spent · by · region · the trace's note
--- reply [status, now in ms, epoch, newest entry, then of done: per limit the entry's
---       recorded charge, 0 where there is none, and the units used]
---       status  done · unknown (in no window, or not a grant) · overflow (a limit
---               would hold more than 2^53-1) · more (acquire first, too much has left
---               the windows) · or why the account is not_ready
+-- KEYS  1 account · 2 log · 3 settled · 4 requests · 5 view
+-- ARGV  1… the head, as account.lua reads it · then the grant's entry id · the units really
+--       spent · the trace up to its charges
+-- reply [status, now in ms, epoch, newest entry, server's clock in ms, then of done: the id under
+--       which it was granted · its entry · the id of the entry that settled it · that entry · per limit the
+--       recorded charge in units, 0 where there is none, and the units used]
+--       status  done · unknown (in no window, or not a grant) · overflow (a limit would hold
+--               more than 2^53-1) · stray (nobody waits for this call any more) · or why the
+--               account is not ready
 
-local account, log, settled, keys = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local head, at = read_head()
-local limits = head.limits
-local id, spent, by, region, note = unpack(ARGV, at, at + 4)
-local a = load_account(account, head)
-local unready = not_ready(a, head)
-if unready then return answer(a, unready) end
-for _, limit in ipairs(limits) do
-  local taken, more = advance(account, log, settled, limit, BUDGET)
-  a.stale = a.stale + taken
-  if more then return answer(a, 'more') end
-end
+local at = 7 + 4 * count
+local id, to, trace = ARGV[at], ARGV[at + 1], ARGV[at + 2]
+local T = tools()
+local unready = T.ready()
+if unready then return T.refuse(unready) end
+if T.stray() then return T.answer('stray') end
 
-local entry = redis.call('XRANGE', log, id, id)[1]
-if not entry then -- put back after a loss, its place in the log was taken
-  id = redis.call('HGET', keys, '=' .. id) or id
-  entry = redis.call('XRANGE', log, id, id)[1]
-end
-if not entry or field(entry, 'o') == '' or not counted(limits, id) then return answer(a, 'unknown') end
-
-if redis.call('HGET', settled, id) ~= spent then
-  local before_settling = {}
-  for i, limit in ipairs(limits) do before_settling[i] = price(account, settled, limit, entry) end
-  local earlier = redis.call('HGET', settled, id)
-  put(a, settled, id, spent)
-  local changes = {}
-  local ms, seq = id_parts(id)
-  for i, limit in ipairs(limits) do
-    changes[i] = 0
-    if before(limit.tally.gone_ms, limit.tally.gone_seq, ms, seq) then
-      changes[i] = price(account, settled, limit, entry) - before_settling[i]
-    end
-    if limit.tally.sum + changes[i] > 9007199254740991 then
-      if earlier then redis.call('HSET', settled, id, earlier) else redis.call('HDEL', settled, id) end -- nothing is saved
-      return answer(a, 'overflow')
+id = T.placed(id)
+local entry, granted = T.entry(id)
+if not entry or string.sub(entry, 1, 1) ~= 'g' or not T.counted(id) then return T.answer('unknown') end
+local settled_to, _, by = T.state(id)
+local line = by ~= '0-0' and T.entry(T.placed(by)) or ''
+if settled_to ~= to then
+  for i = 1, count do
+    if T.in_window(i, id) and v[5 + 5 * i + SUM] - T.units_now(i, id, entry) + tonumber(to) > T.MAX then
+      return T.answer('overflow')
     end
   end
-  for i, limit in ipairs(limits) do
-    local t = limit.tally
-    t.sum = t.sum + changes[i]
-    t.credit = math.min(t.credit, t.sum)
-  end
-  -- Limits that are not configured now cannot follow: they count anew if they return.
-  for name in string.gmatch(redis.call('HGET', account, 'absent') or '', '%S+') do redis.call('HDEL', account, 'l:' .. name) end
-  local nothing = {}
-  for i = 1, #limits do nothing[i] = 0 end
-  append(a, log, limits, { operation = '', count = 0, by = by, region = region, key = '', note = note }, nothing)
-  refresh(a, limits)
-  save(account, a, limits)
+  line, by = T.settle(trace, id, granted, entry, to)
+  T.fold()
+  T.remember('-')
+  T.keep_ahead()
+  save()
 end
 
-local reply = answer(a, 'done')
-for _, limit in ipairs(limits) do
-  reply[#reply + 1] = amount(field(entry, 'u') or '', limit.name) or 0
-  reply[#reply + 1] = limit.tally.sum - limit.tally.credit
+local reply = T.answer('done')
+reply[6], reply[7], reply[8], reply[9] = granted, entry, by, line
+for i = 1, count do
+  reply[8 + 2 * i], reply[9 + 2 * i] = T.recorded_in(i, entry), v[5 + 5 * i + SUM]
 end
 return reply

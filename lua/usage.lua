@@ -1,51 +1,50 @@
--- Reads what each limit's window holds now and what leaves it next. Writes nothing.
+-- Reads what each limit's window holds now and what leaves it next, and looks whether a key was
+-- evicted without the others. Writes nothing.
 --
--- KEYS  1 account · 2 log · 3 settled
--- ARGV  1… the head, as read_head reads it
--- reply [status, now in ms, epoch, newest entry, per limit: units used, ms at which it
---       has caught up or 0, ms at which units come back or 0, units that come back]
---       status  done · more (too much has left the windows: acquire first) · rest (as for
---               acquire) · or why the account is not_ready
+-- KEYS  1 account · 2 log · 3 settled · 4 requests · 5 view
+-- ARGV  1… the head, as account.lua reads it
+-- reply [status, now in ms, epoch, newest entry, server's clock in ms, the daemons that wrote, per
+--       limit: units used, ms at which it has caught up or 0, ms at which units come back or 0,
+--       units that come back]
+--       status  done · more (too much has left the windows: acquire first) · or why the account
+--               is not ready
 
-local account, log, settled = KEYS[1], KEYS[2], KEYS[3]
-local head = read_head()
-local limits = head.limits
-local a = load_account(account, head)
-local unready = not_ready(a, head)
-if unready then return answer(a, unready) end
-if a.rest ~= '0' then return resting(a) end
+local T = tools()
+if known_epoch ~= '' and epoch == known_epoch and T.emptied() then return T.answer('lost') end
+if not stale_period and quiet == '' and not T.lost() and (not v or v[SEEN] ~= last_ms or v[SEEN_SEQ] ~= last_seq) then
+  return T.answer('behind')
+end
+local unready = T.ready()
+if unready then return T.refuse(unready) end
 
--- next_units sums what leaves a sliding window at the next instant at which
--- anything does.
-local function next_units(limit)
-  local t, ms, units, from = limit.tally, nil, 0, entry_id(limit.tally.gone_ms, limit.tally.gone_seq)
-  local rest = { sum = t.sum, credit = t.credit }
-  for _ = 1, BUDGET / READ do
-    local entries = redis.call('XRANGE', log, '(' .. from, '+', 'COUNT', READ)
-    for _, entry in ipairs(entries) do
-      local at = id_parts(entry[1])
+-- next_units sums what leaves sliding window i at the next instant at which anything does.
+local function next_units(i)
+  local w = 5 + 5 * i
+  local ms, units, from = 0, 0, int(v[w + GONE]) .. '-' .. int(v[w + GONE_SEQ])
+  for _ = 1, BUDGET / 64 do
+    local entries = redis.call('XRANGE', log, '(' .. from, '+', 'COUNT', 64)
+    for e = 1, #entries do
+      from = entries[e][1]
+      local at = tonumber(string.match(from, '^%d+'))
       if units > 0 and at ~= ms then return ms, units end
-      ms, from = at, entry[1]
-      units = units + leave(rest, price(account, settled, limit, entry))
+      ms, units = at, units + T.units_now(i, from, entries[e][2][2])
     end
-    if #entries < READ then break end
+    if #entries < 64 then break end
   end
-  return ms or 0, units
+  return ms, units
 end
 
-local reply = answer(a, 'done')
-for _, limit in ipairs(limits) do
-  local _, more = advance(account, log, settled, limit, BUDGET)
-  if more then return answer(a, 'more') end
-  local t = limit.tally
-  local used, at, units = t.sum - t.credit, 0, 0
-  if used > 0 and limit.length == 0 then
-    at, units = limit.ends, used
+local reply = T.answer('done')
+reply[6] = T.daemons()
+for i = 1, count do
+  local used, at, units = v[5 + 5 * i + SUM], 0, 0
+  if used > 0 and T.length_of(i) == 0 then
+    at, units = tonumber(ARGV[6 + 4 * i]), used
   elseif used > 0 then
-    at, units = next_units(limit)
-    at = at + limit.length
+    at, units = next_units(i)
+    at = at + T.length_of(i)
   end
   local n = #reply
-  reply[n + 1], reply[n + 2], reply[n + 3], reply[n + 4] = used, catching_up(a, limit), at, units
+  reply[n + 1], reply[n + 2], reply[n + 3], reply[n + 4] = used, T.catching_up(i), at, units
 end
 return reply

@@ -34,10 +34,6 @@ type Decision struct {
 	Replayed bool // the request id had been granted before; nothing new was debited
 	Outage   bool // granted from the local journal while the ledger could not be reached
 
-	// Trace is the entry that tells of an adjustment in the log of a ledger that
-	// can be lost; zero otherwise.
-	Trace ID
-
 	// Units is what the request costs; where it costs different amounts in
 	// different limits, the greatest of them.
 	Units Units

@@ -67,34 +67,6 @@ var (
 	ErrRecovering = fmt.Errorf("%w: it recovers from a loss", ErrUnavailable)
 )
 
-// A Restorer is a ledger that others can lose: a server that is flushed, evicts,
-// or fails over to an older copy. It answers ErrLost until Restore was called, and
-// then ErrRecovering for a while.
-type Restorer interface {
-	Ledger
-	// Expect tells what is known of a credential's log, before its first use.
-	Expect(credential string, m Mark)
-	// Known returns what is known now.
-	Known(credential string) Mark
-	// Check returns nil when the credential could be decided about now.
-	Check(ctx context.Context, c *Credential) error
-	// Restore puts back the entries that the log does not have; those that have
-	// left every window stay out. Any number of daemons may do so at once, and
-	// again. For the rest that follows nothing is granted.
-	Restore(ctx context.Context, c *Credential, entries []Entry, rest time.Duration) error
-	// BookBack puts what was granted without the ledger into the log that is known,
-	// as Restore would; ErrLost if that is gone.
-	BookBack(ctx context.Context, c *Credential, entries []Entry) error
-	// Now is the ledger's time, as far as it is known without asking.
-	Now() time.Time
-}
-
-// A Mark is what a daemon knows of a log: which one it is, and how far it goes.
-type Mark struct {
-	Epoch  string // drawn when the log was begun; empty if unknown
-	Newest ID
-}
-
 // An Ask is a request with what it costs.
 type Ask struct {
 	Request

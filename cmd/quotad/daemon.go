@@ -17,7 +17,7 @@ import (
 	"quotad/jobs/scheduler"
 	"quotad/quota"
 	"quotad/quota/api"
-	"quotad/quota/outage"
+	"quotad/quota/redisledger"
 )
 
 // A daemon is everything that runs. Start puts it together and stop takes it
@@ -34,8 +34,8 @@ type daemon struct {
 	notifier *notify.Notifier
 
 	keeper *quota.Service
-	outage *outage.Ledger // what stands in front of a shared ledger; nil of an embedded one
-	hosts  jobs.Hosts     // beside that one
+	shared *redisledger.Ledger // nil of an embedded ledger
+	hosts  jobs.Hosts          // beside that one
 	tokens *jobs.Tokens
 	tasks  uint64 // that there may be before a pass cannot start another one
 	runner *jobs.Runner

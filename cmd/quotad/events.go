@@ -10,7 +10,7 @@ import (
 	"quotad/jobs"
 	"quotad/quota"
 	"quotad/quota/api"
-	"quotad/quota/outage"
+	"quotad/quota/redisledger"
 )
 
 // Events writes what happens to the log: a line for each run, each pass and
@@ -187,12 +187,12 @@ func verdict(event api.Event) string {
 }
 
 // Outage writes a line for each edge of a shared ledger's outage.
-func (e events) Outage(event outage.Event) {
+func (e events) Outage(event redisledger.Event) {
 	line := e.log.Warn()
-	if event.Kind == outage.Up {
+	if event.Kind == redisledger.Up {
 		line = e.log.Info().Int64("took_ms", event.Took.Milliseconds()).Int64("units", int64(event.Units))
 	}
-	if event.Kind == outage.Restored {
+	if event.Kind == redisledger.Restored {
 		line.Int("records", event.Records)
 	}
 	if event.Err != nil {

@@ -9,7 +9,6 @@ import (
 	"quotad/jobs"
 	"quotad/quota"
 	"quotad/quota/boltledger"
-	"quotad/quota/outage"
 	"quotad/quota/redisledger"
 )
 
@@ -34,14 +33,15 @@ func (d *daemon) setCredentials(c *config.Config) error {
 		return err
 	}
 	d.metrics.Expect(c.Credentials)
-	if d.outage == nil {
+	if d.shared == nil {
 		return nil
 	}
-	policies := make(map[string]outage.Policy, len(c.Outages))
+	policies := make(map[string]redisledger.Policy, len(c.Outages))
 	for name, o := range c.Outages {
-		policies[name] = outage.Policy{Open: o.Open, Units: o.Units}
+		policies[name] = redisledger.Policy{Open: o.Open, Units: o.Units}
 	}
-	return d.outage.SetCredentials(d.keeper.Credentials(), policies)
+	d.shared.SetCredentials(d.keeper.Credentials(), policies)
+	return nil
 }
 
 func (d *daemon) newLedger() (quota.Ledger, error) {
@@ -62,8 +62,8 @@ func (d *daemon) hasHistory() bool {
 
 var _ jobs.Hosts = redisledger.Hosts{}
 
-// newSharedLedger opens the ledger in Redis behind what decides while it cannot
-// be reached, and remembers what it granted in case it is lost.
+// newSharedLedger opens the ledger in Redis, which remembers what it granted in case
+// Redis loses it.
 func (d *daemon) newSharedLedger() (quota.Ledger, error) {
 	redis := d.config.Ledger.Redis
 	name, err := daemonName(d.statePath("daemon"))
@@ -71,19 +71,15 @@ func (d *daemon) newSharedLedger() (quota.Ledger, error) {
 		return nil, err
 	}
 	redis.Daemon = name
-	journal, err := outage.OpenJournal(d.statePath("journal"), journalKept(d.config.Credentials))
-	if err != nil {
+	local := redisledger.Local{
+		Journal: d.statePath("journal"), Keep: journalKept(d.config.Credentials),
+		Deadline: d.config.Ledger.Deadline, Observe: d.watchers.Outage,
+	}
+	if d.shared, err = redisledger.Open(redis, local); err != nil {
 		return nil, err
 	}
-	shared, err := redisledger.Open(redis)
-	if err != nil {
-		return nil, err
-	}
-	d.hosts = shared.Hosts()
-	d.outage, err = outage.Open(outage.Config{
-		Ledger: shared, Journal: journal, Daemon: name, Deadline: d.config.Ledger.Deadline, Observe: d.watchers.Outage,
-	})
-	return d.outage, err
+	d.hosts = d.shared.Hosts()
+	return d.shared, nil
 }
 
 // journalKept is how long the journal keeps a grant: longer than any window.

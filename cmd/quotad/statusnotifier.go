@@ -6,7 +6,7 @@ import (
 
 	"quotad/jobs"
 	"quotad/quota/api"
-	"quotad/quota/outage"
+	"quotad/quota/redisledger"
 )
 
 const (
@@ -79,4 +79,4 @@ func (*statusNotifier) Trouble(string, error) {}
 func (*statusNotifier) Decided(api.Event) {} // what is left is sent with the pass, or after statusAge
 
 // Outage implements watcher.
-func (n *statusNotifier) Outage(outage.Event) { n.notify() }
+func (n *statusNotifier) Outage(redisledger.Event) { n.notify() }

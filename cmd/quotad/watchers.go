@@ -6,7 +6,7 @@ import (
 	"quotad/jobs"
 	"quotad/quota"
 	"quotad/quota/api"
-	"quotad/quota/outage"
+	"quotad/quota/redisledger"
 )
 
 // A watcher is told what happens in the daemon, by many goroutines at the same
@@ -14,7 +14,7 @@ import (
 type watcher interface {
 	jobs.Observer
 	Decided(api.Event)
-	Outage(outage.Event)
+	Outage(redisledger.Event)
 }
 
 // Watchers tell each of several what happens.
@@ -56,7 +56,7 @@ func (w watchers) Decided(event api.Event) {
 	}
 }
 
-func (w watchers) Outage(event outage.Event) {
+func (w watchers) Outage(event redisledger.Event) {
 	for _, one := range w {
 		one.Outage(event)
 	}

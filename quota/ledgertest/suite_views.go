@@ -2,6 +2,7 @@ package ledgertest
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -149,8 +150,10 @@ func logAheadOfTheClock(t *testing.T, harness Harness) {
 	h.used(0)
 	h.granted("most")
 	h.denied("most", "daily", time.Hour)
-	if _, isModel := h.ledger.(*Model); !isModel && len(h.ledger.Health(context.Background()).Warnings) != 0 {
-		t.Errorf("after a reset the ledger is said to be %+v", h.ledger.Health(context.Background()))
+	for _, warning := range h.ledger.Health(context.Background()).Warnings {
+		if strings.Contains(warning, "ahead") {
+			t.Errorf("after a reset people are told %q", warning)
+		}
 	}
 	h.again()
 	h.clock.Add(time.Hour)

@@ -7,137 +7,165 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"quotad/quota"
 )
 
-// The flags of a request, as acquire.lua has them.
-const (
-	flagReserve = 1
-	flagPeek    = 2
-)
+// maxBatch is how many asks one call decides: what it leaves to be remembered has a place
+// for each.
+const maxBatch = 128
 
-// Acquire implements quota.Ledger. The asks are decided in one call, unless so
-// much leaves the windows at once that it takes several.
+// Acquire implements quota.Ledger. The asks are decided in one call, unless so much
+// leaves the windows at once that it takes several. While Redis cannot decide, each ask
+// is decided by its operation's policy, at once.
 func (l *Ledger) Acquire(ctx context.Context, c *quota.Credential, asks []quota.Ask) ([]quota.Decision, error) {
-	lane := l.lane(c.Name)
-	lane.Lock()
-	defer lane.Unlock()
-	if err := l.resolve(ctx, c, lane); err != nil {
+	a := l.account(c.Name)
+	err := a.begin(ctx)
+	if err == nil {
+		var decisions []quota.Decision
+		decisions, err = a.acquire(ctx, c, asks)
+		a.end()
+		if err == nil {
+			return decisions, nil
+		}
+		a.fail(err)
+	}
+	return a.decideOffline(asks, err)
+}
+
+// acquire decides all the asks, unless it fails before it has decided one.
+func (a *account) acquire(ctx context.Context, c *quota.Credential, asks []quota.Ask) ([]quota.Decision, error) {
+	if err := a.resolve(ctx, c); err != nil {
 		return nil, err
 	}
 	decisions := make([]quota.Decision, 0, len(asks))
 	for len(decisions) < len(asks) {
-		decided, err := l.acquire(ctx, c, lane, asks[len(decisions):])
+		rest := asks[len(decisions):]
+		decided, err := a.acquireSome(ctx, c, rest[:min(maxBatch, len(rest))])
 		if err != nil && len(decisions) == 0 {
 			return nil, err
 		}
 		if err != nil { // what was granted before must not be forgotten over it
-			decided = slices.Repeat([]quota.Decision{{Err: err}}, len(asks)-len(decisions))
+			decided = slices.Repeat([]quota.Decision{{Err: err}}, len(rest))
 		}
 		decisions = append(decisions, decided...)
 	}
 	return decisions, nil
 }
 
-// Peek implements quota.Ledger.
-func (l *Ledger) Peek(ctx context.Context, c *quota.Credential, operations []string, charges []quota.Charge) (quota.Decision, error) {
-	lane := l.lane(c.Name)
-	lane.Lock()
-	defer lane.Unlock()
-	if err := l.resolve(ctx, c, lane); err != nil {
-		return quota.Decision{}, err
+// acquireSome decides some of the asks. What was granted is in the journal when it returns.
+func (a *account) acquireSome(ctx context.Context, c *quota.Credential, asks []quota.Ask) ([]quota.Decision, error) {
+	v := verb{script: a.ledger.scripts.acquire, name: a.ledger.call(), args: append(make([]any, 0, 1+5*len(asks)), 0)}
+	texts := make([]string, len(asks))
+	for i, ask := range asks {
+		digest := requestDigest(ask.Key())
+		texts[i] = grantText(ask, digest)
+		v.args = append(v.args, 0, digest, texts[i])
+		v.args = appendCharges(v.args, c, ask.Charges, ask.UseReserve)
 	}
-	ask := quota.Ask{Charges: charges}
-	v := verb{script: l.scripts.acquire, name: l.call(), args: appendAsk([]any{1}, c, ask, flagPeek)}
-	r, err := l.do(ctx, c, v)
-	if err != nil {
-		return quota.Decision{}, err
-	}
-	decisions, err := l.decisions(ctx, c, []quota.Ask{ask}, r)
-	if err != nil || len(decisions) != 1 {
-		return quota.Decision{}, errors.Join(errReply, err)
-	}
-	return decisions[0], decisions[0].Err
-}
-
-// acquire decides at least one of the asks, unless it fails.
-func (l *Ledger) acquire(ctx context.Context, c *quota.Credential, lane *lane, asks []quota.Ask) ([]quota.Decision, error) {
-	args := append(make([]any, 0, 1+8*len(asks)), len(asks))
-	for _, ask := range asks {
-		args = appendAsk(args, c, ask, 0)
-	}
-	v := verb{script: l.scripts.acquire, name: l.call(), args: args}
-	r, err := l.do(ctx, c, v)
+	r, err := a.do(ctx, c, v)
 	if errors.Is(err, quota.ErrOutcomeUnknown) {
-		lane.unanswered = &unanswered{name: v.name, asks: asks}
+		a.unanswered = &unanswered{name: v.name, asks: asks}
 	}
 	if err != nil {
 		return nil, err
 	}
-	return l.decisions(ctx, c, asks, r)
-}
-
-// resolve finds out what became of the lane's unanswered call. What it granted to
-// requests without an id is released: their callers were told that it is unknown,
-// and have no name to ask for it again. The others find their grant by their id.
-func (l *Ledger) resolve(ctx context.Context, c *quota.Credential, lane *lane) error {
-	if lane.unanswered == nil {
-		return nil
+	decisions, err := a.decisions(c, asks, r)
+	if err != nil {
+		return nil, err
 	}
-	call, err := l.client.HGet(ctx, l.keys(c.Name)[0], "c:"+l.daemon).Result()
-	if err != nil && !errors.Is(err, redis.Nil) {
-		return failure(false, err)
-	}
-	name, ids, _ := strings.Cut(call, " ")
-	if name == lane.unanswered.name {
-		for i, text := range strings.Fields(ids) {
-			if err := l.release(ctx, c, lane.unanswered.asks[i], text); err != nil {
-				return err
-			}
+	for i, d := range decisions {
+		if d.GrantID != "" {
+			a.record(r.epoch, d.GrantID[len(c.Name)+1:], texts[i])
 		}
 	}
-	lane.unanswered = nil
-	return nil
+	a.hearDecisions(decisions)
+	return decisions, nil
 }
 
-// release gives back what was granted to an ask that nobody can ask for again.
-func (l *Ledger) release(ctx context.Context, c *quota.Credential, ask quota.Ask, granted string) error {
-	if granted == "-" || ask.Key() != "" {
-		return nil
-	}
-	id, err := quota.ParseID(granted)
-	if err != nil {
-		return errReply
-	}
-	_, err = l.Settle(ctx, c, quota.Settlement{Grant: id, Caller: ask.Caller})
-	return err
-}
-
-func appendAsk(args []any, c *quota.Credential, ask quota.Ask, flags int) []any {
-	if ask.UseReserve {
-		flags |= flagReserve
-	}
-	args = append(args, flags, ask.Operation, int64(ask.Count), ask.Caller.By(), ask.Caller.Region, ask.Key())
+// appendCharges writes for each limit what is charged, and how much may be used then.
+func appendCharges(args []any, c *quota.Credential, charges []quota.Charge, useReserve bool) []any {
 	for _, limit := range c.Limits {
-		units, _ := quota.ChargeIn(ask.Charges, limit.Name)
-		args = append(args, int64(units))
+		units, _ := quota.ChargeIn(charges, limit.Name)
+		args = append(args, int64(units), int64(limit.Budget(useReserve)))
 	}
 	return args
 }
 
+// Peek implements quota.Ledger.
+func (l *Ledger) Peek(ctx context.Context, c *quota.Credential, operations []string, charges []quota.Charge) (quota.Decision, error) {
+	a := l.account(c.Name)
+	if down := a.whyDown(); down != nil {
+		return a.peekOffline(operations, charges, down)
+	}
+	ask := quota.Ask{Charges: charges}
+	args := appendCharges([]any{0, 1, "-", "-"}, c, charges, false)
+	for {
+		r, err := a.do(ctx, c, verb{script: l.scripts.acquire, name: l.call(), args: args})
+		if err != nil {
+			a.fail(err)
+			return a.peekOffline(operations, charges, err)
+		}
+		decisions, err := a.decisions(c, []quota.Ask{ask}, r)
+		if err != nil || len(decisions) == 1 {
+			return append(decisions, quota.Decision{})[0], err
+		}
+	}
+}
+
+// An unanswered call is one whose outcome is not known.
+type unanswered struct {
+	name string
+	asks []quota.Ask
+}
+
+// resolve finds out what became of the unanswered call. What it granted to requests
+// without an id is released: their callers were told that it is unknown, and have no name
+// to ask for it again. The others find their grant by their id. From then on the call is
+// not carried out any more, should it still be on its way. The caller has the turn.
+func (a *account) resolve(ctx context.Context, c *quota.Credential) error {
+	if a.unanswered == nil {
+		return nil
+	}
+	r, err := a.do(ctx, c, verb{script: a.ledger.scripts.acquire, name: a.ledger.call(), args: []any{1}})
+	if err != nil {
+		return err
+	}
+	if len(r.rest) < 1 {
+		return errReply
+	}
+	// "daemon call ms first-id bits", a bit for each ask
+	words := strings.Fields(asText(r.rest[0]))
+	if len(words) == 5 && words[1] == a.unanswered.name {
+		id, err := quota.ParseID(words[3])
+		if err != nil {
+			return errReply
+		}
+		for i, ask := range a.unanswered.asks {
+			if i >= len(words[4]) || words[4][i] != '1' {
+				continue
+			}
+			if ask.Key() == "" {
+				if _, err := a.settle(ctx, c, quota.Settlement{Grant: id, Caller: ask.Caller}); err != nil {
+					return err
+				}
+			}
+			id.Seq++
+		}
+	}
+	a.unanswered = nil
+	return nil
+}
+
 // decisions reads the decided requests from a reply.
-func (l *Ledger) decisions(ctx context.Context, c *quota.Credential, asks []quota.Ask, r reply) ([]quota.Decision, error) {
+func (a *account) decisions(c *quota.Credential, asks []quota.Ask, r reply) ([]quota.Decision, error) {
 	size := 3 + len(c.Limits)
-	decisions := make([]quota.Decision, len(r.rest)/size)
-	times := make(map[fitting]int64)
-	if len(r.rest)%size != 0 || len(decisions) > len(asks) {
+	if len(r.rest) < 1 || (len(r.rest)-1)%size != 0 || (len(r.rest)-1)/size > len(asks) {
 		return nil, errReply
 	}
+	rows := r.rest[1:]
+	decisions := make([]quota.Decision, len(rows)/size)
 	for i := range decisions {
-		row := r.rest[i*size : (i+1)*size]
-		d, err := l.decision(ctx, c, asks[i], r.now, row, times)
+		d, err := decision(c, asks[i], r, rows[i*size:(i+1)*size])
 		if err != nil {
 			return nil, err
 		}
@@ -146,118 +174,52 @@ func (l *Ledger) decisions(ctx context.Context, c *quota.Credential, asks []quot
 	return decisions, nil
 }
 
-// decision reads one decided request: its kind, what belongs to the kind, and
-// the units used of each limit.
-func (l *Ledger) decision(ctx context.Context, c *quota.Credential, ask quota.Ask, now time.Time, row []any, times map[fitting]int64) (quota.Decision, error) {
-	d := quota.Decision{Units: quota.Max(ask.Charges), Limits: make([]quota.LimitState, len(ask.Charges))}
-	for i, charge := range ask.Charges {
-		limit := c.Index(charge.Limit)
-		used, ok := row[3+limit].(int64)
+// decision reads one decided request: its kind, what belongs to the kind, and the units
+// used of each limit.
+func decision(c *quota.Credential, ask quota.Ask, r reply, row []any) (quota.Decision, error) {
+	d := quota.Decision{Units: quota.Max(ask.Charges), Limits: make([]quota.LimitState, 0, len(ask.Charges))}
+	for i, limit := range c.Limits {
+		units, counts := quota.ChargeIn(ask.Charges, limit.Name)
+		if !counts {
+			continue
+		}
+		used, ok := row[3+i].(int64)
 		if !ok {
 			return d, errReply
 		}
-		d.Limits[i] = quota.LimitState{Limit: c.Limits[limit], Used: quota.Units(used), Cost: charge.Units}
+		d.Limits = append(d.Limits, quota.LimitState{Limit: limit, Used: quota.Units(used), Cost: units})
 	}
 	switch row[0] {
 	case "granted", "replayed":
-		id, ok := row[1].(string)
-		if !ok {
-			return d, errReply
-		}
-		if id != "" {
+		if id := asText(row[1]); id != "" {
 			d.GrantID = c.Name + ":" + id
 		}
 		d.Replayed = row[0] == "replayed"
 		return d, nil
 	case "conflict":
-		return conflict(row)
+		e, err := parseEntry(quota.ID{}, asText(row[1]))
+		return quota.Conflict(e.Operation, e.Count), err
 	case "denied":
-		return l.denied(ctx, c, ask, now, d, row, times)
+		return denied(c, ask, r, row, d)
 	}
 	return d, errReply
 }
 
-func conflict(row []any) (quota.Decision, error) {
-	operation, ok1 := row[1].(string)
-	count, ok2 := units(row[2])
-	if !ok1 || !ok2 {
-		return quota.Decision{}, errReply
-	}
-	return quota.Conflict(operation, count), nil
-}
-
-func (l *Ledger) denied(ctx context.Context, c *quota.Credential, ask quota.Ask, now time.Time, d quota.Decision, row []any, times map[fitting]int64) (quota.Decision, error) {
+// denied says when the request fits: by the log's arithmetic, and how long that is from
+// now by Redis' own clock, which may be behind the log.
+func denied(c *quota.Credential, ask quota.Ask, r reply, row []any, d quota.Decision) (quota.Decision, error) {
 	number, ok1 := row[1].(int64)
 	fits, ok2 := row[2].(int64)
 	if !ok1 || !ok2 || number < 1 || int(number) > len(c.Limits) {
 		return d, errReply
 	}
-	limit := int(number) - 1
-	if fits == 0 {
-		var err error
-		if limit, fits, err = l.when(ctx, c, ask, times); err != nil {
-			return quota.Decision{Err: err}, nil // others of the call may have been granted
-		}
-		fits = max(fits, now.UnixMilli()+1)
-	}
-	d.Reason, d.Limit = quota.LimitExceeded, c.Limits[limit].Name
+	d.Reason, d.Limit = quota.LimitExceeded, c.Limits[number-1].Name
 	d.RetryAt = time.UnixMilli(fits).UTC()
 	for i, s := range d.Limits {
 		if s.Name == d.Limit && s.Used+s.Cost <= s.Budget(ask.UseReserve) {
 			d.Limits[i].CatchingUp = d.RetryAt // nothing else refuses what fits
 		}
 	}
-	// Units may have come back while when was reading on.
-	d.RetryAfter = max(time.Millisecond, d.RetryAt.Sub(now))
+	d.RetryAfter = max(time.Millisecond, d.RetryAt.Sub(r.clock))
 	return d, nil
-}
-
-// A fitting is a charge whose time was asked for: requests that share a call are
-// often alike.
-type fitting struct {
-	quota.Charge
-	useReserve bool
-}
-
-// when finds the limit that refuses the longest and the ms until which it does,
-// reading on where one call's worth of the log did not tell.
-func (l *Ledger) when(ctx context.Context, c *quota.Credential, ask quota.Ask, times map[fitting]int64) (limit int, fits int64, err error) {
-	for _, charge := range ask.Charges {
-		key := fitting{charge, ask.UseReserve}
-		at, known := times[key]
-		if !known {
-			if at, err = l.whenIn(ctx, c, charge, ask.UseReserve); err != nil {
-				return 0, 0, err
-			}
-			times[key] = at
-		}
-		if at > fits {
-			limit, fits = c.Index(charge.Limit), at
-		}
-	}
-	return limit, fits, nil
-}
-
-func (l *Ledger) whenIn(ctx context.Context, c *quota.Credential, charge quota.Charge, useReserve bool) (int64, error) {
-	from := []any{"", 0, 0}
-	for {
-		v := verb{script: l.scripts.when, name: l.call()}
-		args := append(l.head(c, v, l.Known(c.Name)), c.Index(charge.Limit)+1, int64(charge.Units), flag(useReserve))
-		values, err := l.run(ctx, v.script, l.keys(c.Name)[:3], append(args, from...))
-		if err != nil {
-			return 0, err
-		}
-		if len(values) != 4 {
-			return 0, errReply
-		}
-		if values[0] == "more" {
-			from = values[1:]
-			continue
-		}
-		at, ok := values[1].(int64)
-		if !ok {
-			return 0, errReply
-		}
-		return at, nil
-	}
 }

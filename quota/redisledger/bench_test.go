@@ -199,7 +199,7 @@ func newLongLog(b testing.TB, server *redistest.Server, size, tickMs int) *longL
 		return strings.Replace(script, "'GET', '"+l.clock+"'", fmt.Sprintf("'INCRBY', '%s', %d", l.clock, tickMs), 1)
 	})
 	var err error
-	if l.ledger, err = open(config, ticking); err != nil {
+	if l.ledger, err = open(config, Local{}, ticking); err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { l.ledger.Close() })
@@ -210,7 +210,7 @@ func newLongLog(b testing.TB, server *redistest.Server, size, tickMs int) *longL
 		records[i] = quota.NewEntry(fetch("videos.list", 1, ""), quota.ID{Ms: begin + int64(i)})
 	}
 	l.client.Set(b.Context(), l.clock, begin, 0)
-	if err := l.ledger.Restore(b.Context(), l.c, records, 0); err != nil {
+	if err := putBack(b.Context(), l.ledger, l.c, 0, time.UnixMilli(begin), records...); err != nil {
 		b.Fatal(err)
 	}
 	l.client.Set(b.Context(), l.clock, begin+int64(size), 0)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -14,28 +13,38 @@ import (
 	"quotad/quota"
 )
 
-// A reply is a script's: its status, Redis' time, the log's mark, and what the
-// verb answers.
+// A reply is a script's: its status, the log's time and Redis' own, the log's
+// position, and what the verb answers.
 type reply struct {
 	status string
 	now    time.Time
-	mark   quota.Mark
-	rest   []any
+	clock  time.Time
+	position
+	rest []any
 }
 
 // run calls a script, repeating it until it is answered, refused or out of time.
 // Every script may be repeated: those that debit are told by name that it is the
 // same call.
-func (l *Ledger) run(ctx context.Context, script *redis.Script, keys []string, args []any) ([]any, error) {
+func (l *Ledger) run(ctx context.Context, script *redis.Script, keys []string, args []any) (values []any, err error) {
+	err = repeat(ctx, func() error {
+		values, err = script.Run(ctx, l.client, keys, args...).Slice()
+		return err
+	})
+	return values, err
+}
+
+// repeat does so with any call.
+func repeat(ctx context.Context, call func() error) error {
 	sent := false
 	for pause := time.Millisecond; ; pause *= 2 {
-		values, err := script.Run(ctx, l.client, keys, args...).Slice()
+		err := call()
 		if err == nil {
-			return values, nil
+			return nil
 		}
 		sent = sent || mayHaveRun(err)
 		if !repeatable(err) || !wait(ctx, pause) {
-			return nil, failure(sent, err)
+			return failure(sent, err)
 		}
 	}
 }
@@ -82,37 +91,36 @@ func failure(sent bool, err error) error {
 type verb struct {
 	script *redis.Script
 	name   string // of the call: the same when it is asked again
-	daemon string // under which it is remembered; empty: the ledger's own
 	args   []any  // behind the head
-	// known is the log that is meant, if not the one that the ledger knows; then
-	// nothing is learnt from the answer.
-	known *quota.Mark
+	// known is the log that is meant, if not the one that is known; then nothing is learnt
+	// from the answer.
+	known *position
 }
 
-// do calls a verb as often as it takes: until the account has caught up and the
-// calendar periods are those of Redis' time.
-func (l *Ledger) do(ctx context.Context, c *quota.Credential, v verb) (reply, error) {
+// do calls a verb as often as it takes: until the view has counted what it had not
+// seen, and the calendar periods are those of Redis' time.
+func (a *account) do(ctx context.Context, c *quota.Credential, v verb) (reply, error) {
 	for {
-		r, err := l.once(ctx, c, v)
+		r, err := a.once(ctx, c, v)
 		if err != nil {
 			return reply{}, err
 		}
 		switch r.status {
 		case "lost":
 			return reply{}, errLost
-		case "rest":
-			err = l.endRest(ctx, c, r)
+		case "quiet":
+			err = a.endQuiet(ctx, c, r)
 		case "behind":
-			err = l.count(ctx, c)
+			err = a.count(ctx, c)
 		case "more":
-			if len(r.rest) > 0 {
+			if v.script == a.ledger.scripts.acquire {
 				return r, nil
 			}
-			if v.script != l.scripts.acquire {
-				err = l.tidy(ctx, c)
-			}
+			err = a.expire(ctx, c)
 		case "period":
 			err = ctx.Err()
+		case "stray", "version":
+			return reply{}, statusErrors[r.status]
 		default:
 			return r, nil
 		}
@@ -132,98 +140,91 @@ func outOfTime(err error) error {
 }
 
 // once calls a verb and reads the front of its answer.
-func (l *Ledger) once(ctx context.Context, c *quota.Credential, v verb) (reply, error) {
-	known := l.Known(c.Name)
+func (a *account) once(ctx context.Context, c *quota.Credential, v verb) (reply, error) {
+	l := a.ledger
+	view := l.viewOf(c)
+	known, now := a.known()
 	if v.known != nil {
 		known = *v.known
 	}
-	values, err := l.run(ctx, v.script, l.keys(c.Name), append(l.head(c, v, known), v.args...))
+	args := make([]any, 0, 6+4*len(c.Limits)+len(v.args))
+	args = append(args, l.tag, v.name, known.epoch, known.newest.String(), view.digest, len(c.Limits))
+	for _, limit := range c.Limits {
+		var length, starts, ends int64
+		if limit.Window.IsCalendar() {
+			after, end := limit.Window.Bounds(now)
+			starts, ends = after.UnixMilli()+1, end.UnixMilli()
+		} else {
+			length = limit.Window.Length.Milliseconds()
+		}
+		args = append(args, limit.Name, length, starts, ends)
+	}
+	values, err := l.run(ctx, v.script, l.keys(c.Name, view.digest), append(args, v.args...))
 	if err != nil {
 		return reply{}, err
 	}
-	r, err := l.parse(values)
+	r, err := parse(values)
 	if err != nil {
 		return reply{}, err
 	}
-	if r.status == "done" && v.known == nil {
-		l.learn(c.Name, known, r.mark)
-	}
+	a.hear(r, known, r.status == "done" && v.known == nil)
 	return r, nil
 }
 
-// parse reads the front of an answer. From its time the skew of the clocks follows.
-func (l *Ledger) parse(values []any) (reply, error) {
-	if len(values) < 4 {
+// parse reads the front of an answer.
+func parse(values []any) (reply, error) {
+	if len(values) < 5 {
 		return reply{}, errReply
 	}
 	status, ok1 := values[0].(string)
 	ms, ok2 := values[1].(int64)
 	epoch, ok3 := values[2].(string)
 	newest, ok4 := values[3].(string)
+	clock, ok5 := values[4].(int64)
 	id, err := quota.ParseID(newest)
-	if !ok1 || !ok2 || !ok3 || !ok4 || err != nil {
+	if !ok1 || !ok2 || !ok3 || !ok4 || !ok5 || err != nil {
 		return reply{}, errReply
 	}
-	l.skew.Store(ms - time.Now().UnixMilli())
-	return reply{status: status, now: time.UnixMilli(ms).UTC(), mark: quota.Mark{Epoch: epoch, Newest: id}, rest: values[4:]}, nil
+	return reply{
+		status: status, now: time.UnixMilli(ms).UTC(), clock: time.UnixMilli(clock).UTC(),
+		position: position{epoch: epoch, newest: id}, rest: values[5:],
+	}, nil
 }
 
-var errReply = errors.New("cannot understand redis: a script answered in an unknown form")
+var (
+	errReply = errors.New("cannot understand redis: a script answered in an unknown form")
+	errLost  = fmt.Errorf("%w: it was flushed, evicted or replaced by an older copy", quota.ErrLost)
+)
 
-var errLost = fmt.Errorf("%w: it was flushed, evicted or replaced by an older copy", quota.ErrLost)
+var statusErrors = map[string]error{
+	"stray": fmt.Errorf("%w: a later call of this daemon was carried out before", quota.ErrUnavailable),
+	"version": fmt.Errorf("%w: another version of quotad wrote this log: run the same version on every host, "+
+		"or begin a new log under another key_prefix", quota.ErrUnavailable),
+}
 
-// count lets an account catch up with its limits.
-func (l *Ledger) count(ctx context.Context, c *quota.Credential) error {
+// count has the view count what it has not seen, a step at a time.
+func (a *account) count(ctx context.Context, c *quota.Credential) error {
+	args := append([]any{span(c).Milliseconds()}, a.ledger.viewOf(c).prices...)
 	for {
-		r, err := l.once(ctx, c, verb{script: l.scripts.count, name: l.call(), args: prices(c)})
-		if err != nil || r.status != "more" {
+		r, err := a.once(ctx, c, verb{script: a.ledger.scripts.count, name: a.ledger.call(), args: args})
+		if err != nil || r.status != "behind" {
 			return err
 		}
 	}
 }
 
-// tidy takes out of the windows what has left them: an acquire of nothing, which
-// leaves no trace of its name and so needs no lane.
-func (l *Ledger) tidy(ctx context.Context, c *quota.Credential) error {
-	r, err := l.once(ctx, c, verb{script: l.scripts.acquire, name: l.call(), args: []any{0}})
-	if err == nil && r.status == "rest" {
-		return l.endRest(ctx, c, r)
-	}
+// expire takes out of the windows what has left them: an acquire of nothing, which
+// leaves no trace of its name.
+func (a *account) expire(ctx context.Context, c *quota.Credential) error {
+	_, err := a.once(ctx, c, verb{script: a.ledger.scripts.acquire, name: a.ledger.call(), args: []any{0}})
 	return err
 }
 
-// head writes what read_head of the prelude reads.
-func (l *Ledger) head(c *quota.Credential, v verb, known quota.Mark) []any {
-	args := make([]any, 0, 5+7*len(c.Limits)+len(v.args))
-	daemon := v.daemon
-	if daemon == "" {
-		daemon = l.daemon
+// span is how far back the longest window of a credential reaches.
+func span(c *quota.Credential) time.Duration {
+	longest := time.Duration(0)
+	for _, limit := range c.Limits {
+		longest = max(longest, limit.Window.Span())
 	}
-	args = append(args, daemon, v.name, known.Epoch, known.Newest.String(), len(c.Limits))
-	for i, limit := range c.Limits {
-		var length, starts, ends int64
-		if limit.Window.IsCalendar() {
-			after, end := limit.Window.Bounds(l.Now())
-			starts, ends = after.UnixMilli()+1, end.UnixMilli()
-		} else {
-			length = limit.Window.Length.Milliseconds()
-		}
-		args = append(args, limit.Name, int64(limit.Units), int64(limit.Reserve), length, starts, ends, c.Basis(i))
-	}
-	return args
-}
-
-// prices writes, for each limit, what operations cost in it.
-func prices(c *quota.Credential) []any {
-	args := make([]any, len(c.Limits))
-	for i, limit := range c.Limits {
-		var list []string
-		for _, operation := range slices.Sorted(maps.Keys(c.Operations)) {
-			if units := c.Operations[operation].In(limit, operation); units > 0 {
-				list = append(list, fmt.Sprintf("%s=%d", operation, units))
-			}
-		}
-		args[i] = strings.Join(list, " ")
-	}
-	return args
+	return longest
 }

@@ -84,32 +84,29 @@ func (c *campaign) take(all map[string]*request, n note) {
 // debits reads a credential's log.
 func (c *campaign) debits(credential string) []debit {
 	key := "quotad:{" + credential + "}:"
-	settled := make(map[string]quota.Units)
+	settled := make(map[string]string)
 	pairs, _ := c.server.Do(c, "HGETALL", key+"settled").([]any)
 	for i := 0; i+1 < len(pairs); i += 2 {
-		settled[pairs[i].(string)] = number(c, pairs[i+1].(string))
+		settled[pairs[i].(string)] = strings.Fields(pairs[i+1].(string))[1]
 	}
 	var debits []debit
 	for _, entry := range c.server.Do(c, "XRANGE", key+"log", "-", "+").([]any) {
 		id, fields := entry.([]any)[0].(string), entry.([]any)[1].([]any)
-		field := make(map[string]string)
-		for i := 0; i+1 < len(fields); i += 2 {
-			field[fields[i].(string)] = fields[i+1].(string)
-		}
-		if field["o"] == "" { // the trace of a correction
+		words := strings.Fields(fields[1].(string))
+		if words[0][0] != 'g' { // the trace of a correction
 			continue
 		}
-		d := debit{id: id, ms: milliseconds(c, id), marker: field["r"], charges: make(map[string]quota.Units)}
+		d := debit{id: id, ms: milliseconds(c, id), marker: words[4], charges: make(map[string]quota.Units)}
 		d.granted = d.ms
-		if field["a"] != "" {
-			d.granted = milliseconds(c, field["a"])
+		if len(fields) > 2 {
+			d.granted = milliseconds(c, fields[3].(string))
 		}
 		to, isSettled := settled[id]
-		for _, charge := range strings.Fields(field["u"]) {
+		for _, charge := range strings.Split(words[0], ",")[1:] {
 			limit, text, _ := strings.Cut(charge, "=")
 			units := number(c, text)
 			if isSettled { // every limit of the campaign charges the same
-				units = to
+				units = number(c, to)
 			}
 			d.charges[limit] = units
 		}
@@ -312,7 +309,7 @@ func (c *campaign) neverOverByTheHost(requests map[string]*request) {
 
 // sumsAgree expects the running totals to be what the log sums up to.
 func (c *campaign) sumsAgree(credential *quota.Credential, debits []debit) {
-	l, err := redisledger.Open(redisledger.Config{Addrs: []string{c.server.Addr}, Daemon: "checker"})
+	l, err := redisledger.Open(redisledger.Config{Addrs: []string{c.server.Addr}, Daemon: "checker"}, redisledger.Local{})
 	if err != nil {
 		c.Fatal(err)
 	}

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"quotad/quota"
-	"quotad/quota/outage"
 	"quotad/quota/redisledger"
 )
 
@@ -56,7 +55,7 @@ func campaignCredentials() []*quota.Credential {
 	}
 }
 
-var campaignPolicies = map[string]outage.Policy{"loose": {Open: map[string]bool{"one": true}, Units: 50}}
+var campaignPolicies = map[string]redisledger.Policy{"loose": {Open: map[string]bool{"one": true}, Units: 50}}
 
 // A note is a line of what a client asked and was told, written before it goes on.
 type note struct {
@@ -118,18 +117,13 @@ func greet(c *campaignClient) {
 // openCampaignHost puts a daemon's ledger together as in production.
 func openCampaignHost(t *testing.T, name string) (*quota.Service, func()) {
 	const deadline = 250 * time.Millisecond
-	shared, err1 := redisledger.Open(redisledger.Config{Addrs: []string{os.Getenv(campaignAddrVariable)}, Daemon: name})
-	journal, err2 := outage.OpenJournal(filepath.Join(os.Getenv(campaignFolderVariable), "journal"), 48*time.Hour)
-	if err1 != nil || err2 != nil {
-		t.Fatal(err1, err2)
-	}
-	ledger, err := outage.Open(outage.Config{Ledger: shared, Journal: journal, Daemon: name, Deadline: deadline})
+	ledger, err := redisledger.Open(redisledger.Config{Addrs: []string{os.Getenv(campaignAddrVariable)}, Daemon: name}, redisledger.Local{
+		Deadline: deadline, Journal: filepath.Join(os.Getenv(campaignFolderVariable), "journal"), Keep: 48 * time.Hour,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := ledger.SetCredentials(campaignCredentials(), campaignPolicies); err != nil {
-		t.Fatal(err)
-	}
+	ledger.SetCredentials(campaignCredentials(), campaignPolicies)
 	keeper, err := quota.NewService(ledger, campaignCredentials(), deadline)
 	if err != nil {
 		t.Fatal(err)

@@ -3,7 +3,6 @@ package redisledger
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 
 	"quotad/quota"
@@ -11,9 +10,20 @@ import (
 
 // Settle implements quota.Ledger.
 func (l *Ledger) Settle(ctx context.Context, c *quota.Credential, s quota.Settlement) (quota.Decision, error) {
-	note := noteOf(quota.Entry{Kind: quota.KindSettlement, Grant: s.Grant, SettledTo: s.Units})
-	args := []any{s.Grant.String(), int64(s.Units), s.Caller.By(), s.Caller.Region, note}
-	r, err := l.do(ctx, c, verb{script: l.scripts.settle, name: l.call(), args: args})
+	a := l.account(c.Name)
+	if d, own, err := a.settleOffline(s); own {
+		return d, err
+	}
+	if err := a.begin(ctx); err != nil {
+		return quota.Decision{}, err
+	}
+	defer a.end()
+	return a.settle(ctx, c, s)
+}
+
+func (a *account) settle(ctx context.Context, c *quota.Credential, s quota.Settlement) (quota.Decision, error) {
+	args := []any{s.Grant.String(), int64(s.Units), settleText(s)}
+	r, err := a.do(ctx, c, verb{script: a.ledger.scripts.settle, name: a.ledger.call(), args: args})
 	if err != nil {
 		return quota.Decision{}, err
 	}
@@ -25,12 +35,21 @@ func (l *Ledger) Settle(ctx context.Context, c *quota.Credential, s quota.Settle
 		return overflow(), nil
 	}
 	d := quota.Decision{GrantID: grant, Units: s.Units}
-	if len(r.rest) != 2*len(c.Limits) {
+	if len(r.rest) != 4+2*len(c.Limits) {
 		return d, errReply
 	}
+	var texts [4]string
+	for i := range texts {
+		texts[i], _ = r.rest[i].(string)
+	}
+	// The grant, too: the host that was granted it may not be there to put it back.
+	a.record(r.epoch, texts[0], texts[1])
+	if texts[3] != "" {
+		a.record(r.epoch, texts[2], texts[3])
+	}
 	for i, limit := range c.Limits {
-		charged, ok1 := units(r.rest[2*i])
-		used, ok2 := units(r.rest[2*i+1])
+		charged, ok1 := units(r.rest[4+2*i])
+		used, ok2 := units(r.rest[5+2*i])
 		if !ok1 || !ok2 {
 			return d, errReply
 		}
@@ -41,45 +60,68 @@ func (l *Ledger) Settle(ctx context.Context, c *quota.Credential, s quota.Settle
 	return d, nil
 }
 
-// Adjust implements quota.Ledger.
-func (l *Ledger) Adjust(ctx context.Context, c *quota.Credential, a quota.Adjustment) (quota.Decision, error) {
-	number := slices.IndexFunc(c.Limits, func(limit quota.Limit) bool { return limit.Name == a.Limit })
+// Adjust implements quota.Ledger. What reaches over many debits is given back in
+// steps, each an entry of its own.
+func (l *Ledger) Adjust(ctx context.Context, c *quota.Credential, adjustment quota.Adjustment) (quota.Decision, error) {
+	number := c.Index(adjustment.Limit)
 	if number < 0 {
-		return quota.Decision{Reason: quota.BadRequest, Detail: fmt.Sprintf("unknown limit %q", a.Limit)}, nil
+		return quota.Decision{Reason: quota.BadRequest, Detail: fmt.Sprintf("unknown limit %q", adjustment.Limit)}, nil
 	}
-	lane := l.lane(c.Name + " adjust")
-	lane.Lock()
-	defer lane.Unlock()
-	r, err := l.do(ctx, c, verb{
-		script: l.scripts.adjust,
-		name:   l.call(),
-		daemon: l.daemon + "/adjust", // remembered apart from what it acquires
-		args:   []any{number + 1, a.Units, a.Caller.By(), a.Caller.Region, a.Note},
-	})
-	if err != nil {
+	a := l.account(c.Name)
+	if err := a.begin(ctx); err != nil {
 		return quota.Decision{}, err
 	}
-	if r.status == "overflow" {
-		return overflow(), nil
+	defer a.end()
+	total, left := quota.Units(0), adjustment.Units
+	for {
+		by := adjustment.Caller
+		args := []any{number + 1, left, word(by.By()), word(by.Region), word(adjustment.Note)}
+		r, err := a.do(ctx, c, verb{script: l.scripts.adjust, name: l.call(), args: args})
+		switch {
+		case err != nil && total > 0:
+			return quota.Decision{}, fmt.Errorf("only %s were given back: %w", total.Text(), err)
+		case err != nil:
+			return quota.Decision{}, err
+		case r.status == "overflow":
+			return overflow(), nil
+		case len(r.rest) != 5:
+			return quota.Decision{}, errReply
+		}
+		booked, ok1 := units(r.rest[0])
+		used, ok2 := units(r.rest[1])
+		id, ok3 := r.rest[2].(string)
+		text, ok4 := r.rest[3].(string)
+		more, ok5 := r.rest[4].(int64)
+		if !ok1 || !ok2 || !ok3 || !ok4 || !ok5 {
+			return quota.Decision{}, errReply
+		}
+		a.record(r.epoch, id, text)
+		total, left = total+booked, left+int64(booked)
+		if more == 0 {
+			return quota.Decision{Units: total, Limits: []quota.LimitState{{Limit: c.Limits[number], Used: used}}}, nil
+		}
 	}
-	if len(r.rest) != 3 {
-		return quota.Decision{}, errReply
-	}
-	booked, ok1 := units(r.rest[0])
-	used, ok2 := units(r.rest[1])
-	text, ok3 := r.rest[2].(string)
-	id, err := quota.ParseID(text)
-	if !ok1 || !ok2 || !ok3 || err != nil {
-		return quota.Decision{}, errReply
-	}
-	return quota.Decision{Units: booked, Trace: id, Limits: []quota.LimitState{{Limit: c.Limits[number], Used: used}}}, nil
 }
 
-// Reset implements quota.Ledger.
+// Reset implements quota.Ledger. It is also the way out of a log that is ahead of
+// Redis' clock.
 func (l *Ledger) Reset(ctx context.Context, c *quota.Credential, by quota.Caller, note string) error {
-	args := append(prices(c), by.By(), by.Region, noteOf(quota.Entry{Kind: quota.KindReset, Note: note}))
-	_, err := l.do(ctx, c, verb{script: l.scripts.reset, name: l.call(), daemon: l.daemon + "/reset", args: args})
-	return err
+	a := l.account(c.Name)
+	if err := a.begin(ctx); err != nil {
+		return err
+	}
+	defer a.end()
+	text := resetText(by, note)
+	r, err := a.do(ctx, c, verb{script: l.scripts.reset, name: l.call(), args: []any{text, span(c).Milliseconds()}})
+	if err != nil {
+		return err
+	}
+	if len(r.rest) != 1 {
+		return errReply
+	}
+	id, _ := r.rest[0].(string)
+	a.record(r.epoch, id, text)
+	return nil
 }
 
 func overflow() quota.Decision {

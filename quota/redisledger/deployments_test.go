@@ -129,9 +129,6 @@ func useLog(ctx context.Context, l *Ledger) error {
 	if decisions[0].Reason != quota.LimitExceeded {
 		return errors.New("a hundred and one units of a hundred were granted")
 	}
-	if _, err := l.whenIn(ctx, c, quota.Charge{Limit: "daily", Units: 10}, true); err != nil {
-		return err
-	}
 	if _, err := l.Usage(ctx, c); err != nil {
 		return err
 	}
@@ -180,11 +177,22 @@ func useCorrections(ctx context.Context, l *Ledger) error {
 	if _, err := l.Adjust(ctx, c, quota.Adjustment{Limit: "daily", Units: 1}); err != nil {
 		return err
 	}
-	if err := l.Check(ctx, c); err != nil {
+	a := l.account(c.Name)
+	if err := a.check(ctx, c); err != nil {
 		return err
 	}
-	known := quota.NewEntry(ask("list", "restored"), quota.ID{Ms: l.Now().UnixMilli()})
-	if err := l.Restore(ctx, c, []quota.Entry{known}, 0); err != nil {
+	if _, err := l.Adjust(ctx, c, quota.Adjustment{Limit: "daily", Units: -1}); err != nil {
+		return err
+	}
+	alone := offlineGrant{id: quota.ID{Ms: time.Now().UnixMilli(), Seq: l.seq}, text: grantText(ask("list", "alone"), "-"), settledTo: "-"}
+	if err := a.bookNow(ctx, c, []offlineGrant{alone}); err != nil {
+		return err
+	}
+	l.quietTime = 0
+	if _, err := a.stage(ctx, c, nil, []any{quota.ID{Ms: time.Now().UnixMilli()}.String(), grantText(ask("list", "restored"), "-")}); err != nil {
+		return err
+	}
+	if err := a.check(ctx, c); err != nil {
 		return err
 	}
 	return l.Reset(ctx, c, quota.Caller{}, "")
@@ -192,7 +200,7 @@ func useCorrections(ctx context.Context, l *Ledger) error {
 
 func useHosts(ctx context.Context, l *Ledger) error {
 	f := l.Hosts()
-	slot := l.Now()
+	slot := time.Now()
 	for _, claimant := range []string{"host", "other"} {
 		if _, _, err := f.Claim(ctx, "job", claimant, slot, time.Hour); err != nil {
 			return err

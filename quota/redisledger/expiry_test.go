@@ -89,7 +89,7 @@ func TestDenialsWriteNothing(t *testing.T) {
 	if after := written(t, server); after != before {
 		t.Errorf("%s writes before, %s after denials", before, after)
 	}
-	client.Del(t.Context(), l.keys("one")[3])
+	client.Del(t.Context(), l.keys("one", "")[3])
 	if after := written(t, server); after == before {
 		t.Error("a deleted key counts as no write: this test cannot fail")
 	}
@@ -111,7 +111,7 @@ const marked = 1000 * 24 * time.Hour
 
 // mark gives every key an expiry by which it is seen whether a script sets another.
 func (v *vault) mark() {
-	for _, key := range v.ledger.keys(v.c.Name) {
+	for _, key := range v.ledger.keys(v.c.Name, newView(v.c).digest) {
 		v.client.PExpire(context.Background(), key, marked)
 	}
 }
@@ -120,7 +120,7 @@ func (v *vault) mark() {
 // every key to outlive what was granted until now.
 func (v *vault) see(outlive time.Time) {
 	v.Helper()
-	for _, key := range v.ledger.keys(v.c.Name) {
+	for _, key := range v.ledger.keys(v.c.Name, newView(v.c).digest) {
 		left, err := v.client.PTTL(context.Background(), key).Result()
 		if err != nil {
 			v.Fatal(err)
@@ -156,14 +156,14 @@ func TestKeysOutliveTheirWindow(t *testing.T) {
 			for i := range 400 {
 				v.clock.Add(time.Duration(steps.Int64N(int64(window.Span() / 20))))
 				v.mark()
-				before := v.expires[v.ledger.keys("one")[1]]
+				before := v.expires[v.ledger.keys("one", "")[1]]
 				d := v.acquire(ask("list", fmt.Sprint(i)))
 				outlive := v.clock.Now().Add(window.Length)
 				if _, end := window.Bounds(v.clock.Now()); !end.IsZero() {
 					outlive = end
 				}
 				v.see(outlive)
-				if v.expires[v.ledger.keys("one")[1]] != before {
+				if v.expires[v.ledger.keys("one", "")[1]] != before {
 					refreshed++
 				}
 				if i%7 == 0 {
@@ -219,7 +219,7 @@ func TestIdleKeysVanish(t *testing.T) {
 	c := hundred()
 	c.Limits[0].Window = quota.Sliding(window)
 	first := acquireOne(t, l, c, "a")
-	for _, key := range l.keys("one")[:2] {
+	for _, key := range l.keys("one", "")[:2] {
 		left, err := client.PTTL(t.Context(), key).Result()
 		if err != nil {
 			t.Fatal(err)
@@ -228,7 +228,7 @@ func TestIdleKeysVanish(t *testing.T) {
 			t.Errorf("%s expires in %v, want a little more than the window and a minute's grace", key, left)
 		}
 	}
-	for _, key := range l.keys("one") { // the minute passes
+	for _, key := range l.keys("one", newView(c).digest) { // the minute passes
 		if left, err := client.PTTL(t.Context(), key).Result(); err == nil && left > grace {
 			client.PExpire(t.Context(), key, left-grace)
 		}

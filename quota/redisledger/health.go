@@ -3,7 +3,60 @@ package redisledger
 import (
 	"context"
 	"fmt"
+	"time"
+
+	"quotad/quota"
 )
+
+// aheadTime is how far a log may be ahead of Redis' clock before people are told.
+const aheadTime = 10 * time.Second
+
+// Health implements quota.Ledger.
+func (l *Ledger) Health(ctx context.Context) quota.Health {
+	h := quota.Health{Backend: "redis", State: "ok", Reachable: true}
+	if err := l.client.Ping(ctx).Err(); err != nil {
+		h.State, h.Reachable = "unreachable: "+err.Error(), false
+	} else {
+		h.Warnings = l.unsafeSettings(ctx)
+	}
+	if failing := l.failing.Load(); failing != nil {
+		h.Warnings = append(h.Warnings, fmt.Sprintf("%v: if the ledger lost its log now, grants would be forgotten", *failing))
+	}
+	if l.journal != nil {
+		if n := l.journal.unreadable(); n > 0 {
+			h.Warnings = append(h.Warnings, quota.Count(n, "line", "lines")+" of the journal cannot be read: what they knew is not put back after a loss")
+		}
+	}
+	l.accounts.Range(func(_, value any) bool {
+		value.(*account).health(&h)
+		return true
+	})
+	return h
+}
+
+// health adds what an operator should know about an account.
+func (a *account) health(h *quota.Health) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.ahead > aheadTime {
+		h.Warnings = append(h.Warnings, fmt.Sprintf("%s: the log is %v ahead of Redis' clock, and nothing leaves it until then: set the clock right, or quotactl reset %s",
+			a.name, a.ahead.Round(time.Second), a.name))
+	}
+	if a.down == nil || a.credential == nil {
+		return
+	}
+	h.Reachable = false
+	h.State = fmt.Sprintf("%s: %v", a.name, a.down)
+	spent := quota.Units(0)
+	for _, g := range a.offline {
+		if g.pending {
+			spent += g.units
+		}
+	}
+	if spent > 0 {
+		h.Warnings = append(h.Warnings, fmt.Sprintf("%s: %s of %s are granted without the ledger", a.name, quota.Thousands(spent), a.policy.Units.Text()))
+	}
+}
 
 // unsafeSettings names the server's settings under which grants could be lost
 // without anybody having made a mistake. A server that does not tell, because

@@ -196,7 +196,7 @@ func TestHostProcess(t *testing.T) {
 	if name == "" {
 		t.Skip("only a process of the test with three of them is a host")
 	}
-	ledger, err := redisledger.Open(redisledger.Config{Addrs: []string{os.Getenv(hostRedisVariable)}, Daemon: name})
+	ledger, err := redisledger.Open(redisledger.Config{Addrs: []string{os.Getenv(hostRedisVariable)}, Daemon: name}, redisledger.Local{})
 	if err != nil {
 		t.Fatal(err)
 	}

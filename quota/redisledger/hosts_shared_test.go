@@ -34,7 +34,7 @@ func newHosts(t *testing.T, n int) *hosts {
 		}
 	}
 	for range n {
-		l, err := open(config, lua.AllOnTestClock("clock"))
+		l, err := open(config, Local{}, lua.AllOnTestClock("clock"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -242,7 +242,7 @@ func TestManyLines(t *testing.T) {
 // What a job leaves in Redis expires by itself, and is of no other job.
 func TestNothingOfAJobStaysForEver(t *testing.T) {
 	server := redistest.StartReal(t)
-	l, err := open(Config{Addrs: []string{server.Addr}, Daemon: "test"}, guarded(t, "clock"))
+	l, err := open(Config{Addrs: []string{server.Addr}, Daemon: "test"}, Local{}, guarded(t, "clock"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -279,7 +279,7 @@ func TestNothingOfAJobStaysForEver(t *testing.T) {
 
 func TestHostsThatCannotBeReached(t *testing.T) {
 	server := redistest.StartReal(t)
-	l, err := Open(Config{Addrs: []string{server.Addr}, Daemon: "test"})
+	l, err := Open(Config{Addrs: []string{server.Addr}, Daemon: "test"}, Local{})
 	if err != nil {
 		t.Fatal(err)
 	}

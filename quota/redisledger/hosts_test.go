@@ -100,7 +100,7 @@ func (c *county) start(name string) *host {
 	h := &host{county: c, name: name}
 	config := Config{Addrs: []string{c.server.Addr}, Daemon: name}
 	var err1, err2, err3, err4 error
-	h.ledger, err1 = open(config, lua.AllOnTestClock("clock"))
+	h.ledger, err1 = open(config, Local{}, lua.AllOnTestClock("clock"))
 	h.clock, err2 = config.client()
 	job := c.job
 	h.Runner, err3 = jobs.Open(jobs.Config{

@@ -18,7 +18,11 @@ func (r *restoring) alone(count quota.Units, id string) quota.Entry {
 
 func (r *restoring) bookBack(records ...quota.Entry) {
 	r.Helper()
-	if err := r.ledger.BookBack(r.Context(), r.c, records); err != nil {
+	var pending []offlineGrant
+	for _, e := range records {
+		pending = append(pending, offlineGrant{id: e.ID, text: textOf(e), settledTo: "-", at: time.Now().Add(e.At.Sub(r.clock.Now()))})
+	}
+	if err := r.ledger.account("youtube").bookNow(r.Context(), r.c, pending); err != nil {
 		r.Fatal(err)
 	}
 }
@@ -77,7 +81,7 @@ func TestAccountEvictedAlone(t *testing.T) {
 			}
 		}
 		r.evict("account")
-		r.ledger.Expect("youtube", quota.Mark{})
+		r.expect(position{})
 		r.used(0)
 		r.clock.Add(time.Hour)
 		r.many(300) // trims the settlements
@@ -114,7 +118,7 @@ func TestRestoreInAnotherPeriod(t *testing.T) {
 	record := r.granted(10, "")
 	r.flush()
 	r.lost()
-	r.ledger.skew.Add((24 * time.Hour).Milliseconds())
+	r.ledger.account("youtube").skew += 24 * time.Hour
 	r.restore(0, record)
 	r.used(10)
 }
@@ -132,7 +136,7 @@ func TestMuchLeavesDuringARest(t *testing.T) {
 	r.clock.Add(59*time.Minute + 30*time.Second)
 	for err := quota.ErrRecovering; errors.Is(err, quota.ErrRecovering); {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		err = r.ledger.Check(ctx, r.c)
+		err = r.ledger.account("youtube").check(ctx, r.c)
 		cancel()
 		if err != nil && !errors.Is(err, quota.ErrRecovering) {
 			t.Fatalf("got %v, want that the rest ends", err)

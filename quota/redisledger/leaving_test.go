@@ -19,7 +19,7 @@ func TestGrantWhileEntriesLeave(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		counted, err := l.client.XRange(t.Context(), l.ledger.keys(l.c.Name)[1], after(u.Now.Add(-window*time.Millisecond)), "+").Result()
+		counted, err := l.client.XRange(t.Context(), l.ledger.keys(l.c.Name, "")[1], after(u.Now.Add(-window*time.Millisecond)), "+").Result()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,22 +1,20 @@
-// Package redisledger keeps the quota ledger in Redis, so that several hosts
-// share one budget: every decision is one call of a script, on Redis' own clock.
 package redisledger
 
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/tls"
+	"encoding/base32"
+	"encoding/binary"
+	"errors"
 	"fmt"
-	"net"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/logging"
-	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"quotad/lua"
 	"quotad/quota"
@@ -41,50 +39,56 @@ type Config struct {
 	Daemon string
 }
 
+// Local is what a ledger has on this host. The zero value is nothing: a ledger that
+// refuses while Redis is away, and puts nothing back when Redis has lost the log.
+type Local struct {
+	// Journal is a directory for this daemon's own record of what it was granted. Empty:
+	// there is none.
+	Journal string
+	Keep    time.Duration // how long the journal keeps a line; twice the longest window is enough
+	// Deadline bounds a call while it is found out how Redis is; 0 is 250 ms.
+	Deadline time.Duration
+	Observe  func(Event) // is told of edges; nil: nobody is
+}
+
 // A Ledger is a quota.Ledger in Redis, Redis Cluster or Valkey, from version 6.2 on.
 type Ledger struct {
-	client  redis.UniversalClient
-	scripts scripts
-	prefix  string
-	daemon  string
+	client    redis.UniversalClient
+	scripts   scripts
+	prefix    string
+	tag       string // stands for the daemon in Redis: 8 characters
+	seq       int64  // of what is granted offline, the same for this daemon only
+	deadline  time.Duration
+	quietTime time.Duration
+	journal   *journal // nil: there is none
+	observe   func(Event)
 
-	boot  string        // tells this process' calls from an earlier one's
-	calls atomic.Uint64 // numbers them
-	skew  atomic.Int64  // Redis' clock less the host's, in ms
+	boot    string                // tells this process' calls from an earlier one's
+	calls   atomic.Uint64         // numbers them
+	views   sync.Map              // by credential
+	failing atomic.Pointer[error] // why the journal could not be written, nil when it can
 
-	mu    sync.Mutex // guards what follows
-	lanes map[string]*lane
-	marks map[string]quota.Mark
-	rests map[string]rest
+	accounts sync.Map       // by credential
+	mu       sync.Mutex     // held while SetCredentials runs
+	watchers sync.WaitGroup // one for each account of SetCredentials
+	ctx      context.Context
+	stop     context.CancelFunc // of ctx, and of the watchers with it
 }
 
-// A lane keeps calls that write by name one after the other: Redis remembers only
-// a daemon's last one.
-type lane struct {
-	sync.Mutex // guards unanswered, and is held during a call
-	// unanswered is the last call if its outcome is unknown.
-	unanswered *unanswered
-}
-
-type unanswered struct {
-	name string
-	asks []quota.Ask
-}
-
-var _ quota.Restorer = (*Ledger)(nil)
+var _ quota.Ledger = (*Ledger)(nil)
 
 type scripts struct {
-	acquire, adjust, count, log, reset, restore, settle, usage, wake, when *redis.Script
-	claim, hold, load, save                                                *redis.Script // of Hosts
+	acquire, adjust, count, merge, replay, reset, restore, settle, usage *redis.Script
+	claim, hold, load, save                                              *redis.Script // of Hosts
 }
 
 // Open returns a ledger that connects when it is first used: a Redis that is
 // down delays nobody's start. The config's mistakes are errors.
-func Open(config Config) (*Ledger, error) {
-	return open(config, lua.All())
+func Open(config Config, local Local) (*Ledger, error) {
+	return open(config, local, lua.All())
 }
 
-func open(config Config, sources lua.Scripts) (*Ledger, error) {
+func open(config Config, local Local, sources lua.Scripts) (*Ledger, error) {
 	client, err := config.client()
 	if err != nil {
 		return nil, err
@@ -98,16 +102,33 @@ func open(config Config, sources lua.Scripts) (*Ledger, error) {
 	if config.Daemon == "" || len(config.Daemon) > 64 || strings.ContainsAny(config.Daemon, " \n") {
 		return nil, fmt.Errorf("a daemon's name has 1 to 64 characters and no spaces: %q", config.Daemon)
 	}
-	return &Ledger{
-		client:  client,
-		scripts: newScripts(sources),
-		prefix:  config.KeyPrefix,
-		daemon:  config.Daemon,
-		boot:    rand.Text(),
-		lanes:   make(map[string]*lane),
-		marks:   make(map[string]quota.Mark),
-		rests:   make(map[string]rest),
-	}, nil
+	hash := sha256.Sum256([]byte(config.Daemon))
+	l := &Ledger{
+		client: client, scripts: newScripts(sources), prefix: config.KeyPrefix,
+		tag:      base32.StdEncoding.EncodeToString(hash[:5]),
+		seq:      sequenceOf(hash),
+		deadline: local.Deadline, quietTime: quietTime, observe: local.Observe,
+		boot: rand.Text()[:8],
+	}
+	if l.deadline == 0 {
+		l.deadline = 250 * time.Millisecond
+	}
+	if l.observe == nil {
+		l.observe = func(Event) {}
+	}
+	if local.Journal != "" {
+		if l.journal, err = openJournal(local.Journal, local.Keep); err != nil {
+			return nil, errors.Join(err, client.Close())
+		}
+	}
+	l.ctx, l.stop = context.WithCancel(context.Background())
+	return l, nil
+}
+
+// sequenceOf draws from a daemon's name where the sequence numbers of its own ids
+// begin: from 2^16 to 2^48, where Redis draws none, and away from other daemons'.
+func sequenceOf(hash [32]byte) int64 {
+	return int64(max(1, binary.BigEndian.Uint32(hash[8:]))) << 16
 }
 
 func newScripts(s lua.Scripts) scripts {
@@ -115,13 +136,12 @@ func newScripts(s lua.Scripts) scripts {
 		acquire: redis.NewScript(s.Acquire),
 		adjust:  redis.NewScript(s.Adjust),
 		count:   redis.NewScript(s.Count),
-		log:     redis.NewScript(s.Log),
+		merge:   redis.NewScript(s.Merge),
+		replay:  redis.NewScript(s.Replay),
 		reset:   redis.NewScript(s.Reset),
 		restore: redis.NewScript(s.Restore),
 		settle:  redis.NewScript(s.Settle),
 		usage:   redis.NewScript(s.Usage),
-		wake:    redis.NewScript(s.Wake),
-		when:    redis.NewScript(s.When),
 		claim:   redis.NewScript(s.Claim),
 		hold:    redis.NewScript(s.Hold),
 		load:    redis.NewScript(s.Load),
@@ -129,139 +149,78 @@ func newScripts(s lua.Scripts) scripts {
 	}
 }
 
-// noRetries turns off go-redis' own retries, which know nothing of what a
-// script has debited; this package repeats calls itself, by name.
-const noRetries = -1
-
-// answerTime is how long one answer is waited for before the call is repeated: a
-// fraction of the time in which every daemon must have put back what a lost log
-// lacks, whatever replies go astray.
-const answerTime = 500 * time.Millisecond
-
-// oneDial has a server that refuses connections found out at once.
-const oneDial = 1
-
-func (c Config) client() (redis.UniversalClient, error) {
-	// What go-redis would print on its own is in the errors it returns.
-	logging.Disable()
-	// Of a managed service's maintenance it would hear on its own, too, and for that
-	// asks a name server who the address is, before it returns: even about a path.
-	options := redis.UniversalOptions{
-		Addrs: c.Addrs, MasterName: c.MasterName,
-		Username: c.Username, Password: c.Password, DB: c.DB,
-		TLSConfig:  c.TLS,
-		MaxRetries: noRetries, DialerRetries: oneDial, ContextTimeoutEnabled: true,
-		ReadTimeout: answerTime, WriteTimeout: answerTime,
-		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	}
-	options.Dialer = dialer(c.TLS)
-	if len(c.Addrs) == 0 {
-		return nil, fmt.Errorf("no address of a Redis server is given")
-	}
-	path, unix := strings.CutPrefix(c.Addrs[0], "unix://")
-	if unix && (len(c.Addrs) > 1 || c.MasterName != "") {
-		return nil, fmt.Errorf("address %q: a Unix socket leads to one server; it goes with no other address", c.Addrs[0])
-	}
-	if unix {
-		simple := options.Simple()
-		simple.Network, simple.Addr = "unix", path
-		return redis.NewClient(simple), nil
-	}
-	for _, addr := range c.Addrs {
-		if _, _, err := net.SplitHostPort(addr); err != nil {
-			return nil, fmt.Errorf("address %q is neither host:port nor unix:///path", addr)
+// SetCredentials says which credentials there are, with their policies by name. From
+// then on their logs are watched.
+func (l *Ledger) SetCredentials(credentials []*quota.Credential, policies map[string]Policy) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range credentials {
+		a := l.account(c.Name)
+		a.mu.Lock()
+		first := a.credential == nil
+		a.credential, a.policy = c, policies[c.Name]
+		for _, g := range a.offline {
+			if first && g.pending && a.down == nil { // the outage goes on until it is booked
+				a.down, a.since = errReplaying, time.Now()
+			}
 		}
-	}
-	return redis.NewUniversalClient(&options), nil
-}
-
-// connectTime is how long a connection may take to be made, its TLS handshake included.
-const connectTime = 5 * time.Second
-
-// A dialError is why a connection was not made: no call has been carried out on it.
-type dialError struct{ error }
-
-func (e dialError) Unwrap() error { return e.error }
-
-func dialer(config *tls.Config) func(ctx context.Context, network, addr string) (net.Conn, error) {
-	dial := redis.NewDialer(&redis.Options{TLSConfig: config, DialTimeout: connectTime})
-	return func(ctx context.Context, network, addr string) (net.Conn, error) {
-		conn, err := dial(ctx, network, addr)
-		if err != nil {
-			return nil, dialError{err}
+		a.mu.Unlock()
+		if first {
+			l.watchers.Go(func() { l.watch(a) })
 		}
-		return conn, nil
+		a.wake()
 	}
 }
 
-// Close closes the connections.
-func (l *Ledger) Close() error { return l.client.Close() }
+// account returns the account of a credential, which begins with what the journal knows.
+func (l *Ledger) account(name string) *account {
+	if found, ok := l.accounts.Load(name); ok {
+		return found.(*account)
+	}
+	a := newAccount(l, name)
+	if l.journal != nil {
+		m, grants := l.journal.known(name)
+		a.position, a.offline = m.position, grants
+		for limit, used := range m.used {
+			a.used[limit] = used
+		}
+		for _, g := range grants {
+			if a.lastID.Less(g.id) {
+				a.lastID = g.id
+			}
+		}
+	}
+	found, _ := l.accounts.LoadOrStore(name, a)
+	return found.(*account)
+}
+
+// Close ends the watch, and closes the connections and the journal.
+func (l *Ledger) Close() error {
+	l.stop()
+	l.watchers.Wait()
+	err := l.client.Close()
+	if l.journal != nil {
+		err = errors.Join(err, l.journal.close())
+	}
+	return err
+}
 
 // keys returns the names of a credential's keys, all of one hash tag.
-func (l *Ledger) keys(credential string) []string {
+func (l *Ledger) keys(credential, view string) []string {
 	tag := l.prefix + "{" + credential + "}:"
-	return []string{tag + "account", tag + "log", tag + "settled", tag + "keys"}
+	return []string{tag + "account", tag + "log", tag + "settled", tag + "requests", tag + "view:" + view, tag + "staged"}
 }
 
-func (l *Ledger) lane(name string) *lane {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	found := l.lanes[name]
-	if found == nil {
-		found = &lane{}
-		l.lanes[name] = found
-	}
-	return found
-}
-
-// call returns a name for a script call that no other call of this daemon has, and
-// that tells it from the earlier ones of this process.
+// call returns a name for a script call that no other call of this daemon has, and that
+// is greater than those of the earlier ones of this process.
 func (l *Ledger) call() string {
-	return l.boot[:8] + "." + strconv.FormatUint(l.calls.Add(1), 36)
+	return fmt.Sprintf("%s.%010d", l.boot, l.calls.Add(1))
 }
 
-// Now is Redis' time as far as it is known here: for the bounds of calendar
-// periods, which the scripts check against the real one.
-func (l *Ledger) Now() time.Time {
-	return time.Now().Add(time.Duration(l.skew.Load()) * time.Millisecond)
-}
-
-// Expect implements quota.Restorer.
-func (l *Ledger) Expect(credential string, m quota.Mark) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.marks[credential] = m
-}
-
-// Known implements quota.Restorer.
-func (l *Ledger) Known(credential string) quota.Mark {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.marks[credential]
-}
-
-// learn takes in the mark of an answer to a call that was sent as the mark sent was
-// known. Answers of calls at the same time may come in any order: of one epoch the
-// newest entry counts, and another epoch only if none was learnt in the meantime.
-func (l *Ledger) learn(credential string, sent, m quota.Mark) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	known := l.marks[credential]
-	switch {
-	case known.Epoch == m.Epoch && !known.Newest.Less(m.Newest):
-	case known.Epoch != m.Epoch && known.Epoch != sent.Epoch:
-	default:
-		l.marks[credential] = m
+func (l *Ledger) noteJournal(err error) {
+	if err == nil {
+		l.failing.Store(nil)
+		return
 	}
-}
-
-// Health implements quota.Ledger.
-func (l *Ledger) Health(ctx context.Context) quota.Health {
-	h := quota.Health{Backend: "redis", State: "ok", Reachable: true}
-	if err := l.client.Ping(ctx).Err(); err != nil {
-		h.State, h.Reachable = "unreachable: "+err.Error(), false
-		return h
-	}
-	h.Warnings = l.unsafeSettings(ctx)
-	return h
+	l.failing.Store(&err)
 }

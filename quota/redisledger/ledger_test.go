@@ -31,11 +31,20 @@ type opener struct {
 	scripts func(t testing.TB, clock string) lua.Scripts
 }
 
-func (o opener) harness() ledgertest.Harness { return ledgertest.Harness{Open: o.open, Unbound: true} }
+func (o opener) harness() ledgertest.Harness {
+	var join func() quota.Ledger
+	return ledgertest.Harness{
+		Open: func(t testing.TB, clock *ledgertest.Clock) (l quota.Ledger, reopen func() quota.Ledger) {
+			l, reopen, join = o.open(t, clock)
+			return l, reopen
+		},
+		Join: func(testing.TB) quota.Ledger { return join() },
+	}
+}
 
-func (o opener) open(t testing.TB, clock *ledgertest.Clock) (quota.Ledger, func() quota.Ledger) {
+func (o opener) open(t testing.TB, clock *ledgertest.Clock) (l quota.Ledger, reopen, join func() quota.Ledger) {
 	config := o.config
-	config.Daemon, config.KeyPrefix = "test", "quotad:"+t.Name()+":"
+	config.KeyPrefix = "quotad:" + t.Name() + ":"
 	client := connect(t, config)
 	clock.OnSet(func(now time.Time) {
 		for _, key := range o.clocks {
@@ -44,14 +53,16 @@ func (o opener) open(t testing.TB, clock *ledgertest.Clock) (quota.Ledger, func(
 			}
 		}
 	})
-	open := func() quota.Ledger {
-		l, err := open(config, o.scripts(t, config.KeyPrefix+o.clocks[0]))
+	open := func(daemon string) quota.Ledger {
+		config.Daemon = daemon
+		l, err := open(config, Local{}, o.scripts(t, config.KeyPrefix+o.clocks[0]))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return l
 	}
-	return open(), open
+	reopen = func() quota.Ledger { return open("test") }
+	return reopen(), reopen, func() quota.Ledger { return open("other") }
 }
 
 func connect(t testing.TB, config Config) redis.UniversalClient {

@@ -29,7 +29,7 @@ func beginTwo(t *testing.T) (a, b *restoring) {
 func (r *restoring) keep() (back func()) {
 	r.Helper()
 	copies := make(map[string]string)
-	for _, key := range r.ledger.keys("youtube") {
+	for _, key := range r.ledger.keys("youtube", newView(r.c).digest) {
 		if value, err := r.ledger.client.Dump(r.Context(), key).Result(); err == nil {
 			copies[key] = value
 		}
@@ -64,9 +64,9 @@ func TestOneRestoreDoesNotHideAnothersLoss(t *testing.T) {
 			ofB := b.granted(20, "")
 			a.used(35) // a has heard of b's
 			test.lose(a, back)
-			b.lost()
+			b.missed()
 			b.restore(0, ofB)
-			a.lost()
+			a.missed()
 			a.restore(0, before, ofA)
 			a.used(35)
 		})
@@ -102,7 +102,7 @@ func TestLateAnswerOfAnotherLog(t *testing.T) {
 	acquireOne(t, stranger, hundred(), "") // begins another log
 	close(goOn)
 	<-answered
-	if err := late.Check(t.Context(), hundred()); !errors.Is(err, quota.ErrLost) {
+	if err := late.account("one").check(t.Context(), hundred()); !errors.Is(err, quota.ErrLost) {
 		t.Errorf("got %v, want that the log is lost", err)
 	}
 }
@@ -112,9 +112,9 @@ func TestLossAsTheRestEnds(t *testing.T) {
 	r := newRig(t, redistest.StartReal(t))
 	r.acquire(ask("ten", ""))
 	wake := func() error {
-		r.must(r.ledger.Restore(t.Context(), r.c, nil, time.Millisecond))
+		r.must(putBack(t.Context(), r.ledger, r.c, time.Millisecond, time.Now()))
 		for {
-			if err := r.ledger.Check(t.Context(), r.c); !errors.Is(err, quota.ErrRecovering) {
+			if err := r.ledger.account(r.c.Name).check(t.Context(), r.c); !errors.Is(err, quota.ErrRecovering) {
 				return err
 			}
 		}
@@ -122,7 +122,7 @@ func TestLossAsTheRestEnds(t *testing.T) {
 	r.must(wake()) // loads the script
 	calls := make(map[string]int)
 	r.proxy.Disturb(func(command []string) redistest.Fault {
-		if redistest.IsScript(command) && command[1] == r.ledger.scripts.wake.Hash() {
+		if redistest.IsScript(command) && command[1] == r.ledger.scripts.merge.Hash() {
 			if calls["wake"]++; calls["wake"] == 1 {
 				r.server.Order(t, "FLUSHALL")
 			}
@@ -147,11 +147,11 @@ func TestRestoreThatBreaksOff(t *testing.T) {
 		}
 		return redistest.Pass
 	})
-	if err := r.ledger.Restore(short(t), r.c, records, 0); err == nil {
+	if err := putBack(short(t), r.ledger, r.c, 0, time.Now(), records...); err == nil {
 		t.Fatal("half a restore succeeds")
 	}
 	r.proxy.Disturb(func([]string) redistest.Fault { return redistest.Pass })
-	if err := r.ledger.Check(t.Context(), r.c); !errors.Is(err, quota.ErrLost) {
+	if err := r.ledger.account(r.c.Name).check(t.Context(), r.c); !errors.Is(err, quota.ErrLost) {
 		t.Errorf("got %v, want that a record is missing", err)
 	}
 }

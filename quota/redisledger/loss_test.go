@@ -2,6 +2,7 @@ package redisledger
 
 import (
 	"context"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -22,8 +23,8 @@ func (r *restoring) many(n int) {
 }
 
 func (r *restoring) key(name string) string {
-	i := slices.IndexFunc(r.ledger.keys("youtube"), func(key string) bool { return strings.HasSuffix(key, ":"+name) })
-	return r.ledger.keys("youtube")[i]
+	i := slices.IndexFunc(r.ledger.keys("youtube", newView(r.c).digest), func(key string) bool { return strings.HasSuffix(key, ":"+name) })
+	return r.ledger.keys("youtube", newView(r.c).digest)[i]
 }
 
 func (r *restoring) evict(name string) {
@@ -36,13 +37,13 @@ func (r *restoring) evict(name string) {
 // forget has the last call, of one request, be one whose answer was lost.
 func (r *restoring) forget() {
 	r.Helper()
-	call, err := r.ledger.client.HGet(r.Context(), r.key("account"), "c:test").Result()
+	account, err := r.ledger.client.Get(r.Context(), r.key("account")).Result()
 	if err != nil {
 		r.Fatal(err)
 	}
-	name, _, _ := strings.Cut(call, " ")
+	call := regexp.MustCompile(r.ledger.tag + ` (\S+) `).FindStringSubmatch(account)
 	asks := []quota.Ask{{Request: quota.Request{Credential: "youtube", Operation: "list", Count: 1}}}
-	r.ledger.lane("youtube").unanswered = &unanswered{name: name, asks: asks}
+	r.ledger.account("youtube").unanswered = &unanswered{name: call[1], asks: asks}
 }
 
 // An unanswered call is resolved while more has left the windows than one call
@@ -93,15 +94,15 @@ func TestLaggingReplica(t *testing.T) {
 	r, _ := beginTwo(t)
 	r.granted(10, "")
 	back := r.keep()
-	other := r.ledger.Known("youtube")
+	other := r.known()
 	r.clock.Add(time.Second)
 	r.granted(80, "")
-	own := r.ledger.Known("youtube")
+	own := r.known()
 	back()
 	r.clock.Add(time.Second)
-	r.ledger.Expect("youtube", other)
+	r.expect(other)
 	r.granted(1, "")
-	r.ledger.Expect("youtube", own)
+	r.expect(own)
 	r.lost()
 }
 
@@ -109,7 +110,7 @@ func TestCountingNoticesALoss(t *testing.T) {
 	r := beginRestoring(t)
 	r.granted(100, "")
 	r.flush()
-	if err := r.ledger.count(t.Context(), r.c); err != nil {
+	if err := r.ledger.account("youtube").count(t.Context(), r.c); err != nil {
 		t.Fatal(err)
 	}
 	r.lost()
@@ -123,11 +124,11 @@ func TestOneKeyEvicted(t *testing.T) {
 			if _, err := r.ledger.Settle(t.Context(), r.c, quota.Settlement{Grant: first.ID, Units: 0}); err != nil {
 				t.Fatal(err)
 			}
-			first.Settled = true
-			second := r.granted(100, "")
+			r.granted(100, "")
+			journal := r.journal()
 			r.evict(name)
-			r.lost()
-			r.restore(0, first, second)
+			r.missed()
+			r.stage(0, journal...)
 			r.used(100)
 			r.clock.Add(time.Hour)
 			r.used(0)
@@ -150,7 +151,7 @@ func TestRestoreKeepsCorrections(t *testing.T) {
 	})
 	r.used(21)
 	// The server fell back to a copy that has the entry and not its settlement.
-	first.Settled, first.SettledTo = true, 70
+	first.Settled, first.SettledTo, first.GivenBack = true, 70, []quota.Charge{{Limit: "daily", Units: 30}}
 	r.restore(0, first)
 	r.used(41)
 }

@@ -192,7 +192,7 @@ func TestCheckGivesBackWhatIsUnheard(t *testing.T) {
 	r.proxy.Meet(redistest.Swallow)
 	_, err := r.ledger.Acquire(short(t), r.c, []quota.Ask{ask("ten", ""), ask("list", "a")})
 	r.unknown(err)
-	r.must(r.ledger.Check(t.Context(), r.c))
+	r.must(r.ledger.account(r.c.Name).check(t.Context(), r.c))
 	r.holds(1, 3)
 }
 

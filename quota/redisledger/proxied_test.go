@@ -37,6 +37,8 @@ func newRig(t testing.TB, server *redistest.Server) *rig {
 	r.must(r.settle(t.Context(), grant, 0))
 	r.must(r.adjust(t.Context(), -1))
 	r.must(r.ledger.Reset(t.Context(), r.c, quota.Caller{}, ""))
+	_, err := r.ledger.Usage(t.Context(), r.c)
+	r.must(err)
 	return r
 }
 
@@ -51,7 +53,7 @@ func hundred() *quota.Credential {
 
 func openAt(t testing.TB, config Config) *Ledger {
 	t.Helper()
-	l, err := Open(config)
+	l, err := Open(config, Local{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +116,7 @@ func (r *rig) holds(units quota.Units, entries int64) {
 	if got := u.Limits[0].Used; got != units {
 		r.Errorf("%d units are used, want %d", got, units)
 	}
-	length, err := r.direct.XLen(context.Background(), r.ledger.keys(r.c.Name)[1]).Result()
+	length, err := r.direct.XLen(context.Background(), r.ledger.keys(r.c.Name, "")[1]).Result()
 	r.must(err)
 	if length-1 != entries {
 		r.Errorf("the log has %d entries, want %d", length-1, entries)

@@ -2,32 +2,38 @@ package redisledger
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"quotad/quota"
 )
 
-// Usage implements quota.Ledger. It writes nothing, unless the account must
-// catch up first, or more has left the windows than one call may pass over.
+// Usage implements quota.Ledger. It writes nothing, unless the view must count first,
+// or more has left the windows than one call may pass over.
 func (l *Ledger) Usage(ctx context.Context, c *quota.Credential) (quota.Usage, error) {
-	r, err := l.do(ctx, c, verb{script: l.scripts.usage, name: l.call()})
+	a := l.account(c.Name)
+	if down := a.whyDown(); down != nil {
+		return quota.Usage{}, down
+	}
+	return a.usage(ctx, c)
+}
+
+func (a *account) usage(ctx context.Context, c *quota.Credential) (quota.Usage, error) {
+	r, err := a.do(ctx, c, verb{script: a.ledger.scripts.usage, name: a.ledger.call()})
 	if err != nil {
 		return quota.Usage{}, err
 	}
-	return usage(c, r)
-}
-
-func usage(c *quota.Credential, r reply) (quota.Usage, error) {
 	u := quota.Usage{Now: r.now}
-	if len(r.rest) != 4*len(c.Limits) {
+	if len(r.rest) != 1+4*len(c.Limits) {
 		return u, errReply
 	}
+	daemons, _ := r.rest[0].(string)
 	for i, limit := range c.Limits {
 		var row [4]int64
 		for j := range row {
-			v, ok := units(r.rest[4*i+j])
+			v, ok := units(r.rest[1+4*i+j])
 			if !ok {
 				return u, errReply
 			}
@@ -41,6 +47,7 @@ func usage(c *quota.Credential, r reply) (quota.Usage, error) {
 			NextUnits:  quota.Units(row[3]),
 		})
 	}
+	a.hearUsage(u, strings.Fields(daemons))
 	return u, nil
 }
 
@@ -54,111 +61,78 @@ func instant(ms int64) time.Time {
 
 // Log implements quota.Ledger.
 func (l *Ledger) Log(ctx context.Context, c *quota.Credential, q quota.LogQuery) (quota.LogPage, error) {
-	after := ""
-	if !q.After.IsZero() {
-		after = q.After.String()
+	if down := l.account(c.Name).whyDown(); down != nil {
+		return quota.LogPage{}, down
 	}
-	since := int64(0)
+	keys := l.keys(c.Name, "")
+	from, to := "-", "+"
 	if !q.Since.IsZero() {
-		since = q.Since.UnixMilli()
+		from = quota.ID{Ms: q.Since.UnixMilli()}.String()
 	}
-	keys := l.keys(c.Name)
-	values, err := l.run(ctx, l.scripts.log, keys[1:3], []any{after, since, flag(q.Newest), q.Most + 1})
+	switch {
+	case q.After.IsZero():
+	case q.Newest:
+		to = "(" + q.After.String()
+	case !q.After.Time().Before(q.Since):
+		from = "(" + q.After.String()
+	}
+	var messages []redis.XMessage
+	err := repeat(ctx, func() (err error) {
+		if q.Newest {
+			messages, err = l.client.XRevRangeN(ctx, keys[1], to, from, int64(q.Most)+1).Result()
+		} else {
+			messages, err = l.client.XRangeN(ctx, keys[1], from, to, int64(q.Most)+1).Result()
+		}
+		return err
+	})
 	if err != nil {
 		return quota.LogPage{}, err
 	}
-	var page quota.LogPage
-	for i := 0; i+2 < len(values); i += 3 {
-		e, err := entry(values[i : i+3])
+	return l.page(ctx, keys[2], messages, q.Most)
+}
+
+// page reads the entries of a page, with what was corrected of them.
+func (l *Ledger) page(ctx context.Context, settled string, messages []redis.XMessage, most int) (page quota.LogPage, err error) {
+	more := len(messages) > most
+	messages = messages[:min(most, len(messages))]
+	if len(messages) == 0 {
+		return page, nil
+	}
+	ids := make([]string, len(messages))
+	for i, m := range messages {
+		ids[i] = m.ID
+	}
+	var states []any
+	err = repeat(ctx, func() (err error) {
+		states, err = l.client.HMGet(ctx, settled, ids...).Result()
+		return err
+	})
+	if err != nil {
+		return page, err
+	}
+	for i, m := range messages {
+		id, err := quota.ParseID(m.ID)
+		if err != nil {
+			return page, errReply
+		}
+		text, _ := m.Values["e"].(string)
+		e, err := parseEntry(id, text)
 		if err != nil {
 			return page, err
 		}
+		if granted, err := quota.ParseID(asText(m.Values["a"])); err == nil {
+			e.At = granted.Time()
+		}
+		correct(&e, asText(states[i]))
 		page.Entries = append(page.Entries, e)
 	}
-	if len(page.Entries) > q.Most {
-		page.Entries = page.Entries[:q.Most]
-		page.Next = page.Entries[q.Most-1].ID
+	if more {
+		page.Next = page.Entries[most-1].ID
 	}
 	return page, nil
 }
 
-// entry reads an entry's id, its fields and what it was settled to.
-func entry(row []any) (quota.Entry, error) {
-	text, ok1 := row[0].(string)
-	fields, ok2 := row[1].([]any)
-	settled, ok3 := row[2].(string)
-	id, err := quota.ParseID(text)
-	if !ok1 || !ok2 || !ok3 || err != nil {
-		return quota.Entry{}, errReply
-	}
-	e := quota.Entry{ID: id, At: id.Time(), Kind: quota.KindGrant, Settled: settled != ""}
-	e.SettledTo, _ = units(settled)
-	granted := "" // the id under which an entry was that was put back behind its place
-	for i := 0; i+1 < len(fields); i += 2 {
-		value, _ := fields[i+1].(string)
-		switch fields[i] {
-		case "o":
-			e.Operation = value
-		case "n":
-			e.Count, _ = units(value)
-		case "b":
-			e.By = value
-		case "r":
-			e.Region = value
-		case "u":
-			e.Charges = charges(value)
-		case "t":
-			readNote(&e, value)
-		case "a":
-			granted = value
-		}
-	}
-	if at, err := quota.ParseID(granted); err == nil {
-		e.At = at.Time()
-	}
-	return e, nil
-}
-
-// charges reads "daily=100 search=1".
-func charges(list string) []quota.Charge {
-	var recorded []quota.Charge
-	for _, pair := range strings.Fields(list) {
-		name, value, _ := strings.Cut(pair, "=")
-		n, _ := units(value)
-		recorded = append(recorded, quota.Charge{Limit: name, Units: n})
-	}
-	return recorded
-}
-
-// noteOf writes what the log is to tell of a correction.
-func noteOf(e quota.Entry) string {
-	switch e.Kind {
-	case quota.KindSettlement:
-		return fmt.Sprintf("settle %s %d", e.Grant, e.SettledTo)
-	case quota.KindAdjustment:
-		return fmt.Sprintf("adjust %s %d %d %s", e.Charges[0].Limit, e.Asked, e.Charges[0].Units, e.Note)
-	case quota.KindReset:
-		return "reset " + e.Note
-	}
-	return ""
-}
-
-// readNote reads what noteOf and adjust.lua wrote.
-func readNote(e *quota.Entry, text string) {
-	kind, rest, _ := strings.Cut(text, " ")
-	switch kind {
-	case "settle":
-		grant, to, _ := strings.Cut(rest, " ")
-		e.Kind = quota.KindSettlement
-		e.Grant, _ = quota.ParseID(grant)
-		e.SettledTo, _ = units(to)
-	case "adjust":
-		parts := append(strings.SplitN(rest, " ", 4), "", "", "", "")
-		asked, _ := units(parts[1])
-		booked, _ := units(parts[2])
-		e.Kind, e.Asked, e.Note = quota.KindAdjustment, int64(asked), parts[3]
-		e.Charges = []quota.Charge{{Limit: parts[0], Units: booked}}
-	case "reset":
-		e.Kind, e.Note = quota.KindReset, rest
-	}
+func asText(value any) string {
+	text, _ := value.(string)
+	return text
 }

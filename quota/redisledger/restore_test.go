@@ -3,6 +3,7 @@ package redisledger
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -67,19 +68,96 @@ func (r *restoring) lost() {
 	}
 }
 
+// missed expects that the heartbeat finds the loss.
+func (r *restoring) missed() {
+	r.Helper()
+	if _, err := r.ledger.Usage(r.Context(), r.c); !errors.Is(err, quota.ErrLost) && !errors.Is(err, quota.ErrRecovering) {
+		r.Fatalf("got %v, want ErrLost", err)
+	}
+}
+
 func (r *restoring) flush() {
 	r.Helper()
-	if err := r.ledger.client.Del(context.Background(), r.ledger.keys("youtube")...).Err(); err != nil {
+	if err := r.ledger.client.Del(context.Background(), r.ledger.keys("youtube", newView(r.c).digest)...).Err(); err != nil {
 		r.Fatal(err)
 	}
 }
 
-func (r *restoring) restore(rest time.Duration, records ...quota.Entry) {
+// restore puts entries back as a daemon does whose journal has them. What settled one
+// is an entry of its own.
+func (r *restoring) restore(quiet time.Duration, entries ...quota.Entry) {
 	r.Helper()
-	if err := r.ledger.Restore(context.Background(), r.c, records, rest); err != nil {
+	if err := putBack(r.Context(), r.ledger, r.c, quiet, r.clock.Now(), entries...); err != nil {
 		r.Fatal(err)
 	}
 }
+
+// journal is what a daemon's journal has that wrote all there is.
+func (r *restoring) journal() (entries []any) {
+	r.Helper()
+	messages, err := r.ledger.client.XRange(r.Context(), r.ledger.keys("youtube", "")[1], "-", "+").Result()
+	if err != nil {
+		r.Fatal(err)
+	}
+	for _, m := range messages {
+		entries = append(entries, m.ID, m.Values["e"])
+	}
+	return entries
+}
+
+func (r *restoring) stage(quiet time.Duration, entries ...any) {
+	r.Helper()
+	r.ledger.quietTime = quiet
+	a := r.ledger.account("youtube")
+	p, err := a.stage(r.Context(), r.c, nil, entries)
+	if err != nil {
+		r.Fatal(err)
+	}
+	a.expect(p)
+}
+
+// putBack stages entries in steps, as recover does.
+func putBack(ctx context.Context, l *Ledger, c *quota.Credential, quiet time.Duration, now time.Time, entries ...quota.Entry) error {
+	l.quietTime = quiet
+	a := l.account(c.Name)
+	p, err := a.stage(ctx, c, nil, nil)
+	var args []any
+	for _, e := range entries {
+		args = append(args, e.ID.String(), textOf(e))
+		if e.Settled {
+			by := quota.ID{Ms: now.UnixMilli(), Seq: 1 << 40}
+			s := settleText(quota.Settlement{Grant: e.ID, Units: e.SettledTo})
+			given := "-"
+			for _, charge := range e.GivenBack {
+				given = fmt.Sprintf(",%s=%d", charge.Limit, charge.Units)
+			}
+			args = append(args, by.String(), fmt.Sprintf("%s - -;%s - - %d %s", s, e.ID, e.SettledTo, given))
+		}
+	}
+	for err == nil && len(args) > 0 {
+		n := min(len(args), 2*stageStep)
+		p, err = a.stage(ctx, c, &p, args[:n])
+		args = args[n:]
+	}
+	if err == nil {
+		a.expect(p)
+	}
+	return err
+}
+
+// textOf is how a grant stands in the log.
+func textOf(e quota.Entry) string {
+	ask := quota.Ask{Request: quota.Request{Operation: e.Operation, Count: e.Count, Caller: quota.Caller{Job: e.By, Region: e.Region}}, Charges: e.Charges}
+	return grantText(ask, requestDigest(e.Key))
+}
+
+// known and expect are what a daemon knows of the log.
+func (r *restoring) known() position {
+	p, _ := r.ledger.account("youtube").known()
+	return p
+}
+
+func (r *restoring) expect(p position) { r.ledger.account("youtube").expect(p) }
 
 func (r *restoring) used(want quota.Units) {
 	r.Helper()
@@ -143,6 +221,7 @@ func TestRestoreBehindItsPlace(t *testing.T) {
 	r.flush()
 	// Another daemon puts the later one back first: there is no place before it.
 	r.restore(0, late)
+	r.used(40)
 	r.restore(0, early)
 	r.restore(0, early)
 	r.used(70)
@@ -164,7 +243,7 @@ func TestRestoreBehindItsPlace(t *testing.T) {
 	r.many(200)
 	r.clock.Add(time.Hour)
 	r.many(100) // trims the log
-	if n, err := r.ledger.client.HLen(t.Context(), r.key("keys")).Result(); err != nil || n != 0 {
+	if n, err := r.ledger.client.HLen(t.Context(), r.key("requests")).Result(); err != nil || n != 0 {
 		t.Errorf("%d names of entries are kept that have left, %v", n, err)
 	}
 }
@@ -180,23 +259,23 @@ func TestNothingIsLostThatHadExpired(t *testing.T) {
 func TestAnotherDaemonsLogIsNoticed(t *testing.T) {
 	r := beginRestoring(t)
 	r.granted(60, "")
-	mark := r.ledger.Known("youtube")
+	mark := r.known()
 	r.flush()
-	r.ledger.Expect("youtube", quota.Mark{}) // as a daemon that knows nothing
+	r.expect(position{}) // as a daemon that knows nothing
 	r.granted(60, "")
-	r.ledger.Expect("youtube", mark)
+	r.expect(mark)
 	r.lost()
 }
 
 func TestOlderCopy(t *testing.T) {
 	r := beginRestoring(t)
 	first := r.granted(10, "")
-	mark := r.ledger.Known("youtube")
-	mark.Newest.Ms += 5 // an entry that this copy does not have
-	r.ledger.Expect("youtube", mark)
+	mark := r.known()
+	mark.newest.Ms += 5 // an entry that this copy does not have
+	r.expect(mark)
 	r.lost()
 	missing := first
-	missing.ID = mark.Newest
+	missing.ID = mark.newest
 	r.restore(0, first, missing)
 	r.used(20)
 }

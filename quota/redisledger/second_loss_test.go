@@ -22,7 +22,7 @@ func TestLossIsNoticedByThoseWhoLostNothing(t *testing.T) {
 			}
 		}},
 		{"it had nothing to put back after the last loss", func(t *testing.T, l *Ledger) {
-			if err := l.Restore(t.Context(), hundred(), nil, 0); err != nil {
+			if err := putBack(t.Context(), l, hundred(), 0, time.Now()); err != nil {
 				t.Fatal(err)
 			}
 		}},
@@ -41,23 +41,23 @@ func TestLossIsNoticedByThoseWhoLostNothing(t *testing.T) {
 				grants = append(grants, quota.NewEntry(ask("list", ""), id))
 			}
 			server.Order(t, "FLUSHALL")
-			if err := idle.Check(t.Context(), hundred()); !errors.Is(err, quota.ErrLost) {
+			if err := idle.account("one").check(t.Context(), hundred()); !errors.Is(err, quota.ErrLost) {
 				t.Fatalf("got %v from an emptied log, want that it was lost", err)
 			}
-			if err := idle.Restore(t.Context(), hundred(), nil, time.Hour); err != nil {
+			if err := putBack(t.Context(), idle, hundred(), time.Hour, time.Now()); err != nil {
 				t.Fatal(err)
 			}
-			if err := idle.Check(t.Context(), hundred()); !errors.Is(err, quota.ErrRecovering) {
+			if err := idle.account("one").check(t.Context(), hundred()); !errors.Is(err, quota.ErrRecovering) {
 				t.Fatalf("got %v, want that the others have their time", err)
 			}
-			if err := busy.Restore(t.Context(), hundred(), grants, 0); err != nil {
+			if err := putBack(t.Context(), busy, hundred(), time.Hour, time.Now(), grants...); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := idle.Usage(t.Context(), hundred()); !errors.Is(err, quota.ErrRecovering) {
 				t.Errorf("got %v from a log that may lack something, want that it is not known", err)
 			}
-			if n := server.Do(t, "XLEN", idle.keys("one")[1]); n != int64(10) {
-				t.Errorf("%v grants are back, want 10", n)
+			if n := server.Do(t, "ZCARD", idle.keys("one", "")[5]); n != int64(10) {
+				t.Errorf("%v grants are staged, want 10", n)
 			}
 		})
 	}
@@ -70,8 +70,8 @@ func TestNothingIsBookedIntoALostLog(t *testing.T) {
 	l := openAt(t, Config{Addrs: []string{server.Addr}, Daemon: "a"})
 	acquireOne(t, l, hundred(), "")
 	server.Order(t, "FLUSHALL")
-	alone := quota.NewEntry(ask("list", ""), quota.ID{Ms: time.Now().UnixMilli(), Seq: 1 << 16})
-	if err := l.BookBack(t.Context(), hundred(), []quota.Entry{alone}); !errors.Is(err, quota.ErrLost) {
+	alone := offlineGrant{id: quota.ID{Ms: time.Now().UnixMilli(), Seq: 1 << 16}, text: grantText(ask("list", ""), "-"), settledTo: "-"}
+	if err := l.account("one").bookNow(t.Context(), hundred(), []offlineGrant{alone}); !errors.Is(err, quota.ErrLost) {
 		t.Errorf("got %v, want that the log was lost", err)
 	}
 	if n := server.Do(t, "DBSIZE"); n != int64(0) {
@@ -83,10 +83,10 @@ func TestNothingIsBookedIntoALostLog(t *testing.T) {
 func (r *rig) loseMany() []quota.Entry {
 	r.Helper()
 	var records []quota.Entry
-	for i := range restoreStep + 1 {
+	for i := range stageStep + 1 {
 		records = append(records, quota.NewEntry(ask("list", ""), quota.ID{Ms: time.Now().UnixMilli() - 1, Seq: int64(i)}))
 	}
-	r.must(r.ledger.Restore(r.Context(), r.c, nil, 0)) // loads the script
+	r.must(putBack(r.Context(), r.ledger, r.c, 0, time.Now())) // loads the script
 	r.server.Order(r, "FLUSHALL")
 	return records
 }
@@ -104,14 +104,14 @@ func TestLossDuringARestore(t *testing.T) {
 		}
 		return redistest.Pass
 	})
-	if err := r.ledger.Restore(t.Context(), r.c, records, time.Minute); !errors.Is(err, quota.ErrLost) {
+	if err := putBack(t.Context(), r.ledger, r.c, time.Minute, time.Now(), records...); !errors.Is(err, quota.ErrLost) {
 		t.Fatalf("got %v, want that the log was lost", err)
 	}
-	if err := r.ledger.Restore(t.Context(), r.c, records, 0); err != nil {
+	if err := putBack(t.Context(), r.ledger, r.c, 0, time.Now(), records...); err != nil {
 		t.Fatal(err)
 	}
 	u, err := r.ledger.Usage(t.Context(), r.c)
-	if err != nil || u.Limits[0].Used != restoreStep+1 {
+	if err != nil || u.Limits[0].Used != stageStep+1 {
 		t.Errorf("got %+v, %v; want every record once", u, err)
 	}
 }

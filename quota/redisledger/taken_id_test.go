@@ -16,14 +16,15 @@ func TestOutageGrantWhoseIDIsTaken(t *testing.T) {
 	l, _ := harness(redistest.StartReal(t)).Open(t, clock)
 	t.Cleanup(func() { l.Close() })
 	ledger := l.(*Ledger)
-	alone := func(seq int64) []quota.Entry {
-		return []quota.Entry{quota.NewEntry(ask("list", ""), quota.ID{Ms: clock.Now().UnixMilli(), Seq: seq})}
+	alone := func(seq int64) []offlineGrant {
+		return []offlineGrant{{id: quota.ID{Ms: clock.Now().UnixMilli(), Seq: seq}, text: grantText(ask("list", ""), "-"), settledTo: "-", at: time.Now()}}
 	}
-	if err := ledger.BookBack(t.Context(), hundred(), alone(7<<16)); err != nil {
+	a := ledger.account("one")
+	if err := a.bookNow(t.Context(), hundred(), alone(7<<16)); err != nil {
 		t.Fatal(err)
 	}
 	acquireOne(t, ledger, hundred(), "")
-	if err := ledger.BookBack(t.Context(), hundred(), alone(7<<16+1)); err != nil {
+	if err := a.bookNow(t.Context(), hundred(), alone(7<<16+1)); err != nil {
 		t.Fatal(err)
 	}
 	u, err := ledger.Usage(t.Context(), hundred())

@@ -7,7 +7,7 @@ import (
 	"quotad/cmd/quotad/notify"
 	"quotad/quota"
 	"quotad/quota/api"
-	"quotad/quota/outage"
+	"quotad/quota/redisledger"
 )
 
 // unknown stands for names that callers sent and nobody configured. No configured
@@ -66,12 +66,12 @@ func (m *Metrics) corrected(event api.Event) {
 }
 
 // Outage counts the edges of a shared ledger's outage.
-func (m *Metrics) Outage(event outage.Event) {
+func (m *Metrics) Outage(event redisledger.Event) {
 	m.outageEdges.WithLabelValues(event.Credential, string(event.Kind)).Inc()
 	switch event.Kind {
-	case outage.Up:
+	case redisledger.Up:
 		m.bookedBack.WithLabelValues(event.Credential).Add(float64(event.Units))
-	case outage.Restored:
+	case redisledger.Restored:
 		m.restored.WithLabelValues(event.Credential).Add(float64(event.Records))
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"quotad/jobs"
 	"quotad/quota"
 	"quotad/quota/api"
-	"quotad/quota/outage"
+	"quotad/quota/redisledger"
 )
 
 // A Monitor finds the edges in what happens, and raises one alert for each. It
@@ -114,11 +114,11 @@ func (m *Monitor) undecided(credential string, err error) {
 }
 
 // Outage passes on the edges of a shared ledger's outage.
-func (m *Monitor) Outage(event outage.Event) {
+func (m *Monitor) Outage(event redisledger.Event) {
 	switch event.Kind {
-	case outage.Down, outage.Lost:
+	case redisledger.Down, redisledger.Lost:
 		m.outageBegins(event.Credential, event.Err)
-	case outage.Up:
+	case redisledger.Up:
 		m.outageEnds(event.Credential)
 	}
 }

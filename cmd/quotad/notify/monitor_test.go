@@ -9,7 +9,7 @@ import (
 	"quotad/jobs"
 	"quotad/quota"
 	"quotad/quota/api"
-	"quotad/quota/outage"
+	"quotad/quota/redisledger"
 )
 
 // What goes on for hours is told once when it begins, and once when it ends.
@@ -26,8 +26,10 @@ func TestMonitorTellsEachEdgeOnce(t *testing.T) {
 	}
 	denied := used(100)
 	denied.Reason, denied.Limit = quota.LimitExceeded, "daily"
-	down := func() { m.Outage(outage.Event{Kind: outage.Down, Credential: "api", Err: quota.ErrUnavailable}) }
-	up := func() { m.Outage(outage.Event{Kind: outage.Up, Credential: "api"}) }
+	down := func() {
+		m.Outage(redisledger.Event{Kind: redisledger.Down, Credential: "api", Err: quota.ErrUnavailable})
+	}
+	up := func() { m.Outage(redisledger.Event{Kind: redisledger.Up, Credential: "api"}) }
 	failed := func() { m.PassChanged(jobs.Run{Job: "fetch"}, jobs.Pass{Outcome: jobs.Failed}) }
 	done := func() { m.RunChanged(jobs.Run{Job: "fetch", State: jobs.RunDone}) }
 	unreachable := acquired(quota.Decision{}, quota.ErrUnavailable)

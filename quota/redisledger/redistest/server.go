@@ -12,19 +12,16 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/alicebob/miniredis/v2"
 )
 
 // A Server is a Redis that lives as long as its test.
 type Server struct {
 	// Addr is its address as quotad's configuration has it.
 	Addr string
-	// Real is false of the stand-in, which knows no processes, files or signals.
+	// Real is always true.
 	Real bool
 	// Process is the redis-server, for tests that kill or stop it.
 	Process *os.Process
@@ -35,25 +32,15 @@ type Server struct {
 	done chan struct{} // closed when Process has ended
 }
 
-var standInNotice sync.Once
-
 // Start starts an empty Redis on a private Unix socket, with further redis-server
-// arguments if given. With QUOTAD_TEST_REDIS=require the absence of redis-server
-// fails the test; without it the test gets an in-process stand-in, and the test
-// binary says so once.
+// arguments if given. Where redis-server is not installed the test is skipped, or
+// with QUOTAD_TEST_REDIS=require fails.
 func Start(tb testing.TB, args ...string) *Server {
 	tb.Helper()
-	if !installed(tb) {
-		standInNotice.Do(func() {
-			fmt.Fprintln(os.Stderr, "redis-server is not installed: testing on an in-process stand-in")
-		})
-		return &Server{Addr: miniredis.RunT(tb).Addr()}
-	}
 	return StartOn(tb, nil, args...)
 }
 
-// StartReal is Start for what no stand-in can show: where redis-server is not
-// installed, it skips the test.
+// StartReal is Start.
 func StartReal(tb testing.TB, args ...string) *Server {
 	tb.Helper()
 	return StartOn(tb, nil, args...)

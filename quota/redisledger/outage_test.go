@@ -1,4 +1,4 @@
-package outage_test
+package redisledger_test
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"quotad/quota"
-	"quotad/quota/outage"
 	"quotad/quota/redisledger"
 	"quotad/quota/redisledger/redistest"
 )
@@ -17,9 +16,9 @@ import (
 // A host is a daemon's ledger as it is put together in production.
 type host struct {
 	testing.TB
-	ledger *outage.Ledger
+	ledger *redisledger.Ledger
 	keeper *quota.Service
-	events chan outage.Event
+	events chan redisledger.Event
 	dir    string
 }
 
@@ -39,27 +38,18 @@ func youtube() *quota.Credential {
 // start opens a host on a server; its journal stands in dir.
 func start(t testing.TB, server *redistest.Server, name, dir string) *host {
 	t.Helper()
-	redis, err := redisledger.Open(redisledger.Config{Addrs: []string{server.Addr}, Daemon: name})
-	if err != nil {
-		t.Fatal(err)
-	}
-	journal, err := outage.OpenJournal(filepath.Join(dir, "journal"), 48*time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := &host{TB: t, events: make(chan outage.Event, 1000), dir: dir}
-	h.ledger, err = outage.Open(outage.Config{
-		Ledger: redis, Journal: journal, Daemon: name, Deadline: deadline,
-		Observe: func(e outage.Event) { h.events <- e },
+	h := &host{TB: t, events: make(chan redisledger.Event, 1000), dir: dir}
+	var err error
+	h.ledger, err = redisledger.Open(redisledger.Config{Addrs: []string{server.Addr}, Daemon: name}, redisledger.Local{
+		Deadline: deadline, Journal: filepath.Join(dir, "journal"), Keep: 48 * time.Hour,
+		Observe: func(e redisledger.Event) { h.events <- e },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	credentials := []*quota.Credential{youtube()}
-	policies := map[string]outage.Policy{"youtube": {Open: map[string]bool{"videos.list": true}, Units: 5}}
-	if err := h.ledger.SetCredentials(credentials, policies); err != nil {
-		t.Fatal(err)
-	}
+	policies := map[string]redisledger.Policy{"youtube": {Open: map[string]bool{"videos.list": true}, Units: 5}}
+	h.ledger.SetCredentials(credentials, policies)
 	if h.keeper, err = quota.NewService(h.ledger, credentials, deadline); err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +103,7 @@ func (h *host) used(want quota.Units) {
 }
 
 // await waits for an event.
-func (h *host) await(kind outage.Kind) outage.Event {
+func (h *host) await(kind redisledger.Kind) redisledger.Event {
 	h.Helper()
 	timeout := time.After(30 * time.Second)
 	for {
@@ -153,10 +143,10 @@ func TestFlushedLogIsNotAFreshBudget(t *testing.T) {
 	// Nothing is granted in between, not even by an open operation: it is not
 	// known what is left.
 	h.refused("videos.list")
-	if e := h.await(outage.Restored); e.Records != 10 {
-		t.Errorf("%d records were put back, want 10", e.Records)
+	if e := h.await(redisledger.Restored); e.Records != 12 { // the grants, a settlement, and the grant that it names
+		t.Errorf("%d entries were staged, want 12", e.Records)
 	}
-	h.await(outage.Up)
+	h.await(redisledger.Up)
 	h.used(90)
 	h.granted("search.list")
 	if d := h.acquire("search.list", ""); d.Reason != quota.LimitExceeded {
@@ -173,7 +163,7 @@ func TestEveryDaemonPutsItsOwnBack(t *testing.T) {
 	}
 	server.Order(t, "FLUSHALL")
 	// b is idle: it notices by itself, before a is granted anything.
-	a.await(outage.Up)
+	a.await(redisledger.Up)
 	a.used(80)
 	a.granted("search.list")
 	a.granted("search.list")
@@ -193,7 +183,7 @@ func TestFlushedWhileTheDaemonWasDown(t *testing.T) {
 	h.stop()
 	server.Order(t, "FLUSHALL")
 	h = start(t, server, "a", dir)
-	h.await(outage.Up)
+	h.await(redisledger.Up)
 	h.used(100)
 }
 
@@ -206,8 +196,8 @@ func TestOlderCopyIsNoticed(t *testing.T) {
 	h.granted("search.list")
 	server.Kill() // what came after the snapshot is lost
 	server.Run(t)
-	h.await(outage.Restored)
-	h.await(outage.Up)
+	h.await(redisledger.Restored)
+	h.await(redisledger.Up)
 	h.used(30)
 }
 
@@ -240,7 +230,7 @@ func TestFrozenLedger(t *testing.T) {
 		t.Errorf("a grant of the outage cannot be released during it: %v", err)
 	}
 	server.Process.Signal(syscall.SIGCONT)
-	if e := h.await(outage.Up); e.Units != 5 {
+	if e := h.await(redisledger.Up); e.Units != 5 {
 		t.Errorf("%d units were booked back, want 5", e.Units)
 	}
 	// One search was granted, another's outcome was unknown and is released with
@@ -282,7 +272,7 @@ func TestOutageSurvivesTheDaemon(t *testing.T) {
 	}
 	h.refused("videos.list") // the cap is the outage's, not the daemon's
 	server.Run(t)            // empty: it never wrote anything down
-	h.await(outage.Up)
+	h.await(redisledger.Up)
 	h.used(15)
 	if d := h.acquire("videos.list", "page-1"); !d.Replayed || d.GrantID != again.GrantID {
 		t.Errorf("got %+v after booking back, want the grant %s", d, again.GrantID)
@@ -298,7 +288,7 @@ func TestHealthTells(t *testing.T) {
 		t.Errorf("got %+v, want a reachable ledger that persists nothing", health)
 	}
 	server.Kill()
-	h.await(outage.Down)
+	h.await(redisledger.Down)
 	if health = h.keeper.Health(t.Context()); health.Reachable || health.State == "ok" {
 		t.Errorf("got %+v of a dead ledger", health)
 	}

@@ -1,0 +1,79 @@
+package redisledger
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+// noRetries turns off go-redis' own retries, which know nothing of what a
+// script has debited; this package repeats calls itself, by name.
+const noRetries = -1
+
+// answerTime is how long one answer is waited for before the call is repeated: a
+// fraction of the time in which every daemon must have put back what a lost log
+// lacks, whatever replies go astray.
+const answerTime = 500 * time.Millisecond
+
+// oneDial has a server that refuses connections found out at once.
+const oneDial = 1
+
+func (c Config) client() (redis.UniversalClient, error) {
+	// What go-redis would print on its own is in the errors it returns.
+	logging.Disable()
+	// Of a managed service's maintenance it would hear on its own, too, and for that
+	// asks a name server who the address is, before it returns: even about a path.
+	options := redis.UniversalOptions{
+		Addrs: c.Addrs, MasterName: c.MasterName,
+		Username: c.Username, Password: c.Password, DB: c.DB,
+		TLSConfig:  c.TLS,
+		MaxRetries: noRetries, DialerRetries: oneDial, ContextTimeoutEnabled: true,
+		ReadTimeout: answerTime, WriteTimeout: answerTime,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	}
+	options.Dialer = dialer(c.TLS)
+	if len(c.Addrs) == 0 {
+		return nil, fmt.Errorf("no address of a Redis server is given")
+	}
+	path, unix := strings.CutPrefix(c.Addrs[0], "unix://")
+	if unix && (len(c.Addrs) > 1 || c.MasterName != "") {
+		return nil, fmt.Errorf("address %q: a Unix socket leads to one server; it goes with no other address", c.Addrs[0])
+	}
+	if unix {
+		simple := options.Simple()
+		simple.Network, simple.Addr = "unix", path
+		return redis.NewClient(simple), nil
+	}
+	for _, addr := range c.Addrs {
+		if _, _, err := net.SplitHostPort(addr); err != nil {
+			return nil, fmt.Errorf("address %q is neither host:port nor unix:///path", addr)
+		}
+	}
+	return redis.NewUniversalClient(&options), nil
+}
+
+// connectTime is how long a connection may take to be made, its TLS handshake included.
+const connectTime = 5 * time.Second
+
+// A dialError is why a connection was not made: no call has been carried out on it.
+type dialError struct{ error }
+
+func (e dialError) Unwrap() error { return e.error }
+
+func dialer(config *tls.Config) func(ctx context.Context, network, addr string) (net.Conn, error) {
+	dial := redis.NewDialer(&redis.Options{TLSConfig: config, DialTimeout: connectTime})
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, dialError{err}
+		}
+		return conn, nil
+	}
+}

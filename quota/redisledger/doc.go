@@ -1,0 +1,47 @@
+// Package redisledger keeps the quota ledger in Redis, so that several hosts share one
+// budget: every decision is one call of a script, on Redis' own clock.
+//
+// # A request
+//
+// Acquire looks up the credential's account, takes its turn and calls acquire.lua, which
+// reads the account, a packed string, decides, appends what it grants to the log, a stream,
+// and writes the account. What was granted is in this daemon's journal before Acquire
+// returns. account.lua says what is kept in Redis, entries.lua how the log is read. What a
+// limit has used is a view of the log: hosts with the same limits and costs share one,
+// another host has its own beside it, and counts the entries that it has not seen. A view
+// that is new begins with its windows, and one that nobody used for as long is dropped.
+//
+// # States
+//
+// An account decides until a call fails. Then Redis is unreachable, and requests are
+// decided by the credential's Policy, at once: refused, or granted offline, never more in
+// any window than the allowance, nor than what was left of a limit when Redis was last
+// heard. Or Redis has lost entries that are known here: nothing is granted while the log is
+// recovering. The account's watcher, which looks at it each second, leads it back:
+//
+//   - Unreachable: what became of the last call is found out, what was granted offline is
+//     replayed into the log, and Redis decides again.
+//   - Lost: a quiet period begins in Redis, in which no host is granted anything. Only then is
+//     the journal read, and staged; each step begins the period anew. When it has lasted for
+//     three seconds, by the clock of a host that waited, and all the daemons have staged
+//     something that are known to have written to the log, or half a minute has passed, the
+//     staged entries are merged into the log in their order. An entry whose place has been
+//     passed counts from now on, and so longer than it had to.
+//
+// A log that expired because nobody used it lacks nothing; nor does one that Reset ended.
+//
+// # On disk
+//
+// The journal is a directory of segments; journal.go says what a line is. Each line stands
+// alone: an entry is written as it stands in the log, and a settlement is written with the
+// grant that it settles. A start reads the newest segment alone, which begins with all that
+// is known of each log, and with the offline grants that count.
+//
+// # Locks, in their order
+//
+//   - account.turn is held over a call that writes, and while an account recovers. Status,
+//     metrics and other credentials never take it.
+//   - Ledger.mu is held while SetCredentials runs.
+//   - account.mu guards the state. Nothing waits with it held: no call, no file.
+//   - journal.mu is held over a write to the journal, never over a sync.
+package redisledger

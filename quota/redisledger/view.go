@@ -1,0 +1,54 @@
+package redisledger
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"quotad/quota"
+)
+
+// A view is what decides how the log of a credential is counted: its limits' names and
+// windows and what operations cost in them. Hosts that agree on it share what they count.
+type view struct {
+	credential *quota.Credential
+	limits     []quota.Limit // as they were
+	digest     string        // 8 characters
+	prices     []any         // per limit, ",videos.list=1,search.list=100"
+}
+
+func newView(c *quota.Credential) *view {
+	v := &view{credential: c, limits: slices.Clone(c.Limits)}
+	hash := sha256.New()
+	for _, limit := range c.Limits {
+		var list strings.Builder
+		for _, operation := range slices.Sorted(maps.Keys(c.Operations)) {
+			if units := c.Operations[operation].In(limit, operation); units > 0 {
+				fmt.Fprintf(&list, ",%s=%d", word(operation), units)
+			}
+		}
+		v.prices = append(v.prices, list.String())
+		fmt.Fprintf(hash, "%s %s %s\n", limit.Name, limit.Window, list.String())
+	}
+	v.digest = base64.RawURLEncoding.EncodeToString(hash.Sum(nil))[:8]
+	return v
+}
+
+// viewOf returns the view of a credential, whose costs do not change while it is in use.
+func (l *Ledger) viewOf(c *quota.Credential) *view {
+	if found, ok := l.views.Load(c.Name); ok && found.(*view).is(c) {
+		return found.(*view)
+	}
+	v := newView(c)
+	l.views.Store(c.Name, v)
+	return v
+}
+
+func (v *view) is(c *quota.Credential) bool {
+	return v.credential == c && slices.EqualFunc(v.limits, c.Limits, func(a, b quota.Limit) bool {
+		return a.Name == b.Name && a.Window == b.Window && slices.Equal(a.Only, b.Only)
+	})
+}

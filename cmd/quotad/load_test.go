@@ -129,7 +129,7 @@ func (s *siege) acquire(i int) {
 	}
 	d, err := s.client.Acquire(context.Background(), r)
 	switch {
-	case err != nil:
+	case !isAnswer(err):
 		s.complain("%+v: %v", r, err)
 	case d.Granted && r.Operation == "list" && r.Credential == "many":
 		s.many.Add(1)

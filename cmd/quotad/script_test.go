@@ -64,6 +64,7 @@ func runScripts(t *testing.T, ledger func(script string) string) {
 			root, err := filepath.Abs("../..")
 			env.Setenv("ROOT", root)
 			env.Setenv("SHIPPED", file)
+			env.Setenv("FAR", farMinutes(time.Now()))
 			env.Setenv("QUOTAD_SOCKET", filepath.Join(env.WorkDir, ".quotad/quotad.sock"))
 			// Under -race each program would linger for a second at its end.
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
@@ -75,6 +76,13 @@ func runScripts(t *testing.T, ledger func(script string) string) {
 			"upstream": upstreamCommand, "books": books, "gone": gone, "foretold": foretold,
 		},
 	})
+}
+
+// farMinutes are the minutes of a cron that ticks twice an hour, of which the next is
+// some quarter of an hour away: none falls into a script, whatever the time is.
+func farMinutes(now time.Time) string {
+	next := (now.Minute() + 15) % 30
+	return fmt.Sprintf("%d,%d", next, next+30)
 }
 
 // A stage is what one script has started.

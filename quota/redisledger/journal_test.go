@@ -1,0 +1,136 @@
+package redisledger
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"quotad/quota"
+)
+
+func mustOpenJournal(t *testing.T, dir string) *journal {
+	t.Helper()
+	j, err := openJournal(dir, 48*time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { j.close() })
+	return j
+}
+
+// writeSegment writes lines behind the version, as an earlier process left them.
+func writeSegment(t *testing.T, dir string, lines string) {
+	t.Helper()
+	path := filepath.Join(dir, fmt.Sprintf("journal-%020d.log", time.Now().UnixNano()))
+	if err := os.WriteFile(path, []byte(journalVersion+"\n"+lines), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func entriesOf(t *testing.T, j *journal, since time.Time) (ids []string) {
+	t.Helper()
+	err := j.entries("one", since, func(id, _ string) error {
+		ids = append(ids, id)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ids
+}
+
+// A disk may leave a page of zeros, and a crash half a line: the rest is read.
+func TestUnreadableLinesKeepNobodyFromStarting(t *testing.T) {
+	dir := t.TempDir()
+	now := time.Now().UnixMilli()
+	line := func(seq int) string { return fmt.Sprintf("e one epoch@1 %d-%d g,daily=1 list 1 @1 - -\n", now, seq) }
+	writeSegment(t, dir, line(0)+strings.Repeat("\x00", 4096)+"\n"+line(1)+"e one epo")
+	j := mustOpenJournal(t, dir)
+	if got := entriesOf(t, j, time.Time{}); len(got) != 2 {
+		t.Errorf("got the entries %q, want both", got)
+	}
+	if got := j.unreadable(); got != 1 {
+		t.Errorf("%d lines are said to be unreadable, want 1", got)
+	}
+	if m, _ := j.known("one"); m.newest != (quota.ID{Ms: now, Seq: 1}) {
+		t.Errorf("got %+v, want the newest entry known", m)
+	}
+	if err := j.entry("one", "epoch@1", quota.ID{Ms: now, Seq: 2}.String(), "g,daily=1 list 1 @1 - -"); err != nil {
+		t.Fatal(err)
+	}
+	if got := entriesOf(t, j, time.Time{}); len(got) != 3 {
+		t.Errorf("got the entries %q, want what is written behind, too", got)
+	}
+}
+
+func TestJournalOfAnotherVersion(t *testing.T) {
+	for name, content := range map[string]string{
+		"journal-00000000000000000001.log":   "quotad journal 2\n",
+		"journal-00000000000000000001.jsonl": "{}\n",
+	} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := openJournal(dir, time.Hour); err == nil || !strings.Contains(err.Error(), "move the file away") {
+			t.Errorf("%s: got %v, want an error that says what to do", name, err)
+		}
+	}
+}
+
+// A segment that has ended is not needed for a start: the next one begins with all that
+// is known.
+func TestNewestSegmentTellsAll(t *testing.T) {
+	dir := t.TempDir()
+	j := mustOpenJournal(t, dir)
+	now := time.Now()
+	id := quota.ID{Ms: now.UnixMilli(), Seq: 1 << 16}
+	g := &offlineGrant{id: id, text: "g,daily=3 list 3 @1 - -", settledTo: "-", pending: true}
+	if err := j.offline("one", g); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.mark(mark{credential: "one", position: position{"epoch@1", id}, used: map[string]quota.Units{"daily": 7}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := j.next(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(j.segments[0]); err != nil {
+		t.Fatal(err)
+	}
+	m, grants := mustOpenJournal(t, dir).known("one")
+	if m.epoch != "epoch@1" || m.newest != id || m.used["daily"] != 7 {
+		t.Errorf("got %+v, want what was known", m)
+	}
+	if len(grants) != 1 || !grants[0].pending || grants[0].units != 3 {
+		t.Errorf("got %+v, want the grant that is not replayed", grants)
+	}
+}
+
+// What left every window is passed over without being understood.
+func TestOldEntriesAreNotRead(t *testing.T) {
+	dir := t.TempDir()
+	now := time.Now().UnixMilli()
+	writeSegment(t, dir, fmt.Sprintf("e one epoch@1 %d-0 old\ne two epoch@1 %d-0 other\ne one epoch@1 %d-1 new\n", now-10_000, now, now))
+	if got := entriesOf(t, mustOpenJournal(t, dir), time.UnixMilli(now-5000)); len(got) != 1 || got[0] != fmt.Sprintf("%d-1", now) {
+		t.Errorf("got %q, want the one entry within the time", got)
+	}
+}
+
+// The host's clock was far behind while it granted offline, and is right when that is
+// replayed: it counts from when it was granted.
+func TestOfflineGrantsOfAClockThatWasBehind(t *testing.T) {
+	r := beginRestoring(t)
+	r.granted(1, "")
+	behind := offlineGrant{
+		id:   quota.ID{Ms: r.clock.Now().Add(-25 * time.Hour).UnixMilli(), Seq: 7 << 16},
+		text: "g,daily=10 list 10 @1 - -", settledTo: "-", at: time.Now(),
+	}
+	if err := r.ledger.account("youtube").bookNow(t.Context(), r.c, []offlineGrant{behind}); err != nil {
+		t.Fatal(err)
+	}
+	r.used(11)
+}

@@ -215,27 +215,40 @@ local function tools()
     return lines
   end
 
-  -- change adds to what the index says that an entry counts.
-  local function change(id, deltas)
-    local ms, seq = parts(id)
-    if before(v[FROM], v[FROM_SEQ], ms, seq) then
-      for i = 1, count do v[5 + 5 * i + RUN] = v[5 + 5 * i + RUN] + deltas[i] end
-      return
+  -- change_group adds to what a group of the index says what some of the changes from number at on
+  -- change, those up to the group's end. It returns the number of the next one.
+  local function change_group(g, ended_ms, ended_seq, changes, at)
+    local changed, more = {}, {}
+    for i = 1, count do more[i] = 0 end
+    for line in string.gmatch(redis.call('HGET', view, 'g' .. g) or '', '[^\n]+') do
+      local ended, sums = read_line(line)
+      local ms, seq = parts(ended)
+      while changes[at] and not before(ms, seq, changes[at].ms, changes[at].seq) do
+        for i = 1, count do more[i] = more[i] + changes[at][i] end
+        at = at + 1
+      end
+      for i = 1, count do sums[i] = sums[i] + more[i] end
+      changed[#changed + 1] = line_of(ended, sums)
     end
-    local lines = groups() or {}
-    for n = 1, #lines do
-      if not id_before(read_line(lines[n]), id) then
-        local g, changed = v[FIRST] + n - 1, {}
-        for line in string.gmatch(redis.call('HGET', view, 'g' .. g) or '', '[^\n]+') do
-          local ended, sums = read_line(line)
-          if not id_before(ended, id) then
-            for i = 1, count do sums[i] = sums[i] + deltas[i] end
-            line = line_of(ended, sums)
-          end
-          changed[#changed + 1] = line
-        end
-        redis.call('HSET', view, 'g' .. g, table.concat(changed, '\n') .. '\n', 's' .. g, changed[#changed])
-        return
+    if #changed > 0 then redis.call('HSET', view, 'g' .. g, table.concat(changed, '\n') .. '\n', 's' .. g, changed[#changed]) end
+    while changes[at] and not before(ended_ms, ended_seq, changes[at].ms, changes[at].seq) do at = at + 1 end
+    return at
+  end
+
+  -- change adds to what the index says that entries count.
+  local function change(changes)
+    table.sort(changes, function(a, b) return before(a.ms, a.seq, b.ms, b.seq) end)
+    local at, lines = 1, nil
+    if changes[1] and not before(v[FROM], v[FROM_SEQ], changes[1].ms, changes[1].seq) then lines = groups() end
+    for n = 1, lines and #lines or 0 do
+      local ms, seq = parts((read_line(lines[n])))
+      if changes[at] and not before(ms, seq, changes[at].ms, changes[at].seq) then
+        at = change_group(v[FIRST] + n - 1, ms, seq, changes, at)
+      end
+    end
+    for n = at, #changes do
+      if before(v[FROM], v[FROM_SEQ], changes[n].ms, changes[n].seq) then
+        for i = 1, count do v[5 + 5 * i + RUN] = v[5 + 5 * i + RUN] + changes[n][i] end
       end
     end
   end
@@ -310,11 +323,12 @@ local function tools()
 
   -- correct counts a correction that an entry makes. It holds again, should the settled hash have
   -- been evicted.
-  local function correct(by, correction)
+  local function correct(by, correction, changes)
     local id, to_before, given_before, to_after, given_after = string.match(correction, '^(%S+) (%S+) (%S+) (%S+) (%S+)$')
     if not id then return end
     id = placed(id)
     local text, deltas, any = nil, {}, false
+    deltas.ms, deltas.seq = parts(id)
     for i = 1, count do
       deltas[i] = 0
       if T.in_window(i, id) then
@@ -325,7 +339,7 @@ local function tools()
         any = any or deltas[i] ~= 0
       end
     end
-    if any then change(id, deltas) end
+    if any then changes[#changes + 1] = deltas end
     local _, _, newest = state(id)
     if text and id_before(newest, by) then set_state(id, by, to_after, given_after) end
   end
@@ -348,7 +362,9 @@ local function tools()
             end
           end
         else
-          for correction in string.gmatch(text, ';([^;]+)') do correct(entries[e][2][4] or id, correction) end
+          local changes = {}
+          for correction in string.gmatch(text, ';([^;]+)') do correct(entries[e][2][4] or id, correction, changes) end
+          change(changes)
         end
         v[SEEN], v[SEEN_SEQ], v[N] = ms, seq, v[N] + 1
         if v[N] >= BLOCK then T.end_block() end

@@ -92,6 +92,7 @@ type verb struct {
 	script *redis.Script
 	name   string // of the call: the same when it is asked again
 	args   []any  // behind the head
+	stages bool   // it uses the staged entries, too
 	// known is the log that is meant, if not the one that is known; then nothing is learnt
 	// from the answer.
 	known *position
@@ -159,7 +160,11 @@ func (a *account) once(ctx context.Context, c *quota.Credential, v verb) (reply,
 		}
 		args = append(args, limit.Name, length, starts, ends)
 	}
-	values, err := l.run(ctx, v.script, l.keys(c.Name, view.digest), append(args, v.args...))
+	keys := l.keys(c.Name, view.digest)
+	if !v.stages {
+		keys = keys[:5]
+	}
+	values, err := l.run(ctx, v.script, keys, append(args, v.args...))
 	if err != nil {
 		return reply{}, err
 	}

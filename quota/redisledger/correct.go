@@ -112,7 +112,7 @@ func (l *Ledger) Reset(ctx context.Context, c *quota.Credential, by quota.Caller
 	}
 	defer a.end()
 	text := resetText(by, note)
-	r, err := a.do(ctx, c, verb{script: l.scripts.reset, name: l.call(), args: []any{text, span(c).Milliseconds()}})
+	r, err := a.do(ctx, c, verb{script: l.scripts.reset, name: l.call(), args: []any{text, span(c).Milliseconds()}, stages: true})
 	if err != nil {
 		return err
 	}

@@ -183,7 +183,7 @@ func (a *account) stage(ctx context.Context, c *quota.Credential, known *positio
 		known, whichever = &p, 1
 	}
 	args := append([]any{span(c).Milliseconds(), a.ledger.quietTime.Milliseconds(), whichever}, entries...)
-	r, err := a.once(ctx, c, verb{script: a.ledger.scripts.restore, name: a.ledger.call(), args: args, known: known})
+	r, err := a.once(ctx, c, verb{script: a.ledger.scripts.restore, name: a.ledger.call(), args: args, stages: true, known: known})
 	switch {
 	case err != nil:
 		return position{}, err
@@ -230,7 +230,7 @@ func (a *account) endQuiet(ctx context.Context, c *quota.Credential, r reply) er
 		return errRecovering
 	}
 	for {
-		v := verb{script: a.ledger.scripts.merge, name: a.ledger.call(), args: []any{name, span(c).Milliseconds()}}
+		v := verb{script: a.ledger.scripts.merge, name: a.ledger.call(), args: []any{name, span(c).Milliseconds()}, stages: true}
 		r, err := a.once(ctx, c, v)
 		switch {
 		case err != nil:

@@ -62,7 +62,7 @@ func (e Every) String() string {
 	if e.phase == 0 {
 		return fmt.Sprintf("every %v", e.period)
 	}
-	return fmt.Sprintf("every %v, shifted by %v", e.period, e.phase)
+	return Brief(fmt.Sprintf("every %v", e.period)) + Brief(fmt.Sprintf(", shifted by %v", e.phase))
 }
 
 // Brief takes the zeros off the end of a duration, or of what ends with one:

@@ -54,6 +54,11 @@ func TestOddFiles(t *testing.T) {
 		{"operation unquoted, with three parts", "\"videos.list\" = 1", "\"videos.list\" = 1\nyoutube.videos.list = 1", `18: credentials.youtube.operations.youtube: must not be a table: an operation with a dot in its name stands in quotes, "youtube.videos.list"`},
 		{"operation as a table", "\"videos.list\" = 1", "\"videos.list\" = 1\n[credentials.youtube.operations.comments]\nlist = 1", `18: credentials.youtube.operations.comments: must not be a table: an operation with a dot in its name stands in quotes, "comments.list"`},
 		{"expects unquoted", "expects = { \"videos.list\" = 4 }", "expects = { videos.list = 4 }", `24: jobs.trending.expects.videos: must not be a table: an operation with a dot in its name stands in quotes, "videos.list"`},
+		{"an offset", "every = \"30m\"", "every = \"30m\"\noffset = \"29m59s\"", ""},
+		{"an offset of a whole period", "every = \"30m\"", "every = \"30m\"\noffset = \"37m\"", `23: jobs.trending.offset: must be less than every (30m): "7m" comes to the same`},
+		{"an offset below zero", "every = \"30m\"", "every = \"30m\"\noffset = \"-7m\"", `23: jobs.trending.offset: "-7m" is below zero`},
+		{"an offset without its unit", "every = \"30m\"", "every = \"30m\"\noffset = 7", `23: jobs.trending.offset: must be a duration in quotes, such as "90s", "30m", "24h" or "7d", not 7`},
+		{"an offset of a cron line", "every = \"30m\"", "cron = \"*/30 * * * *\"\noffset = \"7m\"", `23: jobs.trending.offset: has a meaning beside every only: remove it, and write the minutes into the cron line`},
 		{"outage unquoted", "[credentials.youtube.operations]", "[credentials.youtube.on_outage]\nvideos.list = \"open\"\nopen_units = 1\n[credentials.youtube.operations]", `16: credentials.youtube.on_outage.videos: must not be a table: an operation with a dot in its name stands in quotes, "videos.list"`},
 		{"a limit misspelt in a cost", "\"search.list\" = 100", "\"search.list\" = { dayly = 100 }", `16: credentials.youtube.operations."search.list": no limit counts this operation, so it would be free: name it in a limit's only, or give it a cost in one` + "\n" +
 			`16: credentials.youtube.operations."search.list": unknown limit "dayly"`},

@@ -7,7 +7,7 @@ import (
 	"quotad/jobs/scheduler"
 )
 
-// schedule reads every, or cron with its timezone; exactly one of the two.
+// schedule reads every with its offset, or cron with its timezone; exactly one of the two.
 func (r *reader) schedule(t *table) jobs.Schedule {
 	every, cron := t.has("every"), t.has("cron")
 	switch {
@@ -15,6 +15,9 @@ func (r *reader) schedule(t *table) jobs.Schedule {
 		t.fail("cron", "stands beside every: remove one of the two")
 		return r.every(t)
 	case cron:
+		if t.has("offset") {
+			t.fail("offset", "has a meaning beside every only: remove it, and write the minutes into the cron line")
+		}
 		return r.cron(t)
 	default:
 		if t.has("timezone") {
@@ -26,13 +29,18 @@ func (r *reader) schedule(t *table) jobs.Schedule {
 
 // every returns nil where the key is missing.
 func (r *reader) every(t *table) jobs.Schedule {
+	offset, _ := t.span("offset")
 	if !t.has("every") {
 		return nil
 	}
-	schedule, err := jobs.NewEvery(t.duration("every", day), 0)
+	period := t.duration("every", day)
+	schedule, err := jobs.NewEvery(period, offset)
 	if err != nil {
 		t.fail("every", "%v", err)
 		return daily()
+	}
+	if offset >= period {
+		t.fail("offset", "must be less than every (%v): %q comes to the same", jobs.Brief(period.String()), jobs.Brief((offset % period).String()))
 	}
 	return schedule
 }

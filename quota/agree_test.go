@@ -95,6 +95,10 @@ func (h *randomDesk) agree(c *quota.Credential) {
 		h.Fatal(err)
 	}
 	begins := simulated.Used(usage.Now)
+	holds, _, err := h.Breakdown(h.Context(), c.Name, quota.BreakdownQuery{By: quota.ByOperation, Now: usage.Now})
+	if err != nil {
+		h.Fatal(err)
+	}
 	for i, limit := range usage.Limits {
 		after, _ := limit.Window.Bounds(usage.Now)
 		since := after.Add(time.Millisecond)
@@ -104,6 +108,7 @@ func (h *randomDesk) agree(c *quota.Credential) {
 		}
 		for what, got := range map[string]quota.Units{
 			"the breakdown tells":     b.Total.In[i],
+			"its window's shares are": holds.Total.In[i],
 			"the log's lines count":   h.logged(c, limit.Name, since),
 			"a simulation begins at":  begins[i],
 			"those who hold it spent": h.held(limit.Name, limit.Used),

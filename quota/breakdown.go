@@ -56,6 +56,9 @@ type BreakdownQuery struct {
 	By    Dimension // empty: ByJob
 	Since time.Time // nothing older; zero: all that is kept
 	Most  int       // read at most so many entries, the newest; 0: all
+	// Now, if not zero, has each limit count what its window holds at that instant,
+	// and leaves out what no window holds. Since is then not looked at.
+	Now time.Time
 }
 
 // A Breakdown sums entries of a log by a dimension.
@@ -66,6 +69,7 @@ type Breakdown struct {
 	Partial    bool // there are more entries than were to be read
 
 	shares map[string]*Share
+	after  []time.Time // each limit counts only what is later; nil: all
 }
 
 // NewBreakdown returns an empty breakdown of entries of c.
@@ -78,24 +82,41 @@ func (b *Breakdown) Add(e Entry) {
 	if e.Kind != KindGrant && e.Kind != KindAdjustment {
 		return
 	}
+	in, held := b.counts(&e)
+	if !held {
+		return
+	}
 	name := b.By.of(&e)
 	s := b.shares[name]
 	if s == nil {
 		s = &Share{Name: name, In: make([]Units, len(b.Credential.Limits))}
 		b.shares[name] = s
 	}
-	s.add(b.Credential, &e)
-	b.Total.add(b.Credential, &e)
+	units := slices.Max(append(in, 0))
+	if b.after == nil {
+		units = max(units, Max(e.Counts())) // also in limits that are not configured any more
+	}
+	s.add(&e, in, units)
+	b.Total.add(&e, in, units)
 }
 
-func (s *Share) add(c *Credential, e *Entry) {
-	units := Units(0)
-	for i := range c.Limits {
-		counts := e.UnitsIn(c, i)
-		s.In[i] = add(s.In[i], counts)
-		units = max(units, counts)
+// counts returns what an entry counts in each limit, and whether any window holds
+// it, where that is asked for.
+func (b *Breakdown) counts(e *Entry) (in []Units, held bool) {
+	in, held = make([]Units, len(b.Credential.Limits)), b.after == nil
+	for i := range in {
+		if b.after == nil || e.ID.Time().After(b.after[i]) {
+			in[i] = e.UnitsIn(b.Credential, i)
+			held = held || e.spentIn(b.Credential, i) > 0
+		}
 	}
-	units = max(units, Max(e.Counts())) // also in limits that are not configured any more
+	return in, held
+}
+
+func (s *Share) add(e *Entry, in []Units, units Units) {
+	for i := range in {
+		s.In[i] = add(s.In[i], in[i])
+	}
 	s.Units = add(s.Units, units)
 	if units > 0 || e.wasMade() {
 		s.Calls = add(s.Calls, e.Count)
@@ -146,6 +167,16 @@ func (s *Service) Breakdown(ctx context.Context, credential string, q BreakdownQ
 		return nil, false, nil
 	}
 	b = NewBreakdown(c, q.By)
+	if !q.Now.IsZero() {
+		q.Since = q.Now
+		for _, limit := range c.Limits {
+			after, _ := limit.Window.Bounds(q.Now)
+			b.after = append(b.after, after)
+			if after.Before(q.Since) {
+				q.Since = after
+			}
+		}
+	}
 	read := 0
 	err = s.Walk(ctx, credential, q.Since, func(e Entry) bool {
 		if b.Partial = q.Most > 0 && read == q.Most; b.Partial {

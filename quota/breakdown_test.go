@@ -57,14 +57,18 @@ func (d *desk) adjust(limit string, units int64) {
 	}
 }
 
-// breakdown writes the shares as "name calls units [units per limit]".
+// breakdown returns the shares as sharesOf writes them.
 func (d *desk) breakdown(by quota.Dimension, since time.Time) []string {
 	d.Helper()
 	b, ok, err := d.Breakdown(d.Context(), "youtube", quota.BreakdownQuery{By: by, Since: since})
 	if err != nil || !ok {
 		d.Fatalf("got %v, %v, want a breakdown", ok, err)
 	}
-	var lines []string
+	return sharesOf(b)
+}
+
+// sharesOf writes the shares as "name calls units [units per limit]", the total last.
+func sharesOf(b *quota.Breakdown) (lines []string) {
 	for _, s := range append(b.Shares(), b.Total) {
 		lines = append(lines, fmt.Sprintf("%s %d %d %v", s.Name, s.Calls, s.Units, s.In))
 	}
@@ -106,6 +110,33 @@ func TestBreakdown(t *testing.T) {
 	want := []string{"charts 2 150 [147 150]", " 5 35 [35 0]", " 7 185 [182 150]"}
 	if got := d.breakdown(quota.ByJob, nine.Add(50*time.Minute)); !slices.Equal(got, want) {
 		t.Errorf("since the first search\n got %q\nwant %q", got, want)
+	}
+}
+
+// Told by what the windows hold, an entry counts in the limits that it has not left, and
+// is left out when it has left all of them.
+func TestBreakdownOfWhatIsHeld(t *testing.T) {
+	c := youtube()
+	c.Limits = []quota.Limit{{Name: "brief", Units: 500, Window: quota.Sliding(time.Minute)}, {Name: "search", Units: 400, Window: quota.Sliding(time.Hour), Only: []string{"search.list"}}}
+	d := openDesk(t, c)
+	d.spend("trending", "US", "search.list", 1)
+	d.spend("trending", "US", "videos.list", 98)
+	for _, row := range []struct {
+		later time.Duration
+		want  []string
+	}{
+		{time.Minute - time.Millisecond, []string{"search.list 1 100 [100 100]", "videos.list 98 98 [98 0]", " 99 198 [198 100]"}},
+		{time.Millisecond, []string{"search.list 1 100 [0 100]", " 1 100 [0 100]"}}, // the videos left the only limit that counts them
+		{time.Hour - time.Minute, []string{" 0 0 [0 0]"}},
+	} {
+		d.clock.Add(row.later)
+		b, _, err := d.Breakdown(t.Context(), "youtube", quota.BreakdownQuery{By: quota.ByOperation, Now: d.clock.Now()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := sharesOf(b); !slices.Equal(got, row.want) {
+			t.Errorf("at %v\n got %q\nwant %q", d.clock.Now(), got, row.want)
+		}
 	}
 }
 

@@ -23,9 +23,9 @@ Usage:
 
 Flags:
       --by WORD           job (default), region, operation, caller or hour
-      --since TIME        90m, 24h (default), 7d, or an instant like
-                          2026-03-14T09:00:00Z; what no window counts any more
-                          is not in the log
+      --since TIME        90m, 24h, 7d, or an instant like 2026-03-14T09:00:00Z:
+                          also what has left a window since, as far as the log
+                          goes back; default: what each limit's window holds now
       --limit NAME        only what counts in this limit; default: of each call
                           the greatest of its costs
       --credential NAME   of which credential; may be left out where only one is
@@ -58,7 +58,7 @@ func newUsage(c *cli) *cobra.Command {
 	}
 	c.credentialFlag(cmd, &q.credential)
 	cmd.Flags().StringVar(&q.by, "by", string(quota.ByJob), "told apart by this")
-	cmd.Flags().StringVar(&q.since, "since", "24h", "only what is not older")
+	cmd.Flags().StringVar(&q.since, "since", "", "only what is not older")
 	cmd.Flags().StringVar(&q.limit, "limit", "", "only what counts in this limit")
 	completes(cmd, "by", func(context.Context) ([]string, error) { return dimensions(), nil })
 	completes(cmd, "limit", c.limitNames)
@@ -105,11 +105,14 @@ func spentIn(s api.Share, limit string) int64 {
 
 func usageTable(u api.Usage, limit string, v term.View) string {
 	var b strings.Builder
-	title := u.Credential
+	title, since := u.Credential, u.Since
 	if limit != "" {
 		title += " in limit " + limit
+		if began, known := u.Windows[limit]; known {
+			since = began
+		}
 	}
-	v.Prose(&b, 0, term.Bold, fmt.Sprintf("%s since %s%s, %s ago", title, v.Clock(u.Since), v.ZoneMark(), term.Brief(v.Now.Sub(u.Since))))
+	v.Prose(&b, 0, term.Bold, fmt.Sprintf("%s since %s%s, %s ago", title, v.Clock(since), v.ZoneMark(), term.Brief(v.Now.Sub(since))))
 	if spentIn(u.Total, limit) == 0 {
 		return b.String() + "nothing was spent\n"
 	}

@@ -158,7 +158,7 @@ func (c *Client) Log(ctx context.Context, credential string, q LogQuery) (LogPag
 // UsageQuery says which entries of a log are summed, and how they are told apart.
 type UsageQuery struct {
 	By    string // "job" (when empty), "region", "operation", "caller" or "hour"
-	Since string // as LogQuery.Since; empty: 24h ago
+	Since string // as LogQuery.Since; empty: of each limit what its window holds
 	Most  int    // read at most so many entries, the newest; 0: all
 }
 

@@ -288,3 +288,30 @@ func TestUsage(t *testing.T) {
 		t.Errorf("no shares are an empty list, not null: %s", got.body)
 	}
 }
+
+// Without a since, usage tells by limit what the status shows as used.
+func TestUsageOfShortWindows(t *testing.T) {
+	h := open(t, nil)
+	c := youtube()
+	c.Limits = append(c.Limits, quota.Limit{Name: "brief", Units: 1_000, Window: quota.Sliding(time.Minute)})
+	if err := h.keeper.SetCredentials([]*quota.Credential{c}); err != nil {
+		t.Fatal(err)
+	}
+	h.acquire("", api.AcquireRequest{Credential: "youtube", Operation: "videos.list", Count: 98})
+	h.clock.advance(50 * time.Second)
+	h.acquire("", api.AcquireRequest{Credential: "youtube", Operation: "videos.list", Count: 7})
+	for _, brief := range []int64{105, 7, 0} {
+		u, err := h.client("").Usage(t.Context(), "youtube", api.UsageQuery{})
+		if err != nil || u.Total.Limits["brief"] != brief || u.Total.Limits["daily"] != 105 || u.Total.Units != 105 || u.Total.Calls != 105 {
+			t.Errorf("got %+v, %v; want %d units of brief and 105 of daily", u, err, brief)
+		}
+		if began := u.Until.Add(-time.Minute); !u.Windows["brief"].Equal(began) || !u.Since.Equal(u.Until.Add(-24*time.Hour)) {
+			t.Errorf("got %+v, want that brief began at %v, and the day 24 hours ago", u, began)
+		}
+		h.clock.advance(50 * time.Second)
+	}
+	u, err := h.client("").Usage(t.Context(), "youtube", api.UsageQuery{Since: "1h"})
+	if err != nil || u.Total.Limits["brief"] != 105 || u.Windows != nil {
+		t.Errorf("got %+v, %v; want the 105 units of the last hour", u, err)
+	}
+}

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"quotad/quota"
 )
@@ -145,7 +144,7 @@ func (s *Server) ownRoutes() []Route {
 		{"GET", "/v1/credentials", Read, "the credentials with the state of their limits", Handle(s.credentials)},
 		{"GET", "/v1/credentials/{name}", Read, "one credential with the state of its limits", Handle(s.credential)},
 		{"GET", "/v1/credentials/{name}/log", Read, "what was debited and corrected; after, since, newest, most, follow", s.log},
-		{"GET", "/v1/credentials/{name}/usage", Read, "who spent what; by, since, most", s.longReads.patiently(Handle(s.usage, usageRequest{By: string(quota.ByJob), Since: since{ago: 24 * time.Hour}}))},
+		{"GET", "/v1/credentials/{name}/usage", Read, "who spent what; by, since, most", s.longReads.patiently(Handle(s.usage, usageRequest{By: string(quota.ByJob)}))},
 		{"GET", "/v1/credentials/{name}/why", Read, "would calls be granted now, and what stands in their way; operation, count", s.longReads.patiently(Handle(s.why, whyRequest{Count: 1}))},
 		{"POST", "/v1/credentials/{name}/adjust", Operate, "book units that were spent elsewhere, or give back what was not spent; limit, units, note", Handle(s.adjust)},
 		{"POST", "/v1/credentials/{name}/reset", Operate, "empty the log: every limit starts from zero; confirm, note", Handle(s.reset)},

@@ -9,15 +9,20 @@ import (
 )
 
 // Usage is the body of GET /v1/credentials/{name}/usage: who spent what of a
-// stretch of the log. What no window counts any more is not in the log.
+// stretch of the log. Without a since it tells what the limits hold now: each counts
+// what lies in its own window, and the totals by limit are what the status shows as
+// used. With one, what has left a window since is told too.
 type Usage struct {
 	Credential string    `json:"credential"`
 	By         string    `json:"by"`
 	Since      time.Time `json:"since"`
-	Until      time.Time `json:"until"`  // now, by the ledger's clock
-	Shares     []Share   `json:"shares"` // the greatest first; hours in their order
-	Total      Share     `json:"total"`
-	Partial    bool      `json:"partial,omitempty"` // the oldest entries were left out, beyond the most that were to be read
+	Until      time.Time `json:"until"` // now, by the ledger's clock
+	// Windows tells, where no since was given, when the window of each limit began;
+	// Since is the earliest of them.
+	Windows map[string]time.Time `json:"windows,omitempty"`
+	Shares  []Share              `json:"shares"` // the greatest first; hours in their order
+	Total   Share                `json:"total"`
+	Partial bool                 `json:"partial,omitempty"` // the oldest entries were left out, beyond the most that were to be read
 }
 
 // Share is what one job, region, operation, caller or hour spent, after settling.
@@ -63,6 +68,10 @@ func (s *Server) usage(ctx context.Context, c *Call, in usageRequest) (Usage, er
 	}
 	answer := Usage{Credential: name, By: in.By, Since: in.Since.instant(state.Now).UTC(), Until: state.Now.UTC()}
 	q.Since = answer.Since
+	if in.Since.isZero() {
+		q.Now = state.Now
+		answer.Since, answer.Windows = windowsAt(state)
+	}
 	b, known, err := s.keeper.Breakdown(ctx, name, q)
 	if !known {
 		return Usage{}, s.unknownCredential(name)
@@ -78,6 +87,22 @@ func (s *Server) usage(ctx context.Context, c *Call, in usageRequest) (Usage, er
 	answer.Partial = b.Partial
 	answer.Total = shareOf(b.Total, b.Credential.Limits)
 	return answer, nil
+}
+
+// windowsAt returns when the window of each limit began, and the earliest of that.
+func windowsAt(state quota.Usage) (earliest time.Time, began map[string]time.Time) {
+	earliest, began = state.Now.UTC(), make(map[string]time.Time, len(state.Limits))
+	for _, limit := range state.Limits {
+		begin, end := limit.Window.Bounds(state.Now)
+		if !end.IsZero() {
+			begin = begin.Add(time.Millisecond) // a period is told by its first instant
+		}
+		began[limit.Name] = begin.UTC()
+		if begin.Before(earliest) {
+			earliest = begin.UTC()
+		}
+	}
+	return earliest, began
 }
 
 func shareOf(s quota.Share, limits []quota.Limit) Share {

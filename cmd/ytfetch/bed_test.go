@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"quotad/cmd/ytfetch/upstream"
+	jobsapi "quotad/jobs/api"
 	"quotad/quota"
 	"quotad/quota/api"
 	"quotad/quota/ledgertest"
@@ -30,6 +32,7 @@ type bed struct {
 	tube     *httptest.Server
 	ledger   *ledger
 	tokens   *tokens
+	marks    *bookmarks
 	server   *api.Server
 	served   chan error
 	dir      string // short: it holds the socket
@@ -42,7 +45,7 @@ type bedConfig struct {
 }
 
 func openBed(c bedConfig) (*bed, error) {
-	b := &bed{clock: &clock{now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}, tokens: &tokens{}, served: make(chan error, 1)}
+	b := &bed{clock: &clock{now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}, tokens: &tokens{}, marks: &bookmarks{}, served: make(chan error, 1)}
 	var err error
 	b.upstream, err = upstream.New(upstream.Config{Quota: c.quota, PagesPerRegion: c.pages, Key: secret, Now: b.clock.Now})
 	if err != nil {
@@ -60,7 +63,8 @@ func openBed(c bedConfig) (*bed, error) {
 	if b.dir, err = os.MkdirTemp("", "ytf"); err != nil {
 		return nil, err
 	}
-	if b.server, err = api.NewServer(api.Config{Keeper: keeper, Tokens: b.tokens, Version: "test"}); err != nil {
+	put := api.Route{Method: http.MethodPut, Path: "/v1/bookmark", Access: api.Spend, Does: "leave something", Handle: api.Handle(b.marks.leave)}
+	if b.server, err = api.NewServer(api.Config{Keeper: keeper, Tokens: b.tokens, Version: "test", Routes: []api.Route{put}}); err != nil {
 		return nil, err
 	}
 	listener, err := api.Listen(b.socket())
@@ -180,4 +184,28 @@ func (k *tokens) asked() []quota.Request {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return slices.Clone(k.requests)
+}
+
+// Bookmarks are what passes left, one after the other.
+type bookmarks struct {
+	broken bool // none can be left
+
+	mu   sync.Mutex // guards left
+	left []string
+}
+
+func (m *bookmarks) leave(_ context.Context, _ *api.Call, in jobsapi.Bookmark) (jobsapi.Bookmark, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.broken {
+		return in, quota.ErrUnavailable
+	}
+	m.left = append(m.left, in.Bookmark)
+	return in, nil
+}
+
+func (m *bookmarks) all() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.left)
 }

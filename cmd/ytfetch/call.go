@@ -12,19 +12,19 @@ import (
 
 const operation = "videos.list"
 
-// releasePatience bounds giving a grant back, also while the pass is being ended.
-const releasePatience = 2 * time.Second
+// patience bounds what a pass tells quotad even while it is being ended.
+const patience = 2 * time.Second
 
 // call acquires and makes one upstream call. Each has a request id of its own,
 // a repeated one too: upstream charges for it again. Its errors are failures
 // where quotad stands in the way, else *callErrors.
-func (p *pass) call(ctx context.Context, number int, token string) (got page, left int64, err error) {
+func (p *pass) call(ctx context.Context, at place) (got page, left int64, err error) {
 	p.calls++
-	grant, err := p.acquire(ctx, fmt.Sprintf("%s-page-%d-call-%d", p.id, number, p.calls))
+	grant, err := p.acquire(ctx, fmt.Sprintf("%s-page-%d-call-%d", p.id, at.number, p.calls))
 	if err != nil {
 		return page{}, 0, err
 	}
-	got, err = p.tube.trending(ctx, p.region, token)
+	got, err = p.tube.trending(ctx, p.region, at.token)
 	if classOf(err) == unsent {
 		p.release(ctx, grant.GrantID)
 	}
@@ -69,7 +69,7 @@ func shortage(d api.Decision) string {
 // moment even when the pass is being ended; a grant that cannot be given back
 // stays debited, which is the safe side.
 func (p *pass) release(ctx context.Context, grantID string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releasePatience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
 	d, err := p.quota.Release(ctx, grantID)
 	if err == nil && !d.Granted {

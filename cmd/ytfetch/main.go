@@ -55,11 +55,18 @@ func trending(ctx context.Context, o options, stderr io.Writer) error {
 		return fail(exitFailed, err)
 	}
 	p := &pass{
-		region: o.region, most: o.pages, deadline: o.deadline,
+		region: o.region, begin: firstPage, most: o.pages, deadline: o.deadline,
 		quota: api.FromEnv(), credential: o.credential,
 		tube: tube, store: pages,
 		now: time.Now, sleep: sleep,
 		say: func(format string, args ...any) { fmt.Fprintf(stderr, format+"\n", args...) },
+	}
+	at, ok := parsePlace(o.bookmark)
+	switch {
+	case !ok:
+		p.say("the bookmark %q is not of ytfetch: beginning at page 1", o.bookmark)
+	case o.pages == 0 || at.number <= o.pages:
+		p.begin = at
 	}
 	return p.run(ctx)
 }

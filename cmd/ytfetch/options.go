@@ -19,6 +19,7 @@ type options struct {
 	out      string // directory below which pages are stored
 	pages    int    // at most; 0: all there are
 	sample   bool
+	bookmark string    // where the last pass stopped; empty: none
 	slot     time.Time // the scheduled time of the run
 	deadline time.Time // when quotad ends the pass; zero: never
 
@@ -32,7 +33,7 @@ func parseOptions(args []string, getenv func(string) string) (options, error) {
 	if err != nil {
 		return o, err
 	}
-	o.credential = getenv("QUOTAD_CREDENTIAL")
+	o.credential, o.bookmark = getenv("QUOTAD_CREDENTIAL"), getenv("QUOTAD_BOOKMARK")
 	if o.slot, err = instant("QUOTAD_SCHEDULED_AT", getenv); err != nil {
 		return o, err
 	}

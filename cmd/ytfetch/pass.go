@@ -12,6 +12,7 @@ import (
 // A pass fetches the chart of one region.
 type pass struct {
 	region   string
+	begin    place
 	most     int       // pages at most; 0: all
 	deadline time.Time // when quotad ends the pass; zero: never
 
@@ -32,10 +33,14 @@ type pass struct {
 // failures.
 func (p *pass) run(ctx context.Context) error {
 	p.id = rand.Text()[:10]
-	err := p.chart(ctx)
+	if p.begin != firstPage {
+		p.say("going on at page %d", p.begin.number)
+	}
+	err := p.chart(ctx, p.begin)
 	if classOf(err) == staleToken {
 		p.say("%v; starting over from page 1", err)
-		err = p.chart(ctx)
+		p.leave(ctx, firstPage) // the next pass would spend a unit on that token again
+		err = p.chart(ctx, firstPage)
 	}
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -47,46 +52,45 @@ func (p *pass) run(ctx context.Context) error {
 	return nil
 }
 
-// chart fetches page after page from the first one. A missing token ends it,
-// never a count: totals are estimates.
-func (p *pass) chart(ctx context.Context) error {
-	token := ""
-	for number := 1; ; number++ {
-		next, err := p.fetch(ctx, number, token)
+// chart fetches page after page. A missing token ends it, never a count: totals
+// are estimates.
+func (p *pass) chart(ctx context.Context, at place) error {
+	for {
+		next, err := p.fetch(ctx, at)
 		switch {
 		case err != nil:
 			return err
 		case next == "":
-			return p.store.trim(number)
-		case number == p.most:
+			return p.store.trim(at.number)
+		case at.number == p.most:
 			return nil
-		case next == token:
-			return fmt.Errorf("upstream names page %d as its own next page: it seems to ignore page tokens", number)
+		case next == at.token:
+			return fmt.Errorf("upstream names page %d as its own next page: it seems to ignore page tokens", at.number)
 		}
-		token = next
+		at = place{at.number + 1, next}
+		p.leave(ctx, at)
 	}
 }
 
-// fetch fetches and stores the page that token names and returns the token of
-// the page after it. What upstream has answered is stored, interrupted or not:
-// it is paid for.
-func (p *pass) fetch(ctx context.Context, number int, token string) (next string, err error) {
-	got, left, err := p.page(ctx, number, token)
+// fetch fetches and stores a page and returns the token of the page after it.
+// What upstream has answered is stored, interrupted or not: it is paid for.
+func (p *pass) fetch(ctx context.Context, at place) (next string, err error) {
+	got, left, err := p.page(ctx, at)
 	if err != nil {
 		return "", err
 	}
-	if err := p.store.write(number, got.Items); err != nil {
+	if err := p.store.write(at.number, got.Items); err != nil {
 		return "", err
 	}
-	p.say("page %d: %s, %s left", number, counted(len(got.Items), "video"), counted(int(left), "unit"))
+	p.say("page %d: %s, %s left", at.number, counted(len(got.Items), "video"), counted(int(left), "unit"))
 	return got.Next, nil
 }
 
 // page calls for a page until it has it or calling again is useless.
-func (p *pass) page(ctx context.Context, number int, token string) (got page, left int64, err error) {
+func (p *pass) page(ctx context.Context, at place) (got page, left int64, err error) {
 	tries := make(tries)
 	for {
-		got, left, err = p.call(ctx, number, token)
+		got, left, err = p.call(ctx, at)
 		if err == nil || ctx.Err() != nil {
 			return got, left, err
 		}
@@ -97,7 +101,7 @@ func (p *pass) page(ctx context.Context, number int, token string) (got page, le
 		if !p.roomFor(pause) {
 			return page{}, 0, fmt.Errorf("no time to try again in %v: %w", pause, err)
 		}
-		p.say("page %d: %v; trying again in %v", number, err, pause)
+		p.say("page %d: %v; trying again in %v", at.number, err, pause)
 		if err := p.sleep(ctx, pause); err != nil {
 			return page{}, 0, err
 		}

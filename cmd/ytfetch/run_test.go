@@ -39,7 +39,7 @@ func newRun(t *testing.T, c bedConfig) *passRun {
 		t.Fatal(err)
 	}
 	r.pass = &pass{
-		region: "DE", quota: &api.Client{Socket: b.socket(), Token: runToken},
+		region: "DE", begin: firstPage, quota: &api.Client{Socket: b.socket(), Token: runToken},
 		tube: newYouTube(b.baseURL(), secret, network()), store: store,
 		now: b.clock.Now, sleep: r.sleep,
 		say: func(format string, args ...any) { fmt.Fprintf(&r.log, format+"\n", args...) },

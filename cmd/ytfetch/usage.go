@@ -7,8 +7,9 @@ Usage:
 
 trending fetches the chart of a region's most popular videos, page by page
 (videos.list, chart=mostPopular, 50 videos a page). It asks quotad before every
-call, stops when quotad denies one, and keeps the pages it has. Since July 2025
-this chart holds trending music, films and games.
+call, stops when quotad denies one, and keeps the pages it has; after each page it
+leaves a bookmark, so that the next pass of the region goes on there, in a SLOT of
+its own. Since July 2025 this chart holds trending music, films and games.
 
 Flags:
   --region CODE    region, ISO 3166-1 alpha-2 (default $QUOTAD_REGION)
@@ -22,7 +23,8 @@ Flags:
 Environment:
   YOUTUBE_API_KEY      the key, unless --sample; it is never printed or stored
   QUOTAD_SOCKET        where quotad listens; also QUOTAD_TOKEN, QUOTAD_REGION,
-                       QUOTAD_SCHEDULED_AT, QUOTAD_DEADLINE: set by quotad
+                       QUOTAD_SCHEDULED_AT, QUOTAD_DEADLINE, QUOTAD_BOOKMARK:
+                       set by quotad
   QUOTAD_CREDENTIAL    which credential to spend from; by hand it must be set
 
 Progress goes to stderr, one line a page.
@@ -33,7 +35,8 @@ Exit codes:
   64   wrong command line or environment
   69   quotad or its ledger cannot be reached: nothing was fetched without asking
   75   stopped, the budget is gone: quotad denied a call, or upstream itself said
-       that its day is over; pages fetched so far are kept
+       that its day is over; pages fetched so far are kept, and the next pass of
+       the region goes on behind them
   78   configuration: the key, the region, the credential or the operation is not
        accepted; asking again is useless
   143  interrupted by SIGTERM or SIGINT; pages fetched so far are kept

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"quotad/cmd/ytfetch/upstream"
+	"quotad/quota/api"
+)
+
+// leaves checks which bookmarks the passes left, by the numbers of their pages; 0: none.
+func (r *passRun) leaves(want ...int) {
+	r.t.Helper()
+	var got []int
+	for _, text := range r.marks.all() {
+		at, ok := parsePlace(text)
+		if !ok {
+			r.t.Errorf("got bookmark %q, which no pass understands", text)
+		}
+		if at == firstPage {
+			at.number = 0
+		}
+		got = append(got, at.number)
+	}
+	if !slices.Equal(got, want) {
+		r.t.Errorf("got bookmarks at %v, want %v", got, want)
+	}
+}
+
+// After each page, so that a pass which is killed has left it too.
+func TestEachPageLeavesABookmark(t *testing.T) {
+	r := newRun(t, bedConfig{limit: 100, quota: 100})
+	ctx, cancel := context.WithCancel(t.Context())
+	r.upstream.Inject(nil, nil, func(_ http.ResponseWriter, req *http.Request) {
+		r.leaves(2, 3)
+		cancel()
+		<-req.Context().Done()
+		panic(http.ErrAbortHandler)
+	})
+	r.ends(ctx, ending{exitInterrupted, []int{50, 50}, 3, "interrupted"})
+	r.leaves(2, 3)
+}
+
+// The answer is there, and the pass is told to end: the page is stored, and the next
+// pass need not pay for it again.
+func TestInterruptedPassLeavesABookmark(t *testing.T) {
+	r := newRun(t, bedConfig{limit: 100, quota: 100})
+	ctx, cancel := context.WithCancel(t.Context())
+	say := r.pass.say
+	r.pass.say = func(format string, args ...any) {
+		say(format, args...)
+		cancel() // the first page is stored
+	}
+	r.ends(ctx, ending{exitInterrupted, []int{50}, 1, "interrupted"})
+	r.leaves(2)
+}
+
+func TestBookmarkThatUpstreamDoesNotAcceptStartsTheRegionOver(t *testing.T) {
+	r := newRun(t, bedConfig{limit: 100, quota: 100})
+	r.pass.begin = place{3, "CDIQAA-of-yesterday"}
+	r.ends(t.Context(), ending{exitOK, []int{50, 50, 50, 50}, 5, "invalidPageToken: The request specifies an invalid page token.; starting over from page 1"})
+	r.leaves(0, 2, 3, 4)
+}
+
+// With a unit a day, the bookmark must be gone before the pass starts over: the next
+// pass would spend its unit on it again, and so on for ever.
+func TestBookmarkThatUpstreamDoesNotAcceptIsDropped(t *testing.T) {
+	r := newRun(t, bedConfig{limit: 1, quota: 100})
+	r.pass.begin = place{3, "CDIQAA-of-yesterday"}
+	r.ends(t.Context(), ending{exitDenied, nil, 1, "quotad denied"})
+	r.leaves(0)
+}
+
+// What a bookmark saves is units; a pass that cannot leave one has its pages.
+func TestPassThatCannotLeaveABookmark(t *testing.T) {
+	r := newRun(t, bedConfig{limit: 100, quota: 100})
+	r.marks.broken = true
+	r.ends(t.Context(), ending{exitOK, []int{50, 50, 50, 50}, 4, "cannot leave a bookmark at page 4: "})
+	r.leaves()
+}
+
+func TestByHandNoBookmarkIsLeft(t *testing.T) {
+	r := newRun(t, bedConfig{limit: 100, quota: 100})
+	r.pass.quota, r.pass.credential = &api.Client{Socket: r.socket()}, "youtube"
+	r.ends(t.Context(), ending{exitOK, []int{50, 50, 50, 50}, 4, "done"})
+	r.leaves()
+	if strings.Contains(r.log.String(), "bookmark") {
+		t.Error("stderr speaks of bookmarks")
+	}
+}
+
+func TestPlaceIsItsBookmark(t *testing.T) {
+	for _, at := range []place{firstPage, {2, "CDIQAA"}, {12, "x"}} {
+		if got, ok := parsePlace(at.bookmark()); !ok || got != at {
+			t.Errorf("got %v, %v of %q, want %v", got, ok, at.bookmark(), at)
+		}
+	}
+	for _, text := range []string{" ", "CDIQAA", "6", "6 ", "1 CDIQAA", "-6 CDIQAA", "6 CDIQAA x", "6\tCDIQAA", "x CDIQAA"} {
+		if at, ok := parsePlace(text); ok || at != firstPage {
+			t.Errorf("got %v of %q, want the first page", at, text)
+		}
+	}
+}
+
+// A pass that ends at its page has nothing to go on with.
+func TestPassOfAsManyPagesAsAskedForLeavesNoMore(t *testing.T) {
+	r := newRun(t, bedConfig{limit: 100, quota: 100})
+	r.pass.most = 2
+	r.upstream.Inject(upstream.ServerError)
+	r.ends(t.Context(), ending{exitOK, []int{50, 50}, 3, "done"})
+	r.leaves(2)
+}

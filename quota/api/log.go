@@ -32,8 +32,8 @@ type Entry struct {
 // Charge is what an entry counts in a limit.
 type Charge struct {
 	Limit   string `json:"limit"`
-	Units   int64  `json:"units"`   // after settling, and less what was given back
-	Debited int64  `json:"debited"` // before
+	Units   int64  `json:"units"`   // after settling, and less what was given back; what gave back counts nothing itself
+	Debited int64  `json:"debited"` // before; below zero of what gave back
 }
 
 // Settlement is what a settlement made of a grant's charge in a limit.
@@ -163,7 +163,6 @@ func entryOf(name string, e quota.Entry) Entry {
 		entry.Units = max(entry.Units, int64(counts.Units))
 	}
 	if e.Kind == quota.KindAdjustment {
-		entry.Charges[0].Units = entry.Charges[0].Debited
 		entry.Units = entry.Charges[0].Debited
 	}
 	if e.Settled || e.Kind == quota.KindSettlement {

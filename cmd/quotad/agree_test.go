@@ -1,0 +1,255 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"quotad/jobs/plan"
+	"quotad/quota/api"
+	"quotad/quota/redisledger/redistest"
+	"quotad/quota/seedtest"
+)
+
+// Windows of a day hold all that the test spends, however slow the host is.
+const agreeing = `
+[ledger]
+%s
+[credentials.api.limits.daily]
+units = 3_000
+reserve = 100
+[credentials.api.limits.search]
+units = 1_000
+only = ["search"]
+[credentials.api.operations]
+search = { daily = 100, search = 40 }
+list = 1
+`
+
+// Whatever is acquired, settled, released, adjusted and reset: the status, the usage, the
+// log, why, the plan, the metrics, and the pace and the forecast of quotactl are the same.
+func TestFiguresAgree(t *testing.T) {
+	t.Parallel()
+	for name, ledger := range map[string]func(*testing.T) string{
+		"embedded": func(*testing.T) string { return `backend = "embedded"` },
+		"redis": func(t *testing.T) string {
+			return fmt.Sprintf("backend = \"redis\"\nredis.addrs = [%q]", redistest.Start(t).Addr)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, client := startWith(t, fmt.Sprintf(agreeing, ledger(t)))
+			f := &figures{T: t, Client: client, random: rand.New(rand.NewPCG(seedtest.Seed(t, 1), 1))}
+			for range 20 {
+				for range 6 {
+					f.step()
+				}
+				f.agree()
+			}
+			if f.full == 0 || f.paced == 0 {
+				t.Errorf("%d checks met a limit that was full, and %d a pace: this history says nothing", f.full, f.paced)
+			}
+		})
+	}
+}
+
+// figures are in the middle of a random history.
+type figures struct {
+	*testing.T
+	*api.Client
+	random      *rand.Rand
+	grants      []string
+	full, paced int // how many checks met that
+}
+
+func (f *figures) step() {
+	f.Helper()
+	var err error
+	switch f.random.IntN(8) {
+	case 0:
+		_, err = f.Adjust(f.Context(), "api", api.Adjustment{Limit: []string{"daily", "search"}[f.random.IntN(2)], Units: []int64{1, -1}[f.random.IntN(2)] * (1 + f.random.Int64N(300)), Note: "checked"})
+	case 1:
+		if len(f.grants) > 0 {
+			_, err = f.Settle(f.Context(), f.grants[f.random.IntN(len(f.grants))], f.random.Int64N(400))
+		}
+	case 2:
+		if len(f.grants) > 0 {
+			_, err = f.Release(f.Context(), f.grants[f.random.IntN(len(f.grants))])
+		}
+	case 3:
+		if f.random.IntN(4) == 0 {
+			_, err = f.Reset(f.Context(), "api", "begun anew")
+			f.grants = f.grants[:0]
+		}
+	default:
+		r := api.AcquireRequest{Credential: "api", Operation: []string{"list", "search"}[f.random.IntN(2)], Count: 1 + f.random.Int64N(8)}
+		var d api.Decision
+		if d, err = f.Acquire(f.Context(), r); d.Granted {
+			f.grants = append(f.grants, d.GrantID)
+		}
+	}
+	if err != nil {
+		f.Fatal(err)
+	}
+}
+
+func (f *figures) agree() {
+	f.Helper()
+	status, err := f.Status(f.Context())
+	if err != nil {
+		f.Fatal(err)
+	}
+	usage, err := f.Usage(f.Context(), "api", api.UsageQuery{By: "operation"})
+	if err != nil {
+		f.Fatal(err)
+	}
+	var p plan.Plan
+	if err := f.Get(f.Context(), "/v1/plan?days=1", &p); err != nil {
+		f.Fatal(err)
+	}
+	log, err := f.Log(f.Context(), "api", api.LogQuery{Most: 1000})
+	if err != nil {
+		f.Fatal(err)
+	}
+	metrics := scrape(f.T, f.Client)
+	for i, limit := range status.Credentials[0].Limits {
+		series := func(name string) float64 {
+			return metrics[fmt.Sprintf("quotad_limit_%s{credential=\"api\",limit=%q}", name, limit.Name)]
+		}
+		for what, got := range map[string]int64{
+			"usage":                      usage.Total.Limits[limit.Name],
+			"the plan":                   int64(p.Limits[i].Used),
+			"the log":                    inLog(log.Entries, limit.Name),
+			"quotactl usage":             f.number("usage", "--limit", limit.Name, "-o", "value"),
+			"the gauge of what is used":  int64(series("used_units")),
+			"units but for what is left": limit.Units - limit.Reserve - f.number("status", "--limit", limit.Name, "-o", "value") + max(0, limit.Used-(limit.Units-limit.Reserve)),
+		} {
+			if got != limit.Used {
+				f.Errorf("limit %s has %d units used, by %s %d", limit.Name, limit.Used, what, got)
+			}
+		}
+		if got := int64(series("remaining_units")); got != limit.Remaining {
+			f.Errorf("limit %s has %d units left, in the metrics %d", limit.Name, limit.Remaining, got)
+		}
+		left, known := metrics[fmt.Sprintf("quotad_limit_exhaustion_seconds{credential=\"api\",limit=%q}", limit.Name)]
+		if gone := known && left == 0; gone != (limit.Remaining == 0) {
+			f.Errorf("limit %s has %d units left, and is exhausted in %v seconds (%v)", limit.Name, limit.Remaining, left, known)
+		}
+		f.paceAgrees(limit)
+	}
+	if f.Failed() {
+		f.FailNow()
+	}
+}
+
+// inLog sums what the lines of the log count in a limit.
+func inLog(entries []api.Entry, limit string) (sum int64) {
+	for _, e := range entries {
+		for _, charge := range e.Charges {
+			if charge.Limit == limit {
+				sum += charge.Units
+			}
+		}
+	}
+	return sum
+}
+
+// quotactl runs a command, and returns what it prints with one space between words.
+func (f *figures) quotactl(args ...string) string {
+	f.Helper()
+	output, err := exec.Command("quotactl", append([]string{"--socket", f.Socket}, args...)...).CombinedOutput()
+	if err != nil {
+		f.Fatalf("quotactl %q: %v: %s", args, err, output)
+	}
+	return strings.Join(strings.Fields(string(output)), " ")
+}
+
+func (f *figures) number(args ...string) int64 {
+	f.Helper()
+	n, err := strconv.ParseInt(f.quotactl(args...), 10, 64)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return n
+}
+
+var paceText = regexp.MustCompile(`; pace ([0-9,]+)/h(?:, (?:(which lasts)|gone in about ([0-9]+[smhd])))?`)
+
+// paceAgrees holds that the pace is what is used over this hour and the one before, and
+// that the forecast is how long what remains lasts at that pace. Nothing was spent before
+// them: the test ends long before another hour has passed.
+func (f *figures) paceAgrees(limit api.Limit) {
+	f.Helper()
+	var text string
+	var least, most float64 // what is used, per hour
+	for {
+		before, after := f.now(), time.Time{}
+		text = f.quotactl("status", "--limit", limit.Name)
+		after = f.now()
+		since := before.Truncate(time.Hour).Add(-time.Hour)
+		most, least = float64(limit.Used)/before.Sub(since).Hours(), float64(limit.Used)/after.Sub(since).Hours()
+		if before.Truncate(time.Hour).Equal(after.Truncate(time.Hour)) {
+			break
+		}
+	}
+	said := paceText.FindStringSubmatch(text)
+	if (said != nil) != (limit.Used > 0) {
+		f.Fatalf("limit %s has %d units used, and quotactl shows %q", limit.Name, limit.Used, text)
+	}
+	if said == nil {
+		return
+	}
+	perHour, err := strconv.ParseFloat(strings.ReplaceAll(said[1], ",", ""), 64)
+	if err != nil || perHour < max(1, math.Round(least)) || perHour > max(1, math.Round(most)) {
+		f.Errorf("limit %s has %d units used, which is from %.1f to %.1f an hour, and quotactl shows %q", limit.Name, limit.Used, least, most, text)
+	}
+	f.paced++
+	lasts, gone := said[2] != "", said[3]
+	hours := float64(limit.Remaining) / perHour
+	switch {
+	case limit.Remaining == 0:
+		f.full++
+		if lasts || gone != "" {
+			f.Errorf("limit %s has nothing left, and quotactl shows %q", limit.Name, text)
+		}
+	case hours > 24:
+		if !lasts {
+			f.Errorf("limit %s has what lasts %.1f hours, and quotactl shows %q", limit.Name, hours, text)
+		}
+	case hours < 22: // between them, what was spent first leaves the window
+		if earliest, unit := span(f.T, gone); hours < earliest.Hours()-0.1 || hours > (earliest+unit).Hours() {
+			f.Errorf("limit %s has what lasts %.1f hours, and quotactl shows %q", limit.Name, hours, text)
+		}
+	}
+}
+
+// span reads "13h": as long, and up to an hour longer.
+func span(t *testing.T, text string) (least, unit time.Duration) {
+	t.Helper()
+	least, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, unit = range []time.Duration{time.Hour, time.Minute, time.Second} {
+		if least >= unit {
+			break
+		}
+	}
+	return least, unit
+}
+
+// now is what the ledger's clock shows.
+func (f *figures) now() time.Time {
+	f.Helper()
+	u, err := f.Usage(f.Context(), "api", api.UsageQuery{Most: 1})
+	if err != nil {
+		f.Fatal(err)
+	}
+	return u.Until
+}

@@ -25,7 +25,7 @@ func PlanRoute(r *jobs.Runner, k *quota.Service) api.Route {
 	p := planner{r, k}
 	return api.Route{
 		Method: http.MethodGet, Path: "/v1/plan", Access: api.Read,
-		Does: "the schedule played against the limits: who runs dry, and what would do; days", Handle: api.Handle(p.plan, PlanRequest{Days: usualDays}),
+		Does: "the schedule played against the limits: who runs dry, and what would do; days", Handle: api.LongRead(api.Handle(p.plan, PlanRequest{Days: usualDays})),
 	}
 }
 
@@ -64,5 +64,7 @@ func (c Client) Plan(ctx context.Context, r PlanRequest) (plan.Plan, error) {
 	if r.Days != 0 {
 		path += "?days=" + strconv.Itoa(r.Days)
 	}
-	return ask[plan.Plan](ctx, c, http.MethodGet, path, nil)
+	var answer plan.Plan
+	err := c.GetLong(ctx, path, &answer)
+	return answer, err
 }

@@ -33,6 +33,7 @@ type Call struct {
 
 	token      string
 	adminGroup string
+	longReads  *longReads
 	lost       bool // a job's process makes the call, without the run token of its pass
 	request    *http.Request
 }
@@ -53,7 +54,7 @@ func (c *Call) IsOperator() bool {
 // access is for them.
 func (s *Server) admit(r *http.Request, access Access) (*Call, *Problem) {
 	peer := peerFrom(r)
-	c := &Call{Caller: quota.Caller{UID: peer.uid}, PID: peer.pid, adminGroup: s.adminGroup, request: r}
+	c := &Call{Caller: quota.Caller{UID: peer.uid}, PID: peer.pid, adminGroup: s.adminGroup, longReads: s.longReads, request: r}
 	if values := r.Header["Authorization"]; values != nil {
 		if problem := s.identify(c, values); problem != nil {
 			return c, problem

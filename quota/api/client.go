@@ -93,8 +93,8 @@ func (c *Client) Do(ctx context.Context, method, path string, body, into any) er
 	return c.fetch(ctx, request{method: method, path: path, body: body, once: method == http.MethodPost || method == http.MethodPatch}, into)
 }
 
-// long reads a resource that takes longer than a decision, once.
-func (c *Client) long(ctx context.Context, path string, into any) error {
+// GetLong reads a resource that a LongRead answers, once. Errors are as for Do.
+func (c *Client) GetLong(ctx context.Context, path string, into any) error {
 	return c.fetch(ctx, request{method: http.MethodGet, path: path, once: true, within: turnTime + walkTime + writeTimeout}, into)
 }
 
@@ -176,7 +176,7 @@ func (c *Client) Usage(ctx context.Context, credential string, q UsageQuery) (Us
 	if q.Most > 0 {
 		values.Set("most", strconv.Itoa(q.Most))
 	}
-	err := c.long(ctx, credentialPath(credential, "usage", values), &u)
+	err := c.GetLong(ctx, credentialPath(credential, "usage", values), &u)
 	return u, err
 }
 
@@ -185,7 +185,7 @@ func (c *Client) Usage(ctx context.Context, credential string, q UsageQuery) (Us
 func (c *Client) Why(ctx context.Context, credential, operation string, count int64) (Why, error) {
 	var w Why
 	values := url.Values{"operation": {operation}, "count": {strconv.FormatInt(count, 10)}}
-	err := c.long(ctx, credentialPath(credential, "why", values), &w)
+	err := c.GetLong(ctx, credentialPath(credential, "why", values), &w)
 	return w, err
 }
 

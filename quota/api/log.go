@@ -106,7 +106,7 @@ func (s *Server) log(w http.ResponseWriter, r *http.Request, c *Call) {
 	case err != nil:
 		writeProblem(w, problemFrom(err))
 	case in.Follow && r.Method == http.MethodGet:
-		s.follow(r.Context(), newStream(w), name, q, page)
+		(&follower{server: s, out: newStream(w), uid: c.Caller.UID, credential: name, query: q}).follow(r.Context(), page)
 	default:
 		writeJSON(w, http.StatusOK, pageOf(name, page))
 	}

@@ -31,11 +31,9 @@ func newLongReads() *longReads {
 }
 
 // enter waits until a user may read, and returns what ends the read, or why it may
-// not be.
+// not be before ctx ends.
 func (l *longReads) enter(ctx context.Context, uid int) (leave func(), problem *Problem) {
 	t := l.join(uid)
-	ctx, cancel := context.WithTimeout(ctx, turnTime)
-	defer cancel()
 	if !take(ctx, t.taken) {
 		l.quit(uid)
 		return nil, NewProblem(Busy, "uid %d reads another log: one at a time", uid)
@@ -81,14 +79,17 @@ func (l *longReads) quit(uid int) {
 	}
 }
 
-// patiently gives a handler that may read a whole log its turn, and the time for it.
-func (l *longReads) patiently(handle Handler) Handler {
+// LongRead gives a handler that may read a whole log its turn, and the time for it:
+// each user has one such read at a time, and waits five seconds for it at most.
+func LongRead(handle Handler) Handler {
 	return func(w http.ResponseWriter, r *http.Request, c *Call) {
 		control := http.NewResponseController(w)
 		deadline := time.Now().Add(turnTime + walkTime)
 		control.SetReadDeadline(deadline)
 		control.SetWriteDeadline(deadline.Add(writeTimeout))
-		leave, problem := l.enter(r.Context(), c.Caller.UID)
+		ctx, cancel := context.WithTimeout(r.Context(), turnTime)
+		defer cancel()
+		leave, problem := c.longReads.enter(ctx, c.Caller.UID)
 		if problem != nil {
 			writeProblem(w, problem)
 			return

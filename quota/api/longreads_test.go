@@ -1,8 +1,11 @@
 package api_test
 
 import (
+	"bufio"
 	"context"
 	"net/http"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,7 +33,8 @@ func (l longLog) Log(ctx context.Context, c *quota.Credential, q quota.LogQuery)
 func TestLongReadsTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ledger := longLog{ledgertest.NewModel(time.Now), make(chan struct{}, 10), make(chan struct{})}
-		server, err := api.NewServer(api.Config{Keeper: newKeeper(t, ledger, youtube())})
+		plan := api.Route{Method: "GET", Path: "/v1/plan", Access: api.Read, Handle: api.LongRead(func(w http.ResponseWriter, _ *http.Request, _ *api.Call) {})}
+		server, err := api.NewServer(api.Config{Keeper: newKeeper(t, ledger, youtube()), Routes: []api.Route{plan}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,6 +64,9 @@ func TestLongReadsTakeTurns(t *testing.T) {
 		if waited := time.Since(began); waited != 5*time.Second {
 			t.Errorf("it waited %v for its turn, want 5 s", waited)
 		}
+		if got := get("/v1/plan"); got.StatusCode != http.StatusServiceUnavailable {
+			t.Errorf("another long read: %d, want 503", got.StatusCode)
+		}
 		began = time.Now()
 		if got := get("/v1/status"); got.StatusCode != http.StatusOK || time.Since(began) > time.Second {
 			t.Errorf("the status meanwhile: %d after %v", got.StatusCode, time.Since(began))
@@ -73,6 +80,65 @@ func TestLongReadsTakeTurns(t *testing.T) {
 		}
 		if got := <-third; got != http.StatusOK {
 			t.Errorf("a read whose turn came: %d, want 200", got)
+		}
+	})
+}
+
+// A crowdedLog is a ledger whose log takes a while to read on in, and which knows how
+// many did so at once.
+type crowdedLog struct {
+	*ledgertest.Model
+	now, most atomic.Int32
+}
+
+func (l *crowdedLog) Log(ctx context.Context, c *quota.Credential, q quota.LogQuery) (quota.LogPage, error) {
+	page, err := l.Model.Log(ctx, c, q)
+	if q.After.IsZero() || len(page.Entries) == 0 {
+		return page, err
+	}
+	l.most.Store(max(l.most.Load(), l.now.Add(1)))
+	time.Sleep(time.Millisecond)
+	l.now.Add(-1)
+	return page, err
+}
+
+// Those who follow a log from long ago catch up one page at a time, of all that a
+// user follows, and each is told everything.
+func TestFollowersCatchUpInTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const followers, grants = 16, 20
+		ledger := &crowdedLog{Model: ledgertest.NewModel(time.Now)}
+		keeper := newKeeper(t, ledger, youtube())
+		(&channel{keeper: keeper}).grant(t, grants)
+		server, err := api.NewServer(api.Config{Keeper: keeper})
+		if err != nil {
+			t.Fatal(err)
+		}
+		listener := newPipes()
+		go server.Serve(listener)
+		defer server.Shutdown(canceled())
+		client := &http.Client{Transport: &http.Transport{DialContext: listener.dial, DisableKeepAlives: true}}
+		var following sync.WaitGroup
+		for range followers {
+			following.Go(func() {
+				answer, err := client.Get("http://quotad/v1/credentials/youtube/log?follow=true&most=1")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer answer.Body.Close()
+				lines, n := bufio.NewScanner(answer.Body), 0
+				for n < grants && lines.Scan() {
+					n++
+				}
+				if n < grants {
+					t.Errorf("a follower is told of %d grants of %d: %v", n, grants, lines.Err())
+				}
+			})
+		}
+		following.Wait()
+		if most := ledger.most.Load(); most != 1 {
+			t.Errorf("%d pages were read at once, want 1", most)
 		}
 	})
 }

@@ -1,0 +1,367 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"quotad/quota"
+	"quotad/quota/api"
+	"quotad/quota/boltledger"
+)
+
+// A crowd is what users who are no operators do to a daemon all at once.
+type crowd struct {
+	readers   int  // reading the whole log at the same time
+	followers int  // of each user
+	once      bool // each reader asks once and waits for its answer; else again while it is busy
+	grants    int  // in the log
+	rounds    int  // of what is served meanwhile
+}
+
+// crowdOfTheDay is a short one, or all of it with QUOTAD_TEST_LOAD=full.
+func crowdOfTheDay() crowd {
+	if os.Getenv("QUOTAD_TEST_LOAD") == "full" {
+		return crowd{readers: 200, followers: 16, once: true, grants: 1_000_000, rounds: 100}
+	}
+	return crowd{readers: 200, followers: 16, grants: 30_000, rounds: 10}
+}
+
+const beforeACrowd = `
+[ledger]
+backend = "embedded"
+[metrics]
+listen = "127.0.0.1:0"
+[credentials.many]
+limits.daily.units = 1_000_000_000
+operations.list = 1
+[jobs.hold]
+credential = "many"
+regions = ["one"]
+every = "1h"
+run_at_start = true
+timeout = "1h"
+kill_grace = "1s"
+command = ["sh", "-c", 'echo $QUOTAD_TOKEN >%[1]s/token.new && mv %[1]s/token.new %[1]s/token && exec sleep 3600']
+`
+
+// oneUsage is how outsiders note that a whole log was read.
+const oneUsage = "200 /v1/credentials/many/usage"
+
+// TestServesThroughACrowd has one user flood the socket with connections, another
+// read a long log two hundred times at once, and each of several follow it as often
+// as he may. Meanwhile a job acquires, an operator corrects, metrics are scraped, and
+// systemd is told that quotad is alive.
+func TestServesThroughACrowd(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can call as other users")
+	}
+	c := crowdOfTheDay()
+	dir := shortDir(t)
+	manager, socket := notifySocket(t, dir), filepath.Join(dir, "api.sock")
+	fillLedger(t, filepath.Join(dir, "state"), c.grants)
+	daemon := startConfigured(t, dir, fmt.Sprintf(beforeACrowd, dir), socket, "LISTEN_FDNAMES=api")
+	if err := errors.Join(os.Chmod(dir, 0o755), os.Chmod(socket, 0o666), daemon.await(regexp.MustCompile("^serving$"))); err != nil {
+		t.Fatal(err)
+	}
+	o := &outsiders{socket: socket, answers: map[string]int{}}
+	s := &served{
+		T:        t,
+		operator: &api.Client{Socket: socket},
+		job:      &api.Client{Socket: socket, Token: awaitFile(t, filepath.Join(dir, "token"))},
+		metrics:  "http://" + daemon.logged(t, "serving metrics", "address"),
+	}
+	t.Logf("alone:        %v", s.rounds(c.rounds))
+
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	var outside sync.WaitGroup
+	// Whoever floods does so first: what follows gets through it.
+	flooder, reader := account(t, "games"), account(t, "nobody")
+	flooded := make(chan struct{})
+	outside.Go(func() {
+		o.flood(ctx, flooder, api.DefaultConnectionsPerUser+2*64, sync.OnceFunc(func() { close(flooded) }))
+	})
+	<-flooded
+	var following sync.WaitGroup
+	for _, who := range []person{reader, account(t, "daemon"), account(t, "www-data"), account(t, "bin")} {
+		for range c.followers {
+			following.Add(1)
+			outside.Go(func() { o.follow(ctx, who, sync.OnceFunc(following.Done)) })
+		}
+	}
+	following.Wait()
+	var reading sync.WaitGroup
+	for i := range c.readers {
+		reading.Go(func() {
+			path := []string{"/v1/credentials/many/usage", "/v1/credentials/many/usage", "/v1/plan?days=1"}[i%3]
+			for !o.read(ctx, reader, path) && !c.once && pause(ctx, time.Second) {
+			}
+		})
+	}
+	t.Logf("in the crowd: %v", s.rounds(c.rounds))
+	for range 2 * chances {
+		awaitNotice(t, manager, `WATCHDOG=1`)
+	}
+	if c.once {
+		reading.Wait()
+	} else {
+		o.await(ctx, oneUsage)
+	}
+	refused := scrape(t, s.operator)["quotad_connections_refused_total"]
+	leave()
+	reading.Wait()
+	outside.Wait()
+	t.Logf("outsiders: %v; %.0f connections refused", o.answers, refused)
+
+	if most := float64(64); refused < most {
+		t.Errorf("%.0f connections were refused, want at least the flood's %.0f", refused, most)
+	}
+	if !o.had(oneUsage) {
+		t.Error("nobody was told who spent what")
+	}
+	for _, wrong := range o.wrong {
+		t.Error("an outsider: ", wrong)
+	}
+	status, err := s.operator.Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := status.Credentials[0].Limits[0].Used, int64(c.grants+s.spent); got != want {
+		t.Errorf("%d units are used, %d were granted", got, want)
+	}
+}
+
+// fillLedger writes the log of a daemon that is to start with that state directory.
+func fillLedger(t *testing.T, state string, grants int) {
+	t.Helper()
+	if err := os.Mkdir(state, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	ledger, err := boltledger.Open(boltledger.Config{Path: filepath.Join(state, "ledger.db"), Unsynced: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	many := &quota.Credential{
+		Name:       "many",
+		Limits:     []quota.Limit{{Name: "daily", Units: 1_000_000_000, Window: quota.Sliding(24 * time.Hour)}},
+		Operations: map[string]quota.Cost{"list": {Every: 1}},
+	}
+	const batch = 10_000
+	for begin := 0; begin < grants; begin += batch {
+		asks := make([]quota.Ask, min(batch, grants-begin))
+		for i := range asks {
+			asks[i] = quota.Ask{
+				Request: quota.Request{Credential: "many", Operation: "list", Count: 1, Caller: quota.Caller{UID: i % 7}},
+				Charges: []quota.Charge{{Limit: "daily", Units: 1}},
+			}
+		}
+		if _, err := ledger.Acquire(t.Context(), many, asks); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := ledger.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// served are those whom a crowd must not keep from their work.
+type served struct {
+	*testing.T
+	operator, job *api.Client
+	metrics       string // the address that they are read from
+	spent         int
+}
+
+// rounds has each of them served so often, and returns how long they waited.
+func (s *served) rounds(n int) rate {
+	s.Helper()
+	var waits []time.Duration
+	begun := time.Now()
+	for range n {
+		for _, ask := range []func(){s.acquire, s.correct, s.scrape} {
+			at := time.Now()
+			ask()
+			waits = append(waits, time.Since(at))
+		}
+	}
+	return rateOf([][]time.Duration{waits}, time.Since(begun))
+}
+
+func (s *served) acquire() {
+	s.Helper()
+	d, err := s.job.Acquire(s.Context(), api.AcquireRequest{Operation: "list"})
+	if err != nil || !d.Granted {
+		s.Fatalf("the job is not served: %+v, %v", d, err)
+	}
+	s.spent++
+}
+
+func (s *served) correct() {
+	s.Helper()
+	if err := s.operator.Do(s.Context(), http.MethodPost, "/v1/credentials/many/adjust", map[string]any{"limit": "daily", "units": 1}, nil); err != nil {
+		s.Fatalf("the operator is not served: %v", err)
+	}
+	s.spent++
+}
+
+func (s *served) scrape() {
+	s.Helper()
+	for _, path := range []string{"/metrics", "/healthz"} {
+		if body := fetch(s.T, s.metrics+path, http.StatusOK); len(body) == 0 {
+			s.Fatalf("%s is empty", path)
+		}
+	}
+	if err := s.operator.Get(s.Context(), "/healthz", nil); err != nil {
+		s.Fatalf("whether quotad is alive: %v", err)
+	}
+}
+
+// outsiders are the crowd's users, and what came of what they asked for.
+type outsiders struct {
+	socket string
+
+	mu      sync.Mutex // guards what follows
+	answers map[string]int
+	wrong   []string
+}
+
+func (o *outsiders) note(answer string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.answers[answer]++
+}
+
+func (o *outsiders) complain(format string, args ...any) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.wrong = append(o.wrong, fmt.Sprintf(format, args...))
+}
+
+// await waits until somebody was answered so, or wrongly.
+func (o *outsiders) await(ctx context.Context, answer string) {
+	for !o.had(answer) && pause(ctx, 10*time.Millisecond) {
+	}
+}
+
+func (o *outsiders) had(answer string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.answers[answer] > 0 || len(o.wrong) > 0
+}
+
+// flood connects as fast as can be, and keeps as many connections as are given;
+// holds is called once there are so many.
+func (o *outsiders) flood(ctx context.Context, who person, most int, holds func()) {
+	runtime.LockOSThread() // for good: the thread ends with the goroutine
+	if err := who.become(); err != nil {
+		o.complain("cannot become a flood: %v", err)
+		holds()
+		return
+	}
+	held := make([]net.Conn, most)
+	defer func() {
+		for _, conn := range held {
+			if conn != nil {
+				conn.Close()
+			}
+		}
+	}()
+	for i := 0; ctx.Err() == nil; {
+		conn, err := net.Dial("unix", o.socket)
+		if err != nil {
+			pause(ctx, time.Millisecond) // the backlog is full
+			continue
+		}
+		if held[i%most] != nil {
+			held[i%most].Close()
+		}
+		held[i%most] = conn
+		if i++; i == most {
+			holds()
+		}
+	}
+}
+
+// get sends a request as a user, and returns the answer once its head is there.
+func (o *outsiders) get(ctx context.Context, who person, path string) (*http.Response, error) {
+	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		for {
+			conn, err := who.dial(o.socket)
+			if err == nil || ctx.Err() != nil || !errors.Is(err, syscall.EAGAIN) {
+				return conn, err
+			}
+			pause(ctx, time.Millisecond)
+		}
+	}}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://quotad"+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	return transport.RoundTrip(request)
+}
+
+// follow reads a log from its beginning, and on for as long as the crowd stays.
+func (o *outsiders) follow(ctx context.Context, who person, follows func()) {
+	defer follows()
+	answer, err := o.get(ctx, who, "/v1/credentials/many/log?follow=true&most=1000")
+	if err != nil {
+		o.complain("cannot follow: %v", err)
+		return
+	}
+	defer answer.Body.Close()
+	lines := bufio.NewScanner(answer.Body)
+	if answer.StatusCode != http.StatusOK {
+		o.complain("cannot follow: %s", answer.Status)
+		return
+	}
+	for lines.Scan() {
+		follows()
+	}
+	if ctx.Err() == nil {
+		o.complain("a log that is followed ends: %v", lines.Err())
+	}
+}
+
+// read reads what takes a whole log, and reports whether it was; else it was told to
+// come back.
+func (o *outsiders) read(ctx context.Context, who person, path string) (served bool) {
+	answer, err := o.get(ctx, who, path)
+	if err != nil {
+		if ctx.Err() == nil {
+			o.complain("%s: %v", path, err)
+		}
+		return false
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		o.complain("%s: %v", path, err)
+	case answer.StatusCode == http.StatusOK:
+		o.note("200 " + path)
+		return true
+	default:
+		var problem api.Problem
+		if err := json.Unmarshal(body, &problem); err != nil || problem.Reason != api.Busy || answer.Header.Get("Retry-After") == "" {
+			o.complain("%s: %s, %s", path, answer.Status, body)
+			break
+		}
+		o.note(string(problem.Reason) + " " + path)
+	}
+	return false
+}

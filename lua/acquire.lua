@@ -47,8 +47,9 @@ end
 local first_ms, first_seq, bits_before
 if done then first_ms, first_seq, bits_before = string.match(done, '^(%d+)-(%d+) (%d+)$') end
 
-local reply = { 'done', now, epoch, known_last, clock_ms, left }
-local size, asked, grants, first_id, bits = 6, 0, 0, nil, ''
+local newest = known and known_last or string.format('%.0f-%.0f', last_ms, last_seq)
+local reply = { 'done', now, epoch, newest, clock_ms, left }
+local size, asked, grants, first_id, bits, found = 6, 0, 0, nil, '', nil
 local empty = trimmed_ms == last_ms and trimmed_seq == last_seq
 at = at + 1
 while ARGV[at] do
@@ -78,11 +79,16 @@ while ARGV[at] do
         local fits = 0
         if missing > 0 then
           T = T or tools()
-          fits = not more and T.fits(i, missing)
+          -- Requests that share a call are often alike.
+          local alike = i .. ' ' .. missing
+          found = found or {}
+          fits = not more and (found[alike] or T.fits(i, missing))
           if not fits then
             kind = nil
             break
           end
+          found[alike] = fits
+          fits = math.max(fits, now + 1)
         end
         if lost_ms > cutoffs[i] then
           T = T or tools()
@@ -114,7 +120,7 @@ while ARGV[at] do
         end
       end
       v[SEEN], v[SEEN_SEQ], v[N] = last_ms, last_seq, v[N] + 1
-      first_id, grants, bit, reply[4] = first_id or a, grants + 1, '1', a
+      first_id, grants, bit, reply[4], found = first_id or a, grants + 1, '1', a, nil
       if v[N] >= BLOCK then
         T = T or tools()
         T.end_block()

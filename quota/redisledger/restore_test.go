@@ -279,3 +279,15 @@ func TestOlderCopy(t *testing.T) {
 	r.restore(0, first, missing)
 	r.used(20)
 }
+
+// A daemon that is only denied hears how far the log goes, as one that is granted does.
+func TestDeniedDaemonsKnowTheLog(t *testing.T) {
+	a, b := beginTwo(t)
+	a.granted(100, "")
+	if _, d, err := b.ask(1, ""); err != nil || d.Granted() {
+		t.Fatalf("got %+v, %v; want a denial", d, err)
+	}
+	if got, want := b.known(), a.known(); got != want {
+		t.Errorf("got the position %+v, want %+v", got, want)
+	}
+}

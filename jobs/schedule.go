@@ -65,6 +65,14 @@ func (e Every) String() string {
 	return Brief(fmt.Sprintf("every %v", e.period)) + Brief(fmt.Sprintf(", shifted by %v", e.phase))
 }
 
+// Unscheduled never ticks: only a person begins a run.
+type Unscheduled struct{}
+
+// Next returns the zero time.
+func (Unscheduled) Next(time.Time) time.Time { return time.Time{} }
+
+func (Unscheduled) String() string { return "manual" }
+
 // Brief takes the zeros off the end of a duration, or of what ends with one:
 // "24h", "every 1h30m".
 func Brief(text string) string {

@@ -52,7 +52,13 @@ var reference = time.Date(2024, time.January, 1, 0, 0, 0, 0, time.UTC)
 func (v *validation) schedule() {
 	j := v.job
 	if j.Schedule == nil {
-		v.fail(`a job needs a schedule: every = "30m", or cron = "*/30 * * * *"`, "every")
+		v.fail(`a job needs a schedule: every = "30m", cron = "*/30 * * * *", or schedule = "manual"`, "every")
+		return
+	}
+	if j.Schedule == (Unscheduled{}) {
+		if j.RunAtStart {
+			v.fail("only a person begins a run of a manual job: remove it", "run_at_start")
+		}
 		return
 	}
 	if j.Schedule.Next(reference).IsZero() {

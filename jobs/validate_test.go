@@ -53,6 +53,7 @@ func TestInvalidJobs(t *testing.T) {
 		{"no regions", func(j *Job) { j.Regions = nil }, "regions", "at least one"},
 		{"a region twice", func(j *Job) { j.Regions = regions.Ring{"US", "US"} }, "regions", "listed twice"},
 		{"no schedule", func(j *Job) { j.Schedule = nil }, "every", "needs a schedule"},
+		{"a manual job at the start", func(j *Job) { j.Schedule, j.RunAtStart = Unscheduled{}, true }, "run_at_start", "only a person"},
 		{"a schedule that never comes", func(j *Job) { j.Schedule = Every{} }, "cron", "never comes"},
 		{"a stagger below zero", func(j *Job) { j.Stagger = -2 }, "stagger", "at least 0"},
 		{"a stagger that does not fit", func(j *Job) { j.Stagger = 9 * time.Minute }, "stagger", "8 regions, 9m0s apart, do not fit into the 1h0m0s"},

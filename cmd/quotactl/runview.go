@@ -15,11 +15,7 @@ import (
 // renderJob writes a job: what comes next, and what its last run did.
 func renderJob(b *strings.Builder, j jobsapi.Job, v term.View) {
 	v.Prose(b, 0, term.Bold, "job "+j.Name)
-	next := "no next run"
-	if !j.NextRun.IsZero() {
-		next = "next run " + v.When(j.NextRun)
-	}
-	v.Prose(b, 2, term.Plain, fmt.Sprintf("%s; %s; cursor at %s", jobs.Brief(j.Schedule), next, j.Cursor))
+	v.Prose(b, 2, term.Plain, fmt.Sprintf("%s; %s; cursor at %s", jobs.Brief(j.Schedule), nextText(j, v), j.Cursor))
 	if j.Pause != nil {
 		v.Prose(b, 2, term.Yellow, pauseText(*j.Pause, v))
 	}
@@ -35,6 +31,17 @@ func renderJob(b *strings.Builder, j jobsapi.Job, v term.View) {
 		v.Prose(b, 2, term.Plain, ringText(j))
 	}
 	renderPasses(b, notOK(*j.LastRun), v)
+}
+
+// nextText tells when the next run begins, or who begins it.
+func nextText(j jobsapi.Job, v term.View) string {
+	switch {
+	case j.Schedule == jobs.Unscheduled{}.String():
+		return "runs only by quotactl run " + j.Name
+	case j.NextRun.IsZero():
+		return "no next run"
+	}
+	return "next run " + v.When(j.NextRun)
 }
 
 // manyRegions is how long a ring may be that is told region by region, so that a

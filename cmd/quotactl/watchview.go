@@ -33,10 +33,7 @@ func renderWatch(w *watcher, v term.View) string {
 // renderRing writes a job on a few lines: what comes, what was, and every region.
 func renderRing(b *strings.Builder, j jobsapi.Job, v term.View) {
 	v.Prose(b, 0, term.Bold, "job "+j.Name)
-	next := "no next run"
-	if !j.NextRun.IsZero() {
-		next = "next run " + v.When(j.NextRun)
-	}
+	next := nextText(j, v)
 	if j.Pause != nil {
 		next = pauseText(*j.Pause, v)
 	}

@@ -123,6 +123,9 @@ func atStart(job *jobs.Job) string {
 
 func stagger(job *jobs.Job) string {
 	list := quota.Count(len(job.Regions), "region", "regions")
+	if job.Schedule == (jobs.Unscheduled{}) {
+		return list + " one after the other"
+	}
 	if job.Stagger == jobs.EvenStagger {
 		return list + " spread evenly"
 	}

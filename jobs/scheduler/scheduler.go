@@ -67,8 +67,11 @@ func (s *Scheduler) Stop() error {
 }
 
 // Set has a job tick by a schedule, from the next slot on, instead of any that
-// it had before.
+// it had before. One that is unscheduled does not tick.
 func (s *Scheduler) Set(job string, schedule jobs.Schedule) error {
+	if schedule == (jobs.Unscheduled{}) {
+		return s.Remove(job)
+	}
 	first := schedule.Next(s.now())
 	if first.IsZero() {
 		return fmt.Errorf("cannot schedule job %q: %v never comes", job, schedule)

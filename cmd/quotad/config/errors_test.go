@@ -19,7 +19,7 @@ func TestErrors(t *testing.T) {
 		{"not TOML", `units = 10_000`, `units = `, []string{`6: credentials.youtube.limits.daily.units: not TOML: expected value but found '\n' instead`}},
 		{"no such key", `reserve = 500`, `reserv = 500`, []string{`7: credentials.youtube.limits.daily.reserv: unknown key: did you mean "reserve"?`}},
 		{"no such table", `[ledger]`, `[leger]`, []string{`2: leger: unknown key: did you mean "ledger"?`}},
-		{"a key like no other", `timeout =`, `quantity =`, []string{`26: jobs.trending.quantity: unknown key: known are "command", "credential", "cron", "dir", "env", "env_file", "every", "exhausted_exit_codes", "expects", "kill_grace", "missed", "missed_within", "offset", "on_failure", "parallel", "regions", "run_at_start", "stagger", "timeout", "timezone"`}},
+		{"a key like no other", `timeout =`, `quantity =`, []string{`26: jobs.trending.quantity: unknown key: known are "command", "credential", "cron", "dir", "env", "env_file", "every", "exhausted_exit_codes", "expects", "kill_grace", "missed", "missed_within", "offset", "on_failure", "parallel", "regions", "run_at_start", "schedule", "stagger", "timeout", "timezone"`}},
 		{"several at once", "units = 10_000\nreserve = 500", "units = \"10k\"\nreserve = 1.5\nwindows = 1", []string{
 			`6: credentials.youtube.limits.daily.units: must be a whole number, not the string "10k"`,
 			`7: credentials.youtube.limits.daily.reserve: must be a whole number, not 1.5`,
@@ -69,7 +69,7 @@ func TestErrors(t *testing.T) {
 		}},
 		{"no regions", `regions = ["US", "GB", "DE"]`, "regions = []", []string{`21: jobs.trending.regions: at least one region is needed`}},
 		{"every and cron", `every = "30m"`, "every = \"30m\"\ncron = \"* * * * *\"", []string{`23: jobs.trending.cron: stands beside every: remove one of the two`}},
-		{"neither every nor cron", `every = "30m"`, "", []string{`19: jobs.trending.every: a job needs a schedule: every = "30m", or cron = "*/30 * * * *"`}},
+		{"neither every nor cron", `every = "30m"`, "", []string{`19: jobs.trending.every: a job needs a schedule: every = "30m", cron = "*/30 * * * *", or schedule = "manual"`}},
 		{"every too short", `every = "30m"`, `every = "1ms"`, []string{`22: jobs.trending.every: a period is at least 1s: 1ms`}},
 		{"timezone of every", `every = "30m"`, "every = \"30m\"\ntimezone = \"UTC\"", []string{`23: jobs.trending.timezone: has a meaning beside cron only: remove it`}},
 		{"cron malformed", `every = "30m"`, `cron = "*/30 * * *"`, []string{`22: jobs.trending.cron: cannot use cron line "*/30 * * *": expected 5 to 6 fields, found 4: [*/30 * * *]`}},

@@ -59,6 +59,12 @@ func TestOddFiles(t *testing.T) {
 		{"an offset below zero", "every = \"30m\"", "every = \"30m\"\noffset = \"-7m\"", `23: jobs.trending.offset: "-7m" is below zero`},
 		{"an offset without its unit", "every = \"30m\"", "every = \"30m\"\noffset = 7", `23: jobs.trending.offset: must be a duration in quotes, such as "90s", "30m", "24h" or "7d", not 7`},
 		{"an offset of a cron line", "every = \"30m\"", "cron = \"*/30 * * * *\"\noffset = \"7m\"", `23: jobs.trending.offset: has a meaning beside every only: remove it, and write the minutes into the cron line`},
+		{"a manual job", "every = \"30m\"\nstagger = \"2s\"", "schedule = \"manual\"", ""},
+		{"a manual job with a period", "every = \"30m\"\nstagger = \"2s\"", "schedule = \"manual\"\nevery = \"30m\"", `23: jobs.trending.every: has no meaning beside schedule = "manual": remove one of the two`},
+		{"a manual job with times", "every = \"30m\"\nstagger = \"2s\"", "schedule = \"manual\"\nstagger = \"2s\"\nmissed = \"skip\"", `23: jobs.trending.stagger: has no meaning beside schedule = "manual": remove one of the two` + "\n" +
+			`24: jobs.trending.missed: has no meaning beside schedule = "manual": remove one of the two`},
+		{"a manual job at the start", "every = \"30m\"\nstagger = \"2s\"", "schedule = \"manual\"\nrun_at_start = true", `23: jobs.trending.run_at_start: only a person begins a run of a manual job: remove it`},
+		{"a schedule in words", "every = \"30m\"\nstagger = \"2s\"", "schedule = \"every 30m\"", `22: jobs.trending.schedule: must be "manual", not "every 30m": a period stands in every, and a cron line in cron`},
 		{"outage unquoted", "[credentials.youtube.operations]", "[credentials.youtube.on_outage]\nvideos.list = \"open\"\nopen_units = 1\n[credentials.youtube.operations]", `16: credentials.youtube.on_outage.videos: must not be a table: an operation with a dot in its name stands in quotes, "videos.list"`},
 		{"a limit misspelt in a cost", "\"search.list\" = 100", "\"search.list\" = { dayly = 100 }", `16: credentials.youtube.operations."search.list": no limit counts this operation, so it would be free: name it in a limit's only, or give it a cost in one` + "\n" +
 			`16: credentials.youtube.operations."search.list": unknown limit "dayly"`},

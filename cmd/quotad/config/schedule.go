@@ -7,8 +7,12 @@ import (
 	"quotad/jobs/scheduler"
 )
 
-// schedule reads every with its offset, or cron with its timezone; exactly one of the two.
+// schedule reads every with its offset, or cron with its timezone, or that there is
+// none; exactly one of the three.
 func (r *reader) schedule(t *table) jobs.Schedule {
+	if t.has("schedule") {
+		return manual(t)
+	}
 	every, cron := t.has("every"), t.has("cron")
 	switch {
 	case every && cron:
@@ -25,6 +29,21 @@ func (r *reader) schedule(t *table) jobs.Schedule {
 		}
 		return r.every(t)
 	}
+}
+
+// manual is the schedule of a job that only a person runs: what says when a run or
+// its passes begin has no meaning beside it.
+func manual(t *table) jobs.Schedule {
+	text, ok := read[string](t, "schedule", `"manual"`)
+	if ok && text != "manual" {
+		t.fail("schedule", `must be "manual", not %q: a period stands in every, and a cron line in cron`, text)
+	}
+	for _, key := range []string{"every", "offset", "cron", "timezone", "stagger", "missed", "missed_within"} {
+		if t.has(key) {
+			t.fail(key, `has no meaning beside schedule = "manual": remove one of the two`)
+		}
+	}
+	return jobs.Unscheduled{}
 }
 
 // every returns nil where the key is missing.
@@ -71,6 +90,9 @@ func (r *reader) cron(t *table) jobs.Schedule {
 // missedWithin returns how old a missed slot may be to be made up for: none if
 // missed is "skip".
 func (r *reader) missedWithin(t *table, schedule jobs.Schedule) time.Duration {
+	if schedule == (jobs.Unscheduled{}) {
+		return 0
+	}
 	const once, skip = "once", "skip"
 	if t.oneOf("missed", once, once, skip) == skip {
 		if t.has("missed_within") {

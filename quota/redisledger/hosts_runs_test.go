@@ -129,6 +129,44 @@ func TestAHostStops(t *testing.T) {
 	})
 }
 
+// A pass leaves a bookmark, and its host dies: the next pass of the region finds it on
+// another host, and when that pass has ended well, no host has it any more.
+func TestHostsShareBookmarks(t *testing.T) {
+	inCounty(t, func(c *county) {
+		c.play = func(_ context.Context, h *host, region string) jobs.Exit {
+			if region != "DE" || time.Now().UTC().Hour() != 11 {
+				return jobs.Exit{}
+			}
+			if err := h.SetBookmark("trending", "DE", "page 5"); err != nil {
+				t.Error(err)
+			}
+			return jobs.Exit{Code: jobs.ExitExhausted}
+		}
+		bookmark := func(h *host, want string) {
+			if got, err := h.Bookmark("trending", "DE"); err != nil || got != want {
+				t.Errorf("host %s has bookmark %q, %v, want %q", h.name, got, err, want)
+			}
+		}
+		a := c.start("a")
+		c.until("11:30:00")
+		c.wants("11:00:00 run running", "11:00:00 US ok", "11:10:00 GB ok", "11:20:00 DE exhausted", "11:20:00 run stopped (exhausted)")
+		a.kill()
+		b := c.start("b")
+		bookmark(b, "page 5")
+		c.until("12:05:00")
+		bookmark(b, "")
+		a = c.start("a")
+		c.until("13:05:00")
+		if found, want := slices.Concat(a.found, b.found), []string{"DE page 5"}; !slices.Equal(found, want) {
+			t.Errorf("the passes found %q, want %q", found, want)
+		}
+		bookmark(a, "")
+		bookmark(b, "")
+		a.stop()
+		b.stop()
+	})
+}
+
 // A run that takes longer than the period is nobody's to overtake, on whatever
 // host; the tick that met it is skipped once.
 func TestOverlapOfHosts(t *testing.T) {

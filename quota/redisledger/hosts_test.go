@@ -89,9 +89,10 @@ type host struct {
 	clock  redis.UniversalClient
 	ledger *Ledger
 
-	mu   sync.Mutex // guards what follows
-	dead bool       // it was killed, or is cut off
-	runs []string   // the regions of its passes
+	mu    sync.Mutex // guards what follows
+	dead  bool       // it was killed, or is cut off
+	runs  []string   // the regions of its passes
+	found []string   // the bookmarks that they found, behind their regions
 }
 
 // start starts a daemon on a host, also again.
@@ -201,14 +202,17 @@ func (h *host) Peek(context.Context, string, map[string]quota.Units) (quota.Deci
 }
 
 func (h *host) Launch(ctx context.Context, c jobs.Command, _ func(jobs.Line)) jobs.Exit {
-	region := ""
+	env := map[string]string{}
 	for _, entry := range c.Env {
-		if value, ok := strings.CutPrefix(entry, "QUOTAD_REGION="); ok {
-			region = value
-		}
+		name, value, _ := strings.Cut(entry, "=")
+		env[name] = value
 	}
+	region := env["QUOTAD_REGION"]
 	h.mu.Lock()
 	h.runs = append(h.runs, region)
+	if mark := env["QUOTAD_BOOKMARK"]; mark != "" {
+		h.found = append(h.found, region+" "+mark)
+	}
 	h.mu.Unlock()
 	if h.county.play == nil {
 		return jobs.Exit{}

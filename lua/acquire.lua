@@ -140,6 +140,7 @@ end
 if v[STALE] >= STALE_MAX then
   T = T or tools()
   T.trim()
+  changed = true
 end
 if first_id then
   mine = daemon .. ' ' .. call .. ' ' .. now .. ' ' .. first_id .. ' ' .. bits

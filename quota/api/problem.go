@@ -90,9 +90,6 @@ func answerTo(err error) answer {
 	return answers[len(answers)-1]
 }
 
-// ReasonOf names an error of the keeper's as the API answers it.
-func ReasonOf(err error) quota.Reason { return answerTo(err).reason }
-
 // problemFrom returns what a handler's error is to the caller.
 func problemFrom(err error) *Problem {
 	var p *Problem

@@ -85,7 +85,7 @@ func startDaemon(ts *testscript.TestScript, neg bool, args []string) {
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 	stop := sync.OnceFunc(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 		defer cancel()
 		ts.Check(runner.Stop(ctx))
 		ts.Check(server.Shutdown(ctx))
@@ -251,7 +251,7 @@ func await(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: await FILE PATTERN")
 	}
 	file, pattern := ts.MkAbs(args[0]), regexp.MustCompile("(?m)"+args[1])
-	tick, deadline := time.NewTicker(5*time.Millisecond), time.After(30*time.Second)
+	tick, deadline := time.NewTicker(5*time.Millisecond), time.After(3*time.Minute)
 	defer tick.Stop()
 	for {
 		text, _ := os.ReadFile(file)

@@ -36,15 +36,16 @@ func TestAnswers(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		client *api.Client
+		within time.Duration
 		lives  bool
 	}{
-		{"it answers", serve("good", http.StatusOK), true},
-		{"it refuses", serve("crowded", http.StatusServiceUnavailable), true},
-		{"it listens only", deaf, false},
-		{"nobody is there", &api.Client{Socket: filepath.Join(dir, "nobody")}, false},
+		{"it answers", serve("good", http.StatusOK), patience, true},
+		{"it refuses", serve("crowded", http.StatusServiceUnavailable), patience, true},
+		{"it listens only", deaf, 100 * time.Millisecond, false},
+		{"nobody is there", &api.Client{Socket: filepath.Join(dir, "nobody")}, 100 * time.Millisecond, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if err := answers(test.client, 500*time.Millisecond); (err == nil) != test.lives {
+			if err := answers(test.client, test.within); (err == nil) != test.lives {
 				t.Errorf("got %v, want that it lives: %v", err, test.lives)
 			}
 		})

@@ -81,7 +81,7 @@ func (b *bed) baseURL() string { return b.tube.URL + upstream.Path }
 
 func (b *bed) close() error {
 	b.tube.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	err := b.server.Shutdown(ctx)
 	if served := <-b.served; err == nil {

@@ -107,7 +107,7 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 func terminate(ts *testscript.TestScript, _ bool, _ []string) {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	select {
 	case <-stageOf(ts).arrived:

@@ -49,7 +49,7 @@ func (b *launch) await(prefix string) string {
 			if rest, ok := strings.CutPrefix(line.Text, prefix); ok {
 				return strings.TrimSpace(rest)
 			}
-		case <-time.After(30 * time.Second):
+		case <-time.After(patience):
 			b.t.Fatalf("no line %q", prefix)
 		}
 	}
@@ -73,7 +73,7 @@ func (b *launch) end(pids ...int) jobs.Exit {
 	case exit := <-b.exit:
 		checkGone(b.t, b.id.PID, pids...)
 		return exit
-	case <-time.After(30 * time.Second):
+	case <-time.After(patience):
 		b.t.Fatal("the launch does not end")
 		return jobs.Exit{}
 	}
@@ -99,7 +99,7 @@ func checkGone(t testing.TB, group int, pids ...int) {
 // the kernel does to take its threads apart.
 func checkEnds(t testing.TB, pid int) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; {
+	for deadline := time.Now().Add(patience); ; {
 		p, err := readProcess(pid)
 		if err != nil || isOver(p) {
 			return

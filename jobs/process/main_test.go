@@ -23,6 +23,9 @@ import (
 // it is one of the ill-mannered children below, named by its first argument.
 const childVariable = "QUOTAD_TEST_CHILD"
 
+// patience ends a test that hangs: whatever it waits for takes less, on a busy machine too.
+const patience = 3 * time.Minute
+
 func TestMain(m *testing.M) {
 	if os.Getenv(childVariable) == "" {
 		os.Exit(m.Run())

@@ -172,7 +172,7 @@ func TestNothingIsLeftInTheDaemon(t *testing.T) {
 		t.Errorf("%d descriptors are open, want %d", got, descriptors)
 	}
 	// What a context runs after its end may need a moment.
-	for deadline := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > goroutines; runtime.Gosched() {
+	for deadline := time.Now().Add(patience); runtime.NumGoroutine() > goroutines; runtime.Gosched() {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d goroutines, want %d", runtime.NumGoroutine(), goroutines)
 		}
@@ -218,7 +218,7 @@ func TestWhoHasLeftTheGroupIsSignalled(t *testing.T) {
 		if err == nil || err.Error() != "signal: terminated" {
 			t.Errorf("got %v, want it to be asked to end", err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		t.Error("it lives on")
 	}
 	b.end()

@@ -47,7 +47,7 @@ func setThreadUser(t *testing.T, uid uintptr) {
 // awaitOpen waits until the server has so many connections.
 func (h *house) awaitOpen(t *testing.T, want int) {
 	t.Helper()
-	tick, patience := time.NewTicker(time.Millisecond), time.After(20*time.Second)
+	tick, patience := time.NewTicker(time.Millisecond), time.After(3*time.Minute)
 	defer tick.Stop()
 	for h.server.Connections().Open != want {
 		select {
@@ -160,7 +160,7 @@ func TestFollowersOfAUserAreBounded(t *testing.T) {
 		}
 	}
 	following[0].conn.Close()
-	tick, patience := time.NewTicker(time.Millisecond), time.After(20*time.Second)
+	tick, patience := time.NewTicker(time.Millisecond), time.After(3*time.Minute)
 	defer tick.Stop()
 	for h.dial().begin("GET", path).StatusCode != http.StatusOK {
 		select {
@@ -214,7 +214,7 @@ func dialTCP(t *testing.T, addr net.Addr) *wire {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	conn.SetDeadline(time.Now().Add(20 * time.Second))
+	conn.SetDeadline(time.Now().Add(3 * time.Minute))
 	return &wire{t: t, conn: conn, in: bufio.NewReader(conn)}
 }
 

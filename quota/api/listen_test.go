@@ -199,7 +199,7 @@ func TestSlowClientCostsOneConnection(t *testing.T) {
 	if got := h.dial().call("GET", "/healthz", ""); got.status != 200 {
 		t.Errorf("others get %d", got.status)
 	}
-	// The server hangs up after 5 s; this end would lose patience after 20.
+	// The server hangs up after 5 s; this end would lose patience after minutes.
 	if _, err := slow.conn.Read(make([]byte, 1)); err != io.EOF {
 		t.Errorf("the rest of the header is still waited for: %v", err)
 	}

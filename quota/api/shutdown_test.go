@@ -60,7 +60,7 @@ func shutDownUnderRequests(t *testing.T, asked bool) {
 // sendOnce sends a request; nil means that it was answered, or known not to have
 // been sent.
 func sendOnce(conn net.Conn, in *bufio.Reader) error {
-	conn.SetDeadline(time.Now().Add(20 * time.Second))
+	conn.SetDeadline(time.Now().Add(3 * time.Minute))
 	if _, err := io.WriteString(conn, healthz); err != nil {
 		return nil
 	}

@@ -137,7 +137,7 @@ func openCampaignHost(t *testing.T, name string) (*quota.Service, func()) {
 
 // awaitHealth waits until everything that was granted alone is booked back.
 func awaitHealth(t *testing.T, keeper *quota.Service) {
-	timeout := time.After(30 * time.Second)
+	timeout := time.After(hanging)
 	for tick := time.NewTicker(20 * time.Millisecond); ; <-tick.C {
 		health := keeper.Health(t.Context())
 		if health.Reachable {

@@ -101,7 +101,7 @@ func everyVerb(t testing.TB, config Config) error {
 	t.Helper()
 	config.Daemon, config.KeyPrefix = "every", "quotad:"+t.Name()+":every:"
 	l := openAt(t, config)
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), hanging)
 	defer cancel()
 	for _, use := range []func(context.Context, *Ledger) error{useLog, useBriefWindow, useCorrections, useHosts} {
 		if err := use(ctx, l); err != nil {
@@ -238,7 +238,7 @@ func TestFailover(t *testing.T) {
 		if err == nil {
 			break
 		}
-		if time.Since(begun) > 30*time.Second {
+		if time.Since(begun) > hanging {
 			t.Fatalf("nothing is granted since the master is gone: %v", err)
 		}
 	}

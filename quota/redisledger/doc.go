@@ -28,6 +28,11 @@
 //     staged entries are merged into the log in their order. An entry whose place has been
 //     passed counts from now on, and so longer than it had to.
 //
+// A daemon that was stopped in order is waited for as well: what it was granted may stand in
+// its journal alone, whichever way it left, and most that stop in order are being restarted.
+// If it comes after the half minute, it finds that the log lacks its entries, and the log is
+// quiet once more while they are put back; until then others may have been granted its units.
+//
 // A log that expired because nobody used it lacks nothing; nor does one that Reset ended.
 //
 // # On disk

@@ -233,7 +233,7 @@ func TestIdleKeysVanish(t *testing.T) {
 			client.PExpire(t.Context(), key, left-grace)
 		}
 	}
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(hanging)
 	for tick := time.NewTicker(5 * time.Millisecond); ; <-tick.C {
 		if n, err := client.DBSize(t.Context()).Result(); err != nil {
 			t.Fatal(err)

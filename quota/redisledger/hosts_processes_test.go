@@ -143,7 +143,7 @@ func (p *parish) tick(slot int64, deadly bool) {
 			p.t.Fatalf("host %s: %v", name, err)
 		}
 	}
-	late := time.NewTimer(time.Minute)
+	late := time.NewTimer(3 * time.Minute)
 	defer late.Stop()
 	for {
 		select {

@@ -48,7 +48,11 @@ type Local struct {
 	Keep    time.Duration // how long the journal keeps a line; twice the longest window is enough
 	// Deadline bounds a call while it is found out how Redis is; 0 is 250 ms.
 	Deadline time.Duration
-	Observe  func(Event) // is told of edges; nil: nobody is
+	// Quiet is how long nothing is granted after a loss of the log, while every daemon puts
+	// back what it knows; 0 is 3 s. A daemon that stays away is waited for ten times as
+	// long, and how often a log is looked at follows from it, too.
+	Quiet   time.Duration
+	Observe func(Event) // is told of edges; nil: nobody is
 }
 
 // A Ledger is a quota.Ledger in Redis, Redis Cluster or Valkey, from version 6.2 on.
@@ -107,11 +111,14 @@ func open(config Config, local Local, sources lua.Scripts) (*Ledger, error) {
 		client: client, scripts: newScripts(sources), prefix: config.KeyPrefix,
 		tag:      base32.StdEncoding.EncodeToString(hash[:5]),
 		seq:      sequenceOf(hash),
-		deadline: local.Deadline, quietTime: quietTime, observe: local.Observe,
+		deadline: local.Deadline, quietTime: local.Quiet, observe: local.Observe,
 		boot: rand.Text()[:8],
 	}
 	if l.deadline == 0 {
 		l.deadline = 250 * time.Millisecond
+	}
+	if l.quietTime == 0 {
+		l.quietTime = quietTime
 	}
 	if l.observe == nil {
 		l.observe = func(Event) {}

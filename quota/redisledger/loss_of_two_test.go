@@ -14,8 +14,9 @@ import (
 func beginTwo(t *testing.T) (a, b *restoring) {
 	t.Helper()
 	clock := ledgertest.NewClock(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC))
-	first, again := harness(redistest.StartReal(t)).Open(t, clock)
-	second := again()
+	h := harness(redistest.Start(t))
+	first, _ := h.Open(t, clock)
+	second := h.Join(t)
 	t.Cleanup(func() {
 		first.Close()
 		second.Close()
@@ -71,6 +72,30 @@ func TestOneRestoreDoesNotHideAnothersLoss(t *testing.T) {
 			a.used(35)
 		})
 	}
+}
+
+// A daemon that is known to have written to the log is waited for, longer than the log is
+// quiet for the others.
+func TestMissingDaemonIsWaitedFor(t *testing.T) {
+	const quiet = 20 * time.Millisecond
+	a, b := beginTwo(t)
+	ofA := a.granted(10, "")
+	b.used(10) // b has heard of a
+	b.flush()
+	b.missed()
+	b.restore(quiet)
+	account := b.ledger.account("youtube")
+	for account.quiet.waited < 3*quiet {
+		if err := account.check(t.Context(), b.c); !errors.Is(err, quota.ErrRecovering) {
+			t.Fatalf("got %v, want that the missing daemon has its time", err)
+		}
+	}
+	a.missed()
+	a.restore(quiet, ofA)
+	for err := error(quota.ErrRecovering); errors.Is(err, quota.ErrRecovering); {
+		err = account.check(t.Context(), b.c)
+	}
+	b.used(10)
 }
 
 // A call that was sent before the daemon knew a log, and is answered by the next one,

@@ -22,7 +22,15 @@ type host struct {
 	dir    string
 }
 
-const deadline = 250 * time.Millisecond
+// deadline is long, so that a busy machine does not pass for an outage.
+const deadline = 2 * time.Second
+
+// quiet is how long a log is quiet after a loss. A test waits for it, and ten times as long
+// where a daemon stays away.
+const quiet = 300 * time.Millisecond
+
+// hanging is the time after which a test hangs, and is not only slow.
+const hanging = 3 * time.Minute
 
 func youtube() *quota.Credential {
 	return &quota.Credential{
@@ -41,7 +49,7 @@ func start(t testing.TB, server *redistest.Server, name, dir string) *host {
 	h := &host{TB: t, events: make(chan redisledger.Event, 1000), dir: dir}
 	var err error
 	h.ledger, err = redisledger.Open(redisledger.Config{Addrs: []string{server.Addr}, Daemon: name}, redisledger.Local{
-		Deadline: deadline, Journal: filepath.Join(dir, "journal"), Keep: 48 * time.Hour,
+		Deadline: deadline, Quiet: quiet, Journal: filepath.Join(dir, "journal"), Keep: 48 * time.Hour,
 		Observe: func(e redisledger.Event) { h.events <- e },
 	})
 	if err != nil {
@@ -102,10 +110,18 @@ func (h *host) used(want quota.Units) {
 	}
 }
 
+// hear has hosts learn what is used, and with it which daemons wrote to the log.
+func hear(want quota.Units, hosts ...*host) {
+	for _, h := range hosts {
+		h.Helper()
+		h.used(want)
+	}
+}
+
 // await waits for an event.
 func (h *host) await(kind redisledger.Kind) redisledger.Event {
 	h.Helper()
-	timeout := time.After(30 * time.Second)
+	timeout := time.After(hanging)
 	for {
 		select {
 		case e := <-h.events:
@@ -121,7 +137,7 @@ func (h *host) await(kind redisledger.Kind) redisledger.Event {
 // realRedis skips where there is only a stand-in: it can be neither stopped nor killed.
 func realRedis(t *testing.T, args ...string) *redistest.Server {
 	t.Helper()
-	t.Parallel() // a loss takes seconds of rest
+	t.Parallel() // a loss takes a quiet period
 	server := redistest.Start(t, args...)
 	if !server.Real {
 		t.Skip("needs a redis-server that can be stopped and killed")
@@ -161,6 +177,7 @@ func TestEveryDaemonPutsItsOwnBack(t *testing.T) {
 		a.granted("search.list")
 		b.granted("search.list")
 	}
+	hear(80, a, b)
 	server.Order(t, "FLUSHALL")
 	// b is idle: it notices by itself, before a is granted anything.
 	a.await(redisledger.Up)

@@ -80,7 +80,7 @@ func (r *rig) must(err error) {
 // acquire acquires, however often the connection breaks.
 func (r *rig) acquire(asks ...quota.Ask) []quota.Decision {
 	r.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), hanging)
 	defer cancel()
 	decisions, err := r.ledger.Acquire(ctx, r.c, asks)
 	if err != nil {

@@ -12,23 +12,31 @@ import (
 )
 
 const (
-	// heartbeat is how often a log that is decided about is looked at, so that an idle
-	// daemon notices a loss before others are granted what it had spent.
-	heartbeat = time.Second
-	// retry is how often one that is not is tried.
-	retry = 250 * time.Millisecond
-	// quietTime, unless a test says otherwise, is how long nothing is granted after a loss, counted from when the last
-	// daemon staged something: several heartbeats, in which every daemon that runs
-	// notices the loss.
+	// quietTime is Local.Quiet where that is zero: how long nothing is granted after a loss,
+	// counted from when the last daemon staged something.
 	quietTime = 3 * time.Second
-	// absentTime is how long it lasts while daemons are missing that are known to have
-	// written to the log: one that is frozen comes back, one that is gone does not.
-	absentTime = 30 * time.Second
+	// absence is how many times the quiet time it lasts while daemons are missing that are
+	// known to have written to the log: one that is frozen or being restarted comes back,
+	// one that is gone does not.
+	absence = 10
 	// stepTime bounds one call that stages, merges or replays entries.
 	stepTime = 10 * time.Second
 	// stageStep is how many entries one call stages.
 	stageStep = 256
 )
+
+// heartbeat is how often a log that is decided about is looked at, so that an idle daemon
+// notices a loss, within a fraction of the quiet time, before others are granted what it
+// had spent.
+func (l *Ledger) heartbeat() time.Duration { return l.quietTime / 3 }
+
+// retry is how often a log is tried that is not decided about.
+func (l *Ledger) retry() time.Duration { return l.quietTime / 12 }
+
+// attention is the longest between two looks at a quiet period that counts as waiting. Who
+// cannot look for longer has found Redis unreachable, as others may have who have entries
+// to put back.
+func (l *Ledger) attention() time.Duration { return l.quietTime / 6 }
 
 // watch looks at an account until Close. Each has a watcher of its own: one that has much
 // to put back keeps no other waiting.
@@ -42,9 +50,9 @@ func (l *Ledger) watch(a *account) {
 		case <-a.kick:
 		case <-timer.C:
 		}
-		next := heartbeat
+		next := l.heartbeat()
 		if !a.look() {
-			next = retry
+			next = l.retry()
 		}
 		timer.Reset(next)
 	}
@@ -204,11 +212,6 @@ type quietPeriod struct {
 	absent time.Duration // waited since the first one of this loss
 }
 
-// attention is the longest between two looks at a quiet period that counts as waiting. Who
-// cannot look for longer has found Redis unreachable, as others may have who have entries
-// to put back.
-const attention = 500 * time.Millisecond
-
 var errRecovering = fmt.Errorf("%w: every daemon is putting back what it knows", quota.ErrRecovering)
 
 // endQuiet merges what was staged and ends the quiet period, if it has lasted as long as
@@ -255,7 +258,7 @@ func (a *account) waited(name string, length time.Duration, here []string) bool 
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now, q := time.Now(), a.quiet
-	passed := min(now.Sub(q.seen), attention)
+	passed := min(now.Sub(q.seen), a.ledger.attention())
 	switch {
 	case q.name == "":
 		q = quietPeriod{name: name}
@@ -272,7 +275,7 @@ func (a *account) waited(name string, length time.Duration, here []string) bool 
 			missing--
 		}
 	}
-	return q.waited >= length && (missing <= 0 || q.absent >= absentTime)
+	return q.waited >= length && (missing <= 0 || q.absent >= absence*length)
 }
 
 // replayStep is how many offline grants one call books.

@@ -76,7 +76,7 @@ func TestNotifierEndsWhatHangs(t *testing.T) {
 // eventually waits until something is so.
 func eventually(t *testing.T, so func() bool) {
 	t.Helper()
-	tick, deadline := time.NewTicker(5*time.Millisecond), time.After(30*time.Second)
+	tick, deadline := time.NewTicker(5*time.Millisecond), time.After(3*time.Minute)
 	defer tick.Stop()
 	for !so() {
 		select {

@@ -106,7 +106,7 @@ func (b *bed) stop() {
 	}
 }
 
-func (b *bed) Peek(_ context.Context, _ string, calls map[string]quota.Units) (quota.Decision, error) {
+func (b *bed) Peek(_ context.Context, _ string, calls map[string]quota.Units, _ bool) (quota.Decision, error) {
 	return b.peek(calls)
 }
 
@@ -129,11 +129,21 @@ func (b *bed) Launch(ctx context.Context, c Command, output func(Line)) Exit {
 
 // spend takes units on behalf of a pass, or is denied them.
 func (b *bed) spend(p played, id string, units quota.Units) {
-	b.tokens.Decided(p.token, quota.Request{}, quota.Decision{GrantID: id, Units: units})
+	b.decided(p, quota.Request{}, units, quota.Decision{GrantID: id, Units: units})
 }
 
 func (b *bed) deny(p played) {
-	b.tokens.Decided(p.token, quota.Request{}, refused())
+	b.decided(p, quota.Request{}, 4, refused())
+}
+
+// decided has a request of a pass admitted and decided as the test says.
+func (b *bed) decided(p played, r quota.Request, units quota.Units, d quota.Decision) quota.Decision {
+	decided, refused := b.tokens.Admit(p.token, r, units)
+	if !refused.Granted() {
+		return refused
+	}
+	decided(d, nil)
+	return d
 }
 
 func refused() quota.Decision {

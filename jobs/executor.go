@@ -37,6 +37,7 @@ type executor struct {
 	stagger time.Duration
 
 	publisher *publisher
+	budget    runBudget
 
 	places chan struct{}           // one for each pass that may be under way
 	halt   context.CancelCauseFunc // launches nothing more
@@ -202,7 +203,7 @@ func (e *executor) admit(ctx context.Context, region regions.Region) (reservatio
 	}
 	config, reserved := e.runner.config, &e.runner.reserved
 	reservation, calls := reserved.reserve(e.job.Credential, e.job.Expects, config.Tokens)
-	d, err := config.Gate.Peek(ctx, e.job.Credential, calls)
+	d, err := config.Gate.Peek(ctx, e.job.Credential, calls, e.job.UseReserve)
 	if err == nil && ctx.Err() == nil && d.Granted() {
 		return reservation, true
 	}
@@ -229,7 +230,7 @@ func (e *executor) skip(region regions.Region, why *stop) {
 // pass launches one region's command and records what became of it.
 func (e *executor) pass(ctx context.Context, region regions.Region, reservation *expected) {
 	caller := quota.Caller{Job: e.job.Name, Region: string(region), Run: e.id, UID: -1}
-	token := e.runner.config.Tokens.Issue(caller, e.job.Credential)
+	token := e.runner.config.Tokens.issue(quota.Bearer{Caller: caller, Credential: e.job.Credential, UseReserve: e.job.UseReserve}, &e.budget)
 	e.runner.reserved.launched(reservation, token)
 	p := Pass{Region: region, Outcome: Running, StartedAt: e.runner.now(), Process: e.unstarted(region)}
 	command := e.command(p, token)
@@ -242,7 +243,7 @@ func (e *executor) pass(ctx context.Context, region regions.Region, reservation 
 		e.runner.config.Observer.Output(e.job.Name, e.id, p, line)
 	})
 
-	spent := e.runner.config.Tokens.Revoke(token)
+	spent := e.runner.config.Tokens.revoke(token)
 	p.EndedAt, p.Process = e.runner.now(), nil
 	p.Units, p.Calls, p.Tail = spent.Units, spent.Calls, tail.lines()
 	p.Denied = spent.Denied

@@ -12,9 +12,9 @@ import (
 // A Gate tells whether calls could be afforded; a quota.Service is one.
 type Gate interface {
 	// Peek decides what would become of calls of several operations together,
-	// operation to count, and moves nothing. An error means that nobody can
-	// tell.
-	Peek(ctx context.Context, credential string, calls map[string]quota.Units) (quota.Decision, error)
+	// operation to count, of a job that may, or may not, use the reserve. It moves
+	// nothing. An error means that nobody can tell.
+	Peek(ctx context.Context, credential string, calls map[string]quota.Units, useReserve bool) (quota.Decision, error)
 }
 
 // A reserved is what passes are expected to spend that were let through the gate, or
@@ -44,7 +44,7 @@ func (r *reserved) reserve(credential string, calls map[string]quota.Units, t *T
 		if e.credential != credential {
 			continue
 		}
-		made := t.Made(e.token)
+		made := t.made(e.token)
 		for operation, count := range e.calls {
 			if left := count - made[operation]; left > 0 {
 				all[operation] = min(quota.MaxUnits, all[operation]+left)

@@ -26,7 +26,7 @@ func (b *bed) budget(units quota.Units) *quota.Units {
 				return Exit{Code: ExitExhausted}
 			}
 			units--
-			b.tokens.Decided(p.token, quota.Request{Operation: "videos.list", Count: 1}, quota.Decision{GrantID: p.region + string(rune('0'+i)), Units: 1})
+			b.decided(p, quota.Request{Operation: "videos.list", Count: 1}, 1, quota.Decision{GrantID: p.region + string(rune('0'+i)), Units: 1})
 			time.Sleep(time.Second)
 		}
 		return Exit{}

@@ -3,6 +3,8 @@ package jobs
 import (
 	"crypto/rand"
 	"crypto/sha256"
+	"errors"
+	"fmt"
 	"maps"
 	"sync"
 	"time"
@@ -23,37 +25,52 @@ type digest = [sha256.Size]byte
 
 // A holder is the pass that a token was issued to.
 type holder struct {
-	caller     quota.Caller
-	credential string
-	record     Record
-	made       map[string]quota.Units // calls that were granted, by operation
-	grants     map[string]quota.Units // by grant id, as it stands after settling
+	bearer quota.Bearer
+	run    *runBudget
+	record Record
+	made   map[string]quota.Units // calls that were granted, by operation
+	grants map[string]quota.Units // by grant id, as it stands after settling
+	// Of a run that may not spend all that it likes, what was asked under each request
+	// id and not refused: the units that the run's budget holds for it, 0 once it is
+	// granted. To ask again spends no more.
+	asked map[string]quota.Units
 }
 
 // A Record sums up what a pass was granted and denied.
 type Record struct {
-	Denied  bool        // for want of budget; not for a request that could never be granted
+	Denied  bool        // what it needs, for want of budget; not what could never be granted
+	Capped  bool        // the last denial was for the run, which may not spend more
 	Limit   string      // that refused last
 	RetryAt time.Time   // when what was refused last would have been granted
 	Units   quota.Units // debited, less what was given back
 	Calls   int64       // acquires that were granted
 }
 
-// Issue returns a new token for the pass that is caller and spends from
-// credential. It has more than 128 random bits.
-func (t *Tokens) Issue(caller quota.Caller, credential string) string {
+// A runBudget is what the passes of a run have spent together, and may spend. The
+// lock of the Tokens guards it.
+type runBudget struct {
+	most  quota.Units // 0: as much as the limits allow
+	spent quota.Units // debited, less what was given back
+	held  quota.Units // for requests that are not decided yet, or of which nobody knows
+}
+
+// issue returns a new token for a pass, which spends from its run's budget. It has
+// more than 128 random bits.
+func (t *Tokens) issue(b quota.Bearer, run *runBudget) string {
 	token := rand.Text()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.holders == nil {
 		t.holders = make(map[digest]*holder)
 	}
-	t.holders[hash(token)] = &holder{caller: caller, credential: credential, grants: make(map[string]quota.Units), made: make(map[string]quota.Units)}
+	t.holders[hash(token)] = &holder{
+		bearer: b, run: run, grants: make(map[string]quota.Units), made: make(map[string]quota.Units), asked: make(map[string]quota.Units),
+	}
 	return token
 }
 
-// Revoke makes a token unknown, and returns what its pass was granted and denied.
-func (t *Tokens) Revoke(token string) Record {
+// revoke makes a token unknown, and returns what its pass was granted and denied.
+func (t *Tokens) revoke(token string) Record {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	key := hash(token)
@@ -65,30 +82,94 @@ func (t *Tokens) Revoke(token string) Record {
 	return h.record
 }
 
-// Holder returns the pass that a token was issued to, and the only credential
-// that it may spend from.
-func (t *Tokens) Holder(token string) (caller quota.Caller, credential string, live bool) {
+// Bearer returns the pass that a token was issued to, and how it spends.
+func (t *Tokens) Bearer(token string) (b quota.Bearer, live bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	h := t.holders[hash(token)]
 	if h == nil {
-		return quota.Caller{}, "", false
+		return quota.Bearer{}, false
 	}
-	return h.caller, h.credential, true
+	return h.bearer, true
 }
 
-// Decided records what was decided about a request of the token's pass.
-func (t *Tokens) Decided(token string, r quota.Request, d quota.Decision) {
+// Admit decides whether the token's pass may make a request that costs units: one that
+// would take its run past what it may spend is refused. Of one that is admitted, decided
+// records what became of it; it is called once.
+func (t *Tokens) Admit(token string, r quota.Request, units quota.Units) (decided func(quota.Decision, error), d quota.Decision) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if h := t.holders[hash(token)]; h != nil {
-		h.decided(r, d)
+	h := t.holders[hash(token)]
+	if h == nil {
+		return func(quota.Decision, error) {}, quota.Decision{} // it has ended meanwhile
+	}
+	if _, again := h.asked[r.RequestID]; again {
+		units = 0
+	}
+	if run := h.run; units > 0 && run.most > 0 && units > run.left() {
+		if !r.Optional {
+			h.record.deny(quota.Decision{})
+			h.record.Capped = true
+		}
+		return nil, quota.Decision{Reason: quota.RunCapExceeded, Units: units, Detail: run.shortage(units)}
+	}
+	h.hold(r, units)
+	return func(d quota.Decision, err error) {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		h.decided(r, units, d, err)
+	}, quota.Decision{}
+}
+
+// left is what the run may still spend, if it may not spend all that it likes.
+func (b *runBudget) left() quota.Units { return max(0, b.most-b.spent-b.held) }
+
+// shortage says why the run may not spend units more.
+func (b *runBudget) shortage(units quota.Units) string {
+	return fmt.Sprintf("%s asked, and the run has %s left of its %s", units.Text(), quota.Thousands(b.left()), quota.Thousands(b.most))
+}
+
+// hold has the run's budget hold units for a request until it is decided.
+func (h *holder) hold(r quota.Request, units quota.Units) {
+	if h.run.most == 0 {
+		return
+	}
+	h.run.held += units
+	if _, again := h.asked[r.RequestID]; !again && r.RequestID != "" {
+		h.asked[r.RequestID] = units
 	}
 }
 
-func (h *holder) decided(r quota.Request, d quota.Decision) {
-	if d.Reason == quota.LimitExceeded {
-		h.record.Denied, h.record.Limit, h.record.RetryAt = true, d.Limit, d.RetryAt
+// free gives back what the run's budget holds for a request that is decided.
+func (h *holder) free(r quota.Request, units quota.Units, granted bool) {
+	if h.run.most == 0 {
+		return
+	}
+	if r.RequestID != "" {
+		units = h.asked[r.RequestID]
+	}
+	h.run.held -= units
+	switch {
+	case r.RequestID == "":
+	case granted:
+		h.asked[r.RequestID] = 0
+	case units > 0:
+		delete(h.asked, r.RequestID)
+	}
+}
+
+// decided records what became of a request. While nobody knows, its units are taken to
+// be spent as far as the run's budget goes.
+func (h *holder) decided(r quota.Request, units quota.Units, d quota.Decision, err error) {
+	if errors.Is(err, quota.ErrOutcomeUnknown) {
+		return
+	}
+	h.free(r, units, err == nil && d.Granted())
+	if err != nil {
+		return
+	}
+	if d.Reason == quota.LimitExceeded && !r.Optional {
+		h.record.deny(d)
 	}
 	if _, known := h.grants[d.GrantID]; known || !d.Granted() {
 		return // a replay of what was counted, or nothing to count
@@ -97,10 +178,42 @@ func (h *holder) decided(r quota.Request, d quota.Decision) {
 	h.made[r.Operation] += r.Count
 	h.record.Units += d.Units
 	h.record.Calls++
+	h.run.spent += d.Units
 }
 
-// Made returns how many calls of each operation the token's pass was granted.
-func (t *Tokens) Made(token string) map[string]quota.Units {
+func (r *Record) deny(d quota.Decision) {
+	r.Denied, r.Capped, r.Limit, r.RetryAt = true, false, d.Limit, d.RetryAt
+}
+
+// left returns what a run may still spend, besides what its passes under way are
+// expected to, each of them units; MaxUnits where it may spend all that it likes.
+func (t *Tokens) left(run *runBudget, expected quota.Units) quota.Units {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if run.most == 0 {
+		return quota.MaxUnits
+	}
+	left := run.left()
+	for _, h := range t.holders {
+		if h.run == run {
+			left -= max(0, expected-h.record.Units)
+		}
+	}
+	return left
+}
+
+// spent returns what a pass has been granted and denied until now.
+func (t *Tokens) spent(token string) Record {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if h := t.holders[hash(token)]; h != nil {
+		return h.record
+	}
+	return Record{}
+}
+
+// made returns how many calls of each operation the token's pass was granted.
+func (t *Tokens) made(token string) map[string]quota.Units {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	h := t.holders[hash(token)]
@@ -134,6 +247,7 @@ func (t *Tokens) Settled(token, grantID string, units quota.Units) {
 	}
 	if before, own := h.grants[grantID]; own {
 		h.record.Units += units - before
+		h.run.spent += units - before
 		h.grants[grantID] = units
 	}
 }

@@ -10,23 +10,24 @@ import (
 func TestToken(t *testing.T) {
 	var tokens Tokens
 	caller := quota.Caller{Job: "trending", Region: "BR", Run: "R", UID: -1}
-	token, other := tokens.Issue(caller, "youtube"), tokens.Issue(quota.Caller{Job: "other"}, "maps")
+	bearer := quota.Bearer{Caller: caller, Credential: "youtube", UseReserve: true}
+	token, other := tokens.issue(bearer, &runBudget{}), tokens.issue(quota.Bearer{Credential: "maps"}, &runBudget{})
 	if token == other || len(token) < 26 {
 		t.Fatalf("tokens %q and %q: want two, of at least 128 bits", token, other)
 	}
-	if got, credential, live := tokens.Holder(token); got != caller || credential != "youtube" || !live {
-		t.Errorf("got %+v, %q, %v", got, credential, live)
+	if got, live := tokens.Bearer(token); got != bearer || !live {
+		t.Errorf("got %+v, %v", got, live)
 	}
 	for _, wrong := range []string{"", "x", token + "x", token[:25]} {
-		if _, _, live := tokens.Holder(wrong); live {
+		if _, live := tokens.Bearer(wrong); live {
 			t.Errorf("token %q is known", wrong)
 		}
 	}
-	tokens.Revoke(token)
-	if _, _, live := tokens.Holder(token); live {
+	tokens.revoke(token)
+	if _, live := tokens.Bearer(token); live {
 		t.Error("the token outlived its pass")
 	}
-	if _, _, live := tokens.Holder(other); !live {
+	if _, live := tokens.Bearer(other); !live {
 		t.Error("another token died with it")
 	}
 }
@@ -34,8 +35,8 @@ func TestToken(t *testing.T) {
 func TestTokenRecord(t *testing.T) {
 	retry := time.Date(2026, 3, 1, 11, 0, 0, 0, time.UTC)
 	var tokens Tokens
-	token, other := tokens.Issue(quota.Caller{}, "youtube"), tokens.Issue(quota.Caller{}, "youtube")
-	decided := func(d quota.Decision) { tokens.Decided(token, quota.Request{}, d) }
+	token, other := tokens.issue(quota.Bearer{}, &runBudget{}), tokens.issue(quota.Bearer{}, &runBudget{})
+	decided := func(d quota.Decision) { admit(t, &tokens, token, quota.Request{}, 0)(d, nil) }
 
 	decided(quota.Decision{GrantID: "youtube:1-0", Units: 100})
 	decided(quota.Decision{GrantID: "youtube:1-0", Units: 100, Replayed: true}) // a lost reply, asked again
@@ -52,10 +53,10 @@ func TestTokenRecord(t *testing.T) {
 	decided(quota.Decision{Reason: quota.LimitExceeded, Limit: "daily", RetryAt: retry})
 
 	want := Record{Denied: true, Limit: "daily", RetryAt: retry, Units: 31, Calls: 2}
-	if got := tokens.Revoke(token); got != want {
+	if got := tokens.revoke(token); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	if got := tokens.Revoke(other); got != (Record{}) {
+	if got := tokens.revoke(other); got != (Record{}) {
 		t.Errorf("the other pass: got %+v, want nothing", got)
 	}
 }
@@ -67,10 +68,85 @@ func TestOnlyWantOfBudgetIsADenial(t *testing.T) {
 		quota.CostExceedsLimit, quota.UnknownOperation, quota.UnknownCredential, quota.RequestIDConflict, quota.BadRequest, quota.Forbidden,
 	} {
 		var tokens Tokens
-		token := tokens.Issue(quota.Caller{}, "youtube")
-		tokens.Decided(token, quota.Request{}, quota.Decision{Reason: reason})
-		if got := tokens.Revoke(token); got.Denied {
+		token := tokens.issue(quota.Bearer{}, &runBudget{})
+		admit(t, &tokens, token, quota.Request{}, 0)(quota.Decision{Reason: reason}, nil)
+		if got := tokens.revoke(token); got.Denied {
 			t.Errorf("%s counts as a denial", reason)
 		}
 	}
+}
+
+// A pass goes on without what it called optional.
+func TestOptionalCallIsNoDenial(t *testing.T) {
+	var tokens Tokens
+	token := tokens.issue(quota.Bearer{}, &runBudget{most: 10})
+	optional := quota.Request{Optional: true}
+	admit(t, &tokens, token, optional, 5)(quota.Decision{Reason: quota.LimitExceeded, Limit: "daily"}, nil)
+	if _, d := tokens.Admit(token, optional, 11); d.Reason != quota.RunCapExceeded {
+		t.Errorf("got %+v, want it refused: the run may spend 10", d)
+	}
+	if got := tokens.revoke(token); got != (Record{}) {
+		t.Errorf("got %+v, want nothing on record", got)
+	}
+}
+
+// What the passes of a run may spend together: what is held for a request, granted, given
+// back, or not known.
+func TestRunBudget(t *testing.T) {
+	var tokens Tokens
+	run := &runBudget{most: 10}
+	token, other := tokens.issue(quota.Bearer{}, run), tokens.issue(quota.Bearer{}, run)
+	grant := func(id string, units quota.Units) quota.Decision {
+		return quota.Decision{GrantID: id, Units: units}
+	}
+	left := func(want quota.Units) {
+		t.Helper()
+		if got := tokens.left(run, 0); got != want {
+			t.Errorf("%d left, want %d", got, want)
+		}
+	}
+	named := quota.Request{RequestID: "page 1"}
+	first := admit(t, &tokens, token, named, 4)
+	left(6) // held until it is decided
+	second := admit(t, &tokens, other, quota.Request{RequestID: "page 1"}, 5)
+	left(1)
+	if _, d := tokens.Admit(token, quota.Request{}, 2); d.Reason != quota.RunCapExceeded || d.Units != 2 || d.Granted() {
+		t.Errorf("got %+v, want it refused: 1 is left", d)
+	}
+	first(grant("a", 4), nil)
+	second(quota.Decision{Reason: quota.LimitExceeded}, nil)
+	left(6)
+
+	// To ask again costs nothing, not even where another call would be one too many.
+	unknown := admit(t, &tokens, token, quota.Request{RequestID: "page 2"}, 6)
+	unknown(quota.Decision{}, quota.ErrOutcomeUnknown)
+	left(0)
+	admit(t, &tokens, token, named, 4)(grant("a", 4), nil)
+	admit(t, &tokens, token, quota.Request{RequestID: "page 2"}, 6)(grant("b", 6), nil)
+	left(0)
+	// An id that is taken for another call is refused, and stays what it was.
+	admit(t, &tokens, token, named, 6)(quota.Decision{Reason: quota.RequestIDConflict}, nil)
+	admit(t, &tokens, token, named, 4)(grant("a", 4), nil)
+	left(0)
+
+	tokens.Settled(token, "b", 1)
+	left(5)
+	admit(t, &tokens, token, quota.Request{}, 5)(quota.Decision{}, quota.ErrUnavailable)
+	left(5)
+	tokens.Settled(token, "a", 12) // it has happened
+	left(0)
+	tokens.revoke(token)
+	left(0) // a pass that is over has spent what it has
+	if got, want := tokens.revoke(other), (Record{Denied: true}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func admit(t *testing.T, tokens *Tokens, token string, r quota.Request, units quota.Units) (decided func(quota.Decision, error)) {
+	t.Helper()
+	decided, d := tokens.Admit(token, r, units)
+	if !d.Granted() {
+		t.Fatalf("got %+v, want it admitted", d)
+	}
+	return decided
 }

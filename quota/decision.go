@@ -18,6 +18,7 @@ const (
 	BadRequest        Reason = "bad_request"         // malformed; Detail says how
 	Forbidden         Reason = "forbidden"           // the caller may not do that
 	UnknownGrant      Reason = "unknown_grant"       // no such grant in the window any more
+	RunCapExceeded    Reason = "run_cap_exceeded"    // the run that asks may not spend that much
 )
 
 // A Decision answers a request. Either it is a grant (Reason is empty, GrantID

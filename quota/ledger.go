@@ -25,10 +25,10 @@ type Ledger interface {
 	// tells, and debits at most once. Where others of the same call were decided,
 	// the error of an ask is its decision's Err.
 	Acquire(ctx context.Context, c *Credential, asks []Ask) ([]Decision, error)
-	// Peek tells what Acquire would decide about charges of an ordinary caller,
-	// those of several operations together, and moves nothing. What would be granted
-	// has no GrantID.
-	Peek(ctx context.Context, c *Credential, operations []string, charges []Charge) (Decision, error)
+	// Peek tells what Acquire would decide about charges, those of several operations
+	// together, of a caller who may, or may not, use the reserve. It moves nothing. What
+	// would be granted has no GrantID.
+	Peek(ctx context.Context, c *Credential, operations []string, charges []Charge, useReserve bool) (Decision, error)
 
 	// Settle sets a grant to what was really spent, 0 to release it. What it
 	// gives back is at most the grant's own debit, and expires with it; what it

@@ -19,7 +19,10 @@ type Request struct {
 	// refusal from memory cannot hide a grant then.
 	Fresh      bool
 	UseReserve bool // may spend the reserve; whether the caller is allowed to is checked before
-	Caller     Caller
+	// Optional says that the caller goes on without the call: a denial does not mean
+	// that its budget is gone.
+	Optional bool
+	Caller   Caller
 }
 
 // A Caller says who asks, for the log and for the scope of request ids.
@@ -40,6 +43,13 @@ func (c Caller) By() string {
 	default:
 		return "@"
 	}
+}
+
+// A Bearer is the pass that a run token stands for, and how it spends.
+type Bearer struct {
+	Caller     Caller
+	Credential string // the only one that it spends from
+	UseReserve bool   // its requests may spend the reserve, too
 }
 
 // MaxRequestID is the greatest length of a request id, in bytes.

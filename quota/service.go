@@ -92,6 +92,13 @@ func (s *Service) Acquire(ctx context.Context, r Request) (Decision, error) {
 	return b.acquire(ctx, Ask{Request: r, Charges: charges})
 }
 
+// Cost returns what a request would debit, at most: the greatest of its charges. It is
+// 0 of one that the ledger is not asked about.
+func (s *Service) Cost(r Request) Units {
+	_, charges, _ := s.price(r)
+	return Max(charges)
+}
+
 // price returns the batcher that a request goes to and what it costs there, or no
 // batcher and why it is refused without asking the ledger.
 func (s *Service) price(r Request) (*batcher, []Charge, Decision) {
@@ -113,8 +120,8 @@ func (s *Service) price(r Request) (*batcher, []Charge, Decision) {
 }
 
 // Peek tells what would become of calls of several operations together, operation
-// to count, without debiting anything.
-func (s *Service) Peek(ctx context.Context, credential string, calls map[string]Units) (Decision, error) {
+// to count, of a caller who may, or may not, use the reserve. It debits nothing.
+func (s *Service) Peek(ctx context.Context, credential string, calls map[string]Units, useReserve bool) (Decision, error) {
 	c, ok := s.Credential(credential)
 	if !ok {
 		return s.unknownCredential(credential), nil
@@ -126,16 +133,12 @@ func (s *Service) Peek(ctx context.Context, credential string, calls map[string]
 	if len(charges) == 0 {
 		return Decision{}, nil
 	}
-	if d, never := neverFits(c, charges, false); never {
+	if d, never := neverFits(c, charges, useReserve); never {
 		return d, nil
 	}
-	return s.peek(ctx, c, slices.Sorted(maps.Keys(calls)), charges)
-}
-
-func (s *Service) peek(ctx context.Context, c *Credential, operations []string, charges []Charge) (Decision, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.deadline)
 	defer cancel()
-	return s.ledger.Peek(ctx, c, operations, charges)
+	return s.ledger.Peek(ctx, c, slices.Sorted(maps.Keys(calls)), charges, useReserve)
 }
 
 // Settle sets a grant, by its public id, to what was really spent.

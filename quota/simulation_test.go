@@ -98,7 +98,7 @@ func TestSimulationIsWhatHappens(t *testing.T) {
 			if random.IntN(2) == 0 {
 				calls["search.list"] = 1
 			}
-			want, err := d.Peek(t.Context(), "youtube", calls)
+			want, err := d.Peek(t.Context(), "youtube", calls, false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -234,7 +234,7 @@ func TestSimulationWhileCatchingUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	calls := map[string]quota.Units{"videos.list": 1}
-	want, err := k.Peek(t.Context(), "youtube", calls)
+	want, err := k.Peek(t.Context(), "youtube", calls, false)
 	if err != nil || want.Granted() {
 		t.Fatalf("got %+v, %v, want it to catch up", want, err)
 	}

@@ -54,7 +54,9 @@ func (s *Service) Why(ctx context.Context, r Request) (Explanation, error) {
 func (s *Service) foresee(ctx context.Context, c *Credential, r Request, charges []Charge) (Decision, error) {
 	d, never := neverFits(c, charges, false)
 	if !never {
-		return s.peek(ctx, c, []string{r.Operation}, charges)
+		ctx, cancel := context.WithTimeout(ctx, s.deadline)
+		defer cancel()
+		return s.ledger.Peek(ctx, c, []string{r.Operation}, charges, false)
 	}
 	usage, _, err := s.Usage(ctx, r.Credential)
 	if err != nil {

@@ -178,7 +178,7 @@ func TestWhyOfACalendarDay(t *testing.T) {
 // An alone ledger grants without knowing its log, as during an outage.
 type alone struct{ *ledgertest.Model }
 
-func (alone) Peek(_ context.Context, _ *quota.Credential, _ []string, charges []quota.Charge) (quota.Decision, error) {
+func (alone) Peek(_ context.Context, _ *quota.Credential, _ []string, charges []quota.Charge, _ bool) (quota.Decision, error) {
 	return quota.Decision{Outage: true, Units: quota.Max(charges)}, nil
 }
 

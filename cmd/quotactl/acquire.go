@@ -68,6 +68,8 @@ const requestUsage = `      --credential NAME   whose budget; may be left out in
       --request-id ID     names the upstream call: asking again with the same id
                           debits once
       --use-reserve       may spend the reserve (operators only)
+      --optional          the pass goes on without the call: a denial does not
+                          end its run
 `
 
 // requestFlags declares what acquire and exec ask alike.
@@ -76,6 +78,7 @@ func requestFlags(f *pflag.FlagSet, r *api.AcquireRequest) {
 	f.Int64Var(&r.Count, "count", 1, "so many calls at once")
 	f.StringVar(&r.RequestID, "request-id", "", "names the upstream call")
 	f.BoolVar(&r.UseReserve, "use-reserve", false, "may spend the reserve")
+	f.BoolVar(&r.Optional, "optional", false, "a denial does not end the run")
 }
 
 // acquire asks for a decision. A refusal is returned beside the decision as the

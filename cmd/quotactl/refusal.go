@@ -45,7 +45,7 @@ func inDoubt(err error, advice string) error {
 // fit is not "denied": 75 tells a script to come back later.
 func exitCodeOf(reason quota.Reason) int {
 	switch reason {
-	case quota.LimitExceeded:
+	case quota.LimitExceeded, quota.RunCapExceeded:
 		return exitDenied
 	case quota.UnknownCredential, quota.UnknownOperation, quota.UnknownGrant, api.NotFound:
 		return exitNotFound
@@ -103,7 +103,10 @@ func userName() string {
 // refusal turns a decision that is not a grant into a failure.
 func (c *cli) refusal(d api.Decision) error {
 	f := &failure{code: exitCodeOf(quota.Reason(d.Reason)), err: errors.New(describe(d)), hint: d.Hint}
-	if quota.Reason(d.Reason) == quota.LimitExceeded {
+	switch quota.Reason(d.Reason) {
+	case quota.RunCapExceeded:
+		f.err = fmt.Errorf("denied: %s", d.Detail)
+	case quota.LimitExceeded:
 		f.err = fmt.Errorf("denied: %s asked of limit %s, %s left", units(d.Requested), d.Limit, quota.Thousands(d.Remaining))
 		if d.RetryAt != nil {
 			f.hint = "this request fits " + c.view().When(*d.RetryAt)

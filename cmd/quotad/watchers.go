@@ -70,8 +70,8 @@ type watchedGate struct {
 }
 
 // Peek implements jobs.Gate.
-func (g watchedGate) Peek(ctx context.Context, credential string, calls map[string]quota.Units) (quota.Decision, error) {
-	d, err := g.Service.Peek(ctx, credential, calls)
+func (g watchedGate) Peek(ctx context.Context, credential string, calls map[string]quota.Units, useReserve bool) (quota.Decision, error) {
+	d, err := g.Service.Peek(ctx, credential, calls, useReserve)
 	if d.Reason == quota.LimitExceeded {
 		g.denied(credential, d)
 	}

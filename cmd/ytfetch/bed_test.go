@@ -162,14 +162,19 @@ type tokens struct {
 
 var _ api.Tokens = (*tokens)(nil)
 
-func (k *tokens) Holder(token string) (quota.Caller, string, bool) {
-	return quota.Caller{Job: "trending", Region: "DE", Run: "run-1", UID: -1}, "youtube", token == runToken
+func (k *tokens) Bearer(token string) (quota.Bearer, bool) {
+	return quota.Bearer{Caller: quota.Caller{Job: "trending", Region: "DE", Run: "run-1", UID: -1}, Credential: "youtube"}, token == runToken
 }
 
-func (k *tokens) Decided(_ string, r quota.Request, d quota.Decision) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.requests, k.grants = append(k.requests, r), append(k.grants, d.GrantID)
+func (k *tokens) Admit(_ string, r quota.Request, _ quota.Units) (func(quota.Decision, error), quota.Decision) {
+	return func(d quota.Decision, err error) {
+		if err != nil {
+			return
+		}
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.requests, k.grants = append(k.requests, r), append(k.grants, d.GrantID)
+	}, quota.Decision{}
 }
 
 func (k *tokens) Owns(_, grantID string) bool {

@@ -42,6 +42,8 @@ func (p *pass) acquire(ctx context.Context, requestID string) (api.Decision, err
 		return d, &failure{exitFailed, fmt.Errorf("cannot ask for units: %w", err), api.Hint(err)}
 	case d.Granted:
 		return d, nil
+	case d.Reason == string(quota.RunCapExceeded):
+		return d, fail(exitDenied, fmt.Errorf("quotad denied %s: %s", operation, d.Detail))
 	case d.Reason == string(quota.LimitExceeded):
 		return d, fail(exitDenied, fmt.Errorf("quotad denied %s: %s", operation, shortage(d)))
 	default:

@@ -198,7 +198,7 @@ func (w *week) count(slots int) {
 
 var errAway = errors.New("connection refused")
 
-func (w *week) Peek(context.Context, string, map[string]quota.Units) (quota.Decision, error) {
+func (w *week) Peek(context.Context, string, map[string]quota.Units, bool) (quota.Decision, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.away {

@@ -42,7 +42,8 @@ func (s *Server) requestOf(c *Call, in AcquireRequest) quota.Request {
 		Count:      quota.Units(in.Count),
 		RequestID:  in.RequestID,
 		Fresh:      in.Fresh,
-		UseReserve: in.UseReserve,
+		UseReserve: in.UseReserve || c.useReserve,
+		Optional:   in.Optional,
 		Caller:     c.Caller,
 	}
 }
@@ -55,10 +56,15 @@ func (s *Server) decide(ctx context.Context, c *Call, r quota.Request) (quota.De
 	if r.Credential == "" {
 		return s.noCredential(), nil
 	}
-	d, err := s.keeper.Acquire(ctx, r)
-	if err == nil && c.HasToken() {
-		s.tokens.Decided(c.token, r, d)
+	if !c.HasToken() {
+		return s.keeper.Acquire(ctx, r)
 	}
+	decided, d := s.tokens.Admit(c.token, r, s.keeper.Cost(r))
+	if !d.Granted() {
+		return d, nil
+	}
+	d, err := s.keeper.Acquire(ctx, r)
+	decided(d, err)
 	return d, err
 }
 
@@ -76,9 +82,10 @@ func (c *Call) forbids(r quota.Request) quota.Decision {
 	switch {
 	case c.HasToken() && r.Credential != c.Credential:
 		return quota.Decision{Reason: quota.Forbidden, Detail: "the run token spends from another credential"}
-	case c.HasToken() && r.UseReserve:
-		return quota.Decision{Reason: quota.Forbidden, Detail: "a run token may not use the reserve"}
-	case r.UseReserve && !c.IsOperator():
+	case c.HasToken() && r.UseReserve && !c.useReserve:
+		return quota.Decision{Reason: quota.Forbidden, Detail: "the run token may not use the reserve",
+			Hint: "use_reserve = true in [jobs." + c.Caller.Job + "] lets the job's passes"}
+	case r.UseReserve && !c.HasToken() && !c.IsOperator():
 		return quota.Decision{Reason: quota.Forbidden, Detail: fmt.Sprintf("the reserve is for root and the group %q", c.adminGroup),
 			Hint: becomeOperator(c.Caller.UID, c.adminGroup)}
 	default:

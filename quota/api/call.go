@@ -11,12 +11,14 @@ import (
 // decided for each. Any number of goroutines may call it at the same time. A
 // token that is not, or no longer, live is no error: nothing is known about it.
 type Tokens interface {
-	// Holder returns the pass that holds a live token and the credential it
-	// spends from. Tokens are compared in constant time.
-	Holder(token string) (caller quota.Caller, credential string, live bool)
-	// Decided tells of a decision about a request of the token's pass, before
-	// the pass hears of it: granted, replayed or refused.
-	Decided(token string, r quota.Request, d quota.Decision)
+	// Bearer returns the pass that a live token stands for. Tokens are compared in
+	// constant time.
+	Bearer(token string) (b quota.Bearer, live bool)
+	// Admit decides whether the token's pass may make a request that costs units, and
+	// refuses what would take its run past what it may spend. Of one that is admitted,
+	// decided is called once, before the pass hears what became of it: granted,
+	// replayed, refused, or not known.
+	Admit(token string, r quota.Request, units quota.Units) (decided func(quota.Decision, error), d quota.Decision)
 	// Owns tells whether the token's run was given that grant.
 	Owns(token, grantID string) bool
 	// Settled tells that the token's run set a grant of its own to units.
@@ -32,6 +34,7 @@ type Call struct {
 	Credential string // that the run token spends from; empty without a token
 
 	token      string
+	useReserve bool // the run token may use the reserve
 	adminGroup string
 	longReads  *longReads
 	lost       bool // a job's process makes the call, without the run token of its pass
@@ -78,12 +81,12 @@ func (s *Server) identify(c *Call, values []string) *Problem {
 	case s.tokens == nil:
 		return unknownToken()
 	}
-	holder, credential, live := s.tokens.Holder(token)
+	b, live := s.tokens.Bearer(token)
 	if !live {
 		return unknownToken()
 	}
-	holder.UID = c.Caller.UID
-	c.Caller, c.Credential, c.token = holder, credential, token
+	b.Caller.UID = c.Caller.UID
+	c.Caller, c.Credential, c.token, c.useReserve = b.Caller, b.Credential, token, b.UseReserve
 	return nil
 }
 

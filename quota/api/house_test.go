@@ -253,10 +253,10 @@ type tokens struct {
 }
 
 type pass struct {
-	caller     quota.Caller
-	credential string
-	decided    []quota.Decision
-	settled    []string
+	bearer  quota.Bearer
+	left    quota.Units // of the run
+	decided []quota.Decision
+	settled []string
 }
 
 func newTokens() *tokens { return &tokens{passes: make(map[string]*pass)} }
@@ -264,7 +264,9 @@ func newTokens() *tokens { return &tokens{passes: make(map[string]*pass)} }
 func (t *tokens) issue(token, job, region, credential string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.passes[token] = &pass{caller: quota.Caller{Job: job, Region: region, Run: job + "-1"}, credential: credential}
+	t.passes[token] = &pass{
+		bearer: quota.Bearer{Caller: quota.Caller{Job: job, Region: region, Run: job + "-1"}, Credential: credential}, left: quota.MaxUnits,
+	}
 }
 
 func (t *tokens) revoke(token string) {
@@ -279,20 +281,38 @@ func (t *tokens) pass(token string) pass {
 	return *t.passes[token]
 }
 
-func (t *tokens) Holder(token string) (quota.Caller, string, bool) {
+// may changes how a pass may spend.
+func (t *tokens) may(token string, useReserve bool, left quota.Units) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.passes[token].bearer.UseReserve, t.passes[token].left = useReserve, left
+}
+
+func (t *tokens) Bearer(token string) (quota.Bearer, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	p := t.passes[token]
 	if p == nil {
-		return quota.Caller{}, "", false
+		return quota.Bearer{}, false
 	}
-	return p.caller, p.credential, true
+	return p.bearer, true
 }
 
-func (t *tokens) Decided(token string, _ quota.Request, d quota.Decision) {
+func (t *tokens) Admit(token string, _ quota.Request, units quota.Units) (func(quota.Decision, error), quota.Decision) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.passes[token].decided = append(t.passes[token].decided, d)
+	p := t.passes[token]
+	if units > p.left {
+		return nil, quota.Decision{Reason: quota.RunCapExceeded, Units: units, Detail: "the run has spent what it may"}
+	}
+	p.left -= units
+	return func(d quota.Decision, err error) {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if err == nil {
+			p.decided = append(p.decided, d)
+		}
+	}, quota.Decision{}
 }
 
 func (t *tokens) Owns(token, grantID string) bool {

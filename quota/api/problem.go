@@ -44,6 +44,8 @@ type answer struct {
 // reason) and backwards by the client (the first row of a status).
 var answers = [...]answer{
 	{reason: quota.LimitExceeded, status: http.StatusTooManyRequests, decision: true, denial: true, kind: quotaExceeded},
+	{reason: quota.RunCapExceeded, status: http.StatusTooManyRequests, decision: true, denial: true, kind: quotaExceeded,
+		hint: "end with exit code 75: the next run begins at this region"},
 	{reason: quota.CostExceedsLimit, status: http.StatusUnprocessableEntity, decision: true, denial: true},
 	{reason: quota.BadRequest, status: http.StatusBadRequest, decision: true},
 	{reason: quota.BadRequest, status: http.StatusRequestEntityTooLarge, decision: true},

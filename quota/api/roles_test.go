@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -264,6 +265,46 @@ func TestDecisionsReachTheRecordOfThePass(t *testing.T) {
 	decided := h.tokens.pass("secret").decided
 	if len(decided) != 3 || !decided[0].Granted() || !decided[1].Granted() || decided[2].Reason != quota.LimitExceeded {
 		t.Errorf("the record has %+v, want two grants and a denial", decided)
+	}
+}
+
+// A pass of a job that may use the reserve does so without saying it; one of another job
+// may not, though it says it.
+func TestReserveOfAPass(t *testing.T) {
+	h := open(t, nil)
+	h.tokens.issue("mine", "nightly", "US", "youtube")
+	h.tokens.may("mine", true, quota.MaxUnits)
+	h.tokens.issue("theirs", "trending", "US", "youtube")
+	h.acquire("", api.AcquireRequest{Credential: "youtube", Operation: "videos.list", Count: 9_400})
+	call := api.AcquireRequest{Operation: "videos.list", Count: 200}
+	if d := h.acquire("theirs", call); d.Granted || d.Reason != string(quota.LimitExceeded) {
+		t.Errorf("an ordinary pass: got %+v, want it denied", d)
+	}
+	if d := h.acquire("mine", call); !d.Granted || d.Limits[0].Used != 9_600 {
+		t.Errorf("a pass that may use the reserve: got %+v, want it granted", d)
+	}
+	call.UseReserve = true
+	client := &api.Client{Socket: h.socket, Token: "theirs"}
+	var p *api.Problem
+	if _, err := client.Acquire(t.Context(), call); !errors.As(err, &p) || p.Reason != quota.Forbidden || !strings.Contains(p.Hint, "[jobs.trending]") {
+		t.Errorf("an ordinary pass that says it: got %v, want it forbidden, and the cure", err)
+	}
+}
+
+// A call that the run may not make reaches no ledger.
+func TestCallBeyondTheRun(t *testing.T) {
+	h := open(t, nil)
+	h.tokens.issue("secret", "trending", "US", "youtube")
+	h.tokens.may("secret", false, 150)
+	if d := h.acquire("secret", api.AcquireRequest{Operation: "search.list"}); !d.Granted {
+		t.Fatalf("got %+v, want it granted", d)
+	}
+	d := h.acquire("secret", api.AcquireRequest{Operation: "search.list"})
+	if d.Granted || d.Reason != string(quota.RunCapExceeded) || d.Status != 429 || d.Requested != 100 || d.RetryAt != nil || d.Hint == "" {
+		t.Errorf("got %+v, want it denied for the run", d)
+	}
+	if used := h.used("youtube"); used != 100 {
+		t.Errorf("%d used, want 100", used)
 	}
 }
 

@@ -207,7 +207,7 @@ func (f failing) Acquire(_ context.Context, _ *quota.Credential, asks []quota.As
 	return nil, f.err
 }
 
-func (f failing) Peek(context.Context, *quota.Credential, []string, []quota.Charge) (quota.Decision, error) {
+func (f failing) Peek(context.Context, *quota.Credential, []string, []quota.Charge, bool) (quota.Decision, error) {
 	return quota.Decision{}, cmp.Or(f.err, quota.ErrUnavailable)
 }
 

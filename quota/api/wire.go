@@ -13,6 +13,9 @@ type AcquireRequest struct {
 	// Fresh says that the request id was just drawn and never asked under before:
 	// it lets a refusal be answered at once. Never set it when asking again.
 	Fresh bool `json:"fresh,omitempty"`
+	// Optional says that a pass goes on without the call: a denial does not end it, nor
+	// its run.
+	Optional bool `json:"optional,omitempty"`
 }
 
 // Decision is the answer to an acquire, and the body of a settle's: a grant,

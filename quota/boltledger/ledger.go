@@ -103,8 +103,8 @@ func (l *Ledger) Acquire(_ context.Context, c *quota.Credential, asks []quota.As
 }
 
 // Peek implements quota.Ledger.
-func (l *Ledger) Peek(_ context.Context, c *quota.Credential, _ []string, charges []quota.Charge) (d quota.Decision, err error) {
-	err = l.read(c, func(b *batch) { d = b.state.Decide(c, charges, false, b.clock, b) })
+func (l *Ledger) Peek(_ context.Context, c *quota.Credential, _ []string, charges []quota.Charge, useReserve bool) (d quota.Decision, err error) {
+	err = l.read(c, func(b *batch) { d = b.state.Decide(c, charges, useReserve, b.clock, b) })
 	return d, err
 }
 

@@ -118,9 +118,9 @@ func (h *history) acquire(r quota.Request) quota.Decision {
 	return h.acquireAll(h.ask(r))[0]
 }
 
-func (h *history) peek(charges []quota.Charge) quota.Decision {
+func (h *history) peek(charges []quota.Charge, useReserve bool) quota.Decision {
 	h.Helper()
-	d, err := h.ledger.Peek(context.Background(), h.c, nil, charges)
+	d, err := h.ledger.Peek(context.Background(), h.c, nil, charges, useReserve)
 	if err != nil {
 		h.Fatalf("peek: %v", err)
 	}

@@ -84,10 +84,10 @@ func (m *Model) Acquire(_ context.Context, c *quota.Credential, asks []quota.Ask
 }
 
 // Peek implements quota.Ledger.
-func (m *Model) Peek(_ context.Context, c *quota.Credential, _ []string, charges []quota.Charge) (quota.Decision, error) {
+func (m *Model) Peek(_ context.Context, c *quota.Credential, _ []string, charges []quota.Charge, useReserve bool) (quota.Decision, error) {
 	q, done := m.about(c)
 	defer done()
-	return q.fits(charges, false), nil
+	return q.fits(charges, useReserve), nil
 }
 
 func (q question) decide(ask quota.Ask) quota.Decision {

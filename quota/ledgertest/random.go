@@ -185,15 +185,12 @@ func (r *random) askBoth() {
 
 func (r *random) peekBoth() {
 	ask := r.randomAsk()
-	for ask.UseReserve {
-		ask = r.randomAsk()
-	}
 	r.say("peek %+v", ask)
-	got, err := r.ledger.Peek(context.Background(), r.c, []string{ask.Operation}, ask.Charges)
+	got, err := r.ledger.Peek(context.Background(), r.c, []string{ask.Operation}, ask.Charges, ask.UseReserve)
 	if err != nil {
 		r.Fatal(err)
 	}
-	want, _ := r.model.Peek(context.Background(), r.c, []string{ask.Operation}, ask.Charges)
+	want, _ := r.model.Peek(context.Background(), r.c, []string{ask.Operation}, ask.Charges, ask.UseReserve)
 	r.same("peek", r.comparable(got), r.comparable(want))
 }
 

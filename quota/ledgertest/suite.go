@@ -235,16 +235,25 @@ func batch(t *testing.T, harness Harness) {
 }
 
 func peek(t *testing.T, harness Harness) {
-	h := begin(t, harness, one(100, quota.Sliding(time.Hour)))
+	c := one(100, quota.Sliding(time.Hour))
+	c.Limits[0].Reserve = 20
+	h := begin(t, harness, c)
 	charges := h.ask(quota.Request{Operation: "most"}).Charges
 	for range 3 {
-		if d := h.peek(charges); !d.Granted() || d.GrantID != "" {
+		if d := h.peek(charges, false); !d.Granted() || d.GrantID != "" {
 			t.Fatalf("got %+v, want a grant without an id", d)
 		}
 	}
 	h.used(0)
 	h.granted("most")
-	h.isDenial(h.peek(charges), "daily", time.Hour)
+	h.isDenial(h.peek(charges, false), "daily", time.Hour)
+	h.used(70)
+	ten := h.ask(quota.Request{Operation: "ten", Count: 2}).Charges
+	h.isDenial(h.peek(ten, false), "daily", time.Hour)
+	if d := h.peek(ten, true); !d.Granted() || d.GrantID != "" {
+		t.Errorf("got %+v, want the reserve to have room for it", d)
+	}
+	h.isDenial(h.peek(charges, true), "daily", time.Hour)
 	h.used(70)
 	if page := h.log(quota.LogQuery{Most: 10}); len(page.Entries) != 1 {
 		t.Errorf("got %d entries, want that of the grant alone", len(page.Entries))

@@ -92,18 +92,18 @@ func appendCharges(args []any, c *quota.Credential, charges []quota.Charge, useR
 }
 
 // Peek implements quota.Ledger.
-func (l *Ledger) Peek(ctx context.Context, c *quota.Credential, operations []string, charges []quota.Charge) (quota.Decision, error) {
+func (l *Ledger) Peek(ctx context.Context, c *quota.Credential, operations []string, charges []quota.Charge, useReserve bool) (quota.Decision, error) {
 	a := l.account(c.Name)
+	ask := quota.Ask{Request: quota.Request{UseReserve: useReserve}, Charges: charges}
 	if down := a.whyDown(); down != nil {
-		return a.peekOffline(operations, charges, down)
+		return a.peekOffline(operations, ask, down)
 	}
-	ask := quota.Ask{Charges: charges}
-	args := appendCharges([]any{0, 1, "-", "-"}, c, charges, false)
+	args := appendCharges([]any{0, 1, "-", "-"}, c, charges, useReserve)
 	for {
 		r, err := a.do(ctx, c, verb{script: l.scripts.acquire, name: l.call(), args: args})
 		if err != nil {
 			a.fail(err)
-			return a.peekOffline(operations, charges, err)
+			return a.peekOffline(operations, ask, err)
 		}
 		decisions, err := a.decisions(c, []quota.Ask{ask}, r)
 		if err != nil || len(decisions) == 1 {

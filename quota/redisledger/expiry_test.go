@@ -73,7 +73,7 @@ func TestDenialsWriteNothing(t *testing.T) {
 				t.Fatalf("got %+v, want the reason %q", d, want)
 			}
 		}
-		if d, err := l.Peek(t.Context(), hundred(), nil, ask("ten", "").Charges); err != nil || d.Granted() {
+		if d, err := l.Peek(t.Context(), hundred(), nil, ask("ten", "").Charges, false); err != nil || d.Granted() {
 			t.Fatalf("got %+v, %v; want a denial", d, err)
 		}
 		if _, err := l.Usage(t.Context(), hundred()); err != nil {

@@ -197,7 +197,7 @@ func (h *host) Load(ctx context.Context, job, after string) (map[string]string, 
 	return f.Load(ctx, job, after)
 }
 
-func (h *host) Peek(context.Context, string, map[string]quota.Units) (quota.Decision, error) {
+func (h *host) Peek(context.Context, string, map[string]quota.Units, bool) (quota.Decision, error) {
 	return quota.Decision{}, nil
 }
 

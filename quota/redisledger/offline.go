@@ -118,18 +118,18 @@ func (a *account) grantOffline(ask quota.Ask, down error) (quota.Decision, *offl
 	return d, g
 }
 
-// peekOffline tells what would become of operations.
-func (a *account) peekOffline(operations []string, charges []quota.Charge, down error) (quota.Decision, error) {
+// peekOffline tells what would become of operations, which an ask sums up.
+func (a *account) peekOffline(operations []string, ask quota.Ask, down error) (quota.Decision, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	err := a.refusesOffline(operations, down)
 	if err == nil {
-		err = a.exceedsOffline(charges, false)
+		err = a.exceedsOffline(ask.Charges, ask.UseReserve)
 	}
 	if err != nil {
 		return quota.Decision{}, err
 	}
-	return quota.Decision{Units: quota.Max(charges), Outage: true}, nil
+	return quota.Decision{Units: quota.Max(ask.Charges), Outage: true}, nil
 }
 
 // refusesOffline returns why operations are not granted here at all.

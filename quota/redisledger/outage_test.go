@@ -228,7 +228,7 @@ func TestFrozenLedger(t *testing.T) {
 	// The first to ask waits for the deadline, no longer; then all are answered at once.
 	h.refused("search.list")
 	for calls, open := range map[string]bool{"videos.list": true, "search.list": false} {
-		if d, err := h.keeper.Peek(t.Context(), "youtube", map[string]quota.Units{calls: 1}); (err == nil) != open || open && !d.Granted() {
+		if d, err := h.keeper.Peek(t.Context(), "youtube", map[string]quota.Units{calls: 1}, false); (err == nil) != open || open && !d.Granted() {
 			t.Errorf("got %+v, %v for a peek at %s, want it to be open: %v", d, err, calls, open)
 		}
 	}

@@ -213,7 +213,7 @@ func TestNobodyWaitsForAReplay(t *testing.T) {
 		func() { h.keeper.Health(t.Context()) },
 		func() { _, _, _ = h.keeper.Usage(t.Context(), "youtube") },
 		func() { h.offline("videos.list") },
-		func() { _, _ = h.keeper.Peek(t.Context(), "youtube", map[string]quota.Units{"videos.list": 1}) },
+		func() { _, _ = h.keeper.Peek(t.Context(), "youtube", map[string]quota.Units{"videos.list": 1}, false) },
 	} {
 		all.Go(func() {
 			for range 50 {

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,10 +10,16 @@ import (
 	"quotad/quota"
 )
 
-// A budget of units that passes spend one by one, and the gate looks at.
-func (b *bed) budget(units quota.Units) *quota.Units {
+// A budget is units that passes spend one by one, and the gate looks at.
+type budget struct {
+	mu   sync.Mutex // guards left: passes spend side by side
+	left quota.Units
+}
+
+func (b *bed) budget(units quota.Units) *budget {
+	left := &budget{left: units}
 	b.peek = func(calls map[string]quota.Units) (quota.Decision, error) {
-		if calls["videos.list"] > units {
+		if calls["videos.list"] > left.get() {
 			d := refused()
 			d.Units = calls["videos.list"]
 			return d, nil
@@ -21,17 +28,38 @@ func (b *bed) budget(units quota.Units) *quota.Units {
 	}
 	b.play = func(_ context.Context, p played) Exit {
 		for i := range 4 {
-			if units == 0 {
+			if !left.spend() {
 				b.deny(p)
 				return Exit{Code: ExitExhausted}
 			}
-			units--
 			b.decided(p, quota.Request{Operation: "videos.list", Count: 1}, 1, quota.Decision{GrantID: p.region + string(rune('0'+i)), Units: 1})
 			time.Sleep(time.Second)
 		}
 		return Exit{}
 	}
-	return &units
+	return left
+}
+
+func (b *budget) get() quota.Units {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.left
+}
+
+func (b *budget) set(units quota.Units) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.left = units
+}
+
+func (b *budget) spend() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.left == 0 {
+		return false
+	}
+	b.left--
+	return true
 }
 
 // Two jobs that expect 4 on a budget of 5: the first is served, the second is not
@@ -57,10 +85,10 @@ func TestNobodyIsLaunchedAgainstUnitsThatAreSpokenFor(t *testing.T) {
 			t.Errorf("the first: got %+v, want it served", got)
 		}
 		got := list[1].Last
-		if got.State != RunStopped || got.Reason != Unaffordable || got.Detail != `a pass with those under way expects 7 units, limit "daily" has 0` || *left != 1 {
-			t.Errorf("the second: got %+v, want it not launched; %d units are left", got, *left)
+		if got.State != RunStopped || got.Reason != Unaffordable || got.Detail != `a pass with those under way expects 7 units, limit "daily" has 0` || left.get() != 1 {
+			t.Errorf("the second: got %+v, want it not launched; %d units are left", got, left.get())
 		}
-		*left = 4
+		left.set(4)
 		time.Sleep(time.Until(time.Now().Truncate(time.Hour).Add(time.Hour)))
 		b.Tick("channels", time.Now().UTC()) // the first is over: nothing is spoken for any more
 		time.Sleep(time.Minute)

@@ -19,7 +19,7 @@ import (
 )
 
 // patience is how long anything in the machine may take.
-const patience = time.Minute
+const patience = 2 * time.Minute
 
 // A machine is a Debian in a directory, booted in a container of its own
 // processes, users and network.

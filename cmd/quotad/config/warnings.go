@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"quotad/jobs/plan"
+	"quotad/quota"
 )
 
 // reference is when the slots begin that a file is judged by: what it means must
@@ -18,11 +19,12 @@ func (c *Config) Fits() []plan.Fit {
 	return plan.CheckFit(c.Jobs, c.Credentials, reference)
 }
 
-// Warnings returns what is hardly meant, and one for each limit that the jobs do
-// not fit, at the line of the change that gives up least: runs will end before they
-// come round. Nothing is wrong with the file.
+// Warnings returns what is hardly meant, one for each limit whose reserve is no room for
+// what an outage may grant, and one for each limit that the jobs do not fit, at the line of
+// the change that gives up least: runs will end before they come round. Nothing is wrong
+// with the file.
 func (c *Config) Warnings() Errors {
-	warnings := slices.Clone(c.notes)
+	warnings := append(slices.Clone(c.notes), c.largeAllowances()...)
 	for _, f := range c.Fits() {
 		if f.Fits {
 			continue
@@ -35,6 +37,48 @@ func (c *Config) Warnings() Errors {
 	}
 	warnings.sort()
 	return warnings
+}
+
+// largeAllowances tells of limits that may be overspent while the ledger cannot be reached:
+// each host then takes what was left for its own, and only the reserve is room for that.
+func (c *Config) largeAllowances() Errors {
+	var large Errors
+	for _, credential := range c.Credentials {
+		outage, path := c.Outages[credential.Name], []string{"credentials", credential.Name, "on_outage", "open_units"}
+		for _, l := range credential.Limits {
+			allowed := outage.in(l, credential)
+			if allowed <= l.Reserve {
+				continue
+			}
+			cure := fmt.Sprintf("a reserve of %d would do", allowed)
+			if l.Reserve > 0 {
+				cure += fmt.Sprintf(", or open_units = %d", l.Reserve)
+			}
+			large = append(large, Error{
+				File: c.File, Line: c.lines.at(path), Key: keyAt(path),
+				Message: fmt.Sprintf("while Redis cannot be reached each host may spend %s of %s, which keeps %d in reserve: together they may spend more than there is; %s",
+					quota.Count(allowed, "unit", "units"), l.Name, l.Reserve, cure),
+			})
+		}
+	}
+	return large
+}
+
+// in is the most that an outage may cost in a limit. What open_units bounds of a grant is
+// the largest of its charges.
+func (o Outage) in(l quota.Limit, c *quota.Credential) quota.Units {
+	most := quota.Units(0)
+	for operation := range o.Open {
+		cost := c.Operations[operation]
+		largest := quota.Units(0)
+		for _, other := range c.Limits {
+			largest = max(largest, cost.In(other, operation))
+		}
+		if largest > 0 {
+			most = max(most, o.Units/largest*cost.In(l, operation))
+		}
+	}
+	return most
 }
 
 // cureOf returns the path of the key that is best changed.

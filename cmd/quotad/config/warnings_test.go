@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -44,6 +45,60 @@ func TestWarnings(t *testing.T) {
 			warnings := c.Warnings()
 			if len(warnings) != 1 || strings.TrimPrefix(warnings[0].Warning(), c.File) != row.want {
 				t.Errorf("got %v, want %s", warnings, row.want)
+			}
+		})
+	}
+}
+
+const openOnRedis = `
+[ledger]
+backend = "redis"
+
+[credentials.youtube.limits.daily]
+units = 10_000
+reserve = 500
+[credentials.youtube.limits.search]
+units = 4_000
+only = ["search.list", "playlists.list"]
+[credentials.youtube.operations]
+"search.list" = 100
+"videos.list" = 1
+"playlists.list" = { daily = 10, search = 1 }
+[credentials.youtube.on_outage]
+`
+
+// What hosts may grant while they cannot see each other is to fit into the reserve.
+func TestAllowanceBeyondTheReserve(t *testing.T) {
+	for _, row := range []struct {
+		name, outage string
+		want         []string // after the file, and "each host may spend"
+	}{
+		{"it fits", `open_units = 500` + "\n" + `"videos.list" = "open"`, nil},
+		{"nothing is open", `open_units = 9_000`, nil},
+		{"it is larger", `"videos.list" = "open"` + "\n" + `open_units = 501`, []string{
+			`501 units of daily, which keeps 500 in reserve: together they may spend more than there is; a reserve of 501 would do, or open_units = 500`}},
+		{"a limit without a reserve", `"search.list" = "open"` + "\n" + `open_units = 250`, []string{
+			`200 units of search, which keeps 0 in reserve: together they may spend more than there is; a reserve of 200 would do`}},
+		{"a cost for each limit", `"playlists.list" = "open"` + "\n" + `open_units = 600`, []string{
+			`600 units of daily, which keeps 500 in reserve: together they may spend more than there is; a reserve of 600 would do, or open_units = 500`,
+			`60 units of search, which keeps 0 in reserve: together they may spend more than there is; a reserve of 60 would do`}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			c, err := load(t, t.TempDir(), openOnRedis+row.outage+"\n")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, w := range c.Warnings() {
+				if w.Key != "credentials.youtube.on_outage.open_units" || w.Line != 16+strings.Count(row.outage[:strings.Index(row.outage, "open_units")], "\n") {
+					t.Errorf("it stands at %d, %s", w.Line, w.Key)
+				}
+				got = append(got, strings.TrimPrefix(w.Message, "while Redis cannot be reached each host may spend "))
+			}
+			slices.Sort(got)
+			slices.Sort(row.want)
+			if !slices.Equal(got, row.want) {
+				t.Errorf("got %q, want %q", got, row.want)
 			}
 		})
 	}

@@ -28,6 +28,8 @@ var house = []struct {
 
 	// What binds the domain to a technology.
 	{"quota/api", "quota", ""},
+	{"quota/server", "quota quota/api", ""},
+	{"quota/server/servertest", "quota quota/api quota/ledgertest quota/server", ""},
 	{"quota/slidinglog", "quota", ""},
 	{"quota/boltledger", "quota quota/slidinglog", "go.etcd.io/bbolt"},
 	{"quota/redisledger", "quota lua", "github.com/redis/go-redis/v9"},
@@ -36,7 +38,8 @@ var house = []struct {
 	{"quota/benchmark", "", ""},
 	{"quota/redisledger/redistest", "", ""},
 	{"jobs/plan", "jobs quota quota/slidinglog regions", ""},
-	{"jobs/api", "jobs jobs/plan quota/api quota quota/slidinglog regions", ""},
+	{"jobs/api", "jobs jobs/plan quota quota/api regions", ""},
+	{"jobs/server", "jobs jobs/api jobs/plan quota quota/api quota/server quota/slidinglog regions", ""},
 	{"jobs/process", "jobs regions", "golang.org/x/sys"},
 	{"jobs/scheduler", "jobs regions", "github.com/go-co-op/gocron/v2"},
 
@@ -105,6 +108,31 @@ func check(t *testing.T, imported string, own, modules []string) {
 	}
 }
 
+// What a job links by importing a client, and the programs that only ask, hold no
+// server, no ledger and no module that these bind.
+func TestClientsLinkNoServer(t *testing.T) {
+	for _, client := range []struct {
+		path string
+		ours string // all of ours that it links
+	}{
+		{"quota/api", "quota quota/api"},
+		{"jobs/api", "jobs jobs/api jobs/plan quota quota/api quota/slidinglog regions"},
+		{"cmd/ytfetch", "cmd/ytfetch cmd/ytfetch/upstream jobs jobs/api jobs/plan quota quota/api quota/slidinglog regions"},
+		{"cmd/quotactl", "cmd/quotactl cmd/quotactl/term jobs jobs/api jobs/plan quota quota/api quota/slidinglog regions"},
+	} {
+		t.Run(client.path, func(t *testing.T) {
+			row := slices.IndexFunc(house, func(row struct{ path, imports, modules string }) bool { return row.path == client.path })
+			modules := strings.Fields(house[row].modules)
+			for _, linked := range strings.Fields(goList(t, "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", "./"+client.path)) {
+				ours, isOurs := strings.CutPrefix(linked, module)
+				if isOurs && !slices.Contains(strings.Fields(client.ours), ours) || !isOurs && len(modules) == 0 {
+					t.Errorf("links %s", linked)
+				}
+			}
+		})
+	}
+}
+
 // A module is imported by one package: the rows themselves must not say otherwise.
 func TestEachModuleIsBoundOnce(t *testing.T) {
 	const shared = "golang.org/x/term golang.org/x/sys" // terminals and the kernel are everybody's
@@ -147,15 +175,9 @@ type listing struct {
 
 func listPackages(t *testing.T) []listing {
 	t.Helper()
-	command := exec.Command("go", "list", "-json=ImportPath,Imports,TestImports,XTestImports", "./...")
-	command.Dir = ".."
-	command.Stderr = os.Stderr
-	output, err := command.Output()
-	if err != nil {
-		t.Fatalf("go list: %v", err)
-	}
+	output := goList(t, "-json=ImportPath,Imports,TestImports,XTestImports", "./...")
 	var list []listing
-	for decoder := json.NewDecoder(strings.NewReader(string(output))); ; {
+	for decoder := json.NewDecoder(strings.NewReader(output)); ; {
 		var p listing
 		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
 			return list
@@ -164,4 +186,16 @@ func listPackages(t *testing.T) []listing {
 		}
 		list = append(list, p)
 	}
+}
+
+func goList(t *testing.T, args ...string) string {
+	t.Helper()
+	command := exec.Command("go", append([]string{"list"}, args...)...)
+	command.Dir = ".."
+	command.Stderr = os.Stderr
+	output, err := command.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	return string(output)
 }

@@ -17,11 +17,11 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"quotad/jobs"
-	jobsapi "quotad/jobs/api"
 	"quotad/jobs/process"
+	jobsserver "quotad/jobs/server"
 	"quotad/quota"
-	"quotad/quota/api"
 	"quotad/quota/ledgertest"
+	"quotad/quota/server"
 	"quotad/regions"
 )
 
@@ -81,14 +81,14 @@ func startDaemon(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.MkdirAll(filepath.Dir(path), 0o755))
 	listener, err := net.Listen("unix", path)
 	ts.Check(err)
-	server, runner := newServer(ts, path, names)
+	s, runner := newServer(ts, path, names)
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
+	go func() { served <- s.Serve(listener) }()
 	stop := sync.OnceFunc(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 		defer cancel()
 		ts.Check(runner.Stop(ctx))
-		ts.Check(server.Shutdown(ctx))
+		ts.Check(s.Shutdown(ctx))
 		ts.Check(<-served)
 	})
 	ts.Defer(stop)
@@ -110,7 +110,7 @@ func haltDaemon(ts *testscript.TestScript, neg bool, args []string) {
 	stop.(func())()
 }
 
-func newServer(ts *testscript.TestScript, socket string, names []string) (*api.Server, *jobs.Runner) {
+func newServer(ts *testscript.TestScript, socket string, names []string) (*server.Server, *jobs.Runner) {
 	var ledger quota.Ledger = ledgertest.NewModel(time.Now)
 	credentials := make([]*quota.Credential, len(names))
 	for i, name := range names {
@@ -131,16 +131,16 @@ func newServer(ts *testscript.TestScript, socket string, names []string) (*api.S
 		EndLeftover: process.EndLeftover, Now: time.Now,
 	})
 	ts.Check(err)
-	config := api.Config{
-		Keeper: keeper, Tokens: tokens, Version: version(), Routes: append(jobsapi.Routes(runner), jobsapi.PlanRoute(runner, keeper)),
-		Status: map[string]func(context.Context) any{"jobs": jobsapi.Section(runner)},
+	config := server.Config{
+		Keeper: keeper, Tokens: tokens, Version: version(), Routes: append(jobsserver.Routes(runner), jobsserver.PlanRoute(runner, keeper)),
+		Status: map[string]func(context.Context) any{"jobs": jobsserver.Section(runner)},
 	}
 	if names[0] == "old" {
-		config.Version, config.Routes = "v0.1.0", jobsapi.Routes(runner)
+		config.Version, config.Routes = "v0.1.0", jobsserver.Routes(runner)
 	}
-	server, err := api.NewServer(config)
+	s, err := server.New(config)
 	ts.Check(err)
-	return server, runner
+	return s, runner
 }
 
 // jobsOf returns the jobs of a script: trending where it has a job.sh, and charts

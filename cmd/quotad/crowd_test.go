@@ -21,6 +21,7 @@ import (
 	"quotad/quota"
 	"quotad/quota/api"
 	"quotad/quota/boltledger"
+	"quotad/quota/server"
 )
 
 // A crowd is what users who are no operators do to a daemon all at once.
@@ -93,7 +94,7 @@ func TestServesThroughACrowd(t *testing.T) {
 	flooder, reader := account(t, "games"), account(t, "nobody")
 	flooded := make(chan struct{})
 	outside.Go(func() {
-		o.flood(ctx, flooder, api.DefaultConnectionsPerUser+2*64, sync.OnceFunc(func() { close(flooded) }))
+		o.flood(ctx, flooder, server.DefaultConnectionsPerUser+2*64, sync.OnceFunc(func() { close(flooded) }))
 	})
 	<-flooded
 	var following sync.WaitGroup

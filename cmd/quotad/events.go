@@ -9,8 +9,8 @@ import (
 	"quotad/cmd/quotad/notify"
 	"quotad/jobs"
 	"quotad/quota"
-	"quotad/quota/api"
 	"quotad/quota/redisledger"
+	"quotad/quota/server"
 )
 
 // Events writes what happens to the log: a line for each run, each pass and
@@ -109,7 +109,7 @@ func (e events) Trouble(job string, err error) {
 }
 
 // Decided logs what the API decided; what was granted only for who looks closely.
-func (e events) Decided(event api.Event) {
+func (e events) Decided(event server.Event) {
 	line := e.lineOf(event)
 	if line == nil {
 		return
@@ -131,7 +131,7 @@ func (e events) Decided(event api.Event) {
 }
 
 // lineOf begins the line for a decision; nil: there is none.
-func (e events) lineOf(event api.Event) *zerolog.Event {
+func (e events) lineOf(event server.Event) *zerolog.Event {
 	switch {
 	case event.Err != nil:
 		return e.refusal(zerolog.ErrorLevel, event.Request.Caller, event.Result()).Err(event.Err)
@@ -144,7 +144,7 @@ func (e events) lineOf(event api.Event) *zerolog.Event {
 }
 
 // forbidden logs a request that its caller may not make.
-func (e events) forbidden(attempt api.Attempt) {
+func (e events) forbidden(attempt server.Attempt) {
 	line := e.refusal(zerolog.WarnLevel, attempt.Caller, attempt.Route)
 	by(line, attempt.Caller, attempt.PID)
 	if attempt.Route != "" {
@@ -175,7 +175,7 @@ func by(line *zerolog.Event, caller quota.Caller, pid int) *zerolog.Event {
 	return line
 }
 
-func verdict(event api.Event) string {
+func verdict(event server.Event) string {
 	switch {
 	case event.Err != nil:
 		return event.Verb + " failed"

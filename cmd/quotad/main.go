@@ -16,6 +16,7 @@ import (
 
 	"quotad/cmd/quotad/config"
 	"quotad/quota/api"
+	"quotad/quota/server"
 )
 
 // The exit codes of quotad.
@@ -84,7 +85,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 // a service again that has ended, until its start limit.
 func turnAway(l net.Listener, stderr io.Writer) {
 	why := api.NewProblem(api.BadConfiguration, "quotad cannot start: its configuration is not good")
-	if err := api.TurnAway(l, why); err != nil {
+	if err := server.TurnAway(l, why); err != nil {
 		fail(stderr, fmt.Errorf("cannot answer those who wait at the socket: %w", err))
 	}
 }

@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"net"
 
-	"quotad/quota/api"
+	"quotad/quota/server"
 )
 
 // serveMetrics answers scrapes at the configured loopback address too, and at
 // nothing else there but whether the daemon is well.
-func (d *daemon) serveMetrics(server *api.Server) error {
+func (d *daemon) serveMetrics(s *server.Server) error {
 	if d.config.Metrics == "" {
 		return nil
 	}
@@ -17,7 +17,7 @@ func (d *daemon) serveMetrics(server *api.Server) error {
 	if err != nil {
 		return fmt.Errorf("cannot serve metrics: %w", err)
 	}
-	d.serving.Go(func() { d.fail(server.ServeOnly(listener, "/metrics", "/healthz", "/readyz")) })
+	d.serving.Go(func() { d.fail(s.ServeOnly(listener, "/metrics", "/healthz", "/readyz")) })
 	d.log.Info().Stringer("address", listener.Addr()).Msg("serving metrics")
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"quotad/quota/api"
+	"quotad/quota/server"
 )
 
 var update = flag.Bool("update", false, "write the table of routes anew")
@@ -115,7 +116,7 @@ const routeTableHead = "| route | for whom | what for | fields |\n|---|---|---|-
 
 func routeTable(routes []route) string {
 	callers := map[string]string{
-		string(api.Read): "all", string(api.Spend): "all", string(api.Correct): "its pass, operators", string(api.Operate): "operators",
+		string(server.Read): "all", string(server.Spend): "all", string(server.Correct): "its pass, operators", string(server.Operate): "operators",
 	}
 	table := routeTableHead
 	for _, r := range routes {

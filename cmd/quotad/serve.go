@@ -14,9 +14,9 @@ import (
 	"github.com/rs/zerolog"
 
 	"quotad/cmd/quotad/config"
-	jobsapi "quotad/jobs/api"
 	"quotad/jobs/scheduler"
-	"quotad/quota/api"
+	jobsserver "quotad/jobs/server"
+	"quotad/quota/server"
 )
 
 // serve runs a daemon until a signal or a failure ends it.
@@ -81,7 +81,7 @@ func (d *daemon) wait(ctx context.Context) error {
 
 // serveAPI answers on the socket from here on.
 func (d *daemon) serveAPI(context.Context) error {
-	server, err := api.NewServer(api.Config{
+	s, err := server.New(server.Config{
 		Keeper:     d.keeper,
 		Tokens:     d.tokens,
 		Version:    version(),
@@ -96,9 +96,9 @@ func (d *daemon) serveAPI(context.Context) error {
 		Observe:   d.watchers.Decided,
 		Forbidden: d.events.forbidden,
 		ErrorLog:  stdlog.New(complaints{d.log}, "", 0),
-		Routes:    append(jobsapi.Routes(d.runner), jobsapi.PlanRoute(d.runner, d.keeper), d.metrics.Route(), api.ReloadRoute(d.reload)),
+		Routes:    append(jobsserver.Routes(d.runner), jobsserver.PlanRoute(d.runner, d.keeper), d.metrics.Route(), server.ReloadRoute(d.reload)),
 		Status: map[string]func(context.Context) any{
-			"jobs":   jobsapi.Section(d.runner),
+			"jobs":   jobsserver.Section(d.runner),
 			"config": func(context.Context) any { return d.reloads.told.Load() },
 		},
 	})
@@ -109,14 +109,14 @@ func (d *daemon) serveAPI(context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.metrics.WatchConnections(server.Connections)
+	d.metrics.WatchConnections(s.Connections)
 	d.onStop("stop the API", func() error {
-		err := shutdown(server)
+		err := shutdown(s)
 		d.serving.Wait()
 		return err
 	})
-	d.serving.Go(func() { d.fail(server.Serve(listener)) })
-	if err := d.serveMetrics(server); err != nil {
+	d.serving.Go(func() { d.fail(s.Serve(listener)) })
+	if err := d.serveMetrics(s); err != nil {
 		return err
 	}
 	d.log.Info().Str("version", version()).Str("config", d.config.File).Str("ledger", d.config.Ledger.Backend).
@@ -141,7 +141,7 @@ func (d *daemon) listen() (net.Listener, error) {
 	if d.systemd.api != nil {
 		return d.systemd.api, nil
 	}
-	l, err := api.Listen(d.config.Socket)
+	l, err := server.Listen(d.config.Socket)
 	if user := d.config.Passes.User; err == nil && user != nil {
 		if err := os.Chown(d.config.Socket, -1, user.GID); err != nil {
 			return nil, errors.Join(fmt.Errorf("cannot open the socket to the passes: %w", err), l.Close())
@@ -153,10 +153,10 @@ func (d *daemon) listen() (net.Listener, error) {
 // answerTime is how long requests that are in flight when the API stops may take.
 const answerTime = 5 * time.Second
 
-func shutdown(server *api.Server) error {
+func shutdown(s *server.Server) error {
 	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
 	defer cancel()
-	return server.Shutdown(ctx)
+	return s.Shutdown(ctx)
 }
 
 // runJobs begins with what a killed daemon left, what was missed, and what is to

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"quotad/jobs"
-	"quotad/quota/api"
 	"quotad/quota/redisledger"
+	"quotad/quota/server"
 )
 
 const (
@@ -76,7 +76,7 @@ func (*statusNotifier) Output(string, string, jobs.Pass, jobs.Line) {}
 func (*statusNotifier) Trouble(string, error) {}
 
 // Decided implements watcher.
-func (*statusNotifier) Decided(api.Event) {} // what is left is sent with the pass, or after statusAge
+func (*statusNotifier) Decided(server.Event) {} // what is left is sent with the pass, or after statusAge
 
 // Outage implements watcher.
 func (n *statusNotifier) Outage(redisledger.Event) { n.notify() }

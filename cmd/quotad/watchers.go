@@ -5,15 +5,15 @@ import (
 
 	"quotad/jobs"
 	"quotad/quota"
-	"quotad/quota/api"
 	"quotad/quota/redisledger"
+	"quotad/quota/server"
 )
 
 // A watcher is told what happens in the daemon, by many goroutines at the same
 // time, each of which waits for it.
 type watcher interface {
 	jobs.Observer
-	Decided(api.Event)
+	Decided(server.Event)
 	Outage(redisledger.Event)
 }
 
@@ -50,7 +50,7 @@ func (w watchers) Trouble(job string, err error) {
 	}
 }
 
-func (w watchers) Decided(event api.Event) {
+func (w watchers) Decided(event server.Event) {
 	for _, one := range w {
 		one.Decided(event)
 	}

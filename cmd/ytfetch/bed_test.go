@@ -16,6 +16,7 @@ import (
 	"quotad/quota"
 	"quotad/quota/api"
 	"quotad/quota/ledgertest"
+	"quotad/quota/server"
 )
 
 const (
@@ -33,7 +34,7 @@ type bed struct {
 	ledger   *ledger
 	tokens   *tokens
 	marks    *bookmarks
-	server   *api.Server
+	server   *server.Server
 	served   chan error
 	dir      string // short: it holds the socket
 }
@@ -63,11 +64,11 @@ func openBed(c bedConfig) (*bed, error) {
 	if b.dir, err = os.MkdirTemp("", "ytf"); err != nil {
 		return nil, err
 	}
-	put := api.Route{Method: http.MethodPut, Path: "/v1/bookmark", Access: api.Spend, Does: "leave something", Handle: api.Handle(b.marks.leave)}
-	if b.server, err = api.NewServer(api.Config{Keeper: keeper, Tokens: b.tokens, Version: "test", Routes: []api.Route{put}}); err != nil {
+	put := server.Route{Method: http.MethodPut, Path: "/v1/bookmark", Access: server.Spend, Does: "leave something", Handle: server.Handle(b.marks.leave)}
+	if b.server, err = server.New(server.Config{Keeper: keeper, Tokens: b.tokens, Version: "test", Routes: []server.Route{put}}); err != nil {
 		return nil, err
 	}
-	listener, err := api.Listen(b.socket())
+	listener, err := server.Listen(b.socket())
 	if err != nil {
 		return nil, err
 	}
@@ -160,7 +161,7 @@ type tokens struct {
 	requests []quota.Request
 }
 
-var _ api.Tokens = (*tokens)(nil)
+var _ server.Tokens = (*tokens)(nil)
 
 func (k *tokens) Bearer(token string) (quota.Bearer, bool) {
 	return quota.Bearer{Caller: quota.Caller{Job: "trending", Region: "DE", Run: "run-1", UID: -1}, Credential: "youtube"}, token == runToken
@@ -199,7 +200,7 @@ type bookmarks struct {
 	left []string
 }
 
-func (m *bookmarks) leave(_ context.Context, _ *api.Call, in jobsapi.Bookmark) (jobsapi.Bookmark, error) {
+func (m *bookmarks) leave(_ context.Context, _ *server.Session, in jobsapi.Bookmark) (jobsapi.Bookmark, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.broken {

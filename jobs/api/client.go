@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"quotad/jobs"
+	"quotad/jobs/plan"
 	"quotad/quota/api"
 )
 
@@ -70,6 +71,34 @@ func (c Client) Resume(ctx context.Context, job string) (Job, error) {
 // SetCursor sets the region at which the next run begins.
 func (c Client) SetCursor(ctx context.Context, job string, r CursorRequest) (Job, error) {
 	return ask[Job](ctx, c, http.MethodPost, pathOf("jobs", job, "cursor"), r)
+}
+
+// Bookmark returns what the last pass of a region left for the next one.
+func (c Client) Bookmark(ctx context.Context, job, region string) (Bookmark, error) {
+	return ask[Bookmark](ctx, c, http.MethodGet, pathOf("jobs", job, "bookmarks", region), nil)
+}
+
+// ClearBookmark has the next pass of a region begin anew.
+func (c Client) ClearBookmark(ctx context.Context, job, region string) (Bookmark, error) {
+	return ask[Bookmark](ctx, c, http.MethodDelete, pathOf("jobs", job, "bookmarks", region), nil)
+}
+
+// LeaveBookmark leaves something for the next pass of the region whose run token the
+// client has; empty takes it away.
+func (c Client) LeaveBookmark(ctx context.Context, text string) error {
+	_, err := ask[Bookmark](ctx, c, http.MethodPut, "/v1/bookmark", Bookmark{text})
+	return err
+}
+
+// Plan returns what the schedule will do to the limits.
+func (c Client) Plan(ctx context.Context, r PlanRequest) (plan.Plan, error) {
+	path := "/v1/plan"
+	if r.Days != 0 {
+		path += "?days=" + strconv.Itoa(r.Days)
+	}
+	var answer plan.Plan
+	err := c.GetLong(ctx, path, &answer)
+	return answer, err
 }
 
 func ask[T any](ctx context.Context, c Client, method, path string, body any) (T, error) {

@@ -1,5 +1,5 @@
-// Package api serves the jobs and their runs over the daemon's local API, on the
-// plumbing of quota/api, and asks for them.
+// Package api asks the daemon for its jobs and their runs: the answers as they are sent,
+// and the client, on that of quota/api. The handlers are in jobs/server.
 package api
 
 import (
@@ -62,32 +62,10 @@ type Selection struct {
 	Most int    `json:"most"` // how many, the soonest or the latest first; 0: 20
 }
 
-func jobOf(s jobs.Status) Job {
-	return Job{
-		Name:       s.Job.Name,
-		Credential: s.Job.Credential,
-		Schedule:   s.Job.Schedule.String(),
-		Regions:    s.Job.Regions,
-		Expects:    s.Job.Expects,
-		Cursor:     s.Cursor,
-		NextRun:    s.Next,
-		Pause:      s.Pause,
-		LastRun:    brief(s.Last),
-		Skipped:    brief(s.Skips),
-	}
-}
+// MostDays is how far ahead a plan may look.
+const MostDays = 31
 
-// brief leaves out of a run, which may be nil, what only its own page tells, and
-// what is nobody's business.
-func brief(r *jobs.Run) *jobs.Run {
-	if r == nil {
-		return nil
-	}
-	for i := range r.Passes {
-		r.Passes[i].Tail, r.Passes[i].Process = nil, nil
-	}
-	if r.Passes == nil {
-		r.Passes = []jobs.Pass{}
-	}
-	return r
+// PlanRequest narrows down a plan.
+type PlanRequest struct {
+	Days int `json:"days"` // how far ahead, up to MostDays; 0: 7
 }

@@ -7,14 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"iter"
 	"net/http"
 	"net/url"
 	"os"
-	"strconv"
 	"sync"
-	"time"
 
 	"quotad/quota"
 )
@@ -62,7 +58,7 @@ func (c *Client) Acquire(ctx context.Context, r AcquireRequest) (Decision, error
 // Settle sets a grant to the units that were really spent. Refusals and errors
 // are as for Acquire.
 func (c *Client) Settle(ctx context.Context, grantID string, units int64) (Decision, error) {
-	return c.decide(ctx, http.MethodPost, grantPath(grantID)+"/settle", settleRequest{Units: &units})
+	return c.decide(ctx, http.MethodPost, grantPath(grantID)+"/settle", SettleRequest{Units: &units})
 }
 
 // Release sets a grant to zero because its call was provably never sent.
@@ -95,7 +91,7 @@ func (c *Client) Do(ctx context.Context, method, path string, body, into any) er
 
 // GetLong reads a resource that a LongRead answers, once. Errors are as for Do.
 func (c *Client) GetLong(ctx context.Context, path string, into any) error {
-	return c.fetch(ctx, request{method: http.MethodGet, path: path, once: true, within: turnTime + walkTime + writeTimeout}, into)
+	return c.fetch(ctx, request{method: http.MethodGet, path: path, once: true, within: LongReadTimeout}, into)
 }
 
 func (c *Client) fetch(ctx context.Context, r request, into any) error {
@@ -148,47 +144,6 @@ func (c *Client) Credentials(ctx context.Context) ([]Credential, error) {
 	return list, err
 }
 
-// Log returns a page of a credential's log.
-func (c *Client) Log(ctx context.Context, credential string, q LogQuery) (LogPage, error) {
-	var page LogPage
-	err := c.Get(ctx, credentialPath(credential, "log", q.values()), &page)
-	return page, err
-}
-
-// UsageQuery says which entries of a log are summed, and how they are told apart.
-type UsageQuery struct {
-	By    string // "job" (when empty), "region", "operation", "caller" or "hour"
-	Since string // as LogQuery.Since; empty: of each limit what its window holds
-	Most  int    // read at most so many entries, the newest; 0: all
-}
-
-// Usage tells who spent what. It may take longer than other answers where the log
-// is long.
-func (c *Client) Usage(ctx context.Context, credential string, q UsageQuery) (Usage, error) {
-	var u Usage
-	values := url.Values{}
-	if q.By != "" {
-		values.Set("by", q.By)
-	}
-	if q.Since != "" {
-		values.Set("since", q.Since)
-	}
-	if q.Most > 0 {
-		values.Set("most", strconv.Itoa(q.Most))
-	}
-	err := c.GetLong(ctx, credentialPath(credential, "usage", values), &u)
-	return u, err
-}
-
-// Why tells what would become of so many calls of an operation, and what stands in
-// their way. It may take longer than other answers where the log is long.
-func (c *Client) Why(ctx context.Context, credential, operation string, count int64) (Why, error) {
-	var w Why
-	values := url.Values{"operation": {operation}, "count": {strconv.FormatInt(count, 10)}}
-	err := c.GetLong(ctx, credentialPath(credential, "why", values), &w)
-	return w, err
-}
-
 // Adjust books units that were spent elsewhere, or gives back what was not spent.
 // It is not sent again when the answer is lost: that would book twice.
 func (c *Client) Adjust(ctx context.Context, credential string, a Adjustment) (Adjusted, error) {
@@ -212,78 +167,6 @@ func credentialPath(credential, what string, values url.Values) string {
 	return path
 }
 
-func (q LogQuery) values() url.Values {
-	values := url.Values{}
-	if q.After != "" {
-		values.Set("after", q.After)
-	}
-	if q.Since != "" {
-		values.Set("since", q.Since)
-	}
-	if q.Newest {
-		values.Set("newest", "true")
-	}
-	if q.Most != 0 {
-		values.Set("most", strconv.Itoa(q.Most))
-	}
-	return values
-}
-
-// FollowLog yields the entries that a query selects, and then those that are
-// written, as they come. It ends without an error when the daemon shuts down;
-// else with one, the context's where that has ended.
-func (c *Client) FollowLog(ctx context.Context, credential string, q LogQuery) iter.Seq2[Entry, error] {
-	values := q.values()
-	values.Set("follow", "true")
-	return func(yield func(Entry, error) bool) {
-		ctx, cancel := context.WithCancelCause(ctx)
-		defer cancel(nil)
-		resp, err := c.begin(ctx, cancel, credentialPath(credential, "log", values))
-		if err != nil {
-			yield(Entry{}, err)
-			return
-		}
-		defer resp.Body.Close()
-		for lines := json.NewDecoder(resp.Body); ; {
-			var e Entry
-			err := lines.Decode(&e)
-			if err == io.EOF {
-				return
-			}
-			if err != nil {
-				yield(Entry{}, c.failure(ctx, err))
-				return
-			}
-			if !yield(e, nil) {
-				return
-			}
-		}
-	}
-}
-
-// begin asks for a stream: that it begins is not waited for longer than for any
-// other answer.
-func (c *Client) begin(ctx context.Context, cancel context.CancelCauseFunc, path string) (*http.Response, error) {
-	c.once.Do(c.open)
-	late := time.AfterFunc(attemptTimeout, func() { cancel(errNoAnswer) })
-	defer late.Stop()
-	resp, err := c.send(ctx, http.MethodGet, path, nil)
-	if context.Cause(ctx) == errNoAnswer {
-		err = &unreachableError{socket: c.socket, err: errNoAnswer}
-	} else if err != nil {
-		err = c.failure(ctx, err)
-	}
-	if err != nil || resp.StatusCode == http.StatusOK {
-		return resp, err
-	}
-	defer resp.Body.Close()
-	answer, err := readReply(resp)
-	if err != nil {
-		return nil, c.failure(ctx, err)
-	}
-	return nil, answer.problem()
-}
-
 // Reload has the daemon read its configuration again, and returns what has
 // changed. A configuration that cannot take the place of the one in force is a
 // *Problem of reason Conflict.
@@ -300,8 +183,8 @@ type reply struct {
 	body    []byte
 }
 
-// serverName is the header Server up to the version.
-const serverName = "quotad/"
+// ServerName is what stands before the version in the header Server.
+const ServerName = "quotad/"
 
 func (r reply) decode(into any) error {
 	if err := json.Unmarshal(r.body, into); err != nil {

@@ -18,6 +18,7 @@ import (
 
 	"quotad/quota"
 	"quotad/quota/api"
+	"quotad/quota/server/servertest"
 )
 
 // A cutter stands between client and server and cuts a connection after the
@@ -30,7 +31,7 @@ type cutter struct {
 // cut starts a cutter that loses the first n answers.
 func cut(t *testing.T, server string, n int64) *cutter {
 	t.Helper()
-	c := &cutter{socket: filepath.Join(shortDir(t), "cut.sock")}
+	c := &cutter{socket: filepath.Join(servertest.ShortDir(t), "cut.sock")}
 	l, err := net.Listen("unix", c.socket)
 	if err != nil {
 		t.Fatal(err)
@@ -77,22 +78,22 @@ func (c *cutter) pass(client net.Conn, path string, n int64) {
 
 func TestLostReplyIsAskedForAgainAndDebitedOnce(t *testing.T) {
 	for _, id := range []string{"page-1", ""} {
-		h := open(t, nil)
-		c := cut(t, h.socket, 2)
+		h := servertest.Start(t, nil)
+		c := cut(t, h.Socket, 2)
 		client := &api.Client{Socket: c.socket}
 		d, err := client.Acquire(context.Background(), api.AcquireRequest{Credential: "youtube", Operation: "search.list", RequestID: id})
 		if err != nil || !d.Granted || !d.Replayed {
 			t.Fatalf("request id %q: %+v, %v, want a grant that was replayed", id, d, err)
 		}
-		if used := h.used("youtube"); used != 100 || c.requests.Load() != 3 {
+		if used := h.Used("youtube"); used != 100 || c.requests.Load() != 3 {
 			t.Errorf("used %d after %d requests, want 100 after 3", used, c.requests.Load())
 		}
 	}
 }
 
 func TestLostRepliesEndAsUnreachable(t *testing.T) {
-	h := open(t, nil)
-	c := cut(t, h.socket, 100)
+	h := servertest.Start(t, nil)
+	c := cut(t, h.Socket, 100)
 	client := &api.Client{Socket: c.socket}
 	_, err := client.Acquire(context.Background(), api.AcquireRequest{Credential: "youtube", Operation: "search.list"})
 	if !errors.Is(err, api.ErrUnreachable) || !errors.Is(err, quota.ErrOutcomeUnknown) || !strings.Contains(api.Hint(err), "did not answer") {
@@ -101,22 +102,22 @@ func TestLostRepliesEndAsUnreachable(t *testing.T) {
 	if n := c.requests.Load(); n != 3 {
 		t.Errorf("%d requests, want 3", n)
 	}
-	if used := h.used("youtube"); used != 100 {
+	if used := h.Used("youtube"); used != 100 {
 		t.Errorf("used %d, want 100", used)
 	}
 }
 
 func TestSettleIsRepeatedAndOtherPostsAreNot(t *testing.T) {
-	h := open(t, nil)
-	h.tokens.issue("secret", "trending", "US", "youtube")
-	grant := h.acquire("secret", api.AcquireRequest{Operation: "search.list"})
-	c := cut(t, h.socket, 1)
+	h := servertest.Start(t, nil)
+	h.Tokens.Issue("secret", "trending", "US", "youtube")
+	grant := h.Acquire("secret", api.AcquireRequest{Operation: "search.list"})
+	c := cut(t, h.Socket, 1)
 	client := &api.Client{Socket: c.socket, Token: "secret"}
-	if _, err := client.Settle(context.Background(), grant.GrantID, 7); err != nil || h.used("youtube") != 7 {
-		t.Errorf("settle: %v, used %d, want 7", err, h.used("youtube"))
+	if _, err := client.Settle(context.Background(), grant.GrantID, 7); err != nil || h.Used("youtube") != 7 {
+		t.Errorf("settle: %v, used %d, want 7", err, h.Used("youtube"))
 	}
 
-	c = cut(t, h.socket, 1)
+	c = cut(t, h.Socket, 1)
 	client = &api.Client{Socket: c.socket}
 	err := client.Do(context.Background(), "POST", "/v1/acquire", api.AcquireRequest{Credential: "other", Operation: "get"}, nil)
 	if !errors.Is(err, api.ErrUnreachable) || c.requests.Load() != 1 {
@@ -125,8 +126,8 @@ func TestSettleIsRepeatedAndOtherPostsAreNot(t *testing.T) {
 }
 
 func TestDenialIsNotAskedForAgain(t *testing.T) {
-	h := open(t, nil)
-	c := cut(t, h.socket, 0)
+	h := servertest.Start(t, nil)
+	c := cut(t, h.Socket, 0)
 	client := &api.Client{Socket: c.socket}
 	ask := api.AcquireRequest{Credential: "other", Operation: "get", Count: 2}
 	if d, err := client.Acquire(context.Background(), ask); err != nil || !d.Granted {
@@ -143,8 +144,8 @@ func TestDenialIsNotAskedForAgain(t *testing.T) {
 
 // A request that nobody could grant is no denial: that would be waited for.
 func TestRefusalsThatAreNoDenials(t *testing.T) {
-	h := open(t, nil)
-	h.tokens.issue("secret", "trending", "US", "youtube")
+	h := servertest.Start(t, nil)
+	h.Tokens.Issue("secret", "trending", "US", "youtube")
 	for _, row := range []struct {
 		token  string
 		ask    api.AcquireRequest
@@ -158,7 +159,7 @@ func TestRefusalsThatAreNoDenials(t *testing.T) {
 		{"dead", api.AcquireRequest{Operation: "videos.list"}, quota.Forbidden, false},
 		{"", api.AcquireRequest{Credential: "youtube", Operation: "search.list", Count: 41}, quota.CostExceedsLimit, true},
 	} {
-		d, err := h.client(row.token).Acquire(t.Context(), row.ask)
+		d, err := h.Client(row.token).Acquire(t.Context(), row.ask)
 		var p *api.Problem
 		switch {
 		case d.Granted:
@@ -169,15 +170,20 @@ func TestRefusalsThatAreNoDenials(t *testing.T) {
 			t.Errorf("%+v: %+v, %v, want a problem of reason %s", row.ask, d, err, row.reason)
 		}
 	}
-	if _, err := h.client("").Release(t.Context(), "youtube:1-1"); err == nil {
+	if _, err := h.Client("").Release(t.Context(), "youtube:1-1"); err == nil {
 		t.Error("the release of no grant is no error")
 	}
 }
 
 func TestUnreachable(t *testing.T) {
-	dir := shortDir(t)
+	dir := servertest.ShortDir(t)
 	stale := filepath.Join(dir, "stale")
-	staleSocket(t, stale)
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: stale, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.SetUnlinkOnClose(false)
+	l.Close()
 	for _, row := range []struct{ name, socket, says string }{
 		{"no socket", filepath.Join(dir, "none"), "no such file or directory"},
 		{"stale socket", stale, "connection refused"},
@@ -216,7 +222,7 @@ func TestFullBacklogIsTriedAgain(t *testing.T) {
 // fullBacklog returns a socket that takes no more connections.
 func fullBacklog(t *testing.T) string {
 	t.Helper()
-	socket := filepath.Join(shortDir(t), "s")
+	socket := filepath.Join(servertest.ShortDir(t), "s")
 	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -240,7 +246,7 @@ func fullBacklog(t *testing.T) string {
 }
 
 func TestSilentDaemonIsGivenUp(t *testing.T) {
-	socket := filepath.Join(shortDir(t), "s")
+	socket := filepath.Join(servertest.ShortDir(t), "s")
 	l, err := net.Listen("unix", socket) // nobody accepts
 	if err != nil {
 		t.Fatal(err)
@@ -261,7 +267,7 @@ func TestSilentDaemonIsGivenUp(t *testing.T) {
 }
 
 func TestWhoeverAnswersStrangely(t *testing.T) {
-	socket := filepath.Join(shortDir(t), "s")
+	socket := filepath.Join(servertest.ShortDir(t), "s")
 	l, err := net.Listen("unix", socket)
 	if err != nil {
 		t.Fatal(err)
@@ -297,9 +303,9 @@ func TestWhoeverAnswersStrangely(t *testing.T) {
 }
 
 func TestClientOfAPass(t *testing.T) {
-	h := open(t, nil)
-	h.tokens.issue("secret", "trending", "US", "youtube")
-	t.Setenv("QUOTAD_SOCKET", h.socket)
+	h := servertest.Start(t, nil)
+	h.Tokens.Issue("secret", "trending", "US", "youtube")
+	t.Setenv("QUOTAD_SOCKET", h.Socket)
 	t.Setenv("QUOTAD_TOKEN", "secret")
 	t.Setenv("http_proxy", "http://127.0.0.1:1")
 	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
@@ -307,7 +313,7 @@ func TestClientOfAPass(t *testing.T) {
 	if err != nil || !d.Granted {
 		t.Errorf("got %+v, %v", d, err)
 	}
-	if decided := h.tokens.pass("secret").decided; len(decided) != 1 {
+	if decided := h.Tokens.Pass("secret").Decisions; len(decided) != 1 {
 		t.Errorf("the record has %v", decided)
 	}
 	var zero api.Client
@@ -334,8 +340,8 @@ func TestFindSocket(t *testing.T) {
 }
 
 func TestManyClientsAtOnce(t *testing.T) {
-	h := open(t, nil)
-	client := h.client("")
+	h := servertest.Start(t, nil)
+	client := h.Client("")
 	var group sync.WaitGroup
 	var granted atomic.Int64
 	for range 64 {
@@ -351,7 +357,7 @@ func TestManyClientsAtOnce(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if n := granted.Load(); n != 40 || h.used("youtube") != 4000 {
-		t.Errorf("%d grants, used %d, want 40 and 4000", n, h.used("youtube"))
+	if n := granted.Load(); n != 40 || h.Used("youtube") != 4000 {
+		t.Errorf("%d grants, used %d, want 40 and 4000", n, h.Used("youtube"))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os/exec"
 	"path/filepath"
+	"quotad/quota/server/servertest"
 	"strings"
 	"testing"
 )
@@ -27,26 +28,26 @@ func TestCurl(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("curl is not installed")
 	}
-	h := open(t, nil)
-	h.tokens.issue("secret", "fetch", "US", "other")
+	h := servertest.Start(t, nil)
+	h.Tokens.Issue("secret", "fetch", "US", "other")
 	acquire := []string{"-H", "Authorization: Bearer secret", "http://quotad/v1/acquire", "-d", "operation=get"}
 
-	if exit, out := curl(t, h.socket, append(acquire, "-d", "request_id=page-1")...); exit != 0 || !strings.HasPrefix(out, `{"granted":true`) {
+	if exit, out := curl(t, h.Socket, append(acquire, "-d", "request_id=page-1")...); exit != 0 || !strings.HasPrefix(out, `{"granted":true`) {
 		t.Errorf("granted: exit %d, %s", exit, out)
 	}
-	if exit, out := curl(t, h.socket, append(acquire, "-d", "count=2")...); exit != 22 || !strings.Contains(out, `"reason":"limit_exceeded"`) {
+	if exit, out := curl(t, h.Socket, append(acquire, "-d", "count=2")...); exit != 22 || !strings.Contains(out, `"reason":"limit_exceeded"`) {
 		t.Errorf("denied: exit %d, %s, want 22 with the body", exit, out)
 	}
-	if exit, _ := curl(t, filepath.Join(shortDir(t), "none"), acquire...); exit != 7 {
+	if exit, _ := curl(t, filepath.Join(servertest.ShortDir(t), "none"), acquire...); exit != 7 {
 		t.Errorf("no daemon: exit %d, want 7", exit)
 	}
-	if exit, out := curl(t, h.socket, "http://v1/acquire", "-d", "operation=get"); exit != 22 || !strings.Contains(out, "http://quotad/v1/acquire") {
+	if exit, out := curl(t, h.Socket, "http://v1/acquire", "-d", "operation=get"); exit != 22 || !strings.Contains(out, "http://quotad/v1/acquire") {
 		t.Errorf("host forgotten: exit %d, %s, want 22 and the cure", exit, out)
 	}
-	if exit, out := curl(t, h.socket, "http://quotad/v1/acquire", "-d", strings.Repeat("x", 100<<10)); exit != 22 || !strings.Contains(out, `"status":413`) {
+	if exit, out := curl(t, h.Socket, "http://quotad/v1/acquire", "-d", strings.Repeat("x", 100<<10)); exit != 22 || !strings.Contains(out, `"status":413`) {
 		t.Errorf("a large body: exit %d, %s, want 413", exit, out)
 	}
-	exit, out := curl(t, h.socket, "-H", "Expect: 100-continue", "http://quotad/v1/acquire", "-d", strings.Repeat("x", 100<<10))
+	exit, out := curl(t, h.Socket, "-H", "Expect: 100-continue", "http://quotad/v1/acquire", "-d", strings.Repeat("x", 100<<10))
 	if exit != 22 || !strings.Contains(out, `"status":413`) {
 		t.Errorf("a large body that waits to be asked for: exit %d, %s, want 413", exit, out)
 	}

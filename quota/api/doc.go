@@ -1,19 +1,11 @@
-// Package api is the daemon's local API: HTTP/1.1 over a Unix socket, with the quota
-// routes as a table, their server, and the client that jobs import.
+// Package api is how a program asks the daemon: the requests and answers of its local
+// API as they are sent, HTTP/1.1 with JSON over a Unix socket, and the Client.
 //
-// A request goes this way. Server.Serve accepts a connection, which the limiter
-// counts by the user at its other end (SO_PEERCRED), or answers 503 where there are
-// too many. ServeHTTP refuses what a browser sends, and the mux finds the Route.
-// Its guard makes a Call of the request: who calls, with which run token, and whether
-// the route's Access is for them. The Handler decodes the fields of the body or the
-// query into a struct, asks the quota.Service, and writes JSON. What is refused is a
-// Problem; one table, answers, binds errors, reasons and statuses, forwards for the
-// server and backwards for the Client.
+// A call goes this way. Client.Acquire, or another method for each route, hands a
+// request to exchange, which encodes the body, sends it, and sends it again where a
+// repetition can do no harm. What is refused is a Problem. One table binds errors,
+// reasons and statuses: the daemon reads it forwards, the client backwards.
 //
-// Shutdown accepts nothing more, ends the streams that follow a log, answers every
-// request that has arrived, and then closes what is left.
-//
-// The package writes nothing to disk but the socket that Listen makes. Its locks are
-// those of limiter, followers and longReads, and a Client's once. None is held while
-// another is taken, nor while anything is read, written or waited for.
+// Nothing is written to disk. The only lock is a Client's once, which makes its
+// transport. The daemon's side is in quota/server, which no client links.
 package api

@@ -12,6 +12,7 @@ import (
 	"quotad/quota"
 	"quotad/quota/api"
 	"quotad/quota/ledgertest"
+	"quotad/quota/server"
 )
 
 // A job asks before each call upstream. Inside a pass api.FromEnv returns the client,
@@ -59,7 +60,7 @@ func ExampleClient_Settle() {
 
 // exampleDaemon serves a budget of 250 units a day.
 func exampleDaemon() (socket string, stop func()) {
-	clock := &clock{now: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)}
+	clock := ledgertest.NewClock(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC))
 	keeper, err := quota.NewService(ledgertest.NewModel(clock.Now), []*quota.Credential{{
 		Name:       "youtube",
 		Limits:     []quota.Limit{{Name: "daily", Units: 250, Window: quota.Sliding(24 * time.Hour)}},
@@ -68,7 +69,7 @@ func exampleDaemon() (socket string, stop func()) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	server, err := api.NewServer(api.Config{Keeper: keeper})
+	s, err := server.New(server.Config{Keeper: keeper})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -77,14 +78,14 @@ func exampleDaemon() (socket string, stop func()) {
 		log.Fatal(err)
 	}
 	socket = filepath.Join(dir, "quotad.sock")
-	listener, err := api.Listen(socket)
+	listener, err := server.Listen(socket)
 	if err != nil {
 		log.Fatal(err)
 	}
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
+	go func() { served <- s.Serve(listener) }()
 	return socket, func() {
-		if err := errors.Join(server.Shutdown(context.Background()), <-served, os.RemoveAll(dir)); err != nil {
+		if err := errors.Join(s.Shutdown(context.Background()), <-served, os.RemoveAll(dir)); err != nil {
 			log.Fatal(err)
 		}
 	}

@@ -2,10 +2,14 @@ package api
 
 import (
 	"context"
+	"encoding/json"
+	"io"
+	"iter"
 	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
 	"time"
-
-	"quotad/quota"
 )
 
 // Entry is a line of a credential's log.
@@ -57,123 +61,92 @@ type LogQuery struct {
 	Most   int    // page size, at most quota.MaxLogPage; 0: 100
 }
 
-const usualPage = 100
-
-// logRequest is what GET /v1/credentials/{name}/log takes.
-type logRequest struct {
-	After  string `json:"after"`
-	Since  since  `json:"since"`
-	Newest bool   `json:"newest"`
-	Most   int64  `json:"most"`
-	Follow bool   `json:"follow"`
+func (q LogQuery) values() url.Values {
+	values := url.Values{}
+	if q.After != "" {
+		values.Set("after", q.After)
+	}
+	if q.Since != "" {
+		values.Set("since", q.Since)
+	}
+	if q.Newest {
+		values.Set("newest", "true")
+	}
+	if q.Most != 0 {
+		values.Set("most", strconv.Itoa(q.Most))
+	}
+	return values
 }
 
-func (q logRequest) check() *Problem {
-	if q.Most < 1 || q.Most > quota.MaxLogPage {
-		return NewProblem(quota.BadRequest, "most must be from 1 to %d: %d", quota.MaxLogPage, q.Most)
+// ParseSpan reads a length of time as people give it: as time.ParseDuration does,
+// or in days of 24 hours ("7d").
+func ParseSpan(text string) (time.Duration, error) {
+	days, isDays := strings.CutSuffix(text, "d")
+	if !isDays {
+		return time.ParseDuration(text)
 	}
-	if q.Follow && q.Newest {
-		return NewProblem(quota.BadRequest, "follow reads on towards what is written next: newest does not go with it")
-	}
-	return nil
+	n, err := strconv.ParseUint(days, 10, 12) // at most some eleven years
+	return time.Duration(n) * 24 * time.Hour, err
 }
 
-func (s *Server) log(w http.ResponseWriter, r *http.Request, c *Call) {
-	in := logRequest{Most: usualPage}
-	problem := decode(r, &in)
-	if problem == nil {
-		problem = in.check()
-	}
-	if problem != nil {
-		writeProblem(w, problem)
-		return
-	}
-	if in.Follow && r.Method == http.MethodGet {
-		if problem := s.followers.enter(c.Caller.UID); problem != nil {
-			writeProblem(w, problem)
-			return
-		}
-		defer s.followers.leave(c.Caller.UID)
-	}
-	name := c.Path("name")
-	q, err := s.logQuery(r.Context(), name, in)
-	if err != nil {
-		writeProblem(w, problemFrom(err))
-		return
-	}
-	page, err := s.logPage(r.Context(), name, q)
-	switch {
-	case err != nil:
-		writeProblem(w, problemFrom(err))
-	case in.Follow && r.Method == http.MethodGet:
-		(&follower{server: s, out: newStream(w), uid: c.Caller.UID, credential: name, query: q}).follow(r.Context(), page)
-	default:
-		writeJSON(w, http.StatusOK, pageOf(name, page))
-	}
-}
-
-func (s *Server) logQuery(ctx context.Context, name string, in logRequest) (quota.LogQuery, error) {
-	q := quota.LogQuery{Newest: in.Newest, Most: int(in.Most)}
-	if in.After != "" {
-		credential, id, err := quota.ParseGrantID(in.After)
-		if err != nil || credential != name {
-			return q, NewProblem(quota.BadRequest, "after must be the id of an entry of this log: %.80q", in.After)
-		}
-		q.After = id
-	}
-	if in.Since.isZero() {
-		return q, nil
-	}
-	usage, err := s.usageOf(ctx, name)
-	q.Since = in.Since.instant(usage.Now)
-	return q, err
-}
-
-func (s *Server) logPage(ctx context.Context, name string, q quota.LogQuery) (quota.LogPage, error) {
-	page, known, err := s.keeper.Log(ctx, name, q)
-	if !known {
-		return page, s.unknownCredential(name)
-	}
+// Log returns a page of a credential's log.
+func (c *Client) Log(ctx context.Context, credential string, q LogQuery) (LogPage, error) {
+	var page LogPage
+	err := c.Get(ctx, credentialPath(credential, "log", q.values()), &page)
 	return page, err
 }
 
-func pageOf(name string, page quota.LogPage) LogPage {
-	answer := LogPage{Entries: entriesOf(name, page.Entries)}
-	if !page.Next.IsZero() {
-		answer.Next = quota.GrantID(name, page.Next)
+// FollowLog yields the entries that a query selects, and then those that are
+// written, as they come. It ends without an error when the daemon shuts down;
+// else with one, the context's where that has ended.
+func (c *Client) FollowLog(ctx context.Context, credential string, q LogQuery) iter.Seq2[Entry, error] {
+	values := q.values()
+	values.Set("follow", "true")
+	return func(yield func(Entry, error) bool) {
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		resp, err := c.begin(ctx, cancel, credentialPath(credential, "log", values))
+		if err != nil {
+			yield(Entry{}, err)
+			return
+		}
+		defer resp.Body.Close()
+		for lines := json.NewDecoder(resp.Body); ; {
+			var e Entry
+			err := lines.Decode(&e)
+			if err == io.EOF {
+				return
+			}
+			if err != nil {
+				yield(Entry{}, c.failure(ctx, err))
+				return
+			}
+			if !yield(e, nil) {
+				return
+			}
+		}
 	}
-	return answer
 }
 
-func entriesOf(name string, list []quota.Entry) []Entry {
-	entries := make([]Entry, len(list))
-	for i, e := range list {
-		entries[i] = entryOf(name, e)
+// begin asks for a stream: that it begins is not waited for longer than for any
+// other answer.
+func (c *Client) begin(ctx context.Context, cancel context.CancelCauseFunc, path string) (*http.Response, error) {
+	c.once.Do(c.open)
+	late := time.AfterFunc(attemptTimeout, func() { cancel(errNoAnswer) })
+	defer late.Stop()
+	resp, err := c.send(ctx, http.MethodGet, path, nil)
+	if context.Cause(ctx) == errNoAnswer {
+		err = &unreachableError{socket: c.socket, err: errNoAnswer}
+	} else if err != nil {
+		err = c.failure(ctx, err)
 	}
-	return entries
-}
-
-func entryOf(name string, e quota.Entry) Entry {
-	entry := Entry{
-		ID: quota.GrantID(name, e.ID), At: e.At.UTC(), Kind: string(e.Kind), Operation: e.Operation, Count: int64(e.Count),
-		By: e.By, Region: e.Region, Charges: make([]Charge, len(e.Charges)), Asked: e.Asked, Note: e.Note,
+	if err != nil || resp.StatusCode == http.StatusOK {
+		return resp, err
 	}
-	for i, counts := range e.Counts() {
-		entry.Charges[i] = Charge{Limit: counts.Limit, Units: int64(counts.Units), Debited: int64(e.Charges[i].Units)}
-		entry.Units = max(entry.Units, int64(counts.Units))
+	defer resp.Body.Close()
+	answer, err := readReply(resp)
+	if err != nil {
+		return nil, c.failure(ctx, err)
 	}
-	if e.Kind == quota.KindAdjustment {
-		entry.Units = entry.Charges[0].Debited
-	}
-	if e.Settled || e.Kind == quota.KindSettlement {
-		to := int64(e.SettledTo)
-		entry.SettledTo = &to
-	}
-	if e.Kind == quota.KindSettlement {
-		entry.GrantID = quota.GrantID(name, e.Grant)
-	}
-	for i, before := range e.Before {
-		entry.Settled = append(entry.Settled, Settlement{Limit: before.Limit, Before: int64(before.Units), After: int64(e.After[i].Units)})
-	}
-	return entry
+	return nil, answer.problem()
 }

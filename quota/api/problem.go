@@ -92,8 +92,9 @@ func answerTo(err error) answer {
 	return answers[len(answers)-1]
 }
 
-// problemFrom returns what a handler's error is to the caller.
-func problemFrom(err error) *Problem {
+// ProblemFrom returns what an error is to the caller: the *Problem that it holds, or
+// the one that the table has for it.
+func ProblemFrom(err error) *Problem {
 	var p *Problem
 	if errors.As(err, &p) {
 		return p
@@ -129,20 +130,17 @@ func NewProblem(reason quota.Reason, format string, args ...any) *Problem {
 	return problemOf(answerFor(reason), fmt.Sprintf(format, args...))
 }
 
-// refusalOf returns the problem that a refusal is.
-func refusalOf(d quota.Decision) *Problem {
-	p := problemOf(answerFor(d.Reason), d.Detail)
-	if d.Hint != "" {
-		p.Hint = d.Hint
-	}
-	return p
-}
-
 func problemOf(a answer, detail string) *Problem {
 	p := &Problem{Type: "about:blank", Title: http.StatusText(a.status), Status: a.status, Detail: detail, Reason: a.reason, Hint: a.hint}
 	if a.kind != "" {
 		p.Type, p.Title = a.kind, "Quota exceeded"
 	}
+	return p
+}
+
+// WithStatus gives a problem another status than its reason stands for.
+func (p *Problem) WithStatus(status int) *Problem {
+	p.Status, p.Title = status, http.StatusText(status)
 	return p
 }
 

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/user"
+	"strconv"
 	"syscall"
 )
 
@@ -53,6 +55,15 @@ func foreignOwner(path string) (uid int, isForeign bool) {
 	return uid, uid != 0 && uid != os.Geteuid()
 }
 
+// userName returns what a user is called, his uid where nobody knows.
+func userName(uid int) string {
+	u, err := user.LookupId(strconv.Itoa(uid))
+	if err != nil {
+		return strconv.Itoa(uid)
+	}
+	return u.Username
+}
+
 // startHint says how a daemon is found that does not answer at path.
 func startHint(path string) string {
 	if uid, isForeign := foreignOwner(localSocket); isForeign && path == systemSocket {
@@ -64,7 +75,8 @@ func startHint(path string) string {
 // maxSocketPath is what sun_path of unix(7) holds on Linux, less its closing zero.
 const maxSocketPath = 107
 
-func checkSocketPath(path string) error {
+// CheckSocketPath says what keeps a path from being that of a socket: nil if nothing does.
+func CheckSocketPath(path string) error {
 	switch {
 	case path == "":
 		return errors.New("the path is empty")

@@ -28,10 +28,16 @@ const (
 	patience       = 10 * time.Second // for all attempts, when the context sets no deadline
 	retryDelay     = 50 * time.Millisecond
 
-	// Shorter than the server's, so that a request is rarely sent into a
+	// Shorter than the daemon's, so that a request is rarely sent into a
 	// connection that is being closed.
-	clientIdle = idleTimeout - time.Second
+	clientIdle = IdleTimeout - time.Second
 	maxAnswer  = 64 << 20
+)
+
+// How long the daemon waits and works, as far as a client needs to know.
+const (
+	IdleTimeout     = 5 * time.Second  // between two requests of a connection, which it closes then
+	LongReadTimeout = 45 * time.Second // for the answer of a route that may read a whole log
 )
 
 // A request is one that a client makes.
@@ -107,7 +113,7 @@ func (c *Client) open() {
 }
 
 func (c *Client) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	if err := checkSocketPath(c.socket); err != nil {
+	if err := CheckSocketPath(c.socket); err != nil {
 		return nil, &net.OpError{Op: "dial", Net: "unix", Err: err}
 	}
 	var d net.Dialer
@@ -133,7 +139,7 @@ func (c *Client) send(ctx context.Context, method, path string, body []byte) (*h
 		return nil, err
 	}
 	if len(body) > 0 {
-		req.Header["Content-Type"] = typeJSON
+		req.Header.Set("Content-Type", "application/json")
 	}
 	if c.Token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.Token)
@@ -146,7 +152,7 @@ func readReply(resp *http.Response) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	version, _ := strings.CutPrefix(resp.Header.Get("Server"), serverName)
+	version, _ := strings.CutPrefix(resp.Header.Get("Server"), ServerName)
 	return reply{status: resp.StatusCode, version: version, body: read}, nil
 }
 

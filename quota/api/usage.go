@@ -2,10 +2,9 @@ package api
 
 import (
 	"context"
-	"slices"
+	"net/url"
+	"strconv"
 	"time"
-
-	"quotad/quota"
 )
 
 // Usage is the body of GET /v1/credentials/{name}/usage: who spent what of a
@@ -35,80 +34,80 @@ type Share struct {
 	Limits map[string]int64 `json:"limits"` // units by limit
 }
 
-// usageRequest is what GET /v1/credentials/{name}/usage takes.
-type usageRequest struct {
-	By    string `json:"by"`
-	Since since  `json:"since"`
-	Most  *int64 `json:"most"` // nil: all
+// Why is the body of GET /v1/credentials/{name}/why: what would become of calls
+// now, and what stands in their way. Asking spends nothing.
+type Why struct {
+	Credential string `json:"credential"`
+	Operation  string `json:"operation"`
+	Count      int64  `json:"count"`
+	Units      int64  `json:"units"` // what they cost
+	Granted    bool   `json:"granted"`
+	Outage     bool   `json:"outage,omitempty"` // granted without the ledger, which cannot be reached
+
+	Reason       string     `json:"reason,omitempty"` // limit_exceeded or cost_exceeds_limit
+	Limit        string     `json:"limit,omitempty"`  // that stands in the way the longest
+	RetryAfterMs int64      `json:"retry_after_ms,omitempty"`
+	RetryAt      *time.Time `json:"retry_at,omitempty"` // when they fit if nothing else happens
+
+	FitsCount     int64      `json:"fits_count"`     // how many such calls would be granted now
+	ReserveAllows bool       `json:"reserve_allows"` // an operator may take them from the reserve now
+	Limits        []Limit    `json:"limits"`         // those that the calls count against
+	Obstacles     []Obstacle `json:"obstacles"`      // the limits in the way; none of a grant
 }
 
-func (q usageRequest) query() (quota.BreakdownQuery, error) {
-	b := quota.BreakdownQuery{By: quota.Dimension(q.By)}
-	if !slices.Contains(quota.Dimensions(), b.By) {
-		return b, NewProblem(quota.BadRequest, "by must be one of %v: %.40q", quota.Dimensions(), q.By)
-	}
-	if q.Most == nil {
-		return b, nil
-	}
-	if b.Most = int(*q.Most); b.Most < 1 {
-		return b, NewProblem(quota.BadRequest, "most must be at least 1: %d", b.Most)
-	}
-	return b, nil
+// Obstacle is a limit that calls do not fit now.
+type Obstacle struct {
+	Limit string `json:"limit"`
+	Cost  int64  `json:"cost"` // of the calls, in this limit
+	// Missing is by how many units the calls do not fit; 0 where the limit only
+	// counts as spent until the log fills its longer window.
+	Missing int64 `json:"missing"`
+	// Held is what the limit's window holds, before adjustments gave some of it back.
+	Held int64 `json:"held"`
+	// Who holds what is in the limit's window, the greatest first, at most ten.
+	Jobs       []Holder `json:"jobs"`
+	Regions    []Holder `json:"regions"`
+	Operations []Holder `json:"operations"`
+	GivenBack  int64    `json:"given_back,omitempty"` // by adjustments
 }
 
-func (s *Server) usage(ctx context.Context, c *Call, in usageRequest) (Usage, error) {
-	name := c.Path("name")
-	q, err := in.query()
-	if err != nil {
-		return Usage{}, err
-	}
-	state, err := s.usageOf(ctx, name)
-	if err != nil {
-		return Usage{}, err
-	}
-	answer := Usage{Credential: name, By: in.By, Since: in.Since.instant(state.Now).UTC(), Until: state.Now.UTC()}
-	q.Since = answer.Since
-	if in.Since.isZero() {
-		q.Now = state.Now
-		answer.Since, answer.Windows = windowsAt(state)
-	}
-	b, known, err := s.keeper.Breakdown(ctx, name, q)
-	if !known {
-		return Usage{}, s.unknownCredential(name)
-	}
-	if err != nil {
-		return Usage{}, err
-	}
-	shares := b.Shares()
-	answer.Shares = make([]Share, len(shares))
-	for i, share := range shares {
-		answer.Shares[i] = shareOf(share, b.Credential.Limits)
-	}
-	answer.Partial = b.Partial
-	answer.Total = shareOf(b.Total, b.Credential.Limits)
-	return answer, nil
+// Holder is a job, region or operation that holds units of a limit. What was
+// spent outside a pass, or booked by an adjustment, has an empty name.
+type Holder struct {
+	Name  string `json:"name"`
+	Units int64  `json:"units"`
 }
 
-// windowsAt returns when the window of each limit began, and the earliest of that.
-func windowsAt(state quota.Usage) (earliest time.Time, began map[string]time.Time) {
-	earliest, began = state.Now.UTC(), make(map[string]time.Time, len(state.Limits))
-	for _, limit := range state.Limits {
-		begin, end := limit.Window.Bounds(state.Now)
-		if !end.IsZero() {
-			begin = begin.Add(time.Millisecond) // a period is told by its first instant
-		}
-		began[limit.Name] = begin.UTC()
-		if begin.Before(earliest) {
-			earliest = begin.UTC()
-		}
-	}
-	return earliest, began
+// UsageQuery says which entries of a log are summed, and how they are told apart.
+type UsageQuery struct {
+	By    string // "job" (when empty), "region", "operation", "caller" or "hour"
+	Since string // as LogQuery.Since; empty: of each limit what its window holds
+	Most  int    // read at most so many entries, the newest; 0: all
 }
 
-func shareOf(s quota.Share, limits []quota.Limit) Share {
-	share := Share{Name: s.Name, Calls: int64(s.Calls), Units: int64(s.Units), Limits: make(map[string]int64, len(s.In))}
-	for i, units := range s.In {
-		share.Limits[limits[i].Name] = int64(units)
+// Usage tells who spent what. It may take longer than other answers where the log
+// is long.
+func (c *Client) Usage(ctx context.Context, credential string, q UsageQuery) (Usage, error) {
+	var u Usage
+	values := url.Values{}
+	if q.By != "" {
+		values.Set("by", q.By)
 	}
-	return share
+	if q.Since != "" {
+		values.Set("since", q.Since)
+	}
+	if q.Most > 0 {
+		values.Set("most", strconv.Itoa(q.Most))
+	}
+	err := c.GetLong(ctx, credentialPath(credential, "usage", values), &u)
+	return u, err
+}
+
+// Why tells what would become of so many calls of an operation, and what stands in
+// their way. It may take longer than other answers where the log is long.
+func (c *Client) Why(ctx context.Context, credential, operation string, count int64) (Why, error) {
+	var w Why
+	values := url.Values{"operation": {operation}, "count": {strconv.FormatInt(count, 10)}}
+	err := c.GetLong(ctx, credentialPath(credential, "why", values), &w)
+	return w, err
 }

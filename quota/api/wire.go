@@ -83,3 +83,63 @@ type Status struct {
 	Ledger      Ledger       `json:"ledger"`
 	Version     string       `json:"version"`
 }
+
+// SettleRequest is the body of POST /v1/grants/{id}/settle.
+type SettleRequest struct {
+	Units *int64 `json:"units"`
+}
+
+// Adjustment is the body of POST /v1/credentials/{name}/adjust.
+type Adjustment struct {
+	Limit string `json:"limit"`
+	Units int64  `json:"units"` // spent elsewhere; below zero, counted but not spent
+	Note  string `json:"note,omitempty"`
+}
+
+// Adjusted is the answer to an adjustment.
+type Adjusted struct {
+	Limit string `json:"limit"`
+	// Units is what was booked; below zero, what was given back, which is at most
+	// what was used.
+	Units      int64      `json:"units"`
+	Credential Credential `json:"credential"` // as it is now
+}
+
+// Reset is the body of POST /v1/credentials/{name}/reset.
+type Reset struct {
+	Confirm string `json:"confirm"` // the credential's name again: this cannot be undone
+	Note    string `json:"note,omitempty"`
+}
+
+// Reloaded is the body of the answer to POST /v1/reload.
+type Reloaded struct {
+	File    string   `json:"file"`
+	Changes []Change `json:"changes"` // none: the file means what it meant before
+}
+
+// A Change is a difference between two configurations.
+type Change struct {
+	Key  string     `json:"key"` // "credentials.youtube.limits.daily", "jobs.trending.regions"
+	Kind ChangeKind `json:"kind"`
+	Was  string     `json:"was,omitempty"` // of what has changed, unless it could be a secret
+	Is   string     `json:"is,omitempty"`
+}
+
+// A ChangeKind says what has become of a key.
+type ChangeKind string
+
+// The kinds of changes.
+const (
+	Added   ChangeKind = "added"
+	Removed ChangeKind = "removed"
+	Changed ChangeKind = "changed"
+)
+
+// Configuration tells which configuration is in force: the member "config" of
+// GET /v1/status.
+type Configuration struct {
+	File     string    `json:"file"`
+	ReadAt   time.Time `json:"read_at"`
+	FailedAt time.Time `json:"failed_at,omitzero"` // of the last reload, if it failed: what was read before goes on
+	Error    string    `json:"error,omitempty"`    // why it failed, a line for each error
+}

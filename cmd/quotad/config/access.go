@@ -3,7 +3,7 @@ package config
 import (
 	"os/user"
 
-	"quotad/quota/api"
+	"quotad/quota/server"
 )
 
 // An Access says who may do what, and how many may be there at once.
@@ -20,9 +20,9 @@ const maxConnections = 100_000
 func (r *reader) access(t *table) Access {
 	a := Access{
 		AdminGroup:  r.adminGroup(t),
-		Connections: connections(t, "connections", api.DefaultConnections, maxConnections),
+		Connections: connections(t, "connections", server.DefaultConnections, maxConnections),
 	}
-	byDefault := min(api.DefaultConnectionsPerUser, a.Connections)
+	byDefault := min(server.DefaultConnectionsPerUser, a.Connections)
 	a.ConnectionsPerUser = connections(t, "connections_per_user", byDefault, a.Connections)
 	t.end()
 	return a

@@ -6,8 +6,8 @@ import (
 	"quotad/cmd/quotad/config"
 	"quotad/cmd/quotad/notify"
 	"quotad/quota"
-	"quotad/quota/api"
 	"quotad/quota/redisledger"
+	"quotad/quota/server"
 )
 
 // unknown stands for names that callers sent and nobody configured. No configured
@@ -19,7 +19,7 @@ const unknown = "(unknown)"
 const noLimit = ""
 
 // Decided counts a decision.
-func (m *Metrics) Decided(event api.Event) {
+func (m *Metrics) Decided(event server.Event) {
 	if event.Verb != "acquire" {
 		m.corrected(event)
 		return
@@ -54,7 +54,7 @@ func (m *Metrics) Alerted(a notify.Alert) {
 
 // corrected counts a settle, release, adjust or reset. The first two name their
 // credential by the grant alone.
-func (m *Metrics) corrected(event api.Event) {
+func (m *Metrics) corrected(event server.Event) {
 	name := event.Request.Credential
 	if event.GrantID != "" {
 		name, _, _ = quota.ParseGrantID(event.GrantID)

@@ -6,6 +6,7 @@ import (
 	"quotad/cmd/quotad/notify"
 	"quotad/quota"
 	"quotad/quota/api"
+	"quotad/quota/server"
 )
 
 type operationName struct{ credential, operation string }
@@ -43,7 +44,7 @@ func (m *Metrics) Expect(credentials []*quota.Credential) {
 func (m *Metrics) meter(c *quota.Credential, operation string) *meter {
 	m.decisions.WithLabelValues(c.Name, noLimit, operation, string(api.LedgerUnavailable))
 	one := &meter{
-		grants:       m.decisions.WithLabelValues(c.Name, noLimit, operation, api.Granted),
+		grants:       m.decisions.WithLabelValues(c.Name, noLimit, operation, server.Granted),
 		outageGrants: m.outageGrants.WithLabelValues(c.Name, operation),
 	}
 	for _, limit := range c.Limits {

@@ -12,7 +12,7 @@ import (
 
 	"quotad/cmd/quotad/notify"
 	"quotad/quota"
-	"quotad/quota/api"
+	"quotad/quota/server"
 )
 
 // Metrics counts what happens, for Prometheus. The values of labels are names of
@@ -111,7 +111,7 @@ func (m *Metrics) WatchLimits(keeper *quota.Service) {
 }
 
 // WatchConnections exposes how many connections a server has.
-func (m *Metrics) WatchConnections(connections func() api.Connections) {
+func (m *Metrics) WatchConnections(connections func() server.Connections) {
 	m.registry.MustRegister(
 		prometheus.NewGaugeFunc(
 			prometheus.GaugeOpts{Name: "quotad_connections", Help: "Connections to the API."},
@@ -131,13 +131,13 @@ func (m *Metrics) CommandDone(r notify.Result) {
 const scrapers = 4
 
 // Route is where a scrape reads.
-func (m *Metrics) Route() api.Route {
+func (m *Metrics) Route() server.Route {
 	handler := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
 		Registry: m.registry, MaxRequestsInFlight: scrapers, ErrorHandling: promhttp.ContinueOnError, Timeout: 2 * scrapeTime,
 	})
-	return api.Route{
-		Method: http.MethodGet, Path: "/metrics", Access: api.Read, Does: "what happened and how things stand, for Prometheus",
-		Handle: func(w http.ResponseWriter, r *http.Request, _ *api.Call) { handler.ServeHTTP(w, r) },
+	return server.Route{
+		Method: http.MethodGet, Path: "/metrics", Access: server.Read, Does: "what happened and how things stand, for Prometheus",
+		Handle: func(w http.ResponseWriter, r *http.Request, _ *server.Session) { handler.ServeHTTP(w, r) },
 	}
 }
 

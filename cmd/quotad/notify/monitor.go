@@ -9,8 +9,8 @@ import (
 	"quotad/cmd/quotad/config"
 	"quotad/jobs"
 	"quotad/quota"
-	"quotad/quota/api"
 	"quotad/quota/redisledger"
+	"quotad/quota/server"
 )
 
 // A Monitor finds the edges in what happens, and raises one alert for each. It
@@ -43,7 +43,7 @@ func (m *Monitor) raise(one Alert) {
 }
 
 // Decided finds limits that are near, or deny.
-func (m *Monitor) Decided(event api.Event) {
+func (m *Monitor) Decided(event server.Event) {
 	credential, d := event.Request.Credential, event.Decision
 	if event.GrantID != "" {
 		credential, _, _ = quota.ParseGrantID(event.GrantID)

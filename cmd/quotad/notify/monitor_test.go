@@ -8,8 +8,8 @@ import (
 	"quotad/cmd/quotad/config"
 	"quotad/jobs"
 	"quotad/quota"
-	"quotad/quota/api"
 	"quotad/quota/redisledger"
+	"quotad/quota/server"
 )
 
 // What goes on for hours is told once when it begins, and once when it ends.
@@ -18,7 +18,7 @@ func TestMonitorTellsEachEdgeOnce(t *testing.T) {
 	var m *Monitor
 	acquired := func(d quota.Decision, err error) func() {
 		return func() {
-			m.Decided(api.Event{Verb: "acquire", Request: quota.Request{Credential: "api"}, Decision: d, Err: err})
+			m.Decided(server.Event{Verb: "acquire", Request: quota.Request{Credential: "api"}, Decision: d, Err: err})
 		}
 	}
 	used := func(n quota.Units) quota.Decision {

@@ -1,0 +1,183 @@
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"os/signal"
+	"os/user"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"quotad/jobs"
+	jobsapi "quotad/jobs/api"
+	"quotad/jobs/process"
+	jobsserver "quotad/jobs/server"
+	"quotad/quota"
+	"quotad/quota/api"
+	"quotad/quota/ledgertest"
+	"quotad/quota/server"
+	"quotad/quota/server/servertest"
+	"quotad/regions"
+)
+
+// asPass makes the test binary a pass instead of a test: what it names is done.
+const asPass = "QUOTA_TEST_PASS"
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(asPass) {
+	case "":
+		os.Exit(m.Run())
+	case "fetch":
+		os.Exit(fetch())
+	case "wait":
+		ended := make(chan os.Signal, 1)
+		signal.Notify(ended, syscall.SIGTERM)
+		fmt.Println(os.Getenv("QUOTAD_TOKEN")) // a job may print its secrets
+		<-ended
+		os.Exit(1)
+	}
+}
+
+// fetch acquires four times, as a job in any language would.
+func fetch() int {
+	client := api.FromEnv()
+	for range 4 {
+		d, err := client.Acquire(context.Background(), api.AcquireRequest{Operation: "videos.list"})
+		if err != nil {
+			fmt.Println(err)
+			return 1
+		}
+		if !d.Granted {
+			fmt.Println("denied:", d.Reason)
+			return 3 // a script that knows nothing of 75
+		}
+	}
+	fmt.Println("fetched", os.Getenv("QUOTAD_REGION"))
+	return 0
+}
+
+// A house is a daemon's inside: a ledger, a runner with real processes, and the
+// API on a socket of its own, all served by one server.
+type house struct {
+	jobsapi.Client
+	t      *testing.T
+	runner *jobs.Runner
+	changes
+}
+
+// changes is an observer that hands on what changes, for a test to wait for.
+type changes struct {
+	runs   chan jobs.Run
+	passes chan jobs.Pass
+	lines  chan string
+}
+
+func (c changes) RunChanged(r jobs.Run)                        { c.runs <- r }
+func (c changes) PassChanged(_ jobs.Run, p jobs.Pass)          { c.passes <- p }
+func (c changes) Output(_, _ string, _ jobs.Pass, l jobs.Line) { c.lines <- l.Text }
+func (c changes) Trouble(job string, err error)                { panic(err) }
+
+func job(t *testing.T, name, does string) *jobs.Job {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	yearly, err := jobs.NewEvery(365*24*time.Hour, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &jobs.Job{
+		Name: name, Credential: "youtube", Regions: regions.Ring{"US", "GB", "DE", "FR", "IN", "BR", "AU", "CA"}, Schedule: yearly,
+		Command: []string{self}, Env: map[string]string{asPass: does, "GORACE": "atexit_sleep_ms=0"},
+		Timeout: time.Minute, KillGrace: 10 * time.Second,
+	}
+}
+
+// open opens a house with a budget of units a day.
+func open(t *testing.T, units quota.Units, list ...*jobs.Job) *house {
+	t.Helper()
+	h := &house{t: t, changes: changes{make(chan jobs.Run, 100), make(chan jobs.Pass, 100), make(chan string, 100)}}
+	keeper, err := quota.NewService(ledgertest.NewModel(time.Now), []*quota.Credential{{
+		Name:       "youtube",
+		Limits:     []quota.Limit{{Name: "daily", Units: units, Window: quota.Sliding(24 * time.Hour)}},
+		Operations: map[string]quota.Cost{"videos.list": {Every: 1}},
+	}}, time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := servertest.ShortDir(t)
+	socket := filepath.Join(dir, "quotad.sock")
+	tokens := new(jobs.Tokens)
+	h.runner, err = jobs.Open(jobs.Config{
+		Jobs: list, Gate: keeper, Launcher: process.Launcher{}, Tokens: tokens, Observer: h.changes, Dir: filepath.Join(dir, "jobs"),
+		Socket: socket, Environ: os.Environ(), EndLeftover: process.EndLeftover, Now: time.Now,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := server.Listen(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	servertest.Serve(t, server.Config{
+		Keeper: keeper, Tokens: tokens, Version: "v1", AdminGroup: ownGroup(t), Routes: append(jobsserver.Routes(h.runner), jobsserver.PlanRoute(h.runner, keeper)),
+		Status: map[string]func(context.Context) any{"jobs": jobsserver.Section(h.runner)},
+	}, listener)
+	t.Cleanup(func() {
+		if err := h.runner.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	h.Client = jobsapi.Client{Client: &api.Client{Socket: socket}}
+	return h
+}
+
+// ownGroup is the group of who runs the test: it makes them an operator.
+func ownGroup(t *testing.T) string {
+	t.Helper()
+	self, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	group, err := user.LookupGroupId(self.Gid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return group.Name
+}
+
+// ended waits for the end of the next run to end.
+func (h *house) ended() jobs.Run {
+	h.t.Helper()
+	for {
+		if run := <-h.runs; run.State != jobs.RunRunning {
+			return run
+		}
+	}
+}
+
+// must fails the test if a call was refused.
+func must[T any](t *testing.T) func(T, error) T {
+	t.Helper()
+	return func(v T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+// refused fails the test unless a call was refused with that status.
+func (h *house) refused(err error, status int) {
+	h.t.Helper()
+	p, ok := err.(*api.Problem)
+	if !ok || p.Status != status {
+		h.t.Errorf("got %v, want a problem of status %d %s", err, status, http.StatusText(status))
+	}
+}

@@ -1,0 +1,288 @@
+package server_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"quotad/quota"
+	"quotad/quota/api"
+	"quotad/quota/ledgertest"
+	"quotad/quota/server"
+	"quotad/quota/server/servertest"
+)
+
+func TestGrant(t *testing.T) {
+	h := servertest.Start(t, nil)
+	for _, row := range []struct{ name, kind, body string }{
+		{"JSON", servertest.JSON, `{"credential":"youtube","operation":"search.list","count":2}`},
+		{"JSON in UTF-8", servertest.JSON + "; charset=utf-8", `{"credential":"youtube","operation":"search.list","count":2}`},
+		{"form, as curl sends it", servertest.Form, "credential=youtube&operation=search.list&count=2"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			before := int64(h.Used("youtube"))
+			got := h.Dial().Call("POST", "/v1/acquire", row.body, row.kind)
+			if got.Status != 200 || got.Fields["granted"] != true || got.Text("units") != "200" {
+				t.Fatalf("got %d %s, want a grant of 200 units", got.Status, got.Body)
+			}
+			if got.Header.Get("Content-Type") != "application/json" {
+				t.Errorf("content type %q", got.Header.Get("Content-Type"))
+			}
+			// 4,000 for searches are nearer than 9,500 for everything.
+			if want := fmt.Sprint(4000 - before - 200); got.Text("remaining") != want {
+				t.Errorf("remaining %s, want %s", got.Text("remaining"), want)
+			}
+			limits := got.Fields["limits"].([]any)
+			daily := limits[0].(map[string]any)
+			if len(limits) != 2 || daily["name"] != "daily" || daily["window"] != "24h0m0s" || daily["used"] != float64(before+200) {
+				t.Errorf("limits %v", limits)
+			}
+			if !strings.HasPrefix(got.Text("grant_id"), "youtube:") {
+				t.Errorf("grant id %q", got.Text("grant_id"))
+			}
+		})
+	}
+}
+
+func TestAbsentCountIsOne(t *testing.T) {
+	h := servertest.Start(t, nil)
+	if got := h.Acquire("", api.AcquireRequest{Credential: "youtube", Operation: "videos.list"}); got.Units != 1 {
+		t.Errorf("units %d, want 1", got.Units)
+	}
+}
+
+func TestTheOnlyCredentialNeedsNoName(t *testing.T) {
+	clock := ledgertest.NewClock(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC))
+	h := servertest.Start(t, func(c *server.Config) {
+		c.Keeper = servertest.NewService(t, ledgertest.NewModel(clock.Now), servertest.YouTube())
+	})
+	if d := h.Acquire("", api.AcquireRequest{Operation: "videos.list"}); !d.Granted || !strings.HasPrefix(d.GrantID, "youtube:") {
+		t.Errorf("got %+v, want a grant of youtube's", d)
+	}
+	h = servertest.Start(t, nil)
+	d := h.Acquire("", api.AcquireRequest{Operation: "videos.list"})
+	if d.Status != 400 || d.Detail != "credential is missing, and several are configured: youtube, other" || d.Hint != "name one of them" {
+		t.Errorf("got %+v, want a refusal that lists both", d)
+	}
+	h = servertest.Start(t, func(c *server.Config) { c.Keeper = servertest.NewService(t, ledgertest.NewModel(clock.Now)) })
+	if d := h.Acquire("", api.AcquireRequest{Operation: "videos.list"}); d.Status != 400 || d.Detail != "credential is missing, and none is configured" {
+		t.Errorf("got %+v, want a refusal", d)
+	}
+}
+
+func TestDenied(t *testing.T) {
+	h := servertest.Start(t, nil)
+	h.Acquire("", api.AcquireRequest{Credential: "youtube", Operation: "search.list", Count: 39})
+	h.Clock.Add(500 * time.Millisecond)
+	h.Acquire("", api.AcquireRequest{Credential: "youtube", Operation: "search.list"})
+
+	got := h.Dial().Call("POST", "/v1/acquire", "credential=youtube&operation=search.list", servertest.Form)
+	if got.Status != 429 || got.Header.Get("Content-Type") != "application/problem+json" {
+		t.Fatalf("got %d %v", got.Status, got.Header)
+	}
+	for name, want := range map[string]string{
+		"type":              "https://iana.org/assignments/http-problem-types#quota-exceeded",
+		"title":             "Quota exceeded",
+		"status":            "429",
+		"granted":           "false",
+		"reason":            "limit_exceeded",
+		"limit":             "search",
+		"requested":         "100",
+		"remaining":         "0",
+		"violated-policies": "[search]",
+		"retry_after_ms":    "8.63995e+07",
+		"retry_at":          "2026-11-22T09:00:00Z",
+	} {
+		if got.Text(name) != want {
+			t.Errorf("%s is %q, want %q", name, got.Text(name), want)
+		}
+	}
+	for name, want := range map[string]string{
+		"Retry-After":      "86400", // half a second less, rounded up
+		"RateLimit-Policy": `"daily";q=9500;w=86400, "search";q=4000;w=86400`,
+		"RateLimit":        `"daily";r=5500, "search";r=0;t=86400`,
+	} {
+		if value := got.Header.Get(name); value != want {
+			t.Errorf("%s: %s, want %s", name, value, want)
+		}
+	}
+	if used := h.Used("youtube"); used != 4000 {
+		t.Errorf("used %d after a denial, want 4000 as before", used)
+	}
+}
+
+func TestGrantedAtRetryAfterAndNotBefore(t *testing.T) {
+	h := servertest.Start(t, nil)
+	// Each asks under an id of its own: the ledger's clock runs ahead of the one
+	// by which refusals are remembered.
+	ask := func(id string) api.Decision {
+		return h.Acquire("", api.AcquireRequest{Credential: "other", Operation: "get", RequestID: id})
+	}
+	ask("1")
+	h.Clock.Add(250 * time.Millisecond)
+	ask("2")
+	d := ask("3")
+	if d.RetryAfterMs != 59_750 || d.Status != 429 {
+		t.Fatalf("decision %+v, want 59,750 ms to wait", d)
+	}
+	h.Clock.Add(time.Duration(d.RetryAfterMs-1) * time.Millisecond)
+	last := h.Dial().Call("POST", "/v1/acquire", "credential=other&operation=get&request_id=4", servertest.Form)
+	if last.Status != 429 || last.Header.Get("Retry-After") != "1" {
+		t.Errorf("a millisecond early: %d, Retry-After %s, want 429 and 1", last.Status, last.Header.Get("Retry-After"))
+	}
+	h.Clock.Add(time.Millisecond)
+	if d := ask("5"); !d.Granted {
+		t.Errorf("in time: %+v, want a grant", d)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	h := servertest.Start(t, nil)
+	ask := api.AcquireRequest{Credential: "youtube", Operation: "videos.list", RequestID: "page-1"}
+	first := h.Acquire("", ask)
+	if again := h.Acquire("", ask); !again.Replayed || again.GrantID != first.GrantID {
+		t.Errorf("asked again: %+v, want %s replayed", again, first.GrantID)
+	}
+	for _, row := range []struct {
+		name, body string
+		status     int
+		reason     quota.Reason
+	}{
+		{"can never fit", "credential=youtube&operation=search.list&count=41", 422, quota.CostExceedsLimit},
+		{"unknown credential", "credential=vimeo&operation=videos.list", 404, quota.UnknownCredential},
+		{"unknown operation", "credential=youtube&operation=videos.delete", 404, quota.UnknownOperation},
+		{"another use of a request id", "credential=youtube&operation=videos.list&count=2&request_id=page-1", 409, quota.RequestIDConflict},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			got := h.Dial().Call("POST", "/v1/acquire", row.body, servertest.Form)
+			if got.Status != row.status || got.Text("reason") != string(row.reason) || got.Fields["granted"] != false {
+				t.Errorf("got %d %s, want %d %s", got.Status, got.Body, row.status, row.reason)
+			}
+			if got.Text("status") != fmt.Sprint(row.status) || got.Text("type") != "about:blank" || got.Text("detail") == "" {
+				t.Errorf("not a whole problem: %s", got.Body)
+			}
+			if _, there := got.Fields["retry_at"]; there || got.Header.Get("Retry-After") != "" {
+				t.Errorf("names a time: %s", got.Body)
+			}
+		})
+	}
+	if used := h.Used("youtube"); used != 1 {
+		t.Errorf("used %d, want 1", used)
+	}
+}
+
+func TestBadRequests(t *testing.T) {
+	huge := strings.Repeat("x", 1<<20)
+	for _, row := range []struct {
+		name, kind, body string
+		status           int
+		says             string
+	}{
+		{"no body", servertest.JSON, "", 400, "credential is missing"},
+		{"not JSON", servertest.JSON, `{"operation":`, 400, "malformed JSON"},
+		{"trailing comma", servertest.JSON, `{"credential":"youtube","operation":"videos.list",}`, 400, "malformed JSON"},
+		{"a list", servertest.JSON, `[]`, 400, "not an object"},
+		{"null", servertest.JSON, `null`, 400, "not an object"},
+		{"two objects", servertest.JSON, `{"credential":"youtube","operation":"videos.list"}{}`, 400, "follows the object"},
+		{"not UTF-8", servertest.JSON, "{\"credential\":\"youtube\",\"operation\":\"videos.list\",\"request_id\":\"\xff\"}", 400, "UTF-8"},
+		{"unknown field", servertest.JSON, `{"credential":"youtube","operation":"videos.list","units":1}`, 400, `unknown field "units"`},
+		{"unknown field beside a missing one", servertest.JSON, `{"credential":"youtube","operatoin":"videos.list"}`, 400, `unknown field "operatoin"`},
+		{"field in other case", servertest.JSON, `{"Credential":"youtube","operation":"videos.list"}`, 400, `unknown field "Credential"`},
+		{"field twice", servertest.JSON, `{"credential":"youtube","operation":"videos.list","count":1,"count":2}`, 400, "count is given twice"},
+		{"object as a value", servertest.JSON, `{"credential":{"a":1},"operation":"videos.list"}`, 400, "credential must be a string, not an object"},
+		{"list as a text", servertest.JSON, `{"credential":["youtube"],"operation":"videos.list"}`, 400, "credential must be a string"},
+		{"number as a text", servertest.JSON, `{"credential":"youtube","operation":5}`, 400, "operation must be a string, not a number"},
+		{"null as a text", servertest.JSON, `{"credential":"youtube","operation":null}`, 400, "operation must be a string, not null"},
+		{"text as a bool", servertest.JSON, `{"credential":"youtube","operation":"videos.list","use_reserve":"true"}`, 400, "use_reserve must be true or false"},
+		{"text of a kilobyte", servertest.JSON, `{"credential":"` + huge[:1024] + `","operation":"videos.list"}`, 400, "at most 256 bytes"},
+		{"no credential", servertest.JSON, `{"operation":"videos.list"}`, 400, "credential is missing"},
+		{"no operation", servertest.JSON, `{"credential":"youtube"}`, 400, "operation is missing"},
+		{"long request id", servertest.Form, "credential=youtube&operation=videos.list&request_id=" + huge[:129], 400, "request_id has 129 bytes"},
+		{"unprintable request id", servertest.Form, "credential=youtube&operation=videos.list&request_id=a%00b", 400, "unprintable"},
+
+		{"count 0", servertest.JSON, withCount("0"), 400, "whole number from 1"},
+		{"count -1", servertest.JSON, withCount("-1"), 400, "whole number from 1"},
+		{"count 1.5", servertest.JSON, withCount("1.5"), 400, "count must be a whole number"},
+		{"count 1.0", servertest.JSON, withCount("1.0"), 400, "count must be a whole number"},
+		{"count 1e3", servertest.JSON, withCount("1e3"), 400, "count must be a whole number"},
+		{"count -0", servertest.JSON, withCount("-0"), 400, "count must be a whole number"},
+		{"count 2^53", servertest.JSON, withCount("9007199254740992"), 400, "count must be a whole number"},
+		{"count 2^64", servertest.JSON, withCount("18446744073709551616"), 400, "count must be a whole number"},
+		{"count of 200 digits", servertest.JSON, withCount(strings.Repeat("9", 200)), 400, "count must be a whole number"},
+		{"count that multiplies past 2^53", servertest.JSON, `{"credential":"youtube","operation":"search.list","count":9007199254740991}`, 400, "exceed the greatest amount"},
+		{"count as a string", servertest.JSON, withCount(`"5"`), 400, "count must be a number, not a string"},
+		{"count null", servertest.JSON, withCount("null"), 400, "count must be a number, not null"},
+		{"count true", servertest.JSON, withCount("true"), 400, "count must be a number, not true or false"},
+
+		{"form: count 0", servertest.Form, "credential=youtube&operation=videos.list&count=0", 400, "whole number from 1"},
+		{"form: count empty", servertest.Form, "credential=youtube&operation=videos.list&count=", 400, "count must be a whole number"},
+		{"form: count 05", servertest.Form, "credential=youtube&operation=videos.list&count=05", 400, "count must be a whole number"},
+		{"form: count ++5", servertest.Form, "credential=youtube&operation=videos.list&count=%2B%2B5", 400, "count must be a whole number"},
+		{"form: count twice", servertest.Form, "credential=youtube&operation=videos.list&count=1&count=2", 400, "count is given 2 times"},
+		{"form: bool 1", servertest.Form, "credential=youtube&operation=videos.list&use_reserve=1", 400, "use_reserve must be true or false"},
+		{"form: unknown field", servertest.Form, "credential=youtube&operation=videos.list&x=1", 400, `unknown field "x"`},
+		{"form: bad escape", servertest.Form, "credential=youtube&operation=videos.list%zz", 400, "malformed form"},
+		{"form: not UTF-8", servertest.Form, "credential=youtube&operation=videos.list&request_id=%ff", 400, "UTF-8"},
+		{"form: JSON sent by curl -d", servertest.Form, `{"credential":"youtube","operation":"videos.list"}`, 400, "the body looks like JSON"},
+		{"form: fields without end", servertest.Form, manyFields(), 400, "more than 32 fields"},
+
+		{"no content type", "X: y", `{"credential":"youtube","operation":"videos.list"}`, 400, "content type"},
+		{"plain text", "Content-Type: text/plain", `{"credential":"youtube","operation":"videos.list"}`, 400, "content type"},
+		{"JSON in Latin 1", servertest.JSON + "; charset=iso-8859-1", `{"credential":"youtube","operation":"videos.list"}`, 400, "content type"},
+		{"a byte too much", servertest.Form, "credential=" + huge[:64<<10-10], 413, "more than 65536 bytes"},
+		{"a megabyte", servertest.JSON, huge, 413, "more than 65536 bytes"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			h := servertest.Start(t, nil)
+			wire := h.Dial()
+			got := wire.Call("POST", "/v1/acquire", row.body, row.kind)
+			if got.Status != row.status || got.Text("reason") != "bad_request" || got.Text("status") != fmt.Sprint(row.status) {
+				t.Errorf("got %d %s, want %d bad_request", got.Status, got.Body, row.status)
+			}
+			if !strings.Contains(got.Text("detail"), row.says) {
+				t.Errorf("it says %q, want %q in it", got.Text("detail"), row.says)
+			}
+			if used := h.Used("youtube"); used != 0 {
+				t.Errorf("used %d, want 0", used)
+			}
+			next := wire.Call("POST", "/v1/acquire", "credential=youtube&operation=videos.list", servertest.Form)
+			if next.Status != 200 {
+				t.Errorf("the next request of the connection: %d %s", next.Status, next.Body)
+			}
+		})
+	}
+}
+
+func withCount(count string) string {
+	return `{"credential":"youtube","operation":"videos.list","count":` + count + `}`
+}
+
+func manyFields() string {
+	var b strings.Builder
+	for i := range 5000 {
+		fmt.Fprintf(&b, "f%d=1&", i)
+	}
+	return b.String()
+}
+
+func TestChunkedBodyIsBoundedToo(t *testing.T) {
+	h := servertest.Start(t, nil)
+	wire := h.Dial()
+	chunk := fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", 1<<20, strings.Repeat("x", 1<<20))
+	got := wire.Raw("POST", "/v1/acquire", chunk, servertest.JSON, "Transfer-Encoding: chunked")
+	if got.Status != 413 {
+		t.Errorf("got %d %s, want 413", got.Status, got.Body)
+	}
+	if next := wire.Call("GET", "/healthz", ""); next.Status != 200 {
+		t.Errorf("the next request of the connection: %d", next.Status)
+	}
+}
+
+func TestFieldsBelongInTheBody(t *testing.T) {
+	h := servertest.Start(t, nil)
+	got := h.Dial().Call("POST", "/v1/acquire?credential=youtube&operation=videos.list", "")
+	if got.Status != 400 || !strings.Contains(got.Text("detail"), "body") {
+		t.Errorf("got %d %s, want 400", got.Status, got.Body)
+	}
+}

@@ -1,0 +1,106 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"quotad/quota"
+	"quotad/quota/api"
+)
+
+// The phases of a connection.
+const (
+	fresh     = int32(iota) // nothing was read of it
+	reading                 // a request is being read
+	answering               // a handler is at work
+	idle                    // an answer was given, and no further request begun
+)
+
+// A connection is one that a limiter counts.
+type connection struct {
+	net.Conn
+	limiter *limiter
+	peer    peer
+	phase   atomic.Int32
+}
+
+type connectionKey struct{}
+
+// connectionOf returns the connection that a request came over; nil where no
+// limiter counts it.
+func connectionOf(r *http.Request) *connection {
+	c, _ := r.Context().Value(connectionKey{}).(*connection)
+	return c
+}
+
+// begin notes that a request of the connection is being answered. While the server
+// shuts down the connection ends with the answer; that its other half is closed
+// already does not mean that the caller has gone.
+func (c *connection) begin(w http.ResponseWriter, r *http.Request) *http.Request {
+	c.phase.Store(answering)
+	if !c.limiter.draining.Load() {
+		return r
+	}
+	w.Header().Set("Connection", "close")
+	return r.WithContext(context.WithoutCancel(r.Context()))
+}
+
+// closeRead takes nothing more: what has arrived can still be read. On a Unix
+// socket whoever sends later learns that it did not arrive.
+func (c *connection) closeRead() {
+	if half, ok := c.Conn.(interface{ CloseRead() error }); ok {
+		half.CloseRead()
+		return
+	}
+	c.Conn.Close()
+}
+
+// CloseWrite lets net/http say that an answer is complete before it hangs up.
+func (c *connection) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
+
+// Write implements net.Conn. What net/http answers by itself, to requests that reach
+// no handler, becomes a problem like any other.
+func (c *connection) Write(p []byte) (int, error) {
+	if c.phase.Load() == answering {
+		return c.Conn.Write(p)
+	}
+	if answer := problemAnswer(p); answer != nil {
+		_, err := c.Conn.Write(answer)
+		return len(p), err
+	}
+	return c.Conn.Write(p)
+}
+
+// problemAnswer returns an answer of net/http's own as problem details; nil if it is
+// none.
+func problemAnswer(p []byte) []byte {
+	rest, isAnswer := bytes.CutPrefix(p, []byte("HTTP/1.1 "))
+	if !isAnswer || len(rest) < 3 {
+		return nil
+	}
+	status, err := strconv.Atoi(string(rest[:3]))
+	if err != nil || status < 400 {
+		return nil
+	}
+	_, text, _ := strings.Cut(string(rest), "\r\n\r\n")
+	_, detail, _ := strings.Cut(text, ": ") // "400 Bad Request: missing required Host header"
+	problem := api.NewProblem(quota.BadRequest, "%s", detail).WithStatus(status)
+	body, err := json.Marshal(problem)
+	if err != nil {
+		return nil
+	}
+	return fmt.Appendf(nil, "HTTP/1.1 %d %s\r\nContent-Type: application/problem+json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s\n",
+		status, http.StatusText(status), len(body)+1, body)
+}

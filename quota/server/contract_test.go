@@ -1,0 +1,248 @@
+package server_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/user"
+	"strings"
+	"testing"
+
+	"quotad/quota/server"
+	"quotad/quota/server/servertest"
+)
+
+var update = flag.Bool("update", false, "write testdata/contract.txt anew")
+
+// TestContract holds what every kind of request is answered: status, reason and
+// content type. Programs that people wrote rely on it, so a line of
+// testdata/contract.txt changes for a reason only.
+func TestContract(t *testing.T) {
+	var got strings.Builder
+	for _, row := range contract() {
+		h := servertest.Start(t, func(c *server.Config) { c.AdminGroup = groupOfTest(t) })
+		h.Tokens.Issue("mine", "trending", "US", "youtube")
+		h.Tokens.Issue("theirs", "charts", "DE", "youtube")
+		h.Dial().Call("POST", "/v1/acquire", `{"credential":"youtube","operation":"search.list","request_id":"first"}`, servertest.JSON)
+		h.Dial().Call("POST", "/v1/acquire", `{"operation":"videos.list","request_id":"own"}`, servertest.JSON, "Authorization: Bearer mine")
+		h.Dial().Call("POST", "/v1/acquire", `{"credential":"other","operation":"get","count":2}`, servertest.JSON)
+		answer := h.Dial().Call(row.method, row.path, row.body, row.headers...)
+		reason, _ := answer.Fields["reason"].(string)
+		fmt.Fprintf(&got, "%-60s %d %s %s\n", row.name, answer.Status, answer.Header.Get("Content-Type"), reason)
+	}
+	const file = "testdata/contract.txt"
+	if *update {
+		if err := os.WriteFile(file, []byte(got.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := strings.Split(string(read), "\n")
+	lines := strings.Split(got.String(), "\n")
+	if len(lines) != len(want) {
+		t.Errorf("%d lines, want %d", len(lines), len(want))
+	}
+	for i := range min(len(lines), len(want)) {
+		if lines[i] != want[i] {
+			t.Errorf("got  %s\nwant %s", lines[i], want[i])
+		}
+	}
+}
+
+// groupOfTest makes whoever runs the test an operator.
+func groupOfTest(t *testing.T) string {
+	t.Helper()
+	self, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	group, err := user.LookupGroupId(self.Gid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return group.Name
+}
+
+type contractRow struct {
+	name, method, path, body string
+	headers                  []string
+}
+
+// contract returns the requests; both kinds of bodies where a route takes one.
+func contract() []contractRow {
+	const (
+		mine   = "Authorization: Bearer mine"
+		search = "/v1/grants/youtube:1795251600000-0" // outside any pass
+		own    = "/v1/grants/youtube:1795251600000-1" // of the pass that holds the token "mine"
+		videos = "credential=youtube&operation=videos.list"
+	)
+	var rows []contractRow
+	add := func(name, method, path, body string, headers ...string) {
+		rows = append(rows, contractRow{name, method, path, body, headers})
+	}
+	form := func(name, path, body string, headers ...string) {
+		add("form: "+name, "POST", path, body, append(headers, servertest.Form)...)
+	}
+	json := func(name, path, body string, headers ...string) {
+		add("json: "+name, "POST", path, body, append(headers, servertest.JSON)...)
+	}
+	acquire := func(name, body string, headers ...string) { json("acquire: "+name, "/v1/acquire", body, headers...) }
+
+	form("acquire: a grant", "/v1/acquire", videos)
+	form("acquire: count", "/v1/acquire", videos+"&count=3")
+	form("acquire: every field", "/v1/acquire", videos+"&count=3&request_id=a&fresh=true&use_reserve=true")
+	form("acquire: no body", "/v1/acquire", "")
+	form("acquire: a field twice", "/v1/acquire", videos+"&operation=search.list")
+	form("acquire: an unknown field", "/v1/acquire", videos+"&cost=1")
+	form("acquire: a name in another case", "/v1/acquire", "Credential=youtube&operation=videos.list")
+	form("acquire: an empty count", "/v1/acquire", videos+"&count=")
+	form("acquire: a fraction", "/v1/acquire", videos+"&count=1.5")
+	form("acquire: an exponent", "/v1/acquire", videos+"&count=1e3")
+	form("acquire: leading zeros", "/v1/acquire", videos+"&count=007")
+	form("acquire: a hexadecimal count", "/v1/acquire", videos+"&count=0x10")
+	form("acquire: count beyond the largest", "/v1/acquire", videos+"&count=9007199254740992")
+	form("acquire: count beyond 64 bits", "/v1/acquire", videos+"&count=18446744073709551617")
+	form("acquire: a count with a blank", "/v1/acquire", videos+"&count=1%20")
+	form("acquire: fresh=1", "/v1/acquire", videos+"&fresh=1")
+	form("acquire: fresh=TRUE", "/v1/acquire", videos+"&fresh=TRUE")
+	form("acquire: fresh without a value", "/v1/acquire", videos+"&fresh")
+	form("acquire: a bad escape", "/v1/acquire", videos+"&request_id=%zz")
+	form("acquire: a semicolon", "/v1/acquire", videos+";count=2")
+	form("acquire: not UTF-8", "/v1/acquire", videos+"&request_id=%ff")
+	form("acquire: a long text", "/v1/acquire", videos+"&request_id="+strings.Repeat("x", 257))
+	form("acquire: a text at its bound", "/v1/acquire", videos+"&request_id="+strings.Repeat("x", 128))
+	form("acquire: too many fields", "/v1/acquire", manyFields())
+	form("acquire: JSON", "/v1/acquire", `{"credential":"youtube","operation":"videos.list"}`)
+	form("acquire: a query, too", "/v1/acquire?count=2", videos)
+	form("acquire: empty pairs", "/v1/acquire", "&&"+videos+"&&")
+
+	acquire("a grant", `{"credential":"youtube","operation":"videos.list"}`)
+	acquire("every field", `{"credential":"youtube","operation":"videos.list","count":2,"request_id":"a","fresh":true,"use_reserve":true}`)
+	acquire("blanks and escapes", " {\"credential\" : \"you\\u0074ube\",\n\t\"operation\":\"videos.list\"} \r\n")
+	acquire("nothing", ``)
+	acquire("blanks alone", ` `)
+	acquire("an empty object", `{}`)
+	acquire("null", `null`)
+	acquire("a list", `[]`)
+	acquire("a text", `"youtube"`)
+	acquire("no JSON", `credential=youtube`)
+	acquire("cut off", `{"credential":"youtube","operation":"videos.list"`)
+	acquire("a comma too many", `{"credential":"youtube","operation":"videos.list",}`)
+	acquire("something behind it", `{"credential":"youtube","operation":"videos.list"} x`)
+	acquire("a second object", `{"credential":"youtube","operation":"videos.list"}{}`)
+	acquire("an unknown member", `{"credential":"youtube","operation":"videos.list","cost":1}`)
+	acquire("a member in another case", `{"Credential":"youtube","operation":"videos.list"}`)
+	acquire("a member twice", `{"credential":"youtube","operation":"videos.list","operation":"search.list"}`)
+	acquire("a member twice, in another case", `{"credential":"youtube","operation":"videos.list","Operation":"search.list"}`)
+	acquire("count as text", `{"credential":"youtube","operation":"videos.list","count":"2"}`)
+	acquire("count null", `{"credential":"youtube","operation":"videos.list","count":null}`)
+	acquire("operation null", `{"credential":"youtube","operation":null}`)
+	acquire("operation a number", `{"credential":"youtube","operation":1}`)
+	acquire("operation an object", `{"credential":"youtube","operation":{}}`)
+	acquire("operation a list", `{"credential":"youtube","operation":["videos.list"]}`)
+	acquire("fresh as text", `{"credential":"youtube","operation":"videos.list","fresh":"true"}`)
+	acquire("a fraction", `{"credential":"youtube","operation":"videos.list","count":1.5}`)
+	acquire("a whole fraction", `{"credential":"youtube","operation":"videos.list","count":2.0}`)
+	acquire("an exponent", `{"credential":"youtube","operation":"videos.list","count":1e3}`)
+	acquire("minus zero", `{"credential":"youtube","operation":"videos.list","count":-0}`)
+	acquire("count beyond the largest", `{"credential":"youtube","operation":"videos.list","count":9007199254740992}`)
+	acquire("count beyond 64 bits", `{"credential":"youtube","operation":"videos.list","count":18446744073709551617}`)
+	acquire("the largest count", `{"credential":"youtube","operation":"videos.list","count":9007199254740991}`)
+	acquire("not UTF-8", "{\"credential\":\"youtube\",\"operation\":\"videos.list\",\"request_id\":\"\xff\"}")
+	acquire("half a surrogate", `{"credential":"youtube","operation":"videos.list","request_id":"\ud800"}`)
+	acquire("a control character", "{\"credential\":\"youtube\",\"operation\":\"videos.list\",\"request_id\":\"a\nb\"}")
+	acquire("a control character, escaped", `{"credential":"youtube","operation":"videos.list","request_id":"a\nb"}`)
+	acquire("a long text", `{"credential":"youtube","operation":"videos.list","request_id":"`+strings.Repeat("x", 257)+`"}`)
+	acquire("deeply nested", `{"x":`+strings.Repeat("[", 20_000))
+	acquire("nested lists", strings.Repeat("[", 60_000))
+	acquire("count 0", `{"credential":"youtube","operation":"videos.list","count":0}`)
+	acquire("count below 0", `{"credential":"youtube","operation":"videos.list","count":-1}`)
+	acquire("no operation", `{"credential":"youtube"}`)
+	acquire("no credential", `{"operation":"videos.list"}`)
+	acquire("an unknown credential", `{"credential":"vimeo","operation":"videos.list"}`)
+	acquire("an unknown operation", `{"credential":"youtube","operation":"videos.lst"}`)
+	acquire("a name that cannot be", `{"credential":"you tube","operation":"videos.list"}`)
+	acquire("never fits", `{"credential":"youtube","operation":"search.list","count":41}`)
+	acquire("denied", `{"credential":"other","operation":"get"}`)
+	acquire("replayed", `{"credential":"youtube","operation":"search.list","request_id":"first"}`)
+	acquire("an id of another request", `{"credential":"youtube","operation":"videos.list","request_id":"first"}`)
+	acquire("too large", `{"request_id":"`+strings.Repeat("x", 70_000)+`"}`)
+	acquire("the reserve", `{"credential":"youtube","operation":"videos.list","use_reserve":true}`)
+	acquire("with a token", `{"operation":"videos.list"}`, mine)
+	acquire("the reserve with a token", `{"operation":"videos.list","use_reserve":true}`, mine)
+	acquire("another credential with a token", `{"credential":"other","operation":"get"}`, mine)
+	acquire("an unknown token", `{"operation":"videos.list"}`, "Authorization: Bearer no")
+	acquire("an empty token", `{"operation":"videos.list"}`, "Authorization: Bearer ")
+	acquire("another scheme", `{"operation":"videos.list"}`, "Authorization: Basic bWluZQ==")
+
+	add("type: none", "POST", "/v1/acquire", videos)
+	add("type: text", "POST", "/v1/acquire", videos, "Content-Type: text/plain")
+	add("type: a form in another case", "POST", "/v1/acquire", videos, "Content-Type: Application/X-WWW-Form-Urlencoded")
+	add("type: a form in UTF-8", "POST", "/v1/acquire", videos, servertest.Form+"; charset=UTF-8")
+	add("type: a form in Latin-1", "POST", "/v1/acquire", videos, servertest.Form+"; charset=iso-8859-1")
+	add("type: JSON in UTF-8", "POST", "/v1/acquire", `{"credential":"youtube","operation":"videos.list"}`, servertest.JSON+"; charset=utf-8")
+	add("type: JSON in UTF-16", "POST", "/v1/acquire", `{"credential":"youtube","operation":"videos.list"}`, servertest.JSON+"; charset=utf-16")
+	add("type: problem+json", "POST", "/v1/acquire", `{"credential":"youtube","operation":"videos.list"}`, "Content-Type: application/problem+json")
+
+	json("settle", search+"/settle", `{"units":50}`)
+	json("settle: no units", search+"/settle", `{}`)
+	json("settle: null", search+"/settle", `{"units":null}`)
+	json("settle: no body", search+"/settle", ``)
+	json("settle: below zero", search+"/settle", `{"units":-1}`)
+	json("settle: to zero", search+"/settle", `{"units":0}`)
+	form("settle", search+"/settle", "units=50")
+	form("settle: an unknown field", search+"/settle", "units=50&limit=daily")
+	json("settle: its own", own+"/settle", `{"units":2}`, mine)
+	json("settle: another's", search+"/settle", `{"units":2}`, mine)
+	json("settle: no such grant", "/v1/grants/youtube:1-1/settle", `{"units":2}`)
+	json("settle: no id", "/v1/grants/nonsense/settle", `{"units":2}`)
+	json("settle: of an unknown credential", "/v1/grants/vimeo:1-1/settle", `{"units":2}`)
+	add("release", "DELETE", search, "")
+	add("release: its own", "DELETE", own, "", mine)
+	add("release: another's", "DELETE", search, "", mine)
+	add("release: no such grant", "DELETE", "/v1/grants/youtube:1-1", "")
+	add("release: with a body", "DELETE", search, "units=0", servertest.Form)
+	add("release: with a query", "DELETE", search+"?units=0", "")
+
+	const youtube = "/v1/credentials/youtube"
+	for _, path := range []string{
+		"/v1/status", "/v1/credentials", youtube, "/v1/credentials/vimeo", "/v1", "/healthz", "/readyz", "/version", "/", "/v1/nothing", "/v1/acquire",
+		"/v1/status?verbose=1", "/v1/status?", youtube + "/log", youtube + "/log?most=0", youtube + "/log?most=1001", youtube + "/log?most=x", youtube + "/log?most=1&most=2",
+		youtube + "/log?newest=true", youtube + "/log?newest=yes", youtube + "/log?follow=true&newest=true", youtube + "/log?after=nonsense", youtube + "/log?after=other:1-1",
+		youtube + "/log?after=youtube:1-1", youtube + "/log?since=7d", youtube + "/log?since=2026-03-14T09:00:00Z", youtube + "/log?since=yesterday", youtube + "/log?since=-1h",
+		youtube + "/log?since=", "/v1/credentials/vimeo/log", youtube + "/usage", youtube + "/usage?by=hour", youtube + "/usage?by=day", youtube + "/usage?most=0",
+		youtube + "/usage?most=5", youtube + "/usage?since=1h", "/v1/credentials/vimeo/usage", youtube + "/why", youtube + "/why?operation=videos.list",
+		youtube + "/why?operation=nothing", youtube + "/why?operation=videos.list&count=0", youtube + "/why?operation=search.list&count=99", "/v1/credentials/vimeo/why?operation=x",
+		"/v1/status?%zz", "/v1/../status", "//v1/status",
+	} {
+		add("GET "+path, "GET", path, "")
+	}
+	add("GET with a body", "GET", "/v1/status", "a=b", servertest.Form)
+	add("HEAD /v1/status", "HEAD", "/v1/status", "")
+	add("PUT /v1/status", "PUT", "/v1/status", "")
+	add("GET with a token", "GET", "/v1/status", "", mine)
+	add("GET from a page", "GET", "/v1/status", "", "Origin: http://localhost")
+	add("GET behind a page", "GET", "/v1/status", "", "Referer: http://localhost/")
+	add("GET of another site", "GET", "/v1/status", "", "Sec-Fetch-Site: cross-site")
+	add("GET of another host", "GET", "/v1/status", "", "Host: example.com")
+	add("POST from a page", "POST", "/v1/acquire", videos, servertest.Form, "Origin: http://localhost")
+
+	json("adjust", youtube+"/adjust", `{"limit":"daily","units":20,"note":"by hand"}`)
+	json("adjust: back", youtube+"/adjust", `{"limit":"daily","units":-20}`)
+	form("adjust", youtube+"/adjust", "limit=daily&units=-20")
+	json("adjust: no units", youtube+"/adjust", `{"limit":"daily"}`)
+	json("adjust: zero", youtube+"/adjust", `{"limit":"daily","units":0}`)
+	json("adjust: no limit", youtube+"/adjust", `{"units":1}`)
+	json("adjust: an unknown limit", youtube+"/adjust", `{"limit":"hourly","units":1}`)
+	json("adjust: an unknown credential", "/v1/credentials/vimeo/adjust", `{"limit":"daily","units":1}`)
+	json("adjust: with a token", youtube+"/adjust", `{"limit":"daily","units":1}`, mine)
+	json("reset", youtube+"/reset", `{"confirm":"youtube","note":"a new day"}`)
+	json("reset: not confirmed", youtube+"/reset", `{}`)
+	json("reset: of another", youtube+"/reset", `{"confirm":"other"}`)
+	json("reset: an unknown credential", "/v1/credentials/vimeo/reset", `{"confirm":"vimeo"}`)
+	json("reset: with a token", youtube+"/reset", `{"confirm":"youtube"}`, mine)
+	return rows
+}

@@ -1,0 +1,52 @@
+package server
+
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+
+	"quotad/quota"
+	"quotad/quota/api"
+)
+
+// FuzzBody checks that no body does more than it says: what is accepted is a
+// well-formed object of known fields in range, and means what encoding/json reads in
+// it.
+func FuzzBody(f *testing.F) {
+	for _, seed := range []string{
+		`{"credential":"youtube","operation":"videos.list","count":5,"request_id":"a","use_reserve":true}`,
+		`{"operation":"a","operation":"b"}`, `{"count":1e3}`, `{"count":9007199254740993}`, `[[[[`, `{"a":["b",{}]}`, `{"count":1,}`, `{"":""}`, ``, `{}1`,
+		`credential=youtube&operation=videos.list&count=5`, `a=%zz`, `=`, `&&`, `count=5&count=6`, `count=+6`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		if list, err := parseForm(string(body)); err == nil {
+			checkRange(t, list)
+		}
+		list, err := parseJSON(body)
+		if err != nil {
+			return
+		}
+		got := checkRange(t, list)
+		if got == nil {
+			return
+		}
+		var want api.AcquireRequest
+		if err := json.Unmarshal(body, &want); err != nil || *got != want {
+			t.Fatalf("%q: got %+v, want %+v (%v)", body, *got, want, err)
+		}
+	})
+}
+
+// checkRange returns what fields mean; nil if they are not taken.
+func checkRange(t *testing.T, list []field) *api.AcquireRequest {
+	var got api.AcquireRequest
+	if assign(list, reflect.ValueOf(&got).Elem()) != nil {
+		return nil
+	}
+	if got.Count > int64(quota.MaxUnits) || len(got.Credential) > maxText || len(got.Operation) > maxText || len(got.RequestID) > maxText {
+		t.Fatalf("out of range: %+v", got)
+	}
+	return &got
+}

@@ -1,0 +1,17 @@
+// Package server is the daemon's local API: HTTP/1.1 over a Unix socket.
+//
+// A request goes this way. Server.Serve accepts a connection, which the limiter
+// counts by the user at its other end (SO_PEERCRED), or answers 503 where there are
+// too many. ServeHTTP refuses what a browser sends, and the mux finds the Route.
+// Its guard makes a Session of the request: who calls, with which run token, and
+// whether the route's Access is for them. The Handler decodes the fields of the body or
+// the query into a struct, asks the quota.Service, and writes JSON. What is refused is
+// an api.Problem.
+//
+// Shutdown accepts nothing more, ends the streams that follow a log, answers every
+// request that has arrived, and then closes what is left.
+//
+// The package writes nothing to disk but the socket that Listen makes. Its locks are
+// those of limiter, followers and longReads. None is held while another is taken, nor
+// while anything is read, written or waited for.
+package server

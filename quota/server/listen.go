@@ -1,0 +1,128 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"quotad/quota/api"
+	"syscall"
+	"time"
+)
+
+// socketMode lets the socket's owner and group connect.
+const socketMode = 0o660
+
+// Listen listens on a Unix socket at path, which must not be in use: of what
+// may stand there, only a socket that nobody serves any more is replaced. The
+// socket has mode 0660 from the moment it exists. Closing the listener removes
+// the file, unless another has taken its place.
+func Listen(path string) (net.Listener, error) {
+	l, err := listen(path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen on %q: %w", path, err)
+	}
+	return l, nil
+}
+
+func listen(path string) (*listener, error) {
+	if err := api.CheckSocketPath(path); err != nil {
+		return nil, err
+	}
+	unlock, err := lockDir(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if err := clearStale(path); err != nil {
+		return nil, err
+	}
+	return bind(path)
+}
+
+// lockDir keeps two daemons that start together from each taking the other's
+// new socket for a stale one. The lock needs no file of its own.
+func lockDir(dir string) (unlock func() error, err error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("cannot lock %q: %w", dir, err)
+	}
+	return f.Close, nil
+}
+
+// clearStale removes a stale socket. It takes two signs: that the path is a socket,
+// and that a connection to it is refused. Either alone would delete a user's
+// file, or take a socket away from a daemon that lives.
+func clearStale(path string) error {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case info.Mode().Type() != fs.ModeSocket:
+		return errors.New("something that is not a socket is there already: move it away, or choose another path")
+	}
+	conn, err := net.DialTimeout("unix", path, time.Second)
+	switch {
+	case err == nil:
+		conn.Close()
+		return errors.New("another daemon serves this socket: stop it first, or choose another path")
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return os.Remove(path)
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	default:
+		return fmt.Errorf("a socket is there, and whether a daemon serves it cannot be told: %w", err)
+	}
+}
+
+func bind(path string) (*listener, error) {
+	// Linux gives the file the mode of the unbound socket, less the umask; so it
+	// never has a wider one. The umask of a process cannot be set safely.
+	config := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) (err error) {
+		err2 := raw.Control(func(fd uintptr) { err = syscall.Fchmod(int(fd), socketMode) })
+		return errors.Join(err, err2)
+	}}
+	l, err := config.Listen(context.Background(), "unix", path)
+	if err != nil {
+		return nil, err
+	}
+	unix := l.(*net.UnixListener)
+	unix.SetUnlinkOnClose(false)
+	err = os.Chmod(path, socketMode) // what the umask took away
+	info, err2 := os.Lstat(path)
+	if err = errors.Join(err, err2); err != nil {
+		return nil, errors.Join(err, unix.Close(), os.Remove(path))
+	}
+	return &listener{UnixListener: unix, path: path, file: info}, nil
+}
+
+// A listener removes its socket file when it is closed.
+type listener struct {
+	*net.UnixListener
+	path string
+	file fs.FileInfo // as bound
+}
+
+// Close removes the file first: while this listener still answers, no other
+// daemon replaces it.
+func (l *listener) Close() error {
+	if now, err := os.Lstat(l.path); err == nil && isSame(now, l.file) {
+		os.Remove(l.path)
+	}
+	return l.UnixListener.Close()
+}
+
+// isSame compares times too, because a file system gives the inode number of a
+// removed file to the next one.
+func isSame(a, b fs.FileInfo) bool {
+	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime())
+}

@@ -1,0 +1,319 @@
+package server_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"net/url"
+	"runtime"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"quotad/quota"
+	"quotad/quota/api"
+	"quotad/quota/ledgertest"
+	"quotad/quota/server"
+	"quotad/quota/server/servertest"
+)
+
+// logOf returns a page as "operation units by region note" lines.
+func logOf(h *servertest.Server, q api.LogQuery) (lines []string, page api.LogPage) {
+	h.T.Helper()
+	page, err := h.Client("").Log(context.Background(), "youtube", q)
+	if err != nil {
+		h.T.Fatal(err)
+	}
+	for _, e := range page.Entries {
+		lines = append(lines, fmt.Sprintf("%s %d %s %s %s", cmp.Or(e.Operation, e.Kind), e.Units, e.By, e.Region, e.Note))
+	}
+	return lines, page
+}
+
+func TestLog(t *testing.T) {
+	h := servertest.Start(t, nil)
+	h.Tokens.Issue("us", "trending", "US", "youtube")
+	search := h.Acquire("us", api.AcquireRequest{Operation: "search.list"}).GrantID
+	h.Clock.Add(time.Hour)
+	h.Acquire("us", api.AcquireRequest{Operation: "videos.list", Count: 3})
+	h.Clock.Add(time.Hour)
+	if _, err := h.Client("us").Settle(t.Context(), search, 40); err != nil {
+		t.Fatal(err)
+	}
+	settled := "settlement 0 trending  "
+	all := []string{"search.list 40 trending US ", "videos.list 3 trending US ", settled}
+
+	got, page := logOf(h, api.LogQuery{})
+	if !slices.Equal(got, all) || page.Next != "" {
+		t.Errorf("got %q and then %q, want %q", got, page.Next, all)
+	}
+	first := page.Entries[0]
+	if first.ID != search || first.Count != 1 || !first.At.Equal(h.Clock.Now().Add(-2*time.Hour)) {
+		t.Errorf("got %+v, want the grant %s", first, search)
+	}
+	if want := []api.Charge{{Limit: "daily", Units: 40, Debited: 100}, {Limit: "search", Units: 40, Debited: 100}}; !slices.Equal(first.Charges, want) {
+		t.Errorf("got %v, want %v", first.Charges, want)
+	}
+	if page.Entries[2].Charges == nil {
+		t.Error("no charges are an empty list, not null")
+	}
+	for _, row := range []struct {
+		name  string
+		query api.LogQuery
+		want  []string
+	}{
+		{"newest first", api.LogQuery{Newest: true}, []string{all[2], all[1], all[0]}},
+		{"the newest", api.LogQuery{Newest: true, Most: 1}, all[2:]},
+		{"behind an entry", api.LogQuery{After: search}, all[1:]},
+		{"since an hour", api.LogQuery{Since: "60m"}, all[1:]},
+		{"since a day", api.LogQuery{Since: "1d"}, all},
+		{"since an instant", api.LogQuery{Since: h.Clock.Now().Format(time.RFC3339)}, all[2:]},
+		{"behind the last", api.LogQuery{After: page.Entries[2].ID}, nil},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			h.T = t
+			if got, _ := logOf(h, row.query); !slices.Equal(got, row.want) {
+				t.Errorf("got %q, want %q", got, row.want)
+			}
+		})
+	}
+	var pages []string
+	for q := (api.LogQuery{Most: 2}); ; {
+		lines, page := logOf(h, q)
+		pages = append(pages, lines...)
+		if page.Next == "" {
+			break
+		}
+		q.After = page.Next
+	}
+	if !slices.Equal(pages, all) {
+		t.Errorf("in pages: got %q, want %q", pages, all)
+	}
+}
+
+func TestBadLogQueries(t *testing.T) {
+	h := servertest.Start(t, nil)
+	for _, row := range []struct {
+		query  string
+		status int
+	}{
+		{"after=1-0", 400},
+		{"after=other:1-0", 400},
+		{"since=yesterday", 400},
+		{"since=-1h", 400},
+		{"since=0s", 400},
+		{"since=1w", 400},
+		{"since=", 400},
+		{"since=99999999999d", 400},
+		{"most=0", 400},
+		{"most=1001", 400},
+		{"newest=1", 400},
+		{"newest=true&follow=true", 400},
+		{"page=2", 400},
+		{"since=2026-11-21T09:00:00%2B01:00", 200},
+		{"since=3000d", 200},
+		{"most=1000", 200},
+	} {
+		got := h.Dial().Call("GET", "/v1/credentials/youtube/log?"+row.query, "")
+		if got.Status != row.status {
+			t.Errorf("%s: %d %s, want %d", row.query, got.Status, got.Body, row.status)
+		}
+	}
+	if got := h.Dial().Call("GET", "/v1/credentials/vimeo/log?since=1h", ""); got.Status != 404 {
+		t.Errorf("unknown credential: %d %s", got.Status, got.Body)
+	}
+	if got := h.Dial().Call("HEAD", "/v1/credentials/youtube/log?follow=true", ""); got.Status != 200 {
+		t.Errorf("HEAD: %d", got.Status)
+	}
+	if got := h.Dial().Call("GET", "/v1/credentials/youtube/log", ""); got.Body != `{"entries":[]}`+"\n" {
+		t.Errorf("of an empty log: %s", got.Body)
+	}
+}
+
+// A follower reads a log as it is written.
+type follower struct {
+	t    *testing.T
+	next func() (api.Entry, error, bool)
+}
+
+func follow(h *servertest.Server, ctx context.Context, q api.LogQuery) *follower {
+	next, stop := iter.Pull2(h.Client("").FollowLog(ctx, "youtube", q))
+	h.T.Cleanup(stop)
+	return &follower{h.T, next}
+}
+
+func (f *follower) want(id string) {
+	f.t.Helper()
+	if e, err, ok := f.next(); err != nil || !ok || e.ID != id {
+		f.t.Fatalf("got %+v, %v, %v, want %s", e, err, ok, id)
+	}
+}
+
+func video(h *servertest.Server) string {
+	return h.Acquire("", api.AcquireRequest{Credential: "youtube", Operation: "videos.list"}).GrantID
+}
+
+func TestFollow(t *testing.T) {
+	h := servertest.Start(t, nil)
+	first := video(h)
+	second := video(h)
+	f := follow(h, t.Context(), api.LogQuery{Most: 1})
+	f.want(first)
+	f.want(second)
+	third := video(h)
+	f.want(third)
+	follow(h, t.Context(), api.LogQuery{After: second}).want(third)
+	f.want(video(h))
+
+	final := video(h)
+	if err := h.Server.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f.want(final)
+	if e, err, ok := f.next(); ok {
+		t.Errorf("got %+v, %v behind the end", e, err)
+	}
+}
+
+func TestFollowerLeaves(t *testing.T) {
+	h := servertest.Start(t, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	f := follow(h, ctx, api.LogQuery{})
+	f.want(video(h))
+	cancel()
+	if e, err, _ := f.next(); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %+v, %v, want the cancellation", e, err)
+	}
+	for h.Server.Connections().Open > 1 { // the other is the client's that acquired
+		runtime.Gosched()
+	}
+}
+
+func TestFollowOfNobody(t *testing.T) {
+	h := servertest.Start(t, nil)
+	for _, err := range h.Client("").FollowLog(t.Context(), "vimeo", api.LogQuery{}) {
+		if p := new(api.Problem); !errors.As(err, &p) || p.Status != 404 {
+			t.Errorf("got %v, want that the credential is unknown", err)
+		}
+	}
+	nobody := &api.Client{Socket: h.Socket + ".not"}
+	for _, err := range nobody.FollowLog(t.Context(), "youtube", api.LogQuery{}) {
+		if !errors.Is(err, api.ErrUnreachable) {
+			t.Errorf("got %v, want that nobody answers", err)
+		}
+	}
+}
+
+// A mute ledger does not tell what it holds, for a while.
+type mute struct {
+	*ledgertest.Model
+	silent atomic.Bool
+	asked  chan struct{} // receives for each log that was refused
+}
+
+func (m *mute) Log(ctx context.Context, c *quota.Credential, q quota.LogQuery) (quota.LogPage, error) {
+	if m.silent.Load() {
+		select {
+		case m.asked <- struct{}{}:
+		default:
+		}
+		return quota.LogPage{}, quota.ErrUnavailable
+	}
+	return m.Model.Log(ctx, c, q)
+}
+
+func (m *mute) Usage(ctx context.Context, c *quota.Credential) (quota.Usage, error) {
+	if m.silent.Load() {
+		return quota.Usage{}, quota.ErrUnavailable
+	}
+	return m.Model.Usage(ctx, c)
+}
+
+func TestFollowOverAnOutage(t *testing.T) {
+	ledger := &mute{Model: ledgertest.NewModel(time.Now), asked: make(chan struct{}, 1)}
+	h := servertest.Start(t, func(c *server.Config) { c.Keeper = servertest.NewService(t, ledger, servertest.YouTube()) })
+	f := follow(h, t.Context(), api.LogQuery{})
+	f.want(video(h))
+	ledger.silent.Store(true)
+	missed := video(h)
+	<-ledger.asked
+	ledger.silent.Store(false)
+	f.want(missed)
+
+	ledger.silent.Store(true)
+	for _, err := range h.Client("").FollowLog(t.Context(), "youtube", api.LogQuery{}) {
+		if !errors.Is(err, api.ErrLedgerUnavailable) {
+			t.Errorf("got %v, want that the ledger is unavailable", err)
+		}
+	}
+}
+
+func TestUsage(t *testing.T) {
+	h := servertest.Start(t, nil)
+	h.Tokens.Issue("us", "trending", "US", "youtube")
+	h.Acquire("us", api.AcquireRequest{Operation: "search.list"})
+	h.Clock.Add(90 * time.Minute)
+	h.Acquire("us", api.AcquireRequest{Operation: "videos.list", Count: 3})
+	h.Acquire("", api.AcquireRequest{Credential: "youtube", Operation: "videos.list"})
+
+	u, err := h.Client("").Usage(t.Context(), "youtube", api.UsageQuery{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if u.By != "job" || !u.Until.Equal(h.Clock.Now()) || !u.Since.Equal(h.Clock.Now().Add(-24*time.Hour)) || u.Total.Units != 104 || u.Total.Calls != 5 {
+		t.Errorf("got %+v, want 104 units of the last day", u)
+	}
+	if len(u.Shares) != 2 || u.Shares[0].Name != "trending" || u.Shares[0].Units != 103 || u.Shares[1].Name != "" ||
+		u.Shares[0].Limits["daily"] != 103 || u.Shares[0].Limits["search"] != 100 {
+		t.Errorf("got %+v, want what the job spent, and the rest", u.Shares)
+	}
+	u, err = h.Client("").Usage(t.Context(), "youtube", api.UsageQuery{By: "hour", Since: "1h"})
+	if err != nil || len(u.Shares) != 1 || u.Shares[0].Name != "2026-11-21T10:00:00Z" || u.Shares[0].Units != 4 {
+		t.Errorf("got %+v, %v, want the last hour", u, err)
+	}
+	u, err = h.Client("").Usage(t.Context(), "youtube", api.UsageQuery{Most: 1})
+	if err != nil || !u.Partial || u.Total.Units != 1 {
+		t.Errorf("got %+v, %v, want the newest entry alone", u, err)
+	}
+	for query, status := range map[string]int{"?most=0": 400, "?most=-1": 400, "": 200, "?by=caller": 200, "?by=nobody": 400, "?since=never": 400, "?" + url.Values{"by": {"job", "hour"}}.Encode(): 400} {
+		if got := h.Dial().Call("GET", "/v1/credentials/youtube/usage"+query, ""); got.Status != status {
+			t.Errorf("%q: %d %s, want %d", query, got.Status, got.Body, status)
+		}
+	}
+	if got := h.Dial().Call("GET", "/v1/credentials/vimeo/usage", ""); got.Status != 404 {
+		t.Errorf("unknown credential: %d %s", got.Status, got.Body)
+	}
+	if got := h.Dial().Call("GET", "/v1/credentials/other/usage", ""); got.Fields["shares"] == nil {
+		t.Errorf("no shares are an empty list, not null: %s", got.Body)
+	}
+}
+
+// Without a since, usage tells by limit what the status shows as used.
+func TestUsageOfShortWindows(t *testing.T) {
+	h := servertest.Start(t, nil)
+	c := servertest.YouTube()
+	c.Limits = append(c.Limits, quota.Limit{Name: "brief", Units: 1_000, Window: quota.Sliding(time.Minute)})
+	if err := h.Service.SetCredentials([]*quota.Credential{c}); err != nil {
+		t.Fatal(err)
+	}
+	h.Acquire("", api.AcquireRequest{Credential: "youtube", Operation: "videos.list", Count: 98})
+	h.Clock.Add(50 * time.Second)
+	h.Acquire("", api.AcquireRequest{Credential: "youtube", Operation: "videos.list", Count: 7})
+	for _, brief := range []int64{105, 7, 0} {
+		u, err := h.Client("").Usage(t.Context(), "youtube", api.UsageQuery{})
+		if err != nil || u.Total.Limits["brief"] != brief || u.Total.Limits["daily"] != 105 || u.Total.Units != 105 || u.Total.Calls != 105 {
+			t.Errorf("got %+v, %v; want %d units of brief and 105 of daily", u, err, brief)
+		}
+		if began := u.Until.Add(-time.Minute); !u.Windows["brief"].Equal(began) || !u.Since.Equal(u.Until.Add(-24*time.Hour)) {
+			t.Errorf("got %+v, want that brief began at %v, and the day 24 hours ago", u, began)
+		}
+		h.Clock.Add(50 * time.Second)
+	}
+	u, err := h.Client("").Usage(t.Context(), "youtube", api.UsageQuery{Since: "1h"})
+	if err != nil || u.Total.Limits["brief"] != 105 || u.Windows != nil {
+		t.Errorf("got %+v, %v; want the 105 units of the last hour", u, err)
+	}
+}

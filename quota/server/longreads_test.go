@@ -1,0 +1,145 @@
+package server_test
+
+import (
+	"bufio"
+	"context"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"quotad/quota"
+	"quotad/quota/ledgertest"
+	"quotad/quota/server"
+	"quotad/quota/server/servertest"
+)
+
+// A longLog is a ledger whose log is read for as long as a test wants.
+type longLog struct {
+	*ledgertest.Model
+	begun chan struct{}
+	read  chan struct{} // closed when it may be over
+}
+
+func (l longLog) Log(ctx context.Context, c *quota.Credential, q quota.LogQuery) (quota.LogPage, error) {
+	l.begun <- struct{}{}
+	<-l.read
+	return l.Model.Log(ctx, c, q)
+}
+
+// While one log is read whole, its user's other reads wait for a while and are then
+// sent away; whoever asks for something else is answered at once.
+func TestLongReadsTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ledger := longLog{ledgertest.NewModel(time.Now), make(chan struct{}, 10), make(chan struct{})}
+		plan := server.Route{Method: "GET", Path: "/v1/plan", Access: server.Read, Handle: server.LongRead(func(w http.ResponseWriter, _ *http.Request, _ *server.Session) {})}
+		server, err := server.New(server.Config{Keeper: servertest.NewService(t, ledger, servertest.YouTube()), Routes: []server.Route{plan}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		listener := newPipes()
+		go server.Serve(listener)
+		defer server.Shutdown(servertest.Canceled())
+		client := &http.Client{Transport: &http.Transport{DialContext: listener.dial, DisableKeepAlives: true}}
+		get := func(path string) *http.Response {
+			answer, err := client.Get("http://quotad" + path)
+			if err != nil {
+				t.Error(err)
+				return &http.Response{Header: http.Header{}}
+			}
+			answer.Body.Close()
+			return answer
+		}
+		const usage = "/v1/credentials/youtube/usage"
+		first := make(chan int, 1)
+		go func() { first <- get(usage).StatusCode }()
+		<-ledger.begun
+
+		began := time.Now()
+		second := get(usage)
+		if second.StatusCode != http.StatusServiceUnavailable || second.Header.Get("Retry-After") == "" {
+			t.Errorf("a second read: %d, want 503", second.StatusCode)
+		}
+		if waited := time.Since(began); waited != 5*time.Second {
+			t.Errorf("it waited %v for its turn, want 5 s", waited)
+		}
+		if got := get("/v1/plan"); got.StatusCode != http.StatusServiceUnavailable {
+			t.Errorf("another long read: %d, want 503", got.StatusCode)
+		}
+		began = time.Now()
+		if got := get("/v1/status"); got.StatusCode != http.StatusOK || time.Since(began) > time.Second {
+			t.Errorf("the status meanwhile: %d after %v", got.StatusCode, time.Since(began))
+		}
+		third := make(chan int, 1)
+		go func() { third <- get(usage).StatusCode }()
+		time.Sleep(time.Second)
+		close(ledger.read)
+		if got := <-first; got != http.StatusOK {
+			t.Errorf("the first read: %d, want 200", got)
+		}
+		if got := <-third; got != http.StatusOK {
+			t.Errorf("a read whose turn came: %d, want 200", got)
+		}
+	})
+}
+
+// A crowdedLog is a ledger whose log takes a while to read on in, and which knows how
+// many did so at once.
+type crowdedLog struct {
+	*ledgertest.Model
+	now, most atomic.Int32
+}
+
+func (l *crowdedLog) Log(ctx context.Context, c *quota.Credential, q quota.LogQuery) (quota.LogPage, error) {
+	page, err := l.Model.Log(ctx, c, q)
+	if q.After.IsZero() || len(page.Entries) == 0 {
+		return page, err
+	}
+	l.most.Store(max(l.most.Load(), l.now.Add(1)))
+	time.Sleep(time.Millisecond)
+	l.now.Add(-1)
+	return page, err
+}
+
+// Those who follow a log from long ago catch up one page at a time, of all that a
+// user follows, and each is told everything.
+func TestFollowersCatchUpInTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const followers, grants = 16, 20
+		ledger := &crowdedLog{Model: ledgertest.NewModel(time.Now)}
+		keeper := servertest.NewService(t, ledger, servertest.YouTube())
+		(&channel{keeper: keeper}).grant(t, grants)
+		server, err := server.New(server.Config{Keeper: keeper})
+		if err != nil {
+			t.Fatal(err)
+		}
+		listener := newPipes()
+		go server.Serve(listener)
+		defer server.Shutdown(servertest.Canceled())
+		client := &http.Client{Transport: &http.Transport{DialContext: listener.dial, DisableKeepAlives: true}}
+		var following sync.WaitGroup
+		for range followers {
+			following.Go(func() {
+				answer, err := client.Get("http://quotad/v1/credentials/youtube/log?follow=true&most=1")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer answer.Body.Close()
+				lines, n := bufio.NewScanner(answer.Body), 0
+				for n < grants && lines.Scan() {
+					n++
+				}
+				if n < grants {
+					t.Errorf("a follower is told of %d grants of %d: %v", n, grants, lines.Err())
+				}
+			})
+		}
+		following.Wait()
+		if most := ledger.most.Load(); most != 1 {
+			t.Errorf("%d pages were read at once, want 1", most)
+		}
+	})
+}

@@ -1,0 +1,64 @@
+package server
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+
+	"quotad/quota"
+	"quotad/quota/api"
+)
+
+// screen refuses what no well-meant client sends: a browser's requests, which
+// could reach the socket through a proxy on this host, and paths that
+// http.ServeMux would answer with a redirect, which curl takes for success.
+func (s *Server) screen(r *http.Request) *api.Problem {
+	if len(r.URL.Path) > maxPath {
+		return api.NewProblem(quota.BadRequest, "the path has more than %d bytes", maxPath)
+	}
+	if !isLocal(r.Host) {
+		return s.foreignHost(r)
+	}
+	for _, name := range [...]string{"Origin", "Referer", "Sec-Fetch-Site"} {
+		// Site "none": a person typed the address, no page did.
+		if values := r.Header[name]; values != nil && !(name == "Sec-Fetch-Site" && len(values) == 1 && values[0] == "none") {
+			return api.NewProblem(quota.Forbidden, "a request of a browser (it has the header %s) is not answered", name)
+		}
+	}
+	path := r.URL.Path
+	if !strings.HasPrefix(path, "/") || strings.Contains(path, "//") || strings.Contains(path, "/.") {
+		return notFound(path)
+	}
+	return nil
+}
+
+func notFound(path string) *api.Problem {
+	return api.NewProblem(api.NotFound, "there is nothing at %.80q: GET /v1 lists the routes", path)
+}
+
+// isLocal tells whether a Host header names this daemon: quotad, localhost, a
+// loopback address, or nothing. Any other name could be one that an attacker
+// made to point here.
+func isLocal(host string) bool {
+	if host == "quotad" || host == "localhost" || host == "" {
+		return true
+	}
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	addr, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return err == nil && addr.IsLoopback() || strings.EqualFold(host, "quotad") || strings.EqualFold(host, "localhost")
+}
+
+// foreignHost explains the classic slip: of http://v1/acquire, "v1" is the host.
+func (s *Server) foreignHost(r *http.Request) *api.Problem {
+	if s.firstWords[r.Host] {
+		p := notFound(r.URL.Path)
+		p.Hint = "the address lacks a host name: write http://quotad/" + r.Host + r.URL.Path
+		return p
+	}
+	p := api.NewProblem(quota.Forbidden, "the host %.80q is not this daemon", r.Host)
+	p.Hint = "over the socket, write http://quotad" + r.URL.Path
+	return p
+}

@@ -1,0 +1,52 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"slices"
+	"testing"
+
+	"quotad/quota/api"
+	"quotad/quota/server"
+	"quotad/quota/server/servertest"
+)
+
+// An operator is told what a reload has changed, or why it changed nothing;
+// nobody else may ask for one.
+func TestReload(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to be an operator and somebody else")
+	}
+	want := api.Reloaded{File: "config.toml", Changes: []api.Change{
+		{Key: "credentials.youtube.limits.daily", Kind: api.Changed, Was: "10,000 units", Is: "5,000 units"},
+		{Key: "jobs.trending", Kind: api.Added},
+	}}
+	var asked []string
+	var fails error
+	h := servertest.Start(t, func(c *server.Config) {
+		c.Routes = []server.Route{server.ReloadRoute(func(by string) (api.Reloaded, error) {
+			asked = append(asked, by)
+			return want, fails
+		})}
+	})
+	if err := os.Chmod(h.Socket, 0o666); err != nil { // nobody is in no group of ours
+		t.Fatal(err)
+	}
+	got, err := h.Client("").Reload(context.Background())
+	if err != nil || got.File != want.File || !slices.Equal(got.Changes, want.Changes) {
+		t.Errorf("got %+v, %v, want %+v", got, err, want)
+	}
+	fails = errors.New("config.toml:3: unknown key")
+	var problem *api.Problem
+	if _, err := h.Client("").Reload(context.Background()); !errors.As(err, &problem) || problem.Reason != api.Conflict || problem.Detail != fails.Error() {
+		t.Errorf("got %v, want the reason in a problem of reason %s", err, api.Conflict)
+	}
+	if status := as(t, h, account(t, "nobody"), http.MethodPost, "/v1/reload", ""); status != http.StatusForbidden {
+		t.Errorf("nobody is answered %d, want %d", status, http.StatusForbidden)
+	}
+	if want := []string{"@0", "@0"}; !slices.Equal(asked, want) {
+		t.Errorf("asked by %q, want %q", asked, want)
+	}
+}

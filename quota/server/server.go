@@ -1,0 +1,260 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	"quotad/quota"
+	"quotad/quota/api"
+)
+
+// DefaultAdminGroup is the group whose members are operators beside root.
+const DefaultAdminGroup = "quotad-admin"
+
+// Config is what a server is made of. Only Keeper is required.
+type Config struct {
+	Keeper     *quota.Service
+	Tokens     Tokens // nil: there are no run tokens
+	Version    string
+	AdminGroup string // empty: DefaultAdminGroup; a group that does not exist has no members
+	// JobsUID is the user that jobs run as, who without a run token may read and
+	// nothing more, whatever its groups. 0: none is, and root is an operator.
+	JobsUID int
+	Routes  []Route // beside quota's own
+
+	// Status holds further sections of GET /v1/status: the member's name, and
+	// what returns its value.
+	Status map[string]func(context.Context) any
+
+	// Observe is told of every acquire, settle, release, adjust and reset that was
+	// understood, before it is answered and by the goroutine that serves it: it should be
+	// quick. Nil: nobody is told.
+	Observe func(Event)
+	// Forbidden is told of every request that its caller may not make, in the same
+	// way. Nil: nobody is told.
+	Forbidden func(Attempt)
+	// Connections is the most at once of all users together, ConnectionsPerUser of
+	// one of them. 0: the defaults.
+	Connections, ConnectionsPerUser int
+	// RoomFor are users whose connections count against ConnectionsPerUser alone, so
+	// that others cannot lock them out. Root is one without being named.
+	RoomFor []int
+	// Self is the pid of a process whose connections are always heard, whoever
+	// crowds at the socket: the daemon's own, which asks itself whether it answers.
+	// 0: there is none.
+	Self int
+	// ErrorLog is where net/http complains, of panics for example, and where it is
+	// said that connections are refused. Nil: where package log writes to.
+	ErrorLog *log.Logger
+}
+
+// An Attempt is a request that its caller may not make.
+type Attempt struct {
+	Route  string // its method, and the pattern of its path; empty where the request was not even looked at
+	Caller quota.Caller
+	PID    int // of the process that connected; 0 when not known
+	Detail string
+}
+
+// A Server serves the API on any number of listeners.
+type Server struct {
+	keeper     *quota.Service
+	tokens     Tokens
+	version    string
+	name       []string // of the server and its version, a header's value
+	adminGroup string
+	jobsUID    int
+	sections   map[string]func(context.Context) any
+	observe    func(Event)
+	forbidden  func(Attempt)
+
+	routes     []Route
+	firstWords map[string]bool // of the routes' paths
+	mux        *http.ServeMux
+	limiter    *limiter
+	followers  followers
+	longReads  *longReads
+	http       *http.Server
+	closing    chan struct{} // closed when the server shuts down, so that streams end
+	endStreams func()        // closes it, once
+}
+
+// New returns a server that is ready to Serve. It fails when two routes,
+// or two sections of the status, have one name.
+func New(c Config) (*Server, error) {
+	s := &Server{
+		keeper:     c.Keeper,
+		tokens:     c.Tokens,
+		version:    c.Version,
+		name:       []string{api.ServerName + c.Version},
+		adminGroup: c.AdminGroup,
+		jobsUID:    c.JobsUID,
+		sections:   c.Status,
+		observe:    c.Observe,
+		forbidden:  c.Forbidden,
+		limiter:    newLimiter(c),
+		followers:  followers{count: make(map[int]int)},
+		longReads:  newLongReads(),
+		closing:    make(chan struct{}),
+	}
+	if s.adminGroup == "" {
+		s.adminGroup = DefaultAdminGroup
+	}
+	if s.observe == nil {
+		s.observe = func(Event) {}
+	}
+	if s.forbidden == nil {
+		s.forbidden = func(Attempt) {}
+	}
+	for name := range s.sections {
+		if slices.Contains(ownSections, name) {
+			return nil, fmt.Errorf("section %q of the status is quota's own", name)
+		}
+	}
+	if err := s.route(append(s.ownRoutes(), c.Routes...)); err != nil {
+		return nil, err
+	}
+	s.http = &http.Server{
+		Handler:                      s,
+		ConnContext:                  s.limiter.context,
+		ConnState:                    s.limiter.state,
+		ErrorLog:                     c.ErrorLog,
+		ReadTimeout:                  readTimeout,
+		WriteTimeout:                 writeTimeout,
+		IdleTimeout:                  api.IdleTimeout,
+		MaxHeaderBytes:               maxHeader,
+		DisableGeneralOptionsHandler: true,
+	}
+	s.endStreams = sync.OnceFunc(func() { close(s.closing) })
+	return s, nil
+}
+
+func (s *Server) ownRoutes() []Route {
+	return []Route{
+		{"POST", "/v1/acquire", Spend, "ask to spend before a call: granted, or refused with a reason; credential, operation, count, request_id, fresh, use_reserve", s.acquire},
+		{"POST", "/v1/grants/{id}/settle", Correct, "set a grant to what was really spent; units", s.settle},
+		{"DELETE", "/v1/grants/{id}", Correct, "release a grant whose call was never sent", s.release},
+		{"GET", "/v1/status", Read, "everything at a glance", Handle(s.status)},
+		{"GET", "/v1/credentials", Read, "the credentials with the state of their limits", Handle(s.credentials)},
+		{"GET", "/v1/credentials/{name}", Read, "one credential with the state of its limits", Handle(s.credential)},
+		{"GET", "/v1/credentials/{name}/log", Read, "what was debited and corrected; after, since, newest, most, follow", s.log},
+		{"GET", "/v1/credentials/{name}/usage", Read, "who spent what; by, since, most", LongRead(Handle(s.usage, usageRequest{By: string(quota.ByJob)}))},
+		{"GET", "/v1/credentials/{name}/why", Read, "would calls be granted now, and what stands in their way; operation, count", LongRead(Handle(s.why, whyRequest{Count: 1}))},
+		{"POST", "/v1/credentials/{name}/adjust", Operate, "book units that were spent elsewhere, or give back what was not spent; limit, units, note", Handle(s.adjust)},
+		{"POST", "/v1/credentials/{name}/reset", Operate, "empty the log: every limit starts from zero; confirm, note", Handle(s.reset)},
+		{"GET", "/v1", Read, "this list", Handle(s.index)},
+		{"GET", "/healthz", Read, "200 while the daemon is alive", Handle(s.healthz)},
+		{"GET", "/readyz", Read, "200 if an acquire would be decided now, else 503", Handle(s.readyz)},
+		{"GET", "/version", Read, "the daemon's version", Handle(s.versionOf)},
+	}
+}
+
+// route builds the mux. A path that is asked for with another method than its
+// routes have is answered with 405, any other path with 404.
+func (s *Server) route(routes []Route) error {
+	s.routes, s.mux, s.firstWords = routes, http.NewServeMux(), make(map[string]bool)
+	methods := make(map[string][]string)
+	for _, route := range routes {
+		if slices.Contains(methods[route.Path], route.Method) {
+			return fmt.Errorf("route %s %s is defined twice", route.Method, route.Path)
+		}
+		methods[route.Path] = append(methods[route.Path], route.Method)
+		s.mux.Handle(route.Method+" "+route.Path, s.guard(route))
+		word, _, _ := strings.Cut(route.Path[1:], "/")
+		s.firstWords[word] = true
+	}
+	for path, allowed := range methods {
+		s.mux.Handle(path, wrongMethod(allowed))
+	}
+	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { writeProblem(w, notFound(r.URL.Path)) })
+	return nil
+}
+
+func (s *Server) guard(route Route) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		call, problem := s.admit(r, route.Access)
+		if problem != nil {
+			s.forbidden(Attempt{Route: route.Method + " " + route.Path, Caller: call.Caller, PID: call.PID, Detail: problem.Detail})
+			writeProblem(w, problem)
+			return
+		}
+		route.Handle(w, r, call)
+	}
+}
+
+func wrongMethod(allowed []string) http.HandlerFunc {
+	if slices.Contains(allowed, http.MethodGet) {
+		allowed = append(allowed, http.MethodHead)
+	}
+	allow, use := strings.Join(allowed, ", "), strings.Join(allowed, " or ")
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Allow", allow)
+		writeProblem(w, api.NewProblem(api.MethodNotAllowed, "%.20s is not for this path: use %s", r.Method, use))
+	}
+}
+
+// ServeHTTP answers one request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if c := connectionOf(r); c != nil {
+		r = c.begin(w, r)
+	}
+	w.Header()["Server"] = s.name
+	switch p := peerFrom(r); {
+	case p.refusal != "":
+		w.Header().Set("Connection", "close")
+		writeProblem(w, api.NewProblem(api.TooManyConnections, "%s", p.refusal))
+		return
+	case p.only != nil && !slices.Contains(p.only, r.URL.Path):
+		writeProblem(w, api.NewProblem(api.NotFound, "here is nothing but %s", strings.Join(p.only, ", ")))
+		return
+	}
+	if problem := s.screen(r); problem != nil {
+		if problem.Reason == quota.Forbidden {
+			p := peerFrom(r)
+			s.forbidden(Attempt{Caller: quota.Caller{UID: p.uid}, PID: p.pid, Detail: problem.Detail})
+		}
+		writeProblem(w, problem)
+		return
+	}
+	s.mux.ServeHTTP(w, r)
+}
+
+// Serve answers the connections of a listener, which it closes in the end,
+// until Shutdown. Who calls is known on Unix sockets only: on any other
+// listener callers without a run token may read and nothing more.
+func (s *Server) Serve(l net.Listener) error { return s.serve(s.limiter.listen(l, nil)) }
+
+// ServeOnly is Serve for the paths named; nothing else is found on the listener.
+func (s *Server) ServeOnly(l net.Listener, paths ...string) error {
+	return s.serve(s.limiter.listen(l, paths))
+}
+
+func (s *Server) serve(l net.Listener) error {
+	if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) && !s.limiter.isClosed(err) {
+		return fmt.Errorf("cannot serve the API: %w", err)
+	}
+	return nil
+}
+
+// Connections tells how many there are on all listeners together.
+func (s *Server) Connections() Connections { return s.limiter.connections() }
+
+// Shutdown closes the listeners, answers every request that has arrived and
+// returns. When ctx ends first, the connections left are cut and its error is
+// returned.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.endStreams()
+	s.limiter.drain(ctx)
+	err := s.http.Shutdown(ctx)
+	if err != nil {
+		s.http.Close()
+	}
+	return err
+}

@@ -1,0 +1,353 @@
+package server_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"quotad/quota"
+	"quotad/quota/api"
+	"quotad/quota/ledgertest"
+	"quotad/quota/server"
+	"quotad/quota/server/servertest"
+)
+
+func TestPathsAndMethods(t *testing.T) {
+	h := servertest.Start(t, nil)
+	for _, row := range []struct {
+		name, method, path, host string
+		status                   int
+		reason                   quota.Reason
+		allow, hint              string
+	}{
+		{"unknown path", "GET", "/v1/nothing", "quotad", 404, api.NotFound, "", "GET /v1 lists"},
+		{"root", "GET", "/", "quotad", 404, api.NotFound, "", "GET /v1 lists"},
+		{"trailing slash", "POST", "/v1/acquire/", "quotad", 404, api.NotFound, "", "GET /v1 lists"},
+		// curl takes the redirect that http.ServeMux would send for success.
+		{"double slash", "POST", "//v1/acquire", "quotad", 404, api.NotFound, "", ""},
+		{"dots", "POST", "/v1/./acquire", "quotad", 404, api.NotFound, "", ""},
+		{"dots in escapes", "POST", "/v1/%2e%2e/v1/acquire", "quotad", 404, api.NotFound, "", ""},
+		{"asterisk", "OPTIONS", "*", "quotad", 404, api.NotFound, "", ""},
+		{"wrong method", "GET", "/v1/acquire", "quotad", 405, api.MethodNotAllowed, "POST", ""},
+		{"wrong method on a read", "POST", "/v1/status", "quotad", 405, api.MethodNotAllowed, "GET, HEAD", ""},
+		{"wrong method on a grant", "GET", "/v1/grants/youtube:1-0", "quotad", 405, api.MethodNotAllowed, "DELETE", ""},
+		{"method made up", "SPEND", "/v1/acquire", "quotad", 405, api.MethodNotAllowed, "POST", ""},
+		{"http://v1/acquire", "POST", "/acquire", "v1", 404, api.NotFound, "", "http://quotad/v1/acquire"},
+		{"http://healthz", "GET", "/", "healthz", 404, api.NotFound, "", "http://quotad/healthz"},
+		{"foreign host", "GET", "/healthz", "evil.example", 403, quota.Forbidden, "", "http://quotad/healthz"},
+		{"foreign host with a port", "GET", "/healthz", "evil.example:80", 403, quota.Forbidden, "", ""},
+		{"unknown credential", "GET", "/v1/credentials/vimeo", "quotad", 404, quota.UnknownCredential, "", ""},
+		{"path at its bound", "GET", "/" + strings.Repeat("x", 511), "quotad", 404, api.NotFound, "", ""},
+		{"path beyond its bound", "GET", "/v1/jobs/" + strings.Repeat("x", 504), "quotad", 400, quota.BadRequest, "", ""},
+		{"path beyond it, in escapes", "DELETE", "/v1/grants/" + strings.Repeat("%2e", 510), "quotad", 400, quota.BadRequest, "", ""},
+		{"unknown query", "GET", "/v1/status?verbose=1", "quotad", 400, quota.BadRequest, "", ""},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			wire := h.Dial()
+			got := wire.Call(row.method, row.path, "", "Host: "+row.host)
+			if got.Status != row.status || got.Text("reason") != string(row.reason) {
+				t.Errorf("got %d %s, want %d %s", got.Status, got.Body, row.status, row.reason)
+			}
+			if allow := got.Header.Get("Allow"); allow != row.allow {
+				t.Errorf("Allow: %s, want %s", allow, row.allow)
+			}
+			if said := got.Text("detail") + " " + got.Text("hint"); !strings.Contains(said, row.hint) {
+				t.Errorf("says %q, want %q in it", said, row.hint)
+			}
+			if server := got.Header.Get("Server"); server != "quotad/v1.2.3" {
+				t.Errorf("Server: %s", server)
+			}
+			if next := wire.Call("GET", "/healthz", ""); next.Status != 200 {
+				t.Errorf("the next request of the connection: %d", next.Status)
+			}
+		})
+	}
+}
+
+func TestOwnHosts(t *testing.T) {
+	h := servertest.Start(t, nil)
+	for _, host := range []string{"quotad", "localhost", "LOCALHOST:80", "127.0.0.1", "127.0.0.1:9400", "[::1]:9400", ""} {
+		if got := h.Dial().Call("GET", "/healthz", "", "Host: "+host); got.Status != 200 {
+			t.Errorf("host %q: %d", host, got.Status)
+		}
+	}
+}
+
+func TestBrowsersAreRefused(t *testing.T) {
+	h := servertest.Start(t, nil)
+	for _, line := range []string{"Origin: http://localhost", "Origin: null", "Referer: http://evil.example/", "Sec-Fetch-Site: cross-site"} {
+		got := h.Dial().Call("POST", "/v1/acquire", "credential=youtube&operation=videos.list", servertest.Form, line)
+		if got.Status != 403 || got.Text("reason") != "forbidden" {
+			t.Errorf("%s: %d %s, want 403", line, got.Status, got.Body)
+		}
+	}
+	if used := h.Used("youtube"); used != 0 {
+		t.Errorf("used %d, want 0", used)
+	}
+}
+
+// Whoever types the address of the metrics into a browser may read them; a page
+// that sends his browser there may not.
+func TestABrowserMayReadWhatItsUserAskedFor(t *testing.T) {
+	h := servertest.Start(t, nil)
+	if got := h.Dial().Call("GET", "/healthz", "", "Host: 127.0.0.1:9464", "Sec-Fetch-Site: none", "Sec-Fetch-Mode: navigate"); got.Status != 200 {
+		t.Errorf("a typed address: %d %s, want 200", got.Status, got.Body)
+	}
+	for _, line := range []string{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: same-site", "Sec-Fetch-Site: same-origin", "Sec-Fetch-Site: none\r\nSec-Fetch-Site: cross-site"} {
+		if got := h.Dial().Call("GET", "/healthz", "", line); got.Status != 403 {
+			t.Errorf("%s: %d, want 403", line, got.Status)
+		}
+	}
+	if got := h.Dial().Call("GET", "/healthz", "", "Sec-Fetch-Site: none", "Referer: http://evil.example/"); got.Status != 403 {
+		t.Errorf("from a page: %d, want 403", got.Status)
+	}
+}
+
+func TestReads(t *testing.T) {
+	h := servertest.Start(t, func(c *server.Config) {
+		c.Status = map[string]func(context.Context) any{
+			"jobs": func(context.Context) any { return []string{"trending"} },
+		}
+	})
+	h.Acquire("", api.AcquireRequest{Credential: "youtube", Operation: "search.list"})
+
+	status := h.Dial().Call("GET", "/v1/status", "")
+	if status.Status != 200 || status.Text("version") != "v1.2.3" || status.Text("jobs") != "[trending]" {
+		t.Errorf("status: %d %s", status.Status, status.Body)
+	}
+	var decoded api.Status
+	if err := json.Unmarshal([]byte(status.Body), &decoded); err != nil {
+		t.Fatal(err)
+	}
+	daily := decoded.Credentials[0].Limits[0]
+	if daily.Used != 100 || daily.Remaining != 9400 || daily.NextUnits != 100 || !daily.NextUnitsAt.Equal(h.Clock.Now().Add(24*time.Hour)) {
+		t.Errorf("limit %+v", daily)
+	}
+	if decoded.Ledger.State != "ok" || decoded.Ledger.Backend != "model" {
+		t.Errorf("ledger %+v", decoded.Ledger)
+	}
+	if got := h.Dial().Call("GET", "/v1/credentials", ""); got.Status != 200 || !strings.HasPrefix(got.Body, `[{"name":"youtube"`) {
+		t.Errorf("credentials: %d %s", got.Status, got.Body)
+	}
+	if got := h.Dial().Call("GET", "/v1/credentials/other", ""); got.Status != 200 || got.Text("name") != "other" || got.Text("operations") != "map[get:map[few:1]]" {
+		t.Errorf("credential: %d %s", got.Status, got.Body)
+	}
+	if got := h.Dial().Call("GET", "/version", ""); got.Text("version") != "v1.2.3" {
+		t.Errorf("version: %d %s", got.Status, got.Body)
+	}
+	if got := h.Dial().Call("HEAD", "/readyz", ""); got.Status != 200 || got.Body != "" {
+		t.Errorf("readyz: %d %s", got.Status, got.Body)
+	}
+}
+
+func TestRoutesOfOthers(t *testing.T) {
+	h := servertest.Start(t, func(c *server.Config) {
+		c.Routes = []server.Route{{Method: "GET", Path: "/v1/jobs/{job}", Access: server.Read, Does: "one job", Handle: server.Handle(job)}}
+	})
+	if got := h.Dial().Call("GET", "/v1/jobs/trending?region=US&region=GB", ""); got.Text("job") != "trending" || got.Text("regions") != "[US GB]" {
+		t.Errorf("got %d %s", got.Status, got.Body)
+	}
+	if got := h.Dial().Call("GET", "/v1/jobs/none", ""); got.Status != 404 || got.Text("reason") != "not_found" {
+		t.Errorf("got %d %s, want 404", got.Status, got.Body)
+	}
+	if got := h.Dial().Call("GET", "/v1/jobs/broken", ""); got.Status != 500 || got.Text("reason") != "internal_error" {
+		t.Errorf("got %d %s, want 500", got.Status, got.Body)
+	}
+	index := h.Dial().Call("GET", "/v1", "")
+	for _, want := range []string{`"path":"/v1/acquire","access":"spend"`, `"path":"/v1/jobs/{job}","access":"read","does":"one job"`} {
+		if !strings.Contains(index.Body, want) {
+			t.Errorf("the list of routes lacks %s: %s", want, index.Body)
+		}
+	}
+}
+
+type jobQuery struct {
+	Regions []string `json:"region"`
+}
+
+func job(_ context.Context, c *server.Session, q jobQuery) (map[string]any, error) {
+	switch name := c.Path("job"); name {
+	case "none":
+		return nil, api.NewProblem(api.NotFound, "job %q is not configured", name)
+	case "broken":
+		return nil, errors.New("it broke")
+	default:
+		return map[string]any{"job": name, "regions": q.Regions}, nil
+	}
+}
+
+func TestNamesThatClash(t *testing.T) {
+	keeper := servertest.NewService(t, ledgertest.NewModel(time.Now), servertest.YouTube())
+	twice := server.Route{Method: "GET", Path: "/v1/status", Access: server.Read, Handle: server.Handle(job)}
+	if _, err := server.New(server.Config{Keeper: keeper, Routes: []server.Route{twice}}); err == nil {
+		t.Error("a route that is defined twice is accepted")
+	}
+	section := map[string]func(context.Context) any{"ledger": func(context.Context) any { return nil }}
+	if _, err := server.New(server.Config{Keeper: keeper, Status: section}); err == nil {
+		t.Error("a section that is the server's own is accepted")
+	}
+}
+
+// A failing ledger answers everything with an error, a nil one only to each request
+// of a call by itself.
+type failing struct {
+	*ledgertest.Model
+	err error
+}
+
+func (f failing) Acquire(_ context.Context, _ *quota.Credential, asks []quota.Ask) ([]quota.Decision, error) {
+	if f.err == nil { // as a ledger that grants others of the call from an allowance
+		return slices.Repeat([]quota.Decision{{Err: quota.ErrUnavailable}}, len(asks)), nil
+	}
+	return nil, f.err
+}
+
+func (f failing) Peek(context.Context, *quota.Credential, []string, []quota.Charge, bool) (quota.Decision, error) {
+	return quota.Decision{}, cmp.Or(f.err, quota.ErrUnavailable)
+}
+
+func (f failing) Settle(context.Context, *quota.Credential, quota.Settlement) (quota.Decision, error) {
+	return quota.Decision{}, cmp.Or(f.err, quota.ErrUnavailable)
+}
+
+func (f failing) Adjust(context.Context, *quota.Credential, quota.Adjustment) (quota.Decision, error) {
+	return quota.Decision{}, cmp.Or(f.err, quota.ErrUnavailable)
+}
+
+func (f failing) Reset(context.Context, *quota.Credential, quota.Caller, string) error {
+	return cmp.Or(f.err, quota.ErrUnavailable)
+}
+
+func (f failing) Usage(context.Context, *quota.Credential) (quota.Usage, error) {
+	return quota.Usage{}, cmp.Or(f.err, quota.ErrUnavailable)
+}
+
+func (f failing) Log(context.Context, *quota.Credential, quota.LogQuery) (quota.LogPage, error) {
+	return quota.LogPage{}, cmp.Or(f.err, quota.ErrUnavailable)
+}
+
+func (f failing) Health(context.Context) quota.Health {
+	return quota.Health{Backend: "redis", State: "unreachable"}
+}
+
+// Whatever keeps a ledger from answering is 503 with its reason on every route, and
+// says when to come again, from the first answer on.
+func TestLedgerUnavailable(t *testing.T) {
+	for name, why := range map[string]error{
+		"by itself":   nil,
+		"unreachable": fmt.Errorf("cannot reach it: %w", quota.ErrUnavailable),
+		"unanswered":  fmt.Errorf("cannot reach it: %w", quota.ErrOutcomeUnknown),
+		"lost":        fmt.Errorf("%w: it was flushed", quota.ErrLost),
+		"quiet":       fmt.Errorf("%w: daemons put back what they know", quota.ErrRecovering),
+	} {
+		t.Run(name, func(t *testing.T) { testUnavailable(t, why) })
+	}
+}
+
+func testUnavailable(t *testing.T, why error) {
+	h := servertest.Start(t, func(c *server.Config) {
+		c.Keeper = servertest.NewService(t, failing{ledgertest.NewModel(time.Now), why}, servertest.YouTube())
+	})
+	for _, row := range []struct{ method, path, body string }{
+		{"POST", "/v1/acquire", "credential=youtube&operation=videos.list"},
+		{"POST", "/v1/grants/youtube:1-0/settle", "units=1"},
+		{"DELETE", "/v1/grants/youtube:1-0", ""},
+		{"GET", "/v1/credentials", ""},
+		{"GET", "/v1/credentials/youtube", ""},
+		{"GET", "/v1/credentials/youtube/log", ""},
+		{"GET", "/v1/credentials/youtube/log?follow=true", ""},
+		{"GET", "/v1/credentials/youtube/usage", ""},
+		{"GET", "/v1/credentials/youtube/why?operation=videos.list", ""},
+		{"POST", "/v1/credentials/youtube/adjust", "limit=daily&units=1"},
+		{"POST", "/v1/credentials/youtube/reset", "confirm=youtube"},
+		{"GET", "/readyz", ""},
+	} {
+		got := h.Dial().Call(row.method, row.path, row.body, servertest.Form)
+		if got.Status != 503 || got.Text("reason") != "ledger_unavailable" || got.Header.Get("Retry-After") != "1" {
+			t.Errorf("%s %s: %d, Retry-After %q, %s, want 503", row.method, row.path, got.Status, got.Header.Get("Retry-After"), got.Body)
+		}
+	}
+	if got := h.Dial().Call("GET", "/healthz", ""); got.Status != 200 {
+		t.Errorf("healthz: %d, want 200", got.Status)
+	}
+	status, err := h.Client("").Status(t.Context())
+	if err != nil || status.Ledger.State != "unreachable" || status.Credentials[0].Error == "" {
+		t.Errorf("status: %+v, %v", status, err)
+	}
+	_, err = h.Client("").Acquire(t.Context(), api.AcquireRequest{Credential: "youtube", Operation: "videos.list"})
+	if !errors.Is(err, api.ErrLedgerUnavailable) || errors.Is(err, api.ErrUnreachable) {
+		t.Errorf("the client says %v, want ErrLedgerUnavailable", err)
+	}
+}
+
+func TestEveryDecisionIsObserved(t *testing.T) {
+	h := servertest.Start(t, nil)
+	grant := h.Acquire("", api.AcquireRequest{Credential: "youtube", Operation: "videos.list", RequestID: "a"})
+	h.Acquire("", api.AcquireRequest{Credential: "vimeo", Operation: "videos.list"})
+	h.Client("").Release(context.Background(), grant.GrantID)
+
+	events := h.Events()
+	if len(events) != 3 {
+		t.Fatalf("%d events, want 3", len(events))
+	}
+	granted, refused, released := events[0], events[1], events[2]
+	if granted.Verb != "acquire" || granted.Request.RequestID != "a" || granted.Decision.GrantID != grant.GrantID || granted.PID == 0 {
+		t.Errorf("grant observed as %+v", granted)
+	}
+	if refused.Decision.Reason != quota.UnknownCredential {
+		t.Errorf("refusal observed as %+v", refused)
+	}
+	if released.Verb != "release" || released.GrantID != grant.GrantID {
+		t.Errorf("release observed as %+v", released)
+	}
+}
+
+func TestShutdownAnswersWhatIsInFlight(t *testing.T) {
+	entered, leave := make(chan struct{}), make(chan struct{})
+	h := servertest.Start(t, func(c *server.Config) {
+		slow := func(context.Context, *server.Session, server.None) (string, error) {
+			close(entered)
+			<-leave
+			return "done", nil
+		}
+		c.Routes = []server.Route{{Method: "GET", Path: "/slow", Access: server.Read, Handle: server.Handle(slow)}}
+	})
+	answered := make(chan servertest.Response, 1)
+	wire := h.Dial()
+	go func() { answered <- wire.Call("GET", "/slow", "") }()
+	<-entered
+	down := make(chan error, 1)
+	go func() { down <- h.Server.Shutdown(context.Background()) }()
+	for { // until the socket is gone
+		if _, err := h.Client("").Status(context.Background()); errors.Is(err, api.ErrUnreachable) {
+			break
+		}
+	}
+	select {
+	case err := <-down:
+		t.Fatalf("Shutdown returned before the answer: %v", err)
+	default:
+	}
+	close(leave)
+	if err := <-down; err != nil {
+		t.Errorf("Shutdown: %v", err)
+	}
+	if got := <-answered; got.Status != http.StatusOK || got.Body != "\"done\"\n" {
+		t.Errorf("got %d %q", got.Status, got.Body)
+	}
+}
+
+func TestLargeHeaderIsRefused(t *testing.T) {
+	h := servertest.Start(t, nil)
+	got := h.Dial().Call("GET", "/healthz", "", "X: "+strings.Repeat("x", 64<<10))
+	if got.Status != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("got %d, want 431", got.Status)
+	}
+}

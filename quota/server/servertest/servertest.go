@@ -1,0 +1,161 @@
+// Package servertest runs the daemon's API on a socket of its own, on a ledger in
+// memory, for the tests of the server and of its clients.
+package servertest
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"quotad/quota"
+	"quotad/quota/api"
+	"quotad/quota/ledgertest"
+	"quotad/quota/server"
+)
+
+// A Server serves the credentials YouTube and Other.
+type Server struct {
+	T       *testing.T
+	Socket  string
+	Clock   *ledgertest.Clock // the ledger's
+	Service *quota.Service
+	Tokens  *Tokens
+	*server.Server
+
+	mu     sync.Mutex // guards events
+	events []server.Event
+}
+
+// YouTube has 9,500 units a day for ordinary callers, 4,000 of them for searches.
+func YouTube() *quota.Credential {
+	return &quota.Credential{
+		Name: "youtube",
+		Limits: []quota.Limit{
+			{Name: "daily", Units: 10_000, Reserve: 500, Window: quota.Sliding(24 * time.Hour)},
+			{Name: "search", Units: 4_000, Window: quota.Sliding(24 * time.Hour), Only: []string{"search.list"}},
+		},
+		Operations: map[string]quota.Cost{"search.list": {Every: 100}, "videos.list": {Every: 1}},
+	}
+}
+
+// Other has two units a minute.
+func Other() *quota.Credential {
+	return &quota.Credential{
+		Name:       "other",
+		Limits:     []quota.Limit{{Name: "few", Units: 2, Window: quota.Sliding(time.Minute)}},
+		Operations: map[string]quota.Cost{"get": {Every: 1}},
+	}
+}
+
+// Start runs a server until the test is over; edit, unless it is nil, changes its
+// configuration first.
+func Start(t *testing.T, edit func(*server.Config)) *Server {
+	t.Helper()
+	s := &Server{T: t, Clock: ledgertest.NewClock(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)), Tokens: new(Tokens)}
+	s.Service = NewService(t, ledgertest.NewModel(s.Clock.Now), YouTube(), Other())
+	config := server.Config{Keeper: s.Service, Tokens: s.Tokens, Version: "v1.2.3", Observe: s.observe}
+	if edit != nil {
+		edit(&config)
+	}
+	s.Socket = filepath.Join(ShortDir(t), "quotad.sock")
+	listener, err := server.Listen(s.Socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Server = Serve(t, config, listener)
+	return s
+}
+
+// NewService returns the service of a ledger.
+func NewService(t testing.TB, ledger quota.Ledger, credentials ...*quota.Credential) *quota.Service {
+	t.Helper()
+	service, err := quota.NewService(ledger, credentials, time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return service
+}
+
+// Serve runs a server until the test is over.
+func Serve(t testing.TB, config server.Config, listener net.Listener) *server.Server {
+	t.Helper()
+	s, err := server.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(listener) }()
+	t.Cleanup(func() {
+		s.Shutdown(Canceled()) // cuts what a failed test left
+		if err := <-served; err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+	})
+	return s
+}
+
+// Canceled returns a context that has ended.
+func Canceled() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}
+
+// ShortDir returns a directory whose sockets' paths stay below 108 bytes, and which
+// every user may enter.
+func ShortDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "q")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func (s *Server) observe(e server.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.events = append(s.events, e)
+}
+
+// Events returns what the server has told of.
+func (s *Server) Events() []server.Event {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.events)
+}
+
+// Client returns a client with a run token, which may be empty.
+func (s *Server) Client(token string) *api.Client {
+	return &api.Client{Socket: s.Socket, Token: token}
+}
+
+// Used returns what the credential's first limit holds.
+func (s *Server) Used(credential string) quota.Units {
+	s.T.Helper()
+	usage, _, err := s.Service.Usage(context.Background(), credential)
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	return usage.Limits[0].Used
+}
+
+// Acquire returns the answer to an acquire, a refusal too.
+func (s *Server) Acquire(token string, r api.AcquireRequest) api.Decision {
+	s.T.Helper()
+	d, err := s.Client(token).Acquire(context.Background(), r)
+	if refused := new(api.Problem); err != nil && !errors.As(err, &refused) {
+		s.T.Fatalf("acquire %+v: %v", r, err)
+	}
+	return d
+}

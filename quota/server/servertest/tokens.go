@@ -1,0 +1,97 @@
+package servertest
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	"quotad/quota"
+)
+
+// Tokens keeps the record of passes as a scheduler would. The zero value has none.
+type Tokens struct {
+	mu     sync.Mutex // guards passes
+	passes map[string]*Pass
+}
+
+// A Pass holds a token.
+type Pass struct {
+	Bearer    quota.Bearer
+	Left      quota.Units // of its run
+	Decisions []quota.Decision
+	Settled   []string // "grant=units"
+}
+
+// Issue makes a token that of a pass, whose run may spend what it likes.
+func (t *Tokens) Issue(token, job, region, credential string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.passes == nil {
+		t.passes = make(map[string]*Pass)
+	}
+	t.passes[token] = &Pass{
+		Bearer: quota.Bearer{Caller: quota.Caller{Job: job, Region: region, Run: job + "-1"}, Credential: credential}, Left: quota.MaxUnits,
+	}
+}
+
+// Revoke ends a token.
+func (t *Tokens) Revoke(token string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.passes, token)
+}
+
+// Pass returns the pass of a live token as it is now.
+func (t *Tokens) Pass(token string) Pass {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return *t.passes[token]
+}
+
+// May changes how a pass may spend.
+func (t *Tokens) May(token string, useReserve bool, left quota.Units) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.passes[token].Bearer.UseReserve, t.passes[token].Left = useReserve, left
+}
+
+// Bearer implements server.Tokens.
+func (t *Tokens) Bearer(token string) (quota.Bearer, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	p := t.passes[token]
+	if p == nil {
+		return quota.Bearer{}, false
+	}
+	return p.Bearer, true
+}
+
+// Admit implements server.Tokens.
+func (t *Tokens) Admit(token string, _ quota.Request, units quota.Units) (func(quota.Decision, error), quota.Decision) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	p := t.passes[token]
+	if units > p.Left {
+		return nil, quota.Decision{Reason: quota.RunCapExceeded, Units: units, Detail: "the run has spent what it may"}
+	}
+	p.Left -= units
+	return func(d quota.Decision, err error) {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if err == nil {
+			p.Decisions = append(p.Decisions, d)
+		}
+	}, quota.Decision{}
+}
+
+// Owns implements server.Tokens.
+func (t *Tokens) Owns(token, grantID string) bool {
+	return slices.ContainsFunc(t.Pass(token).Decisions, func(d quota.Decision) bool { return d.GrantID == grantID })
+}
+
+// Settled implements server.Tokens.
+func (t *Tokens) Settled(token, grantID string, units quota.Units) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.passes[token].Settled = append(t.passes[token].Settled, fmt.Sprintf("%s=%d", grantID, units))
+}

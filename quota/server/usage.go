@@ -1,0 +1,88 @@
+package server
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"quotad/quota"
+	"quotad/quota/api"
+)
+
+// usageRequest is what GET /v1/credentials/{name}/usage takes.
+type usageRequest struct {
+	By    string `json:"by"`
+	Since since  `json:"since"`
+	Most  *int64 `json:"most"` // nil: all
+}
+
+func (q usageRequest) query() (quota.BreakdownQuery, error) {
+	b := quota.BreakdownQuery{By: quota.Dimension(q.By)}
+	if !slices.Contains(quota.Dimensions(), b.By) {
+		return b, api.NewProblem(quota.BadRequest, "by must be one of %v: %.40q", quota.Dimensions(), q.By)
+	}
+	if q.Most == nil {
+		return b, nil
+	}
+	if b.Most = int(*q.Most); b.Most < 1 {
+		return b, api.NewProblem(quota.BadRequest, "most must be at least 1: %d", b.Most)
+	}
+	return b, nil
+}
+
+func (s *Server) usage(ctx context.Context, c *Session, in usageRequest) (api.Usage, error) {
+	name := c.Path("name")
+	q, err := in.query()
+	if err != nil {
+		return api.Usage{}, err
+	}
+	state, err := s.usageOf(ctx, name)
+	if err != nil {
+		return api.Usage{}, err
+	}
+	answer := api.Usage{Credential: name, By: in.By, Since: in.Since.instant(state.Now).UTC(), Until: state.Now.UTC()}
+	q.Since = answer.Since
+	if in.Since.isZero() {
+		q.Now = state.Now
+		answer.Since, answer.Windows = windowsAt(state)
+	}
+	b, known, err := s.keeper.Breakdown(ctx, name, q)
+	if !known {
+		return api.Usage{}, s.unknownCredential(name)
+	}
+	if err != nil {
+		return api.Usage{}, err
+	}
+	shares := b.Shares()
+	answer.Shares = make([]api.Share, len(shares))
+	for i, share := range shares {
+		answer.Shares[i] = shareOf(share, b.Credential.Limits)
+	}
+	answer.Partial = b.Partial
+	answer.Total = shareOf(b.Total, b.Credential.Limits)
+	return answer, nil
+}
+
+// windowsAt returns when the window of each limit began, and the earliest of that.
+func windowsAt(state quota.Usage) (earliest time.Time, began map[string]time.Time) {
+	earliest, began = state.Now.UTC(), make(map[string]time.Time, len(state.Limits))
+	for _, limit := range state.Limits {
+		begin, end := limit.Window.Bounds(state.Now)
+		if !end.IsZero() {
+			begin = begin.Add(time.Millisecond) // a period is told by its first instant
+		}
+		began[limit.Name] = begin.UTC()
+		if begin.Before(earliest) {
+			earliest = begin.UTC()
+		}
+	}
+	return earliest, began
+}
+
+func shareOf(s quota.Share, limits []quota.Limit) api.Share {
+	share := api.Share{Name: s.Name, Calls: int64(s.Calls), Units: int64(s.Units), Limits: make(map[string]int64, len(s.In))}
+	for i, units := range s.In {
+		share.Limits[limits[i].Name] = int64(units)
+	}
+	return share
+}

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 
 	"quotad/quota"
 	"quotad/quota/api"
@@ -103,4 +104,45 @@ func problemAnswer(p []byte) []byte {
 	}
 	return fmt.Appendf(nil, "HTTP/1.1 %d %s\r\nContent-Type: application/problem+json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s\n",
 		status, http.StatusText(status), len(body)+1, body)
+}
+
+// A peer is the process at the other end of a connection, as it was when it
+// connected: by now the pid may be another's, so only the uid gives rights.
+type peer struct {
+	uid int // unknownUID when not known
+	pid int // 0 when not known
+	// refusal says why the connection is one too many; empty: it is not.
+	refusal string
+	only    []string // the paths that it may ask for; nil: all
+}
+
+// unknownUID stands for a caller who cannot be told, as on TCP.
+const unknownUID = -1
+
+// peerFrom returns who is at the other end of a request's connection.
+func peerFrom(r *http.Request) peer {
+	if c := connectionOf(r); c != nil {
+		return c.peer
+	}
+	return peer{uid: unknownUID}
+}
+
+func peerOf(conn net.Conn) peer {
+	unknown := peer{uid: unknownUID}
+	socket, ok := conn.(*net.UnixConn)
+	if !ok {
+		return unknown
+	}
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return unknown
+	}
+	var cred *syscall.Ucred
+	err2 := raw.Control(func(fd uintptr) {
+		cred, err = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
+	})
+	if err != nil || err2 != nil {
+		return unknown
+	}
+	return peer{uid: int(cred.Uid), pid: int(cred.Pid)}
 }

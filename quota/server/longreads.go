@@ -3,10 +3,11 @@ package server
 import (
 	"context"
 	"net/http"
-	"quotad/quota/api"
 	"runtime"
 	"sync"
 	"time"
+
+	"quotad/quota/api"
 )
 
 // turnTime is how long a read of a whole log waits for its turn.

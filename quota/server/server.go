@@ -10,9 +10,30 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"quotad/quota"
 	"quotad/quota/api"
+)
+
+// Bounds of what a client may cost: a slow or stuck one costs one connection,
+// and that not for long.
+const (
+	readTimeout  = 5 * time.Second                               // a request, from its first byte to its last
+	writeTimeout = 10 * time.Second                              // deciding and answering
+	walkTime     = api.LongReadTimeout - turnTime - writeTimeout // for a handler that may read a whole log
+	maxHeader    = 8 << 10
+	maxPath      = 512 // bytes: no name has more than 64
+	maxBody      = 64 << 10
+	maxDrain     = 2 << 20 // of an oversized body, read on so that the connection stays usable
+)
+
+// Header values that never change; net/http only reads them.
+var (
+	typeJSON    = []string{"application/json"}
+	typeProblem = []string{"application/problem+json"}
+	typeLines   = []string{"application/x-ndjson"}
+	retrySoon   = []string{"1"} // when the ledger may be back is not known
 )
 
 // DefaultAdminGroup is the group whose members are operators beside root.
@@ -134,70 +155,6 @@ func New(c Config) (*Server, error) {
 	}
 	s.endStreams = sync.OnceFunc(func() { close(s.closing) })
 	return s, nil
-}
-
-func (s *Server) ownRoutes() []Route {
-	return []Route{
-		{"POST", "/v1/acquire", Spend, "ask to spend before a call: granted, or refused with a reason; credential, operation, count, request_id, fresh, use_reserve", s.acquire},
-		{"POST", "/v1/grants/{id}/settle", Correct, "set a grant to what was really spent; units", s.settle},
-		{"DELETE", "/v1/grants/{id}", Correct, "release a grant whose call was never sent", s.release},
-		{"GET", "/v1/status", Read, "everything at a glance", Handle(s.status)},
-		{"GET", "/v1/credentials", Read, "the credentials with the state of their limits", Handle(s.credentials)},
-		{"GET", "/v1/credentials/{name}", Read, "one credential with the state of its limits", Handle(s.credential)},
-		{"GET", "/v1/credentials/{name}/log", Read, "what was debited and corrected; after, since, newest, most, follow", s.log},
-		{"GET", "/v1/credentials/{name}/usage", Read, "who spent what; by, since, most", LongRead(Handle(s.usage, usageRequest{By: string(quota.ByJob)}))},
-		{"GET", "/v1/credentials/{name}/why", Read, "would calls be granted now, and what stands in their way; operation, count", LongRead(Handle(s.why, whyRequest{Count: 1}))},
-		{"POST", "/v1/credentials/{name}/adjust", Operate, "book units that were spent elsewhere, or give back what was not spent; limit, units, note", Handle(s.adjust)},
-		{"POST", "/v1/credentials/{name}/reset", Operate, "empty the log: every limit starts from zero; confirm, note", Handle(s.reset)},
-		{"GET", "/v1", Read, "this list", Handle(s.index)},
-		{"GET", "/healthz", Read, "200 while the daemon is alive", Handle(s.healthz)},
-		{"GET", "/readyz", Read, "200 if an acquire would be decided now, else 503", Handle(s.readyz)},
-		{"GET", "/version", Read, "the daemon's version", Handle(s.versionOf)},
-	}
-}
-
-// route builds the mux. A path that is asked for with another method than its
-// routes have is answered with 405, any other path with 404.
-func (s *Server) route(routes []Route) error {
-	s.routes, s.mux, s.firstWords = routes, http.NewServeMux(), make(map[string]bool)
-	methods := make(map[string][]string)
-	for _, route := range routes {
-		if slices.Contains(methods[route.Path], route.Method) {
-			return fmt.Errorf("route %s %s is defined twice", route.Method, route.Path)
-		}
-		methods[route.Path] = append(methods[route.Path], route.Method)
-		s.mux.Handle(route.Method+" "+route.Path, s.guard(route))
-		word, _, _ := strings.Cut(route.Path[1:], "/")
-		s.firstWords[word] = true
-	}
-	for path, allowed := range methods {
-		s.mux.Handle(path, wrongMethod(allowed))
-	}
-	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { writeProblem(w, notFound(r.URL.Path)) })
-	return nil
-}
-
-func (s *Server) guard(route Route) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		call, problem := s.admit(r, route.Access)
-		if problem != nil {
-			s.forbidden(Attempt{Route: route.Method + " " + route.Path, Caller: call.Caller, PID: call.PID, Detail: problem.Detail})
-			writeProblem(w, problem)
-			return
-		}
-		route.Handle(w, r, call)
-	}
-}
-
-func wrongMethod(allowed []string) http.HandlerFunc {
-	if slices.Contains(allowed, http.MethodGet) {
-		allowed = append(allowed, http.MethodHead)
-	}
-	allow, use := strings.Join(allowed, ", "), strings.Join(allowed, " or ")
-	return func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Allow", allow)
-		writeProblem(w, api.NewProblem(api.MethodNotAllowed, "%.20s is not for this path: use %s", r.Method, use))
-	}
 }
 
 // ServeHTTP answers one request.

@@ -1,7 +1,11 @@
 package server
 
 import (
+	"fmt"
 	"net/http"
+	"os/user"
+	"slices"
+	"strconv"
 	"strings"
 
 	"quotad/quota"
@@ -127,4 +131,37 @@ func (c *Session) refuse() *api.Problem {
 	p := api.NewProblem(quota.Forbidden, "uid %d may read and acquire; the rest is for root and the group %q", c.Caller.UID, c.adminGroup)
 	p.Hint = becomeOperator(c.Caller.UID, c.adminGroup)
 	return p
+}
+
+// isOperator tells whether uid is root or a member of the admin group. The user
+// database is read each time: whoever leaves the group loses the right at once.
+// An unknown group has no members.
+func isOperator(uid int, adminGroup string) bool {
+	if uid <= 0 {
+		return uid == 0
+	}
+	group, err := user.LookupGroup(adminGroup)
+	if err != nil {
+		return false
+	}
+	member, err := user.LookupId(strconv.Itoa(uid))
+	if err != nil {
+		return false
+	}
+	groups, err := member.GroupIds()
+	return err == nil && slices.Contains(groups, group.Gid)
+}
+
+// becomeOperator says how uid comes to be an operator. The group counts at once,
+// see isOperator: nobody has to log in again.
+func becomeOperator(uid int, adminGroup string) string {
+	name := strconv.Itoa(uid)
+	if u, err := user.LookupId(name); err == nil {
+		name = u.Username
+	}
+	join := fmt.Sprintf("usermod -aG %s %s", adminGroup, name)
+	if _, err := user.LookupGroup(adminGroup); err != nil {
+		join = fmt.Sprintf("groupadd %s && %s", adminGroup, join)
+	}
+	return "ask as root, or become a member of the group, as root: " + join
 }

@@ -2,6 +2,8 @@ package server
 
 import (
 	"context"
+	"net/http"
+	"time"
 
 	"quotad/quota"
 	"quotad/quota/api"
@@ -114,23 +116,78 @@ func (s *Server) versionOf(context.Context, *Session, None) (map[string]string, 
 	return map[string]string{"version": s.version}, nil
 }
 
-// An index is the body of GET /v1.
-type index struct {
-	Version string       `json:"version"`
-	Routes  []indexRoute `json:"routes"`
-}
-
-type indexRoute struct {
-	Method string `json:"method"`
-	Path   string `json:"path"`
-	Access Access `json:"access"`
-	Does   string `json:"does"`
-}
-
-func (s *Server) index(context.Context, *Session, None) (index, error) {
-	list := index{Version: s.version, Routes: make([]indexRoute, len(s.routes))}
-	for i, r := range s.routes {
-		list.Routes[i] = indexRoute{Method: r.Method, Path: r.Path, Access: r.Access, Does: r.Does}
+func (s *Server) adjust(ctx context.Context, c *Session, in api.Adjustment) (api.Adjusted, error) {
+	name := c.Path("name")
+	if credential, known := s.keeper.Credential(name); known {
+		if _, known := credential.Limit(in.Limit); !known {
+			return api.Adjusted{}, unknownLimit(credential, in.Limit)
+		}
 	}
-	return list, nil
+	d, err := s.repair("adjust", c, func() (quota.Decision, error) {
+		return s.keeper.Adjust(ctx, name, quota.Adjustment{Limit: in.Limit, Units: in.Units, Caller: c.Caller, Note: in.Note})
+	})
+	if err != nil {
+		return api.Adjusted{}, err
+	}
+	answer := api.Adjusted{Limit: in.Limit, Units: int64(d.Units)}
+	if in.Units < 0 {
+		answer.Units = -answer.Units
+	}
+	answer.Credential = s.stateOrError(ctx, name)
+	return answer, nil
+}
+
+func (s *Server) reset(ctx context.Context, c *Session, in api.Reset) (api.Credential, error) {
+	name := c.Path("name")
+	if _, known := s.keeper.Credential(name); known && in.Confirm != name {
+		p := api.NewProblem(quota.BadRequest, "confirm must be the credential's name: %.80q", in.Confirm)
+		p.Hint = "a reset forgets all that was spent, and cannot be undone"
+		return api.Credential{}, p
+	}
+	_, err := s.repair("reset", c, func() (quota.Decision, error) {
+		return s.keeper.Reset(ctx, name, c.Caller, in.Note)
+	})
+	if err != nil {
+		return api.Credential{}, err
+	}
+	return s.stateOrError(ctx, name), nil
+}
+
+// repair changes the books of the credential in the path, and tells who observes.
+// A refusal is a problem.
+func (s *Server) repair(verb string, c *Session, do func() (quota.Decision, error)) (quota.Decision, error) {
+	start := time.Now()
+	d, err := do()
+	s.observe(Event{Verb: verb, Request: quota.Request{Credential: c.Path("name"), Caller: c.Caller}, PID: c.PID,
+		Decision: d, Err: err, Took: time.Since(start)})
+	if err == nil && !d.Granted() {
+		err = refusalOf(d)
+	}
+	return d, err
+}
+
+func unknownLimit(c *quota.Credential, name string) error {
+	p := api.NewProblem(api.NotFound, "credential %q has no limit %.80q", c.Name, name)
+	names := make([]string, len(c.Limits))
+	for i, l := range c.Limits {
+		names[i] = l.Name
+	}
+	p.Hint = quota.DidYouMean(name, names, "limits of "+c.Name)
+	return p
+}
+
+// ReloadRoute returns the route by which an operator has the daemon read its
+// configuration again. The error of reload is the caller's to read: nothing has
+// changed then.
+func ReloadRoute(reload func(by string) (api.Reloaded, error)) Route {
+	return Route{
+		Method: http.MethodPost, Path: "/v1/reload", Access: Operate, Does: "read the configuration again",
+		Handle: Handle(func(_ context.Context, c *Session, _ None) (api.Reloaded, error) {
+			done, err := reload(c.Caller.By())
+			if err != nil {
+				return api.Reloaded{}, api.NewProblem(api.Conflict, "%v", err)
+			}
+			return done, nil
+		}),
+	}
 }

@@ -1,0 +1,147 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"quotad/quota"
+	"quotad/quota/api"
+)
+
+// A Route is one line of the API's surface, and of the answer to GET /v1.
+type Route struct {
+	Method string  `json:"method"`
+	Path   string  `json:"path"` // a pattern of http.ServeMux: "/v1/grants/{id}"
+	Access Access  `json:"access"`
+	Does   string  `json:"does"` // in one line; behind a semicolon the fields that it takes
+	Handle Handler `json:"-"`
+}
+
+// Access is the class of callers that a route is for.
+//
+//	           run token      may connect   root, admin group
+//	Read       yes            yes           yes
+//	Spend      yes            yes           yes, and the reserve
+//	Correct    its own run's  one's own     yes
+//	Operate    no             no            yes
+//
+// A request with a run token has the token's rights and no others, whoever
+// sends it. The user that jobs run as has, without one, those of Read.
+type Access string
+
+// The classes of access.
+const (
+	Read    Access = "read"
+	Spend   Access = "spend"
+	Correct Access = "correct"
+	Operate Access = "operate"
+)
+
+// A Handler answers a call that its route's access admitted. It may write any
+// answer; most are made by Handle. Its context ends when the caller goes away, and
+// after ten seconds nothing more can be written, unless it sets other deadlines by
+// http.ResponseController.
+type Handler func(w http.ResponseWriter, r *http.Request, c *Session)
+
+// Handle makes a handler of a function: the request's fields are read into In, a
+// struct with the tags of encoding/json, and Out is written as JSON with status 200.
+// A field that a request leaves out is as in byDefault, if that is given. An error
+// that is a *Problem is written as such, those of a ledger as 503, any other as 500.
+func Handle[In, Out any](do func(context.Context, *Session, In) (Out, error), byDefault ...In) Handler {
+	return func(w http.ResponseWriter, r *http.Request, c *Session) {
+		var in In
+		if len(byDefault) > 0 {
+			in = byDefault[0]
+		}
+		if problem := decode(r, &in); problem != nil {
+			writeProblem(w, problem)
+			return
+		}
+		out, err := do(r.Context(), c, in)
+		if err != nil {
+			writeProblem(w, api.ProblemFrom(err))
+			return
+		}
+		writeJSON(w, http.StatusOK, out)
+	}
+}
+
+// None is the In of a route that takes no fields.
+type None struct{}
+
+func (s *Server) ownRoutes() []Route {
+	return []Route{
+		{"POST", "/v1/acquire", Spend, "ask to spend before a call: granted, or refused with a reason; credential, operation, count, request_id, fresh, use_reserve", s.acquire},
+		{"POST", "/v1/grants/{id}/settle", Correct, "set a grant to what was really spent; units", s.settle},
+		{"DELETE", "/v1/grants/{id}", Correct, "release a grant whose call was never sent", s.release},
+		{"GET", "/v1/status", Read, "everything at a glance", Handle(s.status)},
+		{"GET", "/v1/credentials", Read, "the credentials with the state of their limits", Handle(s.credentials)},
+		{"GET", "/v1/credentials/{name}", Read, "one credential with the state of its limits", Handle(s.credential)},
+		{"GET", "/v1/credentials/{name}/log", Read, "what was debited and corrected; after, since, newest, most, follow", s.log},
+		{"GET", "/v1/credentials/{name}/usage", Read, "who spent what; by, since, most", LongRead(Handle(s.usage, usageRequest{By: string(quota.ByJob)}))},
+		{"GET", "/v1/credentials/{name}/why", Read, "would calls be granted now, and what stands in their way; operation, count", LongRead(Handle(s.why, whyRequest{Count: 1}))},
+		{"POST", "/v1/credentials/{name}/adjust", Operate, "book units that were spent elsewhere, or give back what was not spent; limit, units, note", Handle(s.adjust)},
+		{"POST", "/v1/credentials/{name}/reset", Operate, "empty the log: every limit starts from zero; confirm, note", Handle(s.reset)},
+		{"GET", "/v1", Read, "this list", Handle(s.index)},
+		{"GET", "/healthz", Read, "200 while the daemon is alive", Handle(s.healthz)},
+		{"GET", "/readyz", Read, "200 if an acquire would be decided now, else 503", Handle(s.readyz)},
+		{"GET", "/version", Read, "the daemon's version", Handle(s.versionOf)},
+	}
+}
+
+// route builds the mux. A path that is asked for with another method than its
+// routes have is answered with 405, any other path with 404.
+func (s *Server) route(routes []Route) error {
+	s.routes, s.mux, s.firstWords = routes, http.NewServeMux(), make(map[string]bool)
+	methods := make(map[string][]string)
+	for _, route := range routes {
+		if slices.Contains(methods[route.Path], route.Method) {
+			return fmt.Errorf("route %s %s is defined twice", route.Method, route.Path)
+		}
+		methods[route.Path] = append(methods[route.Path], route.Method)
+		s.mux.Handle(route.Method+" "+route.Path, s.guard(route))
+		word, _, _ := strings.Cut(route.Path[1:], "/")
+		s.firstWords[word] = true
+	}
+	for path, allowed := range methods {
+		s.mux.Handle(path, wrongMethod(allowed))
+	}
+	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { writeProblem(w, notFound(r.URL.Path)) })
+	return nil
+}
+
+func (s *Server) guard(route Route) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		call, problem := s.admit(r, route.Access)
+		if problem != nil {
+			s.forbidden(Attempt{Route: route.Method + " " + route.Path, Caller: call.Caller, PID: call.PID, Detail: problem.Detail})
+			writeProblem(w, problem)
+			return
+		}
+		route.Handle(w, r, call)
+	}
+}
+
+func wrongMethod(allowed []string) http.HandlerFunc {
+	if slices.Contains(allowed, http.MethodGet) {
+		allowed = append(allowed, http.MethodHead)
+	}
+	allow, use := strings.Join(allowed, ", "), strings.Join(allowed, " or ")
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Allow", allow)
+		writeProblem(w, api.NewProblem(api.MethodNotAllowed, "%.20s is not for this path: use %s", r.Method, use))
+	}
+}
+
+// An index is the body of GET /v1.
+type index struct {
+	Version string  `json:"version"`
+	Routes  []Route `json:"routes"`
+}
+
+func (s *Server) index(context.Context, *Session, None) (index, error) {
+	return index{Version: s.version, Routes: s.routes}, nil
+}

@@ -96,7 +96,7 @@ func TestEveryVerbIsLoaded(t *testing.T) {
 
 // Redis compiles a script when it is loaded, and says what is wrong with it.
 func TestEveryVerbCompiles(t *testing.T) {
-	server := redistest.StartReal(t)
+	server := redistest.Start(t)
 	for verb, script := range loaded(t) {
 		t.Run(verb, func(t *testing.T) {
 			if hash := server.Do(t, "SCRIPT", "LOAD", script); len(hash.(string)) != 40 {

@@ -137,7 +137,7 @@ func TestGateTellsOfExhaustion(t *testing.T) {
 
 func TestOutageIsToldOnceEachWay(t *testing.T) {
 	t.Parallel()
-	server := redistest.StartReal(t)
+	server := redistest.Start(t)
 	daemon, client, dir := startTelling(t, tellEvents+fmt.Sprintf(`
 [ledger]
 backend = "redis"

@@ -184,7 +184,7 @@ func checkAddress(t *testing.T, daemon *child, socket map[string]float64) {
 // Only a server can go down: the gauges then say so, and soon.
 func TestMetricsOfAnOutage(t *testing.T) {
 	t.Parallel()
-	server := redistest.StartReal(t)
+	server := redistest.Start(t)
 	daemon, client := startWith(t, fmt.Sprintf(`
 [ledger]
 backend = "redis"

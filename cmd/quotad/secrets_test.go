@@ -63,7 +63,7 @@ func TestSecretsStaySecret(t *testing.T) {
 	})
 	t.Run("redis", func(t *testing.T) {
 		t.Parallel()
-		server := redistest.StartReal(t, "--rdbcompression", "no")
+		server := redistest.Start(t, "--rdbcompression", "no")
 		server.Do(t, "ACL", "SETUSER", "quotad", "on", ">"+password, "~*", "&*", "+@all")
 		ledger := fmt.Sprintf("[ledger]\nbackend = \"redis\"\nredis = { addrs = [%q], username = \"quotad\", password_file = \"password\" }", server.Addr)
 		checkSecrets(t, ledger, func() []byte { return dump(t, server) })

@@ -69,7 +69,7 @@ func BenchmarkManyClients(b *testing.B) {
 // newRivals returns the floors, the common recipe and what we do instead, on one
 // Redis.
 func newRivals(b *testing.B) []rival {
-	config := Config{Addrs: []string{redistest.StartReal(b).Addr}, Daemon: "bench"}
+	config := Config{Addrs: []string{redistest.Start(b).Addr}, Daemon: "bench"}
 	client, ctx := connect(b, config), context.Background()
 	empty := redis.NewScript("return 1")
 	c := youtube()
@@ -153,7 +153,7 @@ func BenchmarkLogSize(b *testing.B) {
 	if testing.Short() {
 		sizes[1] = 10_000
 	}
-	server := redistest.StartReal(b)
+	server := redistest.Start(b)
 	client := connect(b, Config{Addrs: []string{server.Addr}})
 	empty := redis.NewScript("return 1")
 	rivals := []rival{{"empty script", func() error { return empty.Run(context.Background(), client, []string{"key"}).Err() }}}

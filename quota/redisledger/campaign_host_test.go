@@ -83,25 +83,25 @@ func TestCampaignHost(t *testing.T) {
 	if name == "" {
 		t.Skip("only a process of the campaign is a host")
 	}
-	keeper, closeAll := openCampaignHost(t, name)
+	service, closeAll := openCampaignHost(t, name)
 	defer closeAll()
 	clients, err := strconv.Atoi(os.Getenv(campaignClientsVariable))
 	if err != nil {
 		t.Fatal(err)
 	}
 	boot := name + "." + os.Getenv(campaignBootVariable)
-	greet(newCampaignClient(t, keeper, boot+".first"))
+	greet(newCampaignClient(t, service, boot+".first"))
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	for i := range clients {
-		c := newCampaignClient(t, keeper, fmt.Sprintf("%s.%d", boot, i))
+		c := newCampaignClient(t, service, fmt.Sprintf("%s.%d", boot, i))
 		wg.Go(func() { c.run(ctx) })
 	}
 	fmt.Println("ready")
 	io.Copy(io.Discard, os.Stdin)
 	cancel()
 	wg.Wait()
-	awaitHealth(t, keeper)
+	awaitHealth(t, service)
 }
 
 // greet has every credential decided about once: a host that has not heard of a log
@@ -124,11 +124,11 @@ func openCampaignHost(t *testing.T, name string) (*quota.Service, func()) {
 		t.Fatal(err)
 	}
 	ledger.SetCredentials(campaignCredentials(), campaignPolicies)
-	keeper, err := quota.NewService(ledger, campaignCredentials(), deadline)
+	service, err := quota.NewService(ledger, campaignCredentials(), deadline)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return keeper, func() {
+	return service, func() {
 		if err := ledger.Close(); err != nil {
 			t.Error(err)
 		}
@@ -136,10 +136,10 @@ func openCampaignHost(t *testing.T, name string) (*quota.Service, func()) {
 }
 
 // awaitHealth waits until everything that was granted alone is booked back.
-func awaitHealth(t *testing.T, keeper *quota.Service) {
+func awaitHealth(t *testing.T, service *quota.Service) {
 	timeout := time.After(hanging)
 	for tick := time.NewTicker(20 * time.Millisecond); ; <-tick.C {
-		health := keeper.Health(t.Context())
+		health := service.Health(t.Context())
 		if health.Reachable {
 			return
 		}
@@ -153,19 +153,19 @@ func awaitHealth(t *testing.T, keeper *quota.Service) {
 
 // A campaignClient asks for this and that, and writes down what it was told.
 type campaignClient struct {
-	t      *testing.T
-	keeper *quota.Service
-	name   string
-	notes  *os.File
-	tick   *time.Ticker
+	t       *testing.T
+	service *quota.Service
+	name    string
+	notes   *os.File
+	tick    *time.Ticker
 }
 
-func newCampaignClient(t *testing.T, keeper *quota.Service, name string) *campaignClient {
+func newCampaignClient(t *testing.T, service *quota.Service, name string) *campaignClient {
 	notes, err := os.OpenFile(filepath.Join(os.Getenv(campaignFolderVariable), "notes-"+name), os.O_CREATE|os.O_EXCL|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &campaignClient{t: t, keeper: keeper, name: name, notes: notes, tick: time.NewTicker(10 * time.Millisecond)}
+	return &campaignClient{t: t, service: service, name: name, notes: notes, tick: time.NewTicker(10 * time.Millisecond)}
 }
 
 func (c *campaignClient) run(ctx context.Context) {
@@ -201,7 +201,7 @@ func (c *campaignClient) request(ctx context.Context, credential *quota.Credenti
 	}
 	c.note(note{Kind: asked, Marker: marker, Credential: r.Credential, Units: credential.Operations[r.Operation].Every})
 	for {
-		d, err := c.keeper.Acquire(context.Background(), r)
+		d, err := c.service.Acquire(context.Background(), r)
 		if err != nil {
 			d.Reason = unavailable
 		}
@@ -222,7 +222,7 @@ func (c *campaignClient) perhapsRelease(marker, credential string, d quota.Decis
 	}
 	c.note(note{Kind: settles, Marker: marker})
 	// An error leaves it open whether it was released: the checker expects either.
-	c.keeper.Settle(context.Background(), d.GrantID, 0, quota.Caller{Job: "campaign", Region: marker})
+	c.service.Settle(context.Background(), d.GrantID, 0, quota.Caller{Job: "campaign", Region: marker})
 }
 
 func (c *campaignClient) note(n note) {

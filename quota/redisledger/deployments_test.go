@@ -20,16 +20,16 @@ var deployments = []struct {
 	start func(t *testing.T) Config
 }{
 	{"a Unix socket", func(t *testing.T) Config {
-		return Config{Addrs: []string{redistest.StartReal(t).Addr}}
+		return Config{Addrs: []string{redistest.Start(t).Addr}}
 	}},
 	{"a port", func(t *testing.T) Config {
 		return Config{Addrs: []string{redistest.StartTCP(t).Addr}}
 	}},
 	{"another database", func(t *testing.T) Config {
-		return Config{Addrs: []string{redistest.StartReal(t).Addr}, DB: 5}
+		return Config{Addrs: []string{redistest.Start(t).Addr}, DB: 5}
 	}},
 	{"a password", func(t *testing.T) Config {
-		return Config{Addrs: []string{redistest.StartReal(t, "--requirepass", "open sesame").Addr}, Password: "open sesame"}
+		return Config{Addrs: []string{redistest.Start(t, "--requirepass", "open sesame").Addr}, Password: "open sesame"}
 	}},
 	{"TLS", func(t *testing.T) Config {
 		server, config := redistest.StartTLS(t)
@@ -40,10 +40,10 @@ var deployments = []struct {
 		return Config{Addrs: []string{w.Sentinel.Addr}, MasterName: w.Name}
 	}},
 	{"the least rights", func(t *testing.T) Config {
-		return withRights(t, redistest.StartReal(t), leastRights)
+		return withRights(t, redistest.Start(t), leastRights)
 	}},
 	{"the least rights in another database", func(t *testing.T) Config {
-		config := withRights(t, redistest.StartReal(t), leastRights+" "+databaseRights)
+		config := withRights(t, redistest.Start(t), leastRights+" "+databaseRights)
 		config.DB = 5
 		return config
 	}},

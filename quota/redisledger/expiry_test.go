@@ -46,7 +46,7 @@ func digests(t testing.TB, client redis.UniversalClient) string {
 }
 
 func TestDenialsWriteNothing(t *testing.T) {
-	server := redistest.StartReal(t)
+	server := redistest.Start(t)
 	config := Config{Addrs: []string{server.Addr}, Daemon: "a"}
 	l, client := openAt(t, config), connect(t, config)
 	acquire := func(a quota.Ask) quota.Decision {
@@ -141,7 +141,7 @@ func (v *vault) see(outlive time.Time) {
 }
 
 func TestKeysOutliveTheirWindow(t *testing.T) {
-	server := redistest.StartReal(t)
+	server := redistest.Start(t)
 	zone, err := time.LoadLocation("America/Los_Angeles")
 	if err != nil {
 		t.Fatal(err)
@@ -213,7 +213,7 @@ func (v *vault) settle(d quota.Decision) {
 // On Redis' own clock, with nothing replaced.
 func TestIdleKeysVanish(t *testing.T) {
 	const window, grace = 300 * time.Millisecond, time.Minute
-	server := redistest.StartReal(t)
+	server := redistest.Start(t)
 	config := Config{Addrs: []string{server.Addr}, Daemon: "a"}
 	l, client := openAt(t, config), connect(t, config)
 	c := hundred()

@@ -241,7 +241,7 @@ func TestManyLines(t *testing.T) {
 
 // What a job leaves in Redis expires by itself, and is of no other job.
 func TestNothingOfAJobStaysForEver(t *testing.T) {
-	server := redistest.StartReal(t)
+	server := redistest.Start(t)
 	l, err := open(Config{Addrs: []string{server.Addr}, Daemon: "test"}, Local{}, guarded(t, "clock"))
 	if err != nil {
 		t.Fatal(err)
@@ -278,7 +278,7 @@ func TestNothingOfAJobStaysForEver(t *testing.T) {
 }
 
 func TestHostsThatCannotBeReached(t *testing.T) {
-	server := redistest.StartReal(t)
+	server := redistest.Start(t)
 	l, err := Open(Config{Addrs: []string{server.Addr}, Daemon: "test"}, Local{})
 	if err != nil {
 		t.Fatal(err)

@@ -42,7 +42,7 @@ type county struct {
 // inCounty runs a test that begins at ten to eleven. The job runs every hour.
 func inCounty(t *testing.T, test func(c *county)) {
 	t.Helper()
-	c := &county{server: redistest.StartReal(t), dirs: map[string]string{}, outside: make(chan func()), done: make(chan struct{})}
+	c := &county{server: redistest.Start(t), dirs: map[string]string{}, outside: make(chan func()), done: make(chan struct{})}
 	for _, name := range []string{"a", "b", "c"} {
 		c.dirs[name] = t.TempDir()
 	}

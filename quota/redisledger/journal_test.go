@@ -119,18 +119,3 @@ func TestOldEntriesAreNotRead(t *testing.T) {
 		t.Errorf("got %q, want the one entry within the time", got)
 	}
 }
-
-// The host's clock was far behind while it granted offline, and is right when that is
-// replayed: it counts from when it was granted.
-func TestOfflineGrantsOfAClockThatWasBehind(t *testing.T) {
-	r := beginRestoring(t)
-	r.granted(1, "")
-	behind := offlineGrant{
-		id:   quota.ID{Ms: r.clock.Now().Add(-25 * time.Hour).UnixMilli(), Seq: 7 << 16},
-		text: "g,daily=10 list 10 @1 - -", settledTo: "-", at: time.Now(),
-	}
-	if err := r.ledger.account("youtube").bookNow(t.Context(), r.c, []offlineGrant{behind}); err != nil {
-		t.Fatal(err)
-	}
-	r.used(11)
-}

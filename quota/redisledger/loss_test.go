@@ -1,120 +1,13 @@
 package redisledger
 
 import (
-	"context"
-	"regexp"
-	"slices"
-	"strings"
+	"errors"
 	"testing"
 	"time"
 
 	"quotad/quota"
+	"quotad/quota/redisledger/redistest"
 )
-
-// many acquires n single units in calls of a hundred.
-func (r *restoring) many(n int) {
-	r.Helper()
-	one := quota.Ask{Request: quota.Request{Credential: "youtube", Operation: "list", Count: 1}, Charges: []quota.Charge{{Limit: "daily", Units: 1}}}
-	for range n / 100 {
-		if _, err := r.ledger.Acquire(context.Background(), r.c, slices.Repeat([]quota.Ask{one}, 100)); err != nil {
-			r.Fatal(err)
-		}
-	}
-}
-
-func (r *restoring) key(name string) string {
-	i := slices.IndexFunc(r.ledger.keys("youtube", newView(r.c).digest), func(key string) bool { return strings.HasSuffix(key, ":"+name) })
-	return r.ledger.keys("youtube", newView(r.c).digest)[i]
-}
-
-func (r *restoring) evict(name string) {
-	r.Helper()
-	if err := r.ledger.client.Del(context.Background(), r.key(name)).Err(); err != nil {
-		r.Fatal(err)
-	}
-}
-
-// forget has the last call, of one request, be one whose answer was lost.
-func (r *restoring) forget() {
-	r.Helper()
-	account, err := r.ledger.client.Get(r.Context(), r.key("account")).Result()
-	if err != nil {
-		r.Fatal(err)
-	}
-	call := regexp.MustCompile(r.ledger.tag + ` (\S+) `).FindStringSubmatch(account)
-	asks := []quota.Ask{{Request: quota.Request{Credential: "youtube", Operation: "list", Count: 1}}}
-	r.ledger.account("youtube").unanswered = &unanswered{name: call[1], asks: asks}
-}
-
-// An unanswered call is resolved while more has left the windows than one call
-// may take out of them.
-func TestResolveWhileMuchLeaves(t *testing.T) {
-	r := beginRestoring(t)
-	r.c.Limits[0].Units = 100_000
-	r.many(600)
-	r.clock.Add(time.Minute)
-	r.granted(1, "")
-	r.forget()
-	r.clock.Add(59*time.Minute + 30*time.Second)
-	r.granted(1, "")
-	r.used(1) // what nobody heard of was released
-}
-
-func TestHostClockCannotEmptyAWindow(t *testing.T) {
-	r := beginRestoring(t)
-	r.granted(100, "")
-	r.restore(0, quota.Entry{
-		ID:        quota.ID{Ms: r.clock.Now().Add(time.Hour).UnixMilli(), Seq: 1 << 20},
-		Kind:      quota.KindGrant,
-		Operation: "list", Count: 1, Charges: []quota.Charge{{Limit: "daily", Units: 1}},
-	})
-	if _, d, err := r.ask(99, ""); err != nil || d.Granted() {
-		t.Errorf("got %+v, %v; want a denial: 100 of 100 units were spent this instant", d, err)
-	}
-}
-
-// The log is lost while Redis' clock is behind: what it had granted by the right time
-// stays in the window as long as it would have.
-func TestLossWhileTheClockIsBehind(t *testing.T) {
-	r := beginRestoring(t)
-	first := r.granted(100, "")
-	granted := r.clock.Now()
-	r.clock.Set(granted.Add(-30 * time.Minute))
-	r.flush()
-	r.restore(0, first)
-	r.used(100)
-	r.clock.Set(granted.Add(time.Hour - time.Millisecond))
-	r.used(100)
-	r.clock.Add(time.Millisecond)
-	r.used(0)
-}
-
-// A replica that lagged behind takes over, and another daemon is granted first.
-func TestLaggingReplica(t *testing.T) {
-	r, _ := beginTwo(t)
-	r.granted(10, "")
-	back := r.keep()
-	other := r.known()
-	r.clock.Add(time.Second)
-	r.granted(80, "")
-	own := r.known()
-	back()
-	r.clock.Add(time.Second)
-	r.expect(other)
-	r.granted(1, "")
-	r.expect(own)
-	r.lost()
-}
-
-func TestCountingNoticesALoss(t *testing.T) {
-	r := beginRestoring(t)
-	r.granted(100, "")
-	r.flush()
-	if err := r.ledger.account("youtube").count(t.Context(), r.c); err != nil {
-		t.Fatal(err)
-	}
-	r.lost()
-}
 
 func TestOneKeyEvicted(t *testing.T) {
 	for _, name := range []string{"account", "log", "settled"} {
@@ -137,63 +30,217 @@ func TestOneKeyEvicted(t *testing.T) {
 	}
 }
 
-func TestRestoreKeepsCorrections(t *testing.T) {
-	r := beginRestoring(t)
-	first := r.granted(50, "")
-	if _, err := r.ledger.Adjust(t.Context(), r.c, quota.Adjustment{Limit: "daily", Units: -30}); err != nil {
-		t.Fatal(err)
-	}
-	r.clock.Add(time.Minute)
-	r.restore(0, quota.Entry{
-		ID:        quota.ID{Ms: r.clock.Now().UnixMilli(), Seq: 1 << 20},
-		Kind:      quota.KindGrant,
-		Operation: "list", Count: 1, Charges: []quota.Charge{{Limit: "daily", Units: 1}},
+func TestAccountEvictedAlone(t *testing.T) {
+	t.Run("before older records are put back", func(t *testing.T) {
+		r := beginRestoring(t)
+		older := r.alone(10, "")
+		r.clock.Add(time.Millisecond)
+		newer := r.granted(20, "")
+		r.evict("account")
+		r.lost()
+		r.restore(0, older, newer)
+		r.used(30)
 	})
-	r.used(21)
-	// The server fell back to a copy that has the entry and not its settlement.
-	first.Settled, first.SettledTo, first.GivenBack = true, 70, []quota.Charge{{Limit: "daily", Units: 30}}
-	r.restore(0, first)
-	r.used(41)
+	t.Run("unnoticed, with settlements", func(t *testing.T) {
+		r := beginRestoring(t)
+		r.c.Limits[0].Units = 1000
+		for range 200 {
+			if _, err := r.ledger.Settle(t.Context(), r.c, quota.Settlement{Grant: r.granted(1, "").ID}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.evict("account")
+		r.expect(position{})
+		r.used(0)
+		r.clock.Add(time.Hour)
+		r.many(300) // trims the settlements
+		r.used(300)
+	})
 }
 
-// A window that is lengthened after its log was trimmed is not taken for complete.
-func TestTrimmingIsSaved(t *testing.T) {
+func TestCountingNoticesALoss(t *testing.T) {
 	r := beginRestoring(t)
-	r.c.Limits[0].Units = 1000
-	r.many(400)
-	r.clock.Add(30 * time.Minute)
-	late := r.granted(2, "")
-	r.clock.Add(30 * time.Minute)
-	if _, err := r.ledger.Settle(t.Context(), r.c, quota.Settlement{Grant: late.ID}); err != nil {
+	r.granted(100, "")
+	r.flush()
+	if err := r.ledger.account("youtube").count(t.Context(), r.c); err != nil {
 		t.Fatal(err)
 	}
+	r.lost()
+}
+
+// A replica that lagged behind takes over, and another daemon is granted first.
+func TestLaggingReplica(t *testing.T) {
+	r, _ := beginTwo(t)
+	r.granted(10, "")
+	back := r.keep()
+	other := r.known()
+	r.clock.Add(time.Second)
+	r.granted(80, "")
+	own := r.known()
+	back()
+	r.clock.Add(time.Second)
+	r.expect(other)
 	r.granted(1, "")
-	longer := *r.c
-	longer.Limits = []quota.Limit{{Name: "daily", Units: 1000, Window: quota.Sliding(24 * time.Hour)}}
-	u, err := r.ledger.Usage(t.Context(), &longer)
-	if err != nil || u.Limits[0].CatchingUp.IsZero() && u.Limits[0].Used < 400 {
-		t.Errorf("%+v, %v; want what was trimmed counted, or known to be missing", u, err)
+	r.expect(own)
+	r.lost()
+}
+
+func TestAnotherDaemonsLogIsNoticed(t *testing.T) {
+	r := beginRestoring(t)
+	r.granted(60, "")
+	mark := r.known()
+	r.flush()
+	r.expect(position{}) // as a daemon that knows nothing
+	r.granted(60, "")
+	r.expect(mark)
+	r.lost()
+}
+
+func TestOlderCopy(t *testing.T) {
+	r := beginRestoring(t)
+	first := r.granted(10, "")
+	mark := r.known()
+	mark.newest.Ms += 5 // an entry that this copy does not have
+	r.expect(mark)
+	r.lost()
+	missing := first
+	missing.ID = mark.newest
+	r.restore(0, first, missing)
+	r.used(20)
+}
+
+// A daemon that is only denied hears how far the log goes, as one that is granted does.
+func TestDeniedDaemonsKnowTheLog(t *testing.T) {
+	a, b := beginTwo(t)
+	a.granted(100, "")
+	if _, d, err := b.ask(1, ""); err != nil || d.Granted() {
+		t.Fatalf("got %+v, %v; want a denial", d, err)
+	}
+	if got, want := b.known(), a.known(); got != want {
+		t.Errorf("got the position %+v, want %+v", got, want)
 	}
 }
 
-// Denials that must look far back for their time neither fail nor take with them
-// what was granted in the same call.
-func TestManyFarDenials(t *testing.T) {
+func TestNothingIsLostThatHadExpired(t *testing.T) {
 	r := beginRestoring(t)
-	r.c.Limits[0].Units = 10_000
-	r.many(9800)
-	r.clock.Add(time.Second)
-	asks := []quota.Ask{{Request: quota.Request{Credential: "youtube", Operation: "list", Count: 1}, Charges: []quota.Charge{{Limit: "daily", Units: 1}}}}
-	for range 127 {
-		asks = append(asks, quota.Ask{Request: quota.Request{Credential: "youtube", Operation: "list", Count: 3000}, Charges: []quota.Charge{{Limit: "daily", Units: 3000}}})
+	r.granted(100, "")
+	r.clock.Add(time.Hour)
+	r.flush() // as Redis does with the keys of a credential that nobody uses
+	r.granted(100, "")
+}
+
+// A host that was granted nothing has nothing to put back after a loss. It must
+// notice one all the same, or it begins a log in which others' grants are missing.
+func TestLossIsNoticedByThoseWhoLostNothing(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		known func(t *testing.T, l *Ledger) // what it knows of the log
+	}{
+		{"it saw the log when it was empty", func(t *testing.T, l *Ledger) {
+			if _, err := l.Usage(t.Context(), hundred()); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"it had nothing to put back after the last loss", func(t *testing.T, l *Ledger) {
+			if err := putBack(t.Context(), l, hundred(), 0, time.Now()); err != nil {
+				t.Fatal(err)
+			}
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			server := redistest.Start(t)
+			idle := openAt(t, Config{Addrs: []string{server.Addr}, Daemon: "idle"})
+			busy := openAt(t, Config{Addrs: []string{server.Addr}, Daemon: "busy"})
+			test.known(t, idle)
+			var grants []quota.Entry
+			for range 10 {
+				_, id, err := quota.ParseGrantID(acquireOne(t, busy, hundred(), "").GrantID)
+				if err != nil {
+					t.Fatal(err)
+				}
+				grants = append(grants, quota.NewEntry(ask("list", ""), id))
+			}
+			server.Order(t, "FLUSHALL")
+			if err := idle.account("one").check(t.Context(), hundred()); !errors.Is(err, quota.ErrLost) {
+				t.Fatalf("got %v from an emptied log, want that it was lost", err)
+			}
+			if err := putBack(t.Context(), idle, hundred(), time.Hour, time.Now()); err != nil {
+				t.Fatal(err)
+			}
+			if err := idle.account("one").check(t.Context(), hundred()); !errors.Is(err, quota.ErrRecovering) {
+				t.Fatalf("got %v, want that the others have their time", err)
+			}
+			if err := putBack(t.Context(), busy, hundred(), time.Hour, time.Now(), grants...); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := idle.Usage(t.Context(), hundred()); !errors.Is(err, quota.ErrRecovering) {
+				t.Errorf("got %v from a log that may lack something, want that it is not known", err)
+			}
+			if n := server.Do(t, "ZCARD", idle.keys("one", "")[5]); n != int64(10) {
+				t.Errorf("%v grants are staged, want 10", n)
+			}
+		})
 	}
-	decisions, err := r.ledger.Acquire(t.Context(), r.c, asks)
-	if err != nil || !decisions[0].Granted() {
-		t.Fatalf("%v: what fits is not granted", err)
-	}
-	for _, d := range decisions[1:] {
-		if d.Reason != quota.LimitExceeded || d.RetryAfter != time.Hour-time.Second {
-			t.Fatalf("got %+v, want a denial until the log leaves", d)
+}
+
+// A call that was sent before the daemon knew a log, and is answered by the next one,
+// does not pass the next one off as the one it knows.
+func TestLateAnswerOfAnotherLog(t *testing.T) {
+	server := redistest.Start(t)
+	proxy := redistest.NewProxy(t, server)
+	late := openAt(t, Config{Addrs: []string{proxy.Addr}, Daemon: "late"})
+	other := openAt(t, Config{Addrs: []string{server.Addr}, Daemon: "other"})
+	acquireOne(t, other, hundred(), "")
+	held, goOn, answered := make(chan struct{}), make(chan struct{}), make(chan error)
+	first := true
+	proxy.Disturb(func(command []string) redistest.Fault {
+		if first && redistest.IsScript(command) {
+			first = false
+			close(held)
+			<-goOn
 		}
+		return redistest.Pass
+	})
+	go func() {
+		_, err := late.Usage(t.Context(), hundred())
+		answered <- err
+	}()
+	<-held
+	acquireOne(t, late, hundred(), "")
+	server.Order(t, "FLUSHALL")
+	stranger := openAt(t, Config{Addrs: []string{server.Addr}, Daemon: "stranger"})
+	acquireOne(t, stranger, hundred(), "") // begins another log
+	close(goOn)
+	<-answered
+	if err := late.account("one").check(t.Context(), hundred()); !errors.Is(err, quota.ErrLost) {
+		t.Errorf("got %v, want that the log is lost", err)
+	}
+}
+
+// The newest entry that a daemon knows may be another's. Once that one has put it
+// back, the log must not look whole to the first.
+func TestOneRestoreDoesNotHideAnothersLoss(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		lose func(r *restoring, back func())
+	}{
+		{"an older copy", func(_ *restoring, back func()) { back() }},
+		{"the stream is evicted", func(r *restoring, _ func()) { r.evict("log") }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			a, b := beginTwo(t)
+			before := a.granted(5, "")
+			back := a.keep()
+			ofA := a.granted(10, "")
+			a.clock.Add(time.Millisecond)
+			ofB := b.granted(20, "")
+			a.used(35) // a has heard of b's
+			test.lose(a, back)
+			b.missed()
+			b.restore(0, ofB)
+			a.missed()
+			a.restore(0, before, ofA)
+			a.used(35)
+		})
 	}
 }

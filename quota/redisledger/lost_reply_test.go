@@ -51,7 +51,7 @@ func acquires(asks ...quota.Ask) func(context.Context, *rig, quota.Decision) err
 }
 
 func TestAnsweredCallsWriteOnce(t *testing.T) {
-	server := redistest.StartReal(t)
+	server := redistest.Start(t)
 	for _, write := range writes {
 		for _, test := range answered {
 			t.Run(write.name+"/"+test.name, func(t *testing.T) {
@@ -67,7 +67,7 @@ func TestAnsweredCallsWriteOnce(t *testing.T) {
 
 // A caller with more time than an answer may take asks again when it does not come.
 func TestSwallowedReplyIsAskedForAgain(t *testing.T) {
-	r := newRig(t, redistest.StartReal(t))
+	r := newRig(t, redistest.Start(t))
 	r.proxy.Meet(redistest.Swallow)
 	for _, d := range r.acquire(ask("ten", ""), ask("ten", "a"), ask("ten", "a"), ask("list", "")) {
 		r.isGrant(d)
@@ -76,7 +76,7 @@ func TestSwallowedReplyIsAskedForAgain(t *testing.T) {
 }
 
 func TestLateReply(t *testing.T) {
-	r := newRig(t, redistest.StartReal(t))
+	r := newRig(t, redistest.Start(t))
 	r.proxy.Meet(redistest.Late)
 	decided := make(chan []quota.Decision)
 	go func() {
@@ -102,7 +102,7 @@ func TestLateReply(t *testing.T) {
 
 // A script that Redis does not have any more is sent in full.
 func TestFlushedScripts(t *testing.T) {
-	server := redistest.StartReal(t)
+	server := redistest.Start(t)
 	for _, write := range writes {
 		for _, test := range []struct {
 			name   string
@@ -132,7 +132,7 @@ func short(t *testing.T) context.Context {
 }
 
 func TestUnansweredCallsSaySo(t *testing.T) {
-	server := redistest.StartReal(t)
+	server := redistest.Start(t)
 	for _, write := range writes {
 		t.Run(write.name, func(t *testing.T) {
 			t.Parallel()
@@ -154,7 +154,7 @@ func TestUnansweredCallsSaySo(t *testing.T) {
 }
 
 func TestAskingAgainGivesTheOneGrant(t *testing.T) {
-	r := newRig(t, redistest.StartReal(t))
+	r := newRig(t, redistest.Start(t))
 	r.proxy.Meet(redistest.Swallow)
 	_, err := r.ledger.Acquire(short(t), r.c, []quota.Ask{ask("ten", "a")})
 	r.unknown(err)
@@ -171,7 +171,7 @@ func TestAskingAgainGivesTheOneGrant(t *testing.T) {
 // Requests without an id cannot be asked again: what became of them unheard is
 // given back, and leaves its trace.
 func TestUnheardGrantsAreGivenBack(t *testing.T) {
-	r := newRig(t, redistest.StartReal(t))
+	r := newRig(t, redistest.Start(t))
 	batch := []quota.Ask{ask("ten", ""), ask("ten", "a"), ask("list", ""), ask("list", "b")}
 	r.proxy.Meet(redistest.Swallow)
 	_, err := r.ledger.Acquire(short(t), r.c, batch)
@@ -188,7 +188,7 @@ func TestUnheardGrantsAreGivenBack(t *testing.T) {
 
 // Who looks after the ledger gives back too: nothing may be acquired here for long.
 func TestCheckGivesBackWhatIsUnheard(t *testing.T) {
-	r := newRig(t, redistest.StartReal(t))
+	r := newRig(t, redistest.Start(t))
 	r.proxy.Meet(redistest.Swallow)
 	_, err := r.ledger.Acquire(short(t), r.c, []quota.Ask{ask("ten", ""), ask("list", "a")})
 	r.unknown(err)
@@ -198,7 +198,7 @@ func TestCheckGivesBackWhatIsUnheard(t *testing.T) {
 
 // The answer to the question what became of a call may be lost as well.
 func TestUnheardGrantsAreGivenBackOnce(t *testing.T) {
-	r := newRig(t, redistest.StartReal(t))
+	r := newRig(t, redistest.Start(t))
 	r.proxy.Meet(redistest.Swallow)
 	_, err := r.ledger.Acquire(short(t), r.c, []quota.Ask{ask("ten", ""), ask("list", "")})
 	r.unknown(err)
@@ -223,7 +223,7 @@ func TestUnheardGrantsAreGivenBackOnce(t *testing.T) {
 }
 
 func TestUnreachable(t *testing.T) {
-	server := redistest.StartReal(t)
+	server := redistest.Start(t)
 	r := newRig(t, server)
 	r.ledger = openAt(t, Config{Addrs: []string{server.Addr}, Daemon: "a", KeyPrefix: r.ledger.prefix})
 	first := r.acquire(ask("ten", ""))[0]
@@ -238,7 +238,7 @@ func TestUnreachable(t *testing.T) {
 
 // Another daemon's grants between a reset and its repetition are not wiped out.
 func TestRepeatedResetKeepsWhatCameBetween(t *testing.T) {
-	server := redistest.StartReal(t)
+	server := redistest.Start(t)
 	r := newRig(t, server)
 	r.acquire(ask("ten", ""))
 	other := openAt(t, Config{Addrs: []string{server.Addr}, Daemon: "b", KeyPrefix: r.ledger.prefix})
@@ -263,7 +263,7 @@ func TestRepeatedResetKeepsWhatCameBetween(t *testing.T) {
 // A call that arrives after it was given up, asked again and answered must not be
 // carried out once more.
 func TestStrayCalls(t *testing.T) {
-	server := redistest.StartReal(t)
+	server := redistest.Start(t)
 	t.Run("acquire", func(t *testing.T) {
 		r := newRig(t, server)
 		r.proxy.Meet(redistest.Stray)

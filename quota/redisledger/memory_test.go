@@ -21,7 +21,7 @@ func TestMemoryPerGrant(t *testing.T) {
 		{"with request ids", func(i int) string { return fmt.Sprintf("page-%d", i) }, 160},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			config := Config{Addrs: []string{redistest.StartReal(t).Addr}, Daemon: "a"}
+			config := Config{Addrs: []string{redistest.Start(t).Addr}, Daemon: "a"}
 			l, client := openAt(t, config), connect(t, config)
 			const grants, batch = 9500, 100
 			for i := 0; i < grants; i += batch {

@@ -1,225 +1,19 @@
 package redisledger_test
 
 import (
-	"context"
-	"errors"
+	"os"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"quotad/quota"
 	"quotad/quota/redisledger"
-	"quotad/quota/redisledger/redistest"
 )
 
-// A host is a daemon's ledger as it is put together in production.
-type host struct {
-	testing.TB
-	ledger *redisledger.Ledger
-	keeper *quota.Service
-	events chan redisledger.Event
-	dir    string
-}
-
-// deadline is long, so that a busy machine does not pass for an outage.
-const deadline = 2 * time.Second
-
-// quiet is how long a log is quiet after a loss. A test waits for it, and ten times as long
-// where a daemon stays away.
-const quiet = 300 * time.Millisecond
-
-// hanging is the time after which a test hangs, and is not only slow.
-const hanging = 3 * time.Minute
-
-func youtube() *quota.Credential {
-	return &quota.Credential{
-		Name:   "youtube",
-		Limits: []quota.Limit{{Name: "daily", Units: 100, Window: quota.Sliding(24 * time.Hour)}},
-		Operations: map[string]quota.Cost{
-			"search.list": {Every: 10},
-			"videos.list": {Every: 1},
-		},
-	}
-}
-
-// start opens a host on a server; its journal stands in dir.
-func start(t testing.TB, server *redistest.Server, name, dir string) *host {
-	t.Helper()
-	h := &host{TB: t, events: make(chan redisledger.Event, 1000), dir: dir}
-	var err error
-	h.ledger, err = redisledger.Open(redisledger.Config{Addrs: []string{server.Addr}, Daemon: name}, redisledger.Local{
-		Deadline: deadline, Quiet: quiet, Journal: filepath.Join(dir, "journal"), Keep: 48 * time.Hour,
-		Observe: func(e redisledger.Event) { h.events <- e },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	credentials := []*quota.Credential{youtube()}
-	policies := map[string]redisledger.Policy{"youtube": {Open: map[string]bool{"videos.list": true}, Units: 5}}
-	h.ledger.SetCredentials(credentials, policies)
-	if h.keeper, err = quota.NewService(h.ledger, credentials, deadline); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(h.stop)
-	return h
-}
-
-func (h *host) stop() {
-	if h.ledger != nil {
-		h.ledger.Close()
-		h.ledger = nil
-	}
-}
-
-func (h *host) acquire(operation, id string) quota.Decision {
-	h.Helper()
-	d, err := h.keeper.Acquire(context.Background(), quota.Request{Credential: "youtube", Operation: operation, Count: 1, RequestID: id})
-	if err != nil {
-		h.Fatal(err)
-	}
-	return d
-}
-
-// refused acquires an operation, and expects the ledger to be unavailable.
-func (h *host) refused(operation string) {
-	h.Helper()
-	d, err := h.keeper.Acquire(context.Background(), quota.Request{Credential: "youtube", Operation: operation, Count: 1})
-	if !errors.Is(err, quota.ErrUnavailable) && !errors.Is(err, quota.ErrOutcomeUnknown) {
-		h.Errorf("got %+v, %v for %s, want an unavailable ledger", d, err, operation)
-	}
-}
-
-func (h *host) granted(operation string) quota.Decision {
-	h.Helper()
-	d := h.acquire(operation, "")
-	if !d.Granted() {
-		h.Fatalf("got %+v, want a grant", d)
-	}
-	return d
-}
-
-func (h *host) used(want quota.Units) {
-	h.Helper()
-	u, _, err := h.keeper.Usage(context.Background(), "youtube")
-	if err != nil {
-		h.Fatal(err)
-	}
-	if got := u.Limits[0].Used; got != want {
-		h.Fatalf("%d units are used, want %d", got, want)
-	}
-}
-
-// hear has hosts learn what is used, and with it which daemons wrote to the log.
-func hear(want quota.Units, hosts ...*host) {
-	for _, h := range hosts {
-		h.Helper()
-		h.used(want)
-	}
-}
-
-// await waits for an event.
-func (h *host) await(kind redisledger.Kind) redisledger.Event {
-	h.Helper()
-	timeout := time.After(hanging)
-	for {
-		select {
-		case e := <-h.events:
-			if e.Kind == kind {
-				return e
-			}
-		case <-timeout:
-			h.Fatalf("no event %q", kind)
-		}
-	}
-}
-
-// realRedis skips where there is only a stand-in: it can be neither stopped nor killed.
-func realRedis(t *testing.T, args ...string) *redistest.Server {
-	t.Helper()
-	t.Parallel() // a loss takes a quiet period
-	server := redistest.Start(t, args...)
-	if !server.Real {
-		t.Skip("needs a redis-server that can be stopped and killed")
-	}
-	return server
-}
-
-func TestFlushedLogIsNotAFreshBudget(t *testing.T) {
-	server := realRedis(t)
-	h := start(t, server, "a", t.TempDir())
-	for range 9 {
-		h.granted("search.list")
-	}
-	released := h.granted("videos.list")
-	if _, err := h.keeper.Settle(t.Context(), released.GrantID, 0, quota.Caller{}); err != nil {
-		t.Fatal(err)
-	}
-	server.Order(t, "FLUSHALL")
-	// Nothing is granted in between, not even by an open operation: it is not
-	// known what is left.
-	h.refused("videos.list")
-	if e := h.await(redisledger.Restored); e.Records != 12 { // the grants, a settlement, and the grant that it names
-		t.Errorf("%d entries were staged, want 12", e.Records)
-	}
-	h.await(redisledger.Up)
-	h.used(90)
-	h.granted("search.list")
-	if d := h.acquire("search.list", ""); d.Reason != quota.LimitExceeded {
-		t.Errorf("got %+v, want a denial: the day was spent before the flush", d)
-	}
-}
-
-func TestEveryDaemonPutsItsOwnBack(t *testing.T) {
-	server := realRedis(t)
-	a, b := start(t, server, "a", t.TempDir()), start(t, server, "b", t.TempDir())
-	for range 4 {
-		a.granted("search.list")
-		b.granted("search.list")
-	}
-	hear(80, a, b)
-	server.Order(t, "FLUSHALL")
-	// b is idle: it notices by itself, before a is granted anything.
-	a.await(redisledger.Up)
-	a.used(80)
-	a.granted("search.list")
-	a.granted("search.list")
-	for _, h := range []*host{a, b} {
-		if d := h.acquire("search.list", ""); d.Granted() {
-			t.Errorf("got %+v, want no more than the day has", d)
-		}
-	}
-}
-
-func TestFlushedWhileTheDaemonWasDown(t *testing.T) {
-	server, dir := realRedis(t), t.TempDir()
-	h := start(t, server, "a", dir)
-	for range 10 {
-		h.granted("search.list")
-	}
-	h.stop()
-	server.Order(t, "FLUSHALL")
-	h = start(t, server, "a", dir)
-	h.await(redisledger.Up)
-	h.used(100)
-}
-
-func TestOlderCopyIsNoticed(t *testing.T) {
-	server := realRedis(t)
-	h := start(t, server, "a", t.TempDir())
-	h.granted("search.list")
-	server.Order(t, "SAVE")
-	h.granted("search.list")
-	h.granted("search.list")
-	server.Kill() // what came after the snapshot is lost
-	server.Run(t)
-	h.await(redisledger.Restored)
-	h.await(redisledger.Up)
-	h.used(30)
-}
-
 func TestFrozenLedger(t *testing.T) {
-	server := realRedis(t)
+	server := emptyRedis(t)
 	h := start(t, server, "a", t.TempDir())
 	h.granted("search.list")
 	if err := server.Process.Signal(syscall.SIGSTOP); err != nil {
@@ -228,7 +22,7 @@ func TestFrozenLedger(t *testing.T) {
 	// The first to ask waits for the deadline, no longer; then all are answered at once.
 	h.refused("search.list")
 	for calls, open := range map[string]bool{"videos.list": true, "search.list": false} {
-		if d, err := h.keeper.Peek(t.Context(), "youtube", map[string]quota.Units{calls: 1}, false); (err == nil) != open || open && !d.Granted() {
+		if d, err := h.service.Peek(t.Context(), "youtube", map[string]quota.Units{calls: 1}, false); (err == nil) != open || open && !d.Granted() {
 			t.Errorf("got %+v, %v for a peek at %s, want it to be open: %v", d, err, calls, open)
 		}
 	}
@@ -243,7 +37,7 @@ func TestFrozenLedger(t *testing.T) {
 	h.refused("videos.list") // beyond open_units
 	_, last, _ := quota.ParseGrantID(ids[4])
 	granted := last.Time()
-	if _, err := h.keeper.Settle(t.Context(), ids[0], 0, quota.Caller{}); err != nil {
+	if _, err := h.service.Settle(t.Context(), ids[0], 0, quota.Caller{}); err != nil {
 		t.Errorf("a grant of the outage cannot be released during it: %v", err)
 	}
 	server.Process.Signal(syscall.SIGCONT)
@@ -254,7 +48,7 @@ func TestFrozenLedger(t *testing.T) {
 	// the next acquire; of the outage's five one was released.
 	h.granted("search.list")
 	h.used(10 + 4 + 10)
-	page, _, err := h.keeper.Log(t.Context(), "youtube", quota.LogQuery{})
+	page, _, err := h.service.Log(t.Context(), "youtube", quota.LogQuery{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,7 +61,7 @@ func TestFrozenLedger(t *testing.T) {
 }
 
 func TestOutageSurvivesTheDaemon(t *testing.T) {
-	server, dir := realRedis(t), t.TempDir()
+	server, dir := emptyRedis(t), t.TempDir()
 	h := start(t, server, "a", dir)
 	h.granted("search.list")
 	server.Kill()
@@ -296,17 +90,127 @@ func TestOutageSurvivesTheDaemon(t *testing.T) {
 	}
 }
 
+// The allowance is for a window, not for an outage: what an outage took is not there in
+// the next one. Nor is what was spent before.
+func TestAllowanceOfTwoOutages(t *testing.T) {
+	server := emptyRedis(t)
+	h := start(t, server, "a", t.TempDir())
+	outage := func(want int) {
+		t.Helper()
+		if err := server.Process.Signal(syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		h.offline("search.list")
+		granted := 0
+		for range 7 {
+			if h.offline("videos.list") {
+				granted++
+			}
+		}
+		if granted != want {
+			t.Errorf("%d units were granted in an outage, want %d", granted, want)
+		}
+		server.Process.Signal(syscall.SIGCONT)
+		h.awaitUp()
+	}
+	h.granted("search.list")
+	outage(5)
+	outage(0)
+}
+
+func TestNothingIsGrantedOfflineBeyondWhatWasLeft(t *testing.T) {
+	server := emptyRedis(t)
+	h := start(t, server, "a", t.TempDir())
+	for range 9 {
+		h.granted("search.list")
+	}
+	for range 8 {
+		h.granted("videos.list")
+	}
+	server.Kill()
+	granted := 0
+	for range 12 {
+		if h.offline("videos.list") {
+			granted++
+		}
+	}
+	if granted != 2 {
+		t.Errorf("%d units were granted without Redis, want the 2 that were left", granted)
+	}
+}
+
+// The disk is full, and Redis is frozen while offline grants are replayed: the health and
+// other credentials are answered, each within its deadline.
+func TestNobodyWaitsForAReplay(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can mount a small file system")
+	}
+	server, dir := emptyRedis(t), t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=1m"); err != nil {
+		t.Skipf("cannot mount a small file system: %v", err)
+	}
+	t.Cleanup(func() { syscall.Unmount(dir, syscall.MNT_DETACH) })
+	h := start(t, server, "a", dir)
+	t.Cleanup(h.stop) // before the file system goes
+	h.granted("search.list")
+	if err := server.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	for !h.offline("videos.list") {
+	}
+	full, err := os.Create(filepath.Join(dir, "full"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for block := make([]byte, 4096); err == nil; {
+		_, err = full.Write(block)
+	}
+	server.Process.Signal(syscall.SIGCONT) // the replay begins, and cannot be noted
+	done := make(chan struct{})
+	var all sync.WaitGroup
+	for _, f := range []func(){
+		func() { h.service.Health(t.Context()) },
+		func() { _, _, _ = h.service.Usage(t.Context(), "youtube") },
+		func() { h.offline("videos.list") },
+		func() { _, _ = h.service.Peek(t.Context(), "youtube", map[string]quota.Units{"videos.list": 1}, false) },
+	} {
+		all.Go(func() {
+			for range 50 {
+				f()
+			}
+		})
+	}
+	all.Go(func() {
+		server.Process.Signal(syscall.SIGSTOP)
+		server.Process.Signal(syscall.SIGCONT)
+	})
+	go func() {
+		all.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(hanging):
+		t.Fatal("somebody waits for the replay")
+	}
+	full.Close()
+	if err := os.Remove(full.Name()); err != nil {
+		t.Fatal(err)
+	}
+	h.awaitUp()
+}
+
 func TestHealthTells(t *testing.T) {
-	server := realRedis(t)
+	server := emptyRedis(t)
 	h := start(t, server, "a", t.TempDir())
 	h.granted("search.list")
-	health := h.keeper.Health(t.Context())
+	health := h.service.Health(t.Context())
 	if !health.Reachable || len(health.Warnings) == 0 {
 		t.Errorf("got %+v, want a reachable ledger that persists nothing", health)
 	}
 	server.Kill()
 	h.await(redisledger.Down)
-	if health = h.keeper.Health(t.Context()); health.Reachable || health.State == "ok" {
+	if health = h.service.Health(t.Context()); health.Reachable || health.State == "ok" {
 		t.Errorf("got %+v of a dead ledger", health)
 	}
 }

@@ -1,28 +1,89 @@
 package redisledger_test
 
 import (
-	"os"
-	"path/filepath"
-	"sync"
-	"syscall"
 	"testing"
-	"time"
 
 	"quotad/quota"
 	"quotad/quota/redisledger"
 )
 
-func (h *host) settle(d quota.Decision, units quota.Units) {
-	h.Helper()
-	if s, err := h.keeper.Settle(h.Context(), d.GrantID, units, quota.Caller{UID: 0}); err != nil || !s.Granted() {
-		h.Fatalf("got %+v, %v; want it settled", s, err)
+func TestFlushedLogIsNotAFreshBudget(t *testing.T) {
+	server := emptyRedis(t)
+	h := start(t, server, "a", t.TempDir())
+	for range 9 {
+		h.granted("search.list")
 	}
+	released := h.granted("videos.list")
+	if _, err := h.service.Settle(t.Context(), released.GrantID, 0, quota.Caller{}); err != nil {
+		t.Fatal(err)
+	}
+	server.Order(t, "FLUSHALL")
+	// Nothing is granted in between, not even by an open operation: it is not
+	// known what is left.
+	h.refused("videos.list")
+	if e := h.await(redisledger.Restored); e.Records != 12 { // the grants, a settlement, and the grant that it names
+		t.Errorf("%d entries were staged, want 12", e.Records)
+	}
+	h.await(redisledger.Up)
+	h.used(90)
+	h.granted("search.list")
+	if d := h.acquire("search.list", ""); d.Reason != quota.LimitExceeded {
+		t.Errorf("got %+v, want a denial: the day was spent before the flush", d)
+	}
+}
+
+func TestEveryDaemonPutsItsOwnBack(t *testing.T) {
+	server := emptyRedis(t)
+	a, b := start(t, server, "a", t.TempDir()), start(t, server, "b", t.TempDir())
+	for range 4 {
+		a.granted("search.list")
+		b.granted("search.list")
+	}
+	hear(80, a, b)
+	server.Order(t, "FLUSHALL")
+	// b is idle: it notices by itself, before a is granted anything.
+	a.await(redisledger.Up)
+	a.used(80)
+	a.granted("search.list")
+	a.granted("search.list")
+	for _, h := range []*daemon{a, b} {
+		if d := h.acquire("search.list", ""); d.Granted() {
+			t.Errorf("got %+v, want no more than the day has", d)
+		}
+	}
+}
+
+func TestFlushedWhileTheDaemonWasDown(t *testing.T) {
+	server, dir := emptyRedis(t), t.TempDir()
+	h := start(t, server, "a", dir)
+	for range 10 {
+		h.granted("search.list")
+	}
+	h.stop()
+	server.Order(t, "FLUSHALL")
+	h = start(t, server, "a", dir)
+	h.await(redisledger.Up)
+	h.used(100)
+}
+
+func TestOlderCopyIsNoticed(t *testing.T) {
+	server := emptyRedis(t)
+	h := start(t, server, "a", t.TempDir())
+	h.granted("search.list")
+	server.Order(t, "SAVE")
+	h.granted("search.list")
+	h.granted("search.list")
+	server.Kill() // what came after the snapshot is lost
+	server.Run(t)
+	h.await(redisledger.Restored)
+	h.await(redisledger.Up)
+	h.used(30)
 }
 
 // Granted on one host, settled upwards on another: the log comes back with what was
 // really spent, also if the first host does not.
 func TestSettlementUpwardsSurvivesALoss(t *testing.T) {
-	server := realRedis(t)
+	server := emptyRedis(t)
 	a, b := start(t, server, "a", t.TempDir()), start(t, server, "b", t.TempDir())
 	b.used(0)
 	d := a.granted("videos.list")
@@ -37,7 +98,7 @@ func TestSettlementUpwardsSurvivesALoss(t *testing.T) {
 // A host that stays away for longer than it is waited for puts back what it knows when it
 // returns.
 func TestHostThatReturnsLate(t *testing.T) {
-	server, dir := realRedis(t), t.TempDir()
+	server, dir := emptyRedis(t), t.TempDir()
 	a, b := start(t, server, "a", dir), start(t, server, "b", t.TempDir())
 	a.granted("search.list")
 	b.granted("videos.list")
@@ -51,21 +112,9 @@ func TestHostThatReturnsLate(t *testing.T) {
 	a.used(11)
 }
 
-// offline tells whether an operation is granted without Redis.
-func (h *host) offline(operation string) bool {
-	h.Helper()
-	d, err := h.keeper.Acquire(h.Context(), quota.Request{Credential: "youtube", Operation: operation, Count: 1})
-	return err == nil && d.Outage
-}
-
-func (h *host) awaitUp() {
-	h.Helper()
-	h.await(redisledger.Up)
-}
-
 // Settled again behind the copy that Redis falls back to: the later settlement holds.
 func TestLaterSettlementHoldsAfterAnOlderCopy(t *testing.T) {
-	server := realRedis(t)
+	server := emptyRedis(t)
 	h := start(t, server, "a", t.TempDir())
 	d := h.granted("search.list")
 	h.settle(d, 5)
@@ -80,10 +129,10 @@ func TestLaterSettlementHoldsAfterAnOlderCopy(t *testing.T) {
 // What was given back, and what was reset, does not return with a loss.
 func TestCorrectionsSurviveALoss(t *testing.T) {
 	t.Run("given back", func(t *testing.T) {
-		server := realRedis(t)
+		server := emptyRedis(t)
 		h := start(t, server, "a", t.TempDir())
 		h.granted("search.list")
-		if _, err := h.keeper.Adjust(t.Context(), "youtube", quota.Adjustment{Limit: "daily", Units: -7}); err != nil {
+		if _, err := h.service.Adjust(t.Context(), "youtube", quota.Adjustment{Limit: "daily", Units: -7}); err != nil {
 			t.Fatal(err)
 		}
 		server.Order(t, "FLUSHALL")
@@ -91,11 +140,11 @@ func TestCorrectionsSurviveALoss(t *testing.T) {
 		h.used(3)
 	})
 	t.Run("reset by another host", func(t *testing.T) {
-		server := realRedis(t)
+		server := emptyRedis(t)
 		a, b := start(t, server, "a", t.TempDir()), start(t, server, "b", t.TempDir())
 		a.granted("search.list")
 		b.used(10)
-		if _, err := b.keeper.Reset(t.Context(), "youtube", quota.Caller{UID: 0}, ""); err != nil {
+		if _, err := b.service.Reset(t.Context(), "youtube", quota.Caller{UID: 0}, ""); err != nil {
 			t.Fatal(err)
 		}
 		b.granted("videos.list")
@@ -110,7 +159,7 @@ func TestCorrectionsSurviveALoss(t *testing.T) {
 // The units of two hosts return in the order in which they were granted, each at its own
 // time.
 func TestUnitsReturnAtTheirOwnTime(t *testing.T) {
-	server := realRedis(t)
+	server := emptyRedis(t)
 	a, b := start(t, server, "a", t.TempDir()), start(t, server, "b", t.TempDir())
 	var ids []string
 	for range 3 {
@@ -120,7 +169,7 @@ func TestUnitsReturnAtTheirOwnTime(t *testing.T) {
 	server.Order(t, "FLUSHALL")
 	a.awaitUp()
 	b.awaitUp()
-	page, _, err := a.keeper.Log(t.Context(), "youtube", quota.LogQuery{})
+	page, _, err := a.service.Log(t.Context(), "youtube", quota.LogQuery{})
 	if err != nil || len(page.Entries) != len(ids) {
 		t.Fatalf("%+v, %v; want the six grants", page, err)
 	}
@@ -129,114 +178,4 @@ func TestUnitsReturnAtTheirOwnTime(t *testing.T) {
 			t.Errorf("entry %d is %s, want %s in its own place", i, got, ids[i])
 		}
 	}
-}
-
-// The allowance is for a window, not for an outage: what an outage took is not there in
-// the next one. Nor is what was spent before.
-func TestAllowanceOfTwoOutages(t *testing.T) {
-	server := realRedis(t)
-	h := start(t, server, "a", t.TempDir())
-	outage := func(want int) {
-		t.Helper()
-		if err := server.Process.Signal(syscall.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
-		h.offline("search.list")
-		granted := 0
-		for range 7 {
-			if h.offline("videos.list") {
-				granted++
-			}
-		}
-		if granted != want {
-			t.Errorf("%d units were granted in an outage, want %d", granted, want)
-		}
-		server.Process.Signal(syscall.SIGCONT)
-		h.awaitUp()
-	}
-	h.granted("search.list")
-	outage(5)
-	outage(0)
-}
-
-func TestNothingIsGrantedOfflineBeyondWhatWasLeft(t *testing.T) {
-	server := realRedis(t)
-	h := start(t, server, "a", t.TempDir())
-	for range 9 {
-		h.granted("search.list")
-	}
-	for range 8 {
-		h.granted("videos.list")
-	}
-	server.Kill()
-	granted := 0
-	for range 12 {
-		if h.offline("videos.list") {
-			granted++
-		}
-	}
-	if granted != 2 {
-		t.Errorf("%d units were granted without Redis, want the 2 that were left", granted)
-	}
-}
-
-// The disk is full, and Redis is frozen while offline grants are replayed: the health and
-// other credentials are answered, each within its deadline.
-func TestNobodyWaitsForAReplay(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("only root can mount a small file system")
-	}
-	server, dir := realRedis(t), t.TempDir()
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=1m"); err != nil {
-		t.Skipf("cannot mount a small file system: %v", err)
-	}
-	t.Cleanup(func() { syscall.Unmount(dir, syscall.MNT_DETACH) })
-	h := start(t, server, "a", dir)
-	t.Cleanup(h.stop) // before the file system goes
-	h.granted("search.list")
-	if err := server.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	for !h.offline("videos.list") {
-	}
-	full, err := os.Create(filepath.Join(dir, "full"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for block := make([]byte, 4096); err == nil; {
-		_, err = full.Write(block)
-	}
-	server.Process.Signal(syscall.SIGCONT) // the replay begins, and cannot be noted
-	done := make(chan struct{})
-	var all sync.WaitGroup
-	for _, f := range []func(){
-		func() { h.keeper.Health(t.Context()) },
-		func() { _, _, _ = h.keeper.Usage(t.Context(), "youtube") },
-		func() { h.offline("videos.list") },
-		func() { _, _ = h.keeper.Peek(t.Context(), "youtube", map[string]quota.Units{"videos.list": 1}, false) },
-	} {
-		all.Go(func() {
-			for range 50 {
-				f()
-			}
-		})
-	}
-	all.Go(func() {
-		server.Process.Signal(syscall.SIGSTOP)
-		server.Process.Signal(syscall.SIGCONT)
-	})
-	go func() {
-		all.Wait()
-		close(done)
-	}()
-	select {
-	case <-done:
-	case <-time.After(hanging):
-		t.Fatal("somebody waits for the replay")
-	}
-	full.Close()
-	if err := os.Remove(full.Name()); err != nil {
-		t.Fatal(err)
-	}
-	h.awaitUp()
 }

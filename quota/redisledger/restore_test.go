@@ -3,169 +3,12 @@ package redisledger
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
 	"quotad/quota"
-	"quotad/quota/ledgertest"
 	"quotad/quota/redisledger/redistest"
 )
-
-// restoring is a ledger in the middle of a loss.
-type restoring struct {
-	*testing.T
-	clock  *ledgertest.Clock
-	ledger *Ledger
-	c      *quota.Credential
-}
-
-func beginRestoring(t *testing.T) *restoring {
-	t.Helper()
-	clock := ledgertest.NewClock(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC))
-	opened, _ := harness(redistest.Start(t)).Open(t, clock)
-	t.Cleanup(func() { opened.Close() })
-	return &restoring{t, clock, opened.(*Ledger), restored()}
-}
-
-func restored() *quota.Credential {
-	return &quota.Credential{
-		Name:       "youtube",
-		Limits:     []quota.Limit{{Name: "daily", Units: 100, Window: quota.Sliding(time.Hour)}},
-		Operations: map[string]quota.Cost{"list": {Every: 1}},
-	}
-}
-
-func (r *restoring) ask(count quota.Units, id string) (quota.Ask, quota.Decision, error) {
-	r.Helper()
-	request := quota.Request{Credential: "youtube", Operation: "list", Count: count, RequestID: id}
-	ask := quota.Ask{Request: request, Charges: []quota.Charge{{Limit: "daily", Units: count}}}
-	decisions, err := r.ledger.Acquire(context.Background(), r.c, []quota.Ask{ask})
-	if err != nil {
-		return ask, quota.Decision{}, err
-	}
-	return ask, decisions[0], nil
-}
-
-// granted acquires, and returns what a journal would have of it.
-func (r *restoring) granted(count quota.Units, id string) quota.Entry {
-	r.Helper()
-	ask, d, err := r.ask(count, id)
-	if err != nil || !d.Granted() {
-		r.Fatalf("got %+v, %v; want a grant", d, err)
-	}
-	_, entry, err := quota.ParseGrantID(d.GrantID)
-	if err != nil {
-		r.Fatal(err)
-	}
-	return quota.NewEntry(ask, entry)
-}
-
-func (r *restoring) lost() {
-	r.Helper()
-	if _, _, err := r.ask(1, ""); !errors.Is(err, quota.ErrLost) {
-		r.Fatalf("got %v, want ErrLost", err)
-	}
-}
-
-// missed expects that the heartbeat finds the loss.
-func (r *restoring) missed() {
-	r.Helper()
-	if _, err := r.ledger.Usage(r.Context(), r.c); !errors.Is(err, quota.ErrLost) && !errors.Is(err, quota.ErrRecovering) {
-		r.Fatalf("got %v, want ErrLost", err)
-	}
-}
-
-func (r *restoring) flush() {
-	r.Helper()
-	if err := r.ledger.client.Del(context.Background(), r.ledger.keys("youtube", newView(r.c).digest)...).Err(); err != nil {
-		r.Fatal(err)
-	}
-}
-
-// restore puts entries back as a daemon does whose journal has them. What settled one
-// is an entry of its own.
-func (r *restoring) restore(quiet time.Duration, entries ...quota.Entry) {
-	r.Helper()
-	if err := putBack(r.Context(), r.ledger, r.c, quiet, r.clock.Now(), entries...); err != nil {
-		r.Fatal(err)
-	}
-}
-
-// journal is what a daemon's journal has that wrote all there is.
-func (r *restoring) journal() (entries []any) {
-	r.Helper()
-	messages, err := r.ledger.client.XRange(r.Context(), r.ledger.keys("youtube", "")[1], "-", "+").Result()
-	if err != nil {
-		r.Fatal(err)
-	}
-	for _, m := range messages {
-		entries = append(entries, m.ID, m.Values["e"])
-	}
-	return entries
-}
-
-func (r *restoring) stage(quiet time.Duration, entries ...any) {
-	r.Helper()
-	r.ledger.quietTime = quiet
-	a := r.ledger.account("youtube")
-	p, err := a.stage(r.Context(), r.c, nil, entries)
-	if err != nil {
-		r.Fatal(err)
-	}
-	a.expect(p)
-}
-
-// putBack stages entries in steps, as recover does.
-func putBack(ctx context.Context, l *Ledger, c *quota.Credential, quiet time.Duration, now time.Time, entries ...quota.Entry) error {
-	l.quietTime = quiet
-	a := l.account(c.Name)
-	p, err := a.stage(ctx, c, nil, nil)
-	var args []any
-	for _, e := range entries {
-		args = append(args, e.ID.String(), textOf(e))
-		if e.Settled {
-			by := quota.ID{Ms: now.UnixMilli(), Seq: 1 << 40}
-			s := settleText(quota.Settlement{Grant: e.ID, Units: e.SettledTo})
-			given := "-"
-			for _, charge := range e.GivenBack {
-				given = fmt.Sprintf(",%s=%d", charge.Limit, charge.Units)
-			}
-			args = append(args, by.String(), fmt.Sprintf("%s - -;%s - - %d %s", s, e.ID, e.SettledTo, given))
-		}
-	}
-	for err == nil && len(args) > 0 {
-		n := min(len(args), 2*stageStep)
-		p, err = a.stage(ctx, c, &p, args[:n])
-		args = args[n:]
-	}
-	if err == nil {
-		a.expect(p)
-	}
-	return err
-}
-
-// textOf is how a grant stands in the log.
-func textOf(e quota.Entry) string {
-	ask := quota.Ask{Request: quota.Request{Operation: e.Operation, Count: e.Count, Caller: quota.Caller{Job: e.By, Region: e.Region}}, Charges: e.Charges}
-	return grantText(ask, requestDigest(e.Key))
-}
-
-// known and expect are what a daemon knows of the log.
-func (r *restoring) known() position {
-	p, _ := r.ledger.account("youtube").known()
-	return p
-}
-
-func (r *restoring) expect(p position) { r.ledger.account("youtube").expect(p) }
-
-func (r *restoring) used(want quota.Units) {
-	r.Helper()
-	u, err := r.ledger.Usage(context.Background(), r.c)
-	if err != nil || u.Limits[0].Used != want {
-		r.Fatalf("%+v, %v; want %d used", u, err, want)
-	}
-}
 
 func TestRestoreKeepsTimesAndIDs(t *testing.T) {
 	r := beginRestoring(t)
@@ -186,30 +29,6 @@ func TestRestoreKeepsTimesAndIDs(t *testing.T) {
 	}
 	r.clock.Add(40 * time.Minute)
 	r.used(40)
-}
-
-func TestRestAfterALoss(t *testing.T) {
-	r := beginRestoring(t)
-	record := r.granted(30, "")
-	r.flush()
-	r.restore(time.Hour, record)
-	if _, _, err := r.ask(1, ""); !errors.Is(err, quota.ErrRecovering) {
-		t.Fatalf("got %v right after a loss, want ErrRecovering", err)
-	}
-	r.clock.Add(59 * time.Minute) // Redis' clock was set
-	if _, _, err := r.ask(1, ""); !errors.Is(err, quota.ErrRecovering) {
-		t.Fatalf("got %v before the rest is over, want ErrRecovering", err)
-	}
-	const short = 30 * time.Millisecond
-	begun := time.Now()
-	r.restore(short, record) // by another daemon
-	for err := quota.ErrRecovering; errors.Is(err, quota.ErrRecovering); {
-		_, _, err = r.ask(30, "")
-	}
-	if lasted := time.Since(begun); lasted < short {
-		t.Errorf("the rest lasted %v, want %v", lasted, short)
-	}
-	r.used(60)
 }
 
 func TestRestoreBehindItsPlace(t *testing.T) {
@@ -248,46 +67,105 @@ func TestRestoreBehindItsPlace(t *testing.T) {
 	}
 }
 
-func TestNothingIsLostThatHadExpired(t *testing.T) {
+// The bounds of a period are computed on Redis' time as it was last heard, perhaps
+// from a log that is ahead.
+func TestRestoreInAnotherPeriod(t *testing.T) {
 	r := beginRestoring(t)
-	r.granted(100, "")
-	r.clock.Add(time.Hour)
-	r.flush() // as Redis does with the keys of a credential that nobody uses
-	r.granted(100, "")
-}
-
-func TestAnotherDaemonsLogIsNoticed(t *testing.T) {
-	r := beginRestoring(t)
-	r.granted(60, "")
-	mark := r.known()
+	r.c.Limits[0].Window = quota.Calendar(quota.Day, time.UTC)
+	record := r.granted(10, "")
 	r.flush()
-	r.expect(position{}) // as a daemon that knows nothing
-	r.granted(60, "")
-	r.expect(mark)
 	r.lost()
+	r.ledger.account("youtube").skew += 24 * time.Hour
+	r.restore(0, record)
+	r.used(10)
 }
 
-func TestOlderCopy(t *testing.T) {
+func TestRestoreKeepsCorrections(t *testing.T) {
 	r := beginRestoring(t)
-	first := r.granted(10, "")
-	mark := r.known()
-	mark.newest.Ms += 5 // an entry that this copy does not have
-	r.expect(mark)
-	r.lost()
-	missing := first
-	missing.ID = mark.newest
-	r.restore(0, first, missing)
-	r.used(20)
+	first := r.granted(50, "")
+	if _, err := r.ledger.Adjust(t.Context(), r.c, quota.Adjustment{Limit: "daily", Units: -30}); err != nil {
+		t.Fatal(err)
+	}
+	r.clock.Add(time.Minute)
+	r.restore(0, quota.Entry{
+		ID:        quota.ID{Ms: r.clock.Now().UnixMilli(), Seq: 1 << 20},
+		Kind:      quota.KindGrant,
+		Operation: "list", Count: 1, Charges: []quota.Charge{{Limit: "daily", Units: 1}},
+	})
+	r.used(21)
+	// The server fell back to a copy that has the entry and not its settlement.
+	first.Settled, first.SettledTo, first.GivenBack = true, 70, []quota.Charge{{Limit: "daily", Units: 30}}
+	r.restore(0, first)
+	r.used(41)
 }
 
-// A daemon that is only denied hears how far the log goes, as one that is granted does.
-func TestDeniedDaemonsKnowTheLog(t *testing.T) {
+// After a loss the same id may be drawn again for something else.
+func TestIDDrawnAgain(t *testing.T) {
 	a, b := beginTwo(t)
-	a.granted(100, "")
-	if _, d, err := b.ask(1, ""); err != nil || d.Granted() {
-		t.Fatalf("got %+v, %v; want a denial", d, err)
+	lost := a.granted(10, "")
+	a.flush()
+	b.granted(1, "")
+	a.lost()
+	a.restore(0, lost)
+	a.restore(0, lost)
+	a.used(11)
+}
+
+// What is broken off is begun again, however much of it is there.
+func TestRestoreThatBreaksOff(t *testing.T) {
+	r := newRig(t, redistest.Start(t))
+	records := r.loseMany()
+	calls := 0
+	r.proxy.Disturb(func(command []string) redistest.Fault {
+		if redistest.IsScript(command) {
+			if calls++; calls > 1 {
+				return redistest.CutBefore
+			}
+		}
+		return redistest.Pass
+	})
+	if err := putBack(short(t), r.ledger, r.c, 0, time.Now(), records...); err == nil {
+		t.Fatal("half a restore succeeds")
 	}
-	if got, want := b.known(), a.known(); got != want {
-		t.Errorf("got the position %+v, want %+v", got, want)
+	r.proxy.Disturb(func([]string) redistest.Fault { return redistest.Pass })
+	if err := r.ledger.account(r.c.Name).check(t.Context(), r.c); !errors.Is(err, quota.ErrLost) {
+		t.Errorf("got %v, want that a record is missing", err)
 	}
+}
+
+// A log that is lost between two calls of a restore lacks what the first one put back.
+func TestLossDuringARestore(t *testing.T) {
+	r := newRig(t, redistest.Start(t))
+	records := r.loseMany()
+	calls := 0
+	r.proxy.Disturb(func(command []string) redistest.Fault {
+		if redistest.IsScript(command) {
+			if calls++; calls == 2 {
+				r.server.Order(t, "FLUSHALL")
+			}
+		}
+		return redistest.Pass
+	})
+	if err := putBack(t.Context(), r.ledger, r.c, time.Minute, time.Now(), records...); !errors.Is(err, quota.ErrLost) {
+		t.Fatalf("got %v, want that the log was lost", err)
+	}
+	if err := putBack(t.Context(), r.ledger, r.c, 0, time.Now(), records...); err != nil {
+		t.Fatal(err)
+	}
+	u, err := r.ledger.Usage(t.Context(), r.c)
+	if err != nil || u.Limits[0].Used != stageStep+1 {
+		t.Errorf("got %+v, %v; want every record once", u, err)
+	}
+}
+
+// loseMany empties Redis, and returns records that take two calls of a restore.
+func (r *rig) loseMany() []quota.Entry {
+	r.Helper()
+	var records []quota.Entry
+	for i := range stageStep + 1 {
+		records = append(records, quota.NewEntry(ask("list", ""), quota.ID{Ms: time.Now().UnixMilli() - 1, Seq: int64(i)}))
+	}
+	r.must(putBack(r.Context(), r.ledger, r.c, 0, time.Now())) // loads the script
+	r.server.Order(r, "FLUSHALL")
+	return records
 }

@@ -36,7 +36,7 @@ func withRights(t testing.TB, server *redistest.Server, rights string) Config {
 
 // Without any one of its rights the user cannot do its work.
 func TestLeastRightsAreTheLeast(t *testing.T) {
-	server := redistest.StartReal(t)
+	server := redistest.Start(t)
 	rights := strings.Fields(leastRights)
 	for i, right := range rights {
 		t.Run(right, func(t *testing.T) {
@@ -50,7 +50,7 @@ func TestLeastRightsAreTheLeast(t *testing.T) {
 }
 
 func TestLeastRightsAreNotDangerous(t *testing.T) {
-	dangerous := redistest.StartReal(t).Do(t, "ACL", "CAT", "dangerous").([]any)
+	dangerous := redistest.Start(t).Do(t, "ACL", "CAT", "dangerous").([]any)
 	for _, right := range strings.Fields(leastRights + " " + clusterRights + " " + databaseRights) {
 		if name, isCommand := strings.CutPrefix(right, "+"); isCommand && slices.Contains(dangerous, any(name)) {
 			t.Errorf("%s is a dangerous command", name)

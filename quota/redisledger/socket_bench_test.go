@@ -65,7 +65,7 @@ func emptyScript(t *testing.T, socket string) http.Handler {
 }
 
 func startRedis(tb testing.TB) *benchmark.Process {
-	server := redistest.StartReal(tb)
+	server := redistest.Start(tb)
 	return &benchmark.Process{PID: server.Process.Pid, Socket: strings.TrimPrefix(server.Addr, "unix://")}
 }
 

@@ -96,7 +96,7 @@ func (c *Clock) env() []string {
 	return []string{"LD_PRELOAD=" + c.library, "CLOCK_OFFSET=" + c.offset}
 }
 
-// StartOn is StartReal on a clock, which may be nil.
+// StartOn is Start on a clock, which may be nil.
 func StartOn(tb testing.TB, clock *Clock, args ...string) *Server {
 	tb.Helper()
 	need(tb)

@@ -23,7 +23,7 @@ func freePorts(tb testing.TB, n int) []string {
 	return ports
 }
 
-// StartTCP is StartReal on a port of the loopback address.
+// StartTCP is Start on a port of the loopback address.
 func StartTCP(tb testing.TB, args ...string) *Server {
 	tb.Helper()
 	need(tb)

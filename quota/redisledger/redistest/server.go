@@ -21,8 +21,6 @@ import (
 type Server struct {
 	// Addr is its address as quotad's configuration has it.
 	Addr string
-	// Real is always true.
-	Real bool
 	// Process is the redis-server, for tests that kill or stop it.
 	Process *os.Process
 
@@ -36,12 +34,6 @@ type Server struct {
 // arguments if given. Where redis-server is not installed the test is skipped, or
 // with QUOTAD_TEST_REDIS=require fails.
 func Start(tb testing.TB, args ...string) *Server {
-	tb.Helper()
-	return StartOn(tb, nil, args...)
-}
-
-// StartReal is Start.
-func StartReal(tb testing.TB, args ...string) *Server {
 	tb.Helper()
 	return StartOn(tb, nil, args...)
 }
@@ -70,7 +62,7 @@ func prepare(tb testing.TB, args ...string) *Server {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	s := &Server{Addr: "unix://" + filepath.Join(dir, "s"), Real: true, dir: dir}
+	s := &Server{Addr: "unix://" + filepath.Join(dir, "s"), dir: dir}
 	s.args = append(args, "--unixsocket", s.socket(), "--dir", dir, "--logfile", filepath.Join(dir, "log"), "--enable-debug-command", "local")
 	tb.Cleanup(func() {
 		s.Kill()

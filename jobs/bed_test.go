@@ -110,6 +110,14 @@ func (b *bed) Peek(_ context.Context, _ string, calls map[string]quota.Units, _ 
 	return b.peek(calls)
 }
 
+// Cost takes a call to cost a unit.
+func (b *bed) Cost(_ string, calls map[string]quota.Units) (sum quota.Units) {
+	for _, count := range calls {
+		sum += count
+	}
+	return sum
+}
+
 func (b *bed) Launch(ctx context.Context, c Command, output func(Line)) Exit {
 	p := played{Command: c, output: output}
 	for _, entry := range c.Env {

@@ -95,6 +95,7 @@ func (e *executor) take(request runRequest) (run Run, skips *Run, err error) {
 		return Run{}, nil, fmt.Errorf("%w: %s", ErrUnderWay, j.executor.id)
 	}
 	e.job = j.job
+	e.budget.most = e.job.UnitsPerRun
 	e.places = make(chan struct{}, max(1, e.job.Parallel))
 	e.ring = e.job.Regions.From(j.file.Cursor)
 	if len(request.regions) > 0 {
@@ -106,6 +107,7 @@ func (e *executor) take(request runRequest) (run Run, skips *Run, err error) {
 	j.last = &Run{
 		ID: e.id, Job: j.name, Trigger: request.trigger, By: request.by, Host: e.runner.config.Host, Slot: request.slot,
 		StartedAt: e.runner.now(), State: RunRunning, Ring: e.ring, Chosen: len(request.regions) > 0,
+		UnitsPerRun: e.job.UnitsPerRun,
 	}
 	skips = j.file.Skips
 	j.executor, j.file.Skips, j.shared.untold = e, nil, e.id
@@ -198,6 +200,10 @@ func take(ctx context.Context, places chan struct{}) bool {
 // If it cannot, or nobody can tell, the pass is recorded as skipped and the run stops:
 // waiting for units is what the next tick is for.
 func (e *executor) admit(ctx context.Context, region regions.Region) (reservation *expected, ok bool) {
+	if why := e.cannotAfford(); why != nil {
+		e.skip(region, why)
+		return nil, false
+	}
 	if len(e.job.Expects) == 0 {
 		return nil, true
 	}
@@ -216,6 +222,21 @@ func (e *executor) admit(ctx context.Context, region regions.Region) (reservatio
 		e.skip(region, refusal(d, !maps.Equal(calls, e.job.Expects)))
 	}
 	return nil, false
+}
+
+// cannotAfford says why the run's own units are not enough for another pass, if they are
+// not.
+func (e *executor) cannotAfford() *stop {
+	expected := e.runner.config.Gate.Cost(e.job.Credential, e.job.Expects)
+	left := e.runner.config.Tokens.left(&e.budget, expected)
+	if left >= max(1, expected) {
+		return nil
+	}
+	detail := fmt.Sprintf("the run has spent its %s", e.budget.most.Text())
+	if left > 0 {
+		detail = fmt.Sprintf("a pass expects %s, the run has %s left of its %s", expected.Text(), quota.Thousands(left), quota.Thousands(e.budget.most))
+	}
+	return &stop{reason: RunCapExceeded, detail: detail}
 }
 
 // skip records that a region's pass was not launched, and stops the run there.
@@ -302,7 +323,11 @@ func (e *executor) consequence(p *Pass, exit Exit, spent Record) error {
 	switch p.Outcome {
 	case Exhausted:
 		p.RetryAt = spent.RetryAt
-		if spent.Denied {
+		switch {
+		case spent.Capped:
+			p.Detail = fmt.Sprintf("the run may spend %s", e.budget.most.Text())
+			return &stop{reason: RunCapExceeded, detail: p.Detail}
+		case spent.Denied:
 			p.Detail = fmt.Sprintf("denied by limit %q", spent.Limit)
 		}
 		return &stop{reason: BudgetGone, detail: p.Detail, retryAt: p.RetryAt}

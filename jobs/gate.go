@@ -15,6 +15,8 @@ type Gate interface {
 	// operation to count, of a job that may, or may not, use the reserve. It moves
 	// nothing. An error means that nobody can tell.
 	Peek(ctx context.Context, credential string, calls map[string]quota.Units, useReserve bool) (quota.Decision, error)
+	// Cost returns what calls cost, as a run counts them; 0 where nobody can tell.
+	Cost(credential string, calls map[string]quota.Units) quota.Units
 }
 
 // A reserved is what passes are expected to spend that were let through the gate, or

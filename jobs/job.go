@@ -27,7 +27,8 @@ type Job struct {
 	// that could not afford it. Empty: launch whatever remains.
 	Expects map[string]quota.Units
 
-	UseReserve bool // its passes may spend the reserve, too
+	UseReserve  bool        // its passes may spend the reserve, too
+	UnitsPerRun quota.Units // what the passes of a run may spend together; 0: what the limits allow
 
 	ExhaustedCodes []int // exit codes by which a pass says that the budget was gone; empty: ExitExhausted
 	StopOnFailure  bool  // a pass that fails ends its run, and the next run begins behind it; otherwise the run goes on

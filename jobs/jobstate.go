@@ -3,6 +3,7 @@ package jobs
 import (
 	"time"
 
+	"quotad/quota"
 	"quotad/regions"
 )
 
@@ -19,8 +20,9 @@ type Progress struct {
 	Slot        time.Time
 	Ring        regions.Ring // the regions of the run, in its order
 	Stagger     time.Duration
-	MovesCursor bool // false if somebody chose its regions
-	Begun       int  // so many of its passes have begun
+	MovesCursor bool        // false if somebody chose its regions
+	Begun       int         // so many of its passes have begun
+	Spent       quota.Units // by them
 }
 
 // JobStates returns every job where it stands now, in the order of configuration,
@@ -46,7 +48,7 @@ func (j *jobControl) snapshot() JobState {
 		s.Pause = &pause
 	}
 	if e := j.executor; e != nil && j.last.goesOn() {
-		s.Run = &Progress{Slot: e.slot, Ring: e.ring, Stagger: e.stagger, MovesCursor: !j.last.Chosen, Begun: len(j.last.Passes)}
+		s.Run = &Progress{Slot: e.slot, Ring: e.ring, Stagger: e.stagger, MovesCursor: !j.last.Chosen, Begun: len(j.last.Passes), Spent: e.runner.config.Tokens.spentBy(&e.budget)}
 	}
 	return s
 }

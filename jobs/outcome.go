@@ -48,6 +48,7 @@ const (
 	Unaffordable      Reason = "unaffordable"       // what remained was less than the pass expects to use
 	PassFailed        Reason = "failed"             // a pass failed, and the job wants the run to end then
 	BudgetGone        Reason = "exhausted"          // a pass met the end of the budget
+	RunCapExceeded    Reason = "run_cap_exceeded"   // the run has spent what it may
 	LedgerUnavailable Reason = "ledger_unavailable" // nobody could tell what remained; neither a denial nor a failure
 	Shutdown          Reason = "shutdown"           // the daemon stopped
 	Operator          Reason = "operator"           // somebody stopped the run

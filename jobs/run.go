@@ -33,6 +33,8 @@ type Run struct {
 	Chosen bool         `json:"chosen,omitempty"` // somebody chose the regions: the cursor stays where it is
 	Passes []Pass       `json:"passes,omitempty"` // in the order of their starts
 
+	UnitsPerRun quota.Units `json:"units_per_run,omitempty"` // what its passes may spend together; 0: what the limits allow
+
 	// Of skipped ticks that follow one another for the same reason only one
 	// record is kept: how many they are, and the slot of the latest.
 	Ticks    int       `json:"ticks,omitempty"`

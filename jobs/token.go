@@ -202,14 +202,11 @@ func (t *Tokens) left(run *runBudget, expected quota.Units) quota.Units {
 	return left
 }
 
-// spent returns what a pass has been granted and denied until now.
-func (t *Tokens) spent(token string) Record {
+// spentBy returns what the passes of a run have spent until now.
+func (t *Tokens) spentBy(run *runBudget) quota.Units {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if h := t.holders[hash(token)]; h != nil {
-		return h.record
-	}
-	return Record{}
+	return run.spent
 }
 
 // made returns how many calls of each operation the token's pass was granted.

@@ -141,6 +141,9 @@ func (v *validation) times() {
 	if j.MissedWithin < 0 {
 		v.fail(fmt.Sprintf("must be at least 0: %v", j.MissedWithin), "missed_within")
 	}
+	if j.UnitsPerRun < 0 || j.UnitsPerRun > quota.MaxUnits {
+		v.fail(fmt.Sprintf("must be a whole number from 1 to %d: %d", quota.MaxUnits, j.UnitsPerRun), "units_per_run")
+	}
 	if j.Parallel < 0 {
 		v.fail(fmt.Sprintf("must be at least 1: %d", j.Parallel), "parallel")
 	}
@@ -166,10 +169,17 @@ func (v *validation) expects(c *quota.Credential) {
 	}
 	for i, limit := range c.Limits {
 		// Of a limit without a budget its own reserve is what is wrong.
-		if budget := limit.Budget(false); known && budget > 0 && spent[i] > budget {
-			v.fail(fmt.Sprintf("a pass expects %s of limit %q, which never has more than %s (units less reserve)",
-				spent[i].Text(), limit.Name, quota.Thousands(budget)), "expects")
+		budget, held := limit.Budget(v.job.UseReserve), " (units less reserve)"
+		if v.job.UseReserve {
+			held = ""
 		}
+		if known && budget > 0 && spent[i] > budget {
+			v.fail(fmt.Sprintf("a pass expects %s of limit %q, which never has more than %s%s",
+				spent[i].Text(), limit.Name, quota.Thousands(budget), held), "expects")
+		}
+	}
+	if cost, most := c.Cost(v.job.Expects), v.job.UnitsPerRun; known && most > 0 && cost > most {
+		v.fail(fmt.Sprintf("a run may spend %s, and a pass expects %s: none would be launched", most.Text(), quota.Thousands(cost)), "units_per_run")
 	}
 }
 

@@ -92,11 +92,13 @@ func (s *Service) Acquire(ctx context.Context, r Request) (Decision, error) {
 	return b.acquire(ctx, Ask{Request: r, Charges: charges})
 }
 
-// Cost returns what a request would debit, at most: the greatest of its charges. It is
-// 0 of one that the ledger is not asked about.
-func (s *Service) Cost(r Request) Units {
-	_, charges, _ := s.price(r)
-	return Max(charges)
+// Cost is that of a configured credential; 0 of another one.
+func (s *Service) Cost(credential string, calls map[string]Units) Units {
+	c, ok := s.Credential(credential)
+	if !ok {
+		return 0
+	}
+	return c.Cost(calls)
 }
 
 // price returns the batcher that a request goes to and what it costs there, or no
@@ -280,6 +282,19 @@ func neverFits(c *Credential, charges []Charge, useReserve bool) (Decision, bool
 		}
 	}
 	return Decision{}, false
+}
+
+// Cost returns what calls of several operations cost, operation to count, as a run
+// counts them: of each call the greatest of its charges, at most MaxUnits in all. What
+// is not listed costs nothing.
+func (c *Credential) Cost(calls map[string]Units) Units {
+	var sum Units
+	for operation, count := range calls {
+		if charges, err := c.Charges(operation, count); err == nil {
+			sum = add(sum, Max(charges))
+		}
+	}
+	return sum
 }
 
 // Sum returns what calls of several operations cost together, operation to count,

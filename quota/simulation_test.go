@@ -106,7 +106,7 @@ func TestSimulationIsWhatHappens(t *testing.T) {
 			if got := r.Used(at); !slices.Equal(got, wantUsed) {
 				t.Fatalf("at %v: got %d used, want %d", at, got, wantUsed)
 			}
-			got := r.Spend(at, d.charges(calls))
+			got := r.Spend(at, d.charges(calls), false)
 			if got.Reason != want.Reason || got.Limit != want.Limit || !got.RetryAt.Equal(want.RetryAt) {
 				t.Fatalf("at %v for %v: got %+v, want %+v", at, calls, got, want)
 			}
@@ -142,14 +142,14 @@ func TestSimulationDebitsAMomentLater(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := r.Spend(nine, all); !d.Granted() || d.Limits[0].Used != 950 {
+	if d := r.Spend(nine, all, false); !d.Granted() || d.Limits[0].Used != 950 {
 		t.Errorf("got %+v, want all of the budget granted", d)
 	}
 	day := nine.Add(24 * time.Hour)
-	if d := r.Spend(day, all); d.Granted() || !d.RetryAt.Equal(day.Add(time.Millisecond)) {
+	if d := r.Spend(day, all, false); d.Granted() || !d.RetryAt.Equal(day.Add(time.Millisecond)) {
 		t.Errorf("got %+v, want it denied for a moment", d)
 	}
-	if d := r.Spend(day.Add(time.Millisecond), all); !d.Granted() {
+	if d := r.Spend(day.Add(time.Millisecond), all, false); !d.Granted() {
 		t.Errorf("got %+v, want it granted", d)
 	}
 }
@@ -159,7 +159,7 @@ func TestSimulationDebitsNothingReal(t *testing.T) {
 	d := openDesk(t, twoLimits())
 	d.spend("trending", "US", "videos.list", 7)
 	before := d.used()
-	d.simulate().Spend(nine, d.charges(map[string]quota.Units{"videos.list": 100}))
+	d.simulate().Spend(nine, d.charges(map[string]quota.Units{"videos.list": 100}), false)
 	if got := d.used(); !slices.Equal(got, before) {
 		t.Errorf("got %d used, want %d", got, before)
 	}
@@ -238,10 +238,10 @@ func TestSimulationWhileCatchingUp(t *testing.T) {
 	if err != nil || want.Granted() {
 		t.Fatalf("got %+v, %v, want it to catch up", want, err)
 	}
-	if got := d.simulate().Spend(clock.Now(), d.charges(calls)); got.Reason != want.Reason || !got.RetryAt.Equal(want.RetryAt) {
+	if got := d.simulate().Spend(clock.Now(), d.charges(calls), false); got.Reason != want.Reason || !got.RetryAt.Equal(want.RetryAt) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	if got := d.simulate().Spend(want.RetryAt, d.charges(calls)); !got.Granted() {
+	if got := d.simulate().Spend(want.RetryAt, d.charges(calls), false); !got.Granted() {
 		t.Errorf("got %+v, want it granted once the log has caught up", got)
 	}
 }

@@ -49,7 +49,7 @@ func simulate(days int, spent quota.Units, list ...*jobs.Job) *plan.Plan {
 		Operations: map[string]quota.Cost{"videos.list": {Per: map[string]quota.Units{"daily": 1}}, "search.list": {Per: map[string]quota.Units{"search": 1}}},
 	}
 	limits := slidinglog.NewSimulation(c)
-	limits.Spend(at.Add(-time.Hour), []quota.Charge{{Limit: c.Limits[0].Name, Units: spent}})
+	limits.Spend(at.Add(-time.Hour), []quota.Charge{{Limit: c.Limits[0].Name, Units: spent}}, false)
 	in := plan.SimInput{From: at, Limits: []*slidinglog.Simulation{limits}}
 	for _, job := range list {
 		in.Jobs = append(in.Jobs, jobs.JobState{Job: job})

@@ -152,7 +152,11 @@ func tally(r jobs.Run) string {
 	if n := len(r.Ring) - len(r.Passes); n > 0 {
 		parts = append(parts, fmt.Sprintf("%d %s", n, rest))
 	}
-	return strings.Join(append(parts, units(spent)), ", ")
+	spentText := units(spent)
+	if r.UnitsPerRun > 0 {
+		spentText = fmt.Sprintf("%s of %s", quota.Thousands(spent), units(int64(r.UnitsPerRun)))
+	}
+	return strings.Join(append(parts, spentText), ", ")
 }
 
 func passTook(p jobs.Pass, now time.Time) string {

@@ -97,6 +97,8 @@ func jobSettings(j *jobs.Job) table {
 		"run_at_start":    {text: strconv.FormatBool(j.RunAtStart)},
 		"missed_within":   {text: j.MissedWithin.String()},
 		"expects":         {text: counts(j.Expects)},
+		"use_reserve":     {text: strconv.FormatBool(j.UseReserve)},
+		"units_per_run":   {text: quota.Thousands(j.UnitsPerRun)},
 		"exhausted_codes": {text: fmt.Sprint(j.ExhaustedCodes)},
 		"stop_on_failure": {text: strconv.FormatBool(j.StopOnFailure)},
 		"command":         {text: fmt.Sprintf("%q", j.Command), hidden: true},

@@ -143,9 +143,25 @@ func demand(c *config.Config, job *jobs.Job) []string {
 			units += credential.Operations[operation].In(limit, operation) * count
 		}
 		if units > 0 {
-			run := units * quota.Units(len(job.Regions))
-			lines = append(lines, fmt.Sprintf("a run takes about %s of %s %s, which has %s", run.Text(), job.Credential, limit.Name, quota.Thousands(limit.Budget(false))))
+			run, reserve := units*quota.Units(len(job.Regions)), ""
+			if job.UseReserve && limit.Reserve > 0 {
+				reserve = " with the reserve"
+			}
+			lines = append(lines, fmt.Sprintf("a run takes about %s of %s %s, which has %s%s",
+				run.Text(), job.Credential, limit.Name, quota.Thousands(limit.Budget(job.UseReserve)), reserve))
 		}
 	}
+	if job.UnitsPerRun > 0 {
+		lines = append(lines, fmt.Sprintf("a run that has spent %s ends, and the next one goes on there%s", job.UnitsPerRun.Text(), served(credential, job)))
+	}
 	return lines
+}
+
+// served says for how many regions the units of a run are enough, where they are not for all.
+func served(c *quota.Credential, job *jobs.Job) string {
+	cost := c.Cost(job.Expects)
+	if cost == 0 || job.UnitsPerRun/cost >= quota.Units(len(job.Regions)) {
+		return ""
+	}
+	return fmt.Sprintf(": after %s of %d", quota.Count(job.UnitsPerRun/cost, "region", "regions"), len(job.Regions))
 }

@@ -25,11 +25,15 @@ type Job struct {
 	Schedule   string                 `json:"schedule"` // "every 30m0s", "cron 0 9 * * * Europe/Berlin"
 	Regions    []regions.Region       `json:"regions"`  // in the order of the ring
 	Expects    map[string]quota.Units `json:"expects,omitempty"`
-	Cursor     regions.Cursor         `json:"cursor"`            // where the next run begins
-	NextRun    time.Time              `json:"next_run,omitzero"` // its next slot that is not paused
-	Pause      *jobs.Pause            `json:"pause,omitempty"`   // while it is paused
-	LastRun    *jobs.Run              `json:"last_run,omitempty"`
-	Skipped    *jobs.Run              `json:"skipped,omitempty"` // the ticks since that did not become a run
+	UseReserve bool                   `json:"use_reserve,omitempty"`
+	// UnitsPerRun is what the passes of a run may spend together; 0: what the limits
+	// allow.
+	UnitsPerRun quota.Units    `json:"units_per_run,omitempty"`
+	Cursor      regions.Cursor `json:"cursor"`            // where the next run begins
+	NextRun     time.Time      `json:"next_run,omitzero"` // its next slot that is not paused
+	Pause       *jobs.Pause    `json:"pause,omitempty"`   // while it is paused
+	LastRun     *jobs.Run      `json:"last_run,omitempty"`
+	Skipped     *jobs.Run      `json:"skipped,omitempty"` // the ticks since that did not become a run
 }
 
 // RunRequest is the body of POST /v1/jobs/{job}/run.

@@ -33,7 +33,7 @@ func newDemand(list []*jobs.Job, c *quota.Credential, limit quota.Limit, from ti
 	d := &demand{credential: c, limit: limit, from: from, until: from.Add(looked + limit.Window.Span())}
 	for _, job := range list {
 		if job.Credential == c.Name && d.costs(job) > 0 && !job.Schedule.Next(from).IsZero() {
-			d.loads = append(d.loads, &load{job: job, units: d.costs(job)})
+			d.loads = append(d.loads, d.load(job))
 		}
 	}
 	for _, l := range d.loads {
@@ -53,6 +53,14 @@ func newDemand(list []*jobs.Job, c *quota.Credential, limit quota.Limit, from ti
 	return d
 }
 
+// budget is what one window has for the jobs that count in the limit. One that uses the
+// reserve takes from what the others may spend, so the reserve is for jobs only where
+// all of them use it.
+func (d *demand) budget() quota.Units {
+	ordinary := func(l *load) bool { return !l.job.UseReserve }
+	return d.limit.Budget(len(d.loads) > 0 && !slices.ContainsFunc(d.loads, ordinary))
+}
+
 // costs returns what a pass of a job counts in the limit.
 func (d *demand) costs(job *jobs.Job) quota.Units {
 	charges, err := d.credential.Sum(job.Expects)
@@ -69,12 +77,23 @@ func (d *demand) events(l *load, late bool) []events {
 
 // changed returns the load that a job would be which differs in all but its schedule.
 func (d *demand) changed(l *load, job *jobs.Job) *load {
-	return &load{job: job, units: d.costs(job), ticks: l.ticks, most: l.most}
+	b := d.load(job)
+	b.ticks, b.most = l.ticks, l.most
+	return b
+}
+
+// load returns what a job asks of the limit, without its slots.
+func (d *demand) load(job *jobs.Job) *load {
+	served := len(job.Regions)
+	if cost := d.credential.Cost(job.Expects); job.UnitsPerRun > 0 && cost > 0 {
+		served = min(served, int(job.UnitsPerRun/cost))
+	}
+	return &load{job: job, units: d.costs(job), served: served}
 }
 
 // admits tells whether the schedule fits with b in the place of a.
 func (d *demand) admits(a, b *load) bool {
-	budget := d.limit.Budget(false)
+	budget := d.budget()
 	return d.most(peak(budget, a.late, append(d.events(b, true), d.late)...)) <= budget
 }
 

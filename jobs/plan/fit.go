@@ -15,7 +15,7 @@ type Fit struct {
 	Window     string      `json:"window"` // as quota.Window writes it
 	Units      quota.Units `json:"units"`
 	Reserve    quota.Units `json:"reserve"`
-	Budget     quota.Units `json:"budget"` // what jobs may spend in one window: units less reserve
+	Budget     quota.Units `json:"budget"` // what jobs may spend in one window: units less reserve, unless all use that
 
 	Demand  quota.Units `json:"demand"`   // the most that is asked for in one window, if every pass spends at its start
 	AtWorst quota.Units `json:"at_worst"` // the same if every pass is as late as it may be: see the package's comment
@@ -60,7 +60,7 @@ func CheckFit(list []*jobs.Job, credentials []*quota.Credential, from time.Time)
 func (d *demand) fit() Fit {
 	f := Fit{
 		Credential: d.credential.Name, Limit: d.limit.Name, Window: d.limit.Window.String(),
-		Units: d.limit.Units, Reserve: d.limit.Reserve, Budget: d.limit.Budget(false),
+		Units: d.limit.Units, Reserve: d.limit.Reserve, Budget: d.budget(),
 		Demand: d.most(peak(quota.MaxUnits, nil, d.onTime)), AtWorst: d.most(peak(quota.MaxUnits, nil, d.late)),
 		Estimated: !d.isWhole(), Shares: []Share{}, Changes: []Change{},
 	}

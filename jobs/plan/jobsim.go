@@ -15,6 +15,7 @@ type jobSim struct {
 	jobs.JobState
 	limits  *slidinglog.Simulation
 	charges []quota.Charge // of a pass
+	cost    quota.Units    // of a pass, as a run counts it
 	next    time.Time      // when its next pass comes; zero: none does
 	outcome *Job
 	told    *Run // nil if its run is not told

@@ -10,10 +10,11 @@ import (
 
 // A load is what one job asks of one limit.
 type load struct {
-	job   *jobs.Job
-	units quota.Units // of a pass
-	ticks []tick
-	most  int // so many passes: if there are more, neighbours in a run are counted together
+	job    *jobs.Job
+	units  quota.Units // of a pass
+	served int         // regions of a run: those for which its own units are enough
+	ticks  []tick
+	most   int // so many passes: if there are more, neighbours in a run are counted together
 
 	onTime, late []events // of the load as configured
 }
@@ -65,7 +66,7 @@ func (l *load) shortest() time.Duration {
 // they leave it: all of them until an instant, and at least those of one run. A pass comes at its start; it leaves as if it had spent then or, if
 // late is true, when it was over.
 func (l *load) events(w quota.Window, until time.Time, late bool) []events {
-	n := len(l.job.Regions)
+	n := l.served
 	together := (n*len(l.ticks) + l.most - 1) / l.most
 	passes := len(l.ticks) * ((n + together - 1) / together)
 	come, leave, leaving := make(events, 0, passes), make(events, 0, passes), leaver{window: w}
@@ -73,7 +74,7 @@ func (l *load) events(w quota.Window, until time.Time, late bool) []events {
 		if i > 0 && !t.slot.Before(until) { // the first run counts, however far ahead
 			break
 		}
-		stagger := l.job.StaggerWithin(t.period(), n)
+		stagger := l.job.StaggerWithin(t.period(), len(l.job.Regions))
 		for first := 0; first < n; first += together {
 			last := min(first+together, n) - 1
 			units := min(l.units, quota.MaxUnits/quota.Units(n)) * quota.Units(last-first+1)

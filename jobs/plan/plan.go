@@ -68,6 +68,7 @@ type Run struct {
 	Job       string           `json:"job"`
 	Slot      time.Time        `json:"slot"`
 	Served    []regions.Region `json:"served"`               // in their order
-	StoppedAt regions.Region   `json:"stopped_at,omitempty"` // where the budget ends; empty of a run that comes round
+	StoppedAt regions.Region   `json:"stopped_at,omitempty"` // where the budget ends, or its own; empty of a run that comes round
 	Limit     string           `json:"limit,omitempty"`      // that stops it
+	Capped    bool             `json:"capped,omitempty"`     // it ends where it has spent its units_per_run
 }

@@ -36,7 +36,7 @@ func TestPlanIsTheNaiveSimulation(t *testing.T) {
 		length := time.Duration(1+s.IntN(30)) * time.Hour
 		in, naive := s.input(), s.naive()
 		for _, spent := range s.spentBefore() { // by whomever
-			in.Limits[0].Spend(spent.at, spent.charges)
+			in.Limits[0].Spend(spent.at, spent.charges, false)
 			naive.spend(spent.at, spent.charges)
 		}
 		got, want := Simulate(in, noon.Add(length)), naive.run(noon.Add(length))

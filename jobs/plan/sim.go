@@ -76,7 +76,7 @@ func (s *sim) enter(state jobs.JobState, all []*slidinglog.Simulation) {
 		Job: state.Job.Name, Credential: state.Job.Credential, Paused: pausedAt(state.Pause, s.plan.From),
 		Spent: map[string]quota.Units{},
 	})
-	j := &jobSim{JobState: state, limits: limits, charges: charges, outcome: &s.plan.Jobs[len(s.plan.Jobs)-1]}
+	j := &jobSim{JobState: state, limits: limits, charges: charges, cost: limits.Credential.Cost(state.Job.Expects), outcome: &s.plan.Jobs[len(s.plan.Jobs)-1]}
 	for _, region := range state.Job.Regions {
 		j.outcome.Regions = append(j.outcome.Regions, Region{Region: region})
 	}
@@ -158,12 +158,17 @@ func (s *sim) pass(j *jobSim) {
 		j.told = s.tell(j)
 	}
 	at, region := j.next, j.Run.Ring[j.Run.Begun]
-	d := j.limits.Spend(at, j.charges)
+	if most := j.Job.UnitsPerRun; most > 0 && j.Run.Spent+j.cost > most {
+		s.endCapped(j, at)
+		return
+	}
+	d := j.limits.Spend(at, j.charges, j.Job.UseReserve)
 	s.note(j, at, d)
 	if !d.Granted() {
 		s.stop(j, at, d)
 		return
 	}
+	j.Run.Spent += j.cost
 	s.plan.Passes++
 	j.outcome.Passes++
 	j.region(region).Passes++
@@ -195,6 +200,16 @@ func (s *sim) note(j *jobSim, at time.Time, d quota.Decision) {
 			h.Jobs[j.Job.Name] += state.Cost
 		}
 	}
+}
+
+// endCapped ends a run that has spent what it may. The regions behind it have their
+// turn in the next one.
+func (s *sim) endCapped(j *jobSim, at time.Time) {
+	j.outcome.Stopped++
+	if j.told != nil {
+		j.told.StoppedAt, j.told.Capped = j.Run.Ring[j.Run.Begun], true
+	}
+	j.end(at)
 }
 
 // stop ends a run at a region that a limit has no room for: it and those behind

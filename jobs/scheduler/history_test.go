@@ -207,6 +207,8 @@ func (w *week) Peek(context.Context, string, map[string]quota.Units, bool) (quot
 	return quota.Decision{}, nil
 }
 
+func (w *week) Cost(string, map[string]quota.Units) quota.Units { return 0 }
+
 func (w *week) Launch(ctx context.Context, _ jobs.Command, _ func(jobs.Line)) jobs.Exit {
 	w.mu.Lock()
 	takes, code := 10*time.Second, w.chance.IntN(8)/7

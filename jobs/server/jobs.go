@@ -82,16 +82,18 @@ func (h handlers) cursor(_ context.Context, c *server.Session, in jobsapi.Cursor
 
 func jobOf(s jobs.Status) jobsapi.Job {
 	return jobsapi.Job{
-		Name:       s.Job.Name,
-		Credential: s.Job.Credential,
-		Schedule:   s.Job.Schedule.String(),
-		Regions:    s.Job.Regions,
-		Expects:    s.Job.Expects,
-		Cursor:     s.Cursor,
-		NextRun:    s.Next,
-		Pause:      s.Pause,
-		LastRun:    brief(s.Last),
-		Skipped:    brief(s.Skips),
+		Name:        s.Job.Name,
+		Credential:  s.Job.Credential,
+		Schedule:    s.Job.Schedule.String(),
+		Regions:     s.Job.Regions,
+		Expects:     s.Job.Expects,
+		UseReserve:  s.Job.UseReserve,
+		UnitsPerRun: s.Job.UnitsPerRun,
+		Cursor:      s.Cursor,
+		NextRun:     s.Next,
+		Pause:       s.Pause,
+		LastRun:     brief(s.Last),
+		Skipped:     brief(s.Skips),
 	}
 }
 

@@ -201,6 +201,8 @@ func (h *host) Peek(context.Context, string, map[string]quota.Units, bool) (quot
 	return quota.Decision{}, nil
 }
 
+func (h *host) Cost(string, map[string]quota.Units) quota.Units { return 0 }
+
 func (h *host) Launch(ctx context.Context, c jobs.Command, _ func(jobs.Line)) jobs.Exit {
 	env := map[string]string{}
 	for _, entry := range c.Env {

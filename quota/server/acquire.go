@@ -60,7 +60,7 @@ func (s *Server) decide(ctx context.Context, c *Session, r quota.Request) (quota
 	if !c.HasToken() {
 		return s.keeper.Acquire(ctx, r)
 	}
-	decided, d := s.tokens.Admit(c.token, r, s.keeper.Cost(r))
+	decided, d := s.tokens.Admit(c.token, r, s.keeper.Cost(r.Credential, map[string]quota.Units{r.Operation: r.Count}))
 	if !d.Granted() {
 		return d, nil
 	}

@@ -29,12 +29,12 @@ func NewSimulation(c *quota.Credential) *Simulation {
 // window later.
 const moment = time.Millisecond
 
-// Spend decides at an instant about charges, as Credential.Sum returns them, and
-// debits them a moment later if they are granted. Instants before the last one
-// count as that one.
-func (s *Simulation) Spend(at time.Time, charges []quota.Charge) quota.Decision {
+// Spend decides at an instant about charges, as Credential.Sum returns them, of a
+// caller who may, or may not, use the reserve. It debits them a moment later if they
+// are granted. Instants before the last one count as that one.
+func (s *Simulation) Spend(at time.Time, charges []quota.Charge, useReserve bool) quota.Decision {
 	now := s.advance(at)
-	d := s.account.Decide(s.Credential, charges, false, now, s.log)
+	d := s.account.Decide(s.Credential, charges, useReserve, now, s.log)
 	if d.Granted() {
 		s.write(quota.Entry{ID: s.account.Next(now.Add(moment)), Kind: quota.KindAdjustment, Charges: charges})
 		d.Limits = s.account.States(s.Credential, charges, now)

@@ -55,6 +55,8 @@ func (r *reader) job(name string, t *table, c *Config) *jobs.Job {
 		Parallel:       parallel(t),
 		RunAtStart:     t.flag("run_at_start"),
 		Expects:        r.expects(t.table("expects")),
+		UseReserve:     t.flag("use_reserve"),
+		UnitsPerRun:    unitsPerRun(t),
 		ExhaustedCodes: r.exhaustedCodes(t),
 		StopOnFailure:  r.stopOnFailure(t),
 		Command:        r.command(t, "command"),
@@ -114,6 +116,17 @@ func (r *reader) expects(t *table) map[string]quota.Units {
 		expects[operation] = t.units(operation, 1)
 	}
 	return expects
+}
+
+// unitsPerRun returns 0 where the key is missing: what the limits allow.
+func unitsPerRun(t *table) quota.Units {
+	const key = "units_per_run"
+	units := t.units(key, 0)
+	if t.has(key) && units < 1 {
+		t.fail(key, "must be at least 1: %d; leave it out for as much as the limits allow", units)
+		return 0
+	}
+	return units
 }
 
 // command returns the command at a key, its program as a path.

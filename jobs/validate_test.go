@@ -28,6 +28,8 @@ func TestValidJobs(t *testing.T) {
 		"no stagger":             func(j *Job) { j.Stagger = 0 },
 		"one region, any":        func(j *Job) { j.Regions, j.Stagger = eight()[:1], 100*time.Hour },
 		"exactly what there is":  func(j *Job) { j.Expects = map[string]quota.Units{"videos.list": 9_500} },
+		"all with the reserve":   func(j *Job) { j.UseReserve, j.Expects = true, map[string]quota.Units{"videos.list": 10_000} },
+		"a run of one pass":      func(j *Job) { j.UnitsPerRun, j.Expects = 4, map[string]quota.Units{"videos.list": 4} },
 		"several operations":     func(j *Job) { j.Expects = map[string]quota.Units{"videos.list": 9_200, "search.list": 3} },
 		"a command that is gone": func(j *Job) { j.Command = []string{"/nowhere/at-all"} },
 		"with an environment":    func(j *Job) { j.Env = map[string]string{"KEY": "a=b"} },
@@ -69,6 +71,10 @@ func TestInvalidJobs(t *testing.T) {
 		{"no grace", func(j *Job) { j.KillGrace = 0 }, "kill_grace", "more than 0"},
 		{"parallel", func(j *Job) { j.Parallel = -1 }, "parallel", "at least 1"},
 		{"missed_within", func(j *Job) { j.MissedWithin = -1 }, "missed_within", "at least 0"},
+		{"units of a run below zero", func(j *Job) { j.UnitsPerRun = -1 }, "units_per_run", "from 1"},
+		{"units of a run that are not enough for a pass", func(j *Job) {
+			j.UnitsPerRun, j.Expects = 103, map[string]quota.Units{"videos.list": 4, "search.list": 1}
+		}, "units_per_run", "a pass expects 104"},
 		{"an unknown credential", func(j *Job) { j.Credential = "maps" }, "credential", `"maps" is not configured`},
 		{"an unknown operation", func(j *Job) { j.Expects = map[string]quota.Units{"captions.list": 1} }, "expects.captions.list", "not listed"},
 		{"calls of nothing", func(j *Job) { j.Expects = map[string]quota.Units{"videos.list": 0} }, "expects.videos.list", "from 1"},

@@ -152,13 +152,13 @@ func demand(c *config.Config, job *jobs.Job) []string {
 		}
 	}
 	if job.UnitsPerRun > 0 {
-		lines = append(lines, fmt.Sprintf("a run that has spent %s ends, and the next one goes on there%s", job.UnitsPerRun.Text(), served(credential, job)))
+		lines = append(lines, fmt.Sprintf("a run that has spent %s ends, and the next one goes on there%s", job.UnitsPerRun.Text(), afterHowMany(credential, job)))
 	}
 	return lines
 }
 
-// served says for how many regions the units of a run are enough, where they are not for all.
-func served(c *quota.Credential, job *jobs.Job) string {
+// afterHowMany says for how many regions the units of a run are enough, where they are not for all.
+func afterHowMany(c *quota.Credential, job *jobs.Job) string {
 	cost := c.Cost(job.Expects)
 	if cost == 0 || job.UnitsPerRun/cost >= quota.Units(len(job.Regions)) {
 		return ""

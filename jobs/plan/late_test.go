@@ -233,3 +233,41 @@ func (s *scenario) lateRuns(length time.Duration) []span {
 	slices.SortFunc(list, func(a, b span) int { return cmp.Compare(a.from, b.from) })
 	return list
 }
+
+// The reserve is for jobs only where all that count in the limit use it; and a run that
+// may spend so much is that many passes, however long its ring.
+func TestFitOfReserveAndCap(t *testing.T) {
+	for _, row := range []struct {
+		name            string
+		reserves        [2]bool
+		capped          quota.Units
+		budget, demand  quota.Units
+		passes, stopped int
+	}{
+		{"nobody uses the reserve", [2]bool{false, false}, 0, 300, 384, 0, 0},
+		{"one of the two", [2]bool{true, false}, 0, 300, 384, 0, 0},
+		{"both", [2]bool{true, true}, 0, 384, 384, 2 * (23*8 + 1), 0},
+		{"runs of half of the ring", [2]bool{true, true}, 4, 384, 192, 2 * (23*4 + 1), 2 * 23},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			one, two := trending(t), trending(t)
+			two.Name = "other"
+			for i, job := range []*jobs.Job{one, two} {
+				job.Timeout, job.KillGrace = time.Minute, time.Second
+				job.Expects, job.UseReserve, job.UnitsPerRun = map[string]quota.Units{"videos.list": 1}, row.reserves[i], row.capped
+			}
+			// 23 runs, and the first pass of the last one.
+			p := simulate(24*time.Hour+time.Second, []*quota.Credential{dailyOf(384, 84)}, one, two)
+			l := p.Limits[0]
+			if l.Budget != row.budget || l.Demand != row.demand || l.FitsOnTime() != (row.demand <= row.budget) {
+				t.Errorf("got %+v, want a demand of %d, and %d for it", l.Fit, row.demand, row.budget)
+			}
+			if dry := l.Skipped > 0; dry == l.FitsOnTime() {
+				t.Errorf("got %d turns lost, which fits on time: %v", l.Skipped, l.FitsOnTime())
+			}
+			if l.FitsOnTime() && (p.Passes != row.passes || p.Jobs[0].Stopped+p.Jobs[1].Stopped != row.stopped) {
+				t.Errorf("got %d passes, want %d, and %d runs that end early: %+v", p.Passes, row.passes, row.stopped, p.Jobs)
+			}
+		})
+	}
+}

@@ -84,10 +84,10 @@ func (d *daemon) replace() ([]api.Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(d.checkFixed(was, is), d.checkSpending(was, is)); err != nil {
+	changes := d.changes(was, is)
+	if err := errors.Join(checkRestart(changes), d.checkJournal(is), d.checkSpending(was, is)); err != nil {
 		return nil, err
 	}
-	changes := compare(settingsOf(was), settingsOf(is))
 	if err := d.apply(was, is, changes); err != nil {
 		return nil, errors.Join(err, d.apply(is, was, changes))
 	}
@@ -95,6 +95,34 @@ func (d *daemon) replace() ([]api.Change, error) {
 	d.reloads.remember(is)
 	d.warn(is)
 	return changes, nil
+}
+
+// changes returns what is different. Where systemd passes the socket, the one that the
+// file names has no meaning.
+func (d *daemon) changes(was, is *config.Config) []api.Change {
+	changes := was.Changes(is)
+	if d.systemd.api == nil {
+		return changes
+	}
+	return slices.DeleteFunc(changes, func(c api.Change) bool { return c.Key == "socket" })
+}
+
+// checkRestart refuses a configuration that a running daemon could follow in part only.
+func checkRestart(changes []api.Change) error {
+	keys := config.NeedsRestart(changes)
+	if len(keys) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s cannot change while quotad runs: restart it, or leave that as it was", strings.Join(keys, ", "))
+}
+
+// checkJournal refuses a window that is longer than what the journal of a ledger in
+// Redis keeps: what it forgot already could not be put back after a loss.
+func (d *daemon) checkJournal(is *config.Config) error {
+	if is.Ledger.Backend != config.OnRedis || journalKept(is.Credentials) <= journalKept(d.config.Credentials) {
+		return nil
+	}
+	return errors.New("the longest window of a credential cannot grow while quotad runs: restart it, or leave that as it was")
 }
 
 // checkSpending refuses to take a credential away from a run: its passes would be

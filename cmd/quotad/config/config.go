@@ -1,11 +1,14 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
+	"time"
 	_ "time/tzdata" // time zones mean the same on a host that has no database of them
 
 	"quotad/jobs"
+	"quotad/jobs/process"
 	"quotad/quota"
 )
 
@@ -24,8 +27,45 @@ type Config struct {
 	Jobs        []*jobs.Job
 	OnEvent     OnEvent
 
-	lines *lines // of the file, for warnings
-	notes Errors // warnings of what stands in the file
+	file     *fileTable // for Changes
+	lines    *lines     // of the file, for warnings
+	warnings Errors     // of what stands in the file
+}
+
+// An Access says who may do what, and how many may be there at once.
+type Access struct {
+	AdminGroup         string // whose members may do what root may; empty: the API's default
+	Connections        int    // the most at once
+	ConnectionsPerUser int    // of these, of one uid
+}
+
+// Passes says what holds for the passes of all jobs together.
+type Passes struct {
+	Parallel int           // under way at once; 0: any number
+	Drain    time.Duration // for which those under way may go on when the daemon stops
+	// CgroupRoot is the directory of the cgroup in which each pass gets one of its
+	// own; empty: none gets one.
+	CgroupRoot string
+	User       *process.User // whom passes run as; nil: the user that quotad runs as
+}
+
+// An Event is something that happens, of which a command is told.
+type Event string
+
+// The events. Each is told once when it begins to be so, and again only after it
+// clearly was not.
+const (
+	NearLimit   Event = "near_limit"   // a limit is spent for the most part
+	Exhausted   Event = "exhausted"    // a limit denies
+	OutageBegan Event = "outage_began" // the ledger does not decide
+	OutageEnded Event = "outage_ended" // it decides again
+	JobFailing  Event = "job_failing"  // a pass failed, and none in the runs before
+)
+
+// OnEvent says which commands are told of events.
+type OnEvent struct {
+	Commands map[Event][]string // the program as a path, and its arguments; those that are not told are absent
+	Timeout  time.Duration      // of one command
 }
 
 // A Host is what the meaning of a file depends on beside its text.
@@ -49,44 +89,115 @@ func Load(file string, host Host) (*Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read configuration %q: %w", file, err)
 	}
-	d, root, err := parse(file, content.text)
+	d := &document{file: file, host: host, dir: dir}
+	values, err := d.parse(content.text)
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{document: d, host: host, dir: dir}
-	c := r.config(root)
+	t := &fileTable{}
+	node{document: d, value: values}.into(t)
+	c := t.config()
 	if len(d.errors) > 0 {
 		d.errors.sort()
 		return nil, d.errors
 	}
-	c.File, c.lines = file, d.lines
 	if content.writable {
 		d.warnings = append(d.warnings, Error{File: file, Line: 1,
 			Message: fmt.Sprintf("everybody on this host may write this file, and so say what quotad runs: chmod o-w %s", file)})
 	}
-	c.notes = d.warnings
+	c.File, c.file, c.lines, c.warnings = file, t, d.lines, d.warnings
 	return c, nil
 }
 
-// A reader turns the tables of one document into a Config.
-type reader struct {
-	document *document
-	host     Host
-	dir      string // of the file: relative paths in it begin there
+// DataDir holds the working directories of jobs that name none.
+func (c *Config) DataDir() string { return filepath.Join(c.StateDir, "data") }
+
+func (t *fileTable) config() *Config {
+	t.defaultPlaces()
+	c := &Config{
+		StateDir: string(t.StateDir),
+		Socket:   string(t.Socket),
+		LogLevel: t.Log.Level,
+		Metrics:  string(t.Metrics.Listen),
+		Access:   t.Access.access(),
+		Ledger:   t.Ledger.ledger(),
+		Passes:   t.Passes.passes(),
+		OnEvent:  t.OnEvent.onEvent(),
+	}
+	t.credentials(c)
+	t.jobs(c)
+	return c
 }
 
-func (r *reader) config(root *table) *Config {
-	c := &Config{}
-	c.StateDir = r.stateDir(root)
-	c.Socket = r.socket(root, c.StateDir)
-	c.LogLevel = r.logLevel(root.table("log"))
-	c.Metrics = r.metrics(root.table("metrics"))
-	c.Access = r.access(root.table("access"))
-	c.Ledger = r.ledger(root.table("ledger"))
-	r.credentials(c, root.table("credentials"))
-	c.Passes = r.passes(root.table("passes"))
-	r.jobs(c, root.table("jobs"))
-	c.OnEvent = r.onEvent(root.table("on_event"))
-	root.end()
-	return c
+const (
+	// quotactl looks for the daemon in the same places.
+	localStateDir = ".quotad"
+	socketName    = "quotad.sock"
+	// maxSocketPath is what sun_path holds on Linux, less its closing zero: unix(7).
+	maxSocketPath = 107
+)
+
+// defaultPlaces puts the state directory into the working directory where neither the
+// file nor systemd names one, and the socket into the state directory.
+func (t *fileTable) defaultPlaces() {
+	if t.StateDir == "" {
+		dir, err := filepath.Abs(cmp.Or(t.document.host.StateDirectory, localStateDir))
+		if err != nil {
+			t.fail("state_dir", "is missing, and the working directory is unknown: %v", err)
+		}
+		t.StateDir = path(dir)
+	}
+	t.Socket = cmp.Or(t.Socket, t.StateDir+"/"+socketName)
+	if len(t.Socket) > maxSocketPath {
+		t.fail("socket", "%q has %d bytes, the path of a socket at most %d: name a shorter one", t.Socket, len(t.Socket), maxSocketPath)
+	}
+}
+
+// maxConnections keeps room for other descriptors: most systems give a process
+// half a million of them.
+const maxConnections = 100_000
+
+func (t *accessTable) access() Access {
+	t.inRange("connections", t.Connections, maxConnections)
+	if !t.has("connections_per_user") {
+		t.ConnectionsPerUser = min(t.ConnectionsPerUser, t.Connections)
+	}
+	t.inRange("connections_per_user", t.ConnectionsPerUser, t.Connections)
+	return Access{AdminGroup: string(t.AdminGroup), Connections: t.Connections, ConnectionsPerUser: t.ConnectionsPerUser}
+}
+
+// inRange checks that a number, if it stands there, is from 1 to most.
+func (t *table) inRange(key string, n, most int) {
+	if _, stands := t.values[key].(int64); stands && (n < 1 || n > most) {
+		t.fail(key, "must be from 1 to %d: %d", most, n)
+	}
+}
+
+// maxParallel bounds how many passes may be under way at once.
+const maxParallel = 10_000
+
+func (t *passesTable) passes() Passes {
+	t.inRange("parallel", t.Parallel, maxParallel)
+	return Passes{Parallel: t.Parallel, Drain: time.Duration(t.Drain), CgroupRoot: string(t.Cgroups), User: t.User.User}
+}
+
+const maxEventTimeout = time.Hour
+
+func (t *eventsTable) onEvent() OnEvent {
+	if timeout := time.Duration(t.Timeout); timeout > maxEventTimeout {
+		t.fail("timeout", "must be at most %v: %v", maxEventTimeout, timeout)
+	}
+	commands := map[Event][]string{}
+	for event, command := range map[Event]command{
+		NearLimit: t.NearLimit, Exhausted: t.Exhausted, OutageBegan: t.OutageBegan, OutageEnded: t.OutageEnded, JobFailing: t.JobFailing,
+	} {
+		if command == nil {
+			continue
+		}
+		if len(command) == 0 || command[0] == "" {
+			t.fail(string(event), `must name a program, such as ["/usr/local/bin/notify"]; to run none, leave the key out`)
+		}
+		commands[event] = command
+	}
+	return OnEvent{Commands: commands, Timeout: time.Duration(t.Timeout)}
 }

@@ -91,7 +91,7 @@ func TestLoad(t *testing.T) {
 		}},
 		Passes: Passes{Drain: 30 * time.Second, CgroupRoot: process.DelegatedCgroup()},
 	}
-	want.lines = c.lines // see TestLinesOfKeys
+	want.file, want.lines = c.file, c.lines // see TestChanges and TestLinesOfKeys
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("got  %+v\nwant %+v", c, want)
 	}

@@ -2,8 +2,8 @@ package config
 
 import (
 	"maps"
+	"reflect"
 	"slices"
-	"time"
 
 	"quotad/quota"
 )
@@ -15,164 +15,99 @@ type Outage struct {
 	Units quota.Units     // that those grants may cost, in any window
 }
 
-const (
-	failOpen   = "open"
-	failClosed = "closed"
-)
-
-// credentials reads [credentials.NAME], each checked on its own.
-func (r *reader) credentials(c *Config, t *table) {
-	c.Outages = map[string]Outage{}
-	if len(t.names()) == 0 {
-		t.document.fail(t.path, "no credential is configured: add [credentials.NAME.limits.NAME] and [credentials.NAME.operations]")
+// decode refuses a table of a credential that stands in none.
+func (t *credentialTable) decode(n node) {
+	name := n.path[len(n.path)-1]
+	if slices.Contains(keysOf(reflect.TypeOf(*t)), name) {
+		n.fail("stands in no credential: give that a name, such as [credentials.youtube.%s]", name)
+		return
 	}
-	tables := t.tables("youtube")
-	for _, name := range t.names() {
-		one := tables[name]
-		if one == nil {
+	n.intoTable(t, reflect.ValueOf(t).Elem())
+}
+
+// credentials checks each credential on its own.
+func (t *fileTable) credentials(c *Config) {
+	c.Outages = map[string]Outage{}
+	if len(t.names("credentials")) == 0 {
+		t.fail("credentials", "no credential is configured: add [credentials.NAME.limits.NAME] and [credentials.NAME.operations]")
+	}
+	for _, name := range t.names("credentials") {
+		one := t.Credentials[name]
+		if one == nil || one.document == nil {
 			continue
 		}
-		if slices.Contains([]string{"limits", "operations", "on_outage"}, name) {
-			t.fail(name, "stands in no credential: give that a name, such as [credentials.youtube.%s]", name)
-			continue
-		}
-		credential, outage := r.credential(name, one)
+		credential := one.credential(name)
+		outage := one.OnOutage.outage(credential)
 		if c.Ledger.Backend == Embedded && one.has("on_outage") {
-			one.warn("on_outage", `does nothing beside the embedded ledger, which is always there: remove it, or set backend = "redis" in [ledger]`)
+			one.document.warn(one.OnOutage.path, `does nothing beside the embedded ledger, which is always there: remove it, or set backend = "redis" in [ledger]`)
 			outage = Outage{}
 		}
 		c.Credentials = append(c.Credentials, credential)
 		c.Outages[name] = outage
+		if one.Limits != nil { // without them everything else would be wrong, too
+			one.check(credential)
+		}
 	}
 }
 
-func (r *reader) credential(name string, t *table) (*quota.Credential, Outage) {
+func (t *credentialTable) credential(name string) *quota.Credential {
 	c := &quota.Credential{Name: name, Operations: map[string]quota.Cost{}}
-	limits := t.table("limits")
-	tables := limits.tables("daily")
-	for _, limit := range limits.names() {
-		if tables[limit] != nil {
-			c.Limits = append(c.Limits, r.limit(limit, tables[limit]))
+	for _, limit := range t.names("limits") {
+		if one := t.Limits[limit]; one != nil {
+			one.require("units", "10_000")
+			c.Limits = append(c.Limits, quota.Limit{
+				Name: limit, Units: one.Units, Reserve: one.Reserve, Window: one.Window.Window, Only: one.Only,
+			})
 		}
 	}
-	operations := t.table("operations")
-	for _, operation := range operations.names() {
-		if names := unquoted(operations, operation, limits.values); len(names) > 0 {
-			operations.failUnquoted(operation, names)
-			for _, name := range names {
-				c.Operations[name] = quota.Cost{Every: 1}
-			}
-			continue
-		}
-		c.Operations[operation] = r.cost(operations, operation)
+	for operation, cost := range t.Operations {
+		c.Operations[operation] = cost.Cost
 	}
-	outage := r.outage(t.table("on_outage"), c)
-	t.end()
-	if tables == nil {
-		return c, outage // without its limits everything else would be wrong, too
-	}
-	r.adoptLimits(t, c)
-	t.adopt(c.Validate())
-	return c, outage
+	return c
 }
 
-// adoptLimits notes limits whose numbers cannot be, and puts harmless ones in their
-// place: everything that such a limit counts would be wrong, too.
-func (r *reader) adoptLimits(t *table, c *quota.Credential) {
+// check notes limits whose numbers cannot be, puts harmless ones in their place, since
+// everything that such a limit counts would be wrong, too, and notes what else is wrong.
+func (t *credentialTable) check(c *quota.Credential) {
 	for _, wrong := range c.Validate() {
 		if len(wrong.Path) != 3 || wrong.Path[0] != "limits" || wrong.Path[2] != "units" && wrong.Path[2] != "reserve" {
 			continue
 		}
-		i := slices.IndexFunc(c.Limits, func(l quota.Limit) bool { return l.Name == wrong.Path[1] })
-		if c.Limits[i].Units != quota.MaxUnits { // the first of the two says enough
+		limit := &c.Limits[c.Index(wrong.Path[1])]
+		if limit.Units != quota.MaxUnits { // the first of the two says enough
 			t.adopt([]*quota.FieldError{wrong})
 		}
-		c.Limits[i].Units, c.Limits[i].Reserve = quota.MaxUnits, 0
+		limit.Units, limit.Reserve = quota.MaxUnits, 0
 	}
+	t.adopt(c.Validate())
 }
 
-func (r *reader) limit(name string, t *table) quota.Limit {
-	t.require("units", "10_000")
-	l := quota.Limit{
-		Name:    name,
-		Units:   t.units("units", quota.MaxUnits),
-		Reserve: t.units("reserve", 0),
-		Window:  r.window(t),
-		Only:    t.texts("only"),
-	}
-	t.end()
-	return l
-}
-
-// window is a duration, or a table { calendar = "day", timezone = "…" }.
-func (r *reader) window(t *table) quota.Window {
-	if _, isTable := t.values["window"].(map[string]any); !isTable {
-		return quota.Sliding(t.duration("window", day))
-	}
-	w := t.table("window")
-	w.require("calendar", `"day"`)
-	period := w.oneOf("calendar", string(quota.Day), string(quota.Hour), string(quota.Day), string(quota.Month))
-	w.require("timezone", `"America/Los_Angeles", where the period begins`)
-	zone := r.timezone(w)
-	w.end()
-	return quota.Calendar(quota.Period(period), zone)
-}
-
-// timezone returns UTC where none is named.
-func (r *reader) timezone(t *table) *time.Location {
-	name := t.text("timezone", "UTC")
-	zone, err := time.LoadLocation(name)
-	// Go reads "" as UTC and "Local" as the host's own zone, which is another
-	// one on every host that shares a ledger.
-	if err != nil || name == "" || name == "Local" {
-		t.fail("timezone", `unknown time zone %q: use a name of the IANA database, such as "Europe/Berlin"`, name)
-		return time.UTC
-	}
-	return zone
-}
-
-// cost is a number for every limit, or a table of numbers per limit.
-func (r *reader) cost(t *table, operation string) quota.Cost {
-	values, isTable := t.values[operation].(map[string]any)
-	if !isTable {
-		units, ok := read[int64](t, operation, "a number of units, or a table of them per limit: { daily = 100 }")
-		if !ok {
-			return quota.Cost{Every: 1}
-		}
-		return quota.Cost{Every: quota.Units(units)}
-	}
-	per := &table{document: t.document, path: t.at(operation), values: values}
-	cost := quota.Cost{Per: map[string]quota.Units{}}
-	for _, limit := range per.names() {
-		cost.Per[limit] = per.units(limit, 1)
-	}
-	return cost
-}
-
-// outage reads on_outage: a default, exceptions by operation, and the cap.
-func (r *reader) outage(t *table, c *quota.Credential) Outage {
-	byDefault := t.oneOf("default", failClosed, failOpen, failClosed)
-	o := Outage{Open: map[string]bool{}, Units: t.units("open_units", 0)}
+// outage applies on_outage, a default and exceptions by operation, to the operations.
+func (t *outageTable) outage(c *quota.Credential) Outage {
+	const open = "open"
+	o := Outage{Open: map[string]bool{}, Units: t.OpenUnits}
 	for operation := range c.Operations {
-		if t.oneOf(operation, byDefault, failOpen, failClosed) == failOpen {
-			o.Open[operation] = true
-		}
+		o.Open[operation] = t.Default == open
 	}
+	for name, value := range t.Operations {
+		n := node{document: t.document, path: within(t.path, name), value: value, tag: `oneof:"open closed"`}
+		if n.unquoted(nil) != nil {
+			continue
+		}
+		if _, known := o.Open[name]; !known {
+			n.fail("unknown operation%s", suggest(name, slices.Collect(maps.Keys(c.Operations))))
+			continue
+		}
+		mode := t.Default
+		n.into(&mode)
+		o.Open[name] = mode == open
+	}
+	maps.DeleteFunc(o.Open, func(_ string, open bool) bool { return !open })
 	if len(o.Open) > 0 {
 		t.require("open_units", "50, the most that may be granted in any window")
 	}
 	if t.has("open_units") && (o.Units < 1 || o.Units > quota.MaxUnits) {
 		t.fail("open_units", "must be from 1 to %d: %d", quota.MaxUnits, o.Units)
-	}
-	for name := range t.values {
-		if !slices.Contains(t.known, name) {
-			t.known = append(t.known, name)
-			if names := unquoted(t, name, nil); len(names) > 0 {
-				t.failUnquoted(name, names)
-				continue
-			}
-			t.fail(name, "unknown operation%s", suggest(name, slices.Collect(maps.Keys(c.Operations))))
-		}
 	}
 	return o
 }

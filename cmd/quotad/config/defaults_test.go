@@ -60,7 +60,7 @@ func loadShipped(t *testing.T, text string) *Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.File, c.lines = "", nil
+	c.File, c.file, c.lines = "", nil, nil
 	for _, job := range c.Jobs {
 		job.Command = nil // it names a directory of its own
 	}

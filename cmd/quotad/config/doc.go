@@ -2,11 +2,17 @@
 // jobs out, or everything that is wrong with the file, each error with its line, its
 // key and its cure.
 //
-// Load reads the file, refuses what the decoder could not bear, and decodes it into
-// tables. A table hands out its keys by their types and notes what is wrong with them;
-// in the place of such a value it returns a harmless one, so that one mistake makes one
-// error. Keys that nobody asked for are unknown. The credentials and the jobs then
-// check themselves. Lines are looked up where an error is noted.
+// Load reads the file (files.go), refuses what the TOML package could not bear (depth.go)
+// and has it decoded into maps (document.go). From these it fills the structs of
+// tables.go, which list every key with its type and default (decode.go); types with a
+// notation of their own, durations for instance, read themselves (values.go). Each
+// struct then checks what no single key shows and becomes the part of a Config that
+// others use (config.go, ledger.go, credentials.go, jobs.go). What is wrong is noted in
+// the document with its line (lines.go), and its default taken in its place, so that one
+// mistake makes one error. Changes compares the structs of two files, for a reload.
+//
+// A new key is a field in tables.go and a line where its table becomes part of the
+// Config. Changes compares it without more; config.toml must explain it.
 //
 // The package writes nothing and has no locks. It reads the files that keys name, and
 // the users and groups of the host.

@@ -1,9 +1,13 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/BurntSushi/toml"
@@ -13,31 +17,33 @@ import (
 // it is collected, so that one reading shows everything.
 type document struct {
 	file     string
+	dir      string // of the file: relative paths in it begin there
+	host     Host
 	lines    *lines
 	errors   Errors
 	warnings Errors
 }
 
 // parse reads TOML; the error is an Errors.
-func parse(file, text string) (*document, *table, error) {
+func (d *document) parse(text string) (map[string]any, error) {
 	if line := checkDepth(text); line > 0 {
-		return nil, nil, Errors{{File: file, Line: line, Message: fmt.Sprintf("tables and arrays lie more than %d deep here: is a bracket or a brace not closed?", deepest)}}
+		return nil, Errors{{File: d.file, Line: line, Message: fmt.Sprintf("tables and arrays lie more than %d deep here: is a bracket or a brace not closed?", deepest)}}
 	}
 	values := map[string]any{}
 	if _, err := toml.Decode(text, &values); err != nil {
-		return nil, nil, Errors{syntaxError(file, text, err)}
+		return nil, Errors{d.syntaxError(text, err)}
 	}
-	d := &document{file: file, lines: locate(text)}
-	return d, &table{document: d, values: values}, nil
+	d.lines = locate(text)
+	return values, nil
 }
 
-func syntaxError(file, text string, err error) Error {
+func (d *document) syntaxError(text string, err error) Error {
 	var at toml.ParseError
 	if !errors.As(err, &at) {
-		return Error{File: file, Line: 1, Message: err.Error()}
+		return Error{File: d.file, Line: 1, Message: err.Error()}
 	}
 	line := max(at.Position.Line, 1)
-	return Error{File: file, Line: line, Key: at.LastKey, Message: "not TOML: " + at.Message + cureOfSyntax(strings.Split(text, "\n")[line-1])}
+	return Error{File: d.file, Line: line, Key: at.LastKey, Message: "not TOML: " + at.Message + cureOfSyntax(strings.Split(text, "\n")[line-1])}
 }
 
 // groupedNumber matches a number as people write it, elsewhere than in TOML.
@@ -61,8 +67,28 @@ func (d *document) fail(path []string, format string, args ...any) {
 	d.errors = append(d.errors, d.at(path, format, args...))
 }
 
+// warn notes what is not wrong, but hardly meant.
+func (d *document) warn(path []string, format string, args ...any) {
+	d.warnings = append(d.warnings, d.at(path, format, args...))
+}
+
 func (d *document) at(path []string, format string, args ...any) Error {
 	return Error{File: d.file, Line: d.lines.at(path), Key: keyAt(path), Message: fmt.Sprintf(format, args...)}
+}
+
+// inOrder returns the keys of a table in the order of the file.
+func (d *document) inOrder(path []string, values map[string]any) []string {
+	return slices.SortedFunc(maps.Keys(values), func(a, b string) int {
+		return cmp.Compare(d.lines.order[join(within(path, a))], d.lines.order[join(within(path, b))])
+	})
+}
+
+// absolute is a path as it is meant in the file.
+func (d *document) absolute(path string) string {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
+	}
+	return filepath.Join(d.dir, path)
 }
 
 // keyAt writes a path as TOML does. Which element of an array is meant shows in

@@ -8,17 +8,17 @@ import (
 // envFile reads the file that env_file names: NAME=value on each line, blank
 // lines and comments aside. What it holds may be secret: errors name its lines,
 // never what stands there.
-func (r *reader) envFile(t *table) map[string]string {
+func (t *jobTable) envFile() map[string]string {
 	env := map[string]string{}
-	text, path, _ := r.file(t, "env_file")
-	for i, line := range strings.Split(text, "\n") {
+
+	for i, line := range strings.Split(t.EnvFile.text, "\n") {
 		line = strings.TrimSpace(line)
 		if line == "" || line[0] == '#' {
 			continue
 		}
 		name, value, err := parseVariable(line)
 		if err != nil {
-			t.fail("env_file", "%s:%d: %v", path, i+1, err)
+			t.fail("env_file", "%s:%d: %v", t.EnvFile.path, i+1, err)
 			continue
 		}
 		env[name] = value

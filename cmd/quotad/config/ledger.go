@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"net"
@@ -24,66 +25,57 @@ const (
 	OnRedis  = "redis"
 )
 
-// When the embedded ledger waits for the disk.
-const (
-	syncAlways = "always" // before it answers
-	syncOff    = "off"    // never
-)
-
-func (r *reader) ledger(t *table) Ledger {
-	l := Ledger{
-		Backend:  t.oneOf("backend", Embedded, Embedded, OnRedis),
-		Unsynced: t.oneOf("sync", syncAlways, syncAlways, syncOff) == syncOff,
-		Deadline: t.duration("deadline", 250*time.Millisecond),
-		Redis:    r.redis(t.table("redis")),
-	}
-	named := t.values["backend"]
-	if t.has("redis") && (named == nil || named == Embedded) {
+func (t *ledgerTable) ledger() Ledger {
+	if t.has("redis") && t.Backend == Embedded {
 		t.fail("redis", `is not used by the embedded ledger: set backend = "redis" in [ledger], or remove this table`)
 	}
-	t.end()
-	return l
+	return Ledger{
+		Backend:  t.Backend,
+		Unsynced: t.Sync == "off",
+		Deadline: time.Duration(t.Deadline),
+		Redis:    t.Redis.redis(),
+	}
 }
 
 const unixScheme = "unix://"
 
-func (r *reader) redis(t *table) redisledger.Config {
-	redis := redisledger.Config{
-		Addrs:      []string{"127.0.0.1:6379"},
-		MasterName: t.text("master_name", ""),
-		Username:   t.text("username", ""),
-		Password:   r.secret(t, "password_file"),
-		KeyPrefix:  t.text("key_prefix", redisledger.DefaultKeyPrefix),
-		DB:         int(t.integer("db", 0)),
-		TLS:        r.tls(t),
+func (t *redisTable) redis() redisledger.Config {
+	t.KeyPrefix = cmp.Or(t.KeyPrefix, redisledger.DefaultKeyPrefix)
+	if !t.has("addrs") {
+		t.Addrs = texts{"127.0.0.1:6379"}
 	}
-	if addrs := t.texts("addrs"); len(addrs) > 0 {
-		redis.Addrs = addrs
-	} else if array, ok := t.values["addrs"].([]any); ok && len(array) == 0 {
-		t.fail("addrs", `must hold at least one "host:port" or "unix:///path"`)
+	t.checkAddrs()
+	if strings.ContainsAny(t.KeyPrefix, "{}") {
+		t.fail("key_prefix", "must hold no braces, they mark what a Redis Cluster hashes: %q", t.KeyPrefix)
 	}
-	r.checkAddrs(t, redis)
-	if strings.ContainsAny(redis.KeyPrefix, "{}") {
-		t.fail("key_prefix", "must hold no braces, they mark what a Redis Cluster hashes: %q", redis.KeyPrefix)
+	if t.DB < 0 {
+		t.fail("db", "must not be below zero: %d", t.DB)
 	}
-	if redis.DB < 0 {
-		t.fail("db", "must not be below zero: %d", redis.DB)
-	}
-	if redis.DB > 0 && redis.MasterName == "" && len(redis.Addrs) > 1 {
+	if t.DB > 0 && t.MasterName == "" && len(t.Addrs) > 1 {
 		t.fail("db", "a Redis Cluster has no databases beside 0: leave it out")
 	}
-	t.end()
-	return redis
+	return redisledger.Config{
+		Addrs:      t.Addrs,
+		MasterName: t.MasterName,
+		Username:   t.Username,
+		Password:   t.password(),
+		KeyPrefix:  t.KeyPrefix,
+		DB:         t.DB,
+		TLS:        t.TLS.config(),
+	}
 }
 
-func (r *reader) checkAddrs(t *table, redis redisledger.Config) {
-	for i, addr := range redis.Addrs {
-		path := t.at("addrs", element(i))
+func (t *redisTable) checkAddrs() {
+	if array, _ := t.values["addrs"].([]any); array != nil && len(array) == 0 {
+		t.fail("addrs", `must hold at least one "host:port" or "unix:///path"`)
+	}
+	for i, addr := range t.Addrs {
+		one := node{document: t.document, path: within(t.path, "addrs", element(i))}
 		switch {
 		case !isAddr(addr):
-			t.document.fail(path, `%q is no address: write "host:port" or "unix:///path"`, addr)
-		case strings.HasPrefix(addr, unixScheme) && (len(redis.Addrs) > 1 || redis.MasterName != ""):
-			t.document.fail(path, "%q leads to one server: no other address and no master_name may stand beside it", addr)
+			one.fail(`%q is no address: write "host:port" or "unix:///path"`, addr)
+		case strings.HasPrefix(addr, unixScheme) && (len(t.Addrs) > 1 || t.MasterName != ""):
+			one.fail("%q leads to one server: no other address and no master_name may stand beside it", addr)
 		}
 	}
 }
@@ -96,66 +88,42 @@ func isAddr(addr string) bool {
 	return err == nil && port != ""
 }
 
-// secret reads the file that a key names, less the newline at its end.
-func (r *reader) secret(t *table, key string) string {
-	text, path, ok := r.file(t, key)
-	if !ok {
-		return ""
+// password is what stands in its file, less the newline at the end.
+func (t *redisTable) password() string {
+	password := strings.TrimRight(t.PasswordFile.text, "\r\n")
+	if t.PasswordFile.read && password == "" {
+		t.fail("password_file", "%q is empty: write the password into it, or leave the key out", t.PasswordFile.path)
 	}
-	secret := strings.TrimRight(text, "\r\n")
-	if secret == "" {
-		t.fail(key, "%q is empty: write the password into it, or leave the key out", path)
-	}
-	return secret
+	return password
 }
 
-// tls is true for the system's authorities, or a table that names files.
-func (r *reader) tls(t *table) *tls.Config {
-	if on, ok := t.values["tls"].(bool); ok {
-		t.has("tls")
-		if !on {
-			return nil
-		}
-		return &tls.Config{MinVersion: tls.VersionTLS12}
-	}
-	files := t.table("tls")
-	if files.values == nil {
+// config trusts the authorities of the system where no file names others.
+func (t *tlsTable) config() *tls.Config {
+	if t == nil {
 		return nil
 	}
-	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: files.text("server_name", "")}
-	config.RootCAs = r.authorities(files)
-	config.Certificates = r.certificate(files)
-	files.end()
+	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName, Certificates: t.certificates()}
+	if t.CAFile.read {
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM([]byte(t.CAFile.text)) {
+			t.fail("ca_file", "%q holds no certificate in PEM form", t.CAFile.path)
+		}
+	}
 	return config
 }
 
-// authorities returns those of ca_file; nil means those of the system.
-func (r *reader) authorities(t *table) *x509.CertPool {
-	text, path, ok := r.file(t, "ca_file")
-	if !ok {
-		return nil
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM([]byte(text)) {
-		t.fail("ca_file", "%q holds no certificate in PEM form", path)
-	}
-	return pool
-}
-
-// certificate returns what the daemon shows to the server, if anything.
-func (r *reader) certificate(t *table) []tls.Certificate {
-	certText, certFile, certRead := r.file(t, "cert_file")
-	keyText, keyFile, keyRead := r.file(t, "key_file")
+// certificates returns what the daemon shows to the server, if anything.
+func (t *tlsTable) certificates() []tls.Certificate {
 	switch {
-	case certFile == "" && keyFile != "":
+	case t.has("key_file"):
 		t.require("cert_file", `"…", the certificate of key_file`)
-	case keyFile == "" && certFile != "":
+	case t.has("cert_file"):
 		t.require("key_file", `"…", the key of cert_file`)
 	}
-	if !certRead || !keyRead {
+	if !t.CertFile.read || !t.KeyFile.read {
 		return nil
 	}
-	certificate, err := tls.X509KeyPair([]byte(certText), []byte(keyText))
+	certificate, err := tls.X509KeyPair([]byte(t.CertFile.text), []byte(t.KeyFile.text))
 	if err != nil {
 		t.fail("cert_file", "cannot be used with key_file: %v", err)
 		return nil

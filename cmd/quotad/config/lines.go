@@ -13,21 +13,23 @@ import (
 // element of an array. The decoder knows the first, and says so in an error only.
 type lines struct {
 	meta      toml.MetaData
-	values    map[string]toml.Primitive
-	structure string         // the document without its strings and comments
-	order     map[string]int // join(path) → which key of the document that is
+	tables    map[string]map[string]toml.Primitive // by join(path), as far as they were asked for
+	structure string                               // the document without its strings and comments
+	order     map[string]int                       // join(path) → which key of the document that is
 }
 
 // element is how an element of an array is named in a path.
 func element(i int) string { return fmt.Sprintf("[%d]", i) }
 
-func join(path []string) string { return strings.Join(path, "\x00") }
+func join(path []string) string { return strings.Join(within([]string{""}, path...), "\x00") }
 
 // locate returns the lines of a document that the decoder accepts.
 func locate(text string) *lines {
 	text = strings.TrimPrefix(text, "\ufeff")
 	l := &lines{structure: withoutText(text), order: map[string]int{}}
-	l.meta, _ = toml.Decode(text, &l.values)
+	var root map[string]toml.Primitive
+	l.meta, _ = toml.Decode(text, &root)
+	l.tables = map[string]map[string]toml.Primitive{join(nil): root}
 	for i, key := range l.meta.Keys() {
 		for n := range key {
 			if at := join(key[:n+1]); l.order[at] == 0 {
@@ -42,14 +44,17 @@ func locate(text string) *lines {
 // path itself stands nowhere; 1 for the whole document.
 func (l *lines) at(path []string) int {
 	var found []toml.Primitive
-	values := l.values
-	for _, key := range path {
-		value, ok := values[key]
+	for n, key := range path {
+		table, read := l.tables[join(path[:n])]
+		if !read {
+			table = l.tableOf(found[n-1])
+			l.tables[join(path[:n])] = table
+		}
+		value, ok := table[key]
 		if !ok {
 			break
 		}
 		found = append(found, value)
-		values = l.tableOf(value)
 	}
 	if n := len(found); n > 0 && n+1 == len(path) {
 		if line := l.elementLine(l.positionOf(found[n-1]), path[n]); line > 0 {

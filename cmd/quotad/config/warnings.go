@@ -24,7 +24,7 @@ func (c *Config) Fits() []plan.Fit {
 // the change that gives up least: runs will end before they come round. Nothing is wrong
 // with the file.
 func (c *Config) Warnings() Errors {
-	warnings := append(slices.Clone(c.notes), c.largeAllowances()...)
+	warnings := append(slices.Clone(c.warnings), c.largeAllowances()...)
 	for _, f := range c.Fits() {
 		if f.Fits {
 			continue

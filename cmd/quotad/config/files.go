@@ -52,21 +52,3 @@ func kindOf(mode fs.FileMode) string {
 		return "a device"
 	}
 }
-
-// file returns what the file holds that a key names, and its path; ok is false if
-// there is no such key, or no such file.
-func (r *reader) file(t *table, key string) (text, path string, ok bool) {
-	path = r.path(t, key)
-	if path == "" {
-		return "", "", false
-	}
-	file, err := readFile(path)
-	if err != nil {
-		t.fail(key, "cannot be read: %v", err)
-		return "", path, false
-	}
-	if file.writable {
-		t.warn(key, "everybody on this host may write %s: chmod o-w %s", path, path)
-	}
-	return file.text, path, true
-}

@@ -1,0 +1,110 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"quotad/quota"
+	"quotad/quota/api"
+)
+
+// NeedsRestart returns the keys among the changes that a running quotad keeps.
+func NeedsRestart(changes []api.Change) (keys []string) {
+	for _, c := range changes {
+		switch first, _, _ := strings.Cut(c.Key, "."); first {
+		case "state_dir", "socket", "ledger", "passes", "access", "metrics":
+			keys = append(keys, c.Key)
+		}
+	}
+	return keys
+}
+
+// Changes returns what is different in another configuration, by the keys of the file
+// and in their order. Of a table with a name that stands in one of the two only,
+// nothing but that is told.
+func (c *Config) Changes(other *Config) []api.Change {
+	was, is := map[string]any{}, map[string]any{}
+	settings(nil, reflect.ValueOf(c.file).Elem(), was)
+	settings(nil, reflect.ValueOf(other.file).Elem(), is)
+	all := maps.Clone(was)
+	maps.Copy(all, is)
+	changes := []api.Change{}
+	told := "-" // of this table nothing more is told; no key begins so
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		before, after := was[key], is[key]
+		if strings.HasPrefix(key, told+".") || reflect.DeepEqual(before, after) || isUnset(before) && isUnset(after) {
+			continue
+		}
+		change := api.Change{Key: key, Kind: api.Changed, Was: textOf(before), Is: textOf(after)}
+		switch {
+		case before == nil:
+			change.Kind = api.Added
+		case after == nil:
+			change.Kind = api.Removed
+		}
+		if all[key] == (named{}) {
+			told = key
+		}
+		changes = append(changes, change)
+	}
+	return changes
+}
+
+// Named stands for a table with a name, beside its keys.
+type named struct{}
+
+// settings collects what stands at each key, and the defaults of those that are absent.
+func settings(path []string, v reflect.Value, into map[string]any) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			into[keyAt(path)] = named{}
+			settings(path, v.Elem(), into)
+		}
+		return
+	case reflect.Map:
+		for name, value := range v.Seq2() {
+			settings(within(path, name.String()), value, into)
+		}
+		return
+	}
+	if !v.CanAddr() || !isTable(v) {
+		into[keyAt(path)] = v.Interface()
+		return
+	}
+	table := v.Addr().Interface().(interface{ has(string) bool })
+	for i := range v.NumField() {
+		switch key := v.Type().Field(i).Tag.Get("toml"); {
+		case key == "*":
+			settings(path, v.Field(i), into)
+		case key != "" && (table.has(key) || !v.Field(i).IsZero()):
+			settings(within(path, key), v.Field(i), into)
+		}
+	}
+}
+
+// isTable tells whether a value is a struct of tables.go.
+func isTable(v reflect.Value) bool {
+	_, is := v.Addr().Interface().(interface{ standAt(table) })
+	return is
+}
+
+// isUnset tells whether a setting is absent, or what an absent one without a default is.
+func isUnset(value any) bool {
+	return value == nil || value != (named{}) && reflect.ValueOf(value).IsZero()
+}
+
+// textOf says what a setting is, unless it may be secret.
+func textOf(value any) string {
+	switch value := value.(type) {
+	case nil, named, command, contents, variable:
+		return ""
+	case quota.Units:
+		return quota.Thousands(value)
+	default:
+		return fmt.Sprint(value)
+	}
+}

@@ -1,0 +1,256 @@
+package config
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"quotad/quota/api"
+)
+
+// everyKey is a file in which each key stands, and what each may be changed to.
+var everyKey = []struct{ key, was, is string }{
+	{"state_dir", `"one"`, `"two"`},
+	{"socket", `"one.sock"`, `"two.sock"`},
+	{"ledger.backend", `"redis"`, ``}, // the other one has no use for what is below
+	{"ledger.sync", `"always"`, `"off"`},
+	{"ledger.deadline", `"250ms"`, `"1s"`},
+	{"ledger.redis.addrs", `["one:1"]`, `["two:1"]`},
+	{"ledger.redis.master_name", `"one"`, `"two"`},
+	{"ledger.redis.username", `"one"`, `"two"`},
+	{"ledger.redis.password_file", `"one"`, `"two"`},
+	{"ledger.redis.db", `1`, `2`},
+	{"ledger.redis.key_prefix", `"one"`, `"two"`},
+	{"ledger.redis.tls.ca_file", `"one.pem"`, `"two.pem"`},
+	{"ledger.redis.tls.cert_file", `"one.pem"`, `"two.pem"`},
+	{"ledger.redis.tls.key_file", `"one.key"`, `"two.key"`},
+	{"ledger.redis.tls.server_name", `"one"`, `"two"`},
+	{"credentials.c.limits.daily.units", `100`, `1_000`},
+	{"credentials.c.limits.daily.reserve", `1`, `2`},
+	{"credentials.c.limits.daily.window", `"24h"`, `{ calendar = "day", timezone = "UTC" }`},
+	{"credentials.c.limits.daily.only", `["list"]`, `["list", "search"]`},
+	{"credentials.c.limits.calls.units", `10`, `20`},
+	{"credentials.c.operations.list", `1`, `{ daily = 1, calls = 2 }`},
+	{"credentials.c.operations.search", `{ calls = 1 }`, `{ calls = 2 }`},
+	{"credentials.c.on_outage.default", `"closed"`, `"open"`},
+	{"credentials.c.on_outage.open_units", `1`, `2`},
+	{"credentials.c.on_outage.list", `"open"`, `"closed"`},
+	{"jobs.a.credential", `"c"`, `"d"`},
+	{"jobs.a.regions", `["US", "GB"]`, `["GB", "US"]`},
+	{"jobs.a.every", `"1h"`, `"2h"`},
+	{"jobs.a.offset", `"1m"`, `"2m"`},
+	{"jobs.a.stagger", `"1s"`, `"even"`},
+	{"jobs.a.parallel", `1`, `2`},
+	{"jobs.a.run_at_start", `true`, `false`},
+	{"jobs.a.missed", `"once"`, ``}, // see jobs.b
+	{"jobs.a.missed_within", `"1h"`, `"2h"`},
+	{"jobs.a.expects.list", `1`, `2`},
+	{"jobs.a.use_reserve", `true`, `false`},
+	{"jobs.a.units_per_run", `10`, `20`},
+	{"jobs.a.exhausted_exit_codes", `[75]`, `[100]`},
+	{"jobs.a.on_failure", `"continue"`, `"stop"`},
+	{"jobs.a.command", `["fetch"]`, `["fetch", "more"]`},
+	{"jobs.a.dir", `"one"`, `"two"`},
+	{"jobs.a.env_file", `"one.env"`, `"two.env"`},
+	{"jobs.a.env.LEVEL", `"1"`, `"2"`},
+	{"jobs.a.timeout", `"1m"`, `"2m"`},
+	{"jobs.a.kill_grace", `"1s"`, `"2s"`},
+	{"jobs.b.credential", `"d"`, `"c"`},
+	{"jobs.b.regions", `["US"]`, `["GB"]`},
+	{"jobs.b.cron", `"0 9 * * *"`, `"0 8 * * *"`},
+	{"jobs.b.timezone", `"UTC"`, `"Europe/Berlin"`},
+	{"jobs.b.missed", `"once"`, `"skip"`},
+	{"jobs.b.command", `["fetch"]`, `["fetch", "more"]`},
+	{"jobs.c.schedule", `"manual"`, ``}, // there is nothing else that it could be
+	{"jobs.c.credential", `"d"`, `"c"`},
+	{"jobs.c.regions", `["US"]`, `["GB"]`},
+	{"jobs.c.command", `["fetch"]`, `["fetch", "more"]`},
+	{"passes.parallel", `1`, `2`},
+	{"passes.drain", `"1s"`, `"2s"`},
+	{"passes.cgroups", `"off"`, ``}, // another one is not everywhere
+	{"passes.user", `""`, ``},       // nor is another user
+	{"access.admin_group", `"root"`, `"daemon"`},
+	{"access.connections", `10`, `20`},
+	{"access.connections_per_user", `1`, `2`},
+	{"metrics.listen", `"127.0.0.1:1"`, `"127.0.0.1:2"`},
+	{"on_event.near_limit", `["fetch"]`, `["fetch", "more"]`},
+	{"on_event.exhausted", `["fetch"]`, `["fetch", "more"]`},
+	{"on_event.outage_began", `["fetch"]`, `["fetch", "more"]`},
+	{"on_event.outage_ended", `["fetch"]`, `["fetch", "more"]`},
+	{"on_event.job_failing", `["fetch"]`, `["fetch", "more"]`},
+	{"on_event.timeout", `"1s"`, `"2s"`},
+	{"log.level", `"info"`, `"debug"`},
+}
+
+// Whatever key is changed, a reload finds that one.
+func TestEveryKeyIsCompared(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"one": "1", "two": "2", "one.env": "A=1", "two.env": "A=2"} {
+		write(t, dir, name, text)
+	}
+	key := writeCertificates(t, dir, "one.pem", "two.pem")
+	write(t, dir, "one.key", key)
+	write(t, dir, "two.key", key)
+	file := func(changed string) *Config {
+		text := "credentials.d.limits.daily.units = 1\ncredentials.d.operations.list = 1\n"
+		for _, row := range everyKey {
+			value := row.was
+			if row.key == changed {
+				value = row.is
+			}
+			text += row.key + " = " + value + "\n"
+		}
+		c, err := load(t, dir, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	for _, row := range everyKey {
+		if row.is == "" {
+			continue
+		}
+		t.Run(row.key, func(t *testing.T) {
+			changes := file("").Changes(file(row.key))
+			if len(changes) != 1 || changes[0].Key != row.key {
+				t.Errorf("got %v", changes)
+			}
+		})
+	}
+	for _, key := range keysBelow("", reflect.TypeFor[fileTable]()) {
+		pattern := regexp.MustCompile("^" + key + `(\.\w+)?$`)
+		if !slices.ContainsFunc(everyKey, func(row struct{ key, was, is string }) bool { return pattern.MatchString(row.key) && row.is != "" }) &&
+			!slices.Contains([]string{`ledger\.backend`, `jobs\.\w+\.schedule`, `passes\.cgroups`, `passes\.user`}, key) {
+			t.Errorf("the test does not change %s", key)
+		}
+	}
+}
+
+// keysBelow returns a pattern for each key of a table.
+func keysBelow(prefix string, table reflect.Type) (keys []string) {
+	for i := range table.NumField() {
+		field := table.Field(i)
+		key := prefix + field.Tag.Get("toml")
+		below := field.Type
+		if below.Kind() == reflect.Map && below.Elem().Kind() == reflect.Pointer {
+			key, below = key+`\.\w+`, below.Elem()
+		}
+		if below.Kind() == reflect.Pointer {
+			below = below.Elem()
+		}
+		if below.Kind() == reflect.Struct && len(keysOf(below)) > 0 {
+			keys = append(keys, keysBelow(key+`\.`, below)...)
+		} else if key != prefix && !strings.HasSuffix(key, "*") {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// writeCertificates writes two certificates of one key, and returns the key.
+func writeCertificates(t *testing.T, dir string, names ...string) (key string) {
+	t.Helper()
+	secret, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, name := range names {
+		template := &x509.Certificate{SerialNumber: big.NewInt(int64(i + 1)), Subject: pkix.Name{CommonName: name}}
+		certificate, err := x509.CreateCertificate(rand.Reader, template, template, secret.Public(), secret)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, dir, name, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate})))
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+}
+
+// What is told of a difference says what it was and is, unless that may be secret.
+func TestChanges(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "fetch.env", "TOKEN=hunter2hunter2\n")
+	from := strings.Replace(good, `timeout = "2m"`, "timeout = \"2m\"\nenv_file = \"fetch.env\"\nenv = { LEVEL = \"1\" }", 1)
+	for _, row := range []struct {
+		name, old, new string
+		want           []api.Change
+	}{
+		{"nothing", "", "", nil},
+		{"another way to write it", `timeout = "2m"`, `timeout = "120s"`, nil},
+		{"a default", `[ledger]`, "passes.drain = \"30s\"\naccess.connections = 1024\n[ledger]", nil},
+		{"a zero for an absent key", `only = ["search.list"]`, "only = [\"search.list\"]\nreserve = 0", nil},
+		{"units", `units = 10_000`, `units = 5_000`, []api.Change{{Key: "credentials.youtube.limits.daily.units", Kind: api.Changed, Was: "10,000", Is: "5,000"}}},
+		{"a key less", "reserve = 500\n", "", []api.Change{{Key: "credentials.youtube.limits.daily.reserve", Kind: api.Removed, Was: "500"}}},
+		{"another window", `window = "24h"`, `window = { calendar = "day", timezone = "Europe/Berlin" }`, []api.Change{
+			{Key: "credentials.youtube.limits.daily.window", Kind: api.Changed, Was: "24h", Is: "a day, by the clock of Europe/Berlin"}}},
+		{"a cost", `"search.list" = 100`, `"search.list" = { daily = 100, search = 1_000 }`, []api.Change{
+			{Key: `credentials.youtube.operations."search.list"`, Kind: api.Changed, Was: "100", Is: "100 daily, 1,000 search"}}},
+		{"an operation more", `"videos.list" = 1`, "\"videos.list\" = 1\nlist = 1", []api.Change{{Key: "credentials.youtube.operations.list", Kind: api.Added, Is: "1"}}},
+		{"a limit more", `[credentials.youtube.operations]`, "[credentials.youtube.limits.third]\nunits = 10_000\nwindow = \"1h\"\n[credentials.youtube.operations]", []api.Change{
+			{Key: "credentials.youtube.limits.third", Kind: api.Added}}},
+		{"another schedule", `every = "30m"`, `cron = "*/30 * * * *"`, []api.Change{
+			{Key: "jobs.trending.cron", Kind: api.Added, Is: "*/30 * * * *"}, {Key: "jobs.trending.every", Kind: api.Removed, Was: "30m"}}},
+		{"regions", `regions = ["US", "GB", "DE"]`, `regions = ["US"]`, []api.Change{{Key: "jobs.trending.regions", Kind: api.Changed, Was: "[US GB DE]", Is: "[US]"}}},
+		{"a job by another name", `[jobs.trending]`, `[jobs.charts]`, []api.Change{{Key: "jobs.charts", Kind: api.Added}, {Key: "jobs.trending", Kind: api.Removed}}},
+		{"a command", `"trending"]`, `"--key", "hunter2"]`, []api.Change{{Key: "jobs.trending.command", Kind: api.Changed}}},
+		{"a variable", `LEVEL = "1"`, `LEVEL = "2"`, []api.Change{{Key: "jobs.trending.env.LEVEL", Kind: api.Changed}}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			was, err := load(t, dir, from)
+			if err != nil {
+				t.Fatal(err)
+			}
+			is, err := load(t, dir, strings.Replace(from, row.old, row.new, 1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := was.Changes(is); !slices.Equal(got, row.want) {
+				t.Errorf("got\n%+v\nwant\n%+v", got, row.want)
+			}
+		})
+	}
+}
+
+// What a key names changes without the file, too.
+func TestChangesElsewhere(t *testing.T) {
+	dir, bin := t.TempDir(), t.TempDir()
+	text := strings.Replace(good, `backend = "embedded"`, "backend = \"redis\"\nredis.password_file = \"password\"", 1)
+	text = strings.Replace(text, `["fetch", "trending"]`, `["elsewhere"]`+"\nenv_file = \"fetch.env\"", 1)
+	program(t, bin, "elsewhere")
+	t.Setenv("PATH", bin)
+	read := func(password, env string) *Config {
+		write(t, dir, "password", password)
+		write(t, dir, "fetch.env", env)
+		c, err := load(t, dir, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	was := read("one", "A=1")
+	program(t, dir, "elsewhere")
+	want := []api.Change{
+		{Key: "jobs.trending.command", Kind: api.Changed},
+		{Key: "jobs.trending.env_file", Kind: api.Changed},
+		{Key: "ledger.redis.password_file", Kind: api.Changed},
+	}
+	got := was.Changes(read("two", "A=2"))
+	if !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if keys := NeedsRestart(got); !slices.Equal(keys, []string{"ledger.redis.password_file"}) {
+		t.Errorf("%v need a restart", keys)
+	}
+}

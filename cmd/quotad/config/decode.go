@@ -1,0 +1,326 @@
+package config
+
+import (
+	"cmp"
+	"encoding"
+	"fmt"
+	"iter"
+	"maps"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"quotad/quota"
+)
+
+// The TOML package stops at the first value that does not fit a struct, and takes keys
+// in any case. So it decodes a file into maps, and these are read here into the structs
+// of tables.go: every key as it is written, and every error.
+
+// A node is a value of the file and where it stands.
+type node struct {
+	document *document
+	path     []string
+	value    any               // as the TOML package returns it; nil: the key is absent
+	beside   map[string]any    // the table around it
+	tag      reflect.StructTag // of the field that it is read into
+}
+
+// A decoder is a type that reads itself from a value that is there. Where it cannot,
+// it notes an error and stays as it was.
+type decoder interface{ decode(n node) }
+
+func (n node) fail(format string, args ...any) { n.document.fail(n.path, format, args...) }
+
+func (n node) warn(format string, args ...any) { n.document.warn(n.path, format, args...) }
+
+func (n node) below(key string, value any) node {
+	return node{document: n.document, path: within(n.path, key), value: value}
+}
+
+// within is the path of a key in a table.
+func within(path []string, key ...string) []string {
+	return append(path[:len(path):len(path)], key...)
+}
+
+// as returns the value of a node if it is of the type. What the type is called is for
+// the error.
+func as[T any](n node, called string) (value T, ok bool) {
+	if n.value == nil {
+		return value, false
+	}
+	value, ok = n.value.(T)
+	if !ok {
+		n.fail("must be %s, not %s", called, describe(n.value))
+	}
+	return value, ok
+}
+
+const aString = "a string in quotes"
+
+// into reads a node into what target points to, or leaves that as it is if the key is
+// absent.
+func (n node) into(target any) {
+	v := reflect.ValueOf(target).Elem()
+	switch t := target.(type) {
+	case decoder:
+		if n.value != nil {
+			t.decode(n)
+		}
+		return
+	case encoding.TextUnmarshaler:
+		n.intoText(t)
+		return
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		n.intoTable(target, v)
+	case reflect.Pointer:
+		n.intoPointer(v)
+	case reflect.Map:
+		n.intoMap(v)
+	case reflect.String:
+		n.intoString(v)
+	case reflect.Bool:
+		if flag, ok := as[bool](n, "true or false"); ok {
+			v.SetBool(flag)
+		}
+	default:
+		if number, ok := as[int64](n, "a whole number"); ok {
+			v.SetInt(number)
+		}
+	}
+}
+
+// intoText has a type read itself from a string.
+func (n node) intoText(target encoding.TextUnmarshaler) {
+	want := aString
+	switch target.(type) {
+	case *duration, *span:
+		want = "a duration in quotes, " + durationExamples
+	case *stagger:
+		want = `"even" or a duration in quotes, ` + durationExamples
+	}
+	if text, ok := as[string](n, want); ok {
+		if err := target.UnmarshalText([]byte(text)); err != nil {
+			n.fail("%v", err)
+		}
+	}
+}
+
+// intoString reads any string, or one of those that a tag lists.
+func (n node) intoString(v reflect.Value) {
+	want := cmp.Or(n.tag.Get("want"), aString)
+	choices := strings.Fields(n.tag.Get("oneof"))
+	if len(choices) > 0 {
+		want = "one of " + quoted(choices)
+	}
+	text, ok := as[string](n, want)
+	switch {
+	case !ok:
+	case len(choices) > 0 && !slices.Contains(choices, text):
+		n.fail("must be %s, not %q", want, text)
+	default:
+		v.SetString(text)
+	}
+}
+
+// elements iterates over an array; it leaves out the elements of other types.
+func elements[T any](n node, called, kind string) iter.Seq2[node, T] {
+	return func(yield func(node, T) bool) {
+		array, _ := as[[]any](n, called)
+		for i, value := range array {
+			one := n.below(element(i), value)
+			if typed, ok := value.(T); !ok {
+				one.fail("must hold %s, not %s", kind, describe(value))
+			} else if !yield(one, typed) {
+				return
+			}
+		}
+	}
+}
+
+// asTable returns the keys of a table; an absent one has none.
+func (n node) asTable() map[string]any {
+	values, _ := as[map[string]any](n, "a table, ["+keyAt(n.path)+"]")
+	return values
+}
+
+// intoMap reads a table whose keys are names. Where they name tables, and something
+// else stands there, somebody forgot the name.
+func (n node) intoMap(v reflect.Value) {
+	values := n.asTable()
+	if v.SetZero(); n.value != nil && values == nil {
+		return
+	}
+	if such := n.tag.Get("such"); such != "" {
+		for _, name := range n.document.inOrder(n.path, values) {
+			if _, isTable := values[name].(map[string]any); !isTable {
+				n.below(name, nil).fail("stands in no table of its own: give that a name, such as [%s]", keyAt(within(n.path, such)))
+				return
+			}
+		}
+	}
+	v.Set(reflect.MakeMap(v.Type()))
+	for name, value := range values {
+		one := reflect.New(v.Type().Elem())
+		n.below(name, value).into(one.Interface())
+		v.SetMapIndex(reflect.ValueOf(name), one.Elem())
+	}
+}
+
+// intoPointer reads a table that may also be true, which is a table with nothing in
+// it, or false, which is no table.
+func (n node) intoPointer(v reflect.Value) {
+	switch n.value {
+	case nil, false:
+		return
+	case true:
+		n.value = map[string]any{}
+	}
+	v.Set(reflect.New(v.Type().Elem()))
+	n.into(v.Interface())
+}
+
+// intoTable reads the keys that a struct has tags for. An absent table has its defaults.
+func (n node) intoTable(target any, v reflect.Value) {
+	at := table{n.document, n.path, n.asTable()}
+	target.(interface{ standAt(table) }).standAt(at)
+	others := at.others(keysOf(v.Type()))
+	for i := range v.NumField() {
+		tag := v.Type().Field(i).Tag
+		switch key := tag.Get("toml"); key {
+		case "":
+		case "*":
+			v.Field(i).Set(reflect.ValueOf(others))
+			others = nil
+		default:
+			field := node{n.document, within(n.path, key), defaultOf(tag), at.values, tag}
+			field.into(v.Field(i).Addr().Interface())
+			field.value = at.values[key]
+			field.into(v.Field(i).Addr().Interface())
+		}
+	}
+	for key := range others {
+		at.fail(key, "unknown key%s", suggest(key, keysOf(v.Type())))
+	}
+}
+
+// defaultOf returns what stands for an absent key, or nil.
+func defaultOf(tag reflect.StructTag) any {
+	text, has := tag.Lookup("default")
+	if !has {
+		return nil
+	}
+	if number, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return number
+	}
+	return text
+}
+
+// keysOf returns the keys that a struct has tags for.
+func keysOf(table reflect.Type) (keys []string) {
+	for i := range table.NumField() {
+		if key := table.Field(i).Tag.Get("toml"); key != "" && key != "*" {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// A table is what the structs of tables.go have in common: where the table stands in
+// the file, and what stands in it.
+type table struct {
+	document *document
+	path     []string
+	values   map[string]any // nil: the table is absent
+}
+
+func (t *table) standAt(at table) { *t = at }
+
+// has tells whether a key stands in the table.
+func (t *table) has(key string) bool { return t.values[key] != nil }
+
+// others returns what stands at other keys.
+func (t *table) others(known []string) map[string]any {
+	others := maps.Clone(t.values)
+	maps.DeleteFunc(others, func(key string, _ any) bool { return slices.Contains(known, key) })
+	return others
+}
+
+// fail notes what is wrong with the value of a key.
+func (t *table) fail(key, format string, args ...any) {
+	t.document.fail(within(t.path, key), format, args...)
+}
+
+// require notes a missing key, with an example of what to write.
+func (t *table) require(key, example string) {
+	if !t.has(key) {
+		t.fail(key, "is missing: add %s = %s", key, example)
+	}
+}
+
+// adopt notes what a check of the values found, except where a value was noted
+// already and the check saw its default.
+func (t *table) adopt(wrong []*quota.FieldError) {
+	noted := t.document.errors
+	for _, one := range wrong {
+		path := within(t.path, one.Path...)
+		key := keyAt(path)
+		if !slices.ContainsFunc(noted, func(e Error) bool { return e.Key == key }) {
+			t.document.fail(path, "%s", one.Message)
+		}
+	}
+}
+
+// names returns the keys of a table within, in the order of the file.
+func (t *table) names(key string) []string {
+	values, _ := t.values[key].(map[string]any)
+	return t.document.inOrder(within(t.path, key), values)
+}
+
+// suggest ends an error about an unknown name: with the known one that was
+// probably meant, or with all of them.
+func suggest(unknown string, known []string) string {
+	if nearest := quota.Nearest(unknown, known); nearest != "" {
+		return fmt.Sprintf(": did you mean %q?", nearest)
+	}
+	if len(known) == 0 {
+		return ""
+	}
+	return ": known are " + quoted(slices.Sorted(slices.Values(known)))
+}
+
+// quoted lists names.
+func quoted(names []string) string {
+	list := make([]string, len(names))
+	for i, name := range names {
+		list[i] = strconv.Quote(name)
+	}
+	return strings.Join(list, ", ")
+}
+
+// describe says what a decoded value is.
+func describe(value any) string {
+	switch value := value.(type) {
+	case string:
+		return fmt.Sprintf("the string %q", value)
+	case float64:
+		if value == math.Trunc(value) && math.Abs(value) <= float64(quota.MaxUnits) { // 1e4, for instance
+			return fmt.Sprintf("the fraction %.1f: write %d", value, int64(value))
+		}
+		return fmt.Sprint(value)
+	case int64, bool:
+		return fmt.Sprint(value)
+	case []any:
+		return "an array"
+	case map[string]any:
+		return "a table"
+	case []map[string]any:
+		return "an array of tables"
+	default:
+		return "a date or time"
+	}
+}

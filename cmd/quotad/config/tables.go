@@ -1,0 +1,142 @@
+package config
+
+import "quotad/quota"
+
+// These are the tables of the file, see decode.go for how they are read. Their tags:
+//
+//	toml     the key; "*" takes all keys that have no field of their own
+//	default  what an absent key means, and one whose value cannot be read
+//	oneof    the strings that may stand there
+//	want     what must stand there, where the type does not say enough
+//	such     a name to suggest for a table that lacks one
+
+type fileTable struct {
+	table
+	StateDir    path                        `toml:"state_dir"`
+	Socket      path                        `toml:"socket"`
+	Ledger      ledgerTable                 `toml:"ledger"`
+	Credentials map[string]*credentialTable `toml:"credentials" such:"youtube"`
+	Jobs        map[string]*jobTable        `toml:"jobs" such:"trending"`
+	Passes      passesTable                 `toml:"passes"`
+	Access      accessTable                 `toml:"access"`
+	Metrics     metricsTable                `toml:"metrics"`
+	OnEvent     eventsTable                 `toml:"on_event"`
+	Log         logTable                    `toml:"log"`
+}
+
+type ledgerTable struct {
+	table
+	Backend  string     `toml:"backend" oneof:"embedded redis" default:"embedded"`
+	Sync     string     `toml:"sync" oneof:"always off" default:"always"`
+	Deadline duration   `toml:"deadline" default:"250ms"`
+	Redis    redisTable `toml:"redis"`
+}
+
+type redisTable struct {
+	table
+	Addrs        texts     `toml:"addrs"`
+	MasterName   string    `toml:"master_name"`
+	Username     string    `toml:"username"`
+	PasswordFile contents  `toml:"password_file"`
+	DB           int       `toml:"db"`
+	KeyPrefix    string    `toml:"key_prefix"`
+	TLS          *tlsTable `toml:"tls"`
+}
+
+type tlsTable struct {
+	table
+	CAFile     contents `toml:"ca_file"`
+	CertFile   contents `toml:"cert_file"`
+	KeyFile    contents `toml:"key_file"`
+	ServerName string   `toml:"server_name"`
+}
+
+type credentialTable struct {
+	table
+	Limits     map[string]*limitTable `toml:"limits" such:"daily"`
+	Operations costs                  `toml:"operations"`
+	OnOutage   outageTable            `toml:"on_outage"`
+}
+
+type limitTable struct {
+	table
+	Units   quota.Units `toml:"units"`
+	Reserve quota.Units `toml:"reserve"`
+	Window  window      `toml:"window" default:"24h"`
+	Only    texts       `toml:"only"`
+}
+
+type calendarTable struct {
+	table
+	Calendar quota.Period `toml:"calendar" oneof:"hour day month" default:"day"`
+	Timezone zone         `toml:"timezone" default:"UTC"`
+}
+
+type outageTable struct {
+	table
+	Default    string         `toml:"default" oneof:"open closed" default:"closed"`
+	OpenUnits  quota.Units    `toml:"open_units"`
+	Operations map[string]any `toml:"*"` // as Default, by the name of an operation
+}
+
+type jobTable struct {
+	table
+	Credential         string              `toml:"credential"`
+	Regions            ring                `toml:"regions"`
+	Every              duration            `toml:"every"`
+	Offset             span                `toml:"offset"`
+	Cron               string              `toml:"cron" want:"a cron line in quotes, such as \"*/30 * * * *\""`
+	Timezone           zone                `toml:"timezone" default:"UTC"`
+	Schedule           string              `toml:"schedule" want:"\"manual\""`
+	Stagger            stagger             `toml:"stagger" default:"even"`
+	Parallel           int                 `toml:"parallel" default:"1"`
+	RunAtStart         bool                `toml:"run_at_start"`
+	Missed             string              `toml:"missed" oneof:"once skip" default:"once"`
+	MissedWithin       duration            `toml:"missed_within"`
+	Expects            calls               `toml:"expects"`
+	UseReserve         bool                `toml:"use_reserve"`
+	UnitsPerRun        quota.Units         `toml:"units_per_run"`
+	ExhaustedExitCodes exitCodes           `toml:"exhausted_exit_codes"`
+	OnFailure          string              `toml:"on_failure" oneof:"continue stop" default:"continue"`
+	Command            command             `toml:"command"`
+	Dir                path                `toml:"dir"`
+	EnvFile            contents            `toml:"env_file"`
+	Env                map[string]variable `toml:"env"`
+	Timeout            duration            `toml:"timeout" default:"5m"`
+	KillGrace          duration            `toml:"kill_grace" default:"10s"`
+}
+
+type passesTable struct {
+	table
+	Parallel int      `toml:"parallel"`
+	Drain    span     `toml:"drain" default:"30s"`
+	Cgroups  cgroups  `toml:"cgroups" default:"auto"`
+	User     passUser `toml:"user"`
+}
+
+type accessTable struct {
+	table
+	AdminGroup         group `toml:"admin_group"`
+	Connections        int   `toml:"connections" default:"1024"`
+	ConnectionsPerUser int   `toml:"connections_per_user" default:"256"`
+}
+
+type metricsTable struct {
+	table
+	Listen loopback `toml:"listen"`
+}
+
+type eventsTable struct {
+	table
+	NearLimit   command  `toml:"near_limit"`
+	Exhausted   command  `toml:"exhausted"`
+	OutageBegan command  `toml:"outage_began"`
+	OutageEnded command  `toml:"outage_ended"`
+	JobFailing  command  `toml:"job_failing"`
+	Timeout     duration `toml:"timeout" default:"30s"`
+}
+
+type logTable struct {
+	table
+	Level string `toml:"level" oneof:"debug info warn error" default:"info"`
+}

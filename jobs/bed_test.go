@@ -52,6 +52,7 @@ type played struct {
 	Command
 	region string
 	token  string
+	force  context.Context
 	output func(Line)
 }
 
@@ -101,9 +102,9 @@ func (b *bed) run() {
 
 func (b *bed) stop() {
 	b.t.Helper()
-	if err := b.Stop(b.t.Context()); err != nil {
-		b.t.Error(err)
-	}
+	ask, cancel := context.WithCancel(b.t.Context())
+	cancel()
+	b.Stop(ask, b.t.Context())
 }
 
 func (b *bed) Peek(_ context.Context, _ string, calls map[string]quota.Units, _ bool) (quota.Decision, error) {
@@ -118,8 +119,8 @@ func (b *bed) Cost(_ string, calls map[string]quota.Units) (sum quota.Units) {
 	return sum
 }
 
-func (b *bed) Launch(ctx context.Context, c Command, output func(Line)) Exit {
-	p := played{Command: c, output: output}
+func (b *bed) Launch(ask, force context.Context, c Command, output func(Line)) Exit {
+	p := played{Command: c, force: force, output: output}
 	for _, entry := range c.Env {
 		name, value, _ := strings.Cut(entry, "=")
 		switch name {
@@ -132,7 +133,7 @@ func (b *bed) Launch(ctx context.Context, c Command, output func(Line)) Exit {
 	if c.Started != nil {
 		c.Started(Identity{BootID: "boot-1", PID: 4711, Start: 42})
 	}
-	return b.play(ctx, p)
+	return b.play(ask, p)
 }
 
 // spend takes units on behalf of a pass, or is denied them.

@@ -41,7 +41,8 @@ type executor struct {
 
 	places chan struct{}           // one for each pass that may be under way
 	halt   context.CancelCauseFunc // launches nothing more
-	end    context.CancelCauseFunc // launches nothing more, and ends the passes under way
+	end    context.CancelCauseFunc // launches nothing more, and asks the passes under way to end
+	kill   context.CancelCauseFunc // leaves passes that were asked to end no more time
 	done   chan struct{}           // closed when the run is over and recorded
 }
 
@@ -50,17 +51,19 @@ type executor struct {
 func (r *Runner) begin(j *jobControl, request runRequest) (Run, error) {
 	e := &executor{runner: r, state: j, id: request.id, slot: request.slot, done: make(chan struct{})}
 	e.publisher = newPublisher(e, request.lock)
-	ctx, end := context.WithCancelCause(context.Background())
-	launching, halt := context.WithCancelCause(ctx)
-	e.end, e.halt = end, halt
+	ask, end := context.WithCancelCause(context.Background())
+	force, kill := context.WithCancelCause(context.Background())
+	launching, halt := context.WithCancelCause(ask)
+	e.halt, e.end, e.kill = halt, end, kill
 	run, err := e.prepare(request)
 	if err != nil {
 		end(nil)
+		kill(nil)
 		return Run{}, err
 	}
 	r.config.Observer.RunChanged(run)
 	r.background.Go(e.publisher.keep)
-	go e.loop(ctx, launching)
+	go e.loop(launching, ask, force)
 	return run, nil
 }
 
@@ -115,9 +118,9 @@ func (e *executor) take(request runRequest) (run Run, skips *Run, err error) {
 }
 
 // loop launches a pass at each region of the ring, each at its time and only if the
-// gate lets it, and returns when the last of them is over. The passes live as long as
-// ctx, and launching, a part of ctx, is as long as more may begin.
-func (e *executor) loop(ctx, launching context.Context) {
+// gate lets it, and returns when the last of them is over. More may begin until
+// launching ends; those under way are to end when ask does, and at once when force does.
+func (e *executor) loop(launching, ask, force context.Context) {
 	var passes sync.WaitGroup
 	for i, region := range e.ring {
 		if !waitUntil(launching, regions.Start(e.slot, e.stagger, i), e.runner.now()) || !e.enter(launching) {
@@ -131,12 +134,13 @@ func (e *executor) loop(ctx, launching context.Context) {
 		passes.Go(func() {
 			defer e.leave()
 			defer e.runner.reserved.release(reservation)
-			e.pass(ctx, region, reservation)
+			e.pass(ask, force, region, reservation)
 		})
 	}
 	passes.Wait()
 	e.finish(context.Cause(launching))
 	e.end(nil)
+	e.kill(nil)
 	close(e.done)
 }
 
@@ -249,7 +253,7 @@ func (e *executor) skip(region regions.Region, why *stop) {
 }
 
 // pass launches one region's command and records what became of it.
-func (e *executor) pass(ctx context.Context, region regions.Region, reservation *expected) {
+func (e *executor) pass(ask, force context.Context, region regions.Region, reservation *expected) {
 	caller := quota.Caller{Job: e.job.Name, Region: string(region), Run: e.id, UID: -1}
 	token := e.runner.config.Tokens.issue(quota.Bearer{Caller: caller, Credential: e.job.Credential, UseReserve: e.job.UseReserve}, &e.budget)
 	e.runner.reserved.launched(reservation, token)
@@ -259,7 +263,7 @@ func (e *executor) pass(ctx context.Context, region regions.Region, reservation 
 
 	var tail tail
 	command.Started = func(id Identity) { e.started(p, id) }
-	exit := e.launch(ctx, command, func(line Line) {
+	exit := e.launch(ask, force, command, func(line Line) {
 		tail.add(line.Text)
 		e.runner.config.Observer.Output(e.job.Name, e.id, p, line)
 	})
@@ -301,13 +305,13 @@ func (e *executor) command(p Pass, token string) Command {
 }
 
 // launch runs the command of a pass in its working directory.
-func (e *executor) launch(ctx context.Context, c Command, output func(Line)) Exit {
+func (e *executor) launch(ask, force context.Context, c Command, output func(Line)) Exit {
 	if c.Dir != "" {
 		if err := os.MkdirAll(c.Dir, 0o750); err != nil {
 			return Exit{Err: fmt.Errorf("cannot make the working directory: %w", err), Code: -1}
 		}
 	}
-	return e.runner.config.Launcher.Launch(ctx, c, output)
+	return e.runner.config.Launcher.Launch(ask, force, c, output)
 }
 
 // started keeps which process a pass is, for the next daemon to end it if this

@@ -10,9 +10,10 @@ import (
 type Launcher interface {
 	// Launch runs one command to its end and hands over its output line by line
 	// while it runs, one line at a time. When Launch returns, no process of the
-	// command's group is left. Cancelling ctx ends the command: TERM to its whole
-	// group, KILL after the grace; the cancellation's cause is in the Exit.
-	Launch(ctx context.Context, command Command, output func(Line)) Exit
+	// command is left. The end of ask ends the command: TERM to all its processes,
+	// KILL after the grace, or as soon as force ends, which is not before ask; the
+	// cause of ask is in the Exit.
+	Launch(ask, force context.Context, command Command, output func(Line)) Exit
 }
 
 // A Command is what a Launcher executes.

@@ -205,42 +205,48 @@ func (r *Runner) start(ctx context.Context, j *jobControl) {
 }
 
 // Tick has a job's slot run, or records why it is not. It returns at once. A slot
-// that was ticked before, a job that is not configured, and ticks after Drain or Stop
-// are ignored.
+// that was ticked before, a job that is not configured, and ticks after Stop are ignored.
 func (r *Runner) Tick(job string, slot time.Time) {
 	if j, err := r.state(job); err == nil {
 		r.tick(j, Scheduled, slot)
 	}
 }
 
-// Drain begins no further run or pass and waits until those under way are over,
-// or ctx ends; the passes run on then, and Stop ends them.
-func (r *Runner) Drain(ctx context.Context) error {
-	return r.close(ctx, func(e *executor) { e.halt(ErrShutdown) })
-}
-
-// Stop begins no further run, ends the passes under way and waits until they
-// are over and recorded, or ctx ends. Regions whose pass was interrupted keep
-// their turn. A pass has its job's KillGrace to end.
-func (r *Runner) Stop(ctx context.Context) error {
-	return r.close(ctx, func(e *executor) { e.end(ErrShutdown) })
-}
-
-func (r *Runner) close(ctx context.Context, tell func(*executor)) error {
+// Stop begins no further run or pass, and waits until those under way are over and
+// recorded. Passes may come to their own end until ask ends; then they are asked to end,
+// and killed after their job's KillGrace or as soon as force ends, which is not before
+// ask. Regions whose pass was interrupted keep their turn.
+func (r *Runner) Stop(ask, force context.Context) {
 	r.beginNoMore()
 	list := r.underWay()
-	for _, e := range list {
-		tell(e)
+	for _, step := range []struct {
+		do    func(*executor)
+		until context.Context
+	}{
+		{func(e *executor) { e.halt(ErrShutdown) }, ask},
+		{func(e *executor) { e.end(ErrShutdown) }, force},
+		{func(e *executor) { e.kill(ErrShutdown) }, context.Background()},
+	} {
+		for _, e := range list {
+			step.do(e)
+		}
+		if areOver(step.until, list) {
+			break
+		}
 	}
+	r.background.Wait() // what waits has been told, and no question takes long
+}
+
+// areOver waits until runs are over, or ctx ends, and tells whether they are.
+func areOver(ctx context.Context, list []*executor) bool {
 	for _, e := range list {
 		select {
 		case <-e.done:
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return false
 		}
 	}
-	r.background.Wait() // what waits has been told, and no question takes long
-	return nil
+	return true
 }
 
 func (r *Runner) beginNoMore() {

@@ -80,24 +80,28 @@ func TestStopWhileWaiting(t *testing.T) {
 	})
 }
 
-func TestStopGivesUpWhenItMust(t *testing.T) {
+// A pass that takes its time to end has its grace, until force ends.
+func TestStopForces(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
 		b := newBed(t, dir, trending(t))
-		release := make(chan struct{})
-		b.play = func(context.Context, played) Exit { <-release; return Exit{Cause: ErrShutdown} }
-		b.tick()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if err := b.Stop(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("got %v, want the context's error", err)
+		b.play = func(ask context.Context, p played) Exit {
+			<-ask.Done()
+			<-p.force.Done()
+			return Exit{Code: -1, Signal: "SIGKILL", Cause: context.Cause(ask)}
 		}
-		close(release)
-		b.stop()
+		b.tick()
+		force, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		ask, cancel := context.WithTimeout(force, time.Second)
+		defer cancel()
+		b.Stop(ask, force)
+		b.wants("11:00:00 run running", "11:00:00 US running", "11:00:05 US interrupted (shutdown)", "11:00:05 run interrupted (shutdown)")
+		b.wantCursor("US")
 	})
 }
 
-// Draining lets the pass under way come to its own end.
-func TestDrain(t *testing.T) {
+// Until it is asked to end, a pass under way may come to its own end.
+func TestStopWaits(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
 		b := newBed(t, dir, trending(t))
 		b.play = func(context.Context, played) Exit { time.Sleep(time.Hour + time.Minute); return Exit{} }
@@ -106,9 +110,7 @@ func TestDrain(t *testing.T) {
 			time.Sleep(time.Hour)
 			b.Tick("trending", time.Now().UTC())
 		}()
-		if err := b.Drain(t.Context()); err != nil {
-			t.Error(err)
-		}
+		b.Stop(t.Context(), t.Context())
 		b.wants("11:00:00 run running", "11:00:00 US running", "12:01:00 US ok", "12:01:00 run interrupted (shutdown)")
 		b.wantCursor("GB")
 		b.stop()
@@ -245,6 +247,6 @@ func TestKilledBeforeTheProcessIsKnown(t *testing.T) {
 
 type launchFunc func(context.Context, Command, func(Line)) Exit
 
-func (f launchFunc) Launch(ctx context.Context, c Command, output func(Line)) Exit {
+func (f launchFunc) Launch(ctx, _ context.Context, c Command, output func(Line)) Exit {
 	return f(ctx, c, output)
 }

@@ -37,7 +37,8 @@ type daemon struct {
 	shared *redisledger.Ledger // nil of an embedded ledger
 	hosts  jobs.Hosts          // beside that one
 	tokens *jobs.Tokens
-	tasks  uint64 // that there may be before a pass cannot start another one
+	reaper *process.Reaper // of what passes leave behind; nil: they have cgroups
+	tasks  uint64          // that there may be before a pass cannot start another one
 	runner *jobs.Runner
 	ticks  *scheduler.Scheduler
 
@@ -48,9 +49,8 @@ type daemon struct {
 	hangups chan os.Signal
 	status  *statusNotifier
 
-	hurry  chan struct{} // closed when the passes under way are to end at once
-	failed chan error    // what keeps the daemon from going on
-	undo   []func()      // what stop does, the last one first
+	failed chan error // what keeps the daemon from going on
+	undo   []func()   // what stop does, the last one first
 
 	serving sync.WaitGroup // for the listeners of the API
 }
@@ -59,7 +59,7 @@ func newDaemon(c *config.Config, read func() (*config.Config, error), s systemd,
 	d := &daemon{
 		config: c, systemd: s, log: log, events: newEvents(log), tokens: &jobs.Tokens{},
 		read: read, hangups: make(chan os.Signal, 1),
-		hurry: make(chan struct{}), failed: make(chan error, 1), metrics: metrics.New(version()),
+		failed: make(chan error, 1), metrics: metrics.New(version()),
 	}
 	d.notifier = notify.NewNotifier(c.StateDir, d.commandDone, d.events.CommandOutput)
 	d.monitor = notify.NewMonitor(d.events.Alerted, d.metrics.Alerted, d.notifier.Notify)
@@ -74,8 +74,9 @@ func newDaemon(c *config.Config, read func() (*config.Config, error), s systemd,
 // start is the order of things: the state directory is ours alone before
 // anything is read there; the ledger decides before the socket answers; the
 // socket answers before the first pass asks. After an error, stop takes apart
-// what had been started.
-func (d *daemon) start(ctx context.Context) error {
+// what had been started. The end of ask asks it to give up, and that of force leaves
+// passes no time.
+func (d *daemon) start(ask, force context.Context) error {
 	for _, step := range []func(context.Context) error{
 		d.prepareLaunches,
 		d.lockState,
@@ -84,11 +85,11 @@ func (d *daemon) start(ctx context.Context) error {
 		d.openLedger,
 		d.openRunner,
 		d.serveAPI,
-		d.runJobs,
+		func(ask context.Context) error { return d.runJobs(ask, force) },
 		d.openReloads,
 		d.ready,
 	} {
-		if err := step(ctx); err != nil {
+		if err := step(ask); err != nil {
 			return err
 		}
 	}
@@ -118,6 +119,12 @@ func (d *daemon) prepareLaunches(context.Context) (err error) {
 	if err := process.KeepDescriptors(); err != nil {
 		return err
 	}
+	if d.config.Passes.CgroupRoot == "" {
+		if d.reaper, err = process.NewReaper(); err != nil {
+			return err
+		}
+		d.onStop("end the reaping of orphans", d.reaper.Close)
+	}
 	d.tasks, err = process.ReserveTasks(d.config.Passes.User)
 	return err
 }
@@ -133,7 +140,7 @@ func (d *daemon) lockState(context.Context) error {
 
 // startNotifier comes early, so that it is told of everything to the last.
 func (d *daemon) startNotifier(context.Context) error {
-	launcher, err := eventLauncher(d.config.Passes)
+	launcher, err := d.eventLauncher()
 	if err != nil {
 		return err
 	}
@@ -158,9 +165,9 @@ func (d *daemon) openRunner(context.Context) error {
 	d.runner, err = jobs.Open(jobs.Config{
 		Jobs: d.config.Jobs,
 		Gate: watchedGate{d.keeper, d.monitor.Denied},
-		Launcher: hastener{process.Launcher{
-			CgroupRoot: d.config.Passes.CgroupRoot, Tasks: d.tasks, User: d.config.Passes.User,
-		}, d.hurry},
+		Launcher: process.Launcher{
+			CgroupRoot: d.config.Passes.CgroupRoot, Reaper: d.reaper, Tasks: d.tasks, User: d.config.Passes.User,
+		},
 		Tokens:      d.tokens,
 		Observer:    d.watchers,
 		Dir:         d.statePath("jobs"),

@@ -44,12 +44,14 @@ func (d *daemon) passEnviron() []string {
 
 // eventLauncher runs the commands of events, as our own user. They inherit none of
 // the capabilities that we were given to launch passes as another user.
-func eventLauncher(passes config.Passes) (process.Launcher, error) {
-	if passes.User == nil {
-		return process.Launcher{}, nil
+func (d *daemon) eventLauncher() (process.Launcher, error) {
+	launcher := process.Launcher{CgroupRoot: d.config.Passes.CgroupRoot, Reaper: d.reaper}
+	if d.config.Passes.User == nil {
+		return launcher, nil
 	}
-	own, err := process.OwnUser()
-	return process.Launcher{User: own}, err
+	var err error
+	launcher.User, err = process.OwnUser()
+	return launcher, err
 }
 
 // openWorkDirs lets passes of another user into the directories that they run in.

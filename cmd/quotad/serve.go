@@ -25,30 +25,31 @@ func serve(o options, c *config.Config, read func() (*config.Config, error), s s
 	d.acceptLedger = o.acceptLedger
 	signal.Notify(d.hangups, syscall.SIGHUP)
 	defer signal.Stop(d.hangups)
-	ctx, stop := context.WithCancel(context.Background())
-	defer stop()
-	defer d.heed(stop)()
-	if err := d.start(ctx); err != nil {
+	ask, force, done := d.heedSignals()
+	defer done()
+	if err := d.start(ask, force); err != nil {
 		d.stop()
 		return err
 	}
-	err := d.wait(ctx)
+	err := d.wait(ask)
 	d.stop()
 	d.log.Info().Msg("stopped")
 	return err
 }
 
-// heed has the first signal call stop, and the second one end the patience with
-// the passes, until done.
-func (d *daemon) heed(stop func()) (done func()) {
+// heedSignals returns two contexts, until done: the first signal ends ask, by which the
+// daemon is asked to stop, and the second one force, which leaves its passes no time.
+func (d *daemon) heedSignals() (ask, force context.Context, done func()) {
+	ask, endAsk := context.WithCancel(context.Background())
+	force, endForce := context.WithCancel(context.Background())
 	signals, over, heeded := make(chan os.Signal, 2), make(chan struct{}), make(chan struct{})
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	steps := []struct {
 		message string
 		do      func()
 	}{
-		{"stopping: another signal ends the passes under way at once", stop},
-		{"ending the passes at once", func() { close(d.hurry) }},
+		{"stopping: another signal ends the passes under way at once", endAsk},
+		{"ending the passes at once", endForce},
 	}
 	go func() {
 		defer close(heeded)
@@ -62,10 +63,12 @@ func (d *daemon) heed(stop func()) (done func()) {
 			}
 		}
 	}()
-	return func() {
+	return ask, force, func() {
 		signal.Stop(signals)
 		close(over)
 		<-heeded
+		endAsk()
+		endForce()
 	}
 }
 
@@ -161,7 +164,7 @@ func shutdown(s *server.Server) error {
 
 // runJobs begins with what a killed daemon left, what was missed, and what is to
 // run at the start, and goes on with the schedule.
-func (d *daemon) runJobs(ctx context.Context) error {
+func (d *daemon) runJobs(ask, force context.Context) error {
 	var err error
 	if d.ticks, err = scheduler.New(d.runner.Tick, d.watchers.Trouble); err != nil {
 		return err
@@ -169,8 +172,11 @@ func (d *daemon) runJobs(ctx context.Context) error {
 	if err := d.feedWatchdog(); err != nil {
 		return err
 	}
-	d.onStop("end the passes under way", d.endPasses)
-	d.runner.Start(ctx)
+	d.onStop("end the passes under way", func() error {
+		d.endPasses(force)
+		return nil
+	})
+	d.runner.Start(ask)
 	// The slots until here are the runner's: it has made up for them, or noted them.
 	for _, job := range d.config.Jobs {
 		if err := d.ticks.Set(job.Name, job.Schedule); err != nil {
@@ -180,6 +186,19 @@ func (d *daemon) runJobs(ctx context.Context) error {
 	d.onStop("end the schedule", d.ticks.Stop)
 	d.ticks.Start()
 	return nil
+}
+
+// endPasses begins no further pass and gives those under way their time: to come to
+// their own end, and then, asked to, to end. The end of force leaves them none.
+func (d *daemon) endPasses(force context.Context) {
+	ask, cancel := context.WithTimeout(force, d.config.Passes.Drain)
+	defer cancel()
+	defer context.AfterFunc(ask, func() {
+		if errors.Is(ask.Err(), context.DeadlineExceeded) {
+			d.log.Info().Stringer("drain", d.config.Passes.Drain).Msg("asking the passes to end")
+		}
+	})()
+	d.runner.Stop(ask, force)
 }
 
 // warn tells of limits that the schedule does not fit. To find them takes longer

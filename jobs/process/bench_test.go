@@ -45,7 +45,7 @@ func compare(b *testing.B, c jobs.Command, l Launcher) {
 			b.Fatal(err)
 		}
 		between := time.Now()
-		if exit := l.Launch(b.Context(), c, func(jobs.Line) {}); exit.Err != nil || exit.Code != 0 {
+		if exit := l.Launch(b.Context(), b.Context(), c, func(jobs.Line) {}); exit.Err != nil || exit.Code != 0 {
 			b.Fatalf("got %+v", exit)
 		}
 		floor = append(floor, between.Sub(began))

@@ -4,14 +4,17 @@
 // Launch starts a command in a session of its own and, where systemd delegates
 // cgroups, in a cgroup of its own. Two pipes take what it writes; a lineWriter splits
 // that into lines, and a queue emits them at a bounded rate. A goroutine waits for the
-// command on a pidfd, which takes no thread. When the command has ended, or when its
-// context has, the tree of its processes gets TERM, and KILL after the grace.
+// command on a pidfd, which takes no thread. When the command has ended, or when it is
+// asked to end, the tree of its processes gets TERM, and KILL after the grace or as soon
+// as it is forced.
 //
-// The tree is what is in the cgroup. Without one it is the session, what carries the
-// run's variables in its environment, and their children, found in procfs. A daemon
-// that was killed finds the tree again by the identity that it wrote down, see
-// EndLeftover.
+// The tree is what is in the cgroup. Without one, a Reaper has every orphan come to this
+// process (PR_SET_CHILD_SUBREAPER), so that whatever a command starts stays below us. An
+// orphan belongs to the command whose session it is in or whose marks, the run and the
+// region, its environment has; one that has neither is ended with the last command that
+// ran when it began. A daemon that was killed finds its trees again among all processes,
+// by the identity that it wrote down, see EndLeftover.
 //
 // The package writes nothing to disk but directories below the cgroup. It has two
-// locks, child.mu and queue.mu, and neither is taken under the other.
+// locks, Reaper.mu and queue.mu, and neither is taken under the other.
 package process

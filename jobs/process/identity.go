@@ -10,7 +10,7 @@ import (
 )
 
 // Identify returns what tells a running process from every other one, before
-// and after it. The caller knows the markers and the cgroup.
+// and after it. The caller knows the marks and the cgroup.
 func Identify(pid int) (jobs.Identity, error) {
 	boot, err := bootID()
 	if err != nil {
@@ -27,8 +27,8 @@ func Identify(pid int) (jobs.Identity, error) {
 // started: TERM to it and to what descends from it, KILL after the grace. It
 // tells whether anything was left. A process that was only given the same
 // number is not touched, and neither is a process that cannot be told from one:
-// when the first process is gone and there is neither a marker nor a cgroup. An
-// identity without a PID goes by its markers.
+// when the first process is gone and there is neither a mark nor a cgroup. An
+// identity without a PID goes by its marks.
 //
 // The error is the context's, if that ends the waiting, or says that something
 // could not be ended.
@@ -45,8 +45,7 @@ func EndLeftover(ctx context.Context, id jobs.Identity, grace time.Duration) (en
 	if len(t.members()) == 0 {
 		return false, nil
 	}
-	t.terminate()
-	left, err := t.end(ctx, time.Now().Add(grace))
+	left, err := t.end(ctx, context.Background(), grace)
 	if err != nil {
 		return false, fmt.Errorf("cannot wait for the end of process %d: %w", id.PID, err)
 	}
@@ -63,14 +62,14 @@ func identify(pid int, env []string, group *cgroup) jobs.Identity {
 	if err != nil {
 		id.PID = pid
 	}
-	id.Marks = markers(env)
+	id.Marks = marks(env)
 	id.Cgroup = group.path()
 	return id
 }
 
-// markers returns the entries of an environment that together no other pass has.
+// marks returns the entries of an environment that together no other pass has.
 // The token would do, too, but is a secret and must not be written down.
-func markers(env []string) []string {
+func marks(env []string) []string {
 	var found []string
 	for _, entry := range env {
 		switch name, _, _ := strings.Cut(entry, "="); name {

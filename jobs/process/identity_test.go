@@ -45,7 +45,7 @@ func TestMarksAreOfOnePassOnly(t *testing.T) {
 		{[]string{"QUOTAD_RUN_ID=1"}, nil},
 		{[]string{"QUOTAD_REGION=US", "QUOTAD_TOKEN=secret", "QUOTAD_RUN_ID=1"}, []string{"QUOTAD_REGION=US", "QUOTAD_RUN_ID=1"}},
 	} {
-		if got := markers(row.env); !slices.Equal(got, row.want) {
+		if got := marks(row.env); !slices.Equal(got, row.want) {
 			t.Errorf("of %q: got %q, want %q", row.env, got, row.want)
 		}
 	}
@@ -70,7 +70,7 @@ func crash(t *testing.T, n int, args ...string) (jobs.Identity, []int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id := jobs.Identity{BootID: boot, Marks: markers(c.Env)}
+	id := jobs.Identity{BootID: boot, Marks: marks(c.Env)}
 	var pids []int
 	for lines := bufio.NewScanner(stdout); len(pids) < n && lines.Scan(); {
 		if pid, ok := strings.CutPrefix(lines.Text(), "ready "); ok {

@@ -21,17 +21,20 @@ type launch struct {
 	id    jobs.Identity
 	lines chan jobs.Line
 	stop  context.CancelCauseFunc
+	force context.CancelFunc
 	exit  chan jobs.Exit
 }
 
 // begin launches a command and returns when it has been started.
 func begin(t testing.TB, l Launcher, c jobs.Command) *launch {
 	t.Helper()
-	ctx, stop := context.WithCancelCause(t.Context())
-	b := &launch{t: t, lines: make(chan jobs.Line, 10_000), stop: stop, exit: make(chan jobs.Exit, 1)}
+	ask, stop := context.WithCancelCause(t.Context())
+	forced, force := context.WithCancel(context.Background())
+	t.Cleanup(force)
+	b := &launch{t: t, lines: make(chan jobs.Line, 10_000), stop: stop, force: force, exit: make(chan jobs.Exit, 1)}
 	started := make(chan jobs.Identity, 1)
 	c.Started = func(id jobs.Identity) { started <- id }
-	go func() { b.exit <- l.Launch(ctx, c, func(line jobs.Line) { b.lines <- line }) }()
+	go func() { b.exit <- l.Launch(ask, forced, c, func(line jobs.Line) { b.lines <- line }) }()
 	select {
 	case b.id = <-started:
 	case exit := <-b.exit:
@@ -199,6 +202,22 @@ func TestIgnoredTermEndsInKillAfterGrace(t *testing.T) {
 	}
 }
 
+func TestForceLeavesNoGrace(t *testing.T) {
+	test := func(t *testing.T, l Launcher, args ...string) {
+		c := command(args...)
+		c.KillGrace = time.Hour
+		b := begin(t, l, c)
+		pids := b.ready(len(args))
+		b.stop(jobs.ErrShutdown)
+		b.force()
+		if exit := b.end(pids...); exit.Cause != jobs.ErrShutdown || exit.Left != 0 {
+			t.Errorf("got %+v, want %v and none left", exit, jobs.ErrShutdown)
+		}
+	}
+	t.Run("session", func(t *testing.T) { test(t, Launcher{}, "stay", "stubborn") })
+	t.Run("cgroup", func(t *testing.T) { test(t, Launcher{CgroupRoot: cgroupRoot(t)}, "stay", "vanish", "stubborn") })
+}
+
 // A command that has ended by itself has not been ended by us, though we are
 // asked to while we still clear up behind it.
 func TestCancelAfterTheEndIsNoCause(t *testing.T) {
@@ -221,17 +240,16 @@ func TestCancelWhileTheEndIsUnnoticed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer out.close()
-	c, err := Launcher{}.startChild(t.Context(), command("exit", "0"), out, nil)
+	c, err := Launcher{}.startChild(command("exit", "0"), out, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.tree.awaitRoot(); err != nil {
-		t.Fatal(err)
+	if !c.tree.awaitRoot(t.Context()) {
+		t.Fatal("it has not ended")
 	}
-	if err := c.cancel(jobs.ErrTimeout); !errors.Is(err, os.ErrProcessDone) {
-		t.Errorf("got %v, want %v", err, os.ErrProcessDone)
-	}
-	if exit := c.wait(); exit.Cause != nil || exit.Code != 0 {
+	ask, cancel := context.WithCancelCause(t.Context())
+	cancel(jobs.ErrTimeout)
+	if exit := c.wait(ask, ask); exit.Cause != nil || exit.Code != 0 {
 		t.Errorf("got %+v, want success", exit)
 	}
 }
@@ -241,7 +259,7 @@ func TestCancelledBeforeTheStart(t *testing.T) {
 	stop(jobs.ErrShutdown)
 	c := command("exit", "0")
 	c.Started = func(jobs.Identity) { t.Error("started") }
-	if exit := (Launcher{}).Launch(ctx, c, nil); exit.Cause != jobs.ErrShutdown || exit.Err != nil || exit.Code != -1 {
+	if exit := (Launcher{}).Launch(ctx, ctx, c, nil); exit.Cause != jobs.ErrShutdown || exit.Err != nil || exit.Code != -1 {
 		t.Errorf("got %+v, want %v", exit, jobs.ErrShutdown)
 	}
 }
@@ -274,7 +292,7 @@ func TestNotStarted(t *testing.T) {
 			c := command("exit", "0")
 			c.Started = func(jobs.Identity) { t.Error("started") }
 			row.change(&c)
-			exit := Launcher{}.Launch(t.Context(), c, nil)
+			exit := Launcher{}.Launch(t.Context(), t.Context(), c, nil)
 			if exit.Err == nil || !strings.Contains(exit.Err.Error(), row.want) {
 				t.Errorf("got %v, want an error with %q", exit.Err, row.want)
 			}
@@ -290,7 +308,7 @@ func TestWhatACommandIsGiven(t *testing.T) {
 	c := command("describe")
 	c.Dir = t.TempDir()
 	var lines []string
-	if exit := (Launcher{}).Launch(t.Context(), c, func(line jobs.Line) { lines = append(lines, line.Text) }); exit.Code != 0 {
+	if exit := (Launcher{}).Launch(t.Context(), t.Context(), c, func(line jobs.Line) { lines = append(lines, line.Text) }); exit.Code != 0 {
 		t.Fatalf("got %+v", exit)
 	}
 	for _, want := range []string{"leads true", "stdin /dev/null", "dir " + c.Dir, "env " + strings.Join(c.Env, " ")} {
@@ -309,7 +327,7 @@ func TestNoDescriptorIsInherited(t *testing.T) {
 	running.ready(1)
 	var got []string
 	c := jobs.Command{Args: []string{list, "/proc/self/fd"}, Timeout: time.Minute, KillGrace: time.Second}
-	Launcher{}.Launch(t.Context(), c, func(line jobs.Line) { got = append(got, line.Text) })
+	Launcher{}.Launch(t.Context(), t.Context(), c, func(line jobs.Line) { got = append(got, line.Text) })
 	// Its own three, the one it lists them with, and what this process was itself
 	// given by whoever started it.
 	if want := 3 + 1 + len(givenDescriptors(t)); len(got) != want {
@@ -350,5 +368,5 @@ func TestNoEnvironmentIsNotOurs(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := jobs.Command{Args: []string{env}, Timeout: time.Minute, KillGrace: time.Second}
-	Launcher{}.Launch(t.Context(), c, func(line jobs.Line) { t.Errorf("got %q", line.Text) })
+	Launcher{}.Launch(t.Context(), t.Context(), c, func(line jobs.Line) { t.Errorf("got %q", line.Text) })
 }

@@ -17,8 +17,11 @@ type Launcher struct {
 	// CgroupRoot is the directory of a cgroup v2 in which each command gets a
 	// cgroup of its own, see DelegatedCgroup: then nothing that a command starts
 	// can escape. Where it is empty, or no cgroup can be made there, a command
-	// is known by its session and the markers in its environment.
+	// is known by its session and the marks in its environment.
 	CgroupRoot string
+	// Reaper adopts what commands leave behind where there are no cgroups; nil: it is
+	// looked for among all processes.
+	Reaper *Reaper
 	// Tasks is how many processes and threads the user may have before a command
 	// cannot start another one, see ReserveTasks. 0: as many as for ourselves.
 	Tasks uint64
@@ -37,28 +40,28 @@ var _ jobs.Launcher = Launcher{}
 // Lines are cut after 64 KiB. A command never waits for output to take a line:
 // what it writes faster than lines are handed over is dropped, the oldest
 // first. Launch itself does wait, for the last line.
-func (l Launcher) Launch(ctx context.Context, command jobs.Command, output func(jobs.Line)) jobs.Exit {
+func (l Launcher) Launch(ask, force context.Context, command jobs.Command, output func(jobs.Line)) jobs.Exit {
 	began := time.Now()
-	exit := l.launch(ctx, command, output)
+	exit := l.launch(ask, force, command, output)
 	exit.Took = time.Since(began)
 	return exit
 }
 
-func (l Launcher) launch(ctx context.Context, command jobs.Command, output func(jobs.Line)) jobs.Exit {
+func (l Launcher) launch(ask, force context.Context, command jobs.Command, output func(jobs.Line)) jobs.Exit {
 	if err := check(command); err != nil {
 		return jobs.Exit{Code: -1, Err: err}
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, command.Timeout, jobs.ErrTimeout)
+	ask, cancel := context.WithTimeoutCause(ask, command.Timeout, jobs.ErrTimeout)
 	defer cancel()
+	if ask.Err() != nil {
+		return jobs.Exit{Code: -1, Cause: context.Cause(ask)}
+	}
 	out, err := openOutput(masked(output, command.Secrets))
 	if err != nil {
 		return jobs.Exit{Code: -1, Err: fmt.Errorf("cannot start %q: %w", command.Args[0], err)}
 	}
 	defer out.close()
-	c, err := l.start(ctx, command, out)
-	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return jobs.Exit{Code: -1, Cause: context.Cause(ctx)}
-	}
+	c, err := l.start(command, out)
 	if err != nil {
 		return jobs.Exit{Code: -1, Err: startError(command, err)}
 	}
@@ -67,17 +70,17 @@ func (l Launcher) launch(ctx context.Context, command jobs.Command, output func(
 		command.Started(c.tree.root)
 	}
 	out.emitLines()
-	return c.wait()
+	return c.wait(ask, force)
 }
 
 // start starts the command in a cgroup of its own, or, if that cannot be had,
 // without one.
-func (l Launcher) start(ctx context.Context, command jobs.Command, out *output) (*child, error) {
+func (l Launcher) start(command jobs.Command, out *output) (*child, error) {
 	group := makeCgroup(l.CgroupRoot)
-	c, err := l.startChild(ctx, command, out, group)
+	c, err := l.startChild(command, out, group)
 	if err != nil && group != nil {
 		group.remove()
-		c, err = l.startChild(ctx, command, out, nil)
+		c, err = l.startChild(command, out, nil)
 	}
 	if err == nil {
 		limitTasks(c.cmd.Process.Pid, l.Tasks)

@@ -66,6 +66,9 @@ func children() map[string]func(args []string) {
 		"become":   become,
 		"describe": func([]string) { describe() },
 		"adopt":    adopt,
+		"inherit":  inheritChild,
+		"orphans":  orphans,
+		"beside":   beside,
 		"bomb":     bomb,
 		"besiege":  besiege,
 		"daemon":   daemon,
@@ -190,7 +193,7 @@ func besiege(args []string) {
 		panic(err)
 	}
 	ctx, end := context.WithCancel(context.Background())
-	Launcher{Tasks: tasks, User: user}.Launch(ctx, command("bomb", args[1]), func(line jobs.Line) {
+	Launcher{Tasks: tasks, User: user}.Launch(ctx, ctx, command("bomb", args[1]), func(line jobs.Line) {
 		fmt.Println(line.Text)
 		if strings.HasPrefix(line.Text, "stopped") {
 			fmt.Println("beside it:", exec.Command("/bin/true").Run())
@@ -215,32 +218,16 @@ func describe() {
 	fmt.Println("env", strings.Join(os.Environ(), " "))
 }
 
-// adopt launches a command as a process to which orphans come, like process 1
-// of a container, and counts the zombies it is left with.
-func adopt(args []string) {
-	const setChildSubreaper = 36
-	if _, _, errno := syscall.RawSyscall(syscall.SYS_PRCTL, setChildSubreaper, 1, 0); errno != 0 {
-		panic(errno)
-	}
-	exit := Launcher{}.Launch(context.Background(), inherit(command(args...)), func(line jobs.Line) { fmt.Println(line.Text) })
-	for _, p := range processes() {
-		if p.parent == os.Getpid() {
-			fmt.Println("child", p)
-		}
-	}
-	fmt.Println("exit", exit.Code, exit.Err)
-}
-
 // daemon launches a command and prints its identity, to be killed then.
 func daemon(args []string) {
 	c := inherit(command(args...))
 	c.Started = func(id jobs.Identity) { fmt.Println("started", id.PID, id.Start) }
-	Launcher{}.Launch(context.Background(), c, func(line jobs.Line) { fmt.Println(line.Text) })
+	Launcher{}.Launch(context.Background(), context.Background(), c, func(line jobs.Line) { fmt.Println(line.Text) })
 }
 
 // inherit hands on the marks that this process was given itself.
 func inherit(c jobs.Command) jobs.Command {
-	c.Env = append(c.Env, markers(os.Environ())...)
+	c.Env = append(c.Env, marks(os.Environ())...)
 	return c
 }
 

@@ -12,7 +12,7 @@ func TestSecretsAreMasked(t *testing.T) {
 	c := command("write", `"key=hunter2hunter2&x\n"`, `"hunter2 hunt"`, `"er2hunter2\n"`, "2>", `"hunter2hunter2"`)
 	c.Secrets = []string{"hunter2", "hunter2hunter2"}
 	var got []string
-	if exit := (Launcher{}).Launch(t.Context(), c, func(line jobs.Line) { got = append(got, line.Text) }); exit.Code != 0 {
+	if exit := (Launcher{}).Launch(t.Context(), t.Context(), c, func(line jobs.Line) { got = append(got, line.Text) }); exit.Code != 0 {
 		t.Fatalf("got %+v", exit)
 	}
 	slices.Sort(got)

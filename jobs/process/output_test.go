@@ -65,7 +65,7 @@ func TestOutput(t *testing.T) {
 func TestStreamsAreToldApart(t *testing.T) {
 	got := map[string]string{}
 	c := command("write", `"to out"`, "2>", `"to err\n"`)
-	Launcher{}.Launch(t.Context(), c, func(line jobs.Line) { got[line.Stream] += line.Text })
+	Launcher{}.Launch(t.Context(), t.Context(), c, func(line jobs.Line) { got[line.Stream] += line.Text })
 	if got["stdout"] != "to out" || got["stderr"] != "to err" {
 		t.Errorf("got %q", got)
 	}
@@ -74,7 +74,7 @@ func TestStreamsAreToldApart(t *testing.T) {
 func TestAMegabyteWithoutNewline(t *testing.T) {
 	var got []jobs.Line
 	c := command("long", strconv.Itoa(1<<20))
-	if exit := (Launcher{}).Launch(t.Context(), c, func(line jobs.Line) { got = append(got, line) }); exit.Code != 0 {
+	if exit := (Launcher{}).Launch(t.Context(), t.Context(), c, func(line jobs.Line) { got = append(got, line) }); exit.Code != 0 {
 		t.Fatalf("got %+v", exit)
 	}
 	want := []jobs.Line{
@@ -103,7 +103,7 @@ func TestAFloodIsBoundedAndNeverStalls(t *testing.T) {
 	}
 	handed, dropped, last := 0, 0, ""
 	c := command("flood", strconv.Itoa(written), socket)
-	exit := Launcher{}.Launch(t.Context(), c, func(line jobs.Line) {
+	exit := Launcher{}.Launch(t.Context(), t.Context(), c, func(line jobs.Line) {
 		if handed+dropped == 0 {
 			told() // it has written everything
 		}

@@ -2,9 +2,9 @@ package process
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -17,7 +17,6 @@ type process struct {
 	group   int
 	session int
 	start   uint64 // in clock ticks since boot
-	thread  bool   // it is no process: the table answers for the numbers of threads, too
 	kernel  bool   // it is a thread of the kernel's own
 	ending  bool   // the kernel takes it apart: nothing of it runs any more
 	zombie  bool   // it has ended, and its parent has not asked for its status yet
@@ -25,7 +24,7 @@ type process struct {
 
 // readProcess looks a process up.
 func readProcess(pid int) (process, error) {
-	stat, err := readProc(strconv.Itoa(pid) + "/stat")
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return process{}, err
 	}
@@ -54,7 +53,6 @@ func parseStat(pid int, stat []byte) (process, error) {
 	p := process{
 		pid:    pid,
 		start:  start,
-		thread: field(38) == "-1", // the signal for its parent at its end: none
 		kernel: flags&kernelThread != 0,
 		ending: over && flags&exiting != 0,
 		zombie: over && strings.Contains("ZX", field(3)),
@@ -82,22 +80,22 @@ func (p process) signal(sig syscall.Signal) {
 // that each end in a NUL byte. It is empty if the process has none or has just
 // begun to execute a program, and nil if it may not be read or is gone.
 func environ(pid int) []byte {
-	entries, err := readProc(strconv.Itoa(pid) + "/environ")
+	entries, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	if err != nil {
 		return nil
 	}
 	return entries
 }
 
-// carries tells whether all markers are in an environment.
-func carries(environ []byte, markers []string) bool {
+// carries tells whether all marks are in an environment.
+func carries(environ []byte, marks []string) bool {
 	environ = append([]byte{0}, environ...)
-	for _, marker := range markers {
-		if !bytes.Contains(environ, []byte("\x00"+marker+"\x00")) {
+	for _, mark := range marks {
+		if !bytes.Contains(environ, []byte("\x00"+mark+"\x00")) {
 			return false
 		}
 	}
-	return len(markers) > 0
+	return len(marks) > 0
 }
 
 // processes returns what is in the process table.
@@ -121,71 +119,27 @@ func processes() []process {
 	return all
 }
 
-// startedAfter returns the processes that were started after a given one, as
-// far as that can be told cheaply: numbers are given out in ascending order, so
-// they are those between it and the newest. It is false when the numbers have
-// begun anew meanwhile, or when there are too many of them to be cheap.
-func startedAfter(pid int) ([]process, bool) {
-	const cheap = 200
-	newest, err := newestPID()
-	if err != nil || newest < pid || newest-pid > cheap {
-		return nil, false
-	}
-	var all []process
-	for next := pid + 1; next <= newest; next++ {
-		if p, err := readProcess(next); err == nil && !p.thread {
-			all = append(all, p)
+// childrenOf returns the numbers of the children of a process. None is left out while
+// it reaps none.
+func childrenOf(pid int) []int {
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	var all []int
+	for _, list := range lists {
+		content, _ := os.ReadFile(list)
+		for field := range strings.FieldsSeq(string(content)) {
+			if child, err := strconv.Atoi(field); err == nil {
+				all = append(all, child)
+			}
 		}
 	}
-	return all, true
-}
-
-// newestPID returns the number that was given out last: the last field of
-// loadavg. Threads are numbered from the same sequence.
-func newestPID() (int, error) {
-	load, err := readProc("loadavg")
-	if err != nil {
-		return 0, err
-	}
-	fields := bytes.Fields(load)
-	if len(fields) < 5 {
-		return 0, fmt.Errorf("cannot understand /proc/loadavg: %q", load)
-	}
-	return strconv.Atoi(string(fields[4]))
+	return all
 }
 
 // bootID returns what tells this boot of the kernel from every other.
 func bootID() (string, error) {
-	id, err := readProc("sys/kernel/random/boot_id")
+	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return "", fmt.Errorf("cannot tell which boot this is: %w", err)
 	}
 	return strings.TrimSpace(string(id)), nil
-}
-
-// readProc reads a file of procfs by its name there. It is os.ReadFile without
-// what that does for files that one could wait for: looking at a process costs
-// half as much.
-func readProc(name string) ([]byte, error) {
-	fd, err := syscall.Open("/proc/"+name, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: "/proc/" + name, Err: err}
-	}
-	defer syscall.Close(fd)
-	content := make([]byte, 0, 1024)
-	for {
-		n, err := syscall.Read(fd, content[len(content):cap(content)])
-		switch {
-		case errors.Is(err, syscall.EINTR):
-			continue
-		case err != nil:
-			return nil, &os.PathError{Op: "read", Path: "/proc/" + name, Err: err}
-		case n == 0:
-			return content, nil
-		}
-		content = content[:len(content)+n]
-		if len(content) == cap(content) {
-			content = append(content, 0)[:len(content)]
-		}
-	}
 }

@@ -15,15 +15,13 @@ func TestParseStat(t *testing.T) {
 	for _, row := range []struct {
 		name, stat string
 		zombie     bool
-		thread     bool
 	}{
-		{"a process", stat("sh", "S", "1", "17"), false, false},
-		{"a name like no name", stat("a) Z 1 (b", "R", "1", "17"), false, false},
-		{"a zombie", stat("sh", "Z", "1", "17"), true, false},
-		{"a process whose first thread has ended", stat("java", "Z", "2", "17"), false, false},
-		{"another thread", stat("java", "S", "2", "-1"), false, true},
+		{"a process", stat("sh", "S", "1", "17"), false},
+		{"a name like no name", stat("a) Z 1 (b", "R", "1", "17"), false},
+		{"a zombie", stat("sh", "Z", "1", "17"), true},
+		{"a process whose first thread has ended", stat("java", "Z", "2", "17"), false},
 	} {
-		want := process{pid: 80, parent: 77, group: 78, session: 79, start: 4711, zombie: row.zombie, thread: row.thread}
+		want := process{pid: 80, parent: 77, group: 78, session: 79, start: 4711, zombie: row.zombie}
 		if got, err := parseStat(80, []byte(row.stat)); err != nil || got != want {
 			t.Errorf("%s: got %+v, %v, want %+v", row.name, got, err, want)
 		}
@@ -48,24 +46,17 @@ func TestProcesses(t *testing.T) {
 	}
 }
 
-func TestStartedAfter(t *testing.T) {
+func TestChildrenOf(t *testing.T) {
 	b := begin(t, Launcher{}, command("stay", "sleep"))
 	pids := b.ready(2)
-	found, cheap := startedAfter(pids[1])
-	if !cheap {
-		t.Skip("the numbers have begun anew")
-	}
-	if !slices.ContainsFunc(found, func(p process) bool { return p.pid == pids[0] }) {
-		t.Errorf("process %d is not in %+v", pids[0], found)
-	}
-	if slices.ContainsFunc(found, func(p process) bool { return p.pid <= pids[1] }) {
-		t.Errorf("%+v holds older processes than %d", found, pids[1])
-	}
-	if _, cheap := startedAfter(1 << 22); cheap {
-		t.Error("processes after the newest")
+	if got := childrenOf(pids[1]); !slices.Equal(got, pids[:1]) {
+		t.Errorf("got %v, want %v", got, pids[:1])
 	}
 	b.stop(nil)
 	b.end(pids...)
+	if got := childrenOf(pids[1]); len(got) > 0 {
+		t.Errorf("got %v of a process that is gone", got)
+	}
 }
 
 func TestCarries(t *testing.T) {

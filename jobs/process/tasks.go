@@ -2,8 +2,6 @@ package process
 
 import (
 	"fmt"
-	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -47,10 +45,7 @@ func limitTasks(pid int, tasks uint64) {
 	if err := unix.Prlimit(pid, unix.RLIMIT_NPROC, &limit, nil); err != nil {
 		return // it has ended
 	}
-	children, _ := readProc(fmt.Sprintf("%d/task/%d/children", pid, pid))
-	for field := range strings.FieldsSeq(string(children)) {
-		if child, err := strconv.Atoi(field); err == nil {
-			limitTasks(child, tasks)
-		}
+	for _, child := range childrenOf(pid) {
+		limitTasks(child, tasks)
 	}
 }

@@ -2,7 +2,6 @@ package process
 
 import (
 	"context"
-	"errors"
 	"os"
 	"slices"
 	"syscall"
@@ -15,19 +14,18 @@ import (
 
 // A tree is the process of a command, its root, and what descends from it. In a
 // cgroup that is exactly what is in there. Without one it is what is in the root's
-// session, what has its markers in the environment, and their children. Only a
-// cgroup holds a process that has left the session, was started with an emptied
-// environment, and lost its parent between two scans.
+// session, what has its marks in the environment, and their children; with a Reaper
+// also the orphans that can be nobody else's.
 type tree struct {
 	root   jobs.Identity
 	cgroup *cgroup
+	reaper *Reaper
 
 	// pinned: the root is our own child and not yet reaped, so that its number,
 	// which is also its session's and its group's, is still its own.
 	pinned bool
-	began  time.Time // when a pinned root was started
 
-	known []process // those found, and alive when last looked at
+	known []process // those found at the last look: they stay members without their parents
 }
 
 const (
@@ -40,67 +38,73 @@ const (
 	giveUpAfter = 5 * time.Second
 )
 
-// awaitRoot returns when the root has ended, and leaves it unreaped: until
-// os/exec reaps it, nobody else can be given its number. A goroutine waits here,
-// but no thread: hundreds of commands may run at once.
-func (t *tree) awaitRoot() error {
-	fd, err := unix.PidfdOpen(t.root.PID, 0)
-	if err != nil { // Linux before 5.3
-		_, err := ended(t.root.PID, 0)
-		return err
-	}
-	if err := unix.SetNonblock(fd, true); err != nil { // os.NewFile polls no other
-		unix.Close(fd)
-		return os.NewSyscallError("fcntl", err)
-	}
-	handle := os.NewFile(uintptr(fd), "pidfd")
-	defer handle.Close()
-	conn, err := handle.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var failed error
-	err = conn.Read(func(uintptr) (over bool) { // it can be read once the process has ended
-		over, failed = ended(t.root.PID, unix.WNOHANG)
-		return over || failed != nil
-	})
-	return errors.Join(err, failed)
-}
-
-// ended tells whether a child of ours has ended, and leaves it unreaped. Without
-// WNOHANG it waits for that.
-func ended(pid, options int) (bool, error) {
-	for {
-		var info unix.Siginfo
-		err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOWAIT|options, nil)
-		if err != unix.EINTR {
-			return info.Signo != 0, os.NewSyscallError("waitid", err)
+// awaitRoot returns when the root has ended, or ctx, and tells whether the root has.
+// It leaves it unreaped: until os/exec reaps it, nobody else can be given its number.
+// A goroutine waits here, but no thread: hundreds of commands may run at once.
+func (t *tree) awaitRoot(ctx context.Context) (ended bool) {
+	if fd, err := unix.PidfdOpen(t.root.PID, unix.PIDFD_NONBLOCK); err == nil {
+		handle := os.NewFile(uintptr(fd), "pidfd")
+		defer handle.Close()
+		defer context.AfterFunc(ctx, func() { _ = handle.SetReadDeadline(time.Now()) })()
+		if conn, err := handle.SyscallConn(); err == nil {
+			_ = conn.Read(func(uintptr) bool { return t.rootEnded() }) // it can be read once the process has ended
 		}
 	}
+	for !t.rootEnded() && ctx.Err() == nil { // Linux before 5.10
+		time.Sleep(slowestPoll)
+	}
+	return t.rootEnded()
 }
 
 // rootEnded tells whether the root has ended.
 func (t *tree) rootEnded() bool {
-	over, err := ended(t.root.PID, unix.WNOHANG)
-	return over && err == nil
+	if !t.pinned {
+		return true
+	}
+	for {
+		var info unix.Siginfo
+		err := unix.Waitid(unix.P_PID, t.root.PID, &info, unix.WEXITED|unix.WNOWAIT|unix.WNOHANG, nil)
+		switch err {
+		case nil:
+			return info.Signo != 0
+		case unix.EINTR:
+		default: // somebody else has reaped it, and its number may be another's
+			t.pinned = false
+			return true
+		}
+	}
 }
 
-// terminate sends TERM, and CONT, since a stopped process gets TERM only once it
-// continues.
-func (t *tree) terminate() {
-	t.scan()
+// end asks the tree to end: TERM, and KILL after the grace or as soon as force ends. It
+// returns when nothing is left, or how many live on all the same. The error is that of
+// ctx, if that ends the waiting.
+func (t *tree) end(ctx, force context.Context, grace time.Duration) (left int, err error) {
 	t.signal(syscall.SIGTERM)
-	t.signal(syscall.SIGCONT)
-}
-
-func (t *tree) kill() {
-	t.cgroup.kill()
-	t.signal(syscall.SIGKILL)
+	t.signal(syscall.SIGCONT) // a stopped process gets TERM only once it continues
+	killAt, forced := time.Now().Add(grace), force.Done()
+	for wait := firstPoll; ; wait = min(2*wait, slowestPoll) {
+		left = len(t.members())
+		late := time.Since(killAt)
+		if t.rootEnded() && (left == 0 || late > giveUpAfter) {
+			return left, nil
+		}
+		if late >= 0 {
+			t.cgroup.kill()
+			t.signal(syscall.SIGKILL)
+		}
+		select {
+		case <-ctx.Done():
+			return left, context.Cause(ctx)
+		case <-forced:
+			killAt, forced = time.Now(), nil
+		case <-time.After(min(wait, max(firstPoll, -late))):
+		}
+	}
 }
 
 // signal signals the root's group in one call, so that no process escapes by
 // forking meanwhile, and the others one by one. A process may have left the group
-// since the last scan: what becomes a daemon does.
+// since it was looked at: what becomes a daemon does.
 func (t *tree) signal(sig syscall.Signal) {
 	if t.pinned {
 		_ = syscall.Kill(-t.root.PID, sig)
@@ -113,113 +117,46 @@ func (t *tree) signal(sig syscall.Signal) {
 	}
 }
 
-// end waits until nothing is left of the tree, kills what is left at the time
-// given, and returns how many live on all the same.
-func (t *tree) end(ctx context.Context, killAt time.Time) (left int, err error) {
-	var killed time.Time
-	for wait := firstPoll; ; wait = min(2*wait, slowestPoll) {
-		members := t.members()
-		if len(members) == 0 || !killed.IsZero() && time.Since(killed) > giveUpAfter {
-			return len(members), nil
-		}
-		grace := time.Until(killAt)
-		if grace <= 0 {
-			t.kill()
-			if killed.IsZero() {
-				killed = time.Now()
-			}
-		}
-		select {
-		case <-ctx.Done():
-			return len(members), context.Cause(ctx)
-		case <-time.After(min(wait, max(firstPoll, grace))):
-		}
-	}
-}
-
-// members returns the processes of the tree that have not ended. While some of
-// those known live, it does not scan for others.
+// members returns the processes of the tree that have not ended.
 func (t *tree) members() []process {
-	t.forget()
-	if len(t.known) == 0 {
-		t.scan()
+	if t.cgroup != nil {
+		return t.cgroup.processes()
 	}
+	all := t.candidates()
+	related := t.related(all)
+	t.known = slices.DeleteFunc(all, func(p process) bool { return !related[p.pid] || p.zombie || p.pid == os.Getpid() })
 	return t.known
 }
 
-// forget forgets the members that have ended.
-func (t *tree) forget() { t.known = slices.DeleteFunc(t.known, t.isGone) }
-
-// scan adds the members that are not known yet.
-func (t *tree) scan() {
-	found := t.cgroup.processes()
-	if t.cgroup == nil {
-		found = t.find()
-	}
-	for _, p := range found {
-		known := slices.ContainsFunc(t.known, func(k process) bool { return k.pid == p.pid && k.start == p.start })
-		if !known {
-			t.known = append(t.known, p)
-		}
-	}
-}
-
-// isGone tells whether a member has ended.
-func (t *tree) isGone(p process) bool {
-	now, err := readProcess(p.pid)
-	if err != nil || now.start != p.start {
-		return true
-	}
-	if now.zombie {
-		t.reap(now)
-	}
-	return now.zombie
-}
-
-// reap reaps a member that became our own child when its parent ended before it, as
-// orphans do if we are process 1 of a container. It never waits for just any child,
-// and never for the root: those are os/exec's. An orphan that ended between two
-// scans cannot be told from those and stays a zombie: such a container wants an
-// init.
-func (t *tree) reap(p process) {
-	if t.pinned && p.parent == os.Getpid() && p.pid != t.root.PID {
-		_, _ = syscall.Wait4(p.pid, nil, syscall.WNOHANG, nil)
-	}
-}
-
-// find finds the members in the process table.
-func (t *tree) find() []process {
-	living := t.candidates()
-	living = slices.DeleteFunc(living, func(p process) bool {
-		if p.zombie && t.inSession(p) {
-			t.reap(p)
-		}
-		return p.zombie || p.pid == os.Getpid()
-	})
-	related := t.related(living)
-	return slices.DeleteFunc(living, func(p process) bool { return !related[p.pid] })
-}
-
-// candidates returns the processes among which the members are. A short-lived
-// command need not pay for the size of the process table; of a longer one, the
-// numbers may have begun anew more than once.
+// candidates returns the processes among which the members are. Where orphans come to
+// us, those are the root, the orphans, and what descends from them.
 func (t *tree) candidates() []process {
-	if t.pinned && time.Since(t.began) < time.Second {
-		if some, ok := startedAfter(t.root.PID); ok {
-			return some
+	if t.reaper == nil {
+		return processes()
+	}
+	root, err := readProcess(t.root.PID) // first: what it leaves behind is an orphan then
+	all := t.reaper.orphans()
+	if err == nil {
+		all = append(all, root)
+	}
+	for i := 0; i < len(all); i++ {
+		for _, pid := range childrenOf(all[i].pid) {
+			if p, err := readProcess(pid); err == nil {
+				all = append(all, p)
+			}
 		}
 	}
-	return processes()
+	return all
 }
 
 // related returns the numbers of those processes that belong to the tree.
 func (t *tree) related(all []process) map[int]bool {
 	related := map[int]bool{}
 	// Once the root is reaped, its number stands for its session as long as a
-	// process with the markers is in there.
+	// process with the marks is in there.
 	numbered := t.pinned
 	for _, p := range all {
-		if t.isRoot(p) || t.hasMarkers(p) {
+		if t.isRoot(p) || t.isKnown(p) || t.hasMarks(p) || t.reaper.attributes(p, t.root.PID) {
 			related[p.pid] = true
 			numbered = numbered || t.inSession(p)
 		}
@@ -229,32 +166,29 @@ func (t *tree) related(all []process) map[int]bool {
 			related[p.pid] = true
 		}
 	}
-	t.addChildren(related, all)
-	return related
-}
-
-// addChildren adds the children of those who are related, and theirs.
-func (t *tree) addChildren(related map[int]bool, all []process) {
 	for grown := true; grown; {
 		grown = false
 		for _, p := range all {
-			child := related[p.parent] || t.pinned && p.parent == t.root.PID
-			if child && !related[p.pid] {
-				related[p.pid] = true
-				grown = true
+			if related[p.parent] && !related[p.pid] {
+				related[p.pid], grown = true, true
 			}
 		}
 	}
+	return related
 }
 
 func (t *tree) isRoot(p process) bool {
-	return p.pid == t.root.PID && p.start == t.root.Start
+	return p.pid == t.root.PID && (t.pinned || p.start == t.root.Start)
 }
 
-// hasMarkers tells whether a process has the root's markers in its environment. While
+func (t *tree) isKnown(p process) bool {
+	return slices.ContainsFunc(t.known, func(k process) bool { return k.pid == p.pid && k.start == p.start })
+}
+
+// hasMarks tells whether a process has the root's marks in its environment. While
 // a process executes another program its environment is empty for a moment: without
 // a second look, a daemon that is being started would escape.
-func (t *tree) hasMarkers(p process) bool {
+func (t *tree) hasMarks(p process) bool {
 	const tries, between = 25, 2 * time.Millisecond // on a busy machine a moment may last
 	if len(t.root.Marks) == 0 || p.start < t.root.Start {
 		return false

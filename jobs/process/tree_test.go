@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -125,27 +124,6 @@ func TestChildrenOfOthersAreSpared(t *testing.T) {
 	}
 }
 
-// In a container we may be process 1, to which all orphans come.
-func TestOrphansThatComeToUsAreReaped(t *testing.T) {
-	for _, args := range [][]string{
-		{"leave", "leave", "sleep"},
-		{"leave", "leave", "exit", "0"},
-		{"detach", "sleep"},
-	} {
-		var lines []string
-		c := mark(command(append([]string{"adopt"}, args...)...), t.Name(), "US")
-		exit := Launcher{}.Launch(t.Context(), c, func(line jobs.Line) { lines = append(lines, line.Text) })
-		if exit.Code != 0 || lines[len(lines)-1] != "exit 0 <nil>" {
-			t.Fatalf("%q: got %+v and %q", args, exit, lines)
-		}
-		for _, line := range lines {
-			if strings.HasPrefix(line, "child") {
-				t.Errorf("%q: not reaped: %s", args, line)
-			}
-		}
-	}
-}
-
 func TestNothingIsLeftInTheDaemon(t *testing.T) {
 	truth, err := Resolve("true", t.TempDir(), "")
 	if err != nil {
@@ -155,7 +133,7 @@ func TestNothingIsLeftInTheDaemon(t *testing.T) {
 	launchSome := func(n int) {
 		done := make(chan jobs.Exit)
 		for range n {
-			go func() { done <- Launcher{}.Launch(t.Context(), c, func(jobs.Line) {}) }()
+			go func() { done <- Launcher{}.Launch(t.Context(), t.Context(), c, func(jobs.Line) {}) }()
 		}
 		for range n {
 			if exit := <-done; exit.Code != 0 || exit.Err != nil || exit.Swept != 0 {

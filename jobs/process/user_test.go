@@ -25,7 +25,7 @@ func become(args []string) {
 	const who = `exec 2>/dev/null; id -nu; id -nG; sed -n 's/^\(Cap[IPEA][nrfm][hmfb]\):\t/\1 /p' /proc/self/status`
 	for _, user := range []*User{to, nil} {
 		c := jobs.Command{Args: []string{"/bin/sh", "-c", who}, Env: os.Environ(), Timeout: command().Timeout, KillGrace: command().KillGrace}
-		exit := Launcher{User: user}.Launch(context.Background(), c, func(line jobs.Line) { fmt.Println(line.Text) })
+		exit := Launcher{User: user}.Launch(context.Background(), context.Background(), c, func(line jobs.Line) { fmt.Println(line.Text) })
 		if exit.Err != nil {
 			fmt.Println(exit.Err)
 		}

@@ -112,9 +112,7 @@ func wholeScheduler(b *testing.B, d *delays) func() {
 		if err := s.Stop(); err != nil {
 			b.Error(err)
 		}
-		if err := runner.Drain(context.Background()); err != nil {
-			b.Error(err)
-		}
+		runner.Stop(context.Background(), context.Background())
 	}
 }
 
@@ -141,13 +139,13 @@ type stopwatch struct {
 	slots  sync.Map // run id → slot
 }
 
-func (s *stopwatch) Launch(ctx context.Context, c jobs.Command, output func(jobs.Line)) jobs.Exit {
+func (s *stopwatch) Launch(ask, force context.Context, c jobs.Command, output func(jobs.Line)) jobs.Exit {
 	started := c.Started
 	c.Started = func(id jobs.Identity) {
 		s.delays.add(time.Since(s.slotOf(c)))
 		started(id)
 	}
-	return process.Launcher{}.Launch(ctx, c, output)
+	return process.Launcher{}.Launch(ask, force, c, output)
 }
 
 func (s *stopwatch) slotOf(c jobs.Command) time.Time {

@@ -138,7 +138,10 @@ func (w *week) start(job *jobs.Job) {
 
 func (w *week) stop() {
 	w.t.Helper()
-	w.must(errors.Join(w.ticks.Stop(), w.runner.Stop(context.Background())))
+	w.must(w.ticks.Stop())
+	ask, cancel := context.WithCancel(context.Background())
+	cancel()
+	w.runner.Stop(ask, context.Background())
 }
 
 func (w *week) must(err error) {
@@ -209,7 +212,7 @@ func (w *week) Peek(context.Context, string, map[string]quota.Units, bool) (quot
 
 func (w *week) Cost(string, map[string]quota.Units) quota.Units { return 0 }
 
-func (w *week) Launch(ctx context.Context, _ jobs.Command, _ func(jobs.Line)) jobs.Exit {
+func (w *week) Launch(ctx, _ context.Context, _ jobs.Command, _ func(jobs.Line)) jobs.Exit {
 	w.mu.Lock()
 	takes, code := 10*time.Second, w.chance.IntN(8)/7
 	if w.slow {

@@ -129,9 +129,9 @@ func open(t *testing.T, units quota.Units, list ...*jobs.Job) *house {
 		Status: map[string]func(context.Context) any{"jobs": jobsserver.Section(h.runner)},
 	}, listener)
 	t.Cleanup(func() {
-		if err := h.runner.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
+		ask, cancel := context.WithCancel(context.Background())
+		cancel()
+		h.runner.Stop(ask, context.Background())
 	})
 	h.Client = jobsapi.Client{Client: &api.Client{Socket: socket}}
 	return h

@@ -248,7 +248,7 @@ func (o *teller) RunChanged(r jobs.Run) {
 	}
 }
 
-func (o *teller) Launch(_ context.Context, c jobs.Command, _ func(jobs.Line)) jobs.Exit {
+func (o *teller) Launch(_, _ context.Context, c jobs.Command, _ func(jobs.Line)) jobs.Exit {
 	env := map[string]string{}
 	for _, entry := range c.Env {
 		name, value, _ := strings.Cut(entry, "=")

@@ -122,8 +122,11 @@ func (c *county) start(name string) *host {
 // stop stops a daemon in order.
 func (h *host) stop() {
 	h.county.t.Helper()
-	err := errors.Join(h.ticks.Stop(), h.Stop(context.Background()), h.ledger.Close(), h.clock.Close())
-	if err != nil {
+	err := h.ticks.Stop()
+	ask, cancel := context.WithCancel(context.Background())
+	cancel()
+	h.Stop(ask, context.Background())
+	if err := errors.Join(err, h.ledger.Close(), h.clock.Close()); err != nil {
 		h.county.t.Error(err)
 	}
 }
@@ -203,7 +206,7 @@ func (h *host) Peek(context.Context, string, map[string]quota.Units, bool) (quot
 
 func (h *host) Cost(string, map[string]quota.Units) quota.Units { return 0 }
 
-func (h *host) Launch(ctx context.Context, c jobs.Command, _ func(jobs.Line)) jobs.Exit {
+func (h *host) Launch(ctx, _ context.Context, c jobs.Command, _ func(jobs.Line)) jobs.Exit {
 	env := map[string]string{}
 	for _, entry := range c.Env {
 		name, value, _ := strings.Cut(entry, "=")

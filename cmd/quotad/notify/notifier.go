@@ -125,7 +125,7 @@ func (n *Notifier) run(ctx context.Context, launcher jobs.Launcher, a Alert) {
 	if len(args) == 0 {
 		return // a reload took it away
 	}
-	exit := launcher.Launch(ctx, jobs.Command{
+	exit := launcher.Launch(ctx, context.Background(), jobs.Command{
 		Args: args, Dir: n.dir, Env: append(jobs.Inherited(os.Environ()), a.environ()...),
 		Timeout: onEvent.Timeout, KillGrace: killGrace,
 	}, func(line jobs.Line) { n.output(a.Event, line) })

@@ -5,12 +5,13 @@
 -- ARGV  1… the head, as account.lua reads it · then the longest window in ms · the ms for which
 --       nothing is granted, so that other daemons can stage theirs too; they stand in the quiet period's
 --       name · 1 if the log is taken for what it is, 0 if it must be the one that the daemon knows ·
+--       1 if the daemon has staged all that it knows with this call, 0 if more follows ·
 --       and for each entry its id · the entry
 -- reply [status, now in ms, epoch, newest entry, server's clock in ms]: done · lost (the log is not
 --       the one known)
 
 local at = 7 + 4 * count
-local span, length, whichever = tonumber(ARGV[at]), ARGV[at + 1], ARGV[at + 2] == '1'
+local span, length, whichever, all = tonumber(ARGV[at]), ARGV[at + 1], ARGV[at + 2] == '1', ARGV[at + 3] == '1'
 local staged = KEYS[6]
 local T = tools()
 if not whichever and epoch ~= known_epoch then return T.answer('lost') end
@@ -23,12 +24,12 @@ if redis.call('XLEN', log) == 0 then -- every entry may have its own place again
   last_ms, last_seq, corrected = trimmed_ms, trimmed_seq, 0
   redis.call('DEL', settled)
 end
--- The quiet period's name ends in the daemons that have staged what they know.
+-- The quiet period's name ends in the daemons that have staged all that they know.
 local here = string.match(quiet, '^[^/]*/%d+/(.*)$') or ''
-if not string.find(here, daemon, 1, true) and #here < 180 then here = here .. daemon .. ',' end
+if all and not string.find(here, daemon, 1, true) and #here < 180 then here = here .. daemon .. ',' end
 quiet = call .. '/' .. length .. '/' .. here
 T.drop_views()
-at = at + 3
+at = at + 4
 while ARGV[at] do
   local ms, seq = string.match(ARGV[at], '^(%d+)-(%d+)$')
   redis.call('ZADD', staged, ms, string.format('%016.0f', tonumber(seq)) .. ' ' .. ARGV[at] .. ' ' .. ARGV[at + 1])

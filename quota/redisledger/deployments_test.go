@@ -189,7 +189,7 @@ func useCorrections(ctx context.Context, l *Ledger) error {
 		return err
 	}
 	l.quietTime = 0
-	if _, err := a.stage(ctx, c, nil, []any{quota.ID{Ms: time.Now().UnixMilli()}.String(), grantText(ask("list", "restored"), "-")}); err != nil {
+	if _, err := a.stage(ctx, c, nil, true, []any{quota.ID{Ms: time.Now().UnixMilli()}.String(), grantText(ask("list", "restored"), "-")}); err != nil {
 		return err
 	}
 	if err := a.check(ctx, c); err != nil {

@@ -24,7 +24,7 @@
 //   - Lost: a quiet period begins in Redis, in which no host is granted anything. Only then is
 //     the journal read, and staged; each step begins the period anew. When it has lasted for
 //     three seconds, by the clock of a host that waited, and all the daemons have staged
-//     something that are known to have written to the log, or half a minute has passed, the
+//     what they know that are known to have written to the log, or half a minute has passed, the
 //     staged entries are merged into the log in their order. An entry whose place has been
 //     passed counts from now on, and so longer than it had to.
 //

@@ -83,7 +83,7 @@ func TestOutageSurvivesTheDaemon(t *testing.T) {
 	}
 	h.refused("videos.list") // the cap is the outage's, not the daemon's
 	server.Run(t)            // empty: it never wrote anything down
-	h.await(redisledger.Up)
+	h.awaitUp()
 	h.used(15)
 	if d := h.acquire("videos.list", "page-1"); !d.Replayed || d.GrantID != again.GrantID {
 		t.Errorf("got %+v after booking back, want the grant %s", d, again.GrantID)

@@ -35,27 +35,43 @@ func TestQuietPeriodAfterALoss(t *testing.T) {
 }
 
 // A daemon that is known to have written to the log is waited for, longer than the log is
-// quiet for the others.
+// quiet for the others: until it has staged all that it knows.
 func TestMissingDaemonIsWaitedFor(t *testing.T) {
 	const quiet = 20 * time.Millisecond
-	a, b := beginTwo(t)
-	ofA := a.granted(10, "")
-	b.used(10) // b has heard of a
-	b.flush()
-	b.missed()
-	b.restore(quiet)
-	account := b.ledger.account("youtube")
-	for account.quiet.waited < 3*quiet {
-		if err := account.check(t.Context(), b.c); !errors.Is(err, quota.ErrRecovering) {
-			t.Fatalf("got %v, want that the missing daemon has its time", err)
-		}
+	for _, test := range []struct {
+		name  string
+		until func(a *restoring) // what the missing one does meanwhile
+	}{
+		{"it has not noticed", func(*restoring) {}},
+		{"it has staged nothing yet", func(a *restoring) {
+			if _, err := a.ledger.account("youtube").stage(t.Context(), a.c, nil, false, nil); err != nil {
+				t.Fatal(err)
+			}
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			a, b := beginTwo(t)
+			ofA := a.granted(10, "")
+			b.used(10) // b has heard of a
+			a.ledger.quietTime = quiet
+			b.flush()
+			b.missed()
+			b.restore(quiet)
+			test.until(a)
+			account := b.ledger.account("youtube")
+			for account.quiet.waited < 3*quiet {
+				if err := account.check(t.Context(), b.c); !errors.Is(err, quota.ErrRecovering) {
+					t.Fatalf("got %v, want that the missing daemon has its time", err)
+				}
+			}
+			a.missed()
+			a.restore(quiet, ofA)
+			for err := error(quota.ErrRecovering); errors.Is(err, quota.ErrRecovering); {
+				err = account.check(t.Context(), b.c)
+			}
+			b.used(10)
+		})
 	}
-	a.missed()
-	a.restore(quiet, ofA)
-	for err := error(quota.ErrRecovering); errors.Is(err, quota.ErrRecovering); {
-		err = account.check(t.Context(), b.c)
-	}
-	b.used(10)
 }
 
 // More leaves the windows during a quiet period than one call takes out of them. A daemon with

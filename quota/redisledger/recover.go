@@ -130,7 +130,7 @@ func (a *account) recover(c *quota.Credential) error {
 		return err
 	}
 	defer a.end()
-	p, err := a.stage(l.ctx, c, nil, nil)
+	p, err := a.stage(l.ctx, c, nil, l.journal == nil, nil)
 	if err != nil {
 		return err
 	}
@@ -139,22 +139,16 @@ func (a *account) recover(c *quota.Credential) error {
 		_, now := a.known()
 		since := earlier(now, time.Now()).Add(-span(c))
 		var args []any
-		flush := func() (err error) {
-			if len(args) > 0 {
-				p, err = a.stage(l.ctx, c, &p, args)
+		err := l.journal.entries(a.name, since, func(id, text string) (err error) {
+			staged++
+			if args = append(args, id, text); len(args) == 2*stageStep {
+				p, err = a.stage(l.ctx, c, &p, false, args)
 				args = args[:0]
 			}
 			return err
-		}
-		err := l.journal.entries(a.name, since, func(id, text string) error {
-			staged++
-			if args = append(args, id, text); len(args) < 2*stageStep {
-				return nil
-			}
-			return flush()
 		})
 		if err == nil {
-			err = flush()
+			p, err = a.stage(l.ctx, c, &p, true, args)
 		}
 		if err != nil {
 			return err
@@ -181,16 +175,20 @@ func earlier(a, b time.Time) time.Time {
 }
 
 // stage begins the quiet period, or begins it anew, and stages entries. The first call takes
-// the log for whichever it is; when it is lost on the way, so is what was staged.
-func (a *account) stage(ctx context.Context, c *quota.Credential, known *position, entries []any) (position, error) {
+// the log for whichever it is; when it is lost on the way, so is what was staged. With the
+// last one, which says that it is all, the daemon is no longer waited for.
+func (a *account) stage(ctx context.Context, c *quota.Credential, known *position, all bool, entries []any) (position, error) {
 	ctx, cancel := context.WithTimeout(ctx, stepTime)
 	defer cancel()
-	whichever := 0
+	whichever, last := 0, 0
 	if known == nil {
 		p, _ := a.known()
 		known, whichever = &p, 1
 	}
-	args := append([]any{span(c).Milliseconds(), a.ledger.quietTime.Milliseconds(), whichever}, entries...)
+	if all {
+		last = 1
+	}
+	args := append([]any{span(c).Milliseconds(), a.ledger.quietTime.Milliseconds(), whichever, last}, entries...)
 	r, err := a.once(ctx, c, verb{script: a.ledger.scripts.restore, name: a.ledger.call(), args: args, stages: true, known: known})
 	switch {
 	case err != nil:

@@ -178,7 +178,7 @@ func (r *restoring) stage(quiet time.Duration, entries ...any) {
 	r.Helper()
 	r.ledger.quietTime = quiet
 	a := r.ledger.account("youtube")
-	p, err := a.stage(r.Context(), r.c, nil, entries)
+	p, err := a.stage(r.Context(), r.c, nil, true, entries)
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -189,7 +189,7 @@ func (r *restoring) stage(quiet time.Duration, entries ...any) {
 func putBack(ctx context.Context, l *Ledger, c *quota.Credential, quiet time.Duration, now time.Time, entries ...quota.Entry) error {
 	l.quietTime = quiet
 	a := l.account(c.Name)
-	p, err := a.stage(ctx, c, nil, nil)
+	p, err := a.stage(ctx, c, nil, len(entries) == 0, nil)
 	var args []any
 	for _, e := range entries {
 		args = append(args, e.ID.String(), textOf(e))
@@ -205,7 +205,7 @@ func putBack(ctx context.Context, l *Ledger, c *quota.Credential, quiet time.Dur
 	}
 	for err == nil && len(args) > 0 {
 		n := min(len(args), 2*stageStep)
-		p, err = a.stage(ctx, c, &p, args[:n])
+		p, err = a.stage(ctx, c, &p, n == len(args), args[:n])
 		args = args[n:]
 	}
 	if err == nil {

@@ -18,7 +18,7 @@ type account struct {
 	deciding sync.Mutex   // held from a decision until it is on disk
 	newest   atomic.Int64 // the ms of the newest entry
 
-	mu sync.Mutex // guards state, and is never held while the file is written
+	mu sync.Mutex // guards state, and is never held while the file is written; taken before the file is opened
 	// state is nil until it was read, and again when nobody knows what became of a
 	// write. While one is under way, what is being written counts already.
 	state *slidinglog.Account
@@ -78,32 +78,28 @@ func (l *Ledger) decide(a *account, c *quota.Credential, f func(*batch) error) (
 }
 
 // read has f read a credential's account as of now, on a copy that agrees with its
-// view of the file: whoever decides waits for the copy, not for f.
+// view of the file: whoever decides waits for the copy, not for f. The account is locked
+// before the file is opened, as decide does it: bbolt lets nobody in while a writer waits
+// to map the file anew, and that one waits for all who are in.
 func (l *Ledger) read(c *quota.Credential, f func(*batch)) error {
 	a := l.account(c.Name)
 	b := &batch{credential: c}
+	a.mu.Lock()
+	unlock := sync.OnceFunc(a.mu.Unlock)
+	defer unlock()
 	return l.view(func(tx *bbolt.Tx) error {
 		b.file = openBuckets(tx, c.Name)
-		state, err := a.copy(b.file)
-		if err != nil {
+		if err := a.load(b.file); err != nil {
 			return err
 		}
+		state := a.state.Clone()
+		unlock()
 		if err := b.begin(state, l.clock()); err != nil {
 			return err
 		}
 		f(b)
 		return b.err
 	})
-}
-
-// copy returns a copy of the account's state.
-func (a *account) copy(file buckets) (*slidinglog.Account, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if err := a.load(file); err != nil {
-		return nil, err
-	}
-	return a.state.Clone(), nil
 }
 
 // load reads an account's state from the file, unless it is in memory.

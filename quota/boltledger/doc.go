@@ -12,6 +12,7 @@
 // told so at the start.
 //
 // Locks, in their order: account.deciding, held by one writer of a credential until
-// its batch is on disk; bbolt's own, held by one writer of the file; account.mu and
-// Ledger.mu, which nothing is written under: a reader waits for no disk.
+// its batch is on disk; account.mu, under which nothing is written: a reader waits for no
+// disk; bbolt's own, of which one is held by the writer of the file, and one by each reader
+// and by a writer who maps a file that has grown; Ledger.mu.
 package boltledger

@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"quotad/cmd/quotactl/term"
+	"quotad/quota"
 	"quotad/quota/api"
 )
 
@@ -148,3 +151,17 @@ func (c *choice) String() string { return *c.value }
 
 // Type names the flag's value in generated texts.
 func (c *choice) Type() string { return "word" }
+
+// units writes an amount with its noun: "1 unit", "4,120 units".
+func units(n int64) string { return quota.Units(n).Text() }
+
+// parseUnits reads a whole number as people write it: "1200", "+1,200", "-1_200".
+func parseUnits(text string) (n int64, ok bool) {
+	if !writtenNumber.MatchString(text) {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(strings.NewReplacer(",", "", "_", "", "+", "").Replace(text), 10, 64)
+	return n, err == nil
+}
+
+var writtenNumber = regexp.MustCompile(`^[+-]?([0-9]+|[0-9]{1,3}([,_][0-9]{3})+)$`)

@@ -167,3 +167,66 @@ func regionNames(j jobsapi.Job) []string {
 	}
 	return names
 }
+
+// renderJob writes a job: what comes next, and what its last run did.
+func renderJob(b *strings.Builder, j jobsapi.Job, v term.View) {
+	v.Prose(b, 0, term.Bold, "job "+j.Name)
+	v.Prose(b, 2, term.Plain, fmt.Sprintf("%s; %s; cursor at %s", jobs.Brief(j.Schedule), nextText(j, v), j.Cursor))
+	if j.Pause != nil {
+		v.Prose(b, 2, term.Yellow, pauseText(*j.Pause, v))
+	}
+	if j.Skipped != nil {
+		v.Prose(b, 2, term.Yellow, skipText(*j.Skipped, v))
+	}
+	if j.LastRun == nil {
+		v.Prose(b, 2, term.Faint, "no run yet")
+		return
+	}
+	renderRun(b, "last run", *j.LastRun, v)
+	if n := len(j.Regions); 0 < n && n <= manyRegions {
+		v.Prose(b, 2, term.Plain, ringText(j))
+	}
+	renderPasses(b, notOK(*j.LastRun), v)
+}
+
+// nextText tells when the next run begins, or who begins it.
+func nextText(j jobsapi.Job, v term.View) string {
+	switch {
+	case j.Schedule == jobs.Unscheduled{}.String():
+		return "runs only by quotactl run " + j.Name
+	case j.NextRun.IsZero():
+		return "no next run"
+	}
+	return "next run " + v.When(j.NextRun)
+}
+
+// manyRegions is how long a ring may be that is told region by region, so that a
+// status stays on one screen.
+const manyRegions = 60
+
+func pauseText(p jobs.Pause, v term.View) string {
+	text := "paused " + v.When(p.Since)
+	if p.By != "" {
+		text += ", by " + v.Caller(p.By)
+	}
+	if p.Note != "" {
+		text += ": " + p.Note
+	}
+	if !p.Until.IsZero() {
+		text += "; ends " + v.When(p.Until)
+	}
+	return text
+}
+
+// skipText tells of ticks that did not become a run.
+func skipText(r jobs.Run, v term.View) string {
+	latest := r.Slot
+	if !r.LastSlot.IsZero() {
+		latest = r.LastSlot
+	}
+	text := fmt.Sprintf("%s skipped, the latest %s: %s", quota.Count(max(1, r.Ticks), "tick", "ticks"), v.When(latest), r.Reason)
+	if r.Detail != "" {
+		text += "; " + r.Detail
+	}
+	return text
+}

@@ -2,11 +2,19 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"quotad/cmd/quotactl/term"
 	jobsapi "quotad/jobs/api"
+	"quotad/jobs/plan"
+	"quotad/quota"
+	"quotad/quota/api"
 )
 
 const planUsage = `Play the schedule against the limits, from what they hold now: what is spent in
@@ -62,4 +70,263 @@ func (c *cli) plan(ctx context.Context, in jobsapi.PlanRequest) error {
 		value: func() (int64, error) { return int64(p.Skipped), nil },
 		table: func(v term.View) string { return planPage(p, v) },
 	})
+}
+
+// planPage writes a plan: all of it in a line, and then limit by limit.
+func planPage(p plan.Plan, v term.View) string {
+	var b strings.Builder
+	v.Prose(&b, 0, term.Bold, fmt.Sprintf("plan of %s, until %s%s", term.Brief(p.Until.Sub(p.From)), v.Clock(p.Until), v.ZoneMark()))
+	v.Prose(&b, 2, term.Plain, totalText(p))
+	if p.Cut {
+		v.Prose(&b, 2, term.Yellow, "it ends earlier than was asked for: so many passes are not played at once")
+	}
+	if len(p.Unknown) > 0 {
+		v.Prose(&b, 2, term.Yellow, "without "+strings.Join(p.Unknown, ", ")+": what a pass expects is not configured")
+	}
+	for _, l := range p.Limits {
+		b.WriteByte('\n')
+		v.Prose(&b, 0, term.Bold, fmt.Sprintf("credential %s, limit %s", l.Credential, l.Limit))
+		renderLimitPlan(&b, p, l, v)
+	}
+	return b.String()
+}
+
+// totalText says how many turns there are, and how many of them are lost.
+func totalText(p plan.Plan) string {
+	passes := quota.Count(p.Passes, "pass", "passes")
+	if p.Skipped == 0 {
+		return passes + ", and no region loses its turn"
+	}
+	return passes + "; " + quota.Count(p.Skipped, "turn of a region is lost", "turns of a region are lost")
+}
+
+func renderLimitPlan(b *strings.Builder, p plan.Plan, l plan.Limit, v term.View) {
+	if len(l.Shares) == 0 {
+		v.Prose(b, 2, term.Plain, "no job asks for any of its "+units(int64(l.Budget)))
+		return
+	}
+	text, state := verdictText(l, v)
+	v.Prose(b, 2, state, text)
+	v.Prose(b, 2, term.Plain, demandText(l))
+	holds := fmt.Sprintf("holds %s now, and %s at most", quota.Thousands(l.Used), quota.Thousands(l.Peak))
+	if !l.ResetsAt.IsZero() {
+		holds += "; begins anew " + v.When(l.ResetsAt)
+	}
+	v.Prose(b, 2, term.Plain, holds)
+	for i, c := range l.Changes {
+		label := "or: "
+		if i == 0 {
+			label = "do: "
+		}
+		v.Item(b, 4, label, fmt.Sprintf("%s, %s less", c, units(int64(c.GivesUp))))
+	}
+	if !l.Fits && len(l.Changes) == 0 {
+		v.Prose(b, 4, term.Plain, "no single change would do")
+	}
+	sharesOfPlan(p, l).Render(b, v)
+	if l.Spent > 0 || l.Skipped > 0 {
+		plotOf(l, v).Render(b, v)
+	}
+}
+
+// verdictText says whether the limit is enough, and for how long.
+func verdictText(l plan.Limit, v term.View) (string, term.Style) {
+	switch {
+	case !l.DryAt.IsZero():
+		text := fmt.Sprintf("runs dry %s: ends %s early, which loses %s", v.When(l.DryAt),
+			quota.Count(l.Stops, "run", "runs"), quota.Count(l.Skipped, "turn", "turns"))
+		if l.Fits {
+			text += "; by itself the schedule fits"
+		}
+		return text, term.Red
+	case !l.FitsOnTime():
+		return "runs dry, though not as long as this plan looks ahead", term.Red
+	case !l.Fits:
+		return "fits as long as passes are on time; late ones run it dry", term.Yellow
+	}
+	return "fits, even when passes are late", term.Green
+}
+
+// demandText says what is asked for, and of how much.
+func demandText(l plan.Limit) string {
+	about, late := "", ""
+	if l.Estimated {
+		about = "about "
+	}
+	if l.AtWorst > l.Demand {
+		late = fmt.Sprintf("; for %s when passes are late", quota.Thousands(l.AtWorst))
+	}
+	return fmt.Sprintf("asked for %s%s %s, %s of the %s for jobs%s",
+		about, quota.Thousands(l.Demand), windowText(l.Window), percent(int64(l.Demand), int64(l.Budget)), quota.Thousands(l.Budget), late)
+}
+
+// sharesOfPlan is the table of the jobs that ask something of a limit.
+func sharesOfPlan(p plan.Plan, l plan.Limit) *term.Table {
+	t := &term.Table{Indent: 2, Columns: []term.Column{
+		{Head: "JOB"}, {Head: "SLOTS", Right: true}, {Head: "ASKED", Right: true}, {Head: "SHARE", Right: true},
+		{Head: "REGIONS", Right: true}, {Head: "MOST", Right: true}, {Head: "SPENT", Right: true}, {Head: "LOST", Right: true},
+	}}
+	var all int64
+	for _, s := range l.Shares {
+		all += int64(s.Demand)
+	}
+	for _, s := range l.Shares {
+		j := jobIn(p, s.Job)
+		most, lost := term.Cell{Text: strconv.Itoa(s.MostRegions)}, term.Cell{Text: quota.Thousands(j.Skipped)}
+		if s.MostRegions < len(j.Regions) {
+			most.Style = term.Yellow
+		}
+		if j.Skipped > 0 {
+			lost.Style = term.Red
+		}
+		t.Add(term.Cell{Text: s.Job}, term.Cell{Text: quota.Thousands(s.Slots)}, term.Cell{Text: quota.Thousands(s.Demand)},
+			term.Cell{Text: percent(int64(s.Demand), all)}, term.Cell{Text: quota.Thousands(len(j.Regions))}, most,
+			term.Cell{Text: quota.Thousands(j.Spent[l.Limit])}, lost)
+	}
+	return t
+}
+
+// jobIn returns what becomes of a job, nothing of one that is not in the plan.
+func jobIn(p plan.Plan, name string) plan.Job {
+	i := slices.IndexFunc(p.Jobs, func(j plan.Job) bool { return j.Job == name })
+	if i < 0 {
+		return plan.Job{}
+	}
+	return p.Jobs[i]
+}
+
+// A dayPlot is one line of a plot: what a limit sees in the hours of one day.
+type dayPlot struct {
+	day   time.Time // its midnight, or close to it
+	hours [24]hourPlot
+	units int64
+}
+
+// An hourPlot is one mark of it.
+type hourPlot struct {
+	known bool
+	units int64
+	lost  int
+}
+
+// plotOf draws the hours of a limit, a line for each day of the view's zone. The
+// highest mark is the busiest hour; x is an hour in which turns are lost.
+func plotOf(l plan.Limit, v term.View) *term.Table {
+	days := daysOf(l.Hours, v.Zone)
+	var busiest int64
+	for _, d := range days {
+		for _, h := range d.hours {
+			busiest = max(busiest, h.units)
+		}
+	}
+	wide := 1
+	if v.Width >= term.DefaultWidth {
+		wide = min(4, (v.Width-plotMargin)/24)
+	}
+	t := &term.Table{Indent: 2, Columns: []term.Column{{Head: "HOUR" + v.ZoneMark()}, {Head: scale(wide), Whole: true}, {Head: "UNITS", Right: true}}}
+	for _, d := range days {
+		var marks strings.Builder
+		for _, h := range d.hours {
+			marks.WriteString(strings.Repeat(h.mark(busiest, v), wide))
+		}
+		t.Add(term.Cell{Text: d.day.Format("Mon 2")}, term.Cell{Text: marks.String()}, term.Cell{Text: quota.Thousands(d.units)})
+	}
+	return t
+}
+
+// plotMargin is what stands beside the marks: days, units and gaps.
+const plotMargin = 30
+
+// daysOf sorts hours into days. Where a clock is set back, two hours are one mark.
+func daysOf(hours []plan.Hour, zone *time.Location) []*dayPlot {
+	var days []*dayPlot
+	for _, h := range hours {
+		at := h.At.In(zone)
+		if n := len(days); n == 0 || days[n-1].day.YearDay() != at.YearDay() {
+			days = append(days, &dayPlot{day: at})
+		}
+		d := days[len(days)-1]
+		mark := &d.hours[at.Hour()]
+		mark.known = true
+		mark.units += int64(h.Units)
+		mark.lost += h.Skipped
+		d.units += int64(h.Units)
+	}
+	return days
+}
+
+// mark is one character for an hour.
+func (h hourPlot) mark(busiest int64, v term.View) string {
+	levels, none := []rune("12345678"), "."
+	if v.UTF8 {
+		levels, none = []rune("▁▂▃▄▅▆▇█"), "·"
+	}
+	switch {
+	case !h.known:
+		return " "
+	case h.lost > 0:
+		return "x"
+	case h.units == 0:
+		return none
+	}
+	return string(levels[share(h.units, busiest, len(levels))-1])
+}
+
+// scale names every sixth hour above its mark.
+func scale(wide int) string {
+	var b strings.Builder
+	for hour := 0; hour < 24; hour += 6 {
+		fmt.Fprintf(&b, "%-*s", 6*wide, fmt.Sprintf("%02d", hour))
+	}
+	return strings.TrimRight(b.String(), " ")
+}
+
+// trailHours is how much of the past a trail shows: a day.
+const trailHours = 24
+
+// renderTrail draws what was spent in each of the last hours, as a line of bars
+// above a line of hours. It draws nothing where nothing was spent.
+func renderTrail(b *strings.Builder, u api.Usage, v term.View) {
+	spent, most := lastHours(u)
+	if most == 0 {
+		return
+	}
+	wide := 1
+	if v.Width >= term.DefaultWidth {
+		wide = 2
+	}
+	bars := ""
+	for _, units := range spent {
+		bars += strings.Repeat(hourPlot{known: true, units: units}.mark(most, v), wide)
+	}
+	first := u.Until.Truncate(time.Hour).Add(-(trailHours - 1) * time.Hour)
+	fmt.Fprintf(b, "  %s  %s\n", bars, v.Paint(term.Faint, "most "+quota.Thousands(most)+"/h"))
+	b.WriteString("  " + v.Paint(term.Faint, hourMarks(first, wide, v)) + "\n")
+}
+
+// lastHours returns what was spent in each of the last hours, the oldest first.
+func lastHours(u api.Usage) (spent [trailHours]int64, most int64) {
+	latest := u.Until.Truncate(time.Hour)
+	for _, s := range u.Shares {
+		began, err := time.Parse(time.RFC3339, s.Name)
+		ago := int(latest.Sub(began) / time.Hour)
+		if err != nil || ago < 0 || ago >= trailHours {
+			continue
+		}
+		spent[trailHours-1-ago] = s.Units
+		most = max(most, s.Units)
+	}
+	return spent, most
+}
+
+// hourMarks names every sixth hour below its bar, where the name fits.
+func hourMarks(first time.Time, wide int, v term.View) string {
+	marks := []rune(strings.Repeat(" ", trailHours*wide))
+	for i := range trailHours {
+		local := first.Add(time.Duration(i) * time.Hour).In(v.Zone)
+		if local.Hour()%6 == 0 && i*wide+2 <= len(marks) {
+			copy(marks[i*wide:], []rune(local.Format("15")))
+		}
+	}
+	return strings.TrimRight(string(marks), " ")
 }

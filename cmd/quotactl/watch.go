@@ -3,14 +3,21 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"quotad/cmd/quotactl/term"
+	"quotad/jobs"
+	jobsapi "quotad/jobs/api"
+	"quotad/quota/api"
 )
 
 const watchUsage = `Show the status live, in place: the limits, the day's spending by the hour, and
@@ -110,5 +117,203 @@ func (c *cli) tellAgain(ctx context.Context, p watchPlan, tell func(context.Cont
 		case <-ctx.Done():
 			return nil
 		}
+	}
+}
+
+// A watcher is what stands on the screen, and how it came there.
+type watcher struct {
+	*cli
+	reader jobsapi.Client
+	status jobsapi.Status
+	hourly map[string]api.Usage // by credential
+	asked  time.Time            // when hourly was
+	lost   error                // why the last look failed; nil when it did not
+	since  time.Time            // when it began to
+	keys   *term.Keyboard
+}
+
+// Bounds of one look: what a day holds changes slowly, and is dear to ask for.
+const (
+	lookTime    = 3 * time.Second
+	hourlyEvery = time.Minute
+)
+
+// look asks for the status. What was known stays where there is no answer.
+func (w *watcher) look(ctx context.Context) {
+	limited, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	status, err := w.reader.Status(limited)
+	if ctx.Err() != nil {
+		return // nobody looks any more
+	}
+	if err != nil {
+		if w.lost == nil {
+			w.since = time.Now()
+		}
+		w.lost = err
+		return
+	}
+	w.status, w.lost = status, nil
+	if time.Since(w.asked) >= hourlyEvery {
+		w.hourly, w.asked = w.cli.hourly(ctx, status.Credentials), time.Now()
+	}
+}
+
+// page looks, and writes what it saw below what was written before.
+func (w *watcher) page(ctx context.Context) error {
+	if w.look(ctx); w.lost != nil {
+		return w.explain(w.lost)
+	}
+	if ctx.Err() != nil {
+		return nil // what was known is no news
+	}
+	return w.write(renderWatch(w, w.view()) + "\n")
+}
+
+// show draws on the alternate screen until it is told to end; however it ends, the
+// terminal is as it was.
+func (w *watcher) show(ctx context.Context, p watchPlan) (err error) {
+	ctx, leave := context.WithCancel(ctx)
+	defer leave()
+	w.keys = term.OpenKeyboard(leave)
+	defer w.keys.Close()
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGWINCH, syscall.SIGTSTP)
+	defer signal.Stop(signals)
+	if err := w.take(); err != nil {
+		return errors.Join(err, w.keys.GiveBack())
+	}
+	defer func() { err = errors.Join(err, w.giveBack()) }()
+	return w.drawOn(ctx, p, signals)
+}
+
+// take makes the terminal ours.
+func (w *watcher) take() error {
+	if err := w.keys.Take(); err != nil {
+		return fmt.Errorf("cannot read the keyboard: %w", err)
+	}
+	return w.write(term.Enter)
+}
+
+// giveBack leaves the terminal as it was before take.
+func (w *watcher) giveBack() error {
+	return errors.Join(w.write(term.Leave), w.keys.GiveBack())
+}
+
+// drawOn draws again and again, and when a signal says that the screen changes.
+func (w *watcher) drawOn(ctx context.Context, p watchPlan, signals <-chan os.Signal) error {
+	ticks := time.NewTicker(p.every)
+	defer ticks.Stop()
+	for shown := 1; ; {
+		if err := w.draw(); err != nil {
+			return err
+		}
+		if shown == p.number {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticks.C:
+			w.look(ctx)
+			shown++
+		case s := <-signals:
+			if s != syscall.SIGTSTP {
+				continue
+			}
+			if err := w.suspend(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (w *watcher) draw() error {
+	v := w.view()
+	return w.write(term.Draw(renderWatch(w, v), term.Height(w.stdout)))
+}
+
+// suspend gives the terminal back for as long as this process is stopped.
+func (w *watcher) suspend() error {
+	if err := w.giveBack(); err != nil {
+		return err
+	}
+	goOn := make(chan os.Signal, 1)
+	signal.Notify(goOn, syscall.SIGCONT)
+	defer signal.Stop(goOn)
+	if err := syscall.Kill(os.Getpid(), syscall.SIGSTOP); err != nil {
+		return fmt.Errorf("cannot stop: %w", err)
+	}
+	<-goOn // any thread may be the one that the kernel stops first
+	return w.take()
+}
+
+// renderWatch writes what a watcher saw, from what is unsafe to the jobs' rings.
+func renderWatch(w *watcher, v term.View) string {
+	var b strings.Builder
+	if w.lost != nil {
+		v.Prose(&b, 0, term.Red, fmt.Sprintf("no answer since %s%s: %v", v.Clock(w.since), v.ZoneMark(), w.lost))
+	}
+	renderLedger(&b, w.status, v)
+	renderConfiguration(&b, w.status.Config, v)
+	paces := pacesFrom(w.hourly, w.status.Credentials)
+	for _, c := range w.status.Credentials {
+		renderCredential(&b, c, paces, v)
+		renderTrail(&b, w.hourly[c.Name], v)
+	}
+	for _, j := range w.status.Jobs {
+		b.WriteByte('\n')
+		renderRing(&b, j, v)
+	}
+	return b.String()
+}
+
+// renderRing writes a job on a few lines: what comes, what was, and every region.
+func renderRing(b *strings.Builder, j jobsapi.Job, v term.View) {
+	v.Prose(b, 0, term.Bold, "job "+j.Name)
+	next := nextText(j, v)
+	if j.Pause != nil {
+		next = pauseText(*j.Pause, v)
+	}
+	v.Prose(b, 2, term.Plain, jobs.Brief(j.Schedule)+"; "+next)
+	if j.LastRun == nil {
+		v.Prose(b, 2, term.Faint, "no run yet")
+	} else {
+		v.Prose(b, 2, runStyle(j.LastRun.State), fmt.Sprintf("%s, %s; began %s", stateText(*j.LastRun), tally(*j.LastRun), v.When(j.LastRun.StartedAt)))
+	}
+	v.Prose(b, 2, term.Plain, ringText(j))
+}
+
+// ringText writes the regions in their order, each with what its last pass came to.
+func ringText(j jobsapi.Job) string {
+	regions := make([]string, len(j.Regions))
+	for i, region := range j.Regions {
+		regions[i] = string(region)
+		if j.LastRun != nil {
+			passes := j.LastRun.Passes
+			if at := slices.IndexFunc(passes, func(p jobs.Pass) bool { return p.Region == region }); at >= 0 {
+				regions[i] += mark(passes[at].Outcome)
+			}
+		}
+		if string(region) == string(j.Cursor) {
+			regions[i] = "[" + regions[i] + "]"
+		}
+	}
+	return strings.Join(regions, " ")
+}
+
+// mark is an outcome as a character.
+func mark(o jobs.Outcome) string {
+	switch {
+	case o == jobs.OK:
+		return "+"
+	case o == jobs.Exhausted:
+		return "0"
+	case o == jobs.Running:
+		return "~"
+	case o.Failure():
+		return "x"
+	default:
+		return "-"
 	}
 }

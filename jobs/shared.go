@@ -160,13 +160,16 @@ func (r *Runner) sharePause(ctx context.Context, j *jobControl, p *Pause) error 
 func (j *jobControl) adopt(parts map[string]string, holder string, lines []string, after, last string) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	trouble := []error{j.adoptPause(parts), j.adoptTurn(parts), j.adoptSkips(parts)}
+	var trouble []error
 	j.shared.holder = holder
 	if j.shared.seen == after { // otherwise somebody else has taken the lines in meanwhile
 		trouble = append(trouble, j.shared.add(lines))
 		j.shared.seen = last
 	}
-	return errors.Join(trouble...)
+	if j.executor == nil && j.shared.knows(j.last) {
+		j.shared.untold = "" // they have heard it, from the process before this one
+	}
+	return errors.Join(append(trouble, j.adoptPause(parts), j.adoptTurn(parts), j.adoptSkips(parts))...)
 }
 
 func (j *jobControl) adoptPause(parts map[string]string) error {

@@ -19,12 +19,13 @@ used. For operators; the log names who did it. It is never asked for twice: when
 the answer is lost, quotactl log tells whether it was booked.
 
 Usage:
-  quotactl adjust CREDENTIAL LIMIT UNITS [FLAGS]
+  quotactl adjust [CREDENTIAL] LIMIT UNITS [FLAGS]
 
 Flags:
       --reason TEXT   why, for the log
 
-With -o value the answer is what remains in the limit, in units.
+CREDENTIAL may be left out where only one is configured. With -o value the answer
+is what remains in the limit, in units.
 
 Example:
   $ quotactl adjust youtube daily -30 --reason 'counted twice by the old script'
@@ -35,18 +36,23 @@ Example:
 func newAdjust(c *cli) *cobra.Command {
 	var a api.Adjustment
 	cmd := &cobra.Command{
-		Use:               "adjust CREDENTIAL LIMIT UNITS",
+		Use:               "adjust [CREDENTIAL] LIMIT UNITS",
 		Short:             "book units spent elsewhere, or give some back",
 		Long:              adjustUsage,
-		Args:              arguments("CREDENTIAL", "LIMIT", "UNITS"),
+		Args:              arguments("[CREDENTIAL]", "LIMIT", "UNITS"),
 		ValidArgsFunction: c.completeCredentialAndLimit,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			n, ok := parseUnits(args[2])
+			last := len(args) - 1
+			n, ok := parseUnits(args[last])
 			if !ok || n == 0 {
-				return usageError("", "UNITS must be a whole number, not 0: %q", args[2])
+				return usageError("", "UNITS must be a whole number, not 0: %q", args[last])
 			}
-			a.Limit, a.Units = args[1], n
-			return c.adjust(cmd.Context(), args[0], a)
+			a.Limit, a.Units = args[last-1], n
+			named := ""
+			if last == 2 {
+				named = args[0]
+			}
+			return c.adjust(cmd.Context(), c.credential(named), a)
 		},
 	}
 	cmd.Flags().StringVar(&a.Note, "reason", "", "why")
@@ -72,7 +78,11 @@ func negativeLast(root *cobra.Command, args []string) []string {
 func (c *cli) adjust(ctx context.Context, credential string, a api.Adjustment) error {
 	done, err := c.reader().Adjust(ctx, credential, a)
 	if err != nil {
-		return inDoubt(c.explain(err), "it may be booked all the same: adjust again only if quotactl log --credential "+credential+" does not show it")
+		look := "quotactl log"
+		if credential != api.OnlyCredential {
+			look += " --credential " + credential
+		}
+		return inDoubt(c.explain(err), "it may be booked all the same: adjust again only if "+look+" does not show it")
 	}
 	if done.Units != a.Units {
 		fmt.Fprintf(c.stderr, "quotactl: only %s used: no more is given back\n", quota.Count(-done.Units, "unit was", "units were"))

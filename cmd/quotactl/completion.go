@@ -1,11 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"net/url"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -120,24 +120,10 @@ func (c *cli) credentialFlag(cmd *cobra.Command, name *string) {
 	completes(cmd, "credential", c.configured)
 }
 
-// credential returns the credential that a question is about: the named one, else
-// the only one that is configured.
-func (c *cli) credential(ctx context.Context, named string) (string, error) {
-	if named != "" {
-		return named, nil
-	}
-	return c.onlyCredential(ctx, "add --credential NAME")
-}
-
-func (c *cli) onlyCredential(ctx context.Context, hint string) (string, error) {
-	names, err := c.configured(ctx)
-	if err != nil {
-		return "", c.explain(err)
-	}
-	if len(names) != 1 {
-		return "", usageError(hint, "several credentials are configured: %s", strings.Join(names, ", "))
-	}
-	return names[0], nil
+// credential returns the credential that a question is about: the named one, else that
+// of the pass, else the only one, whichever the daemon has.
+func (c *cli) credential(named string) string {
+	return cmp.Or(named, c.env.Get("QUOTAD_CREDENTIAL"), api.OnlyCredential)
 }
 
 // configured returns the names of the credentials.
@@ -177,12 +163,19 @@ func (c *cli) completeCredential(cmd *cobra.Command, args []string, _ string) ([
 	return names(c.configured(cmd.Context()))
 }
 
-// completeCredentialAndLimit completes a credential and then one of its limits.
-func (c *cli) completeCredentialAndLimit(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
-	if len(args) == 1 {
+// completeCredentialAndLimit completes a credential and then one of its limits, or a
+// limit of the only credential.
+func (c *cli) completeCredentialAndLimit(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	switch len(args) {
+	case 0:
+		credentials, err := c.configured(cmd.Context())
+		limits, _ := c.limitsOf(cmd.Context(), c.credential("")) // none of several credentials
+		return names(append(credentials, limits...), err)
+	case 1:
 		return names(c.limitsOf(cmd.Context(), args[0]))
+	default:
+		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return c.completeCredential(cmd, args, word)
 }
 
 // limitsOf returns the names of a credential's limits.

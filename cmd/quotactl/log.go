@@ -84,10 +84,7 @@ func (f *logFilter) check(numbered bool) error {
 }
 
 func (c *cli) log(ctx context.Context, f logFilter) error {
-	name, err := c.credential(ctx, f.credential)
-	if err != nil {
-		return err
-	}
+	name := c.credential(f.credential)
 	entries, err := c.entries(ctx, name, f)
 	if err != nil {
 		return c.explain(err)

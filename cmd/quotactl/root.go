@@ -127,8 +127,7 @@ func commandNames(root *cobra.Command) []string {
 	return names
 }
 
-// arguments accepts exactly the named arguments; those in brackets, the last
-// ones, may be left out.
+// arguments accepts exactly the named arguments; those in brackets may be left out.
 func arguments(names ...string) cobra.PositionalArgs {
 	least := len(slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name[0] == '[' }))
 	want := "takes no arguments"

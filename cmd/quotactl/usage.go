@@ -77,11 +77,7 @@ func (c *cli) usage(ctx context.Context, q usageQuery) error {
 	if !slices.Contains(dimensions(), q.by) {
 		return usageError(quota.DidYouMean(q.by, dimensions(), "words"), "--by takes no %q", q.by)
 	}
-	name, err := c.credential(ctx, q.credential)
-	if err != nil {
-		return err
-	}
-	u, err := c.reader().Usage(ctx, name, api.UsageQuery{By: q.by, Since: q.since})
+	u, err := c.reader().Usage(ctx, c.credential(q.credential), api.UsageQuery{By: q.by, Since: q.since})
 	if err != nil {
 		return c.explain(err)
 	}

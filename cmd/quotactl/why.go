@@ -39,7 +39,7 @@ func newWhy(c *cli) *cobra.Command {
 		Use:               "why [CREDENTIAL] OPERATION",
 		Short:             "would a call be granted now, and if not, why",
 		Long:              whyUsage,
-		Args:              whyArguments,
+		Args:              arguments("[CREDENTIAL]", "OPERATION"),
 		ValidArgsFunction: c.completeWhy,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if count < 1 {
@@ -50,13 +50,6 @@ func newWhy(c *cli) *cobra.Command {
 	}
 	cmd.Flags().Int64Var(&count, "count", 1, "so many calls at once")
 	return cmd
-}
-
-func whyArguments(cmd *cobra.Command, args []string) error {
-	if len(args) == 1 || len(args) == 2 {
-		return nil
-	}
-	return usageError(seeHelp(cmd), "quotactl why takes [CREDENTIAL] OPERATION: %d given", len(args))
 }
 
 // completeWhy completes a credential or an operation first, then an operation.
@@ -74,15 +67,11 @@ func (c *cli) completeWhy(cmd *cobra.Command, args []string, _ string) ([]string
 }
 
 func (c *cli) why(ctx context.Context, args []string, count int64) error {
-	operation := args[len(args)-1]
-	credential := args[0]
-	if len(args) == 1 {
-		var err error
-		if credential, err = c.onlyCredential(ctx, "quotactl why CREDENTIAL "+operation); err != nil {
-			return err
-		}
+	operation, named := args[len(args)-1], ""
+	if len(args) > 1 {
+		named = args[0]
 	}
-	w, err := c.reader().Why(ctx, credential, operation, count)
+	w, err := c.reader().Why(ctx, c.credential(named), operation, count)
 	if err != nil {
 		return c.explain(err)
 	}

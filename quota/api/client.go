@@ -152,6 +152,10 @@ func (c *Client) Adjust(ctx context.Context, credential string, a Adjustment) (A
 	return answer, err
 }
 
+// OnlyCredential names, in questions and adjustments, the credential that alone is
+// configured. Where several are, it is a *Problem of reason quota.BadRequest.
+const OnlyCredential = "-"
+
 // Reset empties a credential's log, so that every limit starts from zero.
 func (c *Client) Reset(ctx context.Context, credential, note string) (Credential, error) {
 	var answer Credential

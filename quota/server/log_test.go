@@ -317,3 +317,13 @@ func TestUsageOfShortWindows(t *testing.T) {
 		t.Errorf("got %+v, %v; want the 105 units of the last hour", u, err)
 	}
 }
+
+// Where several credentials are configured one must be named.
+func TestOnlyCredentialOfSeveral(t *testing.T) {
+	h := servertest.Start(t, nil)
+	_, err := h.Client("").Log(t.Context(), api.OnlyCredential, api.LogQuery{})
+	var p *api.Problem
+	if !errors.As(err, &p) || p.Reason != quota.BadRequest || p.Hint != "name one of them" {
+		t.Errorf("got %v, want bad_request and what to do", err)
+	}
+}

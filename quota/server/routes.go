@@ -79,16 +79,32 @@ func (s *Server) ownRoutes() []Route {
 		{"DELETE", "/v1/grants/{id}", Correct, "release a grant whose call was never sent", s.release},
 		{"GET", "/v1/status", Read, "everything at a glance", Handle(s.status)},
 		{"GET", "/v1/credentials", Read, "the credentials with the state of their limits", Handle(s.credentials)},
-		{"GET", "/v1/credentials/{name}", Read, "one credential with the state of its limits", Handle(s.credential)},
-		{"GET", "/v1/credentials/{name}/log", Read, "what was debited and corrected; after, since, newest, most, follow", s.log},
-		{"GET", "/v1/credentials/{name}/usage", Read, "who spent what; by, since, most", LongRead(Handle(s.usage, usageRequest{By: string(quota.ByJob)}))},
-		{"GET", "/v1/credentials/{name}/why", Read, "would calls be granted now, and what stands in their way; operation, count", LongRead(Handle(s.why, whyRequest{Count: 1}))},
-		{"POST", "/v1/credentials/{name}/adjust", Operate, "book units that were spent elsewhere, or give back what was not spent; limit, units, note", Handle(s.adjust)},
-		{"POST", "/v1/credentials/{name}/reset", Operate, "empty the log: every limit starts from zero; confirm, note", Handle(s.reset)},
+		{"GET", "/v1/credentials/{name}", Read, "one credential with the state of its limits", s.named(Handle(s.credential))},
+		{"GET", "/v1/credentials/{name}/log", Read, "what was debited and corrected; after, since, newest, most, follow", s.named(s.log)},
+		{"GET", "/v1/credentials/{name}/usage", Read, "who spent what; by, since, most", s.named(LongRead(Handle(s.usage, usageRequest{By: string(quota.ByJob)})))},
+		{"GET", "/v1/credentials/{name}/why", Read, "would calls be granted now, and what stands in their way; operation, count", s.named(LongRead(Handle(s.why, whyRequest{Count: 1})))},
+		{"POST", "/v1/credentials/{name}/adjust", Operate, "book units that were spent elsewhere, or give back what was not spent; limit, units, note", s.named(Handle(s.adjust))},
+		{"POST", "/v1/credentials/{name}/reset", Operate, "empty the log: every limit starts from zero; confirm, note", s.named(Handle(s.reset))},
 		{"GET", "/v1", Read, "this list", Handle(s.index)},
 		{"GET", "/healthz", Read, "200 while the daemon is alive", Handle(s.healthz)},
 		{"GET", "/readyz", Read, "200 if an acquire would be decided now, else 503", Handle(s.readyz)},
 		{"GET", "/version", Read, "the daemon's version", Handle(s.versionOf)},
+	}
+}
+
+// named has api.OnlyCredential in the path of a route stand for the credential that
+// alone is configured.
+func (s *Server) named(handle Handler) Handler {
+	return func(w http.ResponseWriter, r *http.Request, c *Session) {
+		if c.Path("name") == api.OnlyCredential {
+			names := s.keeper.Names()
+			if len(names) != 1 {
+				writeProblem(w, refusalOf(s.noCredential()))
+				return
+			}
+			r.SetPathValue("name", names[0])
+		}
+		handle(w, r, c)
 	}
 }
 

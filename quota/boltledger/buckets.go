@@ -19,13 +19,13 @@ import (
 var headBucket = []byte("\x00quotad")
 
 var (
-	versionKey        = []byte("version")
+	versionKey        = []byte("version")     // sealed: a damaged one is not another one
 	idKey             = []byte("id")          // drawn when the file was made
 	credentialsBucket = []byte("credentials") // their names, each with a bucket of its own
 )
 
 // version is that of the file's form. Another one is refused.
-const version = "2"
+const version = "3"
 
 var errVersion = errors.New("it was written by another version of quotad")
 
@@ -36,7 +36,7 @@ func createHead(tx *bbolt.Tx) error {
 		return err
 	}
 	_, err = head.CreateBucket(credentialsBucket)
-	return errors.Join(err, head.Put(versionKey, []byte(version)), head.Put(idKey, []byte(rand.Text())))
+	return errors.Join(err, head.Put(versionKey, seal(versionKey, []byte(version))), head.Put(idKey, []byte(rand.Text())))
 }
 
 // credentialsOf returns the credentials that the file has something of.
@@ -45,7 +45,11 @@ func credentialsOf(tx *bbolt.Tx) (names []string, err error) {
 	if head == nil {
 		return nil, errors.New("its head is missing, as it is of one that an older version of quotad wrote")
 	}
-	if string(head.Get(versionKey)) != version {
+	written, whole := unseal(versionKey, head.Get(versionKey))
+	switch {
+	case !whole:
+		return nil, errors.New("its version cannot be read")
+	case string(written.rest) != version:
 		return nil, errVersion
 	}
 	list := head.Bucket(credentialsBucket)

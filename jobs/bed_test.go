@@ -62,7 +62,7 @@ func newBed(t *testing.T, dir string, jobs ...*Job) *bed {
 	b.play = func(context.Context, played) Exit { return Exit{} }
 	b.peek = func(map[string]quota.Units) (quota.Decision, error) { return quota.Decision{}, nil }
 	runner, err := Open(Config{
-		Jobs: jobs, Gate: b, Launcher: b, Tokens: &b.tokens, Observer: b, Dir: dir, Socket: "/run/quotad.sock",
+		Jobs: jobs, Gate: b, Launcher: b, Tokens: &b.tokens, Observe: b.observe, Dir: dir, Socket: "/run/quotad.sock",
 		BootID: "boot-1", EndLeftover: b.endLeftover, Now: time.Now,
 	})
 	if err != nil {
@@ -166,30 +166,29 @@ func (b *bed) endLeftover(_ context.Context, id Identity, _ time.Duration) (bool
 	return true, nil
 }
 
-func (b *bed) RunChanged(r Run) {
-	line := fmt.Sprintf("run %s", r.State)
-	if r.Reason != "" {
-		line += fmt.Sprintf(" (%s)", r.Reason)
+func (b *bed) observe(event any) {
+	switch e := event.(type) {
+	case RunChanged:
+		line := fmt.Sprintf("run %s", e.Run.State) + because(e.Run.Reason)
+		if e.Run.State == RunSkipped {
+			line += fmt.Sprintf(" ×%d", e.Run.Ticks)
+		}
+		b.add(line)
+	case PassChanged:
+		b.add(fmt.Sprintf("%s %s", e.Pass.Region, e.Pass.Outcome) + because(e.Pass.Reason))
+	case Output:
+		b.add(fmt.Sprintf("%s %s: %s", e.Pass.Region, e.Line.Stream, e.Line.Text))
+	case Trouble:
+		b.add(fmt.Sprintf("trouble: %s: %v", e.Job, e.Err))
 	}
-	if r.State == RunSkipped {
-		line += fmt.Sprintf(" ×%d", r.Ticks)
-	}
-	b.add(line)
 }
 
-func (b *bed) PassChanged(_ Run, p Pass) {
-	line := fmt.Sprintf("%s %s", p.Region, p.Outcome)
-	if p.Reason != "" {
-		line += fmt.Sprintf(" (%s)", p.Reason)
+func because(reason Reason) string {
+	if reason == "" {
+		return ""
 	}
-	b.add(line)
+	return fmt.Sprintf(" (%s)", reason)
 }
-
-func (b *bed) Output(_, _ string, p Pass, line Line) {
-	b.add(fmt.Sprintf("%s %s: %s", p.Region, line.Stream, line.Text))
-}
-
-func (b *bed) Trouble(job string, err error) { b.add(fmt.Sprintf("trouble: %s: %v", job, err)) }
 
 func (b *bed) add(line string) {
 	b.mu.Lock()

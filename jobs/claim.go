@@ -157,7 +157,7 @@ func (r *Runner) noteMissed(j *jobControl, missed gap) {
 func (r *Runner) skip(j *jobControl, reason Reason, slots gap) {
 	run, err := j.skip(r.now(), reason, slots)
 	r.trouble(j.name, err)
-	r.config.Observer.RunChanged(run)
+	r.config.Observe(RunChanged{run})
 	if reason != LedgerUnavailable {
 		r.tellSkips(j, run)
 	}

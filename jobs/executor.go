@@ -61,7 +61,7 @@ func (r *Runner) begin(j *jobControl, request runRequest) (Run, error) {
 		kill(nil)
 		return Run{}, err
 	}
-	r.config.Observer.RunChanged(run)
+	r.config.Observe(RunChanged{run})
 	r.background.Go(e.publisher.keep)
 	go e.loop(launching, ask, force)
 	return run, nil
@@ -223,6 +223,7 @@ func (e *executor) admit(ctx context.Context, region regions.Region) (reservatio
 	case err != nil:
 		e.skip(region, &stop{reason: LedgerUnavailable, detail: err.Error()})
 	default:
+		config.Observe(GateRefused{e.job.Credential, d})
 		e.skip(region, refusal(d, !maps.Equal(calls, e.job.Expects)))
 	}
 	return nil, false
@@ -265,7 +266,7 @@ func (e *executor) pass(ask, force context.Context, region regions.Region, reser
 	command.Started = func(id Identity) { e.started(p, id) }
 	exit := e.launch(ask, force, command, func(line Line) {
 		tail.add(line.Text)
-		e.runner.config.Observer.Output(e.job.Name, e.id, p, line)
+		e.runner.config.Observe(Output{e.job.Name, e.id, p, line})
 	})
 
 	spent := e.runner.config.Tokens.revoke(token)
@@ -353,7 +354,7 @@ func (e *executor) record(p Pass, halt error) {
 	}
 	run, p := e.write(p)
 	e.publisher.tell(passRecord(e.id, p))
-	e.runner.config.Observer.PassChanged(run, p)
+	e.runner.config.Observe(PassChanged{run, p})
 }
 
 // write keeps what is known of a pass: in the run, and in its log. One that is over is
@@ -381,7 +382,7 @@ func (e *executor) finish(cause error) {
 	e.runner.trouble(e.state.name, err)
 	e.publisher.tell(endedRecord(&run))
 	close(e.publisher.over)
-	e.runner.config.Observer.RunChanged(run)
+	e.runner.config.Observe(RunChanged{run})
 	<-e.publisher.tried
 }
 

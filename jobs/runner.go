@@ -20,11 +20,15 @@ type Config struct {
 	Gate     Gate
 	Launcher Launcher
 	Tokens   *Tokens
-	Observer Observer
 	Dir      string   // where states and logs of runs are kept; nobody else writes to it
 	Socket   string   // where passes acquire
 	Environ  []string // the daemon's own environment; passes get an allow-list of it. Nil: none
 	Parallel int      // passes under way at once, of all jobs together; 0: any number
+
+	// Observe is called with each event, see RunChanged and the others. It is called
+	// while a job's next step waits, so it returns soon; by many goroutines at the same
+	// time, but about one pass by one at a time. Nil: nobody wants to know.
+	Observe func(event any)
 
 	// BootID is the kernel's, as in an Identity.
 	BootID string
@@ -64,6 +68,9 @@ func Open(c Config) (*Runner, error) {
 	store, err := regions.OpenStore(c.Dir)
 	if err != nil {
 		return nil, err
+	}
+	if c.Observe == nil {
+		c.Observe = func(any) {}
 	}
 	if c.Hosts == nil {
 		c.Hosts = alone{}
@@ -164,10 +171,10 @@ func (r *Runner) reportDied(j *jobControl) {
 	}
 	for _, p := range run.Passes {
 		if p.Reason == Died {
-			r.config.Observer.PassChanged(*run, p)
+			r.config.Observe(PassChanged{*run, p})
 		}
 	}
-	r.config.Observer.RunChanged(*run)
+	r.config.Observe(RunChanged{*run})
 }
 
 // endLeftovers ends the processes that a killed daemon left running.
@@ -327,6 +334,6 @@ func (r *Runner) isStopping() bool {
 
 func (r *Runner) trouble(job string, err error) {
 	if err != nil {
-		r.config.Observer.Trouble(job, err)
+		r.config.Observe(Trouble{job, err})
 	}
 }

@@ -128,7 +128,7 @@ func newServer(ts *testscript.TestScript, socket string, names []string) (*serve
 	ts.Check(err)
 	tokens := new(jobs.Tokens)
 	runner, err := jobs.Open(jobs.Config{
-		Jobs: jobsOf(ts, names[0]), Gate: keeper, Launcher: process.Launcher{}, Tokens: tokens, Observer: unobserved{},
+		Jobs: jobsOf(ts, names[0]), Gate: keeper, Launcher: process.Launcher{}, Tokens: tokens,
 		Dir: socket + ".state", Socket: socket, Environ: os.Environ(),
 		EndLeftover: process.EndLeftover, Now: time.Now,
 	})
@@ -167,14 +167,6 @@ func jobsOf(ts *testscript.TestScript, credential string) []*jobs.Job {
 	}
 	return list
 }
-
-// unobserved wants to know nothing.
-type unobserved struct{}
-
-func (unobserved) RunChanged(jobs.Run)                         {}
-func (unobserved) PassChanged(jobs.Run, jobs.Pass)             {}
-func (unobserved) Output(string, string, jobs.Pass, jobs.Line) {}
-func (unobserved) Trouble(string, error)                       {}
 
 func credential(name string) *quota.Credential {
 	return &quota.Credential{

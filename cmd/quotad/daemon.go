@@ -26,11 +26,9 @@ type daemon struct {
 	config  *config.Config
 	systemd systemd
 	log     zerolog.Logger
-	events  events
 
-	watchers watchers // all that are told what happens
+	events   events
 	metrics  *metrics.Metrics
-	monitor  *notify.Monitor
 	notifier *notify.Notifier
 
 	keeper *quota.Service
@@ -57,17 +55,18 @@ type daemon struct {
 
 func newDaemon(c *config.Config, read func() (*config.Config, error), s systemd, log zerolog.Logger) *daemon {
 	d := &daemon{
-		config: c, systemd: s, log: log, events: newEvents(log), tokens: &jobs.Tokens{},
+		config: c, systemd: s, log: log, tokens: &jobs.Tokens{},
 		read: read, hangups: make(chan os.Signal, 1),
 		failed: make(chan error, 1), metrics: metrics.New(version()),
 	}
-	d.notifier = notify.NewNotifier(c.StateDir, d.commandDone, d.events.CommandOutput)
-	d.monitor = notify.NewMonitor(d.events.Alerted, d.metrics.Alerted, d.notifier.Notify)
 	d.reloads.told.Store(&api.Configuration{File: c.File, ReadAt: time.Now()})
 	d.reloads.remember(c)
 	d.status = newStatusNotifier(func(ctx context.Context) string { return d.summary(ctx).String() },
 		func(line string) { d.tellSystemd("STATUS=" + line) })
-	d.watchers = watchers{d.events, d.metrics, d.monitor, d.status}
+	d.notifier = notify.NewNotifier(c.StateDir, d.events.emit)
+	d.events.sinks = []func(any){
+		newEventLog(log).observe, d.metrics.Observe, notify.NewMonitor(d.events.emit).Observe, d.notifier.Observe, d.status.observe,
+	}
 	return d
 }
 
@@ -150,11 +149,6 @@ func (d *daemon) startNotifier(context.Context) error {
 	return nil
 }
 
-func (d *daemon) commandDone(r notify.Result) {
-	d.events.CommandDone(r)
-	d.metrics.CommandDone(r)
-}
-
 func (d *daemon) statePath(name string) string { return filepath.Join(d.config.StateDir, name) }
 
 func (d *daemon) openRunner(context.Context) error {
@@ -164,12 +158,12 @@ func (d *daemon) openRunner(context.Context) error {
 	}
 	d.runner, err = jobs.Open(jobs.Config{
 		Jobs: d.config.Jobs,
-		Gate: watchedGate{d.keeper, d.monitor.Denied},
+		Gate: d.keeper,
 		Launcher: process.Launcher{
 			CgroupRoot: d.config.Passes.CgroupRoot, Reaper: d.reaper, Tasks: d.tasks, User: d.config.Passes.User,
 		},
 		Tokens:      d.tokens,
-		Observer:    d.watchers,
+		Observe:     d.events.emit,
 		Dir:         d.statePath("jobs"),
 		Socket:      d.socket(),
 		Environ:     d.passEnviron(),

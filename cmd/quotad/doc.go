@@ -6,8 +6,8 @@
 // apart by stop in the reverse order: no new runs, the passes under way, the API, the
 // ledger. serve.go waits for the signal that stops it, and reload.go reads the
 // configuration again on SIGHUP. manager.go, statusnotifier.go and watchdog.go speak to
-// systemd. What happens is shown to each watcher (watchers.go): the log (events.go), the
-// metrics, the notifications and the status line.
+// systemd. What happens is one stream of events (events.go), whose sinks are the log
+// (eventlog.go), the metrics, the notifications and the status line.
 //
 // In the state directory quotad keeps the lock (lock.go), its name among other daemons
 // (identity.go), the ledger or its journal, and what package jobs keeps. Of the two

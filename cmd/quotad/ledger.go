@@ -73,7 +73,7 @@ func (d *daemon) newSharedLedger() (quota.Ledger, error) {
 	redis.Daemon = name
 	local := redisledger.Local{
 		Journal: d.statePath("journal"), Keep: journalKept(d.config.Credentials),
-		Deadline: d.config.Ledger.Deadline, Observe: d.watchers.Outage,
+		Deadline: d.config.Ledger.Deadline, Observe: emitting[redisledger.Event](&d.events),
 	}
 	if d.shared, err = redisledger.Open(redis, local); err != nil {
 		return nil, err

@@ -29,14 +29,14 @@ func (d *daemon) ready(ctx context.Context) error {
 	}
 	d.tellSystemd("READY=1\nSTATUS=" + d.summary(ctx).String())
 	d.onStop("tell systemd", d.stopping)
-	d.startHerald()
+	d.startStatusLine()
 	d.log.Debug().Msg("ready")
 	d.warn(d.config)
 	return nil
 }
 
-// startHerald keeps systemd's status line up to date, if there is a systemd.
-func (d *daemon) startHerald() {
+// startStatusLine keeps systemd's status line up to date, if there is a systemd.
+func (d *daemon) startStatusLine() {
 	if d.systemd.notifySocket == "" {
 		return
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"quotad/cmd/quotad/config"
+	"quotad/jobs"
 	"quotad/jobs/scheduler"
 	jobsserver "quotad/jobs/server"
 	"quotad/quota/server"
@@ -96,8 +97,8 @@ func (d *daemon) serveAPI(context.Context) error {
 		RoomFor:            []int{os.Getuid(), d.jobsUID()},
 		Self:               os.Getpid(),
 
-		Observe:   d.watchers.Decided,
-		Forbidden: d.events.forbidden,
+		Observe:   emitting[server.Event](&d.events),
+		Forbidden: emitting[server.Attempt](&d.events),
 		ErrorLog:  stdlog.New(complaints{d.log}, "", 0),
 		Routes:    append(jobsserver.Routes(d.runner), jobsserver.PlanRoute(d.runner, d.keeper), d.metrics.Route(), server.ReloadRoute(d.reload)),
 		Status: map[string]func(context.Context) any{
@@ -166,7 +167,7 @@ func shutdown(s *server.Server) error {
 // run at the start, and goes on with the schedule.
 func (d *daemon) runJobs(ask, force context.Context) error {
 	var err error
-	if d.ticks, err = scheduler.New(d.runner.Tick, d.watchers.Trouble); err != nil {
+	if d.ticks, err = scheduler.New(d.runner.Tick, d.trouble); err != nil {
 		return err
 	}
 	if err := d.feedWatchdog(); err != nil {
@@ -200,6 +201,9 @@ func (d *daemon) endPasses(force context.Context) {
 	})()
 	d.runner.Stop(ask, force)
 }
+
+// trouble tells of what the schedule could not do.
+func (d *daemon) trouble(job string, err error) { d.events.emit(jobs.Trouble{Job: job, Err: err}) }
 
 // warn tells of limits that the schedule does not fit. To find them takes longer
 // than a service manager should wait for.

@@ -6,7 +6,6 @@ import (
 
 	"quotad/jobs"
 	"quotad/quota/redisledger"
-	"quotad/quota/server"
 )
 
 const (
@@ -24,8 +23,6 @@ type statusNotifier struct {
 	send    func(line string)
 	changed chan struct{} // holds one if something has changed
 }
-
-var _ watcher = (*statusNotifier)(nil)
 
 func newStatusNotifier(line func(context.Context) string, send func(string)) *statusNotifier {
 	return &statusNotifier{line: line, send: send, changed: make(chan struct{}, 1)}
@@ -63,20 +60,11 @@ func wait(ctx context.Context, timeout time.Duration, changed <-chan struct{}) {
 	}
 }
 
-// RunChanged implements jobs.Observer.
-func (n *statusNotifier) RunChanged(jobs.Run) { n.notify() }
-
-// PassChanged implements jobs.Observer.
-func (n *statusNotifier) PassChanged(jobs.Run, jobs.Pass) { n.notify() }
-
-// Output implements jobs.Observer.
-func (*statusNotifier) Output(string, string, jobs.Pass, jobs.Line) {}
-
-// Trouble implements jobs.Observer.
-func (*statusNotifier) Trouble(string, error) {}
-
-// Decided implements watcher.
-func (*statusNotifier) Decided(server.Event) {} // what is left is sent with the pass, or after statusAge
-
-// Outage implements watcher.
-func (n *statusNotifier) Outage(redisledger.Event) { n.notify() }
+// observe is a sink of events. What a call spends is sent with its pass, or after
+// statusAge.
+func (n *statusNotifier) observe(event any) {
+	switch event.(type) {
+	case jobs.RunChanged, jobs.PassChanged, redisledger.Event:
+		n.notify()
+	}
+}

@@ -91,13 +91,13 @@ func bareTimers(b *testing.B, d *delays) func() {
 func wholeScheduler(b *testing.B, d *delays) func() {
 	stopwatch := &stopwatch{b: b, delays: d}
 	runner, err := jobs.Open(jobs.Config{
-		Jobs: benchedJobs(b), Launcher: stopwatch, Tokens: new(jobs.Tokens), Observer: stopwatch, Dir: b.TempDir(),
+		Jobs: benchedJobs(b), Launcher: stopwatch, Tokens: new(jobs.Tokens), Observe: stopwatch.observe, Dir: b.TempDir(),
 		EndLeftover: process.EndLeftover, Now: time.Now,
 	})
 	if err != nil {
 		b.Fatal(err)
 	}
-	s, err := New(runner.Tick, stopwatch.Trouble)
+	s, err := New(runner.Tick, stopwatch.trouble)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -159,23 +159,24 @@ func (s *stopwatch) slotOf(c jobs.Command) time.Time {
 	return time.Now()
 }
 
-func (s *stopwatch) RunChanged(r jobs.Run) {
-	if r.State == jobs.RunRunning {
-		s.slots.Store(r.ID, r.Slot)
-		return
+func (s *stopwatch) observe(event any) {
+	switch e := event.(type) {
+	case jobs.RunChanged:
+		if e.Run.State == jobs.RunRunning {
+			s.slots.Store(e.Run.ID, e.Run.Slot)
+			return
+		}
+		s.slots.Delete(e.Run.ID)
+	case jobs.PassChanged:
+		if e.Pass.Outcome.Failure() {
+			s.b.Errorf("a pass failed: %s", e.Pass.Detail)
+		}
+	case jobs.Trouble:
+		s.trouble(e.Job, e.Err)
 	}
-	s.slots.Delete(r.ID)
 }
 
-func (s *stopwatch) PassChanged(_ jobs.Run, p jobs.Pass) {
-	if p.Outcome.Failure() {
-		s.b.Errorf("a pass failed: %s", p.Detail)
-	}
-}
-
-func (s *stopwatch) Output(_, _ string, _ jobs.Pass, _ jobs.Line) {}
-
-func (s *stopwatch) Trouble(job string, err error) { s.b.Errorf("%s: %v", job, err) }
+func (s *stopwatch) trouble(job string, err error) { s.b.Errorf("%s: %v", job, err) }
 
 // cpu is the time that this process has computed for so far.
 func cpu(b *testing.B) time.Duration {

@@ -126,10 +126,10 @@ func (w *week) start(job *jobs.Job) {
 	w.t.Helper()
 	var err1, err2 error
 	w.runner, err1 = jobs.Open(jobs.Config{
-		Jobs: []*jobs.Job{job}, Gate: w, Launcher: w, Tokens: &jobs.Tokens{}, Observer: w, Dir: w.dir, BootID: "boot",
+		Jobs: []*jobs.Job{job}, Gate: w, Launcher: w, Tokens: &jobs.Tokens{}, Observe: w.observe, Dir: w.dir, BootID: "boot",
 		EndLeftover: func(context.Context, jobs.Identity, time.Duration) (bool, error) { return false, nil }, Now: time.Now,
 	})
-	w.ticks, err2 = New(w.runner.Tick, w.Trouble)
+	w.ticks, err2 = New(w.runner.Tick, w.trouble)
 	w.must(errors.Join(err1, err2))
 	w.runner.Start(context.Background())
 	w.must(w.ticks.Set(job.Name, job.Schedule))
@@ -227,10 +227,10 @@ func (w *week) Launch(ctx, _ context.Context, _ jobs.Command, _ func(jobs.Line))
 	}
 }
 
-func (w *week) RunChanged(jobs.Run) {}
+func (w *week) observe(event any) {
+	if e, ok := event.(jobs.Trouble); ok {
+		w.trouble(e.Job, e.Err)
+	}
+}
 
-func (w *week) PassChanged(jobs.Run, jobs.Pass) {}
-
-func (w *week) Output(string, string, jobs.Pass, jobs.Line) {}
-
-func (w *week) Trouble(job string, err error) { w.t.Error(fmt.Errorf("%s: %w", job, err)) }
+func (w *week) trouble(job string, err error) { w.t.Error(fmt.Errorf("%s: %w", job, err)) }

@@ -76,10 +76,18 @@ type changes struct {
 	lines  chan string
 }
 
-func (c changes) RunChanged(r jobs.Run)                        { c.runs <- r }
-func (c changes) PassChanged(_ jobs.Run, p jobs.Pass)          { c.passes <- p }
-func (c changes) Output(_, _ string, _ jobs.Pass, l jobs.Line) { c.lines <- l.Text }
-func (c changes) Trouble(job string, err error)                { panic(err) }
+func (c changes) observe(event any) {
+	switch e := event.(type) {
+	case jobs.RunChanged:
+		c.runs <- e.Run
+	case jobs.PassChanged:
+		c.passes <- e.Pass
+	case jobs.Output:
+		c.lines <- e.Line.Text
+	case jobs.Trouble:
+		panic(e.Err)
+	}
+}
 
 func job(t *testing.T, name, does string) *jobs.Job {
 	t.Helper()
@@ -114,7 +122,7 @@ func open(t *testing.T, units quota.Units, list ...*jobs.Job) *house {
 	socket := filepath.Join(dir, "quotad.sock")
 	tokens := new(jobs.Tokens)
 	h.runner, err = jobs.Open(jobs.Config{
-		Jobs: list, Gate: keeper, Launcher: process.Launcher{}, Tokens: tokens, Observer: h.changes, Dir: filepath.Join(dir, "jobs"),
+		Jobs: list, Gate: keeper, Launcher: process.Launcher{}, Tokens: tokens, Observe: h.changes.observe, Dir: filepath.Join(dir, "jobs"),
 		Socket: socket, Environ: os.Environ(), EndLeftover: process.EndLeftover, Now: time.Now,
 	})
 	if err != nil {

@@ -210,7 +210,7 @@ func TestHostProcess(t *testing.T) {
 			Name: "trending", Credential: "youtube", Regions: regions.Ring{"US", "GB", "DE"}, Schedule: secondly,
 			Command: []string{"/bin/true"}, Timeout: time.Minute, KillGrace: time.Second,
 		}},
-		Launcher: teller, Observer: teller, Tokens: &jobs.Tokens{}, Dir: os.Getenv(hostDirVariable), Now: time.Now,
+		Launcher: teller, Observe: teller.observe, Tokens: &jobs.Tokens{}, Dir: os.Getenv(hostDirVariable), Now: time.Now,
 		EndLeftover: func(context.Context, jobs.Identity, time.Duration) (bool, error) { return true, nil },
 		Hosts:       ledger.Hosts(), Host: name,
 	})
@@ -233,7 +233,16 @@ type teller struct {
 	slots map[string]int64 // by run
 }
 
-func (o *teller) RunChanged(r jobs.Run) {
+func (o *teller) observe(event any) {
+	switch e := event.(type) {
+	case jobs.RunChanged:
+		o.runChanged(e.Run)
+	case jobs.Trouble:
+		fmt.Fprintln(os.Stderr, e.Job, e.Err)
+	}
+}
+
+func (o *teller) runChanged(r jobs.Run) {
 	slot := r.Slot.UnixMilli()
 	o.mu.Lock()
 	o.slots[r.ID] = slot
@@ -263,9 +272,3 @@ func (o *teller) Launch(_, _ context.Context, c jobs.Command, _ func(jobs.Line))
 	}
 	return jobs.Exit{}
 }
-
-func (o *teller) PassChanged(jobs.Run, jobs.Pass) {}
-
-func (o *teller) Output(string, string, jobs.Pass, jobs.Line) {}
-
-func (o *teller) Trouble(job string, err error) { fmt.Fprintln(os.Stderr, job, err) }

@@ -105,11 +105,11 @@ func (c *county) start(name string) *host {
 	h.clock, err2 = config.client()
 	job := c.job
 	h.Runner, err3 = jobs.Open(jobs.Config{
-		Jobs: []*jobs.Job{&job}, Gate: h, Launcher: h, Tokens: &jobs.Tokens{}, Observer: h, Dir: c.dirs[name],
+		Jobs: []*jobs.Job{&job}, Gate: h, Launcher: h, Tokens: &jobs.Tokens{}, Observe: h.observe, Dir: c.dirs[name],
 		BootID: "boot", EndLeftover: func(context.Context, jobs.Identity, time.Duration) (bool, error) { return false, nil },
 		Now: time.Now, Hosts: h, Host: name,
 	})
-	h.ticks, err4 = scheduler.New(h.Tick, h.Trouble)
+	h.ticks, err4 = scheduler.New(h.Tick, func(job string, err error) { h.observe(jobs.Trouble{Job: job, Err: err}) })
 	if err := errors.Join(err1, err2, err3, err4, h.ticks.Set(job.Name, job.Schedule)); err != nil {
 		c.t.Fatal(err)
 	}
@@ -225,27 +225,24 @@ func (h *host) Launch(ctx, _ context.Context, c jobs.Command, _ func(jobs.Line))
 	return h.county.play(ctx, h, region)
 }
 
-func (h *host) RunChanged(r jobs.Run) {
-	line := fmt.Sprintf("run %s", r.State)
-	if r.Reason != "" {
-		line += fmt.Sprintf(" (%s)", r.Reason)
+func (h *host) observe(event any) {
+	switch e := event.(type) {
+	case jobs.RunChanged:
+		line := fmt.Sprintf("run %s", e.Run.State)
+		if e.Run.Reason != "" {
+			line += fmt.Sprintf(" (%s)", e.Run.Reason)
+		}
+		if e.Run.State == jobs.RunSkipped {
+			line += fmt.Sprintf(" ×%d", e.Run.Ticks)
+		}
+		h.county.add(h, line)
+	case jobs.PassChanged:
+		if e.Pass.Outcome != jobs.Running {
+			h.county.add(h, fmt.Sprintf("%s %s", e.Pass.Region, e.Pass.Outcome))
+		}
+	case jobs.Trouble:
+		h.county.add(h, fmt.Sprintf("trouble: %s: %v", e.Job, e.Err))
 	}
-	if r.State == jobs.RunSkipped {
-		line += fmt.Sprintf(" ×%d", r.Ticks)
-	}
-	h.county.add(h, line)
-}
-
-func (h *host) PassChanged(_ jobs.Run, p jobs.Pass) {
-	if p.Outcome != jobs.Running {
-		h.county.add(h, fmt.Sprintf("%s %s", p.Region, p.Outcome))
-	}
-}
-
-func (h *host) Output(string, string, jobs.Pass, jobs.Line) {}
-
-func (h *host) Trouble(job string, err error) {
-	h.county.add(h, fmt.Sprintf("trouble: %s: %v", job, err))
 }
 
 // add notes what a host does. Which one it is does not matter to most tests: it is

@@ -18,8 +18,8 @@ const unknown = "(unknown)"
 // label is none.
 const noLimit = ""
 
-// Decided counts a decision.
-func (m *Metrics) Decided(event server.Event) {
+// decided counts a decision.
+func (m *Metrics) decided(event server.Event) {
 	if event.Verb != "acquire" {
 		m.corrected(event)
 		return
@@ -45,8 +45,8 @@ func (m *Metrics) Decided(event server.Event) {
 
 func percentLabel(percent quota.Units) string { return strconv.FormatInt(int64(percent), 10) }
 
-// Alerted counts limits that came near.
-func (m *Metrics) Alerted(a notify.Alert) {
+// alerted counts limits that came near.
+func (m *Metrics) alerted(a notify.Alert) {
 	if a.Event == config.NearLimit {
 		m.near.WithLabelValues(a.Credential, a.Limit.Name, percentLabel(a.Percent)).Inc()
 	}
@@ -65,8 +65,8 @@ func (m *Metrics) corrected(event server.Event) {
 	m.corrections.WithLabelValues(name, event.Verb, event.Result()).Inc()
 }
 
-// Outage counts the edges of a shared ledger's outage.
-func (m *Metrics) Outage(event redisledger.Event) {
+// outage counts the edges of a shared ledger's outage.
+func (m *Metrics) outage(event redisledger.Event) {
 	m.outageEdges.WithLabelValues(event.Credential, string(event.Kind)).Inc()
 	switch event.Kind {
 	case redisledger.Up:

@@ -2,15 +2,13 @@ package metrics
 
 import "quotad/jobs"
 
-// RunChanged implements jobs.Observer.
-func (m *Metrics) RunChanged(run jobs.Run) {
+func (m *Metrics) runChanged(run jobs.Run) {
 	if run.State != jobs.RunRunning {
 		m.runs.WithLabelValues(run.Job, string(run.State), string(run.Reason)).Inc()
 	}
 }
 
-// PassChanged implements jobs.Observer.
-func (m *Metrics) PassChanged(run jobs.Run, pass jobs.Pass) {
+func (m *Metrics) passChanged(run jobs.Run, pass jobs.Pass) {
 	if pass.Outcome == jobs.Running {
 		return
 	}
@@ -21,9 +19,3 @@ func (m *Metrics) PassChanged(run jobs.Run, pass jobs.Pass) {
 	m.passTook.WithLabelValues(run.Job).Observe(pass.EndedAt.Sub(pass.StartedAt).Seconds())
 	m.passUnits.WithLabelValues(run.Job).Add(float64(pass.Units))
 }
-
-// Output implements jobs.Observer.
-func (*Metrics) Output(string, string, jobs.Pass, jobs.Line) {}
-
-// Trouble implements jobs.Observer.
-func (*Metrics) Trouble(string, error) {}

@@ -11,7 +11,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"quotad/cmd/quotad/notify"
+	"quotad/jobs"
 	"quotad/quota"
+	"quotad/quota/redisledger"
 	"quotad/quota/server"
 )
 
@@ -122,9 +124,22 @@ func (m *Metrics) WatchConnections(connections func() server.Connections) {
 	)
 }
 
-// CommandDone counts what became of the command of an event.
-func (m *Metrics) CommandDone(r notify.Result) {
-	m.commands.WithLabelValues(string(r.Event), r.Outcome).Inc()
+// Observe counts an event.
+func (m *Metrics) Observe(event any) {
+	switch event := event.(type) {
+	case server.Event:
+		m.decided(event)
+	case redisledger.Event:
+		m.outage(event)
+	case jobs.RunChanged:
+		m.runChanged(event.Run)
+	case jobs.PassChanged:
+		m.passChanged(event.Run, event.Pass)
+	case notify.Alert:
+		m.alerted(event)
+	case notify.Result:
+		m.commands.WithLabelValues(string(event.Event), event.Outcome).Inc()
+	}
 }
 
 // scrapers is how many may read at the same time.

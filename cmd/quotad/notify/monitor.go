@@ -17,7 +17,7 @@ import (
 // remembers nothing over a restart: what is so when the daemon starts is an edge too.
 // Any number of goroutines may use it at the same time.
 type Monitor struct {
-	receivers []func(Alert) // each returns at once
+	emit func(event any)
 
 	mu      sync.Mutex // guards what follows
 	levels  map[limitName]*level
@@ -27,23 +27,39 @@ type Monitor struct {
 
 type limitName struct{ credential, limit string }
 
-// NewMonitor returns a monitor that passes its alerts to receivers.
-func NewMonitor(receivers ...func(Alert)) *Monitor {
+// NewMonitor returns a monitor that emits its alerts.
+func NewMonitor(emit func(event any)) *Monitor {
 	return &Monitor{
-		receivers: receivers, levels: map[limitName]*level{},
+		emit: emit, levels: map[limitName]*level{},
 		outages: map[string]bool{}, failing: map[string]bool{},
 	}
 }
 
 func (m *Monitor) raise(one Alert) {
 	one.At = time.Now()
-	for _, receive := range m.receivers {
-		receive(one)
+	m.emit(one)
+}
+
+// Observe takes an event in.
+func (m *Monitor) Observe(event any) {
+	switch event := event.(type) {
+	case server.Event:
+		m.decided(event)
+	case redisledger.Event:
+		m.outage(event)
+	case jobs.GateRefused:
+		if event.Decision.Reason == quota.LimitExceeded {
+			m.denied(event.Credential, event.Decision)
+		}
+	case jobs.PassChanged:
+		m.passChanged(event.Run, event.Pass)
+	case jobs.RunChanged:
+		m.runChanged(event.Run)
 	}
 }
 
-// Decided finds limits that are near, or deny.
-func (m *Monitor) Decided(event server.Event) {
+// decided finds limits that are near, or deny.
+func (m *Monitor) decided(event server.Event) {
 	credential, d := event.Request.Credential, event.Decision
 	if event.GrantID != "" {
 		credential, _, _ = quota.ParseGrantID(event.GrantID)
@@ -53,7 +69,7 @@ func (m *Monitor) Decided(event server.Event) {
 	case event.Err != nil:
 		m.undecided(credential, event.Err)
 	case d.Reason == quota.LimitExceeded:
-		m.Denied(credential, d)
+		m.denied(credential, d)
 	case d.Granted():
 		m.used(credential, d.Limits, debited)
 		if debited && !d.Outage { // the ledger decides again
@@ -82,8 +98,8 @@ func (m *Monitor) rise(credential string, limit quota.LimitState, before quota.U
 	return m.level(credential, limit.Name).rise(before, limit.Used, limit.Budget(false))
 }
 
-// Denied takes in that a limit denied a call, or kept a pass from beginning.
-func (m *Monitor) Denied(credential string, d quota.Decision) {
+// denied takes in that a limit denied a call, or kept a pass from beginning.
+func (m *Monitor) denied(credential string, d quota.Decision) {
 	i := slices.IndexFunc(d.Limits, func(l quota.LimitState) bool { return l.Name == d.Limit })
 	if i < 0 {
 		return
@@ -113,8 +129,8 @@ func (m *Monitor) undecided(credential string, err error) {
 	}
 }
 
-// Outage passes on the edges of a shared ledger's outage.
-func (m *Monitor) Outage(event redisledger.Event) {
+// outage passes on the edges of a shared ledger's outage.
+func (m *Monitor) outage(event redisledger.Event) {
 	switch event.Kind {
 	case redisledger.Down, redisledger.Lost:
 		m.outageBegins(event.Credential, event.Err)
@@ -144,24 +160,17 @@ func (m *Monitor) turn(states map[string]bool, name string, to bool) bool {
 	return turned
 }
 
-// PassChanged implements jobs.Observer.
-func (m *Monitor) PassChanged(run jobs.Run, pass jobs.Pass) {
+func (m *Monitor) passChanged(run jobs.Run, pass jobs.Pass) {
 	if pass.Outcome.Failure() && m.turn(m.failing, run.Job, true) {
 		m.raise(Alert{Event: config.JobFailing, Run: run, Pass: pass, Detail: pass.Detail})
 	}
 }
 
-// RunChanged implements jobs.Observer: a run that was done without a failure ends
+// runChanged takes in a run: one that was done without a failure ends
 // the job's failing.
-func (m *Monitor) RunChanged(run jobs.Run) {
+func (m *Monitor) runChanged(run jobs.Run) {
 	failed := func(p jobs.Pass) bool { return p.Outcome.Failure() }
 	if run.State == jobs.RunDone && !slices.ContainsFunc(run.Passes, failed) {
 		m.turn(m.failing, run.Job, false)
 	}
 }
-
-// Output implements jobs.Observer.
-func (*Monitor) Output(string, string, jobs.Pass, jobs.Line) {}
-
-// Trouble implements jobs.Observer.
-func (*Monitor) Trouble(string, error) {}

@@ -18,7 +18,7 @@ func TestMonitorTellsEachEdgeOnce(t *testing.T) {
 	var m *Monitor
 	acquired := func(d quota.Decision, err error) func() {
 		return func() {
-			m.Decided(server.Event{Verb: "acquire", Request: quota.Request{Credential: "api"}, Decision: d, Err: err})
+			m.Observe(server.Event{Verb: "acquire", Request: quota.Request{Credential: "api"}, Decision: d, Err: err})
 		}
 	}
 	used := func(n quota.Units) quota.Decision {
@@ -27,11 +27,14 @@ func TestMonitorTellsEachEdgeOnce(t *testing.T) {
 	denied := used(100)
 	denied.Reason, denied.Limit = quota.LimitExceeded, "daily"
 	down := func() {
-		m.Outage(redisledger.Event{Kind: redisledger.Down, Credential: "api", Err: quota.ErrUnavailable})
+		m.Observe(redisledger.Event{Kind: redisledger.Down, Credential: "api", Err: quota.ErrUnavailable})
 	}
-	up := func() { m.Outage(redisledger.Event{Kind: redisledger.Up, Credential: "api"}) }
-	failed := func() { m.PassChanged(jobs.Run{Job: "fetch"}, jobs.Pass{Outcome: jobs.Failed}) }
-	done := func() { m.RunChanged(jobs.Run{Job: "fetch", State: jobs.RunDone}) }
+	up := func() { m.Observe(redisledger.Event{Kind: redisledger.Up, Credential: "api"}) }
+	failed := func() {
+		m.Observe(jobs.PassChanged{Run: jobs.Run{Job: "fetch"}, Pass: jobs.Pass{Outcome: jobs.Failed}})
+	}
+	refused := func() { m.Observe(jobs.GateRefused{Credential: "api", Decision: denied}) }
+	done := func() { m.Observe(jobs.RunChanged{Run: jobs.Run{Job: "fetch", State: jobs.RunDone}}) }
 	unreachable := acquired(quota.Decision{}, quota.ErrUnavailable)
 	outageBeganAndEnded := []config.Event{config.OutageBegan, config.OutageEnded}
 	for _, row := range []struct {
@@ -41,6 +44,7 @@ func TestMonitorTellsEachEdgeOnce(t *testing.T) {
 	}{
 		{"use rises over a threshold", []func(){acquired(used(79), nil), acquired(used(80), nil), acquired(used(81), nil)},
 			[]config.Event{config.NearLimit}},
+		{"the gate refuses what a limit denies", []func(){refused, refused, acquired(denied, nil)}, []config.Event{config.Exhausted}},
 		{"a limit denies again and again", []func(){acquired(denied, nil), acquired(denied, nil)}, []config.Event{config.Exhausted}},
 		{"a shared ledger goes, and calls fail meanwhile", []func(){down, unreachable, up, acquired(used(1), nil)}, outageBeganAndEnded},
 		{"a call fails before the outage is noticed", []func(){unreachable, down, down, up}, outageBeganAndEnded},
@@ -51,7 +55,7 @@ func TestMonitorTellsEachEdgeOnce(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			var got []config.Event
-			m = NewMonitor(func(a Alert) { got = append(got, a.Event) })
+			m = NewMonitor(func(event any) { got = append(got, event.(Alert).Event) })
 			for _, step := range row.steps {
 				step()
 			}

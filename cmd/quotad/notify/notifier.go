@@ -38,12 +38,17 @@ type Result struct {
 	Took    time.Duration
 }
 
+// An Output is a line that the command of an alert has written.
+type Output struct {
+	Event config.Event
+	Line  jobs.Line
+}
+
 // A Notifier runs the commands of alerts. Any number of goroutines may notify it at
 // the same time.
 type Notifier struct {
-	dir     string                        // where commands run
-	done    func(Result)                  // is called for each alert that has a command
-	output  func(config.Event, jobs.Line) // is called for each line that a command writes
+	dir     string          // where commands run
+	emit    func(event any) // a Result for each alert that has a command, an Output for each line that one writes
 	onEvent atomic.Pointer[config.OnEvent]
 
 	queues   [workers]chan Alert // one credential or job always has the same, which keeps its order
@@ -54,8 +59,8 @@ type Notifier struct {
 
 // NewNotifier returns a notifier whose commands run in dir. It must be configured and
 // started.
-func NewNotifier(dir string, done func(Result), output func(config.Event, jobs.Line)) *Notifier {
-	n := &Notifier{dir: dir, done: done, output: output, stopping: make(chan struct{})}
+func NewNotifier(dir string, emit func(event any)) *Notifier {
+	n := &Notifier{dir: dir, emit: emit, stopping: make(chan struct{})}
 	for i := range n.queues {
 		n.queues[i] = make(chan Alert, queueLength)
 	}
@@ -86,9 +91,15 @@ func (n *Notifier) Stop() error {
 	return nil
 }
 
-// Notify has the command of an alert run, unless there is none or too many wait. It
-// returns at once.
-func (n *Notifier) Notify(a Alert) {
+// Observe has the command of an alert run, unless there is none or too many wait.
+// Other events it ignores. It returns at once.
+func (n *Notifier) Observe(event any) {
+	if a, ok := event.(Alert); ok {
+		n.notify(a)
+	}
+}
+
+func (n *Notifier) notify(a Alert) {
 	if len(n.onEvent.Load().Commands[a.Event]) == 0 {
 		return
 	}
@@ -97,7 +108,7 @@ func (n *Notifier) Notify(a Alert) {
 	select {
 	case n.queues[subject.Sum32()%workers] <- a:
 	default:
-		n.done(Result{Event: a.Event, Outcome: Dropped, Detail: "too many events at once"})
+		n.emit(Result{Event: a.Event, Outcome: Dropped, Detail: "too many events at once"})
 	}
 }
 
@@ -128,12 +139,12 @@ func (n *Notifier) run(ctx context.Context, launcher jobs.Launcher, a Alert) {
 	exit := launcher.Launch(ctx, context.Background(), jobs.Command{
 		Args: args, Dir: n.dir, Env: append(jobs.Inherited(os.Environ()), a.environ()...),
 		Timeout: onEvent.Timeout, KillGrace: killGrace,
-	}, func(line jobs.Line) { n.output(a.Event, line) })
+	}, func(line jobs.Line) { n.emit(Output{a.Event, line}) })
 	result := Result{Event: a.Event, Outcome: OK, Detail: failureOf(exit), Took: exit.Took}
 	if result.Detail != "" {
 		result.Outcome = Failed
 	}
-	n.done(result)
+	n.emit(result)
 }
 
 // failureOf says why a command did not do its work, "" if it did.

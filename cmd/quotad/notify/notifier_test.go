@@ -9,24 +9,23 @@ import (
 	"time"
 
 	"quotad/cmd/quotad/config"
-	"quotad/jobs"
 	"quotad/jobs/process"
 )
 
 // results counts what became of commands.
 type results struct{ ok, failed, dropped atomic.Int64 }
 
-func (r *results) add(one Result) {
-	map[string]*atomic.Int64{OK: &r.ok, Failed: &r.failed, Dropped: &r.dropped}[one.Outcome].Add(1)
+func (r *results) add(event any) {
+	if one, ok := event.(Result); ok {
+		map[string]*atomic.Int64{OK: &r.ok, Failed: &r.failed, Dropped: &r.dropped}[one.Outcome].Add(1)
+	}
 }
-
-func ignore(config.Event, jobs.Line) {}
 
 // Commands that do not end cost a few processes, and keep nobody waiting.
 func TestNotifierIsBounded(t *testing.T) {
 	dir := t.TempDir()
 	var r results
-	n := NewNotifier(dir, r.add, ignore)
+	n := NewNotifier(dir, r.add)
 	n.Configure(config.OnEvent{Timeout: time.Minute, Commands: map[config.Event][]string{
 		config.NearLimit: {"/bin/sh", "-c", "echo >$$.begun; until test -e go; do sleep 0.01; done"},
 	}})
@@ -34,12 +33,12 @@ func TestNotifierIsBounded(t *testing.T) {
 	const events = 200
 	const queued = workers * queueLength
 	for i := range events {
-		n.Notify(Alert{Event: config.NearLimit, At: time.Now(), Credential: fmt.Sprint("credential-", i)})
+		n.Observe(Alert{Event: config.NearLimit, At: time.Now(), Credential: fmt.Sprint("credential-", i)})
 	}
 	if dropped := r.dropped.Load(); dropped < events-queued-workers {
 		t.Errorf("%d events were dropped of %d", dropped, events)
 	}
-	n.Notify(Alert{Event: config.Exhausted}) // nobody is told of it
+	n.Observe(Alert{Event: config.Exhausted}) // nobody is told of it
 	begun := func() int {
 		files, _ := filepath.Glob(filepath.Join(dir, "*.begun"))
 		return len(files)
@@ -59,14 +58,14 @@ func TestNotifierIsBounded(t *testing.T) {
 func TestNotifierEndsWhatHangs(t *testing.T) {
 	t.Parallel()
 	var r results
-	n := NewNotifier(t.TempDir(), r.add, ignore)
+	n := NewNotifier(t.TempDir(), r.add)
 	n.Configure(config.OnEvent{Timeout: 20 * time.Millisecond, Commands: map[config.Event][]string{
 		config.NearLimit: {"/bin/sh", "-c", "trap '' TERM; sleep 1000"},
 		config.Exhausted: {"/no/such/program"},
 	}})
 	n.Start(process.Launcher{})
-	n.Notify(Alert{Event: config.NearLimit, At: time.Now()})
-	n.Notify(Alert{Event: config.Exhausted, At: time.Now()})
+	n.Observe(Alert{Event: config.NearLimit, At: time.Now()})
+	n.Observe(Alert{Event: config.Exhausted, At: time.Now()})
 	eventually(t, func() bool { return r.failed.Load() == 2 })
 	if err := n.Stop(); err != nil {
 		t.Error(err)

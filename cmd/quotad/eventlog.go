@@ -1,0 +1,247 @@
+package main
+
+import (
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"quotad/cmd/quotad/config"
+	"quotad/cmd/quotad/notify"
+	"quotad/jobs"
+	"quotad/quota"
+	"quotad/quota/redisledger"
+	"quotad/quota/server"
+)
+
+// An eventLog writes what happens to the log: a line for each run, each pass and
+// each refusal.
+type eventLog struct {
+	log      zerolog.Logger
+	refusals *refusals
+}
+
+func newEventLog(log zerolog.Logger) eventLog { return eventLog{log: log, refusals: newRefusals()} }
+
+// observe is a sink of events.
+func (e eventLog) observe(event any) {
+	switch event := event.(type) {
+	case server.Event:
+		e.decided(event)
+	case server.Attempt:
+		e.forbidden(event)
+	case redisledger.Event:
+		e.outage(event)
+	case jobs.RunChanged:
+		e.runChanged(event.Run)
+	case jobs.PassChanged:
+		e.passChanged(event.Run, event.Pass)
+	case jobs.Output:
+		e.output(event)
+	case jobs.Trouble:
+		e.log.Error().Str("job", event.Job).Err(event.Err).Msg("cannot keep what happened: a restart would not know it")
+	case notify.Alert:
+		e.alerted(event)
+	case notify.Result:
+		e.commandDone(event)
+	case notify.Output:
+		e.log.Info().Str("event", string(event.Event)).Str("stream", event.Line.Stream).Msg(event.Line.Text)
+	}
+}
+
+func (e eventLog) runChanged(run jobs.Run) {
+	line := e.log.WithLevel(runLevel(run.State)).Str("job", run.Job).Str("run", run.ID).Str("trigger", string(run.Trigger)).Time("slot", run.Slot)
+	switch run.State {
+	case jobs.RunRunning:
+		line.Int("regions", len(run.Ring)).Msg("run begins")
+		return
+	case jobs.RunSkipped:
+		line.Int("ticks", run.Ticks)
+	default:
+		var units, served int
+		for _, pass := range run.Passes {
+			units += int(pass.Units)
+			if pass.Outcome == jobs.OK {
+				served++
+			}
+		}
+		line.Int("ok", served).Int("regions", len(run.Ring)).Int("units", units).Int64("took_ms", run.EndedAt.Sub(run.StartedAt).Milliseconds())
+	}
+	why(line, run.Reason, run.Detail, run.RetryAt).Msg("run " + string(run.State))
+}
+
+func runLevel(state jobs.RunState) zerolog.Level {
+	if state == jobs.RunStopped || state == jobs.RunSkipped {
+		return zerolog.WarnLevel
+	}
+	return zerolog.InfoLevel
+}
+
+func (e eventLog) passChanged(run jobs.Run, pass jobs.Pass) {
+	line := e.log.WithLevel(passLevel(pass.Outcome)).Str("job", run.Job).Str("region", string(pass.Region)).Str("run", run.ID)
+	if pass.Outcome == jobs.Running {
+		line.Msg("pass begins")
+		return
+	}
+	line.Str("outcome", string(pass.Outcome))
+	if pass.Outcome != jobs.Skipped {
+		line.Int64("units", int64(pass.Units)).Int64("calls", pass.Calls).Int64("took_ms", pass.EndedAt.Sub(pass.StartedAt).Milliseconds())
+	}
+	why(line, pass.Reason, pass.Detail, pass.RetryAt).Msg("pass " + string(pass.Outcome))
+}
+
+func passLevel(outcome jobs.Outcome) zerolog.Level {
+	switch {
+	case outcome == jobs.Running:
+		return zerolog.DebugLevel
+	case outcome.Failure():
+		return zerolog.ErrorLevel
+	case outcome == jobs.OK || outcome == jobs.Interrupted:
+		return zerolog.InfoLevel
+	default:
+		return zerolog.WarnLevel
+	}
+}
+
+// why adds what is known of a reason.
+func why(line *zerolog.Event, reason jobs.Reason, detail string, retryAt time.Time) *zerolog.Event {
+	if reason != "" {
+		line.Str("reason", string(reason))
+	}
+	if detail != "" {
+		line.Str("detail", detail)
+	}
+	if !retryAt.IsZero() {
+		line.Time("retry_at", retryAt)
+	}
+	return line
+}
+
+func (e eventLog) output(o jobs.Output) {
+	line := e.log.Info().Str("job", o.Job).Str("region", string(o.Pass.Region)).Str("run", o.Run).Str("stream", o.Line.Stream)
+	if o.Line.Cut {
+		line.Bool("cut", true)
+	}
+	line.Msg(o.Line.Text)
+}
+
+// decided logs what the API decided; what was granted only for who looks closely.
+func (e eventLog) decided(event server.Event) {
+	line := e.lineOf(event)
+	if line == nil {
+		return
+	}
+	caller, d := event.Request.Caller, event.Decision
+	line.Str("credential", event.Request.Credential)
+	by(line, caller, event.PID)
+	if event.Request.Operation != "" {
+		line.Str("operation", event.Request.Operation).Int64("count", int64(event.Request.Count))
+	}
+	if event.GrantID != "" {
+		line.Str("grant", event.GrantID)
+	}
+	if d.Limit != "" {
+		line.Str("limit", d.Limit)
+	}
+	why(line.Int64("units", int64(d.Units)), jobs.Reason(d.Reason), d.Detail, d.RetryAt).Int64("took_ms", event.Took.Milliseconds())
+	line.Msg(verdict(event))
+}
+
+// lineOf begins the line for a decision; nil: there is none.
+func (e eventLog) lineOf(event server.Event) *zerolog.Event {
+	switch {
+	case event.Err != nil:
+		return e.refusal(zerolog.ErrorLevel, event.Request.Caller, event.Result()).Err(event.Err)
+	case !event.Decision.Granted():
+		return e.refusal(zerolog.WarnLevel, event.Request.Caller, event.Result())
+	case event.Verb == "adjust", event.Verb == "reset": // an operator changed the books
+		return e.log.Info()
+	}
+	return e.log.Debug()
+}
+
+// forbidden logs a request that its caller may not make.
+func (e eventLog) forbidden(attempt server.Attempt) {
+	line := e.refusal(zerolog.WarnLevel, attempt.Caller, attempt.Route)
+	by(line, attempt.Caller, attempt.PID)
+	if attempt.Route != "" {
+		line.Str("route", attempt.Route)
+	}
+	line.Str("detail", attempt.Detail).Msg("request forbidden")
+}
+
+// refusal returns a line for a refusal, or nil if enough like it were logged.
+func (e eventLog) refusal(level zerolog.Level, caller quota.Caller, reason string) *zerolog.Event {
+	logged, unlogged := e.refusals.admit(kind{caller.By(), reason}, time.Now())
+	if !logged {
+		return nil
+	}
+	line := e.log.WithLevel(level)
+	if unlogged > 0 {
+		line.Int("unlogged", unlogged) // alike, before this one
+	}
+	return line
+}
+
+// by adds who called.
+func by(line *zerolog.Event, caller quota.Caller, pid int) *zerolog.Event {
+	line.Str("by", caller.By()).Int("pid", pid)
+	if caller.Region != "" {
+		line.Str("region", caller.Region).Str("run", caller.Run)
+	}
+	return line
+}
+
+func verdict(event server.Event) string {
+	switch {
+	case event.Err != nil:
+		return event.Verb + " failed"
+	case event.Decision.Granted():
+		return event.Verb + " granted"
+	default:
+		return event.Verb + " refused"
+	}
+}
+
+// outage writes a line for each edge of a shared ledger's outage.
+func (e eventLog) outage(event redisledger.Event) {
+	line := e.log.Warn()
+	if event.Kind == redisledger.Up {
+		line = e.log.Info().Int64("took_ms", event.Took.Milliseconds()).Int64("units", int64(event.Units))
+	}
+	if event.Kind == redisledger.Restored {
+		line.Int("records", event.Records)
+	}
+	if event.Err != nil {
+		line.Err(event.Err)
+	}
+	line.Str("credential", event.Credential).Msg("ledger " + string(event.Kind))
+}
+
+// alerted writes a line for a limit that comes near. Of the other alerts another line
+// tells more.
+func (e eventLog) alerted(a notify.Alert) {
+	if a.Event != config.NearLimit {
+		return
+	}
+	e.log.Warn().Str("credential", a.Credential).Str("limit", a.Limit.Name).Int64("percent", int64(a.Percent)).
+		Int64("used", int64(a.Limit.Used)).Int64("remaining", int64(a.Limit.Remaining())).Msg("limit near")
+}
+
+// commandDone writes a line for the command of an event.
+func (e eventLog) commandDone(r notify.Result) {
+	level, message := zerolog.ErrorLevel, "event command failed"
+	switch r.Outcome {
+	case notify.OK:
+		level, message = zerolog.InfoLevel, "event command done"
+	case notify.Dropped:
+		message = "event command dropped"
+	}
+	line := e.log.WithLevel(level).Str("event", string(r.Event))
+	if r.Detail != "" {
+		line.Str("detail", r.Detail)
+	}
+	if r.Outcome != notify.Dropped {
+		line.Int64("took_ms", r.Took.Milliseconds())
+	}
+	line.Msg(message)
+}

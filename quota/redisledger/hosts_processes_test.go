@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"quotad/jobs"
+	"quotad/quota"
 	"quotad/quota/redisledger"
 	"quotad/quota/redisledger/redistest"
 	"quotad/regions"
@@ -210,7 +211,7 @@ func TestHostProcess(t *testing.T) {
 			Name: "trending", Credential: "youtube", Regions: regions.Ring{"US", "GB", "DE"}, Schedule: secondly,
 			Command: []string{"/bin/true"}, Timeout: time.Minute, KillGrace: time.Second,
 		}},
-		Launcher: teller, Observe: teller.observe, Tokens: &jobs.Tokens{}, Dir: os.Getenv(hostDirVariable), Now: time.Now,
+		Gate: teller, Launcher: teller, Observe: teller.observe, Tokens: &jobs.Tokens{}, Dir: os.Getenv(hostDirVariable), Now: time.Now,
 		EndLeftover: func(context.Context, jobs.Identity, time.Duration) (bool, error) { return true, nil },
 		Hosts:       ledger.Hosts(), Host: name,
 	})
@@ -256,6 +257,12 @@ func (o *teller) runChanged(r jobs.Run) {
 		fmt.Println("over", slot, r.State)
 	}
 }
+
+func (*teller) Peek(context.Context, string, map[string]quota.Units, bool) (quota.Decision, error) {
+	return quota.Decision{}, nil
+}
+
+func (*teller) Cost(string, map[string]quota.Units) quota.Units { return 0 }
 
 func (o *teller) Launch(_, _ context.Context, c jobs.Command, _ func(jobs.Line)) jobs.Exit {
 	env := map[string]string{}

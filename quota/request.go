@@ -2,6 +2,7 @@ package quota
 
 import (
 	"fmt"
+	"strconv"
 	"unicode"
 	"unicode/utf8"
 )
@@ -39,7 +40,7 @@ func (c Caller) By() string {
 	case c.Job != "":
 		return c.Job
 	case c.UID >= 0:
-		return fmt.Sprintf("@%d", c.UID)
+		return "@" + strconv.Itoa(c.UID)
 	default:
 		return "@"
 	}

@@ -11,13 +11,8 @@ import (
 	"quotad/quota/api"
 )
 
-func (s *Server) acquire(w http.ResponseWriter, r *http.Request, c *Session) {
+func (s *Server) acquire(w http.ResponseWriter, r *http.Request, c *Session, in api.AcquireRequest) {
 	start := time.Now()
-	in := api.AcquireRequest{Count: 1}
-	if problem := decode(r, &in); problem != nil {
-		writeProblem(w, problem)
-		return
-	}
 	request := s.requestOf(c, in)
 	d, err := s.decide(r.Context(), c, request)
 	s.observe(Event{Verb: "acquire", Request: request, PID: c.PID, Decision: d, Err: err, Took: time.Since(start)})
@@ -94,12 +89,7 @@ func (c *Session) forbids(r quota.Request) quota.Decision {
 	}
 }
 
-func (s *Server) settle(w http.ResponseWriter, r *http.Request, c *Session) {
-	var in api.SettleRequest
-	if problem := decode(r, &in); problem != nil {
-		writeProblem(w, problem)
-		return
-	}
+func (s *Server) settle(w http.ResponseWriter, _ *http.Request, c *Session, in api.SettleRequest) {
 	if in.Units == nil {
 		writeProblem(w, api.NewProblem(quota.BadRequest, "units is missing"))
 		return
@@ -107,11 +97,7 @@ func (s *Server) settle(w http.ResponseWriter, r *http.Request, c *Session) {
 	s.correct(w, c, "settle", quota.Units(*in.Units))
 }
 
-func (s *Server) release(w http.ResponseWriter, r *http.Request, c *Session) {
-	if problem := decode(r, new(None)); problem != nil {
-		writeProblem(w, problem)
-		return
-	}
+func (s *Server) release(w http.ResponseWriter, _ *http.Request, c *Session, _ None) {
 	s.correct(w, c, "release", 0)
 }
 

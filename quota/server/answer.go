@@ -4,39 +4,90 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"quotad/quota"
 	"quotad/quota/api"
 )
 
-// A decisionBody is a Decision as it is sent: what is not known is left out.
-type decisionBody struct {
-	api.Decision
-	Remaining *int64 `json:"remaining,omitempty"` // hides Decision's
-}
-
-// writeDecision answers an acquire, settle or release. useReserve says which
-// budget the caller was measured by.
+// writeDecision answers an acquire, settle or release with an api.Decision. useReserve
+// says which budget the caller was measured by. Most answers are this one, so it is
+// written without reflection.
 func writeDecision(w http.ResponseWriter, d quota.Decision, useReserve bool) {
-	body := bodyOf(d)
+	body := newObject()
+	body.flag("granted", d.Granted())
 	if d.Granted() {
-		body.GrantID, body.Units, body.Replayed = d.GrantID, int64(d.Units), d.Replayed
-		if d.Outage {
-			body.Mode = "outage"
-		}
-		writeJSON(w, http.StatusOK, body)
+		writeGrant(body, d)
+		send(w, http.StatusOK, typeJSON, body.end())
 		return
 	}
-	problem := refusalOf(d)
-	body.Type, body.Title, body.Status, body.Detail, body.Hint = problem.Type, problem.Title, problem.Status, problem.Detail, problem.Hint
-	body.Reason, body.Limit, body.Requested = string(d.Reason), d.Limit, int64(d.Units)
+	status := writeRefusal(body, d, useReserve)
 	if d.Reason == quota.LimitExceeded {
-		body.addRetry(d, useReserve)
 		addRateLimit(w.Header(), d, useReserve)
 	}
-	write(w, problem.Status, typeProblem, body)
+	send(w, status, typeProblem, body.end())
+}
+
+func writeGrant(body *object, d quota.Decision) {
+	body.str("grant_id", d.GrantID)
+	if d.Units != 0 {
+		body.number("units", int64(d.Units))
+	}
+	writeLimits(body, d)
+	if d.Replayed {
+		body.flag("replayed", true)
+	}
+	if d.Outage {
+		body.str("mode", "outage")
+	}
+}
+
+// writeRefusal writes the members of a problem, and those that say when to ask again.
+// It returns the status.
+func writeRefusal(body *object, d quota.Decision, useReserve bool) int {
+	p := refusalOf(d)
+	body.str("type", p.Type)
+	body.str("title", p.Title)
+	body.number("status", int64(p.Status))
+	body.str("reason", string(d.Reason))
+	if d.Reason == quota.LimitExceeded {
+		p.Detail = denialDetail(d)
+		body.number("retry_after_ms", d.RetryAfter.Milliseconds())
+		body.time("retry_at", d.RetryAt)
+		violated := violated(d, useReserve)
+		body.list("violated-policies", len(violated), func(i int) { body.text = appendString(body.text, violated[i]) })
+	}
+	body.str("detail", p.Detail)
+	body.str("hint", p.Hint)
+	body.str("limit", d.Limit)
+	if d.Units != 0 {
+		body.number("requested", int64(d.Units))
+	}
+	writeLimits(body, d)
+	return p.Status
+}
+
+func writeLimits(body *object, d quota.Decision) {
+	if len(d.Limits) == 0 {
+		return
+	}
+	body.number("remaining", int64(d.Remaining()))
+	body.list("limits", len(d.Limits), func(i int) {
+		l := d.Limits[i]
+		body.text = append(body.text, '{')
+		body.str("name", l.Name)
+		body.number("units", int64(l.Units))
+		body.number("reserve", int64(l.Reserve))
+		body.number("used", int64(l.Used))
+		body.number("remaining", int64(l.Remaining()))
+		body.str("window", l.Window.String())
+		body.time("next_units_at", l.NextAt)
+		if l.NextUnits != 0 {
+			body.number("next_units", int64(l.NextUnits))
+		}
+		body.time("catching_up_until", l.CatchingUp)
+		body.text = append(body.text, '}')
+	})
 }
 
 // refusalOf returns the problem that a refusal is.
@@ -48,32 +99,30 @@ func refusalOf(d quota.Decision) *api.Problem {
 	return p
 }
 
-func bodyOf(d quota.Decision) decisionBody {
-	body := decisionBody{Decision: api.Decision{Granted: d.Granted()}}
-	if len(d.Limits) > 0 {
-		remaining := int64(d.Remaining())
-		body.Remaining, body.Limits = &remaining, limitsOf(d.Limits)
-	}
-	return body
-}
-
-func (b *decisionBody) addRetry(d quota.Decision, useReserve bool) {
-	b.RetryAfterMs = d.RetryAfter.Milliseconds()
-	b.RetryAt = timeOf(d.RetryAt)
+// violated names the limits that a denied request does not fit.
+func violated(d quota.Decision, useReserve bool) []string {
+	var names []string
 	for _, l := range d.Limits {
 		if l.Cost > spendable(l, useReserve) {
-			b.ViolatedPolicies = append(b.ViolatedPolicies, l.Name)
+			names = append(names, l.Name)
 		}
+	}
+	if names == nil {
+		names = []string{d.Limit}
+	}
+	return names
+}
+
+func denialDetail(d quota.Decision) string {
+	for _, l := range d.Limits {
 		if l.Name == d.Limit && !l.CatchingUp.IsZero() {
-			b.Detail = "limit " + strconv.Quote(d.Limit) + " has a longer window than its log reaches back, and counts as spent until that is filled"
+			return "limit " + strconv.Quote(d.Limit) + " has a longer window than its log reaches back, and counts as spent until that is filled"
 		}
 	}
-	if len(b.ViolatedPolicies) == 0 {
-		b.ViolatedPolicies = []string{d.Limit}
+	if d.Detail != "" {
+		return d.Detail
 	}
-	if b.Detail == "" {
-		b.Detail = "no room now for " + d.Units.Text() + " in limit " + strconv.Quote(d.Limit)
-	}
+	return "no room now for " + d.Units.Text() + " in limit " + strconv.Quote(d.Limit)
 }
 
 // spendable is what is left of a limit for a caller who may, or may not, use
@@ -86,36 +135,33 @@ func spendable(l quota.LimitState, useReserve bool) quota.Units {
 }
 
 // addRateLimit writes the fields of draft-ietf-httpapi-ratelimit-headers, and
-// Retry-After: all in whole seconds, rounded up.
+// Retry-After: all in whole seconds, rounded up. An integer of a structured field has
+// at most 15 digits (RFC 9651 §3.3.1); MaxUnits has 16.
 func addRateLimit(h http.Header, d quota.Decision, useReserve bool) {
+	const most = 999_999_999_999_999
 	retry := strconv.FormatInt(seconds(d.RetryAfter), 10)
-	var policy, state strings.Builder
+	h["Retry-After"] = []string{retry}
+	if len(d.Limits) == 0 {
+		return
+	}
+	policy, state := make([]byte, 0, 128), make([]byte, 0, 128)
 	for i, l := range d.Limits {
 		if i > 0 {
-			policy.WriteString(", ")
-			state.WriteString(", ")
+			policy, state = append(policy, ", "...), append(state, ", "...)
 		}
-		name := strconv.Quote(l.Name)
-		policy.WriteString(name + ";q=" + headerInt(l.Budget(useReserve)))
+		policy = append(strconv.AppendQuote(policy, l.Name), ";q="...)
+		policy = strconv.AppendInt(policy, int64(min(l.Budget(useReserve), most)), 10)
 		if !l.Window.IsCalendar() { // a day has 23 to 25 hours; w has one value
-			policy.WriteString(";w=" + strconv.FormatInt(seconds(l.Window.Length), 10))
+			policy = strconv.AppendInt(append(policy, ";w="...), seconds(l.Window.Length), 10)
 		}
-		state.WriteString(name + ";r=" + headerInt(spendable(l, useReserve)))
+		state = append(strconv.AppendQuote(state, l.Name), ";r="...)
+		state = strconv.AppendInt(state, int64(min(spendable(l, useReserve), most)), 10)
 		if l.Name == d.Limit {
-			state.WriteString(";t=" + retry)
+			state = append(append(state, ";t="...), retry...)
 		}
 	}
-	h["Retry-After"] = []string{retry}
-	if len(d.Limits) > 0 {
-		h["RateLimit-Policy"] = []string{policy.String()}
-		h["RateLimit"] = []string{state.String()}
-	}
-}
-
-// headerInt writes an integer of a structured field, which has at most 15
-// digits (RFC 9651 §3.3.1); MaxUnits has 16.
-func headerInt(u quota.Units) string {
-	return strconv.FormatInt(min(int64(u), 999_999_999_999_999), 10)
+	h["RateLimit-Policy"] = []string{string(policy)}
+	h["RateLimit"] = []string{string(state)}
 }
 
 // seconds rounds up, so that whoever waits that long does not come too early.
@@ -165,11 +211,15 @@ func write(w http.ResponseWriter, status int, contentType []string, v any) {
 		http.Error(w, "cannot encode the answer", http.StatusInternalServerError)
 		return
 	}
+	send(w, status, contentType, append(body, '\n'))
+}
+
+func send(w http.ResponseWriter, status int, contentType []string, body []byte) {
 	w.Header()["Content-Type"] = contentType
 	if status == http.StatusServiceUnavailable {
 		w.Header()["Retry-After"] = retrySoon
 	}
 	w.WriteHeader(status)
 	// An error here means that the caller went away; nobody is left to tell.
-	w.Write(append(body, '\n'))
+	w.Write(body)
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"quotad/quota"
-	"quotad/quota/api"
+	"quotad/quota/benchmark"
 	"quotad/quota/ledgertest"
 	"quotad/quota/server"
 	"quotad/quota/server/servertest"
@@ -31,7 +31,7 @@ func (i instant) Acquire(_ context.Context, _ *quota.Credential, asks []quota.As
 }
 
 // BenchmarkAcquire compares an acquire with a handler that does nothing, on the
-// same kind of socket and through the same client.
+// same kind of socket and for the same lean client.
 func BenchmarkAcquire(b *testing.B) {
 	daily := quota.LimitState{Limit: servertest.YouTube().Limits[0], Used: 9_500, Cost: 1}
 	granted := quota.Decision{GrantID: "youtube:1795260896123-0", Units: 1, Limits: []quota.LimitState{daily}}
@@ -46,10 +46,10 @@ func BenchmarkAcquire(b *testing.B) {
 		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte(`{"granted":true}`)) })}
 		go server.Serve(l)
 		defer server.Close()
-		benchmark(b, socket, true)
+		ask(b, socket, http.StatusOK)
 	})
-	b.Run("granted", func(b *testing.B) { benchmark(b, instantServer(b, granted), true) })
-	b.Run("denied", func(b *testing.B) { benchmark(b, instantServer(b, denied), false) })
+	b.Run("granted", func(b *testing.B) { ask(b, instantServer(b, granted), http.StatusOK) })
+	b.Run("denied", func(b *testing.B) { ask(b, instantServer(b, denied), http.StatusTooManyRequests) })
 }
 
 func instantServer(b *testing.B, d quota.Decision) (socket string) {
@@ -62,13 +62,16 @@ func instantServer(b *testing.B, d quota.Decision) (socket string) {
 	return socket
 }
 
-func benchmark(b *testing.B, socket string, want bool) {
-	client := &api.Client{Socket: socket}
-	ask := api.AcquireRequest{Credential: "youtube", Operation: "videos.list", RequestID: "page-1"}
+func ask(b *testing.B, socket string, status int) {
+	client, err := benchmark.HTTP(socket, "/v1/acquire", "credential=youtube&operation=videos.list&request_id=page-1", status)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer client.Close()
 	b.ReportAllocs()
 	for b.Loop() {
-		if d, err := client.Acquire(context.Background(), ask); err != nil || d.Granted != want {
-			b.Fatal(d, err)
+		if err := client.Ask(); err != nil {
+			b.Fatal(err)
 		}
 	}
 }

@@ -119,30 +119,31 @@ type peer struct {
 // unknownUID stands for a caller who cannot be told, as on TCP.
 const unknownUID = -1
 
+var unknownPeer = peer{uid: unknownUID}
+
 // peerFrom returns who is at the other end of a request's connection.
 func peerFrom(r *http.Request) peer {
 	if c := connectionOf(r); c != nil {
 		return c.peer
 	}
-	return peer{uid: unknownUID}
+	return unknownPeer
 }
 
 func peerOf(conn net.Conn) peer {
-	unknown := peer{uid: unknownUID}
 	socket, ok := conn.(*net.UnixConn)
 	if !ok {
-		return unknown
+		return unknownPeer
 	}
 	raw, err := socket.SyscallConn()
 	if err != nil {
-		return unknown
+		return unknownPeer
 	}
 	var cred *syscall.Ucred
 	err2 := raw.Control(func(fd uintptr) {
 		cred, err = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
 	})
 	if err != nil || err2 != nil {
-		return unknown
+		return unknownPeer
 	}
 	return peer{uid: int(cred.Uid), pid: int(cred.Pid)}
 }

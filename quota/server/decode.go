@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -19,151 +20,168 @@ import (
 	"quotad/quota/api"
 )
 
-const (
-	maxText   = 256 // bytes of one text
-	maxFields = 32
-)
+const maxText = 256 // bytes of one text
 
-// A field is one member of a JSON body, or one name of a form or a query with its
-// values.
-type field struct {
-	name  string
-	json  json.RawMessage // nil in a form
-	texts []string        // of a form
+// A decoder reads the fields of a request into a struct that is tagged as for
+// encoding/json: from the body where the method has one, else from the query. What a
+// request leaves out is as by default. It is stricter than encoding/json: a name is
+// taken as it is written, and once, and null is no value.
+type decoder[T any] struct {
+	byDefault T
+	names     []string // of the members of T, in their order
 }
 
-// decode reads the fields of a request into in, a pointer to a struct that is tagged
-// as for encoding/json: from the body where the method has one, else from the query.
-// What a request leaves out stays as it is. It is stricter than encoding/json: a name
-// is taken as it is written, and once, and null is no value.
-func decode(r *http.Request, in any) *api.Problem {
-	list, problem := readFields(r)
-	if problem != nil {
-		return problem
+// newDecoder returns the decoder of a struct of at most 64 strings, integers, bools,
+// lists of strings, types that read themselves from text, and pointers to these.
+// Without a default it begins with the zero value.
+func newDecoder[T any](byDefault ...T) decoder[T] {
+	var d decoder[T]
+	if len(byDefault) > 0 {
+		d.byDefault = byDefault[0]
 	}
-	if err := assign(list, reflect.ValueOf(in).Elem()); err != nil {
-		return api.NewProblem(quota.BadRequest, "%v", err)
+	for member := range reflect.TypeFor[T]().Fields() {
+		name, _, _ := strings.Cut(member.Tag.Get("json"), ",")
+		d.names = append(d.names, name)
+	}
+	return d
+}
+
+func (d decoder[T]) decode(r *http.Request) (T, *api.Problem) {
+	kind, text, problem := textOf(r)
+	if problem != nil {
+		return d.byDefault, problem
+	}
+	in, err := d.parse(kind, text)
+	if err != nil {
+		return in, api.NewProblem(quota.BadRequest, "%v", err)
+	}
+	return in, nil
+}
+
+// The kinds of texts that hold fields, as messages name them.
+const (
+	isJSON  = "JSON"
+	isForm  = "form"
+	isQuery = "query"
+)
+
+func (d decoder[T]) parse(kind, text string) (T, error) {
+	in := d.byDefault
+	m := members{names: d.names, into: reflect.ValueOf(&in).Elem()}
+	var err error
+	if kind == isJSON {
+		err = m.parseJSON(text)
+	} else {
+		err = m.parseForm(text)
+	}
+	if err != nil {
+		return in, fmt.Errorf("malformed %s: %w", kind, err)
+	}
+	if m.unknown != nil { // a misspelt name is why another is missing
+		return in, m.unknown
+	}
+	return in, m.wrong
+}
+
+// Members are those of a struct that a request sets.
+type members struct {
+	names   []string
+	into    reflect.Value
+	given   uint64 // a bit for each that the request has set
+	unknown error  // the first name that is none
+	wrong   error  // the first value that was not taken
+}
+
+var (
+	errNotUTF8  = errors.New("it is not valid UTF-8")
+	errTooEarly = errors.New("it ends too early")
+)
+
+// parseJSON sets the members of one object.
+func (m *members) parseJSON(text string) error {
+	if text == "" {
+		return nil
+	}
+	if !utf8.ValidString(text) {
+		return errNotUTF8
+	}
+	d := json.NewDecoder(strings.NewReader(text))
+	if start, err := d.Token(); err != nil {
+		return tooEarly(err)
+	} else if start != json.Delim('{') {
+		return errors.New("it is not an object")
+	}
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return tooEarly(err)
+		}
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			return tooEarly(err)
+		}
+		m.set(field{name: name.(string), text: string(value), isJSON: true}) // nothing else can stand there
+	}
+	if _, err := d.Token(); err != nil {
+		return tooEarly(err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return errors.New("something follows the object")
 	}
 	return nil
 }
 
-var errNotUTF8 = errors.New("it is not valid UTF-8")
-
-// parseJSON reads the members of one object.
-func parseJSON(body []byte) ([]field, error) {
-	if !utf8.Valid(body) {
-		return nil, errNotUTF8
-	}
-	d := json.NewDecoder(bytes.NewReader(body))
-	if start, err := d.Token(); err != nil {
-		return nil, tooEarly(err)
-	} else if start != json.Delim('{') {
-		return nil, errors.New("it is not an object")
-	}
-	var list []field
-	for d.More() {
-		f, err := member(d)
-		if err != nil {
-			return nil, tooEarly(err)
-		}
-		if list, err = add(list, f); err != nil {
-			return nil, err
-		}
-	}
-	if _, err := d.Token(); err != nil {
-		return nil, tooEarly(err)
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return nil, errors.New("something follows the object")
-	}
-	return list, nil
-}
-
-func member(d *json.Decoder) (f field, err error) {
-	name, err := d.Token()
-	if err != nil {
-		return f, err
-	}
-	f.name, _ = name.(string) // nothing else can stand there
-	return f, d.Decode(&f.json)
-}
-
 func tooEarly(err error) error {
 	if err == io.EOF || err == io.ErrUnexpectedEOF {
-		return errors.New("it ends too early")
+		return errTooEarly
 	}
 	return err
 }
 
-// parseForm reads "a=1&b=2". A name may stand there more than once.
-func parseForm(s string) ([]field, error) {
-	var list []field
-	for pair := range strings.SplitSeq(s, "&") {
+// parseForm sets the members that "a=1&b=2" names.
+func (m *members) parseForm(text string) error {
+	for pair := range strings.SplitSeq(text, "&") {
 		if pair == "" {
 			continue
 		}
 		name, value, _ := strings.Cut(pair, "=")
 		name, err := url.QueryUnescape(name)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		text, err := url.QueryUnescape(value)
+		value, err = url.QueryUnescape(value)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if !utf8.ValidString(name) || !utf8.ValidString(text) {
-			return nil, errNotUTF8
+		if !utf8.ValidString(name) || !utf8.ValidString(value) {
+			return errNotUTF8
 		}
-		if list, err = add(list, field{name: name, texts: []string{text}}); err != nil {
-			return nil, err
-		}
+		m.set(field{name: name, text: value})
 	}
-	return list, nil
+	return nil
 }
 
-// add appends a field, or a further value of one in a form.
-func add(list []field, f field) ([]field, error) {
-	for i := range list {
-		if list[i].name != f.name {
-			continue
+// set takes one field of a request in.
+func (m *members) set(f field) {
+	i := slices.Index(m.names, f.name)
+	if i < 0 {
+		if m.unknown == nil {
+			m.unknown = fmt.Errorf("unknown field %.40q", f.name)
 		}
-		if f.json != nil {
-			return nil, fmt.Errorf("%.40s is given twice", f.name)
-		}
-		list[i].texts = append(list[i].texts, f.texts...)
-		return list, nil
+		return
 	}
-	if len(list) == maxFields {
-		return nil, fmt.Errorf("there are more than %d fields", maxFields)
+	f.again = m.given&(1<<i) != 0
+	m.given |= 1 << i
+	if err := f.set(m.into.Field(i)); err != nil && m.wrong == nil {
+		m.wrong = err
 	}
-	return append(list, f), nil
 }
 
-// assign sets the members of a struct. An unknown name comes before anything else: a
-// misspelt one is why another is missing.
-func assign(list []field, in reflect.Value) error {
-	var wrong error
-	for _, f := range list {
-		into, known := memberOf(in, f.name)
-		if !known {
-			return fmt.Errorf("unknown field %.40q", f.name)
-		}
-		if wrong == nil {
-			wrong = f.set(into)
-		}
-	}
-	return wrong
-}
-
-// memberOf returns the field of a struct that is tagged with a name.
-func memberOf(in reflect.Value, name string) (reflect.Value, bool) {
-	for i := range in.NumField() {
-		tag, _, _ := strings.Cut(in.Type().Field(i).Tag.Get("json"), ",")
-		if tag == name && tag != "" {
-			return in.Field(i), true
-		}
-	}
-	return reflect.Value{}, false
+// A field is one member of a JSON object, as it is written, or one pair of a form.
+type field struct {
+	name, text string
+	isJSON     bool
+	again      bool // its name was given before
 }
 
 // The kinds of a value, as messages name them.
@@ -174,12 +192,14 @@ const (
 	aList   = "a list of strings"
 )
 
-// set moves the field's value into a string, an integer, a bool, a list of strings, a
-// type that reads itself from text, or what points to one of these.
+// set moves the field's value into a member of a struct.
 func (f field) set(into reflect.Value) error {
 	if into.Kind() == reflect.Pointer {
 		into.Set(reflect.New(into.Type().Elem()))
 		into = into.Elem()
+	}
+	if f.again && (f.isJSON || into.Kind() != reflect.Slice) {
+		return fmt.Errorf("%s is given twice", f.name)
 	}
 	switch into.Kind() {
 	case reflect.Int, reflect.Int64:
@@ -192,15 +212,21 @@ func (f field) set(into reflect.Value) error {
 	return f.setText(into)
 }
 
+// check refuses a JSON value of another kind.
+func (f field) check(want string) error {
+	if !f.isJSON || kindOf(f.text) == want {
+		return nil
+	}
+	return fmt.Errorf("%s must be %s, not %s", f.name, want, kindOf(f.text))
+}
+
 func (f field) setText(into reflect.Value) error {
-	text, err := f.text(aText)
-	if err != nil {
+	if err := f.check(aText); err != nil {
 		return err
 	}
-	if f.json != nil {
-		if err := json.Unmarshal(f.json, &text); err != nil {
-			return err
-		}
+	text, err := f.unquoted()
+	if err != nil {
+		return err
 	}
 	if len(text) > maxText {
 		return fmt.Errorf("%s has at most %d bytes", f.name, maxText)
@@ -212,54 +238,64 @@ func (f field) setText(into reflect.Value) error {
 	return nil
 }
 
+// unquoted returns a text, which JSON has in quotes.
+func (f field) unquoted() (string, error) {
+	if !f.isJSON {
+		return f.text, nil
+	}
+	var text string
+	err := json.Unmarshal([]byte(f.text), &text)
+	return text, err
+}
+
 // setInt takes an integer of at most quota.MaxUnits either way, exactly: digits
 // without fraction or exponent. In a form "+20" is 20, though the "+" may have become
 // the blank that it stands for there.
 func (f field) setInt(into reflect.Value) error {
-	text, err := f.text(aNumber)
-	if err != nil {
+	if err := f.check(aNumber); err != nil {
 		return err
 	}
-	digits := text
-	if f.json == nil && (strings.HasPrefix(digits, "+") || strings.HasPrefix(digits, " ")) {
+	digits := f.text
+	if !f.isJSON && (strings.HasPrefix(digits, "+") || strings.HasPrefix(digits, " ")) {
 		digits = digits[1:]
 	}
 	n, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil || n > int64(quota.MaxUnits) || n < -int64(quota.MaxUnits) || strconv.FormatInt(n, 10) != digits {
-		return fmt.Errorf("%s must be a whole number of at most %d, in digits alone: %.40s", f.name, quota.MaxUnits, text)
+		return fmt.Errorf("%s must be a whole number of at most %d, in digits alone: %.40s", f.name, quota.MaxUnits, f.text)
 	}
 	into.SetInt(n)
 	return nil
 }
 
 func (f field) setBool(into reflect.Value) error {
-	text, err := f.text(aBool)
-	if err != nil {
+	if err := f.check(aBool); err != nil {
 		return err
 	}
-	if text != "true" && text != "false" {
-		return fmt.Errorf("%s must be true or false: %.40q", f.name, text)
+	if f.text != "true" && f.text != "false" {
+		return fmt.Errorf("%s must be true or false: %.40q", f.name, f.text)
 	}
-	into.SetBool(text == "true")
+	into.SetBool(f.text == "true")
 	return nil
 }
 
-// setList takes a list of strings; a form repeats the field for each.
+// setList takes a list of strings; a form repeats the name for each.
 func (f field) setList(into reflect.Value) error {
-	list := f.texts
-	if f.json != nil {
-		if got := kindOf(f.json); got != aList {
-			return fmt.Errorf("%s must be %s, not %s", f.name, aList, got)
+	list := []string{f.text}
+	if f.isJSON {
+		if err := f.check(aList); err != nil {
+			return err
 		}
-		var items []json.RawMessage
-		if err := json.Unmarshal(f.json, &items); err != nil {
+		var items []any
+		if err := json.Unmarshal([]byte(f.text), &items); err != nil {
 			return err
 		}
 		list = make([]string, len(items))
 		for i, item := range items {
-			if kindOf(item) != aText || json.Unmarshal(item, &list[i]) != nil {
+			text, ok := item.(string)
+			if !ok {
 				return fmt.Errorf("%s must be %s and nothing else", f.name, aList)
 			}
+			list[i] = text
 		}
 	}
 	for _, text := range list {
@@ -267,25 +303,15 @@ func (f field) setList(into reflect.Value) error {
 			return fmt.Errorf("a string of %s has at most %d bytes", f.name, maxText)
 		}
 	}
+	if f.again {
+		list = append(into.Interface().([]string), list...)
+	}
 	into.Set(reflect.ValueOf(list))
 	return nil
 }
 
-// text returns the only value of a field, as it was sent.
-func (f field) text(want string) (string, error) {
-	if f.json == nil {
-		if len(f.texts) > 1 {
-			return "", fmt.Errorf("%s is given %d times", f.name, len(f.texts))
-		}
-		return f.texts[0], nil
-	}
-	if got := kindOf(f.json); got != want {
-		return "", fmt.Errorf("%s must be %s, not %s", f.name, want, got)
-	}
-	return string(f.json), nil
-}
-
-func kindOf(value json.RawMessage) string {
+// kindOf tells the kind of a JSON value.
+func kindOf(value string) string {
 	switch value[0] {
 	case '"':
 		return aText
@@ -301,42 +327,32 @@ func kindOf(value json.RawMessage) string {
 	return aNumber
 }
 
-// readFields reads the fields of the body where the method has one, else those of
-// the query.
-func readFields(r *http.Request) ([]field, *api.Problem) {
+// textOf returns the text that holds the fields of a request.
+func textOf(r *http.Request) (kind, text string, problem *api.Problem) {
 	if !hasBody(r.Method) {
 		if r.ContentLength != 0 {
-			return nil, api.NewProblem(quota.BadRequest, "%s takes no body", r.Method)
+			return "", "", api.NewProblem(quota.BadRequest, "%s takes no body", r.Method)
 		}
-		return wellFormed("query", parseForm, r.URL.RawQuery)
+		return isQuery, r.URL.RawQuery, nil
 	}
 	if r.URL.RawQuery != "" {
-		return nil, api.NewProblem(quota.BadRequest, "fields belong in the body, not behind a '?'")
+		return "", "", api.NewProblem(quota.BadRequest, "fields belong in the body, not behind a '?'")
 	}
 	body, problem := readBody(r)
 	if problem != nil || len(body) == 0 {
-		return nil, problem
+		return isForm, "", problem
 	}
 	switch mediaType(r.Header) {
 	case "application/json":
-		return wellFormed("JSON", parseJSON, body)
+		return isJSON, string(body), nil
 	case "application/x-www-form-urlencoded":
 		if body[0] == '{' {
-			return nil, jsonAsForm()
+			return "", "", jsonAsForm()
 		}
-		return wellFormed("form", parseForm, string(body))
-	default:
-		return nil, api.NewProblem(quota.BadRequest, "content type %.80q is not understood: use application/json or application/x-www-form-urlencoded, in UTF-8",
-			r.Header.Get("Content-Type"))
+		return isForm, string(body), nil
 	}
-}
-
-func wellFormed[T any](what string, parse func(T) ([]field, error), text T) ([]field, *api.Problem) {
-	list, err := parse(text)
-	if err != nil {
-		return nil, api.NewProblem(quota.BadRequest, "malformed %s: %v", what, err)
-	}
-	return list, nil
+	return "", "", api.NewProblem(quota.BadRequest, "content type %.80q is not understood: use application/json or application/x-www-form-urlencoded, in UTF-8",
+		r.Header.Get("Content-Type"))
 }
 
 // jsonAsForm explains what curl -d does to a body that is JSON.

@@ -31,13 +31,8 @@ func (q logRequest) check() *api.Problem {
 	return nil
 }
 
-func (s *Server) log(w http.ResponseWriter, r *http.Request, c *Session) {
-	in := logRequest{Most: usualPage}
-	problem := decode(r, &in)
-	if problem == nil {
-		problem = in.check()
-	}
-	if problem != nil {
+func (s *Server) log(w http.ResponseWriter, r *http.Request, c *Session, in logRequest) {
+	if problem := in.check(); problem != nil {
 		writeProblem(w, problem)
 		return
 	}

@@ -51,21 +51,27 @@ type Handler func(w http.ResponseWriter, r *http.Request, c *Session)
 // A field that a request leaves out is as in byDefault, if that is given. An error
 // that is a *Problem is written as such, those of a ledger as 503, any other as 500.
 func Handle[In, Out any](do func(context.Context, *Session, In) (Out, error), byDefault ...In) Handler {
-	return func(w http.ResponseWriter, r *http.Request, c *Session) {
-		var in In
-		if len(byDefault) > 0 {
-			in = byDefault[0]
-		}
-		if problem := decode(r, &in); problem != nil {
-			writeProblem(w, problem)
-			return
-		}
+	return decoded(func(w http.ResponseWriter, r *http.Request, c *Session, in In) {
 		out, err := do(r.Context(), c, in)
 		if err != nil {
 			writeProblem(w, api.ProblemFrom(err))
 			return
 		}
 		writeJSON(w, http.StatusOK, out)
+	}, byDefault...)
+}
+
+// decoded makes a handler of a function that is given the request's fields, and
+// answers by itself.
+func decoded[In any](handle func(http.ResponseWriter, *http.Request, *Session, In), byDefault ...In) Handler {
+	d := newDecoder(byDefault...)
+	return func(w http.ResponseWriter, r *http.Request, c *Session) {
+		in, problem := d.decode(r)
+		if problem != nil {
+			writeProblem(w, problem)
+			return
+		}
+		handle(w, r, c, in)
 	}
 }
 
@@ -74,13 +80,13 @@ type None struct{}
 
 func (s *Server) ownRoutes() []Route {
 	return []Route{
-		{"POST", "/v1/acquire", Spend, "ask to spend before a call: granted, or refused with a reason; credential, operation, count, request_id, fresh, use_reserve", s.acquire},
-		{"POST", "/v1/grants/{id}/settle", Correct, "set a grant to what was really spent; units", s.settle},
-		{"DELETE", "/v1/grants/{id}", Correct, "release a grant whose call was never sent", s.release},
+		{"POST", "/v1/acquire", Spend, "ask to spend before a call: granted, or refused with a reason; credential, operation, count, request_id, fresh, use_reserve", decoded(s.acquire, api.AcquireRequest{Count: 1})},
+		{"POST", "/v1/grants/{id}/settle", Correct, "set a grant to what was really spent; units", decoded(s.settle)},
+		{"DELETE", "/v1/grants/{id}", Correct, "release a grant whose call was never sent", decoded(s.release)},
 		{"GET", "/v1/status", Read, "everything at a glance", Handle(s.status)},
 		{"GET", "/v1/credentials", Read, "the credentials with the state of their limits", Handle(s.credentials)},
 		{"GET", "/v1/credentials/{name}", Read, "one credential with the state of its limits", s.named(Handle(s.credential))},
-		{"GET", "/v1/credentials/{name}/log", Read, "what was debited and corrected; after, since, newest, most, follow", s.named(s.log)},
+		{"GET", "/v1/credentials/{name}/log", Read, "what was debited and corrected; after, since, newest, most, follow", s.named(decoded(s.log, logRequest{Most: usualPage}))},
 		{"GET", "/v1/credentials/{name}/usage", Read, "who spent what; by, since, most", s.named(LongRead(Handle(s.usage, usageRequest{By: string(quota.ByJob)})))},
 		{"GET", "/v1/credentials/{name}/why", Read, "would calls be granted now, and what stands in their way; operation, count", s.named(LongRead(Handle(s.why, whyRequest{Count: 1})))},
 		{"POST", "/v1/credentials/{name}/adjust", Operate, "book units that were spent elsewhere, or give back what was not spent; limit, units, note", s.named(Handle(s.adjust))},

@@ -159,11 +159,12 @@ func New(c Config) (*Server, error) {
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	p := unknownPeer
 	if c := connectionOf(r); c != nil {
-		r = c.begin(w, r)
+		r, p = c.begin(w, r), c.peer
 	}
 	w.Header()["Server"] = s.name
-	switch p := peerFrom(r); {
+	switch {
 	case p.refusal != "":
 		w.Header().Set("Connection", "close")
 		writeProblem(w, api.NewProblem(api.TooManyConnections, "%s", p.refusal))
@@ -174,7 +175,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if problem := s.screen(r); problem != nil {
 		if problem.Reason == quota.Forbidden {
-			p := peerFrom(r)
 			s.forbidden(Attempt{Caller: quota.Caller{UID: p.uid}, PID: p.pid, Detail: problem.Detail})
 		}
 		writeProblem(w, problem)

@@ -5,12 +5,12 @@
 // (daemon.go) is put together by start, in an order that is written down there, and taken
 // apart by stop in the reverse order: no new runs, the passes under way, the API, the
 // ledger. serve.go waits for the signal that stops it, and reload.go reads the
-// configuration again on SIGHUP. manager.go, statusnotifier.go and watchdog.go speak to
+// configuration again on SIGHUP. systemd.go, statusline.go and watchdog.go speak to
 // systemd. What happens is one stream of events (events.go), whose sinks are the log
-// (eventlog.go), the metrics, the notifications and the status line.
+// (eventlog.go, log.go, journald.go), the metrics, the notifications and the status line.
 //
 // In the state directory quotad keeps the lock (lock.go), its name among other daemons
-// (identity.go), the ledger or its journal, and what package jobs keeps. Of the two
+// (ledger.go), the ledger or its journal, and what package jobs keeps. Of the two
 // locks of this package reloads.mu is held while one configuration replaces another, and
 // refusals.mu for a look-up; neither is taken under the other.
 package main

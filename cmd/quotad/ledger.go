@@ -2,7 +2,12 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
+	"strings"
 	"time"
 
 	"quotad/cmd/quotad/config"
@@ -10,6 +15,7 @@ import (
 	"quotad/quota"
 	"quotad/quota/boltledger"
 	"quotad/quota/redisledger"
+	"quotad/regions"
 )
 
 // openLedger opens the ledger, and the keeper of its credentials.
@@ -91,4 +97,28 @@ func journalKept(credentials []*quota.Credential) time.Duration {
 		}
 	}
 	return 2 * longest
+}
+
+// daemonName returns the name by which this daemon is known among those that
+// share a ledger. It is made up once and kept in a file.
+func daemonName(file string) (string, error) {
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		name := strings.ToLower(rand.Text())
+		return name, regions.WriteFile(file, []byte(name+"\n"))
+	}
+	if err != nil {
+		return "", fmt.Errorf("cannot read this daemon's name: %w", err)
+	}
+	return strings.TrimSpace(string(text)), nil
+}
+
+// hostName is what this host is called among others, for people; empty if it has
+// no name.
+func hostName() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return ""
+	}
+	return name
 }

@@ -1,12 +1,16 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
+	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/rs/zerolog"
 	"golang.org/x/term"
@@ -28,7 +32,7 @@ func newLogger(w io.Writer, level string) zerolog.Logger {
 			FieldsExclude: []string{"run", "stream", "slot", "pid"},
 			FormatPrepare: cleanMessage,
 		}
-	} else if _, ok := w.(journal); !ok {
+	} else if _, ok := w.(journald); !ok {
 		w = escaped{w}
 	}
 	setLevel(level)
@@ -57,4 +61,95 @@ func setLevel(level string) {
 		parsed = zerolog.InfoLevel // the configuration knows only levels that parse
 	}
 	zerolog.SetGlobalLevel(parsed)
+}
+
+// An escaped writer writes lines of JSON that are safe to show on a terminal.
+type escaped struct{ io.Writer }
+
+// Write writes one line.
+func (e escaped) Write(line []byte) (int, error) {
+	if _, err := e.Writer.Write(escape(line)); err != nil {
+		return 0, err
+	}
+	return len(line), nil
+}
+
+// escape writes control characters the way JSON does, those too that JSON may hold
+// as they are: U+007F to U+009F. With one of these, journalctl shows an entry as a
+// number of bytes.
+func escape(line []byte) []byte {
+	if !bytes.ContainsFunc(line, isControl) {
+		return line
+	}
+	var escaped []byte
+	for _, r := range string(line) {
+		if isControl(r) {
+			escaped = fmt.Appendf(escaped, `\u%04x`, r)
+			continue
+		}
+		escaped = utf8.AppendRune(escaped, r)
+	}
+	return escaped
+}
+
+func isControl(r rune) bool {
+	return r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r <= 0x9f
+}
+
+// cutHere ends what was cut.
+const cutHere = "…"
+
+// shorten cuts a line of JSON to a length, by its longest strings. Anything else it
+// just cuts.
+func shorten(line []byte, most int) []byte {
+	for len(line) > most {
+		from, to := longestString(line)
+		keep := to - from - (len(line) - most) - len(cutHere)
+		if line[0] != '{' || to-from <= len(cutHere) {
+			return append(slices.Clone(line[:most-1]), '\n')
+		}
+		line = slices.Concat(line[:from], whole(line[from:to], keep), []byte(cutHere), line[to:])
+	}
+	return line
+}
+
+// longestString returns where the longest string of a line of JSON begins and ends,
+// without its quotes.
+func longestString(line []byte) (from, to int) {
+	begin := -1
+	for i := 0; i < len(line); i++ {
+		switch {
+		case begin >= 0 && line[i] == '\\':
+			i++
+		case line[i] != '"':
+		case begin < 0:
+			begin = i + 1
+		default:
+			if i-begin > to-from {
+				from, to = begin, i
+			}
+			begin = -1
+		}
+	}
+	return from, to
+}
+
+// whole returns the beginning of a JSON string, at most so many bytes, without the
+// character or the escape sequence that would be cut through.
+func whole(text []byte, most int) []byte {
+	end := 0
+	for end < len(text) {
+		_, size := utf8.DecodeRune(text[end:])
+		if text[end] == '\\' {
+			size = len(`\n`)
+			if end+1 < len(text) && text[end+1] == 'u' {
+				size = len(`\u0000`)
+			}
+		}
+		if end+size > most {
+			break
+		}
+		end += size
+	}
+	return text[:end]
 }

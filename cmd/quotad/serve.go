@@ -212,3 +212,18 @@ func (d *daemon) warn(c *config.Config) {
 		d.log.Warn().Str("config", warning.File).Int("line", warning.Line).Str("key", warning.Key).Msg(warning.Message)
 	}
 }
+
+// serveMetrics answers scrapes at the configured loopback address too, and at
+// nothing else there but whether the daemon is well.
+func (d *daemon) serveMetrics(s *server.Server) error {
+	if d.config.Metrics == "" {
+		return nil
+	}
+	listener, err := net.Listen("tcp", d.config.Metrics)
+	if err != nil {
+		return fmt.Errorf("cannot serve metrics: %w", err)
+	}
+	d.serving.Go(func() { d.fail(s.ServeOnly(listener, "/metrics", "/healthz", "/readyz")) })
+	d.log.Info().Stringer("address", listener.Addr()).Msg("serving metrics")
+	return nil
+}

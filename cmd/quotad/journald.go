@@ -11,11 +11,11 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// A journal writes to systemd's, which takes the level of a line from the number
+// A journald writes to systemd's, which takes the level of a line from the number
 // ahead of it, see sd-daemon(3). Each line becomes one entry.
-type journal struct{ io.Writer }
+type journald struct{ io.Writer }
 
-var _ zerolog.LevelWriter = journal{}
+var _ zerolog.LevelWriter = journald{}
 
 // longestEntry is how long a line may be. A longer one than LineMax, journald.conf(5),
 // becomes several entries, and what stands where the next one begins may name
@@ -23,7 +23,7 @@ var _ zerolog.LevelWriter = journal{}
 const longestEntry = 48<<10 - len("<6>") - 1
 
 // WriteLevel writes one line.
-func (j journal) WriteLevel(level zerolog.Level, line []byte) (int, error) {
+func (j journald) WriteLevel(level zerolog.Level, line []byte) (int, error) {
 	text := fmt.Appendf(nil, "<%d>%s", priority(level), shorten(escape(line), longestEntry))
 	if _, err := j.Writer.Write(text); err != nil {
 		return 0, err
@@ -32,7 +32,7 @@ func (j journal) WriteLevel(level zerolog.Level, line []byte) (int, error) {
 }
 
 // Write writes lines that come from no logger: they tell why quotad cannot run.
-func (j journal) Write(lines []byte) (int, error) {
+func (j journald) Write(lines []byte) (int, error) {
 	for line := range bytes.Lines(lines) {
 		if _, err := j.WriteLevel(zerolog.ErrorLevel, line); err != nil {
 			return 0, err
@@ -68,7 +68,7 @@ func asJournal(stderr io.Writer, stream string) io.Writer {
 	if err := syscall.Fstat(int(file.Fd()), &stat); err != nil || stream != fmt.Sprintf("%d:%d", stat.Dev, stat.Ino) {
 		return stderr
 	}
-	return journal{stderr}
+	return journald{stderr}
 }
 
 // Complaints logs what net/http has to say: none of it ends the daemon.

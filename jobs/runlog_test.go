@@ -1,8 +1,11 @@
 package jobs
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -35,68 +38,104 @@ func wantRuns(t *testing.T, l *runLog, n int, first, last string) {
 }
 
 // Killed at any byte of what was written last: the next daemon knows all that came
-// before it, nothing is running for ever, and no region has lost or been given a turn.
+// before it, nothing is running for ever, no region has lost or been given a turn, and
+// no slot is lost or run twice.
 func TestKilledAtEveryByteOfTheLog(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
-		b := newBed(t, dir, trending(t))
+		job := trending(t)
+		job.MissedWithin = time.Hour
+		b := newBed(t, dir, job)
 		b.play = func(_ context.Context, p played) Exit {
 			p.output(Line{Stream: "stdout", Text: "four pages of " + p.region})
 			time.Sleep(time.Minute)
 			return Exit{}
 		}
-		path := filepath.Join(dir, "trending.runs")
-		size := func() int64 {
-			info, err := os.Stat(path)
+		eleven := time.Now().Truncate(time.Hour).Add(time.Hour).UTC()
+		time.Sleep(time.Until(eleven.Add(-time.Second)))
+		for _, step := range []struct {
+			name          string
+			at            time.Duration // after the slot
+			records       int           // that are written then; those before the last one are left whole
+			unbegun       bool          // without the last one nothing is known of the run
+			before, after string        // the cursor without the last record, or without the whole of it, and with it
+			state         RunState      // with it
+		}{
+			{"the run began", 0, 3, true, "US", "US", RunInterrupted},
+			{"a pass started", 7*time.Minute + 30*time.Second, 2, false, "GB", "GB", RunInterrupted},
+			{"a pass ended", 8*time.Minute + 30*time.Second, 1, false, "GB", "DE", RunInterrupted},
+			{"the run ended", 53*time.Minute + 30*time.Second, 2, false, "US", "US", RunDone},
+		} {
+			time.Sleep(time.Until(eleven.Add(step.at)) - time.Millisecond)
+			synctest.Wait()
+			dir, log := copyOf(t, dir), filepath.Join(dir, "trending.runs")
+			known, _ := os.ReadFile(log) // there is none at first
+			if step.unbegun {
+				b.Tick("trending", eleven)
+			}
+			time.Sleep(time.Millisecond)
+			synctest.Wait()
+			content, err := os.ReadFile(log)
 			if err != nil {
 				t.Fatal(err)
 			}
-			return info.Size()
-		}
-		b.tick()
-		time.Sleep(7 * time.Minute) // US is over
-		for _, step := range []struct {
-			name   string
-			until  time.Duration
-			before string // the cursor without the record, or without the whole of it
-			after  string
-		}{
-			{"a pass started", 30*time.Second + time.Second, "GB", "GB"},
-			{"a pass ended", time.Minute, "GB", "DE"},
-		} {
-			from := size()
-			time.Sleep(step.until)
-			synctest.Wait()
-			whole := size()
-			for cut := from; cut <= whole; cut++ {
-				next := b.killedAt(path, cut)
-				got, want := next.status(), step.before
-				if cut == whole {
-					want = step.after
+			records := bytes.SplitAfter(content[len(known):], []byte{'\n'})
+			if len(records)-1 != step.records { // behind the last newline is nothing
+				t.Fatalf("%s: got the records %q, want %d", step.name, records, step.records)
+			}
+			last := records[step.records-1]
+			if step.unbegun {
+				last, content = records[0], content[:len(records[0])]
+			}
+			for cut := 0; cut <= len(last); cut++ {
+				copied := copyOf(t, dir)
+				file := filepath.Join(copied, "trending.runs")
+				if err := os.WriteFile(file, content[:len(content)-len(last)+cut], 0o600); err != nil {
+					t.Fatal(err)
 				}
-				if string(got.Cursor) != want || got.Last.State != RunInterrupted || got.Last.Reason != Died || len(got.Last.Ring) != 8 {
-					t.Fatalf("%s, cut at byte %d of %d: got the cursor at %s after %+v", step.name, cut-from, whole-from, got.Cursor, got.Last)
+				next := newBed(t, copied, job)
+				what := fmt.Sprintf("%s, cut at byte %d of %d", step.name, cut, len(last))
+				if cut < len(last) {
+					next.wantAfterKill(what, step.before, RunInterrupted, !step.unbegun, eleven)
+				} else {
+					next.wantAfterKill(what, step.after, step.state, true, eleven)
 				}
-				if slices.ContainsFunc(got.Last.Passes, func(p Pass) bool { return p.Outcome == Running }) || got.Last.Passes[0].Outcome != OK {
-					t.Fatalf("%s, cut at byte %d of %d: got %+v", step.name, cut-from, whole-from, got.Last.Passes)
-				}
-				next.stop()
 			}
 		}
 		b.stop()
 	})
 }
 
-// killedAt is killed, with a file cut off.
-func (b *bed) killedAt(path string, size int64) *bed {
+// wantAfterKill checks how a daemon finds the job that another one left, which was killed
+// during the slot, and that the slot is made up for if nothing is known of its run.
+func (b *bed) wantAfterKill(what, cursor string, state RunState, begun bool, slot time.Time) {
 	b.t.Helper()
-	dir := b.t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(b.dir)); err != nil {
-		b.t.Fatal(err)
+	got := b.status()
+	switch {
+	case string(got.Cursor) != cursor:
+		b.t.Fatalf("%s: the cursor is at %s, want %s", what, got.Cursor, cursor)
+	case !begun && got.Last != nil:
+		b.t.Fatalf("%s: got %+v, want nothing", what, got.Last)
+	case begun && (got.Last.State != state || len(got.Last.Ring) != 8):
+		b.t.Fatalf("%s: got %+v, want it %s", what, got.Last, state)
+	case begun && slices.ContainsFunc(got.Last.Passes, func(p Pass) bool { return p.Outcome == Running }):
+		b.t.Fatalf("%s: got %+v, want none of them running", what, got.Last.Passes)
 	}
-	if err := os.Truncate(filepath.Join(dir, filepath.Base(path)), size); err != nil {
-		b.t.Fatal(err)
+	b.Start(b.t.Context())
+	synctest.Wait()
+	if got := b.status(); !got.Last.Slot.Equal(slot) || (got.Last.Trigger == CatchUp) == begun {
+		b.t.Fatalf("%s: after the start got %+v, want the slot once", what, got.Last)
 	}
-	return newBed(b.t, dir, trending(b.t))
+	b.stop()
+}
+
+// copyOf copies a directory, if it is there.
+func copyOf(t *testing.T, dir string) string {
+	t.Helper()
+	copied := t.TempDir()
+	if err := os.CopyFS(copied, os.DirFS(dir)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	return copied
 }
 
 // The last pass of a long run writes as much as the first.

@@ -17,6 +17,7 @@ const (
 // A burnRate is what was seen of a limit's use, oldest first.
 type burnRate struct {
 	seen []sample
+	last quota.Units // that were used at the last look
 }
 
 type sample struct {
@@ -28,6 +29,10 @@ type sample struct {
 // seconds nothing remains of it; false until it was seen for some time.
 func (p *burnRate) exhaustion(limit quota.LimitState, now time.Time) (seconds float64, known bool) {
 	begin, end := limit.Window.Bounds(now)
+	if limit.Used < p.last/2 { // a reset, or a burst has left the window: what was before says nothing of the rise
+		p.seen = nil
+	}
+	p.last = limit.Used
 	for len(p.seen) > 0 && (now.Sub(p.seen[0].at) > rateSpan || !p.seen[0].at.After(begin)) {
 		p.seen = p.seen[1:]
 	}

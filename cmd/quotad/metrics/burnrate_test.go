@@ -23,9 +23,10 @@ func TestExhaustion(t *testing.T) {
 		window quota.Window
 		looks  []look
 	}{
-		{"not known at first", sliding, []look{{0, 100, -1}, {59 * time.Second, 500, -1}, {time.Minute, 100, never}}},
+		{"not known at first", sliding, []look{{0, 100, -1}, {59 * time.Second, 150, -1}, {time.Minute, 100, never}}},
 		{"it goes on", sliding, []look{{0, 100, -1}, {10 * time.Minute, 200, 4200}, {20 * time.Minute, 300, 3600}}},
 		{"units come back faster than they are spent", sliding, []look{{0, 300, -1}, {10 * time.Minute, 200, never}}},
+		{"a reset", sliding, []look{{0, 800, -1}, {10 * time.Minute, 850, 600}, {20 * time.Minute, 2, -1}, {21 * time.Minute, 8, 8920}, {25 * time.Minute, 50, 5312.5}}},
 		{"spent", sliding, []look{{0, 900, 0}, {time.Minute, 950, 0}}},
 		{"only the last hour counts", sliding, []look{{0, 0, -1}, {30 * time.Minute, 600, 900}, {61 * time.Minute, 600, never}}},
 		{"the day is over before", day, []look{{0, 100, -1}, {10 * time.Minute, 101, never}}},

@@ -33,7 +33,7 @@ func newLimits(keeper *quota.Service) *limits {
 		reserve:    desc("quotad_limit_reserve_units", "Units of the limit that jobs may not touch."),
 		used:       desc("quotad_limit_used_units", "Units that are debited in the limit's window."),
 		remaining:  desc("quotad_limit_remaining_units", "Units that jobs may still spend: units less reserve less used."),
-		exhaustion: desc("quotad_limit_exhaustion_seconds", "Time until nothing remains, if the use goes on rising as in the last hour; +Inf if it does not rise, or the window begins anew before."),
+		exhaustion: desc("quotad_limit_exhaustion_seconds", "Time until nothing remains, if the use goes on rising as in the last hour, or since it fell by half; +Inf if it does not rise, or the window begins anew before."),
 		up:         prometheus.NewDesc("quotad_ledger_up", "1 while the ledger decides, else 0.", []string{"backend"}, nil),
 		rates:      map[limitName]*burnRate{},
 	}

@@ -110,38 +110,55 @@ func (e *executor) take(request runRequest) (run Run, skips *Run, err error) {
 	j.last = &Run{
 		ID: e.id, Job: j.name, Trigger: request.trigger, By: request.by, Host: e.runner.config.Host, Slot: request.slot,
 		StartedAt: e.runner.now(), State: RunRunning, Ring: e.ring, Chosen: len(request.regions) > 0,
-		UnitsPerRun: e.job.UnitsPerRun,
+		UnitsPerRun: e.job.UnitsPerRun, Retry: e.job.Retry,
 	}
 	skips = j.file.Skips
 	j.executor, j.file.Skips, j.shared.untold = e, nil, e.id
 	return j.last.clone(), skips, nil
 }
 
-// loop launches a pass at each region of the ring, each at its time and only if the
-// gate lets it, and returns when the last of them is over. More may begin until
-// launching ends; those under way are to end when ask does, and at once when force does.
+// loop goes through the ring, and then again through the regions that failed, as often
+// as the job wants. It returns when the last pass is over. More may begin until launching
+// ends; those under way are to end when ask does, and at once when force does.
 func (e *executor) loop(launching, ask, force context.Context) {
-	var passes sync.WaitGroup
-	for i, region := range e.ring {
-		if !waitUntil(launching, regions.Start(e.slot, e.stagger, i), e.runner.now()) || !e.enter(launching) {
-			break
-		}
-		reservation, ok := e.admit(launching, region)
-		if !ok {
-			e.leave()
-			break
-		}
-		passes.Go(func() {
-			defer e.leave()
-			defer e.runner.reserved.release(reservation)
-			e.pass(ask, force, region, reservation)
-		})
+	e.round(launching, ask, force, e.ring, 0)
+	for attempt := 1; attempt <= e.job.Retry && launching.Err() == nil; attempt++ {
+		e.round(launching, ask, force, e.failed(), attempt)
 	}
-	passes.Wait()
 	e.finish(context.Cause(launching))
 	e.end(nil)
 	e.kill(nil)
 	close(e.done)
+}
+
+// round launches a pass at each region of a list, only if the gate lets it: each at its
+// time in the first round, one after the other in later ones.
+func (e *executor) round(launching, ask, force context.Context, list []regions.Region, attempt int) {
+	var passes sync.WaitGroup
+	defer passes.Wait()
+	for i, region := range list {
+		if attempt == 0 && !waitUntil(launching, regions.Start(e.slot, e.stagger, i), e.runner.now()) || !e.enter(launching) {
+			return
+		}
+		p := Pass{Region: region, Attempt: attempt}
+		reservation, ok := e.admit(launching, p)
+		if !ok {
+			e.leave()
+			return
+		}
+		passes.Go(func() {
+			defer e.leave()
+			defer e.runner.reserved.release(reservation)
+			e.pass(ask, force, p, reservation)
+		})
+	}
+}
+
+// failed returns the regions whose last pass failed.
+func (e *executor) failed() []regions.Region {
+	e.state.mu.Lock()
+	defer e.state.mu.Unlock()
+	return e.state.last.failed()
 }
 
 // waitUntil waits from now until start, and tells whether ctx let it.
@@ -203,9 +220,9 @@ func take(ctx context.Context, places chan struct{}) bool {
 // are expected to spend still; until it is over, what it is expected to spend is reserved.
 // If it cannot, or nobody can tell, the pass is recorded as skipped and the run stops:
 // waiting for units is what the next tick is for.
-func (e *executor) admit(ctx context.Context, region regions.Region) (reservation *expected, ok bool) {
+func (e *executor) admit(ctx context.Context, p Pass) (reservation *expected, ok bool) {
 	if why := e.cannotAfford(); why != nil {
-		e.skip(region, why)
+		e.skip(p, why)
 		return nil, false
 	}
 	if len(e.job.Expects) == 0 {
@@ -221,10 +238,10 @@ func (e *executor) admit(ctx context.Context, region regions.Region) (reservatio
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
-		e.skip(region, &stop{reason: LedgerUnavailable, detail: err.Error()})
+		e.skip(p, &stop{reason: LedgerUnavailable, detail: err.Error()})
 	default:
 		config.Observe(GateRefused{e.job.Credential, d})
-		e.skip(region, refusal(d, !maps.Equal(calls, e.job.Expects)))
+		e.skip(p, refusal(d, !maps.Equal(calls, e.job.Expects)))
 	}
 	return nil, false
 }
@@ -244,21 +261,20 @@ func (e *executor) cannotAfford() *stop {
 	return &stop{reason: RunCapExceeded, detail: detail}
 }
 
-// skip records that a region's pass was not launched, and stops the run there.
-func (e *executor) skip(region regions.Region, why *stop) {
-	now := e.runner.now()
-	e.record(Pass{
-		Region: region, Outcome: Skipped, Reason: why.reason, Detail: why.detail, RetryAt: why.retryAt,
-		StartedAt: now, EndedAt: now,
-	}, why)
+// skip records that a pass was not launched, and stops the run there.
+func (e *executor) skip(p Pass, why *stop) {
+	p.Outcome, p.Reason, p.Detail, p.RetryAt = Skipped, why.reason, why.detail, why.retryAt
+	p.StartedAt = e.runner.now()
+	p.EndedAt = p.StartedAt
+	e.record(p, why)
 }
 
 // pass launches one region's command and records what became of it.
-func (e *executor) pass(ask, force context.Context, region regions.Region, reservation *expected) {
-	caller := quota.Caller{Job: e.job.Name, Region: string(region), Run: e.id, UID: -1}
+func (e *executor) pass(ask, force context.Context, p Pass, reservation *expected) {
+	caller := quota.Caller{Job: e.job.Name, Region: string(p.Region), Run: e.id, Attempt: p.Attempt, UID: -1}
 	token := e.runner.config.Tokens.issue(quota.Bearer{Caller: caller, Credential: e.job.Credential, UseReserve: e.job.UseReserve}, &e.budget)
 	e.runner.reserved.launched(reservation, token)
-	p := Pass{Region: region, Outcome: Running, StartedAt: e.runner.now(), Process: e.unstarted(region)}
+	p.Outcome, p.StartedAt, p.Process = Running, e.runner.now(), e.unstarted(p.Region)
 	command := e.command(p, token)
 	e.record(p, nil)
 

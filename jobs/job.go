@@ -32,6 +32,7 @@ type Job struct {
 
 	ExhaustedCodes []int // exit codes by which a pass says that the budget was gone; empty: ExitExhausted
 	StopOnFailure  bool  // a pass that fails ends its run, and the next run begins behind it; otherwise the run goes on
+	Retry          int   // how often the regions that failed are served again, at the end of the run
 
 	Command   []string          // what a pass executes: a path as resolved, and its arguments
 	Dir       string            // the working directory of a pass, made when missing

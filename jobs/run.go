@@ -34,6 +34,7 @@ type Run struct {
 	Passes []Pass       `json:"passes,omitempty"` // in the order of their starts
 
 	UnitsPerRun quota.Units `json:"units_per_run,omitempty"` // what its passes may spend together; 0: what the limits allow
+	Retry       int         `json:"retry,omitempty"`         // how often regions that failed are served again, at its end
 
 	// Of skipped ticks that follow one another for the same reason only one
 	// record is kept: how many they are, and the slot of the latest.
@@ -44,6 +45,7 @@ type Run struct {
 // A Pass is one region within a run: one process, or the reason why there was none.
 type Pass struct {
 	Region    regions.Region `json:"region"`
+	Attempt   int            `json:"attempt,omitempty"` // counts the passes of the region that came before, and failed
 	Outcome   Outcome        `json:"outcome"`
 	Reason    Reason         `json:"reason,omitempty"`  // of one that was skipped or interrupted
 	Detail    string         `json:"detail,omitempty"`  // for people: "exit status 3"
@@ -94,9 +96,12 @@ func (r *Run) hadTurn(region regions.Region) bool {
 	return p != nil && (p.Outcome.Served() || p.Yields)
 }
 
-// pass returns the pass of a region, or nil.
-func (r *Run) pass(region regions.Region) *Pass {
-	i := slices.IndexFunc(r.Passes, func(p Pass) bool { return p.Region == region })
+// pass returns the first pass of a region, or nil. One that is followed by another has
+// failed: the region had its turn, whatever became of that.
+func (r *Run) pass(region regions.Region) *Pass { return r.attempt(region, 0) }
+
+func (r *Run) attempt(region regions.Region, number int) *Pass {
+	i := slices.IndexFunc(r.Passes, func(p Pass) bool { return p.Region == region && p.Attempt == number })
 	if i < 0 {
 		return nil
 	}
@@ -105,11 +110,37 @@ func (r *Run) pass(region regions.Region) *Pass {
 
 // put adds a pass, or replaces what was known of it.
 func (r *Run) put(p Pass) {
-	if known := r.pass(p.Region); known != nil {
+	if known := r.attempt(p.Region, p.Attempt); known != nil {
 		*known = p
 		return
 	}
 	r.Passes = append(r.Passes, p)
+}
+
+// Latest returns the last pass of each region, in the order of their first ones: what
+// became of the regions.
+func (r *Run) Latest() []Pass {
+	var list []Pass
+	for _, p := range r.Passes {
+		i := slices.IndexFunc(list, func(before Pass) bool { return before.Region == p.Region })
+		if i < 0 {
+			list = append(list, p)
+		} else {
+			list[i] = p
+		}
+	}
+	return list
+}
+
+// failed returns the regions whose last pass failed.
+func (r *Run) failed() []regions.Region {
+	var list []regions.Region
+	for _, p := range r.Latest() {
+		if p.Outcome.Failure() {
+			list = append(list, p.Region)
+		}
+	}
+	return list
 }
 
 // through tells whether every region of the run was served.
@@ -166,7 +197,7 @@ func (r *Run) copy() *Run {
 // the same beginning of its work, and nobody else would be served. To be denied at once
 // is no such thing: then nothing had come back.
 func (r *Run) yields(p Pass, dry int) bool {
-	return p.Region == r.Ring[0] && p.ranDry() && dry+1 >= patience
+	return p.Region == r.Ring[0] && p.Attempt == 0 && p.ranDry() && dry+1 >= patience
 }
 
 // patience is how many runs in a row may begin at one region and run dry there.

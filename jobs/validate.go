@@ -144,6 +144,13 @@ func (v *validation) times() {
 	if j.UnitsPerRun < 0 || j.UnitsPerRun > quota.MaxUnits {
 		v.fail(fmt.Sprintf("must be a whole number from 1 to %d: %d", quota.MaxUnits, j.UnitsPerRun), "units_per_run")
 	}
+	const mostRetries = 10
+	if j.Retry < 0 || j.Retry > mostRetries {
+		v.fail(fmt.Sprintf("must be from 0 to %d: %d", mostRetries, j.Retry), "retry")
+	}
+	if j.Retry > 0 && j.StopOnFailure {
+		v.fail(`has no meaning beside on_failure = "stop": remove one of the two`, "retry")
+	}
 	if j.Parallel < 0 {
 		v.fail(fmt.Sprintf("must be at least 1: %d", j.Parallel), "parallel")
 	}

@@ -2,6 +2,7 @@ package quota
 
 import (
 	"fmt"
+	"net/url"
 	"strconv"
 	"unicode"
 	"unicode/utf8"
@@ -31,7 +32,9 @@ type Caller struct {
 	Job    string // of the pass that asks; empty outside a pass
 	Region string
 	Run    string
-	UID    int // of the asking process; -1 when unknown
+	// Attempt counts the passes of the region that came before in the run, and failed.
+	Attempt int
+	UID     int // of the asking process; -1 when unknown
 }
 
 // By names the caller in the log: the job of a pass, else "@" and the uid.
@@ -64,8 +67,10 @@ func (r Request) Key() string {
 		return ""
 	case r.Caller.Run == "":
 		return "/" + r.RequestID
+	case r.Caller.Attempt > 0:
+		return fmt.Sprintf("%s.%d/%s/%s", r.Caller.Run, r.Caller.Attempt, url.PathEscape(r.Caller.Region), r.RequestID)
 	default:
-		return r.Caller.Run + "/" + r.Caller.Region + "/" + r.RequestID
+		return r.Caller.Run + "/" + url.PathEscape(r.Caller.Region) + "/" + r.RequestID
 	}
 }
 

@@ -180,3 +180,24 @@ func TestRefusalsAreRemembered(t *testing.T) {
 		asked(1)
 	})
 }
+
+// A request id belongs to one pass: to its attempt in the run, and to its region, whatever
+// that is called.
+func TestRequestIDOfAPass(t *testing.T) {
+	known := map[string]quota.Caller{}
+	for _, caller := range []quota.Caller{
+		{}, {Run: "r", Region: "US"}, {Run: "r", Region: "US", Attempt: 1}, {Run: "r", Region: "US", Attempt: 2}, {Run: "s", Region: "US"},
+		{Run: "r", Region: "US/b"}, {Run: "r", Region: "US%2Fb"}, {Run: "r", Region: "c++ 1/2"},
+	} {
+		for _, id := range []string{"a", "b/a"} {
+			key := quota.Request{RequestID: id, Caller: caller}.Key()
+			if other, taken := known[key]; taken {
+				t.Errorf("%+v and %+v share %q", caller, other, key)
+			}
+			known[key] = caller
+		}
+	}
+	if got := (quota.Request{RequestID: "a", Caller: quota.Caller{Run: "r", Region: "US"}}).Key(); got != "r/US/a" {
+		t.Errorf("got %q, want r/US/a", got)
+	}
+}

@@ -245,7 +245,7 @@ func runPage(r jobs.Run, v term.View) string {
 		if len(p.Tail) == 0 {
 			continue
 		}
-		v.Prose(&b, 2, term.Bold, "output of "+string(p.Region))
+		v.Prose(&b, 2, term.Bold, "output of "+string(p.Region)+attemptText(p))
 		for _, line := range p.Tail {
 			b.WriteString("    " + v.Clean(line) + "\n")
 		}
@@ -253,9 +253,9 @@ func runPage(r jobs.Run, v term.View) string {
 	return b.String()
 }
 
-// notOK returns the passes of a run that are worth a line of their own.
+// notOK returns the last passes of regions that are worth a line of their own.
 func notOK(r jobs.Run) []jobs.Pass {
-	return slices.DeleteFunc(slices.Clone(r.Passes), func(p jobs.Pass) bool { return p.Outcome == jobs.OK })
+	return slices.DeleteFunc(r.Latest(), func(p jobs.Pass) bool { return p.Outcome == jobs.OK })
 }
 
 // renderRun writes what became of a run, all in all.
@@ -327,7 +327,7 @@ func tally(r jobs.Run) string {
 	if r.State == jobs.RunRunning {
 		rest = "to come"
 	}
-	if n := len(r.Ring) - len(r.Passes); n > 0 {
+	if n := len(r.Ring) - len(r.Latest()); n > 0 {
 		parts = append(parts, fmt.Sprintf("%d %s", n, rest))
 	}
 	spentText := units(spent)
@@ -345,11 +345,22 @@ func passTook(p jobs.Pass, now time.Time) string {
 	return term.Took(max(0, end.Sub(p.StartedAt)))
 }
 
+// attemptText tells of a pass that a failed one of its region came before.
+func attemptText(p jobs.Pass) string {
+	if p.Attempt == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", attempt %d", p.Attempt+1)
+}
+
 // reasonOf tells first what an operator waits for, as it was when the pass ended: units
 // may have come back otherwise since. A reason that only repeats
 // the outcome is left out.
 func reasonOf(p jobs.Pass, v term.View) string {
 	var parts []string
+	if p.Attempt > 0 {
+		parts = append(parts, strings.TrimPrefix(attemptText(p), ", "))
+	}
 	if !p.RetryAt.IsZero() {
 		parts = append(parts, "was to fit "+v.When(p.RetryAt))
 	}
@@ -373,11 +384,11 @@ func runStyle(s jobs.RunState) term.Style {
 	}
 }
 
-// failures counts the passes of a run that failed, in whatever way. A run with
-// such is "done" all the same.
+// failures counts the regions of a run that failed, in whatever way, and did not come
+// right when they were tried again. A run with such is "done" all the same.
 func failures(r jobs.Run) int64 {
 	failed := int64(0)
-	for _, p := range r.Passes {
+	for _, p := range r.Latest() {
 		if p.Outcome.Failure() {
 			failed++
 		}

@@ -290,7 +290,7 @@ func ringText(j jobsapi.Job) string {
 	for i, region := range j.Regions {
 		regions[i] = string(region)
 		if j.LastRun != nil {
-			passes := j.LastRun.Passes
+			passes := j.LastRun.Latest()
 			if at := slices.IndexFunc(passes, func(p jobs.Pass) bool { return p.Region == region }); at >= 0 {
 				regions[i] += mark(passes[at].Outcome)
 			}

@@ -82,6 +82,9 @@ func (e eventLog) passChanged(run jobs.Run, pass jobs.Pass) {
 		line.Msg("pass begins")
 		return
 	}
+	if pass.Attempt > 0 {
+		line.Int("attempt", pass.Attempt+1)
+	}
 	line.Str("outcome", string(pass.Outcome))
 	if pass.Outcome != jobs.Skipped {
 		line.Int64("units", int64(pass.Units)).Int64("calls", pass.Calls).Int64("took_ms", pass.EndedAt.Sub(pass.StartedAt).Milliseconds())

@@ -57,6 +57,7 @@ var everyKey = []struct{ key, was, is string }{
 	{"jobs.a.use_reserve", `true`, `false`},
 	{"jobs.a.units_per_run", `10`, `20`},
 	{"jobs.a.exhausted_exit_codes", `[75]`, `[100]`},
+	{"jobs.a.retry", `0`, `2`},
 	{"jobs.a.on_failure", `"continue"`, `"stop"`},
 	{"jobs.a.command", `["fetch"]`, `["fetch", "more"]`},
 	{"jobs.a.dir", `"one"`, `"two"`},

@@ -51,6 +51,7 @@ func (t *jobTable) job(name string) *jobs.Job {
 		UseReserve:     t.UseReserve,
 		UnitsPerRun:    t.unitsPerRun(),
 		ExhaustedCodes: t.ExhaustedExitCodes,
+		Retry:          t.Retry,
 		StopOnFailure:  t.OnFailure == "stop",
 		Command:        t.Command,
 		Dir:            string(t.Dir),

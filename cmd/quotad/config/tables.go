@@ -97,6 +97,7 @@ type jobTable struct {
 	UseReserve         bool                `toml:"use_reserve"`
 	UnitsPerRun        quota.Units         `toml:"units_per_run"`
 	ExhaustedExitCodes exitCodes           `toml:"exhausted_exit_codes"`
+	Retry              int                 `toml:"retry"`
 	OnFailure          string              `toml:"on_failure" oneof:"continue stop" default:"continue"`
 	Command            command             `toml:"command"`
 	Dir                path                `toml:"dir"`

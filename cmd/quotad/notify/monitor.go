@@ -161,6 +161,12 @@ func (m *Monitor) turn(states map[string]bool, name string, to bool) bool {
 }
 
 func (m *Monitor) passChanged(run jobs.Run, pass jobs.Pass) {
+	if pass.Attempt >= run.Retry { // otherwise the end of the run tells
+		m.failed(run, pass)
+	}
+}
+
+func (m *Monitor) failed(run jobs.Run, pass jobs.Pass) {
 	if pass.Outcome.Failure() && m.turn(m.failing, run.Job, true) {
 		m.raise(Alert{Event: config.JobFailing, Run: run, Pass: pass, Detail: pass.Detail})
 	}
@@ -169,8 +175,15 @@ func (m *Monitor) passChanged(run jobs.Run, pass jobs.Pass) {
 // runChanged takes in a run: one that was done without a failure ends
 // the job's failing.
 func (m *Monitor) runChanged(run jobs.Run) {
+	if run.State == jobs.RunRunning || run.State == jobs.RunSkipped {
+		return
+	}
+	latest := run.Latest()
+	for _, pass := range latest {
+		m.failed(run, pass)
+	}
 	failed := func(p jobs.Pass) bool { return p.Outcome.Failure() }
-	if run.State == jobs.RunDone && !slices.ContainsFunc(run.Passes, failed) {
+	if run.State == jobs.RunDone && !slices.ContainsFunc(latest, failed) {
 		m.turn(m.failing, run.Job, false)
 	}
 }

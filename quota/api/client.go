@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"os"
@@ -75,56 +74,40 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 	return s, err
 }
 
-// Get reads a resource; path begins with '/', and its parts are escaped already.
-// Errors are as for Do.
+// Do makes a request of any method with body as JSON, and decodes the answer into
+// into; nil stands for no body, and for an answer that nobody wants. The path begins
+// with '/', and its parts are escaped already. What the daemon refuses is a *Problem;
+// the other errors are ErrUnreachable and the context's.
+func (c *Client) Do(ctx context.Context, method, path string, body, into any) error {
+	return c.do(ctx, request{method: method, path: path, body: body, once: method == http.MethodPost || method == http.MethodPatch}, into)
+}
+
+// Get reads a resource. Errors are as for Do.
 func (c *Client) Get(ctx context.Context, path string, into any) error {
 	return c.Do(ctx, http.MethodGet, path, nil, into)
 }
 
-// Do makes a request of any method with body as JSON, and decodes the answer
-// into into; nil stands for no body, and for an answer that nobody wants. What
-// the daemon refuses is a *Problem; the other errors are ErrUnreachable and the
-// context's.
-func (c *Client) Do(ctx context.Context, method, path string, body, into any) error {
-	return c.fetch(ctx, request{method: method, path: path, body: body, once: method == http.MethodPost || method == http.MethodPatch}, into)
-}
-
-// GetLong reads a resource that a LongRead answers, once. Errors are as for Do.
+// GetLong reads a resource for which the daemon may read a whole log, once and for up
+// to LongReadTimeout. Errors are as for Do.
 func (c *Client) GetLong(ctx context.Context, path string, into any) error {
-	return c.fetch(ctx, request{method: http.MethodGet, path: path, once: true, within: LongReadTimeout}, into)
+	return c.do(ctx, request{method: http.MethodGet, path: path, once: true, within: LongReadTimeout}, into)
 }
 
-func (c *Client) fetch(ctx context.Context, r request, into any) error {
-	reply, err := c.exchange(ctx, r)
-	if err != nil {
-		return err
-	}
-	if reply.status/100 != 2 {
-		return reply.problem()
-	}
-	if into == nil {
-		return nil
-	}
-	return reply.decode(into)
-}
-
-// decide makes a request that is answered by a decision and may be repeated.
+// decide makes a request that is answered by a decision and may be repeated. A denial
+// is a decision; of another refusal the answer stands beside the error.
 func (c *Client) decide(ctx context.Context, method, path string, body any) (Decision, error) {
-	reply, err := c.exchange(ctx, request{method: method, path: path, body: body})
-	if err != nil {
-		return Decision{}, err
-	}
-	if reply.status != http.StatusOK {
-		return reply.refusal()
-	}
 	var d Decision
-	if err := reply.decode(&d); err != nil {
-		return Decision{}, err
+	err := c.do(ctx, request{method: method, path: path, body: body}, &d)
+	var p *Problem
+	switch {
+	case errors.As(err, &p) && p.Status/100 == 4 && json.Unmarshal(p.answer.body, &d) == nil:
+		if d.Granted = false; answerFor(quota.Reason(d.Reason)).denial {
+			return d, nil
+		}
+	case err == nil && !d.Granted:
+		return Decision{}, errors.New("quotad answered 200 without granting")
 	}
-	if !d.Granted {
-		return Decision{}, fmt.Errorf("quotad answered 200 without granting: %.200q", reply.body)
-	}
-	return d, nil
+	return d, err
 }
 
 func grantPath(id string) string { return "/v1/grants/" + url.PathEscape(id) }
@@ -178,74 +161,4 @@ func (c *Client) Reload(ctx context.Context) (Reloaded, error) {
 	var done Reloaded
 	err := c.Do(ctx, http.MethodPost, "/v1/reload", nil, &done)
 	return done, err
-}
-
-// A reply is an answer read to its end.
-type reply struct {
-	status  int
-	version string // of the daemon; empty when it does not tell
-	body    []byte
-}
-
-// ServerName is what stands before the version in the header Server.
-const ServerName = "quotad/"
-
-func (r reply) decode(into any) error {
-	if err := json.Unmarshal(r.body, into); err != nil {
-		return &unreadableError{version: r.version, err: fmt.Errorf("cannot read quotad's answer (%d, %.200q): %w", r.status, r.body, err)}
-	}
-	return nil
-}
-
-// problem returns the problem in an answer, or one made from its status alone
-// when whoever answered does not speak ours.
-func (r reply) problem() *Problem {
-	var p Problem
-	if json.Unmarshal(r.body, &p) != nil || p.Reason == "" {
-		p = Problem{Detail: fmt.Sprintf("%.200q", r.body), Reason: answerOf(r.status).reason}
-	}
-	p.Status, p.version = r.status, r.version
-	return &p
-}
-
-// An unreadableError says that an answer was not understood.
-type unreadableError struct {
-	version string // of the daemon that gave it
-	err     error
-}
-
-func (e *unreadableError) Error() string { return e.err.Error() }
-func (e *unreadableError) Unwrap() error { return e.err }
-
-// DaemonVersion returns the version of the daemon whose answer led to an error of the
-// client's; empty where none answered.
-func DaemonVersion(err error) string {
-	var p *Problem
-	var unreadable *unreadableError
-	switch {
-	case errors.As(err, &p):
-		return p.version
-	case errors.As(err, &unreadable):
-		return unreadable.version
-	default:
-		return ""
-	}
-}
-
-// refusal returns the denial in an answer. Any other refusal is an error, beside
-// the answer as it came.
-func (r reply) refusal() (Decision, error) {
-	var d Decision
-	row := answer{}
-	if json.Unmarshal(r.body, &d) == nil {
-		row = answerFor(quota.Reason(d.Reason))
-	}
-	if !row.decision {
-		return Decision{}, r.problem()
-	}
-	d.Granted, d.Status = false, r.status
-	if !row.denial {
-		return d, r.problem()
-	}
-	return d, nil
 }

@@ -103,15 +103,15 @@ func (c *Client) FollowLog(ctx context.Context, credential string, q LogQuery) i
 	values := q.values()
 	values.Set("follow", "true")
 	return func(yield func(Entry, error) bool) {
-		ctx, cancel := context.WithCancelCause(ctx)
-		defer cancel(nil)
-		resp, err := c.begin(ctx, cancel, credentialPath(credential, "log", values))
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		answer, err := c.exchange(ctx, request{method: http.MethodGet, path: credentialPath(credential, "log", values), stream: true})
 		if err != nil {
 			yield(Entry{}, err)
 			return
 		}
-		defer resp.Body.Close()
-		for lines := json.NewDecoder(resp.Body); ; {
+		defer answer.stream.Close()
+		for lines := json.NewDecoder(answer.stream); ; {
 			var e Entry
 			err := lines.Decode(&e)
 			if err == io.EOF {
@@ -126,27 +126,4 @@ func (c *Client) FollowLog(ctx context.Context, credential string, q LogQuery) i
 			}
 		}
 	}
-}
-
-// begin asks for a stream: that it begins is not waited for longer than for any
-// other answer.
-func (c *Client) begin(ctx context.Context, cancel context.CancelCauseFunc, path string) (*http.Response, error) {
-	c.once.Do(c.open)
-	late := time.AfterFunc(attemptTimeout, func() { cancel(errNoAnswer) })
-	defer late.Stop()
-	resp, err := c.send(ctx, http.MethodGet, path, nil)
-	if context.Cause(ctx) == errNoAnswer {
-		err = &unreachableError{socket: c.socket, err: errNoAnswer}
-	} else if err != nil {
-		err = c.failure(ctx, err)
-	}
-	if err != nil || resp.StatusCode == http.StatusOK {
-		return resp, err
-	}
-	defer resp.Body.Close()
-	answer, err := readReply(resp)
-	if err != nil {
-		return nil, c.failure(ctx, err)
-	}
-	return nil, answer.problem()
 }

@@ -31,32 +31,31 @@ var ErrLedgerUnavailable = errors.New("the ledger is unavailable")
 
 // An answer is one row of the table that binds errors and reasons to statuses.
 type answer struct {
-	reason   quota.Reason
-	status   int
-	decision bool    // it decides a request: a client takes it for a Decision
-	denial   bool    // units are missing: to a client that is no error
-	kind     string  // the problem's type; empty: about:blank
-	errs     []error // of a handler, which it answers
-	hint     string  // what cures it, where nothing more is known
+	reason quota.Reason
+	status int
+	denial bool    // units are missing: to a client that is no error
+	kind   string  // the problem's type; empty: about:blank
+	errs   []error // of a handler, which it answers
+	hint   string  // what cures it, where nothing more is known
 }
 
 // answers is read forwards by the server (the first row of an error, or of a
 // reason) and backwards by the client (the first row of a status).
 var answers = [...]answer{
-	{reason: quota.LimitExceeded, status: http.StatusTooManyRequests, decision: true, denial: true, kind: quotaExceeded},
-	{reason: quota.RunCapExceeded, status: http.StatusTooManyRequests, decision: true, denial: true, kind: quotaExceeded,
+	{reason: quota.LimitExceeded, status: http.StatusTooManyRequests, denial: true, kind: quotaExceeded},
+	{reason: quota.RunCapExceeded, status: http.StatusTooManyRequests, denial: true, kind: quotaExceeded,
 		hint: "end with exit code 75: the next run begins at this region"},
-	{reason: quota.CostExceedsLimit, status: http.StatusUnprocessableEntity, decision: true, denial: true},
-	{reason: quota.BadRequest, status: http.StatusBadRequest, decision: true},
-	{reason: quota.BadRequest, status: http.StatusRequestEntityTooLarge, decision: true},
-	{reason: quota.Forbidden, status: http.StatusForbidden, decision: true},
-	{reason: quota.RequestIDConflict, status: http.StatusConflict, decision: true,
+	{reason: quota.CostExceedsLimit, status: http.StatusUnprocessableEntity, denial: true},
+	{reason: quota.BadRequest, status: http.StatusBadRequest},
+	{reason: quota.BadRequest, status: http.StatusRequestEntityTooLarge},
+	{reason: quota.Forbidden, status: http.StatusForbidden},
+	{reason: quota.RequestIDConflict, status: http.StatusConflict,
 		hint: "an id names one upstream call with its arguments: take a new id for a new call"},
 	{reason: Conflict, status: http.StatusConflict},
 	{reason: NotFound, status: http.StatusNotFound},
-	{reason: quota.UnknownCredential, status: http.StatusNotFound, decision: true},
-	{reason: quota.UnknownOperation, status: http.StatusNotFound, decision: true},
-	{reason: quota.UnknownGrant, status: http.StatusNotFound, decision: true,
+	{reason: quota.UnknownCredential, status: http.StatusNotFound},
+	{reason: quota.UnknownOperation, status: http.StatusNotFound},
+	{reason: quota.UnknownGrant, status: http.StatusNotFound,
 		hint: "a grant can be changed only while its debit is in the window"},
 	{reason: MethodNotAllowed, status: http.StatusMethodNotAllowed},
 	{reason: LedgerUnavailable, status: http.StatusServiceUnavailable, errs: []error{
@@ -121,7 +120,7 @@ type Problem struct {
 	Reason quota.Reason `json:"reason"`           // for programs
 	Hint   string       `json:"hint,omitempty"`   // the cure, where it is known
 
-	version string // of the daemon that answered, as a client reads it
+	answer reply // as a client read it
 }
 
 // NewProblem returns the problem of that reason, with the status the reason

@@ -4,7 +4,7 @@ import "testing"
 
 func TestAnswersAreReadBackAsTheyWereWritten(t *testing.T) {
 	for _, a := range answers {
-		if got := answerFor(a.reason); got.decision != a.decision {
+		if got := answerFor(a.reason); got.denial != a.denial {
 			t.Errorf("%s: two rows disagree", a.reason)
 		}
 		if back := answerOf(a.status); back.status != a.status {

@@ -46,6 +46,27 @@ type request struct {
 	body         any           // sent as JSON; nil: none
 	once         bool          // it is not sent again once it may have arrived
 	within       time.Duration // for one answer; 0: attemptTimeout
+	stream       bool          // the answer is read while it comes
+}
+
+// A reply is an answer that is no refusal, read to its end unless it is a stream.
+type reply struct {
+	status  int
+	version string // of the daemon; empty when it does not tell
+	body    []byte
+	stream  io.ReadCloser
+}
+
+// do makes a request and decodes its answer into into, unless that is nil.
+func (c *Client) do(ctx context.Context, r request, into any) error {
+	answer, err := c.exchange(ctx, r)
+	if err != nil || into == nil {
+		return err
+	}
+	if err := json.Unmarshal(answer.body, into); err != nil {
+		return &unreadableError{version: answer.version, err: fmt.Errorf("cannot read quotad's answer (%d, %.200q): %w", answer.status, answer.body, err)}
+	}
+	return nil
 }
 
 // exchange sends a request and reads its answer. It sends it again when nothing
@@ -57,18 +78,17 @@ func (c *Client) exchange(ctx context.Context, r request) (reply, error) {
 		return reply{}, fmt.Errorf("cannot encode the body of %s %s: %w", r.method, r.path, err)
 	}
 	r.within = cmp.Or(r.within, attemptTimeout)
-	if _, limited := ctx.Deadline(); !limited {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, max(patience, r.within), errNoAnswer)
-		defer cancel()
+	end, limited := ctx.Deadline()
+	if !limited {
+		end = time.Now().Add(max(patience, r.within))
 	}
 	for attempt := 1; ; {
-		answer, err := c.roundTrip(ctx, r, payload)
+		answer, err := c.attempt(ctx, r, payload, min(r.within, time.Until(end)))
 		if err == nil {
-			return answer, nil
+			return answer, answer.problem()
 		}
 		full := crowded(err) // somebody listens: that is tried for the whole time
-		if !full && (attempt == attempts || r.once || !lost(err)) || !pause(ctx, time.Duration(attempt)*retryDelay) || ctx.Err() != nil {
+		if !full && (attempt == attempts || r.once || !lost(err)) || !pause(ctx, time.Duration(attempt)*retryDelay) || time.Now().After(end) {
 			return reply{}, c.failure(ctx, err)
 		}
 		if full {
@@ -93,7 +113,7 @@ func encodeBody(body any) ([]byte, error) {
 }
 
 var (
-	errNoAnswer = errors.New("no answer")
+	errNoAnswer = fmt.Errorf("no answer: %w", context.DeadlineExceeded)
 	errLate     = errors.New("it takes too long")
 	errBroken   = errors.New("the connection broke")
 )
@@ -120,25 +140,33 @@ func (c *Client) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	return d.DialContext(ctx, "unix", c.socket)
 }
 
-// roundTrip sends a request once and reads its answer, within its time.
-func (c *Client) roundTrip(ctx context.Context, r request, payload []byte) (reply, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, r.within, errNoAnswer)
-	defer cancel()
-	resp, err := c.send(ctx, r.method, r.path, payload)
-	if err != nil {
-		return reply{}, err
+// attempt sends a request once, and waits so long for its answer. A stream ends with
+// ctx.
+func (c *Client) attempt(ctx context.Context, r request, payload []byte, within time.Duration) (reply, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	late := time.AfterFunc(within, func() { cancel(errNoAnswer) })
+	resp, err := c.send(ctx, r, payload)
+	if err == nil && r.stream && resp.StatusCode == http.StatusOK && late.Stop() {
+		return reply{status: resp.StatusCode, stream: resp.Body}, nil
 	}
-	defer resp.Body.Close()
-	return readReply(resp)
+	defer cancel(nil)
+	var answer reply
+	if err == nil {
+		answer, err = readReply(resp)
+	}
+	if err != nil && context.Cause(ctx) == errNoAnswer {
+		err = errNoAnswer
+	}
+	late.Stop()
+	return answer, err
 }
 
-// send sends a request once and returns its answer, whose body is yet to be read.
-func (c *Client) send(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, method, "http://quotad"+path, bytes.NewReader(body))
+func (c *Client) send(ctx context.Context, r request, payload []byte) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, r.method, "http://quotad"+r.path, bytes.NewReader(payload))
 	if err != nil {
 		return nil, err
 	}
-	if len(body) > 0 {
+	if len(payload) > 0 {
 		req.Header.Set("Content-Type", "application/json")
 	}
 	if c.Token != "" {
@@ -147,13 +175,28 @@ func (c *Client) send(ctx context.Context, method, path string, body []byte) (*h
 	return c.transport.RoundTrip(req)
 }
 
+// ServerName is what stands before the version in the header Server.
+const ServerName = "quotad/"
+
 func readReply(resp *http.Response) (reply, error) {
+	defer resp.Body.Close()
 	read, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
-	if err != nil {
-		return reply{}, err
-	}
 	version, _ := strings.CutPrefix(resp.Header.Get("Server"), ServerName)
-	return reply{status: resp.StatusCode, version: version, body: read}, nil
+	return reply{status: resp.StatusCode, version: version, body: read}, err
+}
+
+// problem returns the refusal in an answer, or one made from its status alone when
+// whoever answered does not speak ours; nil if it is none.
+func (r reply) problem() error {
+	if r.status/100 == 2 {
+		return nil
+	}
+	var p Problem
+	if json.Unmarshal(r.body, &p) != nil || p.Reason == "" {
+		p = Problem{Detail: fmt.Sprintf("%.200q", r.body), Reason: answerOf(r.status).reason}
+	}
+	p.Status, p.answer = r.status, r
+	return &p
 }
 
 // lost tells whether the request may have arrived although no answer did.
@@ -215,7 +258,7 @@ func root(err error) error {
 		return no
 	}
 	switch {
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, errNoAnswer):
+	case errors.Is(err, context.DeadlineExceeded):
 		return errLate
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return errBroken
@@ -241,5 +284,29 @@ func Hint(err error) string {
 		return "quotad was reached but did not answer: its log tells more"
 	default:
 		return startHint(e.socket)
+	}
+}
+
+// An unreadableError says that an answer was not understood.
+type unreadableError struct {
+	version string // of the daemon that gave it
+	err     error
+}
+
+func (e *unreadableError) Error() string { return e.err.Error() }
+func (e *unreadableError) Unwrap() error { return e.err }
+
+// DaemonVersion returns the version of the daemon whose answer led to an error of the
+// client's; empty where none answered.
+func DaemonVersion(err error) string {
+	var p *Problem
+	var unreadable *unreadableError
+	switch {
+	case errors.As(err, &p):
+		return p.answer.version
+	case errors.As(err, &unreadable):
+		return unreadable.version
+	default:
+		return ""
 	}
 }

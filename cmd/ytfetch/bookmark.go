@@ -46,7 +46,7 @@ func (p *pass) leave(ctx context.Context, at place) {
 	if p.quota.Token == "" {
 		return // by hand there is no next pass
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastCallTime)
 	defer cancel()
 	if err := (jobsapi.Client{Client: p.quota}).LeaveBookmark(ctx, at.bookmark()); err != nil {
 		p.say("cannot leave a bookmark at page %d: %v", at.number, err)

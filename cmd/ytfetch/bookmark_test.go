@@ -32,7 +32,7 @@ func (r *passRun) leaves(want ...int) {
 
 // After each page, so that a pass which is killed has left it too.
 func TestEachPageLeavesABookmark(t *testing.T) {
-	r := newRun(t, bedConfig{limit: 100, quota: 100})
+	r := newRun(t, envConfig{limit: 100, quota: 100})
 	ctx, cancel := context.WithCancel(t.Context())
 	r.upstream.Inject(nil, nil, func(_ http.ResponseWriter, req *http.Request) {
 		r.leaves(2, 3)
@@ -47,7 +47,7 @@ func TestEachPageLeavesABookmark(t *testing.T) {
 // The answer is there, and the pass is told to end: the page is stored, and the next
 // pass need not pay for it again.
 func TestInterruptedPassLeavesABookmark(t *testing.T) {
-	r := newRun(t, bedConfig{limit: 100, quota: 100})
+	r := newRun(t, envConfig{limit: 100, quota: 100})
 	ctx, cancel := context.WithCancel(t.Context())
 	say := r.pass.say
 	r.pass.say = func(format string, args ...any) {
@@ -59,7 +59,7 @@ func TestInterruptedPassLeavesABookmark(t *testing.T) {
 }
 
 func TestBookmarkThatUpstreamDoesNotAcceptStartsTheRegionOver(t *testing.T) {
-	r := newRun(t, bedConfig{limit: 100, quota: 100})
+	r := newRun(t, envConfig{limit: 100, quota: 100})
 	r.pass.begin = place{3, "CDIQAA-of-yesterday"}
 	r.ends(t.Context(), ending{exitOK, []int{50, 50, 50, 50}, 5, "invalidPageToken: The request specifies an invalid page token.; starting over from page 1"})
 	r.leaves(0, 2, 3, 4)
@@ -68,7 +68,7 @@ func TestBookmarkThatUpstreamDoesNotAcceptStartsTheRegionOver(t *testing.T) {
 // With a unit a day, the bookmark must be gone before the pass starts over: the next
 // pass would spend its unit on it again, and so on for ever.
 func TestBookmarkThatUpstreamDoesNotAcceptIsDropped(t *testing.T) {
-	r := newRun(t, bedConfig{limit: 1, quota: 100})
+	r := newRun(t, envConfig{limit: 1, quota: 100})
 	r.pass.begin = place{3, "CDIQAA-of-yesterday"}
 	r.ends(t.Context(), ending{exitDenied, nil, 1, "quotad denied"})
 	r.leaves(0)
@@ -76,14 +76,14 @@ func TestBookmarkThatUpstreamDoesNotAcceptIsDropped(t *testing.T) {
 
 // What a bookmark saves is units; a pass that cannot leave one has its pages.
 func TestPassThatCannotLeaveABookmark(t *testing.T) {
-	r := newRun(t, bedConfig{limit: 100, quota: 100})
+	r := newRun(t, envConfig{limit: 100, quota: 100})
 	r.marks.broken = true
 	r.ends(t.Context(), ending{exitOK, []int{50, 50, 50, 50}, 4, "cannot leave a bookmark at page 4: "})
 	r.leaves()
 }
 
 func TestByHandNoBookmarkIsLeft(t *testing.T) {
-	r := newRun(t, bedConfig{limit: 100, quota: 100})
+	r := newRun(t, envConfig{limit: 100, quota: 100})
 	r.pass.quota, r.pass.credential = &api.Client{Socket: r.socket()}, "youtube"
 	r.ends(t.Context(), ending{exitOK, []int{50, 50, 50, 50}, 4, "done"})
 	r.leaves()
@@ -107,7 +107,7 @@ func TestPlaceIsItsBookmark(t *testing.T) {
 
 // A pass that ends at its page has nothing to go on with.
 func TestPassOfAsManyPagesAsAskedForLeavesNoMore(t *testing.T) {
-	r := newRun(t, bedConfig{limit: 100, quota: 100})
+	r := newRun(t, envConfig{limit: 100, quota: 100})
 	r.pass.most = 2
 	r.upstream.Inject(upstream.ServerError)
 	r.ends(t.Context(), ending{exitOK, []int{50, 50}, 3, "done"})

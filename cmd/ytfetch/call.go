@@ -12,8 +12,8 @@ import (
 
 const operation = "videos.list"
 
-// patience bounds what a pass tells quotad even while it is being ended.
-const patience = 2 * time.Second
+// lastCallTime bounds what a pass tells quotad even while it is being ended.
+const lastCallTime = 2 * time.Second
 
 // call acquires and makes one upstream call. Each has a request id of its own,
 // a repeated one too: upstream charges for it again. Its errors are failures
@@ -59,7 +59,7 @@ func shortage(d api.Decision) string {
 			left = limit.Remaining
 		}
 	}
-	text := fmt.Sprintf("%s asked, %d left in limit %s", counted(int(d.Requested), "unit"), left, d.Limit)
+	text := fmt.Sprintf("%s asked, %s left in limit %s", quota.Count(d.Requested, "unit", "units"), quota.Thousands(left), d.Limit)
 	if d.RetryAt == nil {
 		return text
 	}
@@ -71,7 +71,7 @@ func shortage(d api.Decision) string {
 // moment even when the pass is being ended; a grant that cannot be given back
 // stays debited, which is the safe side.
 func (p *pass) release(ctx context.Context, grantID string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastCallTime)
 	defer cancel()
 	d, err := p.quota.Release(ctx, grantID)
 	if err == nil && !d.Granted {
@@ -82,19 +82,19 @@ func (p *pass) release(ctx context.Context, grantID string) {
 	}
 }
 
-// judge makes a failure of the error that ended the pass.
-func (p *pass) judge(err error) *failure {
+// failure makes a failure of the error that ended the pass.
+func (p *pass) failure(err error) *failure {
 	f := fail(exitFailed, err)
 	errors.As(err, &f)
 	var failed *callError
 	if errors.As(err, &failed) {
-		f = judgeCall(failed, err)
+		f = callFailure(failed, err)
 	}
 	return &failure{f.code, fmt.Errorf("%w; %s stored", f.err, p.store), f.hint}
 }
 
-// judgeCall judges the last failed call; err is it, or wraps it.
-func judgeCall(failed *callError, err error) *failure {
+// callFailure makes a failure of the last failed call; err is it, or wraps it.
+func callFailure(failed *callError, err error) *failure {
 	switch failed.class {
 	case day:
 		return &failure{

@@ -1,5 +1,3 @@
-// Command ytfetch is the reference fetch job: it fetches the trending videos of
-// one region from the YouTube Data API and asks quotad before every call.
 package main
 
 import (

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"quotad/quota"
 	"quotad/quota/api"
 )
 
@@ -46,7 +47,7 @@ func (p *pass) run(ctx context.Context) error {
 	case err != nil && ctx.Err() != nil:
 		return fail(exitInterrupted, fmt.Errorf("interrupted; %s stored", p.store))
 	case err != nil:
-		return p.judge(err)
+		return p.failure(err)
 	}
 	p.say("done: %s in %s", p.store, p.store.dir)
 	return nil
@@ -82,7 +83,7 @@ func (p *pass) fetch(ctx context.Context, at place) (next string, err error) {
 	if err := p.store.write(at.number, got.Items); err != nil {
 		return "", err
 	}
-	p.say("page %d: %s, %s left", at.number, counted(len(got.Items), "video"), counted(int(left), "unit"))
+	p.say("page %d: %s, %s left", at.number, quota.Count(len(got.Items), "video", "videos"), quota.Count(left, "unit", "units"))
 	return got.Next, nil
 }
 

@@ -18,7 +18,7 @@ import (
 )
 
 func TestPassFetchesTheWholeChart(t *testing.T) {
-	r := newRun(t, bedConfig{limit: 100, quota: 100})
+	r := newRun(t, envConfig{limit: 100, quota: 100})
 	r.ends(t.Context(), ending{exitOK, []int{50, 50, 50, 50}, 4, "done: 200 videos on 4 pages in "})
 	if !strings.HasPrefix(r.log.String(), "page 1: 50 videos, 99 units left\npage 2: 50 videos, 98 units left\n") {
 		t.Errorf("got no line a page on stderr:\n%s", &r.log)
@@ -35,13 +35,13 @@ func TestPassFetchesTheWholeChart(t *testing.T) {
 }
 
 func TestPassStopsAfterAsManyPagesAsAskedFor(t *testing.T) {
-	r := newRun(t, bedConfig{limit: 100, quota: 100})
+	r := newRun(t, envConfig{limit: 100, quota: 100})
 	r.pass.most = 2
 	r.ends(t.Context(), ending{exitOK, []int{50, 50}, 2, "done: 100 videos on 2 pages"})
 }
 
 func TestDeniedPassKeepsItsPages(t *testing.T) {
-	r := newRun(t, bedConfig{limit: 2, quota: 100})
+	r := newRun(t, envConfig{limit: 2, quota: 100})
 	r.ends(t.Context(), ending{exitDenied, []int{50, 50}, 2,
 		"ytfetch: stopped: quotad denied videos.list: 1 unit asked, 0 left in limit daily, more at 2026-11-22T12:00:00Z (in 24h0m0s); 100 videos on 2 pages stored\n"})
 	if r.pauses != nil {
@@ -50,13 +50,13 @@ func TestDeniedPassKeepsItsPages(t *testing.T) {
 }
 
 func TestWithoutADaemonNothingIsFetched(t *testing.T) {
-	r := newRun(t, bedConfig{limit: 100, quota: 100})
+	r := newRun(t, envConfig{limit: 100, quota: 100})
 	r.pass.quota = &api.Client{Socket: filepath.Join(r.dir, "none.sock")}
 	r.ends(t.Context(), ending{exitUnavailable, nil, 0, "cannot reach quotad at "})
 }
 
 func TestWithoutALedgerNothingIsFetched(t *testing.T) {
-	r := newRun(t, bedConfig{limit: 100, quota: 100})
+	r := newRun(t, envConfig{limit: 100, quota: 100})
 	r.ledger.goDown()
 	r.ends(t.Context(), ending{exitUnavailable, nil, 0, "ledger_unavailable"})
 }
@@ -67,7 +67,7 @@ func TestRefusalThatIsNoDenialIsConfiguration(t *testing.T) {
 		"a dead token":       func(p *pass) { p.quota = &api.Client{Socket: p.quota.Socket, Token: "dead"} },
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRun(t, bedConfig{limit: 100, quota: 100})
+			r := newRun(t, envConfig{limit: 100, quota: 100})
 			change(r.pass)
 			r.ends(t.Context(), ending{exitConfiguration, nil, 0, "quotad refused videos.list: "})
 		})
@@ -75,13 +75,13 @@ func TestRefusalThatIsNoDenialIsConfiguration(t *testing.T) {
 }
 
 func TestByHandTheCredentialIsNamed(t *testing.T) {
-	r := newRun(t, bedConfig{limit: 100, quota: 100})
+	r := newRun(t, envConfig{limit: 100, quota: 100})
 	r.pass.quota, r.pass.credential = &api.Client{Socket: r.socket()}, "youtube"
 	r.ends(t.Context(), ending{exitOK, []int{50, 50, 50, 50}, 4, "done"})
 }
 
 func TestInterruptedWhileUpstreamAnswers(t *testing.T) {
-	r := newRun(t, bedConfig{limit: 100, quota: 100})
+	r := newRun(t, envConfig{limit: 100, quota: 100})
 	ctx, cancel := context.WithCancel(t.Context())
 	r.upstream.Inject(nil, func(_ http.ResponseWriter, req *http.Request) {
 		cancel()
@@ -97,7 +97,7 @@ func TestInterruptedWhileUpstreamAnswers(t *testing.T) {
 // The grant of a call that was never sent goes back even when the pass is being
 // ended: check compares the books.
 func TestInterruptedBeforeTheCallIsSent(t *testing.T) {
-	r := newRun(t, bedConfig{limit: 100, quota: 100})
+	r := newRun(t, envConfig{limit: 100, quota: 100})
 	ctx, cancel := context.WithCancel(t.Context())
 	r.pass.tube.client.Transport = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		cancel()
@@ -108,7 +108,7 @@ func TestInterruptedBeforeTheCallIsSent(t *testing.T) {
 }
 
 func TestInterruptedWhileCoolingDown(t *testing.T) {
-	r := newRun(t, bedConfig{limit: 100, quota: 100})
+	r := newRun(t, envConfig{limit: 100, quota: 100})
 	ctx, cancel := context.WithCancel(t.Context())
 	r.pass.sleep = func(ctx context.Context, _ time.Duration) error {
 		cancel()
@@ -121,7 +121,7 @@ func TestInterruptedWhileCoolingDown(t *testing.T) {
 // The budget holds against passes that run at the same time, and upstream never
 // has to refuse: what quotad promises.
 func TestBudgetHoldsOverManyPasses(t *testing.T) {
-	r := newRun(t, bedConfig{limit: 20, quota: 20})
+	r := newRun(t, envConfig{limit: 20, quota: 20})
 	codes := make(chan int, 8)
 	for range cap(codes) {
 		own := *r.pass

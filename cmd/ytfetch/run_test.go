@@ -15,9 +15,9 @@ import (
 	"quotad/quota/api"
 )
 
-// A passRun is a bed with one pass in it, ready to go, and what it leaves behind.
+// A passRun is a testEnv with one pass in it, ready to go, and what it leaves behind.
 type passRun struct {
-	*bed
+	*testEnv
 	t      *testing.T
 	pass   *pass
 	out    string
@@ -27,21 +27,21 @@ type passRun struct {
 
 // newRun prepares a pass over DE. When the test ends, quotad's books must equal
 // upstream's, no request id may have served twice, and the key must be nowhere.
-func newRun(t *testing.T, c bedConfig) *passRun {
+func newRun(t *testing.T, c envConfig) *passRun {
 	t.Helper()
-	b, err := openBed(c)
+	e, err := openEnv(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &passRun{bed: b, t: t, out: t.TempDir()}
-	store, err := openStore(r.out, "DE", b.clock.Now())
+	r := &passRun{testEnv: e, t: t, out: t.TempDir()}
+	store, err := openStore(r.out, "DE", e.clock.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.pass = &pass{
-		region: "DE", begin: firstPage, quota: &api.Client{Socket: b.socket(), Token: runToken},
-		tube: newYouTube(b.baseURL(), secret, network()), store: store,
-		now: b.clock.Now, sleep: r.sleep,
+		region: "DE", begin: firstPage, quota: &api.Client{Socket: e.socket(), Token: runToken},
+		tube: newYouTube(e.baseURL(), secret, network()), store: store,
+		now: e.clock.Now, sleep: r.sleep,
 		say: func(format string, args ...any) { fmt.Fprintf(&r.log, format+"\n", args...) },
 	}
 	t.Cleanup(r.check)
@@ -50,7 +50,7 @@ func newRun(t *testing.T, c bedConfig) *passRun {
 
 func (r *passRun) sleep(ctx context.Context, d time.Duration) error {
 	r.pauses = append(r.pauses, d)
-	r.clock.Advance(d)
+	r.clock.Add(d)
 	return ctx.Err()
 }
 
@@ -59,7 +59,7 @@ func (r *passRun) check() {
 		r.t.Error(err)
 	}
 	seen := make(map[string]bool)
-	for _, request := range r.tokens.asked() {
+	for _, request := range r.tokens.Pass(runToken).Requests {
 		if request.RequestID == "" || seen[request.RequestID] {
 			r.t.Errorf("request id %q stands for two calls", request.RequestID)
 		}

@@ -33,7 +33,7 @@ func TestScripts(t *testing.T) {
 		Dir:                 "testdata",
 		RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {
-			env.Values[stageKey{}] = &stage{arrived: make(chan struct{}, 1)}
+			env.Values[scriptKey{}] = &script{arrived: make(chan struct{}, 1)}
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -42,28 +42,28 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-type stageKey struct{}
+type scriptKey struct{}
 
-// A stage is what one script has started.
-type stage struct {
-	bed     *bed
+// A script is what one of them has started.
+type script struct {
+	env     *testEnv
 	arrived chan struct{} // receives when a hanging call has arrived
 }
 
-func stageOf(ts *testscript.TestScript) *stage { return ts.Value(stageKey{}).(*stage) }
+func scriptOf(ts *testscript.TestScript) *script { return ts.Value(scriptKey{}).(*script) }
 
 func startQuotad(ts *testscript.TestScript, _ bool, args []string) {
 	limit, err := strconv.ParseInt(args[0], 10, 64)
 	ts.Check(err)
 	quota, err := strconv.Atoi(args[1])
 	ts.Check(err)
-	b, err := openBed(bedConfig{limit: limit, quota: quota})
+	e, err := openEnv(envConfig{limit: limit, quota: quota})
 	ts.Check(err)
-	ts.Defer(func() { ts.Check(b.close()) })
-	stageOf(ts).bed = b
+	ts.Defer(func() { ts.Check(e.close()) })
+	scriptOf(ts).env = e
 	for name, value := range map[string]string{
-		"BASE": b.baseURL(), "YOUTUBE_API_KEY": secret,
-		"QUOTAD_SOCKET": b.socket(), "QUOTAD_TOKEN": runToken, "QUOTAD_CREDENTIAL": "youtube", "QUOTAD_REGION": "DE",
+		"BASE": e.baseURL(), "YOUTUBE_API_KEY": secret,
+		"QUOTAD_SOCKET": e.socket(), "QUOTAD_TOKEN": runToken, "QUOTAD_CREDENTIAL": "youtube", "QUOTAD_REGION": "DE",
 		"QUOTAD_SCHEDULED_AT": "2026-11-21T13:30:00+01:00", "QUOTAD_DEADLINE": time.Now().Add(time.Minute).Format(time.RFC3339),
 	} {
 		ts.Setenv(name, value)
@@ -71,7 +71,7 @@ func startQuotad(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 func inject(ts *testscript.TestScript, _ bool, args []string) {
-	s := stageOf(ts)
+	s := scriptOf(ts)
 	for _, name := range args {
 		faults := map[string]http.HandlerFunc{
 			"pass": nil, "minute": upstream.MinuteLimit, "hang": s.hang,
@@ -81,12 +81,12 @@ func inject(ts *testscript.TestScript, _ bool, args []string) {
 		if !known {
 			ts.Fatalf("unknown fault %q", name)
 		}
-		s.bed.upstream.Inject(fault)
+		s.env.upstream.Inject(fault)
 	}
 }
 
 // hang answers nothing until the caller has gone.
-func (s *stage) hang(_ http.ResponseWriter, r *http.Request) {
+func (s *script) hang(_ http.ResponseWriter, r *http.Request) {
 	s.arrived <- struct{}{}
 	<-r.Context().Done()
 }
@@ -110,7 +110,7 @@ func terminate(ts *testscript.TestScript, _ bool, _ []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	select {
-	case <-stageOf(ts).arrived:
+	case <-scriptOf(ts).arrived:
 	case <-ctx.Done():
 		ts.Fatalf("no call arrived upstream")
 	}
@@ -120,9 +120,9 @@ func terminate(ts *testscript.TestScript, _ bool, _ []string) {
 }
 
 func books(ts *testscript.TestScript, _ bool, args []string) {
-	b := stageOf(ts).bed
-	ts.Check(b.compare())
-	used, err := b.used()
+	e := scriptOf(ts).env
+	ts.Check(e.compare())
+	used, err := e.used()
 	ts.Check(err)
 	if want, err := strconv.ParseInt(args[0], 10, 64); err != nil || used != want {
 		ts.Fatalf("got %d units debited and charged, want %s", used, args[0])

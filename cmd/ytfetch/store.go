@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"quotad/quota"
 )
 
 // A store keeps the pages of one pass as files of JSON lines. A page is there
@@ -70,14 +72,7 @@ func (s *store) String() string {
 	for _, items := range s.items {
 		videos += items
 	}
-	return counted(videos, "video") + " on " + counted(len(s.items), "page")
-}
-
-func counted(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
+	return quota.Count(videos, "video", "videos") + " on " + quota.Count(len(s.items), "page", "pages")
 }
 
 func (s *store) path(number int) string {

@@ -12,7 +12,7 @@ import (
 )
 
 func TestUpstreamsDayIsOverBeforeQuotads(t *testing.T) {
-	r := newRun(t, bedConfig{limit: 100, quota: 2})
+	r := newRun(t, envConfig{limit: 100, quota: 2})
 	r.ends(t.Context(), ending{exitDenied, []int{50, 50}, 3, "the day's quota is gone, though quotad granted the call: their books differ: upstream answered 403 youtube.quota quotaExceeded: "})
 	if refused := r.upstream.Counts().Refused; refused != 1 {
 		t.Errorf("got %d calls refused for quota, want 1: a day that is over is not asked again", refused)
@@ -24,13 +24,13 @@ func TestUpstreamsDayIsOverBeforeQuotads(t *testing.T) {
 // quotad's books: they debit before a call, whatever becomes of it.
 func (r *passRun) giveBack(call int) {
 	r.t.Helper()
-	if d, err := r.pass.quota.Release(r.t.Context(), r.tokens.grants[call]); err != nil || !d.Granted {
+	if d, err := r.pass.quota.Release(r.t.Context(), r.tokens.Pass(runToken).Decisions[call].GrantID); err != nil || !d.Granted {
 		r.t.Errorf("cannot release grant %d: %+v, %v", call, d, err)
 	}
 }
 
 func TestDayLimitUnderTheReasonOfARateLimit(t *testing.T) {
-	r := newRun(t, bedConfig{limit: 100, quota: 100})
+	r := newRun(t, envConfig{limit: 100, quota: 100})
 	r.upstream.Inject(nil, upstream.Refuse(429, "global", "rateLimitExceeded", fmt.Sprintf(quotaTemplate, "Queries", "Queries per day")))
 	r.ends(t.Context(), ending{exitDenied, []int{50}, 2, `its limit "Queries per day" is gone`})
 	if r.pauses != nil {
@@ -39,7 +39,7 @@ func TestDayLimitUnderTheReasonOfARateLimit(t *testing.T) {
 }
 
 func TestMinuteLimitCoolsDown(t *testing.T) {
-	r := newRun(t, bedConfig{limit: 100, quota: 100})
+	r := newRun(t, envConfig{limit: 100, quota: 100})
 	r.pass.deadline = r.clock.Now().Add(2 * time.Minute)
 	r.upstream.Inject(nil, upstream.MinuteLimit)
 	r.ends(t.Context(), ending{exitOK, []int{50, 50, 50, 50}, 5, "trying again in 1m0s"})
@@ -49,13 +49,13 @@ func TestMinuteLimitCoolsDown(t *testing.T) {
 }
 
 func TestMinuteLimitIsNotTriedForEver(t *testing.T) {
-	r := newRun(t, bedConfig{limit: 100, quota: 100})
+	r := newRun(t, envConfig{limit: 100, quota: 100})
 	r.upstream.Inject(nil, upstream.MinuteLimit, upstream.MinuteLimit, upstream.MinuteLimit)
 	r.ends(t.Context(), ending{exitFailed, []int{50}, 4, "limit 'Queries per minute'"})
 }
 
 func TestMinuteLimitThatOutlastsTheDeadline(t *testing.T) {
-	r := newRun(t, bedConfig{limit: 100, quota: 100})
+	r := newRun(t, envConfig{limit: 100, quota: 100})
 	r.pass.deadline = r.clock.Now().Add(time.Minute)
 	r.upstream.Inject(nil, upstream.MinuteLimit)
 	r.ends(t.Context(), ending{exitFailed, []int{50}, 2, "no time to try again in 1m0s: upstream answered 429"})
@@ -65,70 +65,70 @@ func TestMinuteLimitThatOutlastsTheDeadline(t *testing.T) {
 }
 
 func TestCoolDownEndsInADenial(t *testing.T) {
-	r := newRun(t, bedConfig{limit: 2, quota: 100})
+	r := newRun(t, envConfig{limit: 2, quota: 100})
 	r.upstream.Inject(nil, upstream.MinuteLimit)
 	r.ends(t.Context(), ending{exitDenied, []int{50}, 2, "quotad denied"})
 }
 
 func TestUnknownRefusalIsAMinuteFirst(t *testing.T) {
-	r := newRun(t, bedConfig{limit: 100, quota: 100})
+	r := newRun(t, envConfig{limit: 100, quota: 100})
 	r.upstream.Inject(upstream.Refuse(403, "global", "somethingNew", "no"))
 	r.ends(t.Context(), ending{exitOK, []int{50, 50, 50, 50}, 5, "somethingNew"})
 }
 
 func TestUnknownRefusalThatRepeatsIsADay(t *testing.T) {
-	r := newRun(t, bedConfig{limit: 100, quota: 100})
+	r := newRun(t, envConfig{limit: 100, quota: 100})
 	r.upstream.Inject(upstream.Refuse(403, "global", "somethingNew", "no"), upstream.Refuse(403, "global", "somethingNew", "no"))
 	r.ends(t.Context(), ending{exitDenied, nil, 2, "the day's quota is gone"})
 }
 
 func TestUnknownRefusalWithoutTimeForASecondLook(t *testing.T) {
-	r := newRun(t, bedConfig{limit: 100, quota: 100})
+	r := newRun(t, envConfig{limit: 100, quota: 100})
 	r.pass.deadline = r.clock.Now().Add(time.Minute)
 	r.upstream.Inject(upstream.Refuse(429, "", "", ""))
 	r.ends(t.Context(), ending{exitFailed, nil, 1, "no time to try again"})
 }
 
 func TestWrongKeyFailsLoudlyAndOnce(t *testing.T) {
-	r := newRun(t, bedConfig{limit: 100, quota: 100})
+	r := newRun(t, envConfig{limit: 100, quota: 100})
 	r.pass.tube.key = "another-secret"
 	r.ends(t.Context(), ending{exitConfiguration, nil, 1, "ytfetch: hint: check YOUTUBE_API_KEY"})
 	r.giveBack(0)
 }
 
 func TestKeyThatUpstreamEchoesStaysHidden(t *testing.T) {
-	r := newRun(t, bedConfig{limit: 100, quota: 100})
+	r := newRun(t, envConfig{limit: 100, quota: 100})
 	r.upstream.Inject(upstream.Refuse(400, "usageLimits", "keyInvalid", "Bad key "+secret))
 	r.ends(t.Context(), ending{exitConfiguration, nil, 1, "Bad key [key]"})
 }
 
 func TestRegionThatUpstreamDoesNotKnow(t *testing.T) {
-	r := newRun(t, bedConfig{limit: 100, quota: 100})
+	r := newRun(t, envConfig{limit: 100, quota: 100})
 	r.pass.region = "XX"
 	r.ends(t.Context(), ending{exitConfiguration, nil, 1, "invalidRegionCode"})
 }
 
 func TestStaleTokenStartsTheRegionOver(t *testing.T) {
-	r := newRun(t, bedConfig{limit: 100, quota: 100})
+	r := newRun(t, envConfig{limit: 100, quota: 100})
 	r.upstream.Inject(nil, nil, upstream.StaleToken)
 	r.ends(t.Context(), ending{exitOK, []int{50, 50, 50, 50}, 7, "invalidPageToken"})
 }
 
 func TestStaleTokenStartsOverOnce(t *testing.T) {
-	r := newRun(t, bedConfig{limit: 100, quota: 100})
+	r := newRun(t, envConfig{limit: 100, quota: 100})
 	r.upstream.Inject(nil, nil, upstream.StaleToken, nil, upstream.StaleToken)
 	r.ends(t.Context(), ending{exitFailed, []int{50, 50}, 5, "; 100 videos on 2 pages stored"})
 }
 
 func TestChartThatShrankLeavesNoOldPages(t *testing.T) {
-	r := newRun(t, bedConfig{limit: 100, quota: 100})
+	r := newRun(t, envConfig{limit: 100, quota: 100})
 	last := func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"items":[{"id":"a"}]}`) }
 	r.upstream.Inject(nil, nil, upstream.StaleToken, last)
 	r.ends(t.Context(), ending{exitOK, []int{1}, 4, "done: 1 video on 1 page"})
 }
 
 func TestServerErrorIsTriedAgain(t *testing.T) {
-	r := newRun(t, bedConfig{limit: 100, quota: 100})
+	r := newRun(t, envConfig{limit: 100, quota: 100})
 	r.upstream.Inject(nil, upstream.ServerError, upstream.ServerError)
 	r.ends(t.Context(), ending{exitOK, []int{50, 50, 50, 50}, 6, "backendError"})
 	if want := []time.Duration{time.Second, 2 * time.Second}; !slices.Equal(r.pauses, want) {
@@ -137,7 +137,7 @@ func TestServerErrorIsTriedAgain(t *testing.T) {
 }
 
 func TestServerErrorIsNotTriedForEver(t *testing.T) {
-	r := newRun(t, bedConfig{limit: 100, quota: 100})
+	r := newRun(t, envConfig{limit: 100, quota: 100})
 	r.upstream.Inject(upstream.ServerError, upstream.ServerError, upstream.ServerError)
 	r.ends(t.Context(), ending{exitFailed, nil, 3, "backendError"})
 }
@@ -145,33 +145,33 @@ func TestServerErrorIsNotTriedForEver(t *testing.T) {
 // Each of upstream's charges has a grant of its own: nothing below the pass
 // repeats a call whose answer was lost.
 func TestLostAnswerCostsAGrantOfItsOwn(t *testing.T) {
-	r := newRun(t, bedConfig{limit: 100, quota: 100})
+	r := newRun(t, envConfig{limit: 100, quota: 100})
 	r.upstream.Inject(nil, upstream.Drop, nil, upstream.Drop)
 	r.ends(t.Context(), ending{exitOK, []int{50, 50, 50, 50}, 6, "upstream was called but did not answer: "})
 }
 
 func TestAnswerThatIsNoPage(t *testing.T) {
-	r := newRun(t, bedConfig{limit: 100, quota: 100})
+	r := newRun(t, envConfig{limit: 100, quota: 100})
 	portal := func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"welcome":"sign in"}`) }
 	r.upstream.Inject(portal, portal, portal)
 	r.ends(t.Context(), ending{exitFailed, nil, 3, "not a page of videos"})
 }
 
 func TestUpstreamThatIgnoresTokens(t *testing.T) {
-	r := newRun(t, bedConfig{limit: 100, quota: 100})
+	r := newRun(t, envConfig{limit: 100, quota: 100})
 	same := func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"items":[],"nextPageToken":"CDIQAA"}`) }
 	r.upstream.Inject(same, same, same)
 	r.ends(t.Context(), ending{exitFailed, []int{0, 0}, 2, "ignore page tokens"})
 }
 
 func TestRedirectIsNotFollowed(t *testing.T) {
-	r := newRun(t, bedConfig{limit: 100, quota: 100})
+	r := newRun(t, envConfig{limit: 100, quota: 100})
 	r.upstream.Inject(func(w http.ResponseWriter, req *http.Request) { http.Redirect(w, req, "/elsewhere", http.StatusFound) })
 	r.ends(t.Context(), ending{exitFailed, nil, 1, "upstream answered 302"})
 }
 
 func TestCallThatWasNeverSentIsReleased(t *testing.T) {
-	r := newRun(t, bedConfig{limit: 1, quota: 100})
+	r := newRun(t, envConfig{limit: 1, quota: 100})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -180,7 +180,7 @@ func TestCallThatWasNeverSentIsReleased(t *testing.T) {
 	r.pass.tube.base = "http://" + listener.Addr().String()
 	// With a limit of one unit, the second try shows that the first gave it back.
 	r.ends(t.Context(), ending{exitFailed, nil, 0, "connection refused"})
-	if got := len(r.tokens.asked()); got != 3 {
+	if got := len(r.tokens.Pass(runToken).Requests); got != 3 {
 		t.Errorf("got %d acquires, want 3", got)
 	}
 }

@@ -43,7 +43,7 @@ Exit codes:
 
 Example: one page for Germany, by hand, on the account of credential youtube
   $ QUOTAD_CREDENTIAL=youtube ytfetch trending --sample --region DE --pages 1 --out data
-  page 1: 50 videos, 9499 units left
+  page 1: 50 videos, 9,499 units left
   done: 50 videos on 1 page in data/DE/20261121T120000Z
   $ head -n 1 data/DE/20261121T120000Z/page-001.jsonl | cut -c -40
 `

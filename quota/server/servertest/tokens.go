@@ -18,8 +18,9 @@ type Tokens struct {
 type Pass struct {
 	Bearer    quota.Bearer
 	Left      quota.Units // of its run
-	Decisions []quota.Decision
-	Settled   []string // "grant=units"
+	Requests  []quota.Request
+	Decisions []quota.Decision // on each of them
+	Settled   []string         // "grant=units"
 }
 
 // Issue makes a token that of a pass, whose run may spend what it likes.
@@ -67,7 +68,7 @@ func (t *Tokens) Bearer(token string) (quota.Bearer, bool) {
 }
 
 // Admit implements server.Tokens.
-func (t *Tokens) Admit(token string, _ quota.Request, units quota.Units) (func(quota.Decision, error), quota.Decision) {
+func (t *Tokens) Admit(token string, r quota.Request, units quota.Units) (func(quota.Decision, error), quota.Decision) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	p := t.passes[token]
@@ -79,7 +80,7 @@ func (t *Tokens) Admit(token string, _ quota.Request, units quota.Units) (func(q
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		if err == nil {
-			p.Decisions = append(p.Decisions, d)
+			p.Requests, p.Decisions = append(p.Requests, r), append(p.Decisions, d)
 		}
 	}, quota.Decision{}
 }

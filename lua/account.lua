@@ -6,7 +6,8 @@
 --                     entry, and a the id under which it was granted where its place was taken
 --   settled   hash    id of a corrected entry -> "correction's id, units it was settled to or -,
 --                     units given back (,daily=5) or -"
---   requests  hash    digest of a request key, or = and the id granted under -> entry id
+--   requests  hash    digest of a request key, or = and the id granted under -> entry id; the
+--                     field - tells that the hash expires with the other keys
 --   view:…    hash    of one view: p1, p2… what operations cost in its limits (",search.list=100")
 --                     and its index: g0, g1… and s0, s1…
 --   staged    zset    while a lost log is put back: entries by ms, "seq id entry"
@@ -20,11 +21,23 @@
 -- A correction is "id settled given settled given": an entry, and what it was settled to and what was
 -- given back of it before and after. The newest one of an entry holds.
 --
--- The account is packed: its version, 1, the numbers and texts that the header below names, and
--- records. A record "C" is the last call of a daemon, "daemon call ms answer"; that of the daemon
--- that wrote last stands in the header. A record "V" is a view: what the limits of one
--- configuration count. Hosts with another configuration have another view, and do not disturb
--- each other. It is a digest, the number of limits, and the numbers of which the places follow.
+-- The account is packed, and all of it is written by each call that writes:
+--   front    its version, 2 · the log's epoch, drawn when it was begun, so that its loss is noticed ·
+--            empty, or the name of the quiet period after a loss, in which nothing is granted · which
+--            daemon wrote, in which process · its view, and how many limits that has
+--   state    ms and number of the newest entry ever written · the daemon's last call · requests that
+--            it granted, if grant.lua did, else 0 · entries since the last block of the view's index
+--            ended · ms at which something is to be done before more is granted, such as to take out
+--            of a window what has left it · per limit the units in its window
+--   numbers  the newest entry trimmed off · ms up to which entries were trimmed that a longer
+--            window would count · ms until which the keys live · corrected entries · the epoch that a
+--            reset ended, or -
+--   records  C, of a daemon: process · its last call · the one of its calls that left what
+--            follows, and its ms · what that did
+--            V, of a view, which is what the limits of one configuration count: hosts with another
+--            configuration have another one, and do not disturb each other. The places of its
+--            numbers follow. Where state speaks of a record too, state is newer.
+local FRONT, STATE, NUMBERS, RECORD, CALL = '<c1Bc0Bc0c8c8c8B', '<dddBBd', '<dddddBc0', '<c1c8Hc0', '<c8ddd'
 local SEEN, SEEN_SEQ = 1, 2  -- the newest entry that the view has counted
 local N = 3                  -- entries since the last block of its index ended
 local FROM, FROM_SEQ = 4, 5  -- that block's last entry
@@ -38,80 +51,97 @@ local DUE = 3                -- ms of the next one that leaves, 0 if the window 
 local SUM = 4                -- units in the window
 local RUN = 5                -- units of the entries behind from
 
-local HEADER = '<c1dddddddBc0Bc0Bc0Bc0'
 local BUDGET = 512    -- entries that one call may count, or take out of windows
 local BLOCK = 128     -- entries in a block of a view's index
 local STALE_MAX = 128 -- entries that left before the log is trimmed
 
--- ARGV 1 to 6 + 4 * limits are the same for all: the daemon · the call · the epoch of the log as the
--- daemon knows it · the newest entry that it knows of · the view's digest · the number of limits, and
--- for each its name · the length of a sliding window in ms, or 0 · start and end of the calendar period.
-local daemon, call, known_epoch, known_last, digest, count = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], tonumber(ARGV[6])
+-- ARGV 1 to 3 are the same for all: the front that the account has if this daemon wrote last · for
+-- each limit, packed, the length of a sliding window in ms, or 0, start and end of the calendar
+-- period, and its name · packed too, the newest entry that the daemon knows of, and the call's number.
 local log, settled, requests, view = KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local clock_ms = clock()
+local _, known_epoch, _, daemon, boot, digest, count = struct.unpack(FRONT, ARGV[1])
+local known_ms, known_seq, call = struct.unpack('<ddd', ARGV[3])
 
--- epoch: drawn when the log was begun, so that its loss is noticed · before_reset: the one that a
--- reset ended, or - · last: the newest entry ever written · trimmed: the newest one trimmed off ·
--- lost_ms: up to there entries were trimmed that a longer window would count · expires: ms until
--- which the keys live · corrected: corrected entries · quiet: empty, or the name of the quiet period
--- after a loss, in which nothing is granted · mine: what this daemon's last call left
 local last_ms, last_seq, trimmed_ms, trimmed_seq, lost_ms, expires, corrected = 0, 0, 0, 0, 0, 0, 0
-local epoch, before_reset, quiet, mine, v, records = '', '-', '', '', nil, ''
+local epoch, before_reset, quiet, calls, views = '', '-', '', {}, {}
 local text = redis.call('GET', KEYS[1])
 if text then
-  if string.byte(text) ~= 49 then return { 'version', clock_ms, '', '0-0', clock_ms } end
-  local at, _
-  _, last_ms, last_seq, trimmed_ms, trimmed_seq, lost_ms, expires, corrected, epoch, before_reset, quiet, mine, at = struct.unpack(HEADER, text)
-  local front = 'V' .. digest
-  if string.sub(mine, 1, #daemon) ~= daemon or string.sub(text, at, at + #front - 1) ~= front then
-    -- Somebody else wrote last: this daemon's records are looked for, and moved to the front.
-    local others = mine ~= '' and { 'C' .. string.char(#mine) .. mine } or {}
-    local own_view = ''
-    mine = string.sub(mine, 1, #daemon) == daemon and table.remove(others) and mine or ''
-    while at <= #text do
-      local kind, ends = string.sub(text, at, at), 0
-      if kind == 'C' then
-        ends = at + 2 + string.byte(text, at + 1)
-      else
-        ends = at + #front + 1 + 8 * (10 + 5 * string.byte(text, at + #front))
-      end
-      local record = string.sub(text, at, ends - 1)
-      if kind == 'C' and mine == '' and string.sub(record, 3, 2 + #daemon) == daemon then
-        mine = string.sub(record, 3)
-      elseif string.sub(record, 1, #front) == front then
-        own_view = record
-      else
-        others[#others + 1] = record
-      end
-      at = ends
+  if string.byte(text) ~= 50 then return { 'version', clock_ms, '', '0-0', clock_ms } end
+  local writer, writer_boot, viewed, limits, at, last_call, granted, counted, kind, name, record
+  _, epoch, quiet, writer, writer_boot, viewed, limits, at = struct.unpack(FRONT, text)
+  last_ms, last_seq, last_call, granted, counted, _, at = struct.unpack(STATE, text, at)
+  local used = { struct.unpack('<' .. string.rep('d', limits), text, at) }
+  trimmed_ms, trimmed_seq, lost_ms, expires, corrected, before_reset, at = struct.unpack(NUMBERS, text, used[limits + 1])
+  while at <= #text do
+    kind, name, record, at = struct.unpack(RECORD, text, at)
+    if kind == 'C' then
+      local of, did, made, ms, from = struct.unpack(CALL, record)
+      calls[name] = { boot = of, call = did, made = made, ms = ms, what = string.sub(record, from) }
+    else
+      views[name] = { struct.unpack('<' .. string.rep('d', #record / 8), record) }
+      table.remove(views[name]) -- where the record ends
     end
-    records = table.concat(others)
-    if own_view ~= '' then v = { struct.unpack('<' .. string.rep('d', 10 + 5 * count), own_view, #front + 2) } end
-  else
-    v = { struct.unpack(count == 1 and '<ddddddddddddddd' or '<' .. string.rep('d', 10 + 5 * count), text, at + #front + 1) }
-    records = string.sub(text, v[11 + 5 * count])
+  end
+  if granted > 0 then
+    local what = struct.pack('<dd', last_ms, last_seq - granted + 1) .. string.rep('1', granted)
+    calls[writer] = { boot = writer_boot, call = last_call, made = last_call, ms = last_ms, what = what }
+    local w = views[viewed]
+    w[SEEN], w[SEEN_SEQ], w[N] = last_ms, last_seq, counted
+    for i = 1, limits do
+      local at = 5 + 5 * i
+      w[at + SUM], w[at + RUN] = used[i], w[at + RUN] + used[i] - w[at + SUM]
+    end
+  end
+end
+local mine, v = calls[daemon], views[digest]
+
+local now = clock_ms > last_ms and clock_ms or last_ms
+local names, lengths, ends_ms, cutoffs, stale_period = {}, {}, {}, {}, false
+local limit_at = 1
+for i = 1, count do
+  local starts_ms
+  lengths[i], starts_ms, ends_ms[i], names[i], limit_at = struct.unpack('<dddBc0', ARGV[2], limit_at)
+  if lengths[i] > 0 then
+    cutoffs[i] = now - lengths[i]
+  else -- a calendar period, perhaps not the one of now
+    cutoffs[i] = starts_ms - 1
+    stale_period = stale_period or now < starts_ms or now >= ends_ms[i]
   end
 end
 
-local now = clock_ms > last_ms and clock_ms or last_ms
-local cutoffs, stale_period = {}, false -- a calendar period is not the one of now
-for i = 1, count do
-  local length = tonumber(ARGV[4 + 4 * i])
-  if length > 0 then
-    cutoffs[i] = now - length
-  else
-    cutoffs[i] = ARGV[5 + 4 * i] - 1
-    stale_period = stale_period or now <= cutoffs[i] or now >= tonumber(ARGV[6 + 4 * i])
+-- wake_ms returns the ms at which something is to be done before more is granted: 0 if now.
+local function wake_ms()
+  local seen = v and v[SEEN] == last_ms and v[SEEN_SEQ] == last_seq
+  if not seen or quiet ~= '' or v[STALE] >= STALE_MAX or (trimmed_ms == last_ms and trimmed_seq == last_seq) then return 0 end
+  local wake = v[LIVES] - v[SPAN] - 60000
+  for i = 1, count do
+    local due = v[5 + 5 * i + DUE]
+    if lost_ms > cutoffs[i] then return 0 end
+    if lengths[i] == 0 then
+      wake = math.min(wake, ends_ms[i])
+    elseif due > 0 then
+      wake = math.min(wake, due + lengths[i])
+    end
   end
+  return wake
 end
 
 -- save writes the account.
 local function save()
-  local packed = struct.pack(HEADER, '1', last_ms, last_seq, trimmed_ms, trimmed_seq, lost_ms, expires, corrected,
-    #epoch, epoch, #before_reset, before_reset, #quiet, quiet, #mine, mine)
-  if v then
-    packed = packed .. 'V' .. digest .. string.char(count)
-      .. struct.pack(count == 1 and '<ddddddddddddddd' or '<' .. string.rep('d', 10 + 5 * count), unpack(v, 1, 10 + 5 * count))
+  local limits = v and count or 0
+  local parts = {
+    struct.pack(FRONT, '2', #epoch, epoch, #quiet, quiet, daemon, boot, digest, limits),
+    struct.pack(STATE, last_ms, last_seq, mine and mine.boot == boot and mine.call or 0, 0, v and v[N] or 0, wake_ms()),
+  }
+  for i = 1, limits do parts[2 + i] = struct.pack('<d', v[5 + 5 * i + SUM]) end
+  parts[#parts + 1] = struct.pack(NUMBERS, trimmed_ms, trimmed_seq, lost_ms, expires, corrected, #before_reset, before_reset)
+  for name, c in pairs(calls) do
+    local record = struct.pack(CALL, c.boot, c.call, c.made, c.ms) .. c.what
+    parts[#parts + 1] = struct.pack(RECORD, 'C', name, #record, record)
   end
-  redis.call('SET', KEYS[1], packed .. records, 'KEEPTTL')
+  for name, numbers in pairs(views) do
+    local record = struct.pack('<' .. string.rep('d', #numbers), unpack(numbers))
+    parts[#parts + 1] = struct.pack(RECORD, 'V', name, #record, record)
+  end
+  redis.call('SET', KEYS[1], table.concat(parts), 'KEEPTTL')
 end

@@ -10,62 +10,61 @@
 --               this call any more) · or why the account is not ready
 
 local MOST = 128 -- debits that one call corrects
-local at = 7 + 4 * count
-local number, asked, by, region, note = unpack(ARGV, at, at + 4)
+local number, asked, by, region, note = unpack(ARGV, 4, 8)
 number, asked = tonumber(number), tonumber(asked)
-local T = tools()
-local unready = T.ready()
-if unready then return T.refuse(unready) end
-if T.stray() then return T.answer('stray') end
+local unready = ready()
+if unready then return refuse(unready) end
+if stray() then return answer('stray') end
 
-local limit, w = T.name_of(number), 5 + 5 * number
+local limit, w = names[number], 5 + 5 * number
 local function done(booked, id, more)
-  local reply = T.answer('done')
-  reply[6], reply[7], reply[8], reply[9] = booked, v[w + SUM], id, T.entry(id)
+  local reply = answer('done')
+  reply[6], reply[7], reply[8], reply[9] = booked, v[w + SUM], id, entry_of(id)
   reply[10] = more
   return reply
 end
 
-local booked, written, more = string.match(T.done_before() or '', '^(%d+) (%S+) (%d)$')
+local booked, written, more = string.match(done_before() or '', '^(%d+) (%S+) (%d)$')
 if booked then return done(tonumber(booked), written, tonumber(more)) end
-if v[w + SUM] + asked > T.MAX then return T.answer('overflow') end
+if v[w + SUM] + asked > MAX then return answer('overflow') end
+
+-- with_more adds units to those of the limit in a list.
+local function with_more(list, more)
+  local given = amount(list, limit)
+  if not given then return (list == '-' and '' or list) .. ',' .. limit .. '=' .. int(more) end
+  local from, to = string.find(list, ',' .. limit .. '=' .. int(given), 1, true)
+  return string.sub(list, 1, from) .. limit .. '=' .. int(given + more) .. string.sub(list, to + 1)
+end
 
 local function trace(kind, asked_here, booked_here)
   return table.concat({ kind, limit, int(asked_here), int(booked_here), by, region, note }, ' ')
 end
 
 if asked > 0 then
-  local id = T.next_id()
-  T.append(id, trace('u,' .. limit .. '=' .. int(asked), asked, asked))
+  local id = next_id()
+  append(id, trace('u,' .. limit .. '=' .. int(asked), asked, asked))
   booked, written, more = asked, id, 0
 else
-  local wanted, from, touched = math.min(-asked, v[w + SUM]), int(v[w + GONE]) .. '-' .. int(v[w + GONE_SEQ]), {}
+  local wanted, touched = math.min(-asked, v[w + SUM]), {}
   booked = 0
-  while booked < wanted and #touched < MOST do
-    local entries = redis.call('XRANGE', log, '(' .. from, '+', 'COUNT', MOST)
-    for e = 1, #entries do
-      from = entries[e][1]
-      local units = T.units_now(number, from, entries[e][2][2])
-      if units > 0 and booked < wanted and #touched < MOST then
-        local given = math.min(units, wanted - booked)
-        touched[#touched + 1] = { from, entries[e][2][4] or from, given }
-        booked = booked + given
-      end
-    end
-    if #entries < MOST then break end
+  for id, text, granted in behind(window_from(number)) do
+    if booked == wanted or #touched == MOST then break end
+    local given = math.min(units_now(number, id, text), wanted - booked)
+    if given > 0 then touched[#touched + 1] = { id, granted, given } end
+    booked = booked + given
   end
   more = booked < wanted and 1 or 0
-  written = T.next_id()
+  written = next_id()
   local corrections = {}
   for n = 1, #touched do
     local id, granted, units = unpack(touched[n])
-    local to, given = T.state(id)
-    corrections[n] = T.apply(written, id, granted, to, T.with_more(given, number, units))
+    local to, given = state_of(id)
+    corrections[n] = apply(written, id, granted, to, with_more(given, units))
   end
-  T.append(written, trace('d', asked, -booked) .. table.concat(corrections))
+  append(written, trace('d', asked, -booked) .. table.concat(corrections))
 end
-T.fold()
-T.remember(int(booked) .. ' ' .. written .. ' ' .. more)
-T.keep_ahead()
+fold()
+remember(int(booked) .. ' ' .. written .. ' ' .. more)
+keep_ahead()
 save()
 return done(booked, written, more)

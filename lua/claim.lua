@@ -10,16 +10,16 @@
 
 local slot, desk = KEYS[1], KEYS[2]
 local ms, claimant, span, forgotten = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), ARGV[4]
-local now = clock()
+local now = clock_ms
 local newest = tonumber(redis.call('HGET', desk, 'slot') or '0')
 if newest > now + span then newest = 0 end -- somebody's clock was wrong
 
 local expires_in = math.max(ms, now) + span - now
 if ms + span <= now then return { 'late', now, newest } end
-if not redis.call('SET', slot, claimant, 'NX', 'PX', int(expires_in)) then
+if not redis.call('SET', slot, claimant, 'NX', 'PX', expires_in) then
   local mine = redis.call('GET', slot) == claimant
   return { mine and 'mine' or 'taken', now, newest }
 end
-if ms > newest then redis.call('HSET', desk, 'slot', int(ms)) end
+if ms > newest then redis.call('HSET', desk, 'slot', ms) end
 redis.call('PEXPIRE', desk, forgotten)
 return { 'mine', now, newest }

@@ -1,684 +1,645 @@
--- Reads and writes the log, and counts it in the view. lua.go puts it in front of the scripts
--- that deal with an account. All of it is made only when tools is called: the common case of
--- acquire needs none of it.
+-- Reads and writes the log, and counts it in the view; lua.go puts it in front of the scripts
+-- that deal with an account.
 
-local function tools()
-  local T = {}
-  local MAX = 9007199254740991
-  local READ, FEW = 64, 4 -- entries read at a time, and first of all: mostly one or two have left
-  local GROUP = 64        -- blocks in a group of the index
-  -- A host numbers what it grants in an outage from HOST_SEQ to LEDGER_SEQ.
-  local HOST_SEQ, LEDGER_SEQ = 2 ^ 16, 2 ^ 48
-  T.MAX = MAX
+local MAX = 9007199254740991
+local READ, FEW = 64, 4 -- entries read at a time, and first of all: mostly one or two have left
+local GROUP = 64        -- blocks in a group of the index
+-- A host numbers what it grants in an outage from HOST_SEQ to LEDGER_SEQ.
+local HOST_SEQ, LEDGER_SEQ = 2 ^ 16, 2 ^ 48
 
-  local function id_of(ms, seq)
-    return string.format('%.0f-%.0f', ms, seq)
-  end
+-- int formats a whole number up to 2^53; tostring would round it.
+local function int(n)
+  return string.format('%.0f', n)
+end
 
-  local function parts(id)
-    local ms, seq = string.match(id, '^(%d+)-(%d+)$')
-    return tonumber(ms), tonumber(seq)
-  end
+local function id_of(ms, seq)
+  return string.format('%.0f-%.0f', ms, seq)
+end
 
-  -- before tells whether the first entry is older than the second one.
-  local function before(ms, seq, other_ms, other_seq)
-    return ms < other_ms or (ms == other_ms and seq < other_seq)
-  end
+local function parts(id)
+  local ms, seq = string.match(id, '^(%d+)-(%d+)$')
+  return tonumber(ms), tonumber(seq)
+end
 
-  local function id_before(a, b)
-    local ms, seq = parts(a)
-    return before(ms, seq, parts(b))
-  end
+-- before tells whether the first entry is older than the second one.
+local function before(ms, seq, other_ms, other_seq)
+  return ms < other_ms or (ms == other_ms and seq < other_seq)
+end
 
-  local function name_of(i) return ARGV[3 + 4 * i] end
-  local function length_of(i) return tonumber(ARGV[4 + 4 * i]) end
+local function id_before(a, b)
+  local ms, seq = parts(a)
+  return before(ms, seq, parts(b))
+end
 
-  -- begin_reply begins a reply: the status, now, the log's epoch and newest entry, and the
-  -- server's clock.
-  function T.answer(status)
-    return { status, now, epoch, id_of(last_ms, last_seq), clock_ms }
-  end
+-- answer begins a reply: the status, now, the log's epoch and newest entry, and the server's clock.
+local function answer(status)
+  return { status, now, epoch, id_of(last_ms, last_seq), clock_ms }
+end
 
-  -- amount finds name in ",name=units,name=units".
-  local function amount(list, name)
-    local _, at = string.find(list, ',' .. name .. '=', 1, true)
-    if at then return tonumber(string.match(list, '^%d+', at + 1)) end
-  end
+-- amount finds name in ",name=units,name=units".
+local function amount(list, name)
+  local _, at = string.find(list, ',' .. name .. '=', 1, true)
+  if at then return tonumber(string.match(list, '^%d+', at + 1)) end
+end
 
-  local function greatest(list)
-    local most = 0
-    for units in string.gmatch(list, '=(%d+)') do most = math.max(most, tonumber(units)) end
-    return most
-  end
+local function greatest(list)
+  local most = 0
+  for units in string.gmatch(list, '=(%d+)') do most = math.max(most, tonumber(units)) end
+  return most
+end
 
-  -- recorded returns the charges that an entry was written with.
-  local function recorded(entry)
-    return string.match(entry, '^[gu](,%S*)') or ''
-  end
+-- recorded returns the charges that an entry was written with.
+local function recorded(text)
+  return string.match(text, '^[gu](,%S*)') or ''
+end
 
-  -- after applies a settlement to a charge: the greatest is replaced, a smaller one shrinks to it.
-  local function after(units, most, to)
-    if units >= most then return to end
-    return math.min(units, to)
-  end
+-- after applies a settlement to a charge: the greatest is replaced, a smaller one shrinks to it.
+local function after(units, most, to)
+  if units >= most then return to end
+  return math.min(units, to)
+end
 
-  -- entry returns the entry of an id, if the log has it, and the id under which it was granted.
-  local function entry(id)
-    local found = redis.call('XRANGE', log, id, id)[1]
-    if found then return found[2][2], found[2][4] or id end
-  end
+-- entry_of returns the entry of an id, if the log has it, and the id under which it was granted.
+local function entry_of(id)
+  local found = redis.call('XRANGE', log, id, id)[1]
+  if found then return found[2][2], found[2][4] or id end
+end
 
-  local nothing_corrected -- whether the settled hash is known to be empty
-
-  -- state returns what an entry was settled to, what was given back of it per limit, each - if
-  -- nothing was, and the correction that made it so.
-  local function state(id)
-    if nothing_corrected == nil then nothing_corrected = redis.call('HLEN', settled) == 0 end
-    local kept = not nothing_corrected and redis.call('HGET', settled, id)
-    if not kept then return '-', '-', '0-0' end
-    local by, to, given = string.match(kept, '^(%S+) (%S+) (%S+)$')
-    return to, given, by
-  end
-
-  -- units returns what an entry counts in limit i, having been settled to to, and given given
-  -- back: its charge there, else what its operation costs there by the view's prices.
-  local prices = {}
-  local function units(i, text, to, given)
-    local list = recorded(text)
-    local charge = amount(list, name_of(i))
-    if not charge then
-      local operation, number = string.match(text, '^g%S* (%S+) (%d+)')
-      if not operation then return 0 end
-      prices[i] = prices[i] or redis.call('HGET', view, 'p' .. i) or ''
-      charge = math.min((amount(prices[i], operation) or 0) * tonumber(number), MAX)
+-- behind iterates over the entries behind one, up to another: id, entry, and the id under which it
+-- was granted.
+local function behind(from, to)
+  local page, n, size = nil, 0, FEW
+  return function()
+    if not page or n == #page then
+      if page and n < size then return nil end
+      if page then size = READ end
+      page, n = redis.call('XRANGE', log, '(' .. from, to or '+', 'COUNT', size), 0
     end
-    if to ~= '-' then charge = after(charge, greatest(list), tonumber(to)) end
-    if given == '-' then return charge end
-    return math.max(0, charge - (amount(given, name_of(i)) or 0))
+    n = n + 1
+    local found = page[n]
+    if not found then return nil end
+    from = found[1]
+    return from, found[2][2], found[2][4] or from
   end
+end
 
-  local function units_now(i, id, text)
-    local to, given = state(id)
-    return units(i, text, to, given)
+local changed = false   -- whether the view is another one than the account's
+local nothing_corrected -- whether the settled hash is known to be empty
+
+-- state_of returns what an entry was settled to, what was given back of it per limit, each - if
+-- nothing was, and the correction that made it so.
+local function state_of(id)
+  if nothing_corrected == nil then nothing_corrected = redis.call('HLEN', settled) == 0 end
+  local kept = not nothing_corrected and redis.call('HGET', settled, id)
+  if not kept then return '-', '-', '0-0' end
+  local by, to, given = string.match(kept, '^(%S+) (%S+) (%S+)$')
+  return to, given, by
+end
+
+-- units returns what an entry counts in limit i, having been settled to to, and given given back:
+-- its charge there, else what its operation costs there by the view's prices.
+local prices = {}
+local function units(i, text, to, given)
+  local list = recorded(text)
+  local charge = amount(list, names[i])
+  if not charge then
+    local operation, number = string.match(text, '^g%S* (%S+) (%d+)')
+    if not operation then return 0 end
+    prices[i] = prices[i] or redis.call('HGET', view, 'p' .. i) or ''
+    charge = math.min((amount(prices[i], operation) or 0) * tonumber(number), MAX)
   end
+  if to ~= '-' then charge = after(charge, greatest(list), tonumber(to)) end
+  if given == '-' then return charge end
+  return math.max(0, charge - (amount(given, names[i]) or 0))
+end
 
-  -- charges returns what an entry counts in the limits that it was charged in.
-  local function charges(text, to, given)
-    local list = recorded(text)
-    local most = greatest(list)
-    list = string.gsub(list, ',([^=]+)=(%d+)', function(name, charge)
-      charge = tonumber(charge)
-      if to ~= '-' then charge = after(charge, most, tonumber(to)) end
-      return ',' .. name .. '=' .. int(math.max(0, charge - (amount(given, name) or 0)))
-    end)
-    return list
+local function units_now(i, id, text)
+  local to, given = state_of(id)
+  return units(i, text, to, given)
+end
+
+-- charges returns what an entry counts in the limits that it was charged in.
+local function charges(text, to, given)
+  local list = recorded(text)
+  local most = greatest(list)
+  list = string.gsub(list, ',([^=]+)=(%d+)', function(name, charge)
+    charge = tonumber(charge)
+    if to ~= '-' then charge = after(charge, most, tonumber(to)) end
+    return ',' .. name .. '=' .. int(math.max(0, charge - (amount(given, name) or 0)))
+  end)
+  return list
+end
+
+-- in_window tells whether an entry is in limit i's window.
+local function in_window(i, id)
+  local w, ms, seq = 5 + 5 * i, parts(id)
+  return v[w + DUE] > 0 and before(v[w + GONE], v[w + GONE_SEQ], ms, seq)
+end
+
+-- counted tells whether an entry is in the window of any limit.
+local function counted(id)
+  for i = 1, count do
+    if in_window(i, id) then return true end
   end
+  return false
+end
 
-  -- recorded_in returns what an entry was charged in limit i when it was written.
-  function T.recorded_in(i, text)
-    return amount(recorded(text), name_of(i)) or 0
-  end
+-- window_from returns the newest entry that has left limit i's window.
+local function window_from(i)
+  return id_of(v[5 + 5 * i + GONE], v[5 + 5 * i + GONE_SEQ])
+end
 
-  -- with_more adds to a limit's units in a list.
-  function T.with_more(list, i, more)
-    local name = name_of(i)
-    local given = amount(list, name)
-    if not given then return (list == '-' and '' or list) .. ',' .. name .. '=' .. int(more) end
-    local from, to = string.find(list, ',' .. name .. '=' .. int(given), 1, true)
-    return string.sub(list, 1, from) .. name .. '=' .. int(given + more) .. string.sub(list, to + 1)
-  end
-
-  -- expire takes out of limit i's window what has left it, at most BUDGET entries. It returns
-  -- whether there may be more, or nil if entries are trimmed that it would need.
-  function T.expire(i)
-    local w, taken, page = 5 + 5 * i, 0, FEW
-    if v[w + DUE] == 0 or v[w + DUE] > cutoffs[i] then return false end
-    if v[SEEN] == last_ms and v[SEEN_SEQ] == last_seq and last_ms <= cutoffs[i] then -- everything has
-      v[w + GONE], v[w + GONE_SEQ], v[w + DUE], v[w + SUM], v[STALE] = last_ms, last_seq, 0, 0, STALE_MAX
-      return false
-    end
-    if before(v[w + GONE], v[w + GONE_SEQ], trimmed_ms, trimmed_seq) then return nil end
-    while taken < BUDGET do
-      local entries = redis.call('XRANGE', log, '(' .. id_of(v[w + GONE], v[w + GONE_SEQ]), '+', 'COUNT', page)
-      for e = 1, #entries do
-        local id = entries[e][1]
-        local ms, seq = parts(id)
-        if ms > cutoffs[i] then
-          v[w + DUE], v[STALE] = ms, v[STALE] + taken
-          return false
-        end
-        v[w + SUM] = v[w + SUM] - units_now(i, id, entries[e][2][2])
-        v[w + GONE], v[w + GONE_SEQ], taken = ms, seq, taken + 1
-      end
-      if #entries < page then
-        v[w + DUE], v[STALE] = 0, v[STALE] + taken
-        return false
-      end
-      page = READ
-    end
-    v[STALE] = v[STALE] + taken
-    return true
-  end
-
-  -- The index: after every BLOCK entries that the view has counted a line "id sum sum…" is added
-  -- to the last group of GROUP lines: the block's last entry, and per limit what the entries of
-  -- the group up to there count. The last line of group 3 stands in s3, too.
-  local function line_of(id, sums)
-    local line = { id }
-    for i = 1, count do line[i + 1] = int(sums[i]) end
-    return table.concat(line, ' ')
-  end
-
-  local function read_line(line)
-    local sums, id = {}, nil
-    for word in string.gmatch(line, '%S+') do
-      if id then sums[#sums + 1] = tonumber(word) else id = word end
-    end
-    return id, sums
-  end
-
-  -- end_block ends the block that goes up to the newest entry that was counted, and drops a group
-  -- that has left every window.
-  function T.end_block()
-    local g, id = math.floor(v[BLOCKS] / GROUP), id_of(v[SEEN], v[SEEN_SEQ])
-    local sums, group = {}, ''
-    for i = 1, count do sums[i] = v[5 + 5 * i + RUN] end
-    if v[BLOCKS] % GROUP > 0 then
-      local got = redis.call('HMGET', view, 'g' .. g, 's' .. g)
-      local _, earlier = read_line(got[2] or '')
-      group = got[1] or ''
-      for i = 1, count do sums[i] = sums[i] + (earlier[i] or 0) end
-    end
-    local line = line_of(id, sums)
-    redis.call('HSET', view, 'g' .. g, group .. line .. '\n', 's' .. g, line)
-    v[BLOCKS], v[N], v[FROM], v[FROM_SEQ] = v[BLOCKS] + 1, 0, v[SEEN], v[SEEN_SEQ]
-    for i = 1, count do v[5 + 5 * i + RUN] = 0 end
-    if v[FIRST] >= g then return end
-    local ms, seq = parts(read_line(redis.call('HGET', view, 's' .. v[FIRST]) or '0-0') or '0-0')
-    for i = 1, count do
-      local w = 5 + 5 * i
-      if v[w + DUE] > 0 and before(v[w + GONE], v[w + GONE_SEQ], ms, seq) then return end
-    end
-    redis.call('HDEL', view, 'g' .. v[FIRST], 's' .. v[FIRST])
-    v[FIRST] = v[FIRST] + 1
-  end
-
-  -- groups returns the last lines of the index' groups, or nil if the index is gone.
-  local function groups()
-    local names = {}
-    for g = v[FIRST], math.ceil(v[BLOCKS] / GROUP) - 1 do names[#names + 1] = 's' .. g end
-    if #names == 0 then return names end
-    local lines = redis.call('HMGET', view, unpack(names))
-    for n = 1, #lines do
-      if not lines[n] then return nil end
-    end
-    return lines
-  end
-
-  -- change_group adds to what a group of the index says what some of the changes from number at on
-  -- change, those up to the group's end. It returns the number of the next one.
-  local function change_group(g, ended_ms, ended_seq, changes, at)
-    local changed, more = {}, {}
-    for i = 1, count do more[i] = 0 end
-    for line in string.gmatch(redis.call('HGET', view, 'g' .. g) or '', '[^\n]+') do
-      local ended, sums = read_line(line)
-      local ms, seq = parts(ended)
-      while changes[at] and not before(ms, seq, changes[at].ms, changes[at].seq) do
-        for i = 1, count do more[i] = more[i] + changes[at][i] end
-        at = at + 1
-      end
-      for i = 1, count do sums[i] = sums[i] + more[i] end
-      changed[#changed + 1] = line_of(ended, sums)
-    end
-    if #changed > 0 then redis.call('HSET', view, 'g' .. g, table.concat(changed, '\n') .. '\n', 's' .. g, changed[#changed]) end
-    while changes[at] and not before(ended_ms, ended_seq, changes[at].ms, changes[at].seq) do at = at + 1 end
-    return at
-  end
-
-  -- change adds to what the index says that entries count.
-  local function change(changes)
-    table.sort(changes, function(a, b) return before(a.ms, a.seq, b.ms, b.seq) end)
-    local at, lines = 1, nil
-    if changes[1] and not before(v[FROM], v[FROM_SEQ], changes[1].ms, changes[1].seq) then lines = groups() end
-    for n = 1, lines and #lines or 0 do
-      local ms, seq = parts((read_line(lines[n])))
-      if changes[at] and not before(ms, seq, changes[at].ms, changes[at].seq) then
-        at = change_group(v[FIRST] + n - 1, ms, seq, changes, at)
-      end
-    end
-    for n = at, #changes do
-      if before(v[FROM], v[FROM_SEQ], changes[n].ms, changes[n].seq) then
-        for i = 1, count do v[5 + 5 * i + RUN] = v[5 + 5 * i + RUN] + changes[n][i] end
-      end
-    end
-  end
-
-  -- fits returns the ms at which missing units have left limit i's window. Of a sliding window it
-  -- reads the entries of two blocks, and in between the index; it is nil if that is gone.
-  function T.fits(i, missing)
-    if length_of(i) == 0 then return tonumber(ARGV[6 + 4 * i]) end
-    local from = id_of(v[5 + 5 * i + GONE], v[5 + 5 * i + GONE_SEQ])
-    local function walk(to)
-      while true do
-        local entries = redis.call('XRANGE', log, '(' .. from, to, 'COUNT', READ)
-        for e = 1, #entries do
-          from = entries[e][1]
-          missing = missing - units_now(i, from, entries[e][2][2])
-          if missing <= 0 then return parts(from) + length_of(i) end
-        end
-        if #entries < READ then return nil end
-      end
-    end
-    local lines = groups()
-    if not lines then return nil end
-    local located = false -- whether the block is behind us in which the window begins
-    for n = 1, #lines do
-      local ended, sums = read_line(lines[n])
-      if located and sums[i] < missing then
-        missing, from = missing - sums[i], ended
-      elseif located or id_before(from, ended) then
-        local base, group = 0, redis.call('HGET', view, 'g' .. (v[FIRST] + n - 1))
-        if not group then return nil end
-        for line in string.gmatch(group, '[^\n]+') do
-          local block_end, upto = read_line(line)
-          if not located and not id_before(from, block_end) then
-            base = upto[i]
-          elseif not located then
-            local at = walk(block_end)
-            if at then return at end
-            located, from, base = true, block_end, upto[i]
-          elseif upto[i] - base >= missing then
-            return walk(block_end) or now + length_of(i)
-          else
-            missing, from, base = missing - (upto[i] - base), block_end, upto[i]
-          end
-        end
-      end
-    end
-    return walk('+') or now + length_of(i)
-  end
-
-  -- request returns the id of the entry that a request key stands for.
-  function T.request(key)
-    local packed = redis.call('HGET', requests, key)
-    if packed then return id_of(struct.unpack(#packed == 8 and '>I6I2' or '>I6I8', packed)) end
-  end
-
-  -- placed returns the id of the log for the one that a grant was granted under.
-  local function placed(id)
-    return T.request('=' .. id) or id
-  end
-
-  -- put remembers a field of a hash, and lets the hash expire with the other keys.
-  local function put(key, name, value)
-    local new = redis.call('HSET', key, name, value)
-    if new == 1 and redis.call('HLEN', key) == 1 then redis.call('PEXPIRE', key, int(math.max(expires - clock_ms, 60000))) end
-    return new
-  end
-
-  local function set_state(id, by, to, given)
-    corrected = corrected + put(settled, id, by .. ' ' .. to .. ' ' .. given)
-    nothing_corrected = nil
-  end
-
-  -- correct counts a correction that an entry makes. It holds again, should the settled hash have
-  -- been evicted.
-  local function correct(by, correction, changes)
-    local id, to_before, given_before, to_after, given_after = string.match(correction, '^(%S+) (%S+) (%S+) (%S+) (%S+)$')
-    if not id then return end
-    id = placed(id)
-    local text, deltas, any = nil, {}, false
-    deltas.ms, deltas.seq = parts(id)
-    for i = 1, count do
-      deltas[i] = 0
-      if T.in_window(i, id) then
-        text = text or entry(id)
-        if not text then return end
-        deltas[i] = units(i, text, to_after, given_after) - units(i, text, to_before, given_before)
-        v[5 + 5 * i + SUM] = v[5 + 5 * i + SUM] + deltas[i]
-        any = any or deltas[i] ~= 0
-      end
-    end
-    if any then changes[#changes + 1] = deltas end
-    local _, _, newest = state(id)
-    if text and id_before(newest, by) then set_state(id, by, to_after, given_after) end
-  end
-
-  -- fold counts the entries behind the one that the view has seen, at most BUDGET, and returns
-  -- whether that were all.
-  function T.fold()
-    local budget = BUDGET
-    while (v[SEEN] ~= last_ms or v[SEEN_SEQ] ~= last_seq) and budget > 0 do
-      local entries = redis.call('XRANGE', log, '(' .. id_of(v[SEEN], v[SEEN_SEQ]), '+', 'COUNT', READ)
-      for e = 1, #entries do
-        local id, text = entries[e][1], entries[e][2][2]
-        local ms, seq = parts(id)
-        if recorded(text) ~= '' then
-          for i = 1, count do
-            local w, counts = 5 + 5 * i, units(i, text, '-', '-')
-            if v[w + DUE] > 0 or (ms > cutoffs[i] and counts > 0) then
-              if v[w + DUE] == 0 then v[w + GONE], v[w + GONE_SEQ], v[w + DUE] = v[SEEN], v[SEEN_SEQ], ms end
-              v[w + SUM], v[w + RUN] = v[w + SUM] + counts, v[w + RUN] + counts
-            end
-          end
-        else
-          local changes = {}
-          for correction in string.gmatch(text, ';([^;]+)') do correct(entries[e][2][4] or id, correction, changes) end
-          change(changes)
-        end
-        v[SEEN], v[SEEN_SEQ], v[N] = ms, seq, v[N] + 1
-        if v[N] >= BLOCK then T.end_block() end
-      end
-      if #entries < READ then v[SEEN], v[SEEN_SEQ] = last_ms, last_seq end
-      budget = budget - READ
-    end
-    return v[SEEN] == last_ms and v[SEEN_SEQ] == last_seq
-  end
-
-  -- lost tells whether entries are missing that the daemon knows of and a window still counts:
-  -- the log was flushed, evicted, or is an older copy. A log whose keys expired while nobody
-  -- used it lacks nothing, nor does one that a reset ended.
-  function T.lost()
-    local ms, seq = parts(known_last)
-    if known_epoch == '' or known_epoch == before_reset then return false end
-    if epoch == known_epoch then
-      if last_ms == ms and last_seq == seq then return false end
-      if before(last_ms, last_seq, ms, seq) then return true end
-      -- Others may have written since to a copy that lacks it: later is not longer.
-      return before(trimmed_ms, trimmed_seq, ms, seq) and not entry(known_last)
-    end
-    -- Another log, or none: was the one that is known used in any window?
-    ms = math.max(ms, tonumber(string.match(known_epoch, '@(%d+)$') or '0'))
-    for i = 1, count do
-      if ms > cutoffs[i] then return true end
-    end
+-- expire takes out of limit i's window what has left it, at most BUDGET entries. It returns
+-- whether there may be more, or nil if entries are trimmed that it would need.
+local function expire(i)
+  local w, taken = 5 + 5 * i, 0
+  if v[w + DUE] == 0 or v[w + DUE] > cutoffs[i] then return false end
+  changed = true
+  if v[SEEN] == last_ms and v[SEEN_SEQ] == last_seq and last_ms <= cutoffs[i] then -- everything has
+    v[w + GONE], v[w + GONE_SEQ], v[w + DUE], v[w + SUM], v[STALE] = last_ms, last_seq, 0, 0, STALE_MAX
     return false
   end
-
-  -- emptied tells whether one of the keys was evicted without the others.
-  function T.emptied()
-    if before(trimmed_ms, trimmed_seq, last_ms, last_seq) and redis.call('XLEN', log) == 0 then return true end
-    return redis.call('HLEN', settled) < corrected
-  end
-
-  -- begin draws the epoch of a log that has none. When it was begun is part of it: what is known
-  -- of a log before its first entry. An account that was evicted alone goes on behind what is
-  -- left of the others.
-  function T.begin()
-    if epoch ~= '' then return end
-    local newest = redis.call('XREVRANGE', log, '+', '-', 'COUNT', 1)[1]
-    if newest and id_before(id_of(last_ms, last_seq), newest[1]) then
-      last_ms, last_seq = parts(newest[1])
-      now = math.max(now, last_ms)
-    end
-    corrected = redis.call('HLEN', settled)
-    epoch = call .. '@' .. int(now)
-  end
-
-  -- next_id makes the id of an entry that is written now: the time, and a number above the last
-  -- one's within it. Behind what a host numbered in an outage the numbers go on above, so that
-  -- the host's next one is never taken for an entry of the ledger's.
-  function T.next_id()
-    if now > last_ms then
-      last_ms, last_seq = now, 0
-    elseif last_seq >= HOST_SEQ and last_seq < LEDGER_SEQ then
-      last_seq = LEDGER_SEQ
-    else
-      last_seq = last_seq + 1
-    end
-    return id_of(last_ms, last_seq)
-  end
-
-  -- numbered_here tells whether a number is one of next_id's, not a host's.
-  function T.numbered_here(seq)
-    return seq < HOST_SEQ or seq >= LEDGER_SEQ
-  end
-
-  -- name_entry has a request key, or = and an id, stand for an entry: its ms in 6 bytes, and its
-  -- number.
-  local function name_entry(name, id)
+  if before(v[w + GONE], v[w + GONE_SEQ], trimmed_ms, trimmed_seq) then return nil end
+  v[w + DUE] = 0
+  for id, text in behind(window_from(i)) do
     local ms, seq = parts(id)
-    put(requests, name, struct.pack(seq < 65536 and '>I6I2' or '>I6I8', ms, seq))
+    if ms > cutoffs[i] or taken == BUDGET then
+      v[w + DUE] = ms
+      break
+    end
+    v[w + SUM] = v[w + SUM] - units_now(i, id, text)
+    v[w + GONE], v[w + GONE_SEQ], taken = ms, seq, taken + 1
   end
-  T.name_entry = name_entry
+  v[STALE] = v[STALE] + taken
+  return v[w + DUE] > 0 and v[w + DUE] <= cutoffs[i]
+end
 
-  -- append writes an entry under an id, and the id that it was granted under if that is another.
-  local function append(id, text, granted)
-    if granted and granted ~= id then
-      redis.call('XADD', log, id, 'e', text, 'a', granted)
-    else
-      redis.call('XADD', log, id, 'e', text)
+-- The index: after every BLOCK entries that the view has counted a line "id sum sum…" is added
+-- to the last group of GROUP lines: the block's last entry, and per limit what the entries of
+-- the group up to there count. The last line of group 3 stands in s3, too.
+local function line_of(id, sums)
+  local line = { id }
+  for i = 1, count do line[i + 1] = int(sums[i]) end
+  return table.concat(line, ' ')
+end
+
+local function read_line(line)
+  local sums, id = {}, nil
+  for word in string.gmatch(line, '%S+') do
+    if id then sums[#sums + 1] = tonumber(word) else id = word end
+  end
+  return id, sums
+end
+
+-- end_block ends the block that goes up to the newest entry that was counted, and drops a group
+-- that has left every window.
+local function end_block()
+  local g, id = math.floor(v[BLOCKS] / GROUP), id_of(v[SEEN], v[SEEN_SEQ])
+  local sums, group = {}, ''
+  for i = 1, count do sums[i] = v[5 + 5 * i + RUN] end
+  if v[BLOCKS] % GROUP > 0 then
+    local got = redis.call('HMGET', view, 'g' .. g, 's' .. g)
+    local _, earlier = read_line(got[2] or '')
+    group = got[1] or ''
+    for i = 1, count do sums[i] = sums[i] + (earlier[i] or 0) end
+  end
+  local line = line_of(id, sums)
+  redis.call('HSET', view, 'g' .. g, group .. line .. '\n', 's' .. g, line)
+  v[BLOCKS], v[N], v[FROM], v[FROM_SEQ] = v[BLOCKS] + 1, 0, v[SEEN], v[SEEN_SEQ]
+  for i = 1, count do v[5 + 5 * i + RUN] = 0 end
+  if v[FIRST] >= g then return end
+  local ms, seq = parts(read_line(redis.call('HGET', view, 's' .. v[FIRST]) or '0-0') or '0-0')
+  for i = 1, count do
+    local w = 5 + 5 * i
+    if v[w + DUE] > 0 and before(v[w + GONE], v[w + GONE_SEQ], ms, seq) then return end
+  end
+  redis.call('HDEL', view, 'g' .. v[FIRST], 's' .. v[FIRST])
+  v[FIRST] = v[FIRST] + 1
+end
+
+-- groups returns the last lines of the index' groups, or nil if the index is gone.
+local function groups()
+  local fields = {}
+  for g = v[FIRST], math.ceil(v[BLOCKS] / GROUP) - 1 do fields[#fields + 1] = 's' .. g end
+  if #fields == 0 then return fields end
+  local lines = redis.call('HMGET', view, unpack(fields))
+  for n = 1, #lines do
+    if not lines[n] then return nil end
+  end
+  return lines
+end
+
+-- change_group adds to what a group of the index says what some of the changes from number at on
+-- change, those up to the group's end. It returns the number of the next one.
+local function change_group(g, ended_ms, ended_seq, changes, at)
+  local changed, more = {}, {}
+  for i = 1, count do more[i] = 0 end
+  for line in string.gmatch(redis.call('HGET', view, 'g' .. g) or '', '[^\n]+') do
+    local ended, sums = read_line(line)
+    local ms, seq = parts(ended)
+    while changes[at] and not before(ms, seq, changes[at].ms, changes[at].seq) do
+      for i = 1, count do more[i] = more[i] + changes[at][i] end
+      at = at + 1
+    end
+    for i = 1, count do sums[i] = sums[i] + more[i] end
+    changed[#changed + 1] = line_of(ended, sums)
+  end
+  if #changed > 0 then redis.call('HSET', view, 'g' .. g, table.concat(changed, '\n') .. '\n', 's' .. g, changed[#changed]) end
+  while changes[at] and not before(ended_ms, ended_seq, changes[at].ms, changes[at].seq) do at = at + 1 end
+  return at
+end
+
+-- change adds to what the index says that entries count.
+local function change(changes)
+  table.sort(changes, function(a, b) return before(a.ms, a.seq, b.ms, b.seq) end)
+  local at, lines = 1, nil
+  if changes[1] and not before(v[FROM], v[FROM_SEQ], changes[1].ms, changes[1].seq) then lines = groups() end
+  for n = 1, lines and #lines or 0 do
+    local ms, seq = parts((read_line(lines[n])))
+    if changes[at] and not before(ms, seq, changes[at].ms, changes[at].seq) then
+      at = change_group(v[FIRST] + n - 1, ms, seq, changes, at)
     end
   end
-
-  -- apply makes a correction hold, and returns how it stands in the entry that makes it: there an
-  -- entry is called as it was granted, which a loss does not change.
-  local function apply(by, id, granted, to, given)
-    local to_before, given_before = state(id)
-    set_state(id, by, to, given)
-    return table.concat({ ';' .. granted, to_before, given_before, to, given }, ' ')
-  end
-
-  -- settle settles a grant by an entry that is written now, and returns that entry and its id.
-  function T.settle(trace, id, granted, text, to)
-    local by, to_before, given = T.next_id(), state(id)
-    local line = table.concat({ trace, charges(text, to_before, given), charges(text, to, given) }, ' ') .. apply(by, id, granted, to, given)
-    append(by, line)
-    return line, by
-  end
-
-  -- in_window tells whether an entry is in limit i's window.
-  function T.in_window(i, id)
-    local w, ms, seq = 5 + 5 * i, parts(id)
-    return v[w + DUE] > 0 and before(v[w + GONE], v[w + GONE_SEQ], ms, seq)
-  end
-
-  -- counted tells whether an entry is in the window of any limit.
-  function T.counted(id)
-    for i = 1, count do
-      if T.in_window(i, id) then return true end
+  for n = at, #changes do
+    if before(v[FROM], v[FROM_SEQ], changes[n].ms, changes[n].seq) then
+      for i = 1, count do v[5 + 5 * i + RUN] = v[5 + 5 * i + RUN] + changes[n][i] end
     end
-    return false
   end
+end
 
-  -- keep has the keys live on: never shorter than their newest entry counts. The expiry is set
-  -- a quarter of that ahead of need, so that not every grant has to. A new account is written
-  -- before, and every account after.
-  function T.keep(span)
-    local until_ms = math.floor(now + span * 1.25 + 60000)
-    if v then
-      v[LIVES] = until_ms
-      redis.call('PEXPIRE', view, int(until_ms - clock_ms))
+-- fits returns the ms at which missing units have left limit i's window. Of a sliding window it
+-- reads the entries of two blocks, and in between the index; it is nil if that is gone.
+local function fits(i, missing)
+  if lengths[i] == 0 then return ends_ms[i] end
+  local from = window_from(i)
+  local function walk(to)
+    for id, text in behind(from, to) do
+      missing = missing - units_now(i, id, text)
+      if missing <= 0 then return parts(id) + lengths[i] end
     end
-    expires = math.max(expires, until_ms)
-    for k = 1, 4 do redis.call('PEXPIRE', KEYS[k], int(expires - clock_ms)) end
   end
-
-  -- keep_ahead does so if it is time.
-  function T.keep_ahead()
-    if v[LIVES] < now + v[SPAN] + 60000 then T.keep(v[SPAN]) end
-  end
-
-  -- drop_views takes all views out of the account: they count the log anew.
-  function T.drop_views()
-    local kept, at = {}, 1
-    while at <= #records do
-      local ends
-      if string.sub(records, at, at) == 'C' then
-        ends = at + 2 + string.byte(records, at + 1)
-        kept[#kept + 1] = string.sub(records, at, ends - 1)
-      else
-        ends = at + #digest + 2 + 8 * (10 + 5 * string.byte(records, at + #digest + 1))
-      end
-      at = ends
-    end
-    v, records = nil, table.concat(kept)
-  end
-
-  -- trim drops what no view's window needs any more, with the request keys and corrections that
-  -- belong to it, at most BUDGET entries; and views and calls that are that old.
-  function T.trim()
-    local bound, views, calls, at = now - v[SPAN], {}, {}, 1
-    while at <= #records do
-      local ends
-      if string.sub(records, at, at) == 'C' then
-        ends = at + 2 + string.byte(records, at + 1)
-        calls[#calls + 1] = string.sub(records, at, ends - 1)
-      else
-        local numbers = at + #digest + 2
-        ends = numbers + 8 * (10 + 5 * string.byte(records, numbers - 1))
-        local seen, _, _, _, _, _, _, _, span = struct.unpack('<ddddddddd', records, numbers)
-        if seen >= now - span then
-          bound = math.min(bound, now - span)
-          views[#views + 1] = string.sub(records, at, ends - 1)
+  local lines = groups()
+  if not lines then return nil end
+  local located = false -- whether the block is behind us in which the window begins
+  for n = 1, #lines do
+    local ended, sums = read_line(lines[n])
+    if located and sums[i] < missing then
+      missing, from = missing - sums[i], ended
+    elseif located or id_before(from, ended) then
+      local base, group = 0, redis.call('HGET', view, 'g' .. (v[FIRST] + n - 1))
+      if not group then return nil end
+      for line in string.gmatch(group, '[^\n]+') do
+        local block_end, upto = read_line(line)
+        if not located and not id_before(from, block_end) then
+          base = upto[i]
+        elseif not located then
+          local at = walk(block_end)
+          if at then return at end
+          located, from, base = true, block_end, upto[i]
+        elseif upto[i] - base >= missing then
+          return walk(block_end) or now + lengths[i]
+        else
+          missing, from, base = missing - (upto[i] - base), block_end, upto[i]
         end
       end
-      at = ends
     end
-    for c = 1, #calls do
-      if tonumber(string.match(calls[c], '^..%S+ %S+ (%d+)')) >= bound then views[#views + 1] = calls[c] end
+  end
+  return walk('+') or now + lengths[i]
+end
+
+-- request returns the id of the entry that a request key stands for.
+local function request(key)
+  local packed = redis.call('HGET', requests, key)
+  if packed then return id_of(struct.unpack(#packed == 8 and '>I6I2' or '>I6I8', packed)) end
+end
+
+-- name_entry has a request key, or = and an id, stand for an entry: its ms in 6 bytes, and its
+-- number.
+local function name_entry(key, id)
+  local ms, seq = parts(id)
+  if redis.call('HSET', requests, '-', '') == 1 then redis.call('PEXPIRE', requests, math.max(expires - clock_ms, 60000)) end
+  redis.call('HSET', requests, key, struct.pack(seq < 65536 and '>I6I2' or '>I6I8', ms, seq))
+end
+
+-- placed returns the id of the log for the one that a grant was granted under.
+local function placed(id)
+  return request('=' .. id) or id
+end
+
+local function set_state(id, by, to, given)
+  local new = redis.call('HSET', settled, id, by .. ' ' .. to .. ' ' .. given)
+  if new == 1 and redis.call('HLEN', settled) == 1 then redis.call('PEXPIRE', settled, math.max(expires - clock_ms, 60000)) end
+  corrected, nothing_corrected = corrected + new, nil
+end
+
+-- correct counts a correction that an entry makes. It holds again, should the settled hash have
+-- been evicted.
+local function correct(by, correction, changes)
+  local id, to_before, given_before, to_after, given_after = string.match(correction, '^(%S+) (%S+) (%S+) (%S+) (%S+)$')
+  if not id then return end
+  id = placed(id)
+  local text, deltas, any = nil, {}, false
+  deltas.ms, deltas.seq = parts(id)
+  for i = 1, count do
+    deltas[i] = 0
+    if in_window(i, id) then
+      text = text or entry_of(id)
+      if not text then return end
+      deltas[i] = units(i, text, to_after, given_after) - units(i, text, to_before, given_before)
+      v[5 + 5 * i + SUM] = v[5 + 5 * i + SUM] + deltas[i]
+      any = any or deltas[i] ~= 0
     end
-    records = table.concat(views)
-    local ms, seq = bound, MAX
-    for i = 1, count do
-      local w = 5 + 5 * i
-      if v[w + DUE] > 0 and before(v[w + GONE], v[w + GONE_SEQ], ms, seq) then ms, seq = v[w + GONE], v[w + GONE_SEQ] end
+  end
+  if any then changes[#changes + 1] = deltas end
+  local _, _, newest = state_of(id)
+  if text and id_before(newest, by) then set_state(id, by, to_after, given_after) end
+end
+
+-- count_units counts in every limit an entry that is new to the view.
+local function count_units(ms, seq, units_in)
+  for i = 1, count do
+    local w, more = 5 + 5 * i, units_in(i)
+    if v[w + DUE] > 0 or (ms > cutoffs[i] and more > 0) then
+      if v[w + DUE] == 0 then v[w + GONE], v[w + GONE_SEQ], v[w + DUE] = v[SEEN], v[SEEN_SEQ], ms end
+      v[w + SUM], v[w + RUN] = v[w + SUM] + more, v[w + RUN] + more
     end
-    local entries = redis.call('XRANGE', log, '(' .. id_of(trimmed_ms, trimmed_seq), id_of(ms, seq), 'COUNT', BUDGET)
-    for e = 1, #entries do
-      local id, fields = entries[e][1], entries[e][2]
-      local key = string.match(fields[2], '^g%S* %S+ %S+ %S+ %S+ (%S+)$')
-      if key and key ~= '-' and T.request(key) == id then redis.call('HDEL', requests, key) end
-      if fields[4] then redis.call('HDEL', requests, '=' .. fields[4]) end
-      if not nothing_corrected then corrected = corrected - redis.call('HDEL', settled, id) end
-      trimmed_ms, trimmed_seq = parts(id)
+  end
+end
+
+-- pass has the view have seen an entry.
+local function pass(ms, seq)
+  v[SEEN], v[SEEN_SEQ], v[N] = ms, seq, v[N] + 1
+  if v[N] >= BLOCK then end_block() end
+end
+
+-- fold counts the entries behind the one that the view has seen, at most BUDGET, and returns
+-- whether that were all.
+local function fold()
+  if v[SEEN] == last_ms and v[SEEN_SEQ] == last_seq then return true end
+  local budget = BUDGET
+  changed = true
+  for id, text, granted in behind(id_of(v[SEEN], v[SEEN_SEQ])) do
+    if budget == 0 then return false end
+    local ms, seq = parts(id)
+    if recorded(text) ~= '' then
+      count_units(ms, seq, function(i) return units(i, text, '-', '-') end)
+    else
+      local changes = {}
+      for correction in string.gmatch(text, ';([^;]+)') do correct(granted, correction, changes) end
+      change(changes)
     end
-    if #entries < BUDGET then v[STALE] = 0 end
-    if #entries == 0 then return end
-    lost_ms = trimmed_ms
-    -- Whole nodes only: what is left of the first one costs nothing to keep.
-    redis.call('XTRIM', log, 'MINID', '~', id_of(trimmed_ms, trimmed_seq))
+    pass(ms, seq)
+    budget = budget - 1
   end
+  v[SEEN], v[SEEN_SEQ] = last_ms, last_seq
+  return true
+end
 
-  -- counts_now tells whether an entry's time is in the window of any limit.
-  local function counts_now(id)
-    local ms = parts(id)
-    for i = 1, count do
-      if ms > cutoffs[i] then return true end
+-- lost tells whether entries are missing that the daemon knows of and a window still counts: the
+-- log was flushed, evicted, or is an older copy. A log whose keys expired while nobody used it
+-- lacks nothing, nor does one that a reset ended.
+local function lost()
+  if known_epoch == '' or known_epoch == before_reset then return false end
+  if epoch == known_epoch then
+    if last_ms == known_ms and last_seq == known_seq then return false end
+    if before(last_ms, last_seq, known_ms, known_seq) then return true end
+    -- Others may have written since to a copy that lacks it: later is not longer.
+    return before(trimmed_ms, trimmed_seq, known_ms, known_seq) and not entry_of(id_of(known_ms, known_seq))
+  end
+  -- Another log, or none: was the one that is known used in any window?
+  local used = math.max(known_ms, tonumber(string.match(known_epoch, '@(%d+)$') or '0'))
+  for i = 1, count do
+    if used > cutoffs[i] then return true end
+  end
+  return false
+end
+
+-- emptied tells whether one of the keys was evicted without the others.
+local function emptied()
+  if before(trimmed_ms, trimmed_seq, last_ms, last_seq) and redis.call('XLEN', log) == 0 then return true end
+  return redis.call('HLEN', settled) < corrected
+end
+
+-- draw_epoch draws a name that no other log has. When it was begun is part of it: what is known of
+-- a log before its first entry.
+local function draw_epoch()
+  epoch = boot .. int(call) .. '@' .. int(now)
+end
+
+-- begin draws the epoch of a log that has none. An account that was evicted alone goes on behind
+-- what is left of the others.
+local function begin()
+  if epoch ~= '' then return end
+  local newest = redis.call('XREVRANGE', log, '+', '-', 'COUNT', 1)[1]
+  if newest and id_before(id_of(last_ms, last_seq), newest[1]) then
+    last_ms, last_seq = parts(newest[1])
+    now = math.max(now, last_ms)
+  end
+  corrected = redis.call('HLEN', settled)
+  draw_epoch()
+end
+
+-- next_id makes the id of an entry that is written now: the time, and a number above the last
+-- one's within it. Behind what a host numbered in an outage the numbers go on above, so that the
+-- host's next one is never taken for an entry of the ledger's.
+local function next_id()
+  if now > last_ms then
+    last_ms, last_seq = now, 0
+  elseif last_seq >= HOST_SEQ and last_seq < LEDGER_SEQ then
+    last_seq = LEDGER_SEQ
+  else
+    last_seq = last_seq + 1
+  end
+  return id_of(last_ms, last_seq)
+end
+
+-- numbered_here tells whether a number is one of next_id's, not a host's.
+local function numbered_here(seq)
+  return seq < HOST_SEQ or seq >= LEDGER_SEQ
+end
+
+-- append writes an entry under an id, and the id that it was granted under if that is another.
+local function append(id, text, granted)
+  if granted and granted ~= id then
+    redis.call('XADD', log, id, 'e', text, 'a', granted)
+  else
+    redis.call('XADD', log, id, 'e', text)
+  end
+end
+
+-- apply makes a correction hold, and returns how it stands in the entry that makes it: there an
+-- entry is called as it was granted, which a loss does not change.
+local function apply(by, id, granted, to, given)
+  local to_before, given_before = state_of(id)
+  set_state(id, by, to, given)
+  return table.concat({ ';' .. granted, to_before, given_before, to, given }, ' ')
+end
+
+-- settle settles a grant by an entry that is written now, and returns that entry and its id.
+local function settle(trace, id, granted, text, to)
+  local by, to_before, given = next_id(), state_of(id)
+  local line = table.concat({ trace, charges(text, to_before, given), charges(text, to, given) }, ' ') .. apply(by, id, granted, to, given)
+  append(by, line)
+  return line, by
+end
+
+-- keep has the keys live on: never shorter than their newest entry counts. The expiry is set a
+-- quarter of that ahead of need, so that not every grant has to. A new account is written before,
+-- and every account after.
+local function keep(span)
+  local until_ms = math.floor(now + span * 1.25 + 60000)
+  if v then
+    v[LIVES] = until_ms
+    redis.call('PEXPIRE', view, until_ms - clock_ms)
+  end
+  expires = math.max(expires, until_ms)
+  for k = 1, 4 do redis.call('PEXPIRE', KEYS[k], expires - clock_ms) end
+end
+
+-- keep_ahead does so if it is time.
+local function keep_ahead()
+  if v[LIVES] < now + v[SPAN] + 60000 then keep(v[SPAN]) end
+end
+
+-- drop_views takes all views out of the account: they count the log anew.
+local function drop_views()
+  v, views = nil, {}
+end
+
+-- trim drops what no view's window needs any more, with the request keys and corrections that
+-- belong to it, at most BUDGET entries; and views and calls that are that old.
+local function trim()
+  local bound = now
+  changed = true
+  for name, numbers in pairs(views) do
+    if name == digest or numbers[SEEN] >= now - numbers[SPAN] then
+      bound = math.min(bound, now - numbers[SPAN])
+    else
+      views[name] = nil
     end
-    return false
   end
+  for name, c in pairs(calls) do
+    if c.ms < bound and name ~= daemon then calls[name] = nil end
+  end
+  local ms, seq = bound, MAX
+  for i = 1, count do
+    local w = 5 + 5 * i
+    if v[w + DUE] > 0 and before(v[w + GONE], v[w + GONE_SEQ], ms, seq) then ms, seq = v[w + GONE], v[w + GONE_SEQ] end
+  end
+  local entries = redis.call('XRANGE', log, '(' .. id_of(trimmed_ms, trimmed_seq), id_of(ms, seq), 'COUNT', BUDGET)
+  for e = 1, #entries do
+    local id, fields = entries[e][1], entries[e][2]
+    local key = string.match(fields[2], '^g%S* %S+ %S+ %S+ %S+ (%S+)$')
+    if key and key ~= '-' and request(key) == id then redis.call('HDEL', requests, key) end
+    if fields[4] then redis.call('HDEL', requests, '=' .. fields[4]) end
+    if not nothing_corrected then corrected = corrected - redis.call('HDEL', settled, id) end
+    trimmed_ms, trimmed_seq = parts(id)
+  end
+  if #entries < BUDGET then v[STALE] = 0 end
+  if #entries == 0 then return end
+  lost_ms = trimmed_ms
+  -- Whole nodes only: what is left of the first one costs nothing to keep.
+  redis.call('XTRIM', log, 'MINID', '~', id_of(trimmed_ms, trimmed_seq))
+end
 
-  -- put_back puts an entry back that the log does not have: where it stood, or else now. An entry
-  -- counts from its place, so that it may count for longer, never for less.
-  function T.put_back(granted, place, text)
-    local kind, ms, seq = string.sub(text, 1, 1), parts(place)
-    if not before(trimmed_ms, trimmed_seq, ms, seq) then return nil end
-    local there = entry(granted)
-    if there and string.match(there, '^[^;]*') == string.match(text, '^[^;]*') then return granted end
-    there = placed(granted)
-    if there ~= granted then return there end
-    local key = string.match(text, '^g%S* %S+ %S+ %S+ %S+ (%S+)$')
-    local holder = key and key ~= '-' and T.request(key)
-    local held = holder and counts_now(holder) and entry(holder)
-    if held and string.match(held, '^g%S* (%S+ %S+)') == string.match(text, '^g%S* (%S+ %S+)') then
-      name_entry('=' .. granted, holder)
-      return holder
+-- counts_now tells whether an entry's time is in the window of any limit.
+local function counts_now(id)
+  local ms = parts(id)
+  for i = 1, count do
+    if ms > cutoffs[i] then return true end
+  end
+  return false
+end
+
+-- put_back puts an entry back that the log does not have: where it stood, or else now. An entry
+-- counts from its place, so that it may count for longer, never for less.
+local function put_back(granted, place, text)
+  local kind, ms, seq = string.sub(text, 1, 1), parts(place)
+  if not before(trimmed_ms, trimmed_seq, ms, seq) then return nil end
+  local there = entry_of(granted)
+  if there and string.match(there, '^[^;]*') == string.match(text, '^[^;]*') then return granted end
+  there = placed(granted)
+  if there ~= granted then return there end
+  local key = string.match(text, '^g%S* %S+ %S+ %S+ %S+ (%S+)$')
+  local holder = key and key ~= '-' and request(key)
+  local held = holder and counts_now(holder) and entry_of(holder)
+  if held and string.match(held, '^g%S* (%S+ %S+)') == string.match(text, '^g%S* (%S+ %S+)') then
+    name_entry('=' .. granted, holder)
+    return holder
+  end
+  if numbered_here(seq) then now = math.max(now, ms) end
+  local free = ms <= now and before(last_ms, last_seq, ms, seq)
+  if kind == 'r' then
+    if not free then return nil end
+    redis.call('DEL', log, settled, requests)
+    corrected, lost_ms, trimmed_ms, trimmed_seq, nothing_corrected = 0, 0, ms, seq, nil
+  end
+  local id = place
+  if free then last_ms, last_seq = ms, seq else id = next_id() end
+  if id ~= granted then name_entry('=' .. granted, id) end
+  if key and key ~= '-' and not held then name_entry(key, id) end
+  if kind == 's' or kind == 'd' then
+    -- Of several corrections of an entry the one that was made last holds.
+    local head, list = string.match(text, '^([^;]*)(.*)$')
+    local made = {}
+    for of, to, given in string.gmatch(list, ';(%S+) %S+ %S+ (%S+) ([^;%s]+)') do
+      local _, _, by = state_of(placed(of))
+      if entry_of(placed(of)) and id_before(by, granted) then made[#made + 1] = apply(granted, placed(of), of, to, given) end
     end
-    if T.numbered_here(seq) then now = math.max(now, ms) end
-    local free = ms <= now and before(last_ms, last_seq, ms, seq)
-    if kind == 'r' then
-      if not free then return nil end
-      redis.call('DEL', log, settled, requests)
-      corrected, lost_ms, trimmed_ms, trimmed_seq, nothing_corrected = 0, 0, ms, seq, nil
-    end
-    local id = place
-    if free then last_ms, last_seq = ms, seq else id = T.next_id() end
-    if id ~= granted then name_entry('=' .. granted, id) end
-    if key and key ~= '-' and not held then name_entry(key, id) end
-    if kind == 's' or kind == 'd' then
-      -- Of several corrections of an entry the one that was made last holds.
-      local head, list = string.match(text, '^([^;]*)(.*)$')
-      local made = {}
-      for of, to, given in string.gmatch(list, ';(%S+) %S+ %S+ (%S+) ([^;%s]+)') do
-        local _, _, by = state(placed(of))
-        if entry(placed(of)) and id_before(by, granted) then made[#made + 1] = apply(granted, placed(of), of, to, given) end
-      end
-      text = head .. table.concat(made)
-    end
-    append(id, text, granted)
-    return id
+    text = head .. table.concat(made)
   end
+  append(id, text, granted)
+  return id
+end
 
-  -- ready brings the view up to now, and returns why nothing can be decided, or nil:
-  -- period (a calendar period is not the one of now) · lost (restore first) · quiet · behind
-  -- (count first) · more (too much has left the windows for one call)
-  function T.ready()
-    if stale_period then return 'period' end
-    if T.lost() then return 'lost' end
-    if quiet ~= '' then return 'quiet' end
-    if not v or before(v[SEEN], v[SEEN_SEQ], trimmed_ms, trimmed_seq) then return 'behind' end
-    local blocks, all = v[BLOCKS], T.fold()
-    if v[BLOCKS] ~= blocks then save() end -- with what the index has now
-    if not all then return 'behind' end
-    local status = nil
-    for i = 1, count do
-      local more = T.expire(i)
-      if more == nil then return 'behind' end
-      if more then status = 'more' end
-    end
-    return status
+-- ready brings the view up to now, and returns why nothing can be decided, or nil:
+-- period (a calendar period is not the one of now) · lost (restore first) · quiet · behind
+-- (count first) · more (too much has left the windows for one call)
+local function ready()
+  if stale_period then return 'period' end
+  if lost() then return 'lost' end
+  if quiet ~= '' then return 'quiet' end
+  if not v or before(v[SEEN], v[SEEN_SEQ], trimmed_ms, trimmed_seq) then return 'behind' end
+  local blocks, all = v[BLOCKS], fold()
+  if v[BLOCKS] ~= blocks then save() end -- with what the index has now
+  if not all then return 'behind' end
+  local status = nil
+  for i = 1, count do
+    local more = expire(i)
+    if more == nil then return 'behind' end
+    if more then status = 'more' end
   end
+  return status
+end
 
-  -- daemons returns the names of the daemons of which the account remembers a call.
-  function T.daemons()
-    local names, at = { string.match(mine, '^%S+') }, 1
-    while at <= #records do
-      if string.sub(records, at, at) == 'C' then
-        names[#names + 1] = string.match(records, '^%S+', at + 2)
-        at = at + 2 + string.byte(records, at + 1)
-      else
-        at = at + #digest + 2 + 8 * (10 + 5 * string.byte(records, at + #digest + 1))
-      end
-    end
-    return table.concat(names, ' ')
-  end
+-- refuse answers why nothing is decided; in a quiet period with its name.
+local function refuse(status)
+  local reply = answer(status)
+  if status == 'quiet' then reply[6] = quiet end
+  return reply
+end
 
-  -- refuse answers why nothing is decided; in a quiet period with its name.
-  function T.refuse(status)
-    local reply = T.answer(status)
-    if status == 'quiet' then reply[6] = quiet end
-    return reply
-  end
+-- stray tells whether this call arrives after a later one of the same process: it was given up
+-- while it was on its way, and nobody waits for it any more.
+local function stray()
+  return mine and mine.boot == boot and call < mine.call
+end
 
-  -- stray tells whether this call arrives after a later one of the same daemon: it was given up
-  -- while it was on its way, and nobody waits for it any more.
-  function T.stray()
-    local boot, number = string.match(mine, '^%S+ (%w+)%.(%w+) ')
-    local own_boot, own_number = string.match(call, '^(%w+)%.(%w+)$')
-    return boot ~= nil and boot == own_boot and tonumber(own_number, 36) < tonumber(number, 36)
-  end
+-- done_before returns what this call did when it was made before.
+local function done_before()
+  return mine and mine.boot == boot and mine.made == call and mine.what or nil
+end
 
-  -- done_before returns what this call did when it was made before.
-  function T.done_before()
-    local name, what = string.match(mine, '^%S+ (%S+) %S+ (.*)$')
-    return name == call and what or nil
-  end
+-- remember notes what this call did, should it be asked again.
+local function remember(what)
+  mine = { boot = boot, call = call, made = call, ms = now, what = what }
+  calls[daemon] = mine
+end
 
-  -- remember notes what this call did, should it be asked again.
-  function T.remember(what)
-    mine = daemon .. ' ' .. call .. ' ' .. int(now) .. ' ' .. what
-  end
-
-  -- catching_up returns the ms at which the log reaches back as far as limit i's window again, or
-  -- 0 if it does now.
-  function T.catching_up(i)
-    if lost_ms <= cutoffs[i] then return 0 end
-    if length_of(i) == 0 then return tonumber(ARGV[6 + 4 * i]) end
-    return lost_ms + length_of(i)
-  end
-
-  T.before, T.entry, T.state, T.units, T.units_now = before, entry, state, units, units_now
-  T.append, T.apply, T.placed, T.name_of, T.length_of = append, apply, placed, name_of, length_of
-  return T
+-- catching_up returns the ms at which the log reaches back as far as limit i's window again, or 0
+-- if it does now.
+local function catching_up(i)
+  if lost_ms <= cutoffs[i] then return 0 end
+  if lengths[i] == 0 then return ends_ms[i] end
+  return lost_ms + lengths[i]
 end

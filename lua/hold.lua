@@ -11,14 +11,13 @@
 
 local desk = KEYS[1]
 local holder, length, forgotten, watched = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
-local now = clock()
 local got = redis.call('HMGET', desk, 'holder', 'until')
 if got[1] and got[1] ~= holder then
-  local left = (tonumber(got[2]) or 0) - now
+  local left = (tonumber(got[2]) or 0) - clock_ms
   if left > 0 then return { 'busy', left } end
   local lapsed = got[1] .. ' ' .. got[2]
   if lapsed ~= watched then return { 'lapsed', lapsed } end
 end
-redis.call('HSET', desk, 'holder', holder, 'until', int(now + length))
+redis.call('HSET', desk, 'holder', holder, 'until', clock_ms + length)
 redis.call('PEXPIRE', desk, forgotten)
 return { 'held', 0 }

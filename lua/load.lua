@@ -20,7 +20,7 @@ for i = 1, #all, 2 do
     holds_until = tonumber(all[i + 1])
   end
 end
-if holds_until <= clock() then holder = '' end
+if holds_until <= clock_ms then holder = '' end
 
 local reply = { holder, #parts / 2 }
 for i = 1, #parts do reply[#reply + 1] = parts[i] end

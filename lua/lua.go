@@ -8,9 +8,11 @@ import (
 )
 
 var (
-	//go:embed prelude.lua
-	prelude string
-	// account and entries stand behind it in the verbs of a ledger.
+	//go:embed clock.lua
+	clock string
+	// grant stands behind it in acquire, account and entries in all verbs of a ledger.
+	//go:embed grant.lua
+	grant string
 	//go:embed account.lua
 	account string
 	//go:embed entries.lua
@@ -27,6 +29,8 @@ var (
 	claim string
 	//go:embed count.lua
 	count string
+	//go:embed fence.lua
+	fence string
 	//go:embed hold.lua
 	hold string
 	//go:embed load.lua
@@ -49,27 +53,28 @@ var (
 
 // Scripts are the sources of all verbs, ready to be loaded.
 type Scripts struct {
-	Acquire, Adjust, Claim, Count, Hold, Load, Merge, Replay, Reset, Restore, Save, Settle, Usage string
+	Acquire, Adjust, Claim, Count, Fence, Hold, Load, Merge, Replay, Reset, Restore, Save, Settle, Usage string
 }
 
 // All returns the scripts as they run in production: on the server's clock.
-func All() Scripts { return joined(prelude) }
+func All() Scripts { return joined(clock) }
 
 // AllOnTestClock returns the scripts with their one clock replaced: they read
 // the time, in milliseconds, from a key of that name. For tests of the ledger
 // that take days; a server's clock cannot be set.
 func AllOnTestClock(key string) Scripts {
-	return joined(prelude + "\nclock = function() return tonumber(redis.call('GET', '" + key + "')) end\n")
+	return joined("local clock_text = redis.call('GET', '" + key + "')\nlocal clock_ms = tonumber(clock_text)\n\n")
 }
 
-func joined(prelude string) Scripts {
-	shared := func(verb string) string { return strings.Join([]string{prelude, verb}, "\n") }
-	ledger := func(verb string) string { return strings.Join([]string{prelude, account, entries, verb}, "\n") }
+func joined(clock string) Scripts {
+	shared := func(verb string) string { return strings.Join([]string{clock, verb}, "\n") }
+	ledger := func(verb string) string { return strings.Join([]string{clock, account, entries, verb}, "\n") }
 	return Scripts{
-		Acquire: ledger(acquire),
+		Acquire: strings.Join([]string{clock, grant, account, entries, acquire}, "\n"),
 		Adjust:  ledger(adjust),
 		Claim:   shared(claim),
 		Count:   ledger(count),
+		Fence:   ledger(fence),
 		Hold:    shared(hold),
 		Load:    shared(load),
 		Merge:   ledger(merge),

@@ -7,31 +7,29 @@
 -- reply [status, now in ms, epoch, newest entry, server's clock in ms]: done · more (call again) ·
 --       lost (restore first) · quiet (another period has begun; its name follows)
 
-local at = 7 + 4 * count
 local staged = KEYS[6]
-local name, span = ARGV[at], tonumber(ARGV[at + 1])
-local T = tools()
-if T.lost() then return T.answer('lost') end
-if quiet == '' then return T.answer('done') end
-if quiet ~= name then return T.refuse('quiet') end
+local name, span = ARGV[4], tonumber(ARGV[5])
+if lost() then return answer('lost') end
+if quiet == '' then return answer('done') end
+if quiet ~= name then return refuse('quiet') end
 
 -- What the server numbered says that its clock was there, even if it is set back since.
 local newest = redis.call('ZRANGE', staged, -64, -1)
 for n = 1, #newest do
   local ms, seq = string.match(newest[n], '^%d+ (%d+)-(%d+)')
-  if T.numbered_here(tonumber(seq)) then now = math.max(now, tonumber(ms)) end
+  if numbered_here(tonumber(seq)) then now = math.max(now, tonumber(ms)) end
 end
 
 local STEP = 256
 local entries = redis.call('ZRANGE', staged, 0, STEP - 1)
 for n = 1, #entries do
   local id, entry = string.match(entries[n], '^%d+ (%S+) (.*)$')
-  T.put_back(id, id, entry)
+  put_back(id, id, entry)
 end
 if #entries > 0 then redis.call('ZREM', staged, unpack(entries)) end
 if #entries < STEP then quiet = '' end
-T.drop_views()
+drop_views()
 save()
-T.keep(span)
+keep(span)
 save()
-return T.answer(#entries < STEP and 'done' or 'more')
+return answer(#entries < STEP and 'done' or 'more')

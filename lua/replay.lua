@@ -7,21 +7,18 @@
 -- reply [status, now in ms, epoch, newest entry, server's clock in ms]: done · lost (restore first) ·
 --       quiet (its name follows)
 
-local at = 7 + 4 * count
-local span = tonumber(ARGV[at])
-local T = tools()
-if T.lost() then return T.answer('lost') end
-if quiet ~= '' then return T.refuse('quiet') end
-T.begin()
-at = at + 1
+local at, span = 5, tonumber(ARGV[4])
+if lost() then return answer('lost') end
+if quiet ~= '' then return refuse('quiet') end
+begin()
 while ARGV[at] do
   local granted, place, entry, to, trace = unpack(ARGV, at, at + 4)
-  local id = T.put_back(granted, place, entry)
-  local text = id and to ~= '-' and T.entry(id)
-  if text and T.state(id) ~= to then T.settle(trace, id, granted, text, to) end
+  local id = put_back(granted, place, entry)
+  local text = id and to ~= '-' and entry_of(id)
+  if text and state_of(id) ~= to then settle(trace, id, granted, text, to) end
   at = at + 5
 end
 save()
-T.keep(span)
+keep(span)
 save()
-return T.answer('done')
+return answer('done')

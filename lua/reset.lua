@@ -7,27 +7,25 @@
 -- reply [status, now in ms, epoch, newest entry, server's clock in ms, the trace's entry id]: done ·
 --       stray (nobody waits for this call any more)
 
-local at = 7 + 4 * count
-local trace, span = ARGV[at], tonumber(ARGV[at + 1])
-local T = tools()
-if T.stray() then return T.answer('stray') end
-local written = T.done_before()
+local trace, span = ARGV[4], tonumber(ARGV[5])
+if stray() then return answer('stray') end
+local written = done_before()
 if not written then
-  T.begin()
+  begin()
   redis.call('DEL', log, settled, requests, view, KEYS[6])
-  T.drop_views()
+  drop_views()
   if last_ms > clock_ms then
-    before_reset, epoch = epoch, call .. '@' .. int(clock_ms)
-    last_ms, last_seq, now = 0, 0, clock_ms
+    before_reset, last_ms, last_seq, now = epoch, 0, 0, clock_ms
+    draw_epoch()
   end
-  written = T.next_id()
-  T.append(written, trace)
+  written = next_id()
+  append(written, trace)
   trimmed_ms, trimmed_seq, lost_ms, corrected = last_ms, last_seq, 0, 0
-  T.remember(written)
+  remember(written)
   save()
-  T.keep(span)
+  keep(span)
   save()
 end
-local reply = T.answer('done')
+local reply = answer('done')
 reply[6] = written
 return reply

@@ -10,16 +10,14 @@
 -- reply [status, now in ms, epoch, newest entry, server's clock in ms]: done · lost (the log is not
 --       the one known)
 
-local at = 7 + 4 * count
-local span, length, whichever, all = tonumber(ARGV[at]), ARGV[at + 1], ARGV[at + 2] == '1', ARGV[at + 3] == '1'
+local span, length, whichever, all = tonumber(ARGV[4]), ARGV[5], ARGV[6] == '1', ARGV[7] == '1'
 local staged = KEYS[6]
-local T = tools()
-if not whichever and epoch ~= known_epoch then return T.answer('lost') end
+if not whichever and epoch ~= known_epoch then return answer('lost') end
 
 -- A log that lacks something is another one from now on: else a daemon whose newest known entry
 -- others put back would not notice that it lost its own.
-if whichever and (T.emptied() or (epoch == known_epoch and T.lost())) then epoch = '' end
-T.begin()
+if whichever and (emptied() or (epoch == known_epoch and lost())) then epoch = '' end
+begin()
 if redis.call('XLEN', log) == 0 then -- every entry may have its own place again
   last_ms, last_seq, corrected = trimmed_ms, trimmed_seq, 0
   redis.call('DEL', settled)
@@ -27,16 +25,16 @@ end
 -- The quiet period's name ends in the daemons that have staged all that they know.
 local here = string.match(quiet, '^[^/]*/%d+/(.*)$') or ''
 if all and not string.find(here, daemon, 1, true) and #here < 180 then here = here .. daemon .. ',' end
-quiet = call .. '/' .. length .. '/' .. here
-T.drop_views()
-at = at + 4
+quiet = boot .. int(call) .. '/' .. length .. '/' .. here
+drop_views()
+local at = 8
 while ARGV[at] do
   local ms, seq = string.match(ARGV[at], '^(%d+)-(%d+)$')
   redis.call('ZADD', staged, ms, string.format('%016.0f', tonumber(seq)) .. ' ' .. ARGV[at] .. ' ' .. ARGV[at + 1])
   at = at + 2
 end
 save()
-T.keep(span)
-redis.call('PEXPIRE', staged, int(expires - clock_ms))
+keep(span)
+redis.call('PEXPIRE', staged, expires - clock_ms)
 save()
-return T.answer('done')
+return answer('done')

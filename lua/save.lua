@@ -18,7 +18,7 @@ if #ARGV >= lines then redis.call('PEXPIRE', log, forgotten) end
 if holder ~= '' then
   if redis.call('HGET', desk, 'holder') ~= holder then return { 'lost' } end
   if length > 0 then
-    redis.call('HSET', desk, 'until', int(clock() + length))
+    redis.call('HSET', desk, 'until', clock_ms + length)
   else
     redis.call('HDEL', desk, 'holder', 'until')
   end

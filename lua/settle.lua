@@ -10,34 +10,32 @@
 --               more than 2^53-1) · stray (nobody waits for this call any more) · or why the
 --               account is not ready
 
-local at = 7 + 4 * count
-local id, to, trace = ARGV[at], ARGV[at + 1], ARGV[at + 2]
-local T = tools()
-local unready = T.ready()
-if unready then return T.refuse(unready) end
-if T.stray() then return T.answer('stray') end
+local id, to, trace = ARGV[4], ARGV[5], ARGV[6]
+local unready = ready()
+if unready then return refuse(unready) end
+if stray() then return answer('stray') end
 
-id = T.placed(id)
-local entry, granted = T.entry(id)
-if not entry or string.sub(entry, 1, 1) ~= 'g' or not T.counted(id) then return T.answer('unknown') end
-local settled_to, _, by = T.state(id)
-local line = by ~= '0-0' and T.entry(T.placed(by)) or ''
+id = placed(id)
+local entry, granted = entry_of(id)
+if not entry or string.sub(entry, 1, 1) ~= 'g' or not counted(id) then return answer('unknown') end
+local settled_to, _, by = state_of(id)
+local line = by ~= '0-0' and entry_of(placed(by)) or ''
 if settled_to ~= to then
   for i = 1, count do
-    if T.in_window(i, id) and v[5 + 5 * i + SUM] - T.units_now(i, id, entry) + tonumber(to) > T.MAX then
-      return T.answer('overflow')
+    if in_window(i, id) and v[5 + 5 * i + SUM] - units_now(i, id, entry) + tonumber(to) > MAX then
+      return answer('overflow')
     end
   end
-  line, by = T.settle(trace, id, granted, entry, to)
-  T.fold()
-  T.remember('-')
-  T.keep_ahead()
+  line, by = settle(trace, id, granted, entry, to)
+  fold()
+  remember('')
+  keep_ahead()
   save()
 end
 
-local reply = T.answer('done')
+local reply = answer('done')
 reply[6], reply[7], reply[8], reply[9] = granted, entry, by, line
 for i = 1, count do
-  reply[8 + 2 * i], reply[9 + 2 * i] = T.recorded_in(i, entry), v[5 + 5 * i + SUM]
+  reply[8 + 2 * i], reply[9 + 2 * i] = amount(recorded(entry), names[i]) or 0, v[5 + 5 * i + SUM]
 end
 return reply

@@ -9,42 +9,37 @@
 --       status  done · more (too much has left the windows: acquire first) · or why the account
 --               is not ready
 
-local T = tools()
-if known_epoch ~= '' and epoch == known_epoch and T.emptied() then return T.answer('lost') end
-if not stale_period and quiet == '' and not T.lost() and (not v or v[SEEN] ~= last_ms or v[SEEN_SEQ] ~= last_seq) then
-  return T.answer('behind')
+if known_epoch ~= '' and epoch == known_epoch and emptied() then return answer('lost') end
+if not stale_period and quiet == '' and not lost() and (not v or v[SEEN] ~= last_ms or v[SEEN_SEQ] ~= last_seq) then
+  return answer('behind')
 end
-local unready = T.ready()
-if unready then return T.refuse(unready) end
+local unready = ready()
+if unready then return refuse(unready) end
 
 -- next_units sums what leaves sliding window i at the next instant at which anything does.
 local function next_units(i)
-  local w = 5 + 5 * i
-  local ms, units, from = 0, 0, int(v[w + GONE]) .. '-' .. int(v[w + GONE_SEQ])
-  for _ = 1, BUDGET / 64 do
-    local entries = redis.call('XRANGE', log, '(' .. from, '+', 'COUNT', 64)
-    for e = 1, #entries do
-      from = entries[e][1]
-      local at = tonumber(string.match(from, '^%d+'))
-      if units > 0 and at ~= ms then return ms, units end
-      ms, units = at, units + T.units_now(i, from, entries[e][2][2])
-    end
-    if #entries < 64 then break end
+  local next_ms, leaving, budget = 0, 0, BUDGET
+  for id, text in behind(window_from(i)) do
+    local ms = parts(id)
+    if budget == 0 or (leaving > 0 and ms ~= next_ms) then break end
+    next_ms, leaving, budget = ms, leaving + units_now(i, id, text), budget - 1
   end
-  return ms, units
+  return next_ms, leaving
 end
 
-local reply = T.answer('done')
-reply[6] = T.daemons()
+local reply = answer('done')
+local daemons = {}
+for name in pairs(calls) do daemons[#daemons + 1] = name end
+reply[6] = table.concat(daemons, ' ')
 for i = 1, count do
   local used, at, units = v[5 + 5 * i + SUM], 0, 0
-  if used > 0 and T.length_of(i) == 0 then
-    at, units = tonumber(ARGV[6 + 4 * i]), used
+  if used > 0 and lengths[i] == 0 then
+    at, units = ends_ms[i], used
   elseif used > 0 then
     at, units = next_units(i)
-    at = at + T.length_of(i)
+    at = at + lengths[i]
   end
   local n = #reply
-  reply[n + 1], reply[n + 2], reply[n + 3], reply[n + 4] = used, T.catching_up(i), at, units
+  reply[n + 1], reply[n + 2], reply[n + 3], reply[n + 4] = used, catching_up(i), at, units
 end
 return reply

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"quotad/quota"
@@ -54,17 +53,17 @@ func (a *account) acquire(ctx context.Context, c *quota.Credential, asks []quota
 
 // acquireSome decides some of the asks. What was granted is in the journal when it returns.
 func (a *account) acquireSome(ctx context.Context, c *quota.Credential, asks []quota.Ask) ([]quota.Decision, error) {
-	v := verb{script: a.ledger.scripts.acquire, name: a.ledger.call(), args: append(make([]any, 0, 1+5*len(asks)), 0)}
-	texts := make([]string, len(asks))
+	v := verb{
+		script: a.ledger.scripts.acquire, call: a.ledger.calls.Add(1),
+		args: make([]any, len(asks)), charges: make([]float64, 0, 2*len(asks)*len(c.Limits)),
+	}
 	for i, ask := range asks {
-		digest := requestDigest(ask.Key())
-		texts[i] = grantText(ask, digest)
-		v.args = append(v.args, 0, digest, texts[i])
-		v.args = appendCharges(v.args, c, ask.Charges, ask.UseReserve)
+		v.args[i] = grantText(ask, requestDigest(ask.Key()))
+		v.charges = appendCharges(v.charges, c, ask.Charges, ask.UseReserve)
 	}
 	r, err := a.do(ctx, c, v)
 	if errors.Is(err, quota.ErrOutcomeUnknown) {
-		a.unanswered = &unanswered{name: v.name, asks: asks}
+		a.unanswered = &unanswered{call: v.call, asks: asks}
 	}
 	if err != nil {
 		return nil, err
@@ -75,7 +74,7 @@ func (a *account) acquireSome(ctx context.Context, c *quota.Credential, asks []q
 	}
 	for i, d := range decisions {
 		if d.GrantID != "" {
-			a.record(r.epoch, d.GrantID[len(c.Name)+1:], texts[i])
+			a.record(r.epoch, d.GrantID[len(c.Name)+1:], v.args[i].(string))
 		}
 	}
 	a.hearDecisions(decisions)
@@ -83,12 +82,12 @@ func (a *account) acquireSome(ctx context.Context, c *quota.Credential, asks []q
 }
 
 // appendCharges writes for each limit what is charged, and how much may be used then.
-func appendCharges(args []any, c *quota.Credential, charges []quota.Charge, useReserve bool) []any {
+func appendCharges(numbers []float64, c *quota.Credential, charges []quota.Charge, useReserve bool) []float64 {
 	for _, limit := range c.Limits {
 		units, _ := quota.ChargeIn(charges, limit.Name)
-		args = append(args, int64(units), int64(limit.Budget(useReserve)))
+		numbers = append(numbers, float64(units), float64(limit.Budget(useReserve)))
 	}
-	return args
+	return numbers
 }
 
 // Peek implements quota.Ledger.
@@ -98,9 +97,9 @@ func (l *Ledger) Peek(ctx context.Context, c *quota.Credential, operations []str
 	if down := a.whyDown(); down != nil {
 		return a.peekOffline(operations, ask, down)
 	}
-	args := appendCharges([]any{0, 1, "-", "-"}, c, charges, useReserve)
+	v := verb{script: l.scripts.acquire, args: []any{"-"}, charges: appendCharges(nil, c, charges, useReserve)}
 	for {
-		r, err := a.do(ctx, c, verb{script: l.scripts.acquire, name: l.call(), args: args})
+		r, err := a.do(ctx, c, v)
 		if err != nil {
 			a.fail(err)
 			return a.peekOffline(operations, ask, err)
@@ -114,7 +113,7 @@ func (l *Ledger) Peek(ctx context.Context, c *quota.Credential, operations []str
 
 // An unanswered call is one whose outcome is not known.
 type unanswered struct {
-	name string
+	call uint64
 	asks []quota.Ask
 }
 
@@ -126,22 +125,17 @@ func (a *account) resolve(ctx context.Context, c *quota.Credential) error {
 	if a.unanswered == nil {
 		return nil
 	}
-	r, err := a.do(ctx, c, verb{script: a.ledger.scripts.acquire, name: a.ledger.call(), args: []any{1}})
+	r, err := a.do(ctx, c, verb{script: a.ledger.scripts.fence})
 	if err != nil {
 		return err
 	}
-	if len(r.rest) < 1 {
+	if len(r.rest) != 2 {
 		return errReply
 	}
-	// "daemon call ms first-id bits", a bit for each ask
-	words := strings.Fields(asText(r.rest[0]))
-	if len(words) == 5 && words[1] == a.unanswered.name {
-		id, err := quota.ParseID(words[3])
-		if err != nil {
-			return errReply
-		}
+	if call, what := r.rest[0], asText(r.rest[1]); call == int64(a.unanswered.call) && len(what) > 16 {
+		id, bits := quota.ID{Ms: unpacked(what), Seq: unpacked(what[8:])}, what[16:]
 		for i, ask := range a.unanswered.asks {
-			if i >= len(words[4]) || words[4][i] != '1' {
+			if i >= len(bits) || bits[i] != '1' {
 				continue
 			}
 			if ask.Key() == "" {
@@ -158,14 +152,16 @@ func (a *account) resolve(ctx context.Context, c *quota.Credential) error {
 
 // decisions reads the decided requests from a reply.
 func (a *account) decisions(c *quota.Credential, asks []quota.Ask, r reply) ([]quota.Decision, error) {
+	if r.used != nil {
+		return allGranted(c, asks, r), nil
+	}
 	size := 3 + len(c.Limits)
-	if len(r.rest) < 1 || (len(r.rest)-1)%size != 0 || (len(r.rest)-1)/size > len(asks) {
+	if len(r.rest)%size != 0 || len(r.rest)/size > len(asks) {
 		return nil, errReply
 	}
-	rows := r.rest[1:]
-	decisions := make([]quota.Decision, len(rows)/size)
+	decisions := make([]quota.Decision, len(r.rest)/size)
 	for i := range decisions {
-		d, err := decision(c, asks[i], r, rows[i*size:(i+1)*size])
+		d, err := decision(c, asks[i], r, r.rest[i*size:(i+1)*size])
 		if err != nil {
 			return nil, err
 		}
@@ -174,21 +170,44 @@ func (a *account) decisions(c *quota.Credential, asks []quota.Ask, r reply) ([]q
 	return decisions, nil
 }
 
+// allGranted are the decisions where all asks are granted, the last one under the newest
+// id: what the limits hold is known of the end.
+func allGranted(c *quota.Credential, asks []quota.Ask, r reply) []quota.Decision {
+	decisions := make([]quota.Decision, len(asks))
+	for n := len(asks) - 1; n >= 0; n-- {
+		decisions[n] = decided(c, asks[n], r.used)
+		decisions[n].GrantID = quota.GrantID(c.Name, r.newest)
+		r.newest.Seq--
+		for i, limit := range c.Limits {
+			units, _ := quota.ChargeIn(asks[n].Charges, limit.Name)
+			r.used[i] -= units
+		}
+	}
+	return decisions
+}
+
+// decided begins a decision with the units used of each limit.
+func decided(c *quota.Credential, ask quota.Ask, used []quota.Units) quota.Decision {
+	d := quota.Decision{Units: quota.Max(ask.Charges), Limits: make([]quota.LimitState, 0, len(ask.Charges))}
+	for i, limit := range c.Limits {
+		if units, counts := quota.ChargeIn(ask.Charges, limit.Name); counts {
+			d.Limits = append(d.Limits, quota.LimitState{Limit: limit, Used: used[i], Cost: units})
+		}
+	}
+	return d
+}
+
 // decision reads one decided request: its kind, what belongs to the kind, and the units
 // used of each limit.
 func decision(c *quota.Credential, ask quota.Ask, r reply, row []any) (quota.Decision, error) {
-	d := quota.Decision{Units: quota.Max(ask.Charges), Limits: make([]quota.LimitState, 0, len(ask.Charges))}
-	for i, limit := range c.Limits {
-		units, counts := quota.ChargeIn(ask.Charges, limit.Name)
-		if !counts {
-			continue
+	used := make([]quota.Units, len(c.Limits))
+	for i := range used {
+		var ok bool
+		if used[i], ok = units(row[3+i]); !ok {
+			return quota.Decision{}, errReply
 		}
-		used, ok := row[3+i].(int64)
-		if !ok {
-			return d, errReply
-		}
-		d.Limits = append(d.Limits, quota.LimitState{Limit: limit, Used: quota.Units(used), Cost: units})
 	}
+	d := decided(c, ask, used)
 	switch row[0] {
 	case "granted", "replayed":
 		if id := asText(row[1]); id != "" {

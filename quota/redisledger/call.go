@@ -2,8 +2,10 @@ package redisledger
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -20,18 +22,19 @@ type reply struct {
 	now    time.Time
 	clock  time.Time
 	position
+	used []quota.Units // of each limit, if that is all: every ask is granted
 	rest []any
 }
 
 // run calls a script, repeating it until it is answered, refused or out of time.
 // Every script may be repeated: those that debit are told by name that it is the
 // same call.
-func (l *Ledger) run(ctx context.Context, script *redis.Script, keys []string, args []any) (values []any, err error) {
+func (l *Ledger) run(ctx context.Context, script *redis.Script, keys []string, args ...any) (value any, err error) {
 	err = repeat(ctx, func() error {
-		values, err = script.Run(ctx, l.client, keys, args...).Slice()
+		value, err = script.Run(ctx, l.client, keys, args...).Result()
 		return err
 	})
-	return values, err
+	return value, err
 }
 
 // repeat does so with any call.
@@ -89,10 +92,11 @@ func failure(sent bool, err error) error {
 
 // A verb is a script call on a credential's account.
 type verb struct {
-	script *redis.Script
-	name   string // of the call: the same when it is asked again
-	args   []any  // behind the head
-	stages bool   // it uses the staged entries, too
+	script  *redis.Script
+	call    uint64    // the same when it is asked again; 0: it has no number yet
+	charges []float64 // behind it
+	args    []any     // behind the head
+	stages  bool      // it uses the staged entries, too
 	// known is the log that is meant, if not the one that is known; then nothing is learnt
 	// from the answer.
 	known *position
@@ -148,27 +152,20 @@ func (a *account) once(ctx context.Context, c *quota.Credential, v verb) (reply,
 	if v.known != nil {
 		known = *v.known
 	}
-	args := make([]any, 0, 6+4*len(c.Limits)+len(v.args))
-	args = append(args, l.tag, v.name, known.epoch, known.newest.String(), view.digest, len(c.Limits))
-	for _, limit := range c.Limits {
-		var length, starts, ends int64
-		if limit.Window.IsCalendar() {
-			after, end := limit.Window.Bounds(now)
-			starts, ends = after.UnixMilli()+1, end.UnixMilli()
-		} else {
-			length = limit.Window.Length.Milliseconds()
-		}
-		args = append(args, limit.Name, length, starts, ends)
+	if v.call == 0 {
+		v.call = l.calls.Add(1)
 	}
-	keys := l.keys(c.Name, view.digest)
+	args := append(make([]any, 0, 3+len(v.args)), l.front(known.epoch, view), view.packed(c, now),
+		packed(append([]float64{float64(known.newest.Ms), float64(known.newest.Seq), float64(v.call)}, v.charges...)))
+	keys := view.keys
 	if !v.stages {
 		keys = keys[:5]
 	}
-	values, err := l.run(ctx, v.script, keys, append(args, v.args...))
+	value, err := l.run(ctx, v.script, keys, append(args, v.args...)...)
 	if err != nil {
 		return reply{}, err
 	}
-	r, err := parse(values)
+	r, err := parse(value, known.epoch, len(c.Limits))
 	if err != nil {
 		return reply{}, err
 	}
@@ -176,8 +173,39 @@ func (a *account) once(ctx context.Context, c *quota.Credential, v verb) (reply,
 	return r, nil
 }
 
-// parse reads the front of an answer.
-func parse(values []any) (reply, error) {
+// front is how the account begins if this daemon wrote it last; account.lua says what it is.
+func (l *Ledger) front(epoch string, v *view) []byte {
+	b := append(make([]byte, 0, 80), '2', byte(len(epoch)))
+	b = append(append(b, epoch...), 0)
+	b = append(append(append(b, l.tag...), l.boot...), v.digest...)
+	return append(b, byte(len(v.limits)))
+}
+
+// packed packs numbers as the scripts do.
+func packed(numbers []float64) []byte {
+	b := make([]byte, 0, 8*len(numbers))
+	for _, n := range numbers {
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(n))
+	}
+	return b
+}
+
+// unpacked reads the packed number at the front.
+func unpacked(text string) int64 {
+	return int64(math.Float64frombits(binary.LittleEndian.Uint64([]byte(text[:8]))))
+}
+
+// parse reads the front of an answer, or the account's state, which is one too.
+func parse(value any, epoch string, limits int) (reply, error) {
+	if state, ok := value.(string); ok && len(state) == stateSize+8*limits {
+		newest := quota.ID{Ms: unpacked(state), Seq: unpacked(state[8:])}
+		r := reply{status: "done", now: newest.Time(), clock: newest.Time(), position: position{epoch: epoch, newest: newest}}
+		for i := range limits {
+			r.used = append(r.used, quota.Units(unpacked(state[stateSize+8*i:])))
+		}
+		return r, nil
+	}
+	values, _ := value.([]any)
 	if len(values) < 5 {
 		return reply{}, errReply
 	}
@@ -196,6 +224,9 @@ func parse(values []any) (reply, error) {
 	}, nil
 }
 
+// stateSize is that of the account's state without what the limits hold.
+const stateSize = 3*8 + 2 + 8
+
 var (
 	errReply = errors.New("cannot understand redis: a script answered in an unknown form")
 	errLost  = fmt.Errorf("%w: it was flushed, evicted or replaced by an older copy", quota.ErrLost)
@@ -211,17 +242,16 @@ var statusErrors = map[string]error{
 func (a *account) count(ctx context.Context, c *quota.Credential) error {
 	args := append([]any{span(c).Milliseconds()}, a.ledger.viewOf(c).prices...)
 	for {
-		r, err := a.once(ctx, c, verb{script: a.ledger.scripts.count, name: a.ledger.call(), args: args})
+		r, err := a.once(ctx, c, verb{script: a.ledger.scripts.count, args: args})
 		if err != nil || r.status != "behind" {
 			return err
 		}
 	}
 }
 
-// expire takes out of the windows what has left them: an acquire of nothing, which
-// leaves no trace of its name.
+// expire takes out of the windows what has left them: an acquire of nothing.
 func (a *account) expire(ctx context.Context, c *quota.Credential) error {
-	_, err := a.once(ctx, c, verb{script: a.ledger.scripts.acquire, name: a.ledger.call(), args: []any{0}})
+	_, err := a.once(ctx, c, verb{script: a.ledger.scripts.acquire})
 	return err
 }
 

@@ -23,7 +23,7 @@ func (l *Ledger) Settle(ctx context.Context, c *quota.Credential, s quota.Settle
 
 func (a *account) settle(ctx context.Context, c *quota.Credential, s quota.Settlement) (quota.Decision, error) {
 	args := []any{s.Grant.String(), int64(s.Units), settleText(s)}
-	r, err := a.do(ctx, c, verb{script: a.ledger.scripts.settle, name: a.ledger.call(), args: args})
+	r, err := a.do(ctx, c, verb{script: a.ledger.scripts.settle, args: args})
 	if err != nil {
 		return quota.Decision{}, err
 	}
@@ -76,7 +76,7 @@ func (l *Ledger) Adjust(ctx context.Context, c *quota.Credential, adjustment quo
 	for {
 		by := adjustment.Caller
 		args := []any{number + 1, left, word(by.By()), word(by.Region), word(adjustment.Note)}
-		r, err := a.do(ctx, c, verb{script: l.scripts.adjust, name: l.call(), args: args})
+		r, err := a.do(ctx, c, verb{script: l.scripts.adjust, args: args})
 		switch {
 		case err != nil && total > 0:
 			return quota.Decision{}, fmt.Errorf("only %s were given back: %w", total.Text(), err)
@@ -112,7 +112,7 @@ func (l *Ledger) Reset(ctx context.Context, c *quota.Credential, by quota.Caller
 	}
 	defer a.end()
 	text := resetText(by, note)
-	r, err := a.do(ctx, c, verb{script: l.scripts.reset, name: l.call(), args: []any{text, span(c).Milliseconds()}, stages: true})
+	r, err := a.do(ctx, c, verb{script: l.scripts.reset, args: []any{text, span(c).Milliseconds()}, stages: true})
 	if err != nil {
 		return err
 	}

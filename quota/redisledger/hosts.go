@@ -147,10 +147,11 @@ func (h Hosts) load(ctx context.Context, job, after string) (parts map[string]st
 
 // call calls a script whose answer begins with a text.
 func (h Hosts) call(ctx context.Context, script *redis.Script, keys []string, args ...any) (first string, rest []any, err error) {
-	values, err := h.ledger.run(ctx, script, keys, args)
+	value, err := h.ledger.run(ctx, script, keys, args...)
 	if err != nil {
 		return "", nil, err
 	}
+	values, _ := value.([]any)
 	if len(values) == 0 {
 		return "", nil, errReply
 	}

@@ -82,8 +82,8 @@ type Ledger struct {
 var _ quota.Ledger = (*Ledger)(nil)
 
 type scripts struct {
-	acquire, adjust, count, merge, replay, reset, restore, settle, usage *redis.Script
-	claim, hold, load, save                                              *redis.Script // of Hosts
+	acquire, adjust, count, fence, merge, replay, reset, restore, settle, usage *redis.Script
+	claim, hold, load, save                                                     *redis.Script // of Hosts
 }
 
 // Open returns a ledger that connects when it is first used: a Redis that is
@@ -143,6 +143,7 @@ func newScripts(s lua.Scripts) scripts {
 		acquire: redis.NewScript(s.Acquire),
 		adjust:  redis.NewScript(s.Adjust),
 		count:   redis.NewScript(s.Count),
+		fence:   redis.NewScript(s.Fence),
 		merge:   redis.NewScript(s.Merge),
 		replay:  redis.NewScript(s.Replay),
 		reset:   redis.NewScript(s.Reset),
@@ -216,12 +217,6 @@ func (l *Ledger) Close() error {
 func (l *Ledger) keys(credential, view string) []string {
 	tag := l.prefix + "{" + credential + "}:"
 	return []string{tag + "account", tag + "log", tag + "settled", tag + "requests", tag + "view:" + view, tag + "staged"}
-}
-
-// call returns a name for a script call that no other call of this daemon has, and that
-// is greater than those of the earlier ones of this process.
-func (l *Ledger) call() string {
-	return fmt.Sprintf("%s.%010d", l.boot, l.calls.Add(1))
 }
 
 func (l *Ledger) noteJournal(err error) {

@@ -21,7 +21,7 @@ func (l *Ledger) Usage(ctx context.Context, c *quota.Credential) (quota.Usage, e
 }
 
 func (a *account) usage(ctx context.Context, c *quota.Credential) (quota.Usage, error) {
-	r, err := a.do(ctx, c, verb{script: a.ledger.scripts.usage, name: a.ledger.call()})
+	r, err := a.do(ctx, c, verb{script: a.ledger.scripts.usage})
 	if err != nil {
 		return quota.Usage{}, err
 	}

@@ -117,7 +117,7 @@ func (a *account) check(ctx context.Context, c *quota.Credential) error {
 	if err := a.resolve(ctx, c); err != nil {
 		return err
 	}
-	_, err := a.do(ctx, c, verb{script: a.ledger.scripts.acquire, name: a.ledger.call(), args: []any{0}})
+	_, err := a.do(ctx, c, verb{script: a.ledger.scripts.acquire})
 	return err
 }
 
@@ -189,7 +189,7 @@ func (a *account) stage(ctx context.Context, c *quota.Credential, known *positio
 		last = 1
 	}
 	args := append([]any{span(c).Milliseconds(), a.ledger.quietTime.Milliseconds(), whichever, last}, entries...)
-	r, err := a.once(ctx, c, verb{script: a.ledger.scripts.restore, name: a.ledger.call(), args: args, stages: true, known: known})
+	r, err := a.once(ctx, c, verb{script: a.ledger.scripts.restore, args: args, stages: true, known: known})
 	switch {
 	case err != nil:
 		return position{}, err
@@ -231,7 +231,7 @@ func (a *account) endQuiet(ctx context.Context, c *quota.Credential, r reply) er
 		return errRecovering
 	}
 	for {
-		v := verb{script: a.ledger.scripts.merge, name: a.ledger.call(), args: []any{name, span(c).Milliseconds()}, stages: true}
+		v := verb{script: a.ledger.scripts.merge, args: []any{name, span(c).Milliseconds()}, stages: true}
 		r, err := a.once(ctx, c, v)
 		switch {
 		case err != nil:
@@ -323,7 +323,7 @@ func (a *account) bookNow(ctx context.Context, c *quota.Credential, pending []of
 		}
 		args = append(args, g.id.String(), g.place(now).String(), g.text, g.settledTo, trace)
 	}
-	r, err := a.do(ctx, c, verb{script: a.ledger.scripts.replay, name: a.ledger.call(), args: args})
+	r, err := a.do(ctx, c, verb{script: a.ledger.scripts.replay, args: args})
 	if err != nil {
 		return err
 	}

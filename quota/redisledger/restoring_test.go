@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -147,9 +146,11 @@ func (r *restoring) forget() {
 	if err != nil {
 		r.Fatal(err)
 	}
-	call := regexp.MustCompile(r.ledger.tag + ` (\S+) `).FindStringSubmatch(account)
+	a := r.ledger.account("youtube")
+	known, _ := a.known()
+	state := account[len(r.ledger.front(known.epoch, r.ledger.viewOf(r.c))):]
 	asks := []quota.Ask{{Request: quota.Request{Credential: "youtube", Operation: "list", Count: 1}}}
-	r.ledger.account("youtube").unanswered = &unanswered{name: call[1], asks: asks}
+	a.unanswered = &unanswered{call: uint64(unpacked(state[16:])), asks: asks}
 }
 
 // restore puts entries back as a daemon does whose journal has them. What settled one

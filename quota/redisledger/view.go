@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"quotad/quota"
 )
@@ -18,6 +19,7 @@ type view struct {
 	limits     []quota.Limit // as they were
 	digest     string        // 8 characters
 	prices     []any         // per limit, ",videos.list=1,search.list=100"
+	keys       []string      // with which the scripts are called
 }
 
 func newView(c *quota.Credential) *view {
@@ -43,8 +45,27 @@ func (l *Ledger) viewOf(c *quota.Credential) *view {
 		return found.(*view)
 	}
 	v := newView(c)
+	v.keys = l.keys(c.Name, v.digest)
 	l.views.Store(c.Name, v)
 	return v
+}
+
+// packed returns for each limit the length of a sliding window in ms, or 0, start and end
+// of the calendar period, and its name.
+func (v *view) packed(c *quota.Credential, now time.Time) []byte {
+	var b []byte
+	for _, limit := range c.Limits {
+		var length, starts, ends int64
+		if limit.Window.IsCalendar() {
+			after, end := limit.Window.Bounds(now)
+			starts, ends = after.UnixMilli()+1, end.UnixMilli()
+		} else {
+			length = limit.Window.Length.Milliseconds()
+		}
+		b = append(b, packed([]float64{float64(length), float64(starts), float64(ends)})...)
+		b = append(append(b, byte(len(limit.Name))), limit.Name...)
+	}
+	return b
 }
 
 func (v *view) is(c *quota.Credential) bool {

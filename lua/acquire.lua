@@ -67,7 +67,7 @@ end
 
 local function grant(r)
   local id = next_id()
-  append(id, ARGV[r])
+  redis.call('XADD', log, id, 'e', ARGV[r])
   count_units(last_ms, last_seq, function(i) return (charge_of(r, i)) end)
   pass(last_ms, last_seq)
   local key = string.match(ARGV[r], ' (%S+)$')

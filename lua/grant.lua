@@ -10,21 +10,20 @@ do
   local front, numbers = ARGV[1], ARGV[3]
   local text = redis.call('GET', KEYS[1])
   if text and string.find(text, front, 1, true) == 1 then
-    local ms, seq, last_call, _, counted, wake_ms = struct.unpack('<dddBBd', text, #front + 1)
-    local known_ms, known_seq, call = struct.unpack('<ddd', numbers)
     local limits, asks = string.byte(front, -1), #ARGV - 3
-    if ms == known_ms and seq == known_seq and call > last_call and clock_ms >= ms and clock_ms < wake_ms
-        and counted + asks < 128 and seq + asks < 65536 and ARGV[4] and ARGV[4] ~= '-' then
-      local form = limits == 1 and '<d' or '<' .. string.rep('d', limits)
-      local used = { struct.unpack(form, text, #front + 35) }
-      local rest, fits, at, keys = used[limits + 1], true, 25, nil
+    local form = limits == 1 and '<dddBBdd' or '<dddBBd' .. string.rep('d', limits)
+    local state = { struct.unpack(form, text, #front + 1) }
+    local ms, seq, rest, fits, keys = state[1], state[2], state[7 + limits], true, nil
+    local known_ms, known_seq, call, at = struct.unpack('<ddd', numbers)
+    if ms == known_ms and seq == known_seq and call > state[3] and clock_ms >= ms and clock_ms < state[6]
+        and state[5] + asks < 128 and seq + asks < 65536 and asks > 0 and ARGV[4] ~= '-' then
       for ask = 4, #ARGV do
-        for i = 1, limits do
-          local charge, budget = struct.unpack('<dd', numbers, at)
-          at = at + 16
+        for i = 7, 6 + limits do
+          local charge, budget
+          charge, budget, at = struct.unpack('<dd', numbers, at)
           if charge > 0 then
-            fits = fits and used[i] > 0 and used[i] + charge <= budget
-            used[i] = used[i] + charge
+            fits = fits and state[i] > 0 and state[i] + charge <= budget
+            state[i] = state[i] + charge
           end
         end
         if string.byte(ARGV[ask], -2) ~= 32 then -- it does not end in -
@@ -40,19 +39,19 @@ do
         for k = 2, #keys do fits = fits and not found[k] end
       end
       if fits then
-        seq = clock_ms > ms and -1 or seq
-        local first, named = seq - 3, {}
+        if clock_ms > ms then seq = -1 end
         for ask = 4, #ARGV do
-          seq = seq + 1
-          redis.call('XADD', KEYS[2], clock_text .. '-' .. seq, 'e', ARGV[ask])
+          redis.call('XADD', KEYS[2], clock_text .. '-' .. seq + ask - 3, 'e', ARGV[ask])
         end
         if keys then
+          local named = {}
           for k = 2, #keys do
-            named[2 * k - 3], named[2 * k - 2] = keys[k], struct.pack('>I6I2', clock_ms, first + keys[keys[k]])
+            named[2 * k - 3], named[2 * k - 2] = keys[k], struct.pack('>I6I2', clock_ms, seq + keys[keys[k]] - 3)
           end
           redis.call('HSET', KEYS[4], unpack(named))
         end
-        local state = struct.pack('<dddBBd', clock_ms, seq, call, asks, counted + asks, wake_ms) .. struct.pack(form, unpack(used, 1, limits))
+        state[1], state[2], state[3], state[4], state[5] = clock_ms, seq + asks, call, asks, state[5] + asks
+        state = struct.pack(form, unpack(state, 1, 6 + limits))
         redis.call('SET', KEYS[1], front .. state .. string.sub(text, rest), 'KEEPTTL')
         return state
       end

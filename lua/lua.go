@@ -7,16 +7,18 @@ import (
 	"strings"
 )
 
+// The parts that verbs share.
 var (
 	//go:embed clock.lua
 	clock string
-	// grant stands behind it in acquire, account and entries in all verbs of a ledger.
 	//go:embed grant.lua
 	grant string
 	//go:embed account.lua
 	account string
 	//go:embed entries.lua
 	entries string
+	//go:embed corrections.lua
+	corrections string
 )
 
 // The verbs.
@@ -67,22 +69,21 @@ func AllOnTestClock(key string) Scripts {
 }
 
 func joined(clock string) Scripts {
-	shared := func(verb string) string { return strings.Join([]string{clock, verb}, "\n") }
-	ledger := func(verb string) string { return strings.Join([]string{clock, account, entries, verb}, "\n") }
+	join := func(parts ...string) string { return strings.Join(append([]string{clock}, parts...), "\n") }
 	return Scripts{
-		Acquire: strings.Join([]string{clock, grant, account, entries, acquire}, "\n"),
-		Adjust:  ledger(adjust),
-		Claim:   shared(claim),
-		Count:   ledger(count),
-		Fence:   ledger(fence),
-		Hold:    shared(hold),
-		Load:    shared(load),
-		Merge:   ledger(merge),
-		Replay:  ledger(replay),
-		Reset:   ledger(reset),
-		Restore: ledger(restore),
-		Save:    shared(save),
-		Settle:  ledger(settle),
-		Usage:   ledger(usage),
+		Acquire: join(grant, account, entries, acquire),
+		Adjust:  join(account, entries, corrections, adjust),
+		Claim:   join(claim),
+		Count:   join(account, entries, corrections, count),
+		Fence:   join(account, entries, fence),
+		Hold:    join(hold),
+		Load:    join(load),
+		Merge:   join(account, entries, corrections, merge),
+		Replay:  join(account, entries, corrections, replay),
+		Reset:   join(account, entries, corrections, reset),
+		Restore: join(account, entries, corrections, restore),
+		Save:    join(save),
+		Settle:  join(account, entries, corrections, settle),
+		Usage:   join(account, entries, usage),
 	}
 }

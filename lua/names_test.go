@@ -9,7 +9,7 @@ import (
 )
 
 // given is what a script of Redis finds, as far as ours use it, and Lua's words.
-const given = `KEYS ARGV redis string struct table math tonumber tostring ipairs pairs unpack
+const given = `KEYS ARGV redis string struct table math tonumber ipairs pairs unpack
 	and break do else elseif end false for function if in local nil not or repeat return then true until while`
 
 var (

@@ -12,11 +12,11 @@ import (
 )
 
 // parts stand in front of verbs, and are none.
-var parts = []string{"prelude", "account", "entries"}
+var parts = []string{"clock", "grant", "account", "entries", "corrections"}
 
 // sources reads the scripts as they stand in the directory, so that one which is
 // not embedded is tested too: verb to text, and what all have in front.
-func sources(t *testing.T) (prelude string, verbs map[string]string) {
+func sources(t *testing.T) (clock string, verbs map[string]string) {
 	t.Helper()
 	paths, err := filepath.Glob("*.lua")
 	if err != nil || len(paths) < 2 {
@@ -30,11 +30,11 @@ func sources(t *testing.T) (prelude string, verbs map[string]string) {
 		}
 		verbs[strings.TrimSuffix(path, ".lua")] = string(text)
 	}
-	prelude = verbs["prelude"]
+	clock = verbs["clock"]
 	for _, part := range parts {
 		delete(verbs, part)
 	}
-	return prelude, verbs
+	return clock, verbs
 }
 
 // split parts a script into its header, without the dashes, and its body.
@@ -82,14 +82,14 @@ func loaded(t *testing.T) map[string]string {
 }
 
 func TestEveryVerbIsLoaded(t *testing.T) {
-	prelude, verbs := sources(t)
+	clock, verbs := sources(t)
 	loaded := loaded(t)
 	if len(loaded) != len(verbs) {
 		t.Errorf("%d scripts are loaded, %d stand in the directory", len(loaded), len(verbs))
 	}
 	for verb, text := range verbs {
-		if got := loaded[verb]; !strings.HasPrefix(got, prelude) || !strings.HasSuffix(got, text) {
-			t.Errorf("%s is not loaded as the prelude, perhaps more, and its file", verb)
+		if got := loaded[verb]; !strings.HasPrefix(got, clock) || !strings.HasSuffix(got, text) {
+			t.Errorf("%s is not loaded as the clock, perhaps more, and its file", verb)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 // A log that another version wrote is refused by every verb, with the way out, and stays
 // as it is; under another prefix a log is begun beside it.
 func TestAnotherVersionsAccountIsRefused(t *testing.T) {
-	server := redistest.StartReal(t)
+	server := redistest.Start(t)
 	for _, version := range []string{"1", "3"} {
 		t.Run(version, func(t *testing.T) {
 			prefix := "version-" + version + ":"
@@ -38,7 +38,7 @@ func TestAnotherVersionsAccountIsRefused(t *testing.T) {
 					return err
 				},
 				"peek": func() error {
-					_, err := l.Peek(t.Context(), c, []string{"list"}, []quota.Charge{{Limit: "daily", Units: 1}})
+					_, err := l.Peek(t.Context(), c, []string{"list"}, []quota.Charge{{Limit: "daily", Units: 1}}, false)
 					return err
 				},
 				"usage": func() error {

@@ -3,21 +3,21 @@
 -- is named first, and given to who names it again: its holder may have been cut off
 -- like everybody, and comes back meanwhile.
 --
--- KEYS  1 desk
--- ARGV  1 the holder · 2 for how many ms · 3 after how many ms a desk is forgotten that
+-- KEYS  1 state
+-- ARGV  1 the holder · 2 for how many ms · 3 after how many ms a state is forgotten that
 --       nobody uses · 4 what has lapsed, as it was named before, or empty
 -- reply [status, ms for which another holder has it still, or what has lapsed]:
 --       held · busy · lapsed
 
-local desk = KEYS[1]
+local state = KEYS[1]
 local holder, length, forgotten, watched = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
-local got = redis.call('HMGET', desk, 'holder', 'until')
+local got = redis.call('HMGET', state, 'holder', 'until')
 if got[1] and got[1] ~= holder then
   local left = (tonumber(got[2]) or 0) - clock_ms
   if left > 0 then return { 'busy', left } end
   local lapsed = got[1] .. ' ' .. got[2]
   if lapsed ~= watched then return { 'lapsed', lapsed } end
 end
-redis.call('HSET', desk, 'holder', holder, 'until', clock_ms + length)
-redis.call('PEXPIRE', desk, forgotten)
+redis.call('HSET', state, 'holder', holder, 'until', clock_ms + length)
+redis.call('PEXPIRE', state, forgotten)
 return { 'held', 0 }

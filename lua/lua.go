@@ -1,5 +1,3 @@
-// Package lua holds the scripts by which a ledger in Redis decides: one verb per
-// file, each headed by what it takes and answers, behind the parts that it shares.
 package lua
 
 import (

@@ -1,9 +1,3 @@
-// Package quota decides whether a metered call may be made: credentials with
-// limits, requests against them, and the decisions a ledger gives.
-//
-// A [Ledger] keeps one log per credential and decides atomically. A [Service]
-// stands in front of it: it knows the configured credentials, turns a request
-// into charges, and lets requests that arrive together share one ledger call.
 package quota
 
 import "fmt"

@@ -1,6 +1,3 @@
-// Package regions holds what a job's regions are to a scheduler: the ring they
-// form, the cursor that says where the next run begins, the offsets at which
-// their passes start, and the small files in which such state survives.
 package regions
 
 import (

@@ -1,5 +1,3 @@
-// Package systemd_test holds the units against systemd: its verifier, its measure
-// of exposure, and, in a container, a boot.
 package systemd_test
 
 import (

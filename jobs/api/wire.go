@@ -1,5 +1,3 @@
-// Package api asks the daemon for its jobs and their runs: the answers as they are sent,
-// and the client, on that of quota/api. The handlers are in jobs/server.
 package api
 
 import (

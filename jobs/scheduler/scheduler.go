@@ -1,5 +1,3 @@
-// Package scheduler ticks jobs at their slots. It is the only one that knows
-// gocron: gocron keeps the timers, when a slot is due is our own arithmetic.
 package scheduler
 
 import (

@@ -1,5 +1,3 @@
-// Package ledgertest holds the contract of quota.Ledger as a test suite that
-// every ledger passes, and the naive model that it is compared with.
 package ledgertest
 
 import (

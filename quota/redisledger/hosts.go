@@ -21,8 +21,8 @@ type Hosts struct {
 // Hosts returns what the hosts share beside this ledger. It ends with the ledger.
 func (l *Ledger) Hosts() Hosts { return Hosts{ledger: l} }
 
-// deskKept is how long what is shared about a job outlives its last use.
-const deskKept = 100 * 24 * time.Hour
+// stateKept is how long what is shared about a job outlives its last use.
+const stateKept = 100 * 24 * time.Hour
 
 const (
 	// linesKept is how many lines about a job's runs are kept, about.
@@ -31,9 +31,9 @@ const (
 	linesRead = 500
 )
 
-// desk is the key of what is shared about a job. A job's keys have a hash tag of
+// state is the key of what is shared about a job. A job's keys have a hash tag of
 // their own.
-func (h Hosts) desk(job string) string { return h.ledger.prefix + "{job:" + job + "}:desk" }
+func (h Hosts) state(job string) string { return h.ledger.prefix + "{job:" + job + "}:desk" }
 
 func (h Hosts) runs(job string) string { return h.ledger.prefix + "{job:" + job + "}:runs" }
 
@@ -46,8 +46,8 @@ func (h Hosts) slot(job string, slot time.Time) string {
 // Redis' clock. Before is the newest slot that was claimed until now, zero if none
 // is known. A claim cannot be given back.
 func (h Hosts) Claim(ctx context.Context, job, claimant string, slot time.Time, span time.Duration) (mine bool, before time.Time, err error) {
-	keys := []string{h.slot(job, slot), h.desk(job)}
-	status, rest, err := h.call(ctx, h.ledger.scripts.claim, keys, slot.UnixMilli(), claimant, span.Milliseconds(), deskKept.Milliseconds())
+	keys := []string{h.slot(job, slot), h.state(job)}
+	status, rest, err := h.call(ctx, h.ledger.scripts.claim, keys, slot.UnixMilli(), claimant, span.Milliseconds(), stateKept.Milliseconds())
 	if err != nil {
 		return false, time.Time{}, err
 	}
@@ -70,7 +70,7 @@ func (h Hosts) Claim(ctx context.Context, job, claimant string, slot time.Time, 
 // long still, unless that one goes on. A lock that was not given back in time is named
 // first, as lapsed, and given to who names it as watched.
 func (h Hosts) Lock(ctx context.Context, job, holder string, length time.Duration, watched string) (left time.Duration, lapsed string, err error) {
-	status, rest, err := h.call(ctx, h.ledger.scripts.hold, []string{h.desk(job)}, holder, length.Milliseconds(), deskKept.Milliseconds(), watched)
+	status, rest, err := h.call(ctx, h.ledger.scripts.hold, []string{h.state(job)}, holder, length.Milliseconds(), stateKept.Milliseconds(), watched)
 	if err != nil || status == "held" {
 		return 0, "", err
 	}
@@ -91,14 +91,14 @@ func (h Hosts) Lock(ctx context.Context, job, holder string, length time.Duratio
 // time: unless another one has taken the job since, then only the lines are added, and
 // held is false. Parts that anybody may replace have no holder.
 func (h Hosts) Append(ctx context.Context, job, holder string, length time.Duration, parts map[string]string, lines []string) (held bool, err error) {
-	args := []any{holder, length.Milliseconds(), deskKept.Milliseconds(), linesKept, len(parts)}
+	args := []any{holder, length.Milliseconds(), stateKept.Milliseconds(), linesKept, len(parts)}
 	for name, text := range parts {
 		args = append(args, name, text)
 	}
 	for _, line := range lines {
 		args = append(args, line)
 	}
-	status, _, err := h.call(ctx, h.ledger.scripts.save, []string{h.desk(job), h.runs(job)}, args...)
+	status, _, err := h.call(ctx, h.ledger.scripts.save, []string{h.state(job), h.runs(job)}, args...)
 	return status == "saved", err
 }
 
@@ -118,7 +118,7 @@ func (h Hosts) Load(ctx context.Context, job, after string) (parts map[string]st
 }
 
 func (h Hosts) load(ctx context.Context, job, after string) (parts map[string]string, holder string, lines []string, last string, err error) {
-	holder, rest, err := h.call(ctx, h.ledger.scripts.load, []string{h.desk(job), h.runs(job)}, after, linesRead)
+	holder, rest, err := h.call(ctx, h.ledger.scripts.load, []string{h.state(job), h.runs(job)}, after, linesRead)
 	if err != nil {
 		return nil, "", nil, "", err
 	}

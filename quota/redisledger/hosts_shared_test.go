@@ -266,7 +266,7 @@ func TestNothingOfAJobStaysForEver(t *testing.T) {
 	var keys []string
 	for _, key := range server.Do(t, "KEYS", "quotad:*").([]any) {
 		keys = append(keys, key.(string))
-		if left := server.Do(t, "PTTL", key.(string)).(int64); left <= 0 || left > deskKept.Milliseconds() {
+		if left := server.Do(t, "PTTL", key.(string)).(int64); left <= 0 || left > stateKept.Milliseconds() {
 			t.Errorf("key %v expires in %d ms", key, left)
 		}
 	}

@@ -1,7 +1,3 @@
-// Package upstream is a metered video API in one process: it answers
-// videos.list as the YouTube Data API documents it and charges every request
-// against a true daily quota of its own. ytfetch answers samples from it; tests
-// serve it and compare its books with quotad's.
 package upstream
 
 import (

@@ -1,6 +1,3 @@
-// Package redistest starts Redis for tests, as processes of their own: one server,
-// a Cluster, a master with its replica and Sentinel. Beside that it has what tests
-// do to them, down to a proxy that loses replies.
 package redistest
 
 import (

@@ -1,5 +1,3 @@
-// Package servertest runs the daemon's API on a socket of its own, on a ledger in
-// memory, for the tests of the server and of its clients.
 package servertest
 
 import (

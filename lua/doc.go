@@ -1,0 +1,9 @@
+// Package lua holds the scripts by which a ledger in Redis decides: one verb per file,
+// each headed by what it takes and answers. lua.go joins each with what it shares:
+// prelude.lua has the clock and the replies, account.lua the state of a credential's log,
+// entries.lua the form of its entries. The verbs of a job that hosts share, claim, hold,
+// load and save, need the prelude alone.
+//
+// What must be atomic happens in one script, and a script touches the keys that it
+// declares and no others. Package redisledger runs them and names the keys.
+package lua

@@ -3,21 +3,21 @@
 -- is named first, and given to who names it again: its holder may have been cut off
 -- like everybody, and comes back meanwhile.
 --
--- KEYS  1 state
--- ARGV  1 the holder · 2 for how many ms · 3 after how many ms a state is forgotten that
+-- KEYS  1 shared
+-- ARGV  1 the holder · 2 for how many ms · 3 after how many ms a shared is forgotten that
 --       nobody uses · 4 what has lapsed, as it was named before, or empty
 -- reply [status, ms for which another holder has it still, or what has lapsed]:
 --       held · busy · lapsed
 
-local state = KEYS[1]
+local shared = KEYS[1]
 local holder, length, forgotten, watched = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
-local got = redis.call('HMGET', state, 'holder', 'until')
+local got = redis.call('HMGET', shared, 'holder', 'until')
 if got[1] and got[1] ~= holder then
   local left = (tonumber(got[2]) or 0) - clock_ms
   if left > 0 then return { 'busy', left } end
   local lapsed = got[1] .. ' ' .. got[2]
   if lapsed ~= watched then return { 'lapsed', lapsed } end
 end
-redis.call('HSET', state, 'holder', holder, 'until', clock_ms + length)
-redis.call('PEXPIRE', state, forgotten)
+redis.call('HSET', shared, 'holder', holder, 'until', clock_ms + length)
+redis.call('PEXPIRE', shared, forgotten)
 return { 'held', 0 }

@@ -1,15 +1,15 @@
 -- Reads what the hosts share about a job, and the lines about its runs that are new.
 -- Writes nothing.
 --
--- KEYS  1 state · 2 log
+-- KEYS  1 shared · 2 log
 -- ARGV  1 the line read last, empty for all · 2 how many lines at most
 -- reply [who holds the job now, empty if nobody does, how many parts, then per part:
 --       its name, its text, then per line: its name, its text]
 
-local state, log = KEYS[1], KEYS[2]
+local shared, log = KEYS[1], KEYS[2]
 local after, most = ARGV[1], ARGV[2]
 local holder, holds_until, parts = '', 0, {}
-local all = redis.call('HGETALL', state)
+local all = redis.call('HGETALL', shared)
 for i = 1, #all, 2 do
   local name = string.match(all[i], '^p:(.+)$')
   if name then

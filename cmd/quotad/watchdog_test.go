@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -52,8 +53,12 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// watchdogSec is within what systemd is to hear of a daemon whose Redis is in trouble.
+const watchdogSec = 4 * time.Second
+
 // A Redis that is slow, or does not answer at all, is no reason to restart: fifty
-// jobs that are shared through it keep no beat from systemd.
+// jobs that are shared through it keep no beat from systemd. QUOTAD_TEST_WATCHDOG is for
+// how long each; then no beat may be missed by the clock.
 func TestWatchdogNeedsNoRedis(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := redistest.NewProxy(t, server)
@@ -65,10 +70,17 @@ func TestWatchdogNeedsNoRedis(t *testing.T) {
 	manager, path := notifySocket(t, dir), filepath.Join(dir, "api.sock")
 	startConfigured(t, dir, text, path, "LISTEN_FDNAMES=api")
 	awaitNotice(t, manager, "READY=1\n(?s:.*)")
+	long, _ := time.ParseDuration(os.Getenv("QUOTAD_TEST_WATCHDOG"))
 	beats := func() {
 		t.Helper()
-		for range 6 {
+		awaitNotice(t, manager, "WATCHDOG=1")
+		began := time.Now()
+		for n, last := 0, began; n < 5 || time.Since(began) < long; n++ {
 			awaitNotice(t, manager, "WATCHDOG=1")
+			if gap := time.Since(last); long > 0 && gap >= watchdogSec {
+				t.Errorf("%v without a beat", gap)
+			}
+			last = time.Now()
 		}
 	}
 	proxy.Disturb(func([]string) redistest.Fault {

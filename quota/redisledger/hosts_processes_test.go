@@ -7,9 +7,11 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -26,40 +28,58 @@ const (
 	hostDirVariable   = "QUOTAD_TEST_HOST_DIR"
 	hostRedisVariable = "QUOTAD_TEST_HOST_REDIS"
 	stuckVariable     = "QUOTAD_TEST_HOST_STUCK" // the slot and region of a pass that never ends
+	heldVariable      = "QUOTAD_TEST_HOST_HELD"  // the slot and region of a pass that lasts until thawFile is there
+	thawVariable      = "QUOTAD_TEST_HOST_THAW"  // the path of that file
 )
 
-// Three daemons on one Redis tick a thousand slots of one job, and one of them is
-// killed in the middle of a run: each slot is begun once, what the dead one leaves
-// over of its slot is all that is not run, and the next slot begins there. Slots
-// come as fast as they are run.
+// Three daemons on one Redis tick a thousand slots of one job; one of them is frozen in
+// the middle of a run until the others have gone on for some slots, and one is killed in
+// the middle of another run. Each slot is begun once, what those two leave over of their
+// slots is all that is not run, and the next slot begins there. Slots come as fast as
+// they are run. QUOTAD_TEST_FREEZE is for how long at least the one is frozen.
 func TestThreeProcessesShareAThousandSlots(t *testing.T) {
 	t.Parallel()
-	const slots, deadly, back = 1000, 500, 750
+	const slots, frozen, thawed, deadly, back = 1000, 200, 250, 500, 750
+	longer, _ := time.ParseDuration(os.Getenv("QUOTAD_TEST_FREEZE"))
 	server := redistest.Start(t)
 	first := time.Now().Truncate(time.Second).Add(-2 * slots * time.Second)
 	slot := func(n int) int64 { return first.Add(time.Duration(n) * time.Second).UnixMilli() }
 
-	stuck := fmt.Sprintf("%d GB", slot(deadly))
-	p := &parish{t: t, addr: server.Addr, stuck: stuck, events: make(chan event), hosts: map[string]*hostProcess{}}
+	p := &parish{
+		t: t, addr: server.Addr, events: make(chan event), hosts: map[string]*hostProcess{},
+		held: fmt.Sprintf("%d GB", slot(frozen)), stuck: fmt.Sprintf("%d DE", slot(deadly)), thawFile: filepath.Join(t.TempDir(), "thaw"),
+	}
 	for _, name := range []string{"a", "b", "c"} {
 		p.start(name, t.TempDir())
 	}
 	for n := range slots {
-		if n == back {
+		switch n {
+		case thawed:
+			time.Sleep(longer)
+			p.thaw()
+		case back:
 			p.start("d", p.deadDir) // the killed one, again
 		}
-		p.tick(slot(n), n == deadly)
+		p.tick(slot(n))
 	}
 	ring := []string{"US", "GB", "DE"}
 	for n := range slots {
 		want := ring
 		switch {
-		case n == deadly:
-			want = []string{"US", "GB"} // where it was when it was killed
-		case n > deadly:
+		case n == frozen:
+			want = []string{"US", "GB"} // where it was when it was frozen
+		case n > frozen && n < deadly:
 			want = []string{"GB", "DE", "US"}
+		case n == deadly:
+			want = []string{"GB", "DE"} // where it was when it was killed
+		case n > deadly:
+			want = []string{"DE", "US", "GB"}
 		}
-		if got := p.passes[slot(n)]; !slices.Equal(got, want) {
+		got := p.passes[slot(n)]
+		if n == frozen && len(got) == 3 && got[2] == "DE" {
+			got = got[:2] // it went on before it heard that the job is another's by now
+		}
+		if !slices.Equal(got, want) {
 			t.Errorf("slot %d: got the passes %q, want %q", n, got, want)
 		}
 	}
@@ -68,13 +88,18 @@ func TestThreeProcessesShareAThousandSlots(t *testing.T) {
 
 // A parish is some hosts, as processes, and what they did.
 type parish struct {
-	t     *testing.T
-	addr  string
-	stuck string
+	t    *testing.T
+	addr string
+
+	// The slots and regions of two passes: during one its host is frozen, during the
+	// other it is killed.
+	held, stuck string
+	thawFile    string // ends the first
 
 	events  chan event
 	hosts   map[string]*hostProcess
-	deadDir string // of the host that was killed
+	deadDir string       // of the host that was killed
+	frozen  *hostProcess // nil if none is
 
 	passes map[int64][]string // by slot, the regions in the order in which they were begun
 	began  map[string]int     // how many runs a host has begun
@@ -97,7 +122,8 @@ type event struct {
 func (p *parish) start(name, dir string) {
 	p.t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestHostProcess$")
-	cmd.Env = append(os.Environ(), hostVariable+"="+name, hostDirVariable+"="+dir, hostRedisVariable+"="+p.addr, stuckVariable+"="+p.stuck)
+	cmd.Env = append(os.Environ(), hostVariable+"="+name, hostDirVariable+"="+dir, hostRedisVariable+"="+p.addr, stuckVariable+"="+p.stuck,
+		heldVariable+"="+p.held, thawVariable+"="+p.thawFile)
 	cmd.Stderr = os.Stderr
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -136,8 +162,8 @@ func (p *parish) read(name string, stdout io.Reader, over <-chan struct{}) {
 }
 
 // tick has all hosts tick a slot, and waits until one of them has run it, or was
-// killed over it.
-func (p *parish) tick(slot int64, deadly bool) {
+// frozen or killed over it.
+func (p *parish) tick(slot int64) {
 	p.t.Helper()
 	for name, h := range p.hosts {
 		if _, err := fmt.Fprintln(h.stdin, slot); err != nil {
@@ -149,7 +175,7 @@ func (p *parish) tick(slot int64, deadly bool) {
 	for {
 		select {
 		case e := <-p.events:
-			if p.note(e, deadly) && e.slot == slot {
+			if p.note(e) && e.slot == slot {
 				return
 			}
 		case <-late.C:
@@ -159,7 +185,7 @@ func (p *parish) tick(slot int64, deadly bool) {
 }
 
 // note tells whether an event is the end of a slot.
-func (p *parish) note(e event, deadly bool) bool {
+func (p *parish) note(e event) bool {
 	if p.passes == nil {
 		p.passes, p.began = map[int64][]string{}, map[string]int{}
 	}
@@ -168,17 +194,37 @@ func (p *parish) note(e event, deadly bool) bool {
 		p.began[e.host]++
 	case "pass":
 		p.passes[e.slot] = append(p.passes[e.slot], e.detail)
-		if deadly && p.stuck == fmt.Sprint(e.slot, " ", e.detail) {
+		switch fmt.Sprint(e.slot, " ", e.detail) {
+		case p.held:
+			p.freeze(e.host)
+			return true
+		case p.stuck:
 			p.kill(e.host)
 			return true
 		}
 	case "over":
-		if e.detail != string(jobs.RunDone) {
+		if isHeld := strings.HasPrefix(p.held, fmt.Sprint(e.slot, " ")); !isHeld && e.detail != string(jobs.RunDone) {
 			p.t.Errorf("slot %d: %s on host %s", e.slot, e.detail, e.host)
 		}
 		return true
 	}
 	return false
+}
+
+func (p *parish) freeze(name string) {
+	p.frozen = p.hosts[name]
+	if err := p.frozen.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *parish) thaw() {
+	if err := os.WriteFile(p.thawFile, nil, 0o600); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := p.frozen.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		p.t.Fatal(err)
+	}
 }
 
 func (p *parish) kill(name string) {
@@ -205,7 +251,7 @@ func TestHostProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	teller := &teller{slots: map[string]int64{}}
+	teller := &teller{hosts: ledger.Hosts(), slots: map[string]int64{}}
 	runner, err := jobs.Open(jobs.Config{
 		Jobs: []*jobs.Job{{
 			Name: "trending", Credential: "youtube", Regions: regions.Ring{"US", "GB", "DE"}, Schedule: secondly,
@@ -230,6 +276,8 @@ func TestHostProcess(t *testing.T) {
 
 // A teller writes what a host does.
 type teller struct {
+	hosts jobs.Hosts
+
 	mu    sync.Mutex       // guards slots
 	slots map[string]int64 // by run
 }
@@ -258,6 +306,19 @@ func (o *teller) runChanged(r jobs.Run) {
 	}
 }
 
+// awaitTold waits until the other hosts know how the first pass of a run has ended.
+func (o *teller) awaitTold(run string) {
+	for {
+		_, _, lines, _, err := o.hosts.Load(context.Background(), "trending", "")
+		if err == nil && slices.ContainsFunc(lines, func(line string) bool {
+			return strings.Contains(line, run) && strings.Contains(line, `"outcome":"ok"`)
+		}) {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
 func (*teller) Peek(context.Context, string, map[string]quota.Units, bool) (quota.Decision, error) {
 	return quota.Decision{}, nil
 }
@@ -273,9 +334,19 @@ func (o *teller) Launch(_, _ context.Context, c jobs.Command, _ func(jobs.Line))
 	o.mu.Lock()
 	slot := o.slots[env["QUOTAD_RUN_ID"]]
 	o.mu.Unlock()
-	fmt.Println("pass", slot, env["QUOTAD_REGION"])
-	if os.Getenv(stuckVariable) == fmt.Sprint(slot, " ", env["QUOTAD_REGION"]) {
+	pass := fmt.Sprint(slot, " ", env["QUOTAD_REGION"])
+	isHeld, isStuck := pass == os.Getenv(heldVariable), pass == os.Getenv(stuckVariable)
+	if isHeld || isStuck {
+		o.awaitTold(env["QUOTAD_RUN_ID"])
+	}
+	fmt.Println("pass", pass)
+	if isStuck {
 		select {}
+	}
+	for isHeld {
+		_, err := os.Stat(os.Getenv(thawVariable))
+		isHeld = err != nil
+		time.Sleep(time.Millisecond)
 	}
 	return jobs.Exit{}
 }

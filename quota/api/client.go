@@ -40,9 +40,10 @@ func FromEnv() *Client {
 }
 
 // Acquire asks to spend before a call upstream. Without an error the Decision is a
-// grant, or a denial because units are missing: not granted, and of reason
-// limit_exceeded or cost_exceeds_limit. Whatever else is refused is a *Problem, whose
-// Reason says why: an unknown operation is no denial. The other errors are
+// grant, whose units are debited, or a denial because units are missing: not granted,
+// and of reason limit_exceeded, run_cap_exceeded or cost_exceeds_limit. Only the first
+// has a time in RetryAt, of the ledger's clock. Whatever else is refused is a *Problem,
+// whose Reason says why: an unknown operation is no denial. The other errors are
 // ErrUnreachable, ErrLedgerUnavailable and the context's.
 //
 // Without a request id one is made up, so that a lost reply can be asked for
@@ -54,14 +55,16 @@ func (c *Client) Acquire(ctx context.Context, r AcquireRequest) (Decision, error
 	return c.decide(ctx, http.MethodPost, "/v1/acquire", r)
 }
 
-// Settle sets a grant to the units that were really spent. Refusals and errors
-// are as for Acquire.
+// Settle sets a grant to the units that were really spent, from 0 to 2^53-1: more than
+// was debited is booked too, even past the limit, because it has happened. A grant that
+// has left every window is a *Problem of reason unknown_grant. Refusals and errors are
+// otherwise as for Acquire.
 func (c *Client) Settle(ctx context.Context, grantID string, units int64) (Decision, error) {
 	return c.decide(ctx, http.MethodPost, grantPath(grantID)+"/settle", SettleRequest{Units: &units})
 }
 
-// Release sets a grant to zero because its call was provably never sent.
-// Refusals and errors are as for Acquire.
+// Release sets a grant to zero because its call was provably never sent. Refusals and
+// errors are as for Settle.
 func (c *Client) Release(ctx context.Context, grantID string) (Decision, error) {
 	return c.decide(ctx, http.MethodDelete, grantPath(grantID), nil)
 }

@@ -15,32 +15,82 @@ import (
 	"quotad/quota/server"
 )
 
-// A job asks before each call upstream. Inside a pass api.FromEnv returns the client,
-// and the credential may be left out.
+// A job asks before each call upstream. Inside a pass FromEnv returns the client, and
+// the credential may be left out.
 func ExampleClient_Acquire() {
+	socket, stop := exampleDaemon()
+	defer stop()
+	client := &api.Client{Socket: socket}
+	d, err := client.Acquire(context.Background(), api.AcquireRequest{Credential: "youtube", Operation: "search.list"})
+	switch {
+	case err != nil:
+		log.Fatal(err, api.Hint(err))
+	case !d.Granted:
+		os.Exit(75) // EX_TEMPFAIL: the next run goes on at this region
+	}
+	fmt.Println("granted", d.Units, "units,", d.Remaining, "left")
+	// Output:
+	// granted 100 units, 150 left
+}
+
+// A denial says when the same request would be granted, if nothing else happened. A
+// pass does not wait for it: it ends with exit code 75.
+func ExampleClient_Acquire_denied() {
 	socket, stop := exampleDaemon()
 	defer stop()
 	client := &api.Client{Socket: socket}
 	for range 3 {
 		d, err := client.Acquire(context.Background(), api.AcquireRequest{Credential: "youtube", Operation: "search.list"})
-		switch {
-		case errors.Is(err, api.ErrUnreachable), errors.Is(err, api.ErrLedgerUnavailable):
-			fmt.Println("nobody can tell: try again later,", err)
-		case err != nil: // a *api.Problem: an unknown operation, for example
-			fmt.Println("never ask this again:", err)
-		case !d.Granted:
+		if err != nil {
+			log.Fatal(err)
+		}
+		if !d.Granted {
 			fmt.Println("denied by limit", d.Limit, "until", d.RetryAt.Format(time.DateTime))
-		default:
-			fmt.Println("granted", d.Units, "units,", d.Remaining, "left")
 		}
 	}
 	// Output:
-	// granted 100 units, 150 left
-	// granted 100 units, 50 left
 	// denied by limit daily until 2026-11-22 09:00:00
 }
 
-// A call that was never sent is given back; one that cost less, or more, is settled.
+// An error is no denial: nobody knows what is left, or what was asked for cannot be.
+func ExampleProblem() {
+	socket, stop := exampleDaemon()
+	defer stop()
+	client := &api.Client{Socket: socket}
+	_, err := client.Acquire(context.Background(), api.AcquireRequest{Credential: "youtube", Operation: "search.lst"})
+	var refused *api.Problem
+	switch {
+	case errors.Is(err, api.ErrUnreachable), errors.Is(err, api.ErrLedgerUnavailable):
+		fmt.Println("nobody can tell: ask again, with the same request id")
+	case errors.As(err, &refused):
+		fmt.Println(refused.Status, refused.Reason)
+		fmt.Println(refused.Detail)
+	}
+	// Output:
+	// 404 unknown_operation
+	// operation "search.lst" is not listed for credential "youtube", but "search.list" is
+}
+
+// A request id names one upstream call. Whoever lost the reply asks again with the same
+// id, even in another process, and nothing is debited twice.
+func ExampleClient_Acquire_lostReply() {
+	socket, stop := exampleDaemon()
+	defer stop()
+	client := &api.Client{Socket: socket}
+	call := api.AcquireRequest{Credential: "youtube", Operation: "search.list", RequestID: "2026-11-21 US page 3"}
+	for range 2 {
+		d, err := client.Acquire(context.Background(), call)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println("replayed:", d.Replayed, "left:", d.Remaining)
+	}
+	// Output:
+	// replayed: false left: 150
+	// replayed: true left: 150
+}
+
+// A call that cost less, or more, is settled; one that was never sent is given back.
 func ExampleClient_Settle() {
 	socket, stop := exampleDaemon()
 	defer stop()
@@ -56,6 +106,25 @@ func ExampleClient_Settle() {
 	// Output:
 	// 249 <nil>
 	// 250 <nil>
+}
+
+// The log tells who spent what. FollowLog goes on with what is written next.
+func ExampleClient_Log() {
+	socket, stop := exampleDaemon()
+	defer stop()
+	client, ctx := &api.Client{Socket: socket}, context.Background()
+	if _, err := client.Acquire(ctx, api.AcquireRequest{Credential: "youtube", Operation: "search.list", Count: 2}); err != nil {
+		log.Fatal(err)
+	}
+	page, err := client.Log(ctx, "youtube", api.LogQuery{Since: "24h"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, e := range page.Entries {
+		fmt.Println(e.At.Format(time.TimeOnly), e.Kind, e.Operation, "×", e.Count, e.Units, "units")
+	}
+	// Output:
+	// 09:00:00 grant search.list × 2 200 units
 }
 
 // exampleDaemon serves a budget of 250 units a day.

@@ -7,8 +7,8 @@ import "time"
 type AcquireRequest struct {
 	Credential string `json:"credential,omitempty"`
 	Operation  string `json:"operation"`
-	Count      int64  `json:"count,omitempty"`      // calls, 1 when absent
-	RequestID  string `json:"request_id,omitempty"` // names the upstream call; see quota.Request
+	Count      int64  `json:"count,omitempty"`      // calls, from 1 to 2^53-1; 1 when absent
+	RequestID  string `json:"request_id,omitempty"` // names the upstream call, by at most 128 printable bytes; see quota.Request
 	UseReserve bool   `json:"use_reserve,omitempty"`
 	// Fresh says that the request id was just drawn and never asked under before:
 	// it lets a refusal be answered at once. Never set it when asking again.

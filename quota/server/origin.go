@@ -10,10 +10,11 @@ import (
 	"quotad/quota/api"
 )
 
-// screen refuses what no well-meant client sends: a browser's requests, which
-// could reach the socket through a proxy on this host, and paths that
-// http.ServeMux would answer with a redirect, which curl takes for success.
-func (s *Server) screen(r *http.Request) *api.Problem {
+// checkOrigin refuses what no well-meant client sends: a page's requests, which could
+// reach the socket through a proxy on this host, and paths that http.ServeMux would
+// answer with a redirect, which curl takes for success. A page may not even read, which
+// http.CrossOriginProtection would let it.
+func (s *Server) checkOrigin(r *http.Request) *api.Problem {
 	if len(r.URL.Path) > maxPath {
 		return api.NewProblem(quota.BadRequest, "the path has more than %d bytes", maxPath)
 	}

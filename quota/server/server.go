@@ -173,7 +173,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, api.NewProblem(api.NotFound, "here is nothing but %s", strings.Join(p.only, ", ")))
 		return
 	}
-	if problem := s.screen(r); problem != nil {
+	if problem := s.checkOrigin(r); problem != nil {
 		if problem.Reason == quota.Forbidden {
 			s.forbidden(Attempt{Caller: quota.Caller{UID: p.uid}, PID: p.pid, Detail: problem.Detail})
 		}

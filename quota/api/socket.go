@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/user"
-	"strconv"
 	"syscall"
 )
 
@@ -35,39 +33,26 @@ func FindSocket(flag string) string {
 	if _, err := os.Lstat(systemSocket); !errors.Is(err, fs.ErrNotExist) {
 		return systemSocket
 	}
-	if _, isForeign := foreignOwner(localSocket); isForeign {
+	if isForeign(localSocket) {
 		return systemSocket
 	}
 	return localSocket
 }
 
-// foreignOwner returns the uid of who owns a file that is neither one's own nor root's.
-func foreignOwner(path string) (uid int, isForeign bool) {
+// isForeign tells whether a file is there that is neither one's own nor root's.
+func isForeign(path string) bool {
 	info, err := os.Stat(path)
 	if err != nil {
-		return 0, false
+		return false
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return 0, false
-	}
-	uid = int(stat.Uid)
-	return uid, uid != 0 && uid != os.Geteuid()
-}
-
-// userName returns what a user is called, his uid where nobody knows.
-func userName(uid int) string {
-	u, err := user.LookupId(strconv.Itoa(uid))
-	if err != nil {
-		return strconv.Itoa(uid)
-	}
-	return u.Username
+	return ok && stat.Uid != 0 && int(stat.Uid) != os.Geteuid()
 }
 
 // startHint says how a daemon is found that does not answer at path.
 func startHint(path string) string {
-	if uid, isForeign := foreignOwner(localSocket); isForeign && path == systemSocket {
-		return fmt.Sprintf("%s is user %s's: if that is the one, name it by --socket", localSocket, userName(uid))
+	if path == systemSocket && isForeign(localSocket) {
+		return localSocket + " is another user's: if that is the one, name it by --socket"
 	}
 	return fmt.Sprintf("is quotad running? start it, or name its socket by --socket or $%s", SocketEnv)
 }

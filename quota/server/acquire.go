@@ -144,7 +144,7 @@ func (s *Server) forbidsGrant(c *Session, id string) (quota.Decision, error) {
 	}
 	return quota.Decision{
 		Reason: quota.Forbidden,
-		Detail: fmt.Sprintf("the grant is not one that uid %d acquired outside a pass", c.Caller.UID),
+		Detail: fmt.Sprintf("the grant is not one that user %s acquired outside a pass", userName(c.Caller.UID)),
 		Hint:   "a pass settles and releases its own grants with its run token; any grant is changed by root and the group " + c.adminGroup,
 	}, nil
 }

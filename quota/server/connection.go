@@ -84,6 +84,14 @@ func (c *connection) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
+// silentAnswers says what was wrong where net/http does not.
+var silentAnswers = map[int]string{
+	http.StatusBadRequest:                  "this is no request of HTTP/1.1",
+	http.StatusExpectationFailed:           "nothing but 100-continue can be expected",
+	http.StatusRequestHeaderFieldsTooLarge: fmt.Sprintf("the header has more than %d bytes", maxHeader),
+	http.StatusNotImplemented:              "of the transfer encodings only chunked is understood",
+}
+
 // problemAnswer returns an answer of net/http's own as problem details; nil if it is
 // none.
 func problemAnswer(p []byte) []byte {
@@ -96,7 +104,10 @@ func problemAnswer(p []byte) []byte {
 		return nil
 	}
 	_, text, _ := strings.Cut(string(rest), "\r\n\r\n")
-	_, detail, _ := strings.Cut(text, ": ") // "400 Bad Request: missing required Host header"
+	_, detail, said := strings.Cut(text, ": ") // "400 Bad Request: missing required Host header"
+	if !said {
+		detail = silentAnswers[status]
+	}
 	problem := api.NewProblem(quota.BadRequest, "%s", detail).WithStatus(status)
 	body, err := json.Marshal(problem)
 	if err != nil {

@@ -65,7 +65,7 @@ func (f *followers) enter(uid int) *api.Problem {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.count[uid] >= maxFollowers {
-		return api.NewProblem(api.TooManyConnections, "uid %d follows %s, the most at once", uid, quota.Count(maxFollowers, "log", "logs"))
+		return api.NewProblem(api.TooManyConnections, "user %s follows %s, the most at once", userName(uid), quota.Count(maxFollowers, "log", "logs"))
 	}
 	f.count[uid]++
 	return nil

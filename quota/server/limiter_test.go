@@ -198,8 +198,8 @@ func TestAnswersBeforeAnyHandler(t *testing.T) {
 			if err := json.NewDecoder(answer.Body).Decode(&p); err != nil {
 				t.Fatal(err)
 			}
-			if answer.StatusCode != row.status || p.Status != row.status || p.Reason != quota.BadRequest || answer.Header.Get("Content-Type") != "application/problem+json" {
-				t.Errorf("got %s %+v, want a problem of status %d", answer.Status, p, row.status)
+			if answer.StatusCode != row.status || p.Status != row.status || p.Reason != quota.BadRequest || p.Detail == "" || answer.Header.Get("Content-Type") != "application/problem+json" {
+				t.Errorf("got %s %+v, want a problem of status %d that says what was wrong", answer.Status, p, row.status)
 			}
 			if _, err := w.In.ReadByte(); !errors.Is(err, io.EOF) {
 				t.Errorf("the connection goes on: %v", err)

@@ -38,7 +38,7 @@ func (l *longReads) enter(ctx context.Context, uid int) (leave func(), problem *
 	t := l.join(uid)
 	if !take(ctx, t.taken) {
 		l.quit(uid)
-		return nil, api.NewProblem(api.Busy, "uid %d reads another log: one at a time", uid)
+		return nil, api.NewProblem(api.Busy, "user %s reads another log: one at a time", userName(uid))
 	}
 	if !take(ctx, l.slots) {
 		<-t.taken

@@ -124,11 +124,11 @@ func (c *Session) refuse() *api.Problem {
 		return api.NewProblem(quota.Forbidden, "a run token may acquire, settle and release for its own run, and nothing else")
 	}
 	if c.lost {
-		p := api.NewProblem(quota.Forbidden, "jobs run as uid %d, which without a run token may read and nothing more", c.Caller.UID)
+		p := api.NewProblem(quota.Forbidden, "jobs run as user %s, who without a run token may read and nothing more", userName(c.Caller.UID))
 		p.Hint = "a pass finds its run token in $" + api.TokenEnv
 		return p
 	}
-	p := api.NewProblem(quota.Forbidden, "uid %d may read and acquire; the rest is for root and the group %q", c.Caller.UID, c.adminGroup)
+	p := api.NewProblem(quota.Forbidden, "user %s may read and acquire; the rest is for root and the group %q", userName(c.Caller.UID), c.adminGroup)
 	p.Hint = becomeOperator(c.Caller.UID, c.adminGroup)
 	return p
 }
@@ -155,13 +155,18 @@ func isOperator(uid int, adminGroup string) bool {
 // becomeOperator says how uid comes to be an operator. The group counts at once,
 // see isOperator: nobody has to log in again.
 func becomeOperator(uid int, adminGroup string) string {
-	name := strconv.Itoa(uid)
-	if u, err := user.LookupId(name); err == nil {
-		name = u.Username
-	}
-	join := fmt.Sprintf("usermod -aG %s %s", adminGroup, name)
+	join := fmt.Sprintf("usermod -aG %s %s", adminGroup, userName(uid))
 	if _, err := user.LookupGroup(adminGroup); err != nil {
 		join = fmt.Sprintf("groupadd %s && %s", adminGroup, join)
 	}
 	return "ask as root, or become a member of the group, as root: " + join
+}
+
+// userName returns what a user is called, his uid where nobody knows.
+func userName(uid int) string {
+	u, err := user.LookupId(strconv.Itoa(uid))
+	if err != nil {
+		return strconv.Itoa(uid)
+	}
+	return u.Username
 }

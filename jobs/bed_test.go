@@ -69,6 +69,7 @@ func newBed(t *testing.T, dir string, jobs ...*Job) *bed {
 		t.Fatal(err)
 	}
 	b.Runner = runner
+	t.Cleanup(runner.beginNoMore) // what a killed daemon would not wait for ends with the bubble
 	return b
 }
 
@@ -176,6 +177,8 @@ func (b *bed) observe(event any) {
 		b.add(line)
 	case PassChanged:
 		b.add(fmt.Sprintf("%s %s", e.Pass.Region, e.Pass.Outcome) + because(e.Pass.Reason))
+	case Overdue:
+		b.add(e.Job + map[bool]string{true: " overdue", false: " not overdue"}[e.Is])
 	case Output:
 		b.add(fmt.Sprintf("%s %s: %s", e.Pass.Region, e.Line.Stream, e.Line.Text))
 	case Trouble:

@@ -20,7 +20,8 @@ type stateFile struct {
 	// Slot is the last one that was ticked, and Schedule what the job's schedule
 	// was then: slots of another schedule cannot have been missed.
 	Slot     time.Time `json:"slot,omitzero"`
-	Schedule string    `json:"schedule,omitempty"`
+	Schedule string    `json:"schedule,omitempty"` // empty while the job is not configured: it misses nothing
+	Good     time.Time `json:"good,omitzero"`      // when the last good run ended, or the job was first seen or resumed
 	Pause    *Pause    `json:"pause,omitempty"`
 	Skips    *Run      `json:"skips,omitempty"` // the ticks skipped since the last run began, or since the last other skip
 
@@ -43,6 +44,9 @@ func (s *stateFile) settle(r *Run) {
 	}
 	if r.Trigger != Manual && r.Slot.After(s.Slot) {
 		s.Slot = r.Slot
+	}
+	if r.good() {
+		s.Good = latest(s.Good, r.EndedAt)
 	}
 	if s.Skips != nil && s.Skips.ID < r.ID {
 		s.Skips = nil // they are in the log, before the run
@@ -170,15 +174,22 @@ func (j *jobControl) define(job *Job, now time.Time) (missed gap, err error) {
 	j.mu.Lock()
 	was, schedule := j.job.Schedule, job.Schedule.String()
 	j.job = job
-	before, slot := j.file.Schedule, j.file.Slot
+	before, slot, good := j.file.Schedule, j.file.Slot, j.file.Good
 	j.mu.Unlock()
-	if before == schedule {
+	if before == schedule && (!good.IsZero() || job.ExpectSuccess == 0) {
 		return gap{}, nil
 	}
-	if before == was.String() {
+	if before != schedule && before == was.String() {
 		missed = gapBetween(was, slot, now.Add(1))
 	}
-	return missed, j.change(func(f *stateFile) { f.Slot, f.Schedule = now, schedule })
+	return missed, j.change(func(f *stateFile) {
+		if before == "" || good.IsZero() { // it is new, or was put back
+			f.Good = now
+		}
+		if before != schedule {
+			f.Slot, f.Schedule = now, schedule
+		}
+	})
 }
 
 // arrive notes that the schedule has come to slot, and returns the one before

@@ -1,6 +1,10 @@
 package jobs
 
-import "quotad/quota"
+import (
+	"time"
+
+	"quotad/quota"
+)
 
 // What Config.Observe is called with: one of these. What they hold is the observer's own.
 type (
@@ -18,6 +22,15 @@ type (
 	GateRefused struct {
 		Credential string
 		Decision   quota.Decision
+	}
+
+	// Overdue: a job that is to have a good run within a time has had none, or has one
+	// again, is paused, or is not to have one any more.
+	Overdue struct {
+		Job      string
+		Is       bool
+		Since    time.Time     // when it became overdue; of one that is not, when it will be, or zero
+		Expected time.Duration // within which a good run is to come
 	}
 
 	// Output: a pass has written a line.

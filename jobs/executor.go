@@ -399,6 +399,7 @@ func (e *executor) finish(cause error) {
 	e.publisher.tell(endedRecord(&run))
 	close(e.publisher.over)
 	e.runner.config.Observe(RunChanged{run})
+	e.runner.note()
 	<-e.publisher.tried
 }
 

@@ -30,9 +30,10 @@ type Job struct {
 	UseReserve  bool        // its passes may spend the reserve, too
 	UnitsPerRun quota.Units // what the passes of a run may spend together; 0: what the limits allow
 
-	ExhaustedCodes []int // exit codes by which a pass says that the budget was gone; empty: ExitExhausted
-	StopOnFailure  bool  // a pass that fails ends its run, and the next run begins behind it; otherwise the run goes on
-	Retry          int   // how often the regions that failed are served again, at the end of the run
+	ExhaustedCodes []int         // exit codes by which a pass says that the budget was gone; empty: ExitExhausted
+	StopOnFailure  bool          // a pass that fails ends its run, and the next run begins behind it; otherwise the run goes on
+	ExpectSuccess  time.Duration // within which a good run is to follow the last one; 0: nobody expects one
+	Retry          int           // how often the regions that failed are served again, at the end of the run
 
 	Command   []string          // what a pass executes: a path as resolved, and its arguments
 	Dir       string            // the working directory of a pass, made when missing

@@ -122,5 +122,11 @@ func (r *Runner) setPause(job string, p *Pause) error {
 	if err := r.sharePause(context.Background(), j, p); err != nil {
 		return fmt.Errorf("cannot tell other hosts the pause of job %q: %w", job, err)
 	}
-	return j.change(func(f *stateFile) { f.Pause = p })
+	defer r.note()
+	return j.change(func(f *stateFile) {
+		if f.Pause != nil && p == nil {
+			f.Good = r.now() // nobody expected anything of the job meanwhile
+		}
+		f.Pause = p
+	})
 }

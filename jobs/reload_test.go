@@ -63,7 +63,7 @@ func TestReloadRemovesAJob(t *testing.T) {
 		b.wants()
 		b.setJobs(trending(t))
 		b.tick()
-		b.wants("13:00:00 run skipped (missed) ×1", "13:00:00 run skipped (overlap) ×1")
+		b.wants("13:00:00 run skipped (overlap) ×1")
 		b.setJobs()
 		b.stop()
 		b.wants("13:00:00 US interrupted (shutdown)", "13:00:00 run interrupted (shutdown)")
@@ -103,6 +103,39 @@ func TestReloadReplacesASchedule(t *testing.T) {
 		b.Tick("trending", time.Now().UTC())
 		synctest.Wait()
 		b.wants("11:30:00 run running", "11:30:00 US running", "11:30:00 US ok")
+		b.stop()
+	})
+}
+
+// A job that was removed missed nothing until it was put back, whether the daemon went on
+// meanwhile or was started without it.
+func TestJobPutBackMissedNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T, dir string) {
+		b := newBed(t, dir, trending(t))
+		b.run()
+		b.forget()
+		if err := b.SetJobs(nil); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Hour)
+		if err := b.SetJobs([]*Job{trending(t)}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		b.wants()
+		b.run()
+		b.stop()
+
+		without := newBed(t, dir)
+		without.stop()
+		time.Sleep(5 * time.Hour)
+		b = newBed(t, dir, trending(t))
+		b.Start(t.Context())
+		synctest.Wait()
+		b.wants()
+		if b.status().Skips != nil {
+			t.Errorf("got %+v, want nothing missed", b.status().Skips)
+		}
 		b.stop()
 	})
 }

@@ -54,6 +54,7 @@ type Runner struct {
 	reloading  sync.Mutex     // held while the jobs are replaced
 	background sync.WaitGroup // for slots that are claimed, and for publishers
 	stopped    chan struct{}  // closed when no run begins any more
+	changed    chan struct{}  // holds one if watchSuccess is to look again
 
 	mu       sync.RWMutex           // guards what follows
 	stopping bool                   // no run begins any more
@@ -75,14 +76,36 @@ func Open(c Config) (*Runner, error) {
 	if c.Hosts == nil {
 		c.Hosts = alone{}
 	}
-	r := &Runner{config: c, store: store, stopped: make(chan struct{}), states: make(map[string]*jobControl, len(c.Jobs))}
+	r := &Runner{config: c, store: store, stopped: make(chan struct{}), changed: make(chan struct{}, 1), states: make(map[string]*jobControl, len(c.Jobs))}
 	if c.Parallel > 0 {
 		r.places = make(chan struct{}, c.Parallel)
 	}
 	if err := r.SetJobs(c.Jobs); err != nil {
 		return nil, err
 	}
-	return r, nil
+	return r, r.retire()
+}
+
+// retire notes of the jobs that are not configured that they miss nothing from now on.
+func (r *Runner) retire() error {
+	names, err := r.store.Names()
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		var file stateFile
+		if r.states[name] != nil {
+			continue
+		}
+		if found, err := r.store.Load(name, &file); !found || err != nil || file.Schedule == "" {
+			continue // what is wrong with the file is told when the job is configured again
+		}
+		file.Schedule = ""
+		if err := r.store.Save(name, file); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // SetJobs replaces the jobs, which are valid. Runs under way finish as they
@@ -104,6 +127,11 @@ func (r *Runner) SetJobs(list []*Job) error {
 		opened[job.Name] = j
 		order = append(order, job.Name)
 	}
+	for _, j := range r.all() {
+		if opened[j.name] == nil {
+			r.trouble(j.name, j.change(func(f *stateFile) { f.Schedule = "" }))
+		}
+	}
 	for _, job := range list {
 		r.define(opened[job.Name], job)
 	}
@@ -111,6 +139,7 @@ func (r *Runner) SetJobs(list []*Job) error {
 	defer r.mu.Unlock()
 	maps.Copy(r.states, opened)
 	r.order = order
+	r.note()
 	return nil
 }
 
@@ -157,6 +186,7 @@ func (r *Runner) Start(ctx context.Context) {
 		starts.Go(func() { r.start(ctx, j) })
 	}
 	starts.Wait()
+	r.goUnlessStopping(r.watchSuccess)
 }
 
 // reportDied reports the run and the passes that were under way when the daemon

@@ -16,6 +16,7 @@ type Status struct {
 	Next   time.Time      // its next slot that is not paused; zero if none comes
 	Pause  *Pause         // nil unless it is paused
 	Last   *Run           // its last run, under way or over; nil if there was none
+	Due    time.Time      // when it is overdue, or has been since; zero if nobody expects a good run
 	Skips  *Run           // the ticks skipped since that began; nil if there were none
 }
 
@@ -30,7 +31,9 @@ func (r *Runner) Status(job string) ([]Status, error) {
 	now := r.now()
 	all := make([]Status, 0, len(list))
 	for _, j := range list {
-		all = append(all, j.status(now))
+		s := j.status(now)
+		s.Due = j.due()
+		all = append(all, s)
 	}
 	return all, nil
 }

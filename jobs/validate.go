@@ -65,6 +65,9 @@ func (v *validation) schedule() {
 		v.fail(fmt.Sprintf("%v never comes", j.Schedule), "cron")
 		return
 	}
+	if period := shortestPeriod(j.Schedule); j.ExpectSuccess > 0 && j.ExpectSuccess < period {
+		v.fail(fmt.Sprintf("%s is less than the %s between two slots: the job would always be overdue", Brief(j.ExpectSuccess.String()), Brief(period.String())), "expect_success")
+	}
 	if j.Stagger == EvenStagger || len(j.Regions) == 0 {
 		return
 	}
@@ -137,6 +140,9 @@ func (v *validation) times() {
 	if j.KillGrace <= 0 {
 		// os/exec takes no grace for "wait for ever".
 		v.fail(fmt.Sprintf("must be more than 0: %v", j.KillGrace), "kill_grace")
+	}
+	if j.ExpectSuccess < 0 {
+		v.fail(fmt.Sprintf("must be at least 0: %v", j.ExpectSuccess), "expect_success")
 	}
 	if j.MissedWithin < 0 {
 		v.fail(fmt.Sprintf("must be at least 0: %v", j.MissedWithin), "missed_within")

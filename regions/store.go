@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // A Store keeps small documents, each a JSON file of its own in one directory.
@@ -41,6 +42,20 @@ const unfinished = ".tmp"
 // Path returns the file of the document of that name.
 func (s *Store) Path(name string) string {
 	return filepath.Join(s.dir, name+".json")
+}
+
+// Names returns the names of all documents.
+func (s *Store) Names() ([]string, error) {
+	const ending = ".json"
+	paths, err := filepath.Glob(filepath.Join(s.dir, "*"+ending))
+	if err != nil {
+		return nil, fmt.Errorf("cannot look through state directory %q: %w", s.dir, err)
+	}
+	names := make([]string, len(paths))
+	for i, path := range paths {
+		names[i] = strings.TrimSuffix(filepath.Base(path), ending)
+	}
+	return names, nil
 }
 
 // Load reads the document of that name into v and tells whether there is one.

@@ -34,6 +34,9 @@ func TestStoreKeepsDocuments(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if names, err := s.Names(); err != nil || len(names) != 1 || names[0] != "trending" {
+		t.Errorf("got the names %q, %v, want trending", names, err)
+	}
 	found, err := openStore(t, dir).Load("trending", &got)
 	if !found || err != nil || got.Cursor != "BR" {
 		t.Errorf("after reopening: got %+v, %v, %v, want the cursor at BR", got, found, err)

@@ -175,6 +175,9 @@ func renderJob(b *strings.Builder, j jobsapi.Job, v term.View) {
 	if j.Pause != nil {
 		v.Prose(b, 2, term.Yellow, pauseText(*j.Pause, v))
 	}
+	if !j.OverdueAt.IsZero() && !v.Now.Before(j.OverdueAt) {
+		v.Prose(b, 2, term.Red, "overdue: a good run was due "+v.When(j.OverdueAt))
+	}
 	if j.Skipped != nil {
 		v.Prose(b, 2, term.Yellow, skipText(*j.Skipped, v))
 	}

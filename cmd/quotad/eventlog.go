@@ -35,6 +35,8 @@ func (e eventLog) observe(event any) {
 		e.runChanged(event.Run)
 	case jobs.PassChanged:
 		e.passChanged(event.Run, event.Pass)
+	case jobs.Overdue:
+		e.overdue(event)
 	case jobs.Output:
 		e.output(event)
 	case jobs.Trouble:
@@ -46,6 +48,14 @@ func (e eventLog) observe(event any) {
 	case notify.Output:
 		e.log.Info().Str("event", string(event.Event)).Str("stream", event.Line.Stream).Msg(event.Line.Text)
 	}
+}
+
+func (e eventLog) overdue(o jobs.Overdue) {
+	if !o.Is {
+		e.log.Info().Str("job", o.Job).Msg("job not overdue any more")
+		return
+	}
+	e.log.Warn().Str("job", o.Job).Time("since", o.Since).Stringer("expect_success", o.Expected).Msg("job overdue: no good run")
 }
 
 func (e eventLog) runChanged(run jobs.Run) {

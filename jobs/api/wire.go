@@ -30,8 +30,11 @@ type Job struct {
 	Cursor      regions.Cursor `json:"cursor"`            // where the next run begins
 	NextRun     time.Time      `json:"next_run,omitzero"` // its next slot that is not paused
 	Pause       *jobs.Pause    `json:"pause,omitempty"`   // while it is paused
-	LastRun     *jobs.Run      `json:"last_run,omitempty"`
-	Skipped     *jobs.Run      `json:"skipped,omitempty"` // the ticks since that did not become a run
+	// OverdueAt is when the job is overdue for want of a good run, or has been since; of
+	// a job with expect_success that is not paused.
+	OverdueAt time.Time `json:"overdue_at,omitzero"`
+	LastRun   *jobs.Run `json:"last_run,omitempty"`
+	Skipped   *jobs.Run `json:"skipped,omitempty"` // the ticks since that did not become a run
 }
 
 // RunRequest is the body of POST /v1/jobs/{job}/run.

@@ -92,6 +92,7 @@ func jobOf(s jobs.Status) jobsapi.Job {
 		Cursor:      s.Cursor,
 		NextRun:     s.Next,
 		Pause:       s.Pause,
+		OverdueAt:   s.Due,
 		LastRun:     brief(s.Last),
 		Skipped:     brief(s.Skips),
 	}

@@ -57,6 +57,7 @@ var everyKey = []struct{ key, was, is string }{
 	{"jobs.a.use_reserve", `true`, `false`},
 	{"jobs.a.units_per_run", `10`, `20`},
 	{"jobs.a.exhausted_exit_codes", `[75]`, `[100]`},
+	{"jobs.a.expect_success", `"30h"`, `"31h"`},
 	{"jobs.a.retry", `0`, `2`},
 	{"jobs.a.on_failure", `"continue"`, `"stop"`},
 	{"jobs.a.command", `["fetch"]`, `["fetch", "more"]`},
@@ -88,6 +89,8 @@ var everyKey = []struct{ key, was, is string }{
 	{"on_event.outage_began", `["fetch"]`, `["fetch", "more"]`},
 	{"on_event.outage_ended", `["fetch"]`, `["fetch", "more"]`},
 	{"on_event.job_failing", `["fetch"]`, `["fetch", "more"]`},
+	{"on_event.overdue_began", `["fetch"]`, `["fetch", "more"]`},
+	{"on_event.overdue_ended", `["fetch"]`, `["fetch", "more"]`},
 	{"on_event.timeout", `"1s"`, `"2s"`},
 	{"log.level", `"info"`, `"debug"`},
 }

@@ -55,11 +55,13 @@ type Event string
 // The events. Each is told once when it begins to be so, and again only after it
 // clearly was not.
 const (
-	NearLimit   Event = "near_limit"   // a limit is spent for the most part
-	Exhausted   Event = "exhausted"    // a limit denies
-	OutageBegan Event = "outage_began" // the ledger does not decide
-	OutageEnded Event = "outage_ended" // it decides again
-	JobFailing  Event = "job_failing"  // a pass failed, and none in the runs before
+	NearLimit    Event = "near_limit"    // a limit is spent for the most part
+	Exhausted    Event = "exhausted"     // a limit denies
+	OutageBegan  Event = "outage_began"  // the ledger does not decide
+	OutageEnded  Event = "outage_ended"  // it decides again
+	JobFailing   Event = "job_failing"   // a pass failed, and none in the runs before
+	OverdueBegan Event = "overdue_began" // a job has had no good run for its expect_success
+	OverdueEnded Event = "overdue_ended" // it has one again, or nobody expects it any more
 )
 
 // OnEvent says which commands are told of events.
@@ -189,7 +191,7 @@ func (t *eventsTable) onEvent() OnEvent {
 	}
 	commands := map[Event][]string{}
 	for event, command := range map[Event]command{
-		NearLimit: t.NearLimit, Exhausted: t.Exhausted, OutageBegan: t.OutageBegan, OutageEnded: t.OutageEnded, JobFailing: t.JobFailing,
+		NearLimit: t.NearLimit, Exhausted: t.Exhausted, OutageBegan: t.OutageBegan, OutageEnded: t.OutageEnded, JobFailing: t.JobFailing, OverdueBegan: t.OverdueBegan, OverdueEnded: t.OverdueEnded,
 	} {
 		if command == nil {
 			continue

@@ -52,6 +52,7 @@ func (t *jobTable) job(name string) *jobs.Job {
 		UnitsPerRun:    t.unitsPerRun(),
 		ExhaustedCodes: t.ExhaustedExitCodes,
 		Retry:          t.Retry,
+		ExpectSuccess:  time.Duration(t.ExpectSuccess),
 		StopOnFailure:  t.OnFailure == "stop",
 		Command:        t.Command,
 		Dir:            string(t.Dir),

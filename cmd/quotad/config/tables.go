@@ -97,6 +97,7 @@ type jobTable struct {
 	UseReserve         bool                `toml:"use_reserve"`
 	UnitsPerRun        quota.Units         `toml:"units_per_run"`
 	ExhaustedExitCodes exitCodes           `toml:"exhausted_exit_codes"`
+	ExpectSuccess      duration            `toml:"expect_success"`
 	Retry              int                 `toml:"retry"`
 	OnFailure          string              `toml:"on_failure" oneof:"continue stop" default:"continue"`
 	Command            command             `toml:"command"`
@@ -129,12 +130,14 @@ type metricsTable struct {
 
 type eventsTable struct {
 	table
-	NearLimit   command  `toml:"near_limit"`
-	Exhausted   command  `toml:"exhausted"`
-	OutageBegan command  `toml:"outage_began"`
-	OutageEnded command  `toml:"outage_ended"`
-	JobFailing  command  `toml:"job_failing"`
-	Timeout     duration `toml:"timeout" default:"30s"`
+	NearLimit    command  `toml:"near_limit"`
+	Exhausted    command  `toml:"exhausted"`
+	OutageBegan  command  `toml:"outage_began"`
+	OutageEnded  command  `toml:"outage_ended"`
+	JobFailing   command  `toml:"job_failing"`
+	OverdueBegan command  `toml:"overdue_began"`
+	OverdueEnded command  `toml:"overdue_ended"`
+	Timeout      duration `toml:"timeout" default:"30s"`
 }
 
 type logTable struct {

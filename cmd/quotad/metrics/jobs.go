@@ -8,6 +8,14 @@ func (m *Metrics) runChanged(run jobs.Run) {
 	}
 }
 
+func (m *Metrics) overdueChanged(o jobs.Overdue) {
+	value := 0.0
+	if o.Is {
+		value = 1
+	}
+	m.overdue.WithLabelValues(o.Job).Set(value)
+}
+
 func (m *Metrics) passChanged(run jobs.Run, pass jobs.Pass) {
 	if pass.Outcome == jobs.Running {
 		return

@@ -43,6 +43,7 @@ type Metrics struct {
 	passes    *prometheus.CounterVec
 	passTook  *prometheus.HistogramVec
 	passUnits *prometheus.CounterVec
+	overdue   *prometheus.GaugeVec
 	commands  *prometheus.CounterVec
 }
 
@@ -78,8 +79,15 @@ func New(version string) *Metrics {
 	m.passes = m.counters("quotad_passes_total", "Passes that are over, or were skipped.", "job", "outcome", "reason")
 	m.passTook = m.histograms("quotad_pass_duration_seconds", "Time of one pass, from its start to its end.", passTimes, "job")
 	m.passUnits = m.counters("quotad_pass_units_total", "Units that passes spent, less what they gave back.", "job")
+	m.overdue = m.gauges("quotad_job_overdue", "1 of a job that has had no good run for its expect_success.", "job")
 	m.commands = m.counters("quotad_event_commands_total", "Commands that were told of an event: ok, failed, or dropped because too many waited.", "event", "result")
 	return m
+}
+
+func (m *Metrics) gauges(name, help string, labels ...string) *prometheus.GaugeVec {
+	vec := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
+	m.registry.MustRegister(vec)
+	return vec
 }
 
 func (m *Metrics) counters(name, help string, labels ...string) *prometheus.CounterVec {
@@ -133,6 +141,8 @@ func (m *Metrics) Observe(event any) {
 		m.outage(event)
 	case jobs.RunChanged:
 		m.runChanged(event.Run)
+	case jobs.Overdue:
+		m.overdueChanged(event)
 	case jobs.PassChanged:
 		m.passChanged(event.Run, event.Pass)
 	case notify.Alert:

@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -18,6 +19,7 @@ type Alert struct {
 	Credential string
 	Limit      quota.LimitState // of NearLimit and Exhausted, if it is known
 	Percent    quota.Units      // of NearLimit
+	Job        string           // of OverdueBegan and OverdueEnded
 	Run        jobs.Run         // of JobFailing
 	Pass       jobs.Pass
 	RetryAt    time.Time // of Exhausted: when what was denied would be granted
@@ -39,7 +41,7 @@ func (a Alert) environ() []string {
 	if a.Percent > 0 {
 		env.add("PERCENT", number(a.Percent))
 	}
-	env.add("JOB", a.Run.Job)
+	env.add("JOB", cmp.Or(a.Job, a.Run.Job))
 	env.add("RUN_ID", a.Run.ID)
 	env.add("REGION", string(a.Pass.Region))
 	env.add("OUTCOME", string(a.Pass.Outcome))

@@ -51,6 +51,8 @@ func (m *Monitor) Observe(event any) {
 		if event.Decision.Reason == quota.LimitExceeded {
 			m.denied(event.Credential, event.Decision)
 		}
+	case jobs.Overdue:
+		m.overdue(event)
 	case jobs.PassChanged:
 		m.passChanged(event.Run, event.Pass)
 	case jobs.RunChanged:
@@ -164,6 +166,14 @@ func (m *Monitor) passChanged(run jobs.Run, pass jobs.Pass) {
 	if pass.Attempt >= run.Retry { // otherwise the end of the run tells
 		m.failed(run, pass)
 	}
+}
+
+func (m *Monitor) overdue(o jobs.Overdue) {
+	alert := Alert{Event: config.OverdueEnded, Job: o.Job}
+	if o.Is {
+		alert.Event, alert.Detail = config.OverdueBegan, "no good run within "+jobs.Brief(o.Expected.String())
+	}
+	m.raise(alert)
 }
 
 func (m *Monitor) failed(run jobs.Run, pass jobs.Pass) {

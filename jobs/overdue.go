@@ -1,0 +1,100 @@
+package jobs
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// good tells whether a run is what a job's owner expects: the ring came round, or the
+// run spent all that it may, and no region failed in the end. A run of chosen regions
+// says nothing about the others.
+func (r *Run) good() bool {
+	if r.Chosen || len(r.failed()) > 0 {
+		return false
+	}
+	return r.State == RunDone || r.State == RunStopped && r.Reason == RunCapExceeded
+}
+
+// due returns when the job is overdue unless a good run ends before; zero if nobody
+// expects one, or the job is paused until it is resumed. The time runs from the last good
+// run on any host, or from when the job was first seen, or its pause ended.
+func (j *jobControl) due() time.Time {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.job.ExpectSuccess == 0 {
+		return time.Time{}
+	}
+	since := j.file.Good
+	if p := j.file.Pause; p != nil {
+		if p.Until.IsZero() {
+			return time.Time{}
+		}
+		since = latest(since, p.Until)
+	}
+	for _, run := range j.shared.runs {
+		if run.good() {
+			since = latest(since, run.EndedAt)
+		}
+	}
+	return since.Add(j.job.ExpectSuccess)
+}
+
+// watchSuccess tells when a job becomes overdue, and when it is not any more, until ctx
+// ends. Each is told once; what is so when the daemon starts is told, too.
+func (r *Runner) watchSuccess(ctx context.Context) {
+	overdue := map[*jobControl]bool{}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.changed:
+		case <-timer.C:
+		}
+		timer.Stop()
+		if next := r.judgeSuccess(overdue); !next.IsZero() {
+			timer.Reset(min(next.Sub(r.now()), time.Minute)) // somebody may set the clock
+		}
+	}
+}
+
+// judgeSuccess tells of the jobs that are overdue now, or not any more, and returns when
+// the next one will be; zero if none.
+func (r *Runner) judgeSuccess(overdue map[*jobControl]bool) (next time.Time) {
+	now := r.now()
+	all := r.all()
+	for j, is := range overdue {
+		if is && !slices.Contains(all, j) {
+			overdue[j] = false
+			r.config.Observe(Overdue{Job: j.name})
+		}
+	}
+	for _, j := range all {
+		due := j.due()
+		if isPast(due, now) && !overdue[j] {
+			r.look([]*jobControl{j}) // another host may have had a good run
+			due = j.due()
+		}
+		if is := isPast(due, now); is != overdue[j] {
+			overdue[j] = is
+			r.config.Observe(Overdue{Job: j.name, Is: is, Since: due, Expected: j.current().ExpectSuccess})
+		}
+		if due.After(now) && (next.IsZero() || due.Before(next)) {
+			next = due
+		}
+	}
+	return next
+}
+
+// isPast tells whether an instant, zero if there is none, has come.
+func isPast(t, now time.Time) bool { return !t.IsZero() && !now.Before(t) }
+
+// note has watchSuccess look again: a job, its pause or its last run has changed.
+func (r *Runner) note() {
+	select {
+	case r.changed <- struct{}{}:
+	default:
+	}
+}

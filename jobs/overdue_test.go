@@ -1,0 +1,89 @@
+package jobs
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A new job has its time; a run that fails is no success, one of a chosen region neither;
+// a pause stops the clock, and its end starts it anew.
+func TestOverdue(t *testing.T) {
+	inBubble(t, func(t *testing.T, dir string) {
+		job := trending(t)
+		job.Regions, job.ExpectSuccess = eight()[:2], 2*time.Hour
+		b := newBed(t, dir, job)
+		code := 1
+		b.play = func(context.Context, played) Exit { return Exit{Code: code} }
+		b.Start(t.Context()) // at 10:50
+		synctest.Wait()
+		b.run() // at 11:00
+		b.forget()
+		b.run() // at 12:00, an hour after it was to be due
+		b.wants("12:00:00 run running", "12:00:00 US running", "12:00:00 US failed", "12:30:00 GB running", "12:30:00 GB failed", "12:30:00 run done",
+			"12:50:00 trending overdue")
+		if got, want := b.status().Due.Format(time.TimeOnly), "12:50:00"; got != want {
+			t.Errorf("due at %s, want %s", got, want)
+		}
+		code = 0
+		if _, err := b.Run("trending", "@0", "US"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		b.forget()
+		b.run() // at 13:00
+		b.wants("13:00:00 run running", "13:00:00 US running", "13:00:00 US ok", "13:30:00 GB running", "13:30:00 GB ok", "13:30:00 run done",
+			"13:30:00 trending not overdue")
+
+		if err := b.Pause("trending", "@0", "", 0); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(30 * time.Hour)
+		synctest.Wait()
+		if err := b.Resume("trending"); err != nil {
+			t.Fatal(err)
+		}
+		resumed := time.Now()
+		b.forget()
+		time.Sleep(2*time.Hour - 1)
+		synctest.Wait()
+		b.wants()
+		time.Sleep(1)
+		synctest.Wait()
+		b.wants(resumed.Add(2*time.Hour).Format("15:04:05") + " trending overdue")
+
+		// Whoever expects nothing any more is told that it is over.
+		relaxed := *job
+		relaxed.ExpectSuccess = 0
+		if err := b.SetJobs([]*Job{&relaxed}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		b.wants(resumed.Add(2*time.Hour).Format("15:04:05") + " trending not overdue")
+		b.stop()
+	})
+}
+
+// A run on another host is as good; and a pause that ends by itself gives time.
+func TestDue(t *testing.T) {
+	at := time.Date(2026, 3, 1, 11, 0, 0, 0, time.UTC)
+	job := trending(t)
+	job.ExpectSuccess = time.Hour
+	j := &jobControl{job: job, file: stateFile{Good: at}}
+	want := func(want time.Time) {
+		t.Helper()
+		if got := j.due(); !got.Equal(want) {
+			t.Errorf("due at %v, want %v", got, want)
+		}
+	}
+	want(at.Add(time.Hour))
+	j.shared.runs = []Run{{State: RunDone, EndedAt: at.Add(time.Minute)}, {State: RunStopped, Reason: BudgetGone, EndedAt: at.Add(2 * time.Minute)}}
+	want(at.Add(time.Hour + time.Minute))
+	j.shared.runs = append(j.shared.runs, Run{State: RunStopped, Reason: RunCapExceeded, EndedAt: at.Add(3 * time.Minute)})
+	want(at.Add(time.Hour + 3*time.Minute))
+	j.file.Pause = &Pause{Since: at, Until: at.Add(3 * time.Hour)}
+	want(at.Add(4 * time.Hour))
+	j.file.Pause.Until = time.Time{}
+	want(time.Time{})
+}

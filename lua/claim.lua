@@ -3,7 +3,7 @@
 --
 -- KEYS  1 slot · 2 shared
 -- ARGV  1 the slot in ms · 2 who claims it, the same when asked again · 3 how many ms
---       after the slot it may still be claimed · 4 after how many ms a shared is
+--       after the slot it may still be claimed · 4 after how many ms what is shared
 --       forgotten that nobody uses
 -- reply [status, now in ms, the newest slot that was claimed before in ms, 0 if none
 --       is known]: mine · taken · late

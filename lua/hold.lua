@@ -4,7 +4,7 @@
 -- like everybody, and comes back meanwhile.
 --
 -- KEYS  1 shared
--- ARGV  1 the holder · 2 for how many ms · 3 after how many ms a shared is forgotten that
+-- ARGV  1 the holder · 2 for how many ms · 3 after how many ms what is shared is forgotten that
 --       nobody uses · 4 what has lapsed, as it was named before, or empty
 -- reply [status, ms for which another holder has it still, or what has lapsed]:
 --       held · busy · lapsed

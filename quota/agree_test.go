@@ -33,8 +33,8 @@ func TestViewsAgree(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			d := &desk{T: t, Service: k, clock: clock}
-			h := &randomDesk{desk: d, random: rand.New(rand.NewPCG(seed, 1))}
+			d := &testService{T: t, Service: k, clock: clock}
+			h := &randomHistory{testService: d, random: rand.New(rand.NewPCG(seed, 1))}
 			for range 40 {
 				for range 10 {
 					h.step()
@@ -45,14 +45,14 @@ func TestViewsAgree(t *testing.T) {
 	}
 }
 
-// A randomDesk is in the middle of a random history.
-type randomDesk struct {
-	*desk
+// A randomHistory goes on at random.
+type randomHistory struct {
+	*testService
 	random *rand.Rand
 	grants []string
 }
 
-func (h *randomDesk) step() {
+func (h *randomHistory) step() {
 	switch h.random.IntN(8) {
 	case 0:
 		h.clock.Add(time.Duration(h.random.IntN(120)) * time.Minute)
@@ -84,7 +84,7 @@ func (h *randomDesk) step() {
 	}
 }
 
-func (h *randomDesk) agree(c *quota.Credential) {
+func (h *randomHistory) agree(c *quota.Credential) {
 	h.Helper()
 	usage, _, err := h.Usage(h.Context(), c.Name)
 	if err != nil {
@@ -122,7 +122,7 @@ func (h *randomDesk) agree(c *quota.Credential) {
 
 // logged sums what the lines of the log count in a limit, and holds that a line tells
 // what was done.
-func (h *randomDesk) logged(c *quota.Credential, limit string, since time.Time) (sum quota.Units) {
+func (h *randomHistory) logged(c *quota.Credential, limit string, since time.Time) (sum quota.Units) {
 	h.Helper()
 	err := h.Walk(h.Context(), c.Name, since, func(e quota.Entry) bool {
 		counts, _ := quota.ChargeIn(e.Counts(), limit)
@@ -143,7 +143,7 @@ func (h *randomDesk) logged(c *quota.Credential, limit string, since time.Time) 
 
 // held returns what why says that a limit's holders have spent of it, where it stands
 // in the way; else what it is said to hold.
-func (h *randomDesk) held(limit string, used quota.Units) (sum quota.Units) {
+func (h *randomHistory) held(limit string, used quota.Units) (sum quota.Units) {
 	h.Helper()
 	e, err := h.Why(h.Context(), quota.Request{Credential: "youtube", Operation: "search.list", Count: 4})
 	if err != nil {
@@ -163,7 +163,7 @@ func (h *randomDesk) held(limit string, used quota.Units) (sum quota.Units) {
 
 // What is booked and given back again leaves nothing behind, in no view.
 func TestAdjustedUpAndDown(t *testing.T) {
-	d := openDesk(t, youtube())
+	d := newTestService(t, youtube())
 	d.adjust("daily", 500)
 	d.adjust("daily", -500)
 	if got := d.used()[0]; got != 0 {

@@ -14,25 +14,25 @@ import (
 
 var nine = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 
-// A desk is a keeper on a ledger whose clock the test moves.
-type desk struct {
+// A testService is a service on a ledger whose clock the test moves.
+type testService struct {
 	*testing.T
 	*quota.Service
 	clock *ledgertest.Clock
 }
 
-func openDesk(t *testing.T, c *quota.Credential) *desk {
+func newTestService(t *testing.T, c *quota.Credential) *testService {
 	t.Helper()
 	clock := ledgertest.NewClock(nine)
 	k, err := quota.NewService(ledgertest.NewModel(clock.Now), []*quota.Credential{c}, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &desk{T: t, Service: k, clock: clock}
+	return &testService{T: t, Service: k, clock: clock}
 }
 
 // spend acquires as a job's pass of a region, or as uid 7 where there is no job.
-func (d *desk) spend(job, region, operation string, count quota.Units) string {
+func (d *testService) spend(job, region, operation string, count quota.Units) string {
 	d.Helper()
 	caller := quota.Caller{Job: job, Region: region, UID: 7}
 	decision, err := d.Acquire(d.Context(), quota.Request{Credential: "youtube", Operation: operation, Count: count, Caller: caller})
@@ -42,14 +42,14 @@ func (d *desk) spend(job, region, operation string, count quota.Units) string {
 	return decision.GrantID
 }
 
-func (d *desk) settle(grant string, units quota.Units) {
+func (d *testService) settle(grant string, units quota.Units) {
 	d.Helper()
 	if decision, err := d.Settle(d.Context(), grant, units, quota.Caller{UID: 0}); err != nil || !decision.Granted() {
 		d.Fatalf("got %+v, %v, want it settled", decision, err)
 	}
 }
 
-func (d *desk) adjust(limit string, units int64) {
+func (d *testService) adjust(limit string, units int64) {
 	d.Helper()
 	decision, err := d.Adjust(d.Context(), "youtube", quota.Adjustment{Limit: limit, Units: units, Caller: quota.Caller{UID: 0}, Note: "checked upstream"})
 	if err != nil || !decision.Granted() {
@@ -58,7 +58,7 @@ func (d *desk) adjust(limit string, units int64) {
 }
 
 // breakdown returns the shares as sharesOf writes them.
-func (d *desk) breakdown(by quota.Dimension, since time.Time) []string {
+func (d *testService) breakdown(by quota.Dimension, since time.Time) []string {
 	d.Helper()
 	b, ok, err := d.Breakdown(d.Context(), "youtube", quota.BreakdownQuery{By: by, Since: since})
 	if err != nil || !ok {
@@ -82,7 +82,7 @@ func twoLimits() *quota.Credential {
 }
 
 func TestBreakdown(t *testing.T) {
-	d := openDesk(t, twoLimits())
+	d := newTestService(t, twoLimits())
 	d.spend("trending", "US", "videos.list", 4)
 	d.spend("trending", "GB", "videos.list", 3)
 	d.clock.Add(50 * time.Minute)
@@ -118,7 +118,7 @@ func TestBreakdown(t *testing.T) {
 func TestBreakdownOfWhatIsHeld(t *testing.T) {
 	c := youtube()
 	c.Limits = []quota.Limit{{Name: "brief", Units: 500, Window: quota.Sliding(time.Minute)}, {Name: "search", Units: 400, Window: quota.Sliding(time.Hour), Only: []string{"search.list"}}}
-	d := openDesk(t, c)
+	d := newTestService(t, c)
 	d.spend("trending", "US", "search.list", 1)
 	d.spend("trending", "US", "videos.list", 98)
 	for _, row := range []struct {
@@ -143,7 +143,7 @@ func TestBreakdownOfWhatIsHeld(t *testing.T) {
 // What a limit counts and what a breakdown tells agree, also of a limit that came
 // later than the entries.
 func TestBreakdownOfANewLimit(t *testing.T) {
-	d := openDesk(t, youtube())
+	d := newTestService(t, youtube())
 	d.spend("trending", "US", "search.list", 3)
 	if err := d.SetCredentials([]*quota.Credential{twoLimits()}); err != nil {
 		t.Fatal(err)
@@ -154,7 +154,7 @@ func TestBreakdownOfANewLimit(t *testing.T) {
 }
 
 func TestBreakdownReadsEveryPage(t *testing.T) {
-	d := openDesk(t, youtube())
+	d := newTestService(t, youtube())
 	const calls = 900
 	for range calls {
 		d.spend("trending", "US", "videos.list", 1)

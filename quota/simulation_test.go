@@ -33,7 +33,7 @@ func threeWindows(t *testing.T) *quota.Credential {
 	}
 }
 
-func (d *desk) simulate() *slidinglog.Simulation {
+func (d *testService) simulate() *slidinglog.Simulation {
 	d.Helper()
 	r, ok, err := slidinglog.Simulate(d.Context(), d.Service, "youtube")
 	if err != nil || !ok {
@@ -42,7 +42,7 @@ func (d *desk) simulate() *slidinglog.Simulation {
 	return r
 }
 
-func (d *desk) charges(calls map[string]quota.Units) []quota.Charge {
+func (d *testService) charges(calls map[string]quota.Units) []quota.Charge {
 	d.Helper()
 	c, _ := d.Credential("youtube")
 	charges, err := c.Sum(calls)
@@ -53,7 +53,7 @@ func (d *desk) charges(calls map[string]quota.Units) []quota.Charge {
 }
 
 // scramble makes a history of grants, refusals and corrections, over a day and more.
-func (d *desk) scramble(random *rand.Rand, steps int) {
+func (d *testService) scramble(random *rand.Rand, steps int) {
 	d.Helper()
 	var grants []string
 	for range steps {
@@ -88,7 +88,7 @@ func TestSimulationIsWhatHappens(t *testing.T) {
 	seed := seedtest.Seed(t, 1)
 	for i := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed+i, 0))
-		d := openDesk(t, threeWindows(t))
+		d := newTestService(t, threeWindows(t))
 		d.scramble(random, 40)
 		r := d.simulate()
 		for range 60 {
@@ -120,7 +120,7 @@ func TestSimulationIsWhatHappens(t *testing.T) {
 	}
 }
 
-func (d *desk) used() []quota.Units {
+func (d *testService) used() []quota.Units {
 	d.Helper()
 	usage, _, err := d.Usage(d.Context(), "youtube")
 	if err != nil {
@@ -156,7 +156,7 @@ func TestSimulationDebitsAMomentLater(t *testing.T) {
 
 // A simulation moves nothing.
 func TestSimulationDebitsNothingReal(t *testing.T) {
-	d := openDesk(t, twoLimits())
+	d := newTestService(t, twoLimits())
 	d.spend("trending", "US", "videos.list", 7)
 	before := d.used()
 	d.simulate().Spend(nine, d.charges(map[string]quota.Units{"videos.list": 100}), false)
@@ -187,7 +187,7 @@ func TestSimulationOfALongLog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &desk{T: t, Service: k, clock: clock}
+	d := &testService{T: t, Service: k, clock: clock}
 	for range 5 {
 		d.spend("trending", "US", "search.list", 1)
 		clock.Add(time.Hour)
@@ -225,7 +225,7 @@ func TestSimulationWhileCatchingUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &desk{T: t, Service: k, clock: clock}
+	d := &testService{T: t, Service: k, clock: clock}
 	for range 3 {
 		d.spend("trending", "US", "search.list", 1)
 		clock.Add(50 * time.Minute)

@@ -10,7 +10,7 @@ import (
 	"quotad/quota/ledgertest"
 )
 
-func (d *desk) why(operation string, count quota.Units) quota.Explanation {
+func (d *testService) why(operation string, count quota.Units) quota.Explanation {
 	d.Helper()
 	e, err := d.Why(d.Context(), quota.Request{Credential: "youtube", Operation: operation, Count: count})
 	if err != nil {
@@ -19,7 +19,7 @@ func (d *desk) why(operation string, count quota.Units) quota.Explanation {
 	return e
 }
 
-func (d *desk) grants(want bool, operation string, count quota.Units, useReserve bool) {
+func (d *testService) grants(want bool, operation string, count quota.Units, useReserve bool) {
 	d.Helper()
 	got, err := d.Acquire(d.Context(), quota.Request{Credential: "youtube", Operation: operation, Count: count, UseReserve: useReserve})
 	if err != nil || got.Granted() != want {
@@ -28,8 +28,8 @@ func (d *desk) grants(want bool, operation string, count quota.Units, useReserve
 }
 
 // 940 of 950 spent: by two jobs, in two regions.
-func nearlySpent(t *testing.T) *desk {
-	d := openDesk(t, twoLimits())
+func nearlySpent(t *testing.T) *testService {
+	d := newTestService(t, twoLimits())
 	d.spend("charts", "US", "search.list", 3)
 	d.clock.Add(2 * time.Hour)
 	d.spend("charts", "GB", "search.list", 3)
@@ -77,19 +77,19 @@ func TestWhyNot(t *testing.T) {
 func TestWhatWouldChangeIt(t *testing.T) {
 	for _, row := range []struct {
 		name string
-		try  func(d *desk, o quota.Obstacle, less int64)
+		try  func(d *testService, o quota.Obstacle, less int64)
 	}{
-		{"raise units", func(d *desk, o quota.Obstacle, less int64) {
+		{"raise units", func(d *testService, o quota.Obstacle, less int64) {
 			c := twoLimits()
 			c.Limits[0].Units += o.Missing - quota.Units(less)
 			d.reconfigure(c)
 		}},
-		{"lower the reserve", func(d *desk, o quota.Obstacle, less int64) {
+		{"lower the reserve", func(d *testService, o quota.Obstacle, less int64) {
 			c := twoLimits()
 			c.Limits[0].Reserve -= o.Missing - quota.Units(less)
 			d.reconfigure(c)
 		}},
-		{"give back", func(d *desk, o quota.Obstacle, less int64) { d.adjust("daily", less-int64(o.Missing)) }},
+		{"give back", func(d *testService, o quota.Obstacle, less int64) { d.adjust("daily", less-int64(o.Missing)) }},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			d := nearlySpent(t)
@@ -118,7 +118,7 @@ func TestWhatWouldChangeIt(t *testing.T) {
 	d.grants(true, "videos.list", 45, false)
 }
 
-func (d *desk) reconfigure(c *quota.Credential) {
+func (d *testService) reconfigure(c *quota.Credential) {
 	d.Helper()
 	if err := d.SetCredentials([]*quota.Credential{c}); err != nil {
 		d.Fatal(err)
@@ -162,7 +162,7 @@ func TestWhyAfterAnAdjustment(t *testing.T) {
 func TestWhyOfACalendarDay(t *testing.T) {
 	c := youtube()
 	c.Limits[0].Window = quota.Calendar(quota.Day, time.UTC)
-	d := openDesk(t, c)
+	d := newTestService(t, c)
 	d.spend("yesterday", "US", "videos.list", 900)
 	d.clock.Add(24 * time.Hour)
 	d.spend("today", "US", "videos.list", 945)

@@ -95,9 +95,9 @@ func TestDenialsWriteNothing(t *testing.T) {
 	}
 }
 
-// A vault is a ledger whose keys' expiry is watched while time passes on a clock
+// An expiryWatch is a ledger whose keys' expiry is watched while time passes on a clock
 // that the test sets. Redis' own stands still next to it.
-type vault struct {
+type expiryWatch struct {
 	*testing.T
 	clock   *ledgertest.Clock
 	ledger  *Ledger
@@ -110,7 +110,7 @@ type vault struct {
 const marked = 1000 * 24 * time.Hour
 
 // mark gives every key an expiry by which it is seen whether a script sets another.
-func (v *vault) mark() {
+func (v *expiryWatch) mark() {
 	for _, key := range v.ledger.keys(v.c.Name, newView(v.c).digest) {
 		v.client.PExpire(context.Background(), key, marked)
 	}
@@ -118,7 +118,7 @@ func (v *vault) mark() {
 
 // see takes in which keys were given an expiry since they were marked, and expects
 // every key to outlive what was granted until now.
-func (v *vault) see(outlive time.Time) {
+func (v *expiryWatch) see(outlive time.Time) {
 	v.Helper()
 	for _, key := range v.ledger.keys(v.c.Name, newView(v.c).digest) {
 		left, err := v.client.PTTL(context.Background(), key).Result()
@@ -151,7 +151,7 @@ func TestKeysOutliveTheirWindow(t *testing.T) {
 		quota.Calendar(quota.Hour, zone), quota.Calendar(quota.Day, zone), quota.Calendar(quota.Month, zone),
 	} {
 		t.Run(window.String(), func(t *testing.T) {
-			v := newVault(t, server, window)
+			v := newExpiryWatch(t, server, window)
 			steps, refreshed := rand.New(rand.NewPCG(1, 2)), 0
 			for i := range 400 {
 				v.clock.Add(time.Duration(steps.Int64N(int64(window.Span() / 20))))
@@ -179,9 +179,9 @@ func TestKeysOutliveTheirWindow(t *testing.T) {
 	}
 }
 
-func newVault(t *testing.T, server *redistest.Server, window quota.Window) *vault {
+func newExpiryWatch(t *testing.T, server *redistest.Server, window quota.Window) *expiryWatch {
 	t.Helper()
-	v := &vault{T: t, clock: ledgertest.NewClock(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)), c: hundred(), expires: make(map[string]time.Time)}
+	v := &expiryWatch{T: t, clock: ledgertest.NewClock(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)), c: hundred(), expires: make(map[string]time.Time)}
 	opened, _ := harness(server).Open(t, v.clock)
 	t.Cleanup(func() { opened.Close() })
 	v.ledger = opened.(*Ledger)
@@ -190,7 +190,7 @@ func newVault(t *testing.T, server *redistest.Server, window quota.Window) *vaul
 	return v
 }
 
-func (v *vault) acquire(a quota.Ask) quota.Decision {
+func (v *expiryWatch) acquire(a quota.Ask) quota.Decision {
 	v.Helper()
 	decisions, err := v.ledger.Acquire(v.Context(), v.c, []quota.Ask{a})
 	if err != nil || !decisions[0].Granted() {
@@ -199,7 +199,7 @@ func (v *vault) acquire(a quota.Ask) quota.Decision {
 	return decisions[0]
 }
 
-func (v *vault) settle(d quota.Decision) {
+func (v *expiryWatch) settle(d quota.Decision) {
 	v.Helper()
 	_, id, err := quota.ParseGrantID(d.GrantID)
 	if err != nil {

@@ -45,7 +45,7 @@ func TestThreeProcessesShareAThousandSlots(t *testing.T) {
 	first := time.Now().Truncate(time.Second).Add(-2 * slots * time.Second)
 	slot := func(n int) int64 { return first.Add(time.Duration(n) * time.Second).UnixMilli() }
 
-	p := &parish{
+	p := &processHosts{
 		t: t, addr: server.Addr, events: make(chan event), hosts: map[string]*hostProcess{},
 		held: fmt.Sprintf("%d GB", slot(frozen)), stuck: fmt.Sprintf("%d DE", slot(deadly)), thawFile: filepath.Join(t.TempDir(), "thaw"),
 	}
@@ -86,8 +86,8 @@ func TestThreeProcessesShareAThousandSlots(t *testing.T) {
 	t.Logf("slots by host: %v", p.began)
 }
 
-// A parish is some hosts, as processes, and what they did.
-type parish struct {
+// ProcessHosts are some hosts, as processes, and what they did.
+type processHosts struct {
 	t    *testing.T
 	addr string
 
@@ -119,7 +119,7 @@ type event struct {
 	detail string
 }
 
-func (p *parish) start(name, dir string) {
+func (p *processHosts) start(name, dir string) {
 	p.t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestHostProcess$")
 	cmd.Env = append(os.Environ(), hostVariable+"="+name, hostDirVariable+"="+dir, hostRedisVariable+"="+p.addr, stuckVariable+"="+p.stuck,
@@ -147,7 +147,7 @@ func (p *parish) start(name, dir string) {
 }
 
 // read hands on what a host writes, until nobody listens any more.
-func (p *parish) read(name string, stdout io.Reader, over <-chan struct{}) {
+func (p *processHosts) read(name string, stdout io.Reader, over <-chan struct{}) {
 	for lines := bufio.NewScanner(stdout); lines.Scan(); {
 		e := event{host: name}
 		if n, _ := fmt.Sscan(lines.Text(), &e.what, &e.slot, &e.detail); n < 3 {
@@ -163,7 +163,7 @@ func (p *parish) read(name string, stdout io.Reader, over <-chan struct{}) {
 
 // tick has all hosts tick a slot, and waits until one of them has run it, or was
 // frozen or killed over it.
-func (p *parish) tick(slot int64) {
+func (p *processHosts) tick(slot int64) {
 	p.t.Helper()
 	for name, h := range p.hosts {
 		if _, err := fmt.Fprintln(h.stdin, slot); err != nil {
@@ -185,7 +185,7 @@ func (p *parish) tick(slot int64) {
 }
 
 // note tells whether an event is the end of a slot.
-func (p *parish) note(e event) bool {
+func (p *processHosts) note(e event) bool {
 	if p.passes == nil {
 		p.passes, p.began = map[int64][]string{}, map[string]int{}
 	}
@@ -211,14 +211,14 @@ func (p *parish) note(e event) bool {
 	return false
 }
 
-func (p *parish) freeze(name string) {
+func (p *processHosts) freeze(name string) {
 	p.frozen = p.hosts[name]
 	if err := p.frozen.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		p.t.Fatal(err)
 	}
 }
 
-func (p *parish) thaw() {
+func (p *processHosts) thaw() {
 	if err := os.WriteFile(p.thawFile, nil, 0o600); err != nil {
 		p.t.Fatal(err)
 	}
@@ -227,7 +227,7 @@ func (p *parish) thaw() {
 	}
 }
 
-func (p *parish) kill(name string) {
+func (p *processHosts) kill(name string) {
 	h := p.hosts[name]
 	delete(p.hosts, name)
 	if err := h.cmd.Process.Kill(); err != nil {
@@ -251,13 +251,13 @@ func TestHostProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	teller := &teller{hosts: ledger.Hosts(), slots: map[string]int64{}}
+	reporter := &reporter{hosts: ledger.Hosts(), slots: map[string]int64{}}
 	runner, err := jobs.Open(jobs.Config{
 		Jobs: []*jobs.Job{{
 			Name: "trending", Credential: "youtube", Regions: regions.Ring{"US", "GB", "DE"}, Schedule: secondly,
 			Command: []string{"/bin/true"}, Timeout: time.Minute, KillGrace: time.Second,
 		}},
-		Gate: teller, Launcher: teller, Observe: teller.observe, Tokens: &jobs.Tokens{}, Dir: os.Getenv(hostDirVariable), Now: time.Now,
+		Gate: reporter, Launcher: reporter, Observe: reporter.observe, Tokens: &jobs.Tokens{}, Dir: os.Getenv(hostDirVariable), Now: time.Now,
 		EndLeftover: func(context.Context, jobs.Identity, time.Duration) (bool, error) { return true, nil },
 		Hosts:       ledger.Hosts(), Host: name,
 	})
@@ -274,15 +274,15 @@ func TestHostProcess(t *testing.T) {
 	}
 }
 
-// A teller writes what a host does.
-type teller struct {
+// A reporter writes what a host does.
+type reporter struct {
 	hosts jobs.Hosts
 
 	mu    sync.Mutex       // guards slots
 	slots map[string]int64 // by run
 }
 
-func (o *teller) observe(event any) {
+func (o *reporter) observe(event any) {
 	switch e := event.(type) {
 	case jobs.RunChanged:
 		o.runChanged(e.Run)
@@ -291,7 +291,7 @@ func (o *teller) observe(event any) {
 	}
 }
 
-func (o *teller) runChanged(r jobs.Run) {
+func (o *reporter) runChanged(r jobs.Run) {
 	slot := r.Slot.UnixMilli()
 	o.mu.Lock()
 	o.slots[r.ID] = slot
@@ -307,7 +307,7 @@ func (o *teller) runChanged(r jobs.Run) {
 }
 
 // awaitTold waits until the other hosts know how the first pass of a run has ended.
-func (o *teller) awaitTold(run string) {
+func (o *reporter) awaitTold(run string) {
 	for {
 		_, _, lines, _, err := o.hosts.Load(context.Background(), "trending", "")
 		if err == nil && slices.ContainsFunc(lines, func(line string) bool {
@@ -319,13 +319,13 @@ func (o *teller) awaitTold(run string) {
 	}
 }
 
-func (*teller) Peek(context.Context, string, map[string]quota.Units, bool) (quota.Decision, error) {
+func (*reporter) Peek(context.Context, string, map[string]quota.Units, bool) (quota.Decision, error) {
 	return quota.Decision{}, nil
 }
 
-func (*teller) Cost(string, map[string]quota.Units) quota.Units { return 0 }
+func (*reporter) Cost(string, map[string]quota.Units) quota.Units { return 0 }
 
-func (o *teller) Launch(_, _ context.Context, c jobs.Command, _ func(jobs.Line)) jobs.Exit {
+func (o *reporter) Launch(_, _ context.Context, c jobs.Command, _ func(jobs.Line)) jobs.Exit {
 	env := map[string]string{}
 	for _, entry := range c.Env {
 		name, value, _ := strings.Cut(entry, "=")

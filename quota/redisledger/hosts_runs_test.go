@@ -15,7 +15,7 @@ import (
 // Three hosts tick; each slot is run by one of them, and the next one goes on
 // where it ended.
 func TestHostsShareSlots(t *testing.T) {
-	inCounty(t, func(c *county) {
+	withSimulatedHosts(t, func(c *simulatedHosts) {
 		hosts := []*host{c.start("a"), c.start("b"), c.start("c")}
 		c.until("11:55:00")
 		c.wants("11:00:00 run running", "11:00:00 US ok", "11:10:00 GB ok", "11:20:00 DE ok", "11:30:00 FR ok", "11:30:00 run done")
@@ -43,7 +43,7 @@ func TestHostsShareSlots(t *testing.T) {
 // A host dies in the middle of a run: the slot is over, the next one begins at the
 // region it was at, on time but for the moments that it takes to be sure.
 func TestAHostDies(t *testing.T) {
-	inCounty(t, func(c *county) {
+	withSimulatedHosts(t, func(c *simulatedHosts) {
 		c.play = func(ctx context.Context, h *host, region string) jobs.Exit {
 			if region == "DE" && time.Now().UTC().Hour() == 11 {
 				<-ctx.Done()
@@ -85,7 +85,7 @@ func TestAHostDies(t *testing.T) {
 // It dies right before a slot: whoever claims that one waits until nobody can hold
 // the job any more.
 func TestAHostDiesBeforeASlot(t *testing.T) {
-	inCounty(t, func(c *county) {
+	withSimulatedHosts(t, func(c *simulatedHosts) {
 		c.play = func(ctx context.Context, h *host, region string) jobs.Exit {
 			if h.name == "a" && region == "FR" {
 				<-ctx.Done()
@@ -112,7 +112,7 @@ func TestAHostDiesBeforeASlot(t *testing.T) {
 
 // It stops in order right in a run: the others need not wait.
 func TestAHostStops(t *testing.T) {
-	inCounty(t, func(c *county) {
+	withSimulatedHosts(t, func(c *simulatedHosts) {
 		a := c.start("a")
 		c.until("11:05:00")
 		a.stop()
@@ -132,7 +132,7 @@ func TestAHostStops(t *testing.T) {
 // A pass leaves a bookmark, and its host dies: the next pass of the region finds it on
 // another host, and when that pass has ended well, no host has it any more.
 func TestHostsShareBookmarks(t *testing.T) {
-	inCounty(t, func(c *county) {
+	withSimulatedHosts(t, func(c *simulatedHosts) {
 		c.play = func(_ context.Context, h *host, region string) jobs.Exit {
 			if region != "DE" || time.Now().UTC().Hour() != 11 {
 				return jobs.Exit{}
@@ -170,7 +170,7 @@ func TestHostsShareBookmarks(t *testing.T) {
 // A run that takes longer than the period is nobody's to overtake, on whatever
 // host; the tick that met it is skipped once.
 func TestOverlapOfHosts(t *testing.T) {
-	inCounty(t, func(c *county) {
+	withSimulatedHosts(t, func(c *simulatedHosts) {
 		c.play = func(ctx context.Context, _ *host, region string) jobs.Exit {
 			if region == "US" {
 				time.Sleep(65 * time.Minute)
@@ -199,7 +199,7 @@ func TestOverlapOfHosts(t *testing.T) {
 
 // A pause and a cursor are everybody's, whoever sets them, and outlive the hosts.
 func TestHostsSharePauseAndCursor(t *testing.T) {
-	inCounty(t, func(c *county) {
+	withSimulatedHosts(t, func(c *simulatedHosts) {
 		a, b := c.start("a"), c.start("b")
 		if err := errors.Join(a.Pause("trending", "root", "the key is being changed", 0), b.SetCursor("trending", "FR")); err != nil {
 			t.Fatal(err)
@@ -229,7 +229,7 @@ func TestHostsSharePauseAndCursor(t *testing.T) {
 // While Redis is away nobody knows who has a slot: it is skipped by name on each
 // host, and run by one of them as soon as it can be claimed, if that is soon enough.
 func TestRedisIsAwayAtASlot(t *testing.T) {
-	inCounty(t, func(c *county) {
+	withSimulatedHosts(t, func(c *simulatedHosts) {
 		c.job.Regions, c.job.MissedWithin = c.job.Regions[:1], 30*time.Minute
 		a, b := c.start("a"), c.start("b")
 		c.killRedis()
@@ -269,7 +269,7 @@ func TestRedisIsAwayAtASlot(t *testing.T) {
 // A run that ends while Redis is away is told when it is back, before another host may
 // take its job: there is one history of it, and no region is fetched twice.
 func TestARunEndsWhileRedisIsAway(t *testing.T) {
-	inCounty(t, func(c *county) {
+	withSimulatedHosts(t, func(c *simulatedHosts) {
 		c.job.Stagger = time.Minute
 		a, b := c.start("a"), c.start("b")
 		c.until("11:01:30") // US and GB are over
@@ -299,7 +299,7 @@ func TestARunEndsWhileRedisIsAway(t *testing.T) {
 
 // The same, and the daemon stops before Redis is back: it tells at its next start.
 func TestAHostStopsWhileRedisIsAway(t *testing.T) {
-	inCounty(t, func(c *county) {
+	withSimulatedHosts(t, func(c *simulatedHosts) {
 		c.job.Stagger = time.Minute
 		a, b := c.start("a"), c.start("b")
 		c.until("11:01:30")
@@ -324,7 +324,7 @@ func TestAHostStopsWhileRedisIsAway(t *testing.T) {
 // All hosts were away: one of them makes up for the last slot, and says once how
 // many were missed.
 func TestAllHostsWereAway(t *testing.T) {
-	inCounty(t, func(c *county) {
+	withSimulatedHosts(t, func(c *simulatedHosts) {
 		c.job.Regions = c.job.Regions[:1]
 		a, b := c.start("a"), c.start("b")
 		c.until("11:30:00")
@@ -346,7 +346,7 @@ func TestAllHostsWereAway(t *testing.T) {
 
 // All hosts were away at the first slot of a job: it is known all the same.
 func TestAllHostsWereAwayAtTheFirstSlot(t *testing.T) {
-	inCounty(t, func(c *county) {
+	withSimulatedHosts(t, func(c *simulatedHosts) {
 		c.job.Regions = c.job.Regions[:1]
 		for _, within := range []time.Duration{time.Hour, 0} {
 			c.job.Name, c.job.MissedWithin = fmt.Sprintf("within-%v", within), within
@@ -367,7 +367,7 @@ func TestAllHostsWereAwayAtTheFirstSlot(t *testing.T) {
 
 // A Redis that was emptied is told again what the hosts know.
 func TestRedisWasEmptied(t *testing.T) {
-	inCounty(t, func(c *county) {
+	withSimulatedHosts(t, func(c *simulatedHosts) {
 		a, b := c.start("a"), c.start("b")
 		if err := errors.Join(a.SetCursor("trending", "DE"), a.Pause("trending", "root", "", 0)); err != nil {
 			t.Fatal(err)
@@ -388,7 +388,7 @@ func TestRedisWasEmptied(t *testing.T) {
 // A host that is cut off in the middle of a run goes on as far as it can, but does
 // not move the cursor of those who have gone on without it.
 func TestAHostIsCutOff(t *testing.T) {
-	inCounty(t, func(c *county) {
+	withSimulatedHosts(t, func(c *simulatedHosts) {
 		a := c.start("a")
 		c.until("11:05:00")
 		a.setDead(true)

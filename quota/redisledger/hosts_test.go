@@ -22,10 +22,10 @@ import (
 	"quotad/regions"
 )
 
-// A county is a number of hosts in a synctest bubble, each with a runner and a
+// SimulatedHosts are daemons in a synctest bubble, each with a runner and a
 // scheduler, that share a job through a Redis outside of it, which goes by the
 // bubble's clock. Their log tells the history.
-type county struct {
+type simulatedHosts struct {
 	t      *testing.T
 	server *redistest.Server
 	dirs   map[string]string // of each host, where its daemon keeps what it knows
@@ -39,10 +39,10 @@ type county struct {
 	log []string
 }
 
-// inCounty runs a test that begins at ten to eleven. The job runs every hour.
-func inCounty(t *testing.T, test func(c *county)) {
+// withSimulatedHosts runs a test that begins at ten to eleven. The job runs every hour.
+func withSimulatedHosts(t *testing.T, test func(c *simulatedHosts)) {
 	t.Helper()
-	c := &county{server: redistest.Start(t), dirs: map[string]string{}, outside: make(chan func()), done: make(chan struct{})}
+	c := &simulatedHosts{server: redistest.Start(t), dirs: map[string]string{}, outside: make(chan func()), done: make(chan struct{})}
 	for _, name := range []string{"a", "b", "c"} {
 		c.dirs[name] = t.TempDir()
 	}
@@ -70,12 +70,12 @@ func inCounty(t *testing.T, test func(c *county)) {
 }
 
 // killRedis and runRedis are for a process, which does not live in a bubble.
-func (c *county) killRedis() {
+func (c *simulatedHosts) killRedis() {
 	c.outside <- c.server.Kill
 	<-c.done
 }
 
-func (c *county) runRedis() {
+func (c *simulatedHosts) runRedis() {
 	c.outside <- func() { c.server.Run(c.t) }
 	<-c.done
 }
@@ -83,7 +83,7 @@ func (c *county) runRedis() {
 // A host is a daemon as far as its jobs go.
 type host struct {
 	*jobs.Runner
-	county *county
+	all    *simulatedHosts
 	name   string
 	ticks  *scheduler.Scheduler
 	clock  redis.UniversalClient
@@ -96,9 +96,9 @@ type host struct {
 }
 
 // start starts a daemon on a host, also again.
-func (c *county) start(name string) *host {
+func (c *simulatedHosts) start(name string) *host {
 	c.t.Helper()
-	h := &host{county: c, name: name}
+	h := &host{all: c, name: name}
 	config := Config{Addrs: []string{c.server.Addr}, Daemon: name}
 	var err1, err2, err3, err4 error
 	h.ledger, err1 = open(config, Local{}, lua.AllOnTestClock("clock"))
@@ -121,20 +121,20 @@ func (c *county) start(name string) *host {
 
 // stop stops a daemon in order.
 func (h *host) stop() {
-	h.county.t.Helper()
+	h.all.t.Helper()
 	err := h.ticks.Stop()
 	ask, cancel := context.WithCancel(context.Background())
 	cancel()
 	h.Stop(ask, context.Background())
 	if err := errors.Join(err, h.ledger.Close(), h.clock.Close()); err != nil {
-		h.county.t.Error(err)
+		h.all.t.Error(err)
 	}
 }
 
 // kill has a daemon do nothing more that anybody would notice. The next one finds
 // what this one has left.
 func (h *host) kill() {
-	c := h.county
+	c := h.all
 	c.t.Helper()
 	h.setDead(true)
 	left := c.dirs[h.name] + "+"
@@ -219,10 +219,10 @@ func (h *host) Launch(ctx, _ context.Context, c jobs.Command, _ func(jobs.Line))
 		h.found = append(h.found, region+" "+mark)
 	}
 	h.mu.Unlock()
-	if h.county.play == nil {
+	if h.all.play == nil {
 		return jobs.Exit{}
 	}
-	return h.county.play(ctx, h, region)
+	return h.all.play(ctx, h, region)
 }
 
 func (h *host) observe(event any) {
@@ -235,19 +235,19 @@ func (h *host) observe(event any) {
 		if e.Run.State == jobs.RunSkipped {
 			line += fmt.Sprintf(" ×%d", e.Run.Ticks)
 		}
-		h.county.add(h, line)
+		h.all.add(h, line)
 	case jobs.PassChanged:
 		if e.Pass.Outcome != jobs.Running {
-			h.county.add(h, fmt.Sprintf("%s %s", e.Pass.Region, e.Pass.Outcome))
+			h.all.add(h, fmt.Sprintf("%s %s", e.Pass.Region, e.Pass.Outcome))
 		}
 	case jobs.Trouble:
-		h.county.add(h, fmt.Sprintf("trouble: %s: %v", e.Job, e.Err))
+		h.all.add(h, fmt.Sprintf("trouble: %s: %v", e.Job, e.Err))
 	}
 }
 
 // add notes what a host does. Which one it is does not matter to most tests: it is
 // named behind.
-func (c *county) add(h *host, line string) {
+func (c *simulatedHosts) add(h *host, line string) {
 	if h.isDead() {
 		return
 	}
@@ -258,7 +258,7 @@ func (c *county) add(h *host, line string) {
 
 // wants compares the log since the last call with what a test expects, in any
 // order and on any host.
-func (c *county) wants(want ...string) {
+func (c *simulatedHosts) wants(want ...string) {
 	c.t.Helper()
 	synctest.Wait()
 	c.mu.Lock()
@@ -277,7 +277,7 @@ func (c *county) wants(want ...string) {
 }
 
 // until lets time pass up to a time of day.
-func (c *county) until(clock string) {
+func (c *simulatedHosts) until(clock string) {
 	c.t.Helper()
 	at, err := time.Parse(time.TimeOnly, clock)
 	if err != nil {
@@ -292,10 +292,10 @@ func (c *county) until(clock string) {
 
 // status is how a host shows the job.
 func (h *host) status() jobs.Status {
-	h.county.t.Helper()
+	h.all.t.Helper()
 	list, err := h.Status("trending")
 	if err != nil {
-		h.county.t.Fatal(err)
+		h.all.t.Fatal(err)
 	}
 	return list[0]
 }

@@ -27,21 +27,21 @@ var answered = []struct {
 // and what they leave there. The first's grant is ten units of the hundred.
 var writes = []struct {
 	name    string
-	call    func(ctx context.Context, r *rig, first quota.Decision) error
+	call    func(ctx context.Context, r *proxied, first quota.Decision) error
 	units   quota.Units
 	entries int64
 }{
 	{"acquire", acquires(ask("ten", "")), 20, 2},
 	{"acquire with an id", acquires(ask("ten", "a")), 20, 2},
 	{"a batch", acquires(ask("ten", ""), ask("ten", "a"), ask("ten", "a"), ask("list", ""), ask("list", "b")), 32, 5},
-	{"settle", func(ctx context.Context, r *rig, first quota.Decision) error { return r.settle(ctx, first, 4) }, 4, 2},
-	{"book", func(ctx context.Context, r *rig, _ quota.Decision) error { return r.adjust(ctx, 7) }, 17, 2},
-	{"give back", func(ctx context.Context, r *rig, _ quota.Decision) error { return r.adjust(ctx, -7) }, 3, 2},
+	{"settle", func(ctx context.Context, r *proxied, first quota.Decision) error { return r.settle(ctx, first, 4) }, 4, 2},
+	{"book", func(ctx context.Context, r *proxied, _ quota.Decision) error { return r.adjust(ctx, 7) }, 17, 2},
+	{"give back", func(ctx context.Context, r *proxied, _ quota.Decision) error { return r.adjust(ctx, -7) }, 3, 2},
 }
 
 // acquires returns a call that acquires, and expects every ask granted.
-func acquires(asks ...quota.Ask) func(context.Context, *rig, quota.Decision) error {
-	return func(ctx context.Context, r *rig, _ quota.Decision) error {
+func acquires(asks ...quota.Ask) func(context.Context, *proxied, quota.Decision) error {
+	return func(ctx context.Context, r *proxied, _ quota.Decision) error {
 		decisions, err := r.ledger.Acquire(ctx, r.c, asks)
 		for _, d := range decisions {
 			r.isGrant(d)
@@ -55,7 +55,7 @@ func TestAnsweredCallsWriteOnce(t *testing.T) {
 	for _, write := range writes {
 		for _, test := range answered {
 			t.Run(write.name+"/"+test.name, func(t *testing.T) {
-				r := newRig(t, server)
+				r := newProxied(t, server)
 				first := r.acquire(ask("ten", ""))[0]
 				r.proxy.Meet(test.faults...)
 				r.must(write.call(t.Context(), r, first))
@@ -67,7 +67,7 @@ func TestAnsweredCallsWriteOnce(t *testing.T) {
 
 // A caller with more time than an answer may take asks again when it does not come.
 func TestSwallowedReplyIsAskedForAgain(t *testing.T) {
-	r := newRig(t, redistest.Start(t))
+	r := newProxied(t, redistest.Start(t))
 	r.proxy.Meet(redistest.Swallow)
 	for _, d := range r.acquire(ask("ten", ""), ask("ten", "a"), ask("ten", "a"), ask("list", "")) {
 		r.isGrant(d)
@@ -76,7 +76,7 @@ func TestSwallowedReplyIsAskedForAgain(t *testing.T) {
 }
 
 func TestLateReply(t *testing.T) {
-	r := newRig(t, redistest.Start(t))
+	r := newProxied(t, redistest.Start(t))
 	r.proxy.Meet(redistest.Late)
 	decided := make(chan []quota.Decision)
 	go func() {
@@ -113,7 +113,7 @@ func TestFlushedScripts(t *testing.T) {
 			{"the reply to the whole script is lost", []redistest.Fault{redistest.Pass, redistest.CutAfter}},
 		} {
 			t.Run(write.name+"/"+test.name, func(t *testing.T) {
-				r := newRig(t, server)
+				r := newProxied(t, server)
 				first := r.acquire(ask("ten", ""))[0]
 				server.Order(t, "SCRIPT FLUSH")
 				r.proxy.Meet(test.faults...)
@@ -136,7 +136,7 @@ func TestUnansweredCallsSaySo(t *testing.T) {
 	for _, write := range writes {
 		t.Run(write.name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, server)
+			r := newProxied(t, server)
 			first := r.acquire(ask("ten", ""))[0]
 			r.proxy.Meet(redistest.Swallow)
 			r.unknown(write.call(short(t), r, first))
@@ -144,7 +144,7 @@ func TestUnansweredCallsSaySo(t *testing.T) {
 		})
 		t.Run(write.name+", in vain", func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, server)
+			r := newProxied(t, server)
 			first := r.acquire(ask("ten", ""))[0]
 			r.proxy.Disturb(func([]string) redistest.Fault { return redistest.CutBefore })
 			r.unknown(write.call(short(t), r, first)) // Redis was there: it might have
@@ -154,7 +154,7 @@ func TestUnansweredCallsSaySo(t *testing.T) {
 }
 
 func TestAskingAgainGivesTheOneGrant(t *testing.T) {
-	r := newRig(t, redistest.Start(t))
+	r := newProxied(t, redistest.Start(t))
 	r.proxy.Meet(redistest.Swallow)
 	_, err := r.ledger.Acquire(short(t), r.c, []quota.Ask{ask("ten", "a")})
 	r.unknown(err)
@@ -171,7 +171,7 @@ func TestAskingAgainGivesTheOneGrant(t *testing.T) {
 // Requests without an id cannot be asked again: what became of them unheard is
 // given back, and leaves its trace.
 func TestUnheardGrantsAreGivenBack(t *testing.T) {
-	r := newRig(t, redistest.Start(t))
+	r := newProxied(t, redistest.Start(t))
 	batch := []quota.Ask{ask("ten", ""), ask("ten", "a"), ask("list", ""), ask("list", "b")}
 	r.proxy.Meet(redistest.Swallow)
 	_, err := r.ledger.Acquire(short(t), r.c, batch)
@@ -188,7 +188,7 @@ func TestUnheardGrantsAreGivenBack(t *testing.T) {
 
 // Who looks after the ledger gives back too: nothing may be acquired here for long.
 func TestCheckGivesBackWhatIsUnheard(t *testing.T) {
-	r := newRig(t, redistest.Start(t))
+	r := newProxied(t, redistest.Start(t))
 	r.proxy.Meet(redistest.Swallow)
 	_, err := r.ledger.Acquire(short(t), r.c, []quota.Ask{ask("ten", ""), ask("list", "a")})
 	r.unknown(err)
@@ -198,7 +198,7 @@ func TestCheckGivesBackWhatIsUnheard(t *testing.T) {
 
 // The answer to the question what became of a call may be lost as well.
 func TestUnheardGrantsAreGivenBackOnce(t *testing.T) {
-	r := newRig(t, redistest.Start(t))
+	r := newProxied(t, redistest.Start(t))
 	r.proxy.Meet(redistest.Swallow)
 	_, err := r.ledger.Acquire(short(t), r.c, []quota.Ask{ask("ten", ""), ask("list", "")})
 	r.unknown(err)
@@ -224,7 +224,7 @@ func TestUnheardGrantsAreGivenBackOnce(t *testing.T) {
 
 func TestUnreachable(t *testing.T) {
 	server := redistest.Start(t)
-	r := newRig(t, server)
+	r := newProxied(t, server)
 	r.ledger = openAt(t, Config{Addrs: []string{server.Addr}, Daemon: "a", KeyPrefix: r.ledger.prefix})
 	first := r.acquire(ask("ten", ""))[0]
 	server.Kill()
@@ -239,7 +239,7 @@ func TestUnreachable(t *testing.T) {
 // Another daemon's grants between a reset and its repetition are not wiped out.
 func TestRepeatedResetKeepsWhatCameBetween(t *testing.T) {
 	server := redistest.Start(t)
-	r := newRig(t, server)
+	r := newProxied(t, server)
 	r.acquire(ask("ten", ""))
 	other := openAt(t, Config{Addrs: []string{server.Addr}, Daemon: "b", KeyPrefix: r.ledger.prefix})
 	calls := 0
@@ -265,7 +265,7 @@ func TestRepeatedResetKeepsWhatCameBetween(t *testing.T) {
 func TestStrayCalls(t *testing.T) {
 	server := redistest.Start(t)
 	t.Run("acquire", func(t *testing.T) {
-		r := newRig(t, server)
+		r := newProxied(t, server)
 		r.proxy.Meet(redistest.Stray)
 		r.isGrant(r.acquire(ask("ten", ""))[0])
 		r.isGrant(r.acquire(ask("list", ""))[0])
@@ -273,7 +273,7 @@ func TestStrayCalls(t *testing.T) {
 		r.holds(11, 2)
 	})
 	t.Run("adjust", func(t *testing.T) {
-		r := newRig(t, server)
+		r := newProxied(t, server)
 		r.proxy.Meet(redistest.Stray)
 		r.must(r.adjust(t.Context(), 10))
 		r.must(r.adjust(t.Context(), 1))

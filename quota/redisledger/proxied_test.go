@@ -13,9 +13,9 @@ import (
 	"quotad/quota/redisledger/redistest"
 )
 
-// A rig is a ledger behind a proxy that can lose its replies, and a way around
+// A proxied is a ledger behind a proxy that can lose its replies, and a way around
 // the proxy to what Redis really holds.
-type rig struct {
+type proxied struct {
 	testing.TB
 	server *redistest.Server
 	proxy  *redistest.Proxy
@@ -24,12 +24,12 @@ type rig struct {
 	c      *quota.Credential
 }
 
-// newRig starts on a server; rigs of one server have logs of their own. All
+// newProxied starts on a server; those of one server have logs of their own. All
 // verbs have been used once, so that scripts are loaded and limits counted, and
 // the log is empty but for the trace of a reset.
-func newRig(t testing.TB, server *redistest.Server) *rig {
+func newProxied(t testing.TB, server *redistest.Server) *proxied {
 	t.Helper()
-	r := &rig{TB: t, server: server, proxy: redistest.NewProxy(t, server), c: hundred()}
+	r := &proxied{TB: t, server: server, proxy: redistest.NewProxy(t, server), c: hundred()}
 	prefix := "quotad:" + t.Name() + ":"
 	r.ledger = openAt(t, Config{Addrs: []string{r.proxy.Addr}, Daemon: "a", KeyPrefix: prefix})
 	r.direct = connect(t, Config{Addrs: []string{server.Addr}})
@@ -70,7 +70,7 @@ func ask(operation, id string) quota.Ask {
 	}
 }
 
-func (r *rig) must(err error) {
+func (r *proxied) must(err error) {
 	r.Helper()
 	if err != nil {
 		r.Fatal(err)
@@ -78,7 +78,7 @@ func (r *rig) must(err error) {
 }
 
 // acquire acquires, however often the connection breaks.
-func (r *rig) acquire(asks ...quota.Ask) []quota.Decision {
+func (r *proxied) acquire(asks ...quota.Ask) []quota.Decision {
 	r.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), hanging)
 	defer cancel()
@@ -89,7 +89,7 @@ func (r *rig) acquire(asks ...quota.Ask) []quota.Decision {
 	return decisions
 }
 
-func (r *rig) settle(ctx context.Context, d quota.Decision, units quota.Units) error {
+func (r *proxied) settle(ctx context.Context, d quota.Decision, units quota.Units) error {
 	_, id, err := quota.ParseGrantID(d.GrantID)
 	if err != nil {
 		return err
@@ -101,14 +101,14 @@ func (r *rig) settle(ctx context.Context, d quota.Decision, units quota.Units) e
 	return err
 }
 
-func (r *rig) adjust(ctx context.Context, units int64) error {
+func (r *proxied) adjust(ctx context.Context, units int64) error {
 	_, err := r.ledger.Adjust(ctx, r.c, quota.Adjustment{Limit: "daily", Units: units})
 	return err
 }
 
 // holds expects so many units in the window, and so many entries in the log
 // behind the trace of the reset; it looks around the proxy.
-func (r *rig) holds(units quota.Units, entries int64) {
+func (r *proxied) holds(units quota.Units, entries int64) {
 	r.Helper()
 	around := openAt(r, Config{Addrs: []string{r.server.Addr}, Daemon: "observer", KeyPrefix: r.ledger.prefix})
 	u, err := around.Usage(context.Background(), r.c)
@@ -124,14 +124,14 @@ func (r *rig) holds(units quota.Units, entries int64) {
 }
 
 // unknown expects the error of a call that may have debited.
-func (r *rig) unknown(err error) {
+func (r *proxied) unknown(err error) {
 	r.Helper()
 	if !errors.Is(err, quota.ErrOutcomeUnknown) || errors.Is(err, quota.ErrUnavailable) {
 		r.Fatalf("got %v, want the outcome to be unknown", err)
 	}
 }
 
-func (r *rig) isGrant(d quota.Decision) {
+func (r *proxied) isGrant(d quota.Decision) {
 	r.Helper()
 	if !d.Granted() || d.GrantID == "" {
 		r.Errorf("got %+v, want a grant", d)

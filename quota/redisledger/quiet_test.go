@@ -98,7 +98,7 @@ func TestMuchLeavesDuringTheQuietPeriod(t *testing.T) {
 
 // The log is lost between the look that finds the quiet period over and the call that ends it.
 func TestLossAsTheQuietPeriodEnds(t *testing.T) {
-	r := newRig(t, redistest.Start(t))
+	r := newProxied(t, redistest.Start(t))
 	r.acquire(ask("ten", ""))
 	wake := func() error {
 		r.must(putBack(t.Context(), r.ledger, r.c, time.Millisecond, time.Now()))

@@ -114,7 +114,7 @@ func TestIDDrawnAgain(t *testing.T) {
 
 // What is broken off is begun again, however much of it is there.
 func TestRestoreThatBreaksOff(t *testing.T) {
-	r := newRig(t, redistest.Start(t))
+	r := newProxied(t, redistest.Start(t))
 	records := r.loseMany()
 	calls := 0
 	r.proxy.Disturb(func(command []string) redistest.Fault {
@@ -136,7 +136,7 @@ func TestRestoreThatBreaksOff(t *testing.T) {
 
 // A log that is lost between two calls of a restore lacks what the first one put back.
 func TestLossDuringARestore(t *testing.T) {
-	r := newRig(t, redistest.Start(t))
+	r := newProxied(t, redistest.Start(t))
 	records := r.loseMany()
 	calls := 0
 	r.proxy.Disturb(func(command []string) redistest.Fault {
@@ -160,7 +160,7 @@ func TestLossDuringARestore(t *testing.T) {
 }
 
 // loseMany empties Redis, and returns records that take two calls of a restore.
-func (r *rig) loseMany() []quota.Entry {
+func (r *proxied) loseMany() []quota.Entry {
 	r.Helper()
 	var records []quota.Entry
 	for i := range stageStep + 1 {

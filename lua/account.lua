@@ -11,6 +11,7 @@
 --   view:…    hash    of one view: p1, p2… what operations cost in its limits (",search.list=100")
 --                     and its index: g0, g1… and s0, s1…
 --   staged    zset    while a lost log is put back: entries by ms, "seq id entry"
+-- and beside them, for people, the hash hosts: what each daemon says that it counts.
 --
 -- An entry is a line of text, whose first letter is its kind. Charges are ",daily=100,search=1".
 --   g<charges> operation count by region request-digest      a grant

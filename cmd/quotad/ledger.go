@@ -76,7 +76,7 @@ func (d *daemon) newSharedLedger() (quota.Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	redis.Daemon = name
+	redis.Daemon, redis.Host = name, hostName()
 	local := redisledger.Local{
 		Journal: d.statePath("journal"), Keep: journalKept(d.config.Credentials),
 		Deadline: d.config.Ledger.Deadline, Observe: emitting[redisledger.Event](&d.events),

@@ -40,6 +40,12 @@ type account struct {
 	offline    []*offlineGrant        // in the longest window, or not replayed yet
 	lastID     quota.ID               // of what was granted offline
 	quiet      quietPeriod
+
+	differences []string // who counts the credential otherwise, and what
+
+	// Of the watcher alone: when it last said how the credential is counted, and which.
+	agreed    time.Time
+	agreedFor *quota.Credential
 }
 
 // A position is what is known of a log: which one it is, and how far it goes.
@@ -142,11 +148,11 @@ func (a *account) hearUsage(u quota.Usage, daemons []string) {
 	}
 }
 
-// record writes an entry into the journal. A journal that cannot be written takes nothing
+// record writes entries into the journal. A journal that cannot be written takes nothing
 // from what the ledger has; the health says so.
-func (a *account) record(epoch, id, text string) {
-	if a.ledger.journal != nil {
-		a.ledger.noteJournal(a.ledger.journal.entry(a.name, epoch, id, text))
+func (a *account) record(epoch string, entries ...logLine) {
+	if a.ledger.journal != nil && len(entries) > 0 {
+		a.ledger.noteJournal(a.ledger.journal.log(a.name, epoch, entries...))
 	}
 }
 

@@ -72,11 +72,13 @@ func (a *account) acquireSome(ctx context.Context, c *quota.Credential, asks []q
 	if err != nil {
 		return nil, err
 	}
+	granted := make([]logLine, 0, len(asks))
 	for i, d := range decisions {
 		if d.GrantID != "" {
-			a.record(r.epoch, d.GrantID[len(c.Name)+1:], v.args[i].(string))
+			granted = append(granted, logLine{id: d.GrantID[len(c.Name)+1:], text: v.args[i].(string)})
 		}
 	}
+	a.record(r.epoch, granted...)
 	a.hearDecisions(decisions)
 	return decisions, nil
 }

@@ -34,6 +34,7 @@ func (c Config) client() (redis.UniversalClient, error) {
 		Addrs: c.Addrs, MasterName: c.MasterName,
 		Username: c.Username, Password: c.Password, DB: c.DB,
 		TLSConfig:  c.TLS,
+		Protocol:   2, // or it would look for pushes before each call, and there are none
 		MaxRetries: noRetries, DialerRetries: oneDial, ContextTimeoutEnabled: true,
 		ReadTimeout: answerTime, WriteTimeout: answerTime,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},

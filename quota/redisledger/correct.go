@@ -43,10 +43,11 @@ func (a *account) settle(ctx context.Context, c *quota.Credential, s quota.Settl
 		texts[i], _ = r.rest[i].(string)
 	}
 	// The grant, too: the host that was granted it may not be there to put it back.
-	a.record(r.epoch, texts[0], texts[1])
+	lines := []logLine{{id: texts[0], text: texts[1]}}
 	if texts[3] != "" {
-		a.record(r.epoch, texts[2], texts[3])
+		lines = append(lines, logLine{id: texts[2], text: texts[3]})
 	}
+	a.record(r.epoch, lines...)
 	for i, limit := range c.Limits {
 		charged, ok1 := units(r.rest[4+2*i])
 		used, ok2 := units(r.rest[5+2*i])
@@ -95,7 +96,7 @@ func (l *Ledger) Adjust(ctx context.Context, c *quota.Credential, adjustment quo
 		if !ok1 || !ok2 || !ok3 || !ok4 || !ok5 {
 			return quota.Decision{}, errReply
 		}
-		a.record(r.epoch, id, text)
+		a.record(r.epoch, logLine{id: id, text: text})
 		total, left = total+booked, left+int64(booked)
 		if more == 0 {
 			return quota.Decision{Units: total, Limits: []quota.LimitState{{Limit: c.Limits[number], Used: used}}}, nil
@@ -120,7 +121,7 @@ func (l *Ledger) Reset(ctx context.Context, c *quota.Credential, by quota.Caller
 		return errReply
 	}
 	id, _ := r.rest[0].(string)
-	a.record(r.epoch, id, text)
+	a.record(r.epoch, logLine{id: id, text: text})
 	return nil
 }
 

@@ -42,6 +42,7 @@ func (a *account) health(h *quota.Health) {
 		h.Warnings = append(h.Warnings, fmt.Sprintf("%s: the log is %v ahead of Redis' clock, and nothing leaves it until then: set the clock right, or quotactl reset %s",
 			a.name, a.ahead.Round(time.Second), a.name))
 	}
+	h.Warnings = append(h.Warnings, a.differences...)
 	if a.down == nil || a.credential == nil {
 		return
 	}

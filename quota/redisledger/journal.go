@@ -189,17 +189,25 @@ func (j *journal) known(credential string) (mark, []*offlineGrant) {
 	return j.marks[credential], grants
 }
 
-// entry writes an entry of a log.
-func (j *journal) entry(credential, epoch, id, text string) error {
-	line := make([]byte, 0, len(credential)+len(epoch)+len(id)+len(text)+6)
-	line = append(append(append(line, "e "...), credential...), ' ')
-	line = append(append(append(line, epoch...), ' '), id...)
-	line = append(append(append(line, ' '), text...), '\n')
-	newest, err := quota.ParseID(id)
-	if err != nil {
-		return err
+// A logLine is an entry of a log as it stands there.
+type logLine struct{ id, text string }
+
+// log writes entries of a log.
+func (j *journal) log(credential, epoch string, entries ...logLine) error {
+	lines, newest := make([]byte, 0, 160*len(entries)), quota.ID{}
+	for _, e := range entries {
+		id, err := quota.ParseID(e.id)
+		if err != nil {
+			return err
+		}
+		if newest.Less(id) {
+			newest = id
+		}
+		lines = append(append(append(lines, "e "...), credential...), ' ')
+		lines = append(append(append(lines, epoch...), ' '), e.id...)
+		lines = append(append(append(lines, ' '), e.text...), '\n')
 	}
-	_, err = j.append(line, func() {
+	_, err := j.append(lines, func() {
 		m := j.marks[credential]
 		m.credential = credential
 		if m.epoch != epoch || m.newest.Less(newest) {

@@ -58,7 +58,7 @@ func TestUnreadableLinesKeepNobodyFromStarting(t *testing.T) {
 	if m, _ := j.known("one"); m.newest != (quota.ID{Ms: now, Seq: 1}) {
 		t.Errorf("got %+v, want the newest entry known", m)
 	}
-	if err := j.entry("one", "epoch@1", quota.ID{Ms: now, Seq: 2}.String(), "g,daily=1 list 1 @1 - -"); err != nil {
+	if err := j.log("one", "epoch@1", logLine{quota.ID{Ms: now, Seq: 2}.String(), "g,daily=1 list 1 @1 - -"}); err != nil {
 		t.Fatal(err)
 	}
 	if got := entriesOf(t, j, time.Time{}); len(got) != 3 {

@@ -1,6 +1,7 @@
 package redisledger
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -37,6 +38,8 @@ type Config struct {
 	// Daemon names this daemon among all that share the ledger: at most 64
 	// characters without spaces, the same after a restart.
 	Daemon string
+	// Host is what people call this daemon's host, Daemon if empty.
+	Host string
 }
 
 // Local is what a ledger has on this host. The zero value is nothing: a ledger that
@@ -61,6 +64,7 @@ type Ledger struct {
 	scripts   scripts
 	prefix    string
 	tag       string // stands for the daemon in Redis: 8 characters
+	host      string // for people
 	seq       int64  // of what is granted offline, the same for this daemon only
 	deadline  time.Duration
 	quietTime time.Duration
@@ -109,6 +113,7 @@ func open(config Config, local Local, sources lua.Scripts) (*Ledger, error) {
 	hash := sha256.Sum256([]byte(config.Daemon))
 	l := &Ledger{
 		client: client, scripts: newScripts(sources), prefix: config.KeyPrefix,
+		host:     cmp.Or(config.Host, config.Daemon),
 		tag:      base32.StdEncoding.EncodeToString(hash[:5]),
 		seq:      sequenceOf(hash),
 		deadline: local.Deadline, quietTime: local.Quiet, observe: local.Observe,
@@ -213,10 +218,17 @@ func (l *Ledger) Close() error {
 	return err
 }
 
-// keys returns the names of a credential's keys, all of one hash tag.
+// keys returns the names of a credential's keys that its scripts use, all of one hash tag.
 func (l *Ledger) keys(credential, view string) []string {
-	tag := l.prefix + "{" + credential + "}:"
-	return []string{tag + "account", tag + "log", tag + "settled", tag + "requests", tag + "view:" + view, tag + "staged"}
+	var keys []string
+	for _, name := range []string{"account", "log", "settled", "requests", "view:" + view, "staged"} {
+		keys = append(keys, l.key(credential, name))
+	}
+	return keys
+}
+
+func (l *Ledger) key(credential, name string) string {
+	return l.prefix + "{" + credential + "}:" + name
 }
 
 func (l *Ledger) noteJournal(err error) {

@@ -92,6 +92,9 @@ func (a *account) beat(ctx context.Context, c *quota.Credential) bool {
 	if err != nil && a.ledger.ctx.Err() == nil {
 		a.fail(err)
 	}
+	if err == nil && (c != a.agreedFor || time.Since(a.agreed) >= tellTime) && a.agree(ctx, c) == nil { // else at the next beat
+		a.agreed, a.agreedFor = time.Now(), c
+	}
 	return err == nil
 }
 

@@ -18,8 +18,8 @@ import (
 	"quotad/quota/api"
 )
 
-// patience is how long anything in the machine may take.
-const patience = 2 * time.Minute
+// hangTimeout is how long anything in the machine may take.
+const hangTimeout = 2 * time.Minute
 
 // A machine is a Debian in a directory, booted in a container of its own
 // processes, users and network.
@@ -63,7 +63,7 @@ func (m *machine) start() error {
 		return fmt.Errorf("the container ended: %v", m.container.ProcessState)
 	}
 	if !settled {
-		return fmt.Errorf("after %v it is %s", patience, state)
+		return fmt.Errorf("after %v it is %s", hangTimeout, state)
 	}
 	return nil
 }
@@ -127,14 +127,14 @@ func (m *machine) halt(t *testing.T) {
 	select {
 	case <-m.halted:
 		m.container = nil
-	case <-time.After(patience):
+	case <-time.After(hangTimeout):
 		t.Fatal("the machine does not halt")
 	}
 }
 
 // try runs a shell script as root in the machine.
 func (m *machine) try(script string) (output string, code int) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), hangTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "nsenter", "--target="+m.init, "--mount", "--pid", "--uts", "--ipc", "--net", "--",
 		"sh", "-c", script)
@@ -210,7 +210,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 
 // holds reports whether something comes true in good time.
 func holds(is func() bool) bool {
-	tick, late := time.NewTicker(50*time.Millisecond), time.After(patience)
+	tick, late := time.NewTicker(50*time.Millisecond), time.After(hangTimeout)
 	defer tick.Stop()
 	for !is() {
 		select {

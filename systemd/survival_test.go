@@ -95,7 +95,7 @@ func (m *machine) callOnce() error {
 	defer conn.Close()
 	const body = "credential=api&operation=list"
 	request := fmt.Sprintf("POST /v1/acquire HTTP/1.1\r\nHost: quotad\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(hangTimeout)); err != nil {
 		return err
 	}
 	if _, err := io.WriteString(conn, request); err != nil {

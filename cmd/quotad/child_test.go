@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// patience ends a test that hangs: whatever it waits for takes less, on a busy machine too.
-const patience = 3 * time.Minute
+// hangTimeout ends a test that hangs: whatever it waits for takes less, on a busy machine too.
+const hangTimeout = 3 * time.Minute
 
 // A child is a running quotad with its log.
 type child struct {
@@ -71,7 +71,7 @@ func (c *child) add(line string) {
 // last: its message matches, and so do its fields, given as name=pattern; the
 // whole of a field must match.
 func (c *child) await(message *regexp.Regexp, fields ...string) error {
-	deadline := time.NewTimer(patience)
+	deadline := time.NewTimer(hangTimeout)
 	defer deadline.Stop()
 	for {
 		found, over, grown := c.find(message, fields)
@@ -131,7 +131,7 @@ func (c *child) end() (code int, err error) {
 	select {
 	case <-c.done:
 		return c.cmd.ProcessState.ExitCode(), nil
-	case <-time.After(patience):
+	case <-time.After(hangTimeout):
 		return 0, fmt.Errorf("quotad does not end:\n%s", c.text())
 	}
 }
@@ -145,7 +145,7 @@ func (c *child) kill() {
 // eventually waits until something is so.
 func eventually(t *testing.T, so func() bool) {
 	t.Helper()
-	tick, deadline := time.NewTicker(5*time.Millisecond), time.After(patience)
+	tick, deadline := time.NewTicker(5*time.Millisecond), time.After(hangTimeout)
 	defer tick.Stop()
 	for !so() {
 		select {

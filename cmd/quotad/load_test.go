@@ -16,8 +16,8 @@ import (
 	"quotad/quota/redisledger/redistest"
 )
 
-// A strain is how much of everything there is at once.
-type strain struct {
+// LoadCounts are how much of everything there is at once.
+type loadCounts struct {
 	connections int // held open, each asking now and then
 	clients     int // hammering
 	slow        int // reading a byte at a time
@@ -26,12 +26,12 @@ type strain struct {
 	lasts       time.Duration
 }
 
-// strainOfTheDay is a short one, or all of it with QUOTAD_TEST_LOAD=full.
-func strainOfTheDay() strain {
+// loadLevel is a short one, or all of it with QUOTAD_TEST_LOAD=full.
+func loadLevel() loadCounts {
 	if os.Getenv("QUOTAD_TEST_LOAD") == "full" {
-		return strain{connections: 1000, clients: 64, slow: 32, halfOpen: 64, abrupt: 8, lasts: 10 * time.Second}
+		return loadCounts{connections: 1000, clients: 64, slow: 32, halfOpen: 64, abrupt: 8, lasts: 10 * time.Second}
 	}
-	return strain{connections: 200, clients: 16, slow: 8, halfOpen: 16, abrupt: 4, lasts: time.Second}
+	return loadCounts{connections: 200, clients: 16, slow: 8, halfOpen: 16, abrupt: 4, lasts: time.Second}
 }
 
 const underLoad = `
@@ -55,7 +55,7 @@ operations.list = 1
 // that listens gets the right answer, that the books are right, and that nothing
 // of it stays. The rates are reported beside those of a handler that does nothing.
 func TestLoad(t *testing.T) {
-	l := strainOfTheDay()
+	l := loadLevel()
 	t.Run("embedded", func(t *testing.T) { testLoad(t, l, `backend = "embedded"`, 0) })
 	t.Run("redis", func(t *testing.T) {
 		// Its client keeps what connections it has once needed.
@@ -64,20 +64,20 @@ func TestLoad(t *testing.T) {
 	})
 }
 
-func testLoad(t *testing.T, l strain, ledger string, keeps int) {
+func testLoad(t *testing.T, l loadCounts, ledger string, keeps int) {
 	daemon, client := startWith(t, fmt.Sprintf(underLoad, ledger))
-	floor := newSiege(noop(t))
+	floor := newLoadClients(noop(t))
 	t.Logf("no-op handler:     %v", floor.hammer(l.clients, l.lasts/2, floor.ask))
-	s := newSiege(client.Socket)
+	s := newLoadClients(client.Socket)
 	pid := daemon.cmd.Process.Pid
-	before := look(t, pid)
+	before := resourcesOf(t, pid)
 	t.Logf("quotad:            %v", s.hammer(l.clients, l.lasts/2, s.acquire))
-	lift := s.lay(t, l)
+	end := s.begin(t, l)
 	t.Logf("quotad under load: %v", s.hammer(l.clients, l.lasts, s.acquire))
-	during := look(t, pid)
-	lift()
-	eventually(t, func() bool { return look(t, pid).descriptors <= before.descriptors+keeps })
-	t.Logf("before %v; during %v; after %v", before, during, look(t, pid))
+	during := resourcesOf(t, pid)
+	end()
+	eventually(t, func() bool { return resourcesOf(t, pid).descriptors <= before.descriptors+keeps })
+	t.Logf("before %v; during %v; after %v", before, during, resourcesOf(t, pid))
 	if during.descriptors < l.connections {
 		t.Errorf("only %d descriptors were open under load", during.descriptors)
 	}
@@ -88,8 +88,8 @@ func testLoad(t *testing.T, l strain, ledger string, keeps int) {
 	s.checkBooks(t, client)
 }
 
-// A siege is what is done to a daemon, and what came of it.
-type siege struct {
+// LoadClients are what is done to a daemon, and what came of it.
+type loadClients struct {
 	socket string
 	client *api.Client
 
@@ -100,18 +100,18 @@ type siege struct {
 	wrong []string
 }
 
-func newSiege(socket string) *siege {
-	return &siege{socket: socket, client: &api.Client{Socket: socket}}
+func newLoadClients(socket string) *loadClients {
+	return &loadClients{socket: socket, client: &api.Client{Socket: socket}}
 }
 
-func (s *siege) complain(format string, args ...any) {
+func (s *loadClients) complain(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.wrong = append(s.wrong, fmt.Sprintf(format, args...))
 }
 
 // ask is one call of a handler that does nothing.
-func (s *siege) ask(int) {
+func (s *loadClients) ask(int) {
 	if _, err := s.client.Acquire(context.Background(), api.AcquireRequest{Credential: "many", Operation: "list"}); err != nil {
 		s.complain("no-op: %v", err)
 	}
@@ -119,7 +119,7 @@ func (s *siege) ask(int) {
 
 // acquire is the i-th call of a client: most are granted, some are denied and a
 // few are not understood.
-func (s *siege) acquire(i int) {
+func (s *loadClients) acquire(i int) {
 	r := api.AcquireRequest{Credential: "many", Operation: "list"}
 	switch i % 10 {
 	case 3, 6:
@@ -143,7 +143,7 @@ func (s *siege) acquire(i int) {
 }
 
 // hammer has clients ask as often as they can.
-func (s *siege) hammer(clients int, lasts time.Duration, ask func(int)) rate {
+func (s *loadClients) hammer(clients int, lasts time.Duration, ask func(int)) rate {
 	ctx, cancel := context.WithTimeout(context.Background(), lasts)
 	defer cancel()
 	all := make([][]time.Duration, clients)
@@ -162,7 +162,7 @@ func (s *siege) hammer(clients int, lasts time.Duration, ask func(int)) rate {
 	return rateOf(all, time.Since(begun))
 }
 
-func (s *siege) checkAnswers(t *testing.T) {
+func (s *loadClients) checkAnswers(t *testing.T) {
 	t.Helper()
 	for i, wrong := range s.wrong {
 		if i == 10 {
@@ -175,7 +175,7 @@ func (s *siege) checkAnswers(t *testing.T) {
 
 // checkBooks holds the ledger against what clients were told. Who hangs up is not
 // told, and so may have been granted or not.
-func (s *siege) checkBooks(t *testing.T, client *api.Client) {
+func (s *loadClients) checkBooks(t *testing.T, client *api.Client) {
 	t.Helper()
 	status, err := client.Status(context.Background())
 	if err != nil {
@@ -198,17 +198,17 @@ func (s *siege) checkBooks(t *testing.T, client *api.Client) {
 		used["many"], used["few"], s.abrupt.Load(), used["abrupt"])
 }
 
-// A sight is what a process holds.
-type sight struct {
+// Resources are what a process holds.
+type resources struct {
 	descriptors int
 	memory      int // resident, in KiB
 }
 
-func (s sight) String() string {
+func (s resources) String() string {
 	return fmt.Sprintf("%d descriptors, %d MiB", s.descriptors, s.memory>>10)
 }
 
-func look(t *testing.T, pid int) sight {
+func resourcesOf(t *testing.T, pid int) resources {
 	t.Helper()
 	descriptors, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(pid), "fd"))
 	if err != nil {
@@ -223,5 +223,5 @@ func look(t *testing.T, pid int) sight {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return sight{descriptors: len(descriptors), memory: memory}
+	return resources{descriptors: len(descriptors), memory: memory}
 }

@@ -82,7 +82,7 @@ func TestGoesOnWithoutSystemd(t *testing.T) {
 
 // Jobs have the daemon's uid. Nothing that they do at the socket keeps the daemon
 // from proving that it is alive.
-func TestTellsSystemdThroughACrowd(t *testing.T) {
+func TestTellsSystemdUnderFullConnections(t *testing.T) {
 	t.Parallel()
 	const most, heard = 4, 4 + 64
 	dir := shortDir(t)

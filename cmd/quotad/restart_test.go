@@ -99,7 +99,7 @@ func TestBadConfigurationTurnsCallersAway(t *testing.T) {
 			if err == nil || !strings.HasPrefix(err.Error(), "503 ") || !strings.Contains(err.Error(), `"reason":"bad_configuration"`) {
 				t.Errorf("a caller got %v, want 503 bad_configuration", err)
 			}
-		case <-time.After(patience):
+		case <-time.After(hangTimeout):
 			t.Fatal("a caller still waits")
 		}
 	}

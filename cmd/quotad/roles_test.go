@@ -211,7 +211,7 @@ func (c caller) ask(t *testing.T, socket, method, path, form string) int {
 		t.Fatalf("%s: %v", c.name, err)
 	}
 	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(patience))
+	conn.SetDeadline(time.Now().Add(hangTimeout))
 	if method == http.MethodGet {
 		form = ""
 	}

@@ -58,8 +58,8 @@ func runScripts(t *testing.T, ledger func(script string) string) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
-			s := &stage{daemons: map[string]*child{}, ledger: ledger}
-			env.Values[stageKey{}] = s
+			s := &scriptState{daemons: map[string]*child{}, ledger: ledger}
+			env.Values[scriptKey{}] = s
 			env.Defer(s.clear)
 			root, err := filepath.Abs("../..")
 			env.Setenv("ROOT", root)
@@ -85,8 +85,8 @@ func farMinutes(now time.Time) string {
 	return fmt.Sprintf("%d,%d", next, next+30)
 }
 
-// A stage is what one script has started.
-type stage struct {
+// A scriptState is what one script has started.
+type scriptState struct {
 	ledger  func(script string) string
 	daemons map[string]*child
 
@@ -94,12 +94,12 @@ type stage struct {
 	upstream atomic.Pointer[upstream.Upstream] // as it is today
 }
 
-type stageKey struct{}
+type scriptKey struct{}
 
-func stageOf(ts *testscript.TestScript) *stage { return ts.Value(stageKey{}).(*stage) }
+func scriptOf(ts *testscript.TestScript) *scriptState { return ts.Value(scriptKey{}).(*scriptState) }
 
 // clear ends what a failed script left running.
-func (s *stage) clear() {
+func (s *scriptState) clear() {
 	for _, p := range s.daemons {
 		p.kill()
 	}
@@ -113,7 +113,7 @@ func configure(ts *testscript.TestScript, _ bool, args []string) {
 	if strings.Count(text, line) != 1 {
 		ts.Fatalf("%s needs the line %s", args[0], line)
 	}
-	text = strings.Replace(text, line, stageOf(ts).ledger(ts.Name()), 1)
+	text = strings.Replace(text, line, scriptOf(ts).ledger(ts.Name()), 1)
 	ts.Check(os.WriteFile(file, []byte(text), 0o600))
 }
 
@@ -142,11 +142,11 @@ func daemonCommand(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	p, err := startChild(cmd)
 	ts.Check(err)
-	stageOf(ts).daemons[args[0]] = p
+	scriptOf(ts).daemons[args[0]] = p
 }
 
 func childOf(ts *testscript.TestScript, name string) *child {
-	p := stageOf(ts).daemons[name]
+	p := scriptOf(ts).daemons[name]
 	if p == nil {
 		ts.Fatalf("no daemon %q was started", name)
 	}
@@ -187,7 +187,7 @@ func upstreamCommand(ts *testscript.TestScript, _ bool, args []string) {
 	noon := time.Date(2026, time.November, 21, 12, 0, 0, 0, time.UTC)
 	u, err := upstream.New(upstream.Config{Quota: quota, PagesPerRegion: pages, Now: func() time.Time { return noon }})
 	ts.Check(err)
-	s := stageOf(ts)
+	s := scriptOf(ts)
 	s.upstream.Store(u)
 	if s.server == nil {
 		s.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.upstream.Load().ServeHTTP(w, r) }))
@@ -199,7 +199,7 @@ func upstreamCommand(ts *testscript.TestScript, _ bool, args []string) {
 func books(ts *testscript.TestScript, _ bool, args []string) {
 	want, err := strconv.Atoi(args[0])
 	ts.Check(err)
-	counts := stageOf(ts).upstream.Load().Counts()
+	counts := scriptOf(ts).upstream.Load().Counts()
 	if counts.Units != want || counts.Refused != 0 {
 		ts.Fatalf("the upstream charged %d units and refused %d calls, want %d and none", counts.Units, counts.Refused, want)
 	}
@@ -209,7 +209,7 @@ func books(ts *testscript.TestScript, _ bool, args []string) {
 // be nobody to do it.
 func gone(ts *testscript.TestScript, _ bool, args []string) {
 	pid := strings.TrimSpace(ts.ReadFile(args[0]))
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), hangTimeout)
 	defer cancel()
 	for tick := time.NewTicker(5 * time.Millisecond); ; {
 		if state := processState(pid); state == "" || state == "Z" {

@@ -162,7 +162,7 @@ func TestReadmeCommands(t *testing.T) {
 	}
 	for _, command := range commands {
 		args := strings.Fields(names.Replace(command[1]))
-		within := patience
+		within := hangTimeout
 		switch {
 		case slices.Contains(args, "watch"):
 			args = append(args, "-n", "1")
@@ -176,7 +176,7 @@ func TestReadmeCommands(t *testing.T) {
 		// Its run has ended or is under way, a user other than root may not operate, and
 		// Kill ends what follows.
 		refused := regexp.MustCompile("error: (conflict|forbidden|not_found: run)").Match(output)
-		if code := cmd.ProcessState.ExitCode(); code != 0 && !refused && within == patience {
+		if code := cmd.ProcessState.ExitCode(); code != 0 && !refused && within == hangTimeout {
 			t.Errorf("%v: exit code %d\n%s", args, code, output)
 		}
 	}

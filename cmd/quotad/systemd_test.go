@@ -110,7 +110,7 @@ func notifySocket(t *testing.T, dir string) *net.UnixConn {
 
 func receive(t *testing.T, conn *net.UnixConn) string {
 	t.Helper()
-	if err := conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
+	if err := conn.SetReadDeadline(time.Now().Add(hangTimeout)); err != nil {
 		t.Fatal(err)
 	}
 	message := make([]byte, 4096)

@@ -40,8 +40,8 @@ func TestAnswers(t *testing.T) {
 		within time.Duration
 		lives  bool
 	}{
-		{"it answers", serve("good", http.StatusOK), patience, true},
-		{"it refuses", serve("crowded", http.StatusServiceUnavailable), patience, true},
+		{"it answers", serve("good", http.StatusOK), hangTimeout, true},
+		{"it refuses", serve("crowded", http.StatusServiceUnavailable), hangTimeout, true},
 		{"it listens only", deaf, 100 * time.Millisecond, false},
 		{"nobody is there", &api.Client{Socket: filepath.Join(dir, "nobody")}, 100 * time.Millisecond, false},
 	} {

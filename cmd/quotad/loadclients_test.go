@@ -57,9 +57,9 @@ func noop(t *testing.T) (socket string) {
 	return socket
 }
 
-// lay begins what a siege consists of beside the hammering, and returns when every
-// connection stands; lift ends it.
-func (s *siege) lay(t *testing.T, l strain) (lift func()) {
+// begin begins what a load consists of beside the hammering, and returns when every
+// connection stands; end ends it.
+func (s *loadClients) begin(t *testing.T, l loadCounts) (end func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	var standing, running sync.WaitGroup
@@ -68,13 +68,13 @@ func (s *siege) lay(t *testing.T, l strain) (lift func()) {
 		running.Go(func() { s.hold(ctx, time.Duration(i)*time.Millisecond, standing.Done) })
 	}
 	for _, part := range []struct {
-		count   int
-		besiege func(context.Context)
+		count int
+		work  func(context.Context)
 	}{{l.slow, s.readSlowly}, {l.halfOpen, s.keepHalfOpen}, {l.abrupt, s.hangUp}} {
 		for range part.count {
 			running.Go(func() {
 				for ctx.Err() == nil {
-					part.besiege(ctx)
+					part.work(ctx)
 				}
 			})
 		}
@@ -87,8 +87,8 @@ func (s *siege) lay(t *testing.T, l strain) (lift func()) {
 }
 
 // dial connects, and tries again as long as too many do; closing ends with the
-// siege.
-func (s *siege) dial(ctx context.Context) net.Conn {
+// load.
+func (s *loadClients) dial(ctx context.Context) net.Conn {
 	for ctx.Err() == nil {
 		conn, err := net.Dial("unix", s.socket)
 		if err == nil {
@@ -104,7 +104,7 @@ func (s *siege) dial(ctx context.Context) net.Conn {
 	return nil
 }
 
-// pause waits, and reports whether the siege goes on.
+// pause waits, and reports whether the load goes on.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -118,7 +118,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 
 // hold keeps a connection open and asks something every other second, sooner than
 // the daemon takes it for idle.
-func (s *siege) hold(ctx context.Context, offset time.Duration, stands func()) {
+func (s *loadClients) hold(ctx context.Context, offset time.Duration, stands func()) {
 	stands = sync.OnceFunc(stands)
 	defer stands()
 	conn := s.dial(ctx)
@@ -158,7 +158,7 @@ func exchange(conn net.Conn, in *bufio.Reader) error {
 }
 
 // readSlowly asks for much and takes a byte now and then, until it is cut off.
-func (s *siege) readSlowly(ctx context.Context) {
+func (s *loadClients) readSlowly(ctx context.Context) {
 	conn := s.dial(ctx)
 	if conn == nil {
 		return
@@ -178,7 +178,7 @@ func (s *siege) readSlowly(ctx context.Context) {
 }
 
 // keepHalfOpen begins a request and waits until it is cut off.
-func (s *siege) keepHalfOpen(ctx context.Context) {
+func (s *loadClients) keepHalfOpen(ctx context.Context) {
 	conn := s.dial(ctx)
 	if conn == nil {
 		return
@@ -190,7 +190,7 @@ func (s *siege) keepHalfOpen(ctx context.Context) {
 
 // hangUp sends a whole request and does not wait for the answer, a hundred times a
 // second.
-func (s *siege) hangUp(ctx context.Context) {
+func (s *loadClients) hangUp(ctx context.Context) {
 	conn := s.dial(ctx)
 	if conn == nil {
 		return

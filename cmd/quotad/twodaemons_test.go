@@ -29,8 +29,8 @@ stagger = "0s"
 command = ["sh", "-c", 'echo $QUOTAD_SCHEDULED_AT $QUOTAD_REGION $QUOTAD_SOCKET >>%s']
 `
 
-// A household is two daemons on one Redis that run one job.
-type household struct {
+// TwoDaemons are daemons on one Redis that run one job.
+type twoDaemons struct {
 	t       *testing.T
 	file    string // of the passes
 	daemons map[string]*child
@@ -39,7 +39,7 @@ type household struct {
 
 func TestTwoDaemonsShareAJob(t *testing.T) {
 	t.Parallel()
-	h := &household{
+	h := &twoDaemons{
 		t: t, file: filepath.Join(shortDir(t), "passes"), daemons: map[string]*child{}, clients: map[string]jobsapi.Client{},
 	}
 	server := redistest.Start(t)
@@ -74,7 +74,7 @@ func TestTwoDaemonsShareAJob(t *testing.T) {
 }
 
 // passes are the lines that the passes have written.
-func (h *household) passes() []string {
+func (h *twoDaemons) passes() []string {
 	text, err := os.ReadFile(h.file)
 	if err != nil && !os.IsNotExist(err) {
 		h.t.Fatal(err)
@@ -82,13 +82,13 @@ func (h *household) passes() []string {
 	return strings.Split(strings.TrimSpace(string(text)), "\n")
 }
 
-func (h *household) await(passes int) {
+func (h *twoDaemons) await(passes int) {
 	h.t.Helper()
 	eventually(h.t, func() bool { return len(h.passes()) >= passes })
 }
 
 // check holds that no slot was run by two daemons, nor a region of it twice.
-func (h *household) check() {
+func (h *twoDaemons) check() {
 	by, all := map[string]string{}, h.passes()
 	for i, pass := range all {
 		fields := strings.Fields(pass)

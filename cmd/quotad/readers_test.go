@@ -24,8 +24,8 @@ import (
 	"quotad/quota/server"
 )
 
-// A crowd is what users who are no operators do to a daemon all at once.
-type crowd struct {
+// A readerLoad is what users who are no operators do to a daemon all at once.
+type readerLoad struct {
 	readers   int  // reading the whole log at the same time
 	followers int  // of each user
 	once      bool // each reader asks once and waits for its answer; else again while it is busy
@@ -33,15 +33,15 @@ type crowd struct {
 	rounds    int  // of what is served meanwhile
 }
 
-// crowdOfTheDay is a short one, or all of it with QUOTAD_TEST_LOAD=full.
-func crowdOfTheDay() crowd {
+// readerLoadLevel is a short one, or all of it with QUOTAD_TEST_LOAD=full.
+func readerLoadLevel() readerLoad {
 	if os.Getenv("QUOTAD_TEST_LOAD") == "full" {
-		return crowd{readers: 200, followers: 16, once: true, grants: 1_000_000, rounds: 100}
+		return readerLoad{readers: 200, followers: 16, once: true, grants: 1_000_000, rounds: 100}
 	}
-	return crowd{readers: 200, followers: 16, grants: 30_000, rounds: 10}
+	return readerLoad{readers: 200, followers: 16, grants: 30_000, rounds: 10}
 }
 
-const beforeACrowd = `
+const readersConfig = `
 [ledger]
 backend = "embedded"
 [metrics]
@@ -59,26 +59,26 @@ kill_grace = "1s"
 command = ["sh", "-c", 'echo $QUOTAD_TOKEN >%[1]s/token.new && mv %[1]s/token.new %[1]s/token && exec sleep 3600']
 `
 
-// oneUsage is how outsiders note that a whole log was read.
+// oneUsage is how readers note that a whole log was read.
 const oneUsage = "200 /v1/credentials/many/usage"
 
-// TestServesThroughACrowd has one user flood the socket with connections, another
+// TestServesManyReaders has one user flood the socket with connections, another
 // read a long log two hundred times at once, and each of several follow it as often
 // as he may. Meanwhile a job acquires, an operator corrects, metrics are scraped, and
 // systemd is told that quotad is alive.
-func TestServesThroughACrowd(t *testing.T) {
+func TestServesManyReaders(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can call as other users")
 	}
-	c := crowdOfTheDay()
+	c := readerLoadLevel()
 	dir := shortDir(t)
 	manager, socket := notifySocket(t, dir), filepath.Join(dir, "api.sock")
 	fillLedger(t, filepath.Join(dir, "state"), c.grants)
-	daemon := startConfigured(t, dir, fmt.Sprintf(beforeACrowd, dir), socket, "LISTEN_FDNAMES=api")
+	daemon := startConfigured(t, dir, fmt.Sprintf(readersConfig, dir), socket, "LISTEN_FDNAMES=api")
 	if err := errors.Join(os.Chmod(dir, 0o755), os.Chmod(socket, 0o666), daemon.await(regexp.MustCompile("^serving$"))); err != nil {
 		t.Fatal(err)
 	}
-	o := &outsiders{socket: socket, answers: map[string]int{}}
+	o := &readers{socket: socket, answers: map[string]int{}}
 	s := &served{
 		T:        t,
 		operator: &api.Client{Socket: socket},
@@ -113,7 +113,7 @@ func TestServesThroughACrowd(t *testing.T) {
 			}
 		})
 	}
-	t.Logf("in the crowd: %v", s.rounds(c.rounds))
+	t.Logf("under load: %v", s.rounds(c.rounds))
 	for range 2 * chances {
 		awaitNotice(t, manager, `WATCHDOG=1`)
 	}
@@ -126,7 +126,7 @@ func TestServesThroughACrowd(t *testing.T) {
 	leave()
 	reading.Wait()
 	outside.Wait()
-	t.Logf("outsiders: %v; %.0f connections refused", o.answers, refused)
+	t.Logf("readers: %v; %.0f connections refused", o.answers, refused)
 
 	if most := float64(64); refused < most {
 		t.Errorf("%.0f connections were refused, want at least the flood's %.0f", refused, most)
@@ -135,7 +135,7 @@ func TestServesThroughACrowd(t *testing.T) {
 		t.Error("nobody was told who spent what")
 	}
 	for _, wrong := range o.wrong {
-		t.Error("an outsider: ", wrong)
+		t.Error("a reader: ", wrong)
 	}
 	status, err := s.operator.Status(t.Context())
 	if err != nil {
@@ -179,7 +179,7 @@ func fillLedger(t *testing.T, state string, grants int) {
 	}
 }
 
-// served are those whom a crowd must not keep from their work.
+// served are those whom readers must not keep from their work.
 type served struct {
 	*testing.T
 	operator, job *api.Client
@@ -231,8 +231,8 @@ func (s *served) scrape() {
 	}
 }
 
-// outsiders are the crowd's users, and what came of what they asked for.
-type outsiders struct {
+// readers are these users, and what came of what they asked for.
+type readers struct {
 	socket string
 
 	mu      sync.Mutex // guards what follows
@@ -240,25 +240,25 @@ type outsiders struct {
 	wrong   []string
 }
 
-func (o *outsiders) note(answer string) {
+func (o *readers) note(answer string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.answers[answer]++
 }
 
-func (o *outsiders) complain(format string, args ...any) {
+func (o *readers) complain(format string, args ...any) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.wrong = append(o.wrong, fmt.Sprintf(format, args...))
 }
 
 // await waits until somebody was answered so, or wrongly.
-func (o *outsiders) await(ctx context.Context, answer string) {
+func (o *readers) await(ctx context.Context, answer string) {
 	for !o.had(answer) && pause(ctx, 10*time.Millisecond) {
 	}
 }
 
-func (o *outsiders) had(answer string) bool {
+func (o *readers) had(answer string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.answers[answer] > 0 || len(o.wrong) > 0
@@ -266,7 +266,7 @@ func (o *outsiders) had(answer string) bool {
 
 // flood connects as fast as can be, and keeps as many connections as are given;
 // holds is called once there are so many.
-func (o *outsiders) flood(ctx context.Context, who person, most int, holds func()) {
+func (o *readers) flood(ctx context.Context, who person, most int, holds func()) {
 	runtime.LockOSThread() // for good: the thread ends with the goroutine
 	if err := who.become(); err != nil {
 		o.complain("cannot become a flood: %v", err)
@@ -298,7 +298,7 @@ func (o *outsiders) flood(ctx context.Context, who person, most int, holds func(
 }
 
 // get sends a request as a user, and returns the answer once its head is there.
-func (o *outsiders) get(ctx context.Context, who person, path string) (*http.Response, error) {
+func (o *readers) get(ctx context.Context, who person, path string) (*http.Response, error) {
 	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		for {
 			conn, err := who.dial(o.socket)
@@ -315,8 +315,8 @@ func (o *outsiders) get(ctx context.Context, who person, path string) (*http.Res
 	return transport.RoundTrip(request)
 }
 
-// follow reads a log from its beginning, and on for as long as the crowd stays.
-func (o *outsiders) follow(ctx context.Context, who person, follows func()) {
+// follow reads a log from its beginning, and on for as long as the load lasts.
+func (o *readers) follow(ctx context.Context, who person, follows func()) {
 	defer follows()
 	answer, err := o.get(ctx, who, "/v1/credentials/many/log?follow=true&most=1000")
 	if err != nil {
@@ -339,7 +339,7 @@ func (o *outsiders) follow(ctx context.Context, who person, follows func()) {
 
 // read reads what takes a whole log, and reports whether it was; else it was told to
 // come back.
-func (o *outsiders) read(ctx context.Context, who person, path string) (served bool) {
+func (o *readers) read(ctx context.Context, who person, path string) (served bool) {
 	answer, err := o.get(ctx, who, path)
 	if err != nil {
 		if ctx.Err() == nil {

@@ -69,12 +69,12 @@ func TestManyPasses(t *testing.T) {
 		}
 	}
 	run() // what is kept after the first time is kept for good
-	before := look(t, pid)
+	before := resourcesOf(t, pid)
 	for range passes / perRun {
 		run()
 	}
-	eventually(t, func() bool { return look(t, pid).descriptors <= before.descriptors })
-	t.Logf("before %v; after %d passes %v", before, passes, look(t, pid))
+	eventually(t, func() bool { return resourcesOf(t, pid).descriptors <= before.descriptors })
+	t.Logf("before %v; after %d passes %v", before, passes, resourcesOf(t, pid))
 	if children := processesWith(t, func(p string) bool { return parentOf(p) == pid }); len(children) > 0 {
 		t.Errorf("children of the daemon are left: %q", children)
 	}

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"encoding"
 	"encoding/json"
 	"errors"
@@ -387,15 +386,19 @@ func readBody(r *http.Request) ([]byte, *api.Problem) {
 	if r.ContentLength > maxBody {
 		return nil, refuseBody(r)
 	}
-	buffer := bytes.NewBuffer(make([]byte, 0, bytes.MinRead+max(0, r.ContentLength)))
-	n, err := buffer.ReadFrom(io.LimitReader(r.Body, maxBody+1))
+	body, err := make([]byte, max(0, r.ContentLength)), error(nil)
+	if r.ContentLength >= 0 {
+		_, err = io.ReadFull(r.Body, body)
+	} else {
+		body, err = io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+	}
 	switch {
 	case err != nil:
 		return nil, api.NewProblem(quota.BadRequest, "the body did not arrive: %v", err)
-	case n > maxBody:
+	case len(body) > maxBody:
 		return nil, refuseBody(r)
 	}
-	return buffer.Bytes(), nil
+	return body, nil
 }
 
 func refuseBody(r *http.Request) *api.Problem {

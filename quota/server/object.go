@@ -10,7 +10,7 @@ import (
 // out, except of numbers and flags.
 type object struct{ text []byte }
 
-func newObject() *object { return &object{append(make([]byte, 0, 1024), '{')} }
+func newObject() *object { return &object{append(make([]byte, 0, 768), '{')} }
 
 // name begins a member. Names are ours: there is nothing in them to escape.
 func (o *object) name(name string) {

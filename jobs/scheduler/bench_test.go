@@ -89,7 +89,11 @@ func bareTimers(b *testing.B, d *delays) func() {
 }
 
 func wholeScheduler(b *testing.B, d *delays) func() {
-	stopwatch := &stopwatch{b: b, delays: d}
+	reaper, err := process.NewReaper()
+	if err != nil {
+		b.Fatal(err)
+	}
+	stopwatch := &stopwatch{b: b, delays: d, launcher: process.Launcher{Reaper: reaper}}
 	runner, err := jobs.Open(jobs.Config{
 		Jobs: benchedJobs(b), Launcher: stopwatch, Tokens: new(jobs.Tokens), Observe: stopwatch.observe, Dir: b.TempDir(),
 		EndLeftover: process.EndLeftover, Now: time.Now,
@@ -113,6 +117,9 @@ func wholeScheduler(b *testing.B, d *delays) func() {
 			b.Error(err)
 		}
 		runner.Stop(context.Background(), context.Background())
+		if err := reaper.Close(); err != nil {
+			b.Error(err)
+		}
 	}
 }
 
@@ -134,9 +141,10 @@ func benchedJobs(b *testing.B) []*jobs.Job {
 
 // A stopwatch launches processes and notes how long after their slot they began.
 type stopwatch struct {
-	b      *testing.B
-	delays *delays
-	slots  sync.Map // run id → slot
+	b        *testing.B
+	delays   *delays
+	launcher process.Launcher
+	slots    sync.Map // run id → slot
 }
 
 func (s *stopwatch) Launch(ask, force context.Context, c jobs.Command, output func(jobs.Line)) jobs.Exit {
@@ -145,7 +153,7 @@ func (s *stopwatch) Launch(ask, force context.Context, c jobs.Command, output fu
 		s.delays.add(time.Since(s.slotOf(c)))
 		started(id)
 	}
-	return process.Launcher{}.Launch(ask, force, c, output)
+	return s.launcher.Launch(ask, force, c, output)
 }
 
 func (s *stopwatch) slotOf(c jobs.Command) time.Time {

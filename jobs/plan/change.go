@@ -101,7 +101,7 @@ func (d *demand) longerPeriod(l *load) []Change {
 		changed := *l.job
 		changed.Schedule = every.WithPeriod(period)
 		b := d.changed(l, &changed)
-		b.ticks = ticksOf(changed.Schedule, d.from, d.until, l.most)
+		b.slots = slotsOf(changed.Schedule, d.from, d.until, l.most)
 		if d.admits(l, b) {
 			return []Change{d.change(Change{Key: "every", From: jobs.Brief(every.Period().String()), To: jobs.Brief(period.String())}, l, b)}
 		}

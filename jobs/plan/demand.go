@@ -38,8 +38,8 @@ func newDemand(list []*jobs.Job, c *quota.Credential, limit quota.Limit, from ti
 	}
 	for _, l := range d.loads {
 		l.most = mostCounted / len(d.loads)
-		l.ticks = ticksOf(l.job.Schedule, from, d.until, l.most)
-		if last := l.ticks[len(l.ticks)-1]; len(l.ticks) >= l.most && last.next.Before(d.until) {
+		l.slots = slotsOf(l.job.Schedule, from, d.until, l.most)
+		if last := l.slots[len(l.slots)-1]; len(l.slots) >= l.most && last.next.Before(d.until) {
 			d.until = last.next
 		}
 	}
@@ -78,17 +78,13 @@ func (d *demand) events(l *load, late bool) []events {
 // changed returns the load that a job would be which differs in all but its schedule.
 func (d *demand) changed(l *load, job *jobs.Job) *load {
 	b := d.load(job)
-	b.ticks, b.most = l.ticks, l.most
+	b.slots, b.most = l.slots, l.most
 	return b
 }
 
 // load returns what a job asks of the limit, without its slots.
 func (d *demand) load(job *jobs.Job) *load {
-	served := len(job.Regions)
-	if cost := d.credential.Cost(job.Expects); job.UnitsPerRun > 0 && cost > 0 {
-		served = min(served, int(job.UnitsPerRun/cost))
-	}
-	return &load{job: job, units: d.costs(job), served: served}
+	return &load{job: job, units: d.costs(job), cost: d.credential.Cost(job.Expects)}
 }
 
 // admits tells whether the schedule fits with b in the place of a.

@@ -2,13 +2,14 @@
 // credentials: will it fit, when does a limit run dry, who loses a turn, and which
 // change of the configuration would do.
 //
-// It answers two questions, both from the same slots, staggers and costs:
+// There is one account of when passes come and by when they are over, the timetable of a
+// run (timetable.go). Two questions are answered from it:
 //
 //   - [CheckFit] asks whether a schedule fits by itself. It adds up what the passes
-//     ask for in each window of a limit, first as if each pass spent at its start,
+//     ask for in each window of a limit (load.go, event.go, demand.go), first as if each pass spent at its start,
 //     then as if each were as late as it may be. The schedule fits if even that is
 //     no more than the budget for jobs.
-//   - [Simulate] plays pass after pass from where the jobs and the ledger are now,
+//   - [Simulate] plays timetable after timetable (sim.go, jobsim.go) from where the jobs and the ledger are now,
 //     on limits that decide as the ledger does (a [slidinglog.Simulation]). What it
 //     prints is what happens if every pass is on time and spends what it expects.
 //

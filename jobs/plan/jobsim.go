@@ -16,6 +16,7 @@ type jobSim struct {
 	limits  *slidinglog.Simulation
 	charges []quota.Charge // of a pass
 	cost    quota.Units    // of a pass, as a run counts it
+	run     timetable      // of the run under way
 	next    time.Time      // when its next pass comes; zero: none does
 	outcome *Job
 	told    *Run // nil if its run is not told
@@ -25,7 +26,7 @@ type jobSim struct {
 // first slot after now at which it is not paused.
 func (j *jobSim) await(now time.Time) {
 	if r := j.Run; r != nil {
-		j.next = regions.Start(r.Slot, r.Stagger, r.Begun)
+		j.next = j.run.start(r.Begun)
 		if j.next.Before(now) {
 			j.next = now
 		}
@@ -50,8 +51,8 @@ func pausedAt(p *jobs.Pause, t time.Time) bool {
 // begin begins the run of the slot that the job waited for.
 func (j *jobSim) begin() {
 	ring := j.Job.Regions.From(j.Cursor)
-	t := tick{slot: j.next, next: j.Job.Schedule.Next(j.next)}
-	j.Run = &jobs.Progress{Slot: t.slot, Ring: ring, Stagger: j.Job.StaggerWithin(t.period(), len(ring)), MovesCursor: true}
+	j.run = timetableOf(j.Job, j.cost, j.next, j.Job.Schedule.Next(j.next))
+	j.Run = &jobs.Progress{Slot: j.next, Ring: ring, MovesCursor: true}
 	j.outcome.Runs++
 }
 

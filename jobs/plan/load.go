@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"math"
 	"time"
 
 	"quotad/jobs"
@@ -10,102 +9,81 @@ import (
 
 // A load is what one job asks of one limit.
 type load struct {
-	job    *jobs.Job
-	units  quota.Units // of a pass
-	served int         // regions of a run: those for which its own units are enough
-	ticks  []tick
-	most   int // so many passes: if there are more, neighbours in a run are counted together
+	job   *jobs.Job
+	units quota.Units // of a pass
+	cost  quota.Units // of a pass, as a run counts it
+	slots []slot
+	most  int // so many passes: if there are more, neighbours in a run are counted together
 
 	onTime, late []events // of the load as configured
 }
 
-// A tick is a slot and the one behind it.
-type tick struct {
-	slot, next time.Time // next is zero if the schedule ends
+// A slot is one of a schedule, and the one behind it.
+type slot struct {
+	at, next time.Time // next is zero if the schedule ends
 }
 
-// period returns the time between the two slots; 0 if there is no other.
-func (t tick) period() time.Duration {
-	if t.next.IsZero() {
-		return 0
-	}
-	return t.next.Sub(t.slot)
-}
-
-// ms returns the milliseconds since the Unix epoch so long after the slot.
-func (t tick) ms(after time.Duration) int64 {
-	return (t.slot.UnixNano() + int64(after)) / int64(time.Millisecond)
-}
-
-// ticksOf returns the first ticks of a schedule after from and before until, up
+// slotsOf returns the first slots of a schedule after from and before until, up
 // to most but at least one.
-func ticksOf(s jobs.Schedule, from, until time.Time, most int) []tick {
-	var ticks []tick
-	for slot := s.Next(from); ; {
-		next := s.Next(slot)
-		ticks = append(ticks, tick{slot, next})
-		if next.IsZero() || !next.Before(until) || len(ticks) >= most {
-			return ticks
+func slotsOf(s jobs.Schedule, from, until time.Time, most int) []slot {
+	var slots []slot
+	for at := s.Next(from); ; {
+		next := s.Next(at)
+		slots = append(slots, slot{at, next})
+		if next.IsZero() || !next.Before(until) || len(slots) >= most {
+			return slots
 		}
-		slot = next
+		at = next
 	}
 }
 
-// shortest returns the shortest period between two of the ticks.
+// shortest returns the shortest period between two of the slots; 0 if there is but one.
 func (l *load) shortest() time.Duration {
-	shortest := l.ticks[0].period()
-	for _, t := range l.ticks {
-		if p := t.period(); p > 0 {
-			shortest = min(shortest, p)
+	var shortest time.Duration
+	for _, s := range l.slots {
+		if period := s.next.Sub(s.at); !s.next.IsZero() && (shortest == 0 || period < shortest) {
+			shortest = period
 		}
 	}
 	return shortest
 }
 
+// timetables returns when the passes come, run by run: all until an instant, and at
+// least one run, however far ahead.
+func (l *load) timetables(until time.Time) []timetable {
+	var list []timetable
+	for i, s := range l.slots {
+		if i == 0 || s.at.Before(until) {
+			list = append(list, timetableOf(l.job, l.cost, s.at, s.next))
+		}
+	}
+	return list
+}
+
 // events returns when passes come into the window and, in a list of its own, when
-// they leave it: all of them until an instant, and at least those of one run. A pass comes at its start; it leaves as if it had spent then or, if
+// they leave it. A pass comes at its start; it leaves as if it had spent then or, if
 // late is true, when it was over.
 func (l *load) events(w quota.Window, until time.Time, late bool) []events {
-	n := l.served
-	together := (n*len(l.ticks) + l.most - 1) / l.most
-	passes := len(l.ticks) * ((n + together - 1) / together)
-	come, leave, leaving := make(events, 0, passes), make(events, 0, passes), leaver{window: w}
-	for i, t := range l.ticks {
-		if i > 0 && !t.slot.Before(until) { // the first run counts, however far ahead
-			break
-		}
-		stagger := l.job.StaggerWithin(t.period(), len(l.job.Regions))
+	runs := l.timetables(until)
+	n := runs[0].passes
+	together := (n*len(l.slots) + l.most - 1) / l.most
+	var come, leave events
+	leaving := leaver{window: w}
+	for _, run := range runs {
 		for first := 0; first < n; first += together {
 			last := min(first+together, n) - 1
 			units := min(l.units, quota.MaxUnits/quota.Units(n)) * quota.Units(last-first+1)
-			spent := time.Duration(first) * stagger
-			come = append(come, event{t.ms(spent), units})
+			spent := run.start(first)
+			come = append(come, event{spent.UnixMilli(), units})
 			if late {
-				spent = l.over(t.period(), stagger, last)
+				spent = run.over(last)
 			}
-			leave = append(leave, event{leaving.at(t.ms(spent)), -units})
+			leave = append(leave, event{leaving.at(spent.UnixMilli()), -units})
 		}
 	}
 	come.sort() // hardly anything to do: only very uneven schedules come out of order
 	leave.sort()
 	return []events{come, leave}
-}
-
-// over returns how long after the slot the i-th pass of a run may still spend. A
-// period of 0 has no end.
-func (l *load) over(period, stagger time.Duration, i int) time.Duration {
-	longest, n := l.job.Timeout+l.job.KillGrace, time.Duration(len(l.job.Regions))
-	before := time.Duration(math.MaxInt64) // the next slot: runs do not overlap
-	if period > 0 {
-		before = period - time.Millisecond
-	}
-	switch {
-	case stagger >= longest:
-		return min(time.Duration(i)*stagger+longest, before)
-	case longest > before/n:
-		return before
-	}
-	return n * longest // passes wait for one another
 }
 
 // A leaver tells when a window does not count any more what was spent, in

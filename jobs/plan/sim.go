@@ -82,7 +82,7 @@ func (s *sim) enter(state jobs.JobState, all []*slidinglog.Simulation) {
 	}
 	if state.Run != nil {
 		run := *state.Run
-		j.Run = &run
+		j.Run, j.run = &run, underWay(&run, j.Job, j.cost)
 	}
 	j.await(s.plan.From)
 	s.jobs = append(s.jobs, j)
@@ -158,7 +158,7 @@ func (s *sim) pass(j *jobSim) {
 		j.told = s.tell(j)
 	}
 	at, region := j.next, j.Run.Ring[j.Run.Begun]
-	if most := j.Job.UnitsPerRun; most > 0 && j.Run.Spent+j.cost > most {
+	if j.Run.Begun == j.run.passes {
 		s.endCapped(j, at)
 		return
 	}
@@ -168,7 +168,6 @@ func (s *sim) pass(j *jobSim) {
 		s.stop(j, at, d)
 		return
 	}
-	j.Run.Spent += j.cost
 	s.plan.Passes++
 	j.outcome.Passes++
 	j.region(region).Passes++

@@ -1,0 +1,67 @@
+package plan
+
+import (
+	"math"
+	"time"
+
+	"quotad/jobs"
+	"quotad/quota"
+	"quotad/regions"
+)
+
+// A timetable is when the passes of one run come, and by when they are over. Both the
+// simulation and the sums go by it.
+type timetable struct {
+	slot     time.Time
+	stagger  time.Duration
+	longest  time.Duration // that one pass may take
+	turns    int           // regions of the run
+	passes   int           // of these, as many as the run's own units are enough for
+	overlaps time.Duration // when it would overlap with the next run, counted from the slot
+}
+
+// timetableOf returns that of a job's run, of whose units a pass takes cost. Next is the
+// slot behind the run's, zero if there is none.
+func timetableOf(job *jobs.Job, cost quota.Units, slot, next time.Time) timetable {
+	t := timetable{
+		slot: slot, longest: job.Timeout + job.KillGrace, turns: len(job.Regions), passes: len(job.Regions),
+		overlaps: math.MaxInt64,
+	}
+	var period time.Duration
+	if !next.IsZero() {
+		period = next.Sub(slot)
+		t.overlaps = period
+	}
+	t.stagger = job.StaggerWithin(period, t.turns)
+	if job.UnitsPerRun > 0 && cost > 0 {
+		t.passes = min(t.passes, int(job.UnitsPerRun/cost))
+	}
+	return t
+}
+
+// underWay returns the timetable of a run that is under way, as far as it is still to
+// come.
+func underWay(run *jobs.Progress, job *jobs.Job, cost quota.Units) timetable {
+	t := timetable{slot: run.Slot, stagger: run.Stagger, turns: len(run.Ring), passes: len(run.Ring)}
+	if job.UnitsPerRun > 0 && cost > 0 {
+		t.passes = min(t.passes, run.Begun+int(max(0, job.UnitsPerRun-run.Spent)/cost))
+	}
+	return t
+}
+
+// start returns when the i-th pass comes, counted from 0.
+func (t timetable) start(i int) time.Time { return regions.Start(t.slot, t.stagger, i) }
+
+// over returns by when the i-th pass has spent what it does: the longest that it may
+// take after its start, where the next one waits for so long; else when all regions have
+// taken theirs, one after the other; but before the next run in either case.
+func (t timetable) over(i int) time.Time {
+	last := t.overlaps - time.Millisecond
+	if t.stagger >= t.longest {
+		return t.slot.Add(min(time.Duration(i)*t.stagger+t.longest, last))
+	}
+	if t.longest > last/time.Duration(t.turns) {
+		return t.slot.Add(last)
+	}
+	return t.slot.Add(time.Duration(t.turns) * t.longest)
+}

@@ -6,12 +6,13 @@
 // run (timetable.go). Two questions are answered from it:
 //
 //   - [CheckFit] asks whether a schedule fits by itself. It adds up what the passes
-//     ask for in each window of a limit (load.go, event.go, demand.go), first as if each pass spent at its start,
+//     ask for in each window of a limit, first as if each pass spent at its start,
 //     then as if each were as late as it may be. The schedule fits if even that is
-//     no more than the budget for jobs.
-//   - [Simulate] plays timetable after timetable (sim.go, jobsim.go) from where the jobs and the ledger are now,
-//     on limits that decide as the ledger does (a [slidinglog.Simulation]). What it
-//     prints is what happens if every pass is on time and spends what it expects.
+//     no more than the budget for jobs (load.go, event.go, demand.go).
+//   - [Simulate] plays pass after pass from where the jobs and the ledger are now, on
+//     limits that decide as the ledger does (a [slidinglog.Simulation]). What it prints
+//     is what happens if every pass is on time and spends what it expects (sim.go,
+//     jobsim.go).
 //
 // # When a pass is late
 //

@@ -14,6 +14,7 @@ import (
 
 	"quotad/jobs"
 	"quotad/jobs/process"
+	"quotad/quota"
 	"quotad/regions"
 )
 
@@ -95,7 +96,7 @@ func wholeScheduler(b *testing.B, d *delays) func() {
 	}
 	stopwatch := &stopwatch{b: b, delays: d, launcher: process.Launcher{Reaper: reaper}}
 	runner, err := jobs.Open(jobs.Config{
-		Jobs: benchedJobs(b), Launcher: stopwatch, Tokens: new(jobs.Tokens), Observe: stopwatch.observe, Dir: b.TempDir(),
+		Jobs: benchedJobs(b), Gate: stopwatch, Launcher: stopwatch, Tokens: new(jobs.Tokens), Observe: stopwatch.observe, Dir: b.TempDir(),
 		EndLeftover: process.EndLeftover, Now: time.Now,
 	})
 	if err != nil {
@@ -155,6 +156,12 @@ func (s *stopwatch) Launch(ask, force context.Context, c jobs.Command, output fu
 	}
 	return s.launcher.Launch(ask, force, c, output)
 }
+
+func (*stopwatch) Peek(context.Context, string, map[string]quota.Units, bool) (quota.Decision, error) {
+	return quota.Decision{}, nil
+}
+
+func (*stopwatch) Cost(string, map[string]quota.Units) quota.Units { return 0 }
 
 func (s *stopwatch) slotOf(c jobs.Command) time.Time {
 	for _, entry := range c.Env {

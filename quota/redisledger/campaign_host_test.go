@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"maps"
 	"math/rand/v2"
@@ -26,6 +27,8 @@ const (
 	campaignFolderVariable  = "QUOTAD_CAMPAIGN_DIR"
 	campaignAddrVariable    = "QUOTAD_CAMPAIGN_REDIS"
 	campaignClientsVariable = "QUOTAD_CAMPAIGN_CLIENTS"
+	campaignQuietVariable   = "QUOTAD_CAMPAIGN_QUIET"
+	campaignSeedVariable    = "QUOTAD_CAMPAIGN_SEED"
 )
 
 // The credentials of the campaign. One is filled again every other second, one is
@@ -117,8 +120,12 @@ func greet(c *campaignClient) {
 // openCampaignHost puts a daemon's ledger together as in production.
 func openCampaignHost(t *testing.T, name string) (*quota.Service, func()) {
 	const deadline = 250 * time.Millisecond
+	quiet, err := time.ParseDuration(os.Getenv(campaignQuietVariable))
+	if err != nil {
+		t.Fatal(err)
+	}
 	ledger, err := redisledger.Open(redisledger.Config{Addrs: []string{os.Getenv(campaignAddrVariable)}, Daemon: name}, redisledger.Local{
-		Deadline: deadline, Journal: filepath.Join(os.Getenv(campaignFolderVariable), "journal"), Keep: 48 * time.Hour,
+		Deadline: deadline, Quiet: quiet, Journal: filepath.Join(os.Getenv(campaignFolderVariable), "journal"), Keep: 48 * time.Hour,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -156,6 +163,7 @@ type campaignClient struct {
 	t       *testing.T
 	service *quota.Service
 	name    string
+	rand    *rand.Rand
 	notes   *os.File
 	tick    *time.Ticker
 }
@@ -165,13 +173,20 @@ func newCampaignClient(t *testing.T, service *quota.Service, name string) *campa
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &campaignClient{t: t, service: service, name: name, notes: notes, tick: time.NewTicker(10 * time.Millisecond)}
+	seed, err := strconv.ParseUint(os.Getenv(campaignSeedVariable), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hash := fnv.New64()
+	hash.Write([]byte(name))
+	draw := rand.New(rand.NewPCG(seed, hash.Sum64()))
+	return &campaignClient{t: t, service: service, name: name, rand: draw, notes: notes, tick: time.NewTicker(10 * time.Millisecond)}
 }
 
 func (c *campaignClient) run(ctx context.Context) {
 	defer c.notes.Close()
 	for n := 0; c.goesOn(ctx); n++ {
-		c.request(ctx, campaignCredentials()[rand.IntN(3)], fmt.Sprintf("%s.%d", c.name, n))
+		c.request(ctx, campaignCredentials()[c.rand.IntN(3)], fmt.Sprintf("%s.%d", c.name, n))
 	}
 }
 
@@ -191,12 +206,12 @@ const unavailable quota.Reason = "ledger_unavailable"
 // request asks once, or with an id as often as it takes to be told, and returns
 // what it was told last.
 func (c *campaignClient) request(ctx context.Context, credential *quota.Credential, marker string) quota.Reason {
-	operations := slices.Collect(maps.Keys(credential.Operations))
+	operations := slices.Sorted(maps.Keys(credential.Operations))
 	r := quota.Request{
-		Credential: credential.Name, Operation: operations[rand.IntN(len(operations))], Count: 1,
+		Credential: credential.Name, Operation: operations[c.rand.IntN(len(operations))], Count: 1,
 		Caller: quota.Caller{Job: "campaign", Region: marker},
 	}
-	if rand.IntN(2) == 0 {
+	if c.rand.IntN(2) == 0 {
 		r.RequestID = marker
 	}
 	c.note(note{Kind: asked, Marker: marker, Credential: r.Credential, Units: credential.Operations[r.Operation].Every})
@@ -217,7 +232,7 @@ func (c *campaignClient) request(ctx context.Context, credential *quota.Credenti
 
 // perhapsRelease gives some of what was granted back.
 func (c *campaignClient) perhapsRelease(marker, credential string, d quota.Decision) {
-	if credential != "spent" || rand.IntN(10) > 0 {
+	if credential != "spent" || c.rand.IntN(10) > 0 {
 		return
 	}
 	c.note(note{Kind: settles, Marker: marker})

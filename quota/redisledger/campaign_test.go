@@ -10,13 +10,16 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"quotad/quota/redisledger/redistest"
+	"quotad/quota/seedtest"
 )
 
-// QUOTAD_TEST_CAMPAIGN sets how long the campaign lasts, such as 60s.
+// QUOTAD_TEST_CAMPAIGN sets how long the campaign lasts, such as 60s. Without it, it is a
+// short one, of few clients and short quiet periods.
 const campaignVariable = "QUOTAD_TEST_CAMPAIGN"
 
 // A campaign lets three hosts with their clients work on one Redis, and does to
@@ -25,6 +28,9 @@ type campaign struct {
 	*testing.T
 	dir     string
 	clients int
+	quiet   time.Duration // 0 is what it is in production
+	seed    uint64
+	rand    *rand.Rand       // draws the strikes
 	clock   *redistest.Clock // nil where it cannot be stepped
 	server  *redistest.Server
 	proxies []*redistest.Proxy
@@ -43,23 +49,24 @@ var strikes = []struct {
 	{"a host is killed", (*campaign).killHost},
 	{"Redis is flushed", func(c *campaign) { c.server.Order(c, "FLUSHALL") }},
 	{"the scripts are flushed", func(c *campaign) { c.server.Order(c, "SCRIPT FLUSH") }},
-	{"the clock steps on", func(c *campaign) { c.step(time.Duration(1+rand.IntN(5)) * time.Hour) }},
+	{"the clock steps on", func(c *campaign) { c.step(time.Duration(1+c.rand.IntN(5)) * time.Hour) }},
 	{"the clock steps back for a while", (*campaign).stepBack},
 }
 
 func TestCampaign(t *testing.T) {
-	length, clients := 15*time.Second, 8
+	if testing.Short() {
+		t.Skip("it takes its time")
+	}
+	t.Parallel()
+	length, c := 6*time.Second, &campaign{T: t, clients: 8, quiet: time.Second, struck: make(map[string]int)}
 	if text := os.Getenv(campaignVariable); text != "" {
 		var err error
 		if length, err = time.ParseDuration(text); err != nil {
 			t.Fatalf("%s: %v", campaignVariable, err)
 		}
-		clients = 32
+		c.clients, c.quiet = 32, 0
 	}
-	if testing.Short() {
-		t.Skip("it takes its time")
-	}
-	c := newCampaign(t, clients)
+	c.begin(seedtest.Seed(t, 1))
 	for _, name := range []string{"a", "b", "c"} {
 		c.hosts = append(c.hosts, c.newHost(name))
 	}
@@ -70,27 +77,26 @@ func TestCampaign(t *testing.T) {
 	c.check()
 }
 
-func newCampaign(t *testing.T, clients int) *campaign {
-	c := &campaign{T: t, clients: clients, struck: make(map[string]int)}
+func (c *campaign) begin(seed uint64) {
+	c.seed, c.rand = seed, rand.New(rand.NewPCG(seed, 0))
 	var err error
 	if c.dir, err = os.MkdirTemp("", "campaign"); err != nil {
-		t.Fatal(err)
+		c.Fatal(err)
 	}
-	t.Cleanup(func() { os.RemoveAll(c.dir) })
-	c.clock = redistest.NewClock(t)
-	c.server = redistest.StartOn(t, c.clock, "--appendonly", "yes", "--appendfsync", "always")
-	return c
+	c.Cleanup(func() { os.RemoveAll(c.dir) })
+	c.clock = redistest.NewClock(c)
+	c.server = redistest.StartOn(c, c.clock, "--appendonly", "yes", "--appendfsync", "always")
 }
 
 // rage strikes again and again, each kind as often as the others, and ends in
 // peace.
 func (c *campaign) rage(length time.Duration) {
-	for _, p := range c.proxies {
-		p.Disturb(loseSome)
+	for i, p := range c.proxies {
+		p.Disturb(loseSome(rand.New(rand.NewPCG(c.seed, uint64(1+i)))))
 	}
 	for end := time.Now().Add(length); time.Now().Before(end); {
-		for _, i := range rand.Perm(len(strikes)) {
-			c.pass(time.Duration(100+rand.IntN(400)) * time.Millisecond)
+		for _, i := range c.rand.Perm(len(strikes)) {
+			c.pass(time.Duration(100+c.rand.IntN(400)) * time.Millisecond)
 			c.struck[strikes[i].name]++
 			strikes[i].strike(c)
 		}
@@ -105,17 +111,22 @@ func (c *campaign) rage(length time.Duration) {
 func (c *campaign) pass(d time.Duration) { <-time.After(d) }
 
 // loseSome disturbs one script call of twenty.
-func loseSome(command []string) redistest.Fault {
+func loseSome(draw *rand.Rand) func(command []string) redistest.Fault {
 	faults := []redistest.Fault{redistest.Swallow, redistest.CutAfter, redistest.CutBefore}
-	if !redistest.IsScript(command) || rand.IntN(20) > 0 {
-		return redistest.Pass
+	var mu sync.Mutex // guards draw
+	return func(command []string) redistest.Fault {
+		mu.Lock()
+		defer mu.Unlock()
+		if !redistest.IsScript(command) || draw.IntN(20) > 0 {
+			return redistest.Pass
+		}
+		return faults[draw.IntN(len(faults))]
 	}
-	return faults[rand.IntN(len(faults))]
 }
 
 func (c *campaign) killRedis() {
 	c.server.Kill()
-	c.pass(time.Duration(rand.IntN(400)) * time.Millisecond)
+	c.pass(time.Duration(c.rand.IntN(400)) * time.Millisecond)
 	c.server.Run(c)
 }
 
@@ -123,14 +134,14 @@ func (c *campaign) freezeRedis() {
 	if err := c.server.Freeze(); err != nil {
 		c.Fatal(err)
 	}
-	c.pass(time.Duration(rand.IntN(1000)) * time.Millisecond)
+	c.pass(time.Duration(c.rand.IntN(1000)) * time.Millisecond)
 	if err := c.server.Thaw(); err != nil {
 		c.Fatal(err)
 	}
 }
 
 func (c *campaign) killHost() {
-	h := c.hosts[rand.IntN(len(c.hosts))]
+	h := c.hosts[c.rand.IntN(len(c.hosts))]
 	h.kill()
 	h.start()
 }
@@ -146,7 +157,7 @@ func (c *campaign) step(by time.Duration) {
 // stepBack sets the clock back, and right again: as long as it is behind, it
 // stands still for the ledger, and nothing would come back.
 func (c *campaign) stepBack() {
-	by := time.Duration(1+rand.IntN(5)) * time.Hour
+	by := time.Duration(1+c.rand.IntN(5)) * time.Hour
 	c.step(-by)
 	c.pass(500 * time.Millisecond)
 	c.step(by)
@@ -184,7 +195,8 @@ func (h *campaignHost) start() {
 	h.c.Helper()
 	h.command = exec.Command(os.Args[0], "-test.run=^TestCampaignHost$", "-test.v", "-test.timeout=0")
 	h.command.Env = append(os.Environ(), campaignNameVariable+"="+h.name, campaignBootVariable+"="+strconv.Itoa(h.boots),
-		campaignFolderVariable+"="+h.dir, campaignAddrVariable+"="+h.addr, campaignClientsVariable+"="+strconv.Itoa(h.c.clients))
+		campaignFolderVariable+"="+h.dir, campaignAddrVariable+"="+h.addr, campaignClientsVariable+"="+strconv.Itoa(h.c.clients),
+		campaignQuietVariable+"="+h.c.quiet.String(), campaignSeedVariable+"="+strconv.FormatUint(h.c.seed, 10))
 	stdin, err1 := h.command.StdinPipe()
 	stdout, err2 := h.command.StdoutPipe()
 	if err1 != nil || err2 != nil {

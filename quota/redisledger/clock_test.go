@@ -10,6 +10,7 @@ import (
 
 // The scripts as they run in production, on a Redis whose host's clock is set.
 func TestSteppedClock(t *testing.T) {
+	t.Parallel()
 	clock := redistest.NewClock(t)
 	if clock == nil {
 		t.Skip("needs a C compiler")
@@ -48,6 +49,7 @@ func TestSteppedClock(t *testing.T) {
 }
 
 func TestHostClockCannotEmptyAWindow(t *testing.T) {
+	t.Parallel()
 	r := beginRestoring(t)
 	r.granted(100, "")
 	r.restore(0, quota.Entry{
@@ -63,6 +65,7 @@ func TestHostClockCannotEmptyAWindow(t *testing.T) {
 // The log is lost while Redis' clock is behind: what it had granted by the right time
 // stays in the window as long as it would have.
 func TestLossWhileTheClockIsBehind(t *testing.T) {
+	t.Parallel()
 	r := beginRestoring(t)
 	first := r.granted(100, "")
 	granted := r.clock.Now()
@@ -79,6 +82,7 @@ func TestLossWhileTheClockIsBehind(t *testing.T) {
 // What a host granted alone is put back before what the ledger granted later, when the
 // clock of both was ahead: it must not leave the window at once.
 func TestHostsGrantWhileTheClockIsBehind(t *testing.T) {
+	t.Parallel()
 	r := beginRestoring(t)
 	right := r.clock.Now()
 	r.clock.Add(5 * time.Hour)

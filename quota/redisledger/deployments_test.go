@@ -50,8 +50,10 @@ var deployments = []struct {
 }
 
 func TestDeployments(t *testing.T) {
+	t.Parallel()
 	for _, deployment := range deployments {
 		t.Run(deployment.name, func(t *testing.T) {
+			t.Parallel()
 			config := deployment.start(t)
 			ledgertest.Run(t, onTestClock(config))
 			if err := everyVerb(t, config); err != nil {
@@ -72,6 +74,7 @@ func clockBeside(t testing.TB, clock string) lua.Scripts {
 }
 
 func TestCluster(t *testing.T) {
+	t.Parallel()
 	nodes := redistest.StartCluster(t)
 	config := Config{Addrs: []string{nodes[0].Addr, nodes[1].Addr}}
 	ledgertest.Run(t, opener{config: config, clocks: suiteClocks, scripts: clockBeside}.harness())
@@ -217,6 +220,7 @@ func useHosts(ctx context.Context, l *Ledger) error {
 }
 
 func TestFailover(t *testing.T) {
+	t.Parallel()
 	w := redistest.StartSentinel(t)
 	l := openAt(t, Config{Addrs: []string{w.Sentinel.Addr}, MasterName: w.Name, Daemon: "a"})
 	acquire := func() error {
@@ -253,6 +257,7 @@ func TestFailover(t *testing.T) {
 }
 
 func TestRefusedConnections(t *testing.T) {
+	t.Parallel()
 	withTLS, trusted := redistest.StartTLS(t)
 	withPassword := redistest.StartTCP(t, "--requirepass", "open sesame")
 	nobody := trusted.Clone()

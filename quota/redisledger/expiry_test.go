@@ -46,6 +46,7 @@ func digests(t testing.TB, client redis.UniversalClient) string {
 }
 
 func TestDenialsWriteNothing(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	config := Config{Addrs: []string{server.Addr}, Daemon: "a"}
 	l, client := openAt(t, config), connect(t, config)
@@ -141,6 +142,7 @@ func (v *expiryWatch) see(outlive time.Time) {
 }
 
 func TestKeysOutliveTheirWindow(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	zone, err := time.LoadLocation("America/Los_Angeles")
 	if err != nil {
@@ -212,6 +214,7 @@ func (v *expiryWatch) settle(d quota.Decision) {
 
 // On Redis' own clock, with nothing replaced.
 func TestIdleKeysVanish(t *testing.T) {
+	t.Parallel()
 	const window, grace = 300 * time.Millisecond, time.Minute
 	server := redistest.Start(t)
 	config := Config{Addrs: []string{server.Addr}, Daemon: "a"}

@@ -32,17 +32,22 @@ const (
 	thawVariable      = "QUOTAD_TEST_HOST_THAW"  // the path of that file
 )
 
-// Three daemons on one Redis tick a thousand slots of one job; one of them is frozen in
-// the middle of a run until the others have gone on for some slots, and one is killed in
-// the middle of another run. Each slot is begun once, what those two leave over of their
-// slots is all that is not run, and the next slot begins there. Slots come as fast as
-// they are run. QUOTAD_TEST_FREEZE is for how long at least the one is frozen.
-func TestThreeProcessesShareAThousandSlots(t *testing.T) {
+// Three daemons on one Redis tick many slots of one job; one of them is frozen in the
+// middle of a run until the others have gone on for some slots, and one is killed in the
+// middle of another run. Each slot is begun once, what those two leave over of their slots
+// is all that is not run, and the next slot begins there. Slots come as fast as they are
+// run. QUOTAD_TEST_FREEZE is for how long at least the one is frozen, and has ten times
+// as many slots played.
+func TestThreeProcessesShareSlots(t *testing.T) {
 	t.Parallel()
-	const slots, frozen, thawed, deadly, back = 1000, 200, 250, 500, 750
-	longer, _ := time.ParseDuration(os.Getenv("QUOTAD_TEST_FREEZE"))
+	slots := 100
+	longer, err := time.ParseDuration(os.Getenv("QUOTAD_TEST_FREEZE"))
+	if err == nil {
+		slots = 1000
+	}
+	frozen, thawed, deadly, back := slots/5, slots*2/5, slots/2, slots*3/4
 	server := redistest.Start(t)
-	first := time.Now().Truncate(time.Second).Add(-2 * slots * time.Second)
+	first := time.Now().Truncate(time.Second).Add(-2 * time.Duration(slots) * time.Second)
 	slot := func(n int) int64 { return first.Add(time.Duration(n) * time.Second).UnixMilli() }
 
 	p := &processHosts{
@@ -159,6 +164,10 @@ func (p *processHosts) read(name string, stdout io.Reader, over <-chan struct{})
 			return
 		}
 	}
+	select {
+	case p.events <- event{host: name, what: "ended"}:
+	case <-over:
+	}
 }
 
 // tick has all hosts tick a slot, and waits until one of them has run it, or was
@@ -207,6 +216,10 @@ func (p *processHosts) note(e event) bool {
 			p.t.Errorf("slot %d: %s on host %s", e.slot, e.detail, e.host)
 		}
 		return true
+	case "ended":
+		if p.hosts[e.host] != nil { // it was not killed here
+			p.t.Fatalf("host %s has ended", e.host)
+		}
 	}
 	return false
 }

@@ -62,6 +62,7 @@ func (h *hosts) wantClaim(host int, claimant string, slot time.Time, want bool) 
 }
 
 func TestASlotIsClaimedOnce(t *testing.T) {
+	t.Parallel()
 	h := newHosts(t, 2)
 	slot := h.now
 	if before := h.wantClaim(0, "a", slot, true); !before.IsZero() {
@@ -84,6 +85,7 @@ func TestASlotIsClaimedOnce(t *testing.T) {
 // The claim expires with the time in which it could be made: nobody can be told
 // that a slot is free because it was forgotten who had it.
 func TestASlotIsNotClaimedTooLate(t *testing.T) {
+	t.Parallel()
 	h := newHosts(t, 1)
 	slot := h.now
 	h.wantClaim(0, "a", slot, true)
@@ -99,6 +101,7 @@ func TestASlotIsNotClaimedTooLate(t *testing.T) {
 // A host whose clock is ahead claims slots too early, and they are run once all
 // the same; it does not make others believe that none was missed.
 func TestAClaimFromTheFuture(t *testing.T) {
+	t.Parallel()
 	h := newHosts(t, 2)
 	tomorrow := h.now.Add(24 * time.Hour)
 	h.wantClaim(0, "a", tomorrow, true)
@@ -112,6 +115,7 @@ func TestAClaimFromTheFuture(t *testing.T) {
 }
 
 func TestManyHostsClaimManySlots(t *testing.T) {
+	t.Parallel()
 	h := newHosts(t, 3)
 	var claims sync.WaitGroup
 	var mu sync.Mutex
@@ -173,6 +177,7 @@ func (h *hosts) wantLoad(after, holder string, parts map[string]string, lines ..
 }
 
 func TestAJobIsLockedByOne(t *testing.T) {
+	t.Parallel()
 	h := newHosts(t, 2)
 	h.wantLoad("", "", nil)
 	h.wantLock(0, "run1", 0)
@@ -192,6 +197,7 @@ func TestAJobIsLockedByOne(t *testing.T) {
 // first: its holder may come back. What a holder says after another one has taken the
 // job moves nothing; what became of its own run is known all the same.
 func TestAHolderThatWasAway(t *testing.T) {
+	t.Parallel()
 	h := newHosts(t, 2)
 	h.wantLock(0, "run1", 0)
 	h.pass(10*time.Second - time.Millisecond)
@@ -223,6 +229,7 @@ func (h *hosts) wantLapsed(host int, holder, watched string) (lapsed string) {
 
 // Lines are read in order, however many there are, and only so many are kept.
 func TestManyLines(t *testing.T) {
+	t.Parallel()
 	h := newHosts(t, 1)
 	var want []string
 	for i := range 3 * linesRead / 2 {
@@ -241,6 +248,7 @@ func TestManyLines(t *testing.T) {
 
 // What a job leaves in Redis expires by itself, and is of no other job.
 func TestNothingOfAJobStaysForEver(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	l, err := open(Config{Addrs: []string{server.Addr}, Daemon: "test"}, Local{}, guarded(t, "clock"))
 	if err != nil {
@@ -278,6 +286,7 @@ func TestNothingOfAJobStaysForEver(t *testing.T) {
 }
 
 func TestHostsThatCannotBeReached(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	l, err := Open(Config{Addrs: []string{server.Addr}, Daemon: "test"}, Local{})
 	if err != nil {

@@ -42,6 +42,7 @@ type simulatedHosts struct {
 // withSimulatedHosts runs a test that begins at ten to eleven. The job runs every hour.
 func withSimulatedHosts(t *testing.T, test func(c *simulatedHosts)) {
 	t.Helper()
+	t.Parallel()
 	c := &simulatedHosts{server: redistest.Start(t), dirs: map[string]string{}, outside: make(chan func()), done: make(chan struct{})}
 	for _, name := range []string{"a", "b", "c"} {
 		c.dirs[name] = t.TempDir()

@@ -44,6 +44,7 @@ func entriesOf(t *testing.T, j *journal, since time.Time) (ids []string) {
 
 // A disk may leave a page of zeros, and a crash half a line: the rest is read.
 func TestUnreadableLinesKeepNobodyFromStarting(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	now := time.Now().UnixMilli()
 	line := func(seq int) string { return fmt.Sprintf("e one epoch@1 %d-%d g,daily=1 list 1 @1 - -\n", now, seq) }
@@ -67,6 +68,7 @@ func TestUnreadableLinesKeepNobodyFromStarting(t *testing.T) {
 }
 
 func TestJournalOfAnotherVersion(t *testing.T) {
+	t.Parallel()
 	for name, content := range map[string]string{
 		"journal-00000000000000000001.log":   "quotad journal 2\n",
 		"journal-00000000000000000001.jsonl": "{}\n",
@@ -84,6 +86,7 @@ func TestJournalOfAnotherVersion(t *testing.T) {
 // A segment that has ended is not needed for a start: the next one begins with all that
 // is known.
 func TestNewestSegmentTellsAll(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	j := mustOpenJournal(t, dir)
 	now := time.Now()
@@ -112,6 +115,7 @@ func TestNewestSegmentTellsAll(t *testing.T) {
 
 // What left every window is passed over without being understood.
 func TestOldEntriesAreNotRead(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	now := time.Now().UnixMilli()
 	writeSegment(t, dir, fmt.Sprintf("e one epoch@1 %d-0 old\ne two epoch@1 %d-0 other\ne one epoch@1 %d-1 new\n", now-10_000, now, now))

@@ -56,6 +56,7 @@ func guarded(t testing.TB, clock string) lua.Scripts {
 }
 
 func TestEveryKeyIsDeclared(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	config := Config{Addrs: []string{server.Addr}}
 	ledgertest.Run(t, opener{config: config, clocks: []string{"clock"}, scripts: guarded}.harness())

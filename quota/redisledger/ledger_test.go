@@ -76,7 +76,11 @@ func connect(t testing.TB, config Config) redis.UniversalClient {
 }
 
 func TestLedger(t *testing.T) {
+	t.Parallel()
 	ledgertest.Run(t, harness(redistest.Start(t)))
 }
 
-func TestRandomHistories(t *testing.T) { ledgertest.Random(t, harness(redistest.Start(t))) }
+func TestRandomHistories(t *testing.T) {
+	t.Parallel()
+	ledgertest.Random(t, harness(redistest.Start(t)))
+}

@@ -10,6 +10,7 @@ import (
 )
 
 func TestOneKeyEvicted(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"account", "log", "settled"} {
 		t.Run(name, func(t *testing.T) {
 			r := beginRestoring(t)
@@ -31,6 +32,7 @@ func TestOneKeyEvicted(t *testing.T) {
 }
 
 func TestAccountEvictedAlone(t *testing.T) {
+	t.Parallel()
 	t.Run("before older records are put back", func(t *testing.T) {
 		r := beginRestoring(t)
 		older := r.alone(10, "")
@@ -59,6 +61,7 @@ func TestAccountEvictedAlone(t *testing.T) {
 }
 
 func TestCountingNoticesALoss(t *testing.T) {
+	t.Parallel()
 	r := beginRestoring(t)
 	r.granted(100, "")
 	r.flush()
@@ -70,6 +73,7 @@ func TestCountingNoticesALoss(t *testing.T) {
 
 // A replica that lagged behind takes over, and another daemon is granted first.
 func TestLaggingReplica(t *testing.T) {
+	t.Parallel()
 	r, _ := beginTwo(t)
 	r.granted(10, "")
 	back := r.keep()
@@ -86,6 +90,7 @@ func TestLaggingReplica(t *testing.T) {
 }
 
 func TestAnotherDaemonsLogIsNoticed(t *testing.T) {
+	t.Parallel()
 	r := beginRestoring(t)
 	r.granted(60, "")
 	mark := r.known()
@@ -97,6 +102,7 @@ func TestAnotherDaemonsLogIsNoticed(t *testing.T) {
 }
 
 func TestOlderCopy(t *testing.T) {
+	t.Parallel()
 	r := beginRestoring(t)
 	first := r.granted(10, "")
 	mark := r.known()
@@ -111,6 +117,7 @@ func TestOlderCopy(t *testing.T) {
 
 // A daemon that is only denied hears how far the log goes, as one that is granted does.
 func TestDeniedDaemonsKnowTheLog(t *testing.T) {
+	t.Parallel()
 	a, b := beginTwo(t)
 	a.granted(100, "")
 	if _, d, err := b.ask(1, ""); err != nil || d.Granted() {
@@ -122,6 +129,7 @@ func TestDeniedDaemonsKnowTheLog(t *testing.T) {
 }
 
 func TestNothingIsLostThatHadExpired(t *testing.T) {
+	t.Parallel()
 	r := beginRestoring(t)
 	r.granted(100, "")
 	r.clock.Add(time.Hour)
@@ -132,6 +140,7 @@ func TestNothingIsLostThatHadExpired(t *testing.T) {
 // A host that was granted nothing has nothing to put back after a loss. It must
 // notice one all the same, or it begins a log in which others' grants are missing.
 func TestLossIsNoticedByThoseWhoLostNothing(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name  string
 		known func(t *testing.T, l *Ledger) // what it knows of the log
@@ -186,6 +195,7 @@ func TestLossIsNoticedByThoseWhoLostNothing(t *testing.T) {
 // A call that was sent before the daemon knew a log, and is answered by the next one,
 // does not pass the next one off as the one it knows.
 func TestLateAnswerOfAnotherLog(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	proxy := redistest.NewProxy(t, server)
 	late := openAt(t, Config{Addrs: []string{proxy.Addr}, Daemon: "late"})
@@ -220,6 +230,7 @@ func TestLateAnswerOfAnotherLog(t *testing.T) {
 // The newest entry that a daemon knows may be another's. Once that one has put it
 // back, the log must not look whole to the first.
 func TestOneRestoreDoesNotHideAnothersLoss(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name string
 		lose func(r *restoring, back func())

@@ -51,6 +51,7 @@ func acquires(asks ...quota.Ask) func(context.Context, *proxied, quota.Decision)
 }
 
 func TestAnsweredCallsWriteOnce(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	for _, write := range writes {
 		for _, test := range answered {
@@ -67,6 +68,7 @@ func TestAnsweredCallsWriteOnce(t *testing.T) {
 
 // A caller with more time than an answer may take asks again when it does not come.
 func TestSwallowedReplyIsAskedForAgain(t *testing.T) {
+	t.Parallel()
 	r := newProxied(t, redistest.Start(t))
 	r.proxy.Meet(redistest.Swallow)
 	for _, d := range r.acquire(ask("ten", ""), ask("ten", "a"), ask("ten", "a"), ask("list", "")) {
@@ -76,6 +78,7 @@ func TestSwallowedReplyIsAskedForAgain(t *testing.T) {
 }
 
 func TestLateReply(t *testing.T) {
+	t.Parallel()
 	r := newProxied(t, redistest.Start(t))
 	r.proxy.Meet(redistest.Late)
 	decided := make(chan []quota.Decision)
@@ -102,6 +105,7 @@ func TestLateReply(t *testing.T) {
 
 // A script that Redis does not have any more is sent in full.
 func TestFlushedScripts(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	for _, write := range writes {
 		for _, test := range []struct {
@@ -132,6 +136,7 @@ func short(t *testing.T) context.Context {
 }
 
 func TestUnansweredCallsSaySo(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	for _, write := range writes {
 		t.Run(write.name, func(t *testing.T) {
@@ -154,6 +159,7 @@ func TestUnansweredCallsSaySo(t *testing.T) {
 }
 
 func TestAskingAgainGivesTheOneGrant(t *testing.T) {
+	t.Parallel()
 	r := newProxied(t, redistest.Start(t))
 	r.proxy.Meet(redistest.Swallow)
 	_, err := r.ledger.Acquire(short(t), r.c, []quota.Ask{ask("ten", "a")})
@@ -171,6 +177,7 @@ func TestAskingAgainGivesTheOneGrant(t *testing.T) {
 // Requests without an id cannot be asked again: what became of them unheard is
 // given back, and leaves its trace.
 func TestUnheardGrantsAreGivenBack(t *testing.T) {
+	t.Parallel()
 	r := newProxied(t, redistest.Start(t))
 	batch := []quota.Ask{ask("ten", ""), ask("ten", "a"), ask("list", ""), ask("list", "b")}
 	r.proxy.Meet(redistest.Swallow)
@@ -188,6 +195,7 @@ func TestUnheardGrantsAreGivenBack(t *testing.T) {
 
 // Who looks after the ledger gives back too: nothing may be acquired here for long.
 func TestCheckGivesBackWhatIsUnheard(t *testing.T) {
+	t.Parallel()
 	r := newProxied(t, redistest.Start(t))
 	r.proxy.Meet(redistest.Swallow)
 	_, err := r.ledger.Acquire(short(t), r.c, []quota.Ask{ask("ten", ""), ask("list", "a")})
@@ -198,6 +206,7 @@ func TestCheckGivesBackWhatIsUnheard(t *testing.T) {
 
 // The answer to the question what became of a call may be lost as well.
 func TestUnheardGrantsAreGivenBackOnce(t *testing.T) {
+	t.Parallel()
 	r := newProxied(t, redistest.Start(t))
 	r.proxy.Meet(redistest.Swallow)
 	_, err := r.ledger.Acquire(short(t), r.c, []quota.Ask{ask("ten", ""), ask("list", "")})
@@ -223,6 +232,7 @@ func TestUnheardGrantsAreGivenBackOnce(t *testing.T) {
 }
 
 func TestUnreachable(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	r := newProxied(t, server)
 	r.ledger = openAt(t, Config{Addrs: []string{server.Addr}, Daemon: "a", KeyPrefix: r.ledger.prefix})
@@ -238,6 +248,7 @@ func TestUnreachable(t *testing.T) {
 
 // Another daemon's grants between a reset and its repetition are not wiped out.
 func TestRepeatedResetKeepsWhatCameBetween(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	r := newProxied(t, server)
 	r.acquire(ask("ten", ""))
@@ -263,6 +274,7 @@ func TestRepeatedResetKeepsWhatCameBetween(t *testing.T) {
 // A call that arrives after it was given up, asked again and answered must not be
 // carried out once more.
 func TestStrayCalls(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	t.Run("acquire", func(t *testing.T) {
 		r := newProxied(t, server)

@@ -11,6 +11,7 @@ import (
 )
 
 func TestQuietPeriodAfterALoss(t *testing.T) {
+	t.Parallel()
 	r := beginRestoring(t)
 	record := r.granted(30, "")
 	r.flush()
@@ -37,6 +38,7 @@ func TestQuietPeriodAfterALoss(t *testing.T) {
 // A daemon that is known to have written to the log is waited for, longer than the log is
 // quiet for the others: until it has staged all that it knows.
 func TestMissingDaemonIsWaitedFor(t *testing.T) {
+	t.Parallel()
 	const quiet = 20 * time.Millisecond
 	for _, test := range []struct {
 		name  string
@@ -77,6 +79,7 @@ func TestMissingDaemonIsWaitedFor(t *testing.T) {
 // More leaves the windows during a quiet period than one call takes out of them. A daemon with
 // an unanswered call, which it settles first, must end it all the same.
 func TestMuchLeavesDuringTheQuietPeriod(t *testing.T) {
+	t.Parallel()
 	r := beginRestoring(t)
 	r.c.Limits[0].Units = 10_000
 	r.many(2000)
@@ -98,6 +101,7 @@ func TestMuchLeavesDuringTheQuietPeriod(t *testing.T) {
 
 // The log is lost between the look that finds the quiet period over and the call that ends it.
 func TestLossAsTheQuietPeriodEnds(t *testing.T) {
+	t.Parallel()
 	r := newProxied(t, redistest.Start(t))
 	r.acquire(ask("ten", ""))
 	wake := func() error {

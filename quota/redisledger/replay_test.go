@@ -12,6 +12,7 @@ import (
 
 // A request id makes an entry known only while it stands for the same.
 func TestBookedUnderAnotherRequestsID(t *testing.T) {
+	t.Parallel()
 	t.Run("in a later window", func(t *testing.T) {
 		r := beginRestoring(t)
 		r.granted(10, "page-1")
@@ -35,6 +36,7 @@ func TestBookedUnderAnotherRequestsID(t *testing.T) {
 // What was granted alone goes into the log that is known. One that was lost since is
 // not begun anew with it: others' grants would be missing.
 func TestNothingIsBookedIntoALostLog(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	l := openAt(t, Config{Addrs: []string{server.Addr}, Daemon: "a"})
 	acquireOne(t, l, hundred(), "")
@@ -51,6 +53,7 @@ func TestNothingIsBookedIntoALostLog(t *testing.T) {
 // While Redis' clock stands still, after a step back, its own ids go on behind those
 // that a host drew during an outage. What that host grants next must be booked too.
 func TestOutageGrantWhoseIDIsTaken(t *testing.T) {
+	t.Parallel()
 	clock := ledgertest.NewClock(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC))
 	l, _ := harness(redistest.Start(t)).Open(t, clock)
 	t.Cleanup(func() { l.Close() })
@@ -78,6 +81,7 @@ func TestOutageGrantWhoseIDIsTaken(t *testing.T) {
 // The host's clock was far behind while it granted offline, and is right when that is
 // replayed: it counts from when it was granted.
 func TestOfflineGrantsOfAClockThatWasBehind(t *testing.T) {
+	t.Parallel()
 	r := beginRestoring(t)
 	r.granted(1, "")
 	behind := offlineGrant{

@@ -11,6 +11,7 @@ import (
 )
 
 func TestRestoreKeepsTimesAndIDs(t *testing.T) {
+	t.Parallel()
 	r := beginRestoring(t)
 	first := r.granted(30, "")
 	r.clock.Add(20 * time.Minute)
@@ -32,6 +33,7 @@ func TestRestoreKeepsTimesAndIDs(t *testing.T) {
 }
 
 func TestRestoreBehindItsPlace(t *testing.T) {
+	t.Parallel()
 	r := beginRestoring(t)
 	r.c.Limits[0].Units = 1000
 	early := r.granted(30, "early")
@@ -71,6 +73,7 @@ func TestRestoreBehindItsPlace(t *testing.T) {
 // The bounds of a period are computed on Redis' time as it was last heard, perhaps
 // from a log that is ahead.
 func TestRestoreInAnotherPeriod(t *testing.T) {
+	t.Parallel()
 	r := beginRestoring(t)
 	r.c.Limits[0].Window = quota.Calendar(quota.Day, time.UTC)
 	record := r.granted(10, "")
@@ -82,6 +85,7 @@ func TestRestoreInAnotherPeriod(t *testing.T) {
 }
 
 func TestRestoreKeepsCorrections(t *testing.T) {
+	t.Parallel()
 	r := beginRestoring(t)
 	first := r.granted(50, "")
 	if _, err := r.ledger.Adjust(t.Context(), r.c, quota.Adjustment{Limit: "daily", Units: -30}); err != nil {
@@ -102,6 +106,7 @@ func TestRestoreKeepsCorrections(t *testing.T) {
 
 // After a loss the same id may be drawn again for something else.
 func TestIDDrawnAgain(t *testing.T) {
+	t.Parallel()
 	a, b := beginTwo(t)
 	lost := a.granted(10, "")
 	a.flush()
@@ -114,6 +119,7 @@ func TestIDDrawnAgain(t *testing.T) {
 
 // What is broken off is begun again, however much of it is there.
 func TestRestoreThatBreaksOff(t *testing.T) {
+	t.Parallel()
 	r := newProxied(t, redistest.Start(t))
 	records := r.loseMany()
 	calls := 0
@@ -136,6 +142,7 @@ func TestRestoreThatBreaksOff(t *testing.T) {
 
 // A log that is lost between two calls of a restore lacks what the first one put back.
 func TestLossDuringARestore(t *testing.T) {
+	t.Parallel()
 	r := newProxied(t, redistest.Start(t))
 	records := r.loseMany()
 	calls := 0

@@ -36,6 +36,7 @@ func withRights(t testing.TB, server *redistest.Server, rights string) Config {
 
 // Without any one of its rights the user cannot do its work.
 func TestLeastRightsAreTheLeast(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	rights := strings.Fields(leastRights)
 	for i, right := range rights {
@@ -50,6 +51,7 @@ func TestLeastRightsAreTheLeast(t *testing.T) {
 }
 
 func TestLeastRightsAreNotDangerous(t *testing.T) {
+	t.Parallel()
 	dangerous := redistest.Start(t).Do(t, "ACL", "CAT", "dangerous").([]any)
 	for _, right := range strings.Fields(leastRights + " " + clusterRights + " " + databaseRights) {
 		if name, isCommand := strings.CutPrefix(right, "+"); isCommand && slices.Contains(dangerous, any(name)) {

@@ -12,6 +12,7 @@ import (
 
 // A window that is lengthened after its log was trimmed is not taken for complete.
 func TestTrimmingIsSaved(t *testing.T) {
+	t.Parallel()
 	r := beginRestoring(t)
 	r.c.Limits[0].Units = 1000
 	r.many(400)
@@ -33,6 +34,7 @@ func TestTrimmingIsSaved(t *testing.T) {
 // A denial may be the call that trims a log: what others read of it is as long as the
 // log is then.
 func TestDenialThatTrims(t *testing.T) {
+	t.Parallel()
 	clock := ledgertest.NewClock(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC))
 	l, _ := harness(redistest.Start(t)).Open(t, clock)
 	c := hundred()
@@ -71,6 +73,7 @@ func TestDenialThatTrims(t *testing.T) {
 // one call takes out. A grant that comes before all is taken out must not keep
 // what is left for another window.
 func TestGrantWhileEntriesLeave(t *testing.T) {
+	t.Parallel()
 	const window, tick = 3000, 200
 	l := newLongLog(t, redistest.Start(t), window, tick)
 	for range 3 {
@@ -97,6 +100,7 @@ func after(t time.Time) string { return strconv.FormatInt(t.UnixMilli()+1, 10) }
 // An unanswered call is resolved while more has left the windows than one call
 // may take out of them.
 func TestResolveWhileMuchLeaves(t *testing.T) {
+	t.Parallel()
 	r := beginRestoring(t)
 	r.c.Limits[0].Units = 100_000
 	r.many(600)
@@ -111,6 +115,7 @@ func TestResolveWhileMuchLeaves(t *testing.T) {
 // Denials that must look far back for their time neither fail nor take with them
 // what was granted in the same call.
 func TestManyFarDenials(t *testing.T) {
+	t.Parallel()
 	r := beginRestoring(t)
 	r.c.Limits[0].Units = 10_000
 	r.many(9800)

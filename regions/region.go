@@ -3,19 +3,41 @@ package regions
 import (
 	"fmt"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
-// A Region names one part of a job's work, "US"; unique within its job. It has 1
-// to 64 letters, digits, '_' or '-', and begins with a letter or digit.
+// A Region names one part of a job's work, "US"; unique within its job. It is any text
+// of 1 to 128 bytes that can be printed, but for "." and "..", and does not begin or
+// end with a space.
 type Region string
 
 const (
+	maxText      = 128
 	maxName      = 64
 	alphanumeric = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 )
 
-// Check returns what is wrong with the name of a region, or nil.
+// Check returns what is wrong with the text of a region, or nil.
 func (r Region) Check() error {
+	text := string(r)
+	notPrinted := func(c rune) bool { return !unicode.IsPrint(c) }
+	switch {
+	case text == "" || len(text) > maxText:
+		return fmt.Errorf("a region has 1 to %d bytes, not %d: %.40q", maxText, len(text), text)
+	case !utf8.ValidString(text) || strings.ContainsFunc(text, notPrinted):
+		return fmt.Errorf("a region is text that can be printed: %q", text)
+	case strings.TrimSpace(text) != text:
+		return fmt.Errorf("a region does not begin or end with a space: %q", text)
+	case text == "." || text == "..":
+		return fmt.Errorf("%q stands for a directory: a region needs another name", text)
+	}
+	return nil
+}
+
+// CheckName returns what is wrong with a region that is to have a plain name, or nil: 1
+// to 64 letters, digits, '_' or '-', of which the first is a letter or digit.
+func (r Region) CheckName() error {
 	name := string(r)
 	if name == "" || len(name) > maxName {
 		return fmt.Errorf("a region has 1 to %d characters: %q", maxName, name)
@@ -27,7 +49,7 @@ func (r Region) Check() error {
 }
 
 // Check returns what is wrong with a job's regions, or nil: there is at least
-// one, each is well named, and no two are alike.
+// one, each is text that may name one, and no two are alike.
 func Check(list []Region) error {
 	if len(list) == 0 {
 		return fmt.Errorf("at least one region is needed")

@@ -17,13 +17,18 @@ func TestCheckRegions(t *testing.T) {
 		{"longest name", []Region{Region(strings.Repeat("a", 64))}, ""},
 		{"none", nil, "at least one region"},
 		{"twice", []Region{"US", "GB", "US"}, `"US" is listed twice`},
-		{"empty name", []Region{"US", ""}, "1 to 64 characters"},
-		{"too long", []Region{Region(strings.Repeat("a", 65))}, "1 to 64 characters"},
-		{"a path", []Region{"../US"}, "letters, digits"},
-		{"a space", []Region{"US GB"}, "letters, digits"},
-		{"not ASCII", []Region{"Österreich"}, "letters, digits"},
-		{"begins with a dash", []Region{"-US"}, "begins with a letter or digit"},
-		{"a newline", []Region{"US\n"}, "letters, digits"},
+		{"any text", []Region{"München", "c++", "a/b", "c'est \"ça\"", "100 %", "-1", "東京"}, ""},
+		{"longest text", []Region{Region(strings.Repeat("ä", 64))}, ""},
+		{"empty", []Region{"US", ""}, "1 to 128 bytes, not 0"},
+		{"too long", []Region{Region(strings.Repeat("ä", 65))}, "1 to 128 bytes, not 130"},
+		{"a newline", []Region{"US\n"}, "can be printed"},
+		{"a tab", []Region{"U\tS"}, "can be printed"},
+		{"a zero byte", []Region{"U\x00S"}, "can be printed"},
+		{"what turns the line around", []Region{"U\u202eS"}, "can be printed"},
+		{"not UTF-8", []Region{"U\xffS"}, "can be printed"},
+		{"a space at the end", []Region{"US "}, "begin or end with a space"},
+		{"this directory", []Region{"."}, "stands for a directory"},
+		{"the one above", []Region{".."}, "stands for a directory"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			err := Check(test.regions)
@@ -34,5 +39,26 @@ func TestCheckRegions(t *testing.T) {
 				t.Errorf("got %v, want an error with %q", err, test.want)
 			}
 		})
+	}
+}
+
+func TestCheckName(t *testing.T) {
+	for _, test := range []struct {
+		region Region
+		want   string // part of the error; empty: none
+	}{
+		{"US", ""},
+		{Region(strings.Repeat("a", 64)), ""},
+		{"", "1 to 64 characters"},
+		{Region(strings.Repeat("a", 65)), "1 to 64 characters"},
+		{"../US", "letters, digits"},
+		{"US GB", "letters, digits"},
+		{"Österreich", "letters, digits"},
+		{"-US", "begins with a letter or digit"},
+		{"US\n", "letters, digits"},
+	} {
+		if err := test.region.CheckName(); (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%q: got %v, want an error with %q", test.region, err, test.want)
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,6 +14,7 @@ import (
 	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
 	"quotad/quota"
+	"quotad/regions"
 )
 
 const jobsUsage = `List the jobs, or show one with its regions and its last run.
@@ -112,7 +114,7 @@ func (c *cli) printJob(job jobsapi.Job) error {
 func jobPage(j jobsapi.Job, v term.View) string {
 	var b strings.Builder
 	renderJob(&b, j, v)
-	v.Prose(&b, 2, term.Plain, "regions "+strings.Join(regionNames(j), " "))
+	v.Prose(&b, 2, term.Plain, "regions "+listText(j.Regions))
 	expects := "expects nothing in particular"
 	if len(j.Expects) > 0 {
 		expects = "expects " + callsText(j.Expects)
@@ -166,6 +168,23 @@ func regionNames(j jobsapi.Job) []string {
 		names[i] = string(region)
 	}
 	return names
+}
+
+// listText writes regions one after the other: what could be taken for two stands in
+// quotes.
+func listText(list []regions.Region) string {
+	names := make([]string, len(list))
+	for i, region := range list {
+		names[i] = inList(region)
+	}
+	return strings.Join(names, " ")
+}
+
+func inList(region regions.Region) string {
+	if text := string(region); !strings.ContainsAny(text, ` []"`) {
+		return text
+	}
+	return strconv.Quote(string(region))
 }
 
 // renderJob writes a job: what comes next, and what its last run did.

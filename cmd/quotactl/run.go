@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -53,11 +52,7 @@ func newRun(c *cli) *cobra.Command {
 }
 
 func begunTable(r jobs.Run, v term.View) string {
-	ring := make([]string, len(r.Ring))
-	for i, region := range r.Ring {
-		ring[i] = string(region)
-	}
-	return term.Pairs([][2]string{{"run", r.ID}, {"regions", strings.Join(ring, " ")}}, v)
+	return term.Pairs([][2]string{{"run", r.ID}, {"regions", listText(r.Ring)}}, v)
 }
 
 const stopUsage = `End a run: no further pass is launched, those under way get TERM, and KILL after

@@ -288,7 +288,7 @@ func renderRing(b *strings.Builder, j jobsapi.Job, v term.View) {
 func ringText(j jobsapi.Job) string {
 	regions := make([]string, len(j.Regions))
 	for i, region := range j.Regions {
-		regions[i] = string(region)
+		regions[i] = inList(region)
 		if j.LastRun != nil {
 			passes := j.LastRun.Latest()
 			if at := slices.IndexFunc(passes, func(p jobs.Pass) bool { return p.Region == region }); at >= 0 {

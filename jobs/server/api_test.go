@@ -148,7 +148,7 @@ func TestBadRequests(t *testing.T) {
 		{"not a number", "GET", "/v1/runs?most=many", nil, 400},
 		{"an unknown field", "GET", "/v1/runs?limit=3", nil, 400},
 		{"a region that is not there", "POST", "/v1/jobs/trending/run", map[string]any{"regions": []string{"XX"}}, 404},
-		{"a region that is none", "POST", "/v1/jobs/trending/run", map[string]any{"regions": []string{"U S"}}, 400},
+		{"a region that is none", "POST", "/v1/jobs/trending/run", map[string]any{"regions": []string{"U\nS"}}, 400},
 		{"a region twice", "POST", "/v1/jobs/trending/run", map[string]any{"regions": []string{"US", "US"}}, 400},
 		{"a run of a job that is not there", "POST", "/v1/jobs/other/run", nil, 404},
 		{"a pause of a job that is not there", "POST", "/v1/jobs/other/pause", nil, 404},

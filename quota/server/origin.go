@@ -27,9 +27,9 @@ func (s *Server) checkOrigin(r *http.Request) *api.Problem {
 			return api.NewProblem(quota.Forbidden, "a request of a browser (it has the header %s) is not answered", name)
 		}
 	}
-	path := r.URL.Path
-	if !strings.HasPrefix(path, "/") || strings.Contains(path, "//") || strings.Contains(path, "/.") {
-		return notFound(path)
+	path := r.URL.EscapedPath() // a name in it may hold a slash, and begin with a dot
+	if !strings.HasPrefix(path, "/") || strings.Contains(path, "//") || strings.Contains(path+"/", "/./") || strings.Contains(path+"/", "/../") {
+		return notFound(r.URL.Path)
 	}
 	return nil
 }

@@ -74,7 +74,7 @@ var everyKey = []struct{ key, was, is string }{
 	{"jobs.b.command", `["fetch"]`, `["fetch", "more"]`},
 	{"jobs.c.schedule", `"manual"`, ``}, // there is nothing else that it could be
 	{"jobs.c.credential", `"d"`, `"c"`},
-	{"jobs.c.regions", `["US"]`, `["GB"]`},
+	{"jobs.c.items", `["München"]`, `["München", "c++"]`},
 	{"jobs.c.command", `["fetch"]`, `["fetch", "more"]`},
 	{"passes.parallel", `1`, `2`},
 	{"passes.drain", `"1s"`, `"2s"`},

@@ -19,7 +19,7 @@ func TestErrors(t *testing.T) {
 		{"not TOML", `units = 10_000`, `units = `, []string{`6: credentials.youtube.limits.daily.units: not TOML: expected value but found '\n' instead`}},
 		{"no such key", `reserve = 500`, `reserv = 500`, []string{`7: credentials.youtube.limits.daily.reserv: unknown key: did you mean "reserve"?`}},
 		{"no such table", `[ledger]`, `[leger]`, []string{`2: leger: unknown key: did you mean "ledger"?`}},
-		{"a key like no other", `timeout =`, `quantity =`, []string{`26: jobs.trending.quantity: unknown key: known are "command", "credential", "cron", "dir", "env", "env_file", "every", "exhausted_exit_codes", "expect_success", "expects", "kill_grace", "missed", "missed_within", "offset", "on_failure", "parallel", "regions", "retry", "run_at_start", "schedule", "stagger", "timeout", "timezone", "units_per_run", "use_reserve"`}},
+		{"a key like no other", `timeout =`, `quantity =`, []string{`26: jobs.trending.quantity: unknown key: known are "command", "credential", "cron", "dir", "env", "env_file", "every", "exhausted_exit_codes", "expect_success", "expects", "items", "kill_grace", "missed", "missed_within", "offset", "on_failure", "parallel", "regions", "retry", "run_at_start", "schedule", "stagger", "timeout", "timezone", "units_per_run", "use_reserve"`}},
 		{"several at once", "units = 10_000\nreserve = 500", "units = \"10k\"\nreserve = 1.5\nwindows = 1", []string{
 			`6: credentials.youtube.limits.daily.units: must be a whole number, not the string "10k"`,
 			`7: credentials.youtube.limits.daily.reserve: must be a whole number, not 1.5`,
@@ -64,7 +64,7 @@ func TestErrors(t *testing.T) {
 		{"credential missing", `credential = "youtube"`, ``, []string{`19: jobs.trending.credential: is missing: add credential = "…", the one that its calls are charged to`}},
 		{"regions twice and malformed", `regions = ["US", "GB", "DE"]`, "regions = [\n\"US\",\n\"GB\", \"US\",\n\"U S\",\n1]", []string{
 			`23: jobs.trending.regions: region "US" is listed twice: remove one`,
-			`24: jobs.trending.regions: a region is made of letters, digits, '_' and '-', and begins with a letter or digit: "U S"`,
+			`24: jobs.trending.regions: a region is made of letters, digits, '_' and '-', and begins with a letter or digit: "U S"; any text may stand in items, instead of regions`,
 			`25: jobs.trending.regions: must hold strings in quotes, not 1`,
 		}},
 		{"no regions", `regions = ["US", "GB", "DE"]`, "regions = []", []string{`21: jobs.trending.regions: at least one region is needed`}},

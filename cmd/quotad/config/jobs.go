@@ -25,6 +25,9 @@ func (t *fileTable) jobs(c *Config) {
 		}
 		wrong := job.Validate(c.Credentials)
 		for _, w := range wrong {
+			if one.has("items") && slices.Equal(w.Path, []string{"regions"}) {
+				w.Path = []string{"items"}
+			}
 			if slices.Equal(w.Path, []string{"schedule"}) {
 				w.Path = []string{"cron"} // of the two, only a cron line may never come
 			}
@@ -36,13 +39,18 @@ func (t *fileTable) jobs(c *Config) {
 
 func (t *jobTable) job(name string) *jobs.Job {
 	t.require("credential", `"…", the one that its calls are charged to`)
-	t.require("regions", `["US"]`)
+	switch {
+	case !t.has("items"):
+		t.require("regions", `["US"]`)
+	case t.has("regions"):
+		t.fail("items", "stands beside regions: remove one of the two")
+	}
 	t.require("command", `["ytfetch", "trending"]`)
 	t.inRange("parallel", t.Parallel, maxParallel)
 	j := &jobs.Job{
 		Name:           name,
 		Credential:     t.Credential,
-		Regions:        regions.Ring(t.Regions),
+		Regions:        slices.Concat(regions.Ring(t.Regions), regions.Ring(t.Items)),
 		Schedule:       t.schedule(),
 		Stagger:        time.Duration(t.Stagger),
 		Parallel:       t.Parallel,

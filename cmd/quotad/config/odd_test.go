@@ -115,7 +115,7 @@ func TestOddFiles(t *testing.T) {
 		{"cron by a name of a day", "every = \"30m\"", "cron = \"0 9 * * MON-FRI\"", ""},
 		{"regions as one string", "regions = [\"US\", \"GB\", \"DE\"]", "regions = \"US,GB,DE\"", `21: jobs.trending.regions: must be an array of strings, such as ["one", "two"], not the string "US,GB,DE"`},
 		{"an empty region", "regions = [\"US\", \"GB\", \"DE\"]", "regions = [\"US\", \"\"]", `21: jobs.trending.regions: a region has 1 to 64 characters: ""`},
-		{"a region that is a path", "regions = [\"US\", \"GB\", \"DE\"]", "regions = [\"US\", \"../..\"]", `21: jobs.trending.regions: a region is made of letters, digits, '_' and '-', and begins with a letter or digit: "../.."`},
+		{"a region that is a path", "regions = [\"US\", \"GB\", \"DE\"]", "regions = [\"US\", \"../..\"]", `21: jobs.trending.regions: a region is made of letters, digits, '_' and '-', and begins with a letter or digit: "../.."; any text may stand in items, instead of regions`},
 		{"regions twice by case", "regions = [\"US\", \"GB\", \"DE\"]", "regions = [\"US\", \"us\"]", ""},
 		{"a pipeline", "command = [\"fetch\", \"trending\"]", "command = [\"fetch\", \"trending\", \"|\", \"sort\"]", `25: warning: jobs.trending.command: "|" is handed to the program as it is, since no shell reads a command: for a pipeline, write ["sh", "-c", "fetch trending | sort"]`},
 		{"a pipeline in one string", "command = [\"fetch\", \"trending\"]", "command = \"fetch trending | sort\"", `25: jobs.trending.command: must be an array of strings, ["sh", "-c", "fetch trending | sort"], not the string "fetch trending | sort"`},

@@ -83,6 +83,7 @@ type jobTable struct {
 	table
 	Credential         string              `toml:"credential"`
 	Regions            ring                `toml:"regions"`
+	Items              items               `toml:"items"`
 	Every              duration            `toml:"every"`
 	Offset             span                `toml:"offset"`
 	Cron               string              `toml:"cron" want:"a cron line in quotes, such as \"*/30 * * * *\""`

@@ -257,20 +257,37 @@ func (n node) texts() iter.Seq2[node, string] {
 	return elements[string](n, `an array of strings, such as ["one", "two"]`, "strings in quotes")
 }
 
-// A ring is an array of regions, no two alike.
-type ring regions.Ring
+// A ring is an array of regions with plain names, and items one of any texts; no two are
+// alike.
+type (
+	ring  regions.Ring
+	items regions.Ring
+)
 
 func (r *ring) decode(n node) {
+	*r = ring(n.ring(func(region regions.Region) error {
+		err := region.CheckName()
+		if err != nil && region.Check() == nil {
+			err = fmt.Errorf("%w; any text may stand in items, instead of regions", err)
+		}
+		return err
+	}))
+}
+
+func (i *items) decode(n node) { *i = items(n.ring(regions.Region.Check)) }
+
+func (n node) ring(check func(regions.Region) error) (list regions.Ring) {
 	for one, text := range n.texts() {
 		region := regions.Region(text)
-		if err := region.Check(); err != nil {
+		if err := check(region); err != nil {
 			one.fail("%v", err)
-		} else if slices.Contains(*r, region) {
+		} else if slices.Contains(list, region) {
 			one.fail("region %q is listed twice: remove one", region)
 		} else {
-			*r = append(*r, region)
+			list = append(list, region)
 		}
 	}
+	return list
 }
 
 // Exit codes are those by which a command says that the budget was gone.

@@ -13,9 +13,9 @@ import (
 	"testing"
 )
 
-// house is every package of ours: what it imports of ours, and the modules that
+// packages are all of ours: what each imports of ours, and the modules that
 // it, and nobody else, binds. Modules that only its tests import are in tests.
-var house = []struct {
+var packages = []struct {
 	path    string
 	imports string
 	modules string
@@ -51,7 +51,7 @@ var house = []struct {
 	{"cmd/quotad/notify", "all cmd/quotad/config", ""},
 	{"cmd/quotad/config", "all", "github.com/BurntSushi/toml"},
 	{"cmd/quotactl", "all cmd/quotactl/term", "github.com/spf13/cobra github.com/spf13/pflag"},
-	{"cmd/quotactl/term", "quota", "golang.org/x/term"},
+	{"cmd/quotactl/term", "quota", "golang.org/x/term golang.org/x/sys"},
 	{"cmd/ytfetch", "all cmd/ytfetch/upstream", ""},
 	{"cmd/ytfetch/upstream", "", ""},
 	{"systemd", "", ""}, // units, and the tests of them
@@ -69,11 +69,11 @@ func TestImports(t *testing.T) {
 	for _, p := range listPackages(t) {
 		path := strings.TrimPrefix(p.ImportPath, module)
 		t.Run(path, func(t *testing.T) {
-			row := slices.IndexFunc(house, func(row struct{ path, imports, modules string }) bool { return row.path == path })
+			row := slices.IndexFunc(packages, func(row struct{ path, imports, modules string }) bool { return row.path == path })
 			if row < 0 {
-				t.Fatal("the package has no row in the house")
+				t.Fatal("the package has no row in the list of packages")
 			}
-			imports, modules := strings.Fields(house[row].imports), strings.Fields(house[row].modules)
+			imports, modules := strings.Fields(packages[row].imports), strings.Fields(packages[row].modules)
 			for _, imported := range p.Imports {
 				check(t, imported, imports, modules)
 			}
@@ -121,8 +121,8 @@ func TestClientsLinkNoServer(t *testing.T) {
 		{"cmd/quotactl", "cmd/quotactl cmd/quotactl/term jobs jobs/api jobs/plan quota quota/api quota/slidinglog regions"},
 	} {
 		t.Run(client.path, func(t *testing.T) {
-			row := slices.IndexFunc(house, func(row struct{ path, imports, modules string }) bool { return row.path == client.path })
-			modules := strings.Fields(house[row].modules)
+			row := slices.IndexFunc(packages, func(row struct{ path, imports, modules string }) bool { return row.path == client.path })
+			modules := strings.Fields(packages[row].modules)
 			for _, linked := range strings.Fields(goList(t, "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", "./"+client.path)) {
 				ours, isOurs := strings.CutPrefix(linked, module)
 				if isOurs && !slices.Contains(strings.Fields(client.ours), ours) || !isOurs && len(modules) == 0 {
@@ -137,7 +137,7 @@ func TestClientsLinkNoServer(t *testing.T) {
 func TestEachModuleIsBoundOnce(t *testing.T) {
 	const shared = "golang.org/x/term golang.org/x/sys" // terminals and the kernel are everybody's
 	binder := map[string]string{}
-	for _, row := range house {
+	for _, row := range packages {
 		for _, m := range strings.Fields(row.modules) {
 			if binder[m] != "" && !slices.Contains(strings.Fields(shared), m) {
 				t.Errorf("%s is bound by %s and by %s", m, binder[m], row.path)

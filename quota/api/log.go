@@ -3,8 +3,10 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"iter"
+	"math"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -78,15 +80,32 @@ func (q LogQuery) values() url.Values {
 	return values
 }
 
-// ParseSpan reads a length of time as people give it: as time.ParseDuration does,
-// or in days of 24 hours ("7d").
+// ParseSpan reads a length of time as people give it: as time.ParseDuration does, and
+// ahead of that a number of days of 24 hours ("90m", "7d", "1d12h"). The error of one
+// that is too long is strconv.ErrRange.
 func ParseSpan(text string) (time.Duration, error) {
-	days, isDays := strings.CutSuffix(text, "d")
-	if !isDays {
+	number, rest, hasDays := strings.Cut(text, "d")
+	if !hasDays {
 		return time.ParseDuration(text)
 	}
-	n, err := strconv.ParseUint(days, 10, 12) // at most some eleven years
-	return time.Duration(n) * 24 * time.Hour, err
+	days, err := strconv.ParseUint(number, 10, 32)
+	if err != nil {
+		return 0, err
+	}
+	span := time.Duration(0)
+	if rest != "" {
+		if span, err = time.ParseDuration(rest); err != nil {
+			return 0, err
+		}
+	}
+	if span < 0 {
+		return 0, fmt.Errorf("a length of time is not below zero: %q", text)
+	}
+	const day = 24 * time.Hour
+	if time.Duration(days) > (math.MaxInt64-span)/day {
+		return 0, strconv.ErrRange
+	}
+	return time.Duration(days)*day + span, nil
 }
 
 // Log returns a page of a credential's log.

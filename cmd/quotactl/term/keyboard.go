@@ -1,13 +1,12 @@
 package term
 
 import (
-	"bytes"
 	"errors"
 	"os"
-	"strings"
 	"sync"
 	"syscall"
 
+	"golang.org/x/sys/unix"
 	xterm "golang.org/x/term"
 )
 
@@ -23,15 +22,13 @@ type Keyboard struct {
 // In the background, as below timeout(1), that would stop it (SIGTTOU) for good:
 // no shell is there to say so. Without such a terminal nothing is in the way.
 func InForeground() bool {
-	stat, err := os.ReadFile("/proc/self/stat")
+	tty, err := os.OpenFile("/dev/tty", os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return true
 	}
-	// proc_pid_stat(5): behind the name, which may hold anything, its parentheses
-	// and the state stand ppid, pgrp, session, tty_nr and tpgid, which is -1 where
-	// there is no terminal.
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	return len(fields) < 6 || fields[5] == "-1" || fields[5] == fields[2]
+	defer tty.Close()
+	group, err := unix.IoctlGetInt(int(tty.Fd()), unix.TIOCGPGRP)
+	return err != nil || group == unix.Getpgrp()
 }
 
 // OpenKeyboard reads keys until it is closed: q calls leave, and what stands for

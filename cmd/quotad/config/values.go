@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"iter"
 	"maps"
-	"math"
 	"net/netip"
 	"os"
 	"os/user"
@@ -18,6 +17,7 @@ import (
 	"quotad/jobs"
 	"quotad/jobs/process"
 	"quotad/quota"
+	"quotad/quota/api"
 	"quotad/regions"
 )
 
@@ -53,31 +53,18 @@ func (d *duration) UnmarshalText(text []byte) error {
 
 func (d duration) String() string { return span(d).String() }
 
-// parseDuration reads Go's durations, and before them a number of days of 24
-// hours: "30m", "1.5h", "7d", "1d12h". None is below zero.
+// parseDuration reads "30m", "1.5h", "7d" or "1d12h". None is below zero.
 func parseDuration(text string) (time.Duration, error) {
-	malformed := fmt.Errorf("%q is no duration: write a number with its unit, %s", text, durationExamples)
-	var days uint64
-	rest := text
-	if number, behind, found := strings.Cut(text, "d"); found {
-		var err error
-		if days, err = strconv.ParseUint(number, 10, 32); err != nil {
-			return 0, malformed
-		}
-		if rest = behind; rest == "" {
-			rest = "0"
-		}
-	}
-	d, err := time.ParseDuration(rest)
+	d, err := api.ParseSpan(text)
 	switch {
+	case err == strconv.ErrRange:
+		return 0, fmt.Errorf("%q is too long", text)
 	case err != nil:
-		return 0, malformed
+		return 0, fmt.Errorf("%q is no duration: write a number with its unit, %s", text, durationExamples)
 	case d < 0:
 		return 0, fmt.Errorf("%q is below zero", text)
-	case time.Duration(days) > (math.MaxInt64-d)/day:
-		return 0, fmt.Errorf("%q is too long", text)
 	}
-	return time.Duration(days)*day + d, nil
+	return d, nil
 }
 
 // A stagger is "even" or a duration.

@@ -28,9 +28,10 @@ var packages = []struct {
 
 	// What binds the domain to a technology.
 	{"quota/api", "quota", ""},
-	{"quota/server", "quota quota/api", ""},
+	{"quota/server", "quota quota/api quota/upstream", ""},
 	{"quota/server/servertest", "quota quota/api quota/ledgertest quota/server", ""},
 	{"quota/slidinglog", "quota", ""},
+	{"quota/upstream", "quota", ""},
 	{"quota/boltledger", "quota quota/slidinglog", "go.etcd.io/bbolt"},
 	{"quota/redisledger", "quota lua", "github.com/redis/go-redis/v9"},
 	{"quota/ledgertest", "quota quota/seedtest", ""},
@@ -117,8 +118,8 @@ func TestClientsLinkNoServer(t *testing.T) {
 	}{
 		{"quota/api", "quota quota/api"},
 		{"jobs/api", "jobs jobs/api jobs/plan quota quota/api quota/slidinglog regions"},
-		{"cmd/ytfetch", "cmd/ytfetch cmd/ytfetch/upstream jobs jobs/api jobs/plan quota quota/api quota/slidinglog regions"},
-		{"cmd/quotactl", "cmd/quotactl cmd/quotactl/term jobs jobs/api jobs/plan quota quota/api quota/slidinglog regions"},
+		{"cmd/ytfetch", "cmd/ytfetch cmd/ytfetch/upstream jobs jobs/api jobs/plan quota quota/api quota/slidinglog quota/upstream regions"},
+		{"cmd/quotactl", "cmd/quotactl cmd/quotactl/term jobs jobs/api jobs/plan quota quota/api quota/slidinglog quota/upstream regions"},
 	} {
 		t.Run(client.path, func(t *testing.T) {
 			row := slices.IndexFunc(packages, func(row struct{ path, imports, modules string }) bool { return row.path == client.path })

@@ -288,7 +288,7 @@ func (e *executor) pass(ask, force context.Context, p Pass, reservation *expecte
 	spent := e.runner.config.Tokens.revoke(token)
 	p.EndedAt, p.Process = e.runner.now(), nil
 	p.Units, p.Calls, p.Tail = spent.Units, spent.Calls, tail.lines()
-	p.Denied = spent.Denied
+	p.Denied, p.Last = spent.Denied, spent.Last
 	p.Outcome, p.Detail = e.job.judge(exit, spent.Denied)
 	e.record(p, e.consequence(&p, exit, spent))
 }
@@ -350,6 +350,8 @@ func (e *executor) consequence(p *Pass, exit Exit, spent Record) error {
 			return &stop{reason: RunCapExceeded, detail: p.Detail}
 		case spent.Denied:
 			p.Detail = fmt.Sprintf("denied by limit %q", spent.Limit)
+		case spent.Closed != "":
+			p.Detail = fmt.Sprintf("the upstream says that limit %q is exhausted", spent.Closed)
 		}
 		return &stop{reason: BudgetGone, detail: p.Detail, retryAt: p.RetryAt}
 	case Interrupted:

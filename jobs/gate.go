@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"sync"
+	"time"
 
 	"quotad/quota"
 )
@@ -92,6 +93,12 @@ func refusal(d quota.Decision, spokenFor bool) *stop {
 		return &stop{
 			reason:  Unaffordable,
 			detail:  fmt.Sprintf("a pass%s expects %s, %s", others, d.Units.Text(), whatIsLeft(d)),
+			retryAt: d.RetryAt,
+		}
+	case quota.LimitClosed:
+		return &stop{
+			reason:  Unaffordable,
+			detail:  fmt.Sprintf("limit %q is closed until %s: %s", d.Limit, d.Closed().Until.UTC().Format(time.RFC3339), d.Closed().Says),
 			retryAt: d.RetryAt,
 		}
 	case quota.CostExceedsLimit:

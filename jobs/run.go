@@ -47,9 +47,10 @@ type Pass struct {
 	Region    regions.Region `json:"region"`
 	Attempt   int            `json:"attempt,omitempty"` // counts the passes of the region that came before, and failed
 	Outcome   Outcome        `json:"outcome"`
-	Reason    Reason         `json:"reason,omitempty"`  // of one that was skipped or interrupted
-	Detail    string         `json:"detail,omitempty"`  // for people: "exit status 3"
-	Denied    bool           `json:"denied,omitempty"`  // the daemon denied it units
+	Reason    Reason         `json:"reason,omitempty"` // of one that was skipped or interrupted
+	Detail    string         `json:"detail,omitempty"` // for people: "exit status 3"
+	Denied    bool           `json:"denied,omitempty"` // the daemon denied it units
+	Last      string         `json:"last_grant,omitempty"`
 	Yields    bool           `json:"yields,omitempty"`  // though exhausted, the next run begins behind it: it ran dry too often
 	RetryAt   time.Time      `json:"retry_at,omitzero"` // of one that the budget stopped: when it would have been granted
 	StartedAt time.Time      `json:"started_at"`

@@ -44,6 +44,10 @@ type Record struct {
 	RetryAt time.Time   // when what was refused last would have been granted
 	Units   quota.Units // debited, less what was given back
 	Calls   int64       // acquires that were granted
+	Last    string      // the id of the last grant
+	// Closed is the limit that the upstream called exhausted when the pass called it,
+	// and told of it; RetryAt is then when it opens, unless something was denied since.
+	Closed string
 }
 
 // A runBudget is what the passes of a run have spent together, and may spend. The
@@ -168,7 +172,7 @@ func (h *holder) decided(r quota.Request, units quota.Units, d quota.Decision, e
 	if err != nil {
 		return
 	}
-	if d.Reason == quota.LimitExceeded && !r.Optional {
+	if d.Denied() && !r.Optional {
 		h.record.deny(d)
 	}
 	if _, known := h.grants[d.GrantID]; known || !d.Granted() {
@@ -178,6 +182,7 @@ func (h *holder) decided(r quota.Request, units quota.Units, d quota.Decision, e
 	h.made[r.Operation] += r.Count
 	h.record.Units += d.Units
 	h.record.Calls++
+	h.record.Last = d.GrantID
 	h.run.spent += d.Units
 }
 
@@ -246,6 +251,16 @@ func (t *Tokens) Settled(token, grantID string, units quota.Units) {
 		h.record.Units += units - before
 		h.run.spent += units - before
 		h.grants[grantID] = units
+	}
+}
+
+// Observed records that the token's pass told what the upstream answered, which closed a
+// limit until a time.
+func (t *Tokens) Observed(token, limit string, until time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if h := t.holders[hash(token)]; h != nil {
+		h.record.Closed, h.record.RetryAt = limit, until
 	}
 }
 

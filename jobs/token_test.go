@@ -52,7 +52,7 @@ func TestTokenRecord(t *testing.T) {
 	}
 	decided(quota.Decision{Reason: quota.LimitExceeded, Limit: "daily", RetryAt: retry})
 
-	want := Record{Denied: true, Limit: "daily", RetryAt: retry, Units: 31, Calls: 2}
+	want := Record{Denied: true, Limit: "daily", RetryAt: retry, Units: 31, Calls: 2, Last: "youtube:2-0"}
 	if got := tokens.revoke(token); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}

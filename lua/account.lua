@@ -19,6 +19,8 @@
 --   d limit asked booked by region note;<correction>;…       units given back by an adjustment
 --   s grant units by region before after;<correction>        a settlement, with the grant's charges
 --   r by region note                                         a reset
+--   c limit until by region note                             a limit is closed until a ms
+--   o limit by region note                                   it is opened
 -- A correction is "id settled given settled given": an entry, and what it was settled to and what was
 -- given back of it before and after. The newest one of an entry holds.
 --
@@ -38,7 +40,9 @@
 --            V, of a view, which is what the limits of one configuration count: hosts with another
 --            configuration have another one, and do not disturb each other. The places of its
 --            numbers follow. Where state speaks of a record too, state is newer.
+--            X, of a limit that is closed: since and until which ms · its name · why · who said so
 local FRONT, STATE, NUMBERS, RECORD, CALL = '<c1Bc0Bc0c8c8c8B', '<dddBBd', '<dddddBc0', '<c1c8Hc0', '<c8ddd'
+local CLOSED = '<ddBc0Hc0Bc0'
 local SEEN, SEEN_SEQ = 1, 2  -- the newest entry that the view has counted
 local N = 3                  -- entries since the last block of its index ended
 local FROM, FROM_SEQ = 4, 5  -- that block's last entry
@@ -64,10 +68,10 @@ local _, known_epoch, _, daemon, boot, digest, count = struct.unpack(FRONT, ARGV
 local known_ms, known_seq, call = struct.unpack('<ddd', ARGV[3])
 
 local last_ms, last_seq, trimmed_ms, trimmed_seq, lost_ms, expires, corrected = 0, 0, 0, 0, 0, 0, 0
-local epoch, before_reset, quiet, calls, views = '', '-', '', {}, {}
+local epoch, before_reset, quiet, calls, views, closed = '', '-', '', {}, {}, {}
 local text = redis.call('GET', KEYS[1])
 if text then
-  if string.byte(text) ~= 50 then return { 'version', clock_ms, '', '0-0', clock_ms } end
+  if string.byte(text) ~= 50 then return { 'version', clock_ms, '', '0-0', clock_ms, '' } end
   local writer, writer_boot, viewed, limits, at, last_call, granted, counted, kind, name, record
   _, epoch, quiet, writer, writer_boot, viewed, limits, at = struct.unpack(FRONT, text)
   last_ms, last_seq, last_call, granted, counted, _, at = struct.unpack(STATE, text, at)
@@ -78,6 +82,9 @@ if text then
     if kind == 'C' then
       local of, did, made, ms, from = struct.unpack(CALL, record)
       calls[name] = { boot = of, call = did, made = made, ms = ms, what = string.sub(record, from) }
+    elseif kind == 'X' then
+      local since_ms, until_ms, limit, says, by = struct.unpack(CLOSED, record)
+      closed[limit] = { since_ms = since_ms, until_ms = until_ms, says = says, by = by }
     else
       views[name] = { struct.unpack('<' .. string.rep('d', #record / 8), record) }
       table.remove(views[name]) -- where the record ends
@@ -114,6 +121,9 @@ end
 local function wake_ms()
   local seen = v and v[SEEN] == last_ms and v[SEEN_SEQ] == last_seq
   if not seen or quiet ~= '' or v[STALE] >= STALE_MAX or (trimmed_ms == last_ms and trimmed_seq == last_seq) then return 0 end
+  for _, c in pairs(closed) do
+    if c.until_ms > now then return 0 end
+  end
   local wake = v[LIVES] - v[SPAN] - 60000
   for i = 1, count do
     local due = v[5 + 5 * i + DUE]
@@ -125,6 +135,12 @@ local function wake_ms()
     end
   end
   return wake
+end
+
+-- packed_closed packs how a limit is closed.
+local function packed_closed(limit)
+  local c = closed[limit]
+  return struct.pack(CLOSED, c.since_ms, c.until_ms, #limit, limit, #c.says, c.says, #c.by, c.by)
 end
 
 -- save writes the account.
@@ -143,6 +159,10 @@ local function save()
   for name, numbers in pairs(views) do
     local record = struct.pack('<' .. string.rep('d', #numbers), unpack(numbers))
     parts[#parts + 1] = struct.pack(RECORD, 'V', name, #record, record)
+  end
+  for limit, c in pairs(closed) do
+    local record = packed_closed(limit)
+    if c.until_ms > now then parts[#parts + 1] = struct.pack(RECORD, 'X', 'closed--', #record, record) end
   end
   redis.call('SET', KEYS[1], table.concat(parts), 'KEEPTTL')
 end

@@ -7,13 +7,13 @@
 --       limit the charge, 0 where it is not counted, and the units that it may fill; a call that is
 --       asked again debits nothing twice · then for each request, at most 128, its entry, or - for a
 --       peek, which comes alone
--- reply [status, now in ms, epoch, newest entry, server's clock in ms, per decided request: kind, a,
+-- reply [status, now in ms, epoch, newest entry, server's clock in ms, what is closed, per decided request: kind, a,
 --       b, units used of each limit…], or what grant.lua answers
 --       status  done · more (call again for those not decided yet) · stray (nobody waits for this
 --               call any more) · or why the account is not ready
 --       kind    granted (a entry id; empty for a peek) · replayed (a entry id)
 --               conflict (a entry that was granted) · denied (a the limit's number, b the ms at
---               which the request fits)
+--               which the request fits) · closed (likewise, of a limit that is closed)
 
 local at = 4
 local unready = ready()
@@ -65,6 +65,16 @@ local function refused(r)
   return limit, latest
 end
 
+-- closed_to returns which limit is closed the longest of those that count a request, and until when.
+local function closed_to(r)
+  local limit, latest = 0, 0
+  for i = 1, count do
+    local c = closed[names[i]]
+    if c and c.until_ms > now and c.until_ms > latest and charge_of(r, i) > 0 then limit, latest = i, c.until_ms end
+  end
+  return limit, latest
+end
+
 local function grant(r)
   local id = next_id()
   redis.call('XADD', log, id, 'e', ARGV[r])
@@ -93,7 +103,10 @@ for r = at, #ARGV do
       reply[1] = 'more'
       break
     end
-    if limit > 0 then
+    local shut, opens_ms = closed_to(r)
+    if shut > 0 then
+      kind, a, b = 'closed', shut, math.max(latest, opens_ms)
+    elseif limit > 0 then
       kind, a, b = 'denied', limit, latest
     elseif peek then
       kind, a = 'granted', ''

@@ -4,7 +4,7 @@
 -- KEYS  1 account · 2 log · 3 settled · 4 requests · 5 view
 -- ARGV  1… the head, as account.lua reads it · then the limit's number · the units, negative to
 --       give back · by · region · the note
--- reply [status, now in ms, epoch, newest entry, server's clock in ms, units booked or given back,
+-- reply [status, now in ms, epoch, newest entry, server's clock in ms, what is closed, units booked or given back,
 --       units used, the trace's entry id, the trace, 1 if there is more to give back]
 --       status  done · overflow (the limit would hold more than 2^53-1) · stray (nobody waits for
 --               this call any more) · or why the account is not ready
@@ -19,8 +19,8 @@ if stray() then return answer('stray') end
 local limit, w = names[number], 5 + 5 * number
 local function done(booked, id, more)
   local reply = answer('done')
-  reply[6], reply[7], reply[8], reply[9] = booked, v[w + SUM], id, entry_of(id)
-  reply[10] = more
+  reply[7], reply[8], reply[9], reply[10] = booked, v[w + SUM], id, entry_of(id)
+  reply[11] = more
   return reply
 end
 

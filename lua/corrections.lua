@@ -76,10 +76,22 @@ local function counts_now(id)
   return false
 end
 
+-- note_closing takes in what the entry of an id says of a limit that is closed or opened. A
+-- newer one holds.
+local function note_closing(id, text)
+  local limit, until_ms, by, says = string.match(text, '^c (%S+) (%d+) (%S+) %S+ (%S+)$')
+  limit = limit or string.match(text, '^o (%S+) ')
+  if not limit then return end
+  local since_ms = parts(id)
+  if closed[limit] and closed[limit].since_ms > since_ms then return end
+  closed[limit] = until_ms and { since_ms = since_ms, until_ms = tonumber(until_ms), says = says, by = by }
+end
+
 -- put_back puts an entry back that the log does not have: where it stood, or else now. An entry
 -- counts from its place, so that it may count for longer, never for less.
 local function put_back(granted, place, text)
   local kind, ms, seq = string.sub(text, 1, 1), parts(place)
+  note_closing(granted, text)
   if not before(trimmed_ms, trimmed_seq, ms, seq) then return nil end
   local there = entry_of(granted)
   if there and string.match(there, '^[^;]*') == string.match(text, '^[^;]*') then return granted end
@@ -95,6 +107,9 @@ local function put_back(granted, place, text)
   if numbered_here(seq) then now = math.max(now, ms) end
   local free = ms <= now and before(last_ms, last_seq, ms, seq)
   if kind == 'r' then
+    for limit, c in pairs(closed) do
+      if c.since_ms <= ms then closed[limit] = nil end
+    end
     if not free then return nil end
     redis.call('DEL', log, settled, requests)
     corrected, lost_ms, trimmed_ms, trimmed_seq, nothing_corrected = 0, 0, ms, seq, nil

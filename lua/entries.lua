@@ -31,9 +31,14 @@ local function id_before(a, b)
   return before(ms, seq, parts(b))
 end
 
--- answer begins a reply: the status, now, the log's epoch and newest entry, and the server's clock.
+-- answer begins a reply: the status, now, the log's epoch and newest entry, the server's clock, and
+-- the limits that are closed, packed one after the other.
 local function answer(status)
-  return { status, now, epoch, id_of(last_ms, last_seq), clock_ms }
+  local packed = ''
+  for limit, c in pairs(closed) do
+    if c.until_ms > now then packed = packed .. packed_closed(limit) end
+  end
+  return { status, now, epoch, id_of(last_ms, last_seq), clock_ms, packed }
 end
 
 -- amount finds name in ",name=units,name=units".
@@ -499,7 +504,7 @@ end
 -- refuse answers why nothing is decided; in a quiet period with its name.
 local function refuse(status)
   local reply = answer(status)
-  if status == 'quiet' then reply[6] = quiet end
+  if status == 'quiet' then reply[7] = quiet end
   return reply
 end
 

@@ -3,7 +3,7 @@
 --
 -- KEYS  1 account · 2 log · 3 settled · 4 requests · 5 view
 -- ARGV  1… the head, as account.lua reads it
--- reply [status, now in ms, epoch, newest entry, server's clock in ms, the number of the call, what
+-- reply [status, now in ms, epoch, newest entry, server's clock in ms, what is closed, the number of the call, what
 --       it did: of acquire its first grant's ms and number, packed, and 1 or 0 for each request]
 --       status  done · stray (nobody waits for this call any more) · or why the account is not ready
 
@@ -17,5 +17,5 @@ end
 mine.call, mine.ms = call, now
 save()
 local reply = answer('done')
-reply[6], reply[7] = mine.made, mine.what
+reply[7], reply[8] = mine.made, mine.what
 return reply

@@ -27,6 +27,8 @@ var (
 	adjust string
 	//go:embed claim.lua
 	claim string
+	//go:embed close.lua
+	closes string
 	//go:embed count.lua
 	count string
 	//go:embed fence.lua
@@ -53,7 +55,7 @@ var (
 
 // Scripts are the sources of all verbs, ready to be loaded.
 type Scripts struct {
-	Acquire, Adjust, Claim, Count, Fence, Hold, Load, Merge, Replay, Reset, Restore, Save, Settle, Usage string
+	Acquire, Adjust, Claim, Close, Count, Fence, Hold, Load, Merge, Replay, Reset, Restore, Save, Settle, Usage string
 }
 
 // All returns the scripts as they run in production: on the server's clock.
@@ -72,6 +74,7 @@ func joined(clock string) Scripts {
 		Acquire: join(grant, account, entries, acquire),
 		Adjust:  join(account, entries, corrections, adjust),
 		Claim:   join(claim),
+		Close:   join(account, entries, corrections, closes),
 		Count:   join(account, entries, corrections, count),
 		Fence:   join(account, entries, fence),
 		Hold:    join(hold),

@@ -4,7 +4,7 @@
 --
 -- KEYS  1 account · 2 log · 3 settled · 4 requests · 5 view · 6 staged
 -- ARGV  1… the head, as account.lua reads it · then the trace · the longest window in ms
--- reply [status, now in ms, epoch, newest entry, server's clock in ms, the trace's entry id]: done ·
+-- reply [status, now in ms, epoch, newest entry, server's clock in ms, what is closed, the trace's entry id]: done ·
 --       stray (nobody waits for this call any more)
 
 local trace, span = ARGV[4], tonumber(ARGV[5])
@@ -14,6 +14,7 @@ if not written then
   begin()
   redis.call('DEL', log, settled, requests, view, KEYS[6])
   drop_views()
+  closed = {}
   if last_ms > clock_ms then
     before_reset, last_ms, last_seq, now = epoch, 0, 0, clock_ms
     draw_epoch()
@@ -27,5 +28,5 @@ if not written then
   save()
 end
 local reply = answer('done')
-reply[6] = written
+reply[7] = written
 return reply

@@ -3,7 +3,7 @@
 -- KEYS  1 account · 2 log · 3 settled · 4 requests · 5 view
 -- ARGV  1… the head, as account.lua reads it · then the grant's entry id · the units really
 --       spent · the trace up to its charges
--- reply [status, now in ms, epoch, newest entry, server's clock in ms, then of done: the id under
+-- reply [status, now in ms, epoch, newest entry, server's clock in ms, what is closed, then of done: the id under
 --       which it was granted · its entry · the id of the entry that settled it · that entry · per limit the
 --       recorded charge in units, 0 where there is none, and the units used]
 --       status  done · unknown (in no window, or not a grant) · overflow (a limit would hold
@@ -34,8 +34,8 @@ if settled_to ~= to then
 end
 
 local reply = answer('done')
-reply[6], reply[7], reply[8], reply[9] = granted, entry, by, line
+reply[7], reply[8], reply[9], reply[10] = granted, entry, by, line
 for i = 1, count do
-  reply[8 + 2 * i], reply[9 + 2 * i] = amount(recorded(entry), names[i]) or 0, v[5 + 5 * i + SUM]
+  reply[9 + 2 * i], reply[10 + 2 * i] = amount(recorded(entry), names[i]) or 0, v[5 + 5 * i + SUM]
 end
 return reply

@@ -11,6 +11,7 @@ type Reason string
 // The reasons for a refusal.
 const (
 	LimitExceeded     Reason = "limit_exceeded"      // not now; RetryAt says when
+	LimitClosed       Reason = "limit_closed"        // not now, because the upstream or an operator says so; RetryAt says when
 	CostExceedsLimit  Reason = "cost_exceeds_limit"  // never: more than units less reserve
 	UnknownCredential Reason = "unknown_credential"  // not configured
 	UnknownOperation  Reason = "unknown_operation"   // not listed for the credential
@@ -42,10 +43,10 @@ type Decision struct {
 	// this decision. Empty when the ledger was not asked.
 	Limits []LimitState
 
-	// Of LimitExceeded and CostExceedsLimit: the limit that stands in the way
-	// the longest.
+	// Of LimitExceeded, LimitClosed and CostExceedsLimit: the limit that stands in the
+	// way the longest; of LimitClosed, of those that are closed.
 	Limit string
-	// Of LimitExceeded: when this request would be granted if nothing else
+	// Of LimitExceeded and LimitClosed: when this request would be granted if nothing else
 	// happened, by the ledger's clock, and how long that is from now; a whole
 	// number of milliseconds, at least one.
 	RetryAt    time.Time
@@ -54,6 +55,9 @@ type Decision struct {
 
 // Granted tells a grant from a refusal.
 func (d Decision) Granted() bool { return d.Reason == "" && d.Err == nil }
+
+// Denied tells a refusal that time alone ends, at RetryAt.
+func (d Decision) Denied() bool { return d.Reason == LimitExceeded || d.Reason == LimitClosed }
 
 // Remaining is what ordinary callers may still spend: the smallest over the
 // limits involved. It is 0 when no limit is known.
@@ -82,12 +86,13 @@ type LimitState struct {
 	// window, because the window was lengthened: until then the limit counts as
 	// spent.
 	CatchingUp time.Time
+	Closed     Closed // zero while the limit is open
 }
 
 // Remaining is what ordinary callers may still spend: units less reserve less
-// used, never below zero.
+// used, never below zero; nothing while it is closed.
 func (s LimitState) Remaining() Units {
-	if !s.CatchingUp.IsZero() {
+	if !s.CatchingUp.IsZero() || !s.Closed.IsZero() {
 		return 0
 	}
 	return max(0, s.Budget(false)-s.Used)

@@ -69,7 +69,7 @@ func (c *denialCache) learn(batch []*call, decisions []Decision, begun time.Time
 		return
 	}
 	for i, d := range decisions {
-		if d.Reason != LimitExceeded {
+		if !d.Denied() {
 			continue
 		}
 		if c.byKey == nil || len(c.byKey) >= maxDenials {

@@ -14,6 +14,8 @@ const (
 	KindSettlement Kind = "settlement"
 	KindAdjustment Kind = "adjustment"
 	KindReset      Kind = "reset"
+	KindClosing    Kind = "closing"
+	KindOpening    Kind = "opening"
 )
 
 // An Entry is one line of a credential's log. Entries of kind grant and
@@ -24,7 +26,7 @@ type Entry struct {
 	Kind   Kind
 	By     string // the job, or "@" and the uid of a caller outside a pass
 	Region string
-	Note   string // of an adjustment or a reset: why, as its caller put it
+	Note   string // of an adjustment, a reset, a closing or an opening: why, as its caller put it
 
 	// Of a grant.
 	Operation string
@@ -47,6 +49,10 @@ type Entry struct {
 
 	// Of an adjustment: the units that were asked for; its charge is what was booked.
 	Asked int64
+
+	// Of a closing or an opening: the limit, and when it opens by itself.
+	Limit string
+	Until time.Time
 }
 
 // A Charge is what something counts in one limit.

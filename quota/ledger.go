@@ -39,7 +39,12 @@ type Ledger interface {
 	Settle(ctx context.Context, c *Credential, s Settlement) (Decision, error)
 	// Adjust books units that were spent, or given back, elsewhere.
 	Adjust(ctx context.Context, c *Credential, a Adjustment) (Decision, error)
-	// Reset empties the log of a credential: every limit starts from zero.
+	// CloseLimit closes a limit, for all who share the log: what counts against it is
+	// denied LimitClosed until then, whatever its window holds. It opens by itself at
+	// its time. A limit that is closed until later stays so, and one that is open
+	// cannot be opened: changed then is false, and nothing is written.
+	CloseLimit(ctx context.Context, c *Credential, k Closing) (changed bool, err error)
+	// Reset empties the log of a credential: every limit starts from zero, and is open.
 	Reset(ctx context.Context, c *Credential, by Caller, note string) error
 
 	// Usage returns the state of every limit of c, in c's order. Like the other

@@ -121,6 +121,19 @@ func (s *Service) price(r Request) (*batcher, []Charge, Decision) {
 	return b, charges, Decision{}
 }
 
+// Lookup returns the credential of that name, if that operation is listed for it;
+// otherwise none, and the refusal that says what was probably meant.
+func (s *Service) Lookup(credential, operation string) (*Credential, Decision) {
+	b, ok := s.batcher(credential)
+	if !ok {
+		return nil, s.unknownCredential(credential)
+	}
+	if _, known := b.credential.Operations[operation]; !known {
+		return nil, unknownOperation(b.credential, operation)
+	}
+	return b.credential, Decision{}
+}
+
 // Peek tells what would become of calls of several operations together, operation
 // to count, of a caller who may, or may not, use the reserve. It debits nothing.
 func (s *Service) Peek(ctx context.Context, credential string, calls map[string]Units, useReserve bool) (Decision, error) {
@@ -161,19 +174,26 @@ func (s *Service) Settle(ctx context.Context, grantID string, units Units, calle
 	})
 }
 
-// Grantee names who was given a grant, by its public id, as Caller.By does; empty
-// where the log does not hold the grant any more.
-func (s *Service) Grantee(ctx context.Context, grantID string) (by string, err error) {
+// Grant returns the entry of a grant, by its public id; ok is false where the log does
+// not hold it any more.
+func (s *Service) Grant(ctx context.Context, grantID string) (e Entry, ok bool, err error) {
 	name, id, err := ParseGrantID(grantID)
 	if err != nil {
-		return "", nil
+		return Entry{}, false, nil
 	}
 	behind := ID{Ms: id.Ms, Seq: id.Seq + 1}
 	page, _, err := s.Log(ctx, name, LogQuery{After: behind, Newest: true, Most: 1})
-	if err != nil || len(page.Entries) == 0 || page.Entries[0].ID != id {
-		return "", err
+	if err != nil || len(page.Entries) == 0 || page.Entries[0].ID != id || page.Entries[0].Kind != KindGrant {
+		return Entry{}, false, err
 	}
-	return page.Entries[0].By, nil
+	return page.Entries[0], true, nil
+}
+
+// Grantee names who was given a grant, by its public id, as Caller.By does; empty
+// where the log does not hold the grant any more.
+func (s *Service) Grantee(ctx context.Context, grantID string) (by string, err error) {
+	e, _, err := s.Grant(ctx, grantID)
+	return e.By, err
 }
 
 // Adjust books units that were spent elsewhere against a limit of a credential
@@ -190,6 +210,31 @@ func (s *Service) Adjust(ctx context.Context, credential string, a Adjustment) (
 		return refuse(BadRequest, fmt.Sprintf("units must be a whole number from %d to %d, not 0", -MaxUnits, MaxUnits)), nil
 	}
 	return b.correct(ctx, func(ctx context.Context) (Decision, error) { return s.ledger.Adjust(ctx, b.credential, a) })
+}
+
+// CloseLimit closes a limit of a credential until a time, or opens it, and reports
+// whether that changed anything.
+func (s *Service) CloseLimit(ctx context.Context, credential string, k Closing) (d Decision, changed bool, err error) {
+	b, ok := s.batcher(credential)
+	if !ok {
+		return s.unknownCredential(credential), false, nil
+	}
+	usage, _, err := s.Usage(ctx, credential)
+	if err != nil {
+		return Decision{}, false, err
+	}
+	if err := k.validate(b.credential, usage.Now); err != nil {
+		return refuse(BadRequest, err.Error()), false, nil
+	}
+	if !k.Until.IsZero() {
+		k.Until = time.UnixMilli(k.Until.UnixMilli()).UTC()
+	}
+	d, err = b.correct(ctx, func(ctx context.Context) (Decision, error) {
+		var err error
+		changed, err = s.ledger.CloseLimit(ctx, b.credential, k)
+		return Decision{}, err
+	})
+	return d, changed, err
 }
 
 // Reset empties the log of a credential, so that every limit starts from zero.

@@ -23,7 +23,7 @@ type Obstacle struct {
 	LimitState
 	// Missing is by how much: the units by which the limit would have to be
 	// raised, its reserve lowered, or what it holds given back. 0 where the limit
-	// only counts as spent because it is CatchingUp.
+	// only counts as spent because it is CatchingUp, or is Closed.
 	Missing Units
 	// Who holds what is in the window, the greatest first. Empty where the request
 	// could never fit.
@@ -39,7 +39,7 @@ func (s *Service) Why(ctx context.Context, r Request) (Explanation, error) {
 		return Explanation{Decision: refused}, nil
 	}
 	d, err := s.foresee(ctx, b.credential, r, charges)
-	if err != nil || d.Reason != "" && d.Reason != LimitExceeded && d.Reason != CostExceedsLimit {
+	if err != nil || d.Reason != "" && !d.Denied() && d.Reason != CostExceedsLimit {
 		return Explanation{Decision: d}, err
 	}
 	e := explain(d, r.Count)
@@ -81,9 +81,9 @@ func explain(d Decision, count Units) Explanation {
 	for _, s := range d.Limits {
 		each := s.Cost / count
 		e.Fits = min(e.Fits, s.Remaining()/each)
-		e.ReserveAllows = e.ReserveAllows && s.CatchingUp.IsZero() && s.Used+s.Cost <= s.Units
+		e.ReserveAllows = e.ReserveAllows && s.CatchingUp.IsZero() && s.Closed.IsZero() && s.Used+s.Cost <= s.Units
 		missing := max(0, s.Used+s.Cost-s.Budget(false))
-		if missing > 0 || !s.CatchingUp.IsZero() {
+		if missing > 0 || !s.CatchingUp.IsZero() || !s.Closed.IsZero() {
 			e.Obstacles = append(e.Obstacles, Obstacle{LimitState: s, Missing: missing})
 		}
 	}

@@ -89,7 +89,7 @@ func inDoubt(err error, advice string) error {
 // fit is not "denied": 75 tells a script to come back later.
 func exitCodeOf(reason quota.Reason) int {
 	switch reason {
-	case quota.LimitExceeded, quota.RunCapExceeded:
+	case quota.LimitExceeded, quota.LimitClosed, quota.RunCapExceeded:
 		return exitDenied
 	case quota.UnknownCredential, quota.UnknownOperation, quota.UnknownGrant, api.NotFound:
 		return exitNotFound
@@ -150,6 +150,11 @@ func (c *cli) refusal(d api.Decision) error {
 	switch quota.Reason(d.Reason) {
 	case quota.RunCapExceeded:
 		f.err = fmt.Errorf("denied: %s", d.Detail)
+	case quota.LimitClosed:
+		f.err = fmt.Errorf("denied: limit %s is closed: %s", d.Limit, d.UpstreamSays)
+		if d.RetryAt != nil {
+			f.hint = "it opens " + c.view().When(*d.RetryAt) + "; quotactl open opens one that is known to be open upstream"
+		}
 	case quota.LimitExceeded:
 		f.err = fmt.Errorf("denied: %s asked of limit %s, %s left", units(d.Requested), d.Limit, quota.Thousands(d.Remaining))
 		if d.RetryAt != nil {

@@ -95,7 +95,7 @@ func barOf(l api.Limit, width int, v term.View) string {
 	}
 	freeCells := share(l.Remaining, l.Units, width)
 	kept := max(0, min(l.Reserve, l.Units-l.Used))
-	if l.CatchingUpUntil != nil {
+	if l.CatchingUpUntil != nil || l.Closed != nil {
 		kept = 0
 	}
 	reserveCells := min(share(kept, l.Units, width), width-freeCells)
@@ -114,7 +114,10 @@ func share(amount, whole int64, width int) int {
 
 func noteOf(l api.Limit, v term.View) string {
 	notes := []string{windowText(l.Window)}
-	if l.Remaining == 0 {
+	switch {
+	case l.Closed != nil:
+		notes = append(notes, fmt.Sprintf("closed, opens %s: %s", v.When(l.Closed.Until), v.Clean(l.Closed.Says)))
+	case l.Remaining == 0:
 		notes = append(notes, "exhausted")
 	}
 	if l.CatchingUpUntil != nil {
@@ -122,6 +125,9 @@ func noteOf(l api.Limit, v term.View) string {
 	}
 	if l.NextUnitsAt != nil {
 		notes = append(notes, fmt.Sprintf("%s back %s", units(l.NextUnits), v.When(*l.NextUnitsAt)))
+	}
+	if l.Drift != nil && l.Drift.Far {
+		notes = append(notes, v.Clean(l.Drift.Cause))
 	}
 	return strings.Join(notes, "; ")
 }

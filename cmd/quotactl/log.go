@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -222,6 +223,10 @@ func entryNote(e api.Entry) string {
 		return withReason("adjust "+e.Charges[0].Limit+" by "+booked, e.Note)
 	case string(quota.KindReset):
 		return withReason("reset", e.Note)
+	case string(quota.KindClosing):
+		return withReason("close "+e.Limit+" until "+e.Until.UTC().Format(time.RFC3339), e.Note)
+	case string(quota.KindOpening):
+		return withReason("open "+e.Limit, e.Note)
 	}
 	debited := int64(0)
 	for _, charge := range e.Charges {

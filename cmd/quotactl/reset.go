@@ -13,10 +13,10 @@ import (
 	"quotad/quota/api"
 )
 
-const resetUsage = `Empty a credential's log, so that every limit starts from zero: for a new
-project behind an old name, or after a test. It forgets what was spent; the
-upstream does not. It asks on a terminal, and needs --yes elsewhere. For
-operators; the log names who did it.
+const resetUsage = `Empty a credential's log, so that every limit starts from zero, and is open: for
+a new project behind an old name, or after a test. It forgets what was spent and
+what the upstream said; the upstream does not. It asks on a terminal, and needs
+--yes elsewhere. For operators; the log names who did it.
 
 Usage:
   quotactl reset CREDENTIAL [FLAGS]
@@ -36,7 +36,7 @@ func newReset(c *cli) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:               "reset CREDENTIAL",
-		Short:             "empty a log: every limit starts from zero",
+		Short:             "empty a log: every limit starts from zero, and is open",
 		Long:              resetUsage,
 		Args:              arguments("CREDENTIAL"),
 		ValidArgsFunction: c.completeCredential,

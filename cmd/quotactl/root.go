@@ -31,8 +31,11 @@ Spend:
   exec        acquire, then run a command
   settle      say what a grant really cost
   release     give a grant back: its call was never sent
+  observe     tell what the upstream answered
   adjust      book units spent elsewhere, or give some back
-  reset       empty a log: every limit starts from zero
+  reset       empty a log: every limit starts from zero, and is open
+  close       grant nothing from a limit until a time
+  open        open a limit that is closed
 
 Operate:
   run         begin a run now
@@ -87,7 +90,7 @@ func newRoot(c *cli) *cobra.Command {
 	}
 	root.AddCommand(
 		status, newWatch(c), newJobs(c), newRuns(c), newNext(c), newPlan(c), newWhy(c), newUsage(c), newLog(c), newVersion(c),
-		newAcquire(c), newExec(c), newSettle(c), newRelease(c), newAdjust(c), newReset(c),
+		newAcquire(c), newExec(c), newSettle(c), newRelease(c), newObserve(c), newAdjust(c), newReset(c), newClose(c), newOpen(c),
 		newRun(c), newStop(c), newPause(c), newResume(c), newCursor(c), newBookmark(c), newReload(c),
 		newCompletion(c), newMan(c),
 	)

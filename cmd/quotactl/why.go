@@ -132,6 +132,11 @@ func verdict(w api.Why) string {
 }
 
 func obstacleText(w api.Why) string {
+	for _, l := range w.Limits {
+		if l.Name == w.Limit && l.Closed != nil {
+			return fmt.Sprintf("limit %s is closed: %s", l.Name, l.Closed.Says)
+		}
+	}
 	text := fmt.Sprintf("no room for %s in limit %s", units(w.Units), w.Limit)
 	for _, o := range w.Obstacles {
 		switch {
@@ -153,6 +158,11 @@ func curesOf(w api.Why, v term.View) []string {
 	var cures []string
 	if w.RetryAt != nil {
 		cures = append(cures, "wait until "+v.Clock(term.CeilSecond(*w.RetryAt))+v.ZoneMark())
+	}
+	for _, l := range w.Limits {
+		if l.Closed != nil {
+			cures = append(cures, fmt.Sprintf("if the upstream is known to grant it again: quotactl open %s %s", w.Credential, l.Name))
+		}
 	}
 	if 0 < w.FitsCount && w.FitsCount < w.Count {
 		cures = append(cures, fmt.Sprintf("ask for less: %s would be granted now", quota.Count(w.FitsCount, "call", "calls")))

@@ -18,6 +18,7 @@ import (
 	"quotad/quota"
 	"quotad/quota/api"
 	"quotad/quota/redisledger"
+	"quotad/quota/upstream"
 )
 
 // A daemon is everything that runs. Start puts it together and stop takes it
@@ -31,14 +32,16 @@ type daemon struct {
 	metrics  *metrics.Metrics
 	notifier *notify.Notifier
 
-	keeper *quota.Service
-	shared *redisledger.Ledger // nil of an embedded ledger
-	hosts  jobs.Hosts          // beside that one
-	tokens *jobs.Tokens
-	reaper *process.Reaper // of what passes leave behind; nil: they have cgroups
-	tasks  uint64          // that there may be before a pass cannot start another one
-	runner *jobs.Runner
-	ticks  *scheduler.Scheduler
+	keeper   *quota.Service
+	observer *upstream.Observer // of what the upstreams answer
+	silences silences
+	shared   *redisledger.Ledger // nil of an embedded ledger
+	hosts    jobs.Hosts          // beside that one
+	tokens   *jobs.Tokens
+	reaper   *process.Reaper // of what passes leave behind; nil: they have cgroups
+	tasks    uint64          // that there may be before a pass cannot start another one
+	runner   *jobs.Runner
+	ticks    *scheduler.Scheduler
 
 	acceptLedger bool // see options
 
@@ -64,8 +67,9 @@ func newDaemon(c *config.Config, read func() (*config.Config, error), s systemd,
 	d.status = newStatusNotifier(func(ctx context.Context) string { return d.summary(ctx).String() },
 		func(line string) { d.tellSystemd("STATUS=" + line) })
 	d.notifier = notify.NewNotifier(c.StateDir, d.events.emit)
+	d.silences.emit = d.events.emit
 	d.events.sinks = []func(any){
-		newEventLog(log).observe, d.metrics.Observe, notify.NewMonitor(d.events.emit).Observe, d.notifier.Observe, d.status.observe,
+		newEventLog(log).observe, d.metrics.Observe, notify.NewMonitor(d.events.emit).Observe, d.notifier.Observe, d.status.observe, d.silences.observe,
 	}
 	return d
 }

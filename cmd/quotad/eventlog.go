@@ -11,6 +11,7 @@ import (
 	"quotad/quota"
 	"quotad/quota/redisledger"
 	"quotad/quota/server"
+	"quotad/quota/upstream"
 )
 
 // An eventLog writes what happens to the log: a line for each run, each pass and
@@ -29,6 +30,8 @@ func (e eventLog) observe(event any) {
 		e.decided(event)
 	case server.Attempt:
 		e.forbidden(event)
+	case upstream.Outcome:
+		e.observed(event)
 	case redisledger.Event:
 		e.outage(event)
 	case jobs.RunChanged:
@@ -166,7 +169,7 @@ func (e eventLog) lineOf(event server.Event) *zerolog.Event {
 		return e.refusal(zerolog.ErrorLevel, event.Request.Caller, event.Result()).Err(event.Err)
 	case !event.Decision.Granted():
 		return e.refusal(zerolog.WarnLevel, event.Request.Caller, event.Result())
-	case event.Verb == "adjust", event.Verb == "reset": // an operator changed the books
+	case event.Verb == "adjust", event.Verb == "reset", event.Verb == "close", event.Verb == "open": // an operator changed the books
 		return e.log.Info()
 	}
 	return e.log.Debug()
@@ -212,6 +215,27 @@ func verdict(event server.Event) string {
 		return event.Verb + " granted"
 	default:
 		return event.Verb + " refused"
+	}
+}
+
+// observed writes a line for what an upstream said against a quota, once for each limit
+// that it closes, and where our count is far from its own.
+func (e eventLog) observed(out upstream.Outcome) {
+	switch {
+	case out.Changed:
+		e.log.Warn().Str("credential", out.Credential).Str("limit", out.Limit).Str("operation", out.Operation).Str("class", string(out.Class)).
+			Str("by", out.Closed.By).Time("until", out.Closed.Until).Str("says", out.Says).Msg("limit closed")
+	case out.Class == upstream.Config || out.Class == upstream.Unknown && out.Limit == "":
+		if line := e.refusal(zerolog.ErrorLevel, quota.Caller{UID: -1}, "upstream "+out.Credential+" "+string(out.Class)); line != nil {
+			line.Str("credential", out.Credential).Str("operation", out.Operation).Str("class", string(out.Class)).Str("says", out.Says).Msg("upstream refuses")
+		}
+	}
+	for _, d := range out.Drifts {
+		line, message := e.log.Info(), "counts agree again"
+		if d.Far {
+			line, message = e.log.Warn().Str("detail", d.Cause), "counts differ"
+		}
+		line.Str("credential", d.Credential).Str("limit", d.Limit).Int64("ours", int64(d.Ours.Units)).Int64("theirs", int64(d.Theirs.Units)).Msg(message)
 	}
 }
 

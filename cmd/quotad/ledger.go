@@ -15,6 +15,7 @@ import (
 	"quotad/quota"
 	"quotad/quota/boltledger"
 	"quotad/quota/redisledger"
+	"quotad/quota/upstream"
 	"quotad/regions"
 )
 
@@ -28,7 +29,13 @@ func (d *daemon) openLedger(context.Context) error {
 	if d.keeper, err = quota.NewService(d.metrics.Measure(ledger), nil, d.config.Ledger.Deadline); err != nil {
 		return err
 	}
-	d.metrics.WatchLimits(d.keeper)
+	d.observer = upstream.NewObserver(d.keeper, nil, func(out upstream.Outcome) { d.events.emit(out) })
+	d.silences.observer = d.observer
+	d.onStop("take in what the upstream said last", func() error {
+		d.silences.observing.Wait()
+		return nil
+	})
+	d.metrics.WatchLimits(d.keeper, d.observer)
 	return d.setCredentials(d.config)
 }
 
@@ -38,6 +45,7 @@ func (d *daemon) setCredentials(c *config.Config) error {
 	if err := d.keeper.SetCredentials(c.Credentials); err != nil {
 		return err
 	}
+	d.observer.SetProfiles(c.Profiles)
 	d.metrics.Expect(c.Credentials)
 	if d.shared == nil {
 		return nil

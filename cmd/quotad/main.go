@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -55,6 +56,10 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return exitUsage
 	case o.version:
 		fmt.Fprintln(stdout, "quotad", version())
+		return exitOK
+	}
+	if o.presets {
+		fmt.Fprint(stdout, config.PresetFiles())
 		return exitOK
 	}
 	systemd, err := takeSystemd()
@@ -107,7 +112,7 @@ func load(file string, systemd systemd) (*config.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot tell where quotad itself is: %w", err)
 	}
-	return config.Load(file, config.Host{StateDirectory: systemd.stateDirectory, Programs: filepath.Dir(program)})
+	return config.Load(file, config.Host{StateDirectory: systemd.stateDirectory, Programs: filepath.Dir(program), Now: time.Now()})
 }
 
 // defaultConfig returns the first of the default places in which something stands.

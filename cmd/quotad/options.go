@@ -20,6 +20,7 @@ Usage:
   quotad --check [--strict] [--config FILE]
                                    say what is wrong with the configuration, or
                                    what it means, and exit
+  quotad --presets                 print the presets: what is known of providers
   quotad --version
 
 Flags:
@@ -56,6 +57,7 @@ type options struct {
 	check   bool
 	strict  bool // warnings are errors; only with check
 	version bool
+	presets bool
 	// acceptLedger goes on with an embedded ledger that is not the one that was here.
 	acceptLedger bool
 }
@@ -68,6 +70,7 @@ func parseOptions(args []string) (options, error) {
 	flags.BoolVar(&o.check, "check", false, "")
 	flags.BoolVar(&o.strict, "strict", false, "")
 	flags.BoolVar(&o.version, "version", false, "")
+	flags.BoolVar(&o.presets, "presets", false, "")
 	flags.BoolVar(&o.acceptLedger, "accept-new-ledger", false, "")
 	if err := flags.Parse(args); err != nil {
 		return o, err

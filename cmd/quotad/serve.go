@@ -101,6 +101,7 @@ func (d *daemon) wait(ctx context.Context) error {
 func (d *daemon) serveAPI(context.Context) error {
 	s, err := server.New(server.Config{
 		Keeper:     d.keeper,
+		Observer:   d.observer,
 		Tokens:     d.tokens,
 		Version:    version(),
 		AdminGroup: d.config.Access.AdminGroup,

@@ -9,6 +9,7 @@ import (
 	"quotad/jobs"
 	"quotad/quota"
 	"quotad/quota/redisledger"
+	"quotad/quota/upstream"
 	"quotad/regions"
 )
 
@@ -225,7 +226,7 @@ func wait(ctx context.Context, timeout time.Duration, changed <-chan struct{}) {
 // statusAge.
 func (n *statusNotifier) observe(event any) {
 	switch event.(type) {
-	case jobs.RunChanged, jobs.PassChanged, redisledger.Event:
+	case jobs.RunChanged, jobs.PassChanged, redisledger.Event, upstream.Outcome:
 		n.notify()
 	}
 }

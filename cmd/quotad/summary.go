@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"quotad/cmd/quotad/config"
 	"quotad/jobs"
@@ -40,6 +41,10 @@ func summarize(w io.Writer, c *config.Config) {
 	fits := c.Fits()
 	for _, credential := range c.Credentials {
 		summarizeCredential(w, credential, c.Outages[credential.Name], fits)
+		if preset, brought := c.Presets[credential.Name]; brought {
+			fmt.Fprintf(w, "  preset %s, checked on %s, knows %s and %s\n", preset.Name, preset.Checked.Format(time.DateOnly),
+				quota.Count(preset.Limits, "limit", "limits"), quota.Count(preset.Operations, "operation", "operations"))
+		}
 	}
 	for _, job := range c.Jobs {
 		summarizeJob(w, c, job)
@@ -66,12 +71,31 @@ func summarizeCredential(w io.Writer, c *quota.Credential, outage config.Outage,
 		fmt.Fprintln(w)
 		summarizeDemand(w, c.Name, limit.Name, fits)
 	}
-	for _, operation := range slices.Sorted(maps.Keys(c.Operations)) {
-		fmt.Fprintf(w, "  %s costs %s\n", operation, costs(c, operation))
-	}
+	summarizeOperations(w, c)
 	if len(outage.Open) > 0 {
 		fmt.Fprintf(w, "  while the ledger cannot be reached, up to %s may be granted for %s\n",
 			outage.Units.Text(), strings.Join(slices.Sorted(maps.Keys(outage.Open)), ", "))
+	}
+}
+
+// few is how many operations have a line each.
+const few = 10
+
+// summarizeOperations says what operations cost: one by one where they are few, else
+// those together that cost the same.
+func summarizeOperations(w io.Writer, c *quota.Credential) {
+	alike := map[string][]string{}
+	for _, operation := range slices.Sorted(maps.Keys(c.Operations)) {
+		if len(c.Operations) <= few {
+			fmt.Fprintf(w, "  %s costs %s\n", operation, costs(c, operation))
+		}
+		alike[costs(c, operation)] = append(alike[costs(c, operation)], operation)
+	}
+	if len(c.Operations) <= few {
+		return
+	}
+	for _, cost := range slices.Sorted(maps.Keys(alike)) {
+		fmt.Fprintf(w, "  %s: %s\n", cost, strings.Join(alike[cost], ", "))
 	}
 }
 

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"quotad/quota"
 	"quotad/quota/api"
+	"quotad/quota/upstream"
 )
 
 const operation = "videos.list"
@@ -28,6 +30,10 @@ func (p *pass) call(ctx context.Context, at place) (got page, left int64, err er
 	if classOf(err) == unsent {
 		p.release(ctx, grant.GrantID)
 	}
+	var failed *callError
+	if errors.As(err, &failed) {
+		failed.grant = grant.GrantID
+	}
 	return got, grant.Remaining, err
 }
 
@@ -42,7 +48,7 @@ func (p *pass) acquire(ctx context.Context, requestID string) (api.Decision, err
 		return d, &failure{exitFailed, fmt.Errorf("cannot ask for units: %w", err), api.Hint(err)}
 	case d.Granted:
 		return d, nil
-	case d.Reason == string(quota.RunCapExceeded):
+	case d.Reason == string(quota.LimitClosed), d.Reason == string(quota.RunCapExceeded):
 		return d, fail(exitDenied, fmt.Errorf("quotad denied %s: %s", operation, d.Detail))
 	case d.Reason == string(quota.LimitExceeded):
 		return d, fail(exitDenied, fmt.Errorf("quotad denied %s: %s", operation, shortage(d)))
@@ -79,6 +85,29 @@ func (p *pass) release(ctx context.Context, grantID string) {
 	}
 	if err != nil {
 		p.say("cannot give back the unit of a call that was never sent: %v", err)
+	}
+}
+
+// observe tells quotad what upstream answered to a call after which nobody calls again, so
+// that nobody else calls in vain. An answer that does not arrive there costs other passes
+// a call, and this one nothing.
+func (p *pass) observe(ctx context.Context, err error) {
+	var failed *callError
+	if !errors.As(err, &failed) || failed.status == 0 || failed.grant == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastCallTime)
+	defer cancel()
+	heard := api.Observation{GrantID: failed.grant, Status: int64(failed.status), Header: upstream.FormatHeader(failed.header)}
+	if len(failed.body) <= upstream.MaxBody {
+		heard.Body = strings.ToValidUTF8(string(failed.body), "?")
+	}
+	out, err := p.quota.Observe(ctx, heard)
+	switch {
+	case err != nil:
+		p.say("cannot tell quotad what upstream answered: %v", err)
+	case out.Changed:
+		p.say("limit %s is closed until %s", out.Limit, out.Closed.Until.Format(time.RFC3339))
 	}
 }
 

@@ -34,6 +34,11 @@ type callError struct {
 	limit                   string // the limit that the message names, "Queries per day"
 
 	err error // of the network, or of reading the answer; never holds the URL
+
+	// What quotad is told of an answer: the grant that the call spent, and what came back.
+	grant  string
+	header http.Header
+	body   []byte
 }
 
 // classOf returns the class of a call's error; any other error is like a refusal.

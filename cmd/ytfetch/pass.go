@@ -97,9 +97,11 @@ func (p *pass) page(ctx context.Context, at place) (got page, left int64, err er
 		}
 		pause, worthwhile := tries.again(classOf(err))
 		if !worthwhile {
+			p.observe(ctx, err)
 			return page{}, 0, conclude(err)
 		}
 		if !p.roomFor(pause) {
+			p.observe(ctx, err)
 			return page{}, 0, fmt.Errorf("no time to try again in %v: %w", pause, err)
 		}
 		p.say("page %d: %v; trying again in %v", at.number, err, pause)

@@ -53,7 +53,7 @@ func (y *youtube) trending(ctx context.Context, region, token string) (page, err
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(httptrace.GotConnInfo) { connected.Store(true) },
 	})
-	status, body, err := y.get(ctx, "/videos", url.Values{
+	status, header, body, err := y.get(ctx, "/videos", url.Values{
 		"part": {"snippet,statistics"}, "chart": {"mostPopular"},
 		"regionCode": {region}, "maxResults": {perPage}, "pageToken": {token},
 	})
@@ -64,6 +64,7 @@ func (y *youtube) trending(ctx context.Context, region, token string) (page, err
 		return page{}, &callError{class: transient, status: status, err: y.clean(err)}
 	case status != http.StatusOK:
 		failed := classify(status, body)
+		failed.header, failed.body = header, body
 		failed.message = strings.ReplaceAll(failed.message, y.key, "[key]")
 		return page{}, failed
 	}
@@ -87,22 +88,22 @@ func readPage(body []byte) (page, error) {
 }
 
 // get returns status 0 when no answer came.
-func (y *youtube) get(ctx context.Context, path string, query url.Values) (status int, body []byte, err error) {
+func (y *youtube) get(ctx context.Context, path string, query url.Values) (status int, header http.Header, body []byte, err error) {
 	if query.Get("pageToken") == "" {
 		query.Del("pageToken")
 	}
 	query.Set("key", y.key)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, y.base+path+"?"+query.Encode(), nil)
 	if err != nil {
-		return 0, nil, err
+		return 0, nil, nil, err
 	}
 	response, err := y.client.Do(request)
 	if err != nil {
-		return 0, nil, err
+		return 0, nil, nil, err
 	}
 	defer response.Body.Close()
 	body, err = io.ReadAll(io.LimitReader(response.Body, largestPage))
-	return response.StatusCode, body, err
+	return response.StatusCode, response.Header, body, err
 }
 
 // clean takes the URL, and so the key, out of a network error.

@@ -142,6 +142,27 @@ func (c *Client) Adjust(ctx context.Context, credential string, a Adjustment) (A
 // configured. Where several are, it is a *Problem of reason quota.BadRequest.
 const OnlyCredential = "-"
 
+// CloseLimit closes a limit of a credential.
+func (c *Client) CloseLimit(ctx context.Context, credential string, k Closing) (Shut, error) {
+	var answer Shut
+	err := c.Do(ctx, http.MethodPost, credentialPath(credential, "close", nil), k, &answer)
+	return answer, err
+}
+
+// OpenLimit opens a limit that is closed.
+func (c *Client) OpenLimit(ctx context.Context, credential string, k Closing) (Shut, error) {
+	var answer Shut
+	err := c.Do(ctx, http.MethodPost, credentialPath(credential, "open", nil), k, &answer)
+	return answer, err
+}
+
+// Observe tells what the upstream answered. Told twice, it means the same.
+func (c *Client) Observe(ctx context.Context, o Observation) (Observed, error) {
+	var answer Observed
+	err := c.do(ctx, request{method: http.MethodPost, path: "/v1/observe", body: o}, &answer)
+	return answer, err
+}
+
 // Reset empties a credential's log, so that every limit starts from zero.
 func (c *Client) Reset(ctx context.Context, credential, note string) (Credential, error) {
 	var answer Credential

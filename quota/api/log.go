@@ -18,7 +18,7 @@ import (
 type Entry struct {
 	ID        string    `json:"id"` // for settle and release, and to read on behind it
 	At        time.Time `json:"at"`
-	Kind      string    `json:"kind"`                // grant, settlement, adjustment or reset
+	Kind      string    `json:"kind"`                // grant, settlement, adjustment, reset, closing or opening
 	Operation string    `json:"operation,omitempty"` // of a grant
 	Count     int64     `json:"count,omitempty"`     // calls
 	By        string    `json:"by"`                  // the job, or "@" and the uid of a caller outside a pass
@@ -32,7 +32,9 @@ type Entry struct {
 	Settled   []Settlement `json:"settled,omitempty"`
 	SettledTo *int64       `json:"settled_to,omitempty"` // also of a grant that was settled
 	Asked     int64        `json:"asked,omitempty"`      // of an adjustment: the units that were asked for
-	Note      string       `json:"note,omitempty"`       // of an adjustment or a reset: why
+	Limit     string       `json:"limit,omitempty"`      // of a closing or an opening
+	Until     *time.Time   `json:"until,omitempty"`      // of a closing: when the limit opens by itself
+	Note      string       `json:"note,omitempty"`       // of all but grants and settlements: why
 }
 
 // Charge is what an entry counts in a limit.

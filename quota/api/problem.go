@@ -43,6 +43,8 @@ type answer struct {
 // reason) and backwards by the client (the first row of a status).
 var answers = [...]answer{
 	{reason: quota.LimitExceeded, status: http.StatusTooManyRequests, denial: true, kind: quotaExceeded},
+	{reason: quota.LimitClosed, status: http.StatusTooManyRequests, denial: true, kind: quotaExceeded,
+		hint: "quotactl open opens a limit that is known to be open upstream"},
 	{reason: quota.RunCapExceeded, status: http.StatusTooManyRequests, denial: true, kind: quotaExceeded,
 		hint: "end with exit code 75: the next run begins at this region"},
 	{reason: quota.CostExceedsLimit, status: http.StatusUnprocessableEntity, denial: true},

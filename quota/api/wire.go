@@ -32,8 +32,9 @@ type Decision struct {
 	Reason       string     `json:"reason,omitempty"` // of a refusal, one of quota's reasons
 	Limit        string     `json:"limit,omitempty"`  // that refused
 	Requested    int64      `json:"requested,omitempty"`
-	RetryAfterMs int64      `json:"retry_after_ms,omitempty"` // of limit_exceeded
+	RetryAfterMs int64      `json:"retry_after_ms,omitempty"` // of limit_exceeded and limit_closed
 	RetryAt      *time.Time `json:"retry_at,omitempty"`       // RFC 3339, UTC
+	UpstreamSays string     `json:"upstream_says,omitempty"`  // of limit_closed
 
 	// Members of a problem (RFC 9457); empty in a grant.
 	Type             string   `json:"type,omitempty"`
@@ -58,6 +59,69 @@ type Limit struct {
 	// Until when the limit counts as spent because its window was lengthened
 	// beyond what the log still held.
 	CatchingUpUntil *time.Time `json:"catching_up_until,omitempty"`
+	Closed          *Closed    `json:"closed,omitempty"` // absent while the limit is open
+	// Drift is how our count compares with what the upstream said last; in a status.
+	Drift *Drift `json:"drift,omitempty"`
+}
+
+// Closed says that nothing is granted from a limit before a time.
+type Closed struct {
+	Since time.Time `json:"since"`
+	Until time.Time `json:"until"`
+	Says  string    `json:"says,omitempty"` // why: the upstream's words, or an operator's
+	By    string    `json:"by"`             // who heard it: the job, or "@" and the uid of a caller outside a pass
+}
+
+// Drift compares our count of a limit with the upstream's. What it did not say is absent.
+type Drift struct {
+	At     time.Time `json:"at"`               // when it said so
+	Units  *int64    `json:"units,omitempty"`  // how large it says that the limit is
+	Ours   *int64    `json:"ours,omitempty"`   // what we count since its window began
+	Theirs *int64    `json:"theirs,omitempty"` // what it counts
+	By     int64     `json:"by"`               // ours less theirs
+	Far    bool      `json:"far"`              // more than 5 % apart, or of another size
+	Cause  string    `json:"cause,omitempty"`  // the likely one
+}
+
+// A Closing is the body of POST /v1/credentials/{name}/close and of …/open.
+type Closing struct {
+	Limit string `json:"limit"`
+	// Of a close: when the limit opens by itself, or after how long ("90m", "1d").
+	Until string `json:"until,omitempty"`
+	Note  string `json:"note,omitempty"`
+}
+
+// Shut is the answer to a Closing.
+type Shut struct {
+	Limit string `json:"limit"`
+	// Changed is false where the limit was closed until later already, or was open.
+	Changed    bool       `json:"changed"`
+	Closed     *Closed    `json:"closed,omitempty"` // as it is now; absent while it is open
+	Credential Credential `json:"credential"`
+}
+
+// An Observation is the body of POST /v1/observe: what the upstream answered. It names
+// the operation, or the grant that was spent on it.
+type Observation struct {
+	Credential string `json:"credential,omitempty"` // as in AcquireRequest
+	Operation  string `json:"operation,omitempty"`
+	GrantID    string `json:"grant_id,omitempty"`
+	// Status of the answer; may be left out where the header begins with its line.
+	Status int64  `json:"status,omitempty"`
+	Header string `json:"header,omitempty" max:"16384"` // lines of "Name: value", verbatim
+	Body   string `json:"body,omitempty" max:"65536"`   // verbatim, not compressed
+}
+
+// Observed is the answer to an Observation.
+type Observed struct {
+	Class      string     `json:"class"` // ok, minute, day, config, billing or unknown
+	Credential string     `json:"credential"`
+	Operation  string     `json:"operation"`
+	Limit      string     `json:"limit,omitempty"`  // that the answer is about, by our name
+	Closed     *Closed    `json:"closed,omitempty"` // as that limit is now
+	Changed    bool       `json:"changed"`          // whether this observation closed it
+	Reset      *time.Time `json:"reset,omitempty"`  // as the upstream says
+	Says       string     `json:"says,omitempty"`
 }
 
 // Credential is a credential with the state of its limits.

@@ -111,7 +111,11 @@ func (a *account) load(b buckets) error {
 	if err != nil {
 		return fmt.Errorf("credential %q: %w", a.name, err)
 	}
-	a.state = &slidinglog.Account{Last: b.last(), Lost: summary.lost}
+	closed, err := b.closed()
+	if err != nil {
+		return fmt.Errorf("credential %q: %w", a.name, err)
+	}
+	a.state = &slidinglog.Account{Last: b.last(), Lost: summary.lost, Closed: closed}
 	a.newest.Store(a.state.Last.Ms)
 	return nil
 }

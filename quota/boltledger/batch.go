@@ -19,16 +19,18 @@ type batch struct {
 	last       quota.ID            // of the file
 
 	entries []quota.Entry
-	changed []slidinglog.Change // entries that a correction writes over
-	keys    map[string]int      // request keys of entries
-	emptied bool                // what the file has of the credential is to go
-	trimmed quota.ID            // entries up to here were deleted with the batch
-	err     error               // of reading the log, which After cannot return
+	changed []slidinglog.Change     // entries that a correction writes over
+	keys    map[string]int          // request keys of entries
+	closed  map[string]quota.Closed // what was closed before
+	closes  bool                    // one of the entries closes or opens a limit
+	emptied bool                    // what the file has of the credential is to go
+	trimmed quota.ID                // entries up to here were deleted with the batch
+	err     error                   // of reading the log, which After cannot return
 }
 
 // begin brings the batch's account up to what the host's clock shows.
 func (b *batch) begin(state *slidinglog.Account, clock time.Time) error {
-	b.state, b.last, b.clock = state, state.Last, clock
+	b.state, b.last, b.closed, b.clock = state, state.Last, state.Closed, clock
 	b.now = b.state.Advance(b.credential, b.clock, b)
 	return b.err
 }
@@ -47,6 +49,7 @@ func (b *batch) undo() {
 	for _, c := range slices.Backward(b.changed) {
 		b.state.Undo(c)
 	}
+	b.state.Closed = b.closed
 }
 
 // After implements slidinglog.Entries: the file's entries, then the batch's own.
@@ -191,6 +194,18 @@ func (b *batch) adjust(a quota.Adjustment) (d quota.Decision, more bool) {
 	}, a.Caller)
 	limits := b.state.States(b.credential, []quota.Charge{{Limit: a.Limit}}, b.now)
 	return quota.Decision{Units: max(booked, -booked), Limits: limits}, more
+}
+
+// closeLimit closes or opens a limit, and reports whether that changes anything.
+func (b *batch) closeLimit(k quota.Closing) bool {
+	e, changes := k.Closes(b.state.Closed[k.Limit].At(b.now), b.now)
+	if !changes {
+		return false
+	}
+	e.ID = b.append(e)
+	b.state.CloseLimit(&e, b.now)
+	b.closes = true
+	return true
 }
 
 // reset drops what there is. Where the newest entry is ahead of the clock, the log

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"math"
+	"slices"
 
 	"go.etcd.io/bbolt"
 
@@ -87,6 +89,7 @@ var (
 	logBucket  = []byte("log")
 	keysBucket = []byte("keys")
 	summaryKey = []byte("summary")
+	closedKey  = []byte("closed") // which limits are closed; absent where none has been
 )
 
 func openBuckets(tx *bbolt.Tx, credential string) buckets {
@@ -156,6 +159,39 @@ func (b buckets) count(entries int, lost int64) error {
 	return b.root.Put(summaryKey, seal(summaryKey, value))
 }
 
+// putClosed writes which limits are closed.
+func (b buckets) putClosed(closed map[string]quota.Closed) error {
+	value := binary.AppendUvarint(nil, uint64(len(closed)))
+	for _, name := range slices.Sorted(maps.Keys(closed)) {
+		c := closed[name]
+		value = appendString(value, name)
+		value = binary.AppendVarint(value, millis(c.Since))
+		value = binary.AppendVarint(value, millis(c.Until))
+		value = appendString(appendString(value, c.Says), c.By)
+	}
+	return b.root.Put(closedKey, seal(closedKey, value))
+}
+
+// closed returns which limits are closed, by name.
+func (b buckets) closed() (map[string]quota.Closed, error) {
+	if b.root == nil || b.root.Get(closedKey) == nil {
+		return nil, nil
+	}
+	d, ok := unseal(closedKey, b.root.Get(closedKey))
+	closed := make(map[string]quota.Closed)
+	for range d.uvarint() {
+		name := d.string()
+		closed[name] = quota.Closed{Since: d.time(), Until: d.time(), Says: d.string(), By: d.string()}
+		if d.failed {
+			break
+		}
+	}
+	if !ok || d.failed {
+		return nil, errors.New("what it says of closed limits is damaged")
+	}
+	return closed, nil
+}
+
 // last returns the id of the newest entry, zero of an empty log.
 func (b buckets) last() quota.ID {
 	if b.log == nil {
@@ -175,6 +211,9 @@ func (b buckets) check() (newest quota.ID, err error) {
 	}
 	s, err := b.summary()
 	if err != nil {
+		return newest, err
+	}
+	if _, err := b.closed(); err != nil {
 		return newest, err
 	}
 	entries, named := 0, 0

@@ -285,6 +285,11 @@ func (b *batch) put(tx *bbolt.Tx) error {
 			return err
 		}
 	}
+	if b.closes {
+		if err := file.putClosed(b.state.Closed); err != nil {
+			return err
+		}
+	}
 	n := 0
 	if b.trimmed, n, err = file.trim(b.state.Expired(), trimStep); err != nil {
 		return err

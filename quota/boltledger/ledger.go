@@ -133,6 +133,15 @@ func (l *Ledger) Adjust(_ context.Context, c *quota.Credential, a quota.Adjustme
 	return d, err
 }
 
+// CloseLimit implements quota.Ledger.
+func (l *Ledger) CloseLimit(_ context.Context, c *quota.Credential, k quota.Closing) (changed bool, err error) {
+	err = l.update(c, func(b *batch) error {
+		changed = b.closeLimit(k)
+		return nil
+	})
+	return changed && err == nil, err
+}
+
 // Reset implements quota.Ledger.
 func (l *Ledger) Reset(_ context.Context, c *quota.Credential, by quota.Caller, note string) error {
 	return l.update(c, func(b *batch) error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"hash/crc32"
 	"slices"
+	"time"
 
 	"quotad/quota"
 )
@@ -12,7 +13,7 @@ import (
 var errRecord = errors.New("an entry of the log is damaged")
 
 // kinds are numbered in a record by their place here.
-var kinds = []quota.Kind{quota.KindGrant, quota.KindSettlement, quota.KindAdjustment, quota.KindReset}
+var kinds = []quota.Kind{quota.KindGrant, quota.KindSettlement, quota.KindAdjustment, quota.KindReset, quota.KindClosing, quota.KindOpening}
 
 // flagSettled is the bit of a record's flags that says that it was settled.
 const flagSettled = 1
@@ -39,7 +40,22 @@ func encode(e *quota.Entry) []byte {
 			b = binary.AppendVarint(b, int64(charge.Units))
 		}
 	}
+	if closes(e.Kind) {
+		b = appendString(b, e.Limit)
+		b = binary.AppendVarint(b, millis(e.Until))
+	}
 	return seal(encodeID(e.ID), b)
+}
+
+// closes tells the kinds of entries that name a limit and a time.
+func closes(kind quota.Kind) bool { return kind == quota.KindClosing || kind == quota.KindOpening }
+
+// millis writes a time, and 0 for none.
+func millis(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -83,6 +99,9 @@ func decode(id quota.ID, value []byte) (quota.Entry, error) {
 	for _, field := range []*[]quota.Charge{&e.Charges, &e.GivenBack, &e.Before, &e.After} {
 		*field = d.charges()
 	}
+	if closes(e.Kind) {
+		e.Limit, e.Until = d.string(), d.time()
+	}
 	if d.failed || len(d.rest) > 0 {
 		return quota.Entry{}, errRecord
 	}
@@ -114,6 +133,15 @@ func (d *decoder) varint() int64 {
 	v, n := binary.Varint(d.rest)
 	d.take(n)
 	return v
+}
+
+// time reads what millis wrote.
+func (d *decoder) time() time.Time {
+	ms := d.varint()
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
 }
 
 func (d *decoder) units() quota.Units {

@@ -128,7 +128,55 @@ func (q question) fits(charges []quota.Charge, useReserve bool) quota.Decision {
 			d.RetryAt, d.RetryAfter = at, at.Sub(q.clock)
 		}
 	}
+	return q.closed(d)
+}
+
+// closed refuses what counts against a closed limit.
+func (q question) closed(d quota.Decision) quota.Decision {
+	latest := time.Time{}
+	for _, s := range d.Limits {
+		if until := s.Closed.Until; until.After(latest) {
+			d.Reason, d.Limit, latest = quota.LimitClosed, s.Name, until
+		}
+	}
+	if latest.After(d.RetryAt) {
+		d.RetryAt = latest
+	}
+	if !d.RetryAt.IsZero() {
+		d.RetryAfter = d.RetryAt.Sub(q.clock)
+	}
 	return d
+}
+
+// closedIn returns what the newest entry about a limit says of it.
+func (q question) closedIn(limit string) quota.Closed {
+	for _, e := range slices.Backward(q.entries) {
+		if e.Limit == limit && e.Kind == quota.KindClosing && e.Until.After(q.now) {
+			return quota.Closed{Since: e.At, Until: e.Until, Says: e.Note, By: e.By}
+		}
+		if e.Limit == limit {
+			return quota.Closed{}
+		}
+	}
+	return quota.Closed{}
+}
+
+// CloseLimit implements quota.Ledger.
+func (m *Model) CloseLimit(_ context.Context, c *quota.Credential, k quota.Closing) (bool, error) {
+	q, done := m.about(c)
+	defer done()
+	held := q.closedIn(k.Limit)
+	e := quota.Entry{Kind: quota.KindClosing, Limit: k.Limit, Until: k.Until, Note: k.Says, By: k.Caller.By()}
+	switch {
+	case k.Until.IsZero() && held.Until.IsZero():
+		return false, nil
+	case k.Until.IsZero():
+		e.Kind = quota.KindOpening
+	case !k.Until.After(q.now) || !k.Until.After(held.Until):
+		return false, nil
+	}
+	q.append(e)
+	return true, nil
 }
 
 // fitsAt tries every instant at which something leaves the window.
@@ -207,13 +255,13 @@ func (q question) states(charges []quota.Charge) []quota.LimitState {
 	states := make([]quota.LimitState, len(charges))
 	for n, charge := range charges {
 		i := q.c.Index(charge.Limit)
-		states[n] = quota.LimitState{Limit: q.c.Limits[i], Used: q.used(i, q.now), Cost: charge.Units}
+		states[n] = quota.LimitState{Limit: q.c.Limits[i], Used: q.used(i, q.now), Cost: charge.Units, Closed: q.closedIn(charge.Limit)}
 	}
 	return states
 }
 
 func (q question) state(i int) quota.LimitState {
-	s := quota.LimitState{Limit: q.c.Limits[i], Used: q.used(i, q.now)}
+	s := quota.LimitState{Limit: q.c.Limits[i], Used: q.used(i, q.now), Closed: q.closedIn(q.c.Limits[i].Name)}
 	_, end := s.Window.Bounds(q.now)
 	if !end.IsZero() {
 		if s.Used > 0 {

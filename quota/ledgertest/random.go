@@ -133,8 +133,10 @@ func (r *random) act() {
 		r.moveClock()
 	case n < 86:
 		r.settleBoth()
-	case n < 89:
+	case n < 88:
 		r.adjustBoth()
+	case n < 90:
+		r.closeBoth()
 	case n < 95:
 		r.compareUsage()
 	case n < 97:
@@ -282,6 +284,21 @@ func (r *random) adjustBoth() {
 	}
 	want, _ := r.model.Adjust(context.Background(), r.c, a)
 	r.same("adjust", got.Units, want.Units)
+}
+
+// closeBoth closes a limit for a while, or opens it.
+func (r *random) closeBoth() {
+	k := quota.Closing{Limit: r.c.Limits[r.rand.IntN(len(r.c.Limits))].Name, Says: "says, the upstream", Caller: quota.Caller{UID: 1}}
+	if r.rand.IntN(4) > 0 {
+		k.Until = time.UnixMilli(r.clock.Now().UnixMilli()).UTC().Add(time.Duration(r.rand.IntN(600)-60) * time.Second)
+	}
+	r.say("close %+v", k)
+	got, err := r.ledger.CloseLimit(context.Background(), r.c, k)
+	if err != nil {
+		r.Fatal(err)
+	}
+	want, _ := r.model.CloseLimit(context.Background(), r.c, k)
+	r.same("close", got, want)
 }
 
 func (r *random) compareUsage() {

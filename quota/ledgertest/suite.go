@@ -47,6 +47,9 @@ func Run(t *testing.T, h Harness) {
 		{"given back, then another window", givenBackOfAnotherWindow},
 		{"hosts differ", hostsDiffer},
 		{"the log is ahead of the clock", logAheadOfTheClock},
+		{"a limit is closed and opens", closedLimit},
+		{"a closed limit outlives its window", closedForLong},
+		{"a reset opens", resetOpens},
 		{"many clients at once", manyClients},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, h) })

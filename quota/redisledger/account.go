@@ -33,12 +33,13 @@ type account struct {
 	down       error     // why Redis does not decide; nil while it does
 	since      time.Time // of down
 	position   position
-	skew       time.Duration          // the log's time less the host's
-	ahead      time.Duration          // the log's newest entry less Redis' clock
-	used       map[string]quota.Units // per limit, when Redis was last heard
-	daemons    map[string]bool        // that wrote to the log, as Redis last said
-	offline    []*offlineGrant        // in the longest window, or not replayed yet
-	lastID     quota.ID               // of what was granted offline
+	skew       time.Duration           // the log's time less the host's
+	ahead      time.Duration           // the log's newest entry less Redis' clock
+	used       map[string]quota.Units  // per limit, when Redis was last heard
+	closed     map[string]quota.Closed // limits, when Redis was last heard; replaced, never changed
+	daemons    map[string]bool         // that wrote to the log, as Redis last said
+	offline    []*offlineGrant         // in the longest window, or not replayed yet
+	lastID     quota.ID                // of what was granted offline
 	quiet      quietPeriod
 
 	differences []string // who counts the credential otherwise, and what
@@ -109,6 +110,7 @@ func (a *account) hear(r reply, sent position, learn bool) {
 	defer a.mu.Unlock()
 	a.skew = time.Until(r.now)
 	a.ahead = r.newest.Time().Sub(r.clock)
+	a.closed = r.closed
 	switch {
 	case !learn:
 	case a.position.epoch == r.epoch && !a.position.newest.Less(r.newest):

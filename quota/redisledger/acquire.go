@@ -177,7 +177,7 @@ func (a *account) decisions(c *quota.Credential, asks []quota.Ask, r reply) ([]q
 func allGranted(c *quota.Credential, asks []quota.Ask, r reply) []quota.Decision {
 	decisions := make([]quota.Decision, len(asks))
 	for n := len(asks) - 1; n >= 0; n-- {
-		decisions[n] = decided(c, asks[n], r.used)
+		decisions[n] = decided(c, asks[n], r.used, nil)
 		decisions[n].GrantID = quota.GrantID(c.Name, r.newest)
 		r.newest.Seq--
 		for i, limit := range c.Limits {
@@ -189,11 +189,11 @@ func allGranted(c *quota.Credential, asks []quota.Ask, r reply) []quota.Decision
 }
 
 // decided begins a decision with the units used of each limit.
-func decided(c *quota.Credential, ask quota.Ask, used []quota.Units) quota.Decision {
+func decided(c *quota.Credential, ask quota.Ask, used []quota.Units, closed map[string]quota.Closed) quota.Decision {
 	d := quota.Decision{Units: quota.Max(ask.Charges), Limits: make([]quota.LimitState, 0, len(ask.Charges))}
 	for i, limit := range c.Limits {
 		if units, counts := quota.ChargeIn(ask.Charges, limit.Name); counts {
-			d.Limits = append(d.Limits, quota.LimitState{Limit: limit, Used: used[i], Cost: units})
+			d.Limits = append(d.Limits, quota.LimitState{Limit: limit, Used: used[i], Cost: units, Closed: closed[limit.Name]})
 		}
 	}
 	return d
@@ -209,7 +209,7 @@ func decision(c *quota.Credential, ask quota.Ask, r reply, row []any) (quota.Dec
 			return quota.Decision{}, errReply
 		}
 	}
-	d := decided(c, ask, used)
+	d := decided(c, ask, used, r.closed)
 	switch row[0] {
 	case "granted", "replayed":
 		if id := asText(row[1]); id != "" {
@@ -220,7 +220,7 @@ func decision(c *quota.Credential, ask quota.Ask, r reply, row []any) (quota.Dec
 	case "conflict":
 		e, err := parseEntry(quota.ID{}, asText(row[1]))
 		return quota.Conflict(e.Operation, e.Count), err
-	case "denied":
+	case "denied", "closed":
 		return denied(c, ask, r, row, d)
 	}
 	return d, errReply
@@ -236,11 +236,15 @@ func denied(c *quota.Credential, ask quota.Ask, r reply, row []any, d quota.Deci
 	}
 	d.Reason, d.Limit = quota.LimitExceeded, c.Limits[number-1].Name
 	d.RetryAt = time.UnixMilli(fits).UTC()
+	d.RetryAfter = max(time.Millisecond, d.RetryAt.Sub(r.clock))
+	if row[0] == "closed" {
+		d.Reason = quota.LimitClosed
+		return d, nil
+	}
 	for i, s := range d.Limits {
 		if s.Name == d.Limit && s.Used+s.Cost <= s.Budget(ask.UseReserve) {
 			d.Limits[i].CatchingUp = d.RetryAt // nothing else refuses what fits
 		}
 	}
-	d.RetryAfter = max(time.Millisecond, d.RetryAt.Sub(r.clock))
 	return d, nil
 }

@@ -22,8 +22,9 @@ type reply struct {
 	now    time.Time
 	clock  time.Time
 	position
-	used []quota.Units // of each limit, if that is all: every ask is granted
-	rest []any
+	used   []quota.Units           // of each limit, if that is all: every ask is granted
+	closed map[string]quota.Closed // limits that are closed, by name
+	rest   []any
 }
 
 // run calls a script, repeating it until it is answered, refused or out of time.
@@ -206,7 +207,7 @@ func parse(value any, epoch string, limits int) (reply, error) {
 		return r, nil
 	}
 	values, _ := value.([]any)
-	if len(values) < 5 {
+	if len(values) < 6 {
 		return reply{}, errReply
 	}
 	status, ok1 := values[0].(string)
@@ -215,13 +216,48 @@ func parse(value any, epoch string, limits int) (reply, error) {
 	newest, ok4 := values[3].(string)
 	clock, ok5 := values[4].(int64)
 	id, err := quota.ParseID(newest)
+	closed, ok := unpackClosed(asText(values[5]))
+	if !ok {
+		return reply{}, errReply
+	}
 	if !ok1 || !ok2 || !ok3 || !ok4 || !ok5 || err != nil {
 		return reply{}, errReply
 	}
 	return reply{
 		status: status, now: time.UnixMilli(ms).UTC(), clock: time.UnixMilli(clock).UTC(),
-		position: position{epoch: epoch, newest: id}, rest: values[5:],
+		position: position{epoch: epoch, newest: id}, closed: closed, rest: values[6:],
 	}, nil
+}
+
+// unpackClosed reads what account.lua packs of each limit that is closed.
+func unpackClosed(text string) (closed map[string]quota.Closed, ok bool) {
+	for len(text) > 0 {
+		if len(text) < 17 {
+			return nil, false
+		}
+		c := quota.Closed{Since: instant(unpacked(text)), Until: instant(unpacked(text[8:]))}
+		text = text[16:]
+		var words [3]string // the name, why, who
+		for i, size := range [3]int{1, 2, 1} {
+			if len(text) < size {
+				return nil, false
+			}
+			length := int(text[0])
+			if size == 2 {
+				length |= int(text[1]) << 8
+			}
+			if text = text[size:]; len(text) < length {
+				return nil, false
+			}
+			words[i], text = text[:length], text[length:]
+		}
+		if closed == nil {
+			closed = make(map[string]quota.Closed)
+		}
+		c.Says, c.By = unword(words[1]), unword(words[2])
+		closed[words[0]] = c
+	}
+	return closed, true
 }
 
 // stateSize is that of the account's state without what the limits hold.

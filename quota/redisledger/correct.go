@@ -55,7 +55,7 @@ func (a *account) settle(ctx context.Context, c *quota.Credential, s quota.Settl
 			return d, errReply
 		}
 		if charged > 0 {
-			d.Limits = append(d.Limits, quota.LimitState{Limit: limit, Used: used, Cost: charged})
+			d.Limits = append(d.Limits, quota.LimitState{Limit: limit, Used: used, Cost: charged, Closed: r.closed[limit.Name]})
 		}
 	}
 	return d, nil
@@ -99,9 +99,35 @@ func (l *Ledger) Adjust(ctx context.Context, c *quota.Credential, adjustment quo
 		a.record(r.epoch, logLine{id: id, text: text})
 		total, left = total+booked, left+int64(booked)
 		if more == 0 {
-			return quota.Decision{Units: total, Limits: []quota.LimitState{{Limit: c.Limits[number], Used: used}}}, nil
+			return quota.Decision{Units: total, Limits: []quota.LimitState{{Limit: c.Limits[number], Used: used, Closed: r.closed[adjustment.Limit]}}}, nil
 		}
 	}
+}
+
+// CloseLimit implements quota.Ledger.
+func (l *Ledger) CloseLimit(ctx context.Context, c *quota.Credential, k quota.Closing) (changed bool, err error) {
+	a := l.account(c.Name)
+	if err := a.begin(ctx); err != nil {
+		return false, err
+	}
+	defer a.end()
+	until := int64(0)
+	if !k.Until.IsZero() {
+		until = k.Until.UnixMilli()
+	}
+	text := closingText(k)
+	r, err := a.do(ctx, c, verb{script: l.scripts.close, args: []any{text, k.Limit, until}})
+	if err != nil {
+		return false, err
+	}
+	if len(r.rest) != 1 {
+		return false, errReply
+	}
+	id := asText(r.rest[0])
+	if id != "" {
+		a.record(r.epoch, logLine{id: id, text: text})
+	}
+	return id != "", nil
 }
 
 // Reset implements quota.Ledger. It is also the way out of a log that is ahead of

@@ -65,6 +65,14 @@ func settleText(s quota.Settlement) string {
 	return fmt.Sprintf("s %s %d %s %s", s.Grant, s.Units, word(s.Caller.By()), word(s.Caller.Region))
 }
 
+// closingText is the entry of a limit that is closed, or opened.
+func closingText(k quota.Closing) string {
+	if k.Until.IsZero() {
+		return fmt.Sprintf("o %s %s %s %s", k.Limit, word(k.Caller.By()), word(k.Caller.Region), word(k.Says))
+	}
+	return fmt.Sprintf("c %s %d %s %s %s", k.Limit, k.Until.UnixMilli(), word(k.Caller.By()), word(k.Caller.Region), word(k.Says))
+}
+
 func resetText(by quota.Caller, note string) string {
 	return fmt.Sprintf("r %s %s %s", word(by.By()), word(by.Region), word(note))
 }
@@ -75,7 +83,7 @@ func parseEntry(id quota.ID, text string) (quota.Entry, error) {
 	head, _, _ := strings.Cut(text, ";")
 	words := strings.Split(head, " ")
 	kind, list := words[0][:min(1, len(words[0]))], words[0][min(1, len(words[0])):]
-	need := map[string]int{"g": 6, "u": 7, "d": 7, "s": 7, "r": 4}[kind]
+	need := map[string]int{"g": 6, "u": 7, "d": 7, "s": 7, "r": 4, "c": 6, "o": 5}[kind]
 	if need == 0 || len(words) != need {
 		return e, fmt.Errorf("cannot understand redis: %s is no entry of this version: %.80q", id, text)
 	}
@@ -99,6 +107,13 @@ func parseEntry(id quota.ID, text string) (quota.Entry, error) {
 		if e.Grant, err = quota.ParseID(words[0]); err == nil {
 			e.SettledTo, err = parseUnits(words[1])
 		}
+	case "c":
+		var ms int64
+		e.Kind, e.Limit, e.By, e.Region, e.Note = quota.KindClosing, words[0], unword(words[2]), unword(words[3]), unword(words[4])
+		ms, err = strconv.ParseInt(words[1], 10, 64)
+		e.Until = instant(ms)
+	case "o":
+		e.Kind, e.Limit, e.By, e.Region, e.Note = quota.KindOpening, words[0], unword(words[1]), unword(words[2]), unword(words[3])
 	case "r":
 		e.Kind, e.By, e.Region, e.Note = quota.KindReset, unword(words[0]), unword(words[1]), unword(words[2])
 	}

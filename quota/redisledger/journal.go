@@ -27,6 +27,7 @@ import (
 //	e <credential> <epoch> <id> <entry>                          an entry of it
 //	o <credential> <id> <units settled to, or -> <entry>         an offline grant; a later line replaces it
 //	b <credential> <id> <units settled to, or ->                 it is in the log as it was then
+//	c <credential> <id> <entry>                                  a limit is closed, as an entry before this segment says
 //
 // What is written survives the daemon at once, and the machine where it was synced.
 type journal struct {
@@ -40,6 +41,13 @@ type journal struct {
 	broken   int      // lines that cannot be read
 	marks    map[string]mark
 	grants   map[string]map[quota.ID]offlineGrant // by credential: pending, or young
+	closed   map[string]map[string]closing        // by credential and limit: what closed it
+}
+
+// A closing is the entry of a limit that is closed, and what it says.
+type closing struct {
+	id, text string
+	closed   quota.Closed
 }
 
 // A mark is what is known of a credential's log.
@@ -72,6 +80,7 @@ func openJournal(dir string, keep time.Duration) (*journal, error) {
 	j := &journal{
 		dir: dir, keep: keep, segments: segments,
 		marks: make(map[string]mark), grants: make(map[string]map[quota.ID]offlineGrant),
+		closed: make(map[string]map[string]closing),
 	}
 	if len(segments) == 0 {
 		_, err := j.next()
@@ -136,6 +145,9 @@ func (j *journal) take(line string) {
 			m.used[charge.Limit] += charge.Units
 		}
 		j.marks[name] = m
+		j.noteClosing(name, words[3], words[4])
+	case words[0] == "c":
+		j.noteClosing(name, words[2], strings.Join(words[3:], " "))
 	case words[0] == "o" && len(words) == 5:
 		id, err1 := quota.ParseID(words[2])
 		g, err2 := readOffline(id, words[3], words[4])
@@ -168,6 +180,49 @@ func readOffline(id quota.ID, settledTo, text string) (offlineGrant, error) {
 		id: id, operation: e.Operation, count: e.Count, digest: text[strings.LastIndexByte(text, ' ')+1:],
 		text: text, charges: e.Charges, units: quota.Max(e.Charges), settledTo: settledTo, written: true, pending: true,
 	}, nil
+}
+
+// noteClosing takes in an entry that closes a limit, or opens it, or all of them.
+func (j *journal) noteClosing(name, id, text string) {
+	if text == "" || strings.IndexByte("cor", text[0]) < 0 {
+		return
+	}
+	at, err1 := quota.ParseID(id)
+	e, err2 := parseEntry(at, text)
+	switch {
+	case err1 != nil || err2 != nil:
+		j.broken++
+	case e.Kind == quota.KindReset:
+		delete(j.closed, name)
+	case e.Kind == quota.KindOpening:
+		delete(j.closed[name], e.Limit)
+	case e.Kind == quota.KindClosing:
+		if j.closed[name] == nil {
+			j.closed[name] = make(map[string]closing)
+		}
+		j.closed[name][e.Limit] = closing{id: id, text: text, closed: e.Closed()}
+	}
+}
+
+// closings returns which limits of a credential are closed, as far as this daemon said so.
+func (j *journal) closings(credential string) map[string]quota.Closed {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	closed := make(map[string]quota.Closed)
+	for limit, c := range j.closed[credential] {
+		closed[limit] = c.closed
+	}
+	return closed
+}
+
+// closingEntries returns the entries that closed them.
+func (j *journal) closingEntries(credential string) (entries []closing) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, c := range j.closed[credential] {
+		entries = append(entries, c)
+	}
+	return entries
 }
 
 func (j *journal) noteOffline(name string, g offlineGrant) {
@@ -214,6 +269,9 @@ func (j *journal) log(credential, epoch string, entries ...logLine) error {
 			m.position = position{epoch: epoch, newest: newest}
 		}
 		j.marks[credential] = m
+		for _, e := range entries {
+			j.noteClosing(credential, e.id, e.text)
+		}
 	})
 	return err
 }
@@ -339,6 +397,12 @@ func (j *journal) next() (ended *os.File, err error) {
 		head.WriteString(j.marks[name].line())
 	}
 	oldest := time.Now().Add(-j.keep).UnixMilli()
+	for name, limits := range j.closed {
+		maps.DeleteFunc(limits, func(_ string, c closing) bool { return c.closed.Until.UnixMilli() < oldest })
+		for _, limit := range slices.Sorted(maps.Keys(limits)) {
+			fmt.Fprintf(&head, "c %s %s %s\n", name, limits[limit].id, limits[limit].text)
+		}
+	}
 	for name, grants := range j.grants {
 		maps.DeleteFunc(grants, func(id quota.ID, g offlineGrant) bool { return !g.pending && id.Ms < oldest })
 		for _, id := range slices.SortedFunc(maps.Keys(grants), quota.ID.Compare) {

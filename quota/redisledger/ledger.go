@@ -86,8 +86,8 @@ type Ledger struct {
 var _ quota.Ledger = (*Ledger)(nil)
 
 type scripts struct {
-	acquire, adjust, count, fence, merge, replay, reset, restore, settle, usage *redis.Script
-	claim, hold, load, save                                                     *redis.Script // of Hosts
+	acquire, adjust, close, count, fence, merge, replay, reset, restore, settle, usage *redis.Script
+	claim, hold, load, save                                                            *redis.Script // of Hosts
 }
 
 // Open returns a ledger that connects when it is first used: a Redis that is
@@ -147,6 +147,7 @@ func newScripts(s lua.Scripts) scripts {
 	return scripts{
 		acquire: redis.NewScript(s.Acquire),
 		adjust:  redis.NewScript(s.Adjust),
+		close:   redis.NewScript(s.Close),
 		count:   redis.NewScript(s.Count),
 		fence:   redis.NewScript(s.Fence),
 		merge:   redis.NewScript(s.Merge),
@@ -193,7 +194,7 @@ func (l *Ledger) account(name string) *account {
 	a := newAccount(l, name)
 	if l.journal != nil {
 		m, grants := l.journal.known(name)
-		a.position, a.offline = m.position, grants
+		a.position, a.offline, a.closed = m.position, grants, l.journal.closings(name)
 		for limit, used := range m.used {
 			a.used[limit] = used
 		}

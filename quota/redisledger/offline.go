@@ -101,6 +101,9 @@ func (a *account) grantOffline(ask quota.Ask, down error) (quota.Decision, *offl
 		d.GrantID, d.Replayed = quota.GrantID(a.name, g.id), true
 		return d, nil
 	}
+	if closed := a.closedOffline(ask.Charges); !closed.Granted() {
+		return closed, nil
+	}
 	if err := a.exceedsOffline(ask.Charges, ask.UseReserve); err != nil {
 		return quota.Decision{Err: err}, nil
 	}
@@ -130,6 +133,19 @@ func (a *account) peekOffline(operations []string, ask quota.Ask, down error) (q
 		return quota.Decision{}, err
 	}
 	return quota.Decision{Units: quota.Max(ask.Charges), Outage: true}, nil
+}
+
+// closedOffline refuses charges in a limit that was closed when Redis was last heard.
+func (a *account) closedOffline(charges []quota.Charge) quota.Decision {
+	d, now := quota.Decision{Units: quota.Max(charges), Outage: true}, time.Now().Add(a.skew)
+	for _, charge := range charges {
+		limit, _ := a.credential.Limit(charge.Limit)
+		if c := a.closed[charge.Limit].At(now); !c.IsZero() {
+			d.Limits = append(d.Limits, quota.LimitState{Limit: limit, Used: a.used[charge.Limit], Cost: charge.Units, Closed: c})
+		}
+	}
+	d.Close(now)
+	return d
 }
 
 // refusesOffline returns why operations are not granted here at all.

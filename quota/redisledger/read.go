@@ -45,6 +45,7 @@ func (a *account) usage(ctx context.Context, c *quota.Credential) (quota.Usage, 
 			CatchingUp: instant(row[1]),
 			NextAt:     instant(row[2]),
 			NextUnits:  quota.Units(row[3]),
+			Closed:     r.closed[limit.Name],
 		})
 	}
 	a.hearUsage(u, strings.Fields(daemons))

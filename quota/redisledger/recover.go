@@ -142,6 +142,9 @@ func (a *account) recover(c *quota.Credential) error {
 		_, now := a.known()
 		since := earlier(now, time.Now()).Add(-span(c))
 		var args []any
+		for _, c := range l.journal.closingEntries(a.name) { // perhaps older than any window
+			args = append(args, c.id, c.text)
+		}
 		err := l.journal.entries(a.name, since, func(id, text string) (err error) {
 			staged++
 			if args = append(args, id, text); len(args) == 2*stageStep {

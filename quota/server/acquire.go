@@ -149,7 +149,7 @@ func (s *Server) forbidsGrant(c *Session, id string) (quota.Decision, error) {
 	}, nil
 }
 
-// An Event is what became of an acquire, settle, release, adjust or reset.
+// An Event is what became of an acquire, settle, release, adjust, close, open or reset.
 type Event struct {
 	Verb     string        // which of these
 	Request  quota.Request // of an acquire, with names as the caller sent them; of the others the Caller and, where known, the Credential

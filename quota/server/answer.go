@@ -22,7 +22,7 @@ func writeDecision(w http.ResponseWriter, d quota.Decision, useReserve bool) {
 		return
 	}
 	status := writeRefusal(body, d, useReserve)
-	if d.Reason == quota.LimitExceeded {
+	if d.Denied() {
 		addRateLimit(w.Header(), d, useReserve)
 	}
 	send(w, status, typeProblem, body.end())
@@ -50,7 +50,7 @@ func writeRefusal(body *object, d quota.Decision, useReserve bool) int {
 	body.str("title", p.Title)
 	body.number("status", int64(p.Status))
 	body.str("reason", string(d.Reason))
-	if d.Reason == quota.LimitExceeded {
+	if d.Denied() {
 		p.Detail = denialDetail(d)
 		body.number("retry_after_ms", d.RetryAfter.Milliseconds())
 		body.time("retry_at", d.RetryAt)
@@ -60,6 +60,9 @@ func writeRefusal(body *object, d quota.Decision, useReserve bool) int {
 	body.str("detail", p.Detail)
 	body.str("hint", p.Hint)
 	body.str("limit", d.Limit)
+	if d.Reason == quota.LimitClosed {
+		body.str("upstream_says", d.Closed().Says)
+	}
 	if d.Units != 0 {
 		body.number("requested", int64(d.Units))
 	}
@@ -86,6 +89,7 @@ func writeLimits(body *object, d quota.Decision) {
 			body.number("next_units", int64(l.NextUnits))
 		}
 		body.time("catching_up_until", l.CatchingUp)
+		writeClosed(body, l.Closed)
 		body.text = append(body.text, '}')
 	})
 }
@@ -113,7 +117,23 @@ func violated(d quota.Decision, useReserve bool) []string {
 	return names
 }
 
+func writeClosed(body *object, c quota.Closed) {
+	if c.IsZero() {
+		return
+	}
+	body.name("closed")
+	body.text = append(body.text, '{')
+	body.time("since", c.Since)
+	body.time("until", c.Until)
+	body.str("says", c.Says)
+	body.str("by", c.By)
+	body.text = append(body.text, '}')
+}
+
 func denialDetail(d quota.Decision) string {
+	if d.Reason == quota.LimitClosed {
+		return "limit " + strconv.Quote(d.Limit) + " is closed until " + d.Closed().Until.UTC().Format(time.RFC3339) + ": " + d.Closed().Says
+	}
 	for _, l := range d.Limits {
 		if l.Name == d.Limit && !l.CatchingUp.IsZero() {
 			return "limit " + strconv.Quote(d.Limit) + " has a longer window than its log reaches back, and counts as spent until that is filled"
@@ -128,7 +148,7 @@ func denialDetail(d quota.Decision) string {
 // spendable is what is left of a limit for a caller who may, or may not, use
 // the reserve.
 func spendable(l quota.LimitState, useReserve bool) quota.Units {
-	if !l.CatchingUp.IsZero() {
+	if !l.CatchingUp.IsZero() || !l.Closed.IsZero() {
 		return 0
 	}
 	return max(0, l.Budget(useReserve)-l.Used)
@@ -169,6 +189,14 @@ func seconds(d time.Duration) int64 {
 	return max(1, int64((d+time.Second-1)/time.Second))
 }
 
+// closedOf returns nil of a limit that is open.
+func closedOf(c quota.Closed) *api.Closed {
+	if c.IsZero() {
+		return nil
+	}
+	return &api.Closed{Since: c.Since.UTC(), Until: c.Until.UTC(), Says: c.Says, By: c.By}
+}
+
 func limitsOf(states []quota.LimitState) []api.Limit {
 	limits := make([]api.Limit, len(states))
 	for i, s := range states {
@@ -182,6 +210,7 @@ func limitsOf(states []quota.LimitState) []api.Limit {
 			NextUnitsAt:     timeOf(s.NextAt),
 			NextUnits:       int64(s.NextUnits),
 			CatchingUpUntil: timeOf(s.CatchingUp),
+			Closed:          closedOf(s.Closed),
 		}
 	}
 	return limits

@@ -7,6 +7,7 @@ import (
 
 	"quotad/quota"
 	"quotad/quota/api"
+	"quotad/quota/upstream"
 )
 
 // ownSections are the members of GET /v1/status that this package gives.
@@ -73,7 +74,24 @@ func (s *Server) stateOf(ctx context.Context, name string) (api.Credential, erro
 	if err != nil {
 		return api.Credential{}, err
 	}
-	return api.Credential{Name: name, Limits: limitsOf(usage.Limits)}, nil
+	limits, drifts := limitsOf(usage.Limits), s.observer.Drifts(name)
+	for i := range limits {
+		if d, said := drifts[limits[i].Name]; said {
+			limits[i].Drift = driftOf(d)
+		}
+	}
+	return api.Credential{Name: name, Limits: limits}, nil
+}
+
+func driftOf(d upstream.Drift) *api.Drift {
+	known := func(a upstream.Amount) *int64 {
+		if !a.Known {
+			return nil
+		}
+		units := int64(a.Units)
+		return &units
+	}
+	return &api.Drift{At: d.At.UTC(), Units: known(d.Says), Ours: known(d.Ours), Theirs: known(d.Theirs), By: d.By(), Far: d.Far, Cause: d.Cause}
 }
 
 // stateOrError is for answers that tell more than the state.

@@ -28,6 +28,7 @@ const maxText = 256 // bytes of one text
 type decoder[T any] struct {
 	byDefault T
 	names     []string // of the members of T, in their order
+	most      []int    // bytes that the text of each may have
 }
 
 // newDecoder returns the decoder of a struct of at most 64 strings, integers, bools,
@@ -40,13 +41,28 @@ func newDecoder[T any](byDefault ...T) decoder[T] {
 	}
 	for member := range reflect.TypeFor[T]().Fields() {
 		name, _, _ := strings.Cut(member.Tag.Get("json"), ",")
-		d.names = append(d.names, name)
+		most, err := strconv.Atoi(member.Tag.Get("max"))
+		if err != nil {
+			most = maxText
+		}
+		d.names, d.most = append(d.names, name), append(d.most, most)
 	}
 	return d
 }
 
+// longest is how many bytes a body may have: a byte of a long text takes up to six as JSON.
+func (d decoder[T]) longest() int64 {
+	longest := int64(maxBody)
+	for _, most := range d.most {
+		if most > maxText {
+			longest += 6 * int64(most)
+		}
+	}
+	return longest
+}
+
 func (d decoder[T]) decode(r *http.Request) (T, *api.Problem) {
-	kind, text, problem := textOf(r)
+	kind, text, problem := textOf(r, d.longest())
 	if problem != nil {
 		return d.byDefault, problem
 	}
@@ -66,7 +82,7 @@ const (
 
 func (d decoder[T]) parse(kind, text string) (T, error) {
 	in := d.byDefault
-	m := members{names: d.names, into: reflect.ValueOf(&in).Elem()}
+	m := members{names: d.names, most: d.most, into: reflect.ValueOf(&in).Elem()}
 	var err error
 	if kind == isJSON {
 		err = m.parseJSON(text)
@@ -85,6 +101,7 @@ func (d decoder[T]) parse(kind, text string) (T, error) {
 // Members are those of a struct that a request sets.
 type members struct {
 	names   []string
+	most    []int
 	into    reflect.Value
 	given   uint64 // a bit for each that the request has set
 	unknown error  // the first name that is none
@@ -169,7 +186,7 @@ func (m *members) set(f field) {
 		}
 		return
 	}
-	f.again = m.given&(1<<i) != 0
+	f.most, f.again = m.most[i], m.given&(1<<i) != 0
 	m.given |= 1 << i
 	if err := f.set(m.into.Field(i)); err != nil && m.wrong == nil {
 		m.wrong = err
@@ -180,6 +197,7 @@ func (m *members) set(f field) {
 type field struct {
 	name, text string
 	isJSON     bool
+	most       int  // bytes that its text may have
 	again      bool // its name was given before
 }
 
@@ -227,8 +245,8 @@ func (f field) setText(into reflect.Value) error {
 	if err != nil {
 		return err
 	}
-	if len(text) > maxText {
-		return fmt.Errorf("%s has at most %d bytes", f.name, maxText)
+	if len(text) > f.most {
+		return fmt.Errorf("%s has at most %d bytes", f.name, f.most)
 	}
 	if own, ok := into.Addr().Interface().(encoding.TextUnmarshaler); ok {
 		return own.UnmarshalText([]byte(text))
@@ -327,7 +345,7 @@ func kindOf(value string) string {
 }
 
 // textOf returns the text that holds the fields of a request.
-func textOf(r *http.Request) (kind, text string, problem *api.Problem) {
+func textOf(r *http.Request, longest int64) (kind, text string, problem *api.Problem) {
 	if !hasBody(r.Method) {
 		if r.ContentLength != 0 {
 			return "", "", api.NewProblem(quota.BadRequest, "%s takes no body", r.Method)
@@ -337,7 +355,7 @@ func textOf(r *http.Request) (kind, text string, problem *api.Problem) {
 	if r.URL.RawQuery != "" {
 		return "", "", api.NewProblem(quota.BadRequest, "fields belong in the body, not behind a '?'")
 	}
-	body, problem := readBody(r)
+	body, problem := readBody(r, longest)
 	if problem != nil || len(body) == 0 {
 		return isForm, "", problem
 	}
@@ -380,31 +398,31 @@ func mediaType(h http.Header) string {
 	return kind
 }
 
-// readBody reads a body of at most maxBody bytes. Of a longer one it reads on
+// readBody reads a body of at most longest bytes. Of a longer one it reads on
 // for a while, because a connection with an unread body cannot be used again.
-func readBody(r *http.Request) ([]byte, *api.Problem) {
-	if r.ContentLength > maxBody {
-		return nil, refuseBody(r)
+func readBody(r *http.Request, longest int64) ([]byte, *api.Problem) {
+	if r.ContentLength > longest {
+		return nil, refuseBody(r, longest)
 	}
 	body, err := make([]byte, max(0, r.ContentLength)), error(nil)
 	if r.ContentLength >= 0 {
 		_, err = io.ReadFull(r.Body, body)
 	} else {
-		body, err = io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+		body, err = io.ReadAll(io.LimitReader(r.Body, longest+1))
 	}
 	switch {
 	case err != nil:
 		return nil, api.NewProblem(quota.BadRequest, "the body did not arrive: %v", err)
-	case len(body) > maxBody:
-		return nil, refuseBody(r)
+	case int64(len(body)) > longest:
+		return nil, refuseBody(r, longest)
 	}
 	return body, nil
 }
 
-func refuseBody(r *http.Request) *api.Problem {
+func refuseBody(r *http.Request, longest int64) *api.Problem {
 	// Whoever waits for "100 Continue" has not sent the body, and need not.
 	if r.Header.Get("Expect") == "" && r.ContentLength <= maxDrain {
 		io.CopyN(io.Discard, r.Body, maxDrain)
 	}
-	return api.NewProblem(quota.BadRequest, "the body has more than %d bytes", maxBody).WithStatus(http.StatusRequestEntityTooLarge)
+	return api.NewProblem(quota.BadRequest, "the body has more than %d bytes", longest).WithStatus(http.StatusRequestEntityTooLarge)
 }

@@ -105,6 +105,7 @@ func entryOf(name string, e quota.Entry) api.Entry {
 	entry := api.Entry{
 		ID: quota.GrantID(name, e.ID), At: e.At.UTC(), Kind: string(e.Kind), Operation: e.Operation, Count: int64(e.Count),
 		By: e.By, Region: e.Region, Charges: make([]api.Charge, len(e.Charges)), Asked: e.Asked, Note: e.Note,
+		Limit: e.Limit, Until: timeOf(e.Until),
 	}
 	for i, counts := range e.Counts() {
 		entry.Charges[i] = api.Charge{Limit: counts.Limit, Units: int64(counts.Units), Debited: int64(e.Charges[i].Units)}

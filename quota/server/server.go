@@ -14,6 +14,7 @@ import (
 
 	"quotad/quota"
 	"quotad/quota/api"
+	"quotad/quota/upstream"
 )
 
 // Bounds of what a client may cost: a slow or stuck one costs one connection,
@@ -23,9 +24,9 @@ const (
 	writeTimeout = 10 * time.Second                              // deciding and answering
 	walkTime     = api.LongReadTimeout - turnTime - writeTimeout // for a handler that may read a whole log
 	maxHeader    = 8 << 10
-	maxPath      = 512 // bytes: no name has more than 64
-	maxBody      = 64 << 10
-	maxDrain     = 2 << 20 // of an oversized body, read on so that the connection stays usable
+	maxPath      = 512      // bytes: no name has more than 64
+	maxBody      = 64 << 10 // more where a field says so by its tag max
+	maxDrain     = 2 << 20  // of an oversized body, read on so that the connection stays usable
 )
 
 // Header values that never change; net/http only reads them.
@@ -50,12 +51,15 @@ type Config struct {
 	JobsUID int
 	Routes  []Route // beside quota's own
 
+	// Observer takes in what upstreams answer. Nil: one that knows no upstream in particular.
+	Observer *upstream.Observer
+
 	// Status holds further sections of GET /v1/status: the member's name, and
 	// what returns its value.
 	Status map[string]func(context.Context) any
 
-	// Observe is told of every acquire, settle, release, adjust and reset that was
-	// understood, before it is answered and by the goroutine that serves it: it should be
+	// Observe is told of every acquire, settle, release, adjust, close, open and reset that
+	// was understood, before it is answered and by the goroutine that serves it: it should be
 	// quick. Nil: nobody is told.
 	Observe func(Event)
 	// Forbidden is told of every request that its caller may not make, in the same
@@ -87,6 +91,7 @@ type Attempt struct {
 // A Server serves the API on any number of listeners.
 type Server struct {
 	keeper     *quota.Service
+	observer   *upstream.Observer
 	tokens     Tokens
 	version    string
 	name       []string // of the server and its version, a header's value
@@ -112,6 +117,7 @@ type Server struct {
 func New(c Config) (*Server, error) {
 	s := &Server{
 		keeper:     c.Keeper,
+		observer:   c.Observer,
 		tokens:     c.Tokens,
 		version:    c.Version,
 		name:       []string{api.ServerName + c.Version},
@@ -127,6 +133,9 @@ func New(c Config) (*Server, error) {
 	}
 	if s.adminGroup == "" {
 		s.adminGroup = DefaultAdminGroup
+	}
+	if s.observer == nil {
+		s.observer = upstream.NewObserver(s.keeper, nil, func(upstream.Outcome) {})
 	}
 	if s.observe == nil {
 		s.observe = func(Event) {}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"quotad/quota"
 	"quotad/quota/api"
@@ -28,6 +29,9 @@ type Tokens interface {
 	Owns(token, grantID string) bool
 	// Settled tells that the token's run set a grant of its own to units.
 	Settled(token, grantID string, units quota.Units)
+	// Observed tells that the token's pass heard from the upstream that a limit is
+	// exhausted, which is closed until a time.
+	Observed(token, limit string, until time.Time)
 }
 
 // A Session is a request that was admitted, with who makes it.

@@ -102,7 +102,7 @@ func (s *Server) why(ctx context.Context, c *Session, in whyRequest) (api.Why, e
 		return api.Why{}, err
 	}
 	switch e.Reason {
-	case "", quota.LimitExceeded, quota.CostExceedsLimit:
+	case "", quota.LimitExceeded, quota.LimitClosed, quota.CostExceedsLimit:
 		return whyOf(r, e), nil
 	default: // nothing that could be explained
 		return api.Why{}, refusalOf(e.Decision)

@@ -18,6 +18,9 @@ type Account struct {
 	// Lost is the time, in milliseconds since the Unix epoch, up to which entries
 	// were dropped that a longer window would have to count; 0 if there are none.
 	Lost int64
+	// Closed says which limits are closed, by name; also those whose time has come. It is
+	// replaced, never changed.
+	Closed map[string]quota.Closed
 
 	views []*View // in the order of the credential's limits
 }
@@ -105,6 +108,9 @@ func (a *Account) Decide(c *quota.Credential, charges []quota.Charge, useReserve
 			d.RetryAfter = at.Sub(time.UnixMilli(clock.UnixMilli())) // on the clock that its caller waits by
 		}
 	}
+	if len(a.Closed) > 0 {
+		d.Close(time.UnixMilli(clock.UnixMilli()))
+	}
 	return d
 }
 
@@ -140,7 +146,10 @@ func (a *Account) CatchingUp(w quota.Window, now time.Time) time.Time {
 // have been called.
 func (a *Account) State(i int, now time.Time, log Entries) quota.LimitState {
 	v := a.views[i]
-	s := quota.LimitState{Limit: v.Limit(), Used: v.used, CatchingUp: a.CatchingUp(v.Limit().Window, now)}
+	s := quota.LimitState{
+		Limit: v.Limit(), Used: v.used,
+		CatchingUp: a.CatchingUp(v.Limit().Window, now), Closed: a.Closed[v.Limit().Name].At(now),
+	}
 	if s.Used == 0 {
 		return s
 	}
@@ -159,10 +168,24 @@ func (a *Account) States(c *quota.Credential, charges []quota.Charge, now time.T
 		v := a.views[c.Index(charge.Limit)]
 		states[i] = quota.LimitState{
 			Limit: v.Limit(), Used: v.used, Cost: charge.Units,
-			CatchingUp: a.CatchingUp(v.Limit().Window, now),
+			CatchingUp: a.CatchingUp(v.Limit().Window, now), Closed: a.Closed[charge.Limit].At(now),
 		}
 	}
 	return states
+}
+
+// CloseLimit takes in what an entry, which closes or opens a limit, says at now.
+func (a *Account) CloseLimit(e *quota.Entry, now time.Time) {
+	closed := make(map[string]quota.Closed)
+	for name, held := range a.Closed {
+		if held = held.At(now); !held.IsZero() && name != e.Limit {
+			closed[name] = held
+		}
+	}
+	if e.Kind == quota.KindClosing {
+		closed[e.Limit] = e.Closed()
+	}
+	a.Closed = closed
 }
 
 // Next returns the id of an entry written at now.

@@ -114,7 +114,9 @@ func resume(c *quota.Credential, usage quota.Usage, log entries) *Simulation {
 	if len(log) > 0 {
 		s.account.Last = log[len(log)-1].ID
 	}
+	s.account.Closed = make(map[string]quota.Closed)
 	for _, limit := range usage.Limits {
+		s.account.Closed[limit.Name] = limit.Closed
 		s.account.Lost = max(s.account.Lost, lostFor(limit, usage.Now))
 	}
 	now := s.account.Advance(c, usage.Now, s.log)

@@ -10,6 +10,7 @@ import (
 	"quotad/jobs"
 	"quotad/jobs/process"
 	"quotad/quota"
+	"quotad/quota/upstream"
 )
 
 // A Config is what a configuration file means on this host. Its paths are absolute.
@@ -22,7 +23,9 @@ type Config struct {
 	Access      Access
 	Ledger      Ledger
 	Credentials []*quota.Credential
-	Outages     map[string]Outage // by credential, each has one
+	Outages     map[string]Outage           // by credential, each has one
+	Profiles    map[string]upstream.Profile // by credential, of those of which something is known
+	Presets     map[string]Preset           // by credential, of those that have one
 	Passes      Passes
 	Jobs        []*jobs.Job
 	OnEvent     OnEvent
@@ -62,6 +65,10 @@ const (
 	JobFailing   Event = "job_failing"   // a pass failed, and none in the runs before
 	OverdueBegan Event = "overdue_began" // a job has had no good run for its expect_success
 	OverdueEnded Event = "overdue_ended" // it has one again, or nobody expects it any more
+
+	LimitClosed     Event = "limit_closed"     // the upstream says that a limit is exhausted
+	UpstreamRefuses Event = "upstream_refuses" // it wants somebody to change the key, the quota or the bill
+	CountsDiffer    Event = "counts_differ"    // it counts more than 5 % of a limit more, or less, than is counted here
 )
 
 // OnEvent says which commands are told of events.
@@ -77,6 +84,8 @@ type Host struct {
 	// Programs is the directory of the quotad executable, where the programs of
 	// jobs are looked up before PATH.
 	Programs string
+	// Now is the time by which presets are found old; zero: none is.
+	Now time.Time
 }
 
 // Load reads a file. The error is an Errors, unless the file could not be read.
@@ -107,6 +116,7 @@ func Load(file string, host Host) (*Config, error) {
 		d.warnings = append(d.warnings, Error{File: file, Line: 1,
 			Message: fmt.Sprintf("everybody on this host may write this file, and so say what quotad runs: chmod o-w %s", file)})
 	}
+	d.warnings = append(d.warnings, c.oldPresets(file, d.lines, host.Now)...)
 	c.File, c.file, c.lines, c.warnings = file, t, d.lines, d.warnings
 	return c, nil
 }
@@ -192,6 +202,7 @@ func (t *eventsTable) onEvent() OnEvent {
 	commands := map[Event][]string{}
 	for event, command := range map[Event]command{
 		NearLimit: t.NearLimit, Exhausted: t.Exhausted, OutageBegan: t.OutageBegan, OutageEnded: t.OutageEnded, JobFailing: t.JobFailing, OverdueBegan: t.OverdueBegan, OverdueEnded: t.OverdueEnded,
+		LimitClosed: t.LimitClosed, UpstreamRefuses: t.UpstreamRefuses, CountsDiffer: t.CountsDiffer,
 	} {
 		if command == nil {
 			continue

@@ -14,6 +14,7 @@ import (
 	"quotad/jobs/process"
 	"quotad/quota"
 	"quotad/quota/redisledger"
+	"quotad/quota/upstream"
 	"quotad/regions"
 )
 
@@ -72,7 +73,7 @@ func TestLoad(t *testing.T) {
 			},
 			Operations: map[string]quota.Cost{"search.list": {Every: 100}, "videos.list": {Every: 1}},
 		}},
-		Outages: map[string]Outage{"youtube": {Open: map[string]bool{}}},
+		Outages: map[string]Outage{"youtube": {Open: map[string]bool{}}}, Profiles: map[string]upstream.Profile{}, Presets: map[string]Preset{},
 		Jobs: []*jobs.Job{{
 			Name:       "trending",
 			Credential: "youtube",

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"quotad/quota"
+	"quotad/quota/upstream"
 )
 
 // An Outage says what becomes of a credential's operations while the ledger
@@ -22,12 +23,13 @@ func (t *credentialTable) decode(n node) {
 		n.fail("stands in no credential: give that a name, such as [credentials.youtube.%s]", name)
 		return
 	}
+	n.value = n.withPreset()
 	n.intoTable(t, reflect.ValueOf(t).Elem())
 }
 
 // credentials checks each credential on its own.
 func (t *fileTable) credentials(c *Config) {
-	c.Outages = map[string]Outage{}
+	c.Outages, c.Profiles, c.Presets = map[string]Outage{}, map[string]upstream.Profile{}, map[string]Preset{}
 	if len(t.names("credentials")) == 0 {
 		t.fail("credentials", "no credential is configured: add [credentials.NAME.limits.NAME] and [credentials.NAME.operations]")
 	}
@@ -44,6 +46,12 @@ func (t *fileTable) credentials(c *Config) {
 		}
 		c.Credentials = append(c.Credentials, credential)
 		c.Outages[name] = outage
+		if profile := one.profile(); !reflect.DeepEqual(profile, upstream.Profile{}) {
+			c.Profiles[name] = profile
+		}
+		if preset, brought := findPreset(one.Preset); brought {
+			c.Presets[name] = preset
+		}
 		if one.Limits != nil { // without them everything else would be wrong, too
 			one.check(credential)
 		}

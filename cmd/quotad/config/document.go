@@ -79,7 +79,8 @@ func (d *document) at(path []string, format string, args ...any) Error {
 // inOrder returns the keys of a table in the order of the file.
 func (d *document) inOrder(path []string, values map[string]any) []string {
 	return slices.SortedFunc(maps.Keys(values), func(a, b string) int {
-		return cmp.Compare(d.lines.order[join(within(path, a))], d.lines.order[join(within(path, b))])
+		// What a preset brings stands in no line: it comes first, by name.
+		return cmp.Or(cmp.Compare(d.lines.order[join(within(path, a))], d.lines.order[join(within(path, b))]), cmp.Compare(a, b))
 	})
 }
 

@@ -53,9 +53,29 @@ type tlsTable struct {
 
 type credentialTable struct {
 	table
+	Preset     string                 `toml:"preset"`
 	Limits     map[string]*limitTable `toml:"limits" such:"daily"`
 	Operations costs                  `toml:"operations"`
 	OnOutage   outageTable            `toml:"on_outage"`
+	Answers    answersTable           `toml:"answers"`
+}
+
+// An answersTable says how the upstream words its answers.
+type answersTable struct {
+	table
+	Reasons map[string]string `toml:"reasons"`
+	Headers headersTable      `toml:"headers"`
+}
+
+type headersTable struct {
+	table
+	Limit     string `toml:"limit"`
+	Used      string `toml:"used"`
+	Remaining string `toml:"remaining"`
+	Ratio     string `toml:"ratio"`
+	Resource  string `toml:"resource"`
+	Reset     string `toml:"reset"`
+	ResetIs   string `toml:"reset_is" oneof:"epoch seconds duration rfc3339"`
 }
 
 type limitTable struct {
@@ -64,6 +84,15 @@ type limitTable struct {
 	Reserve quota.Units `toml:"reserve"`
 	Window  window      `toml:"window" default:"24h"`
 	Only    texts       `toml:"only"`
+
+	Upstream upstreamTable `toml:"upstream"`
+}
+
+// An upstreamTable is the upstream's own side of a limit.
+type upstreamTable struct {
+	table
+	Names  texts  `toml:"names"`
+	Resets window `toml:"resets"`
 }
 
 type calendarTable struct {
@@ -131,14 +160,19 @@ type metricsTable struct {
 
 type eventsTable struct {
 	table
-	NearLimit    command  `toml:"near_limit"`
-	Exhausted    command  `toml:"exhausted"`
-	OutageBegan  command  `toml:"outage_began"`
-	OutageEnded  command  `toml:"outage_ended"`
-	JobFailing   command  `toml:"job_failing"`
-	OverdueBegan command  `toml:"overdue_began"`
-	OverdueEnded command  `toml:"overdue_ended"`
-	Timeout      duration `toml:"timeout" default:"30s"`
+	NearLimit    command `toml:"near_limit"`
+	Exhausted    command `toml:"exhausted"`
+	OutageBegan  command `toml:"outage_began"`
+	OutageEnded  command `toml:"outage_ended"`
+	JobFailing   command `toml:"job_failing"`
+	OverdueBegan command `toml:"overdue_began"`
+	OverdueEnded command `toml:"overdue_ended"`
+
+	LimitClosed     command `toml:"limit_closed"`
+	UpstreamRefuses command `toml:"upstream_refuses"`
+	CountsDiffer    command `toml:"counts_differ"`
+
+	Timeout duration `toml:"timeout" default:"30s"`
 }
 
 type logTable struct {

@@ -8,6 +8,7 @@ import (
 	"quotad/quota"
 	"quotad/quota/redisledger"
 	"quotad/quota/server"
+	"quotad/quota/upstream"
 )
 
 // unknown stands for names that callers sent and nobody configured. No configured
@@ -52,7 +53,7 @@ func (m *Metrics) alerted(a notify.Alert) {
 	}
 }
 
-// corrected counts a settle, release, adjust or reset. The first two name their
+// corrected counts a settle, release, adjust, close, open or reset. The first two name their
 // credential by the grant alone.
 func (m *Metrics) corrected(event server.Event) {
 	name := event.Request.Credential
@@ -63,6 +64,11 @@ func (m *Metrics) corrected(event server.Event) {
 		name = unknown
 	}
 	m.corrections.WithLabelValues(name, event.Verb, event.Result()).Inc()
+}
+
+// observed counts an answer of an upstream.
+func (m *Metrics) observed(out upstream.Outcome) {
+	m.answers.WithLabelValues(out.Credential, string(out.Class), strconv.FormatBool(out.Changed)).Inc()
 }
 
 // outage counts the edges of a shared ledger's outage.

@@ -8,13 +8,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"quotad/quota"
+	"quotad/quota/upstream"
 )
 
 // Limits is a collector that asks for the state of every limit when somebody
 // wants to know it. What the ledger does not tell in time is left out.
 type limits struct {
-	keeper *quota.Service
+	keeper   *quota.Service
+	observer *upstream.Observer
 
+	closed, drift                                   *prometheus.Desc
 	units, reserve, used, remaining, exhaustion, up *prometheus.Desc
 
 	mu    sync.Mutex // guards rates
@@ -23,12 +26,15 @@ type limits struct {
 
 type limitName struct{ credential, limit string }
 
-func newLimits(keeper *quota.Service) *limits {
+func newLimits(keeper *quota.Service, observer *upstream.Observer) *limits {
 	desc := func(name, help string) *prometheus.Desc {
 		return prometheus.NewDesc(name, help, []string{"credential", "limit"}, nil)
 	}
 	return &limits{
 		keeper:     keeper,
+		observer:   observer,
+		closed:     desc("quotad_limit_closed_until_seconds", "When the limit opens, which the upstream or an operator closed, in seconds since 1970; absent while it is open."),
+		drift:      desc("quotad_limit_drift_units", "Units that are counted here, less those that the upstream counts, as it last said; absent where it never did."),
 		units:      desc("quotad_limit_units", "Units that the limit has in its window."),
 		reserve:    desc("quotad_limit_reserve_units", "Units of the limit that jobs may not touch."),
 		used:       desc("quotad_limit_used_units", "Units that are debited in the limit's window."),
@@ -41,7 +47,7 @@ func newLimits(keeper *quota.Service) *limits {
 
 // Describe implements prometheus.Collector.
 func (l *limits) Describe(descs chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{l.units, l.reserve, l.used, l.remaining, l.exhaustion, l.up} {
+	for _, desc := range []*prometheus.Desc{l.units, l.reserve, l.used, l.remaining, l.exhaustion, l.closed, l.drift, l.up} {
 		descs <- desc
 	}
 }
@@ -67,7 +73,14 @@ func (l *limits) Collect(out chan<- prometheus.Metric) {
 }
 
 func (l *limits) collect(out chan<- prometheus.Metric, credential string, usage quota.Usage) {
+	drifts := l.observer.Drifts(credential)
 	for _, limit := range usage.Limits {
+		if !limit.Closed.IsZero() {
+			out <- gauge(l.closed, float64(limit.Closed.Until.UnixMilli())/1000, credential, limit.Name)
+		}
+		if d, said := drifts[limit.Name]; said && d.Theirs.Known {
+			out <- gauge(l.drift, float64(d.By()), credential, limit.Name)
+		}
 		out <- gauge(l.used, float64(limit.Used), credential, limit.Name)
 		out <- gauge(l.remaining, float64(limit.Remaining()), credential, limit.Name)
 		if left, known := l.exhaustionOf(credential, limit, usage.Now); known {

@@ -53,6 +53,7 @@ func (m *Metrics) meter(c *quota.Credential, operation string) *meter {
 			continue
 		}
 		m.decisions.WithLabelValues(c.Name, limit.Name, operation, string(quota.LimitExceeded))
+		m.decisions.WithLabelValues(c.Name, limit.Name, operation, string(quota.LimitClosed))
 		l := limitMeter{cost: cost, debited: m.debited.WithLabelValues(c.Name, limit.Name, operation)}
 		for i, percent := range notify.Thresholds {
 			l.near[i] = m.nearUnits.WithLabelValues(c.Name, limit.Name, percentLabel(percent))

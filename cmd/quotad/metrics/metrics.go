@@ -15,6 +15,7 @@ import (
 	"quotad/quota"
 	"quotad/quota/redisledger"
 	"quotad/quota/server"
+	"quotad/quota/upstream"
 )
 
 // Metrics counts what happens, for Prometheus. The values of labels are names of
@@ -31,6 +32,7 @@ type Metrics struct {
 	near        *prometheus.CounterVec
 	nearUnits   *prometheus.CounterVec
 	acquire     prometheus.Histogram
+	answers     *prometheus.CounterVec
 
 	ledgerCalls   prometheus.Histogram
 	ledgerBatches prometheus.Histogram
@@ -62,11 +64,13 @@ func New(version string) *Metrics {
 	m.gauge("quotad_build_info", "1, with the version of quotad.", prometheus.Labels{"version": version, "goversion": runtime.Version()}).Set(1)
 
 	m.decisions = m.counters("quotad_decisions_total", "Decided acquires; the reason of a grant is granted, or replayed when the same request had been granted before. The limit is the one that refused.", "credential", "limit", "operation", "reason")
-	m.corrections = m.counters("quotad_corrections_total", "Grants that were to be settled or released, and logs that were to be adjusted or reset; the reason is granted where that was done.", "credential", "verb", "reason")
+	m.corrections = m.counters("quotad_corrections_total", "Grants that were to be settled or released, and logs that were to be adjusted or reset, limits that were to be closed or opened; the reason is granted where that was done.", "credential", "verb", "reason")
 	m.debited = m.counters("quotad_debited_units_total", "Units that grants debited, before any settling.", "credential", "limit", "operation")
 	m.near = m.counters("quotad_near_limit_total", "How often the use of a limit rose over a percentage of what jobs may spend, after it had been well below.", "credential", "limit", "percent")
 	m.nearUnits = m.counters("quotad_near_limit_units_total", "Units that were debited above a percentage of what jobs may spend.", "credential", "limit", "percent")
 	m.acquire = m.histogram("quotad_acquire_duration_seconds", "Time to decide an acquire, waiting for others included.", moments)
+
+	m.answers = m.counters("quotad_observations_total", "Answers of upstreams that somebody told of, by what they say of the quota: ok, minute, day, config, billing or unknown; and whether that closed a limit.", "credential", "class", "closed")
 
 	m.ledgerCalls = m.histogram("quotad_ledger_call_duration_seconds", "Time of one deciding call of the ledger.", moments)
 	m.ledgerBatches = m.histogram("quotad_ledger_call_requests", "Requests that shared one deciding call of the ledger.", prometheus.ExponentialBuckets(1, 2, 8))
@@ -115,9 +119,9 @@ func (m *Metrics) histograms(name, help string, buckets []float64, labels ...str
 }
 
 // WatchLimits exposes the state of the keeper's limits and of its ledger.
-func (m *Metrics) WatchLimits(keeper *quota.Service) {
+func (m *Metrics) WatchLimits(keeper *quota.Service, observer *upstream.Observer) {
 	m.keeper = keeper
-	m.registry.MustRegister(newLimits(keeper))
+	m.registry.MustRegister(newLimits(keeper, observer))
 }
 
 // WatchConnections exposes how many connections a server has.
@@ -137,6 +141,8 @@ func (m *Metrics) Observe(event any) {
 	switch event := event.(type) {
 	case server.Event:
 		m.decided(event)
+	case upstream.Outcome:
+		m.observed(event)
 	case redisledger.Event:
 		m.outage(event)
 	case jobs.RunChanged:

@@ -11,6 +11,7 @@ import (
 	"quotad/quota"
 	"quotad/quota/redisledger"
 	"quotad/quota/server"
+	"quotad/quota/upstream"
 )
 
 // A Monitor finds the edges in what happens, and raises one alert for each. It
@@ -23,6 +24,8 @@ type Monitor struct {
 	levels  map[limitName]*level
 	outages map[string]bool // by credential: the ledger does not decide
 	failing map[string]bool // by job
+	// refusing upstreams want a person to change the key, the quota or the bill.
+	refusing map[string]bool
 }
 
 type limitName struct{ credential, limit string }
@@ -31,7 +34,7 @@ type limitName struct{ credential, limit string }
 func NewMonitor(emit func(event any)) *Monitor {
 	return &Monitor{
 		emit: emit, levels: map[limitName]*level{},
-		outages: map[string]bool{}, failing: map[string]bool{},
+		outages: map[string]bool{}, failing: map[string]bool{}, refusing: map[string]bool{},
 	}
 }
 
@@ -47,6 +50,8 @@ func (m *Monitor) Observe(event any) {
 		m.decided(event)
 	case redisledger.Event:
 		m.outage(event)
+	case upstream.Outcome:
+		m.observed(event)
 	case jobs.GateRefused:
 		if event.Decision.Reason == quota.LimitExceeded {
 			m.denied(event.Credential, event.Decision)
@@ -128,6 +133,29 @@ func (m *Monitor) level(credential, limit string) *level {
 func (m *Monitor) undecided(credential string, err error) {
 	if errors.Is(err, quota.ErrUnavailable) || errors.Is(err, quota.ErrOutcomeUnknown) {
 		m.outageBegins(credential, err)
+	}
+}
+
+// observed takes in what an upstream said: a limit that is closed is told once, by the
+// host that heard of it; of a key or a quota that somebody has to change, and of counts
+// that differ, people are told until it is over.
+func (m *Monitor) observed(out upstream.Outcome) {
+	if out.Changed {
+		m.raise(Alert{
+			Event: config.LimitClosed, Credential: out.Credential, Limit: quota.LimitState{Limit: quota.Limit{Name: out.Limit}},
+			RetryAt: out.Closed.Until, Detail: out.Says,
+		})
+	}
+	refuses := out.Class == upstream.Config || out.Class == upstream.Billing
+	if refuses || out.Class == upstream.OK {
+		if m.turn(m.refusing, out.Credential, refuses) && refuses {
+			m.raise(Alert{Event: config.UpstreamRefuses, Credential: out.Credential, Detail: out.Says})
+		}
+	}
+	for _, d := range out.Drifts {
+		if d.Far {
+			m.raise(Alert{Event: config.CountsDiffer, Credential: d.Credential, Limit: quota.LimitState{Limit: quota.Limit{Name: d.Limit, Units: d.Units}, Used: d.Ours.Units}, Detail: d.Cause})
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"quotad/quota"
 )
@@ -21,6 +22,7 @@ type Pass struct {
 	Requests  []quota.Request
 	Decisions []quota.Decision // on each of them
 	Settled   []string         // "grant=units"
+	Observed  []string         // limits that the upstream called exhausted
 }
 
 // Issue makes a token that of a pass, whose run may spend what it likes.
@@ -95,4 +97,11 @@ func (t *Tokens) Settled(token, grantID string, units quota.Units) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.passes[token].Settled = append(t.passes[token].Settled, fmt.Sprintf("%s=%d", grantID, units))
+}
+
+// Observed implements server.Tokens.
+func (t *Tokens) Observed(token, limit string, _ time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.passes[token].Observed = append(t.passes[token].Observed, limit)
 }

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"quotad/cmd/quotactl/term"
+	"quotad/quota"
+	"quotad/quota/api"
+	"quotad/quota/upstream"
+)
+
+const observeUsage = `Tell quotad what the upstream answered to a call. Where it says that a quota is
+exhausted, the limit is closed on all hosts until the upstream's own reset, so
+that nobody calls in vain. What it says is left is compared with quotad's own
+count. An ordinary answer changes nothing. A pass does this with its run token.
+
+Usage:
+  quotactl observe OPERATION [FLAGS]
+  quotactl observe --grant GRANT [FLAGS]
+
+Flags:
+      --status N            the answer's status; may be left out if the file of
+                            --header-file begins with it, as curl -D writes it
+      --header-file FILE    the answer's header, as curl -D writes it; cookies
+                            and the like stay here
+      --body FILE           the answer's body, at most 65,536 bytes, as text;
+                            - reads the standard input
+      --grant GRANT         the grant that was spent on the call, instead of the
+                            operation
+      --credential NAME     whose; may be left out where only one is configured,
+                            and in a pass
+
+With -o value the answer is for how many seconds the limit is closed, 0 if it is
+open.
+
+Example:
+  $ curl -sS -D h -o b "$URL"
+  $ quotactl observe search.list --header-file h --body b
+  day     search is exhausted, opens in 9h 12m, at 08:00:00
+  says    Quota exceeded for quota metric 'Search Queries' …
+`
+
+// An observed is what the flags say of an answer.
+type observed struct {
+	api.Observation
+	headerFile, bodyFile string
+}
+
+func newObserve(c *cli) *cobra.Command {
+	var o observed
+	cmd := &cobra.Command{
+		Use:   "observe [OPERATION]",
+		Short: "tell what the upstream answered",
+		Long:  observeUsage,
+		Args:  arguments("[OPERATION]"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if (len(args) == 1) == (o.GrantID != "") {
+				return usageError(seeHelp(cmd), "quotactl observe takes OPERATION or --grant")
+			}
+			if len(args) == 1 {
+				o.Operation = args[0]
+			}
+			return c.observe(cmd.Context(), o)
+		},
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			return names(c.operations(cmd.Context(), o.Credential))
+		},
+	}
+	cmd.Flags().Int64Var(&o.Status, "status", 0, "the answer's status")
+	cmd.Flags().StringVar(&o.headerFile, "header-file", "", "the answer's header")
+	cmd.Flags().StringVar(&o.bodyFile, "body", "", "the answer's body")
+	cmd.Flags().StringVar(&o.GrantID, "grant", "", "the grant that was spent on it")
+	c.credentialFlag(cmd, &o.Credential)
+	return cmd
+}
+
+func (c *cli) observe(ctx context.Context, o observed) error {
+	if err := o.read(c.stdin); err != nil {
+		return err
+	}
+	out, err := c.spender().Observe(ctx, o.Observation)
+	if err != nil {
+		return c.explain(err)
+	}
+	return c.print(answer{
+		body:  out,
+		value: func() (int64, error) { return secondsClosed(out), nil },
+		table: func(v term.View) string { return observedPage(out, v) },
+	})
+}
+
+// read reads the files that the flags name. Of the header only what may tell of a quota
+// is sent, with the status.
+func (o *observed) read(stdin io.Reader) error {
+	if o.headerFile != "" {
+		text, err := readFile(o.headerFile, stdin, upstream.MaxBody)
+		if err != nil {
+			return err
+		}
+		status, header, err := upstream.ParseHeader(text)
+		if err != nil {
+			return usageError("", "%s: %v", o.headerFile, err)
+		}
+		if o.Status == 0 {
+			o.Status = int64(status)
+		}
+		o.Header = upstream.FormatHeader(header)
+	}
+	if o.Status == 0 {
+		return usageError("add --status N", "the status of the answer is missing")
+	}
+	if o.bodyFile == "" {
+		return nil
+	}
+	text, err := readFile(o.bodyFile, stdin, upstream.MaxBody)
+	o.Body = text
+	return err
+}
+
+// readFile reads a file of at most so many bytes.
+func readFile(name string, stdin io.Reader, most int64) (string, error) {
+	from := stdin
+	if name != "-" {
+		file, err := os.Open(name)
+		if err != nil {
+			return "", err
+		}
+		defer file.Close()
+		from = file
+	}
+	text, err := io.ReadAll(io.LimitReader(from, most+1))
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("cannot read %s: %w", name, err)
+	case int64(len(text)) > most:
+		return "", usageError("an answer that speaks of a quota is short", "%s has more than %s", name, quota.Count(most, "byte", "bytes"))
+	}
+	if !utf8.Valid(text) {
+		return "", usageError("curl --compressed decompresses an answer", "%s is not UTF-8 text", name)
+	}
+	return string(text), nil
+}
+
+func secondsClosed(out api.Observed) int64 {
+	if out.Closed == nil {
+		return 0
+	}
+	return int64(out.Closed.Until.Sub(out.Closed.Since).Seconds())
+}
+
+func observedPage(out api.Observed, v term.View) string {
+	pairs := [][2]string{{out.Class, classText(out, v)}}
+	if out.Says != "" {
+		pairs = append(pairs, [2]string{"says", v.Clean(out.Says)})
+	}
+	return term.Pairs(pairs, v)
+}
+
+// classText says what an answer means, and what was made of it.
+func classText(out api.Observed, v term.View) string {
+	switch {
+	case out.Closed != nil && out.Class == string(upstream.Day):
+		return fmt.Sprintf("%s is exhausted, opens %s", out.Limit, v.When(out.Closed.Until))
+	case out.Closed != nil:
+		return fmt.Sprintf("%s is closed, opens %s", out.Limit, v.When(out.Closed.Until))
+	}
+	switch upstream.Class(out.Class) {
+	case upstream.OK:
+		return "it says nothing against the quota of " + out.Operation
+	case upstream.Config:
+		return "somebody has to change the key, the project or its quota; nothing is closed"
+	default:
+		return "no limit is closed"
+	}
+}

@@ -1,0 +1,194 @@
+package config
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path/filepath"
+
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/BurntSushi/toml"
+
+	"quotad/quota"
+	"quotad/quota/upstream"
+)
+
+// What is known of a provider: the keys of a credential, each with the date and the source
+// of the fact, and what a proxy needs to know.
+//
+//go:embed presets/*.toml
+var presetFiles embed.FS
+
+// A Preset is what a credential's file takes from one.
+type Preset struct {
+	Name       string
+	Checked    time.Time // when its facts were held against their sources last
+	Limits     int
+	Operations int
+	// Proxy are the routes of calls that come through a proxy, "GET /path" to operation.
+	Routes map[string]string
+	values map[string]any
+}
+
+// PresetFiles returns the presets as they stand in their files.
+func PresetFiles() string {
+	var b strings.Builder
+	for i, name := range presetNames() {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		text, _ := presetFiles.ReadFile("presets/" + name + ".toml") // it is embedded
+		b.Write(text)
+	}
+	return b.String()
+}
+
+func presetNames() []string {
+	files, _ := fs.Glob(presetFiles, "presets/*.toml")
+	names := make([]string, len(files))
+	for i, file := range files {
+		names[i] = strings.TrimSuffix(filepath.Base(file), ".toml")
+	}
+	return names
+}
+
+// findPreset returns the preset of that name, if there is one.
+func findPreset(name string) (Preset, bool) {
+	text, err := presetFiles.ReadFile("presets/" + name + ".toml")
+	if err != nil {
+		return Preset{}, false
+	}
+	var head struct {
+		Checked time.Time
+		Proxy   struct{ Routes map[string]string }
+	}
+	p := Preset{Name: name, values: map[string]any{}}
+	if _, err := toml.Decode(string(text), &head); err != nil {
+		panic(fmt.Sprintf("preset %s: %v", name, err)) // a test reads each of them
+	}
+	if _, err := toml.Decode(string(text), &p.values); err != nil {
+		panic(fmt.Sprintf("preset %s: %v", name, err))
+	}
+	delete(p.values, "checked")
+	delete(p.values, "proxy")
+	limits, _ := p.values["limits"].(map[string]any)
+	operations, _ := p.values["operations"].(map[string]any)
+	p.Checked, p.Routes, p.Limits, p.Operations = head.Checked, head.Proxy.Routes, len(limits), len(operations)
+	return p, true
+}
+
+// withPreset returns a credential's table with what its preset brings: a key of the file
+// overrides the preset's.
+func (n node) withPreset() any {
+	own, _ := n.value.(map[string]any)
+	name, named := own["preset"].(string)
+	if !named {
+		return n.value
+	}
+	preset, known := findPreset(name)
+	if !known {
+		n.below("preset", name).fail("unknown preset %q%s", name, suggest(name, presetNames()))
+		return n.value
+	}
+	return overridden(preset.values, own, "")
+}
+
+// nested tables of a credential hold tables that are put together too, and not replaced:
+// each limit by its name, what is said of reasons and of headers.
+const nested = "limits answers"
+
+// overridden returns a credential's table, or one within, with the keys of another put over
+// its own.
+func overridden(below, above map[string]any, within string) map[string]any {
+	merged := maps.Clone(below)
+	for key, value := range above {
+		under, isTable := merged[key].(map[string]any)
+		over, too := value.(map[string]any)
+		switch {
+		case isTable && too && within == "":
+			value = overridden(under, over, key)
+		case isTable && too && strings.Contains(nested, within):
+			value = overridden(under, over, "value")
+		}
+		merged[key] = value
+	}
+	return merged
+}
+
+// profile returns how the upstream of a credential answers.
+func (t *credentialTable) profile() upstream.Profile {
+	p := upstream.Profile{Format: t.Answers.format()}
+	for _, name := range t.names("limits") {
+		one := t.Limits[name]
+		if one == nil || one.document == nil {
+			continue
+		}
+		if !one.has("upstream") {
+			continue
+		}
+		resets := one.Upstream.Resets.Window
+		if one.Upstream.has("resets") && !resets.IsCalendar() {
+			one.Upstream.fail("resets", `must be a period of the calendar, such as { calendar = "day", timezone = "America/Los_Angeles" }: without one it is not known when the upstream resets`)
+			continue
+		}
+		if p.Format.Day.Period == "" && resets.Period == quota.Day {
+			p.Format.Day = resets
+		}
+		if p.Limits == nil {
+			p.Limits = map[string]upstream.Limit{}
+		}
+		p.Limits[name] = upstream.Limit{Names: one.Upstream.Names, Resets: resets}
+		one.compareResets(resets)
+	}
+	return p
+}
+
+// compareResets warns of a sliding window that is shorter than the longest period by which
+// the upstream resets: on the day of 25 hours it forgets before the upstream does.
+func (t *limitTable) compareResets(resets quota.Window) {
+	longest := map[quota.Period]time.Duration{quota.Hour: time.Hour, quota.Day: 25 * time.Hour, quota.Month: 31*day + time.Hour}[resets.Period]
+	if t.Window.IsCalendar() || !resets.IsCalendar() || t.Window.Length >= longest {
+		return
+	}
+	t.document.warn(within(t.path, "window"), `any %s is unsafe: the upstream resets by the calendar, and its longest %s has %s, in which this grants more than it does; write window = { calendar = %q, timezone = %q }, or window = %q`,
+		duration(t.Window.Length), resets.Period, duration(longest), resets.Period, resets.Zone, duration(longest))
+}
+
+func (t *answersTable) format() upstream.Format {
+	f := upstream.Format{Headers: upstream.Headers{
+		Limit: t.Headers.Limit, Used: t.Headers.Used, Remaining: t.Headers.Remaining, Ratio: t.Headers.Ratio,
+		Resource: t.Headers.Resource, Reset: t.Headers.Reset, ResetIs: upstream.Encoding(t.Headers.ResetIs),
+	}}
+	if t.Headers.Reset != "" && t.Headers.ResetIs == "" {
+		t.Headers.require("reset_is", `"epoch", or "seconds", "duration", "rfc3339": the same name means different things`)
+	}
+	for reason, class := range t.Reasons {
+		if f.Reasons == nil {
+			f.Reasons = map[string]upstream.Class{}
+		}
+		if f.Reasons[reason] = upstream.Class(class); !slices.Contains(upstream.Classes(), f.Reasons[reason]) {
+			t.fail("reasons", "%q must be one of ok, minute, day, config, billing, unknown, not %q", reason, class)
+		}
+	}
+	return f
+}
+
+// old is when a preset's facts are to be looked at again.
+const old = 365 * day
+
+// oldPresets tells of presets whose facts nobody has looked at for a year.
+func (c *Config) oldPresets(file string, lines *lines, now time.Time) (warnings Errors) {
+	for _, name := range slices.Sorted(maps.Keys(c.Presets)) {
+		preset, at := c.Presets[name], []string{"credentials", name, "preset"}
+		if now.IsZero() || now.Sub(preset.Checked) <= old {
+			continue
+		}
+		warnings = append(warnings, Error{File: file, Line: lines.at(at), Key: keyAt(at), Message: fmt.Sprintf(
+			"the facts of preset %s were checked on %s, more than a year ago: providers change their quotas, compare them with the console", preset.Name, preset.Checked.Format(time.DateOnly))})
+	}
+	return warnings
+}

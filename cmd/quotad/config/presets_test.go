@@ -1,0 +1,132 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"quotad/quota"
+	"quotad/quota/upstream"
+)
+
+// Each preset is a whole credential by itself: its operations count somewhere, its routes
+// lead to operations, and its facts have a date.
+func TestEachPresetIsWhole(t *testing.T) {
+	for _, name := range presetNames() {
+		t.Run(name, func(t *testing.T) {
+			c, err := load(t, t.TempDir(), fmt.Sprintf("[credentials.c]\npreset = %q\n", name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			preset := c.Presets["c"]
+			if preset.Checked.Year() < 2026 || len(preset.Routes) == 0 || preset.Operations != len(c.Credentials[0].Operations) {
+				t.Errorf("got %+v", preset)
+			}
+			for route, operation := range preset.Routes {
+				method, path, _ := strings.Cut(route, " ")
+				if _, known := c.Credentials[0].Operations[operation]; !known || method == "" || !strings.HasPrefix(path, "/") {
+					t.Errorf("route %q leads to %q", route, operation)
+				}
+			}
+			if warnings := c.Warnings(); len(warnings) != 0 {
+				t.Errorf("got %v", warnings)
+			}
+			if len(c.Profiles["c"].Limits) != len(c.Credentials[0].Limits) {
+				t.Errorf("got %+v, want each limit to be known by its name upstream", c.Profiles["c"].Limits)
+			}
+		})
+	}
+	if !strings.Contains(PresetFiles(), "checked = 2026") || strings.Count(PresetFiles(), "\nchecked = ") != len(presetNames()) {
+		t.Error("the presets are not printed as they stand")
+	}
+}
+
+// What the file says overrides what its preset brings, key by key.
+func TestFileOverridesPreset(t *testing.T) {
+	c, err := load(t, t.TempDir(), `
+[credentials.youtube]
+preset = "youtube-2026-06"
+[credentials.youtube.limits.uploads]
+units = 6
+[credentials.youtube.limits.daily]
+reserve = 500
+window = "25h"
+[credentials.youtube.limits.own]
+units = 50
+only = ["captions.list"]
+[credentials.youtube.operations]
+"search.list" = { search = 1, daily = 1 }
+"captions.list" = { daily = 50, own = 1 }
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	credential := c.Credentials[0]
+	limit := func(name string) quota.Limit {
+		l, _ := credential.Limit(name)
+		return l
+	}
+	if l := limit("uploads"); l.Units != 6 || l.Window.Period != quota.Day {
+		t.Errorf("got %+v", l)
+	}
+	if l := limit("daily"); l.Units != 10_000 || l.Reserve != 500 || l.Window != quota.Sliding(25*time.Hour) {
+		t.Errorf("got %+v", l)
+	}
+	if cost := credential.Operations["search.list"].In(limit("daily"), "search.list"); cost != 1 || len(credential.Operations) != 50 {
+		t.Errorf("search.list costs %d in daily, of %d operations", cost, len(credential.Operations))
+	}
+	if names := c.Profiles["youtube"].Limits["uploads"].Names; !slices.Contains(names, "Video Uploads per day") {
+		t.Errorf("got %q", names)
+	}
+	if c.Profiles["youtube"].Format.Reasons["uploadLimitExceeded"] != upstream.OK || c.Profiles["youtube"].Format.Day.Period != quota.Day {
+		t.Errorf("got %+v", c.Profiles["youtube"].Format)
+	}
+}
+
+// What is wrong with what a file says of its upstream, or hardly meant.
+func TestUpstreamErrors(t *testing.T) {
+	for _, row := range []struct{ name, text, want string }{
+		{"an unknown preset", "[credentials.c]\npreset = \"youtube-2026\"\n", `credentials.c.preset: unknown preset "youtube-2026": did you mean "youtube-2026-06"?`},
+		{"a reset that slides", "[credentials.c.limits.d]\nunits = 1\nupstream = { resets = \"24h\" }\n[credentials.c.operations]\nget = 1\n", `upstream.resets: must be a period of the calendar`},
+		{"a class that is none", "[credentials.c]\npreset = \"github-rest\"\n[credentials.c.answers]\nreasons = { gone = \"forever\" }\n", `"gone" must be one of ok, minute, day, config, billing, unknown, not "forever"`},
+		{"a reset of unknown form", "[credentials.c]\npreset = \"youtube-classic\"\n[credentials.c.answers.headers]\nreset = \"x-reset\"\n", `reset_is: is missing`},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			if _, err := load(t, t.TempDir(), row.text); err == nil || !strings.Contains(err.Error(), row.want) {
+				t.Errorf("got %v, want %s", err, row.want)
+			}
+		})
+	}
+}
+
+func TestUpstreamWarnings(t *testing.T) {
+	warned := func(window string) string {
+		c, err := load(t, t.TempDir(), "[credentials.c]\npreset = \"youtube-classic\"\n[credentials.c.limits.daily]\nwindow = "+window+"\n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprint(c.Warnings())
+	}
+	if got := warned(`"24h"`); !strings.Contains(got, `:4: credentials.c.limits.daily.window: any 24h is unsafe: the upstream resets by the calendar, and its longest day has 25h, in which this grants more than it does; write window = { calendar = "day", timezone = "America/Los_Angeles" }, or window = "25h"`) {
+		t.Errorf("got %s", got)
+	}
+	for _, safe := range []string{`"25h"`, `{ calendar = "day", timezone = "America/Los_Angeles" }`} {
+		if got := warned(safe); strings.Contains(got, "unsafe") {
+			t.Errorf("%s: got %s", safe, got)
+		}
+	}
+	dir := t.TempDir()
+	file := write(t, dir, "config.toml", "[credentials.c]\npreset = \"github-rest\"\n")
+	checked, _ := findPreset("github-rest")
+	for at, want := range map[time.Time]int{checked.Checked.Add(364 * day): 0, checked.Checked.Add(366 * day): 1} {
+		c, err := Load(file, Host{Now: at})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := c.Warnings(); len(got) != want || want == 1 && !strings.Contains(got[0].Message, "the facts of preset github-rest were checked on 2026-09-30, more than a year ago") {
+			t.Errorf("%v: got %v", at, got)
+		}
+	}
+}

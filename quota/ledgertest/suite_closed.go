@@ -1,0 +1,143 @@
+package ledgertest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"quotad/quota"
+)
+
+// closing closes or opens a limit, and expects whether that changes anything.
+func (h *history) closing(k quota.Closing, want bool) {
+	h.Helper()
+	k.Caller = quota.Caller{Job: "trending", Region: "US"}
+	changed, err := h.ledger.CloseLimit(context.Background(), h.c, k)
+	if err != nil || changed != want {
+		h.Fatalf("got %v, %v from %+v, want %v", changed, err, k, want)
+	}
+}
+
+// closedBy acquires an operation and expects that a closed limit denies it for so long.
+func (h *history) closedBy(operation, limit string, retryAfter time.Duration) quota.Decision {
+	h.Helper()
+	d := h.acquire(quota.Request{Operation: operation, UseReserve: true})
+	if d.Reason != quota.LimitClosed || d.Limit != limit || d.RetryAfter != retryAfter {
+		h.Fatalf("got %q by limit %q for %v, want limit_closed by %q for %v", d.Reason, d.Limit, d.RetryAfter, limit, retryAfter)
+	}
+	if !d.RetryAt.Equal(h.clock.Now().Add(retryAfter)) || d.Remaining() != 0 {
+		h.Fatalf("got %d remaining and retry at %v of a clock of %v", d.Remaining(), d.RetryAt, h.clock.Now())
+	}
+	return d
+}
+
+func closedLimit(t *testing.T, harness Harness) {
+	h := begin(t, harness, daily())
+	start := h.clock.Now()
+	named := quota.Request{Operation: "search.list", RequestID: "page-1"}
+	first := h.acquire(named)
+	h.isGrant(first)
+	before := h.usage()
+	h.closing(quota.Closing{Limit: "search", Until: start.Add(20 * time.Minute), Says: "limit 'Search Queries per day'; ,=% of:1"}, true)
+
+	d := h.closedBy("search.list", "search", 20*time.Minute)
+	want := quota.Closed{Since: start, Until: start.Add(20 * time.Minute), Says: "limit 'Search Queries per day'; ,=% of:1", By: "trending"}
+	if d.Closed() != want {
+		t.Errorf("got %+v, want %+v", d.Closed(), want)
+	}
+	for i, limit := range h.usage().Limits {
+		if limit.Used != before.Limits[i].Used || (limit.Closed == want) != (limit.Name == "search") {
+			t.Errorf("got %+v, want what it was, and search closed", limit)
+		}
+	}
+	h.granted("videos.list") // which search does not count
+	if again := h.acquire(named); again.GrantID != first.GrantID || !again.Replayed {
+		t.Errorf("got %+v for what was granted before, want that grant", again)
+	}
+	if d := h.peek(h.ask(quota.Request{Operation: "search.list"}).Charges, true); d.Reason != quota.LimitClosed || d.RetryAfter != 20*time.Minute {
+		t.Errorf("a peek says %+v, want limit_closed", d)
+	}
+	h.settle(first, 50) // what happened can be corrected all the same
+	h.used(51, 50)
+
+	// Earlier than it is closed until anyway, or not at all: nothing changes.
+	h.clock.Add(time.Minute)
+	entries := len(h.log(quota.LogQuery{Most: 100}).Entries)
+	h.closing(quota.Closing{Limit: "search", Until: start.Add(10 * time.Minute)}, false)
+	h.closing(quota.Closing{Limit: "search", Until: start.Add(20 * time.Minute)}, false)
+	h.closing(quota.Closing{Limit: "search", Until: start}, false)
+	h.closing(quota.Closing{Limit: "daily"}, false)
+	if got := len(h.log(quota.LogQuery{Most: 100}).Entries); got != entries {
+		t.Errorf("got %d entries, want the %d there were", got, entries)
+	}
+	// Longer: of two that are closed, the one that is closed the longest is named.
+	h.closing(quota.Closing{Limit: "search", Until: start.Add(30 * time.Minute), Says: "again"}, true)
+	h.closing(quota.Closing{Limit: "daily", Until: start.Add(5 * time.Minute), Says: "a minute"}, true)
+	h.closedBy("videos.list", "daily", 4*time.Minute)
+	h.closedBy("search.list", "search", 29*time.Minute)
+
+	h.clock.Set(start.Add(5*time.Minute - tick))
+	h.closedBy("videos.list", "daily", tick)
+	h.clock.Add(tick)
+	h.granted("videos.list")
+	h.again()
+	h.closedBy("search.list", "search", 25*time.Minute)
+	h.closing(quota.Closing{Limit: "search", Says: "seen to be open"}, true)
+	h.granted("search.list")
+	page := h.log(quota.LogQuery{Most: 2, Newest: true})
+	e := page.Entries[1]
+	if e.Kind != quota.KindOpening || e.Limit != "search" || e.Note != "seen to be open" || e.By != "trending" || !e.Until.IsZero() {
+		t.Errorf("got %+v, want that search was opened, by whom and why", e)
+	}
+	// The window says later than the closing: both are heard.
+	h.granted("search.list")
+	h.denied("search.list", "search", 55*time.Minute)
+	h.closing(quota.Closing{Limit: "search", Until: h.clock.Now().Add(time.Minute)}, true)
+	h.closedBy("search.list", "search", 55*time.Minute)
+}
+
+// closedForLong closes a limit for longer than any window keeps the log.
+func closedForLong(t *testing.T, harness Harness) {
+	h := begin(t, harness, one(10_000, quota.Sliding(time.Minute)))
+	until := h.clock.Now().Add(24 * time.Hour)
+	h.closing(quota.Closing{Limit: "daily", Until: until, Says: "gone"}, true)
+	h.clock.Add(time.Hour)
+	other := one(10_000, quota.Sliding(time.Minute))
+	other.Limits[0].Name = "renamed"
+	h.c = other
+	asks := make([]quota.Ask, 100)
+	for i := range asks {
+		asks[i] = h.ask(quota.Request{Operation: "list"})
+	}
+	for range 6 {
+		for _, d := range h.acquireAll(asks...) { // a limit of another name is another limit
+			h.isGrant(d)
+		}
+		h.clock.Add(2 * time.Minute)
+	}
+	h.c = one(10_000, quota.Sliding(time.Minute))
+	h.closedBy("list", "daily", until.Sub(h.clock.Now()))
+	h.again()
+	h.closedBy("list", "daily", until.Sub(h.clock.Now()))
+	h.clock.Set(until.Add(-tick))
+	h.closedBy("list", "daily", tick)
+	h.clock.Add(tick)
+	h.granted("list")
+	if limit := h.usage().Limits[0]; !limit.Closed.IsZero() {
+		t.Errorf("usage still says %+v", limit.Closed)
+	}
+	h.closing(quota.Closing{Limit: "daily"}, false)
+}
+
+func resetOpens(t *testing.T, harness Harness) {
+	h := begin(t, harness, one(10, quota.Sliding(time.Hour)))
+	h.granted("ten")
+	h.closing(quota.Closing{Limit: "daily", Until: h.clock.Now().Add(2 * time.Hour), Says: "gone"}, true)
+	h.closedBy("list", "daily", 2*time.Hour)
+	if err := h.ledger.Reset(context.Background(), h.c, quota.Caller{UID: 0}, "a new project"); err != nil {
+		t.Fatal(err)
+	}
+	h.granted("ten")
+	h.again()
+	h.denied("list", "daily", time.Hour)
+}

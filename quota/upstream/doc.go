@@ -1,0 +1,15 @@
+// Package upstream reads what an upstream's answer says of its quota.
+//
+// [Classify] takes the status, the headers and the body of one answer and returns a
+// [Verdict]: whether a limit is exhausted, which one, until when, in the upstream's
+// own words, and what it says is left. It decides by structure: by the unit of the
+// quota ("1/d/{project}"), then by the limit's name, then by the limit that the
+// message names, then by the reason, and by the status last. The size of a number
+// decides nothing: a wait of ten hours does not make a day of a minute.
+//
+// What an answer does not say stays unknown: an absent header is not zero, and a time
+// that cannot be right is an error, not a time.
+//
+// The package reads no clock and no file. A [Format] says what is particular to one
+// upstream; its zero value reads the forms that several of them share.
+package upstream

@@ -1,0 +1,246 @@
+package upstream
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"quotad/quota"
+	"quotad/quota/ledgertest"
+)
+
+// A scene is a service of YouTube's limits of 2026 on a clock that is set, and what its
+// observer told of.
+type scene struct {
+	*testing.T
+	clock    *ledgertest.Clock
+	service  *quota.Service
+	observer *Observer
+	told     []Outcome
+}
+
+func newScene(t *testing.T) *scene {
+	day := pacific(t)
+	s := &scene{T: t, clock: ledgertest.NewClock(now)}
+	ledger := ledgertest.NewModel(s.clock.Now)
+	service, err := quota.NewService(ledger, []*quota.Credential{{
+		Name: "youtube",
+		Limits: []quota.Limit{
+			{Name: "daily", Units: 10_000, Window: quota.Sliding(25 * time.Hour), Only: []string{"videos.list", "captions.list", "comments.list"}},
+			{Name: "burst", Units: 60, Window: quota.Sliding(time.Minute), Only: []string{"comments.list"}},
+			{Name: "search", Units: 100, Window: day, Only: []string{"search.list"}},
+		},
+		Operations: map[string]quota.Cost{"videos.list": {Every: 1}, "search.list": {Every: 1}, "captions.list": {Every: 50}, "comments.list": {Every: 1}},
+	}}, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.service = service
+	s.observer = NewObserver(service, map[string]Profile{"youtube": {
+		Format: Format{Day: day, Headers: github.Headers},
+		Limits: map[string]Limit{
+			"daily":  {Names: []string{"defaultPerDayPerProject", "core"}, Resets: day},
+			"search": {Names: []string{"defaultSearchListPerDayPerProject", "Search Queries per day"}, Resets: day},
+		},
+	}}, func(out Outcome) { s.told = append(s.told, out) })
+	return s
+}
+
+func (s *scene) observe(heard Observation) Outcome {
+	s.Helper()
+	heard.Credential = "youtube"
+	heard.Caller = quota.Caller{Job: "trending", Region: "US"}
+	out, err := s.observer.Observe(context.Background(), heard)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return out
+}
+
+// closed expects for how long which limits are closed: "search 15h40m0s".
+func (s *scene) closed(want ...string) {
+	s.Helper()
+	usage, _, err := s.service.Usage(context.Background(), "youtube")
+	if err != nil {
+		s.Fatal(err)
+	}
+	var got []string
+	for _, limit := range usage.Limits {
+		if !limit.Closed.IsZero() {
+			got = append(got, fmt.Sprint(limit.Name, " ", limit.Closed.Until.Sub(usage.Now)))
+		}
+	}
+	if !reflect.DeepEqual(got, want) {
+		s.Fatalf("closed are %q, want %q", got, want)
+	}
+}
+
+func (s *scene) acquire(operation string) quota.Decision {
+	s.Helper()
+	d, err := s.service.Acquire(context.Background(), quota.Request{Credential: "youtube", Operation: operation, Count: 1})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return d
+}
+
+// The day's searches are gone: nothing else is, and they come back at midnight in
+// California.
+func TestADayIsClosedUntilItsReset(t *testing.T) {
+	s := newScene(t)
+	out := s.observe(Observation{Operation: "search.list", Answer: Answer{429, nil, []byte(searches2026)}})
+	if out.Class != Day || out.Limit != "search" || !out.Changed || len(s.told) != 1 {
+		t.Errorf("got %+v", out)
+	}
+	s.closed("search 15h40m0s")
+	d := s.acquire("search.list")
+	if d.Reason != quota.LimitClosed || !strings.HasPrefix(d.Closed().Says, "Quota exceeded for quota metric 'Search Queries'") {
+		t.Errorf("got %+v", d)
+	}
+	if d := s.acquire("videos.list"); !d.Granted() {
+		t.Errorf("got %+v, want a grant: reads are another limit", d)
+	}
+	// Calls that were in flight hear the same, and change nothing.
+	if out := s.observe(Observation{Operation: "search.list", Answer: Answer{429, nil, []byte(searches2026)}}); out.Changed || out.Limit != "search" {
+		t.Errorf("got %+v, want that nothing changed", out)
+	}
+	s.clock.Set(d.RetryAt)
+	if d := s.acquire("search.list"); !d.Granted() {
+		t.Errorf("got %+v at the reset, want a grant", d)
+	}
+}
+
+func TestWhichLimitIsClosedAndForHowLong(t *testing.T) {
+	legacy := []byte(`{"error":{"errors":[{"domain":"usageLimits","reason":"dailyLimitExceeded"}],"code":403}}`)
+	for _, row := range []struct {
+		name  string
+		heard Observation
+		want  []string
+	}{
+		{"a day without a name: the narrowest of an hour or more", Observation{Operation: "comments.list", Answer: Answer{403, nil, legacy}}, []string{"daily 15h40m0s"}},
+		{"a minute without a name: the narrowest", Observation{Operation: "comments.list", Answer: Answer{429, header("Retry-After: 7"), nil}}, []string{"burst 7s"}},
+		{"a minute that does not say for how long", Observation{Operation: "videos.list", Answer: Answer{429, nil, []byte(perMinute2022)}}, []string{"daily 1m0s"}},
+		{"a minute never closes the day", Observation{Operation: "videos.list", Answer: Answer{429, header("Retry-After: 86400"), nil}}, []string{"daily 1h0m0s"}},
+		{"named by another operation", Observation{Operation: "videos.list", Answer: Answer{429, nil, []byte(searches2026)}}, []string{"search 15h40m0s"}},
+		{"nothing left, says a header", Observation{Operation: "videos.list", Answer: Answer{403, header("X-Ratelimit-Remaining: 0", "X-Ratelimit-Reset: 1790350200", "X-Ratelimit-Resource: core"), nil}}, []string{"daily 10m0s"}},
+		{"no money", Observation{Operation: "videos.list", Answer: Answer{402, nil, nil}}, []string{"daily 15h40m0s"}},
+		{"a key that is not known closes nothing", Observation{Operation: "videos.list", Answer: Answer{401, nil, nil}}, nil},
+		{"a server in trouble closes nothing", Observation{Operation: "videos.list", Answer: Answer{503, header("Retry-After: 9"), nil}}, nil},
+		{"an ordinary answer", Observation{Operation: "videos.list", Answer: Answer{200, nil, []byte(`{"items":[]}`)}}, nil},
+		{"it is given back this moment", Observation{Operation: "videos.list", Answer: Answer{403, header("X-Ratelimit-Remaining: 0", fmt.Sprintf("X-Ratelimit-Reset: %d", now.Unix()-30)), nil}}, nil},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s := newScene(t)
+			s.observe(row.heard)
+			s.closed(row.want...)
+		})
+	}
+}
+
+// A refusal without details is taken for one of a minute, and for one of an hour when it
+// comes again; answers to calls that were in flight are not a second one.
+func TestWithoutDetails(t *testing.T) {
+	for name, heard := range map[string]Observation{
+		"a bare 429":        {Operation: "videos.list", Answer: Answer{Status: 429}},
+		"a job that stops":  {Operation: "videos.list", Silent: true},
+		"a proxy's own 429": {Operation: "videos.list", Answer: Answer{429, nil, []byte("<html>")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			for range 5 {
+				s.observe(heard)
+				s.closed("daily 1m0s")
+			}
+			s.clock.Add(time.Minute)
+			s.closed()
+			s.observe(heard)
+			s.closed("daily 1h0m0s")
+			s.clock.Add(3 * time.Hour)
+			s.observe(heard)
+			s.closed("daily 1m0s")
+		})
+	}
+}
+
+func TestObserveRefuses(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		heard  Observation
+		reason quota.Reason
+		detail string
+	}{
+		{"an unknown operation", Observation{Operation: "search.lst"}, quota.UnknownOperation, `operation "search.lst" is not listed for credential "youtube", but "search.list" is`},
+		{"a grant that never was", Observation{Grant: "youtube:1-0"}, quota.UnknownGrant, `grant "youtube:1-0" is not in the log`},
+		{"10 MB", Observation{Operation: "search.list", Answer: Answer{Status: 429, Body: make([]byte, 10<<20)}}, quota.BadRequest, "the body has 10485760 bytes, at most 65536 are read"},
+		{"no text", Observation{Operation: "search.list", Answer: Answer{Status: 429, Body: []byte("\xff\xfe")}}, quota.BadRequest, "the body is not UTF-8 text; a compressed one must be decompressed first"},
+		{"ten years ahead", Observation{Operation: "videos.list", Answer: Answer{403, header("X-Ratelimit-Remaining: 0", "X-Ratelimit-Reset: 2105883000"), nil}}, quota.BadRequest, "the answer refuses until 2036-09-24T15:30:00Z, which no quota does"},
+		{"long past", Observation{Operation: "videos.list", Answer: Answer{403, header("X-Ratelimit-Remaining: 0", "X-Ratelimit-Reset: 3600"), nil}}, quota.BadRequest, "the answer refuses until 1970-01-01T01:00:00Z, which has passed"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s := newScene(t)
+			out := s.observe(row.heard)
+			if out.Refused.Reason != row.reason || out.Refused.Detail != row.detail || len(s.told) != 0 {
+				t.Errorf("got %+v, want %s: %s", out, row.reason, row.detail)
+			}
+			s.closed()
+		})
+	}
+}
+
+// An observation by grant id is one of its operation.
+func TestObserveByGrant(t *testing.T) {
+	s := newScene(t)
+	d := s.acquire("search.list")
+	if out := s.observe(Observation{Grant: d.GrantID, Answer: Answer{Status: 429, Header: header("Retry-After: 5")}}); out.Operation != "search.list" {
+		t.Errorf("got %+v", out)
+	}
+	s.closed("search 5s")
+}
+
+// What the upstream says is left is compared with what the log holds since its reset,
+// and people are told once when the two come far apart.
+func TestDrift(t *testing.T) {
+	s := newScene(t)
+	s.clock.Add(-20 * time.Hour) // yesterday, in California
+	for range 40 {
+		s.acquire("captions.list")
+	}
+	s.clock.Add(20 * time.Hour)
+	for range 10 {
+		s.acquire("captions.list")
+	}
+	left := func(remaining int) Outcome {
+		s.clock.Add(time.Minute)
+		return s.observe(Observation{Operation: "videos.list", Answer: Answer{200, header("X-Ratelimit-Limit: 10000", fmt.Sprintf("X-Ratelimit-Remaining: %d", remaining), "X-Ratelimit-Resource: core"), nil}})
+	}
+	if out := left(9500); len(out.Drifts) != 0 {
+		t.Errorf("got %+v, want none: both count 500 since midnight", out.Drifts)
+	}
+	d := s.observer.Drifts("youtube")["daily"]
+	if d.Ours != Known(500) || d.Theirs != Known(500) || d.By() != 0 || d.Far {
+		t.Errorf("got %+v, want 500 of both", d)
+	}
+	out := left(8900)
+	if len(out.Drifts) != 1 || out.Drifts[0].By() != -600 || !out.Drifts[0].Far ||
+		out.Drifts[0].Cause != "the upstream counts 600 units more: somebody spends without asking, or an operation costs more than is configured" {
+		t.Errorf("got %+v, want that it is far", out.Drifts)
+	}
+	if out := left(9100); len(out.Drifts) != 0 { // 4 %: not near enough to be over
+		t.Errorf("got %+v, want nothing new", out.Drifts)
+	}
+	if out := left(9400); len(out.Drifts) != 1 || out.Drifts[0].Far {
+		t.Errorf("got %+v, want that it is over", out.Drifts)
+	}
+	if d := s.acquire("videos.list"); d.Limits[0].Used != 2501 {
+		t.Errorf("%d units used, want 2,501: nothing is repaired silently", d.Limits[0].Used)
+	}
+	// The limit is of another size than is configured.
+	body := strings.NewReplacer("defaultSearchListPerDayPerProject", "defaultPerDayPerProject", `"100"`, `"6000"`).Replace(searches2026)
+	out = s.observe(Observation{Operation: "videos.list", Answer: Answer{429, nil, []byte(body)}})
+	if len(out.Drifts) != 1 || out.Drifts[0].Cause != "the upstream's limit is 6,000 units, not 10,000: set units to it" {
+		t.Errorf("got %+v, want that the limit has another size", out.Drifts)
+	}
+}

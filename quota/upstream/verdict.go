@@ -1,0 +1,243 @@
+package upstream
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"quotad/quota"
+)
+
+// A Class says what an answer means for the calls after it.
+type Class string
+
+// The classes. The texts are part of the API and of configuration files.
+const (
+	OK      Class = "ok"      // the answer says nothing against the quota
+	Minute  Class = "minute"  // too many calls in a short time: the quota itself is not gone
+	Day     Class = "day"     // a limit is exhausted until it resets: a day's, an hour's, a month's
+	Config  Class = "config"  // a person has to change something: the key, the project, a quota of 0
+	Billing Class = "billing" // a person has to pay, or to raise a spending cap
+	Unknown Class = "unknown" // refused for its quota, but for how long is not said
+)
+
+// Classes are all of them.
+func Classes() []Class { return []Class{OK, Minute, Day, Config, Billing, Unknown} }
+
+// MaxBody is the longest body that is read, in bytes.
+const MaxBody = 64 << 10
+
+// maxReset is how far ahead a reset may lie: no quota is of more than a month.
+const maxReset = 32 * 24 * time.Hour
+
+// skew is by how much the upstream's clock may be behind ours.
+const skew = time.Minute
+
+// An Answer is what an upstream answered to one call.
+type Answer struct {
+	Status int // as HTTP has it, 100 … 599
+	Header http.Header
+	Body   []byte // at most MaxBody, UTF-8, not compressed; may be empty
+}
+
+// A Verdict is what an answer says of the upstream's quota.
+type Verdict struct {
+	Class Class
+	// Names are what the upstream calls the limit that it refers to, the most telling
+	// first: an id, the name in its message, a metric. Empty where it names none.
+	Names []string
+	// Reset is when the limit is given back; zero where the answer does not say.
+	Reset time.Time
+	// Says is the upstream's own words on one line; empty where it has none.
+	Says string
+	// Left is what the upstream says of what is left, limit by limit.
+	Left []Left
+}
+
+// A Left is what an upstream says of one limit.
+type Left struct {
+	Name                   string // what the upstream calls the limit; may be empty
+	Limit, Used, Remaining Amount
+}
+
+// An Amount is a number of units that may be unknown: its zero value is not zero units.
+type Amount struct {
+	Units quota.Units
+	Known bool
+}
+
+// Known returns an amount that is known.
+func Known(units quota.Units) Amount { return Amount{Units: units, Known: true} }
+
+// A Format says what is particular to the answers of one upstream. The zero value
+// reads what several have in common.
+type Format struct {
+	// Reasons gives a class to a reason, and outranks the common ones.
+	Reasons map[string]Class
+	Headers Headers
+	// Day is the calendar window by which the upstream's daily quotas reset; without
+	// one, the start of a day tells nothing of its end.
+	Day quota.Window
+}
+
+// Classify returns what an answer says at now. It fails where the answer cannot be
+// read, or where it refuses until a time that cannot be right.
+func Classify(a Answer, f Format, now time.Time) (Verdict, error) {
+	if err := a.check(); err != nil {
+		return Verdict{}, err
+	}
+	said := readBody(a.Body)
+	v := Verdict{Names: said.names(), Says: line(said.message)}
+	v.Left = append(f.Headers.left(a.Header), said.left...)
+	v.Class = f.classOf(a, &said, v.Left)
+	if v.Class == OK || v.Class == Config {
+		return v, nil
+	}
+	if v.Says == "" {
+		v.Says = line(fmt.Sprintf("%d %s", a.Status, cmp.Or(strings.Join(said.reasons, " "), http.StatusText(a.Status))))
+	}
+	if name := f.Headers.resource(a.Header); name != "" && len(v.Names) == 0 {
+		v.Names = []string{name}
+	}
+	var err error
+	if v.Reset, err = f.reset(a.Header, &said, v.Class, now); err != nil {
+		return Verdict{}, err
+	}
+	return v, nil
+}
+
+func (a Answer) check() error {
+	switch {
+	case a.Status < 100 || a.Status > 599:
+		return fmt.Errorf("status must be from 100 to 599: %d", a.Status)
+	case len(a.Body) > MaxBody:
+		return fmt.Errorf("the body has %d bytes, at most %d are read", len(a.Body), MaxBody)
+	case !utf8.Valid(a.Body):
+		return fmt.Errorf("the body is not UTF-8 text; a compressed one must be decompressed first")
+	}
+	return nil
+}
+
+// classOf decides in the order of how telling each thing is.
+func (f Format) classOf(a Answer, said *said, left []Left) Class {
+	refused := a.Status >= 400 || said.refused
+	if !refused {
+		return OK
+	}
+	if said.zeroQuota {
+		return Config
+	}
+	for _, tell := range []func() Class{said.byUnit, said.byLimit, said.byMessage, func() Class { return f.byReason(said) }} {
+		if c := tell(); c != "" {
+			return c
+		}
+	}
+	return f.byStatus(a, said, left)
+}
+
+// byReason returns the class of the first reason that has one.
+func (f Format) byReason(said *said) Class {
+	for _, reason := range said.reasons {
+		if c, ok := f.Reasons[reason]; ok {
+			return c
+		}
+		if c := common(reason); c != "" {
+			return c
+		}
+	}
+	return ""
+}
+
+// common is what reasons mean that several upstreams use.
+func common(reason string) Class {
+	switch reason {
+	case "quotaExceeded", "dailyLimitExceeded", "REQUEST_LIMIT_EXCEEDED":
+		return Day
+	case "rateLimitExceeded", "userRateLimitExceeded", "THROTTLED", "rate_limit_exceeded":
+		return Minute
+	case "dailyLimitExceededUnreg", "keyInvalid", "keyExpired", "accessNotConfigured", "ipRefererBlocked",
+		"API_KEY_INVALID", "API_KEY_SERVICE_BLOCKED", "SERVICE_DISABLED", "invalid_api_key":
+		return Config
+	case "billingNotEnabled", "BILLING_DISABLED", "insufficient_quota", "UsageCapExceeded", "SpendCapReached", "usage-capped":
+		return Billing
+	default:
+		return ""
+	}
+}
+
+// byStatus decides where nothing more telling does. A 403 that does not name its reason
+// may be about anything: it says nothing of the quota, unless a header says that
+// nothing is left.
+func (f Format) byStatus(a Answer, said *said, left []Left) Class {
+	limited := a.Status == http.StatusTooManyRequests || a.Status == http.StatusForbidden
+	switch {
+	case limited && spent(left):
+		return Day
+	case limited && (a.Header.Get("Retry-After") != "" || said.delayed()):
+		return Minute
+	case a.Status == http.StatusTooManyRequests:
+		return Unknown
+	case a.Status == http.StatusUnauthorized:
+		return Config
+	case a.Status == http.StatusPaymentRequired:
+		return Billing
+	default:
+		return OK
+	}
+}
+
+// spent tells whether nothing is left of some limit.
+func spent(left []Left) bool {
+	for _, l := range left {
+		if l.Remaining.Known && l.Remaining.Units == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// reset returns when the upstream gives back what it refuses.
+func (f Format) reset(h http.Header, said *said, class Class, now time.Time) (time.Time, error) {
+	at, err := said.reset(class, f.Day, now)
+	if at.IsZero() && err == nil && class != Minute {
+		at, err = f.Headers.reset(h, now)
+	}
+	if at.IsZero() && err == nil {
+		at, err = retryAfter(h.Get("Retry-After"), now)
+	}
+	if err != nil || at.IsZero() {
+		return time.Time{}, err
+	}
+	return plausible(at, now)
+}
+
+// plausible refuses a time that no quota resets at.
+func plausible(at, now time.Time) (time.Time, error) {
+	switch {
+	case at.Before(now.Add(-skew)):
+		return time.Time{}, fmt.Errorf("the answer refuses until %s, which has passed", stamp(at))
+	case at.After(now.Add(maxReset)):
+		return time.Time{}, fmt.Errorf("the answer refuses until %s, which no quota does", stamp(at))
+	}
+	return at.UTC(), nil
+}
+
+func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
+
+// longest is what is kept of a foreign text, in runes.
+const longest = 300
+
+// line keeps a foreign text on one line and short, without escape sequences and
+// without a key that it may quote from an address.
+func line(text string) string {
+	text = secrets.ReplaceAllString(strings.ToValidUTF8(text, "?"), "$1…")
+	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || !unicode.IsPrint(r) }), " ")
+	if runes := []rune(text); len(runes) > longest {
+		text = string(runes[:longest]) + "…"
+	}
+	return text
+}

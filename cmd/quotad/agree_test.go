@@ -39,7 +39,7 @@ func TestFiguresAgree(t *testing.T) {
 	for name, ledger := range map[string]func(*testing.T) string{
 		"embedded": func(*testing.T) string { return `backend = "embedded"` },
 		"redis": func(t *testing.T) string {
-			return fmt.Sprintf("backend = \"redis\"\nredis.addrs = [%q]", redistest.Start(t).Addr)
+			return onRedis(redistest.Start(t).Addr)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

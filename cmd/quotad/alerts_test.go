@@ -142,6 +142,7 @@ func TestOutageIsToldOnceEachWay(t *testing.T) {
 [ledger]
 backend = "redis"
 redis.addrs = [%q]
+deadline = "5s"
 [credentials.api]
 limits.daily.units = 100
 operations.list = 1

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,7 +20,7 @@ func TestKilledDaemonKeepsItsGrants(t *testing.T) {
 	ledgers := map[string]func(t *testing.T) string{
 		"embedded": func(*testing.T) string { return `backend = "embedded"` },
 		"redis": func(t *testing.T) string {
-			return fmt.Sprintf("backend = \"redis\"\nredis.addrs = [%q]", redistest.Start(t).Addr)
+			return onRedis(redistest.Start(t).Addr)
 		},
 	}
 	for name, ledger := range ledgers {

@@ -60,7 +60,7 @@ func TestLoad(t *testing.T) {
 	t.Run("redis", func(t *testing.T) {
 		// Its client keeps what connections it has once needed.
 		const pool = 20
-		testLoad(t, l, fmt.Sprintf("backend = \"redis\"\nredis.addrs = [%q]", redistest.Start(t).Addr), pool)
+		testLoad(t, l, onRedis(redistest.Start(t).Addr), pool)
 	})
 }
 

@@ -189,6 +189,7 @@ func TestMetricsOfAnOutage(t *testing.T) {
 [ledger]
 backend = "redis"
 redis.addrs = [%q]
+deadline = "5s"
 [credentials.api]
 limits.daily.units = 100
 operations.list = 1

@@ -15,6 +15,7 @@ const withRedis = `
 [ledger]
 backend = "redis"
 redis.addrs = [%q]
+deadline = "5s" # a busy machine does not pass for an outage
 [credentials.api]
 limits.daily.units = 100
 operations.list = 1
@@ -50,4 +51,10 @@ func TestRedisComesLater(t *testing.T) {
 
 func spend(client *api.Client) (api.Decision, error) {
 	return client.Acquire(context.Background(), api.AcquireRequest{Credential: "api", Operation: "list"})
+}
+
+// onRedis returns the lines of [ledger] for a Redis that is always there: with a deadline
+// that a busy machine does not pass.
+func onRedis(addr string) string {
+	return fmt.Sprintf("backend = \"redis\"\nredis.addrs = [%q]\ndeadline = \"5s\"", addr)
 }

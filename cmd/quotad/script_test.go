@@ -45,7 +45,7 @@ func TestScripts(t *testing.T) {
 		t.Parallel()
 		server := redistest.Start(t)
 		runScripts(t, func(script string) string {
-			return fmt.Sprintf("backend = \"redis\"\nredis = { addrs = [%q], key_prefix = %q }", server.Addr, script+":")
+			return fmt.Sprintf("backend = \"redis\"\ndeadline = \"5s\"\nredis = { addrs = [%q], key_prefix = %q }", server.Addr, script+":")
 		})
 	})
 }

@@ -18,6 +18,7 @@ const everySecond = `
 [ledger]
 backend = "redis"
 redis.addrs = [%q]
+deadline = "5s"
 [credentials.api]
 limits.daily.units = 100
 operations.list = 1

@@ -13,7 +13,7 @@ do
     local limits, asks = string.byte(front, -1), #ARGV - 3
     local form = limits == 1 and '<dddBBdd' or '<dddBBd' .. string.rep('d', limits)
     local state = { struct.unpack(form, text, #front + 1) }
-    local ms, seq, rest, fits, keys = state[1], state[2], state[7 + limits], true, nil
+    local ms, seq, fits, keys = state[1], state[2], true, nil
     local known_ms, known_seq, call, at = struct.unpack('<ddd', numbers)
     if ms == known_ms and seq == known_seq and call > state[3] and clock_ms >= ms and clock_ms < state[6]
         and state[5] + asks < 128 and seq + asks < 65536 and asks > 0 and ARGV[4] ~= '-' then
@@ -52,7 +52,7 @@ do
         end
         state[1], state[2], state[3], state[4], state[5] = clock_ms, seq + asks, call, asks, state[5] + asks
         state = struct.pack(form, unpack(state, 1, 6 + limits))
-        redis.call('SET', KEYS[1], front .. state .. string.sub(text, rest), 'KEEPTTL')
+        redis.call('SETRANGE', KEYS[1], #front, state)
         return state
       end
     end

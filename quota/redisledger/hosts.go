@@ -33,7 +33,7 @@ const (
 
 // state is the key of what is shared about a job. A job's keys have a hash tag of
 // their own.
-func (h Hosts) state(job string) string { return h.ledger.prefix + "{job:" + job + "}:desk" }
+func (h Hosts) state(job string) string { return h.ledger.prefix + "{job:" + job + "}:state" }
 
 func (h Hosts) runs(job string) string { return h.ledger.prefix + "{job:" + job + "}:runs" }
 

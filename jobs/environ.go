@@ -42,6 +42,7 @@ type contract struct {
 	scheduledAt time.Time // the slot, not the launch
 	deadline    time.Time // when the timeout strikes
 	bookmark    string    // what the last pass of the region left; empty: nothing
+	set         []Variable
 }
 
 // environ returns the complete environment of a pass: the allowed part of the
@@ -65,6 +66,9 @@ func environ(own []string, job *Job, c contract) []string {
 	})
 	if c.bookmark != "" {
 		vars["QUOTAD_BOOKMARK"] = c.bookmark
+	}
+	for _, v := range c.set {
+		vars[v.name()] = v.value()
 	}
 	env := make([]string, 0, len(vars))
 	for _, name := range slices.Sorted(maps.Keys(vars)) {

@@ -21,7 +21,8 @@ type runRequest struct {
 	by      string
 	slot    time.Time
 	regions []regions.Region // empty: the ring's turn, beginning at the cursor
-	lock    time.Duration    // for which the job is locked at a time
+	set     []Variable
+	lock    time.Duration // for which the job is locked at a time
 }
 
 // An executor runs a job over its ring: it launches a pass at each region, until the
@@ -35,6 +36,7 @@ type executor struct {
 	slot    time.Time
 	ring    regions.Ring
 	stagger time.Duration
+	set     []Variable
 
 	publisher *publisher
 	budget    runBudget
@@ -97,7 +99,7 @@ func (e *executor) take(request runRequest) (run Run, skips *Run, err error) {
 	if j.executor != nil {
 		return Run{}, nil, fmt.Errorf("%w: %s", ErrUnderWay, j.executor.id)
 	}
-	e.job = j.job
+	e.job, e.set = j.job, request.set
 	e.budget.most = e.job.UnitsPerRun
 	e.places = make(chan struct{}, max(1, e.job.Parallel))
 	e.ring = e.job.Regions.From(j.file.Cursor)
@@ -110,7 +112,7 @@ func (e *executor) take(request runRequest) (run Run, skips *Run, err error) {
 	j.last = &Run{
 		ID: e.id, Job: j.name, Trigger: request.trigger, By: request.by, Host: e.runner.config.Host, Slot: request.slot,
 		StartedAt: e.runner.now(), State: RunRunning, Ring: e.ring, Chosen: len(request.regions) > 0,
-		UnitsPerRun: e.job.UnitsPerRun, Retry: e.job.Retry,
+		UnitsPerRun: e.job.UnitsPerRun, Retry: e.job.Retry, Set: request.set,
 	}
 	skips = j.file.Skips
 	j.executor, j.file.Skips, j.shared.untold = e, nil, e.id
@@ -314,6 +316,7 @@ func (e *executor) command(p Pass, token string) Command {
 			scheduledAt: e.slot,
 			deadline:    p.StartedAt.Add(e.job.Timeout),
 			bookmark:    e.state.bookmark(p.Region),
+			set:         e.set,
 		}),
 		Timeout:   e.job.Timeout,
 		KillGrace: e.job.KillGrace,

@@ -29,8 +29,16 @@ var (
 // job is run too. The errors are ErrUnknown, ErrInvalid, ErrUnderWay and
 // ErrStopping.
 func (r *Runner) Run(job, by string, list ...regions.Region) (Run, error) {
+	return r.RunWith(nil, job, by, list...)
+}
+
+// RunWith is Run for passes that are to know some variables.
+func (r *Runner) RunWith(set []Variable, job, by string, list ...regions.Region) (Run, error) {
 	j, err := r.state(job)
 	if err != nil {
+		return Run{}, err
+	}
+	if err := checkVariables(set); err != nil {
 		return Run{}, err
 	}
 	if len(list) > 0 {
@@ -47,7 +55,7 @@ func (r *Runner) Run(job, by string, list ...regions.Region) (Run, error) {
 	if err := r.refresh(ctx, j); err != nil {
 		return Run{}, fmt.Errorf("cannot run job %q: %w", job, err)
 	}
-	return r.beginLocked(ctx, j, runRequest{trigger: Manual, by: by, slot: r.now(), regions: list}, false)
+	return r.beginLocked(ctx, j, runRequest{trigger: Manual, by: by, slot: r.now(), regions: list, set: set}, false)
 }
 
 // StopRun ends the passes of a run under way and launches no more of it. It does

@@ -13,12 +13,13 @@ import (
 
 // A Run is one tick of a job over its regions: what is known of it so far.
 type Run struct {
-	ID      string    `json:"id"`
-	Job     string    `json:"job"`
-	Trigger Trigger   `json:"trigger"`
-	By      string    `json:"by,omitempty"`   // who asked for a manual run
-	Host    string    `json:"host,omitempty"` // where it runs, if several hosts run the job
-	Slot    time.Time `json:"slot"`           // the scheduled time; of a run nobody scheduled, when it was asked for
+	ID      string     `json:"id"`
+	Job     string     `json:"job"`
+	Trigger Trigger    `json:"trigger"`
+	By      string     `json:"by,omitempty"`   // who asked for a manual run
+	Set     []Variable `json:"set,omitempty"`  // and what he has its passes know
+	Host    string     `json:"host,omitempty"` // where it runs, if several hosts run the job
+	Slot    time.Time  `json:"slot"`           // the scheduled time; of a run nobody scheduled, when it was asked for
 
 	StartedAt time.Time `json:"started_at"`
 	EndedAt   time.Time `json:"ended_at,omitzero"`

@@ -1,13 +1,17 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"quotad/cmd/quotactl/term"
 	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
+	"quotad/quota"
 )
 
 const runUsage = `Begin a run of a job now: of the ring from the cursor on, or of some regions,
@@ -19,15 +23,23 @@ Usage:
 
 Flags:
       --region REGION   only this one; may be given again
+      --set NAME=VALUE  its passes find it in QUOTAD_SET_NAME, and the history
+                        keeps it; may be given again
+      --wait            tell each pass when it ends, and wait for the last one:
+                        75 if the budget ended the run, 1 if a region failed or
+                        the run was interrupted
 
 Example:
-  $ quotactl run trending --region US --region GB
+  $ quotactl run backfill --region US --set since=2026-01-01 --wait
   run      06f3k9x2a7q4mzt
-  regions  US GB
+  regions  US
+  US       ok, 4 units, 1.2s
+  run done, 1 ok, 4 units
 `
 
 func newRun(c *cli) *cobra.Command {
 	var r jobsapi.RunRequest
+	wait := false
 	cmd := &cobra.Command{
 		Use:               "run JOB",
 		Short:             "begin a run now",
@@ -39,6 +51,9 @@ func newRun(c *cli) *cobra.Command {
 			if err != nil {
 				return inDoubt(c.explain(err), "a run may have begun all the same: quotactl runs shows it")
 			}
+			if wait {
+				return c.awaitRun(cmd.Context(), run)
+			}
 			return c.print(answer{
 				body:  run,
 				value: noInteger("a run"),
@@ -47,12 +62,104 @@ func newRun(c *cli) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringArrayVar(&r.Regions, "region", nil, "only this one; may be given again")
+	cmd.Flags().StringArrayVar(&r.Set, "set", nil, "for the environment of its passes")
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait for the end of the run")
 	complete(cmd, "region", c.completeRegion)
 	return cmd
 }
 
+// askAgain is how long a command waits before it asks again how a run stands.
+const askAgain = 200 * time.Millisecond
+
+// awaitRun tells what becomes of a run until it is over. With -o json it is told whole,
+// at its end.
+func (c *cli) awaitRun(ctx context.Context, run jobs.Run) error {
+	if c.output == "value" {
+		_, err := noInteger("a run")()
+		return err
+	}
+	inform := func(text string) error {
+		if c.output == "json" {
+			return nil
+		}
+		return c.write(text)
+	}
+	if err := inform(begunTable(run, c.view())); err != nil {
+		return err
+	}
+	told := 0
+	for {
+		var err error
+		if run, err = c.operator().Run(ctx, run.ID); err != nil {
+			if ctx.Err() != nil {
+				return &failure{code: exitError, err: ctx.Err(), hint: "the run goes on: quotactl stop " + run.ID + " ends it"}
+			}
+			return c.explain(err)
+		}
+		ended := endedPasses(run)
+		for _, p := range ended[min(told, len(ended)):] {
+			if err := inform(passLine(p, c.view())); err != nil {
+				return err
+			}
+		}
+		told = max(told, len(ended))
+		if run.State != jobs.RunRunning {
+			return c.tellEnd(run)
+		}
+		select {
+		case <-time.After(askAgain):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// endedPasses returns the passes that are over, in the order of their ends.
+func endedPasses(r jobs.Run) []jobs.Pass {
+	ended := slices.DeleteFunc(slices.Clone(r.Passes), func(p jobs.Pass) bool { return p.Outcome == jobs.Running })
+	slices.SortStableFunc(ended, func(a, b jobs.Pass) int { return a.EndedAt.Compare(b.EndedAt) })
+	return ended
+}
+
+func passLine(p jobs.Pass, v term.View) string {
+	text := fmt.Sprintf("%s, %s, %s", p.Outcome, units(int64(p.Units)), passTook(p, v.Now))
+	if reason := reasonOf(p, v); reason != "" {
+		text += "; " + reason
+	}
+	return term.Pairs([][2]string{{inList(p.Region), text}}, v)
+}
+
+// tellEnd tells how a run ended, and returns the failure that it stands for.
+func (c *cli) tellEnd(r jobs.Run) error {
+	end := fmt.Sprintf("run %s, %s\n", stateText(r), tally(r))
+	if c.output == "json" {
+		if err := c.printJSON(r); err != nil {
+			return err
+		}
+	} else if err := c.write(end); err != nil {
+		return err
+	}
+	failed := failures(r)
+	switch {
+	case failed > 0:
+		return &failure{code: exitError, err: fmt.Errorf("%s failed", quota.Count(failed, "region", "regions")), hint: "quotactl runs show " + r.ID}
+	case r.State == jobs.RunStopped && (r.Reason == jobs.BudgetGone || r.Reason == jobs.Unaffordable || r.Reason == jobs.RunCapExceeded):
+		f := &failure{code: exitDenied, err: fmt.Errorf("the run stopped: %s", r.Reason)}
+		if !r.RetryAt.IsZero() {
+			f.hint = "it was to fit " + c.view().When(r.RetryAt)
+		}
+		return f
+	case r.State != jobs.RunDone:
+		return &failure{code: exitError, err: fmt.Errorf("the run was not done: %s", stateText(r))}
+	}
+	return nil
+}
+
 func begunTable(r jobs.Run, v term.View) string {
-	return term.Pairs([][2]string{{"run", r.ID}, {"regions", listText(r.Ring)}}, v)
+	rows := [][2]string{{"run", r.ID}, {"regions", listText(r.Ring)}}
+	for _, set := range r.Set {
+		rows = append(rows, [2]string{"set", string(set)})
+	}
+	return term.Pairs(rows, v)
 }
 
 const stopUsage = `End a run: no further pass is launched, those under way get TERM, and KILL after

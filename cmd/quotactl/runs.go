@@ -269,6 +269,9 @@ func renderRun(b *strings.Builder, title string, r jobs.Run, v term.View) {
 		timing += ", on " + v.Clean(r.Host)
 	}
 	v.Prose(b, 2, term.Faint, timing)
+	for _, set := range r.Set {
+		v.Prose(b, 2, term.Plain, "set "+string(set))
+	}
 	if r.Detail != "" {
 		v.Prose(b, 2, term.Plain, r.Detail)
 	}

@@ -42,6 +42,9 @@ type RunRequest struct {
 	// Regions to run, in this order, without moving the cursor; none: the whole
 	// ring from the cursor on.
 	Regions []string `json:"regions,omitempty"`
+	// Set is what the passes find in their environment: "since=2026-01-01" is
+	// QUOTAD_SET_SINCE there.
+	Set []string `json:"set,omitempty"`
 }
 
 // PauseRequest is the body of POST /v1/jobs/{job}/pause.

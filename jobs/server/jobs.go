@@ -46,7 +46,11 @@ func (h handlers) begin(_ context.Context, c *server.Session, in jobsapi.RunRequ
 	for i, region := range in.Regions {
 		list[i] = regions.Region(region)
 	}
-	run, err := h.runner.Run(c.Path("job"), c.Caller.By(), list...)
+	set := make([]jobs.Variable, len(in.Set))
+	for i, v := range in.Set {
+		set[i] = jobs.Variable(v)
+	}
+	run, err := h.runner.RunWith(set, c.Path("job"), c.Caller.By(), list...)
 	if err != nil {
 		return jobs.Run{}, h.problem(err, subject{job: c.Path("job"), regions: list})
 	}

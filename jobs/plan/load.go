@@ -48,28 +48,19 @@ func (l *load) shortest() time.Duration {
 	return shortest
 }
 
-// timetables returns when the passes come, run by run: all until an instant, and at
-// least one run, however far ahead.
-func (l *load) timetables(until time.Time) []timetable {
-	var list []timetable
-	for i, s := range l.slots {
-		if i == 0 || s.at.Before(until) {
-			list = append(list, timetableOf(l.job, l.cost, s.at, s.next))
-		}
-	}
-	return list
-}
-
 // events returns when passes come into the window and, in a list of its own, when
-// they leave it. A pass comes at its start; it leaves as if it had spent then or, if
+// they leave it: all of them until an instant, and at least those of one run. A pass comes at its start; it leaves as if it had spent then or, if
 // late is true, when it was over.
 func (l *load) events(w quota.Window, until time.Time, late bool) []events {
-	runs := l.timetables(until)
-	n := runs[0].passes
+	n := timetableOf(l.job, l.cost, l.slots[0].at, l.slots[0].next).passes // of every run
 	together := (n*len(l.slots) + l.most - 1) / l.most
-	var come, leave events
-	leaving := leaver{window: w}
-	for _, run := range runs {
+	passes := len(l.slots) * ((n + together - 1) / max(1, together))
+	come, leave, leaving := make(events, 0, passes), make(events, 0, passes), leaver{window: w}
+	for i, s := range l.slots {
+		if i > 0 && !s.at.Before(until) { // the first run counts, however far ahead
+			break
+		}
+		run := timetableOf(l.job, l.cost, s.at, s.next)
 		for first := 0; first < n; first += together {
 			last := min(first+together, n) - 1
 			units := min(l.units, quota.MaxUnits/quota.Units(n)) * quota.Units(last-first+1)

@@ -44,7 +44,7 @@ func (c *counting) Acquire(ctx context.Context, credential *quota.Credential, as
 	return c.Model.Acquire(ctx, credential, asks)
 }
 
-func keeper(t *testing.T) (*quota.Service, *counting) {
+func service(t *testing.T) (*quota.Service, *counting) {
 	t.Helper()
 	ledger := &counting{Model: ledgertest.NewModel(time.Now), entered: make(chan struct{}, 100)}
 	k, err := quota.NewService(ledger, []*quota.Credential{youtube()}, time.Minute)
@@ -64,7 +64,7 @@ func acquire(t *testing.T, k *quota.Service, operation string, count quota.Units
 }
 
 func TestServiceRefusesWhatNoLedgerNeedsToDecide(t *testing.T) {
-	k, ledger := keeper(t)
+	k, ledger := service(t)
 	for _, test := range []struct {
 		name    string
 		request quota.Request
@@ -93,7 +93,7 @@ func TestServiceRefusesWhatNoLedgerNeedsToDecide(t *testing.T) {
 }
 
 func TestRequestsShareTheNextCall(t *testing.T) {
-	k, ledger := keeper(t)
+	k, ledger := service(t)
 	ledger.hold = make(chan struct{})
 	var wg sync.WaitGroup
 	ask := func() {
@@ -117,7 +117,7 @@ func TestRequestsShareTheNextCall(t *testing.T) {
 }
 
 func TestCancelledWhileWaiting(t *testing.T) {
-	k, ledger := keeper(t)
+	k, ledger := service(t)
 	ledger.hold = make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() { acquire(t, k, "videos.list", 1) })
@@ -145,7 +145,7 @@ func TestCancelledWhileWaiting(t *testing.T) {
 
 func TestRefusalsAreRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k, ledger := keeper(t)
+		k, ledger := service(t)
 		grant := acquire(t, k, "search.list", 9)
 		first := acquire(t, k, "search.list", 1)
 		calls := ledger.calls.Load()

@@ -124,17 +124,17 @@ func newServer(ts *testscript.TestScript, socket string, names []string) (*serve
 			ledger = notingLedger{ledger, socket + ".usage-read"}
 		}
 	}
-	keeper, err := quota.NewService(ledger, credentials, time.Second)
+	service, err := quota.NewService(ledger, credentials, time.Second)
 	ts.Check(err)
 	tokens := new(jobs.Tokens)
 	runner, err := jobs.Open(jobs.Config{
-		Jobs: jobsOf(ts, names[0]), Gate: keeper, Launcher: process.Launcher{}, Tokens: tokens,
+		Jobs: jobsOf(ts, names[0]), Gate: service, Launcher: process.Launcher{}, Tokens: tokens,
 		Dir: socket + ".state", Socket: socket, Environ: os.Environ(),
 		EndLeftover: process.EndLeftover, Now: time.Now,
 	})
 	ts.Check(err)
 	config := server.Config{
-		Keeper: keeper, Tokens: tokens, Version: version(), Routes: append(jobsserver.Routes(runner), jobsserver.PlanRoute(runner, keeper)),
+		Service: service, Tokens: tokens, Version: version(), Routes: append(jobsserver.Routes(runner), jobsserver.PlanRoute(runner, service)),
 		Status: map[string]func(context.Context) any{"jobs": jobsserver.Section(runner)},
 	}
 	if names[0] == "old" {

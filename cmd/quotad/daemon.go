@@ -32,7 +32,7 @@ type daemon struct {
 	metrics  *metrics.Metrics
 	notifier *notify.Notifier
 
-	keeper   *quota.Service
+	service  *quota.Service
 	observer *upstream.Observer // of what the upstreams answer
 	silences silences
 	shared   *redisledger.Ledger // nil of an embedded ledger
@@ -162,7 +162,7 @@ func (d *daemon) openRunner(context.Context) error {
 	}
 	d.runner, err = jobs.Open(jobs.Config{
 		Jobs: d.config.Jobs,
-		Gate: d.keeper,
+		Gate: d.service,
 		Launcher: process.Launcher{
 			CgroupRoot: d.config.Passes.CgroupRoot, Reaper: d.reaper, Tasks: d.tasks, User: d.config.Passes.User,
 		},

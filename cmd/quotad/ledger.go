@@ -19,30 +19,30 @@ import (
 	"quotad/regions"
 )
 
-// openLedger opens the ledger, and the keeper of its credentials.
+// openLedger opens the ledger, and the service of its credentials.
 func (d *daemon) openLedger(context.Context) error {
 	ledger, err := d.newLedger()
 	if err != nil {
 		return err
 	}
 	d.onStop("close the ledger", ledger.Close)
-	if d.keeper, err = quota.NewService(d.metrics.Measure(ledger), nil, d.config.Ledger.Deadline); err != nil {
+	if d.service, err = quota.NewService(d.metrics.Measure(ledger), nil, d.config.Ledger.Deadline); err != nil {
 		return err
 	}
-	d.observer = upstream.NewObserver(d.keeper, nil, func(out upstream.Outcome) { d.events.emit(out) })
+	d.observer = upstream.NewObserver(d.service, nil, func(out upstream.Outcome) { d.events.emit(out) })
 	d.silences.observer = d.observer
 	d.onStop("take in what the upstream said last", func() error {
 		d.silences.observing.Wait()
 		return nil
 	})
-	d.metrics.WatchLimits(d.keeper, d.observer)
+	d.metrics.WatchLimits(d.service, d.observer)
 	return d.setCredentials(d.config)
 }
 
 // setCredentials has a configuration's credentials decided about from now on.
 // After an error those of before go on.
 func (d *daemon) setCredentials(c *config.Config) error {
-	if err := d.keeper.SetCredentials(c.Credentials); err != nil {
+	if err := d.service.SetCredentials(c.Credentials); err != nil {
 		return err
 	}
 	d.observer.SetProfiles(c.Profiles)
@@ -54,7 +54,7 @@ func (d *daemon) setCredentials(c *config.Config) error {
 	for name, o := range c.Outages {
 		policies[name] = redisledger.Policy{Open: o.Open, Units: o.Units}
 	}
-	d.shared.SetCredentials(d.keeper.Credentials(), policies)
+	d.shared.SetCredentials(d.service.Credentials(), policies)
 	return nil
 }
 

@@ -100,7 +100,7 @@ func (d *daemon) wait(ctx context.Context) error {
 // serveAPI answers on the socket from here on.
 func (d *daemon) serveAPI(context.Context) error {
 	s, err := server.New(server.Config{
-		Keeper:     d.keeper,
+		Service:    d.service,
 		Observer:   d.observer,
 		Tokens:     d.tokens,
 		Version:    version(),
@@ -115,7 +115,7 @@ func (d *daemon) serveAPI(context.Context) error {
 		Observe:   emitting[server.Event](&d.events),
 		Forbidden: emitting[server.Attempt](&d.events),
 		ErrorLog:  stdlog.New(complaints{d.log}, "", 0),
-		Routes:    append(jobsserver.Routes(d.runner), jobsserver.PlanRoute(d.runner, d.keeper), d.metrics.Route(), server.ReloadRoute(d.reload)),
+		Routes:    append(jobsserver.Routes(d.runner), jobsserver.PlanRoute(d.runner, d.service), d.metrics.Route(), server.ReloadRoute(d.reload)),
 		Status: map[string]func(context.Context) any{
 			"jobs":   jobsserver.Section(d.runner),
 			"config": func(context.Context) any { return d.reloads.told.Load() },

@@ -34,11 +34,11 @@ const named = 3
 func (d *daemon) summary(ctx context.Context) summary {
 	sum := summary{now: time.Now()}
 	sum.jobs, _ = d.runner.Status("") // of all jobs it cannot fail
-	if health := d.keeper.Health(ctx); !health.Reachable {
+	if health := d.service.Health(ctx); !health.Reachable {
 		sum.trouble = "degraded: ledger " + health.State
 	} else {
-		for _, c := range d.keeper.Credentials() {
-			if usage, _, err := d.keeper.Usage(ctx, c.Name); err == nil {
+		for _, c := range d.service.Credentials() {
+			if usage, _, err := d.service.Usage(ctx, c.Name); err == nil {
 				sum.budgets = append(sum.budgets, budget{c.Name, usage.Limits})
 			}
 		}

@@ -82,7 +82,7 @@ func (d *daemon) tellSystemd(state string) {
 // ready tells systemd and the log that what was to be started is. The ledger may
 // be away: the order in which a host boots must not keep quotad from starting.
 func (d *daemon) ready(ctx context.Context) error {
-	health := d.keeper.Health(ctx)
+	health := d.service.Health(ctx)
 	if !health.Reachable {
 		d.log.Warn().Str("ledger", health.State).Msg("the ledger cannot be reached: calls are refused until it can")
 	}

@@ -55,7 +55,7 @@ func openEnv(c envConfig) (*testEnv, error) {
 		return nil, err
 	}
 	e.ledger = &ledger{Model: ledgertest.NewModel(e.clock.Now)}
-	keeper, err := quota.NewService(e.ledger, []*quota.Credential{{
+	service, err := quota.NewService(e.ledger, []*quota.Credential{{
 		Name:       "youtube",
 		Limits:     []quota.Limit{{Name: "daily", Units: quota.Units(c.limit), Window: quota.Sliding(24 * time.Hour)}},
 		Operations: map[string]quota.Cost{operation: {Every: 1}},
@@ -67,7 +67,7 @@ func openEnv(c envConfig) (*testEnv, error) {
 		return nil, err
 	}
 	put := server.Route{Method: http.MethodPut, Path: "/v1/bookmark", Access: server.Spend, Does: "leave something", Handle: server.Handle(e.marks.leave)}
-	if e.server, err = server.New(server.Config{Keeper: keeper, Tokens: &e.tokens, Version: "test", Routes: []server.Route{put}}); err != nil {
+	if e.server, err = server.New(server.Config{Service: service, Tokens: &e.tokens, Version: "test", Routes: []server.Route{put}}); err != nil {
 		return nil, err
 	}
 	listener, err := server.Listen(e.socket())

@@ -110,7 +110,7 @@ func job(t *testing.T, name, does string) *jobs.Job {
 func open(t *testing.T, units quota.Units, list ...*jobs.Job) *house {
 	t.Helper()
 	h := &house{t: t, changes: changes{make(chan jobs.Run, 100), make(chan jobs.Pass, 100), make(chan string, 100)}}
-	keeper, err := quota.NewService(ledgertest.NewModel(time.Now), []*quota.Credential{{
+	service, err := quota.NewService(ledgertest.NewModel(time.Now), []*quota.Credential{{
 		Name:       "youtube",
 		Limits:     []quota.Limit{{Name: "daily", Units: units, Window: quota.Sliding(24 * time.Hour)}},
 		Operations: map[string]quota.Cost{"videos.list": {Every: 1}},
@@ -122,7 +122,7 @@ func open(t *testing.T, units quota.Units, list ...*jobs.Job) *house {
 	socket := filepath.Join(dir, "quotad.sock")
 	tokens := new(jobs.Tokens)
 	h.runner, err = jobs.Open(jobs.Config{
-		Jobs: list, Gate: keeper, Launcher: process.Launcher{}, Tokens: tokens, Observe: h.changes.observe, Dir: filepath.Join(dir, "jobs"),
+		Jobs: list, Gate: service, Launcher: process.Launcher{}, Tokens: tokens, Observe: h.changes.observe, Dir: filepath.Join(dir, "jobs"),
 		Socket: socket, Environ: os.Environ(), EndLeftover: process.EndLeftover, Now: time.Now,
 	})
 	if err != nil {
@@ -133,7 +133,7 @@ func open(t *testing.T, units quota.Units, list ...*jobs.Job) *house {
 		t.Fatal(err)
 	}
 	servertest.Serve(t, server.Config{
-		Keeper: keeper, Tokens: tokens, Version: "v1", AdminGroup: ownGroup(t), Routes: append(jobsserver.Routes(h.runner), jobsserver.PlanRoute(h.runner, keeper)),
+		Service: service, Tokens: tokens, Version: "v1", AdminGroup: ownGroup(t), Routes: append(jobsserver.Routes(h.runner), jobsserver.PlanRoute(h.runner, service)),
 		Status: map[string]func(context.Context) any{"jobs": jobsserver.Section(h.runner)},
 	}, listener)
 	t.Cleanup(func() {

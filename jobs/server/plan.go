@@ -17,7 +17,7 @@ import (
 const usualDays = 7
 
 // PlanRoute returns the route that plays a runner's jobs against the limits of a
-// keeper's credentials.
+// service's credentials.
 func PlanRoute(r *jobs.Runner, k *quota.Service) server.Route {
 	p := planner{r, k}
 	return server.Route{
@@ -26,10 +26,10 @@ func PlanRoute(r *jobs.Runner, k *quota.Service) server.Route {
 	}
 }
 
-// A planner plays a runner's jobs against a keeper's limits.
+// A planner plays a runner's jobs against a service's limits.
 type planner struct {
-	runner *jobs.Runner
-	keeper *quota.Service
+	runner  *jobs.Runner
+	service *quota.Service
 }
 
 func (p planner) plan(ctx context.Context, _ *server.Session, ask jobsapi.PlanRequest) (*plan.Plan, error) {
@@ -38,8 +38,8 @@ func (p planner) plan(ctx context.Context, _ *server.Session, ask jobsapi.PlanRe
 	}
 	states, now := p.runner.JobStates()
 	in := plan.SimInput{From: now.Truncate(time.Millisecond), Jobs: states}
-	for _, c := range p.keeper.Credentials() {
-		limits, known, err := slidinglog.Simulate(ctx, p.keeper, c.Name)
+	for _, c := range p.service.Credentials() {
+		limits, known, err := slidinglog.Simulate(ctx, p.service, c.Name)
 		if err != nil {
 			return nil, err
 		}

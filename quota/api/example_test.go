@@ -130,7 +130,7 @@ func ExampleClient_Log() {
 // exampleDaemon serves a budget of 250 units a day.
 func exampleDaemon() (socket string, stop func()) {
 	clock := ledgertest.NewClock(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC))
-	keeper, err := quota.NewService(ledgertest.NewModel(clock.Now), []*quota.Credential{{
+	service, err := quota.NewService(ledgertest.NewModel(clock.Now), []*quota.Credential{{
 		Name:       "youtube",
 		Limits:     []quota.Limit{{Name: "daily", Units: 250, Window: quota.Sliding(24 * time.Hour)}},
 		Operations: map[string]quota.Cost{"search.list": {Every: 100}},
@@ -138,7 +138,7 @@ func exampleDaemon() (socket string, stop func()) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	s, err := server.New(server.Config{Keeper: keeper})
+	s, err := server.New(server.Config{Service: service})
 	if err != nil {
 		log.Fatal(err)
 	}

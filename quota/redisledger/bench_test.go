@@ -77,13 +77,13 @@ func newRivals(b *testing.B) []rival {
 	little := youtube()
 	little.Name, little.Limits[0].Units, little.Limits[0].Reserve = "little", 100, 0
 	ledger := openAt(b, config)
-	keeper, err := quota.NewService(ledger, []*quota.Credential{c, little}, time.Minute)
+	service, err := quota.NewService(ledger, []*quota.Credential{c, little}, time.Minute)
 	if err != nil {
 		b.Fatal(err)
 	}
 	acquire := func(credential, operation string) func() error {
 		return func() error {
-			_, err := keeper.Acquire(ctx, quota.Request{Credential: credential, Operation: operation, Count: 1, Caller: fetch("", 1, "").Caller})
+			_, err := service.Acquire(ctx, quota.Request{Credential: credential, Operation: operation, Count: 1, Caller: fetch("", 1, "").Caller})
 			return err
 		}
 	}
@@ -101,7 +101,7 @@ func newRivals(b *testing.B) []rival {
 			_, err := ledger.Acquire(ctx, little, []quota.Ask{fetch("videos.list", 1, "")})
 			return err
 		}},
-		{"denied by the keeper", acquire("little", "videos.list")},
+		{"denied by the service", acquire("little", "videos.list")},
 	}
 }
 

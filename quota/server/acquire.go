@@ -29,7 +29,7 @@ func (s *Server) requestOf(c *Session, in api.AcquireRequest) quota.Request {
 	if in.Credential == "" {
 		in.Credential = c.Credential
 	}
-	if all := s.keeper.Credentials(); in.Credential == "" && len(all) == 1 {
+	if all := s.service.Credentials(); in.Credential == "" && len(all) == 1 {
 		in.Credential = all[0].Name
 	}
 	return quota.Request{
@@ -53,20 +53,20 @@ func (s *Server) decide(ctx context.Context, c *Session, r quota.Request) (quota
 		return s.noCredential(), nil
 	}
 	if !c.HasToken() {
-		return s.keeper.Acquire(ctx, r)
+		return s.service.Acquire(ctx, r)
 	}
-	decided, d := s.tokens.Admit(c.token, r, s.keeper.Cost(r.Credential, map[string]quota.Units{r.Operation: r.Count}))
+	decided, d := s.tokens.Admit(c.token, r, s.service.Cost(r.Credential, map[string]quota.Units{r.Operation: r.Count}))
 	if !d.Granted() {
 		return d, nil
 	}
-	d, err := s.keeper.Acquire(ctx, r)
+	d, err := s.service.Acquire(ctx, r)
 	decided(d, err)
 	return d, err
 }
 
 func (s *Server) noCredential() quota.Decision {
 	d := quota.Decision{Reason: quota.BadRequest, Detail: "credential is missing, and none is configured"}
-	if names := s.keeper.Names(); len(names) > 0 {
+	if names := s.service.Names(); len(names) > 0 {
 		d.Detail = "credential is missing, and several are configured: " + strings.Join(names, ", ")
 		d.Hint = "name one of them"
 	}
@@ -119,7 +119,7 @@ func (s *Server) correction(c *Session, id string, units quota.Units) (quota.Dec
 	if d, err := s.forbidsGrant(c, id); err != nil || !d.Granted() {
 		return d, err
 	}
-	d, err := s.keeper.Settle(c.request.Context(), id, units, c.Caller)
+	d, err := s.service.Settle(c.request.Context(), id, units, c.Caller)
 	if err == nil && d.Granted() && c.HasToken() {
 		s.tokens.Settled(c.token, id, units)
 	}
@@ -135,7 +135,7 @@ func (s *Server) forbidsGrant(c *Session, id string) (quota.Decision, error) {
 	case c.HasToken() || c.IsOperator():
 		return quota.Decision{}, nil
 	}
-	by, err := s.keeper.Grantee(c.request.Context(), id)
+	by, err := s.service.Grantee(c.request.Context(), id)
 	switch {
 	case err != nil || by == c.Caller.By():
 		return quota.Decision{}, err

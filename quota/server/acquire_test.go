@@ -55,7 +55,7 @@ func TestAbsentCountIsOne(t *testing.T) {
 func TestTheOnlyCredentialNeedsNoName(t *testing.T) {
 	clock := ledgertest.NewClock(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC))
 	h := servertest.Start(t, func(c *server.Config) {
-		c.Keeper = servertest.NewService(t, ledgertest.NewModel(clock.Now), servertest.YouTube())
+		c.Service = servertest.NewService(t, ledgertest.NewModel(clock.Now), servertest.YouTube())
 	})
 	if d := h.Acquire("", api.AcquireRequest{Operation: "videos.list"}); !d.Granted || !strings.HasPrefix(d.GrantID, "youtube:") {
 		t.Errorf("got %+v, want a grant of youtube's", d)
@@ -65,7 +65,7 @@ func TestTheOnlyCredentialNeedsNoName(t *testing.T) {
 	if d.Status != 400 || d.Detail != "credential is missing, and several are configured: youtube, other" || d.Hint != "name one of them" {
 		t.Errorf("got %+v, want a refusal that lists both", d)
 	}
-	h = servertest.Start(t, func(c *server.Config) { c.Keeper = servertest.NewService(t, ledgertest.NewModel(clock.Now)) })
+	h = servertest.Start(t, func(c *server.Config) { c.Service = servertest.NewService(t, ledgertest.NewModel(clock.Now)) })
 	if d := h.Acquire("", api.AcquireRequest{Operation: "videos.list"}); d.Status != 400 || d.Detail != "credential is missing, and none is configured" {
 		t.Errorf("got %+v, want a refusal", d)
 	}

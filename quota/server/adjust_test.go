@@ -156,7 +156,7 @@ func TestRepairWithoutState(t *testing.T) {
 	}
 	ledger := &mute{Model: ledgertest.NewModel(time.Now)}
 	ledger.silent.Store(true)
-	h := servertest.Start(t, func(c *server.Config) { c.Keeper = servertest.NewService(t, ledger, servertest.YouTube()) })
+	h := servertest.Start(t, func(c *server.Config) { c.Service = servertest.NewService(t, ledger, servertest.YouTube()) })
 	got, err := h.Client("").Adjust(t.Context(), "youtube", api.Adjustment{Limit: "daily", Units: 5})
 	if err != nil || got.Units != 5 || !strings.Contains(got.Credential.Error, "unavailable") {
 		t.Errorf("got %+v, %v, want it adjusted", got, err)

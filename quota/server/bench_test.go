@@ -58,7 +58,7 @@ func instantServer(b *testing.B, d quota.Decision) (socket string) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	servertest.Serve(b, server.Config{Keeper: servertest.NewService(b, instant{ledgertest.NewModel(time.Now), d}, servertest.YouTube())}, l)
+	servertest.Serve(b, server.Config{Service: servertest.NewService(b, instant{ledgertest.NewModel(time.Now), d}, servertest.YouTube())}, l)
 	return socket
 }
 

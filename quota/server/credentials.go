@@ -19,11 +19,11 @@ func (s *Server) status(ctx context.Context, _ *Session, _ None) (map[string]any
 	for name, section := range s.sections {
 		sections[name] = section(ctx)
 	}
-	credentials := make([]api.Credential, 0, len(s.keeper.Credentials()))
-	for _, c := range s.keeper.Credentials() {
+	credentials := make([]api.Credential, 0, len(s.service.Credentials()))
+	for _, c := range s.service.Credentials() {
 		credentials = append(credentials, s.stateOrError(ctx, c.Name))
 	}
-	health := s.keeper.Health(ctx)
+	health := s.service.Health(ctx)
 	sections["credentials"] = credentials
 	sections["ledger"] = api.Ledger{Backend: health.Backend, State: health.State, Warnings: health.Warnings}
 	sections["version"] = s.version
@@ -31,8 +31,8 @@ func (s *Server) status(ctx context.Context, _ *Session, _ None) (map[string]any
 }
 
 func (s *Server) credentials(ctx context.Context, _ *Session, _ None) ([]api.Credential, error) {
-	credentials := make([]api.Credential, 0, len(s.keeper.Credentials()))
-	for _, c := range s.keeper.Credentials() {
+	credentials := make([]api.Credential, 0, len(s.service.Credentials()))
+	for _, c := range s.service.Credentials() {
 		state, err := s.priced(ctx, c.Name)
 		if err != nil {
 			return nil, err
@@ -49,7 +49,7 @@ func (s *Server) credential(ctx context.Context, c *Session, _ None) (api.Creden
 // priced is the state of a credential with what its operations cost.
 func (s *Server) priced(ctx context.Context, name string) (api.Credential, error) {
 	state, err := s.stateOf(ctx, name)
-	if c, known := s.keeper.Credential(name); known {
+	if c, known := s.service.Credential(name); known {
 		state.Operations = operationsOf(c)
 	}
 	return state, err
@@ -104,7 +104,7 @@ func (s *Server) stateOrError(ctx context.Context, name string) api.Credential {
 }
 
 func (s *Server) usageOf(ctx context.Context, name string) (quota.Usage, error) {
-	usage, known, err := s.keeper.Usage(ctx, name)
+	usage, known, err := s.service.Usage(ctx, name)
 	if !known {
 		return usage, s.unknownCredential(name)
 	}
@@ -113,7 +113,7 @@ func (s *Server) usageOf(ctx context.Context, name string) (quota.Usage, error) 
 
 func (s *Server) unknownCredential(name string) error {
 	p := api.NewProblem(quota.UnknownCredential, "credential %.80q is not configured", name)
-	p.Hint = quota.DidYouMean(name, s.keeper.Names(), "configured credentials")
+	p.Hint = quota.DidYouMean(name, s.service.Names(), "configured credentials")
 	return p
 }
 
@@ -123,7 +123,7 @@ func (s *Server) healthz(context.Context, *Session, None) (map[string]string, er
 }
 
 func (s *Server) readyz(ctx context.Context, _ *Session, _ None) (api.Ledger, error) {
-	health := s.keeper.Health(ctx)
+	health := s.service.Health(ctx)
 	if !health.Reachable {
 		return api.Ledger{}, api.NewProblem(api.LedgerUnavailable, "%s", health.State)
 	}
@@ -136,13 +136,13 @@ func (s *Server) versionOf(context.Context, *Session, None) (map[string]string, 
 
 func (s *Server) adjust(ctx context.Context, c *Session, in api.Adjustment) (api.Adjusted, error) {
 	name := c.Path("name")
-	if credential, known := s.keeper.Credential(name); known {
+	if credential, known := s.service.Credential(name); known {
 		if _, known := credential.Limit(in.Limit); !known {
 			return api.Adjusted{}, unknownLimit(credential, in.Limit)
 		}
 	}
 	d, err := s.repair("adjust", c, func() (quota.Decision, error) {
-		return s.keeper.Adjust(ctx, name, quota.Adjustment{Limit: in.Limit, Units: in.Units, Caller: c.Caller, Note: in.Note})
+		return s.service.Adjust(ctx, name, quota.Adjustment{Limit: in.Limit, Units: in.Units, Caller: c.Caller, Note: in.Note})
 	})
 	if err != nil {
 		return api.Adjusted{}, err
@@ -157,13 +157,13 @@ func (s *Server) adjust(ctx context.Context, c *Session, in api.Adjustment) (api
 
 func (s *Server) reset(ctx context.Context, c *Session, in api.Reset) (api.Credential, error) {
 	name := c.Path("name")
-	if _, known := s.keeper.Credential(name); known && in.Confirm != name {
+	if _, known := s.service.Credential(name); known && in.Confirm != name {
 		p := api.NewProblem(quota.BadRequest, "confirm must be the credential's name: %.80q", in.Confirm)
 		p.Hint = "a reset forgets all that was spent, and cannot be undone"
 		return api.Credential{}, p
 	}
 	_, err := s.repair("reset", c, func() (quota.Decision, error) {
-		return s.keeper.Reset(ctx, name, c.Caller, in.Note)
+		return s.service.Reset(ctx, name, c.Caller, in.Note)
 	})
 	if err != nil {
 		return api.Credential{}, err

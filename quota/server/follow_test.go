@@ -44,15 +44,15 @@ func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes", Net: "unix
 
 // A channel is a server, and one answer of its that is still being written.
 type channel struct {
-	keeper *quota.Service
-	server *server.Server
-	answer *http.Response
+	service *quota.Service
+	server  *server.Server
+	answer  *http.Response
 }
 
 func openChannel(t *testing.T) *channel {
 	t.Helper()
-	c := &channel{keeper: servertest.NewService(t, ledgertest.NewModel(time.Now), servertest.YouTube())}
-	s, err := server.New(server.Config{Keeper: c.keeper})
+	c := &channel{service: servertest.NewService(t, ledgertest.NewModel(time.Now), servertest.YouTube())}
+	s, err := server.New(server.Config{Service: c.service})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func openChannel(t *testing.T) *channel {
 func (c *channel) grant(t *testing.T, n int) {
 	t.Helper()
 	for range n {
-		d, err := c.keeper.Acquire(t.Context(), quota.Request{Credential: "youtube", Operation: "videos.list", Count: 1})
+		d, err := c.service.Acquire(t.Context(), quota.Request{Credential: "youtube", Operation: "videos.list", Count: 1})
 		if err != nil || !d.Granted() {
 			t.Fatalf("got %+v, %v, want a grant", d, err)
 		}

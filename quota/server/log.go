@@ -78,7 +78,7 @@ func (s *Server) logQuery(ctx context.Context, name string, in logRequest) (quot
 }
 
 func (s *Server) logPage(ctx context.Context, name string, q quota.LogQuery) (quota.LogPage, error) {
-	page, known, err := s.keeper.Log(ctx, name, q)
+	page, known, err := s.service.Log(ctx, name, q)
 	if !known {
 		return page, s.unknownCredential(name)
 	}

@@ -234,7 +234,7 @@ func (m *mute) Usage(ctx context.Context, c *quota.Credential) (quota.Usage, err
 
 func TestFollowOverAnOutage(t *testing.T) {
 	ledger := &mute{Model: ledgertest.NewModel(time.Now), asked: make(chan struct{}, 1)}
-	h := servertest.Start(t, func(c *server.Config) { c.Keeper = servertest.NewService(t, ledger, servertest.YouTube()) })
+	h := servertest.Start(t, func(c *server.Config) { c.Service = servertest.NewService(t, ledger, servertest.YouTube()) })
 	f := follow(h, t.Context(), api.LogQuery{})
 	f.want(video(h))
 	ledger.silent.Store(true)

@@ -35,7 +35,7 @@ func TestLongReadsTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ledger := longLog{ledgertest.NewModel(time.Now), make(chan struct{}, 10), make(chan struct{})}
 		plan := server.Route{Method: "GET", Path: "/v1/plan", Access: server.Read, Handle: server.LongRead(func(w http.ResponseWriter, _ *http.Request, _ *server.Session) {})}
-		server, err := server.New(server.Config{Keeper: servertest.NewService(t, ledger, servertest.YouTube()), Routes: []server.Route{plan}})
+		server, err := server.New(server.Config{Service: servertest.NewService(t, ledger, servertest.YouTube()), Routes: []server.Route{plan}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -109,9 +109,9 @@ func TestFollowersCatchUpInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const followers, grants = 16, 20
 		ledger := &crowdedLog{Model: ledgertest.NewModel(time.Now)}
-		keeper := servertest.NewService(t, ledger, servertest.YouTube())
-		(&channel{keeper: keeper}).grant(t, grants)
-		server, err := server.New(server.Config{Keeper: keeper})
+		service := servertest.NewService(t, ledger, servertest.YouTube())
+		(&channel{service: service}).grant(t, grants)
+		server, err := server.New(server.Config{Service: service})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -86,7 +86,7 @@ func (s *Server) openLimit(ctx context.Context, c *Session, in api.Closing) (api
 // shut closes or opens a limit of the credential in the path.
 func (s *Server) shut(ctx context.Context, verb string, c *Session, k quota.Closing) (api.Shut, error) {
 	name := c.Path("name")
-	if credential, known := s.keeper.Credential(name); known {
+	if credential, known := s.service.Credential(name); known {
 		if _, known := credential.Limit(k.Limit); !known {
 			return api.Shut{}, unknownLimit(credential, k.Limit)
 		}
@@ -94,7 +94,7 @@ func (s *Server) shut(ctx context.Context, verb string, c *Session, k quota.Clos
 	k.Caller = c.Caller
 	changed := false
 	_, err := s.repair(verb, c, func() (d quota.Decision, err error) {
-		d, changed, err = s.keeper.CloseLimit(ctx, name, k)
+		d, changed, err = s.service.CloseLimit(ctx, name, k)
 		d.Limit = k.Limit
 		return d, err
 	})

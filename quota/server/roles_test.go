@@ -389,7 +389,7 @@ func TestUnknownCallersOnlyRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := servertest.Start(t, nil)
-	servertest.Serve(t, server.Config{Keeper: h.Service}, listener)
+	servertest.Serve(t, server.Config{Service: h.Service}, listener)
 	base := "http://" + listener.Addr().String()
 	resp, err := http.Get(base + "/v1/status")
 	if err != nil {

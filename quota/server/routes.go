@@ -106,7 +106,7 @@ func (s *Server) ownRoutes() []Route {
 func (s *Server) named(handle Handler) Handler {
 	return func(w http.ResponseWriter, r *http.Request, c *Session) {
 		if c.Path("name") == api.OnlyCredential {
-			names := s.keeper.Names()
+			names := s.service.Names()
 			if len(names) != 1 {
 				writeProblem(w, refusalOf(s.noCredential()))
 				return

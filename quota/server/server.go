@@ -40,9 +40,9 @@ var (
 // DefaultAdminGroup is the group whose members are operators beside root.
 const DefaultAdminGroup = "quotad-admin"
 
-// Config is what a server is made of. Only Keeper is required.
+// Config is what a server is made of. Only Service is required.
 type Config struct {
-	Keeper     *quota.Service
+	Service    *quota.Service
 	Tokens     Tokens // nil: there are no run tokens
 	Version    string
 	AdminGroup string // empty: DefaultAdminGroup; a group that does not exist has no members
@@ -90,7 +90,7 @@ type Attempt struct {
 
 // A Server serves the API on any number of listeners.
 type Server struct {
-	keeper     *quota.Service
+	service    *quota.Service
 	observer   *upstream.Observer
 	tokens     Tokens
 	version    string
@@ -116,7 +116,7 @@ type Server struct {
 // or two sections of the status, have one name.
 func New(c Config) (*Server, error) {
 	s := &Server{
-		keeper:     c.Keeper,
+		service:    c.Service,
 		observer:   c.Observer,
 		tokens:     c.Tokens,
 		version:    c.Version,
@@ -135,7 +135,7 @@ func New(c Config) (*Server, error) {
 		s.adminGroup = DefaultAdminGroup
 	}
 	if s.observer == nil {
-		s.observer = upstream.NewObserver(s.keeper, nil, func(upstream.Outcome) {})
+		s.observer = upstream.NewObserver(s.service, nil, func(upstream.Outcome) {})
 	}
 	if s.observe == nil {
 		s.observe = func(Event) {}

@@ -184,13 +184,13 @@ func job(_ context.Context, c *server.Session, q jobQuery) (map[string]any, erro
 }
 
 func TestNamesThatClash(t *testing.T) {
-	keeper := servertest.NewService(t, ledgertest.NewModel(time.Now), servertest.YouTube())
+	service := servertest.NewService(t, ledgertest.NewModel(time.Now), servertest.YouTube())
 	twice := server.Route{Method: "GET", Path: "/v1/status", Access: server.Read, Handle: server.Handle(job)}
-	if _, err := server.New(server.Config{Keeper: keeper, Routes: []server.Route{twice}}); err == nil {
+	if _, err := server.New(server.Config{Service: service, Routes: []server.Route{twice}}); err == nil {
 		t.Error("a route that is defined twice is accepted")
 	}
 	section := map[string]func(context.Context) any{"ledger": func(context.Context) any { return nil }}
-	if _, err := server.New(server.Config{Keeper: keeper, Status: section}); err == nil {
+	if _, err := server.New(server.Config{Service: service, Status: section}); err == nil {
 		t.Error("a section that is the server's own is accepted")
 	}
 }
@@ -253,7 +253,7 @@ func TestLedgerUnavailable(t *testing.T) {
 
 func testUnavailable(t *testing.T, why error) {
 	h := servertest.Start(t, func(c *server.Config) {
-		c.Keeper = servertest.NewService(t, failing{ledgertest.NewModel(time.Now), why}, servertest.YouTube())
+		c.Service = servertest.NewService(t, failing{ledgertest.NewModel(time.Now), why}, servertest.YouTube())
 	})
 	for _, row := range []struct{ method, path, body string }{
 		{"POST", "/v1/acquire", "credential=youtube&operation=videos.list"},

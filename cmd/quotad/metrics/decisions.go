@@ -32,7 +32,7 @@ func (m *Metrics) decided(event server.Event) {
 		meter.grant(r, d)
 		return
 	}
-	credential, known := m.keeper.Credential(r.Credential)
+	credential, known := m.service.Credential(r.Credential)
 	if !known {
 		m.decisions.WithLabelValues(unknown, noLimit, unknown, event.Result()).Inc()
 		return
@@ -60,7 +60,7 @@ func (m *Metrics) corrected(event server.Event) {
 	if event.GrantID != "" {
 		name, _, _ = quota.ParseGrantID(event.GrantID)
 	}
-	if _, known := m.keeper.Credential(name); !known {
+	if _, known := m.service.Credential(name); !known {
 		name = unknown
 	}
 	m.corrections.WithLabelValues(name, event.Verb, event.Result()).Inc()

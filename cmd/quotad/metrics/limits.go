@@ -14,7 +14,7 @@ import (
 // Limits is a collector that asks for the state of every limit when somebody
 // wants to know it. What the ledger does not tell in time is left out.
 type limits struct {
-	keeper   *quota.Service
+	service  *quota.Service
 	observer *upstream.Observer
 
 	closed, drift                                   *prometheus.Desc
@@ -26,12 +26,12 @@ type limits struct {
 
 type limitName struct{ credential, limit string }
 
-func newLimits(keeper *quota.Service, observer *upstream.Observer) *limits {
+func newLimits(service *quota.Service, observer *upstream.Observer) *limits {
 	desc := func(name, help string) *prometheus.Desc {
 		return prometheus.NewDesc(name, help, []string{"credential", "limit"}, nil)
 	}
 	return &limits{
-		keeper:     keeper,
+		service:    service,
 		observer:   observer,
 		closed:     desc("quotad_limit_closed_until_seconds", "When the limit opens, which the upstream or an operator closed, in seconds since 1970; absent while it is open."),
 		drift:      desc("quotad_limit_drift_units", "Units that are counted here, less those that the upstream counts, as it last said; absent where it never did."),
@@ -56,9 +56,9 @@ func (l *limits) Describe(descs chan<- *prometheus.Desc) {
 func (l *limits) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTime)
 	defer cancel()
-	health := l.keeper.Health(ctx)
+	health := l.service.Health(ctx)
 	out <- prometheus.MustNewConstMetric(l.up, prometheus.GaugeValue, one(health.Reachable), health.Backend)
-	for _, c := range l.keeper.Credentials() {
+	for _, c := range l.service.Credentials() {
 		for _, limit := range c.Limits {
 			out <- gauge(l.units, float64(limit.Units), c.Name, limit.Name)
 			out <- gauge(l.reserve, float64(limit.Reserve), c.Name, limit.Name)
@@ -66,7 +66,7 @@ func (l *limits) Collect(out chan<- prometheus.Metric) {
 		if ctx.Err() != nil {
 			continue
 		}
-		if usage, known, err := l.keeper.Usage(ctx, c.Name); known && err == nil {
+		if usage, known, err := l.service.Usage(ctx, c.Name); known && err == nil {
 			l.collect(out, c.Name, usage)
 		}
 	}

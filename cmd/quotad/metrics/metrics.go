@@ -23,7 +23,7 @@ import (
 // number is bounded.
 type Metrics struct {
 	registry *prometheus.Registry
-	keeper   *quota.Service // nil until WatchLimits
+	service  *quota.Service // nil until WatchLimits
 	meters   atomic.Pointer[map[operationName]*meter]
 
 	decisions   *prometheus.CounterVec
@@ -118,10 +118,10 @@ func (m *Metrics) histograms(name, help string, buckets []float64, labels ...str
 	return vec
 }
 
-// WatchLimits exposes the state of the keeper's limits and of its ledger.
-func (m *Metrics) WatchLimits(keeper *quota.Service, observer *upstream.Observer) {
-	m.keeper = keeper
-	m.registry.MustRegister(newLimits(keeper, observer))
+// WatchLimits exposes the state of the service's limits and of its ledger.
+func (m *Metrics) WatchLimits(service *quota.Service, observer *upstream.Observer) {
+	m.service = service
+	m.registry.MustRegister(newLimits(service, observer))
 }
 
 // WatchConnections exposes how many connections a server has.

@@ -1,10 +1,12 @@
 package redisledger
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -123,3 +125,73 @@ func TestOldEntriesAreNotRead(t *testing.T) {
 		t.Errorf("got %q, want the one entry within the time", got)
 	}
 }
+
+// A journal that cannot be begun, or gone on with, is an error that says so, and nothing
+// that was in it is lost.
+func TestJournalThatCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Skip("only root can mount a file system")
+	}
+	for _, test := range []struct {
+		name string
+		keep bool // it has been begun before
+		harm func(dir string) error
+		mend func(dir string) error
+		want string
+	}{
+		{"a read-only directory", false, remount(syscall.MS_RDONLY), remount(0), "read-only file system"},
+		{"a read-only journal", true, remount(syscall.MS_RDONLY), remount(0), "read-only file system"},
+		{"a full disk", false, fill, empty, "no space left on device"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=64k"); err != nil {
+				t.Skipf("cannot mount a file system: %v", err)
+			}
+			t.Cleanup(func() { syscall.Unmount(dir, syscall.MNT_DETACH) })
+			id, kept := quota.ID{Ms: time.Now().UnixMilli()}, 0
+			if test.keep {
+				j := mustOpenJournal(t, dir)
+				if err := errors.Join(j.log("one", "epoch@1", logLine{id.String(), "g,daily=1 list 1 @1 - -"}), j.close()); err != nil {
+					t.Fatal(err)
+				}
+				kept = 1
+			}
+			if err := test.harm(dir); err != nil {
+				t.Fatal(err)
+			}
+			_, err := openJournal(dir, time.Hour)
+			if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "journal") || !strings.Contains(err.Error(), dir) {
+				t.Errorf("got %v, want an error that names the journal and says %q", err, test.want)
+			}
+			if err := test.mend(dir); err != nil {
+				t.Fatal(err)
+			}
+			if got := entriesOf(t, mustOpenJournal(t, dir), time.Time{}); len(got) != kept {
+				t.Errorf("got the entries %q, want %d", got, kept)
+			}
+		})
+	}
+}
+
+func remount(flags uintptr) func(dir string) error {
+	return func(dir string) error { return syscall.Mount("", dir, "", syscall.MS_REMOUNT|flags, "") }
+}
+
+func fill(dir string) error {
+	file, err := os.Create(filepath.Join(dir, "ballast"))
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	for err == nil {
+		_, err = file.Write(make([]byte, 4096))
+	}
+	if errors.Is(err, syscall.ENOSPC) {
+		return nil
+	}
+	return err
+}
+
+func empty(dir string) error { return os.Remove(filepath.Join(dir, "ballast")) }

@@ -104,6 +104,21 @@ func TestSettlementUpwardsSurvivesALoss(t *testing.T) {
 	b.used(90)
 }
 
+// Redis is replaced by an older copy of itself while the daemon is down.
+func TestOlderCopyWhileTheDaemonWasDown(t *testing.T) {
+	server, dir := emptyRedis(t), t.TempDir()
+	h := start(t, server, "a", dir)
+	h.granted("search.list")
+	server.Order(t, "SAVE")
+	h.settle(h.granted("search.list"), 30)
+	h.stop()
+	server.Kill() // what came after the snapshot is lost
+	server.Run(t)
+	h = start(t, server, "a", dir)
+	h.awaitUp()
+	h.used(40)
+}
+
 // A host that stays away for longer than it is waited for puts back what it knows when it
 // returns.
 func TestHostThatReturnsLate(t *testing.T) {

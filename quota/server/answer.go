@@ -40,41 +40,46 @@ func writeGrant(body *object, d quota.Decision) {
 	if d.Outage {
 		body.str("mode", "outage")
 	}
+	writeRemaining(body, d)
 }
 
 // writeRefusal writes the members of a problem, and those that say when to ask again.
 // It returns the status.
 func writeRefusal(body *object, d quota.Decision, useReserve bool) int {
 	p := refusalOf(d)
-	body.str("type", p.Type)
-	body.str("title", p.Title)
-	body.number("status", int64(p.Status))
+	writeLimits(body, d)
 	body.str("reason", string(d.Reason))
+	body.str("limit", d.Limit)
+	if d.Units != 0 {
+		body.number("requested", int64(d.Units))
+	}
 	if d.Denied() {
 		p.Detail = denialDetail(d)
 		body.number("retry_after_ms", d.RetryAfter.Milliseconds())
 		body.time("retry_at", d.RetryAt)
-		violated := violated(d, useReserve)
-		body.list("violated-policies", len(violated), func(i int) { body.text = appendString(body.text, violated[i]) })
 	}
-	body.str("detail", p.Detail)
-	body.str("hint", p.Hint)
-	body.str("limit", d.Limit)
 	if d.Reason == quota.LimitClosed {
 		body.str("upstream_says", d.Closed().Says)
 	}
-	if d.Units != 0 {
-		body.number("requested", int64(d.Units))
+	body.str("type", p.Type)
+	body.str("title", p.Title)
+	body.number("status", int64(p.Status))
+	body.str("detail", p.Detail)
+	body.str("hint", p.Hint)
+	if d.Denied() {
+		names := violated(d, useReserve)
+		body.list("violated-policies", len(names), func(i int) { body.text = appendString(body.text, names[i]) })
 	}
-	writeLimits(body, d)
+	writeRemaining(body, d)
 	return p.Status
 }
 
+// writeLimits writes the state of the limits involved, and writeRemaining the smallest
+// that remains of them, where they are known.
 func writeLimits(body *object, d quota.Decision) {
 	if len(d.Limits) == 0 {
 		return
 	}
-	body.number("remaining", int64(d.Remaining()))
 	body.list("limits", len(d.Limits), func(i int) {
 		l := d.Limits[i]
 		body.text = append(body.text, '{')
@@ -92,6 +97,12 @@ func writeLimits(body *object, d quota.Decision) {
 		writeClosed(body, l.Closed)
 		body.text = append(body.text, '}')
 	})
+}
+
+func writeRemaining(body *object, d quota.Decision) {
+	if len(d.Limits) > 0 {
+		body.number("remaining", int64(d.Remaining()))
+	}
 }
 
 // refusalOf returns the problem that a refusal is.

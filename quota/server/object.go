@@ -60,7 +60,7 @@ func appendString(text []byte, s string) []byte {
 	text = append(text, '"')
 	for i := range len(s) {
 		switch c := s[i]; {
-		case c < ' ' || c > '~':
+		case c < ' ' || c > '~' || c == '<' || c == '>' || c == '&':
 			escaped, _ := json.Marshal(s) // of a string it cannot fail
 			return append(text[:begin], escaped...)
 		case c == '"' || c == '\\':

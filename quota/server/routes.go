@@ -90,7 +90,7 @@ func (s *Server) ownRoutes() []Route {
 		{"GET", "/v1/credentials/{name}/usage", Read, "who spent what; by, since, most", s.named(LongRead(Handle(s.usage, usageRequest{By: string(quota.ByJob)})))},
 		{"GET", "/v1/credentials/{name}/why", Read, "would calls be granted now, and what stands in their way; operation, count", s.named(LongRead(Handle(s.why, whyRequest{Count: 1})))},
 		{"POST", "/v1/credentials/{name}/adjust", Operate, "book units that were spent elsewhere, or give back what was not spent; limit, units, note", s.named(Handle(s.adjust))},
-		{"POST", "/v1/observe", Spend, "tell what the upstream answered, so that a limit that it calls exhausted is closed; credential, operation or grant_id, status, header, body", decoded(s.observation)},
+		{"POST", "/v1/observe", Spend, "tell what the upstream answered, so that a limit that it calls exhausted is closed; credential, operation, grant_id, status, header, body", decoded(s.observation)},
 		{"POST", "/v1/credentials/{name}/close", Operate, "grant nothing from a limit until a time; limit, until, note", s.named(Handle(s.closeLimit))},
 		{"POST", "/v1/credentials/{name}/open", Operate, "open a limit that is closed; limit, note", s.named(Handle(s.openLimit))},
 		{"POST", "/v1/credentials/{name}/reset", Operate, "empty the log: every limit starts from zero, and is open; confirm, note", s.named(Handle(s.reset))},

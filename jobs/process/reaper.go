@@ -91,13 +91,9 @@ func (r *Reaper) orphans() []process {
 			if _, started := r.started[pid]; started {
 				continue
 			}
-			p, err := readProcess(pid)
-			switch {
-			case err != nil:
-			case p.zombie:
-				n, _ := syscall.Wait4(pid, nil, syscall.WNOHANG, nil)
-				reaped = reaped || n == pid
-			default:
+			if n, _ := syscall.Wait4(pid, nil, syscall.WNOHANG, nil); n == pid {
+				reaped = true
+			} else if p, err := readProcess(pid); err == nil {
 				living = append(living, p)
 			}
 		}

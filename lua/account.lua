@@ -38,23 +38,23 @@
 --   records  C, of a daemon: process · its last call · the one of its calls that left what
 --            follows, and its ms · what that did
 --            V, of a view, which is what the limits of one configuration count: hosts with another
---            configuration have another one, and do not disturb each other. The places of its
---            numbers follow. Where state speaks of a record too, state is newer.
+--            configuration have another one, and do not disturb each other. Where state speaks of a
+--            record too, state is newer. A view has
+--              seen, seen_seq   the newest entry that it has counted
+--              n                entries since the last block of its index ended
+--              from, from_seq   that block's last entry
+--              blocks, first    blocks there were, and the first group of them that is kept
+--              stale            entries that left since the log was trimmed
+--              span             the longest window in ms
+--              lives            ms until which the view's own key lives
+--            and for each limit
+--              gone, gone_seq   entries up to here have left the window
+--              due              ms of the next one that leaves, 0 if the window is empty
+--              sum              units in the window
+--              run              units of the entries behind from
 --            X, of a limit that is closed: since and until which ms · its name · why · who said so
 local FRONT, STATE, NUMBERS, RECORD, CALL = '<c1Bc0Bc0c8c8c8B', '<dddBBd', '<dddddBc0', '<c1c8Hc0', '<c8ddd'
-local CLOSED = '<ddBc0Hc0Bc0'
-local SEEN, SEEN_SEQ = 1, 2  -- the newest entry that the view has counted
-local N = 3                  -- entries since the last block of its index ended
-local FROM, FROM_SEQ = 4, 5  -- that block's last entry
-local BLOCKS, FIRST = 6, 7   -- blocks there were, and the first group of them that is kept
-local STALE = 8              -- entries that left since the log was trimmed
-local SPAN = 9               -- the longest window in ms
-local LIVES = 10             -- ms until which the view's own key lives
--- and behind place 5 + 5 * i for limit i
-local GONE, GONE_SEQ = 1, 2  -- entries up to here have left the window
-local DUE = 3                -- ms of the next one that leaves, 0 if the window is empty
-local SUM = 4                -- units in the window
-local RUN = 5                -- units of the entries behind from
+local VIEW, LIMIT, CLOSED = '<dddddddddd', '<ddddd', '<ddBc0Hc0Bc0'
 
 local BUDGET = 512    -- entries that one call may count, or take out of windows
 local BLOCK = 128     -- entries in a block of a view's index
@@ -86,19 +86,22 @@ if text then
       local since_ms, until_ms, limit, says, by = struct.unpack(CLOSED, record)
       closed[limit] = { since_ms = since_ms, until_ms = until_ms, says = says, by = by }
     else
-      views[name] = { struct.unpack('<' .. string.rep('d', #record / 8), record) }
-      table.remove(views[name]) -- where the record ends
+      local w, from = {}, nil
+      w.seen, w.seen_seq, w.n, w.from, w.from_seq, w.blocks, w.first, w.stale, w.span, w.lives, from = struct.unpack(VIEW, record)
+      while from <= #record do
+        local l = {}
+        l.gone, l.gone_seq, l.due, l.sum, l.run, from = struct.unpack(LIMIT, record, from)
+        w[#w + 1] = l
+      end
+      views[name] = w
     end
   end
   if granted > 0 then
     local what = struct.pack('<dd', last_ms, last_seq - granted + 1) .. string.rep('1', granted)
     calls[writer] = { boot = writer_boot, call = last_call, made = last_call, ms = last_ms, what = what }
     local w = views[viewed]
-    w[SEEN], w[SEEN_SEQ], w[N] = last_ms, last_seq, counted
-    for i = 1, limits do
-      local at = 5 + 5 * i
-      w[at + SUM], w[at + RUN] = used[i], w[at + RUN] + used[i] - w[at + SUM]
-    end
+    w.seen, w.seen_seq, w.n = last_ms, last_seq, counted
+    for i = 1, limits do w[i].sum, w[i].run = used[i], w[i].run + used[i] - w[i].sum end
   end
 end
 local mine, v = calls[daemon], views[digest]
@@ -119,14 +122,14 @@ end
 
 -- wake_ms returns the ms at which something is to be done before more is granted: 0 if now.
 local function wake_ms()
-  local seen = v and v[SEEN] == last_ms and v[SEEN_SEQ] == last_seq
-  if not seen or quiet ~= '' or v[STALE] >= STALE_MAX or (trimmed_ms == last_ms and trimmed_seq == last_seq) then return 0 end
+  local seen = v and v.seen == last_ms and v.seen_seq == last_seq
+  if not seen or quiet ~= '' or v.stale >= STALE_MAX or (trimmed_ms == last_ms and trimmed_seq == last_seq) then return 0 end
   for _, c in pairs(closed) do
     if c.until_ms > now then return 0 end
   end
-  local wake = v[LIVES] - v[SPAN] - 60000
+  local wake = v.lives - v.span - 60000
   for i = 1, count do
-    local due = v[5 + 5 * i + DUE]
+    local due = v[i].due
     if lost_ms > cutoffs[i] then return 0 end
     if lengths[i] == 0 then
       wake = math.min(wake, ends_ms[i])
@@ -148,16 +151,17 @@ local function save()
   local limits = v and count or 0
   local parts = {
     struct.pack(FRONT, '2', #epoch, epoch, #quiet, quiet, daemon, boot, digest, limits),
-    struct.pack(STATE, last_ms, last_seq, mine and mine.boot == boot and mine.call or 0, 0, v and v[N] or 0, wake_ms()),
+    struct.pack(STATE, last_ms, last_seq, mine and mine.boot == boot and mine.call or 0, 0, v and v.n or 0, wake_ms()),
   }
-  for i = 1, limits do parts[2 + i] = struct.pack('<d', v[5 + 5 * i + SUM]) end
+  for i = 1, limits do parts[2 + i] = struct.pack('<d', v[i].sum) end
   parts[#parts + 1] = struct.pack(NUMBERS, trimmed_ms, trimmed_seq, lost_ms, expires, corrected, #before_reset, before_reset)
   for name, c in pairs(calls) do
     local record = struct.pack(CALL, c.boot, c.call, c.made, c.ms) .. c.what
     parts[#parts + 1] = struct.pack(RECORD, 'C', name, #record, record)
   end
-  for name, numbers in pairs(views) do
-    local record = struct.pack('<' .. string.rep('d', #numbers), unpack(numbers))
+  for name, w in pairs(views) do
+    local record = struct.pack(VIEW, w.seen, w.seen_seq, w.n, w.from, w.from_seq, w.blocks, w.first, w.stale, w.span, w.lives)
+    for i = 1, #w do record = record .. struct.pack(LIMIT, w[i].gone, w[i].gone_seq, w[i].due, w[i].sum, w[i].run) end
     parts[#parts + 1] = struct.pack(RECORD, 'V', name, #record, record)
   end
   for limit, c in pairs(closed) do

@@ -52,7 +52,7 @@ local function refused(r)
   for i = 1, count do
     local charge, budget = charge_of(r, i)
     local at_ms = charge > 0 and catching_up(i) or 0
-    local missing = v[5 + 5 * i + SUM] + charge - budget
+    local missing = v[i].sum + charge - budget
     if charge > 0 and missing > 0 then
       -- Requests that share a call are often alike.
       local alike = i .. ' ' .. missing
@@ -118,14 +118,14 @@ for r = at, #ARGV do
   bits = bits .. bit
   local n = #reply
   reply[n + 1], reply[n + 2], reply[n + 3] = kind, a or '', b
-  for i = 1, count do reply[n + 3 + i] = v[5 + 5 * i + SUM] end
+  for i = 1, count do reply[n + 3 + i] = v[i].sum end
 end
 reply[4] = id_of(last_ms, last_seq)
 
-if v[STALE] >= STALE_MAX then trim() end
+if v.stale >= STALE_MAX then trim() end
 if first then
   remember(first .. bits)
-  if empty then keep(v[SPAN]) else keep_ahead() end
+  if empty then keep(v.span) else keep_ahead() end
 end
 if first or changed then save() end
 return reply

@@ -16,17 +16,17 @@ local unready = ready()
 if unready then return refuse(unready) end
 if stray() then return answer('stray') end
 
-local limit, w = names[number], 5 + 5 * number
+local limit = names[number]
 local function done(booked, id, more)
   local reply = answer('done')
-  reply[7], reply[8], reply[9], reply[10] = booked, v[w + SUM], id, entry_of(id)
+  reply[7], reply[8], reply[9], reply[10] = booked, v[number].sum, id, entry_of(id)
   reply[11] = more
   return reply
 end
 
 local booked, written, more = string.match(done_before() or '', '^(%d+) (%S+) (%d)$')
 if booked then return done(tonumber(booked), written, tonumber(more)) end
-if v[w + SUM] + asked > MAX then return answer('overflow') end
+if v[number].sum + asked > MAX then return answer('overflow') end
 
 -- with_more adds units to those of the limit in a list.
 local function with_more(list, more)
@@ -45,7 +45,7 @@ if asked > 0 then
   append(id, trace('u,' .. limit .. '=' .. int(asked), asked, asked))
   booked, written, more = asked, id, 0
 else
-  local wanted, touched = math.min(-asked, v[w + SUM]), {}
+  local wanted, touched = math.min(-asked, v[number].sum), {}
   booked = 0
   for id, text, granted in behind(window_from(number)) do
     if booked == wanted or #touched == MOST then break end

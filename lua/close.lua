@@ -24,7 +24,7 @@ if not written then
     note_closing(written, trace)
     fold()
     remember(written)
-    keep(math.max(v[SPAN], until_ms - now))
+    keep(math.max(v.span, until_ms - now))
     save()
   end
 end

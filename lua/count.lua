@@ -13,28 +13,27 @@ if lost() then return answer('lost') end
 if quiet ~= '' then return refuse('quiet') end
 begin()
 
-local anew = not v or before(v[SEEN], v[SEEN_SEQ], trimmed_ms, trimmed_seq) or redis.call('HLEN', view) == 0
+local anew = not v or before(v.seen, v.seen_seq, trimmed_ms, trimmed_seq) or redis.call('HLEN', view) == 0
 for i = 1, anew and 0 or count do
-  local w = 5 + 5 * i
-  if v[w + DUE] > 0 and before(v[w + GONE], v[w + GONE_SEQ], trimmed_ms, trimmed_seq) then anew = true end
+  if v[i].due > 0 and before(v[i].gone, v[i].gone_seq, trimmed_ms, trimmed_seq) then anew = true end
 end
 if anew then
   redis.call('DEL', view)
   local prices = {}
-  v = { last_ms, last_seq, 0, 0, 0, 0, 0, 0, span, 0 }
+  v = { seen = last_ms, seen_seq = last_seq, n = 0, blocks = 0, first = 0, stale = 0, span = span, lives = 0 }
   for i = 1, count do
     prices[2 * i - 1], prices[2 * i] = 'p' .. i, ARGV[4 + i]
-    local w, ms, seq = 5 + 5 * i, cutoffs[i], MAX
+    local ms, seq = cutoffs[i], MAX
     if before(ms, seq, trimmed_ms, trimmed_seq) then ms, seq = trimmed_ms, trimmed_seq end
-    v[w + GONE], v[w + GONE_SEQ], v[w + DUE], v[w + SUM], v[w + RUN] = ms, seq, 0, 0, 0
-    if before(ms, seq, v[SEEN], v[SEEN_SEQ]) then v[SEEN], v[SEEN_SEQ] = ms, seq end
+    v[i] = { gone = ms, gone_seq = seq, due = 0, sum = 0, run = 0 }
+    if before(ms, seq, v.seen, v.seen_seq) then v.seen, v.seen_seq = ms, seq end
   end
-  v[FROM], v[FROM_SEQ] = v[SEEN], v[SEEN_SEQ]
+  v.from, v.from_seq = v.seen, v.seen_seq
   views[digest] = v
   redis.call('HSET', view, unpack(prices))
 end
 local all = fold()
 save()
-keep(v[SPAN])
+keep(v.span)
 save()
 return answer(all and 'done' or 'behind')

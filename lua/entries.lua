@@ -125,8 +125,8 @@ end
 
 -- in_window tells whether an entry is in limit i's window.
 local function in_window(i, id)
-  local w, ms, seq = 5 + 5 * i, parts(id)
-  return v[w + DUE] > 0 and before(v[w + GONE], v[w + GONE_SEQ], ms, seq)
+  local ms, seq = parts(id)
+  return v[i].due > 0 and before(v[i].gone, v[i].gone_seq, ms, seq)
 end
 
 -- counted tells whether an entry is in the window of any limit.
@@ -139,32 +139,32 @@ end
 
 -- window_from returns the newest entry that has left limit i's window.
 local function window_from(i)
-  return id_of(v[5 + 5 * i + GONE], v[5 + 5 * i + GONE_SEQ])
+  return id_of(v[i].gone, v[i].gone_seq)
 end
 
 -- expire takes out of limit i's window what has left it, at most BUDGET entries. It returns
 -- whether there may be more, or nil if entries are trimmed that it would need.
 local function expire(i)
-  local w, taken = 5 + 5 * i, 0
-  if v[w + DUE] == 0 or v[w + DUE] > cutoffs[i] then return false end
+  local taken = 0
+  if v[i].due == 0 or v[i].due > cutoffs[i] then return false end
   changed = true
-  if v[SEEN] == last_ms and v[SEEN_SEQ] == last_seq and last_ms <= cutoffs[i] then -- everything has
-    v[w + GONE], v[w + GONE_SEQ], v[w + DUE], v[w + SUM], v[STALE] = last_ms, last_seq, 0, 0, STALE_MAX
+  if v.seen == last_ms and v.seen_seq == last_seq and last_ms <= cutoffs[i] then -- everything has
+    v[i].gone, v[i].gone_seq, v[i].due, v[i].sum, v.stale = last_ms, last_seq, 0, 0, STALE_MAX
     return false
   end
-  if before(v[w + GONE], v[w + GONE_SEQ], trimmed_ms, trimmed_seq) then return nil end
-  v[w + DUE] = 0
+  if before(v[i].gone, v[i].gone_seq, trimmed_ms, trimmed_seq) then return nil end
+  v[i].due = 0
   for id, text in behind(window_from(i)) do
     local ms, seq = parts(id)
     if ms > cutoffs[i] or taken == BUDGET then
-      v[w + DUE] = ms
+      v[i].due = ms
       break
     end
-    v[w + SUM] = v[w + SUM] - units_now(i, id, text)
-    v[w + GONE], v[w + GONE_SEQ], taken = ms, seq, taken + 1
+    v[i].sum = v[i].sum - units_now(i, id, text)
+    v[i].gone, v[i].gone_seq, taken = ms, seq, taken + 1
   end
-  v[STALE] = v[STALE] + taken
-  return v[w + DUE] > 0 and v[w + DUE] <= cutoffs[i]
+  v.stale = v.stale + taken
+  return v[i].due > 0 and v[i].due <= cutoffs[i]
 end
 
 -- The index: after every BLOCK entries that the view has counted a line "id sum sum…" is added
@@ -187,10 +187,10 @@ end
 -- end_block ends the block that goes up to the newest entry that was counted, and drops a group
 -- that has left every window.
 local function end_block()
-  local g, id = math.floor(v[BLOCKS] / GROUP), id_of(v[SEEN], v[SEEN_SEQ])
+  local g, id = math.floor(v.blocks / GROUP), id_of(v.seen, v.seen_seq)
   local sums, group = {}, ''
-  for i = 1, count do sums[i] = v[5 + 5 * i + RUN] end
-  if v[BLOCKS] % GROUP > 0 then
+  for i = 1, count do sums[i] = v[i].run end
+  if v.blocks % GROUP > 0 then
     local got = redis.call('HMGET', view, 'g' .. g, 's' .. g)
     local _, earlier = read_line(got[2] or '')
     group = got[1] or ''
@@ -198,22 +198,21 @@ local function end_block()
   end
   local line = line_of(id, sums)
   redis.call('HSET', view, 'g' .. g, group .. line .. '\n', 's' .. g, line)
-  v[BLOCKS], v[N], v[FROM], v[FROM_SEQ] = v[BLOCKS] + 1, 0, v[SEEN], v[SEEN_SEQ]
-  for i = 1, count do v[5 + 5 * i + RUN] = 0 end
-  if v[FIRST] >= g then return end
-  local ms, seq = parts(read_line(redis.call('HGET', view, 's' .. v[FIRST]) or '0-0') or '0-0')
+  v.blocks, v.n, v.from, v.from_seq = v.blocks + 1, 0, v.seen, v.seen_seq
+  for i = 1, count do v[i].run = 0 end
+  if v.first >= g then return end
+  local ms, seq = parts(read_line(redis.call('HGET', view, 's' .. v.first) or '0-0') or '0-0')
   for i = 1, count do
-    local w = 5 + 5 * i
-    if v[w + DUE] > 0 and before(v[w + GONE], v[w + GONE_SEQ], ms, seq) then return end
+    if v[i].due > 0 and before(v[i].gone, v[i].gone_seq, ms, seq) then return end
   end
-  redis.call('HDEL', view, 'g' .. v[FIRST], 's' .. v[FIRST])
-  v[FIRST] = v[FIRST] + 1
+  redis.call('HDEL', view, 'g' .. v.first, 's' .. v.first)
+  v.first = v.first + 1
 end
 
 -- groups returns the last lines of the index' groups, or nil if the index is gone.
 local function groups()
   local fields = {}
-  for g = v[FIRST], math.ceil(v[BLOCKS] / GROUP) - 1 do fields[#fields + 1] = 's' .. g end
+  for g = v.first, math.ceil(v.blocks / GROUP) - 1 do fields[#fields + 1] = 's' .. g end
   if #fields == 0 then return fields end
   local lines = redis.call('HMGET', view, unpack(fields))
   for n = 1, #lines do
@@ -246,16 +245,16 @@ end
 local function change(changes)
   table.sort(changes, function(a, b) return before(a.ms, a.seq, b.ms, b.seq) end)
   local at, lines = 1, nil
-  if changes[1] and not before(v[FROM], v[FROM_SEQ], changes[1].ms, changes[1].seq) then lines = groups() end
+  if changes[1] and not before(v.from, v.from_seq, changes[1].ms, changes[1].seq) then lines = groups() end
   for n = 1, lines and #lines or 0 do
     local ms, seq = parts((read_line(lines[n])))
     if changes[at] and not before(ms, seq, changes[at].ms, changes[at].seq) then
-      at = change_group(v[FIRST] + n - 1, ms, seq, changes, at)
+      at = change_group(v.first + n - 1, ms, seq, changes, at)
     end
   end
   for n = at, #changes do
-    if before(v[FROM], v[FROM_SEQ], changes[n].ms, changes[n].seq) then
-      for i = 1, count do v[5 + 5 * i + RUN] = v[5 + 5 * i + RUN] + changes[n][i] end
+    if before(v.from, v.from_seq, changes[n].ms, changes[n].seq) then
+      for i = 1, count do v[i].run = v[i].run + changes[n][i] end
     end
   end
 end
@@ -279,7 +278,7 @@ local function fits(i, missing)
     if located and sums[i] < missing then
       missing, from = missing - sums[i], ended
     elseif located or id_before(from, ended) then
-      local base, group = 0, redis.call('HGET', view, 'g' .. (v[FIRST] + n - 1))
+      local base, group = 0, redis.call('HGET', view, 'g' .. (v.first + n - 1))
       if not group then return nil end
       for line in string.gmatch(group, '[^\n]+') do
         local block_end, upto = read_line(line)
@@ -339,7 +338,7 @@ local function correct(by, correction, changes)
       text = text or entry_of(id)
       if not text then return end
       deltas[i] = units(i, text, to_after, given_after) - units(i, text, to_before, given_before)
-      v[5 + 5 * i + SUM] = v[5 + 5 * i + SUM] + deltas[i]
+      v[i].sum = v[i].sum + deltas[i]
       any = any or deltas[i] ~= 0
     end
   end
@@ -351,27 +350,27 @@ end
 -- count_units counts in every limit an entry that is new to the view.
 local function count_units(ms, seq, units_in)
   for i = 1, count do
-    local w, more = 5 + 5 * i, units_in(i)
-    if v[w + DUE] > 0 or (ms > cutoffs[i] and more > 0) then
-      if v[w + DUE] == 0 then v[w + GONE], v[w + GONE_SEQ], v[w + DUE] = v[SEEN], v[SEEN_SEQ], ms end
-      v[w + SUM], v[w + RUN] = v[w + SUM] + more, v[w + RUN] + more
+    local more = units_in(i)
+    if v[i].due > 0 or (ms > cutoffs[i] and more > 0) then
+      if v[i].due == 0 then v[i].gone, v[i].gone_seq, v[i].due = v.seen, v.seen_seq, ms end
+      v[i].sum, v[i].run = v[i].sum + more, v[i].run + more
     end
   end
 end
 
 -- pass has the view have seen an entry.
 local function pass(ms, seq)
-  v[SEEN], v[SEEN_SEQ], v[N] = ms, seq, v[N] + 1
-  if v[N] >= BLOCK then end_block() end
+  v.seen, v.seen_seq, v.n = ms, seq, v.n + 1
+  if v.n >= BLOCK then end_block() end
 end
 
 -- fold counts the entries behind the one that the view has seen, at most BUDGET, and returns
 -- whether that were all.
 local function fold()
-  if v[SEEN] == last_ms and v[SEEN_SEQ] == last_seq then return true end
+  if v.seen == last_ms and v.seen_seq == last_seq then return true end
   local budget = BUDGET
   changed = true
-  for id, text, granted in behind(id_of(v[SEEN], v[SEEN_SEQ])) do
+  for id, text, granted in behind(id_of(v.seen, v.seen_seq)) do
     if budget == 0 then return false end
     local ms, seq = parts(id)
     if recorded(text) ~= '' then
@@ -384,7 +383,7 @@ local function fold()
     pass(ms, seq)
     budget = budget - 1
   end
-  v[SEEN], v[SEEN_SEQ] = last_ms, last_seq
+  v.seen, v.seen_seq = last_ms, last_seq
   return true
 end
 
@@ -433,7 +432,7 @@ end
 local function keep(span)
   local until_ms = math.floor(now + span * 1.25 + 60000)
   if v then
-    v[LIVES] = until_ms
+    v.lives = until_ms
     redis.call('PEXPIRE', view, until_ms - clock_ms)
   end
   expires = math.max(expires, until_ms)
@@ -442,7 +441,7 @@ end
 
 -- keep_ahead does so if it is time.
 local function keep_ahead()
-  if v[LIVES] < now + v[SPAN] + 60000 then keep(v[SPAN]) end
+  if v.lives < now + v.span + 60000 then keep(v.span) end
 end
 
 -- trim drops what no view's window needs any more, with the request keys and corrections that
@@ -450,9 +449,9 @@ end
 local function trim()
   local bound = now
   changed = true
-  for name, numbers in pairs(views) do
-    if name == digest or numbers[SEEN] >= now - numbers[SPAN] then
-      bound = math.min(bound, now - numbers[SPAN])
+  for name, w in pairs(views) do
+    if name == digest or w.seen >= now - w.span then
+      bound = math.min(bound, now - w.span)
     else
       views[name] = nil
     end
@@ -462,8 +461,7 @@ local function trim()
   end
   local ms, seq = bound, MAX
   for i = 1, count do
-    local w = 5 + 5 * i
-    if v[w + DUE] > 0 and before(v[w + GONE], v[w + GONE_SEQ], ms, seq) then ms, seq = v[w + GONE], v[w + GONE_SEQ] end
+    if v[i].due > 0 and before(v[i].gone, v[i].gone_seq, ms, seq) then ms, seq = v[i].gone, v[i].gone_seq end
   end
   local entries = redis.call('XRANGE', log, '(' .. id_of(trimmed_ms, trimmed_seq), id_of(ms, seq), 'COUNT', BUDGET)
   for e = 1, #entries do
@@ -474,7 +472,7 @@ local function trim()
     if not nothing_corrected then corrected = corrected - redis.call('HDEL', settled, id) end
     trimmed_ms, trimmed_seq = parts(id)
   end
-  if #entries < BUDGET then v[STALE] = 0 end
+  if #entries < BUDGET then v.stale = 0 end
   if #entries == 0 then return end
   lost_ms = trimmed_ms
   -- Whole nodes only: what is left of the first one costs nothing to keep.
@@ -488,9 +486,9 @@ local function ready()
   if stale_period then return 'period' end
   if lost() then return 'lost' end
   if quiet ~= '' then return 'quiet' end
-  if not v or before(v[SEEN], v[SEEN_SEQ], trimmed_ms, trimmed_seq) then return 'behind' end
-  local blocks, all = v[BLOCKS], fold()
-  if v[BLOCKS] ~= blocks then save() end -- with what the index has now
+  if not v or before(v.seen, v.seen_seq, trimmed_ms, trimmed_seq) then return 'behind' end
+  local blocks, all = v.blocks, fold()
+  if v.blocks ~= blocks then save() end -- with what the index has now
   if not all then return 'behind' end
   local status = nil
   for i = 1, count do

@@ -22,7 +22,7 @@ local settled_to, _, by = state_of(id)
 local line = by ~= '0-0' and entry_of(placed(by)) or ''
 if settled_to ~= to then
   for i = 1, count do
-    if in_window(i, id) and v[5 + 5 * i + SUM] - units_now(i, id, entry) + tonumber(to) > MAX then
+    if in_window(i, id) and v[i].sum - units_now(i, id, entry) + tonumber(to) > MAX then
       return answer('overflow')
     end
   end
@@ -36,6 +36,6 @@ end
 local reply = answer('done')
 reply[7], reply[8], reply[9], reply[10] = granted, entry, by, line
 for i = 1, count do
-  reply[9 + 2 * i], reply[10 + 2 * i] = amount(recorded(entry), names[i]) or 0, v[5 + 5 * i + SUM]
+  reply[9 + 2 * i], reply[10 + 2 * i] = amount(recorded(entry), names[i]) or 0, v[i].sum
 end
 return reply

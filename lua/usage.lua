@@ -10,7 +10,7 @@
 --               is not ready
 
 if known_epoch ~= '' and epoch == known_epoch and emptied() then return answer('lost') end
-if not stale_period and quiet == '' and not lost() and (not v or v[SEEN] ~= last_ms or v[SEEN_SEQ] ~= last_seq) then
+if not stale_period and quiet == '' and not lost() and (not v or v.seen ~= last_ms or v.seen_seq ~= last_seq) then
   return answer('behind')
 end
 local unready = ready()
@@ -32,7 +32,7 @@ local daemons = {}
 for name in pairs(calls) do daemons[#daemons + 1] = name end
 reply[7] = table.concat(daemons, ' ')
 for i = 1, count do
-  local used, at, units = v[5 + 5 * i + SUM], 0, 0
+  local used, at, units = v[i].sum, 0, 0
   if used > 0 and lengths[i] == 0 then
     at, units = ends_ms[i], used
   elseif used > 0 then

@@ -37,6 +37,7 @@ type executor struct {
 	ring    regions.Ring
 	stagger time.Duration
 	set     []Variable
+	live    map[passName]*livePass // those under way; the job's mu guards it
 
 	publisher *publisher
 	budget    runBudget
@@ -277,22 +278,68 @@ func (e *executor) pass(ask, force context.Context, p Pass, reservation *expecte
 	token := e.runner.config.Tokens.issue(quota.Bearer{Caller: caller, Credential: e.job.Credential, UseReserve: e.job.UseReserve}, &e.budget)
 	e.runner.reserved.launched(reservation, token)
 	p.Outcome, p.StartedAt, p.Process = Running, e.runner.now(), e.unstarted(p.Region)
+	p.Deadline = p.StartedAt.Add(e.job.Timeout)
 	command := e.command(p, token)
 	e.record(p, nil)
 
-	var tail tail
+	live := &livePass{token: token}
+	e.goLive(p, live)
 	command.Started = func(id Identity) { e.started(p, id) }
 	exit := e.launch(ask, force, command, func(line Line) {
-		tail.add(line.Text)
+		live.tail.add(line.Text)
 		e.runner.config.Observe(Output{e.job.Name, e.id, p, line})
 	})
 
+	e.goLive(p, nil)
 	spent := e.runner.config.Tokens.revoke(token)
-	p.EndedAt, p.Process = e.runner.now(), nil
-	p.Units, p.Calls, p.Tail = spent.Units, spent.Calls, tail.lines()
+	p.EndedAt, p.Process, p.Deadline = e.runner.now(), nil, time.Time{}
+	p.Units, p.Calls, p.Tail = spent.Units, spent.Calls, live.tail.lines()
 	p.Denied, p.Last = spent.Denied, spent.Last
 	p.Outcome, p.Detail = e.job.judge(exit, spent.Denied)
 	e.record(p, e.consequence(&p, exit, spent))
+}
+
+// A livePass is a pass under way on this host.
+type livePass struct {
+	token string
+	tail  tail
+}
+
+type passName struct {
+	region  regions.Region
+	attempt int
+}
+
+// goLive notes that a pass is under way, or with nil that it is not any more.
+func (e *executor) goLive(p Pass, live *livePass) {
+	e.state.mu.Lock()
+	defer e.state.mu.Unlock()
+	name := passName{p.Region, p.Attempt}
+	if live == nil {
+		delete(e.live, name)
+		return
+	}
+	if e.live == nil {
+		e.live = map[passName]*livePass{}
+	}
+	e.live[name] = live
+}
+
+// show completes a copy of the executor's run by what its passes under way have done
+// until now. The caller holds the job's mu.
+func (e *executor) show(run *Run) {
+	for i := range run.Passes {
+		p := &run.Passes[i]
+		live := e.live[passName{p.Region, p.Attempt}]
+		if live == nil || p.Outcome != Running {
+			continue
+		}
+		spent := e.runner.config.Tokens.spent(live.token)
+		p.Units, p.Calls, p.Tail = spent.Units, spent.Calls, live.tail.lines()
+		if p.Process != nil {
+			p.PID = p.Process.PID
+		}
+	}
 }
 
 // unstarted is all that can be known of a pass's process before it is started:
@@ -314,7 +361,7 @@ func (e *executor) command(p Pass, token string) Command {
 			region:      p.Region,
 			runID:       e.id,
 			scheduledAt: e.slot,
-			deadline:    p.StartedAt.Add(e.job.Timeout),
+			deadline:    p.Deadline,
 			bookmark:    e.state.bookmark(p.Region),
 			set:         e.set,
 		}),

@@ -60,6 +60,8 @@ type Pass struct {
 	Calls     int64          `json:"calls"`             // of acquire that were granted
 	Tail      []string       `json:"tail,omitempty"`    // the last lines of its output
 	Process   *Identity      `json:"process,omitempty"` // while it runs
+	PID       int            `json:"pid,omitempty"`     // while it runs here, as people are told
+	Deadline  time.Time      `json:"deadline,omitzero"` // while it runs: when its timeout strikes
 }
 
 // A Trigger says why a run was begun.
@@ -172,7 +174,7 @@ func (r *Run) interrupt(now time.Time) (leftovers []Identity) {
 		if pass.Process != nil {
 			leftovers = append(leftovers, *pass.Process)
 		}
-		pass.Outcome, pass.Reason, pass.EndedAt, pass.Process = Interrupted, Died, now, nil
+		pass.Outcome, pass.Reason, pass.EndedAt, pass.Process, pass.Deadline = Interrupted, Died, now, nil, time.Time{}
 	}
 	return leftovers
 }

@@ -272,7 +272,11 @@ func (j *jobControl) latest() (last, skips *Run) {
 	if last != nil && skips != nil && skips.ID < last.ID {
 		skips = nil
 	}
-	return last.copy(), skips.copy()
+	last = last.copy()
+	if j.executor != nil {
+		j.executor.show(last)
+	}
+	return last, skips.copy()
 }
 
 // encode adds a part.

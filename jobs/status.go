@@ -101,6 +101,9 @@ func (j *jobControl) runs(now time.Time) ([]Run, error) {
 		if run != nil {
 			past = append(past, run.clone())
 		}
+		if run != nil && run == j.last && j.executor != nil {
+			j.executor.show(&past[len(past)-1])
+		}
 	}
 	j.mu.Unlock()
 	// The same run may stand there twice; what was written later knows more.

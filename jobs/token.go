@@ -207,6 +207,16 @@ func (t *Tokens) left(run *runBudget, expected quota.Units) quota.Units {
 	return left
 }
 
+// spent returns what a pass has been granted and denied until now.
+func (t *Tokens) spent(token string) Record {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if h := t.holders[hash(token)]; h != nil {
+		return h.record
+	}
+	return Record{}
+}
+
 // spentBy returns what the passes of a run have spent until now.
 func (t *Tokens) spentBy(run *runBudget) quota.Units {
 	t.mu.Lock()

@@ -348,6 +348,21 @@ func passTook(p jobs.Pass, now time.Time) string {
 	return term.Took(max(0, end.Sub(p.StartedAt)))
 }
 
+// liveText tells of a pass under way which process it is, when it has to be over, and
+// what it has just written.
+func liveText(p jobs.Pass, v term.View) (parts []string) {
+	if p.PID > 0 {
+		parts = append(parts, fmt.Sprintf("pid %d", p.PID))
+	}
+	if !p.Deadline.IsZero() {
+		parts = append(parts, "until "+v.Clock(p.Deadline))
+	}
+	if n := len(p.Tail); n > 0 {
+		parts = append(parts, v.Clean(p.Tail[n-1]))
+	}
+	return parts
+}
+
 // attemptText tells of a pass that a failed one of its region came before.
 func attemptText(p jobs.Pass) string {
 	if p.Attempt == 0 {
@@ -366,6 +381,9 @@ func reasonOf(p jobs.Pass, v term.View) string {
 	}
 	if !p.RetryAt.IsZero() {
 		parts = append(parts, "was to fit "+v.When(p.RetryAt))
+	}
+	if p.Outcome == jobs.Running {
+		parts = append(parts, liveText(p, v)...)
 	}
 	if p.Reason != "" && string(p.Reason) != string(p.Outcome) {
 		parts = append(parts, string(p.Reason))

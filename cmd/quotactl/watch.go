@@ -282,7 +282,14 @@ func renderRing(b *strings.Builder, j jobsapi.Job, v term.View) {
 		v.Prose(b, 2, runStyle(j.LastRun.State), fmt.Sprintf("%s, %s; began %s", stateText(*j.LastRun), tally(*j.LastRun), v.When(j.LastRun.StartedAt)))
 	}
 	v.Prose(b, 2, term.Plain, ringText(j))
+	if j.LastRun != nil {
+		running := slices.DeleteFunc(j.LastRun.Latest(), func(p jobs.Pass) bool { return p.Outcome != jobs.Running })
+		renderPasses(b, running[:min(len(running), manyRunning)], v)
+	}
 }
+
+// manyRunning is how many passes under way a watcher sees one by one.
+const manyRunning = 8
 
 // ringText writes the regions in their order, each with what its last pass came to.
 func ringText(j jobsapi.Job) string {

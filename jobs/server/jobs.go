@@ -103,13 +103,15 @@ func jobOf(s jobs.Status) jobsapi.Job {
 }
 
 // brief leaves out of a run, which may be nil, what only its own page tells, and
-// what is nobody's business.
+// what is nobody's business. What a pass under way has just written is told.
 func brief(r *jobs.Run) *jobs.Run {
 	if r == nil {
 		return nil
 	}
 	for i := range r.Passes {
-		r.Passes[i].Tail, r.Passes[i].Process = nil, nil
+		if r.Passes[i].Process = nil; r.Passes[i].Outcome != jobs.Running {
+			r.Passes[i].Tail = nil
+		}
 	}
 	if r.Passes == nil {
 		r.Passes = []jobs.Pass{}

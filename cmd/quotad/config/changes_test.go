@@ -208,6 +208,7 @@ func TestChanges(t *testing.T) {
 		{"another way to write it", `timeout = "2m"`, `timeout = "120s"`, nil},
 		{"a default", `[ledger]`, "passes.drain = \"30s\"\naccess.connections = 1024\n[ledger]", nil},
 		{"a zero for an absent key", `only = ["search.list"]`, "only = [\"search.list\"]\nreserve = 0", nil},
+		{"a key on which a default depends", `[ledger]`, "access.connections = 100\n[ledger]", []api.Change{{Key: "access.connections", Kind: api.Changed, Was: "1024", Is: "100"}}},
 		{"units", `units = 10_000`, `units = 5_000`, []api.Change{{Key: "credentials.youtube.limits.daily.units", Kind: api.Changed, Was: "10,000", Is: "5,000"}}},
 		{"a key less", "reserve = 500\n", "", []api.Change{{Key: "credentials.youtube.limits.daily.reserve", Kind: api.Removed, Was: "500"}}},
 		{"another window", `window = "24h"`, `window = { calendar = "day", timezone = "Europe/Berlin" }`, []api.Change{

@@ -171,11 +171,8 @@ const maxConnections = 100_000
 
 func (t *accessTable) access() Access {
 	t.inRange("connections", t.Connections, maxConnections)
-	if !t.has("connections_per_user") {
-		t.ConnectionsPerUser = min(t.ConnectionsPerUser, t.Connections)
-	}
 	t.inRange("connections_per_user", t.ConnectionsPerUser, t.Connections)
-	return Access{AdminGroup: string(t.AdminGroup), Connections: t.Connections, ConnectionsPerUser: t.ConnectionsPerUser}
+	return Access{AdminGroup: string(t.AdminGroup), Connections: t.Connections, ConnectionsPerUser: min(t.ConnectionsPerUser, t.Connections)}
 }
 
 // inRange checks that a number, if it stands there, is from 1 to most.

@@ -1,0 +1,47 @@
+package server_test
+
+import (
+	"strings"
+	"testing"
+
+	"quotad/quota"
+	"quotad/quota/api"
+	"quotad/quota/server/servertest"
+)
+
+// A pass tells of its own calls alone; what it heard is noted with its token.
+func TestObserveOfAPass(t *testing.T) {
+	h := servertest.Start(t, nil)
+	h.Tokens.Issue("secret", "trending", "US", "youtube")
+	grant := h.Acquire("secret", api.AcquireRequest{Operation: "search.list"})
+	client := h.Client("secret")
+	for _, row := range []struct {
+		name string
+		in   api.Observation
+		want quota.Reason
+		says string
+	}{
+		{"another credential", api.Observation{Credential: "other", Operation: "get", Status: 429}, quota.Forbidden, "spends from another credential"},
+		{"a grant of somebody else", api.Observation{GrantID: "youtube:1-0", Status: 429}, quota.Forbidden, "not one of the run token's"},
+		{"neither operation nor grant", api.Observation{Status: 429}, quota.BadRequest, "operation is missing, or grant_id"},
+		{"both", api.Observation{Operation: "search.list", GrantID: grant.GrantID, Status: 429}, quota.BadRequest, "do not go together"},
+		{"a body of 10 MB", api.Observation{Operation: "search.list", Status: 429, Body: strings.Repeat("x", 10<<20)}, quota.BadRequest, "bytes"},
+		{"a long body", api.Observation{Operation: "search.list", Status: 429, Body: strings.Repeat("x", 65<<10)}, quota.BadRequest, "body has at most 65536 bytes"},
+		{"a header that is none", api.Observation{Operation: "search.list", Status: 429, Header: "<html>"}, quota.BadRequest, "line 1 of the header"},
+	} {
+		_, err := client.Observe(t.Context(), row.in)
+		if p := api.ProblemFrom(err); p.Reason != row.want || !strings.Contains(p.Detail, row.says) {
+			t.Errorf("%s: got %v, want %s: %s", row.name, err, row.want, row.says)
+		}
+	}
+	if told := h.Tokens.Pass("secret").Observed; len(told) != 0 {
+		t.Errorf("%q are noted of what was refused", told)
+	}
+	out, err := client.Observe(t.Context(), api.Observation{GrantID: grant.GrantID, Header: "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 7\r\n"})
+	if err != nil || out.Class != "minute" || out.Limit == "" || !out.Changed || out.Closed == nil || out.Closed.By != "trending" {
+		t.Errorf("got %+v, %v, want a limit closed by the job", out, err)
+	}
+	if told := h.Tokens.Pass("secret").Observed; len(told) != 1 || told[0] != out.Limit {
+		t.Errorf("%q are noted, want %s", told, out.Limit)
+	}
+}

@@ -53,8 +53,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// watchdogSec is within what systemd is to hear of a daemon whose Redis is in trouble.
-const watchdogSec = 4 * time.Second
+// missedAfter is the WatchdogSec of a daemon whose Redis is in trouble.
+const missedAfter = 4 * time.Second
 
 // A Redis that is slow, or does not answer at all, is no reason to restart: fifty
 // jobs that are shared through it keep no beat from systemd. QUOTAD_TEST_WATCHDOG is for
@@ -77,7 +77,7 @@ func TestWatchdogNeedsNoRedis(t *testing.T) {
 		began := time.Now()
 		for n, last := 0, began; n < 5 || time.Since(began) < long; n++ {
 			awaitNotice(t, manager, "WATCHDOG=1")
-			if gap := time.Since(last); long > 0 && gap >= watchdogSec {
+			if gap := time.Since(last); long > 0 && gap >= missedAfter {
 				t.Errorf("%v without a beat", gap)
 			}
 			last = time.Now()

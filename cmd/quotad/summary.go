@@ -133,6 +133,9 @@ func costs(c *quota.Credential, operation string) string {
 func summarizeJob(w io.Writer, c *config.Config, job *jobs.Job) {
 	fmt.Fprintf(w, "\njob %s\n  %s%s, %s\n  runs %s\n", job.Name, jobs.Brief(job.Schedule.String()), atStart(job), stagger(job), strings.Join(job.Command, " "))
 	fmt.Fprintf(w, "  in %s, for at most %s\n", job.Dir, jobs.Brief(job.Timeout.String()))
+	if line := lastStart(job); line != "" {
+		fmt.Fprintf(w, "  %s\n", line)
+	}
 	for _, line := range demand(c, job) {
 		fmt.Fprintf(w, "  %s\n", line)
 	}
@@ -154,6 +157,17 @@ func stagger(job *jobs.Job) string {
 		return list + " spread evenly"
 	}
 	return fmt.Sprintf("%s, %s apart", list, jobs.Brief(job.Stagger.String()))
+}
+
+// lastStart says when the last region of a run starts, by the first period of the schedule.
+func lastStart(job *jobs.Job) string {
+	slot := job.Schedule.Next(time.Date(2024, time.January, 1, 0, 0, 0, 0, time.UTC)) // what a file means does not depend on when it is read
+	next := job.Schedule.Next(slot)
+	if slot.IsZero() || next.IsZero() || len(job.Regions) == 1 {
+		return ""
+	}
+	after := time.Duration(len(job.Regions)-1) * job.StaggerWithin(next.Sub(slot), len(job.Regions))
+	return fmt.Sprintf("the last region starts %s after the slot; one that runs dry at the head of three runs in a row yields its turn", jobs.Brief(after.String()))
 }
 
 // demand says what a whole run is expected to take of each limit.

@@ -24,8 +24,8 @@ Usage:
 Flags:
       --reason TEXT   why, for the log
 
-CREDENTIAL may be left out where only one is configured. With -o value the answer
-is what remains in the limit, in units.
+CREDENTIAL may be left out where only one is configured. With -o value the
+answer is what remains in the limit, in units.
 
 Example:
   $ quotactl adjust youtube daily -30 --reason 'counted twice by the old script'

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -138,15 +139,22 @@ func (a *account) hearDecisions(decisions []quota.Decision) {
 	}
 }
 
+// hearUsage takes in what the limits hold, and which daemons wrote to the log: after a loss
+// they are waited for, also by a daemon that has been started again since.
 func (a *account) hearUsage(u quota.Usage, daemons []string) {
 	a.mu.Lock()
-	defer a.mu.Unlock()
+	before := len(a.daemons)
 	for _, limit := range u.Limits {
 		a.used[limit.Name] = limit.Used
 	}
 	a.daemons = make(map[string]bool, len(daemons))
 	for _, name := range daemons {
 		a.daemons[name] = true
+	}
+	mark, grown := a.mark(), len(daemons) > before
+	a.mu.Unlock()
+	if grown && a.ledger.journal != nil {
+		a.ledger.noteJournal(a.ledger.journal.mark(mark))
 	}
 }
 
@@ -204,7 +212,7 @@ func unavailable(err error) error {
 
 // mark returns what the journal is to remember of the log.
 func (a *account) mark() mark {
-	return mark{credential: a.name, position: a.position, used: maps.Clone(a.used)}
+	return mark{credential: a.name, position: a.position, used: maps.Clone(a.used), daemons: slices.Sorted(maps.Keys(a.daemons))}
 }
 
 func (a *account) wake() {

@@ -142,12 +142,13 @@ func openCampaignHost(t *testing.T, name string) (*quota.Service, func()) {
 	}
 }
 
-// awaitHealth waits until everything that was granted alone is booked back.
+// awaitHealth waits until everything that was granted alone is booked back, and until this
+// host knows of each log that it is whole: it may not have noticed the last loss yet.
 func awaitHealth(t *testing.T, service *quota.Service) {
 	timeout := time.After(hanging)
 	for tick := time.NewTicker(20 * time.Millisecond); ; <-tick.C {
 		health := service.Health(t.Context())
-		if health.Reachable {
+		if health.Reachable && isWhole(t, service) {
 			return
 		}
 		select {
@@ -156,6 +157,15 @@ func awaitHealth(t *testing.T, service *quota.Service) {
 		default:
 		}
 	}
+}
+
+func isWhole(t *testing.T, service *quota.Service) bool {
+	for _, c := range campaignCredentials() {
+		if _, _, err := service.Usage(t.Context(), c.Name); err != nil {
+			return false
+		}
+	}
+	return true
 }
 
 // A campaignClient asks for this and that, and writes down what it was told.

@@ -23,7 +23,7 @@ import (
 // all that a start needs to know. A segment begins with its version. Each other line stands
 // alone:
 //
-//	m <credential> <epoch> <newest id> <units used per limit>   what is known of a log
+//	m <credential> <epoch> <newest id> <units used per limit> <daemons that wrote>   what is known of a log
 //	e <credential> <epoch> <id> <entry>                          an entry of it
 //	o <credential> <id> <units settled to, or -> <entry>         an offline grant; a later line replaces it
 //	b <credential> <id> <units settled to, or ->                 it is in the log as it was then
@@ -54,7 +54,8 @@ type closing struct {
 type mark struct {
 	credential string
 	position
-	used map[string]quota.Units
+	used    map[string]quota.Units
+	daemons []string // that wrote to it
 }
 
 const (
@@ -128,7 +129,9 @@ func (j *journal) take(line string) {
 	switch id, err := quota.ParseID(words[min(3, len(words)-1)]); {
 	case words[0] == "m" && err == nil && len(words) == 5:
 		m := mark{credential: name, position: position{epoch: unword(words[2]), newest: id}, used: make(map[string]quota.Units)}
-		for _, charge := range parseCharges(words[4]) {
+		used, daemons, _ := strings.Cut(words[4], " ")
+		m.daemons = strings.Fields(daemons)
+		for _, charge := range parseCharges(used) {
 			m.used[charge.Limit] = charge.Units
 		}
 		j.marks[name] = m
@@ -284,7 +287,7 @@ func (j *journal) mark(m mark) error {
 
 func (m mark) line() string {
 	names := slices.Sorted(maps.Keys(m.used))
-	return fmt.Sprintf("m %s %s %s %s\n", m.credential, word(m.epoch), m.newest, word2(formatCharges(m.used, names)))
+	return fmt.Sprintf("m %s %s %s %s %s\n", m.credential, word(m.epoch), m.newest, word2(formatCharges(m.used, names)), strings.Join(m.daemons, " "))
 }
 
 // word2 keeps a list of charges one word.

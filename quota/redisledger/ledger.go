@@ -198,6 +198,10 @@ func (l *Ledger) account(name string) *account {
 		for limit, used := range m.used {
 			a.used[limit] = used
 		}
+		a.daemons = make(map[string]bool, len(m.daemons))
+		for _, daemon := range m.daemons {
+			a.daemons[daemon] = true
+		}
 		for _, g := range grants {
 			if a.lastID.Less(g.id) {
 				a.lastID = g.id

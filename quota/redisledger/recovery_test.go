@@ -2,6 +2,7 @@ package redisledger_test
 
 import (
 	"testing"
+	"time"
 
 	"quotad/quota"
 	"quotad/quota/redisledger"
@@ -117,6 +118,24 @@ func TestOlderCopyWhileTheDaemonWasDown(t *testing.T) {
 	h = start(t, server, "a", dir)
 	h.awaitUp()
 	h.used(40)
+}
+
+// A host that is started after a loss has heard of the others before: it waits for them.
+func TestHostStartedAfterALossWaits(t *testing.T) {
+	server, dirs := emptyRedis(t), []string{t.TempDir(), t.TempDir()}
+	a, b := start(t, server, "a", dirs[0]), start(t, server, "b", dirs[1])
+	a.granted("search.list")
+	b.used(10)
+	a.stop()
+	b.stop()
+	server.Order(t, "FLUSHALL")
+	b = start(t, server, "b", dirs[1])
+	b.await(redisledger.Restored)
+	time.Sleep(3 * quiet) // longer than the log is quiet, shorter than a is waited for
+	a = start(t, server, "a", dirs[0])
+	a.awaitUp()
+	b.awaitUp()
+	b.used(10)
 }
 
 // A host that stays away for longer than it is waited for puts back what it knows when it

@@ -27,7 +27,6 @@ const (
 	campaignFolderVariable  = "QUOTAD_CAMPAIGN_DIR"
 	campaignAddrVariable    = "QUOTAD_CAMPAIGN_REDIS"
 	campaignClientsVariable = "QUOTAD_CAMPAIGN_CLIENTS"
-	campaignQuietVariable   = "QUOTAD_CAMPAIGN_QUIET"
 	campaignSeedVariable    = "QUOTAD_CAMPAIGN_SEED"
 )
 
@@ -120,12 +119,8 @@ func greet(c *campaignClient) {
 // openCampaignHost puts a daemon's ledger together as in production.
 func openCampaignHost(t *testing.T, name string) (*quota.Service, func()) {
 	const deadline = 250 * time.Millisecond
-	quiet, err := time.ParseDuration(os.Getenv(campaignQuietVariable))
-	if err != nil {
-		t.Fatal(err)
-	}
 	ledger, err := redisledger.Open(redisledger.Config{Addrs: []string{os.Getenv(campaignAddrVariable)}, Daemon: name}, redisledger.Local{
-		Deadline: deadline, Quiet: quiet, Journal: filepath.Join(os.Getenv(campaignFolderVariable), "journal"), Keep: 48 * time.Hour,
+		Deadline: deadline, Journal: filepath.Join(os.Getenv(campaignFolderVariable), "journal"), Keep: 48 * time.Hour,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -19,7 +19,7 @@ import (
 )
 
 // QUOTAD_TEST_CAMPAIGN sets how long the campaign lasts, such as 60s. Without it, it is a
-// short one, of few clients and short quiet periods.
+// short one, of few clients.
 const campaignVariable = "QUOTAD_TEST_CAMPAIGN"
 
 // A campaign lets three hosts with their clients work on one Redis, and does to
@@ -28,7 +28,6 @@ type campaign struct {
 	*testing.T
 	dir     string
 	clients int
-	quiet   time.Duration // 0 is what it is in production
 	seed    uint64
 	rand    *rand.Rand       // draws the strikes
 	clock   *redistest.Clock // nil where it cannot be stepped
@@ -58,18 +57,19 @@ func TestCampaign(t *testing.T) {
 		t.Skip("it takes its time")
 	}
 	t.Parallel()
-	length, c := 6*time.Second, &campaign{T: t, clients: 8, quiet: time.Second, struck: make(map[string]int)}
+	length, c := 6*time.Second, &campaign{T: t, clients: 8, struck: make(map[string]int)}
 	if text := os.Getenv(campaignVariable); text != "" {
 		var err error
 		if length, err = time.ParseDuration(text); err != nil {
 			t.Fatalf("%s: %v", campaignVariable, err)
 		}
-		c.clients, c.quiet = 32, 0
+		c.clients = 32
 	}
 	c.begin(seedtest.Seed(t, 1))
 	for _, name := range []string{"a", "b", "c"} {
 		c.hosts = append(c.hosts, c.newHost(name))
 	}
+	c.pass(2 * time.Second) // each hears of the others with its heartbeat
 	c.rage(length)
 	for _, h := range c.hosts {
 		h.end()
@@ -196,7 +196,7 @@ func (h *campaignHost) start() {
 	h.command = exec.Command(os.Args[0], "-test.run=^TestCampaignHost$", "-test.v", "-test.timeout=0")
 	h.command.Env = append(os.Environ(), campaignNameVariable+"="+h.name, campaignBootVariable+"="+strconv.Itoa(h.boots),
 		campaignFolderVariable+"="+h.dir, campaignAddrVariable+"="+h.addr, campaignClientsVariable+"="+strconv.Itoa(h.c.clients),
-		campaignQuietVariable+"="+h.c.quiet.String(), campaignSeedVariable+"="+strconv.FormatUint(h.c.seed, 10))
+		campaignSeedVariable+"="+strconv.FormatUint(h.c.seed, 10))
 	stdin, err1 := h.command.StdinPipe()
 	stdout, err2 := h.command.StdoutPipe()
 	if err1 != nil || err2 != nil {

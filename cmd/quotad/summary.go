@@ -181,12 +181,15 @@ func demand(c *config.Config, job *jobs.Job) []string {
 			units += credential.Operations[operation].In(limit, operation) * count
 		}
 		if units > 0 {
-			run, reserve := units*quota.Units(len(job.Regions)), ""
+			run, reserve, again := units*quota.Units(len(job.Regions)), "", ""
 			if job.UseReserve && limit.Reserve > 0 {
 				reserve = " with the reserve"
 			}
-			lines = append(lines, fmt.Sprintf("a run takes about %s of %s %s, which has %s%s",
-				run.Text(), job.Credential, limit.Name, quota.Thousands(limit.Budget(job.UseReserve)), reserve))
+			if job.Retry > 0 { // failures are no part of any forecast
+				again = fmt.Sprintf("; one in which every region fails and is tried again takes up to %s", quota.Thousands(run*quota.Units(1+job.Retry)))
+			}
+			lines = append(lines, fmt.Sprintf("a run takes about %s of %s %s, which has %s%s%s",
+				run.Text(), job.Credential, limit.Name, quota.Thousands(limit.Budget(job.UseReserve)), reserve, again))
 		}
 	}
 	if job.UnitsPerRun > 0 {

@@ -214,7 +214,7 @@ func TestFullBacklogIsTriedAgain(t *testing.T) {
 	if hint := api.Hint(err); errors.Is(err, syscall.EAGAIN) && !strings.Contains(hint, "no more connections") {
 		t.Errorf("hint %q", hint)
 	}
-	if ctx.Err() == nil {
+	if deadline, _ := ctx.Deadline(); time.Now().Before(deadline) { // the context may tell a moment later than the connection
 		t.Error("gave up before its time was over, though somebody listens")
 	}
 }

@@ -41,7 +41,8 @@
 // The journal is a directory of segments; journal.go says what a line is. Each line stands
 // alone: an entry is written as it stands in the log, and a settlement is written with the
 // grant that it settles. A start reads the newest segment alone, which begins with all that
-// is known of each log, and with the offline grants that count.
+// is known of each log, and with the offline grants that count; where a machine that lost
+// its power has not all of that beginning, the segments before it too.
 //
 // # Locks, in their order
 //

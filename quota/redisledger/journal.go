@@ -20,8 +20,9 @@ import (
 
 // A journal is this daemon's own record of what it wrote to the logs, and of what it granted
 // while Redis was away. Its segments are only appended to; the newest one, by itself, tells
-// all that a start needs to know. A segment begins with its version. Each other line stands
-// alone:
+// all that a start needs to know: behind its version, a line, stands what those before it
+// said, and then headEnd. Where a machine that lost its power has nothing of that end, the
+// segments before are read too. Each other line stands alone:
 //
 //	m <credential> <epoch> <newest id> <units used per limit> <daemons that wrote>   what is known of a log
 //	e <credential> <epoch> <id> <entry>                          an entry of it
@@ -59,7 +60,8 @@ type mark struct {
 }
 
 const (
-	journalVersion = "quotad journal 1"
+	journalVersion = "quotad journal 2"
+	headEnd        = "h"
 	// segmentSize is where a segment ends and the next one begins.
 	segmentSize = 8 << 20
 )
@@ -83,43 +85,66 @@ func openJournal(dir string, keep time.Duration) (*journal, error) {
 		marks: make(map[string]mark), grants: make(map[string]map[quota.ID]offlineGrant),
 		closed: make(map[string]map[string]closing),
 	}
-	if len(segments) == 0 {
-		_, err := j.next()
-		return j, err
-	}
-	return j, j.open(segments[len(segments)-1])
+	return j, j.open()
 }
 
-// open continues the newest segment, behind its last whole line: a line that a crash cut
-// short was never answered for.
-func (j *journal) open(path string) error {
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return fmt.Errorf("cannot read the journal: %w", err)
+// open takes in what the newest segment says, and those before it down to one with a whole
+// head, and continues it. Where it has no such head, it begins another one.
+func (j *journal) open() error {
+	var said []string
+	size, headed := 0, false
+	for i := len(j.segments) - 1; i >= 0 && !headed; i-- {
+		lines, err := readSegment(j.segments[i])
+		if err != nil {
+			return err
+		}
+		if i == len(j.segments)-1 {
+			size = len(lines)
+		}
+		_, lines, _ = strings.Cut(lines, "\n")
+		headed = strings.HasPrefix(lines, headEnd+"\n") || strings.Contains(lines, "\n"+headEnd+"\n")
+		said = append(said, lines)
 	}
-	whole := bytes.LastIndexByte(content, '\n') + 1
-	first, rest, _ := strings.Cut(string(content[:whole]), "\n")
-	if whole > 0 && first != journalVersion {
-		return fmt.Errorf("journal %q is of another version: move the file away to go on without what it knows", path)
+	for _, lines := range slices.Backward(said) {
+		for line := range strings.Lines(lines) {
+			j.take(strings.TrimSuffix(line, "\n"))
+		}
 	}
-	if err := os.Truncate(path, int64(whole)); err != nil {
+	if len(said) != 1 || !headed {
+		_, err := j.next()
+		return err
+	}
+	path := j.segments[len(j.segments)-1]
+	if err := os.Truncate(path, int64(size)); err != nil {
 		return fmt.Errorf("cannot mend the journal: %w", err)
 	}
-	if j.file, err = os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0o600); err != nil {
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
 		return fmt.Errorf("cannot open the journal: %w", err)
 	}
-	j.size = int64(whole)
-	if whole == 0 {
-		return j.write([]byte(journalVersion + "\n"))
-	}
-	for line := range strings.Lines(rest) {
-		j.take(strings.TrimSuffix(line, "\n"))
-	}
+	j.file, j.size = file, int64(size)
 	return nil
+}
+
+// readSegment returns the whole lines of a segment: one that a crash cut short was never
+// answered for.
+func readSegment(path string) (string, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("cannot read the journal: %w", err)
+	}
+	lines := string(content[:bytes.LastIndexByte(content, '\n')+1])
+	if lines != "" && !strings.HasPrefix(lines, journalVersion+"\n") {
+		return "", fmt.Errorf("journal %q is of another version: move the file away to go on without what it knows", path)
+	}
+	return lines, nil
 }
 
 // take takes in what a line says.
 func (j *journal) take(line string) {
+	if line == headEnd {
+		return
+	}
 	words := strings.SplitN(line, " ", 5)
 	if len(words) < 4 {
 		j.broken++
@@ -416,6 +441,7 @@ func (j *journal) next() (ended *os.File, err error) {
 			}
 		}
 	}
+	fmt.Fprintln(&head, headEnd)
 	if _, err := file.Write(head.Bytes()); err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot begin a segment of the journal: %w", err), file.Close(), os.Remove(path))
 	}

@@ -72,7 +72,7 @@ func TestUnreadableLinesKeepNobodyFromStarting(t *testing.T) {
 func TestJournalOfAnotherVersion(t *testing.T) {
 	t.Parallel()
 	for name, content := range map[string]string{
-		"journal-00000000000000000001.log":   "quotad journal 2\n",
+		"journal-00000000000000000001.log":   "quotad journal 1\n",
 		"journal-00000000000000000001.jsonl": "{}\n",
 	} {
 		dir := t.TempDir()
@@ -112,6 +112,51 @@ func TestNewestSegmentTellsAll(t *testing.T) {
 	}
 	if len(grants) != 1 || !grants[0].pending || grants[0].units != 3 {
 		t.Errorf("got %+v, want the grant that is not replayed", grants)
+	}
+}
+
+// A segment that has just begun is not on disk yet. However much of it a machine that loses
+// its power has, the segment before tells the rest, and the next start needs neither.
+func TestHeadThatWasCutShort(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	j := mustOpenJournal(t, dir)
+	id := quota.ID{Ms: time.Now().UnixMilli(), Seq: 1 << 16}
+	g := &offlineGrant{id: id, text: "g,daily=3 list 3 @1 - -", settledTo: "-", pending: true}
+	if err := j.offline("one", g); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := j.next(); err != nil {
+		t.Fatal(err)
+	}
+	before, newest := j.segments[0], j.segments[1]
+	head, err := os.ReadFile(newest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended, err := os.ReadFile(before)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for size := range head {
+		dir := t.TempDir()
+		err1 := os.WriteFile(filepath.Join(dir, filepath.Base(before)), ended, 0o600)
+		err2 := os.WriteFile(filepath.Join(dir, filepath.Base(newest)), head[:size], 0o600)
+		if err := errors.Join(err1, err2); err != nil {
+			t.Fatal(err)
+		}
+		j := mustOpenJournal(t, dir)
+		if len(j.segments) != 3 {
+			t.Fatalf("with %d bytes of the head: %d segments, want another one with a whole head", size, len(j.segments))
+		}
+		if err := errors.Join(os.Remove(j.segments[0]), os.Remove(j.segments[1])); err != nil {
+			t.Fatal(err)
+		}
+		for _, j := range []*journal{j, mustOpenJournal(t, dir)} {
+			if _, grants := j.known("one"); len(grants) != 1 || !grants[0].pending || grants[0].units != 3 {
+				t.Fatalf("with %d bytes of the head: got %+v, want the grant that is not replayed", size, grants)
+			}
+		}
 	}
 }
 

@@ -35,9 +35,6 @@ const (
 	RFC3339  Encoding = "rfc3339"
 )
 
-// Encodings are all of them.
-func Encodings() []Encoding { return []Encoding{Epoch, Seconds, Duration, RFC3339} }
-
 // left returns what the headers say of one limit.
 func (h Headers) left(header http.Header) []Left {
 	l := Left{Name: h.resource(header), Limit: h.amount(header, h.Limit), Used: h.amount(header, h.Used), Remaining: h.amount(header, h.Remaining)}

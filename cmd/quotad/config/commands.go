@@ -1,0 +1,174 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"quotad/jobs/process"
+)
+
+// A path is absolute: a relative one begins at the directory of the file.
+type path string
+
+func (p *path) decode(n node) {
+	text, ok := as[string](n, "a path in quotes")
+	switch {
+	case !ok:
+	case text == "":
+		n.fail("must not be empty")
+	default:
+		*p = path(n.document.absolute(text))
+	}
+}
+
+// Contents are what a file holds that a key names.
+type contents struct {
+	path string // as path; empty: the key is absent
+	text string
+	read bool
+}
+
+func (c *contents) decode(n node) {
+	var name path
+	if name.decode(n); name == "" {
+		return
+	}
+	c.path = string(name)
+	file, err := readFile(c.path)
+	if err != nil {
+		n.fail("cannot be read: %v", err)
+		return
+	}
+	if file.writable {
+		n.warn("everybody on this host may write %s: chmod o-w %s", c.path, c.path)
+	}
+	c.text, c.read = file.text, true
+}
+
+// A variable is the value of a variable of the environment.
+type variable string
+
+func (v *variable) decode(n node) {
+	if !isVariable(n.path[len(n.path)-1]) {
+		n.fail("is no name of a variable: that is made of letters, digits and '_'")
+	}
+	text, _ := as[string](n, aString)
+	*v = variable(text)
+}
+
+// A command is a program, resolved to its path, and its arguments.
+type command []string
+
+func (c *command) decode(n node) {
+	if line, ok := n.value.(string); ok {
+		n.fail("must be an array of strings, %s, not the string %q", asCommand(line), line)
+		return
+	}
+	var words texts
+	words.decode(n)
+	if *c = command(words); len(words) == 0 || words[0] == "" {
+		return
+	}
+	program, err := process.Resolve(words[0], n.document.host.Programs, n.document.dir)
+	if err != nil {
+		n.fail("%v%s", err, cureOfProgram(words[0]))
+		return
+	}
+	if i := slices.IndexFunc(words, isShell); i > 0 {
+		n.warn("%q is handed to the program as it is, since no shell reads a command: for a pipeline, write %s", words[i], asCommand(strings.Join(words, " ")))
+	}
+	(*c)[0] = program
+}
+
+// cureOfProgram says what a shell would have made of the name of a program.
+func cureOfProgram(name string) string {
+	variable, _, assigned := strings.Cut(name, "=")
+	switch {
+	case assigned && isVariable(variable):
+		return "; a variable is set in env = { " + variable + " = \"…\" }"
+	case strings.HasPrefix(name, "~"):
+		return "; ~ is not known here: write the whole path"
+	case strings.ContainsAny(name, " \t|<>&;"):
+		return "; if that is a whole line, write " + asCommand(name)
+	}
+	return ""
+}
+
+// isShell tells whether a word of a command looks as if a shell were to read it.
+func isShell(word string) bool {
+	return slices.Contains([]string{"|", "||", "&", "&&", "<", ">", ">>", "2>&1"}, word)
+}
+
+// asCommand writes a line as the array that a command is.
+func asCommand(line string) string {
+	if strings.ContainsAny(line, "|<>&;$*?`\"'\\") {
+		return `["sh", "-c", ` + strconv.Quote(line) + `]`
+	}
+	return "[" + quoted(strings.Fields(line)) + "]"
+}
+
+// Cgroups is the directory in which each pass gets a cgroup of its own; empty: none
+// gets one.
+type cgroups string
+
+func (c *cgroups) decode(n node) {
+	switch text, ok := as[string](n, aString); {
+	case !ok:
+	case text == "auto":
+		*c = cgroups(process.DelegatedCgroup())
+	case text == "off":
+		*c = ""
+	default:
+		*c = cgroups(n.document.absolute(text))
+		if _, err := os.Stat(filepath.Join(string(*c), "cgroup.procs")); err != nil {
+			n.fail(`%q is no directory of cgroup v2: write "auto", "off", or one that quotad may write to, below /sys/fs/cgroup`, text)
+		}
+	}
+}
+
+// A passUser is somebody else than quotad itself, whom passes run as; nil: nobody is.
+type passUser struct{ *process.User }
+
+// UnmarshalText reads the name of a user of this host.
+func (p *passUser) UnmarshalText(name []byte) error {
+	if len(name) == 0 {
+		return nil
+	}
+	u, err := process.LookupUser(string(name))
+	var unknown user.UnknownUserError
+	switch {
+	case errors.As(err, &unknown):
+		return fmt.Errorf("no user %q on this host: create it (useradd --system %s) or name another", name, name)
+	case err != nil:
+		return fmt.Errorf("cannot look user %q up: %w", name, err)
+	case u.UID == os.Geteuid():
+		return nil
+	case u.UID == 0:
+		return errors.New("passes of root would be operators: name a user of their own")
+	}
+	if err := process.CanSwitch(); err != nil {
+		return fmt.Errorf("cannot run passes as %q: %w: apply systemd/drop-ins/passes-user.conf, or start quotad as root", name, err)
+	}
+	p.User = u
+	return nil
+}
+
+// A group is the name of a group of this host.
+type group string
+
+// UnmarshalText reads the name, which may be empty.
+func (g *group) UnmarshalText(name []byte) error {
+	*g = group(name)
+	if _, err := user.LookupGroup(string(name)); err != nil && len(name) > 0 {
+		return fmt.Errorf("no group %q on this host: create it (groupadd --system %s) or name another", name, name)
+	}
+	return nil
+}
+
+// A loopback is an address of this host that no other host reaches. It is no name:

@@ -1,0 +1,106 @@
+package config
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"quotad/quota"
+)
+
+// A cost is a number for every limit, or a table of numbers per limit.
+type cost struct{ quota.Cost }
+
+func (c *cost) decode(n node) {
+	if _, isTable := n.value.(map[string]any); isTable {
+		c.Per = map[string]quota.Units{}
+		for limit, value := range n.asTable() {
+			units := quota.Units(1)
+			n.below(limit, value).into(&units)
+			c.Per[limit] = units
+		}
+		return
+	}
+	c.Every = 1
+	if units, ok := as[int64](n, "a number of units, or a table of them per limit: { daily = 100 }"); ok {
+		c.Every = quota.Units(units)
+	}
+}
+
+func (c cost) String() string {
+	if c.Per == nil {
+		return quota.Thousands(c.Every)
+	}
+	var parts []string
+	for _, limit := range slices.Sorted(maps.Keys(c.Per)) {
+		parts = append(parts, quota.Thousands(c.Per[limit])+" "+limit)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Costs are those of operations, by name.
+type costs map[string]cost
+
+func (c *costs) decode(n node) {
+	*c = costs{}
+	limits, _ := n.beside["limits"].(map[string]any)
+	for operation, value := range n.asTable() {
+		one := n.below(operation, value)
+		names := one.unquoted(limits)
+		for _, name := range names {
+			(*c)[name] = cost{quota.Cost{Every: 1}}
+		}
+		if names == nil {
+			var read cost
+			read.decode(one)
+			(*c)[operation] = read
+		}
+	}
+}
+
+// Calls are numbers of calls, by the name of an operation.
+type calls map[string]quota.Units
+
+func (c *calls) decode(n node) {
+	*c = calls{}
+	for operation, value := range n.asTable() {
+		one := n.below(operation, value)
+		if one.unquoted(nil) == nil {
+			units := quota.Units(1)
+			one.into(&units)
+			(*c)[operation] = units
+		}
+	}
+}
+
+// unquoted notes that a key, the name of an operation, misses its quotes, and returns
+// the names that were meant: videos.list = 1 is videos = { list = 1 }. A table that holds
+// one of the keys that may stand there is another matter.
+func (n node) unquoted(may map[string]any) []string {
+	names := namesBelow(n.path[len(n.path)-1], n.value, may)
+	if names != nil {
+		n.fail("must not be a table: an operation with a dot in its name stands in quotes, %s", quoted(names))
+	}
+	return names
+}
+
+func namesBelow(key string, value any, may map[string]any) (names []string) {
+	values, ok := value.(map[string]any)
+	if !ok || strings.Contains(key, ".") {
+		return nil
+	}
+	known := slices.Collect(maps.Keys(may))
+	for _, below := range slices.Sorted(maps.Keys(values)) {
+		if slices.Contains(known, below) || quota.Nearest(below, known) != "" {
+			return nil
+		}
+		inner := namesBelow(below, values[below], nil)
+		if inner == nil {
+			inner = []string{below}
+		}
+		for _, name := range inner {
+			names = append(names, key+"."+name)
+		}
+	}
+	return names
+}

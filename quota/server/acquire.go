@@ -15,7 +15,7 @@ func (s *Server) acquire(w http.ResponseWriter, r *http.Request, c *Session, in 
 	start := time.Now()
 	request := s.requestOf(c, in)
 	d, err := s.decide(r.Context(), c, request)
-	s.observe(Event{Verb: "acquire", Request: request, PID: c.PID, Decision: d, Err: err, Took: time.Since(start)})
+	s.tell(Event{Verb: "acquire", Request: request, PID: c.PID, Decision: d, Err: err, Took: time.Since(start)})
 	if err != nil {
 		writeProblem(w, api.ProblemFrom(err))
 		return
@@ -106,7 +106,7 @@ func (s *Server) correct(w http.ResponseWriter, c *Session, verb string, units q
 	start := time.Now()
 	id := c.Path("id")
 	d, err := s.correction(c, id, units)
-	s.observe(Event{Verb: verb, Request: quota.Request{Caller: c.Caller}, PID: c.PID, GrantID: id,
+	s.tell(Event{Verb: verb, Request: quota.Request{Caller: c.Caller}, PID: c.PID, GrantID: id,
 		Decision: d, Err: err, Took: time.Since(start)})
 	if err != nil {
 		writeProblem(w, api.ProblemFrom(err))

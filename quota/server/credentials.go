@@ -176,7 +176,7 @@ func (s *Server) reset(ctx context.Context, c *Session, in api.Reset) (api.Crede
 func (s *Server) repair(verb string, c *Session, do func() (quota.Decision, error)) (quota.Decision, error) {
 	start := time.Now()
 	d, err := do()
-	s.observe(Event{Verb: verb, Request: quota.Request{Credential: c.Path("name"), Caller: c.Caller}, PID: c.PID,
+	s.tell(Event{Verb: verb, Request: quota.Request{Credential: c.Path("name"), Caller: c.Caller}, PID: c.PID,
 		Decision: d, Err: err, Took: time.Since(start)})
 	if err == nil && !d.Granted() {
 		err = refusalOf(d)

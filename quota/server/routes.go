@@ -89,6 +89,7 @@ func (s *Server) ownRoutes() []Route {
 		{"GET", "/v1/credentials/{name}/log", Read, "what was debited and corrected; after, since, newest, most, follow", s.named(decoded(s.log, logRequest{Most: usualPage}))},
 		{"GET", "/v1/credentials/{name}/usage", Read, "who spent what; by, since, most", s.named(LongRead(Handle(s.usage, usageRequest{By: string(quota.ByJob)})))},
 		{"GET", "/v1/credentials/{name}/why", Read, "would calls be granted now, and what stands in their way; operation, count", s.named(LongRead(Handle(s.why, whyRequest{Count: 1})))},
+		{"GET", "/v1/refusals", Read, "the acquires that were refused of late, by kind", Handle(s.listRefusals)},
 		{"POST", "/v1/credentials/{name}/adjust", Operate, "book units that were spent elsewhere, or give back what was not spent; limit, units, note", s.named(Handle(s.adjust))},
 		{"POST", "/v1/observe", Spend, "tell what the upstream answered, so that a limit that it calls exhausted is closed; credential, operation, grant_id, status, header, body", decoded(s.observation)},
 		{"POST", "/v1/credentials/{name}/close", Operate, "grant nothing from a limit until a time; limit, until, note", s.named(Handle(s.closeLimit))},

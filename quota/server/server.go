@@ -107,6 +107,7 @@ type Server struct {
 	limiter    *limiter
 	followers  followers
 	longReads  *longReads
+	refusals   *refusals
 	http       *http.Server
 	closing    chan struct{} // closed when the server shuts down, so that streams end
 	endStreams func()        // closes it, once
@@ -129,6 +130,7 @@ func New(c Config) (*Server, error) {
 		limiter:    newLimiter(c),
 		followers:  followers{count: make(map[int]int)},
 		longReads:  newLongReads(),
+		refusals:   newRefusals(time.Now()),
 		closing:    make(chan struct{}),
 	}
 	if s.adminGroup == "" {

@@ -1,0 +1,39 @@
+package api
+
+import (
+	"context"
+	"time"
+)
+
+// Refusals is the body of GET /v1/refusals: the acquires that were refused of late, of
+// each kind the latest. A restart of the daemon forgets them.
+type Refusals struct {
+	Since    time.Time `json:"since"`    // when the daemon began to remember
+	Refusals []Refusal `json:"refusals"` // the latest first
+}
+
+// Refusal is what one caller was refused for one reason, of one operation.
+type Refusal struct {
+	At    time.Time `json:"at"`    // the latest time
+	Since time.Time `json:"since"` // the first time
+	Times int64     `json:"times"`
+
+	Credential string `json:"credential"`
+	Operation  string `json:"operation"`
+	Count      int64  `json:"count"` // calls, at the latest time
+	By         string `json:"by"`    // the job, or "@" and the uid of a caller outside a pass
+	Region     string `json:"region,omitempty"`
+
+	Units   int64      `json:"units,omitempty"` // that the calls cost
+	Reason  string     `json:"reason"`
+	Limit   string     `json:"limit,omitempty"` // that refused
+	Detail  string     `json:"detail,omitempty"`
+	RetryAt *time.Time `json:"retry_at,omitempty"` // when they were to fit
+}
+
+// Refusals returns what was refused of late.
+func (c *Client) Refusals(ctx context.Context) (Refusals, error) {
+	var r Refusals
+	err := c.Get(ctx, "/v1/refusals", &r)
+	return r, err
+}

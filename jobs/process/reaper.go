@@ -80,24 +80,26 @@ func (r *Reaper) wait(cmd *exec.Cmd) {
 }
 
 // orphans reaps the orphans that have ended and returns the others. What one that has
-// ended leaves is ours before we may reap it: the second look finds it.
+// ended leaves is ours before we may reap it, and one may end while we look: another
+// look finds both.
 func (r *Reaper) orphans() []process {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for {
 		var living []process
-		reaped := false
+		again := false
 		for _, pid := range childrenOf(os.Getpid()) {
 			if _, started := r.started[pid]; started {
 				continue
 			}
 			if n, _ := syscall.Wait4(pid, nil, syscall.WNOHANG, nil); n == pid {
-				reaped = true
+				again = true
 			} else if p, err := readProcess(pid); err == nil {
+				again = again || p.zombie
 				living = append(living, p)
 			}
 		}
-		if !reaped {
+		if !again {
 			return living
 		}
 	}

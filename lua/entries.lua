@@ -499,10 +499,18 @@ local function ready()
   return status
 end
 
--- refuse answers why nothing is decided; in a quiet period with its name.
+-- daemons lists those that wrote to the log, or staged what it lost, and when they last did:
+-- "name@ms name@ms".
+local function daemons()
+  local list = {}
+  for name, c in pairs(calls) do list[#list + 1] = name .. '@' .. int(c.ms) end
+  return table.concat(list, ' ')
+end
+
+-- refuse answers why nothing is decided; in a quiet period with its name, and the daemons.
 local function refuse(status)
   local reply = answer(status)
-  if status == 'quiet' then reply[7] = quiet end
+  if status == 'quiet' then reply[7], reply[8] = quiet, daemons() end
   return reply
 end
 

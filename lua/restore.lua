@@ -15,17 +15,17 @@ local staged = KEYS[6]
 if not whichever and epoch ~= known_epoch then return answer('lost') end
 
 -- A log that lacks something is another one from now on: else a daemon whose newest known entry
--- others put back would not notice that it lost its own.
-if whichever and (emptied() or (epoch == known_epoch and lost())) then epoch = '' end
+-- others put back would not notice that it lost its own. No daemon has staged yet what it knows of it.
+if whichever and (emptied() or (epoch == known_epoch and lost())) then epoch, calls, mine = '', {}, nil end
 begin()
 if redis.call('XLEN', log) == 0 then -- every entry may have its own place again
   last_ms, last_seq, corrected = trimmed_ms, trimmed_seq, 0
   redis.call('DEL', settled)
 end
--- The quiet period's name ends in the daemons that have staged all that they know.
-local here = string.match(quiet, '^[^/]*/%d+/(.*)$') or ''
-if all and not string.find(here, daemon, 1, true) and #here < 180 then here = here .. daemon .. ',' end
-quiet = boot .. int(call) .. '/' .. length .. '/' .. here
+quiet = boot .. int(call) .. '/' .. length
+-- A daemon whose call is remembered has staged all that it knows, or written since.
+if all and mine and mine.boot == boot then mine.ms = now end
+if all and not (mine and mine.boot == boot) then remember('') end
 drop_views()
 local at = 8
 while ARGV[at] do

@@ -3,7 +3,7 @@
 --
 -- KEYS  1 account · 2 log · 3 settled · 4 requests · 5 view
 -- ARGV  1… the head, as account.lua reads it
--- reply [status, now in ms, epoch, newest entry, server's clock in ms, what is closed, the daemons that wrote, per
+-- reply [status, now in ms, epoch, newest entry, server's clock in ms, what is closed, the daemons, per
 --       limit: units used, ms at which it has caught up or 0, ms at which units come back or 0,
 --       units that come back]
 --       status  done · more (too much has left the windows: acquire first) · or why the account
@@ -28,9 +28,7 @@ local function next_units(i)
 end
 
 local reply = answer('done')
-local daemons = {}
-for name in pairs(calls) do daemons[#daemons + 1] = name end
-reply[7] = table.concat(daemons, ' ')
+reply[7] = daemons()
 for i = 1, count do
   local used, at, units = v[i].sum, 0, 0
   if used > 0 and lengths[i] == 0 then

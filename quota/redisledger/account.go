@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -38,7 +37,8 @@ type account struct {
 	ahead      time.Duration           // the log's newest entry less Redis' clock
 	used       map[string]quota.Units  // per limit, when Redis was last heard
 	closed     map[string]quota.Closed // limits, when Redis was last heard; replaced, never changed
-	daemons    map[string]bool         // that wrote to the log, as Redis last said
+	daemons    map[string]time.Time    // that wrote to the log, or put back what it lost, and when, by the log's time
+	marked     time.Time               // when the journal was last told of them
 	offline    []*offlineGrant         // in the longest window, or not replayed yet
 	lastID     quota.ID                // of what was granted offline
 	quiet      quietPeriod
@@ -60,7 +60,7 @@ func newAccount(l *Ledger, name string) *account {
 	return &account{
 		ledger: l, name: name,
 		turn: make(chan struct{}, 1), kick: make(chan struct{}, 1),
-		used: make(map[string]quota.Units),
+		used: make(map[string]quota.Units), daemons: make(map[string]time.Time),
 	}
 }
 
@@ -141,22 +141,31 @@ func (a *account) hearDecisions(decisions []quota.Decision) {
 
 // hearUsage takes in what the limits hold, and which daemons wrote to the log: after a loss
 // they are waited for, also by a daemon that has been started again since.
-func (a *account) hearUsage(u quota.Usage, daemons []string) {
+func (a *account) hearUsage(c *quota.Credential, u quota.Usage, daemons map[string]time.Time) {
 	a.mu.Lock()
-	before := len(a.daemons)
 	for _, limit := range u.Limits {
 		a.used[limit.Name] = limit.Used
 	}
-	a.daemons = make(map[string]bool, len(daemons))
-	for _, name := range daemons {
-		a.daemons[name] = true
+	told := time.Since(a.marked) < remembered(c)/2
+	for name, wrote := range daemons {
+		_, known := a.daemons[name]
+		told = told && known
+		a.daemons[name] = wrote
 	}
-	mark, grown := a.mark(), len(daemons) > before
+	maps.DeleteFunc(a.daemons, func(_ string, wrote time.Time) bool { return u.Now.Sub(wrote) > remembered(c) })
+	if !told {
+		a.marked = time.Now()
+	}
+	mark := a.mark()
 	a.mu.Unlock()
-	if grown && a.ledger.journal != nil {
+	if !told && a.ledger.journal != nil {
 		a.ledger.noteJournal(a.ledger.journal.mark(mark))
 	}
 }
+
+// remembered is how long a daemon is known after it wrote to a log: twice as long as that
+// counts, as the journal is told of it only once while it counts.
+func remembered(c *quota.Credential) time.Duration { return 2 * max(span(c), time.Hour) }
 
 // record writes entries into the journal. A journal that cannot be written takes nothing
 // from what the ledger has; the health says so.
@@ -212,7 +221,7 @@ func unavailable(err error) error {
 
 // mark returns what the journal is to remember of the log.
 func (a *account) mark() mark {
-	return mark{credential: a.name, position: a.position, used: maps.Clone(a.used), daemons: slices.Sorted(maps.Keys(a.daemons))}
+	return mark{credential: a.name, position: a.position, used: maps.Clone(a.used), daemons: maps.Clone(a.daemons)}
 }
 
 func (a *account) wake() {

@@ -56,7 +56,7 @@ type mark struct {
 	credential string
 	position
 	used    map[string]quota.Units
-	daemons []string // that wrote to it
+	daemons map[string]time.Time // that wrote to it, and when
 }
 
 const (
@@ -155,11 +155,11 @@ func (j *journal) take(line string) {
 	case words[0] == "m" && err == nil && len(words) == 5:
 		m := mark{credential: name, position: position{epoch: unword(words[2]), newest: id}, used: make(map[string]quota.Units)}
 		used, daemons, _ := strings.Cut(words[4], " ")
-		m.daemons = strings.Fields(daemons)
+		m.daemons = parseDaemons(daemons)
 		for _, charge := range parseCharges(used) {
 			m.used[charge.Limit] = charge.Units
 		}
-		j.marks[name] = m
+		j.noteMark(m)
 	case words[0] == "e" && err == nil && len(words) == 5:
 		m := j.marks[name]
 		if m.credential == "" {
@@ -306,13 +306,41 @@ func (j *journal) log(credential, epoch string, entries ...logLine) error {
 
 // mark writes what is known of a log.
 func (j *journal) mark(m mark) error {
-	_, err := j.append([]byte(m.line()), func() { j.marks[m.credential] = m })
+	_, err := j.append([]byte(m.line()), func() { j.noteMark(m) })
 	return err
+}
+
+// noteMark takes in a mark. Its position may be older than an entry written since: of one
+// log the newest counts.
+func (j *journal) noteMark(m mark) {
+	if before := j.marks[m.credential]; before.epoch == m.epoch && m.newest.Less(before.newest) {
+		m.newest = before.newest
+	}
+	j.marks[m.credential] = m
 }
 
 func (m mark) line() string {
 	names := slices.Sorted(maps.Keys(m.used))
-	return fmt.Sprintf("m %s %s %s %s %s\n", m.credential, word(m.epoch), m.newest, word2(formatCharges(m.used, names)), strings.Join(m.daemons, " "))
+	return fmt.Sprintf("m %s %s %s %s %s\n", m.credential, word(m.epoch), m.newest, word2(formatCharges(m.used, names)), formatDaemons(m.daemons))
+}
+
+// parseDaemons reads "name@ms name@ms": which daemons wrote to a log, and when.
+func parseDaemons(list string) map[string]time.Time {
+	daemons := make(map[string]time.Time)
+	for _, item := range strings.Fields(list) {
+		name, text, _ := strings.Cut(item, "@")
+		ms, _ := strconv.ParseInt(text, 10, 64)
+		daemons[name] = time.UnixMilli(ms)
+	}
+	return daemons
+}
+
+func formatDaemons(daemons map[string]time.Time) string {
+	var items []string
+	for _, name := range slices.Sorted(maps.Keys(daemons)) {
+		items = append(items, fmt.Sprintf("%s@%d", name, daemons[name].UnixMilli()))
+	}
+	return strings.Join(items, " ")
 }
 
 // word2 keeps a list of charges one word.

@@ -10,6 +10,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -195,13 +196,8 @@ func (l *Ledger) account(name string) *account {
 	if l.journal != nil {
 		m, grants := l.journal.known(name)
 		a.position, a.offline, a.closed = m.position, grants, l.journal.closings(name)
-		for limit, used := range m.used {
-			a.used[limit] = used
-		}
-		a.daemons = make(map[string]bool, len(m.daemons))
-		for _, daemon := range m.daemons {
-			a.daemons[daemon] = true
-		}
+		maps.Copy(a.used, m.used)
+		maps.Copy(a.daemons, m.daemons)
 		for _, g := range grants {
 			if a.lastID.Less(g.id) {
 				a.lastID = g.id

@@ -2,6 +2,7 @@ package redisledger
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -62,7 +63,11 @@ func (o opener) open(t testing.TB, clock *ledgertest.Clock) (l quota.Ledger, reo
 		return l
 	}
 	reopen = func() quota.Ledger { return open("test") }
-	return reopen(), reopen, func() quota.Ledger { return open("other") }
+	joined := 0
+	return reopen(), reopen, func() quota.Ledger {
+		joined++
+		return open(fmt.Sprint("other", joined))
+	}
 }
 
 func connect(t testing.TB, config Config) redis.UniversalClient {

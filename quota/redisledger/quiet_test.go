@@ -68,12 +68,101 @@ func TestMissingDaemonIsWaitedFor(t *testing.T) {
 			}
 			a.missed()
 			a.restore(quiet, ofA)
-			for err := error(quota.ErrRecovering); errors.Is(err, quota.ErrRecovering); {
-				err = account.check(t.Context(), b.c)
-			}
+			b.settled()
 			b.used(10)
 		})
 	}
+}
+
+// A log is lost twice, and nobody wrote to it in between, for all of it was spent. The daemon
+// that is not there the second time is waited for nevertheless: nobody else can put back what it
+// was granted.
+func TestMissingDaemonIsWaitedForAfterASecondLoss(t *testing.T) {
+	t.Parallel()
+	const quiet = 20 * time.Millisecond
+	hosts := beginSome(t, 3)
+	a, b, c := hosts[0], hosts[1], hosts[2]
+	ofA, ofB, ofC := a.granted(30, ""), b.granted(30, ""), c.granted(40, "")
+	for _, h := range hosts {
+		h.used(100) // it has heard of the others
+	}
+	a.flush()
+	for _, h := range hosts {
+		h.missed()
+	}
+	a.restore(quiet, ofA)
+	b.restore(quiet, ofB)
+	c.restore(quiet, ofC)
+	for _, h := range hosts {
+		h.settled()
+		h.used(100)
+	}
+
+	a.flush() // c is not there
+	a.missed()
+	b.missed()
+	a.restore(quiet, ofA)
+	b.restore(quiet, ofB)
+	account := a.ledger.account("youtube")
+	for account.quiet.waited < 3*quiet {
+		if err := account.check(t.Context(), a.c); !errors.Is(err, quota.ErrRecovering) {
+			t.Fatalf("got %v, want that the missing daemon has its time", err)
+		}
+	}
+	c.missed()
+	c.restore(quiet, ofC)
+	a.settled()
+	for _, h := range hosts {
+		h.used(100)
+		if _, d, err := h.ask(1, ""); err != nil || d.Granted() {
+			t.Errorf("got %+v, %v; want a denial: all was spent before", d, err)
+		}
+	}
+}
+
+// A daemon that never comes back is waited for ten times as long as the log is quiet.
+func TestGoneDaemonIsNotWaitedForForEver(t *testing.T) {
+	t.Parallel()
+	const quiet = 20 * time.Millisecond
+	a, b := beginTwo(t)
+	a.granted(10, "")
+	ofB := b.granted(20, "")
+	b.used(30)
+	b.flush()
+	b.missed()
+	b.restore(quiet, ofB)
+	begun := time.Now()
+	b.settled()
+	if waited := time.Since(begun); waited < absence*quiet {
+		t.Errorf("it was waited for %v, want %v", waited, absence*quiet)
+	}
+	b.used(20)
+}
+
+// More than twenty daemons share a log: none of them is waited for that is there.
+func TestManyDaemonsPutBack(t *testing.T) {
+	t.Parallel()
+	const quiet = 20 * time.Millisecond
+	hosts := beginSome(t, 30)
+	entries := make([]quota.Entry, len(hosts))
+	for i, h := range hosts {
+		entries[i] = h.granted(1, "")
+	}
+	first := hosts[0]
+	first.used(30)
+	first.flush()
+	for i, h := range hosts {
+		h.missed()
+		h.restore(quiet, entries[i])
+	}
+	account := first.ledger.account("youtube")
+	for err := error(quota.ErrRecovering); errors.Is(err, quota.ErrRecovering); {
+		if account.quiet.waited >= 2*quiet {
+			t.Fatal("somebody is waited for")
+		}
+		err = account.check(t.Context(), first.c)
+	}
+	first.used(30)
 }
 
 // More leaves the windows during a quiet period than one call takes out of them. A daemon with

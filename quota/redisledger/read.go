@@ -2,7 +2,6 @@ package redisledger
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -29,7 +28,6 @@ func (a *account) usage(ctx context.Context, c *quota.Credential) (quota.Usage, 
 	if len(r.rest) != 1+4*len(c.Limits) {
 		return u, errReply
 	}
-	daemons, _ := r.rest[0].(string)
 	for i, limit := range c.Limits {
 		var row [4]int64
 		for j := range row {
@@ -48,7 +46,7 @@ func (a *account) usage(ctx context.Context, c *quota.Credential) (quota.Usage, 
 			Closed:     r.closed[limit.Name],
 		})
 	}
-	a.hearUsage(u, strings.Fields(daemons))
+	a.hearUsage(c, u, parseDaemons(asText(r.rest[0])))
 	return u, nil
 }
 

@@ -213,7 +213,6 @@ type quietPeriod struct {
 	name   string
 	seen   time.Time // last
 	waited time.Duration
-	absent time.Duration // waited since the first one of this loss
 }
 
 var errRecovering = fmt.Errorf("%w: every daemon is putting back what it knows", quota.ErrRecovering)
@@ -221,19 +220,16 @@ var errRecovering = fmt.Errorf("%w: every daemon is putting back what it knows",
 // endQuiet merges what was staged and ends the quiet period, if it has lasted as long as
 // its name says and nobody is missing. If not, that is the error.
 func (a *account) endQuiet(ctx context.Context, c *quota.Credential, r reply) error {
-	if len(r.rest) != 1 {
+	if len(r.rest) != 2 {
 		return errReply
 	}
-	name := asText(r.rest[0]) // "call/ms/daemon,daemon,"
-	parts := strings.Split(name, "/")
-	if len(parts) != 3 {
-		return errReply
-	}
-	length, err := strconv.ParseInt(parts[1], 10, 64)
+	name := asText(r.rest[0]) // "call/ms"
+	_, text, _ := strings.Cut(name, "/")
+	length, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
 		return errReply
 	}
-	if !a.waited(name, time.Duration(length)*time.Millisecond, strings.Split(parts[2], ",")) {
+	if !a.waited(name, time.Duration(length)*time.Millisecond, parseDaemons(asText(r.rest[1]))) {
 		return errRecovering
 	}
 	for {
@@ -257,29 +253,26 @@ func (a *account) endQuiet(ctx context.Context, c *quota.Credential, r reply) er
 	}
 }
 
-// waited takes in that a log is quiet, and returns whether that was long enough.
-func (a *account) waited(name string, length time.Duration, here []string) bool {
+// waited takes in that a log is quiet, and that these daemons have staged what they know. It
+// returns whether that was long enough.
+func (a *account) waited(name string, length time.Duration, here map[string]time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now, q := time.Now(), a.quiet
-	passed := min(now.Sub(q.seen), a.ledger.attention())
-	switch {
-	case q.name == "":
+	if q.name == name {
+		q.waited += min(now.Sub(q.seen), a.ledger.attention())
+	} else { // somebody has staged something since
 		q = quietPeriod{name: name}
-	case q.name != name:
-		q = quietPeriod{name: name, absent: q.absent + passed}
-	default:
-		q.waited, q.absent = q.waited+passed, q.absent+passed
 	}
 	q.seen = now
 	a.quiet = q
-	missing := len(a.daemons)
-	for _, daemon := range here {
-		if a.daemons[daemon] {
-			missing--
+	for daemon := range a.daemons {
+		if _, ok := here[daemon]; !ok {
+			length *= absence
+			break
 		}
 	}
-	return q.waited >= length && (missing <= 0 || q.absent >= absence*length)
+	return q.waited >= length
 }
 
 // replayStep is how many offline grants one call books.

@@ -33,16 +33,25 @@ func beginRestoring(t *testing.T) *restoring {
 // beginTwo returns two daemons with one log.
 func beginTwo(t *testing.T) (a, b *restoring) {
 	t.Helper()
+	all := beginSome(t, 2)
+	return all[0], all[1]
+}
+
+// beginSome returns daemons with one log.
+func beginSome(t *testing.T, n int) (all []*restoring) {
+	t.Helper()
 	clock := ledgertest.NewClock(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC))
 	h := harness(redistest.Start(t))
 	first, _ := h.Open(t, clock)
-	second := h.Join(t)
-	t.Cleanup(func() {
-		first.Close()
-		second.Close()
-	})
-	c := restored()
-	return &restoring{t, clock, first.(*Ledger), c}, &restoring{t, clock, second.(*Ledger), c}
+	for len(all) < n {
+		l := first
+		if len(all) > 0 {
+			l = h.Join(t)
+		}
+		t.Cleanup(func() { l.Close() })
+		all = append(all, &restoring{t, clock, l.(*Ledger), restored()})
+	}
+	return all
 }
 
 func restored() *quota.Credential {
@@ -101,6 +110,16 @@ func (r *restoring) missed() {
 	r.Helper()
 	if _, err := r.ledger.Usage(r.Context(), r.c); !errors.Is(err, quota.ErrLost) && !errors.Is(err, quota.ErrRecovering) {
 		r.Fatalf("got %v, want ErrLost", err)
+	}
+}
+
+// settled looks at a quiet log until it is decided about.
+func (r *restoring) settled() {
+	r.Helper()
+	for err := error(quota.ErrRecovering); errors.Is(err, quota.ErrRecovering); {
+		if err = r.ledger.account("youtube").check(r.Context(), r.c); err != nil && !errors.Is(err, quota.ErrRecovering) {
+			r.Fatal(err)
+		}
 	}
 }
 

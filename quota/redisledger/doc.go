@@ -24,10 +24,11 @@
 //     replayed into the log, and Redis decides again.
 //   - Lost: a quiet period begins in Redis, in which no host is granted anything. Only then is
 //     the journal read, and staged; each step begins the period anew. When it has lasted for
-//     three seconds, by the clock of a host that waited, and all the daemons have staged
-//     what they know that are known to have written to the log, or half a minute has passed, the
-//     staged entries are merged into the log in their order. An entry whose place has been
-//     passed counts from now on, and so longer than it had to.
+//     three seconds, by the clock of a host that waited, and every daemon has staged what it
+//     knows that is known to have written to the log while its entries count, the staged entries
+//     are merged into the log in their order. While one of those daemons is missing the period
+//     lasts for half a minute. An entry whose place has been passed counts from now on, and so
+//     longer than it had to.
 //
 // A daemon that was stopped in order is waited for as well: what it was granted may stand in
 // its journal alone, whichever way it left, and most that stop in order are being restarted.

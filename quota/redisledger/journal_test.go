@@ -69,6 +69,26 @@ func TestUnreadableLinesKeepNobodyFromStarting(t *testing.T) {
 	}
 }
 
+// What is known of a log is written without waiting for who writes entries: it may be older
+// than the newest one.
+func TestMarkDoesNotForgetAnEntry(t *testing.T) {
+	t.Parallel()
+	j := mustOpenJournal(t, t.TempDir())
+	older := mark{credential: "one", position: position{epoch: "epoch@1", newest: quota.ID{Ms: 5}}}
+	newer := quota.ID{Ms: 6}
+	if err := j.log("one", "epoch@1", logLine{newer.String(), "g,daily=1 list 1 @1 - -"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.mark(older); err != nil {
+		t.Fatal(err)
+	}
+	for _, j := range []*journal{j, mustOpenJournal(t, j.dir)} {
+		if m, _ := j.known("one"); m.newest != newer {
+			t.Errorf("got %v, want %v", m.newest, newer)
+		}
+	}
+}
+
 func TestJournalOfAnotherVersion(t *testing.T) {
 	t.Parallel()
 	for name, content := range map[string]string{

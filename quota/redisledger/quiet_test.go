@@ -139,6 +139,30 @@ func TestGoneDaemonIsNotWaitedForForEver(t *testing.T) {
 	b.used(20)
 }
 
+// A daemon is forgotten when nothing that it wrote counts any more, also by one that is started
+// again in between.
+func TestDaemonIsForgottenWithItsEntries(t *testing.T) {
+	t.Parallel()
+	a, b := beginTwo(t)
+	a.granted(10, "")
+	known := func() bool {
+		b.used(0)
+		account := b.ledger.account("youtube")
+		account.mu.Lock()
+		defer account.mu.Unlock()
+		_, ok := parseDaemons(formatDaemons(account.daemons))[a.ledger.tag]
+		return ok
+	}
+	a.clock.Add(time.Hour)
+	if !known() {
+		t.Error("the daemon is forgotten in the hour in which the journal may not have been told of it")
+	}
+	a.clock.Add(time.Hour + time.Millisecond)
+	if known() {
+		t.Error("the daemon is known for ever")
+	}
+}
+
 // More than twenty daemons share a log: none of them is waited for that is there.
 func TestManyDaemonsPutBack(t *testing.T) {
 	t.Parallel()

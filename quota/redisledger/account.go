@@ -146,7 +146,7 @@ func (a *account) hearUsage(c *quota.Credential, u quota.Usage, daemons map[stri
 	for _, limit := range u.Limits {
 		a.used[limit.Name] = limit.Used
 	}
-	told := time.Since(a.marked) < remembered(c)/2
+	told := time.Since(a.marked) < markTime
 	for name, wrote := range daemons {
 		_, known := a.daemons[name]
 		told = told && known
@@ -163,9 +163,12 @@ func (a *account) hearUsage(c *quota.Credential, u quota.Usage, daemons map[stri
 	}
 }
 
-// remembered is how long a daemon is known after it wrote to a log: twice as long as that
-// counts, as the journal is told of it only once while it counts.
-func remembered(c *quota.Credential) time.Duration { return 2 * max(span(c), time.Hour) }
+// markTime is how often the journal is told of a log that is decided about.
+const markTime = 10 * time.Minute
+
+// remembered is how long a daemon is known after it wrote to a log: as long as that counts,
+// and the journal may not have been told.
+func remembered(c *quota.Credential) time.Duration { return span(c) + time.Hour }
 
 // record writes entries into the journal. A journal that cannot be written takes nothing
 // from what the ledger has; the health says so.

@@ -69,6 +69,35 @@ func TestUnreadableLinesKeepNobodyFromStarting(t *testing.T) {
 	}
 }
 
+// What was used is known to a start behind a segment that has ended: nothing beyond what is left
+// is granted offline then.
+func TestEndedSegmentTellsWhatIsUsed(t *testing.T) {
+	t.Parallel()
+	j := mustOpenJournal(t, t.TempDir())
+	log := func(ms int64, text string) {
+		t.Helper()
+		if err := j.log("one", "epoch@1", logLine{quota.ID{Ms: ms}.String(), text}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const grant = "g,daily=20 list 1 @1 - -"
+	if err := j.mark(mark{credential: "one", position: position{epoch: "epoch@1", newest: quota.ID{Ms: 5}}, used: map[string]quota.Units{"daily": 7}}); err != nil {
+		t.Fatal(err)
+	}
+	log(6, grant)
+	log(6, grant) // once more, beside its settlement
+	log(7, "s 6-0 30 @1 - ,daily=20 ,daily=30;6-0 - - 30 -")
+	if _, err := j.next(); err != nil {
+		t.Fatal(err)
+	}
+	log(8, grant)
+	for _, j := range []*journal{j, mustOpenJournal(t, j.dir)} {
+		if m, _ := j.known("one"); m.used["daily"] != 57 {
+			t.Errorf("%d units are known to be used, want 57", m.used["daily"])
+		}
+	}
+}
+
 // What is known of a log is written without waiting for who writes entries: it may be older
 // than the newest one.
 func TestMarkDoesNotForgetAnEntry(t *testing.T) {
@@ -123,7 +152,7 @@ func TestNewestSegmentTellsAll(t *testing.T) {
 	if _, err := j.next(); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Remove(j.segments[0]); err != nil {
+	if err := os.Remove(string(j.segments[0])); err != nil {
 		t.Fatal(err)
 	}
 	m, grants := mustOpenJournal(t, dir).known("one")
@@ -150,18 +179,18 @@ func TestHeadThatWasCutShort(t *testing.T) {
 		t.Fatal(err)
 	}
 	before, newest := j.segments[0], j.segments[1]
-	head, err := os.ReadFile(newest)
+	head, err := os.ReadFile(string(newest))
 	if err != nil {
 		t.Fatal(err)
 	}
-	ended, err := os.ReadFile(before)
+	ended, err := os.ReadFile(string(before))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for size := range head {
 		dir := t.TempDir()
-		err1 := os.WriteFile(filepath.Join(dir, filepath.Base(before)), ended, 0o600)
-		err2 := os.WriteFile(filepath.Join(dir, filepath.Base(newest)), head[:size], 0o600)
+		err1 := os.WriteFile(filepath.Join(dir, filepath.Base(string(before))), ended, 0o600)
+		err2 := os.WriteFile(filepath.Join(dir, filepath.Base(string(newest))), head[:size], 0o600)
 		if err := errors.Join(err1, err2); err != nil {
 			t.Fatal(err)
 		}
@@ -169,7 +198,7 @@ func TestHeadThatWasCutShort(t *testing.T) {
 		if len(j.segments) != 3 {
 			t.Fatalf("with %d bytes of the head: %d segments, want another one with a whole head", size, len(j.segments))
 		}
-		if err := errors.Join(os.Remove(j.segments[0]), os.Remove(j.segments[1])); err != nil {
+		if err := errors.Join(os.Remove(string(j.segments[0])), os.Remove(string(j.segments[1]))); err != nil {
 			t.Fatal(err)
 		}
 		for _, j := range []*journal{j, mustOpenJournal(t, dir)} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -108,13 +109,20 @@ func (b *bed) stop() {
 	b.Stop(ask, b.t.Context())
 }
 
-func (b *bed) Peek(_ context.Context, _ string, calls map[string]quota.Units, _ bool) (quota.Decision, error) {
-	return b.peek(calls)
+// Peek takes all jobs to count against the same limits.
+func (b *bed) Peek(_ context.Context, _ string, own quota.Calls, others []quota.Calls, _ bool) (quota.Decision, error) {
+	all := maps.Clone(own.Count)
+	for _, calls := range others {
+		for operation, count := range calls.Count {
+			all[operation] += count
+		}
+	}
+	return b.peek(all)
 }
 
 // Cost takes a call to cost a unit.
-func (b *bed) Cost(_ string, calls map[string]quota.Units) (sum quota.Units) {
-	for _, count := range calls {
+func (b *bed) Cost(_ string, calls quota.Calls) (sum quota.Units) {
+	for _, count := range calls.Count {
 		sum += count
 	}
 	return sum

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"slices"
 	"sync"
@@ -232,8 +231,8 @@ func (e *executor) admit(ctx context.Context, p Pass) (reservation *expected, ok
 		return nil, true
 	}
 	config, reserved := e.runner.config, &e.runner.reserved
-	reservation, calls := reserved.reserve(e.job.Credential, e.job.Expects, config.Tokens)
-	d, err := config.Gate.Peek(ctx, e.job.Credential, calls, e.job.UseReserve)
+	reservation, others := reserved.reserve(e.job.Credential, e.job.Calls(), config.Tokens)
+	d, err := config.Gate.Peek(ctx, e.job.Credential, e.job.Calls(), others, e.job.UseReserve)
 	if err == nil && ctx.Err() == nil && d.Granted() {
 		return reservation, true
 	}
@@ -244,7 +243,7 @@ func (e *executor) admit(ctx context.Context, p Pass) (reservation *expected, ok
 		e.skip(p, &stop{reason: LedgerUnavailable, detail: err.Error()})
 	default:
 		config.Observe(GateRefused{e.job.Credential, d})
-		e.skip(p, refusal(d, !maps.Equal(calls, e.job.Expects)))
+		e.skip(p, refusal(d, len(others) > 0))
 	}
 	return nil, false
 }
@@ -252,7 +251,7 @@ func (e *executor) admit(ctx context.Context, p Pass) (reservation *expected, ok
 // cannotAfford says why the run's own units are not enough for another pass, if they are
 // not.
 func (e *executor) cannotAfford() *stop {
-	expected := e.runner.config.Gate.Cost(e.job.Credential, e.job.Expects)
+	expected := e.runner.config.Gate.Cost(e.job.Credential, e.job.Calls())
 	left := e.runner.config.Tokens.left(&e.budget, expected)
 	if left >= max(1, expected) {
 		return nil

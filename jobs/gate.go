@@ -3,7 +3,6 @@ package jobs
 import (
 	"context"
 	"fmt"
-	"maps"
 	"sync"
 	"time"
 
@@ -12,12 +11,12 @@ import (
 
 // A Gate tells whether calls could be afforded; a quota.Service is one.
 type Gate interface {
-	// Peek decides what would become of calls of several operations together,
-	// operation to count, of a job that may, or may not, use the reserve. It moves
-	// nothing. An error means that nobody can tell.
-	Peek(ctx context.Context, credential string, calls map[string]quota.Units, useReserve bool) (quota.Decision, error)
+	// Peek decides what would become of a job's calls, behind those that others are
+	// about to make, if it may, or may not, use the reserve. It moves nothing. An error
+	// means that nobody can tell.
+	Peek(ctx context.Context, credential string, own quota.Calls, others []quota.Calls, useReserve bool) (quota.Decision, error)
 	// Cost returns what calls cost, as a run counts them; 0 where nobody can tell.
-	Cost(credential string, calls map[string]quota.Units) quota.Units
+	Cost(credential string, calls quota.Calls) quota.Units
 }
 
 // A reserved is what passes are expected to spend that were let through the gate, or
@@ -31,32 +30,33 @@ type reserved struct {
 // An expected is what one pass is expected to spend.
 type expected struct {
 	credential string
-	calls      map[string]quota.Units // by operation
-	token      string                 // of the pass; empty until it is launched
+	calls      quota.Calls
+	token      string // of the pass; empty until it is launched
 }
 
-// reserve adds what a pass is expected to spend, and returns as well what it would
-// take together with all that came before it: its own calls, and what those are
-// expected to spend still. Of two that come at once, the first does not count the
-// second.
-func (r *reserved) reserve(credential string, calls map[string]quota.Units, t *Tokens) (own *expected, all map[string]quota.Units) {
+// reserve adds what a pass is expected to spend, and returns as well what all that came
+// before it are expected to spend still. Of two that come at once, the first does not
+// count the second.
+func (r *reserved) reserve(credential string, calls quota.Calls, t *Tokens) (own *expected, others []quota.Calls) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	all = maps.Clone(calls)
 	for _, e := range r.list {
 		if e.credential != credential {
 			continue
 		}
-		made := t.made(e.token)
-		for operation, count := range e.calls {
-			if left := count - made[operation]; left > 0 {
-				all[operation] = min(quota.MaxUnits, all[operation]+left)
+		made, left := t.made(e.token), make(map[string]quota.Units)
+		for operation, count := range e.calls.Count {
+			if more := count - made[operation]; more > 0 {
+				left[operation] = more
 			}
+		}
+		if len(left) > 0 {
+			others = append(others, quota.Calls{Job: e.calls.Job, Count: left})
 		}
 	}
 	own = &expected{credential: credential, calls: calls}
 	r.list = append(r.list, own)
-	return own, all
+	return own, others
 }
 
 // launched notes by which token a pass spends from now on. A pass that is expected to

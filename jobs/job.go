@@ -43,6 +43,9 @@ type Job struct {
 	KillGrace time.Duration     // between TERM and KILL, more than zero
 }
 
+// Calls are those that a pass is expected to make.
+func (j *Job) Calls() quota.Calls { return quota.Calls{Job: j.Name, Count: j.Expects} }
+
 // EvenStagger spreads the passes of a run evenly over the time until the
 // schedule's next slot.
 const EvenStagger time.Duration = -1

@@ -191,7 +191,7 @@ func (v *validation) expects(c *quota.Credential) {
 				spent[i].Text(), limit.Name, quota.Thousands(budget), held), "expects")
 		}
 	}
-	if cost, most := c.Cost(v.job.Expects), v.job.UnitsPerRun; known && most > 0 && cost > most {
+	if cost, most := c.Cost(v.job.Calls()), v.job.UnitsPerRun; known && most > 0 && cost > most {
 		v.fail(fmt.Sprintf("a run may spend %s, and a pass expects %s: none would be launched", most.Text(), quota.Thousands(cost)), "units_per_run")
 	}
 }
@@ -203,5 +203,5 @@ func (v *validation) charges(c *quota.Credential, operation string, count quota.
 	if count < 1 || count > quota.MaxUnits {
 		return nil, fmt.Errorf("must be a whole number from 1 to %d: %d", quota.MaxUnits, count)
 	}
-	return c.Charges(operation, count)
+	return c.Charges(operation, count, v.job.Name)
 }

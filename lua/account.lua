@@ -8,7 +8,8 @@
 --                     units given back (,daily=5) or -"
 --   requests  hash    digest of a request key, or = and the id granted under -> entry id; the
 --                     field - tells that the hash expires with the other keys
---   view:…    hash    of one view: p1, p2… what operations cost in its limits (",search.list=100")
+--   view:…    hash    of one view: p1, p2… what operations cost in its limits (",search.list=100",
+--                     and the jobs of a share: ";+,backfill," alone or ";-,trending," all but these)
 --                     and its index: g0, g1… and s0, s1…
 --   staged    zset    while a lost log is put back: entries by ms, "seq id entry"
 -- and beside them, for people, the hash hosts: what each daemon says that it counts.

@@ -3,7 +3,8 @@
 --
 -- KEYS  1 account · 2 log · 3 settled · 4 requests · 5 view
 -- ARGV  1… the head, as account.lua reads it · then the longest window in ms · and for each limit
---       what operations cost there in units, ",videos.list=1,search.list=100"
+--       what operations cost there in units, ",videos.list=1,search.list=100", and whose calls it
+--       counts, as account.lua says
 -- reply [status, now in ms, epoch, newest entry, server's clock in ms]: done · behind (call again) ·
 --       or why the account is not ready
 

@@ -101,16 +101,25 @@ local function state_of(id)
   return to, given, by
 end
 
+-- counts_calls tells whether a limit of some prices counts the calls of a job, or of "@" and a uid.
+local function counts_calls(list, by)
+  local sign, jobs = string.match(list, ';([+-])(%S*)$')
+  if not sign then return true end
+  local named = string.find(jobs, ',' .. by .. ',', 1, true) ~= nil
+  return named == (sign == '+')
+end
+
 -- units returns what an entry counts in limit i, having been settled to to, and given given back:
--- its charge there, else what its operation costs there by the view's prices.
+-- its charge there, else what its operation costs its job there by the view's prices.
 local prices = {}
 local function units(i, text, to, given)
   local list = recorded(text)
   local charge = amount(list, names[i])
   if not charge then
-    local operation, number = string.match(text, '^g%S* (%S+) (%d+)')
+    local operation, number, by = string.match(text, '^g%S* (%S+) (%d+) (%S+)')
     if not operation then return 0 end
     prices[i] = prices[i] or redis.call('HGET', view, 'p' .. i) or ''
+    if not counts_calls(prices[i], by) then return 0 end
     charge = math.min((amount(prices[i], operation) or 0) * tonumber(number), MAX)
   end
   if to ~= '-' then charge = after(charge, greatest(list), tonumber(to)) end

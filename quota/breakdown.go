@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -37,10 +36,7 @@ func (d Dimension) of(e *Entry) string {
 	case ByHour:
 		return e.ID.Time().Truncate(time.Hour).Format(time.RFC3339)
 	}
-	if strings.HasPrefix(e.By, "@") {
-		return ""
-	}
-	return e.By
+	return jobNamed(e.By)
 }
 
 // A Share is what entries of one name spent, as they count after settling.

@@ -25,11 +25,28 @@ type Limit struct {
 	Reserve Units // held back from ordinary callers, 0 … Units-1
 	Window  Window
 	Only    []string // the operations it counts; empty: every one
+
+	// A limit that counts the calls of some jobs is a share: at most one of the two is
+	// set. Calls outside any pass belong to no job.
+	Jobs       []string // the jobs whose calls it counts; empty: everybody's
+	ExceptJobs []string // the jobs whose calls it does not count
 }
 
 // Counts tells whether the limit counts an operation.
 func (l Limit) Counts(operation string) bool {
 	return len(l.Only) == 0 || slices.Contains(l.Only, operation)
+}
+
+// IsShare tells whether the limit counts the calls of some jobs only.
+func (l Limit) IsShare() bool { return len(l.Jobs)+len(l.ExceptJobs) > 0 }
+
+// CountsJob tells whether the limit counts the calls of a job; "" stands for a caller
+// outside any pass.
+func (l Limit) CountsJob(job string) bool {
+	if len(l.Jobs) > 0 {
+		return slices.Contains(l.Jobs, job)
+	}
+	return !slices.Contains(l.ExceptJobs, job)
 }
 
 // Budget is the greatest amount that may be in the window at once for a caller
@@ -48,8 +65,8 @@ type Cost struct {
 	Per   map[string]Units // limit name → units; a limit that is not named does not count the operation
 }
 
-// In returns what one call costs in a limit; 0 means that the limit does not
-// count the operation.
+// In returns what one call costs in a limit, for those whose calls the limit counts; 0
+// means that it does not count the operation.
 func (c Cost) In(l Limit, operation string) Units {
 	if c.Per != nil {
 		return c.Per[l.Name]
@@ -60,14 +77,15 @@ func (c Cost) In(l Limit, operation string) Units {
 	return c.Every
 }
 
-// Charges returns what count calls of an operation cost, in the order of the
-// credential's limits. The credential must be valid and the operation known.
-func (c *Credential) Charges(operation string, count Units) ([]Charge, error) {
+// Charges returns what count calls of an operation cost a job, "" outside any pass, in
+// the order of the credential's limits. The credential must be valid and the operation
+// known.
+func (c *Credential) Charges(operation string, count Units, job string) ([]Charge, error) {
 	cost := c.Operations[operation]
 	charges := make([]Charge, 0, len(c.Limits))
 	for _, limit := range c.Limits {
 		units := cost.In(limit, operation)
-		if units == 0 {
+		if units == 0 || !limit.CountsJob(job) {
 			continue
 		}
 		total, err := times(units, count)
@@ -79,8 +97,8 @@ func (c *Credential) Charges(operation string, count Units) ([]Charge, error) {
 	return charges, nil
 }
 
-// Basis identifies how the i-th limit prices operations: it changes when, and
-// only when, the cost of some operation in that limit does.
+// Basis identifies what the i-th limit counts: it changes when, and only when, the
+// cost of some operation in that limit does, or the jobs whose calls it counts.
 func (c *Credential) Basis(i int) string {
 	if c.bases != nil {
 		return c.bases[i]
@@ -92,8 +110,11 @@ func (c *Credential) Basis(i int) string {
 			fmt.Fprintf(hash, "%s=%d\n", operation, units)
 		}
 	}
+	fmt.Fprintf(hash, "%q %q", sorted(limit.Jobs), sorted(limit.ExceptJobs))
 	return strconv.FormatUint(hash.Sum64(), 36)
 }
+
+func sorted(names []string) []string { return slices.Sorted(slices.Values(names)) }
 
 // Prepared returns a copy that answers Basis without computing it anew.
 func (c *Credential) Prepared() *Credential {
@@ -178,6 +199,20 @@ func (c *Credential) validateLimit(l Limit) []*FieldError {
 			fail("only", "unknown operation %q: list it under operations", operation)
 		}
 	}
+	if len(l.Jobs) > 0 && len(l.ExceptJobs) > 0 {
+		fail("except_jobs", "stands beside jobs: remove one of the two")
+	}
+	checkJobs := func(key string, names []string) {
+		for i, name := range names {
+			if err := CheckName(name); err != nil {
+				fail(key, "%v", err)
+			} else if slices.Contains(names[:i], name) {
+				fail(key, "job %q is listed twice: remove one", name)
+			}
+		}
+	}
+	checkJobs("jobs", l.Jobs)
+	checkJobs("except_jobs", l.ExceptJobs)
 	return wrong
 }
 
@@ -204,16 +239,35 @@ func (c *Credential) validateCost(operation string, cost Cost) []*FieldError {
 		fail("the cost must be from 1 to %d: %d", MaxUnits, cost.Every)
 		return wrong
 	}
-	counted := false
-	for _, limit := range c.Limits {
-		units := cost.In(limit, operation)
-		counted = counted || units > 0
-		if units > limit.Budget(false) {
+	counting := slices.DeleteFunc(slices.Clone(c.Limits), func(l Limit) bool { return cost.In(l, operation) == 0 })
+	for _, limit := range counting {
+		// A share may be too small for operations that its jobs never use.
+		if units := cost.In(limit, operation); units > limit.Budget(false) && !limit.IsShare() {
 			fail("costs %s, which can never fit limit %q: %s less a reserve of %s", units.Text(), limit.Name, limit.Units.Text(), Thousands(limit.Reserve))
 		}
 	}
-	if !counted {
+	switch job, free := uncounted(counting); {
+	case len(counting) == 0:
 		fail("no limit counts this operation, so it would be free: name it in a limit's only, or give it a cost in one")
+	case free && job == "":
+		fail("only limits with jobs of their own count this operation, so it would be free for everybody else: let a limit without jobs count it")
+	case free:
+		fail("no limit counts this operation for job %q, so it would be free: let a limit without except_jobs count it", job)
 	}
 	return wrong
+}
+
+// uncounted finds somebody whose calls none of the limits counts: a job that one of them
+// names, or "" for everybody else.
+func uncounted(limits []Limit) (job string, found bool) {
+	jobs := []string{""}
+	for _, limit := range limits {
+		jobs = slices.Concat(jobs, limit.Jobs, limit.ExceptJobs)
+	}
+	for _, job := range jobs {
+		if !slices.ContainsFunc(limits, func(l Limit) bool { return l.CountsJob(job) }) {
+			return job, true
+		}
+	}
+	return "", false
 }

@@ -9,10 +9,11 @@ const denialTTL = time.Second
 // maxDenials bounds how many different denials a batcher remembers.
 const maxDenials = 256
 
-// A denialKey is what a denial depends on: a request of the same operation, count
+// A denialKey is what a denial depends on: a request of the same job, operation, count
 // and rights would be denied alike. The request id belongs to it unless it is fresh,
 // because another id may have been granted before.
 type denialKey struct {
+	job        string
 	operation  string
 	count      Units
 	useReserve bool
@@ -20,7 +21,7 @@ type denialKey struct {
 }
 
 func keyOf(ask Ask) denialKey {
-	k := denialKey{operation: ask.Operation, count: ask.Count, useReserve: ask.UseReserve}
+	k := denialKey{job: ask.Caller.Job, operation: ask.Operation, count: ask.Count, useReserve: ask.UseReserve}
 	if !ask.Fresh {
 		k.key = ask.Key()
 	}

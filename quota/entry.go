@@ -91,7 +91,7 @@ func NewEntry(ask Ask, id ID) Entry {
 }
 
 // UnitsIn returns what the entry counts in limit i of c: what it was charged there,
-// else what its operation costs there today; of a settled grant what is left of
+// else what its operation costs its job there today; of a settled grant what is left of
 // that; less what adjustments gave back, and never below zero.
 func (e *Entry) UnitsIn(c *Credential, i int) Units {
 	given, _ := ChargeIn(e.GivenBack, c.Limits[i].Name)
@@ -112,7 +112,7 @@ func (e *Entry) spentIn(c *Credential, i int) Units {
 }
 
 func (e *Entry) price(c *Credential, limit Limit) Units {
-	if e.Kind != KindGrant {
+	if e.Kind != KindGrant || !limit.CountsJob(jobNamed(e.By)) {
 		return 0
 	}
 	units, err := times(c.Operations[e.Operation].In(limit, e.Operation), e.Count)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/url"
 	"strconv"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 )
@@ -47,6 +48,14 @@ func (c Caller) By() string {
 	default:
 		return "@"
 	}
+}
+
+// jobNamed returns the job that Caller.By names; "" of a caller outside a pass.
+func jobNamed(by string) string {
+	if strings.HasPrefix(by, "@") {
+		return ""
+	}
+	return by
 }
 
 // A Bearer is the pass that a run token stands for, and how it spends.

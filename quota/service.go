@@ -93,7 +93,7 @@ func (s *Service) Acquire(ctx context.Context, r Request) (Decision, error) {
 }
 
 // Cost is that of a configured credential; 0 of another one.
-func (s *Service) Cost(credential string, calls map[string]Units) Units {
+func (s *Service) Cost(credential string, calls Calls) Units {
 	c, ok := s.Credential(credential)
 	if !ok {
 		return 0
@@ -114,7 +114,7 @@ func (s *Service) price(r Request) (*batcher, []Charge, Decision) {
 	if _, known := b.credential.Operations[r.Operation]; !known {
 		return nil, nil, unknownOperation(b.credential, r.Operation)
 	}
-	charges, err := b.credential.Charges(r.Operation, r.Count)
+	charges, err := b.credential.Charges(r.Operation, r.Count, r.Caller.Job)
 	if err != nil {
 		return nil, nil, refuse(BadRequest, err.Error())
 	}
@@ -134,14 +134,18 @@ func (s *Service) Lookup(credential, operation string) (*Credential, Decision) {
 	return b.credential, Decision{}
 }
 
-// Peek tells what would become of calls of several operations together, operation
-// to count, of a caller who may, or may not, use the reserve. It debits nothing.
-func (s *Service) Peek(ctx context.Context, credential string, calls map[string]Units, useReserve bool) (Decision, error) {
+// Peek tells what would become of a job's calls, behind those that others are about to
+// make, if it may, or may not, use the reserve: only the limits that count its own calls
+// matter. It debits nothing.
+func (s *Service) Peek(ctx context.Context, credential string, own Calls, others []Calls, useReserve bool) (Decision, error) {
 	c, ok := s.Credential(credential)
 	if !ok {
 		return s.unknownCredential(credential), nil
 	}
-	charges, err := c.Sum(calls)
+	charges, err := c.Sum(own)
+	for i := 0; i < len(others) && err == nil; i++ {
+		err = c.addTo(charges, others[i])
+	}
 	if err != nil {
 		return refuse(BadRequest, err.Error()), nil
 	}
@@ -153,7 +157,7 @@ func (s *Service) Peek(ctx context.Context, credential string, calls map[string]
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.deadline)
 	defer cancel()
-	return s.ledger.Peek(ctx, c, slices.Sorted(maps.Keys(calls)), charges, useReserve)
+	return s.ledger.Peek(ctx, c, slices.Sorted(maps.Keys(own.Count)), charges, useReserve)
 }
 
 // Settle sets a grant, by its public id, to what was really spent.
@@ -329,29 +333,34 @@ func neverFits(c *Credential, charges []Charge, useReserve bool) (Decision, bool
 	return Decision{}, false
 }
 
-// Cost returns what calls of several operations cost, operation to count, as a run
-// counts them: of each call the greatest of its charges, at most MaxUnits in all. What
-// is not listed costs nothing.
-func (c *Credential) Cost(calls map[string]Units) Units {
+// Calls are calls of several operations that one job makes.
+type Calls struct {
+	Job   string           // "" outside any pass
+	Count map[string]Units // by operation
+}
+
+// Cost returns what calls cost, as a run counts them: of each call the greatest of its
+// charges, at most MaxUnits in all. What is not listed costs nothing.
+func (c *Credential) Cost(calls Calls) Units {
 	var sum Units
-	for operation, count := range calls {
-		if charges, err := c.Charges(operation, count); err == nil {
+	for operation, count := range calls.Count {
+		if charges, err := c.Charges(operation, count, calls.Job); err == nil {
 			sum = add(sum, Max(charges))
 		}
 	}
 	return sum
 }
 
-// Sum returns what calls of several operations cost together, operation to count,
-// in the order of the limits and at most MaxUnits in each. It fails for an operation
-// that is not listed, or that costs more than MaxUnits by itself.
-func (c *Credential) Sum(calls map[string]Units) ([]Charge, error) {
+// Sum returns what calls cost together, in the order of the limits and at most MaxUnits
+// in each. It fails for an operation that is not listed, or that costs more than MaxUnits
+// by itself.
+func (c *Credential) Sum(calls Calls) ([]Charge, error) {
 	totals := make([]Units, len(c.Limits))
-	for operation, count := range calls {
+	for operation, count := range calls.Count {
 		if _, known := c.Operations[operation]; !known {
 			return nil, fmt.Errorf("operation %q is not listed for credential %q", operation, c.Name)
 		}
-		charges, err := c.Charges(operation, count)
+		charges, err := c.Charges(operation, count, calls.Job)
 		if err != nil {
 			return nil, err
 		}
@@ -367,4 +376,14 @@ func (c *Credential) Sum(calls map[string]Units) ([]Charge, error) {
 		}
 	}
 	return sum, nil
+}
+
+// addTo adds what calls cost to charges, in the limits that those are of.
+func (c *Credential) addTo(charges []Charge, calls Calls) error {
+	more, err := c.Sum(calls)
+	for i, charge := range charges {
+		units, _ := ChargeIn(more, charge.Limit)
+		charges[i].Units = add(charge.Units, units)
+	}
+	return err
 }

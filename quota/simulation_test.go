@@ -45,7 +45,7 @@ func (d *testService) simulate() *slidinglog.Simulation {
 func (d *testService) charges(calls map[string]quota.Units) []quota.Charge {
 	d.Helper()
 	c, _ := d.Credential("youtube")
-	charges, err := c.Sum(calls)
+	charges, err := c.Sum(quota.Calls{Count: calls})
 	if err != nil {
 		d.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestSimulationIsWhatHappens(t *testing.T) {
 			if random.IntN(2) == 0 {
 				calls["search.list"] = 1
 			}
-			want, err := d.Peek(t.Context(), "youtube", calls, false)
+			want, err := d.Peek(t.Context(), "youtube", quota.Calls{Count: calls}, nil, false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -138,7 +138,7 @@ func (d *testService) used() []quota.Units {
 func TestSimulationDebitsAMomentLater(t *testing.T) {
 	c := youtube()
 	r := slidinglog.NewSimulation(c)
-	all, err := c.Sum(map[string]quota.Units{"videos.list": 950})
+	all, err := c.Sum(quota.Calls{Count: map[string]quota.Units{"videos.list": 950}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +234,7 @@ func TestSimulationWhileCatchingUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	calls := map[string]quota.Units{"videos.list": 1}
-	want, err := k.Peek(t.Context(), "youtube", calls, false)
+	want, err := k.Peek(t.Context(), "youtube", quota.Calls{Count: calls}, nil, false)
 	if err != nil || want.Granted() {
 		t.Fatalf("got %+v, %v, want it to catch up", want, err)
 	}

@@ -113,7 +113,7 @@ func share(amount, whole int64, width int) int {
 }
 
 func noteOf(l api.Limit, v term.View) string {
-	notes := []string{windowText(l.Window)}
+	notes := []string{windowText(l.Window) + jobsText(l)}
 	switch {
 	case l.Closed != nil:
 		notes = append(notes, fmt.Sprintf("closed, opens %s: %s", v.When(l.Closed.Until), v.Clean(l.Closed.Says)))
@@ -130,6 +130,17 @@ func noteOf(l api.Limit, v term.View) string {
 		notes = append(notes, v.Clean(l.Drift.Cause))
 	}
 	return strings.Join(notes, "; ")
+}
+
+// jobsText says whose calls a limit counts, where they are not everybody's.
+func jobsText(l api.Limit) string {
+	switch {
+	case len(l.Jobs) > 0:
+		return ", of " + strings.Join(l.Jobs, ", ")
+	case len(l.ExceptJobs) > 0:
+		return ", of all but " + strings.Join(l.ExceptJobs, ", ")
+	}
+	return ""
 }
 
 // windowText says how long a debit counts, from "24h0m0s" or "day

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,7 +23,9 @@ Usage:
   quotactl why [CREDENTIAL] OPERATION [FLAGS]
 
 Flags:
-      --count N   so many calls at once (default 1)
+      --count N    so many calls at once (default 1)
+      --job NAME   whose calls: limits with jobs or except_jobs count some jobs
+                   only (default: those outside any pass)
 
 CREDENTIAL may be left out where only one is configured. With -o value the
 answer is how many units are missing, 0 when the calls fit.
@@ -34,7 +37,7 @@ Example:
 `
 
 func newWhy(c *cli) *cobra.Command {
-	count := int64(1)
+	var q api.WhyQuery
 	cmd := &cobra.Command{
 		Use:               "why [CREDENTIAL] OPERATION",
 		Short:             "would a call be granted now, and if not, why",
@@ -42,13 +45,16 @@ func newWhy(c *cli) *cobra.Command {
 		Args:              arguments("[CREDENTIAL]", "OPERATION"),
 		ValidArgsFunction: c.completeWhy,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if count < 1 {
-				return usageError("", "--count must be a whole number from 1: %d", count)
+			if q.Count < 1 {
+				return usageError("", "--count must be a whole number from 1: %d", q.Count)
 			}
-			return c.why(cmd.Context(), args, count)
+			q.Operation = args[len(args)-1]
+			return c.why(cmd.Context(), args[:len(args)-1], q)
 		},
 	}
-	cmd.Flags().Int64Var(&count, "count", 1, "so many calls at once")
+	cmd.Flags().Int64Var(&q.Count, "count", 1, "so many calls at once")
+	cmd.Flags().StringVar(&q.Job, "job", "", "whose calls")
+	completes(cmd, "job", c.jobNames)
 	return cmd
 }
 
@@ -66,12 +72,16 @@ func (c *cli) completeWhy(cmd *cobra.Command, args []string, _ string) ([]string
 	}
 }
 
-func (c *cli) why(ctx context.Context, args []string, count int64) error {
-	operation, named := args[len(args)-1], ""
-	if len(args) > 1 {
-		named = args[0]
+func (c *cli) why(ctx context.Context, credential []string, q api.WhyQuery) error {
+	named := strings.Join(credential, "")
+	if q.Job != "" { // a name that is none would be a caller outside any pass
+		job, err := c.operator().Job(ctx, q.Job)
+		if err != nil {
+			return c.explain(err)
+		}
+		named = cmp.Or(named, job.Credential)
 	}
-	w, err := c.reader().Why(ctx, c.credential(named), operation, count)
+	w, err := c.reader().Why(ctx, c.credential(named), q)
 	if err != nil {
 		return c.explain(err)
 	}

@@ -68,6 +68,12 @@ func summarizeCredential(w io.Writer, c *quota.Credential, outage config.Outage,
 		if len(limit.Only) > 0 {
 			fmt.Fprintf(w, ", for %s only", strings.Join(limit.Only, ", "))
 		}
+		if len(limit.Jobs) > 0 {
+			fmt.Fprintf(w, ", for the jobs %s", strings.Join(limit.Jobs, ", "))
+		}
+		if len(limit.ExceptJobs) > 0 {
+			fmt.Fprintf(w, ", for all but the jobs %s", strings.Join(limit.ExceptJobs, ", "))
+		}
 		fmt.Fprintln(w)
 		summarizeDemand(w, c.Name, limit.Name, fits)
 	}
@@ -173,13 +179,11 @@ func lastStart(job *jobs.Job) string {
 // demand says what a whole run is expected to take of each limit.
 func demand(c *config.Config, job *jobs.Job) []string {
 	i := slices.IndexFunc(c.Credentials, func(c *quota.Credential) bool { return c.Name == job.Credential })
-	credential := c.Credentials[i] // a good file has it
+	credential := c.Credentials[i]            // a good file has it
+	charges, _ := credential.Sum(job.Calls()) // a good file's expectations are of known operations
 	var lines []string
 	for _, limit := range credential.Limits {
-		var units quota.Units
-		for operation, count := range job.Expects {
-			units += credential.Operations[operation].In(limit, operation) * count
-		}
+		units, _ := quota.ChargeIn(charges, limit.Name)
 		if units > 0 {
 			run, reserve, again := units*quota.Units(len(job.Regions)), "", ""
 			if job.UseReserve && limit.Reserve > 0 {
@@ -200,7 +204,7 @@ func demand(c *config.Config, job *jobs.Job) []string {
 
 // afterHowMany says for how many regions the units of a run are enough, where they are not for all.
 func afterHowMany(c *quota.Credential, job *jobs.Job) string {
-	cost := c.Cost(job.Expects)
+	cost := c.Cost(job.Calls())
 	if cost == 0 || job.UnitsPerRun/cost >= quota.Units(len(job.Regions)) {
 		return ""
 	}

@@ -63,7 +63,7 @@ func (d *demand) budget() quota.Units {
 
 // costs returns what a pass of a job counts in the limit.
 func (d *demand) costs(job *jobs.Job) quota.Units {
-	charges, err := d.credential.Sum(job.Expects)
+	charges, err := d.credential.Sum(job.Calls())
 	if err != nil {
 		return 0 // of an operation that the credential does not have: the configuration says so
 	}
@@ -84,7 +84,7 @@ func (d *demand) changed(l *load, job *jobs.Job) *load {
 
 // load returns what a job asks of the limit, without its slots.
 func (d *demand) load(job *jobs.Job) *load {
-	return &load{job: job, units: d.costs(job), cost: d.credential.Cost(job.Expects)}
+	return &load{job: job, units: d.costs(job), cost: d.credential.Cost(job.Calls())}
 }
 
 // admits tells whether the schedule fits with b in the place of a.

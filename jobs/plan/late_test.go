@@ -137,7 +137,7 @@ func (s *scenario) spans(length time.Duration) []span {
 // units returns what a pass costs in each limit.
 func (s *scenario) units(j *jobs.Job) []quota.Units {
 	s.Helper()
-	charges, err := s.credential.Sum(j.Expects)
+	charges, err := s.credential.Sum(j.Calls())
 	if err != nil {
 		s.Fatal(err)
 	}

@@ -93,7 +93,7 @@ func (n *naive) step(j *naiveJob) {
 	}
 	run := &n.told.runs[j.run]
 	at := func(pass int) regions.Region { return j.Regions[(j.start+pass)%len(j.Regions)] }
-	charges, err := n.credential.Sum(j.Expects)
+	charges, err := n.credential.Sum(j.Calls())
 	if err != nil {
 		n.Fatal(err)
 	}

@@ -155,7 +155,7 @@ func (s *scenario) spentBefore() []spending {
 	s.Helper()
 	var list []spending
 	for at := noon.Add(-20 * time.Hour); at.Before(noon); at = at.Add(time.Duration(s.IntN(5*3600)) * time.Second) {
-		charges, err := s.credential.Sum(map[string]quota.Units{"list": 1 + quota.Units(s.IntN(20))})
+		charges, err := s.credential.Sum(quota.Calls{Count: map[string]quota.Units{"list": 1 + quota.Units(s.IntN(20))}})
 		if err != nil {
 			s.Fatal(err)
 		}

@@ -76,7 +76,7 @@ func (s *sim) enter(state jobs.JobState, all []*slidinglog.Simulation) {
 		Job: state.Job.Name, Credential: state.Job.Credential, Paused: pausedAt(state.Pause, s.plan.From),
 		Spent: map[string]quota.Units{},
 	})
-	j := &jobSim{JobState: state, limits: limits, charges: charges, cost: limits.Credential.Cost(state.Job.Expects), outcome: &s.plan.Jobs[len(s.plan.Jobs)-1]}
+	j := &jobSim{JobState: state, limits: limits, charges: charges, cost: limits.Credential.Cost(state.Job.Calls()), outcome: &s.plan.Jobs[len(s.plan.Jobs)-1]}
 	for _, region := range state.Job.Regions {
 		j.outcome.Regions = append(j.outcome.Regions, Region{Region: region})
 	}
@@ -94,7 +94,7 @@ func price(job *jobs.Job, all []*slidinglog.Simulation) (*slidinglog.Simulation,
 	if i < 0 {
 		return nil, nil
 	}
-	charges, err := all[i].Credential.Sum(job.Expects)
+	charges, err := all[i].Credential.Sum(job.Calls())
 	if err != nil {
 		return nil, nil // the gate would refuse it for ever, and the configuration says so
 	}

@@ -157,11 +157,11 @@ func (s *stopwatch) Launch(ask, force context.Context, c jobs.Command, output fu
 	return s.launcher.Launch(ask, force, c, output)
 }
 
-func (*stopwatch) Peek(context.Context, string, map[string]quota.Units, bool) (quota.Decision, error) {
+func (*stopwatch) Peek(context.Context, string, quota.Calls, []quota.Calls, bool) (quota.Decision, error) {
 	return quota.Decision{}, nil
 }
 
-func (*stopwatch) Cost(string, map[string]quota.Units) quota.Units { return 0 }
+func (*stopwatch) Cost(string, quota.Calls) quota.Units { return 0 }
 
 func (s *stopwatch) slotOf(c jobs.Command) time.Time {
 	for _, entry := range c.Env {

@@ -201,7 +201,7 @@ func (w *week) count(slots int) {
 
 var errAway = errors.New("connection refused")
 
-func (w *week) Peek(context.Context, string, map[string]quota.Units, bool) (quota.Decision, error) {
+func (w *week) Peek(context.Context, string, quota.Calls, []quota.Calls, bool) (quota.Decision, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.away {
@@ -210,7 +210,7 @@ func (w *week) Peek(context.Context, string, map[string]quota.Units, bool) (quot
 	return quota.Decision{}, nil
 }
 
-func (w *week) Cost(string, map[string]quota.Units) quota.Units { return 0 }
+func (w *week) Cost(string, quota.Calls) quota.Units { return 0 }
 
 func (w *week) Launch(ctx, _ context.Context, _ jobs.Command, _ func(jobs.Line)) jobs.Exit {
 	w.mu.Lock()

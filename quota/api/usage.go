@@ -40,7 +40,8 @@ type Why struct {
 	Credential string `json:"credential"`
 	Operation  string `json:"operation"`
 	Count      int64  `json:"count"`
-	Units      int64  `json:"units"` // what they cost
+	Job        string `json:"job,omitempty"` // whose calls; empty outside any pass
+	Units      int64  `json:"units"`         // what they cost
 	Granted    bool   `json:"granted"`
 	Outage     bool   `json:"outage,omitempty"` // granted without the ledger, which cannot be reached
 
@@ -103,11 +104,21 @@ func (c *Client) Usage(ctx context.Context, credential string, q UsageQuery) (Us
 	return u, err
 }
 
-// Why tells what would become of so many calls of an operation, and what stands in
-// their way. It may take longer than other answers where the log is long.
-func (c *Client) Why(ctx context.Context, credential, operation string, count int64) (Why, error) {
+// A WhyQuery says which calls are asked about.
+type WhyQuery struct {
+	Operation string
+	Count     int64
+	Job       string // whose calls; empty: of a caller outside any pass
+}
+
+// Why tells what would become of calls, and what stands in their way. It may take longer
+// than other answers where the log is long.
+func (c *Client) Why(ctx context.Context, credential string, q WhyQuery) (Why, error) {
 	var w Why
-	values := url.Values{"operation": {operation}, "count": {strconv.FormatInt(count, 10)}}
+	values := url.Values{"operation": {q.Operation}, "count": {strconv.FormatInt(q.Count, 10)}}
+	if q.Job != "" {
+		values.Set("job", q.Job)
+	}
 	err := c.GetLong(ctx, credentialPath(credential, "why", values), &w)
 	return w, err
 }

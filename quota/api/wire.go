@@ -60,6 +60,9 @@ type Limit struct {
 	// beyond what the log still held.
 	CatchingUpUntil *time.Time `json:"catching_up_until,omitempty"`
 	Closed          *Closed    `json:"closed,omitempty"` // absent while the limit is open
+	// Of a share, in a status: the jobs whose calls it counts, or does not count.
+	Jobs       []string `json:"jobs,omitempty"`
+	ExceptJobs []string `json:"except_jobs,omitempty"`
 	// Drift is how our count compares with what the upstream said last; in a status.
 	Drift *Drift `json:"drift,omitempty"`
 }

@@ -223,12 +223,22 @@ func (q question) counted(e *quota.Entry) bool {
 	return false
 }
 
+// countsJob tells whether a limit counts the calls of a job, or of "@" and a uid.
+func countsJob(limit quota.Limit, by string) bool {
+	switch {
+	case len(limit.Jobs) > 0:
+		return slices.Contains(limit.Jobs, by)
+	default:
+		return !slices.Contains(limit.ExceptJobs, by)
+	}
+}
+
 // units is what an entry counts in limit i: what it was charged there, else what its
-// operation costs today; settled as quota.Settlement says; less what was given back.
+// operation costs its job today; settled as quota.Settlement says; less what was given back.
 func (q question) units(i int, e *quota.Entry) quota.Units {
 	limit := q.c.Limits[i]
 	charge := quota.Units(0)
-	if e.Kind == quota.KindGrant {
+	if e.Kind == quota.KindGrant && countsJob(limit, e.By) {
 		charge = q.c.Operations[e.Operation].In(limit, e.Operation) * e.Count
 	}
 	greatest := quota.Units(0)

@@ -105,12 +105,23 @@ func (r *random) credential() *quota.Credential {
 		if r.rand.IntN(2) == 0 {
 			limit.Only = []string{"seven"}
 		}
+		switch r.rand.IntN(4) {
+		case 0:
+			limit.Jobs = r.someJobs()
+		case 1:
+			limit.ExceptJobs = r.someJobs()
+		}
 		c.Limits = append(c.Limits, limit)
 		if r.rand.IntN(2) == 0 && len(limit.Only) == 0 {
 			c.Operations["per"].Per[name] = quota.Units(1 + r.rand.IntN(20))
 		}
 	}
 	return c
+}
+
+// someJobs draws some of the jobs, "" of callers outside any pass left out.
+func (r *random) someJobs() []string {
+	return [][]string{{"job"}, {"other"}, {"job", "other"}}[r.rand.IntN(3)]
 }
 
 func (r *random) step() {
@@ -202,6 +213,9 @@ func (r *random) randomAsk() quota.Ask {
 	for {
 		operation := []string{"one", "one", "seven", "per"}[r.rand.IntN(4)]
 		request := quota.Request{Operation: operation, Count: quota.Units(1 + r.rand.IntN(4)), UseReserve: r.rand.IntN(4) == 0}
+		if r.rand.IntN(3) > 0 {
+			request.Caller = quota.Caller{Job: []string{"job", "other", "third"}[r.rand.IntN(3)], Run: "s"}
+		}
 		if r.rand.IntN(3) == 0 {
 			request.RequestID = strconv.Itoa(r.rand.IntN(30))
 			request.Caller = quota.Caller{Job: "job", Run: "r", Region: []string{"US", "GB"}[r.rand.IntN(2)]}

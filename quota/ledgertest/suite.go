@@ -50,6 +50,11 @@ func Run(t *testing.T, h Harness) {
 		{"a limit is closed and opens", closedLimit},
 		{"a closed limit outlives its window", closedForLong},
 		{"a reset opens", resetOpens},
+		{"shares of two jobs", shares},
+		{"the grant of a share is corrected", shareCorrected},
+		{"a share that is new counts by the job of each entry", shareIsNew},
+		{"the job of a share is renamed", shareOfRenamedJob},
+		{"a share known to one host only", shareOfOneHost},
 		{"many clients at once", manyClients},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, h) })

@@ -41,6 +41,12 @@ func termsOf(c *quota.Credential) map[string]string {
 		if len(limit.Only) > 0 {
 			text += " of " + strings.Join(slices.Sorted(slices.Values(limit.Only)), ", ")
 		}
+		if len(limit.Jobs) > 0 {
+			text += " by " + strings.Join(slices.Sorted(slices.Values(limit.Jobs)), ", ")
+		}
+		if len(limit.ExceptJobs) > 0 {
+			text += " by all but " + strings.Join(slices.Sorted(slices.Values(limit.ExceptJobs)), ", ")
+		}
 		said["limit "+limit.Name] = text
 	}
 	for operation, cost := range c.Operations {

@@ -332,11 +332,11 @@ func (o *reporter) awaitTold(run string) {
 	}
 }
 
-func (*reporter) Peek(context.Context, string, map[string]quota.Units, bool) (quota.Decision, error) {
+func (*reporter) Peek(context.Context, string, quota.Calls, []quota.Calls, bool) (quota.Decision, error) {
 	return quota.Decision{}, nil
 }
 
-func (*reporter) Cost(string, map[string]quota.Units) quota.Units { return 0 }
+func (*reporter) Cost(string, quota.Calls) quota.Units { return 0 }
 
 func (o *reporter) Launch(_, _ context.Context, c jobs.Command, _ func(jobs.Line)) jobs.Exit {
 	env := map[string]string{}

@@ -201,11 +201,11 @@ func (h *host) Load(ctx context.Context, job, after string) (map[string]string, 
 	return f.Load(ctx, job, after)
 }
 
-func (h *host) Peek(context.Context, string, map[string]quota.Units, bool) (quota.Decision, error) {
+func (h *host) Peek(context.Context, string, quota.Calls, []quota.Calls, bool) (quota.Decision, error) {
 	return quota.Decision{}, nil
 }
 
-func (h *host) Cost(string, map[string]quota.Units) quota.Units { return 0 }
+func (h *host) Cost(string, quota.Calls) quota.Units { return 0 }
 
 func (h *host) Launch(ctx, _ context.Context, c jobs.Command, _ func(jobs.Line)) jobs.Exit {
 	env := map[string]string{}

@@ -22,7 +22,7 @@ func TestFrozenLedger(t *testing.T) {
 	// The first to ask waits for the deadline, no longer; then all are answered at once.
 	h.refused("search.list")
 	for calls, open := range map[string]bool{"videos.list": true, "search.list": false} {
-		if d, err := h.service.Peek(t.Context(), "youtube", map[string]quota.Units{calls: 1}, false); (err == nil) != open || open && !d.Granted() {
+		if d, err := h.service.Peek(t.Context(), "youtube", quota.Calls{Count: map[string]quota.Units{calls: 1}}, nil, false); (err == nil) != open || open && !d.Granted() {
 			t.Errorf("got %+v, %v for a peek at %s, want it to be open: %v", d, err, calls, open)
 		}
 	}
@@ -172,7 +172,9 @@ func TestNobodyWaitsForAReplay(t *testing.T) {
 		func() { h.service.Health(t.Context()) },
 		func() { _, _, _ = h.service.Usage(t.Context(), "youtube") },
 		func() { h.offline("videos.list") },
-		func() { _, _ = h.service.Peek(t.Context(), "youtube", map[string]quota.Units{"videos.list": 1}, false) },
+		func() {
+			_, _ = h.service.Peek(t.Context(), "youtube", quota.Calls{Count: map[string]quota.Units{"videos.list": 1}}, nil, false)
+		},
 	} {
 		all.Go(func() {
 			for range 50 {

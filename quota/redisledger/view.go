@@ -13,12 +13,12 @@ import (
 )
 
 // A view is what decides how the log of a credential is counted: its limits' names and
-// windows and what operations cost in them. Hosts that agree on it share what they count.
+// windows, what operations cost in them, and the jobs that they count. Hosts that agree on it share what they count.
 type view struct {
 	credential *quota.Credential
 	limits     []quota.Limit // as they were
 	digest     string        // 8 characters
-	prices     []any         // per limit, ",videos.list=1,search.list=100"
+	prices     []any         // per limit, ",videos.list=1,search.list=100", and the jobs: ";+,backfill," or ";-,trending,"
 	keys       []string      // with which the scripts are called
 }
 
@@ -32,11 +32,25 @@ func newView(c *quota.Credential) *view {
 				fmt.Fprintf(&list, ",%s=%d", word(operation), units)
 			}
 		}
+		list.WriteString(jobsText(limit))
 		v.prices = append(v.prices, list.String())
 		fmt.Fprintf(hash, "%s %s %s\n", limit.Name, limit.Window, list.String())
 	}
 	v.digest = base64.RawURLEncoding.EncodeToString(hash.Sum(nil))[:8]
 	return v
+}
+
+// jobsText says whose calls a limit counts: those of jobs, or of all but some; nothing
+// where it counts everybody's.
+func jobsText(limit quota.Limit) string {
+	sign, names := ";+,", limit.Jobs
+	switch {
+	case !limit.IsShare():
+		return ""
+	case len(names) == 0:
+		sign, names = ";-,", limit.ExceptJobs
+	}
+	return sign + strings.Join(slices.Sorted(slices.Values(names)), ",") + ","
 }
 
 // viewOf returns the view of a credential, whose costs do not change while it is in use.
@@ -70,6 +84,7 @@ func (v *view) packed(c *quota.Credential, now time.Time) []byte {
 
 func (v *view) is(c *quota.Credential) bool {
 	return v.credential == c && slices.EqualFunc(v.limits, c.Limits, func(a, b quota.Limit) bool {
-		return a.Name == b.Name && a.Window == b.Window && slices.Equal(a.Only, b.Only)
+		return a.Name == b.Name && a.Window == b.Window && slices.Equal(a.Only, b.Only) &&
+			slices.Equal(a.Jobs, b.Jobs) && slices.Equal(a.ExceptJobs, b.ExceptJobs)
 	})
 }

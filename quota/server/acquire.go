@@ -55,7 +55,7 @@ func (s *Server) decide(ctx context.Context, c *Session, r quota.Request) (quota
 	if !c.HasToken() {
 		return s.service.Acquire(ctx, r)
 	}
-	decided, d := s.tokens.Admit(c.token, r, s.service.Cost(r.Credential, map[string]quota.Units{r.Operation: r.Count}))
+	decided, d := s.tokens.Admit(c.token, r, s.service.Cost(r.Credential, quota.Calls{Job: r.Caller.Job, Count: map[string]quota.Units{r.Operation: r.Count}}))
 	if !d.Granted() {
 		return d, nil
 	}

@@ -21,7 +21,7 @@ func TestWhy(t *testing.T) {
 	h.Clock.Add(time.Hour)
 	h.Acquire("us", api.AcquireRequest{Operation: "search.list", Count: 39})
 
-	w, err := h.Client("").Why(t.Context(), "youtube", "search.list", 2)
+	w, err := h.Client("").Why(t.Context(), "youtube", api.WhyQuery{Operation: "search.list", Count: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,11 +38,11 @@ func TestWhy(t *testing.T) {
 		t.Errorf("got %+v, want 100 units missing and who holds the rest", daily)
 	}
 
-	w, err = h.Client("").Why(t.Context(), "youtube", "videos.list", 1)
+	w, err = h.Client("").Why(t.Context(), "youtube", api.WhyQuery{Operation: "videos.list", Count: 1})
 	if err != nil || !w.Granted || w.Obstacles == nil || w.FitsCount != 100 || !w.ReserveAllows {
 		t.Errorf("got %+v, %v, want that it fits", w, err)
 	}
-	w, err = h.Client("").Why(t.Context(), "youtube", "videos.list", 9501)
+	w, err = h.Client("").Why(t.Context(), "youtube", api.WhyQuery{Operation: "videos.list", Count: 9501})
 	if err != nil || w.Reason != "cost_exceeds_limit" || w.RetryAt != nil || w.Obstacles[0].Jobs == nil {
 		t.Errorf("got %+v, %v, want that it never fits", w, err)
 	}

@@ -222,6 +222,8 @@ func limitsOf(states []quota.LimitState) []api.Limit {
 			NextUnits:       int64(s.NextUnits),
 			CatchingUpUntil: timeOf(s.CatchingUp),
 			Closed:          closedOf(s.Closed),
+			Jobs:            s.Jobs,
+			ExceptJobs:      s.ExceptJobs,
 		}
 	}
 	return limits

@@ -93,10 +93,11 @@ const mostHolders = 10
 type whyRequest struct {
 	Operation string `json:"operation"`
 	Count     int64  `json:"count"`
+	Job       string `json:"job"`
 }
 
 func (s *Server) why(ctx context.Context, c *Session, in whyRequest) (api.Why, error) {
-	r := quota.Request{Credential: c.Path("name"), Operation: in.Operation, Count: quota.Units(in.Count)}
+	r := quota.Request{Credential: c.Path("name"), Operation: in.Operation, Count: quota.Units(in.Count), Caller: quota.Caller{Job: in.Job, UID: -1}}
 	e, err := s.service.Why(ctx, r)
 	if err != nil {
 		return api.Why{}, err
@@ -111,7 +112,7 @@ func (s *Server) why(ctx context.Context, c *Session, in whyRequest) (api.Why, e
 
 func whyOf(r quota.Request, e quota.Explanation) api.Why {
 	w := api.Why{
-		Credential: r.Credential, Operation: r.Operation, Count: int64(r.Count), Units: int64(e.Units),
+		Credential: r.Credential, Operation: r.Operation, Count: int64(r.Count), Job: r.Caller.Job, Units: int64(e.Units),
 		Granted: e.Granted(), Outage: e.Outage, Reason: string(e.Reason), Limit: e.Limit,
 		RetryAfterMs: e.RetryAfter.Milliseconds(), RetryAt: timeOf(e.RetryAt),
 		FitsCount: int64(e.Fits), ReserveAllows: e.ReserveAllows,

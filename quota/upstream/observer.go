@@ -190,10 +190,11 @@ func (s *subject) repeats(ctx context.Context, limit string) (again bool, err er
 	return again, err
 }
 
-// counts tells whether a limit of that name counts the operation.
+// counts tells whether a limit of that name counts the operation. The upstream knows
+// nothing of a share.
 func (s *subject) counts(name string) bool {
 	limit, ok := s.credential.Limit(name)
-	return ok && s.credential.Operations[s.out.Operation].In(limit, s.out.Operation) > 0
+	return ok && !limit.IsShare() && s.credential.Operations[s.out.Operation].In(limit, s.out.Operation) > 0
 }
 
 // limit returns the limit that is meant: the one that the upstream names, else the

@@ -86,6 +86,14 @@ var everyKey = []struct{ key, was, is string }{
 	{"jobs.c.credential", `"d"`, `"c"`},
 	{"jobs.c.items", `["München"]`, `["München", "c++"]`},
 	{"jobs.c.command", `["fetch"]`, `["fetch", "more"]`},
+	{"credentials.e.limits.daily.units", `10`, ``}, // shares of two jobs
+	{"credentials.e.operations.list", `1`, ``},
+	{"credentials.e.limits.few.units", `5`, ``},
+	{"credentials.e.limits.few.jobs", `["s"]`, `["s", "t"]`},
+	{"credentials.e.limits.most.units", `8`, ``},
+	{"credentials.e.limits.most.except_jobs", `["s"]`, `["t"]`},
+	{"jobs.s", `{ credential = "e", regions = ["US"], schedule = "manual", command = ["fetch"] }`, ``},
+	{"jobs.t", `{ credential = "e", regions = ["US"], schedule = "manual", command = ["fetch"] }`, ``},
 	{"passes.parallel", `1`, `2`},
 	{"passes.drain", `"1s"`, `"2s"`},
 	{"passes.cgroups", `"off"`, ``}, // another one is not everywhere

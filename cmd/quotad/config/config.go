@@ -138,6 +138,7 @@ func (t *fileTable) config() *Config {
 	}
 	t.credentials(c)
 	t.jobs(c)
+	t.shares()
 	return c
 }
 

@@ -65,6 +65,7 @@ func (t *credentialTable) credential(name string) *quota.Credential {
 			one.require("units", "10_000")
 			c.Limits = append(c.Limits, quota.Limit{
 				Name: limit, Units: one.Units, Reserve: one.Reserve, Window: one.Window.Window, Only: one.Only,
+				Jobs: one.Jobs, ExceptJobs: one.ExceptJobs,
 			})
 		}
 	}
@@ -72,6 +73,37 @@ func (t *credentialTable) credential(name string) *quota.Credential {
 		c.Operations[operation] = cost.Cost
 	}
 	return c
+}
+
+// shares checks that the jobs which limits name are there, and spend from the credential.
+func (t *fileTable) shares() {
+	for _, credential := range t.names("credentials") {
+		one := t.Credentials[credential]
+		if one == nil || one.document == nil {
+			continue
+		}
+		for _, limit := range one.names("limits") {
+			if l := one.Limits[limit]; l != nil {
+				t.share(credential, l, "jobs", l.Jobs)
+				t.share(credential, l, "except_jobs", l.ExceptJobs)
+			}
+		}
+	}
+}
+
+func (t *fileTable) share(credential string, l *limitTable, key string, names texts) {
+	if array, ok := l.values[key].([]any); ok && len(array) == 0 {
+		l.fail(key, "must name at least one job: leave it out for a limit that counts everybody's calls")
+	}
+	for _, name := range names {
+		job, known := t.Jobs[name]
+		switch {
+		case !known:
+			l.fail(key, "there is no job %q%s", name, suggest(name, t.names("jobs")))
+		case job != nil && job.Credential != "" && job.Credential != credential:
+			l.fail(key, "job %q spends from credential %q, not from this one", name, job.Credential)
+		}
+	}
 }
 
 // check notes limits whose numbers cannot be, puts harmless ones in their place, since

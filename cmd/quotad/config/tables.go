@@ -80,10 +80,12 @@ type headersTable struct {
 
 type limitTable struct {
 	table
-	Units   quota.Units `toml:"units"`
-	Reserve quota.Units `toml:"reserve"`
-	Window  window      `toml:"window" default:"24h"`
-	Only    texts       `toml:"only"`
+	Units      quota.Units `toml:"units"`
+	Reserve    quota.Units `toml:"reserve"`
+	Window     window      `toml:"window" default:"24h"`
+	Only       texts       `toml:"only"`
+	Jobs       texts       `toml:"jobs"`
+	ExceptJobs texts       `toml:"except_jobs"`
 
 	Upstream upstreamTable `toml:"upstream"`
 }

@@ -1,0 +1,163 @@
+package ledgertest
+
+import (
+	"testing"
+	"time"
+
+	"quotad/quota"
+)
+
+// shared is a credential of two jobs: backfill is capped, and trending is left its part.
+func shared() *quota.Credential {
+	return &quota.Credential{
+		Name: "youtube",
+		Limits: []quota.Limit{
+			{Name: "daily", Units: 100, Window: quota.Sliding(24 * time.Hour)},
+			{Name: "cap", Units: 40, Window: quota.Sliding(24 * time.Hour), Jobs: []string{"backfill"}},
+			{Name: "others", Units: 70, Window: quota.Sliding(24 * time.Hour), ExceptJobs: []string{"trending"}},
+		},
+		Operations: map[string]quota.Cost{"list": {Every: 1}, "ten": {Every: 10}},
+	}
+}
+
+// tens asks for so many calls of ten for a job, "" outside any pass.
+func tens(job string, count quota.Units) quota.Request {
+	r := quota.Request{Operation: "ten", Count: count, Caller: quota.Caller{UID: 7}}
+	if job != "" {
+		r.Caller = quota.Caller{Job: job, Region: "US", Run: job + "-1", UID: -1}
+	}
+	return r
+}
+
+func shares(t *testing.T, harness Harness) {
+	h := begin(t, harness, shared())
+	d := h.acquire(tens("backfill", 4))
+	h.isGrant(d)
+	if len(d.Limits) != 3 || d.Remaining() != 0 {
+		t.Errorf("got %+v, want all three limits to count backfill, and nothing left of its cap", d)
+	}
+	h.used(40, 40, 40)
+	h.clock.Add(time.Hour)
+	h.isDenial(h.acquire(tens("backfill", 1)), "cap", 23*time.Hour)
+
+	// Callers outside any pass are others, of no job.
+	d = h.acquire(tens("", 3))
+	h.isGrant(d)
+	if len(d.Limits) != 2 || d.Limits[0].Name != "daily" || d.Limits[1].Name != "others" {
+		t.Errorf("got %+v, want daily and others to count a caller outside any pass", d.Limits)
+	}
+	h.used(70, 40, 70)
+	h.isDenial(h.acquire(tens("", 1)), "others", 23*time.Hour)
+	h.isDenial(h.acquire(tens("charts", 1)), "others", 23*time.Hour)
+
+	d = h.acquire(tens("trending", 3))
+	h.isGrant(d)
+	if len(d.Limits) != 1 || d.Limits[0].Name != "daily" {
+		t.Errorf("got %+v, want daily alone to count trending", d.Limits)
+	}
+	h.used(100, 40, 70)
+	h.isDenial(h.acquire(tens("trending", 1)), "daily", 23*time.Hour)
+
+	// Asks of several jobs are decided in one batch, each by its own limits.
+	h.clock.Add(23 * time.Hour)
+	got := h.acquireAll(h.ask(tens("backfill", 4)), h.ask(tens("backfill", 1)), h.ask(tens("trending", 1)))
+	if !got[0].Granted() || got[1].Limit != "cap" || got[2].Limit != "daily" {
+		t.Errorf("got %+v, want backfill granted once, then denied by its cap, and trending by daily", got)
+	}
+	h.used(100, 40, 70)
+	h.again()
+	h.used(100, 40, 70)
+}
+
+// A share's grant is settled, released and adjusted like any other.
+func shareCorrected(t *testing.T, harness Harness) {
+	h := begin(t, harness, shared())
+	most, one := h.acquire(tens("backfill", 3)), h.acquire(tens("backfill", 1))
+	h.settle(most, 5)
+	h.used(15, 15, 15)
+	h.settle(one, 0)
+	h.used(5, 5, 5)
+	h.settle(most, 40) // more than was asked for: it has happened
+	h.used(40, 40, 40)
+	h.isDenial(h.acquire(tens("backfill", 1)), "cap", 24*time.Hour)
+	h.adjust("cap", 3)
+	h.used(40, 43, 40)
+	if harness.Unbound {
+		return
+	}
+	h.adjust("cap", -20)
+	h.used(40, 23, 40)
+	h.isGrant(h.acquire(tens("backfill", 1)))
+	h.used(50, 33, 50)
+}
+
+// Limits that are new at noon count what the log holds, by the job that each entry
+// names.
+func shareIsNew(t *testing.T, harness Harness) {
+	c := shared()
+	all := c.Limits
+	c.Limits = all[:1]
+	h := begin(t, harness, c)
+	h.isGrant(h.acquire(tens("backfill", 2)))
+	settled := h.acquire(tens("backfill", 2))
+	h.isGrant(h.acquire(tens("trending", 1)))
+	h.isGrant(h.acquire(tens("", 1)))
+	h.settle(settled, 15)
+	h.clock.Add(3 * time.Hour)
+	h.c = shared()
+	h.used(55, 35, 45)
+	h.isDenial(h.acquire(tens("backfill", 1)), "cap", 21*time.Hour)
+	h.isGrant(h.acquire(tens("trending", 1)))
+	h.used(65, 35, 45)
+	h.again()
+	h.used(65, 35, 45)
+	h.settle(settled, 5)
+	h.used(55, 25, 35)
+	h.clock.Add(21 * time.Hour)
+	h.used(10, 0, 0)
+}
+
+// Under a new name a job begins with nothing of its own; what it spent under the old one
+// stays where it was charged.
+func shareOfRenamedJob(t *testing.T, harness Harness) {
+	h := begin(t, harness, shared())
+	h.isGrant(h.acquire(tens("backfill", 4)))
+	h.clock.Add(time.Hour)
+	renamed := shared()
+	renamed.Limits[1].Name, renamed.Limits[1].Jobs = "cap2", []string{"archive"}
+	h.c = renamed
+	h.used(40, 0, 40)
+	h.isGrant(h.acquire(tens("archive", 3)))
+	h.used(70, 30, 70)
+	h.isDenial(h.acquire(tens("archive", 1)), "others", 23*time.Hour)
+
+	// Who keeps the limit keeps what it was charged, too, and counts the new name's as well.
+	h.c = shared()
+	h.c.Limits[1].Jobs = []string{"archive", "backfill"}
+	h.used(70, 70, 70)
+	h.isDenial(h.acquire(tens("archive", 1)), "cap", 23*time.Hour)
+}
+
+// Two hosts of which one has no shares yet: each counts by its own file.
+func shareOfOneHost(t *testing.T, harness Harness) {
+	if harness.Join == nil {
+		t.Skip("hosts do not share this ledger")
+	}
+	c := shared()
+	c.Limits = c.Limits[:1]
+	h := begin(t, harness, c)
+	joined := harness.Join(t)
+	t.Cleanup(func() { joined.Close() })
+	first, with := h.ledger, shared()
+	h.isGrant(h.acquire(tens("backfill", 3)))
+	h.ledger, h.c = joined, with
+	h.used(30, 30, 30)
+	h.isGrant(h.acquire(tens("trending", 1)))
+	h.ledger, h.c = first, c
+	h.used(40)
+	h.isGrant(h.acquire(tens("backfill", 1)))
+	h.ledger, h.c = joined, with
+	h.used(50, 40, 40)
+	h.isDenial(h.acquire(tens("backfill", 1)), "cap", 24*time.Hour)
+	h.ledger, h.c = first, c
+}

@@ -1,0 +1,126 @@
+package quota_test
+
+import (
+	"testing"
+	"time"
+
+	"quotad/quota"
+	"quotad/quota/ledgertest"
+)
+
+// A pool of which backfill may have ten units, and all but trending sixty.
+func shares(t *testing.T) (*quota.Service, *counting) {
+	t.Helper()
+	day := quota.Sliding(24 * time.Hour)
+	c := &quota.Credential{
+		Name: "youtube",
+		Limits: []quota.Limit{
+			{Name: "daily", Units: 100, Window: day},
+			{Name: "cap", Units: 10, Window: day, Jobs: []string{"backfill"}},
+			{Name: "others", Units: 60, Window: day, ExceptJobs: []string{"trending"}},
+		},
+		Operations: map[string]quota.Cost{"videos.list": {Every: 1}, "search.list": {Every: 20}},
+	}
+	ledger := &counting{Model: ledgertest.NewModel(time.Now)}
+	k, err := quota.NewService(ledger, []*quota.Credential{c}, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k, ledger
+}
+
+func videos(job string, count quota.Units) quota.Request {
+	return quota.Request{Credential: "youtube", Operation: "videos.list", Count: count, Caller: quota.Caller{Job: job, Run: "r", UID: -1}}
+}
+
+func decide(t *testing.T, k *quota.Service, r quota.Request) quota.Decision {
+	t.Helper()
+	d, err := k.Acquire(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// One job's denial is not another's, nor that of a caller outside any pass.
+func TestDenialsAreRememberedByJob(t *testing.T) {
+	k, ledger := shares(t)
+	if d := decide(t, k, videos("backfill", 8)); !d.Granted() {
+		t.Fatalf("got %+v, want a grant", d)
+	}
+	for range 5 {
+		if d := decide(t, k, videos("backfill", 3)); d.Reason != quota.LimitExceeded || d.Limit != "cap" {
+			t.Errorf("backfill: got %+v, want its cap in the way", d)
+		}
+	}
+	if calls := ledger.calls.Load(); calls != 2 {
+		t.Errorf("the ledger was called %d times, want twice: a denial is remembered", calls)
+	}
+	for _, job := range []string{"trending", "charts", ""} {
+		if d := decide(t, k, videos(job, 3)); !d.Granted() {
+			t.Errorf("job %q: got %+v, want a grant: it has nothing to do with the cap", job, d)
+		}
+	}
+}
+
+// What can never fit a share can never be granted to its jobs, and to others it can.
+func TestShareSmallerThanACall(t *testing.T) {
+	k, _ := shares(t)
+	search := func(job string) quota.Request {
+		r := videos(job, 1)
+		r.Operation = "search.list"
+		return r
+	}
+	if d := decide(t, k, search("backfill")); d.Reason != quota.CostExceedsLimit || d.Limit != "cap" {
+		t.Errorf("got %+v, want it to exceed the cap for ever", d)
+	}
+	if d := decide(t, k, search("charts")); !d.Granted() {
+		t.Errorf("got %+v, want a grant", d)
+	}
+}
+
+// The gate minds what others are about to spend only in limits that count its own calls.
+func TestPeekBehindOtherJobs(t *testing.T) {
+	calls := func(job string, count quota.Units) quota.Calls {
+		return quota.Calls{Job: job, Count: map[string]quota.Units{"videos.list": count}}
+	}
+	for _, test := range []struct {
+		name   string
+		own    quota.Calls
+		others []quota.Calls
+		limit  string // that refuses
+	}{
+		{"a full cap is none of trending's business", calls("trending", 4), []quota.Calls{calls("backfill", 11)}, ""},
+		{"but a full pool is", calls("trending", 4), []quota.Calls{calls("backfill", 90), calls("charts", 7)}, "daily"},
+		{"its own passes under way count in a cap", calls("backfill", 4), []quota.Calls{calls("backfill", 7)}, "cap"},
+		{"others do not", calls("backfill", 4), []quota.Calls{calls("charts", 50)}, ""},
+		{"what others may not have, they share", calls("backfill", 4), []quota.Calls{calls("charts", 57)}, "others"},
+		{"trending is not among them", calls("backfill", 4), []quota.Calls{calls("trending", 90)}, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			k, _ := shares(t)
+			d, err := k.Peek(t.Context(), "youtube", test.own, test.others, false)
+			if err != nil || d.Limit != test.limit || d.Granted() != (test.limit == "") {
+				t.Errorf("got %+v, %v, want it refused by %q", d, err, test.limit)
+			}
+		})
+	}
+}
+
+// Asking why by a job's name asks about the limits that count the job.
+func TestWhyOfAJob(t *testing.T) {
+	k, _ := shares(t)
+	decide(t, k, videos("backfill", 8))
+	e, err := k.Why(t.Context(), videos("backfill", 5))
+	if err != nil || e.Limit != "cap" || len(e.Obstacles) != 1 || e.Obstacles[0].Missing != 3 || e.Fits != 2 {
+		t.Errorf("got %+v, %v, want three units missing in the cap", e, err)
+	}
+	if jobs := e.Obstacles[0].Jobs; len(jobs) != 1 || jobs[0] != (quota.Holder{Name: "backfill", Units: 8}) {
+		t.Errorf("got %+v, want backfill alone to hold the cap", jobs)
+	}
+	for _, job := range []string{"trending", ""} {
+		if e, err := k.Why(t.Context(), videos(job, 5)); err != nil || !e.Granted() {
+			t.Errorf("job %q: got %+v, %v, want a grant", job, e, err)
+		}
+	}
+}

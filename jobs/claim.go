@@ -2,22 +2,22 @@ package jobs
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
-	"fmt"
 	"time"
 )
 
 // A slotClaim is this host's attempt to run a slot of a job that other hosts may run
-// too.
+// too. Who has locked the job claims its slot in the moment in which the others hear
+// that the run begins: a host that dies before has claimed nothing, and another one,
+// which waits for the lock, runs the slot.
 type slotClaim struct {
 	*Runner
-	state    *jobControl
-	trigger  Trigger
-	slot     time.Time
-	after    time.Time // up to this slot, this host knows that none was missed
-	claimant string
-	mine     bool // this host has claimed the slot
+	state   *jobControl
+	trigger Trigger
+	slot    time.Time
+	after   time.Time // up to this slot, this host knows that none was missed
+	id      string    // of the claimant, and of the run with which the slot begins
+	unsure  bool      // it may have claimed the slot, and not heard so
 }
 
 // tick has a job's slot run in the background: there may be a host to wait for.
@@ -29,7 +29,7 @@ func (r *Runner) tick(j *jobControl, trigger Trigger, slot time.Time) {
 	if !isNew && trigger != AtStart {
 		return
 	}
-	c := &slotClaim{Runner: r, state: j, trigger: trigger, slot: slot, after: after, claimant: rand.Text()}
+	c := &slotClaim{Runner: r, state: j, trigger: trigger, slot: slot, after: after}
 	r.goUnlessStopping(c.decide)
 }
 
@@ -51,18 +51,20 @@ func (r *Runner) goUnlessStopping(do func(context.Context)) {
 // tell, it is skipped, and asked about again for as long as it may be made up for.
 func (c *slotClaim) decide(ctx context.Context) {
 	err := c.attempt(ctx)
-	if err != nil && ctx.Err() == nil {
-		c.skip(c.state, LedgerUnavailable, c.gap(err))
+	if err == nil {
+		return
 	}
+	if ctx.Err() != nil {
+		_ = c.decline(ctx, Shutdown, nil)
+		return
+	}
+	c.skip(c.state, LedgerUnavailable, c.gap(err))
 	const longest = 15 * time.Second
 	for pause := time.Second; err != nil && c.mayWait(ctx, pause); pause = min(2*pause, longest) {
 		if c.trigger == Scheduled {
 			c.trigger = CatchUp
 		}
 		err = c.attempt(ctx)
-	}
-	if err != nil && c.mine && ctx.Err() != nil {
-		c.skip(c.state, Shutdown, c.gap(nil)) // nobody else can run it
 	}
 }
 
@@ -74,48 +76,87 @@ func (c *slotClaim) mayWait(ctx context.Context, pause time.Duration) bool {
 	return c.state.isAt(c.slot) && c.now().Sub(c.slot) <= c.state.current().MissedWithin
 }
 
-// attempt returns nil when it is decided what becomes of the slot.
+// attempt returns nil when it is decided what becomes of the slot. The run at a
+// daemon's start is its own, and no slot: what was missed before it is noted.
 func (c *slotClaim) attempt(ctx context.Context) error {
-	if err := c.claim(ctx); err != nil || !c.mine {
+	if !c.unsure {
+		c.id = NewRunID(c.now())
+	}
+	request := runRequest{id: c.id, trigger: c.trigger, slot: c.slot, claim: c}
+	if c.trigger == AtStart {
+		if _, err := c.claim(ctx, ""); err != nil {
+			return err
+		}
+		request.claim = nil
+	}
+	if c.state.isUntold() {
+		if err := c.refresh(ctx, c.state); err != nil {
+			return err
+		}
+	}
+	_, err := c.beginLocked(ctx, c.state, request, true)
+	switch {
+	case errors.Is(err, errTaken):
+		return nil
+	case errors.Is(err, errFaster):
+		return c.attempt(ctx)
+	case errors.Is(err, errPaused):
+		return c.decline(ctx, Paused, nil)
+	case errors.Is(err, ErrUnderWay):
+		return c.declineOverlap(ctx, err)
+	case errors.Is(err, ErrStopping):
+		return c.decline(ctx, Shutdown, nil)
+	}
+	return err
+}
+
+// begin claims the slot for a run that is about to begin under the lock.
+func (c *slotClaim) begin(ctx context.Context, planned Run) error {
+	lines, err := encodeLines([]record{begunRecord(&planned)})
+	if err != nil {
 		return err
 	}
+	mine, err := c.claim(ctx, lines[0])
+	if err == nil && !mine {
+		err = errFaster
+	}
+	return err
+}
+
+// declineOverlap records that the slot came while the job was being run; or paused,
+// which a job may be meanwhile.
+func (c *slotClaim) declineOverlap(ctx context.Context, why error) error {
 	if err := c.refresh(ctx, c.state); err != nil {
 		return err
 	}
 	if c.state.paused(c.now()) {
-		c.skip(c.state, Paused, c.gap(nil))
-		return nil
+		return c.decline(ctx, Paused, nil)
 	}
-	_, err := c.beginLocked(ctx, c.state, runRequest{trigger: c.trigger, slot: c.slot}, true)
-	switch {
-	case errors.Is(err, ErrUnderWay):
-		c.skip(c.state, Overlap, c.gap(err))
-	case errors.Is(err, ErrStopping):
-		c.skip(c.state, Shutdown, c.gap(nil))
-	default:
-		return err
-	}
-	return nil
+	return c.decline(ctx, Overlap, why)
 }
 
-// claim claims the slot, and notes those that nobody claimed before it. The run at
-// a daemon's start is its own, and no slot: what was missed before it is noted.
-func (c *slotClaim) claim(ctx context.Context) error {
-	if c.mine {
-		return nil
+// decline records why the slot does not become a run, unless another host has claimed
+// it. Why may be nil where the reason says it all.
+func (c *slotClaim) decline(ctx context.Context, reason Reason, why error) error {
+	mine, err := c.claim(context.WithoutCancel(ctx), "")
+	if err == nil && mine {
+		c.skip(c.state, reason, c.gap(why))
 	}
+	return err
+}
+
+// claim claims the slot, and notes those that nobody claimed before it. With a line,
+// which tells that a run begins, it does so only under the job's lock.
+func (c *slotClaim) claim(ctx context.Context, line string) (mine bool, err error) {
 	job := c.state.current()
 	asking, cancel := context.WithTimeout(ctx, hostsTime)
 	defer cancel()
-	mine, before, err := c.config.Hosts.Claim(asking, job.Name, c.claimant, c.slot, job.spanOf(c.slot))
-	if err != nil {
-		return err
-	}
-	c.mine = mine || c.trigger == AtStart
+	mine, before, err := c.config.Hosts.Claim(asking, job.Name, c.id, c.slot, job.spanOf(c.slot), line)
+	c.unsure = err != nil
 	if mine && !c.after.IsZero() {
 		c.noteMissed(c.state, gapBetween(job.Schedule, latest(before, c.after), c.slot))
 	}
-	return nil
+	return mine || c.trigger == AtStart, err
 }
 
 func latest(a, b time.Time) time.Time {
@@ -141,8 +182,8 @@ func (r *Runner) noteMissedUntil(ctx context.Context, j *jobControl, now time.Ti
 	if gapBetween(job.Schedule, after, now).n == 0 {
 		return
 	}
-	c := &slotClaim{Runner: r, state: j, slot: now, after: after, claimant: rand.Text()}
-	if c.claim(ctx) == nil {
+	c := &slotClaim{Runner: r, state: j, slot: now, after: after, id: NewRunID(now)}
+	if _, err := c.claim(ctx, ""); err == nil {
 		j.arrive(now)
 	}
 }
@@ -161,78 +202,6 @@ func (r *Runner) skip(j *jobControl, reason Reason, slots gap) {
 	if reason != LedgerUnavailable {
 		r.tellSkips(j, run)
 	}
-}
-
-// beginLocked begins a run for which it locks the job, so that no other host runs it
-// meanwhile. A tick waits as long as the job may still be locked by a host that has
-// died.
-func (r *Runner) beginLocked(ctx context.Context, j *jobControl, request runRequest, patient bool) (Run, error) {
-	now := r.now()
-	request.id, request.lock = NewRunID(now), lockTime(j.current().Schedule, now)
-	var patience time.Duration
-	if patient {
-		patience = request.lock + request.lock/4
-	}
-	run, err := r.beginUnder(ctx, j, request, patience)
-	if err != nil {
-		return Run{}, fmt.Errorf("job %q: %w", j.name, err)
-	}
-	return run, nil
-}
-
-func (r *Runner) beginUnder(ctx context.Context, j *jobControl, request runRequest, patience time.Duration) (Run, error) {
-	if err := r.lock(ctx, j, request.id, request.lock, patience); err != nil {
-		return Run{}, err
-	}
-	err := r.refresh(ctx, j) // whoever held it before has moved the cursor
-	if err == nil {
-		var run Run
-		if run, err = r.begin(j, request); err == nil {
-			return run, nil
-		}
-	}
-	// That the lock cannot be given back is no trouble: it ends by itself.
-	_, _ = r.append(context.Background(), j, request.id, 0, nil, nil)
-	return Run{}, err
-}
-
-// lock locks a job for a holder, and waits with some patience until nobody else has
-// it. The errors are ErrUnderWay and ErrStopping, or the hosts'.
-func (r *Runner) lock(ctx context.Context, j *jobControl, holder string, length, patience time.Duration) error {
-	if e := j.underWay(); e != nil && patience == 0 {
-		return fmt.Errorf("%w: %s", ErrUnderWay, e.id)
-	}
-	waiting, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	watched := ""
-	for pause := length / 128; ; pause = min(2*pause, length/8) {
-		left, lapsed, err := r.askForLock(ctx, j, holder, length, watched)
-		if err != nil || left == 0 && lapsed == "" {
-			return err
-		}
-		if lapsed != "" {
-			if watched = lapsed; !sleep(ctx, watchTime(length)) {
-				return ErrStopping
-			}
-			continue
-		}
-		if sleep(waiting, min(left, pause)) {
-			continue
-		}
-		if ctx.Err() != nil {
-			return ErrStopping
-		}
-		if e := j.underWay(); e != nil {
-			return fmt.Errorf("%w: %s", ErrUnderWay, e.id)
-		}
-		return fmt.Errorf("%w on another host", ErrUnderWay)
-	}
-}
-
-func (r *Runner) askForLock(ctx context.Context, j *jobControl, holder string, length time.Duration, watched string) (left time.Duration, lapsed string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, hostsTime)
-	defer cancel()
-	return r.config.Hosts.Lock(ctx, j.name, holder, length, watched)
 }
 
 // untilStop returns a context that ends when the runner stops.

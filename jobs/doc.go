@@ -1,13 +1,13 @@
 // Package jobs runs jobs: one run per tick, one pass per region, each launched
 // only if the budget allows and judged by what became of it.
 //
-// The flow. The scheduler calls Runner.Tick with a slot (runner.go). A slotClaim claims
-// it among the hosts, locks the job and has it begun (claim.go). An executor goes through
-// the ring: each pass at its time, through the gate, launched, judged, recorded; its
-// methods stand in the order of a run's life (executor.go). A publisher tells the other
-// hosts meanwhile (publisher.go). Where the next run begins follows from what became of
-// the passes. Operators run, stop, pause and move the cursor (operate.go), and everybody
-// may look (status.go).
+// The flow. The scheduler calls Runner.Tick with a slot (runner.go). A slotClaim locks
+// the job and claims the slot among the hosts (claim.go), and the run begins (begin.go).
+// An executor goes through the ring: each pass at its time, through the gate, launched,
+// judged, recorded; its methods stand in the order of a run's life (executor.go). A
+// publisher tells the other hosts meanwhile (publisher.go). Where the next run begins
+// follows from what became of the passes. Operators run, stop, pause and move the cursor
+// (operate.go), and everybody may look (status.go).
 //
 // On disk, in the directory of the runner, for each job of that name:
 //

@@ -5,24 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"sync"
 	"time"
 
 	"quotad/quota"
 	"quotad/regions"
 )
-
-// A runRequest asks for one run of a job.
-type runRequest struct {
-	id      string // for which the job is locked
-	trigger Trigger
-	by      string
-	slot    time.Time
-	regions []regions.Region // empty: the ring's turn, beginning at the cursor
-	set     []Variable
-	lock    time.Duration // for which the job is locked at a time
-}
 
 // An executor runs a job over its ring: it launches a pass at each region, until the
 // ring is through or something stops it. The methods stand in the order of a run's
@@ -46,77 +34,6 @@ type executor struct {
 	end    context.CancelCauseFunc // launches nothing more, and asks the passes under way to end
 	kill   context.CancelCauseFunc // leaves passes that were asked to end no more time
 	done   chan struct{}           // closed when the run is over and recorded
-}
-
-// begin begins a run, for which the job is locked, and which goes on after begin has
-// returned its record.
-func (r *Runner) begin(j *jobControl, request runRequest) (Run, error) {
-	e := &executor{runner: r, state: j, id: request.id, slot: request.slot, done: make(chan struct{})}
-	e.publisher = newPublisher(e, request.lock)
-	ask, end := context.WithCancelCause(context.Background())
-	force, kill := context.WithCancelCause(context.Background())
-	launching, halt := context.WithCancelCause(ask)
-	e.halt, e.end, e.kill = halt, end, kill
-	run, err := e.prepare(request)
-	if err != nil {
-		end(nil)
-		kill(nil)
-		return Run{}, err
-	}
-	r.config.Observe(RunChanged{run})
-	r.background.Go(e.publisher.keep)
-	go e.loop(launching, ask, force)
-	return run, nil
-}
-
-// prepare makes e the job's executor and its run the job's last one, and writes down
-// that it begins.
-func (e *executor) prepare(request runRequest) (Run, error) {
-	e.state.writing.Lock()
-	defer e.state.writing.Unlock()
-	run, skips, err := e.take(request)
-	if err != nil {
-		return Run{}, err
-	}
-	list := []record{begunRecord(&run)}
-	if skips != nil {
-		list = slices.Insert(list, 0, begunRecord(skips))
-	}
-	e.runner.trouble(e.job.Name, e.state.log.append(false, list...))
-	e.publisher.tell(begunRecord(&run))
-	return run, nil
-}
-
-// take does what prepare says as far as readers see it, and returns as well the ticks
-// that were skipped before the run.
-func (e *executor) take(request runRequest) (run Run, skips *Run, err error) {
-	j := e.state
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if e.runner.isStopping() {
-		return Run{}, nil, ErrStopping
-	}
-	if j.executor != nil {
-		return Run{}, nil, fmt.Errorf("%w: %s", ErrUnderWay, j.executor.id)
-	}
-	e.job, e.set = j.job, request.set
-	e.budget.most = e.job.UnitsPerRun
-	e.places = make(chan struct{}, max(1, e.job.Parallel))
-	e.ring = e.job.Regions.From(j.file.Cursor)
-	if len(request.regions) > 0 {
-		e.ring = slices.Clone(request.regions)
-	}
-	if request.trigger != Manual { // whoever asks for a run waits for it
-		e.stagger = e.job.stagger(request.slot, len(e.ring))
-	}
-	j.last = &Run{
-		ID: e.id, Job: j.name, Trigger: request.trigger, By: request.by, Host: e.runner.config.Host, Slot: request.slot,
-		StartedAt: e.runner.now(), State: RunRunning, Ring: e.ring, Chosen: len(request.regions) > 0,
-		UnitsPerRun: e.job.UnitsPerRun, Retry: e.job.Retry, Set: request.set,
-	}
-	skips = j.file.Skips
-	j.executor, j.file.Skips, j.shared.untold = e, nil, e.id
-	return j.last.clone(), skips, nil
 }
 
 // loop goes through the ring, and then again through the regions that failed, as often
@@ -298,49 +215,6 @@ func (e *executor) pass(ask, force context.Context, p Pass, reservation *expecte
 	e.record(p, e.consequence(&p, exit, spent))
 }
 
-// A livePass is a pass under way on this host.
-type livePass struct {
-	token string
-	tail  tail
-}
-
-type passName struct {
-	region  regions.Region
-	attempt int
-}
-
-// goLive notes that a pass is under way, or with nil that it is not any more.
-func (e *executor) goLive(p Pass, live *livePass) {
-	e.state.mu.Lock()
-	defer e.state.mu.Unlock()
-	name := passName{p.Region, p.Attempt}
-	if live == nil {
-		delete(e.live, name)
-		return
-	}
-	if e.live == nil {
-		e.live = map[passName]*livePass{}
-	}
-	e.live[name] = live
-}
-
-// show completes a copy of the executor's run by what its passes under way have done
-// until now. The caller holds the job's mu.
-func (e *executor) show(run *Run) {
-	for i := range run.Passes {
-		p := &run.Passes[i]
-		live := e.live[passName{p.Region, p.Attempt}]
-		if live == nil || p.Outcome != Running {
-			continue
-		}
-		spent := e.runner.config.Tokens.spent(live.token)
-		p.Units, p.Calls, p.Tail = spent.Units, spent.Calls, live.tail.lines()
-		if p.Process != nil {
-			p.PID = p.Process.PID
-		}
-	}
-}
-
 // unstarted is all that can be known of a pass's process before it is started:
 // where to look for it if the daemon is killed right then.
 func (e *executor) unstarted(region regions.Region) *Identity {
@@ -469,21 +343,4 @@ func (e *executor) close(cause error) (Run, error) {
 	run, file := j.last.clone(), j.file.clone()
 	j.mu.Unlock()
 	return run, errors.Join(j.log.append(true, endedRecord(&run)), j.save(file), j.log.shorten(run.EndedAt))
-}
-
-// A stop is why a run launches nothing more of its own accord.
-type stop struct {
-	reason  Reason
-	detail  string
-	retryAt time.Time
-}
-
-func (s *stop) Error() string { return "the run stopped: " + string(s.reason) }
-
-// reasonOf names the cause for which we ended a run or a pass.
-func reasonOf(cause error) Reason {
-	if errors.Is(cause, ErrOperator) {
-		return Operator
-	}
-	return Shutdown
 }

@@ -13,15 +13,17 @@ import (
 type Hosts interface {
 	// Claim takes a slot of a job for whoever asks first: of all claimants one is
 	// told that it is theirs, whenever they ask until span after the slot, and the
-	// same one is told so again. Before is the newest slot that was claimed until
-	// now, zero if none is known.
-	Claim(ctx context.Context, job, claimant string, slot time.Time, span time.Duration) (mine bool, before time.Time, err error)
+	// same one is told so again. With a line, it is only theirs while they hold the
+	// job, and the line is added to what became of the job's runs in the same moment.
+	// Before is the newest slot that was claimed until now, zero if none is known.
+	Claim(ctx context.Context, job, claimant string, slot time.Time, span time.Duration, line string) (mine bool, before time.Time, err error)
 
 	// Lock gives a job to a holder for a time. If another one holds it, left is for
 	// how long still, unless that one goes on. A lock that was not given back in time
 	// is first watched: then lapsed names it, and the job is given to who names it
-	// again, unless its holder has come back meanwhile.
-	Lock(ctx context.Context, job, holder string, length time.Duration, watched string) (left time.Duration, lapsed string, err error)
+	// again, unless its holder has come back meanwhile. If it is for a slot, not zero,
+	// that somebody else has claimed, the job is not given, and taken is true.
+	Lock(ctx context.Context, job, holder string, length time.Duration, watched string, slot time.Time) (left time.Duration, lapsed string, taken bool, err error)
 
 	// Append adds lines to what became of the job's runs. It replaces parts of what is
 	// shared about the job, and has the holder keep the lock for a time, or give it
@@ -41,12 +43,12 @@ type alone struct{}
 
 var _ Hosts = alone{}
 
-func (alone) Claim(context.Context, string, string, time.Time, time.Duration) (bool, time.Time, error) {
+func (alone) Claim(context.Context, string, string, time.Time, time.Duration, string) (bool, time.Time, error) {
 	return true, time.Time{}, nil
 }
 
-func (alone) Lock(context.Context, string, string, time.Duration, string) (time.Duration, string, error) {
-	return 0, "", nil
+func (alone) Lock(context.Context, string, string, time.Duration, string, time.Time) (time.Duration, string, bool, error) {
+	return 0, "", false, nil
 }
 
 func (alone) Append(context.Context, string, string, time.Duration, map[string]string, []string) (bool, error) {

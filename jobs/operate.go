@@ -55,7 +55,8 @@ func (r *Runner) RunWith(set []Variable, job, by string, list ...regions.Region)
 	if err := r.refresh(ctx, j); err != nil {
 		return Run{}, fmt.Errorf("cannot run job %q: %w", job, err)
 	}
-	return r.beginLocked(ctx, j, runRequest{trigger: Manual, by: by, slot: r.now(), regions: list, set: set}, false)
+	now := r.now()
+	return r.beginLocked(ctx, j, runRequest{id: NewRunID(now), trigger: Manual, by: by, slot: now, regions: list, set: set}, false)
 }
 
 // StopRun ends the passes of a run under way and launches no more of it. It does
@@ -93,7 +94,7 @@ func (r *Runner) setCursor(ctx context.Context, j *jobControl, cursor regions.Cu
 		return err
 	}
 	holder := NewRunID(r.now())
-	if err := r.lock(ctx, j, holder, 2*hostsTime, 0); err != nil {
+	if err := r.lock(ctx, j, lockRequest{holder: holder, length: 2 * hostsTime}); err != nil {
 		return err
 	}
 	parts := map[string]string{}

@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
@@ -165,7 +164,7 @@ func (r *Runner) define(j *jobControl, job *Job) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), hostsTime)
 	defer cancel()
-	mine, before, err := r.config.Hosts.Claim(ctx, j.name, rand.Text(), now, job.spanOf(now))
+	mine, before, err := r.config.Hosts.Claim(ctx, j.name, NewRunID(now), now, job.spanOf(now), "")
 	if err != nil || mine && before.Before(missed.last) {
 		r.noteMissed(j, missed)
 	}

@@ -120,6 +120,13 @@ func (s *shared) knows(run *Run) bool {
 	return known != nil && known.State == run.State && known.EndedAt.Equal(run.EndedAt) && len(known.Passes) == len(run.Passes)
 }
 
+// isUntold tells whether the others may not know the end of the last run of this host.
+func (j *jobControl) isUntold() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.shared.untold != ""
+}
+
 // setTold notes that the others know the end of a run, or have gone on without.
 func (j *jobControl) setTold(id string) {
 	j.mu.Lock()

@@ -209,11 +209,11 @@ func useHosts(ctx context.Context, l *Ledger) error {
 	f := l.Hosts()
 	slot := time.Now()
 	for _, claimant := range []string{"host", "other"} {
-		if _, _, err := f.Claim(ctx, "job", claimant, slot, time.Hour); err != nil {
+		if _, _, err := f.Claim(ctx, "job", claimant, slot, time.Hour, ""); err != nil {
 			return err
 		}
 	}
-	if _, _, err := f.Lock(ctx, "job", "host", time.Minute, ""); err != nil {
+	if _, _, _, err := f.Lock(ctx, "job", "host", time.Minute, "", slot); err != nil {
 		return err
 	}
 	if _, err := f.Append(ctx, "job", "host", time.Minute, map[string]string{"cursor": "US"}, []string{"a run"}); err != nil {

@@ -42,12 +42,13 @@ func (h Hosts) slot(job string, slot time.Time) string {
 }
 
 // Claim takes a slot of a job for whoever asks first; asking again under the same
-// name is answered the same. It may be asked for until span after the slot, by
+// name is answered the same. With a line, the claimant must hold the job, and the line
+// is added to what became of its runs. It may be asked for until span after the slot, by
 // Redis' clock. Before is the newest slot that was claimed until now, zero if none
 // is known. A claim cannot be given back.
-func (h Hosts) Claim(ctx context.Context, job, claimant string, slot time.Time, span time.Duration) (mine bool, before time.Time, err error) {
-	keys := []string{h.slot(job, slot), h.state(job)}
-	status, rest, err := h.call(ctx, h.ledger.scripts.claim, keys, slot.UnixMilli(), claimant, span.Milliseconds(), stateKept.Milliseconds())
+func (h Hosts) Claim(ctx context.Context, job, claimant string, slot time.Time, span time.Duration, line string) (mine bool, before time.Time, err error) {
+	keys := []string{h.slot(job, slot), h.state(job), h.runs(job)}
+	status, rest, err := h.call(ctx, h.ledger.scripts.claim, keys, slot.UnixMilli(), claimant, span.Milliseconds(), stateKept.Milliseconds(), line, linesKept)
 	if err != nil {
 		return false, time.Time{}, err
 	}
@@ -68,22 +69,27 @@ func (h Hosts) Claim(ctx context.Context, job, claimant string, slot time.Time, 
 
 // Lock gives a job to a holder for a time. If another one holds it, left is for how
 // long still, unless that one goes on. A lock that was not given back in time is named
-// first, as lapsed, and given to who names it as watched.
-func (h Hosts) Lock(ctx context.Context, job, holder string, length time.Duration, watched string) (left time.Duration, lapsed string, err error) {
-	status, rest, err := h.call(ctx, h.ledger.scripts.hold, []string{h.state(job)}, holder, length.Milliseconds(), stateKept.Milliseconds(), watched)
-	if err != nil || status == "held" {
-		return 0, "", err
+// first, as lapsed, and given to who names it as watched. It is not given for a slot, if
+// it is not zero, that somebody else has claimed: then taken is true.
+func (h Hosts) Lock(ctx context.Context, job, holder string, length time.Duration, watched string, slot time.Time) (left time.Duration, lapsed string, taken bool, err error) {
+	keys := []string{h.state(job)}
+	if !slot.IsZero() {
+		keys = append(keys, h.slot(job, slot))
+	}
+	status, rest, err := h.call(ctx, h.ledger.scripts.hold, keys, holder, length.Milliseconds(), stateKept.Milliseconds(), watched)
+	if err != nil || status == "held" || status == "taken" {
+		return 0, "", status == "taken", err
 	}
 	if len(rest) != 1 {
-		return 0, "", errReply
+		return 0, "", false, errReply
 	}
 	switch what := rest[0].(type) {
 	case int64:
-		return time.Duration(what) * time.Millisecond, "", nil
+		return time.Duration(what) * time.Millisecond, "", false, nil
 	case string:
-		return 0, what, nil
+		return 0, what, false, nil
 	}
-	return 0, "", errReply
+	return 0, "", false, errReply
 }
 
 // Append adds lines to what became of a job's runs. It replaces parts of what is shared

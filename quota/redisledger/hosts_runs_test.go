@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -108,6 +109,37 @@ func TestAHostDiesBeforeASlot(t *testing.T) {
 		}
 		b.stop()
 	})
+}
+
+// It dies while it is about to begin the run of a slot, after each thing in turn that it
+// asks of Redis: another host runs the slot as soon as the lock may have ended, or knows
+// that the run has begun and died.
+func TestAHostDiesOverASlot(t *testing.T) {
+	for calls := 1; calls <= 4; calls++ {
+		t.Run(strconv.Itoa(calls), func(t *testing.T) {
+			withSimulatedHosts(t, func(c *simulatedHosts) {
+				a, b := c.start("a"), c.start("b")
+				if err := b.ticks.Stop(); err != nil {
+					t.Error(err)
+				}
+				c.until("10:59:59")
+				a.dieAfter(calls)
+				c.until("11:00:00") // it has done all that it will
+				b.Tick("trending", time.Now().UTC())
+				time.Sleep(12 * time.Second)
+				runs, err := b.Runs("trending", 10)
+				var is []string
+				for _, run := range runs {
+					is = append(is, fmt.Sprintf("%s %s %s", run.Host, run.State, run.Reason))
+				}
+				if begun, died := []string{"b running "}, []string{"a interrupted died"}; err != nil || !slices.Equal(is, begun) && !slices.Equal(is, died) {
+					t.Errorf("got the runs %q, %v, want %q or %q", is, err, begun, died)
+				}
+				a.stop()
+				b.stop()
+			})
+		})
+	}
 }
 
 // It stops in order right in a run: the others need not wait.

@@ -54,7 +54,7 @@ func (h *hosts) pass(d time.Duration) {
 // wantClaim has a host claim a slot, for an hour after it.
 func (h *hosts) wantClaim(host int, claimant string, slot time.Time, want bool) (before time.Time) {
 	h.t.Helper()
-	mine, before, err := h.each[host].Claim(h.t.Context(), "trending", claimant, slot, time.Hour)
+	mine, before, err := h.each[host].Claim(h.t.Context(), "trending", claimant, slot, time.Hour, "")
 	if err != nil || mine != want {
 		h.t.Errorf("%s claims %v: got %v, %v, want %v", claimant, slot, mine, err, want)
 	}
@@ -92,7 +92,7 @@ func TestASlotIsNotClaimedTooLate(t *testing.T) {
 	h.pass(time.Hour - time.Millisecond)
 	h.wantClaim(0, "b", slot, false)
 	h.pass(time.Millisecond)
-	mine, _, err := h.each[0].Claim(t.Context(), "trending", "d", slot, time.Hour)
+	mine, _, err := h.each[0].Claim(t.Context(), "trending", "d", slot, time.Hour, "")
 	if mine || err == nil || errors.Is(err, quota.ErrUnavailable) {
 		t.Errorf("got %v, %v, want an error about the clock", mine, err)
 	}
@@ -125,7 +125,7 @@ func TestManyHostsClaimManySlots(t *testing.T) {
 			for n := range 200 {
 				slot := h.now.Add(time.Duration(n) * time.Second)
 				claimant := string(rune('a' + i))
-				mine, _, err := one.Claim(t.Context(), "trending", claimant, slot, time.Hour)
+				mine, _, err := one.Claim(t.Context(), "trending", claimant, slot, time.Hour, "")
 				if err != nil {
 					t.Error(err)
 				}
@@ -150,8 +150,8 @@ func TestManyHostsClaimManySlots(t *testing.T) {
 
 func (h *hosts) wantLock(host int, holder string, want time.Duration) {
 	h.t.Helper()
-	left, lapsed, err := h.each[host].Lock(h.t.Context(), "trending", holder, 10*time.Second, "")
-	if err != nil || left != want || lapsed != "" {
+	left, lapsed, taken, err := h.each[host].Lock(h.t.Context(), "trending", holder, 10*time.Second, "", time.Time{})
+	if err != nil || left != want || lapsed != "" || taken {
 		h.t.Errorf("%s locks the job: got %v, %q, %v, want %v", holder, left, lapsed, err, want)
 	}
 }
@@ -193,6 +193,41 @@ func TestAJobIsLockedByOne(t *testing.T) {
 	h.wantLock(1, "run2", 0) // it has given it back
 }
 
+// A run begins with the claim of its slot, which is only for who holds the job. Then
+// nobody holds it for that slot any more.
+func TestARunBeginsWithItsSlot(t *testing.T) {
+	t.Parallel()
+	h := newHosts(t, 2)
+	slot := h.now
+	begin := func(host int, run string, want bool) {
+		t.Helper()
+		mine, _, err := h.each[host].Claim(t.Context(), "trending", run, slot, time.Hour, run+" begun")
+		if err != nil || mine != want {
+			t.Errorf("%s begins: got %v, %v, want %v", run, mine, err, want)
+		}
+	}
+	wantTaken := func(host int, run string, want bool) {
+		t.Helper()
+		_, _, taken, err := h.each[host].Lock(t.Context(), "trending", run, 10*time.Second, "", slot)
+		if err != nil || taken != want {
+			t.Errorf("%s locks the job for the slot: got %v, %v, want taken %v", run, taken, err, want)
+		}
+	}
+	begin(0, "run1", false) // without the lock
+	wantTaken(0, "run1", false)
+	wantTaken(1, "run2", false) // it is busy, and nobody has the slot yet
+	begin(1, "run2", false)
+	begin(0, "run1", true)
+	begin(0, "run1", true) // it did not hear of it
+	wantTaken(0, "run1", false)
+	wantTaken(1, "run2", true)
+	h.wantLoad("", "run1", nil, "run1 begun")
+	h.wantAppend(0, "run1", 0, true, nil)
+	wantTaken(1, "run2", true)
+	begin(1, "run2", false)
+	h.wantLock(1, "run2", 0) // for another slot
+}
+
 // A host that dies locks nothing for longer than it said. Another one watches the lock
 // first: its holder may come back. What a holder says after another one has taken the
 // job moves nothing; what became of its own run is known all the same.
@@ -208,7 +243,7 @@ func TestAHolderThatWasAway(t *testing.T) {
 	h.wantLock(1, "run2", 10*time.Second)
 	h.pass(20 * time.Second)
 	lapsed = h.wantLapsed(1, "run2", lapsed) // another time
-	if left, again, err := h.each[1].Lock(t.Context(), "trending", "run2", 10*time.Second, lapsed); err != nil || left != 0 || again != "" {
+	if left, again, _, err := h.each[1].Lock(t.Context(), "trending", "run2", 10*time.Second, lapsed, time.Time{}); err != nil || left != 0 || again != "" {
 		t.Errorf("got %v, %q, %v, want the lock", left, again, err)
 	}
 	h.wantAppend(1, "run2", 0, true, map[string]string{"turn": "DE"})
@@ -220,7 +255,7 @@ func TestAHolderThatWasAway(t *testing.T) {
 
 func (h *hosts) wantLapsed(host int, holder, watched string) (lapsed string) {
 	h.t.Helper()
-	_, lapsed, err := h.each[host].Lock(h.t.Context(), "trending", holder, 10*time.Second, watched)
+	_, lapsed, _, err := h.each[host].Lock(h.t.Context(), "trending", holder, 10*time.Second, watched, time.Time{})
 	if err != nil || lapsed == "" || lapsed == watched {
 		h.t.Errorf("%s locks the job: got %q, %v, want it to watch first", holder, lapsed, err)
 	}
@@ -257,11 +292,14 @@ func TestNothingOfAJobStaysForEver(t *testing.T) {
 	t.Cleanup(func() { l.Close() })
 	server.Do(t, "SET", "clock", "1000000")
 	f := l.Hosts()
-	if _, _, err := f.Claim(t.Context(), "trending", "a", time.UnixMilli(1_000_000), time.Hour); err != nil {
-		t.Error(err)
+	slot := time.UnixMilli(1_000_000)
+	for _, job := range []string{"trending", "channels"} {
+		if _, _, _, err := f.Lock(t.Context(), job, "a", time.Second, "", slot); err != nil {
+			t.Error(err)
+		}
 	}
-	if _, _, err := f.Lock(t.Context(), "channels", "a", time.Second, ""); err != nil {
-		t.Error(err)
+	if mine, _, err := f.Claim(t.Context(), "trending", "a", slot, time.Hour, "a run"); err != nil || !mine {
+		t.Error(mine, err)
 	}
 	if _, err := f.Append(t.Context(), "videos", "", 0, map[string]string{"pause": "null"}, []string{"a run"}); err != nil {
 		t.Error(err)
@@ -279,7 +317,7 @@ func TestNothingOfAJobStaysForEver(t *testing.T) {
 		}
 	}
 	slices.Sort(keys)
-	want := []string{"quotad:{job:channels}:state", "quotad:{job:trending}:slot:1000000", "quotad:{job:trending}:state", "quotad:{job:videos}:runs", "quotad:{job:videos}:state"}
+	want := []string{"quotad:{job:channels}:state", "quotad:{job:trending}:runs", "quotad:{job:trending}:slot:1000000", "quotad:{job:trending}:state", "quotad:{job:videos}:runs", "quotad:{job:videos}:state"}
 	if !slices.Equal(keys, want) {
 		t.Errorf("got the keys %q, want %q", keys, want)
 	}
@@ -294,7 +332,7 @@ func TestHostsThatCannotBeReached(t *testing.T) {
 	}
 	t.Cleanup(func() { l.Close() })
 	server.Kill()
-	if _, _, err := l.Hosts().Claim(t.Context(), "trending", "a", time.Now(), time.Hour); !errors.Is(err, quota.ErrUnavailable) {
+	if _, _, err := l.Hosts().Claim(t.Context(), "trending", "a", time.Now(), time.Hour, ""); !errors.Is(err, quota.ErrUnavailable) {
 		t.Errorf("got %v, want %v", err, quota.ErrUnavailable)
 	}
 	server.Run(t)
@@ -303,7 +341,7 @@ func TestHostsThatCannotBeReached(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, _, err := l.Hosts().Lock(ctx, "trending", "a", time.Second, ""); err == nil {
+	if _, _, _, err := l.Hosts().Lock(ctx, "trending", "a", time.Second, "", time.Time{}); err == nil {
 		t.Error("a frozen Redis gave a job away")
 	}
 	if err := server.Thaw(); err != nil {

@@ -92,6 +92,7 @@ type host struct {
 
 	mu    sync.Mutex // guards what follows
 	dead  bool       // it was killed, or is cut off
+	calls int        // after so many more it is; 0: whatever it asks
 	runs  []string   // the regions of its passes
 	found []string   // the bookmarks that they found, behind their regions
 }
@@ -158,6 +159,28 @@ func (h *host) isDead() bool {
 	return h.dead
 }
 
+// dieAfter cuts the host off when Redis has done so many things more for it: of the last
+// one it does not hear.
+func (h *host) dieAfter(calls int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.calls = calls
+}
+
+// answered returns the error of an answer, or that the host is cut off right then.
+func (h *host) answered(err error) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.calls == 0 {
+		return err
+	}
+	if h.calls--; h.calls == 0 {
+		h.dead = true
+		return fmt.Errorf("%w: %w", quota.ErrOutcomeUnknown, errDead)
+	}
+	return err
+}
+
 var errDead = errors.New("the host is cut off")
 
 // reach sets Redis' clock before it is asked something.
@@ -169,20 +192,22 @@ func (h *host) reach(ctx context.Context) (Hosts, error) {
 	return h.ledger.Hosts(), nil
 }
 
-func (h *host) Claim(ctx context.Context, job, claimant string, slot time.Time, span time.Duration) (bool, time.Time, error) {
+func (h *host) Claim(ctx context.Context, job, claimant string, slot time.Time, span time.Duration, line string) (bool, time.Time, error) {
 	f, err := h.reach(ctx)
 	if err != nil {
 		return false, time.Time{}, err
 	}
-	return f.Claim(ctx, job, claimant, slot, span)
+	mine, before, err := f.Claim(ctx, job, claimant, slot, span, line)
+	return mine, before, h.answered(err)
 }
 
-func (h *host) Lock(ctx context.Context, job, holder string, length time.Duration, watched string) (time.Duration, string, error) {
+func (h *host) Lock(ctx context.Context, job, holder string, length time.Duration, watched string, slot time.Time) (time.Duration, string, bool, error) {
 	f, err := h.reach(ctx)
 	if err != nil {
-		return 0, "", err
+		return 0, "", false, err
 	}
-	return f.Lock(ctx, job, holder, length, watched)
+	left, lapsed, taken, err := f.Lock(ctx, job, holder, length, watched, slot)
+	return left, lapsed, taken, h.answered(err)
 }
 
 func (h *host) Append(ctx context.Context, job, holder string, length time.Duration, parts map[string]string, lines []string) (bool, error) {
@@ -190,7 +215,8 @@ func (h *host) Append(ctx context.Context, job, holder string, length time.Durat
 	if err != nil {
 		return false, err
 	}
-	return f.Append(ctx, job, holder, length, parts, lines)
+	held, err := f.Append(ctx, job, holder, length, parts, lines)
+	return held, h.answered(err)
 }
 
 func (h *host) Load(ctx context.Context, job, after string) (map[string]string, string, []string, string, error) {
@@ -198,7 +224,8 @@ func (h *host) Load(ctx context.Context, job, after string) (map[string]string, 
 	if err != nil {
 		return nil, "", nil, "", err
 	}
-	return f.Load(ctx, job, after)
+	parts, holder, lines, last, err := f.Load(ctx, job, after)
+	return parts, holder, lines, last, h.answered(err)
 }
 
 func (h *host) Peek(context.Context, string, quota.Calls, []quota.Calls, bool) (quota.Decision, error) {

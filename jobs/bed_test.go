@@ -77,6 +77,7 @@ func newBed(t *testing.T, dir string, jobs ...*Job) *bed {
 // inBubble runs a test on a fake clock that begins at ten to eleven.
 func inBubble(t *testing.T, test func(t *testing.T, dir string)) {
 	t.Helper()
+	t.Parallel() // it waits for the disk
 	dir := filepath.Join(t.TempDir(), "jobs")
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(10*time.Hour + 50*time.Minute)

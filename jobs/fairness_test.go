@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,16 +20,18 @@ import (
 func TestEveryRegionIsServedInTurn(t *testing.T) {
 	seed := seedtest.Seed(t, 1)
 	for i := range uint64(4) {
-		inBubble(t, func(t *testing.T, dir string) {
-			s := &stress{random: rand.New(rand.NewPCG(seed, i)), cost: 4}
-			s.budget = 1 + quota.Units(s.random.IntN(40))
-			s.job = trending(t)
-			s.job.Stagger = 0
-			if s.random.IntN(2) == 0 {
-				s.job.Expects = map[string]quota.Units{"videos.list": s.cost}
-			}
-			s.live(t, dir, 20)
-			s.check(t, eight())
+		t.Run(strconv.FormatUint(i, 10), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, dir string) {
+				s := &stress{random: rand.New(rand.NewPCG(seed, i)), cost: 4}
+				s.budget = 1 + quota.Units(s.random.IntN(40))
+				s.job = trending(t)
+				s.job.Stagger = 0
+				if s.random.IntN(2) == 0 {
+					s.job.Expects = map[string]quota.Units{"videos.list": s.cost}
+				}
+				s.live(t, dir, 20)
+				s.check(t, eight())
+			})
 		})
 	}
 }

@@ -41,6 +41,7 @@ func TestWeeks(t *testing.T) {
 	for _, change := range changes {
 		for _, line := range lines {
 			t.Run(change.name+" "+line, func(t *testing.T) {
+				t.Parallel()
 				seed := seedtest.Seed(t, change.seed)
 				dir := t.TempDir()
 				synctest.Test(t, func(t *testing.T) {

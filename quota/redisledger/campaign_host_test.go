@@ -1,11 +1,11 @@
 package redisledger_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
-	"io"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -100,7 +100,11 @@ func TestCampaignHost(t *testing.T) {
 		wg.Go(func() { c.run(ctx) })
 	}
 	fmt.Println("ready")
-	io.Copy(io.Discard, os.Stdin)
+	for asked := bufio.NewScanner(os.Stdin); asked.Scan(); {
+		for !isWhole(t, service) {
+		}
+		fmt.Println("heard")
+	}
 	cancel()
 	wg.Wait()
 	awaitHealth(t, service)

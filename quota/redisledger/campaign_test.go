@@ -69,7 +69,9 @@ func TestCampaign(t *testing.T) {
 	for _, name := range []string{"a", "b", "c"} {
 		c.hosts = append(c.hosts, c.newHost(name))
 	}
-	c.pass(2 * time.Second) // each hears of the others with its heartbeat
+	for _, h := range c.hosts {
+		h.hear() // of the others, all of which have written by now
+	}
 	c.rage(length)
 	for _, h := range c.hosts {
 		h.end()
@@ -173,7 +175,8 @@ type campaignHost struct {
 	boots int
 
 	command *exec.Cmd
-	stdin   io.Closer
+	stdin   io.WriteCloser
+	said    chan string // "ready", or "heard"
 	output  chan string // all that it printed, once it has ended
 }
 
@@ -207,22 +210,36 @@ func (h *campaignHost) start() {
 		h.c.Fatal(err)
 	}
 	h.boots++
-	h.stdin, h.output = stdin, make(chan string, 1)
-	ready := make(chan struct{})
-	go h.read(stdout, ready)
+	h.stdin, h.said, h.output = stdin, make(chan string, 1), make(chan string, 1)
+	go h.read(stdout)
+	h.await()
+}
+
+// hear returns once the host has heard who else writes to the logs.
+func (h *campaignHost) hear() {
+	h.c.Helper()
+	if _, err := fmt.Fprintln(h.stdin, "hear"); err != nil {
+		h.c.Fatal(err)
+	}
+	h.await()
+}
+
+// await waits until the host says what it was asked for.
+func (h *campaignHost) await() {
+	h.c.Helper()
 	select {
-	case <-ready:
+	case <-h.said:
 	case output := <-h.output:
-		h.c.Fatalf("host %s does not start:\n%s", h.name, output)
+		h.c.Fatalf("host %s has ended:\n%s", h.name, output)
 	}
 }
 
-// read reads all that the host prints, and tells when it is ready.
-func (h *campaignHost) read(stdout io.Reader, ready chan<- struct{}) {
+// read reads all that the host prints.
+func (h *campaignHost) read(stdout io.Reader) {
 	var all strings.Builder
 	for lines := bufio.NewScanner(stdout); lines.Scan(); {
-		if lines.Text() == "ready" {
-			close(ready)
+		if line := lines.Text(); line == "ready" || line == "heard" {
+			h.said <- line
 		}
 		fmt.Fprintln(&all, lines.Text())
 	}

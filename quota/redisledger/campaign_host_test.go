@@ -124,7 +124,7 @@ func greet(c *campaignClient) {
 func openCampaignHost(t *testing.T, name string) (*quota.Service, func()) {
 	const deadline = 250 * time.Millisecond
 	ledger, err := redisledger.Open(redisledger.Config{Addrs: []string{os.Getenv(campaignAddrVariable)}, Daemon: name}, redisledger.Local{
-		Deadline: deadline, Journal: filepath.Join(os.Getenv(campaignFolderVariable), "journal"), Keep: 48 * time.Hour,
+		Deadline: deadline, Quiet: durationOf(t, campaignQuietVariable, 0), Journal: filepath.Join(os.Getenv(campaignFolderVariable), "journal"), Keep: 48 * time.Hour,
 	})
 	if err != nil {
 		t.Fatal(err)

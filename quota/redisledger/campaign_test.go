@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -22,12 +23,16 @@ import (
 // short one, of few clients.
 const campaignVariable = "QUOTAD_TEST_CAMPAIGN"
 
+// QUOTAD_TEST_CAMPAIGN_QUIET sets how long a log is quiet after a loss, such as 1s.
+const campaignQuietVariable = "QUOTAD_TEST_CAMPAIGN_QUIET"
+
 // A campaign lets three hosts with their clients work on one Redis, and does to
 // it, and to them, what may happen.
 type campaign struct {
 	*testing.T
 	dir     string
 	clients int
+	quiet   time.Duration
 	seed    uint64
 	rand    *rand.Rand       // draws the strikes
 	clock   *redistest.Clock // nil where it cannot be stepped
@@ -47,6 +52,7 @@ var strikes = []struct {
 	{"Redis is frozen", (*campaign).freezeRedis},
 	{"a host is killed", (*campaign).killHost},
 	{"Redis is flushed", func(c *campaign) { c.server.Order(c, "FLUSHALL") }},
+	{"Redis is flushed while a host is frozen", (*campaign).flushWithoutAHost},
 	{"the scripts are flushed", func(c *campaign) { c.server.Order(c, "SCRIPT FLUSH") }},
 	{"the clock steps on", func(c *campaign) { c.step(time.Duration(1+c.rand.IntN(5)) * time.Hour) }},
 	{"the clock steps back for a while", (*campaign).stepBack},
@@ -57,12 +63,9 @@ func TestCampaign(t *testing.T) {
 		t.Skip("it takes its time")
 	}
 	t.Parallel()
-	length, c := 6*time.Second, &campaign{T: t, clients: 8, struck: make(map[string]int)}
-	if text := os.Getenv(campaignVariable); text != "" {
-		var err error
-		if length, err = time.ParseDuration(text); err != nil {
-			t.Fatalf("%s: %v", campaignVariable, err)
-		}
+	c := &campaign{T: t, clients: 8, quiet: durationOf(t, campaignQuietVariable, 3*time.Second), struck: make(map[string]int)}
+	length := durationOf(t, campaignVariable, 6*time.Second)
+	if os.Getenv(campaignVariable) != "" {
 		c.clients = 32
 	}
 	c.begin(seedtest.Seed(t, 1))
@@ -77,6 +80,19 @@ func TestCampaign(t *testing.T) {
 		h.end()
 	}
 	c.check()
+}
+
+func durationOf(t *testing.T, variable string, otherwise time.Duration) time.Duration {
+	t.Helper()
+	text := os.Getenv(variable)
+	if text == "" {
+		return otherwise
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatalf("%s: %v", variable, err)
+	}
+	return d
 }
 
 func (c *campaign) begin(seed uint64) {
@@ -142,6 +158,20 @@ func (c *campaign) freezeRedis() {
 	}
 }
 
+// flushWithoutAHost flushes Redis while one host can put nothing back, for longer than the log
+// is quiet without it.
+func (c *campaign) flushWithoutAHost() {
+	process := c.hosts[c.rand.IntN(len(c.hosts))].command.Process
+	if err := process.Signal(syscall.SIGSTOP); err != nil {
+		c.Fatal(err)
+	}
+	c.server.Order(c, "FLUSHALL")
+	c.pass(c.quiet/2 + time.Duration(c.rand.Int64N(int64(c.quiet))))
+	if err := process.Signal(syscall.SIGCONT); err != nil {
+		c.Fatal(err)
+	}
+}
+
 func (c *campaign) killHost() {
 	h := c.hosts[c.rand.IntN(len(c.hosts))]
 	h.kill()
@@ -199,7 +229,7 @@ func (h *campaignHost) start() {
 	h.command = exec.Command(os.Args[0], "-test.run=^TestCampaignHost$", "-test.v", "-test.timeout=0")
 	h.command.Env = append(os.Environ(), campaignNameVariable+"="+h.name, campaignBootVariable+"="+strconv.Itoa(h.boots),
 		campaignFolderVariable+"="+h.dir, campaignAddrVariable+"="+h.addr, campaignClientsVariable+"="+strconv.Itoa(h.c.clients),
-		campaignSeedVariable+"="+strconv.FormatUint(h.c.seed, 10))
+		campaignSeedVariable+"="+strconv.FormatUint(h.c.seed, 10), campaignQuietVariable+"="+h.c.quiet.String())
 	stdin, err1 := h.command.StdinPipe()
 	stdout, err2 := h.command.StdoutPipe()
 	if err1 != nil || err2 != nil {

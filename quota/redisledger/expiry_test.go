@@ -181,6 +181,33 @@ func TestKeysOutliveTheirWindow(t *testing.T) {
 	}
 }
 
+// A window is made longer, and only denials follow: nothing that it counts now expires.
+func TestKeysOutliveALongerWindow(t *testing.T) {
+	t.Parallel()
+	v := newExpiryWatch(t, redistest.Start(t), quota.Sliding(time.Hour))
+	v.c.Limits[0].Units = 100
+	for range 10 {
+		v.acquire(ask("ten", ""))
+	}
+	outlive := v.clock.Now().Add(24 * time.Hour)
+	v.clock.Add(10 * time.Minute)
+	longer := *v.c
+	longer.Limits = []quota.Limit{v.c.Limits[0]}
+	longer.Limits[0].Window = quota.Sliding(24 * time.Hour)
+	v.c = &longer
+	v.mark()
+	for range 3 {
+		decisions, err := v.ledger.Acquire(t.Context(), v.c, []quota.Ask{ask("ten", "")})
+		if err != nil || decisions[0].Reason != quota.LimitExceeded {
+			t.Fatalf("got %+v, %v; want a denial", decisions, err)
+		}
+	}
+	v.see(outlive)
+	if len(v.expires) < 3 {
+		t.Errorf("the expiry of only %d keys was set", len(v.expires))
+	}
+}
+
 func newExpiryWatch(t *testing.T, server *redistest.Server, window quota.Window) *expiryWatch {
 	t.Helper()
 	v := &expiryWatch{T: t, clock: ledgertest.NewClock(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)), c: hundred(), expires: make(map[string]time.Time)}

@@ -3,6 +3,8 @@ package redisledger
 import (
 	"context"
 	"errors"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -292,4 +294,67 @@ func TestStrayCalls(t *testing.T) {
 		r.proxy.Release()
 		r.holds(11, 2)
 	})
+}
+
+// A call is asked three times, and what it denied the first time would fit since: that is
+// granted once.
+func TestDeniedBeforeItIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	r := newProxied(t, server)
+	r.must(r.adjust(t.Context(), 95))
+	other := openAt(t, Config{Addrs: []string{server.Addr}, Daemon: "b", KeyPrefix: r.ledger.prefix})
+	calls := 0
+	r.proxy.Disturb(func(command []string) redistest.Fault {
+		if !redistest.IsScript(command) {
+			return redistest.Pass
+		}
+		if calls++; calls > 2 {
+			return redistest.Pass
+		}
+		if calls == 2 { // the first time it was denied
+			if _, err := other.Adjust(t.Context(), r.c, quota.Adjustment{Limit: "daily", Units: -50}); err != nil {
+				t.Error(err)
+			}
+		}
+		return redistest.CutAfter
+	})
+	for _, d := range r.acquire(ask("list", ""), ask("ten", "")) {
+		r.isGrant(d)
+	}
+	r.holds(95-50+1+10, 1+1+2)
+}
+
+// A peek passes an acquire on its way to Redis: both are answered, and the account decides on.
+func TestPeekBesideAnAcquire(t *testing.T) {
+	t.Parallel()
+	r := newProxied(t, redistest.Start(t))
+	sent, peeked := make(chan struct{}), make(chan struct{})
+	send := sync.OnceFunc(func() { close(sent) })
+	r.proxy.Disturb(func(command []string) redistest.Fault {
+		if redistest.IsScript(command) && strings.HasPrefix(command[len(command)-1], "g,") {
+			send()
+			<-peeked
+		}
+		return redistest.Pass
+	})
+	decided := make(chan []quota.Decision)
+	go func() {
+		decisions, err := r.ledger.Acquire(context.Background(), r.c, []quota.Ask{ask("ten", "")})
+		if err != nil {
+			t.Error(err)
+		}
+		decided <- decisions
+	}()
+	<-sent
+	d, err := r.ledger.Peek(t.Context(), r.c, []string{"ten"}, ask("ten", "").Charges, false)
+	if err != nil || !d.Granted() {
+		t.Errorf("got %+v, %v; want that it fits", d, err)
+	}
+	close(peeked)
+	for _, d := range <-decided {
+		r.isGrant(d)
+	}
+	r.must(r.ledger.account(r.c.Name).whyDown())
+	r.holds(10, 1)
 }

@@ -202,6 +202,41 @@ func TestNobodyWaitsForAReplay(t *testing.T) {
 	h.awaitUp()
 }
 
+// The file is read again during an outage: the new allowance decides from then on, what the
+// old one granted counts against it, and all of it is booked in the end.
+func TestReloadDuringAnOutage(t *testing.T) {
+	server := emptyRedis(t)
+	h := start(t, server, "a", t.TempDir())
+	h.granted("search.list")
+	if err := server.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	h.refused("search.list")
+	h.granted("videos.list")
+	h.granted("videos.list")
+	set := func(operation string, units quota.Units) {
+		c := youtube()
+		c.Limits = append(c.Limits, quota.Limit{Name: "hour", Units: 1000, Window: quota.Sliding(time.Hour)})
+		policy := redisledger.Policy{Open: map[string]bool{operation: true}, Units: units}
+		h.ledger.SetCredentials([]*quota.Credential{c}, map[string]redisledger.Policy{"youtube": policy})
+		if err := h.service.SetCredentials([]*quota.Credential{c}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set("videos.list", 3)
+	h.granted("videos.list")
+	h.refused("videos.list")
+	set("search.list", 20)
+	h.refused("videos.list")
+	h.granted("search.list")
+	server.Process.Signal(syscall.SIGCONT)
+	h.awaitUp()
+	u, _, err := h.service.Usage(t.Context(), "youtube")
+	if err != nil || u.Limits[0].Used != 10+3+10 || u.Limits[1].Used != 10+3+10 {
+		t.Errorf("got %+v, %v; want 23 units in either limit", u, err)
+	}
+}
+
 func TestHealthTells(t *testing.T) {
 	server := emptyRedis(t)
 	h := start(t, server, "a", t.TempDir())

@@ -3,6 +3,7 @@ package redisledger
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -137,6 +138,47 @@ func TestGoneDaemonIsNotWaitedForForEver(t *testing.T) {
 		t.Errorf("it was waited for %v, want %v", waited, absence*quiet)
 	}
 	b.used(20)
+}
+
+// A journal takes long to read. From before its first line on, and from step to step, nothing is
+// granted, also to a host that knows nothing.
+func TestQuietPeriodBeginsBeforeTheJournalIsRead(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	proxy := redistest.NewProxy(t, server)
+	l, err := Open(Config{Addrs: []string{proxy.Addr}, Daemon: "a"}, Local{Journal: t.TempDir(), Keep: 48 * time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	c := hundred()
+	c.Limits[0].Units = 10_000
+	for range 6 {
+		if _, err := l.Acquire(t.Context(), c, slices.Repeat([]quota.Ask{ask("list", "")}, 100)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fresh := openAt(t, Config{Addrs: []string{server.Addr}, Daemon: "b"})
+	server.Order(t, "FLUSHALL")
+	var steps []int // entries of each call
+	proxy.Disturb(func(command []string) redistest.Fault {
+		if command[0] != "evalsha" || command[1] != l.scripts.restore.Hash() {
+			return redistest.Pass
+		}
+		if len(steps) > 0 {
+			if d, err := fresh.Acquire(t.Context(), c, []quota.Ask{ask("list", "")}); !errors.Is(err, quota.ErrRecovering) {
+				t.Errorf("got %+v, %v before step %d, want ErrRecovering", d, err, len(steps))
+			}
+		}
+		steps = append(steps, (len(command)-3-6-7)/2)
+		return redistest.Pass
+	})
+	if err := l.account(c.Name).recover(c); err != nil {
+		t.Fatal(err)
+	}
+	if want := []int{0, stageStep, stageStep, 600 - 2*stageStep}; !slices.Equal(steps, want) {
+		t.Errorf("got steps of %v entries, want %v", steps, want)
+	}
 }
 
 // A daemon is forgotten when nothing that it wrote counts any more, also by one that is started

@@ -93,3 +93,33 @@ func TestOfflineGrantsOfAClockThatWasBehind(t *testing.T) {
 	}
 	r.used(11)
 }
+
+// A request finds Redis away, and is decided without it when Redis has returned: it is booked
+// before Redis decides again.
+func TestGrantAsTheLedgerReturns(t *testing.T) {
+	t.Parallel()
+	events := make(chan Event, 100)
+	l, err := Open(Config{Addrs: []string{redistest.Start(t).Addr}, Daemon: "a"}, Local{
+		Journal: t.TempDir(), Keep: 48 * time.Hour, Deadline: time.Minute, Observe: func(e Event) { events <- e },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	c := hundred()
+	l.SetCredentials([]*quota.Credential{c}, map[string]Policy{c.Name: {Open: map[string]bool{"list": true}, Units: 5}})
+	acquireOne(t, l, c, "")
+	decisions, err := l.account(c.Name).decideOffline([]quota.Ask{ask("list", "page-1")}, quota.ErrUnavailable)
+	if err != nil || !decisions[0].Outage || !decisions[0].Granted() {
+		t.Fatalf("got %+v, %v; want an offline grant", decisions, err)
+	}
+	for (<-events).Kind != Up {
+	}
+	if again := acquireOne(t, l, c, "page-1"); !again.Replayed || again.GrantID != decisions[0].GrantID {
+		t.Errorf("got %+v, want the grant %s again", again, decisions[0].GrantID)
+	}
+	u, err := l.Usage(t.Context(), c)
+	if err != nil || u.Limits[0].Used != 2 {
+		t.Errorf("got %+v, %v; want both grants", u, err)
+	}
+}

@@ -29,6 +29,7 @@ var packages = []struct {
 	// What binds the domain to a technology.
 	{"quota/api", "quota", ""},
 	{"quota/server", "quota quota/api quota/upstream", ""},
+	{"quota/proxy", "quota quota/api quota/server quota/upstream", ""},
 	{"quota/server/servertest", "quota quota/api quota/ledgertest quota/server", ""},
 	{"quota/slidinglog", "quota", ""},
 	{"quota/upstream", "quota", ""},

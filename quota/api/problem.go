@@ -21,6 +21,8 @@ const (
 	TooManyConnections quota.Reason = "too_many_connections"
 	// Busy: 503, too many read whole logs at once.
 	Busy quota.Reason = "busy"
+	// UpstreamUnreachable: 502, or 504 where it took too long; of a proxy.
+	UpstreamUnreachable quota.Reason = "upstream_unreachable"
 	// BadConfiguration: 503, the daemon cannot start with the file that it has.
 	BadConfiguration quota.Reason = "bad_configuration"
 )
@@ -66,6 +68,7 @@ var answers = [...]answer{
 	}},
 	{reason: TooManyConnections, status: http.StatusServiceUnavailable},
 	{reason: Busy, status: http.StatusServiceUnavailable},
+	{reason: UpstreamUnreachable, status: http.StatusBadGateway},
 	{reason: BadConfiguration, status: http.StatusServiceUnavailable, hint: "quotad --check tells what is wrong with the file"},
 	{reason: InternalError, status: http.StatusInternalServerError}, // the last: also stands for what is not listed
 }

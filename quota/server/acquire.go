@@ -20,7 +20,7 @@ func (s *Server) acquire(w http.ResponseWriter, r *http.Request, c *Session, in 
 		writeProblem(w, api.ProblemFrom(err))
 		return
 	}
-	writeDecision(w, d, request.UseReserve)
+	WriteDecision(w, d, request.UseReserve)
 }
 
 // requestOf returns the request that a caller makes. A run token names the
@@ -112,7 +112,7 @@ func (s *Server) correct(w http.ResponseWriter, c *Session, verb string, units q
 		writeProblem(w, api.ProblemFrom(err))
 		return
 	}
-	writeDecision(w, d, false)
+	WriteDecision(w, d, false)
 }
 
 func (s *Server) correction(c *Session, id string, units quota.Units) (quota.Decision, error) {

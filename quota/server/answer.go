@@ -10,10 +10,10 @@ import (
 	"quotad/quota/api"
 )
 
-// writeDecision answers an acquire, settle or release with an api.Decision. useReserve
+// WriteDecision answers an acquire, settle or release with an api.Decision. useReserve
 // says which budget the caller was measured by. Most answers are this one, so it is
 // written without reflection.
-func writeDecision(w http.ResponseWriter, d quota.Decision, useReserve bool) {
+func WriteDecision(w http.ResponseWriter, d quota.Decision, useReserve bool) {
 	body := newObject()
 	body.flag("granted", d.Granted())
 	if d.Granted() {
@@ -46,7 +46,7 @@ func writeGrant(body *object, d quota.Decision) {
 // writeRefusal writes the members of a problem, and those that say when to ask again.
 // It returns the status.
 func writeRefusal(body *object, d quota.Decision, useReserve bool) int {
-	p := refusalOf(d)
+	p := ProblemOf(d)
 	writeLimits(body, d)
 	body.str("reason", string(d.Reason))
 	body.str("limit", d.Limit)
@@ -54,7 +54,6 @@ func writeRefusal(body *object, d quota.Decision, useReserve bool) int {
 		body.number("requested", int64(d.Units))
 	}
 	if d.Denied() {
-		p.Detail = denialDetail(d)
 		body.number("retry_after_ms", d.RetryAfter.Milliseconds())
 		body.time("retry_at", d.RetryAt)
 	}
@@ -105,9 +104,12 @@ func writeRemaining(body *object, d quota.Decision) {
 	}
 }
 
-// refusalOf returns the problem that a refusal is.
-func refusalOf(d quota.Decision) *api.Problem {
+// ProblemOf returns the problem that a refusal is.
+func ProblemOf(d quota.Decision) *api.Problem {
 	p := api.NewProblem(d.Reason, "%s", d.Detail)
+	if d.Denied() {
+		p.Detail = denialDetail(d)
+	}
 	if d.Hint != "" {
 		p.Hint = d.Hint
 	}

@@ -18,7 +18,7 @@ func TestDenialWhileCatchingUp(t *testing.T) {
 	until := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	day := quota.Limit{Name: "daily", Units: 100, Window: quota.Sliding(24 * time.Hour)}
 	w := httptest.NewRecorder()
-	writeDecision(w, quota.Decision{
+	WriteDecision(w, quota.Decision{
 		Reason: quota.LimitExceeded, Limit: "daily", Units: 1, RetryAt: until, RetryAfter: time.Hour,
 		Limits: []quota.LimitState{{Limit: day, Used: 10, Cost: 1, CatchingUp: until}},
 	}, false)
@@ -54,7 +54,7 @@ func TestDecisionsAreWrittenAsJSON(t *testing.T) {
 			})
 		}
 		w := httptest.NewRecorder()
-		writeDecision(w, d, random.IntN(2) == 0)
+		WriteDecision(w, d, random.IntN(2) == 0)
 		var got api.Decision
 		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
 			t.Fatalf("%+v: %v", d, err)
@@ -63,7 +63,7 @@ func TestDecisionsAreWrittenAsJSON(t *testing.T) {
 		if d.Granted() {
 			want.GrantID, want.Units, want.Replayed, want.Mode = d.GrantID, int64(d.Units), d.Replayed, map[bool]string{true: "outage"}[d.Outage]
 		} else {
-			p := refusalOf(d)
+			p := ProblemOf(d)
 			want.Reason, want.Limit, want.Requested = string(d.Reason), d.Limit, int64(d.Units)
 			want.Type, want.Title, want.Status, want.Detail, want.Hint = p.Type, p.Title, p.Status, p.Detail, p.Hint
 		}

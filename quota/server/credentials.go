@@ -179,7 +179,7 @@ func (s *Server) repair(verb string, c *Session, do func() (quota.Decision, erro
 	s.tell(Event{Verb: verb, Request: quota.Request{Credential: c.Path("name"), Caller: c.Caller}, PID: c.PID,
 		Decision: d, Err: err, Took: time.Since(start)})
 	if err == nil && !d.Granted() {
-		err = refusalOf(d)
+		err = ProblemOf(d)
 	}
 	return d, err
 }

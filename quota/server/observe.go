@@ -23,7 +23,7 @@ func (s *Server) observation(w http.ResponseWriter, r *http.Request, c *Session,
 	case err != nil:
 		writeProblem(w, api.ProblemFrom(err))
 	case out.Refused.Reason != "":
-		writeProblem(w, refusalOf(out.Refused))
+		writeProblem(w, ProblemOf(out.Refused))
 	default:
 		if c.HasToken() && out.Limit != "" {
 			s.tokens.Observed(c.token, out.Limit, out.Closed.Until)
@@ -47,7 +47,7 @@ func (s *Server) heard(c *Session, in api.Observation) (upstream.Observation, er
 	case in.Operation != "" && in.GrantID != "":
 		return heard, api.NewProblem(quota.BadRequest, "operation and grant_id do not go together: the grant names its operation")
 	case request.Credential == "" && in.GrantID == "":
-		return heard, refusalOf(s.noCredential())
+		return heard, ProblemOf(s.noCredential())
 	}
 	status, header, err := upstream.ParseHeader(in.Header)
 	if err != nil {

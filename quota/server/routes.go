@@ -109,7 +109,7 @@ func (s *Server) named(handle Handler) Handler {
 		if c.Path("name") == api.OnlyCredential {
 			names := s.service.Names()
 			if len(names) != 1 {
-				writeProblem(w, refusalOf(s.noCredential()))
+				writeProblem(w, ProblemOf(s.noCredential()))
 				return
 			}
 			r.SetPathValue("name", names[0])

@@ -106,7 +106,7 @@ func (s *Server) why(ctx context.Context, c *Session, in whyRequest) (api.Why, e
 	case "", quota.LimitExceeded, quota.LimitClosed, quota.CostExceedsLimit:
 		return whyOf(r, e), nil
 	default: // nothing that could be explained
-		return api.Why{}, refusalOf(e.Decision)
+		return api.Why{}, ProblemOf(e.Decision)
 	}
 }
 

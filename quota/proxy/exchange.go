@@ -1,0 +1,162 @@
+package proxy
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptrace"
+	"sync"
+	"time"
+
+	"quotad/quota"
+	"quotad/quota/api"
+	"quotad/quota/server"
+)
+
+// An Exchange is what became of a request that was matched.
+type Exchange struct {
+	Credential, Operation string
+	Caller                quota.Caller
+	// Status is the upstream's answer; 0: there was none, and Err or Refused says why.
+	Status  int
+	Refused quota.Reason
+	Err     error
+	Sent    int // how often the request was written to the upstream: more than once where a connection had ended
+	// Unheard is why the answer could not be taken in; nil: it was.
+	Unheard error
+	Took    time.Duration
+}
+
+// An exchange is a request on its way, and its answer.
+type exchange struct {
+	*site
+	proxy     *Proxy
+	operation string
+	ctx       context.Context // ends when the client is gone, or by cancel
+	cancel    context.CancelCauseFunc
+	began     time.Time
+
+	mu      sync.Mutex // guards what follows: the transport calls from goroutines of its own
+	grants  []quota.Decision
+	sent    int      // how often the request was written
+	written bool     // since the last connection was got
+	refused *refusal // of a repetition
+	free    bool     // the upstream does not charge for its answer
+	event   Exchange
+}
+
+// settleTime is how long giving back may last, whoever has gone meanwhile.
+const settleTime = 5 * time.Second
+
+// acquire asks for the units of one sending.
+func (x *exchange) acquire(ctx context.Context) *refusal {
+	start := time.Now()
+	request := quota.Request{
+		Credential: x.target.Credential, Operation: x.operation, Count: 1,
+		UseReserve: x.bearer.UseReserve, Caller: x.bearer.Caller,
+	}
+	d, err := x.decide(ctx, request)
+	x.proxy.observe(server.Event{Verb: "acquire", Request: request, Decision: d, Err: err, Took: time.Since(start)})
+	switch {
+	case err != nil:
+		return &refusal{problem: api.ProblemFrom(err)}
+	case !d.Granted():
+		return refusalOf(d, request.UseReserve)
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.grants = append(x.grants, d)
+	return nil
+}
+
+func (x *exchange) decide(ctx context.Context, r quota.Request) (quota.Decision, error) {
+	p := x.proxy
+	decided, d := p.tokens.Admit(x.token, r, p.service.Cost(r.Credential, map[string]quota.Units{r.Operation: r.Count}))
+	if !d.Granted() {
+		return d, nil
+	}
+	d, err := p.service.Acquire(ctx, r)
+	decided(d, err)
+	return d, err
+}
+
+// trace has every sending paid for before it begins. The transport sends a request again
+// where it is on a connection that has ended meanwhile, and the upstream may have
+// counted what was written there.
+func (x *exchange) trace(ctx context.Context) context.Context {
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn:      x.gotConn,
+		WroteRequest: func(httptrace.WroteRequestInfo) { x.wrote() },
+	})
+}
+
+// wrote notes that the request, or a part of it, may have reached the upstream.
+func (x *exchange) wrote() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !x.written {
+		x.sent++
+		x.written = true
+	}
+}
+
+// gotConn comes before the request is written to a connection.
+func (x *exchange) gotConn(info httptrace.GotConnInfo) {
+	x.mu.Lock()
+	again := x.written
+	x.written = false
+	x.mu.Unlock()
+	if !again {
+		return
+	}
+	if refused := x.acquire(x.ctx); refused != nil {
+		x.mu.Lock()
+		x.refused = refused
+		x.mu.Unlock()
+		x.cancel(errNotAgain)
+		info.Conn.Close() // nothing more is written
+	}
+}
+
+// finish gives back what nothing was sent for, or what the upstream does not charge for.
+func (x *exchange) finish() {
+	x.mu.Lock()
+	charged := x.sent
+	if x.free {
+		charged--
+	}
+	unspent := x.grants[min(len(x.grants), max(0, charged)):]
+	x.event.Sent, x.event.Took = x.sent, time.Since(x.began)
+	event := x.event
+	x.mu.Unlock()
+	for _, grant := range unspent {
+		x.release(grant.GrantID)
+	}
+	x.proxy.done(event)
+}
+
+// release gives a grant back. One that cannot be given back stays debited, which is the
+// safe side.
+func (x *exchange) release(grantID string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.ctx), settleTime)
+	defer cancel()
+	start := time.Now()
+	d, err := x.proxy.service.Settle(ctx, grantID, 0, x.bearer.Caller)
+	if err == nil && d.Granted() {
+		x.proxy.tokens.Settled(x.token, grantID, 0)
+	}
+	x.proxy.observe(server.Event{
+		Verb: "release", Request: quota.Request{Credential: x.target.Credential, Caller: x.bearer.Caller},
+		GrantID: grantID, Decision: d, Err: err, Took: time.Since(start),
+	})
+}
+
+// note changes what is told of the exchange.
+func (x *exchange) note(change func(*Exchange)) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	change(&x.event)
+}
+
+type exchangeKey struct{}
+
+func exchangeOf(r *http.Request) *exchange { return r.Context().Value(exchangeKey{}).(*exchange) }

@@ -1,0 +1,455 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"quotad/quota"
+	"quotad/quota/ledgertest"
+	"quotad/quota/server"
+	"quotad/quota/server/servertest"
+	"quotad/quota/upstream"
+)
+
+const (
+	runToken = "LIVETOKENLIVETOKENLIVETOKE"
+	realKey  = "AIza-the-real-key"
+)
+
+// A scene is a proxy before an upstream that a test writes, on a ledger in memory.
+type scene struct {
+	*testing.T
+	clock    *ledgertest.Clock
+	service  *quota.Service
+	tokens   *servertest.Tokens
+	proxy    *Proxy
+	base     string // where the pass calls the upstream, with a slash at its end
+	upstream *httptest.Server
+	client   *http.Client
+
+	mu   sync.Mutex // guards what follows
+	done []Exchange
+}
+
+// routes are those of the credential youtube.
+var routes = map[string]string{
+	"GET /youtube/v3/search":  "search.list",
+	"GET /youtube/v3/videos":  "videos.list",
+	"POST /youtube/v3/videos": "search.list",
+	"GET /files/**":           "videos.list",
+	"POST /files/**":          "videos.list",
+}
+
+// newScene starts a proxy; edit, unless it is nil, changes what it is made of and where
+// the calls of youtube go to.
+func newScene(t *testing.T, answer http.HandlerFunc, edit func(*Config, *Target)) *scene {
+	s := &scene{T: t, clock: ledgertest.NewClock(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)), tokens: new(servertest.Tokens)}
+	s.service = servertest.NewService(t, ledgertest.NewModel(s.clock.Now), servertest.YouTube(), servertest.Other())
+	s.tokens.Issue(runToken, "trending", "US", "youtube")
+	s.upstream = httptest.NewServer(answer)
+	t.Cleanup(s.upstream.Close)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := Config{
+		Address: listener.Addr().String(), Service: s.service, Tokens: s.tokens,
+		Observer: upstream.NewObserver(s.service, nil, func(upstream.Outcome) {}),
+		Done: func(e Exchange) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.done = append(s.done, e)
+		},
+	}
+	address, _ := url.Parse(s.upstream.URL)
+	table, wrong := NewRoutes(routes)
+	if wrong != nil {
+		t.Fatal(wrong)
+	}
+	target := &Target{Credential: "youtube", Upstream: address, Key: realKey, KeyHeader: apiKeyHeader, Billing: AnyAnswer, Dialect: Google, Routes: table}
+	if edit != nil {
+		edit(&config, target)
+	}
+	s.proxy = New(config)
+	s.proxy.SetTargets([]*Target{target})
+	s.base = s.proxy.AddressFor("youtube", runToken)
+	served := make(chan error, 1)
+	go func() { served <- s.proxy.Serve(listener) }()
+	s.client = &http.Client{Transport: &http.Transport{}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	t.Cleanup(func() {
+		s.client.CloseIdleConnections()
+		s.proxy.Shutdown(servertest.Canceled())
+		if err := <-served; err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+	})
+	return s
+}
+
+// An answer is what a client got.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+func (s *scene) get(path string) answer { return s.do("GET", s.base+path, nil, nil) }
+
+func (s *scene) do(method, address string, header http.Header, body io.Reader) answer {
+	s.Helper()
+	r, err := http.NewRequest(method, address, body)
+	if err != nil {
+		s.Fatal(err)
+	}
+	if header != nil {
+		r.Header = header
+	}
+	return s.send(r)
+}
+
+func (s *scene) send(r *http.Request) answer {
+	s.Helper()
+	res, err := s.client.Do(r)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return answer{res.StatusCode, res.Header, string(text)}
+}
+
+// settled waits until so many requests are over, and returns them.
+func (s *scene) settled(n int) []Exchange {
+	s.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		s.mu.Lock()
+		done := s.done
+		s.mu.Unlock()
+		if len(done) >= n {
+			return done
+		}
+		if time.Now().After(deadline) {
+			s.Fatalf("%d requests are over, want %d", len(done), n)
+		}
+	}
+}
+
+// used is what is debited of the daily limit.
+func (s *scene) used() quota.Units {
+	s.Helper()
+	usage, _, err := s.service.Usage(context.Background(), "youtube")
+	if err != nil {
+		s.Fatal(err)
+	}
+	return usage.Limits[0].Used
+}
+
+func ok(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, `{"items":[]}`) }
+
+func TestMetersACall(t *testing.T) {
+	var got *http.Request
+	s := newScene(t, func(w http.ResponseWriter, r *http.Request) {
+		got = r.Clone(context.Background())
+		w.Header().Set("Etag", "abc")
+		ok(w, r)
+	}, nil)
+	a := s.get("youtube/v3/search?part=snippet&q=a%20b&key=dummy&maxResults=50")
+	if a.status != 200 || a.body != `{"items":[]}` || a.header.Get("Etag") != "abc" {
+		t.Errorf("answered %d %v %q", a.status, a.header, a.body)
+	}
+	if got.URL.RequestURI() != "/youtube/v3/search?part=snippet&q=a%20b&maxResults=50" {
+		t.Errorf("sent %s", got.URL.RequestURI())
+	}
+	if "http://"+got.Host != s.upstream.URL || got.Header.Get(apiKeyHeader) != realKey {
+		t.Errorf("sent to %s with %v", got.Host, got.Header)
+	}
+	for name, values := range got.Header {
+		if strings.Contains(strings.Join(values, " "), runToken) || strings.HasPrefix(name, "X-Forwarded") {
+			t.Errorf("sent %s: %q", name, values)
+		}
+	}
+	want := Exchange{Credential: "youtube", Operation: "search.list", Caller: s.tokens.Pass(runToken).Bearer.Caller, Status: 200, Sent: 1}
+	done := s.settled(1)[0]
+	if done.Took = 0; done != want {
+		t.Errorf("told of %+v, want %+v", done, want)
+	}
+	if s.used() != 100 {
+		t.Errorf("%d units are debited, want 100", s.used())
+	}
+}
+
+// The run token is accepted wherever clients put a key, and the real key alone is sent.
+func TestTakesTheTokenAsKey(t *testing.T) {
+	var got atomic.Pointer[http.Request]
+	s := newScene(t, func(w http.ResponseWriter, r *http.Request) { got.Store(r.Clone(context.Background())); ok(w, r) }, nil)
+	base := strings.Replace(s.base, runToken+"/", "", 1)
+	for name, r := range map[string]struct {
+		query  string
+		header http.Header
+	}{
+		"parameter":      {"key=" + runToken + "&part=id", http.Header{}},
+		"Google's field": {"part=id", http.Header{apiKeyHeader: {runToken}}},
+		"bearer":         {"part=id", http.Header{authorization: {"Bearer " + runToken}}},
+		"GitHub's word":  {"part=id", http.Header{authorization: {"token " + runToken}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if a := s.do("GET", base+"youtube/v3/videos?"+r.query, r.header, nil); a.status != 200 {
+				t.Fatalf("answered %d %s", a.status, a.body)
+			}
+			r := got.Load()
+			if r.URL.RawQuery != "part=id" || r.Header.Get(authorization) != "" || len(r.Header[apiKeyHeader]) != 1 || r.Header.Get(apiKeyHeader) != realKey {
+				t.Errorf("sent ?%s with %v", r.URL.RawQuery, r.Header)
+			}
+		})
+	}
+}
+
+// An OAuth client keeps its own authorization, unless the key is sent there.
+func TestLeavesAnotherAuthorization(t *testing.T) {
+	got := make(chan http.Header, 1)
+	for _, sent := range []struct{ keyHeader, want string }{{apiKeyHeader, "Bearer ya29.mine"}, {authorization, "Bearer " + realKey}} {
+		s := newScene(t, func(w http.ResponseWriter, r *http.Request) { got <- r.Header; ok(w, r) },
+			func(_ *Config, target *Target) { target.KeyHeader = sent.keyHeader })
+		s.do("GET", s.base+"youtube/v3/videos", http.Header{authorization: {"Bearer ya29.mine"}}, nil)
+		if h := <-got; h.Get(authorization) != sent.want {
+			t.Errorf("sent %v, want %s", h[authorization], sent.want)
+		}
+	}
+}
+
+// A client of Google sends a long query as a form, and means GET.
+func TestTakesAFormForAGet(t *testing.T) {
+	got := make(chan *http.Request, 1)
+	s := newScene(t, func(w http.ResponseWriter, r *http.Request) { got <- r; ok(w, r) }, nil)
+	header := http.Header{"X-Http-Method-Override": {"GET"}, "Content-Type": {"application/x-www-form-urlencoded"}}
+	a := s.do("POST", s.base+"youtube/v3/videos?alt=json", header, strings.NewReader("id=a%2Cb&key=dummy"))
+	if a.status != 200 {
+		t.Fatalf("answered %d %s", a.status, a.body)
+	}
+	if r := <-got; r.Method != "GET" || r.URL.RequestURI() != "/youtube/v3/videos?alt=json&id=a%2Cb" || r.Header.Get("X-Http-Method-Override") != "" {
+		t.Errorf("sent %s %s %v", r.Method, r.URL.RequestURI(), r.Header)
+	}
+	if s.used() != 1 {
+		t.Errorf("%d units are debited, want 1", s.used())
+	}
+}
+
+// What was never sent is given back; whatever may have arrived is not.
+func TestChargesWhatWasSent(t *testing.T) {
+	cut := func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err == nil {
+			conn.Close()
+		}
+	}
+	t.Run("no connection", func(t *testing.T) {
+		s := newScene(t, ok, nil)
+		s.upstream.Close()
+		if a := s.get("youtube/v3/videos"); a.status != 502 || !strings.Contains(a.body, "backendError") {
+			t.Errorf("answered %d %s", a.status, a.body)
+		}
+		if done := s.settled(1)[0]; s.used() != 0 || done.Sent != 0 || done.Err == nil {
+			t.Errorf("%d units are debited of %+v", s.used(), done)
+		}
+		if settled := s.tokens.Pass(runToken).Settled; len(settled) != 1 || !strings.HasSuffix(settled[0], "=0") {
+			t.Errorf("the pass was told of %q", settled)
+		}
+	})
+	t.Run("reset", func(t *testing.T) {
+		s := newScene(t, cut, nil)
+		if a := s.get("youtube/v3/videos"); a.status != 502 {
+			t.Errorf("answered %d %s", a.status, a.body)
+		}
+		if s.settled(1); s.used() != 1 {
+			t.Errorf("%d units are debited, want 1", s.used())
+		}
+	})
+	for status, billing := range map[int]struct {
+		rule Billing
+		want quota.Units
+	}{500: {AnyAnswer, 1}, 304: {Not304, 0}, 404: {Not304, 1}} {
+		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			s := newScene(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) },
+				func(_ *Config, target *Target) { target.Billing = billing.rule })
+			if a := s.get("youtube/v3/videos"); a.status != status {
+				t.Errorf("answered %d %s", a.status, a.body)
+			}
+			if s.settled(1); s.used() != billing.want {
+				t.Errorf("%d units are debited, want %d", s.used(), billing.want)
+			}
+		})
+	}
+}
+
+// The transport sends a GET again where a connection that it kept has ended: each sending
+// is paid for before it begins, or not made.
+func TestPaysForEachSending(t *testing.T) {
+	for _, left := range []struct {
+		calls quota.Units // that the run may still make
+		want  int         // status
+	}{{3, 200}, {2, 403}} {
+		t.Run(fmt.Sprint(left.calls), func(t *testing.T) {
+			var received atomic.Int64
+			s := newScene(t, func(w http.ResponseWriter, r *http.Request) {
+				if received.Add(1) == 2 { // of a connection that was used before
+					conn, _, _ := w.(http.Hijacker).Hijack()
+					conn.Close()
+					return
+				}
+				ok(w, r)
+			}, nil)
+			s.tokens.May(runToken, false, left.calls)
+			s.get("youtube/v3/videos")
+			if a := s.get("youtube/v3/videos"); a.status != left.want {
+				t.Errorf("answered %d %s", a.status, a.body)
+			}
+			s.settled(2)
+			if got, debited := received.Load(), s.used(); debited != quota.Units(got) || debited != left.calls {
+				t.Errorf("the upstream got %d requests, %d units are debited, want %d", got, debited, left.calls)
+			}
+		})
+	}
+}
+
+// What the upstream answers on its quota is taken in before the client can ask again.
+func TestHearsTheUpstream(t *testing.T) {
+	const exhausted = `{"error":{"code":403,"errors":[{"domain":"youtube.quota","reason":"quotaExceeded","message":"you have exceeded your quota"}]}}`
+	for _, encoding := range []string{"", "gzip"} {
+		t.Run(encoding, func(t *testing.T) {
+			received := 0
+			s := newScene(t, func(w http.ResponseWriter, r *http.Request) {
+				received++
+				if encoding == "gzip" {
+					w.Header().Set("Content-Encoding", "gzip")
+					w.WriteHeader(403)
+					w.Write(zipped(t, exhausted))
+					return
+				}
+				w.WriteHeader(403)
+				io.WriteString(w, exhausted)
+			}, nil)
+			header := http.Header{"Accept-Encoding": {"gzip, br"}}
+			a := s.do("GET", s.base+"youtube/v3/videos", header, nil)
+			if a.status != 403 || encoding == "" && a.body != exhausted {
+				t.Errorf("answered %d %q", a.status, a.body)
+			}
+			again := s.get("youtube/v3/videos")
+			if again.status != 403 || !strings.Contains(again.body, `"reason":"limit_closed"`) || again.header.Get("Retry-After") == "" || received != 1 {
+				t.Errorf("answered %d %q, after %d calls", again.status, again.body, received)
+			}
+			if observed := s.tokens.Pass(runToken).Observed; len(observed) != 1 || observed[0] != "daily" {
+				t.Errorf("the pass was told of %q", observed)
+			}
+		})
+	}
+}
+
+// Addresses of the upstream lead through the proxy, others stay; the key is not told.
+func TestKeepsClientsInside(t *testing.T) {
+	var s *scene
+	s = newScene(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Location", "https://other.example/there")
+		w.Header().Set("Link", "<"+s.upstream.URL+"/files/2?page=2>; rel=\"next\"")
+		w.Header().Set("X-Echo", r.Header.Get(apiKeyHeader))
+		w.WriteHeader(302)
+	}, nil)
+	a := s.get("files/1")
+	if a.status != 302 || a.header.Get("Location") != "https://other.example/there" || a.header.Get("Link") != "<"+s.base+"files/2?page=2>; rel=\"next\"" || a.header.Get("X-Echo") != "" {
+		t.Errorf("answered %d %v", a.status, a.header)
+	}
+}
+
+// A denial is worded as the upstream's clients understand it.
+func TestSpeaksTheDialect(t *testing.T) {
+	for _, c := range []struct {
+		dialect Dialect
+		status  int
+		header  http.Header
+		body    []string
+	}{
+		{Google, 403, http.Header{"Retry-After": {"86400"}}, []string{`"code":403`, `"domain":"youtube.quota","reason":"quotaExceeded"`, `"quotad":{"reason":"limit_exceeded","limit":"search"`}},
+		{GitHub, 403, http.Header{"X-Ratelimit-Remaining": {"0"}, "X-Ratelimit-Limit": {"4000"}, "X-Ratelimit-Reset": {"1795338000"}, "Retry-After": {"86400"}}, []string{`"message":"API rate limit exceeded: quotad: `}},
+		{Problem, 429, http.Header{"Retry-After": {"86400"}, "Content-Type": {"application/problem+json"}}, []string{`"reason":"limit_exceeded"`, `"retry_after_ms":86400000`}},
+	} {
+		t.Run(string(c.dialect), func(t *testing.T) {
+			s := newScene(t, ok, func(_ *Config, target *Target) { target.Dialect = c.dialect })
+			for range 40 {
+				s.get("youtube/v3/search")
+			}
+			a := s.get("youtube/v3/search")
+			if a.status != c.status {
+				t.Errorf("answered %d, want %d", a.status, c.status)
+			}
+			for name, want := range c.header {
+				if got := a.header.Get(name); got != want[0] {
+					t.Errorf("%s: %q, want %q", name, got, want[0])
+				}
+			}
+			for _, want := range c.body {
+				if !strings.Contains(a.body, want) {
+					t.Errorf("answered %s, want %s", a.body, want)
+				}
+			}
+			if done := s.settled(41)[40]; done.Refused != quota.LimitExceeded || done.Sent != 0 {
+				t.Errorf("told of %+v", done)
+			}
+			if denied := s.tokens.Pass(runToken).Decisions[40]; !denied.Denied() {
+				t.Errorf("the pass was told of %+v", denied)
+			}
+		})
+	}
+}
+
+// A ledger that cannot decide is nobody's exhaustion.
+func TestLedgerAway(t *testing.T) {
+	for dialect, want := range map[Dialect]string{Google: "backendError", GitHub: "ledger_unavailable", Problem: "ledger_unavailable"} {
+		service := servertest.NewService(t, away{}, servertest.YouTube())
+		s := newScene(t, ok, func(c *Config, target *Target) { c.Service, target.Dialect = service, dialect })
+		if a := s.get("youtube/v3/videos"); a.status != 503 || a.header.Get("Retry-After") != "1" || !strings.Contains(a.body, want) {
+			t.Errorf("%s: answered %d %v %s", dialect, a.status, a.header, a.body)
+		}
+	}
+}
+
+// away is a ledger that is not there.
+type away struct{ quota.Ledger }
+
+func (away) Acquire(context.Context, *quota.Credential, []quota.Ask) ([]quota.Decision, error) {
+	return nil, fmt.Errorf("%w: it is away", quota.ErrUnavailable)
+}
+
+var _ server.Tokens = (*servertest.Tokens)(nil)
+
+// A client that goes away takes its call with it, and what was sent stays debited.
+func TestClientGoesAway(t *testing.T) {
+	received, gone := make(chan struct{}), make(chan struct{})
+	s := newScene(t, func(_ http.ResponseWriter, r *http.Request) {
+		close(received)
+		<-r.Context().Done()
+		close(gone)
+	}, nil)
+	ctx, cancel := context.WithCancel(context.Background())
+	r, _ := http.NewRequestWithContext(ctx, "GET", s.base+"youtube/v3/videos", nil)
+	go func() { <-received; cancel() }()
+	if _, err := s.client.Do(r); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	<-gone
+	if done := s.settled(1)[0]; done.Sent != 1 || s.used() != 1 {
+		t.Errorf("told of %+v, %d units are debited", done, s.used())
+	}
+}

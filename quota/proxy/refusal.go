@@ -1,0 +1,178 @@
+package proxy
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"time"
+
+	"quotad/quota"
+	"quotad/quota/api"
+	"quotad/quota/server"
+)
+
+// A Dialect is how an upstream words a refusal, so that its clients understand ours.
+type Dialect string
+
+// The dialects.
+const (
+	Google  Dialect = "google"
+	GitHub  Dialect = "github"
+	Problem Dialect = "problem" // RFC 9457, as our own API
+)
+
+// A refusal is why a request is not answered by the upstream.
+type refusal struct {
+	problem    *api.Problem
+	decision   quota.Decision // of a denial
+	useReserve bool
+}
+
+func refusalOf(d quota.Decision, useReserve bool) *refusal {
+	return &refusal{problem: server.ProblemOf(d), decision: d, useReserve: useReserve}
+}
+
+// exhausted tells whether the budget is gone, for this caller at least.
+func (r *refusal) exhausted() bool {
+	return r.decision.Denied() || r.decision.Reason == quota.RunCapExceeded
+}
+
+// A quotad is what a refusal in another dialect says beside, for those who know us.
+type quotad struct {
+	Reason  quota.Reason `json:"reason"`
+	Limit   string       `json:"limit,omitempty"`
+	Detail  string       `json:"detail,omitempty"`
+	Hint    string       `json:"hint,omitempty"`
+	RetryAt *time.Time   `json:"retry_at,omitempty"`
+}
+
+// retrySoon is after how many seconds to come again where nobody knows.
+const retrySoon = "1"
+
+// write answers in a dialect.
+func (r *refusal) write(w http.ResponseWriter, dialect Dialect) {
+	h := w.Header()
+	if r.decision.Denied() {
+		h.Set("Retry-After", strconv.FormatInt(seconds(r.decision.RetryAfter), 10))
+	} else if r.problem.Status == http.StatusServiceUnavailable {
+		h.Set("Retry-After", retrySoon)
+	}
+	switch dialect {
+	case Google:
+		r.writeGoogle(w)
+	case GitHub:
+		r.writeGitHub(w)
+	default:
+		r.writeProblem(w)
+	}
+}
+
+// writeProblem answers as the API does.
+func (r *refusal) writeProblem(w http.ResponseWriter) {
+	if r.decision.Reason != "" {
+		server.WriteDecision(w, r.decision, r.useReserve)
+		return
+	}
+	send(w, r.problem.Status, "application/problem+json", r.problem)
+}
+
+// A googleError is the envelope of Google's APIs.
+type googleError struct {
+	Error struct {
+		Code    int          `json:"code"`
+		Message string       `json:"message"`
+		Errors  []googleItem `json:"errors"`
+	} `json:"error"`
+	Quotad quotad `json:"quotad"`
+}
+
+type googleItem struct {
+	Message string `json:"message"`
+	Domain  string `json:"domain"`
+	Reason  string `json:"reason"`
+}
+
+// googleReasons are Google's words for a status.
+var googleReasons = map[int]string{
+	http.StatusBadRequest: "badRequest", http.StatusForbidden: "forbidden", http.StatusNotFound: "notFound",
+	http.StatusConflict: "conflict", http.StatusUnprocessableEntity: "badRequest",
+}
+
+// writeGoogle says that the quota is exceeded as YouTube does: its clients do not repeat
+// such a request.
+func (r *refusal) writeGoogle(w http.ResponseWriter) {
+	item := googleItem{Message: r.message(), Domain: "global", Reason: googleReasons[r.problem.Status]}
+	status := r.problem.Status
+	switch {
+	case r.exhausted():
+		status, item.Domain, item.Reason = http.StatusForbidden, "youtube.quota", "quotaExceeded"
+	case item.Reason == "":
+		item.Reason = "backendError"
+	}
+	var body googleError
+	body.Error.Code, body.Error.Message, body.Error.Errors = status, item.Message, []googleItem{item}
+	body.Quotad = r.quotad()
+	send(w, status, "application/json; charset=UTF-8", body)
+}
+
+// A gitHubError is the body of GitHub's errors.
+type gitHubError struct {
+	Message string `json:"message"`
+	Quotad  quotad `json:"quotad"`
+}
+
+// writeGitHub says that a rate limit is exceeded as GitHub does: nothing remains, until a
+// time in seconds since 1970.
+func (r *refusal) writeGitHub(w http.ResponseWriter) {
+	body := gitHubError{Message: r.message(), Quotad: r.quotad()}
+	status := r.problem.Status
+	if r.exhausted() {
+		status = http.StatusForbidden
+		body.Message = "API rate limit exceeded: " + body.Message
+		h := w.Header()
+		h.Set("X-Ratelimit-Remaining", "0")
+		if at := r.decision.RetryAt; !at.IsZero() {
+			h.Set("X-Ratelimit-Reset", strconv.FormatInt(at.Add(time.Second-1).Unix(), 10))
+		}
+		for _, l := range r.decision.Limits {
+			if l.Name == r.decision.Limit {
+				h.Set("X-Ratelimit-Limit", strconv.FormatInt(int64(l.Units), 10))
+				h.Set("X-Ratelimit-Used", strconv.FormatInt(int64(l.Used), 10))
+			}
+		}
+		h.Set("X-Ratelimit-Resource", r.decision.Limit)
+	}
+	send(w, status, "application/json; charset=utf-8", body)
+}
+
+// message is the refusal in words, for whoever reads what his client prints.
+func (r *refusal) message() string {
+	text := "quotad: " + r.problem.Detail
+	if r.problem.Hint != "" {
+		text += "; " + r.problem.Hint
+	}
+	return text
+}
+
+func (r *refusal) quotad() quotad {
+	q := quotad{Reason: r.problem.Reason, Limit: r.decision.Limit, Detail: r.problem.Detail, Hint: r.problem.Hint}
+	if at := r.decision.RetryAt; !at.IsZero() {
+		at = at.UTC()
+		q.RetryAt = &at
+	}
+	return q
+}
+
+func send(w http.ResponseWriter, status int, contentType string, body any) {
+	text, err := json.Marshal(body)
+	if err != nil {
+		http.Error(w, "cannot encode the answer", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", contentType)
+	w.WriteHeader(status)
+	w.Write(append(text, '\n')) // an error means that the client went away
+}
+
+// seconds rounds up, so that whoever waits that long does not come too early.
+func seconds(d time.Duration) int64 { return max(1, int64((d+time.Second-1)/time.Second)) }

@@ -1,0 +1,179 @@
+package proxy
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"quotad/quota"
+	"quotad/quota/api"
+)
+
+// A site is what a request asks for: who makes it, and what of which upstream.
+type site struct {
+	target *Target
+	token  string
+	bearer quota.Bearer
+
+	method  string // as the upstream gets it
+	path    string // behind the credential's name; escaped, it begins with a slash
+	query   string // without keys
+	through string // our own address of the upstream's root, without the slash at its end
+}
+
+const methodOverride = "X-Http-Method-Override"
+
+// locate finds out who makes a request, and what it is for.
+func (p *Proxy) locate(r *http.Request) (*site, *api.Problem) {
+	if problem := p.checkHost(r); problem != nil {
+		return nil, problem
+	}
+	s := &site{method: r.Method}
+	first, path, _ := strings.Cut(strings.TrimPrefix(r.URL.EscapedPath(), "/"), "/")
+	s.token, s.through = first, "http://"+p.address+"/"+first
+	credential := first
+	var live bool
+	if s.bearer, live = p.tokens.Bearer(first); live {
+		credential, path, _ = strings.Cut(path, "/")
+		s.through += "/" + credential
+	} else if s.token = keyOf(r); s.token != "" {
+		s.bearer, live = p.tokens.Bearer(s.token)
+	}
+	if !live {
+		problem := api.NewProblem(quota.Forbidden, "the run token is missing or unknown: it dies with its pass")
+		problem.Hint = "a pass finds the address with its token in $" + AddressEnv
+		return nil, problem
+	}
+	s.path = "/" + path
+	if s.target = p.Target(credential); s.target == nil {
+		problem := api.NewProblem(quota.UnknownCredential, "no credential %.80q is proxied", credential)
+		problem.Hint = "the address is http://" + p.address + "/RUN_TOKEN/CREDENTIAL/…"
+		return nil, problem
+	}
+	if s.bearer.Credential != credential {
+		return s, api.NewProblem(quota.Forbidden, "the run token spends from another credential")
+	}
+	s.query = s.target.strip(r.URL.RawQuery, p.isToken)
+	return s, s.override(r, p.isToken)
+}
+
+// checkHost refuses what is not meant for us: a page's request under a name that was made
+// to point here, and one of a client that takes us for a proxy of everything.
+func (p *Proxy) checkHost(r *http.Request) *api.Problem {
+	if r.Method == http.MethodConnect || r.URL.Host != "" {
+		problem := api.NewProblem(quota.BadRequest, "only one upstream for each credential is served here, and nothing through CONNECT")
+		problem.Hint = "set the base address of the API to $" + AddressEnv + ", not the proxy of HTTP"
+		return problem
+	}
+	if r.Host != p.address {
+		return api.NewProblem(quota.Forbidden, "the host %.80q is not this proxy, which is %s", r.Host, p.address)
+	}
+	if r.Header.Get("Upgrade") != "" {
+		return api.NewProblem(quota.BadRequest, "no other protocol is spoken here: leave the header Upgrade out")
+	}
+	return nil
+}
+
+func (p *Proxy) isToken(text string) bool {
+	if text == "" {
+		return false
+	}
+	_, live := p.tokens.Bearer(text)
+	return live
+}
+
+// longestForm is the longest query that a client sends as a form, for want of room in an
+// address.
+const longestForm = 64 << 10
+
+// override undoes what clients of Google do with a long query: they send it in the body of
+// a POST, and that GET is meant in a header. The upstream gets the GET.
+func (s *site) override(r *http.Request, isToken func(string) bool) *api.Problem {
+	meant := r.Header.Get(methodOverride)
+	if meant == "" || meant == r.Method {
+		return nil
+	}
+	form := strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-www-form-urlencoded")
+	if r.Method != http.MethodPost || meant != http.MethodGet || !form {
+		return api.NewProblem(quota.BadRequest, "%s makes a GET of a form alone: send the request with its own method", methodOverride)
+	}
+	body, err := io.ReadAll(io.LimitReader(r.Body, longestForm+1))
+	if err != nil || len(body) > longestForm {
+		return api.NewProblem(quota.BadRequest, "the form could not be read, or has more than %d bytes", longestForm)
+	}
+	query := s.target.strip(string(body), isToken)
+	s.query = strings.Trim(s.query+"&"+query, "&")
+	s.method, r.Body, r.ContentLength = http.MethodGet, http.NoBody, 0
+	r.Header.Del("Content-Type")
+	r.Header.Del("Content-Length")
+	return nil
+}
+
+// operation returns what the request is, by the routes.
+func (s *site) operation() (string, quota.Decision) {
+	refuse := func(reason quota.Reason, hint, format string, args ...any) (string, quota.Decision) {
+		return "", quota.Decision{Reason: reason, Detail: fmt.Sprintf(format, args...), Hint: hint}
+	}
+	segments, err := split(s.path)
+	if err != nil {
+		return refuse(quota.BadRequest, "", "%v", err)
+	}
+	if what, hint := uncounted(segments, s.query); what != "" {
+		return refuse(quota.UnknownOperation, hint, "%s cannot be counted here", what)
+	}
+	operation, found := s.target.Routes.find(s.method, segments)
+	if !found {
+		hint := fmt.Sprintf("a route of this kind is %q: routes are added in [credentials.%s.proxy.routes]", s.target.Routes.nearest(segments), s.target.Credential)
+		return refuse(quota.UnknownOperation, hint, "no route of credential %q matches %.20s %.80q", s.target.Credential, s.method, "/"+strings.Join(segments, "/"))
+	}
+	return operation, quota.Decision{}
+}
+
+// uncounted names what a request stands for that is more than one call, or none.
+func uncounted(segments []string, query string) (what, hint string) {
+	switch first := segments[:min(1, len(segments))]; {
+	case len(first) > 0 && first[0] == "batch":
+		return "a batch", "it counts as many calls as it has parts: send them one by one"
+	case len(first) > 0 && (first[0] == "upload" || first[0] == "resumable") || strings.Contains("&"+query, "&uploadType="):
+		return "an upload", "its parts are no calls of their own: upload directly, and acquire before"
+	}
+	return "", ""
+}
+
+// split returns the segments of an escaped path, decoded, as the upstream may read them.
+// What one reader takes for a segment and another for several does not pass.
+func split(path string) ([]string, error) {
+	path = strings.TrimSuffix(path[1:], "/")
+	if path == "" {
+		return nil, nil
+	}
+	segments := strings.Split(path, "/")
+	for i, escaped := range segments {
+		plain, err := url.PathUnescape(escaped)
+		if err != nil {
+			return nil, fmt.Errorf("the path cannot be read: %v", err)
+		}
+		if isAmbiguous(plain) {
+			return nil, fmt.Errorf("the path holds %.40q, which is no plain segment", escaped)
+		}
+		segments[i] = plain
+	}
+	return segments, nil
+}
+
+// isAmbiguous tells whether somebody who decodes a segment once more, or not at all, may
+// find another path in it.
+func isAmbiguous(segment string) bool {
+	for {
+		if segment == "" || segment == "." || segment == ".." || strings.ContainsAny(segment, "/\\\x00") {
+			return true
+		}
+		again, err := url.PathUnescape(segment)
+		if err != nil || again == segment {
+			return false
+		}
+		segment = again
+	}
+}

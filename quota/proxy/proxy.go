@@ -157,7 +157,7 @@ func (p *Proxy) AddressFor(credential, token string) string {
 
 // Serve answers the connections of a listener, which it closes in the end, until Shutdown.
 func (p *Proxy) Serve(l net.Listener) error {
-	if err := p.http.Serve(&countedListener{Listener: l}); !errors.Is(err, http.ErrServerClosed) {
+	if err := p.http.Serve(&countedListener{Listener: l, most: maxConnections}); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil

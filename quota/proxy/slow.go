@@ -57,6 +57,7 @@ func (w *patientWriter) Write(p []byte) (int, error) {
 // A countedListener closes connections that are too many.
 type countedListener struct {
 	net.Listener
+	most int64 // at once
 	open atomic.Int64
 }
 
@@ -67,7 +68,7 @@ func (l *countedListener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		if l.open.Add(1) <= maxConnections {
+		if l.open.Add(1) <= l.most {
 			return &countedConn{Conn: conn, leave: sync.OnceFunc(func() { l.open.Add(-1) })}, nil
 		}
 		l.open.Add(-1)

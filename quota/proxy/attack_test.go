@@ -1,0 +1,364 @@
+package proxy
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"quotad/quota/server"
+)
+
+// raw sends a request as it is written, with the proxy's own Host unless it names one.
+func (s *scene) raw(request string, headers ...string) (status int, body string) {
+	s.Helper()
+	conn, err := net.Dial("tcp", s.proxy.address)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(3 * time.Minute))
+	if len(headers) == 0 || !strings.HasPrefix(headers[0], "Host:") {
+		headers = append([]string{"Host: " + s.proxy.address}, headers...)
+	}
+	fmt.Fprintf(conn, "%s HTTP/1.1\r\n%s\r\n\r\n", request, strings.Join(headers, "\r\n"))
+	method, _, _ := strings.Cut(request, " ")
+	res, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: method})
+	if err != nil {
+		s.Fatalf("%s: %v", request, err)
+	}
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		s.Fatalf("%s: %v", request, err)
+	}
+	return res.StatusCode, string(text)
+}
+
+// What is not a plain call of a route reaches no upstream and costs nothing.
+func TestTurnsAway(t *testing.T) {
+	var received atomic.Int64
+	var mu sync.Mutex
+	var attempts []server.Attempt
+	s := newScene(t, func(w http.ResponseWriter, r *http.Request) { received.Add(1); ok(w, r) }, func(c *Config, _ *Target) {
+		c.Forbidden = func(a server.Attempt) {
+			mu.Lock()
+			defer mu.Unlock()
+			attempts = append(attempts, a)
+		}
+	})
+	s.tokens.Issue("OTHERTOKEN", "other", "US", "other")
+	s.tokens.Issue("DEADTOKEN", "trending", "DE", "youtube")
+	s.tokens.Revoke("DEADTOKEN")
+	at := "/" + runToken + "/youtube"
+	for _, c := range []struct {
+		name, request string
+		header        string
+		status        int
+		says          string
+	}{
+		{"host of an attacker", "GET " + at + "/youtube/v3/videos", "Host: evil.example:9465", 403, "is not this proxy"},
+		{"another port", "GET " + at + "/youtube/v3/videos", "Host: 127.0.0.1:1", 403, "is not this proxy"},
+		{"a name", "GET " + at + "/youtube/v3/videos", "Host: localhost:" + port(s), 403, "is not this proxy"},
+		{"no host", "GET " + at + "/youtube/v3/videos", "Host:", 403, "is not this proxy"},
+		{"token of a pass that ended", "GET /DEADTOKEN/youtube/youtube/v3/videos", "", 403, "it dies with its pass"},
+		{"no token", "GET /youtube/youtube/v3/videos", "", 403, "missing or unknown"},
+		{"token as key of a pass that ended", "GET /youtube/youtube/v3/videos?key=DEADTOKEN", "", 403, "missing or unknown"},
+		{"token of another credential", "GET /OTHERTOKEN/youtube/youtube/v3/videos", "", 403, "spends from another credential"},
+		{"a credential that is not proxied", "GET /OTHERTOKEN/other/get", "", 404, "is proxied"},
+		{"nothing behind the token", "GET /" + runToken, "", 404, "is proxied"},
+		{"no route", "GET " + at + "/youtube/v3/captions", "", 404, "no route"},
+		{"another method", "DELETE " + at + "/youtube/v3/videos", "", 404, "no route"},
+		{"dots", "GET " + at + "/files/../youtube/v3/search", "", 400, "no plain segment"},
+		{"encoded dots", "GET " + at + "/files/%2e%2e/youtube/v3/search", "", 400, "no plain segment"},
+		{"encoded twice", "GET " + at + "/files/%252e%252e/youtube/v3/search", "", 400, "no plain segment"},
+		{"encoded slash", "GET " + at + "/files%2f..%2fyoutube/v3/search", "", 400, "no plain segment"},
+		{"encoded slash alone", "GET " + at + "/youtube%2Fv3%2Fsearch", "", 400, "no plain segment"},
+		{"backslash", "GET " + at + "/files/..%5cyoutube", "", 400, "no plain segment"},
+		{"empty segments", "GET " + at + "//youtube/v3/search", "", 400, "no plain segment"},
+		{"dots out of the credential", "GET " + at + "/../other/get", "", 400, "no plain segment"},
+		{"a batch", "POST " + at + "/batch/youtube/v3", "Content-Length: 0", 404, "send them one by one"},
+		{"an upload", "POST " + at + "/upload/youtube/v3/videos?uploadType=resumable", "Content-Length: 0", 404, "upload directly"},
+		{"an upload at the path of a call", "POST " + at + "/youtube/v3/videos?uploadType=resumable", "Content-Length: 0", 404, "upload directly"},
+		{"a method within", "POST " + at + "/youtube/v3/videos", "X-HTTP-Method-Override: DELETE", 400, "send the request with its own method"},
+		{"a proxy of everything", "GET http://www.googleapis.com/youtube/v3/videos", "Host: www.googleapis.com", 400, "set the base address"},
+		{"CONNECT", "CONNECT www.googleapis.com:443", "Host: www.googleapis.com:443", 400, "set the base address"},
+		{"another protocol", "GET " + at + "/youtube/v3/videos", "Upgrade: websocket", 400, "no other protocol"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			headers := []string{"Accept: */*"}
+			if c.header != "" {
+				headers = []string{c.header}
+			}
+			status, body := s.raw(c.request, headers...)
+			if status != c.status || !strings.Contains(body, c.says) {
+				t.Errorf("answered %d %s, want %d %q", status, body, c.status, c.says)
+			}
+		})
+	}
+	if received.Load() != 0 || s.used() != 0 {
+		t.Errorf("the upstream got %d requests, %d units are debited", received.Load(), s.used())
+	}
+	for _, a := range attempts {
+		if strings.Contains(fmt.Sprint(a), "TOKEN") {
+			t.Errorf("told of a token: %+v", a)
+		}
+	}
+	if len(attempts) != 8 {
+		t.Errorf("told of %d attempts, want 8: %+v", len(attempts), attempts)
+	}
+}
+
+func port(s *scene) string {
+	_, port, _ := net.SplitHostPort(s.proxy.address)
+	return port
+}
+
+// A client cannot have the real key left out, nor say which one is sent.
+func TestKeyIsNotTheClientsToChange(t *testing.T) {
+	got := make(chan http.Header, 1)
+	s := newScene(t, func(w http.ResponseWriter, r *http.Request) { got <- r.Header; ok(w, r) }, nil)
+	for name, header := range map[string]string{
+		"named as hop by hop": "Connection: close, X-Goog-Api-Key, Host",
+		"sent along":          "X-Goog-Api-Key: mine\r\nx-goog-api-key: too",
+	} {
+		if status, body := s.raw("GET /"+runToken+"/youtube/youtube/v3/videos", header); status != 200 {
+			t.Fatalf("%s: answered %d %s", name, status, body)
+		}
+		if keys := (<-got)[apiKeyHeader]; len(keys) != 1 || keys[0] != realKey {
+			t.Errorf("%s: sent the keys %q", name, keys)
+		}
+	}
+}
+
+// What some readers of a query take for a method, or for another parameter, does not pass.
+func TestQueryIsReadByAllAlike(t *testing.T) {
+	got := make(chan string, 1)
+	s := newScene(t, func(w http.ResponseWriter, r *http.Request) { got <- r.URL.RawQuery; ok(w, r) }, nil)
+	s.raw("GET /" + runToken + "/youtube/youtube/v3/videos?a=1&%24httpMethod=DELETE&k%65y=mine&b=2;key=mine&c=%zz&d=3")
+	if query := <-got; query != "a=1&d=3" {
+		t.Errorf("sent %q", query)
+	}
+}
+
+// bodySize is how long the bodies are that pass: QUOTAD_TEST_BODY in bytes, or 16 MiB.
+func bodySize(t *testing.T) int64 {
+	text := os.Getenv("QUOTAD_TEST_BODY")
+	if text == "" {
+		return 16 << 20
+	}
+	size, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return size
+}
+
+// zeros is a body of a size.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}
+
+// Large bodies pass both ways, an error's too, and none is kept.
+func TestKeepsNoBody(t *testing.T) {
+	size := bodySize(t)
+	for _, status := range []int{200, 500} {
+		s := newScene(t, func(w http.ResponseWriter, r *http.Request) {
+			n, err := io.Copy(io.Discard, r.Body)
+			if n != size || err != nil {
+				t.Errorf("the upstream read %d bytes: %v", n, err)
+			}
+			w.WriteHeader(status)
+			io.CopyN(w, zeros{}, size)
+		}, nil)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		r, _ := http.NewRequest("POST", s.base+"files/1", io.LimitReader(zeros{}, size))
+		res, err := s.client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := io.Copy(io.Discard, res.Body)
+		if n != size || err != nil || res.StatusCode != status {
+			t.Errorf("answered %d with %d bytes: %v", res.StatusCode, n, err)
+		}
+		runtime.ReadMemStats(&after)
+		if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 4<<20 {
+			t.Errorf("%d bytes were allocated for a body of %d", allocated, size)
+		}
+	}
+}
+
+// An answer is passed on as it comes.
+func TestStreams(t *testing.T) {
+	more := make(chan struct{})
+	s := newScene(t, func(w http.ResponseWriter, _ *http.Request) {
+		io.WriteString(w, "first\n")
+		w.(http.Flusher).Flush()
+		<-more
+		io.WriteString(w, "second\n")
+	}, nil)
+	r, _ := http.NewRequest("GET", s.base+"youtube/v3/videos", nil)
+	res, err := s.client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	lines := bufio.NewReader(res.Body)
+	if line, err := lines.ReadString('\n'); line != "first\n" {
+		t.Fatalf("read %q: %v", line, err)
+	}
+	close(more)
+	if line, err := lines.ReadString('\n'); line != "second\n" {
+		t.Fatalf("read %q: %v", line, err)
+	}
+}
+
+// Clients that never end what they begin do not keep others from being served.
+func TestSlowClients(t *testing.T) {
+	t.Parallel() // mostly it waits
+	s := newScene(t, ok, nil)
+	var slow []net.Conn
+	defer func() {
+		for _, conn := range slow {
+			conn.Close()
+		}
+	}()
+	for range 1000 {
+		conn, err := net.Dial("tcp", s.proxy.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		slow = append(slow, conn)
+		fmt.Fprintf(conn, "GET /%s/youtube/youtube/v3/videos HTTP/1.1\r\nHost: %s\r\nX-Slow: ", runToken, s.proxy.address)
+	}
+	if a := s.get("youtube/v3/videos"); a.status != 200 {
+		t.Errorf("answered %d %s", a.status, a.body)
+	}
+	for _, conn := range slow { // each is cut when its time is over
+		conn.SetDeadline(time.Now().Add(3 * time.Minute))
+		if _, err := io.Copy(io.Discard, conn); err != nil {
+			t.Fatalf("a slow client is not cut: %v", err)
+		}
+	}
+	if s.used() != 1 {
+		t.Errorf("%d units are debited, want 1", s.used())
+	}
+}
+
+// Of connections that are too many each is closed, and room is made by one that ends.
+func TestTooManyConnections(t *testing.T) {
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer inner.Close()
+	l := &countedListener{Listener: inner, most: 1}
+	dial := func() net.Conn {
+		conn, err := net.Dial("tcp", inner.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		conn.SetDeadline(time.Now().Add(time.Minute))
+		return conn
+	}
+	dial()
+	first, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	excess := dial()
+	go func() {
+		excess.Read(make([]byte, 1)) // until it is closed
+		first.Close()
+		dial()
+	}()
+	if _, err := l.Accept(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// An upstream whose header never ends is given up, by its size or by the time, and its call
+// stays debited.
+func TestHeaderThatNeverEnds(t *testing.T) {
+	for name, every := range map[string]time.Duration{"long": 0, "slow": 50 * time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t, func(w http.ResponseWriter, _ *http.Request) {
+				conn, _, err := w.(http.Hijacker).Hijack()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer conn.Close()
+				_, err = io.WriteString(conn, "HTTP/1.1 200 OK\r\n")
+				for n := 0; err == nil; n++ {
+					_, err = fmt.Fprintf(conn, "X-Line-%d: %s\r\n", n, strings.Repeat("x", 100))
+					time.Sleep(every)
+				}
+			}, func(c *Config, _ *Target) { c.AnswerTime = time.Second })
+			if a := s.get("youtube/v3/videos"); a.status != 502 && a.status != 504 {
+				t.Errorf("answered %d %s", a.status, a.body)
+			}
+			if done := s.settled(1)[0]; done.Sent != 1 || s.used() != 1 {
+				t.Errorf("told of %+v, %d units are debited", done, s.used())
+			}
+		})
+	}
+}
+
+// A proxy that stops lets requests end, cuts those that do not, and leaves none unsettled.
+func TestShutdown(t *testing.T) {
+	received, more := make(chan struct{}, 2), make(chan struct{})
+	s := newScene(t, func(w http.ResponseWriter, r *http.Request) {
+		received <- struct{}{}
+		if r.URL.Query().Get("hang") != "" {
+			<-r.Context().Done()
+			return
+		}
+		<-more
+		ok(w, r)
+	}, nil)
+	ended := make(chan int, 2)
+	for _, query := range []string{"?hang=1", ""} {
+		go func() {
+			r, _ := http.NewRequest("GET", s.base+"youtube/v3/videos"+query, nil)
+			res, err := s.client.Do(r)
+			if err != nil {
+				ended <- 0
+				return
+			}
+			res.Body.Close()
+			ended <- res.StatusCode
+		}()
+		<-received
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	stopped := make(chan error, 1)
+	go func() { stopped <- s.proxy.Shutdown(ctx) }()
+	close(more)
+	if status := <-ended; status != 200 {
+		t.Errorf("the request that ends in time is answered %d", status)
+	}
+	cancel()
+	if err := <-stopped; err == nil {
+		t.Error("the request that does not end is not told of")
+	}
+	if done := s.settled(2); len(done) != 2 || s.used() != 2 {
+		t.Errorf("told of %+v, %d units are debited", done, s.used())
+	}
+	<-ended
+}

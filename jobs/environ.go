@@ -42,6 +42,7 @@ type contract struct {
 	scheduledAt time.Time // the slot, not the launch
 	deadline    time.Time // when the timeout strikes
 	bookmark    string    // what the last pass of the region left; empty: nothing
+	proxy       string    // by which it calls the upstream without asking first; empty: it cannot
 	set         []Variable
 }
 
@@ -66,6 +67,9 @@ func environ(own []string, job *Job, c contract) []string {
 	})
 	if c.bookmark != "" {
 		vars["QUOTAD_BOOKMARK"] = c.bookmark
+	}
+	if c.proxy != "" {
+		vars["QUOTAD_PROXY"] = c.proxy
 	}
 	for _, v := range c.set {
 		vars[v.name()] = v.value()

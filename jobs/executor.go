@@ -236,6 +236,7 @@ func (e *executor) command(p Pass, token string) Command {
 			scheduledAt: e.slot,
 			deadline:    p.Deadline,
 			bookmark:    e.state.bookmark(p.Region),
+			proxy:       e.runner.config.Proxy(e.job.Credential, token),
 			set:         e.set,
 		}),
 		Timeout:   e.job.Timeout,

@@ -19,8 +19,11 @@ type Config struct {
 	Gate     Gate
 	Launcher Launcher
 	Tokens   *Tokens
-	Dir      string   // where states and logs of runs are kept; nobody else writes to it
-	Socket   string   // where passes acquire
+	Dir      string // where states and logs of runs are kept; nobody else writes to it
+	Socket   string // where passes acquire
+	// Proxy returns the address by which the holder of a run token calls the upstream of a
+	// credential; empty where there is none. Nil: there is none of any.
+	Proxy    func(credential, token string) string
 	Environ  []string // the daemon's own environment; passes get an allow-list of it. Nil: none
 	Parallel int      // passes under way at once, of all jobs together; 0: any number
 
@@ -71,6 +74,9 @@ func Open(c Config) (*Runner, error) {
 	}
 	if c.Observe == nil {
 		c.Observe = func(any) {}
+	}
+	if c.Proxy == nil {
+		c.Proxy = func(string, string) string { return "" }
 	}
 	if c.Hosts == nil {
 		c.Hosts = alone{}

@@ -170,6 +170,7 @@ func renderStatus(s jobsapi.Status, paces paces, v term.View) string {
 	renderConfiguration(&b, s.Config, v)
 	for _, c := range s.Credentials {
 		renderCredential(&b, c, paces, v)
+		renderProxied(&b, s.Proxy, c.Name, v)
 	}
 	for _, j := range s.Jobs {
 		b.WriteByte('\n')
@@ -186,6 +187,18 @@ func renderCredential(b *strings.Builder, c api.Credential, paces paces, v term.
 		return
 	}
 	renderLimits(b, c.Limits, paces[c.Name], v)
+}
+
+// renderProxied says by which address a credential's upstream is called through the proxy.
+func renderProxied(b *strings.Builder, proxy *api.Proxy, credential string, v term.View) {
+	if proxy == nil {
+		return
+	}
+	for _, c := range proxy.Credentials {
+		if c.Name == credential {
+			v.Prose(b, 2, term.Plain, fmt.Sprintf("through the proxy at %s to %s", proxy.Address, c.Upstream))
+		}
+	}
 }
 
 func renderLedger(b *strings.Builder, s jobsapi.Status, v term.View) {

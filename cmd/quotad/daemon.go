@@ -17,6 +17,7 @@ import (
 	"quotad/jobs/scheduler"
 	"quotad/quota"
 	"quotad/quota/api"
+	"quotad/quota/proxy"
 	"quotad/quota/redisledger"
 	"quotad/quota/upstream"
 )
@@ -38,6 +39,7 @@ type daemon struct {
 	shared   *redisledger.Ledger // nil of an embedded ledger
 	hosts    jobs.Hosts          // beside that one
 	tokens   *jobs.Tokens
+	proxy    *proxy.Proxy    // nil: there is none
 	reaper   *process.Reaper // of what passes leave behind; nil: they have cgroups
 	tasks    uint64          // that there may be before a pass cannot start another one
 	runner   *jobs.Runner
@@ -53,7 +55,8 @@ type daemon struct {
 	failed chan error // what keeps the daemon from going on
 	undo   []func()   // what stop does, the last one first
 
-	serving sync.WaitGroup // for the listeners of the API
+	serving  sync.WaitGroup // for the listeners of the API
+	proxying sync.WaitGroup // for that of the proxy
 }
 
 func newDaemon(c *config.Config, read func() (*config.Config, error), s systemd, log zerolog.Logger) *daemon {
@@ -86,6 +89,7 @@ func (d *daemon) start(ask, force context.Context) error {
 		d.startNotifier,
 		d.openWorkDirs,
 		d.openLedger,
+		d.openProxy,
 		d.openRunner,
 		d.serveAPI,
 		func(ask context.Context) error { return d.runJobs(ask, force) },
@@ -170,6 +174,7 @@ func (d *daemon) openRunner(context.Context) error {
 		Observe:     d.events.emit,
 		Dir:         d.statePath("jobs"),
 		Socket:      d.socket(),
+		Proxy:       d.proxyAddress,
 		Environ:     d.passEnviron(),
 		Parallel:    d.config.Passes.Parallel,
 		BootID:      self.BootID,

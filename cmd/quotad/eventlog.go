@@ -9,6 +9,7 @@ import (
 	"quotad/cmd/quotad/notify"
 	"quotad/jobs"
 	"quotad/quota"
+	"quotad/quota/proxy"
 	"quotad/quota/redisledger"
 	"quotad/quota/server"
 	"quotad/quota/upstream"
@@ -32,6 +33,8 @@ func (e eventLog) observe(event any) {
 		e.forbidden(event)
 	case upstream.Outcome:
 		e.observed(event)
+	case proxy.Exchange:
+		e.proxied(event)
 	case redisledger.Event:
 		e.outage(event)
 	case jobs.RunChanged:
@@ -237,6 +240,34 @@ func (e eventLog) observed(out upstream.Outcome) {
 		}
 		line.Str("credential", d.Credential).Str("limit", d.Limit).Int64("ours", int64(d.Ours.Units)).Int64("theirs", int64(d.Theirs.Units)).Msg(message)
 	}
+}
+
+// proxied writes a line for a call through the proxy that went otherwise than asked for:
+// above all for units that are debited although the upstream may not have counted them.
+func (e eventLog) proxied(x proxy.Exchange) {
+	var line *zerolog.Event
+	message := "proxy passed a call on"
+	switch {
+	case x.Err != nil && x.Refused == "":
+		line, message = e.refusal(zerolog.WarnLevel, x.Caller, "proxy failed"), "proxy got no answer"
+	case x.Sent > 1:
+		line, message = e.refusal(zerolog.WarnLevel, x.Caller, "proxy repeated"), "proxy sent a call again"
+	case x.Unheard != nil:
+		line, message = e.refusal(zerolog.WarnLevel, x.Caller, "proxy unheard"), "cannot take in what the upstream says"
+	case x.Refused == "":
+		line = e.log.Debug()
+	}
+	if line == nil {
+		return
+	}
+	if x.Err != nil {
+		line.Err(x.Err)
+	}
+	if x.Unheard != nil {
+		line.AnErr("unheard", x.Unheard)
+	}
+	by(line.Str("credential", x.Credential), x.Caller, 0).Str("operation", x.Operation).
+		Int("status", x.Status).Int("sent", x.Sent).Int64("took_ms", x.Took.Milliseconds()).Msg(message)
 }
 
 // outage writes a line for each edge of a shared ledger's outage.

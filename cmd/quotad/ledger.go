@@ -46,6 +46,9 @@ func (d *daemon) setCredentials(c *config.Config) error {
 		return err
 	}
 	d.observer.SetProfiles(c.Profiles)
+	if d.proxy != nil {
+		d.proxy.SetTargets(c.Targets)
+	}
 	d.metrics.Expect(c.Credentials)
 	if d.shared == nil {
 		return nil

@@ -30,7 +30,7 @@ import (
 //	await NAME MESSAGE [F=V...]  waits for a line of its log, behind the one that was awaited last
 //	signal NAME SIGNAL           sends it TERM, KILL or HUP
 //	ends NAME CODE               waits for its end; -1: by a signal
-//	upstream QUOTA [PAGES]       serves a video API at $BASE with a true daily quota of its own, and empty books
+//	upstream QUOTA [PAGES]       serves a video API at $BASE of $HOST with a true daily quota of its own, and empty books
 //	books UNITS                  holds what the upstream charged against UNITS, and that it never refused
 //	gone FILE                    waits until no process has the pid that FILE holds
 //	edit FILE OLD NEW            replaces the only OLD in FILE
@@ -193,6 +193,7 @@ func upstreamCommand(ts *testscript.TestScript, _ bool, args []string) {
 		s.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.upstream.Load().ServeHTTP(w, r) }))
 		ts.Defer(s.server.Close)
 		ts.Setenv("BASE", s.server.URL+upstream.Path)
+		ts.Setenv("HOST", s.server.URL)
 	}
 }
 

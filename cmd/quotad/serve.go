@@ -116,10 +116,7 @@ func (d *daemon) serveAPI(context.Context) error {
 		Forbidden: emitting[server.Attempt](&d.events),
 		ErrorLog:  stdlog.New(complaints{d.log}, "", 0),
 		Routes:    append(jobsserver.Routes(d.runner), jobsserver.PlanRoute(d.runner, d.service), d.metrics.Route(), server.ReloadRoute(d.reload)),
-		Status: map[string]func(context.Context) any{
-			"jobs":   jobsserver.Section(d.runner),
-			"config": func(context.Context) any { return d.reloads.told.Load() },
-		},
+		Status:    d.sections(),
 	})
 	if err != nil {
 		return err
@@ -141,6 +138,18 @@ func (d *daemon) serveAPI(context.Context) error {
 	d.log.Info().Str("version", version()).Str("config", d.config.File).Str("ledger", d.config.Ledger.Backend).
 		Str("socket", d.socket()).Msg("serving")
 	return nil
+}
+
+// sections are those of the status, beside quota's own.
+func (d *daemon) sections() map[string]func(context.Context) any {
+	sections := map[string]func(context.Context) any{
+		"jobs":   jobsserver.Section(d.runner),
+		"config": func(context.Context) any { return d.reloads.told.Load() },
+	}
+	if d.proxy != nil {
+		sections["proxy"] = d.proxySection
+	}
+	return sections
 }
 
 // fail ends the daemon, unless err is nil or something else does already.

@@ -225,8 +225,12 @@ func wait(ctx context.Context, timeout time.Duration, changed <-chan struct{}) {
 // observe is a sink of events. What a call spends is sent with its pass, or after
 // statusAge.
 func (n *statusNotifier) observe(event any) {
-	switch event.(type) {
-	case jobs.RunChanged, jobs.PassChanged, redisledger.Event, upstream.Outcome:
+	switch event := event.(type) {
+	case jobs.RunChanged, jobs.PassChanged, redisledger.Event:
 		n.notify()
+	case upstream.Outcome:
+		if event.Changed {
+			n.notify()
+		}
 	}
 }

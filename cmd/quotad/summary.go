@@ -12,6 +12,7 @@ import (
 	"quotad/jobs"
 	"quotad/jobs/plan"
 	"quotad/quota"
+	"quotad/quota/proxy"
 )
 
 // check warns of limits that the schedule does not fit, and says what the
@@ -35,6 +36,9 @@ func summarize(w io.Writer, c *config.Config) {
 	if c.Metrics != "" {
 		fmt.Fprintf(w, "metrics http://%s/metrics\n", c.Metrics)
 	}
+	if c.Proxy != "" {
+		fmt.Fprintf(w, "proxy   http://%s, for passes that call the address in $%s\n", c.Proxy, proxy.AddressEnv)
+	}
 	for _, event := range slices.Sorted(maps.Keys(c.OnEvent.Commands)) {
 		fmt.Fprintf(w, "on %s: %s\n", event, strings.Join(c.OnEvent.Commands[event], " "))
 	}
@@ -45,9 +49,20 @@ func summarize(w io.Writer, c *config.Config) {
 			fmt.Fprintf(w, "  preset %s, checked on %s, knows %s and %s\n", preset.Name, preset.Checked.Format(time.DateOnly),
 				quota.Count(preset.Limits, "limit", "limits"), quota.Count(preset.Operations, "operation", "operations"))
 		}
+		summarizeTarget(w, c, credential.Name)
 	}
 	for _, job := range c.Jobs {
 		summarizeJob(w, c, job)
+	}
+}
+
+// summarizeTarget says where calls of a credential go that come through the proxy.
+func summarizeTarget(w io.Writer, c *config.Config, credential string) {
+	for _, target := range c.Targets {
+		if target.Credential == credential {
+			fmt.Fprintf(w, "  through the proxy: %s, by %s; the key is sent as %s\n",
+				target.Upstream, quota.Count(target.Routes.Len(), "route", "routes"), target.KeyHeader)
+		}
 	}
 }
 

@@ -14,6 +14,7 @@ type Status struct {
 	api.Status
 	Jobs   []Job             `json:"jobs"`
 	Config api.Configuration `json:"config"`
+	Proxy  *api.Proxy        `json:"proxy,omitempty"` // nil: there is none
 }
 
 // Job is how a job is.

@@ -202,6 +202,20 @@ const (
 	Changed ChangeKind = "changed"
 )
 
+// Proxy tells where calls are metered of those who do not ask: the member "proxy" of
+// GET /v1/status.
+type Proxy struct {
+	Address     string    `json:"address"` // behind it come a run token and a credential's name
+	Credentials []Proxied `json:"credentials"`
+}
+
+// Proxied is a credential whose upstream can be called through the proxy.
+type Proxied struct {
+	Name     string `json:"name"`
+	Upstream string `json:"upstream"`
+	Routes   int    `json:"routes"`
+}
+
 // Configuration tells which configuration is in force: the member "config" of
 // GET /v1/status.
 type Configuration struct {

@@ -70,7 +70,7 @@ func (x *exchange) acquire(ctx context.Context) *refusal {
 
 func (x *exchange) decide(ctx context.Context, r quota.Request) (quota.Decision, error) {
 	p := x.proxy
-	decided, d := p.tokens.Admit(x.token, r, p.service.Cost(r.Credential, map[string]quota.Units{r.Operation: r.Count}))
+	decided, d := p.tokens.Admit(x.token, r, p.service.Cost(r.Credential, quota.Calls{Job: r.Caller.Job, Count: map[string]quota.Units{r.Operation: r.Count}}))
 	if !d.Granted() {
 		return d, nil
 	}

@@ -146,13 +146,16 @@ func (p *Proxy) SetTargets(list []*Target) {
 // Target returns where a credential's calls go to; nil: nowhere.
 func (p *Proxy) Target(credential string) *Target { return (*p.targets.Load())[credential] }
 
+// Root is the address that those of all credentials begin with: "http://127.0.0.1:9465".
+func (p *Proxy) Root() string { return "http://" + p.address }
+
 // AddressFor returns the address by which the holder of a run token calls a credential's
 // upstream, with a slash at its end; empty where that is not proxied.
 func (p *Proxy) AddressFor(credential, token string) string {
 	if p.Target(credential) == nil {
 		return ""
 	}
-	return "http://" + p.address + "/" + token + "/" + credential + "/"
+	return p.Root() + "/" + token + "/" + credential + "/"
 }
 
 // Serve answers the connections of a listener, which it closes in the end, until Shutdown.

@@ -77,7 +77,7 @@ func newScene(t *testing.T, answer http.HandlerFunc, edit func(*Config, *Target)
 	if wrong != nil {
 		t.Fatal(wrong)
 	}
-	target := &Target{Credential: "youtube", Upstream: address, Key: realKey, KeyHeader: apiKeyHeader, Billing: AnyAnswer, Dialect: Google, Routes: table}
+	target := &Target{Credential: "youtube", Upstream: address, Key: realKey, KeyHeader: apiKeyHeader, Billing: Always, Dialect: Google, Routes: table}
 	if edit != nil {
 		edit(&config, target)
 	}
@@ -281,7 +281,7 @@ func TestChargesWhatWasSent(t *testing.T) {
 	for status, billing := range map[int]struct {
 		rule Billing
 		want quota.Units
-	}{500: {AnyAnswer, 1}, 304: {Not304, 0}, 404: {Not304, 1}} {
+	}{500: {Always, 1}, 304: {Not304, 0}, 404: {Not304, 1}} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
 			s := newScene(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) },
 				func(_ *Config, target *Target) { target.Billing = billing.rule })

@@ -32,7 +32,7 @@ func (p *Proxy) locate(r *http.Request) (*site, *api.Problem) {
 	}
 	s := &site{method: r.Method}
 	first, path, _ := strings.Cut(strings.TrimPrefix(r.URL.EscapedPath(), "/"), "/")
-	s.token, s.through = first, "http://"+p.address+"/"+first
+	s.token, s.through = first, p.Root()+"/"+first
 	credential := first
 	var live bool
 	if s.bearer, live = p.tokens.Bearer(first); live {
@@ -49,7 +49,7 @@ func (p *Proxy) locate(r *http.Request) (*site, *api.Problem) {
 	s.path = "/" + path
 	if s.target = p.Target(credential); s.target == nil {
 		problem := api.NewProblem(quota.UnknownCredential, "no credential %.80q is proxied", credential)
-		problem.Hint = "the address is http://" + p.address + "/RUN_TOKEN/CREDENTIAL/…"
+		problem.Hint = "the address is " + p.Root() + "/RUN_TOKEN/CREDENTIAL/…"
 		return nil, problem
 	}
 	if s.bearer.Credential != credential {

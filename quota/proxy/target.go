@@ -23,8 +23,8 @@ type Billing string
 
 // The rules of billing.
 const (
-	AnyAnswer Billing = "any answer" // also one that refuses, or fails
-	Not304    Billing = "not 304"    // a 304 is free
+	Always Billing = "always"  // also for an answer that refuses, or fails
+	Not304 Billing = "not-304" // a 304 is free
 )
 
 // free tells whether the upstream charges nothing for an answer.

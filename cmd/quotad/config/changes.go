@@ -15,7 +15,7 @@ import (
 func NeedsRestart(changes []api.Change) (keys []string) {
 	for _, c := range changes {
 		switch first, _, _ := strings.Cut(c.Key, "."); first {
-		case "state_dir", "socket", "ledger", "passes", "access", "metrics":
+		case "state_dir", "socket", "ledger", "passes", "access", "metrics", "proxy":
 			keys = append(keys, c.Key)
 		}
 	}
@@ -100,7 +100,7 @@ func isUnset(value any) bool {
 // textOf says what a setting is, unless it may be secret.
 func textOf(value any) string {
 	switch value := value.(type) {
-	case nil, named, command, contents, variable:
+	case nil, named, command, contents, keyFile, variable:
 		return ""
 	case quota.Units:
 		return quota.Thousands(value)

@@ -34,21 +34,25 @@ type contents struct {
 	read bool
 }
 
-func (c *contents) decode(n node) {
+func (c *contents) decode(n node) { c.open(n) }
+
+// open reads the file, and returns what else is known of it.
+func (c *contents) open(n node) (file fileText) {
 	var name path
 	if name.decode(n); name == "" {
-		return
+		return file
 	}
 	c.path = string(name)
 	file, err := readFile(c.path)
 	if err != nil {
 		n.fail("cannot be read: %v", err)
-		return
+		return file
 	}
 	if file.writable {
 		n.warn("everybody on this host may write %s: chmod o-w %s", c.path, c.path)
 	}
 	c.text, c.read = file.text, true
+	return file
 }
 
 // A variable is the value of a variable of the environment.

@@ -10,6 +10,7 @@ import (
 	"quotad/jobs"
 	"quotad/jobs/process"
 	"quotad/quota"
+	"quotad/quota/proxy"
 	"quotad/quota/upstream"
 )
 
@@ -20,12 +21,14 @@ type Config struct {
 	Socket      string
 	LogLevel    string // "debug", "info", "warn" or "error"
 	Metrics     string // the loopback address at which metrics are served too; empty: none
+	Proxy       string // the loopback address at which calls are metered; empty: none
 	Access      Access
 	Ledger      Ledger
 	Credentials []*quota.Credential
 	Outages     map[string]Outage           // by credential, each has one
 	Profiles    map[string]upstream.Profile // by credential, of those of which something is known
 	Presets     map[string]Preset           // by credential, of those that have one
+	Targets     []*proxy.Target             // where calls through the proxy go to, of credentials that have such
 	Passes      Passes
 	Jobs        []*jobs.Job
 	OnEvent     OnEvent
@@ -131,12 +134,14 @@ func (t *fileTable) config() *Config {
 		Socket:   string(t.Socket),
 		LogLevel: t.Log.Level,
 		Metrics:  string(t.Metrics.Listen),
+		Proxy:    string(t.Proxy.Listen),
 		Access:   t.Access.access(),
 		Ledger:   t.Ledger.ledger(),
 		Passes:   t.Passes.passes(),
 		OnEvent:  t.OnEvent.onEvent(),
 	}
 	t.credentials(c)
+	t.idleProxy(c)
 	t.jobs(c)
 	t.shares()
 	return c

@@ -49,6 +49,9 @@ func (t *fileTable) credentials(c *Config) {
 		if profile := one.profile(); !reflect.DeepEqual(profile, upstream.Profile{}) {
 			c.Profiles[name] = profile
 		}
+		if one.Proxy != nil {
+			c.Targets = append(c.Targets, one.Proxy.target(credential))
+		}
 		if preset, brought := findPreset(one.Preset); brought {
 			c.Presets[name] = preset
 		}

@@ -12,7 +12,7 @@ import (
 // examples are the commented keys of config.toml that show a value where none is the
 // default. The comments of others that differ from the default name it.
 var examples = []string{
-	"master_name", "username", "password_file", "tls", "window", "videos.list", "open_units", "env_file", "env", "listen", "user",
+	"master_name", "username", "password_file", "tls", "window", "videos.list", "open_units", "env_file", "env", "listen", "user", "key_file", "billing", "dialect", "routes",
 	"jobs", "except_jobs", "near_limit", "exhausted", "outage_began", "outage_ended", "job_failing", "preset", "upstream", "reasons", "headers", "limit_closed", "upstream_refuses", "counts_differ", "overdue_began", "overdue_ended",
 }
 

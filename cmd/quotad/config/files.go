@@ -11,10 +11,10 @@ import (
 // longestFile is what a configuration file, and each file that it names, may hold.
 const longestFile = 1 << 20
 
-// A fileText is what a file holds, and who else may write it.
+// A fileText is what a file holds, and what everybody on this host may do with it.
 type fileText struct {
-	text     string
-	writable bool // everybody on this host may
+	text               string
+	readable, writable bool
 }
 
 // readFile reads a regular file: of any other, a pipe for instance, one could wait
@@ -39,7 +39,7 @@ func readFile(path string) (fileText, error) {
 	if len(text) > longestFile {
 		return fileText{}, fmt.Errorf("%s has more than %d bytes: name a smaller file", path, longestFile)
 	}
-	return fileText{text: string(text), writable: info.Mode()&0o002 != 0}, nil
+	return fileText{text: string(text), readable: info.Mode()&0o004 != 0, writable: info.Mode()&0o002 != 0}, nil
 }
 
 func kindOf(mode fs.FileMode) string {

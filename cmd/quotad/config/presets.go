@@ -29,9 +29,7 @@ type Preset struct {
 	Checked    time.Time // when its facts were held against their sources last
 	Limits     int
 	Operations int
-	// Proxy are the routes of calls that come through a proxy, "GET /path" to operation.
-	Routes map[string]string
-	values map[string]any
+	values     map[string]any
 }
 
 // PresetFiles returns the presets as they stand in their files.
@@ -62,10 +60,7 @@ func findPreset(name string) (Preset, bool) {
 	if err != nil {
 		return Preset{}, false
 	}
-	var head struct {
-		Checked time.Time
-		Proxy   struct{ Routes map[string]string }
-	}
+	var head struct{ Checked time.Time }
 	p := Preset{Name: name, values: map[string]any{}}
 	if _, err := toml.Decode(string(text), &head); err != nil {
 		panic(fmt.Sprintf("preset %s: %v", name, err)) // a test reads each of them
@@ -74,10 +69,9 @@ func findPreset(name string) (Preset, bool) {
 		panic(fmt.Sprintf("preset %s: %v", name, err))
 	}
 	delete(p.values, "checked")
-	delete(p.values, "proxy")
 	limits, _ := p.values["limits"].(map[string]any)
 	operations, _ := p.values["operations"].(map[string]any)
-	p.Checked, p.Routes, p.Limits, p.Operations = head.Checked, head.Proxy.Routes, len(limits), len(operations)
+	p.Checked, p.Limits, p.Operations = head.Checked, len(limits), len(operations)
 	return p, true
 }
 
@@ -94,12 +88,15 @@ func (n node) withPreset() any {
 		n.below("preset", name).fail("unknown preset %q%s", name, suggest(name, presetNames()))
 		return n.value
 	}
+	if _, proxied := own["proxy"].(map[string]any); !proxied {
+		delete(preset.values, "proxy") // it has no key
+	}
 	return overridden(preset.values, own, "")
 }
 
 // nested tables of a credential hold tables that are put together too, and not replaced:
-// each limit by its name, what is said of reasons and of headers.
-const nested = "limits answers"
+// each limit by its name, what is said of reasons and of headers, the routes of a proxy.
+const nested = "limits answers proxy"
 
 // overridden returns a credential's table, or one within, with the keys of another put over
 // its own.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"quotad/quota"
+	"quotad/quota/proxy"
 	"quotad/quota/upstream"
 )
 
@@ -16,19 +17,18 @@ import (
 func TestEachPresetIsWhole(t *testing.T) {
 	for _, name := range presetNames() {
 		t.Run(name, func(t *testing.T) {
-			c, err := load(t, t.TempDir(), fmt.Sprintf("[credentials.c]\npreset = %q\n", name))
+			dir := t.TempDir()
+			writeKey(t, dir, "secret")
+			c, err := load(t, dir, fmt.Sprintf("[proxy]\nlisten = \"127.0.0.1:0\"\n[credentials.c]\npreset = %q\nproxy.key_file = \"a.key\"\n", name))
 			if err != nil {
 				t.Fatal(err)
 			}
 			preset := c.Presets["c"]
-			if preset.Checked.Year() < 2026 || len(preset.Routes) == 0 || preset.Operations != len(c.Credentials[0].Operations) {
+			if preset.Checked.Year() < 2026 || preset.Operations != len(c.Credentials[0].Operations) {
 				t.Errorf("got %+v", preset)
 			}
-			for route, operation := range preset.Routes {
-				method, path, _ := strings.Cut(route, " ")
-				if _, known := c.Credentials[0].Operations[operation]; !known || method == "" || !strings.HasPrefix(path, "/") {
-					t.Errorf("route %q leads to %q", route, operation)
-				}
+			if target := c.Targets[0]; target.Routes.Len() < 3 || target.Upstream.Scheme != "https" || target.Key != "secret" || target.Dialect == proxy.Problem {
+				t.Errorf("got %+v", target)
 			}
 			if warnings := c.Warnings(); len(warnings) != 0 {
 				t.Errorf("got %v", warnings)

@@ -20,6 +20,7 @@ type fileTable struct {
 	Passes      passesTable                 `toml:"passes"`
 	Access      accessTable                 `toml:"access"`
 	Metrics     metricsTable                `toml:"metrics"`
+	Proxy       proxyTable                  `toml:"proxy"`
 	OnEvent     eventsTable                 `toml:"on_event"`
 	Log         logTable                    `toml:"log"`
 }
@@ -58,6 +59,18 @@ type credentialTable struct {
 	Operations costs                  `toml:"operations"`
 	OnOutage   outageTable            `toml:"on_outage"`
 	Answers    answersTable           `toml:"answers"`
+	Proxy      *targetTable           `toml:"proxy"`
+}
+
+// A targetTable says where calls of a credential go that come through the proxy.
+type targetTable struct {
+	table
+	Upstream  upstreamAddress   `toml:"upstream"`
+	KeyFile   keyFile           `toml:"key_file"`
+	KeyHeader string            `toml:"key_header" default:"Authorization"`
+	Billing   string            `toml:"billing" oneof:"always not-304" default:"always"`
+	Dialect   string            `toml:"dialect" oneof:"google github problem" default:"problem"`
+	Routes    map[string]string `toml:"routes"`
 }
 
 // An answersTable says how the upstream words its answers.
@@ -156,6 +169,11 @@ type accessTable struct {
 }
 
 type metricsTable struct {
+	table
+	Listen loopback `toml:"listen"`
+}
+
+type proxyTable struct {
 	table
 	Listen loopback `toml:"listen"`
 }

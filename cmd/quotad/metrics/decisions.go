@@ -6,6 +6,7 @@ import (
 	"quotad/cmd/quotad/config"
 	"quotad/cmd/quotad/notify"
 	"quotad/quota"
+	"quotad/quota/proxy"
 	"quotad/quota/redisledger"
 	"quotad/quota/server"
 	"quotad/quota/upstream"
@@ -80,4 +81,18 @@ func (m *Metrics) outage(event redisledger.Event) {
 	case redisledger.Restored:
 		m.restored.WithLabelValues(event.Credential).Add(float64(event.Records))
 	}
+}
+
+// passed counts a call through the proxy.
+func (m *Metrics) passed(x proxy.Exchange) {
+	result := "no_answer"
+	switch {
+	case x.Refused != "":
+		result = string(x.Refused)
+	case x.Status > 0:
+		result = strconv.Itoa(x.Status/100) + "xx"
+	}
+	m.proxied.WithLabelValues(x.Credential, x.Operation, result).Inc()
+	m.sent.WithLabelValues(x.Credential).Add(float64(x.Sent))
+	m.proxyTook.Observe(x.Took.Seconds())
 }

@@ -13,6 +13,7 @@ import (
 	"quotad/cmd/quotad/notify"
 	"quotad/jobs"
 	"quotad/quota"
+	"quotad/quota/proxy"
 	"quotad/quota/redisledger"
 	"quotad/quota/server"
 	"quotad/quota/upstream"
@@ -33,6 +34,9 @@ type Metrics struct {
 	nearUnits   *prometheus.CounterVec
 	acquire     prometheus.Histogram
 	answers     *prometheus.CounterVec
+	proxied     *prometheus.CounterVec
+	sent        *prometheus.CounterVec
+	proxyTook   prometheus.Histogram
 
 	ledgerCalls   prometheus.Histogram
 	ledgerBatches prometheus.Histogram
@@ -55,6 +59,9 @@ var moments = []float64{50e-6, 100e-6, 200e-6, 500e-6, 1e-3, 2e-3, 5e-3, 10e-3, 
 // passTimes are the buckets of what takes seconds, or up to an hour.
 var passTimes = []float64{0.1, 0.5, 1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600}
 
+// exchangeTimes are those of what an upstream takes part in.
+var exchangeTimes = []float64{0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 120}
+
 func New(version string) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry()}
 	m.registry.MustRegister(
@@ -71,6 +78,9 @@ func New(version string) *Metrics {
 	m.acquire = m.histogram("quotad_acquire_duration_seconds", "Time to decide an acquire, waiting for others included.", moments)
 
 	m.answers = m.counters("quotad_observations_total", "Answers of upstreams that somebody told of, by what they say of the quota: ok, minute, day, config, billing or unknown; and whether that closed a limit.", "credential", "class", "closed")
+	m.proxied = m.counters("quotad_proxy_requests_total", "Calls through the proxy that are over, by what their client got: the upstream's answer (2xx to 5xx), no_answer, or the reason of a refusal.", "credential", "operation", "result")
+	m.sent = m.counters("quotad_proxy_sent_total", "How often calls through the proxy were written to an upstream: more than once where a connection had ended.", "credential")
+	m.proxyTook = m.histogram("quotad_proxy_duration_seconds", "Time of a call through the proxy, from the request to the end of its answer.", exchangeTimes)
 
 	m.ledgerCalls = m.histogram("quotad_ledger_call_duration_seconds", "Time of one deciding call of the ledger.", moments)
 	m.ledgerBatches = m.histogram("quotad_ledger_call_requests", "Requests that shared one deciding call of the ledger.", prometheus.ExponentialBuckets(1, 2, 8))
@@ -143,6 +153,8 @@ func (m *Metrics) Observe(event any) {
 		m.decided(event)
 	case upstream.Outcome:
 		m.observed(event)
+	case proxy.Exchange:
+		m.passed(event)
 	case redisledger.Event:
 		m.outage(event)
 	case jobs.RunChanged:

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/http"
@@ -90,7 +91,7 @@ func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) { u.mux.Ser
 // request costs as much as a valid one. Only a request without a known key
 // belongs to no project and costs nobody anything.
 func (u *Upstream) listVideos(w http.ResponseWriter, r *http.Request) {
-	key := r.URL.Query().Get("key")
+	key := cmp.Or(r.URL.Query().Get("key"), r.Header.Get("X-Goog-Api-Key"))
 	if key == "" || u.config.Key != "" && key != u.config.Key {
 		u.count()
 		unregistered().write(w)

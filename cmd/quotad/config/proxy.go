@@ -1,0 +1,110 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"quotad/quota"
+	"quotad/quota/proxy"
+)
+
+// target returns where the calls of a credential go that come through the proxy.
+func (t *targetTable) target(c *quota.Credential) *proxy.Target {
+	t.require("upstream", `"https://www.googleapis.com"`)
+	t.require("key_file", `"youtube.key", which holds the key and nothing else`)
+	t.require("routes", `{ "GET /youtube/v3/search" = "search.list" }, or name a preset`)
+	if t.has("key_header") && !fieldName.MatchString(t.KeyHeader) {
+		t.fail("key_header", `%q is no name of a header: write "Authorization", which sends Bearer before the key, or "X-Goog-Api-Key"`, t.KeyHeader)
+	}
+	address, _ := url.Parse(string(t.Upstream)) // it was read before
+	return &proxy.Target{
+		Credential: c.Name, Upstream: address, Key: t.KeyFile.text, KeyHeader: http.CanonicalHeaderKey(t.KeyHeader),
+		Billing: proxy.Billing(t.Billing), Dialect: proxy.Dialect(t.Dialect), Routes: t.routes(c),
+	}
+}
+
+var fieldName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]*$`)
+
+// routes checks that each route leads to one operation.
+func (t *targetTable) routes(c *quota.Credential) *proxy.Routes {
+	known := slices.Collect(maps.Keys(c.Operations))
+	for _, route := range slices.Sorted(maps.Keys(t.Routes)) {
+		if operation := t.Routes[route]; !slices.Contains(known, operation) {
+			t.document.fail(within(t.path, "routes", route), "unknown operation %q%s", operation, suggest(operation, known))
+		}
+	}
+	routes, wrong := proxy.NewRoutes(t.Routes)
+	for _, w := range wrong {
+		t.document.fail(within(t.path, "routes", w.Route), "%v", w.Err)
+	}
+	return routes
+}
+
+// idleProxy warns of a proxy that nobody can reach, or that leads nowhere.
+func (t *fileTable) idleProxy(c *Config) {
+	switch {
+	case c.Proxy == "":
+		for _, target := range c.Targets {
+			t.document.warn([]string{"credentials", target.Credential, "proxy"}, `does nothing without an address: add listen = "127.0.0.1:9465" to [proxy]`)
+		}
+	case len(c.Targets) == 0:
+		t.document.warn([]string{"proxy", "listen"}, `no credential is proxied: add [credentials.NAME.proxy] with its key_file`)
+	}
+}
+
+// An upstreamAddress is that of an upstream, without a slash at its end.
+type upstreamAddress string
+
+// UnmarshalText reads an address to which a key can be sent.
+func (a *upstreamAddress) UnmarshalText(text []byte) error {
+	address, err := url.Parse(string(text))
+	switch {
+	case err != nil || address.Host == "" || address.Scheme != "https" && address.Scheme != "http":
+		return fmt.Errorf(`%q is no address of an API: write "https://www.googleapis.com"`, text)
+	case address.User != nil || address.RawQuery != "" || address.Fragment != "":
+		return errors.New("holds more than a host and a path: a key stands in key_file")
+	case address.Scheme == "http" && !isLoopback(address.Hostname()):
+		return fmt.Errorf("%q would have the key travel in plain text: write https://%s", text, address.Host)
+	}
+	*a = upstreamAddress(strings.TrimSuffix(string(text), "/"))
+	return nil
+}
+
+func isLoopback(host string) bool {
+	address, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && address.IsLoopback()
+}
+
+// A keyFile holds a secret on its only line.
+type keyFile contents
+
+func (k *keyFile) decode(n node) {
+	var read contents
+	file := read.open(n)
+	if *k = keyFile(read); !k.read {
+		return
+	}
+	k.text = strings.TrimSpace(k.text)
+	if err := k.check(file); err != nil {
+		n.fail("%v", err)
+	}
+}
+
+func (k *keyFile) check(file fileText) error {
+	switch {
+	case file.readable:
+		return fmt.Errorf("everybody on this host may read %s, and with it the key: chmod o-r %s", k.path, k.path)
+	case k.text == "":
+		return fmt.Errorf("%s is empty: write the key into it", k.path)
+	case strings.ContainsFunc(k.text, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return errors.New("must hold the key on a line by itself, and nothing else")
+	}
+	return nil
+}

@@ -1,0 +1,138 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"quotad/quota/proxy"
+)
+
+func writeKey(t *testing.T, dir, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, "a.key"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// proxied is a file of which one thing is changed.
+const proxied = `[proxy]
+listen = "127.0.0.1:9465"
+[credentials.c]
+limits.daily.units = 100
+operations = { list = 1, search = 10 }
+[credentials.c.proxy]
+upstream = "https://api.example.com/base/"
+key_file = "a.key"
+[credentials.c.proxy.routes]
+"GET /search" = "search"
+"GET /*" = "list"
+`
+
+func TestProxy(t *testing.T) {
+	dir := t.TempDir()
+	writeKey(t, dir, " secret\n")
+	c, err := load(t, dir, proxied)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := c.Targets[0]
+	if c.Proxy != "127.0.0.1:9465" || len(c.Targets) != 1 || len(c.Warnings()) != 0 {
+		t.Errorf("got %+v", c)
+	}
+	if got.Credential != "c" || got.Upstream.String() != "https://api.example.com/base" || got.Key != "secret" || got.KeyHeader != "Authorization" ||
+		got.Billing != proxy.Always || got.Dialect != proxy.Problem || got.Routes.Len() != 2 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// The file adds routes to those of the preset, and replaces them; without a key of its own
+// a preset proxies nothing.
+func TestFileAddsRoutes(t *testing.T) {
+	dir := t.TempDir()
+	writeKey(t, dir, "secret")
+	const preset = "[credentials.c]\npreset = \"youtube-classic\"\n"
+	bare, err := load(t, dir, preset)
+	if err != nil || len(bare.Targets) != 0 || len(bare.Warnings()) != 0 {
+		t.Fatalf("got %v, %v", bare, err)
+	}
+	with, err := load(t, dir, "[proxy]\nlisten = \"127.0.0.1:0\"\n"+preset+"proxy.key_file = \"a.key\"\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	more, err := load(t, dir, "[proxy]\nlisten = \"127.0.0.1:0\"\n"+preset+
+		"proxy = { key_file = \"a.key\", upstream = \"http://localhost:8080\", routes = { \"GET /own\" = \"videos.list\", \"GET /youtube/v3/search\" = \"videos.list\" } }\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := with.Targets[0].Routes.Len(); more.Targets[0].Routes.Len() != n+1 || more.Targets[0].Upstream.Host != "localhost:8080" {
+		t.Errorf("got %d routes beside %d", more.Targets[0].Routes.Len(), n)
+	}
+}
+
+func TestProxyErrors(t *testing.T) {
+	for _, c := range []struct{ name, old, new, want string }{
+		{"not loopback", `"127.0.0.1:9465"`, `"0.0.0.0:9465"`, `2: proxy.listen: "0.0.0.0:9465" could be reached from other hosts`},
+		{"upstream in plain text", `https://api`, `http://api`, `7: credentials.c.proxy.upstream: "http://api.example.com/base/" would have the key travel in plain text: write https://api.example.com`},
+		{"no address", `"https://api.example.com/base/"`, `"api.example.com"`, `7: credentials.c.proxy.upstream: "api.example.com" is no address of an API: write "https://www.googleapis.com"`},
+		{"key in the address", `/base/`, `/?key=Sesame`, `7: credentials.c.proxy.upstream: holds more than a host and a path: a key stands in key_file`},
+		{"upstream missing", `upstream = "https://api.example.com/base/"`, ``, `6: credentials.c.proxy.upstream: is missing: add upstream = "https://www.googleapis.com"`},
+		{"key missing", `key_file = "a.key"`, ``, `6: credentials.c.proxy.key_file: is missing: add key_file = "youtube.key", which holds the key and nothing else`},
+		{"key nowhere", `"a.key"`, `"b.key"`, `8: credentials.c.proxy.key_file: cannot be read: open `},
+		{"key that others read", `"a.key"`, `"open.key"`, `8: credentials.c.proxy.key_file: everybody on this host may read DIR/open.key, and with it the key: chmod o-r DIR/open.key`},
+		{"no key in it", `"a.key"`, `"empty.key"`, `8: credentials.c.proxy.key_file: DIR/empty.key is empty: write the key into it`},
+		{"more than a key", `"a.key"`, `"two.key"`, `8: credentials.c.proxy.key_file: must hold the key on a line by itself, and nothing else`},
+		{"header", `key_file = "a.key"`, "key_file = \"a.key\"\nkey_header = \"X-Key: \"", `9: credentials.c.proxy.key_header: "X-Key: " is no name of a header: write "Authorization", which sends Bearer before the key, or "X-Goog-Api-Key"`},
+		{"billing", `key_file = "a.key"`, "key_file = \"a.key\"\nbilling = \"never\"", `9: credentials.c.proxy.billing: must be one of "always", "not-304", not "never"`},
+		{"unknown operation", `= "search"`, `= "serch"`, `10: credentials.c.proxy.routes."GET /search": unknown operation "serch": did you mean "search"?`},
+		{"no route", `"GET /*"`, `"GET *"`, `11: credentials.c.proxy.routes."GET *": is no route: write a method, or *, and a path, such as "GET /youtube/v3/search"`},
+		{"overlap", `"GET /*"`, `"* /search"`, ``},
+		{"chance", `"GET /search" = "search"`, `"GET /a/*" = "search"` + "\n" + `"GET /*/b" = "search"`, `10: credentials.c.proxy.routes."GET /a/*": overlaps "GET /*/b", and neither is narrower: a request of both would be either; write one of them more narrowly`},
+		{"no routes", "[credentials.c.proxy.routes]\n\"GET /search\" = \"search\"\n\"GET /*\" = \"list\"\n", ``, `6: credentials.c.proxy.routes: is missing: add routes = { "GET /youtube/v3/search" = "search.list" }, or name a preset`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			for name, text := range map[string]string{"a.key": "secret", "open.key": "Sesame", "empty.key": "\n", "two.key": "Sesame\nopen\n"} {
+				if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := os.Chmod(filepath.Join(dir, "open.key"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			if strings.Count(proxied, c.old) != 1 {
+				t.Fatalf("%q stands %d times in the file", c.old, strings.Count(proxied, c.old))
+			}
+			_, err := load(t, dir, strings.Replace(proxied, c.old, c.new, 1))
+			got := strings.ReplaceAll(fmt.Sprint(err), dir, "DIR")
+			switch {
+			case c.want == "" && err != nil, c.want != "" && !strings.Contains(got, c.want):
+				t.Errorf("got %s\nwant %s", got, c.want)
+			case strings.Count(got, "\n") > 0:
+				t.Errorf("got more than one error: %s", got)
+			case strings.Contains(got, "Sesame"):
+				t.Errorf("the error holds the key: %s", got)
+			}
+		})
+	}
+}
+
+// An address without credentials, and credentials without an address, are hardly meant.
+func TestIdleProxy(t *testing.T) {
+	dir := t.TempDir()
+	writeKey(t, dir, "secret")
+	for _, c := range []struct{ old, want string }{
+		{`listen = "127.0.0.1:9465"`, `6: warning: credentials.c.proxy: does nothing without an address: add listen = "127.0.0.1:9465" to [proxy]`},
+		{proxied[strings.Index(proxied, "[credentials.c.proxy]"):], `2: warning: proxy.listen: no credential is proxied: add [credentials.NAME.proxy] with its key_file`},
+	} {
+		got, err := load(t, dir, strings.Replace(proxied, c.old, "", 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w := got.Warnings(); len(w) != 1 || !strings.HasSuffix(w[0].Warning(), c.want) {
+			t.Errorf("got %v, want %s", w, c.want)
+		}
+	}
+}

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	stdlog "log"
+	"net"
+
+	"quotad/quota/api"
+	"quotad/quota/proxy"
+	"quotad/quota/server"
+)
+
+// openProxy serves, from here on, calls of passes that know nothing of quotad. It ends when
+// the passes have: what they sent is settled before the ledger closes.
+func (d *daemon) openProxy(context.Context) error {
+	if d.config.Proxy == "" {
+		return nil
+	}
+	listener, err := net.Listen("tcp", d.config.Proxy)
+	if err != nil {
+		return fmt.Errorf("cannot serve the proxy: %w", err)
+	}
+	d.proxy = proxy.New(proxy.Config{
+		Address: listener.Addr().String(), Service: d.service, Observer: d.observer, Tokens: d.tokens,
+		Observe: emitting[server.Event](&d.events), Forbidden: emitting[server.Attempt](&d.events), Done: emitting[proxy.Exchange](&d.events),
+		ErrorLog: stdlog.New(complaints{d.log}, "", 0),
+	})
+	d.proxy.SetTargets(d.config.Targets)
+	d.onStop("stop the proxy", func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), answerTime)
+		defer cancel()
+		err := d.proxy.Shutdown(ctx)
+		d.proxying.Wait()
+		return err
+	})
+	d.proxying.Go(func() { d.fail(d.proxy.Serve(listener)) })
+	d.log.Info().Stringer("address", listener.Addr()).Msg("serving the proxy")
+	return nil
+}
+
+// proxyAddress is where a pass calls the upstream of its credential; empty: nowhere.
+func (d *daemon) proxyAddress(credential, token string) string {
+	if d.proxy == nil {
+		return ""
+	}
+	return d.proxy.AddressFor(credential, token)
+}
+
+// proxySection is that of the status.
+func (d *daemon) proxySection(context.Context) any {
+	section := api.Proxy{Address: d.proxy.Root()}
+	for _, name := range d.service.Names() {
+		if target := d.proxy.Target(name); target != nil {
+			section.Credentials = append(section.Credentials, api.Proxied{Name: name, Upstream: target.Upstream.String(), Routes: target.Routes.Len()})
+		}
+	}
+	return section
+}

@@ -14,6 +14,11 @@
 //     is what happens if every pass is on time and spends what it expects (sim.go,
 //     jobsim.go).
 //
+// The verdict of a fit cannot be read off a simulation, which is one history: it begins
+// with what was spent before, it knows no lateness, and where a limit runs dry it does
+// not show what would have been asked for. It is a sum of the same passes instead: on
+// limits without bounds, the most that a simulation comes to hold is the demand.
+//
 // # When a pass is late
 //
 // A pass may spend at any time from its start until it is over, and it counts in

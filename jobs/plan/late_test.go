@@ -103,6 +103,44 @@ func TestFitsHold(t *testing.T) {
 	}
 }
 
+// The demand is what a played schedule comes to hold where no limit stops it: the sums
+// and the simulation are of the same passes. A simulation spends a moment after each pass
+// began, so that of two passes a window apart either may be the later one.
+func TestDemandIsWhatIsPlayed(t *testing.T) {
+	same, limits := 0, 0
+	eachSeed(t, 8, func(s *scenario) {
+		boundless := *s.credential
+		boundless.Limits = slices.Clone(s.credential.Limits)
+		for i := range boundless.Limits {
+			boundless.Limits[i].Units, boundless.Limits[i].Reserve = quota.MaxUnits/4, 0
+		}
+		s.credential = &boundless
+		played := newSim(s.input(), noon.Add(looked+26*time.Hour))
+		played.play()
+		for i, limit := range boundless.Limits {
+			demand := func(more time.Duration) quota.Units {
+				l := limit
+				if l.Window.Length > 0 {
+					l.Window.Length += more
+				}
+				d := newDemand(s.jobs, &boundless, l, noon)
+				return d.most(peak(quota.MaxUnits, nil, d.onTime))
+			}
+			just, least, most := demand(0), demand(-time.Second/2), demand(time.Second/2)
+			got := played.plan.Limits[i].Peak
+			if got < least || got > most {
+				t.Fatalf("seed %d: the simulation holds up to %d in %+v, the demand is %d to %d", s.seed, got, limit, least, most)
+			}
+			if limits++; got == just {
+				same++
+			}
+		}
+	})
+	if same < limits/2 {
+		t.Errorf("only %d of %d demands are just what is played", same, limits)
+	}
+}
+
 // A span is one pass: it spends at some time between the two.
 type span struct {
 	from, to int64         // in milliseconds since the Unix epoch

@@ -26,11 +26,11 @@ func TestAnswersOnTheScreen(t *testing.T) {
 			"usage-limit":  usageTable(someUsage("job"), "search", v),
 			"usage-hour":   usageTable(hourlyUsage(), "", v),
 			"usage-none":   usageTable(api.Usage{Credential: "youtube", By: "job", Since: at.Add(-time.Hour), Until: at}, "", v),
-			"why-not":      whyPage(whyNot(), v),
-			"why-reserve":  whyPage(whyReserve(), v),
-			"why-never":    whyPage(whyNever(), v),
-			"why-catch-up": whyPage(whyCatchingUp(), v),
-			"why-fits":     whyPage(whyFits(), v),
+			"why-not":      whyPage(whyNot(), nil, v),
+			"why-reserve":  whyPage(whyReserve(), nil, v),
+			"why-never":    whyPage(whyNever(), nil, v),
+			"why-catch-up": whyPage(whyCatchingUp(), nil, v),
+			"why-fits":     whyPage(whyFits(), nil, v),
 		} {
 			t.Run(fmt.Sprintf("%s-%d", name, width), func(t *testing.T) {
 				compare(t, fmt.Sprintf("%s-%d", name, width), got)

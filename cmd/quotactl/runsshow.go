@@ -167,10 +167,10 @@ func liveText(p jobs.Pass, v term.View) (parts []string) {
 		parts = append(parts, fmt.Sprintf("pid %d", p.PID))
 	}
 	if !p.Deadline.IsZero() {
-		parts = append(parts, "until "+v.Clock(p.Deadline))
+		parts = append(parts, "is to end by "+v.Clock(p.Deadline))
 	}
 	if n := len(p.Tail); n > 0 {
-		parts = append(parts, v.Clean(p.Tail[n-1]))
+		parts = append(parts, "last line: "+v.Clean(p.Tail[n-1]))
 	}
 	return parts
 }

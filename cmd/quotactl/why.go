@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"quotad/cmd/quotactl/term"
+	"quotad/jobs"
+	jobsapi "quotad/jobs/api"
 	"quotad/quota"
 	"quotad/quota/api"
 )
@@ -25,7 +27,8 @@ Usage:
 Flags:
       --count N    so many calls at once (default 1)
       --job NAME   whose calls: limits with jobs or except_jobs count some jobs
-                   only (default: those outside any pass)
+                   only, and with units_per_run a run has its own end (default:
+                   those outside any pass)
 
 CREDENTIAL may be left out where only one is configured. With -o value the
 answer is how many units are missing, 0 when the calls fit.
@@ -74,22 +77,72 @@ func (c *cli) completeWhy(cmd *cobra.Command, args []string, _ string) ([]string
 
 func (c *cli) why(ctx context.Context, credential []string, q api.WhyQuery) error {
 	named := strings.Join(credential, "")
+	var run *runUnits
 	if q.Job != "" { // a name that is none would be a caller outside any pass
 		job, err := c.operator().Job(ctx, q.Job)
 		if err != nil {
 			return c.explain(err)
 		}
-		named = cmp.Or(named, job.Credential)
+		named, run = cmp.Or(named, job.Credential), unitsOfRun(job)
 	}
 	w, err := c.reader().Why(ctx, c.credential(named), q)
 	if err != nil {
 		return c.explain(err)
 	}
 	return c.print(answer{
-		body:  w,
-		value: func() (int64, error) { return mostMissing(w), nil },
-		table: func(v term.View) string { return whyPage(w, v) },
+		body: struct {
+			api.Why
+			Run *runUnits `json:"run,omitempty"`
+		}{w, run},
+		value: func() (int64, error) { return max(mostMissing(w), run.missing(w.Units)), nil },
+		table: func(v term.View) string { return whyPage(w, run, v) },
 	})
+}
+
+// A runUnits is what the runs of a job with units_per_run may spend.
+type runUnits struct {
+	Job         string `json:"job"`
+	ID          string `json:"id,omitempty"` // of the run under way
+	UnitsPerRun int64  `json:"units_per_run"`
+	Left        int64  `json:"left"` // of the run under way, else of the next one
+}
+
+// unitsOfRun returns what a run of a job may spend; nil: what the limits allow.
+func unitsOfRun(job jobsapi.Job) *runUnits {
+	if job.UnitsPerRun == 0 {
+		return nil
+	}
+	u := &runUnits{Job: job.Name, UnitsPerRun: int64(job.UnitsPerRun), Left: int64(job.UnitsPerRun)}
+	if r := job.LastRun; r != nil && r.State == jobs.RunRunning {
+		u.ID = r.ID
+		for _, p := range r.Passes {
+			u.Left -= int64(p.Units)
+		}
+		u.Left = max(0, u.Left)
+	}
+	return u
+}
+
+// missing returns how many units the run, nil if it may spend all that it likes, has too
+// few.
+func (u *runUnits) missing(units int64) int64 {
+	if u == nil {
+		return 0
+	}
+	return max(0, units-u.Left)
+}
+
+// text says what the run may do with calls that cost so much.
+func (u *runUnits) text(cost int64) string {
+	switch {
+	case cost > u.UnitsPerRun:
+		return fmt.Sprintf("never in a run of %s: %s, and units_per_run is %s", u.Job, units(cost), quota.Thousands(u.UnitsPerRun))
+	case u.missing(cost) > 0:
+		return fmt.Sprintf("not in the run under way of %s: it has %s left of its %s", u.Job, units(u.Left), quota.Thousands(u.UnitsPerRun))
+	case u.ID != "":
+		return fmt.Sprintf("the run under way of %s has %s left of its %s", u.Job, units(u.Left), quota.Thousands(u.UnitsPerRun))
+	}
+	return fmt.Sprintf("a run of %s may spend %s", u.Job, units(u.UnitsPerRun))
 }
 
 func mostMissing(w api.Why) int64 {
@@ -100,11 +153,18 @@ func mostMissing(w api.Why) int64 {
 	return most
 }
 
-func whyPage(w api.Why, v term.View) string {
+func whyPage(w api.Why, run *runUnits, v term.View) string {
 	var b strings.Builder
 	v.Prose(&b, 0, verdictStyle(w), verdict(w))
 	if w.RetryAt != nil {
 		v.Prose(&b, 0, term.Plain, fmt.Sprintf("fits %s, if nothing else happens", v.When(*w.RetryAt)))
+	}
+	if run != nil {
+		style := term.Plain
+		if run.missing(w.Units) > 0 {
+			style = term.Red
+		}
+		v.Prose(&b, 0, style, run.text(w.Units))
 	}
 	b.WriteByte('\n')
 	renderLimits(&b, w.Limits, nil, v)

@@ -24,16 +24,11 @@ var (
 
 // Run begins a run of a job because somebody asked for it, and returns its
 // record as it begins. With regions it goes through these, in this order, and
-// leaves the cursor alone; without, it takes the ring's turn. The passes start
-// one after the other without a stagger, through the same gate as any; a paused
-// job is run too. The errors are ErrUnknown, ErrInvalid, ErrUnderWay and
-// ErrStopping.
-func (r *Runner) Run(job, by string, list ...regions.Region) (Run, error) {
-	return r.RunWith(nil, job, by, list...)
-}
-
-// RunWith is Run for passes that are to know some variables.
-func (r *Runner) RunWith(set []Variable, job, by string, list ...regions.Region) (Run, error) {
+// leaves the cursor alone; without, it takes the ring's turn. The passes find set in
+// their environment, and start one after the other without a stagger, through the same
+// gate as any; a paused job is run too. The errors are ErrUnknown, ErrInvalid,
+// ErrUnderWay and ErrStopping.
+func (r *Runner) Run(job, by string, set []Variable, list ...regions.Region) (Run, error) {
 	j, err := r.state(job)
 	if err != nil {
 		return Run{}, err

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"os/user"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -133,7 +132,7 @@ func open(t *testing.T, units quota.Units, list ...*jobs.Job) *house {
 		t.Fatal(err)
 	}
 	servertest.Serve(t, server.Config{
-		Service: service, Tokens: tokens, Version: "v1", AdminGroup: ownGroup(t), Routes: append(jobsserver.Routes(h.runner), jobsserver.PlanRoute(h.runner, service)),
+		Service: service, Tokens: tokens, Version: "v1", AdminGroup: servertest.OwnGroup(t), Routes: append(jobsserver.Routes(h.runner), jobsserver.PlanRoute(h.runner, service)),
 		Status: map[string]func(context.Context) any{"jobs": jobsserver.Section(h.runner)},
 	}, listener)
 	t.Cleanup(func() {
@@ -143,20 +142,6 @@ func open(t *testing.T, units quota.Units, list ...*jobs.Job) *house {
 	})
 	h.Client = jobsapi.Client{Client: &api.Client{Socket: socket}}
 	return h
-}
-
-// ownGroup is the group of who runs the test: it makes them an operator.
-func ownGroup(t *testing.T) string {
-	t.Helper()
-	self, err := user.Current()
-	if err != nil {
-		t.Fatal(err)
-	}
-	group, err := user.LookupGroupId(self.Gid)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return group.Name
 }
 
 // ended waits for the end of the next run to end.

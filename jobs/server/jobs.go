@@ -50,7 +50,7 @@ func (h handlers) begin(_ context.Context, c *server.Session, in jobsapi.RunRequ
 	for i, v := range in.Set {
 		set[i] = jobs.Variable(v)
 	}
-	run, err := h.runner.RunWith(set, c.Path("job"), c.Caller.By(), list...)
+	run, err := h.runner.Run(c.Path("job"), c.Caller.By(), set, list...)
 	if err != nil {
 		return jobs.Run{}, h.problem(err, subject{job: c.Path("job"), regions: list})
 	}

@@ -152,7 +152,7 @@ func TestAHostStops(t *testing.T) {
 		if s := b.status(); s.Last.State != jobs.RunInterrupted || s.Last.Reason != jobs.Shutdown || s.Cursor != "GB" {
 			t.Errorf("got the cursor at %s after %+v", s.Cursor, s.Last)
 		}
-		if _, err := b.Run("trending", "root"); err != nil {
+		if _, err := b.Run("trending", "root", nil); err != nil {
 			t.Error(err)
 		}
 		c.wants("11:00:00 run running", "11:00:00 US ok", "11:05:00 run interrupted (shutdown)", "11:05:00 run running",
@@ -216,7 +216,7 @@ func TestOverlapOfHosts(t *testing.T) {
 			if s := h.status(); s.Last.State != jobs.RunRunning || s.Skips == nil || s.Skips.Reason != jobs.Overlap {
 				t.Errorf("host %s shows %+v and %+v", h.name, s.Last, s.Skips)
 			}
-			if _, err := h.Run("trending", "root"); !errors.Is(err, jobs.ErrUnderWay) {
+			if _, err := h.Run("trending", "root", nil); !errors.Is(err, jobs.ErrUnderWay) {
 				t.Errorf("host %s answers %v to a manual run", h.name, err)
 			}
 			if err := h.SetCursor("trending", "FR"); !errors.Is(err, jobs.ErrUnderWay) {
@@ -268,7 +268,7 @@ func TestRedisIsAwayAtASlot(t *testing.T) {
 		if err := a.Pause("trending", "root", "", 0); err == nil {
 			t.Error("a pause was accepted that nobody else can know of")
 		}
-		if _, err := a.Run("trending", "root"); err == nil {
+		if _, err := a.Run("trending", "root", nil); err == nil {
 			t.Error("a run was accepted that nobody else can know of")
 		}
 		if err := a.SetCursor("trending", "US"); err == nil || !strings.HasPrefix(err.Error(), `cannot set the cursor of job "trending": `) {
@@ -426,7 +426,7 @@ func TestAHostIsCutOff(t *testing.T) {
 		a.setDead(true)
 		b := c.start("b")
 		c.until("11:08:00")
-		if _, err := b.Run("trending", "root", "FR"); err != nil {
+		if _, err := b.Run("trending", "root", nil, "FR"); err != nil {
 			t.Fatal(err)
 		}
 		c.until("11:09:00")

@@ -110,7 +110,8 @@ func latest(ctx context.Context, service *quota.Service, c *quota.Credential, no
 // resume returns a simulation that begins at usage, of which log tells as much as
 // was read of it.
 func resume(c *quota.Credential, usage quota.Usage, log entries) *Simulation {
-	s := &Simulation{Credential: c, log: log}
+	s := NewSimulation(c)
+	s.log = log
 	if len(log) > 0 {
 		s.account.Last = log[len(log)-1].ID
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"os/user"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -156,4 +157,19 @@ func (s *Server) Acquire(token string, r api.AcquireRequest) api.Decision {
 		s.T.Fatalf("acquire %+v: %v", r, err)
 	}
 	return d
+}
+
+// OwnGroup returns the group of who runs the test: as Config.AdminGroup it makes them an
+// operator.
+func OwnGroup(t *testing.T) string {
+	t.Helper()
+	self, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	group, err := user.LookupGroupId(self.Gid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return group.Name
 }

@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -29,13 +28,6 @@ type lockRequest struct {
 	patience time.Duration // for so long somebody else may have it
 	slot     time.Time     // whose run it is for; zero: for no slot's
 }
-
-// Why a slot does not become a run of this host.
-var (
-	errTaken  = errors.New("another host has claimed the slot")
-	errFaster = errors.New("another host has taken the lock, or claimed the slot, right now")
-	errPaused = errors.New("the job is paused")
-)
 
 // beginLocked begins a run for which it locks the job, so that no other host runs it
 // meanwhile. Who is patient waits as long as the job may still be locked by a host that

@@ -3,9 +3,7 @@ package jobs
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 	"unicode/utf8"
 
 	"quotad/regions"
@@ -13,10 +11,6 @@ import (
 
 // MaxBookmark is how many bytes a bookmark has at most.
 const MaxBookmark = 4096
-
-// bookmarkPart begins the names of the parts in which bookmarks are shared: behind it
-// stands the region. An empty one is none.
-const bookmarkPart = "bookmark/"
 
 // Bookmark returns what the last pass of a region left for the next one; empty if
 // nothing. The error is ErrUnknown.
@@ -27,12 +21,6 @@ func (r *Runner) Bookmark(job string, region regions.Region) (string, error) {
 	}
 	r.look([]*jobControl{j})
 	return j.bookmark(region), nil
-}
-
-func (j *jobControl) bookmark(region regions.Region) string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.file.Bookmarks[region]
 }
 
 // SetBookmark replaces what the next pass of a region finds, on whatever host; empty
@@ -62,36 +50,4 @@ func (r *Runner) regionOf(job string, region regions.Region) (*jobControl, error
 		return nil, fmt.Errorf("region %q of job %q: %w", region, job, ErrUnknown)
 	}
 	return j, nil
-}
-
-// setBookmark replaces the map: a copy of the state may be on its way to the disk.
-func (s *stateFile) setBookmark(region regions.Region, text string) {
-	s.Bookmarks = maps.Clone(s.Bookmarks)
-	if text == "" {
-		delete(s.Bookmarks, region)
-		return
-	}
-	if s.Bookmarks == nil {
-		s.Bookmarks = map[regions.Region]string{}
-	}
-	s.Bookmarks[region] = text
-}
-
-// dropBookmarks takes away those of regions whose pass ended well: what they mark is
-// done.
-func (s *stateFile) dropBookmarks(r *Run) {
-	for _, p := range r.Passes {
-		if p.Outcome == OK && s.Bookmarks[p.Region] != "" {
-			s.setBookmark(p.Region, "")
-		}
-	}
-}
-
-// adoptBookmarks takes in what other hosts share. The caller holds mu.
-func (j *jobControl) adoptBookmarks(parts map[string]string) {
-	for name, text := range parts {
-		if region, is := strings.CutPrefix(name, bookmarkPart); is && j.file.Bookmarks[regions.Region(region)] != text {
-			j.file.setBookmark(regions.Region(region), text)
-		}
-	}
 }

@@ -33,20 +33,6 @@ func (r *Runner) tick(j *jobControl, trigger Trigger, slot time.Time) {
 	r.goUnlessStopping(c.decide)
 }
 
-// goUnlessStopping runs something in the background, for which Stop waits.
-func (r *Runner) goUnlessStopping(do func(context.Context)) {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	if r.stopping {
-		return
-	}
-	r.background.Go(func() {
-		ctx, cancel := r.untilStop()
-		defer cancel()
-		do(ctx)
-	})
-}
-
 // decide runs the slot, or finds out that another host does. While nobody can
 // tell, it is skipped, and asked about again for as long as it may be made up for.
 func (c *slotClaim) decide(ctx context.Context) {
@@ -159,13 +145,6 @@ func (c *slotClaim) claim(ctx context.Context, line string) (mine bool, err erro
 	return mine || c.trigger == AtStart, err
 }
 
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
 // gap is the slot that does not become a run; err is nil where the reason says it all.
 func (c *slotClaim) gap(err error) gap {
 	g := gap{n: 1, first: c.slot, last: c.slot}
@@ -186,33 +165,4 @@ func (r *Runner) noteMissedUntil(ctx context.Context, j *jobControl, now time.Ti
 	if _, err := c.claim(ctx, ""); err == nil {
 		j.arrive(now)
 	}
-}
-
-func (r *Runner) noteMissed(j *jobControl, missed gap) {
-	if missed.n > 0 {
-		r.skip(j, Missed, missed)
-	}
-}
-
-// skip records slots that do not become a run, and tells of them.
-func (r *Runner) skip(j *jobControl, reason Reason, slots gap) {
-	run, err := j.skip(r.now(), reason, slots)
-	r.trouble(j.name, err)
-	r.config.Observe(RunChanged{run})
-	if reason != LedgerUnavailable {
-		r.tellSkips(j, run)
-	}
-}
-
-// untilStop returns a context that ends when the runner stops.
-func (r *Runner) untilStop() (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(context.Background())
-	go func() {
-		defer cancel()
-		select {
-		case <-r.stopped:
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, cancel
 }

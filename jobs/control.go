@@ -1,8 +1,10 @@
 package jobs
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"sync"
 	"time"
@@ -287,4 +289,60 @@ func gapBetween(s Schedule, after, before time.Time) gap {
 		return gap{}
 	}
 	return gap{n: n, first: first, last: Latest(s, until)}
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func (j *jobControl) bookmark(region regions.Region) string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.file.Bookmarks[region]
+}
+
+// setBookmark replaces the map: a copy of the state may be on its way to the disk.
+func (s *stateFile) setBookmark(region regions.Region, text string) {
+	s.Bookmarks = maps.Clone(s.Bookmarks)
+	if text == "" {
+		delete(s.Bookmarks, region)
+		return
+	}
+	if s.Bookmarks == nil {
+		s.Bookmarks = map[regions.Region]string{}
+	}
+	s.Bookmarks[region] = text
+}
+
+// dropBookmarks takes away those of regions whose pass ended well: what they mark is
+// done.
+func (s *stateFile) dropBookmarks(r *Run) {
+	for _, p := range r.Passes {
+		if p.Outcome == OK && s.Bookmarks[p.Region] != "" {
+			s.setBookmark(p.Region, "")
+		}
+	}
+}
+
+// endLeftovers ends the processes that a killed daemon left running.
+func (j *jobControl) endLeftovers(ctx context.Context, end func(context.Context, Identity, time.Duration) (bool, error)) error {
+	j.mu.Lock()
+	left, grace := j.file.Leftovers, j.job.KillGrace
+	j.mu.Unlock()
+	if len(left) == 0 {
+		return nil
+	}
+	var trouble []error
+	var alive []Identity // for the next start to end
+	for _, id := range left {
+		if _, err := end(ctx, id, grace); err != nil {
+			trouble = append(trouble, fmt.Errorf("a daemon that was killed left a process: %w", err))
+			alive = append(alive, id)
+		}
+	}
+	err := j.change(func(f *stateFile) { f.Leftovers = alive })
+	return errors.Join(append(trouble, err)...)
 }

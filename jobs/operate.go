@@ -2,24 +2,11 @@ package jobs
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"quotad/regions"
-)
-
-// Errors of a Runner, to be found by errors.Is.
-var (
-	// ErrUnknown: no such job, region or run.
-	ErrUnknown = errors.New("not found")
-	// ErrUnderWay: the job is being run already.
-	ErrUnderWay = errors.New("a run of the job is under way")
-	// ErrInvalid: what was asked for makes no sense.
-	ErrInvalid = errors.New("invalid")
-	// ErrStopping: the daemon begins nothing more.
-	ErrStopping = errors.New("the daemon is stopping and begins nothing more")
 )
 
 // Run begins a run of a job because somebody asked for it, and returns its

@@ -1,13 +1,5 @@
 package jobs
 
-import (
-	"errors"
-	"fmt"
-	"slices"
-
-	"quotad/quota"
-)
-
 // An Outcome says what became of a pass. The text is part of the API.
 type Outcome string
 
@@ -54,41 +46,3 @@ const (
 	Operator          Reason = "operator"           // somebody stopped the run
 	Died              Reason = "died"               // the daemon was killed while the run was under way
 )
-
-// ExitExhausted is the exit code by which a pass says that it stopped because
-// the budget was gone, unless its job names others: EX_TEMPFAIL of sysexits(3).
-const ExitExhausted = 75
-
-// saysExhausted tells whether a pass says so by its exit code.
-func (j *Job) saysExhausted(code int) bool {
-	if len(j.ExhaustedCodes) == 0 {
-		return code == ExitExhausted
-	}
-	return slices.Contains(j.ExhaustedCodes, code)
-}
-
-// judge says what became of a pass: why we ended it comes first, then our own
-// record that we denied it units, then its exit code.
-func (j *Job) judge(exit Exit, denied bool) (outcome Outcome, detail string) {
-	switch {
-	case errors.Is(exit.Cause, ErrTimeout):
-		return Timeout, exit.Cause.Error()
-	case exit.Cause != nil:
-		return Interrupted, exit.Cause.Error()
-	case exit.Err != nil:
-		return Failed, exit.Err.Error()
-	case denied:
-		return Exhausted, ""
-	case j.saysExhausted(exit.Code):
-		return Exhausted, fmt.Sprintf("exit status %d, without a denial", exit.Code)
-	case exit.Signal != "":
-		return Killed, "killed by " + exit.Signal
-	case exit.Code != 0:
-		return Failed, fmt.Sprintf("exit status %d", exit.Code)
-	case exit.Left > 0:
-		return OK, fmt.Sprintf("left %s, of which %d could not be ended", quota.Count(exit.Swept, "process running", "processes running"), exit.Left)
-	case exit.Swept > 0:
-		return OK, "left " + quota.Count(exit.Swept, "process running, which was ended", "processes running, which were ended")
-	}
-	return OK, ""
-}

@@ -6,16 +6,6 @@ import (
 	"time"
 )
 
-// good tells whether a run is what a job's owner expects: the ring came round, or the
-// run spent all that it may, and no region failed in the end. A run of chosen regions
-// says nothing about the others.
-func (r *Run) good() bool {
-	if r.Chosen || len(r.failed()) > 0 {
-		return false
-	}
-	return r.State == RunDone || r.State == RunStopped && r.Reason == RunCapExceeded
-}
-
 // due returns when the job is overdue unless a good run ends before; zero if nobody
 // expects one, or the job is paused until it is resumed. The time runs from the last good
 // run on any host, or from when the job was first seen, or its pause ended.
@@ -90,11 +80,3 @@ func (r *Runner) judgeSuccess(overdue map[*jobControl]bool) (next time.Time) {
 
 // isPast tells whether an instant, zero if there is none, has come.
 func isPast(t, now time.Time) bool { return !t.IsZero() && !now.Before(t) }
-
-// note has watchSuccess look again: a job, its pause or its last run has changed.
-func (r *Runner) note() {
-	select {
-	case r.changed <- struct{}{}:
-	default:
-	}
-}

@@ -259,3 +259,13 @@ func base32(v uint64, n int) string {
 	}
 	return string(text)
 }
+
+// good tells whether a run is what a job's owner expects: the ring came round, or the
+// run spent all that it may, and no region failed in the end. A run of chosen regions
+// says nothing about the others.
+func (r *Run) good() bool {
+	if r.Chosen || len(r.failed()) > 0 {
+		return false
+	}
+	return r.State == RunDone || r.State == RunStopped && r.Reason == RunCapExceeded
+}

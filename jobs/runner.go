@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -212,26 +211,6 @@ func (r *Runner) reportDied(j *jobControl) {
 	r.config.Observe(RunChanged{*run})
 }
 
-// endLeftovers ends the processes that a killed daemon left running.
-func (j *jobControl) endLeftovers(ctx context.Context, end func(context.Context, Identity, time.Duration) (bool, error)) error {
-	j.mu.Lock()
-	left, grace := j.file.Leftovers, j.job.KillGrace
-	j.mu.Unlock()
-	if len(left) == 0 {
-		return nil
-	}
-	var trouble []error
-	var alive []Identity // for the next start to end
-	for _, id := range left {
-		if _, err := end(ctx, id, grace); err != nil {
-			trouble = append(trouble, fmt.Errorf("a daemon that was killed left a process: %w", err))
-			alive = append(alive, id)
-		}
-	}
-	err := j.change(func(f *stateFile) { f.Leftovers = alive })
-	return errors.Join(append(trouble, err)...)
-}
-
 func (r *Runner) start(ctx context.Context, j *jobControl) {
 	now := r.now().Truncate(time.Millisecond)
 	if slot := j.overdue(now); !slot.IsZero() {
@@ -370,5 +349,40 @@ func (r *Runner) isStopping() bool {
 func (r *Runner) trouble(job string, err error) {
 	if err != nil {
 		r.config.Observe(Trouble{job, err})
+	}
+}
+
+// goUnlessStopping runs something in the background, for which Stop waits.
+func (r *Runner) goUnlessStopping(do func(context.Context)) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if r.stopping {
+		return
+	}
+	r.background.Go(func() {
+		ctx, cancel := r.untilStop()
+		defer cancel()
+		do(ctx)
+	})
+}
+
+// untilStop returns a context that ends when the runner stops.
+func (r *Runner) untilStop() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		defer cancel()
+		select {
+		case <-r.stopped:
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
+
+// note has watchSuccess look again: a job, its pause or its last run has changed.
+func (r *Runner) note() {
+	select {
+	case r.changed <- struct{}{}:
+	default:
 	}
 }

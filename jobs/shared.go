@@ -24,9 +24,10 @@ type shared struct {
 
 // The parts of what is shared about a job. Only who holds it replaces the first.
 const (
-	turnPart  = "turn" // with the bookmarks, bookmark.go
-	pausePart = "pause"
-	skipsPart = "skips/" // and the host
+	turnPart     = "turn" // with the bookmarks
+	pausePart    = "pause"
+	skipsPart    = "skips/"    // and the host
+	bookmarkPart = "bookmark/" // and the region; an empty one is none
 )
 
 // A turn is whose turn it is.
@@ -319,4 +320,29 @@ func decode[T any](parts map[string]string, name string) (v T, known bool, err e
 		return v, true, fmt.Errorf("cannot understand the %s that another host told: %w", name, err)
 	}
 	return v, true, nil
+}
+
+// adoptBookmarks takes in what other hosts share. The caller holds mu.
+func (j *jobControl) adoptBookmarks(parts map[string]string) {
+	for name, text := range parts {
+		if region, is := strings.CutPrefix(name, bookmarkPart); is && j.file.Bookmarks[regions.Region(region)] != text {
+			j.file.setBookmark(regions.Region(region), text)
+		}
+	}
+}
+
+// skip records slots that do not become a run, and tells of them.
+func (r *Runner) skip(j *jobControl, reason Reason, slots gap) {
+	run, err := j.skip(r.now(), reason, slots)
+	r.trouble(j.name, err)
+	r.config.Observe(RunChanged{run})
+	if reason != LedgerUnavailable {
+		r.tellSkips(j, run)
+	}
+}
+
+func (r *Runner) noteMissed(j *jobControl, missed gap) {
+	if missed.n > 0 {
+		r.skip(j, Missed, missed)
+	}
 }

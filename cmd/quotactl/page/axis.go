@@ -1,0 +1,131 @@
+package page
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// An axis is a stretch of time from left to right.
+type axis struct {
+	from, until time.Time
+	zone        *time.Location
+}
+
+// part is where an instant lies, from 0 to 1.
+func (a axis) part(at time.Time) float64 {
+	whole := a.until.Sub(a.from)
+	if whole <= 0 {
+		return 0
+	}
+	return min(1, max(0, float64(at.Sub(a.from))/float64(whole)))
+}
+
+// percent is where an instant lies, as SVG takes it.
+func (a axis) percent(at time.Time) string { return percentOf(a.part(at)) }
+
+// width is how wide a stretch is, and no thinner than can be seen.
+func (a axis) width(from, to time.Time) string {
+	return percentOf(max(thinnest, a.part(to)-a.part(from)))
+}
+
+const thinnest = 0.004
+
+func percentOf(part float64) string { return strconv.FormatFloat(100*part, 'f', 2, 64) + "%" }
+
+// A tick names a time below an axis.
+type tick struct {
+	part    float64
+	X, Text string
+	Anchor  string // of the text: at an edge it stays within
+}
+
+// mostTicks is how many fit on a telephone.
+const mostTicks = 8
+
+// ticks are times that people like to read: full hours, midnights.
+func (a axis) ticks() []tick {
+	step := a.step()
+	var list []tick
+	for at := a.firstTick(step); at.Before(a.until); at = a.next(at, step) {
+		list = append(list, tick{a.part(at), a.percent(at), a.name(at, step), a.anchor(at)})
+	}
+	return list
+}
+
+// ticksBut leaves out the names that have no room beside that of an instant.
+func (a axis) ticksBut(at time.Time) []tick {
+	return slices.DeleteFunc(a.ticks(), func(t tick) bool { return math.Abs(t.part-a.part(at)) < nearby })
+}
+
+const nearby = 0.07
+
+// anchor keeps a text at an edge within it.
+func (a axis) anchor(at time.Time) string {
+	switch part := a.part(at); {
+	case part < 0.05:
+		return "start"
+	case part > 0.95:
+		return "end"
+	}
+	return "middle"
+}
+
+func (a axis) step() time.Duration {
+	const day = 24 * time.Hour
+	for _, step := range []time.Duration{15 * time.Minute, 30 * time.Minute, time.Hour, 2 * time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, day, 2 * day, 7 * day} {
+		if a.until.Sub(a.from) <= mostTicks*step {
+			return step
+		}
+	}
+	return 28 * day
+}
+
+// firstTick is the first time by the clock of the zone that is a whole number of steps
+// after midnight.
+func (a axis) firstTick(step time.Duration) time.Time {
+	local := a.from.In(a.zone)
+	year, month, date := local.Date()
+	at := time.Date(year, month, date, 0, 0, 0, 0, a.zone)
+	for at.Before(a.from) {
+		at = a.next(at, step)
+	}
+	return at
+}
+
+// next is a step later by the clock: where it is set forward or back, as where it is not.
+func (a axis) next(at time.Time, step time.Duration) time.Time {
+	year, month, date := at.Date()
+	clock := time.Duration(at.Hour())*time.Hour + time.Duration(at.Minute())*time.Minute + step
+	const day = 24 * time.Hour
+	next := time.Date(year, month, date+int(clock/day), int(clock%day/time.Hour), int(clock%time.Hour/time.Minute), 0, 0, a.zone)
+	if !next.After(at) {
+		return at.Add(step)
+	}
+	return next
+}
+
+func (a axis) name(at time.Time, step time.Duration) string {
+	switch {
+	case at.Hour() == 0 && at.Minute() == 0:
+		return at.Format("Mon 2")
+	case step < time.Hour:
+		return at.Format("15:04")
+	}
+	return at.Format("15h")
+}
+
+// A scale is units from the bottom to the top of a plot of so many pixels.
+type scale struct {
+	most   int64
+	height float64
+}
+
+// y is where so many units lie, from the top.
+func (s scale) y(units int64) float64 {
+	return s.height * (1 - float64(min(max(0, units), s.most))/float64(max(1, s.most)))
+}
+
+func pixels(y float64) string { return fmt.Sprintf("%.1f", y) }

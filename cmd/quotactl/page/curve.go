@@ -1,0 +1,121 @@
+package page
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"quotad/quota"
+)
+
+// The size of a curve's plot: so many pixels high, and as wide as there is room.
+const (
+	plotHeight = 170
+	plotWidth  = 1000 // of the box that is stretched to the room there is
+	plotTop    = 18   // above it, for the names of moments
+	plotBelow  = 20   // for those of the hours
+)
+
+// A curveView is a curve as it is drawn.
+type curveView struct {
+	Label                        string // for who cannot see it
+	Width, Height, Top, Total    int
+	Held, Line, Ahead, Pace      string // paths
+	AheadArea                    string
+	HeldClass                    string
+	Now, NowAnchor               string
+	UnitsY, BudgetY, ReserveTall string
+	UnitsText, BudgetText        string
+	HoursTop, HoursY             int
+	Ticks                        []tick
+	Moments                      []moment
+}
+
+// A moment is a vertical line with a name.
+type moment struct{ X, Text, Anchor, Class string }
+
+// viewOfCurve returns nil of a limit without a curve.
+func viewOfCurve(p Picture, credential string, l Limit) *curveView {
+	c := l.Curve
+	if c == nil {
+		return nil
+	}
+	x := axis{c.From, c.Until, p.Zone}
+	y := scale{mostOf(l), plotHeight}
+	budget := l.Units - l.Reserve
+	v := &curveView{
+		Label: curveLabel(credential, l),
+		Width: plotWidth, Height: plotHeight, Top: plotTop, Total: plotTop + plotHeight + plotBelow, HoursTop: plotTop + plotHeight, HoursY: plotTop + plotHeight + 14,
+		Line: path(x, y, c.Held), Ahead: path(x, y, c.Ahead), Held: area(x, y, c.Held), AheadArea: area(x, y, c.Ahead),
+		Pace:   path(x, y, []Point{{c.From, 0}, {c.Full, budget}}),
+		UnitsY: pixels(plotTop + y.y(l.Units)), BudgetY: pixels(plotTop + y.y(budget)), ReserveTall: pixels(y.y(budget) - y.y(l.Units)),
+		UnitsText: quota.Thousands(l.Units), Now: x.percent(c.Now), HeldClass: string(l.Tone), Ticks: x.ticksBut(c.Now),
+	}
+	if l.Reserve > 0 {
+		v.BudgetText = quota.Thousands(budget) + " without the reserve"
+	}
+	v.Moments, v.NowAnchor = momentsOf(p, x, c), x.anchor(c.Now)
+	return v
+}
+
+func mostOf(l Limit) int64 {
+	most := max(1, l.Units)
+	for _, list := range [][]Point{l.Curve.Held, l.Curve.Ahead} {
+		for _, point := range list {
+			most = max(most, point.Units)
+		}
+	}
+	return most
+}
+
+// momentsOf names what the forecast comes to.
+func momentsOf(p Picture, x axis, c *Curve) []moment {
+	var list []moment
+	add := func(at time.Time, what, class string) {
+		if !at.IsZero() && !at.Before(x.from) && !at.After(x.until) {
+			list = append(list, moment{x.percent(at), what + " " + at.In(p.Zone).Format("15:04"), anchorAt(x, at), class})
+		}
+	}
+	add(c.DryAt, "runs dry", "dry")
+	add(c.ResetsAt, "resets", "reset")
+	return list
+}
+
+// anchorAt keeps a text beside its line and within the plot.
+func anchorAt(x axis, at time.Time) string {
+	if x.part(at) > 0.5 {
+		return "end"
+	}
+	return "start"
+}
+
+// path draws points as a line.
+func path(x axis, y scale, points []Point) string {
+	var b strings.Builder
+	for i, p := range points {
+		command := "L"
+		if i == 0 {
+			command = "M"
+		}
+		fmt.Fprintf(&b, "%s%.1f %.1f", command, plotWidth*x.part(p.At), y.y(p.Units))
+	}
+	return b.String()
+}
+
+// area draws what is below points.
+func area(x axis, y scale, points []Point) string {
+	if len(points) == 0 {
+		return ""
+	}
+	first, last := points[0], points[len(points)-1]
+	return fmt.Sprintf("%sL%.1f %dL%.1f %dZ", path(x, y, points), plotWidth*x.part(last.At), plotHeight, plotWidth*x.part(first.At), plotHeight)
+}
+
+// curveLabel tells of a curve what can be seen in it.
+func curveLabel(credential string, l Limit) string {
+	text := fmt.Sprintf("limit %s of %s: %s of %s used", l.Name, credential, quota.Thousands(l.Used), quota.Thousands(l.Units))
+	if l.Forecast.Text != "" {
+		text += "; the schedule " + l.Forecast.Text
+	}
+	return text
+}

@@ -1,0 +1,165 @@
+package page
+
+import (
+	"context"
+	"time"
+)
+
+// A Look returns what is to be seen now. Its error says why nothing is.
+type Look func(context.Context) (Picture, error)
+
+// A Picture is what the page shows as of one moment. Its texts are for people, and need
+// not be safe: the page escapes them.
+type Picture struct {
+	At   time.Time      // by this host's clock
+	Zone *time.Location // in which axes name the hours
+	Mark string         // follows a time that is not local: " UTC"
+
+	About       Line   // what answers, and how its ledger is
+	Notes       []Line // what is unsafe
+	Credentials []Credential
+	Troubles    []Trouble
+	Jobs        []Job
+	Day         Day
+	Refusals    Refusals
+}
+
+// A Line is a text and how it stands out.
+type Line struct {
+	Text string
+	Tone Tone
+}
+
+// A Tone is how something stands out. No state is told by tone alone.
+type Tone string
+
+// The tones.
+const (
+	Plain Tone = ""
+	Faint Tone = "faint"
+	Good  Tone = "good"
+	Warn  Tone = "warn"
+	Bad   Tone = "bad"
+)
+
+// A Credential is the limits of one, and who spent from them.
+type Credential struct {
+	Name   string
+	Error  string // why its limits are not known
+	Limits []Limit
+	Spent  []Spending
+}
+
+// A Limit is a budget, what is left of it and how it goes on.
+type Limit struct {
+	Name                            string
+	Units, Reserve, Used, Remaining int64
+	Tone                            Tone
+	Notes                           []string
+	Forecast                        Line
+	Curve                           *Curve // nil: there is none
+	NoCurve                         string // why
+}
+
+// A Curve is what a limit's window holds, before and after now.
+type Curve struct {
+	From, Now, Until time.Time
+	Full             time.Time // when a budget that is spent evenly from the beginning is gone
+	Held             []Point   // what the window holds now, by when it was spent; the last is at Now
+	Ahead            []Point   // the forecast; the first is at Now
+	DryAt            time.Time // when the forecast stops a run; zero: it does not
+	ResetsAt         time.Time // when all units come back; zero: they come back one by one
+}
+
+// A Point is how many units a limit holds at a time.
+type Point struct {
+	At    time.Time
+	Units int64
+}
+
+// A Spending is who spent what of a credential's limits.
+type Spending struct {
+	By     string // "job"
+	Note   string // of which time
+	Error  string // why it is not known
+	Shares []Share
+}
+
+// A Share is what one of them spent.
+type Share struct {
+	Name    string
+	Units   int64
+	Percent string
+	Part    float64 // of the greatest share, from 0 to 1
+}
+
+// A Trouble is something that stands in the way of a call.
+type Trouble struct {
+	Title   string
+	Lines   []Line
+	Holders []Pair // who holds the units
+	Cures   []string
+}
+
+// A Pair is a label and what belongs to it.
+type Pair struct{ Label, Text string }
+
+// A Job is what a job did and does next.
+type Job struct {
+	Name     string
+	Schedule string
+	Lines    []Line
+	Ring     []Region // from the first of the configuration on
+	More     int      // regions that are not among these
+}
+
+// A Region is one of a job's ring.
+type Region struct {
+	Name   string
+	Mark   string // what its pass in the last run came to, as a character; empty: it had none
+	Title  string
+	Tone   Tone
+	Cursor bool // the next run begins here
+}
+
+// A Day is what ran in the last 24 hours.
+type Day struct {
+	From, Until time.Time
+	Error       string // why it is not known
+	Note        string // what is not known of it
+	Lanes       []Lane
+}
+
+// A Lane is what one job did in a day.
+type Lane struct {
+	Job   string
+	Text  string // all in all
+	Runs  []Bar
+	Skips []Skip
+}
+
+// A Bar is one run.
+type Bar struct {
+	From, To time.Time
+	Tone     Tone
+	Title    string
+}
+
+// A Skip is ticks that did not become a run.
+type Skip struct {
+	From, To time.Time // the first slot and the last
+	Title    string
+}
+
+// Refusals are the latest.
+type Refusals struct {
+	Error string // why they are not known
+	Note  string // of which time
+	Rows  []Refusal
+}
+
+// A Refusal is what somebody was refused.
+type Refusal struct {
+	At, By, What, Why string
+	Times             string
+}

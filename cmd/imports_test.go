@@ -52,8 +52,9 @@ var packages = []struct {
 	{"cmd/quotad/metrics", "all cmd/quotad/config cmd/quotad/notify", "github.com/prometheus/client_golang"},
 	{"cmd/quotad/notify", "all cmd/quotad/config", ""},
 	{"cmd/quotad/config", "all", "github.com/BurntSushi/toml"},
-	{"cmd/quotactl", "all cmd/quotactl/term", "github.com/spf13/cobra github.com/spf13/pflag"},
+	{"cmd/quotactl", "all cmd/quotactl/page cmd/quotactl/term", "github.com/spf13/cobra github.com/spf13/pflag"},
 	{"cmd/quotactl/term", "quota", "golang.org/x/term golang.org/x/sys"},
+	{"cmd/quotactl/page", "quota", ""},
 	{"cmd/ytfetch", "all cmd/ytfetch/upstream", ""},
 	{"cmd/ytfetch/upstream", "", ""},
 	{"systemd", "", ""}, // units, and the tests of them
@@ -120,7 +121,7 @@ func TestClientsLinkNoServer(t *testing.T) {
 		{"quota/api", "quota quota/api"},
 		{"jobs/api", "jobs jobs/api jobs/plan quota quota/api quota/slidinglog regions"},
 		{"cmd/ytfetch", "cmd/ytfetch cmd/ytfetch/upstream jobs jobs/api jobs/plan quota quota/api quota/slidinglog quota/upstream regions"},
-		{"cmd/quotactl", "cmd/quotactl cmd/quotactl/term jobs jobs/api jobs/plan quota quota/api quota/slidinglog quota/upstream regions"},
+		{"cmd/quotactl", "cmd/quotactl cmd/quotactl/page cmd/quotactl/term jobs jobs/api jobs/plan quota quota/api quota/slidinglog quota/upstream regions"},
 	} {
 		t.Run(client.path, func(t *testing.T) {
 			row := slices.IndexFunc(packages, func(row struct{ path, imports, modules string }) bool { return row.path == client.path })

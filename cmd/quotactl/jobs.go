@@ -194,8 +194,8 @@ func renderJob(b *strings.Builder, j jobsapi.Job, v term.View) {
 	if j.Pause != nil {
 		v.Prose(b, 2, term.Yellow, pauseText(*j.Pause, v))
 	}
-	if !j.OverdueAt.IsZero() && !v.Now.Before(j.OverdueAt) {
-		v.Prose(b, 2, term.Red, "overdue: a good run was due "+v.When(j.OverdueAt))
+	if isOverdue(j, v) {
+		v.Prose(b, 2, term.Red, overdueText(j, v))
 	}
 	if j.Skipped != nil {
 		v.Prose(b, 2, term.Yellow, skipText(*j.Skipped, v))
@@ -209,6 +209,14 @@ func renderJob(b *strings.Builder, j jobsapi.Job, v term.View) {
 		v.Prose(b, 2, term.Plain, ringText(j))
 	}
 	renderPasses(b, notOK(*j.LastRun), v)
+}
+
+func isOverdue(j jobsapi.Job, v term.View) bool {
+	return !j.OverdueAt.IsZero() && !v.Now.Before(j.OverdueAt)
+}
+
+func overdueText(j jobsapi.Job, v term.View) string {
+	return "overdue: a good run was due " + v.When(j.OverdueAt)
 }
 
 // nextText tells when the next run begins, or who begins it.

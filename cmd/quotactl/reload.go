@@ -104,6 +104,13 @@ func renderConfiguration(b *strings.Builder, c api.Configuration, v term.View) {
 	if c.Error == "" {
 		return
 	}
-	v.Prose(b, 2, term.Red, "reload failed "+v.When(c.FailedAt)+": "+strings.ReplaceAll(c.Error, "\n", "; "))
-	v.Prose(b, 2, term.Plain, "in force is what "+c.File+" said "+v.When(c.ReadAt))
+	failed, inForce := reloadTexts(c, v)
+	v.Prose(b, 2, term.Red, failed)
+	v.Prose(b, 2, term.Plain, inForce)
+}
+
+// reloadTexts say of a reload that failed why it did, and what goes on.
+func reloadTexts(c api.Configuration, v term.View) (failed, inForce string) {
+	return "reload failed " + v.When(c.FailedAt) + ": " + strings.ReplaceAll(c.Error, "\n", "; "),
+		"in force is what " + c.File + " said " + v.When(c.ReadAt)
 }

@@ -17,6 +17,7 @@ Usage:
 Look:
   status      what is left, when units come back, what the jobs did (default)
   watch       the status, live and in place
+  page        a day at a glance, live in a browser
   jobs        the jobs: schedule, cursor, next and last run
   runs        the latest runs and skipped ticks; runs show RUN: one of them
   next        the runs that come next
@@ -89,7 +90,7 @@ func newRoot(c *cli) *cobra.Command {
 		SilenceUsage:  true,
 	}
 	root.AddCommand(
-		status, newWatch(c), newJobs(c), newRuns(c), newNext(c), newPlan(c), newWhy(c), newUsage(c), newLog(c), newVersion(c),
+		status, newWatch(c), newPage(c), newJobs(c), newRuns(c), newNext(c), newPlan(c), newWhy(c), newUsage(c), newLog(c), newVersion(c),
 		newAcquire(c), newExec(c), newSettle(c), newRelease(c), newObserve(c), newAdjust(c), newReset(c), newClose(c), newOpen(c),
 		newRun(c), newStop(c), newPause(c), newResume(c), newCursor(c), newBookmark(c), newReload(c),
 		newCompletion(c), newMan(c),

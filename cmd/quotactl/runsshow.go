@@ -73,6 +73,17 @@ func notOK(r jobs.Run) []jobs.Pass {
 // renderRun writes what became of a run, all in all.
 func renderRun(b *strings.Builder, title string, r jobs.Run, v term.View) {
 	v.Prose(b, 2, runStyle(r.State), fmt.Sprintf("%s %s: %s, %s", title, r.ID, stateText(r), tally(r)))
+	v.Prose(b, 2, term.Faint, timingText(r, v))
+	for _, set := range r.Set {
+		v.Prose(b, 2, term.Plain, "set "+string(set))
+	}
+	if r.Detail != "" {
+		v.Prose(b, 2, term.Plain, r.Detail)
+	}
+}
+
+// timingText says when and where a run began, and how long it took.
+func timingText(r jobs.Run, v term.View) string {
 	timing := "began " + v.When(r.StartedAt)
 	if !r.EndedAt.IsZero() {
 		timing += ", took " + term.Took(r.EndedAt.Sub(r.StartedAt))
@@ -80,13 +91,7 @@ func renderRun(b *strings.Builder, title string, r jobs.Run, v term.View) {
 	if r.Host != "" {
 		timing += ", on " + v.Clean(r.Host)
 	}
-	v.Prose(b, 2, term.Faint, timing)
-	for _, set := range r.Set {
-		v.Prose(b, 2, term.Plain, "set "+string(set))
-	}
-	if r.Detail != "" {
-		v.Prose(b, 2, term.Plain, r.Detail)
-	}
+	return timing
 }
 
 func stateText(r jobs.Run) string {

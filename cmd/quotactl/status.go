@@ -202,12 +202,19 @@ func renderProxied(b *strings.Builder, proxy *api.Proxy, credential string, v te
 }
 
 func renderLedger(b *strings.Builder, s jobsapi.Status, v term.View) {
-	state := term.Plain
-	if s.Ledger.State != "ok" {
-		state = term.Red
-	}
-	v.Prose(b, 0, state, fmt.Sprintf("quotad %s, %s ledger: %s", s.Version, s.Ledger.Backend, s.Ledger.State))
+	v.Prose(b, 0, ledgerStyle(s), ledgerText(s))
 	for _, warning := range s.Ledger.Warnings {
 		v.Prose(b, 2, term.Yellow, "warning: "+warning)
 	}
+}
+
+func ledgerText(s jobsapi.Status) string {
+	return fmt.Sprintf("quotad %s, %s ledger: %s", s.Version, s.Ledger.Backend, s.Ledger.State)
+}
+
+func ledgerStyle(s jobsapi.Status) term.Style {
+	if s.Ledger.State != "ok" {
+		return term.Red
+	}
+	return term.Plain
 }

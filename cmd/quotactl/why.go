@@ -145,6 +145,10 @@ func (u *runUnits) text(cost int64) string {
 	return fmt.Sprintf("a run of %s may spend %s", u.Job, units(u.UnitsPerRun))
 }
 
+func fitsText(w api.Why, v term.View) string {
+	return fmt.Sprintf("fits %s, if nothing else happens", v.When(*w.RetryAt))
+}
+
 func mostMissing(w api.Why) int64 {
 	most := int64(0)
 	for _, o := range w.Obstacles {
@@ -157,7 +161,7 @@ func whyPage(w api.Why, run *runUnits, v term.View) string {
 	var b strings.Builder
 	v.Prose(&b, 0, verdictStyle(w), verdict(w))
 	if w.RetryAt != nil {
-		v.Prose(&b, 0, term.Plain, fmt.Sprintf("fits %s, if nothing else happens", v.When(*w.RetryAt)))
+		v.Prose(&b, 0, term.Plain, fitsText(w, v))
 	}
 	if run != nil {
 		style := term.Plain

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"quotad/cmd/quotactl/page"
+)
+
+const pageUsage = `Serve a page that shows the day at a glance, and open it in a browser: what each
+limit holds and how it goes on, what stands in the way and why, who spent it, the
+jobs' rings, the day's runs, and what was refused of late. It changes by itself.
+The page's address is printed; Ctrl-C ends it.
+
+Usage:
+  quotactl page [FLAGS]
+
+Flags:
+      --listen ADDRESS   of this machine, loopback only (default 127.0.0.1:0: any
+                         free port)
+      --no-browser       open none, as where there is no display
+
+The page only shows: nothing can be changed by it. It asks quotad as the user who
+runs the command, and whoever has an account on this machine can read it as long
+as it runs. What jobs print is not on it. From elsewhere it is reached through a
+tunnel to the same port: ssh -L 8042:127.0.0.1:8042.
+
+Example:
+  $ quotactl page --listen 127.0.0.1:8042 --no-browser
+  http://127.0.0.1:8042/
+`
+
+// A pageServing says where a page is served, and whether a browser is opened.
+type pageServing struct {
+	listen    string
+	noBrowser bool
+}
+
+func newPage(c *cli) *cobra.Command {
+	var p pageServing
+	cmd := &cobra.Command{
+		Use:   "page",
+		Short: "a day at a glance, live in a browser",
+		Long:  pageUsage,
+		Args:  arguments(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if c.output != "table" {
+				return usageError("quotactl status -o json", "a page is neither JSON nor one integer")
+			}
+			return c.page(cmd.Context(), p)
+		},
+	}
+	cmd.Flags().StringVar(&p.listen, "listen", "127.0.0.1:0", "a loopback address")
+	cmd.Flags().BoolVar(&p.noBrowser, "no-browser", false, "open no browser")
+	return cmd
+}
+
+// pageEvery is how often the page asks for the status.
+const pageEvery = 2 * time.Second
+
+func (c *cli) page(ctx context.Context, p pageServing) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	defer stop()
+	if err := checkLoopback(p.listen); err != nil {
+		return err
+	}
+	source := pageSource{cli: c, reader: c.operator()}
+	s, err := page.New(ctx, source.look, pageEvery)
+	if err != nil {
+		return c.explain(err) // before anything is served
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", p.listen)
+	if err != nil {
+		return fmt.Errorf("cannot serve the page: %w", err)
+	}
+	url := "http://" + listener.Addr().String() + "/"
+	if err := c.write(url + "\n"); err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	if !p.noBrowser && c.hasDisplay() {
+		openBrowser(url, c.stderr)
+	}
+	return s.Serve(ctx, listener)
+}
+
+// checkLoopback refuses an address that others can reach.
+func checkLoopback(address string) error {
+	at, err := netip.ParseAddrPort(address)
+	switch {
+	case err != nil:
+		return usageError("127.0.0.1:0 takes any free port", "--listen must be a loopback address and a port: %q", address)
+	case !at.Addr().IsLoopback():
+		return usageError("a tunnel brings it elsewhere: ssh -L 8042:127.0.0.1:8042", "--listen must be a loopback address: the page knows no passwords, and %s can be reached by others", at.Addr())
+	}
+	return nil
+}
+
+func (c *cli) hasDisplay() bool {
+	return c.env.Get("DISPLAY") != "" || c.env.Get("WAYLAND_DISPLAY") != ""
+}
+
+// openBrowser opens a page in the browser that the desktop prefers. In a session of its
+// own a browser lives on when this process is interrupted.
+func openBrowser(url string, stderr io.Writer) {
+	command := exec.Command("xdg-open", url)
+	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := command.Start(); err != nil {
+		fmt.Fprintf(stderr, "quotactl: cannot open a browser: %v\n", err)
+		return
+	}
+	command.Process.Release() // nobody waits for a browser
+}

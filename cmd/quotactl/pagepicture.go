@@ -1,0 +1,344 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"quotad/cmd/quotactl/page"
+	"quotad/cmd/quotactl/term"
+	"quotad/jobs"
+	jobsapi "quotad/jobs/api"
+	"quotad/jobs/plan"
+	"quotad/quota"
+	"quotad/quota/api"
+)
+
+// pictureOf says what is known in the words of the other commands.
+func pictureOf(f pageFacts, v term.View) page.Picture {
+	p := page.Picture{
+		At: v.Now, Zone: v.Zone, Mark: v.ZoneMark(),
+		About: page.Line{Text: ledgerText(f.status), Tone: toneOf(ledgerStyle(f.status))},
+		Notes: pageNotes(f.status, v),
+		Day:   pageDay(f, v), Refusals: pageRefusals(f, v), Troubles: pageTroubles(f, v),
+	}
+	paces := pacesFrom(f.hourly, f.status.Credentials)
+	for _, c := range f.status.Credentials {
+		p.Credentials = append(p.Credentials, pageCredential(f, c, paces[c.Name], v))
+	}
+	for _, j := range f.status.Jobs {
+		p.Jobs = append(p.Jobs, pageJob(j, v))
+	}
+	return p
+}
+
+// pageNotes are what is unsafe, as the status tells it.
+func pageNotes(s jobsapi.Status, v term.View) []page.Line {
+	var notes []page.Line
+	for _, warning := range s.Ledger.Warnings {
+		notes = append(notes, page.Line{Text: "warning: " + warning, Tone: page.Warn})
+	}
+	if s.Config.Error != "" {
+		failed, inForce := reloadTexts(s.Config, v)
+		notes = append(notes, page.Line{Text: failed, Tone: page.Bad}, page.Line{Text: inForce})
+	}
+	return notes
+}
+
+func pageCredential(f pageFacts, c api.Credential, paces map[string]pace, v term.View) page.Credential {
+	shown := page.Credential{Name: c.Name, Error: c.Error}
+	if c.Error != "" {
+		return shown
+	}
+	for _, l := range c.Limits {
+		notes := strings.Split(noteOf(l, v), "; ")
+		if p, known := paces[l.Name]; known {
+			notes = append(notes, p.text(v))
+		}
+		played, known := planOf(f, c.Name, l.Name)
+		one := page.Limit{
+			Name: l.Name, Units: l.Units, Reserve: l.Reserve, Used: l.Used, Remaining: l.Remaining,
+			Tone: toneOf(stateOf(l)), Notes: notes, Forecast: pageForecast(f, played, known, v),
+		}
+		one.Curve, one.NoCurve = curveOf(l, f.usage[c.Name][quota.ByHour], f.plan.From, played, v.Now)
+		shown.Limits = append(shown.Limits, one)
+	}
+	for _, by := range []quota.Dimension{quota.ByJob, quota.ByOperation} {
+		shown.Spent = append(shown.Spent, pageSpending(f.usage[c.Name][by], by, v))
+	}
+	return shown
+}
+
+// planOf returns what becomes of a limit, if that is known.
+func planOf(f pageFacts, credential, limit string) (plan.Limit, bool) {
+	i := slices.IndexFunc(f.plan.Limits, func(l plan.Limit) bool { return l.Credential == credential && l.Limit == limit })
+	if i < 0 {
+		return plan.Limit{}, false
+	}
+	return f.plan.Limits[i], true
+}
+
+// pageForecast says what the schedule does to a limit.
+func pageForecast(f pageFacts, l plan.Limit, known bool, v term.View) page.Line {
+	switch {
+	case f.planErr != nil:
+		return page.Line{Text: "is not known: " + f.planErr.Error(), Tone: page.Bad}
+	case !known:
+		return page.Line{}
+	case len(l.Shares) == 0:
+		return page.Line{Text: "asks for none of it", Tone: page.Faint}
+	}
+	text, style := verdictText(l, v)
+	return page.Line{Text: text, Tone: toneOf(style)}
+}
+
+// mostShares is how many spenders are named before the rest is summed up.
+const mostShares = 8
+
+func pageSpending(t told, by quota.Dimension, v term.View) page.Spending {
+	s := page.Spending{By: string(by)}
+	if t.err != nil {
+		s.Error = t.err.Error()
+		return s
+	}
+	u := t.usage
+	if !u.Since.IsZero() {
+		s.Note = "since " + v.Clock(u.Since) + v.ZoneMark()
+	}
+	if u.Partial {
+		s.Note += fmt.Sprintf(", of the latest %s", quota.Count(hourlyEntries, "entry", "entries"))
+	}
+	shares, greatest := sharesIn(u, "")
+	add := func(name string, units int64) {
+		s.Shares = append(s.Shares, page.Share{
+			Name: name, Units: units, Percent: percent(units, u.Total.Units), Part: float64(units) / float64(max(1, greatest)),
+		})
+	}
+	var rest int64
+	for i, one := range shares {
+		if i >= mostShares {
+			rest += one.Units
+			continue
+		}
+		add(shareName(u.By, one.Name, v), one.Units)
+	}
+	if rest > 0 {
+		greatest = max(greatest, rest)
+		add("others", rest)
+	}
+	return s
+}
+
+// pageTroubles are the calls that are denied now, the limits that are spent or closed
+// besides, and the jobs that are overdue.
+func pageTroubles(f pageFacts, v term.View) []page.Trouble {
+	var list []page.Trouble
+	explained := make(map[string]bool)
+	for _, w := range f.whys {
+		list = append(list, troubleOf(w, v))
+		explained[w.Credential+" "+w.Limit] = true
+	}
+	for _, c := range f.status.Credentials {
+		for _, l := range c.Limits {
+			if (l.Remaining == 0 || l.Closed != nil) && !explained[c.Name+" "+l.Name] {
+				list = append(list, page.Trouble{Title: "credential " + c.Name + ", limit " + l.Name, Lines: []page.Line{{Text: noteOf(l, v), Tone: page.Bad}}})
+			}
+		}
+	}
+	for _, j := range f.status.Jobs {
+		if isOverdue(j, v) {
+			list = append(list, page.Trouble{Title: "job " + j.Name, Lines: []page.Line{{Text: overdueText(j, v), Tone: page.Bad}}})
+		}
+	}
+	if f.whysErr != nil {
+		list = append(list, page.Trouble{Title: "which calls are denied is not known", Lines: []page.Line{{Text: f.whysErr.Error(), Tone: page.Bad}}})
+	}
+	return list
+}
+
+// troubleOf says of calls that are denied what why says.
+func troubleOf(w api.Why, v term.View) page.Trouble {
+	t := page.Trouble{
+		Title: "credential " + w.Credential + ", " + w.Operation,
+		Lines: []page.Line{{Text: verdict(w), Tone: toneOf(verdictStyle(w))}},
+		Cures: curesOf(w, v),
+	}
+	if w.RetryAt != nil {
+		t.Lines = append(t.Lines, page.Line{Text: fitsText(w, v)})
+	}
+	for _, o := range w.Obstacles {
+		for _, by := range []struct {
+			word, label string
+			holders     []api.Holder
+		}{{"job", "jobs", o.Jobs}, {"region", "regions", o.Regions}, {"operation", "operations", o.Operations}} {
+			if len(by.holders) > 0 {
+				t.Holders = append(t.Holders, page.Pair{Label: by.label, Text: holdersText(by.word, by.holders, o.Held, v)})
+			}
+		}
+	}
+	return t
+}
+
+// mostRing and mostPasses are how much of a job's last run is told.
+const (
+	mostRing   = 240
+	mostPasses = 8
+)
+
+func pageJob(j jobsapi.Job, v term.View) page.Job {
+	shown := page.Job{Name: j.Name, Schedule: jobs.Brief(j.Schedule)}
+	add := func(style term.Style, text string) {
+		shown.Lines = append(shown.Lines, page.Line{Text: text, Tone: toneOf(style)})
+	}
+	add(term.Plain, nextText(j, v))
+	if j.Pause != nil {
+		add(term.Yellow, pauseText(*j.Pause, v))
+	}
+	if isOverdue(j, v) {
+		add(term.Red, overdueText(j, v))
+	}
+	if j.Skipped != nil {
+		add(term.Yellow, skipText(*j.Skipped, v))
+	}
+	var passes []jobs.Pass
+	if r := j.LastRun; r == nil {
+		add(term.Faint, "no run yet")
+	} else {
+		add(runStyle(r.State), "last run: "+stateText(*r)+", "+tally(*r))
+		add(term.Faint, timingText(*r, v))
+		passes = r.Latest()
+		worthALine := notOK(*r)
+		for _, p := range worthALine[:min(len(worthALine), mostPasses)] {
+			add(outcomeStyle(p.Outcome), passText(p, v))
+		}
+	}
+	shown.Ring, shown.More = pageRing(j, passes, v)
+	return shown
+}
+
+// passText says what became of a pass. What it prints is left out: whoever has an
+// account on this machine can read the page.
+func passText(p jobs.Pass, v term.View) string {
+	p.Tail = nil
+	text := inList(p.Region) + " " + string(p.Outcome)
+	if reason := reasonOf(p, v); reason != "" {
+		text += ": " + reason
+	}
+	return text
+}
+
+func pageRing(j jobsapi.Job, passes []jobs.Pass, v term.View) (ring []page.Region, more int) {
+	for i, region := range j.Regions {
+		if i >= mostRing {
+			return ring, len(j.Regions) - mostRing
+		}
+		one := page.Region{Name: string(region), Cursor: string(region) == string(j.Cursor)}
+		if at := slices.IndexFunc(passes, func(p jobs.Pass) bool { return p.Region == region }); at >= 0 {
+			one.Mark, one.Tone, one.Title = mark(passes[at].Outcome), toneOf(outcomeStyle(passes[at].Outcome)), passText(passes[at], v)
+		}
+		ring = append(ring, one)
+	}
+	return ring, 0
+}
+
+// pageRefusals are the latest refusals of the API, and those of passes that were not
+// launched, the latest first.
+func pageRefusals(f pageFacts, v term.View) page.Refusals {
+	if f.refErr != nil {
+		return page.Refusals{Error: f.refErr.Error()}
+	}
+	shown := page.Refusals{Note: "of calls since quotad began, " + v.When(f.refusals.Since)}
+	for _, r := range f.refusals.Refusals[:min(len(f.refusals.Refusals), mostRefused)] {
+		row := page.Refusal{At: v.Clock(r.At) + v.ZoneMark(), By: v.Caller(r.By), What: quota.Count(r.Count, "call", "calls") + " of " + r.Operation, Why: refusedText(r, v)}
+		if r.Region != "" {
+			row.By += ", " + v.Clean(r.Region)
+		}
+		if r.Times > 1 {
+			row.Times = fmt.Sprintf("%s times since %s", quota.Thousands(r.Times), v.Clock(r.Since))
+		}
+		shown.Rows = append(shown.Rows, row)
+	}
+	return shown
+}
+
+const mostRefused = 20
+
+// refusedText says why, as it was then.
+func refusedText(r api.Refusal, v term.View) string {
+	var text string
+	switch quota.Reason(r.Reason) {
+	case quota.LimitExceeded:
+		text = fmt.Sprintf("no room for %s in limit %s", units(r.Units), r.Limit)
+	case quota.LimitClosed:
+		text = "limit " + r.Limit + " is closed"
+	default:
+		text = r.Reason
+	}
+	if r.Detail != "" {
+		text += ": " + r.Detail
+	}
+	if r.RetryAt != nil {
+		text += "; was to fit " + v.When(*r.RetryAt)
+	}
+	return text
+}
+
+// pageDay is what ran in the last 24 hours, to the minute.
+func pageDay(f pageFacts, v term.View) page.Day {
+	until := v.Now.Truncate(time.Minute).Add(time.Minute)
+	d := page.Day{From: until.Add(-24 * time.Hour), Until: until}
+	if f.runsErr != nil {
+		d.Error = f.runsErr.Error()
+		return d
+	}
+	if n := len(f.runs); n == mostRuns && f.runs[n-1].StartedAt.After(d.From) {
+		d.Note = fmt.Sprintf("the latest %s, since %s%s", quota.Count(n, "run", "runs"), v.Clock(f.runs[n-1].StartedAt), v.ZoneMark())
+	}
+	for _, j := range f.status.Jobs {
+		d.Lanes = append(d.Lanes, laneOf(j.Name, f.runs, d, v))
+	}
+	return d
+}
+
+func laneOf(job string, runs []jobs.Run, d page.Day, v term.View) page.Lane {
+	lane := page.Lane{Job: job}
+	var ticks int
+	for _, r := range runs {
+		switch last := lastSign(r, d.Until); {
+		case r.Job != job || last.Before(d.From):
+		case r.State == jobs.RunSkipped:
+			ticks += max(1, r.Ticks)
+			lane.Skips = append(lane.Skips, page.Skip{From: r.Slot, To: last, Title: skipText(r, v)})
+		default:
+			lane.Runs = append(lane.Runs, page.Bar{From: r.StartedAt, To: last, Tone: toneOfRun(r),
+				Title: fmt.Sprintf("%s%s %s, %s; %s", v.Clock(r.StartedAt), v.ZoneMark(), stateText(r), tally(r), timingText(r, v))})
+		}
+	}
+	lane.Text = quota.Count(len(lane.Runs), "run", "runs")
+	if ticks > 0 {
+		lane.Text += ", " + quota.Count(ticks, "tick", "ticks") + " skipped"
+	}
+	return lane
+}
+
+// lastSign is when a run ended, or the latest slot of ticks that were skipped; now of
+// what goes on.
+func lastSign(r jobs.Run, now time.Time) time.Time {
+	switch {
+	case r.State == jobs.RunSkipped && !r.LastSlot.IsZero():
+		return r.LastSlot
+	case r.State == jobs.RunSkipped:
+		return r.Slot
+	case r.EndedAt.IsZero():
+		return now
+	}
+	return r.EndedAt
+}
+
+func toneOfRun(r jobs.Run) page.Tone {
+	if failures(r) > 0 {
+		return page.Bad
+	}
+	return toneOf(runStyle(r.State))
+}

@@ -1,0 +1,316 @@
+package page_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+
+	jobsapi "quotad/jobs/api"
+	"quotad/quota"
+	"quotad/quota/api"
+)
+
+// TestInABrowser shows the page of a busy day, served by a real quotactl from a real
+// quotad, to a real browser: what it shows is what the API says, changes by itself and
+// within its width, and goes on after quotad was away.
+func TestInABrowser(t *testing.T) {
+	if os.Getenv("QUOTAD_TEST_BROWSER") == "" {
+		t.Skip("QUOTAD_TEST_BROWSER=1 asks for it; it needs chromium")
+	}
+	d := newBusyDaemon(t)
+	d.start()
+	client := &api.Client{Socket: d.socket}
+	refuse(t, client)
+	b := openBrowser(t)
+	b.console(t)
+	b.navigate(d.page())
+	b.await(`document.querySelector('#refusals tbody tr')`)
+
+	t.Run("shows what the API says", func(t *testing.T) { compareWithAPI(t, b, client) })
+	t.Run("shows names as text", func(t *testing.T) {
+		if n := b.number(`document.querySelectorAll('section script').length`); n != 0 {
+			t.Errorf("%v scripts came with the data", n)
+		}
+		b.await(`[...document.querySelectorAll('.ring li')].some(li => li.textContent.startsWith('<script>alert(1)</script>'))`)
+		if b.number(`document.documentElement.textContent.includes('nobody else\'s business') ? 1 : 0`) != 0 {
+			t.Error("what a pass printed is on the page")
+		}
+	})
+	t.Run("fits its width", func(t *testing.T) { b.photograph(t) })
+	t.Run("changes by itself", func(t *testing.T) {
+		b.await(`window.loadedOnce = true`)
+		used := b.text(`#limits [data-limit="youtube/daily"] .used`)
+		acquire(t, client, "videos.list")
+		b.await(fmt.Sprintf(`document.querySelector('#limits [data-limit="youtube/daily"] .used').textContent !== %q && window.loadedOnce`, used))
+		compareWithAPI(t, b, client)
+	})
+	t.Run("outlives quotad", func(t *testing.T) {
+		remaining := b.text(`#limits [data-limit="youtube/daily"] .remaining`)
+		d.stop()
+		b.await(`document.querySelector('#head .banner')?.textContent.startsWith('no answer since ')`)
+		if got := b.text(`#limits [data-limit="youtube/daily"] .remaining`); got != remaining {
+			t.Errorf("the last picture is gone: %s remain, %s did", got, remaining)
+		}
+		b.save(t, "away")
+		d.start()
+		b.await(`!document.querySelector('#head .banner') && window.loadedOnce`)
+	})
+}
+
+// refuse has quotad refuse something.
+func refuse(t *testing.T, client *api.Client) {
+	t.Helper()
+	for range 3 {
+		if d, err := client.Acquire(t.Context(), api.AcquireRequest{Credential: "youtube", Operation: "search.list", Count: 30}); err != nil || d.Granted {
+			t.Fatalf("granted %v, %v", d.Granted, err)
+		}
+	}
+}
+
+func acquire(t *testing.T, client *api.Client, operation string) {
+	t.Helper()
+	if d, err := client.Acquire(t.Context(), api.AcquireRequest{Credential: "youtube", Operation: operation}); err != nil || !d.Granted {
+		t.Fatalf("granted %v, %v", d.Granted, err)
+	}
+}
+
+// compareWithAPI waits until the page shows the figures that the API tells.
+func compareWithAPI(t *testing.T, b *browser, client *api.Client) {
+	t.Helper()
+	status, err := jobsapi.Client{Client: client}.Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range status.Credentials {
+		for _, l := range c.Limits {
+			at := fmt.Sprintf(`document.querySelector('#limits [data-limit="%s/%s"]`, c.Name, l.Name)
+			b.await(fmt.Sprintf(`%s .remaining').textContent === %q`, at, quota.Thousands(l.Remaining)))
+			b.await(fmt.Sprintf(`%s .used').textContent === %q`, at, quota.Thousands(l.Used)))
+		}
+	}
+	for _, j := range status.Jobs {
+		b.await(fmt.Sprintf(`document.querySelectorAll('#jobs [data-job="%s"] .ring > li').length === %d`, j.Name, len(j.Regions)))
+		b.await(fmt.Sprintf(`document.querySelector('#jobs [data-job="%s"] .cursor').textContent.startsWith(%q)`, j.Name, string(j.Cursor)))
+	}
+	for _, by := range []quota.Dimension{quota.ByJob, quota.ByOperation} {
+		u, err := client.Usage(t.Context(), "youtube", api.UsageQuery{By: string(by)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, share := range u.Shares {
+			if share.Name != "" {
+				b.await(fmt.Sprintf(`[...document.querySelectorAll('#spent tr')].some(tr => tr.cells[0].textContent === %q && tr.cells[2].textContent === %q)`,
+					share.Name, quota.Thousands(share.Units)))
+			}
+		}
+	}
+	runs, err := jobsapi.Client{Client: client}.Runs(t.Context(), jobsapi.Selection{Job: "charts", Most: 1})
+	if err != nil || len(runs) == 0 {
+		t.Fatalf("%d runs, %v", len(runs), err)
+	}
+	b.await(fmt.Sprintf(`[...document.querySelectorAll('#day .run title')].some(title => title.textContent.includes(%q))`, runs[0].StartedAt.Local().Format("15:04:05")))
+}
+
+// A browser is a tab of a chromium.
+type browser struct {
+	t   *testing.T
+	ctx context.Context
+}
+
+func openBrowser(t *testing.T) *browser {
+	t.Helper()
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath("chromium"), chromedp.NoSandbox) // root has no sandbox
+	allocator, endBrowser := chromedp.NewExecAllocator(context.Background(), options...)
+	t.Cleanup(endBrowser)
+	ctx, closeTab := chromedp.NewContext(allocator)
+	t.Cleanup(closeTab)
+	ctx, cancel := context.WithTimeout(ctx, 4*time.Minute) // of a page that hangs
+	t.Cleanup(cancel)
+	return &browser{t, ctx}
+}
+
+// console has whatever the page complains of fail the test: a broken policy too.
+func (b *browser) console(t *testing.T) {
+	messages := chromedp.Console(b.ctx)
+	go func() {
+		for m, err := range messages {
+			if err != nil {
+				return
+			}
+			if m.Type == chromedp.ConsoleError || m.Type == chromedp.ConsoleException {
+				t.Errorf("the browser complains: %s", m.Text)
+			}
+		}
+	}()
+}
+
+func (b *browser) navigate(url string) {
+	b.t.Helper()
+	if err := chromedp.Do(b.ctx, chromedp.Navigate(url)); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// await waits until an expression is true of the page, as it is or becomes.
+func (b *browser) await(expression string) {
+	b.t.Helper()
+	promise := fmt.Sprintf(`new Promise(done => {
+		const look = () => { if (%s) { watcher.disconnect(); done(true); } };
+		const watcher = new MutationObserver(look);
+		watcher.observe(document, {subtree: true, childList: true, characterData: true, attributes: true});
+		look();
+	})`, expression)
+	within, cancel := context.WithTimeout(b.ctx, time.Minute)
+	defer cancel()
+	if _, err := chromedp.Run(within, chromedp.Evaluate[bool](promise, chromedp.EvalAwaitPromise)); err != nil {
+		b.save(b.t, "hangs")
+		b.t.Fatalf("never true: %s: %v", expression, err)
+	}
+}
+
+func (b *browser) number(expression string) float64 {
+	b.t.Helper()
+	n, err := chromedp.Run(b.ctx, chromedp.Evaluate[float64](expression))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return n
+}
+
+func (b *browser) text(selector string) string {
+	b.t.Helper()
+	text, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](fmt.Sprintf(`document.querySelector(%q).textContent`, selector)))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return text
+}
+
+// photograph keeps a picture of the page at both ends of widths, by day and by night,
+// and fails where it is wider than its window.
+func (b *browser) photograph(t *testing.T) {
+	for _, width := range []int64{360, 1600} {
+		for _, scheme := range []string{"light", "dark"} {
+			media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}
+			if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, media); err != nil {
+				t.Fatal(err)
+			}
+			if err := chromedp.Do(b.ctx, chromedp.EmulateViewport(width, 1000)); err != nil {
+				t.Fatal(err)
+			}
+			if wide := b.number(`document.documentElement.scrollWidth`); wide > float64(width) {
+				t.Errorf("the page is %v wide in a window of %d", wide, width)
+			}
+			b.save(t, fmt.Sprintf("%d-%s", width, scheme))
+		}
+	}
+}
+
+func (b *browser) save(t *testing.T, name string) {
+	t.Helper()
+	png, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
+	if err != nil {
+		t.Errorf("no picture %s: %v", name, err)
+		return
+	}
+	if err := os.WriteFile(place(t, name+".png"), png, 0o644); err != nil {
+		t.Error(err)
+	}
+}
+
+// A busyDaemon is a quotad with a busy day behind it, and a quotactl that shows it.
+type busyDaemon struct {
+	t                *testing.T
+	bin, dir, socket string
+	stop             func()
+}
+
+func newBusyDaemon(t *testing.T) *busyDaemon {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "q") // short: the names of sockets are
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	d := &busyDaemon{t: t, bin: filepath.Join(dir, "bin") + "/", dir: dir, socket: filepath.Join(dir, "q.sock")}
+	build := exec.Command("go", "build", "-o", d.bin, "quotad/cmd/quotad", "quotad/cmd/quotactl")
+	if output, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	state := filepath.Join(dir, "state")
+	if err := os.MkdirAll(state, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	writeBusyDay(t, state, time.Now())
+	config := fmt.Sprintf("state_dir = %q\nsocket = %q\n%s", state, d.socket, dayConfig)
+	if err := os.WriteFile(filepath.Join(dir, "config.toml"), []byte(config), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// start starts quotad, and returns once it answers.
+func (d *busyDaemon) start() {
+	d.t.Helper()
+	quotad := exec.Command(d.bin+"quotad", "--config", filepath.Join(d.dir, "config.toml"))
+	line, end := d.child(quotad, quotad.StderrPipe, regexp.MustCompile(`serving`))
+	if line == "" {
+		d.t.Fatal("quotad does not serve")
+	}
+	d.stop = end
+}
+
+// page starts quotactl page and returns its address.
+func (d *busyDaemon) page() string {
+	d.t.Helper()
+	quotactl := exec.Command(d.bin+"quotactl", "page", "--no-browser", "--socket", d.socket)
+	url, _ := d.child(quotactl, quotactl.StdoutPipe, regexp.MustCompile(`^http://127\.0\.0\.1:[0-9]+/$`))
+	return url
+}
+
+// child runs a command until it is ended, at the latest with the test, and returns the
+// first line that matches of what it writes.
+func (d *busyDaemon) child(command *exec.Cmd, pipe func() (io.ReadCloser, error), first *regexp.Regexp) (line string, end func()) {
+	d.t.Helper()
+	output, err := pipe()
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		d.t.Fatal(err)
+	}
+	found, done := make(chan string, 1), make(chan struct{})
+	go func() {
+		defer close(done)
+		for lines := bufio.NewScanner(output); lines.Scan(); {
+			if first.MatchString(lines.Text()) {
+				select {
+				case found <- lines.Text():
+				default: // only the first is waited for
+				}
+			}
+		}
+		close(found)
+		if err := command.Wait(); err != nil {
+			d.t.Errorf("%s: %v", command.Args[0], err)
+		}
+	}()
+	end = sync.OnceFunc(func() {
+		command.Process.Signal(syscall.SIGINT)
+		<-done
+	})
+	d.t.Cleanup(end)
+	return <-found, end
+}

@@ -1,0 +1,256 @@
+package page_test
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"quotad/jobs"
+	"quotad/quota"
+	"quotad/quota/boltledger"
+	"quotad/regions"
+)
+
+// dayConfig is what a busy day was spent by, as quotad reads it.
+const dayConfig = `
+[credentials.youtube.limits.daily]
+units = 10_000
+reserve = 500
+window = "24h"
+
+[credentials.youtube.limits.search]
+units = 4_000
+window = "24h"
+only = ["search.list"]
+
+[credentials.youtube.operations]
+"search.list" = 100
+"videos.list" = 1
+"captions.list" = 50
+
+[credentials.maps.limits.daily]
+units = 1_500
+window = { calendar = "day", timezone = "UTC" }
+
+[credentials.maps.limits.burst]
+units = 60
+window = "1m"
+
+[credentials.maps.operations]
+geocode = 1
+
+[jobs.trending]
+credential = "youtube"
+regions = ["US", "GB", "DE", "FR", "IN", "BR", "AU", "CA"]
+every = "30m"
+stagger = "even"
+expects = { "videos.list" = 4 }
+command = ["true"]
+
+[jobs.charts]
+credential = "youtube"
+regions = ["JP", "KR", "MX"]
+every = "1h"
+stagger = "2m"
+expects = { "search.list" = 1 }
+command = ["true"]
+
+[jobs.captions]
+credential = "youtube"
+items = ["München", "<script>alert(1)</script>", "c++", "a \"quoted\" name"]
+every = "3h"
+stagger = "10m"
+expects = { "captions.list" = 1 }
+command = ["true"]
+
+[jobs.places]
+credential = "maps"
+regions = ["EU", "US", "AP"]
+every = "2h"
+stagger = "5m"
+expects = { geocode = 15 }
+command = ["true"]
+`
+
+// writeBusyDay leaves in a state directory what a quotad that has run these jobs for a
+// day until now would have: its ledger and its jobs' files. The day passes at once, on a
+// clock that was moved; what decides, debits and runs is what does so in the daemon.
+func writeBusyDay(t *testing.T, state string, now time.Time) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		moved := now.Add(-25 * time.Hour).Sub(time.Now())
+		clock := func() time.Time { return time.Now().Add(moved) }
+		day := openDay(t, state, clock)
+		for slot := clock().Truncate(30 * time.Minute).Add(30 * time.Minute); slot.Before(now.Add(-30 * time.Minute)); slot = slot.Add(30 * time.Minute) {
+			time.Sleep(slot.Sub(clock()))
+			day.tick(slot)
+		}
+		time.Sleep(25 * time.Minute)
+		synctest.Wait()
+		day.close()
+	})
+}
+
+// A day runs jobs whose passes are played here.
+type day struct {
+	t       *testing.T
+	ledger  *boltledger.Ledger
+	service *quota.Service
+	runner  *jobs.Runner
+	tokens  jobs.Tokens
+}
+
+func openDay(t *testing.T, state string, clock func() time.Time) *day {
+	d := &day{t: t}
+	var err error
+	if d.ledger, err = boltledger.Open(boltledger.Config{Path: filepath.Join(state, "ledger.db"), Clock: clock, Unsynced: true}); err != nil {
+		t.Fatal(err)
+	}
+	if d.service, err = quota.NewService(d.ledger, dayCredentials(), time.Second); err != nil {
+		t.Fatal(err)
+	}
+	d.runner, err = jobs.Open(jobs.Config{
+		Jobs: dayJobs(t), Gate: d.service, Launcher: d, Tokens: &d.tokens, Dir: filepath.Join(state, "jobs"), Socket: "/run/quotad.sock", BootID: "that day's", Now: clock,
+		EndLeftover: func(context.Context, jobs.Identity, time.Duration) (bool, error) { return false, nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func (d *day) tick(slot time.Time) {
+	slot = slot.UTC()
+	for name, period := range map[string]time.Duration{"trending": 30 * time.Minute, "charts": time.Hour, "captions": 3 * time.Hour, "places": 2 * time.Hour} {
+		if slot.Truncate(period).Equal(slot) {
+			d.runner.Tick(name, slot)
+		}
+	}
+	switch slot.Hour() {
+	case 13: // somebody holds a job for a while
+		if slot.Minute() == 0 {
+			if err := d.runner.Pause("trending", "@0", "the importer is being moved", 100*time.Minute); err != nil {
+				d.t.Error(err)
+			}
+		}
+	case 16, 17: // and somebody spends by hand
+		for range 3 {
+			d.service.Acquire(d.t.Context(), quota.Request{Credential: "youtube", Operation: "captions.list", Count: 4, Caller: quota.Caller{UID: 0}})
+		}
+	}
+}
+
+func (d *day) close() {
+	ask, end := context.WithCancel(d.t.Context())
+	end()
+	d.runner.Stop(ask, d.t.Context())
+	if err := d.ledger.Close(); err != nil {
+		d.t.Error(err)
+	}
+}
+
+// Launch plays a pass: it spends what its job expects, one region now and then twice as
+// much; one fails, one takes too long.
+func (d *day) Launch(ask, _ context.Context, c jobs.Command, output func(jobs.Line)) jobs.Exit {
+	env := map[string]string{}
+	for _, entry := range c.Env {
+		name, value, _ := strings.Cut(entry, "=")
+		env[name] = value
+	}
+	chance := fnv.New32a()
+	fmt.Fprint(chance, env["QUOTAD_JOB"], env["QUOTAD_REGION"], time.Now().Hour(), time.Now().Minute())
+	number := chance.Sum32()
+	time.Sleep(time.Duration(5+number%40) * time.Second)
+	output(jobs.Line{Stream: "stdout", Text: "what a pass prints is nobody else's business"})
+	calls := map[string]quota.Units{"trending": 4, "charts": 1, "captions": 1, "places": 15}[env["QUOTAD_JOB"]]
+	operation := map[string]string{"trending": "videos.list", "charts": "search.list", "captions": "captions.list", "places": "geocode"}[env["QUOTAD_JOB"]]
+	if env["QUOTAD_REGION"] == "IN" && number%2 == 0 {
+		calls *= 2
+	}
+	if !d.spend(env["QUOTAD_TOKEN"], operation, calls) {
+		return jobs.Exit{Code: jobs.ExitExhausted}
+	}
+	switch {
+	case number%37 == 0:
+		return jobs.Exit{Code: 3}
+	case number%101 == 0:
+		time.Sleep(c.Timeout)
+		return jobs.Exit{Cause: jobs.ErrTimeout}
+	}
+	return jobs.Exit{}
+}
+
+func (d *day) spend(token, operation string, count quota.Units) bool {
+	bearer, _ := d.tokens.Bearer(token)
+	r := quota.Request{Credential: bearer.Credential, Operation: operation, Count: count, Caller: bearer.Caller}
+	decided, refused := d.tokens.Admit(token, r, count)
+	if !refused.Granted() {
+		return false
+	}
+	decision, err := d.service.Acquire(d.t.Context(), r)
+	decided(decision, err)
+	if err != nil {
+		d.t.Error(err)
+	}
+	return decision.Granted()
+}
+
+func dayCredentials() []*quota.Credential {
+	return []*quota.Credential{
+		{
+			Name: "youtube",
+			Limits: []quota.Limit{
+				{Name: "daily", Units: 10_000, Reserve: 500, Window: quota.Sliding(24 * time.Hour)},
+				{Name: "search", Units: 4_000, Window: quota.Sliding(24 * time.Hour), Only: []string{"search.list"}},
+			},
+			Operations: map[string]quota.Cost{"search.list": {Every: 100}, "videos.list": {Every: 1}, "captions.list": {Every: 50}},
+		},
+		{
+			Name: "maps",
+			Limits: []quota.Limit{
+				{Name: "daily", Units: 1_500, Window: quota.Calendar(quota.Day, time.UTC)},
+				{Name: "burst", Units: 60, Window: quota.Sliding(time.Minute)},
+			},
+			Operations: map[string]quota.Cost{"geocode": {Every: 1}},
+		},
+	}
+}
+
+func dayJobs(t *testing.T) []*jobs.Job {
+	job := func(name, credential string, every, stagger time.Duration, operation string, calls quota.Units, ring ...regions.Region) *jobs.Job {
+		schedule, err := jobs.NewEvery(every, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &jobs.Job{
+			Name: name, Credential: credential, Regions: ring, Schedule: schedule, Stagger: stagger, Expects: map[string]quota.Units{operation: calls},
+			Command: []string{"/bin/true"}, Timeout: 2 * time.Minute, KillGrace: time.Second,
+		}
+	}
+	return []*jobs.Job{
+		job("trending", "youtube", 30*time.Minute, jobs.EvenStagger, "videos.list", 4, "US", "GB", "DE", "FR", "IN", "BR", "AU", "CA"),
+		job("charts", "youtube", time.Hour, 2*time.Minute, "search.list", 1, "JP", "KR", "MX"),
+		job("captions", "youtube", 3*time.Hour, 10*time.Minute, "captions.list", 1, "München", "<script>alert(1)</script>", "c++", `a "quoted" name`),
+		job("places", "maps", 2*time.Hour, 5*time.Minute, "geocode", 15, "EU", "US", "AP"),
+	}
+}
+
+// place is where a test keeps what somebody may want to see: a directory that a variable
+// names, else one that is gone with the test.
+func place(t *testing.T, name string) string {
+	t.Helper()
+	dir := os.Getenv("QUOTAD_TEST_ARTIFACTS")
+	if dir == "" {
+		return filepath.Join(t.ArtifactDir(), name)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, "page-"+name)
+}

@@ -75,7 +75,11 @@ func (c *cli) page(ctx context.Context, p pageServing) error {
 	if err := checkLoopback(p.listen); err != nil {
 		return err
 	}
-	source := pageSource{cli: c, reader: c.operator()}
+	host, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("cannot tell where this is: %w", err)
+	}
+	source := pageSource{cli: c, reader: c.operator(), facts: pageFacts{host: host}}
 	s, err := page.New(ctx, source.look, pageEvery)
 	if err != nil {
 		return c.explain(err) // before anything is served

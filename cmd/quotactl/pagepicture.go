@@ -19,7 +19,7 @@ import (
 func pictureOf(f pageFacts, v term.View) page.Picture {
 	p := page.Picture{
 		At: v.Now, Zone: v.Zone, Mark: v.ZoneMark(),
-		About: page.Line{Text: ledgerText(f.status), Tone: toneOf(ledgerStyle(f.status))},
+		Host: f.host, About: page.Line{Text: ledgerText(f.status), Tone: toneOf(ledgerStyle(f.status))},
 		Notes: pageNotes(f.status, v),
 		Day:   pageDay(f, v), Refusals: pageRefusals(f, v), Troubles: pageTroubles(f, v),
 	}

@@ -38,6 +38,7 @@ const (
 // PageFacts are what a picture is made of. What is not known is an error beside what
 // could have been.
 type pageFacts struct {
+	host     string
 	status   jobsapi.Status
 	hourly   map[string]api.Usage // by credential, as for a watch
 	usage    map[string]usages    // by credential

@@ -40,17 +40,24 @@ type tick struct {
 	part    float64
 	X, Text string
 	Anchor  string // of the text: at an edge it stays within
+	Minor   bool   // a telephone has no room for it
 }
 
-// mostTicks is how many fit on a telephone.
-const mostTicks = 8
+// How many ticks fit on a telephone, and on a wide screen.
+const (
+	fewTicks  = 5
+	manyTicks = 13
+)
 
 // ticks are times that people like to read: full hours, midnights.
 func (a axis) ticks() []tick {
-	step := a.step()
+	step, major := a.step(manyTicks), map[time.Time]bool{}
+	for _, at := range a.times(a.step(fewTicks)) {
+		major[at] = true
+	}
 	var list []tick
-	for at := a.firstTick(step); at.Before(a.until); at = a.next(at, step) {
-		list = append(list, tick{a.part(at), a.percent(at), a.name(at, step), a.anchor(at)})
+	for _, at := range a.times(step) {
+		list = append(list, tick{a.part(at), a.percent(at), a.name(at), a.anchor(at), !major[at]})
 	}
 	return list
 }
@@ -60,7 +67,7 @@ func (a axis) ticksBut(at time.Time) []tick {
 	return slices.DeleteFunc(a.ticks(), func(t tick) bool { return math.Abs(t.part-a.part(at)) < nearby })
 }
 
-const nearby = 0.07
+const nearby = 0.11
 
 // anchor keeps a text at an edge within it.
 func (a axis) anchor(at time.Time) string {
@@ -73,26 +80,28 @@ func (a axis) anchor(at time.Time) string {
 	return "middle"
 }
 
-func (a axis) step() time.Duration {
+// step is the shortest that has at most so many ticks.
+func (a axis) step(most int) time.Duration {
 	const day = 24 * time.Hour
 	for _, step := range []time.Duration{15 * time.Minute, 30 * time.Minute, time.Hour, 2 * time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, day, 2 * day, 7 * day} {
-		if a.until.Sub(a.from) <= mostTicks*step {
+		if a.until.Sub(a.from) <= time.Duration(most)*step {
 			return step
 		}
 	}
 	return 28 * day
 }
 
-// firstTick is the first time by the clock of the zone that is a whole number of steps
-// after midnight.
-func (a axis) firstTick(step time.Duration) time.Time {
-	local := a.from.In(a.zone)
-	year, month, date := local.Date()
-	at := time.Date(year, month, date, 0, 0, 0, 0, a.zone)
-	for at.Before(a.from) {
-		at = a.next(at, step)
+// times are those that are a whole number of steps after midnight, by the clock of the
+// zone.
+func (a axis) times(step time.Duration) []time.Time {
+	year, month, date := a.from.In(a.zone).Date()
+	var list []time.Time
+	for at := time.Date(year, month, date, 0, 0, 0, 0, a.zone); at.Before(a.until); at = a.next(at, step) {
+		if !at.Before(a.from) {
+			list = append(list, at)
+		}
 	}
-	return at
+	return list
 }
 
 // next is a step later by the clock: where it is set forward or back, as where it is not.
@@ -107,14 +116,11 @@ func (a axis) next(at time.Time, step time.Duration) time.Time {
 	return next
 }
 
-func (a axis) name(at time.Time, step time.Duration) string {
-	switch {
-	case at.Hour() == 0 && at.Minute() == 0:
+func (a axis) name(at time.Time) string {
+	if at.Hour() == 0 && at.Minute() == 0 {
 		return at.Format("Mon 2")
-	case step < time.Hour:
-		return at.Format("15:04")
 	}
-	return at.Format("15h")
+	return at.Format("15:04")
 }
 
 // A scale is units from the bottom to the top of a plot of so many pixels.

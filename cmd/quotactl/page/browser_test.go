@@ -32,7 +32,7 @@ func TestInABrowser(t *testing.T) {
 	d := newBusyDaemon(t)
 	d.start()
 	client := &api.Client{Socket: d.socket}
-	refuse(t, client)
+	trouble(t, client)
 	b := openBrowser(t)
 	b.console(t)
 	b.navigate(d.page())
@@ -69,13 +69,16 @@ func TestInABrowser(t *testing.T) {
 	})
 }
 
-// refuse has quotad refuse something.
-func refuse(t *testing.T, client *api.Client) {
+// trouble has quotad refuse something, and a limit closed.
+func trouble(t *testing.T, client *api.Client) {
 	t.Helper()
 	for range 3 {
 		if d, err := client.Acquire(t.Context(), api.AcquireRequest{Credential: "youtube", Operation: "search.list", Count: 30}); err != nil || d.Granted {
 			t.Fatalf("granted %v, %v", d.Granted, err)
 		}
+	}
+	if _, err := client.CloseLimit(t.Context(), "maps", api.Closing{Limit: "daily", Until: "3h", Note: "You have exceeded your <b>daily</b> quota."}); err != nil {
+		t.Fatal(err)
 	}
 }
 

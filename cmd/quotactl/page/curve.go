@@ -22,7 +22,6 @@ type curveView struct {
 	Width, Height, Top, Total    int
 	Held, Line, Ahead, Pace      string // paths
 	AheadArea                    string
-	HeldClass                    string
 	Now, NowAnchor               string
 	UnitsY, BudgetY, ReserveTall string
 	UnitsText, BudgetText        string
@@ -49,7 +48,7 @@ func viewOfCurve(p Picture, credential string, l Limit) *curveView {
 		Line: path(x, y, c.Held), Ahead: path(x, y, c.Ahead), Held: area(x, y, c.Held), AheadArea: area(x, y, c.Ahead),
 		Pace:   path(x, y, []Point{{c.From, 0}, {c.Full, budget}}),
 		UnitsY: pixels(plotTop + y.y(l.Units)), BudgetY: pixels(plotTop + y.y(budget)), ReserveTall: pixels(y.y(budget) - y.y(l.Units)),
-		UnitsText: quota.Thousands(l.Units), Now: x.percent(c.Now), HeldClass: string(l.Tone), Ticks: x.ticksBut(c.Now),
+		UnitsText: quota.Thousands(l.Units), Now: x.percent(c.Now), Ticks: x.ticksBut(c.Now),
 	}
 	if l.Reserve > 0 {
 		v.BudgetText = quota.Thousands(budget) + " without the reserve"

@@ -15,6 +15,7 @@ type Picture struct {
 	Zone *time.Location // in which axes name the hours
 	Mark string         // follows a time that is not local: " UTC"
 
+	Host        string // where
 	About       Line   // what answers, and how its ledger is
 	Notes       []Line // what is unsafe
 	Credentials []Credential

@@ -67,16 +67,17 @@ func (r *renderer) sections(s scene) (all rendering) {
 }
 
 // page renders the whole of it.
-func (r *renderer) page(all rendering) string {
+func (r *renderer) page(host string, all rendering) string {
 	type section struct {
 		Name string
 		HTML template.HTML
 	}
 	content := struct {
+		Host     string
 		Style    template.CSS
 		Script   template.JS
 		Sections []section
-	}{Style: template.CSS(r.style), Script: template.JS(r.script)}
+	}{Host: host, Style: template.CSS(r.style), Script: template.JS(r.script)}
 	for i, name := range sectionNames {
 		content.Sections = append(content.Sections, section{name, template.HTML(all[i])})
 	}

@@ -25,6 +25,7 @@ type Server struct {
 	look     Look
 	every    time.Duration
 	renderer *renderer
+	host     string
 	scene    scene // what was seen last; of Serve alone
 
 	mu      sync.Mutex // guards latest and changed
@@ -39,7 +40,7 @@ func New(ctx context.Context, look Look, every time.Duration) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.scene.Picture = picture
+	s.scene.Picture, s.host = picture, picture.Host
 	s.latest = s.renderer.sections(s.scene)
 	return s, nil
 }
@@ -137,7 +138,7 @@ func (s *Server) routes() http.Handler {
 func (s *Server) page(w http.ResponseWriter, _ *http.Request) {
 	all, _ := s.now()
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	io.WriteString(w, s.renderer.page(all))
+	io.WriteString(w, s.renderer.page(s.host, all))
 }
 
 func icon(w http.ResponseWriter, _ *http.Request) {

@@ -228,10 +228,10 @@ func passText(p jobs.Pass, v term.View) string {
 	return text
 }
 
-func pageRing(j jobsapi.Job, passes []jobs.Pass, v term.View) (ring []page.Region, more int) {
+func pageRing(j jobsapi.Job, passes []jobs.Pass, v term.View) (ring []page.Region, more int64) {
 	for i, region := range j.Regions {
 		if i >= mostRing {
-			return ring, len(j.Regions) - mostRing
+			return ring, int64(len(j.Regions) - mostRing)
 		}
 		one := page.Region{Name: string(region), Cursor: string(region) == string(j.Cursor)}
 		if at := slices.IndexFunc(passes, func(p jobs.Pass) bool { return p.Region == region }); at >= 0 {

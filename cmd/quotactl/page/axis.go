@@ -92,28 +92,22 @@ func (a axis) step(most int) time.Duration {
 }
 
 // times are those that are a whole number of steps after midnight, by the clock of the
-// zone.
+// zone. One that a clock set forward leaves out is left out.
 func (a axis) times(step time.Duration) []time.Time {
+	const day = 24 * time.Hour
 	year, month, date := a.from.In(a.zone).Date()
 	var list []time.Time
-	for at := time.Date(year, month, date, 0, 0, 0, 0, a.zone); at.Before(a.until); at = a.next(at, step) {
-		if !at.Before(a.from) {
-			list = append(list, at)
+	for ; ; date += max(1, int(step/day)) {
+		for clock := time.Duration(0); clock < day; clock += min(step, day) {
+			at := time.Date(year, month, date, 0, int(clock/time.Minute), 0, 0, a.zone)
+			switch exists := at.Hour()*60+at.Minute() == int(clock/time.Minute); {
+			case !at.Before(a.until):
+				return list
+			case exists && !at.Before(a.from):
+				list = append(list, at)
+			}
 		}
 	}
-	return list
-}
-
-// next is a step later by the clock: where it is set forward or back, as where it is not.
-func (a axis) next(at time.Time, step time.Duration) time.Time {
-	year, month, date := at.Date()
-	clock := time.Duration(at.Hour())*time.Hour + time.Duration(at.Minute())*time.Minute + step
-	const day = 24 * time.Hour
-	next := time.Date(year, month, date+int(clock/day), int(clock%day/time.Hour), int(clock%time.Hour/time.Minute), 0, 0, a.zone)
-	if !next.After(at) {
-		return at.Add(step)
-	}
-	return next
 }
 
 func (a axis) name(at time.Time) string {

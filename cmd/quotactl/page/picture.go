@@ -111,7 +111,7 @@ type Job struct {
 	Schedule string
 	Lines    []Line
 	Ring     []Region // from the first of the configuration on
-	More     int      // regions that are not among these
+	More     int64    // regions that are not among these
 }
 
 // A Region is one of a job's ring.

@@ -1,0 +1,326 @@
+package page
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// noon is when every picture of these tests was taken.
+var noon = time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
+
+// A window is a page that is served, and what is to be seen through it next.
+type window struct {
+	t     *testing.T
+	addr  string
+	shown chan seen     // what Look returns next; it waits for that
+	ended chan struct{} // closed when Serve has returned
+	end   context.CancelFunc
+}
+
+type seen struct {
+	picture Picture
+	err     error
+}
+
+func openWindow(t *testing.T, first Picture) *window {
+	t.Helper()
+	ctx, end := context.WithCancel(context.Background())
+	w := &window{t: t, shown: make(chan seen, 1), ended: make(chan struct{}), end: end}
+	w.show(first, nil)
+	s, err := New(ctx, w.look, time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.addr = l.Addr().String()
+	go func() {
+		defer close(w.ended)
+		if err := s.Serve(ctx, l); err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+	}()
+	t.Cleanup(func() { end(); <-w.ended })
+	return w
+}
+
+func (w *window) show(p Picture, err error) { w.shown <- seen{p, err} }
+
+func (w *window) look(ctx context.Context) (Picture, error) {
+	select {
+	case s := <-w.shown:
+		return s.picture, s.err
+	case <-ctx.Done():
+		return Picture{}, ctx.Err()
+	}
+}
+
+// send sends a request as it stands and returns the answer, its body read.
+func (w *window) send(request string) (*http.Response, string) {
+	w.t.Helper()
+	conn, err := net.Dial("tcp", w.addr)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, request); err != nil {
+		w.t.Fatal(err)
+	}
+	method, _, _ := strings.Cut(request, " ")
+	answer, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: method})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return answer, string(body)
+}
+
+// get asks as a browser on this machine does.
+func (w *window) get(path string) (*http.Response, string) {
+	w.t.Helper()
+	return w.send(fmt.Sprintf("GET %s HTTP/1.1\r\nHost: %s\r\nSec-Fetch-Site: none\r\nConnection: close\r\n\r\n", path, w.addr))
+}
+
+func TestWhoIsLetIn(t *testing.T) {
+	w := openWindow(t, full())
+	_, port, _ := net.SplitHostPort(w.addr)
+	for _, row := range []struct {
+		name, request string
+		want          int
+	}{
+		{"by its address", "GET / HTTP/1.1\r\nHost: 127.0.0.1:" + port, 200},
+		{"as localhost", "GET / HTTP/1.1\r\nHost: LocalHost:" + port, 200},
+		{"by its other address", "GET / HTTP/1.1\r\nHost: [::1]:" + port, 200},
+		{"by this page", "GET /icon.svg HTTP/1.1\r\nHost: 127.0.0.1:" + port + "\r\nSec-Fetch-Site: same-origin", 200},
+		{"for the head alone", "HEAD / HTTP/1.1\r\nHost: 127.0.0.1:" + port, 200},
+		{"for the head of what has no end", "HEAD /events HTTP/1.1\r\nHost: 127.0.0.1:" + port, 200},
+		{"something else", "GET /v1/status HTTP/1.1\r\nHost: 127.0.0.1:" + port, 404},
+		{"a name that was rebound", "GET / HTTP/1.1\r\nHost: evil.example:" + port, 403},
+		{"a name that begins alike", "GET / HTTP/1.1\r\nHost: 127.0.0.1.evil.example:" + port, 403},
+		{"another port", "GET / HTTP/1.1\r\nHost: 127.0.0.1:1", 403},
+		{"no port", "GET / HTTP/1.1\r\nHost: 127.0.0.1", 403},
+		{"an empty host", "GET / HTTP/1.1\r\nHost:", 403},
+		{"a port alone", "GET / HTTP/1.1\r\nHost: :" + port, 403},
+		{"no host", "GET / HTTP/1.0\r\nUser-Agent: old", 403},
+		{"the stream, by a name that was rebound", "GET /events HTTP/1.1\r\nHost: evil.example:" + port, 403},
+		{"an address within the request", "GET http://evil.example/ HTTP/1.1\r\nHost: 127.0.0.1:" + port, 403},
+		{"another site", "GET / HTTP/1.1\r\nHost: 127.0.0.1:" + port + "\r\nSec-Fetch-Site: cross-site", 403},
+		{"another port's page", "GET / HTTP/1.1\r\nHost: 127.0.0.1:" + port + "\r\nSec-Fetch-Site: same-site", 403},
+		{"another site that posts", "POST / HTTP/1.1\r\nHost: evil.example:" + port + "\r\nContent-Length: 0", 403},
+		{"POST", "POST / HTTP/1.1\r\nHost: 127.0.0.1:" + port + "\r\nContent-Length: 0", 405},
+		{"PUT", "PUT /events HTTP/1.1\r\nHost: 127.0.0.1:" + port + "\r\nContent-Length: 0", 405},
+		{"DELETE", "DELETE / HTTP/1.1\r\nHost: 127.0.0.1:" + port, 405},
+		{"OPTIONS", "OPTIONS * HTTP/1.1\r\nHost: 127.0.0.1:" + port, 405},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			answer, body := w.send(row.request + "\r\nConnection: close\r\n\r\n")
+			if answer.StatusCode != row.want {
+				t.Errorf("answered %d, want %d: %s", answer.StatusCode, row.want, body)
+			}
+			if allow := answer.Header.Get("Allow"); (row.want == 405) != (allow == "GET, HEAD") {
+				t.Errorf("allows %q", allow)
+			}
+			if row.want == 403 && strings.Contains(body, "trending") {
+				t.Errorf("the page was shown: %s", body)
+			}
+		})
+	}
+}
+
+// What the browser is told to keep away, and that the page itself can do with that.
+func TestPolicy(t *testing.T) {
+	w := openWindow(t, full())
+	answer, html := w.get("/")
+	for name, want := range map[string]string{
+		"X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store",
+		"Cross-Origin-Resource-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin", "Content-Type": "text/html; charset=utf-8",
+	} {
+		if got := answer.Header.Get(name); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	policy := answer.Header.Get("Content-Security-Policy")
+	if !strings.HasPrefix(policy, "default-src 'none'; ") || strings.Contains(policy, "unsafe") || strings.Contains(policy, "*") {
+		t.Errorf("the policy is %q", policy)
+	}
+	for _, element := range []string{"style", "script"} {
+		_, rest, _ := strings.Cut(html, "<"+element+">")
+		content, _, found := strings.Cut(rest, "</"+element+">")
+		if !found || !strings.Contains(policy, element+"-src "+hashOf(content)) {
+			t.Errorf("the policy %q does not allow the %s that the page has", policy, element)
+		}
+		if n := strings.Count(html, "<"+element); n != 1 {
+			t.Errorf("%d elements %s", n, element)
+		}
+	}
+	for _, forbidden := range []string{" style=", " onclick=", "http://", "https://", "//cdn", `href="/`, `src="/`} {
+		if strings.Contains(html, forbidden) {
+			t.Errorf("the page has %q", forbidden)
+		}
+	}
+	if !strings.Contains(html, `<noscript><meta http-equiv="refresh"`) {
+		t.Error("without scripts the page never changes")
+	}
+}
+
+// Each section is well-formed, whatever its texts hold, and shows them as they are.
+func TestTextIsShownAsText(t *testing.T) {
+	const text = `<script>alert("&")</script>'`
+	for i, html := range newRenderer().sections(scene{Picture: paint(text), Lost: errors.New(text), Since: noon}) {
+		name, shown, elements := sectionNames[i], 0, map[string]bool{}
+		decoder := xml.NewDecoder(strings.NewReader("<section>" + html + "</section>"))
+		decoder.Entity = xml.HTMLEntity
+		for {
+			token, err := decoder.Token()
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				t.Fatalf("section %s: %v\n%s", name, err, html)
+			}
+			switch token := token.(type) {
+			case xml.StartElement:
+				elements[token.Name.Local] = true
+			case xml.CharData:
+				shown += strings.Count(string(token), text)
+			}
+		}
+		if shown == 0 || elements["script"] {
+			t.Errorf("section %s shows the text %d times, elements %v", name, shown, elements)
+		}
+	}
+}
+
+// A viewer is sent every section, and then those that have changed. While nobody answers
+// the page says so and keeps what it showed.
+func TestEvents(t *testing.T) {
+	first := full()
+	w := openWindow(t, first)
+	events := w.follow()
+	if got := events.next(); len(got) != len(sectionNames) {
+		t.Fatalf("the first event has %d sections", len(got))
+	}
+	second := full()
+	second.Credentials[0].Limits[0].Used++
+	w.show(second, nil)
+	if got := events.next(); len(got) != 1 || !strings.Contains(got["limits"], "9,001") {
+		t.Errorf("got %v, want the limits alone", got)
+	}
+	w.show(Picture{}, errors.New("cannot reach quotad"))
+	if got := events.next(); len(got) != 1 || !strings.Contains(got["head"], "no answer since") || !strings.Contains(got["head"], "cannot reach quotad") {
+		t.Errorf("got %v, want a head that says so", got)
+	}
+	if late := w.follow().next(); !strings.Contains(late["limits"], "9,001") || !strings.Contains(late["head"], "no answer since") {
+		t.Errorf("a later viewer got %v", late)
+	}
+	if _, html := w.get("/"); !strings.Contains(html, "9,001") || !strings.Contains(html, "no answer since") {
+		t.Errorf("the page is %s", html)
+	}
+	w.show(second, nil)
+	if got := events.next(); len(got) != 1 || strings.Contains(got["head"], "no answer since") {
+		t.Errorf("got %v, want a head that says nothing of that any more", got)
+	}
+	w.end()
+	<-w.ended
+	if line, err := events.lines.ReadString('\n'); err == nil {
+		t.Errorf("after the end comes %q", line)
+	}
+}
+
+// A look that fails before anything was seen is told to who started the server.
+func TestNothingToSee(t *testing.T) {
+	want := errors.New("cannot reach quotad")
+	if _, err := New(t.Context(), func(context.Context) (Picture, error) { return Picture{}, want }, time.Second); !errors.Is(err, want) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A stream is one viewer's events.
+type stream struct {
+	t     *testing.T
+	lines *bufio.Reader
+}
+
+func (w *window) follow() *stream {
+	w.t.Helper()
+	answer, err := http.Get("http://" + w.addr + "/events")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { answer.Body.Close() })
+	if kind := answer.Header.Get("Content-Type"); kind != "text/event-stream" {
+		w.t.Fatalf("the stream is %q", kind)
+	}
+	return &stream{w.t, bufio.NewReader(answer.Body)}
+}
+
+// next returns the sections of the next event.
+func (s *stream) next() (sections map[string]string) {
+	s.t.Helper()
+	for {
+		line, err := s.lines.ReadString('\n')
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if line == "\n" {
+			return sections
+		}
+		data, found := strings.CutPrefix(line, "data: ")
+		if !found {
+			continue
+		}
+		if err := json.Unmarshal([]byte(data), &sections); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// full is a picture with something in each section.
+func full() Picture { return paint("trending") }
+
+// paint returns a picture that has a text wherever one can be.
+func paint(text string) Picture {
+	line := Line{Text: text, Tone: Bad}
+	at := func(hours int) time.Time { return noon.Add(time.Duration(hours) * time.Hour) }
+	return Picture{
+		At: noon, Zone: time.UTC, Mark: text, Host: text, About: line, Notes: []Line{line},
+		Credentials: []Credential{
+			{
+				Name: text,
+				Limits: []Limit{
+					{
+						Name: text, Units: 10_000, Reserve: 500, Used: 9_000, Remaining: 500, Tone: Warn, Notes: []string{text}, Forecast: line,
+						Curve: &Curve{
+							From: at(-24), Now: noon, Until: at(24), Full: noon, DryAt: at(3), ResetsAt: at(20),
+							Held: []Point{{at(-24), 0}, {noon, 9_000}}, Ahead: []Point{{noon, 9_000}, {at(3), 9_500}, {at(24), 500}},
+						},
+					},
+					{Name: text, NoCurve: text},
+				},
+				Spent: []Spending{{By: text, Note: text, Shares: []Share{{text, 9_000, "100%", 1}}}, {By: text, Error: text}},
+			},
+			{Name: text, Error: text},
+		},
+		Troubles: []Trouble{{Title: text, Lines: []Line{line}, Holders: []Pair{{text, text}}, Cures: []string{text}}},
+		Jobs:     []Job{{Name: text, Schedule: text, Lines: []Line{line}, Ring: []Region{{Name: text, Mark: "+", Title: text, Cursor: true}}, More: 3}},
+		Day: Day{From: at(-24), Until: noon, Error: text, Note: text, Lanes: []Lane{{
+			Job: text, Text: text, Runs: []Bar{{at(-3), at(-2), Good, text}}, Skips: []Skip{{at(-6), at(-5), text}},
+		}}},
+		Refusals: Refusals{Error: text, Note: text, Rows: []Refusal{{text, text, text, text, text}}},
+	}
+}

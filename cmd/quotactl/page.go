@@ -19,22 +19,22 @@ import (
 )
 
 const pageUsage = `Serve a page that shows the day at a glance, and open it in a browser: what each
-limit holds and how it goes on, what stands in the way and why, who spent it, the
-jobs' rings, the day's runs, and what was refused of late. It changes by itself.
-The page's address is printed; Ctrl-C ends it.
+limit holds and how it goes on, what stands in the way and why, who spent it,
+the jobs' rings, the day's runs, and what was refused of late. It changes by
+itself. The page's address is printed; Ctrl-C ends it.
 
 Usage:
   quotactl page [FLAGS]
 
 Flags:
-      --listen ADDRESS   of this machine, loopback only (default 127.0.0.1:0: any
-                         free port)
+      --listen ADDRESS   of this machine, loopback only (default 127.0.0.1:0:
+                         any free port)
       --no-browser       open none, as where there is no display
 
-The page only shows: nothing can be changed by it. It asks quotad as the user who
-runs the command, and whoever has an account on this machine can read it as long
-as it runs. What jobs print is not on it. From elsewhere it is reached through a
-tunnel to the same port: ssh -L 8042:127.0.0.1:8042.
+The page only shows: nothing can be changed by it. It asks quotad as the user
+who runs the command, and whoever has an account on this machine can read it as
+long as it runs. What jobs print is not on it. From elsewhere it is reached
+through a tunnel to the same port: ssh -L 8042:127.0.0.1:8042.
 
 Example:
   $ quotactl page --listen 127.0.0.1:8042 --no-browser

@@ -84,7 +84,7 @@ command = ["true"]
 func writeBusyDay(t *testing.T, state string, now time.Time) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		moved := now.Add(-25 * time.Hour).Sub(time.Now())
+		moved := time.Until(now.Add(-25 * time.Hour))
 		clock := func() time.Time { return time.Now().Add(moved) }
 		day := openDay(t, state, clock)
 		for slot := clock().Truncate(30 * time.Minute).Add(30 * time.Minute); slot.Before(now.Add(-30 * time.Minute)); slot = slot.Add(30 * time.Minute) {

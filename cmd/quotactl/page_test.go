@@ -70,7 +70,7 @@ func TestPageShowsNoOutput(t *testing.T) {
 // What cannot be asked for is told as not known, and the rest is shown.
 func TestPageSaysWhatItDoesNotKnow(t *testing.T) {
 	lost := api.NewProblem(api.NotFound, "no such route")
-	f := pageFacts{status: readStatus(t, "busy"), planErr: lost, whysErr: lost, runsErr: lost, refErr: lost, usage: map[string]usages{}}
+	f := pageFacts{status: readStatus(t, "busy"), planErr: lost, deniedErr: lost, runsErr: lost, refErr: lost, usage: map[string]usages{}}
 	for _, c := range f.status.Credentials {
 		f.usage[c.Name] = usages{quota.ByHour: {err: lost}, quota.ByJob: {err: lost}, quota.ByOperation: {err: lost}}
 	}
@@ -107,11 +107,17 @@ func TestDenials(t *testing.T) {
 		{"room for all", []api.Limit{limit("daily", 100), limit("search", 100)}, ""},
 		{"none for searches", []api.Limit{limit("daily", 100), limit("search", 99)}, "search.list"},
 		{"none for the dear ones", []api.Limit{limit("daily", 49), limit("search", 100)}, "captions.list"},
-		{"none at all", []api.Limit{limit("daily", 0), limit("search", 0)}, "search.list videos.list"},
+		{"none at all", []api.Limit{limit("daily", 0), limit("search", 0)}, "videos.list, search.list"},
+		{"none for both, of one operation", []api.Limit{limit("search", 0), limit("daily", 60)}, "search.list"},
+		{"a share", []api.Limit{{Name: "daily", Jobs: []string{"backfill", "charts"}}}, "videos.list backfill"},
 		{"closed", []api.Limit{{Name: "daily", Remaining: 500, Closed: &api.Closed{}}, limit("search", 100)}, "videos.list"},
 	} {
-		if got := strings.Join(deniedOf(api.Credential{Limits: row.limits, Operations: operations}), " "); got != row.want {
-			t.Errorf("%s: %q, want %q", row.name, got, row.want)
+		var got []string
+		for _, q := range deniedOf(row.limits, operations) {
+			got = append(got, strings.TrimSpace(q.Operation+" "+q.Job))
+		}
+		if text := strings.Join(got, ", "); text != row.want {
+			t.Errorf("%s: %q, want %q", row.name, text, row.want)
 		}
 	}
 }

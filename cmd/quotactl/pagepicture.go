@@ -135,9 +135,9 @@ func pageSpending(t told, by quota.Dimension, v term.View) page.Spending {
 func pageTroubles(f pageFacts, v term.View) []page.Trouble {
 	var list []page.Trouble
 	explained := make(map[string]bool)
-	for _, w := range f.whys {
-		list = append(list, troubleOf(w, v))
-		explained[w.Credential+" "+w.Limit] = true
+	for _, d := range f.denied {
+		list = append(list, troubleOf(d, v))
+		explained[d.why.Credential+" "+d.why.Limit] = true
 	}
 	for _, c := range f.status.Credentials {
 		for _, l := range c.Limits {
@@ -151,18 +151,22 @@ func pageTroubles(f pageFacts, v term.View) []page.Trouble {
 			list = append(list, page.Trouble{Title: "job " + j.Name, Lines: []page.Line{{Text: overdueText(j, v), Tone: page.Bad}}})
 		}
 	}
-	if f.whysErr != nil {
-		list = append(list, page.Trouble{Title: "which calls are denied is not known", Lines: []page.Line{{Text: f.whysErr.Error(), Tone: page.Bad}}})
+	if f.deniedErr != nil {
+		list = append(list, page.Trouble{Title: "which calls are denied is not known", Lines: []page.Line{{Text: f.deniedErr.Error(), Tone: page.Bad}}})
 	}
 	return list
 }
 
 // troubleOf says of calls that are denied what why says.
-func troubleOf(w api.Why, v term.View) page.Trouble {
+func troubleOf(d denial, v term.View) page.Trouble {
+	w := d.why
 	t := page.Trouble{
 		Title: "credential " + w.Credential + ", " + w.Operation,
 		Lines: []page.Line{{Text: verdict(w), Tone: toneOf(verdictStyle(w))}},
 		Cures: curesOf(w, v),
+	}
+	if d.job != "" {
+		t.Title += " by " + d.job
 	}
 	if w.RetryAt != nil {
 		t.Lines = append(t.Lines, page.Line{Text: fitsText(w, v)})

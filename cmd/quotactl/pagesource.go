@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -38,18 +37,18 @@ const (
 // PageFacts are what a picture is made of. What is not known is an error beside what
 // could have been.
 type pageFacts struct {
-	host     string
-	status   jobsapi.Status
-	hourly   map[string]api.Usage // by credential, as for a watch
-	usage    map[string]usages    // by credential
-	plan     plan.Plan
-	planErr  error
-	whys     []api.Why // of calls that are denied now
-	whysErr  error
-	runs     []jobs.Run // the latest first
-	runsErr  error
-	refusals api.Refusals
-	refErr   error
+	host      string
+	status    jobsapi.Status
+	hourly    map[string]api.Usage // by credential, as for a watch
+	usage     map[string]usages    // by credential
+	plan      plan.Plan
+	planErr   error
+	denied    []denial
+	deniedErr error
+	runs      []jobs.Run // the latest first
+	runsErr   error
+	refusals  api.Refusals
+	refErr    error
 }
 
 // Usages are what the windows of a credential's limits hold now, by what tells it apart.
@@ -113,7 +112,7 @@ func (s *pageSource) askDear(ctx context.Context) {
 		f.usage[c.Name] = s.usagesOf(ctx, c)
 	}
 	f.plan, f.planErr = s.reader.Plan(ctx, jobsapi.PlanRequest{Days: planDays(f.status.Credentials)})
-	f.whys, f.whysErr = s.denials(ctx)
+	f.denied, f.deniedErr = s.denials(ctx)
 	f.runs, f.runsErr = s.reader.Runs(ctx, jobsapi.Selection{Most: mostRuns})
 	f.refusals, f.refErr = s.reader.Refusals(ctx)
 }
@@ -137,47 +136,63 @@ func planDays(credentials []api.Credential) int {
 	return min(days, jobsapi.MostDays)
 }
 
+// A denial is why a call is denied now.
+type denial struct {
+	job string // whose call; empty: of a caller outside any pass
+	why api.Why
+}
+
 // mostDenials is how many denied calls of a credential are explained.
 const mostDenials = 4
 
 // denials asks why calls are denied now that would be.
-func (s *pageSource) denials(ctx context.Context) ([]api.Why, error) {
+func (s *pageSource) denials(ctx context.Context) ([]denial, error) {
 	list, err := s.reader.Credentials(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var all []api.Why
+	costs := make(map[string]map[string]map[string]int64, len(list))
 	for _, c := range list {
-		for _, operation := range deniedOf(c) {
-			w, err := s.reader.Why(ctx, c.Name, operation, 1)
+		costs[c.Name] = c.Operations
+	}
+	var all []denial
+	for _, c := range s.facts.status.Credentials {
+		for _, q := range deniedOf(c.Limits, costs[c.Name]) {
+			w, err := s.reader.Why(ctx, c.Name, q)
 			if err != nil {
 				return all, err
 			}
 			if !w.Granted {
-				all = append(all, w)
+				all = append(all, denial{q.Job, w})
 			}
 		}
 	}
 	return all, nil
 }
 
-// deniedOf returns, of each limit of a credential that has no room for some of its
-// operations, the one that costs least.
-func deniedOf(c api.Credential) []string {
-	var denied []string
-	for _, l := range c.Limits {
-		operations := slices.DeleteFunc(slices.Sorted(maps.Keys(c.Operations)), func(operation string) bool {
-			cost, counts := c.Operations[operation][l.Name]
-			return !counts || cost <= l.Remaining && l.Closed == nil
-		})
-		if len(operations) > 0 {
-			denied = append(denied, slices.MinFunc(operations, func(x, y string) int {
-				return cmp.Compare(c.Operations[x][l.Name], c.Operations[y][l.Name])
-			}))
+// deniedOf returns, of each limit that has no room for some operations, a call of the one
+// that costs least, by somebody whose calls the limit counts.
+func deniedOf(limits []api.Limit, costs map[string]map[string]int64) []api.WhyQuery {
+	var denied []api.WhyQuery
+	for _, l := range limits {
+		cheapest := ""
+		for _, operation := range slices.Sorted(maps.Keys(costs)) {
+			cost, counts := costs[operation][l.Name]
+			if counts && (cost > l.Remaining || l.Closed != nil) && (cheapest == "" || cost < costs[cheapest][l.Name]) {
+				cheapest = operation
+			}
+		}
+		if cheapest == "" {
+			continue
+		}
+		q := api.WhyQuery{Operation: cheapest, Count: 1}
+		if len(l.Jobs) > 0 {
+			q.Job = l.Jobs[0]
+		}
+		if !slices.Contains(denied, q) {
+			denied = append(denied, q)
 		}
 	}
-	slices.Sort(denied)
-	denied = slices.Compact(denied)
 	return denied[:min(len(denied), mostDenials)]
 }
 

@@ -63,7 +63,7 @@ local STALE_MAX = 128 -- entries that left before the log is trimmed
 
 -- ARGV 1 to 3 are the same for all: the front that the account has if this daemon wrote last · for
 -- each limit, packed, the length of a sliding window in ms, or 0, start and end of the calendar
--- period, and its name · packed too, the newest entry that the daemon knows of, and the call's number.
+-- period, the ms from which on the limit refuses nothing, and its name · packed too, the newest entry that the daemon knows of, and the call's number.
 local log, settled, requests, view = KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local _, known_epoch, _, daemon, boot, digest, count = struct.unpack(FRONT, ARGV[1])
 local known_ms, known_seq, call = struct.unpack('<ddd', ARGV[3])
@@ -108,11 +108,11 @@ end
 local mine, v = calls[daemon], views[digest]
 
 local now = clock_ms > last_ms and clock_ms or last_ms
-local names, lengths, ends_ms, cutoffs, stale_period = {}, {}, {}, {}, false
+local names, lengths, ends_ms, cutoffs, refuses_ms, stale_period = {}, {}, {}, {}, {}, false
 local limit_at = 1
 for i = 1, count do
   local starts_ms
-  lengths[i], starts_ms, ends_ms[i], names[i], limit_at = struct.unpack('<dddBc0', ARGV[2], limit_at)
+  lengths[i], starts_ms, ends_ms[i], refuses_ms[i], names[i], limit_at = struct.unpack('<ddddBc0', ARGV[2], limit_at)
   if lengths[i] > 0 then
     cutoffs[i] = now - lengths[i]
   else -- a calendar period, perhaps not the one of now

@@ -45,13 +45,16 @@ local function known(entry)
 end
 
 -- refused returns the limit that refuses a request for the longest, and the ms at which it fits
--- there; nothing if it fits now, and nil twice if that cannot be said now.
+-- there; nothing if it fits now, and nil twice if that cannot be said now. A limit that refuses
+-- nothing counts no more than it can.
 local found = {}
 local function refused(r)
   local limit, latest = 0, 0
   for i = 1, count do
     local charge, budget = charge_of(r, i)
-    local at_ms = charge > 0 and catching_up(i) or 0
+    local refuses = now < refuses_ms[i]
+    local at_ms = charge > 0 and refuses and catching_up(i) or 0
+    if not refuses then budget = MAX end
     local missing = v[i].sum + charge - budget
     if charge > 0 and missing > 0 then
       -- Requests that share a call are often alike.
@@ -60,17 +63,19 @@ local function refused(r)
       if not found[alike] then return nil end
       at_ms = math.max(at_ms, found[alike], now + 1)
     end
+    if refuses then at_ms = math.min(at_ms, refuses_ms[i]) end
     if at_ms > latest then limit, latest = i, at_ms end
   end
   return limit, latest
 end
 
 -- closed_to returns which limit is closed the longest of those that count a request, and until when.
+-- One that only observes, and never refuses, opens for everybody.
 local function closed_to(r)
   local limit, latest = 0, 0
   for i = 1, count do
     local c = closed[names[i]]
-    if c and c.until_ms > now and c.until_ms > latest and charge_of(r, i) > 0 then limit, latest = i, c.until_ms end
+    if c and c.until_ms > now and c.until_ms > latest and refuses_ms[i] > 0 and charge_of(r, i) > 0 then limit, latest = i, c.until_ms end
   end
   return limit, latest
 end

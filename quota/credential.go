@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"time"
 )
 
 // A Credential is a named upstream account or project whose quota is shared by
@@ -30,6 +31,14 @@ type Limit struct {
 	// set. Calls outside any pass belong to no job.
 	Jobs       []string // the jobs whose calls it counts; empty: everybody's
 	ExceptJobs []string // the jobs whose calls it does not count
+
+	// Lift is for how long before the end of its period a limit of a calendar window
+	// refuses nothing: what is left of the day then is for whoever asks. It goes on
+	// counting. 0: it always refuses.
+	Lift time.Duration
+	// Observe has the limit count, and refuse nothing: Decision.WouldDeny tells what it
+	// would have refused.
+	Observe bool
 }
 
 // Counts tells whether the limit counts an operation.
@@ -47,6 +56,23 @@ func (l Limit) CountsJob(job string) bool {
 		return slices.Contains(l.Jobs, job)
 	}
 	return !slices.Contains(l.ExceptJobs, job)
+}
+
+// LiftsAt returns when in the period of now the limit begins to refuse nothing; the zero
+// time of one that does not.
+func (l Limit) LiftsAt(now time.Time) time.Time {
+	if l.Lift == 0 {
+		return time.Time{}
+	}
+	_, end := l.Window.Bounds(now)
+	return end.Add(-l.Lift)
+}
+
+// LiftedAt tells whether now is in the time before the end of a period in which the limit
+// refuses nothing.
+func (l Limit) LiftedAt(now time.Time) bool {
+	lifts := l.LiftsAt(now)
+	return !lifts.IsZero() && !now.Before(lifts)
 }
 
 // Budget is the greatest amount that may be in the window at once for a caller
@@ -193,6 +219,8 @@ func (c *Credential) validateLimit(l Limit) []*FieldError {
 	}
 	if err := l.Window.validate(); err != nil {
 		fail("window", "%v", err)
+	} else if shortest := l.Window.shortest(); l.Lift < 0 || l.Lift > 0 && l.Lift >= shortest {
+		fail("lift", "must be less than the shortest %s of a calendar window (%v): %v", l.Window.Period, shortest, l.Lift)
 	}
 	for _, operation := range l.Only {
 		if _, known := c.Operations[operation]; !known {
@@ -241,8 +269,9 @@ func (c *Credential) validateCost(operation string, cost Cost) []*FieldError {
 	}
 	counting := slices.DeleteFunc(slices.Clone(c.Limits), func(l Limit) bool { return cost.In(l, operation) == 0 })
 	for _, limit := range counting {
-		// A share may be too small for operations that its jobs never use.
-		if units := cost.In(limit, operation); units > limit.Budget(false) && !limit.IsShare() {
+		// A share may be too small for operations that its jobs never use, and a limit with
+		// a lift has no size then.
+		if units := cost.In(limit, operation); units > limit.Budget(false) && !limit.IsShare() && limit.Lift == 0 {
 			fail("costs %s, which can never fit limit %q: %s less a reserve of %s", units.Text(), limit.Name, limit.Units.Text(), Thousands(limit.Reserve))
 		}
 	}

@@ -2,6 +2,7 @@ package quota
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -59,17 +60,46 @@ func (d Decision) Granted() bool { return d.Reason == "" && d.Err == nil }
 // Denied tells a refusal that time alone ends, at RetryAt.
 func (d Decision) Denied() bool { return d.Reason == LimitExceeded || d.Reason == LimitClosed }
 
-// Remaining is what ordinary callers may still spend: the smallest over the
-// limits involved. It is 0 when no limit is known.
+// Remaining is what ordinary callers may still spend: the smallest over the limits
+// involved that refuse, or over all of them if none does. It is 0 when no limit is known.
 func (d Decision) Remaining() Units {
 	if len(d.Limits) == 0 {
 		return 0
 	}
-	least := MaxUnits
+	least, none := MaxUnits, !slices.ContainsFunc(d.Limits, LimitState.Refuses)
 	for _, limit := range d.Limits {
-		least = min(least, limit.Remaining())
+		if none || limit.Refuses() {
+			least = min(least, limit.Remaining())
+		}
 	}
 	return least
+}
+
+// A Shortage is what a limit that only observes would have refused.
+type Shortage struct {
+	Limit   string
+	Missing Units // by how much the request did not fit; 0 where the limit is closed
+	Closed  Closed
+}
+
+// WouldDeny returns why a grant would have been a denial if the limits that only observe
+// were enforced, of a caller who may, or may not, use the reserve. What a limit does not
+// know yet, while it is catching up, it would not have denied.
+func (d Decision) WouldDeny(useReserve bool) []Shortage {
+	if !d.Granted() || d.Replayed {
+		return nil
+	}
+	var all []Shortage
+	for _, s := range d.Limits {
+		missing := s.Used - s.Budget(useReserve)
+		if d.GrantID == "" { // nothing was debited
+			missing += s.Cost
+		}
+		if s.Observe && (missing > 0 || !s.Closed.IsZero()) {
+			all = append(all, Shortage{Limit: s.Name, Missing: max(0, missing), Closed: s.Closed})
+		}
+	}
+	return all
 }
 
 // A LimitState is a limit with what its window holds at an instant of the
@@ -87,10 +117,14 @@ type LimitState struct {
 	// spent.
 	CatchingUp time.Time
 	Closed     Closed // zero while the limit is open
+	Lifted     bool   // it refuses nothing until its period ends; see Limit.Lift
 }
 
-// Remaining is what ordinary callers may still spend: units less reserve less
-// used, never below zero; nothing while it is closed.
+// Refuses tells whether the limit stands in the way of what it has no room for.
+func (s LimitState) Refuses() bool { return !s.Observe && !s.Lifted }
+
+// Remaining is what ordinary callers may still spend by this limit: units less reserve
+// less used, never below zero; nothing while it is closed.
 func (s LimitState) Remaining() Units {
 	if !s.CatchingUp.IsZero() || !s.Closed.IsZero() {
 		return 0

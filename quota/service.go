@@ -323,6 +323,9 @@ func unknownOperation(c *Credential, name string) Decision {
 func neverFits(c *Credential, charges []Charge, useReserve bool) (Decision, bool) {
 	for _, charge := range charges {
 		limit, _ := c.Limit(charge.Limit)
+		if limit.Observe || limit.Lift > 0 {
+			continue
+		}
 		if budget := limit.Budget(useReserve); charge.Units > budget {
 			d := refuse(CostExceedsLimit, fmt.Sprintf("%s can never fit limit %q of %s", charge.Units.Text(), limit.Name, budget.Text()))
 			d.Hint = "waiting does not help: ask for less at once"

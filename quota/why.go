@@ -12,6 +12,8 @@ type Explanation struct {
 	// Fits is how many calls would be granted now, from 0; more than were asked
 	// for where there is room, and the ledger tells.
 	Fits Units
+	// WouldDeny is what the limits that only observe would have refused.
+	WouldDeny []Shortage
 	// ReserveAllows tells whether a caller who may use the reserve would be
 	// granted all of it now.
 	ReserveAllows bool
@@ -72,13 +74,16 @@ func (s *Service) foresee(ctx context.Context, c *Credential, r Request, charges
 
 // explain is what a decision about count calls tells by itself.
 func explain(d Decision, count Units) Explanation {
-	e := Explanation{Decision: d}
+	e := Explanation{Decision: d, WouldDeny: d.WouldDeny(false)}
 	if len(d.Limits) == 0 { // granted alone, during an outage
 		e.Fits = count
 		return e
 	}
 	e.Fits, e.ReserveAllows = MaxUnits, true
 	for _, s := range d.Limits {
+		if !s.Refuses() && (s.Observe || s.Closed.IsZero()) {
+			continue
+		}
 		each := s.Cost / count
 		e.Fits = min(e.Fits, s.Remaining()/each)
 		e.ReserveAllows = e.ReserveAllows && s.CatchingUp.IsZero() && s.Closed.IsZero() && s.Used+s.Cost <= s.Units

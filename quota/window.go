@@ -64,6 +64,20 @@ func (w Window) Span() time.Duration {
 	}
 }
 
+// shortest is the length of the shortest period there is, daylight saving included.
+func (w Window) shortest() time.Duration {
+	switch w.Period {
+	case Hour:
+		return 30 * time.Minute // where a zone is set forward by half an hour
+	case Day:
+		return 23 * time.Hour
+	case Month:
+		return 28 * 24 * time.Hour
+	default:
+		return 0
+	}
+}
+
 // String returns "24h0m0s" for a sliding window and "day America/Los_Angeles"
 // for a calendar one.
 func (w Window) String() string {

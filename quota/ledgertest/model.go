@@ -135,7 +135,7 @@ func (q question) fits(charges []quota.Charge, useReserve bool) quota.Decision {
 func (q question) closed(d quota.Decision) quota.Decision {
 	latest := time.Time{}
 	for _, s := range d.Limits {
-		if until := s.Closed.Until; until.After(latest) {
+		if until := s.Closed.Until; until.After(latest) && !s.Observe {
 			d.Reason, d.Limit, latest = quota.LimitClosed, s.Name, until
 		}
 	}
@@ -184,11 +184,16 @@ func (q question) fitsAt(charge quota.Charge, useReserve bool) time.Time {
 	i := q.c.Index(charge.Limit)
 	limit := q.c.Limits[i]
 	budget := limit.Budget(useReserve)
+	if limit.Observe || q.lifted(limit, q.now) {
+		budget = quota.MaxUnits
+	}
 	if q.used(i, q.now)+charge.Units <= budget {
 		return time.Time{}
 	}
-	if _, end := limit.Window.Bounds(q.now); !end.IsZero() {
+	if _, end := limit.Window.Bounds(q.now); !end.IsZero() && q.lifted(limit, q.now) {
 		return end
+	} else if !end.IsZero() {
+		return end.Add(-limit.Lift)
 	}
 	for at := range q.leaving(limit) {
 		if q.used(i, at)+charge.Units <= budget {
@@ -196,6 +201,13 @@ func (q question) fitsAt(charge quota.Charge, useReserve bool) time.Time {
 		}
 	}
 	panic(fmt.Sprintf("limit %q never fits %d units", limit.Name, charge.Units))
+}
+
+// lifted tells whether an instant is in the last part of its period, in which a limit with
+// a lift refuses nothing.
+func (q question) lifted(limit quota.Limit, at time.Time) bool {
+	_, end := limit.Window.Bounds(at)
+	return limit.Lift > 0 && end.Sub(at) <= limit.Lift
 }
 
 // used sums what limit i holds at an instant, now or later.
@@ -265,13 +277,13 @@ func (q question) states(charges []quota.Charge) []quota.LimitState {
 	states := make([]quota.LimitState, len(charges))
 	for n, charge := range charges {
 		i := q.c.Index(charge.Limit)
-		states[n] = quota.LimitState{Limit: q.c.Limits[i], Used: q.used(i, q.now), Cost: charge.Units, Closed: q.closedIn(charge.Limit)}
+		states[n] = quota.LimitState{Limit: q.c.Limits[i], Used: q.used(i, q.now), Cost: charge.Units, Closed: q.closedIn(charge.Limit), Lifted: q.lifted(q.c.Limits[i], q.now)}
 	}
 	return states
 }
 
 func (q question) state(i int) quota.LimitState {
-	s := quota.LimitState{Limit: q.c.Limits[i], Used: q.used(i, q.now), Closed: q.closedIn(q.c.Limits[i].Name)}
+	s := quota.LimitState{Limit: q.c.Limits[i], Used: q.used(i, q.now), Closed: q.closedIn(q.c.Limits[i].Name), Lifted: q.lifted(q.c.Limits[i], q.now)}
 	_, end := s.Window.Bounds(q.now)
 	if !end.IsZero() {
 		if s.Used > 0 {

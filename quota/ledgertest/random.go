@@ -105,6 +105,10 @@ func (r *random) credential() *quota.Credential {
 		if r.rand.IntN(2) == 0 {
 			limit.Only = []string{"seven"}
 		}
+		if limit.Window.IsCalendar() && r.rand.IntN(2) == 0 {
+			limit.Lift = time.Duration(1+r.rand.IntN(29)) * time.Minute
+		}
+		limit.Observe = r.rand.IntN(5) == 0
 		switch r.rand.IntN(4) {
 		case 0:
 			limit.Jobs = r.someJobs()
@@ -229,7 +233,11 @@ func (r *random) randomAsk() quota.Ask {
 
 func (r *random) canFit(ask quota.Ask) bool {
 	for _, charge := range ask.Charges {
-		if limit, _ := r.c.Limit(charge.Limit); charge.Units > limit.Budget(ask.UseReserve) {
+		limit, _ := r.c.Limit(charge.Limit)
+		if limit.Observe || limit.Lift > 0 {
+			continue
+		}
+		if charge.Units > limit.Budget(ask.UseReserve) {
 			return false
 		}
 	}

@@ -55,6 +55,8 @@ func Run(t *testing.T, h Harness) {
 		{"a share that is new counts by the job of each entry", shareIsNew},
 		{"the job of a share is renamed", shareOfRenamedJob},
 		{"a share known to one host only", shareOfOneHost},
+		{"a share is lifted before midnight", liftedShare},
+		{"a limit that only observes", observed},
 		{"many clients at once", manyClients},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, h) })

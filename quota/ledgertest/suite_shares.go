@@ -161,3 +161,107 @@ func shareOfOneHost(t *testing.T, harness Harness) {
 	h.isDenial(h.acquire(tens("backfill", 1)), "cap", 24*time.Hour)
 	h.ledger, h.c = first, c
 }
+
+// A cap of backfill that is lifted in the last four hours of a day, on days of 23, 24 and
+// 25 hours: what the day has left then is for whoever asks.
+func liftedShare(t *testing.T, harness Harness) {
+	pacific := zone(t, "America/Los_Angeles")
+	for _, day := range []struct {
+		name       string
+		start, end time.Time // UTC
+	}{
+		{"23 hours", time.Date(2026, 3, 8, 8, 0, 0, 0, time.UTC), time.Date(2026, 3, 9, 7, 0, 0, 0, time.UTC)},
+		{"24 hours", time.Date(2026, 7, 1, 7, 0, 0, 0, time.UTC), time.Date(2026, 7, 2, 7, 0, 0, 0, time.UTC)},
+		{"25 hours", time.Date(2026, 11, 1, 7, 0, 0, 0, time.UTC), time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC)},
+	} {
+		t.Run(day.name, func(t *testing.T) {
+			c := shared()
+			for i := range c.Limits {
+				c.Limits[i].Window = quota.Calendar(quota.Day, pacific)
+			}
+			c.Limits = c.Limits[:2]
+			c.Limits[1].Lift = 4 * time.Hour
+			h := begin(t, harness, c)
+			h.clock.Set(day.start)
+			h.isGrant(h.acquire(tens("backfill", 4)))
+			lifts := day.end.Add(-4 * time.Hour)
+			h.isDenial(h.acquire(tens("backfill", 1)), "cap", lifts.Sub(day.start))
+			// More than the cap ever has fits when it is lifted.
+			h.isDenial(h.acquire(tens("backfill", 5)), "cap", lifts.Sub(day.start))
+			h.clock.Set(lifts.Add(-tick))
+			h.isDenial(h.acquire(tens("backfill", 1)), "cap", tick)
+			if h.usage().Limits[1].Lifted {
+				t.Error("the cap is lifted too early")
+			}
+			h.clock.Add(tick)
+			if !h.usage().Limits[1].Lifted {
+				t.Error("the cap is not lifted in time")
+			}
+			d := h.acquire(tens("backfill", 5))
+			h.isGrant(d)
+			if d.Remaining() != 10 {
+				t.Errorf("got %d remaining, want 10, of daily alone", d.Remaining())
+			}
+			h.used(90, 90) // it goes on counting
+			h.isDenial(h.acquire(tens("backfill", 2)), "daily", 4*time.Hour)
+			h.isGrant(h.acquire(tens("backfill", 1)))
+			// With the new day it holds again.
+			h.clock.Set(day.end)
+			h.used(0, 0)
+			h.isGrant(h.acquire(tens("backfill", 4)))
+			h.isDenial(h.acquire(tens("backfill", 1)), "cap", lifts.Sub(day.start)+24*time.Hour-day.end.Sub(day.start))
+		})
+	}
+}
+
+// A limit that only observes counts like any other, tells what it would have denied, and
+// refuses nothing; others still do, and then nothing is debited in it either.
+func observed(t *testing.T, harness Harness) {
+	c := daily()
+	c.Limits[1].Observe = true
+	h := begin(t, harness, c)
+	missing := func(d quota.Decision, want ...quota.Shortage) {
+		t.Helper()
+		h.isGrant(d)
+		got := d.WouldDeny(false)
+		if len(got) != len(want) || len(want) > 0 && (got[0].Limit != want[0].Limit || got[0].Missing != want[0].Missing) {
+			t.Errorf("got %+v would deny, want %+v", got, want)
+		}
+	}
+	for range 3 {
+		missing(h.granted("search.list"))
+	}
+	missing(h.granted("search.list"), quota.Shortage{Limit: "search", Missing: 100})
+	d := h.acquire(quota.Request{Operation: "search.list", Count: 4})
+	missing(d, quota.Shortage{Limit: "search", Missing: 500})
+	if d.Remaining() != 200 {
+		t.Errorf("got %d remaining, want the 200 of daily, which denies", d.Remaining())
+	}
+	h.used(800, 800)
+	if got := h.peek(h.ask(quota.Request{Operation: "search.list"}).Charges, false); !got.Granted() || len(got.WouldDeny(false)) != 1 || got.WouldDeny(false)[0].Missing != 600 {
+		t.Errorf("got %+v, want a grant that the search limit would deny for 600 units", got)
+	}
+	h.isDenial(h.acquire(quota.Request{Operation: "search.list", Count: 3}), "daily", 24*time.Hour)
+	h.used(800, 800)
+
+	// Closed, it refuses nothing either.
+	until := h.clock.Now().Add(2 * time.Hour)
+	if _, err := h.ledger.CloseLimit(t.Context(), h.c, quota.Closing{Limit: "search", Until: until, Says: "gone"}); err != nil {
+		t.Fatal(err)
+	}
+	h.clock.Add(time.Hour)
+	d = h.granted("search.list")
+	if got := d.WouldDeny(false); len(got) != 1 || !got[0].Closed.Until.Equal(until) {
+		t.Errorf("got %+v, want it to tell that the limit is closed", got)
+	}
+	h.again()
+	h.used(900, 100)
+
+	// Enforced from now on, it counts what it has seen.
+	h.c = daily()
+	h.c.Limits[1].Units = 150
+	h.clock.Set(until)
+	h.used(900, 0)
+	h.granted("search.list")
+	h.denied("videos.insert", "daily", 22*time.Hour)
+}

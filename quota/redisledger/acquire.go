@@ -83,11 +83,16 @@ func (a *account) acquireSome(ctx context.Context, c *quota.Credential, asks []q
 	return decisions, nil
 }
 
-// appendCharges writes for each limit what is charged, and how much may be used then.
+// appendCharges writes for each limit what is charged, and how much may be used then. One
+// that only observes refuses nothing.
 func appendCharges(numbers []float64, c *quota.Credential, charges []quota.Charge, useReserve bool) []float64 {
 	for _, limit := range c.Limits {
 		units, _ := quota.ChargeIn(charges, limit.Name)
-		numbers = append(numbers, float64(units), float64(limit.Budget(useReserve)))
+		budget := limit.Budget(useReserve)
+		if limit.Observe {
+			budget = quota.MaxUnits
+		}
+		numbers = append(numbers, float64(units), float64(budget))
 	}
 	return numbers
 }
@@ -177,7 +182,7 @@ func (a *account) decisions(c *quota.Credential, asks []quota.Ask, r reply) ([]q
 func allGranted(c *quota.Credential, asks []quota.Ask, r reply) []quota.Decision {
 	decisions := make([]quota.Decision, len(asks))
 	for n := len(asks) - 1; n >= 0; n-- {
-		decisions[n] = decided(c, asks[n], r.used, nil)
+		decisions[n] = decided(c, asks[n], r.used, nil, r.now)
 		decisions[n].GrantID = quota.GrantID(c.Name, r.newest)
 		r.newest.Seq--
 		for i, limit := range c.Limits {
@@ -188,12 +193,12 @@ func allGranted(c *quota.Credential, asks []quota.Ask, r reply) []quota.Decision
 	return decisions
 }
 
-// decided begins a decision with the units used of each limit.
-func decided(c *quota.Credential, ask quota.Ask, used []quota.Units, closed map[string]quota.Closed) quota.Decision {
+// decided begins a decision at now with the units used of each limit.
+func decided(c *quota.Credential, ask quota.Ask, used []quota.Units, closed map[string]quota.Closed, now time.Time) quota.Decision {
 	d := quota.Decision{Units: quota.Max(ask.Charges), Limits: make([]quota.LimitState, 0, len(ask.Charges))}
 	for i, limit := range c.Limits {
 		if units, counts := quota.ChargeIn(ask.Charges, limit.Name); counts {
-			d.Limits = append(d.Limits, quota.LimitState{Limit: limit, Used: used[i], Cost: units, Closed: closed[limit.Name]})
+			d.Limits = append(d.Limits, quota.LimitState{Limit: limit, Used: used[i], Cost: units, Closed: closed[limit.Name], Lifted: limit.LiftedAt(now)})
 		}
 	}
 	return d
@@ -209,7 +214,7 @@ func decision(c *quota.Credential, ask quota.Ask, r reply, row []any) (quota.Dec
 			return quota.Decision{}, errReply
 		}
 	}
-	d := decided(c, ask, used, r.closed)
+	d := decided(c, ask, used, r.closed, r.now)
 	switch row[0] {
 	case "granted", "replayed":
 		if id := asText(row[1]); id != "" {

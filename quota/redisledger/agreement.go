@@ -47,6 +47,12 @@ func termsOf(c *quota.Credential) map[string]string {
 		if len(limit.ExceptJobs) > 0 {
 			text += " by all but " + strings.Join(slices.Sorted(slices.Values(limit.ExceptJobs)), ", ")
 		}
+		if limit.Lift > 0 {
+			text += fmt.Sprintf(" but for the last %s", strings.TrimSuffix(limit.Lift.String(), "m0s"))
+		}
+		if limit.Observe {
+			text += " not enforced"
+		}
 		said["limit "+limit.Name] = text
 	}
 	for operation, cost := range c.Operations {

@@ -55,7 +55,7 @@ func (a *account) settle(ctx context.Context, c *quota.Credential, s quota.Settl
 			return d, errReply
 		}
 		if charged > 0 {
-			d.Limits = append(d.Limits, quota.LimitState{Limit: limit, Used: used, Cost: charged, Closed: r.closed[limit.Name]})
+			d.Limits = append(d.Limits, quota.LimitState{Limit: limit, Used: used, Cost: charged, Closed: r.closed[limit.Name], Lifted: limit.LiftedAt(r.now)})
 		}
 	}
 	return d, nil
@@ -99,7 +99,9 @@ func (l *Ledger) Adjust(ctx context.Context, c *quota.Credential, adjustment quo
 		a.record(r.epoch, logLine{id: id, text: text})
 		total, left = total+booked, left+int64(booked)
 		if more == 0 {
-			return quota.Decision{Units: total, Limits: []quota.LimitState{{Limit: c.Limits[number], Used: used, Closed: r.closed[adjustment.Limit]}}}, nil
+			return quota.Decision{Units: total, Limits: []quota.LimitState{{
+				Limit: c.Limits[number], Used: used, Closed: r.closed[adjustment.Limit], Lifted: c.Limits[number].LiftedAt(r.now),
+			}}}, nil
 		}
 	}
 }

@@ -177,8 +177,12 @@ func (a *account) exceedsOffline(charges []quota.Charge, useReserve bool) error 
 	if granted > a.policy.Units {
 		return fmt.Errorf("%w: the %s for an outage of the ledger are spent", quota.ErrUnavailable, a.policy.Units.Text())
 	}
+	now := time.Now().Add(a.skew)
 	for _, charge := range charges {
 		limit, _ := a.credential.Limit(charge.Limit)
+		if limit.Observe || limit.LiftedAt(now) {
+			continue
+		}
 		if a.used[charge.Limit]+pending[charge.Limit]+charge.Units > limit.Budget(useReserve) && limit.Name != "" {
 			return fmt.Errorf("%w: nothing was left of limit %q when the ledger was last heard", quota.ErrUnavailable, charge.Limit)
 		}

@@ -44,6 +44,7 @@ func (a *account) usage(ctx context.Context, c *quota.Credential) (quota.Usage, 
 			NextAt:     instant(row[2]),
 			NextUnits:  quota.Units(row[3]),
 			Closed:     r.closed[limit.Name],
+			Lifted:     limit.LiftedAt(r.now),
 		})
 	}
 	a.hearUsage(c, u, parseDaemons(asText(r.rest[0])))

@@ -64,19 +64,30 @@ func (l *Ledger) viewOf(c *quota.Credential) *view {
 	return v
 }
 
+// always is later than any ms of a clock.
+const always = float64(quota.MaxUnits)
+
 // packed returns for each limit the length of a sliding window in ms, or 0, start and end
-// of the calendar period, and its name.
+// of the calendar period, the ms from which on it refuses nothing (0 of one that only
+// observes), and its name.
 func (v *view) packed(c *quota.Credential, now time.Time) []byte {
 	var b []byte
 	for _, limit := range c.Limits {
 		var length, starts, ends int64
+		refuses := always
+		switch lifts := limit.LiftsAt(now); {
+		case limit.Observe:
+			refuses = 0
+		case !lifts.IsZero():
+			refuses = float64(lifts.UnixMilli())
+		}
 		if limit.Window.IsCalendar() {
 			after, end := limit.Window.Bounds(now)
 			starts, ends = after.UnixMilli()+1, end.UnixMilli()
 		} else {
 			length = limit.Window.Length.Milliseconds()
 		}
-		b = append(b, packed([]float64{float64(length), float64(starts), float64(ends)})...)
+		b = append(b, packed([]float64{float64(length), float64(starts), float64(ends), refuses})...)
 		b = append(append(b, byte(len(limit.Name))), limit.Name...)
 	}
 	return b

@@ -118,15 +118,15 @@ func (a *Account) Decide(c *quota.Credential, charges []quota.Charge, useReserve
 // they fit now.
 func (a *Account) fits(v *View, units quota.Units, useReserve bool, now time.Time, log Entries) time.Time {
 	limit := v.Limit()
+	if limit.Observe || limit.LiftedAt(now) { // it counts no more than it can
+		return v.fits(v.used+units-quota.MaxUnits, now, log)
+	}
 	at := a.CatchingUp(limit.Window, now)
-	missing := v.used + units - limit.Budget(useReserve)
-	if missing <= 0 {
-		return at
+	at = later(at, v.fits(v.used+units-limit.Budget(useReserve), now, log))
+	if lifts := limit.LiftsAt(now); !lifts.IsZero() && at.After(lifts) {
+		return lifts
 	}
-	if _, end := limit.Window.Bounds(now); !end.IsZero() {
-		return later(at, end)
-	}
-	return later(at, v.frees(missing, now, log))
+	return at
 }
 
 // CatchingUp returns when the log reaches back as far as the window again, or
@@ -148,7 +148,7 @@ func (a *Account) State(i int, now time.Time, log Entries) quota.LimitState {
 	v := a.views[i]
 	s := quota.LimitState{
 		Limit: v.Limit(), Used: v.used,
-		CatchingUp: a.CatchingUp(v.Limit().Window, now), Closed: a.Closed[v.Limit().Name].At(now),
+		CatchingUp: a.CatchingUp(v.Limit().Window, now), Closed: a.Closed[v.Limit().Name].At(now), Lifted: v.Limit().LiftedAt(now),
 	}
 	if s.Used == 0 {
 		return s
@@ -168,7 +168,7 @@ func (a *Account) States(c *quota.Credential, charges []quota.Charge, now time.T
 		v := a.views[c.Index(charge.Limit)]
 		states[i] = quota.LimitState{
 			Limit: v.Limit(), Used: v.used, Cost: charge.Units,
-			CatchingUp: a.CatchingUp(v.Limit().Window, now), Closed: a.Closed[charge.Limit].At(now),
+			CatchingUp: a.CatchingUp(v.Limit().Window, now), Closed: a.Closed[charge.Limit].At(now), Lifted: v.Limit().LiftedAt(now),
 		}
 	}
 	return states

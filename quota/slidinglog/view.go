@@ -137,6 +137,18 @@ func (v *View) expire(after int64, log Entries) {
 	}
 }
 
+// fits returns when units that are missing have left the window, or the zero time if none
+// are missing.
+func (v *View) fits(missing quota.Units, now time.Time, log Entries) time.Time {
+	if missing <= 0 {
+		return time.Time{}
+	}
+	if _, end := v.Limit().Window.Bounds(now); !end.IsZero() {
+		return end
+	}
+	return v.frees(missing, now, log)
+}
+
 // frees returns when at least so many units will have left the window.
 func (v *View) frees(units quota.Units, now time.Time, log Entries) time.Time {
 	length := v.Limit().Window.Length

@@ -186,7 +186,7 @@ func (v *validation) expects(c *quota.Credential) {
 		if v.job.UseReserve {
 			held = ""
 		}
-		if known && budget > 0 && spent[i] > budget {
+		if known && budget > 0 && spent[i] > budget && !limit.Observe && limit.Lift == 0 {
 			v.fail(fmt.Sprintf("a pass expects %s of limit %q, which never has more than %s%s",
 				spent[i].Text(), limit.Name, quota.Thousands(budget), held), "expects")
 		}

@@ -219,8 +219,12 @@ func (c *Credential) validateLimit(l Limit) []*FieldError {
 	}
 	if err := l.Window.validate(); err != nil {
 		fail("window", "%v", err)
-	} else if shortest := l.Window.shortest(); l.Lift < 0 || l.Lift > 0 && l.Lift >= shortest {
-		fail("lift", "must be less than the shortest %s of a calendar window (%v): %v", l.Window.Period, shortest, l.Lift)
+	}
+	switch shortest := l.Window.shortest(); {
+	case l.Lift != 0 && !l.Window.IsCalendar():
+		fail("lift", "has a meaning beside a calendar window only: a sliding one has no end")
+	case l.Lift < 0 || l.Lift > 0 && l.Lift >= shortest:
+		fail("lift", "must be shorter than any %s (%v): %v", l.Window.Period, shortest, l.Lift)
 	}
 	for _, operation := range l.Only {
 		if _, known := c.Operations[operation]; !known {

@@ -133,6 +133,9 @@ func particulars(d api.Decision) [][2]string {
 	if d.Replayed {
 		lines = append(lines, [2]string{"replayed", "granted before under this request id; nothing new was debited"})
 	}
+	for _, short := range d.WouldDeny {
+		lines = append(lines, [2]string{"would deny", shortageText(short) + " if it were enforced"})
+	}
 	if d.Mode != "" {
 		lines = append(lines, [2]string{"mode", d.Mode})
 	}

@@ -73,6 +73,8 @@ func limitsTable(limits []api.Limit, bar int, v term.View) *term.Table {
 // last fifth of their budget.
 func stateOf(l api.Limit) term.Style {
 	switch {
+	case l.Observe || l.Lifted && l.Closed == nil:
+		return term.Faint
 	case l.Remaining == 0:
 		return term.Red
 	case l.Remaining <= (l.Units-l.Reserve)/5:
@@ -117,8 +119,16 @@ func noteOf(l api.Limit, v term.View) string {
 	switch {
 	case l.Closed != nil:
 		notes = append(notes, fmt.Sprintf("closed, opens %s: %s", v.When(l.Closed.Until), v.Clean(l.Closed.Says)))
-	case l.Remaining == 0:
+	case l.Remaining == 0 && !l.Observe && !l.Lifted:
 		notes = append(notes, "exhausted")
+	}
+	if l.Lifted {
+		notes = append(notes, "lifted until that ends: it denies nothing")
+	} else if l.Lift != "" {
+		notes = append(notes, "lifted in the last "+jobs.Brief(l.Lift))
+	}
+	if l.Observe {
+		notes = append(notes, "not enforced: it denies nothing")
 	}
 	if l.CatchingUpUntil != nil {
 		notes = append(notes, "counts as spent until the log fills its longer window, "+v.When(*l.CatchingUpUntil))

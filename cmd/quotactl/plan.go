@@ -132,6 +132,8 @@ func renderLimitPlan(b *strings.Builder, p plan.Plan, l plan.Limit, v term.View)
 // verdictText says whether the limit is enough, and for how long.
 func verdictText(l plan.Limit, v term.View) (string, term.Style) {
 	switch {
+	case l.Observe && !l.Fits:
+		return "asked for more than it has; it is not enforced, and denies nothing", term.Yellow
 	case !l.DryAt.IsZero():
 		text := fmt.Sprintf("runs dry %s: ends %s early, which loses %s", v.When(l.DryAt),
 			quota.Count(l.Stops, "run", "runs"), quota.Count(l.Skipped, "turn", "turns"))

@@ -48,6 +48,9 @@ func (c *cli) reload(ctx context.Context) error {
 	if len(done.Changes) > 0 {
 		c.warnOfPlan(ctx)
 	}
+	for _, one := range done.Reminders {
+		fmt.Fprintf(c.stderr, "quotactl: warning: %s\n", one)
+	}
 	return c.print(answer{
 		body:  done,
 		value: func() (int64, error) { return int64(len(done.Changes)), nil },
@@ -65,7 +68,7 @@ func (c *cli) warnOfPlan(ctx context.Context) {
 		return
 	}
 	for _, l := range p.Limits {
-		if len(l.Shares) > 0 && !l.Fits {
+		if len(l.Shares) > 0 && !l.Fits && !l.Observe {
 			fmt.Fprintf(c.stderr, "quotactl: warning: %s\n", dryText(l.Fit))
 		}
 	}

@@ -155,9 +155,12 @@ func leastRemaining(credentials []api.Credential) (int64, error) {
 	if credentials[0].Error != "" {
 		return 0, fmt.Errorf("what remains is not known: %s", credentials[0].Error)
 	}
-	least := int64(quota.MaxUnits)
+	refuses := func(l api.Limit) bool { return !l.Observe && !l.Lifted }
+	least, none := int64(quota.MaxUnits), !slices.ContainsFunc(credentials[0].Limits, refuses)
 	for _, l := range credentials[0].Limits {
-		least = min(least, l.Remaining)
+		if none || refuses(l) {
+			least = min(least, l.Remaining)
+		}
 	}
 	return least, nil
 }

@@ -170,6 +170,9 @@ func whyPage(w api.Why, run *runUnits, v term.View) string {
 		}
 		v.Prose(&b, 0, style, run.text(w.Units))
 	}
+	for _, short := range w.WouldDeny {
+		v.Prose(&b, 0, term.Yellow, shortageText(short)+" if it were enforced")
+	}
 	b.WriteByte('\n')
 	renderLimits(&b, w.Limits, nil, v)
 	for _, o := range w.Obstacles {
@@ -182,6 +185,14 @@ func whyPage(w api.Why, run *runUnits, v term.View) string {
 		}
 	}
 	return b.String()
+}
+
+// shortageText says what a limit that only observes would do.
+func shortageText(s api.Shortage) string {
+	if s.Closed != nil {
+		return fmt.Sprintf("limit %s, which is closed, would deny this", s.Limit)
+	}
+	return fmt.Sprintf("limit %s would deny this, %s missing,", s.Limit, quota.Count(s.Missing, "is", "are"))
 }
 
 func verdictStyle(w api.Why) term.Style {

@@ -145,6 +145,9 @@ func (e eventLog) output(o jobs.Output) {
 
 // decided logs what the API decided; what was granted only for who looks closely.
 func (e eventLog) decided(event server.Event) {
+	if event.Verb == "acquire" && event.Err == nil {
+		e.wouldDeny(event)
+	}
 	line := e.lineOf(event)
 	if line == nil {
 		return
@@ -163,6 +166,23 @@ func (e eventLog) decided(event server.Event) {
 	}
 	why(line.Int64("units", int64(d.Units)), jobs.Reason(d.Reason), d.Detail, d.RetryAt).Int64("took_ms", event.Took.Milliseconds())
 	line.Msg(verdict(event))
+}
+
+// wouldDeny logs what limits that only observe would have denied, as refusals are logged.
+func (e eventLog) wouldDeny(event server.Event) {
+	r, d := event.Request, event.Decision
+	for _, short := range d.WouldDeny(r.UseReserve) {
+		line := e.refusal(zerolog.WarnLevel, r.Caller, "would deny "+short.Limit)
+		if line == nil {
+			continue
+		}
+		by(line.Str("credential", r.Credential), r.Caller, event.PID).Str("operation", r.Operation).Int64("count", int64(r.Count)).
+			Str("limit", short.Limit).Int64("units", int64(d.Units)).Int64("missing", int64(short.Missing))
+		if !short.Closed.IsZero() {
+			line.Time("closed_until", short.Closed.Until)
+		}
+		line.Msg("acquire would be refused: the limit is not enforced")
+	}
 }
 
 // lineOf begins the line for a decision; nil: there is none.

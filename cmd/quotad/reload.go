@@ -74,7 +74,11 @@ func (d *daemon) reload(by string) (api.Reloaded, error) {
 	changes, err := d.replace()
 	d.tellSystemd("READY=1")
 	d.noteReload(by, changes, err)
-	return api.Reloaded{File: d.config.File, Changes: changes}, err
+	answer := api.Reloaded{File: d.config.File, Changes: changes}
+	for _, one := range d.reloads.current.Reminders() {
+		answer.Reminders = append(answer.Reminders, one.Key+": "+one.Message)
+	}
+	return answer, err
 }
 
 // replace does what reload says. The caller holds the lock of the reloads.

@@ -229,10 +229,10 @@ func (d *daemon) endPasses(force context.Context) {
 // trouble tells of what the schedule could not do.
 func (d *daemon) trouble(job string, err error) { d.events.emit(jobs.Trouble{Job: job, Err: err}) }
 
-// warn tells of limits that the schedule does not fit. To find them takes longer
-// than a service manager should wait for.
+// warn tells of limits that the schedule does not fit, and of those that only observe. To
+// find the first takes longer than a service manager should wait for.
 func (d *daemon) warn(c *config.Config) {
-	for _, warning := range c.Warnings() {
+	for _, warning := range append(c.Warnings(), c.Reminders()...) {
 		d.log.Warn().Str("config", warning.File).Int("line", warning.Line).Str("key", warning.Key).Msg(warning.Message)
 	}
 }

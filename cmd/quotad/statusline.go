@@ -126,7 +126,7 @@ func (sum summary) left() string {
 		}
 		tight := b.limits[0]
 		for _, limit := range b.limits[1:] {
-			if part(limit) < part(tight) {
+			if limit.Refuses() && (!tight.Refuses() || part(limit) < part(tight)) {
 				tight = limit
 			}
 		}

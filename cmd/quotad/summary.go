@@ -22,7 +22,7 @@ func check(c *config.Config, strict bool, stdout, stderr io.Writer) int {
 	if strict && len(warnings) > 0 {
 		return fail(stderr, warnings)
 	}
-	for _, one := range warnings {
+	for _, one := range append(warnings, c.Reminders()...) {
 		fmt.Fprintln(stderr, one.Warning())
 	}
 	summarize(stdout, c)
@@ -88,6 +88,12 @@ func summarizeCredential(w io.Writer, c *quota.Credential, outage config.Outage,
 		}
 		if len(limit.ExceptJobs) > 0 {
 			fmt.Fprintf(w, ", for all but the jobs %s", strings.Join(limit.ExceptJobs, ", "))
+		}
+		if limit.Lift > 0 {
+			fmt.Fprintf(w, ", lifted in the last %s", jobs.Brief(limit.Lift.String()))
+		}
+		if limit.Observe {
+			fmt.Fprint(w, ", not enforced")
 		}
 		fmt.Fprintln(w)
 		summarizeDemand(w, c.Name, limit.Name, fits)

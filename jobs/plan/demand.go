@@ -72,7 +72,7 @@ func (d *demand) costs(job *jobs.Job) quota.Units {
 }
 
 func (d *demand) events(l *load, late bool) []events {
-	return l.events(d.limit.Window, d.until, late)
+	return l.events(d.limit, d.until, late)
 }
 
 // changed returns the load that a job would be which differs in all but its schedule.

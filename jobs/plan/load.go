@@ -49,13 +49,14 @@ func (l *load) shortest() time.Duration {
 }
 
 // events returns when passes come into the window and, in a list of its own, when
-// they leave it: all of them until an instant, and at least those of one run. A pass comes at its start; it leaves as if it had spent then or, if
-// late is true, when it was over.
-func (l *load) events(w quota.Window, until time.Time, late bool) []events {
+// they leave it: all of them until an instant, and at least those of one run. A pass comes
+// at its start; it leaves as if it had spent then or, if late is true, when it was over.
+// What comes while the limit is lifted is in nobody's way.
+func (l *load) events(limit quota.Limit, until time.Time, late bool) []events {
 	n := timetableOf(l.job, l.cost, l.slots[0].at, l.slots[0].next).passes // of every run
 	together := (n*len(l.slots) + l.most - 1) / l.most
 	passes := len(l.slots) * ((n + together - 1) / max(1, together))
-	come, leave, leaving := make(events, 0, passes), make(events, 0, passes), leaver{window: w}
+	come, leave, leaving := make(events, 0, passes), make(events, 0, passes), leaver{window: limit.Window}
 	for i, s := range l.slots {
 		if i > 0 && !s.at.Before(until) { // the first run counts, however far ahead
 			break
@@ -65,6 +66,9 @@ func (l *load) events(w quota.Window, until time.Time, late bool) []events {
 			last := min(first+together, n) - 1
 			units := min(l.units, quota.MaxUnits/quota.Units(n)) * quota.Units(last-first+1)
 			spent := run.start(first)
+			if limit.LiftedAt(spent) {
+				continue
+			}
 			come = append(come, event{spent.UnixMilli(), units})
 			if late {
 				spent = run.over(last)

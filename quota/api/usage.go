@@ -50,6 +50,9 @@ type Why struct {
 	RetryAfterMs int64      `json:"retry_after_ms,omitempty"`
 	RetryAt      *time.Time `json:"retry_at,omitempty"` // when they fit if nothing else happens
 
+	// WouldDeny is what the limits that only observe would deny of calls that are granted.
+	WouldDeny []Shortage `json:"would_deny,omitempty"`
+
 	FitsCount     int64      `json:"fits_count"`     // how many such calls would be granted now
 	ReserveAllows bool       `json:"reserve_allows"` // an operator may take them from the reserve now
 	Limits        []Limit    `json:"limits"`         // those that the calls count against

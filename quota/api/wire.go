@@ -28,6 +28,8 @@ type Decision struct {
 	Limits    []Limit `json:"limits,omitempty"`   // those involved
 	Replayed  bool    `json:"replayed,omitempty"` // granted before under the same request id
 	Mode      string  `json:"mode,omitempty"`     // "outage" for a grant from the local journal
+	// WouldDeny tells, of a grant, what the limits that only observe would have denied.
+	WouldDeny []Shortage `json:"would_deny,omitempty"`
 
 	Reason       string     `json:"reason,omitempty"` // of a refusal, one of quota's reasons
 	Limit        string     `json:"limit,omitempty"`  // that refused
@@ -43,6 +45,13 @@ type Decision struct {
 	Detail           string   `json:"detail,omitempty"`
 	Hint             string   `json:"hint,omitempty"` // the cure, where it is known
 	ViolatedPolicies []string `json:"violated-policies,omitempty"`
+}
+
+// Shortage is what a limit that only observes would have denied.
+type Shortage struct {
+	Limit   string  `json:"limit"`
+	Missing int64   `json:"missing"`          // by how many units it did not fit
+	Closed  *Closed `json:"closed,omitempty"` // if the limit is
 }
 
 // Limit is the state of a limit.
@@ -63,6 +72,9 @@ type Limit struct {
 	// Of a share, in a status: the jobs whose calls it counts, or does not count.
 	Jobs       []string `json:"jobs,omitempty"`
 	ExceptJobs []string `json:"except_jobs,omitempty"`
+	Lift       string   `json:"lift,omitempty"`    // "4h0m0s": so long before its period ends it refuses nothing
+	Lifted     bool     `json:"lifted,omitempty"`  // that is so now
+	Observe    bool     `json:"observe,omitempty"` // it is not enforced: it refuses nothing
 	// Drift is how our count compares with what the upstream said last; in a status.
 	Drift *Drift `json:"drift,omitempty"`
 }
@@ -182,6 +194,8 @@ type Reset struct {
 type Reloaded struct {
 	File    string   `json:"file"`
 	Changes []Change `json:"changes"` // none: the file means what it meant before
+	// Reminders tell of what is hardly meant for ever: limits that are not enforced.
+	Reminders []string `json:"reminders,omitempty"`
 }
 
 // A Change is a difference between two configurations.

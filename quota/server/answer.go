@@ -17,7 +17,7 @@ func WriteDecision(w http.ResponseWriter, d quota.Decision, useReserve bool) {
 	body := newObject()
 	body.flag("granted", d.Granted())
 	if d.Granted() {
-		writeGrant(body, d)
+		writeGrant(body, d, useReserve)
 		send(w, http.StatusOK, typeJSON, body.end())
 		return
 	}
@@ -28,7 +28,7 @@ func WriteDecision(w http.ResponseWriter, d quota.Decision, useReserve bool) {
 	send(w, status, typeProblem, body.end())
 }
 
-func writeGrant(body *object, d quota.Decision) {
+func writeGrant(body *object, d quota.Decision, useReserve bool) {
 	body.str("grant_id", d.GrantID)
 	if d.Units != 0 {
 		body.number("units", int64(d.Units))
@@ -39,6 +39,15 @@ func writeGrant(body *object, d quota.Decision) {
 	}
 	if d.Outage {
 		body.str("mode", "outage")
+	}
+	if short := d.WouldDeny(useReserve); len(short) > 0 {
+		body.list("would_deny", len(short), func(i int) {
+			body.text = append(body.text, '{')
+			body.str("limit", short[i].Limit)
+			body.number("missing", int64(short[i].Missing))
+			writeClosed(body, short[i].Closed)
+			body.text = append(body.text, '}')
+		})
 	}
 	writeRemaining(body, d)
 }
@@ -120,7 +129,7 @@ func ProblemOf(d quota.Decision) *api.Problem {
 func violated(d quota.Decision, useReserve bool) []string {
 	var names []string
 	for _, l := range d.Limits {
-		if l.Cost > spendable(l, useReserve) {
+		if l.Refuses() && l.Cost > spendable(l, useReserve) {
 			names = append(names, l.Name)
 		}
 	}
@@ -178,8 +187,11 @@ func addRateLimit(h http.Header, d quota.Decision, useReserve bool) {
 		return
 	}
 	policy, state := make([]byte, 0, 128), make([]byte, 0, 128)
-	for i, l := range d.Limits {
-		if i > 0 {
+	for _, l := range d.Limits {
+		if !l.Refuses() {
+			continue
+		}
+		if len(policy) > 0 {
 			policy, state = append(policy, ", "...), append(state, ", "...)
 		}
 		policy = append(strconv.AppendQuote(policy, l.Name), ";q="...)
@@ -192,6 +204,9 @@ func addRateLimit(h http.Header, d quota.Decision, useReserve bool) {
 		if l.Name == d.Limit {
 			state = append(append(state, ";t="...), retry...)
 		}
+	}
+	if len(policy) == 0 {
+		return
 	}
 	h["RateLimit-Policy"] = []string{string(policy)}
 	h["RateLimit"] = []string{string(state)}
@@ -226,9 +241,27 @@ func limitsOf(states []quota.LimitState) []api.Limit {
 			Closed:          closedOf(s.Closed),
 			Jobs:            s.Jobs,
 			ExceptJobs:      s.ExceptJobs,
+			Lift:            liftOf(s.Limit),
+			Lifted:          s.Lifted,
+			Observe:         s.Observe,
 		}
 	}
 	return limits
+}
+
+func liftOf(l quota.Limit) string {
+	if l.Lift == 0 {
+		return ""
+	}
+	return l.Lift.String()
+}
+
+func shortagesOf(list []quota.Shortage) []api.Shortage {
+	all := make([]api.Shortage, len(list))
+	for i, s := range list {
+		all[i] = api.Shortage{Limit: s.Limit, Missing: int64(s.Missing), Closed: closedOf(s.Closed)}
+	}
+	return all
 }
 
 // timeOf returns nil for no time.

@@ -115,6 +115,7 @@ func whyOf(r quota.Request, e quota.Explanation) api.Why {
 		Credential: r.Credential, Operation: r.Operation, Count: int64(r.Count), Job: r.Caller.Job, Units: int64(e.Units),
 		Granted: e.Granted(), Outage: e.Outage, Reason: string(e.Reason), Limit: e.Limit,
 		RetryAfterMs: e.RetryAfter.Milliseconds(), RetryAt: timeOf(e.RetryAt),
+		WouldDeny: shortagesOf(e.WouldDeny),
 		FitsCount: int64(e.Fits), ReserveAllows: e.ReserveAllows,
 		Limits: limitsOf(e.Limits), Obstacles: make([]api.Obstacle, len(e.Obstacles)),
 	}

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"time"
 
 	"quotad/quota"
 	"quotad/quota/upstream"
@@ -68,7 +69,7 @@ func (t *credentialTable) credential(name string) *quota.Credential {
 			one.require("units", "10_000")
 			c.Limits = append(c.Limits, quota.Limit{
 				Name: limit, Units: one.Units, Reserve: one.Reserve, Window: one.Window.Window, Only: one.Only,
-				Jobs: one.Jobs, ExceptJobs: one.ExceptJobs,
+				Jobs: one.Jobs, ExceptJobs: one.ExceptJobs, Lift: time.Duration(one.Lift), Observe: !one.Enforce,
 			})
 		}
 	}

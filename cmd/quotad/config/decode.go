@@ -217,6 +217,9 @@ func defaultOf(tag reflect.StructTag) any {
 	if number, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return number
 	}
+	if text == "true" {
+		return true
+	}
 	return text
 }
 

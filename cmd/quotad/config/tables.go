@@ -99,6 +99,8 @@ type limitTable struct {
 	Only       texts       `toml:"only"`
 	Jobs       texts       `toml:"jobs"`
 	ExceptJobs texts       `toml:"except_jobs"`
+	Lift       duration    `toml:"lift"`
+	Enforce    bool        `toml:"enforce" default:"true"`
 
 	Upstream upstreamTable `toml:"upstream"`
 }

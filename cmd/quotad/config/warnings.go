@@ -26,7 +26,7 @@ func (c *Config) Fits() []plan.Fit {
 func (c *Config) Warnings() Errors {
 	warnings := append(slices.Clone(c.warnings), c.largeAllowances()...)
 	for _, f := range c.Fits() {
-		if f.Fits {
+		if f.Fits || f.Observe {
 			continue
 		}
 		path := c.cureOf(f)
@@ -37,6 +37,20 @@ func (c *Config) Warnings() Errors {
 	}
 	warnings.sort()
 	return warnings
+}
+
+// Reminders tells of the limits that only observe: what they would deny is granted.
+func (c *Config) Reminders() (all Errors) {
+	for _, credential := range c.Credentials {
+		for _, l := range credential.Limits {
+			if l.Observe {
+				path := []string{"credentials", credential.Name, "limits", l.Name, "enforce"}
+				all = append(all, Error{File: c.File, Line: c.lines.at(path), Key: keyAt(path),
+					Message: "the limit denies nothing: what it would have denied is logged, and counted in quotad_would_deny_total"})
+			}
+		}
+	}
+	return all
 }
 
 // largeAllowances tells of limits that may be overspent while the ledger cannot be reached:

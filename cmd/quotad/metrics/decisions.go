@@ -29,6 +29,11 @@ func (m *Metrics) decided(event server.Event) {
 	m.acquire.Observe(event.Took.Seconds())
 	r, d := event.Request, event.Decision
 	debited := event.Err == nil && d.Granted() && !d.Replayed
+	if debited {
+		for _, short := range d.WouldDeny(r.UseReserve) {
+			m.wouldDeny.WithLabelValues(r.Credential, short.Limit).Inc()
+		}
+	}
 	if meter := (*m.meters.Load())[operationName{r.Credential, r.Operation}]; debited && meter != nil {
 		meter.grant(r, d)
 		return

@@ -19,6 +19,7 @@ type meter struct {
 }
 
 type limitMeter struct {
+	limit   quota.Limit
 	cost    quota.Units // of one call
 	debited prometheus.Counter
 	near    [len(notify.Thresholds)]prometheus.Counter // units above each threshold
@@ -33,6 +34,9 @@ func (m *Metrics) Expect(credentials []*quota.Credential) {
 			meters[operationName{c.Name, operation}] = m.meter(c, operation)
 		}
 		for _, limit := range c.Limits {
+			if limit.Observe {
+				m.wouldDeny.WithLabelValues(c.Name, limit.Name)
+			}
 			for _, percent := range notify.Thresholds {
 				m.near.WithLabelValues(c.Name, limit.Name, percentLabel(percent))
 			}
@@ -54,7 +58,7 @@ func (m *Metrics) meter(c *quota.Credential, operation string) *meter {
 		}
 		m.decisions.WithLabelValues(c.Name, limit.Name, operation, string(quota.LimitExceeded))
 		m.decisions.WithLabelValues(c.Name, limit.Name, operation, string(quota.LimitClosed))
-		l := limitMeter{cost: cost, debited: m.debited.WithLabelValues(c.Name, limit.Name, operation)}
+		l := limitMeter{limit: limit, cost: cost, debited: m.debited.WithLabelValues(c.Name, limit.Name, operation)}
 		for i, percent := range notify.Thresholds {
 			l.near[i] = m.nearUnits.WithLabelValues(c.Name, limit.Name, percentLabel(percent))
 		}
@@ -69,10 +73,15 @@ func (m *meter) grant(r quota.Request, d quota.Decision) {
 	if d.Outage {
 		m.outageGrants.Inc()
 	}
-	for i, limit := range m.limits {
+	states := d.Limits // none are known of an outage's grant
+	for _, limit := range m.limits {
+		if !limit.limit.CountsJob(r.Caller.Job) {
+			continue
+		}
 		limit.debited.Add(float64(limit.cost) * float64(r.Count))
-		if i < len(d.Limits) { // none are known of an outage's grant
-			limit.countNear(d.Limits[i])
+		if len(states) > 0 {
+			limit.countNear(states[0])
+			states = states[1:]
 		}
 	}
 }

@@ -32,6 +32,7 @@ type Metrics struct {
 	debited     *prometheus.CounterVec
 	near        *prometheus.CounterVec
 	nearUnits   *prometheus.CounterVec
+	wouldDeny   *prometheus.CounterVec
 	acquire     prometheus.Histogram
 	answers     *prometheus.CounterVec
 	proxied     *prometheus.CounterVec
@@ -75,6 +76,7 @@ func New(version string) *Metrics {
 	m.debited = m.counters("quotad_debited_units_total", "Units that grants debited, before any settling.", "credential", "limit", "operation")
 	m.near = m.counters("quotad_near_limit_total", "How often the use of a limit rose over a percentage of what jobs may spend, after it had been well below.", "credential", "limit", "percent")
 	m.nearUnits = m.counters("quotad_near_limit_units_total", "Units that were debited above a percentage of what jobs may spend.", "credential", "limit", "percent")
+	m.wouldDeny = m.counters("quotad_would_deny_total", "Grants that a limit would have denied if it were enforced.", "credential", "limit")
 	m.acquire = m.histogram("quotad_acquire_duration_seconds", "Time to decide an acquire, waiting for others included.", moments)
 
 	m.answers = m.counters("quotad_observations_total", "Answers of upstreams that somebody told of, by what they say of the quota: ok, minute, day, config, billing or unknown; and whether that closed a limit.", "credential", "class", "closed")

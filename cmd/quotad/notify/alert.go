@@ -38,6 +38,9 @@ func (a Alert) environ() []string {
 		env.add("USED", number(a.Limit.Used))
 		env.add("REMAINING", number(a.Limit.Remaining()))
 	}
+	if a.Event == config.Exhausted && a.Limit.Observe {
+		env.add("OBSERVED", "true") // nothing was denied
+	}
 	if a.Percent > 0 {
 		env.add("PERCENT", number(a.Percent))
 	}

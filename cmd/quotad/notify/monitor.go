@@ -79,6 +79,9 @@ func (m *Monitor) decided(event server.Event) {
 		m.denied(credential, d)
 	case d.Granted():
 		m.used(credential, d.Limits, debited)
+		for _, short := range d.WouldDeny(event.Request.UseReserve) {
+			m.exhausted(credential, d, short.Limit)
+		}
 		if debited && !d.Outage { // the ledger decides again
 			m.outageEnds(credential)
 		}
@@ -106,8 +109,11 @@ func (m *Monitor) rise(credential string, limit quota.LimitState, before quota.U
 }
 
 // denied takes in that a limit denied a call, or kept a pass from beginning.
-func (m *Monitor) denied(credential string, d quota.Decision) {
-	i := slices.IndexFunc(d.Limits, func(l quota.LimitState) bool { return l.Name == d.Limit })
+func (m *Monitor) denied(credential string, d quota.Decision) { m.exhausted(credential, d, d.Limit) }
+
+// exhausted takes in that a limit denied, or would have denied if it did not only observe.
+func (m *Monitor) exhausted(credential string, d quota.Decision, name string) {
+	i := slices.IndexFunc(d.Limits, func(l quota.LimitState) bool { return l.Name == name })
 	if i < 0 {
 		return
 	}

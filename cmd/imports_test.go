@@ -55,7 +55,8 @@ var packages = []struct {
 	{"cmd/quotactl", "all cmd/quotactl/page cmd/quotactl/term", "github.com/spf13/cobra github.com/spf13/pflag"},
 	{"cmd/quotactl/term", "quota", "golang.org/x/term golang.org/x/sys"},
 	{"cmd/quotactl/page", "quota", ""},
-	{"cmd/ytfetch", "all cmd/ytfetch/upstream", ""},
+	{"cmd/ytfetch", "all cmd/ytfetch/upstream cmd/ytfetch/store cmd/quotactl/term", ""},
+	{"cmd/ytfetch/store", "", "github.com/ncruces/go-sqlite3"},
 	{"cmd/ytfetch/upstream", "", ""},
 	{"systemd", "", ""}, // units, and the tests of them
 }
@@ -115,25 +116,41 @@ func check(t *testing.T, imported string, own, modules []string) {
 // server, no ledger and no module that these bind.
 func TestClientsLinkNoServer(t *testing.T) {
 	for _, client := range []struct {
-		path string
-		ours string // all of ours that it links
+		path    string
+		ours    string // all of ours that it links
+		modules string // and of others
 	}{
-		{"quota/api", "quota quota/api"},
-		{"jobs/api", "jobs jobs/api jobs/plan quota quota/api quota/slidinglog regions"},
-		{"cmd/ytfetch", "cmd/ytfetch cmd/ytfetch/upstream jobs jobs/api jobs/plan quota quota/api quota/slidinglog quota/upstream regions"},
-		{"cmd/quotactl", "cmd/quotactl cmd/quotactl/page cmd/quotactl/term jobs jobs/api jobs/plan quota quota/api quota/slidinglog quota/upstream regions"},
+		{"quota/api", "quota quota/api", ""},
+		{"jobs/api", "jobs jobs/api jobs/plan quota quota/api quota/slidinglog regions", ""},
+		{"cmd/ytfetch", "cmd/ytfetch cmd/ytfetch/store cmd/ytfetch/upstream cmd/quotactl/term jobs jobs/api jobs/plan quota quota/api quota/slidinglog quota/upstream regions",
+			"github.com/ncruces golang.org/x"},
+		{"cmd/quotactl", "cmd/quotactl cmd/quotactl/page cmd/quotactl/term jobs jobs/api jobs/plan quota quota/api quota/slidinglog quota/upstream regions", "github.com/spf13 golang.org/x"},
 	} {
 		t.Run(client.path, func(t *testing.T) {
-			row := slices.IndexFunc(packages, func(row struct{ path, imports, modules string }) bool { return row.path == client.path })
-			modules := strings.Fields(packages[row].modules)
-			for _, linked := range strings.Fields(goList(t, "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", "./"+client.path)) {
+			for _, linked := range linkedBy(t, client.path) {
 				ours, isOurs := strings.CutPrefix(linked, module)
-				if isOurs && !slices.Contains(strings.Fields(client.ours), ours) || !isOurs && len(modules) == 0 {
+				within := func(module string) bool { return strings.HasPrefix(linked, module+"/") }
+				if isOurs && !slices.Contains(strings.Fields(client.ours), ours) || !isOurs && !slices.ContainsFunc(strings.Fields(client.modules), within) {
 					t.Errorf("links %s", linked)
 				}
 			}
 		})
 	}
+}
+
+// SQLite is most of ytfetch's size, and takes longest to build: the daemon is free of it.
+func TestDaemonLinksNoSQLite(t *testing.T) {
+	for _, linked := range linkedBy(t, "cmd/quotad") {
+		if strings.HasPrefix(linked, "github.com/ncruces/") {
+			t.Errorf("links %s", linked)
+		}
+	}
+}
+
+// linkedBy are the packages in a program or package but those of the standard library.
+func linkedBy(t *testing.T, path string) []string {
+	t.Helper()
+	return strings.Fields(goList(t, "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", "./"+path))
 }
 
 // A module is imported by one package: the rows themselves must not say otherwise.

@@ -2,44 +2,63 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	jobsapi "quotad/jobs/api"
 )
 
-// A place is where a pass begins in a chart. As a bookmark it is "6 CDIQAA": the
-// number, by which the page's file is named, and the token.
+// A place is where a pass begins in a chart. As a bookmark it is "6 CDIQAA
+// 20261121T120000Z": the number of the page, its token, and the slot of the pass that
+// began the chart, which tells this chart from others. The first page has no token.
 type place struct {
 	number int
 	token  string
+	chart  time.Time // zero: the bookmark does not tell
 }
 
-var firstPage = place{number: 1}
+// slotLayout is how a slot is written in names, in UTC.
+const slotLayout = "20060102T150405Z"
 
-// parsePlace reads a bookmark. An empty one is the first page.
+func firstPage(chart time.Time) place { return place{number: 1, chart: chart} }
+
+func (at place) isFirst() bool { return at.number == 1 }
+
+// parsePlace reads a bookmark. An empty one is the first page of no chart.
 func parsePlace(bookmark string) (at place, ok bool) {
 	if bookmark == "" {
-		return firstPage, true
+		return firstPage(time.Time{}), true
 	}
-	digits, token, _ := strings.Cut(bookmark, " ")
-	number, err := strconv.Atoi(digits)
-	if err != nil || number < 2 || token == "" || strings.Contains(token, " ") {
-		return firstPage, false
+	fields := strings.Split(bookmark, " ")
+	number, err := strconv.Atoi(fields[0])
+	if err != nil {
+		return firstPage(time.Time{}), false
 	}
-	return place{number, token}, true
+	at, fields = place{number: number}, fields[1:]
+	if number > 1 && len(fields) > 0 {
+		at.token, fields = fields[0], fields[1:]
+	}
+	if len(fields) == 1 {
+		at.chart, err = time.Parse(slotLayout, fields[0])
+		fields = nil
+	}
+	if err != nil || len(fields) > 0 || number < 1 || (number == 1) != (at.token == "") {
+		return firstPage(time.Time{}), false
+	}
+	return at, true
 }
 
 func (at place) bookmark() string {
-	if at == firstPage {
-		return ""
+	fields := []string{strconv.Itoa(at.number)}
+	if at.token != "" {
+		fields = append(fields, at.token)
 	}
-	return fmt.Sprintf("%d %s", at.number, at.token)
+	return strings.Join(append(fields, at.chart.UTC().Format(slotLayout)), " ")
 }
 
-// leave sets where the next pass of the region begins. It is called after each page
-// and not when the pass ends, because a pass that is killed has no time for that; what
+// leave sets where the next pass of the region begins. It is called when a chart is begun,
+// and after each page, not when the pass ends, because a pass that is killed has no time for that; what
 // it costs, a write to quotad's disk, is little beside a call upstream. A pass goes on
 // without a bookmark: the next one then fetches again what is already there.
 func (p *pass) leave(ctx context.Context, at place) {

@@ -6,12 +6,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"quotad/cmd/ytfetch/upstream"
 	"quotad/quota/api"
 )
 
-// leaves checks which bookmarks the passes left, by the numbers of their pages; 0: none.
+// leaves checks which bookmarks the passes left, by the numbers of their pages.
 func (r *passRun) leaves(want ...int) {
 	r.t.Helper()
 	var got []int
@@ -19,9 +20,6 @@ func (r *passRun) leaves(want ...int) {
 		at, ok := parsePlace(text)
 		if !ok {
 			r.t.Errorf("got bookmark %q, which no pass understands", text)
-		}
-		if at == firstPage {
-			at.number = 0
 		}
 		got = append(got, at.number)
 	}
@@ -35,13 +33,13 @@ func TestEachPageLeavesABookmark(t *testing.T) {
 	r := newRun(t, envConfig{limit: 100, quota: 100})
 	ctx, cancel := context.WithCancel(t.Context())
 	r.upstream.Inject(nil, nil, func(_ http.ResponseWriter, req *http.Request) {
-		r.leaves(2, 3)
+		r.leaves(1, 2, 3)
 		cancel()
 		<-req.Context().Done()
 		panic(http.ErrAbortHandler)
 	})
 	r.ends(ctx, ending{exitInterrupted, []int{50, 50}, 3, "interrupted"})
-	r.leaves(2, 3)
+	r.leaves(1, 2, 3)
 }
 
 // The answer is there, and the pass is told to end: the page is stored, and the next
@@ -55,23 +53,23 @@ func TestInterruptedPassLeavesABookmark(t *testing.T) {
 		cancel() // the first page is stored
 	}
 	r.ends(ctx, ending{exitInterrupted, []int{50}, 1, "interrupted"})
-	r.leaves(2)
+	r.leaves(1, 2)
 }
 
 func TestBookmarkThatUpstreamDoesNotAcceptStartsTheRegionOver(t *testing.T) {
 	r := newRun(t, envConfig{limit: 100, quota: 100})
-	r.pass.begin = place{3, "CDIQAA-of-yesterday"}
+	r.pass.begin = place{3, "CDIQAA-of-yesterday", r.pass.slot.AddDate(0, 0, -1)}
 	r.ends(t.Context(), ending{exitOK, []int{50, 50, 50, 50}, 5, "invalidPageToken: The request specifies an invalid page token.; starting over from page 1"})
-	r.leaves(0, 2, 3, 4)
+	r.leaves(1, 2, 3, 4)
 }
 
 // With a unit a day, the bookmark must be gone before the pass starts over: the next
 // pass would spend its unit on it again, and so on for ever.
 func TestBookmarkThatUpstreamDoesNotAcceptIsDropped(t *testing.T) {
 	r := newRun(t, envConfig{limit: 1, quota: 100})
-	r.pass.begin = place{3, "CDIQAA-of-yesterday"}
+	r.pass.begin = place{3, "CDIQAA-of-yesterday", r.pass.slot.AddDate(0, 0, -1)}
 	r.ends(t.Context(), ending{exitDenied, nil, 1, "quotad denied"})
-	r.leaves(0)
+	r.leaves(1)
 }
 
 // What a bookmark saves is units; a pass that cannot leave one has its pages.
@@ -93,13 +91,19 @@ func TestByHandNoBookmarkIsLeft(t *testing.T) {
 }
 
 func TestPlaceIsItsBookmark(t *testing.T) {
-	for _, at := range []place{firstPage, {2, "CDIQAA"}, {12, "x"}} {
+	chart := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	for _, at := range []place{firstPage(chart), {2, "CDIQAA", chart}, {12, "x", chart}} {
 		if got, ok := parsePlace(at.bookmark()); !ok || got != at {
 			t.Errorf("got %v, %v of %q, want %v", got, ok, at.bookmark(), at)
 		}
 	}
-	for _, text := range []string{" ", "CDIQAA", "6", "6 ", "1 CDIQAA", "-6 CDIQAA", "6 CDIQAA x", "6\tCDIQAA", "x CDIQAA"} {
-		if at, ok := parsePlace(text); ok || at != firstPage {
+	// As an older ytfetch left it.
+	if got, ok := parsePlace("6 CDIQAA"); !ok || got != (place{6, "CDIQAA", time.Time{}}) {
+		t.Errorf("got %v, %v, want page 6 of a chart that is not told", got, ok)
+	}
+	for _, text := range []string{" ", "CDIQAA", "6", "6 ", "1 CDIQAA", "-6 CDIQAA", "6 CDIQAA x", "6\tCDIQAA", "x CDIQAA",
+		"6 CDIQAA 20261121T120000Z x", "6 20261121T120000Z x", "0 20261121T120000Z", "6 CDIQAA "} {
+		if at, ok := parsePlace(text); ok || at != firstPage(time.Time{}) {
 			t.Errorf("got %v of %q, want the first page", at, text)
 		}
 	}
@@ -111,5 +115,5 @@ func TestPassOfAsManyPagesAsAskedForLeavesNoMore(t *testing.T) {
 	r.pass.most = 2
 	r.upstream.Inject(upstream.ServerError)
 	r.ends(t.Context(), ending{exitOK, []int{50, 50}, 3, "done"})
-	r.leaves(2)
+	r.leaves(1, 2)
 }

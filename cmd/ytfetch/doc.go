@@ -1,13 +1,22 @@
 // Command ytfetch is the reference fetch job: it fetches the trending videos of one
-// region from the YouTube Data API and asks quotad before every call.
+// region from the YouTube Data API, asks quotad before every call, keeps what it fetched
+// and finds it again.
 //
-// main.go wires one pass together; pass.go goes from page to page. For each it acquires,
+// trending.go wires one pass together; pass.go goes from page to page. For each it acquires,
 // calls upstream, and releases the grant of a call that was never sent (call.go). What
 // upstream answers instead of a page is classified by classify.go, and retry.go waits
-// where it may. store.go keeps a page, bookmark.go tells quotad where the next pass of the
-// region begins, and exit.go says how the process ends. Package upstream is a sample of
-// the API, for --sample and for tests.
+// where it may. keeper.go keeps a page in SQLite (package store), jsonl.go in a file of JSON
+// lines; bookmark.go tells quotad where the next pass of the region begins, and exit.go
+// says how the process ends. Package upstream is a sample of the API, for --sample and for
+// tests.
 //
-// A pass writes to OUT/REGION/SLOT/page-NNN.jsonl, each page as a whole. There are no
-// locks and no goroutines.
+// A page and how far the chart is are one transaction; then quotad is told. A pass that is
+// killed between the two has the next one find a bookmark that names a page which is
+// stored, and go on behind it: the bookmark says of which chart it is.
+//
+// local.go wires the commands that read: search.go, and purge.go, which removes what is too
+// old, as each pass does before its first call.
+//
+// A pass writes OUT/videos.db, or OUT/REGION/SLOT/page-NNN.jsonl, each page as a whole. There
+// are no locks of ours and no goroutines.
 package main

@@ -7,24 +7,40 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"quotad/quota/api"
 )
 
 const googleAPI = "https://www.googleapis.com/youtube/v3"
 
-// Options are what the command line and the environment ask for.
+// Options are what the command line and the environment ask of trending.
 type options struct {
 	region   string // ISO 3166-1 alpha-2
 	baseURL  string
 	key      string // the secret; never printed, never stored
 	out      string // directory below which pages are stored
+	format   string // sqlite or jsonl
 	pages    int    // at most; 0: all there are
 	sample   bool
-	bookmark string    // where the last pass stopped; empty: none
-	slot     time.Time // the scheduled time of the run
-	deadline time.Time // when quotad ends the pass; zero: never
+	fresh    time.Duration // a chart that was begun less than this ago is not fetched again
+	retain   time.Duration // how long what upstream told is kept; 0: for ever
+	bookmark string        // where the last pass stopped; empty: none
+	slot     time.Time     // the scheduled time of the run
+	deadline time.Time     // when quotad ends the pass; zero: never
 
 	credential string // outside a pass; a pass's token names its own
 }
+
+// What pages are stored as.
+const (
+	formatSQLite = "sqlite"
+	formatJSONL  = "jsonl"
+)
+
+const (
+	defaultFresh  = 10 * time.Minute
+	defaultRetain = 30 * 24 * time.Hour // what YouTube's developer policies allow, III.E.4
+)
 
 // parseOptions reads the command line, and from the environment what it leaves
 // open. Its errors are failures, or flag.ErrHelp.
@@ -58,32 +74,60 @@ func parseOptions(args []string, getenv func(string) string) (options, error) {
 
 func parseFlags(args []string, region string) (options, error) {
 	var o options
-	flags := flag.NewFlagSet("ytfetch", flag.ContinueOnError)
-	flags.SetOutput(io.Discard) // report prints the error, run the usage
+	flags := newFlags()
 	flags.StringVar(&o.region, "region", region, "")
 	flags.StringVar(&o.baseURL, "base-url", googleAPI, "")
 	flags.StringVar(&o.out, "out", ".", "")
+	flags.StringVar(&o.format, "format", formatSQLite, "")
 	flags.IntVar(&o.pages, "pages", 0, "")
 	flags.BoolVar(&o.sample, "sample", false, "")
-	if len(args) == 0 {
-		return o, misused("what is to be fetched? the only command is trending")
+	spanVar(flags, &o.fresh, "fresh", defaultFresh)
+	spanVar(flags, &o.retain, "retain", defaultRetain)
+	words, err := parseArgs(flags, args)
+	if err == nil && len(words) > 0 {
+		err = misused("unexpected argument %q", words[0])
 	}
-	switch args[0] {
-	case "trending":
-	case "help", "-h", "-help", "--help":
-		return o, flag.ErrHelp
-	default:
-		return o, misused("unknown command %q: the only one is trending, and it comes first", args[0])
+	return o, err
+}
+
+// newFlags returns a set that prints nothing: report prints the error, run the usage.
+func newFlags() *flag.FlagSet {
+	flags := flag.NewFlagSet("ytfetch", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	return flags
+}
+
+// spanVar defines a flag that takes a length of time: "10m", "30d".
+func spanVar(flags *flag.FlagSet, span *time.Duration, name string, value time.Duration) {
+	*span = value
+	flags.Func(name, "", func(text string) error {
+		parsed, err := api.ParseSpan(text)
+		if err != nil || parsed < 0 {
+			return fmt.Errorf(`it is no length of time such as "10m" or "30d"`)
+		}
+		*span = parsed
+		return nil
+	})
+}
+
+// parseArgs reads flags and words in any order; behind "--" all are words.
+func parseArgs(flags *flag.FlagSet, args []string) (words []string, err error) {
+	for len(args) > 0 {
+		if err := flags.Parse(args); err == flag.ErrHelp {
+			return nil, err
+		} else if err != nil {
+			return nil, misused("%v", err)
+		}
+		rest := flags.Args()
+		if ended := len(rest) < len(args) && args[len(args)-len(rest)-1] == "--"; ended {
+			return append(words, rest...), nil
+		}
+		if len(rest) == 0 {
+			break
+		}
+		words, args = append(words, rest[0]), rest[1:]
 	}
-	if err := flags.Parse(args[1:]); err == flag.ErrHelp {
-		return o, err
-	} else if err != nil {
-		return o, misused("%v", err)
-	}
-	if flags.NArg() > 0 {
-		return o, misused("unexpected argument %q", flags.Arg(0))
-	}
-	return o, nil
+	return words, nil
 }
 
 // instant reads a time from the environment; zero when the variable is not set.
@@ -103,11 +147,14 @@ func (o options) check() error {
 	if o.region == "" {
 		return misused("no region: use --region, or run as a job of quotad, which sets QUOTAD_REGION")
 	}
-	if !isRegionCode(o.region) {
-		return misused("region %q is not a code of ISO 3166-1 alpha-2 such as DE", o.region)
+	if err := checkRegion(o.region); err != nil {
+		return err
 	}
 	if o.pages < 0 {
 		return misused("--pages must be 0, for all, or more: %d", o.pages)
+	}
+	if o.format != formatSQLite && o.format != formatJSONL {
+		return misused("--format must be %s or %s: %q", formatSQLite, formatJSONL, o.format)
 	}
 	base, err := url.Parse(o.baseURL)
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
@@ -119,10 +166,23 @@ func (o options) check() error {
 	return nil
 }
 
-// isRegionCode guards two things: a malformed code would cost a unit to be told
+// arguments are what the chart depends on beside its region: where it comes from, and
+// how long it is to be.
+func (o options) arguments() string {
+	from := o.baseURL
+	if o.sample {
+		from = "sample"
+	}
+	return fmt.Sprintf("%s --pages %d", from, o.pages)
+}
+
+// checkRegion guards two things: a malformed code would cost a unit to be told
 // so, and the code names a directory.
-func isRegionCode(s string) bool {
-	return len(s) == 2 && s[0] >= 'A' && s[0] <= 'Z' && s[1] >= 'A' && s[1] <= 'Z'
+func checkRegion(code string) error {
+	if len(code) == 2 && code[0] >= 'A' && code[0] <= 'Z' && code[1] >= 'A' && code[1] <= 'Z' {
+		return nil
+	}
+	return misused("region %q is not a code of ISO 3166-1 alpha-2 such as DE", code)
 }
 
 func misused(format string, args ...any) error {

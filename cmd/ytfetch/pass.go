@@ -10,9 +10,19 @@ import (
 	"quotad/quota/api"
 )
 
+// A keeper stores the pages of a pass.
+type keeper interface {
+	// write stores a page in place of what that page held, as a whole; last: no further
+	// one is wanted. What an outdated chart had behind upstream's last page goes.
+	write(at place, got page, last bool) error
+	fmt.Stringer   // what this pass has stored: "150 videos on 3 pages"
+	where() string // where it is
+}
+
 // A pass fetches the chart of one region.
 type pass struct {
 	region   string
+	slot     time.Time // by which a chart that it begins is told from others
 	begin    place
 	most     int       // pages at most; 0: all
 	deadline time.Time // when quotad ends the pass; zero: never
@@ -20,7 +30,7 @@ type pass struct {
 	quota      *api.Client
 	credential string // may be empty where the client has a run token
 	tube       *youtube
-	store      *store
+	store      keeper
 
 	now   func() time.Time
 	sleep func(context.Context, time.Duration) error
@@ -34,14 +44,17 @@ type pass struct {
 // failures.
 func (p *pass) run(ctx context.Context) error {
 	p.id = rand.Text()[:10]
-	if p.begin != firstPage {
+	if p.begin.isFirst() {
+		p.leave(ctx, p.begin)
+	} else {
 		p.say("going on at page %d", p.begin.number)
 	}
 	err := p.chart(ctx, p.begin)
 	if classOf(err) == staleToken {
 		p.say("%v; starting over from page 1", err)
-		p.leave(ctx, firstPage) // the next pass would spend a unit on that token again
-		err = p.chart(ctx, firstPage)
+		again := firstPage(p.slot)
+		p.leave(ctx, again) // the next pass would spend a unit on that token again
+		err = p.chart(ctx, again)
 	}
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -49,7 +62,7 @@ func (p *pass) run(ctx context.Context) error {
 	case err != nil:
 		return p.failure(err)
 	}
-	p.say("done: %s in %s", p.store, p.store.dir)
+	p.say("done: %s in %s", p.store, p.store.where())
 	return nil
 }
 
@@ -61,17 +74,19 @@ func (p *pass) chart(ctx context.Context, at place) error {
 		switch {
 		case err != nil:
 			return err
-		case next == "":
-			return p.store.trim(at.number)
-		case at.number == p.most:
+		case p.isLast(at, next):
 			return nil
 		case next == at.token:
 			return fmt.Errorf("upstream names page %d as its own next page: it seems to ignore page tokens", at.number)
 		}
-		at = place{at.number + 1, next}
+		at = place{at.number + 1, next, at.chart}
 		p.leave(ctx, at)
 	}
 }
+
+// isLast tells whether the page at a place, whose answer names the next one, is the last
+// that is wanted.
+func (p *pass) isLast(at place, next string) bool { return next == "" || at.number == p.most }
 
 // fetch fetches and stores a page and returns the token of the page after it.
 // What upstream has answered is stored, interrupted or not: it is paid for.
@@ -80,7 +95,7 @@ func (p *pass) fetch(ctx context.Context, at place) (next string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if err := p.store.write(at.number, got.Items); err != nil {
+	if err := p.store.write(at, got, p.isLast(at, got.Next)); err != nil {
 		return "", err
 	}
 	p.say("page %d: %s, %s left", at.number, quota.Count(len(got.Items), "video", "videos"), quota.Count(left, "unit", "units"))

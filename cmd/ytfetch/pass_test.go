@@ -127,7 +127,7 @@ func TestBudgetHoldsOverManyPasses(t *testing.T) {
 		own := *r.pass
 		var log bytes.Buffer
 		own.say = func(format string, args ...any) {}
-		store, err := openStore(t.TempDir(), "DE", r.clock.Now())
+		store, err := openJSONLines(t.TempDir(), "DE", r.clock.Now())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -34,12 +34,12 @@ func newRun(t *testing.T, c envConfig) *passRun {
 		t.Fatal(err)
 	}
 	r := &passRun{testEnv: e, t: t, out: t.TempDir()}
-	store, err := openStore(r.out, "DE", e.clock.Now())
+	store, err := openJSONLines(r.out, "DE", e.clock.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.pass = &pass{
-		region: "DE", begin: firstPage, quota: &api.Client{Socket: e.socket(), Token: runToken},
+		region: "DE", slot: e.clock.Now(), begin: firstPage(e.clock.Now()), quota: &api.Client{Socket: e.socket(), Token: runToken},
 		tube: newYouTube(e.baseURL(), secret, network()), store: store,
 		now: e.clock.Now, sleep: r.sleep,
 		say: func(format string, args ...any) { fmt.Fprintf(&r.log, format+"\n", args...) },

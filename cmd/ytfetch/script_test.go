@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
@@ -24,7 +25,7 @@ func TestMain(m *testing.M) {
 // upstream of this process:
 //
 //	quotad LIMIT QUOTA   starts both and sets the environment of a pass over DE
-//	inject FAULT...      what upstream's next calls meet: pass, refuse, minute, hang
+//	inject FAULT...      what upstream's next calls meet: pass, refuse, minute, hang, escape
 //	exits CODE CMD...    runs a command that must end with that code
 //	terminate            when upstream's hanging call has arrived, TERM to what runs in the background
 //	books UNITS          what quotad has debited, and upstream charged
@@ -63,6 +64,7 @@ func startQuotad(ts *testscript.TestScript, _ bool, args []string) {
 	scriptOf(ts).env = e
 	for name, value := range map[string]string{
 		"BASE": e.baseURL(), "YOUTUBE_API_KEY": secret,
+		"SOCKET": e.socket(), "TOKEN": runToken,
 		"QUOTAD_SOCKET": e.socket(), "QUOTAD_TOKEN": runToken, "QUOTAD_CREDENTIAL": "youtube", "QUOTAD_REGION": "DE",
 		"QUOTAD_SCHEDULED_AT": "2026-11-21T13:30:00+01:00", "QUOTAD_DEADLINE": time.Now().Add(time.Minute).Format(time.RFC3339),
 	} {
@@ -76,6 +78,7 @@ func inject(ts *testscript.TestScript, _ bool, args []string) {
 		faults := map[string]http.HandlerFunc{
 			"pass": nil, "minute": upstream.MinuteLimit, "hang": s.hang,
 			"refuse": upstream.Refuse(http.StatusBadRequest, "usageLimits", "keyInvalid", "Bad Request"),
+			"escape": escape,
 		}
 		fault, known := faults[name]
 		if !known {
@@ -83,6 +86,12 @@ func inject(ts *testscript.TestScript, _ bool, args []string) {
 		}
 		s.env.upstream.Inject(fault)
 	}
+}
+
+// escape answers with a video whose texts are commands to a terminal.
+func escape(w http.ResponseWriter, _ *http.Request) {
+	const text = `evil \u001b[31mred\u001b]0;title\u0007`
+	fmt.Fprintf(w, `{"items":[{"id":"evil","snippet":{"title":"%[1]s","description":"%[1]s","channelTitle":"%[1]s","tags":["%[1]s"]}}]}`, text)
 }
 
 // hang answers nothing until the caller has gone.

@@ -1,24 +1,48 @@
 package main
 
-const usage = `ytfetch - fetch from the YouTube Data API within quotad's budget
+const usage = `ytfetch - fetch from the YouTube Data API within quotad's budget, find it again
 
 Usage:
-  ytfetch trending [--region CODE] [--out DIR] [--pages N] [--base-url URL] [--sample]
+  ytfetch trending [--region CODE] [--out DIR] [--pages N] [--fresh 10m] [--retain 30d]
+                   [--format sqlite|jsonl] [--base-url URL] [--sample]
+  ytfetch search WORDS... [--region CODE] [--since 7d] [--limit 20] [-o table|json] [--out DIR]
+  ytfetch show ID [-o table|json] [--out DIR]
+  ytfetch stats [-o table|json] [--out DIR]
+  ytfetch purge [--retain 30d] [-o table|json] [--out DIR]
 
 trending fetches the chart of a region's most popular videos, page by page
 (videos.list, chart=mostPopular, 50 videos a page). It asks quotad before every
 call, stops when quotad denies one, and keeps the pages it has; after each page it
-leaves a bookmark, so that the next pass of the region goes on there, in a SLOT of
-its own. Since July 2025 this chart holds trending music, films and games.
+leaves a bookmark, so that the next pass of the region goes on there. Since July
+2025 this chart holds trending music, films and games.
 
-Flags:
   --region CODE    region, ISO 3166-1 alpha-2 (default $QUOTAD_REGION)
-  --out DIR        where pages are stored (default the current directory):
-                   DIR/CODE/SLOT/page-001.jsonl, one video a line; SLOT is
+  --out DIR        where pages are stored (default the current directory)
+  --format sqlite  in DIR/videos.db (the default): one row for each video, however often
+                   it is fetched, and a small one for each place in a chart; several
+                   regions at once, and any SQLite program beside them
+  --format jsonl   in DIR/CODE/SLOT/page-001.jsonl, one video a line; SLOT is
                    $QUOTAD_SCHEDULED_AT in UTC, or now, as 20060102T150405Z
   --pages N        at most N pages (default 0: all there are, about 4)
+  --fresh 10m      (sqlite) a region whose chart was begun less than this ago, by the
+                   same arguments, is not fetched again: exit code 0 without a call
+  --retain 30d     remove what upstream told longer ago, of both formats, before the
+                   first call (0: never). What was got without a user's authorisation
+                   may be kept for at most 30 calendar days: YouTube API Services
+                   Developer Policies, III.E.4. Between passes nothing is removed: a
+                   job that runs once a day takes --retain 29d
   --base-url URL   the API (default https://www.googleapis.com/youtube/v3)
   --sample         answer from a built-in upstream: no key, no network
+
+The others spend nothing, and need neither quotad nor a network. They look for
+videos.db in DIR, else here, in .quotad/data/JOB and in /var/lib/quotad/data/JOB.
+
+search finds videos that have all words in their title, channel, tags or description,
+the best first (bm25; the newest 2,000 of those that have them). Accents and case do
+not count; riv* finds what begins with riv; whatever is not a letter or a digit parts
+words. --since 7d: that were in a chart within that time; with --region, in that one's.
+show tells all of one video, stats counts, purge removes what is too old, at once;
+one that is interrupted goes on the next time.
 
 Environment:
   YOUTUBE_API_KEY      the key, unless --sample; it is never printed or stored
@@ -30,7 +54,7 @@ Environment:
 Progress goes to stderr, one line a page.
 
 Exit codes:
-  0    done: the last page, or the Nth, is stored
+  0    done: the last page, or the Nth, is stored, or was lately
   1    failed: upstream, network or disk; the message says which
   64   wrong command line or environment
   69   quotad or its ledger cannot be reached: nothing was fetched without asking
@@ -44,6 +68,6 @@ Exit codes:
 Example: one page for Germany, by hand, on the account of credential youtube
   $ QUOTAD_CREDENTIAL=youtube ytfetch trending --sample --region DE --pages 1 --out data
   page 1: 50 videos, 9,499 units left
-  done: 50 videos on 1 page in data/DE/20261121T120000Z
-  $ head -n 1 data/DE/20261121T120000Z/page-001.jsonl | cut -c -40
+  done: 50 videos on 1 page in data/videos.db
+  $ ytfetch search golden --out data
 `

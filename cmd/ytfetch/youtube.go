@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -17,7 +18,7 @@ import (
 const (
 	callTimeout = 30 * time.Second // of one call, its body included
 	largestPage = 16 << 20         // bytes of an answer; a real page of 50 has some 200 kB
-	perPage     = "50"             // the most that videos.list gives for its unit
+	perPage     = 50               // the most that videos.list gives for its unit
 )
 
 // A youtube calls the API. The key travels in the URL, as documented; whatever
@@ -54,8 +55,8 @@ func (y *youtube) trending(ctx context.Context, region, token string) (page, err
 		GotConn: func(httptrace.GotConnInfo) { connected.Store(true) },
 	})
 	status, header, body, err := y.get(ctx, "/videos", url.Values{
-		"part": {"snippet,statistics"}, "chart": {"mostPopular"},
-		"regionCode": {region}, "maxResults": {perPage}, "pageToken": {token},
+		"part": {"snippet,contentDetails,statistics"}, "chart": {"mostPopular"},
+		"regionCode": {region}, "maxResults": {strconv.Itoa(perPage)}, "pageToken": {token},
 	})
 	switch {
 	case err != nil && status == 0 && !connected.Load():

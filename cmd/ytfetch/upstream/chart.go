@@ -30,7 +30,11 @@ type (
 		Etag       string      `json:"etag"`
 		ID         string      `json:"id"`
 		Snippet    *snippet    `json:"snippet,omitempty"`
+		Details    *details    `json:"contentDetails,omitempty"`
 		Statistics *statistics `json:"statistics,omitempty"`
+	}
+	details struct {
+		Duration string `json:"duration"`
 	}
 	snippet struct {
 		PublishedAt          time.Time            `json:"publishedAt"`
@@ -39,6 +43,7 @@ type (
 		Description          string               `json:"description"`
 		Thumbnails           map[string]thumbnail `json:"thumbnails"`
 		ChannelTitle         string               `json:"channelTitle"`
+		Tags                 []string             `json:"tags"`
 		CategoryID           string               `json:"categoryId"`
 		LiveBroadcastContent string               `json:"liveBroadcastContent"`
 	}
@@ -60,6 +65,9 @@ func (v video) only(parts []string) video {
 	if !slices.Contains(parts, "snippet") {
 		v.Snippet = nil
 	}
+	if !slices.Contains(parts, "contentDetails") {
+		v.Details = nil
+	}
 	if !slices.Contains(parts, "statistics") {
 		v.Statistics = nil
 	}
@@ -74,6 +82,7 @@ func newVideo(region string, rank int) video {
 		Kind: "youtube#video", Etag: opaque(random, 20), ID: id,
 		Snippet:    newSnippet(random, id, region),
 		Statistics: newStatistics(random, rank),
+		Details:    &details{fmt.Sprintf("PT%dM%dS", 1+random.IntN(20), random.IntN(60))},
 	}
 }
 
@@ -104,11 +113,11 @@ func newSnippet(random *rand.Rand, id, region string) *snippet {
 	}
 	switch random.IntN(3) {
 	case 0:
-		s.CategoryID, s.Title = musicCategory, channel+" - "+work+" (Official Video)"
+		s.CategoryID, s.Title, s.Tags = musicCategory, channel+" - "+work+" (Official Video)", []string{"music", channel}
 	case 1:
-		s.CategoryID, s.Title = filmCategory, work+" | Official Trailer"
+		s.CategoryID, s.Title, s.Tags = filmCategory, work+" | Official Trailer", []string{"film", "official trailer"}
 	default:
-		s.CategoryID, s.Title = gameCategory, work+": the first hour"
+		s.CategoryID, s.Title, s.Tags = gameCategory, work+": the first hour", []string{"games", "let's play"}
 	}
 	return s
 }

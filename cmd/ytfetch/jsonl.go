@@ -9,20 +9,18 @@ import (
 	"os"
 	"path/filepath"
 	"time"
-
-	"quotad/quota"
 )
 
-// A store keeps the pages of one pass as files of JSON lines. A page is there
+// JsonLines keep the pages of one pass as files of JSON lines. A page is there
 // as a whole or not at all, whenever the machine stops.
-type store struct {
-	dir   string
-	items map[int]int // page → items on it, of the pages that this process stored
+type jsonLines struct {
+	dir string
+	stored
 }
 
-// openStore makes the directory of a region's slot below out.
-func openStore(out, region string, slot time.Time) (*store, error) {
-	s := &store{dir: filepath.Join(out, region, slot.UTC().Format("20060102T150405Z")), items: make(map[int]int)}
+// openJSONLines makes the directory of a region's slot below out.
+func openJSONLines(out, region string, slot time.Time) (*jsonLines, error) {
+	s := &jsonLines{dir: filepath.Join(out, region, slot.UTC().Format(slotLayout)), stored: make(stored)}
 	if err := os.MkdirAll(s.dir, 0o755); err != nil {
 		return nil, fmt.Errorf("cannot make a directory for pages: %w", err)
 	}
@@ -36,9 +34,10 @@ func openStore(out, region string, slot time.Time) (*store, error) {
 
 // write stores a page, one item a line, in place of what that page held. After
 // an error the page is as it was.
-func (s *store) write(number int, items []json.RawMessage) error {
+func (s *jsonLines) write(at place, got page, _ bool) error {
+	number := at.number
 	var lines bytes.Buffer
-	for _, item := range items {
+	for _, item := range got.Items {
 		if err := json.Compact(&lines, item); err != nil {
 			return fmt.Errorf("cannot store page %d: %w", number, err)
 		}
@@ -47,13 +46,16 @@ func (s *store) write(number int, items []json.RawMessage) error {
 	if err := replace(s.path(number), lines.Bytes()); err != nil {
 		return fmt.Errorf("cannot store page %d: %w", number, err)
 	}
-	s.items[number] = len(items)
+	s.stored[number] = len(got.Items)
+	if got.Next == "" {
+		return s.trim(number)
+	}
 	return nil
 }
 
 // trim removes the pages behind the last one: they belong to a chart that was
 // longer when the same slot was fetched before.
-func (s *store) trim(last int) error {
+func (s *jsonLines) trim(last int) error {
 	for number := last + 1; ; number++ {
 		err := os.Remove(s.path(number))
 		if errors.Is(err, fs.ErrNotExist) {
@@ -62,20 +64,13 @@ func (s *store) trim(last int) error {
 		if err != nil {
 			return fmt.Errorf("cannot remove outdated page %d: %w", number, err)
 		}
-		delete(s.items, number)
+		delete(s.stored, number)
 	}
 }
 
-// String says what is stored: "150 videos on 3 pages".
-func (s *store) String() string {
-	videos := 0
-	for _, items := range s.items {
-		videos += items
-	}
-	return quota.Count(videos, "video", "videos") + " on " + quota.Count(len(s.items), "page", "pages")
-}
+func (s *jsonLines) where() string { return s.dir }
 
-func (s *store) path(number int) string {
+func (s *jsonLines) path(number int) string {
 	return filepath.Join(s.dir, fmt.Sprintf("page-%03d.jsonl", number))
 }
 

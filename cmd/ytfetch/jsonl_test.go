@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-func openTestStore(t *testing.T) *store {
+func openTestLines(t *testing.T) *jsonLines {
 	t.Helper()
 	// The slot's directory is named in UTC, wherever quotad lives.
 	berlin := time.FixedZone("", 3600)
-	s, err := openStore(t.TempDir(), "DE", time.Date(2026, 11, 21, 0, 30, 0, 0, berlin))
+	s, err := openJSONLines(t.TempDir(), "DE", time.Date(2026, 11, 21, 0, 30, 0, 0, berlin))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +23,7 @@ func openTestStore(t *testing.T) *store {
 }
 
 // content returns the files of a store by name, temporary ones too.
-func content(t *testing.T, s *store) map[string]string {
+func content(t *testing.T, s *jsonLines) map[string]string {
 	t.Helper()
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
@@ -38,10 +38,15 @@ func content(t *testing.T, s *store) map[string]string {
 	return files
 }
 
+// onePage is a page of one item.
+func onePage(next string) page {
+	return page{Items: []json.RawMessage{json.RawMessage(`{}`)}, Next: next}
+}
+
 func TestPageIsOneItemALine(t *testing.T) {
-	s := openTestStore(t)
+	s := openTestLines(t)
 	items := []json.RawMessage{json.RawMessage("{\n  \"id\": \"a\",\n  \"views\": 9007199254740993\n}"), json.RawMessage(`{"id":"b\nc"}`)}
-	if err := s.write(1, items); err != nil {
+	if err := s.write(firstPage(time.Time{}), page{Items: items, Next: "more"}, false); err != nil {
 		t.Fatal(err)
 	}
 	got, want := content(t, s), "{\"id\":\"a\",\"views\":9007199254740993}\n{\"id\":\"b\\nc\"}\n"
@@ -51,9 +56,9 @@ func TestPageIsOneItemALine(t *testing.T) {
 }
 
 func TestPageIsReplacedAsAWhole(t *testing.T) {
-	s := openTestStore(t)
+	s := openTestLines(t)
 	for _, id := range []string{`"first, and longer"`, `"second"`} {
-		if err := s.write(1, []json.RawMessage{json.RawMessage(id)}); err != nil {
+		if err := s.write(firstPage(time.Time{}), page{Items: []json.RawMessage{json.RawMessage(id)}, Next: "more"}, false); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -66,15 +71,15 @@ func TestPageIsReplacedAsAWhole(t *testing.T) {
 }
 
 func TestFailedWriteLeavesNothingBehind(t *testing.T) {
-	s := openTestStore(t)
-	if err := s.write(1, []json.RawMessage{json.RawMessage(`{}`)}); err != nil {
+	s := openTestLines(t)
+	if err := s.write(firstPage(time.Time{}), onePage("more"), false); err != nil {
 		t.Fatal(err)
 	}
 	// A directory with a file in it cannot be replaced by a file.
 	if err := os.MkdirAll(filepath.Join(s.path(2), "in the way"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.write(2, []json.RawMessage{json.RawMessage(`{}`)}); err == nil {
+	if err := s.write(place{number: 2}, onePage("more"), false); err == nil {
 		t.Error("got no error")
 	}
 	if got := content(t, s); len(got) != 1 || s.String() != "1 video on 1 page" {
@@ -82,14 +87,14 @@ func TestFailedWriteLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-func TestTrimRemovesOnlyWhatIsBehindTheEnd(t *testing.T) {
-	s := openTestStore(t)
+func TestLastPageRemovesOnlyWhatIsBehindIt(t *testing.T) {
+	s := openTestLines(t)
 	for number := 1; number <= 4; number++ {
-		if err := s.write(number, []json.RawMessage{json.RawMessage(`{}`)}); err != nil {
+		if err := s.write(place{number: number}, onePage("more"), false); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := s.trim(2); err != nil {
+	if err := s.write(place{number: 2}, onePage(""), false); err != nil {
 		t.Fatal(err)
 	}
 	got := content(t, s)

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"quotad/cmd/ytfetch/store"
+	"quotad/quota"
+)
+
+// Stored are the pages that this process stored, with how many videos are on each.
+type stored map[int]int
+
+// String says what is stored: "150 videos on 3 pages".
+func (s stored) String() string {
+	videos := 0
+	for _, items := range s {
+		videos += items
+	}
+	return quota.Count(videos, "video", "videos") + " on " + quota.Count(len(s), "page", "pages")
+}
+
+// A database keeps pages in the one file of a directory.
+type database struct {
+	file      *store.Store
+	region    string
+	arguments string // of the chart
+	now       func() time.Time
+	stored
+}
+
+var (
+	_ keeper = (*database)(nil)
+	_ keeper = (*jsonLines)(nil)
+)
+
+func (d *database) where() string { return d.file.Path() }
+
+func (d *database) write(at place, got page, last bool) error {
+	err := d.file.Save(store.Page{
+		Chart:  d.chart(at.chart),
+		Number: at.number, First: (at.number-1)*perPage + 1,
+		Items: got.Items, Next: got.Next, Done: last, At: d.now(),
+	})
+	if err != nil {
+		return fmt.Errorf("cannot store page %d: %w", at.number, err)
+	}
+	d.stored[at.number] = len(got.Items)
+	return nil
+}
+
+func (d *database) chart(slot time.Time) store.Chart {
+	return store.Chart{Region: d.region, Slot: slot, Arguments: d.arguments}
+}
+
+// goOn returns the place behind what is stored of the chart that a bookmark names; the
+// first page where there is none, or all of it is stored.
+func (d *database) goOn(at place) (place, error) {
+	if at.chart.IsZero() {
+		return at, nil // of no chart, or by an older ytfetch
+	}
+	progress, err := d.file.Progress(d.chart(at.chart))
+	switch {
+	case err != nil:
+		return at, fmt.Errorf("cannot tell what is stored: %w", err)
+	case progress.Done:
+		return firstPage(at.chart), nil
+	case progress.Pages >= at.number:
+		return place{progress.Pages + 1, progress.Next, at.chart}, nil
+	default:
+		return at, nil
+	}
+}
+
+// A freshError says that a region's chart need not be fetched.
+type freshError struct {
+	region     string
+	age, fresh time.Duration
+}
+
+func (e freshError) Error() string {
+	return fmt.Sprintf("%s was fetched %v ago by the same arguments, less than --fresh %v: nothing to do", e.region, e.age.Round(time.Second), e.fresh)
+}
+
+// checkFresh fails with a freshError where the region's chart was begun a short time ago,
+// by the clock as by the schedule: the slots of a job of every 10m are 10m apart, though a
+// pass begins a second late.
+func (d *database) checkFresh(slot time.Time, fresh time.Duration) error {
+	last, began, found, err := d.file.Latest(d.region, d.arguments)
+	if err != nil {
+		return fmt.Errorf("cannot tell what is stored: %w", err)
+	}
+	age := d.now().Sub(began)
+	if !found || age < 0 || age >= fresh || slot.Sub(last) >= fresh {
+		return nil
+	}
+	return freshError{d.region, age, fresh}
+}

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"quotad/cmd/ytfetch/store"
+)
+
+// A dbRun is a passRun that keeps its pages in SQLite.
+type dbRun struct {
+	*passRun
+	file *store.Store
+	o    options
+}
+
+func newDBRun(t *testing.T, c envConfig) *dbRun {
+	r := newRun(t, c)
+	d := &dbRun{passRun: r, o: options{out: r.out, region: "DE", baseURL: r.baseURL(), format: formatSQLite, retain: defaultRetain}}
+	file, err := store.Open(r.out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { file.Close() })
+	d.file = file
+	return d
+}
+
+// next runs a pass that finds a bookmark, as its job's options have it, and returns its
+// exit code and what it said.
+func (d *dbRun) next(ctx context.Context, bookmark string, fresh time.Duration) (code int, said string) {
+	d.t.Helper()
+	var log bytes.Buffer
+	p := *d.pass
+	p.slot, p.say = d.clock.Now(), func(format string, args ...any) { fmt.Fprintf(&log, format+"\n", args...) }
+	closeStore, err := p.open(ctx, d.o)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer closeStore()
+	code = report(&log, p.runFrom(ctx, bookmark, fresh))
+	return code, log.String()
+}
+
+func (d *dbRun) wantStored(videos, appearances int64) {
+	d.t.Helper()
+	stats, err := d.file.Stats()
+	if err != nil || stats.Videos != videos || stats.Appearances != appearances {
+		d.t.Errorf("got %d videos, %d appearances, %v, want %d and %d", stats.Videos, stats.Appearances, err, videos, appearances)
+	}
+}
+
+// The pass before was killed when a page was stored and quotad not told yet: the bookmark
+// names a page that is there. The next pass goes on behind it.
+func TestPageThatTheBookmarkNamesMayBeStored(t *testing.T) {
+	for _, page := range []int{1, 2, 3} {
+		t.Run(fmt.Sprintf("page %d", page), func(t *testing.T) {
+			d := newDBRun(t, envConfig{limit: int64(page), quota: 100})
+			d.next(t.Context(), "", 0)
+			before := d.marks.all()[page-1]
+			if !strings.HasPrefix(before, fmt.Sprint(page, " ")) {
+				t.Fatalf("got bookmarks %q", d.marks.all())
+			}
+			for pages := page; pages < 4; pages++ { // of a limit that may be smaller than what is left
+				d.clock.Add(25 * time.Hour)
+				code, said := d.next(t.Context(), before, 0)
+				if want := fmt.Sprintf("going on at page %d\n", pages+1); pages == page && !strings.HasPrefix(said, want) {
+					t.Errorf("exit code %d, want %q:\n%s", code, want, said)
+				}
+				if code == exitOK {
+					break
+				}
+				marks := d.marks.all()
+				before = marks[len(marks)-1]
+			}
+			d.wantStored(200, 200)
+			if calls := d.upstream.Counts().Pages["DE"]; calls != 4 {
+				t.Errorf("got %d pages served, want each once", calls)
+			}
+		})
+	}
+}
+
+// A chart that is whole is not gone on with.
+func TestBookmarkOfAChartThatIsWhole(t *testing.T) {
+	d := newDBRun(t, envConfig{limit: 100, quota: 100})
+	d.next(t.Context(), "", 0)
+	marks := d.marks.all()
+	d.clock.Add(time.Hour)
+	if code, said := d.next(t.Context(), marks[len(marks)-1], defaultFresh); code != exitOK || strings.Contains(said, "going on") {
+		t.Errorf("exit code %d:\n%s", code, said)
+	}
+	d.wantStored(200, 400)
+}
+
+// The bookmark is of another host's chart: nothing of it is stored here.
+func TestBookmarkOfAChartThatIsNotStored(t *testing.T) {
+	d := newDBRun(t, envConfig{limit: 100, quota: 100})
+	d.next(t.Context(), "", 0)
+	token := strings.Fields(d.marks.all()[2])[1]
+	code, said := d.next(t.Context(), place{3, token, d.clock.Now().Add(-time.Hour)}.bookmark(), 0)
+	if code != exitOK || !strings.HasPrefix(said, "going on at page 3\n") {
+		t.Errorf("exit code %d:\n%s", code, said)
+	}
+}
+
+func TestFreshRegionIsNotFetchedAgain(t *testing.T) {
+	d := newDBRun(t, envConfig{limit: 100, quota: 100})
+	d.next(t.Context(), "", defaultFresh)
+	for _, row := range []struct {
+		name  string
+		after time.Duration
+		set   func(*options)
+		calls int
+	}{
+		{"at once", 0, nil, 4},
+		{"a moment too early", defaultFresh - time.Second, nil, 4},
+		{"other arguments", 0, func(o *options) { o.pages = 1 }, 8},
+		{"another source", 0, func(o *options) { o.sample = true }, 12},
+		{"late enough", time.Second, nil, 16},
+	} {
+		d.clock.Add(row.after)
+		again := *d
+		if row.set != nil {
+			row.set(&again.o)
+		}
+		code, said := again.next(t.Context(), "", defaultFresh)
+		if got := d.upstream.Counts().Requests; code != exitOK || got != row.calls {
+			t.Errorf("%s: exit code %d, %d calls, want %d:\n%s", row.name, code, got, row.calls, said)
+		}
+	}
+}
+
+// A chart that is not whole is not fresh, nor one whose slot is a period ago.
+func TestFreshNeedsAWholeChart(t *testing.T) {
+	d := newDBRun(t, envConfig{limit: 2, quota: 100})
+	d.next(t.Context(), "", defaultFresh)
+	marks := d.marks.all()
+	if code, said := d.next(t.Context(), marks[len(marks)-1], defaultFresh); code != exitDenied {
+		t.Errorf("exit code %d, want that it asks:\n%s", code, said)
+	}
+}
+
+func TestPassRemovesWhatIsTooOld(t *testing.T) {
+	d := newDBRun(t, envConfig{limit: 100, quota: 100})
+	d.next(t.Context(), "", 0)
+	d.clock.Add(defaultRetain + time.Second)
+	d.o.pages, d.pass.most = 1, 1
+	if _, said := d.next(t.Context(), "", 0); !strings.HasPrefix(said, "removed what upstream told more than 30 days ago: 200 videos, 1 chart, 0 files\n") {
+		t.Errorf("got:\n%s", said)
+	}
+	d.wantStored(50, 50)
+	d.clock.Add(2 * defaultRetain)
+	d.o.retain = 0
+	d.next(t.Context(), "", 0)
+	d.wantStored(50, 100)
+}

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"quotad/cmd/quotactl/term"
+	"quotad/cmd/ytfetch/store"
+)
+
+// A reader carries out a command on what is stored: without quotad, without upstream.
+type reader struct {
+	dir    string // where it is stored
+	format string // table or json
+	out    io.Writer
+	stderr io.Writer
+	view   term.View
+	now    time.Time
+
+	region string
+	since  time.Duration
+	limit  int
+	retain time.Duration
+}
+
+// What a reader prints.
+const (
+	formatTable = "table"
+	formatJSON  = "json"
+)
+
+// local carries out search, show, stats and purge.
+func local(ctx context.Context, name string, args []string, stdout, stderr io.Writer) error {
+	now := time.Now()
+	r := &reader{out: stdout, stderr: stderr, now: now, view: term.NewView(now, stdout, os.Environ(), "auto", false)}
+	flags := r.flags(name)
+	words, err := parseArgs(flags, args)
+	if err != nil {
+		return err
+	}
+	if r.format != formatTable && r.format != formatJSON {
+		return misused("-o must be %s or %s: %q", formatTable, formatJSON, r.format)
+	}
+	if r.dir == "" {
+		if r.dir, err = findStored(); err != nil {
+			return err
+		}
+	}
+	if err := becomeOwner(filepath.Join(r.dir, store.FileName)); err != nil {
+		return fail(exitFailed, err)
+	}
+	err = map[string]func(context.Context, []string) error{"search": r.search, "show": r.show, "stats": r.stats, "purge": r.purge}[name](ctx, words)
+	var f *failure
+	switch {
+	case err == nil || errors.As(err, &f):
+		return err
+	case ctx.Err() != nil:
+		return fail(exitInterrupted, errors.New("interrupted"))
+	default:
+		return fail(exitFailed, err)
+	}
+}
+
+// flags are those of a command.
+func (r *reader) flags(name string) *flag.FlagSet {
+	flags := newFlags()
+	flags.StringVar(&r.dir, "out", "", "")
+	flags.StringVar(&r.format, "o", formatTable, "")
+	switch name {
+	case "search":
+		flags.StringVar(&r.region, "region", "", "")
+		spanVar(flags, &r.since, "since", 0)
+		flags.IntVar(&r.limit, "limit", defaultLimit, "")
+	case "purge":
+		spanVar(flags, &r.retain, "retain", defaultRetain)
+	}
+	return flags
+}
+
+// findStored looks for a file where it is when jobs ran in this directory, in that of a
+// quotad of this directory, and in that of the service.
+func findStored() (dir string, err error) {
+	for _, pattern := range []string{".", ".quotad/data/*", "/var/lib/quotad/data/*"} {
+		files, err := filepath.Glob(filepath.Join(pattern, store.FileName))
+		switch {
+		case err != nil:
+			return "", err
+		case len(files) == 1:
+			return filepath.Dir(files[0]), nil
+		case len(files) > 1:
+			return "", &failure{exitUsage, fmt.Errorf("several jobs have stored something: %s", strings.Join(files, ", ")), "name the directory of one with --out"}
+		}
+	}
+	return "", &failure{exitFailed, errors.New("nothing is stored here: there is no " + store.FileName), "name the directory that holds one with --out; ytfetch trending makes it"}
+}
+
+// becomeOwner has root be the user whose file it is: what SQLite makes beside it while it
+// reads must be that user's, or he could not write until it is gone.
+func becomeOwner(file string) error {
+	info, err := os.Stat(file)
+	if err != nil || os.Geteuid() != 0 {
+		return nil // who opens it says what is wrong
+	}
+	owner := info.Sys().(*syscall.Stat_t)
+	if owner.Uid == 0 {
+		return nil
+	}
+	if err := errors.Join(syscall.Setgroups(nil), syscall.Setegid(int(owner.Gid)), syscall.Seteuid(int(owner.Uid))); err != nil {
+		return fmt.Errorf("cannot become the owner of %q: %w", file, err)
+	}
+	return nil
+}
+
+// print writes a value as JSON, or as lines for people.
+func (r *reader) print(value any, people func(*strings.Builder)) error {
+	if r.format == formatJSON {
+		encoder := json.NewEncoder(r.out)
+		encoder.SetIndent("", "  ")
+		encoder.SetEscapeHTML(false)
+		return encoder.Encode(value)
+	}
+	var text strings.Builder
+	people(&text)
+	_, err := io.WriteString(r.out, text.String())
+	return err
+}
+
+// purge removes what is too old.
+func (r *reader) purge(ctx context.Context, words []string) error {
+	if len(words) > 0 {
+		return misused("unexpected argument %q", words[0])
+	}
+	if r.retain == 0 {
+		return misused("--retain must be longer than nothing")
+	}
+	var file *store.Store
+	if _, err := os.Stat(filepath.Join(r.dir, store.FileName)); err == nil {
+		if file, err = store.Open(r.dir); err != nil {
+			return err
+		}
+		defer file.Close()
+	}
+	gone, err := purge(ctx, file, r.dir, r.now.Add(-r.retain))
+	if err != nil {
+		return fmt.Errorf("%w; removed so far: %v", err, gone)
+	}
+	return r.print(gone, func(b *strings.Builder) { fmt.Fprintf(b, "removed: %v\n", gone) })
+}

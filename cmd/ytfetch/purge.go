@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"quotad/cmd/ytfetch/store"
+	"quotad/quota"
+)
+
+// Removed counts what a purge removed.
+type removed struct {
+	store.Purged
+	Files int `json:"files"` // of JSON lines
+}
+
+func (r removed) String() string {
+	return strings.Join([]string{
+		quota.Count(r.Videos, "video", "videos"), quota.Count(r.Charts, "chart", "charts"), quota.Count(r.Files, "file", "files"),
+	}, ", ")
+}
+
+// purge removes what upstream told before a time from a directory: rows of its file, which
+// may be nil, and JSON lines. One that ends early has the next one go on.
+func purge(ctx context.Context, file *store.Store, dir string, before time.Time) (gone removed, err error) {
+	if file != nil {
+		if gone.Purged, err = file.Purge(ctx, before); err != nil {
+			return gone, err
+		}
+	}
+	gone.Files, err = purgeFiles(ctx, dir, before)
+	return gone, err
+}
+
+// pageFiles is what openJSONLines and its pages are called: nothing else is removed.
+const pageFiles = "[A-Z][A-Z]/[0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9]T[0-9][0-9][0-9][0-9][0-9][0-9]Z/page-*.jsonl"
+
+func purgeFiles(ctx context.Context, dir string, before time.Time) (gone int, err error) {
+	pages, err := filepath.Glob(filepath.Join(globEscape(dir), pageFiles))
+	if err != nil {
+		return 0, err
+	}
+	for _, page := range pages {
+		info, err := os.Lstat(page)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !info.ModTime().Before(before) {
+			continue
+		}
+		if err == nil {
+			err = errors.Join(ctx.Err(), os.Remove(page))
+		}
+		if err != nil {
+			return gone, fmt.Errorf("cannot purge: %w", err)
+		}
+		gone++
+		os.Remove(filepath.Dir(page)) // fails unless that was the last one
+	}
+	return gone, nil
+}
+
+// globEscape makes a pattern that matches a directory's own name.
+func globEscape(dir string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(dir)
+}
+
+// days writes a retention as people give it.
+func days(span time.Duration) string {
+	const day = 24 * time.Hour
+	if span%day == 0 {
+		return quota.Count(int64(span/day), "day", "days")
+	}
+	return span.String()
+}

@@ -1,0 +1,198 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"quotad/cmd/quotactl/term"
+	"quotad/cmd/ytfetch/store"
+	"quotad/quota"
+)
+
+const defaultLimit = 20
+
+// search finds videos by words.
+func (r *reader) search(ctx context.Context, words []string) error {
+	query := store.Query{Words: strings.Join(words, " "), Region: r.region, Most: r.limit}
+	switch {
+	case !store.HasWords(query.Words):
+		return misused("there is nothing to search for: a word has a letter or a digit")
+	case r.limit < 1:
+		return misused("--limit must be at least 1: %d", r.limit)
+	case r.region != "":
+		if err := checkRegion(r.region); err != nil {
+			return err
+		}
+	}
+	if r.since > 0 {
+		query.Since = r.now.Add(-r.since)
+	}
+	file, err := store.OpenExisting(r.dir)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	hits, err := file.Search(ctx, query)
+	if err != nil {
+		return err
+	}
+	if len(hits) == 0 {
+		fmt.Fprintln(r.stderr, "nothing found")
+	}
+	return r.print(struct {
+		Hits []store.Hit `json:"hits"`
+	}{hits}, func(b *strings.Builder) {
+		for _, hit := range hits {
+			r.tell(b, hit)
+		}
+	})
+}
+
+// tell writes what was found: the title, what else is known, where the words are.
+func (r *reader) tell(b *strings.Builder, hit store.Hit) {
+	r.flow(b, 0, term.Plain, hit.Highlight.Title)
+	r.view.Prose(b, 2, term.Faint, strings.Join(r.facts(hit.Video), ", ")+"  "+hit.ID)
+	for _, part := range hit.Highlight.Description {
+		if part.Match {
+			r.flow(b, 2, term.Faint, hit.Highlight.Description)
+			break
+		}
+	}
+}
+
+// facts are what is known of a video, in a few words each.
+func (r *reader) facts(v store.Video) []string {
+	facts := []string{v.Channel}
+	if v.Views != nil {
+		facts = append(facts, quota.Count(*v.Views, "view", "views"))
+	}
+	if v.DurationS != nil {
+		facts = append(facts, term.Brief(time.Duration(*v.DurationS)*time.Second))
+	}
+	if len(v.Regions) > 0 {
+		facts = append(facts, "in "+strings.Join(v.Regions, " "))
+	}
+	return append(facts, "seen "+term.Brief(r.now.Sub(v.LastSeen))+" ago")
+}
+
+// flow writes parts of a text as lines of words that begin at indent and end before the
+// screen does. What was found stands out.
+func (r *reader) flow(b *strings.Builder, indent int, style term.Style, parts []store.Part) {
+	margin, column := strings.Repeat(" ", indent), indent
+	b.WriteString(margin)
+	for _, part := range parts {
+		painted := style
+		if part.Match {
+			painted = term.Bold
+		}
+		for i, word := range strings.SplitAfter(r.view.Clean(part.Text), " ") {
+			width := utf8.RuneCountInString(word)
+			if i > 0 && column > indent && column+utf8.RuneCountInString(strings.TrimRight(word, " ")) > r.view.Width {
+				b.WriteString("\n" + margin)
+				column = indent
+			}
+			b.WriteString(r.view.Paint(painted, word))
+			column += width
+		}
+	}
+	b.WriteString("\n")
+}
+
+// show tells one video.
+func (r *reader) show(_ context.Context, words []string) error {
+	if len(words) != 1 {
+		return misused("show takes the id of one video")
+	}
+	file, err := store.OpenExisting(r.dir)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	video, err := file.Show(words[0])
+	if errors.Is(err, store.ErrUnknown) {
+		return &failure{exitFailed, fmt.Errorf("%w: %q", err, words[0]), "ytfetch search WORDS finds it by its texts"}
+	} else if err != nil {
+		return err
+	}
+	return r.print(video, func(b *strings.Builder) { r.portray(b, video) })
+}
+
+func (r *reader) portray(b *strings.Builder, v store.Portrait) {
+	rows := [][2]string{
+		{"title", v.Title}, {"id", v.ID}, {"page", "https://www.youtube.com/watch?v=" + v.ID},
+		{"channel", v.Channel + " " + v.ChannelID}, {"category", v.Category}, {"tags", strings.Join(v.Tags, ", ")},
+		{"counts", r.counts(v.Video)},
+	}
+	if v.Published != nil {
+		rows = append(rows, [2]string{"published", r.view.When(*v.Published)})
+	}
+	if v.DurationS != nil {
+		rows = append(rows, [2]string{"duration", term.Brief(time.Duration(*v.DurationS) * time.Second)})
+	}
+	rows = append(rows, [2]string{"first seen", r.view.When(v.FirstSeen)}, [2]string{"last seen", r.view.When(v.LastSeen)})
+	for _, stay := range v.Stays {
+		rows = append(rows, [2]string{"in " + stay.Region, fmt.Sprintf("rank %d, at best %d, in %s until %s",
+			stay.LastRank, stay.BestRank, quota.Count(stay.Charts, "chart", "charts"), r.view.Clock(stay.Last)+r.view.ZoneMark())})
+	}
+	rows = append(rows, [2]string{"description", v.Description})
+	for i := len(rows) - 1; i >= 0; i-- {
+		if strings.TrimSpace(rows[i][1]) == "" {
+			rows = append(rows[:i], rows[i+1:]...)
+		}
+	}
+	b.WriteString(term.Pairs(rows, r.view))
+}
+
+func (r *reader) counts(v store.Video) string {
+	var counts []string
+	for _, c := range []struct {
+		n         *int64
+		one, many string
+	}{{v.Views, "view", "views"}, {v.Likes, "like", "likes"}, {v.Comments, "comment", "comments"}} {
+		if c.n != nil {
+			counts = append(counts, quota.Count(*c.n, c.one, c.many))
+		}
+	}
+	return strings.Join(counts, ", ")
+}
+
+// stats counts what is stored.
+func (r *reader) stats(_ context.Context, words []string) error {
+	if len(words) > 0 {
+		return misused("unexpected argument %q", words[0])
+	}
+	file, err := store.OpenExisting(r.dir)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	stats, err := file.Stats()
+	if err != nil {
+		return err
+	}
+	return r.print(stats, func(b *strings.Builder) { r.tellStats(b, stats) })
+}
+
+func (r *reader) tellStats(b *strings.Builder, s store.Stats) {
+	rows := [][2]string{
+		{"file", fmt.Sprintf("%s, %s kB", s.Path, quota.Thousands((s.Bytes+999)/1000))},
+		{"stored", quota.Count(s.Videos, "video", "videos") + ", " + quota.Count(s.Appearances, "appearance", "appearances") + " in charts"},
+	}
+	if s.Oldest != nil {
+		rows = append(rows, [2]string{"oldest", r.view.When(*s.Oldest)}, [2]string{"newest", r.view.When(*s.Newest)})
+	}
+	b.WriteString(term.Pairs(rows, r.view))
+	if len(s.Regions) == 0 {
+		return
+	}
+	table := term.Table{Columns: []term.Column{{Head: "REGION"}, {Head: "CHARTS", Right: true}, {Head: "VIDEOS", Right: true}, {Head: "LAST"}}}
+	for _, region := range s.Regions {
+		table.Add(term.Cell{Text: region.Region}, term.Cell{Text: quota.Thousands(region.Charts)},
+			term.Cell{Text: quota.Thousands(region.Videos)}, term.Cell{Text: r.view.When(region.StoredAt)})
+	}
+	table.Render(b, r.view)
+}

@@ -1,0 +1,18 @@
+// Package store keeps the videos that ytfetch fetched in one SQLite file, and finds them
+// again.
+//
+// A video has one row, however often it is fetched (videos); where it stood in a region's
+// chart, and with how many views, has a small row for each slot (appearances). A chart has
+// a row that says how far it is fetched (charts): Save writes a page and that row in one
+// transaction, so what the row names is what is there, whenever the process is killed. The
+// index of words (search) is kept by triggers: it follows a video's texts, not its counts.
+//
+// store.go opens the file, schema.sql says what is in it, item.go reads what upstream
+// answered, page.go saves it, search.go and words.go find it, show.go tells one video,
+// stats.go counts, and purge.go removes what is too old.
+//
+// On disk is a file in WAL mode: videos.db, and beside it videos.db-wal and videos.db-shm
+// while a process has it open, or after one was killed. Any number of processes use it at
+// the same time: SQLite's locks hold for microseconds, and a writer waits for another. A
+// Store itself is for one goroutine.
+package store

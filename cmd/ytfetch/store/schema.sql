@@ -1,0 +1,77 @@
+-- Times are Unix seconds. What upstream did not tell is NULL, or empty where it is text.
+
+CREATE TABLE videos (
+	number       INTEGER PRIMARY KEY,   -- stable: the index of words refers to it
+	id           TEXT NOT NULL UNIQUE,  -- upstream's
+	first_seen   INTEGER NOT NULL,
+	last_seen    INTEGER NOT NULL,      -- when upstream last told what stands in this row
+	published    INTEGER,
+	duration_s   INTEGER,
+	views        INTEGER,
+	likes        INTEGER,
+	comments     INTEGER,
+	category     TEXT NOT NULL,
+	channel_id   TEXT NOT NULL,
+	channel      TEXT NOT NULL,
+	title        TEXT NOT NULL,
+	tags         TEXT NOT NULL,         -- one a line
+	description  TEXT NOT NULL,
+	raw          TEXT NOT NULL          -- as upstream wrote it: JSON
+);
+
+CREATE INDEX videos_last_seen ON videos (last_seen);
+
+-- Where a video stood in the chart of a region that was begun at a slot.
+CREATE TABLE appearances (
+	region  TEXT NOT NULL,
+	slot    INTEGER NOT NULL,
+	rank    INTEGER NOT NULL,           -- from 1
+	video   INTEGER NOT NULL,           -- its number
+	views   INTEGER,                    -- at that time
+	PRIMARY KEY (region, slot, rank)
+) WITHOUT ROWID;
+
+CREATE INDEX appearances_video ON appearances (video, region, slot);
+
+-- How far a chart is fetched, and with which arguments.
+CREATE TABLE charts (
+	region     TEXT NOT NULL,
+	slot       INTEGER NOT NULL,        -- of the pass that began it
+	arguments  TEXT NOT NULL,
+	began_at   INTEGER NOT NULL,
+	stored_at  INTEGER NOT NULL,        -- when its last page was stored
+	pages      INTEGER NOT NULL,        -- the number of that page
+	next       TEXT NOT NULL,           -- the token of the page after it; empty: there is none
+	done       INTEGER NOT NULL,        -- 1: as many pages as asked for are stored
+	PRIMARY KEY (region, slot)
+) WITHOUT ROWID;
+
+CREATE INDEX charts_began_at ON charts (began_at);
+
+CREATE VIRTUAL TABLE search USING fts5 (
+	title, channel, tags, description,
+	content = 'videos', content_rowid = 'number',
+	tokenize = 'unicode61 remove_diacritics 2', prefix = '2 3'
+);
+
+INSERT INTO search (search, rank) VALUES ('rank', 'bm25(10.0, 5.0, 5.0, 1.0)');
+
+CREATE TRIGGER videos_inserted AFTER INSERT ON videos BEGIN
+	INSERT INTO search (rowid, title, channel, tags, description)
+		VALUES (new.number, new.title, new.channel, new.tags, new.description);
+END;
+
+CREATE TRIGGER videos_deleted AFTER DELETE ON videos BEGIN
+	DELETE FROM appearances WHERE video = old.number;
+	INSERT INTO search (search, rowid, title, channel, tags, description)
+		VALUES ('delete', old.number, old.title, old.channel, old.tags, old.description);
+END;
+
+-- A video is fetched again and again; its texts are indexed again when they changed.
+CREATE TRIGGER videos_updated AFTER UPDATE OF title, channel, tags, description ON videos
+WHEN (old.title, old.channel, old.tags, old.description) IS NOT (new.title, new.channel, new.tags, new.description) BEGIN
+	INSERT INTO search (search, rowid, title, channel, tags, description)
+		VALUES ('delete', old.number, old.title, old.channel, old.tags, old.description);
+	INSERT INTO search (rowid, title, channel, tags, description)
+		VALUES (new.number, new.title, new.channel, new.tags, new.description);
+END;

@@ -1,0 +1,156 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ncruces/go-sqlite3"
+)
+
+// A Query asks for videos. Its zero value but for the words asks for all of them.
+type Query struct {
+	Words  string
+	Region string    // that were in this region's chart
+	Since  time.Time // that were in a chart since
+	Most   int       // at most so many, at least 1
+}
+
+// A Hit is a video that was found, and where.
+type Hit struct {
+	Video
+	Highlight Highlight `json:"highlight"`
+}
+
+// A Highlight shows what was found in a video's texts.
+type Highlight struct {
+	Title       []Part `json:"title"`
+	Description []Part `json:"description"` // the best of it, some words long
+}
+
+// A Part is a piece of a text.
+type Part struct {
+	Text  string `json:"text"`
+	Match bool   `json:"match,omitempty"` // it is what was asked for
+}
+
+// ranked is how many videos that have all words are ranked, and looked is how many are
+// looked at for those that a region or a time leaves: the newest ones. A search so takes
+// milliseconds also for a word that is in every second of a million videos.
+const (
+	ranked = 2_000
+	looked = 50_000
+)
+
+// The marks around what was found: noncharacters, which no text has.
+const (
+	markBegin = "\uFDD0"
+	markEnd   = "\uFDD1"
+)
+
+// Search returns the videos that have all words of a query, the best first: ranked by
+// bm25, a word in the title counts ten times, one in the channel's name or a tag five
+// times as much as one in the description.
+func (s *Store) Search(ctx context.Context, q Query) ([]Hit, error) {
+	defer s.interruptible(ctx)()
+	terms := termsOf(q.Words)
+	numbers, err := s.rank(terms, q)
+	if err != nil {
+		return nil, fmt.Errorf("cannot search: %w", err)
+	}
+	match := strings.Join(terms, " ")
+	hits := make([]Hit, 0, len(numbers))
+	for _, number := range numbers {
+		hit, err := s.hit(match, number)
+		if err != nil {
+			return nil, fmt.Errorf("cannot tell what was found: %w", err)
+		}
+		hits = append(hits, hit)
+	}
+	return hits, nil
+}
+
+// HasWords tells whether there is anything to search for in a text.
+func HasWords(text string) bool { return len(termsOf(text)) > 0 }
+
+// rank returns the numbers of the best videos, the best first.
+func (s *Store) rank(terms []string, q Query) ([]int64, error) {
+	if len(terms) == 0 {
+		return nil, nil
+	}
+	var err error
+	if s.ranking.weights, err = s.weights(terms); err != nil {
+		return nil, err
+	}
+	filter, args := q.filter()
+	sql := fmt.Sprintf("SELECT rowid, CASE WHEN %s THEN relevance(search) END FROM search WHERE search MATCH ? ORDER BY rowid DESC", filter)
+	var best []scored
+	seen := 0
+	err = s.scan(sql, append(args, strings.Join(terms, " ")), func(row *sqlite3.Stmt) bool {
+		if seen++; row.ColumnType(1) != sqlite3.NULL {
+			best = append(best, scored{row.ColumnInt64(0), row.ColumnFloat(1)})
+		}
+		return len(best) < ranked && seen < looked
+	})
+	slices.SortStableFunc(best, func(a, b scored) int { return cmp.Compare(b.score, a.score) })
+	numbers := make([]int64, 0, q.Most)
+	for _, one := range best[:min(len(best), q.Most)] {
+		numbers = append(numbers, one.number)
+	}
+	return numbers, err
+}
+
+type scored struct {
+	number int64
+	score  float64
+}
+
+// filter is what a video must be, beside having the words, with its arguments.
+func (q Query) filter() (condition string, args []any) {
+	switch {
+	case q.Region != "":
+		return "EXISTS (SELECT 1 FROM appearances WHERE video = search.rowid AND region = ? AND slot >= ?)", []any{q.Region, max(0, q.Since.Unix())}
+	case !q.Since.IsZero():
+		return "(SELECT last_seen FROM videos WHERE number = search.rowid) >= ?", []any{q.Since}
+	default:
+		return "true", nil
+	}
+}
+
+// hit reads a video that matches, and marks what does.
+func (s *Store) hit(match string, number int64) (Hit, error) {
+	hit, err := s.video("number = ?", number)
+	if err != nil {
+		return hit, err
+	}
+	sql := fmt.Sprintf("SELECT highlight(search, 0, '%[1]s', '%[2]s'), snippet(search, 3, '%[1]s', '%[2]s', '…', 24) FROM search WHERE search MATCH ? AND rowid = ?",
+		markBegin, markEnd)
+	err = s.query(sql, []any{match, number}, func(row *sqlite3.Stmt) {
+		hit.Highlight = Highlight{Title: parts(row.ColumnText(0)), Description: parts(row.ColumnText(1))}
+	})
+	return hit, err
+}
+
+// parts splits a text at its marks.
+func parts(marked string) []Part {
+	var list []Part
+	add := func(text string, match bool) {
+		if text != "" {
+			list = append(list, Part{text, match})
+		}
+	}
+	for marked != "" {
+		before, rest, found := strings.Cut(marked, markBegin)
+		add(before, false)
+		if !found {
+			break
+		}
+		match, after, _ := strings.Cut(rest, markEnd)
+		add(match, true)
+		marked = after
+	}
+	return list
+}

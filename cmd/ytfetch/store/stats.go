@@ -1,0 +1,58 @@
+package store
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/ncruces/go-sqlite3"
+)
+
+// Stats count what is stored.
+type Stats struct {
+	Path        string       `json:"path"`
+	Bytes       int64        `json:"bytes"`
+	Videos      int64        `json:"videos"`
+	Appearances int64        `json:"appearances"`
+	Oldest      *time.Time   `json:"oldest,omitempty"` // when upstream last told of the video that it told of least lately
+	Newest      *time.Time   `json:"newest,omitempty"`
+	Regions     []RegionStat `json:"regions"`
+}
+
+// A RegionStat counts what is stored of a region.
+type RegionStat struct {
+	Region   string    `json:"region"`
+	Charts   int64     `json:"charts"`
+	Videos   int64     `json:"videos"`
+	LastSlot time.Time `json:"last_slot"`
+	StoredAt time.Time `json:"stored_at"` // the newest page
+}
+
+// Stats counts.
+func (s *Store) Stats() (Stats, error) {
+	stats := Stats{Path: s.path, Regions: []RegionStat{}}
+	for _, suffix := range []string{"", "-wal"} {
+		if info, err := os.Stat(s.path + suffix); err == nil {
+			stats.Bytes += info.Size()
+		}
+	}
+	err := s.query("SELECT (SELECT count(*) FROM videos), (SELECT count(*) FROM appearances), (SELECT min(last_seen) FROM videos), (SELECT max(last_seen) FROM videos)", nil,
+		func(row *sqlite3.Stmt) {
+			stats.Videos, stats.Appearances = row.ColumnInt64(0), row.ColumnInt64(1)
+			if stats.Videos > 0 {
+				oldest, newest := timeOf(row, 2), timeOf(row, 3)
+				stats.Oldest, stats.Newest = &oldest, &newest
+			}
+		})
+	if err != nil {
+		return stats, fmt.Errorf("cannot count: %w", err)
+	}
+	err = s.query(`SELECT region, count(*), max(slot), max(stored_at), (SELECT count(DISTINCT video) FROM appearances WHERE region = charts.region)
+FROM charts GROUP BY region ORDER BY region`, nil, func(row *sqlite3.Stmt) {
+		stats.Regions = append(stats.Regions, RegionStat{row.ColumnText(0), row.ColumnInt64(1), row.ColumnInt64(4), timeOf(row, 2), timeOf(row, 3)})
+	})
+	if err != nil {
+		return stats, fmt.Errorf("cannot count: %w", err)
+	}
+	return stats, nil
+}

@@ -1,0 +1,268 @@
+package store
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/ncruces/go-sqlite3"
+)
+
+// FileName is what the file is called, in whichever directory it is.
+const FileName = "videos.db"
+
+// version is of the schema, and of every file as user_version.
+const version = 1
+
+//go:embed schema.sql
+var schema string
+
+// busyTime is how long a process waits for others that write to the same file: each
+// of their transactions takes milliseconds.
+const busyTime = time.Minute
+
+// A Store is an open file. It is for one goroutine at a time.
+type Store struct {
+	path string
+	db   *sqlite3.Conn
+	kept map[string]*sqlite3.Stmt // by their SQL: prepared once, used again
+
+	ranking *ranking // of the search under way
+}
+
+// Open opens the file of a directory for reading and writing. It makes both where they
+// are not there.
+func Open(dir string) (*Store, error) {
+	path := filepath.Join(dir, FileName)
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		if err := create(path); err != nil {
+			return nil, fmt.Errorf("cannot make %q: %w", path, err)
+		}
+	}
+	return open(path, sqlite3.OPEN_READWRITE)
+}
+
+// OpenExisting opens the file of a directory, which must be there, to read it. Whoever may
+// write it takes in its WAL when he closes it as the last one.
+func OpenExisting(dir string) (*Store, error) {
+	path := filepath.Join(dir, FileName)
+	if _, err := os.Stat(path); err != nil {
+		return nil, fmt.Errorf("cannot open %q: %w", path, errors.Unwrap(err))
+	}
+	s, err := open(path, sqlite3.OPEN_READWRITE)
+	if errors.Is(err, fs.ErrPermission) {
+		return open(path, sqlite3.OPEN_READONLY)
+	}
+	return s, err
+}
+
+// Close gives the file back. The last process that closes it takes in its WAL.
+func (s *Store) Close() error {
+	for _, stmt := range s.kept {
+		stmt.Close()
+	}
+	return s.db.Close()
+}
+
+// Path is where the file is.
+func (s *Store) Path() string { return s.path }
+
+// create makes an empty file under another name and links it to its own: whoever opens
+// it finds it as a whole, and of several processes one makes it.
+func create(path string) error {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	temp, err := os.MkdirTemp(dir, "."+FileName+".")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(temp)
+	empty := filepath.Join(temp, FileName)
+	if err := fill(empty); err != nil {
+		return err
+	}
+	if err := os.Link(empty, path); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return syncDir(dir)
+}
+
+// fill makes a file with the schema, and nothing in it.
+func fill(path string) error {
+	db, err := connect(path, sqlite3.OPEN_READWRITE|sqlite3.OPEN_CREATE, &ranking{})
+	if err != nil {
+		return err
+	}
+	err = db.Exec(fmt.Sprintf("PRAGMA auto_vacuum = incremental; PRAGMA journal_mode = wal; BEGIN; %s; PRAGMA user_version = %d; COMMIT", schema, version))
+	return errors.Join(err, db.Close())
+}
+
+func open(path string, flags sqlite3.OpenFlag) (*Store, error) {
+	s := &Store{path: path, kept: make(map[string]*sqlite3.Stmt), ranking: &ranking{}}
+	var err error
+	if s.db, err = connect(path, flags, s.ranking); err != nil {
+		return nil, fmt.Errorf("cannot open %q: %w", path, err)
+	}
+	if err := s.check(); err != nil {
+		s.Close()
+		return nil, fmt.Errorf("cannot open %q: %w", path, err)
+	}
+	return s, nil
+}
+
+// connect opens a file such that a commit is on disk when it returns, and that removed
+// rows are overwritten.
+func connect(path string, flags sqlite3.OpenFlag, r *ranking) (*sqlite3.Conn, error) {
+	db, err := sqlite3.OpenFlags(path, flags)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(r.register(db), db.BusyTimeout(busyTime), db.Exec("PRAGMA synchronous = full; PRAGMA secure_delete = on")); err != nil {
+		db.Close()
+		return nil, err
+	}
+	return db, nil
+}
+
+func (s *Store) check() error {
+	var got int64
+	if err := s.query("PRAGMA user_version", nil, func(row *sqlite3.Stmt) { got = row.ColumnInt64(0) }); err != nil {
+		return err
+	}
+	if got != version {
+		return fmt.Errorf("its version is %d, and this ytfetch knows %d", got, version)
+	}
+	return nil
+}
+
+// interruptible makes what the store does end early when the context ends. The function
+// that it returns takes that back.
+func (s *Store) interruptible(ctx context.Context) func() {
+	before := s.db.SetInterrupt(ctx)
+	return func() { s.db.SetInterrupt(before) }
+}
+
+// transact carries out what do does as a whole or not at all. It waits for other writers
+// before it begins, and for the disk before it returns.
+func (s *Store) transact(do func() error) error {
+	if err := s.db.Exec("BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	if err := do(); err != nil {
+		return errors.Join(err, s.db.Exec("ROLLBACK"))
+	}
+	if err := s.db.Exec("COMMIT"); err != nil {
+		return errors.Join(err, s.rollBack())
+	}
+	return nil
+}
+
+// rollBack ends a transaction that a failed commit may have left.
+func (s *Store) rollBack() error {
+	if s.db.GetAutocommit() {
+		return nil
+	}
+	return s.db.Exec("ROLLBACK")
+}
+
+// exec carries out a statement of which no row is wanted.
+func (s *Store) exec(sql string, args ...any) error { return s.query(sql, args, nil) }
+
+// query hands each row of a statement to each.
+func (s *Store) query(sql string, args []any, each func(*sqlite3.Stmt)) error {
+	return s.scan(sql, args, func(row *sqlite3.Stmt) bool {
+		if each != nil {
+			each(row)
+		}
+		return true
+	})
+}
+
+// scan hands rows of a statement to each until that wants no more.
+func (s *Store) scan(sql string, args []any, each func(*sqlite3.Stmt) (more bool)) error {
+	stmt, err := s.prepare(sql)
+	if err != nil {
+		return err
+	}
+	for i, arg := range args {
+		if err := bind(stmt, i+1, arg); err != nil {
+			return errors.Join(err, stmt.Reset())
+		}
+	}
+	for stmt.Step() && each(stmt) {
+	}
+	err = stmt.Err()
+	if reset := stmt.Reset(); err == nil {
+		err = reset
+	}
+	return err
+}
+
+func (s *Store) prepare(sql string) (*sqlite3.Stmt, error) {
+	if stmt := s.kept[sql]; stmt != nil {
+		return stmt, nil
+	}
+	stmt, _, err := s.db.PrepareFlags(sql, sqlite3.PREPARE_PERSISTENT)
+	if err == nil {
+		s.kept[sql] = stmt
+	}
+	return stmt, err
+}
+
+// bind sets a parameter: a text, a number, a time as Unix seconds, or nil.
+func bind(stmt *sqlite3.Stmt, param int, value any) error {
+	switch v := value.(type) {
+	case nil:
+		return stmt.BindNull(param)
+	case string:
+		return stmt.BindText(param, v)
+	case int:
+		return stmt.BindInt(param, v)
+	case int64:
+		return stmt.BindInt64(param, v)
+	case *int64:
+		if v == nil {
+			return stmt.BindNull(param)
+		}
+		return stmt.BindInt64(param, *v)
+	case time.Time:
+		if v.IsZero() {
+			return stmt.BindNull(param)
+		}
+		return stmt.BindInt64(param, v.Unix())
+	default:
+		return fmt.Errorf("a %T is no parameter", value)
+	}
+}
+
+// timeOf reads a time that bind wrote; zero where there is none.
+func timeOf(row *sqlite3.Stmt, column int) time.Time {
+	if row.ColumnType(column) == sqlite3.NULL {
+		return time.Time{}
+	}
+	return time.Unix(row.ColumnInt64(column), 0).UTC()
+}
+
+// numberOf reads a number; nil where there is none.
+func numberOf(row *sqlite3.Stmt, column int) *int64 {
+	if row.ColumnType(column) == sqlite3.NULL {
+		return nil
+	}
+	n := row.ColumnInt64(column)
+	return &n
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

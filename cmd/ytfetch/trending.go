@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"quotad/cmd/ytfetch/store"
+	"quotad/cmd/ytfetch/upstream"
+	"quotad/quota/api"
+)
+
+// trending wires one pass together and runs it. Whatever can go wrong without
+// spending a unit goes wrong before the first acquire.
+func trending(ctx context.Context, o options, stderr io.Writer) error {
+	tube, err := connect(o)
+	if err != nil {
+		return err
+	}
+	p := &pass{
+		region: o.region, slot: o.slot, most: o.pages, deadline: o.deadline,
+		quota: api.FromEnv(), credential: o.credential,
+		tube: tube,
+		now:  time.Now, sleep: sleep,
+		say: func(format string, args ...any) { fmt.Fprintf(stderr, format+"\n", args...) },
+	}
+	closeStore, err := p.open(ctx, o)
+	if err != nil {
+		return fail(exitFailed, err)
+	}
+	defer closeStore()
+	return p.runFrom(ctx, o.bookmark, o.fresh)
+}
+
+// runFrom runs the pass from where a bookmark says, unless there is nothing to fetch.
+func (p *pass) runFrom(ctx context.Context, bookmark string, fresh time.Duration) error {
+	at, ok := parsePlace(bookmark)
+	if !ok {
+		p.say("the bookmark %q is not of ytfetch: beginning at page 1", bookmark)
+	}
+	p.begin = at
+	err := p.goOn(fresh)
+	var isFresh freshError
+	switch {
+	case errors.As(err, &isFresh):
+		p.say("%v", err)
+		return nil
+	case err != nil:
+		return fail(exitFailed, err)
+	}
+	return p.run(ctx)
+}
+
+// open opens what pages are stored in, and removes from it what is too old. The function
+// that it returns closes it.
+func (p *pass) open(ctx context.Context, o options) (closeStore func(), err error) {
+	var file *store.Store
+	if o.format == formatSQLite {
+		if file, err = store.Open(o.out); err != nil {
+			return nil, err
+		}
+		closeStore = func() { file.Close() }
+		p.store = &database{file: file, region: o.region, arguments: o.arguments(), now: p.now, stored: make(stored)}
+	} else {
+		if p.store, err = openJSONLines(o.out, o.region, o.slot); err != nil {
+			return nil, err
+		}
+		closeStore = func() {}
+	}
+	if err := p.purge(ctx, file, o); err != nil {
+		closeStore()
+		return nil, err
+	}
+	return closeStore, nil
+}
+
+// purgeTime is how long a pass removes what is too old; the next one goes on.
+const purgeTime = 10 * time.Second
+
+func (p *pass) purge(ctx context.Context, file *store.Store, o options) error {
+	if o.retain == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, purgeTime)
+	defer cancel()
+	gone, err := purge(ctx, file, o.out, p.now().Add(-o.retain))
+	if gone != (removed{}) {
+		p.say("removed what upstream told more than %v ago: %v", days(o.retain), gone)
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// goOn moves the place where the pass begins behind what is stored already. The error is a
+// freshError where nothing is to be fetched.
+func (p *pass) goOn(fresh time.Duration) error {
+	if d, ok := p.store.(*database); ok {
+		var err error
+		if p.begin, err = d.goOn(p.begin); err != nil {
+			return err
+		}
+		if p.begin.isFirst() {
+			if err := d.checkFresh(p.slot, fresh); err != nil {
+				return err
+			}
+		}
+	}
+	switch {
+	case p.begin.isFirst(), p.most != 0 && p.begin.number > p.most:
+		p.begin = firstPage(p.slot)
+	case p.begin.chart.IsZero():
+		p.begin.chart = p.slot
+	}
+	return nil
+}
+
+// connect returns the client of the API, or of the built-in upstream.
+func connect(o options) (*youtube, error) {
+	if !o.sample {
+		return newYouTube(o.baseURL, o.key, network()), nil
+	}
+	sample, err := upstream.New(upstream.Config{})
+	if err != nil {
+		return nil, fail(exitFailed, err)
+	}
+	return newYouTube("http://sample"+upstream.Path, "sample", sample), nil
+}
+
+// network returns a transport that never sends a request twice. On a connection
+// that is used again, net/http repeats a GET whose answer was lost: upstream
+// would charge twice for one grant.
+func network() *http.Transport {
+	return &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true, ForceAttemptHTTP2: true}
+}
+
+// sleep waits, and returns the context's error when that ends first.
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -79,7 +79,12 @@ func BuildQuotad(tb testing.TB) string {
 // Quotad runs the daemon with a configuration, which names no state_dir and no socket.
 func Quotad(tb testing.TB, path, config string) *Process {
 	tb.Helper()
-	dir := shortDir(tb)
+	return QuotadIn(tb, path, shortDir(tb), config)
+}
+
+// QuotadIn does so with a directory for its state, whose path is short.
+func QuotadIn(tb testing.TB, path, dir, config string) *Process {
+	tb.Helper()
 	file := filepath.Join(dir, "config.toml")
 	config = fmt.Sprintf("state_dir = %q\n%s\n[log]\nlevel = \"error\"\n", dir, config)
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {

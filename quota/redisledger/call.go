@@ -115,7 +115,7 @@ func (a *account) do(ctx context.Context, c *quota.Credential, v verb) (reply, e
 		case "lost":
 			return reply{}, errLost
 		case "quiet":
-			err = a.endQuiet(ctx, c, r)
+			err = a.endQuiet(c, r)
 		case "behind":
 			err = a.count(ctx, c)
 		case "more":

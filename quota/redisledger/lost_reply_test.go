@@ -3,7 +3,6 @@ package redisledger
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -325,36 +324,30 @@ func TestDeniedBeforeItIsAskedAgain(t *testing.T) {
 	r.holds(95-50+1+10, 1+1+2)
 }
 
-// A peek passes an acquire on its way to Redis: both are answered, and the account decides on.
+// An acquire passes a peek on its way to Redis: both are answered.
 func TestPeekBesideAnAcquire(t *testing.T) {
 	t.Parallel()
 	r := newProxied(t, redistest.Start(t))
-	sent, peeked := make(chan struct{}), make(chan struct{})
+	sent, acquired := make(chan struct{}), make(chan struct{})
 	send := sync.OnceFunc(func() { close(sent) })
 	r.proxy.Disturb(func(command []string) redistest.Fault {
-		if redistest.IsScript(command) && strings.HasPrefix(command[len(command)-1], "g,") {
+		if redistest.IsScript(command) && command[len(command)-1] == "-" {
 			send()
-			<-peeked
+			<-acquired
 		}
 		return redistest.Pass
 	})
-	decided := make(chan []quota.Decision)
+	done := make(chan struct{})
 	go func() {
-		decisions, err := r.ledger.Acquire(context.Background(), r.c, []quota.Ask{ask("ten", "")})
-		if err != nil {
-			t.Error(err)
+		defer close(done)
+		d, err := r.ledger.Peek(context.Background(), r.c, []string{"ten"}, ask("ten", "").Charges, false)
+		if err != nil || !d.Granted() {
+			t.Errorf("got %+v, %v; want that it fits", d, err)
 		}
-		decided <- decisions
 	}()
 	<-sent
-	d, err := r.ledger.Peek(t.Context(), r.c, []string{"ten"}, ask("ten", "").Charges, false)
-	if err != nil || !d.Granted() {
-		t.Errorf("got %+v, %v; want that it fits", d, err)
-	}
-	close(peeked)
-	for _, d := range <-decided {
-		r.isGrant(d)
-	}
-	r.must(r.ledger.account(r.c.Name).whyDown())
+	r.isGrant(r.acquire(ask("ten", ""))[0])
+	close(acquired)
+	<-done
 	r.holds(10, 1)
 }

@@ -219,7 +219,7 @@ var errRecovering = fmt.Errorf("%w: every daemon is putting back what it knows",
 
 // endQuiet merges what was staged and ends the quiet period, if it has lasted as long as
 // its name says and nobody is missing. If not, that is the error.
-func (a *account) endQuiet(ctx context.Context, c *quota.Credential, r reply) error {
+func (a *account) endQuiet(c *quota.Credential, r reply) error {
 	if len(r.rest) != 2 {
 		return errReply
 	}
@@ -233,8 +233,7 @@ func (a *account) endQuiet(ctx context.Context, c *quota.Credential, r reply) er
 		return errRecovering
 	}
 	for {
-		v := verb{script: a.ledger.scripts.merge, args: []any{name, span(c).Milliseconds()}, stages: true}
-		r, err := a.once(ctx, c, v)
+		r, err := a.merge(c, name)
 		switch {
 		case err != nil:
 			return err
@@ -251,6 +250,15 @@ func (a *account) endQuiet(ctx context.Context, c *quota.Credential, r reply) er
 		a.mu.Unlock()
 		return nil
 	}
+}
+
+// merge merges some of what was staged. It takes its time: nobody is granted anything before all
+// of it is merged.
+func (a *account) merge(c *quota.Credential, name string) (reply, error) {
+	ctx, cancel := context.WithTimeout(a.ledger.ctx, stepTime)
+	defer cancel()
+	v := verb{script: a.ledger.scripts.merge, args: []any{name, span(c).Milliseconds()}, stages: true}
+	return a.once(ctx, c, v)
 }
 
 // waited takes in that a log is quiet, and that these daemons have staged what they know. It

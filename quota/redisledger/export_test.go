@@ -18,10 +18,11 @@ func WriteJournal(tb testing.TB, dir, credential string, n int, now time.Time) {
 		tb.Fatal(err)
 	}
 	const batch = 100
+	text := grantText(fetch("videos.list", 1, ""), "-")
 	entries := make([]logLine, 0, batch)
 	for i := range n {
 		at := quota.ID{Ms: now.Add(time.Duration(i-n) * 10 * time.Millisecond).UnixMilli()}
-		entries = append(entries, logLine{at.String(), "g,daily=1 videos.list 1 trending US -"})
+		entries = append(entries, logLine{at.String(), text})
 		if len(entries) == batch || i == n-1 {
 			if err := j.log(credential, fmt.Sprintf("bench@%d", now.Add(-24*time.Hour).UnixMilli()), entries...); err != nil {
 				tb.Fatal(err)

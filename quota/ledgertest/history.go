@@ -56,9 +56,6 @@ type Harness struct {
 	// where several hosts share one; nil where they do not. Two hosts then differ in
 	// what they have configured.
 	Join func(t testing.TB) quota.Ledger
-	// Unbound ledgers do not keep with an entry what was given back of it; they are
-	// spared what depends on it.
-	Unbound bool
 }
 
 // A history is a ledger in the middle of its life: at a time, a request, a decision.

@@ -59,16 +59,13 @@ type random struct {
 	model  *Model
 	grants []quota.ID
 	hosts  []host
-	// unbound lives of ledgers that are Harness.Unbound give nothing back.
-	unbound bool
-	log     []string // the last steps, to be shown when one fails
+	log    []string // the last steps, to be shown when one fails
 }
 
 func newRandom(t *testing.T, h Harness, seed, n uint64) *random {
 	r := &random{rand: rand.New(rand.NewPCG(seed, n))}
 	r.history = begin(t, h, nil)
 	r.model = NewModel(r.clock.Now)
-	r.unbound = h.Unbound
 	r.hosts = []host{{r.history.ledger, r.credential()}}
 	if h.Join != nil {
 		joined := h.Join(t)
@@ -247,9 +244,6 @@ func (r *random) canFit(ask quota.Ask) bool {
 // comparable leaves out what is worded by each ledger itself.
 func (r *random) comparable(d quota.Decision) quota.Decision {
 	d.Detail, d.Hint = "", ""
-	if r.unbound {
-		d.RetryAfter = 0
-	}
 	if d.Reason == quota.RequestIDConflict {
 		return quota.Decision{Reason: d.Reason}
 	}
@@ -296,7 +290,7 @@ func (r *random) settleBoth() {
 
 func (r *random) adjustBoth() {
 	a := quota.Adjustment{Limit: r.c.Limits[r.rand.IntN(len(r.c.Limits))].Name, Units: int64(1 + r.rand.IntN(40))}
-	if !r.unbound && r.rand.IntN(3) > 0 {
+	if r.rand.IntN(3) > 0 {
 		a.Units = -2 * a.Units
 	}
 	r.say("adjust %+v", a)
@@ -334,18 +328,7 @@ func (r *random) compareLog() {
 	u := r.usage()
 	q := quota.LogQuery{Most: 1 + r.rand.IntN(50), Newest: r.rand.IntN(2) == 0, Since: u.Now.Add(-time.Hour + time.Millisecond)}
 	want, _ := r.model.Log(context.Background(), r.c, q)
-	r.same("log", r.facts(r.history.log(q)), r.facts(want))
-}
-
-// facts leaves out of a page what an unbound ledger does not tell.
-func (r *random) facts(page quota.LogPage) quota.LogPage {
-	for i := range page.Entries {
-		if !r.unbound {
-			break
-		}
-		page.Entries[i].Before, page.Entries[i].After = nil, nil
-	}
-	return page
+	r.same("log", r.history.log(q), want)
 }
 
 func (r *random) compareAll() {

@@ -82,9 +82,6 @@ func shareCorrected(t *testing.T, harness Harness) {
 	h.isDenial(h.acquire(tens("backfill", 1)), "cap", 24*time.Hour)
 	h.adjust("cap", 3)
 	h.used(40, 43, 40)
-	if harness.Unbound {
-		return
-	}
 	h.adjust("cap", -20)
 	h.used(40, 23, 40)
 	h.isGrant(h.acquire(tens("backfill", 1)))

@@ -35,7 +35,7 @@ type lockRequest struct {
 func (r *Runner) beginLocked(ctx context.Context, j *jobControl, request runRequest, patient bool) (Run, error) {
 	request.lock = lockTime(j.current().Schedule, r.now())
 	lock := lockRequest{holder: request.id, length: request.lock}
-	if patient {
+	if patient && r.shared {
 		lock.patience = request.lock + request.lock/4
 	}
 	if request.claim != nil {
@@ -81,13 +81,17 @@ func (r *Runner) beginUnder(ctx context.Context, j *jobControl, request runReque
 }
 
 // lock locks a job for a holder, and waits with some patience until nobody else has
-// it. The errors are errTaken, ErrUnderWay, ErrStopping and the hosts'.
+// it. A host whose own run is under way does not ask before that is over: it could not
+// begin another one, even if it has lost the lock. The errors are errTaken, ErrUnderWay, ErrStopping and the hosts'.
 func (r *Runner) lock(ctx context.Context, j *jobControl, l lockRequest) error {
-	if e := j.underWay(); e != nil && l.patience == 0 {
-		return fmt.Errorf("%w: %s", ErrUnderWay, e.id)
-	}
 	waiting, cancel := context.WithTimeout(ctx, l.patience)
 	defer cancel()
+	if e := j.underWay(); e != nil && !areOver(waiting, []*executor{e}) {
+		if ctx.Err() != nil {
+			return ErrStopping
+		}
+		return fmt.Errorf("%w: %s", ErrUnderWay, e.id)
+	}
 	watched := ""
 	for pause := l.length / 128; ; pause = min(2*pause, l.length/8) {
 		left, lapsed, taken, err := r.askForLock(ctx, j, l, watched)
@@ -109,9 +113,6 @@ func (r *Runner) lock(ctx context.Context, j *jobControl, l lockRequest) error {
 		}
 		if ctx.Err() != nil {
 			return ErrStopping
-		}
-		if e := j.underWay(); e != nil {
-			return fmt.Errorf("%w: %s", ErrUnderWay, e.id)
 		}
 		return fmt.Errorf("%w on another host", ErrUnderWay)
 	}

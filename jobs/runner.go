@@ -48,6 +48,7 @@ type Config struct {
 // goroutines may use it at the same time.
 type Runner struct {
 	config Config
+	shared bool          // there are other hosts
 	places chan struct{} // one for each pass that may be under way; nil: any number
 	store  *regions.Store
 
@@ -77,10 +78,11 @@ func Open(c Config) (*Runner, error) {
 	if c.Proxy == nil {
 		c.Proxy = func(string, string) string { return "" }
 	}
-	if c.Hosts == nil {
+	shared := c.Hosts != nil
+	if !shared {
 		c.Hosts = alone{}
 	}
-	r := &Runner{config: c, store: store, stopped: make(chan struct{}), changed: make(chan struct{}, 1), states: make(map[string]*jobControl, len(c.Jobs))}
+	r := &Runner{config: c, shared: shared, store: store, stopped: make(chan struct{}), changed: make(chan struct{}, 1), states: make(map[string]*jobControl, len(c.Jobs))}
 	if c.Parallel > 0 {
 		r.places = make(chan struct{}, c.Parallel)
 	}

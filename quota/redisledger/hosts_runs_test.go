@@ -142,6 +142,36 @@ func TestAHostDiesOverASlot(t *testing.T) {
 	}
 }
 
+// A host was cut off in the middle of a run, and is back while a pass of that run goes on:
+// it leaves the next slot to a host that can run it.
+func TestAHostComesBackBusy(t *testing.T) {
+	withSimulatedHosts(t, func(c *simulatedHosts) {
+		c.play = func(_ context.Context, h *host, region string) jobs.Exit {
+			if h.name == "a" && region == "US" {
+				time.Sleep(150 * time.Minute)
+			}
+			return jobs.Exit{}
+		}
+		a := c.start("a")
+		c.until("11:30:00")
+		c.wants("11:00:00 run running")
+		a.setDead(true)
+		b := c.start("b")
+		c.until("12:40:00")
+		c.wants("12:00:02 run running", "12:00:02 US ok", "12:10:00 GB ok", "12:20:00 DE ok", "12:30:00 FR ok", "12:30:00 run done")
+		a.setDead(false)
+		if err := b.ticks.Stop(); err != nil {
+			t.Error(err)
+		}
+		c.until("13:00:00") // it has done all that it will at that instant
+		b.Tick("trending", time.Now().UTC())
+		c.until("13:29:00")
+		c.wants("13:00:00 run running", "13:00:00 US ok", "13:10:00 GB ok", "13:20:00 DE ok")
+		a.stop()
+		b.kill()
+	})
+}
+
 // It stops in order right in a run: the others need not wait.
 func TestAHostStops(t *testing.T) {
 	withSimulatedHosts(t, func(c *simulatedHosts) {

@@ -15,6 +15,10 @@ var (
 	account string
 	//go:embed entries.lua
 	entries string
+	//go:embed index.lua
+	index string
+	//go:embed view.lua
+	view string
 	//go:embed corrections.lua
 	corrections string
 )
@@ -70,21 +74,22 @@ func AllOnTestClock(key string) Scripts {
 
 func joined(clock string) Scripts {
 	join := func(parts ...string) string { return strings.Join(append([]string{clock}, parts...), "\n") }
+	log := strings.Join([]string{account, entries, index, view}, "\n")
 	return Scripts{
-		Acquire: join(grant, account, entries, acquire),
-		Adjust:  join(account, entries, corrections, adjust),
+		Acquire: join(grant, log, acquire),
+		Adjust:  join(log, corrections, adjust),
 		Claim:   join(claim),
-		Close:   join(account, entries, corrections, closes),
-		Count:   join(account, entries, corrections, count),
-		Fence:   join(account, entries, fence),
+		Close:   join(log, corrections, closes),
+		Count:   join(log, corrections, count),
+		Fence:   join(log, fence),
 		Hold:    join(hold),
 		Load:    join(load),
-		Merge:   join(account, entries, corrections, merge),
-		Replay:  join(account, entries, corrections, replay),
-		Reset:   join(account, entries, corrections, reset),
-		Restore: join(account, entries, corrections, restore),
+		Merge:   join(log, corrections, merge),
+		Replay:  join(log, corrections, replay),
+		Reset:   join(log, corrections, reset),
+		Restore: join(log, corrections, restore),
 		Save:    join(save),
-		Settle:  join(account, entries, corrections, settle),
-		Usage:   join(account, entries, usage),
+		Settle:  join(log, corrections, settle),
+		Usage:   join(log, usage),
 	}
 }

@@ -1,0 +1,285 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"quotad/quota/api"
+)
+
+// A hostile is an upstream that counts each request it gets, has a true quota of its own,
+// and breaks one in two of its answers.
+type hostile struct {
+	quota   int
+	free304 bool
+
+	mu      sync.Mutex // guards what follows
+	got     map[int]int
+	charged int
+	refused int
+}
+
+func (h *hostile) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	id, err := strconv.Atoi(r.URL.Query().Get("q"))
+	if err != nil || r.Header.Get("X-Goog-Api-Key") != "the-real-key" {
+		http.Error(w, "no such call", http.StatusTeapot)
+		return
+	}
+	again, granted := h.charge(id)
+	switch {
+	case !granted:
+		w.WriteHeader(http.StatusForbidden)
+		io.WriteString(w, `{"error":{"code":403,"errors":[{"domain":"youtube.quota","reason":"quotaExceeded"}]}}`)
+	case id%10 == 0 && !again:
+		reset(w, "")
+	case id%10 == 1:
+		w.WriteHeader(http.StatusInternalServerError)
+	case id%10 == 2:
+		w.WriteHeader(http.StatusNotModified)
+	case id%10 == 3:
+		for range 5 {
+			io.WriteString(w, "slow ")
+			w.(http.Flusher).Flush()
+			time.Sleep(time.Millisecond)
+		}
+	case id%10 == 4:
+		reset(w, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf of it")
+	default:
+		io.WriteString(w, `{"items":[]}`)
+	}
+}
+
+// charge counts a request.
+func (h *hostile) charge(id int) (again, granted bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	again = h.got[id] > 0
+	h.got[id]++
+	if h.free304 && id%10 == 2 {
+		return again, true
+	}
+	if h.charged >= h.quota {
+		h.refused++
+		return again, false
+	}
+	h.charged++
+	return again, true
+}
+
+func (h *hostile) count() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.charged
+}
+
+// reset writes something and then resets the connection.
+func reset(w http.ResponseWriter, text string) {
+	conn, _, err := w.(http.Hijacker).Hijack()
+	if err != nil {
+		return
+	}
+	io.WriteString(conn, text)
+	conn.(*net.TCPConn).SetLinger(0)
+	conn.Close()
+}
+
+// metered is a job that leaves its address for the test.
+const metered = `
+[proxy]
+listen = "127.0.0.1:0"
+[credentials.youtube.limits.daily]
+units = %d
+[credentials.youtube.operations]
+"videos.list" = 1
+[credentials.youtube.proxy]
+upstream = %q
+key_file = "youtube.key"
+key_header = "X-Goog-Api-Key"
+billing = %q
+dialect = "google"
+routes = { "GET /youtube/v3/videos" = "videos.list" }
+[jobs.hold]
+credential = "youtube"
+regions = ["one"]
+every = "24h"
+run_at_start = true
+kill_grace = "1s"
+timeout = "1h"
+command = ["sh", "-c", "echo $QUOTAD_PROXY >address.new; mv address.new address; sleep 3600"]
+dir = "."
+`
+
+// proxyCalls is how many calls are paid for: QUOTAD_TEST_PROXY, or a few.
+func proxyCalls(t *testing.T) int {
+	text := os.Getenv("QUOTAD_TEST_PROXY")
+	if text == "" {
+		return 250
+	}
+	calls, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return calls
+}
+
+// Whatever happens to connections, clients and quotad itself, what the upstream counts is
+// debited: it never has to say no. What is debited beyond that are calls that failed.
+func TestProxyNeverCountsTooFew(t *testing.T) {
+	for _, billing := range []string{"always", "not-304"} {
+		t.Run(billing, func(t *testing.T) {
+			t.Parallel()
+			const clients, kills = 8, 3
+			calls := proxyCalls(t)
+			upstream := &hostile{quota: calls, free304: billing == "not-304", got: map[int]int{}}
+			server := httptest.NewServer(upstream)
+			t.Cleanup(server.Close)
+			s := &siege{T: t, dir: shortDir(t)}
+			write(t, s.dir, "youtube.key", "the-real-key\n")
+			write(t, s.dir, "config.toml", fmt.Sprintf(metered, calls, server.URL, billing))
+			s.start()
+			for n := range clients {
+				s.clients.Go(func() { s.call(rand.New(rand.NewPCG(7, uint64(n)))) })
+			}
+			for n := range kills {
+				eventually(t, func() bool { return upstream.count() >= calls*(n+1)/(kills+1) })
+				s.restart()
+			}
+			s.clients.Wait()
+			s.settle(upstream)
+		})
+	}
+}
+
+func write(t *testing.T, dir, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A siege is what clients do to a daemon that is killed meanwhile.
+type siege struct {
+	*testing.T
+	dir     string
+	daemon  *child
+	clients sync.WaitGroup
+	stand   atomic.Pointer[stand]
+	last    atomic.Int64
+
+	mu     sync.Mutex // guards failed
+	failed []int      // calls that brought no whole answer
+}
+
+// A stand is one life of the daemon, by the address of its pass.
+type stand struct {
+	address string
+	over    chan struct{} // closed when another one has begun
+}
+
+// start starts the daemon and waits for the address of its pass.
+func (s *siege) start() {
+	file := filepath.Join(s.dir, "address")
+	os.Remove(file)
+	s.daemon = startIn(s.T, s.dir)
+	s.stand.Store(&stand{awaitFile(s.T, file), make(chan struct{})})
+}
+
+// restart kills the daemon under its clients.
+func (s *siege) restart() {
+	before := s.stand.Load()
+	s.daemon.kill()
+	s.start()
+	close(before.over)
+}
+
+// call calls until it is denied.
+func (s *siege) call(random *rand.Rand) {
+	client := &http.Client{Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+	for {
+		at, id := s.stand.Load(), int(s.last.Add(1))
+		denied, err := s.get(client, at.address, id, random)
+		switch {
+		case denied:
+			return
+		case errors.Is(err, syscall.ECONNREFUSED):
+			<-at.over // it was killed
+		case err != nil:
+			s.mu.Lock()
+			s.failed = append(s.failed, id)
+			s.mu.Unlock()
+		}
+	}
+}
+
+// get makes one call, and now and then goes away before it is over.
+func (s *siege) get(client *http.Client, address string, id int, random *rand.Rand) (denied bool, err error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	if random.IntN(10) == 0 {
+		defer time.AfterFunc(time.Duration(random.IntN(3000))*time.Microsecond, cancel).Stop()
+	}
+	r, err := http.NewRequestWithContext(ctx, "GET", fmt.Sprintf("%syoutube/v3/videos?q=%d", address, id), nil)
+	if err != nil {
+		return false, err
+	}
+	res, err := client.Do(r)
+	if err != nil {
+		return false, err
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	switch {
+	case err != nil:
+		return false, err
+	case res.StatusCode == http.StatusBadGateway:
+		return false, errors.New(string(body))
+	case strings.Contains(string(body), "it dies with its pass"):
+		return false, syscall.ECONNREFUSED // another daemon has taken the port
+	}
+	return res.StatusCode == http.StatusForbidden, nil
+}
+
+// settle compares the books.
+func (s *siege) settle(upstream *hostile) {
+	client := &api.Client{Socket: filepath.Join(s.dir, ".quotad/quotad.sock")}
+	status, err := client.Status(context.Background())
+	if err != nil {
+		s.Fatal(err)
+	}
+	used := int(status.Credentials[0].Limits[0].Used)
+	upstream.mu.Lock()
+	defer upstream.mu.Unlock()
+	total := 0
+	for _, n := range upstream.got {
+		total += n
+	}
+	uncharged := slices.DeleteFunc(s.failed, func(id int) bool { return upstream.got[id] > 0 && !(upstream.free304 && id%10 == 2) })
+	slices.Sort(uncharged)
+	s.Logf("%d requests came, of which %d were charged; %d units are debited", total, upstream.charged, used)
+	if upstream.refused > 0 || used < upstream.charged {
+		s.Errorf("the upstream charged %d and refused %d, but %d units are debited", upstream.charged, upstream.refused, used)
+	}
+	if excess := used - upstream.charged; excess > 0 {
+		s.Logf("beyond that %d, of these calls that failed and that it did not charge: %d", excess, uncharged)
+		if excess > len(uncharged) {
+			s.Errorf("%d units too many are debited", excess)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -241,7 +242,7 @@ func (e *executor) command(p Pass, token string) Command {
 		}),
 		Timeout:   e.job.Timeout,
 		KillGrace: e.job.KillGrace,
-		Secrets:   e.job.Secrets,
+		Secrets:   append(slices.Clone(e.job.Secrets), token), // it stands in the address of the proxy, which errors show
 	}
 }
 

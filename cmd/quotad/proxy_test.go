@@ -173,6 +173,11 @@ func write(t *testing.T, dir, name, text string) {
 	}
 }
 
+// clientIn returns a client of the daemon that runs in a directory.
+func clientIn(dir string) *api.Client {
+	return &api.Client{Socket: filepath.Join(dir, ".quotad/quotad.sock")}
+}
+
 // A siege is what clients do to a daemon that is killed meanwhile.
 type siege struct {
 	*testing.T
@@ -258,8 +263,7 @@ func (s *siege) get(client *http.Client, address string, id int, random *rand.Ra
 
 // settle compares the books.
 func (s *siege) settle(upstream *hostile) {
-	client := &api.Client{Socket: filepath.Join(s.dir, ".quotad/quotad.sock")}
-	status, err := client.Status(context.Background())
+	status, err := clientIn(s.dir).Status(context.Background())
 	if err != nil {
 		s.Fatal(err)
 	}

@@ -196,7 +196,7 @@ func TestMetersACall(t *testing.T) {
 func TestTakesTheTokenAsKey(t *testing.T) {
 	var got atomic.Pointer[http.Request]
 	s := newScene(t, func(w http.ResponseWriter, r *http.Request) { got.Store(r.Clone(context.Background())); ok(w, r) }, nil)
-	base := strings.Replace(s.base, runToken+"/", "", 1)
+	base := s.proxy.Root() + "/"
 	for name, r := range map[string]struct {
 		query  string
 		header http.Header

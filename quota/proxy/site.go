@@ -31,22 +31,12 @@ func (p *Proxy) locate(r *http.Request) (*site, *api.Problem) {
 		return nil, problem
 	}
 	s := &site{method: r.Method}
-	first, path, _ := strings.Cut(strings.TrimPrefix(r.URL.EscapedPath(), "/"), "/")
-	s.token, s.through = first, p.Root()+"/"+first
-	credential := first
-	var live bool
-	if s.bearer, live = p.tokens.Bearer(first); live {
-		credential, path, _ = strings.Cut(path, "/")
-		s.through += "/" + credential
-	} else if s.token = keyOf(r); s.token != "" {
-		s.bearer, live = p.tokens.Bearer(s.token)
-	}
+	credential, live := s.bear(r, p)
 	if !live {
 		problem := api.NewProblem(quota.Forbidden, "the run token is missing or unknown: it dies with its pass")
 		problem.Hint = "a pass finds the address with its token in $" + AddressEnv
 		return nil, problem
 	}
-	s.path = "/" + path
 	if s.target = p.Target(credential); s.target == nil {
 		problem := api.NewProblem(quota.UnknownCredential, "no credential %.80q is proxied", credential)
 		problem.Hint = "the address is " + p.Root() + "/RUN_TOKEN/CREDENTIAL/…"
@@ -57,6 +47,21 @@ func (p *Proxy) locate(r *http.Request) (*site, *api.Problem) {
 	}
 	s.query = s.target.strip(r.URL.RawQuery, p.isToken)
 	return s, s.override(r, p.isToken)
+}
+
+// bear finds the run token: in the path, with the name of its credential behind it; or as
+// the API key, where the path is the upstream's own.
+func (s *site) bear(r *http.Request, p *Proxy) (credential string, live bool) {
+	path := strings.TrimPrefix(r.URL.EscapedPath(), "/")
+	first, rest, _ := strings.Cut(path, "/")
+	if s.bearer, live = p.tokens.Bearer(first); live {
+		credential, rest, _ = strings.Cut(rest, "/")
+		s.token, s.path, s.through = first, "/"+rest, p.Root()+"/"+first+"/"+credential
+		return credential, true
+	}
+	s.token, s.path, s.through = keyOf(r), "/"+path, p.Root()
+	s.bearer, live = p.tokens.Bearer(s.token)
+	return s.bearer.Credential, live
 }
 
 // checkHost refuses what is not meant for us: a page's request under a name that was made

@@ -19,7 +19,7 @@ import (
 	"quotad/quota/api"
 )
 
-// snippets are the README's jobs that do not call upstream; probe is a command
+// snippets are the pages' jobs that do not call upstream; probe is a command
 // that fails where the snippet could not run.
 var snippets = []struct {
 	file  string
@@ -53,7 +53,7 @@ run_at_start = true
 command = %[1]s
 `
 
-// The README's snippets as passes of a daemon: granted, denied, refused otherwise,
+// The pages' snippets as passes of a daemon: granted, denied, refused otherwise,
 // and without a daemon.
 func TestReadmeSnippets(t *testing.T) {
 	t.Parallel()
@@ -62,9 +62,9 @@ func TestReadmeSnippets(t *testing.T) {
 			if output, err := exec.Command(s.probe[0], s.probe[1:]...).CombinedOutput(); err != nil {
 				t.Skipf("the snippet needs what %v looks for: %v %s", s.probe, err, output)
 			}
-			blocks := blocksOf(readREADME(t), s.file+"\n")
+			blocks := blocksOf(readREADME(t)+readPage(t, apiFile), s.file+"\n")
 			if len(blocks) != 1 {
-				t.Fatalf("%d blocks of the README begin with %s", len(blocks), s.file)
+				t.Fatalf("%d blocks of the pages begin with %s", len(blocks), s.file)
 			}
 			file := filepath.Join(shortDir(t), s.file)
 			if err := os.WriteFile(file, []byte(blocks[0]), 0o600); err != nil {

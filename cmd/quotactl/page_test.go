@@ -67,6 +67,34 @@ func TestPageShowsNoOutput(t *testing.T) {
 	}
 }
 
+// What was refused is told with what was not launched for the same want, the latest first
+// and what is alike as one.
+func TestPageRefusals(t *testing.T) {
+	ago := func(minutes int) time.Time { return at.Add(-time.Duration(minutes) * time.Minute) }
+	skipped := func(minutes int) jobs.Run {
+		return jobs.Run{Job: "charts", Passes: []jobs.Pass{
+			{Region: "JP", Outcome: jobs.OK, EndedAt: ago(minutes)},
+			{Region: "KR", Outcome: jobs.Skipped, Reason: jobs.Unaffordable, Detail: "a pass expects 104 units, 3 are left", EndedAt: ago(minutes), RetryAt: at.Add(time.Hour)},
+		}}
+	}
+	f := pageFacts{
+		runs: []jobs.Run{skipped(10), skipped(70), skipped(130)},
+		refusals: api.Refusals{Since: ago(500), Refusals: []api.Refusal{
+			{At: ago(1), Since: ago(5), Times: 37, Operation: "search.list", Count: 2, Units: 200, By: "trending", Region: "US", Reason: "limit_exceeded", Limit: "daily", RetryAt: new(at.Add(time.Minute))},
+			{At: ago(20), Since: ago(20), Times: 1, Operation: "gone", Count: 1, By: "@1000", Reason: "unknown_operation", Detail: "operation gone is not configured"},
+		}},
+	}
+	got := pageRefusals(f, viewOf(80))
+	want := []page.Refusal{
+		{At: "09:25:53 UTC", Times: "37 times since 09:21:53", By: "trending, US", What: "2 calls of search.list", Why: "no room for 200 units in limit daily; was to fit in 1m, at 09:27:53 UTC"},
+		{At: "09:16:53 UTC", Times: "3 times since 07:16:53", By: "charts, KR", What: "a pass", Why: "unaffordable: a pass expects 104 units, 3 are left; was to fit in 1h, at 10:26:53 UTC"},
+		{At: "09:06:53 UTC", By: "@1000", What: "1 call of gone", Why: "unknown_operation: operation gone is not configured"},
+	}
+	if !slices.Equal(got.Rows, want) {
+		t.Errorf("got\n%+v\nwant\n%+v", got.Rows, want)
+	}
+}
+
 // What cannot be asked for is told as not known, and the rest is shown.
 func TestPageSaysWhatItDoesNotKnow(t *testing.T) {
 	lost := api.NewProblem(api.NotFound, "no such route")

@@ -27,6 +27,9 @@ func curveOf(l api.Limit, spent told, planned time.Time, played plan.Limit, now 
 	if sliding {
 		c.Until, c.Full, c.ResetsAt = now.Add(min(length, mostAhead)), now, time.Time{}
 	}
+	if l.Closed != nil {
+		c.OpensAt = l.Closed.Until
+	}
 	hours := hoursOf(spent.usage, l.Name)
 	c.Held = heldPoints(hours, from, spent.usage.Until, page.Point{At: now, Units: l.Used})
 	c.Ahead = aheadPoints(l, c, hours, planned, played)

@@ -246,15 +246,22 @@ func pageRing(j jobsapi.Job, passes []jobs.Pass, v term.View) (ring []page.Regio
 	return ring, 0
 }
 
-// pageRefusals are the latest refusals of the API, and those of passes that were not
-// launched, the latest first.
+// mostRefused is how many refusals are shown.
+const mostRefused = 20
+
+// pageRefusals are the latest calls that were refused, and passes that were not launched.
 func pageRefusals(f pageFacts, v term.View) page.Refusals {
 	if f.refErr != nil {
 		return page.Refusals{Error: f.refErr.Error()}
 	}
+	all := append(slices.Clone(f.refusals.Refusals), notLaunched(f.runs)...)
+	slices.SortStableFunc(all, func(x, y api.Refusal) int { return y.At.Compare(x.At) })
 	shown := page.Refusals{Note: "of calls since quotad began, " + v.When(f.refusals.Since)}
-	for _, r := range f.refusals.Refusals[:min(len(f.refusals.Refusals), mostRefused)] {
-		row := page.Refusal{At: v.Clock(r.At) + v.ZoneMark(), By: v.Caller(r.By), What: quota.Count(r.Count, "call", "calls") + " of " + r.Operation, Why: refusedText(r, v)}
+	for _, r := range all[:min(len(all), mostRefused)] {
+		row := page.Refusal{At: v.Clock(r.At) + v.ZoneMark(), By: v.Caller(r.By), What: "a pass", Why: refusedText(r, v)}
+		if r.Operation != "" {
+			row.What = quota.Count(r.Count, "call", "calls") + " of " + r.Operation
+		}
 		if r.Region != "" {
 			row.By += ", " + v.Clean(r.Region)
 		}
@@ -266,7 +273,30 @@ func pageRefusals(f pageFacts, v term.View) page.Refusals {
 	return shown
 }
 
-const mostRefused = 20
+// notLaunched are the passes of runs, the latest first, that were skipped: of a job and a
+// reason as one. They ask for no operation.
+func notLaunched(runs []jobs.Run) []api.Refusal {
+	var all []api.Refusal
+	for _, r := range runs {
+		for _, p := range r.Passes {
+			if p.Outcome != jobs.Skipped {
+				continue
+			}
+			alike := func(known api.Refusal) bool { return known.By == r.Job && known.Reason == string(p.Reason) }
+			i := slices.IndexFunc(all, alike)
+			if i < 0 {
+				i = len(all)
+				all = append(all, api.Refusal{At: p.EndedAt, By: r.Job, Region: string(p.Region), Reason: string(p.Reason), Detail: p.Detail})
+				if at := p.RetryAt; !at.IsZero() {
+					all[i].RetryAt = &at
+				}
+			}
+			all[i].Since = p.EndedAt
+			all[i].Times++
+		}
+	}
+	return all
+}
 
 // refusedText says why, as it was then.
 func refusedText(r api.Refusal, v term.View) string {

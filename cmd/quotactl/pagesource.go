@@ -30,7 +30,7 @@ type pageSource struct {
 
 const (
 	dearEvery = time.Minute
-	leastDear = 10 * time.Second
+	leastDear = 5 * time.Second
 	dearTime  = 20 * time.Second // for all of the dear part
 )
 

@@ -57,7 +57,10 @@ func (a axis) ticks() []tick {
 	}
 	var list []tick
 	for _, at := range a.times(step) {
-		list = append(list, tick{a.part(at), a.percent(at), a.name(at), a.anchor(at), !major[at]})
+		t := tick{a.part(at), a.percent(at), a.name(at), a.anchor(at), !major[at]}
+		if n := len(list); n == 0 || list[n-1].Anchor != "start" || t.part-list[n-1].part >= nearby || !t.Minor {
+			list = append(list, t)
+		}
 	}
 	return list
 }

@@ -12,8 +12,10 @@ import (
 const (
 	plotHeight = 170
 	plotWidth  = 1000 // of the box that is stretched to the room there is
-	plotTop    = 18   // above it, for the names of moments
-	plotBelow  = 20   // for those of the hours
+	plotTop    = 18   // above it
+	plotBelow  = 20   // for the names of the hours
+	momentTop  = 12   // of the name of the first moment
+	momentRow  = 14   // for each further one
 )
 
 // A curveView is a curve as it is drawn.
@@ -30,8 +32,11 @@ type curveView struct {
 	Moments                      []moment
 }
 
-// A moment is a vertical line with a name.
-type moment struct{ X, Text, Anchor, Class string }
+// A moment is a vertical line with a name, which has a row of its own above the plot.
+type moment struct {
+	X, Text, Anchor, Class string
+	Y                      int
+}
 
 // viewOfCurve returns nil of a limit without a curve.
 func viewOfCurve(p Picture, credential string, l Limit) *curveView {
@@ -42,18 +47,19 @@ func viewOfCurve(p Picture, credential string, l Limit) *curveView {
 	x := axis{c.From, c.Until, p.Zone}
 	y := scale{mostOf(l), plotHeight}
 	budget := l.Units - l.Reserve
+	moments := momentsOf(p, x, c)
+	top := plotTop + momentRow*max(0, len(moments)-1)
 	v := &curveView{
-		Label: curveLabel(credential, l),
-		Width: plotWidth, Height: plotHeight, Top: plotTop, Total: plotTop + plotHeight + plotBelow, HoursTop: plotTop + plotHeight, HoursY: plotTop + plotHeight + 14,
+		Label: curveLabel(credential, l), Moments: moments,
+		Width: plotWidth, Height: plotHeight, Top: top, Total: top + plotHeight + plotBelow, HoursTop: top + plotHeight, HoursY: top + plotHeight + 14,
 		Line: path(x, y, c.Held), Ahead: path(x, y, c.Ahead), Held: area(x, y, c.Held), AheadArea: area(x, y, c.Ahead),
 		Pace:   path(x, y, []Point{{c.From, 0}, {c.Full, budget}}),
-		UnitsY: pixels(plotTop + y.y(l.Units)), BudgetY: pixels(plotTop + y.y(budget)), ReserveTall: pixels(y.y(budget) - y.y(l.Units)),
-		UnitsText: quota.Thousands(l.Units), Now: x.percent(c.Now), Ticks: x.ticksBut(c.Now),
+		UnitsY: pixels(float64(top) + y.y(l.Units)), BudgetY: pixels(float64(top) + y.y(budget)), ReserveTall: pixels(y.y(budget) - y.y(l.Units)),
+		UnitsText: quota.Thousands(l.Units), Now: x.percent(c.Now), NowAnchor: x.anchor(c.Now), Ticks: x.ticksBut(c.Now),
 	}
 	if l.Reserve > 0 {
-		v.BudgetText = quota.Thousands(budget) + " without the reserve"
+		v.BudgetText = quota.Thousands(budget) + " for jobs"
 	}
-	v.Moments, v.NowAnchor = momentsOf(p, x, c), x.anchor(c.Now)
 	return v
 }
 
@@ -72,10 +78,11 @@ func momentsOf(p Picture, x axis, c *Curve) []moment {
 	var list []moment
 	add := func(at time.Time, what, class string) {
 		if !at.IsZero() && !at.Before(x.from) && !at.After(x.until) {
-			list = append(list, moment{x.percent(at), what + " " + at.In(p.Zone).Format("15:04"), anchorAt(x, at), class})
+			list = append(list, moment{x.percent(at), what + " " + at.In(p.Zone).Format("15:04"), anchorAt(x, at), class, momentTop + len(list)*momentRow})
 		}
 	}
 	add(c.DryAt, "runs dry", "dry")
+	add(c.OpensAt, "opens", "reset")
 	add(c.ResetsAt, "resets", "reset")
 	return list
 }

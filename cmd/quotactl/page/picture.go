@@ -69,6 +69,7 @@ type Curve struct {
 	Held             []Point   // what the window holds now, by when it was spent; the last is at Now
 	Ahead            []Point   // the forecast; the first is at Now
 	DryAt            time.Time // when the forecast stops a run; zero: it does not
+	OpensAt          time.Time // when the limit, which is closed, opens; zero: it is open
 	ResetsAt         time.Time // when all units come back; zero: they come back one by one
 }
 

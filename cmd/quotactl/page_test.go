@@ -150,6 +150,29 @@ func TestDenials(t *testing.T) {
 	}
 }
 
+// A limit that is spent stands in the way even where nobody could be asked why; one that
+// is only observed does not.
+func TestTroubles(t *testing.T) {
+	closed := &api.Closed{Until: at.Add(time.Hour), Says: "quotaExceeded"}
+	for _, row := range []struct {
+		name string
+		l    api.Limit
+		want int
+	}{
+		{"open", api.Limit{Units: 10, Remaining: 3}, 0},
+		{"spent", api.Limit{Units: 10, Used: 10}, 1},
+		{"closed", api.Limit{Units: 10, Closed: closed}, 1},
+		{"spent, but only observed", api.Limit{Units: 10, Used: 10, Observe: true}, 0},
+	} {
+		row.l.Name, row.l.Window = "daily", "24h0m0s"
+		f := pageFacts{}
+		f.status.Credentials = []api.Credential{{Name: "youtube", Limits: []api.Limit{row.l}}}
+		if got := pageTroubles(f, viewOf(80)); len(got) != row.want {
+			t.Errorf("%s: %+v", row.name, got)
+		}
+	}
+}
+
 // A day in which 100 units an hour were spent, at half past nine: the sliding window gives
 // back what it took while the schedule spends 60 an hour.
 func TestCurveOfASlidingLimit(t *testing.T) {

@@ -141,7 +141,7 @@ func pageTroubles(f pageFacts, v term.View) []page.Trouble {
 	}
 	for _, c := range f.status.Credentials {
 		for _, l := range c.Limits {
-			if (l.Remaining == 0 || l.Closed != nil) && !explained[c.Name+" "+l.Name] {
+			if stateOf(l) == term.Red && !explained[c.Name+" "+l.Name] {
 				list = append(list, page.Trouble{Title: "credential " + c.Name + ", limit " + l.Name, Lines: []page.Line{{Text: noteOf(l, v), Tone: page.Bad}}})
 			}
 		}

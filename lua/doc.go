@@ -1,8 +1,9 @@
 // Package lua holds the scripts by which a ledger in Redis decides: one verb per file,
-// each headed by what it takes and answers. lua.go joins each with what it shares:
-// prelude.lua has the clock and the replies, account.lua the state of a credential's log,
-// entries.lua the form of its entries. The verbs of a job that hosts share, claim, hold,
-// load and save, need the prelude alone.
+// each headed by what it takes and answers. lua.go joins each with what it shares: clock.lua
+// has the time, account.lua the state of a credential's log, entries.lua its entries, view.lua
+// what they count, index.lua a summary of that, and corrections.lua what changes them
+// afterwards. grant.lua stands in front of acquire alone. The verbs of a job that hosts share,
+// claim, hold, load and save, need the clock alone.
 //
 // What must be atomic happens in one script, and a script touches the keys that it
 // declares and no others. Package redisledger runs them and names the keys.

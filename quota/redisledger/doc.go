@@ -7,11 +7,11 @@
 // reads the account, a packed string, decides, appends what it grants to the log, a stream,
 // and writes the account. What was granted is in this daemon's journal before Acquire
 // returns. Mostly grant.lua, in front of it, does all that: it grants what is plain.
-// account.lua says what is kept in Redis, entries.lua how the log is read, view.lua how it is
-// counted. What a
-// limit has used is a view of the log: hosts with the same limits and costs share one,
-// another host has its own beside it, and counts the entries that it has not seen. A view
-// that is new begins with its windows, and one that nobody used for as long is dropped.
+// account.lua says what is kept in Redis, entries.lua how the log is read, view.lua how it
+// is counted. What a limit has used is a view of the log: hosts with the same limits and
+// costs share one, another host has its own beside it, and counts the entries that it has
+// not seen. A view that is new begins with its windows, and one that nobody used for as long
+// is dropped.
 //
 // # States
 //

@@ -179,7 +179,7 @@ func (h *holder) decided(r quota.Request, units quota.Units, d quota.Decision, e
 		return // a replay of what was counted, or nothing to count
 	}
 	h.grants[d.GrantID] = d.Units
-	h.made[r.Operation] += r.Count
+	h.made[r.Operation] += d.Calls(r)
 	h.record.Units += d.Units
 	h.record.Calls++
 	h.record.Last = d.GrantID

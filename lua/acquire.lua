@@ -4,14 +4,16 @@
 --
 -- KEYS  1 account · 2 log · 3 settled · 4 requests · 5 view
 -- ARGV  1… the head, as account.lua reads it; packed behind the call's number, for each request and
---       limit the charge, 0 where it is not counted, and the units that it may fill; a call that is
---       asked again debits nothing twice · then for each request, at most 128, its entry, or - for a
+--       limit the charge, 0 where it is not counted, and the units that it may fill, and behind
+--       those, unless none takes less, for each request the calls of which it takes as many as fit,
+--       or 0; a call that is asked again debits nothing twice · then for each request, at most 128, its entry, or - for a
 --       peek, which comes alone
 -- reply [status, now in ms, epoch, newest entry, server's clock in ms, what is closed, per decided request: kind, a,
 --       b, units used of each limit…], or what grant.lua answers
 --       status  done · more (call again for those not decided yet) · stray (nobody waits for this
 --               call any more) · or why the account is not ready
---       kind    granted (a entry id; empty for a peek) · replayed (a entry id)
+--       kind    granted (a entry id; empty for a peek) · replayed (a entry id); of both b the calls,
+--               of a request that takes less
 --               conflict (a entry that was granted) · denied (a the limit's number, b the ms at
 --               which the request fits) · closed (likewise, of a limit that is closed)
 
@@ -21,9 +23,18 @@ local more = unready == 'more'
 if unready and not more then return refuse(unready) end
 if ARGV[at] and ARGV[at] ~= '-' and stray() then return answer('stray') end
 
+local asked, taken = {}, {} -- calls of the requests that take less: asked for, and taken
+local less_at = 25 + 16 * count * (#ARGV - at + 1)
+for r = at, #ARGV >= at and #ARGV[3] >= less_at and #ARGV or 0 do
+  local calls = struct.unpack('<d', ARGV[3], less_at + 8 * (r - at))
+  if calls > 0 then asked[r], taken[r] = calls, calls end
+end
+
 -- charge_of returns what request r is charged in limit i, and the units that it may fill there.
 local function charge_of(r, i)
-  return struct.unpack('<dd', ARGV[3], 9 + 16 * (count * (r - at) + i))
+  local charge, budget = struct.unpack('<dd', ARGV[3], 9 + 16 * (count * (r - at) + i))
+  if asked[r] then charge = charge / asked[r] * taken[r] end
+  return charge, budget
 end
 
 -- The call was made before: what it granted then is granted, the one after the other.
@@ -34,14 +45,27 @@ if done then
   before_bits = string.sub(done, 17)
 end
 
+-- repeats tells whether an entry is the grant of a request.
+local function repeats(r, granted)
+  local operation, calls = string.match(granted, '^g%S* (%S+) (%S+)')
+  local again, number = string.match(ARGV[r], '^g%S* (%S+) (%S+)')
+  return operation == again and (calls == number or asked[r] and tonumber(calls) < asked[r])
+end
+
+-- calls_of returns the calls of a grant, of a request that takes less.
+local function calls_of(r, granted)
+  return asked[r] and tonumber(string.match(granted, '^g%S* %S+ (%d+)')) or ''
+end
+
 -- known decides a request whose key stands for a grant that counts.
-local function known(entry)
+local function known(r)
+  local entry = ARGV[r]
   local key = string.match(entry, ' (%S+)$')
   local id = key and key ~= '-' and request(key)
   local granted = id and counted(id) and entry_of(id)
   if not granted then return nil end
-  if string.match(granted, '^g%S* (%S+ %S+)') == string.match(entry, '^g%S* (%S+ %S+)') then return 'replayed', id end
-  return 'conflict', granted
+  if repeats(r, granted) then return 'replayed', id, calls_of(r, granted) end
+  return 'conflict', granted, ''
 end
 
 -- refused returns the limit that refuses a request for the longest, and the ms at which it fits
@@ -80,9 +104,35 @@ local function closed_to(r)
   return limit, latest
 end
 
+-- take decides how many calls a request is for: those that fit, or one. While more has to leave
+-- the windows, that is not known of fewer than all.
+local function take(r)
+  if more then return end
+  local most = asked[r]
+  for i = 1, count do
+    local charge, budget = charge_of(r, i)
+    if charge > 0 then
+      local refuses = now < refuses_ms[i]
+      if not refuses then budget = MAX end
+      most = math.min(most, math.floor(math.max(0, budget - v[i].sum) / (charge / taken[r])))
+      if refuses and catching_up(i) > 0 then most = 0 end
+    end
+  end
+  if closed_to(r) > 0 then most = 0 end
+  taken[r] = math.max(1, most)
+end
+
+-- entry_for returns the entry of a request, for the calls that it takes.
+local function entry_for(r)
+  if not asked[r] or taken[r] == asked[r] then return ARGV[r] end
+  local list, operation, rest = string.match(ARGV[r], '^g(%S*) (%S+) %d+ (.*)$')
+  list = string.gsub(list, '=(%d+)', function(charge) return '=' .. int(tonumber(charge) / asked[r] * taken[r]) end)
+  return 'g' .. list .. ' ' .. operation .. ' ' .. int(taken[r]) .. ' ' .. rest
+end
+
 local function grant(r)
   local id = next_id()
-  redis.call('XADD', log, id, 'e', ARGV[r])
+  redis.call('XADD', log, id, 'e', entry_for(r))
   count_units(last_ms, last_seq, function(i) return (charge_of(r, i)) end)
   pass(last_ms, last_seq)
   local key = string.match(ARGV[r], ' (%S+)$')
@@ -98,10 +148,13 @@ for r = at, #ARGV do
   local kind, a, b = nil, '', ''
   if string.sub(before_bits, r - at + 1, r - at + 1) == '1' then
     kind, a, before_seq = 'granted', id_of(before_ms, before_seq), before_seq + 1
+    b = calls_of(r, asked[r] and entry_of(a) or '')
   elseif not peek then
-    kind, a = known(ARGV[r])
+    kind, a, b = known(r)
   end
   if not kind then
+    b = ''
+    if asked[r] then take(r) end
     local limit, latest = refused(r)
     if not limit and not more and not first then return answer('behind') end -- its index is gone
     if not limit or (done and limit == 0) then -- a call grants once
@@ -116,7 +169,7 @@ for r = at, #ARGV do
     elseif peek then
       kind, a = 'granted', ''
     else
-      kind, a, bit = 'granted', grant(r), '1'
+      kind, a, b, bit = 'granted', grant(r), taken[r] or '', '1'
       first = first or struct.pack('<dd', last_ms, last_seq)
     end
   end

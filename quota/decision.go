@@ -37,6 +37,8 @@ type Decision struct {
 	Replayed bool // the request id had been granted before; nothing new was debited
 	Outage   bool // granted from the local journal while the ledger could not be reached
 
+	// Count is how many calls are granted, of a request AtMost; 0 of others.
+	Count Units
 	// Units is what the request costs; where it costs different amounts in
 	// different limits, the greatest of them.
 	Units Units
@@ -56,6 +58,14 @@ type Decision struct {
 
 // Granted tells a grant from a refusal.
 func (d Decision) Granted() bool { return d.Reason == "" && d.Err == nil }
+
+// Calls returns how many calls of r are granted.
+func (d Decision) Calls(r Request) Units {
+	if d.Count > 0 {
+		return d.Count
+	}
+	return r.Count
+}
 
 // Denied tells a refusal that time alone ends, at RetryAt.
 func (d Decision) Denied() bool { return d.Reason == LimitExceeded || d.Reason == LimitClosed }

@@ -16,12 +16,13 @@ type denialKey struct {
 	job        string
 	operation  string
 	count      Units
+	atMost     bool
 	useReserve bool
 	key        string
 }
 
 func keyOf(ask Ask) denialKey {
-	k := denialKey{job: ask.Caller.Job, operation: ask.Operation, count: ask.Count, useReserve: ask.UseReserve}
+	k := denialKey{job: ask.Caller.Job, operation: ask.Operation, count: ask.Count, atMost: ask.AtMost, useReserve: ask.UseReserve}
 	if !ask.Fresh {
 		k.key = ask.Key()
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 )
 
@@ -18,7 +19,8 @@ type Ledger interface {
 	// Acquire decides the asks one after the other, all of credential c, and
 	// returns one decision for each. A refusal moves nothing; a grant debits
 	// every charge, or none; on return a grant is as durable as the ledger
-	// makes anything.
+	// makes anything. Of an ask that takes less (AtMost) as many calls are granted as
+	// fit at that instant; a denial is about one of them.
 	//
 	// After ErrUnavailable nothing was debited. After ErrOutcomeUnknown each ask
 	// may or may not have been granted: asking again with the same request id
@@ -76,6 +78,33 @@ var (
 type Ask struct {
 	Request
 	Charges []Charge // in the order of the credential's limits; at least one
+}
+
+// Fewer returns the ask for n of its calls.
+func (a Ask) Fewer(n Units) Ask {
+	if n == a.Count {
+		return a
+	}
+	a.Charges = slices.Clone(a.Charges)
+	for i := range a.Charges {
+		a.Charges[i].Units = a.Charges[i].Units / a.Count * n
+	}
+	a.Count = n
+	return a
+}
+
+// Granted is the Decision.Count of a grant of the ask.
+func (a Ask) Granted() Units {
+	if a.AtMost {
+		return a.Count
+	}
+	return 0
+}
+
+// Repeats tells whether the ask is the one that was granted count calls of an operation
+// under its request id.
+func (a Ask) Repeats(operation string, count Units) bool {
+	return a.Operation == operation && (a.Count == count || a.AtMost && count < a.Count)
 }
 
 // A Settlement says what a grant really cost.

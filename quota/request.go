@@ -20,7 +20,10 @@ type Request struct {
 	RequestID string
 	// Fresh says that RequestID was just drawn and never asked under before: a
 	// refusal from memory cannot hide a grant then.
-	Fresh      bool
+	Fresh bool
+	// AtMost asks for as many of the calls as fit, at least one. Asked again under the
+	// same request id, it is granted as many as before.
+	AtMost     bool
 	UseReserve bool // may spend the reserve; whether the caller is allowed to is checked before
 	// Optional says that the caller goes on without the call: a denial does not mean
 	// that its budget is gone.

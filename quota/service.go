@@ -86,10 +86,15 @@ func (s *Service) Acquire(ctx context.Context, r Request) (Decision, error) {
 	if b == nil {
 		return refused, nil
 	}
-	if d, never := neverFits(b.credential, charges, r.UseReserve); never {
+	ask := Ask{Request: r, Charges: charges}
+	least := charges
+	if r.AtMost {
+		least = ask.Fewer(1).Charges
+	}
+	if d, never := neverFits(b.credential, least, r.UseReserve); never {
 		return d, nil
 	}
-	return b.acquire(ctx, Ask{Request: r, Charges: charges})
+	return b.acquire(ctx, ask)
 }
 
 // Cost is that of a configured credential; 0 of another one.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -20,7 +21,9 @@ Usage:
   quotactl acquire OPERATION [FLAGS]
 
 Flags:
-` + requestUsage + `
+` + requestUsage + `      --at-most           as many of --count as fit, at least one; the answer
+                          says how many
+
 With -o value the answer is what remains, in units.
 
 Example:
@@ -44,10 +47,15 @@ func newAcquire(c *cli) *cobra.Command {
 			if err != nil {
 				return errors.Join(c.printRefusal(d), err)
 			}
-			return c.print(decisionAnswer(d, [][2]string{{"granted", units(d.Units)}, {"grant", d.GrantID}}))
+			granted := units(d.Units)
+			if d.Count > 0 {
+				granted = fmt.Sprintf("%s, %s", quota.Count(d.Count, "call", "calls"), granted)
+			}
+			return c.print(decisionAnswer(d, [][2]string{{"granted", granted}, {"grant", d.GrantID}}))
 		},
 	}
 	requestFlags(cmd.Flags(), &r)
+	cmd.Flags().BoolVar(&r.AtMost, "at-most", false, "as many as fit, at least one")
 	completes(cmd, "credential", c.configured)
 	return cmd
 }

@@ -16,6 +16,11 @@ type AcquireRequest struct {
 	// Optional says that a pass goes on without the call: a denial does not end it, nor
 	// its run.
 	Optional bool `json:"optional,omitempty"`
+	// AtMost asks for as many of the calls as fit, at least one; Decision.Count says how
+	// many were granted. A run's units_per_run must have room for all of them.
+	AtMost bool `json:"at_most,omitempty"`
+	// Headers has a grant answered with the fields RateLimit and RateLimit-Policy, too.
+	Headers bool `json:"headers,omitempty"`
 }
 
 // Decision is the answer to an acquire, and the body of a settle's: a grant,
@@ -23,6 +28,7 @@ type AcquireRequest struct {
 type Decision struct {
 	Granted   bool    `json:"granted"`
 	GrantID   string  `json:"grant_id,omitempty"`
+	Count     int64   `json:"count,omitempty"`    // calls that were granted, of a request at_most
 	Units     int64   `json:"units,omitempty"`    // debited, of a grant
 	Remaining int64   `json:"remaining"`          // the smallest over the limits involved, after this answer; 0 where Limits is empty
 	Limits    []Limit `json:"limits,omitempty"`   // those involved

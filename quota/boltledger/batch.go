@@ -86,12 +86,25 @@ func (b *batch) decide(ask quota.Ask) (quota.Decision, error) {
 			return b.replay(ask, e), nil
 		}
 	}
+	if ask.AtMost {
+		ask = ask.Fewer(b.takes(ask))
+	}
 	d := b.state.Decide(b.credential, ask.Charges, ask.UseReserve, b.clock, b)
 	if d.Granted() {
 		d.GrantID = quota.GrantID(b.credential.Name, b.append(quota.NewEntry(ask, quota.ID{})))
 		d.Limits = b.state.States(b.credential, ask.Charges, b.now)
+		d.Count = ask.Granted()
 	}
 	return d, b.err
+}
+
+// takes returns how many of its calls an ask is decided for: those that fit, or one.
+func (b *batch) takes(ask quota.Ask) quota.Units {
+	most := max(1, b.state.Most(b.credential, ask, b.now))
+	if most > 1 && !b.state.Decide(b.credential, ask.Fewer(most).Charges, ask.UseReserve, b.clock, b).Granted() {
+		return 1 // a limit is closed
+	}
+	return most
 }
 
 // granted finds the grant that a request key stands for, while it counts anywhere.
@@ -107,10 +120,12 @@ func (b *batch) granted(key string) (quota.Entry, bool, error) {
 }
 
 func (b *batch) replay(ask quota.Ask, e quota.Entry) quota.Decision {
-	if e.Operation != ask.Operation || e.Count != ask.Count {
+	if !ask.Repeats(e.Operation, e.Count) {
 		return quota.Conflict(e.Operation, e.Count)
 	}
+	ask = ask.Fewer(e.Count)
 	return quota.Decision{
+		Count:    ask.Granted(),
 		GrantID:  quota.GrantID(b.credential.Name, e.ID),
 		Replayed: true,
 		Units:    quota.Max(ask.Charges),

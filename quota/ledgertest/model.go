@@ -90,20 +90,40 @@ func (m *Model) Peek(_ context.Context, c *quota.Credential, _ []string, charges
 
 func (q question) decide(ask quota.Ask) quota.Decision {
 	if e := q.granted(ask.Key()); e != nil {
-		if e.Operation != ask.Operation || e.Count != ask.Count {
+		if e.Operation != ask.Operation || e.Count != ask.Count && (!ask.AtMost || e.Count > ask.Count) {
 			return quota.Decision{Reason: quota.RequestIDConflict, Detail: "the request id was granted with other arguments"}
 		}
+		ask, count := less(ask, e.Count), quota.Units(0)
+		if ask.AtMost {
+			count = e.Count
+		}
 		return quota.Decision{
-			Replayed: true, GrantID: quota.GrantID(q.c.Name, e.ID),
+			Count: count, Replayed: true, GrantID: quota.GrantID(q.c.Name, e.ID),
 			Units: quota.Max(ask.Charges), Limits: q.states(ask.Charges),
 		}
 	}
+	for ask.AtMost && ask.Count > 1 && !q.fitsNow(ask) {
+		ask = less(ask, ask.Count-1)
+	}
 	d := q.fits(ask.Charges, ask.UseReserve)
 	if d.Granted() {
+		if ask.AtMost {
+			d.Count = ask.Count
+		}
 		d.GrantID = quota.GrantID(q.c.Name, q.append(quota.NewEntry(ask, quota.ID{})))
 		d.Limits = q.states(ask.Charges)
 	}
 	return d
+}
+
+// less returns an ask for n of its calls.
+func less(ask quota.Ask, n quota.Units) quota.Ask {
+	var charges []quota.Charge
+	for _, charge := range ask.Charges {
+		charges = append(charges, quota.Charge{Limit: charge.Limit, Units: charge.Units / ask.Count * n})
+	}
+	ask.Charges, ask.Count = charges, n
+	return ask
 }
 
 // granted finds the newest grant of a request key that some window still holds.
@@ -117,6 +137,21 @@ func (q question) granted(key string) *quota.Entry {
 		}
 	}
 	return nil
+}
+
+// fitsNow tells whether an ask, which may be too large for ever, would be granted.
+func (q question) fitsNow(ask quota.Ask) bool {
+	for _, charge := range ask.Charges {
+		i := q.c.Index(charge.Limit)
+		limit := q.c.Limits[i]
+		if limit.Observe {
+			continue
+		}
+		if q.closedIn(limit.Name) != (quota.Closed{}) || !q.lifted(limit, q.now) && q.used(i, q.now)+charge.Units > limit.Budget(ask.UseReserve) {
+			return false
+		}
+	}
+	return true
 }
 
 // fits decides without debiting.

@@ -57,6 +57,7 @@ func Run(t *testing.T, h Harness) {
 		{"a share known to one host only", shareOfOneHost},
 		{"a share is lifted before midnight", liftedShare},
 		{"a limit that only observes", observed},
+		{"as many calls as fit", atMost},
 		{"many clients at once", manyClients},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, h) })

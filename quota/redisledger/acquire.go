@@ -61,6 +61,7 @@ func (a *account) acquireSome(ctx context.Context, c *quota.Credential, asks []q
 		v.args[i] = grantText(ask, requestDigest(ask.Key()))
 		v.charges = appendCharges(v.charges, c, ask.Charges, ask.UseReserve)
 	}
+	v.charges = appendAtMost(v.charges, asks)
 	r, err := a.do(ctx, c, v)
 	if errors.Is(err, quota.ErrOutcomeUnknown) {
 		a.unanswered = &unanswered{call: v.call, asks: asks}
@@ -75,7 +76,11 @@ func (a *account) acquireSome(ctx context.Context, c *quota.Credential, asks []q
 	granted := make([]logLine, 0, len(asks))
 	for i, d := range decisions {
 		if d.GrantID != "" {
-			granted = append(granted, logLine{id: d.GrantID[len(c.Name)+1:], text: v.args[i].(string)})
+			text := v.args[i].(string)
+			if n := d.Calls(asks[i].Request); n != asks[i].Count {
+				text = grantText(asks[i].Fewer(n), requestDigest(asks[i].Key()))
+			}
+			granted = append(granted, logLine{id: d.GrantID[len(c.Name)+1:], text: text})
 		}
 	}
 	a.record(r.epoch, granted...)
@@ -93,6 +98,18 @@ func appendCharges(numbers []float64, c *quota.Credential, charges []quota.Charg
 			budget = quota.MaxUnits
 		}
 		numbers = append(numbers, float64(units), float64(budget))
+	}
+	return numbers
+}
+
+// appendAtMost writes for each ask how many calls it is for, if it takes less, else 0;
+// nothing if none does.
+func appendAtMost(numbers []float64, asks []quota.Ask) []float64 {
+	if !slices.ContainsFunc(asks, func(a quota.Ask) bool { return a.AtMost }) {
+		return numbers
+	}
+	for _, ask := range asks {
+		numbers = append(numbers, float64(ask.Granted()))
 	}
 	return numbers
 }
@@ -183,6 +200,7 @@ func allGranted(c *quota.Credential, asks []quota.Ask, r reply) []quota.Decision
 	decisions := make([]quota.Decision, len(asks))
 	for n := len(asks) - 1; n >= 0; n-- {
 		decisions[n] = decided(c, asks[n], r.used, nil, r.now)
+		decisions[n].Count = asks[n].Granted()
 		decisions[n].GrantID = quota.GrantID(c.Name, r.newest)
 		r.newest.Seq--
 		for i, limit := range c.Limits {
@@ -214,9 +232,17 @@ func decision(c *quota.Credential, ask quota.Ask, r reply, row []any) (quota.Dec
 			return quota.Decision{}, errReply
 		}
 	}
+	if ask.AtMost {
+		count, told := row[2].(int64)
+		if !told || row[0] == "denied" || row[0] == "closed" {
+			count = 1 // a denial is about one call
+		}
+		ask = ask.Fewer(quota.Units(count))
+	}
 	d := decided(c, ask, used, r.closed, r.now)
 	switch row[0] {
 	case "granted", "replayed":
+		d.Count = ask.Granted()
 		if id := asText(row[1]); id != "" {
 			d.GrantID = c.Name + ":" + id
 		}

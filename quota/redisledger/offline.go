@@ -3,6 +3,7 @@ package redisledger
 import (
 	"fmt"
 	"slices"
+	"sort"
 	"time"
 
 	"quotad/quota"
@@ -95,14 +96,23 @@ func (a *account) grantOffline(ask quota.Ask, down error) (quota.Decision, *offl
 		if digest == "-" || g.digest != digest {
 			continue
 		}
-		if g.operation != ask.Operation || g.count != ask.Count {
+		if !ask.Repeats(g.operation, g.count) {
 			return quota.Conflict(g.operation, g.count), nil
 		}
+		ask = ask.Fewer(g.count)
+		d.Units, d.Count = quota.Max(ask.Charges), ask.Granted()
 		d.GrantID, d.Replayed = quota.GrantID(a.name, g.id), true
 		return d, nil
 	}
 	if closed := a.closedOffline(ask.Charges); !closed.Granted() {
 		return closed, nil
+	}
+	if ask.AtMost {
+		exceeds := func(fewer int) bool {
+			return a.exceedsOffline(ask.Fewer(quota.Units(fewer)+2).Charges, ask.UseReserve) != nil
+		}
+		ask = ask.Fewer(quota.Units(sort.Search(int(ask.Count)-1, exceeds)) + 1)
+		d.Units, d.Count = quota.Max(ask.Charges), ask.Granted()
 	}
 	if err := a.exceedsOffline(ask.Charges, ask.UseReserve); err != nil {
 		return quota.Decision{Err: err}, nil

@@ -20,6 +20,9 @@ func (s *Server) acquire(w http.ResponseWriter, r *http.Request, c *Session, in 
 		writeProblem(w, api.ProblemFrom(err))
 		return
 	}
+	if in.Headers && d.Granted() {
+		addRateLimit(w.Header(), d, request.UseReserve)
+	}
 	WriteDecision(w, d, request.UseReserve)
 }
 
@@ -40,6 +43,7 @@ func (s *Server) requestOf(c *Session, in api.AcquireRequest) quota.Request {
 		Fresh:      in.Fresh,
 		UseReserve: in.UseReserve || c.useReserve,
 		Optional:   in.Optional,
+		AtMost:     in.AtMost,
 		Caller:     c.Caller,
 	}
 }

@@ -23,6 +23,7 @@ func WriteDecision(w http.ResponseWriter, d quota.Decision, useReserve bool) {
 	}
 	status := writeRefusal(body, d, useReserve)
 	if d.Denied() {
+		w.Header()["Retry-After"] = []string{strconv.FormatInt(seconds(d.RetryAfter), 10)}
 		addRateLimit(w.Header(), d, useReserve)
 	}
 	send(w, status, typeProblem, body.end())
@@ -30,6 +31,9 @@ func WriteDecision(w http.ResponseWriter, d quota.Decision, useReserve bool) {
 
 func writeGrant(body *object, d quota.Decision, useReserve bool) {
 	body.str("grant_id", d.GrantID)
+	if d.Count != 0 {
+		body.number("count", int64(d.Count))
+	}
 	if d.Units != 0 {
 		body.number("units", int64(d.Units))
 	}
@@ -176,16 +180,11 @@ func spendable(l quota.LimitState, useReserve bool) quota.Units {
 	return max(0, l.Budget(useReserve)-l.Used)
 }
 
-// addRateLimit writes the fields of draft-ietf-httpapi-ratelimit-headers, and
-// Retry-After: all in whole seconds, rounded up. An integer of a structured field has
+// addRateLimit writes the fields of draft-ietf-httpapi-ratelimit-headers, of the limits that
+// refuse what they have no room for: in whole seconds, rounded up. An integer of a structured field has
 // at most 15 digits (RFC 9651 §3.3.1); MaxUnits has 16.
 func addRateLimit(h http.Header, d quota.Decision, useReserve bool) {
 	const most = 999_999_999_999_999
-	retry := strconv.FormatInt(seconds(d.RetryAfter), 10)
-	h["Retry-After"] = []string{retry}
-	if len(d.Limits) == 0 {
-		return
-	}
 	policy, state := make([]byte, 0, 128), make([]byte, 0, 128)
 	for _, l := range d.Limits {
 		if !l.Refuses() {
@@ -202,7 +201,7 @@ func addRateLimit(h http.Header, d quota.Decision, useReserve bool) {
 		state = append(strconv.AppendQuote(state, l.Name), ";r="...)
 		state = strconv.AppendInt(state, int64(min(spendable(l, useReserve), most)), 10)
 		if l.Name == d.Limit {
-			state = append(append(state, ";t="...), retry...)
+			state = strconv.AppendInt(append(state, ";t="...), seconds(d.RetryAfter), 10)
 		}
 	}
 	if len(policy) == 0 {

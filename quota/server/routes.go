@@ -80,7 +80,7 @@ type None struct{}
 
 func (s *Server) ownRoutes() []Route {
 	return []Route{
-		{"POST", "/v1/acquire", Spend, "ask to spend before a call: granted, or refused with a reason; credential, operation, count, request_id, fresh, use_reserve, optional", decoded(s.acquire, api.AcquireRequest{Count: 1})},
+		{"POST", "/v1/acquire", Spend, "ask to spend before a call: granted, or refused with a reason; credential, operation, count, request_id, fresh, use_reserve, optional, at_most, headers", decoded(s.acquire, api.AcquireRequest{Count: 1})},
 		{"POST", "/v1/grants/{id}/settle", Correct, "set a grant to what was really spent; units", decoded(s.settle)},
 		{"DELETE", "/v1/grants/{id}", Correct, "release a grant whose call was never sent", decoded(s.release)},
 		{"GET", "/v1/status", Read, "everything at a glance", Handle(s.status)},
@@ -88,7 +88,7 @@ func (s *Server) ownRoutes() []Route {
 		{"GET", "/v1/credentials/{name}", Read, "one credential with the state of its limits", s.named(Handle(s.credential))},
 		{"GET", "/v1/credentials/{name}/log", Read, "what was debited and corrected; after, since, newest, most, follow", s.named(decoded(s.log, logRequest{Most: usualPage}))},
 		{"GET", "/v1/credentials/{name}/usage", Read, "who spent what; by, since, most", s.named(LongRead(Handle(s.usage, usageRequest{By: string(quota.ByJob)})))},
-		{"GET", "/v1/credentials/{name}/why", Read, "would calls be granted now, and what stands in their way; operation, count", s.named(LongRead(Handle(s.why, whyRequest{Count: 1})))},
+		{"GET", "/v1/credentials/{name}/why", Read, "would calls be granted now, and what stands in their way; operation, count, job", s.named(LongRead(Handle(s.why, whyRequest{Count: 1})))},
 		{"GET", "/v1/refusals", Read, "the acquires that were refused of late, by kind", Handle(s.listRefusals)},
 		{"POST", "/v1/credentials/{name}/adjust", Operate, "book units that were spent elsewhere, or give back what was not spent; limit, units, note", s.named(Handle(s.adjust))},
 		{"POST", "/v1/observe", Spend, "tell what the upstream answered, so that a limit that it calls exhausted is closed; credential, operation, grant_id, status, header, body", decoded(s.observation)},

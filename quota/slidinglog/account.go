@@ -129,6 +129,23 @@ func (a *Account) fits(v *View, units quota.Units, useReserve bool, now time.Tim
 	return at
 }
 
+// Most returns the greatest number of an ask's calls that fit now, 0 if none does; what is
+// closed does not matter. Advance must have been called.
+func (a *Account) Most(c *quota.Credential, ask quota.Ask, now time.Time) quota.Units {
+	most := ask.Count
+	for _, charge := range ask.Charges {
+		v := a.views[c.Index(charge.Limit)]
+		budget := quota.MaxUnits
+		if limit := v.Limit(); !limit.Observe && !limit.LiftedAt(now) {
+			if budget = limit.Budget(ask.UseReserve); !a.CatchingUp(limit.Window, now).IsZero() {
+				return 0
+			}
+		}
+		most = min(most, max(0, budget-v.used)/(charge.Units/ask.Count))
+	}
+	return most
+}
+
 // CatchingUp returns when the log reaches back as far as the window again, or
 // the zero time if it does at now.
 func (a *Account) CatchingUp(w quota.Window, now time.Time) time.Time {

@@ -78,7 +78,7 @@ func (m *meter) grant(r quota.Request, d quota.Decision) {
 		if !limit.limit.CountsJob(r.Caller.Job) {
 			continue
 		}
-		limit.debited.Add(float64(limit.cost) * float64(r.Count))
+		limit.debited.Add(float64(limit.cost) * float64(d.Calls(r)))
 		if len(states) > 0 {
 			limit.countNear(states[0])
 			states = states[1:]

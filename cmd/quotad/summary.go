@@ -217,6 +217,7 @@ func demand(c *config.Config, job *jobs.Job) []string {
 				run.Text(), job.Credential, limit.Name, quota.Thousands(limit.Budget(job.UseReserve)), reserve, again))
 		}
 	}
+	lines = append(lines, config.Counts(credential, job.Name, job.UseReserve)...)
 	if job.UnitsPerRun > 0 {
 		lines = append(lines, fmt.Sprintf("a run that has spent %s ends, and the next one goes on there%s", job.UnitsPerRun.Text(), afterHowMany(credential, job)))
 	}

@@ -58,6 +58,7 @@ func Run(t *testing.T, h Harness) {
 		{"a share is lifted before midnight", liftedShare},
 		{"a limit that only observes", observed},
 		{"as many calls as fit", atMost},
+		{"the boundary of a minute", boundary},
 		{"many clients at once", manyClients},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, h) })

@@ -25,6 +25,7 @@ func (c *Config) Fits() []plan.Fit {
 // with the file.
 func (c *Config) Warnings() Errors {
 	warnings := append(slices.Clone(c.warnings), c.largeAllowances()...)
+	warnings = append(warnings, c.oddShares()...)
 	for _, f := range c.Fits() {
 		if f.Fits || f.Observe {
 			continue

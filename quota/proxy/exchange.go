@@ -39,6 +39,7 @@ type exchange struct {
 	grants  []quota.Decision
 	sent    int      // how often the request was written
 	written bool     // since the last connection was got
+	got     bool     // a connection, on which the request may be being written
 	refused *refusal // of a repetition
 	free    bool     // the upstream does not charge for its answer
 	event   Exchange
@@ -95,7 +96,7 @@ func (x *exchange) wrote() {
 	defer x.mu.Unlock()
 	if !x.written {
 		x.sent++
-		x.written = true
+		x.written, x.got = true, false
 	}
 }
 
@@ -103,7 +104,7 @@ func (x *exchange) wrote() {
 func (x *exchange) gotConn(info httptrace.GotConnInfo) {
 	x.mu.Lock()
 	again := x.written
-	x.written = false
+	x.written, x.got = false, true
 	x.mu.Unlock()
 	if !again {
 		return
@@ -117,10 +118,14 @@ func (x *exchange) gotConn(info httptrace.GotConnInfo) {
 	}
 }
 
-// finish gives back what nothing was sent for, or what the upstream does not charge for.
+// finish gives back what nothing was sent for, or what the upstream does not charge for. A
+// connection that was got may still be written to.
 func (x *exchange) finish() {
 	x.mu.Lock()
 	charged := x.sent
+	if x.got {
+		charged++
+	}
 	if x.free {
 		charged--
 	}

@@ -1,0 +1,82 @@
+package proxy
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"quotad/quota"
+	"quotad/quota/boltledger"
+	"quotad/quota/server/servertest"
+	"quotad/quota/upstream"
+)
+
+// BenchmarkCost sets a call through the proxy beside one through httputil.ReverseProxy alone
+// and one acquire, which is what metering cannot do without. The ledger is embedded, and
+// does not wait for the disk.
+func BenchmarkCost(b *testing.B) {
+	server := httptest.NewServer(http.HandlerFunc(ok))
+	defer server.Close()
+	address, _ := url.Parse(server.URL)
+	ledger, err := boltledger.Open(boltledger.Config{Path: filepath.Join(b.TempDir(), "ledger.db"), Unsynced: true})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer ledger.Close()
+	credential := servertest.YouTube()
+	credential.Limits[0].Units = quota.MaxUnits
+	service := servertest.NewService(b, ledger, credential)
+	tokens := new(servertest.Tokens)
+	tokens.Issue(runToken, "trending", "US", "youtube")
+	table, _ := NewRoutes(routes)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	p := New(Config{
+		Address: listener.Addr().String(), Service: service, Tokens: tokens,
+		Observer: upstream.NewObserver(service, nil, func(upstream.Outcome) {}),
+	})
+	p.SetTargets([]*Target{{Credential: "youtube", Upstream: address, Key: realKey, KeyHeader: apiKeyHeader, Billing: Always, Dialect: Google, Routes: table}})
+	go p.Serve(listener)
+	defer p.Shutdown(context.Background())
+	bare := httptest.NewServer(&httputil.ReverseProxy{
+		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(address) },
+		Transport: newTransport(time.Minute), FlushInterval: -1, BufferPool: newBuffers(),
+	})
+	defer bare.Close()
+
+	b.Run("reverse proxy", func(b *testing.B) { call(b, bare.URL+"/youtube/v3/videos?part=id") })
+	b.Run("acquire", func(b *testing.B) {
+		for b.Loop() {
+			d, err := service.Acquire(b.Context(), quota.Request{Credential: "youtube", Operation: "videos.list", Count: 1})
+			if err != nil || !d.Granted() {
+				b.Fatal(d, err)
+			}
+		}
+	})
+	b.Run("proxy", func(b *testing.B) { call(b, p.AddressFor("youtube", runToken)+"youtube/v3/videos?part=id") })
+}
+
+func call(b *testing.B, address string) {
+	client := &http.Client{Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+	for b.Loop() {
+		res, err := client.Get(address)
+		if err != nil {
+			b.Fatal(err)
+		}
+		io.Copy(io.Discard, res.Body)
+		res.Body.Close()
+		if res.StatusCode != 200 {
+			b.Fatal(res.Status)
+		}
+	}
+}

@@ -14,6 +14,9 @@ import (
 
 const operation = "videos.list"
 
+// unknownLeft is what is left where nobody asked.
+const unknownLeft = -1
+
 // lastCallTime bounds what a pass tells quotad even while it is being ended.
 const lastCallTime = 2 * time.Second
 
@@ -21,6 +24,10 @@ const lastCallTime = 2 * time.Second
 // a repeated one too: upstream charges for it again. Its errors are failures
 // where quotad stands in the way, else *callErrors.
 func (p *pass) call(ctx context.Context, at place) (got page, left int64, err error) {
+	if p.metered {
+		got, err = p.tube.trending(ctx, p.region, at.token)
+		return got, unknownLeft, err
+	}
 	p.calls++
 	grant, err := p.acquire(ctx, fmt.Sprintf("%s-page-%d-call-%d", p.id, at.number, p.calls))
 	if err != nil {
@@ -125,6 +132,8 @@ func (p *pass) failure(err error) *failure {
 // callFailure makes a failure of the last failed call; err is it, or wraps it.
 func callFailure(failed *callError, err error) *failure {
 	switch failed.class {
+	case withheld:
+		return withheldFailure(failed)
 	case day:
 		return &failure{
 			exitDenied, fmt.Errorf("upstream says that %s is gone, though quotad granted the call: their books differ: %w", failed.budget(), err),
@@ -138,4 +147,16 @@ func callFailure(failed *callError, err error) *failure {
 	default:
 		return fail(exitFailed, err)
 	}
+}
+
+// withheldFailure makes a failure of a call that quotad's proxy did not pass on.
+func withheldFailure(failed *callError) *failure {
+	err := fmt.Errorf("quotad denied %s: %s", operation, printable(failed.quotad.Detail))
+	switch failed.quotad.Reason {
+	case quota.LimitExceeded, quota.LimitClosed, quota.RunCapExceeded:
+		return fail(exitDenied, err)
+	case api.LedgerUnavailable:
+		return fail(exitUnavailable, err)
+	}
+	return &failure{exitConfiguration, err, failed.quotad.Hint}
 }

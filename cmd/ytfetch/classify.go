@@ -8,6 +8,9 @@ import (
 	"regexp"
 	"strings"
 	"unicode"
+
+	"quotad/quota"
+	"quotad/quota/api"
 )
 
 // A class says what a failed call means for the calls after it.
@@ -22,6 +25,7 @@ const (
 	staleToken                 // the page token is not valid any more
 	transient                  // the upstream's or the network's own trouble; the call is spent
 	unsent                     // no connection was made, so nothing is spent
+	withheld                   // quotad's proxy answered, and upstream was not called
 )
 
 // A callError says why a call brought no page.
@@ -32,6 +36,8 @@ type callError struct {
 	// Of an answer, as upstream wrote it.
 	domain, reason, message string
 	limit                   string // the limit that the message names, "Queries per day"
+
+	quotad refusal // by quotad's proxy; zero: upstream answered
 
 	err error // of the network, or of reading the answer; never holds the URL
 
@@ -107,6 +113,14 @@ type envelope struct {
 			Message string `json:"message"`
 		} `json:"errors"`
 	} `json:"error"`
+	Quotad refusal `json:"quotad"`
+}
+
+// A refusal is what quotad's proxy says beside, where it answers for upstream.
+type refusal struct {
+	Reason quota.Reason `json:"reason"`
+	Detail string       `json:"detail"`
+	Hint   string       `json:"hint"`
 }
 
 // classify reads an error answer. In this order decide: the limit's name in the
@@ -115,6 +129,10 @@ type envelope struct {
 func classify(status int, body []byte) *callError {
 	e := &callError{status: status}
 	e.read(body)
+	if e.quotad.Reason != "" && e.quotad.Reason != api.UpstreamUnreachable {
+		e.class = withheld
+		return e
+	}
 	if c, named := e.byLimit(); named {
 		e.class = c
 		return e
@@ -134,7 +152,7 @@ func (e *callError) read(body []byte) {
 	if json.Unmarshal(body, &env) != nil {
 		return
 	}
-	e.message = env.Error.Message
+	e.message, e.quotad = env.Error.Message, env.Quotad
 	if len(env.Error.Errors) == 0 {
 		return
 	}

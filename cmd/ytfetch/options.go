@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"quotad/cmd/ytfetch/upstream"
 	"quotad/quota/api"
 )
 
@@ -17,6 +19,7 @@ const googleAPI = "https://www.googleapis.com/youtube/v3"
 type options struct {
 	region   string // ISO 3166-1 alpha-2
 	baseURL  string
+	metered  bool   // each call is acquired on its way, by quotad's proxy
 	key      string // the secret; never printed, never stored
 	out      string // directory below which pages are stored
 	format   string // sqlite or jsonl
@@ -59,10 +62,17 @@ func parseOptions(args []string, getenv func(string) string) (options, error) {
 	if o.deadline, err = instant("QUOTAD_DEADLINE", getenv); err != nil {
 		return o, err
 	}
+	if err := o.throughProxy(getenv); err != nil {
+		return o, err
+	}
 	if err := o.check(); err != nil {
 		return o, err
 	}
 	o.key = strings.TrimSpace(getenv("YOUTUBE_API_KEY"))
+	if o.metered {
+		o.key = "" // the proxy has one
+		return o, nil
+	}
 	if o.key == "" && !o.sample {
 		return o, &failure{
 			exitConfiguration, fmt.Errorf("YOUTUBE_API_KEY is not set: upstream answers nobody without a key"),
@@ -72,11 +82,34 @@ func parseOptions(args []string, getenv func(string) string) (options, error) {
 	return o, nil
 }
 
+// throughProxy finds the API behind the address of quotad's proxy. The name of a variable
+// stands for what it holds: the run token in it then stands in no process list.
+func (o *options) throughProxy(getenv func(string) string) error {
+	if !o.metered {
+		return nil
+	}
+	if name, is := strings.CutPrefix(o.baseURL, "$"); is {
+		o.baseURL = getenv(name)
+	}
+	if o.baseURL == "" {
+		return &failure{
+			exitConfiguration, errors.New("--upstream is empty: quotad's proxy does not serve this credential"),
+			"in quotad's configuration, [proxy] listen and the credential's own proxy table give passes an address in QUOTAD_PROXY",
+		}
+	}
+	o.baseURL = strings.TrimSuffix(o.baseURL, "/") + upstream.Path
+	return nil
+}
+
 func parseFlags(args []string, region string) (options, error) {
 	var o options
 	flags := newFlags()
 	flags.StringVar(&o.region, "region", region, "")
 	flags.StringVar(&o.baseURL, "base-url", googleAPI, "")
+	flags.Func("upstream", "", func(address string) error {
+		o.metered, o.baseURL = true, address
+		return nil
+	})
 	flags.StringVar(&o.out, "out", ".", "")
 	flags.StringVar(&o.format, "format", formatSQLite, "")
 	flags.IntVar(&o.pages, "pages", 0, "")
@@ -170,8 +203,11 @@ func (o options) check() error {
 // how long it is to be.
 func (o options) arguments() string {
 	from := o.baseURL
-	if o.sample {
+	switch {
+	case o.sample:
 		from = "sample"
+	case o.metered: // its address is another one each time
+		from = "proxy"
 	}
 	return fmt.Sprintf("%s --pages %d", from, o.pages)
 }

@@ -29,6 +29,7 @@ type pass struct {
 
 	quota      *api.Client
 	credential string // may be empty where the client has a run token
+	metered    bool   // calls are acquired on their way: the pass asks for none
 	tube       *youtube
 	store      keeper
 
@@ -98,7 +99,11 @@ func (p *pass) fetch(ctx context.Context, at place) (next string, err error) {
 	if err := p.store.write(at, got, p.isLast(at, got.Next)); err != nil {
 		return "", err
 	}
-	p.say("page %d: %s, %s left", at.number, quota.Count(len(got.Items), "video", "videos"), quota.Count(left, "unit", "units"))
+	text := fmt.Sprintf("page %d: %s", at.number, quota.Count(len(got.Items), "video", "videos"))
+	if left != unknownLeft {
+		text += fmt.Sprintf(", %s left", quota.Count(left, "unit", "units"))
+	}
+	p.say("%s", text)
 	return got.Next, nil
 }
 

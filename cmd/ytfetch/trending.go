@@ -22,7 +22,7 @@ func trending(ctx context.Context, o options, stderr io.Writer) error {
 	}
 	p := &pass{
 		region: o.region, slot: o.slot, most: o.pages, deadline: o.deadline,
-		quota: api.FromEnv(), credential: o.credential,
+		quota: api.FromEnv(), credential: o.credential, metered: o.metered,
 		tube: tube,
 		now:  time.Now, sleep: sleep,
 		say: func(format string, args ...any) { fmt.Fprintf(stderr, format+"\n", args...) },

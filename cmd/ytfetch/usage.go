@@ -4,7 +4,7 @@ const usage = `ytfetch - fetch from the YouTube Data API within quotad's budget,
 
 Usage:
   ytfetch trending [--region CODE] [--out DIR] [--pages N] [--fresh 10m] [--retain 30d]
-                   [--format sqlite|jsonl] [--base-url URL] [--sample]
+                   [--format sqlite|jsonl] [--base-url URL | --upstream URL | --sample]
   ytfetch search WORDS... [--region CODE] [--since 7d] [--limit 20] [-o table|json] [--out DIR]
   ytfetch show ID [-o table|json] [--out DIR]
   ytfetch stats [-o table|json] [--out DIR]
@@ -32,6 +32,9 @@ leaves a bookmark, so that the next pass of the region goes on there. Since July
                    Developer Policies, III.E.4. Between passes nothing is removed: a
                    job that runs once a day takes --retain 29d
   --base-url URL   the API (default https://www.googleapis.com/youtube/v3)
+  --upstream URL   the API behind quotad's proxy, which acquires each call by itself and
+                   has the key: '$QUOTAD_PROXY', in these quotes, is filled in here,
+                   where no process list shows it
   --sample         answer from a built-in upstream: no key, no network
 
 The others spend nothing, and need neither quotad nor a network. They look for

@@ -66,7 +66,7 @@ func (y *youtube) trending(ctx context.Context, region, token string) (page, err
 	case status != http.StatusOK:
 		failed := classify(status, body)
 		failed.header, failed.body = header, body
-		failed.message = strings.ReplaceAll(failed.message, y.key, "[key]")
+		failed.message = y.hide(failed.message)
 		return page{}, failed
 	}
 	p, err := readPage(body)
@@ -93,7 +93,9 @@ func (y *youtube) get(ctx context.Context, path string, query url.Values) (statu
 	if query.Get("pageToken") == "" {
 		query.Del("pageToken")
 	}
-	query.Set("key", y.key)
+	if y.key != "" {
+		query.Set("key", y.key)
+	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, y.base+path+"?"+query.Encode(), nil)
 	if err != nil {
 		return 0, nil, nil, err
@@ -113,5 +115,13 @@ func (y *youtube) clean(err error) error {
 	if errors.As(err, &withURL) {
 		err = withURL.Err
 	}
-	return errors.New(strings.ReplaceAll(err.Error(), y.key, "[key]"))
+	return errors.New(y.hide(err.Error()))
+}
+
+// hide takes the key out of a text.
+func (y *youtube) hide(text string) string {
+	if y.key == "" {
+		return text
+	}
+	return strings.ReplaceAll(text, y.key, "[key]")
 }

@@ -143,7 +143,7 @@ func (a *account) recover(c *quota.Credential) error {
 		since := earlier(now, time.Now()).Add(-span(c))
 		var args []any
 		for _, c := range l.journal.closingEntries(a.name) { // perhaps older than any window
-			args = append(args, c.id, c.text)
+			args = append(args, c.id.String(), c.text)
 		}
 		err := l.journal.entries(a.name, since, func(id, text string) (err error) {
 			staged++

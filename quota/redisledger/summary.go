@@ -32,8 +32,9 @@ type mark struct {
 
 // A closing is the entry of a limit that is closed, and what it says.
 type closing struct {
-	id, text string
-	closed   quota.Closed
+	id     quota.ID
+	text   string
+	closed quota.Closed
 }
 
 func newSummary() summary {
@@ -63,7 +64,12 @@ func (s *summary) take(line string) {
 	case words[0] == "e" && err == nil && len(words) == 5:
 		s.noteEntry(name, words[2], id, words[4])
 	case words[0] == "c":
-		s.noteClosing(name, words[2], strings.Join(words[3:], " "))
+		id, err := quota.ParseID(words[2])
+		if err != nil {
+			s.broken++
+			return
+		}
+		s.noteClosing(name, id, strings.Join(words[3:], " "))
 	case words[0] == "o" && len(words) == 5:
 		id, err1 := quota.ParseID(words[2])
 		g, err2 := readOffline(id, words[3], words[4])
@@ -125,7 +131,7 @@ func (s *summary) noteEntry(name, epoch string, id quota.ID, text string) {
 		m.count(id, text)
 	}
 	s.marks[name] = m
-	s.noteClosing(name, id.String(), text)
+	s.noteClosing(name, id, text)
 }
 
 // count counts an entry that adds to the log.
@@ -145,14 +151,13 @@ func (m *mark) count(id quota.ID, text string) {
 }
 
 // noteClosing takes in an entry that closes a limit, or opens it, or all of them.
-func (s *summary) noteClosing(name, id, text string) {
+func (s *summary) noteClosing(name string, id quota.ID, text string) {
 	if text == "" || strings.IndexByte("cor", text[0]) < 0 {
 		return
 	}
-	at, err1 := quota.ParseID(id)
-	e, err2 := parseEntry(at, text)
+	e, err := parseEntry(id, text)
 	switch {
-	case err1 != nil || err2 != nil:
+	case err != nil:
 		s.broken++
 	case e.Kind == quota.KindReset:
 		delete(s.closed, name)

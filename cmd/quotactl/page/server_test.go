@@ -75,6 +75,7 @@ func (w *window) send(request string) (*http.Response, string) {
 		w.t.Fatal(err)
 	}
 	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(time.Minute)) // of an answer without an end, which none of these has
 	if _, err := io.WriteString(conn, request); err != nil {
 		w.t.Fatal(err)
 	}

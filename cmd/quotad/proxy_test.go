@@ -101,6 +101,7 @@ func reset(w http.ResponseWriter, text string) {
 
 // metered is a job that leaves its address for the test.
 const metered = `
+passes.drain = "1ms"
 [proxy]
 listen = "127.0.0.1:0"
 [credentials.youtube.limits.daily]
@@ -202,6 +203,10 @@ func (s *siege) start() {
 	file := filepath.Join(s.dir, "address")
 	os.Remove(file)
 	s.daemon = startIn(s.T, s.dir)
+	s.Cleanup(func() { // with its pass, unless it was killed: then the next one has ended that
+		s.daemon.cmd.Process.Signal(syscall.SIGTERM)
+		s.daemon.end()
+	})
 	s.stand.Store(&stand{awaitFile(s.T, file), make(chan struct{})})
 }
 

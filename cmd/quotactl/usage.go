@@ -30,6 +30,8 @@ Flags:
                           the greatest of its costs
       --credential NAME   of which credential; may be left out where only one is
                           configured
+      --suggest-expects   instead: what the good passes of each job took, of the
+                          last 7d or --since, as expects for config.toml
 
 With -o value the answer is the sum, in units.
 
@@ -49,17 +51,24 @@ type usageQuery struct {
 
 func newUsage(c *cli) *cobra.Command {
 	var q usageQuery
+	suggest := false
 	cmd := &cobra.Command{
 		Use:   "usage",
 		Short: "who spent what",
 		Long:  usageUsage,
 		Args:  arguments(),
-		RunE:  func(cmd *cobra.Command, _ []string) error { return c.usage(cmd.Context(), q) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if suggest {
+				return c.suggest(cmd.Context(), q)
+			}
+			return c.usage(cmd.Context(), q)
+		},
 	}
 	c.credentialFlag(cmd, &q.credential)
 	cmd.Flags().StringVar(&q.by, "by", string(quota.ByJob), "told apart by this")
 	cmd.Flags().StringVar(&q.since, "since", "", "only what is not older")
 	cmd.Flags().StringVar(&q.limit, "limit", "", "only what counts in this limit")
+	cmd.Flags().BoolVar(&suggest, "suggest-expects", false, "what passes took, as expects")
 	completes(cmd, "by", func(context.Context) ([]string, error) { return dimensions(), nil })
 	completes(cmd, "limit", c.limitNames)
 	return cmd

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"quotad/cmd/quotactl/term"
+	"quotad/jobs"
+	jobsapi "quotad/jobs/api"
+	"quotad/quota"
+	"quotad/quota/api"
+)
+
+// suggestedRuns is how many of the latest runs are looked at.
+const suggestedRuns = 200
+
+// A suggestion is what the passes of a job took that ended well.
+type suggestion struct {
+	Job    string           `json:"job"`
+	Passes int              `json:"passes"`
+	Median map[string]int64 `json:"median"` // calls by operation
+	Most   map[string]int64 `json:"most"`
+}
+
+// suggest prints what passes took, as expects of their jobs.
+func (c *cli) suggest(ctx context.Context, q usageQuery) error {
+	runs, err := c.operator().Runs(ctx, jobsapi.Selection{Most: suggestedRuns})
+	if err != nil {
+		return c.explain(err)
+	}
+	passes := passesOf(runs)
+	credential, reader := c.credential(q.credential), c.reader()
+	log := api.LogQuery{Since: cmp.Or(q.since, "7d"), Most: quota.MaxLogPage}
+	for {
+		page, err := reader.Log(ctx, credential, log)
+		if err != nil {
+			return c.explain(err)
+		}
+		for _, e := range page.Entries {
+			passes.add(e)
+		}
+		if log.After = page.Next; page.Next == "" {
+			break
+		}
+	}
+	suggestions := passes.suggestions()
+	return c.print(answer{
+		body:  suggestions,
+		value: func() (int64, error) { return int64(len(suggestions)), nil },
+		table: func(term.View) string { return expectsText(suggestions) },
+	})
+}
+
+// A takenPass is what one pass took, by operation.
+type takenPass struct {
+	job          string
+	began, ended time.Time
+	calls        map[string]int64
+}
+
+// takenPasses are those that ended well, by job and region, the latest first.
+type takenPasses map[string][]*takenPass
+
+func passesOf(runs []jobs.Run) takenPasses {
+	passes := takenPasses{}
+	for _, run := range runs {
+		for _, p := range run.Passes {
+			if p.Outcome == jobs.OK && p.Units > 0 {
+				key := run.Job + " " + string(p.Region)
+				// The ledger's clock ticks in milliseconds.
+				passes[key] = append(passes[key], &takenPass{run.Job, p.StartedAt.Truncate(time.Millisecond), p.EndedAt, map[string]int64{}})
+			}
+		}
+	}
+	return passes
+}
+
+// add counts a grant for the pass that took it. What was released was not called.
+func (t takenPasses) add(e api.Entry) {
+	if e.Kind != string(quota.KindGrant) || e.SettledTo != nil && *e.SettledTo == 0 {
+		return
+	}
+	for _, p := range t[e.By+" "+e.Region] {
+		if !e.At.Before(p.began) && !e.At.After(p.ended) {
+			p.calls[e.Operation] += e.Count
+		}
+	}
+}
+
+// suggestions are told of the jobs of which the log holds passes.
+func (t takenPasses) suggestions() []suggestion {
+	byJob := map[string][]*takenPass{}
+	for _, passes := range t {
+		for _, p := range passes {
+			if len(p.calls) > 0 {
+				byJob[p.job] = append(byJob[p.job], p)
+			}
+		}
+	}
+	all := []suggestion{}
+	for _, job := range slices.Sorted(maps.Keys(byJob)) {
+		s := suggestion{Job: job, Passes: len(byJob[job]), Median: map[string]int64{}, Most: map[string]int64{}}
+		for _, p := range byJob[job] {
+			for operation, calls := range p.calls {
+				s.Most[operation] = max(s.Most[operation], calls)
+			}
+		}
+		for operation := range s.Most {
+			var counts []int64
+			for _, p := range byJob[job] {
+				counts = append(counts, p.calls[operation])
+			}
+			slices.Sort(counts)
+			if median := counts[len(counts)/2]; median > 0 {
+				s.Median[operation] = median
+			}
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// expectsText writes suggestions as they stand in a configuration.
+func expectsText(suggestions []suggestion) string {
+	if len(suggestions) == 0 {
+		return "# no pass has ended well and spent anything, as far as the log goes back\n"
+	}
+	var b strings.Builder
+	for _, s := range suggestions {
+		fmt.Fprintf(&b, "[jobs.%s] # the median of %s\nexpects = %s # at most %s\n", s.Job, quota.Count(s.Passes, "pass", "passes"), inlineTable(s.Median), inlineTable(s.Most))
+	}
+	return b.String()
+}
+
+func inlineTable(calls map[string]int64) string {
+	var parts []string
+	for _, operation := range slices.Sorted(maps.Keys(calls)) {
+		parts = append(parts, strconv.Quote(operation)+" = "+strconv.FormatInt(calls[operation], 10))
+	}
+	return "{ " + strings.Join(parts, ", ") + " }"
+}

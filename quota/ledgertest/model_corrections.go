@@ -1,0 +1,85 @@
+package ledgertest
+
+import (
+	"context"
+	"slices"
+
+	"quotad/quota"
+)
+
+// Settle implements quota.Ledger.
+func (m *Model) Settle(_ context.Context, c *quota.Credential, s quota.Settlement) (quota.Decision, error) {
+	q, done := m.about(c)
+	defer done()
+	i := slices.IndexFunc(q.entries, func(e *quota.Entry) bool { return e.ID == s.Grant && e.Kind == quota.KindGrant })
+	if i < 0 || !q.counted(q.entries[i]) {
+		return quota.Decision{Reason: quota.UnknownGrant}, nil
+	}
+	e := q.entries[i]
+	if !e.Settled || e.SettledTo != s.Units {
+		trace := quota.Entry{Kind: quota.KindSettlement, By: s.Caller.By(), Grant: s.Grant, SettledTo: s.Units, Before: q.counts(e)}
+		e.Settled, e.SettledTo = true, s.Units
+		trace.After = q.counts(e)
+		q.append(trace)
+	}
+	return quota.Decision{GrantID: quota.GrantID(c.Name, s.Grant), Units: s.Units, Limits: q.states(q.charged(e))}, nil
+}
+
+// counts returns what an entry counts in the limits that it was charged in, whichever
+// are configured.
+func (q question) counts(e *quota.Entry) []quota.Charge {
+	counts := slices.Clone(e.Charges)
+	for n, charge := range e.Charges {
+		alone := &quota.Credential{Limits: []quota.Limit{{Name: charge.Limit}}}
+		counts[n].Units = question{c: alone}.units(0, e)
+	}
+	return counts
+}
+
+// charged returns what an entry was charged in the limits there are.
+func (q question) charged(e *quota.Entry) []quota.Charge {
+	var charges []quota.Charge
+	for _, limit := range q.c.Limits {
+		for _, charge := range e.Charges {
+			if charge.Limit == limit.Name {
+				charges = append(charges, charge)
+			}
+		}
+	}
+	return charges
+}
+
+// Adjust implements quota.Ledger. What it gives back, it takes off the oldest entries
+// of the limit's window, and that stays with them.
+func (m *Model) Adjust(_ context.Context, c *quota.Credential, a quota.Adjustment) (quota.Decision, error) {
+	q, done := m.about(c)
+	defer done()
+	booked, i := a.Units, c.Index(a.Limit)
+	if a.Units < 0 {
+		left := quota.Units(-a.Units)
+		for _, e := range q.entries {
+			if units := min(left, q.units(i, e)); units > 0 && q.inWindow(i, e, q.now) {
+				e.GiveBack(a.Limit, units)
+				left -= units
+			}
+		}
+		booked = a.Units + int64(left)
+	}
+	q.append(quota.Entry{
+		Kind: quota.KindAdjustment, By: a.Caller.By(), Note: a.Note, Asked: a.Units,
+		Charges: []quota.Charge{{Limit: a.Limit, Units: quota.Units(booked)}},
+	})
+	return quota.Decision{Units: quota.Units(max(booked, -booked))}, nil
+}
+
+// Reset implements quota.Ledger.
+func (m *Model) Reset(_ context.Context, c *quota.Credential, by quota.Caller, note string) error {
+	q, done := m.about(c)
+	defer done()
+	q.entries = nil
+	if q.last.Ms > q.clock.UnixMilli() {
+		q.last, q.now = quota.ID{}, q.clock
+	}
+	q.append(quota.Entry{Kind: quota.KindReset, By: by.By(), Note: note})
+	return nil
+}

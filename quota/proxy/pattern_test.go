@@ -73,7 +73,7 @@ func TestRoutesThatAreWrong(t *testing.T) {
 		switch {
 		case c.want == "" && wrong != nil:
 			t.Errorf("%s beside %s: %v", c.one, c.other, wrong)
-		case c.want != "" && (len(wrong) != 1 || !strings.Contains(wrong[0].Error(), c.want)):
+		case c.want != "" && (len(wrong) != 1 || !strings.Contains(wrong[0].Err.Error(), c.want)):
 			t.Errorf("%s beside %s: %v, want %s", c.one, c.other, wrong, c.want)
 		}
 	}

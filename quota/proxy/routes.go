@@ -19,8 +19,6 @@ type RouteError struct {
 	Err   error
 }
 
-func (e *RouteError) Error() string { return fmt.Sprintf("route %q %v", e.Route, e.Err) }
-
 // NewRoutes returns routes of patterns and their operations. Of patterns that match the
 // same request one must be narrower than the other, and counts. The errors are all that
 // is wrong.

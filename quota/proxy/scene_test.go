@@ -1,0 +1,156 @@
+package proxy
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"sync"
+	"testing"
+	"time"
+
+	"quotad/quota"
+	"quotad/quota/ledgertest"
+	"quotad/quota/server/servertest"
+	"quotad/quota/upstream"
+)
+
+const (
+	runToken = "LIVETOKENLIVETOKENLIVETOKE"
+	realKey  = "AIza-the-real-key"
+)
+
+// A scene is a proxy before an upstream that a test writes, on a ledger in memory.
+type scene struct {
+	*testing.T
+	clock    *ledgertest.Clock
+	service  *quota.Service
+	tokens   *servertest.Tokens
+	proxy    *Proxy
+	base     string // where the pass calls the upstream, with a slash at its end
+	upstream *httptest.Server
+	client   *http.Client
+
+	mu   sync.Mutex // guards what follows
+	done []Exchange
+}
+
+// routes are those of the credential youtube.
+var routes = map[string]string{
+	"GET /youtube/v3/search":  "search.list",
+	"GET /youtube/v3/videos":  "videos.list",
+	"POST /youtube/v3/videos": "search.list",
+	"GET /files/**":           "videos.list",
+	"POST /files/**":          "videos.list",
+}
+
+// newScene starts a proxy; edit, unless it is nil, changes what it is made of and where
+// the calls of youtube go to.
+func newScene(t *testing.T, answer http.HandlerFunc, edit func(*Config, *Target)) *scene {
+	s := &scene{T: t, clock: ledgertest.NewClock(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)), tokens: new(servertest.Tokens)}
+	s.service = servertest.NewService(t, ledgertest.NewModel(s.clock.Now), servertest.YouTube(), servertest.Other())
+	s.tokens.Issue(runToken, "trending", "US", "youtube")
+	s.upstream = httptest.NewServer(answer)
+	t.Cleanup(s.upstream.Close)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := Config{
+		Address: listener.Addr().String(), Service: s.service, Tokens: s.tokens,
+		Observer: upstream.NewObserver(s.service, nil, func(upstream.Outcome) {}),
+		Done: func(e Exchange) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.done = append(s.done, e)
+		},
+	}
+	address, _ := url.Parse(s.upstream.URL)
+	table, wrong := NewRoutes(routes)
+	if wrong != nil {
+		t.Fatal(wrong)
+	}
+	target := &Target{Credential: "youtube", Upstream: address, Key: realKey, KeyHeader: apiKeyHeader, Billing: Always, Dialect: Google, Routes: table}
+	if edit != nil {
+		edit(&config, target)
+	}
+	s.proxy = New(config)
+	s.proxy.SetTargets([]*Target{target})
+	s.base = s.proxy.AddressFor("youtube", runToken)
+	served := make(chan error, 1)
+	go func() { served <- s.proxy.Serve(listener) }()
+	s.client = &http.Client{Transport: &http.Transport{}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	t.Cleanup(func() {
+		s.client.CloseIdleConnections()
+		s.proxy.Shutdown(servertest.Canceled())
+		if err := <-served; err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+	})
+	return s
+}
+
+// An answer is what a client got.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+func (s *scene) get(path string) answer { return s.do("GET", s.base+path, nil, nil) }
+
+func (s *scene) do(method, address string, header http.Header, body io.Reader) answer {
+	s.Helper()
+	r, err := http.NewRequest(method, address, body)
+	if err != nil {
+		s.Fatal(err)
+	}
+	if header != nil {
+		r.Header = header
+	}
+	return s.send(r)
+}
+
+func (s *scene) send(r *http.Request) answer {
+	s.Helper()
+	res, err := s.client.Do(r)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return answer{res.StatusCode, res.Header, string(text)}
+}
+
+// settled waits until so many requests are over, and returns them.
+func (s *scene) settled(n int) []Exchange {
+	s.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		s.mu.Lock()
+		done := s.done
+		s.mu.Unlock()
+		if len(done) >= n {
+			return done
+		}
+		if time.Now().After(deadline) {
+			s.Fatalf("%d requests are over, want %d", len(done), n)
+		}
+	}
+}
+
+// used is what is debited of the daily limit.
+func (s *scene) used() quota.Units {
+	s.Helper()
+	usage, _, err := s.service.Usage(context.Background(), "youtube")
+	if err != nil {
+		s.Fatal(err)
+	}
+	return usage.Limits[0].Used
+}
+
+func ok(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, `{"items":[]}`) }

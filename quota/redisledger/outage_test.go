@@ -251,3 +251,27 @@ func TestHealthTells(t *testing.T) {
 		t.Errorf("got %+v of a dead ledger", health)
 	}
 }
+
+// In an outage, too, as many calls are granted as the allowance has room for, and booked.
+func TestOutageGrantsAsManyAsFit(t *testing.T) {
+	server := emptyRedis(t)
+	h := start(t, server, "a", t.TempDir())
+	h.granted("search.list")
+	if err := server.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	h.refused("search.list")
+	r := quota.Request{Credential: "youtube", Operation: "videos.list", Count: 9, AtMost: true, RequestID: "nine"}
+	first, err := h.service.Acquire(t.Context(), r)
+	if err != nil || !first.Outage || first.Count != 5 || first.Units != 5 {
+		t.Fatalf("got %+v, %v, want the five calls of the allowance", first, err)
+	}
+	if again, err := h.service.Acquire(t.Context(), r); err != nil || !again.Replayed || again.GrantID != first.GrantID || again.Count != 5 {
+		t.Errorf("got %+v, %v, want the same five again", again, err)
+	}
+	h.refused("videos.list")
+	server.Process.Signal(syscall.SIGCONT)
+	if e := h.await(redisledger.Up); e.Units != 5 {
+		t.Errorf("%d units were booked back, want 5", e.Units)
+	}
+}

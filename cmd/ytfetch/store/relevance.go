@@ -11,8 +11,11 @@ import (
 // schema says the same to FTS5's own bm25, for those who open the file with other tools.
 var columnWeights = [...]float64{10, 5, 5, 1}
 
-// A ranking is what the terms of the search under way weigh, in their order.
-type ranking struct{ weights []float64 }
+// A ranking is of the search under way.
+type ranking struct {
+	weights []float64 // of its terms, in their order
+	average float64   // words of a video; 0: not known yet
+}
 
 // register adds FTS5 to a connection, and to that the function relevance(search).
 func (r *ranking) register(db *sqlite3.Conn) error {
@@ -33,8 +36,11 @@ func (r *ranking) register(db *sqlite3.Conn) error {
 // which takes longest for the terms that matter least.
 func (r *ranking) relevance(row fts5.Context) (float64, error) {
 	const k1, b = 1.2, 0.75
-	length, average, err := lengths(row)
+	length, err := row.ColumnSize(-1)
 	if err != nil {
+		return 0, err
+	}
+	if err := r.setAverage(row); err != nil {
 		return 0, err
 	}
 	found, err := row.InstCount()
@@ -51,23 +57,22 @@ func (r *ranking) relevance(row fts5.Context) (float64, error) {
 	}
 	score := 0.0
 	for term, f := range frequency {
-		score += r.weights[term] * f * (k1 + 1) / (f + k1*(1-b+b*length/average))
+		score += r.weights[term] * f * (k1 + 1) / (f + k1*(1-b+b*float64(length)/r.average))
 	}
 	return score, nil
 }
 
-// lengths returns how many words a video has, and how many they have on the average.
-func lengths(row fts5.Context) (length, average float64, err error) {
-	words, err := row.ColumnSize(-1)
-	if err != nil {
-		return 0, 0, err
+func (r *ranking) setAverage(row fts5.Context) error {
+	if r.average > 0 {
+		return nil
 	}
-	all, err := row.ColumnTotalSize(-1)
+	words, err := row.ColumnTotalSize(-1)
 	if err != nil {
-		return 0, 0, err
+		return err
 	}
 	videos, err := row.RowCount()
-	return float64(words), max(1, float64(all)) / max(1, float64(videos)), err
+	r.average = max(1, float64(words)) / max(1, float64(videos))
+	return err
 }
 
 // sampled is how many of the videos that have a term are counted to tell how many have it.

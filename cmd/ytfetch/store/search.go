@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -61,14 +62,17 @@ func (s *Store) Search(ctx context.Context, q Query) ([]Hit, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot search: %w", err)
 	}
-	match := strings.Join(terms, " ")
+	highlights, err := s.highlight(strings.Join(terms, " "), numbers)
+	if err != nil {
+		return nil, fmt.Errorf("cannot tell where the words are: %w", err)
+	}
 	hits := make([]Hit, 0, len(numbers))
 	for _, number := range numbers {
-		hit, err := s.hit(match, number)
+		video, err := s.video("number = ?", number)
 		if err != nil {
-			return nil, fmt.Errorf("cannot tell what was found: %w", err)
+			return nil, err
 		}
-		hits = append(hits, hit)
+		hits = append(hits, Hit{video, highlights[number]})
 	}
 	return hits, nil
 }
@@ -81,10 +85,11 @@ func (s *Store) rank(terms []string, q Query) ([]int64, error) {
 	if len(terms) == 0 {
 		return nil, nil
 	}
-	var err error
-	if s.ranking.weights, err = s.weights(terms); err != nil {
+	weights, err := s.weights(terms)
+	if err != nil {
 		return nil, err
 	}
+	*s.ranking = ranking{weights: weights}
 	filter, args := q.filter()
 	sql := fmt.Sprintf("SELECT rowid, CASE WHEN %s THEN relevance(search) END FROM search WHERE search MATCH ? ORDER BY rowid DESC", filter)
 	var best []scored
@@ -120,18 +125,25 @@ func (q Query) filter() (condition string, args []any) {
 	}
 }
 
-// hit reads a video that matches, and marks what does.
-func (s *Store) hit(match string, number int64) (Hit, error) {
-	hit, err := s.video("number = ?", number)
+// highlight marks what matches in these videos. It goes through those that match from the
+// newest on, as rank does: FTS5 looks for a single one from its oldest on.
+func (s *Store) highlight(match string, numbers []int64) (map[int64]Highlight, error) {
+	wanted, err := json.Marshal(numbers)
 	if err != nil {
-		return hit, err
+		return nil, err
 	}
-	sql := fmt.Sprintf("SELECT highlight(search, 0, '%[1]s', '%[2]s'), snippet(search, 3, '%[1]s', '%[2]s', '…', 24) FROM search WHERE search MATCH ? AND rowid = ?",
-		markBegin, markEnd)
-	err = s.query(sql, []any{match, number}, func(row *sqlite3.Stmt) {
-		hit.Highlight = Highlight{Title: parts(row.ColumnText(0)), Description: parts(row.ColumnText(1))}
+	const sql = `
+SELECT rowid, highlight(search, 0, '` + markBegin + `', '` + markEnd + `'), snippet(search, 3, '` + markBegin + `', '` + markEnd + `', '…', 24) FROM search
+WHERE search MATCH ? AND CASE WHEN rowid IN (SELECT value FROM json_each(?)) THEN true END ORDER BY rowid DESC`
+	found := make(map[int64]Highlight, len(numbers))
+	if len(numbers) == 0 {
+		return found, nil
+	}
+	err = s.scan(sql, []any{match, string(wanted)}, func(row *sqlite3.Stmt) bool {
+		found[row.ColumnInt64(0)] = Highlight{Title: parts(row.ColumnText(1)), Description: parts(row.ColumnText(2))}
+		return len(found) < len(numbers)
 	})
-	return hit, err
+	return found, err
 }
 
 // parts splits a text at its marks.

@@ -58,7 +58,7 @@ func (s *Store) Show(id string) (Portrait, error) {
 	if err != nil {
 		return Portrait{}, err
 	}
-	p := Portrait{Video: video.Video}
+	p := Portrait{Video: video}
 	if p.Stays, err = s.stays(video.number); err != nil {
 		return p, err
 	}
@@ -67,8 +67,8 @@ func (s *Store) Show(id string) (Portrait, error) {
 }
 
 // video reads the row for which a condition holds.
-func (s *Store) video(condition string, arg any) (hit Hit, err error) {
-	found, v := false, &hit.Video
+func (s *Store) video(condition string, arg any) (v Video, err error) {
+	found := false
 	err = s.query(`SELECT number, id, title, channel, channel_id, category, tags, description, published, duration_s, views, likes, comments, first_seen, last_seen
 FROM videos WHERE `+condition, []any{arg}, func(row *sqlite3.Stmt) {
 		found = true
@@ -82,12 +82,12 @@ FROM videos WHERE `+condition, []any{arg}, func(row *sqlite3.Stmt) {
 	})
 	switch {
 	case err != nil:
-		return hit, fmt.Errorf("cannot read a video: %w", err)
+		return v, fmt.Errorf("cannot read a video: %w", err)
 	case !found:
-		return hit, ErrUnknown
+		return v, ErrUnknown
 	}
 	v.Regions, err = s.regions(v.number)
-	return hit, err
+	return v, err
 }
 
 // regions returns in whose charts a video was. It jumps from one to the next: a video

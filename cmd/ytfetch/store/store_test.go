@@ -1,11 +1,9 @@
 package store
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -242,146 +240,6 @@ func TestProgressOfAChart(t *testing.T) {
 	}
 }
 
-func TestSearchFindsWords(t *testing.T) {
-	s := openTest(t)
-	s.mustSave(t, Page{Items: []json.RawMessage{
-		video("title", "Über den Flüssen", nil),
-		video("tag", "something", map[string]any{"tags": []string{"flüsse", "Uber"}}),
-		video("description", "something else", map[string]any{"description": strings.Repeat("long ", 40) + "uber die flussen"}),
-		video("cyrillic", "Тихий Дон", nil), video("cjk", "東京 タワー", nil), video("mixed", "c++ & AC/DC: don't stop", nil),
-	}})
-	for _, row := range []struct {
-		name, words string
-		want        string
-	}{
-		{"accents and case do not count", "UBER FLUSSEN", "title description"},
-		{"all words, in any order", "flussen uber", "title description"},
-		{"a beginning", "fluss*", "title tag description"},
-		{"not a beginning", "fluss", ""},
-		{"the title before the description", "uber", "title tag description"},
-		{"cyrillic", "дон", "cyrillic"}, {"cjk", "東京", "cjk"}, {"the beginning of a word without spaces", "タワ*", "cjk"},
-		{"signs part words", "ac/dc", "mixed"}, {"a sign alone is none", "c++ & stop", "mixed"}, {"apostrophe", "don't", "mixed"},
-		{"quotes", `"uber" "den`, "title"}, {"operators are words", "uber AND den", ""}, {"columns are words", "title:uber", ""},
-		{"a word that is not there", "uber nowhere", ""},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			got := s.finds(t, Query{Words: row.words})
-			slices.Sort(got)
-			want := strings.Fields(row.want)
-			if row.name == "the title before the description" {
-				got = s.finds(t, Query{Words: row.words})
-			} else {
-				slices.Sort(want)
-			}
-			if !slices.Equal(got, want) {
-				t.Errorf("got %v, want %v", got, want)
-			}
-		})
-	}
-	hits, err := s.Search(t.Context(), Query{Words: "flussen", Most: 1})
-	if want := []Part{{"Über den ", false}, {"Flüssen", true}}; err != nil || !slices.Equal(hits[0].Highlight.Title, want) {
-		t.Errorf("got %+v, %v, want %+v", hits, err, want)
-	}
-}
-
-func TestSearchWithinARegionAndATime(t *testing.T) {
-	s := openTest(t)
-	for i, region := range []string{"DE", "FR", "DE"} {
-		at := noon.AddDate(0, 0, i)
-		s.mustSave(t, Page{Chart: Chart{Region: region}, At: at, Items: []json.RawMessage{video(fmt.Sprint(region, i), "word", nil), video("both", "word", nil)}})
-	}
-	for _, row := range []struct {
-		query Query
-		want  string
-	}{
-		{Query{}, "DE0 DE2 FR1 both"}, {Query{Region: "DE"}, "DE0 DE2 both"}, {Query{Region: "US"}, ""},
-		{Query{Since: noon.AddDate(0, 0, 1)}, "DE2 FR1 both"}, {Query{Region: "FR", Since: noon.AddDate(0, 0, 2)}, ""},
-		{Query{Region: "DE", Since: noon.AddDate(0, 0, 1)}, "DE2 both"},
-	} {
-		row.query.Words = "word"
-		got := s.finds(t, row.query)
-		slices.Sort(got)
-		if strings.Join(got, " ") != row.want {
-			t.Errorf("%+v: got %v, want %s", row.query, got, row.want)
-		}
-	}
-}
-
-// Whatever is typed is a search for words, and never an error of the query's syntax.
-func TestOddInputIsSearchedAsWords(t *testing.T) {
-	s := openTest(t)
-	s.mustSave(t, Page{Items: []json.RawMessage{video("a", "🎵 word \x00 NEAR * and \x1b[31mmore 🎵", nil)}})
-	odd := []string{
-		`"`, `""`, `word"`, `"word`, `wo"rd`, "*", "**", "word**", "^word", "-word", "+word", "word OR", "NOT", "NEAR(", "NEAR(word, 2)", "(word", "word)", "{title}: word",
-		"title:", ":", "a:b:c", "\x00", "word\x00more", "🎵", "word 🎵", "'; DROP TABLE videos; --", "\xff\xfe", "word\xff", "\u202eword", "\ufdd0word\ufdd1", "\U000E0001", "e\u0301", "word" + strings.Repeat("\u0301", 300),
-		strings.Repeat("x", 10_000), strings.Repeat("x ", 5_000), strings.Repeat(`"*(`, 3_333), strings.Repeat("word ", 2_000), strings.Repeat("🎵", 2_500), distinct(2_000),
-	}
-	random := rand.New(rand.NewPCG(16, 1))
-	alphabet := []rune("\"*(){}^+-:,' \x00\t\n🎵wordNEARANDORNOT\u0301\u200d東日\ufdd0\x1b")
-	for range 300 {
-		text := make([]rune, random.IntN(40))
-		for i := range text {
-			text[i] = alphabet[random.IntN(len(alphabet))]
-		}
-		odd = append(odd, string(text))
-	}
-	for _, words := range odd {
-		s.finds(t, Query{Words: words})
-		s.finds(t, Query{Words: words, Region: "DE", Since: noon})
-	}
-	for _, words := range []string{`"word`, "word 🎵", "(word", "word\x00near", "-word", strings.Repeat("word ", 2_000), "wor**", "NEAR", "\xffword"} {
-		if got := s.finds(t, Query{Words: words}); !slices.Equal(got, []string{"a"}) {
-			t.Errorf("%.40q: got %v, want the video", words, got)
-		}
-	}
-	if HasWords(`"*(🎵)`) || !HasWords("🎵 7") {
-		t.Error("a word has a letter or a digit")
-	}
-}
-
-func distinct(n int) string {
-	var b strings.Builder
-	for i := range n {
-		fmt.Fprintf(&b, "w%d ", i)
-	}
-	return b.String()
-}
-
-// A purge removes what upstream last told before a time, and nothing else; one that ends
-// early has the next one go on.
-func TestPurge(t *testing.T) {
-	s := openTest(t)
-	const days = 40
-	for day := range days {
-		at := noon.AddDate(0, 0, day)
-		items := []json.RawMessage{video("always", "word always", nil)}
-		for i := range 30 {
-			items = append(items, video(fmt.Sprintf("%d-%d", day, i), "word", nil))
-		}
-		s.mustSave(t, Page{Items: items, At: at})
-	}
-	before := noon.AddDate(0, 0, 10)
-	ctx := &steps{Context: t.Context(), left: 40}
-	if done, err := s.Purge(ctx, before); err == nil || done.Charts == 10 && done.Videos == 300 {
-		t.Fatalf("got %+v, %v, want a purge that is interrupted", done, err)
-	}
-	if _, err := s.Purge(t.Context(), before); err != nil {
-		t.Fatal(err)
-	}
-	if videos, charts, appearances := s.count(t, "videos"), s.count(t, "charts"), s.count(t, "appearances"); videos != 30*30+1 || charts != 30 || appearances != 30*31 {
-		t.Errorf("got %d videos, %d charts, %d appearances, want 901, 30 and 930", videos, charts, appearances)
-	}
-	if got := s.finds(t, Query{Words: "always"}); !slices.Equal(got, []string{"always"}) {
-		t.Errorf("got %v, want the video that is in every chart", got)
-	}
-	if _, err := s.Show("9-1"); !errors.Is(err, ErrUnknown) {
-		t.Errorf("got %v, want ErrUnknown", err)
-	}
-	if done, err := s.Purge(t.Context(), before); err != nil || done != (Purged{}) {
-		t.Errorf("got %+v, %v, want nothing left to do", done, err)
-	}
-}
-
 func TestFileOfANewerVersionIsLeftAlone(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Open(dir)
@@ -418,17 +276,4 @@ func TestSeconds(t *testing.T) {
 			t.Errorf("%q: got %d, want none", text, *got)
 		}
 	}
-}
-
-// A steps context ends after it was asked so often whether it has: SQLite asks at each step.
-type steps struct {
-	context.Context
-	left int
-}
-
-func (s *steps) Err() error {
-	if s.left--; s.left < 0 {
-		return context.Canceled
-	}
-	return nil
 }

@@ -36,6 +36,7 @@ func TestBoot(t *testing.T) {
 		}
 	}
 	m := &machine{root: debian(t), source: clone(t)}
+	m.packages = buildPackages(t.Context(), m.source) // meanwhile
 	t.Cleanup(func() { m.off(t) })
 	if err := m.start(); err != nil {
 		cannot(t, "no Debian boots on this host, even without quotad: %v\n%s", err, tail(m.console.String()))
@@ -67,6 +68,9 @@ func TestBoot(t *testing.T) {
 		{"jobs that need more", testJobsThatNeedMore},
 		{"upgrade", testUpgrade},
 		{"uninstall", testUninstall},
+		{"package", testPackage},
+		{"package upgrade", testPackageUpgrade},
+		{"package removal", testPackageRemoval},
 	} {
 		if !t.Run(chapter.name, func(t *testing.T) { chapter.run(t, m) }) {
 			t.Fatal("the rest of the story needs this chapter")
@@ -206,15 +210,17 @@ func testUpgrade(t *testing.T, m *machine) {
 	}
 }
 
+// findOurs lists what is there of quotad.
+const findOurs = `find / -xdev -path /src -prune -o -path /proc -prune -o \( -name 'quotad*' -o -name 'quotactl*' -o -name 'ytfetch*' \) -print
+	getent passwd quotad; getent group quotad quota quotad-admin; systemctl list-unit-files --no-legend 'quotad*'; true`
+
 // testUninstall runs the README's commands: first the programs go, then what
 // they knew.
 func testUninstall(t *testing.T, m *machine) {
-	find := `find / -xdev -path /src -prune -o -path /proc -prune -o \( -name 'quotad*' -o -name 'quotactl*' -o -name 'ytfetch*' \) -print
-		getent passwd quotad; getent group quotad quota quotad-admin; systemctl list-unit-files --no-legend 'quotad*'; true`
 	m.sh(t, fromREADME(t, "systemctl disable --now quotad"))
 	m.sh(t, "test -d /etc/quotad && test -d /var/lib/quotad && ! test -e /run/quotad.sock")
 	m.sh(t, fromREADME(t, "userdel quotad"))
-	if left := m.sh(t, find); left != "" {
+	if left := m.sh(t, findOurs); left != "" {
 		t.Errorf("it left:\n%s", left)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"quotad/quota/api"
 )
 
 const helpUsage = `Print the usage of a command, with an example.
@@ -66,7 +68,7 @@ func newMan(c *cli) *cobra.Command {
 // by hand, so they stand in it as they are.
 func manual(root *cobra.Command) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, ".TH QUOTACTL 1 \"\" \"quotactl %s\"\n", roff(version()))
+	fmt.Fprintf(&b, ".TH QUOTACTL 1 \"\" \"quotactl %s\"\n", roff(api.BuildVersion()))
 	b.WriteString(".SH NAME\nquotactl \\- ask and operate a running quotad\n")
 	b.WriteString(".SH DESCRIPTION\n" + verbatim(root.Long))
 	b.WriteString(".SH COMMANDS\n")

@@ -20,6 +20,7 @@ import (
 	"quotad/jobs/process"
 	jobsserver "quotad/jobs/server"
 	"quotad/quota"
+	"quotad/quota/api"
 	"quotad/quota/ledgertest"
 	"quotad/quota/server"
 	"quotad/regions"
@@ -134,7 +135,7 @@ func newServer(ts *testscript.TestScript, socket string, names []string) (*serve
 	})
 	ts.Check(err)
 	config := server.Config{
-		Service: service, Tokens: tokens, Version: version(), Routes: append(jobsserver.Routes(runner), jobsserver.PlanRoute(runner, service)),
+		Service: service, Tokens: tokens, Version: api.BuildVersion(), Routes: append(jobsserver.Routes(runner), jobsserver.PlanRoute(runner, service)),
 		Status: map[string]func(context.Context) any{"jobs": jobsserver.Section(runner)},
 	}
 	if names[0] == "old" {

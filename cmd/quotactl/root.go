@@ -7,6 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"quotad/quota"
+
+	"quotad/quota/api"
 )
 
 const rootUsage = `quotactl asks a running quotad what is left of its budgets, and operates it.
@@ -82,7 +84,7 @@ func newRoot(c *cli) *cobra.Command {
 		Args: knownCommand,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if ownVersion {
-				return c.write("quotactl " + version() + "\n")
+				return c.write("quotactl " + api.BuildVersion() + "\n")
 			}
 			return status.RunE(cmd, args)
 		},

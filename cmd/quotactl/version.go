@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -44,7 +43,7 @@ func newVersion(c *cli) *cobra.Command {
 
 // version prints our own version even where the daemon's is not to be had.
 func (c *cli) version(ctx context.Context) error {
-	own := versions{Quotactl: version()}
+	own := versions{Quotactl: api.BuildVersion()}
 	var daemon struct{ Version string }
 	unreachable := c.reader().Get(ctx, "/version", &daemon)
 	own.Quotad = daemon.Version
@@ -79,7 +78,7 @@ func skewHint(err error) string {
 	if daemon == "" {
 		return ""
 	}
-	return versions{Quotactl: version(), Quotad: daemon}.skew()
+	return versions{Quotactl: api.BuildVersion(), Quotad: daemon}.skew()
 }
 
 func (v versions) answer() answer {
@@ -92,13 +91,4 @@ func (v versions) answer() answer {
 		value: noInteger("a version"),
 		table: func(view term.View) string { return term.Pairs(rows, view) },
 	}
-}
-
-// version is the module's, as the build recorded it.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Version == "" {
-		return "(unknown)"
-	}
-	return info.Main.Version
 }

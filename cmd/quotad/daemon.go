@@ -63,7 +63,7 @@ func newDaemon(c *config.Config, read func() (*config.Config, error), s systemd,
 	d := &daemon{
 		config: c, systemd: s, log: log, tokens: &jobs.Tokens{},
 		read: read, hangups: make(chan os.Signal, 1),
-		failed: make(chan error, 1), metrics: metrics.New(version()),
+		failed: make(chan error, 1), metrics: metrics.New(api.BuildVersion()),
 	}
 	d.reloads.told.Store(&api.Configuration{File: c.File, ReadAt: time.Now()})
 	d.reloads.remember(c)

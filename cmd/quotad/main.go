@@ -10,7 +10,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -55,7 +54,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "quotad: error: %v\nquotad: hint: quotad --help tells how it is used\n", err)
 		return exitUsage
 	case o.version:
-		fmt.Fprintln(stdout, "quotad", version())
+		fmt.Fprintln(stdout, "quotad", api.BuildVersion())
 		return exitOK
 	}
 	if o.presets {
@@ -123,13 +122,4 @@ func defaultConfig() string {
 		}
 	}
 	return localConfig
-}
-
-// version is what the build stamped into the program.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Version == "" {
-		return "(unknown)"
-	}
-	return info.Main.Version
 }

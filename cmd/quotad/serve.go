@@ -18,6 +18,7 @@ import (
 	"quotad/jobs"
 	"quotad/jobs/scheduler"
 	jobsserver "quotad/jobs/server"
+	"quotad/quota/api"
 	"quotad/quota/server"
 )
 
@@ -103,7 +104,7 @@ func (d *daemon) serveAPI(context.Context) error {
 		Service:    d.service,
 		Observer:   d.observer,
 		Tokens:     d.tokens,
-		Version:    version(),
+		Version:    api.BuildVersion(),
 		AdminGroup: d.config.Access.AdminGroup,
 		JobsUID:    d.jobsUID(),
 
@@ -135,7 +136,7 @@ func (d *daemon) serveAPI(context.Context) error {
 	if err := d.serveMetrics(s); err != nil {
 		return err
 	}
-	d.log.Info().Str("version", version()).Str("config", d.config.File).Str("ledger", d.config.Ledger.Backend).
+	d.log.Info().Str("version", api.BuildVersion()).Str("config", d.config.File).Str("ledger", d.config.Ledger.Backend).
 		Str("socket", d.socket()).Msg("serving")
 	return nil
 }

@@ -1,0 +1,157 @@
+package systemd_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// buildPackages builds a package of this tree, and the same again as the next version, into
+// directories beside the clone that the machine has at /src.
+func buildPackages(ctx context.Context, source string) <-chan error {
+	built := make(chan error, 1)
+	go func() {
+		for _, version := range []string{"0.0.1", "0.0.2"} {
+			build := exec.CommandContext(ctx, "./package", filepath.Join(source, version))
+			build.Env = append(os.Environ(), "VERSION="+version, "ARCHES="+runtime.GOARCH)
+			if output, err := build.CombinedOutput(); err != nil {
+				built <- fmt.Errorf("systemd/package: %w\n%s", err, tail(string(output)))
+				return
+			}
+		}
+		built <- nil
+	}()
+	return built
+}
+
+// packageConfig is of a host that has no Redis: the ledger is embedded.
+const packageConfig = `
+[credentials.api]
+limits.daily.units = 1_000_000
+operations.list = 1
+[passes]
+drain = "1m"
+[jobs.long]
+credential = "api"
+regions = ["one"]
+schedule = "manual"
+command = ["/opt/long"]
+`
+
+// long is a job that is under way until somebody says so.
+const long = `#!/bin/sh
+quotactl acquire list || exit
+touch begun
+until [ -e /var/lib/quotad/data/long/enough ]; do sleep 0.1; done
+echo "as it began"
+`
+
+const apt = "DEBIAN_FRONTEND=noninteractive apt-get --quiet --yes -o Dpkg::Options::=--force-confold "
+
+// testPackage installs the package as the page begins: everything is in place, and
+// nothing is started before the example is changed.
+func testPackage(t *testing.T, m *machine) {
+	began := time.Now()
+	if err := <-m.packages; err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("waited %v for the packages", time.Since(began).Round(time.Second))
+	install := fromREADME(t, "apt install ./quotad_")
+	install = strings.ReplaceAll(install, "./quotad_*.deb", "/src/0.0.1/quotad_*.deb")
+	install = strings.ReplaceAll(install, "apt install", apt+"install")
+	if output := m.sh(t, install); !strings.Contains(output, "config.toml is the example: change it, then: systemctl start quotad") {
+		t.Errorf("it does not say how to go on:\n%s", output)
+	}
+	for file, want := range map[string]string{
+		"/usr/bin/quotad": "root root 755", "/usr/bin/ytfetch": "root root 755",
+		"/etc/quotad": "root quotad 750", "/etc/quotad/config.toml": "root quotad 640",
+		"/usr/share/man/man1/quotactl.1.gz": "root root 644", "/usr/share/bash-completion/completions/quotactl": "root root 644",
+	} {
+		if got := m.sh(t, "stat --format='%U %G %a' "+file); got != want {
+			t.Errorf("%s: %s, want %s", file, got, want)
+		}
+	}
+	if got := m.sh(t, "systemctl is-enabled quotad.service quotad.socket; systemctl is-active quotad.service quotad.socket || true"); got != "enabled\nenabled\ninactive\ninactive" {
+		t.Errorf("got %q, want both enabled and neither started", got)
+	}
+	if got := m.sh(t, "quotad --version"); !regexp.MustCompile(`^quotad 0\.0\.1 \(commit [0-9a-f]{12}\)$`).MatchString(got) {
+		t.Errorf("got %q, want the package's version and commit", got)
+	}
+	if output := m.sh(t, "systemd-analyze verify quotad.service quotad.socket"); output != "" {
+		t.Errorf("systemd-analyze verify: %s", output)
+	}
+	m.write(t, "/etc/quotad/config.toml", packageConfig)
+	m.write(t, "/opt/long", long)
+	m.sh(t, "chmod 755 /opt/long; systemctl start quotad")
+}
+
+// testPackageUpgrade upgrades while a run is under way and a client spends: the run ends
+// as it began, no call fails, every unit is there.
+func testPackageUpgrade(t *testing.T, m *machine) {
+	m.sh(t, "quotactl run long")
+	m.await(t, "test -e /var/lib/quotad/data/long/begun")
+	before := m.property(t, "MainPID")
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	granted, spent := 0, make(chan struct{})
+	go func() {
+		defer close(spent)
+		for client := m.client(); ctx.Err() == nil; granted++ {
+			if err := acquire(client); err != nil {
+				t.Errorf("an acquire fails: %v", err)
+				return
+			}
+		}
+	}()
+	upgraded := make(chan string)
+	go func() {
+		output, _ := m.try(apt + "install /src/0.0.2/quotad_*.deb")
+		upgraded <- output
+	}()
+	m.await(t, "systemctl show --value --property=SubState quotad.service | grep -q stop")
+	m.sh(t, "touch /var/lib/quotad/data/long/enough")
+	output := <-upgraded
+	stop()
+	<-spent
+	if got := m.sh(t, "quotactl version -o json"); strings.Count(got, "0.0.2") != 2 || m.property(t, "MainPID") == before {
+		t.Errorf("got %s, want that the new quotad runs:\n%s", got, output)
+	}
+	if got := m.sh(t, "quotactl runs --job long"); !strings.Contains(got, "ok") {
+		t.Errorf("the run did not end as it began:\n%s", got)
+	}
+	if used := m.used(t); used != int64(granted)+1 {
+		t.Errorf("%d units are used after %d grants and the run's own", used, granted)
+	}
+	if got := m.sh(t, "cat /etc/quotad/config.toml"); got != strings.TrimSpace(packageConfig) {
+		t.Errorf("the configuration is another:\n%s", got)
+	}
+	t.Logf("%d grants over the upgrade", granted)
+}
+
+// testPackageRemoval removes, which keeps what was spent and is configured, installs
+// again, which goes on with it, and purges.
+func testPackageRemoval(t *testing.T, m *machine) {
+	used := m.used(t)
+	m.sh(t, apt+"remove quotad")
+	m.sh(t, "test -s /etc/quotad/config.toml && test -d /var/lib/quotad && ! test -e /run/quotad.sock && ! test -e /usr/bin/quotad && ! systemctl is-enabled quotad.service")
+	m.sh(t, apt+"install /src/0.0.2/quotad_*.deb")
+	m.await(t, "systemctl --quiet is-active quotad.service") // the configuration is not the example
+	if got := m.used(t); got != used {
+		t.Errorf("%d units are used, want %d as before", got, used)
+	}
+	m.sh(t, strings.ReplaceAll(fromREADME(t, "apt purge quotad"), "apt purge", apt+"purge"))
+	left := m.sh(t, findOurs)
+	for _, line := range strings.Split(left, "\n") {
+		if !strings.HasPrefix(line, "quotad:x:") && !strings.HasPrefix(line, "quotad-jobs:x:") && !strings.HasPrefix(line, "quota:x:") && !strings.HasPrefix(line, "quotad-admin:x:") {
+			t.Errorf("it left %s", line)
+		}
+	}
+	t.Logf("left:\n%s", left)
+}

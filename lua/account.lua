@@ -26,7 +26,7 @@
 -- given back of it before and after. The newest one of an entry holds.
 --
 -- The account is packed, and all of it is written by each call that writes:
---   front    its version, 2 · the log's epoch, drawn when it was begun, so that its loss is noticed ·
+--   front    its version, 3 · the log's epoch, drawn when it was begun, so that its loss is noticed ·
 --            empty, or the name of the quiet period after a loss, in which nothing is granted · which
 --            daemon wrote, in which process · its view, and how many limits that has
 --   state    ms and number of the newest entry ever written · the daemon's last call · requests that
@@ -49,13 +49,16 @@
 --              span             the longest window in ms
 --              lives            ms until which the view's own key lives
 --            and for each limit
---              gone, gone_seq   entries up to here have left the window
+--              gone, gone_seq   entries up to here have left the window, or count nothing in it
+--              left             ms of the newest one that has left it and counted something: should the
+--                               clock be set back so far that it would be in the window again, nothing is
+--                               granted until it has left once more
 --              due              ms of the next one that leaves, 0 if the window is empty
 --              sum              units in the window
 --              run              units of the entries behind from
 --            X, of a limit that is closed: since and until which ms · its name · why · who said so
 local FRONT, STATE, NUMBERS, RECORD, CALL = '<c1Bc0Bc0c8c8c8B', '<dddBBd', '<dddddBc0', '<c1c8Hc0', '<c8ddd'
-local VIEW, LIMIT, CLOSED = '<dddddddddd', '<ddddd', '<ddBc0Hc0Bc0'
+local VIEW, LIMIT, CLOSED = '<dddddddddd', '<dddddd', '<ddBc0Hc0Bc0'
 
 local BUDGET = 512    -- entries that one call may count, or take out of windows
 local BLOCK = 128     -- entries in a block of a view's index
@@ -72,7 +75,7 @@ local last_ms, last_seq, trimmed_ms, trimmed_seq, lost_ms, expires, corrected = 
 local epoch, before_reset, quiet, calls, views, closed = '', '-', '', {}, {}, {}
 local text = redis.call('GET', KEYS[1])
 if text then
-  if string.byte(text) ~= 50 then return { 'version', clock_ms, '', '0-0', clock_ms, '' } end
+  if string.byte(text) ~= 51 then return { 'version', clock_ms, '', '0-0', clock_ms, '' } end
   local writer, writer_boot, viewed, limits, at, last_call, granted, counted, kind, name, record
   _, epoch, quiet, writer, writer_boot, viewed, limits, at = struct.unpack(FRONT, text)
   last_ms, last_seq, last_call, granted, counted, _, at = struct.unpack(STATE, text, at)
@@ -91,7 +94,7 @@ if text then
       w.seen, w.seen_seq, w.n, w.from, w.from_seq, w.blocks, w.first, w.stale, w.span, w.lives, from = struct.unpack(VIEW, record)
       while from <= #record do
         local l = {}
-        l.gone, l.gone_seq, l.due, l.sum, l.run, from = struct.unpack(LIMIT, record, from)
+        l.gone, l.gone_seq, l.left, l.due, l.sum, l.run, from = struct.unpack(LIMIT, record, from)
         w[#w + 1] = l
       end
       views[name] = w
@@ -130,8 +133,11 @@ local function wake_ms()
   end
   local wake = v.lives - v.span - 60000
   for i = 1, count do
-    local due = v[i].due
-    if lost_ms > cutoffs[i] then return 0 end
+    local due, left = v[i].due, v[i].left
+    -- The clock may be set back then, though not behind the newest entry.
+    local cutoff = cutoffs[i]
+    if lengths[i] > 0 then cutoff = last_ms - lengths[i] elseif last_ms <= cutoff then cutoff = -1 end
+    if lost_ms > cutoffs[i] or left > cutoff then return 0 end
     if lengths[i] == 0 then
       wake = math.min(wake, ends_ms[i])
     elseif due > 0 then
@@ -151,7 +157,7 @@ end
 local function save()
   local limits = v and count or 0
   local parts = {
-    struct.pack(FRONT, '2', #epoch, epoch, #quiet, quiet, daemon, boot, digest, limits),
+    struct.pack(FRONT, '3', #epoch, epoch, #quiet, quiet, daemon, boot, digest, limits),
     struct.pack(STATE, last_ms, last_seq, mine and mine.boot == boot and mine.call or 0, 0, v and v.n or 0, wake_ms()),
   }
   for i = 1, limits do parts[2 + i] = struct.pack('<d', v[i].sum) end
@@ -162,7 +168,7 @@ local function save()
   end
   for name, w in pairs(views) do
     local record = struct.pack(VIEW, w.seen, w.seen_seq, w.n, w.from, w.from_seq, w.blocks, w.first, w.stale, w.span, w.lives)
-    for i = 1, #w do record = record .. struct.pack(LIMIT, w[i].gone, w[i].gone_seq, w[i].due, w[i].sum, w[i].run) end
+    for i = 1, #w do record = record .. struct.pack(LIMIT, w[i].gone, w[i].gone_seq, w[i].left, w[i].due, w[i].sum, w[i].run) end
     parts[#parts + 1] = struct.pack(RECORD, 'V', name, #record, record)
   end
   for limit, c in pairs(closed) do

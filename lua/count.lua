@@ -26,7 +26,7 @@ if anew then
     prices[2 * i - 1], prices[2 * i] = 'p' .. i, ARGV[4 + i]
     local ms, seq = cutoffs[i], MAX
     if before(ms, seq, trimmed_ms, trimmed_seq) then ms, seq = trimmed_ms, trimmed_seq end
-    v[i] = { gone = ms, gone_seq = seq, due = 0, sum = 0, run = 0 }
+    v[i] = { gone = ms, gone_seq = seq, left = math.min(cutoffs[i], last_ms), due = 0, sum = 0, run = 0 }
     if before(ms, seq, v.seen, v.seen_seq) then v.seen, v.seen_seq = ms, seq end
   end
   v.from, v.from_seq = v.seen, v.seen_seq

@@ -157,6 +157,7 @@ local function expire(i)
   if v[i].due == 0 or v[i].due > cutoffs[i] then return false end
   changed = true
   if v.seen == last_ms and v.seen_seq == last_seq and last_ms <= cutoffs[i] then -- everything has
+    if v[i].sum > 0 then v[i].left = last_ms end
     v[i].gone, v[i].gone_seq, v[i].due, v[i].sum, v.stale = last_ms, last_seq, 0, 0, STALE_MAX
     return false
   end
@@ -168,7 +169,9 @@ local function expire(i)
       v[i].due = ms
       break
     end
-    v[i].sum = v[i].sum - units_now(i, id, text)
+    local left = units_now(i, id, text)
+    if left > 0 then v[i].left = ms end
+    v[i].sum = v[i].sum - left
     v[i].gone, v[i].gone_seq, taken = ms, seq, taken + 1
   end
   v.stale = v.stale + taken

@@ -56,6 +56,8 @@ local function count_units(ms, seq, units_in)
     if v[i].due > 0 or (ms > cutoffs[i] and more > 0) then
       if v[i].due == 0 then v[i].gone, v[i].gone_seq, v[i].due = v.seen, v.seen_seq, ms end
       v[i].sum, v[i].run = v[i].sum + more, v[i].run + more
+    elseif more > 0 then
+      v[i].left = ms
     end
   end
 end
@@ -233,10 +235,11 @@ local function remember(what)
   calls[daemon] = mine
 end
 
--- catching_up returns the ms at which the log reaches back as far as limit i's window again, or 0
--- if it does now.
+-- catching_up returns the ms at which the log reaches back as far as limit i's window again, and
+-- nothing would be in it that has left it, or 0 if that is so now.
 local function catching_up(i)
-  if lost_ms <= cutoffs[i] then return 0 end
+  local missing_ms = math.max(lost_ms, v[i].left)
+  if missing_ms <= cutoffs[i] then return 0 end
   if lengths[i] == 0 then return ends_ms[i] end
-  return lost_ms + lengths[i]
+  return missing_ms + lengths[i]
 end

@@ -26,6 +26,7 @@ func Run(t *testing.T, h Harness) {
 		{"request ids", requestIDs},
 		{"request ids of passes do not meet", requestIDScope},
 		{"the clock steps back", clockStepsBack},
+		{"the clock steps back to what has left", clockStepsBackToWhatHasLeft},
 		{"grants survive reopening", reopening},
 		{"a whole window leaves at once", everythingLeaves},
 		{"a long way back to enough units", longWalk},
@@ -303,6 +304,33 @@ func clockStepsBack(t *testing.T, harness Harness) {
 	h.clock.Set(start.Add(time.Hour))
 	h.granted("list")
 	h.used(2)
+}
+
+// What has left a window is in it again if the clock is set back. Nothing is trimmed
+// meanwhile: a longer window needs it.
+func clockStepsBackToWhatHasLeft(t *testing.T, harness Harness) {
+	midnight := time.Date(2026, time.November, 23, 0, 0, 0, 0, time.UTC)
+	for _, window := range []quota.Window{quota.Sliding(time.Hour), quota.Calendar(quota.Day, time.UTC)} {
+		t.Run(window.String(), func(t *testing.T) {
+			c := one(100, window)
+			c.Limits = append(c.Limits, quota.Limit{Name: "weekly", Units: 150, Window: quota.Sliding(7 * 24 * time.Hour)})
+			h := begin(t, harness, c)
+			list := func(count quota.Units) quota.Decision {
+				return h.acquire(quota.Request{Operation: "list", Count: count})
+			}
+			h.clock.Set(midnight.Add(-time.Hour))
+			h.isGrant(list(100))
+			h.clock.Set(midnight)
+			h.isDenial(list(60), "weekly", 6*24*time.Hour+23*time.Hour)
+			h.clock.Set(midnight.Add(-30 * time.Minute))
+			h.isDenial(list(50), "daily", 30*time.Minute)
+			h.again()
+			h.isDenial(list(50), "daily", 30*time.Minute)
+			h.clock.Set(midnight)
+			h.isGrant(list(50))
+			h.used(50, 150)
+		})
+	}
 }
 
 func reopening(t *testing.T, harness Harness) {

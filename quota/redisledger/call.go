@@ -176,7 +176,7 @@ func (a *account) once(ctx context.Context, c *quota.Credential, v verb) (reply,
 
 // front is how the account begins if this daemon wrote it last; account.lua says what it is.
 func (l *Ledger) front(epoch string, v *view) []byte {
-	b := append(make([]byte, 0, 80), '2', byte(len(epoch)))
+	b := append(make([]byte, 0, 80), '3', byte(len(epoch)))
 	b = append(append(b, epoch...), 0)
 	b = append(append(append(b, l.tag...), l.boot...), v.digest...)
 	return append(b, byte(len(v.limits)))

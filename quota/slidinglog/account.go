@@ -65,13 +65,16 @@ func begins(w quota.Window, now time.Time) int64 {
 }
 
 // follow has the account view the limits of c, and returns the views that it had
-// not. Those of other limits are dropped: they are read again if they come back.
+// not, or whose window begins earlier than before because the clock was set back: what
+// had left it is in it again. Views of other limits are dropped: they are read again if
+// they come back.
 func (a *Account) follow(c *quota.Credential, now time.Time) (fresh []*View) {
 	views := make([]*View, len(c.Limits))
 	for i, limit := range c.Limits {
-		at := slices.IndexFunc(a.views, func(v *View) bool { return v.shows(c, i) })
+		after := begins(limit.Window, now)
+		at := slices.IndexFunc(a.views, func(v *View) bool { return v.shows(c, i) && v.after <= after })
 		if at < 0 {
-			views[i] = newView(c, i, begins(limit.Window, now))
+			views[i] = newView(c, i, after)
 			fresh = append(fresh, views[i])
 			continue
 		}

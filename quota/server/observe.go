@@ -96,6 +96,9 @@ func (s *Server) shut(ctx context.Context, verb string, c *Session, k quota.Clos
 	_, err := s.repair(verb, c, func() (d quota.Decision, err error) {
 		d, changed, err = s.service.CloseLimit(ctx, name, k)
 		d.Limit = k.Limit
+		if changed {
+			d.RetryAt, d.Detail = k.Until, k.Says
+		}
 		return d, err
 	})
 	if err != nil {

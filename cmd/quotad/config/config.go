@@ -69,7 +69,7 @@ const (
 	OverdueBegan Event = "overdue_began" // a job has had no good run for its expect_success
 	OverdueEnded Event = "overdue_ended" // it has one again, or nobody expects it any more
 
-	LimitClosed     Event = "limit_closed"     // the upstream says that a limit is exhausted
+	LimitClosed     Event = "limit_closed"     // the upstream says that a limit is exhausted, or an operator closed it
 	UpstreamRefuses Event = "upstream_refuses" // it wants somebody to change the key, the quota or the bill
 	CountsDiffer    Event = "counts_differ"    // it counts more than 5 % of a limit more, or less, than is counted here
 )

@@ -77,6 +77,8 @@ func (m *Monitor) decided(event server.Event) {
 		m.undecided(credential, event.Err)
 	case d.Reason == quota.LimitExceeded:
 		m.denied(credential, d)
+	case event.Verb == "close" && !d.RetryAt.IsZero():
+		m.limitClosed(credential, d.Limit, d.RetryAt, d.Detail)
 	case d.Granted():
 		m.used(credential, d.Limits, debited)
 		for _, short := range d.WouldDeny(event.Request.UseReserve) {
@@ -147,10 +149,7 @@ func (m *Monitor) undecided(credential string, err error) {
 // that differ, people are told until it is over.
 func (m *Monitor) observed(out upstream.Outcome) {
 	if out.Changed {
-		m.raise(Alert{
-			Event: config.LimitClosed, Credential: out.Credential, Limit: quota.LimitState{Limit: quota.Limit{Name: out.Limit}},
-			RetryAt: out.Closed.Until, Detail: out.Says,
-		})
+		m.limitClosed(out.Credential, out.Limit, out.Closed.Until, out.Says)
 	}
 	refuses := out.Class == upstream.Config || out.Class == upstream.Billing
 	if refuses || out.Class == upstream.OK {
@@ -163,6 +162,14 @@ func (m *Monitor) observed(out upstream.Outcome) {
 			m.raise(Alert{Event: config.CountsDiffer, Credential: d.Credential, Limit: quota.LimitState{Limit: quota.Limit{Name: d.Limit, Units: d.Units}, Used: d.Ours.Units}, Detail: d.Cause})
 		}
 	}
+}
+
+// limitClosed tells that the upstream, or an operator, has closed a limit.
+func (m *Monitor) limitClosed(credential, limit string, until time.Time, why string) {
+	m.raise(Alert{
+		Event: config.LimitClosed, Credential: credential, Limit: quota.LimitState{Limit: quota.Limit{Name: limit}},
+		RetryAt: until, Detail: why,
+	})
 }
 
 // outage passes on the edges of a shared ledger's outage.

@@ -6,6 +6,7 @@ import (
 
 	"quotad/quota"
 	"quotad/quota/redisledger"
+	"quotad/quota/redisledger/redistest"
 )
 
 // closeDaily closes a host's limit for a day, or opens it, and expects that to change it.
@@ -78,6 +79,29 @@ func TestClosedLimitHoldsOnEveryHost(t *testing.T) {
 		h.awaitUp()
 	}
 	for _, h := range hosts {
+		h.granted("search.list")
+	}
+}
+
+// At the reset it is open on every host, whichever heard of it.
+func TestClosedLimitOpensOnEveryHost(t *testing.T) {
+	t.Parallel()
+	clock := redistest.NewClock(t)
+	if clock == nil {
+		t.Skip("needs a C compiler")
+	}
+	server := redistest.StartOn(t, clock)
+	hosts := make([]*daemon, 3)
+	for i, name := range []string{"a", "b", "c"} {
+		hosts[i] = start(t, server, name, t.TempDir())
+		hosts[i].granted("videos.list")
+	}
+	const day = 20 * time.Hour
+	until := time.Now().Add(day).Truncate(time.Millisecond).UTC()
+	hosts[0].closeDaily(until)
+	closedAt(until, hosts...)
+	clock.Step(t, day)
+	for _, h := range hosts { // reads were just denied here, which is remembered for a second
 		h.granted("search.list")
 	}
 }

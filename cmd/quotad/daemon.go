@@ -40,7 +40,7 @@ type daemon struct {
 	hosts    jobs.Hosts          // beside that one
 	tokens   *jobs.Tokens
 	proxy    *proxy.Proxy    // nil: there is none
-	reaper   *process.Reaper // of what passes leave behind; nil: they have cgroups
+	reaper   *process.Reaper // of what passes leave behind
 	tasks    uint64          // that there may be before a pass cannot start another one
 	runner   *jobs.Runner
 	ticks    *scheduler.Scheduler
@@ -126,12 +126,11 @@ func (d *daemon) prepareLaunches(context.Context) (err error) {
 	if err := process.KeepDescriptors(); err != nil {
 		return err
 	}
-	if d.config.Passes.CgroupRoot == "" {
-		if d.reaper, err = process.NewReaper(); err != nil {
-			return err
-		}
-		d.onStop("end the reaping of orphans", d.reaper.Close)
+	// Also with cgroups: the kernel may refuse to start a process in one.
+	if d.reaper, err = process.NewReaper(); err != nil {
+		return err
 	}
+	d.onStop("end the reaping of orphans", d.reaper.Close)
 	d.tasks, err = process.ReserveTasks(d.config.Passes.User)
 	return err
 }

@@ -73,7 +73,8 @@ func newLimiter(c Config) *limiter {
 // listen returns a listener whose connections are counted. They may ask for the
 // paths in only, or, if that is nil, for any.
 func (l *limiter) listen(inner net.Listener, only []string) net.Listener {
-	counted := &limitListener{Listener: inner, limiter: l, only: only, close: sync.OnceValue(inner.Close)}
+	counted := &limitListener{Listener: inner, limiter: l, only: only, close: sync.OnceValue(inner.Close), ended: make(chan struct{})}
+	counted.end = sync.OnceFunc(func() { close(counted.ended) })
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.listeners = append(l.listeners, counted)
@@ -85,7 +86,9 @@ type limitListener struct {
 	net.Listener
 	limiter *limiter
 	only    []string
-	close   func() error // once
+	close   func() error  // once
+	ended   chan struct{} // closed when it accepts nothing more
+	end     func()        // closes it, once
 }
 
 // Close implements net.Listener.
@@ -96,6 +99,9 @@ func (l *limitListener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.Listener.Accept()
 		if err != nil {
+			if errors.Is(err, net.ErrClosed) {
+				l.end()
+			}
 			return nil, err
 		}
 		c := &connection{Conn: conn, limiter: l.limiter, peer: peerOf(conn)}
@@ -205,12 +211,17 @@ func (l *limiter) context(ctx context.Context, conn net.Conn) context.Context {
 func (l *limiter) drain(ctx context.Context) {
 	l.draining.Store(true)
 	l.mu.Lock()
-	for _, listener := range l.listeners {
-		listener.Close() // nothing is lost by an error
-	}
+	listeners := slices.Clone(l.listeners)
 	l.mu.Unlock()
 	first, cancel := context.WithTimeout(ctx, unreadTime)
 	defer cancel()
+	for _, listener := range listeners {
+		listener.Close() // nothing is lost by an error
+		select {
+		case <-listener.ended: // what it was accepting is counted by now
+		case <-first.Done():
+		}
+	}
 	l.await(first, fresh)
 	for _, c := range l.in(fresh, idle) {
 		c.closeRead()

@@ -6,9 +6,12 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"quotad/quota/server/servertest"
+	"path/filepath"
 	"testing"
 	"time"
+
+	"quotad/quota/server"
+	"quotad/quota/server/servertest"
 )
 
 // Whatever arrives while the server shuts down is answered, and what does not
@@ -71,4 +74,64 @@ func sendOnce(conn net.Conn, in *bufio.Reader) error {
 	}
 	_, err = io.Copy(io.Discard, answer.Body)
 	return err
+}
+
+// A lateListener has accepted a connection when it is closed, and hands it over only
+// then: as late as it may be, unless the server shuts down without it.
+type lateListener struct {
+	net.Listener
+	accepted, closed chan struct{}
+	down             chan struct{} // closed when the server has shut down
+}
+
+func (l *lateListener) Close() error {
+	close(l.closed)
+	return l.Listener.Close()
+}
+
+func (l *lateListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	close(l.accepted)
+	<-l.closed
+	select {
+	case <-l.down:
+	case <-time.After(50 * time.Millisecond):
+	}
+	return conn, nil
+}
+
+// A connection that is being accepted when the server shuts down is answered.
+func TestShutdownAwaitsWhatIsBeingAccepted(t *testing.T) {
+	socket := filepath.Join(servertest.ShortDir(t), "quotad.sock")
+	inner, err := server.Listen(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &lateListener{Listener: inner, accepted: make(chan struct{}), closed: make(chan struct{}), down: make(chan struct{})}
+	answered := make(chan struct{}, 1)
+	s := servertest.Serve(t, server.Config{Routes: []server.Route{{
+		Method: "GET", Path: "/v1/asked", Access: server.Read, Does: "tells the test",
+		Handle: func(http.ResponseWriter, *http.Request, *server.Session) { answered <- struct{}{} },
+	}}}, l)
+	conn, err := net.Dial("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "GET /v1/asked HTTP/1.1\r\nHost: quotad\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	<-l.accepted
+	if err := s.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+	close(l.down)
+	select {
+	case <-answered:
+	default:
+		t.Error("the server has shut down before it answered")
+	}
 }

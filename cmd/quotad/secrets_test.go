@@ -22,7 +22,7 @@ const (
 	password = "Secret-password-77c2"
 )
 
-// A pass that does all it may with its token, and shows it to the test alone.
+// A pass that does all it may with its token, prints it, and shows it to the test alone.
 const withSecrets = `
 passes.drain = "1ms"
 [log]
@@ -50,6 +50,7 @@ quotactl settle $(quotactl acquire list -o json | grep grant_id | cut -d '"' -f 
 quotactl acquire no-such-operation
 test ${#API_KEY} = ${KEY_LENGTH} || exit 3
 test $QUOTAD_REGION = one || exit 1
+echo "I am $QUOTAD_TOKEN and call with $API_KEY"
 echo $QUOTAD_TOKEN >$TOKEN_FILE.new
 mv $TOKEN_FILE.new $TOKEN_FILE
 sleep 600; true"""]
@@ -105,7 +106,7 @@ func checkSecrets(t *testing.T, ledger string, dump func() []byte) {
 		}(startIn(t, dir))
 	}
 	log := daemon.whole()
-	if !strings.Contains(log, "pass begins") || !strings.Contains(log, "settle granted") {
+	if !strings.Contains(log, "pass begins") || !strings.Contains(log, "settle granted") || !strings.Contains(log, "I am *** and call with ***") {
 		t.Errorf("the log is not a log of everything:\n%s", daemon.text())
 	}
 	for what, content := range map[string][]byte{

@@ -36,7 +36,7 @@ func TestBoot(t *testing.T) {
 		}
 	}
 	m := &machine{root: debian(t), source: clone(t)}
-	m.packages = buildPackages(t.Context(), m.source) // meanwhile
+	m.packages = startPackages(t.Context(), m.source) // meanwhile
 	t.Cleanup(func() { m.off(t) })
 	if err := m.start(); err != nil {
 		cannot(t, "no Debian boots on this host, even without quotad: %v\n%s", err, tail(m.console.String()))

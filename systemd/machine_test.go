@@ -27,7 +27,7 @@ type machine struct {
 	root   string
 	source string // what is at /src in the machine: a clone after go build
 
-	packages <-chan error // receives when there are packages in source, of two versions
+	packages func() error // returns when there are packages in source, of two versions
 
 	container *exec.Cmd // nil while it is off
 	init      string    // the pid of its init on the host

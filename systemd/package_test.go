@@ -2,6 +2,7 @@ package systemd_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -9,26 +10,63 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
 
+// errNoNFPM is a host's that cannot reach the module proxy, for one.
+var errNoNFPM = errors.New("nfpm, which makes the packages, cannot be had")
+
+// nfpmTime is how long the download and the compilation of nfpm may take: a hundred
+// modules, the first time on a host.
+const nfpmTime = 5 * time.Minute
+
+// startPackages begins to build, and returns what waits for the end of it.
+func startPackages(ctx context.Context, source string) func() error {
+	built := make(chan error, 1)
+	go func() { built <- buildPackages(ctx, source) }()
+	return sync.OnceValue(func() error { return <-built })
+}
+
 // buildPackages builds a package of this tree, and the same again as the next version, into
 // directories beside the clone that the machine has at /src.
-func buildPackages(ctx context.Context, source string) <-chan error {
-	built := make(chan error, 1)
-	go func() {
-		for _, version := range []string{"0.0.1", "0.0.2"} {
-			build := exec.CommandContext(ctx, "./package", filepath.Join(source, version))
-			build.Env = append(os.Environ(), "VERSION="+version, "ARCHES="+runtime.GOARCH)
-			if output, err := build.CombinedOutput(); err != nil {
-				built <- fmt.Errorf("systemd/package: %w\n%s", err, tail(string(output)))
-				return
-			}
+func buildPackages(ctx context.Context, source string) error {
+	script, err := os.ReadFile("package")
+	if err != nil {
+		return err
+	}
+	nfpm := regexp.MustCompile(`(?m)^nfpm=(.+)$`).FindSubmatch(script)
+	if nfpm == nil {
+		return errors.New("systemd/package does not name its nfpm")
+	}
+	first, cancel := context.WithTimeout(ctx, nfpmTime)
+	defer cancel()
+	if output, err := exec.CommandContext(first, "go", "run", string(nfpm[1]), "--version").CombinedOutput(); err != nil {
+		return fmt.Errorf("%w: %w\n%s", errNoNFPM, err, tail(string(output)))
+	}
+	for _, version := range []string{"0.0.1", "0.0.2"} {
+		build := exec.CommandContext(ctx, "./package", filepath.Join(source, version))
+		build.Env = append(os.Environ(), "VERSION="+version, "ARCHES="+runtime.GOARCH)
+		if output, err := build.CombinedOutput(); err != nil {
+			return fmt.Errorf("systemd/package: %w\n%s", err, tail(string(output)))
 		}
-		built <- nil
-	}()
-	return built
+	}
+	return nil
+}
+
+// needPackages waits for the packages.
+func (m *machine) needPackages(t *testing.T) {
+	t.Helper()
+	began := time.Now()
+	err := m.packages()
+	if errors.Is(err, errNoNFPM) {
+		cannot(t, "%v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("waited %v for the packages", time.Since(began).Round(time.Second))
 }
 
 // packageConfig is of a host that has no Redis: the ledger is embedded.
@@ -58,11 +96,7 @@ const apt = "DEBIAN_FRONTEND=noninteractive apt-get --quiet --yes -o Dpkg::Optio
 // testPackage installs the package as the page begins: everything is in place, and
 // nothing is started before the example is changed.
 func testPackage(t *testing.T, m *machine) {
-	began := time.Now()
-	if err := <-m.packages; err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("waited %v for the packages", time.Since(began).Round(time.Second))
+	m.needPackages(t)
 	install := fromREADME(t, "apt install ./quotad_")
 	install = strings.ReplaceAll(install, "./quotad_*.deb", "/src/0.0.1/quotad_*.deb")
 	install = strings.ReplaceAll(install, "apt install", apt+"install")
@@ -95,6 +129,7 @@ func testPackage(t *testing.T, m *machine) {
 // testPackageUpgrade upgrades while a run is under way and a client spends: the run ends
 // as it began, no call fails, every unit is there.
 func testPackageUpgrade(t *testing.T, m *machine) {
+	m.needPackages(t)
 	m.sh(t, "quotactl run long")
 	m.await(t, "test -e /var/lib/quotad/data/long/begun")
 	before := m.property(t, "MainPID")
@@ -138,6 +173,7 @@ func testPackageUpgrade(t *testing.T, m *machine) {
 // testPackageRemoval removes, which keeps what was spent and is configured, installs
 // again, which goes on with it, and purges.
 func testPackageRemoval(t *testing.T, m *machine) {
+	m.needPackages(t)
 	used := m.used(t)
 	m.sh(t, apt+"remove quotad")
 	m.sh(t, "test -s /etc/quotad/config.toml && test -d /var/lib/quotad && ! test -e /run/quotad.sock && ! test -e /usr/bin/quotad && ! systemctl is-enabled quotad.service")

@@ -29,7 +29,7 @@ func TestHostsShareSlots(t *testing.T) {
 		time.Sleep(11 * time.Hour)
 		served := 0
 		for _, h := range hosts {
-			served += len(h.runs)
+			served += len(h.served())
 			if runs, err := h.Runs("trending", 100); err != nil || len(runs) != 12 {
 				t.Errorf("host %s shows %d runs, %v: %q", h.name, len(runs), err, c.log)
 			}
@@ -219,7 +219,7 @@ func TestHostsShareBookmarks(t *testing.T) {
 		bookmark(b, "")
 		a = c.start("a")
 		c.until("13:05:00")
-		if found, want := slices.Concat(a.found, b.found), []string{"DE page 5"}; !slices.Equal(found, want) {
+		if found, want := slices.Concat(a.bookmarks(), b.bookmarks()), []string{"DE page 5"}; !slices.Equal(found, want) {
 			t.Errorf("the passes found %q, want %q", found, want)
 		}
 		bookmark(a, "")
@@ -311,7 +311,7 @@ func TestRedisIsAwayAtASlot(t *testing.T) {
 		if last := a.status().Last; last == nil || last.Trigger != jobs.CatchUp || last.State != jobs.RunDone || last.Slot.Minute() != 0 {
 			t.Errorf("got %+v, want the slot made up for", last)
 		}
-		if runs := slices.Concat(a.runs, b.runs); len(runs) != 1 {
+		if runs := slices.Concat(a.served(), b.served()); len(runs) != 1 {
 			t.Errorf("it was run %d times", len(runs))
 		}
 		c.until("11:30:00")
@@ -351,7 +351,7 @@ func TestARunEndsWhileRedisIsAway(t *testing.T) {
 				}
 			}
 		}
-		if got := len(a.runs) + len(b.runs); got != 8 {
+		if got := len(a.served()) + len(b.served()); got != 8 {
 			t.Errorf("%d passes in two runs of four regions: %q", got, c.log)
 		}
 		a.stop()

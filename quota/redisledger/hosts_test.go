@@ -253,6 +253,20 @@ func (h *host) Launch(ctx, _ context.Context, c jobs.Command, _ func(jobs.Line))
 	return h.all.play(ctx, h, region)
 }
 
+// served returns the regions of the host's passes until now.
+func (h *host) served() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.runs)
+}
+
+// bookmarks returns those that the host's passes found until now, behind their regions.
+func (h *host) bookmarks() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.found)
+}
+
 func (h *host) observe(event any) {
 	switch e := event.(type) {
 	case jobs.RunChanged:

@@ -55,7 +55,7 @@ func (x *exchange) acquire(ctx context.Context) *refusal {
 		Credential: x.target.Credential, Operation: x.operation, Count: 1,
 		UseReserve: x.bearer.UseReserve, Caller: x.bearer.Caller,
 	}
-	d, err := x.decide(ctx, request)
+	d, err := server.AcquireByToken(ctx, x.proxy.service, x.proxy.tokens, x.token, request)
 	x.proxy.observe(server.Event{Verb: "acquire", Request: request, Decision: d, Err: err, Took: time.Since(start)})
 	switch {
 	case err != nil:
@@ -67,17 +67,6 @@ func (x *exchange) acquire(ctx context.Context) *refusal {
 	defer x.mu.Unlock()
 	x.grants = append(x.grants, d)
 	return nil
-}
-
-func (x *exchange) decide(ctx context.Context, r quota.Request) (quota.Decision, error) {
-	p := x.proxy
-	decided, d := p.tokens.Admit(x.token, r, p.service.Cost(r.Credential, quota.Calls{Job: r.Caller.Job, Count: map[string]quota.Units{r.Operation: r.Count}}))
-	if !d.Granted() {
-		return d, nil
-	}
-	d, err := p.service.Acquire(ctx, r)
-	decided(d, err)
-	return d, err
 }
 
 // trace has every sending paid for before it begins. The transport sends a request again

@@ -59,11 +59,17 @@ func (s *Server) decide(ctx context.Context, c *Session, r quota.Request) (quota
 	if !c.HasToken() {
 		return s.service.Acquire(ctx, r)
 	}
-	decided, d := s.tokens.Admit(c.token, r, s.service.Cost(r.Credential, quota.Calls{Job: r.Caller.Job, Count: map[string]quota.Units{r.Operation: r.Count}}))
+	return AcquireByToken(ctx, s.service, s.tokens, c.token, r)
+}
+
+// AcquireByToken has a request of the pass with a run token decided, and recorded.
+func AcquireByToken(ctx context.Context, service *quota.Service, tokens Tokens, token string, r quota.Request) (quota.Decision, error) {
+	cost := service.Cost(r.Credential, quota.Calls{Job: r.Caller.Job, Count: map[string]quota.Units{r.Operation: r.Count}})
+	decided, d := tokens.Admit(token, r, cost)
 	if !d.Granted() {
 		return d, nil
 	}
-	d, err := s.service.Acquire(ctx, r)
+	d, err := service.Acquire(ctx, r)
 	decided(d, err)
 	return d, err
 }

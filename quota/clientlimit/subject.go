@@ -1,0 +1,42 @@
+package clientlimit
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"net/netip"
+)
+
+// A Key is the name under which a ledger keeps a subject: bytes, at most maxPlain and one.
+type Key string
+
+// SecretSize is how many bytes the secret of a KeyOf has.
+const SecretSize = 32
+
+// maxPlain is how long a subject may be that is kept as it is.
+const maxPlain = 64
+
+// hashSize bytes tell 2^64 subjects apart.
+const hashSize = 16
+
+// KeyOf returns the key of a subject of any bytes and length. Addresses, networks
+// ("2001:db8::/64") and what is longer than 64 bytes are kept as a keyed hash: who reads
+// the ledger learns no address. The same address in another notation has the same key.
+func KeyOf(secret []byte, subject string) Key {
+	if address, err := netip.ParseAddr(subject); err == nil {
+		return hashed(secret, "a", address.Unmap().String())
+	}
+	if network, err := netip.ParsePrefix(subject); err == nil {
+		return hashed(secret, "n", network.Masked().String())
+	}
+	if len(subject) > maxPlain {
+		return hashed(secret, "s", subject)
+	}
+	return Key("=" + subject)
+}
+
+func hashed(secret []byte, kind, text string) Key {
+	hash := hmac.New(sha256.New, secret)
+	hash.Write([]byte(kind))
+	hash.Write([]byte(text))
+	return Key("#" + string(hash.Sum(nil)[:hashSize]))
+}

@@ -8,83 +8,87 @@ import (
 	"time"
 )
 
-// A batcher leads the requests of one credential to the ledger, one batch at a
-// time. Requests that arrive while a batch is in flight share the next one. The
-// request that finds none in flight leads a batch itself: handing it over to
-// another goroutine would cost more than the decision.
-type batcher struct {
-	credential *Credential
-	ledger     Ledger
-	deadline   time.Duration
+// A Batcher leads asks to whoever answers them, one batch at a time. Asks that arrive
+// while a batch is in flight share the next one. The ask that finds none in flight leads
+// a batch itself: handing it over to another goroutine would cost more than the answer.
+type Batcher[T, R any] struct {
+	// Do answers a batch, one result for each ask, in order. An error is that of every ask
+	// of the batch. It is never called while a call of it is under way, and its context is
+	// cancelled by the deadline alone: whoever leads asks for others too.
+	Do       func(context.Context, []T) ([]R, error)
+	Deadline time.Duration // of one call of Do
+	Most     int           // how many asks share one batch; 0 means 128
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards what follows; it is not held while Do is under way
 	busy    bool       // a batch is in flight
-	waiting []*call    // in the order of arrival, for the next batch
-	denied  denialCache
+	waiting []*call[T, R]
 }
 
-// maxBatch bounds how many requests share one batch, and with it how long one
-// keeps the ledger busy.
-const maxBatch = 128
+// defaultBatch bounds how many asks share one batch, and with it how long one keeps those
+// who wait.
+const defaultBatch = 128
 
-// A call is one request at a batcher.
-type call struct {
-	ask  Ask
-	done chan handoff // of capacity 1; receives exactly once, unless withdrawn
+// A call is one ask that waits at a batcher.
+type call[T, R any] struct {
+	ask  T
+	done chan handoff[T, R] // of capacity 1; receives exactly once, unless withdrawn
 }
 
-// A handoff tells a waiting call either what was decided, or that it is to lead
-// the next batch, of which it is the first.
-type handoff struct {
-	decision Decision
-	err      error
-	lead     []*call
+// A handoff tells a waiting call either its answer, or that it is to lead the next batch,
+// of which it is the first.
+type handoff[T, R any] struct {
+	result R
+	err    error
+	lead   []*call[T, R]
 }
 
-func (b *batcher) acquire(ctx context.Context, ask Ask) (Decision, error) {
+// Ask has an ask answered. The errors are those of Do, and the context's own while the
+// ask still waits for its turn. Where Do panics, nobody knows what became of the asks:
+// the error is an ErrOutcomeUnknown.
+func (b *Batcher[T, R]) Ask(ctx context.Context, ask T) (result R, err error) {
 	if err := ctx.Err(); err != nil {
-		return Decision{}, err
+		return result, err
 	}
-	c := &call{ask: ask}
-	d, cached, leads := b.enter(c)
-	switch {
-	case cached:
-		return d, nil
-	case leads:
-		return b.lead(ctx, []*call{c})
+	c := b.enter(ask)
+	if c == nil {
+		return b.lead(ctx, []T{ask}, nil)
 	}
 	select {
 	case h := <-c.done:
 		return b.take(ctx, h)
 	case <-ctx.Done():
 		if b.withdraw(c) {
-			return Decision{}, context.Cause(ctx)
+			return result, context.Cause(ctx)
 		}
-		// Too late: a batch with this request in it has begun, or this call is to
-		// lead one. Either is bounded by the deadline.
+		// Too late: a batch with this ask in it has begun, or this call is to lead one.
+		// Either is bounded by the deadline.
 		return b.take(ctx, <-c.done)
 	}
 }
 
-// enter answers from the cache what was just denied; otherwise it reports whether c
-// is to lead a batch of its own, or waits for one to share.
-func (b *batcher) enter(c *call) (d Decision, cached, leads bool) {
+// Waiting returns how many asks wait for a batch in flight to end.
+func (b *Batcher[T, R]) Waiting() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if d, cached = b.denied.find(c.ask, time.Now()); cached {
-		return d, true, false
-	}
+	return len(b.waiting)
+}
+
+// enter returns the call that waits for a batch to share, or nil where the ask is to lead
+// one.
+func (b *Batcher[T, R]) enter(ask T) *call[T, R] {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	if !b.busy {
 		b.busy = true
-		return d, false, true
+		return nil
 	}
-	c.done = make(chan handoff, 1)
+	c := &call[T, R]{ask: ask, done: make(chan handoff[T, R], 1)}
 	b.waiting = append(b.waiting, c)
-	return d, false, false
+	return c
 }
 
 // withdraw takes a call out of the queue and reports whether it still stood there.
-func (b *batcher) withdraw(c *call) bool {
+func (b *Batcher[T, R]) withdraw(c *call[T, R]) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	i := slices.Index(b.waiting, c)
@@ -95,80 +99,59 @@ func (b *batcher) withdraw(c *call) bool {
 	return true
 }
 
-func (b *batcher) take(ctx context.Context, h handoff) (Decision, error) {
-	if h.lead != nil {
-		return b.lead(ctx, h.lead)
+func (b *Batcher[T, R]) take(ctx context.Context, h handoff[T, R]) (R, error) {
+	if h.lead == nil {
+		return h.result, h.err
 	}
-	return h.decision, h.err
-}
-
-// lead has the ledger decide a batch, hands the next one over, and returns what was
-// decided for the batch's first request.
-func (b *batcher) lead(ctx context.Context, batch []*call) (Decision, error) {
-	asks := make([]Ask, len(batch))
-	for i, c := range batch {
+	asks := make([]T, len(h.lead))
+	for i, c := range h.lead {
 		asks[i] = c.ask
 	}
-	begun, generation := b.begin()
-	// The leader decides for others too: its own cancellation must not reach a
-	// debit that has begun.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.deadline)
-	decisions, err := b.decide(ctx, asks)
+	return b.lead(ctx, asks, h.lead[1:])
+}
+
+// lead has a batch answered, hands the next one over, and returns the answer to the
+// batch's first ask. The others are those of the calls that wait for it.
+func (b *Batcher[T, R]) lead(ctx context.Context, asks []T, others []*call[T, R]) (first R, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.Deadline)
+	results, err := b.do(ctx, asks)
 	cancel()
+	b.leave()
+	for i, c := range others {
+		h := handoff[T, R]{err: err}
+		if err == nil {
+			h.result = results[i+1]
+		}
+		c.done <- h
+	}
 	if err != nil {
-		decisions = slices.Repeat([]Decision{{Err: err}}, len(batch))
+		return first, err
 	}
-	b.leave(func() { b.denied.learn(batch, decisions, begun, generation) })
-	for i, c := range batch[1:] {
-		d, err := split(decisions[i+1])
-		c.done <- handoff{decision: d, err: err}
-	}
-	return split(decisions[0])
+	return results[0], nil
 }
 
-// split takes a decision's error out of it.
-func split(d Decision) (Decision, error) {
-	if d.Err != nil {
-		return Decision{}, d.Err
-	}
-	return d, nil
-}
-
-// decide asks the ledger. If it panics, nobody knows what became of the asks, but
-// the batcher must go on.
-func (b *batcher) decide(ctx context.Context, asks []Ask) (decisions []Decision, err error) {
+// do calls Do. Whatever becomes of that, the batcher goes on.
+func (b *Batcher[T, R]) do(ctx context.Context, asks []T) (results []R, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("%w: %v", ErrOutcomeUnknown, r)
 		}
 	}()
-	return b.ledger.Acquire(ctx, b.credential, asks)
+	results, err = b.Do(ctx, asks)
+	if err == nil && len(results) != len(asks) {
+		err = fmt.Errorf("%w: %d answers to %d asks", ErrOutcomeUnknown, len(results), len(asks))
+	}
+	return results, err
 }
 
-func (b *batcher) begin() (time.Time, int) {
+// leave hands the next batch over, or frees the batcher.
+func (b *Batcher[T, R]) leave() {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	return time.Now(), b.denied.generation
-}
-
-// correct carries out a correction within the deadline. What was denied before may
-// fit after it, whatever became of it.
-func (b *batcher) correct(ctx context.Context, f func(context.Context) (Decision, error)) (Decision, error) {
-	ctx, cancel := context.WithTimeout(ctx, b.deadline)
-	defer cancel()
-	defer func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.denied.forget()
-	}()
-	return f(ctx)
-}
-
-// leave takes in what was learnt, and hands the next batch over or frees the batcher.
-func (b *batcher) leave(learn func()) {
-	b.mu.Lock()
-	learn()
-	n := min(len(b.waiting), maxBatch)
+	most := b.Most
+	if most == 0 {
+		most = defaultBatch
+	}
+	n := min(len(b.waiting), most)
 	if n == 0 {
 		b.busy = false
 		b.mu.Unlock()
@@ -177,5 +160,5 @@ func (b *batcher) leave(learn func()) {
 	next := slices.Clone(b.waiting[:n])
 	b.waiting = slices.Delete(b.waiting, 0, n)
 	b.mu.Unlock()
-	next[0].done <- handoff{lead: next}
+	next[0].done <- handoff[T, R]{lead: next}
 }

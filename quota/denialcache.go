@@ -1,12 +1,15 @@
 package quota
 
-import "time"
+import (
+	"sync"
+	"time"
+)
 
 // denialTTL bounds how long a denial may be answered from the cache: what other
 // hosts give back is heard of no later.
 const denialTTL = time.Second
 
-// maxDenials bounds how many different denials a batcher remembers.
+// maxDenials bounds how many different denials an account remembers.
 const maxDenials = 256
 
 // A denialKey is what a denial depends on: a request of the same job, operation, count
@@ -30,9 +33,10 @@ func keyOf(ask Ask) denialKey {
 }
 
 // A denialCache remembers denials that cannot change before a known time unless
-// something is given back. The batcher's lock guards it.
+// something is given back.
 type denialCache struct {
-	generation int // counts the reasons to forget
+	mu         sync.Mutex // guards what follows
+	generation int        // counts the reasons to forget
 	byKey      map[denialKey]denial
 }
 
@@ -44,6 +48,8 @@ type denial struct {
 
 // find returns a remembered denial as it reads now.
 func (c *denialCache) find(ask Ask, now time.Time) (Decision, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if len(c.byKey) == 0 {
 		return Decision{}, false
 	}
@@ -59,11 +65,20 @@ func (c *denialCache) find(ask Ask, now time.Time) (Decision, bool) {
 	return d, true
 }
 
+// current returns the generation that a batch begins in.
+func (c *denialCache) current() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.generation
+}
+
 // learn takes in what a batch was decided that began at a time, in a generation.
-func (c *denialCache) learn(batch []*call, decisions []Decision, begun time.Time, generation int) {
+func (c *denialCache) learn(asks []Ask, decisions []Decision, begun time.Time, generation int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for _, d := range decisions {
 		if d.GrantID != "" && !d.Replayed {
-			c.forget()
+			c.drop()
 			return
 		}
 	}
@@ -77,12 +92,18 @@ func (c *denialCache) learn(batch []*call, decisions []Decision, begun time.Time
 		if c.byKey == nil || len(c.byKey) >= maxDenials {
 			c.byKey = make(map[denialKey]denial)
 		}
-		c.byKey[keyOf(batch[i].ask)] = denial{decision: d, begun: begun, heard: time.Now()}
+		c.byKey[keyOf(asks[i])] = denial{decision: d, begun: begun, heard: time.Now()}
 	}
 }
 
 // forget drops every denial, also those of calls that are in flight.
 func (c *denialCache) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.drop()
+}
+
+func (c *denialCache) drop() {
 	c.generation++
 	c.byKey = nil
 }

@@ -2,14 +2,14 @@
 // requests against them, and the decisions that a ledger gives.
 //
 // A [Service] (service.go) knows the configured credentials and turns a [Request] into
-// charges. Each credential has a batcher (batcher.go): a request that finds no batch in
-// flight leads one to the [Ledger] itself, and those that arrive meanwhile share the next
-// one. A denial that cannot change for a while is answered from the batcher's cache
+// charges. Each credential has an account (account.go) with a [Batcher]: a request that finds
+// no batch in flight leads one to the [Ledger] itself, and those that arrive meanwhile share
+// the next one. A denial that cannot change for a while is answered from the account's cache
 // (denialcache.go). The ledger keeps one log per credential and decides a batch
 // atomically; ledger.go is its contract, which package ledgertest tests, and
 // sub-packages keep it in a file or in Redis. [Service.Why] and [Service.Breakdown] read
 // the log: why.go, breakdown.go.
 //
-// The package writes no files. Each batcher has one mutex, and nothing waits while it is
-// held; the configured credentials are a snapshot that is replaced as a whole.
+// The package writes no files. Each batcher and each cache has a mutex, neither is taken while
+// the other is held, and nothing waits under one; the configured credentials are a snapshot that is replaced as a whole.
 package quota

@@ -21,7 +21,7 @@ type Service struct {
 // A snapshot is one set of configured credentials; it is replaced, never changed.
 type snapshot struct {
 	credentials []*Credential
-	batchers    map[string]*batcher
+	accounts    map[string]*account
 }
 
 // NewService returns a service of the credentials' ledger, which stays the
@@ -38,17 +38,17 @@ func NewService(ledger Ledger, credentials []*Credential, deadline time.Duration
 // next decision on to what the log already holds. After an error nothing has
 // changed.
 func (s *Service) SetCredentials(credentials []*Credential) error {
-	next := &snapshot{batchers: make(map[string]*batcher, len(credentials))}
+	next := &snapshot{accounts: make(map[string]*account, len(credentials))}
 	for _, c := range credentials {
 		if wrong := c.Validate(); wrong != nil {
 			return fmt.Errorf("credential %q: %w", c.Name, wrong[0])
 		}
-		if next.batchers[c.Name] != nil {
+		if next.accounts[c.Name] != nil {
 			return fmt.Errorf("credential %q is defined twice", c.Name)
 		}
 		c = c.Prepared()
 		next.credentials = append(next.credentials, c)
-		next.batchers[c.Name] = &batcher{credential: c, ledger: s.ledger, deadline: s.deadline}
+		next.accounts[c.Name] = newAccount(c, s.ledger, s.deadline)
 	}
 	s.snapshot.Store(next)
 	return nil
@@ -71,19 +71,19 @@ func (s *Service) Names() []string {
 
 // Credential returns the configured credential of that name.
 func (s *Service) Credential(name string) (*Credential, bool) {
-	b, ok := s.batcher(name)
+	a, ok := s.account(name)
 	if !ok {
 		return nil, false
 	}
-	return b.credential, true
+	return a.credential, true
 }
 
 // Acquire decides a request. A refusal is a decision, not an error; the errors
 // are those of Ledger, and the context's own while the request still waits for
 // its turn.
 func (s *Service) Acquire(ctx context.Context, r Request) (Decision, error) {
-	b, charges, refused := s.price(r)
-	if b == nil {
+	a, charges, refused := s.price(r)
+	if a == nil {
 		return refused, nil
 	}
 	ask := Ask{Request: r, Charges: charges}
@@ -91,10 +91,10 @@ func (s *Service) Acquire(ctx context.Context, r Request) (Decision, error) {
 	if r.AtMost {
 		least = ask.Fewer(1).Charges
 	}
-	if d, never := neverFits(b.credential, least, r.UseReserve); never {
+	if d, never := neverFits(a.credential, least, r.UseReserve); never {
 		return d, nil
 	}
-	return b.acquire(ctx, ask)
+	return a.acquire(ctx, ask)
 }
 
 // Cost is that of a configured credential; 0 of another one.
@@ -106,37 +106,37 @@ func (s *Service) Cost(credential string, calls Calls) Units {
 	return c.Cost(calls)
 }
 
-// price returns the batcher that a request goes to and what it costs there, or no
-// batcher and why it is refused without asking the ledger.
-func (s *Service) price(r Request) (*batcher, []Charge, Decision) {
+// price returns the account that a request goes to and what it costs there, or no
+// account and why it is refused without asking the ledger.
+func (s *Service) price(r Request) (*account, []Charge, Decision) {
 	if err := r.Validate(); err != nil {
 		return nil, nil, refuse(BadRequest, err.Error())
 	}
-	b, ok := s.batcher(r.Credential)
+	a, ok := s.account(r.Credential)
 	if !ok {
 		return nil, nil, s.unknownCredential(r.Credential)
 	}
-	if _, known := b.credential.Operations[r.Operation]; !known {
-		return nil, nil, unknownOperation(b.credential, r.Operation)
+	if _, known := a.credential.Operations[r.Operation]; !known {
+		return nil, nil, unknownOperation(a.credential, r.Operation)
 	}
-	charges, err := b.credential.Charges(r.Operation, r.Count, r.Caller.Job)
+	charges, err := a.credential.Charges(r.Operation, r.Count, r.Caller.Job)
 	if err != nil {
 		return nil, nil, refuse(BadRequest, err.Error())
 	}
-	return b, charges, Decision{}
+	return a, charges, Decision{}
 }
 
 // Lookup returns the credential of that name, if that operation is listed for it;
 // otherwise none, and the refusal that says what was probably meant.
 func (s *Service) Lookup(credential, operation string) (*Credential, Decision) {
-	b, ok := s.batcher(credential)
+	a, ok := s.account(credential)
 	if !ok {
 		return nil, s.unknownCredential(credential)
 	}
-	if _, known := b.credential.Operations[operation]; !known {
-		return nil, unknownOperation(b.credential, operation)
+	if _, known := a.credential.Operations[operation]; !known {
+		return nil, unknownOperation(a.credential, operation)
 	}
-	return b.credential, Decision{}
+	return a.credential, Decision{}
 }
 
 // Peek tells what would become of a job's calls, behind those that others are about to
@@ -174,12 +174,12 @@ func (s *Service) Settle(ctx context.Context, grantID string, units Units, calle
 	if units < 0 || units > MaxUnits {
 		return refuse(BadRequest, fmt.Sprintf("units must be a whole number from 0 to %d", MaxUnits)), nil
 	}
-	b, ok := s.batcher(name)
+	a, ok := s.account(name)
 	if !ok {
 		return refuse(UnknownGrant, fmt.Sprintf("credential %q of this grant is not configured", name)), nil
 	}
-	return b.correct(ctx, func(ctx context.Context) (Decision, error) {
-		return s.ledger.Settle(ctx, b.credential, Settlement{Grant: id, Units: units, Caller: caller})
+	return a.correct(ctx, func(ctx context.Context) (Decision, error) {
+		return s.ledger.Settle(ctx, a.credential, Settlement{Grant: id, Units: units, Caller: caller})
 	})
 }
 
@@ -208,23 +208,23 @@ func (s *Service) Grantee(ctx context.Context, grantID string) (by string, err e
 // Adjust books units that were spent elsewhere against a limit of a credential
 // or, below zero, gives back what was counted but not spent.
 func (s *Service) Adjust(ctx context.Context, credential string, a Adjustment) (Decision, error) {
-	b, ok := s.batcher(credential)
+	account, ok := s.account(credential)
 	if !ok {
 		return s.unknownCredential(credential), nil
 	}
-	if _, known := b.credential.Limit(a.Limit); !known {
+	if _, known := account.credential.Limit(a.Limit); !known {
 		return refuse(BadRequest, fmt.Sprintf("credential %q has no limit %q", credential, a.Limit)), nil
 	}
 	if a.Units == 0 || a.Units < -int64(MaxUnits) || a.Units > int64(MaxUnits) {
 		return refuse(BadRequest, fmt.Sprintf("units must be a whole number from %d to %d, not 0", -MaxUnits, MaxUnits)), nil
 	}
-	return b.correct(ctx, func(ctx context.Context) (Decision, error) { return s.ledger.Adjust(ctx, b.credential, a) })
+	return account.correct(ctx, func(ctx context.Context) (Decision, error) { return s.ledger.Adjust(ctx, account.credential, a) })
 }
 
 // CloseLimit closes a limit of a credential until a time, or opens it, and reports
 // whether that changed anything.
 func (s *Service) CloseLimit(ctx context.Context, credential string, k Closing) (d Decision, changed bool, err error) {
-	b, ok := s.batcher(credential)
+	a, ok := s.account(credential)
 	if !ok {
 		return s.unknownCredential(credential), false, nil
 	}
@@ -232,15 +232,15 @@ func (s *Service) CloseLimit(ctx context.Context, credential string, k Closing) 
 	if err != nil {
 		return Decision{}, false, err
 	}
-	if err := k.validate(b.credential, usage.Now); err != nil {
+	if err := k.validate(a.credential, usage.Now); err != nil {
 		return refuse(BadRequest, err.Error()), false, nil
 	}
 	if !k.Until.IsZero() {
 		k.Until = time.UnixMilli(k.Until.UnixMilli()).UTC()
 	}
-	d, err = b.correct(ctx, func(ctx context.Context) (Decision, error) {
+	d, err = a.correct(ctx, func(ctx context.Context) (Decision, error) {
 		var err error
-		changed, err = s.ledger.CloseLimit(ctx, b.credential, k)
+		changed, err = s.ledger.CloseLimit(ctx, a.credential, k)
 		return Decision{}, err
 	})
 	return d, changed, err
@@ -248,19 +248,19 @@ func (s *Service) CloseLimit(ctx context.Context, credential string, k Closing) 
 
 // Reset empties the log of a credential, so that every limit starts from zero.
 func (s *Service) Reset(ctx context.Context, credential string, by Caller, note string) (Decision, error) {
-	b, ok := s.batcher(credential)
+	a, ok := s.account(credential)
 	if !ok {
 		return s.unknownCredential(credential), nil
 	}
-	return b.correct(ctx, func(ctx context.Context) (Decision, error) {
-		return Decision{}, s.ledger.Reset(ctx, b.credential, by, note)
+	return a.correct(ctx, func(ctx context.Context) (Decision, error) {
+		return Decision{}, s.ledger.Reset(ctx, a.credential, by, note)
 	})
 }
 
 // Log returns a page of a credential's log; ok is false when the credential is
 // not configured.
 func (s *Service) Log(ctx context.Context, credential string, q LogQuery) (page LogPage, ok bool, err error) {
-	b, ok := s.batcher(credential)
+	a, ok := s.account(credential)
 	if !ok {
 		return LogPage{}, false, nil
 	}
@@ -269,20 +269,20 @@ func (s *Service) Log(ctx context.Context, credential string, q LogQuery) (page 
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.deadline)
 	defer cancel()
-	page, err = s.ledger.Log(ctx, b.credential, q)
+	page, err = s.ledger.Log(ctx, a.credential, q)
 	return page, true, err
 }
 
 // Usage returns the state of a credential's limits; ok is false when the
 // credential is not configured.
 func (s *Service) Usage(ctx context.Context, credential string) (u Usage, ok bool, err error) {
-	b, ok := s.batcher(credential)
+	a, ok := s.account(credential)
 	if !ok {
 		return Usage{}, false, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.deadline)
 	defer cancel()
-	u, err = s.ledger.Usage(ctx, b.credential)
+	u, err = s.ledger.Usage(ctx, a.credential)
 	return u, true, err
 }
 
@@ -296,18 +296,16 @@ func (s *Service) Health(ctx context.Context) Health {
 // Waiting returns how many requests of a credential wait for a call in flight to
 // end; 0 of an unknown one.
 func (s *Service) Waiting(credential string) int {
-	b, ok := s.batcher(credential)
+	a, ok := s.account(credential)
 	if !ok {
 		return 0
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return len(b.waiting)
+	return a.asks.Waiting()
 }
 
-func (s *Service) batcher(credential string) (*batcher, bool) {
-	b, ok := s.snapshot.Load().batchers[credential]
-	return b, ok
+func (s *Service) account(credential string) (*account, bool) {
+	a, ok := s.snapshot.Load().accounts[credential]
+	return a, ok
 }
 
 func (s *Service) unknownCredential(name string) Decision {

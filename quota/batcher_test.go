@@ -1,0 +1,80 @@
+package quota_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"quotad/quota"
+)
+
+// However a batch ends, the batcher leads the next one.
+func TestBatcherOutlivesItsAnswerer(t *testing.T) {
+	b := &quota.Batcher[string, int]{Deadline: time.Minute, Do: func(_ context.Context, asks []string) ([]int, error) {
+		switch asks[0] {
+		case "panic":
+			panic("no")
+		case "none":
+			return nil, nil
+		case "error":
+			return nil, quota.ErrUnavailable
+		}
+		return []int{len(asks[0])}, nil
+	}}
+	for _, row := range []struct {
+		ask  string
+		want error
+	}{{"panic", quota.ErrOutcomeUnknown}, {"none", quota.ErrOutcomeUnknown}, {"error", quota.ErrUnavailable}} {
+		if _, err := b.Ask(t.Context(), row.ask); !errors.Is(err, row.want) {
+			t.Errorf("%s: got %v, want %v", row.ask, err, row.want)
+		}
+		if n, err := b.Ask(t.Context(), "four"); n != 4 || err != nil {
+			t.Errorf("after %s: got %d, %v", row.ask, n, err)
+		}
+	}
+}
+
+// Asks that wait are answered in batches of at most Most, each by its own answer; the
+// caller that leads a batch may give up without harm to the others.
+func TestBatcherBoundsABatch(t *testing.T) {
+	var sizes []int // written by one call at a time
+	entered, hold := make(chan struct{}), make(chan struct{})
+	b := &quota.Batcher[int, int]{Deadline: time.Minute, Most: 8, Do: func(ctx context.Context, asks []int) ([]int, error) {
+		sizes = append(sizes, len(asks))
+		if len(sizes) == 1 {
+			close(entered)
+			<-hold
+		}
+		answers := make([]int, len(asks))
+		for i, ask := range asks {
+			answers[i] = -ask
+		}
+		return answers, ctx.Err()
+	}}
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	ask := func(ctx context.Context, n int) {
+		wg.Go(func() {
+			if got, err := b.Ask(ctx, n); got != -n || err != nil {
+				t.Errorf("%d: got %d, %v", n, got, err)
+			}
+		})
+	}
+	ask(ctx, 1)
+	<-entered
+	cancel() // too late: the batch has begun
+	for n := range 20 {
+		ask(t.Context(), n+2)
+	}
+	for b.Waiting() < 20 {
+		runtime.Gosched()
+	}
+	close(hold)
+	wg.Wait()
+	if len(sizes) != 4 || sizes[1] != 8 || sizes[2] != 8 || sizes[3] != 4 {
+		t.Errorf("batches of %v, want 1, 8, 8 and 4", sizes)
+	}
+}

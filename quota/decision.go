@@ -15,7 +15,8 @@ const (
 	LimitClosed       Reason = "limit_closed"        // not now, because the upstream or an operator says so; RetryAt says when
 	CostExceedsLimit  Reason = "cost_exceeds_limit"  // never: more than units less reserve
 	UnknownCredential Reason = "unknown_credential"  // not configured
-	UnknownOperation  Reason = "unknown_operation"   // not listed for the credential
+	UnknownClients    Reason = "unknown_clients"     // not configured
+	UnknownOperation  Reason = "unknown_operation"   // not listed for the credential, or the clients
 	RequestIDConflict Reason = "request_id_conflict" // the id was granted with other arguments
 	BadRequest        Reason = "bad_request"         // malformed; Detail says how
 	Forbidden         Reason = "forbidden"           // the caller may not do that
@@ -42,6 +43,8 @@ type Decision struct {
 	// Units is what the request costs; where it costs different amounts in
 	// different limits, the greatest of them.
 	Units Units
+	// Now is when it was decided, by the ledger's clock; zero where nobody asks for that.
+	Now time.Time
 	// Limits holds the state of every limit the request counts against, after
 	// this decision. Empty when the ledger was not asked.
 	Limits []LimitState

@@ -52,7 +52,7 @@ func (c *Client) Acquire(ctx context.Context, r AcquireRequest) (Decision, error
 	if r.RequestID == "" {
 		r.RequestID, r.Fresh = newRequestID(), true
 	}
-	return c.decide(ctx, http.MethodPost, "/v1/acquire", r)
+	return c.decide(ctx, request{method: http.MethodPost, path: "/v1/acquire", body: r})
 }
 
 // Settle sets a grant to the units that were really spent, from 0 to 2^53-1: more than
@@ -60,13 +60,13 @@ func (c *Client) Acquire(ctx context.Context, r AcquireRequest) (Decision, error
 // has left every window is a *Problem of reason unknown_grant. Refusals and errors are
 // otherwise as for Acquire.
 func (c *Client) Settle(ctx context.Context, grantID string, units int64) (Decision, error) {
-	return c.decide(ctx, http.MethodPost, grantPath(grantID)+"/settle", SettleRequest{Units: &units})
+	return c.decide(ctx, request{method: http.MethodPost, path: grantPath(grantID) + "/settle", body: SettleRequest{Units: &units}})
 }
 
 // Release sets a grant to zero because its call was provably never sent. Refusals and
 // errors are as for Settle.
 func (c *Client) Release(ctx context.Context, grantID string) (Decision, error) {
-	return c.decide(ctx, http.MethodDelete, grantPath(grantID), nil)
+	return c.decide(ctx, request{method: http.MethodDelete, path: grantPath(grantID)})
 }
 
 // Status returns the quota part of the daemon's status; Get(ctx, "/v1/status",
@@ -96,11 +96,11 @@ func (c *Client) GetLong(ctx context.Context, path string, into any) error {
 	return c.do(ctx, request{method: http.MethodGet, path: path, once: true, within: LongReadTimeout}, into)
 }
 
-// decide makes a request that is answered by a decision and may be repeated. A denial
-// is a decision; of another refusal the answer stands beside the error.
-func (c *Client) decide(ctx context.Context, method, path string, body any) (Decision, error) {
+// decide makes a request that is answered by a decision. A denial is a decision; of
+// another refusal the answer stands beside the error.
+func (c *Client) decide(ctx context.Context, r request) (Decision, error) {
 	var d Decision
-	err := c.do(ctx, request{method: method, path: path, body: body}, &d)
+	err := c.do(ctx, r, &d)
 	var p *Problem
 	switch {
 	case errors.As(err, &p) && p.Status/100 == 4 && json.Unmarshal(p.answer.body, &d) == nil:

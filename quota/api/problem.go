@@ -58,6 +58,7 @@ var answers = [...]answer{
 	{reason: Conflict, status: http.StatusConflict},
 	{reason: NotFound, status: http.StatusNotFound},
 	{reason: quota.UnknownCredential, status: http.StatusNotFound},
+	{reason: quota.UnknownClients, status: http.StatusNotFound},
 	{reason: quota.UnknownOperation, status: http.StatusNotFound},
 	{reason: quota.UnknownGrant, status: http.StatusNotFound,
 		hint: "a grant can be changed only while its debit is in the window"},

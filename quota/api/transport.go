@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"syscall"
 	"time"
@@ -43,7 +44,7 @@ const (
 // A request is one that a client makes.
 type request struct {
 	method, path string        // path begins with '/', and its parts are escaped already
-	body         any           // sent as JSON; nil: none
+	body         any           // sent as JSON, url.Values as a form; nil: none
 	once         bool          // it is not sent again once it may have arrived
 	within       time.Duration // for one answer; 0: attemptTimeout
 	stream       bool          // the answer is read while it comes
@@ -104,12 +105,23 @@ func (c *Client) exchange(ctx context.Context, r request) (reply, error) {
 	}
 }
 
-// encodeBody returns a body as JSON; nil stands for none.
+// encodeBody returns a body as it is sent; nil stands for none.
 func encodeBody(body any) ([]byte, error) {
-	if body == nil {
+	switch body := body.(type) {
+	case nil:
 		return nil, nil
+	case url.Values:
+		return []byte(body.Encode()), nil
+	default:
+		return json.Marshal(body)
 	}
-	return json.Marshal(body)
+}
+
+func contentType(body any) string {
+	if _, isForm := body.(url.Values); isForm {
+		return "application/x-www-form-urlencoded"
+	}
+	return "application/json"
 }
 
 var (
@@ -167,7 +179,7 @@ func (c *Client) send(ctx context.Context, r request, payload []byte) (*http.Res
 		return nil, err
 	}
 	if len(payload) > 0 {
-		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Content-Type", contentType(r.body))
 	}
 	if c.Token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.Token)

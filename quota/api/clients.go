@@ -1,0 +1,135 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// Clients are the callers of one API of one's own, with the limits that each of them has
+// to itself, as GET /v1/clients tells of them.
+type Clients struct {
+	Name       string           `json:"name"`
+	Algorithm  string           `json:"algorithm"` // "log" or "counter"
+	Limits     []Limit          `json:"limits"`    // of each subject, before it has used anything
+	Operations map[string]int64 `json:"operations,omitempty"`
+	OnOutage   string           `json:"on_outage"` // "open" or "closed"
+
+	// What this daemon decided since it began: calls granted and denied, those that were
+	// granted without the ledger among the former, and those that could not be decided.
+	Granted      int64 `json:"granted"`
+	Denied       int64 `json:"denied"`
+	OutageGrants int64 `json:"outage_grants"`
+	Undecided    int64 `json:"undecided"`
+
+	// Top are the subjects that were denied most of late; of GET /v1/clients/{name} alone.
+	Top []DeniedSubject `json:"top,omitempty"`
+}
+
+// A DeniedSubject is one that was denied often. What is kept as a hash is told by that.
+type DeniedSubject struct {
+	Subject string    `json:"subject,omitempty"` // with other bytes than printable text as \x escapes
+	Hash    string    `json:"hash,omitempty"`    // in hex
+	Denials int64     `json:"denials"`           // at most: one that came lately may have fewer
+	Last    time.Time `json:"last"`
+}
+
+// SubjectState is the body of GET /v1/clients/{name}/subject.
+type SubjectState struct {
+	Name   string  `json:"name"`           // of the clients
+	Hash   string  `json:"hash,omitempty"` // under which the subject is kept, in hex; empty: under its own name
+	Limits []Limit `json:"limits"`
+}
+
+// SubjectReset is the answer to DELETE /v1/clients/{name}/subject.
+type SubjectReset struct {
+	Name  string `json:"name"`
+	Reset bool   `json:"reset"`
+}
+
+// A ClientRequest is one call, or several of a kind, that a subject wants to make.
+type ClientRequest struct {
+	Subject   string // an address, user or key: any bytes, 1 to MaxSubject of them
+	Operation string // empty: a call costs 1
+	Count     int64  // calls; 0 stands for 1
+}
+
+const (
+	// MaxSubject is how many bytes a subject may have.
+	MaxSubject = 8 << 10
+	// MaxClientBatch is how many requests AcquireClients takes at once.
+	MaxClientBatch = 128
+)
+
+// AcquireClient asks whether a subject may make a call now. The Decision is a grant, or a
+// denial of reason limit_exceeded or cost_exceeds_limit; Decision.Limits is the state of
+// every limit, unless the mode is "outage". Errors are as for Acquire. A lost answer is not
+// asked for again: the call may have been counted.
+func (c *Client) AcquireClient(ctx context.Context, name string, r ClientRequest) (Decision, error) {
+	return c.decide(ctx, request{method: http.MethodPost, path: clientsPath(name, "/acquire"), body: formOf(r), once: true})
+}
+
+// AcquireClients asks for several calls at once, 1 to MaxClientBatch of them, of the same
+// subject or of different ones. It returns a decision for each, in their order; each is a
+// grant, a denial, or another refusal, as its Reason says; what could not be decided has
+// the reason LedgerUnavailable. The error is about all of them.
+func (c *Client) AcquireClients(ctx context.Context, name string, all []ClientRequest) ([]Decision, error) {
+	var answer struct{ Decisions []Decision }
+	err := c.do(ctx, request{method: http.MethodPost, path: clientsPath(name, "/batch"), body: formOf(all...), once: true}, &answer)
+	if err == nil && len(answer.Decisions) != len(all) {
+		err = fmt.Errorf("quotad answered with %d decisions where there are %d to make", len(answer.Decisions), len(all))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return answer.Decisions, nil
+}
+
+// formOf returns requests as a form: unlike JSON it takes any bytes.
+func formOf(all ...ClientRequest) url.Values {
+	form := url.Values{}
+	for _, r := range all {
+		form.Add("subject", r.Subject)
+		form.Add("operation", r.Operation)
+		form.Add("count", strconv.FormatInt(cmp.Or(r.Count, 1), 10))
+	}
+	return form
+}
+
+// ListClients returns the clients that are configured. Errors here and below are as for Do.
+func (c *Client) ListClients(ctx context.Context) ([]Clients, error) {
+	var list []Clients
+	err := c.Get(ctx, "/v1/clients", &list)
+	return list, err
+}
+
+// GetClients returns the clients of a name, with the subjects that were denied most.
+func (c *Client) GetClients(ctx context.Context, name string) (Clients, error) {
+	var one Clients
+	err := c.Get(ctx, clientsPath(name, ""), &one)
+	return one, err
+}
+
+// Subject returns the state of a subject's limits.
+func (c *Client) Subject(ctx context.Context, name, subject string) (SubjectState, error) {
+	var state SubjectState
+	err := c.Get(ctx, subjectPath(name, subject), &state)
+	return state, err
+}
+
+// ResetSubject has a subject begin anew.
+func (c *Client) ResetSubject(ctx context.Context, name, subject string) (SubjectReset, error) {
+	var done SubjectReset
+	err := c.Do(ctx, http.MethodDelete, subjectPath(name, subject), nil, &done)
+	return done, err
+}
+
+func clientsPath(name, what string) string { return "/v1/clients/" + url.PathEscape(name) + what }
+
+func subjectPath(name, subject string) string {
+	return clientsPath(name, "/subject?"+url.Values{"subject": {subject}}.Encode())
+}

@@ -1,0 +1,96 @@
+package middleware
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// Addresses finds the address from which a request came.
+type addresses struct {
+	trusted  []netip.Prefix // whose X-Forwarded-For is believed
+	ipv6Bits int            // of an IPv6 address, which tell clients apart
+}
+
+// forwardedFor is where each proxy appends the address that called it.
+const forwardedFor = "X-Forwarded-For"
+
+// subject returns the client's address, or the network that an IPv6 client has to itself.
+func (a addresses) subject(r *http.Request) string {
+	client := a.client(r)
+	switch {
+	case !client.IsValid():
+		return unidentified
+	case client.Is4() || a.ipv6Bits == 128:
+		return client.String()
+	}
+	network, _ := client.Prefix(a.ipv6Bits) // the bits have been checked
+	return network.String()
+}
+
+// client walks from the peer towards the client. Each hop vouches for the one that it
+// appended, as long as it is trusted: what stands further left, anybody may have written.
+// Where a trusted hop has appended something that is no address, nobody knows who called
+// it, and the client is that hop.
+func (a addresses) client(r *http.Request) netip.Addr {
+	hop := parseHop(r.RemoteAddr)
+	if !a.trusts(hop) && !a.trustsSocket(r) {
+		return hop
+	}
+	for _, line := range slices.Backward(r.Header[forwardedFor]) {
+		for more := true; more; {
+			var element string
+			line, element, more = cutLast(line)
+			next := parseHop(element)
+			if !next.IsValid() {
+				return hop
+			}
+			if hop = next; !a.trusts(hop) {
+				return hop
+			}
+		}
+	}
+	return hop
+}
+
+func (a addresses) trusts(hop netip.Addr) bool {
+	return slices.ContainsFunc(a.trusted, func(p netip.Prefix) bool { return p.Contains(hop) })
+}
+
+// trustsSocket tells whether the peer is a proxy that has no address: on a Unix socket,
+// where proxies are expected at all, there is nobody else.
+func (a addresses) trustsSocket(r *http.Request) bool {
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	return ok && local.Network() == "unix" && len(a.trusted) > 0
+}
+
+// cutLast takes the last element off a list; more tells whether others are left.
+func cutLast(list string) (rest, last string, more bool) {
+	comma := strings.LastIndexByte(list, ',')
+	if comma < 0 {
+		return "", list, false
+	}
+	return list[:comma], list[comma+1:], true
+}
+
+// parseHop reads an address, with or without a port, brackets and a zone. Of what is
+// none ("unknown", "@", nothing at all) it returns the zero address.
+func parseHop(text string) netip.Addr {
+	text = strings.Trim(text, " \t")
+	if with, err := netip.ParseAddrPort(text); err == nil {
+		return plain(with.Addr())
+	}
+	if inside, ok := strings.CutPrefix(text, "["); ok {
+		if text, ok = strings.CutSuffix(inside, "]"); !ok || !strings.Contains(text, ":") {
+			return netip.Addr{}
+		}
+	}
+	address, _ := netip.ParseAddr(text)
+	return plain(address)
+}
+
+// plain returns the address as one host has it: a zone says only by which of our
+// interfaces it was reached, and ::ffff:192.0.2.1 is 192.0.2.1.
+func plain(address netip.Addr) netip.Addr { return address.Unmap().WithZone("") }

@@ -1,0 +1,116 @@
+package middleware
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"testing"
+)
+
+// The proxies of the tests: two networks of them, each hop of which appends its caller.
+var proxies = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("2001:db8:a::/48")}
+
+func TestClientOfAChain(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		peer  string
+		lines []string // of X-Forwarded-For
+		want  string
+	}{
+		{"no proxy", "192.0.2.1:4711", nil, "192.0.2.1"},
+		{"nobody's word but a proxy's", "192.0.2.1:4711", []string{"198.51.100.7"}, "192.0.2.1"},
+		{"one proxy", "10.0.0.1:4711", []string{"192.0.2.1"}, "192.0.2.1"},
+		{"two proxies", "10.0.0.1:4711", []string{"192.0.2.1, 10.0.0.2"}, "192.0.2.1"},
+		{"a client that forges the left", "10.0.0.1:4711", []string{"198.51.100.7, 192.0.2.1"}, "192.0.2.1"},
+		{"a client that forges a proxy", "10.0.0.1:4711", []string{"198.51.100.7, 10.0.0.3, 192.0.2.1"}, "192.0.2.1"},
+		{"a client that forges a line", "10.0.0.1:4711", []string{"198.51.100.7", "192.0.2.1"}, "192.0.2.1"},
+		{"a line for each proxy", "10.0.0.1:4711", []string{"192.0.2.1", "10.0.0.2"}, "192.0.2.1"},
+		{"a call from within", "10.0.0.1:4711", []string{"10.0.0.9"}, "10.0.0.9"},
+		{"a call from within, through two", "10.0.0.1:4711", []string{"10.0.0.9,10.0.0.2"}, "10.0.0.9"},
+		{"a proxy that appends nothing", "10.0.0.1:4711", nil, "10.0.0.1"},
+		{"an empty line", "10.0.0.1:4711", []string{""}, "10.0.0.1"},
+		{"an empty element on the right", "10.0.0.1:4711", []string{"198.51.100.7, "}, "10.0.0.1"},
+		{"an empty element on the left", "10.0.0.1:4711", []string{", 192.0.2.1"}, "192.0.2.1"},
+		{"an empty element behind a proxy", "10.0.0.1:4711", []string{"198.51.100.7,, 10.0.0.2"}, "10.0.0.2"},
+		{"unknown", "10.0.0.1:4711", []string{"198.51.100.7, unknown"}, "10.0.0.1"},
+		{"unknown behind a proxy", "10.0.0.1:4711", []string{"198.51.100.7, unknown, 10.0.0.2"}, "10.0.0.2"},
+		{"a name", "10.0.0.1:4711", []string{"client.example"}, "10.0.0.1"},
+		{"an obfuscated name", "10.0.0.1:4711", []string{"_SEVKISEK"}, "10.0.0.1"},
+		{"too large a number", "10.0.0.1:4711", []string{"192.0.2.256"}, "10.0.0.1"},
+		{"an octal number", "10.0.0.1:4711", []string{"192.0.02.1"}, "10.0.0.1"},
+		{"words beside an address", "10.0.0.1:4711", []string{"192.0.2.1 192.0.2.2"}, "10.0.0.1"},
+		{"a quoted address", "10.0.0.1:4711", []string{`"192.0.2.1"`}, "10.0.0.1"},
+		{"blanks", "10.0.0.1:4711", []string{" \t192.0.2.1\t ,\t10.0.0.2 "}, "192.0.2.1"},
+		{"a port", "10.0.0.1:4711", []string{"192.0.2.1:65535"}, "192.0.2.1"},
+		{"no port behind its colon", "10.0.0.1:4711", []string{"192.0.2.1:"}, "10.0.0.1"},
+		{"too large a port", "10.0.0.1:4711", []string{"192.0.2.1:65536"}, "10.0.0.1"},
+		{"IPv6", "10.0.0.1:4711", []string{"2001:db8:b::1"}, "2001:db8:b::1"},
+		{"IPv6 in capitals and at length", "10.0.0.1:4711", []string{"2001:0DB8:000B:0:0:0:0:1"}, "2001:db8:b::1"},
+		{"IPv6 in brackets", "10.0.0.1:4711", []string{"[2001:db8:b::1]"}, "2001:db8:b::1"},
+		{"IPv6 with a port", "10.0.0.1:4711", []string{"[2001:db8:b::1]:4711"}, "2001:db8:b::1"},
+		{"IPv6 with a zone", "10.0.0.1:4711", []string{"fe80::1%eth0"}, "fe80::1"},
+		{"IPv6 with a bracket missing", "10.0.0.1:4711", []string{"[2001:db8:b::1"}, "10.0.0.1"},
+		{"IPv4 in brackets", "10.0.0.1:4711", []string{"[192.0.2.1]"}, "10.0.0.1"},
+		{"a proxy by IPv6", "[2001:db8:a::1]:4711", []string{"192.0.2.1"}, "192.0.2.1"},
+		{"a neighbour of the proxies by IPv6", "[2001:db8:b::1]:4711", []string{"192.0.2.1"}, "2001:db8:b::1"},
+		{"IPv4 by a socket for both", "[::ffff:192.0.2.1]:4711", nil, "192.0.2.1"},
+		{"a proxy by a socket for both", "[::ffff:10.0.0.1]:4711", []string{"::ffff:192.0.2.1"}, "192.0.2.1"},
+		{"a peer with a zone", "[fe80::1%eth0]:4711", nil, "fe80::1"},
+		{"a peer without a port", "192.0.2.1", nil, "192.0.2.1"},
+		{"a peer that is none", "nonsense", []string{"192.0.2.1"}, "invalid IP"},
+		{"a long forged chain", "10.0.0.1:4711", []string{strings.Repeat("198.51.100.7,", 10_000) + "192.0.2.1"}, "192.0.2.1"},
+		{"a long chain of proxies", "10.0.0.1:4711", []string{"192.0.2.1" + strings.Repeat(",10.0.0.2", 10_000)}, "192.0.2.1"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			r := &http.Request{RemoteAddr: row.peer, Header: http.Header{forwardedFor: row.lines}}
+			if got := (addresses{trusted: proxies}).client(r).String(); got != row.want {
+				t.Errorf("got %s, want %s", got, row.want)
+			}
+		})
+	}
+}
+
+// Behind a proxy that calls by a Unix socket the peer has no address.
+func TestClientBehindAUnixSocket(t *testing.T) {
+	local := context.WithValue(t.Context(), http.LocalAddrContextKey, &net.UnixAddr{Name: "/run/app.sock", Net: "unix"})
+	for _, row := range []struct {
+		name    string
+		trusted []netip.Prefix
+		line    string
+		want    string
+	}{
+		{"with proxies", proxies, "198.51.100.7, 192.0.2.1", "192.0.2.1"},
+		{"with proxies, one more of them", proxies, "198.51.100.7, 192.0.2.1, 10.0.0.2", "192.0.2.1"},
+		{"with proxies, no address", proxies, "192.0.2.1, unknown", unidentified},
+		{"without proxies", nil, "192.0.2.1", unidentified},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			r := (&http.Request{RemoteAddr: "@", Header: http.Header{forwardedFor: {row.line}}}).WithContext(local)
+			if got := (addresses{trusted: row.trusted, ipv6Bits: 64}).subject(r); got != row.want {
+				t.Errorf("got %s, want %s", got, row.want)
+			}
+		})
+	}
+}
+
+func TestSubjectOfAnAddress(t *testing.T) {
+	for _, row := range []struct {
+		peer string
+		bits int
+		want string
+	}{
+		{"192.0.2.1:4711", 64, "192.0.2.1"},
+		{"[::ffff:192.0.2.1]:4711", 64, "192.0.2.1"},
+		{"[2001:db8:b:1::1]:4711", 64, "2001:db8:b:1::/64"},
+		{"[2001:db8:b:1:ffff::2]:4711", 64, "2001:db8:b:1::/64"},
+		{"[2001:db8:b:1::1]:4711", 48, "2001:db8:b::/48"},
+		{"[2001:db8:b:1::1]:4711", 128, "2001:db8:b:1::1"},
+		{"@", 64, unidentified},
+	} {
+		if got := (addresses{ipv6Bits: row.bits}).subject(&http.Request{RemoteAddr: row.peer}); got != row.want {
+			t.Errorf("%s, %d bits: got %s, want %s", row.peer, row.bits, got, row.want)
+		}
+	}
+}

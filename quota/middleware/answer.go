@@ -1,0 +1,106 @@
+package middleware
+
+import (
+	"cmp"
+	"encoding/json"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"time"
+
+	"quotad/quota"
+	"quotad/quota/api"
+)
+
+// A problem is the body of a refusal (RFC 9457). It says nothing of who was refused.
+type problem struct {
+	Type             string   `json:"type"`
+	Title            string   `json:"title"`
+	Status           int      `json:"status"`
+	Detail           string   `json:"detail"`
+	ViolatedPolicies []string `json:"violated-policies,omitempty"`
+	RetryAfterMs     int64    `json:"retry_after_ms,omitempty"`
+}
+
+func problemOf(reason quota.Reason, detail string) problem {
+	p := api.NewProblem(reason, "%s", detail)
+	return problem{Type: p.Type, Title: p.Title, Status: p.Status, Detail: detail}
+}
+
+// deny answers what does not fit now with 429, and what never will with 422.
+func (h *handler) deny(w http.ResponseWriter, d api.Decision) {
+	if quota.Reason(d.Reason) == quota.CostExceedsLimit {
+		addRateLimit(w.Header(), d, 0)
+		write(w, problemOf(quota.CostExceedsLimit, "this request costs more than limit "+strconv.Quote(d.Limit)+" ever has"))
+		return
+	}
+	wait := h.jittered(time.Duration(d.RetryAfterMs) * time.Millisecond)
+	p := problemOf(quota.LimitExceeded, "limit "+strconv.Quote(d.Limit)+" has no room for this request now")
+	p.ViolatedPolicies, p.RetryAfterMs = d.ViolatedPolicies, wait.Milliseconds()
+	if len(p.ViolatedPolicies) == 0 {
+		p.ViolatedPolicies = []string{d.Limit}
+	}
+	addRateLimit(w.Header(), d, wait)
+	w.Header().Set("Retry-After", strconv.FormatInt(seconds(wait), 10))
+	write(w, p)
+}
+
+// refuse answers a request that was not decided.
+func (h *handler) refuse(w http.ResponseWriter, reason quota.Reason, detail string) {
+	p := problemOf(reason, detail)
+	if p.Status == http.StatusServiceUnavailable {
+		wait := h.jittered(time.Second)
+		p.RetryAfterMs = wait.Milliseconds()
+		w.Header().Set("Retry-After", strconv.FormatInt(seconds(wait), 10))
+	}
+	write(w, p)
+}
+
+func write(w http.ResponseWriter, p problem) {
+	body, err := json.Marshal(p)
+	if err != nil { // it is of strings and numbers
+		panic(err)
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)+1))
+	w.WriteHeader(p.Status)
+	w.Write(append(body, '\n')) // an error means that the caller went away
+}
+
+// jittered lengthens a wait at random, by whole milliseconds: those who were refused
+// together do not come back together, and nobody comes too early.
+func (h *handler) jittered(wait time.Duration) time.Duration {
+	most := max(0, int64(float64(wait.Milliseconds())*h.jitter))
+	return wait + time.Duration(rand.Int64N(most+1))*time.Millisecond
+}
+
+// addRateLimit adds the fields of draft-ietf-httpapi-ratelimit-headers for the limits
+// that refuse; wait is that of the one that has.
+func addRateLimit(h http.Header, d api.Decision, wait time.Duration) {
+	var policy, state []byte
+	for _, l := range d.Limits {
+		if l.Observe {
+			continue
+		}
+		if len(policy) > 0 {
+			policy, state = append(policy, ", "...), append(state, ", "...)
+		}
+		policy = append(strconv.AppendQuote(policy, l.Name), ";q="...)
+		policy = strconv.AppendInt(policy, l.Units, 10)
+		if window, err := time.ParseDuration(l.Window); err == nil {
+			policy = strconv.AppendInt(append(policy, ";w="...), seconds(window), 10)
+		}
+		state = append(strconv.AppendQuote(state, l.Name), ";r="...)
+		state = strconv.AppendInt(state, l.Remaining, 10)
+		if l.Name == d.Limit && wait > 0 {
+			state = strconv.AppendInt(append(state, ";t="...), seconds(wait), 10)
+		}
+	}
+	if len(policy) > 0 { // added, not set: another limit may stand around this one
+		h.Add("RateLimit-Policy", string(policy))
+		h.Add("RateLimit", string(state))
+	}
+}
+
+// seconds rounds up, so that whoever waits that long does not come too early.
+func seconds(d time.Duration) int64 { return int64(cmp.Or((d+time.Second-1)/time.Second, 1)) }

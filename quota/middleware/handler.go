@@ -1,0 +1,191 @@
+package middleware
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"quotad/quota"
+	"quotad/quota/api"
+)
+
+// Options say how a Handler asks the daemon, for whom, and what it does without an answer.
+type Options struct {
+	// Clients names the [clients.NAME] of the daemon's configuration, which says what each
+	// subject may spend.
+	Clients string
+	// Client asks the daemon; nil: one that finds its socket by itself.
+	Client *api.Client
+
+	// Identify tells whose budget a request spends: the first of these that knows is
+	// believed. Where none does, it is the budget of the address.
+	Identify []Identify
+	// TrustedProxies are the addresses whose X-Forwarded-For is believed; empty: nobody's.
+	// A peer on a Unix socket is one as soon as there are any. No other field is read
+	// (Forwarded, X-Real-IP): what a proxy does not overwrite, anybody may send.
+	TrustedProxies []netip.Prefix
+	// IPv6Bits is how many leading bits of an IPv6 address make a subject; 0 means 64, the
+	// network that one client has to itself.
+	IPv6Bits int
+
+	// Skip tells which requests are passed on without being asked about; nil: none.
+	Skip func(*http.Request) bool
+	// Cost returns which operation a request is and how many of it, at least 1; "" is the
+	// call that costs 1. nil: each request is one of those. A count below 1 is answered
+	// with 400.
+	Cost func(*http.Request) (operation string, count int64)
+
+	// FailClosed has requests answered with 503 when the daemon does not answer, or does
+	// not know the clients or the operation; otherwise they are passed on. Where the daemon
+	// answers that its ledger is unavailable, its on_outage was "closed", and the answer is
+	// 503 either way.
+	FailClosed bool
+	// Timeout bounds what asking adds to a request: half of it may be spent in waiting for
+	// a question that is under way, and half for one's own; 0 means 100 ms.
+	Timeout time.Duration
+	// Jitter is up to which fraction of itself a Retry-After is lengthened, at random, so
+	// that those who were refused together do not return together; 0 means 0.1, and less
+	// than 0 not at all.
+	Jitter float64
+
+	// OnDecision, unless it is nil, is told of each decision, or why there is none, before
+	// the request is passed on or answered.
+	OnDecision func(*http.Request, api.Decision, error)
+	// ErrorLog is told when the daemon stops or begins to answer, and once a minute why it
+	// cannot decide; nil: the standard logger. Subjects are not told.
+	ErrorLog *log.Logger
+}
+
+const (
+	defaultTimeout = 100 * time.Millisecond
+	defaultJitter  = 0.1
+	defaultBits    = 64
+)
+
+// Handler passes on to next what the daemon grants, and answers the rest. It panics if
+// the options make no sense. Each Handler asks by itself: one that wraps several routes
+// shares its questions between them.
+func Handler(next http.Handler, o Options) http.Handler {
+	if err := o.check(); err != nil {
+		panic("middleware: " + err.Error())
+	}
+	if o.Client == nil {
+		o.Client = new(api.Client)
+	}
+	if o.Cost == nil {
+		o.Cost = func(*http.Request) (string, int64) { return "", 1 }
+	}
+	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
+	return &handler{
+		Options:   o,
+		next:      next,
+		addresses: addresses{trusted: o.TrustedProxies, ipv6Bits: cmp.Or(o.IPv6Bits, defaultBits)},
+		jitter:    max(0, cmp.Or(o.Jitter, defaultJitter)),
+		asker:     newAsker(o, cmp.Or(o.ErrorLog, log.Default())),
+	}
+}
+
+func (o Options) check() error {
+	if err := quota.CheckName(o.Clients); err != nil {
+		return fmt.Errorf("no clients: %w", err)
+	}
+	for _, p := range o.TrustedProxies {
+		if !p.IsValid() || p.Addr().Is4In6() {
+			return fmt.Errorf("trusted proxy %v is no network of IPv4 or IPv6 addresses", p)
+		}
+	}
+	switch {
+	case o.IPv6Bits < 0 || o.IPv6Bits > 128:
+		return fmt.Errorf("an IPv6 address has 128 bits, not %d", o.IPv6Bits)
+	case o.Timeout < 0:
+		return fmt.Errorf("the timeout is below zero: %v", o.Timeout)
+	}
+	return nil
+}
+
+type handler struct {
+	Options
+	next      http.Handler
+	addresses addresses
+	jitter    float64
+	asker     *asker
+}
+
+// ServeHTTP implements http.Handler.
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if h.Skip != nil && h.Skip(r) {
+		h.next.ServeHTTP(w, r)
+		return
+	}
+	d, err := h.decide(r)
+	if h.OnDecision != nil {
+		h.OnDecision(r, d, err)
+	}
+	switch reason := quota.Reason(d.Reason); {
+	case err == nil && d.Granted:
+		// Set before the handler runs: they stand on whatever it answers, and nothing has
+		// to wrap the ResponseWriter.
+		addRateLimit(w.Header(), d, 0)
+		h.next.ServeHTTP(w, r)
+	case reason == quota.LimitExceeded || reason == quota.CostExceedsLimit:
+		h.deny(w, d)
+	case reason == quota.BadRequest:
+		h.refuse(w, quota.BadRequest, "this request stands for a number of calls that cannot be counted")
+	case r.Context().Err() != nil || reason == api.LedgerUnavailable || errors.Is(err, api.ErrLedgerUnavailable):
+		h.refuse(w, api.LedgerUnavailable, unknown)
+	default:
+		h.undecided(w, r, d, err)
+	}
+}
+
+// unknown is what a refused client is told where nobody decided.
+const unknown = "nobody can tell now whether there is room for this request"
+
+// undecided deals with a request about which the daemon did not decide.
+func (h *handler) undecided(w http.ResponseWriter, r *http.Request, d api.Decision, err error) {
+	if err == nil {
+		h.asker.complain(quota.Reason(d.Reason), d.Detail, d.Hint)
+	} else if !isSilence(err) {
+		p := api.ProblemFrom(err)
+		h.asker.complain(p.Reason, p.Detail, p.Hint)
+	}
+	if h.FailClosed {
+		h.refuse(w, api.LedgerUnavailable, unknown)
+		return
+	}
+	h.next.ServeHTTP(w, r)
+}
+
+// isSilence tells whether an error is that the daemon did not answer, or not in time.
+func isSilence(err error) bool {
+	return errors.Is(err, errAway) || errors.Is(err, api.ErrUnreachable) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// decide asks the daemon about a request, unless it would not be understood there: what
+// one client sends must not spoil the question that it shares with others.
+func (h *handler) decide(r *http.Request) (api.Decision, error) {
+	operation, count := h.Cost(r)
+	if count < 1 || count > int64(quota.MaxUnits) {
+		return api.Decision{Reason: string(quota.BadRequest)}, nil
+	}
+	if operation != "" {
+		if err := quota.CheckOperation(operation); err != nil {
+			return api.Decision{Reason: string(quota.UnknownOperation), Detail: err.Error()}, nil
+		}
+	}
+	return h.asker.decide(r.Context(), api.ClientRequest{Subject: h.subject(r), Operation: operation, Count: count})
+}
+
+func (h *handler) subject(r *http.Request) string {
+	for _, identify := range h.Identify {
+		if subject := identify(r); subject != "" {
+			return bounded(subject)
+		}
+	}
+	return h.addresses.subject(r)
+}

@@ -64,7 +64,7 @@ func (c *Clients) Cost(operation string, count quota.Units) (quota.Units, quota.
 		return 0, quota.Decision{Reason: quota.UnknownOperation, Detail: fmt.Sprintf("clients %s have no operation %.80q", c.Name, operation),
 			Hint: "list it under [clients." + c.Name + ".operations]"}
 	case count > MaxUnits/each:
-		return quota.MaxUnits, quota.Decision{} // more than any limit has
+		return MaxUnits + 1, quota.Decision{} // more than any limit has
 	}
 	return each * count, quota.Decision{}
 }

@@ -1,0 +1,143 @@
+package clientlimit
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"quotad/quota"
+)
+
+// A counterRecord has two sums per limit.
+//
+// It is kept as, per limit: window in s · number of the current bucket, which is the time
+// divided by the window · units of the current and of the previous bucket; each of 32 bits,
+// little endian. Where the windows are others than the record's, those that it has too go
+// on; one that is new counts what those that are gone counted, as if it had just been used.
+type counterRecord struct {
+	now       int64
+	buckets   []buckets // in the order of the limits
+	converted bool
+}
+
+// Buckets are what is counted for one limit.
+type buckets struct {
+	length            int64 // of a window, in ms
+	number            int64 // of the current bucket
+	current, previous quota.Units
+}
+
+// bucketsSize is how many bytes a record has per limit.
+const bucketsSize = 16
+
+func readCounter(limits []quota.Limit, text []byte, clockMs int64) *counterRecord {
+	read := decodeBuckets(text)
+	r := &counterRecord{now: clockMs, buckets: make([]buckets, len(limits)), converted: len(read) > 0 && len(read) != len(limits)}
+	for _, b := range read {
+		r.now = max(r.now, b.number*b.length)
+	}
+	gone := quota.Units(0)
+	for _, b := range read {
+		if !slices.ContainsFunc(limits, b.counts) {
+			gone = max(gone, b.used(r.now))
+		}
+	}
+	for i, limit := range limits {
+		at := slices.IndexFunc(read, func(b buckets) bool { return b.counts(limit) })
+		r.converted = r.converted || len(read) > 0 && at != i
+		if at >= 0 {
+			r.buckets[i] = read[at].roll(r.now)
+			continue
+		}
+		b := buckets{length: limit.Window.Length.Milliseconds()}
+		b.number = r.now / b.length
+		b.current = min(gone, b.most())
+		r.buckets[i] = b
+	}
+	return r
+}
+
+// decodeBuckets returns what a record has, nothing of what is no record.
+func decodeBuckets(text []byte) []buckets {
+	if len(text)%bucketsSize != 0 {
+		return nil
+	}
+	read := make([]buckets, len(text)/bucketsSize)
+	for i := range read {
+		field := func(n int) int64 { return int64(binary.LittleEndian.Uint32(text[bucketsSize*i+4*n:])) }
+		read[i] = buckets{length: 1000 * field(0), number: field(1), current: quota.Units(field(2)), previous: quota.Units(field(3))}
+		if read[i].length == 0 {
+			return nil
+		}
+	}
+	return read
+}
+
+func (b buckets) counts(l quota.Limit) bool { return l.Window.Length.Milliseconds() == b.length }
+
+// roll returns the buckets as they are at a time that is not before the current one.
+func (b buckets) roll(ms int64) buckets {
+	number := ms / b.length
+	switch {
+	case number == b.number+1:
+		b.current, b.previous = 0, b.current
+	case number > b.number:
+		b.current, b.previous = 0, 0
+	}
+	b.number = number
+	return b
+}
+
+// used returns what counts at a time: the current bucket, and of the previous one as much
+// as there is of it in the trailing window, rounded up.
+func (b buckets) used(ms int64) quota.Units {
+	b = b.roll(ms)
+	length := quota.Units(b.length)
+	rest := length - quota.Units(ms-b.number*b.length)
+	return b.current + (b.previous*rest+length-1)/length
+}
+
+// falls returns the first ms at which at most that much counts, which is less than now.
+func (b buckets) falls(to quota.Units) (ms int64) {
+	ends, length := (b.number+1)*b.length, quota.Units(b.length)
+	if to >= b.current {
+		return ends - int64((to-b.current)*length/b.previous)
+	}
+	return ends + b.length - int64(to*length/b.current)
+}
+
+// most is what a bucket counts at most: what Lua, too, can multiply exactly.
+func (b buckets) most() quota.Units { return min(MaxUnits, quota.MaxUnits/quota.Units(b.length)) }
+
+func (r *counterRecord) used(i int) quota.Units { return r.buckets[i].used(r.now) }
+
+func (r *counterRecord) next(i int) (ms int64, units quota.Units) {
+	b := r.buckets[i]
+	used := b.used(r.now)
+	if used == 0 {
+		return 0, 0
+	}
+	ms = b.falls(used - 1)
+	return ms, used - b.used(ms)
+}
+
+func (r *counterRecord) falls(i int, to quota.Units) (ms int64) { return r.buckets[i].falls(to) }
+
+func (r *counterRecord) carried() bool { return r.converted }
+
+func (r *counterRecord) debit(units quota.Units) {
+	for i := range r.buckets {
+		b := &r.buckets[i]
+		b.current = min(b.current+units, b.most())
+	}
+}
+
+func (r *counterRecord) encode() (text []byte, endsMs int64) {
+	text = make([]byte, 0, bucketsSize*len(r.buckets))
+	for _, b := range r.buckets {
+		for _, n := range []int64{b.length / 1000, b.number, int64(b.current), int64(b.previous)} {
+			text = binary.LittleEndian.AppendUint32(text, uint32(n))
+		}
+		endsMs = max(endsMs, (b.number+2)*b.length)
+	}
+	return text, endsMs
+}

@@ -1,0 +1,206 @@
+package clientlimit
+
+import (
+	"encoding/binary"
+
+	"quotad/quota"
+)
+
+// A logRecord has each grant with its time: what a window counts is exact. A grant made at
+// t counts in a window of length w until t+w, exclusive.
+//
+// It is kept as the number of limits, in a byte, and per limit: window in s, 32 bits · which
+// entry is the first that counts, from 0, 32 bits · units in the window, 64 bits. Then the
+// entries, oldest first: time in ms, 48 bits · units, 32 bits; all little endian. Entries of
+// one ms are one. A decision reads what leaves a window, and not what is in it; what has
+// left all windows is cut off when it is more than half. Where the windows are others than
+// the record's, they count all entries that are still there.
+type logRecord struct {
+	now     int64
+	windows []logWindow // in the order of the limits
+
+	// The entries: kept ones of those that were read, which are not ours to change, and
+	// then the newest, once there is a grant.
+	entries []byte
+	kept    int
+	granted bool
+	newest  quota.Units // at now
+}
+
+type logWindow struct {
+	length int64 // in ms
+	first  int   // the first entry that counts
+	units  quota.Units
+}
+
+const (
+	logHeadSize  = 16 // per limit
+	logEntrySize = 10
+)
+
+func readLog(limits []quota.Limit, text []byte, clockMs int64) *logRecord {
+	r := &logRecord{now: clockMs, windows: make([]logWindow, len(limits))}
+	head, ok := r.cut(text)
+	if n := r.kept; n > 0 {
+		ms, _ := r.entry(n - 1)
+		r.now = max(r.now, ms)
+	}
+	for i, limit := range limits {
+		w := logWindow{length: limit.Window.Length.Milliseconds()}
+		if ok = ok && len(head) == logHeadSize*len(limits); ok {
+			stands := head[logHeadSize*i:]
+			w.first, w.units = int(binary.LittleEndian.Uint32(stands[4:])), quota.Units(binary.LittleEndian.Uint64(stands[8:]))
+			ok = int64(binary.LittleEndian.Uint32(stands))*1000 == w.length && w.first <= r.kept
+		}
+		r.windows[i] = w
+	}
+	if !ok {
+		r.recount()
+	}
+	for i := range r.windows {
+		r.expire(&r.windows[i])
+	}
+	return r
+}
+
+// cut parts a record into its head and its entries. What is no record has neither.
+func (r *logRecord) cut(text []byte) (head []byte, ok bool) {
+	if len(text) == 0 {
+		return nil, false
+	}
+	size := 1 + logHeadSize*int(text[0])
+	if len(text) < size || (len(text)-size)%logEntrySize != 0 {
+		return nil, false
+	}
+	r.entries, r.kept = text[size:], (len(text)-size)/logEntrySize
+	return text[1:size], true
+}
+
+// recount has every window count all entries.
+func (r *logRecord) recount() {
+	sum := quota.Units(0)
+	for i := range r.kept {
+		_, units := r.entry(i)
+		sum += units
+	}
+	for i := range r.windows {
+		r.windows[i].first, r.windows[i].units = 0, sum
+	}
+}
+
+// expire drops what has left a window.
+func (r *logRecord) expire(w *logWindow) {
+	for w.first < r.len() {
+		ms, units := r.entry(w.first)
+		if ms > r.now-w.length {
+			return
+		}
+		w.first++
+		w.units -= units
+	}
+}
+
+func (r *logRecord) len() int {
+	if r.granted {
+		return r.kept + 1
+	}
+	return r.kept
+}
+
+func (r *logRecord) entry(i int) (ms int64, units quota.Units) {
+	if i == r.kept {
+		return r.now, r.newest
+	}
+	e := r.entries[logEntrySize*i:][:logEntrySize]
+	low, high := binary.LittleEndian.Uint32(e), binary.LittleEndian.Uint16(e[4:])
+	return int64(high)<<32 | int64(low), quota.Units(binary.LittleEndian.Uint32(e[6:]))
+}
+
+func (r *logRecord) used(i int) quota.Units { return r.windows[i].units }
+
+func (r *logRecord) next(i int) (ms int64, units quota.Units) {
+	w := &r.windows[i]
+	if w.first == r.len() {
+		return 0, 0
+	}
+	ms, units = r.entry(w.first)
+	return ms + w.length, units
+}
+
+// falls walks from the oldest grant until enough has left.
+func (r *logRecord) falls(i int, to quota.Units) (ms int64) {
+	w := &r.windows[i]
+	left := w.units
+	for e := w.first; left > to && e < r.len(); e++ {
+		at, units := r.entry(e)
+		left -= units
+		ms = at + w.length
+	}
+	return ms
+}
+
+func (r *logRecord) carried() bool { return false }
+
+func (r *logRecord) debit(units quota.Units) {
+	r.bound()
+	before := quota.Units(0)
+	if r.kept > 0 {
+		if ms, last := r.entry(r.kept - 1); ms == r.now {
+			before = last
+			r.kept--
+		}
+	}
+	r.granted, r.newest = true, min(before+units, MaxUnits)
+	for i := range r.windows {
+		r.windows[i].units += r.newest - before
+	}
+}
+
+// bound has windows forget the oldest entry where one has as many as it may. They are
+// those of limits that only observe: the others count no more entries than they have units.
+// What such a limit still counts is as much as it may have, so it observes the same.
+func (r *logRecord) bound() {
+	oldest := r.oldest()
+	if r.kept-oldest < maxLogUnits {
+		return
+	}
+	_, units := r.entry(oldest)
+	for i := range r.windows {
+		if w := &r.windows[i]; w.first == oldest {
+			w.first++
+			w.units -= units
+		}
+	}
+}
+
+// oldest is the first entry that counts in any window.
+func (r *logRecord) oldest() int {
+	oldest := r.len()
+	for _, w := range r.windows {
+		oldest = min(oldest, w.first)
+	}
+	return oldest
+}
+
+func (r *logRecord) encode() (text []byte, endsMs int64) {
+	gone := r.oldest()
+	if 2*gone <= r.len() {
+		gone = 0
+	}
+	text = make([]byte, 0, 1+logHeadSize*len(r.windows)+logEntrySize*(r.len()-gone))
+	text = append(text, byte(len(r.windows)))
+	longest := int64(0)
+	for _, w := range r.windows {
+		text = binary.LittleEndian.AppendUint32(text, uint32(w.length/1000))
+		text = binary.LittleEndian.AppendUint32(text, uint32(w.first-gone))
+		text = binary.LittleEndian.AppendUint64(text, uint64(w.units))
+		longest = max(longest, w.length)
+	}
+	text = append(text, r.entries[logEntrySize*gone:logEntrySize*r.kept]...)
+	if r.granted {
+		text = binary.LittleEndian.AppendUint32(text, uint32(r.now))
+		text = binary.LittleEndian.AppendUint16(text, uint16(r.now>>32))
+		text = binary.LittleEndian.AppendUint32(text, uint32(r.newest))
+	}
+	return text, r.now + longest
+}

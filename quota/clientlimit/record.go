@@ -1,0 +1,123 @@
+package clientlimit
+
+import (
+	"fmt"
+	"time"
+
+	"quotad/quota"
+)
+
+// A record is what a subject has used, as its algorithm reads it at one instant. What is
+// read of a file stays as it is.
+type record interface {
+	// used returns what limit i counts.
+	used(i int) quota.Units
+	// next returns when limit i counts less than now, and how much less; 0 where it counts
+	// nothing.
+	next(i int) (ms int64, units quota.Units)
+	// falls returns when limit i counts at most that much, which is less than now.
+	falls(i int, to quota.Units) (ms int64)
+	// carried tells that what was read was counted in other windows, and cannot be carried
+	// over again at another time.
+	carried() bool
+	debit(units quota.Units)
+	// encode returns the record as it is kept, and when nothing in it counts any more.
+	encode() (text []byte, endsMs int64)
+}
+
+// read reads a record, empty where there is none, at what a ledger's clock shows.
+func (c *Clients) read(text []byte, clockMs int64) record {
+	if c.Algorithm == Counter {
+		return readCounter(c.Limits, text, clockMs)
+	}
+	return readLog(c.Limits, text, clockMs)
+}
+
+// A Count is what a limit counts of one subject at an instant.
+type Count struct {
+	Used quota.Units
+	// NextMs is when units come back next, by the ledger's clock, and NextUnits how many
+	// do; 0 where none are used.
+	NextMs    int64
+	NextUnits quota.Units
+	// FitsMs is when there is room for what is asked, if nothing else happens; 0 where there
+	// is now, or never is.
+	FitsMs int64
+}
+
+// Decide decides what a subject asks for that has a record, empty if it has none, when a
+// ledger's clock shows a time. After is the record to be kept from then on, until endsMs;
+// nil where it is to stay as it is.
+func (c *Clients) Decide(text []byte, clockMs int64, units quota.Units) (after []byte, endsMs int64, d quota.Decision) {
+	r := c.read(text, clockMs)
+	d = c.Decision(units, clockMs, c.counts(r, units))
+	if d.Granted() {
+		r.debit(units)
+		d.Limits = c.states(c.counts(r, 0), 0)
+	}
+	if d.Granted() || r.carried() {
+		after, endsMs = r.encode()
+	}
+	return after, endsMs, d
+}
+
+// Counts returns what every limit counts of a subject that has a record.
+func (c *Clients) Counts(text []byte, clockMs int64) []Count {
+	return c.counts(c.read(text, clockMs), 0)
+}
+
+func (c *Clients) counts(r record, units quota.Units) []Count {
+	counts := make([]Count, len(c.Limits))
+	for i, limit := range c.Limits {
+		counts[i].Used = r.used(i)
+		counts[i].NextMs, counts[i].NextUnits = r.next(i)
+		if room := limit.Units - units; !limit.Observe && room >= 0 && counts[i].Used > room && units > 0 {
+			counts[i].FitsMs = r.falls(i, room)
+		}
+	}
+	return counts
+}
+
+// Decision returns what is decided about units by what the limits count: after the grant
+// where there is room, as they are where there is none.
+func (c *Clients) Decision(units quota.Units, clockMs int64, counts []Count) quota.Decision {
+	d := quota.Decision{Units: units, Now: timeOf(clockMs)}
+	for i, limit := range c.Limits {
+		if !limit.Observe && units > limit.Units {
+			d.Reason, d.Limit, d.RetryAt = quota.CostExceedsLimit, limit.Name, time.Time{}
+			d.Detail = fmt.Sprintf("%s can never fit limit %q of %s", units.Text(), limit.Name, limit.Units.Text())
+			d.Hint = "waiting does not help: ask for less at once"
+			break
+		}
+		if at := counts[i].FitsMs; at > 0 && timeOf(at).After(d.RetryAt) {
+			d.Reason, d.Limit, d.RetryAt = quota.LimitExceeded, limit.Name, timeOf(at)
+		}
+	}
+	if d.Granted() {
+		d.Limits = c.states(counts, 0)
+		return d
+	}
+	d.Limits = c.states(counts, units)
+	if d.Denied() {
+		d.RetryAfter = d.RetryAt.Sub(d.Now)
+	}
+	return d
+}
+
+// Usage returns what the limits count when a ledger's clock shows a time.
+func (c *Clients) Usage(clockMs int64, counts []Count) quota.Usage {
+	return quota.Usage{Now: timeOf(clockMs), Limits: c.states(counts, 0)}
+}
+
+func (c *Clients) states(counts []Count, cost quota.Units) []quota.LimitState {
+	states := make([]quota.LimitState, len(c.Limits))
+	for i, limit := range c.Limits {
+		states[i] = quota.LimitState{Limit: limit, Used: counts[i].Used, Cost: cost, NextUnits: counts[i].NextUnits}
+		if counts[i].NextMs > 0 {
+			states[i].NextAt = timeOf(counts[i].NextMs)
+		}
+	}
+	return states
+}
+
+func timeOf(ms int64) time.Time { return time.UnixMilli(ms).UTC() }

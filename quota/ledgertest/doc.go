@@ -5,4 +5,7 @@
 // that tests set (history.go). Random histories (random.go) are played to a ledger and to
 // the [Model] (model.go), which sums its whole log for each decision, and every answer is
 // compared. The model is a ledger for the tests of those who need any.
+//
+// RunClients, RandomClients and [ClientModel] (clients*.go) are the same for the ledgers of
+// client limits.
 package ledgertest

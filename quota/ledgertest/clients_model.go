@@ -1,0 +1,256 @@
+package ledgertest
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"sort"
+	"sync"
+	"time"
+
+	"quotad/quota"
+	"quotad/quota/clientlimit"
+)
+
+// A ClientModel is a clientlimit.Ledger in memory that keeps every grant, and sums them
+// all for each decision. When something fits it finds by trying.
+type ClientModel struct {
+	clock func() time.Time
+
+	mu       sync.Mutex // guards what follows
+	subjects map[clientKey]*modelSubject
+}
+
+var _ clientlimit.Ledger = (*ClientModel)(nil)
+
+type clientKey struct {
+	name      string
+	algorithm clientlimit.Algorithm
+	subject   clientlimit.Key
+}
+
+// A modelSubject has its grants by window: the counter carries over what is counted in
+// one to another.
+type modelSubject struct {
+	last    int64 // the ms of the newest grant, or of the last change of windows
+	order   []int64
+	windows map[int64][]modelGrant
+}
+
+type modelGrant struct {
+	ms    int64
+	units quota.Units
+}
+
+// NewClientModel returns an empty ledger on a clock.
+func NewClientModel(clock func() time.Time) *ClientModel {
+	return &ClientModel{clock: clock, subjects: make(map[clientKey]*modelSubject)}
+}
+
+// DecideClients implements clientlimit.Ledger.
+func (m *ClientModel) DecideClients(_ context.Context, c *clientlimit.Clients, asks []clientlimit.Ask) ([]quota.Decision, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	decisions := make([]quota.Decision, len(asks))
+	for i, ask := range asks {
+		decisions[i] = m.decide(c, ask)
+	}
+	return decisions, nil
+}
+
+func (m *ClientModel) decide(c *clientlimit.Clients, ask clientlimit.Ask) quota.Decision {
+	clock := m.clock().UnixMilli()
+	s := m.subject(c, ask.Subject)
+	now := s.now(c, clock)
+	moved, changed := s.follow(c, now)
+	if changed {
+		m.subjects[clientKey{c.Name, c.Algorithm, ask.Subject}] = moved
+	}
+	d := quota.Decision{Units: ask.Units, Now: time.UnixMilli(clock).UTC(), Limits: moved.states(c, now)}
+	for _, l := range c.Limits {
+		if ask.Units > l.Units && !l.Observe {
+			d.Reason, d.Limit, d.Detail = quota.CostExceedsLimit, l.Name, "can never fit"
+			return charged(d)
+		}
+	}
+	for i, l := range c.Limits {
+		if room := l.Units - ask.Units; d.Limits[i].Used > room && !l.Observe {
+			if at := time.UnixMilli(moved.falls(c, l, now, room)).UTC(); at.After(d.RetryAt) {
+				d.Reason, d.Limit, d.RetryAt, d.RetryAfter = quota.LimitExceeded, l.Name, at, at.Sub(d.Now)
+			}
+		}
+	}
+	if !d.Granted() {
+		return charged(d)
+	}
+	for _, l := range c.Limits {
+		window := l.Window.Length.Milliseconds()
+		moved.windows[window] = saturated(moved.windows[window], modelGrant{now, ask.Units})
+	}
+	moved.last = now
+	m.subjects[clientKey{c.Name, c.Algorithm, ask.Subject}] = moved
+	d.Limits = moved.states(c, now)
+	return d
+}
+
+// saturated returns grants with one more. Those of one ms are one.
+func saturated(grants []modelGrant, g modelGrant) []modelGrant {
+	if n := len(grants) - 1; n >= 0 && grants[n].ms == g.ms {
+		g.units += grants[n].units
+		grants = grants[:n]
+	}
+	g.units = min(g.units, clientlimit.MaxUnits)
+	return append(grants, g)
+}
+
+// charged returns a refusal with what was asked for in each limit.
+func charged(d quota.Decision) quota.Decision {
+	for i := range d.Limits {
+		d.Limits[i].Cost = d.Units
+	}
+	return d
+}
+
+// ClientUsage implements clientlimit.Ledger.
+func (m *ClientModel) ClientUsage(_ context.Context, c *clientlimit.Clients, subject clientlimit.Key) (quota.Usage, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	clock := m.clock().UnixMilli()
+	s := m.subject(c, subject)
+	now := s.now(c, clock)
+	s, _ = s.follow(c, now)
+	return quota.Usage{Now: time.UnixMilli(clock).UTC(), Limits: s.states(c, now)}, nil
+}
+
+// ResetClient implements clientlimit.Ledger.
+func (m *ClientModel) ResetClient(_ context.Context, c *clientlimit.Clients, subject clientlimit.Key) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.subjects, clientKey{c.Name, c.Algorithm, subject})
+	return nil
+}
+
+// ClientSecret implements clientlimit.Ledger.
+func (m *ClientModel) ClientSecret(context.Context) ([]byte, error) {
+	return bytes.Repeat([]byte{1}, clientlimit.SecretSize), nil
+}
+
+// ends tells whether, by the time that the clock shows, a subject's record may be gone
+// that counts something at an earlier time.
+func (m *ClientModel) ends(earlier, clock time.Time) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, s := range m.subjects {
+		for window := range s.windows {
+			// A log's lasts as long as its longest window, a counter's up to two.
+			for _, ends := range []int64{s.last + window, (s.last/window + 2) * window} {
+				if ends > earlier.UnixMilli() && ends <= clock.UnixMilli() {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+func (m *ClientModel) subject(c *clientlimit.Clients, subject clientlimit.Key) *modelSubject {
+	s := m.subjects[clientKey{c.Name, c.Algorithm, subject}]
+	if s == nil {
+		s = &modelSubject{}
+	}
+	return s
+}
+
+// now is the clock's time, and not before what is known of the newest grant: its time in a
+// log, the beginning of its bucket in a counter.
+func (s *modelSubject) now(c *clientlimit.Clients, clock int64) int64 {
+	if c.Algorithm == clientlimit.Log {
+		return max(clock, s.last)
+	}
+	for window := range s.windows {
+		clock = max(clock, s.last/window*window)
+	}
+	return clock
+}
+
+// follow returns the subject as the clients' windows count it, and whether they are others
+// than before.
+func (s *modelSubject) follow(c *clientlimit.Clients, now int64) (*modelSubject, bool) {
+	next := &modelSubject{last: s.last, windows: make(map[int64][]modelGrant)}
+	var all []modelGrant
+	gone := quota.Units(0)
+	for window, grants := range s.windows {
+		if len(grants) > len(all) {
+			all = grants
+		}
+		if !slices.ContainsFunc(c.Limits, func(l quota.Limit) bool { return l.Window.Length.Milliseconds() == window }) {
+			gone = max(gone, counted(grants, window, now))
+		}
+	}
+	for _, l := range c.Limits {
+		window := l.Window.Length.Milliseconds()
+		grants, known := s.windows[window]
+		switch {
+		case c.Algorithm == clientlimit.Log:
+			grants = all
+		case !known && len(s.windows) > 0:
+			grants = []modelGrant{{now, gone}}
+		}
+		next.order, next.windows[window] = append(next.order, window), slices.Clone(grants)
+	}
+	changed := c.Algorithm == clientlimit.Counter && len(s.order) > 0 && !slices.Equal(s.order, next.order)
+	if changed {
+		next.last = now
+	}
+	return next, changed
+}
+
+// used is what a limit counts at an instant.
+func (s *modelSubject) used(c *clientlimit.Clients, l quota.Limit, now int64) quota.Units {
+	window := l.Window.Length.Milliseconds()
+	grants := s.windows[window]
+	if c.Algorithm == clientlimit.Counter {
+		return counted(grants, window, now)
+	}
+	sum := quota.Units(0)
+	for _, g := range grants {
+		if g.ms > now-window {
+			sum += g.units
+		}
+	}
+	return sum
+}
+
+// counted is what a counter makes of grants.
+func counted(grants []modelGrant, window, now int64) quota.Units {
+	current, previous := quota.Units(0), quota.Units(0)
+	for _, g := range grants {
+		switch g.ms / window {
+		case now / window:
+			current += g.units
+		case now/window - 1:
+			previous += g.units
+		}
+	}
+	current, previous = min(current, clientlimit.MaxUnits), min(previous, clientlimit.MaxUnits)
+	return current + previous - previous*quota.Units(now%window)/quota.Units(window)
+}
+
+// falls is the first ms at which a limit counts at most that much, if nothing else happens.
+func (s *modelSubject) falls(c *clientlimit.Clients, l quota.Limit, now int64, to quota.Units) int64 {
+	most := int(2*l.Window.Length.Milliseconds()) + 1
+	return now + int64(sort.Search(most, func(n int) bool { return s.used(c, l, now+int64(n)) <= to }))
+}
+
+func (s *modelSubject) states(c *clientlimit.Clients, now int64) []quota.LimitState {
+	var states []quota.LimitState
+	for _, l := range c.Limits {
+		state := quota.LimitState{Limit: l, Used: s.used(c, l, now)}
+		if state.Used > 0 {
+			at := s.falls(c, l, now, state.Used-1)
+			state.NextAt, state.NextUnits = time.UnixMilli(at).UTC(), state.Used-s.used(c, l, at)
+		}
+		states = append(states, state)
+	}
+	return states
+}

@@ -1,0 +1,163 @@
+package ledgertest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strconv"
+	"testing"
+	"time"
+
+	"quotad/quota"
+	"quotad/quota/clientlimit"
+	"quotad/quota/seedtest"
+)
+
+// RandomClients plays random histories, of both algorithms, against the ledger and the
+// naive model at once, and compares every answer.
+func RandomClients(t *testing.T, harness ClientHarness) {
+	seed, steps := seedtest.Seed(t, 1), stepsOf(t)
+	const life = 1000
+	for n := 0; n*life < steps; n++ {
+		algorithm := []clientlimit.Algorithm{clientlimit.Log, clientlimit.Counter}[n%2]
+		t.Run(fmt.Sprint(n, " ", algorithm), func(t *testing.T) {
+			r := newRandomClients(t, harness, algorithm, rand.New(rand.NewPCG(seed, uint64(n))))
+			for range min(life, steps-n*life) {
+				r.step()
+			}
+			for _, subject := range r.subjects {
+				r.compareUsage(subject)
+			}
+		})
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+// A randomClients is ledgers of the same records and a model that are asked the same.
+type randomClients struct {
+	*clientHistory
+	rand     *rand.Rand
+	model    *ClientModel
+	subjects []clientlimit.Key
+	hosts    []clientHost
+	log      []string // the last steps, to be shown when one fails
+}
+
+// A clientHost is a ledger, and what is configured there.
+type clientHost struct {
+	ledger clientlimit.Ledger
+	c      *clientlimit.Clients
+}
+
+func newRandomClients(t *testing.T, harness ClientHarness, algorithm clientlimit.Algorithm, random *rand.Rand) *randomClients {
+	r := &randomClients{clientHistory: beginClients(t, harness, algorithm), rand: random, subjects: []clientlimit.Key{alice, bob, "=c"}}
+	r.model = NewClientModel(r.clock.Now)
+	r.hosts = []clientHost{{r.ledger, r.clients()}}
+	for harness.Join != nil && len(r.hosts) < 3 {
+		r.hosts = append(r.hosts, clientHost{harness.Join(t), r.hosts[0].c})
+	}
+	return r
+}
+
+// clients draws limits. The longest window of a log never changes, so that its records
+// always reach back far enough.
+func (r *randomClients) clients() *clientlimit.Clients {
+	c := &clientlimit.Clients{Name: "random", Algorithm: r.c.Algorithm}
+	windows := []time.Duration{time.Minute, 61 * time.Second, 7 * time.Minute, time.Hour}
+	r.rand.Shuffle(3, func(i, j int) { windows[i], windows[j] = windows[j], windows[i] })
+	if c.Algorithm == clientlimit.Counter {
+		r.rand.Shuffle(4, func(i, j int) { windows[i], windows[j] = windows[j], windows[i] })
+	}
+	for _, window := range windows[r.rand.IntN(4):] {
+		c.Limits = append(c.Limits, quota.Limit{
+			Name: window.String(), Window: quota.Sliding(window), Units: quota.Units(1 + r.rand.IntN(60)), Observe: r.rand.IntN(5) == 0,
+		})
+	}
+	return c
+}
+
+func (r *randomClients) step() {
+	n := r.rand.IntN(len(r.hosts))
+	r.ledger, r.c = r.hosts[n].ledger, r.hosts[n].c
+	switch what := r.rand.IntN(100); {
+	case what < 60:
+		r.askBoth()
+	case what < 85:
+		r.moveClock()
+	case what < 93:
+		r.compareUsage(r.subject())
+	case what < 94:
+		r.resetBoth()
+	case what < 98:
+		r.c = r.clients()
+		r.say("host %d has limits %+v", n, r.c.Limits)
+	case len(r.hosts) == 1:
+		r.say("reopen")
+		r.ledger = r.reopen()
+	}
+	r.hosts[n] = clientHost{r.ledger, r.c}
+}
+
+func (r *randomClients) subject() clientlimit.Key { return r.subjects[r.rand.IntN(len(r.subjects))] }
+
+func (r *randomClients) askBoth() {
+	asks := make([]clientlimit.Ask, 1+r.rand.IntN(4))
+	for i := range asks {
+		asks[i] = clientlimit.Ask{Subject: r.subject(), Units: quota.Units(1 + r.rand.IntN(9))}
+	}
+	r.say("ask %+v by %+v", asks, r.c.Limits)
+	got := r.decide(asks...)
+	want, _ := r.model.DecideClients(context.Background(), r.c, asks)
+	for i := range asks {
+		got[i].Detail, got[i].Hint, want[i].Detail = "", "", ""
+		r.same(fmt.Sprintf("ask %d %+v", i, asks[i]), got[i], want[i])
+	}
+}
+
+func (r *randomClients) moveClock() {
+	steps := []time.Duration{
+		time.Millisecond, 17 * time.Millisecond, time.Second, 9 * time.Second, time.Minute - time.Millisecond, time.Minute,
+		7 * time.Minute, 31 * time.Minute, -time.Second, -2 * time.Hour,
+	}
+	step := steps[r.rand.IntN(len(steps))]
+	// Back to before a record's end a ledger may know it still, or not.
+	if now := r.clock.Now(); step < 0 && r.model.ends(now.Add(step), now) {
+		return
+	}
+	r.say("clock %+v", step)
+	r.clock.Add(step)
+}
+
+func (r *randomClients) resetBoth() {
+	subject := r.subject()
+	r.say("reset %q", subject)
+	r.reset(subject)
+	_ = r.model.ResetClient(context.Background(), r.c, subject)
+}
+
+func (r *randomClients) compareUsage(subject clientlimit.Key) {
+	r.Helper()
+	want, _ := r.model.ClientUsage(context.Background(), r.c, subject)
+	r.same("usage of "+strconv.Quote(string(subject)), r.usage(subject), want)
+}
+
+func (r *randomClients) say(format string, args ...any) {
+	const kept = 40
+	r.log = append(r.log, r.clock.Now().Format("15:04:05.000 ")+fmt.Sprintf(format, args...))
+	r.log = r.log[max(0, len(r.log)-kept):]
+}
+
+// same fails the test, and tells how it came to this, unless got and want agree.
+func (r *randomClients) same(what string, got, want any) {
+	r.Helper()
+	if reflect.DeepEqual(got, want) {
+		return
+	}
+	for _, line := range r.log {
+		r.Log(line)
+	}
+	r.Fatalf("%s:\n got %+v\nwant %+v", what, got, want)
+}

@@ -1,0 +1,347 @@
+package ledgertest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"quotad/quota"
+	"quotad/quota/clientlimit"
+)
+
+// Subjects of the histories.
+const alice, bob clientlimit.Key = "=alice", "#\x00\x80bob"
+
+func clientLog(h *clientHistory) {
+	h.limit("minute", 2, time.Minute)
+	h.granted(alice, 1, 1)
+	h.clock.Add(20 * time.Second)
+	h.granted(alice, 1, 0)
+	h.next(alice, 40*time.Second, 1)
+	h.denied(alice, 1, "minute", 40*time.Second)
+	h.denied(alice, 2, "minute", time.Minute)
+	h.clock.Add(40 * time.Second)
+	h.granted(alice, 1, 0)
+	h.denied(alice, 1, "minute", 20*time.Second)
+}
+
+func clientWeights(h *clientHistory) {
+	h.limit("minute", 100, time.Minute)
+	for i := range 10 {
+		h.granted(alice, 10, quota.Units(90-10*i))
+		h.clock.Add(time.Second)
+	}
+	h.denied(alice, 1, "minute", 50*time.Second)
+	h.denied(alice, 10, "minute", 50*time.Second)
+	h.denied(alice, 11, "minute", 51*time.Second)
+	h.denied(alice, 100, "minute", 59*time.Second)
+	h.clock.Add(51 * time.Second)
+	h.granted(alice, 20, 0)
+}
+
+// Of the bucket before counts what of it is in the trailing window, rounded up.
+func clientCounter(h *clientHistory) {
+	for i := range 6 {
+		h.granted(alice, 1, quota.Units(5-i))
+	}
+	h.next(alice, 70*time.Second, 1) // a sixth of the next bucket
+	h.denied(alice, 1, "minute", 70*time.Second)
+	h.clock.Add(time.Minute)
+	h.used(alice, 6)
+	h.clock.Add(10*time.Second - tick)
+	h.used(alice, 6)
+	h.clock.Add(tick)
+	h.used(alice, 5)
+	h.granted(alice, 1, 0)
+	h.next(alice, 10*time.Second, 1)
+	h.denied(alice, 1, "minute", 10*time.Second)
+	h.denied(alice, 6, "minute", 110*time.Second) // not before the one of this bucket has gone
+	h.clock.Add(20 * time.Second)
+	h.granted(alice, 2, 0)
+	h.clock.Add(time.Minute + 30*time.Second)
+	h.used(alice, 0)
+}
+
+func clientCounterWeights(h *clientHistory) {
+	h.limit("minute", 100, time.Minute)
+	h.granted(alice, 70, 30)
+	h.denied(alice, 40, "minute", 68572*time.Millisecond) // when 60 of 70 count: 60 s × 60/70 before the next bucket ends, rounded down
+	h.clock.Add(time.Minute + 6*time.Second)
+	h.used(alice, 63)
+	h.granted(alice, 30, 7)
+	h.denied(alice, 70, "minute", time.Minute-6*time.Second)
+	h.denied(alice, 71, "minute", time.Minute-6*time.Second+2*time.Second)
+	h.denied(alice, 100, "minute", 2*time.Minute-6*time.Second)
+}
+
+func clientExpiry(h *clientHistory) {
+	h.granted(alice, 6, 0)
+	after := time.Minute
+	if h.c.Algorithm == clientlimit.Counter {
+		after = 2 * time.Minute
+	}
+	h.denied(alice, 6, "minute", after)
+	h.clock.Add(after)
+	if l := h.usage(alice).Limits[0]; l.Used != 0 || !l.NextAt.IsZero() || l.NextUnits != 0 {
+		h.Errorf("got %+v, want nothing", l)
+	}
+	h.granted(alice, 6, 0)
+	h.clock.Add(24 * time.Hour)
+	h.used(alice, 0)
+	h.granted(alice, 6, 0)
+}
+
+func clientWindows(h *clientHistory) {
+	h.limit("hour", 10, time.Hour)
+	h.granted(alice, 6, 0, 4)
+	h.clock.Add(2 * time.Minute)
+	h.granted(alice, 4, 2, 0)
+	d := h.ask(alice, 1)
+	if d.Reason != quota.LimitExceeded || d.Limit != "hour" || d.Limits[0].Cost != 1 || d.Limits[1].Cost != 1 {
+		h.Fatalf("got %+v, want a denial by the hour", d)
+	}
+	h.used(alice, 4, 10) // of the minute nothing was taken
+	both := h.ask(alice, 5)
+	if both.Limit != "hour" {
+		h.Fatalf("denied by %q, want the limit that is in the way the longest", both.Limit)
+	}
+	h.clock.Set(both.RetryAt.Add(-tick))
+	h.denied(alice, 5, "hour", tick)
+	h.clock.Add(tick)
+	h.granted(alice, 5, 1)
+}
+
+func clientNever(h *clientHistory) {
+	h.limit("hour", 4, time.Hour)
+	d := h.ask(alice, 5)
+	if d.Reason != quota.CostExceedsLimit || d.Limit != "hour" || !d.RetryAt.IsZero() || d.RetryAfter != 0 || d.Detail == "" || len(d.Limits) != 2 {
+		h.Fatalf("got %+v, want that this never fits the hour", d)
+	}
+	h.used(alice, 0, 0)
+	h.granted(alice, 4, 2, 0)
+}
+
+func clientDenial(h *clientHistory) {
+	h.granted(alice, 5, 1)
+	before := h.usage(alice)
+	for range 100 {
+		h.denied(alice, 2, "minute", h.ask(alice, 2).RetryAfter)
+	}
+	if after := h.usage(alice); fmt.Sprint(after) != fmt.Sprint(before) {
+		h.Errorf("got %+v after denials, want %+v", after, before)
+	}
+	h.granted(alice, 1, 0)
+}
+
+func clientBatch(h *clientHistory) {
+	var asks []clientlimit.Ask
+	for range 5 {
+		asks = append(asks, clientlimit.Ask{Subject: alice, Units: 2}, clientlimit.Ask{Subject: bob, Units: 1}, clientlimit.Ask{Subject: "=c", Units: 7})
+	}
+	for i, d := range h.decide(asks...) {
+		n := i / 3
+		switch {
+		case i%3 == 2:
+			if d.Reason != quota.CostExceedsLimit {
+				h.Errorf("ask %d: got %+v, want that it never fits", i, d)
+			}
+		case i%3 == 1:
+			h.isGrant(d, 1, quota.Units(5-n))
+		case n < 3:
+			h.isGrant(d, 2, quota.Units(4-2*n))
+		default:
+			if d.Reason != quota.LimitExceeded {
+				h.Errorf("ask %d: got %+v, want a denial", i, d)
+			}
+		}
+	}
+	h.used(alice, 6)
+	h.used(bob, 5)
+}
+
+func clientObserved(h *clientHistory) {
+	h.limit("hour", 8, time.Hour)
+	h.c.Limits[0].Observe = true
+	h.granted(alice, 5, 1, 3)
+	d := h.granted(alice, 3, 0, 0)
+	short := d.WouldDeny(false)
+	if len(short) != 1 || short[0].Limit != "minute" || short[0].Missing != 2 {
+		h.Fatalf("got %+v, want that the minute is short of 2", short)
+	}
+	h.used(alice, 8, 8)
+	if d := h.ask(alice, 1); d.Limit != "hour" {
+		h.Fatalf("got %+v, want a denial by the hour", d)
+	}
+	h.granted(bob, 7, 0, 1) // more than the minute can have
+	h.c.Limits[0].Observe = false
+	h.used(alice, 8, 8)
+	h.clock.Add(3 * time.Minute)
+	h.used(alice, 0, 8)
+}
+
+func clientIsolation(h *clientHistory) {
+	h.granted(alice, 6, 0)
+	h.granted(bob, 6, 0)
+	other := *h.c
+	other.Name = "partners"
+	h.c = &other
+	h.granted(alice, 6, 0)
+	changed := other
+	changed.Algorithm = clientlimit.Log
+	if other.Algorithm == clientlimit.Log {
+		changed.Algorithm = clientlimit.Counter
+	}
+	h.c = &changed
+	h.granted(alice, 6, 0) // another algorithm begins anew
+}
+
+func clientKeys(h *clientHistory) {
+	secret, err := h.ledger.ClientSecret(context.Background())
+	if err != nil {
+		h.Fatal(err)
+	}
+	subjects := []string{"", " ", "a", "A", "a:b", "a:b:", "{a}", "{}", "\x00", "\x00\x00", "\xff\xfe", "\r\n", "*", "ä", "192.0.2.1", "2001:db8::/64",
+		strings.Repeat("x", 64), strings.Repeat("x", 65), strings.Repeat("\xff", 1<<20)}
+	for i, subject := range subjects {
+		h.granted(clientlimit.KeyOf(secret, subject), quota.Units(1+i%6), quota.Units(5-i%6))
+	}
+	for i, subject := range subjects {
+		h.used(clientlimit.KeyOf(secret, subject), quota.Units(1+i%6))
+	}
+}
+
+func clientReset(h *clientHistory) {
+	h.reset(alice) // whom nobody knows
+	h.granted(alice, 6, 0)
+	h.granted(bob, 6, 0)
+	h.reset(alice)
+	h.used(alice, 0)
+	h.granted(alice, 6, 0)
+	h.used(bob, 6)
+}
+
+func clientReopening(h *clientHistory) {
+	h.granted(alice, 4, 2)
+	h.ledger = h.reopen()
+	h.used(alice, 4)
+	h.granted(alice, 2, 0)
+	h.ledger = h.reopen()
+	if d := h.ask(alice, 1); d.Reason != quota.LimitExceeded {
+		h.Errorf("got %+v, want a denial", d)
+	}
+}
+
+// A caller waits by the clock that stepped back.
+func clientClock(h *clientHistory) {
+	h.granted(alice, 1, 5)
+	h.clock.Add(30 * time.Second)
+	h.granted(alice, 5, 0)
+	before := h.ask(alice, 1)
+	// The counter knows when its bucket began, the log when its newest entry was made.
+	knows := h.clock.Now()
+	if h.c.Algorithm == clientlimit.Counter {
+		knows = knows.Truncate(time.Minute)
+	}
+	for _, back := range []time.Duration{tick, 30 * time.Second, time.Hour, 24 * time.Hour} {
+		h.clock.Add(-back)
+		d := h.ask(alice, 1)
+		if d.Reason != quota.LimitExceeded || !d.RetryAt.Equal(before.RetryAt) || d.RetryAfter != before.RetryAt.Sub(h.clock.Now()) {
+			h.Fatalf("set back by %v: got %q for %v until %v, want it until %v", back, d.Reason, d.RetryAfter, d.RetryAt, before.RetryAt)
+		}
+		h.used(alice, 6)
+		h.clock.Add(back)
+	}
+	// What is granted then is as new as the newest.
+	h.limit("minute", 7, time.Minute)
+	h.clock.Add(-time.Hour)
+	h.granted(alice, 1, 0)
+	h.clock.Set(knows)
+	h.used(alice, 7)
+}
+
+// Limits that only observe count on; nothing overflows.
+func clientSaturation(h *clientHistory) {
+	h.c.Limits[0].Observe = true
+	const most = clientlimit.MaxUnits
+	for range 3 {
+		h.granted(alice, most+1, 0)
+	}
+	h.used(alice, most)
+	h.clock.Add(30 * time.Second)
+	h.granted(alice, most, 0)
+	if h.c.Algorithm == clientlimit.Log {
+		h.used(alice, 2*most)
+	} else {
+		h.used(alice, most)
+	}
+	h.c.Limits[0].Observe = false
+	if d := h.ask(alice, 1); d.Reason != quota.LimitExceeded {
+		h.Errorf("got %+v, want a denial", d)
+	}
+	h.clock.Add(2 * time.Minute)
+	h.granted(alice, 6, 0)
+}
+
+// Whatever asks at the same time, and at whichever of the daemons: each subject has its
+// units, and no more.
+func clientMany(h *clientHistory) {
+	ledgers := []clientlimit.Ledger{h.ledger}
+	for h.harness.Join != nil && len(ledgers) < 3 {
+		ledgers = append(ledgers, h.harness.Join(h))
+	}
+	const subjects, asks = 8, 20
+	var granted [subjects]atomic.Int64
+	var wg sync.WaitGroup
+	for _, ledger := range ledgers {
+		for n := range asks {
+			wg.Go(func() {
+				batch := make([]clientlimit.Ask, subjects)
+				for i := range batch {
+					batch[i] = clientlimit.Ask{Subject: clientlimit.Key(fmt.Sprint("=", (i+n)%subjects)), Units: 1}
+				}
+				decisions, err := ledger.DecideClients(context.Background(), h.c, batch)
+				if err != nil {
+					h.Errorf("%v", err)
+					return
+				}
+				for i, d := range decisions {
+					if d.Granted() {
+						granted[(i+n)%subjects].Add(1)
+					}
+				}
+			})
+		}
+	}
+	wg.Wait()
+	for i := range granted {
+		if n := granted[i].Load(); n != 6 {
+			h.Errorf("subject %d was granted %d, want 6", i, n)
+		}
+	}
+}
+
+func clientSecret(h *clientHistory) {
+	secret := func() []byte {
+		s, err := h.ledger.ClientSecret(context.Background())
+		if err != nil || len(s) != clientlimit.SecretSize {
+			h.Fatalf("%d bytes, %v", len(s), err)
+		}
+		return s
+	}
+	first := secret()
+	h.ledger = h.reopen()
+	if !bytes.Equal(first, secret()) {
+		h.Error("the secret is another one after reopening")
+	}
+	if h.harness.Join == nil {
+		return
+	}
+	h.ledger = h.harness.Join(h)
+	if !bytes.Equal(first, secret()) {
+		h.Error("another daemon has another secret")
+	}
+}

@@ -31,6 +31,10 @@ var (
 	adjust string
 	//go:embed claim.lua
 	claim string
+	//go:embed client_counter.lua
+	clientCounter string
+	//go:embed client_log.lua
+	clientLog string
 	//go:embed close.lua
 	closes string
 	//go:embed count.lua
@@ -59,7 +63,7 @@ var (
 
 // Scripts are the sources of all verbs, ready to be loaded.
 type Scripts struct {
-	Acquire, Adjust, Claim, Close, Count, Fence, Hold, Load, Merge, Replay, Reset, Restore, Save, Settle, Usage string
+	Acquire, Adjust, Claim, ClientCounter, ClientLog, Close, Count, Fence, Hold, Load, Merge, Replay, Reset, Restore, Save, Settle, Usage string
 }
 
 // All returns the scripts as they run in production: on the server's clock.
@@ -76,20 +80,22 @@ func joined(clock string) Scripts {
 	join := func(parts ...string) string { return strings.Join(append([]string{clock}, parts...), "\n") }
 	log := strings.Join([]string{account, entries, index, view}, "\n")
 	return Scripts{
-		Acquire: join(grant, log, acquire),
-		Adjust:  join(log, corrections, adjust),
-		Claim:   join(claim),
-		Close:   join(log, corrections, closes),
-		Count:   join(log, corrections, count),
-		Fence:   join(log, fence),
-		Hold:    join(hold),
-		Load:    join(load),
-		Merge:   join(log, corrections, merge),
-		Replay:  join(log, corrections, replay),
-		Reset:   join(log, corrections, reset),
-		Restore: join(log, corrections, restore),
-		Save:    join(save),
-		Settle:  join(log, corrections, settle),
-		Usage:   join(log, usage),
+		Acquire:       join(grant, log, acquire),
+		Adjust:        join(log, corrections, adjust),
+		Claim:         join(claim),
+		ClientCounter: join(clientCounter),
+		ClientLog:     join(clientLog),
+		Close:         join(log, corrections, closes),
+		Count:         join(log, corrections, count),
+		Fence:         join(log, fence),
+		Hold:          join(hold),
+		Load:          join(load),
+		Merge:         join(log, corrections, merge),
+		Replay:        join(log, corrections, replay),
+		Reset:         join(log, corrections, reset),
+		Restore:       join(log, corrections, restore),
+		Save:          join(save),
+		Settle:        join(log, corrections, settle),
+		Usage:         join(log, usage),
 	}
 }

@@ -28,7 +28,7 @@ func sources(t *testing.T) (clock string, verbs map[string]string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		verbs[strings.TrimSuffix(path, ".lua")] = string(text)
+		verbs[strings.ReplaceAll(strings.TrimSuffix(path, ".lua"), "_", "")] = string(text)
 	}
 	clock = verbs["clock"]
 	for _, part := range parts {

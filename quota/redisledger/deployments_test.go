@@ -3,12 +3,15 @@ package redisledger
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"quotad/lua"
 	"quotad/quota"
+	"quotad/quota/clientlimit"
 	"quotad/quota/ledgertest"
 	"quotad/quota/redisledger/redistest"
 )
@@ -106,7 +109,7 @@ func everyVerb(t testing.TB, config Config) error {
 	l := openAt(t, config)
 	ctx, cancel := context.WithTimeout(context.Background(), hanging)
 	defer cancel()
-	for _, use := range []func(context.Context, *Ledger) error{useLog, useBriefWindow, useCorrections, useHosts} {
+	for _, use := range []func(context.Context, *Ledger) error{useLog, useBriefWindow, useCorrections, useHosts, useClients} {
 		if err := use(ctx, l); err != nil {
 			return err
 		}
@@ -220,6 +223,42 @@ func useHosts(ctx context.Context, l *Ledger) error {
 		return err
 	}
 	_, _, _, _, err := f.Load(ctx, "job", "")
+	return err
+}
+
+// useClients has many subjects, which a Cluster spreads, ask for what fits and for more.
+func useClients(ctx context.Context, l *Ledger) error {
+	for _, algorithm := range []clientlimit.Algorithm{clientlimit.Log, clientlimit.Counter} {
+		c := &clientlimit.Clients{Name: "public", Algorithm: algorithm, Limits: []quota.Limit{{Name: "hourly", Units: 5, Window: quota.Sliding(time.Hour)}}}
+		var asks []clientlimit.Ask
+		for i := range 40 {
+			subject := clientlimit.Key("=" + strconv.Itoa(i))
+			asks = append(asks, clientlimit.Ask{Subject: subject, Units: 5}, clientlimit.Ask{Subject: subject, Units: 1})
+		}
+		decisions, err := l.DecideClients(ctx, c, asks)
+		if err != nil {
+			return err
+		}
+		for i, d := range decisions {
+			if d.Err != nil {
+				return d.Err
+			}
+			if d.Granted() != (i%2 == 0) {
+				return fmt.Errorf("ask %d got %+v", i, d)
+			}
+		}
+		if err := l.ResetClient(ctx, c, asks[0].Subject); err != nil {
+			return err
+		}
+		u, err := l.ClientUsage(ctx, c, asks[0].Subject)
+		if err != nil {
+			return err
+		}
+		if used := u.Limits[0].Used; used != 0 {
+			return fmt.Errorf("%d units are used after a reset", used)
+		}
+	}
+	_, err := l.ClientSecret(ctx)
 	return err
 }
 

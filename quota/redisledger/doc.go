@@ -38,6 +38,15 @@
 //
 // A log that expired because nobody used it lacks nothing; nor does one that Reset ended.
 //
+// # Client limits
+//
+// What a subject of client limits has used is a record of its own, a string that one call of
+// client_log.lua or client_counter.lua reads, decides upon and writes; package clientlimit
+// says what it holds. There is no journal and no account of it: a lost record is a fresh
+// budget. DecideClients sends the calls of a batch at once. After a call that was not
+// answered its node is pinged until it answers, and until then asked nothing: asks fail at
+// once, and clientlimit decides them by policy.
+//
 // # On disk
 //
 // The journal is a directory of segments; journal.go says what a line is. Each line stands

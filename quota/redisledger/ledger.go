@@ -76,6 +76,7 @@ type Ledger struct {
 	calls   atomic.Uint64         // numbers them
 	views   sync.Map              // by credential
 	failing atomic.Pointer[error] // why the journal could not be written, nil when it can
+	clients clients
 
 	accounts sync.Map       // by credential
 	mu       sync.Mutex     // held while SetCredentials runs
@@ -118,7 +119,8 @@ func open(config Config, local Local, sources lua.Scripts) (*Ledger, error) {
 		tag:      base32.StdEncoding.EncodeToString(hash[:5]),
 		seq:      sequenceOf(hash),
 		deadline: local.Deadline, quietTime: local.Quiet, observe: local.Observe,
-		boot: rand.Text()[:8],
+		boot:    rand.Text()[:8],
+		clients: clients{scripts: newClientScripts(sources)},
 	}
 	if l.deadline == 0 {
 		l.deadline = 250 * time.Millisecond

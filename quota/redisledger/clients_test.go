@@ -1,0 +1,142 @@
+package redisledger
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"quotad/lua"
+	"quotad/quota"
+	"quotad/quota/clientlimit"
+	"quotad/quota/redisledger/redistest"
+	"quotad/quota/seedtest"
+)
+
+// clientScripts are the scripts on a clock of the test. A record outlives its time by a
+// day: Redis lets it expire by its own clock, on which the test's hours are seconds.
+func clientScripts(t testing.TB, clock string) lua.Scripts {
+	return rewritten(t, lua.AllOnTestClock(clock), func(script string) string {
+		return strings.ReplaceAll(script, "'PX', ", "'PX', 86400000 + ")
+	})
+}
+
+// patient has calls wait for their answers, on a busy machine too.
+func patient(l *Ledger) *Ledger {
+	if client, ok := l.client.(*redis.Client); ok {
+		client.Options().ReadTimeout, client.Options().WriteTimeout = hanging, hanging
+	}
+	return l
+}
+
+// After the same history, Redis and clientlimit have the same record and have decided the
+// same, whatever the limits and their windows become, and wherever the clock steps.
+func TestClientRecordsAgree(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	config := Config{Addrs: []string{server.Addr}, Daemon: "a"}
+	client := connect(t, config)
+	l, err := open(config, Local{}, clientScripts(t, "clock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	patient(l)
+	for _, algorithm := range []clientlimit.Algorithm{clientlimit.Log, clientlimit.Counter} {
+		t.Run(string(algorithm), func(t *testing.T) {
+			const lives = 8
+			seed := seedtest.Seed(t, 1)
+			for n := range lives {
+				h := clientHistory{
+					t: t, ledger: l, redis: client, rand: rand.New(rand.NewPCG(seed, uint64(n))),
+					clients: &clientlimit.Clients{Name: fmt.Sprint("life-", n), Algorithm: algorithm},
+					clockMs: 1_800_000_000_000, subject: clientlimit.Key("=alice"),
+				}
+				h.limit()
+				for range 250 {
+					h.step()
+				}
+			}
+		})
+	}
+}
+
+// A clientHistory is what one subject asks a ledger, and what clientlimit computes.
+type clientHistory struct {
+	t       *testing.T
+	ledger  *Ledger
+	redis   redis.UniversalClient
+	rand    *rand.Rand
+	clients *clientlimit.Clients
+	subject clientlimit.Key
+	clockMs int64
+	record  []byte
+}
+
+// limit draws limits.
+func (h *clientHistory) limit() {
+	h.clients.Limits = nil
+	windows := []time.Duration{time.Second, 2 * time.Second, 7 * time.Second, time.Minute, time.Hour, 24 * time.Hour, 366 * 24 * time.Hour}
+	h.rand.Shuffle(len(windows), func(i, j int) { windows[i], windows[j] = windows[j], windows[i] })
+	for i := range 1 + h.rand.IntN(3) {
+		units := 1 + quota.Units(h.rand.Int64N(1<<(1+h.rand.IntN(16))))
+		limit := quota.Limit{Name: fmt.Sprint("limit-", i), Units: units, Window: quota.Sliding(windows[i]), Observe: h.rand.IntN(4) == 0}
+		h.clients.Limits = append(h.clients.Limits, limit)
+	}
+	if wrong := h.clients.Validate(); wrong != nil {
+		h.t.Fatal(wrong[0])
+	}
+}
+
+func (h *clientHistory) step() {
+	h.t.Helper()
+	switch h.rand.IntN(40) {
+	case 0:
+		h.limit()
+	case 1, 2:
+		h.clockMs -= h.rand.Int64N(10_000)
+	case 3:
+		h.clockMs += h.rand.Int64N(3_000_000)
+	default:
+		h.clockMs += h.rand.Int64N(1 << h.rand.IntN(12)) // often nothing
+	}
+	units := 1 + quota.Units(h.rand.Int64N(1<<h.rand.IntN(10)))
+	if h.rand.IntN(50) == 0 {
+		units = 1 << 32
+	}
+	ctx := h.t.Context()
+	if err := h.redis.Set(ctx, "clock", h.clockMs, 0).Err(); err != nil {
+		h.t.Fatal(err)
+	}
+	usage, err := h.ledger.ClientUsage(ctx, h.clients, h.subject)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if want := h.clients.Usage(h.clockMs, h.clients.Counts(h.record, h.clockMs)); !reflect.DeepEqual(usage, want) {
+		h.t.Fatalf("usage of %v at %d with the record %x:\ngot  %+v\nwant %+v", h.clients.Limits, h.clockMs, h.record, usage, want)
+	}
+	decisions, err := h.ledger.DecideClients(ctx, h.clients, []clientlimit.Ask{{Subject: h.subject, Units: units}})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	before := h.record
+	after, _, want := h.clients.Decide(before, h.clockMs, units)
+	if after != nil {
+		h.record = after
+	}
+	if !reflect.DeepEqual(decisions[0], want) {
+		h.t.Fatalf("%d units of %v at %d with the record %x:\ngot  %+v\nwant %+v", units, h.clients.Limits, h.clockMs, before, decisions[0], want)
+	}
+	got, err := h.redis.Get(ctx, h.ledger.clientKey(h.clients, h.subject)).Bytes()
+	if err != nil && err != redis.Nil {
+		h.t.Fatal(err)
+	}
+	if !bytes.Equal(got, h.record) {
+		h.t.Fatalf("%d units of %v at %d with the record %x:\ngot  %x\nwant %x", units, h.clients.Limits, h.clockMs, before, got, h.record)
+	}
+}

@@ -20,20 +20,29 @@ type Client interface {
 // HTTP returns a client that posts a form to a path of the server at a Unix socket,
 // by HTTP/1.1 and on a connection that is kept. Ask fails unless the answer has this status.
 func HTTP(socket, path, form string, status int) (Client, error) {
+	return HTTPEach(socket, path, []string{form}, status)
+}
+
+// HTTPEach does so with several forms, one after the other and again.
+func HTTPEach(socket, path string, forms []string, status int) (Client, error) {
 	conn, err := net.Dial("unix", socket)
 	if err != nil {
 		return nil, err
 	}
-	request := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: quotad\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s",
-		path, len(form), form)
-	return &httpClient{Conn: conn, request: []byte(request), reader: bufio.NewReader(conn), status: []byte("HTTP/1.1 " + strconv.Itoa(status) + " ")}, nil
+	c := &httpClient{Conn: conn, reader: bufio.NewReader(conn), status: []byte("HTTP/1.1 " + strconv.Itoa(status) + " ")}
+	for _, form := range forms {
+		c.requests = append(c.requests, fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: quotad\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s",
+			path, len(form), form))
+	}
+	return c, nil
 }
 
 type httpClient struct {
 	net.Conn
-	request []byte
-	reader  *bufio.Reader
-	status  []byte // how the expected answer begins
+	requests [][]byte
+	next     int // of requests
+	reader   *bufio.Reader
+	status   []byte // how the expected answer begins
 }
 
 var contentLength = []byte("Content-Length: ")
@@ -41,9 +50,10 @@ var contentLength = []byte("Content-Length: ")
 // Ask reads an answer as far as a prepared request needs it: the status, and the
 // length by which the next answer is found.
 func (c *httpClient) Ask() error {
-	if _, err := c.Write(c.request); err != nil {
+	if _, err := c.Write(c.requests[c.next]); err != nil {
 		return err
 	}
+	c.next = (c.next + 1) % len(c.requests)
 	line, err := c.reader.ReadSlice('\n')
 	if err != nil {
 		return err

@@ -60,18 +60,12 @@ func field(number byte, value []byte) []byte {
 func RedisRate(tb testing.TB, redis *Process) (Rival, error) {
 	tb.Helper()
 	dir := shortDir(tb)
-	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(redisRateMain), 0o600); err != nil {
+	path, err := buildPeer(dir, []byte(redisRateMain), redisRate, "github.com/redis/go-redis/v9@v9.23.0")
+	if err != nil {
 		return Rival{}, err
 	}
-	for _, step := range [][]string{
-		{"mod", "init", "peer"}, {"get", redisRate, "github.com/redis/go-redis/v9@v9.23.0"}, {"mod", "tidy"}, {"build", "-o", "peer"},
-	} {
-		if err := goTool(dir, nil, step...); err != nil {
-			return Rival{}, err
-		}
-	}
 	socket := filepath.Join(dir, "s")
-	server := Start(tb, socket, exec.Command(filepath.Join(dir, "peer"), socket, redis.Socket))
+	server := Start(tb, socket, exec.Command(path, socket, redis.Socket))
 	dial := func() (Client, error) { return HTTP(socket, "/", "operation=videos.list", 200) }
 	return Rival{Name: "a handler that asks redis_rate", Dial: dial, Servers: []*Process{server, redis}}, nil
 }

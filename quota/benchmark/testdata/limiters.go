@@ -90,7 +90,7 @@ func rateInMemory(next http.Handler, _ *redis.Client, limit int, window time.Dur
 }
 
 func tollboothInMemory(next http.Handler, _ *redis.Client, limit int, window time.Duration) (http.Handler, error) {
-	limiter := tollbooth.NewLimiter(float64(limit)/window.Seconds(), &tollboothlimiter.ExpirableOptions{DefaultExpirationTTL: window})
+	limiter := tollbooth.NewLimiter(float64(limit)/window.Seconds(), &tollboothlimiter.ExpirableOptions{DefaultExpirationTTL: time.Hour})
 	limiter.SetBurst(limit)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if refused := tollbooth.LimitByKeys(limiter, []string{subject(r)}); refused != nil {

@@ -11,8 +11,14 @@
 // it was and how far it went. Whoever puts an older copy or none in its place is
 // told so at the start.
 //
+// [Clients] (clients*.go, sweep.go) keeps the records of client limits in a file beside it,
+// clients.db, which is not synced: a lost record is a fresh budget there. A batch is decided
+// and written in one transaction. Records that have gone are swept in the background. One
+// that is damaged is moved to clients.db.damaged.
+//
 // Locks, in their order: account.deciding, held by one writer of a credential until
 // its batch is on disk; account.mu, under which nothing is written: a reader waits for no
 // disk; bbolt's own, of which one is held by the writer of the file, and one by each reader
-// and by a writer who maps a file that has grown; Ledger.mu.
+// and by a writer who maps a file that has grown; Ledger.mu. Clients.mu stands for itself, and is held while
+// its file is used: nobody waits for a disk there, but for the page cache.
 package boltledger

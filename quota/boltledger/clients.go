@@ -1,0 +1,210 @@
+package boltledger
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"quotad/quota"
+	"quotad/quota/clientlimit"
+)
+
+// Clients is a clientlimit.Ledger in a file of its own, which belongs to one process at a
+// time. What is committed outlives the process, not a crash of the machine: nothing is
+// synced, and a lost record is a fresh budget. A file that is damaged is set aside, and
+// another one begun.
+type Clients struct {
+	path       string
+	clock      func() time.Time
+	onSetAside func(setAside string, why error)
+	stop       chan struct{} // closed by Close
+	swept      sync.WaitGroup
+
+	mu     sync.Mutex // held while the file is used, which takes as long as a batch; guards what follows
+	db     *bbolt.DB
+	failed time.Time // when a commit failed last
+}
+
+var _ clientlimit.Ledger = (*Clients)(nil)
+
+// OpenClients opens the file at path, and creates it where there is none; its directory
+// must exist. Where a damaged one was set aside, then or later, onSetAside is told what it
+// is called now and why; it must not wait.
+func OpenClients(path string, onSetAside func(setAside string, why error)) (*Clients, error) {
+	l := &Clients{path: path, clock: time.Now, onSetAside: onSetAside, stop: make(chan struct{})}
+	if err := l.open(); err != nil {
+		return nil, err
+	}
+	l.swept.Go(l.sweep)
+	return l, nil
+}
+
+// Close waits for what uses the file, and closes it.
+func (l *Clients) Close() error {
+	close(l.stop)
+	l.swept.Wait()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.db.Close(); err != nil {
+		return fmt.Errorf("cannot close %q: %w", l.path, err)
+	}
+	return nil
+}
+
+// DecideClients implements clientlimit.Ledger. A batch is decided and written in one
+// transaction; a batch of denials writes nothing.
+func (l *Clients) DecideClients(_ context.Context, c *clientlimit.Clients, asks []clientlimit.Ask) ([]quota.Decision, error) {
+	decisions := make([]quota.Decision, len(asks))
+	err := l.update(func(tx *bbolt.Tx) (changed bool, err error) {
+		now := l.clock().UnixMilli()
+		records := recordsOf(tx, c)
+		for i, ask := range asks {
+			after, ends, d := c.Decide(records.get(ask.Subject), now, ask.Units)
+			if decisions[i] = d; after == nil {
+				continue
+			}
+			if changed = true; records.bucket == nil {
+				if records, err = createRecords(tx, c); err != nil {
+					return false, err
+				}
+			}
+			if err := records.put(ask.Subject, after, ends); err != nil {
+				return false, err
+			}
+		}
+		return changed, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return decisions, nil
+}
+
+// ClientUsage implements clientlimit.Ledger.
+func (l *Clients) ClientUsage(_ context.Context, c *clientlimit.Clients, subject clientlimit.Key) (u quota.Usage, err error) {
+	err = l.view(func(tx *bbolt.Tx) error {
+		now := l.clock().UnixMilli()
+		u = c.Usage(now, c.Counts(recordsOf(tx, c).get(subject), now))
+		return nil
+	})
+	return u, err
+}
+
+// ResetClient implements clientlimit.Ledger.
+func (l *Clients) ResetClient(_ context.Context, c *clientlimit.Clients, subject clientlimit.Key) error {
+	return l.update(func(tx *bbolt.Tx) (changed bool, err error) {
+		records := recordsOf(tx, c)
+		if records.get(subject) == nil {
+			return false, nil
+		}
+		return true, records.bucket.Delete([]byte(subject))
+	})
+}
+
+// ClientSecret implements clientlimit.Ledger.
+func (l *Clients) ClientSecret(context.Context) (secret []byte, err error) {
+	err = l.view(func(tx *bbolt.Tx) error {
+		secret = bytes.Clone(tx.Bucket(headBucket).Get(secretKey))
+		return nil
+	})
+	return secret, err
+}
+
+// pause is for how long nothing is tried after a commit failed: to find the free pages
+// again, bbolt reads the whole file.
+const pause = time.Second
+
+// update has f change the file, which reports whether it did.
+func (l *Clients) update(f func(*bbolt.Tx) (changed bool, err error)) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if time.Since(l.failed) < pause {
+		return fmt.Errorf("cannot write %q: %w: it failed a moment ago", l.path, quota.ErrUnavailable)
+	}
+	return l.use(func() error {
+		tx, err := l.db.Begin(true)
+		if err != nil {
+			return err
+		}
+		defer tx.Rollback()
+		changed, err := f(tx)
+		if err != nil || !changed {
+			return err
+		}
+		if err = tx.Commit(); err != nil {
+			l.failed = time.Now()
+		}
+		return err
+	})
+}
+
+// view has f read the file.
+func (l *Clients) view(f func(*bbolt.Tx) error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.use(func() error { return l.db.View(f) })
+}
+
+// use calls f, and once more on a new file where the one that there is turns out to be
+// damaged.
+func (l *Clients) use(f func() error) error {
+	err := guard(f)
+	if fault := (*faultError)(nil); errors.As(err, &fault) {
+		if err = l.setAside(fault); err == nil {
+			err = guard(f)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("cannot use %q: %w: %w", l.path, quota.ErrUnavailable, err)
+	}
+	return nil
+}
+
+// Records are those of one set of clients with one algorithm, by subject. The bucket is nil
+// where there are none.
+type records struct{ bucket *bbolt.Bucket }
+
+func recordsOf(tx *bbolt.Tx, c *clientlimit.Clients) records { return records{tx.Bucket(bucketOf(c))} }
+
+func createRecords(tx *bbolt.Tx, c *clientlimit.Clients) (records, error) {
+	bucket, err := tx.CreateBucketIfNotExists(bucketOf(c))
+	return records{bucket}, err
+}
+
+func bucketOf(c *clientlimit.Clients) []byte { return []byte(string(c.Algorithm) + " " + c.Name) }
+
+// endsSize is that of the ms, before each record, at which nothing in it counts any more.
+const endsSize = 6
+
+// get returns a record as it stands in the file, nil of a subject that has none.
+func (r records) get(subject clientlimit.Key) []byte {
+	if r.bucket == nil {
+		return nil
+	}
+	value := r.bucket.Get([]byte(subject))
+	if len(value) < endsSize {
+		return nil
+	}
+	return value[endsSize:]
+}
+
+func (r records) put(subject clientlimit.Key, record []byte, endsMs int64) error {
+	value := make([]byte, 0, endsSize+len(record))
+	value = binary.BigEndian.AppendUint16(value, uint16(endsMs>>32))
+	value = binary.BigEndian.AppendUint32(value, uint32(endsMs))
+	return r.bucket.Put([]byte(subject), append(value, record...))
+}
+
+// gone tells whether nothing in a value of the file counts any more.
+func gone(value []byte, nowMs int64) bool {
+	if len(value) < endsSize {
+		return true
+	}
+	return int64(binary.BigEndian.Uint16(value))<<32|int64(binary.BigEndian.Uint32(value[2:])) <= nowMs
+}

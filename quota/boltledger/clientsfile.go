@@ -1,0 +1,129 @@
+package boltledger
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
+
+	"quotad/quota/clientlimit"
+)
+
+// The head of the file has its version and the secret.
+var secretKey = []byte("secret")
+
+const clientsVersion = "1"
+
+// open opens the file. One that is damaged, or of another version, is set aside.
+func (l *Clients) open() error {
+	err := l.openDB()
+	if fault := (*faultError)(nil); errors.As(err, &fault) {
+		return l.setAside(fault)
+	}
+	return err
+}
+
+// setAside moves a damaged file away and begins another one. What bbolt has open of it is
+// left to the end of the process: it may wait for ever for what a fault left locked.
+func (l *Clients) setAside(why error) error {
+	aside := l.path + ".damaged"
+	if err := os.Rename(l.path, aside); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("cannot set a damaged file aside: %w", err)
+	}
+	err := l.openDB()
+	if err == nil && l.onSetAside != nil {
+		l.onSetAside(aside, why)
+	}
+	return err
+}
+
+func (l *Clients) openDB() error {
+	if err := checkClients(l.path); err != nil {
+		return err
+	}
+	var db *bbolt.DB
+	err := guard(func() (err error) {
+		// The list of free pages grows with what was swept, and would be written by each commit.
+		db, err = openBolt(l.path, &bbolt.Options{NoSync: true, NoGrowSync: true, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := guard(func() error { return db.Update(createClientsHead) }); err != nil {
+		return errors.Join(err, db.Close())
+	}
+	l.db = db
+	return nil
+}
+
+// openBolt opens a file. One that bbolt does not take for one of its own is damaged.
+func openBolt(path string, options *bbolt.Options) (*bbolt.DB, error) {
+	options.Timeout = lockWait
+	db, err := bbolt.Open(path, 0o600, options)
+	switch {
+	case err == nil:
+		return db, nil
+	case errors.Is(err, bolterrors.ErrInvalid) || errors.Is(err, bolterrors.ErrChecksum) || errors.Is(err, bolterrors.ErrVersionMismatch):
+		return nil, &faultError{err}
+	case errors.Is(err, bolterrors.ErrTimeout):
+		return nil, fmt.Errorf("cannot open %q: another process uses it", path)
+	}
+	return nil, fmt.Errorf("cannot open %q: %w", path, err)
+}
+
+// checkClients reads a file to its end before it is opened for writing: bbolt does so
+// itself then, in a goroutine of its own, where a damaged page ends the process.
+func checkClients(path string) error {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("cannot open: %w", err)
+	}
+	if info.Size() < smallest {
+		return &faultError{fmt.Errorf("the file has %d bytes, and none has less than %d", info.Size(), smallest)}
+	}
+	return guard(func() error {
+		db, err := openBolt(path, &bbolt.Options{ReadOnly: true})
+		if err != nil {
+			return err
+		}
+		return errors.Join(db.View(func(tx *bbolt.Tx) error { return checkRecords(tx, info.Size()) }), db.Close())
+	})
+}
+
+func checkRecords(tx *bbolt.Tx, size int64) error {
+	if size < tx.Size() {
+		return &faultError{fmt.Errorf("the file has %d bytes of %d", size, tx.Size())}
+	}
+	head := tx.Bucket(headBucket)
+	if head == nil || len(head.Get(secretKey)) != clientlimit.SecretSize {
+		return &faultError{errors.New("its head is missing")}
+	}
+	if version := head.Get(versionKey); string(version) != clientsVersion {
+		return &faultError{fmt.Errorf("it is of version %q", version)}
+	}
+	return tx.ForEach(func(_ []byte, b *bbolt.Bucket) error {
+		return b.ForEach(func(_, _ []byte) error { return nil })
+	})
+}
+
+// createClientsHead makes a new file one of client limits.
+func createClientsHead(tx *bbolt.Tx) error {
+	if tx.Bucket(headBucket) != nil {
+		return nil
+	}
+	head, err := tx.CreateBucket(headBucket)
+	if err != nil {
+		return err
+	}
+	secret := make([]byte, clientlimit.SecretSize)
+	rand.Read(secret)
+	return errors.Join(head.Put(versionKey, []byte(clientsVersion)), head.Put(secretKey, secret))
+}

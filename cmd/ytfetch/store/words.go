@@ -13,7 +13,7 @@ import (
 func termsOf(text string) []string {
 	var terms []string
 	for _, word := range words(text) {
-		term := `"` + strings.TrimRight(word, "*") + `"`
+		term := `"` + apart(strings.TrimRight(word, "*")) + `"`
 		if strings.HasSuffix(word, "*") {
 			term += "*"
 		}

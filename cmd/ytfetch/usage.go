@@ -27,7 +27,8 @@ leaves a bookmark, so that the next pass of the region goes on there. Since July
   --fresh 10m      (sqlite) a region whose chart was begun less than this ago, by the
                    same arguments, is not fetched again: exit code 0 without a call
   --retain 30d     remove what upstream told longer ago, of both formats, before the
-                   first call (0: never). What was got without a user's authorisation
+                   first call (0: never); of videos.db once a day, and then what is
+                   older than 29 days. What was got without a user's authorisation
                    may be kept for at most 30 calendar days: YouTube API Services
                    Developer Policies, III.E.4. Between passes nothing is removed: a
                    job that runs once a day takes --retain 29d

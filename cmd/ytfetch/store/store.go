@@ -164,7 +164,7 @@ func (s *Store) transact(do func() error) error {
 		return err
 	}
 	if err := do(); err != nil {
-		return errors.Join(err, s.db.Exec("ROLLBACK"))
+		return errors.Join(err, s.rollBack())
 	}
 	if err := s.db.Exec("COMMIT"); err != nil {
 		return errors.Join(err, s.rollBack())
@@ -172,11 +172,13 @@ func (s *Store) transact(do func() error) error {
 	return nil
 }
 
-// rollBack ends a transaction that a failed commit may have left.
+// rollBack ends a transaction, unless what failed has done so: also one that failed because
+// its context ended.
 func (s *Store) rollBack() error {
 	if s.db.GetAutocommit() {
 		return nil
 	}
+	defer s.interruptible(context.Background())()
 	return s.db.Exec("ROLLBACK")
 }
 

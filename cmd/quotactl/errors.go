@@ -91,7 +91,7 @@ func exitCodeOf(reason quota.Reason) int {
 	switch reason {
 	case quota.LimitExceeded, quota.LimitClosed, quota.RunCapExceeded:
 		return exitDenied
-	case quota.UnknownCredential, quota.UnknownOperation, quota.UnknownGrant, api.NotFound:
+	case quota.UnknownCredential, quota.UnknownClients, quota.UnknownOperation, quota.UnknownGrant, api.NotFound:
 		return exitNotFound
 	case quota.BadRequest:
 		return exitUsage

@@ -17,6 +17,8 @@ import (
 	"quotad/jobs/scheduler"
 	"quotad/quota"
 	"quotad/quota/api"
+	"quotad/quota/boltledger"
+	"quotad/quota/clientlimit"
 	"quotad/quota/proxy"
 	"quotad/quota/redisledger"
 	"quotad/quota/upstream"
@@ -33,17 +35,19 @@ type daemon struct {
 	metrics  *metrics.Metrics
 	notifier *notify.Notifier
 
-	service  *quota.Service
-	observer *upstream.Observer // of what the upstreams answer
-	silences silences
-	shared   *redisledger.Ledger // nil of an embedded ledger
-	hosts    jobs.Hosts          // beside that one
-	tokens   *jobs.Tokens
-	proxy    *proxy.Proxy    // nil: there is none
-	reaper   *process.Reaper // of what passes leave behind
-	tasks    uint64          // that there may be before a pass cannot start another one
-	runner   *jobs.Runner
-	ticks    *scheduler.Scheduler
+	service    *quota.Service
+	clients    *clientlimit.Service
+	clientFile *boltledger.Clients // nil until there are clients beside an embedded ledger
+	observer   *upstream.Observer  // of what the upstreams answer
+	silences   silences
+	shared     *redisledger.Ledger // nil of an embedded ledger
+	hosts      jobs.Hosts          // beside that one
+	tokens     *jobs.Tokens
+	proxy      *proxy.Proxy    // nil: there is none
+	reaper     *process.Reaper // of what passes leave behind
+	tasks      uint64          // that there may be before a pass cannot start another one
+	runner     *jobs.Runner
+	ticks      *scheduler.Scheduler
 
 	acceptLedger bool // see options
 

@@ -9,6 +9,7 @@ import (
 	"quotad/cmd/quotad/notify"
 	"quotad/jobs"
 	"quotad/quota"
+	"quotad/quota/clientlimit"
 	"quotad/quota/proxy"
 	"quotad/quota/redisledger"
 	"quotad/quota/server"
@@ -31,6 +32,10 @@ func (e eventLog) observe(event any) {
 		e.decided(event)
 	case server.Attempt:
 		e.forbidden(event)
+	case clientlimit.Event:
+		e.clientDecided(event)
+	case server.ClientReset:
+		by(e.log.Info().Str("clients", event.Clients), event.Caller, event.PID).Msg("client reset")
 	case upstream.Outcome:
 		e.observed(event)
 	case proxy.Exchange:
@@ -183,6 +188,32 @@ func (e eventLog) wouldDeny(event server.Event) {
 		}
 		line.Msg("acquire would be refused: the limit is not enforced")
 	}
+}
+
+// clientDecided logs what the ledger could not decide about a client; what else there is, many
+// calls a second, for who looks closely.
+func (e eventLog) clientDecided(event clientlimit.Event) {
+	var line *zerolog.Event
+	d, message := event.Decision, "client call granted"
+	switch {
+	case d.Err != nil:
+		line, message = e.refusal(zerolog.ErrorLevel, quota.Caller{UID: -1}, "clients "+event.Clients).Err(d.Err), "client call failed"
+	case d.Outage:
+		line, message = e.refusal(zerolog.WarnLevel, quota.Caller{UID: -1}, "clients without ledger "+event.Clients), "client call granted without the ledger"
+	default:
+		line = e.log.Debug()
+	}
+	if line == nil {
+		return
+	}
+	if d.Reason != "" {
+		message = "client call refused"
+	}
+	line.Str("clients", event.Clients)
+	if d.Limit != "" {
+		line.Str("limit", d.Limit)
+	}
+	why(line.Int64("units", int64(d.Units)), jobs.Reason(d.Reason), d.Detail, d.RetryAt).Msg(message)
 }
 
 // lineOf begins the line for a decision; nil: there is none.

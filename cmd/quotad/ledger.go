@@ -14,6 +14,7 @@ import (
 	"quotad/jobs"
 	"quotad/quota"
 	"quotad/quota/boltledger"
+	"quotad/quota/clientlimit"
 	"quotad/quota/redisledger"
 	"quotad/quota/upstream"
 	"quotad/regions"
@@ -36,6 +37,11 @@ func (d *daemon) openLedger(context.Context) error {
 		return nil
 	})
 	d.metrics.WatchLimits(d.service, d.observer)
+	d.clients = clientlimit.NewService(d.config.Ledger.Deadline, emitting[clientlimit.Event](&d.events))
+	d.onStop("close the ledger of clients", d.closeClientFile)
+	if err := d.setClients(d.config); err != nil {
+		return err
+	}
 	return d.setCredentials(d.config)
 }
 
@@ -132,4 +138,41 @@ func hostName() string {
 		return ""
 	}
 	return name
+}
+
+// setClients has a configuration's clients decided about from now on. After an error those
+// of before go on.
+func (d *daemon) setClients(c *config.Config) error {
+	ledger, err := d.clientLedger(len(c.Clients) > 0)
+	if err != nil {
+		return err
+	}
+	d.metrics.ExpectClients(c.Clients)
+	return d.clients.SetClients(ledger, c.Clients)
+}
+
+// clientLedger returns the ledger in Redis or, beside the embedded one, a file, which is
+// opened when it is needed first.
+func (d *daemon) clientLedger(needed bool) (clientlimit.Ledger, error) {
+	switch {
+	case d.shared != nil:
+		return d.shared, nil
+	case d.clientFile != nil || !needed:
+		return d.clientFile, nil
+	}
+	opened, err := boltledger.OpenClients(d.statePath("clients.db"), func(setAside string, err error) {
+		d.log.Error().Err(err).Str("file", setAside).Msg("clients begin anew: what they used is damaged, and set aside")
+	})
+	if err != nil {
+		return nil, err
+	}
+	d.clientFile = opened
+	return opened, nil
+}
+
+func (d *daemon) closeClientFile() error {
+	if d.clientFile == nil {
+		return nil
+	}
+	return d.clientFile.Close()
 }

@@ -152,6 +152,11 @@ func (d *daemon) apply(was, is *config.Config, changes []api.Change) error {
 			return err
 		}
 	}
+	if changed(changes, "clients") {
+		if err := d.setClients(is); err != nil {
+			return err
+		}
+	}
 	if changed(changes, "jobs") {
 		if err := makeWorkDirs(is); err != nil {
 			return err

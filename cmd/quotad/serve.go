@@ -102,6 +102,7 @@ func (d *daemon) wait(ctx context.Context) error {
 func (d *daemon) serveAPI(context.Context) error {
 	s, err := server.New(server.Config{
 		Service:    d.service,
+		Clients:    d.clients,
 		Observer:   d.observer,
 		Tokens:     d.tokens,
 		Version:    api.BuildVersion(),
@@ -113,11 +114,12 @@ func (d *daemon) serveAPI(context.Context) error {
 		RoomFor:            []int{os.Getuid(), d.jobsUID()},
 		Self:               os.Getpid(),
 
-		Observe:   emitting[server.Event](&d.events),
-		Forbidden: emitting[server.Attempt](&d.events),
-		ErrorLog:  stdlog.New(complaints{d.log}, "", 0),
-		Routes:    append(jobsserver.Routes(d.runner), jobsserver.PlanRoute(d.runner, d.service), d.metrics.Route(), server.ReloadRoute(d.reload)),
-		Status:    d.sections(),
+		Observe:     emitting[server.Event](&d.events),
+		Forbidden:   emitting[server.Attempt](&d.events),
+		ClientReset: emitting[server.ClientReset](&d.events),
+		ErrorLog:    stdlog.New(complaints{d.log}, "", 0),
+		Routes:      append(jobsserver.Routes(d.runner), jobsserver.PlanRoute(d.runner, d.service), d.metrics.Route(), server.ReloadRoute(d.reload)),
+		Status:      d.sections(),
 	})
 	if err != nil {
 		return err

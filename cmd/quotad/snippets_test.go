@@ -149,13 +149,16 @@ every = "1h"
 stagger = "0s"
 run_at_start = true
 command = ["true"]
+[clients.public]
+units = 60
+window = "1m"
 `
 
 // Every quotactl command that the pages name is one, and does what it can.
 func TestReadmeCommands(t *testing.T) {
 	t.Parallel()
 	_, client := startWith(t, commandsConfig)
-	names := strings.NewReplacer("JOB", "page", "REGION", "US", "RUN", lastRun(t, client, "page").ID)
+	names := strings.NewReplacer("JOB", "page", "REGION", "US", "NAME", "public", "RUN", lastRun(t, client, "page").ID)
 	commands := regexp.MustCompile("`quotactl( [^`]*)?`").FindAllStringSubmatch(readREADME(t)+readPage(t, daemonFile)+readPage(t, systemdFile), -1)
 	if len(commands) < 20 {
 		t.Fatalf("the pages name %d commands", len(commands))

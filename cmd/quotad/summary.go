@@ -12,6 +12,7 @@ import (
 	"quotad/jobs"
 	"quotad/jobs/plan"
 	"quotad/quota"
+	"quotad/quota/clientlimit"
 	"quotad/quota/proxy"
 )
 
@@ -54,6 +55,28 @@ func summarize(w io.Writer, c *config.Config) {
 	for _, job := range c.Jobs {
 		summarizeJob(w, c, job)
 	}
+	for _, clients := range c.Clients {
+		summarizeClients(w, clients)
+	}
+}
+
+func summarizeClients(w io.Writer, c *clientlimit.Clients) {
+	fmt.Fprintf(w, "\nclients %s\n", c.Name)
+	for _, limit := range c.Limits {
+		enforced := ""
+		if limit.Observe {
+			enforced = ", not enforced"
+		}
+		fmt.Fprintf(w, "  limit %s: %s for each %s%s\n", limit.Name, limit.Units.Text(), window(limit.Window), enforced)
+	}
+	for _, operation := range slices.Sorted(maps.Keys(c.Operations)) {
+		fmt.Fprintf(w, "  %s costs %s\n", operation, c.Operations[operation].Text())
+	}
+	outage := "granted"
+	if !c.OpenOnOutage {
+		outage = "refused"
+	}
+	fmt.Fprintf(w, "  counted by the algorithm %s; while the ledger cannot be reached, every call is %s\n", c.Algorithm, outage)
 }
 
 // summarizeTarget says where calls of a credential go that come through the proxy.

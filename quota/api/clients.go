@@ -26,8 +26,9 @@ type Clients struct {
 	OutageGrants int64 `json:"outage_grants"`
 	Undecided    int64 `json:"undecided"`
 
-	// Top are the subjects that were denied most of late; of GET /v1/clients/{name} alone.
-	Top []DeniedSubject `json:"top,omitempty"`
+	// Top are the subjects that were denied most of late, of GET /v1/clients/{name} alone;
+	// absent where the caller is no operator: a subject may be a key.
+	Top []DeniedSubject `json:"top,omitzero"`
 }
 
 // A DeniedSubject is one that was denied often. What is kept as a hash is told by that.

@@ -26,14 +26,16 @@ type AcquireRequest struct {
 // Decision is the answer to an acquire, and the body of a settle's: a grant,
 // or a refusal in the form of an RFC 9457 problem.
 type Decision struct {
-	Granted   bool    `json:"granted"`
-	GrantID   string  `json:"grant_id,omitempty"`
-	Count     int64   `json:"count,omitempty"`    // calls that were granted, of a request at_most
-	Units     int64   `json:"units,omitempty"`    // debited, of a grant
-	Remaining int64   `json:"remaining"`          // the smallest over the limits involved, after this answer; 0 where Limits is empty
-	Limits    []Limit `json:"limits,omitempty"`   // those involved
-	Replayed  bool    `json:"replayed,omitempty"` // granted before under the same request id
-	Mode      string  `json:"mode,omitempty"`     // "outage" for a grant from the local journal
+	Granted   bool   `json:"granted"`
+	GrantID   string `json:"grant_id,omitempty"`
+	Count     int64  `json:"count,omitempty"` // calls that were granted, of a request at_most
+	Units     int64  `json:"units,omitempty"` // debited, of a grant
+	Remaining int64  `json:"remaining"`       // the smallest over the limits involved, after this answer; 0 where Limits is empty
+	// Now is when it was decided, by the ledger's clock; of the calls of clients.
+	Now      *time.Time `json:"now,omitempty"`
+	Limits   []Limit    `json:"limits,omitempty"`   // those involved
+	Replayed bool       `json:"replayed,omitempty"` // granted before under the same request id
+	Mode     string     `json:"mode,omitempty"`     // "outage" for a grant without the ledger
 	// WouldDeny tells, of a grant, what the limits that only observe would have denied.
 	WouldDeny []Shortage `json:"would_deny,omitempty"`
 

@@ -3,7 +3,10 @@ package clientlimit
 import (
 	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/hex"
 	"net/netip"
+	"strconv"
+	"strings"
 )
 
 // A Key is the name under which a ledger keeps a subject: bytes, at most maxPlain and one.
@@ -39,4 +42,14 @@ func hashed(secret []byte, kind, text string) Key {
 	hash.Write([]byte(kind))
 	hash.Write([]byte(text))
 	return Key("#" + string(hash.Sum(nil)[:hashSize]))
+}
+
+// Text returns what people are told of a key: the subject, with escapes for what is not
+// printable, or the hash of one that is kept as such, in hex.
+func (k Key) Text() (subject, hash string) {
+	if name, plain := strings.CutPrefix(string(k), "="); plain {
+		quoted := strconv.Quote(name)
+		return quoted[1 : len(quoted)-1], ""
+	}
+	return "", hex.EncodeToString([]byte(strings.TrimPrefix(string(k), "#")))
 }

@@ -73,11 +73,7 @@ func writeRefusal(body *object, d quota.Decision, useReserve bool) int {
 	if d.Reason == quota.LimitClosed {
 		body.str("upstream_says", d.Closed().Says)
 	}
-	body.str("type", p.Type)
-	body.str("title", p.Title)
-	body.number("status", int64(p.Status))
-	body.str("detail", p.Detail)
-	body.str("hint", p.Hint)
+	writeProblemMembers(body, p)
 	if d.Denied() {
 		names := violated(d, useReserve)
 		body.list("violated-policies", len(names), func(i int) { body.text = appendString(body.text, names[i]) })
@@ -86,9 +82,18 @@ func writeRefusal(body *object, d quota.Decision, useReserve bool) int {
 	return p.Status
 }
 
+func writeProblemMembers(body *object, p *api.Problem) {
+	body.str("type", p.Type)
+	body.str("title", p.Title)
+	body.number("status", int64(p.Status))
+	body.str("detail", p.Detail)
+	body.str("hint", p.Hint)
+}
+
 // writeLimits writes the state of the limits involved, and writeRemaining the smallest
 // that remains of them, where they are known.
 func writeLimits(body *object, d quota.Decision) {
+	body.time("now", d.Now)
 	if len(d.Limits) == 0 {
 		return
 	}
@@ -107,6 +112,9 @@ func writeLimits(body *object, d quota.Decision) {
 		}
 		body.time("catching_up_until", l.CatchingUp)
 		writeClosed(body, l.Closed)
+		if l.Observe {
+			body.flag("observe", true)
+		}
 		body.text = append(body.text, '}')
 	})
 }
@@ -200,8 +208,11 @@ func addRateLimit(h http.Header, d quota.Decision, useReserve bool) {
 		}
 		state = append(strconv.AppendQuote(state, l.Name), ";r="...)
 		state = strconv.AppendInt(state, int64(min(spendable(l, useReserve), most)), 10)
-		if l.Name == d.Limit {
+		switch {
+		case l.Name == d.Limit:
 			state = strconv.AppendInt(append(state, ";t="...), seconds(d.RetryAfter), 10)
+		case !d.Now.IsZero() && !l.NextAt.IsZero():
+			state = strconv.AppendInt(append(state, ";t="...), seconds(l.NextAt.Sub(d.Now)), 10)
 		}
 	}
 	if len(policy) == 0 {

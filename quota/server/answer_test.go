@@ -46,22 +46,25 @@ func TestDecisionsAreWrittenAsJSON(t *testing.T) {
 	for range 2_000 {
 		d := quota.Decision{Reason: []quota.Reason{"", quota.LimitExceeded, quota.LimitClosed, quota.CostExceedsLimit, quota.RunCapExceeded, quota.UnknownOperation}[random.IntN(6)],
 			Detail: text(), Hint: text(), Units: units(), GrantID: text(), Replayed: random.IntN(2) == 0, Outage: random.IntN(2) == 0,
-			Limit: "limit" + text(), RetryAt: at(), RetryAfter: time.Duration(random.Int64N(1e15))}
+			Now: at(), Limit: "limit" + text(), RetryAt: at(), RetryAfter: time.Duration(random.Int64N(1e15))}
 		for range random.IntN(3) {
 			d.Limits = append(d.Limits, quota.LimitState{
 				Limit: quota.Limit{Name: "limit" + text(), Units: units(), Reserve: units(), Window: quota.Sliding(24 * time.Hour)},
 				Used:  units(), Cost: units(), NextAt: at(), NextUnits: units(), CatchingUp: at(), Closed: closed(),
 			})
+			d.Limits[len(d.Limits)-1].Observe = random.IntN(2) == 0
 		}
+		useReserve := random.IntN(2) == 0
 		w := httptest.NewRecorder()
-		WriteDecision(w, d, random.IntN(2) == 0)
+		WriteDecision(w, d, useReserve)
 		var got api.Decision
 		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
 			t.Fatalf("%+v: %v", d, err)
 		}
-		want := api.Decision{Granted: d.Granted(), Remaining: int64(d.Remaining()), Limits: limitsOf(d.Limits)}
+		want := api.Decision{Granted: d.Granted(), Remaining: int64(d.Remaining()), Now: timeOf(d.Now), Limits: limitsOf(d.Limits)}
 		if d.Granted() {
 			want.GrantID, want.Units, want.Replayed, want.Mode = d.GrantID, int64(d.Units), d.Replayed, map[bool]string{true: "outage"}[d.Outage]
+			want.WouldDeny = shortagesOf(d.WouldDeny(useReserve))
 		} else {
 			p := ProblemOf(d)
 			want.Reason, want.Limit, want.Requested = string(d.Reason), d.Limit, int64(d.Units)

@@ -28,11 +28,14 @@ type decoder[T any] struct {
 	byDefault T
 	names     []string // of the members of T, in their order
 	most      []int    // bytes that the text of each may have
+	anyBytes  []bool   // whether a form may bring any bytes in it, UTF-8 or not
+	lists     bool     // there is a list of long texts
 }
 
 // newDecoder returns the decoder of a struct of at most 64 strings, integers, bools,
-// lists of strings, types that read themselves from text, and pointers to these.
-// Without a default it begins with the zero value.
+// lists of strings or integers, types that read themselves from text, and pointers to
+// these. Without a default it begins with the zero value. The tag max says how many bytes
+// a text may have, and text:"any" that a form may bring any bytes.
 func newDecoder[T any](byDefault ...T) decoder[T] {
 	var d decoder[T]
 	if len(byDefault) > 0 {
@@ -45,20 +48,28 @@ func newDecoder[T any](byDefault ...T) decoder[T] {
 			most = maxText
 		}
 		d.names, d.most = append(d.names, name), append(d.most, most)
+		d.anyBytes = append(d.anyBytes, member.Tag.Get("text") == "any")
+		d.lists = d.lists || most > maxText && member.Type.Kind() == reflect.Slice
 	}
 	return d
 }
 
 // longest is how many bytes a body may have: a byte of a long text takes up to six as JSON.
+// Of lists of long texts it has room for longTexts, and for more that are shorter.
 func (d decoder[T]) longest() int64 {
-	longest := int64(maxBody)
+	longest, texts := int64(maxBody), int64(1)
+	if d.lists {
+		texts = longTexts
+	}
 	for _, most := range d.most {
 		if most > maxText {
-			longest += 6 * int64(most)
+			longest += texts * 6 * int64(most)
 		}
 	}
 	return longest
 }
+
+const longTexts = 16
 
 func (d decoder[T]) decode(r *http.Request) (T, *api.Problem) {
 	kind, text, problem := textOf(r, d.longest())
@@ -67,7 +78,11 @@ func (d decoder[T]) decode(r *http.Request) (T, *api.Problem) {
 	}
 	in, err := d.parse(kind, text)
 	if err != nil {
-		return in, api.NewProblem(quota.BadRequest, "%v", err)
+		p := api.NewProblem(quota.BadRequest, "%v", err)
+		if i := slices.Index(d.anyBytes, true); i >= 0 && errors.Is(err, errNotUTF8) {
+			p.Hint = "JSON is UTF-8; a form takes any bytes, as " + d.names[i] + "=%FF"
+		}
+		return in, p
 	}
 	return in, nil
 }
@@ -81,7 +96,7 @@ const (
 
 func (d decoder[T]) parse(kind, text string) (T, error) {
 	in := d.byDefault
-	m := members{names: d.names, most: d.most, into: reflect.ValueOf(&in).Elem()}
+	m := members{names: d.names, most: d.most, anyBytes: d.anyBytes, into: reflect.ValueOf(&in).Elem()}
 	var err error
 	if kind == isJSON {
 		err = m.parseJSON(text)
@@ -99,12 +114,13 @@ func (d decoder[T]) parse(kind, text string) (T, error) {
 
 // Members are those of a struct that a request sets.
 type members struct {
-	names   []string
-	most    []int
-	into    reflect.Value
-	given   uint64 // a bit for each that the request has set
-	unknown error  // the first name that is none
-	wrong   error  // the first value that was not taken
+	names    []string
+	most     []int
+	anyBytes []bool
+	into     reflect.Value
+	given    uint64 // a bit for each that the request has set
+	unknown  error  // the first name that is none
+	wrong    error  // the first value that was not taken
 }
 
 var (
@@ -168,7 +184,8 @@ func (m *members) parseForm(text string) error {
 		if err != nil {
 			return err
 		}
-		if !utf8.ValidString(name) || !utf8.ValidString(value) {
+		i := slices.Index(m.names, name)
+		if !utf8.ValidString(name) || !utf8.ValidString(value) && !(i >= 0 && m.anyBytes[i]) {
 			return errNotUTF8
 		}
 		m.set(field{name: name, text: value})

@@ -24,7 +24,7 @@ const (
 	aText   = "a string"
 	aNumber = "a number"
 	aBool   = "true or false"
-	aList   = "a list of strings"
+	aList   = "a list"
 )
 
 // set moves the field's value into a member of a struct.
@@ -113,35 +113,33 @@ func (f field) setBool(into reflect.Value) error {
 	return nil
 }
 
-// setList takes a list of strings; a form repeats the name for each.
+// setList takes a list of strings, or of numbers; a form repeats the name for each.
 func (f field) setList(into reflect.Value) error {
-	list := []string{f.text}
+	items := []field{f}
 	if f.isJSON {
 		if err := f.check(aList); err != nil {
 			return err
 		}
-		var items []any
-		if err := json.Unmarshal([]byte(f.text), &items); err != nil {
+		var texts []json.RawMessage
+		if err := json.Unmarshal([]byte(f.text), &texts); err != nil {
 			return err
 		}
-		list = make([]string, len(items))
-		for i, item := range items {
-			text, ok := item.(string)
-			if !ok {
-				return fmt.Errorf("%s must be %s and nothing else", f.name, aList)
-			}
-			list[i] = text
+		items = make([]field, len(texts))
+		for i, text := range texts {
+			items[i] = field{name: "each of " + f.name, text: string(text), isJSON: true, most: f.most}
 		}
 	}
-	for _, text := range list {
-		if len(text) > maxText {
-			return fmt.Errorf("a string of %s has at most %d bytes", f.name, maxText)
+	if !f.again {
+		into.Set(reflect.MakeSlice(into.Type(), 0, len(items)))
+	}
+	for _, item := range items {
+		item.again = false
+		one := reflect.New(into.Type().Elem()).Elem()
+		if err := item.set(one); err != nil {
+			return err
 		}
+		into.Set(reflect.Append(into, one))
 	}
-	if f.again {
-		list = append(into.Interface().([]string), list...)
-	}
-	into.Set(reflect.ValueOf(list))
 	return nil
 }
 

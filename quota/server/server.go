@@ -14,6 +14,7 @@ import (
 
 	"quotad/quota"
 	"quotad/quota/api"
+	"quotad/quota/clientlimit"
 	"quotad/quota/upstream"
 )
 
@@ -51,6 +52,9 @@ type Config struct {
 	JobsUID int
 	Routes  []Route // beside quota's own
 
+	// Clients decides about callers of one's own API. Nil: there are none.
+	Clients *clientlimit.Service
+
 	// Observer takes in what upstreams answer. Nil: one that knows no upstream in particular.
 	Observer *upstream.Observer
 
@@ -65,6 +69,9 @@ type Config struct {
 	// Forbidden is told of every request that its caller may not make, in the same
 	// way. Nil: nobody is told.
 	Forbidden func(Attempt)
+	// ClientReset is told, in the same way, that an operator had a subject begin anew. Nil:
+	// nobody is told.
+	ClientReset func(ClientReset)
 	// Connections is the most at once of all users together, ConnectionsPerUser of
 	// one of them. 0: the defaults.
 	Connections, ConnectionsPerUser int
@@ -91,6 +98,7 @@ type Attempt struct {
 // A Server serves the API on any number of listeners.
 type Server struct {
 	service    *quota.Service
+	clients    *clientlimit.Service
 	observer   *upstream.Observer
 	tokens     Tokens
 	version    string
@@ -100,6 +108,8 @@ type Server struct {
 	sections   map[string]func(context.Context) any
 	observe    func(Event)
 	forbidden  func(Attempt)
+
+	clientReset func(ClientReset)
 
 	routes     []Route
 	firstWords map[string]bool // of the routes' paths
@@ -118,6 +128,7 @@ type Server struct {
 func New(c Config) (*Server, error) {
 	s := &Server{
 		service:    c.Service,
+		clients:    c.Clients,
 		observer:   c.Observer,
 		tokens:     c.Tokens,
 		version:    c.Version,
@@ -127,17 +138,26 @@ func New(c Config) (*Server, error) {
 		sections:   c.Status,
 		observe:    c.Observe,
 		forbidden:  c.Forbidden,
-		limiter:    newLimiter(c),
-		followers:  followers{count: make(map[int]int)},
-		longReads:  newLongReads(),
-		refusals:   newRefusals(time.Now()),
-		closing:    make(chan struct{}),
+
+		clientReset: c.ClientReset,
+
+		limiter:   newLimiter(c),
+		followers: followers{count: make(map[int]int)},
+		longReads: newLongReads(),
+		refusals:  newRefusals(time.Now()),
+		closing:   make(chan struct{}),
 	}
 	if s.adminGroup == "" {
 		s.adminGroup = DefaultAdminGroup
 	}
 	if s.observer == nil {
 		s.observer = upstream.NewObserver(s.service, nil, func(upstream.Outcome) {})
+	}
+	if s.clients == nil {
+		s.clients = clientlimit.NewService(0, func(clientlimit.Event) {})
+	}
+	if s.clientReset == nil {
+		s.clientReset = func(ClientReset) {}
 	}
 	if s.observe == nil {
 		s.observe = func(Event) {}
@@ -150,7 +170,7 @@ func New(c Config) (*Server, error) {
 			return nil, fmt.Errorf("section %q of the status is quota's own", name)
 		}
 	}
-	if err := s.route(append(s.ownRoutes(), c.Routes...)); err != nil {
+	if err := s.route(slices.Concat(s.ownRoutes(), s.clientRoutes(), c.Routes)); err != nil {
 		return nil, err
 	}
 	s.http = &http.Server{

@@ -10,6 +10,7 @@ import (
 	"quotad/jobs"
 	"quotad/jobs/process"
 	"quotad/quota"
+	"quotad/quota/clientlimit"
 	"quotad/quota/proxy"
 	"quotad/quota/upstream"
 )
@@ -31,6 +32,7 @@ type Config struct {
 	Targets     []*proxy.Target             // where calls through the proxy go to, of credentials that have such
 	Passes      Passes
 	Jobs        []*jobs.Job
+	Clients     []*clientlimit.Clients // of one's own API
 	OnEvent     OnEvent
 
 	file     *fileTable // for Changes
@@ -144,6 +146,7 @@ func (t *fileTable) config() *Config {
 	t.idleProxy(c)
 	t.jobs(c)
 	t.shares()
+	c.Clients = t.clients()
 	return c
 }
 

@@ -31,7 +31,7 @@ func (t *credentialTable) decode(n node) {
 // credentials checks each credential on its own.
 func (t *fileTable) credentials(c *Config) {
 	c.Outages, c.Profiles, c.Presets = map[string]Outage{}, map[string]upstream.Profile{}, map[string]Preset{}
-	if len(t.names("credentials")) == 0 {
+	if len(t.names("credentials")) == 0 && len(t.names("clients")) == 0 {
 		t.fail("credentials", "no credential is configured: add [credentials.NAME.limits.NAME] and [credentials.NAME.operations]")
 	}
 	for _, name := range t.names("credentials") {

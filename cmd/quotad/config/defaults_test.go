@@ -14,6 +14,7 @@ import (
 var examples = []string{
 	"master_name", "username", "password_file", "tls", "window", "videos.list", "open_units", "env_file", "env", "listen", "user", "key_file", "billing", "dialect", "routes",
 	"jobs", "except_jobs", "lift", "near_limit", "exhausted", "outage_began", "outage_ended", "job_failing", "preset", "upstream", "reasons", "headers", "limit_closed", "upstream_refuses", "counts_differ", "overdue_began", "overdue_ended",
+	"units", "limits.day", "operations",
 }
 
 // A commented value that is no example is the default: to uncomment it changes nothing.

@@ -17,6 +17,7 @@ type fileTable struct {
 	Ledger      ledgerTable                 `toml:"ledger"`
 	Credentials map[string]*credentialTable `toml:"credentials" such:"youtube"`
 	Jobs        map[string]*jobTable        `toml:"jobs" such:"trending"`
+	Clients     map[string]*clientsTable    `toml:"clients" such:"public"`
 	Passes      passesTable                 `toml:"passes"`
 	Access      accessTable                 `toml:"access"`
 	Metrics     metricsTable                `toml:"metrics"`
@@ -153,6 +154,25 @@ type jobTable struct {
 	Env                map[string]variable `toml:"env"`
 	Timeout            duration            `toml:"timeout" default:"5m"`
 	KillGrace          duration            `toml:"kill_grace" default:"10s"`
+}
+
+// A clientsTable has either one limit in itself or several in limits.
+type clientsTable struct {
+	table
+	Units      quota.Units                  `toml:"units"`
+	Window     window                       `toml:"window"`
+	Enforce    bool                         `toml:"enforce" default:"true"`
+	Limits     map[string]*clientLimitTable `toml:"limits" such:"minute"`
+	Algorithm  string                       `toml:"algorithm" oneof:"log counter" default:"log"`
+	Operations calls                        `toml:"operations"`
+	OnOutage   string                       `toml:"on_outage" oneof:"open closed" default:"open"`
+}
+
+type clientLimitTable struct {
+	table
+	Units   quota.Units `toml:"units"`
+	Window  window      `toml:"window"`
+	Enforce bool        `toml:"enforce" default:"true"`
 }
 
 type passesTable struct {

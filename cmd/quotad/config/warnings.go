@@ -26,6 +26,7 @@ func (c *Config) Fits() []plan.Fit {
 func (c *Config) Warnings() Errors {
 	warnings := append(slices.Clone(c.warnings), c.largeAllowances()...)
 	warnings = append(warnings, c.oddShares()...)
+	warnings = append(warnings, c.slackClientLimits()...)
 	for _, f := range c.Fits() {
 		if f.Fits || f.Observe {
 			continue
@@ -51,7 +52,7 @@ func (c *Config) Reminders() (all Errors) {
 			}
 		}
 	}
-	return all
+	return append(all, c.observingClientLimits()...)
 }
 
 // largeAllowances tells of limits that may be overspent while the ledger cannot be reached:

@@ -13,6 +13,7 @@ import (
 	"quotad/cmd/quotad/notify"
 	"quotad/jobs"
 	"quotad/quota"
+	"quotad/quota/clientlimit"
 	"quotad/quota/proxy"
 	"quotad/quota/redisledger"
 	"quotad/quota/server"
@@ -45,6 +46,10 @@ type Metrics struct {
 	outageEdges   *prometheus.CounterVec
 	bookedBack    *prometheus.CounterVec
 	restored      *prometheus.CounterVec
+
+	clientDecisions *prometheus.CounterVec
+	clientOutage    *prometheus.CounterVec
+	clientWouldDeny *prometheus.CounterVec
 
 	runs      *prometheus.CounterVec
 	passes    *prometheus.CounterVec
@@ -90,6 +95,10 @@ func New(version string) *Metrics {
 	m.outageEdges = m.counters("quotad_ledger_edges_total", "How often the shared ledger went down, was found to lack entries (lost), was restored and came up.", "credential", "edge")
 	m.bookedBack = m.counters("quotad_booked_back_units_total", "Units granted during outages and booked back into the ledger.", "credential")
 	m.restored = m.counters("quotad_restored_records_total", "Records put back into a ledger that lacked entries.", "credential")
+
+	m.clientDecisions = m.counters("quotad_client_decisions_total", "Decided calls of clients; the reason of a grant is granted. The limit is the one that refused.", "clients", "limit", "reason")
+	m.clientOutage = m.counters("quotad_client_outage_grants_total", "Calls of clients that were granted, and not counted, while the ledger did not decide.", "clients")
+	m.clientWouldDeny = m.counters("quotad_client_would_deny_total", "Granted calls of clients that a limit would have denied if it were enforced.", "clients", "limit")
 
 	m.runs = m.counters("quotad_runs_total", "Runs that are over; skipped ones are ticks that did not become a run, and slots missed in a row count as one.", "job", "state", "reason")
 	m.passes = m.counters("quotad_passes_total", "Passes that are over, or were skipped.", "job", "outcome", "reason")
@@ -153,6 +162,8 @@ func (m *Metrics) Observe(event any) {
 	switch event := event.(type) {
 	case server.Event:
 		m.decided(event)
+	case clientlimit.Event:
+		m.clientDecided(event)
 	case upstream.Outcome:
 		m.observed(event)
 	case proxy.Exchange:

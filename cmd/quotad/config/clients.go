@@ -1,0 +1,130 @@
+package config
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+
+	"quotad/quota"
+	"quotad/quota/clientlimit"
+)
+
+// defaultLimit is what the limit is called that stands in [clients.NAME] itself.
+const defaultLimit = "default"
+
+// decode refuses a table of clients that stands in none.
+func (t *clientsTable) decode(n node) {
+	name := n.path[len(n.path)-1]
+	if _, isTable := n.value.(map[string]any); !isTable || slices.Contains([]string{"limits", "operations"}, name) {
+		n.fail("stands in no table of clients: give them a name, such as [clients.public]")
+		return
+	}
+	n.intoTable(t, reflect.ValueOf(t).Elem())
+}
+
+// clients checks the clients of each name on their own.
+func (t *fileTable) clients() (all []*clientlimit.Clients) {
+	for _, name := range t.names("clients") {
+		if one := t.Clients[name]; one != nil && one.document != nil {
+			c := one.clients(name)
+			// Of limits without their keys everything else would be wrong, too.
+			if len(c.Limits) > 0 || one.has("limits") && len(one.Limits) == 0 {
+				one.check(c)
+			}
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+func (t *clientsTable) clients(name string) *clientlimit.Clients {
+	c := &clientlimit.Clients{
+		Name: name, Algorithm: clientlimit.Algorithm(t.Algorithm), Operations: t.Operations, OpenOnOutage: t.OnOutage == "open",
+	}
+	if !t.has("limits") {
+		t.require("units", "60")
+		t.require("window", `"1m"`)
+		if t.has("units") && t.has("window") {
+			c.Limits = []quota.Limit{{Name: defaultLimit, Units: t.Units, Window: t.Window.Window, Observe: !t.Enforce}}
+		}
+		return c
+	}
+	for _, key := range []string{"units", "window", "enforce"} {
+		if t.has(key) {
+			t.fail(key, "stands beside limits: move it into one of them, such as [%s]", keyAt(within(t.path, "limits", "minute")))
+		}
+	}
+	for _, limit := range t.names("limits") {
+		if one := t.Limits[limit]; one != nil {
+			one.require("units", "60")
+			one.require("window", `"1m"`)
+			if one.has("units") && one.has("window") {
+				c.Limits = append(c.Limits, quota.Limit{Name: limit, Units: one.Units, Window: one.Window.Window, Observe: !one.Enforce})
+			}
+		}
+	}
+	return c
+}
+
+// check notes limits whose units cannot be, puts harmless ones in their place, since every
+// cost would be wrong, too, and notes what else is wrong.
+func (t *clientsTable) check(c *clientlimit.Clients) {
+	wrong := c.Validate()
+	for i := range c.Limits {
+		if slices.ContainsFunc(wrong, func(w *quota.FieldError) bool {
+			return slices.Equal(w.Path, []string{"limits", c.Limits[i].Name, "units"})
+		}) {
+			c.Limits[i].Units = clientlimit.MaxUnits
+		}
+	}
+	t.adoptLimits(slices.DeleteFunc(wrong, func(w *quota.FieldError) bool { return len(w.Path) > 0 && w.Path[0] == "operations" }))
+	t.adoptLimits(c.Validate())
+}
+
+// adoptLimits adopts what is wrong. The limit that has no table of its own has its keys in
+// that of the clients.
+func (t *clientsTable) adoptLimits(wrong []*quota.FieldError) {
+	for _, one := range wrong {
+		if !t.has("limits") && len(one.Path) > 2 && one.Path[0] == "limits" {
+			one.Path = one.Path[2:]
+		}
+	}
+	t.adopt(wrong)
+}
+
+// slackClientLimits tells of limits that hold nobody back, because another one lets no more
+// pass in a longer window.
+func (c *Config) slackClientLimits() (all Errors) {
+	for _, clients := range c.Clients {
+		for _, l := range clients.Limits {
+			i := slices.IndexFunc(clients.Limits, func(other quota.Limit) bool {
+				return !other.Observe && other.Window.Length > l.Window.Length && other.Units <= l.Units
+			})
+			if i >= 0 {
+				all = append(all, c.atLimit(clients, l, "units", fmt.Sprintf("it holds nobody back: limit %s has %s, and a longer window", clients.Limits[i].Name, quota.Thousands(clients.Limits[i].Units))))
+			}
+		}
+	}
+	return all
+}
+
+// observingClientLimits tells of those that deny nothing.
+func (c *Config) observingClientLimits() (all Errors) {
+	for _, clients := range c.Clients {
+		for _, l := range clients.Limits {
+			if l.Observe {
+				all = append(all, c.atLimit(clients, l, "enforce", "the limit denies nothing: what it would have denied is counted in quotad_client_would_deny_total"))
+			}
+		}
+	}
+	return all
+}
+
+// atLimit says something of a key of a limit, where that stands in the file.
+func (c *Config) atLimit(clients *clientlimit.Clients, l quota.Limit, key, message string) Error {
+	path := []string{"clients", clients.Name, "limits", l.Name, key}
+	if !c.file.Clients[clients.Name].has("limits") {
+		path = []string{"clients", clients.Name, key}
+	}
+	return Error{File: c.File, Line: c.lines.at(path), Key: keyAt(path), Message: message}
+}

@@ -1,0 +1,37 @@
+package clientlimit
+
+import (
+	"testing"
+	"time"
+)
+
+// What was denied long ago is forgotten, span by span.
+func TestTopSubjectsOfLate(t *testing.T) {
+	var top topSubjects
+	at := time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
+	top.note("=a", at)
+	top.note("=a", at.Add(topSpan-1))
+	top.note("=b", at.Add(topSpan))
+	top.note("=a", at.Add(topSpan))
+	for _, row := range []struct {
+		name  string
+		after time.Duration
+		want  []Denied
+	}{
+		{"both spans", topSpan, []Denied{{"=a", 3, at.Add(topSpan)}, {"=b", 1, at.Add(topSpan)}}},
+		{"the second is the one before", 2 * topSpan, []Denied{{"=a", 1, at.Add(topSpan)}, {"=b", 1, at.Add(topSpan)}}},
+		{"none", 4 * topSpan, nil},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			got := top.list(at.Add(row.after))
+			if len(got) != len(row.want) {
+				t.Fatalf("got %+v, want %+v", got, row.want)
+			}
+			for i := range got {
+				if got[i] != row.want[i] {
+					t.Errorf("got %+v, want %+v", got[i], row.want[i])
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,194 @@
+package server
+
+import (
+	"context"
+	"net/http"
+
+	"quotad/quota"
+	"quotad/quota/api"
+	"quotad/quota/clientlimit"
+)
+
+// A clientRequest is what POST /v1/clients/{name}/acquire takes.
+type clientRequest struct {
+	Subject   string `json:"subject" max:"8192" text:"any"`
+	Operation string `json:"operation"`
+	Count     int64  `json:"count"`
+}
+
+// A clientBatch is what POST /v1/clients/{name}/batch takes: lists of one length, of which
+// operation and count may be absent.
+type clientBatch struct {
+	Subject   []string `json:"subject" max:"8192" text:"any"`
+	Operation []string `json:"operation"`
+	Count     []int64  `json:"count"`
+}
+
+// A subjectRequest names a subject.
+type subjectRequest struct {
+	Subject string `json:"subject" max:"8192" text:"any"`
+}
+
+func (s *Server) clientRoutes() []Route {
+	return []Route{
+		{"POST", "/v1/clients/{name}/acquire", Spend, "ask whether a client of one's own may make a call; subject, operation, count", decoded(s.acquireClient, clientRequest{Count: 1})},
+		{"POST", "/v1/clients/{name}/batch", Spend, "the same for several calls at once, by lists of one length; subject, operation, count", decoded(s.acquireClients)},
+		{"GET", "/v1/clients", Read, "the clients: their limits, and what became of their calls", Handle(s.listClients)},
+		{"GET", "/v1/clients/{name}", Read, "clients of one name and, for operators, who of them was denied most of late", Handle(s.getClients)},
+		{"GET", "/v1/clients/{name}/subject", Read, "the state of one client's limits; subject", Handle(s.subject)},
+		{"DELETE", "/v1/clients/{name}/subject", Operate, "have one client begin anew; subject", Handle(s.resetSubject)},
+	}
+}
+
+func (s *Server) acquireClient(w http.ResponseWriter, r *http.Request, c *Session, in clientRequest) {
+	d := s.clients.Acquire(r.Context(), c.Path("name"), in.request())[0]
+	if d.Err != nil {
+		writeProblem(w, api.ProblemFrom(d.Err))
+		return
+	}
+	if d.Granted() {
+		addRateLimit(w.Header(), d, false)
+	}
+	WriteDecision(w, d, false)
+}
+
+func (in clientRequest) request() clientlimit.Request {
+	return clientlimit.Request{Subject: in.Subject, Operation: in.Operation, Count: quota.Units(in.Count)}
+}
+
+// acquireClients answers with a decision for each of the calls, as acquireClient does with one.
+func (s *Server) acquireClients(w http.ResponseWriter, r *http.Request, c *Session, in clientBatch) {
+	requests, problem := in.requests()
+	if problem != nil {
+		writeProblem(w, problem)
+		return
+	}
+	if known, _, refused := s.clients.Clients(c.Path("name")); known == nil {
+		writeProblem(w, ProblemOf(refused))
+		return
+	}
+	decisions := s.clients.Acquire(r.Context(), c.Path("name"), requests...)
+	body := newObject()
+	body.list("decisions", len(decisions), func(i int) {
+		body.text = append(body.text, '{')
+		writeMembers(body, decisions[i])
+		body.text = append(body.text, '}')
+	})
+	send(w, http.StatusOK, typeJSON, body.end())
+}
+
+func (in clientBatch) requests() ([]clientlimit.Request, *api.Problem) {
+	n := len(in.Subject)
+	switch {
+	case n == 0 || n > api.MaxClientBatch:
+		return nil, api.NewProblem(quota.BadRequest, "subject must be a list of 1 to %d: %d", api.MaxClientBatch, n)
+	case in.Operation != nil && len(in.Operation) != n, in.Count != nil && len(in.Count) != n:
+		return nil, api.NewProblem(quota.BadRequest, "operation and count must be as many as subject, or none: %d, %d and %d", len(in.Operation), len(in.Count), n)
+	}
+	requests := make([]clientlimit.Request, n)
+	for i := range requests {
+		one := clientRequest{Subject: in.Subject[i], Count: 1}
+		if in.Operation != nil {
+			one.Operation = in.Operation[i]
+		}
+		if in.Count != nil {
+			one.Count = in.Count[i]
+		}
+		requests[i] = one.request()
+	}
+	return requests, nil
+}
+
+// writeMembers writes what a decision is told by, where it does not stand alone.
+func writeMembers(body *object, d quota.Decision) {
+	body.flag("granted", d.Granted())
+	switch {
+	case d.Err != nil:
+		p := api.ProblemFrom(d.Err)
+		body.str("reason", string(p.Reason))
+		writeProblemMembers(body, p)
+	case d.Granted():
+		writeGrant(body, d, false)
+	default:
+		writeRefusal(body, d, false)
+	}
+}
+
+func (s *Server) listClients(context.Context, *Session, None) ([]api.Clients, error) {
+	list := []api.Clients{}
+	for _, name := range s.clients.Names() {
+		if c, stats, _ := s.clients.Clients(name); c != nil {
+			list = append(list, clientsOf(c, stats))
+		}
+	}
+	return list, nil
+}
+
+func (s *Server) getClients(_ context.Context, c *Session, _ None) (api.Clients, error) {
+	name := c.Path("name")
+	clients, stats, refused := s.clients.Clients(name)
+	if clients == nil {
+		return api.Clients{}, ProblemOf(refused)
+	}
+	one := clientsOf(clients, stats)
+	if !c.IsOperator() { // a subject may be a key
+		return one, nil
+	}
+	one.Top = []api.DeniedSubject{}
+	for _, d := range s.clients.Top(name) {
+		subject, hash := d.Subject.Text()
+		one.Top = append(one.Top, api.DeniedSubject{Subject: subject, Hash: hash, Denials: d.Denials, Last: d.Last.UTC()})
+	}
+	return one, nil
+}
+
+func clientsOf(c *clientlimit.Clients, stats clientlimit.Stats) api.Clients {
+	one := api.Clients{
+		Name: c.Name, Algorithm: string(c.Algorithm), OnOutage: "closed", Operations: make(map[string]int64, len(c.Operations)),
+		Granted: stats.Granted, Denied: stats.Denied, OutageGrants: stats.OutageGrants, Undecided: stats.Undecided,
+	}
+	if c.OpenOnOutage {
+		one.OnOutage = "open"
+	}
+	for operation, units := range c.Operations {
+		one.Operations[operation] = int64(units)
+	}
+	states := make([]quota.LimitState, len(c.Limits))
+	for i, limit := range c.Limits {
+		states[i].Limit = limit
+	}
+	one.Limits = limitsOf(states)
+	return one
+}
+
+func (s *Server) subject(ctx context.Context, c *Session, in subjectRequest) (api.SubjectState, error) {
+	usage, key, refused, err := s.clients.Usage(ctx, c.Path("name"), in.Subject)
+	if err == nil && !refused.Granted() {
+		err = ProblemOf(refused)
+	}
+	if err != nil {
+		return api.SubjectState{}, err
+	}
+	_, hash := key.Text()
+	return api.SubjectState{Name: c.Path("name"), Hash: hash, Limits: limitsOf(usage.Limits)}, nil
+}
+
+func (s *Server) resetSubject(ctx context.Context, c *Session, in subjectRequest) (api.SubjectReset, error) {
+	name := c.Path("name")
+	refused, err := s.clients.Reset(ctx, name, in.Subject)
+	if err == nil && !refused.Granted() {
+		err = ProblemOf(refused)
+	}
+	if err != nil {
+		return api.SubjectReset{}, err
+	}
+	s.clientReset(ClientReset{Clients: name, Caller: c.Caller, PID: c.PID})
+	return api.SubjectReset{Name: name, Reset: true}, nil
+}
+
+// A ClientReset tells that an operator had a subject of clients begin anew; of whom, not.
+type ClientReset struct {
+	Clients string
+	Caller  quota.Caller
+	PID     int // of the process that connected; 0 when not known
+}

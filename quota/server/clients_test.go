@@ -1,0 +1,366 @@
+package server_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"quotad/quota"
+	"quotad/quota/api"
+	"quotad/quota/clientlimit"
+	"quotad/quota/ledgertest"
+	"quotad/quota/server"
+	"quotad/quota/server/servertest"
+)
+
+// A clientScene is a server with the clients public, with 3 units a minute and 5 an hour,
+// and closed, which are refused while the ledger is away.
+type clientScene struct {
+	*servertest.Server
+	ledger  *ledgertest.ClientOutage
+	service *clientlimit.Service
+}
+
+func clientsServed(t *testing.T, edit func(*server.Config)) *clientScene {
+	t.Helper()
+	clock := ledgertest.NewClock(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC))
+	s := &clientScene{ledger: &ledgertest.ClientOutage{Ledger: ledgertest.NewClientModel(clock.Now)}}
+	s.service = clientlimit.NewService(time.Second, func(clientlimit.Event) {})
+	if err := s.service.SetClients(s.ledger, []*clientlimit.Clients{
+		{Name: "public", Algorithm: clientlimit.Log, OpenOnOutage: true, Operations: map[string]quota.Units{"search": 2}, Limits: []quota.Limit{
+			{Name: "minute", Units: 3, Window: quota.Sliding(time.Minute)},
+			{Name: "hour", Units: 5, Window: quota.Sliding(time.Hour)},
+			{Name: "watched", Units: 2, Window: quota.Sliding(2 * time.Hour), Observe: true},
+		}},
+		{Name: "closed", Algorithm: clientlimit.Counter, Limits: []quota.Limit{{Name: "default", Units: 3, Window: quota.Sliding(time.Minute)}}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	s.Server = servertest.Start(t, func(c *server.Config) {
+		c.Clients = s.service
+		if edit != nil {
+			edit(c)
+		}
+	})
+	s.Clock = clock
+	return s
+}
+
+func TestClientGranted(t *testing.T) {
+	h := clientsServed(t, nil)
+	wire := h.Dial()
+	wire.Call("POST", "/v1/clients/public/acquire", "subject=alice&operation=search", servertest.Form)
+	h.Clock.Add(500 * time.Millisecond)
+	got := wire.Call("POST", "/v1/clients/public/acquire", `{"subject":"alice","count":1}`, servertest.JSON)
+	if got.Status != 200 || got.Text("granted") != "true" || got.Text("units") != "1" || got.Text("remaining") != "0" || got.Text("now") != "2026-11-21T09:00:00.5Z" {
+		t.Errorf("got %d %s", got.Status, got.Body)
+	}
+	if _, has := got.Fields["grant_id"]; has {
+		t.Errorf("there is a grant id: %s", got.Body)
+	}
+	for name, want := range map[string]string{
+		"RateLimit-Policy": `"minute";q=3;w=60, "hour";q=5;w=3600`,
+		"RateLimit":        `"minute";r=0;t=60, "hour";r=2;t=3600`, // half a second less, rounded up
+		"Retry-After":      "",
+	} {
+		if value := got.Header.Get(name); value != want {
+			t.Errorf("%s: %s, want %s", name, value, want)
+		}
+	}
+	var d api.Decision
+	if err := json.Unmarshal([]byte(got.Body), &d); err != nil {
+		t.Fatal(err)
+	}
+	if len(d.Limits) != 3 || !d.Limits[2].Observe || d.Limits[0].NextUnitsAt == nil || d.Limits[0].NextUnits != 2 {
+		t.Errorf("limits %+v", d.Limits)
+	}
+	if len(d.WouldDeny) != 1 || d.WouldDeny[0] != (api.Shortage{Limit: "watched", Missing: 1}) {
+		t.Errorf("would deny %+v", d.WouldDeny)
+	}
+}
+
+func TestClientDenied(t *testing.T) {
+	h := clientsServed(t, nil)
+	wire := h.Dial()
+	wire.Call("POST", "/v1/clients/public/acquire", "subject=alice&operation=search", servertest.Form)
+	h.Clock.Add(20 * time.Second)
+	wire.Call("POST", "/v1/clients/public/acquire", "subject=alice", servertest.Form)
+	h.Clock.Add(500 * time.Millisecond)
+	got := wire.Call("POST", "/v1/clients/public/acquire", "subject=alice&operation=search", servertest.Form)
+	if got.Status != 429 || got.Header.Get("Content-Type") != "application/problem+json" {
+		t.Fatalf("got %d %v", got.Status, got.Header)
+	}
+	for name, want := range map[string]string{
+		"type":              "https://iana.org/assignments/http-problem-types#quota-exceeded",
+		"granted":           "false",
+		"reason":            "limit_exceeded",
+		"limit":             "minute",
+		"requested":         "2",
+		"remaining":         "0",
+		"violated-policies": "[minute]",
+		"retry_after_ms":    "39500",
+		"retry_at":          "2026-11-21T09:01:00Z",
+	} {
+		if got.Text(name) != want {
+			t.Errorf("%s is %q, want %q", name, got.Text(name), want)
+		}
+	}
+	for name, want := range map[string]string{
+		"Retry-After":      "40",
+		"RateLimit-Policy": `"minute";q=3;w=60, "hour";q=5;w=3600`,
+		"RateLimit":        `"minute";r=0;t=40, "hour";r=2;t=3580`,
+	} {
+		if value := got.Header.Get(name); value != want {
+			t.Errorf("%s: %s, want %s", name, value, want)
+		}
+	}
+	h.Clock.Add(39*time.Second + 499*time.Millisecond)
+	if early := wire.Call("POST", "/v1/clients/public/acquire", "subject=alice&operation=search", servertest.Form); early.Status != 429 || early.Text("retry_after_ms") != "1" {
+		t.Errorf("a millisecond early: %d %s", early.Status, early.Body)
+	}
+	h.Clock.Add(time.Millisecond)
+	if late := wire.Call("POST", "/v1/clients/public/acquire", "subject=alice&operation=search", servertest.Form); late.Status != 200 || late.Text("remaining") != "0" {
+		t.Errorf("in time: %d %s", late.Status, late.Body)
+	}
+}
+
+// What a user may send by mistake, or to harm.
+func TestBadClientRequests(t *testing.T) {
+	huge := strings.Repeat("x", 1<<20)
+	json := func(field, value string) string { return `{"subject":"alice","` + field + `":` + value + `}` }
+	for _, row := range []struct {
+		name, path, kind, body string
+		status                 int
+		reason, says           string
+	}{
+		{"no body", "public/acquire", servertest.Form, "", 400, "bad_request", "subject is missing"},
+		{"an empty subject", "public/acquire", servertest.Form, "subject=", 400, "bad_request", "subject is missing or empty"},
+		{"a subject of a megabyte", "public/acquire", servertest.Form, "subject=" + huge, 413, "bad_request", "more than 114688 bytes"},
+		{"a long subject", "public/acquire", servertest.Form, "subject=" + huge[:8193], 400, "bad_request", "subject has at most 8192 bytes"},
+		{"not UTF-8 in JSON", "public/acquire", servertest.JSON, "{\"subject\":\"\xff\"}", 400, "bad_request", "UTF-8"},
+		{"a number as the subject", "public/acquire", servertest.JSON, `{"subject":5}`, 400, "bad_request", "subject must be a string, not a number"},
+		{"a list as the subject", "public/acquire", servertest.JSON, `{"subject":["alice"]}`, 400, "bad_request", "subject must be a string, not a list"},
+		{"two subjects", "public/acquire", servertest.Form, "subject=alice&subject=bob", 400, "bad_request", "subject is given twice"},
+		{"count 0", "public/acquire", servertest.JSON, json("count", "0"), 400, "bad_request", "count must be a whole number from 1 to 4294967295"},
+		{"count -1", "public/acquire", servertest.JSON, json("count", "-1"), 400, "bad_request", "count must be a whole number from 1 to 4294967295"},
+		{"count 1.5", "public/acquire", servertest.JSON, json("count", "1.5"), 400, "bad_request", "count must be a whole number"},
+		{"count 1e2", "public/acquire", servertest.JSON, json("count", "1e2"), 400, "bad_request", "count must be a whole number"},
+		{"count 2^32", "public/acquire", servertest.JSON, json("count", "4294967296"), 400, "bad_request", "count must be a whole number from 1 to 4294967295"},
+		{"count 2^64", "public/acquire", servertest.JSON, json("count", "18446744073709551616"), 400, "bad_request", "count must be a whole number"},
+		{"count as a string", "public/acquire", servertest.JSON, json("count", `"1"`), 400, "bad_request", "count must be a number, not a string"},
+		{"count empty", "public/acquire", servertest.Form, "subject=alice&count=", 400, "bad_request", "count must be a whole number"},
+		{"more than there is", "public/acquire", servertest.Form, "subject=alice&count=4", 422, "cost_exceeds_limit", "can never fit"},
+		{"very much", "public/acquire", servertest.Form, "subject=alice&operation=search&count=4294967295", 422, "cost_exceeds_limit", "can never fit"},
+		{"an unknown operation", "public/acquire", servertest.Form, "subject=alice&operation=serch", 404, "unknown_operation", `clients public have no operation "serch"`},
+		{"unknown clients", "pubilc/acquire", servertest.Form, "subject=alice", 404, "unknown_clients", `clients "pubilc" are not configured`},
+		{"clients of a strange name", "%00/acquire", servertest.Form, "subject=alice", 404, "unknown_clients", `clients "\x00" are not configured`},
+		{"an unknown field", "public/acquire", servertest.Form, "subject=alice&key=1", 400, "bad_request", `unknown field "key"`},
+		{"a batch of none", "public/batch", servertest.Form, "", 400, "bad_request", "subject must be a list of 1 to 128: 0"},
+		{"a batch of an empty list", "public/batch", servertest.JSON, `{"subject":[]}`, 400, "bad_request", "subject must be a list of 1 to 128: 0"},
+		{"a batch of too many", "public/batch", servertest.Form, strings.Repeat("subject=a&", 129), 400, "bad_request", "subject must be a list of 1 to 128: 129"},
+		{"fewer counts", "public/batch", servertest.Form, "subject=a&subject=b&count=1", 400, "bad_request", "operation and count must be as many as subject, or none: 0, 1 and 2"},
+		{"more operations", "public/batch", servertest.JSON, `{"subject":["a"],"operation":["search","search"]}`, 400, "bad_request", "as many as subject"},
+		{"a batch of one text", "public/batch", servertest.JSON, `{"subject":"a"}`, 400, "bad_request", "subject must be a list, not a string"},
+		{"a batch of numbers", "public/batch", servertest.JSON, `{"subject":[1]}`, 400, "bad_request", "each of subject must be a string, not a number"},
+		{"a batch of lists", "public/batch", servertest.JSON, `{"subject":[["a"]]}`, 400, "bad_request", "each of subject must be a string, not a list"},
+		{"counts as texts", "public/batch", servertest.JSON, `{"subject":["a"],"count":["1"]}`, 400, "bad_request", "each of count must be a number, not a string"},
+		{"a fraction among counts", "public/batch", servertest.JSON, `{"subject":["a"],"count":[0.5]}`, 400, "bad_request", "must be a whole number"},
+		{"a batch of unknown clients", "pubilc/batch", servertest.Form, "subject=a", 404, "unknown_clients", "are not configured"},
+		{"a batch of a megabyte", "public/batch", servertest.Form, "subject=" + huge, 413, "bad_request", "more than 851968 bytes"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			h := clientsServed(t, nil)
+			wire := h.Dial()
+			got := wire.Call("POST", "/v1/clients/"+row.path, row.body, row.kind)
+			if got.Status != row.status || got.Text("reason") != row.reason || !strings.Contains(got.Text("detail"), row.says) {
+				t.Errorf("got %d %s, want %d %s: %s", got.Status, got.Body, row.status, row.reason, row.says)
+			}
+			if left := wire.Call("POST", "/v1/clients/public/acquire", "subject=alice&count=3", servertest.Form); left.Status != 200 {
+				t.Errorf("the next request of the connection: %d %s", left.Status, left.Body)
+			}
+		})
+	}
+}
+
+// A form takes a subject of any bytes; JSON says what is to be done.
+func TestSubjectsOfAnyBytes(t *testing.T) {
+	h := clientsServed(t, nil)
+	wire := h.Dial()
+	for _, subject := range []string{"\xff\xfe", "\x00", "a\x00b", "a\nb", "ü", strings.Repeat("\xff", 8192), "192.0.2.1", "a b", "%", "#", "="} {
+		form := url.Values{"subject": {subject}}.Encode()
+		if got := wire.Call("POST", "/v1/clients/public/acquire", form+"&count=3", servertest.Form); got.Status != 200 {
+			t.Errorf("%.20q: %d %s", subject, got.Status, got.Body)
+		}
+		if got := wire.Call("POST", "/v1/clients/public/acquire", form, servertest.Form); got.Status != 429 {
+			t.Errorf("%.20q again: %d %s", subject, got.Status, got.Body)
+		}
+		if len(subject) > 1024 { // the head of a request has 8 KB
+			continue
+		}
+		state, err := h.Client("").Subject(context.Background(), "public", subject)
+		if err != nil || state.Limits[0].Used != 3 {
+			t.Errorf("%.20q: %+v, %v", subject, state, err)
+		}
+	}
+	got := wire.Call("POST", "/v1/clients/public/acquire", "{\"subject\":\"\xff\"}", servertest.JSON)
+	if want := "JSON is UTF-8; a form takes any bytes, as subject=%FF"; got.Text("hint") != want {
+		t.Errorf("hint %q, want %q", got.Text("hint"), want)
+	}
+	for _, body := range []string{"operation=%FF", "subject%FF=a", "count=%FF"} {
+		if got := wire.Call("POST", "/v1/clients/public/acquire", body, servertest.Form); got.Status != 400 {
+			t.Errorf("%s: %d %s", body, got.Status, got.Body)
+		}
+	}
+}
+
+func TestClientBatch(t *testing.T) {
+	h := clientsServed(t, nil)
+	requests := []api.ClientRequest{
+		{Subject: "alice", Operation: "search"}, {Subject: "\xff"}, {Subject: "alice", Count: 2}, {Subject: ""}, {Subject: "bob", Operation: "serch"},
+		{Subject: "bob", Count: 4}, {Subject: "bob", Count: -1}, {Subject: "alice"},
+	}
+	decisions, err := h.Client("").AcquireClients(context.Background(), "public", requests)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"", "", "limit_exceeded", "bad_request", "unknown_operation", "cost_exceeds_limit", "bad_request", ""}
+	for i, d := range decisions {
+		if d.Reason != want[i] || d.Granted != (want[i] == "") || d.Granted && (d.Now == nil || len(d.Limits) != 3) {
+			t.Errorf("%d: %+v, want %q", i, d, want[i])
+		}
+	}
+	if d := decisions[2]; d.Status != 429 || d.RetryAfterMs != 60_000 || d.Limit != "minute" || len(d.ViolatedPolicies) != 1 || d.Type == "" {
+		t.Errorf("the denial: %+v", d)
+	}
+	wire := h.Dial()
+	got := wire.Call("POST", "/v1/clients/public/batch", `{"subject":["carol","carol"],"operation":["search",""],"count":[1,1]}`, servertest.JSON)
+	if got.Status != 200 || strings.Count(got.Body, `"granted":true`) != 2 {
+		t.Errorf("as JSON: %d %s", got.Status, got.Body)
+	}
+	h.ledger.Fail(quota.ErrUnavailable)
+	if decisions, err = h.Client("").AcquireClients(context.Background(), "closed", requests[:1]); err != nil || decisions[0].Reason != "unknown_operation" {
+		t.Errorf("got %+v, %v", decisions, err)
+	}
+	if decisions, err = h.Client("").AcquireClients(context.Background(), "closed", requests[1:3]); err != nil || len(decisions) != 2 ||
+		decisions[1].Reason != "ledger_unavailable" || decisions[1].Status != 503 || decisions[1].Granted {
+		t.Errorf("without a ledger: %+v, %v", decisions, err)
+	}
+}
+
+func TestClientsDuringAnOutage(t *testing.T) {
+	h := clientsServed(t, nil)
+	h.ledger.Fail(quota.ErrUnavailable)
+	wire := h.Dial()
+	open := wire.Call("POST", "/v1/clients/public/acquire", "subject=alice&count=3", servertest.Form)
+	if open.Status != 200 || open.Text("mode") != "outage" || open.Text("units") != "3" || open.Header.Get("RateLimit") != "" {
+		t.Errorf("open: %d %s", open.Status, open.Body)
+	}
+	closed := wire.Call("POST", "/v1/clients/closed/acquire", "subject=alice", servertest.Form)
+	if closed.Status != 503 || closed.Text("reason") != "ledger_unavailable" || closed.Header.Get("Retry-After") != "1" {
+		t.Errorf("closed: %d %s", closed.Status, closed.Body)
+	}
+	if _, err := h.Client("").AcquireClient(context.Background(), "closed", api.ClientRequest{Subject: "alice"}); !errors.Is(err, api.ErrLedgerUnavailable) {
+		t.Errorf("closed: %v", err)
+	}
+	if d, err := h.Client("").AcquireClient(context.Background(), "public", api.ClientRequest{Subject: "alice"}); err != nil || d.Mode != "outage" {
+		t.Errorf("open: %+v, %v", d, err)
+	}
+}
+
+func TestClientsAreTold(t *testing.T) {
+	var resets []server.ClientReset
+	h := clientsServed(t, func(c *server.Config) {
+		c.AdminGroup = servertest.OwnGroup(t)
+		c.ClientReset = func(r server.ClientReset) { resets = append(resets, r) }
+	})
+	ctx, client := context.Background(), h.Client("")
+	for range 5 {
+		if _, err := client.AcquireClient(ctx, "public", api.ClientRequest{Subject: "192.0.2.1"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list, err := client.ListClients(ctx)
+	if err != nil || len(list) != 2 || list[0].Name != "public" || list[0].Granted != 3 || list[0].Denied != 2 || list[0].Operations["search"] != 2 ||
+		list[0].OnOutage != "open" || list[1].OnOutage != "closed" || list[1].Algorithm != "counter" || list[0].Top != nil {
+		t.Errorf("listed: %+v, %v", list, err)
+	}
+	one, err := client.GetClients(ctx, "public")
+	state, err2 := client.Subject(ctx, "public", "::ffff:192.0.2.1")
+	if err != nil || err2 != nil || len(one.Top) != 1 || one.Top[0].Denials != 2 || one.Top[0].Hash == "" || one.Top[0].Hash != state.Hash || one.Top[0].Subject != "" {
+		t.Errorf("one: %+v, %v; its subject %+v, %v", one, err, state, err2)
+	}
+	if len(state.Limits) != 3 || state.Limits[0].Used != 3 || state.Limits[0].NextUnitsAt == nil {
+		t.Errorf("the subject: %+v", state)
+	}
+	if done, err := client.ResetSubject(ctx, "public", "192.0.2.1"); err != nil || !done.Reset {
+		t.Errorf("reset: %+v, %v", done, err)
+	}
+	if d, err := client.AcquireClient(ctx, "public", api.ClientRequest{Subject: "192.0.2.1", Count: 3}); err != nil || !d.Granted {
+		t.Errorf("after the reset: %+v, %v", d, err)
+	}
+	if len(resets) != 1 || resets[0].Clients != "public" || resets[0].Caller.UID != os.Getuid() {
+		t.Errorf("resets: %+v", resets)
+	}
+	for _, ask := range []func() error{
+		func() error { _, err := client.GetClients(ctx, "pubilc"); return err },
+		func() error { _, err := client.Subject(ctx, "pubilc", "a"); return err },
+		func() error { _, err := client.ResetSubject(ctx, "pubilc", "a"); return err },
+		func() error {
+			_, err := client.AcquireClient(ctx, "pubilc", api.ClientRequest{Subject: "a"})
+			return err
+		},
+	} {
+		var p *api.Problem
+		if err := ask(); !errors.As(err, &p) || p.Reason != quota.UnknownClients || p.Hint != "did you mean public?" {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
+// Whoever may connect may ask; who was denied is told to operators, who alone may reset.
+func TestRolesOfClients(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can call as other users")
+	}
+	member, admin := account(t, "nobody"), account(t, "daemon")
+	h := clientsServed(t, func(c *server.Config) { c.AdminGroup = "daemon" })
+	if err := os.Chmod(h.Socket, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	h.Tokens.Issue("pass", "trending", "US", "youtube")
+	token := "Authorization: Bearer pass"
+	for _, row := range []struct {
+		name, method, path, body string
+		holder, member, admin    int
+	}{
+		{"acquire", "POST", "/v1/clients/public/acquire", "subject=alice", 200, 200, 200},
+		{"batch", "POST", "/v1/clients/closed/batch", "subject=alice", 200, 200, 200},
+		{"list", "GET", "/v1/clients", "", 200, 200, 200},
+		{"subject", "GET", "/v1/clients/public/subject?subject=alice", "", 200, 200, 200},
+		{"reset", "DELETE", "/v1/clients/public/subject?subject=alice", "", 403, 403, 200},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			if got := as(t, h.Server, member, row.method, row.path, row.body, token); got != row.holder {
+				t.Errorf("token holder: %d, want %d", got, row.holder)
+			}
+			if got := as(t, h.Server, member, row.method, row.path, row.body); got != row.member {
+				t.Errorf("member: %d, want %d", got, row.member)
+			}
+			if got := as(t, h.Server, admin, row.method, row.path, row.body); got != row.admin {
+				t.Errorf("admin: %d, want %d", got, row.admin)
+			}
+		})
+	}
+	h.service.Acquire(context.Background(), "public", clientlimit.Request{Subject: "secret-key", Count: 3}, clientlimit.Request{Subject: "secret-key", Count: 1})
+	if got := answerTo(t, h.Server, member, "GET", "/v1/clients/public", ""); strings.Contains(got, "secret-key") || strings.Contains(got, `"top"`) {
+		t.Errorf("a member is told: %s", got)
+	}
+	if got := answerTo(t, h.Server, admin, "GET", "/v1/clients/public", ""); !strings.Contains(got, `"subject":"secret-key","denials":1`) {
+		t.Errorf("an operator is told: %s", got)
+	}
+}

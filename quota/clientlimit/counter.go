@@ -7,7 +7,25 @@ import (
 	"quotad/quota"
 )
 
-// A counterRecord has two sums per limit.
+// A counterRecord has two sums per limit: c, the units granted in the bucket of the clock
+// that is now, and p, those of the one before. With U units in a window of W ms, and e ms of
+// the bucket over, a call for n is granted if c + ⌈p × (W−e)/W⌉ + n ≤ U.
+//
+// How far that is from what was granted in the trailing window, which is c and of p those
+// units that were granted later than e into their bucket, say a, with 0 ≤ a ≤ p ≤ U:
+//
+//   - Too much: let the last grant of this bucket be e' ≤ e into it. After it, c ≤ U −
+//     ⌈p × (W−e')/W⌉, so c + a ≤ U + p − ⌈p × (W−e')/W⌉, which is less than 2U. It is nearly
+//     reached by whoever spends U at the very end of a bucket, and then all that the formula
+//     gives. Where p was spent evenly, a is p × (W−e)/W, and c + a ≤ U, but for the rounding.
+//     Within a bucket, never more than U.
+//   - Too little: what would fit c + a fits when the next bucket begins, at the latest: c is
+//     all that counts then, as the whole of the bucket before. So such a denial ends in less
+//     than W.
+//
+// On random traffic of one to ten times U, in single units with U = 60, the most in a trailing
+// window is some 15 % above U, and the mean at a grant below it; in all, what is granted is
+// within 2 % of what a log grants. TestCounterError prints it.
 //
 // It is kept as, per limit: window in s · number of the current bucket, which is the time
 // divided by the window · units of the current and of the previous bucket; each of 32 bits,

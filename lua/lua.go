@@ -66,17 +66,8 @@ type Scripts struct {
 	Acquire, Adjust, Claim, ClientCounter, ClientLog, Close, Count, Fence, Hold, Load, Merge, Replay, Reset, Restore, Save, Settle, Usage string
 }
 
-// All returns the scripts as they run in production: on the server's clock.
-func All() Scripts { return joined(clock) }
-
-// AllOnTestClock returns the scripts with their one clock replaced: they read
-// the time, in milliseconds, from a key of that name. For tests of the ledger
-// that take days; a server's clock cannot be set.
-func AllOnTestClock(key string) Scripts {
-	return joined("local clock_text = redis.call('GET', '" + key + "')\nlocal clock_ms = tonumber(clock_text)\n\n")
-}
-
-func joined(clock string) Scripts {
+// All returns the scripts, each with the parts that it needs.
+func All() Scripts {
 	join := func(parts ...string) string { return strings.Join(append([]string{clock}, parts...), "\n") }
 	log := strings.Join([]string{account, entries, index, view}, "\n")
 	return Scripts{

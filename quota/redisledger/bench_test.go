@@ -13,7 +13,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"quotad/lua"
 	"quotad/quota"
 	"quotad/quota/redisledger/redistest"
 )
@@ -195,7 +194,7 @@ func newLongLog(b testing.TB, server *redistest.Server, size, tickMs int) *longL
 	b.Helper()
 	config := Config{Addrs: []string{server.Addr}, Daemon: "bench", KeyPrefix: strconv.Itoa(size) + ":"}
 	l := &longLog{size: size, client: connect(b, config), clock: config.KeyPrefix + "clock", c: youtube()}
-	ticking := rewritten(b, lua.AllOnTestClock(l.clock), func(script string) string {
+	ticking := rewritten(onClock(b, "'"+l.clock+"'"), func(script string) string {
 		return strings.Replace(script, "'GET', '"+l.clock+"'", fmt.Sprintf("'INCRBY', '%s', %d", l.clock, tickMs), 1)
 	})
 	var err error

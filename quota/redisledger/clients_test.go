@@ -21,7 +21,7 @@ import (
 // clientScripts are the scripts on a clock of the test. A record outlives its time by a
 // day: Redis lets it expire by its own clock, on which the test's hours are seconds.
 func clientScripts(t testing.TB, clock string) lua.Scripts {
-	return rewritten(t, lua.AllOnTestClock(clock), func(script string) string {
+	return rewritten(onClock(t, clock), func(script string) string {
 		return strings.ReplaceAll(script, "'PX', ", "'PX', 86400000 + ")
 	})
 }
@@ -41,7 +41,7 @@ func TestClientRecordsAgree(t *testing.T) {
 	server := redistest.Start(t)
 	config := Config{Addrs: []string{server.Addr}, Daemon: "a"}
 	client := connect(t, config)
-	l, err := open(config, Local{}, clientScripts(t, "clock"))
+	l, err := open(config, Local{}, clientScripts(t, clockOfServer))
 	if err != nil {
 		t.Fatal(err)
 	}

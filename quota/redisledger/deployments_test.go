@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
-	"quotad/lua"
 	"quotad/quota"
 	"quotad/quota/clientlimit"
 	"quotad/quota/ledgertest"
@@ -58,7 +56,7 @@ func TestDeployments(t *testing.T) {
 		t.Run(deployment.name, func(t *testing.T) {
 			t.Parallel()
 			config := deployment.start(t)
-			ledgertest.Run(t, onTestClock(config))
+			ledgertest.Run(t, harnessOf(t, config))
 			if err := everyVerb(t, config); err != nil {
 				t.Error(err)
 			}
@@ -66,21 +64,14 @@ func TestDeployments(t *testing.T) {
 	}
 }
 
-// The suite's credentials, whose time is kept beside them: a script in a Cluster
-// sees no key of another slot.
+// The suite's credentials, whose time is kept beside them.
 var suiteClocks = []string{"{one}:clock", "{other}:clock", "{youtube}:clock", "{current}:clock", "{monthly}:clock"}
-
-func clockBeside(t testing.TB, clock string) lua.Scripts {
-	return rewritten(t, lua.AllOnTestClock(clock), func(script string) string {
-		return strings.ReplaceAll(script, "'"+clock+"'", "string.match(KEYS[1], '^.*}') .. ':clock'")
-	})
-}
 
 func TestCluster(t *testing.T) {
 	t.Parallel()
 	nodes := redistest.StartCluster(t)
 	config := Config{Addrs: []string{nodes[0].Addr, nodes[1].Addr}}
-	ledgertest.Run(t, opener{config: config, clocks: suiteClocks, scripts: clockBeside}.harness())
+	ledgertest.Run(t, opener{config: config, clocks: suiteClocks, scripts: onClock(t, clockOfCredential)}.harness())
 	if err := everyVerb(t, config); err != nil {
 		t.Error(err)
 	}

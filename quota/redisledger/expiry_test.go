@@ -211,7 +211,7 @@ func TestKeysOutliveALongerWindow(t *testing.T) {
 func newExpiryWatch(t *testing.T, server *redistest.Server, window quota.Window) *expiryWatch {
 	t.Helper()
 	v := &expiryWatch{T: t, clock: ledgertest.NewClock(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)), c: hundred(), expires: make(map[string]time.Time)}
-	opened, _ := harness(server).Open(t, v.clock)
+	opened, _ := harness(t, server).Open(t, v.clock)
 	t.Cleanup(func() { opened.Close() })
 	v.ledger = opened.(*Ledger)
 	v.client = connect(t, Config{Addrs: []string{server.Addr}})

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"quotad/lua"
 	"quotad/quota"
 	"quotad/quota/redisledger/redistest"
 )
@@ -34,7 +33,7 @@ func newHosts(t *testing.T, n int) *hosts {
 		}
 	}
 	for range n {
-		l, err := open(config, Local{}, lua.AllOnTestClock("clock"))
+		l, err := open(config, Local{}, onClock(t, clockOfServer))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -285,7 +284,7 @@ func TestManyLines(t *testing.T) {
 func TestNothingOfAJobStaysForEver(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	l, err := open(Config{Addrs: []string{server.Addr}, Daemon: "test"}, Local{}, guarded(t, "clock"))
+	l, err := open(Config{Addrs: []string{server.Addr}, Daemon: "test"}, Local{}, guarded(t, clockOfServer))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,6 @@ import (
 
 	"quotad/jobs"
 	"quotad/jobs/scheduler"
-	"quotad/lua"
 	"quotad/quota"
 	"quotad/quota/redisledger/redistest"
 	"quotad/regions"
@@ -103,7 +102,7 @@ func (c *simulatedHosts) start(name string) *host {
 	h := &host{all: c, name: name}
 	config := Config{Addrs: []string{c.server.Addr}, Daemon: name}
 	var err1, err2, err3, err4 error
-	h.ledger, err1 = open(config, Local{}, lua.AllOnTestClock("clock"))
+	h.ledger, err1 = open(config, Local{}, onClock(c.t, clockOfServer))
 	h.clock, err2 = config.client()
 	job := c.job
 	h.Runner, err3 = jobs.Open(jobs.Config{

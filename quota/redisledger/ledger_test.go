@@ -15,21 +15,19 @@ import (
 )
 
 // harness opens ledgers on one server: a real Redis in everything but the clock.
-func harness(server *redistest.Server) ledgertest.Harness {
-	return onTestClock(Config{Addrs: []string{server.Addr}})
+func harness(t testing.TB, server *redistest.Server) ledgertest.Harness {
+	return harnessOf(t, Config{Addrs: []string{server.Addr}})
 }
 
-func onTestClock(config Config) ledgertest.Harness {
-	return opener{config: config, clocks: []string{"clock"}, scripts: func(_ testing.TB, clock string) lua.Scripts {
-		return lua.AllOnTestClock(clock)
-	}}.harness()
+func harnessOf(t testing.TB, config Config) ledgertest.Harness {
+	return opener{config: config, clocks: []string{"clock"}, scripts: onClock(t, clockOfPrefix)}.harness()
 }
 
 // An opener opens ledgers, each under a key prefix of its own.
 type opener struct {
 	config  Config
 	clocks  []string // the keys, behind the prefix, that hold the time
-	scripts func(t testing.TB, clock string) lua.Scripts
+	scripts lua.Scripts
 }
 
 func (o opener) harness() ledgertest.Harness {
@@ -56,7 +54,7 @@ func (o opener) open(t testing.TB, clock *ledgertest.Clock) (l quota.Ledger, reo
 	})
 	open := func(daemon string) quota.Ledger {
 		config.Daemon = daemon
-		l, err := open(config, Local{}, o.scripts(t, config.KeyPrefix+o.clocks[0]))
+		l, err := open(config, Local{}, o.scripts)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,10 +80,10 @@ func connect(t testing.TB, config Config) redis.UniversalClient {
 
 func TestLedger(t *testing.T) {
 	t.Parallel()
-	ledgertest.Run(t, harness(redistest.Start(t)))
+	ledgertest.Run(t, harness(t, redistest.Start(t)))
 }
 
 func TestRandomHistories(t *testing.T) {
 	t.Parallel()
-	ledgertest.Random(t, harness(redistest.Start(t)))
+	ledgertest.Random(t, harness(t, redistest.Start(t)))
 }

@@ -55,7 +55,7 @@ func TestNothingIsBookedIntoALostLog(t *testing.T) {
 func TestOutageGrantWhoseIDIsTaken(t *testing.T) {
 	t.Parallel()
 	clock := ledgertest.NewClock(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC))
-	l, _ := harness(redistest.Start(t)).Open(t, clock)
+	l, _ := harness(t, redistest.Start(t)).Open(t, clock)
 	t.Cleanup(func() { l.Close() })
 	ledger := l.(*Ledger)
 	alone := func(seq int64) []offlineGrant {

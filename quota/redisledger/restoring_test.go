@@ -25,7 +25,7 @@ type restoring struct {
 func beginRestoring(t *testing.T) *restoring {
 	t.Helper()
 	clock := ledgertest.NewClock(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC))
-	opened, _ := harness(redistest.Start(t)).Open(t, clock)
+	opened, _ := harness(t, redistest.Start(t)).Open(t, clock)
 	t.Cleanup(func() { opened.Close() })
 	return &restoring{t, clock, opened.(*Ledger), restored()}
 }
@@ -41,7 +41,7 @@ func beginTwo(t *testing.T) (a, b *restoring) {
 func beginSome(t *testing.T, n int) (all []*restoring) {
 	t.Helper()
 	clock := ledgertest.NewClock(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC))
-	h := harness(redistest.Start(t))
+	h := harness(t, redistest.Start(t))
 	first, _ := h.Open(t, clock)
 	for len(all) < n {
 		l := first

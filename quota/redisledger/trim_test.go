@@ -36,7 +36,7 @@ func TestTrimmingIsSaved(t *testing.T) {
 func TestDenialThatTrims(t *testing.T) {
 	t.Parallel()
 	clock := ledgertest.NewClock(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC))
-	l, _ := harness(redistest.Start(t)).Open(t, clock)
+	l, _ := harness(t, redistest.Start(t)).Open(t, clock)
 	c := hundred()
 	c.Limits[0].Units, c.Limits[0].Window = 200, quota.Sliding(time.Hour)
 	acquire := func(operation string, granted bool) quota.Decision {

@@ -145,17 +145,25 @@ func TestFreshNeedsAWholeChart(t *testing.T) {
 	}
 }
 
+// Nothing is removed until something is too old, and then a day's worth ahead.
 func TestPassRemovesWhatIsTooOld(t *testing.T) {
 	d := newDBRun(t, envConfig{limit: 100, quota: 100})
 	d.next(t.Context(), "", 0)
-	d.clock.Add(defaultRetain + time.Second)
+	d.clock.Add(23 * time.Hour)
+	d.next(t.Context(), "", 0)
+	d.clock.Add(defaultRetain - 23*time.Hour)
 	d.o.pages, d.pass.most = 1, 1
-	if _, said := d.next(t.Context(), "", 0); !strings.HasPrefix(said, "removed what upstream told more than 30 days ago: 200 videos, 1 chart, 0 files\n") {
+	if _, said := d.next(t.Context(), "", 0); strings.Contains(said, "removed") {
 		t.Errorf("got:\n%s", said)
 	}
-	d.wantStored(50, 50)
+	d.wantStored(200, 450)
+	d.clock.Add(time.Second)
+	if _, said := d.next(t.Context(), "", 0); !strings.HasPrefix(said, "removed what upstream told more than 29 days ago: 150 videos, 2 charts, 0 files\n") {
+		t.Errorf("got:\n%s", said)
+	}
+	d.wantStored(50, 100)
 	d.clock.Add(2 * defaultRetain)
 	d.o.retain = 0
 	d.next(t.Context(), "", 0)
-	d.wantStored(50, 100)
+	d.wantStored(50, 150)
 }

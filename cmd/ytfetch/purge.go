@@ -38,6 +38,20 @@ func purge(ctx context.Context, file *store.Store, dir string, before time.Time)
 	return gone, err
 }
 
+// due tells what a pass removes: from a file nothing, unless something in it is too old, and
+// then also what will be within a day of 30. What is removed leaves the index of words by a
+// merge of all of that, which is so done once a day and not in each pass.
+func due(file *store.Store, now time.Time, retain time.Duration) (*store.Store, time.Duration, error) {
+	if file == nil {
+		return nil, retain, nil
+	}
+	old, err := file.PurgeDue(now.Add(-retain))
+	if err != nil || !old {
+		return nil, retain, err
+	}
+	return file, retain - retain/30, nil
+}
+
 // pageFiles is what openJSONLines and its pages are called: nothing else is removed.
 const pageFiles = "[A-Z][A-Z]/[0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9]T[0-9][0-9][0-9][0-9][0-9][0-9]Z/page-*.jsonl"
 

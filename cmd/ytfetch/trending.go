@@ -86,9 +86,13 @@ func (p *pass) purge(ctx context.Context, file *store.Store, o options) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, purgeTime)
 	defer cancel()
-	gone, err := purge(ctx, file, o.out, p.now().Add(-o.retain))
+	file, span, err := due(file, p.now(), o.retain)
+	if err != nil {
+		return err
+	}
+	gone, err := purge(ctx, file, o.out, p.now().Add(-span))
 	if gone != (removed{}) {
-		p.say("removed what upstream told more than %v ago: %v", days(o.retain), gone)
+		p.say("removed what upstream told more than %v ago: %v", days(span), gone)
 	}
 	if ctx.Err() != nil {
 		return nil

@@ -27,7 +27,8 @@ leaves a bookmark, so that the next pass of the region goes on there. Since July
   --fresh 10m      (sqlite) a region whose chart was begun less than this ago, by the
                    same arguments, is not fetched again: exit code 0 without a call
   --retain 30d     remove what upstream told longer ago, of both formats, before the
-                   first call (0: never). What was got without a user's authorisation
+                   first call (0: never); of videos.db once a day, and then what is
+                   older than 29 days. What was got without a user's authorisation
                    may be kept for at most 30 calendar days: YouTube API Services
                    Developer Policies, III.E.4. Between passes nothing is removed: a
                    job that runs once a day takes --retain 29d
@@ -43,7 +44,8 @@ videos.db in DIR, else here, in .quotad/data/JOB and in /var/lib/quotad/data/JOB
 search finds videos that have all words in their title, channel, tags or description,
 the best first (bm25; the newest 2,000 of those that have them). Accents and case do
 not count; riv* finds what begins with riv; whatever is not a letter or a digit parts
-words. --since 7d: that were in a chart within that time; with --region, in that one's.
+words. In scripts whose words no blanks part (東京タワー), and in Korean, what is typed
+is found wherever it stands. --since 7d: that were in a chart within that time; with --region, in that one's.
 show tells all of one video, stats counts, purge removes what is too old, at once;
 one that is interrupted goes on the next time.
 

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"quotad/quota"
 	"quotad/quota/clientlimit"
 	"quotad/quota/ledgertest"
 )
@@ -40,8 +39,3 @@ func openClients(t testing.TB, path string, clock func() time.Time) *Clients {
 func TestClients(t *testing.T) { ledgertest.RunClients(t, clientHarness()) }
 
 func TestRandomClients(t *testing.T) { ledgertest.RandomClients(t, clientHarness()) }
-
-// public are clients with six units a minute.
-func public(algorithm clientlimit.Algorithm) *clientlimit.Clients {
-	return &clientlimit.Clients{Name: "public", Algorithm: algorithm, Limits: []quota.Limit{{Name: "minute", Units: 6, Window: quota.Sliding(time.Minute)}}}
-}

@@ -22,9 +22,6 @@ var _ clientlimit.Ledger = (*Ledger)(nil)
 type clients struct {
 	scripts map[clientlimit.Algorithm]clientScript
 	away    sync.Map // by node, a redis.UniversalClient: why it is asked nothing, an error
-
-	mu     sync.Mutex // guards what follows
-	secret []byte     // nil until it is known
 }
 
 // A clientScript is called without a redis.Script: go-redis would have a pipeline repeat it.
@@ -79,21 +76,13 @@ func (l *Ledger) ResetClient(ctx context.Context, c *clientlimit.Clients, subjec
 	return repeat(ctx, func() error { return l.client.Del(ctx, l.clientKey(c, subject)).Err() })
 }
 
-// ClientSecret implements clientlimit.Ledger. One that Redis has lost is put back by the
-// daemon that first asks for it again.
-func (l *Ledger) ClientSecret(ctx context.Context) ([]byte, error) {
-	l.clients.mu.Lock()
-	known := l.clients.secret
-	l.clients.mu.Unlock()
-	if known == nil {
-		known = make([]byte, clientlimit.SecretSize)
-		rand.Read(known)
-	}
-	key := l.prefix + "clients:secret"
-	var secret []byte
-	err := repeat(ctx, func() (err error) {
-		err = l.client.SetArgs(ctx, key, known, redis.SetArgs{Mode: "NX"}).Err()
-		if err == nil || errors.Is(err, redis.Nil) { // there was one
+// ClientSecret implements clientlimit.Ledger.
+func (l *Ledger) ClientSecret(ctx context.Context) (secret []byte, err error) {
+	key, drawn := l.prefix+"clients:secret", make([]byte, clientlimit.SecretSize)
+	rand.Read(drawn)
+	err = repeat(ctx, func() error {
+		err := l.client.SetArgs(ctx, key, drawn, redis.SetArgs{Mode: "NX"}).Err()
+		if err == nil || errors.Is(err, redis.Nil) { // there is one
 			secret, err = l.client.Get(ctx, key).Bytes()
 		}
 		return err
@@ -104,9 +93,6 @@ func (l *Ledger) ClientSecret(ctx context.Context) ([]byte, error) {
 	if len(secret) != clientlimit.SecretSize {
 		return nil, fmt.Errorf("%w: the key %s has no secret of %d bytes", quota.ErrUnavailable, key, clientlimit.SecretSize)
 	}
-	l.clients.mu.Lock()
-	defer l.clients.mu.Unlock()
-	l.clients.secret = secret
 	return secret, nil
 }
 

@@ -2,6 +2,7 @@ package redisledger
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
@@ -14,6 +15,7 @@ import (
 	"quotad/lua"
 	"quotad/quota"
 	"quotad/quota/clientlimit"
+	"quotad/quota/ledgertest"
 	"quotad/quota/redisledger/redistest"
 	"quotad/quota/seedtest"
 )
@@ -28,10 +30,52 @@ func clientScripts(t testing.TB, clock string) lua.Scripts {
 
 // patient has calls wait for their answers, on a busy machine too.
 func patient(l *Ledger) *Ledger {
-	if client, ok := l.client.(*redis.Client); ok {
+	switch client := l.client.(type) {
+	case *redis.Client:
+		client.Options().ReadTimeout, client.Options().WriteTimeout = hanging, hanging
+	case *redis.ClusterClient:
 		client.Options().ReadTimeout, client.Options().WriteTimeout = hanging, hanging
 	}
 	return l
+}
+
+// clientHarness opens ledgers of client limits on one server, each under a key prefix of its own.
+func clientHarness(server *redistest.Server) ledgertest.ClientHarness {
+	var join func(t testing.TB) clientlimit.Ledger
+	return ledgertest.ClientHarness{
+		Open: func(t testing.TB, clock *ledgertest.Clock) (clientlimit.Ledger, func() clientlimit.Ledger) {
+			config := Config{Addrs: []string{server.Addr}, KeyPrefix: "quotad:" + t.Name() + ":"}
+			client := connect(t, config)
+			clock.OnSet(func(now time.Time) {
+				if err := client.Set(context.Background(), config.KeyPrefix+"clock", now.UnixMilli(), 0).Err(); err != nil {
+					t.Error(err)
+				}
+			})
+			daemons := 0
+			join = func(t testing.TB) clientlimit.Ledger {
+				daemons++
+				config.Daemon = fmt.Sprint("daemon-", daemons)
+				l, err := open(config, Local{}, clientScripts(t, config.KeyPrefix+"clock"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { l.Close() })
+				return patient(l)
+			}
+			return join(t), func() clientlimit.Ledger { return join(t) }
+		},
+		Join: func(t testing.TB) clientlimit.Ledger { return join(t) },
+	}
+}
+
+func TestClients(t *testing.T) {
+	t.Parallel()
+	ledgertest.RunClients(t, clientHarness(redistest.Start(t)))
+}
+
+func TestRandomClients(t *testing.T) {
+	t.Parallel()
+	ledgertest.RandomClients(t, clientHarness(redistest.Start(t)))
 }
 
 // After the same history, Redis and clientlimit have the same record and have decided the
@@ -49,7 +93,7 @@ func TestClientRecordsAgree(t *testing.T) {
 	patient(l)
 	for _, algorithm := range []clientlimit.Algorithm{clientlimit.Log, clientlimit.Counter} {
 		t.Run(string(algorithm), func(t *testing.T) {
-			const lives = 8
+			const lives = 4
 			seed := seedtest.Seed(t, 1)
 			for n := range lives {
 				h := clientHistory{

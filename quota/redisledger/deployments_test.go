@@ -75,6 +75,10 @@ func TestCluster(t *testing.T) {
 	if err := everyVerb(t, config); err != nil {
 		t.Error(err)
 	}
+	t.Run("client limits", func(t *testing.T) {
+		clusterClientsWithoutReply(t, config)
+		clusterClientsOfFrozenNode(t, config, nodes[1])
+	})
 	t.Run("the least rights", func(t *testing.T) {
 		allow := func(rights string) {
 			for _, node := range nodes {

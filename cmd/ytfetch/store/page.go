@@ -88,10 +88,15 @@ ON CONFLICT (id) DO UPDATE SET
 	channel_id = excluded.channel_id, channel = excluded.channel, title = excluded.title, tags = excluded.tags,
 	description = excluded.description, raw = excluded.raw
 WHERE excluded.last_seen >= last_seen`
+	tags := joinTags(it.Snippet.Tags)
+	raw, err := s.packer.pack(it.raw, textsOf(it.Snippet.Title, it.Snippet.ChannelTitle, tags, it.Snippet.Description))
+	if err != nil {
+		return 0, err
+	}
 	err = s.exec(insert, it.ID, at, it.Snippet.PublishedAt, seconds(it.ContentDetails.Duration),
 		count(it.Statistics.ViewCount), count(it.Statistics.LikeCount), count(it.Statistics.CommentCount),
-		it.Snippet.CategoryID, it.Snippet.ChannelID, it.Snippet.ChannelTitle, it.Snippet.Title, joinTags(it.Snippet.Tags),
-		it.Snippet.Description, it.raw)
+		it.Snippet.CategoryID, it.Snippet.ChannelID, it.Snippet.ChannelTitle, it.Snippet.Title, tags,
+		it.Snippet.Description, raw)
 	if err != nil {
 		return 0, err
 	}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -15,9 +16,10 @@ type Purged struct {
 }
 
 // Purge removes the videos that upstream last told of before a time, and the charts that
-// were begun before it. It does so in steps of a few rows, each a transaction of its own:
-// other processes write between them, and a purge that ends early, by its context or by a
-// kill, has the next one go on. What is removed is overwritten, and the file shrinks.
+// were begun before it, and merges the index of words, in which the words of removed videos
+// stand until then. It does so in steps, each a transaction of its own: other processes
+// write between them, and a purge that ends early, by its context or by a kill, has the next
+// one go on. What is removed is overwritten, also in the log of writes; the file shrinks.
 func (s *Store) Purge(ctx context.Context, before time.Time) (Purged, error) {
 	defer s.interruptible(ctx)()
 	var done Purged
@@ -39,19 +41,26 @@ func (s *Store) Purge(ctx context.Context, before time.Time) (Purged, error) {
 			*part.total += removed
 		}
 	}
-	if done == (Purged{}) {
-		return done, nil
-	}
-	if err := s.exec("PRAGMA incremental_vacuum"); err != nil {
-		return done, fmt.Errorf("cannot shrink the file: %w", err)
+	if err := s.finish(); err != nil {
+		return done, errors.Join(ctx.Err(), fmt.Errorf("cannot overwrite what is removed: %w", err))
 	}
 	return done, nil
+}
+
+// PurgeDue tells whether Purge has something to do.
+func (s *Store) PurgeDue(before time.Time) (due bool, err error) {
+	const sql = `SELECT EXISTS (SELECT 1 FROM videos WHERE last_seen < ?1) OR EXISTS (SELECT 1 FROM charts WHERE began_at < ?1) OR removed > gone FROM purged`
+	if err := s.query(sql, []any{before}, func(row *sqlite3.Stmt) { due = row.ColumnBool(0) }); err != nil {
+		return false, fmt.Errorf("cannot tell what is to be purged: %w", err)
+	}
+	return due, nil
 }
 
 // A step is so many rows: some milliseconds.
 const (
 	chartStep = 10
 	videoStep = 200
+	mergeStep = 500 // pages of the index
 )
 
 func (s *Store) purgeCharts(before time.Time) (removed int64, err error) {
@@ -70,7 +79,7 @@ func (s *Store) purgeCharts(before time.Time) (removed int64, err error) {
 			}
 		}
 		removed = int64(len(charts))
-		return err
+		return errors.Join(err, s.note(removed))
 	})
 	return removed, err
 }
@@ -79,7 +88,51 @@ func (s *Store) purgeVideos(before time.Time) (removed int64, err error) {
 	err = s.transact(func() error {
 		err := s.exec("DELETE FROM videos WHERE number IN (SELECT number FROM videos WHERE last_seen < ? LIMIT ?)", before, videoStep)
 		removed = s.db.Changes()
-		return err
+		return errors.Join(err, s.note(removed))
 	})
 	return removed, err
+}
+
+func (s *Store) note(removed int64) error {
+	if removed == 0 {
+		return nil
+	}
+	return s.exec("UPDATE purged SET removed = removed + ?", removed)
+}
+
+// finish overwrites what removed videos and charts left, and has the file shrink, unless
+// nothing was removed since the last time.
+func (s *Store) finish() error {
+	var removed, gone int64
+	err := s.query("SELECT removed, gone FROM purged", nil, func(row *sqlite3.Stmt) { removed, gone = row.ColumnInt64(0), row.ColumnInt64(1) })
+	if err != nil || removed == gone {
+		return err
+	}
+	if err := s.merge(); err != nil {
+		return err
+	}
+	if err := s.exec("PRAGMA incremental_vacuum"); err != nil {
+		return err
+	}
+	busy := false // somebody reads what stands in the log of writes: the next purge goes on
+	err = s.query("PRAGMA wal_checkpoint(TRUNCATE)", nil, func(row *sqlite3.Stmt) { busy = row.ColumnBool(0) })
+	if err != nil || busy {
+		return err
+	}
+	return s.exec("UPDATE purged SET gone = max(gone, ?)", removed)
+}
+
+// merge makes one of all parts of the index. FTS5 takes a negative number for the first
+// step of a merge of all parts, or for the next one where that is under way. A step that
+// changes less than two rows was the last one.
+func (s *Store) merge() error {
+	for step := -mergeStep; ; step = mergeStep {
+		before := s.db.TotalChanges()
+		if err := s.exec("INSERT INTO search (search, rank) VALUES ('merge', ?)", step); err != nil {
+			return err
+		}
+		if s.db.TotalChanges()-before < 2 {
+			return nil
+		}
+	}
 }

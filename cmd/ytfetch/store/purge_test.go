@@ -5,7 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"testing"
 )
 
@@ -41,6 +45,53 @@ func TestPurge(t *testing.T) {
 	}
 	if done, err := s.Purge(t.Context(), before); err != nil || done != (Purged{}) {
 		t.Errorf("got %+v, %v, want nothing left to do", done, err)
+	}
+}
+
+// Of a video that is purged nothing is left in the file or beside it: neither in rows, nor
+// in the index of words, nor in the log of writes; nor by a purge that was interrupted.
+func TestPurgeLeavesNothingToRead(t *testing.T) {
+	s := openTest(t)
+	for day := range 20 {
+		at := noon.AddDate(0, 0, day)
+		items := []json.RawMessage{video("always", fmt.Sprintf("pqtitle%dz", day), nil)}
+		for i := range 20 {
+			items = append(items, video(fmt.Sprintf("pqid%dz%d", day, i), fmt.Sprintf("common pqtitle%dz", day), map[string]any{
+				"description": fmt.Sprintf("pqabout%dz 東京%d", day, day), "tags": []string{fmt.Sprintf("pqtag%dz", day)},
+			}))
+		}
+		s.mustSave(t, Page{Items: items, At: at, Next: fmt.Sprintf("pqtoken%dz", day)})
+	}
+	before := noon.AddDate(0, 0, 15)
+	for left := 5; left < 1<<30; left *= 2 {
+		_, err := s.Purge(&steps{Context: t.Context(), left: left}, before)
+		due, dueErr := s.PurgeDue(before)
+		if dueErr != nil || due != (err != nil) {
+			t.Fatalf("after %v: due %v, %v", err, due, dueErr)
+		}
+		if !due {
+			break
+		}
+	}
+	files, err := filepath.Glob(s.Path() + "*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// FTS5 writes a word without what it shares with the one before.
+	day := regexp.MustCompile(`([0-9]{1,2})z`)
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range day.FindAllSubmatch(content, -1) {
+			if day, err := strconv.Atoi(string(found[1])); err != nil || day >= 10 && day < 15 {
+				t.Fatalf("%s still holds %q", file, found[0])
+			}
+		}
+	}
+	if got := len(s.finds(t, Query{Words: "common"})); got != 100 {
+		t.Errorf("got %d videos, want the 100 of the last five days", got)
 	}
 }
 

@@ -150,7 +150,7 @@ WHERE search MATCH ? AND CASE WHEN rowid IN (SELECT value FROM json_each(?)) THE
 func parts(marked string) []Part {
 	var list []Part
 	add := func(text string, match bool) {
-		if text != "" {
+		if text = together(text); text != "" {
 			list = append(list, Part{text, match})
 		}
 	}

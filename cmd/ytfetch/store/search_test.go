@@ -15,7 +15,8 @@ func TestSearchFindsWords(t *testing.T) {
 		video("title", "Über den Flüssen", nil),
 		video("tag", "something", map[string]any{"tags": []string{"flüsse", "Uber"}}),
 		video("description", "something else", map[string]any{"description": strings.Repeat("long ", 40) + "uber die flussen"}),
-		video("cyrillic", "Тихий Дон", nil), video("cjk", "東京 タワー", nil), video("mixed", "c++ & AC/DC: don't stop", nil),
+		video("cyrillic", "Тихий Дон", nil), video("cjk", "東京タワーの夜2026", nil), video("korean", "서울타워를 보다", nil),
+		video("thai", "กรุงเทพที่รัก", nil), video("hindi", "हिन्दी गाना", nil), video("emoji", "❤️Song", nil), video("apart", "Cafe\u0301 東洋の京都", nil), video("mixed", "c++ & AC/DC: don't stop", nil),
 	}})
 	for _, row := range []struct {
 		name, words string
@@ -24,9 +25,11 @@ func TestSearchFindsWords(t *testing.T) {
 		{"accents and case do not count", "UBER FLUSSEN", "title description"},
 		{"all words, in any order", "flussen uber", "title description"},
 		{"a beginning", "fluss*", "title tag description"},
-		{"not a beginning", "fluss", ""},
+		{"not a beginning", "fluss", ""}, {"one character is a word", "f*", ""},
 		{"the title before the description", "uber", "title tag description"},
-		{"cyrillic", "дон", "cyrillic"}, {"cjk", "東京", "cjk"}, {"the beginning of a word without spaces", "タワ*", "cjk"},
+		{"cyrillic", "дон", "cyrillic"}, {"japanese, wherever it stands", "タワー", "cjk"}, {"its characters side by side", "東京", "cjk"}, {"beside other scripts", "夜 2026", "cjk"}, {"a beginning of it", "タワ*", "cjk"},
+		{"korean, without its particle", "서울타워", "korean"}, {"thai", "เทพ", "thai"}, {"hindi, with its vowels", "हिन्दी", "hindi"}, {"no other word of the same consonants", "हुन्दू", ""}, {"a beginning in hindi", "हिन्*", "hindi"},
+		{"behind an emoji in colour", "song", "emoji"}, {"an accent of its own", "cafe", "apart"},
 		{"signs part words", "ac/dc", "mixed"}, {"a sign alone is none", "c++ & stop", "mixed"}, {"apostrophe", "don't", "mixed"},
 		{"quotes", `"uber" "den`, "title"}, {"operators are words", "uber AND den", ""}, {"columns are words", "title:uber", ""},
 		{"a word that is not there", "uber nowhere", ""},
@@ -47,6 +50,10 @@ func TestSearchFindsWords(t *testing.T) {
 	}
 	hits, err := s.Search(t.Context(), Query{Words: "flussen", Most: 1})
 	if want := []Part{{"Über den ", false}, {"Flüssen", true}}; err != nil || !slices.Equal(hits[0].Highlight.Title, want) {
+		t.Errorf("got %+v, %v, want %+v", hits, err, want)
+	}
+	hits, err = s.Search(t.Context(), Query{Words: "タワー", Most: 1})
+	if want := []Part{{"東京", false}, {"タワー", true}, {"の夜2026", false}}; err != nil || !slices.Equal(hits[0].Highlight.Title, want) {
 		t.Errorf("got %+v, %v, want %+v", hits, err, want)
 	}
 }

@@ -62,8 +62,20 @@ func (s *Store) Show(id string) (Portrait, error) {
 	if p.Stays, err = s.stays(video.number); err != nil {
 		return p, err
 	}
-	err = s.query("SELECT raw FROM videos WHERE number = ?", []any{video.number}, func(row *sqlite3.Stmt) { p.Raw = json.RawMessage(row.ColumnText(0)) })
+	p.Raw, err = s.raw(video)
 	return p, err
+}
+
+func (s *Store) raw(v Video) (raw json.RawMessage, err error) {
+	var packed []byte
+	err = s.query("SELECT raw FROM videos WHERE number = ?", []any{v.number}, func(row *sqlite3.Stmt) { packed = row.ColumnBlob(0, nil) })
+	if err == nil {
+		raw, err = unpack(packed, textsOf(v.Title, v.Channel, joinTags(v.Tags), v.Description))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read what upstream wrote: %w", err)
+	}
+	return raw, nil
 }
 
 // video reads the row for which a condition holds.

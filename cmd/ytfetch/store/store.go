@@ -16,8 +16,8 @@ import (
 // FileName is what the file is called, in whichever directory it is.
 const FileName = "videos.db"
 
-// version is of the schema, and of every file as user_version.
-const version = 1
+// version is of the schema and of what raw holds, and of every file as user_version.
+const version = 2
 
 //go:embed schema.sql
 var schema string
@@ -33,6 +33,7 @@ type Store struct {
 	kept map[string]*sqlite3.Stmt // by their SQL: prepared once, used again
 
 	ranking *ranking // of the search under way
+	packer  *packer
 }
 
 // Open opens the file of a directory for reading and writing. It makes both where they
@@ -107,6 +108,9 @@ func fill(path string) error {
 func open(path string, flags sqlite3.OpenFlag) (*Store, error) {
 	s := &Store{path: path, kept: make(map[string]*sqlite3.Stmt), ranking: &ranking{}}
 	var err error
+	if s.packer, err = newPacker(); err != nil {
+		return nil, err
+	}
 	if s.db, err = connect(path, flags, s.ranking); err != nil {
 		return nil, fmt.Errorf("cannot open %q: %w", path, err)
 	}
@@ -117,14 +121,18 @@ func open(path string, flags sqlite3.OpenFlag) (*Store, error) {
 	return s, nil
 }
 
-// connect opens a file such that a commit is on disk when it returns, and that removed
-// rows are overwritten.
+// settings of a connection: a commit is on disk when it returns, removed rows are
+// overwritten, and a search goes through many pages.
+const settings = "PRAGMA synchronous = full; PRAGMA secure_delete = on; PRAGMA cache_size = -65536"
+
+// connect opens a file.
 func connect(path string, flags sqlite3.OpenFlag, r *ranking) (*sqlite3.Conn, error) {
 	db, err := sqlite3.OpenFlags(path, flags)
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(r.register(db), db.BusyTimeout(busyTime), db.Exec("PRAGMA synchronous = full; PRAGMA secure_delete = on")); err != nil {
+	err = errors.Join(r.register(db), registerApart(db), db.BusyTimeout(busyTime), db.Exec(settings))
+	if err != nil {
 		db.Close()
 		return nil, err
 	}
@@ -156,7 +164,7 @@ func (s *Store) transact(do func() error) error {
 		return err
 	}
 	if err := do(); err != nil {
-		return errors.Join(err, s.db.Exec("ROLLBACK"))
+		return errors.Join(err, s.rollBack())
 	}
 	if err := s.db.Exec("COMMIT"); err != nil {
 		return errors.Join(err, s.rollBack())
@@ -164,11 +172,13 @@ func (s *Store) transact(do func() error) error {
 	return nil
 }
 
-// rollBack ends a transaction that a failed commit may have left.
+// rollBack ends a transaction, unless what failed has done so: also one that failed because
+// its context ended.
 func (s *Store) rollBack() error {
 	if s.db.GetAutocommit() {
 		return nil
 	}
+	defer s.interruptible(context.Background())()
 	return s.db.Exec("ROLLBACK")
 }
 
@@ -216,13 +226,15 @@ func (s *Store) prepare(sql string) (*sqlite3.Stmt, error) {
 	return stmt, err
 }
 
-// bind sets a parameter: a text, a number, a time as Unix seconds, or nil.
+// bind sets a parameter: a text, bytes, a number, a time as Unix seconds, or nil.
 func bind(stmt *sqlite3.Stmt, param int, value any) error {
 	switch v := value.(type) {
 	case nil:
 		return stmt.BindNull(param)
 	case string:
 		return stmt.BindText(param, v)
+	case []byte:
+		return stmt.BindBlob(param, v)
 	case int:
 		return stmt.BindInt(param, v)
 	case int64:

@@ -1,0 +1,200 @@
+package redisledger
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"quotad/quota"
+	"quotad/quota/clientlimit"
+	"quotad/quota/redisledger/redistest"
+)
+
+// hourly gives each subject five units an hour.
+func hourly(algorithm clientlimit.Algorithm) *clientlimit.Clients {
+	return &clientlimit.Clients{
+		Name: "public", Algorithm: algorithm,
+		Limits: []quota.Limit{{Name: "hourly", Units: 5, Window: quota.Sliding(time.Hour)}},
+	}
+}
+
+var algorithms = []clientlimit.Algorithm{clientlimit.Log, clientlimit.Counter}
+
+// takeOne has a subject ask for a unit.
+func takeOne(ctx context.Context, l *Ledger, c *clientlimit.Clients, subject clientlimit.Key) (quota.Decision, error) {
+	decisions, err := l.DecideClients(ctx, c, []clientlimit.Ask{{Subject: subject, Units: 1}})
+	if err != nil {
+		return quota.Decision{}, err
+	}
+	return decisions[0], nil
+}
+
+func wantUsed(t *testing.T, l *Ledger, c *clientlimit.Clients, subject clientlimit.Key, want quota.Units) {
+	t.Helper()
+	u, err := l.ClientUsage(t.Context(), c, subject)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := u.Limits[0].Used; got != want {
+		t.Errorf("%s has used %d units, want %d", subject, got, want)
+	}
+}
+
+// awaitAnswer asks for a unit until Redis decides.
+func awaitAnswer(t *testing.T, l *Ledger, c *clientlimit.Clients, subject clientlimit.Key) quota.Decision {
+	t.Helper()
+	begun := time.Now()
+	for tick := time.NewTicker(10 * time.Millisecond); ; <-tick.C {
+		d, err := takeOne(t.Context(), l, c, subject)
+		if err == nil {
+			t.Logf("it took %v until Redis decided again", time.Since(begun))
+			return d
+		}
+		if time.Since(begun) > hanging {
+			t.Fatalf("Redis is back and does not decide: %v", err)
+		}
+	}
+}
+
+// The first call waits for its deadline. Then nobody waits: who asked a frozen Redis again
+// would not know the outcome.
+func TestClientsOfFrozenRedis(t *testing.T) {
+	t.Parallel()
+	for _, algorithm := range algorithms {
+		t.Run(string(algorithm), func(t *testing.T) {
+			t.Parallel()
+			server, c := redistest.Start(t), hourly(algorithm)
+			l := patient(openAt(t, Config{Addrs: []string{server.Addr}, Daemon: "a"}))
+			if d, err := takeOne(t.Context(), l, c, "=alice"); err != nil || !d.Granted() {
+				t.Fatalf("got %+v, %v, want a grant", d, err)
+			}
+			if err := server.Freeze(); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			if _, err := takeOne(ctx, l, c, "=alice"); !errors.Is(err, quota.ErrOutcomeUnknown) {
+				t.Errorf("got %v while Redis is frozen, want %v", err, quota.ErrOutcomeUnknown)
+			}
+			for range 1000 {
+				if _, err := takeOne(t.Context(), l, c, "=alice"); !errors.Is(err, quota.ErrUnavailable) {
+					t.Fatalf("got %v after a call that was not answered, want %v at once", err, quota.ErrUnavailable)
+				}
+			}
+			if _, err := l.ClientUsage(t.Context(), c, "=alice"); !errors.Is(err, quota.ErrUnavailable) {
+				t.Errorf("got %v for the usage, want %v at once", err, quota.ErrUnavailable)
+			}
+			if err := server.Thaw(); err != nil {
+				t.Fatal(err)
+			}
+			if d := awaitAnswer(t, l, c, "=alice"); !d.Granted() {
+				t.Errorf("got %+v, want a grant", d)
+			}
+			// It carried out what it had been sent when the call ended, unless that was nothing.
+			u, err := l.ClientUsage(t.Context(), c, "=alice")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if used := u.Limits[0].Used; used < 2 || used > 3 {
+				t.Errorf("%d units are used, want those of two grants, and perhaps one that nobody heard of", used)
+			}
+		})
+	}
+}
+
+func TestClientsOfKilledRedis(t *testing.T) {
+	t.Parallel()
+	for _, algorithm := range algorithms {
+		t.Run(string(algorithm), func(t *testing.T) {
+			t.Parallel()
+			server, c := redistest.Start(t), hourly(algorithm)
+			l := patient(openAt(t, Config{Addrs: []string{server.Addr}, Daemon: "a"}))
+			for range 5 {
+				if d, err := takeOne(t.Context(), l, c, "=alice"); err != nil || !d.Granted() {
+					t.Fatalf("got %+v, %v, want a grant", d, err)
+				}
+			}
+			server.Kill()
+			for range 1000 {
+				if _, err := takeOne(t.Context(), l, c, "=alice"); err == nil {
+					t.Fatal("a Redis that was killed has decided")
+				}
+			}
+			server.Run(t)
+			// A lost record is a fresh budget, in which nothing of the outage is booked.
+			if d := awaitAnswer(t, l, c, "=alice"); !d.Granted() {
+				t.Errorf("got %+v, want a grant", d)
+			}
+			wantUsed(t, l, c, "=alice", 1)
+		})
+	}
+}
+
+func TestClientsOfFlushedRedis(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	config := Config{Addrs: []string{server.Addr}}
+	config.Daemon = "a"
+	one := patient(openAt(t, config))
+	config.Daemon = "b"
+	other := patient(openAt(t, config))
+	secret := func(l *Ledger) []byte {
+		t.Helper()
+		secret, err := l.ClientSecret(t.Context())
+		if err != nil || len(secret) != clientlimit.SecretSize {
+			t.Fatalf("got the secret %x, %v", secret, err)
+		}
+		return secret
+	}
+	first := secret(one)
+	if !bytes.Equal(first, secret(other)) || !bytes.Equal(first, secret(one)) {
+		t.Error("two daemons have different secrets")
+	}
+	for _, algorithm := range algorithms {
+		c := hourly(algorithm)
+		if d, err := takeOne(t.Context(), one, c, "=alice"); err != nil || !d.Granted() {
+			t.Fatalf("got %+v, %v, want a grant", d, err)
+		}
+		server.Order(t, "FLUSHALL")
+		server.Order(t, "SCRIPT FLUSH")
+		if d, err := takeOne(t.Context(), other, c, "=alice"); err != nil || !d.Granted() {
+			t.Fatalf("got %+v, %v, want a grant", d, err)
+		}
+		wantUsed(t, one, c, "=alice", 1)
+	}
+	if anew := secret(other); bytes.Equal(first, anew) || !bytes.Equal(anew, secret(one)) {
+		t.Error("the daemons have not drawn a secret together after a loss")
+	}
+}
+
+// A reply that is lost is an outcome that nobody knows; the ask was debited once.
+func TestClientsWithoutReply(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	proxy := redistest.NewProxy(t, server)
+	l := patient(openAt(t, Config{Addrs: []string{proxy.Addr}, Daemon: "a"}))
+	for _, algorithm := range algorithms {
+		for _, test := range []struct {
+			name  string
+			fault redistest.Fault
+			used  quota.Units
+		}{
+			{"carried out", redistest.CutAfter, 2},
+			{"not carried out", redistest.CutBefore, 1},
+		} {
+			t.Run(string(algorithm)+", "+test.name, func(t *testing.T) {
+				c, subject := hourly(algorithm), clientlimit.Key("="+test.name)
+				awaitAnswer(t, l, c, subject)
+				proxy.Meet(test.fault)
+				if _, err := takeOne(t.Context(), l, c, subject); !errors.Is(err, quota.ErrOutcomeUnknown) {
+					t.Errorf("got %v without a reply, want %v", err, quota.ErrOutcomeUnknown)
+				}
+				proxy.Meet()
+				awaitAnswer(t, l, c, subject)
+				wantUsed(t, l, c, subject, test.used+1)
+			})
+		}
+	}
+}

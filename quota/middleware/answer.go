@@ -1,7 +1,6 @@
 package middleware
 
 import (
-	"cmp"
 	"encoding/json"
 	"math/rand/v2"
 	"net/http"
@@ -75,7 +74,7 @@ func (h *handler) jittered(wait time.Duration) time.Duration {
 }
 
 // addRateLimit adds the fields of draft-ietf-httpapi-ratelimit-headers for the limits
-// that refuse; wait is that of the one that has.
+// that refuse; wait is how long the one is in the way that has.
 func addRateLimit(h http.Header, d api.Decision, wait time.Duration) {
 	var policy, state []byte
 	for _, l := range d.Limits {
@@ -92,8 +91,11 @@ func addRateLimit(h http.Header, d api.Decision, wait time.Duration) {
 		}
 		state = append(strconv.AppendQuote(state, l.Name), ";r="...)
 		state = strconv.AppendInt(state, l.Remaining, 10)
-		if l.Name == d.Limit && wait > 0 {
+		switch {
+		case l.Name == d.Limit && wait > 0:
 			state = strconv.AppendInt(append(state, ";t="...), seconds(wait), 10)
+		case d.Now != nil && l.NextUnitsAt != nil: // when some units come free
+			state = strconv.AppendInt(append(state, ";t="...), seconds(l.NextUnitsAt.Sub(*d.Now)), 10)
 		}
 	}
 	if len(policy) > 0 { // added, not set: another limit may stand around this one
@@ -103,4 +105,4 @@ func addRateLimit(h http.Header, d api.Decision, wait time.Duration) {
 }
 
 // seconds rounds up, so that whoever waits that long does not come too early.
-func seconds(d time.Duration) int64 { return int64(cmp.Or((d+time.Second-1)/time.Second, 1)) }
+func seconds(d time.Duration) int64 { return int64(max(1, (d+time.Second-1)/time.Second)) }

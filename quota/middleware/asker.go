@@ -17,7 +17,7 @@ import (
 type asker struct {
 	client  *api.Client
 	clients string
-	wait    time.Duration // for the turn of a request, and again for the answer
+	wait    time.Duration // for the turn of a request, and again for its answer
 	without string        // what becomes of requests while the daemon does not answer
 	log     *log.Logger
 	batcher quota.Batcher[api.ClientRequest, api.Decision]
@@ -35,7 +35,7 @@ const askAgain = 250 * time.Millisecond
 var errAway = errors.New("quotad does not answer")
 
 func newAsker(o Options, logger *log.Logger) *asker {
-	a := &asker{client: o.Client, clients: o.Clients, wait: o.Timeout / 2, without: "passed on, whatever they cost", log: logger, told: make(map[quota.Reason]time.Time)}
+	a := &asker{client: o.Client, clients: o.Clients, wait: o.Timeout, without: "passed on, whatever they cost", log: logger, told: make(map[quota.Reason]time.Time)}
 	if o.FailClosed {
 		a.without = "refused"
 	}
@@ -43,7 +43,7 @@ func newAsker(o Options, logger *log.Logger) *asker {
 	return a
 }
 
-// decide has a request decided within the timeout.
+// decide has a request decided, within twice the timeout.
 func (a *asker) decide(ctx context.Context, r api.ClientRequest) (api.Decision, error) {
 	if !a.mayAsk(time.Now()) {
 		return api.Decision{}, errAway

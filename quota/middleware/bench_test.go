@@ -247,7 +247,7 @@ func flood(l limited, subject string, begin time.Time) (most int, err error) {
 	defer client.CloseIdleConnections()
 	var let []time.Time
 	ask := func() error {
-		answer, err := client.PostForm("http://limited"+l.path, map[string][]string{"subject": {subject}})
+		answer, err := client.PostForm("http://quotad"+l.path, map[string][]string{"subject": {subject}})
 		if err != nil {
 			return err
 		}

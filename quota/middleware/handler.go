@@ -45,8 +45,8 @@ type Options struct {
 	// answers that its ledger is unavailable, its on_outage was "closed", and the answer is
 	// 503 either way.
 	FailClosed bool
-	// Timeout bounds what asking adds to a request: half of it may be spent in waiting for
-	// a question that is under way, and half for one's own; 0 means 100 ms.
+	// Timeout is for how long an answer of the daemon is waited for; 0 means 100 ms. A
+	// request that comes while others are asked about may wait as long for its turn before.
 	Timeout time.Duration
 	// Jitter is up to which fraction of itself a Retry-After is lengthened, at random, so
 	// that those who were refused together do not return together; 0 means 0.1, and less

@@ -1,0 +1,142 @@
+package middleware_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"time"
+
+	"quotad/quota"
+	"quotad/quota/api"
+	"quotad/quota/clientlimit"
+	"quotad/quota/ledgertest"
+	"quotad/quota/middleware"
+	"quotad/quota/server"
+)
+
+// A server of videos, whose clients have 10 units a minute each. A search costs 5, the
+// health check nothing. Who sends an API key has a budget for that key, anybody else for
+// his address, which the proxy before the server tells.
+func Example() {
+	socket, stop := exampleDaemon()
+	defer stop()
+
+	videos := http.NewServeMux()
+	videos.HandleFunc("GET /videos", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "videos") })
+	videos.HandleFunc("GET /search", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "results") })
+	videos.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+
+	limited := middleware.Handler(videos, middleware.Options{
+		Clients:        "public",                    // [clients.public] in the daemon's config.toml
+		Client:         &api.Client{Socket: socket}, // found by itself where quotad is installed
+		Identify:       []middleware.Identify{middleware.ByHeader("X-API-Key")},
+		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+		Skip:           func(r *http.Request) bool { return r.URL.Path == "/healthz" },
+		Cost: func(r *http.Request) (string, int64) {
+			if r.URL.Path == "/search" {
+				return "search", 1
+			}
+			return "", 1
+		},
+		Jitter: -1, // so that this example always says the same
+	})
+	web := httptest.NewServer(limited)
+	defer web.Close()
+
+	get(web.URL+"/videos", "X-API-Key", "k1")
+	get(web.URL+"/search", "X-API-Key", "k1")
+	get(web.URL+"/search", "X-API-Key", "k1")
+	get(web.URL+"/search", "X-Forwarded-For", "203.0.113.7")
+	get(web.URL+"/healthz", "X-API-Key", "k1")
+	// Output:
+	// /videos: 200 OK, RateLimit: "default";r=9;t=60
+	// /search: 200 OK, RateLimit: "default";r=4;t=60
+	// /search: 429 Too Many Requests, RateLimit: "default";r=4;t=60, Retry-After: 60
+	// {"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota exceeded","status":429,"detail":"limit \"default\" has no room for this request now","violated-policies":["default"],"retry_after_ms":60000}
+	// /search: 200 OK, RateLimit: "default";r=5;t=60
+	// /healthz: 200 OK
+}
+
+// get prints how a request with one header field is answered.
+func get(url, field, value string) {
+	r, err := http.NewRequest(http.MethodGet, url, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	r.Header.Set(field, value)
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer answer.Body.Close()
+	fmt.Print(r.URL.Path, ": ", answer.Status)
+	for _, name := range []string{"RateLimit", "Retry-After"} {
+		if value := answer.Header.Get(name); value != "" {
+			fmt.Print(", ", name, ": ", value)
+		}
+	}
+	fmt.Println()
+	if answer.StatusCode != http.StatusOK {
+		io.Copy(os.Stdout, answer.Body)
+	}
+}
+
+// exampleDaemon serves limits as a daemon does that has these lines in its config.toml:
+//
+//	[clients.public]
+//	units = 10
+//	window = "1m"
+//	operations.search = 5
+func exampleDaemon() (socket string, stop func()) {
+	clock := ledgertest.NewClock(time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC))
+	clients := clientlimit.NewService(time.Minute, func(clientlimit.Event) {})
+	err := clients.SetClients(ledgertest.NewClientModel(clock.Now), []*clientlimit.Clients{{
+		Name:       "public",
+		Algorithm:  clientlimit.Log,
+		Limits:     []quota.Limit{{Name: "default", Units: 10, Window: quota.Sliding(time.Minute)}},
+		Operations: map[string]quota.Units{"search": 5},
+	}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	socket, end, err := serveClients(clients)
+	if err != nil {
+		log.Fatal(err)
+	}
+	return socket, func() {
+		if err := end(); err != nil {
+			log.Fatal(err)
+		}
+	}
+}
+
+// serveClients serves the daemon's API with clients alone, on a socket of its own.
+func serveClients(clients *clientlimit.Service) (socket string, stop func() error, err error) {
+	none, err := quota.NewService(ledgertest.NewModel(time.Now), nil, time.Minute)
+	if err != nil {
+		return "", nil, err
+	}
+	s, err := server.New(server.Config{Service: none, Clients: clients})
+	if err != nil {
+		return "", nil, err
+	}
+	dir, err := os.MkdirTemp("", "q")
+	if err != nil {
+		return "", nil, err
+	}
+	socket = filepath.Join(dir, "quotad.sock")
+	listener, err := server.Listen(socket)
+	if err != nil {
+		return "", nil, err
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(listener) }()
+	return socket, func() error { return errors.Join(s.Shutdown(context.Background()), <-served, os.RemoveAll(dir)) }, nil
+}

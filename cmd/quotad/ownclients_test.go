@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"quotad/quota/api"
+	"quotad/quota/redisledger/redistest"
+)
+
+const clientsOnRedis = `
+[ledger]
+backend = "redis"
+redis.addrs = [%q]
+deadline = %q
+[clients.open]
+units = 100
+window = "1h"
+[clients.closed]
+units = 100
+window = "1h"
+algorithm = "counter"
+on_outage = "closed"
+`
+
+// One subject hammers three daemons that share a Redis, and is granted its limit to the
+// unit.
+func TestThreeDaemonsLimitOneClient(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	var granted, denied atomic.Int64
+	var callers sync.WaitGroup
+	for range 3 {
+		_, client := startWith(t, fmt.Sprintf(clientsOnRedis, server.Addr, "5s"))
+		for range 4 {
+			callers.Go(func() {
+				for range 30 {
+					d, err := client.AcquireClient(context.Background(), "open", api.ClientRequest{Subject: "192.0.2.1"})
+					switch {
+					case err != nil || d.Mode != "":
+						t.Errorf("got %+v, %v", d, err)
+					case d.Granted:
+						granted.Add(1)
+					default:
+						denied.Add(1)
+					}
+				}
+			})
+		}
+	}
+	callers.Wait()
+	if granted.Load() != 100 || denied.Load() != 260 {
+		t.Errorf("%d calls were granted and %d denied, want 100 and 260", granted.Load(), denied.Load())
+	}
+}
+
+// While Redis does not answer, clients are granted or refused as they are configured, at
+// once but for the first calls; when it is back it decides again, and has counted none of
+// that.
+func TestClientsWithoutRedis(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	server.Kill()
+	daemon, client := startWith(t, fmt.Sprintf(clientsOnRedis, server.Addr, "1s"))
+	away := func(how string) {
+		t.Helper()
+		for range 5 {
+			d, err := client.AcquireClient(context.Background(), "open", api.ClientRequest{Subject: "alice", Count: 60})
+			if err != nil || !d.Granted || d.Mode != "outage" {
+				t.Errorf("%s: open clients are answered %+v, %v", how, d, err)
+			}
+			if d, err := client.AcquireClient(context.Background(), "closed", api.ClientRequest{Subject: "alice"}); !errors.Is(err, api.ErrLedgerUnavailable) {
+				t.Errorf("%s: closed clients are answered %+v, %v", how, d, err)
+			}
+		}
+	}
+	asked := 0
+	back := func() {
+		t.Helper()
+		for _, name := range []string{"closed", "open"} {
+			eventually(t, func() bool {
+				asked++ // an answer that was lost may have counted
+				d, err := client.AcquireClient(context.Background(), name, api.ClientRequest{Subject: fmt.Sprint("bob", asked), Count: 100})
+				return err == nil && d.Granted && d.Mode == ""
+			})
+		}
+	}
+	away("without Redis")
+	for _, message := range []string{"^client call granted without the ledger$", "^client call failed$"} { // in this order
+		if err := daemon.await(regexp.MustCompile(message)); err != nil {
+			t.Error(err)
+		}
+	}
+	server.Run(t)
+	back()
+	if err := server.Freeze(); err != nil {
+		t.Fatal(err)
+	}
+	away("with a frozen Redis")
+	if err := server.Thaw(); err != nil {
+		t.Fatal(err)
+	}
+	back()
+	one, err := client.GetClients(context.Background(), "open")
+	if err != nil || one.OutageGrants < 10 {
+		t.Errorf("told: %+v, %v", one, err)
+	}
+}

@@ -93,8 +93,8 @@ echo "as it began"
 
 const apt = "DEBIAN_FRONTEND=noninteractive apt-get --quiet --yes -o Dpkg::Options::=--force-confold "
 
-// testPackage installs the package as the page begins: everything is in place, and
-// nothing is started before the example is changed.
+// testPackage installs the package as the page begins: everything is in place, and nothing
+// is started, by a boot neither, before the example is changed or an administrator starts it.
 func testPackage(t *testing.T, m *machine) {
 	m.needPackages(t)
 	install := fromREADME(t, "apt install ./quotad_")
@@ -121,9 +121,23 @@ func testPackage(t *testing.T, m *machine) {
 	if output := m.sh(t, "systemd-analyze verify quotad.service quotad.socket"); output != "" {
 		t.Errorf("systemd-analyze verify: %s", output)
 	}
+	const active = "systemctl is-active quotad.service quotad.socket || true"
+	m.halt(t)
+	m.boot(t)
+	if got := m.sh(t, active); got != "inactive\ninactive" {
+		t.Errorf("a boot starts the example: %q\n%s", got, m.journal())
+	}
+	m.sh(t, "systemctl start quotad") // as an administrator
+	m.await(t, "quotactl runs --job trending --outcome ok -o value | grep -q 1")
+	m.sh(t, "ytfetch search golden | grep -qi golden && ytfetch stats >/dev/null")
 	m.write(t, "/etc/quotad/config.toml", packageConfig)
 	m.write(t, "/opt/long", long)
-	m.sh(t, "chmod 755 /opt/long; systemctl start quotad")
+	m.sh(t, "chmod 755 /opt/long")
+	m.halt(t)
+	m.boot(t)
+	if got := m.sh(t, active); got != "active\nactive" {
+		t.Errorf("a boot does not start what is configured: %q\n%s", got, m.journal())
+	}
 }
 
 // testPackageUpgrade upgrades while a run is under way and a client spends: the run ends

@@ -1,16 +1,18 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"regexp"
 	"strings"
+	"time"
 	"unicode"
 
 	"quotad/quota"
 	"quotad/quota/api"
+	"quotad/quota/upstream"
 )
 
 // A class says what a failed call means for the calls after it.
@@ -35,7 +37,7 @@ type callError struct {
 
 	// Of an answer, as upstream wrote it.
 	domain, reason, message string
-	limit                   string // the limit that the message names, "Queries per day"
+	limit                   string // what the answer calls the limit, "Queries per day"
 
 	quotad refusal // by quotad's proxy; zero: upstream answered
 
@@ -123,25 +125,26 @@ type refusal struct {
 	Hint   string       `json:"hint"`
 }
 
-// classify reads an error answer. In this order decide: the limit's name in the
-// message, because the daily errors of 2026 carry the reason of a short-lived
-// one; the reason; the status.
-func classify(status int, body []byte) *callError {
-	e := &callError{status: status}
+// format is what is particular to YouTube's answers: that these two are no quota's.
+var format = upstream.Format{Reasons: map[string]upstream.Class{"forbidden": upstream.Config, "invalidRegionCode": upstream.Config}}
+
+// classify reads an error answer. What it says of the quota is what quotad makes of it too.
+func classify(status int, header http.Header, body []byte, now time.Time) *callError {
+	e := &callError{status: status, header: header, body: body}
 	e.read(body)
 	if e.quotad.Reason != "" && e.quotad.Reason != api.UpstreamUnreachable {
 		e.class = withheld
 		return e
 	}
-	if c, named := e.byLimit(); named {
-		e.class = c
-		return e
+	text := bytes.ToValidUTF8(body[:min(len(body), upstream.MaxBody)], []byte("?"))
+	verdict, err := upstream.Classify(upstream.Answer{Status: status, Header: header, Body: text}, format, now)
+	if err != nil {
+		verdict.Class = upstream.OK // what cannot be read says nothing of the quota
 	}
-	if c, known := classOfReason(e.reason, e.message); known {
-		e.class = c
-		return e
+	if len(verdict.Names) > 0 {
+		e.limit = verdict.Names[0]
 	}
-	e.class = classOfStatus(status)
+	e.class = e.classOf(verdict.Class)
 	return e
 }
 
@@ -163,47 +166,27 @@ func (e *callError) read(body []byte) {
 	}
 }
 
-var namedLimit = regexp.MustCompile(`(?i)\blimit '([^']* per (day|minute)\b[^']*)'`)
-
-// byLimit looks for the limit that the message names: "limit 'Search Queries
-// per day'", "limit 'Queries per minute per user'".
-func (e *callError) byLimit() (class, bool) {
-	found := namedLimit.FindStringSubmatch(e.message)
-	if found == nil {
-		return 0, false
-	}
-	e.limit = found[1]
-	if strings.EqualFold(found[2], "day") {
-		return day, true
-	}
-	return minute, true
-}
-
-func classOfReason(reason, message string) (class, bool) {
-	switch reason {
-	case "quotaExceeded", "dailyLimitExceeded":
-		return day, true
-	case "rateLimitExceeded", "userRateLimitExceeded":
-		return minute, true
-	case "dailyLimitExceededUnreg", "forbidden", "keyInvalid", "accessNotConfigured", "ipRefererBlocked", "invalidRegionCode":
-		return configuration, true
-	case "badRequest":
-		// "API key not valid. Please pass a valid API key." has no reason of its own.
-		return configuration, strings.Contains(message, "API key")
-	case "invalidPageToken":
-		return staleToken, true
-	default:
-		return 0, false
-	}
-}
-
-func classOfStatus(status int) class {
-	switch {
-	case status == http.StatusTooManyRequests, status == http.StatusForbidden:
+// classOf returns the class of an answer by what it says of the quota, and where that is
+// nothing by its reason and its status.
+func (e *callError) classOf(quota upstream.Class) class {
+	switch quota {
+	case upstream.Day:
+		return day
+	case upstream.Minute:
+		return minute
+	case upstream.Unknown:
 		return unclear
-	case status == http.StatusUnauthorized:
+	case upstream.Config, upstream.Billing:
 		return configuration
-	case status >= 500, status == http.StatusRequestTimeout:
+	}
+	switch {
+	case e.reason == "invalidPageToken":
+		return staleToken
+	case e.reason == "badRequest" && strings.Contains(e.message, "API key"): // which has no reason of its own
+		return configuration
+	case e.status == http.StatusTooManyRequests, e.status == http.StatusForbidden:
+		return unclear
+	case e.status >= 500, e.status == http.StatusRequestTimeout:
 		return transient
 	default:
 		return refused

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 )
 
 // quotaTemplate is how Google words an exceeded limit.
@@ -52,7 +53,7 @@ func TestClassifyDocumentedAnswers(t *testing.T) {
 		{name: "429 that fits no rule", status: 429, want: unclear},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			got := classify(row.status, envelopeOf(t, row.status, row.domain, row.reason, row.message))
+			got := classify(row.status, nil, envelopeOf(t, row.status, row.domain, row.reason, row.message), time.Now())
 			if got.class != row.want || got.limit != row.wantLimit {
 				t.Errorf("got class %d, limit %q; want class %d, limit %q", got.class, got.limit, row.want, row.wantLimit)
 			}
@@ -94,7 +95,7 @@ func TestClassifyAnswersWithoutTheEnvelope(t *testing.T) {
 		{"null", 403, "null", unclear},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			if got := classify(row.status, []byte(row.body)); got.class != row.want {
+			if got := classify(row.status, nil, []byte(row.body), time.Now()); got.class != row.want {
 				t.Errorf("got class %d, want %d", got.class, row.want)
 			}
 		})
@@ -102,7 +103,7 @@ func TestClassifyAnswersWithoutTheEnvelope(t *testing.T) {
 }
 
 func TestCallErrorIsOneReadableLine(t *testing.T) {
-	e := classify(403, envelopeOf(t, 403, "youtube.quota", "quotaExceeded", "gone\n\x1b[31mred "+strings.Repeat("x", 1000)))
+	e := classify(403, nil, envelopeOf(t, 403, "youtube.quota", "quotaExceeded", "gone\n\x1b[31mred "+strings.Repeat("x", 1000)), time.Now())
 	got := e.Error()
 	if strings.ContainsAny(got, "\n\x1b") || len(got) > 500 {
 		t.Errorf("got %q, want one short line without escape sequences", got)

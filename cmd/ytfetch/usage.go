@@ -42,12 +42,14 @@ The others spend nothing, and need neither quotad nor a network. They look for
 videos.db in DIR, else here, in .quotad/data/JOB and in /var/lib/quotad/data/JOB.
 
 search finds videos that have all words in their title, channel, tags or description,
-the best first (bm25; the newest 2,000 of those that have them). Accents and case do
-not count; riv* finds what begins with riv; whatever is not a letter or a digit parts
-words. In scripts whose words no blanks part (東京タワー), and in Korean, what is typed
-is found wherever it stands. --since 7d: that were in a chart within that time; with --region, in that one's.
-show tells all of one video, stats counts, purge removes what is too old, at once;
-one that is interrupted goes on the next time.
+the best first (bm25; the newest 2,000 of those that have them; with --region and
+--since, those of the newest 20,000). Accents and case do not count; riv* finds what
+begins with riv; whatever is not a letter or a digit parts words. In scripts whose
+words no blanks part (東京タワー), and in Korean, what is typed is found wherever it
+stands. --since 7d: that were in a chart within that time; with --region, in that one's.
+show tells all of one video; one whose id begins with - takes -- before it. stats
+counts. purge removes what is too old, at once; one that is interrupted goes on the
+next time.
 
 Environment:
   YOUTUBE_API_KEY      the key, unless --sample; it is never printed or stored

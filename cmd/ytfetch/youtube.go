@@ -64,8 +64,7 @@ func (y *youtube) trending(ctx context.Context, region, token string) (page, err
 	case err != nil:
 		return page{}, &callError{class: transient, status: status, err: y.clean(err)}
 	case status != http.StatusOK:
-		failed := classify(status, body)
-		failed.header, failed.body = header, body
+		failed := classify(status, header, body, time.Now())
 		failed.message = y.hide(failed.message)
 		return page{}, failed
 	}

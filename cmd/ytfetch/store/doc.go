@@ -8,13 +8,13 @@
 // index of words (search) is kept by triggers: it follows a video's texts, not its counts.
 //
 // store.go opens the file, schema.sql says what is in it, item.go reads what upstream
-// answered, page.go saves it, raw.go compresses what upstream wrote, apart.go says what
-// is a word, search.go, words.go and relevance.go find them, show.go tells one video,
-// stats.go counts, and purge.go removes what is too old.
+// answered, page.go saves it, raw.go compresses what upstream wrote, words.go says what is a
+// word, search.go and relevance.go find videos by them, show.go tells one, stats.go counts,
+// and purge.go removes what is too old.
 //
 // On disk is a file in WAL mode: videos.db, and beside it videos.db-wal and videos.db-shm
-// while a process has it open, or after one was killed. Other programs of SQLite read it, and
-// find rows by the index of words (SELECT rowid FROM search WHERE search MATCH ...). Any number of processes use it at
-// the same time: SQLite's locks hold for microseconds, and a writer waits for another. A
-// Store itself is for one goroutine.
+// while a process has it open, or after one was killed. Any number of processes use it at
+// the same time: SQLite's locks hold for microseconds, and a writer waits for another. Other
+// programs of SQLite read it, and find rows by the index of words (SELECT rowid FROM search
+// WHERE search MATCH ...). A Store itself is for one goroutine.
 package store

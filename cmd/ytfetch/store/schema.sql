@@ -48,7 +48,7 @@ CREATE TABLE charts (
 
 CREATE INDEX charts_began_at ON charts (began_at);
 
--- What is indexed. apart is ytfetch's own (apart.go): it parts the characters of scripts
+-- What is indexed. apart is ytfetch's own (words.go): it parts the characters of scripts
 -- that have no blanks. Any SQLite program finds rows by the index; what reads or changes
 -- these texts takes that function.
 CREATE VIEW texts AS

@@ -43,7 +43,7 @@ type Part struct {
 // milliseconds also for a word that is in every second of a million videos.
 const (
 	ranked = 2_000
-	looked = 50_000
+	looked = 20_000
 )
 
 // The marks around what was found: noncharacters, which no text has.

@@ -144,7 +144,10 @@ func (s *Store) check() error {
 	if err := s.query("PRAGMA user_version", nil, func(row *sqlite3.Stmt) { got = row.ColumnInt64(0) }); err != nil {
 		return err
 	}
-	if got != version {
+	switch {
+	case got < version:
+		return fmt.Errorf("an older ytfetch made it (version %d, now %d): remove it, and what it holds is fetched again", got, version)
+	case got > version:
 		return fmt.Errorf("its version is %d, and this ytfetch knows %d", got, version)
 	}
 	return nil

@@ -240,18 +240,25 @@ func TestProgressOfAChart(t *testing.T) {
 	}
 }
 
-func TestFileOfANewerVersionIsLeftAlone(t *testing.T) {
+func TestFileOfAnotherVersionIsLeftAlone(t *testing.T) {
 	dir := t.TempDir()
-	s, err := Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(s.exec("PRAGMA user_version = 99"), s.Close()); err != nil {
-		t.Fatal(err)
-	}
-	for name, open := range map[string]func(string) (*Store, error){"open": Open, "read": OpenExisting} {
-		if _, err := open(dir); err == nil || !strings.Contains(err.Error(), "its version is 99") {
-			t.Errorf("%s: got %v", name, err)
+	for _, row := range []struct {
+		version int
+		want    string
+	}{{99, "its version is 99"}, {1, "an older ytfetch made it"}} {
+		path := filepath.Join(dir, FileName)
+		os.Remove(path)
+		s, err := Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(s.exec(fmt.Sprintf("PRAGMA user_version = %d", row.version)), s.Close()); err != nil {
+			t.Fatal(err)
+		}
+		for name, open := range map[string]func(string) (*Store, error){"open": Open, "read": OpenExisting} {
+			if _, err := open(dir); err == nil || !strings.Contains(err.Error(), row.want) {
+				t.Errorf("%s: got %v, want %q", name, err, row.want)
+			}
 		}
 	}
 	if err := os.WriteFile(filepath.Join(dir, FileName), []byte("this is no SQLite file, but some text\n"), 0o600); err != nil {

@@ -40,15 +40,19 @@ func (p *publisher) tell(one record) {
 // keep tells and renews until the run is over and the others know how it ended, or the
 // runner stops: then they are told at the next start.
 func (p *publisher) keep() {
-	timer := time.NewTicker(renewal(p.length))
-	defer timer.Stop()
+	var renew <-chan time.Time // nil: no other host could take the job
+	if p.executor.runner.shared {
+		timer := time.NewTicker(renewal(p.length))
+		defer timer.Stop()
+		renew = timer.C
+	}
 	for {
 		select {
 		case <-p.over:
-			p.end(timer.C)
+			p.end(renew)
 			return
 		case <-p.news:
-		case <-timer.C:
+		case <-renew:
 		}
 		held, err := p.send(p.length)
 		if err == nil && !held {

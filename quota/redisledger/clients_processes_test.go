@@ -101,13 +101,7 @@ func TestClientDaemon(t *testing.T) {
 	if addr == "" {
 		t.Skip("only a process of the test with three of them is a daemon")
 	}
-	config := Config{Addrs: []string{addr}, Daemon: fmt.Sprint("daemon-", os.Getpid())}
-	l, err := open(config, Local{}, clientScripts(t, "clock"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	patient(l)
+	l := clientLedger(t, addr)
 	var callers sync.WaitGroup
 	for n := range 4 {
 		random := rand.New(rand.NewPCG(1, uint64(n)))

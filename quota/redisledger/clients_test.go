@@ -3,8 +3,10 @@ package redisledger
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -78,26 +80,29 @@ func TestRandomClients(t *testing.T) {
 	ledgertest.RandomClients(t, clientHarness(redistest.Start(t)))
 }
 
-// After the same history, Redis and clientlimit have the same record and have decided the
-// same, whatever the limits and their windows become, and wherever the clock steps.
-func TestClientRecordsAgree(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	config := Config{Addrs: []string{server.Addr}, Daemon: "a"}
-	client := connect(t, config)
-	l, err := open(config, Local{}, clientScripts(t, clockOfServer))
+// clientLedger opens a ledger on the clock of a server.
+func clientLedger(t *testing.T, addr string) *Ledger {
+	t.Helper()
+	l, err := open(Config{Addrs: []string{addr}, Daemon: fmt.Sprint("daemon-", os.Getpid())}, Local{}, clientScripts(t, clockOfServer))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
-	patient(l)
+	return patient(l)
+}
+
+// After the same history, Redis and clientlimit have the same record and have decided the
+// same, whatever the limits and their windows become, and wherever the clock steps.
+func TestClientRecordsAgree(t *testing.T) {
+	t.Parallel()
+	l := clientLedger(t, redistest.Start(t).Addr)
 	for _, algorithm := range []clientlimit.Algorithm{clientlimit.Log, clientlimit.Counter} {
 		t.Run(string(algorithm), func(t *testing.T) {
 			const lives = 4
 			seed := seedtest.Seed(t, 1)
 			for n := range lives {
 				h := clientHistory{
-					t: t, ledger: l, redis: client, rand: rand.New(rand.NewPCG(seed, uint64(n))),
+					t: t, ledger: l, redis: l.client, rand: rand.New(rand.NewPCG(seed, uint64(n))),
 					clients: &clientlimit.Clients{Name: fmt.Sprint("life-", n), Algorithm: algorithm},
 					clockMs: 1_800_000_000_000, subject: clientlimit.Key("=alice"),
 				}
@@ -107,6 +112,45 @@ func TestClientRecordsAgree(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A limit that only observes goes beyond its units: it forgets its oldest grants when it has
+// as many as a limit of a log may have units.
+func TestClientRecordsAgreeOnLongLogs(t *testing.T) {
+	t.Parallel()
+	l := clientLedger(t, redistest.Start(t).Addr)
+	const most, beginMs = 100_000, 1_800_000_000_000
+	for _, entries := range []int{most - 1, most} {
+		h := clientHistory{
+			t: t, ledger: l, redis: l.client, subject: "=alice",
+			clients: &clientlimit.Clients{Name: fmt.Sprint(entries), Algorithm: clientlimit.Log, Limits: []quota.Limit{
+				{Name: "second", Units: 2, Window: quota.Sliding(time.Second)},
+				{Name: "daily", Units: 5, Window: quota.Sliding(24 * time.Hour), Observe: true},
+			}},
+		}
+		little := binary.LittleEndian
+		h.record = []byte{2}
+		for _, head := range [][3]int{{1, entries, 0}, {86400, 0, entries}} {
+			h.record = little.AppendUint32(little.AppendUint32(h.record, uint32(head[0])), uint32(head[1]))
+			h.record = little.AppendUint64(h.record, uint64(head[2]))
+		}
+		for i := range entries {
+			h.clockMs = beginMs + int64(i)
+			h.record = little.AppendUint16(little.AppendUint32(h.record, uint32(h.clockMs&0xffffffff)), uint16(h.clockMs>>32))
+			h.record = little.AppendUint32(h.record, 1)
+		}
+		if err := h.redis.Set(t.Context(), l.clientKey(h.clients, h.subject), h.record, 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		h.clockMs += 5000
+		for range 3 { // the third is denied
+			h.ask(1)
+			h.clockMs++
+		}
+		if got := h.clients.Counts(h.record, h.clockMs)[1].Used; got != most {
+			t.Errorf("%d grants are observed of %d and 2, want %d", got, entries, most)
+		}
 	}
 }
 
@@ -153,6 +197,12 @@ func (h *clientHistory) step() {
 	if h.rand.IntN(50) == 0 {
 		units = 1 << 32
 	}
+	h.ask(units)
+}
+
+// ask asks for units, and compares the answers and the record.
+func (h *clientHistory) ask(units quota.Units) {
+	h.t.Helper()
 	ctx := h.t.Context()
 	if err := h.redis.Set(ctx, "clock", h.clockMs, 0).Err(); err != nil {
 		h.t.Fatal(err)

@@ -18,18 +18,18 @@ type Client interface {
 }
 
 // HTTP returns a client that posts a form to a path of the server at a Unix socket,
-// by HTTP/1.1 and on a connection that is kept. Ask fails unless the answer has this status.
+// by HTTP/1.1 and on a connection that is kept as long as the server keeps it. Ask fails unless the
+// answer has this status.
 func HTTP(socket, path, form string, status int) (Client, error) {
 	return HTTPEach(socket, path, []string{form}, status)
 }
 
 // HTTPEach does so with several forms, one after the other and again.
 func HTTPEach(socket, path string, forms []string, status int) (Client, error) {
-	conn, err := net.Dial("unix", socket)
-	if err != nil {
+	c := &httpClient{socket: socket, status: []byte("HTTP/1.1 " + strconv.Itoa(status) + " ")}
+	if err := c.dial(); err != nil {
 		return nil, err
 	}
-	c := &httpClient{Conn: conn, reader: bufio.NewReader(conn), status: []byte("HTTP/1.1 " + strconv.Itoa(status) + " ")}
 	for _, form := range forms {
 		c.requests = append(c.requests, fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: quotad\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s",
 			path, len(form), form))
@@ -39,10 +39,34 @@ func HTTPEach(socket, path string, forms []string, status int) (Client, error) {
 
 type httpClient struct {
 	net.Conn
+	socket   string
 	requests [][]byte
 	next     int // of requests
 	reader   *bufio.Reader
 	status   []byte // how the expected answer begins
+}
+
+func (c *httpClient) dial() error {
+	conn, err := net.Dial("unix", c.socket)
+	if err != nil {
+		return err
+	}
+	c.Conn, c.reader = conn, bufio.NewReader(conn)
+	return nil
+}
+
+// send sends a request, on another connection where the server has closed this one: it
+// was idle while others had their turns.
+func (c *httpClient) send(request []byte) error {
+	if _, err := c.Write(request); err == nil {
+		return nil
+	}
+	c.Close()
+	if err := c.dial(); err != nil {
+		return err
+	}
+	_, err := c.Write(request)
+	return err
 }
 
 var contentLength = []byte("Content-Length: ")
@@ -50,7 +74,7 @@ var contentLength = []byte("Content-Length: ")
 // Ask reads an answer as far as a prepared request needs it: the status, and the
 // length by which the next answer is found.
 func (c *httpClient) Ask() error {
-	if _, err := c.Write(c.requests[c.next]); err != nil {
+	if err := c.send(c.requests[c.next]); err != nil {
 		return err
 	}
 	c.next = (c.next + 1) % len(c.requests)

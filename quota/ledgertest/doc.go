@@ -7,5 +7,5 @@
 // compared. The model is a ledger for the tests of those who need any.
 //
 // RunClients, RandomClients and [ClientModel] (clients*.go) are the same for the ledgers of
-// client limits.
+// client limits; [ClientOutage] makes any of these be away.
 package ledgertest

@@ -5,7 +5,8 @@
 // too many. ServeHTTP refuses what a browser sends, and the mux finds the Route.
 // Its guard makes a Session of the request: who calls, with which run token, and
 // whether the route's Access is for them. The Handler decodes the fields of the body or
-// the query into a struct, asks the quota.Service, and writes JSON. What is refused is
+// the query into a struct, asks the quota.Service, or for clients the clientlimit.Service,
+// and writes JSON. What is refused is
 // an api.Problem.
 //
 // Shutdown accepts nothing more, ends the streams that follow a log, answers every

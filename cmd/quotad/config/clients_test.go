@@ -107,3 +107,19 @@ day = { units = 600, window = "1d" }
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
+
+// What the page shows is a good file.
+func TestClientsOfThePage(t *testing.T) {
+	page, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "```toml\n[clients.partners]")
+	block, _, found := strings.Cut(rest, "```")
+	if !found {
+		t.Fatal("the page shows no clients")
+	}
+	if c, err := loadClients(t, "[clients.partners]"+block); err != nil || len(c.Warnings()) > 0 || len(c.Clients[0].Limits) != 2 {
+		t.Errorf("%+v, %v", c, err)
+	}
+}

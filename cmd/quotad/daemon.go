@@ -167,6 +167,11 @@ func (d *daemon) openRunner(context.Context) error {
 	if err != nil {
 		return err
 	}
+	if root := d.config.Passes.CgroupRoot; root != "" {
+		if err := process.CheckCgroups(root); err != nil {
+			d.log.Warn().Err(err).Msg("passes get no cgroup: what they leave is known by its session and environment")
+		}
+	}
 	d.runner, err = jobs.Open(jobs.Config{
 		Jobs: d.config.Jobs,
 		Gate: d.service,

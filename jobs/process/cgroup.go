@@ -88,6 +88,21 @@ func makeCgroup(root string) *cgroup {
 	return &cgroup{dir: dir}
 }
 
+// CheckCgroups returns why no command gets a cgroup below root, as far as that shows
+// before one is started.
+func CheckCgroups(root string) error {
+	dir, err := os.MkdirTemp(root, "pass-")
+	if err != nil {
+		return err
+	}
+	defer (&cgroup{dir: dir}).remove()
+	file, err := os.OpenFile(filepath.Join(dir, "cgroup.procs"), os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	return file.Close()
+}
+
 // reopenCgroup returns a cgroup that was made by a daemon before this one, or
 // nil if it is no more.
 func reopenCgroup(dir string) *cgroup {

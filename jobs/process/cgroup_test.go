@@ -46,7 +46,11 @@ func TestNothingEscapesACgroup(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			c := command(row.args...)
 			c.KillGrace = row.grace
-			b := begin(t, Launcher{CgroupRoot: cgroupRoot(t)}, c)
+			root := cgroupRoot(t)
+			if err := CheckCgroups(root); err != nil {
+				t.Error(err)
+			}
+			b := begin(t, Launcher{CgroupRoot: root}, c)
 			if b.id.Cgroup == "" {
 				t.Fatal("it has no cgroup")
 			}
@@ -96,6 +100,9 @@ func TestKillOfACgroup(t *testing.T) {
 
 func TestWithoutACgroupItRunsAllTheSame(t *testing.T) {
 	for name, root := range map[string]string{"no such directory": "/no/such/directory", "no cgroup": t.TempDir()} {
+		if err := CheckCgroups(root); err == nil {
+			t.Errorf("%s: nothing is wrong with it", name)
+		}
 		b := begin(t, Launcher{CgroupRoot: root}, command("exit", "3"))
 		if exit := b.end(); exit.Code != 3 || exit.Err != nil || b.id.Cgroup != "" {
 			t.Errorf("%s: got %+v in cgroup %q, want its own exit and none", name, exit, b.id.Cgroup)

@@ -22,6 +22,9 @@ import (
 	"quotad/quota/seedtest"
 )
 
+// clockOfClients is the key of the time behind the same prefix as a subject's.
+const clockOfClients = "string.sub(KEYS[1], 1, -14) .. 'clock'"
+
 // clientScripts are the scripts on a clock of the test. A record outlives its time by a
 // day: Redis lets it expire by its own clock, on which the test's hours are seconds.
 func clientScripts(t testing.TB, clock string) lua.Scripts {
@@ -57,7 +60,7 @@ func clientHarness(server *redistest.Server) ledgertest.ClientHarness {
 			join = func(t testing.TB) clientlimit.Ledger {
 				daemons++
 				config.Daemon = fmt.Sprint("daemon-", daemons)
-				l, err := open(config, Local{}, clientScripts(t, config.KeyPrefix+"clock"))
+				l, err := open(config, Local{}, clientScripts(t, clockOfClients))
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/bbolt"
+
 	"quotad/quota/clientlimit"
 	"quotad/quota/ledgertest"
 )
@@ -39,3 +41,35 @@ func openClients(t testing.TB, path string, clock func() time.Time) *Clients {
 func TestClients(t *testing.T) { ledgertest.RunClients(t, clientHarness()) }
 
 func TestRandomClients(t *testing.T) { ledgertest.RandomClients(t, clientHarness()) }
+
+// A denial moves nothing: neither a batch of denials nor whoever looks writes to the file.
+func TestClientsDenialsWriteNothing(t *testing.T) {
+	l := openClients(t, filepath.Join(t.TempDir(), "clients.db"), noon)
+	defer l.Close()
+	c := onceADay(clientlimit.Log)
+	transaction := func() (id int) {
+		if err := l.view(func(tx *bbolt.Tx) error { id = tx.ID(); return nil }); err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	take(t, l, c, "=alice")
+	before := transaction()
+	for range 10 {
+		if n := take(t, l, c, "=alice", "=alice"); n != 0 {
+			t.Fatalf("%d granted", n)
+		}
+	}
+	if _, err := l.ClientUsage(t.Context(), c, "=bob"); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.ResetClient(t.Context(), c, "=bob"); err != nil {
+		t.Fatal(err)
+	}
+	if after := transaction(); after != before {
+		t.Errorf("%d transactions were committed", after-before)
+	}
+	if n := take(t, l, c, "=alice", "=bob"); n != 1 || transaction() != before+1 {
+		t.Errorf("%d granted, %d transactions", n, transaction()-before)
+	}
+}

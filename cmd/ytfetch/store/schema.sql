@@ -21,6 +21,9 @@ CREATE TABLE videos (
 
 CREATE INDEX videos_last_seen ON videos (last_seen);
 
+-- For a search by time, which looks at many videos and so not at their long rows.
+CREATE INDEX videos_seen ON videos (number, last_seen);
+
 -- Where a video stood in the chart of a region that was begun at a slot.
 CREATE TABLE appearances (
 	region  TEXT NOT NULL,

@@ -119,7 +119,7 @@ func (q Query) filter() (condition string, args []any) {
 	case q.Region != "":
 		return "EXISTS (SELECT 1 FROM appearances WHERE video = search.rowid AND region = ? AND slot >= ?)", []any{q.Region, max(0, q.Since.Unix())}
 	case !q.Since.IsZero():
-		return "(SELECT last_seen FROM videos WHERE number = search.rowid) >= ?", []any{q.Since}
+		return "(SELECT last_seen FROM videos INDEXED BY videos_seen WHERE number = search.rowid) >= ?", []any{q.Since}
 	default:
 		return "true", nil
 	}

@@ -47,6 +47,8 @@ type Options struct {
 	FailClosed bool
 	// Timeout is for how long an answer of the daemon is waited for; 0 means 100 ms. A
 	// request that comes while others are asked about may wait as long for its turn before.
+	// As Redis stops answering, the daemon waits for it as long as its ledger.deadline says:
+	// with a shorter timeout, the first requests of an outage count as not answered.
 	Timeout time.Duration
 	// Jitter is up to which fraction of itself a Retry-After is lengthened, at random, so
 	// that those who were refused together do not return together; 0 means 0.1, and less

@@ -171,6 +171,9 @@ func renderStatus(s jobsapi.Status, paces paces, v term.View) string {
 	var b strings.Builder
 	renderLedger(&b, s, v)
 	renderConfiguration(&b, s.Config, v)
+	if len(s.Credentials) == 0 {
+		v.Prose(&b, 0, term.Faint, "no credential is configured; quotactl clients tells of limits for clients")
+	}
 	for _, c := range s.Credentials {
 		renderCredential(&b, c, paces, v)
 		renderProxied(&b, s.Proxy, c.Name, v)

@@ -156,7 +156,7 @@ func (l *Clients) view(f func(*bbolt.Tx) error) error {
 func (l *Clients) use(f func() error) error {
 	err := guard(f)
 	if fault := (*faultError)(nil); errors.As(err, &fault) {
-		if false {
+		if err = l.setAside(fault); err == nil {
 			err = guard(f)
 		}
 	}

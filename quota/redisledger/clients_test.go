@@ -29,7 +29,7 @@ const clockOfClients = "string.sub(KEYS[1], 1, -14) .. 'clock'"
 // day: Redis lets it expire by its own clock, on which the test's hours are seconds.
 func clientScripts(t testing.TB, clock string) lua.Scripts {
 	return rewritten(onClock(t, clock), func(script string) string {
-		return strings.ReplaceAll(script, "'PX', ", "'PX', 86400000 + ")
+		return strings.NewReplacer("'PX', ", "'PX', 86400000 + ", "'PEXPIRE', subject, ", "'PEXPIRE', subject, 86400000 + ").Replace(script)
 	})
 }
 
@@ -86,7 +86,23 @@ func TestRandomClients(t *testing.T) {
 // clientLedger opens a ledger on the clock of a server.
 func clientLedger(t *testing.T, addr string) *Ledger {
 	t.Helper()
-	l, err := open(Config{Addrs: []string{addr}, Daemon: fmt.Sprint("daemon-", os.Getpid())}, Local{}, clientScripts(t, clockOfServer))
+	return openClients(t, addr, clientScripts(t, clockOfServer))
+}
+
+// pagedClientLedger is one that reads little of a log at once, and writes longer ones in place.
+func pagedClientLedger(t *testing.T, addr string) *Ledger {
+	t.Helper()
+	scripts := clientScripts(t, clockOfServer)
+	if !strings.Contains(scripts.ClientLog, "local PAGE = 4000") {
+		t.Fatal("the log is not read by pages of 4000 bytes")
+	}
+	scripts.ClientLog = strings.Replace(scripts.ClientLog, "local PAGE = 4000", "local PAGE = 130", 1)
+	return openClients(t, addr, scripts)
+}
+
+func openClients(t *testing.T, addr string, scripts lua.Scripts) *Ledger {
+	t.Helper()
+	l, err := open(Config{Addrs: []string{addr}, Daemon: fmt.Sprint("daemon-", os.Getpid())}, Local{}, scripts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,24 +114,29 @@ func clientLedger(t *testing.T, addr string) *Ledger {
 // same, whatever the limits and their windows become, and wherever the clock steps.
 func TestClientRecordsAgree(t *testing.T) {
 	t.Parallel()
-	l := clientLedger(t, redistest.Start(t).Addr)
-	for _, algorithm := range []clientlimit.Algorithm{clientlimit.Log, clientlimit.Counter} {
-		t.Run(string(algorithm), func(t *testing.T) {
-			const lives = 4
-			seed := seedtest.Seed(t, 1)
-			for n := range lives {
-				h := clientHistory{
-					t: t, ledger: l, redis: l.client, rand: rand.New(rand.NewPCG(seed, uint64(n))),
-					clients: &clientlimit.Clients{Name: fmt.Sprint("life-", n), Algorithm: algorithm},
-					clockMs: 1_800_000_000_000, subject: clientlimit.Key("=alice"),
-				}
-				h.limit()
-				for range 250 {
-					h.step()
-				}
+	server := redistest.Start(t)
+	whole, paged := clientLedger(t, server.Addr), pagedClientLedger(t, server.Addr)
+	testClientRecordsAgree(t, whole, "counter", clientlimit.Counter)
+	testClientRecordsAgree(t, whole, "log", clientlimit.Log)
+	testClientRecordsAgree(t, paged, "log-in-place", clientlimit.Log)
+}
+
+func testClientRecordsAgree(t *testing.T, l *Ledger, name string, algorithm clientlimit.Algorithm) {
+	t.Run(name, func(t *testing.T) {
+		const lives = 4
+		seed := seedtest.Seed(t, 1)
+		for n := range lives {
+			h := clientHistory{
+				t: t, ledger: l, redis: l.client, rand: rand.New(rand.NewPCG(seed, uint64(n))),
+				clients: &clientlimit.Clients{Name: fmt.Sprint(name, n), Algorithm: algorithm},
+				clockMs: 1_800_000_000_000, subject: clientlimit.Key("=alice"),
 			}
-		})
-	}
+			h.limit()
+			for range 250 {
+				h.step()
+			}
+		}
+	})
 }
 
 // A limit that only observes goes beyond its units: it forgets its oldest grants when it has
@@ -123,7 +144,7 @@ func TestClientRecordsAgree(t *testing.T) {
 func TestClientRecordsAgreeOnLongLogs(t *testing.T) {
 	t.Parallel()
 	l := clientLedger(t, redistest.Start(t).Addr)
-	const most, beginMs = 100_000, 1_800_000_000_000
+	const most, beginMs = 100_000, int64(1_800_000_000_000)
 	for _, entries := range []int{most - 1, most} {
 		h := clientHistory{
 			t: t, ledger: l, redis: l.client, subject: "=alice",
@@ -132,17 +153,8 @@ func TestClientRecordsAgreeOnLongLogs(t *testing.T) {
 				{Name: "daily", Units: 5, Window: quota.Sliding(24 * time.Hour), Observe: true},
 			}},
 		}
-		little := binary.LittleEndian
-		h.record = []byte{2}
-		for _, head := range [][3]int{{1, entries, 0}, {86400, 0, entries}} {
-			h.record = little.AppendUint32(little.AppendUint32(h.record, uint32(head[0])), uint32(head[1]))
-			h.record = little.AppendUint64(h.record, uint64(head[2]))
-		}
-		for i := range entries {
-			h.clockMs = beginMs + int64(i)
-			h.record = little.AppendUint16(little.AppendUint32(h.record, uint32(h.clockMs&0xffffffff)), uint16(h.clockMs>>32))
-			h.record = little.AppendUint32(h.record, 1)
-		}
+		h.record = clientLog(beginMs, entries, [3]int{1, entries, 0}, [3]int{86400, 0, entries})
+		h.clockMs = beginMs + int64(entries)
 		if err := h.redis.Set(t.Context(), l.clientKey(h.clients, h.subject), h.record, 0).Err(); err != nil {
 			t.Fatal(err)
 		}
@@ -155,6 +167,21 @@ func TestClientRecordsAgreeOnLongLogs(t *testing.T) {
 			t.Errorf("%d grants are observed of %d and 2, want %d", got, entries, most)
 		}
 	}
+}
+
+// clientLog is a record with a grant of one unit in each ms from a time on, and of each limit
+// its window in s, which grant is the first that counts, and the units that do.
+func clientLog(beginMs int64, grants int, limits ...[3]int) []byte {
+	little, record := binary.LittleEndian, []byte{byte(len(limits))}
+	for _, limit := range limits {
+		record = little.AppendUint32(little.AppendUint32(record, uint32(limit[0])), uint32(limit[1]))
+		record = little.AppendUint64(record, uint64(limit[2]))
+	}
+	for ms := beginMs; ms < beginMs+int64(grants); ms++ {
+		record = little.AppendUint16(little.AppendUint32(record, uint32(ms&0xffffffff)), uint16(ms>>32))
+		record = little.AppendUint32(record, 1)
+	}
+	return record
 }
 
 // A clientHistory is what one subject asks a ledger, and what clientlimit computes.

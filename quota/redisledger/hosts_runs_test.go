@@ -315,7 +315,7 @@ func TestRedisIsAwayAtASlot(t *testing.T) {
 			t.Errorf("it was run %d times", len(runs))
 		}
 		c.until("11:30:00")
-		c.log = nil
+		c.forget()
 		c.killRedis()
 		c.until("12:31:00")
 		c.runRedis()

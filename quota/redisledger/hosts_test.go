@@ -317,6 +317,14 @@ func (c *simulatedHosts) wants(want ...string) {
 	c.log = nil
 }
 
+// forget drops the log until now.
+func (c *simulatedHosts) forget() {
+	synctest.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.log = nil
+}
+
 // until lets time pass up to a time of day.
 func (c *simulatedHosts) until(clock string) {
 	c.t.Helper()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"reflect"
 	"strconv"
 	"testing"
 	"time"
@@ -39,11 +38,11 @@ func RandomClients(t *testing.T, harness ClientHarness) {
 // A randomClients is ledgers of the same records and a model that are asked the same.
 type randomClients struct {
 	*clientHistory
+	transcript
 	rand     *rand.Rand
 	model    *ClientModel
 	subjects []clientlimit.Key
 	hosts    []clientHost
-	log      []string // the last steps, to be shown when one fails
 }
 
 // A clientHost is a ledger, and what is configured there.
@@ -55,6 +54,7 @@ type clientHost struct {
 func newRandomClients(t *testing.T, harness ClientHarness, algorithm clientlimit.Algorithm, random *rand.Rand) *randomClients {
 	r := &randomClients{clientHistory: beginClients(t, harness, algorithm), rand: random, subjects: []clientlimit.Key{alice, bob, "=c"}}
 	r.model = NewClientModel(r.clock.Now)
+	r.transcript = transcript{test: t, now: r.clock.Now}
 	r.hosts = []clientHost{{r.ledger, r.clients()}}
 	for harness.Join != nil && len(r.hosts) < 3 {
 		r.hosts = append(r.hosts, clientHost{harness.Join(t), r.hosts[0].c})
@@ -142,22 +142,4 @@ func (r *randomClients) compareUsage(subject clientlimit.Key) {
 	r.Helper()
 	want, _ := r.model.ClientUsage(context.Background(), r.c, subject)
 	r.same("usage of "+strconv.Quote(string(subject)), r.usage(subject), want)
-}
-
-func (r *randomClients) say(format string, args ...any) {
-	const kept = 40
-	r.log = append(r.log, r.clock.Now().Format("15:04:05.000 ")+fmt.Sprintf(format, args...))
-	r.log = r.log[max(0, len(r.log)-kept):]
-}
-
-// same fails the test, and tells how it came to this, unless got and want agree.
-func (r *randomClients) same(what string, got, want any) {
-	r.Helper()
-	if reflect.DeepEqual(got, want) {
-		return
-	}
-	for _, line := range r.log {
-		r.Log(line)
-	}
-	r.Fatalf("%s:\n got %+v\nwant %+v", what, got, want)
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"reflect"
 	"strconv"
 	"testing"
 	"time"
@@ -55,16 +54,17 @@ func stepsOf(t *testing.T) int {
 // A random is a ledger and a model that are asked the same.
 type random struct {
 	*history
+	transcript
 	rand   *rand.Rand
 	model  *Model
 	grants []quota.ID
 	hosts  []host
-	log    []string // the last steps, to be shown when one fails
 }
 
 func newRandom(t *testing.T, h Harness, seed, n uint64) *random {
 	r := &random{rand: rand.New(rand.NewPCG(seed, n))}
 	r.history = begin(t, h, nil)
+	r.transcript = transcript{test: t, now: r.clock.Now}
 	r.model = NewModel(r.clock.Now)
 	r.hosts = []host{{r.history.ledger, r.credential()}}
 	if h.Join != nil {
@@ -161,24 +161,6 @@ func (r *random) act() {
 	default:
 		r.compareLog()
 	}
-}
-
-func (r *random) say(format string, args ...any) {
-	const kept = 40
-	r.log = append(r.log, r.clock.Now().Format("15:04:05.000 ")+fmt.Sprintf(format, args...))
-	r.log = r.log[max(0, len(r.log)-kept):]
-}
-
-// same fails the test, and tells how it came to this, unless got and want agree.
-func (r *random) same(what string, got, want any) {
-	r.Helper()
-	if reflect.DeepEqual(got, want) {
-		return
-	}
-	for _, line := range r.log {
-		r.Log(line)
-	}
-	r.Fatalf("%s:\n got %+v\nwant %+v", what, got, want)
 }
 
 func (r *random) askBoth() {

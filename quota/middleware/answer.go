@@ -40,7 +40,7 @@ func (h *handler) deny(w http.ResponseWriter, d api.Decision) {
 		p.ViolatedPolicies = []string{d.Limit}
 	}
 	addRateLimit(w.Header(), d, wait)
-	w.Header().Set("Retry-After", strconv.FormatInt(seconds(wait), 10))
+	w.Header().Set("Retry-After", strconv.FormatInt(api.Seconds(wait), 10))
 	write(w, p)
 }
 
@@ -50,7 +50,7 @@ func (h *handler) refuse(w http.ResponseWriter, reason quota.Reason, detail stri
 	if p.Status == http.StatusServiceUnavailable {
 		wait := h.jittered(time.Second)
 		p.RetryAfterMs = wait.Milliseconds()
-		w.Header().Set("Retry-After", strconv.FormatInt(seconds(wait), 10))
+		w.Header().Set("Retry-After", strconv.FormatInt(api.Seconds(wait), 10))
 	}
 	write(w, p)
 }
@@ -73,36 +73,26 @@ func (h *handler) jittered(wait time.Duration) time.Duration {
 	return wait + time.Duration(rand.Int64N(most+1))*time.Millisecond
 }
 
-// addRateLimit adds the fields of draft-ietf-httpapi-ratelimit-headers for the limits
-// that refuse; wait is how long the one is in the way that has.
+// addRateLimit adds the RateLimit fields of the limits that refuse; wait is how long the
+// one is in the way that has.
 func addRateLimit(h http.Header, d api.Decision, wait time.Duration) {
-	var policy, state []byte
+	var fields api.RateLimit
 	for _, l := range d.Limits {
 		if l.Observe {
 			continue
 		}
-		if len(policy) > 0 {
-			policy, state = append(policy, ", "...), append(state, ", "...)
-		}
-		policy = append(strconv.AppendQuote(policy, l.Name), ";q="...)
-		policy = strconv.AppendInt(policy, l.Units, 10)
-		if window, err := time.ParseDuration(l.Window); err == nil {
-			policy = strconv.AppendInt(append(policy, ";w="...), seconds(window), 10)
-		}
-		state = append(strconv.AppendQuote(state, l.Name), ";r="...)
-		state = strconv.AppendInt(state, l.Remaining, 10)
+		var reset time.Duration
 		switch {
 		case l.Name == d.Limit && wait > 0:
-			state = strconv.AppendInt(append(state, ";t="...), seconds(wait), 10)
+			reset = wait
 		case d.Now != nil && l.NextUnitsAt != nil: // when some units come free
-			state = strconv.AppendInt(append(state, ";t="...), seconds(l.NextUnitsAt.Sub(*d.Now)), 10)
+			reset = max(1, l.NextUnitsAt.Sub(*d.Now))
 		}
+		window, _ := time.ParseDuration(l.Window) // 0 of a calendar's
+		fields.Add(l.Name, l.Units, l.Remaining, window, reset)
 	}
-	if len(policy) > 0 { // added, not set: another limit may stand around this one
-		h.Add("RateLimit-Policy", string(policy))
-		h.Add("RateLimit", string(state))
+	if policy, state, ok := fields.Fields(); ok { // added, not set: another limit may stand around this one
+		h.Add("RateLimit-Policy", policy)
+		h.Add("RateLimit", state)
 	}
 }
-
-// seconds rounds up, so that whoever waits that long does not come too early.
-func seconds(d time.Duration) int64 { return int64(max(1, (d+time.Second-1)/time.Second)) }

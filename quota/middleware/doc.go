@@ -2,7 +2,7 @@
 // the daemon keeps: on one host in its file, on several in the Redis that they share.
 //
 // A request goes this way. Handler finds out whose it is (identify.go, address.go) and
-// what it costs, and asks the daemon over its socket (asker.go): whoever finds no question
+// what it costs, and asks the daemon over its socket (limiter.go): whoever finds no question
 // under way asks at once, and those who come meanwhile share the next one. What is granted
 // is passed on, with the fields RateLimit and RateLimit-Policy set already, so that they
 // stand on whatever the handler answers; what is denied is answered with 429, Retry-After
@@ -16,6 +16,6 @@
 // configured, and a subject of any length or bytes reaches the daemon as a short one, so
 // that nobody gets past the limits by what the daemon would refuse to read.
 //
-// The package writes no files and starts no goroutines. Its locks are an asker's mu and
+// The package writes no files and starts no goroutines. Its locks are a limiter's mu and
 // its batcher's; neither is held while the other is taken, nor while the daemon is asked.
 package middleware

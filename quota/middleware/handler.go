@@ -88,7 +88,7 @@ func Handler(next http.Handler, o Options) http.Handler {
 		next:      next,
 		addresses: addresses{trusted: o.TrustedProxies, ipv6Bits: cmp.Or(o.IPv6Bits, defaultBits)},
 		jitter:    max(0, cmp.Or(o.Jitter, defaultJitter)),
-		asker:     newAsker(o, cmp.Or(o.ErrorLog, log.Default())),
+		limiter:   newLimiter(o, cmp.Or(o.ErrorLog, log.Default())),
 	}
 }
 
@@ -115,7 +115,7 @@ type handler struct {
 	next      http.Handler
 	addresses addresses
 	jitter    float64
-	asker     *asker
+	limiter   *limiter
 }
 
 // ServeHTTP implements http.Handler.
@@ -151,10 +151,10 @@ const unknown = "nobody can tell now whether there is room for this request"
 // undecided deals with a request about which the daemon did not decide.
 func (h *handler) undecided(w http.ResponseWriter, r *http.Request, d api.Decision, err error) {
 	if err == nil {
-		h.asker.complain(quota.Reason(d.Reason), d.Detail, d.Hint)
+		h.limiter.complain(quota.Reason(d.Reason), d.Detail, d.Hint)
 	} else if !isSilence(err) {
 		p := api.ProblemFrom(err)
-		h.asker.complain(p.Reason, p.Detail, p.Hint)
+		h.limiter.complain(p.Reason, p.Detail, p.Hint)
 	}
 	if h.FailClosed {
 		h.refuse(w, api.LedgerUnavailable, unknown)
@@ -180,7 +180,7 @@ func (h *handler) decide(r *http.Request) (api.Decision, error) {
 			return api.Decision{Reason: string(quota.UnknownOperation), Detail: err.Error()}, nil
 		}
 	}
-	return h.asker.decide(r.Context(), api.ClientRequest{Subject: h.subject(r), Operation: operation, Count: count})
+	return h.limiter.decide(r.Context(), api.ClientRequest{Subject: h.subject(r), Operation: operation, Count: count})
 }
 
 func (h *handler) subject(r *http.Request) string {

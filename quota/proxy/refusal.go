@@ -53,7 +53,7 @@ const retrySoon = "1"
 func (r *refusal) write(w http.ResponseWriter, dialect Dialect) {
 	h := w.Header()
 	if r.decision.Denied() {
-		h.Set("Retry-After", strconv.FormatInt(seconds(r.decision.RetryAfter), 10))
+		h.Set("Retry-After", strconv.FormatInt(api.Seconds(r.decision.RetryAfter), 10))
 	} else if r.problem.Status == http.StatusServiceUnavailable {
 		h.Set("Retry-After", retrySoon)
 	}
@@ -173,6 +173,3 @@ func send(w http.ResponseWriter, status int, contentType string, body any) {
 	w.WriteHeader(status)
 	w.Write(append(text, '\n')) // an error means that the client went away
 }
-
-// seconds rounds up, so that whoever waits that long does not come too early.
-func seconds(d time.Duration) int64 { return max(1, int64((d+time.Second-1)/time.Second)) }

@@ -23,7 +23,7 @@ func WriteDecision(w http.ResponseWriter, d quota.Decision, useReserve bool) {
 	}
 	status := writeRefusal(body, d, useReserve)
 	if d.Denied() {
-		w.Header()["Retry-After"] = []string{strconv.FormatInt(seconds(d.RetryAfter), 10)}
+		w.Header()["Retry-After"] = []string{strconv.FormatInt(api.Seconds(d.RetryAfter), 10)}
 		addRateLimit(w.Header(), d, useReserve)
 	}
 	send(w, status, typeProblem, body.end())
@@ -188,43 +188,27 @@ func spendable(l quota.LimitState, useReserve bool) quota.Units {
 	return max(0, l.Budget(useReserve)-l.Used)
 }
 
-// addRateLimit writes the fields of draft-ietf-httpapi-ratelimit-headers, of the limits that
-// refuse what they have no room for: in whole seconds, rounded up. An integer of a structured field has
-// at most 15 digits (RFC 9651 §3.3.1); MaxUnits has 16.
+// addRateLimit writes the RateLimit fields of the limits that refuse what they have no
+// room for.
 func addRateLimit(h http.Header, d quota.Decision, useReserve bool) {
-	const most = 999_999_999_999_999
-	policy, state := make([]byte, 0, 128), make([]byte, 0, 128)
+	var fields api.RateLimit
 	for _, l := range d.Limits {
 		if !l.Refuses() {
 			continue
 		}
-		if len(policy) > 0 {
-			policy, state = append(policy, ", "...), append(state, ", "...)
-		}
-		policy = append(strconv.AppendQuote(policy, l.Name), ";q="...)
-		policy = strconv.AppendInt(policy, int64(min(l.Budget(useReserve), most)), 10)
-		if !l.Window.IsCalendar() { // a day has 23 to 25 hours; w has one value
-			policy = strconv.AppendInt(append(policy, ";w="...), seconds(l.Window.Length), 10)
-		}
-		state = append(strconv.AppendQuote(state, l.Name), ";r="...)
-		state = strconv.AppendInt(state, int64(min(spendable(l, useReserve), most)), 10)
+		var reset time.Duration
 		switch {
 		case l.Name == d.Limit:
-			state = strconv.AppendInt(append(state, ";t="...), seconds(d.RetryAfter), 10)
+			reset = max(1, d.RetryAfter)
 		case !d.Now.IsZero() && !l.NextAt.IsZero():
-			state = strconv.AppendInt(append(state, ";t="...), seconds(l.NextAt.Sub(d.Now)), 10)
+			reset = max(1, l.NextAt.Sub(d.Now))
 		}
+		fields.Add(l.Name, int64(l.Budget(useReserve)), int64(spendable(l, useReserve)), l.Window.Length, reset)
 	}
-	if len(policy) == 0 {
-		return
+	if policy, state, ok := fields.Fields(); ok {
+		h["RateLimit-Policy"] = []string{policy}
+		h["RateLimit"] = []string{state}
 	}
-	h["RateLimit-Policy"] = []string{string(policy)}
-	h["RateLimit"] = []string{string(state)}
-}
-
-// seconds rounds up, so that whoever waits that long does not come too early.
-func seconds(d time.Duration) int64 {
-	return max(1, int64((d+time.Second-1)/time.Second))
 }
 
 // closedOf returns nil of a limit that is open.

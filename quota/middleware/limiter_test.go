@@ -23,8 +23,8 @@ func TestRequestsShareQuestions(t *testing.T) {
 		return grant(r)
 	})
 	h := Handler(hello, with(t, d)).(*handler)
-	begun, hold, question := make(chan struct{}, 2), make(chan struct{}), h.asker.batcher.Do
-	h.asker.batcher.Do = func(ctx context.Context, batch []api.ClientRequest) ([]api.Decision, error) {
+	begun, hold, question := make(chan struct{}, 2), make(chan struct{}), h.limiter.batcher.Do
+	h.limiter.batcher.Do = func(ctx context.Context, batch []api.ClientRequest) ([]api.Decision, error) {
 		begun <- struct{}{}
 		<-hold
 		return question(ctx, batch)
@@ -39,7 +39,7 @@ func TestRequestsShareQuestions(t *testing.T) {
 	for i := 1; i < len(status); i++ {
 		ask(i)
 	}
-	eventually(t, func() bool { return h.asker.batcher.Waiting() == len(status)-1 })
+	eventually(t, func() bool { return h.limiter.batcher.Waiting() == len(status)-1 })
 	close(hold)
 	serving.Wait()
 	if got := d.asked(); len(got) != 2 || len(got[1]) != len(status)-1 {
@@ -121,7 +121,7 @@ func TestNoDaemon(t *testing.T) {
 
 // While the daemon is away, one request at a time asks it.
 func TestOneAsksADaemonThatIsAway(t *testing.T) {
-	a := newAsker(Options{Clients: "public", Timeout: 100 * time.Millisecond}, log.New(t.Output(), "", 0))
+	a := newLimiter(Options{Clients: "public", Timeout: 100 * time.Millisecond}, log.New(t.Output(), "", 0))
 	now := time.Now()
 	may := func(want bool, why string) {
 		t.Helper()
@@ -152,7 +152,7 @@ func TestOneAsksADaemonThatIsAway(t *testing.T) {
 func TestNobodyAsksADaemonThatIsAway(t *testing.T) {
 	d := startScripted(t, denial)
 	h := Handler(hello, with(t, d)).(*handler)
-	h.asker.learn(api.ErrUnreachable, time.Now().Add(time.Hour))
+	h.limiter.learn(api.ErrUnreachable, time.Now().Add(time.Hour))
 	if got := serve(h); got.StatusCode != http.StatusOK || len(d.asked()) != 0 {
 		t.Errorf("answered %s, and the daemon was asked for %v", got.Status, d.asked())
 	}

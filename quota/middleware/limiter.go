@@ -11,10 +11,10 @@ import (
 	"quotad/quota/api"
 )
 
-// An asker has the daemon decide. Requests that arrive while it is being asked share the
+// A limiter has the daemon decide. Requests that arrive while it is being asked share the
 // next question. When it does not answer, it is asked again only now and then, so that a
 // frozen daemon does not delay every request.
-type asker struct {
+type limiter struct {
 	client  *api.Client
 	clients string
 	wait    time.Duration // for the turn of a request, and again for its answer
@@ -34,77 +34,77 @@ const askAgain = 250 * time.Millisecond
 // errAway says that the daemon was not asked, because it did not answer just before.
 var errAway = errors.New("quotad does not answer")
 
-func newAsker(o Options, logger *log.Logger) *asker {
-	a := &asker{client: o.Client, clients: o.Clients, wait: o.Timeout, without: "passed on, whatever they cost", log: logger, told: make(map[quota.Reason]time.Time)}
+func newLimiter(o Options, logger *log.Logger) *limiter {
+	l := &limiter{client: o.Client, clients: o.Clients, wait: o.Timeout, without: "passed on, whatever they cost", log: logger, told: make(map[quota.Reason]time.Time)}
 	if o.FailClosed {
-		a.without = "refused"
+		l.without = "refused"
 	}
-	a.batcher.Do, a.batcher.Deadline = a.ask, a.wait
-	return a
+	l.batcher.Do, l.batcher.Deadline = l.ask, l.wait
+	return l
 }
 
 // decide has a request decided, within twice the timeout.
-func (a *asker) decide(ctx context.Context, r api.ClientRequest) (api.Decision, error) {
-	if !a.mayAsk(time.Now()) {
+func (l *limiter) decide(ctx context.Context, r api.ClientRequest) (api.Decision, error) {
+	if !l.mayAsk(time.Now()) {
 		return api.Decision{}, errAway
 	}
-	ctx, cancel := context.WithTimeout(ctx, a.wait)
+	ctx, cancel := context.WithTimeout(ctx, l.wait)
 	defer cancel()
-	return a.batcher.Ask(ctx, r)
+	return l.batcher.Ask(ctx, r)
 }
 
 // mayAsk tells whether a request may ask the daemon: while that is away, one may at a time.
-func (a *asker) mayAsk(now time.Time) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if !a.away {
+func (l *limiter) mayAsk(now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.away {
 		return true
 	}
-	if now.Before(a.next) {
+	if now.Before(l.next) {
 		return false
 	}
-	a.next = now.Add(a.wait + askAgain)
+	l.next = now.Add(l.wait + askAgain)
 	return true
 }
 
 // ask asks the daemon for a batch.
-func (a *asker) ask(ctx context.Context, batch []api.ClientRequest) ([]api.Decision, error) {
-	decisions, err := a.client.AcquireClients(ctx, a.clients, batch)
-	a.learn(err, time.Now())
+func (l *limiter) ask(ctx context.Context, batch []api.ClientRequest) ([]api.Decision, error) {
+	decisions, err := l.client.AcquireClients(ctx, l.clients, batch)
+	l.learn(err, time.Now())
 	return decisions, err
 }
 
 // learn takes in whether the daemon answered, and tells the log when that has changed.
-func (a *asker) learn(err error, now time.Time) {
-	a.mu.Lock()
-	was := a.away
-	a.away = errors.Is(err, api.ErrUnreachable)
-	a.next = now.Add(askAgain)
-	is := a.away
-	a.mu.Unlock()
+func (l *limiter) learn(err error, now time.Time) {
+	l.mu.Lock()
+	was := l.away
+	l.away = errors.Is(err, api.ErrUnreachable)
+	l.next = now.Add(askAgain)
+	is := l.away
+	l.mu.Unlock()
 	switch {
 	case is && !was:
-		a.log.Printf("clients %s: requests are %s: %v", a.clients, a.without, err)
+		l.log.Printf("clients %s: requests are %s: %v", l.clients, l.without, err)
 	case was && !is:
-		a.log.Printf("clients %s: quotad answers again", a.clients)
+		l.log.Printf("clients %s: quotad answers again", l.clients)
 	}
 }
 
 // complain tells the log, once a minute for each reason, what keeps the daemon from
 // deciding, although it answers: somebody has to mend that.
-func (a *asker) complain(reason quota.Reason, detail, hint string) {
+func (l *limiter) complain(reason quota.Reason, detail, hint string) {
 	if hint != "" {
 		detail += " (" + hint + ")"
 	}
 	now := time.Now()
-	a.mu.Lock()
-	last, again := a.told[reason]
+	l.mu.Lock()
+	last, again := l.told[reason]
 	again = again && now.Sub(last) < time.Minute
 	if !again {
-		a.told[reason] = now
+		l.told[reason] = now
 	}
-	a.mu.Unlock()
+	l.mu.Unlock()
 	if !again {
-		a.log.Printf("clients %s: quotad cannot decide: %s: %s", a.clients, reason, detail)
+		l.log.Printf("clients %s: quotad cannot decide: %s: %s", l.clients, reason, detail)
 	}
 }

@@ -133,8 +133,9 @@ type LimitState struct {
 	Lifted     bool   // it refuses nothing until its period ends; see Limit.Lift
 }
 
-// Refuses tells whether the limit stands in the way of what it has no room for.
-func (s LimitState) Refuses() bool { return !s.Observe && !s.Lifted }
+// Refuses tells whether the limit stands in the way of what it has no room for. One that is
+// closed does, lifted or not.
+func (s LimitState) Refuses() bool { return !s.Observe && (!s.Lifted || !s.Closed.IsZero()) }
 
 // Remaining is what ordinary callers may still spend by this limit: units less reserve
 // less used, never below zero; nothing while it is closed.

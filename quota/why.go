@@ -81,7 +81,7 @@ func explain(d Decision, count Units) Explanation {
 	}
 	e.Fits, e.ReserveAllows = MaxUnits, true
 	for _, s := range d.Limits {
-		if !s.Refuses() && (s.Observe || s.Closed.IsZero()) {
+		if !s.Refuses() {
 			continue
 		}
 		each := s.Cost / count

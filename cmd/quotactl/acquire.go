@@ -150,11 +150,15 @@ func particulars(d api.Decision) [][2]string {
 	return lines
 }
 
-// remainingText writes "9,400 units in daily, 3,900 units in search".
+// remainingText writes "9,400 units in daily, 3,900 units in search"; of a limit that denies
+// nothing it says so.
 func remainingText(limits []api.Limit) string {
 	left := make([]string, len(limits))
 	for i, limit := range limits {
 		left[i] = units(limit.Remaining) + " in " + limit.Name
+		if !limit.Refuses() {
+			left[i] += ", which denies nothing now"
+		}
 	}
 	return strings.Join(left, ", ")
 }

@@ -73,7 +73,7 @@ func limitsTable(limits []api.Limit, bar int, v term.View) *term.Table {
 // last fifth of their budget.
 func stateOf(l api.Limit) term.Style {
 	switch {
-	case l.Observe || l.Lifted && l.Closed == nil:
+	case !l.Refuses():
 		return term.Faint
 	case l.Remaining == 0:
 		return term.Red
@@ -119,7 +119,7 @@ func noteOf(l api.Limit, v term.View) string {
 	switch {
 	case l.Closed != nil:
 		notes = append(notes, fmt.Sprintf("closed, opens %s: %s", v.When(l.Closed.Until), v.Clean(l.Closed.Says)))
-	case l.Remaining == 0 && !l.Observe && !l.Lifted:
+	case l.Remaining == 0 && l.Refuses():
 		notes = append(notes, "exhausted")
 	}
 	if l.Lifted {

@@ -155,10 +155,9 @@ func leastRemaining(credentials []api.Credential) (int64, error) {
 	if credentials[0].Error != "" {
 		return 0, fmt.Errorf("what remains is not known: %s", credentials[0].Error)
 	}
-	refuses := func(l api.Limit) bool { return !l.Observe && !l.Lifted }
-	least, none := int64(quota.MaxUnits), !slices.ContainsFunc(credentials[0].Limits, refuses)
+	least, none := int64(quota.MaxUnits), !slices.ContainsFunc(credentials[0].Limits, api.Limit.Refuses)
 	for _, l := range credentials[0].Limits {
-		if none || refuses(l) {
+		if none || l.Refuses() {
 			least = min(least, l.Remaining)
 		}
 	}

@@ -77,7 +77,7 @@ type Limit struct {
 	// beyond what the log still held.
 	CatchingUpUntil *time.Time `json:"catching_up_until,omitempty"`
 	Closed          *Closed    `json:"closed,omitempty"` // absent while the limit is open
-	// Of a share, in a status: the jobs whose calls it counts, or does not count.
+	// Of a share: the jobs whose calls it counts, or does not count.
 	Jobs       []string `json:"jobs,omitempty"`
 	ExceptJobs []string `json:"except_jobs,omitempty"`
 	Lift       string   `json:"lift,omitempty"`    // "4h0m0s": so long before its period ends it refuses nothing
@@ -86,6 +86,9 @@ type Limit struct {
 	// Drift is how our count compares with what the upstream said last; in a status.
 	Drift *Drift `json:"drift,omitempty"`
 }
+
+// Refuses tells whether the limit stands in the way of what it has no room for.
+func (l Limit) Refuses() bool { return !l.Observe && (!l.Lifted || l.Closed != nil) }
 
 // Closed says that nothing is granted from a limit before a time.
 type Closed struct {

@@ -49,7 +49,7 @@ func writeGrant(body *object, d quota.Decision, useReserve bool) {
 			body.text = append(body.text, '{')
 			body.str("limit", short[i].Limit)
 			body.number("missing", int64(short[i].Missing))
-			writeClosed(body, short[i].Closed)
+			writeClosed(body, closedOf(short[i].Closed))
 			body.text = append(body.text, '}')
 		})
 	}
@@ -75,8 +75,7 @@ func writeRefusal(body *object, d quota.Decision, useReserve bool) int {
 	}
 	writeProblemMembers(body, p)
 	if d.Denied() {
-		names := violated(d, useReserve)
-		body.list("violated-policies", len(names), func(i int) { body.text = appendString(body.text, names[i]) })
+		body.strs("violated-policies", violated(d, useReserve))
 	}
 	writeRemaining(body, d)
 	return p.Status
@@ -97,26 +96,34 @@ func writeLimits(body *object, d quota.Decision) {
 	if len(d.Limits) == 0 {
 		return
 	}
-	body.list("limits", len(d.Limits), func(i int) {
-		l := d.Limits[i]
-		body.text = append(body.text, '{')
-		body.str("name", l.Name)
-		body.number("units", int64(l.Units))
-		body.number("reserve", int64(l.Reserve))
-		body.number("used", int64(l.Used))
-		body.number("remaining", int64(l.Remaining()))
-		body.str("window", l.Window.String())
-		body.time("next_units_at", l.NextAt)
-		if l.NextUnits != 0 {
-			body.number("next_units", int64(l.NextUnits))
-		}
-		body.time("catching_up_until", l.CatchingUp)
-		writeClosed(body, l.Closed)
-		if l.Observe {
-			body.flag("observe", true)
-		}
-		body.text = append(body.text, '}')
-	})
+	body.list("limits", len(d.Limits), func(i int) { writeLimit(body, limitOf(d.Limits[i])) })
+}
+
+// writeLimit writes what encoding/json would write of a limit, which has no drift here.
+func writeLimit(body *object, l api.Limit) {
+	body.text = append(body.text, '{')
+	body.str("name", l.Name)
+	body.number("units", l.Units)
+	body.number("reserve", l.Reserve)
+	body.number("used", l.Used)
+	body.number("remaining", l.Remaining)
+	body.str("window", l.Window)
+	body.timeAt("next_units_at", l.NextUnitsAt)
+	if l.NextUnits != 0 {
+		body.number("next_units", l.NextUnits)
+	}
+	body.timeAt("catching_up_until", l.CatchingUpUntil)
+	writeClosed(body, l.Closed)
+	body.strs("jobs", l.Jobs)
+	body.strs("except_jobs", l.ExceptJobs)
+	body.str("lift", l.Lift)
+	if l.Lifted {
+		body.flag("lifted", true)
+	}
+	if l.Observe {
+		body.flag("observe", true)
+	}
+	body.text = append(body.text, '}')
 }
 
 func writeRemaining(body *object, d quota.Decision) {
@@ -151,8 +158,8 @@ func violated(d quota.Decision, useReserve bool) []string {
 	return names
 }
 
-func writeClosed(body *object, c quota.Closed) {
-	if c.IsZero() {
+func writeClosed(body *object, c *api.Closed) {
+	if c == nil {
 		return
 	}
 	body.name("closed")
@@ -222,25 +229,30 @@ func closedOf(c quota.Closed) *api.Closed {
 func limitsOf(states []quota.LimitState) []api.Limit {
 	limits := make([]api.Limit, len(states))
 	for i, s := range states {
-		limits[i] = api.Limit{
-			Name:            s.Name,
-			Units:           int64(s.Units),
-			Reserve:         int64(s.Reserve),
-			Used:            int64(s.Used),
-			Remaining:       int64(s.Remaining()),
-			Window:          s.Window.String(),
-			NextUnitsAt:     timeOf(s.NextAt),
-			NextUnits:       int64(s.NextUnits),
-			CatchingUpUntil: timeOf(s.CatchingUp),
-			Closed:          closedOf(s.Closed),
-			Jobs:            s.Jobs,
-			ExceptJobs:      s.ExceptJobs,
-			Lift:            liftOf(s.Limit),
-			Lifted:          s.Lifted,
-			Observe:         s.Observe,
-		}
+		limits[i] = limitOf(s)
 	}
 	return limits
+}
+
+// limitOf is what every answer tells of a limit.
+func limitOf(s quota.LimitState) api.Limit {
+	return api.Limit{
+		Name:            s.Name,
+		Units:           int64(s.Units),
+		Reserve:         int64(s.Reserve),
+		Used:            int64(s.Used),
+		Remaining:       int64(s.Remaining()),
+		Window:          s.Window.String(),
+		NextUnitsAt:     timeOf(s.NextAt),
+		NextUnits:       int64(s.NextUnits),
+		CatchingUpUntil: timeOf(s.CatchingUp),
+		Closed:          closedOf(s.Closed),
+		Jobs:            s.Jobs,
+		ExceptJobs:      s.ExceptJobs,
+		Lift:            liftOf(s.Limit),
+		Lifted:          s.Lifted,
+		Observe:         s.Observe,
+	}
 }
 
 func liftOf(l quota.Limit) string {

@@ -29,7 +29,8 @@ func TestDenialWhileCatchingUp(t *testing.T) {
 	}
 }
 
-// A decision is written as encoding/json would write it, whatever there is to escape.
+// A decision is written as encoding/json would write it, whatever there is to escape, and of
+// a limit it tells what a status does.
 func TestDecisionsAreWrittenAsJSON(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	units := func() quota.Units { return quota.Units(random.Int64N(3) * random.Int64N(int64(quota.MaxUnits)/3)) }
@@ -52,7 +53,10 @@ func TestDecisionsAreWrittenAsJSON(t *testing.T) {
 				Limit: quota.Limit{Name: "limit" + text(), Units: units(), Reserve: units(), Window: quota.Sliding(24 * time.Hour)},
 				Used:  units(), Cost: units(), NextAt: at(), NextUnits: units(), CatchingUp: at(), Closed: closed(),
 			})
-			d.Limits[len(d.Limits)-1].Observe = random.IntN(2) == 0
+			l := &d.Limits[len(d.Limits)-1]
+			l.Observe, l.Lifted, l.Lift = random.IntN(2) == 0, random.IntN(2) == 0, time.Duration(random.IntN(3))*time.Hour
+			l.Jobs = [][]string{nil, {"backfill"}, {"a", "b" + text()}}[random.IntN(3)]
+			l.ExceptJobs = [][]string{nil, {"trending"}}[random.IntN(2)]
 		}
 		useReserve := random.IntN(2) == 0
 		w := httptest.NewRecorder()

@@ -44,6 +44,20 @@ func (o *object) time(name string, value time.Time) {
 	}
 }
 
+// timeAt writes a time that may be absent.
+func (o *object) timeAt(name string, value *time.Time) {
+	if value != nil {
+		o.time(name, *value)
+	}
+}
+
+// strs writes a list of strings.
+func (o *object) strs(name string, values []string) {
+	if len(values) > 0 {
+		o.list(name, len(values), func(i int) { o.text = appendString(o.text, values[i]) })
+	}
+}
+
 // list writes a member that is a list of n, each written by one.
 func (o *object) list(name string, n int, one func(i int)) {
 	o.name(name)

@@ -9,6 +9,7 @@ import (
 	"quotad/cmd/quotad/notify"
 	"quotad/jobs"
 	"quotad/quota"
+	"quotad/quota/api"
 	"quotad/quota/clientlimit"
 	"quotad/quota/proxy"
 	"quotad/quota/redisledger"
@@ -219,6 +220,8 @@ func (e eventLog) clientDecided(event clientlimit.Event) {
 // lineOf begins the line for a decision; nil: there is none.
 func (e eventLog) lineOf(event server.Event) *zerolog.Event {
 	switch {
+	case event.Result() == string(api.Cancelled): // nobody waits for it, and nothing is wrong
+		return e.log.Debug().Err(event.Err)
 	case event.Err != nil:
 		return e.refusal(zerolog.ErrorLevel, event.Request.Caller, event.Result()).Err(event.Err)
 	case !event.Decision.Granted():

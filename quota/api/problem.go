@@ -17,6 +17,9 @@ const (
 	MethodNotAllowed  quota.Reason = "method_not_allowed"
 	Conflict          quota.Reason = "conflict"       // the resource's state does not allow it now
 	InternalError     quota.Reason = "internal_error" // a fault of the daemon's
+	// Cancelled: 408, the caller went away before it was decided. It counts such calls: nobody
+	// is there to read it.
+	Cancelled quota.Reason = "cancelled"
 	// TooManyConnections: 503, this connection is one too many, see Config.
 	TooManyConnections quota.Reason = "too_many_connections"
 	// Busy: 503, too many read whole logs at once.
@@ -63,9 +66,10 @@ var answers = [...]answer{
 	{reason: quota.UnknownGrant, status: http.StatusNotFound,
 		hint: "a grant can be changed only while its debit is in the window"},
 	{reason: MethodNotAllowed, status: http.StatusMethodNotAllowed},
+	// Before the errors of a ledger, which wrap why they gave up.
+	{reason: Cancelled, status: http.StatusRequestTimeout, errs: []error{context.Canceled}},
 	{reason: LedgerUnavailable, status: http.StatusServiceUnavailable, errs: []error{
-		quota.ErrUnavailable, quota.ErrOutcomeUnknown,
-		context.Canceled, context.DeadlineExceeded, // given up before it was decided
+		quota.ErrUnavailable, quota.ErrOutcomeUnknown, context.DeadlineExceeded,
 	}},
 	{reason: TooManyConnections, status: http.StatusServiceUnavailable},
 	{reason: Busy, status: http.StatusServiceUnavailable},

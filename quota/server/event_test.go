@@ -25,7 +25,10 @@ func TestResultOfAnEvent(t *testing.T) {
 		{"unknown outcome", server.Event{Err: quota.ErrOutcomeUnknown}, "ledger_unavailable"},
 		{"lost", server.Event{Err: quota.ErrLost}, "ledger_unavailable"},
 		{"quiet after a loss", server.Event{Err: quota.ErrRecovering}, "ledger_unavailable"},
-		{"given up", server.Event{Err: context.Canceled}, "ledger_unavailable"},
+		{"given up", server.Event{Err: context.Canceled}, "cancelled"},
+		{"given up on a call of a shared ledger", server.Event{Err: fmt.Errorf("redis: %w: %w", quota.ErrUnavailable, context.Canceled)}, "cancelled"},
+		{"given up, and perhaps done", server.Event{Err: fmt.Errorf("redis: %w: %w", quota.ErrOutcomeUnknown, context.Canceled)}, "cancelled"},
+		{"too slow", server.Event{Err: fmt.Errorf("redis: %w: %w", quota.ErrUnavailable, context.DeadlineExceeded)}, "ledger_unavailable"},
 		{"a problem", server.Event{Err: api.NewProblem(quota.Forbidden, "no")}, "forbidden"},
 		{"a fault", server.Event{Err: errors.New("a fault")}, "internal_error"},
 	} {

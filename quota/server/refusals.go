@@ -32,10 +32,11 @@ func newRefusals(now time.Time) *refusals {
 	return &refusals{since: now, kinds: make(map[refusalKind]*api.Refusal)}
 }
 
-// note remembers an event at now if it is a refused acquire.
+// note remembers an event at now if it is a refused acquire; one whose caller went away is
+// not.
 func (r *refusals) note(e Event, now time.Time) {
 	result := e.Result()
-	if e.Verb != "acquire" || result == Granted || result == Replayed {
+	if e.Verb != "acquire" || result == Granted || result == Replayed || result == string(api.Cancelled) {
 		return
 	}
 	request, d := e.Request, e.Decision

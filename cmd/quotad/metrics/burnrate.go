@@ -45,6 +45,8 @@ func (p *burnRate) exhaustion(limit quota.LimitState, now time.Time) (seconds fl
 	}
 	elapsed := now.Sub(first.at)
 	switch rise := limit.Used - first.used; {
+	case !limit.Refuses():
+		return math.Inf(1), true
 	case limit.Remaining() == 0:
 		return 0, true
 	case elapsed < rateStep:

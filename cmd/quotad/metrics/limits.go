@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"context"
+	"math"
 	"sync"
 	"time"
 
@@ -38,8 +39,8 @@ func newLimits(service *quota.Service, observer *upstream.Observer) *limits {
 		units:      desc("quotad_limit_units", "Units that the limit has in its window."),
 		reserve:    desc("quotad_limit_reserve_units", "Units of the limit that jobs may not touch."),
 		used:       desc("quotad_limit_used_units", "Units that are debited in the limit's window."),
-		remaining:  desc("quotad_limit_remaining_units", "Units that jobs may still spend: units less reserve less used."),
-		exhaustion: desc("quotad_limit_exhaustion_seconds", "Time until nothing remains, if the use goes on rising as in the last hour, or since it fell by half; +Inf if it does not rise, or the window begins anew before."),
+		remaining:  desc("quotad_limit_remaining_units", "Units that jobs may still spend: units less reserve less used; +Inf of a limit that denies nothing, because it is lifted or only observes."),
+		exhaustion: desc("quotad_limit_exhaustion_seconds", "Time until nothing remains, if the use goes on rising as in the last hour, or since it fell by half; +Inf if it does not rise, the window begins anew before, or the limit denies nothing."),
 		up:         prometheus.NewDesc("quotad_ledger_up", "1 while the ledger decides, else 0.", []string{"backend"}, nil),
 		rates:      map[limitName]*burnRate{},
 	}
@@ -82,7 +83,11 @@ func (l *limits) collect(out chan<- prometheus.Metric, credential string, usage 
 			out <- gauge(l.drift, float64(d.By()), credential, limit.Name)
 		}
 		out <- gauge(l.used, float64(limit.Used), credential, limit.Name)
-		out <- gauge(l.remaining, float64(limit.Remaining()), credential, limit.Name)
+		remaining := float64(limit.Remaining())
+		if !limit.Refuses() {
+			remaining = math.Inf(1)
+		}
+		out <- gauge(l.remaining, remaining, credential, limit.Name)
 		if left, known := l.exhaustionOf(credential, limit, usage.Now); known {
 			out <- gauge(l.exhaustion, left, credential, limit.Name)
 		}

@@ -86,8 +86,12 @@ func (m *meter) grant(r quota.Request, d quota.Decision) {
 	}
 }
 
-// countNear counts the part of a debit that lies above each threshold.
+// countNear counts the part of a debit that lies above each threshold. Of a lifted limit,
+// what is left is for whoever asks.
 func (m *limitMeter) countNear(limit quota.LimitState) {
+	if limit.Lifted {
+		return
+	}
 	for i, percent := range notify.Thresholds {
 		above := float64(limit.Used) - float64(limit.Budget(false))*float64(percent)/100
 		if above > 0 {

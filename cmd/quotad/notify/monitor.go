@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"sync"
@@ -94,6 +95,9 @@ func (m *Monitor) decided(event server.Event) {
 // or did not.
 func (m *Monitor) used(credential string, limits []quota.LimitState, debited bool) {
 	for _, limit := range limits {
+		if limit.Lifted { // what is left is for whoever asks
+			continue
+		}
 		before := limit.Used
 		if debited {
 			before -= limit.Cost
@@ -137,8 +141,12 @@ func (m *Monitor) level(credential, limit string) *level {
 	return m.levels[name]
 }
 
-// undecided takes in an error: an embedded ledger tells of a full disk this way.
+// undecided takes in an error: an embedded ledger tells of a full disk this way. A caller who
+// went away tells nothing of the ledger.
 func (m *Monitor) undecided(credential string, err error) {
+	if errors.Is(err, context.Canceled) {
+		return
+	}
 	if errors.Is(err, quota.ErrUnavailable) || errors.Is(err, quota.ErrOutcomeUnknown) {
 		m.outageBegins(credential, err)
 	}

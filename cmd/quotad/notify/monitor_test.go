@@ -1,6 +1,8 @@
 package notify
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -23,6 +25,9 @@ func TestMonitorTellsEachEdgeOnce(t *testing.T) {
 	}
 	used := func(n quota.Units) quota.Decision {
 		return quota.Decision{Limits: []quota.LimitState{{Limit: day, Used: n, Cost: 1}}}
+	}
+	lifted := func(n quota.Units) quota.Decision {
+		return quota.Decision{Limits: []quota.LimitState{{Limit: day, Used: n, Cost: 1, Lifted: true}}}
 	}
 	denied := used(100)
 	denied.Reason, denied.Limit = quota.LimitExceeded, "daily"
@@ -51,6 +56,8 @@ func TestMonitorTellsEachEdgeOnce(t *testing.T) {
 		{"an outage's own grant does not end it", []func(){down, acquired(quota.Decision{Outage: true}, nil)}, []config.Event{config.OutageBegan}},
 		{"a full disk, until something is written again", []func(){unreachable, acquired(used(1), nil)}, outageBeganAndEnded},
 		{"a replay writes nothing", []func(){unreachable, acquired(quota.Decision{Replayed: true}, nil)}, []config.Event{config.OutageBegan}},
+		{"a caller goes away while a shared ledger is asked", []func(){acquired(quota.Decision{}, fmt.Errorf("%w: %w", quota.ErrUnavailable, context.Canceled))}, nil},
+		{"a lifted limit is used up", []func(){acquired(lifted(85), nil), acquired(lifted(100), nil)}, nil},
 		{"a job fails until a run goes well", []func(){failed, failed, done, failed}, []config.Event{config.JobFailing, config.JobFailing}},
 	} {
 		t.Run(row.name, func(t *testing.T) {

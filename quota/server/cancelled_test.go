@@ -1,0 +1,74 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"testing"
+	"time"
+
+	"quotad/quota"
+	"quotad/quota/api"
+	"quotad/quota/ledgertest"
+	"quotad/quota/server"
+	"quotad/quota/server/servertest"
+)
+
+// A heldLedger decides when it is let.
+type heldLedger struct {
+	*ledgertest.Model
+	entered, release chan struct{}
+}
+
+func (l *heldLedger) Acquire(ctx context.Context, c *quota.Credential, asks []quota.Ask) ([]quota.Decision, error) {
+	l.entered <- struct{}{}
+	<-l.release
+	return l.Model.Acquire(ctx, c, asks)
+}
+
+// A caller who goes away while others are decided says nothing of the ledger: its call is
+// counted as cancelled, and is no refusal.
+func TestCallersWhoGoAwayAreCancelled(t *testing.T) {
+	clock := ledgertest.NewClock(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC))
+	ledger := &heldLedger{ledgertest.NewModel(clock.Now), make(chan struct{}, 1), make(chan struct{})}
+	service, err := quota.NewService(ledger, []*quota.Credential{servertest.YouTube()}, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	results := make(chan string, 2)
+	h := servertest.Start(t, func(c *server.Config) {
+		c.Service, c.Observe = service, func(e server.Event) { results <- e.Result() }
+	})
+	ask := func(ctx context.Context) <-chan error {
+		answered := make(chan error, 1)
+		go func() {
+			_, err := h.Client("").Acquire(ctx, api.AcquireRequest{Operation: "videos.list"})
+			answered <- err
+		}()
+		return answered
+	}
+	first := ask(t.Context())
+	<-ledger.entered
+	ctx, leave := context.WithCancel(t.Context())
+	second := ask(ctx)
+	for service.Waiting("youtube") < 1 {
+		runtime.Gosched()
+	}
+	leave()
+	if err := <-second; !errors.Is(err, context.Canceled) {
+		t.Errorf("who left got %v", err)
+	}
+	if got := <-results; got != "cancelled" {
+		t.Errorf("the call is counted as %s, want cancelled", got)
+	}
+	close(ledger.release)
+	if err := <-first; err != nil {
+		t.Errorf("who stayed got %v", err)
+	}
+	if got := <-results; got != server.Granted {
+		t.Errorf("the other call is counted as %s", got)
+	}
+	if got, err := h.Client("").Refusals(t.Context()); err != nil || len(got.Refusals) > 0 {
+		t.Errorf("refusals are %+v, %v", got, err)
+	}
+}

@@ -248,7 +248,7 @@ func (e *executor) command(p Pass, token string) Command {
 
 // launch runs the command of a pass in its working directory.
 func (e *executor) launch(ask, force context.Context, c Command, output func(Line)) Exit {
-	if c.Dir != "" {
+	if e.job.MakeDir {
 		if err := os.MkdirAll(c.Dir, 0o750); err != nil {
 			return Exit{Err: fmt.Errorf("cannot make the working directory: %w", err), Code: -1}
 		}

@@ -39,7 +39,8 @@ type Job struct {
 	Retry          int           // how often the regions that failed are served again, at the end of the run
 
 	Command   []string          // what a pass executes: a path as resolved, and its arguments
-	Dir       string            // the working directory of a pass, made when missing
+	Dir       string            // the working directory of a pass
+	MakeDir   bool              // Dir is made when missing; false: its owner has to
 	Env       map[string]string // on top of the allow-list, below the contract
 	Secrets   []string          // what no line may show of what a pass writes
 	Timeout   time.Duration     // of a pass, then TERM; at least a second

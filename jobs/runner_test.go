@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -267,7 +268,7 @@ func TestStopOnFailure(t *testing.T) {
 func TestWorkingDirectory(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
 		job := trending(t)
-		job.Regions, job.Dir = eight()[:1], filepath.Join(dir, "data", "trending")
+		job.Regions, job.Dir, job.MakeDir = eight()[:1], filepath.Join(dir, "data", "trending"), true
 		b := newBed(t, dir, job)
 		b.play = func(_ context.Context, p played) Exit {
 			if info, err := os.Stat(p.Dir); err != nil || !info.IsDir() {
@@ -285,6 +286,20 @@ func TestWorkingDirectory(t *testing.T) {
 		b.run()
 		if got := b.status().Last.Passes[0]; got.Outcome != Failed || !strings.Contains(got.Detail, "working directory") {
 			t.Errorf("got %+v, want a failed pass", got)
+		}
+		b.stop()
+	})
+}
+
+// A directory that an operator names is his: one that is mistyped, or gone, is not made.
+func TestNamedDirectoryIsNotMade(t *testing.T) {
+	inBubble(t, func(t *testing.T, dir string) {
+		job := trending(t)
+		job.Regions, job.Dir = eight()[:1], filepath.Join(dir, "dtaa")
+		b := newBed(t, dir, job)
+		b.run()
+		if _, err := os.Stat(job.Dir); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("the directory was made: %v", err)
 		}
 		b.stop()
 	})

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"quotad/cmd/quotad/config"
@@ -68,7 +67,7 @@ func makeWorkDirs(c *config.Config) error {
 		return err
 	}
 	for _, job := range c.Jobs {
-		if filepath.Dir(job.Dir) != c.DataDir() {
+		if !job.MakeDir {
 			continue // an operator's directory
 		}
 		if err := errors.Join(enterable(c.DataDir()), give(job.Dir, c.Passes.User)); err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -113,12 +114,13 @@ func TestPassesOfAUserOutOfReach(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can be an ordinary user instead")
 	}
-	dir := shortDir(t)
+	dir, nobody := shortDir(t), account(t, "nobody")
 	if err := os.WriteFile(filepath.Join(dir, "config.toml"), []byte(curious), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"curious.env", "other.env"} {
-		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o644); err != nil {
+		file := filepath.Join(dir, name)
+		if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Chown(file, nobody.uid, nobody.gid)); err != nil {
 			t.Fatal(err)
 		}
 	}

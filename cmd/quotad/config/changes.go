@@ -100,7 +100,7 @@ func isUnset(value any) bool {
 // textOf says what a setting is, unless it may be secret.
 func textOf(value any) string {
 	switch value := value.(type) {
-	case nil, named, command, contents, keyFile, variable:
+	case nil, named, command, contents, keyFile, envFile, variable:
 		return ""
 	case quota.Units:
 		return quota.Thousands(value)

@@ -86,7 +86,7 @@ var everyKey = []struct{ key, was, is string }{
 	{"jobs.a.retry", `0`, `2`},
 	{"jobs.a.on_failure", `"continue"`, `"stop"`},
 	{"jobs.a.command", `["fetch"]`, `["fetch", "more"]`},
-	{"jobs.a.dir", `"one"`, `"two"`},
+	{"jobs.a.dir", `"first"`, `"second"`},
 	{"jobs.a.env_file", `"one.env"`, `"two.env"`},
 	{"jobs.a.env.LEVEL", `"1"`, `"2"`},
 	{"jobs.a.timeout", `"1m"`, `"2m"`},
@@ -141,6 +141,8 @@ func TestEveryKeyIsCompared(t *testing.T) {
 	for name, text := range map[string]string{"one": "1", "two": "2", "one.env": "A=1", "two.env": "A=2"} {
 		write(t, dir, name, text)
 	}
+	makeDir(t, dir, "first")
+	makeDir(t, dir, "second")
 	key := writeCertificates(t, dir, "one.pem", "two.pem")
 	write(t, dir, "one.key", key)
 	write(t, dir, "two.key", key)

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -53,6 +54,36 @@ func (c *contents) open(n node) (file fileText) {
 	}
 	c.text, c.read = file.text, true
 	return file
+}
+
+// openSecret reads a file that others may not, and reports whether it could; holds says
+// what they would learn.
+func (c *contents) openSecret(n node, holds string) bool {
+	file := c.open(n)
+	if c.read && file.readable {
+		n.fail("everybody on this host may read %s, and with it %s: chmod o-r %s", c.path, holds, c.path)
+		return false
+	}
+	return c.read
+}
+
+// A workDir is the directory of a job, which is there: one that is made would hide that its
+// name is mistyped.
+type workDir path
+
+func (d *workDir) decode(n node) {
+	if (*path)(d).decode(n); *d == "" {
+		return
+	}
+	cure := "or leave dir out for data/" + n.path[1] + " in state_dir"
+	switch info, err := os.Stat(string(*d)); {
+	case errors.Is(err, fs.ErrNotExist):
+		n.fail("there is no directory %s: create it, %s", *d, cure)
+	case err != nil:
+		n.fail("cannot be used: %v", err)
+	case !info.IsDir():
+		n.fail("%s is a file: name a directory, %s", *d, cure)
+	}
 }
 
 // A variable is the value of a variable of the environment.

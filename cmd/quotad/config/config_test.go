@@ -84,6 +84,7 @@ func TestLoad(t *testing.T) {
 			Expects:    map[string]quota.Units{"videos.list": 4},
 			Command:    []string{filepath.Join(dir, "fetch"), "trending"},
 			Dir:        "/state/data/trending",
+			MakeDir:    true,
 			Env:        map[string]string{},
 			Timeout:    2 * time.Minute,
 			KillGrace:  10 * time.Second,
@@ -122,10 +123,18 @@ func write(t *testing.T, dir, name, text string) (path string) {
 	return path
 }
 
+func makeDir(t *testing.T, dir, name string) {
+	t.Helper()
+	if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestLoadDetails(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "youtube.env", "# a comment\n\nYOUTUBE_API_KEY=\"secret\"\nLEVEL='1'\nSPACED=a b = c\nEMPTY=\n")
 	write(t, dir, "password", "hunter2\n")
+	makeDir(t, dir, "data")
 	c, err := load(t, dir, `
 state_dir = "state"
 socket = "/run/quotad.sock"

@@ -5,6 +5,11 @@ import (
 	"strings"
 )
 
+// An envFile holds variables, most of them secret.
+type envFile contents
+
+func (f *envFile) decode(n node) { (*contents)(f).openSecret(n, "the job's secrets") }
+
 // envFile reads the file that env_file names: NAME=value on each line, blank
 // lines and comments aside. What it holds may be secret: errors name its lines,
 // never what stands there.

@@ -21,7 +21,7 @@ func (t *fileTable) jobs(c *Config) {
 		}
 		job := one.job(name)
 		if job.Dir == "" {
-			job.Dir = filepath.Join(c.DataDir(), name)
+			job.Dir, job.MakeDir = filepath.Join(c.DataDir(), name), true
 		}
 		wrong := job.Validate(c.Credentials)
 		for _, w := range wrong {

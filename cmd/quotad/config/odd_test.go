@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -130,6 +131,9 @@ func TestOddFiles(t *testing.T) {
 		{"a pipe as env_file", "timeout = \"2m\"", "env_file = \"pipe\"", `26: jobs.trending.env_file: cannot be read: pipe is a named pipe: name a regular file`},
 		{"a device as env_file", "timeout = \"2m\"", "env_file = \"/dev/zero\"", `26: jobs.trending.env_file: cannot be read: /dev/zero is a device: name a regular file`},
 		{"an env_file that everybody may write", "timeout = \"2m\"", "env_file = \"open.env\"", `26: warning: jobs.trending.env_file: everybody on this host may write open.env: chmod o-w open.env`},
+		{"an env_file that everybody may read", "timeout = \"2m\"", "env_file = \"read.env\"", `26: jobs.trending.env_file: everybody on this host may read read.env, and with it the job's secrets: chmod o-r read.env`},
+		{"a directory that is not there", "timeout = \"2m\"", "dir = \"dtaa\"", `26: jobs.trending.dir: there is no directory dtaa: create it, or leave dir out for data/trending in state_dir`},
+		{"a file as the directory", "timeout = \"2m\"", "dir = \"fetch\"", `26: jobs.trending.dir: fetch is a file: name a directory, or leave dir out for data/trending in state_dir`},
 		{"env as an array", "timeout = \"2m\"", "env = [\"LEVEL=1\"]", `26: jobs.trending.env: must be a table, [jobs.trending.env], not an array`},
 		{"env with a number", "timeout = \"2m\"", "env = { LEVEL = 1 }", `26: jobs.trending.env.LEVEL: must be a string in quotes, not 1`},
 		{"env with a name that is none", "timeout = \"2m\"", "env = { \"MY LEVEL\" = \"1\" }", `26: jobs.trending.env."MY LEVEL": is no name of a variable: that is made of letters, digits and '_'`},
@@ -161,8 +165,11 @@ func TestOddFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			write(t, dir, "open.env", "TOKEN=abc\n")
-			if err := os.Chmod(filepath.Join(dir, "open.env"), 0o666); err != nil {
-				t.Fatal(err)
+			write(t, dir, "read.env", "TOKEN=abc\n")
+			for name, mode := range map[string]fs.FileMode{"open.env": 0o622, "read.env": 0o604} {
+				if err := os.Chmod(filepath.Join(dir, name), mode); err != nil {
+					t.Fatal(err)
+				}
 			}
 			if got := said(t, dir, strings.Replace(good, test.old, test.new, 1)); got != test.want {
 				t.Errorf("got:\n%s\nwant:\n%s", got, test.want)

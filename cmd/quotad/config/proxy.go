@@ -86,21 +86,17 @@ func isLoopback(host string) bool {
 type keyFile contents
 
 func (k *keyFile) decode(n node) {
-	var read contents
-	file := read.open(n)
-	if *k = keyFile(read); !k.read {
+	if !(*contents)(k).openSecret(n, "the key") {
 		return
 	}
 	k.text = strings.TrimSpace(k.text)
-	if err := k.check(file); err != nil {
+	if err := k.check(); err != nil {
 		n.fail("%v", err)
 	}
 }
 
-func (k *keyFile) check(file fileText) error {
+func (k *keyFile) check() error {
 	switch {
-	case file.readable:
-		return fmt.Errorf("everybody on this host may read %s, and with it the key: chmod o-r %s", k.path, k.path)
 	case k.text == "":
 		return fmt.Errorf("%s is empty: write the key into it", k.path)
 	case strings.ContainsFunc(k.text, func(r rune) bool { return r <= ' ' || r > '~' }):

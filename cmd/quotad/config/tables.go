@@ -149,8 +149,8 @@ type jobTable struct {
 	Retry              int                 `toml:"retry"`
 	OnFailure          string              `toml:"on_failure" oneof:"continue stop" default:"continue"`
 	Command            command             `toml:"command"`
-	Dir                path                `toml:"dir"`
-	EnvFile            contents            `toml:"env_file"`
+	Dir                workDir             `toml:"dir"`
+	EnvFile            envFile             `toml:"env_file"`
 	Env                map[string]variable `toml:"env"`
 	Timeout            duration            `toml:"timeout" default:"5m"`
 	KillGrace          duration            `toml:"kill_grace" default:"10s"`

@@ -1,11 +1,13 @@
 package quota
 
 import (
+	"cmp"
 	"fmt"
 	"hash/fnv"
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -178,8 +180,8 @@ type FieldError struct {
 func (e *FieldError) Error() string { return e.Message }
 
 // Validate returns everything that is wrong with the credential as FieldErrors,
-// or nil: names, ranges, windows, limits that a cost names but nobody defined,
-// operations that no limit counts, and costs that could never fit.
+// or nil: names, ranges, windows, limits that a cost names but nobody defined, operations
+// that no limit counts, and limits that count nothing.
 func (c *Credential) Validate() []*FieldError {
 	var wrong []*FieldError
 	fail := func(format string, args []any, path ...string) {
@@ -200,7 +202,48 @@ func (c *Credential) Validate() []*FieldError {
 	for operation, cost := range c.Operations {
 		wrong = append(wrong, c.validateCost(operation, cost)...)
 	}
+	if wrong == nil { // it may count what was meant
+		wrong = c.validateCounting()
+	}
 	return wrong
+}
+
+// validateCounting finds the limits in which no operation costs anything.
+func (c *Credential) validateCounting() []*FieldError {
+	var wrong []*FieldError
+	for _, l := range c.Limits {
+		if !c.countsAny(l) {
+			wrong = append(wrong, &FieldError{Path: []string{"limits", l.Name}, Message: "no operation costs anything in it, so it would hold nobody back: " +
+				"name it in the operations that it is to count, such as " + c.countedIn(l)})
+		}
+	}
+	return wrong
+}
+
+func (c *Credential) countsAny(l Limit) bool {
+	for operation, cost := range c.Operations {
+		if cost.In(l, operation) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// countedIn writes the cheapest operation as the configuration has to, for a limit to count it
+// that no operation names, for as much as another limit does.
+func (c *Credential) countedIn(l Limit) string {
+	operations := slices.DeleteFunc(slices.Sorted(maps.Keys(c.Operations)), func(name string) bool { return !l.Counts(name) })
+	units := func(operation string) Units {
+		return slices.Max(slices.Collect(maps.Values(c.Operations[operation].Per)))
+	}
+	operation := slices.MinFunc(operations, func(a, b string) int { return cmp.Compare(units(a), units(b)) })
+	per := maps.Clone(c.Operations[operation].Per)
+	per[l.Name] = units(operation)
+	var costs []string
+	for _, name := range slices.Sorted(maps.Keys(per)) {
+		costs = append(costs, fmt.Sprintf("%s = %d", name, per[name]))
+	}
+	return fmt.Sprintf("%q = { %s }", operation, strings.Join(costs, ", "))
 }
 
 func (c *Credential) validateLimit(l Limit) []*FieldError {
@@ -272,13 +315,6 @@ func (c *Credential) validateCost(operation string, cost Cost) []*FieldError {
 		return wrong
 	}
 	counting := slices.DeleteFunc(slices.Clone(c.Limits), func(l Limit) bool { return cost.In(l, operation) == 0 })
-	for _, limit := range counting {
-		// A share may be too small for operations that its jobs never use, and a limit with
-		// a lift has no size then.
-		if units := cost.In(limit, operation); units > limit.Budget(false) && !limit.IsShare() && limit.Lift == 0 {
-			fail("costs %s, which can never fit limit %q: %s less a reserve of %s", units.Text(), limit.Name, limit.Units.Text(), Thousands(limit.Reserve))
-		}
-	}
 	switch job, free := uncounted(counting); {
 	case len(counting) == 0:
 		fail("no limit counts this operation, so it would be free: name it in a limit's only, or give it a cost in one")

@@ -107,6 +107,23 @@ func TestPeekBehindOtherJobs(t *testing.T) {
 	}
 }
 
+// A limit that counts nothing would be taken for a cap.
+func TestLimitThatCountsNothingIsRefused(t *testing.T) {
+	c := &quota.Credential{
+		Name: "youtube",
+		Limits: []quota.Limit{
+			{Name: "daily", Units: 100, Window: quota.Sliding(24 * time.Hour)},
+			{Name: "hourly", Units: 10, Window: quota.Sliding(time.Hour)},
+		},
+		Operations: map[string]quota.Cost{"videos.list": {Per: map[string]quota.Units{"daily": 1}}, "search.list": {Per: map[string]quota.Units{"daily": 100}}},
+	}
+	const want = `credential "youtube": no operation costs anything in it, so it would hold nobody back: ` +
+		`name it in the operations that it is to count, such as "videos.list" = { daily = 1, hourly = 1 }`
+	if _, err := quota.NewService(ledgertest.NewModel(time.Now), []*quota.Credential{c}, time.Minute); err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
 // Asking why by a job's name asks about the limits that count the job.
 func TestWhyOfAJob(t *testing.T) {
 	k, _ := shares(t)

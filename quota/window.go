@@ -64,6 +64,20 @@ func (w Window) Span() time.Duration {
 	}
 }
 
+// Nominal is how long the window is said to be: a day has 24 hours, a month 30 days.
+func (w Window) Nominal() time.Duration {
+	switch w.Period {
+	case Hour:
+		return time.Hour
+	case Day:
+		return 24 * time.Hour
+	case Month:
+		return 30 * 24 * time.Hour
+	default:
+		return w.Length
+	}
+}
+
 // shortest is the length of the shortest period there is, daylight saving included.
 func (w Window) shortest() time.Duration {
 	switch w.Period {

@@ -76,6 +76,7 @@ func (t *credentialTable) credential(name string) *quota.Credential {
 	for operation, cost := range t.Operations {
 		c.Operations[operation] = cost.Cost
 	}
+	t.joinPools(c)
 	return c
 }
 
@@ -124,6 +125,24 @@ func (t *credentialTable) check(c *quota.Credential) {
 		limit.Units, limit.Reserve = quota.MaxUnits, 0
 	}
 	t.adopt(c.Validate())
+	t.neverFit(c)
+}
+
+// neverFit notes what the file says that an operation costs, where that never fits a limit. A
+// preset lists operations that nobody need call. A share may be too small for operations that
+// its jobs never use, and a limit with a lift has no size then.
+func (t *credentialTable) neverFit(c *quota.Credential) {
+	for operation, cost := range c.Operations {
+		if !t.document.stands(within(t.path, "operations", operation)) {
+			continue
+		}
+		for _, l := range c.Limits {
+			if units := cost.In(l, operation); units > l.Budget(false) && !l.IsShare() && l.Lift == 0 {
+				t.document.fail(within(t.path, "operations", operation), "costs %s, which can never fit limit %q: %s less a reserve of %s; write more units there, have it count other operations only (only = […]), or leave this one out",
+					units.Text(), l.Name, l.Units.Text(), quota.Thousands(l.Reserve))
+			}
+		}
+	}
 }
 
 // outage applies on_outage, a default and exceptions by operation, to the operations.

@@ -84,6 +84,9 @@ func (d *document) inOrder(path []string, values map[string]any) []string {
 	})
 }
 
+// stands tells whether a key stands in the file, and not in a preset.
+func (d *document) stands(path []string) bool { return d.lines.order[join(path)] > 0 }
+
 // absolute is a path as it is meant in the file.
 func (d *document) absolute(path string) string {
 	if filepath.IsAbs(path) {

@@ -58,11 +58,14 @@ func TestErrors(t *testing.T) {
 		{"lift of a whole day", `window = "7d"`, `window = { calendar = "day", timezone = "UTC" }` + "\nlift = \"23h\"", []string{`13: credentials.youtube.limits.search.lift: must be shorter than any day (23h0m0s): 23h0m0s`}},
 		{"lift of another type", `window = "7d"`, `window = { calendar = "day", timezone = "UTC" }` + "\nlift = 4", []string{`13: credentials.youtube.limits.search.lift: must be a duration in quotes, such as "90s", "30m", "24h" or "7d", not 4`}},
 		{"enforce of another type", `only = ["search.list"]`, `enforce = "no"`, []string{`13: credentials.youtube.limits.search.enforce: must be true or false, not the string "no"`}},
-		{"a cost that never fits", `"search.list" = 100`, `"search.list" = 4_001`, []string{`16: credentials.youtube.operations."search.list": costs 4,001 units, which can never fit limit "search": 4,000 units less a reserve of 0`}},
+		{"a cost that never fits", `"search.list" = 100`, `"search.list" = 4_001`, []string{`16: credentials.youtube.operations."search.list": costs 4,001 units, which can never fit limit "search": 4,000 units less a reserve of 0; write more units there, have it count other operations only (only = […]), or leave this one out`}},
 		{"a cost of zero", `"videos.list" = 1`, `"videos.list" = 0`, []string{`17: credentials.youtube.operations."videos.list": the cost must be from 1 to 9007199254740991: 0`}},
 		{"a cost of another type", `"videos.list" = 1`, `"videos.list" = "1"`, []string{`17: credentials.youtube.operations."videos.list": must be a number of units, or a table of them per limit: { daily = 100 }, not the string "1"`}},
 		{"a cost per limit", `"search.list" = 100`, "\"search.list\" = { daily = 100, serch = 1 }", []string{`16: credentials.youtube.operations."search.list": unknown limit "serch"`}},
-		{"a fraction per limit", `"search.list" = 100`, "\"search.list\" = { daily = 1.5 }", []string{`16: credentials.youtube.operations."search.list".daily: must be a whole number, not 1.5`}},
+		{"a fraction per limit", `"search.list" = 100`, "\"search.list\" = { daily = 1.5 }", []string{
+			`10: credentials.youtube.limits.search: no operation costs anything in it, so it would hold nobody back: name it in the operations that it is to count, such as "search.list" = { daily = 1, search = 1 }`,
+			`16: credentials.youtube.operations."search.list".daily: must be a whole number, not 1.5`,
+		}},
 		{"name of a limit", `[credentials.youtube.limits.daily]`, `[credentials.youtube.limits."per day"]`, []string{`5: credentials.youtube.limits."per day": a name is made of letters, digits and any of "_-", and begins with a letter or digit: "per day"`}},
 		{"name of an operation", `"videos.list" = 1`, `"videos.list" = 1` + "\n" + `"vidéos" = 1`, []string{`18: credentials.youtube.operations."vidéos": a name is made of letters, digits and any of "_-./:", and begins with a letter or digit: "vidéos"`}},
 		{"name of a credential", `[credentials.youtube.operations]`, `[credentials."you tube".limits.daily]` + "\n" + `units = 1` + "\n[credentials.youtube.operations]", []string{

@@ -1,31 +1,99 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"quotad/quota"
 )
 
-// poolOf returns the smallest limit that a share is a part of: one that counts everybody's
-// calls of what the share counts, in the same window.
-func poolOf(c *quota.Credential, share quota.Limit) (pool quota.Limit, found bool) {
-	for _, l := range c.Limits {
-		if l.IsShare() || l.Observe || l.Window.String() != share.Window.String() || !countsAll(c, l, share) {
+// joinPools gives each share a cost in the operations whose tables do not name it, the one
+// that its pool has there, and its pool's window, where it has none of its own.
+func (t *credentialTable) joinPools(c *quota.Credential) {
+	pools := byWidth(c)
+	for i, share := range c.Limits {
+		if !share.IsShare() {
 			continue
 		}
-		if !found || l.Budget(false) < pool.Budget(false) {
-			pool, found = l, true
+		for operation, cost := range c.Operations {
+			if _, named := cost.Per[share.Name]; cost.Per == nil || named || !share.Counts(operation) {
+				continue
+			}
+			if pool := slices.IndexFunc(pools, func(l quota.Limit) bool { return cost.Per[l.Name] > 0 }); pool >= 0 {
+				per := maps.Clone(cost.Per) // the file's own stays as it stands there
+				per[share.Name] = per[pools[pool].Name]
+				c.Operations[operation] = quota.Cost{Per: per}
+			}
+		}
+		if one := t.Limits[share.Name]; !one.has("window") {
+			if pool, found := poolOf(c, share); found {
+				one.Window.Window, c.Limits[i].Window = pool.Window, pool.Window
+			}
 		}
 	}
-	return pool, found
 }
 
-// countsAll tells whether a limit counts each operation that a share does, for as much.
-func countsAll(c *quota.Credential, pool, share quota.Limit) bool {
+// poolOf returns the limit that a share is a part of: the widest that counts something of what
+// the share does.
+func poolOf(c *quota.Credential, share quota.Limit) (pool quota.Limit, found bool) {
+	for _, l := range byWidth(c) {
+		for operation, cost := range c.Operations {
+			if cost.In(l, operation) > 0 && cost.In(share, operation) > 0 {
+				return l, true
+			}
+		}
+	}
+	return quota.Limit{}, false
+}
+
+// byWidth returns the limits for everybody, the widest first: the one that counts the most
+// operations; of several, the one with the longest window, then the largest.
+func byWidth(c *quota.Credential) []quota.Limit {
+	pools := slices.DeleteFunc(slices.Clone(c.Limits), quota.Limit.IsShare)
+	counted := map[string]int{}
 	for operation, cost := range c.Operations {
-		if units := cost.In(share, operation); units > 0 && cost.In(pool, operation) != units {
+		for _, l := range pools {
+			if cost.In(l, operation) > 0 {
+				counted[l.Name]++
+			}
+		}
+	}
+	slices.SortStableFunc(pools, func(a, b quota.Limit) int {
+		return cmp.Or(counted[b.Name]-counted[a.Name], cmp.Compare(b.Window.Nominal(), a.Window.Nominal()), cmp.Compare(b.Units, a.Units))
+	})
+	return pools
+}
+
+// holds tells whether a share holds its jobs back wherever a limit does: it is enforced, too,
+// in the same window, and counts each operation that the limit does, for as much.
+func holds(c *quota.Credential, share, limit quota.Limit) bool {
+	return !share.Observe && !limit.Observe && sameWindow(share, limit) && countsAll(c, share, limit)
+}
+
+// idleBeside returns a limit that always denies before a share would: its pool, or one that
+// counts whatever the share does.
+func idleBeside(c *quota.Credential, share quota.Limit) (by quota.Limit, found bool) {
+	pool, _ := poolOf(c, share)
+	for _, l := range c.Limits {
+		if l.IsShare() || l.Observe || !sameWindow(share, l) || share.Budget(false) < l.Budget(false) {
+			continue
+		}
+		if countsAll(c, l, share) || l.Name == pool.Name && countsAll(c, share, l) {
+			return l, true
+		}
+	}
+	return quota.Limit{}, false
+}
+
+func sameWindow(a, b quota.Limit) bool { return a.Window.String() == b.Window.String() }
+
+// countsAll tells whether a limit counts each operation that another one does, for as much.
+func countsAll(c *quota.Credential, limit, other quota.Limit) bool {
+	for operation, cost := range c.Operations {
+		if units := cost.In(other, operation); units > 0 && cost.In(limit, operation) != units {
 			return false
 		}
 	}
@@ -34,7 +102,7 @@ func countsAll(c *quota.Credential, pool, share quota.Limit) bool {
 
 // kept is how much of a pool a share leaves to the jobs that it does not count.
 func kept(pool, share quota.Limit) quota.Units {
-	if len(share.ExceptJobs) == 0 || share.Observe {
+	if len(share.ExceptJobs) == 0 {
 		return 0
 	}
 	return max(0, pool.Budget(false)-share.Budget(false))
@@ -56,12 +124,12 @@ func (c *Config) oddShares() (all Errors) {
 			if operation, units := cheapest(credential, share); units > share.Budget(false) && share.Lift == 0 {
 				warn("the jobs that it counts can make no call: the cheapest, %s, costs %s", operation, units.Text())
 			}
-			pool, found := poolOf(credential, share)
-			if !found {
-				continue
+			if by, is := idleBeside(credential, share); is {
+				warn("it holds nobody back from limit %s, which has %s for jobs", by.Name, quota.Thousands(by.Budget(false)))
 			}
-			if share.Budget(false) >= pool.Budget(false) {
-				warn("it holds nobody back: limit %s has %s for jobs", pool.Name, quota.Thousands(pool.Budget(false)))
+			pool, found := poolOf(credential, share)
+			if !found || !holds(credential, share, pool) {
+				continue
 			}
 			if before := promised[pool.Name]; before <= pool.Budget(false) && before+kept(pool, share) > pool.Budget(false) {
 				warn("more is kept for some jobs than limit %s has: %s of %s", pool.Name, quota.Thousands(before+kept(pool, share)), quota.Thousands(pool.Budget(false)))
@@ -90,7 +158,7 @@ func Counts(c *quota.Credential, job string, useReserve bool) (lines []string) {
 		}
 		most, own, whose, shared := pool.Budget(useReserve), quota.Units(0), []string(nil), false
 		for _, share := range c.Limits {
-			if of, found := poolOf(c, share); !share.IsShare() || share.Observe || !found || of.Name != pool.Name {
+			if of, found := poolOf(c, share); !share.IsShare() || !found || of.Name != pool.Name || !holds(c, share, pool) {
 				continue
 			}
 			shared = true

@@ -96,7 +96,7 @@ type limitTable struct {
 	table
 	Units      quota.Units `toml:"units"`
 	Reserve    quota.Units `toml:"reserve"`
-	Window     window      `toml:"window" default:"24h"`
+	Window     window      `toml:"window" default:"24h"` // of a share its pool's, if it has one
 	Only       texts       `toml:"only"`
 	Jobs       texts       `toml:"jobs"`
 	ExceptJobs texts       `toml:"except_jobs"`

@@ -1,0 +1,284 @@
+package config
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"quotad/quota"
+	"quotad/quota/boltledger"
+	"quotad/quota/ledgertest"
+)
+
+// begun is midnight in California.
+var begun = time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
+
+// A capped is a configuration with what decides by it, on a ledger whose clock is the test's.
+type capped struct {
+	t       *testing.T
+	config  *Config
+	service *quota.Service
+	clock   *ledgertest.Clock
+}
+
+const cappedJobs = `
+[jobs.backfill]
+credential = "api"
+regions = ["US"]
+schedule = "manual"
+command = ["fetch"]
+[jobs.trending]
+credential = "api"
+regions = ["US"]
+schedule = "manual"
+command = ["fetch"]
+`
+
+func loadCapped(t *testing.T, text string) (*Config, error) {
+	t.Helper()
+	return load(t, t.TempDir(), text+cappedJobs)
+}
+
+func newCapped(t *testing.T, text string) *capped {
+	t.Helper()
+	c, err := loadCapped(t, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock := ledgertest.NewClock(begun)
+	ledger, err := boltledger.Open(boltledger.Config{Path: filepath.Join(t.TempDir(), "ledger.db"), Unsynced: true, Clock: clock.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ledger.Close() })
+	service, err := quota.NewService(ledger, c.Credentials, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &capped{t, c, service, clock}
+}
+
+func (c *capped) ask(job, operation string, count quota.Units) quota.Decision {
+	c.t.Helper()
+	d, err := c.service.Acquire(c.t.Context(), quota.Request{Credential: c.config.Credentials[0].Name, Operation: operation, Count: count, Caller: quota.Caller{Job: job, UID: -1}})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return d
+}
+
+func (c *capped) granted(job, operation string, count quota.Units) {
+	c.t.Helper()
+	if d := c.ask(job, operation, count); !d.Granted() {
+		c.t.Errorf("job %q: %d × %s is refused: %s by %q %s, want a grant", job, count, operation, d.Reason, d.Limit, d.Detail)
+	}
+}
+
+func (c *capped) denied(job, operation string) quota.Decision {
+	c.t.Helper()
+	d := c.ask(job, operation, 1)
+	if d.Reason != quota.LimitExceeded || d.Limit != "cap" {
+		c.t.Errorf("job %q: one %s more: reason %q of limit %q, want it denied by the cap", job, operation, d.Reason, d.Limit)
+	}
+	return d
+}
+
+// What a limit beside a preset caps is what it says, whichever way the preset's costs stand.
+func TestCapsBesidePresets(t *testing.T) {
+	const hour = `window = { calendar = "hour", timezone = "UTC" }`
+	for _, preset := range []struct{ name, operation string }{
+		{"youtube-classic", "videos.list"}, {"youtube-2026-06", "videos.list"}, {"github-rest", "core"},
+	} {
+		tables, sliding := preset.name != "youtube-classic", preset.name == "github-rest"
+		with := func(limit string) string {
+			return fmt.Sprintf("[credentials.api]\npreset = %q\nlimits.cap = { units = 20, %s }\n", preset.name, limit)
+		}
+		for _, row := range []struct {
+			name, limit string
+			play        func(*capped)
+			refused     string // at the cap's line; empty: the file is good
+		}{
+			{name: "jobs", limit: `jobs = ["backfill"]`, play: func(c *capped) {
+				c.granted("backfill", preset.operation, 20)
+				retry := c.denied("backfill", preset.operation).RetryAfter
+				c.granted("trending", preset.operation, 30)
+				c.granted("", preset.operation, 30)
+				pool := c.limit(map[bool]string{true: "core", false: "daily"}[sliding])
+				if own := c.limit("cap").Window; own != pool.Window {
+					c.t.Errorf("its window is %v, want its pool's, %v", own, pool.Window)
+				}
+				c.clock.Add(retry)
+				c.granted("backfill", preset.operation, 20)
+			}},
+			{name: "except_jobs", limit: `except_jobs = ["trending"]`, play: func(c *capped) {
+				c.granted("backfill", preset.operation, 15)
+				c.granted("", preset.operation, 5)
+				c.denied("backfill", preset.operation)
+				c.denied("", preset.operation)
+				c.granted("trending", preset.operation, 100)
+			}},
+			{name: "sliding", limit: `jobs = ["backfill"], window = "2h"`, play: func(c *capped) {
+				c.granted("backfill", preset.operation, 20)
+				if d := c.denied("backfill", preset.operation); d.RetryAfter != 2*time.Hour {
+					c.t.Errorf("it fits in %v, want 2h", d.RetryAfter)
+				}
+			}},
+			{name: "calendar", limit: `jobs = ["backfill"], ` + hour, play: func(c *capped) {
+				c.clock.Add(20 * time.Minute)
+				c.granted("backfill", preset.operation, 20)
+				if d := c.denied("backfill", preset.operation); d.RetryAfter != 40*time.Minute {
+					c.t.Errorf("it fits in %v, want 40m", d.RetryAfter)
+				}
+			}},
+			{name: "lift", limit: `jobs = ["backfill"], lift = "10m", ` + hour, play: func(c *capped) {
+				c.granted("backfill", preset.operation, 20)
+				if d := c.denied("backfill", preset.operation); d.RetryAfter != 50*time.Minute {
+					c.t.Errorf("it fits in %v, want 50m, when the cap is lifted", d.RetryAfter)
+				}
+				c.clock.Add(50 * time.Minute)
+				c.granted("backfill", preset.operation, 20)
+			}},
+			{name: "lift in its pool's window", limit: `jobs = ["backfill"], lift = "4h"`, play: func(c *capped) {
+				c.granted("backfill", preset.operation, 20)
+				if d := c.denied("backfill", preset.operation); d.RetryAfter != 20*time.Hour {
+					c.t.Errorf("it fits in %v, want 20h, four before the day ends", d.RetryAfter)
+				}
+			}, refused: map[bool]string{true: "limits.cap.lift: has a meaning beside a calendar window only"}[sliding]},
+			{name: "enforce = false", limit: `jobs = ["backfill"], enforce = false`, play: func(c *capped) {
+				c.granted("backfill", preset.operation, 20)
+				d := c.ask("backfill", preset.operation, 1)
+				if short := d.WouldDeny(false); !d.Granted() || len(short) != 1 || short[0].Limit != "cap" || short[0].Missing != 1 {
+					c.t.Errorf("got %+v, want a grant that the cap would deny", short)
+				}
+			}},
+			{name: "a plain second limit", limit: `window = "2h"`, play: func(c *capped) {
+				c.granted("backfill", preset.operation, 15)
+				c.granted("", preset.operation, 5)
+				c.denied("trending", preset.operation)
+			}, refused: map[bool]string{true: "limits.cap: no operation costs anything in it, so it would hold nobody back: name it in the operations that it is to count, such as "}[tables]},
+		} {
+			t.Run(preset.name+", "+row.name, func(t *testing.T) {
+				text := with(row.limit)
+				if row.refused != "" {
+					if _, err := loadCapped(t, text); err == nil || !strings.Contains(err.Error(), row.refused) || strings.Contains(err.Error(), "\n") {
+						t.Errorf("got %v, want %s", err, row.refused)
+					}
+					return
+				}
+				row.play(newCapped(t, text))
+			})
+		}
+	}
+}
+
+func (c *capped) limit(name string) quota.Limit {
+	c.t.Helper()
+	l, found := c.config.Credentials[0].Limit(name)
+	if !found {
+		c.t.Fatalf("there is no limit %q", name)
+	}
+	return l
+}
+
+// What the refusal of a plain limit says to write is accepted, and caps.
+func TestCureOfALimitThatCountsNothing(t *testing.T) {
+	const text = "[credentials.api]\npreset = \"github-rest\"\nlimits.cap = { units = 20, window = \"10m\", only = [\"core\"] }\n"
+	_, err := loadCapped(t, text)
+	const cure = `"core" = { cap = 1, core = 1 }`
+	if err == nil || !strings.HasSuffix(err.Error(), ", such as "+cure) {
+		t.Fatalf("got %v, want it to say %s", err, cure)
+	}
+	c := newCapped(t, text+"[credentials.api.operations]\n"+cure+"\n")
+	c.granted("", "core", 20)
+	c.denied("", "core")
+}
+
+// A share counts each operation as the widest limit that counts it does: of the costs that are
+// tables, too, and beside numbers.
+func TestSharesCostWhatTheirPoolsCost(t *testing.T) {
+	c := newCapped(t, `
+[credentials.api]
+limits.pool = { units = 1_000, window = { calendar = "day", timezone = "America/Los_Angeles" } }
+limits.searches = { units = 50, window = "24h" }
+limits.minute = { units = 9_000, window = "1m" }
+limits.uploads = { units = 10, window = { calendar = "day", timezone = "UTC" } }
+limits.cap = { units = 200, jobs = ["backfill"] }
+limits.few = { units = 8, except_jobs = ["trending"], only = ["insert"] }
+limits.own = { units = 5, jobs = ["backfill"], window = "1h" }
+[credentials.api.operations]
+list = { pool = 2, minute = 1 }
+search = { pool = 100, searches = 1, minute = 1 }
+insert = { uploads = 3 }
+delete = { pool = 5, own = 1 }
+`)
+	for operation, want := range map[string]string{
+		"list": "2 cap, 1 minute, 2 own, 2 pool", "search": "100 cap, 1 minute, 100 own, 100 pool, 1 searches",
+		"insert": "3 cap, 3 few, 3 own, 3 uploads", "delete": "5 cap, 1 own, 5 pool",
+	} {
+		if got := (cost{c.config.Credentials[0].Operations[operation]}).String(); got != want {
+			t.Errorf("%s costs %s, want %s", operation, got, want)
+		}
+	}
+	for share, want := range map[string]string{"cap": "day America/Los_Angeles", "few": "day UTC", "own": "1h0m0s"} {
+		if got := c.limit(share).Window.String(); got != want {
+			t.Errorf("the window of %s is %s, want %s", share, got, want)
+		}
+	}
+}
+
+// README's two lines mean what it says beside each preset, and of several credentials the
+// shares of each.
+func TestSharesOfTheReadme(t *testing.T) {
+	const lines = "limits.cap = { units = 2_000, jobs = [\"backfill\"] }\nlimits.others = { units = 6_000, except_jobs = [\"trending\"] }\n"
+	for preset, want := range map[string][3]string{ // a warning; what backfill and trending can count on
+		"youtube-classic": {"", "can have at most 2,000 of daily", "can have at most 10,000 of daily, 4,000 of it kept for trending"},
+		"youtube-2026-06": {"", "can have at most 2,000 of daily", "can have at most 10,000 of daily, 4,000 of it kept for trending"},
+		"github-rest":     {"it holds nobody back from limit core, which has 5,000 for jobs", "can have at most 2,000 of core", "can have at most 5,000 of core"},
+	} {
+		t.Run(preset, func(t *testing.T) {
+			c := newCapped(t, fmt.Sprintf("[credentials.api]\npreset = %q\n%s[credentials.other]\npreset = \"github-rest\"\nlimits.half = { units = 9, except_jobs = [\"sync\"] }\n"+
+				"[jobs.sync]\ncredential = \"other\"\nregions = [\"all\"]\nschedule = \"manual\"\ncommand = [\"fetch\"]\n", preset, lines))
+			var warned []string
+			for _, w := range c.config.Warnings() {
+				warned = append(warned, w.Message)
+			}
+			if got := strings.Join(warned, "\n"); got != want[0] {
+				t.Errorf("warned %q, want %q", got, want[0])
+			}
+			for i, job := range []string{"backfill", "trending"} {
+				if got := Counts(c.config.Credentials[0], job, false); len(got) == 0 || got[0] != want[i+1] {
+					t.Errorf("job %s: got %q, want %q", job, got, want[i+1])
+				}
+			}
+			operation := map[bool]string{true: "core", false: "videos.list"}[preset == "github-rest"]
+			c.granted("backfill", operation, 2_000)
+			c.denied("backfill", operation)
+			c.granted("trending", operation, 2_000)
+		})
+	}
+}
+
+// A preset lists operations that a small limit has no room for. That is an error only of one
+// that somebody is known to call.
+func TestPresetBesideASmallLimit(t *testing.T) {
+	const small = "[credentials.api]\npreset = \"youtube-classic\"\nlimits.cap = { units = 300, window = \"1h\" }\n"
+	c := newCapped(t, small)
+	if warnings := c.config.Warnings(); len(warnings) > 0 {
+		t.Errorf("got %v", warnings)
+	}
+	if d := c.ask("", "captions.update", 1); d.Reason != quota.CostExceedsLimit || d.Limit != "cap" {
+		t.Errorf("got %+v, want a call that is made all the same to be refused for ever", d)
+	}
+	for name, row := range map[string]struct{ text, want string }{
+		"a job expects it": {small + strings.Replace(cappedJobs, "command =", "expects = { \"captions.update\" = 1 }\ncommand =", 1),
+			`jobs.backfill.expects: a pass expects 450 units of limit "cap", which never has more than 300 (units less reserve)`},
+		"the file lists it": {small + "operations.\"captions.update\" = 450\n" + cappedJobs,
+			`credentials.api.operations."captions.update": costs 450 units, which can never fit limit "cap": 300 units less a reserve of 0; write more units there, have it count other operations only (only = […]), or leave this one out`},
+	} {
+		if _, err := load(t, t.TempDir(), row.text); err == nil || !strings.HasSuffix(err.Error(), row.want) {
+			t.Errorf("%s: got %v, want %s", name, err, row.want)
+		}
+	}
+}

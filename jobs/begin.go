@@ -72,8 +72,7 @@ func (r *Runner) beginUnder(ctx context.Context, j *jobControl, request runReque
 	}
 	run, err := e.begin(planned, request)
 	if err != nil && request.claim != nil { // the others have been told that it begins
-		planned.EndedAt = r.now()
-		planned.endEarly(err)
+		planned.end(r.now(), err)
 		lines, _ := encodeLines([]record{endedRecord(&planned)})
 		_, _ = r.append(context.Background(), j, request.id, 0, nil, lines)
 	}

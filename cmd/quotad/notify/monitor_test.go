@@ -35,6 +35,11 @@ func TestMonitorTellsEachEdgeOnce(t *testing.T) {
 	}
 	refused := func() { m.Observe(jobs.GateRefused{Credential: "api", Decision: denied}) }
 	done := func() { m.Observe(jobs.RunChanged{Run: jobs.Run{Job: "fetch", State: jobs.RunDone}}) }
+	notAgain := func() { // it failed, and the budget was gone before it could be tried again
+		passes := []jobs.Pass{{Region: "US", Outcome: jobs.Failed}, {Region: "US", Attempt: 1, Outcome: jobs.Skipped}}
+		m.Observe(jobs.PassChanged{Run: jobs.Run{Job: "fetch", Retry: 1}, Pass: passes[0]})
+		m.Observe(jobs.RunChanged{Run: jobs.Run{Job: "fetch", State: jobs.RunFailed, Retry: 1, Passes: passes}})
+	}
 	unreachable := acquired(quota.Decision{}, quota.ErrUnavailable)
 	outageBeganAndEnded := []config.Event{config.OutageBegan, config.OutageEnded}
 	for _, row := range []struct {
@@ -51,6 +56,7 @@ func TestMonitorTellsEachEdgeOnce(t *testing.T) {
 		{"an outage's own grant does not end it", []func(){down, acquired(quota.Decision{Outage: true}, nil)}, []config.Event{config.OutageBegan}},
 		{"a full disk, until something is written again", []func(){unreachable, acquired(used(1), nil)}, outageBeganAndEnded},
 		{"a replay writes nothing", []func(){unreachable, acquired(quota.Decision{Replayed: true}, nil)}, []config.Event{config.OutageBegan}},
+		{"a pass fails that is not tried again", []func(){notAgain, done}, []config.Event{config.JobFailing}},
 		{"a job fails until a run goes well", []func(){failed, failed, done, failed}, []config.Event{config.JobFailing, config.JobFailing}},
 	} {
 		t.Run(row.name, func(t *testing.T) {

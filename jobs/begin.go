@@ -113,7 +113,22 @@ func (r *Runner) lock(ctx context.Context, j *jobControl, l lockRequest) error {
 		if ctx.Err() != nil {
 			return ErrStopping
 		}
-		return fmt.Errorf("%w on another host", ErrUnderWay)
+		return r.inTheWay(ctx, j)
+	}
+}
+
+// inTheWay says whose run holds a job, as far as that has been told.
+func (r *Runner) inTheWay(ctx context.Context, j *jobControl) error {
+	_, _ = r.load(ctx, j) // whoever cannot be asked is not named
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	switch run := findRun(j.shared.runs, j.shared.holder); {
+	case run == nil:
+		return fmt.Errorf("%w, or about to begin", ErrUnderWay)
+	case run.Host != r.config.Host:
+		return fmt.Errorf("%w on host %s: %s", ErrUnderWay, run.Host, run.ID)
+	default:
+		return fmt.Errorf("%w: %s", ErrUnderWay, run.ID)
 	}
 }
 

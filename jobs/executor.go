@@ -326,7 +326,7 @@ func (e *executor) write(p Pass) (Run, Pass) {
 func (e *executor) finish(cause error) {
 	run, err := e.close(cause)
 	e.runner.trouble(e.state.name, err)
-	e.publisher.tell(endedRecord(&run))
+	e.publisher.end = endedRecord(&run)
 	close(e.publisher.over)
 	e.runner.config.Observe(RunChanged{run})
 	e.runner.note()

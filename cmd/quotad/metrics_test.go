@@ -140,7 +140,7 @@ func isAnswer(err error) bool {
 // What callers make up adds no series.
 func TestMetricsAreBounded(t *testing.T) {
 	daemon, client := startWith(t, withMetrics)
-	if err := daemon.await(regexp.MustCompile("^run done$")); err != nil {
+	if err := daemon.await(regexp.MustCompile("^run failed$")); err != nil {
 		t.Fatal(err)
 	}
 	ask := func(from, to int) {

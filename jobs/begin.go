@@ -72,8 +72,7 @@ func (r *Runner) beginUnder(ctx context.Context, j *jobControl, request runReque
 	}
 	run, err := e.begin(planned, request)
 	if err != nil && request.claim != nil { // the others have been told that it begins
-		planned.EndedAt = r.now()
-		planned.endEarly(err)
+		planned.end(r.now(), err)
 		lines, _ := encodeLines([]record{endedRecord(&planned)})
 		_, _ = r.append(context.Background(), j, request.id, 0, nil, lines)
 	}
@@ -114,7 +113,22 @@ func (r *Runner) lock(ctx context.Context, j *jobControl, l lockRequest) error {
 		if ctx.Err() != nil {
 			return ErrStopping
 		}
-		return fmt.Errorf("%w on another host", ErrUnderWay)
+		return r.inTheWay(ctx, j)
+	}
+}
+
+// inTheWay says whose run holds a job, as far as that has been told.
+func (r *Runner) inTheWay(ctx context.Context, j *jobControl) error {
+	_, _ = r.load(ctx, j) // whoever cannot be asked is not named
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	switch run := findRun(j.shared.runs, j.shared.holder); {
+	case run == nil:
+		return fmt.Errorf("%w, or about to begin", ErrUnderWay)
+	case run.Host != r.config.Host:
+		return fmt.Errorf("%w on host %s: %s", ErrUnderWay, run.Host, run.ID)
+	default:
+		return fmt.Errorf("%w: %s", ErrUnderWay, run.ID)
 	}
 }
 

@@ -74,11 +74,14 @@ func (e *executor) round(launching, ask, force context.Context, list []regions.R
 	}
 }
 
-// failed returns the regions whose last pass failed.
-func (e *executor) failed() []regions.Region {
+// failed returns the regions that failed and have not come right.
+func (e *executor) failed() (list []regions.Region) {
 	e.state.mu.Lock()
 	defer e.state.mu.Unlock()
-	return e.state.last.failed()
+	for _, p := range e.state.last.Failed() {
+		list = append(list, p.Region)
+	}
+	return list
 }
 
 // waitUntil waits from now until start, and tells whether ctx let it.
@@ -323,7 +326,7 @@ func (e *executor) write(p Pass) (Run, Pass) {
 func (e *executor) finish(cause error) {
 	run, err := e.close(cause)
 	e.runner.trouble(e.state.name, err)
-	e.publisher.tell(endedRecord(&run))
+	e.publisher.end = endedRecord(&run)
 	close(e.publisher.over)
 	e.runner.config.Observe(RunChanged{run})
 	e.runner.note()
@@ -336,10 +339,7 @@ func (e *executor) close(cause error) (Run, error) {
 	j.writing.Lock()
 	defer j.writing.Unlock()
 	j.mu.Lock()
-	j.last.EndedAt, j.last.State = e.runner.now(), RunDone
-	if !j.last.through() {
-		j.last.endEarly(cause)
-	}
+	j.last.end(e.runner.now(), cause)
 	j.file.settle(j.last)
 	j.executor = nil
 	run, file := j.last.clone(), j.file.clone()

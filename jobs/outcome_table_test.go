@@ -27,13 +27,13 @@ func TestWhatBecomesOfARun(t *testing.T) {
 		want   string       // passes, run, cursor
 	}{
 		{"ok", nil, func(context.Context, *bed, played) Exit { return Exit{} }, nil, "US ok, GB ok, DE ok: done; US"},
-		{"it fails", nil, func(context.Context, *bed, played) Exit { return Exit{Code: 3} }, nil, "US ok, GB failed, DE ok: done; US"},
+		{"it fails", nil, func(context.Context, *bed, played) Exit { return Exit{Code: 3} }, nil, "US ok, GB failed, DE ok: failed; US"},
 		{"it fails, and that ends the run", func(j *Job) { j.StopOnFailure = true },
-			func(context.Context, *bed, played) Exit { return Exit{Code: 3} }, nil, "US ok, GB failed: stopped (failed); DE"},
+			func(context.Context, *bed, played) Exit { return Exit{Code: 3} }, nil, "US ok, GB failed: failed (failed); DE"},
 		{"it cannot be started", nil, func(context.Context, *bed, played) Exit { return Exit{Code: -1, Err: errors.New("no such file")} }, nil,
-			"US ok, GB failed, DE ok: done; US"},
-		{"it takes too long", nil, func(context.Context, *bed, played) Exit { return Exit{Code: -1, Cause: ErrTimeout} }, nil, "US ok, GB timeout, DE ok: done; US"},
-		{"a signal ends it", nil, func(context.Context, *bed, played) Exit { return Exit{Code: -1, Signal: "SIGSEGV"} }, nil, "US ok, GB killed, DE ok: done; US"},
+			"US ok, GB failed, DE ok: failed; US"},
+		{"it takes too long", nil, func(context.Context, *bed, played) Exit { return Exit{Code: -1, Cause: ErrTimeout} }, nil, "US ok, GB timeout, DE ok: failed; US"},
+		{"a signal ends it", nil, func(context.Context, *bed, played) Exit { return Exit{Code: -1, Signal: "SIGSEGV"} }, nil, "US ok, GB killed, DE ok: failed; US"},
 		{"it says that the budget is gone", nil, func(context.Context, *bed, played) Exit { return Exit{Code: ExitExhausted} }, nil,
 			"US ok, GB exhausted: stopped (exhausted); GB"},
 		{"by another code", func(j *Job) { j.ExhaustedCodes = []int{99} }, func(context.Context, *bed, played) Exit { return Exit{Code: 99} }, nil,

@@ -21,7 +21,7 @@ func TestOverdue(t *testing.T) {
 		b.run() // at 11:00
 		b.forget()
 		b.run() // at 12:00, an hour after it was to be due
-		b.wants("12:00:00 run running", "12:00:00 US running", "12:00:00 US failed", "12:30:00 GB running", "12:30:00 GB failed", "12:30:00 run done",
+		b.wants("12:00:00 run running", "12:00:00 US running", "12:00:00 US failed", "12:30:00 GB running", "12:30:00 GB failed", "12:30:00 run failed",
 			"12:50:00 trending overdue")
 		if got, want := b.status().Due.Format(time.TimeOnly), "12:50:00"; got != want {
 			t.Errorf("due at %s, want %s", got, want)

@@ -15,6 +15,7 @@ type publisher struct {
 	length   time.Duration // for which the job is locked at a time
 	news     chan struct{} // holds one if there is something to tell
 	over     chan struct{} // closed when the run is over and recorded
+	end      record        // how it ended, for who has seen over closed
 	tried    chan struct{} // closed when its end has been told, or could not be at once
 
 	mu      sync.Mutex // guards what follows
@@ -49,7 +50,7 @@ func (p *publisher) keep() {
 	for {
 		select {
 		case <-p.over:
-			p.end(renew)
+			p.finish(renew)
 			return
 		case <-p.news:
 		case <-renew:
@@ -61,8 +62,10 @@ func (p *publisher) keep() {
 	}
 }
 
-// end tells how the run has ended and gives the lock back.
-func (p *publisher) end(again <-chan time.Time) {
+// finish tells how the run has ended and gives the lock back, in one: who knows that it is
+// over may begin the next one.
+func (p *publisher) finish(again <-chan time.Time) {
+	p.tell(p.end)
 	for tried := p.tried; ; {
 		_, err := p.send(0)
 		if tried != nil {
@@ -90,6 +93,9 @@ func (p *publisher) send(length time.Duration) (held bool, err error) {
 	known := len(list)
 	run, parts, err := e.standing() // at least as far as the list
 	if again && run.ID == e.id {
+		if length > 0 {
+			run.State = RunRunning // its end is told with the lock
+		}
 		list = run.records()
 	}
 	lines, err2 := encodeLines(list)

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -81,7 +82,8 @@ type RunState string
 // The states of a run.
 const (
 	RunRunning     RunState = "running"
-	RunDone        RunState = "done"        // every region had its turn
+	RunDone        RunState = "done"        // every region had its turn, and none failed
+	RunFailed      RunState = "failed"      // a region failed in the end, however far the run came; its Reason says why it ended early, if it did
 	RunStopped     RunState = "stopped"     // ended early at a region that could not be served; the next run begins there
 	RunInterrupted RunState = "interrupted" // ended early by us
 	RunSkipped     RunState = "skipped"     // a tick that did not become a run
@@ -136,13 +138,21 @@ func (r *Run) Latest() []Pass {
 	return list
 }
 
-// failed returns the regions whose last pass failed.
-func (r *Run) failed() []regions.Region {
-	var list []regions.Region
-	for _, p := range r.Latest() {
-		if p.Outcome.Failure() {
-			list = append(list, p.Region)
+// Failed returns what failed in the end: of each region that did not come right when it
+// was tried again, if it was, the last pass that failed.
+func (r *Run) Failed() []Pass {
+	last := make(map[regions.Region]int)
+	for i, p := range r.Passes {
+		switch {
+		case p.Outcome.Failure():
+			last[p.Region] = i
+		case p.Outcome == OK:
+			delete(last, p.Region)
 		}
+	}
+	var list []Pass
+	for _, i := range slices.Sorted(maps.Values(last)) {
+		list = append(list, r.Passes[i])
 	}
 	return list
 }
@@ -152,14 +162,27 @@ func (r *Run) through() bool {
 	return !slices.ContainsFunc(r.Ring, func(region regions.Region) bool { return !r.served(region) })
 }
 
-// endEarly closes a run that something stopped before it was through.
-func (r *Run) endEarly(cause error) {
+// end closes a run; cause is why it launched nothing more, nil if nothing was in its way.
+func (r *Run) end(now time.Time, cause error) {
 	var s *stop
-	if errors.As(cause, &s) {
+	switch {
+	case r.through():
+		r.State = RunDone
+	case errors.As(cause, &s):
 		r.State, r.Reason, r.Detail, r.RetryAt = RunStopped, s.reason, s.detail, s.retryAt
-		return
+	default:
+		r.State, r.Reason = RunInterrupted, reasonOf(cause)
 	}
-	r.State, r.Reason = RunInterrupted, reasonOf(cause)
+	r.EndedAt = now
+	r.judge()
+}
+
+// judge has a run that is over say so if a region failed in it. It is the one place that
+// does: people, logs and metrics go by the state.
+func (r *Run) judge() {
+	if r.State != RunRunning && len(r.Failed()) > 0 {
+		r.State = RunFailed
+	}
 }
 
 // interrupt closes a run of a daemon that was killed, and returns the processes
@@ -176,6 +199,7 @@ func (r *Run) interrupt(now time.Time) (leftovers []Identity) {
 		}
 		pass.Outcome, pass.Reason, pass.EndedAt, pass.Process, pass.Deadline = Interrupted, Died, now, nil, time.Time{}
 	}
+	r.judge()
 	return leftovers
 }
 
@@ -264,8 +288,5 @@ func base32(v uint64, n int) string {
 // run spent all that it may, and no region failed in the end. A run of chosen regions
 // says nothing about the others.
 func (r *Run) good() bool {
-	if r.Chosen || len(r.failed()) > 0 {
-		return false
-	}
-	return r.State == RunDone || r.State == RunStopped && r.Reason == RunCapExceeded
+	return !r.Chosen && (r.State == RunDone || r.State == RunStopped && r.Reason == RunCapExceeded)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"quotad/quota"
+	"quotad/regions"
 )
 
 func TestRunIDs(t *testing.T) {
@@ -48,5 +49,61 @@ func TestTail(t *testing.T) {
 	got = tail.lines()
 	if last := got[keptLines-1]; len(last) > keptBytes+len("…") || !strings.HasSuffix(last, "ö…") {
 		t.Errorf("got %q, want the beginning of the line, marked as cut", last)
+	}
+}
+
+// A run in which a region failed in the end is a failed one, however far it came.
+func TestHowARunEnded(t *testing.T) {
+	now := time.Date(2026, 3, 1, 11, 0, 0, 0, time.UTC)
+	pass := func(region string, attempt int, o Outcome) Pass {
+		return Pass{Region: regions.Region(region), Attempt: attempt, Outcome: o}
+	}
+	dry := &stop{reason: BudgetGone}
+	for _, row := range []struct {
+		name   string
+		passes []Pass
+		cause  error
+		want   RunState
+		failed int
+	}{
+		{"all went well", []Pass{pass("US", 0, OK), pass("GB", 0, OK)}, nil, RunDone, 0},
+		{"all failed", []Pass{pass("US", 0, Failed), pass("GB", 0, Timeout)}, nil, RunFailed, 2},
+		{"one was killed", []Pass{pass("US", 0, Killed), pass("GB", 0, OK)}, nil, RunFailed, 1},
+		{"one came right when it was tried again", []Pass{pass("US", 0, Failed), pass("GB", 0, OK), pass("US", 1, OK)}, nil, RunDone, 0},
+		{"one did not", []Pass{pass("US", 0, Failed), pass("GB", 0, OK), pass("US", 1, Failed)}, nil, RunFailed, 1},
+		{"one was not tried again: the budget was gone", []Pass{pass("US", 0, Failed), pass("GB", 0, OK), pass("US", 1, Skipped)}, dry, RunFailed, 1},
+		{"the budget was gone", []Pass{pass("US", 0, OK), pass("GB", 0, Exhausted)}, dry, RunStopped, 0},
+		{"one failed, then the budget was gone", []Pass{pass("US", 0, Failed), pass("GB", 0, Exhausted)}, dry, RunFailed, 1},
+		{"we ended it", []Pass{pass("US", 0, OK), pass("GB", 0, Interrupted)}, ErrOperator, RunInterrupted, 0},
+		{"one failed, then we ended it", []Pass{pass("US", 0, Failed), pass("GB", 0, Interrupted)}, ErrOperator, RunFailed, 1},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			run := Run{ID: "1", State: RunRunning, Ring: regions.Ring{"US", "GB"}, Passes: row.passes}
+			run.end(now, row.cause)
+			if run.State != row.want || len(run.Failed()) != row.failed || !run.EndedAt.Equal(now) {
+				t.Errorf("%s, %d failed, want %s, %d", run.State, len(run.Failed()), row.want, row.failed)
+			}
+			if run.good() != (row.want == RunDone) {
+				t.Errorf("good: %v", run.good())
+			}
+		})
+	}
+}
+
+// Older daemons wrote that a run was done, whatever had failed.
+func TestARunOfAnOlderDaemon(t *testing.T) {
+	var runs []Run
+	for _, line := range []string{
+		`{"v":1,"run":{"id":"1","job":"j","trigger":"schedule","slot":"2026-03-01T11:00:00Z","started_at":"2026-03-01T11:00:00Z","state":"running","ring":["US"]}}`,
+		`{"v":1,"id":"1","pass":{"region":"US","outcome":"failed","started_at":"2026-03-01T11:00:00Z","units":0,"calls":0}}`,
+		`{"v":1,"id":"1","end":{"at":"2026-03-01T11:01:00Z","state":"done"}}`,
+	} {
+		var err error
+		if runs, err = addRecord(runs, []byte(line)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(runs) != 1 || runs[0].State != RunFailed {
+		t.Errorf("got %+v, want a failed run", runs)
 	}
 }

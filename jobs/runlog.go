@@ -277,6 +277,7 @@ func addRecord(runs []Run, line []byte) ([]Run, error) {
 	}
 	id := one.ID
 	if one.Run != nil {
+		one.Run.judge() // older daemons wrote that it was done
 		id = one.Run.ID
 	}
 	run := findRun(runs, id)
@@ -289,6 +290,7 @@ func addRecord(runs []Run, line []byte) ([]Run, error) {
 		run.put(*one.Pass)
 	case one.End != nil && run != nil:
 		run.EndedAt, run.State, run.Reason, run.Detail, run.RetryAt = one.End.At, one.End.State, one.End.Reason, one.End.Detail, one.End.RetryAt
+		run.judge()
 	}
 	return runs, nil
 }

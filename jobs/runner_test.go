@@ -232,7 +232,7 @@ func TestFailuresDoNotStopTheRun(t *testing.T) {
 			"11:00:00 DE running", "11:00:00 DE timeout", "11:00:00 FR running", "11:00:00 FR failed",
 			"11:00:00 IN running", "11:00:00 IN stderr: panic: it hurts", "11:00:00 IN failed",
 			"11:00:00 BR running", "11:00:00 BR ok", "11:00:00 AU running", "11:00:00 AU ok", "11:00:00 CA running", "11:00:00 CA ok",
-			"11:00:00 run done")
+			"11:00:00 run failed")
 		passes := b.status().Last.Passes
 		if got := passes[3].Detail; !strings.Contains(got, "no such file") {
 			t.Errorf("got %q, want the reason why it could not be started", got)
@@ -256,7 +256,7 @@ func TestStopOnFailure(t *testing.T) {
 			return Exit{}
 		}
 		b.run()
-		b.wants("11:00:00 run running", "11:00:00 US running", "11:00:00 US ok", "11:00:00 GB running", "11:00:00 GB failed", "11:00:00 run stopped (failed)")
+		b.wants("11:00:00 run running", "11:00:00 US running", "11:00:00 US ok", "11:00:00 GB running", "11:00:00 GB failed", "11:00:00 run failed (failed)")
 		b.wantCursor("DE") // a bad region starves nobody
 		if got := b.status().Last.Detail; got != "GB: exit status 3" {
 			t.Errorf("got %q, want which region, and why", got)

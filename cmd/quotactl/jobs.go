@@ -87,10 +87,11 @@ func lastCell(r *jobs.Run, v term.View) term.Cell {
 		return term.Cell{Text: "none"}
 	}
 	ago, _, _ := strings.Cut(term.Brief(v.Now.Sub(r.StartedAt)), " ")
-	if failed := failures(*r); failed > 0 && r.State == jobs.RunDone {
-		return term.Cell{Text: fmt.Sprintf("%s failed %s ago", quota.Thousands(failed), ago), Style: term.Red}
+	text := fmt.Sprintf("%s %s ago", r.State, ago)
+	if r.State == jobs.RunFailed {
+		text = fmt.Sprintf("%s %s", quota.Thousands(len(r.Failed())), text)
 	}
-	return term.Cell{Text: fmt.Sprintf("%s %s ago", r.State, ago), Style: runStyle(r.State)}
+	return term.Cell{Text: text, Style: runStyle(*r)}
 }
 
 func (c *cli) showJob(ctx context.Context, name string) error {

@@ -17,8 +17,9 @@ import (
 
 const observeUsage = `Tell quotad what the upstream answered to a call. Where it says that a quota is
 exhausted, the limit is closed on all hosts until the upstream's own reset, so
-that nobody calls in vain. What it says is left is compared with quotad's own
-count. An ordinary answer changes nothing. A pass does this with its run token.
+that nobody calls in vain; at most until the limit's own window is over. What it
+says is left is compared with quotad's own count. An ordinary answer changes
+nothing. For operators; a pass does this with its run token, for its credential.
 
 Usage:
   quotactl observe OPERATION [FLAGS]

@@ -289,7 +289,7 @@ func TestLanes(t *testing.T) {
 		{Job: "charts", State: jobs.RunDone, StartedAt: ago(1), EndedAt: ago(0.5)},
 		{Job: "trending", State: jobs.RunRunning, StartedAt: ago(0.1)},
 		{Job: "trending", State: jobs.RunSkipped, Slot: ago(5), LastSlot: ago(4), Ticks: 3, Reason: jobs.Paused},
-		{Job: "trending", State: jobs.RunDone, StartedAt: ago(6), EndedAt: ago(5.5), Passes: []jobs.Pass{{Region: "US", Outcome: jobs.Failed}}},
+		{Job: "trending", State: jobs.RunFailed, StartedAt: ago(6), EndedAt: ago(5.5), Passes: []jobs.Pass{{Region: "US", Outcome: jobs.Failed}}},
 		{Job: "trending", State: jobs.RunStopped, Reason: jobs.BudgetGone, StartedAt: ago(25), EndedAt: ago(23)},
 		{Job: "trending", State: jobs.RunDone, StartedAt: ago(26), EndedAt: ago(25)},
 	}}

@@ -209,7 +209,7 @@ func pageJob(j jobsapi.Job, v term.View) page.Job {
 	if r := j.LastRun; r == nil {
 		add(term.Faint, "no run yet")
 	} else {
-		add(runStyle(r.State), "last run: "+stateText(*r)+", "+tally(*r))
+		add(runStyle(*r), "last run: "+stateText(*r)+", "+tally(*r))
 		add(term.Faint, timingText(*r, v))
 		passes = r.Latest()
 		worthALine := notOK(*r)
@@ -345,7 +345,7 @@ func laneOf(job string, runs []jobs.Run, d page.Day, v term.View) page.Lane {
 			ticks += max(1, r.Ticks)
 			lane.Skips = append(lane.Skips, page.Skip{From: r.Slot, To: last, Title: skipText(r, v)})
 		default:
-			lane.Runs = append(lane.Runs, page.Bar{From: r.StartedAt, To: last, Tone: toneOfRun(r),
+			lane.Runs = append(lane.Runs, page.Bar{From: r.StartedAt, To: last, Tone: toneOf(runStyle(r)),
 				Title: fmt.Sprintf("%s%s %s, %s; %s", v.Clock(r.StartedAt), v.ZoneMark(), stateText(r), tally(r), timingText(r, v))})
 		}
 	}
@@ -368,11 +368,4 @@ func lastSign(r jobs.Run, now time.Time) time.Time {
 		return now
 	}
 	return r.EndedAt
-}
-
-func toneOfRun(r jobs.Run) page.Tone {
-	if failures(r) > 0 {
-		return page.Bad
-	}
-	return toneOf(runStyle(r.State))
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"quotad/cmd/quotactl/page"
 	"quotad/cmd/quotactl/term"
 	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
@@ -96,6 +97,49 @@ func TestJobsOnTheScreen(t *testing.T) {
 				checkPlain(t, got, v)
 				checkFits(t, got, v)
 			})
+		}
+	}
+}
+
+// A run in which a region failed is red wherever it is shown, and one that a limit stopped
+// is not.
+func TestAFailedRunIsRed(t *testing.T) {
+	v := viewOf(200)
+	v.Color = true
+	s := readStatus(t, "busy")
+	j := s.Jobs[0]
+	for _, row := range []struct {
+		state   jobs.RunState
+		outcome jobs.Outcome
+		code    string
+		tone    page.Tone
+	}{
+		{jobs.RunDone, jobs.OK, "32", page.Good},
+		{jobs.RunFailed, jobs.Failed, "31", page.Bad},
+		{jobs.RunStopped, jobs.Exhausted, "33", page.Warn},
+		{jobs.RunRunning, jobs.Failed, "31", page.Bad},
+	} {
+		run := *j.LastRun
+		run.State, run.Passes = row.state, []jobs.Pass{{Region: "US", Outcome: row.outcome}}
+		j.LastRun = &run
+		s.Jobs = []jobsapi.Job{j}
+		said := fmt.Sprintf("\x1b[%sm", row.code)
+		for name, text := range map[string]string{
+			"status": renderStatus(s, nil, v),
+			"watch":  renderWatch(&watcher{status: s}, v),
+			"runs":   runTable([]jobs.Run{run}, v),
+			"run":    runPage(run, v),
+			"jobs":   jobTable(s.Jobs, v),
+		} {
+			if !slices.ContainsFunc(strings.Split(text, "\n"), func(line string) bool {
+				return strings.Contains(line, said) && strings.Contains(line, string(row.state))
+			}) {
+				t.Errorf("%s: a run that is %s with a pass that is %s is not in colour %s:\n%s", name, row.state, row.outcome, row.code, text)
+			}
+		}
+		lane := laneOf(run.Job, []jobs.Run{run}, page.Day{From: at.Add(-24 * time.Hour), Until: at}, v)
+		if lane.Runs[0].Tone != row.tone || pageJob(j, v).Lines[1].Tone != row.tone {
+			t.Errorf("page: %s, %s, want %s", lane.Runs[0].Tone, pageJob(j, v).Lines[1].Tone, row.tone)
 		}
 	}
 }

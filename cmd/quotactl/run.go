@@ -138,7 +138,7 @@ func (c *cli) tellEnd(r jobs.Run) error {
 	} else if err := c.write(end); err != nil {
 		return err
 	}
-	failed := failures(r)
+	failed := len(r.Failed())
 	switch {
 	case failed > 0:
 		return &failure{code: exitError, err: fmt.Errorf("%s failed", quota.Count(failed, "region", "regions")), hint: "quotactl runs show " + r.ID}

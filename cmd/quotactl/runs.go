@@ -35,8 +35,8 @@ With -o value the answer is how many there are.
 
 Example:
   $ quotactl runs --job trending --outcome failed --since 24h
-  RUN              JOB       STATE  BEGAN      TOOK  PASSES  UNITS
-  06f3k9x2a7q4mzt  trending  done   09:00:00  24.9s  7/8 ok     29
+  RUN              JOB       STATE   BEGAN      TOOK  PASSES  UNITS
+  06f3k9x2a7q4mzt  trending  failed  09:00:00  24.9s  7/8 ok     29
 `
 
 // A runFilter selects runs. Zero fields select everything.
@@ -152,8 +152,8 @@ func runTable(runs []jobs.Run, v term.View) string {
 	}}
 	for _, r := range runs {
 		lasted, passes, spent := sums(r, v.Now)
-		t.Add(term.Cell{Text: r.ID}, term.Cell{Text: r.Job}, term.Cell{Text: string(r.State), Style: runStyle(r.State)}, term.Cell{Text: v.Clock(r.StartedAt)},
-			term.Cell{Text: lasted}, term.Cell{Text: passes, Style: passesStyle(r)}, term.Cell{Text: spent}, term.Cell{Text: runReason(r, v)})
+		t.Add(term.Cell{Text: r.ID}, term.Cell{Text: r.Job}, term.Cell{Text: string(r.State), Style: runStyle(r)}, term.Cell{Text: v.Clock(r.StartedAt)},
+			term.Cell{Text: lasted}, term.Cell{Text: passes}, term.Cell{Text: spent}, term.Cell{Text: runReason(r, v)})
 	}
 	var b strings.Builder
 	t.Render(&b, v)
@@ -201,34 +201,19 @@ func runReason(r jobs.Run, v term.View) string {
 	return strings.Join(parts, "; ")
 }
 
-func runStyle(s jobs.RunState) term.Style {
-	switch s {
-	case jobs.RunDone:
-		return term.Green
-	case jobs.RunStopped, jobs.RunInterrupted, jobs.RunSkipped:
-		return term.Yellow
-	default:
-		return term.Plain
-	}
-}
-
-// failures counts the regions of a run that failed, in whatever way, and did not come
-// right when they were tried again. A run with such is "done" all the same.
-func failures(r jobs.Run) int64 {
-	failed := int64(0)
-	for _, p := range r.Latest() {
-		if p.Outcome.Failure() {
-			failed++
-		}
-	}
-	return failed
-}
-
-func passesStyle(r jobs.Run) term.Style {
-	if failures(r) > 0 {
+// runStyle is that of a run wherever it is shown. One that goes on is red as soon as a
+// region has failed.
+func runStyle(r jobs.Run) term.Style {
+	switch {
+	case r.State == jobs.RunFailed || len(r.Failed()) > 0:
 		return term.Red
+	case r.State == jobs.RunDone:
+		return term.Green
+	case r.State == jobs.RunRunning:
+		return term.Plain
+	default:
+		return term.Yellow
 	}
-	return term.Plain
 }
 
 func outcomeStyle(o jobs.Outcome) term.Style {

@@ -72,7 +72,7 @@ func notOK(r jobs.Run) []jobs.Pass {
 
 // renderRun writes what became of a run, all in all.
 func renderRun(b *strings.Builder, title string, r jobs.Run, v term.View) {
-	v.Prose(b, 2, runStyle(r.State), fmt.Sprintf("%s %s: %s, %s", title, r.ID, stateText(r), tally(r)))
+	v.Prose(b, 2, runStyle(r), fmt.Sprintf("%s %s: %s, %s", title, r.ID, stateText(r), tally(r)))
 	v.Prose(b, 2, term.Faint, timingText(r, v))
 	for _, set := range r.Set {
 		v.Prose(b, 2, term.Plain, "set "+string(set))

@@ -89,7 +89,7 @@ func told(t *testing.T, daemon *child, dir string) []string {
 // Each event is told once per edge, however often it is seen.
 func TestEventsAreToldOnce(t *testing.T) {
 	daemon, client, dir := startTelling(t, withEvents)
-	if err := daemon.await(regexp.MustCompile("^run done$"), "job=fetch"); err != nil {
+	if err := daemon.await(regexp.MustCompile("^run failed$"), "job=fetch"); err != nil {
 		t.Fatal(err)
 	}
 	for _, count := range []int64{79, 1, 1, 18, 1, 1, 1} {
@@ -101,7 +101,7 @@ func TestEventsAreToldOnce(t *testing.T) {
 		if err := client.Do(context.Background(), "POST", "/v1/jobs/fetch/run", nil, nil); err != nil {
 			t.Fatal(err)
 		}
-		if err := daemon.await(regexp.MustCompile("^run done$"), "job=fetch"); err != nil {
+		if err := daemon.await(regexp.MustCompile("^run failed$"), "job=fetch"); err != nil {
 			t.Fatal(err)
 		}
 	}

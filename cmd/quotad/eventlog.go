@@ -92,7 +92,10 @@ func (e eventLog) runChanged(run jobs.Run) {
 }
 
 func runLevel(state jobs.RunState) zerolog.Level {
-	if state == jobs.RunStopped || state == jobs.RunSkipped {
+	switch state {
+	case jobs.RunFailed:
+		return zerolog.ErrorLevel
+	case jobs.RunStopped, jobs.RunSkipped:
 		return zerolog.WarnLevel
 	}
 	return zerolog.InfoLevel

@@ -37,7 +37,7 @@ command = ["sh", "-c", "quotactl acquire list && test $QUOTAD_REGION = one"]
 
 func TestMetrics(t *testing.T) {
 	daemon, client := startWith(t, withMetrics)
-	if err := daemon.await(regexp.MustCompile("^run done$")); err != nil {
+	if err := daemon.await(regexp.MustCompile("^run failed$")); err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range []api.AcquireRequest{
@@ -82,7 +82,7 @@ func TestMetrics(t *testing.T) {
 		`quotad_near_limit_units_total{credential="api",limit="searches",percent="80"}`:                             2,
 		`quotad_acquire_duration_seconds_count`:                                                                     9,
 		`quotad_ledger_up{backend="embedded"}`:                                                                      1,
-		`quotad_runs_total{job="fetch",reason="",state="done"}`:                                                     1,
+		`quotad_runs_total{job="fetch",reason="",state="failed"}`:                                                   1,
 		`quotad_passes_total{job="fetch",outcome="ok",reason=""}`:                                                   1,
 		`quotad_passes_total{job="fetch",outcome="failed",reason=""}`:                                               1,
 		`quotad_pass_duration_seconds_count{job="fetch"}`:                                                           2,
@@ -140,7 +140,7 @@ func isAnswer(err error) bool {
 // What callers make up adds no series.
 func TestMetricsAreBounded(t *testing.T) {
 	daemon, client := startWith(t, withMetrics)
-	if err := daemon.await(regexp.MustCompile("^run done$")); err != nil {
+	if err := daemon.await(regexp.MustCompile("^run failed$")); err != nil {
 		t.Fatal(err)
 	}
 	ask := func(from, to int) {

@@ -116,7 +116,8 @@ const routeTableHead = "| route | for whom | what for | fields |\n|---|---|---|-
 
 func routeTable(routes []route) string {
 	callers := map[string]string{
-		string(server.Read): "all", string(server.Spend): "all", string(server.Correct): "its pass, operators", string(server.Operate): "operators",
+		string(server.Read): "all", string(server.Spend): "all", string(server.Correct): "its pass, operators",
+		string(server.Observe): "passes, operators", string(server.Operate): "operators",
 	}
 	table := routeTableHead
 	for _, r := range routes {

@@ -125,12 +125,12 @@ func TestRoles(t *testing.T) {
 	token := awaitFile(t, filepath.Join(dir, ".quotad/data/hold/token"))
 	root, member, admin := person{}, account(t, "nobody").in(self), account(t, "daemon").in(self)
 	callers := []caller{
-		{"root", root, "", "read spend correct operate"},
-		{"member of the admin group", admin, "", "read spend correct operate"},
+		{"root", root, "", "read spend correct observe operate"},
+		{"member of the admin group", admin, "", "read spend correct observe operate"},
 		{"member of the socket's group", member, "", "read spend correct"},
 		{"the daemon's own user", self, "", "read spend correct"},
-		{"holder of a run token", member, token, "read spend correct"},
-		{"root with a run token", root, token, "read spend correct"},
+		{"holder of a run token", member, token, "read spend correct observe"},
+		{"root with a run token", root, token, "read spend correct observe"},
 		{"member with a dead token", member, "nonsense", ""},
 	}
 	var list struct{ Routes []route }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"quotad/jobs"
@@ -467,6 +468,66 @@ func TestAHostIsCutOff(t *testing.T) {
 		if s := a.status(); s.Cursor != "GB" || s.Last.By != "root" {
 			t.Errorf("got the cursor at %s after %+v", s.Cursor, s.Last)
 		}
+		a.stop()
+		b.stop()
+	})
+}
+
+// On one host the next run may begin as soon as anybody has been told that a run is over.
+func TestARunRightAfterARun(t *testing.T) {
+	withSimulatedHosts(t, func(c *simulatedHosts) {
+		a := c.start("a")
+		if err := a.ticks.Stop(); err != nil {
+			t.Error(err)
+		}
+		for range 20 {
+			first, err := a.Run("trending", "root", nil, "US")
+			if err != nil {
+				t.Fatal(err)
+			}
+			asked := false
+			a.told(func(lines []string) {
+				if asked || !strings.Contains(strings.Join(lines, ""), `"id":"`+first.ID+`","end":`) {
+					return
+				}
+				asked = true
+				if _, err := a.Run("trending", "root", nil, "GB"); err != nil {
+					t.Errorf("right after a run: %v", err)
+				}
+			})
+			time.Sleep(time.Minute)
+			if a.told(nil); !asked {
+				t.Error("nobody was told that the run is over")
+			}
+		}
+		a.stop()
+	})
+}
+
+// Who is in the way is named where it is another host, and only there.
+func TestWhoIsInTheWay(t *testing.T) {
+	withSimulatedHosts(t, func(c *simulatedHosts) {
+		c.play = func(context.Context, *host, string) jobs.Exit { time.Sleep(time.Minute); return jobs.Exit{} }
+		a, b := c.start("a"), c.start("b")
+		run, err := a.Run("trending", "root", nil, "US")
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		for h, want := range map[*host]string{a: "a run of the job is under way: " + run.ID, b: "a run of the job is under way on host a: " + run.ID} {
+			if _, err := h.Run("trending", "root", nil, "GB"); !errors.Is(err, jobs.ErrUnderWay) || !strings.Contains(err.Error(), want) {
+				t.Errorf("host %s: got %v, want %q", h.name, err, want)
+			}
+		}
+		time.Sleep(time.Hour)
+		// Somebody holds the job, and has told of no run.
+		if _, _, _, err := b.Lock(context.Background(), "trending", "somebody", time.Minute, "", time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := a.Run("trending", "root", nil, "GB"); !errors.Is(err, jobs.ErrUnderWay) || !strings.Contains(err.Error(), "a run of the job is under way, or about to begin") {
+			t.Errorf("got %v", err)
+		}
+		time.Sleep(time.Hour)
 		a.stop()
 		b.stop()
 	})

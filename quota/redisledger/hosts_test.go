@@ -89,11 +89,20 @@ type host struct {
 	clock  redis.UniversalClient
 	ledger *Ledger
 
-	mu    sync.Mutex // guards what follows
-	dead  bool       // it was killed, or is cut off
-	calls int        // after so many more it is; 0: whatever it asks
-	runs  []string   // the regions of its passes
-	found []string   // the bookmarks that they found, behind their regions
+	mu    sync.Mutex           // guards what follows
+	dead  bool                 // it was killed, or is cut off
+	calls int                  // after so many more it is; 0: whatever it asks
+	runs  []string             // the regions of its passes
+	found []string             // the bookmarks that they found, behind their regions
+	after func(lines []string) // is called when Redis has been told them; or nil
+}
+
+// told has something done each time that Redis has been told of a run, before anybody
+// hears of it.
+func (h *host) told(after func(lines []string)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.after = after
 }
 
 // start starts a daemon on a host, also again.
@@ -215,6 +224,12 @@ func (h *host) Append(ctx context.Context, job, holder string, length time.Durat
 		return false, err
 	}
 	held, err := f.Append(ctx, job, holder, length, parts, lines)
+	h.mu.Lock()
+	after := h.after
+	h.mu.Unlock()
+	if after != nil {
+		after(lines)
+	}
 	return held, h.answered(err)
 }
 

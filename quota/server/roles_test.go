@@ -189,6 +189,9 @@ func TestRoles(t *testing.T) {
 		{"adjust", "POST", "/v1/credentials/youtube/adjust", "limit=daily&units=1", 403, 403, 403, 200, 200},
 		{"reset", "POST", "/v1/credentials/youtube/reset", "confirm=youtube", 403, 403, 403, 200, 200},
 		{"operate", "POST", "/v1/pause", "", 403, 403, 403, 200, 200},
+		{"observe", "POST", "/v1/observe", "credential=youtube&operation=videos.list&status=200", 200, 403, 403, 200, 200},
+		{"observe for another credential", "POST", "/v1/observe", "credential=other&operation=get&status=200", 403, 403, 403, 200, 200},
+		{"close a limit by an observation", "POST", "/v1/observe", "credential=youtube&operation=videos.list&status=429", 200, 403, 403, 200, 200},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			for _, who := range []struct {

@@ -26,6 +26,7 @@ type Route struct {
 //	Read       yes            yes           yes
 //	Spend      yes            yes           yes, and the reserve
 //	Correct    its own run's  one's own     yes
+//	Observe    its credential no            yes
 //	Operate    no             no            yes
 //
 // A request with a run token has the token's rights and no others, whoever
@@ -37,6 +38,7 @@ const (
 	Read    Access = "read"
 	Spend   Access = "spend"
 	Correct Access = "correct"
+	Observe Access = "observe"
 	Operate Access = "operate"
 )
 
@@ -91,7 +93,7 @@ func (s *Server) ownRoutes() []Route {
 		{"GET", "/v1/credentials/{name}/why", Read, "would calls be granted now, and what stands in their way; operation, count, job", s.named(LongRead(Handle(s.why, whyRequest{Count: 1})))},
 		{"GET", "/v1/refusals", Read, "the acquires that were refused of late, by kind", Handle(s.listRefusals)},
 		{"POST", "/v1/credentials/{name}/adjust", Operate, "book units that were spent elsewhere, or give back what was not spent; limit, units, note", s.named(Handle(s.adjust))},
-		{"POST", "/v1/observe", Spend, "tell what the upstream answered, so that a limit that it calls exhausted is closed; credential, operation, grant_id, status, header, body", decoded(s.observation)},
+		{"POST", "/v1/observe", Observe, "tell what the upstream answered, so that a limit that it calls exhausted is closed; credential, operation, grant_id, status, header, body", decoded(s.observation)},
 		{"POST", "/v1/credentials/{name}/close", Operate, "grant nothing from a limit until a time; limit, until, note", s.named(Handle(s.closeLimit))},
 		{"POST", "/v1/credentials/{name}/open", Operate, "open a limit that is closed; limit, note", s.named(Handle(s.openLimit))},
 		{"POST", "/v1/credentials/{name}/reset", Operate, "empty the log: every limit starts from zero, and is open; confirm, note", s.named(Handle(s.reset))},

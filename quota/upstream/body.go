@@ -93,8 +93,8 @@ func (s *said) readError(e map[string]any) {
 
 // readDetail reads one of the details of google.rpc: ErrorInfo, QuotaFailure, RetryInfo.
 func (s *said) readDetail(d map[string]any) {
+	s.reason(text(d["reason"]))
 	if m, ok := d["metadata"].(map[string]any); ok {
-		s.reason(text(d["reason"]))
 		s.name(&s.units, text(m["quota_unit"]))
 		s.name(&s.limits, text(m["quota_limit"]))
 		s.name(&s.metrics, text(m["quota_metric"]))

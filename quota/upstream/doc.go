@@ -11,8 +11,8 @@
 // that cannot be right is an error, not a time.
 //
 // An [Observer] takes an [Observation] in: it classifies the answer, closes the limit that
-// it is about in the ledger, and sets what the upstream says is left beside our count (a
-// [Drift]). Its one lock guards what it knows in memory, and is never held over a call.
+// it is about in the ledger, at most until that limit's own window is over, and sets what
+// the upstream says is left beside our count (a [Drift]). Its one lock guards what it knows in memory, and is never held over a call.
 //
 // The package reads no clock and no file. A [Format] says what is particular to one
 // upstream; its zero value reads the forms that several of them share.

@@ -72,12 +72,12 @@ func (s *subject) compare(ctx context.Context) error {
 }
 
 // concerned returns the limit that something is said of. What has no name is said of the
-// narrowest one that counts the operation.
+// likeliest one that counts the operation.
 func (s *subject) concerned(left Left) int {
 	if left.Name != "" {
 		return s.named([]string{left.Name})
 	}
-	return s.narrowest(0)
+	return s.likeliest(func(quota.Limit) bool { return true })
 }
 
 // drift takes in what is said of limit i, and returns that and what was known before.

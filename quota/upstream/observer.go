@@ -210,33 +210,44 @@ func (s *subject) counts(name string) bool {
 }
 
 // limit returns the limit that is meant: the one that the upstream names, else the
-// narrowest that counts the operation, which for a day's is one of an hour or more; -1 if
-// there is none. One that is closed already is meant all the same: a call that counts
-// against it now was sent before it was closed, and says nothing of a wider one.
+// likeliest, which for a day's is one of an hour or more, and for a minute's a shorter one
+// if there is any; -1 if there is none. One that is closed already is meant all the same: a
+// call that counts against it now was sent before it was closed, and says nothing of a
+// wider one.
 func (s *subject) limit() int {
 	if i := s.named(s.out.Names); i >= 0 {
 		return i
 	}
-	least := time.Duration(0)
-	if s.out.Class == Day || s.out.Class == Billing {
-		least = time.Hour
+	lasting := func(limit quota.Limit) bool { return limit.Window.Span() >= time.Hour }
+	if s.out.Class != Day && s.out.Class != Billing {
+		if i := s.likeliest(func(limit quota.Limit) bool { return !lasting(limit) }); i >= 0 {
+			return i
+		}
 	}
-	return s.narrowest(least)
+	return s.likeliest(lasting)
 }
 
-// narrowest returns which limit with a window of at least so long counts the fewest
-// operations beside the one that was called.
-func (s *subject) narrowest(least time.Duration) int {
+// likeliest returns which of the limits that count the operation, and may be meant, an
+// answer without a name is about; -1 if there is none.
+func (s *subject) likeliest(may func(quota.Limit) bool) int {
 	best := -1
 	for i, limit := range s.usage.Limits {
-		if !s.counts(limit.Name) || limit.Window.Span() < least {
-			continue
-		}
-		if best < 0 || s.narrower(limit.Limit, s.usage.Limits[best].Limit) {
+		if s.counts(limit.Name) && may(limit.Limit) && (best < 0 || s.likelier(limit.Limit, s.usage.Limits[best].Limit)) {
 			best = i
 		}
 	}
 	return best
+}
+
+// likelier tells whether x comes before y: what is known of the upstream before a cap of
+// ours, then the narrower.
+func (s *subject) likelier(x, y quota.Limit) bool {
+	_, a := s.profile.Limits[x.Name]
+	_, b := s.profile.Limits[y.Name]
+	if a != b {
+		return a
+	}
+	return s.narrower(x, y)
 }
 
 // named returns the limit that the upstream calls by one of the names.
@@ -270,16 +281,29 @@ func (s *subject) narrower(x, y quota.Limit) bool {
 	return calls(x) < calls(y)
 }
 
-// until returns until when a limit is closed; the zero time leaves it as it is.
-func (s *subject) until(ctx context.Context, limit quota.LimitState) (time.Time, error) {
+// until returns until when a limit is closed; the zero time leaves it as it is. Whatever
+// the answer says, that is at most until the limit's own window, or period, is over.
+func (s *subject) until(ctx context.Context, limit quota.LimitState) (at time.Time, err error) {
 	switch s.out.Class {
 	case Minute:
-		return s.minutes(), nil
+		at = s.minutes()
 	case Unknown:
-		return s.unknown(ctx, limit)
+		at, err = s.unknown(ctx, limit)
 	default:
-		return s.reset(limit.Limit), nil
+		at = s.reset(limit.Limit)
 	}
+	if last := windowEnd(limit.Window, s.usage.Now); at.After(last) {
+		at = last
+	}
+	return at, err
+}
+
+// windowEnd is when what was debited until now counts no more.
+func windowEnd(w quota.Window, now time.Time) time.Time {
+	if _, end := w.Bounds(now); w.IsCalendar() {
+		return end
+	}
+	return now.Add(w.Length)
 }
 
 // minutes is when a refusal of minutes ends: as the upstream says, but never later than

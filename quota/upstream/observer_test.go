@@ -131,12 +131,94 @@ func TestWhichLimitIsClosedAndForHowLong(t *testing.T) {
 		{"a server in trouble closes nothing", Observation{Operation: "videos.list", Answer: Answer{503, header("Retry-After: 9"), nil}}, nil},
 		{"an ordinary answer", Observation{Operation: "videos.list", Answer: Answer{200, nil, []byte(`{"items":[]}`)}}, nil},
 		{"it is given back this moment", Observation{Operation: "videos.list", Answer: Answer{403, header("X-Ratelimit-Remaining: 0", fmt.Sprintf("X-Ratelimit-Reset: %d", now.Unix()-30)), nil}}, nil},
+		{"a reset in 31 days: the window that slides has slid on", Observation{Operation: "videos.list", Answer: resets(31 * 24 * time.Hour)}, []string{"daily 25h0m0s"}},
+		{"a reset in 31 days: the day is over", Observation{Operation: "search.list", Answer: resets(31 * 24 * time.Hour)}, []string{"search 15h40m0s"}},
+		{"a reset in the window of another limit", Observation{Operation: "search.list", Answer: resets(20 * time.Hour)}, []string{"search 15h40m0s"}},
+		{"a minute that is longer than the limit's own", Observation{Operation: "comments.list", Answer: Answer{429, header("Retry-After: 300"), nil}}, []string{"burst 1m0s"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			s := newScene(t)
 			s.observe(row.heard)
 			s.closed(row.want...)
 		})
+	}
+}
+
+// resets is an answer that refuses for so long.
+func resets(after time.Duration) Answer {
+	return Answer{403, header("X-Ratelimit-Remaining: 0", fmt.Sprintf("X-Ratelimit-Reset: %d", now.Add(after).Unix())), nil}
+}
+
+// Whatever the upstream is said to have said, a limit of an hour is open again within one.
+func TestADailyOfOneHour(t *testing.T) {
+	s := newScene(t)
+	if err := s.service.SetCredentials([]*quota.Credential{{
+		Name: "youtube", Limits: []quota.Limit{{Name: "daily", Units: 10_000, Window: quota.Sliding(time.Hour)}},
+		Operations: map[string]quota.Cost{"videos.list": {Every: 1}},
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, answer := range []Answer{
+		resets(31 * 24 * time.Hour),
+		{403, nil, []byte(unnamed)},
+		{429, nil, []byte(strings.NewReplacer("defaultSearchListPerDayPerProject", "defaultPerDayPerProject").Replace(searches2026))},
+	} {
+		s.observe(Observation{Operation: "videos.list", Answer: answer})
+		s.closed("daily 1h0m0s")
+		s.clock.Add(time.Hour)
+	}
+}
+
+// unnamed says that a quota is gone, and not which.
+const unnamed = `{"error":{"errors":[{"domain":"youtube.quota","reason":"quotaExceeded"}],"code":403}}`
+
+// An answer that names no limit is about one that the upstream has, and not about a
+// narrower cap of ours.
+func TestACapOfOursIsNotTheUpstreams(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		answer Answer
+		want   string
+	}{
+		{"a day", Answer{403, nil, []byte(unnamed)}, "daily 15h40m0s"},
+		{"no money", Answer{402, nil, nil}, "daily 15h40m0s"},
+		{"a minute", Answer{429, header("Retry-After: 7"), nil}, "daily 7s"},
+		{"nobody knows for how long", Answer{Status: 429}, "daily 1m0s"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s := newScene(t)
+			c, _ := s.service.Credential("youtube")
+			capped := quota.Credential{Name: c.Name, Operations: c.Operations, Limits: append([]quota.Limit{
+				{Name: "cap", Units: 40, Window: quota.Sliding(24 * time.Hour), Only: []string{"videos.list"}},
+			}, c.Limits...)}
+			if err := s.service.SetCredentials([]*quota.Credential{&capped}); err != nil {
+				t.Fatal(err)
+			}
+			s.observe(Observation{Operation: "videos.list", Answer: row.answer})
+			s.closed(row.want)
+		})
+	}
+}
+
+// What an operator has closed stays closed for as long as he said, with his reason.
+func TestAnOperatorsClosingStays(t *testing.T) {
+	s := newScene(t)
+	for _, limit := range []string{"search", "daily"} {
+		k := quota.Closing{Limit: limit, Until: now.Add(72 * time.Hour), Says: "kept for the demo"}
+		if d, changed, err := s.service.CloseLimit(t.Context(), "youtube", k); err != nil || d.Reason != "" || !changed {
+			t.Fatalf("got %+v, %v, %v", d, changed, err)
+		}
+	}
+	for _, heard := range []Observation{
+		{Operation: "search.list", Answer: Answer{429, nil, []byte(searches2026)}},
+		{Operation: "search.list", Answer: resets(31 * 24 * time.Hour)},
+		{Operation: "videos.list", Answer: Answer{429, header("Retry-After: 7"), nil}},
+		{Operation: "videos.list", Answer: Answer{Status: 429}},
+	} {
+		if out := s.observe(heard); out.Changed || out.Closed.Says != "kept for the demo" {
+			t.Errorf("got %+v, want that it stays as it was", out)
+		}
+		s.closed("daily 72h0m0s", "search 72h0m0s")
 	}
 }
 

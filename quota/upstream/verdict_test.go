@@ -89,6 +89,9 @@ func TestClassify(t *testing.T) {
 		{"YouTube: no key", Answer{403, nil, []byte(`{"error":{"errors":[{"domain":"usageLimits","reason":"dailyLimitExceededUnreg"}],"code":403,"message":"Daily Limit for Unauthenticated Use Exceeded."}}`)}, youtube, Verdict{
 			Class: Config, Says: "Daily Limit for Unauthenticated Use Exceeded.",
 		}},
+		{"Google: a key that is not valid, in an ErrorInfo without metadata", Answer{400, nil, []byte(`{"error":{"code":400,"message":"API key not valid. Please pass a valid API key.","errors":[{"message":"API key not valid. Please pass a valid API key.","domain":"global","reason":"badRequest"}],"status":"INVALID_ARGUMENT","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"API_KEY_INVALID","domain":"googleapis.com"}]}}`)}, youtube, Verdict{
+			Class: Config, Says: "API key not valid. Please pass a valid API key.",
+		}},
 		{"YouTube: the channel's own limit", Answer{400, nil, []byte(`{"error":{"errors":[{"domain":"youtube.video","reason":"uploadLimitExceeded"}],"code":400,"message":"The user has exceeded the number of videos they may upload."}}`)}, youtube, Verdict{
 			Class: OK, Says: "The user has exceeded the number of videos they may upload.",
 		}},

@@ -237,12 +237,10 @@ func (m *Monitor) runChanged(run jobs.Run) {
 	if run.State == jobs.RunRunning || run.State == jobs.RunSkipped {
 		return
 	}
-	latest := run.Latest()
-	for _, pass := range latest {
+	for _, pass := range run.Failed() {
 		m.failed(run, pass)
 	}
-	failed := func(p jobs.Pass) bool { return p.Outcome.Failure() }
-	if run.State == jobs.RunDone && !slices.ContainsFunc(latest, failed) {
+	if run.State == jobs.RunDone {
 		m.turn(m.failing, run.Job, false)
 	}
 }

@@ -40,6 +40,11 @@ func TestMonitorTellsEachEdgeOnce(t *testing.T) {
 	}
 	refused := func() { m.Observe(jobs.GateRefused{Credential: "api", Decision: denied}) }
 	done := func() { m.Observe(jobs.RunChanged{Run: jobs.Run{Job: "fetch", State: jobs.RunDone}}) }
+	notAgain := func() { // it failed, and the budget was gone before it could be tried again
+		passes := []jobs.Pass{{Region: "US", Outcome: jobs.Failed}, {Region: "US", Attempt: 1, Outcome: jobs.Skipped}}
+		m.Observe(jobs.PassChanged{Run: jobs.Run{Job: "fetch", Retry: 1}, Pass: passes[0]})
+		m.Observe(jobs.RunChanged{Run: jobs.Run{Job: "fetch", State: jobs.RunFailed, Retry: 1, Passes: passes}})
+	}
 	unreachable := acquired(quota.Decision{}, quota.ErrUnavailable)
 	outageBeganAndEnded := []config.Event{config.OutageBegan, config.OutageEnded}
 	for _, row := range []struct {
@@ -58,6 +63,7 @@ func TestMonitorTellsEachEdgeOnce(t *testing.T) {
 		{"a replay writes nothing", []func(){unreachable, acquired(quota.Decision{Replayed: true}, nil)}, []config.Event{config.OutageBegan}},
 		{"a caller goes away while a shared ledger is asked", []func(){acquired(quota.Decision{}, fmt.Errorf("%w: %w", quota.ErrUnavailable, context.Canceled))}, nil},
 		{"a lifted limit is used up", []func(){acquired(lifted(85), nil), acquired(lifted(100), nil)}, nil},
+		{"a pass fails that is not tried again", []func(){notAgain, done}, []config.Event{config.JobFailing}},
 		{"a job fails until a run goes well", []func(){failed, failed, done, failed}, []config.Event{config.JobFailing, config.JobFailing}},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -45,6 +45,7 @@ var packages = []struct {
 	{"jobs/api", "jobs jobs/plan quota quota/api regions", ""},
 	{"jobs/server", "jobs jobs/api jobs/plan quota quota/api quota/server quota/slidinglog regions", ""},
 	{"jobs/process", "jobs regions", "golang.org/x/sys"},
+	{"jobs/process/processtest", "", "golang.org/x/sys"},
 	{"jobs/scheduler", "jobs regions", "github.com/go-co-op/gocron/v2"},
 
 	// The programs, which draw it all together; "all" is everything above.
@@ -90,6 +91,19 @@ func TestImports(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Tests that start processes end them in any case, but where each ends by itself.
+func TestProcessesEndWithTheirTests(t *testing.T) {
+	const brief = "cmd cmd/quotad/config cmd/ytfetch/store jobs/scheduler quota/api"
+	starters := []string{"os/exec", module + "jobs/process", module + "quota/redisledger/redistest"}
+	for _, p := range listPackages(t) {
+		path, imports := strings.TrimPrefix(p.ImportPath, module), slices.Concat(p.TestImports, p.XTestImports)
+		starts := slices.ContainsFunc(imports, func(imported string) bool { return slices.Contains(starters, imported) })
+		if starts && !slices.Contains(imports, module+"jobs/process/processtest") && path != "jobs/process/processtest" && !slices.Contains(strings.Fields(brief), path) {
+			t.Errorf("the tests of %s start processes: their TestMain wants processtest.Tests", path)
+		}
 	}
 }
 

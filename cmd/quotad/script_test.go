@@ -24,7 +24,8 @@ import (
 )
 
 // Scripts drive quotad, quotactl and ytfetch as processes. Each script runs
-// twice, on the embedded ledger and on Redis. Beside testscript's own commands:
+// twice, on the embedded ledger and on Redis, but for those that [redis] skips there
+// because they ask nothing of a ledger. Beside testscript's own commands:
 //
 //	configure FILE               expands $VARIABLES in FILE, and names the ledger of the day in it
 //	daemon NAME [ARG...]         starts quotad
@@ -59,6 +60,12 @@ func runScripts(t *testing.T, ledger func(script string) string) {
 		Dir:                 "testdata",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
+		Condition: func(name string) (bool, error) {
+			if name != "redis" {
+				return false, fmt.Errorf("unknown condition %q", name)
+			}
+			return strings.Contains(ledger(""), `"redis"`), nil
+		},
 		Setup: func(env *testscript.Env) error {
 			s := &scriptState{daemons: map[string]*child{}, ledger: ledger}
 			env.Values[scriptKey{}] = s

@@ -45,6 +45,7 @@ var packages = []struct {
 	{"jobs/api", "jobs jobs/plan quota quota/api regions", ""},
 	{"jobs/server", "jobs jobs/api jobs/plan quota quota/api quota/server quota/slidinglog regions", ""},
 	{"jobs/process", "jobs regions", "golang.org/x/sys"},
+	{"jobs/process/processtest", "", "golang.org/x/sys"},
 	{"jobs/scheduler", "jobs regions", "github.com/go-co-op/gocron/v2"},
 
 	// The programs, which draw it all together; "all" is everything above.
@@ -54,6 +55,7 @@ var packages = []struct {
 	{"cmd/quotad/metrics", "all cmd/quotad/config cmd/quotad/notify", "github.com/prometheus/client_golang"},
 	{"cmd/quotad/notify", "all cmd/quotad/config", ""},
 	{"cmd/quotad/config", "all", "github.com/BurntSushi/toml"},
+	{"cmd/quotad/config/configtest", "", ""},
 	{"cmd/quotactl", "all cmd/quotactl/page cmd/quotactl/term", "github.com/spf13/cobra github.com/spf13/pflag"},
 	{"cmd/quotactl/term", "quota", "golang.org/x/term golang.org/x/sys"},
 	{"cmd/quotactl/page", "quota", ""},
@@ -66,7 +68,7 @@ var packages = []struct {
 // tests is what tests may import beside what their package may.
 const tests = "github.com/chromedp/chromedp github.com/chromedp/cdproto github.com/rogpeppe/go-internal pgregory.net/rapid github.com/prometheus/client_golang github.com/prometheus/common"
 
-// topLevel is everything that may stand there, dotfiles and bin aside.
+// topLevel is everything that may stand there, dotfiles aside.
 const topLevel = "README.md cmd config.toml go.mod go.sum jobs lua quota regions systemd"
 
 const module = "quotad/"
@@ -90,6 +92,19 @@ func TestImports(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Tests that start processes end them in any case, but where each ends by itself.
+func TestProcessesEndWithTheirTests(t *testing.T) {
+	const brief = "cmd cmd/quotad/config cmd/ytfetch/store jobs/scheduler quota/api"
+	starters := []string{"os/exec", module + "jobs/process", module + "quota/redisledger/redistest"}
+	for _, p := range listPackages(t) {
+		path, imports := strings.TrimPrefix(p.ImportPath, module), slices.Concat(p.TestImports, p.XTestImports)
+		starts := slices.ContainsFunc(imports, func(imported string) bool { return slices.Contains(starters, imported) })
+		if starts && !slices.Contains(imports, module+"jobs/process/processtest") && path != "jobs/process/processtest" && !slices.Contains(strings.Fields(brief), path) {
+			t.Errorf("the tests of %s start processes: their TestMain wants processtest.Tests", path)
+		}
 	}
 }
 
@@ -176,13 +191,14 @@ func TestTopLevel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	tree, err := exec.Command("git", "-C", "..", "ls-tree", "--name-only", "HEAD:./").Output()
+	if err != nil {
+		t.Skipf("only git knows what belongs to the repository: %v", err)
+	}
 	for _, entry := range entries {
 		name := entry.Name()
-		var exit *exec.ExitError
-		if err := exec.Command("git", "-C", "..", "ls-files", "--error-unmatch", name).Run(); errors.As(err, &exit) && exit.ExitCode() == 1 {
-			continue
-		}
-		if !strings.HasPrefix(name, ".") && name != "bin" && !slices.Contains(strings.Fields(topLevel), name) {
+		known := strings.HasPrefix(name, ".") || slices.Contains(strings.Fields(topLevel), name)
+		if !known && slices.Contains(strings.Split(string(tree), "\n"), name) {
 			t.Errorf("%s stands at the top level: everything has its place below %s", name, topLevel)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"quotad/cmd/quotad/config/configtest"
 )
 
 // clone returns a directory with what a clone of the repository holds after go
@@ -21,7 +23,10 @@ func clone(t *testing.T) string {
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, output)
 	}
-	host(t, "cp", "-r", "../config.toml", "../systemd", dir)
+	host(t, "cp", "-r", "../systemd", dir)
+	if err := os.WriteFile(filepath.Join(dir, "config.toml"), configtest.Shipped(t, ".."), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	return dir
 }
 

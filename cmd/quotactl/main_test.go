@@ -18,6 +18,7 @@ import (
 
 	"quotad/jobs"
 	"quotad/jobs/process"
+	"quotad/jobs/process/processtest"
 	jobsserver "quotad/jobs/server"
 	"quotad/quota"
 	"quotad/quota/api"
@@ -27,7 +28,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"quotactl": main})
+	testscript.Main(processtest.Tests(m.Run), map[string]func(){"quotactl": main})
 }
 
 // TestScripts runs the built quotactl against a real API server on a Unix

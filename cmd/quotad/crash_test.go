@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -78,12 +77,7 @@ func usedAfterRestart(t *testing.T, dir string) int64 {
 	t.Helper()
 	daemon := startIn(t, dir)
 	defer daemon.kill()
-	client := &api.Client{Socket: filepath.Join(dir, ".quotad/quotad.sock")}
-	status, err := client.Status(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return status.Credentials[0].Limits[0].Used
+	return usedNow(t, &api.Client{Socket: filepath.Join(dir, ".quotad/quotad.sock")})
 }
 
 // startIn starts quotad in a directory and waits until it serves.

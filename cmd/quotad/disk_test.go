@@ -87,13 +87,23 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-func usedNow(t *testing.T, client *api.Client) int64 {
+// usedNow is what the first limit counts. A ledger in Redis that takes longer to answer
+// than its deadline, as on a busy machine, is asked again: of such a one the status names
+// no limits.
+func usedNow(t *testing.T, client *api.Client) (used int64) {
 	t.Helper()
-	status, err := client.Status(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return status.Credentials[0].Limits[0].Used
+	eventually(t, func() bool {
+		status, err := client.Status(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := status.Credentials[0]
+		if c.Error == "" {
+			used = c.Limits[0].Used
+		}
+		return c.Error == ""
+	})
+	return used
 }
 
 func mountSmallDisk(t *testing.T, dir string) {

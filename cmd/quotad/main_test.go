@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+
+	"quotad/jobs/process/processtest"
 )
 
 // TestMain puts the programs on PATH, as users build them: what is tested are
@@ -38,7 +40,7 @@ func TestMain(m *testing.M) {
 	}
 	// Mostly they wait for each other's processes, which takes no CPU.
 	flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0)))
-	os.Exit(withPrograms(m.Run))
+	os.Exit(processtest.Tests(func() int { return withPrograms(m.Run) }).Run())
 }
 
 func withPrograms(run func() int) int {

@@ -209,18 +209,22 @@ func (d *daemon) unschedule(was, is []*jobs.Job) error {
 	return nil
 }
 
-// noteReload tells what became of a reload to everybody who did not ask for it.
+// noteReload tells what became of a reload to everybody who did not ask for it. The log
+// comes last: whoever reads it there finds the status to agree.
 func (d *daemon) noteReload(by string, changes []api.Change, err error) {
 	told := *d.reloads.told.Load()
-	if err != nil {
-		told.FailedAt, told.Error = time.Now(), err.Error()
-		d.log.Error().Str("by", by).Err(err).Msg("cannot reload: the configuration stays as it was")
-	} else {
+	if err == nil {
 		told = api.Configuration{File: told.File, ReadAt: time.Now()}
-		d.log.Info().Str("by", by).Strs("changes", texts(changes)).Msg("configuration reloaded")
+	} else {
+		told.FailedAt, told.Error = time.Now(), err.Error()
 	}
 	d.reloads.told.Store(&told)
 	d.status.notify()
+	if err != nil {
+		d.log.Error().Str("by", by).Err(err).Msg("cannot reload: the configuration stays as it was")
+		return
+	}
+	d.log.Info().Str("by", by).Strs("changes", texts(changes)).Msg("configuration reloaded")
 }
 
 // texts writes changes for the log: "changed jobs.trending.regions".

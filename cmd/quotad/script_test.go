@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -23,7 +24,8 @@ import (
 )
 
 // Scripts drive quotad, quotactl and ytfetch as processes. Each script runs
-// twice, on the embedded ledger and on Redis. Beside testscript's own commands:
+// twice, on the embedded ledger and on Redis, but for those that [redis] skips there
+// because they ask nothing of a ledger. Beside testscript's own commands:
 //
 //	configure FILE               expands $VARIABLES in FILE, and names the ledger of the day in it
 //	daemon NAME [ARG...]         starts quotad
@@ -34,6 +36,7 @@ import (
 //	books UNITS                  holds what the upstream charged against UNITS, and that it never refused
 //	gone FILE                    waits until no process has the pid that FILE holds
 //	edit FILE OLD NEW            replaces the only OLD in FILE
+//	change FILE DIFF             changes FILE by what DIFF shows of its lines, in their order
 //	readme FILE TEXT             writes FILE from the only block of the README that holds TEXT
 //	foretold NAME JOB RUNS       holds the plan of the next runs against what the daemon then does
 func TestScripts(t *testing.T) {
@@ -57,6 +60,12 @@ func runScripts(t *testing.T, ledger func(script string) string) {
 		Dir:                 "testdata",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
+		Condition: func(name string) (bool, error) {
+			if name != "redis" {
+				return false, fmt.Errorf("unknown condition %q", name)
+			}
+			return strings.Contains(ledger(""), `"redis"`), nil
+		},
 		Setup: func(env *testscript.Env) error {
 			s := &scriptState{daemons: map[string]*child{}, ledger: ledger}
 			env.Values[scriptKey{}] = s
@@ -71,7 +80,7 @@ func runScripts(t *testing.T, ledger func(script string) string) {
 			return err
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"configure": configure, "edit": edit, "readme": readme,
+			"configure": configure, "edit": edit, "change": change, "readme": readme,
 			"daemon": daemonCommand, "await": await, "signal": signalCommand, "ends": ends,
 			"upstream": upstreamCommand, "books": books, "gone": gone, "foretold": foretold,
 		},
@@ -124,6 +133,36 @@ func edit(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Fatalf("%q stands %d times in %s", from, strings.Count(text, from), args[0])
 	}
 	ts.Check(os.WriteFile(file, []byte(strings.Replace(text, from, to, 1)), 0o600))
+}
+
+// change does what an editor would. Lines of a configuration are the same if they differ
+// in their comments alone.
+func change(ts *testscript.TestScript, _ bool, args []string) {
+	file := ts.MkAbs(args[0])
+	lines, at := strings.Split(ts.ReadFile(file), "\n"), 0
+	for shown := range strings.Lines(ts.ReadFile(args[1])) {
+		sign, text := shown[0], strings.TrimRight(shown[1:], "\n")
+		if sign == '+' {
+			lines = slices.Insert(lines, at, text)
+			at++
+			continue
+		}
+		next := slices.IndexFunc(lines[at:], func(line string) bool { return withoutComment(line) == withoutComment(text) })
+		if next < 0 {
+			ts.Fatalf("%s has no line %q behind line %d", args[0], text, at)
+		}
+		if at += next; sign == '-' {
+			lines = slices.Delete(lines, at, at+1)
+		} else {
+			at++
+		}
+	}
+	ts.Check(os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o600))
+}
+
+func withoutComment(line string) string {
+	setting, _, _ := strings.Cut(line, "  #")
+	return strings.TrimSpace(setting)
 }
 
 func readme(ts *testscript.TestScript, _ bool, args []string) {

@@ -9,22 +9,15 @@ import (
 	"time"
 
 	"quotad/cmd/quotad/config"
+	"quotad/cmd/quotad/config/configtest"
 	"quotad/regions"
 )
 
-// shipped returns the path of a copy of config.toml as git has it: whoever follows
-// the README edits the one in the clone, and adds what only lies there. A tree
-// without git is as it was shipped.
+// shipped returns the path of a copy of config.toml as it was shipped.
 func shipped(t *testing.T) string {
 	t.Helper()
-	text, err := exec.Command("git", "-C", "../..", "show", "HEAD:./config.toml").Output()
-	if err != nil {
-		if text, err = os.ReadFile("../../config.toml"); err != nil {
-			t.Fatal(err)
-		}
-	}
 	path := filepath.Join(t.TempDir(), "config.toml")
-	if err := os.WriteFile(path, text, 0o600); err != nil {
+	if err := os.WriteFile(path, configtest.Shipped(t, "../.."), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return path

@@ -15,10 +15,11 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"quotad/cmd/ytfetch/upstream"
+	"quotad/jobs/process/processtest"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"ytfetch": main})
+	testscript.Main(processtest.Tests(m.Run), map[string]func(){"ytfetch": main})
 }
 
 // Scripts run the command as a process of its own, beside a quotad and an

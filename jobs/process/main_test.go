@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"quotad/jobs"
+	"quotad/jobs/process/processtest"
 )
 
 // The tests launch their own executable: with childVariable in its environment
@@ -28,7 +29,7 @@ const patience = 3 * time.Minute
 
 func TestMain(m *testing.M) {
 	if os.Getenv(childVariable) == "" {
-		os.Exit(m.Run())
+		os.Exit(processtest.Tests(m.Run).Run())
 	}
 	child, known := children()[os.Args[1]]
 	if !known {

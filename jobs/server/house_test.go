@@ -14,6 +14,7 @@ import (
 	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
 	"quotad/jobs/process"
+	"quotad/jobs/process/processtest"
 	jobsserver "quotad/jobs/server"
 	"quotad/quota"
 	"quotad/quota/api"
@@ -29,7 +30,7 @@ const asPass = "QUOTA_TEST_PASS"
 func TestMain(m *testing.M) {
 	switch os.Getenv(asPass) {
 	case "":
-		os.Exit(m.Run())
+		os.Exit(processtest.Tests(m.Run).Run())
 	case "fetch":
 		os.Exit(fetch())
 	case "wait":

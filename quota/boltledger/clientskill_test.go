@@ -29,10 +29,10 @@ func onceADay(algorithm clientlimit.Algorithm) *clientlimit.Clients {
 
 // Whenever a process is killed: what it was granted counts, and the file is whole.
 func TestKilledBetweenClients(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "clients.db")
 	if of := os.Getenv(childVariable); of != "" {
 		grantUntilKilled(t, of)
 	}
+	path := filepath.Join(t.TempDir(), "clients.db")
 	random := rand.New(rand.NewPCG(seedtest.Seed(t, 1), 0))
 	granted := 0 // batches
 	for range 5 {

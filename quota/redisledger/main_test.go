@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"quotad/jobs/process/processtest"
 )
 
 // hanging is the time after which a test hangs, and is not only slow.
@@ -15,5 +17,5 @@ const hanging = 3 * time.Minute
 func TestMain(m *testing.M) {
 	// Mostly they wait for Redis and for quiet periods, which takes no CPU.
 	flag.Set("test.parallel", strconv.Itoa(8*runtime.GOMAXPROCS(0)))
-	os.Exit(m.Run())
+	os.Exit(processtest.Tests(m.Run).Run())
 }

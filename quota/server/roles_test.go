@@ -19,6 +19,7 @@ import (
 	"syscall"
 	"testing"
 
+	"quotad/jobs/process/processtest"
 	"quotad/quota"
 	"quotad/quota/api"
 	"quotad/quota/server"
@@ -34,7 +35,7 @@ func TestMain(m *testing.M) {
 		sendAndPrint(os.Args[1], request)
 		return
 	}
-	os.Exit(m.Run())
+	os.Exit(processtest.Tests(m.Run).Run())
 }
 
 func sendAndPrint(socket, request string) {

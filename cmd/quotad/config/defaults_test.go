@@ -1,12 +1,13 @@
 package config
 
 import (
-	"os"
 	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"quotad/cmd/quotad/config/configtest"
 )
 
 // examples are the commented keys of config.toml that show a value where none is the
@@ -17,14 +18,13 @@ var examples = []string{
 	"units", "limits.day", "operations",
 }
 
+// root is the repository's directory.
+const root = "../../.."
+
 // A commented value that is no example is the default: to uncomment it changes nothing.
 func TestShippedConfigShowsDefaults(t *testing.T) {
-	text, err := os.ReadFile("../../../config.toml")
-	if err != nil {
-		t.Fatal(err)
-	}
 	// For the keys of a ledger in Redis; addrs begin the table, and are a default.
-	shipped := strings.Replace(string(text), `backend = "embedded"`, `backend = "redis"`, 1)
+	shipped := strings.Replace(string(configtest.Shipped(t, root)), `backend = "embedded"`, `backend = "redis"`, 1)
 	shipped = strings.Replace(shipped, "# [ledger.redis]", "[ledger.redis]", 1)
 	shipped = strings.Replace(shipped, "# [credentials.youtube.on_outage]", "[credentials.youtube.on_outage]", 1)
 	commented := regexp.MustCompile(`^# "?([a-z_.]+)"? = ([^#]*)(#.*)?$`)

@@ -3,10 +3,11 @@ package config
 import (
 	"errors"
 	"fmt"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
+
+	"quotad/cmd/quotad/config/configtest"
 )
 
 // Each row changes one thing in the good file and names every error that follows.
@@ -224,11 +225,8 @@ func FuzzLoad(f *testing.F) {
 
 // The shipped file explains every key there is.
 func TestShippedConfigNamesEveryKey(t *testing.T) {
-	shipped, err := os.ReadFile("../../../config.toml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = load(t, t.TempDir(), `
+	shipped := configtest.Shipped(t, root)
+	_, err := load(t, t.TempDir(), `
 zzzzz = 1
 log.zzzzz = 1
 access.zzzzz = 1

@@ -1,8 +1,6 @@
 package proxy
 
 import (
-	"bytes"
-	"compress/gzip"
 	"strings"
 	"testing"
 )
@@ -77,17 +75,4 @@ func TestRoutesThatAreWrong(t *testing.T) {
 			t.Errorf("%s beside %s: %v, want %s", c.one, c.other, wrong, c.want)
 		}
 	}
-}
-
-func zipped(t *testing.T, text string) []byte {
-	t.Helper()
-	var b bytes.Buffer
-	w := gzip.NewWriter(&b)
-	if _, err := w.Write([]byte(text)); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return b.Bytes()
 }

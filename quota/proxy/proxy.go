@@ -236,6 +236,7 @@ func (x *exchange) refuse(w http.ResponseWriter, refused *refusal) {
 
 // fail answers where no answer of the upstream came.
 func (x *exchange) fail(w http.ResponseWriter, err error) {
+	err = secret(x.target.Key).outOf(err)
 	x.mu.Lock()
 	refused := x.refused
 	x.event.Err = err
@@ -246,8 +247,12 @@ func (x *exchange) fail(w http.ResponseWriter, err error) {
 	}
 	problem := api.NewProblem(api.UpstreamUnreachable, "the upstream gave no answer: %v", err)
 	var timeout net.Error
-	if errors.As(err, &timeout) && timeout.Timeout() {
+	var unreadable *unreadableError
+	switch {
+	case errors.As(err, &timeout) && timeout.Timeout():
 		problem.WithStatus(http.StatusGatewayTimeout)
+	case errors.As(err, &unreadable):
+		problem.Detail = err.Error()
 	}
 	(&refusal{problem: problem}).write(w, x.target.Dialect)
 }

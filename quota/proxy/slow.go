@@ -44,7 +44,12 @@ type patientWriter struct {
 // Unwrap is for http.ResponseController.
 func (w *patientWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
+// WriteHeader implements http.ResponseWriter. What an upstream says before its answer is
+// not passed on: no client of an API needs it.
 func (w *patientWriter) WriteHeader(status int) {
+	if status < http.StatusOK {
+		return
+	}
 	w.connection.SetWriteDeadline(time.Now().Add(stallTime))
 	w.ResponseWriter.WriteHeader(status)
 }

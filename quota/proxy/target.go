@@ -51,7 +51,7 @@ func (t *Target) rewrite(out *http.Request, s *site, isToken func(string) bool) 
 	if isToken(bearerOf(out.Header)) {
 		out.Header.Del(authorization)
 	}
-	t.encoding(out.Header)
+	out.Header.Set("Accept-Encoding", "identity") // the key is looked for in what comes
 	if t.KeyHeader == authorization {
 		out.Header.Set(authorization, "Bearer "+t.Key)
 		return
@@ -64,15 +64,6 @@ func (t *Target) rewrite(out *http.Request, s *site, isToken func(string) bool) 
 var unsent = []string{
 	apiKeyHeader, "Referer", "Upgrade", "Connection", methodOverride,
 	"X-Http-Method", "X-Method-Override", "X-Original-Url", "X-Rewrite-Url",
-}
-
-// encoding asks for a compression that the observer can undo, if for any.
-func (t *Target) encoding(h http.Header) {
-	accepted := strings.Join(h.Values("Accept-Encoding"), ",")
-	h.Del("Accept-Encoding")
-	if strings.Contains(accepted, "gzip") {
-		h.Set("Accept-Encoding", "gzip")
-	}
 }
 
 // strip takes keys out of a query, and leaves the rest as it was written. What is not

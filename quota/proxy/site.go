@@ -36,6 +36,7 @@ func (p *Proxy) locate(r *http.Request) (*site, *api.Problem) {
 		problem.Hint = "a pass finds the address with its token in $" + AddressEnv
 		return nil, problem
 	}
+	hasShownToken(r)
 	if s.target = p.Target(credential); s.target == nil {
 		problem = api.NewProblem(quota.UnknownCredential, "no credential %.80q is proxied", credential)
 		problem.Hint = "the address is " + p.Root() + "/RUN_TOKEN/CREDENTIAL/…"

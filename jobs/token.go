@@ -29,11 +29,17 @@ type holder struct {
 	run    *runBudget
 	record Record
 	made   map[string]quota.Units // calls that were granted, by operation
-	grants map[string]quota.Units // by grant id, as it stands after settling
+	grants map[string]grant       // by its id
 	// Of a run that may not spend all that it likes, what was asked under each request
 	// id and not refused: the units that the run's budget holds for it, 0 once it is
 	// granted. To ask again spends no more.
 	asked map[string]quota.Units
+}
+
+// A grant is what a pass was granted.
+type grant struct {
+	units   quota.Units // as it stands after settling
+	proxied bool        // of a call that the proxy sends, and settles
 }
 
 // A Record sums up what a pass was granted and denied.
@@ -68,7 +74,7 @@ func (t *Tokens) issue(b quota.Bearer, run *runBudget) string {
 		t.holders = make(map[digest]*holder)
 	}
 	t.holders[hash(token)] = &holder{
-		bearer: b, run: run, grants: make(map[string]quota.Units), made: make(map[string]quota.Units), asked: make(map[string]quota.Units),
+		bearer: b, run: run, grants: make(map[string]grant), made: make(map[string]quota.Units), asked: make(map[string]quota.Units),
 	}
 	return token
 }
@@ -178,7 +184,7 @@ func (h *holder) decided(r quota.Request, units quota.Units, d quota.Decision, e
 	if _, known := h.grants[d.GrantID]; known || !d.Granted() {
 		return // a replay of what was counted, or nothing to count
 	}
-	h.grants[d.GrantID] = d.Units
+	h.grants[d.GrantID] = grant{units: d.Units, proxied: r.Proxied}
 	h.made[r.Operation] += d.Calls(r)
 	h.record.Units += d.Units
 	h.record.Calls++
@@ -235,8 +241,8 @@ func (t *Tokens) made(token string) map[string]quota.Units {
 	return maps.Clone(h.made)
 }
 
-// Owns tells whether the token's pass was given that grant, which it alone may
-// settle.
+// Owns tells whether the token's pass may settle that grant: one that it acquired
+// itself. Of a call through the proxy only the proxy knows whether it was sent.
 func (t *Tokens) Owns(token, grantID string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -244,12 +250,11 @@ func (t *Tokens) Owns(token, grantID string) bool {
 	if h == nil {
 		return false
 	}
-	_, own := h.grants[grantID]
-	return own
+	g, known := h.grants[grantID]
+	return known && !g.proxied
 }
 
-// Settled records that the token's pass set a grant of its own to what it
-// really cost.
+// Settled records that a grant of the token's pass was set to what it really cost.
 func (t *Tokens) Settled(token, grantID string, units quota.Units) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -257,10 +262,11 @@ func (t *Tokens) Settled(token, grantID string, units quota.Units) {
 	if h == nil {
 		return
 	}
-	if before, own := h.grants[grantID]; own {
-		h.record.Units += units - before
-		h.run.spent += units - before
-		h.grants[grantID] = units
+	if g, known := h.grants[grantID]; known {
+		h.record.Units += units - g.units
+		h.run.spent += units - g.units
+		g.units = units
+		h.grants[grantID] = g
 	}
 }
 

@@ -50,9 +50,14 @@ func TestTokenRecord(t *testing.T) {
 	if !tokens.Owns(token, "youtube:1-0") || tokens.Owns(other, "youtube:1-0") || tokens.Owns("", "youtube:1-0") {
 		t.Error("a grant belongs to the pass it was given to, and to no other")
 	}
+	admit(t, &tokens, token, quota.Request{Proxied: true}, 0)(quota.Decision{GrantID: "youtube:3-0", Units: 50}, nil)
+	if tokens.Owns(token, "youtube:3-0") {
+		t.Error("a pass may settle the grant of a call that the proxy sends")
+	}
+	tokens.Settled(token, "youtube:3-0", 0) // the proxy did
 	decided(quota.Decision{Reason: quota.LimitExceeded, Limit: "daily", RetryAt: retry})
 
-	want := Record{Denied: true, Limit: "daily", RetryAt: retry, Units: 31, Calls: 2, Last: "youtube:2-0"}
+	want := Record{Denied: true, Limit: "daily", RetryAt: retry, Units: 31, Calls: 3, Last: "youtube:3-0"}
 	if got := tokens.revoke(token); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}

@@ -28,7 +28,10 @@ type Request struct {
 	// Optional says that the caller goes on without the call: a denial does not mean
 	// that its budget is gone.
 	Optional bool
-	Caller   Caller
+	// Proxied says that the proxy asks, for a call that it sends itself: it alone knows
+	// whether the call was sent, so the pass may not settle the grant.
+	Proxied bool
+	Caller  Caller
 }
 
 // A Caller says who asks, for the log and for the scope of request ids.

@@ -71,11 +71,13 @@ func asJournal(stderr io.Writer, stream string) io.Writer {
 	return journald{stderr}
 }
 
-// Complaints logs what net/http has to say: none of it ends the daemon.
+// Complaints logs what net/http has to say: none of it ends the daemon. What an upstream
+// sends unasked, which net/http quotes, is left out: it may hold the key.
 type complaints struct{ log zerolog.Logger }
 
 // Write logs one message.
 func (c complaints) Write(message []byte) (int, error) {
-	c.log.Warn().Msg(strings.TrimSpace(string(message)))
+	text, _, _ := strings.Cut(string(message), " starting with ")
+	c.log.Warn().Msg(strings.TrimSpace(text))
 	return len(message), nil
 }

@@ -21,10 +21,13 @@ func (d *daemon) openProxy(context.Context) error {
 	if err != nil {
 		return fmt.Errorf("cannot serve the proxy: %w", err)
 	}
+	complain := complaints{d.log}
+	stdlog.SetFlags(0)
+	stdlog.SetOutput(complain) // where the transport complains
 	d.proxy = proxy.New(proxy.Config{
 		Address: listener.Addr().String(), Service: d.service, Observer: d.observer, Tokens: d.tokens,
 		Observe: emitting[server.Event](&d.events), Forbidden: emitting[server.Attempt](&d.events), Done: emitting[proxy.Exchange](&d.events),
-		ErrorLog: stdlog.New(complaints{d.log}, "", 0),
+		ErrorLog: stdlog.New(complain, "", 0),
 	})
 	d.proxy.SetTargets(d.config.Targets)
 	d.onStop("stop the proxy", func() error {

@@ -3,7 +3,6 @@ package proxy
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -142,16 +141,6 @@ func TestKeyIsNotTheClientsToChange(t *testing.T) {
 	}
 }
 
-// What some readers of a query take for a method, or for another parameter, does not pass.
-func TestQueryIsReadByAllAlike(t *testing.T) {
-	got := make(chan string, 1)
-	s := newScene(t, func(w http.ResponseWriter, r *http.Request) { got <- r.URL.RawQuery; ok(w, r) }, nil)
-	s.raw("GET /" + runToken + "/youtube/youtube/v3/videos?a=1&%24httpMethod=DELETE&k%65y=mine&b=2;key=mine&c=%zz&d=3")
-	if query := <-got; query != "a=1&d=3" {
-		t.Errorf("sent %q", query)
-	}
-}
-
 // bodySize is how long the bodies are that pass: QUOTAD_TEST_BODY in bytes, or 16 MiB.
 func bodySize(t *testing.T) int64 {
 	text := os.Getenv("QUOTAD_TEST_BODY")
@@ -225,71 +214,6 @@ func TestStreams(t *testing.T) {
 	close(more)
 	if line, err := lines.ReadString('\n'); line != "second\n" {
 		t.Fatalf("read %q: %v", line, err)
-	}
-}
-
-// Clients that never end what they begin do not keep others from being served.
-func TestSlowClients(t *testing.T) {
-	t.Parallel() // mostly it waits
-	s := newScene(t, ok, nil)
-	var slow []net.Conn
-	defer func() {
-		for _, conn := range slow {
-			conn.Close()
-		}
-	}()
-	for range 1000 {
-		conn, err := net.Dial("tcp", s.proxy.address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		slow = append(slow, conn)
-		fmt.Fprintf(conn, "GET /%s/youtube/youtube/v3/videos HTTP/1.1\r\nHost: %s\r\nX-Slow: ", runToken, s.proxy.address)
-	}
-	if a := s.get("youtube/v3/videos"); a.status != 200 {
-		t.Errorf("answered %d %s", a.status, a.body)
-	}
-	for _, conn := range slow { // each is cut when its time is over
-		conn.SetDeadline(time.Now().Add(3 * time.Minute))
-		if _, err := io.Copy(io.Discard, conn); errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Fatal("a slow client is not cut")
-		}
-	}
-	if s.used() != 1 {
-		t.Errorf("%d units are debited, want 1", s.used())
-	}
-}
-
-// Of connections that are too many each is closed, and room is made by one that ends.
-func TestTooManyConnections(t *testing.T) {
-	inner, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer inner.Close()
-	l := &countedListener{Listener: inner, most: 1}
-	dial := func() net.Conn {
-		conn, err := net.Dial("tcp", inner.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { conn.Close() })
-		conn.SetDeadline(time.Now().Add(time.Minute))
-		return conn
-	}
-	dial()
-	first, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	excess := dial()
-	go func() {
-		excess.Read(make([]byte, 1)) // until it is closed
-		first.Close()
-		dial()
-	}()
-	if _, err := l.Accept(); err != nil {
-		t.Fatal(err)
 	}
 }
 

@@ -53,7 +53,7 @@ func (x *exchange) acquire(ctx context.Context) *refusal {
 	start := time.Now()
 	request := quota.Request{
 		Credential: x.target.Credential, Operation: x.operation, Count: 1,
-		UseReserve: x.bearer.UseReserve, Caller: x.bearer.Caller,
+		UseReserve: x.bearer.UseReserve, Proxied: true, Caller: x.bearer.Caller,
 	}
 	d, err := server.AcquireByToken(ctx, x.proxy.service, x.proxy.tokens, x.token, request)
 	x.proxy.observe(server.Event{Verb: "acquire", Request: request, Decision: d, Err: err, Took: time.Since(start)})

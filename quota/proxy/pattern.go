@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -11,7 +12,7 @@ import (
 // it: "GET /youtube/v3/search", "POST /v1/models/{model}:generateContent", "* /**".
 type pattern struct {
 	text     string
-	method   string    // "*" stands for all of them
+	method   string    // "*" stands for any of methods
 	segments []segment // of the path
 	rest     bool      // any number of segments may follow
 }
@@ -24,18 +25,24 @@ type segment struct {
 }
 
 var (
-	methodName = regexp.MustCompile(`^(\*|[A-Z]+)$`)
-	variable   = regexp.MustCompile(`\{([^{}=+]+)\}`)        // one segment
-	rest       = regexp.MustCompile(`\{\+[^{}=+]+\}`)        // any number of them
-	assigned   = regexp.MustCompile(`\{[^{}=+]+=([^{}]*)\}`) // the template behind the name
+	variable = regexp.MustCompile(`\{([^{}=+]+)\}`)        // one segment
+	rest     = regexp.MustCompile(`\{\+[^{}=+]+\}`)        // any number of them
+	assigned = regexp.MustCompile(`\{[^{}=+]+=([^{}]*)\}`) // the template behind the name
 )
+
+// methods are what clients of APIs send, and what * stands for. TRACE, which answers with
+// the key, is none of them.
+var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 var errPattern = errors.New(`is no route: write a method, or *, and a path, such as "GET /youtube/v3/search"`)
 
 func parsePattern(text string) (pattern, error) {
 	method, path, found := strings.Cut(text, " ")
-	if !found || !methodName.MatchString(method) || !strings.HasPrefix(path, "/") {
+	if !found || !strings.HasPrefix(path, "/") {
 		return pattern{}, errPattern
+	}
+	if method != "*" && !slices.Contains(methods, method) {
+		return pattern{}, fmt.Errorf("has the method %q: write %s, or * for any of these", method, strings.Join(methods, ", "))
 	}
 	path = assigned.ReplaceAllString(path, "$1")
 	path = rest.ReplaceAllString(variable.ReplaceAllString(path, "*"), "**")
@@ -77,7 +84,9 @@ func parseSegment(part string) (segment, error) {
 // matches tells whether a request is one of the pattern's. Who is asked for what GET
 // answers may be asked by HEAD, too.
 func (p *pattern) matches(method string, path []string) bool {
-	if p.method != "*" && p.method != method && !(p.method == "GET" && method == "HEAD") {
+	switch {
+	case p.method == "*" && slices.Contains(methods, method), p.method == method, p.method == "GET" && method == "HEAD":
+	default:
 		return false
 	}
 	if len(path) < len(p.segments) || len(path) > len(p.segments) && !p.rest {

@@ -40,6 +40,8 @@ type Config struct {
 
 	// AnswerTime is how long an upstream may take until its header has come. 0: five minutes.
 	AnswerTime time.Duration
+	// Connections is how many may be open at once. 0: 4096.
+	Connections int
 	// ErrorLog is where net/http complains. Nil: where package log writes to.
 	ErrorLog *log.Logger
 }
@@ -47,13 +49,14 @@ type Config struct {
 // A Proxy passes requests of passes on to the upstreams of their credentials. It serves no
 // credential before SetTargets.
 type Proxy struct {
-	address   string
-	service   *quota.Service
-	observer  *upstream.Observer
-	tokens    server.Tokens
-	observe   func(server.Event)
-	forbidden func(server.Attempt)
-	done      func(Exchange)
+	address     string
+	service     *quota.Service
+	observer    *upstream.Observer
+	tokens      server.Tokens
+	observe     func(server.Event)
+	forbidden   func(server.Attempt)
+	done        func(Exchange)
+	connections int // at most
 
 	targets   atomic.Pointer[map[string]*Target]
 	transport *http.Transport
@@ -74,7 +77,7 @@ var (
 func New(c Config) *Proxy {
 	p := &Proxy{
 		address: c.Address, service: c.Service, observer: c.Observer, tokens: c.Tokens,
-		observe: c.Observe, forbidden: c.Forbidden, done: c.Done,
+		observe: c.Observe, forbidden: c.Forbidden, done: c.Done, connections: cmp.Or(c.Connections, maxConnections),
 	}
 	if p.observe == nil {
 		p.observe = func(server.Event) {}
@@ -104,6 +107,7 @@ func New(c Config) *Proxy {
 	p.http = &http.Server{
 		Handler:           p,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ConnContext:       withConnection,
 		ReadHeaderTimeout: headerTime,
 		IdleTimeout:       idleTime,
 		MaxHeaderBytes:    maxHeader,
@@ -160,7 +164,7 @@ func (p *Proxy) AddressFor(credential, token string) string {
 
 // Serve answers the connections of a listener, which it closes in the end, until Shutdown.
 func (p *Proxy) Serve(l net.Listener) error {
-	if err := p.http.Serve(&countedListener{Listener: l, most: maxConnections}); !errors.Is(err, http.ErrServerClosed) {
+	if err := p.http.Serve(&boundedListener{Listener: l, most: p.connections}); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
@@ -236,6 +240,7 @@ func (x *exchange) refuse(w http.ResponseWriter, refused *refusal) {
 
 // fail answers where no answer of the upstream came.
 func (x *exchange) fail(w http.ResponseWriter, err error) {
+	err = secret(x.target.Key).outOf(err)
 	x.mu.Lock()
 	refused := x.refused
 	x.event.Err = err
@@ -246,8 +251,12 @@ func (x *exchange) fail(w http.ResponseWriter, err error) {
 	}
 	problem := api.NewProblem(api.UpstreamUnreachable, "the upstream gave no answer: %v", err)
 	var timeout net.Error
-	if errors.As(err, &timeout) && timeout.Timeout() {
+	var unreadable *unreadableError
+	switch {
+	case errors.As(err, &timeout) && timeout.Timeout():
 		problem.WithStatus(http.StatusGatewayTimeout)
+	case errors.As(err, &unreadable):
+		problem.Detail = err.Error()
 	}
 	(&refusal{problem: problem}).write(w, x.target.Dialect)
 }

@@ -191,7 +191,7 @@ func TestHearsTheUpstream(t *testing.T) {
 				if encoding == "gzip" {
 					w.Header().Set("Content-Encoding", "gzip")
 					w.WriteHeader(403)
-					w.Write(zipped(t, exhausted))
+					w.Write(zip(exhausted))
 					return
 				}
 				w.WriteHeader(403)
@@ -199,7 +199,7 @@ func TestHearsTheUpstream(t *testing.T) {
 			}, nil)
 			header := http.Header{"Accept-Encoding": {"gzip, br"}}
 			a := s.do("GET", s.base+"youtube/v3/videos", header, nil)
-			if a.status != 403 || encoding == "" && a.body != exhausted {
+			if a.status != 403 || a.body != exhausted {
 				t.Errorf("answered %d %q", a.status, a.body)
 			}
 			again := s.get("youtube/v3/videos")
@@ -213,17 +213,16 @@ func TestHearsTheUpstream(t *testing.T) {
 	}
 }
 
-// Addresses of the upstream lead through the proxy, others stay; the key is not told.
+// Addresses of the upstream lead through the proxy, others stay.
 func TestKeepsClientsInside(t *testing.T) {
 	var s *scene
 	s = newScene(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Location", "https://other.example/there")
 		w.Header().Set("Link", "<"+s.upstream.URL+"/files/2?page=2>; rel=\"next\"")
-		w.Header().Set("X-Echo", r.Header.Get(apiKeyHeader))
 		w.WriteHeader(302)
 	}, nil)
 	a := s.get("files/1")
-	if a.status != 302 || a.header.Get("Location") != "https://other.example/there" || a.header.Get("Link") != "<"+s.base+"files/2?page=2>; rel=\"next\"" || a.header.Get("X-Echo") != "" {
+	if a.status != 302 || a.header.Get("Location") != "https://other.example/there" || a.header.Get("Link") != "<"+s.base+"files/2?page=2>; rel=\"next\"" {
 		t.Errorf("answered %d %v", a.status, a.header)
 	}
 }

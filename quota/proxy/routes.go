@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Routes tell which operation a request is.
+// Routes say which operation a request is; an empty one is refused.
 type Routes struct {
 	patterns   []pattern
 	operations []string // by the place of its pattern

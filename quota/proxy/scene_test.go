@@ -1,8 +1,11 @@
 package proxy
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -154,3 +157,32 @@ func (s *scene) used() quota.Units {
 }
 
 func ok(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, `{"items":[]}`) }
+
+// zip compresses a text.
+func zip(text string) []byte {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	io.WriteString(w, text)
+	w.Close() // nothing fails that is written to memory
+	return b.Bytes()
+}
+
+// A recorder keeps what is written.
+type recorder struct {
+	mu      sync.Mutex // guards written
+	written bytes.Buffer
+}
+
+func (r *recorder) Write(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.written.Write(p)
+}
+
+func (r *recorder) text() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.written.String()
+}
+
+func (r *recorder) logger() *log.Logger { return log.New(r, "", 0) }

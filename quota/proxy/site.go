@@ -23,29 +23,31 @@ type site struct {
 	through string // our own address of the upstream's root, without the slash at its end
 }
 
-const methodOverride = "X-Http-Method-Override"
-
 // locate finds out who makes a request, and what it is for.
 func (p *Proxy) locate(r *http.Request) (*site, *api.Problem) {
-	if problem := p.checkHost(r); problem != nil {
+	problem := p.checkHost(r)
+	if problem != nil {
 		return nil, problem
 	}
 	s := &site{method: r.Method}
 	credential, live := s.bear(r, p)
 	if !live {
-		problem := api.NewProblem(quota.Forbidden, "the run token is missing or unknown: it dies with its pass")
+		problem = api.NewProblem(quota.Forbidden, "the run token is missing or unknown: it dies with its pass")
 		problem.Hint = "a pass finds the address with its token in $" + AddressEnv
 		return nil, problem
 	}
+	hasShownToken(r)
 	if s.target = p.Target(credential); s.target == nil {
-		problem := api.NewProblem(quota.UnknownCredential, "no credential %.80q is proxied", credential)
+		problem = api.NewProblem(quota.UnknownCredential, "no credential %.80q is proxied", credential)
 		problem.Hint = "the address is " + p.Root() + "/RUN_TOKEN/CREDENTIAL/…"
 		return nil, problem
 	}
 	if s.bearer.Credential != credential {
 		return s, api.NewProblem(quota.Forbidden, "the run token spends from another credential")
 	}
-	s.query = s.target.strip(r.URL.RawQuery, p.isToken)
+	if s.query, problem = s.target.strip(r.URL.RawQuery, p.isToken); problem != nil {
+		return s, problem
+	}
 	return s, s.override(r, p.isToken)
 }
 
@@ -59,9 +61,13 @@ func (s *site) bear(r *http.Request, p *Proxy) (credential string, live bool) {
 		s.token, s.path, s.through = first, "/"+rest, p.Root()+"/"+first+"/"+credential
 		return credential, true
 	}
-	s.token, s.path, s.through = keyOf(r), "/"+path, p.Root()
-	s.bearer, live = p.tokens.Bearer(s.token)
-	return s.bearer.Credential, live
+	s.path, s.through = "/"+path, p.Root()
+	for _, s.token = range keysOf(r) {
+		if s.bearer, live = p.tokens.Bearer(s.token); live {
+			return s.bearer.Credential, true
+		}
+	}
+	return "", false
 }
 
 // checkHost refuses what is not meant for us: a page's request under a name that was made
@@ -96,19 +102,22 @@ const longestForm = 64 << 10
 // override undoes what clients of Google do with a long query: they send it in the body of
 // a POST, and that GET is meant in a header. The upstream gets the GET.
 func (s *site) override(r *http.Request, isToken func(string) bool) *api.Problem {
-	meant := r.Header.Get(methodOverride)
-	if meant == "" || meant == r.Method {
+	meant := meantInstead(r)
+	if len(meant) == 0 {
 		return nil
 	}
 	form := strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-www-form-urlencoded")
-	if r.Method != http.MethodPost || meant != http.MethodGet || !form {
-		return api.NewProblem(quota.BadRequest, "%s makes a GET of a form alone: send the request with its own method", methodOverride)
+	if r.Method != http.MethodPost || len(meant) > 1 || meant[0] != http.MethodGet || !form {
+		return api.NewProblem(quota.BadRequest, "%s makes a GET of a form alone: send the request with its own method", methodOverrides[0])
 	}
 	body, err := io.ReadAll(io.LimitReader(r.Body, longestForm+1))
 	if err != nil || len(body) > longestForm {
 		return api.NewProblem(quota.BadRequest, "the form could not be read, or has more than %d bytes", longestForm)
 	}
-	query := s.target.strip(string(body), isToken)
+	query, problem := s.target.strip(string(body), isToken)
+	if problem != nil {
+		return problem
+	}
 	s.query = strings.Trim(s.query+"&"+query, "&")
 	s.method, r.Body, r.ContentLength = http.MethodGet, http.NoBody, 0
 	r.Header.Del("Content-Type")
@@ -133,6 +142,10 @@ func (s *site) operation() (string, quota.Decision) {
 		hint := fmt.Sprintf("a route of this kind is %q: routes are added in [credentials.%s.proxy.routes]", s.target.Routes.nearest(segments), s.target.Credential)
 		return refuse(quota.UnknownOperation, hint, "no route of credential %q matches %.20s %.80q", s.target.Credential, s.method, "/"+strings.Join(segments, "/"))
 	}
+	if operation == "" {
+		hint := fmt.Sprintf("a route of your own in [credentials.%s.proxy.routes] names its operation", s.target.Credential)
+		return refuse(quota.UnknownOperation, hint, "a route of credential %q refuses %.20s %.80q: what such a call costs is not known", s.target.Credential, s.method, "/"+strings.Join(segments, "/"))
+	}
 	return operation, quota.Decision{}
 }
 
@@ -141,7 +154,7 @@ func uncounted(segments []string, query string) (what, hint string) {
 	switch first := segments[:min(1, len(segments))]; {
 	case len(first) > 0 && first[0] == "batch":
 		return "a batch", "it counts as many calls as it has parts: send them one by one"
-	case len(first) > 0 && (first[0] == "upload" || first[0] == "resumable") || strings.Contains("&"+query, "&uploadType="):
+	case len(first) > 0 && (first[0] == "upload" || first[0] == "resumable") || isUpload(query):
 		return "an upload", "its parts are no calls of their own: upload directly, and acquire before"
 	}
 	return "", ""

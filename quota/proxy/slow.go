@@ -2,10 +2,8 @@ package proxy
 
 import (
 	"io"
-	"net"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -17,7 +15,7 @@ const (
 	stallTime      = time.Minute     // in which a client neither sends nor takes a part of a body
 	maxHeader      = 32 << 10        // bytes of a request's, and 256 KiB of an answer's
 	maxAnswer      = 256 << 10       //
-	maxConnections = 4096            // at once; one more is closed
+	maxConnections = 4096            // at once
 )
 
 // A patientBody is that of a request: as long as some of it comes, the rest may.
@@ -44,7 +42,12 @@ type patientWriter struct {
 // Unwrap is for http.ResponseController.
 func (w *patientWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
+// WriteHeader implements http.ResponseWriter. What an upstream says before its answer is
+// not passed on: no client of an API needs it.
 func (w *patientWriter) WriteHeader(status int) {
+	if status < http.StatusOK {
+		return
+	}
 	w.connection.SetWriteDeadline(time.Now().Add(stallTime))
 	w.ResponseWriter.WriteHeader(status)
 }
@@ -52,46 +55,6 @@ func (w *patientWriter) WriteHeader(status int) {
 func (w *patientWriter) Write(p []byte) (int, error) {
 	w.connection.SetWriteDeadline(time.Now().Add(stallTime))
 	return w.ResponseWriter.Write(p)
-}
-
-// A countedListener closes connections that are too many.
-type countedListener struct {
-	net.Listener
-	most int64 // at once
-	open atomic.Int64
-}
-
-// Accept implements net.Listener.
-func (l *countedListener) Accept() (net.Conn, error) {
-	for {
-		conn, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		if l.open.Add(1) <= l.most {
-			return &countedConn{Conn: conn, leave: sync.OnceFunc(func() { l.open.Add(-1) })}, nil
-		}
-		l.open.Add(-1)
-		conn.Close()
-	}
-}
-
-type countedConn struct {
-	net.Conn
-	leave func()
-}
-
-func (c *countedConn) Close() error {
-	c.leave()
-	return c.Conn.Close()
-}
-
-// CloseWrite lets net/http say that an answer is complete before it hangs up.
-func (c *countedConn) CloseWrite() error {
-	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
-		return half.CloseWrite()
-	}
-	return nil
 }
 
 // buffers are those in which bodies pass.

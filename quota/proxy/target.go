@@ -1,8 +1,10 @@
 package proxy
 
 import (
+	"encoding/base64"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -45,13 +47,12 @@ func (t *Target) rewrite(out *http.Request, s *site, isToken func(string) bool) 
 	out.URL.Path, _ = url.PathUnescape(path) // it was read before
 	out.Host = t.Upstream.Host
 	out.Method = s.method
-	for _, name := range unsent {
-		out.Header.Del(name)
+	for name, values := range out.Header {
+		if t.isUnsent(name, values, s, isToken) {
+			delete(out.Header, name)
+		}
 	}
-	if isToken(bearerOf(out.Header)) {
-		out.Header.Del(authorization)
-	}
-	t.encoding(out.Header)
+	out.Header.Set("Accept-Encoding", "identity") // the key is looked for in what comes
 	if t.KeyHeader == authorization {
 		out.Header.Set(authorization, "Bearer "+t.Key)
 		return
@@ -62,55 +63,45 @@ func (t *Target) rewrite(out *http.Request, s *site, isToken func(string) bool) 
 // unsent are fields that do not reach the upstream: keys, what could name the run token,
 // and what could make another request of the one that was matched.
 var unsent = []string{
-	apiKeyHeader, "Referer", "Upgrade", "Connection", methodOverride,
-	"X-Http-Method", "X-Method-Override", "X-Original-Url", "X-Rewrite-Url",
+	apiKeyHeader, "Referer", "Upgrade", "Connection", "X-Original-Url", "X-Rewrite-Url",
+	"X-Http-Method-Override", "X-Http-Method", "X-Method-Override",
 }
 
-// encoding asks for a compression that the observer can undo, if for any.
-func (t *Target) encoding(h http.Header) {
-	accepted := strings.Join(h.Values("Accept-Encoding"), ",")
-	h.Del("Accept-Encoding")
-	if strings.Contains(accepted, "gzip") {
-		h.Set("Accept-Encoding", "gzip")
+// isUnsent tells whether a field does not reach the upstream, under any name that is read
+// as that of one which must not.
+func (t *Target) isUnsent(name string, values []string, s *site, isToken func(string) bool) bool {
+	plain := dashed(name)
+	return slices.Contains(unsent, plain) || plain == t.KeyHeader && name != plain ||
+		slices.ContainsFunc(values, func(value string) bool {
+			return strings.Contains(value, s.token) || plain == authorization && slices.ContainsFunc(keysIn(value), isToken)
+		})
+}
+
+// keysOf returns the keys that a request comes with, in the usual places.
+func keysOf(r *http.Request) []string {
+	keys := append(r.URL.Query()[apiKeyParam], r.Header[apiKeyHeader]...)
+	for _, value := range r.Header[authorization] {
+		keys = append(keys, keysIn(value)...)
 	}
+	return keys
 }
 
-// strip takes keys out of a query, and leaves the rest as it was written. What is not
-// understood by all who read a query does not pass.
-func (t *Target) strip(query string, isToken func(string) bool) string {
-	var kept []string
-	for part := range strings.SplitSeq(query, "&") {
-		name, value, _ := strings.Cut(part, "=")
-		name, err := url.QueryUnescape(name)
-		value, err2 := url.QueryUnescape(value)
-		switch {
-		case err != nil || err2 != nil || strings.Contains(part, ";"):
-		case name == apiKeyParam && (t.KeyHeader == apiKeyHeader || isToken(value)):
-		case strings.HasPrefix(name, "$http"): // Google takes a method and headers from there
-		case part != "":
-			kept = append(kept, part)
+// keysIn returns what stands in an Authorization header behind Bearer, or behind token, as
+// GitHub's clients write it; or the user and the password of Basic.
+func keysIn(value string) []string {
+	fields := strings.Fields(value)
+	if len(fields) != 2 {
+		return nil
+	}
+	switch strings.ToLower(fields[0]) {
+	case "bearer", "token":
+		return fields[1:]
+	case "basic":
+		text, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(fields[1], "="))
+		if err != nil {
+			return nil
 		}
+		return strings.SplitN(string(text), ":", 2)
 	}
-	return strings.Join(kept, "&")
-}
-
-// keyOf returns the key that a request comes with, in any of the usual places.
-func keyOf(r *http.Request) string {
-	if key := r.URL.Query().Get(apiKeyParam); key != "" {
-		return key
-	}
-	if key := r.Header.Get(apiKeyHeader); key != "" {
-		return key
-	}
-	return bearerOf(r.Header)
-}
-
-// bearerOf returns what stands in an Authorization header behind Bearer, or behind
-// token, as GitHub's clients write it.
-func bearerOf(h http.Header) string {
-	scheme, token, _ := strings.Cut(h.Get(authorization), " ")
-	if strings.EqualFold(scheme, "Bearer") || strings.EqualFold(scheme, "token") {
-		return strings.TrimSpace(token)
-	}
-	return ""
+	return nil
 }

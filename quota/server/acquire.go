@@ -136,12 +136,13 @@ func (s *Server) correction(c *Session, id string, units quota.Units) (quota.Dec
 	return d, err
 }
 
-// forbidsGrant refuses to have a caller change a grant that is not his: with a run
-// token it is one of its run's, else one that he himself acquired outside a pass.
+// forbidsGrant refuses to have callers change a grant that is not theirs. With a run
+// token, Tokens.Owns decides; without one they must have acquired it outside a pass.
 func (s *Server) forbidsGrant(c *Session, id string) (quota.Decision, error) {
 	switch {
 	case c.HasToken() && !s.tokens.Owns(c.token, id):
-		return quota.Decision{Reason: quota.Forbidden, Detail: "the grant is not one of the run token's"}, nil
+		return quota.Decision{Reason: quota.Forbidden, Detail: "the grant is not one that the pass acquired itself",
+			Hint: "a call through the proxy is settled by the proxy, which knows whether it was sent"}, nil
 	case c.HasToken() || c.IsOperator():
 		return quota.Decision{}, nil
 	}

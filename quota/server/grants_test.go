@@ -41,6 +41,12 @@ func TestSettleRefusals(t *testing.T) {
 	h.Tokens.Issue("secret", "trending", "US", "youtube")
 	grant := h.Acquire("secret", api.AcquireRequest{Operation: "search.list"}).GrantID
 	foreign := h.Acquire("", api.AcquireRequest{Credential: "youtube", Operation: "search.list"}).GrantID
+	proxied, err := server.AcquireByToken(context.Background(), h.Service, h.Tokens, "secret", quota.Request{
+		Credential: "youtube", Operation: "search.list", Count: 1, Proxied: true, Caller: h.Tokens.Pass("secret").Bearer.Caller,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	token := "Authorization: Bearer secret"
 	for _, row := range []struct {
 		name, path, body string
@@ -53,6 +59,7 @@ func TestSettleRefusals(t *testing.T) {
 		{"2^53", "/v1/grants/" + grant + "/settle", "units=9007199254740992", 400, quota.BadRequest},
 		{"unknown field", "/v1/grants/" + grant + "/settle", "units=1&note=x", 400, quota.BadRequest},
 		{"another's grant", "/v1/grants/" + foreign + "/settle", "units=1", 403, quota.Forbidden},
+		{"the proxy's grant", "/v1/grants/" + proxied.GrantID + "/settle", "units=0", 403, quota.Forbidden},
 		{"no grant", "/v1/grants/nonsense/settle", "units=1", 403, quota.Forbidden},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -60,8 +67,8 @@ func TestSettleRefusals(t *testing.T) {
 			if got.Status != row.status || got.Text("reason") != string(row.reason) {
 				t.Errorf("got %d %s, want %d %s", got.Status, got.Body, row.status, row.reason)
 			}
-			if used := h.Used("youtube"); used != 200 {
-				t.Errorf("used %d, want 200 as before", used)
+			if used := h.Used("youtube"); used != 300 {
+				t.Errorf("used %d, want 300 as before", used)
 			}
 		})
 	}

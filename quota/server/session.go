@@ -25,9 +25,10 @@ type Tokens interface {
 	// decided is called once, before the pass hears what became of it: granted,
 	// replayed, refused, or not known.
 	Admit(token string, r quota.Request, units quota.Units) (decided func(quota.Decision, error), d quota.Decision)
-	// Owns tells whether the token's run was given that grant.
+	// Owns tells whether the token's pass may settle that grant: one that it acquired
+	// itself, not one of a call through the proxy. It alone decides that.
 	Owns(token, grantID string) bool
-	// Settled tells that the token's run set a grant of its own to units.
+	// Settled tells that a grant of the token's pass was set to units.
 	Settled(token, grantID string, units quota.Units)
 	// Observed tells that the token's pass heard from the upstream that a limit is
 	// exhausted, which is closed until a time.

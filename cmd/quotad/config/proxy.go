@@ -32,11 +32,11 @@ func (t *targetTable) target(c *quota.Credential) *proxy.Target {
 
 var fieldName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]*$`)
 
-// routes checks that each route leads to one operation.
+// routes checks that each route leads to one operation, or to none: "" refuses.
 func (t *targetTable) routes(c *quota.Credential) *proxy.Routes {
 	known := slices.Collect(maps.Keys(c.Operations))
 	for _, route := range slices.Sorted(maps.Keys(t.Routes)) {
-		if operation := t.Routes[route]; !slices.Contains(known, operation) {
+		if operation := t.Routes[route]; operation != "" && !slices.Contains(known, operation) {
 			t.document.fail(within(t.path, "routes", route), "unknown operation %q%s", operation, suggest(operation, known))
 		}
 	}

@@ -89,7 +89,9 @@ func (t *Tokens) Admit(token string, r quota.Request, units quota.Units) (func(q
 
 // Owns implements server.Tokens.
 func (t *Tokens) Owns(token, grantID string) bool {
-	return slices.ContainsFunc(t.Pass(token).Decisions, func(d quota.Decision) bool { return d.GrantID == grantID })
+	p := t.Pass(token)
+	i := slices.IndexFunc(p.Decisions, func(d quota.Decision) bool { return d.GrantID == grantID })
+	return i >= 0 && !p.Requests[i].Proxied
 }
 
 // Settled implements server.Tokens.

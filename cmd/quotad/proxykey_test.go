@@ -1,0 +1,228 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"quotad/quota/api"
+)
+
+// A proxied job leaves its address for the test.
+const proxiedJob = `
+passes.drain = "1ms"
+[log]
+level = "debug"
+[proxy]
+listen = "127.0.0.1:0"
+[on_event]
+limit_closed = ["sh", "-c", "env"]
+[credentials.api]
+%s
+[jobs.fetch]
+credential = "api"
+regions = ["one"]
+every = "24h"
+run_at_start = true
+units_per_run = 10
+kill_grace = "1s"
+timeout = "1h"
+command = ["sh", "-c", "echo $QUOTAD_PROXY >address.new; mv address.new address; sleep 3600"]
+dir = "."
+`
+
+// ownUpstream is a credential that costs one unit a call.
+const ownUpstream = `
+limits.daily.units = 100
+operations.list = 1
+proxy = { upstream = %q, key_file = "api.key", routes = { "GET /list/**" = "list" } }
+`
+
+// A proxied pass calls its upstream through the proxy of a daemon.
+type proxied struct {
+	*testing.T
+	dir, address string
+	daemon       *child
+	operator     *api.Client
+	pass         *api.Client // with its token
+}
+
+func startProxied(t *testing.T, credential string) *proxied {
+	t.Helper()
+	c := &proxied{T: t, dir: shortDir(t)}
+	write(t, c.dir, "api.key", apiKey+"\n")
+	write(t, c.dir, "config.toml", fmt.Sprintf(proxiedJob, credential))
+	c.daemon = startIn(t, c.dir)
+	t.Cleanup(func() {
+		c.daemon.cmd.Process.Signal(syscall.SIGTERM)
+		c.daemon.end()
+	})
+	c.address = awaitFile(t, filepath.Join(c.dir, "address"))
+	c.operator, c.pass = clientIn(c.dir), clientIn(c.dir)
+	c.pass.Token = strings.Split(c.address, "/")[3]
+	return c
+}
+
+// call returns the status of an answer, and all that is in it.
+func (c *proxied) call(method, path string) (int, string) {
+	c.Helper()
+	r, err := http.NewRequest(method, c.address+path, nil)
+	if err != nil {
+		c.Fatal(err)
+	}
+	res, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	return res.StatusCode, fmt.Sprint(res.Status, res.Header, string(body), res.Trailer, err)
+}
+
+func (c *proxied) used() int64 {
+	c.Helper()
+	status, err := c.pass.Status(context.Background())
+	if err != nil {
+		c.Fatal(err)
+	}
+	return status.Credentials[0].Limits[0].Used
+}
+
+// A pass gets back, by its token, nothing of a call that its upstream may have counted: not
+// while the call is under way, not afterwards, and not of what its run may spend.
+func TestPassCannotReleaseProxiedCalls(t *testing.T) {
+	received, more := make(chan struct{}, 100), make(chan struct{})
+	upstream := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { received <- struct{}{}; <-more }))
+	defer upstream.Close()
+	c := startProxied(t, fmt.Sprintf(ownUpstream, upstream.URL))
+	release := func() {
+		t.Helper()
+		page, err := c.operator.Log(context.Background(), "api", api.LogQuery{})
+		if err != nil || len(page.Entries) == 0 {
+			t.Fatal(page, err)
+		}
+		for _, e := range page.Entries {
+			if d, _ := c.pass.Release(context.Background(), e.ID); d.Granted || d.Reason != "forbidden" {
+				t.Errorf("released %s: %+v", e.ID, d)
+			}
+			if d, _ := c.pass.Settle(context.Background(), e.ID, 0); d.Granted || !strings.Contains(d.Hint, "settled by the proxy") {
+				t.Errorf("settled %s: %+v", e.ID, d)
+			}
+		}
+	}
+	ended := make(chan struct{})
+	go func() { defer close(ended); c.call("GET", "list") }()
+	<-received
+	release()
+	close(more)
+	<-ended
+	for range 19 {
+		c.call("GET", "list")
+		release()
+	}
+	if sent := len(received) + 1; sent != 10 || c.used() != 10 {
+		t.Errorf("the upstream got %d calls, %d units are debited, want the 10 of the run", sent, c.used())
+	}
+}
+
+// keyLeaks are answers that hold the key.
+func keyLeaks(w http.ResponseWriter, r *http.Request) {
+	key := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+	raw := func(text string) {
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err == nil {
+			defer conn.Close()
+			io.WriteString(conn, text)
+			if strings.HasSuffix(r.URL.Path, "/unasked") {
+				io.Copy(io.Discard, conn) // until the proxy has read it, and hung up
+			}
+		}
+	}
+	switch strings.TrimPrefix(r.URL.Path, "/list/") {
+	case "body":
+		w.Header().Set("X-Echo", key)
+		io.WriteString(w, key)
+	case "refusal":
+		w.WriteHeader(http.StatusTooManyRequests)
+		fmt.Fprintf(w, `{"error":{"message":"Consumer 'api_key:%s' is over its quota","code":"insufficient_quota"}}`, key)
+	case "nonsense":
+		raw(key + "\r\n\r\n")
+	case "bad-chunk":
+		raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + key + "\r\n")
+	case "unasked":
+		raw("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}HTTP/1.1 200 " + key + "\r\n\r\n")
+	}
+}
+
+// An upstream that tells the key tells nobody but quotad: neither the job, nor the log, the
+// ledger, what the API answers, or the commands of events.
+func TestProxyKeepsTheKey(t *testing.T) {
+	upstream := httptest.NewServer(http.HandlerFunc(keyLeaks))
+	defer upstream.Close()
+	c := startProxied(t, fmt.Sprintf(ownUpstream, upstream.URL))
+	var answers string
+	for _, leak := range []string{"body", "nonsense", "bad-chunk", "unasked", "refusal"} {
+		status, answer := c.call("GET", "list/"+leak)
+		answers += fmt.Sprintln(leak, status, answer)
+	}
+	for _, said := range []string{"^httputil: ReverseProxy read error", "^Unsolicited response", "^event command done$"} {
+		if err := c.daemon.await(regexp.MustCompile(said)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	answers += string(everyAnswer(t, c.pass))
+	c.daemon.cmd.Process.Signal(syscall.SIGTERM)
+	if _, err := c.daemon.end(); err != nil {
+		t.Fatal(err)
+	}
+	log := c.daemon.whole()
+	if !strings.Contains(log, "QUOTAD_DETAIL=") || !strings.Contains(log, "api_key:***") {
+		t.Errorf("the log is not a log of everything:\n%s", c.daemon.text())
+	}
+	for what, content := range map[string][]byte{"log": []byte(log), "answers": []byte(answers), "state": everyFile(t, filepath.Join(c.dir, ".quotad"))} {
+		search(t, what, content, apiKey)
+	}
+}
+
+// The routes of github-rest count a call against the limit that GitHub does, or refuse it.
+func TestProxyOfGitHub(t *testing.T) {
+	upstream := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer upstream.Close()
+	c := startProxied(t, fmt.Sprintf("preset = \"github-rest\"\nproxy = { upstream = %q, key_file = \"api.key\" }", upstream.URL))
+	for _, row := range []struct{ method, path, operation string }{
+		{"GET", "repos/a/b", "core"},
+		{"GET", "search/code?q=a", "search.code"},
+		{"GET", "search/issues?q=a", "search"},
+		{"GET", "search/code.json?q=a", ""},
+		{"GET", "search", ""},
+		{"POST", "search/code", ""},
+		{"POST", "graphql", ""},
+		{"POST", "graphql/", ""},
+		{"GET", "graphql", ""},
+		{"TRACE", "repos/a/b", ""},
+	} {
+		before, err := c.operator.Log(context.Background(), "api", api.LogQuery{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		status, answer := c.call(row.method, row.path)
+		after, err := c.operator.Log(context.Background(), "api", api.LogQuery{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		operation := ""
+		if len(after.Entries) > len(before.Entries) {
+			operation = after.Entries[len(after.Entries)-1].Operation
+		}
+		if operation != row.operation || (status == 200) != (operation != "") {
+			t.Errorf("%s /%s is %q and answered %d %s, want %q", row.method, row.path, operation, status, answer, row.operation)
+		}
+	}
+}

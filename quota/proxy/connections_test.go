@@ -1,0 +1,108 @@
+package proxy
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"testing"
+	"time"
+)
+
+// Clients that never end what they begin do not keep others from being served.
+func TestSlowClients(t *testing.T) {
+	t.Parallel() // mostly it waits
+	s := newScene(t, ok, nil)
+	var slow []net.Conn
+	defer func() {
+		for _, conn := range slow {
+			conn.Close()
+		}
+	}()
+	for range 1000 {
+		conn, err := net.Dial("tcp", s.proxy.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		slow = append(slow, conn)
+		fmt.Fprintf(conn, "GET /%s/youtube/youtube/v3/videos HTTP/1.1\r\nHost: %s\r\nX-Slow: ", runToken, s.proxy.address)
+	}
+	if a := s.get("youtube/v3/videos"); a.status != 200 {
+		t.Errorf("answered %d %s", a.status, a.body)
+	}
+	for _, conn := range slow { // each is cut when its time is over
+		conn.SetDeadline(time.Now().Add(3 * time.Minute))
+		if _, err := io.Copy(io.Discard, conn); errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Fatal("a slow client is not cut")
+		}
+	}
+	if s.used() != 1 {
+		t.Errorf("%d units are debited, want 1", s.used())
+	}
+}
+
+// Connections without a token do not keep passes out, however many there are: they are
+// closed first, the oldest before the others.
+func TestTooManyConnections(t *testing.T) {
+	const most = 50
+	s := newScene(t, ok, func(c *Config, _ *Target) { c.Connections = most })
+	call := func(conn net.Conn, token string) (int, error) {
+		fmt.Fprintf(conn, "GET /%s/youtube/youtube/v3/videos HTTP/1.1\r\nHost: %s\r\n\r\n", token, s.proxy.address)
+		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			return 0, err
+		}
+		io.Copy(io.Discard, res.Body)
+		return res.StatusCode, nil
+	}
+	dial := func() net.Conn {
+		conn, err := net.Dial("tcp", s.proxy.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		conn.SetDeadline(time.Now().Add(3 * time.Minute))
+		return conn
+	}
+	pass := dial()
+	if status, err := call(pass, runToken); status != 200 {
+		t.Fatal(status, err)
+	}
+	var strangers []net.Conn
+	for range 2 * most {
+		strangers = append(strangers, dial())
+	}
+	for n := range 30 {
+		if status, err := call(dial(), runToken); status != 200 {
+			t.Errorf("new connection %d of a pass: %d %v", n, status, err)
+		}
+		stranger := dial()
+		if status, err := call(stranger, "NOTOKEN"); status != 403 {
+			t.Errorf("a new stranger: %d %v", status, err)
+		}
+		strangers = append(strangers, stranger)
+	}
+	if status, err := call(pass, runToken); status != 200 {
+		t.Errorf("the old connection of a pass: %d %v", status, err)
+	}
+	if n, err := strangers[0].Read(make([]byte, 1)); n != 0 || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the oldest stranger read %d bytes: %v", n, err)
+	}
+	for n := range most - 31 { // all that are open are of passes then
+		if status, err := call(dial(), runToken); status != 200 {
+			t.Errorf("connection %d of a pass: %d %v", n, status, err)
+		}
+	}
+	if status, err := call(dial(), runToken); err == nil {
+		t.Errorf("one connection too many is answered %d", status)
+	}
+	pass.Close()
+	for { // until the proxy knows
+		if status, _ := call(dial(), runToken); status == 200 {
+			break
+		}
+	}
+}

@@ -1,0 +1,118 @@
+package proxy
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// A secret is the key of an upstream. Nothing but the requests to that upstream holds it:
+// in what an upstream answers it is overwritten, with as many asterisks as it has bytes
+// there. It is found as it is, percent-encoded, and escaped as in JSON, wholly or in part.
+type secret string
+
+// hide overwrites the secret in a text, and returns how many bytes of the text are done
+// with: behind them the secret may begin, and go on in what is yet to be read. Nothing is
+// left over from the last text.
+func (s secret) hide(text []byte, last bool) int {
+	for i := 0; i < len(text); {
+		if c := text[i]; c != s[0] && c != '%' && c != '\\' {
+			i++
+			continue
+		}
+		n, open := s.begins(text[i:])
+		switch {
+		case n > 0:
+			copy(text[i:i+n], strings.Repeat("*", n))
+			i += n
+		case open && !last:
+			return i
+		default:
+			i++
+		}
+	}
+	return len(text)
+}
+
+// begins returns how many bytes the secret has at the beginning of a text; 0: it is not
+// there, or, where it is open, the text ends before that is known.
+func (s secret) begins(text []byte) (n int, open bool) {
+	if exact := text[:min(len(text), len(s))]; string(exact) == string(s[:len(exact)]) {
+		if len(exact) == len(s) {
+			return len(s), false
+		}
+		return 0, true
+	}
+	for i := range len(s) {
+		width, open := written(text[n:], s[i])
+		if width == 0 {
+			return 0, open
+		}
+		n += width
+	}
+	return n, false
+}
+
+// written returns how many bytes at the beginning of a text stand for c, as begins does.
+func written(text []byte, c byte) (n int, open bool) {
+	switch {
+	case len(text) == 0:
+		return 0, true
+	case text[0] == '%':
+		return numbered(text, 1, 2, c)
+	case text[0] == '\\' && len(text) == 1:
+		return 0, true
+	case text[0] == '\\' && text[1] == 'u':
+		return numbered(text, 2, 4, c)
+	case text[0] == '\\' && text[1] == 'x':
+		return numbered(text, 2, 2, c)
+	case text[0] == '\\' && text[1] == c:
+		return 2, false
+	case text[0] == c:
+		return 1, false
+	}
+	return 0, false
+}
+
+// numbered is written of an escape: a mark, and the number of the byte in hexadecimal digits.
+func numbered(text []byte, mark, digits int, c byte) (n int, open bool) {
+	if len(text) < mark+digits {
+		return 0, true
+	}
+	if number, err := strconv.ParseUint(string(text[mark:mark+digits]), 16, 16); err != nil || number != uint64(c) {
+		return 0, false
+	}
+	return mark + digits, false
+}
+
+// out returns a text without the secret.
+func (s secret) out(text string) string {
+	if !strings.Contains(text, string(s)) && !strings.ContainsAny(text, `%\`) {
+		return text
+	}
+	bytes := []byte(text)
+	s.hide(bytes, true)
+	return string(bytes)
+}
+
+// outOf returns an error whose text does not hold the secret.
+func (s secret) outOf(err error) error {
+	if text := s.out(err.Error()); text != err.Error() {
+		return errors.New(text)
+	}
+	return err
+}
+
+// hideIn overwrites the secret in a header, and takes out a field that is named by it.
+func (s secret) hideIn(h http.Header) {
+	for name, values := range h {
+		if len(name) >= len(s) && strings.Contains(strings.ToLower(name), strings.ToLower(string(s))) {
+			delete(h, name)
+			continue
+		}
+		for i, value := range values {
+			values[i] = s.out(value)
+		}
+	}
+}

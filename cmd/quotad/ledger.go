@@ -71,7 +71,7 @@ func (d *daemon) newLedger() (quota.Ledger, error) {
 	if d.config.Ledger.Backend == config.Embedded {
 		return boltledger.Open(boltledger.Config{
 			Path: d.statePath("ledger.db"), Unsynced: d.config.Ledger.Unsynced,
-			History: d.hasHistory(), AcceptNew: d.acceptLedger,
+			History: d.hasHistory(), AcceptNew: d.options.acceptLedger,
 		})
 	}
 	return d.newSharedLedger()

@@ -29,27 +29,38 @@ func (l *Ledger) openFile(config Config) (err error) {
 	if isNew && config.History && !config.AcceptNew {
 		return errUnexpected(config.Path, "is missing, though there has been one")
 	}
-	err = guard(func() error { return l.openDB(config, isNew) })
-	if fault := (&faultError{}); errors.As(err, &fault) { // the file stays locked until the process ends
-		return damaged(config.Path, fault.Error())
+	if isNew { // what a full disk leaves of a new file is no damaged one
+		defer func() {
+			if err != nil {
+				os.Remove(config.Path)
+			}
+		}()
+	}
+	var file *os.File
+	err = guard(func() error { return l.openDB(config, isNew, &file) })
+	if fault := (&faultError{}); errors.As(err, &fault) {
+		return errors.Join(damaged(config.Path, fault.Error()), file.Close()) // which unlocks it
 	}
 	if err != nil {
 		return err
 	}
 	if err := l.expect(config, isNew); err != nil {
-		if isNew {
-			err = errors.Join(err, os.Remove(config.Path))
-		}
 		return errors.Join(err, l.db.Close())
 	}
 	return nil
 }
 
-func (l *Ledger) openDB(config Config, isNew bool) (err error) {
+// openDB opens the file, which is in opened even if it does not return.
+func (l *Ledger) openDB(config Config, isNew bool, opened **os.File) (err error) {
 	l.db, err = bbolt.Open(config.Path, 0o600, &bbolt.Options{
 		Timeout:      lockWait,
 		NoSync:       config.Unsynced,
 		FreelistType: bbolt.FreelistMapType,
+		OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
+			file, err := os.OpenFile(name, flag, mode)
+			*opened = file
+			return file, err
+		},
 	})
 	if err != nil {
 		return openError(config.Path, err)

@@ -78,5 +78,9 @@ func (l *Ledger) expect(config Config, isNew bool) error {
 	}
 	p.id = own
 	l.position = p
-	return errors.Join(l.notePosition(transaction), takeAccepted(config.Path))
+	if err := l.notePosition(transaction); err != nil {
+		l.noteWrite(err) // a full disk is no reason not to read the ledger
+		return nil
+	}
+	return takeAccepted(config.Path)
 }

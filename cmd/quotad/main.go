@@ -98,11 +98,16 @@ func fail(stderr io.Writer, err error) int {
 }
 
 func load(file string, systemd systemd) (*config.Config, error) {
+	return loadFor(config.Host{StateDirectory: systemd.stateDirectory}, file)
+}
+
+func loadFor(host config.Host, file string) (*config.Config, error) {
 	program, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("cannot tell where quotad itself is: %w", err)
 	}
-	return config.Load(file, config.Host{StateDirectory: systemd.stateDirectory, Programs: filepath.Dir(program), Now: time.Now()})
+	host.Programs, host.Now = filepath.Dir(program), time.Now()
+	return config.Load(file, host)
 }
 
 // defaultConfig returns the first of the default places in which something stands.

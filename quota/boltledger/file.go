@@ -37,7 +37,9 @@ func (l *Ledger) openFile(config Config) (err error) {
 		}()
 	}
 	var file *os.File
-	err = guard(func() error { return l.openDB(config, isNew, &file) })
+	err = guard(func() error {
+		return l.openDB(config, &bbolt.Options{NoSync: config.Unsynced, FreelistType: bbolt.FreelistMapType}, &file)
+	})
 	if fault := (&faultError{}); errors.As(err, &fault) {
 		return errors.Join(damaged(config.Path, fault.Error()), file.Close()) // which unlocks it
 	}
@@ -50,22 +52,21 @@ func (l *Ledger) openFile(config Config) (err error) {
 	return nil
 }
 
-// openDB opens the file, which is in opened even if it does not return.
-func (l *Ledger) openDB(config Config, isNew bool, opened **os.File) (err error) {
-	l.db, err = bbolt.Open(config.Path, 0o600, &bbolt.Options{
-		Timeout:      lockWait,
-		NoSync:       config.Unsynced,
-		FreelistType: bbolt.FreelistMapType,
-		OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
-			file, err := os.OpenFile(name, flag, mode)
-			*opened = file
-			return file, err
-		},
-	})
+// openDB opens the file, which is in opened even if it does not return. A new one becomes
+// a ledger.
+func (l *Ledger) openDB(config Config, options *bbolt.Options, opened **os.File) (err error) {
+	options.Timeout = lockWait
+	options.OpenFile = func(name string, flag int, mode os.FileMode) (*os.File, error) {
+		file, err := os.OpenFile(name, flag, mode)
+		*opened = file
+		return file, err
+	}
+	_, missing := os.Stat(config.Path)
+	l.db, err = bbolt.Open(config.Path, 0o600, options)
 	if err != nil {
 		return openError(config.Path, err)
 	}
-	if isNew {
+	if missing != nil {
 		err = l.db.Update(createHead)
 	}
 	if err == nil {

@@ -35,8 +35,8 @@ key_file = "/etc/quotad/api.key"
 routes = { "GET /" = "list" }
 `
 
-// A badStart keeps the daemon from serving. Spoil and mend are scripts that run while it
-// is away and while it refuses.
+// A badStart keeps the daemon from serving when it is started again. Spoil is a script that
+// runs before that, and mend while it refuses.
 type badStart struct {
 	name, config, spoil, mend string
 	why                       string // part of what callers are told
@@ -51,14 +51,14 @@ var badStarts = []badStart{
 	{"the port of the proxy is taken", proxied, hold, "systemctl stop holder; rm /run/held", "address already in use", "quotactl reload"},
 	{"the state is read-only", embedded, "printf '[Service]\\nReadOnlyPaths=/var/lib/quotad\\n' >/etc/systemd/system/quotad.service.d/ro.conf; systemctl daemon-reload",
 		"rm /etc/systemd/system/quotad.service.d/ro.conf; systemctl daemon-reload", "read-only file system", "systemctl restart quotad"},
-	{"the ledger is damaged", embedded, "cp -p /var/lib/quotad/ledger.db /root/; truncate --size=20000 /var/lib/quotad/ledger.db",
-		"cp -p /root/ledger.db /var/lib/quotad/", "is damaged", "systemctl reload quotad"},
+	{"the ledger is damaged", embedded, "cd /var/lib/quotad && mv ledger.db /root/ && head --bytes=20000 /root/ledger.db >ledger.db && chown quotad: ledger.db",
+		"mv /root/ledger.db /var/lib/quotad/", "is damaged", "systemctl reload quotad"},
 	{"the ledger is missing", embedded, "mv /var/lib/quotad/ledger.db /root/", "mv /root/ledger.db /var/lib/quotad/", "is missing", ""},
 	{"the ledger is root's", embedded, "chown root:root /var/lib/quotad/ledger.db && chmod 600 /var/lib/quotad/ledger.db",
 		"chown quotad:quotad /var/lib/quotad/ledger.db", "permission denied", "systemctl kill --kill-whom=main --signal=HUP quotad"},
 	{"the key is for root alone", proxied, "chmod 600 /etc/quotad/api.key; chgrp root /etc/quotad/api.key", "systemd-tmpfiles --create quotad.conf",
 		"chgrp quotad /etc/quotad/api.key && chmod 640", "systemctl reload quotad"},
-	{"the file is not good", strings.Replace(embedded, "regions", "regoins", 1), "true", "cat /root/good.toml >/etc/quotad/config.toml", "unknown key", "systemctl reload quotad"},
+	{"the file is not good", "nonsense = true\n" + embedded, "true", "cat /root/good.toml >/etc/quotad/config.toml", "nonsense: unknown key", "systemctl reload quotad"},
 }
 
 // testFailedStarts begins the daemon in every way in which it cannot serve, while callers
@@ -72,10 +72,9 @@ func testFailedStarts(t *testing.T, m *machine) {
 	for _, bad := range badStarts {
 		t.Run(bad.name, func(t *testing.T) {
 			callers.await(t, &callers.granted)
-			// Not by a stop, which would turn callers away: the daemon is killed, and comes back to this.
 			m.write(t, "/etc/quotad/config.toml", bad.config)
 			m.sh(t, "chgrp quotad /etc/quotad/config.toml; "+bad.spoil)
-			m.restarted(t, "KILL")
+			m.sh(t, "systemctl restart quotad")
 			m.await(t, "systemctl show --value --property=StatusText quotad.service | grep '^cannot serve: .*; next try '")
 			callers.await(t, &callers.refused)
 			output, code := m.try("quotactl acquire list")

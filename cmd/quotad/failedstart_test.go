@@ -207,8 +207,9 @@ func playFailedStart(t *testing.T, way failedStart) {
 	daemon := startAsService(t, s.dir, socket)
 	awaitNotice(t, manager, "(?s)READY=1\nSTATUS=cannot serve: .*"+way.detail+".*; next try [0-9:]+")
 	callers.await("503")
-	s.checkRefusal(t, way)
 	awaitNotice(t, manager, "WATCHDOG=1")
+	awaitNotice(t, manager, "(?s)READY=1\nSTATUS=cannot serve: .*"+way.detail+".*; next try [0-9:]+") // again, for the same reason
+	s.checkRefusal(t, way)
 	if err := daemon.await(regexp.MustCompile("^cannot serve: .*" + way.detail)); err != nil {
 		t.Error(err)
 	}

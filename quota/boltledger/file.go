@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"syscall"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -41,7 +42,7 @@ func (l *Ledger) openFile(config Config) (err error) {
 		return l.openDB(config, &bbolt.Options{NoSync: config.Unsynced, FreelistType: bbolt.FreelistMapType}, &file)
 	})
 	if fault := (&faultError{}); errors.As(err, &fault) {
-		return errors.Join(damaged(config.Path, fault.Error()), file.Close()) // which unlocks it
+		return errors.Join(damaged(config.Path, fault.Error()), abandon(file))
 	}
 	if err != nil {
 		return err
@@ -50,6 +51,12 @@ func (l *Ledger) openFile(config Config) (err error) {
 		return errors.Join(err, l.db.Close())
 	}
 	return nil
+}
+
+// abandon unlocks a file that bbolt cannot close any more, so that one that was put back can
+// be opened. What is mapped of it stays mapped, and would stay locked.
+func abandon(file *os.File) error {
+	return errors.Join(syscall.Flock(int(file.Fd()), syscall.LOCK_UN), file.Close())
 }
 
 // openDB opens the file, which is in opened even if it does not return. A new one becomes

@@ -36,14 +36,14 @@ func Verify(config Config) error {
 func (l *Ledger) verify(config Config) (is identity, err error) {
 	var file *os.File
 	err = guard(func() (err error) {
-		if err := l.openDB(config, &bbolt.Options{ReadOnly: true}, &file); err != nil {
+		if err := l.openDB(config, &bbolt.Options{ReadOnly: true, PreLoadFreelist: true}, &file); err != nil {
 			return err
 		}
 		is, err = l.identity()
 		return errors.Join(err, l.db.Close())
 	})
 	if fault := (&faultError{}); errors.As(err, &fault) {
-		err = errors.Join(damaged(config.Path, fault.Error()), file.Close())
+		err = errors.Join(damaged(config.Path, fault.Error()), abandon(file))
 	}
 	return is, err
 }

@@ -68,6 +68,7 @@ func TestBoot(t *testing.T) {
 		{"a start on a full disk", testFullDiskStart},
 		{"a stop of a start that failed", testStopOfAFailedStart},
 		{"pollers", testPollers},
+		{"check", testCheck},
 		{"jobs that need more", testJobsThatNeedMore},
 		{"upgrade", testUpgrade},
 		{"uninstall", testUninstall},

@@ -156,6 +156,7 @@ func testFullDiskStart(t *testing.T, m *machine) {
 // testStopOfAFailedStart stops what failed and what waits for its restart: no caller
 // starts it again.
 func testStopOfAFailedStart(t *testing.T, m *machine) {
+	m.write(t, "/root/good.toml", embedded)
 	for name, script := range map[string]string{
 		"it cannot serve": "echo nonsense >/etc/quotad/config.toml; systemctl restart quotad",
 		"it waits for its restart": `printf '[Service]\nRestartSec=1h\n' >/etc/systemd/system/quotad.service.d/late.conf; systemctl daemon-reload
@@ -178,6 +179,7 @@ func testStopOfAFailedStart(t *testing.T, m *machine) {
 // testPollers has callers poll while the file is bad and mended: neither the service nor
 // the socket fails, and each time the start, or the retry, is at once.
 func testPollers(t *testing.T, m *machine) {
+	m.write(t, "/root/good.toml", embedded)
 	callers := startCallers(t, m)
 	for i := range 5 {
 		m.sh(t, "echo nonsense >/etc/quotad/config.toml; systemctl restart quotad")
@@ -190,4 +192,37 @@ func testPollers(t *testing.T, m *machine) {
 	// A socket without its service: the first caller starts it.
 	m.sh(t, "systemctl stop quotad && systemctl start quotad.socket && quotactl acquire list && systemctl is-active quotad.service")
 	m.sh(t, fmt.Sprintf("cat >/etc/quotad/config.toml <<'EOF'%s\nEOF\nsystemctl restart quotad", config))
+}
+
+// testCheck has quotad --check say, of a service that is stopped, what would keep it from
+// serving, and what only the service can tell.
+func testCheck(t *testing.T, m *machine) {
+	const check = "quotad --check --config /etc/quotad/config.toml"
+	m.sh(t, "systemctl stop quotad")
+	if got := m.sh(t, check); !strings.Contains(got, "LoadCredential=redis.password:") || !strings.Contains(got, "state   /var/lib/quotad\n") {
+		t.Errorf("without the service's credentials:\n%s", got)
+	}
+	for _, row := range []struct {
+		spoil, mend, says string
+		code              int
+	}{
+		{"head --bytes=20000 /root/kept.db >/var/lib/quotad/ledger.db", "cat /root/kept.db >/var/lib/quotad/ledger.db", "is damaged", 1},
+		{"chown root: /var/lib/quotad/ledger.db", "chown quotad: /var/lib/quotad/ledger.db", "belongs to user root, and the state directory to quotad", 1},
+		{"chmod 600 /etc/quotad/api.key", "chmod 640 /etc/quotad/api.key", "is not for user quotad to read: let quotad's group read it, as root: chgrp quotad /etc/quotad/api.key && chmod 640", 78},
+		{"true", "true", "is good.", 0},
+	} {
+		m.write(t, "/etc/quotad/config.toml", proxied)
+		m.sh(t, "test -e /root/kept.db || cp /var/lib/quotad/ledger.db /root/kept.db; "+row.spoil)
+		if output, code := m.try(check); code != row.code || !strings.Contains(output, row.says) {
+			t.Errorf("%s: exit code %d, want %d and %q:\n%s", row.spoil, code, row.code, row.says, output)
+		}
+		m.sh(t, row.mend)
+	}
+	// A credential that is missing: callers are told.
+	m.write(t, "/etc/quotad/config.toml", config)
+	m.sh(t, "mv /etc/quotad/redis.password /root/ && systemctl start quotad")
+	if output, code := m.try("quotactl acquire list"); code != 1 || !strings.Contains(output, "is empty: write the password into it") {
+		t.Errorf("without the credential: exit code %d: %s", code, output)
+	}
+	m.sh(t, "mv /root/redis.password /etc/quotad/ && systemctl restart quotad && quotactl acquire list")
 }

@@ -112,7 +112,7 @@ func checkOwners(dir string) error {
 		}
 		for _, path := range paths {
 			if uid, ok := ownerOf(path); ok && uid != own {
-				return fmt.Errorf("%q belongs to user %s, and the state directory to %s: chown -R %s: %s", path, nameOf(uid), nameOf(own), nameOf(own), path)
+				return fmt.Errorf("%q belongs to user %s, and the state directory to %s: chown %s: %s", path, nameOf(uid), nameOf(own), nameOf(own), path)
 			}
 		}
 	}

@@ -51,7 +51,7 @@ func TestCheckOfTheState(t *testing.T) {
 		{"nothing is wrong", restartable, nil, ""},
 		{"no state yet", restartable, os.RemoveAll, ""},
 		{"a ledger that is missing", restartable, func(state string) error { return os.Remove(filepath.Join(state, "ledger.db")) }, "is missing, though there has been one"},
-		{"a ledger of another user", restartable, func(state string) error { return os.Chown(filepath.Join(state, "ledger.db"), 65534, -1) }, "the state directory to root: chown -R root: "},
+		{"a ledger of another user", restartable, func(state string) error { return os.Chown(filepath.Join(state, "ledger.db"), 65534, -1) }, "the state directory to root: chown root: "},
 		{"a port that is taken", restartable + onPort, nil, "[metrics] listen: listen tcp"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"strings"
 	"syscall"
 	"time"
@@ -47,7 +49,7 @@ func (s *supervisor) logRefusal(why error) {
 	if cure := cureOf(why); cure != "" {
 		event = event.Str("cure", cure)
 	}
-	event.Msgf("cannot serve: %s: callers are refused, and it is tried again until it can", oneLine(why))
+	event.Msgf("cannot serve: %s; callers are refused, and quotad tries again by itself", oneLine(why))
 }
 
 // oneLine is an error in a line.
@@ -75,8 +77,6 @@ var cures = [...]struct {
 	{syscall.ENOSPC, "make room on the disk that holds it"},
 	{syscall.EDQUOT, "make room within the disk quota of quotad's user"},
 	{syscall.EROFS, "mount the file system for writing; under systemd the state is in StateDirectory= or ReadWritePaths="},
-	{syscall.EACCES, "give it to the user that quotad runs as: chown -R quotad: and the directory"},
-	{syscall.EPERM, "give it to the user that quotad runs as: chown -R quotad: and the directory"},
 	{syscall.EIO, "the disk fails: look at the kernel's log (journalctl -k)"},
 }
 
@@ -84,6 +84,10 @@ var cures = [...]struct {
 func cureOf(why error) string {
 	if isConfig(why) {
 		return ""
+	}
+	var of *fs.PathError
+	if errors.Is(why, fs.ErrPermission) && errors.As(why, &of) {
+		return fmt.Sprintf("give it to the user that quotad runs as: chown %s: %s", nameOf(os.Geteuid()), of.Path)
 	}
 	for _, c := range cures {
 		if errors.Is(why, c.err) {
@@ -94,7 +98,8 @@ func cureOf(why error) string {
 }
 
 // pause waits until the next attempt: for delay, or until somebody asks for it. It tells
-// systemd meanwhile that quotad is alive, if callers are answered.
+// systemd meanwhile that quotad is alive, if callers are answered; an attempt that hangs does
+// not, and is ended by the watchdog.
 func (s *supervisor) pause(delay time.Duration) (asked *retry, err error) {
 	timer := time.NewTimer(delay)
 	defer timer.Stop()
@@ -116,7 +121,8 @@ func (s *supervisor) pause(delay time.Duration) (asked *retry, err error) {
 		case r := <-s.retries:
 			return &r, nil
 		case <-s.ask.Done():
-			return nil, s.systemd.notify("STOPPING=1\nSTATUS=stopping")
+			s.tellSystemd("STOPPING=1\nSTATUS=stopping")
+			return nil, nil
 		case err := <-s.failed:
 			return nil, err
 		}

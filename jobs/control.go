@@ -74,6 +74,7 @@ type jobControl struct {
 	last     *Run      // the last run of this host, under way or over
 	executor *executor // of the run under way, or nil
 	died     *Run      // that a killed daemon left open, until it has been reported
+	unsaved  error     // why what became of that one could not be written, until it has been reported
 	shared   shared
 }
 
@@ -95,11 +96,13 @@ func openJob(dir string, store *regions.Store, job *Job, now time.Time) (*jobCon
 	if j.last, err = j.log.last(); err != nil {
 		return nil, err
 	}
-	return j, j.recover(now)
+	j.unsaved = j.recover(now)
+	return j, nil
 }
 
 // recover takes in the run that the state file does not know yet. If the daemon was
-// killed during it, nothing of it runs any more, and no region is running for ever.
+// killed during it, nothing of it runs any more, and no region is running for ever. After
+// an error, on a full disk for one, all of that is known, and recovered by the next start again.
 func (j *jobControl) recover(now time.Time) error {
 	run := j.last
 	if run == nil {

@@ -107,9 +107,7 @@ func (r *Runner) retire() error {
 			continue // what is wrong with the file is told when the job is configured again
 		}
 		file.Schedule = ""
-		if err := r.store.Save(name, file); err != nil {
-			return err
-		}
+		r.trouble(name, r.store.Save(name, file))
 	}
 	return nil
 }
@@ -199,9 +197,10 @@ func (r *Runner) Start(ctx context.Context) {
 // was killed.
 func (r *Runner) reportDied(j *jobControl) {
 	j.mu.Lock()
-	run := j.died
-	j.died = nil
+	run, unsaved := j.died, j.unsaved
+	j.died, j.unsaved = nil, nil
 	j.mu.Unlock()
+	r.trouble(j.name, unsaved)
 	if run == nil {
 		return
 	}

@@ -90,7 +90,7 @@ func WriteFile(path string, data []byte) error {
 	dir, name := filepath.Dir(path), filepath.Base(path)
 	temporary, err := os.CreateTemp(dir, name+".*"+unfinished)
 	if err != nil {
-		return fmt.Errorf("cannot save state: %w", err)
+		return fmt.Errorf("cannot save state in %q: %w", path, cause(err))
 	}
 	err = errors.Join(writeSynced(temporary, data), temporary.Close())
 	if err == nil {
@@ -98,9 +98,18 @@ func WriteFile(path string, data []byte) error {
 	}
 	if err != nil {
 		os.Remove(temporary.Name()) // best effort; OpenStore removes what stays
-		return fmt.Errorf("cannot save state: %w", err)
+		return fmt.Errorf("cannot save state in %q: %w", path, cause(err))
 	}
 	return syncDir(dir)
+}
+
+// cause leaves out the name of a temporary file, which is another one each time.
+func cause(err error) error {
+	var of *fs.PathError
+	if errors.As(err, &of) {
+		return of.Err
+	}
+	return err
 }
 
 func writeSynced(f *os.File, data []byte) error {

@@ -51,29 +51,3 @@ func testReloadOfABadFile(t *testing.T, m *machine) {
 	m.sh(t, "systemctl reload quotad")
 	m.await(t, "! systemctl show --value --property=StatusText quotad.service | grep 'reload failed'")
 }
-
-// testStartWithABadFile fails once, and says why; no restart would help. Whoever
-// calls meanwhile is told so, and does not keep the repaired one from starting.
-func testStartWithABadFile(t *testing.T, m *machine) {
-	m.write(t, "/etc/quotad/config.toml", strings.Replace(config, "regions", "regoins", 1))
-	if _, code := m.try("systemctl restart quotad"); code == 0 {
-		t.Error("the daemon starts")
-	}
-	if got := m.property(t, "ExecMainStatus"); got != "78" {
-		t.Errorf("the exit code is %s, want 78", got)
-	}
-	m.sh(t, `test "$(systemctl is-failed quotad.service)" = failed`)
-	m.sh(t, "journalctl --unit=quotad.service --priority=err | grep 'config.toml:[0-9]*: jobs.runtimes.regoins: unknown key: did you mean \"regions\"?'")
-	const call = `curl --silent --max-time 50 --write-out "%{http_code}" --unix-socket /run/quotad.sock http://quotad/v1/acquire -d credential=api -d operation=list`
-	for range 15 {
-		if got := m.sh(t, call); !strings.Contains(got, `"reason":"bad_configuration"`) || !strings.HasSuffix(got, "503") {
-			t.Fatalf("a caller is answered %s, want 503 bad_configuration", got)
-		}
-	}
-	m.await(t, `test "$(systemctl is-failed quotad.service)" = failed`) // until the next caller
-	m.write(t, "/etc/quotad/config.toml", config)
-	m.sh(t, "systemctl start quotad")
-	if got := m.sh(t, call); !strings.HasSuffix(got, "200") {
-		t.Errorf("the repaired quotad answers %s", got)
-	}
-}

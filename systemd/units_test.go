@@ -52,7 +52,7 @@ func TestServiceIsLittleExposed(t *testing.T) {
 func installUnits(t *testing.T, dropIns ...string) string {
 	t.Helper()
 	dir := t.TempDir()
-	for _, unit := range []string{"quotad.service", "quotad.socket"} {
+	for _, unit := range []string{"quotad.service", "quotad.socket", "quotad-stop.target"} {
 		write(t, filepath.Join(dir, unit), strings.ReplaceAll(read(t, unit), programs, dir+"/"))
 	}
 	for _, name := range dropIns {

@@ -17,7 +17,7 @@ import (
 const reloadUsage = `Have quotad read its configuration again, and print what has changed. Runs under
 way go on as they began. If the file is not good, or changes what only a restart
 can, nothing changes and the exit code is 1. A schedule that does not fit its
-limits is a warning on stderr.
+limits is a warning on stderr. A quotad that cannot serve tries again at once.
 
 Usage:
   quotactl reload
@@ -89,7 +89,10 @@ func dryText(f plan.Fit) string {
 
 func renderReload(r api.Reloaded, v term.View) string {
 	var b strings.Builder
-	if len(r.Changes) == 0 {
+	switch {
+	case r.Started:
+		v.Prose(&b, 0, term.Plain, "quotad serves, by "+r.File)
+	case len(r.Changes) == 0:
 		v.Prose(&b, 0, term.Plain, r.File+" means what it meant before")
 	}
 	for _, change := range r.Changes {

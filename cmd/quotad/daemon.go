@@ -2,12 +2,11 @@ package main
 
 import (
 	"context"
+	"net"
 	"os"
 	"path/filepath"
 	"sync"
 	"time"
-
-	"github.com/rs/zerolog"
 
 	"quotad/cmd/quotad/config"
 	"quotad/cmd/quotad/metrics"
@@ -21,15 +20,15 @@ import (
 	"quotad/quota/clientlimit"
 	"quotad/quota/proxy"
 	"quotad/quota/redisledger"
+	"quotad/quota/server"
 	"quotad/quota/upstream"
 )
 
-// A daemon is everything that runs. Start puts it together and stop takes it
-// apart, in the reverse order.
+// A daemon is everything that runs of one configuration. Open puts it together, live
+// sets it going, and stop takes it apart, in the reverse order.
 type daemon struct {
-	config  *config.Config
-	systemd systemd
-	log     zerolog.Logger
+	*supervisor
+	config *config.Config
 
 	events   events
 	metrics  *metrics.Metrics
@@ -49,26 +48,19 @@ type daemon struct {
 	runner     *jobs.Runner
 	ticks      *scheduler.Scheduler
 
-	acceptLedger bool // see options
-
-	read    func() (*config.Config, error) // the configuration, as it is now
+	api     *server.Server // that the door leads to
+	scraped net.Listener   // the address of the metrics; nil: there is none
 	reloads reloads
-	hangups chan os.Signal
 	status  *statusNotifier
 
-	failed chan error // what keeps the daemon from going on
-	undo   []func()   // what stop does, the last one first
-
-	serving  sync.WaitGroup // for the listeners of the API
-	proxying sync.WaitGroup // for that of the proxy
+	undo     []func()       // what stop does, the last one first
+	proxying sync.WaitGroup // for the listener of the proxy
 }
 
-func newDaemon(c *config.Config, read func() (*config.Config, error), s systemd, log zerolog.Logger) *daemon {
-	d := &daemon{
-		config: c, systemd: s, log: log, tokens: &jobs.Tokens{},
-		read: read, hangups: make(chan os.Signal, 1),
-		failed: make(chan error, 1), metrics: metrics.New(api.BuildVersion()),
-	}
+// newDaemon returns a daemon of the supervisor's configuration.
+func newDaemon(s *supervisor) *daemon {
+	c := s.config
+	d := &daemon{supervisor: s, config: c, tokens: &jobs.Tokens{}, metrics: metrics.New(api.BuildVersion())}
 	d.reloads.told.Store(&api.Configuration{File: c.File, ReadAt: time.Now()})
 	d.reloads.remember(c)
 	d.status = newStatusNotifier(func(ctx context.Context) string { return d.summary(ctx).String() },
@@ -76,30 +68,40 @@ func newDaemon(c *config.Config, read func() (*config.Config, error), s systemd,
 	d.notifier = notify.NewNotifier(c.StateDir, d.events.emit)
 	d.silences.emit = d.events.emit
 	d.events.sinks = []func(any){
-		newEventLog(log).observe, d.metrics.Observe, notify.NewMonitor(d.events.emit).Observe, d.notifier.Observe, d.status.observe, d.silences.observe,
+		newEventLog(d.log).observe, d.metrics.Observe, notify.NewMonitor(d.events.emit).Observe, d.notifier.Observe, d.status.observe, d.silences.observe,
 	}
 	return d
 }
 
-// start is the order of things: the state directory is ours alone before
-// anything is read there; the ledger decides before the socket answers; the
-// socket answers before the first pass asks. After an error, stop takes apart
-// what had been started. The end of ask asks it to give up, and that of force leaves
-// passes no time.
-func (d *daemon) start(ask, force context.Context) error {
-	for _, step := range []func(context.Context) error{
+// open is the order of things: the state directory is ours alone before
+// anything is read there; the ledger decides before the socket answers. What can fail,
+// fails here. After an error, stop closes what had been opened, and a later daemon can be
+// opened in the place of this one.
+func (d *daemon) open(ask context.Context) error {
+	return inOrder(ask,
 		d.prepareLaunches,
 		d.lockState,
+		d.openSocket,
 		d.startNotifier,
 		d.openWorkDirs,
 		d.openLedger,
+		d.openMetrics,
 		d.openProxy,
 		d.openRunner,
-		d.serveAPI,
-		func(ask context.Context) error { return d.runJobs(ask, force) },
-		d.openReloads,
-		d.ready,
-	} {
+		d.openAPI,
+		d.openSchedule,
+	)
+}
+
+// live begins what the daemon does: the socket answers by now, before the first pass
+// asks. An error ends the process.
+func (d *daemon) live() error {
+	return inOrder(d.ask, d.serve, d.runJobs, d.openReloads, d.ready)
+}
+
+// inOrder takes steps until one fails. The end of ask asks them to give up.
+func inOrder(ask context.Context, steps ...func(context.Context) error) error {
+	for _, step := range steps {
 		if err := step(ask); err != nil {
 			return err
 		}
@@ -135,7 +137,7 @@ func (d *daemon) prepareLaunches(context.Context) (err error) {
 		return err
 	}
 	d.onStop("end the reaping of orphans", d.reaper.Close)
-	d.tasks, err = process.ReserveTasks(d.config.Passes.User)
+	d.tasks, err = d.reserve(d.config.Passes.User)
 	return err
 }
 
@@ -195,9 +197,4 @@ func (d *daemon) openRunner(context.Context) error {
 }
 
 // socket is where the API is served, as callers reach it.
-func (d *daemon) socket() string {
-	if d.systemd.api != nil {
-		return d.systemd.api.Addr().String()
-	}
-	return d.config.Socket
-}
+func (s *supervisor) socket() string { return s.callers.Addr().String() }

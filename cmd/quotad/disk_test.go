@@ -13,7 +13,9 @@ import (
 	"syscall"
 	"testing"
 
+	jobsapi "quotad/jobs/api"
 	"quotad/quota/api"
+	"quotad/quota/redisledger/redistest"
 )
 
 const withStateElsewhere = `
@@ -166,17 +168,76 @@ func TestDamagedLedgerIsRefused(t *testing.T) {
 			if err := os.WriteFile(path, spoilt, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			cmd := exec.Command("quotad")
-			cmd.Dir = dir
-			output, _ := cmd.CombinedOutput()
-			if code := cmd.ProcessState.ExitCode(); code != exitError || !strings.Contains(string(output), `ledger.db" is damaged: `) || !strings.Contains(string(output), "or move it away") {
-				t.Errorf("exit code %d, want %d and a clear message: %s", code, exitError, output)
-			}
-			if strings.Count(string(output), "\n") > 2 {
-				t.Errorf("more than a message: %s", output)
+			for _, args := range [][]string{{"--check"}, nil} {
+				cmd := exec.Command("quotad", args...)
+				cmd.Dir = dir
+				daemon, err := startChild(cmd)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(daemon.kill)
+				if err := daemon.await(regexp.MustCompile(`ledger.db" is damaged: .*or move it away`)); err != nil {
+					t.Error(err)
+				}
 			}
 			if now, err := os.ReadFile(path); err != nil || string(now) != string(spoilt) {
 				t.Errorf("the file was changed: %v", err)
+			}
+		})
+	}
+}
+
+const slowJob = `
+[jobs.slow]
+credential = "api"
+regions = ["one", "two"]
+every = "1d"
+run_at_start = true
+command = ["sh", "-c", "quotactl acquire list && exec sleep 600"]
+[clients.public]
+limits.minute = { units = 60, window = "1m" }
+`
+
+// A disk that is full when quotad starts, with a run under way as it was killed, does not
+// keep it from starting: it refuses calls, and goes on when there is room.
+func TestStartOnAFullDisk(t *testing.T) {
+	ledgers := map[string]string{"embedded": "", "redis": ""}
+	ledgers["redis"] = fmt.Sprintf("[ledger]\nbackend = \"redis\"\ndeadline = \"5s\"\nredis.addrs = [%q]\n", redistest.Start(t).Addr)
+	for name, ledger := range ledgers {
+		t.Run(name, func(t *testing.T) {
+			dir := shortDir(t)
+			disk := filepath.Join(dir, "disk")
+			mountSmallDisk(t, disk)
+			text := strings.Replace(withStateElsewhere, "[credentials.api]", ledger+"[credentials.api]", 1) + slowJob
+			if err := os.WriteFile(filepath.Join(dir, "config.toml"), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			daemon := startIn(t, dir)
+			if err := daemon.await(regexp.MustCompile("granted"), "region=one"); err != nil {
+				t.Fatal(err)
+			}
+			daemon.kill()
+			fillDisk(t, filepath.Join(disk, "ballast"))
+			daemon = startIn(t, dir)
+			client := jobsapi.Client{Client: &api.Client{Socket: filepath.Join(dir, "api.sock")}}
+			job, err := client.Job(context.Background(), "slow")
+			if err != nil || job.LastRun == nil || job.LastRun.State != "interrupted" {
+				t.Errorf("the run that was under way: %+v, %v", job.LastRun, err)
+			}
+			if used := usedNow(t, client.Client); used < 1 {
+				t.Errorf("%d units are used, want that of the pass", used)
+			}
+			if err := os.Remove(filepath.Join(disk, "ballast")); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, func() bool {
+				d, err := spend(client.Client)
+				return err == nil && d.Granted
+			})
+			daemon.kill()
+			startIn(t, dir)
+			if used := usedNow(t, client.Client); used < 2 {
+				t.Errorf("after another start %d units are used", used)
 			}
 		})
 	}

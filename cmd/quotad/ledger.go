@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -71,15 +72,15 @@ func (d *daemon) newLedger() (quota.Ledger, error) {
 	if d.config.Ledger.Backend == config.Embedded {
 		return boltledger.Open(boltledger.Config{
 			Path: d.statePath("ledger.db"), Unsynced: d.config.Ledger.Unsynced,
-			History: d.hasHistory(), AcceptNew: d.acceptLedger,
+			History: hasHistory(d.config.StateDir), AcceptNew: d.options.acceptLedger,
 		})
 	}
 	return d.newSharedLedger()
 }
 
 // hasHistory tells whether jobs ran here before, so that there must have been a ledger.
-func (d *daemon) hasHistory() bool {
-	kept, err := os.ReadDir(d.statePath("jobs"))
+func hasHistory(stateDir string) bool {
+	kept, err := os.ReadDir(filepath.Join(stateDir, "jobs"))
 	return err == nil && len(kept) > 0
 }
 

@@ -40,11 +40,10 @@ func lock(file *os.File) error {
 	if err != nil {
 		return err
 	}
-	if err := file.Truncate(0); err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(file, "%d\n", os.Getpid())
-	return err
+	// The pid is for people: a full disk is no reason to go without the lock.
+	_ = file.Truncate(0)
+	_, _ = fmt.Fprintf(file, "%d\n", os.Getpid())
+	return nil
 }
 
 // holder names the daemon that holds the lock, unless it is only about to write

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net"
 	"os"
 	"path/filepath"
 	"time"
@@ -16,7 +15,6 @@ import (
 
 	"quotad/cmd/quotad/config"
 	"quotad/quota/api"
-	"quotad/quota/server"
 )
 
 // The exit codes of quotad.
@@ -67,31 +65,24 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return fail(stderr, err)
 	}
 	o.config = cmp.Or(o.config, defaultConfig())
-	read := func() (*config.Config, error) { return load(o.config, systemd) }
-	c, err := read()
-	if err != nil {
-		fail(stderr, err)
-		if systemd.api != nil && !o.check {
-			turnAway(systemd.api, stderr)
-		}
-		return exitConfig
-	}
 	if o.check {
-		return check(c, o.strict, stdout, stderr)
+		return check(o, systemd, stdout, stderr)
 	}
-	if err := serve(o, c, read, systemd, newLogger(stderr, c.LogLevel)); err != nil {
-		return fail(stderr, err)
+	sup := newSupervisor(o, systemd, stderr)
+	if err := sup.run(); err != nil {
+		fail(stderr, err)
+		return exitCodeOf(err)
 	}
+	sup.log.Info().Msg("stopped")
 	return exitOK
 }
 
-// turnAway answers those who wait at the socket: as long as one does, systemd starts
-// a service again that has ended, until its start limit.
-func turnAway(l net.Listener, stderr io.Writer) {
-	why := api.NewProblem(api.BadConfiguration, "quotad cannot start: its configuration is not good")
-	if err := server.TurnAway(l, why); err != nil {
-		fail(stderr, fmt.Errorf("cannot answer those who wait at the socket: %w", err))
+// exitCodeOf returns the exit code that an error stands for.
+func exitCodeOf(err error) int {
+	if isConfig(err) {
+		return exitConfig
 	}
+	return exitError
 }
 
 // fail prints an error. Those of the configuration stand alone on their lines,
@@ -107,11 +98,16 @@ func fail(stderr io.Writer, err error) int {
 }
 
 func load(file string, systemd systemd) (*config.Config, error) {
+	return loadFor(config.Host{StateDirectory: systemd.stateDirectory}, file)
+}
+
+func loadFor(host config.Host, file string) (*config.Config, error) {
 	program, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("cannot tell where quotad itself is: %w", err)
 	}
-	return config.Load(file, config.Host{StateDirectory: systemd.stateDirectory, Programs: filepath.Dir(program), Now: time.Now()})
+	host.Programs, host.Now = filepath.Dir(program), time.Now()
+	return config.Load(file, host)
 }
 
 // defaultConfig returns the first of the default places in which something stands.

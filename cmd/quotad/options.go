@@ -18,8 +18,9 @@ Usage:
   quotad [--config FILE] [--accept-new-ledger]
                                    run until SIGTERM or SIGINT
   quotad --check [--strict] [--config FILE]
-                                   say what is wrong with the configuration, or
-                                   what it means, and exit
+                                   say what is wrong with the configuration and
+                                   the state that is there, or what the file
+                                   means, and exit; nothing is changed
   quotad --presets                 print the presets: what is known of providers
   quotad --version
 
@@ -40,11 +41,15 @@ A second SIGTERM ends them at once.
 
 On SIGHUP, as on quotactl reload, it reads its configuration again.
 
+If it cannot serve, it stays, answers every caller why, and tries again until it
+can: by itself, and at once on SIGHUP. It ends where it has no socket to answer on.
+
 Exit codes:
-  0   stopped as asked; or the configuration is good
-  1   could not run, or had to stop; with --strict, there are warnings
+  0   stopped as asked; or the configuration and the state are good
+  1   has no socket to answer on, or had to stop; with --check, could not serve with
+      the state that is there; with --strict, there are warnings
   2   wrong command line
-  78  the configuration is not good
+  78  the configuration is not good, and there is no socket to answer on
 
 Example: see what a file means, then run it
   $ quotad --check --config config.toml

@@ -15,11 +15,11 @@ import (
 // jobsUID is the user of jobs, who without a run token may only read; 0: there is
 // nobody of whom that could be told. Whoever starts quotad by hand asks as the same
 // user as the jobs.
-func (d *daemon) jobsUID() int {
+func (s *supervisor) jobsUID() int {
 	switch {
-	case d.config.Passes.User != nil:
-		return d.config.Passes.User.UID
-	case d.systemd.api != nil:
+	case s.config != nil && s.config.Passes.User != nil:
+		return s.config.Passes.User.UID
+	case s.systemd.api != nil:
 		return os.Getuid()
 	default:
 		return 0

@@ -84,7 +84,7 @@ func (d *daemon) reload(by string) (api.Reloaded, error) {
 // replace does what reload says. The caller holds the lock of the reloads.
 func (d *daemon) replace() ([]api.Change, error) {
 	was := d.reloads.current
-	is, err := d.read()
+	is, err := d.load()
 	if err != nil {
 		return nil, err
 	}

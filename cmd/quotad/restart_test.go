@@ -11,14 +11,10 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 const restartable = `
@@ -69,48 +65,6 @@ func TestRestartsLoseNobody(t *testing.T) {
 	callers.Wait()
 	t.Logf("%d calls were answered over %d restarts", answered.Load(), restarts)
 	if err := last.await(regexp.MustCompile("^serving$")); err != nil {
-		t.Error(err)
-	}
-}
-
-// Those who wait at the socket of a quotad whose configuration is not good are told
-// so, and nobody is left there for whom systemd would start it again.
-func TestBadConfigurationTurnsCallersAway(t *testing.T) {
-	const callers = 8
-	dir := shortDir(t)
-	path := filepath.Join(dir, "api.sock")
-	manager, socket := notifySocket(t, dir), passedSocket(t, path)
-	answers := make(chan error, callers)
-	for range callers {
-		conn, err := net.Dial("unix", path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		go func() { answers <- ask(conn) }()
-	}
-	daemon := startOn(t, dir, "nonsense = true\n", socket, "LISTEN_FDNAMES=api")
-	if code, err := daemon.end(); code != exitConfig || err != nil {
-		t.Errorf("exit code %d: %v, want %d", code, err, exitConfig)
-	}
-	for range callers {
-		select {
-		case err := <-answers:
-			if err == nil || !strings.HasPrefix(err.Error(), "503 ") || !strings.Contains(err.Error(), `"reason":"bad_configuration"`) {
-				t.Errorf("a caller got %v, want 503 bad_configuration", err)
-			}
-		case <-time.After(hangTimeout):
-			t.Fatal("a caller still waits")
-		}
-	}
-	waiting := []unix.PollFd{{Fd: int32(socket.Fd()), Events: unix.POLLIN}}
-	if n, err := unix.Poll(waiting, 0); n != 0 || err != nil {
-		t.Errorf("a connection still waits at the socket: %v", err)
-	}
-
-	startOn(t, dir, restartable, socket, "LISTEN_FDNAMES=api") // repaired
-	awaitNotice(t, manager, "(?s)READY=1\n.*")
-	if err := callOnce(path); err != nil {
 		t.Error(err)
 	}
 }

@@ -4,15 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	stdlog "log"
 	"net"
 	"os"
 	"os/signal"
 	"runtime/debug"
 	"syscall"
-	"time"
-
-	"github.com/rs/zerolog"
 
 	"quotad/cmd/quotad/config"
 	"quotad/jobs"
@@ -21,25 +17,6 @@ import (
 	"quotad/quota/api"
 	"quotad/quota/server"
 )
-
-// serve runs a daemon until a signal or a failure ends it.
-func serve(o options, c *config.Config, read func() (*config.Config, error), s systemd, log zerolog.Logger) error {
-	d := newDaemon(c, read, s, log)
-	d.acceptLedger = o.acceptLedger
-	signal.Notify(d.hangups, syscall.SIGHUP)
-	defer signal.Stop(d.hangups)
-	ask, force, done := d.heedSignals()
-	defer done()
-	if err := d.start(ask, force); err != nil {
-		d.stop()
-		return err
-	}
-	collectLater()
-	err := d.wait(ask)
-	d.stop()
-	d.log.Info().Msg("stopped")
-	return err
-}
 
 // gcPercent lets the heap grow to four times of what is live before it is collected.
 // Some 4 MB are: by default they would be collected every thousand requests, for a
@@ -55,7 +32,7 @@ func collectLater() {
 
 // heedSignals returns two contexts, until done: the first signal ends ask, by which the
 // daemon is asked to stop, and the second one force, which leaves its passes no time.
-func (d *daemon) heedSignals() (ask, force context.Context, done func()) {
+func (s *supervisor) heedSignals() (ask, force context.Context, done func()) {
 	ask, endAsk := context.WithCancel(context.Background())
 	force, endForce := context.WithCancel(context.Background())
 	signals, over, heeded := make(chan os.Signal, 2), make(chan struct{}), make(chan struct{})
@@ -71,8 +48,8 @@ func (d *daemon) heedSignals() (ask, force context.Context, done func()) {
 		defer close(heeded)
 		for _, step := range steps {
 			select {
-			case s := <-signals:
-				d.log.Info().Stringer("signal", s).Msg(step.message)
+			case got := <-signals:
+				s.log.Info().Stringer("signal", got).Msg(step.message)
 				step.do()
 			case <-over:
 				return
@@ -88,19 +65,10 @@ func (d *daemon) heedSignals() (ask, force context.Context, done func()) {
 	}
 }
 
-// wait returns when the daemon is to stop; the error is why it must.
-func (d *daemon) wait(ctx context.Context) error {
-	select {
-	case <-ctx.Done():
-		return nil
-	case err := <-d.failed:
-		return err
-	}
-}
-
-// serveAPI answers on the socket from here on.
-func (d *daemon) serveAPI(context.Context) error {
-	s, err := server.New(server.Config{
+// openAPI makes what answers callers.
+func (d *daemon) openAPI(context.Context) (err error) {
+	d.api, err = server.New(server.Config{
+		Door:       d.door,
 		Service:    d.service,
 		Clients:    d.clients,
 		Observer:   d.observer,
@@ -109,34 +77,22 @@ func (d *daemon) serveAPI(context.Context) error {
 		AdminGroup: d.config.Access.AdminGroup,
 		JobsUID:    d.jobsUID(),
 
-		Connections:        d.config.Access.Connections,
-		ConnectionsPerUser: d.config.Access.ConnectionsPerUser,
-		RoomFor:            []int{os.Getuid(), d.jobsUID()},
-		Self:               os.Getpid(),
-
 		Observe:     emitting[server.Event](&d.events),
 		Forbidden:   emitting[server.Attempt](&d.events),
 		ClientReset: emitting[server.ClientReset](&d.events),
-		ErrorLog:    stdlog.New(complaints{d.log}, "", 0),
 		Routes:      append(jobsserver.Routes(d.runner), jobsserver.PlanRoute(d.runner, d.service), d.metrics.Route(), server.ReloadRoute(d.reload)),
 		Status:      d.sections(),
 	})
-	if err != nil {
-		return err
-	}
-	listener, err := d.listen()
-	if err != nil {
-		return err
-	}
-	d.metrics.WatchConnections(s.Connections)
-	d.onStop("stop the API", func() error {
-		err := shutdown(s)
-		d.serving.Wait()
-		return err
-	})
-	d.serving.Go(func() { d.fail(s.Serve(listener)) })
-	if err := d.serveMetrics(s); err != nil {
-		return err
+	return err
+}
+
+// serve says where callers are answered, which they are by now.
+func (d *daemon) serve(context.Context) error {
+	d.metrics.WatchConnections(d.door.Connections)
+	d.onStop("stop the API", d.shut)
+	if d.scraped != nil {
+		d.serving.Go(func() { d.fail(d.door.ServeOnly(d.scraped, "/metrics", "/healthz", "/readyz")) })
+		d.log.Info().Stringer("address", d.scraped.Addr()).Msg("serving metrics")
 	}
 	d.log.Info().Str("version", api.BuildVersion()).Str("config", d.config.File).Str("ledger", d.config.Ledger.Backend).
 		Str("socket", d.socket()).Msg("serving")
@@ -155,53 +111,39 @@ func (d *daemon) sections() map[string]func(context.Context) any {
 	return sections
 }
 
-// fail ends the daemon, unless err is nil or something else does already.
-func (d *daemon) fail(err error) {
-	if err == nil {
-		return
-	}
-	select {
-	case d.failed <- err:
-	default:
-	}
-}
-
-// listen returns the socket that systemd passed, or one of our own, which passes
-// reach too.
-func (d *daemon) listen() (net.Listener, error) {
-	if d.systemd.api != nil {
-		return d.systemd.api, nil
+// openSocket opens a socket of our own, which passes reach too, unless there is one:
+// systemd's, or that of an earlier attempt.
+func (d *daemon) openSocket(context.Context) error {
+	if d.callers != nil {
+		return nil
 	}
 	l, err := server.Listen(d.config.Socket)
-	if user := d.config.Passes.User; err == nil && user != nil {
+	if err != nil {
+		return err
+	}
+	if user := d.config.Passes.User; user != nil {
 		if err := os.Chown(d.config.Socket, -1, user.GID); err != nil {
-			return nil, errors.Join(fmt.Errorf("cannot open the socket to the passes: %w", err), l.Close())
+			return errors.Join(fmt.Errorf("cannot open the socket to the passes: %w", err), l.Close())
 		}
 	}
-	return l, err
+	d.callers = l
+	return nil
 }
 
-// answerTime is how long requests that are in flight when the API stops may take.
-const answerTime = 5 * time.Second
-
-func shutdown(s *server.Server) error {
-	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
-	defer cancel()
-	return s.Shutdown(ctx)
+// openSchedule makes the schedule, whose loop tells systemd that quotad is alive.
+func (d *daemon) openSchedule(context.Context) (err error) {
+	if d.ticks, err = scheduler.New(d.runner.Tick, d.trouble); err != nil {
+		return err
+	}
+	d.onStop("end the schedule", d.ticks.Stop)
+	return d.feedWatchdog()
 }
 
 // runJobs begins with what a killed daemon left, what was missed, and what is to
 // run at the start, and goes on with the schedule.
-func (d *daemon) runJobs(ask, force context.Context) error {
-	var err error
-	if d.ticks, err = scheduler.New(d.runner.Tick, d.trouble); err != nil {
-		return err
-	}
-	if err := d.feedWatchdog(); err != nil {
-		return err
-	}
+func (d *daemon) runJobs(ask context.Context) error {
 	d.onStop("end the passes under way", func() error {
-		d.endPasses(force)
+		d.endPasses(d.force)
 		return nil
 	})
 	d.runner.Start(ask)
@@ -211,7 +153,6 @@ func (d *daemon) runJobs(ask, force context.Context) error {
 			return err
 		}
 	}
-	d.onStop("end the schedule", d.ticks.Stop)
 	d.ticks.Start()
 	return nil
 }
@@ -240,17 +181,18 @@ func (d *daemon) warn(c *config.Config) {
 	}
 }
 
-// serveMetrics answers scrapes at the configured loopback address too, and at
-// nothing else there but whether the daemon is well.
-func (d *daemon) serveMetrics(s *server.Server) error {
+// openMetrics takes the address at which scrapes are answered too, and nothing else but
+// whether the daemon is well.
+func (d *daemon) openMetrics(context.Context) (err error) {
 	if d.config.Metrics == "" {
 		return nil
 	}
-	listener, err := net.Listen("tcp", d.config.Metrics)
-	if err != nil {
+	if d.scraped, err = net.Listen("tcp", d.config.Metrics); err != nil {
 		return fmt.Errorf("cannot serve metrics: %w", err)
 	}
-	d.serving.Go(func() { d.fail(s.ServeOnly(listener, "/metrics", "/healthz", "/readyz")) })
-	d.log.Info().Stringer("address", listener.Addr()).Msg("serving metrics")
+	d.onStop("let go of the address of the metrics", func() error {
+		d.scraped.Close() // the door may have closed it
+		return nil
+	})
 	return nil
 }

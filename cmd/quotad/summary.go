@@ -16,20 +16,6 @@ import (
 	"quotad/quota/proxy"
 )
 
-// check warns of limits that the schedule does not fit, and says what the
-// configuration means; if it is strict, such a limit is an error.
-func check(c *config.Config, strict bool, stdout, stderr io.Writer) int {
-	warnings := c.Warnings()
-	if strict && len(warnings) > 0 {
-		return fail(stderr, warnings)
-	}
-	for _, one := range append(warnings, c.Reminders()...) {
-		fmt.Fprintln(stderr, one.Warning())
-	}
-	summarize(stdout, c)
-	return exitOK
-}
-
 // summarize says what a configuration means.
 func summarize(w io.Writer, c *config.Config) {
 	fmt.Fprintf(w, "%s is good.\n\n", c.File)

@@ -73,9 +73,9 @@ func reloading() string { return "RELOADING=1\n" + sdnotify.SdNotifyMonotonicUse
 
 // tellSystemd tells the service manager something that the daemon can go on
 // without.
-func (d *daemon) tellSystemd(state string) {
-	if err := d.systemd.notify(state); err != nil {
-		d.log.Warn().Err(err).Msg("systemd does not hear how quotad is")
+func (s *supervisor) tellSystemd(state string) {
+	if err := s.systemd.notify(state); err != nil {
+		s.log.Warn().Err(err).Msg("systemd does not hear how quotad is")
 	}
 }
 

@@ -164,6 +164,11 @@ func startOn(t *testing.T, dir, text string, socket *os.File, names string) *chi
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	return startFile(t, dir, config, socket, names)
+}
+
+func startFile(t *testing.T, dir, config string, socket *os.File, names string) *child {
+	t.Helper()
 	// LISTEN_PID is the pid of the process that the shell becomes.
 	cmd := exec.Command("sh", "-c", `LISTEN_PID=$$ exec quotad --config "$0"`, config)
 	cmd.Dir = "/"

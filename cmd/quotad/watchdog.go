@@ -19,14 +19,16 @@ func (d *daemon) feedWatchdog() error {
 		return nil
 	}
 	every := d.systemd.watchdog / chances
-	client := &api.Client{Socket: d.socket()}
-	return d.ticks.Beat(every, func() {
-		if err := answers(client, every); err != nil {
-			d.log.Error().Err(err).Dur("within_ms", every).Msg("the API does not answer: systemd is not told that quotad is alive")
-			return
-		}
-		d.tellSystemd("WATCHDOG=1")
-	})
+	return d.ticks.Beat(every, func() { d.beat(every) })
+}
+
+// beat tells systemd that quotad is alive, if callers are answered.
+func (s *supervisor) beat(within time.Duration) {
+	if err := answers(&api.Client{Socket: s.socket()}, within); err != nil {
+		s.log.Error().Err(err).Dur("within_ms", within).Msg("the API does not answer: systemd is not told that quotad is alive")
+		return
+	}
+	s.tellSystemd("WATCHDOG=1")
 }
 
 // answers asks the API what needs neither a disk nor Redis: that they are slow is

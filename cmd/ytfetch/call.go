@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
@@ -47,7 +48,7 @@ func (p *pass) call(ctx context.Context, at place) (got page, left int64, err er
 func (p *pass) acquire(ctx context.Context, requestID string) (api.Decision, error) {
 	d, err := p.quota.Acquire(ctx, api.AcquireRequest{Credential: p.credential, Operation: operation, RequestID: requestID})
 	switch {
-	case errors.Is(err, api.ErrUnreachable), errors.Is(err, api.ErrLedgerUnavailable):
+	case errors.Is(err, api.ErrUnreachable), errors.Is(err, api.ErrLedgerUnavailable), d.Status == http.StatusServiceUnavailable:
 		return d, &failure{exitUnavailable, fmt.Errorf("cannot ask for units: %w", err), api.Hint(err)}
 	case err != nil && d.Reason != "":
 		return d, &failure{exitConfiguration, fmt.Errorf("quotad refused %s: %w", operation, err), api.Hint(err)}

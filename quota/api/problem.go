@@ -26,8 +26,11 @@ const (
 	Busy quota.Reason = "busy"
 	// UpstreamUnreachable: 502, or 504 where it took too long; of a proxy.
 	UpstreamUnreachable quota.Reason = "upstream_unreachable"
-	// BadConfiguration: 503, the daemon cannot start with the file that it has.
+	// BadConfiguration: 503, the daemon cannot serve with the file that it has, and
+	// tries again.
 	BadConfiguration quota.Reason = "bad_configuration"
+	// NotServing: 503, the daemon cannot serve for any other cause, and tries again.
+	NotServing quota.Reason = "not_serving"
 )
 
 // ErrLedgerUnavailable is a Problem of reason LedgerUnavailable: the daemon
@@ -75,6 +78,7 @@ var answers = [...]answer{
 	{reason: Busy, status: http.StatusServiceUnavailable},
 	{reason: UpstreamUnreachable, status: http.StatusBadGateway},
 	{reason: BadConfiguration, status: http.StatusServiceUnavailable, hint: "quotad --check tells what is wrong with the file"},
+	{reason: NotServing, status: http.StatusServiceUnavailable},
 	{reason: InternalError, status: http.StatusInternalServerError}, // the last: also stands for what is not listed
 }
 

@@ -207,6 +207,8 @@ type Reloaded struct {
 	Changes []Change `json:"changes"` // none: the file means what it meant before
 	// Reminders tell of what is hardly meant for ever: limits that are not enforced.
 	Reminders []string `json:"reminders,omitempty"`
+	// Started says that quotad could not serve before, and does now.
+	Started bool `json:"started,omitempty"`
 }
 
 // A Change is a difference between two configurations.

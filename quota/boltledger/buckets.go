@@ -71,12 +71,12 @@ func credentialsOf(tx *bbolt.Tx) (names []string, err error) {
 }
 
 // identity returns the ledger's id and the number of its last transaction.
-func (l *Ledger) identity() (id string, transaction int, err error) {
+func (l *Ledger) identity() (is identity, err error) {
 	err = l.db.View(func(tx *bbolt.Tx) error {
-		id, transaction = string(tx.Bucket(headBucket).Get(idKey)), tx.ID()
+		is = identity{string(tx.Bucket(headBucket).Get(idKey)), tx.ID()}
 		return nil
 	})
-	return id, transaction, err
+	return is, err
 }
 
 // buckets is what the file has of one credential: its log by entry id, the ids

@@ -54,7 +54,7 @@ func (l *Clients) openDB() error {
 	if err != nil {
 		return err
 	}
-	if err := guard(func() error { return db.Update(createClientsHead) }); err != nil {
+	if err := guard(func() error { return ensureClientsHead(db) }); err != nil {
 		return errors.Join(err, db.Close())
 	}
 	l.db = db
@@ -114,11 +114,22 @@ func checkRecords(tx *bbolt.Tx, size int64) error {
 	})
 }
 
+// ensureClientsHead makes a new file one of client limits, and writes nothing to another:
+// the disk may be full.
+func ensureClientsHead(db *bbolt.DB) error {
+	has := false
+	err := db.View(func(tx *bbolt.Tx) error {
+		has = tx.Bucket(headBucket) != nil
+		return nil
+	})
+	if err != nil || has {
+		return err
+	}
+	return db.Update(createClientsHead)
+}
+
 // createClientsHead makes a new file one of client limits.
 func createClientsHead(tx *bbolt.Tx) error {
-	if tx.Bucket(headBucket) != nil {
-		return nil
-	}
 	head, err := tx.CreateBucket(headBucket)
 	if err != nil {
 		return err

@@ -47,9 +47,17 @@ func open(t *testing.T, content []byte) (l *Ledger, refused bool) {
 	if err := os.WriteFile(path, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	verified := Verify(Config{Path: path})
 	l, err := Open(Config{Path: path})
+	if (verified == nil) != (err == nil) {
+		t.Errorf("verified: %v, but opened: %v", verified, err)
+	}
 	if err == nil {
 		return l, false
+	}
+	// A later attempt finds the same, whatever the first one left open.
+	if _, again := Open(Config{Path: path}); again == nil || again.Error() != err.Error() {
+		t.Errorf("at first %v, then %v", err, again)
 	}
 	for _, want := range []string{path, " is damaged: ", "restore it from a backup, or move it away"} {
 		if !strings.Contains(err.Error(), want) {

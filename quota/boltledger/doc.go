@@ -9,7 +9,7 @@
 //
 // On disk: ledger.db, and ledger.db.position, a line beside it that tells which ledger
 // it was and how far it went. Whoever puts an older copy or none in its place is
-// told so at the start.
+// told so at the start. Verify says the same without a change to any of it.
 //
 // [Clients] (clients*.go, sweep.go) keeps the records of client limits in a file beside it,
 // clients.db, which is not synced: a lost record is a fresh budget there. A batch is decided

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"syscall"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -29,32 +30,50 @@ func (l *Ledger) openFile(config Config) (err error) {
 	if isNew && config.History && !config.AcceptNew {
 		return errUnexpected(config.Path, "is missing, though there has been one")
 	}
-	err = guard(func() error { return l.openDB(config, isNew) })
-	if fault := (&faultError{}); errors.As(err, &fault) { // the file stays locked until the process ends
-		return damaged(config.Path, fault.Error())
+	if isNew { // what a full disk leaves of a new file is no damaged one
+		defer func() {
+			if err != nil {
+				os.Remove(config.Path)
+			}
+		}()
+	}
+	var file *os.File
+	err = guard(func() error {
+		return l.openDB(config, &bbolt.Options{NoSync: config.Unsynced, FreelistType: bbolt.FreelistMapType}, &file)
+	})
+	if fault := (&faultError{}); errors.As(err, &fault) {
+		return errors.Join(damaged(config.Path, fault.Error()), abandon(file))
 	}
 	if err != nil {
 		return err
 	}
 	if err := l.expect(config, isNew); err != nil {
-		if isNew {
-			err = errors.Join(err, os.Remove(config.Path))
-		}
 		return errors.Join(err, l.db.Close())
 	}
 	return nil
 }
 
-func (l *Ledger) openDB(config Config, isNew bool) (err error) {
-	l.db, err = bbolt.Open(config.Path, 0o600, &bbolt.Options{
-		Timeout:      lockWait,
-		NoSync:       config.Unsynced,
-		FreelistType: bbolt.FreelistMapType,
-	})
+// abandon unlocks a file that bbolt cannot close any more, so that one that was put back can
+// be opened. What is mapped of it stays mapped, and would stay locked.
+func abandon(file *os.File) error {
+	return errors.Join(syscall.Flock(int(file.Fd()), syscall.LOCK_UN), file.Close())
+}
+
+// openDB opens the file, which is in opened even if it does not return. A new one becomes
+// a ledger.
+func (l *Ledger) openDB(config Config, options *bbolt.Options, opened **os.File) (err error) {
+	options.Timeout = lockWait
+	options.OpenFile = func(name string, flag int, mode os.FileMode) (*os.File, error) {
+		file, err := os.OpenFile(name, flag, mode)
+		*opened = file
+		return file, err
+	}
+	_, missing := os.Stat(config.Path)
+	l.db, err = bbolt.Open(config.Path, 0o600, options)
 	if err != nil {
 		return openError(config.Path, err)
 	}
-	if isNew {
+	if missing != nil {
 		err = l.db.Update(createHead)
 	}
 	if err == nil {

@@ -3,6 +3,7 @@ package boltledger
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 )
@@ -17,15 +18,28 @@ type position struct {
 
 const positionFormat = "%32s %020d\n"
 
-// openPosition opens the position beside a ledger, and returns what it says; ok is
-// false where it says nothing yet.
-func openPosition(path string) (p *position, id string, written int, ok bool, err error) {
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+// An identity says which ledger there is and how far it went; the zero value says nothing.
+type identity struct {
+	id          string
+	transaction int
+}
+
+func positionPath(path string) string { return path + ".position" }
+
+// openPosition opens the position beside a ledger, and returns what it says.
+func openPosition(path string) (*position, identity, error) {
+	file, err := os.OpenFile(positionPath(path), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, "", 0, false, fmt.Errorf("cannot open the ledger's position: %w", err)
+		return nil, identity{}, fmt.Errorf("cannot open the ledger's position: %w", err)
 	}
-	_, err = fmt.Fscanf(file, positionFormat, &id, &written)
-	return &position{file: file}, id, written, err == nil, nil
+	return &position{file: file}, parseIdentity(file), nil
+}
+
+func parseIdentity(r io.Reader) (p identity) {
+	if _, err := fmt.Fscanf(r, positionFormat, &p.id, &p.transaction); err != nil {
+		return identity{}
+	}
+	return p
 }
 
 // write says that the transaction of that number is on disk.
@@ -58,25 +72,37 @@ func takeAccepted(path string) error {
 
 // expect compares the ledger that is there with the one that was.
 func (l *Ledger) expect(config Config, isNew bool) error {
-	p, id, written, ok, err := openPosition(config.Path + ".position")
+	p, was, err := openPosition(config.Path)
 	if err != nil {
 		return err
 	}
-	own, transaction, err := l.identity()
-	if err == nil && !config.AcceptNew {
-		switch {
-		case isNew && (ok || config.History):
-			err = errUnexpected(config.Path, "is missing, though there has been one")
-		case ok && id != own:
-			err = errUnexpected(config.Path, "is not the one that was here")
-		case ok && transaction < written:
-			err = errUnexpected(config.Path, "is older than it was")
-		}
+	is, err := l.identity()
+	if err == nil {
+		err = config.compare(isNew, is, was)
 	}
 	if err != nil {
 		return errors.Join(err, p.close())
 	}
-	p.id = own
+	p.id = is.id
 	l.position = p
-	return errors.Join(l.notePosition(transaction), takeAccepted(config.Path))
+	if err := l.notePosition(is.transaction); err != nil {
+		l.noteWrite(err) // a full disk is no reason not to read the ledger
+		return nil
+	}
+	return takeAccepted(config.Path)
+}
+
+// compare returns what is wrong with the ledger that is there, by what was before.
+func (c Config) compare(isNew bool, is, was identity) error {
+	switch {
+	case c.AcceptNew:
+		return nil
+	case isNew && (c.History || was.id != ""):
+		return errUnexpected(c.Path, "is missing, though there has been one")
+	case was.id != "" && is.id != was.id:
+		return errUnexpected(c.Path, "is not the one that was here")
+	case is.transaction < was.transaction:
+		return errUnexpected(c.Path, "is older than it was")
+	}
+	return nil
 }

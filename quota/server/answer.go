@@ -299,7 +299,7 @@ func write(w http.ResponseWriter, status int, contentType []string, v any) {
 
 func send(w http.ResponseWriter, status int, contentType []string, body []byte) {
 	w.Header()["Content-Type"] = contentType
-	if status == http.StatusServiceUnavailable {
+	if status == http.StatusServiceUnavailable && w.Header()["Retry-After"] == nil {
 		w.Header()["Retry-After"] = retrySoon
 	}
 	w.WriteHeader(status)

@@ -29,6 +29,7 @@ type connection struct {
 	net.Conn
 	limiter *limiter
 	peer    peer
+	shares  bool // it counts against the room that users share
 	phase   atomic.Int32
 }
 

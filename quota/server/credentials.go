@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -117,11 +118,6 @@ func (s *Server) unknownCredential(name string) error {
 	return p
 }
 
-// healthz answers because it can.
-func (s *Server) healthz(context.Context, *Session, None) (map[string]string, error) {
-	return map[string]string{"status": "ok"}, nil
-}
-
 func (s *Server) readyz(ctx context.Context, _ *Session, _ None) (api.Ledger, error) {
 	health := s.service.Health(ctx)
 	if !health.Reachable {
@@ -202,6 +198,9 @@ func ReloadRoute(reload func(by string) (api.Reloaded, error)) Route {
 		Method: http.MethodPost, Path: "/v1/reload", Access: Operate, Does: "read the configuration again",
 		Handle: Handle(func(_ context.Context, c *Session, _ None) (api.Reloaded, error) {
 			done, err := reload(c.Caller.By())
+			if errors.As(err, new(*api.Problem)) {
+				return api.Reloaded{}, err
+			}
 			if err != nil {
 				return api.Reloaded{}, api.NewProblem(api.Conflict, "%v", err)
 			}

@@ -1,8 +1,9 @@
 // Package server is the daemon's local API: HTTP/1.1 over a Unix socket.
 //
-// A request goes this way. Server.Serve accepts a connection, which the limiter
+// A request goes this way. Door.Serve accepts a connection, which the limiter
 // counts by the user at its other end (SO_PEERCRED), or answers 503 where there are
-// too many. ServeHTTP refuses what a browser sends, and the mux finds the Route.
+// too many. The Door hands the request to the Server that it leads to: one that is
+// Refusing while the daemon cannot serve, else the one that decides. ServeHTTP refuses what a browser sends, and the mux finds the Route.
 // Its guard makes a Session of the request: who calls, with which run token, and
 // whether the route's Access is for them. The Handler decodes the fields of the body or
 // the query into a struct, asks the quota.Service, or for clients the clientlimit.Service,

@@ -41,13 +41,14 @@ const unreadTime = 300 * time.Millisecond
 // others; the flood of many leaves room for root, for the users named to it, and for
 // the listeners that cannot tell users apart, which metrics are read from.
 type limiter struct {
-	most, mostOfUser int
-	apart            []int // uids that have room of their own
-	self             int   // the pid whose connections have no bound; 0: there is none
-	log              *log.Logger
-	draining         atomic.Bool
+	self     int // the pid whose connections have no bound; 0: there is none
+	log      *log.Logger
+	draining atomic.Bool
 
 	mu        sync.Mutex // guards what follows
+	most      int        // connections at once
+	ofUser    int        // of these, of one uid
+	apart     []int      // uids that have room of their own
 	listeners []*limitListener
 	open      map[*connection]bool
 	shared    int         // of open, those that count against most
@@ -57,17 +58,25 @@ type limiter struct {
 	changed   chan struct{} // holds one if a connection is in another phase, or has ended
 }
 
-func newLimiter(c Config) *limiter {
-	return &limiter{
-		most:       cmp.Or(c.Connections, DefaultConnections),
-		mostOfUser: cmp.Or(c.ConnectionsPerUser, DefaultConnectionsPerUser),
-		apart:      append([]int{0, unknownUID}, c.RoomFor...),
-		self:       c.Self,
-		log:        cmp.Or(c.ErrorLog, log.Default()),
-		open:       make(map[*connection]bool),
-		byUser:     make(map[int]int),
-		changed:    make(chan struct{}, 1),
+func newLimiter(c DoorConfig) *limiter {
+	l := &limiter{
+		self:    c.Self,
+		log:     cmp.Or(c.ErrorLog, log.Default()),
+		open:    make(map[*connection]bool),
+		byUser:  make(map[int]int),
+		changed: make(chan struct{}, 1),
 	}
+	l.bound(c)
+	return l
+}
+
+// bound sets the bounds of connections that come from now on.
+func (l *limiter) bound(c DoorConfig) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.most = cmp.Or(c.Connections, DefaultConnections)
+	l.ofUser = cmp.Or(c.ConnectionsPerUser, DefaultConnectionsPerUser)
+	l.apart = append([]int{0, unknownUID}, c.RoomFor...)
 }
 
 // listen returns a listener whose connections are counted. They may ask for the
@@ -121,23 +130,24 @@ func (l *limiter) enter(c *connection) bool {
 		l.open[c] = true
 		return true
 	}
-	uid, shares := c.peer.uid, l.shares(c)
+	uid := c.peer.uid
+	c.shares = !slices.Contains(l.apart, uid)
 	ofUser := l.byUser[uid]
 	switch {
-	case ofUser >= l.mostOfUser:
-		c.peer.refusal = fmt.Sprintf("uid %d has %s, the most at once", uid, quota.Count(l.mostOfUser, "connection", "connections"))
-	case shares && l.shared >= l.most:
+	case ofUser >= l.ofUser:
+		c.peer.refusal = fmt.Sprintf("uid %d has %s, the most at once", uid, quota.Count(l.ofUser, "connection", "connections"))
+	case c.shares && l.shared >= l.most:
 		c.peer.refusal = quota.Count(l.most, "connection is", "connections are") + " the most at once"
 	}
 	if c.peer.refusal != "" {
 		l.refuse(c.peer.refusal)
 	}
-	if ofUser >= l.mostOfUser+overflow || shares && l.shared >= l.most+overflow {
+	if ofUser >= l.ofUser+overflow || c.shares && l.shared >= l.most+overflow {
 		return false
 	}
 	l.open[c] = true
 	l.byUser[uid]++
-	if shares {
+	if c.shares {
 		l.shared++
 	}
 	return true
@@ -146,9 +156,6 @@ func (l *limiter) enter(c *connection) bool {
 // isOwn tells whether this process is at the other end. The pid is proof of that,
 // though not of anything else: ours belongs to nobody before we end.
 func (l *limiter) isOwn(c *connection) bool { return c.peer.pid != 0 && c.peer.pid == l.self }
-
-// shares tells whether a connection counts against the room that users share.
-func (l *limiter) shares(c *connection) bool { return !slices.Contains(l.apart, c.peer.uid) }
 
 // refuse counts a refusal, and tells the log once a minute. The caller holds mu.
 func (l *limiter) refuse(why string) {
@@ -170,7 +177,7 @@ func (l *limiter) leave(c *connection) {
 	if l.isOwn(c) {
 		return
 	}
-	if l.shares(c) {
+	if c.shares {
 		l.shared--
 	}
 	if l.byUser[c.peer.uid]--; l.byUser[c.peer.uid] == 0 {

@@ -137,7 +137,7 @@ func (s *Server) route(routes []Route) error {
 	for path, allowed := range methods {
 		s.mux.Handle(path, wrongMethod(allowed))
 	}
-	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { writeProblem(w, notFound(r.URL.Path)) })
+	s.mux.HandleFunc("/", s.elsewhere)
 	return nil
 }
 

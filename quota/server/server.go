@@ -2,9 +2,7 @@ package server
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"log"
 	"net"
 	"net/http"
 	"slices"
@@ -72,19 +70,9 @@ type Config struct {
 	// ClientReset is told, in the same way, that an operator had a subject begin anew. Nil:
 	// nobody is told.
 	ClientReset func(ClientReset)
-	// Connections is the most at once of all users together, ConnectionsPerUser of
-	// one of them. 0: the defaults.
-	Connections, ConnectionsPerUser int
-	// RoomFor are users whose connections count against ConnectionsPerUser alone, so
-	// that others cannot lock them out. Root is one without being named.
-	RoomFor []int
-	// Self is the pid of a process whose connections are always heard, whoever
-	// crowds at the socket: the daemon's own, which asks itself whether it answers.
-	// 0: there is none.
-	Self int
-	// ErrorLog is where net/http complains, of panics for example, and where it is
-	// said that connections are refused. Nil: where package log writes to.
-	ErrorLog *log.Logger
+	// Door lets the callers in. Nil: one of the server's own, with the bounds of DoorConfig.
+	Door *Door
+	DoorConfig
 }
 
 // An Attempt is a request that its caller may not make.
@@ -95,7 +83,7 @@ type Attempt struct {
 	Detail string
 }
 
-// A Server serves the API on any number of listeners.
+// A Server answers the requests of the API, on any number of listeners of its Door.
 type Server struct {
 	service    *quota.Service
 	clients    *clientlimit.Service
@@ -114,11 +102,11 @@ type Server struct {
 	routes     []Route
 	firstWords map[string]bool // of the routes' paths
 	mux        *http.ServeMux
-	limiter    *limiter
+	refusal    *Refusal // nil: the server decides
+	door       *Door
 	followers  followers
 	longReads  *longReads
 	refusals   *refusals
-	http       *http.Server
 	closing    chan struct{} // closed when the server shuts down, so that streams end
 	endStreams func()        // closes it, once
 }
@@ -126,6 +114,17 @@ type Server struct {
 // New returns a server that is ready to Serve. It fails when two routes,
 // or two sections of the status, have one name.
 func New(c Config) (*Server, error) {
+	s := newServer(c)
+	for name := range s.sections {
+		if slices.Contains(ownSections, name) {
+			return nil, fmt.Errorf("section %q of the status is quota's own", name)
+		}
+	}
+	return s, s.route(slices.Concat(s.ownRoutes(), s.clientRoutes(), c.Routes))
+}
+
+// newServer returns a server without routes.
+func newServer(c Config) *Server {
 	s := &Server{
 		service:    c.Service,
 		clients:    c.Clients,
@@ -141,11 +140,16 @@ func New(c Config) (*Server, error) {
 
 		clientReset: c.ClientReset,
 
-		limiter:   newLimiter(c),
+		door:      c.Door,
 		followers: followers{count: make(map[int]int)},
 		longReads: newLongReads(),
 		refusals:  newRefusals(time.Now()),
 		closing:   make(chan struct{}),
+	}
+	s.endStreams = sync.OnceFunc(func() { close(s.closing) })
+	if s.door == nil {
+		s.door = NewDoor(c.DoorConfig)
+		s.door.Lead(s)
 	}
 	if s.adminGroup == "" {
 		s.adminGroup = DefaultAdminGroup
@@ -165,27 +169,7 @@ func New(c Config) (*Server, error) {
 	if s.forbidden == nil {
 		s.forbidden = func(Attempt) {}
 	}
-	for name := range s.sections {
-		if slices.Contains(ownSections, name) {
-			return nil, fmt.Errorf("section %q of the status is quota's own", name)
-		}
-	}
-	if err := s.route(slices.Concat(s.ownRoutes(), s.clientRoutes(), c.Routes)); err != nil {
-		return nil, err
-	}
-	s.http = &http.Server{
-		Handler:                      s,
-		ConnContext:                  s.limiter.context,
-		ConnState:                    s.limiter.state,
-		ErrorLog:                     c.ErrorLog,
-		ReadTimeout:                  readTimeout,
-		WriteTimeout:                 writeTimeout,
-		IdleTimeout:                  api.IdleTimeout,
-		MaxHeaderBytes:               maxHeader,
-		DisableGeneralOptionsHandler: true,
-	}
-	s.endStreams = sync.OnceFunc(func() { close(s.closing) })
-	return s, nil
+	return s
 }
 
 // ServeHTTP answers one request.
@@ -214,35 +198,16 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(w, r)
 }
 
-// Serve answers the connections of a listener, which it closes in the end,
-// until Shutdown. Who calls is known on Unix sockets only: on any other
-// listener callers without a run token may read and nothing more.
-func (s *Server) Serve(l net.Listener) error { return s.serve(s.limiter.listen(l, nil)) }
+// Serve is that of the server's door.
+func (s *Server) Serve(l net.Listener) error { return s.door.Serve(l) }
 
-// ServeOnly is Serve for the paths named; nothing else is found on the listener.
+// ServeOnly is that of the server's door.
 func (s *Server) ServeOnly(l net.Listener, paths ...string) error {
-	return s.serve(s.limiter.listen(l, paths))
+	return s.door.ServeOnly(l, paths...)
 }
 
-func (s *Server) serve(l net.Listener) error {
-	if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) && !s.limiter.isClosed(err) {
-		return fmt.Errorf("cannot serve the API: %w", err)
-	}
-	return nil
-}
+// Connections is that of the server's door.
+func (s *Server) Connections() Connections { return s.door.Connections() }
 
-// Connections tells how many there are on all listeners together.
-func (s *Server) Connections() Connections { return s.limiter.connections() }
-
-// Shutdown closes the listeners, answers every request that has arrived and
-// returns. When ctx ends first, the connections left are cut and its error is
-// returned.
-func (s *Server) Shutdown(ctx context.Context) error {
-	s.endStreams()
-	s.limiter.drain(ctx)
-	err := s.http.Shutdown(ctx)
-	if err != nil {
-		s.http.Close()
-	}
-	return err
-}
+// Shutdown is that of the server's door.
+func (s *Server) Shutdown(ctx context.Context) error { return s.door.Shutdown(ctx) }

@@ -45,9 +45,19 @@ func (c *contents) open(n node) (file fileText) {
 	}
 	c.path = string(name)
 	file, err := readFile(c.path)
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && n.document.host.Checking && strings.HasPrefix(c.path, serviceCredentials):
+		n.warn("is there only while the service runs: LoadCredential=%s:… of its unit brings it", filepath.Base(c.path))
+		return file
+	case errors.Is(err, fs.ErrPermission):
+		n.fail("cannot be read: %v%s", err, cureOfPermission(c.path, strconv.Itoa(os.Getegid())))
+		return file
+	case err != nil:
 		n.fail("cannot be read: %v", err)
 		return file
+	}
+	if reader := n.document.host.Reader; reader != nil && !file.readableBy(reader) {
+		n.fail("%s is not for user %s to read%s", c.path, reader.Username, cureOfPermission(c.path, reader.Gid))
 	}
 	if file.writable {
 		n.warn("everybody on this host may write %s: chmod o-w %s", c.path, c.path)
@@ -84,6 +94,18 @@ func (d *workDir) decode(n node) {
 	case !info.IsDir():
 		n.fail("%s is a file: name a directory, %s", *d, cure)
 	}
+}
+
+// serviceCredentials is where systemd keeps what LoadCredential= brings, see systemd.exec(5).
+const serviceCredentials = "/run/credentials/"
+
+// cureOfPermission says how a group comes to read a file that is not for others.
+func cureOfPermission(path, gid string) string {
+	group, err := user.LookupGroupId(gid)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf(": let quotad's group read it, as root: chgrp %s %s && chmod 640 %s", group.Name, path, path)
 }
 
 // A variable is the value of a variable of the environment.

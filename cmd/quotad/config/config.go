@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"fmt"
+	"os/user"
 	"path/filepath"
 	"time"
 	_ "time/tzdata" // time zones mean the same on a host that has no database of them
@@ -91,6 +92,12 @@ type Host struct {
 	Programs string
 	// Now is the time by which presets are found old; zero: none is.
 	Now time.Time
+	// Checking says that the file is read for a service that need not run: what systemd
+	// brings with it may be missing.
+	Checking bool
+	// Reader is who has to be able to read what the file names, where that is somebody
+	// else than whoever reads it now; nil: nobody else.
+	Reader *user.User
 }
 
 // Load reads a file. The error is an Errors, unless the file could not be read.

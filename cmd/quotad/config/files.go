@@ -5,6 +5,9 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/user"
+	"slices"
+	"strconv"
 	"syscall"
 )
 
@@ -15,6 +18,24 @@ const longestFile = 1 << 20
 type fileText struct {
 	text               string
 	readable, writable bool
+	info               fs.FileInfo
+}
+
+// readableBy tells whether a user may read the file, by its mode.
+func (f fileText) readableBy(u *user.User) bool {
+	stat, ok := f.info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return true
+	}
+	groups, _ := u.GroupIds()
+	mode := f.info.Mode()
+	switch {
+	case strconv.Itoa(int(stat.Uid)) == u.Uid:
+		return mode&0o400 != 0
+	case slices.Contains(groups, strconv.Itoa(int(stat.Gid))):
+		return mode&0o040 != 0
+	}
+	return f.readable
 }
 
 // readFile reads a regular file: of any other, a pipe for instance, one could wait
@@ -39,7 +60,7 @@ func readFile(path string) (fileText, error) {
 	if len(text) > longestFile {
 		return fileText{}, fmt.Errorf("%s has more than %d bytes: name a smaller file", path, longestFile)
 	}
-	return fileText{text: string(text), readable: info.Mode()&0o004 != 0, writable: info.Mode()&0o002 != 0}, nil
+	return fileText{text: string(text), readable: info.Mode()&0o004 != 0, writable: info.Mode()&0o002 != 0, info: info}, nil
 }
 
 func kindOf(mode fs.FileMode) string {

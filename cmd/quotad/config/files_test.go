@@ -2,8 +2,11 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"os"
+	"os/user"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -70,5 +73,60 @@ func TestSecretsOfAJob(t *testing.T) {
 	}
 	if got := c.Jobs[0].Secrets; len(got) != 1 || got[0] != "hunter2hunter2" {
 		t.Errorf("got %q", got)
+	}
+}
+
+const proxiedBy = good + `
+[credentials.youtube.proxy]
+upstream = "https://www.googleapis.com"
+key_file = %q
+routes = {}
+`
+
+// What systemd brings with LoadCredential= is not there while the service does not run:
+// that is no error of a file that is only checked.
+func TestCheckingWithoutTheService(t *testing.T) {
+	dir := t.TempDir()
+	program(t, dir, "fetch")
+	file := write(t, dir, "config.toml", fmt.Sprintf(proxiedBy, "/run/credentials/no.service/key"))
+	host := Host{StateDirectory: "/state", Programs: dir}
+	if _, err := Load(file, host); err == nil || !strings.Contains(err.Error(), "cannot be read") {
+		t.Errorf("at a start: %v", err)
+	}
+	host.Checking = true
+	c, err := Load(file, host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(c.Warnings()); !strings.Contains(got, "LoadCredential=key:") {
+		t.Errorf("got the warnings %s", got)
+	}
+}
+
+// A key that root has closed to quotad's user is an error with its cure, also for root who
+// checks the file.
+func TestKeyOfRootAlone(t *testing.T) {
+	reader, err := user.Lookup("nobody")
+	if os.Getuid() != 0 || err != nil {
+		t.Skip("only root can have a file that another user cannot read")
+	}
+	dir := t.TempDir()
+	program(t, dir, "fetch")
+	key := write(t, dir, "key", "secret\n")
+	file := write(t, dir, "config.toml", fmt.Sprintf(proxiedBy, key))
+	host := Host{StateDirectory: "/state", Programs: dir, Checking: true}
+	if _, err := Load(file, host); err != nil {
+		t.Fatal(err)
+	}
+	host.Reader = reader
+	if _, err := Load(file, host); err == nil || !strings.Contains(err.Error(), "is not for user nobody to read: let quotad's group read it, as root: chgrp ") {
+		t.Errorf("got %v", err)
+	}
+	gid, _ := strconv.Atoi(reader.Gid)
+	if err := errors.Join(os.Chown(key, 0, gid), os.Chmod(key, 0o640)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(file, host); err != nil {
+		t.Errorf("with the cure: %v", err)
 	}
 }

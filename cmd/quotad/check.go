@@ -1,0 +1,143 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"quotad/cmd/quotad/config"
+	"quotad/quota/boltledger"
+)
+
+// systemState is the state directory of the service that reads systemConfig.
+const systemState = "/var/lib/quotad"
+
+// check says what is wrong with the configuration and with the state that is there, or
+// what the configuration means. It changes nothing. It warns of limits that the schedule
+// does not fit; if it is strict, such a limit is an error.
+func check(o options, s systemd, stdout, stderr io.Writer) int {
+	c, err := loadFor(checkedHost(o, s), o.config)
+	if err != nil {
+		fail(stderr, err)
+		return exitConfig
+	}
+	warnings := c.Warnings()
+	if o.strict && len(warnings) > 0 {
+		return fail(stderr, warnings)
+	}
+	for _, one := range append(warnings, c.Reminders()...) {
+		fmt.Fprintln(stderr, one.Warning())
+	}
+	if err := checkState(c); err != nil {
+		return fail(stderr, fmt.Errorf("%s is good, but quotad could not serve: %w", c.File, err))
+	}
+	summarize(stdout, c)
+	return exitOK
+}
+
+// checkedHost is where the configuration is to be used: for the file of the service, in
+// its state directory and by its user, though systemd says nothing of these here.
+func checkedHost(o options, s systemd) config.Host {
+	host := config.Host{StateDirectory: s.stateDirectory, Checking: true}
+	if _, err := os.Stat(systemState); err == nil && o.config == systemConfig && s.stateDirectory == "" {
+		host.StateDirectory = systemState
+	}
+	if uid, ok := ownerOf(host.StateDirectory); ok && uid != 0 && os.Geteuid() == 0 {
+		host.Reader, _ = user.LookupId(strconv.Itoa(uid))
+	}
+	return host
+}
+
+// ownerOf returns who owns a file; ok is false where there is none.
+func ownerOf(path string) (uid int, ok bool) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0, false
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return int(stat.Uid), ok
+}
+
+// checkState returns what would keep quotad from serving with the state that is there. Of
+// a daemon that has it in use, the state is good and the ports are its own.
+func checkState(c *config.Config) error {
+	if _, err := os.Stat(c.StateDir); errors.Is(err, fs.ErrNotExist) {
+		return checkPorts(c)
+	}
+	if isLocked(c.StateDir) {
+		return nil
+	}
+	if err := unix.Faccessat(unix.AT_FDCWD, c.StateDir, unix.W_OK|unix.X_OK, unix.AT_EACCESS); err != nil {
+		return fmt.Errorf("cannot write to the state directory %q: %w", c.StateDir, err)
+	}
+	if err := checkOwners(c.StateDir); err != nil {
+		return err
+	}
+	if c.Ledger.Backend == config.Embedded {
+		err := boltledger.Verify(boltledger.Config{Path: filepath.Join(c.StateDir, "ledger.db"), History: hasHistory(c.StateDir)})
+		if err != nil {
+			return err
+		}
+	}
+	return checkPorts(c)
+}
+
+// isLocked tells whether a daemon uses a state directory.
+func isLocked(dir string) bool {
+	file, err := os.Open(filepath.Join(dir, lockName))
+	if err != nil {
+		return false
+	}
+	defer file.Close() // which unlocks it
+	return errors.Is(syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
+}
+
+// checkOwners holds that what quotad writes to in its state directory is of one user: a
+// copy that root has put back is nobody else's to open.
+func checkOwners(dir string) error {
+	own, _ := ownerOf(dir)
+	for _, pattern := range []string{"*", "jobs/*", "journal/*"} {
+		paths, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil {
+			return err
+		}
+		for _, path := range paths {
+			if uid, ok := ownerOf(path); ok && uid != own {
+				return fmt.Errorf("%q belongs to user %s, and the state directory to %s: chown %s: %s", path, nameOf(uid), nameOf(own), nameOf(own), path)
+			}
+		}
+	}
+	return nil
+}
+
+// nameOf returns what a user is called, the uid where nobody knows.
+func nameOf(uid int) string {
+	if u, err := user.LookupId(strconv.Itoa(uid)); err == nil {
+		return u.Username
+	}
+	return strconv.Itoa(uid)
+}
+
+// checkPorts holds that the ports that quotad listens on are free.
+func checkPorts(c *config.Config) error {
+	for key, address := range map[string]string{"[proxy] listen": c.Proxy, "[metrics] listen": c.Metrics} {
+		if address == "" {
+			continue
+		}
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			return fmt.Errorf("%s: %w: %s", key, err, cureOf(err))
+		}
+		l.Close()
+	}
+	return nil
+}

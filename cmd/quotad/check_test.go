@@ -1,0 +1,89 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// checked returns what --check says of a directory, and its exit code.
+func checked(dir string) (output string, code int) {
+	cmd := exec.Command("quotad", "--check")
+	cmd.Dir = dir
+	text, _ := cmd.CombinedOutput()
+	return string(text), cmd.ProcessState.ExitCode()
+}
+
+// tree lists the files of a directory with their sizes and times.
+func tree(t *testing.T, dir string) string {
+	t.Helper()
+	var list strings.Builder
+	err := filepath.Walk(dir, func(path string, info os.FileInfo, err error) error {
+		if err == nil {
+			fmt.Fprintln(&list, path, info.Size(), info.ModTime(), info.Mode())
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list.String()
+}
+
+// --check says what would keep quotad from serving, and changes nothing.
+func TestCheckOfTheState(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	onPort := fmt.Sprintf("[metrics]\nlisten = %q\n", taken.Addr())
+	for _, test := range []struct {
+		name, text string
+		spoil      func(state string) error
+		says       string // empty: nothing is wrong
+	}{
+		{"nothing is wrong", restartable, nil, ""},
+		{"no state yet", restartable, os.RemoveAll, ""},
+		{"a ledger that is missing", restartable, func(state string) error { return os.Remove(filepath.Join(state, "ledger.db")) }, "is missing, though there has been one"},
+		{"a ledger of another user", restartable, func(state string) error { return os.Chown(filepath.Join(state, "ledger.db"), 65534, -1) }, "the state directory to root: chown root: "},
+		{"a port that is taken", restartable + onPort, nil, "[metrics] listen: listen tcp"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dir := shortDir(t)
+			write := func(text string) {
+				if err := os.WriteFile(filepath.Join(dir, "config.toml"), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			write(restartable)
+			daemon := startIn(t, dir)
+			if output, code := checked(dir); code != exitOK {
+				t.Errorf("while it serves: exit code %d: %s", code, output)
+			}
+			daemon.kill()
+			state := filepath.Join(dir, ".quotad")
+			if test.spoil != nil {
+				if err := test.spoil(state); errors.Is(err, os.ErrPermission) {
+					t.Skip("only root can give a file away")
+				} else if err != nil {
+					t.Fatal(err)
+				}
+			}
+			write(test.text)
+			before := tree(t, dir)
+			output, code := checked(dir)
+			if test.says == "" && code != exitOK || test.says != "" && (code != exitError || !strings.Contains(output, test.says)) {
+				t.Errorf("exit code %d, want that it says %q:\n%s", code, test.says, output)
+			}
+			if after := tree(t, dir); after != before {
+				t.Errorf("it changed\n%sto\n%s", before, after)
+			}
+		})
+	}
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"quotad/cmd/quotad/config"
+	"quotad/quota/api"
+	"quotad/quota/server"
+)
+
+// refuse has the door answer every caller that quotad cannot serve, and why, until the
+// next attempt after delay. The service manager finds it ready: its callers are answered.
+// The reason is logged when loud.
+func (s *supervisor) refuse(why error, delay time.Duration, loud bool) error {
+	until := time.Now().Add(delay)
+	c := server.Config{
+		Door: s.door, Version: api.BuildVersion(), JobsUID: s.jobsUID(), Routes: []server.Route{server.ReloadRoute(s.retry)},
+	}
+	if s.config != nil {
+		c.AdminGroup = s.config.Access.AdminGroup
+	}
+	refusing, err := server.Refusing(server.Refusal{Problem: problemOf(why), Until: until}, c)
+	if err != nil {
+		return err
+	}
+	s.door.Lead(refusing)
+	s.accept()
+	if loud {
+		s.logRefusal(why)
+	}
+	s.tellSystemd(fmt.Sprintf("READY=1\nSTATUS=cannot serve: %s; next try %s", oneLine(why), until.Format(time.TimeOnly)))
+	return nil
+}
+
+// logRefusal prints each error of a configuration on a line of its own, where editors
+// find the file and the line.
+func (s *supervisor) logRefusal(why error) {
+	if errors.As(why, new(config.Errors)) {
+		fail(s.stderr, why)
+	}
+	event := s.log.Error()
+	if cure := cureOf(why); cure != "" {
+		event = event.Str("cure", cure)
+	}
+	event.Msgf("cannot serve: %s; callers are refused, and quotad tries again by itself", oneLine(why))
+}
+
+// oneLine is an error in a line.
+func oneLine(err error) string { return firstLine(err.Error()) }
+
+// problemOf is what callers are answered.
+func problemOf(why error) *api.Problem {
+	reason := api.NotServing
+	if isConfig(why) {
+		reason = api.BadConfiguration
+	}
+	p := api.NewProblem(reason, "quotad cannot serve: %s", oneLine(why))
+	again := "quotad tries again by itself; quotactl reload has it try at once"
+	p.Hint = strings.TrimPrefix(cmp.Or(cureOf(why), p.Hint)+"; "+again, "; ")
+	return p
+}
+
+// cures are those of what the system refuses. Other errors say their cure themselves.
+var cures = [...]struct {
+	err  error
+	cure string
+}{
+	{syscall.EADDRINUSE, "stop what listens there (ss -ltnp shows it), or change the address in the configuration"},
+	{syscall.EADDRNOTAVAIL, "change the address in the configuration to one that this host has"},
+	{syscall.ENOSPC, "make room on the disk that holds it"},
+	{syscall.EDQUOT, "make room within the disk quota of quotad's user"},
+	{syscall.EROFS, "mount the file system for writing; under systemd the state is in StateDirectory= or ReadWritePaths="},
+	{syscall.EIO, "the disk fails: look at the kernel's log (journalctl -k)"},
+}
+
+// cureOf returns what can be done; "" where nothing more is known.
+func cureOf(why error) string {
+	if isConfig(why) {
+		return ""
+	}
+	var of *fs.PathError
+	if errors.Is(why, fs.ErrPermission) && errors.As(why, &of) {
+		return fmt.Sprintf("give it to the user that quotad runs as: chown %s: %s", nameOf(os.Geteuid()), of.Path)
+	}
+	for _, c := range cures {
+		if errors.Is(why, c.err) {
+			return c.cure
+		}
+	}
+	return ""
+}
+
+// pause waits until the next attempt: for delay, or until somebody asks for it. It tells
+// systemd meanwhile that quotad is alive, if callers are answered; an attempt that hangs does
+// not, and is ended by the watchdog.
+func (s *supervisor) pause(delay time.Duration) (asked *retry, err error) {
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	var beat <-chan time.Time
+	if every := s.systemd.watchdog / chances; every > 0 {
+		s.beat(every)
+		ticker := time.NewTicker(every)
+		defer ticker.Stop()
+		beat = ticker.C
+	}
+	for {
+		select {
+		case <-beat:
+			s.beat(s.systemd.watchdog / chances)
+		case <-timer.C:
+			return nil, nil
+		case signal := <-s.hangups:
+			return &retry{signalName(signal), make(chan error, 1)}, nil
+		case r := <-s.retries:
+			return &r, nil
+		case <-s.ask.Done():
+			s.tellSystemd("STOPPING=1\nSTATUS=stopping")
+			return nil, nil
+		case err := <-s.failed:
+			return nil, err
+		}
+	}
+}

@@ -1,0 +1,232 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	stdlog "log"
+	"net"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"quotad/cmd/quotad/config"
+	"quotad/jobs/process"
+	"quotad/quota/api"
+	"quotad/quota/server"
+)
+
+// A supervisor opens a daemon, again and again until one can serve. Until then the door
+// refuses every caller with the reason (refuse.go). It holds what lasts as long as the
+// process: what the attempts have open they close again.
+type supervisor struct {
+	options options
+	systemd systemd
+	stderr  io.Writer
+	log     zerolog.Logger
+
+	ask, force context.Context // see heedSignals
+	hangups    chan os.Signal
+	failed     chan error // what keeps the process from going on
+
+	door    *server.Door
+	callers net.Listener   // the socket of the API; nil: it is not open yet
+	accept  func()         // has the door answer those who come to callers; once
+	serving sync.WaitGroup // for the listeners of the door
+	shut    func() error   // closes the door; once
+
+	config  *config.Config // the last good one; nil: there was none
+	reserve func(*process.User) (uint64, error)
+	retries chan retry    // asked for over the socket
+	opened  chan struct{} // closed when the door leads to a daemon
+}
+
+func newSupervisor(o options, s systemd, stderr io.Writer) *supervisor {
+	sup := &supervisor{
+		options: o, systemd: s, stderr: stderr, log: newLogger(stderr, ""), callers: s.api,
+		hangups: make(chan os.Signal, 1), failed: make(chan error, 1),
+		reserve: reserveOnce(), retries: make(chan retry), opened: make(chan struct{}),
+	}
+	sup.door = server.NewDoor(sup.bounds())
+	sup.accept = sync.OnceFunc(func() {
+		sup.serving.Go(func() { sup.fail(sup.door.Serve(sup.callers)) })
+	})
+	sup.shut = sync.OnceValue(sup.shutDoor)
+	return sup
+}
+
+// reserveOnce returns process.ReserveTasks for many attempts: only its first call sees
+// the limit that quotad was started with.
+func reserveOnce() func(*process.User) (uint64, error) {
+	var tasks uint64
+	reserved := false
+	return func(user *process.User) (_ uint64, err error) {
+		if !reserved {
+			tasks, err = process.ReserveTasks(user)
+			reserved = err == nil
+		}
+		return tasks, err
+	}
+}
+
+// bounds are those on the callers.
+func (s *supervisor) bounds() server.DoorConfig {
+	b := server.DoorConfig{
+		RoomFor: []int{os.Getuid(), s.jobsUID()}, Self: os.Getpid(),
+		ErrorLog: stdlog.New(complaints{s.log}, "", 0),
+	}
+	if s.config != nil {
+		b.Connections, b.ConnectionsPerUser = s.config.Access.Connections, s.config.Access.ConnectionsPerUser
+	}
+	return b
+}
+
+// run has a daemon serve until a signal ends it, or what leaves no socket to answer on.
+func (s *supervisor) run() error {
+	signal.Notify(s.hangups, syscall.SIGHUP)
+	defer signal.Stop(s.hangups)
+	var done func()
+	s.ask, s.force, done = s.heedSignals()
+	defer done()
+	defer s.shut()
+	d, err := s.supply()
+	if d == nil {
+		return err
+	}
+	defer d.stop()
+	if err := d.live(); err != nil {
+		return err
+	}
+	collectLater()
+	return s.wait()
+}
+
+// The time between two attempts grows from the first to the longest.
+const (
+	firstDelay   = time.Second
+	longestDelay = time.Minute
+)
+
+// supply returns a daemon to which the door leads. It is nil, with no error, if quotad is
+// asked to stop before there is one.
+func (s *supervisor) supply() (*daemon, error) {
+	said, asked := "", (*retry)(nil)
+	for delay := firstDelay; ; delay = min(2*delay, longestDelay) {
+		d, err := s.attempt()
+		if err == nil {
+			asked.answer(nil)
+			return d, nil
+		}
+		if s.callers == nil {
+			return nil, err
+		}
+		if err := s.refuse(err, delay, err.Error() != said || asked != nil); err != nil {
+			return nil, err
+		}
+		asked.answer(problemOf(err))
+		said = err.Error()
+		if asked, err = s.pause(delay); err != nil || s.ask.Err() != nil {
+			return nil, err
+		}
+		if asked != nil {
+			delay = firstDelay / 2 // whoever asks has mended something
+		}
+	}
+}
+
+// attempt opens a daemon and has the door lead to it.
+func (s *supervisor) attempt() (*daemon, error) {
+	c, err := s.load()
+	if err != nil {
+		return nil, &configError{err}
+	}
+	s.config = c
+	setLevel(c.LogLevel)
+	s.door.Bound(s.bounds())
+	d := newDaemon(s)
+	if err := d.open(s.ask); err != nil {
+		d.stop()
+		return nil, err
+	}
+	s.door.Lead(d.api)
+	s.accept()
+	close(s.opened)
+	return d, nil
+}
+
+func (s *supervisor) load() (*config.Config, error) { return load(s.options.config, s.systemd) }
+
+// fail ends the process, unless err is nil or something else does already.
+func (s *supervisor) fail(err error) {
+	if err == nil {
+		return
+	}
+	select {
+	case s.failed <- err:
+	default:
+	}
+}
+
+// wait returns when the daemon is to stop; the error is why it must.
+func (s *supervisor) wait() error {
+	select {
+	case <-s.ask.Done():
+		return nil
+	case err := <-s.failed:
+		return err
+	}
+}
+
+// answerTime is how long requests that are in flight when the API stops may take.
+const answerTime = 5 * time.Second
+
+// shutDoor answers those who are there, and closes the socket.
+func (s *supervisor) shutDoor() error {
+	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
+	defer cancel()
+	err := s.door.Shutdown(ctx)
+	s.serving.Wait()
+	if s.callers != nil {
+		s.callers.Close() // it was never accepted from
+	}
+	return err
+}
+
+// A configError says that the file is not good, or cannot be read.
+type configError struct{ error }
+
+func (e *configError) Unwrap() error { return e.error }
+
+// isConfig tells whether an error is a configError.
+func isConfig(err error) bool { return errors.As(err, new(*configError)) }
+
+// A retry is an attempt that an operator asks for; nil where nobody does.
+type retry struct {
+	by       string
+	answered chan error
+}
+
+func (r *retry) answer(err error) {
+	if r != nil {
+		r.answered <- err
+	}
+}
+
+// retry makes the next attempt at once, and returns what became of it.
+func (s *supervisor) retry(by string) (api.Reloaded, error) {
+	r := retry{by, make(chan error, 1)}
+	select {
+	case s.retries <- r:
+		if err := <-r.answered; err != nil {
+			return api.Reloaded{}, err
+		}
+	case <-s.opened:
+	case <-s.ask.Done():
+		return api.Reloaded{}, errors.New("quotad is stopping")
+	}
+	return api.Reloaded{File: s.options.config, Started: true}, nil
+}

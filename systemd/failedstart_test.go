@@ -1,0 +1,228 @@
+package systemd_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// embedded is the configuration of a daemon on the ledger in its state directory.
+const embedded = `
+[credentials.api]
+limits.daily.units = 100_000_000
+operations.list = 1
+[passes]
+drain = "1s"
+[jobs.slow]
+credential = "api"
+regions = ["one", "two"]
+every = "24h"
+stagger = "0s"
+command = ["/opt/slow"]
+kill_grace = "2s"
+`
+
+// proxied needs a port that may be taken, and a key.
+const proxied = embedded + `
+[proxy]
+listen = "127.0.0.1:9465"
+[credentials.api.proxy]
+upstream = "http://127.0.0.1:1"
+key_file = "/etc/quotad/api.key"
+routes = { "GET /" = "list" }
+`
+
+// A badStart keeps the daemon from serving when it is started again. Spoil is a script that
+// runs before that, and mend while it refuses.
+type badStart struct {
+	name, config, spoil, mend string
+	why                       string // part of what callers are told
+	cure                      string // how the daemon is told that it is mended; empty: not at all
+}
+
+const hold = `systemd-run --quiet --unit=holder python3 -c 'import socket,time
+s=socket.socket(); s.setsockopt(socket.SOL_SOCKET,socket.SO_REUSEADDR,1); s.bind(("127.0.0.1",9465)); s.listen(); open("/run/held","w"); time.sleep(3600)'
+until test -e /run/held; do sleep 0.1; done`
+
+var badStarts = []badStart{
+	{"the port of the proxy is taken", proxied, hold, "systemctl stop holder; rm /run/held", "address already in use", "quotactl reload"},
+	{"the state is read-only", embedded, "printf '[Service]\\nReadOnlyPaths=/var/lib/quotad\\n' >/etc/systemd/system/quotad.service.d/ro.conf; systemctl daemon-reload",
+		"rm /etc/systemd/system/quotad.service.d/ro.conf; systemctl daemon-reload", "read-only file system", "systemctl restart quotad"},
+	{"the ledger is damaged", embedded, "cd /var/lib/quotad && mv ledger.db /root/ && head --bytes=20000 /root/ledger.db >ledger.db && chown quotad: ledger.db",
+		"mv /root/ledger.db /var/lib/quotad/", "is damaged", "systemctl reload quotad"},
+	{"the ledger is missing", embedded, "mv /var/lib/quotad/ledger.db /root/", "mv /root/ledger.db /var/lib/quotad/", "is missing", ""},
+	{"the ledger is root's", embedded, "chown root:root /var/lib/quotad/ledger.db && chmod 600 /var/lib/quotad/ledger.db",
+		"chown quotad:quotad /var/lib/quotad/ledger.db", "permission denied", "systemctl kill --kill-whom=main --signal=HUP quotad"},
+	{"the key is for root alone", proxied, "chmod 600 /etc/quotad/api.key; chgrp root /etc/quotad/api.key", "systemd-tmpfiles --create quotad.conf",
+		"chgrp quotad /etc/quotad/api.key && chmod 640", "systemctl reload quotad"},
+	{"the file is not good", "nonsense = true\n" + embedded, "true", "cat /root/good.toml >/etc/quotad/config.toml", "nonsense: unknown key", "systemctl reload quotad"},
+}
+
+// testFailedStarts begins the daemon in every way in which it cannot serve, while callers
+// come: none of them is lost, each is told why, and the daemon goes on when it can.
+func testFailedStarts(t *testing.T, m *machine) {
+	m.write(t, "/root/good.toml", embedded)
+	m.sh(t, "echo secret >/etc/quotad/api.key; systemd-tmpfiles --create quotad.conf; systemctl stop quotad")
+	m.write(t, "/etc/quotad/config.toml", embedded)
+	m.sh(t, "systemctl start quotad && quotactl acquire list")
+	callers := startCallers(t, m)
+	for _, bad := range badStarts {
+		t.Run(bad.name, func(t *testing.T) {
+			callers.await(t, &callers.granted)
+			m.write(t, "/etc/quotad/config.toml", bad.config)
+			m.sh(t, "chgrp quotad /etc/quotad/config.toml; "+bad.spoil)
+			m.sh(t, "systemctl restart quotad")
+			m.await(t, "systemctl show --value --property=StatusText quotad.service | grep '^cannot serve: .*; next try '")
+			callers.await(t, &callers.refused)
+			output, code := m.try("quotactl acquire list")
+			if code != 1 || !strings.Contains(output, bad.why) || !strings.Contains(output, "quotactl: hint: ") {
+				t.Errorf("a caller: exit code %d: %s", code, output)
+			}
+			m.sh(t, "journalctl --unit=quotad.service --priority=err | grep -q 'cannot serve: '")
+			restarts := m.property(t, "NRestarts")
+			m.sh(t, bad.mend+"; "+bad.cure)
+			m.await(t, "quotactl acquire list")
+			if got := m.property(t, "NRestarts"); got != restarts && !strings.Contains(bad.cure, "restart") {
+				t.Errorf("%s restarts, %s before", got, restarts)
+			}
+		})
+	}
+	callers.stop()
+	t.Logf("%d grants, %d refusals, over %d bad starts", callers.granted.Load(), callers.refused.Load(), len(badStarts))
+}
+
+// Callers acquire again and again, each time over a connection of its own.
+type callers struct {
+	end              context.CancelFunc
+	calling          sync.WaitGroup
+	granted, refused atomic.Int64
+}
+
+func startCallers(t *testing.T, m *machine) *callers {
+	ctx, end := context.WithCancel(t.Context())
+	c := &callers{end: end}
+	for range 8 {
+		c.calling.Go(func() {
+			for ctx.Err() == nil {
+				switch err := m.callOnce(); {
+				case err == nil:
+					c.granted.Add(1)
+				case strings.HasPrefix(err.Error(), "503 "):
+					c.refused.Add(1)
+				default:
+					t.Errorf("a caller is lost: %v", err)
+					return
+				}
+			}
+		})
+	}
+	t.Cleanup(c.stop)
+	return c
+}
+
+// await waits until callers were answered in a way some more times.
+func (c *callers) await(t *testing.T, answers *atomic.Int64) {
+	t.Helper()
+	for reached := answers.Load() + 50; answers.Load() < reached && !t.Failed(); {
+		eventually(t, "callers are answered", func() bool { return answers.Load() >= reached || t.Failed() })
+	}
+}
+
+func (c *callers) stop() {
+	c.end()
+	c.calling.Wait()
+}
+
+// testFullDiskStart begins the daemon on a full disk, after it was killed with a run under way.
+func testFullDiskStart(t *testing.T, m *machine) {
+	m.sh(t, "systemctl stop quotad && mount -t tmpfs -o size=1m,mode=750,uid=$(id -u quotad),gid=$(id -g quotad) tmpfs /var/lib/quotad && systemctl start quotad")
+	m.sh(t, "quotactl run slow --region two")
+	m.await(t, running)
+	m.sh(t, "dd if=/dev/zero of=/var/lib/quotad/ballast bs=4k status=none || test -s /var/lib/quotad/ballast")
+	m.restarted(t, "KILL")
+	m.sh(t, "quotactl jobs slow | grep interrupted && quotactl status >/dev/null")
+	// A call or two may still have room in the ledger's own file.
+	if output, code := m.try("quotactl acquire list"); code != 0 && !strings.Contains(output, "ledger_unavailable") {
+		t.Errorf("on a full disk: exit code %d: %s", code, output)
+	}
+	m.sh(t, "rm /var/lib/quotad/ballast")
+	m.await(t, "quotactl acquire list")
+	m.sh(t, "systemctl stop quotad && umount /var/lib/quotad && systemctl start quotad")
+}
+
+// testStopOfAFailedStart stops what failed and what waits for its restart: no caller
+// starts it again.
+func testStopOfAFailedStart(t *testing.T, m *machine) {
+	m.write(t, "/root/good.toml", embedded)
+	for name, script := range map[string]string{
+		"it cannot serve": "echo nonsense >/etc/quotad/config.toml; systemctl restart quotad",
+		"it waits for its restart": `printf '[Service]\nRestartSec=1h\n' >/etc/systemd/system/quotad.service.d/late.conf; systemctl daemon-reload
+			systemctl kill --kill-whom=main --signal=KILL quotad; until systemctl show quotad --property=SubState | grep -q auto-restart; do sleep 0.1; done`,
+		"it failed": `printf '[Service]\nRestart=no\n' >/etc/systemd/system/quotad.service.d/late.conf; systemctl daemon-reload
+			systemctl kill --kill-whom=main --signal=KILL quotad; until systemctl is-failed --quiet quotad; do sleep 0.1; done`,
+	} {
+		m.sh(t, script+"; systemctl stop quotad.service")
+		if output, code := m.try("quotactl --socket /run/quotad.sock acquire list"); code != 3 {
+			t.Errorf("%s: acquire of a stopped quotad: exit code %d, want 3:\n%s", name, code, output)
+		}
+		if got := m.sh(t, "systemctl is-active quotad.service quotad.socket || true"); strings.Contains(got, "\nactive") || strings.Contains(got, "activating") {
+			t.Errorf("%s: after the stop: %s", name, got)
+		}
+		m.sh(t, "rm -f /etc/systemd/system/quotad.service.d/late.conf; cat /root/good.toml >/etc/quotad/config.toml; systemctl daemon-reload; systemctl start quotad")
+		m.await(t, "quotactl acquire list")
+	}
+}
+
+// testPollers has callers poll while the file is bad and mended: neither the service nor
+// the socket fails, and each time the start, or the retry, is at once.
+func testPollers(t *testing.T, m *machine) {
+	m.write(t, "/root/good.toml", embedded)
+	callers := startCallers(t, m)
+	for i := range 5 {
+		m.sh(t, "echo nonsense >/etc/quotad/config.toml; systemctl restart quotad")
+		callers.await(t, &callers.refused)
+		m.sh(t, "cat /root/good.toml >/etc/quotad/config.toml; systemctl "+[]string{"reload", "restart", "start"}[i%3]+" quotad")
+		callers.await(t, &callers.granted)
+		m.sh(t, "systemctl is-active quotad.service quotad.socket")
+	}
+	callers.stop()
+	// A socket without its service: the first caller starts it.
+	m.sh(t, "systemctl stop quotad && systemctl start quotad.socket && quotactl acquire list && systemctl is-active quotad.service")
+	m.sh(t, fmt.Sprintf("cat >/etc/quotad/config.toml <<'EOF'%s\nEOF\nsystemctl restart quotad", config))
+}
+
+// testCheck has quotad --check say, of a service that is stopped, what would keep it from
+// serving, and what only the service can tell.
+func testCheck(t *testing.T, m *machine) {
+	const check = "quotad --check --config /etc/quotad/config.toml"
+	m.sh(t, "systemctl stop quotad")
+	if got := m.sh(t, check); !strings.Contains(got, "LoadCredential=redis.password:") || !strings.Contains(got, "state   /var/lib/quotad\n") {
+		t.Errorf("without the service's credentials:\n%s", got)
+	}
+	for _, row := range []struct {
+		spoil, mend, says string
+		code              int
+	}{
+		{"head --bytes=20000 /root/kept.db >/var/lib/quotad/ledger.db", "cat /root/kept.db >/var/lib/quotad/ledger.db", "is damaged", 1},
+		{"chown root: /var/lib/quotad/ledger.db", "chown quotad: /var/lib/quotad/ledger.db", "belongs to user root, and the state directory to quotad", 1},
+		{"chmod 600 /etc/quotad/api.key", "chmod 640 /etc/quotad/api.key", "is not for user quotad to read: let quotad's group read it, as root: chgrp quotad /etc/quotad/api.key && chmod 640", 78},
+		{"true", "true", "is good.", 0},
+	} {
+		m.write(t, "/etc/quotad/config.toml", proxied)
+		m.sh(t, "test -e /root/kept.db || cp /var/lib/quotad/ledger.db /root/kept.db; "+row.spoil)
+		if output, code := m.try(check); code != row.code || !strings.Contains(output, row.says) {
+			t.Errorf("%s: exit code %d, want %d and %q:\n%s", row.spoil, code, row.code, row.says, output)
+		}
+		m.sh(t, row.mend)
+	}
+	// A credential that is missing: callers are told.
+	m.write(t, "/etc/quotad/config.toml", config)
+	m.sh(t, "mv /etc/quotad/redis.password /root/ && systemctl start quotad")
+	if output, code := m.try("quotactl acquire list"); code != 1 || !strings.Contains(output, "is empty: write the password into it") {
+		t.Errorf("without the credential: exit code %d: %s", code, output)
+	}
+	m.sh(t, "mv /root/redis.password /etc/quotad/ && systemctl restart quotad && quotactl acquire list")
+}

@@ -64,7 +64,7 @@ func TestManyPasses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := daemon.await(regexp.MustCompile("^run done$"), "run="+begun.ID, "regions=100"); err != nil {
+		if err := daemon.await(regexp.MustCompile("^run failed$"), "run="+begun.ID, "regions=100"); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -25,6 +25,8 @@ type reloads struct {
 	mu      sync.Mutex // held while the configuration is replaced; guards what follows
 	current *config.Config
 	running bool // nothing is replaced before the daemon is ready, nor when it stops
+
+	warnings sync.WaitGroup // being looked for, in configurations that are in force already
 }
 
 // openReloads begins to take what SIGHUP and operators ask for.
@@ -41,8 +43,9 @@ func (d *daemon) openReloads(context.Context) error {
 		close(over)
 		<-heeded
 		d.reloads.mu.Lock()
-		defer d.reloads.mu.Unlock()
 		d.reloads.running = false
+		d.reloads.mu.Unlock()
+		d.reloads.warnings.Wait()
 		return nil
 	})
 	return nil
@@ -63,7 +66,8 @@ func signalName(s os.Signal) string { return "signal " + s.String() }
 
 // reload reads the configuration again and puts it in the place of the one in
 // force: as a whole, or, after an error, not at all. Runs under way go on as they
-// began.
+// began. Its warnings come later: to play a schedule takes a busy machine longer than
+// somebody waits who asked for the reload.
 func (d *daemon) reload(by string) (api.Reloaded, error) {
 	d.reloads.mu.Lock()
 	defer d.reloads.mu.Unlock()
@@ -74,6 +78,9 @@ func (d *daemon) reload(by string) (api.Reloaded, error) {
 	changes, err := d.replace()
 	d.tellSystemd("READY=1")
 	d.noteReload(by, changes, err)
+	if is := d.reloads.current; err == nil {
+		d.reloads.warnings.Go(func() { d.warn(is) })
+	}
 	answer := api.Reloaded{File: d.config.File, Changes: changes}
 	for _, one := range d.reloads.current.Reminders() {
 		answer.Reminders = append(answer.Reminders, one.Key+": "+one.Message)
@@ -97,7 +104,6 @@ func (d *daemon) replace() ([]api.Change, error) {
 	}
 	d.reloads.current = is
 	d.reloads.remember(is)
-	d.warn(is)
 	return changes, nil
 }
 

@@ -32,16 +32,16 @@ func (s *Server) observation(w http.ResponseWriter, r *http.Request, c *Session,
 	}
 }
 
-// heard returns the observation that a caller makes, who may speak of his own credential
-// and grants.
+// heard returns the observation that a caller makes. A pass may speak of its own credential.
 func (s *Server) heard(c *Session, in api.Observation) (upstream.Observation, error) {
 	request := s.requestOf(c, api.AcquireRequest{Credential: in.Credential, Operation: in.Operation})
+	if of, _, err := quota.ParseGrantID(in.GrantID); err == nil {
+		request.Credential = of
+	}
 	heard := upstream.Observation{Credential: request.Credential, Operation: in.Operation, Grant: in.GrantID, Caller: c.Caller}
 	switch {
 	case c.HasToken() && request.Credential != c.Credential:
 		return heard, api.NewProblem(quota.Forbidden, "the run token spends from another credential")
-	case c.HasToken() && in.GrantID != "" && !s.tokens.Owns(c.token, in.GrantID):
-		return heard, api.NewProblem(quota.Forbidden, "the grant is not one of the run token's")
 	case in.Operation == "" && in.GrantID == "":
 		return heard, api.NewProblem(quota.BadRequest, "operation is missing, or grant_id")
 	case in.Operation != "" && in.GrantID != "":

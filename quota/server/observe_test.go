@@ -9,7 +9,8 @@ import (
 	"quotad/quota/server/servertest"
 )
 
-// A pass tells of its own calls alone; what it heard is noted with its token.
+// A pass tells of the calls of its own credential, also of those that the proxy sends for
+// it; what it heard is noted with its token.
 func TestObserveOfAPass(t *testing.T) {
 	h := servertest.Start(t, nil)
 	h.Tokens.Issue("secret", "trending", "US", "youtube")
@@ -22,7 +23,9 @@ func TestObserveOfAPass(t *testing.T) {
 		says string
 	}{
 		{"another credential", api.Observation{Credential: "other", Operation: "get", Status: 429}, quota.Forbidden, "spends from another credential"},
-		{"a grant of somebody else", api.Observation{GrantID: "youtube:1-0", Status: 429}, quota.Forbidden, "not one of the run token's"},
+		{"a grant of another credential", api.Observation{GrantID: "other:1-0", Status: 429}, quota.Forbidden, "spends from another credential"},
+		{"a grant that is not known", api.Observation{GrantID: "youtube:1-0", Status: 429}, quota.UnknownGrant, "is not in the log"},
+		{"a grant that is none", api.Observation{GrantID: "youtube", Status: 429}, quota.UnknownGrant, "is not in the log"},
 		{"neither operation nor grant", api.Observation{Status: 429}, quota.BadRequest, "operation is missing, or grant_id"},
 		{"both", api.Observation{Operation: "search.list", GrantID: grant.GrantID, Status: 429}, quota.BadRequest, "do not go together"},
 		{"a body of 10 MB", api.Observation{Operation: "search.list", Status: 429, Body: strings.Repeat("x", 10<<20)}, quota.BadRequest, "bytes"},
@@ -43,5 +46,15 @@ func TestObserveOfAPass(t *testing.T) {
 	}
 	if told := h.Tokens.Pass("secret").Observed; len(told) != 1 || told[0] != out.Limit {
 		t.Errorf("%q are noted, want %s", told, out.Limit)
+	}
+	request := quota.Request{Credential: "youtube", Operation: "videos.list", Count: 1, Proxied: true}
+	decided, _ := h.Tokens.Admit("secret", request, 1)
+	sent, err := h.Service.Acquire(t.Context(), request)
+	decided(sent, err)
+	if err != nil || !sent.Granted() || h.Tokens.Owns("secret", sent.GrantID) {
+		t.Fatalf("got %+v, %v, want a grant that is the proxy's to settle", sent, err)
+	}
+	if out, err = client.Observe(t.Context(), api.Observation{GrantID: sent.GrantID, Status: 200}); err != nil || out.Operation != "videos.list" {
+		t.Errorf("a call through the proxy: got %+v, %v, want it observed", out, err)
 	}
 }

@@ -43,9 +43,10 @@ type daemon struct {
 	shared     *redisledger.Ledger // nil of an embedded ledger
 	hosts      jobs.Hosts          // beside that one
 	tokens     *jobs.Tokens
-	proxy      *proxy.Proxy    // nil: there is none
-	reaper     *process.Reaper // of what passes leave behind
-	tasks      uint64          // that there may be before a pass cannot start another one
+	proxy      *proxy.Proxy     // nil: there is none
+	reaper     *process.Reaper  // of what passes leave behind
+	cgroups    *process.Cgroups // of passes; nil: they get none
+	tasks      uint64           // that there may be before a pass cannot start another one
 	runner     *jobs.Runner
 	ticks      *scheduler.Scheduler
 
@@ -135,6 +136,9 @@ func (d *daemon) prepareLaunches(context.Context) (err error) {
 		return err
 	}
 	d.onStop("end the reaping of orphans", d.reaper.Close)
+	d.cgroups = process.NewCgroups(d.config.Passes.CgroupRoot, func(dir string, processes int) {
+		d.log.Warn().Str("cgroup", dir).Int("processes", processes).Msg("ended what ran in a cgroup that is no pass's")
+	})
 	d.tasks, err = process.ReserveTasks(d.config.Passes.User)
 	return err
 }
@@ -167,16 +171,14 @@ func (d *daemon) openRunner(context.Context) error {
 	if err != nil {
 		return err
 	}
-	if root := d.config.Passes.CgroupRoot; root != "" {
-		if err := process.CheckCgroups(root); err != nil {
-			d.log.Warn().Err(err).Msg("passes get no cgroup: what they leave is known by its session and environment")
-		}
+	if err := d.cgroups.Check(); err != nil {
+		d.log.Warn().Err(err).Msg("passes get no cgroup: what they leave is known by its session and environment")
 	}
 	d.runner, err = jobs.Open(jobs.Config{
 		Jobs: d.config.Jobs,
 		Gate: d.service,
 		Launcher: process.Launcher{
-			CgroupRoot: d.config.Passes.CgroupRoot, Reaper: d.reaper, Tasks: d.tasks, User: d.config.Passes.User,
+			Cgroups: d.cgroups, Reaper: d.reaper, Tasks: d.tasks, User: d.config.Passes.User,
 		},
 		Tokens:      d.tokens,
 		Observe:     d.events.emit,

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"quotad/cmd/quotad/config"
+	"quotad/jobs/process"
 	"quotad/quota/api"
 	"quotad/quota/server"
 )
@@ -28,6 +29,7 @@ const (
 )
 
 func main() {
+	process.Enter()
 	if err := closeToOthers(); err != nil {
 		os.Exit(fail(os.Stderr, err))
 	}

@@ -45,7 +45,7 @@ func (d *daemon) passEnviron() []string {
 // eventLauncher runs the commands of events, as our own user. They inherit none of
 // the capabilities that we were given to launch passes as another user.
 func (d *daemon) eventLauncher() (process.Launcher, error) {
-	launcher := process.Launcher{CgroupRoot: d.config.Passes.CgroupRoot, Reaper: d.reaper}
+	launcher := process.Launcher{Cgroups: d.cgroups, Reaper: d.reaper}
 	if d.config.Passes.User == nil {
 		return launcher, nil
 	}

@@ -88,6 +88,7 @@ func newDaemon(c *config.Config, read func() (*config.Config, error), s systemd,
 // what had been started. The end of ask asks it to give up, and that of force leaves
 // passes no time.
 func (d *daemon) start(ask, force context.Context) error {
+	d.sayWhatJobsShare()
 	for _, step := range []func(context.Context) error{
 		d.prepareLaunches,
 		d.lockState,

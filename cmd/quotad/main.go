@@ -113,7 +113,9 @@ func load(file string, systemd systemd) (*config.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot tell where quotad itself is: %w", err)
 	}
-	return config.Load(file, config.Host{StateDirectory: systemd.stateDirectory, Programs: filepath.Dir(program), Now: time.Now()})
+	return config.Load(file, config.Host{
+		StateDirectory: systemd.stateDirectory, PassesUser: systemd.passesUser, Programs: filepath.Dir(program), Now: time.Now(),
+	})
 }
 
 // defaultConfig returns the first of the default places in which something stands.

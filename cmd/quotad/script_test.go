@@ -70,6 +70,12 @@ func runScripts(t *testing.T, ledger func(script string) string) {
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
 			return err
 		},
+		Condition: func(name string) (bool, error) {
+			if name != "root" {
+				return false, fmt.Errorf("unknown condition %q", name)
+			}
+			return os.Getuid() == 0, nil
+		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"configure": configure, "edit": edit, "readme": readme,
 			"daemon": daemonCommand, "await": await, "signal": signalCommand, "ends": ends,

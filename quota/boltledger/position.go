@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // A position is a line in a file beside the ledger that says which ledger this is and
@@ -41,12 +42,23 @@ func (p *position) close() error { return p.file.Close() }
 
 // errUnexpected says that the ledger is not the one that was here.
 func errUnexpected(path, how string) error {
-	return fmt.Errorf("ledger %q %s, which would grant again what was spent: restore the right one, or go on with this one by starting once with --accept-new-ledger, or beside a file %q, which the next start removes",
+	return fmt.Errorf("ledger %q %s, which would grant again what was spent: restore the right one, or go on with this one by starting once with --accept-new-ledger, or beside an empty file %q of root, which the next start removes",
 		path, how, acceptPath(path))
 }
 
 // acceptPath is a file that says what Config.AcceptNew does, to the next start alone.
 func acceptPath(path string) string { return filepath.Join(filepath.Dir(path), "accept-new-ledger") }
+
+// acceptedByRoot tells whether root has made that file. Jobs may be processes of our own
+// user, who could make one, or find another file of root to put in its place.
+func acceptedByRoot(path string) bool {
+	info, err := os.Lstat(acceptPath(path))
+	if err != nil || !info.Mode().IsRegular() || info.Size() > 0 {
+		return false
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && stat.Uid == 0 && stat.Nlink == 1
+}
 
 // takeAccepted takes the ledger for the right one from now on, if somebody said so.
 func takeAccepted(path string) error {
@@ -63,20 +75,28 @@ func (l *Ledger) expect(config Config, isNew bool) error {
 		return err
 	}
 	own, transaction, err := l.identity()
-	if err == nil && !config.AcceptNew {
-		switch {
-		case isNew && (ok || config.History):
-			err = errUnexpected(config.Path, "is missing, though there has been one")
-		case ok && id != own:
-			err = errUnexpected(config.Path, "is not the one that was here")
-		case ok && transaction < written:
-			err = errUnexpected(config.Path, "is older than it was")
-		}
+	var how string
+	switch {
+	case isNew && (ok || config.History):
+		how = "is missing, though there has been one"
+	case ok && id != own:
+		how = "is not the one that was here"
+	case ok && transaction < written:
+		how = "is older than it was"
+	}
+	if err == nil && how != "" && !config.AcceptNew {
+		err = errUnexpected(config.Path, how)
 	}
 	if err != nil {
 		return errors.Join(err, p.close())
 	}
 	p.id = own
 	l.position = p
+	if isNew && how == "" {
+		how = "is the first one here"
+	}
+	if how != "" && config.Began != nil {
+		config.Began(how)
+	}
 	return errors.Join(l.notePosition(transaction), takeAccepted(config.Path))
 }

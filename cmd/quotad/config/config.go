@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 	_ "time/tzdata" // time zones mean the same on a host that has no database of them
@@ -86,6 +87,9 @@ type OnEvent struct {
 type Host struct {
 	// StateDirectory is what systemd passes as $STATE_DIRECTORY; empty without it.
 	StateDirectory string
+	// PassesUser is whom passes run as where the file names nobody, as our units pass it
+	// in $QUOTAD_PASSES_USER; empty: the user that quotad runs as.
+	PassesUser string
 	// Programs is the directory of the quotad executable, where the programs of
 	// jobs are looked up before PATH.
 	Programs string
@@ -196,7 +200,26 @@ const maxParallel = 10_000
 
 func (t *passesTable) passes() Passes {
 	t.inRange("parallel", t.Parallel, maxParallel)
+	t.defaultUser(t.document.host.PassesUser)
 	return Passes{Parallel: t.Parallel, Drain: time.Duration(t.Drain), CgroupRoot: string(t.Cgroups), User: t.User.User}
+}
+
+// defaultUser has passes run as whom the unit names. Where it names somebody, quotad has
+// the capabilities by which it becomes that user, and passes of its own user would too.
+func (t *passesTable) defaultUser(byDefault string) {
+	if byDefault == "" || t.User.User != nil {
+		return
+	}
+	name, stands := t.values["user"].(string)
+	if !stands {
+		if err := t.User.UnmarshalText([]byte(byDefault)); err != nil {
+			t.fail("user", "$QUOTAD_PASSES_USER: %v", err)
+		}
+		return
+	}
+	if own, err := process.LookupUser(name); name == "" || err == nil && own.UID == os.Geteuid() {
+		t.fail("user", "passes of quotad's own user would have its capabilities: leave the key out for %s, or apply systemd/drop-ins/daemon-user.conf", byDefault)
+	}
 }
 
 const maxEventTimeout = time.Hour

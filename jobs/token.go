@@ -248,20 +248,43 @@ func (t *Tokens) Owns(token, grantID string) bool {
 	return own
 }
 
-// Settled records that the token's pass set a grant of its own to what it
-// really cost.
-func (t *Tokens) Settled(token, grantID string, units quota.Units) {
+// Settled records that the token's pass set a grant of its own to what it really cost, and
+// how its limits are now. If that is more than the run or a limit may have, the pass is
+// exhausted, which ends the run, and past says what of.
+func (t *Tokens) Settled(token, grantID string, units quota.Units, limits []quota.LimitState) (past string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	h := t.holders[hash(token)]
 	if h == nil {
-		return
+		return ""
 	}
-	if before, own := h.grants[grantID]; own {
-		h.record.Units += units - before
-		h.run.spent += units - before
-		h.grants[grantID] = units
+	before, own := h.grants[grantID]
+	if !own {
+		return ""
 	}
+	h.record.Units += units - before
+	h.run.spent += units - before
+	h.grants[grantID] = units
+	if units <= before {
+		return ""
+	}
+	return h.overspent(limits)
+}
+
+// overspent returns what a pass that has spent more than it was granted is past.
+func (h *holder) overspent(limits []quota.LimitState) (past string) {
+	if run := h.run; run.most > 0 && run.spent > run.most {
+		h.record.deny(quota.Decision{})
+		h.record.Capped = true
+		return fmt.Sprintf("the %s of the run by %s", run.most.Text(), quota.Thousands(run.spent-run.most))
+	}
+	for _, limit := range limits {
+		if over := limit.Used - limit.Budget(h.bearer.UseReserve); limit.Refuses() && over > 0 {
+			h.record.deny(quota.Decision{Limit: limit.Name})
+			return fmt.Sprintf("limit %q by %s", limit.Name, over.Text())
+		}
+	}
+	return ""
 }
 
 // Observed records that the token's pass told what the upstream answered, which closed a

@@ -43,10 +43,10 @@ func TestTokenRecord(t *testing.T) {
 	decided(quota.Decision{GrantID: "youtube:2-0", Units: 1})
 	decided(quota.Decision{Reason: quota.CostExceedsLimit})
 	decided(quota.Decision{Reason: quota.UnknownOperation})
-	tokens.Settled(token, "youtube:1-0", 30)
-	tokens.Settled(token, "youtube:1-0", 30)
-	tokens.Settled(token, "youtube:9-0", 500) // not its own
-	tokens.Settled(other, "youtube:2-0", 0)   // not that one's
+	tokens.Settled(token, "youtube:1-0", 30, nil)
+	tokens.Settled(token, "youtube:1-0", 30, nil)
+	tokens.Settled(token, "youtube:9-0", 500, nil) // not its own
+	tokens.Settled(other, "youtube:2-0", 0, nil)   // not that one's
 	if !tokens.Owns(token, "youtube:1-0") || tokens.Owns(other, "youtube:1-0") || tokens.Owns("", "youtube:1-0") {
 		t.Error("a grant belongs to the pass it was given to, and to no other")
 	}
@@ -129,11 +129,11 @@ func TestRunBudget(t *testing.T) {
 	admit(t, &tokens, token, named, 4)(grant("a", 4), nil)
 	left(0)
 
-	tokens.Settled(token, "b", 1)
+	tokens.Settled(token, "b", 1, nil)
 	left(5)
 	admit(t, &tokens, token, quota.Request{}, 5)(quota.Decision{}, quota.ErrUnavailable)
 	left(5)
-	tokens.Settled(token, "a", 12) // it has happened
+	tokens.Settled(token, "a", 12, nil) // it has happened
 	left(0)
 	tokens.revoke(token)
 	left(0) // a pass that is over has spent what it has

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 )
 
 // Cgroups makes a cgroup for each command, below one directory, and ends what is in any
@@ -92,9 +93,20 @@ func (c *Cgroups) strangers() []*cgroup {
 	}
 	var list []*cgroup
 	for _, entry := range entries {
-		if dir := filepath.Join(c.root, entry.Name()); entry.IsDir() && !c.live[dir] {
+		if dir := filepath.Join(c.root, entry.Name()); entry.IsDir() && !c.live[dir] && !isControl(dir) {
 			list = append(list, &cgroup{dir: dir})
 		}
 	}
 	return list
+}
+
+// isControl tells whether systemd made a cgroup below ours, in which it reloads and stops a
+// service that has cgroups of its own.
+func isControl(dir string) bool {
+	info, err := os.Stat(dir)
+	if err != nil || filepath.Base(dir) != ".control" {
+		return false
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && stat.Uid == 0
 }

@@ -27,8 +27,11 @@ type Tokens interface {
 	Admit(token string, r quota.Request, units quota.Units) (decided func(quota.Decision, error), d quota.Decision)
 	// Owns tells whether the token's run was given that grant.
 	Owns(token, grantID string) bool
-	// Settled tells that the token's run set a grant of its own to units.
-	Settled(token, grantID string, units quota.Units)
+	// Settled tells that the token's run set a grant of its own to units, and how its
+	// limits are now. Units that were added are booked whatever they are, since they are
+	// spent; but where they go past what the run or a limit may have, the run ends, and
+	// past says which.
+	Settled(token, grantID string, units quota.Units, limits []quota.LimitState) (past string)
 	// Observed tells that the token's pass heard from the upstream that a limit is
 	// exhausted, which is closed until a time.
 	Observed(token, limit string, until time.Time)

@@ -74,6 +74,7 @@ const (
 
 	LimitClosed     Event = "limit_closed"     // the upstream says that a limit is exhausted, or an operator closed it
 	UpstreamRefuses Event = "upstream_refuses" // it wants somebody to change the key, the quota or the bill
+	Overspent       Event = "overspent"        // a pass settled a grant past what it may spend
 	CountsDiffer    Event = "counts_differ"    // it counts more than 5 % of a limit more, or less, than is counted here
 )
 
@@ -231,7 +232,7 @@ func (t *eventsTable) onEvent() OnEvent {
 	commands := map[Event][]string{}
 	for event, command := range map[Event]command{
 		NearLimit: t.NearLimit, Exhausted: t.Exhausted, OutageBegan: t.OutageBegan, OutageEnded: t.OutageEnded, JobFailing: t.JobFailing, OverdueBegan: t.OverdueBegan, OverdueEnded: t.OverdueEnded,
-		LimitClosed: t.LimitClosed, UpstreamRefuses: t.UpstreamRefuses, CountsDiffer: t.CountsDiffer,
+		LimitClosed: t.LimitClosed, UpstreamRefuses: t.UpstreamRefuses, CountsDiffer: t.CountsDiffer, Overspent: t.Overspent,
 	} {
 		if command == nil {
 			continue

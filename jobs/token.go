@@ -45,6 +45,8 @@ type Record struct {
 	Units   quota.Units // debited, less what was given back
 	Calls   int64       // acquires that were granted
 	Last    string      // the id of the last grant
+	// Past is what the pass went past when it settled a grant to more than it was.
+	Past string
 	// Closed is the limit that the upstream called exhausted when the pass called it,
 	// and told of it; RetryAt is then when it opens, unless something was denied since.
 	Closed string
@@ -268,7 +270,11 @@ func (t *Tokens) Settled(token, grantID string, units quota.Units, limits []quot
 	if units <= before {
 		return ""
 	}
-	return h.overspent(limits)
+	past = h.overspent(limits)
+	if past != "" {
+		h.record.Past = past
+	}
+	return past
 }
 
 // overspent returns what a pass that has spent more than it was granted is past.

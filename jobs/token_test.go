@@ -142,6 +142,44 @@ func TestRunBudget(t *testing.T) {
 	}
 }
 
+// What a pass settles to more than it was granted is counted, and ends its run where that is
+// more than the run or a limit may have.
+func TestSettledPast(t *testing.T) {
+	state := func(name string, units, used quota.Units, observe bool) quota.LimitState {
+		return quota.LimitState{Limit: quota.Limit{Name: name, Units: units, Reserve: 10, Observe: observe}, Used: used}
+	}
+	for _, row := range []struct {
+		name       string
+		most       quota.Units
+		useReserve bool
+		units      quota.Units
+		limits     []quota.LimitState
+		past       string
+		capped     bool
+	}{
+		{"what fits", 50, false, 50, []quota.LimitState{state("daily", 100, 90, false)}, "", false},
+		{"the run", 50, false, 51, []quota.LimitState{state("daily", 100, 90, false)}, "the 50 units of the run by 1", true},
+		{"a limit", 0, false, 51, []quota.LimitState{state("daily", 100, 90, false), state("share", 60, 51, false)}, `limit "share" by 1 unit`, false},
+		{"the reserve, which it may use", 0, true, 51, []quota.LimitState{state("share", 60, 51, false)}, "", false},
+		{"a limit that only observes", 0, false, 51, []quota.LimitState{state("share", 60, 51, true)}, "", false},
+		{"less than before", 0, false, 19, []quota.LimitState{state("share", 60, 99, false)}, "", false},
+		{"as much as before", 0, false, 20, []quota.LimitState{state("share", 60, 99, false)}, "", false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			var tokens Tokens
+			token := tokens.issue(quota.Bearer{UseReserve: row.useReserve}, &runBudget{most: row.most})
+			admit(t, &tokens, token, quota.Request{}, 20)(quota.Decision{GrantID: "a", Units: 20}, nil)
+			if past := tokens.Settled(token, "a", row.units, row.limits); past != row.past {
+				t.Errorf("past %q, want %q", past, row.past)
+			}
+			got := tokens.revoke(token)
+			if got.Units != row.units || got.Denied != (row.past != "") || got.Capped != row.capped || got.Past != row.past {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+}
+
 func admit(t *testing.T, tokens *Tokens, token string, r quota.Request, units quota.Units) (decided func(quota.Decision, error)) {
 	t.Helper()
 	decided, d := tokens.Admit(token, r, units)

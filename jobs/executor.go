@@ -276,6 +276,8 @@ func (e *executor) consequence(p *Pass, exit Exit, spent Record) error {
 		case spent.Capped:
 			p.Detail = fmt.Sprintf("the run may spend %s", e.budget.most.Text())
 			return &stop{reason: RunCapExceeded, detail: p.Detail}
+		case spent.Past != "":
+			p.Detail = "settled a grant past " + spent.Past
 		case spent.Denied:
 			p.Detail = fmt.Sprintf("denied by limit %q", spent.Limit)
 		case spent.Closed != "":

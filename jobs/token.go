@@ -51,6 +51,8 @@ type Record struct {
 	Units   quota.Units // debited, less what was given back
 	Calls   int64       // acquires that were granted
 	Last    string      // the id of the last grant
+	// Past is what the pass went past when it settled a grant to more than it was.
+	Past string
 	// Closed is the limit that the upstream called exhausted when the pass called it,
 	// and told of it; RetryAt is then when it opens, unless something was denied since.
 	Closed string
@@ -254,20 +256,49 @@ func (t *Tokens) Owns(token, grantID string) bool {
 	return known && !g.proxied
 }
 
-// Settled records that a grant of the token's pass was set to what it really cost.
-func (t *Tokens) Settled(token, grantID string, units quota.Units) {
+// Settled records that a grant of the token's pass was set to what it really cost, and how
+// its limits are now. If that is more than the run or a limit may have, the pass is
+// exhausted, which ends the run, and past says what of.
+func (t *Tokens) Settled(token, grantID string, units quota.Units, limits []quota.LimitState) (past string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	h := t.holders[hash(token)]
 	if h == nil {
-		return
+		return ""
 	}
-	if g, known := h.grants[grantID]; known {
-		h.record.Units += units - g.units
-		h.run.spent += units - g.units
-		g.units = units
-		h.grants[grantID] = g
+	g, known := h.grants[grantID]
+	if !known {
+		return ""
 	}
+	before := g.units
+	h.record.Units += units - before
+	h.run.spent += units - before
+	g.units = units
+	h.grants[grantID] = g
+	if units <= before {
+		return ""
+	}
+	past = h.overspent(limits)
+	if past != "" {
+		h.record.Past = past
+	}
+	return past
+}
+
+// overspent returns what a pass that has spent more than it was granted is past.
+func (h *holder) overspent(limits []quota.LimitState) (past string) {
+	if run := h.run; run.most > 0 && run.spent > run.most {
+		h.record.deny(quota.Decision{})
+		h.record.Capped = true
+		return fmt.Sprintf("the %s of the run by %s", run.most.Text(), quota.Thousands(run.spent-run.most))
+	}
+	for _, limit := range limits {
+		if over := limit.Used - limit.Budget(h.bearer.UseReserve); limit.Refuses() && over > 0 {
+			h.record.deny(quota.Decision{Limit: limit.Name})
+			return fmt.Sprintf("limit %q by %s", limit.Name, over.Text())
+		}
+	}
+	return ""
 }
 
 // Observed records that the token's pass told what the upstream answered, which closed a

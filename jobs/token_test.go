@@ -43,10 +43,10 @@ func TestTokenRecord(t *testing.T) {
 	decided(quota.Decision{GrantID: "youtube:2-0", Units: 1})
 	decided(quota.Decision{Reason: quota.CostExceedsLimit})
 	decided(quota.Decision{Reason: quota.UnknownOperation})
-	tokens.Settled(token, "youtube:1-0", 30)
-	tokens.Settled(token, "youtube:1-0", 30)
-	tokens.Settled(token, "youtube:9-0", 500) // not its own
-	tokens.Settled(other, "youtube:2-0", 0)   // not that one's
+	tokens.Settled(token, "youtube:1-0", 30, nil)
+	tokens.Settled(token, "youtube:1-0", 30, nil)
+	tokens.Settled(token, "youtube:9-0", 500, nil) // not its own
+	tokens.Settled(other, "youtube:2-0", 0, nil)   // not that one's
 	if !tokens.Owns(token, "youtube:1-0") || tokens.Owns(other, "youtube:1-0") || tokens.Owns("", "youtube:1-0") {
 		t.Error("a grant belongs to the pass it was given to, and to no other")
 	}
@@ -54,7 +54,7 @@ func TestTokenRecord(t *testing.T) {
 	if tokens.Owns(token, "youtube:3-0") {
 		t.Error("a pass may settle the grant of a call that the proxy sends")
 	}
-	tokens.Settled(token, "youtube:3-0", 0) // the proxy did
+	tokens.Settled(token, "youtube:3-0", 0, nil) // the proxy did
 	decided(quota.Decision{Reason: quota.LimitExceeded, Limit: "daily", RetryAt: retry})
 
 	want := Record{Denied: true, Limit: "daily", RetryAt: retry, Units: 31, Calls: 3, Last: "youtube:3-0"}
@@ -134,16 +134,54 @@ func TestRunBudget(t *testing.T) {
 	admit(t, &tokens, token, named, 4)(grant("a", 4), nil)
 	left(0)
 
-	tokens.Settled(token, "b", 1)
+	tokens.Settled(token, "b", 1, nil)
 	left(5)
 	admit(t, &tokens, token, quota.Request{}, 5)(quota.Decision{}, quota.ErrUnavailable)
 	left(5)
-	tokens.Settled(token, "a", 12) // it has happened
+	tokens.Settled(token, "a", 12, nil) // it has happened
 	left(0)
 	tokens.revoke(token)
 	left(0) // a pass that is over has spent what it has
 	if got, want := tokens.revoke(other), (Record{Denied: true}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+// What a pass settles to more than it was granted is counted, and ends its run where that is
+// more than the run or a limit may have.
+func TestSettledPast(t *testing.T) {
+	state := func(name string, units, used quota.Units, observe bool) quota.LimitState {
+		return quota.LimitState{Limit: quota.Limit{Name: name, Units: units, Reserve: 10, Observe: observe}, Used: used}
+	}
+	for _, row := range []struct {
+		name       string
+		most       quota.Units
+		useReserve bool
+		units      quota.Units
+		limits     []quota.LimitState
+		past       string
+		capped     bool
+	}{
+		{"what fits", 50, false, 50, []quota.LimitState{state("daily", 100, 90, false)}, "", false},
+		{"the run", 50, false, 51, []quota.LimitState{state("daily", 100, 90, false)}, "the 50 units of the run by 1", true},
+		{"a limit", 0, false, 51, []quota.LimitState{state("daily", 100, 90, false), state("share", 60, 51, false)}, `limit "share" by 1 unit`, false},
+		{"the reserve, which it may use", 0, true, 51, []quota.LimitState{state("share", 60, 51, false)}, "", false},
+		{"a limit that only observes", 0, false, 51, []quota.LimitState{state("share", 60, 51, true)}, "", false},
+		{"less than before", 0, false, 19, []quota.LimitState{state("share", 60, 99, false)}, "", false},
+		{"as much as before", 0, false, 20, []quota.LimitState{state("share", 60, 99, false)}, "", false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			var tokens Tokens
+			token := tokens.issue(quota.Bearer{UseReserve: row.useReserve}, &runBudget{most: row.most})
+			admit(t, &tokens, token, quota.Request{}, 20)(quota.Decision{GrantID: "a", Units: 20}, nil)
+			if past := tokens.Settled(token, "a", row.units, row.limits); past != row.past {
+				t.Errorf("past %q, want %q", past, row.past)
+			}
+			got := tokens.revoke(token)
+			if got.Units != row.units || got.Denied != (row.past != "") || got.Capped != row.capped || got.Past != row.past {
+				t.Errorf("got %+v", got)
+			}
+		})
 	}
 }
 

@@ -54,7 +54,8 @@ func TestBoot(t *testing.T) {
 		{"users", testUsers},
 		{"runtimes", testRuntimes},
 		{"a job out of bounds", testJobOutOfBounds},
-		{"a job of its own user", testJobOfItsOwnUser},
+		{"a job of the daemon's user", testJobOfTheDaemonsUser},
+		{"a job of the README", testTokenInNoArgument},
 		{"a job that forges the journal", testForgery},
 		{"a job that forks without end", testForkBomb},
 		{"restart under load", testRestartUnderLoad},
@@ -73,6 +74,7 @@ func TestBoot(t *testing.T) {
 		{"upgrade", testUpgrade},
 		{"uninstall", testUninstall},
 		{"package", testPackage},
+		{"a job that wants a new ledger", testNewLedger},
 		{"package upgrade", testPackageUpgrade},
 		{"package removal", testPackageRemoval},
 	} {
@@ -95,7 +97,7 @@ func testInstall(t *testing.T, m *machine) {
 		"/run/quotad.sock":        "root quota 660",
 		"/etc/quotad":             "root quotad 750",
 		"/etc/quotad/config.toml": "root quotad 640",
-		"/var/lib/quotad":         "quotad quotad 750",
+		"/var/lib/quotad":         "quotad quotad 751",
 	} {
 		if got := m.sh(t, "stat --format='%U %G %a' "+file); got != want {
 			t.Errorf("%s: %s, want %s", file, got, want)
@@ -188,9 +190,11 @@ func testUsers(t *testing.T, m *machine) {
 		{"bob", acquire, "000", 7},
 		{"bob", "quotactl acquire list", "permission denied", 3},
 		{"bob", "cat /etc/quotad/config.toml", "Permission denied", 1},
-		{"quotad", "quotactl", "credential api", 0},
-		{"quotad", acquire, "403", 0},
-		{"quotad", "quotactl acquire list", "finds its run token in $QUOTAD_TOKEN", 1},
+		{"quotad-jobs", "quotactl", "credential api", 0},
+		{"quotad-jobs", acquire, "403", 0},
+		{"quotad-jobs", "quotactl acquire list", "finds its run token in $QUOTAD_TOKEN", 1},
+		{"quotad-jobs", "quotactl reload", "forbidden", 1},
+		{"quotad-jobs", "cat /etc/quotad/config.toml", "Permission denied", 1},
 		{"quotad", "quotactl reload", "forbidden", 1},
 		{"quotad", "cat /etc/quotad/redis.password", "Permission denied", 1},
 	} {

@@ -68,12 +68,42 @@ may secret cat /etc/quotad/victim.env
 may history ls $state/jobs
 may journal ls $state/journal
 may kill kill -0 $PPID
+may accept touch $state/accept-new-ledger
+may link ln $state/daemon linked
+dgram() { perl -MSocket -e 'socket(S, AF_UNIX, SOCK_DGRAM, 0) && send(S, $ARGV[1], 0, sockaddr_un($ARGV[0])) or exit 1' "$@"; }
+stream() { perl -MSocket -e 'socket(S, AF_UNIX, SOCK_STREAM, 0) && connect(S, sockaddr_un($ARGV[0])) && syswrite(S, $ARGV[1]) or exit 1' "$@"; }
+may forge dgram /run/systemd/journal/socket "MESSAGE=forged by its socket
+PRIORITY=0
+"
+may syslog dgram /run/systemd/journal/dev-log "<0>quotad: forged by dev-log"
+may stdout stream /run/systemd/journal/stdout "quotad
+
+0
+1
+0
+0
+0
+<0>forged by stdout
+"
+may shm touch /dev/shm/intruder
+may cgroup mkdir $(dirname $(` + ownCgroup + `))/beside
 for environ in /proc/[0-9]*/environ; do
 	token=$(tr '\0' '\n' <$environ 2>/dev/null | sed -n '/^QUOTAD_JOB=victim$/,$ s/^QUOTAD_TOKEN=//p')
 	test -z "$token" || may victim env QUOTAD_TOKEN=$token quotactl acquire list
 done
 echo $(id -nu): $SECRET >>report.new
 mv report.new report
+`
+
+// ownCgroup prints the directory of the cgroup that a process is in.
+const ownCgroup = `echo $(sed -n '/ - cgroup2 /p' /proc/self/mountinfo | cut -d ' ' -f 5 | head -n 1)$(sed -n 's/^0:://p' /proc/self/cgroup)`
+
+// refuge is a job that leaves something running in a cgroup beside its own.
+const refuge = `#!/bin/sh -e
+beside=$(dirname $(` + ownCgroup + `))/beside
+mkdir -p $beside
+env -i setsid sh -c "echo \$\$ >$beside/cgroup.procs && exec sleep 4714" &
+until grep -q . $beside/cgroup.procs; do :; done
 `
 
 // victim is a job whose secrets stand in its environment while it runs.
@@ -90,34 +120,31 @@ func (m *machine) reports(t *testing.T) string {
 	return strings.Join(strings.Fields(m.sh(t, "cat /var/lib/quotad/data/intruder/report")), " ")
 }
 
-// testJobOutOfBounds: a job of quotad's own user reaches what the README says, and
-// nothing of the process, nor of the socket.
-func testJobOutOfBounds(t *testing.T, m *machine) {
-	m.install(t, withJobs("victim", "intruder"), map[string]string{"victim": victim, "intruder": intruder})
-	got, want := m.reports(t), "write token status own_memory password config secret history journal kill victim quotad: intruder"
-	if got != want {
+// bounds runs the intruder and checks what it could do, and that nothing of it shows outside
+// of the sandbox.
+func (m *machine) bounds(t *testing.T, want string) {
+	t.Helper()
+	if got := m.reports(t); got != want {
 		t.Errorf("the job could %s, want %s\n%s", got, want, m.journal())
 	}
 	if got := m.sh(t, "stat --format='%U %G %a' /run/quotad.sock"); got != "root quota 660" {
 		t.Errorf("the socket is now %s", got)
 	}
+	m.sh(t, "test ! -e /dev/shm/intruder && journalctl --sync")
+	if got, _ := m.try("journalctl --boot --output=cat | grep '^forged by'"); got != "" {
+		t.Errorf("the journal has\n%s", got)
+	}
 }
 
-// testJobOfItsOwnUser applies the drop-in: what is quotad's is out of reach, the
-// jobs run as before, and each of their processes is ended.
-func testJobOfItsOwnUser(t *testing.T, m *machine) {
-	text := strings.Replace(withJobs("victim", "intruder", "straggler"), "[passes]", "[passes]\nuser = \"quotad-jobs\"", 1)
-	m.sh(t, "install -D -m 644 -t /etc/systemd/system/quotad.service.d /src/systemd/drop-ins/passes-user.conf && systemctl daemon-reload")
-	m.sh(t, "systemctl stop quotad && chown -R quotad-jobs: /var/lib/quotad/data/*")
+// testJobOutOfBounds: a job reaches what the README says, and nothing that is quotad's; each
+// of its processes is ended.
+func testJobOutOfBounds(t *testing.T, m *machine) {
 	straggler := "#!/bin/sh\nsleep 4712 &\n"
 	if m.hasCgroups(t) {
 		straggler += "env -i setsid sh -c 'env -i setsid sleep 4713 &'\n" + inCgroup
 	}
-	m.install(t, text, map[string]string{"victim": victim, "intruder": intruder, "straggler": straggler})
-	got, want := m.reports(t), "write token status own_memory victim quotad-jobs: intruder"
-	if got != want {
-		t.Errorf("the job could %s, want %s\n%s", got, want, m.journal())
-	}
+	m.install(t, withJobs("victim", "intruder", "straggler"), map[string]string{"victim": victim, "intruder": intruder, "straggler": straggler})
+	m.bounds(t, "write token status own_memory shm victim quotad-jobs: intruder")
 	m.passes(t, "runtimes", "4 ok")
 	m.passes(t, "straggler", "1 ok")
 	m.await(t, "! pgrep --full 'sleep 471[23]'")
@@ -126,9 +153,44 @@ func testJobOfItsOwnUser(t *testing.T, m *machine) {
 	m.await(t, "pgrep --uid quotad-jobs --full '^sleep 60'")
 	m.restarted(t, "KILL")
 	m.await(t, "! pgrep --uid quotad-jobs")
-	m.sh(t, "rm /etc/systemd/system/quotad.service.d/passes-user.conf && systemctl daemon-reload && systemctl stop quotad && chown -R quotad: /var/lib/quotad/data/*")
+}
+
+// asDaemon has jobs run as quotad, by the drop-in and the commands in it.
+func (m *machine) asDaemon(t *testing.T) {
+	t.Helper()
+	m.sh(t, "install -D -m 644 -t /etc/systemd/system/quotad.service.d /src/systemd/drop-ins/daemon-user.conf")
+	commands := "set -e\n"
+	for line := range strings.Lines(read(t, "drop-ins/daemon-user.conf")) {
+		if command, ok := strings.CutPrefix(line, "#   "); ok {
+			commands += command
+		}
+	}
+	m.sh(t, commands)
+}
+
+// testJobOfTheDaemonsUser applies the drop-in by which jobs run as quotad: they reach its
+// files, and nothing of the process, the socket nor the journal. Without it again, they
+// reach them no more.
+func testJobOfTheDaemonsUser(t *testing.T, m *machine) {
+	m.install(t, withJobs("victim", "intruder", "refuge"), map[string]string{"victim": victim, "intruder": intruder, "refuge": refuge})
+	m.asDaemon(t)
+	want := "write token status own_memory password config secret history journal kill accept link shm victim quotad: intruder"
+	if m.hasCgroups(t) {
+		want = strings.Replace(want, "shm", "shm cgroup", 1)
+	}
+	m.bounds(t, want)
+	if m.hasCgroups(t) {
+		m.passes(t, "refuge", "1 ok")
+		m.await(t, "! pgrep --full 'sleep 471[4]' && journalctl --unit=quotad.service | grep 'beside.*a cgroup that is no pass'")
+	}
+	m.sh(t, "rm /etc/systemd/system/quotad.service.d/daemon-user.conf /var/lib/quotad/accept-new-ledger && systemctl daemon-reload && systemctl restart quotad")
+	m.sh(t, "journalctl --unit=quotad.service --priority=warning | grep 'data/intruder/linked.*not given to the user of jobs'")
+	if got := m.sh(t, "stat --format=%U /var/lib/quotad/daemon /var/lib/quotad/data/intruder /var/lib/quotad/data/intruder/report"); got != "quotad\nquotad-jobs\nquotad-jobs" {
+		t.Errorf("quotad's own, the job's directory and its file belong to %q", got)
+	}
+	m.sh(t, "rm /var/lib/quotad/data/intruder/linked")
 	m.write(t, "/etc/quotad/config.toml", config)
-	m.sh(t, "systemctl start quotad")
+	m.sh(t, "systemctl reload quotad")
 }
 
 // testForgery: what a job prints is an entry of that job, of its priority, however
@@ -169,15 +231,15 @@ sleep 100'
 	m.install(t, withJobs("bomb"), map[string]string{"bomb": bomb})
 	pid := m.property(t, "MainPID")
 	m.sh(t, "quotactl run bomb")
-	m.await(t, `test "$(ps -L --no-headers --user quotad | wc -l)" -gt 300`)
+	m.await(t, `test "$(ps -L --no-headers --user quotad,quotad-jobs | wc -l)" -gt 300`)
 	for range 20 {
 		m.sh(t, "quotactl acquire list")
 	}
-	if got := m.sh(t, "ps -L --no-headers --user quotad | wc -l"); got > "512" || len(got) > 3 {
+	if got := m.sh(t, "ps -L --no-headers --user quotad,quotad-jobs | wc -l"); got > "512" || len(got) > 3 {
 		t.Errorf("%s processes and threads, more than the service may have", got)
 	}
 	m.sh(t, "quotactl stop $(quotactl jobs bomb | sed -n 's/^  last run \\([^:]*\\): running.*/\\1/p')")
-	m.await(t, `test "$(ps -L --no-headers --user quotad | wc -l)" -lt 100`)
+	m.await(t, `test "$(ps -L --no-headers --user quotad,quotad-jobs | wc -l)" -lt 100`)
 	m.passes(t, "runtimes", "4 ok")
 	if got := m.property(t, "MainPID"); got != pid {
 		t.Error("the bomb ended the daemon")

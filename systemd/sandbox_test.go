@@ -76,7 +76,7 @@ command = ["/opt/generous"]
 	m.sh(t, "chmod 755 /opt/generous && chown quotad /srv && systemctl reload quotad")
 	m.passes(t, "generous", "1 failed")
 	m.write(t, "/etc/systemd/system/quotad.service.d/jobs.conf", applied(read(t, "drop-ins/jobs.conf")))
-	m.sh(t, "systemctl daemon-reload && systemctl restart quotad")
+	m.asDaemon(t)
 	m.passes(t, "generous", "1 ok")
 	m.await(t, "! pgrep --full 'sleep 471[1]'")
 }

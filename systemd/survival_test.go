@@ -135,7 +135,7 @@ func testKill(t *testing.T, m *machine) {
 	if got := m.sh(t, "quotactl jobs slow"); !strings.Contains(got, "interrupted") {
 		t.Errorf("the run is not interrupted:\n%s", got)
 	}
-	if got := m.sh(t, "pgrep --list-full --uid quotad"); strings.Contains(got, "slow") {
+	if got := m.sh(t, "pgrep --list-full --uid quotad,quotad-jobs"); strings.Contains(got, "slow") {
 		t.Errorf("the pass lives on:\n%s", got)
 	}
 }
@@ -197,7 +197,7 @@ func testStop(t *testing.T, m *machine) {
 		if got := m.property(t, "Result"); got != "success" {
 			t.Errorf("%s: the result of the stop is %s, want success", region, got)
 		}
-		if output, code := m.try("pgrep --list-full --uid quotad"); code == 0 {
+		if output, code := m.try("pgrep --list-full --uid quotad,quotad-jobs"); code == 0 {
 			t.Errorf("%s: left running: %s", region, output)
 		}
 		// Whoever calls does not start it again.

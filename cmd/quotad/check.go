@@ -47,7 +47,7 @@ func check(o options, s systemd, stdout, stderr io.Writer) int {
 // checkedHost is where the configuration is to be used: for the file of the service, in
 // its state directory and by its user, though systemd says nothing of these here.
 func checkedHost(o options, s systemd) config.Host {
-	host := config.Host{StateDirectory: s.stateDirectory, Checking: true}
+	host := config.Host{StateDirectory: s.stateDirectory, PassesUser: s.passesUser, Checking: true}
 	if _, err := os.Stat(systemState); err == nil && o.config == systemConfig && s.stateDirectory == "" {
 		host.StateDirectory = systemState
 	}
@@ -111,6 +111,9 @@ func checkOwners(dir string) error {
 			return err
 		}
 		for _, path := range paths {
+			if filepath.Base(path) == boltledger.AcceptName {
+				continue // which is root's
+			}
 			if uid, ok := ownerOf(path); ok && uid != own {
 				return fmt.Errorf("%q belongs to user %s, and the state directory to %s: chown %s: %s", path, nameOf(uid), nameOf(own), nameOf(own), path)
 			}

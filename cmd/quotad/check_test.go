@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"quotad/quota/boltledger"
 )
 
 // checked returns what --check says of a directory, and its exit code.
@@ -35,6 +37,17 @@ func tree(t *testing.T, dir string) string {
 	return list.String()
 }
 
+// acceptedBy has the state be another user's, its ledger missing, and a new one accepted.
+func acceptedBy(uid int) func(state string) error {
+	return func(state string) error {
+		err := filepath.WalkDir(state, func(path string, _ os.DirEntry, err error) error {
+			return errors.Join(err, os.Lchown(path, 65534, -1))
+		})
+		accept := filepath.Join(state, boltledger.AcceptName)
+		return errors.Join(err, os.Remove(filepath.Join(state, "ledger.db")), os.WriteFile(accept, nil, 0o600), os.Chown(accept, uid, -1))
+	}
+}
+
 // --check says what would keep quotad from serving, and changes nothing.
 func TestCheckOfTheState(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
@@ -52,6 +65,8 @@ func TestCheckOfTheState(t *testing.T) {
 		{"no state yet", restartable, os.RemoveAll, ""},
 		{"a ledger that is missing", restartable, func(state string) error { return os.Remove(filepath.Join(state, "ledger.db")) }, "is missing, though there has been one"},
 		{"a ledger of another user", restartable, func(state string) error { return os.Chown(filepath.Join(state, "ledger.db"), 65534, -1) }, "the state directory to root: chown root: "},
+		{"a new ledger that root accepts", restartable, acceptedBy(0), ""},
+		{"a new ledger that another user accepts", restartable, acceptedBy(1), "is missing, though there has been one"},
 		{"a port that is taken", restartable + onPort, nil, "[metrics] listen: listen tcp"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

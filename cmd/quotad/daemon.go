@@ -42,9 +42,10 @@ type daemon struct {
 	shared     *redisledger.Ledger // nil of an embedded ledger
 	hosts      jobs.Hosts          // beside that one
 	tokens     *jobs.Tokens
-	proxy      *proxy.Proxy    // nil: there is none
-	reaper     *process.Reaper // of what passes leave behind
-	tasks      uint64          // that there may be before a pass cannot start another one
+	proxy      *proxy.Proxy     // nil: there is none
+	reaper     *process.Reaper  // of what passes leave behind
+	cgroups    *process.Cgroups // of passes; nil: they get none
+	tasks      uint64           // that there may be before a pass cannot start another one
 	runner     *jobs.Runner
 	ticks      *scheduler.Scheduler
 
@@ -96,6 +97,7 @@ func (d *daemon) open(ask context.Context) error {
 // live begins what the daemon does: the socket answers by now, before the first pass
 // asks. An error ends the process.
 func (d *daemon) live() error {
+	d.sayWhatJobsShare()
 	return inOrder(d.ask, d.serve, d.runJobs, d.openReloads, d.ready)
 }
 
@@ -137,6 +139,9 @@ func (d *daemon) prepareLaunches(context.Context) (err error) {
 		return err
 	}
 	d.onStop("end the reaping of orphans", d.reaper.Close)
+	d.cgroups = process.NewCgroups(d.config.Passes.CgroupRoot, func(dir string, processes int) {
+		d.log.Warn().Str("cgroup", dir).Int("processes", processes).Msg("ended what ran in a cgroup that is no pass's")
+	})
 	d.tasks, err = d.reserve(d.config.Passes.User)
 	return err
 }
@@ -169,16 +174,14 @@ func (d *daemon) openRunner(context.Context) error {
 	if err != nil {
 		return err
 	}
-	if root := d.config.Passes.CgroupRoot; root != "" {
-		if err := process.CheckCgroups(root); err != nil {
-			d.log.Warn().Err(err).Msg("passes get no cgroup: what they leave is known by its session and environment")
-		}
+	if err := d.cgroups.Check(); err != nil {
+		d.log.Warn().Err(err).Msg("passes get no cgroup: what they leave is known by its session and environment")
 	}
 	d.runner, err = jobs.Open(jobs.Config{
 		Jobs: d.config.Jobs,
 		Gate: d.service,
 		Launcher: process.Launcher{
-			CgroupRoot: d.config.Passes.CgroupRoot, Reaper: d.reaper, Tasks: d.tasks, User: d.config.Passes.User,
+			Cgroups: d.cgroups, Reaper: d.reaper, Tasks: d.tasks, User: d.config.Passes.User,
 		},
 		Tokens:      d.tokens,
 		Observe:     d.events.emit,

@@ -162,6 +162,9 @@ func (e eventLog) decided(event server.Event) {
 		return
 	}
 	caller, d := event.Request.Caller, event.Decision
+	if event.Past != "" {
+		line.Str("past", event.Past)
+	}
 	line.Str("credential", event.Request.Credential)
 	by(line, caller, event.PID)
 	if event.Request.Operation != "" {
@@ -229,6 +232,8 @@ func (e eventLog) lineOf(event server.Event) *zerolog.Event {
 		return e.refusal(zerolog.ErrorLevel, event.Request.Caller, event.Result()).Err(event.Err)
 	case !event.Decision.Granted():
 		return e.refusal(zerolog.WarnLevel, event.Request.Caller, event.Result())
+	case event.Past != "":
+		return e.log.Warn()
 	case event.Verb == "adjust", event.Verb == "reset", event.Verb == "close", event.Verb == "open": // an operator changed the books
 		return e.log.Info()
 	}
@@ -271,6 +276,8 @@ func verdict(event server.Event) string {
 	switch {
 	case event.Err != nil:
 		return event.Verb + " failed"
+	case event.Past != "":
+		return "settle took a pass past what it may spend: its run ends"
 	case event.Decision.Granted():
 		return event.Verb + " granted"
 	default:

@@ -72,10 +72,16 @@ func (d *daemon) newLedger() (quota.Ledger, error) {
 	if d.config.Ledger.Backend == config.Embedded {
 		return boltledger.Open(boltledger.Config{
 			Path: d.statePath("ledger.db"), Unsynced: d.config.Ledger.Unsynced,
-			History: hasHistory(d.config.StateDir), AcceptNew: d.options.acceptLedger,
+			History: hasHistory(d.config.StateDir), AcceptNew: d.options.acceptLedger, Began: d.ledgerBegan,
 		})
 	}
 	return d.newSharedLedger()
+}
+
+// ledgerBegan tells of a ledger that does not hold what was spent before it.
+func (d *daemon) ledgerBegan(how string) {
+	d.log.Warn().Str("file", d.statePath("ledger.db")).Str("ledger", how).
+		Msg("a new ledger: limits count what it holds, and nothing that was spent before")
 }
 
 // hasHistory tells whether jobs ran here before, so that there must have been a ledger.

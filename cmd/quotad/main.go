@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"quotad/cmd/quotad/config"
+	"quotad/jobs/process"
 	"quotad/quota/api"
 )
 
@@ -26,6 +27,7 @@ const (
 )
 
 func main() {
+	process.Enter()
 	if err := closeToOthers(); err != nil {
 		os.Exit(fail(os.Stderr, err))
 	}
@@ -98,7 +100,7 @@ func fail(stderr io.Writer, err error) int {
 }
 
 func load(file string, systemd systemd) (*config.Config, error) {
-	return loadFor(config.Host{StateDirectory: systemd.stateDirectory}, file)
+	return loadFor(config.Host{StateDirectory: systemd.stateDirectory, PassesUser: systemd.passesUser}, file)
 }
 
 func loadFor(host config.Host, file string) (*config.Config, error) {

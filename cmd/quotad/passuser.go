@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 
 	"quotad/cmd/quotad/config"
 	"quotad/jobs/process"
@@ -44,7 +47,7 @@ func (d *daemon) passEnviron() []string {
 // eventLauncher runs the commands of events, as our own user. They inherit none of
 // the capabilities that we were given to launch passes as another user.
 func (d *daemon) eventLauncher() (process.Launcher, error) {
-	launcher := process.Launcher{CgroupRoot: d.config.Passes.CgroupRoot, Reaper: d.reaper}
+	launcher := process.Launcher{Cgroups: d.cgroups, Reaper: d.reaper}
 	if d.config.Passes.User == nil {
 		return launcher, nil
 	}
@@ -54,27 +57,51 @@ func (d *daemon) eventLauncher() (process.Launcher, error) {
 }
 
 // openWorkDirs lets passes of another user into the directories that they run in.
-func (d *daemon) openWorkDirs(context.Context) error { return makeWorkDirs(d.config) }
+func (d *daemon) openWorkDirs(context.Context) error {
+	return d.makeWorkDirs(d.config)
+}
+
+func (d *daemon) makeWorkDirs(c *config.Config) error {
+	kept, err := makeWorkDirs(c)
+	for _, file := range kept {
+		d.log.Warn().Str("file", file).Msg("not given to the user of jobs: the file has a second name, under which it may be quotad's")
+	}
+	return err
+}
+
+// sayWhatJobsShare tells a person who starts quotad by hand, once, what jobs share with it.
+func (d *daemon) sayWhatJobsShare() {
+	if d.config.Passes.User == nil && d.systemd.notifySocket == "" && len(d.config.Jobs) > 0 {
+		d.log.Info().Int("uid", os.Getuid()).
+			Msg("jobs run as the user of quotad: they can read and change its ledger, its configuration and their secrets, and end it: give them a user of their own by user in [passes]")
+	}
+}
 
 // makeWorkDirs makes the directories of jobs that name none, where passes run as
 // another user: they belong to that one, who may enter those above but not look
-// around there. Whatever else is in the state directory stays ours alone.
-func makeWorkDirs(c *config.Config) error {
+// around there. Whatever else is in the state directory stays ours alone. Kept are files
+// that stay ours in such a directory.
+func makeWorkDirs(c *config.Config) (kept []string, err error) {
 	if c.Passes.User == nil {
-		return nil
+		return nil, nil
 	}
 	if err := enterable(c.StateDir); err != nil {
-		return err
+		return nil, err
 	}
 	for _, job := range c.Jobs {
 		if !job.MakeDir {
 			continue // an operator's directory
 		}
-		if err := errors.Join(enterable(c.DataDir()), give(job.Dir, c.Passes.User)); err != nil {
-			return fmt.Errorf("cannot make a directory for the passes of %q: %w", job.Name, err)
+		stay, err := []string(nil), enterable(c.DataDir())
+		if err == nil {
+			stay, err = give(job.Dir, c.Passes.User)
 		}
+		if err != nil {
+			return kept, fmt.Errorf("cannot make a directory for the passes of %q: %w", job.Name, err)
+		}
+		kept = append(kept, stay...)
 	}
-	return nil
+	return kept, nil
 }
 
 // enterable makes a directory that everybody may enter, and we alone may list.
@@ -90,15 +117,37 @@ func enterable(dir string) error {
 	return os.Chmod(dir, info.Mode().Perm()|enter)
 }
 
-// give makes a directory and gives it to a user. One that is there already is its
-// owner's.
-func give(dir string, user *process.User) error {
-	err := os.Mkdir(dir, 0o750)
-	if errors.Is(err, fs.ErrExist) {
+// give makes a directory and gives it to a user. One that is ours, in which passes ran as
+// our own user before, is given with all of ours in it, but for files that have another
+// name besides (kept): a pass can have linked one of ours, the ledger, into its directory.
+// One that is somebody else's stays so.
+func give(dir string, user *process.User) (kept []string, err error) {
+	if err := os.Mkdir(dir, 0o750); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	var all []string
+	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		switch stat := info.Sys().(*syscall.Stat_t); {
+		case int(stat.Uid) != os.Geteuid() && path == dir:
+			return filepath.SkipAll
+		case int(stat.Uid) != os.Geteuid():
+		case !info.IsDir() && stat.Nlink > 1:
+			kept = append(kept, path)
+		default:
+			all = append(all, path)
+		}
 		return nil
+	})
+	// The directory itself is the last: until then the next start does the rest.
+	for _, path := range slices.Backward(all) {
+		err = errors.Join(err, os.Lchown(path, user.UID, user.GID))
 	}
-	if err != nil {
-		return err
-	}
-	return os.Lchown(dir, user.UID, user.GID)
+	return kept, err
 }

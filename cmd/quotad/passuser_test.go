@@ -8,8 +8,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
+	"quotad/cmd/quotad/config"
+	"quotad/jobs"
+	"quotad/jobs/process"
 	"quotad/quota/api"
 )
 
@@ -109,6 +113,48 @@ func TestPassesOfAnotherUser(t *testing.T) {
 	eventually(t, func() bool { return !running() })
 }
 
+// What passes wrote as quotad's own user is given to theirs, but nothing that a pass has
+// linked into its directory.
+func TestWorkDirsAreGivenToTheUserOfJobs(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can give files away")
+	}
+	u, err := process.LookupUser("www-data")
+	if err != nil {
+		t.Skip(err)
+	}
+	state := shortDir(t)
+	dir := filepath.Join(state, "data", "fetch")
+	if err := os.MkdirAll(filepath.Join(dir, "deep"), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	owners := map[string]int{"ledger.db": 0, "data/fetch": u.UID, "data/fetch/deep": u.UID, "data/fetch/deep/page": u.UID, "data/fetch/link": u.UID, "data/fetch/linked": 0, "data/fetch/theirs": 1}
+	for _, file := range []string{"ledger.db", "data/fetch/deep/page", "data/fetch/theirs"} {
+		if err := os.WriteFile(filepath.Join(state, file), []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err = errors.Join(os.Link(filepath.Join(state, "ledger.db"), filepath.Join(dir, "linked")),
+		os.Symlink(filepath.Join(state, "ledger.db"), filepath.Join(dir, "link")), os.Lchown(filepath.Join(dir, "theirs"), 1, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &config.Config{StateDir: state, Passes: config.Passes{User: u}, Jobs: []*jobs.Job{{Name: "fetch", Dir: dir, MakeDir: true}}}
+	kept, err := makeWorkDirs(c)
+	if err != nil || len(kept) != 1 || kept[0] != filepath.Join(dir, "linked") {
+		t.Errorf("got %q, %v, want the linked file kept", kept, err)
+	}
+	for file, want := range owners {
+		info, err := os.Lstat(filepath.Join(state, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := int(info.Sys().(*syscall.Stat_t).Uid); got != want {
+			t.Errorf("%s belongs to %d, want %d", file, got, want)
+		}
+	}
+}
+
 // A daemon that may not become another user says so, and what would do.
 func TestPassesOfAUserOutOfReach(t *testing.T) {
 	if os.Getuid() != 0 {
@@ -131,7 +177,7 @@ func TestPassesOfAUserOutOfReach(t *testing.T) {
 	cmd.Dir = dir
 	output, err := cmd.CombinedOutput()
 	want := `config.toml:3: passes.user: cannot run passes as "www-data": quotad lacks CAP_SETUID, CAP_SETGID, CAP_KILL, CAP_CHOWN: ` +
-		"apply systemd/drop-ins/passes-user.conf, or start quotad as root\n"
+		"remove systemd/drop-ins/daemon-user.conf, or start quotad as root\n"
 	if cmd.ProcessState.ExitCode() != exitConfig || !strings.Contains(string(output), want) {
 		t.Errorf("%v: got %s, want exit code 78 and %s", err, output, want)
 	}

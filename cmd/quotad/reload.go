@@ -164,7 +164,7 @@ func (d *daemon) apply(was, is *config.Config, changes []api.Change) error {
 		}
 	}
 	if changed(changes, "jobs") {
-		if err := makeWorkDirs(is); err != nil {
+		if err := d.makeWorkDirs(is); err != nil {
 			return err
 		}
 		if err := d.setJobs(was.Jobs, is.Jobs); err != nil {

@@ -156,6 +156,39 @@ func TestRoles(t *testing.T) {
 	t.Run("the reserve and other credentials", func(t *testing.T) { checkSpending(t, socket, callers) })
 }
 
+// Whoever reaches the metrics' address reads them, and nothing else of any route.
+func TestReadersOfMetrics(t *testing.T) {
+	t.Parallel()
+	daemon, client := startWith(t, rolesConfig+"[metrics]\nlisten = \"127.0.0.1:0\"\n")
+	address := "http://" + daemon.logged(t, "serving metrics", "address")
+	var list struct{ Routes []route }
+	if err := client.Get(t.Context(), "/v1", &list); err != nil {
+		t.Fatal(err)
+	}
+	read := 0
+	for _, r := range list.Routes {
+		request, err := http.NewRequestWithContext(t.Context(), r.Method, address+strings.NewReplacer("{", "", "}", "").Replace(r.Path), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		want := http.StatusNotFound
+		if slices.Contains([]string{"/metrics", "/healthz", "/readyz"}, r.Path) {
+			want, read = http.StatusOK, read+1
+		}
+		if answer.StatusCode != want {
+			t.Errorf("%s %s: %d, want %d", r.Method, r.Path, answer.StatusCode, want)
+		}
+	}
+	if read != 3 {
+		t.Errorf("%d routes can be read there, want 3", read)
+	}
+}
+
 // checkSpending is about what one route leaves open: from which budget.
 func checkSpending(t *testing.T, socket string, callers []caller) {
 	for _, who := range callers {

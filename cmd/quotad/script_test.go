@@ -61,10 +61,13 @@ func runScripts(t *testing.T, ledger func(script string) string) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Condition: func(name string) (bool, error) {
-			if name != "redis" {
-				return false, fmt.Errorf("unknown condition %q", name)
+			switch name {
+			case "redis":
+				return strings.Contains(ledger(""), `"redis"`), nil
+			case "root":
+				return os.Getuid() == 0, nil
 			}
-			return strings.Contains(ledger(""), `"redis"`), nil
+			return false, fmt.Errorf("unknown condition %q", name)
 		},
 		Setup: func(env *testscript.Env) error {
 			s := &scriptState{daemons: map[string]*child{}, ledger: ledger}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -208,4 +209,22 @@ func (c *child) whole() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return strings.Join(c.log, "\n")
+}
+
+// Arguments show in a process list, to every user: no example puts a token there.
+func TestExamplesShowNoToken(t *testing.T) {
+	shown := regexp.MustCompile(`\s(-H|--header|-u\s|--oauth2-bearer)[ =]*["']?[^@\n]*\$\{?(QUOTAD_TOKEN|QUOTAD_PROXY|TOKEN)\b`)
+	err := filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !slices.Contains([]string{".md", ".toml", ".conf", ".txtar", ".sh"}, filepath.Ext(path)) {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if line := shown.Find(text); line != nil {
+			t.Errorf("%s: %s", path, line)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }

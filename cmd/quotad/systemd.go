@@ -17,6 +17,7 @@ import (
 // Systemd is what systemd tells a service; the zero value where there is none.
 type systemd struct {
 	stateDirectory string
+	passesUser     string // whom our units have passes run as; empty: nobody else
 	notifySocket   string
 	journalStream  string        // names the descriptor that the journal reads
 	watchdog       time.Duration // within which systemd wants to hear that we are alive; 0: it does not ask
@@ -32,6 +33,7 @@ func takeSystemd() (systemd, error) {
 	var s systemd
 	// Several directories may be configured; the first is the one that counts.
 	s.stateDirectory, _, _ = strings.Cut(os.Getenv("STATE_DIRECTORY"), ":")
+	s.passesUser = os.Getenv("QUOTAD_PASSES_USER")
 	s.notifySocket, s.journalStream = os.Getenv("NOTIFY_SOCKET"), os.Getenv("JOURNAL_STREAM")
 	var err error
 	// The rest of the environment is removed below, not by the library: that would
@@ -51,7 +53,7 @@ func takeSystemd() (systemd, error) {
 	}
 	for _, name := range []string{
 		"STATE_DIRECTORY", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES",
-		"CREDENTIALS_DIRECTORY", "INVOCATION_ID", "JOURNAL_STREAM", "MAINPID",
+		"CREDENTIALS_DIRECTORY", "INVOCATION_ID", "JOURNAL_STREAM", "MAINPID", "QUOTAD_PASSES_USER",
 	} {
 		os.Unsetenv(name)
 	}

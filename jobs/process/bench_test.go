@@ -24,7 +24,7 @@ func BenchmarkLaunch(b *testing.B) {
 		KillGrace: time.Second,
 	}
 	b.Run("session", func(b *testing.B) { compare(b, c, Launcher{}) })
-	b.Run("cgroup", func(b *testing.B) { compare(b, c, Launcher{CgroupRoot: cgroupRoot(b)}) })
+	b.Run("cgroup", func(b *testing.B) { compare(b, c, Launcher{Cgroups: NewCgroups(cgroupRoot(b), nil)}) })
 }
 
 // BenchmarkFlood measures how long a command takes that writes 100,000 lines.

@@ -74,35 +74,6 @@ func cgroupDir(path, mounts string) (string, error) {
 // processes and does nothing.
 type cgroup struct{ dir string }
 
-// makeCgroup makes a cgroup below root, or returns nil where that cannot be. No
-// controller is needed to hold processes together, so the daemon may stay in
-// the parent.
-func makeCgroup(root string) *cgroup {
-	if root == "" {
-		return nil
-	}
-	dir, err := os.MkdirTemp(root, "pass-")
-	if err != nil {
-		return nil
-	}
-	return &cgroup{dir: dir}
-}
-
-// CheckCgroups returns why no command gets a cgroup below root, as far as that shows
-// before one is started.
-func CheckCgroups(root string) error {
-	dir, err := os.MkdirTemp(root, "pass-")
-	if err != nil {
-		return err
-	}
-	defer (&cgroup{dir: dir}).remove()
-	file, err := os.OpenFile(filepath.Join(dir, "cgroup.procs"), os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	return file.Close()
-}
-
 // reopenCgroup returns a cgroup that was made by a daemon before this one, or
 // nil if it is no more.
 func reopenCgroup(dir string) *cgroup {
@@ -147,6 +118,21 @@ func (g *cgroup) kill() {
 	if g != nil {
 		_ = os.WriteFile(filepath.Join(g.dir, "cgroup.kill"), []byte("1"), 0)
 	}
+}
+
+// end kills whatever is in the cgroup and removes it.
+func (g *cgroup) end() {
+	for killed := time.Now(); time.Since(killed) < giveUpAfter; time.Sleep(firstPoll) {
+		left := g.processes()
+		if len(left) == 0 {
+			break
+		}
+		g.kill()
+		for _, p := range left {
+			p.signal(syscall.SIGKILL) // Linux before 5.14
+		}
+	}
+	g.remove()
 }
 
 // remove removes the cgroup, unless somebody is left in it. Who has ended may

@@ -47,10 +47,10 @@ func TestNothingEscapesACgroup(t *testing.T) {
 			c := command(row.args...)
 			c.KillGrace = row.grace
 			root := cgroupRoot(t)
-			if err := CheckCgroups(root); err != nil {
+			if err := NewCgroups(root, nil).Check(); err != nil {
 				t.Error(err)
 			}
-			b := begin(t, Launcher{CgroupRoot: root}, c)
+			b := begin(t, Launcher{Cgroups: NewCgroups(root, nil)}, c)
 			if b.id.Cgroup == "" {
 				t.Fatal("it has no cgroup")
 			}
@@ -66,7 +66,7 @@ func TestNothingEscapesACgroup(t *testing.T) {
 }
 
 func TestCancelEndsTheWholeCgroup(t *testing.T) {
-	b := begin(t, Launcher{CgroupRoot: cgroupRoot(t)}, command("stay", "vanish", "stay", "sleep"))
+	b := begin(t, Launcher{Cgroups: NewCgroups(cgroupRoot(t), nil)}, command("stay", "vanish", "stay", "sleep"))
 	pids := b.ready(4)
 	b.stop(jobs.ErrShutdown)
 	if exit := b.end(pids...); exit.Cause != jobs.ErrShutdown || exit.Signal != "SIGTERM" {
@@ -75,7 +75,7 @@ func TestCancelEndsTheWholeCgroup(t *testing.T) {
 }
 
 func TestEndLeftoverOfACgroup(t *testing.T) {
-	group := makeCgroup(cgroupRoot(t))
+	group := NewCgroups(cgroupRoot(t), nil).make()
 	id, pids := crash(t, 3, "stay", "vanish", "sleep")
 	for _, pid := range pids {
 		if err := os.WriteFile(filepath.Join(group.dir, "cgroup.procs"), fmt.Append(nil, pid), 0); err != nil {
@@ -90,7 +90,7 @@ func TestEndLeftoverOfACgroup(t *testing.T) {
 }
 
 func TestKillOfACgroup(t *testing.T) {
-	b := begin(t, Launcher{CgroupRoot: cgroupRoot(t)}, command("stay", "vanish", "stubborn"))
+	b := begin(t, Launcher{Cgroups: NewCgroups(cgroupRoot(t), nil)}, command("stay", "vanish", "stubborn"))
 	pids := b.ready(3)
 	(&cgroup{dir: b.id.Cgroup}).kill()
 	if exit := b.end(pids...); exit.Cause != nil || exit.Signal != "SIGKILL" {
@@ -100,10 +100,10 @@ func TestKillOfACgroup(t *testing.T) {
 
 func TestWithoutACgroupItRunsAllTheSame(t *testing.T) {
 	for name, root := range map[string]string{"no such directory": "/no/such/directory", "no cgroup": t.TempDir()} {
-		if err := CheckCgroups(root); err == nil {
+		if err := NewCgroups(root, nil).Check(); err == nil {
 			t.Errorf("%s: nothing is wrong with it", name)
 		}
-		b := begin(t, Launcher{CgroupRoot: root}, command("exit", "3"))
+		b := begin(t, Launcher{Cgroups: NewCgroups(root, nil)}, command("exit", "3"))
 		if exit := b.end(); exit.Code != 3 || exit.Err != nil || b.id.Cgroup != "" {
 			t.Errorf("%s: got %+v in cgroup %q, want its own exit and none", name, exit, b.id.Cgroup)
 		}

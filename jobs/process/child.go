@@ -15,34 +15,42 @@ import (
 
 // A child is a command that has been started.
 type child struct {
-	cmd    *exec.Cmd
-	tree   *tree
-	grace  time.Duration
-	reaper *Reaper
+	cmd      *exec.Cmd
+	tree     *tree
+	grace    time.Duration
+	launcher Launcher
 }
 
-// startChild starts a command. Its output goes to out.
-func (l Launcher) startChild(command jobs.Command, out *output, group *cgroup) (*child, error) {
-	attributes := &syscall.SysProcAttr{Setsid: true, Credential: l.User.credential()}
-	if group != nil {
-		dir, err := os.Open(group.dir)
-		if err != nil {
-			return nil, err
-		}
-		defer dir.Close()
-		attributes.UseCgroupFD, attributes.CgroupFD = true, int(dir.Fd())
-	}
+// start starts the command in a cgroup of its own, or, if that cannot be had, without
+// one. Its output goes to out.
+func (l Launcher) start(command jobs.Command, out *output) (*child, error) {
 	cmd := exec.Command(command.Args[0], command.Args[1:]...)
 	cmd.Dir = command.Dir
 	cmd.Env = append([]string{}, command.Env...) // os/exec takes nil for our own environment
 	// As files, so that os/exec does not wait for whoever else holds them.
 	cmd.Stdout, cmd.Stderr = out.stdout.write, out.stderr.write
-	cmd.SysProcAttr = attributes
-	if err := l.User.start(func() error { return l.Reaper.start(cmd) }); err != nil {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: l.User.credential()}
+	group, err := l.startGrouped(cmd)
+	if err != nil {
 		return nil, err
 	}
+	limitTasks(cmd.Process.Pid, l.Tasks)
 	t := &tree{root: identify(cmd.Process.Pid, cmd.Env, group), cgroup: group, reaper: l.Reaper, pinned: true}
-	return &child{cmd: cmd, tree: t, grace: command.KillGrace, reaper: l.Reaper}, nil
+	return &child{cmd: cmd, tree: t, grace: command.KillGrace, launcher: l}, nil
+}
+
+// startGrouped starts a command and returns its cgroup, nil if it has none.
+func (l Launcher) startGrouped(cmd *exec.Cmd) (*cgroup, error) {
+	group := l.Cgroups.make()
+	if group == nil {
+		return nil, l.User.start(func() error { return l.Reaper.start(cmd) })
+	}
+	entered, err := l.startIn(group, cmd)
+	if err == nil && entered {
+		return group, nil
+	}
+	l.Cgroups.remove(group)
+	return nil, err
 }
 
 // wait waits for the command's end, which it brings about when ask ends, and ends what
@@ -61,8 +69,8 @@ func (c *child) wait(ask, force context.Context) (exit jobs.Exit) {
 	if c.tree.pinned {
 		_ = syscall.Kill(-c.tree.root.PID, syscall.SIGKILL) // whoever could not be seen
 	}
-	c.reaper.wait(c.cmd)
-	c.tree.cgroup.remove()
+	c.launcher.Reaper.wait(c.cmd)
+	c.launcher.Cgroups.remove(c.tree.cgroup)
 	exit.Code, exit.Signal = status(c.cmd.ProcessState)
 	return exit
 }

@@ -2,19 +2,21 @@
 // of them behind. It needs Linux and a mounted procfs.
 //
 // Launch starts a command in a session of its own and, where systemd delegates
-// cgroups, in a cgroup of its own. Two pipes take what it writes; a lineWriter splits
-// that into lines, and a queue emits them at a bounded rate. A goroutine waits for the
-// command on a pidfd, which takes no thread. When the command has ended, or when it is
+// cgroups, in a cgroup of its own, which it enters before it begins, see Enter. Two pipes
+// take what it writes; a lineWriter splits that into lines, and a queue emits them at a
+// bounded rate. A goroutine waits for the command on a pidfd, which takes no thread. When the command has ended, or when it is
 // asked to end, the tree of its processes gets TERM, and KILL after the grace or as soon
 // as it is forced.
 //
-// The tree is what is in the cgroup. Without one, a Reaper has every orphan come to this
-// process (PR_SET_CHILD_SUBREAPER), so that whatever a command starts stays below us. An
-// orphan belongs to the command whose session it is in or whose marks, the run and the
-// region, its environment has; one that has neither is ended with the last command that
-// ran when it began. A daemon that was killed finds its trees again among all processes,
-// by the identity that it wrote down, see EndLeftover.
+// The tree is what is in the cgroup. A Reaper has every orphan come to this process
+// (PR_SET_CHILD_SUBREAPER), so that whatever a command starts stays below us, also where
+// there is no cgroup, or where the command may move itself out of it. An orphan belongs to
+// the command whose session it is in or whose marks, the run and the region, its
+// environment has; one that has neither is ended with the last command that ran when it
+// began. A cgroup that is no command's is emptied when a command ends. A daemon that was
+// killed finds its trees again among all processes, by the identity that it wrote down,
+// see EndLeftover.
 //
-// The package writes nothing to disk but directories below the cgroup. It has two
-// locks, Reaper.mu and queue.mu, and neither is taken under the other.
+// The package writes nothing to disk but directories below the cgroup. It has three
+// locks, Reaper.mu, Cgroups.mu and queue.mu, and none is taken under another.
 package process

@@ -215,7 +215,9 @@ func TestForceLeavesNoGrace(t *testing.T) {
 		}
 	}
 	t.Run("session", func(t *testing.T) { test(t, Launcher{}, "stay", "stubborn") })
-	t.Run("cgroup", func(t *testing.T) { test(t, Launcher{CgroupRoot: cgroupRoot(t)}, "stay", "vanish", "stubborn") })
+	t.Run("cgroup", func(t *testing.T) {
+		test(t, Launcher{Cgroups: NewCgroups(cgroupRoot(t), nil)}, "stay", "vanish", "stubborn")
+	})
 }
 
 // A command that has ended by itself has not been ended by us, though we are
@@ -240,7 +242,7 @@ func TestCancelWhileTheEndIsUnnoticed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer out.close()
-	c, err := Launcher{}.startChild(command("exit", "0"), out, nil)
+	c, err := Launcher{}.start(command("exit", "0"), out)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,6 +267,11 @@ func TestCancelledBeforeTheStart(t *testing.T) {
 }
 
 func TestNotStarted(t *testing.T) {
+	t.Run("session", func(t *testing.T) { testNotStarted(t, Launcher{}) })
+	t.Run("cgroup", func(t *testing.T) { testNotStarted(t, Launcher{Cgroups: NewCgroups(cgroupRoot(t), nil)}) })
+}
+
+func testNotStarted(t *testing.T, l Launcher) {
 	dir := t.TempDir()
 	file := func(name, content string, mode os.FileMode) string {
 		path := filepath.Join(dir, name)
@@ -292,7 +299,7 @@ func TestNotStarted(t *testing.T) {
 			c := command("exit", "0")
 			c.Started = func(jobs.Identity) { t.Error("started") }
 			row.change(&c)
-			exit := Launcher{}.Launch(t.Context(), t.Context(), c, nil)
+			exit := l.Launch(t.Context(), t.Context(), c, nil)
 			if exit.Err == nil || !strings.Contains(exit.Err.Error(), row.want) {
 				t.Errorf("got %v, want an error with %q", exit.Err, row.want)
 			}
@@ -307,15 +314,19 @@ func TestWhatACommandIsGiven(t *testing.T) {
 	t.Setenv("NOTIFY_SOCKET", "/run/must/not/be/passed/on")
 	c := command("describe")
 	c.Dir = t.TempDir()
-	var lines []string
-	if exit := (Launcher{}).Launch(t.Context(), t.Context(), c, func(line jobs.Line) { lines = append(lines, line.Text) }); exit.Code != 0 {
-		t.Fatalf("got %+v", exit)
-	}
-	for _, want := range []string{"leads true", "stdin /dev/null", "dir " + c.Dir, "env " + strings.Join(c.Env, " ")} {
-		if !slices.Contains(lines, want) {
-			t.Errorf("%q is not in %q", want, lines)
+	test := func(t *testing.T, l Launcher) {
+		var lines []string
+		if exit := l.Launch(t.Context(), t.Context(), c, func(line jobs.Line) { lines = append(lines, line.Text) }); exit.Code != 0 {
+			t.Fatalf("got %+v", exit)
+		}
+		for _, want := range []string{"leads true", "stdin /dev/null", "dir " + c.Dir, "env " + strings.Join(c.Env, " ")} {
+			if !slices.Contains(lines, want) {
+				t.Errorf("%q is not in %q", want, lines)
+			}
 		}
 	}
+	t.Run("session", func(t *testing.T) { test(t, Launcher{}) })
+	t.Run("cgroup", func(t *testing.T) { test(t, Launcher{Cgroups: NewCgroups(cgroupRoot(t), nil)}) })
 }
 
 func TestNoDescriptorIsInherited(t *testing.T) {
@@ -325,13 +336,15 @@ func TestNoDescriptorIsInherited(t *testing.T) {
 	}
 	running := begin(t, Launcher{}, command("sleep")) // its pipes are open
 	running.ready(1)
-	var got []string
-	c := jobs.Command{Args: []string{list, "/proc/self/fd"}, Timeout: time.Minute, KillGrace: time.Second}
-	Launcher{}.Launch(t.Context(), t.Context(), c, func(line jobs.Line) { got = append(got, line.Text) })
-	// Its own three, the one it lists them with, and what this process was itself
-	// given by whoever started it.
-	if want := 3 + 1 + len(givenDescriptors(t)); len(got) != want {
-		t.Errorf("got %q, want %d", got, want)
+	for _, l := range []Launcher{{}, {Cgroups: NewCgroups(cgroupRoot(t), nil)}} {
+		var got []string
+		c := jobs.Command{Args: []string{list, "/proc/self/fd"}, Timeout: time.Minute, KillGrace: time.Second}
+		l.Launch(t.Context(), t.Context(), c, func(line jobs.Line) { got = append(got, line.Text) })
+		// Its own three, the one it lists them with, and what this process was itself
+		// given by whoever started it.
+		if want := 3 + 1 + len(givenDescriptors(t)); len(got) != want {
+			t.Errorf("got %q, want %d", got, want)
+		}
 	}
 	running.stop(nil)
 	running.end()

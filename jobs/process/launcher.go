@@ -14,13 +14,13 @@ import (
 // A Launcher launches processes on this host. The zero value is ready to use,
 // and any number of goroutines may use one, or several, at the same time.
 type Launcher struct {
-	// CgroupRoot is the directory of a cgroup v2 in which each command gets a
-	// cgroup of its own, see DelegatedCgroup: then nothing that a command starts
-	// can escape. Where it is empty, or no cgroup can be made there, a command
-	// is known by its session and the marks in its environment.
-	CgroupRoot string
-	// Reaper adopts what commands leave behind where there are no cgroups; nil: it is
-	// looked for among all processes.
+	// Cgroups gives each command a cgroup of its own: then nothing that it starts can
+	// escape, unless it may write to cgroups itself. The program's main function must
+	// call Enter. Where it is nil, or no cgroup can be had, a command is known by its
+	// session and the marks in its environment alone.
+	Cgroups *Cgroups
+	// Reaper adopts what commands leave behind; nil: without cgroups it is looked for
+	// among all processes.
 	Reaper *Reaper
 	// Tasks is how many processes and threads the user may have before a command
 	// cannot start another one, see ReserveTasks. 0: as many as for ourselves.
@@ -71,21 +71,6 @@ func (l Launcher) launch(ask, force context.Context, command jobs.Command, outpu
 	}
 	out.emitLines()
 	return c.wait(ask, force)
-}
-
-// start starts the command in a cgroup of its own, or, if that cannot be had,
-// without one.
-func (l Launcher) start(command jobs.Command, out *output) (*child, error) {
-	group := makeCgroup(l.CgroupRoot)
-	c, err := l.startChild(command, out, group)
-	if err != nil && group != nil {
-		group.remove()
-		c, err = l.startChild(command, out, nil)
-	}
-	if err == nil {
-		limitTasks(c.cmd.Process.Pid, l.Tasks)
-	}
-	return c, err
 }
 
 func check(command jobs.Command) error {

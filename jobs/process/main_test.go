@@ -28,6 +28,7 @@ const childVariable = "QUOTAD_TEST_CHILD"
 const patience = 3 * time.Minute
 
 func TestMain(m *testing.M) {
+	Enter()
 	if os.Getenv(childVariable) == "" {
 		os.Exit(processtest.Tests(m.Run).Run())
 	}
@@ -63,16 +64,18 @@ func children() map[string]func(args []string) {
 		"long": func(args []string) {
 			write([]string{strconv.Quote(strings.Repeat("m", number(args[0])) + "\nthe last words")})
 		},
-		"flood":    flood,
-		"become":   become,
-		"describe": func([]string) { describe() },
-		"adopt":    adopt,
-		"inherit":  inheritChild,
-		"orphans":  orphans,
-		"beside":   beside,
-		"bomb":     bomb,
-		"besiege":  besiege,
-		"daemon":   daemon,
+		"flood":        flood,
+		"become":       become,
+		"describe":     func([]string) { describe() },
+		"adopt":        adopt,
+		"adoptOutside": adoptOutside,
+		"refuge":       refuge,
+		"inherit":      inheritChild,
+		"orphans":      orphans,
+		"beside":       beside,
+		"bomb":         bomb,
+		"besiege":      besiege,
+		"daemon":       daemon,
 	}
 }
 

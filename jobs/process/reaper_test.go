@@ -27,13 +27,15 @@ func show(line jobs.Line) { fmt.Println(line.Text) }
 
 // adopt launches a command as a process to which orphans come, and tells which children
 // it is left with.
-func adopt(args []string) {
-	reaper := newReaper()
+func adopt(args []string) { launchAdopting(Launcher{}, args) }
+
+func launchAdopting(l Launcher, args []string) {
+	l.Reaper = newReaper()
 	c := inherit(command(args...))
 	c.KillGrace = 100 * time.Millisecond
-	exit := Launcher{Reaper: reaper}.Launch(context.Background(), context.Background(), c, show)
+	exit := l.Launch(context.Background(), context.Background(), c, show)
 	tellChildren()
-	fmt.Println("exit", exit.Code, exit.Err, reaper.Close())
+	fmt.Println("exit", exit.Code, exit.Err, l.Reaper.Close())
 }
 
 func tellChildren() {

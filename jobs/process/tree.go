@@ -12,10 +12,10 @@ import (
 	"quotad/jobs"
 )
 
-// A tree is the process of a command, its root, and what descends from it. In a
-// cgroup that is exactly what is in there. Without one it is what is in the root's
-// session, what has its marks in the environment, and their children; with a Reaper
-// also the orphans that can be nobody else's.
+// A tree is the process of a command, its root, and what descends from it: what is in its
+// cgroup. Without one, and where a Reaper lets us see who has left it, also what is in the
+// root's session, what has its marks in the environment, and their children; with a
+// Reaper also the orphans that can be nobody else's.
 type tree struct {
 	root   jobs.Identity
 	cgroup *cgroup
@@ -117,13 +117,21 @@ func (t *tree) signal(sig syscall.Signal) {
 	}
 }
 
-// members returns the processes of the tree that have not ended.
+// members returns the processes of the tree that have not ended: those in the cgroup and,
+// where orphans come to us, those that have left it.
 func (t *tree) members() []process {
-	if t.cgroup != nil {
+	if t.cgroup != nil && t.reaper == nil {
 		return t.cgroup.processes()
 	}
-	all := t.candidates()
-	related := t.related(all)
+	inside, all := t.cgroup.processes(), t.candidates()
+	related := make(map[int]bool, len(inside))
+	for _, p := range inside {
+		related[p.pid] = true
+		if !slices.ContainsFunc(all, func(other process) bool { return other.pid == p.pid }) {
+			all = append(all, p)
+		}
+	}
+	t.relate(all, related)
 	t.known = slices.DeleteFunc(all, func(p process) bool { return !related[p.pid] || p.zombie || p.pid == os.Getpid() })
 	return t.known
 }
@@ -149,14 +157,13 @@ func (t *tree) candidates() []process {
 	return all
 }
 
-// related returns the numbers of those processes that belong to the tree.
-func (t *tree) related(all []process) map[int]bool {
-	related := map[int]bool{}
+// relate adds the numbers of those processes that belong to the tree.
+func (t *tree) relate(all []process, related map[int]bool) {
 	// Once the root is reaped, its number stands for its session as long as a
 	// process with the marks is in there.
 	numbered := t.pinned
 	for _, p := range all {
-		if t.isRoot(p) || t.isKnown(p) || t.hasMarks(p) || t.reaper.attributes(p, t.root.PID) {
+		if related[p.pid] || t.isRoot(p) || t.isKnown(p) || t.hasMarks(p) || t.reaper.attributes(p, t.root.PID) {
 			related[p.pid] = true
 			numbered = numbered || t.inSession(p)
 		}
@@ -174,7 +181,6 @@ func (t *tree) related(all []process) map[int]bool {
 			}
 		}
 	}
-	return related
 }
 
 func (t *tree) isRoot(p process) bool {

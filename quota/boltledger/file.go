@@ -24,9 +24,7 @@ func (l *Ledger) openFile(config Config) (err error) {
 	if err != nil {
 		return err
 	}
-	if _, err := os.Stat(acceptPath(config.Path)); err == nil {
-		config.AcceptNew = true
-	}
+	config.AcceptNew = config.AcceptNew || acceptedByRoot(config.Path)
 	if isNew && config.History && !config.AcceptNew {
 		return errUnexpected(config.Path, "is missing, though there has been one")
 	}

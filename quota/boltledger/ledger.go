@@ -29,6 +29,9 @@ type Config struct {
 	// AcceptNew takes the ledger that is there for the right one, though it is new,
 	// another one, or older than it was.
 	AcceptNew bool
+	// Began is called with what is new about the ledger, if it is not the one that was
+	// here last: every limit then counts what it holds, and no more. Nil: nobody is.
+	Began func(how string)
 }
 
 // A Ledger is a quota.Ledger in a file. The file belongs to one process at a time.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // A position is a line in a file beside the ledger that says which ledger this is and
@@ -55,12 +56,26 @@ func (p *position) close() error { return p.file.Close() }
 
 // errUnexpected says that the ledger is not the one that was here.
 func errUnexpected(path, how string) error {
-	return fmt.Errorf("ledger %q %s, which would grant again what was spent: restore the right one, or go on with this one by starting once with --accept-new-ledger, or beside a file %q, which the next start removes",
+	return fmt.Errorf("ledger %q %s, which would grant again what was spent: restore the right one, or go on with this one by starting once with --accept-new-ledger, or beside an empty file %q of root, which the next start removes",
 		path, how, acceptPath(path))
 }
 
-// acceptPath is a file that says what Config.AcceptNew does, to the next start alone.
-func acceptPath(path string) string { return filepath.Join(filepath.Dir(path), "accept-new-ledger") }
+// AcceptName is an empty file of root, beside the ledger, that says what Config.AcceptNew
+// does, to the next start alone.
+const AcceptName = "accept-new-ledger"
+
+func acceptPath(path string) string { return filepath.Join(filepath.Dir(path), AcceptName) }
+
+// acceptedByRoot tells whether root has made that file. Jobs may be processes of our own
+// user, who could make one, or find another file of root to put in its place.
+func acceptedByRoot(path string) bool {
+	info, err := os.Lstat(acceptPath(path))
+	if err != nil || !info.Mode().IsRegular() || info.Size() > 0 {
+		return false
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && stat.Uid == 0 && stat.Nlink == 1
+}
 
 // takeAccepted takes the ledger for the right one from now on, if somebody said so.
 func takeAccepted(path string) error {
@@ -77,8 +92,9 @@ func (l *Ledger) expect(config Config, isNew bool) error {
 		return err
 	}
 	is, err := l.identity()
+	how := ""
 	if err == nil {
-		err = config.compare(isNew, is, was)
+		how, err = config.compare(isNew, is, was)
 	}
 	if err != nil {
 		return errors.Join(err, p.close())
@@ -87,22 +103,32 @@ func (l *Ledger) expect(config Config, isNew bool) error {
 	l.position = p
 	if err := l.notePosition(is.transaction); err != nil {
 		l.noteWrite(err) // a full disk is no reason not to read the ledger
-		return nil
+	} else if err := takeAccepted(config.Path); err != nil {
+		return errors.Join(err, p.close())
 	}
-	return takeAccepted(config.Path)
-}
-
-// compare returns what is wrong with the ledger that is there, by what was before.
-func (c Config) compare(isNew bool, is, was identity) error {
-	switch {
-	case c.AcceptNew:
-		return nil
-	case isNew && (c.History || was.id != ""):
-		return errUnexpected(c.Path, "is missing, though there has been one")
-	case was.id != "" && is.id != was.id:
-		return errUnexpected(c.Path, "is not the one that was here")
-	case is.transaction < was.transaction:
-		return errUnexpected(c.Path, "is older than it was")
+	if how != "" && config.Began != nil {
+		config.Began(how)
 	}
 	return nil
+}
+
+// compare returns what is new about the ledger that is there, by what was before; an error
+// where nobody accepts that.
+func (c Config) compare(isNew bool, is, was identity) (how string, err error) {
+	switch {
+	case isNew && was.id == "" && !c.History:
+		return "is the first one here", nil
+	case isNew:
+		how = "is missing, though there has been one"
+	case was.id != "" && is.id != was.id:
+		how = "is not the one that was here"
+	case is.transaction < was.transaction:
+		how = "is older than it was"
+	default:
+		return "", nil
+	}
+	if !c.AcceptNew {
+		err = errUnexpected(c.Path, how)
+	}
+	return how, err
 }

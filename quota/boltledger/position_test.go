@@ -81,9 +81,14 @@ func TestAnotherLedgerIsRefused(t *testing.T) {
 					t.Fatalf("got %v, %v; want an error that says %q, and the way out", l, err, row.says)
 				}
 			}
-			if err := os.WriteFile(filepath.Join(filepath.Dir(config.Path), "accept-new-ledger"), nil, 0o600); err != nil {
+			if os.Getuid() != 0 {
+				t.Skip("only root can accept it by a file")
+			}
+			if err := os.WriteFile(acceptPath(config.Path), nil, 0o600); err != nil {
 				t.Fatal(err)
 			}
+			began := ""
+			config.Began = func(how string) { began += how }
 			for range 2 {
 				l, err := Open(config)
 				if err != nil {
@@ -96,7 +101,41 @@ func TestAnotherLedgerIsRefused(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+			if strings.Count(began, row.says) != 1 {
+				t.Errorf("told %q, want once that it %s", began, row.says)
+			}
 		})
+	}
+}
+
+// What a job of quotad's own user can put beside the ledger accepts none.
+func TestOnlyRootAccepts(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can make files of others")
+	}
+	for name, put := range map[string]func(accept string) error{
+		"another user's": func(accept string) error {
+			return errors.Join(os.WriteFile(accept, nil, 0o600), os.Chown(accept, 1, 1))
+		},
+		"something of root's in its place": func(accept string) error { return os.WriteFile(accept, []byte("x"), 0o600) },
+		"a link to one of root's": func(accept string) error {
+			return errors.Join(os.WriteFile(accept+".other", nil, 0o600), os.Link(accept+".other", accept))
+		},
+		"a symbolic link to one of root's": func(accept string) error {
+			return errors.Join(os.WriteFile(accept+".other", nil, 0o600), os.Symlink(accept+".other", accept))
+		},
+	} {
+		path := inPlaceOf(t, func(path string, _ []byte) { os.Remove(path) })
+		if err := put(acceptPath(path)); err != nil {
+			t.Fatal(err)
+		}
+		if Verify(Config{Path: path}) == nil {
+			t.Errorf("%s accepts a new ledger, by Verify", name)
+		}
+		if l, err := Open(Config{Path: path}); err == nil {
+			t.Errorf("%s accepts a new ledger", name)
+			l.Close()
+		}
 	}
 }
 

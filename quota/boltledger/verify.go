@@ -15,9 +15,7 @@ func Verify(config Config) error {
 	if err != nil {
 		return err
 	}
-	if _, err := os.Stat(acceptPath(config.Path)); err == nil {
-		config.AcceptNew = true
-	}
+	config.AcceptNew = config.AcceptNew || acceptedByRoot(config.Path)
 	l := &Ledger{accounts: make(map[string]*account)}
 	var is identity
 	if !isNew {
@@ -29,7 +27,8 @@ func Verify(config Config) error {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("cannot read the ledger's position: %w", err)
 	}
-	return config.compare(isNew, is, parseIdentity(bytes.NewReader(text)))
+	_, err = config.compare(isNew, is, parseIdentity(bytes.NewReader(text)))
+	return err
 }
 
 // verify reads all of a file, and returns what it says of itself.

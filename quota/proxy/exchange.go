@@ -136,7 +136,7 @@ func (x *exchange) release(grantID string) {
 	start := time.Now()
 	d, err := x.proxy.service.Settle(ctx, grantID, 0, x.bearer.Caller)
 	if err == nil && d.Granted() {
-		x.proxy.tokens.Settled(x.token, grantID, 0)
+		x.proxy.tokens.Settled(x.token, grantID, 0, nil)
 	}
 	x.proxy.observe(server.Event{
 		Verb: "release", Request: quota.Request{Credential: x.target.Credential, Caller: x.bearer.Caller},

@@ -2,8 +2,11 @@ package redisledger
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"quotad/quota"
 )
@@ -16,6 +19,7 @@ func (l *Ledger) Health(ctx context.Context) quota.Health {
 	h := quota.Health{Backend: "redis", State: "ok", Reachable: true}
 	if err := l.client.Ping(ctx).Err(); err != nil {
 		h.State, h.Reachable = "unreachable: "+err.Error(), false
+		l.untold.Store(false) // another server may answer next
 	} else {
 		h.Warnings = l.unsafeSettings(ctx)
 	}
@@ -78,7 +82,13 @@ func (l *Ledger) unsafeSettings(ctx context.Context) []string {
 }
 
 func (l *Ledger) setting(ctx context.Context, name string) string {
+	if l.untold.Load() {
+		return ""
+	}
 	values, err := l.client.ConfigGet(ctx, name).Result()
+	if refusal := redis.Error(nil); errors.As(err, &refusal) {
+		l.untold.Store(true)
+	}
 	if err != nil {
 		return ""
 	}

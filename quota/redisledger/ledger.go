@@ -76,6 +76,7 @@ type Ledger struct {
 	calls   atomic.Uint64         // numbers them
 	views   sync.Map              // by credential
 	failing atomic.Pointer[error] // why the journal could not be written, nil when it can
+	untold  atomic.Bool           // Redis refuses to tell its settings
 	clients clients
 
 	accounts sync.Map       // by credential

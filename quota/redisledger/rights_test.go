@@ -59,3 +59,26 @@ func TestLeastRightsAreNotDangerous(t *testing.T) {
 		}
 	}
 }
+
+// A server that does not tell its settings, as to the user of the README, is asked once, and
+// once more after each outage: each refusal stands in its ACL log.
+func TestSettingsThatAreNotToldAreAskedForOnce(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	config := withRights(t, server, leastRights)
+	config.Daemon = "one"
+	l, err := Open(config, Local{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for range 5 {
+		if h := l.Health(t.Context()); !h.Reachable {
+			t.Fatalf("got %+v, want it reachable", h)
+		}
+	}
+	stats := server.Do(t, "INFO", "commandstats").(string)
+	if !strings.Contains(stats, "cmdstat_config|get:calls=0,usec=0,usec_per_call=0.00,rejected_calls=1,") {
+		t.Errorf("got %s\nwant one rejected call", stats)
+	}
+}

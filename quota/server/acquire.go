@@ -115,9 +115,9 @@ func (s *Server) release(w http.ResponseWriter, _ *http.Request, c *Session, _ N
 func (s *Server) correct(w http.ResponseWriter, c *Session, verb string, units quota.Units) {
 	start := time.Now()
 	id := c.Path("id")
-	d, err := s.correction(c, id, units)
+	d, past, err := s.correction(c, id, units)
 	s.tell(Event{Verb: verb, Request: quota.Request{Caller: c.Caller}, PID: c.PID, GrantID: id,
-		Decision: d, Err: err, Took: time.Since(start)})
+		Decision: d, Past: past, Err: err, Took: time.Since(start)})
 	if err != nil {
 		writeProblem(w, api.ProblemFrom(err))
 		return
@@ -125,15 +125,15 @@ func (s *Server) correct(w http.ResponseWriter, c *Session, verb string, units q
 	WriteDecision(w, d, false)
 }
 
-func (s *Server) correction(c *Session, id string, units quota.Units) (quota.Decision, error) {
+func (s *Server) correction(c *Session, id string, units quota.Units) (d quota.Decision, past string, err error) {
 	if d, err := s.forbidsGrant(c, id); err != nil || !d.Granted() {
-		return d, err
+		return d, "", err
 	}
-	d, err := s.service.Settle(c.request.Context(), id, units, c.Caller)
+	d, err = s.service.Settle(c.request.Context(), id, units, c.Caller)
 	if err == nil && d.Granted() && c.HasToken() {
-		s.tokens.Settled(c.token, id, units)
+		past = s.tokens.Settled(c.token, id, units, d.Limits)
 	}
-	return d, err
+	return d, past, err
 }
 
 // forbidsGrant refuses to have callers change a grant that is not theirs. With a run
@@ -167,7 +167,8 @@ type Event struct {
 	PID      int           // of the process that connected; 0 when not known
 	GrantID  string        // that was settled or released
 	Decision quota.Decision
-	Err      error // why there is no decision; nil when there is one
+	Past     string // of a settle: what it took a pass past, whose run ends; empty: nothing
+	Err      error  // why there is no decision; nil when there is one
 	Took     time.Duration
 }
 

@@ -183,6 +183,7 @@ func TestRoles(t *testing.T) {
 		{"release what the member acquired outside a pass", "DELETE", "/v1/grants/" + members, "", 403, 403, 200, 200, 200},
 		{"release what was never granted", "DELETE", "/v1/grants/youtube:1-1", "", 403, 403, 404, 404, 404},
 		{"settle its own grant", "POST", "/v1/grants/" + mine + "/settle", "units=50", 200, 403, 403, 200, 200},
+		{"settle its own grant upwards", "POST", "/v1/grants/" + mine + "/settle", "units=150", 200, 403, 403, 200, 200},
 		{"settle another's grant", "POST", "/v1/grants/" + theirs + "/settle", "units=50", 403, 403, 403, 200, 200},
 		{"release its own grant", "DELETE", "/v1/grants/" + mine, "", 200, 403, 403, 200, 200},
 		{"release another's grant", "DELETE", "/v1/grants/" + theirs, "", 403, 403, 403, 200, 200},

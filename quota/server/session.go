@@ -28,8 +28,11 @@ type Tokens interface {
 	// Owns tells whether the token's pass may settle that grant: one that it acquired
 	// itself, not one of a call through the proxy. It alone decides that.
 	Owns(token, grantID string) bool
-	// Settled tells that a grant of the token's pass was set to units.
-	Settled(token, grantID string, units quota.Units)
+	// Settled tells that a grant of the token's pass was set to units, and how its
+	// limits are now. Units that were added are booked whatever they are, since they are
+	// spent; but where they go past what the run or a limit may have, the run ends, and
+	// past says which.
+	Settled(token, grantID string, units quota.Units, limits []quota.LimitState) (past string)
 	// Observed tells that the token's pass heard from the upstream that a limit is
 	// exhausted, which is closed until a time.
 	Observed(token, limit string, until time.Time)

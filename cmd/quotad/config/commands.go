@@ -210,7 +210,7 @@ func (p *passUser) UnmarshalText(name []byte) error {
 		return errors.New("passes of root would be operators: name a user of their own")
 	}
 	if err := process.CanSwitch(); err != nil {
-		return fmt.Errorf("cannot run passes as %q: %w: apply systemd/drop-ins/passes-user.conf, or start quotad as root", name, err)
+		return fmt.Errorf("cannot run passes as %q: %w: remove systemd/drop-ins/daemon-user.conf, or start quotad as root", name, err)
 	}
 	p.User = u
 	return nil

@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"fmt"
+	"os"
 	"os/user"
 	"path/filepath"
 	"time"
@@ -74,6 +75,7 @@ const (
 
 	LimitClosed     Event = "limit_closed"     // the upstream says that a limit is exhausted, or an operator closed it
 	UpstreamRefuses Event = "upstream_refuses" // it wants somebody to change the key, the quota or the bill
+	Overspent       Event = "overspent"        // a pass settled a grant past what it may spend
 	CountsDiffer    Event = "counts_differ"    // it counts more than 5 % of a limit more, or less, than is counted here
 )
 
@@ -87,6 +89,9 @@ type OnEvent struct {
 type Host struct {
 	// StateDirectory is what systemd passes as $STATE_DIRECTORY; empty without it.
 	StateDirectory string
+	// PassesUser is whom passes run as where the file names nobody, as our units pass it
+	// in $QUOTAD_PASSES_USER; empty: the user that quotad runs as.
+	PassesUser string
 	// Programs is the directory of the quotad executable, where the programs of
 	// jobs are looked up before PATH.
 	Programs string
@@ -203,7 +208,26 @@ const maxParallel = 10_000
 
 func (t *passesTable) passes() Passes {
 	t.inRange("parallel", t.Parallel, maxParallel)
+	t.defaultUser(t.document.host.PassesUser)
 	return Passes{Parallel: t.Parallel, Drain: time.Duration(t.Drain), CgroupRoot: string(t.Cgroups), User: t.User.User}
+}
+
+// defaultUser has passes run as whom the unit names. Where it names somebody, quotad has
+// the capabilities by which it becomes that user, and passes of its own user would too.
+func (t *passesTable) defaultUser(byDefault string) {
+	if byDefault == "" || t.User.User != nil {
+		return
+	}
+	name, stands := t.values["user"].(string)
+	if !stands {
+		if err := t.User.UnmarshalText([]byte(byDefault)); err != nil {
+			t.fail("user", "$QUOTAD_PASSES_USER: %v", err)
+		}
+		return
+	}
+	if own, err := process.LookupUser(name); name == "" || err == nil && own.UID == os.Geteuid() {
+		t.fail("user", "passes of quotad's own user would have its capabilities: leave the key out for %s, or apply systemd/drop-ins/daemon-user.conf", byDefault)
+	}
 }
 
 const maxEventTimeout = time.Hour
@@ -215,7 +239,7 @@ func (t *eventsTable) onEvent() OnEvent {
 	commands := map[Event][]string{}
 	for event, command := range map[Event]command{
 		NearLimit: t.NearLimit, Exhausted: t.Exhausted, OutageBegan: t.OutageBegan, OutageEnded: t.OutageEnded, JobFailing: t.JobFailing, OverdueBegan: t.OverdueBegan, OverdueEnded: t.OverdueEnded,
-		LimitClosed: t.LimitClosed, UpstreamRefuses: t.UpstreamRefuses, CountsDiffer: t.CountsDiffer,
+		LimitClosed: t.LimitClosed, UpstreamRefuses: t.UpstreamRefuses, CountsDiffer: t.CountsDiffer, Overspent: t.Overspent,
 	} {
 		if command == nil {
 			continue

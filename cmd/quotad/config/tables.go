@@ -212,6 +212,7 @@ type eventsTable struct {
 
 	LimitClosed     command `toml:"limit_closed"`
 	UpstreamRefuses command `toml:"upstream_refuses"`
+	Overspent       command `toml:"overspent"`
 	CountsDiffer    command `toml:"counts_differ"`
 
 	Timeout duration `toml:"timeout" default:"30s"`

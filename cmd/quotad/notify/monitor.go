@@ -3,6 +3,7 @@ package notify
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"quotad/quota/redisledger"
 	"quotad/quota/server"
 	"quotad/quota/upstream"
+	"quotad/regions"
 )
 
 // A Monitor finds the edges in what happens, and raises one alert for each. It
@@ -73,6 +75,10 @@ func (m *Monitor) decided(event server.Event) {
 		credential, _, _ = quota.ParseGrantID(event.GrantID)
 	}
 	debited := event.Verb == "acquire" && !d.Replayed
+	if by := event.Request.Caller; event.Past != "" {
+		m.raise(Alert{Event: config.Overspent, Credential: credential, Run: jobs.Run{Job: by.Job, ID: by.Run},
+			Pass: jobs.Pass{Region: regions.Region(by.Region)}, Detail: fmt.Sprintf("grant %s is past %s", event.GrantID, event.Past)})
+	}
 	switch {
 	case event.Err != nil:
 		m.undecided(credential, event.Err)

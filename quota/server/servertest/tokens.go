@@ -95,10 +95,11 @@ func (t *Tokens) Owns(token, grantID string) bool {
 }
 
 // Settled implements server.Tokens.
-func (t *Tokens) Settled(token, grantID string, units quota.Units) {
+func (t *Tokens) Settled(token, grantID string, units quota.Units, _ []quota.LimitState) (past string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.passes[token].Settled = append(t.passes[token].Settled, fmt.Sprintf("%s=%d", grantID, units))
+	return ""
 }
 
 // Observed implements server.Tokens.

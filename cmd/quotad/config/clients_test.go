@@ -5,6 +5,7 @@ import (
 	"os"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -122,4 +123,24 @@ func TestClientsOfThePage(t *testing.T) {
 	if c, err := loadClients(t, "[clients.partners]"+block); err != nil || len(c.Warnings()) > 0 || len(c.Clients[0].Limits) != 2 {
 		t.Errorf("%+v, %v", c, err)
 	}
+}
+
+// Who asked for a reload is told of reminders while the warnings of the same configuration
+// are still looked for.
+func TestRemindersAreReadByMany(t *testing.T) {
+	c, err := loadClients(t, "[clients.public]\nunits = 60\nwindow = \"1m\"\nenforce = false\n[clients.partners.limits.week]\nunits = 60\nwindow = \"1m\"\nenforce = false\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var readers sync.WaitGroup
+	for range 8 {
+		readers.Go(func() {
+			for range 50 {
+				if got := len(c.Reminders()); got != 2 {
+					t.Errorf("got %d reminders, want 2", got)
+				}
+			}
+		})
+	}
+	readers.Wait()
 }

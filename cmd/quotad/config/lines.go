@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/BurntSushi/toml"
 )
@@ -12,6 +13,7 @@ import (
 // Lines tells on which line of a TOML document the value of a key begins, and an
 // element of an array. The decoder knows the first, and says so in an error only.
 type lines struct {
+	mu        sync.Mutex // held by at: what it asks for is kept, and the decoder keeps count
 	meta      toml.MetaData
 	tables    map[string]map[string]toml.Primitive // by join(path), as far as they were asked for
 	structure string                               // the document without its strings and comments
@@ -43,6 +45,8 @@ func locate(text string) *lines {
 // at returns the line of a path, or of the nearest table around it where the
 // path itself stands nowhere; 1 for the whole document.
 func (l *lines) at(path []string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	var found []toml.Primitive
 	for n, key := range path {
 		table, read := l.tables[join(path[:n])]

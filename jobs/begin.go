@@ -119,7 +119,7 @@ func (r *Runner) lock(ctx context.Context, j *jobControl, l lockRequest) error {
 
 // inTheWay says whose run holds a job, as far as that has been told.
 func (r *Runner) inTheWay(ctx context.Context, j *jobControl) error {
-	_, _ = r.load(ctx, j) // whoever cannot be asked is not named
+	_, _ = r.load(ctx, j) // a host that cannot be reached is not named
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	switch run := findRun(j.shared.runs, j.shared.holder); {

@@ -184,7 +184,7 @@ func (s *startScene) take(t *testing.T) {
 	t.Cleanup(func() { s.taken.Close() })
 }
 
-// Whatever keeps quotad from serving, the process stays: each caller is told why, and
+// Whatever keeps quotad from serving, the process stays: each caller learns why, and
 // when the cause has gone quotad serves. No caller is left without an answer.
 func TestFailedStart(t *testing.T) {
 	for _, way := range failedStarts {

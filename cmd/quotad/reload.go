@@ -216,7 +216,7 @@ func (d *daemon) unschedule(was, is []*jobs.Job) error {
 }
 
 // noteReload tells what became of a reload to everybody who did not ask for it. The log
-// comes last: whoever reads it there finds the status to agree.
+// comes last: a reader who finds it there finds the status to agree.
 func (d *daemon) noteReload(by string, changes []api.Change, err error) {
 	told := *d.reloads.told.Load()
 	if err == nil {

@@ -156,7 +156,7 @@ func TestRoles(t *testing.T) {
 	t.Run("the reserve and other credentials", func(t *testing.T) { checkSpending(t, socket, callers) })
 }
 
-// Whoever reaches the metrics' address reads them, and nothing else of any route.
+// A caller at the metrics' address may read them, and nothing else of any route.
 func TestReadersOfMetrics(t *testing.T) {
 	t.Parallel()
 	daemon, client := startWith(t, rolesConfig+"[metrics]\nlisten = \"127.0.0.1:0\"\n")

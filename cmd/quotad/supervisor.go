@@ -133,7 +133,7 @@ func (s *supervisor) supply() (*daemon, error) {
 			return nil, err
 		}
 		if asked != nil {
-			delay = firstDelay / 2 // whoever asks has mended something
+			delay = firstDelay / 2 // an operator asks: something was mended
 		}
 	}
 }

@@ -20,8 +20,8 @@ type DoorConfig struct {
 	// RoomFor are users whose connections count against ConnectionsPerUser alone, so
 	// that others cannot lock them out. Root is one without being named.
 	RoomFor []int
-	// Self is the pid of a process whose connections are always heard, whoever
-	// crowds at the socket: the daemon's own, which asks itself whether it answers.
+	// Self is the pid of a process that is exempt from the connection limits: the
+	// daemon's own, which checks whether it answers.
 	// 0: there is none.
 	Self int
 	// ErrorLog is where net/http complains, of panics for example, and where it is

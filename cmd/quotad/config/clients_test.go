@@ -125,8 +125,8 @@ func TestClientsOfThePage(t *testing.T) {
 	}
 }
 
-// Who asked for a reload is told of reminders while the warnings of the same configuration
-// are still looked for.
+// A reload returns the reminders while the warnings of the same configuration are still
+// being computed.
 func TestRemindersAreReadByMany(t *testing.T) {
 	c, err := loadClients(t, "[clients.public]\nunits = 60\nwindow = \"1m\"\nenforce = false\n[clients.partners.limits.week]\nunits = 60\nwindow = \"1m\"\nenforce = false\n")
 	if err != nil {

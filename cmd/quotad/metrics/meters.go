@@ -87,7 +87,7 @@ func (m *meter) grant(r quota.Request, d quota.Decision) {
 }
 
 // countNear counts the part of a debit that lies above each threshold. Of a lifted limit,
-// what is left is for whoever asks.
+// what is left is for everybody.
 func (m *limitMeter) countNear(limit quota.LimitState) {
 	if limit.Lifted {
 		return

@@ -101,7 +101,7 @@ func (m *Monitor) decided(event server.Event) {
 // or did not.
 func (m *Monitor) used(credential string, limits []quota.LimitState, debited bool) {
 	for _, limit := range limits {
-		if limit.Lifted { // what is left is for whoever asks
+		if limit.Lifted { // what is left is for everybody
 			continue
 		}
 		before := limit.Used

@@ -3,12 +3,10 @@ package quota_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"quotad/quota"
-	"quotad/quota/boltledger"
 	"quotad/quota/ledgertest"
 	"quotad/quota/seedtest"
 	"quotad/quota/slidinglog"
@@ -19,11 +17,7 @@ import (
 // where a simulation begins are the same.
 func TestViewsAgree(t *testing.T) {
 	clock := ledgertest.NewClock(nine)
-	file, err := boltledger.Open(boltledger.Config{Path: filepath.Join(t.TempDir(), "ledger.db"), Clock: clock.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
+	file := openLedger(t, clock.Now)
 	for name, ledger := range map[string]quota.Ledger{"model": ledgertest.NewModel(clock.Now), "embedded": file} {
 		t.Run(name, func(t *testing.T) {
 			seed := seedtest.Seed(t, 1)

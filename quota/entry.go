@@ -21,9 +21,11 @@ const (
 // An Entry is one line of a credential's log. Entries of kind grant and
 // adjustment count; the others tell what was done.
 type Entry struct {
-	ID     ID
-	At     time.Time // when it was granted; the ID's time unless it was put back behind others
-	Kind   Kind
+	ID   ID
+	Kind Kind
+	// Gen is the generation of the log in which the entry was placed first: a reset begins
+	// another one, and voids what is of lower ones. Unplaced: it was placed in none yet.
+	Gen    int64
 	By     string // the job, or "@" and the uid of a caller outside a pass
 	Region string
 	Note   string // of an adjustment, a reset, a closing or an opening: why, as its caller put it
@@ -33,6 +35,11 @@ type Entry struct {
 	Count     Units
 	Key       string // Request.Key; empty if the request had no id, and in a page of the log
 	Settled   bool   // whether SettledTo says what was really spent
+	SettledBy ID     // the settlement that says so: the newest one
+	// Void says that another entry of the same request counts in this one's place: two
+	// hosts granted it while neither heard of the other.
+	Void   bool
+	Outage bool // it was granted, or settled, while the store could not be reached
 	// Of a settlement: see Settlement.Units. Of a grant: the last one's.
 	SettledTo Units
 
@@ -47,12 +54,24 @@ type Entry struct {
 	Grant         ID
 	Before, After []Charge
 
-	// Of an adjustment: the units that were asked for; its charge is what was booked.
+	// Of an adjustment: the units that were asked for; its charge is what was booked. One
+	// that gave back says of which entries.
 	Asked int64
+	Gives []Give
 
-	// Of a closing or an opening: the limit, and when it opens by itself.
+	// Of a closing or an opening: the limit, and when it opens by itself. Of a reset, Until is
+	// how far the log went: what is later counts, though it be of a lower generation.
 	Limit string
 	Until time.Time
+}
+
+// Unplaced is the generation of an entry that is in no log yet.
+const Unplaced = -1
+
+// A Give is what an adjustment gave back of an entry, in the adjustment's limit.
+type Give struct {
+	Of    ID
+	Units Units
 }
 
 // A Charge is what something counts in one limit.
@@ -83,7 +102,7 @@ func ChargeIn(charges []Charge, limit string) (Units, bool) {
 // NewEntry returns what a grant of ask under an id writes.
 func NewEntry(ask Ask, id ID) Entry {
 	return Entry{
-		ID: id, At: id.Time(), Kind: KindGrant,
+		ID: id, Kind: KindGrant,
 		Operation: ask.Operation, Count: ask.Count,
 		By: ask.Caller.By(), Region: ask.Caller.Region, Key: ask.Key(),
 		Charges: slices.Clone(ask.Charges),
@@ -94,6 +113,9 @@ func NewEntry(ask Ask, id ID) Entry {
 // else what its operation costs its job there today; of a settled grant what is left of
 // that; less what adjustments gave back, and never below zero.
 func (e *Entry) UnitsIn(c *Credential, i int) Units {
+	if e.Void {
+		return 0
+	}
 	given, _ := ChargeIn(e.GivenBack, c.Limits[i].Name)
 	return max(0, e.spentIn(c, i)-given)
 }

@@ -72,6 +72,9 @@ var (
 	// ErrRecovering is an ErrUnavailable: the log was lost, and grants nothing until
 	// every daemon has had time to put back what it knows.
 	ErrRecovering = fmt.Errorf("%w: it recovers from a loss", ErrUnavailable)
+	// ErrContended is an ErrUnavailable: other hosts wrote to the log each time before this
+	// one could. The ledger is well.
+	ErrContended = fmt.Errorf("%w: other hosts were first each time", ErrUnavailable)
 )
 
 // An Ask is a request with what it costs.
@@ -128,7 +131,9 @@ type Adjustment struct {
 
 // Usage is the state of a credential's limits at one instant of the ledger's clock.
 type Usage struct {
-	Now    time.Time
+	Now time.Time
+	// AsOf is when the log was read last, where it cannot be read now; zero where it can.
+	AsOf   time.Time
 	Limits []LimitState
 }
 

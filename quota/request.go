@@ -58,7 +58,7 @@ func (c Caller) By() string {
 
 // jobNamed returns the job that Caller.By names; "" of a caller outside a pass.
 func jobNamed(by string) string {
-	if strings.HasPrefix(by, "@") {
+	if strings.ContainsAny(by, "@/") {
 		return ""
 	}
 	return by

@@ -214,11 +214,7 @@ func TestSimulationOfALongLog(t *testing.T) {
 // A window that was lengthened counts as spent until the log fills it.
 func TestSimulationWhileCatchingUp(t *testing.T) {
 	clock := ledgertest.NewClock(nine)
-	ledger, err := boltledger.Open(boltledger.Config{Path: filepath.Join(t.TempDir(), "ledger.db"), Clock: clock.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ledger.Close()
+	ledger := openLedger(t, clock.Now)
 	short, long := youtube(), youtube()
 	short.Limits[0].Window = quota.Sliding(time.Hour)
 	k, err := quota.NewService(ledger, []*quota.Credential{short}, time.Minute)
@@ -244,4 +240,19 @@ func TestSimulationWhileCatchingUp(t *testing.T) {
 	if got := d.simulate().Spend(want.RetryAt, d.charges(calls), false); !got.Granted() {
 		t.Errorf("got %+v, want it granted once the log has caught up", got)
 	}
+}
+
+// openLedger returns an embedded ledger.
+func openLedger(t testing.TB, clock func() time.Time) quota.Ledger {
+	t.Helper()
+	file, err := boltledger.Open(boltledger.Config{Path: filepath.Join(t.TempDir(), "ledger.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ledger, err := slidinglog.Open(slidinglog.Config{File: file, Clock: clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ledger.Close() })
+	return ledger
 }

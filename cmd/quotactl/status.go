@@ -186,7 +186,11 @@ func renderStatus(s jobsapi.Status, paces paces, v term.View) string {
 
 func renderCredential(b *strings.Builder, c api.Credential, paces paces, v term.View) {
 	b.WriteByte('\n')
-	v.Prose(b, 0, term.Bold, "credential "+c.Name)
+	title := "credential " + c.Name
+	if c.AsOf != nil {
+		title += ", as of " + v.Clock(*c.AsOf) + ": the ledger cannot be reached"
+	}
+	v.Prose(b, 0, term.Bold, title)
 	if c.Error != "" {
 		v.Prose(b, 2, term.Red, "not known: "+c.Error)
 		return

@@ -21,6 +21,7 @@ import (
 	"quotad/quota/proxy"
 	"quotad/quota/redisledger"
 	"quotad/quota/server"
+	"quotad/quota/slidinglog"
 	"quotad/quota/upstream"
 )
 
@@ -34,13 +35,14 @@ type daemon struct {
 	metrics  *metrics.Metrics
 	notifier *notify.Notifier
 
+	ledger     *slidinglog.Ledger
 	service    *quota.Service
 	clients    *clientlimit.Service
 	clientFile *boltledger.Clients // nil until there are clients beside an embedded ledger
 	observer   *upstream.Observer  // of what the upstreams answer
 	silences   silences
-	shared     *redisledger.Ledger // nil of an embedded ledger
-	hosts      jobs.Hosts          // beside that one
+	shared     *redisledger.Store // nil of an embedded ledger
+	hosts      jobs.Hosts         // beside that one
 	tokens     *jobs.Tokens
 	proxy      *proxy.Proxy     // nil: there is none
 	reaper     *process.Reaper  // of what passes leave behind

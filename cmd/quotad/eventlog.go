@@ -12,8 +12,8 @@ import (
 	"quotad/quota/api"
 	"quotad/quota/clientlimit"
 	"quotad/quota/proxy"
-	"quotad/quota/redisledger"
 	"quotad/quota/server"
+	"quotad/quota/slidinglog"
 	"quotad/quota/upstream"
 )
 
@@ -41,7 +41,7 @@ func (e eventLog) observe(event any) {
 		e.observed(event)
 	case proxy.Exchange:
 		e.proxied(event)
-	case redisledger.Event:
+	case slidinglog.Event:
 		e.outage(event)
 	case jobs.RunChanged:
 		e.runChanged(event.Run)
@@ -335,12 +335,12 @@ func (e eventLog) proxied(x proxy.Exchange) {
 }
 
 // outage writes a line for each edge of a shared ledger's outage.
-func (e eventLog) outage(event redisledger.Event) {
+func (e eventLog) outage(event slidinglog.Event) {
 	line := e.log.Warn()
-	if event.Kind == redisledger.Up {
+	if event.Kind == slidinglog.Up {
 		line = e.log.Info().Int64("took_ms", event.Took.Milliseconds()).Int64("units", int64(event.Units))
 	}
-	if event.Kind == redisledger.Restored {
+	if event.Kind == slidinglog.Restored {
 		line.Int("records", event.Records)
 	}
 	if event.Err != nil {

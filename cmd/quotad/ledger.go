@@ -2,14 +2,9 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
-	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
-	"time"
 
 	"quotad/cmd/quotad/config"
 	"quotad/jobs"
@@ -17,8 +12,8 @@ import (
 	"quotad/quota/boltledger"
 	"quotad/quota/clientlimit"
 	"quotad/quota/redisledger"
+	"quotad/quota/slidinglog"
 	"quotad/quota/upstream"
-	"quotad/regions"
 )
 
 // openLedger opens the ledger, and the service of its credentials.
@@ -57,25 +52,60 @@ func (d *daemon) setCredentials(c *config.Config) error {
 		d.proxy.SetTargets(c.Targets)
 	}
 	d.metrics.Expect(c.Credentials)
-	if d.shared == nil {
-		return nil
-	}
-	policies := make(map[string]redisledger.Policy, len(c.Outages))
+	policies := make(map[string]slidinglog.Policy, len(c.Outages))
 	for name, o := range c.Outages {
-		policies[name] = redisledger.Policy{Open: o.Open, Units: o.Units}
+		policies[name] = slidinglog.Policy{Open: o.Open, Units: o.Units}
 	}
-	d.shared.SetCredentials(d.service.Credentials(), policies)
-	return nil
+	return d.ledger.SetCredentials(d.service.Credentials(), policies)
 }
 
+// newLedger opens the ledger: the file in the state directory and, where hosts share one,
+// the store in Redis, of whose logs the file then has copies.
 func (d *daemon) newLedger() (quota.Ledger, error) {
-	if d.config.Ledger.Backend == config.Embedded {
-		return boltledger.Open(boltledger.Config{
-			Path: d.statePath("ledger.db"), Unsynced: d.config.Ledger.Unsynced,
-			History: hasHistory(d.config.StateDir), AcceptNew: d.options.acceptLedger, Began: d.ledgerBegan,
-		})
+	file := boltledger.Config{
+		Path: d.statePath("ledger.db"), Unsynced: d.config.Ledger.Unsynced,
+		History: hasHistory(d.config.StateDir), AcceptNew: d.options.acceptLedger, Began: d.ledgerBegan,
 	}
-	return d.newSharedLedger()
+	c := slidinglog.Config{Label: hostName(), Deadline: d.config.Ledger.Deadline, Observe: emitting[slidinglog.Event](&d.events)}
+	var err error
+	if d.config.Ledger.Backend == config.Embedded {
+		c.File, err = boltledger.Open(file)
+	} else {
+		c.File, err = d.openCopy(file)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if d.config.Ledger.Backend != config.Embedded {
+		if d.shared, err = redisledger.OpenStore(d.config.Ledger.Redis); err != nil {
+			return nil, errors.Join(err, c.File.Close())
+		}
+		c.Store, d.hosts = d.shared, d.shared.Hosts()
+	}
+	if d.ledger, err = slidinglog.Open(c); err != nil {
+		err = errors.Join(err, c.File.Close())
+		if d.shared != nil {
+			err = errors.Join(err, d.shared.Close())
+		}
+		return nil, err
+	}
+	return d.ledger, nil
+}
+
+// openCopy opens the file of a host that shares a ledger. Redis has what it lacks, and so it
+// may be new or older than it was; one that is damaged is set aside.
+func (d *daemon) openCopy(c boltledger.Config) (*boltledger.File, error) {
+	c.AcceptNew, c.Began = true, nil
+	file, err := boltledger.Open(c)
+	if !errors.Is(err, boltledger.ErrDamaged) {
+		return file, err
+	}
+	aside := c.Path + ".damaged"
+	if err := boltledger.Move(c.Path, aside); err != nil {
+		return nil, err
+	}
+	d.log.Error().Err(err).Str("file", aside).Msg("the copy of the ledger is damaged and set aside: it is read from redis again")
+	return boltledger.Open(c)
 }
 
 // ledgerBegan tells of a ledger that does not hold what was spent before it.
@@ -91,51 +121,6 @@ func hasHistory(stateDir string) bool {
 }
 
 var _ jobs.Hosts = redisledger.Hosts{}
-
-// newSharedLedger opens the ledger in Redis, which remembers what it granted in case
-// Redis loses it.
-func (d *daemon) newSharedLedger() (quota.Ledger, error) {
-	redis := d.config.Ledger.Redis
-	name, err := daemonName(d.statePath("daemon"))
-	if err != nil {
-		return nil, err
-	}
-	redis.Daemon, redis.Host = name, hostName()
-	local := redisledger.Local{
-		Journal: d.statePath("journal"), Keep: journalKept(d.config.Credentials),
-		Deadline: d.config.Ledger.Deadline, Observe: emitting[redisledger.Event](&d.events),
-	}
-	if d.shared, err = redisledger.Open(redis, local); err != nil {
-		return nil, err
-	}
-	d.hosts = d.shared.Hosts()
-	return d.shared, nil
-}
-
-// journalKept is how long the journal keeps a grant: longer than any window.
-func journalKept(credentials []*quota.Credential) time.Duration {
-	longest := 24 * time.Hour
-	for _, c := range credentials {
-		for _, limit := range c.Limits {
-			longest = max(longest, limit.Window.Span())
-		}
-	}
-	return 2 * longest
-}
-
-// daemonName returns the name by which this daemon is known among those that
-// share a ledger. It is made up once and kept in a file.
-func daemonName(file string) (string, error) {
-	text, err := os.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		name := strings.ToLower(rand.Text())
-		return name, regions.WriteFile(file, []byte(name+"\n"))
-	}
-	if err != nil {
-		return "", fmt.Errorf("cannot read this daemon's name: %w", err)
-	}
-	return strings.TrimSpace(string(text)), nil
-}
 
 // hostName is what this host is called among others, for people; empty if it has
 // no name.

@@ -22,6 +22,7 @@ import (
 	"quotad/quota/api"
 	"quotad/quota/boltledger"
 	"quotad/quota/server"
+	"quotad/quota/slidinglog"
 )
 
 // A readerLoad is what users who are no operators do to a daemon all at once.
@@ -152,7 +153,11 @@ func fillLedger(t *testing.T, state string, grants int) {
 	if err := os.Mkdir(state, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	ledger, err := boltledger.Open(boltledger.Config{Path: filepath.Join(state, "ledger.db"), Unsynced: true})
+	file, err := boltledger.Open(boltledger.Config{Path: filepath.Join(state, "ledger.db"), Unsynced: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ledger, err := slidinglog.Open(slidinglog.Config{File: file})
 	if err != nil {
 		t.Fatal(err)
 	}

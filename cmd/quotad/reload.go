@@ -96,7 +96,7 @@ func (d *daemon) replace() ([]api.Change, error) {
 		return nil, err
 	}
 	changes := d.changes(was, is)
-	if err := errors.Join(checkRestart(changes), d.checkJournal(is), d.checkSpending(was, is)); err != nil {
+	if err := errors.Join(checkRestart(changes), d.checkSpending(was, is)); err != nil {
 		return nil, err
 	}
 	if err := d.apply(was, is, changes); err != nil {
@@ -124,15 +124,6 @@ func checkRestart(changes []api.Change) error {
 		return nil
 	}
 	return fmt.Errorf("%s cannot change while quotad runs: restart it, or leave that as it was", strings.Join(keys, ", "))
-}
-
-// checkJournal refuses a window that is longer than what the journal of a ledger in
-// Redis keeps: what it forgot already could not be put back after a loss.
-func (d *daemon) checkJournal(is *config.Config) error {
-	if is.Ledger.Backend != config.OnRedis || journalKept(is.Credentials) <= journalKept(d.config.Credentials) {
-		return nil
-	}
-	return errors.New("the longest window of a credential cannot grow while quotad runs: restart it, or leave that as it was")
 }
 
 // checkSpending refuses to take a credential away from a run: its passes would be

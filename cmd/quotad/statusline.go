@@ -8,7 +8,7 @@ import (
 
 	"quotad/jobs"
 	"quotad/quota"
-	"quotad/quota/redisledger"
+	"quotad/quota/slidinglog"
 	"quotad/quota/upstream"
 	"quotad/regions"
 )
@@ -226,7 +226,7 @@ func wait(ctx context.Context, timeout time.Duration, changed <-chan struct{}) {
 // statusAge.
 func (n *statusNotifier) observe(event any) {
 	switch event := event.(type) {
-	case jobs.RunChanged, jobs.PassChanged, redisledger.Event:
+	case jobs.RunChanged, jobs.PassChanged, slidinglog.Event:
 		n.notify()
 	case upstream.Outcome:
 		if event.Changed {

@@ -156,7 +156,7 @@ func withheldFailure(failed *callError) *failure {
 	switch failed.quotad.Reason {
 	case quota.LimitExceeded, quota.LimitClosed, quota.RunCapExceeded:
 		return fail(exitDenied, err)
-	case api.LedgerUnavailable:
+	case api.LedgerUnavailable, api.Recovering, api.Contended:
 		return fail(exitUnavailable, err)
 	}
 	return &failure{exitConfiguration, err, failed.quotad.Hint}

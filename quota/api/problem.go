@@ -13,10 +13,14 @@ import (
 // Reasons beside quota's own, of requests that were not decided.
 const (
 	LedgerUnavailable quota.Reason = "ledger_unavailable" // 503: ask again later, with the same request id
-	NotFound          quota.Reason = "not_found"          // no such path or resource
-	MethodNotAllowed  quota.Reason = "method_not_allowed"
-	Conflict          quota.Reason = "conflict"       // the resource's state does not allow it now
-	InternalError     quota.Reason = "internal_error" // a fault of the daemon's
+	// Recovering is LedgerUnavailable while the hosts put back what the log has lost, and
+	// Contended where other hosts were first each time.
+	Recovering       quota.Reason = "recovering"
+	Contended        quota.Reason = "contended"
+	NotFound         quota.Reason = "not_found" // no such path or resource
+	MethodNotAllowed quota.Reason = "method_not_allowed"
+	Conflict         quota.Reason = "conflict"       // the resource's state does not allow it now
+	InternalError    quota.Reason = "internal_error" // a fault of the daemon's
 	// Cancelled: 408, the caller went away before it was decided. It counts such calls: nobody
 	// is there to read it.
 	Cancelled quota.Reason = "cancelled"
@@ -33,8 +37,8 @@ const (
 	NotServing quota.Reason = "not_serving"
 )
 
-// ErrLedgerUnavailable is a Problem of reason LedgerUnavailable: the daemon
-// answered, but could not decide.
+// ErrLedgerUnavailable is a Problem of reason LedgerUnavailable, Recovering or
+// Contended: the daemon answered, but could not decide.
 var ErrLedgerUnavailable = errors.New("the ledger is unavailable")
 
 // An answer is one row of the table that binds errors and reasons to statuses.
@@ -47,8 +51,8 @@ type answer struct {
 	hint   string  // what cures it, where nothing more is known
 }
 
-// answers is read forwards by the server (the first row of an error, or of a
-// reason) and backwards by the client (the first row of a status).
+// answers is read by the server and, backwards, by the client. A reason and a status
+// stand for their first row, an error for its last: what is narrower follows.
 var answers = [...]answer{
 	{reason: quota.LimitExceeded, status: http.StatusTooManyRequests, denial: true, kind: quotaExceeded},
 	{reason: quota.LimitClosed, status: http.StatusTooManyRequests, denial: true, kind: quotaExceeded,
@@ -69,11 +73,13 @@ var answers = [...]answer{
 	{reason: quota.UnknownGrant, status: http.StatusNotFound,
 		hint: "a grant can be changed only while its debit is in the window"},
 	{reason: MethodNotAllowed, status: http.StatusMethodNotAllowed},
-	// Before the errors of a ledger, which wrap why they gave up.
-	{reason: Cancelled, status: http.StatusRequestTimeout, errs: []error{context.Canceled}},
 	{reason: LedgerUnavailable, status: http.StatusServiceUnavailable, errs: []error{
 		quota.ErrUnavailable, quota.ErrOutcomeUnknown, context.DeadlineExceeded,
 	}},
+	{reason: Recovering, status: http.StatusServiceUnavailable, errs: []error{quota.ErrLost, quota.ErrRecovering}},
+	{reason: Contended, status: http.StatusServiceUnavailable, errs: []error{quota.ErrContended}},
+	// Behind the errors of a ledger, which wrap why they gave up.
+	{reason: Cancelled, status: http.StatusRequestTimeout, errs: []error{context.Canceled}},
 	{reason: TooManyConnections, status: http.StatusServiceUnavailable},
 	{reason: Busy, status: http.StatusServiceUnavailable},
 	{reason: UpstreamUnreachable, status: http.StatusBadGateway},
@@ -97,7 +103,7 @@ func answerFor(reason quota.Reason) answer {
 // answerTo returns the row of a handler's error.
 func answerTo(err error) answer {
 	is := func(known error) bool { return errors.Is(err, known) }
-	for _, a := range answers {
+	for _, a := range slices.Backward(answers[:]) {
 		if slices.ContainsFunc(a.errs, is) {
 			return a
 		}
@@ -164,7 +170,7 @@ func (p *Problem) Error() string {
 	return string(p.Reason) + ": " + p.Detail
 }
 
-// Is tells errors.Is that a problem of reason LedgerUnavailable is ErrLedgerUnavailable.
+// Is tells errors.Is which problems are ErrLedgerUnavailable.
 func (p *Problem) Is(target error) bool {
-	return target == ErrLedgerUnavailable && p.Reason == LedgerUnavailable
+	return target == ErrLedgerUnavailable && (p.Reason == LedgerUnavailable || p.Reason == Recovering || p.Reason == Contended)
 }

@@ -154,7 +154,9 @@ type Observed struct {
 type Credential struct {
 	Name   string  `json:"name"`
 	Limits []Limit `json:"limits"`
-	Error  string  `json:"error,omitempty"` // why the limits' state is not known
+	// AsOf is when the log was read last, where the ledger cannot be reached now.
+	AsOf  *time.Time `json:"as_of,omitempty"`
+	Error string     `json:"error,omitempty"` // why the limits' state is not known
 	// Operations says what one call costs, by operation and limit; not in a status.
 	Operations map[string]map[string]int64 `json:"operations,omitempty"`
 }

@@ -163,7 +163,7 @@ func TestClientsAreOpenedOnce(t *testing.T) {
 
 // On a full disk nothing is granted that is not in the file; with room again all goes on.
 func TestClientsOnAFullDisk(t *testing.T) {
-	dir := smallDisk(t)
+	dir := smallDisk(t, "1m")
 	path, ballast := filepath.Join(dir, "clients.db"), filepath.Join(dir, "ballast")
 	l := openClients(t, path, noon)
 	c := public(clientlimit.Log)

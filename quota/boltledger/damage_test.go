@@ -2,9 +2,7 @@ package boltledger
 
 import (
 	"bytes"
-	"context"
 	"errors"
-	"fmt"
 	"math/rand"
 	"os"
 	"path/filepath"
@@ -13,35 +11,31 @@ import (
 
 	"quotad/quota"
 	"quotad/quota/seedtest"
+	"quotad/quota/slidinglog"
 )
 
 // pageSize is bbolt's on every machine with pages of 4 KiB; on another one the
 // damages below lie elsewhere, which is as good.
 const pageSize = 4096
 
-// wholeFile returns the content of a ledger with a number of grants.
-func wholeFile(t *testing.T, grants int) []byte {
+// wholeFile returns the content of a ledger with a number of entries, each of which was
+// folded by itself.
+func wholeFile(t *testing.T, n int) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	l := mustOpen(t, path)
-	for i := range grants {
-		if d, err := grant(l, fmt.Sprint("id-", i)); err != nil || !d.Granted() {
-			t.Fatal(d, err)
-		}
+	for i := range n {
+		must(t, fold(l, put(i, 1)))
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Close())
 	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return content
 }
 
 // open writes a content to a file and opens it. A file that is refused must be
 // left as it is, and the error must say what can be done.
-func open(t *testing.T, content []byte) (l *Ledger, refused bool) {
+func open(t *testing.T, content []byte) (l *File, refused bool) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	if err := os.WriteFile(path, content, 0o600); err != nil {
@@ -81,8 +75,8 @@ func TestTruncatedFileIsRefused(t *testing.T) {
 			continue
 		}
 		whole++
-		if got := used(t, l); got != 200 {
-			t.Errorf("with %d of %d bytes %d units are used, want 200", size, len(content), got)
+		if got := counted(t, l); got != 200 {
+			t.Errorf("with %d of %d bytes %d entries, want 200", size, len(content), got)
 		}
 		l.Close()
 	}
@@ -115,11 +109,8 @@ func TestDamagedFileIsRefused(t *testing.T) {
 			refusals++
 			continue
 		}
-		if got := used(t, l); got != grants && (at >= 2*pageSize || got != grants-1) {
-			t.Errorf("seed %d, damage %d at %d: %d units are used, want %d", seed, i, at, got, grants)
-		}
-		if page, err := l.Log(context.Background(), youtube(), quota.LogQuery{Most: 1000}); err != nil || len(page.Entries) < grants-1 {
-			t.Errorf("seed %d, damage %d at %d: the log has %d entries, %v", seed, i, at, len(page.Entries), err)
+		if got := counted(t, l); got != grants && (at >= 2*pageSize || got != grants-1) {
+			t.Errorf("seed %d, damage %d at %d: %d entries, want %d", seed, i, at, got, grants)
 		}
 		l.Close()
 	}
@@ -159,29 +150,34 @@ func TestDamagedFileMovedAway(t *testing.T) {
 	}
 	l := mustOpen(t, path)
 	defer l.Close()
-	if d, err := grant(l, "id"); err != nil || !d.Granted() {
-		t.Errorf("%+v, %v", d, err)
-	}
+	must(t, fold(l, put(0, 1)))
 }
 
 // A file that was moved away is not written to: nobody would find it at the next start.
 func TestFileMovedWhileOpen(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "ledger.db")
-	l := mustOpen(t, path)
-	t.Cleanup(func() { l.Close() })
-	if err := os.Rename(path, path+".old"); err != nil {
-		t.Fatal(err)
-	}
-	if d, err := grant(l, "lost"); !errors.Is(err, quota.ErrUnavailable) {
-		t.Errorf("got %+v, %v; want that nothing is granted", d, err)
-	}
-	if h := l.Health(t.Context()); h.Reachable || !strings.Contains(h.State, path) {
-		t.Errorf("got %+v, want the file named", h)
-	}
-	if err := os.Rename(path+".old", path); err != nil {
-		t.Fatal(err)
-	}
-	if d, err := grant(l, "kept"); err != nil || !d.Granted() {
-		t.Errorf("got %+v, %v; want a grant again", d, err)
+	for _, suffix := range []string{"", ".tail0", ".tail1"} {
+		path := filepath.Join(t.TempDir(), "ledger.db")
+		l := mustOpen(t, path)
+		t.Cleanup(func() { l.Close() })
+		must(t, os.Rename(path+suffix, path+".old"))
+		for what, err := range map[string]error{
+			"Room":   l.Room(credential, 10),
+			"Append": l.Append(credential, frameOf(0, 10), false),
+			"Fold":   fold(l, put(0, 1)),
+			"View":   l.View(credential, func(slidinglog.Tables) error { return nil }),
+		} {
+			if !errors.Is(err, quota.ErrUnavailable) {
+				t.Errorf("%s without %q: %v", what, suffix, err)
+			}
+		}
+		if _, err := l.Health(); err == nil || !strings.Contains(err.Error(), path+suffix) {
+			t.Errorf("got %v, want the file named", err)
+		}
+		must(t, os.Rename(path+".old", path+suffix))
+		must(t, l.Append(credential, frameOf(0, 10), false))
+		must(t, fold(l, put(0, 1)))
+		if _, err := l.Health(); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -4,327 +4,304 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime/debug"
-	"syscall"
-	"time"
+	"slices"
+	"sync"
+	"sync/atomic"
 
 	"go.etcd.io/bbolt"
-	bolterrors "go.etcd.io/bbolt/errors"
 
 	"quotad/quota"
+	"quotad/quota/slidinglog"
 )
 
-// lockWait is how long Open waits for another process to let go of the file.
-const lockWait = 200 * time.Millisecond
+// A Config says where the ledger is and how it behaves.
+type Config struct {
+	Path string // of the file; its directory must exist
+	// Unsynced leaves writing to disk to the operating system: a crash of the
+	// machine, not of the daemon, then loses the grants of the last seconds.
+	Unsynced bool
+	// History says that there has been a ledger here: one that is new then is a
+	// fresh budget for everybody, and is refused.
+	History bool
+	// AcceptNew takes the ledger that is there for the right one, though it is new,
+	// another one, or older than it was.
+	AcceptNew bool
+	// Began is called with what is new about the ledger, if it is not the one that was
+	// here last: every limit then counts what it holds, and no more. Nil: nobody is.
+	Began func(how string)
+}
 
-// openFile opens the file, creates it where there is none, and reads all of it once:
-// a log that lacks something is a budget that is too large.
-func (l *Ledger) openFile(config Config) (err error) {
-	isNew, err := checkSize(config.Path)
-	if err != nil {
-		return err
+// A File is a slidinglog.File: bbolt with a tail. It belongs to one process at a time.
+type File struct {
+	db       *bbolt.DB
+	unread   []frame // of the tail, until the first Fold
+	tail     *tail
+	position *position
+	files    []openFile
+	unsynced bool
+	broken   atomic.Pointer[error] // why the file cannot be used any more, once that is so
+
+	mu        sync.Mutex // guards what follows
+	folding   error      // why the tables could not be written last; nil when they could
+	appending error      // why the tail could not
+}
+
+var _ slidinglog.File = (*File)(nil)
+
+// Open opens the ledger, and creates it where there is no file. A file that is not a whole
+// ledger, or not the one that was here, is an error and stays as it is.
+func Open(config Config) (*File, error) {
+	l := &File{unsynced: config.Unsynced}
+	if err := l.open(config); err != nil {
+		return nil, err
 	}
-	config.AcceptNew = config.AcceptNew || acceptedByRoot(config.Path)
-	if isNew && config.History && !config.AcceptNew {
-		return errUnexpected(config.Path, "is missing, though there has been one")
+	return l, nil
+}
+
+// Close waits for what uses the file, and closes it. One that became unusable is left to the
+// end of the process: bbolt may wait for ever for what a fault left locked.
+func (l *File) Close() error {
+	if broken := l.broken.Load(); broken != nil {
+		return errors.Join(*broken, l.position.close(), l.tail.close())
 	}
-	if isNew { // what a full disk leaves of a new file is no damaged one
-		defer func() {
-			if err != nil {
-				os.Remove(config.Path)
-			}
-		}()
+	if err := errors.Join(l.db.Close(), l.position.close(), l.tail.close()); err != nil {
+		return fmt.Errorf("cannot close ledger %q: %w", l.db.Path(), err)
 	}
-	var file *os.File
-	err = guard(func() error {
-		return l.openDB(config, &bbolt.Options{NoSync: config.Unsynced, FreelistType: bbolt.FreelistMapType}, &file)
+	return nil
+}
+
+// Credentials implements slidinglog.File.
+func (l *File) Credentials() (names []string, err error) {
+	err = l.view(func(tx *bbolt.Tx) error {
+		names, err = credentialsOf(tx)
+		return readError(err)
 	})
-	if fault := (&faultError{}); errors.As(err, &fault) {
-		return errors.Join(damaged(config.Path, fault.Error()), abandon(file))
-	}
-	if err != nil {
-		return err
-	}
-	if err := l.expect(config, isNew); err != nil {
-		return errors.Join(err, l.db.Close())
+	return names, err
+}
+
+// View implements slidinglog.File. While f runs, a Fold for which the file grows waits for
+// it, and with that Fold whoever would read: f must not wait for either.
+func (l *File) View(credential string, f func(slidinglog.Tables) error) error {
+	return l.view(func(tx *bbolt.Tx) error { return f(openTables(tx, credential)) })
+}
+
+// Head implements slidinglog.File.
+func (l *File) Head() (head []byte, err error) {
+	err = l.view(func(tx *bbolt.Tx) error {
+		value, err := getHead(tx, callerKey)
+		head = append(head, value...)
+		return readError(err)
+	})
+	return head, err
+}
+
+// SetHead implements slidinglog.File.
+func (l *File) SetHead(head []byte) error {
+	return l.update(func(tx *bbolt.Tx) error { return putHead(tx, callerKey, head) })
+}
+
+// Tail implements slidinglog.File. A frame that a crash tore is the end; one that had been
+// synced is missed by Open.
+func (l *File) Tail(f func(credential string, frame []byte) error) error {
+	for _, frame := range l.unread {
+		if frame.credential == "" {
+			continue
+		}
+		if err := f(frame.credential, frame.data); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// abandon unlocks a file that bbolt cannot close any more, so that one that was put back can
-// be opened. What is mapped of it stays mapped, and would stay locked.
-func abandon(file *os.File) error {
-	return errors.Join(syscall.Flock(int(file.Fd()), syscall.LOCK_UN), file.Close())
+// Room implements slidinglog.File.
+func (l *File) Room(credential string, n int) error {
+	err := l.usable()
+	if err == nil {
+		err = l.tail.keep(credential, n)
+	}
+	return l.note(&l.appending, err)
 }
 
-// openDB opens the file, which is in opened even if it does not return. A new one becomes
-// a ledger.
-func (l *Ledger) openDB(config Config, options *bbolt.Options, opened **os.File) (err error) {
-	options.Timeout = lockWait
-	options.OpenFile = func(name string, flag int, mode os.FileMode) (*os.File, error) {
-		file, err := os.OpenFile(name, flag, mode)
-		*opened = file
-		return file, err
-	}
-	_, missing := os.Stat(config.Path)
-	l.db, err = bbolt.Open(config.Path, 0o600, options)
-	if err != nil {
-		return openError(config.Path, err)
-	}
-	if missing != nil {
-		err = l.db.Update(createHead)
-	}
+// Append implements slidinglog.File. Callers that sync at the same time share one sync.
+func (l *File) Append(credential string, frame []byte, sync bool) error {
+	err := l.usable()
 	if err == nil {
-		err = l.db.View(l.check)
+		err = l.append(credential, frame, sync && !l.unsynced)
 	}
-	if err == nil {
-		l.file, err = os.Stat(config.Path)
+	return l.note(&l.appending, err)
+}
+
+func (l *File) append(credential string, frame []byte, sync bool) error {
+	m, err := l.tail.append(credential, frame)
+	if err != nil || !sync {
+		return err
 	}
-	switch {
-	case errors.Is(err, errVersion):
-		err = fmt.Errorf("cannot open ledger %q: %w: move it away and start once with --accept-new-ledger to begin with an empty log (every limit then counts from zero)", config.Path, err)
-	case err != nil:
-		err = damaged(config.Path, err.Error())
+	if err := l.tail.sync(m.seq); err != nil {
+		return err
 	}
-	if err != nil {
-		return errors.Join(err, l.db.Close())
-	}
+	l.position.write(0, l.tail.onDisk())
 	return nil
 }
 
-func openError(path string, err error) error {
-	if errors.Is(err, bolterrors.ErrTimeout) {
-		return fmt.Errorf("cannot open ledger %q: another process uses it", path)
-	}
-	if errors.Is(err, bolterrors.ErrInvalid) || errors.Is(err, bolterrors.ErrChecksum) || errors.Is(err, bolterrors.ErrVersionMismatch) {
-		return damaged(path, err.Error())
-	}
-	return fmt.Errorf("cannot open ledger %q: %w", path, err)
-}
+// Cut implements slidinglog.File.
+func (l *File) Cut() { l.tail.endStretch() }
 
-// checkSize refuses a file with next to nothing in it: an empty one bbolt would
-// take for a new ledger, with a fresh budget for everybody.
-func checkSize(path string) (isNew bool, err error) {
-	info, err := os.Stat(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return true, nil
+// Fold implements slidinglog.File.
+func (l *File) Fold(changes []slidinglog.TableChange) error {
+	upTo, ahead := l.tail.toFold()
+	if len(changes) == 0 && !ahead {
+		return nil
 	}
-	if err != nil {
-		return false, fmt.Errorf("cannot open ledger: %w", err)
-	}
-	if info.Size() < smallest {
-		return false, damaged(path, fmt.Sprintf("the file has %d bytes, and none has less than %d", info.Size(), smallest))
-	}
-	return false, nil
-}
-
-// smallest is the size of a file in which nothing stands: four pages, where pages
-// are smallest.
-const smallest = 4 * 4096
-
-func damaged(path, how string) error {
-	return fmt.Errorf("ledger %q is damaged: %s; restore it from a backup, or move it away and start once with --accept-new-ledger to begin with an empty log (every limit then counts from zero)", path, how)
-}
-
-// check returns what is wrong with the file's content.
-func (l *Ledger) check(tx *bbolt.Tx) error {
-	info, err := os.Stat(tx.DB().Path())
-	if err != nil {
-		return err
-	}
-	if info.Size() < tx.Size() {
-		return fmt.Errorf("the file has %d bytes of %d", info.Size(), tx.Size())
-	}
-	if err := checkPages(tx); err != nil {
-		return err
-	}
-	if err := l.checkCredentials(tx); err != nil {
-		return err
-	}
-	for found := range tx.Check() { // to its end: it waits for whoever listens
-		err = errors.Join(err, found)
+	err := l.update(func(tx *bbolt.Tx) error {
+		for i := range changes {
+			if err := change(tx, &changes[i]); err != nil {
+				return fmt.Errorf("credential %q: %w", changes[i].Credential, err)
+			}
+		}
+		return putFolded(tx, upTo)
+	})
+	if err == nil {
+		l.tail.fold(upTo)
+		l.unread = slices.DeleteFunc(l.unread, func(f frame) bool { return f.seq <= upTo.seq })
 	}
 	return err
 }
 
-// checkPages holds that no page reaches into what is not the file's.
-func checkPages(tx *bbolt.Tx) error {
-	pages := int(tx.Size() / int64(tx.DB().Info().PageSize))
-	for id := 0; id < pages; {
-		page, err := tx.Page(id)
-		if err != nil {
-			return err
-		}
-		next := id + 1
-		if page.Type != "free" { // what a free one says is out of date
-			next += page.OverflowCount
-		}
-		if next > pages {
-			return fmt.Errorf("page %d of %d goes on to page %d", id, pages, next-1)
-		}
-		id = next
+// Health implements slidinglog.File. Whether the file can be written is known from the
+// last time that it was.
+func (l *File) Health() (warnings []string, err error) {
+	if l.unsynced {
+		warnings = append(warnings, "sync is off: a crash of the machine loses the grants of the last seconds")
 	}
-	return nil
+	err = errors.Join(l.displaced(), l.position.health())
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return warnings, errors.Join(err, l.folding, l.appending)
 }
 
-// checkCredentials reads all that the file has, and holds that it has all that it
-// should. What the newest entries are is known from then on.
-func (l *Ledger) checkCredentials(tx *bbolt.Tx) error {
-	names, err := credentialsOf(tx)
-	if err != nil {
+// note records what became of a write, and returns it.
+func (l *File) note(last *error, err error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	*last = err
+	return err
+}
+
+// view has f read the file. What f returns is returned as it is.
+func (l *File) view(f func(*bbolt.Tx) error) error {
+	if err := l.usable(); err != nil {
 		return err
 	}
-	for _, name := range names {
-		newest, err := openBuckets(tx, name).check()
+	return l.guarded(func() error {
+		tx, err := l.db.Begin(false)
 		if err != nil {
-			return fmt.Errorf("credential %q: %w", name, err)
+			return readError(err)
 		}
-		l.account(name).newest.Store(newest.Ms)
+		defer tx.Rollback()
+		return f(tx)
+	})
+}
+
+// update has f change the file, durably. After an error it is as it was, unless it cannot be
+// used any more.
+func (l *File) update(f func(*bbolt.Tx) error) error {
+	err := l.usable()
+	if err == nil {
+		err = l.guarded(func() error { return l.commit(f) })
 	}
+	return l.note(&l.folding, err)
+}
+
+func (l *File) commit(f func(*bbolt.Tx) error) error {
+	tx, err := l.db.Begin(true)
+	if err != nil {
+		return writeError(err)
+	}
+	defer tx.Rollback()
+	if err := f(tx); err != nil {
+		return writeError(err)
+	}
+	transaction := tx.ID() // it has none when it has ended
+	if err := tx.Commit(); err != nil {
+		return l.commitError(transaction, err)
+	}
+	l.position.write(l.synced(transaction), 0)
 	return nil
 }
 
-// A faultError is what bbolt made of a damaged file, or the kernel of one that ends
-// too soon.
-type faultError struct{ cause any }
-
-func (e *faultError) Error() string { return fmt.Sprint(e.cause) }
-
-// guard calls f and makes an error of a fault.
-func guard(f func() error) (err error) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if r := recover(); r != nil {
-			err = &faultError{r}
-		}
-	}()
-	return f()
+// synced is a transaction that was carried out, if it is sure to be on disk.
+func (l *File) synced(transaction int) int {
+	if l.unsynced {
+		return 0
+	}
+	return transaction
 }
 
-// use calls f unless the file has become unusable, which it is from the first fault
-// on: what bbolt holds locked then is never let go.
-func (l *Ledger) use(f func() error) error {
+func writeError(err error) error {
+	return fmt.Errorf("cannot write ledger: %w: %w", quota.ErrUnavailable, err)
+}
+
+// commitError tells a transaction that was not carried out from one of which nobody knows.
+// That is the end: what stands in the tail for it must not be overwritten.
+func (l *File) commitError(transaction int, err error) error {
+	now := 0
+	_ = l.db.View(func(tx *bbolt.Tx) error {
+		now = tx.ID()
+		return nil
+	})
+	if now < transaction {
+		return writeError(err)
+	}
+	return l.giveUp(fmt.Errorf("ledger %q may not be on disk, restart quotad: %w", l.db.Path(), err))
+}
+
+// guarded calls f, and makes an error of a fault.
+func (l *File) guarded(f func() error) error {
+	err := guard(f)
+	if fault := (&faultError{}); errors.As(err, &fault) {
+		return l.giveUp(fmt.Errorf("ledger %q was damaged while quotad had it open, restart quotad: %w", l.db.Path(), fault))
+	}
+	return err
+}
+
+// giveUp ends the use of the file.
+func (l *File) giveUp(why error) error {
+	later := fmt.Errorf("%w: %w", quota.ErrUnavailable, why)
+	l.broken.Store(&later)
+	l.note(&l.folding, later)
+	return fmt.Errorf("%w: %w", quota.ErrOutcomeUnknown, why)
+}
+
+// usable is an error when the file has become unusable, which it is from the first fault on
+// (what bbolt holds locked then is never let go), or is not where it was.
+func (l *File) usable() error {
 	if broken := l.broken.Load(); broken != nil {
 		return *broken
 	}
-	err := guard(f)
-	if fault := (&faultError{}); errors.As(err, &fault) {
-		err = fmt.Errorf("%w: ledger %q was damaged while quotad had it open, restart quotad: %w", quota.ErrOutcomeUnknown, l.db.Path(), fault)
-		l.noteWrite(err)
-		later := fmt.Errorf("%w: %w", quota.ErrUnavailable, fault)
-		l.broken.Store(&later)
-	}
-	return err
+	return l.displaced()
 }
 
-// view has f read the file.
-func (l *Ledger) view(f func(*bbolt.Tx) error) error {
-	err := l.use(func() error {
-		if err := l.displaced(); err != nil {
-			return err
-		}
-		return l.db.View(f)
-	})
-	if err != nil && !errors.Is(err, quota.ErrUnavailable) && !errors.Is(err, quota.ErrOutcomeUnknown) {
-		err = fmt.Errorf("cannot read ledger: %w: %w", quota.ErrUnavailable, err)
-	}
-	return err
+// An openFile is a file as it was when it was opened.
+type openFile struct {
+	path string
+	info os.FileInfo
+	size int64 // it has no less; 0 of one that may shrink
 }
 
-// trimStep bounds how many entries one transaction deletes, so that a day that
-// expires at once keeps nobody waiting.
-const trimStep = 1000
-
-// commit makes a batch durable, and deletes what no window needs any more. After an
-// error the file is as it was, unless even that is unknown.
-func (l *Ledger) commit(b *batch) error {
-	return l.use(func() error {
-		if err := l.displaced(); err != nil {
-			return err
+// displaced is an error when the path of one of the files does not lead to the open one any
+// more, or that is shorter than it was: what is written to it would be forgotten at the next
+// start.
+func (l *File) displaced() error {
+	for _, file := range l.files {
+		now, err := os.Stat(file.path)
+		switch {
+		case err != nil || !os.SameFile(now, file.info):
+			return fmt.Errorf("ledger %q was moved, removed or replaced while quotad had it open: move it back, or restart quotad to go on with what is there now: %w",
+				file.path, quota.ErrUnavailable)
+		case now.Size() < file.size:
+			return fmt.Errorf("ledger %q was cut short while quotad had it open: restore it from a backup: %w", file.path, quota.ErrUnavailable)
 		}
-		tx, err := l.db.Begin(true)
-		if err != nil {
-			return fmt.Errorf("cannot write ledger: %w: %w", quota.ErrUnavailable, err)
-		}
-		defer tx.Rollback()
-		if err := b.put(tx); err != nil {
-			return fmt.Errorf("cannot write ledger: %w: %w", quota.ErrUnavailable, err)
-		}
-		transaction := tx.ID() // it has none when it has ended
-		if err := tx.Commit(); err != nil {
-			return l.commitError(b, err)
-		}
-		// Where that cannot be written, it takes nothing from what the ledger has.
-		l.noteWrite(l.notePosition(transaction))
-		return nil
-	})
-}
-
-// notePosition writes down how far the ledger went, as far as that is sure to be on disk.
-func (l *Ledger) notePosition(transaction int) error {
-	if l.unsynced {
-		transaction = 0
-	}
-	return l.position.write(transaction)
-}
-
-// commitError tells a transaction that was not carried out from one of which nobody
-// knows.
-func (l *Ledger) commitError(b *batch, err error) error {
-	kind := quota.ErrOutcomeUnknown
-	_ = l.db.View(func(tx *bbolt.Tx) error {
-		if openBuckets(tx, b.credential.Name).last() == b.last {
-			kind = quota.ErrUnavailable
-		}
-		return nil
-	})
-	return fmt.Errorf("cannot write ledger: %w: %w", kind, err)
-}
-
-// put writes a batch.
-func (b *batch) put(tx *bbolt.Tx) error {
-	if b.emptied {
-		if err := dropBuckets(tx, b.credential.Name); err != nil {
-			return err
-		}
-	}
-	file, err := createBuckets(tx, b.credential.Name)
-	if err != nil {
-		return err
-	}
-	for _, c := range b.changed {
-		if err := file.put(&c.Is); err != nil {
-			return err
-		}
-	}
-	for i := range b.entries {
-		if err := file.put(&b.entries[i]); err != nil {
-			return err
-		}
-	}
-	if b.closes {
-		if err := file.putClosed(b.state.Closed); err != nil {
-			return err
-		}
-	}
-	n := 0
-	if b.trimmed, n, err = file.trim(b.state.Expired(), trimStep); err != nil {
-		return err
-	}
-	return file.count(len(b.entries)-n, b.trimmed.Ms)
-}
-
-// displaced is an error when the ledger's path does not lead to the open file any
-// more, or that is shorter than it was: what it is granted now would be forgotten at
-// the next start.
-func (l *Ledger) displaced() error {
-	now, err := os.Stat(l.db.Path())
-	switch {
-	case err != nil || !os.SameFile(now, l.file):
-		return fmt.Errorf("ledger %q was moved, removed or replaced while quotad had it open: move it back, or restart quotad to go on with what is there now: %w",
-			l.db.Path(), quota.ErrUnavailable)
-	case now.Size() < l.file.Size():
-		return fmt.Errorf("ledger %q was cut short while quotad had it open: restore it from a backup: %w", l.db.Path(), quota.ErrUnavailable)
 	}
 	return nil
 }

@@ -1,153 +1,127 @@
 package boltledger
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"quotad/quota"
+	"quotad/quota/slidinglog"
 )
 
-func youtube() *quota.Credential {
-	return &quota.Credential{
-		Name:       "youtube",
-		Limits:     []quota.Limit{{Name: "daily", Units: 1_000_000, Window: quota.Sliding(24 * time.Hour)}},
-		Operations: map[string]quota.Cost{"videos.list": {Every: 1}},
-	}
-}
-
-// grant asks for one unit under a request id.
-func grant(l *Ledger, id string) (quota.Decision, error) {
-	ask := quota.Ask{
-		Request: quota.Request{Credential: "youtube", Operation: "videos.list", Count: 1, RequestID: id},
-		Charges: []quota.Charge{{Limit: "daily", Units: 1}},
-	}
-	decisions, err := l.Acquire(context.Background(), youtube(), []quota.Ask{ask})
-	if err != nil {
-		return quota.Decision{}, err
-	}
-	return decisions[0], nil
-}
-
-func used(t *testing.T, l *Ledger) quota.Units {
-	t.Helper()
-	u, err := l.Usage(context.Background(), youtube())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return u.Limits[0].Used
-}
-
-func mustOpen(t *testing.T, path string) *Ledger {
-	t.Helper()
-	l, err := Open(Config{Path: path})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
-}
-
-// smallDisk is a file system of a megabyte.
-func smallDisk(t *testing.T) string {
-	t.Helper()
-	if os.Getuid() != 0 {
-		t.Skip("only root can mount a small file system")
-	}
-	dir := t.TempDir()
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=1m"); err != nil {
-		t.Skipf("cannot mount a small file system: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := syscall.Unmount(dir, 0); err != nil {
-			t.Errorf("cannot unmount: %v", err)
-		}
-	})
-	return dir
-}
-
-// fill writes a file until the disk is full.
-func fill(t *testing.T, path string) {
-	t.Helper()
-	file, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	for {
-		if _, err := file.WriteString(strings.Repeat("x", 4096)); errors.Is(err, syscall.ENOSPC) {
-			return
-		} else if err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// On a full disk nothing is granted and nothing forgotten; with room again all
-// goes on.
+// On a full disk the tables stay as they were, and the tail goes on in the room that it has;
+// when that is used up, Room says so before anything is appended. With space again all goes
+// on, and nothing was lost.
 func TestFullDisk(t *testing.T) {
-	dir := smallDisk(t)
+	dir := smallDisk(t, "8m")
 	path, ballast := filepath.Join(dir, "ledger.db"), filepath.Join(dir, "ballast")
 	l := mustOpen(t, path)
-	granted := 0
+	const size = 4000
+	written, folded := 0, 0
 	for range 3 {
+		must(t, l.Append(credential, frameOf(written, size), true))
+		written++
 		fill(t, ballast)
-		granted += grantUntilFull(t, l, granted)
-		if got := used(t, l); got != quota.Units(granted) {
-			t.Fatalf("on a full disk %d units are used, %d were granted", got, granted)
+		began := written
+		for {
+			if err := l.Room(credential, size); err != nil {
+				if !errors.Is(err, quota.ErrUnavailable) || !strings.Contains(err.Error(), "free space on the disk") {
+					t.Fatalf("no room: %v", err)
+				}
+				break
+			}
+			must(t, l.Append(credential, frameOf(written, size), written%10 == 0))
+			if written++; written%50 == 0 {
+				l.Cut()
+				if err := l.Fold(manyEntries(folded)); !errors.Is(err, quota.ErrUnavailable) {
+					t.Fatalf("a Fold on a full disk: %v", err)
+				}
+				if got := counted(t, l); got != folded {
+					t.Fatalf("%d entries after a Fold that failed, want %d", got, folded)
+				}
+			}
 		}
-		if h := l.Health(context.Background()); h.Reachable || !strings.Contains(h.State, "no space left") {
-			t.Errorf("on a full disk the ledger is said to be %+v", h)
+		if written-began < 100 {
+			t.Errorf("the tail went on for %d frames only", written-began)
 		}
-		if err := os.Remove(ballast); err != nil {
-			t.Fatal(err)
+		if _, err := l.Health(); err == nil || !strings.Contains(err.Error(), "no space left") || !strings.Contains(err.Error(), "no room in the tail") {
+			t.Errorf("on a full disk the file is said to be %v", err)
 		}
-		// The one that failed is asked for again, as its caller does.
-		if d, err := grant(l, fmt.Sprint("id-", granted)); err != nil || !d.Granted() {
-			t.Fatalf("with room again: %+v, %v", d, err)
+		copied := mustOpen(t, copyLedger(t, path)) // as after a kill
+		if got := len(frames(t, copied)); got != written-began+1 {
+			t.Errorf("%d frames in the tail, want %d", got, written-began+1)
 		}
-		granted++
-		if h := l.Health(context.Background()); !h.Reachable || h.State != "ok" {
-			t.Errorf("with room again the ledger is said to be %+v", h)
+		must(t, copied.Close())
+		must(t, os.Remove(ballast))
+		must(t, l.Room(credential, size))
+		must(t, fold(l, put(folded, 10)))
+		folded += 10
+		if _, err := l.Health(); err != nil {
+			t.Errorf("with space again the file is said to be %v", err)
 		}
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Close())
 	l = mustOpen(t, path)
 	defer l.Close()
-	if got := used(t, l); got != quota.Units(granted) {
-		t.Errorf("after reopening %d units are used, %d were granted", got, granted)
-	}
-	if granted < 10 {
-		t.Errorf("only %d grants fit: the test shows nothing", granted)
+	if got := counted(t, l); got != folded || len(frames(t, l)) != 0 {
+		t.Errorf("after reopening %d entries, want %d, and %d frames", got, folded, len(frames(t, l)))
 	}
 }
 
-// grantUntilFull grants until that fails, a few times over.
-func grantUntilFull(t *testing.T, l *Ledger, from int) (granted int) {
-	t.Helper()
-	const most = 100_000
-	for failed := 0; failed < 5; {
-		if from+granted == most {
-			t.Fatalf("the disk does not become full with %d grants", most)
+// On a disk that is full from the start, the ledger opens, and says what it lacks.
+func TestOpenOnAFullDisk(t *testing.T) {
+	dir := smallDisk(t, "4m")
+	path, ballast := filepath.Join(dir, "ledger.db"), filepath.Join(dir, "ballast")
+	must(t, mustOpen(t, path).Close())
+	fill(t, ballast)
+	l := mustOpen(t, path)
+	defer l.Close()
+	if err := l.Room(credential, 100); !errors.Is(err, quota.ErrUnavailable) {
+		t.Errorf("room on a full disk: %v", err)
+	}
+	if err := l.Append(credential, frameOf(0, 10), false); !errors.Is(err, quota.ErrUnavailable) {
+		t.Errorf("an Append on a full disk: %v", err)
+	}
+	must(t, os.Remove(ballast))
+	must(t, l.Room(credential, 100))
+	must(t, l.Append(credential, frameOf(0, 10), false))
+	copied := mustOpen(t, copyLedger(t, path))
+	holds(t, copied, 10, 0, 1)
+	must(t, copied.Close())
+}
+
+// What Room kept is there for whoever asked for it, whoever else writes, also behind a Cut.
+func TestRoomIsKept(t *testing.T) {
+	dir := smallDisk(t, "8m")
+	path, ballast := filepath.Join(dir, "ledger.db"), filepath.Join(dir, "ballast")
+	l := mustOpen(t, path)
+	defer l.Close()
+	const size, names = 4000, "abcdefghijklmnopqrst"
+	must(t, l.Room(credential, 1))
+	fill(t, ballast)
+	for _, name := range names { // the second call takes the place of the first
+		must(t, l.Room(string(name), size))
+		must(t, l.Room(string(name), 10*size))
+	}
+	greedy := 0
+	for ; l.Append("greedy", frameOf(0, size), false) == nil; greedy++ {
+	}
+	if greedy < 5 || greedy > 200 {
+		t.Errorf("%d frames found room beside what is kept", greedy)
+	}
+	for i := range 10 {
+		for _, name := range names {
+			must(t, l.Append(string(name), frameOf(i, size), false))
 		}
-		d, err := grant(l, fmt.Sprint("id-", from+granted))
-		switch {
-		case errors.Is(err, quota.ErrUnavailable) || errors.Is(err, quota.ErrOutcomeUnknown):
-			failed++
-		case err != nil || !d.Granted():
-			t.Fatalf("neither granted nor failed for want of the ledger: %+v, %v", d, err)
-		case d.Replayed && failed == 0:
-			t.Fatalf("grant %s is told to be an old one", d.GrantID)
-		default:
-			granted++
+		if i == 5 {
+			l.Cut()
 		}
 	}
-	return granted
+}
+
+// manyEntries is a change for which the tables must grow.
+func manyEntries(from int) []slidinglog.TableChange {
+	return []slidinglog.TableChange{put(from, 5000)}
 }

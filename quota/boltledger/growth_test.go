@@ -1,32 +1,26 @@
 package boltledger_test
 
 import (
-	"fmt"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"quotad/quota"
 	"quotad/quota/boltledger"
+	"quotad/quota/slidinglog"
 )
 
-// A file that grows is mapped anew, for which the writer waits for all readers, and lets
-// nobody else read: nobody of these may be waiting for the account of whoever is to read
-// next.
+// A file that grows is mapped anew, for which the Fold waits for all readers, and lets nobody
+// else read: nobody waits for ever, and an Append for none of them.
 func TestReadersWhileTheFileGrows(t *testing.T) {
-	const files, entries = 4, 20
-	for range files {
+	for range 4 {
 		l, err := boltledger.Open(boltledger.Config{Path: filepath.Join(t.TempDir(), "ledger.db"), Unsynced: true})
 		if err != nil {
 			t.Fatal(err)
 		}
-		credentials := make([]*quota.Credential, 4)
-		for i := range credentials {
-			credentials[i] = growthCredential(fmt.Sprintf("c%d", i))
-		}
-		var writers, readers sync.WaitGroup
+		credentials := []string{"a", "b", "c", "d"}
+		var readers, writers sync.WaitGroup
 		over := make(chan struct{})
 		for _, c := range credentials {
 			for range 2 {
@@ -37,41 +31,46 @@ func TestReadersWhileTheFileGrows(t *testing.T) {
 							return
 						default:
 						}
-						if _, err := l.Usage(t.Context(), c); err != nil {
+						err := l.View(c, func(tables slidinglog.Tables) error {
+							for _, err := range tables.Entries(quota.ID{}, true) {
+								if err != nil {
+									return err
+								}
+							}
+							return l.Room(c, 100)
+						})
+						if err != nil {
 							t.Error(err)
 						}
 					}
 				})
 			}
-			writers.Go(func() {
-				region := strings.Repeat("r", 100)
-				asks := make([]quota.Ask, 50)
-				for i := range asks {
-					asks[i] = quota.Ask{
-						Request: quota.Request{Credential: c.Name, Operation: "list", Count: 1, Caller: quota.Caller{Region: region}},
-						Charges: []quota.Charge{{Limit: "daily", Units: 1}},
+		}
+		writers.Go(func() {
+			value := []byte(strings.Repeat("r", 150))
+			for n := range 20 {
+				var changes []slidinglog.TableChange
+				for _, c := range credentials {
+					var items []slidinglog.Item
+					for i := range 50 {
+						items = append(items, slidinglog.Item{ID: quota.ID{Ms: int64(n + 1), Seq: int64(i)}, Value: value})
 					}
-				}
-				for range entries {
-					if _, err := l.Acquire(t.Context(), c, asks); err != nil {
+					changes = append(changes, slidinglog.TableChange{Credential: c, Put: items})
+					if err := l.Append(c, value, true); err != nil {
 						t.Error(err)
 					}
 				}
-			})
-		}
+				l.Cut()
+				if err := l.Fold(changes); err != nil {
+					t.Error(err)
+				}
+			}
+		})
 		writers.Wait()
 		close(over)
 		readers.Wait()
 		if err := l.Close(); err != nil {
 			t.Error(err)
 		}
-	}
-}
-
-func growthCredential(name string) *quota.Credential {
-	return &quota.Credential{
-		Name:       name,
-		Limits:     []quota.Limit{{Name: "daily", Units: 1_000_000, Window: quota.Sliding(24 * time.Hour)}},
-		Operations: map[string]quota.Cost{"list": {Every: 1}},
 	}
 }

@@ -6,50 +6,63 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync"
 	"syscall"
 )
 
-// A position is a line in a file beside the ledger that says which ledger this is and
-// how far it went. It is written after each transaction and not synced: after a crash
-// of the machine it may lag, and never leads.
+// A position is a line in a file beside the ledger that says which ledger this is and how
+// far it went: the last transaction, and the last frame of the tail. It is written after
+// they are sure to be on disk and not synced: after a crash of the machine it may lag, and
+// never leads.
 type position struct {
 	file *os.File
 	id   string // of the ledger
-}
 
-const positionFormat = "%32s %020d\n"
-
-// An identity says which ledger there is and how far it went; the zero value says nothing.
-type identity struct {
-	id          string
+	mu          sync.Mutex // guards what follows; held while it is written
 	transaction int
+	seq         uint64
+	failing     error // why it could not be written last; nil when it could
 }
 
-func positionPath(path string) string { return path + ".position" }
+const positionFormat = "%32s %020d %020d\n"
 
-// openPosition opens the position beside a ledger, and returns what it says.
-func openPosition(path string) (*position, identity, error) {
-	file, err := os.OpenFile(positionPath(path), os.O_RDWR|os.O_CREATE, 0o600)
+// openPosition opens the position beside a ledger, and reads what it says. Its id is empty
+// where it says nothing yet.
+func openPosition(path string) (*position, error) {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, identity{}, fmt.Errorf("cannot open the ledger's position: %w", err)
+		return nil, fmt.Errorf("cannot open the ledger's position: %w", err)
 	}
-	return &position{file: file}, parseIdentity(file), nil
+	p := &position{file: file}
+	p.read(file)
+	return p, nil
 }
 
-func parseIdentity(r io.Reader) (p identity) {
-	if _, err := fmt.Fscanf(r, positionFormat, &p.id, &p.transaction); err != nil {
-		return identity{}
-	}
-	return p
+// read reads what write wrote.
+func (p *position) read(from io.Reader) {
+	fmt.Fscanf(from, positionFormat, &p.id, &p.transaction, &p.seq)
 }
 
-// write says that the transaction of that number is on disk.
-func (p *position) write(transaction int) error {
-	_, err := p.file.WriteAt(fmt.Appendf(nil, positionFormat, p.id, transaction), 0)
-	if err != nil {
-		return fmt.Errorf("cannot write the ledger's position: %w", err)
+// write says that a transaction and a frame are on disk, 0 for none. Where that cannot be
+// written, it takes nothing from what the ledger has.
+func (p *position) write(transaction int, seq uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if transaction <= p.transaction && seq <= p.seq {
+		return
 	}
-	return nil
+	p.transaction, p.seq = max(p.transaction, transaction), max(p.seq, seq)
+	_, err := p.file.WriteAt(fmt.Appendf(nil, positionFormat, p.id, p.transaction, p.seq), 0)
+	if p.failing = err; err != nil {
+		p.failing = fmt.Errorf("cannot write the ledger's position: %w", err)
+	}
+}
+
+// health returns why the position could not be written last.
+func (p *position) health() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.failing
 }
 
 func (p *position) close() error { return p.file.Close() }
@@ -85,26 +98,25 @@ func takeAccepted(path string) error {
 	return nil
 }
 
-// expect compares the ledger that is there with the one that was.
-func (l *Ledger) expect(config Config, isNew bool) error {
-	p, was, err := openPosition(config.Path)
+// expect compares the ledger that is there, which ends with a frame, with the one that was.
+func (l *File) expect(config Config, isNew bool, own identity, last uint64) error {
+	p, err := openPosition(config.Path + ".position")
 	if err != nil {
 		return err
 	}
-	is, err := l.identity()
-	how := ""
-	if err == nil {
-		how, err = config.compare(isNew, is, was)
-	}
+	how, err := config.compare(isNew, own, last, p)
 	if err != nil {
 		return errors.Join(err, p.close())
 	}
-	p.id = is.id
+	if p.id != own.id || config.AcceptNew {
+		p.id, p.transaction, p.seq = own.id, -1, 0 // less than what is written now
+	}
 	l.position = p
-	if err := l.notePosition(is.transaction); err != nil {
-		l.noteWrite(err) // a full disk is no reason not to read the ledger
-	} else if err := takeAccepted(config.Path); err != nil {
-		return errors.Join(err, p.close())
+	p.write(l.synced(own.transaction), own.folded.seq)
+	if p.health() == nil { // a full disk is no reason not to read the ledger
+		if err := takeAccepted(config.Path); err != nil {
+			return errors.Join(err, p.close())
+		}
 	}
 	if how != "" && config.Began != nil {
 		config.Began(how)
@@ -114,7 +126,7 @@ func (l *Ledger) expect(config Config, isNew bool) error {
 
 // compare returns what is new about the ledger that is there, by what was before; an error
 // where nobody accepts that.
-func (c Config) compare(isNew bool, is, was identity) (how string, err error) {
+func (c Config) compare(isNew bool, is identity, last uint64, was *position) (how string, err error) {
 	switch {
 	case isNew && was.id == "" && !c.History:
 		return "is the first one here", nil
@@ -124,6 +136,8 @@ func (c Config) compare(isNew bool, is, was identity) (how string, err error) {
 		how = "is not the one that was here"
 	case is.transaction < was.transaction:
 		how = "is older than it was"
+	case was.id != "" && last < was.seq:
+		how = "lacks the end of its tail, in the files .tail0 and .tail1 beside it"
 	default:
 		return "", nil
 	}

@@ -3,7 +3,6 @@ package boltledger
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,66 +11,61 @@ import (
 	"go.etcd.io/bbolt"
 
 	"quotad/quota"
+	"quotad/quota/slidinglog"
 )
 
-// inPlaceOf puts what a test wants in the place of a ledger with 20 grants, and
-// returns its path.
-func inPlaceOf(t *testing.T, put func(path string, older []byte)) string {
+// inPlaceOf puts what a test wants in the place of a ledger with 20 entries and the synced
+// frames 0 to 9 in its tail, and returns its path. older is a copy of it with 11 entries.
+func inPlaceOf(t *testing.T, replace func(path, older string)) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	l := mustOpen(t, path)
-	var older []byte
+	older := ""
 	for i := range 20 {
-		if d, err := grant(l, fmt.Sprint("id-", i)); err != nil || !d.Granted() {
-			t.Fatal(d, err)
+		if i == 11 {
+			older = copyLedger(t, path)
 		}
-		if i == 10 {
-			var err error
-			if older, err = os.ReadFile(path); err != nil {
-				t.Fatal(err)
-			}
-		}
+		must(t, l.Append(credential, frameOf(i, 10), true))
+		must(t, fold(l, put(i, 1)))
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	put(path, older)
+	appendFrames(t, l, 10, 0, 10, true)
+	must(t, l.Close())
+	replace(path, older)
 	return path
 }
 
 // A ledger that is not the one that was here would grant again what was spent: it is
 // refused, and taken when somebody says so.
 func TestAnotherLedgerIsRefused(t *testing.T) {
+	replace := func(suffixes ...string) func(string, string) {
+		return func(path, older string) {
+			for _, suffix := range suffixes {
+				must(t, os.Rename(older+suffix, path+suffix))
+			}
+		}
+	}
 	for _, row := range []struct {
 		name, says string
 		config     Config
-		put        func(path string, older []byte)
-		used       quota.Units // once it is accepted
+		put        func(path, older string)
+		entries    int // once it is accepted
+		frames     int
 	}{
-		{"an older copy", "is older than it was", Config{}, func(path string, older []byte) {
-			if err := os.WriteFile(path, older, 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}, 11},
-		{"none", "is missing", Config{}, func(path string, _ []byte) {
-			if err := os.Remove(path); err != nil {
-				t.Fatal(err)
-			}
-		}, 0},
-		{"none, and no position, but a history", "is missing", Config{History: true}, func(path string, _ []byte) {
-			if err := errors.Join(os.Remove(path), os.Remove(path+".position")); err != nil {
-				t.Fatal(err)
-			}
-		}, 0},
-		{"another one", "is not the one that was here", Config{}, func(path string, _ []byte) {
+		{"an older copy", "is older than it was", Config{}, replace(""), 11, 0},
+		{"an older copy with its tail", "is older than it was", Config{}, replace("", ".tail0", ".tail1"), 11, 0},
+		{"an older tail", "lacks the end of its tail", Config{}, replace(".tail0", ".tail1"), 20, 0},
+		{"no tail", "lacks the end of its tail", Config{}, func(path, _ string) {
+			must(t, errors.Join(os.Remove(path+".tail0"), os.Remove(path+".tail1")))
+		}, 20, 0},
+		{"none", "is missing", Config{}, func(path, _ string) { must(t, os.Remove(path)) }, 0, 0},
+		{"none, and no position, but a history", "is missing", Config{History: true}, func(path, _ string) {
+			must(t, errors.Join(os.Remove(path), os.Remove(path+".position")))
+		}, 0, 0},
+		{"another one", "is not the one that was here", Config{}, func(path, _ string) {
 			other := filepath.Join(t.TempDir(), "other.db")
-			if err := mustOpen(t, other).Close(); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Rename(other, path); err != nil {
-				t.Fatal(err)
-			}
-		}, 0},
+			must(t, mustOpen(t, other).Close())
+			must(t, os.Rename(other, path))
+		}, 0, 0},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			config := row.config
@@ -81,66 +75,22 @@ func TestAnotherLedgerIsRefused(t *testing.T) {
 					t.Fatalf("got %v, %v; want an error that says %q, and the way out", l, err, row.says)
 				}
 			}
-			if os.Getuid() != 0 {
-				t.Skip("only root can accept it by a file")
-			}
-			if err := os.WriteFile(acceptPath(config.Path), nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			began := ""
-			config.Began = func(how string) { began += how }
-			for range 2 {
+			must(t, os.WriteFile(filepath.Join(filepath.Dir(config.Path), "accept-new-ledger"), nil, 0o600))
+			for n := range 3 {
 				l, err := Open(config)
-				if err != nil {
-					t.Fatal(err)
+				must(t, err)
+				if got, frames := counted(t, l), len(frames(t, l)); got != row.entries || frames != row.frames+n {
+					t.Errorf("%d entries and %d frames, want %d and %d", got, frames, row.entries, row.frames+n)
 				}
-				if got := used(t, l); got != row.used {
-					t.Errorf("%d units are used, want %d", got, row.used)
-				}
-				if err := l.Close(); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if strings.Count(began, row.says) != 1 {
-				t.Errorf("told %q, want once that it %s", began, row.says)
+				must(t, l.Append(credential, frameOf(n, 10), true))
+				must(t, l.Close())
 			}
 		})
 	}
 }
 
-// What a job of quotad's own user can put beside the ledger accepts none.
-func TestOnlyRootAccepts(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("only root can make files of others")
-	}
-	for name, put := range map[string]func(accept string) error{
-		"another user's": func(accept string) error {
-			return errors.Join(os.WriteFile(accept, nil, 0o600), os.Chown(accept, 1, 1))
-		},
-		"something of root's in its place": func(accept string) error { return os.WriteFile(accept, []byte("x"), 0o600) },
-		"a link to one of root's": func(accept string) error {
-			return errors.Join(os.WriteFile(accept+".other", nil, 0o600), os.Link(accept+".other", accept))
-		},
-		"a symbolic link to one of root's": func(accept string) error {
-			return errors.Join(os.WriteFile(accept+".other", nil, 0o600), os.Symlink(accept+".other", accept))
-		},
-	} {
-		path := inPlaceOf(t, func(path string, _ []byte) { os.Remove(path) })
-		if err := put(acceptPath(path)); err != nil {
-			t.Fatal(err)
-		}
-		if Verify(Config{Path: path}) == nil {
-			t.Errorf("%s accepts a new ledger, by Verify", name)
-		}
-		if l, err := Open(Config{Path: path}); err == nil {
-			t.Errorf("%s accepts a new ledger", name)
-			l.Close()
-		}
-	}
-}
-
 func TestAcceptedByTheCommandLine(t *testing.T) {
-	path := inPlaceOf(t, func(path string, _ []byte) { os.Remove(path) })
+	path := inPlaceOf(t, func(path, _ string) { os.Remove(path) })
 	l, err := Open(Config{Path: path, AcceptNew: true})
 	if err != nil {
 		t.Fatal(err)
@@ -149,39 +99,20 @@ func TestAcceptedByTheCommandLine(t *testing.T) {
 	mustOpen(t, path).Close()
 }
 
-// The first ledger of a host is nobody's loss, and one that was ended by a crash is
-// the right one.
+// The first ledger of a host is nobody's loss, and one that was ended by a crash is the
+// right one.
 func TestTheRightLedgerIsOpened(t *testing.T) {
-	path := inPlaceOf(t, func(path string, _ []byte) {
-		if err := os.Remove(path + ".position"); err != nil { // of a host that never had one
-			t.Fatal(err)
-		}
+	path := inPlaceOf(t, func(path, _ string) {
+		must(t, os.Remove(path+".position")) // of a host that never had one
 	})
 	l, err := Open(Config{Path: path, History: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d, err := grant(l, "more"); err != nil || !d.Granted() {
-		t.Fatal(d, err)
-	}
-	// Killed here: nothing is closed, and a process that is gone holds no lock.
-	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	position, err := os.ReadFile(path + ".position")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Close()
-	other := filepath.Join(t.TempDir(), "ledger.db")
-	if err := errors.Join(os.WriteFile(other, content, 0o600), os.WriteFile(other+".position", position, 0o600)); err != nil {
-		t.Fatal(err)
-	}
-	l = mustOpen(t, other)
+	must(t, err)
 	defer l.Close()
-	if got := used(t, l); got != 21 {
-		t.Errorf("%d units are used, want 21", got)
+	must(t, fold(l, put(20, 1)))
+	killed := mustOpen(t, copyLedger(t, path))
+	defer killed.Close()
+	if got := counted(t, killed); got != 21 {
+		t.Errorf("%d entries, want 21", got)
 	}
 }
 
@@ -200,7 +131,7 @@ func TestFlippedBitsAreRefused(t *testing.T) {
 			damaged[at+bit/8] ^= 1 << (bit % 8)
 		}
 		if l, refused := open(t, damaged); !refused {
-			t.Errorf("with bit %d of the summary flipped, %d units are used", bit, used(t, l))
+			t.Errorf("with bit %d of the summary flipped, there are %d entries", bit, counted(t, l))
 			l.Close()
 		}
 	}
@@ -221,35 +152,68 @@ func TestAnotherVersionIsRefused(t *testing.T) {
 	}
 }
 
+// Another version's tail is refused, too, and one of another ledger is not looked at.
+func TestAnotherVersionOfTheTail(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	l := mustOpen(t, path)
+	id := l.tail.id
+	must(t, l.Close())
+	for of, want := range map[string]error{id: errVersion, "ANOTHER": nil} {
+		head, _ := appendFrame(nil, 0, 1, "", []byte("5\n"+of+"\nwhatever"))
+		must(t, os.WriteFile(path+".tail1", head, 0o600))
+		l, err := Open(Config{Path: path})
+		if !errors.Is(err, want) {
+			t.Errorf("with the tail of %s: %v, want %v", of, err, want)
+		}
+		if err == nil {
+			must(t, l.Close())
+		}
+	}
+}
+
 // A file that is cut short while it is open makes errors, not a crash of the daemon.
 func TestFileCutShortWhileOpen(t *testing.T) {
-	path := inPlaceOf(t, func(string, []byte) {})
+	path := inPlaceOf(t, func(string, string) {})
 	l := mustOpen(t, path)
 	defer l.Close()
-	used(t, l)
-	if err := os.Truncate(path, 2*pageSize); err != nil {
-		t.Fatal(err)
+	counted(t, l)
+	must(t, os.Truncate(path, 2*pageSize))
+	look := func(slidinglog.Tables) error { return nil }
+	for what, err := range map[string]error{"Fold": fold(l, put(20, 1)), "View": l.View(credential, look), "Append": l.Append(credential, nil, false)} {
+		if !errors.Is(err, quota.ErrUnavailable) {
+			t.Errorf("%s: %v, want an unavailable ledger", what, err)
+		}
 	}
-	if d, err := grant(l, "id"); !errors.Is(err, quota.ErrUnavailable) && !errors.Is(err, quota.ErrOutcomeUnknown) {
-		t.Errorf("got %+v, %v; want an unavailable ledger", d, err)
-	}
-	if _, err := l.Log(t.Context(), youtube(), quota.LogQuery{Most: 100}); !errors.Is(err, quota.ErrUnavailable) {
-		t.Errorf("got %v of the log, want an unavailable ledger", err)
-	}
-	if h := l.Health(t.Context()); h.Reachable || !strings.Contains(h.State, "cut short") {
-		t.Errorf("got %+v, want it said", h)
+	if _, err := l.Health(); err == nil || !strings.Contains(err.Error(), "cut short") {
+		t.Errorf("got %v, want it said", err)
 	}
 	// Where nobody looked at its size before reading, the fault is an error too.
-	err := l.use(func() error {
-		return l.db.View(func(tx *bbolt.Tx) error {
-			_, err := openBuckets(tx, "youtube").page(quota.LogQuery{Most: 100})
-			return err
-		})
+	l.files[0].size = 0
+	err := l.View(credential, func(tables slidinglog.Tables) error {
+		for range tables.Entries(quota.ID{}, false) {
+		}
+		return nil
 	})
-	if !errors.Is(err, quota.ErrOutcomeUnknown) {
+	if !errors.Is(err, quota.ErrOutcomeUnknown) || !strings.Contains(err.Error(), "restart quotad") {
 		t.Errorf("got %v of a file without its end, want an error", err)
 	}
-	if d, err := grant(l, "id"); !errors.Is(err, quota.ErrUnavailable) {
-		t.Errorf("got %+v, %v after a fault; want an unavailable ledger", d, err)
+	if err := l.View(credential, look); !errors.Is(err, quota.ErrUnavailable) {
+		t.Errorf("got %v after a fault; want an unavailable ledger", err)
 	}
+	if _, err := l.Health(); err == nil || !strings.Contains(err.Error(), "restart quotad") {
+		t.Errorf("got %v, want it said", err)
+	}
+}
+
+func TestTwoProcesses(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	l := mustOpen(t, path)
+	appendFrames(t, l, 10, 0, 3, false)
+	if _, err := Open(Config{Path: path}); err == nil || !strings.Contains(err.Error(), "another process uses it") {
+		t.Errorf("opened twice: %v", err)
+	}
+	must(t, l.Close())
+	l = mustOpen(t, path)
+	defer l.Close()
+	holds(t, l, 10, 0, 3)
 }

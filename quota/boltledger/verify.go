@@ -16,33 +16,47 @@ func Verify(config Config) error {
 		return err
 	}
 	config.AcceptNew = config.AcceptNew || acceptedByRoot(config.Path)
-	l := &Ledger{accounts: make(map[string]*account)}
 	var is identity
+	var last uint64
 	if !isNew {
-		if is, err = l.verify(config); err != nil {
+		if is, last, err = verify(config); err != nil {
 			return err
 		}
 	}
-	text, err := os.ReadFile(positionPath(config.Path))
+	text, err := os.ReadFile(config.Path + ".position")
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("cannot read the ledger's position: %w", err)
 	}
-	_, err = config.compare(isNew, is, parseIdentity(bytes.NewReader(text)))
+	var was position
+	was.read(bytes.NewReader(text))
+	_, err = config.compare(isNew, is, last, &was)
 	return err
 }
 
-// verify reads all of a file, and returns what it says of itself.
-func (l *Ledger) verify(config Config) (is identity, err error) {
+// verify reads all of a file and its tail, and returns what they say of themselves.
+func verify(config Config) (is identity, last uint64, err error) {
 	var file *os.File
-	err = guard(func() (err error) {
+	l := new(File)
+	err = guard(func() error {
 		if err := l.openDB(config, &bbolt.Options{ReadOnly: true, PreLoadFreelist: true}, &file); err != nil {
 			return err
 		}
-		is, err = l.identity()
+		err := l.db.View(func(tx *bbolt.Tx) (err error) {
+			is, err = identityOf(tx)
+			return err
+		})
+		if err == nil {
+			l.tail, _, err = readTail(config.Path, is)
+		}
+		if err == nil {
+			last = l.tail.at.seq
+		} else {
+			err = unfit(config.Path, err)
+		}
 		return errors.Join(err, l.db.Close())
 	})
 	if fault := (&faultError{}); errors.As(err, &fault) {
 		err = errors.Join(damaged(config.Path, fault.Error()), abandon(file))
 	}
-	return is, err
+	return is, last, err
 }

@@ -6,6 +6,10 @@
 // the [Model] (model.go), which sums its whole log for each decision, and every answer is
 // compared. The model is a ledger for the tests of those who need any.
 //
+// RunStore (store_suite*.go) holds the stores under the decision, slidinglog.Store, to their
+// contract. [SimStore] is one in memory, for simulations: its clock can be set, and its logs
+// can be flushed, replaced by an older copy, or lose the last records.
+//
 // RunClients, RandomClients and [ClientModel] (clients*.go) are the same for the ledgers of
 // client limits; [ClientOutage] makes any of these be away.
 package ledgertest

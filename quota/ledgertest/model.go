@@ -187,7 +187,7 @@ func (q question) closed(d quota.Decision) quota.Decision {
 func (q question) closedIn(limit string) quota.Closed {
 	for _, e := range slices.Backward(q.entries) {
 		if e.Limit == limit && e.Kind == quota.KindClosing && e.Until.After(q.now) {
-			return quota.Closed{Since: e.At, Until: e.Until, Says: e.Note, By: e.By}
+			return quota.Closed{Since: e.ID.Time(), Until: e.Until, Says: e.Note, By: e.By}
 		}
 		if e.Limit == limit {
 			return quota.Closed{}
@@ -356,7 +356,6 @@ func (q question) append(e quota.Entry) quota.ID {
 	if e.ID.Ms == q.last.Ms {
 		e.ID.Seq = q.last.Seq + 1
 	}
-	e.At = e.ID.Time()
 	q.last, q.entries = e.ID, append(q.entries, &e)
 	return e.ID
 }
@@ -383,7 +382,7 @@ func (m *Model) Log(_ context.Context, c *quota.Credential, lq quota.LogQuery) (
 	}
 	for _, e := range entries {
 		behind := lq.After.IsZero() || lq.After.Less(e.ID) && !lq.Newest || e.ID.Less(lq.After) && lq.Newest
-		if !behind || e.At.Before(lq.Since) {
+		if !behind || e.ID.Time().Before(lq.Since) {
 			continue
 		}
 		if len(page.Entries) == lq.Most {

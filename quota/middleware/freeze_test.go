@@ -38,7 +38,7 @@ func TestRedisFreezes(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
 			redis := redistest.Start(t)
-			ledger, err := redisledger.Open(redisledger.Config{Addrs: []string{redis.Addr}, Daemon: "a"}, redisledger.Local{})
+			ledger, err := redisledger.OpenStore(redisledger.Config{Addrs: []string{redis.Addr}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -15,6 +15,7 @@ import (
 	"quotad/quota"
 	"quotad/quota/boltledger"
 	"quotad/quota/server/servertest"
+	"quotad/quota/slidinglog"
 	"quotad/quota/upstream"
 )
 
@@ -25,7 +26,11 @@ func BenchmarkCost(b *testing.B) {
 	server := httptest.NewServer(http.HandlerFunc(ok))
 	defer server.Close()
 	address, _ := url.Parse(server.URL)
-	ledger, err := boltledger.Open(boltledger.Config{Path: filepath.Join(b.TempDir(), "ledger.db"), Unsynced: true})
+	file, err := boltledger.Open(boltledger.Config{Path: filepath.Join(b.TempDir(), "ledger.db"), Unsynced: true})
+	if err != nil {
+		b.Fatal(err)
+	}
+	ledger, err := slidinglog.Open(slidinglog.Config{File: file})
 	if err != nil {
 		b.Fatal(err)
 	}

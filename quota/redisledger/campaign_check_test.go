@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"quotad/quota"
+	"quotad/quota/boltledger"
 	"quotad/quota/redisledger"
+	"quotad/quota/slidinglog"
 )
 
 // What the checker knows it has from the clients' notes and from Redis itself, and
@@ -36,8 +38,7 @@ type request struct {
 // A debit is an entry of the log that stands for a request.
 type debit struct {
 	id      string
-	ms      int64 // where it stands in the log
-	granted int64 // when it was granted: earlier, if it was put back after a loss
+	ms      int64 // when it was granted
 	marker  string
 	charges map[string]quota.Units // after settling
 }
@@ -81,38 +82,52 @@ func (c *campaign) take(all map[string]*request, n note) {
 	}
 }
 
-// debits reads a credential's log.
-func (c *campaign) debits(credential string) []debit {
-	key := "quotad:{" + credential + "}:"
-	settled := make(map[string]string)
-	pairs, _ := c.server.Do(c, "HGETALL", key+"settled").([]any)
-	for i := 0; i+1 < len(pairs); i += 2 {
-		settled[pairs[i].(string)] = strings.Fields(pairs[i+1].(string))[1]
-	}
-	var debits []debit
-	for _, entry := range c.server.Do(c, "XRANGE", key+"log", "-", "+").([]any) {
-		id, fields := entry.([]any)[0].(string), entry.([]any)[1].([]any)
-		words := strings.Fields(fields[1].(string))
-		if words[0][0] != 'g' { // the trace of a correction
-			continue
+// debits reads a credential's log, as a host that is new has it.
+func (c *campaign) debits(checker *slidinglog.Ledger, credential *quota.Credential) (debits []debit) {
+	for q := (quota.LogQuery{Most: 1000}); ; {
+		page, err := checker.Log(c.Context(), credential, q)
+		if err != nil {
+			c.Fatal(err)
 		}
-		d := debit{id: id, ms: milliseconds(c, id), marker: words[4], charges: make(map[string]quota.Units)}
-		d.granted = d.ms
-		if len(fields) > 2 {
-			d.granted = milliseconds(c, fields[3].(string))
-		}
-		to, isSettled := settled[id]
-		for _, charge := range strings.Split(words[0], ",")[1:] {
-			limit, text, _ := strings.Cut(charge, "=")
-			units := number(c, text)
-			if isSettled { // every limit of the campaign charges the same
-				units = number(c, to)
+		for _, e := range page.Entries {
+			if e.Kind != quota.KindGrant || e.Void { // the trace of a correction, or counted by another one
+				continue
 			}
-			d.charges[limit] = units
+			d := debit{id: e.ID.String(), ms: e.ID.Ms, marker: e.Region, charges: make(map[string]quota.Units)}
+			for i, limit := range credential.Limits {
+				d.charges[limit.Name] = e.UnitsIn(credential, i)
+			}
+			debits = append(debits, d)
 		}
-		debits = append(debits, d)
+		if page.Next.IsZero() {
+			return debits
+		}
+		q.After = page.Next
 	}
-	return debits
+}
+
+// checker opens a host that has nothing but what Redis has.
+func (c *campaign) checker() *slidinglog.Ledger {
+	file, err := boltledger.Open(boltledger.Config{Path: filepath.Join(c.TempDir(), "ledger.db"), AcceptNew: true})
+	if err != nil {
+		c.Fatal(err)
+	}
+	store, err := redisledger.OpenStore(redisledger.Config{Addrs: []string{c.server.Addr}})
+	if err != nil {
+		c.Fatal(err)
+	}
+	l, err := slidinglog.Open(slidinglog.Config{File: file, Store: store, Label: "checker", Deadline: hanging, Quiet: c.quiet})
+	if err == nil {
+		err = l.SetCredentials(campaignCredentials(), nil)
+	}
+	if err != nil {
+		c.Fatal(err)
+	}
+	c.Cleanup(func() { l.Close() })
+	for tick := time.NewTicker(10 * time.Millisecond); !l.Health(c.Context()).Reachable; {
+		<-tick.C
+	}
+	return l
 }
 
 func number(t testing.TB, text string) quota.Units {
@@ -134,9 +149,9 @@ func milliseconds(t testing.TB, id string) int64 {
 // check compares what clients were granted with what the log holds, and both with
 // the limits.
 func (c *campaign) check() {
-	requests := c.requests()
+	requests, checker := c.requests(), c.checker()
 	for _, credential := range campaignCredentials() {
-		debits := c.debits(credential.Name)
+		debits := c.debits(checker, credential)
 		var granted []*request
 		for _, r := range requests {
 			if r.credential == credential.Name && r.grant != "" {
@@ -149,7 +164,7 @@ func (c *campaign) check() {
 			c.neverOver(limit, credential.Name+": what clients were granted", spansOfGrants(c, granted))
 			c.neverOver(limit, credential.Name+": what the log holds", spansOfDebits(requests, debits, limit.Name))
 		}
-		c.sumsAgree(credential, debits)
+		c.sumsAgree(checker, credential, debits)
 		if len(granted) < 20 {
 			c.Errorf("%s: only %d requests were granted: the campaign shows little", credential.Name, len(granted))
 		}
@@ -175,7 +190,7 @@ func (c *campaign) noneMissing(credential *quota.Credential, granted []*request,
 		standsFor := func(d debit) bool {
 			// What was granted alone may have been debited before, unheard: it is
 			// not booked twice.
-			is := d.id == id || d.granted == at || r.outage
+			is := d.id == id || d.ms == at || r.outage
 			return is && (r.released || greatest(d.charges) > 0)
 		}
 		gone := at <= newest-(24*time.Hour).Milliseconds()
@@ -205,6 +220,8 @@ func (c *campaign) allExplained(credential *quota.Credential, requests map[strin
 			continue
 		}
 		times[d.marker]++
+		// In an outage a request without an id may be granted a second time, after a call whose
+		// reply was lost.
 		twice := times[d.marker] == 2 && r.outage
 		switch {
 		case times[d.marker] > 1 && !twice:
@@ -254,7 +271,7 @@ func spansOfDebits(requests map[string]*request, debits []debit, limit string) [
 	var spans []span
 	for _, d := range debits {
 		if r := requests[d.marker]; r == nil || !r.released {
-			spans = append(spans, span{d.granted, d.charges[limit], d.marker})
+			spans = append(spans, span{d.ms, d.charges[limit], d.marker})
 		}
 	}
 	return spans
@@ -308,12 +325,7 @@ func (c *campaign) neverOverByTheHost(requests map[string]*request) {
 }
 
 // sumsAgree expects the running totals to be what the log sums up to.
-func (c *campaign) sumsAgree(credential *quota.Credential, debits []debit) {
-	l, err := redisledger.Open(redisledger.Config{Addrs: []string{c.server.Addr}, Daemon: "checker"}, redisledger.Local{})
-	if err != nil {
-		c.Fatal(err)
-	}
-	defer l.Close()
+func (c *campaign) sumsAgree(l *slidinglog.Ledger, credential *quota.Credential, debits []debit) {
 	u, err := l.Usage(c.Context(), credential)
 	if err != nil {
 		c.Fatal(err)

@@ -17,7 +17,9 @@ import (
 	"time"
 
 	"quotad/quota"
+	"quotad/quota/boltledger"
 	"quotad/quota/redisledger"
+	"quotad/quota/slidinglog"
 )
 
 // What a host of the campaign is told by its environment.
@@ -57,7 +59,7 @@ func campaignCredentials() []*quota.Credential {
 	}
 }
 
-var campaignPolicies = map[string]redisledger.Policy{"loose": {Open: map[string]bool{"one": true}, Units: 50}}
+var campaignPolicies = map[string]slidinglog.Policy{"loose": {Open: map[string]bool{"one": true}, Units: 50}}
 
 // A note is a line of what a client asked and was told, written before it goes on.
 type note struct {
@@ -123,13 +125,21 @@ func greet(c *campaignClient) {
 // openCampaignHost puts a daemon's ledger together as in production.
 func openCampaignHost(t *testing.T, name string) (*quota.Service, func()) {
 	const deadline = 250 * time.Millisecond
-	ledger, err := redisledger.Open(redisledger.Config{Addrs: []string{os.Getenv(campaignAddrVariable)}, Daemon: name}, redisledger.Local{
-		Deadline: deadline, Quiet: durationOf(t, campaignQuietVariable, 0), Journal: filepath.Join(os.Getenv(campaignFolderVariable), "journal"), Keep: 48 * time.Hour,
-	})
+	file, err := boltledger.Open(boltledger.Config{Path: filepath.Join(os.Getenv(campaignFolderVariable), "ledger.db"), AcceptNew: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ledger.SetCredentials(campaignCredentials(), campaignPolicies)
+	store, err := redisledger.OpenStore(redisledger.Config{Addrs: []string{os.Getenv(campaignAddrVariable)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ledger, err := slidinglog.Open(slidinglog.Config{File: file, Store: store, Label: name, Deadline: deadline, Quiet: durationOf(t, campaignQuietVariable, 0)})
+	if err == nil {
+		err = ledger.SetCredentials(campaignCredentials(), campaignPolicies)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	service, err := quota.NewService(ledger, campaignCredentials(), deadline)
 	if err != nil {
 		t.Fatal(err)
@@ -158,13 +168,14 @@ func awaitHealth(t *testing.T, service *quota.Service) {
 	}
 }
 
+// isWhole tells whether the host serves every log, and has just looked at its end.
 func isWhole(t *testing.T, service *quota.Service) bool {
 	for _, c := range campaignCredentials() {
 		if _, _, err := service.Usage(t.Context(), c.Name); err != nil {
 			return false
 		}
 	}
-	return true
+	return service.Health(t.Context()).Reachable
 }
 
 // A campaignClient asks for this and that, and writes down what it was told.

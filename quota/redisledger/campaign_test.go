@@ -53,6 +53,8 @@ var strikes = []struct {
 	{"a host is killed", (*campaign).killHost},
 	{"Redis is flushed", func(c *campaign) { c.server.Order(c, "FLUSHALL") }},
 	{"Redis is flushed while a host is frozen", (*campaign).flushWithoutAHost},
+	{"an older copy of Redis' data is put back", (*campaign).putBackACopy},
+	{"a new host joins", (*campaign).join},
 	{"the scripts are flushed", func(c *campaign) { c.server.Order(c, "SCRIPT FLUSH") }},
 	{"the clock steps on", func(c *campaign) { c.step(time.Duration(1+c.rand.IntN(5)) * time.Hour) }},
 	{"the clock steps back for a while", (*campaign).stepBack},
@@ -169,6 +171,25 @@ func (c *campaign) flushWithoutAHost() {
 	c.pass(c.quiet/2 + time.Duration(c.rand.Int64N(int64(c.quiet))))
 	if err := process.Signal(syscall.SIGCONT); err != nil {
 		c.Fatal(err)
+	}
+}
+
+// putBackACopy has Redis fall back by some tenths of a second while one host, which keeps what
+// it knows, sees the rest: a host that writes at once is noticed by the others' looks.
+func (c *campaign) putBackACopy() {
+	for _, key := range []string{"quotad:{spent}:log", "quotad:{loose}:log"} {
+		dump, ok := c.server.Do(c, "DUMP", key).(string)
+		c.pass(time.Duration(c.rand.IntN(300)) * time.Millisecond)
+		if ok {
+			c.server.Do(c, "RESTORE", key, "0", dump, "REPLACE")
+		}
+	}
+}
+
+// join starts another host, at most twice.
+func (c *campaign) join() {
+	if n := len(c.hosts); n < 5 {
+		c.hosts = append(c.hosts, c.newHost(string(rune('a'+n))))
 	}
 }
 

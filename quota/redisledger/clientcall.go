@@ -27,15 +27,15 @@ type once struct{ *redis.Cmd }
 // NoRetry implements redis.Cmder.
 func (once) NoRetry() bool { return true }
 
-func (l *Ledger) callClients(ctx context.Context, c *clientlimit.Clients, asks []clientlimit.Ask) []*clientCall {
-	script := l.clients.scripts[c.Algorithm]
+func (s *Store) callClients(ctx context.Context, c *clientlimit.Clients, asks []clientlimit.Ask) []*clientCall {
+	script := s.clients.scripts[c.Algorithm]
 	calls := make([]*clientCall, len(asks))
 	for i, ask := range asks {
-		key := l.clientKey(c, ask.Subject)
+		key := s.clientKey(c, ask.Subject)
 		calls[i] = &clientCall{args: append([]any{"evalsha", script.hash, 1, key, int64(ask.Units)}, clientArgs(c)...)}
-		calls[i].node, calls[i].err = l.clientNode(ctx, key)
+		calls[i].node, calls[i].err = s.clientNode(ctx, key)
 	}
-	l.send(ctx, calls)
+	s.sendClients(ctx, calls)
 	var unloaded []*clientCall
 	for _, call := range calls {
 		if redis.HasErrorPrefix(call.err, "NOSCRIPT") {
@@ -43,7 +43,7 @@ func (l *Ledger) callClients(ctx context.Context, c *clientlimit.Clients, asks [
 			unloaded = append(unloaded, call)
 		}
 	}
-	l.send(ctx, unloaded)
+	s.sendClients(ctx, unloaded)
 	return calls
 }
 
@@ -61,8 +61,8 @@ func clientArgs(c *clientlimit.Clients) []any {
 }
 
 // send sends the calls that have not failed.
-func (l *Ledger) send(ctx context.Context, calls []*clientCall) {
-	pipe := l.client.Pipeline()
+func (s *Store) sendClients(ctx context.Context, calls []*clientCall) {
+	pipe := s.client.Pipeline()
 	for _, call := range calls {
 		if call.err == nil {
 			call.reply = redis.NewCmd(ctx, call.args...)
@@ -76,7 +76,7 @@ func (l *Ledger) send(ctx context.Context, calls []*clientCall) {
 	for _, call := range calls {
 		if call.err == nil {
 			if err := call.reply.Err(); err != nil {
-				l.noteNode(call.node, err)
+				s.noteNode(call.node, err)
 				call.err = failure(mayHaveRun(err), err)
 			}
 		}

@@ -19,8 +19,7 @@ import (
 
 // In a Cluster go-redis would send a batch again whose connection broke.
 func clusterClientsWithoutReply(t *testing.T, config Config) {
-	config.Daemon = "a"
-	l := patient(openAt(t, config))
+	l := patient(openStoreAt(t, config))
 	var cutting atomic.Bool
 	options := l.client.(*redis.ClusterClient).Options()
 	dial := options.Dialer
@@ -64,8 +63,7 @@ func (c *cutConn) Read(b []byte) (int, error) {
 // While one node of a Cluster is frozen, its subjects' asks fail at once, and the others are
 // decided.
 func clusterClientsOfFrozenNode(t *testing.T, config Config, frozen *redistest.Server) {
-	config.Daemon = "a"
-	l, c := openAt(t, config), hourly(clientlimit.Counter)
+	l, c := openStoreAt(t, config), hourly(clientlimit.Counter)
 	c.Name = "frozen"
 	ctx := t.Context()
 	var asks []clientlimit.Ask

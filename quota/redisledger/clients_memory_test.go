@@ -32,7 +32,7 @@ func TestMemoryPerSubject(t *testing.T) {
 	}
 	clock := redistest.NewClock(t)
 	server := redistest.StartOn(t, clock)
-	l := patient(openAt(t, Config{Addrs: []string{server.Addr}, Daemon: "a"}))
+	l := patient(openStoreAt(t, Config{Addrs: []string{server.Addr}}))
 	c := hourly(clientlimit.Counter)
 	secret := make([]byte, clientlimit.SecretSize)
 	before, begun := usedMemory(t, server), time.Now()

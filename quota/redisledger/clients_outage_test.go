@@ -23,7 +23,7 @@ func hourly(algorithm clientlimit.Algorithm) *clientlimit.Clients {
 var algorithms = []clientlimit.Algorithm{clientlimit.Log, clientlimit.Counter}
 
 // takeOne has a subject ask for a unit.
-func takeOne(ctx context.Context, l *Ledger, c *clientlimit.Clients, subject clientlimit.Key) (quota.Decision, error) {
+func takeOne(ctx context.Context, l *Store, c *clientlimit.Clients, subject clientlimit.Key) (quota.Decision, error) {
 	decisions, err := l.DecideClients(ctx, c, []clientlimit.Ask{{Subject: subject, Units: 1}})
 	if err != nil {
 		return quota.Decision{}, err
@@ -31,7 +31,7 @@ func takeOne(ctx context.Context, l *Ledger, c *clientlimit.Clients, subject cli
 	return decisions[0], nil
 }
 
-func wantUsed(t *testing.T, l *Ledger, c *clientlimit.Clients, subject clientlimit.Key, want quota.Units) {
+func wantUsed(t *testing.T, l *Store, c *clientlimit.Clients, subject clientlimit.Key, want quota.Units) {
 	t.Helper()
 	u, err := l.ClientUsage(t.Context(), c, subject)
 	if err != nil {
@@ -43,7 +43,7 @@ func wantUsed(t *testing.T, l *Ledger, c *clientlimit.Clients, subject clientlim
 }
 
 // awaitAnswer asks for a unit until Redis decides.
-func awaitAnswer(t *testing.T, l *Ledger, c *clientlimit.Clients, subject clientlimit.Key) quota.Decision {
+func awaitAnswer(t *testing.T, l *Store, c *clientlimit.Clients, subject clientlimit.Key) quota.Decision {
 	t.Helper()
 	begun := time.Now()
 	for tick := time.NewTicker(10 * time.Millisecond); ; <-tick.C {
@@ -66,7 +66,7 @@ func TestClientsOfFrozenRedis(t *testing.T) {
 		t.Run(string(algorithm), func(t *testing.T) {
 			t.Parallel()
 			server, c := redistest.Start(t), hourly(algorithm)
-			l := patient(openAt(t, Config{Addrs: []string{server.Addr}, Daemon: "a"}))
+			l := patient(openStoreAt(t, Config{Addrs: []string{server.Addr}}))
 			if d, err := takeOne(t.Context(), l, c, "=alice"); err != nil || !d.Granted() {
 				t.Fatalf("got %+v, %v, want a grant", d, err)
 			}
@@ -110,7 +110,7 @@ func TestClientsOfKilledRedis(t *testing.T) {
 		t.Run(string(algorithm), func(t *testing.T) {
 			t.Parallel()
 			server, c := redistest.Start(t), hourly(algorithm)
-			l := patient(openAt(t, Config{Addrs: []string{server.Addr}, Daemon: "a"}))
+			l := patient(openStoreAt(t, Config{Addrs: []string{server.Addr}}))
 			for range 5 {
 				if d, err := takeOne(t.Context(), l, c, "=alice"); err != nil || !d.Granted() {
 					t.Fatalf("got %+v, %v, want a grant", d, err)
@@ -136,11 +136,9 @@ func TestClientsOfFlushedRedis(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	config := Config{Addrs: []string{server.Addr}}
-	config.Daemon = "a"
-	one := patient(openAt(t, config))
-	config.Daemon = "b"
-	other := patient(openAt(t, config))
-	secret := func(l *Ledger) []byte {
+	one := patient(openStoreAt(t, config))
+	other := patient(openStoreAt(t, config))
+	secret := func(l *Store) []byte {
 		t.Helper()
 		secret, err := l.ClientSecret(t.Context())
 		if err != nil || len(secret) != clientlimit.SecretSize {
@@ -174,7 +172,7 @@ func TestClientsWithoutReply(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	proxy := redistest.NewProxy(t, server)
-	l := patient(openAt(t, Config{Addrs: []string{proxy.Addr}, Daemon: "a"}))
+	l := patient(openStoreAt(t, Config{Addrs: []string{proxy.Addr}}))
 	for _, algorithm := range algorithms {
 		for _, test := range []struct {
 			name  string

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -34,7 +33,7 @@ func clientScripts(t testing.TB, clock string) lua.Scripts {
 }
 
 // patient has calls wait for their answers, on a busy machine too.
-func patient(l *Ledger) *Ledger {
+func patient(l *Store) *Store {
 	switch client := l.client.(type) {
 	case *redis.Client:
 		client.Options().ReadTimeout, client.Options().WriteTimeout = hanging, hanging
@@ -56,11 +55,8 @@ func clientHarness(server *redistest.Server) ledgertest.ClientHarness {
 					t.Error(err)
 				}
 			})
-			daemons := 0
 			join = func(t testing.TB) clientlimit.Ledger {
-				daemons++
-				config.Daemon = fmt.Sprint("daemon-", daemons)
-				l, err := open(config, Local{}, clientScripts(t, clockOfClients))
+				l, err := openStore(config, clientScripts(t, clockOfClients))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -84,13 +80,13 @@ func TestRandomClients(t *testing.T) {
 }
 
 // clientLedger opens a ledger on the clock of a server.
-func clientLedger(t *testing.T, addr string) *Ledger {
+func clientLedger(t *testing.T, addr string) *Store {
 	t.Helper()
 	return openClients(t, addr, clientScripts(t, clockOfServer))
 }
 
 // pagedClientLedger is one that reads little of a log at once, and writes longer ones in place.
-func pagedClientLedger(t *testing.T, addr string) *Ledger {
+func pagedClientLedger(t *testing.T, addr string) *Store {
 	t.Helper()
 	scripts := clientScripts(t, clockOfServer)
 	if !strings.Contains(scripts.ClientLog, "local PAGE = 4000") {
@@ -100,9 +96,9 @@ func pagedClientLedger(t *testing.T, addr string) *Ledger {
 	return openClients(t, addr, scripts)
 }
 
-func openClients(t *testing.T, addr string, scripts lua.Scripts) *Ledger {
+func openClients(t *testing.T, addr string, scripts lua.Scripts) *Store {
 	t.Helper()
-	l, err := open(Config{Addrs: []string{addr}, Daemon: fmt.Sprint("daemon-", os.Getpid())}, Local{}, scripts)
+	l, err := openStore(Config{Addrs: []string{addr}}, scripts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +117,7 @@ func TestClientRecordsAgree(t *testing.T) {
 	testClientRecordsAgree(t, paged, "log-in-place", clientlimit.Log)
 }
 
-func testClientRecordsAgree(t *testing.T, l *Ledger, name string, algorithm clientlimit.Algorithm) {
+func testClientRecordsAgree(t *testing.T, l *Store, name string, algorithm clientlimit.Algorithm) {
 	t.Run(name, func(t *testing.T) {
 		const lives = 4
 		seed := seedtest.Seed(t, 1)
@@ -187,7 +183,7 @@ func clientLog(beginMs int64, grants int, limits ...[3]int) []byte {
 // A clientHistory is what one subject asks a ledger, and what clientlimit computes.
 type clientHistory struct {
 	t       *testing.T
-	ledger  *Ledger
+	ledger  *Store
 	redis   redis.UniversalClient
 	rand    *rand.Rand
 	clients *clientlimit.Clients

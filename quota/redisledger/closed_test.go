@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"quotad/quota"
-	"quotad/quota/redisledger"
 	"quotad/quota/redisledger/redistest"
+	"quotad/quota/slidinglog"
 )
 
 // closeDaily closes a host's limit for a day, or opens it, and expects that to change it.
@@ -58,7 +58,7 @@ func TestClosedLimitHoldsOnEveryHost(t *testing.T) {
 
 	// While Redis is away a host would grant a few reads: not from a closed limit.
 	server.Kill()
-	hosts[1].await(redisledger.Down)
+	hosts[1].await(slidinglog.Down)
 	if d, err := hosts[1].service.Acquire(t.Context(), quota.Request{Credential: "youtube", Operation: "videos.list", Count: 1}); err != nil || d.Reason != quota.LimitClosed {
 		t.Errorf("got %+v, %v; want limit_closed without Redis too", d, err)
 	}
@@ -106,8 +106,8 @@ func TestClosedLimitOpensOnEveryHost(t *testing.T) {
 	}
 }
 
-// A closing outlives the entries of the log, and the segments of the journal that has it.
-func TestClosedLimitIsInTheJournalForLong(t *testing.T) {
+// A closing is in a host's copy, and comes back from there.
+func TestClosedLimitComesBackWithTheHost(t *testing.T) {
 	server, dir := emptyRedis(t), t.TempDir()
 	h := start(t, server, "a", dir)
 	h.granted("videos.list")

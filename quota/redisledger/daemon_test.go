@@ -8,16 +8,18 @@ import (
 	"time"
 
 	"quotad/quota"
+	"quotad/quota/boltledger"
 	"quotad/quota/redisledger"
 	"quotad/quota/redisledger/redistest"
+	"quotad/quota/slidinglog"
 )
 
 // A daemon is one as far as its ledger goes, which is as it is put together in production.
 type daemon struct {
 	testing.TB
-	ledger  *redisledger.Ledger
+	ledger  *slidinglog.Ledger
 	service *quota.Service
-	events  chan redisledger.Event
+	events  chan slidinglog.Event
 	dir     string
 }
 
@@ -42,26 +44,71 @@ func youtube() *quota.Credential {
 	}
 }
 
-// start opens a host on a server; its journal stands in dir.
+// start opens a host on a server, with its copy of the logs in dir, and waits until it serves.
 func start(t testing.TB, server *redistest.Server, name, dir string) *daemon {
 	t.Helper()
-	h := &daemon{TB: t, events: make(chan redisledger.Event, 1000), dir: dir}
-	var err error
-	h.ledger, err = redisledger.Open(redisledger.Config{Addrs: []string{server.Addr}, Daemon: name}, redisledger.Local{
-		Deadline: deadline, Quiet: quiet, Journal: filepath.Join(dir, "journal"), Keep: 48 * time.Hour,
-		Observe: func(e redisledger.Event) { h.events <- e },
+	h := begin(t, server.Addr, name, dir)
+	h.serves()
+	for len(h.events) > 0 { // an empty log was quiet at first
+		<-h.events
+	}
+	return h
+}
+
+// begin opens a host.
+func begin(t testing.TB, addr, name, dir string) *daemon {
+	t.Helper()
+	h := &daemon{TB: t, events: make(chan slidinglog.Event, 1000), dir: dir}
+	file, err := boltledger.Open(boltledger.Config{Path: filepath.Join(dir, "ledger.db"), AcceptNew: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := redisledger.OpenStore(redisledger.Config{Addrs: []string{addr}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.ledger, err = slidinglog.Open(slidinglog.Config{
+		File: file, Store: sameStore{store}, Label: name, Deadline: deadline, Quiet: quiet, Observe: func(e slidinglog.Event) { h.events <- e },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	credentials := []*quota.Credential{youtube()}
-	policies := map[string]redisledger.Policy{"youtube": {Open: map[string]bool{"videos.list": true}, Units: 5}}
-	h.ledger.SetCredentials(credentials, policies)
-	if h.service, err = quota.NewService(h.ledger, credentials, deadline); err != nil {
-		t.Fatal(err)
-	}
+	h.configure(youtube(), slidinglog.Policy{Open: map[string]bool{"videos.list": true}, Units: 5})
 	t.Cleanup(h.stop)
 	return h
+}
+
+// A sameStore is a store of one name wherever a test starts its Redis again.
+type sameStore struct{ *redisledger.Store }
+
+// Name implements slidinglog.Store.
+func (sameStore) Name() string { return "redis" }
+
+// configure has the host count a credential, and follow a policy, from now on.
+func (h *daemon) configure(c *quota.Credential, p slidinglog.Policy) {
+	h.Helper()
+	err := h.ledger.SetCredentials([]*quota.Credential{c}, map[string]slidinglog.Policy{c.Name: p})
+	if err == nil && h.service == nil {
+		h.service, err = quota.NewService(h.ledger, []*quota.Credential{c}, deadline)
+	} else if err == nil {
+		err = h.service.SetCredentials([]*quota.Credential{c})
+	}
+	if err != nil {
+		h.Fatal(err)
+	}
+}
+
+// serves waits until the host decides about its log.
+func (h *daemon) serves() {
+	h.Helper()
+	until := time.After(hanging)
+	for tick := time.NewTicker(quiet / 20); !h.ledger.Health(h.Context()).Reachable; {
+		select {
+		case <-tick.C:
+		case <-until:
+			h.Fatalf("the ledger does not serve: %+v", h.ledger.Health(h.Context()))
+		}
+	}
 }
 
 // emptyRedis starts a Redis for a test that runs beside others: a loss takes a quiet period.
@@ -139,7 +186,7 @@ func hear(want quota.Units, hosts ...*daemon) {
 }
 
 // await waits for an event.
-func (h *daemon) await(kind redisledger.Kind) redisledger.Event {
+func (h *daemon) await(kind slidinglog.EventKind) slidinglog.Event {
 	h.Helper()
 	timeout := time.After(hanging)
 	for {
@@ -156,5 +203,5 @@ func (h *daemon) await(kind redisledger.Kind) redisledger.Event {
 
 func (h *daemon) awaitUp() {
 	h.Helper()
-	h.await(redisledger.Up)
+	h.await(slidinglog.Up)
 }

@@ -12,6 +12,7 @@ import (
 	"quotad/quota/clientlimit"
 	"quotad/quota/ledgertest"
 	"quotad/quota/redisledger/redistest"
+	"quotad/quota/slidinglog"
 )
 
 // deployments are the ways in which one may meet a Redis, each with what the
@@ -101,12 +102,19 @@ func TestCluster(t *testing.T) {
 // was refused.
 func everyVerb(t testing.TB, config Config) error {
 	t.Helper()
-	config.Daemon, config.KeyPrefix = "every", "quotad:"+t.Name()+":every:"
-	l := patient(openAt(t, config))
+	config.KeyPrefix = "quotad:" + t.Name() + ":every:"
+	l, store := openBoth(t, config)
+	patient(store)
 	ctx, cancel := context.WithTimeout(context.Background(), hanging)
 	defer cancel()
-	for _, use := range []func(context.Context, *Ledger) error{useLog, useBriefWindow, useCorrections, useHosts, useClients} {
-		if err := use(ctx, l); err != nil {
+	if err := useStore(ctx, store); err != nil { // says at once what is refused
+		return err
+	}
+	if err := useLog(ctx, l); err != nil {
+		return err
+	}
+	for _, use := range []func(context.Context, *Store) error{useHosts, useClients} {
+		if err := use(ctx, store); err != nil {
 			return err
 		}
 	}
@@ -116,95 +124,45 @@ func everyVerb(t testing.TB, config Config) error {
 	return nil
 }
 
-// useLog fills a day, asks for more, and reads the log both ways.
-func useLog(ctx context.Context, l *Ledger) error {
-	c := hundred()
-	for n := range 9 {
-		asks := []quota.Ask{ask("ten", ""), ask("list", "a")}
-		if n == 8 {
-			asks = asks[:1] // plain
+// useStore appends to a log, reads it and wipes it.
+func useStore(ctx context.Context, s *Store) error {
+	call := record(slidinglog.Position{}, "a")
+	for _, wipe := range []bool{false, true} {
+		call.Wipe = wipe
+		out := s.Append(ctx, []slidinglog.Call{call})[0]
+		if out.Status != slidinglog.Done {
+			return out.Err
 		}
-		if _, err := l.Acquire(ctx, c, asks); err != nil {
+		if out = s.Append(ctx, []slidinglog.Call{record(slidinglog.Position{}, "")})[0]; out.Status != slidinglog.Behind {
+			return out.Err
+		}
+		call = record(slidinglog.Position{ID: out.Tail[0].At, Tag: slidinglog.Tag(call.Body[:12])}, "b")
+		if out = s.Append(ctx, []slidinglog.Call{record(call.At, "")})[0]; out.Status != slidinglog.End {
+			return out.Err
+		}
+	}
+	return nil
+}
+
+// useLog fills a day, asks for more, and begins another one.
+func useLog(ctx context.Context, l *patientLedger) error {
+	c := hundred()
+	for range 10 {
+		if _, err := l.Acquire(ctx, c, []quota.Ask{ask("ten", "")}); err != nil {
 			return err
 		}
 	}
-	decisions, err := l.Acquire(ctx, c, []quota.Ask{ask("ten", "")})
+	decisions, err := l.Acquire(ctx, c, []quota.Ask{ask("list", "")})
 	if err != nil {
 		return err
 	}
 	if decisions[0].Reason != quota.LimitExceeded {
 		return errors.New("a hundred and one units of a hundred were granted")
 	}
-	if _, err := l.Usage(ctx, c); err != nil {
-		return err
-	}
-	for _, newest := range []bool{false, true} {
-		page, err := l.Log(ctx, c, quota.LogQuery{Most: 5, Newest: newest})
-		if err != nil {
-			return err
-		}
-		if len(page.Entries) != 5 {
-			return errors.New("the log lacks entries")
-		}
-	}
-	return nil
-}
-
-// useBriefWindow grants so much that leaves its window at once that the log is
-// trimmed.
-func useBriefWindow(ctx context.Context, l *Ledger) error {
-	c := hundred()
-	c.Name, c.Limits[0].Window, c.Limits[0].Units = "brief", quota.Sliding(time.Millisecond), quota.MaxUnits
-	for i := range 4 {
-		asks := make([]quota.Ask, 64)
-		for j := range asks {
-			asks[j] = ask("list", string(rune('a'+i))+string(rune('a'+j)))
-		}
-		if _, err := l.Acquire(ctx, c, asks); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func useCorrections(ctx context.Context, l *Ledger) error {
-	c := hundred()
-	decisions, err := l.Acquire(ctx, c, []quota.Ask{ask("list", "a")})
-	if err != nil {
-		return err
-	}
-	_, id, err := quota.ParseGrantID(decisions[0].GrantID)
-	if err != nil {
-		return err
-	}
-	if _, err := l.Settle(ctx, c, quota.Settlement{Grant: id}); err != nil {
-		return err
-	}
-	if _, err := l.Adjust(ctx, c, quota.Adjustment{Limit: "daily", Units: 1}); err != nil {
-		return err
-	}
-	a := l.account(c.Name)
-	if err := a.check(ctx, c); err != nil {
-		return err
-	}
-	if _, err := l.Adjust(ctx, c, quota.Adjustment{Limit: "daily", Units: -1}); err != nil {
-		return err
-	}
-	alone := offlineGrant{id: quota.ID{Ms: time.Now().UnixMilli(), Seq: l.seq}, text: grantText(ask("list", "alone"), "-"), settledTo: "-"}
-	if err := a.bookNow(ctx, c, []offlineGrant{alone}); err != nil {
-		return err
-	}
-	l.quietTime = 0
-	if _, err := a.stage(ctx, c, nil, true, []any{quota.ID{Ms: time.Now().UnixMilli()}.String(), grantText(ask("list", "restored"), "-")}); err != nil {
-		return err
-	}
-	if err := a.check(ctx, c); err != nil {
-		return err
-	}
 	return l.Reset(ctx, c, quota.Caller{}, "")
 }
 
-func useHosts(ctx context.Context, l *Ledger) error {
+func useHosts(ctx context.Context, l *Store) error {
 	f := l.Hosts()
 	slot := time.Now()
 	for _, claimant := range []string{"host", "other"} {
@@ -218,12 +176,15 @@ func useHosts(ctx context.Context, l *Ledger) error {
 	if _, err := f.Append(ctx, "job", "host", time.Minute, map[string]string{"cursor": "US"}, []string{"a run"}); err != nil {
 		return err
 	}
+	if _, err := f.Append(ctx, "job", "host", 0, nil, []string{"its end"}); err != nil { // and gives the job back
+		return err
+	}
 	_, _, _, _, err := f.Load(ctx, "job", "")
 	return err
 }
 
 // useClients has many subjects, which a Cluster spreads, ask for what fits and for more.
-func useClients(ctx context.Context, l *Ledger) error {
+func useClients(ctx context.Context, l *Store) error {
 	for _, algorithm := range []clientlimit.Algorithm{clientlimit.Log, clientlimit.Counter} {
 		c := &clientlimit.Clients{Name: "public", Algorithm: algorithm, Limits: []quota.Limit{{Name: "hourly", Units: 5, Window: quota.Sliding(time.Hour)}}}
 		var asks []clientlimit.Ask
@@ -269,7 +230,7 @@ func useClients(ctx context.Context, l *Ledger) error {
 func TestFailover(t *testing.T) {
 	t.Parallel()
 	w := redistest.StartSentinel(t)
-	l := openAt(t, Config{Addrs: []string{w.Sentinel.Addr}, MasterName: w.Name, Daemon: "a"})
+	l := openAt(t, Config{Addrs: []string{w.Sentinel.Addr}, MasterName: w.Name})
 	acquire := func() error {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -326,18 +287,24 @@ func TestRefusedConnections(t *testing.T) {
 		{"TLS where there is none", Config{Addrs: []string{withPassword.Addr}, TLS: trusted}, quota.ErrOutcomeUnknown},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			test.config.Daemon = "a"
-			l := openAt(t, test.config)
+			s := openStoreAt(t, test.config)
 			ctx := t.Context() // what is known to be in vain ends at once
 			if test.want == quota.ErrOutcomeUnknown {
 				ctx = short(t)
 			}
-			if _, err := l.Acquire(ctx, hundred(), []quota.Ask{ask("list", "")}); !errors.Is(err, test.want) {
-				t.Errorf("got %v, want %v", err, test.want)
+			if o := s.Append(ctx, []slidinglog.Call{record(slidinglog.Position{}, "a")})[0]; !errors.Is(o.Err, test.want) {
+				t.Errorf("got %v, want %v", o.Err, test.want)
 			}
-			if h := l.Health(short(t)); h.Reachable {
-				t.Errorf("got %+v, want it unreachable", h)
+			if _, err := s.Health(short(t)); err == nil {
+				t.Error("the store says that it can be reached")
 			}
 		})
 	}
+}
+
+// short bounds a call whose reply never comes.
+func short(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	t.Cleanup(cancel)
+	return ctx
 }

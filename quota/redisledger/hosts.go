@@ -15,11 +15,11 @@ import (
 // time. An error is quota.ErrUnavailable or quota.ErrOutcomeUnknown, unless it
 // says that a slot is too old.
 type Hosts struct {
-	ledger *Ledger
+	store *Store
 }
 
-// Hosts returns what the hosts share beside this ledger. It ends with the ledger.
-func (l *Ledger) Hosts() Hosts { return Hosts{ledger: l} }
+// Hosts returns what the hosts share beside this store. It ends with the store.
+func (s *Store) Hosts() Hosts { return Hosts{store: s} }
 
 // stateKept is how long what is shared about a job outlives its last use.
 const stateKept = 100 * 24 * time.Hour
@@ -33,12 +33,12 @@ const (
 
 // state is the key of what is shared about a job. A job's keys have a hash tag of
 // their own.
-func (h Hosts) state(job string) string { return h.ledger.prefix + "{job:" + job + "}:state" }
+func (h Hosts) state(job string) string { return h.store.prefix + "{job:" + job + "}:state" }
 
-func (h Hosts) runs(job string) string { return h.ledger.prefix + "{job:" + job + "}:runs" }
+func (h Hosts) runs(job string) string { return h.store.prefix + "{job:" + job + "}:runs" }
 
 func (h Hosts) slot(job string, slot time.Time) string {
-	return h.ledger.prefix + "{job:" + job + "}:slot:" + strconv.FormatInt(slot.UnixMilli(), 10)
+	return h.store.prefix + "{job:" + job + "}:slot:" + strconv.FormatInt(slot.UnixMilli(), 10)
 }
 
 // Claim takes a slot of a job for whoever asks first; asking again under the same
@@ -48,7 +48,7 @@ func (h Hosts) slot(job string, slot time.Time) string {
 // is known. A claim cannot be given back.
 func (h Hosts) Claim(ctx context.Context, job, claimant string, slot time.Time, span time.Duration, line string) (mine bool, before time.Time, err error) {
 	keys := []string{h.slot(job, slot), h.state(job), h.runs(job)}
-	status, rest, err := h.call(ctx, h.ledger.scripts.claim, keys, slot.UnixMilli(), claimant, span.Milliseconds(), stateKept.Milliseconds(), line, linesKept)
+	status, rest, err := h.call(ctx, h.store.scripts.claim, keys, slot.UnixMilli(), claimant, span.Milliseconds(), stateKept.Milliseconds(), line, linesKept)
 	if err != nil {
 		return false, time.Time{}, err
 	}
@@ -76,7 +76,7 @@ func (h Hosts) Lock(ctx context.Context, job, holder string, length time.Duratio
 	if !slot.IsZero() {
 		keys = append(keys, h.slot(job, slot))
 	}
-	status, rest, err := h.call(ctx, h.ledger.scripts.hold, keys, holder, length.Milliseconds(), stateKept.Milliseconds(), watched)
+	status, rest, err := h.call(ctx, h.store.scripts.hold, keys, holder, length.Milliseconds(), stateKept.Milliseconds(), watched)
 	if err != nil || status == "held" || status == "taken" {
 		return 0, "", status == "taken", err
 	}
@@ -104,7 +104,7 @@ func (h Hosts) Append(ctx context.Context, job, holder string, length time.Durat
 	for _, line := range lines {
 		args = append(args, line)
 	}
-	status, _, err := h.call(ctx, h.ledger.scripts.save, []string{h.state(job), h.runs(job)}, args...)
+	status, _, err := h.call(ctx, h.store.scripts.save, []string{h.state(job), h.runs(job)}, args...)
 	return status == "saved", err
 }
 
@@ -124,7 +124,7 @@ func (h Hosts) Load(ctx context.Context, job, after string) (parts map[string]st
 }
 
 func (h Hosts) load(ctx context.Context, job, after string) (parts map[string]string, holder string, lines []string, last string, err error) {
-	holder, rest, err := h.call(ctx, h.ledger.scripts.load, []string{h.state(job), h.runs(job)}, after, linesRead)
+	holder, rest, err := h.call(ctx, h.store.scripts.load, []string{h.state(job), h.runs(job)}, after, linesRead)
 	if err != nil {
 		return nil, "", nil, "", err
 	}
@@ -153,7 +153,7 @@ func (h Hosts) load(ctx context.Context, job, after string) (parts map[string]st
 
 // call calls a script whose answer begins with a text.
 func (h Hosts) call(ctx context.Context, script *redis.Script, keys []string, args ...any) (first string, rest []any, err error) {
-	value, err := h.ledger.run(ctx, script, keys, args...)
+	value, err := h.store.run(ctx, script, keys, args...)
 	if err != nil {
 		return "", nil, err
 	}

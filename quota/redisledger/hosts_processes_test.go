@@ -280,7 +280,7 @@ func TestHostProcess(t *testing.T) {
 	if name == "" {
 		t.Skip("only a process of the test with three of them is a host")
 	}
-	ledger, err := redisledger.Open(redisledger.Config{Addrs: []string{os.Getenv(hostRedisVariable)}, Daemon: name}, redisledger.Local{})
+	ledger, err := redisledger.OpenStore(redisledger.Config{Addrs: []string{os.Getenv(hostRedisVariable)}})
 	if err != nil {
 		t.Fatal(err)
 	}

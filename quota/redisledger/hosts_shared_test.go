@@ -24,7 +24,7 @@ type hosts struct {
 
 func newHosts(t *testing.T, n int) *hosts {
 	t.Helper()
-	config := Config{Addrs: []string{redistest.Start(t).Addr}, Daemon: "test", KeyPrefix: "hosts:"}
+	config := Config{Addrs: []string{redistest.Start(t).Addr}, KeyPrefix: "hosts:"}
 	client := connect(t, config)
 	h := &hosts{t: t, now: time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)}
 	h.set = func(ms int64) {
@@ -33,7 +33,7 @@ func newHosts(t *testing.T, n int) *hosts {
 		}
 	}
 	for range n {
-		l, err := open(config, Local{}, onClock(t, clockOfServer))
+		l, err := openStore(config, onClock(t, clockOfServer))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -284,7 +284,7 @@ func TestManyLines(t *testing.T) {
 func TestNothingOfAJobStaysForEver(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	l, err := open(Config{Addrs: []string{server.Addr}, Daemon: "test"}, Local{}, guarded(t, clockOfServer))
+	l, err := openStore(Config{Addrs: []string{server.Addr}}, guarded(t, clockOfServer))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -325,7 +325,7 @@ func TestNothingOfAJobStaysForEver(t *testing.T) {
 func TestHostsThatCannotBeReached(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	l, err := Open(Config{Addrs: []string{server.Addr}, Daemon: "test"}, Local{})
+	l, err := OpenStore(Config{Addrs: []string{server.Addr}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -87,7 +87,7 @@ type host struct {
 	name   string
 	ticks  *scheduler.Scheduler
 	clock  redis.UniversalClient
-	ledger *Ledger
+	ledger *Store
 
 	mu    sync.Mutex           // guards what follows
 	dead  bool                 // it was killed, or is cut off
@@ -109,9 +109,9 @@ func (h *host) told(after func(lines []string)) {
 func (c *simulatedHosts) start(name string) *host {
 	c.t.Helper()
 	h := &host{all: c, name: name}
-	config := Config{Addrs: []string{c.server.Addr}, Daemon: name}
+	config := Config{Addrs: []string{c.server.Addr}}
 	var err1, err2, err3, err4 error
-	h.ledger, err1 = open(config, Local{}, onClock(c.t, clockOfServer))
+	h.ledger, err1 = openStore(config, onClock(c.t, clockOfServer))
 	h.clock, err2 = config.client()
 	job := c.job
 	h.Runner, err3 = jobs.Open(jobs.Config{

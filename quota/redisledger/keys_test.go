@@ -47,15 +47,18 @@ func onClock(t testing.TB, key string) lua.Scripts {
 const guard = `
 local declared = { [%s] = true }
 for _, key in ipairs(KEYS) do declared[key] = true end
-local redis = { call = function(command, ...)
-  if command == 'TIME' then return redis.call('TIME') end
-  for i, key in ipairs({ ... }) do
-    if (i == 1 or command == 'DEL') and not declared[key] then
-      error(command .. ' of the undeclared key ' .. tostring(key))
+local function guarded(call)
+  return function(command, ...)
+    if command == 'TIME' then return call('TIME') end
+    for i, key in ipairs({ ... }) do
+      if (i == 1 or command == 'DEL') and not declared[key] then
+        error(command .. ' of the undeclared key ' .. tostring(key))
+      end
     end
+    return call(command, ...)
   end
-  return redis.call(command, ...)
-end }
+end
+local redis = { call = guarded(redis.call), pcall = guarded(redis.pcall) }
 `
 
 func guarded(t testing.TB, clock string) lua.Scripts {

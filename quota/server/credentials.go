@@ -81,7 +81,11 @@ func (s *Server) stateOf(ctx context.Context, name string) (api.Credential, erro
 			limits[i].Drift = driftOf(d)
 		}
 	}
-	return api.Credential{Name: name, Limits: limits}, nil
+	state := api.Credential{Name: name, Limits: limits}
+	if !usage.AsOf.IsZero() {
+		state.AsOf = &usage.AsOf
+	}
+	return state, nil
 }
 
 func driftOf(d upstream.Drift) *api.Drift {

@@ -103,7 +103,7 @@ func entriesOf(name string, list []quota.Entry) []api.Entry {
 
 func entryOf(name string, e quota.Entry) api.Entry {
 	entry := api.Entry{
-		ID: quota.GrantID(name, e.ID), At: e.At.UTC(), Kind: string(e.Kind), Operation: e.Operation, Count: int64(e.Count),
+		ID: quota.GrantID(name, e.ID), At: e.ID.Time(), Kind: string(e.Kind), Operation: e.Operation, Count: int64(e.Count),
 		By: e.By, Region: e.Region, Charges: make([]api.Charge, len(e.Charges)), Asked: e.Asked, Note: e.Note,
 		Limit: e.Limit, Until: timeOf(e.Until),
 	}

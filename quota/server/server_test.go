@@ -240,18 +240,23 @@ func (f failing) Health(context.Context) quota.Health {
 // Whatever keeps a ledger from answering is 503 with its reason on every route, and
 // says when to come again, from the first answer on.
 func TestLedgerUnavailable(t *testing.T) {
-	for name, why := range map[string]error{
-		"by itself":   nil,
-		"unreachable": fmt.Errorf("cannot reach it: %w", quota.ErrUnavailable),
-		"unanswered":  fmt.Errorf("cannot reach it: %w", quota.ErrOutcomeUnknown),
-		"lost":        fmt.Errorf("%w: it was flushed", quota.ErrLost),
-		"quiet":       fmt.Errorf("%w: daemons put back what they know", quota.ErrRecovering),
+	for _, row := range []struct {
+		name string
+		why  error
+		want string
+	}{
+		{"by itself", nil, "ledger_unavailable"},
+		{"unreachable", fmt.Errorf("cannot reach it: %w", quota.ErrUnavailable), "ledger_unavailable"},
+		{"unanswered", fmt.Errorf("cannot reach it: %w", quota.ErrOutcomeUnknown), "ledger_unavailable"},
+		{"lost", fmt.Errorf("%w: it was flushed", quota.ErrLost), "recovering"},
+		{"quiet", fmt.Errorf("%w: daemons put back what they know", quota.ErrRecovering), "recovering"},
+		{"outrun", fmt.Errorf("credential: %w", quota.ErrContended), "contended"},
 	} {
-		t.Run(name, func(t *testing.T) { testUnavailable(t, why) })
+		t.Run(row.name, func(t *testing.T) { testUnavailable(t, row.why, row.want) })
 	}
 }
 
-func testUnavailable(t *testing.T, why error) {
+func testUnavailable(t *testing.T, why error, reason string) {
 	h := servertest.Start(t, func(c *server.Config) {
 		c.Service = servertest.NewService(t, failing{ledgertest.NewModel(time.Now), why}, servertest.YouTube())
 	})
@@ -270,7 +275,11 @@ func testUnavailable(t *testing.T, why error) {
 		{"GET", "/readyz", ""},
 	} {
 		got := h.Dial().Call(row.method, row.path, row.body, servertest.Form)
-		if got.Status != 503 || got.Text("reason") != "ledger_unavailable" || got.Header.Get("Retry-After") != "1" {
+		want := reason
+		if row.path == "/readyz" {
+			want = "ledger_unavailable" // it says how the ledger is
+		}
+		if got.Status != 503 || got.Text("reason") != want || got.Header.Get("Retry-After") != "1" {
 			t.Errorf("%s %s: %d, Retry-After %q, %s, want 503", row.method, row.path, got.Status, got.Header.Get("Retry-After"), got.Body)
 		}
 	}

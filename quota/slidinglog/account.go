@@ -8,13 +8,13 @@ import (
 	"quotad/quota"
 )
 
-// An Account is what a ledger carries on of one credential beside its log: where
-// the log ends, and a view for each limit. It reads the log where something leaves
-// a window, where a view begins, and to tell a refused caller when to come back.
+// An Account is what is carried on of a credential beside its log: how far its clock went,
+// and a view for each limit. It reads the log where something leaves a window, where a view
+// begins, and to say when a refused request fits.
 //
 // An account is not safe for concurrent use.
 type Account struct {
-	Last quota.ID // the newest entry; the account's clock is never earlier
+	Clock int64 // in ms since the Unix epoch: the account's time is never earlier
 	// Lost is the time, in milliseconds since the Unix epoch, up to which entries
 	// were dropped that a longer window would have to count; 0 if there are none.
 	Lost int64
@@ -38,9 +38,9 @@ func (a *Account) Clone() *Account {
 }
 
 // Now returns the time of the account's clock when a host's clock shows t: in
-// whole milliseconds, and never before the newest entry.
+// whole milliseconds, and never before the account's own.
 func (a *Account) Now(t time.Time) time.Time {
-	return time.UnixMilli(max(t.UnixMilli(), a.Last.Ms)).UTC()
+	return time.UnixMilli(max(t.UnixMilli(), a.Clock)).UTC()
 }
 
 // Advance brings a view of every limit of c up to the time that a host's clock
@@ -97,6 +97,24 @@ func read(views []*View, log Entries) {
 
 // Used returns what limit i holds. Advance must have been called.
 func (a *Account) Used(i int) quota.Units { return a.views[i].used }
+
+// Hold counts charges that are decided and not in the log yet, until Release.
+func (a *Account) Hold(c *quota.Credential, charges []quota.Charge) {
+	for _, charge := range charges {
+		if i := c.Index(charge.Limit); i >= 0 {
+			a.views[i].used += charge.Units
+			a.views[i].held += charge.Units
+		}
+	}
+}
+
+// Release forgets what is held.
+func (a *Account) Release() {
+	for _, v := range a.views {
+		v.used -= v.held
+		v.held = 0
+	}
+}
 
 // Decide decides about charges of c: reason, limit and time to retry, and the state
 // of the limits involved. Advance must have been called at this clock. Nothing is
@@ -194,67 +212,31 @@ func (a *Account) States(c *quota.Credential, charges []quota.Charge, now time.T
 	return states
 }
 
-// CloseLimit takes in what an entry, which closes or opens a limit, says at now.
-func (a *Account) CloseLimit(e *quota.Entry, now time.Time) {
-	closed := make(map[string]quota.Closed)
-	for name, held := range a.Closed {
-		if held = held.At(now); !held.IsZero() && name != e.Limit {
-			closed[name] = held
-		}
-	}
-	if e.Kind == quota.KindClosing {
-		closed[e.Limit] = e.Closed()
-	}
-	a.Closed = closed
-}
-
-// Next returns the id of an entry written at now.
-func (a *Account) Next(now time.Time) quota.ID {
-	if ms := now.UnixMilli(); ms > a.Last.Ms {
-		return quota.ID{Ms: ms}
-	}
-	return quota.ID{Ms: a.Last.Ms, Seq: a.Last.Seq + 1}
-}
-
-// Append counts a new entry. Advance must have been called.
-func (a *Account) Append(e *quota.Entry) {
-	a.Last = e.ID
+// Add counts an entry that the log has from now on. Advance must have been called.
+func (a *Account) Add(e *quota.Entry) {
 	for _, v := range a.views {
 		v.add(e)
-	}
-}
-
-// Remove takes back what Append did with the newest entries, the last of them first;
-// last is the entry before e.
-func (a *Account) Remove(e *quota.Entry, last quota.ID) {
-	a.Last = last
-	for _, v := range a.views {
-		v.remove(e, last)
 	}
 }
 
 // A Change is an entry as it was, and as a correction leaves it.
 type Change struct{ Was, Is quota.Entry }
 
-// Change takes in that an entry was changed. It fails, and changes nothing, when a
-// limit would count more than quota.MaxUnits.
-func (a *Account) Change(c Change) error {
+// Change counts an entry that a correction has changed in the log.
+func (a *Account) Change(was, is *quota.Entry) {
 	for _, v := range a.views {
-		if by := v.Units(&c.Is) - v.Units(&c.Was); v.holds(c.Is.ID) && by > 0 && v.used > quota.MaxUnits-by {
+		v.change(is.ID, v.Units(is)-v.Units(was))
+	}
+}
+
+// Fits fails when a limit would count more than quota.MaxUnits if was became is.
+func (a *Account) Fits(was, is *quota.Entry) error {
+	for _, v := range a.views {
+		if by := v.Units(is) - v.Units(was); v.holds(is.ID) && by > 0 && v.used > quota.MaxUnits-by {
 			return v.overflow()
 		}
 	}
-	for _, v := range a.views {
-		v.change(c.Is.ID, v.Units(&c.Is)-v.Units(&c.Was))
-	}
 	return nil
-}
-
-// Undo takes back what Change did.
-func (a *Account) Undo(c Change) {
-	for _, v := range a.views {
-		v.change(c.Is.ID, v.Units(&c.Was)-v.Units(&c.Is))
-	}
 }
 
 func (v *View) overflow() error {
@@ -269,32 +251,15 @@ func (a *Account) Room(i int, units quota.Units) error {
 	return nil
 }
 
-// GiveBack gives up to so many units of limit i back, of the oldest entries first
-// and of at most most of them, and returns what that changed.
-func (a *Account) GiveBack(i int, units quota.Units, most int, log Entries) (changes []Change, given quota.Units) {
-	changes, given = a.views[i].giveBack(units, most, log)
-	for _, c := range changes {
-		for _, v := range a.views {
-			v.change(c.Is.ID, v.Units(&c.Is)-v.Units(&c.Was))
-		}
-	}
-	return changes, given
+// GiveBack returns how up to so many units of limit i come off the oldest entries that count
+// there, at most most of them. Nothing is changed yet.
+func (a *Account) GiveBack(i int, units quota.Units, most int, log Entries) (gives []quota.Give, given quota.Units) {
+	return a.views[i].giveBack(units, most, log)
 }
 
 // Counted tells whether an entry is in the window of any limit.
 func (a *Account) Counted(id quota.ID) bool {
 	return slices.ContainsFunc(a.views, func(v *View) bool { return v.holds(id) })
-}
-
-// Expired returns the id up to which no limit needs the log any more.
-func (a *Account) Expired() quota.ID {
-	oldest := a.Last
-	for _, v := range a.views {
-		if start := v.start(); start.Less(oldest) {
-			oldest = start
-		}
-	}
-	return oldest
 }
 
 func later(a, b time.Time) time.Time {

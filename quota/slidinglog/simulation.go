@@ -3,6 +3,7 @@ package slidinglog
 import (
 	"context"
 	"iter"
+	"math"
 	"slices"
 	"time"
 
@@ -23,11 +24,10 @@ func NewSimulation(c *quota.Credential) *Simulation {
 	return &Simulation{Credential: c.Prepared()}
 }
 
-// moment is how long after it was allowed for a call debits. Whoever asks whether
-// there is room, and then starts a process that calls, debits a little later; and
-// so what was spent at a slot has not quite come back when the same slot comes a
-// window later.
-const moment = time.Millisecond
+// gateDelay is the time between the gate's check and the debit of the process that it lets
+// start: what was spent at a slot has not quite come back when the same slot comes a window
+// later.
+const gateDelay = time.Millisecond
 
 // Spend decides at an instant about charges, as Credential.Sum returns them, of a
 // caller who may, or may not, use the reserve. It debits them a moment later if they
@@ -36,7 +36,7 @@ func (s *Simulation) Spend(at time.Time, charges []quota.Charge, useReserve bool
 	now := s.advance(at)
 	d := s.account.Decide(s.Credential, charges, useReserve, now, s.log)
 	if d.Granted() {
-		s.write(quota.Entry{ID: s.account.Next(now.Add(moment)), Kind: quota.KindAdjustment, Charges: charges})
+		s.write(quota.Entry{ID: s.next(now.Add(gateDelay)), Kind: quota.KindAdjustment, Charges: charges})
 		d.Limits = s.account.States(s.Credential, charges, now)
 	}
 	return d
@@ -54,14 +54,27 @@ func (s *Simulation) Used(at time.Time) []quota.Units {
 
 func (s *Simulation) advance(at time.Time) time.Time {
 	now := s.account.Advance(s.Credential, at, s.log)
-	s.log = s.log.behind(s.account.Expired())
+	oldest := now.UnixMilli()
+	for _, v := range s.account.views {
+		oldest = min(oldest, v.after)
+	}
+	s.log = s.log.behind(quota.ID{Ms: oldest, Seq: math.MaxInt64})
 	return now
 }
 
 // write appends an entry that counts what it says, and nothing where it says nothing.
 func (s *Simulation) write(e quota.Entry) {
 	s.log = append(s.log, e)
-	s.account.Append(&e)
+	s.account.Clock = e.ID.Ms
+	s.account.Add(&e)
+}
+
+// next returns the id of an entry that is written at an instant.
+func (s *Simulation) next(now time.Time) quota.ID {
+	if n := len(s.log); n > 0 && !s.log[n-1].ID.Less(quota.ID{Ms: now.UnixMilli()}) {
+		return quota.ID{Ms: s.log[n-1].ID.Ms, Seq: s.log[n-1].ID.Seq + 1}
+	}
+	return quota.ID{Ms: now.UnixMilli()}
 }
 
 // mostSimulated is how many entries are read of a log, the newest ones. What
@@ -113,7 +126,7 @@ func resume(c *quota.Credential, usage quota.Usage, log entries) *Simulation {
 	s := NewSimulation(c)
 	s.log = log
 	if len(log) > 0 {
-		s.account.Last = log[len(log)-1].ID
+		s.account.Clock = log[len(log)-1].ID.Ms
 	}
 	s.account.Closed = make(map[string]quota.Closed)
 	for _, limit := range usage.Limits {
@@ -145,7 +158,7 @@ func lostFor(s quota.LimitState, now time.Time) int64 {
 // its window, or upon now.
 func (s *Simulation) supply(i int, missing quota.Units, now time.Time) {
 	v := s.account.views[i]
-	e := quota.Entry{ID: s.account.Next(now), Kind: quota.KindAdjustment, Charges: []quota.Charge{{Limit: v.Limit().Name, Units: missing}}}
+	e := quota.Entry{ID: s.next(now), Kind: quota.KindAdjustment, Charges: []quota.Charge{{Limit: v.Limit().Name, Units: missing}}}
 	n := s.log.after(v.start())
 	if n == len(s.log) {
 		s.write(e)

@@ -22,7 +22,8 @@ type View struct {
 	prices     string
 
 	after int64       // in ms: entries later than this are in the window
-	used  quota.Units // what they count
+	used  quota.Units // what they count, and what is held
+	held  quota.Units // of used: decided, and not in the log yet
 	next  int64       // in ms: nothing leaves before this has left
 	// blocks sum the entries in the window, oldest first, so that whoever looks far
 	// reads sums and then the entries of one block. The last block is still filling.
@@ -69,45 +70,42 @@ func (v *View) holds(id quota.ID) bool { return id.Ms > v.after }
 // start is the id behind which the window begins.
 func (v *View) start() quota.ID { return quota.ID{Ms: v.after, Seq: math.MaxInt64} }
 
-// add counts a new entry.
+// add counts an entry. It may be older than others: another host's, or one that is put back.
 func (v *View) add(e *quota.Entry) {
 	if !v.holds(e.ID) {
 		return
 	}
-	n := len(v.blocks)
-	if n == 0 {
+	units := v.Units(e)
+	v.used += units
+	if len(v.blocks) == 0 || e.ID.Ms < v.next {
 		v.next = e.ID.Ms
 	}
-	if n == 0 || v.blocks[n-1].entries == blockSize {
-		v.blocks = append(v.blocks, block{})
-		n++
+	n := len(v.blocks)
+	if n == 0 || v.blocks[n-1].last.Less(e.ID) {
+		if n == 0 || v.blocks[n-1].entries >= blockSize {
+			v.blocks = append(v.blocks, block{})
+			n++
+		}
+		v.blocks[n-1].last = e.ID
+	} else {
+		n = v.block(e.ID) + 1
 	}
-	b, units := &v.blocks[n-1], v.Units(e)
-	b.last, b.entries, b.units = e.ID, b.entries+1, b.units+units
-	v.used += units
+	v.blocks[n-1].entries++
+	v.blocks[n-1].units += units
 }
 
-// remove takes back what add did with the newest entry; last is the one before it.
-func (v *View) remove(e *quota.Entry, last quota.ID) {
-	if !v.holds(e.ID) {
-		return
-	}
-	n := len(v.blocks) - 1
-	b, units := &v.blocks[n], v.Units(e)
-	b.last, b.entries, b.units = last, b.entries-1, b.units-units
-	v.used -= units
-	if b.entries == 0 {
-		v.blocks = v.blocks[:n]
-	}
+// block returns which block an entry is in.
+func (v *View) block(id quota.ID) int {
+	i, _ := slices.BinarySearchFunc(v.blocks, id, func(b block, id quota.ID) int { return b.last.Compare(id) })
+	return i
 }
 
-// change takes in that an entry counts more than before, or less.
+// change counts that an entry counts more than before, or less.
 func (v *View) change(id quota.ID, by quota.Units) {
 	if by == 0 || !v.holds(id) {
 		return
 	}
-	i, _ := slices.BinarySearchFunc(v.blocks, id, func(b block, id quota.ID) int { return b.last.Compare(id) })
-	v.blocks[i].units += by
+	v.blocks[v.block(id)].units += by
 	v.used += by
 }
 
@@ -191,18 +189,14 @@ func (v *View) leaves(log Entries) (at time.Time, units quota.Units) {
 
 // giveBack returns how up to so many units come off the oldest entries that count,
 // at most most of them.
-func (v *View) giveBack(units quota.Units, most int, log Entries) (changes []Change, given quota.Units) {
+func (v *View) giveBack(units quota.Units, most int, log Entries) (gives []quota.Give, given quota.Units) {
 	for e := range log.After(v.start()) {
-		if given == units || len(changes) == most {
+		if given == units || len(gives) == most {
 			break
 		}
-		counts := min(v.Units(&e), units-given)
-		if counts == 0 {
-			continue
+		if counts := min(v.Units(&e), units-given); counts > 0 {
+			gives, given = append(gives, quota.Give{Of: e.ID, Units: counts}), given+counts
 		}
-		is := e
-		is.GiveBack(v.Limit().Name, counts)
-		changes, given = append(changes, Change{Was: e, Is: is}), given+counts
 	}
-	return changes, given
+	return gives, given
 }

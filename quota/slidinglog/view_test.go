@@ -51,7 +51,7 @@ func filled(c *quota.Credential, n int) (*slidinglog.Account, *countedLog) {
 		e := quota.Entry{ID: quota.ID{Ms: nine.UnixMilli() + int64(i)}, Kind: quota.KindGrant, Operation: "list", Count: 1,
 			Charges: []quota.Charge{{Limit: "daily", Units: 1}}}
 		log.entries = append(log.entries, e)
-		account.Append(&e)
+		account.Add(&e)
 	}
 	return account, log
 }
@@ -82,36 +82,5 @@ func TestFarDenialReadsLittle(t *testing.T) {
 		if got := account.Used(0); got != 1 || log.read > few {
 			t.Errorf("of %d units %d are left, want 1; %d entries were read", n, got, log.read)
 		}
-	}
-}
-
-// What was appended and changed and did not reach the disk leaves nothing behind.
-func TestRemoveAndUndo(t *testing.T) {
-	c := oneLimit(10_000)
-	account, log := filled(c, 700)
-	last := account.Last
-	grown := slices.Clone(log.entries)
-	for i := range 300 {
-		e := quota.Entry{ID: quota.ID{Ms: last.Ms, Seq: int64(i + 1)}, Kind: quota.KindGrant, Operation: "list", Count: 2,
-			Charges: []quota.Charge{{Limit: "daily", Units: 2}}}
-		grown = append(grown, e)
-		account.Append(&e)
-	}
-	changes, given := account.GiveBack(0, 50, 1000, log)
-	if given != 50 || len(changes) != 50 || account.Used(0) != 700+600-50 {
-		t.Errorf("gave back %d units of %d entries, %d are used", given, len(changes), account.Used(0))
-	}
-	for _, c := range slices.Backward(changes) {
-		account.Undo(c)
-	}
-	for i := len(grown) - 1; i >= 700; i-- {
-		account.Remove(&grown[i], grown[i-1].ID)
-	}
-	if account.Used(0) != 700 || account.Last != last {
-		t.Errorf("%d units are used behind %v, want 700 behind %v", account.Used(0), account.Last, last)
-	}
-	account.Advance(c, last.Time().Add(24*time.Hour), log)
-	if account.Used(0) != 0 {
-		t.Errorf("%d units are used of an empty window", account.Used(0))
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"quotad/jobs"
 	"quotad/quota"
 	"quotad/quota/boltledger"
+	"quotad/quota/slidinglog"
 	"quotad/regions"
 )
 
@@ -100,7 +101,7 @@ func writeBusyDay(t *testing.T, state string, now time.Time) {
 // A day runs jobs whose passes are played here.
 type day struct {
 	t       *testing.T
-	ledger  *boltledger.Ledger
+	ledger  *slidinglog.Ledger
 	service *quota.Service
 	runner  *jobs.Runner
 	tokens  jobs.Tokens
@@ -108,8 +109,11 @@ type day struct {
 
 func openDay(t *testing.T, state string, clock func() time.Time) *day {
 	d := &day{t: t}
-	var err error
-	if d.ledger, err = boltledger.Open(boltledger.Config{Path: filepath.Join(state, "ledger.db"), Clock: clock, Unsynced: true}); err != nil {
+	file, err := boltledger.Open(boltledger.Config{Path: filepath.Join(state, "ledger.db"), Unsynced: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.ledger, err = slidinglog.Open(slidinglog.Config{File: file, Clock: clock}); err != nil {
 		t.Fatal(err)
 	}
 	if d.service, err = quota.NewService(d.ledger, dayCredentials(), time.Second); err != nil {

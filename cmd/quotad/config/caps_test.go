@@ -10,6 +10,7 @@ import (
 	"quotad/quota"
 	"quotad/quota/boltledger"
 	"quotad/quota/ledgertest"
+	"quotad/quota/slidinglog"
 )
 
 // begun is midnight in California.
@@ -48,7 +49,11 @@ func newCapped(t *testing.T, text string) *capped {
 		t.Fatal(err)
 	}
 	clock := ledgertest.NewClock(begun)
-	ledger, err := boltledger.Open(boltledger.Config{Path: filepath.Join(t.TempDir(), "ledger.db"), Unsynced: true, Clock: clock.Now})
+	file, err := boltledger.Open(boltledger.Config{Path: filepath.Join(t.TempDir(), "ledger.db"), Unsynced: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ledger, err := slidinglog.Open(slidinglog.Config{File: file, Clock: clock.Now})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,8 +7,8 @@ import (
 	"quotad/cmd/quotad/notify"
 	"quotad/quota"
 	"quotad/quota/proxy"
-	"quotad/quota/redisledger"
 	"quotad/quota/server"
+	"quotad/quota/slidinglog"
 	"quotad/quota/upstream"
 )
 
@@ -78,12 +78,12 @@ func (m *Metrics) observed(out upstream.Outcome) {
 }
 
 // outage counts the edges of a shared ledger's outage.
-func (m *Metrics) outage(event redisledger.Event) {
+func (m *Metrics) outage(event slidinglog.Event) {
 	m.outageEdges.WithLabelValues(event.Credential, string(event.Kind)).Inc()
 	switch event.Kind {
-	case redisledger.Up:
+	case slidinglog.Up:
 		m.bookedBack.WithLabelValues(event.Credential).Add(float64(event.Units))
-	case redisledger.Restored:
+	case slidinglog.Restored:
 		m.restored.WithLabelValues(event.Credential).Add(float64(event.Records))
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"quotad/quota"
 	"quotad/quota/clientlimit"
 	"quotad/quota/proxy"
-	"quotad/quota/redisledger"
 	"quotad/quota/server"
+	"quotad/quota/slidinglog"
 	"quotad/quota/upstream"
 )
 
@@ -168,7 +168,7 @@ func (m *Metrics) Observe(event any) {
 		m.observed(event)
 	case proxy.Exchange:
 		m.passed(event)
-	case redisledger.Event:
+	case slidinglog.Event:
 		m.outage(event)
 	case jobs.RunChanged:
 		m.runChanged(event.Run)

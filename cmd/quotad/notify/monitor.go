@@ -11,8 +11,8 @@ import (
 	"quotad/cmd/quotad/config"
 	"quotad/jobs"
 	"quotad/quota"
-	"quotad/quota/redisledger"
 	"quotad/quota/server"
+	"quotad/quota/slidinglog"
 	"quotad/quota/upstream"
 	"quotad/regions"
 )
@@ -51,7 +51,7 @@ func (m *Monitor) Observe(event any) {
 	switch event := event.(type) {
 	case server.Event:
 		m.decided(event)
-	case redisledger.Event:
+	case slidinglog.Event:
 		m.outage(event)
 	case upstream.Outcome:
 		m.observed(event)
@@ -187,11 +187,11 @@ func (m *Monitor) limitClosed(credential, limit string, until time.Time, why str
 }
 
 // outage passes on the edges of a shared ledger's outage.
-func (m *Monitor) outage(event redisledger.Event) {
+func (m *Monitor) outage(event slidinglog.Event) {
 	switch event.Kind {
-	case redisledger.Down, redisledger.Lost:
+	case slidinglog.Down, slidinglog.LostLog:
 		m.outageBegins(event.Credential, event.Err)
-	case redisledger.Up:
+	case slidinglog.Up:
 		m.outageEnds(event.Credential)
 	}
 }

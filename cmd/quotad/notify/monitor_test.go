@@ -10,8 +10,8 @@ import (
 	"quotad/cmd/quotad/config"
 	"quotad/jobs"
 	"quotad/quota"
-	"quotad/quota/redisledger"
 	"quotad/quota/server"
+	"quotad/quota/slidinglog"
 )
 
 // What goes on for hours is told once when it begins, and once when it ends.
@@ -32,9 +32,9 @@ func TestMonitorTellsEachEdgeOnce(t *testing.T) {
 	denied := used(100)
 	denied.Reason, denied.Limit = quota.LimitExceeded, "daily"
 	down := func() {
-		m.Observe(redisledger.Event{Kind: redisledger.Down, Credential: "api", Err: quota.ErrUnavailable})
+		m.Observe(slidinglog.Event{Kind: slidinglog.Down, Credential: "api", Err: quota.ErrUnavailable})
 	}
-	up := func() { m.Observe(redisledger.Event{Kind: redisledger.Up, Credential: "api"}) }
+	up := func() { m.Observe(slidinglog.Event{Kind: slidinglog.Up, Credential: "api"}) }
 	failed := func() {
 		m.Observe(jobs.PassChanged{Run: jobs.Run{Job: "fetch"}, Pass: jobs.Pass{Outcome: jobs.Failed}})
 	}

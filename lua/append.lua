@@ -1,0 +1,40 @@
+-- Appends a record to a credential's log if that ends where the caller believes and its clock is within
+-- bounds; else it answers what the caller lacks, and changes nothing. An entry has one field, r, with a
+-- record, whose first 12 bytes are its tag.
+--
+-- KEYS  1 log
+-- ARGV  1 the id and the tag, joined, of the last record that the caller knows; 0-0: it knows none ·
+--       2 not before, and · 3 not after, the log's clock in ms · 4 keep, in ms: what is older is dropped, and
+--       the log expires after twice as long · 5 the record; empty: nothing is appended · 6 wipe: the log is
+--       emptied first; blind: it may end anywhere · 7 floor, in ms: the record's place is not before it
+-- reply the new record's id, or [status, the server's clock in ms, entries]
+--       status  end · lost (that record is not there) · behind (by these, the first 101) · early · late
+
+local log = KEYS[1]
+local last = redis.call('XREVRANGE', log, '+', '-', 'COUNT', 1)[1]
+local id, tag = '0-0', ''
+if last then id, tag = last[1], string.sub(last[2][2], 1, 12) end
+local dash = string.find(id, '-', 1, true)
+local ms = string.sub(id, 1, dash - 1) * 1
+local clock = math.max(clock_ms, ms)
+if id .. tag ~= ARGV[1] and ARGV[6] ~= 'blind' then
+  if ARGV[1] == '0-0' then return { 'behind', clock_ms, redis.call('XRANGE', log, '-', '+', 'COUNT', 101) } end
+  local tail = redis.call('XRANGE', log, string.sub(ARGV[1], 1, -13), '+', 'COUNT', 102)
+  local own = table.remove(tail, 1)
+  if not own or own[1] .. string.sub(own[2][2], 1, 12) ~= ARGV[1] then return { 'lost', clock_ms } end
+  return { 'behind', clock_ms, tail }
+end
+if ARGV[5] == '' then return { 'end', clock_ms } end
+if clock < ARGV[2] * 1 then return { 'early', clock_ms } end
+if clock > ARGV[3] * 1 then return { 'late', clock_ms } end
+if ARGV[6] == 'wipe' then redis.call('DEL', log) end
+if ARGV[6] == 'wipe' or not last then clock, ms = clock_ms, -1 end
+clock = math.max(clock, ARGV[7] or 0)
+local place = string.format('%.0f-%.0f', clock, clock > ms and 0 or string.sub(id, dash + 1) + 1)
+local done = redis.pcall('XADD', log, place, 'r', ARGV[5])
+if done.err then done = redis.call('XADD', log, '*', 'r', ARGV[5]) end -- ids that were removed by hand are used up
+if clock_ms - clock_ms % 100 ~= ms - ms % 100 then -- not at each append: both take as long as the append itself
+  redis.call('XTRIM', log, 'MINID', '~', math.max(0, clock - ARGV[4]))
+  redis.call('PEXPIRE', log, ARGV[4] * 2)
+end
+return done

@@ -1,0 +1,229 @@
+package boltledger
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"syscall"
+	"time"
+
+	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
+)
+
+// lockWait is how long Open waits for another process to let go of the file.
+const lockWait = 200 * time.Millisecond
+
+// open opens the file, creates it where there is none, and reads all of it once:
+// a log that lacks something is a budget that is too large.
+func (l *File) open(config Config) (err error) {
+	isNew, err := checkSize(config.Path)
+	if err != nil {
+		return err
+	}
+	config.AcceptNew = config.AcceptNew || acceptedByRoot(config.Path)
+	if isNew && config.History && !config.AcceptNew {
+		return errUnexpected(config.Path, "is missing, though there has been one")
+	}
+	if isNew { // what a full disk leaves of a new file is no damaged one
+		defer func() {
+			if err != nil {
+				os.Remove(config.Path)
+			}
+		}()
+	}
+	var file *os.File
+	err = guard(func() error {
+		return l.openDB(config, &bbolt.Options{NoSync: config.Unsynced, FreelistType: bbolt.FreelistMapType}, &file)
+	})
+	if fault := (&faultError{}); errors.As(err, &fault) {
+		return errors.Join(damaged(config.Path, fault.Error()), abandon(file))
+	}
+	if err != nil {
+		return err
+	}
+	if err := l.openTail(config, isNew); err != nil {
+		return errors.Join(err, l.db.Close())
+	}
+	return nil
+}
+
+// abandon unlocks a file that bbolt cannot close any more, so that one that was put back can
+// be opened. What is mapped of it stays mapped, and would stay locked.
+func abandon(file *os.File) error {
+	return errors.Join(syscall.Flock(int(file.Fd()), syscall.LOCK_UN), file.Close())
+}
+
+// openDB opens the file, which is in opened even if it does not return. A new one becomes
+// a ledger.
+func (l *File) openDB(config Config, options *bbolt.Options, opened **os.File) (err error) {
+	options.Timeout = lockWait
+	options.OpenFile = func(name string, flag int, mode os.FileMode) (*os.File, error) {
+		file, err := os.OpenFile(name, flag, mode)
+		*opened = file
+		return file, err
+	}
+	_, missing := os.Stat(config.Path)
+	l.db, err = bbolt.Open(config.Path, 0o600, options)
+	if err != nil {
+		return openError(config.Path, err)
+	}
+	if missing != nil {
+		err = l.db.Update(createHead)
+	}
+	if err == nil {
+		err = l.db.View(check)
+	}
+	if err != nil {
+		return errors.Join(unfit(config.Path, err), l.db.Close())
+	}
+	return nil
+}
+
+// openTail reads the tail, and opens it and the position if the ledger is the one that was
+// here.
+func (l *File) openTail(config Config, isNew bool) error {
+	var own identity
+	err := l.db.View(func(tx *bbolt.Tx) (err error) {
+		own, err = identityOf(tx)
+		return err
+	})
+	if err != nil {
+		return unfit(config.Path, err)
+	}
+	if l.tail, l.unread, err = readTail(config.Path, own); err != nil {
+		return unfit(config.Path, err)
+	}
+	if err := l.expect(config, isNew, own, l.tail.at.seq); err != nil {
+		return err
+	}
+	if err := l.tail.open(config.Path); err != nil {
+		return errors.Join(err, l.position.close())
+	}
+	tails := tailPaths(config.Path)
+	for i, path := range []string{config.Path, tails[0], tails[1]} {
+		info, err := os.Stat(path)
+		if err != nil {
+			return errors.Join(err, l.position.close(), l.tail.close())
+		}
+		l.files = append(l.files, openFile{path: path, info: info})
+		if i == 0 {
+			l.files[i].size = info.Size()
+		}
+	}
+	return nil
+}
+
+// unfit says what is wrong with a file that cannot be used.
+func unfit(path string, err error) error {
+	if errors.Is(err, errVersion) {
+		return fmt.Errorf("cannot open ledger %q: %w: move it away and start once with --accept-new-ledger to begin with an empty log (every limit then counts from zero)", path, err)
+	}
+	return damaged(path, err.Error())
+}
+
+func openError(path string, err error) error {
+	if errors.Is(err, bolterrors.ErrTimeout) {
+		return fmt.Errorf("cannot open ledger %q: another process uses it", path)
+	}
+	if errors.Is(err, bolterrors.ErrInvalid) || errors.Is(err, bolterrors.ErrChecksum) || errors.Is(err, bolterrors.ErrVersionMismatch) {
+		return damaged(path, err.Error())
+	}
+	return fmt.Errorf("cannot open ledger %q: %w", path, err)
+}
+
+// checkSize refuses a file with next to nothing in it: an empty one bbolt would
+// take for a new ledger, with a fresh budget for everybody.
+func checkSize(path string) (isNew bool, err error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("cannot open ledger: %w", err)
+	}
+	if info.Size() < smallest {
+		return false, damaged(path, fmt.Sprintf("the file has %d bytes, and none has less than %d", info.Size(), smallest))
+	}
+	return false, nil
+}
+
+// smallest is the size of a file in which nothing stands: four pages, where pages
+// are smallest.
+const smallest = 4 * 4096
+
+// check returns what is wrong with the file's content.
+func check(tx *bbolt.Tx) error {
+	info, err := os.Stat(tx.DB().Path())
+	if err != nil {
+		return err
+	}
+	if info.Size() < tx.Size() {
+		return fmt.Errorf("the file has %d bytes of %d", info.Size(), tx.Size())
+	}
+	if err := checkPages(tx); err != nil {
+		return err
+	}
+	if err := checkCredentials(tx); err != nil {
+		return err
+	}
+	for found := range tx.Check() { // to its end: it waits for whoever listens
+		err = errors.Join(err, found)
+	}
+	return err
+}
+
+// checkPages holds that no page reaches into what is not the file's.
+func checkPages(tx *bbolt.Tx) error {
+	pages := int(tx.Size() / int64(tx.DB().Info().PageSize))
+	for id := 0; id < pages; {
+		page, err := tx.Page(id)
+		if err != nil {
+			return err
+		}
+		next := id + 1
+		if page.Type != "free" { // what a free one says is out of date
+			next += page.OverflowCount
+		}
+		if next > pages {
+			return fmt.Errorf("page %d of %d goes on to page %d", id, pages, next-1)
+		}
+		id = next
+	}
+	return nil
+}
+
+// checkCredentials reads all that the file has, and holds that it has all that it should.
+func checkCredentials(tx *bbolt.Tx) error {
+	if err := checkHead(tx); err != nil {
+		return err
+	}
+	names, err := credentialsOf(tx)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := openTables(tx, name).check(); err != nil {
+			return fmt.Errorf("credential %q: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// A faultError is what bbolt made of a damaged file, or the kernel of one that ends
+// too soon.
+type faultError struct{ cause any }
+
+func (e *faultError) Error() string { return fmt.Sprint(e.cause) }
+
+// guard calls f and makes an error of a fault.
+func guard(f func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			err = &faultError{r}
+		}
+	}()
+	return f()
+}

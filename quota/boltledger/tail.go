@@ -1,0 +1,284 @@
+package boltledger
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+
+	"quotad/quota"
+	"quotad/quota/slidinglog"
+)
+
+// A tail is what was written since the tables were: two files that are overwritten in turn,
+// each with a stretch of frames. Their room is made in advance, of zeros, so that no frame
+// lacks it, and a sync has nothing to write but the frame. (A file system that copies what is
+// overwritten, as btrfs does, may lack room even so.)
+type tail struct {
+	id        string // of the ledger
+	fdatasync func(*os.File) error
+
+	wasSynced sync.Cond  // of mu: a sync has ended
+	mu        sync.Mutex // guards what follows; held for one write
+	stretch   [2]stretch
+	active    int    // the stretch that is written to
+	at        mark   // the last frame
+	cut       mark   // the last one before the last Cut, which the next Fold has
+	folded    mark   // up to which the tables have it
+	synced    uint64 // the number of the last frame that is sure to be on disk
+	syncing   bool   // somebody is at it
+	failed    error  // why nothing can be written any more, once that is so
+	keeps     map[string]int
+	kept      int    // their sum
+	buf       []byte // of the last write
+}
+
+// A stretch is one of the two files.
+type stretch struct {
+	file *os.File
+	room int64  // up to where this process has made sure of it; behind end all is zeros up to there
+	end  int64  // behind the last frame; 0: none is needed
+	last uint64 // the number of the last frame
+}
+
+const (
+	roomStep  = 1 << 20
+	roomEnds  = 16 * roomStep // a stretch that became larger is cut back
+	nameMost  = 64            // bytes of a credential
+	frameMost = frameOverhead + nameMost
+	headMost  = frameOverhead + 128
+	keepMost  = (slidinglog.PageSize + 1) * frameMost // what the frames of a Room need beside their bytes
+)
+
+func tailPaths(ledger string) [2]string { return [2]string{ledger + ".tail0", ledger + ".tail1"} }
+
+// readTail reads the frames that the tables do not have, up to the first that is not whole,
+// and returns the tail as it is behind them. Its files are not open yet.
+func readTail(ledger string, own identity) (t *tail, unread []frame, err error) {
+	t = &tail{id: own.id, at: own.folded, cut: own.folded, folded: own.folded, synced: own.folded.seq, keeps: make(map[string]int),
+		fdatasync: func(f *os.File) error { return syscall.Fdatasync(int(f.Fd())) }}
+	t.wasSynced.L = &t.mu
+	var stretches [2]written
+	for i, path := range tailPaths(ledger) {
+		content, err := os.ReadFile(path)
+		if err == nil || errors.Is(err, fs.ErrNotExist) {
+			stretches[i], err = readStretch(content, own.id)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	for range stretches { // either may be the first
+		for i := range stretches {
+			if more := stretches[i].after(t.at); len(more) > 0 {
+				last := more[len(more)-1]
+				unread = append(unread, more...)
+				t.active, t.at = i, last.mark
+				t.stretch[i].end, t.stretch[i].last = last.end, last.seq
+			}
+		}
+	}
+	return t, unread, nil
+}
+
+// open opens the files, and creates them where there are none.
+func (t *tail) open(ledger string) (err error) {
+	for i, path := range tailPaths(ledger) {
+		s := &t.stretch[i]
+		if s.file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+			return errors.Join(fmt.Errorf("cannot open the ledger's tail: %w", err), t.close())
+		}
+		s.room = s.end
+	}
+	dir, err := os.Open(filepath.Dir(ledger))
+	if err == nil {
+		err = errors.Join(dir.Sync(), dir.Close())
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("cannot sync the ledger's directory: %w", err), t.close())
+	}
+	return nil
+}
+
+func (t *tail) close() (err error) {
+	for _, s := range t.stretch {
+		if s.file != nil {
+			err = errors.Join(err, s.file.Close())
+		}
+	}
+	return err
+}
+
+// keep makes sure of room for n bytes of frames of a credential, in place of what was kept
+// for it before.
+func (t *tail) keep(credential string, n int) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.failed != nil {
+		return fmt.Errorf("%w: %w", quota.ErrUnavailable, t.failed)
+	}
+	t.release(credential, t.keeps[credential])
+	if err := t.makeRoom(n + keepMost); err != nil {
+		return err
+	}
+	t.keeps[credential] = n
+	t.kept += n
+	return nil
+}
+
+// release lets go of n bytes of what is kept for a credential.
+func (t *tail) release(credential string, n int) {
+	keeps := t.keeps[credential]
+	t.kept -= min(n, keeps)
+	if n < keeps {
+		t.keeps[credential] = keeps - n
+	} else {
+		delete(t.keeps, credential)
+	}
+}
+
+// needs is the room that is kept in all.
+func (t *tail) needs() int64 { return int64(t.kept + len(t.keeps)*keepMost + headMost) }
+
+// makeRoom makes sure of room for n bytes besides what is kept, and for what is kept in the
+// other stretch, too.
+func (t *tail) makeRoom(n int) error {
+	active, other := &t.stretch[t.active], &t.stretch[1-t.active]
+	if err := active.grow(active.end + t.needs() + int64(n)); err != nil {
+		return err
+	}
+	if other.end == 0 {
+		return other.grow(t.needs() + int64(n))
+	}
+	return nil
+}
+
+// grow makes the room of a stretch at least that large. Other than fallocate, it leaves
+// nothing to write down about the file when a frame is synced.
+func (s *stretch) grow(to int64) error {
+	if to <= s.room {
+		return nil
+	}
+	to = (to + roomStep - 1) / roomStep * roomStep
+	if _, err := s.file.WriteAt(make([]byte, to-s.room), s.room); err != nil {
+		err = errors.Join(err, s.file.Truncate(s.room)) // others need what there is
+		return fmt.Errorf("%w: no room in the tail of the ledger: free space on the disk: %w", quota.ErrUnavailable, err)
+	}
+	s.room = to
+	return nil
+}
+
+// append writes a frame.
+func (t *tail) append(credential string, data []byte) (m mark, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.failed != nil {
+		return m, fmt.Errorf("%w: %w", quota.ErrUnavailable, t.failed)
+	}
+	if len(credential) == 0 || len(credential) > nameMost {
+		return m, fmt.Errorf("a frame's credential has 1 to %d bytes: %q", nameMost, credential)
+	}
+	if kept := len(data) <= t.keeps[credential]; !kept {
+		if err := t.makeRoom(len(data) + frameMost); err != nil {
+			return m, err
+		}
+	}
+	t.release(credential, len(data))
+	s := &t.stretch[t.active]
+	t.buf, m = t.buf[:0], t.at
+	if s.end == 0 {
+		t.buf, m = appendFrame(t.buf, 0, m.seq+1, "", headData(t.id, t.at.sum))
+	}
+	t.buf, m = appendFrame(t.buf, m.sum, m.seq+1, credential, data)
+	if _, err := s.file.WriteAt(t.buf, s.end); err != nil {
+		return m, fmt.Errorf("cannot write the ledger's tail: %w: %w", quota.ErrUnavailable, err)
+	}
+	s.end, s.last = s.end+int64(len(t.buf)), m.seq
+	t.at = m
+	return m, nil
+}
+
+// sync returns when the frames up to a number are on disk. One caller at a time sees to that,
+// for all frames that there are by then; the others wait for the end of it.
+func (t *tail) sync(seq uint64) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for t.synced < seq {
+		switch {
+		case t.failed != nil:
+			return fmt.Errorf("%w: %w", quota.ErrOutcomeUnknown, t.failed)
+		case t.syncing:
+			t.wasSynced.Wait()
+		default:
+			t.syncAll()
+		}
+	}
+	return nil
+}
+
+// syncAll syncs what there is, without mu while it waits for the disk: of the other stretch,
+// too, what no Fold has made durable yet.
+func (t *tail) syncAll() {
+	var files []*os.File
+	for _, i := range [2]int{1 - t.active, t.active} { // the earlier one first
+		if s := &t.stretch[i]; s.last > t.synced {
+			files = append(files, s.file)
+		}
+	}
+	upTo := t.at.seq
+	t.syncing = true
+	t.mu.Unlock()
+	var err error
+	for _, file := range files {
+		err = errors.Join(err, t.fdatasync(file))
+	}
+	t.mu.Lock()
+	t.syncing = false
+	if err != nil {
+		t.failed = fmt.Errorf("the tail of the ledger could not be synced, restart quotad: %w", err)
+	} else {
+		t.synced = max(t.synced, upTo)
+	}
+	t.wasSynced.Broadcast()
+}
+
+// endStretch goes on in the other stretch, if that is free. It is not if the last Fold
+// failed: then the same goes on, and the next Fold has all up to here.
+func (t *tail) endStretch() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.cut = t.at
+	s, other := &t.stretch[t.active], &t.stretch[1-t.active]
+	if s.end == 0 || other.last > t.folded.seq || other.grow(t.needs()) != nil {
+		return
+	}
+	if other.room > roomEnds && t.needs() < roomStep && other.file.Truncate(roomStep) == nil {
+		other.room = roomStep
+	}
+	other.end = 0
+	t.active = 1 - t.active
+}
+
+// toFold returns what the next Fold has, and whether no Fold has had it yet.
+func (t *tail) toFold() (cut mark, ahead bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.cut, t.cut != t.folded
+}
+
+// fold says that the tables have the tail up to a mark, on disk.
+func (t *tail) fold(m mark) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.folded, t.synced = m, max(t.synced, m.seq)
+}
+
+// onDisk returns the number of the last frame that is sure to be on disk.
+func (t *tail) onDisk() uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.synced
+}

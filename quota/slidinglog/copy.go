@@ -1,0 +1,369 @@
+package slidinglog
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"slices"
+	"time"
+
+	"quotad/quota"
+)
+
+// A Copy is a host's copy of the log of one credential: a set of entries, with what follows
+// from it. An entry has a name and a time of its own; where its record stands in the log is
+// only its place. What the copy counts is a function of the set: whatever the order in which
+// entries come, and however often, the sums are the same.
+//
+// A copy reads its tables while a view of them is open (see with), keeps in memory what has
+// changed since they were written, and writes nothing itself. It is not safe for concurrent
+// use.
+type Copy struct {
+	name       string
+	file       File
+	credential *quota.Credential // as this host counts it
+	account    Account
+	facts      facts
+
+	tables  Tables // while a view is open
+	err     error  // of reading them, which After cannot return
+	stamp   uint64
+	entries overlay[quota.ID, *quota.Entry]
+	order   []quota.ID // of entries, oldest first
+	names   overlay[string, quota.ID]
+	marks   overlay[quota.ID, bool]
+	emptied uint64 // the stamp at which the tables became void; 0: they count
+	dirty   bool   // something has changed since the last snapshot
+	expires int64  // no entry expires before this one does, in ms
+}
+
+// openCopy reads what a file has of a credential.
+func openCopy(file File, name string) (*Copy, error) {
+	c := &Copy{
+		name: name, file: file,
+		entries: make(overlay[quota.ID, *quota.Entry]), names: make(overlay[string, quota.ID]), marks: make(overlay[quota.ID, bool]),
+	}
+	err := file.View(name, func(t Tables) error {
+		written, err := t.Facts()
+		if err == nil {
+			c.facts, err = decodeFacts(written)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("credential %q: %w", name, err)
+	}
+	c.follow()
+	return c, nil
+}
+
+// follow has the account agree with the facts.
+func (c *Copy) follow() {
+	c.account.Clock, c.account.Lost, c.account.Closed = c.facts.Position.ID.Ms, c.facts.Since, c.facts.closed()
+}
+
+// with calls f while the tables can be read.
+func (c *Copy) with(f func() error) error {
+	return c.file.View(c.name, func(t Tables) error {
+		c.tables, c.err = t, nil
+		if c.emptied > 0 {
+			c.tables = noTables{}
+		}
+		defer func() { c.tables = nil }()
+		return errors.Join(f(), c.err)
+	})
+}
+
+// advance brings the account up to what a clock shows, and returns its time.
+func (c *Copy) advance(clock time.Time) time.Time { return c.account.Advance(c.credential, clock, c) }
+
+// keep returns for how long some host needs an entry.
+func (c *Copy) keep() time.Duration {
+	longest := time.Minute
+	if c.credential != nil {
+		longest = max(longest, longestOf(c.credential))
+	}
+	for _, h := range c.facts.Hosts {
+		longest = max(longest, h.Longest)
+	}
+	return longest
+}
+
+func longestOf(c *quota.Credential) (d time.Duration) {
+	for _, limit := range c.Limits {
+		d = max(d, limit.Window.Span())
+	}
+	return d
+}
+
+// oldest returns the time, in ms, up to which no host needs an entry.
+func (c *Copy) oldest() int64 { return c.account.Clock - c.keep().Milliseconds() }
+
+// expireStep bounds how many entries expire with one record: a day that leaves at once keeps
+// nobody waiting.
+const expireStep = 1000
+
+// expire forgets entries that no host needs any more. They leave the tables later.
+func (c *Copy) expire() {
+	oldest := c.oldest()
+	if c.expires > oldest || c.credential == nil {
+		return
+	}
+	c.advance(time.UnixMilli(c.account.Clock)) // the views still read what leaves them
+	c.expires = math.MaxInt64
+	n := 0
+	for e := range c.all(c.facts.Expired, false) {
+		if e.ID.Ms > oldest || n == expireStep {
+			c.expires = e.ID.Ms
+			break
+		}
+		c.facts.Expired = e.ID
+		n++
+	}
+	c.facts.Since = max(c.facts.Since, c.facts.Expired.Ms)
+	c.account.Lost = c.facts.Since
+}
+
+// gone tells whether an entry has expired. One that says how a limit is closed has not.
+func (c *Copy) gone(id quota.ID) bool {
+	if c.facts.Expired.Less(id) {
+		return false
+	}
+	for _, held := range c.facts.Closed {
+		if held.ID == id && held.Until.UnixMilli() > c.account.Clock {
+			return false
+		}
+	}
+	return true
+}
+
+// entry returns an entry as it is now.
+func (c *Copy) entry(id quota.ID) (e quota.Entry, found bool) {
+	if c.gone(id) {
+		return e, false
+	}
+	if changed, ok := c.entries[id]; ok {
+		return *changed.value, true
+	}
+	value, err := c.tables.Entry(id)
+	if err == nil && value != nil {
+		e, err = decode(id, value)
+	}
+	if err != nil {
+		c.err = err
+	}
+	return e, value != nil && err == nil
+}
+
+// named returns the entry that a request key stands for.
+func (c *Copy) named(key string) (quota.ID, bool) {
+	if changed, ok := c.names[key]; ok {
+		return changed.value, !changed.value.IsZero()
+	}
+	return c.tables.Named(key)
+}
+
+// granted returns the grant of a request key, while it counts anywhere.
+func (c *Copy) granted(key string) (quota.Entry, bool) {
+	id, ok := c.named(key)
+	if !ok || !c.account.Counted(id) {
+		return quota.Entry{}, false
+	}
+	return c.entry(id)
+}
+
+// grant returns the grant that an id names, or the one that counts in its place.
+func (c *Copy) grant(id quota.ID) (e quota.Entry, found bool) {
+	e, found = c.entry(id)
+	if found && e.Void {
+		if id, found = c.named(e.Key); found {
+			e, found = c.entry(id)
+		}
+	}
+	return e, found && e.Kind == quota.KindGrant
+}
+
+// After implements Entries.
+func (c *Copy) After(id quota.ID) iter.Seq[quota.Entry] { return c.all(id, false) }
+
+// all yields the entries behind an id, oldest first; newest first when back is set, and then
+// all of them for a zero id.
+func (c *Copy) all(after quota.ID, back bool) iter.Seq[quota.Entry] {
+	if !back && after.Less(c.facts.Expired) {
+		after = c.facts.Expired
+	}
+	changed := c.changed(after, back)
+	return func(yield func(quota.Entry) bool) {
+		for item, err := range c.tables.Entries(after, back) {
+			if err != nil {
+				c.err = err
+				return
+			}
+			for len(changed) > 0 && (changed[0].Less(item.ID) != back) && changed[0] != item.ID {
+				if !yield(*c.entries[changed[0]].value) {
+					return
+				}
+				changed = changed[1:]
+			}
+			if len(changed) > 0 && changed[0] == item.ID {
+				continue // the next turn yields it
+			}
+			e, err := decode(item.ID, item.Value)
+			if err != nil {
+				c.err = err
+				return
+			}
+			if !yield(e) {
+				return
+			}
+		}
+		for _, id := range changed {
+			if !yield(*c.entries[id].value) {
+				return
+			}
+		}
+	}
+}
+
+// changed returns the ids in memory behind one, in the direction of travel.
+func (c *Copy) changed(after quota.ID, back bool) []quota.ID {
+	n, found := slices.BinarySearchFunc(c.order, after, quota.ID.Compare)
+	if !back {
+		if found {
+			n++
+		}
+		return c.order[n:]
+	}
+	if after.IsZero() {
+		n = len(c.order)
+	}
+	reversed := slices.Clone(c.order[:n])
+	slices.Reverse(reversed)
+	return reversed
+}
+
+// set keeps an entry, a new one or one that replaces another.
+func (c *Copy) set(e quota.Entry) {
+	c.stamp++
+	c.dirty = true
+	if _, changed := c.entries[e.ID]; !changed {
+		n, _ := slices.BinarySearchFunc(c.order, e.ID, quota.ID.Compare)
+		c.order = slices.Insert(c.order, n, e.ID)
+	}
+	c.entries[e.ID] = stamped[*quota.Entry]{&e, c.stamp}
+}
+
+func (c *Copy) setName(key string, id quota.ID) {
+	c.stamp++
+	c.names[key] = stamped[quota.ID]{id, c.stamp}
+}
+
+// marked tells whether the log lacks an entry.
+func (c *Copy) marked(id quota.ID) bool {
+	if mark, ok := c.marks[id]; ok {
+		return mark.value
+	}
+	for next := range c.tables.Marked(quota.ID{Ms: id.Ms, Seq: id.Seq - 1}) {
+		return next == id
+	}
+	return false
+}
+
+// mark says that the log lacks an entry, or has it.
+func (c *Copy) mark(e *quota.Entry, lacks bool) {
+	if c.marked(e.ID) == lacks {
+		return
+	}
+	n := 1
+	if !lacks {
+		n = -1
+	}
+	c.facts.Unplaced += n
+	if e.Gen != quota.Unplaced {
+		c.facts.Missing += n
+	}
+	c.stamp++
+	c.dirty = true
+	c.marks[e.ID] = stamped[bool]{lacks, c.stamp}
+}
+
+// unplaced returns up to most of the entries that the log lacks, oldest first.
+func (c *Copy) unplaced(most int) (list []quota.Entry) {
+	var ids []quota.ID
+	for id := range c.tables.Marked(quota.ID{}) {
+		if mark, ok := c.marks[id]; ok && !mark.value {
+			continue
+		}
+		if ids = append(ids, id); len(ids) == most {
+			break
+		}
+	}
+	for id, mark := range c.marks {
+		if mark.value {
+			ids = append(ids, id)
+		}
+	}
+	slices.SortFunc(ids, quota.ID.Compare)
+	for _, id := range slices.Compact(ids) {
+		if len(list) == most {
+			break
+		}
+		if e, found := c.entry(id); found {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+// apply takes a record into the copy, which then ends with it.
+func (c *Copy) apply(p Placed, r *Record) {
+	c.hear(p, r)
+	for _, e := range r.Entries {
+		if e.Gen == quota.Unplaced {
+			e.Gen = r.Gen // from now on
+		}
+		c.put(e, true)
+	}
+	c.reach(p, r)
+	c.expire()
+}
+
+// hear records who wrote, and what they said.
+func (c *Copy) hear(p Placed, r *Record) {
+	h := c.facts.Hosts[r.Host]
+	h.Last, h.Run, h.Bye = max(h.Last, p.At.Ms), r.Run, false
+	c.facts.Hosts[r.Host] = h
+	c.facts.Gen = max(c.facts.Gen, r.Gen)
+	if r.Says != nil {
+		c.facts.heard(r.Host, r.Says, Position{ID: p.At, Tag: r.Tag})
+	}
+}
+
+// reach records that the copy has all up to a record.
+func (c *Copy) reach(p Placed, r *Record) {
+	c.facts.Position = Position{ID: p.At, Tag: r.Tag}
+	c.account.Clock = p.At.Ms
+	c.stamp++
+	c.dirty = true
+}
+
+// page returns a page of the log.
+func (c *Copy) page(q quota.LogQuery) (page quota.LogPage) {
+	from := q.After
+	if first := q.Since.UnixMilli(); !q.Newest && !q.Since.IsZero() && from.Ms < first {
+		from = quota.ID{Ms: first - 1, Seq: math.MaxInt64} // nothing before is read
+	}
+	for e := range c.all(from, q.Newest) {
+		if e.ID.Time().Before(q.Since) || !c.facts.Expired.Less(e.ID) {
+			return page
+		}
+		if len(page.Entries) == q.Most {
+			page.Next = page.Entries[q.Most-1].ID
+			return page
+		}
+		e.Key = ""
+		page.Entries = append(page.Entries, e)
+	}
+	return page
+}

@@ -1,0 +1,103 @@
+package slidinglog_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"quotad/quota"
+	"quotad/quota/ledgertest"
+	"quotad/quota/seedtest"
+	"quotad/quota/slidinglog"
+)
+
+// In whatever order entries come, twice or not, and whatever has been folded or opened again
+// meanwhile: the sums, the closed limits and the log are the same.
+func TestACopyIsAFunctionOfTheSet(t *testing.T) {
+	seed := seedtest.Seed(t, 1)
+	for n := range uint64(400) {
+		random := rand.New(rand.NewPCG(seed, n))
+		set := randomSet(random)
+		want := applied(t, random, set, false)
+		for range 4 {
+			random.Shuffle(len(set), func(i, j int) { set[i], set[j] = set[j], set[i] })
+			if got := applied(t, random, set, true); got != want {
+				t.Fatalf("seed %d, set %d:\n%s\nin another order\n%s", seed, n, want, got)
+			}
+		}
+	}
+}
+
+func twoLimits() *quota.Credential {
+	c := oneLimit(1000)
+	c.Limits = append(c.Limits, quota.Limit{Name: "hourly", Units: 500, Window: quota.Sliding(time.Hour)})
+	return c
+}
+
+// randomSet draws the entries of two hours, each of its own time.
+func randomSet(random *rand.Rand) (set []quota.Entry) {
+	var grants []quota.ID
+	gen := int64(0)
+	for i := range 5 + random.IntN(25) {
+		e := quota.Entry{ID: quota.ID{Ms: nine.UnixMilli() + int64(i)*300_000, Seq: int64(i + 1)}, Gen: gen, By: "trending"}
+		kind := random.IntN(12)
+		switch {
+		case kind < 6 || len(grants) == 0:
+			units := quota.Units(1 + random.IntN(50))
+			e.Kind, e.Operation, e.Count = quota.KindGrant, "list", units
+			e.Charges = []quota.Charge{{Limit: "daily", Units: units}, {Limit: "hourly", Units: units}}
+			grants = append(grants, e.ID)
+		case kind < 8:
+			e.Kind, e.Grant, e.SettledTo = quota.KindSettlement, grants[random.IntN(len(grants))], quota.Units(random.IntN(80))
+		case kind < 10:
+			of, units := grants[random.IntN(len(grants))], quota.Units(1+random.IntN(5))
+			e.Kind, e.Asked, e.Charges, e.Gives = quota.KindAdjustment, -int64(units), []quota.Charge{{Limit: "daily", Units: -units}}, []quota.Give{{Of: of, Units: units}}
+		case kind == 10:
+			e.Kind, e.Limit = quota.KindClosing, "daily"
+			if e.Until = e.ID.Time().Add(12 * time.Hour); random.IntN(2) == 0 {
+				e.Kind, e.Until = quota.KindOpening, time.Time{}
+			}
+		default:
+			gen++
+			e.Kind, e.Gen, e.Until = quota.KindReset, gen, e.ID.Time()
+		}
+		set = append(set, e)
+	}
+	return set
+}
+
+// applied puts entries into a copy and returns what it says then.
+func applied(t *testing.T, random *rand.Rand, set []quota.Entry, disturbed bool) string {
+	t.Helper()
+	file, c := ledgertest.NewMemFile(), twoLimits()
+	copied, err := slidinglog.OpenSet(file, c)
+	clock := nine.Add(150 * time.Minute)
+	for i := 0; i < len(set) && err == nil; {
+		n := 1 + random.IntN(min(4, len(set)-i))
+		err = copied.Put(quota.ID{Ms: clock.UnixMilli(), Seq: int64(i)}, set[i:i+n]...)
+		if i += n; !disturbed || err != nil {
+			continue
+		}
+		switch random.IntN(5) {
+		case 0:
+			err = copied.Put(quota.ID{Ms: clock.UnixMilli(), Seq: int64(i)}, set[random.IntN(i)])
+		case 1:
+			err = copied.Fold()
+		case 2:
+			if err = copied.Fold(); err == nil {
+				copied, err = slidinglog.OpenSet(file, c)
+			}
+		case 3:
+			_, _, _, err = copied.Read(clock)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	used, closed, log, err := copied.Read(clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("used %v\nclosed %v\nlog %+v", used, closed, log)
+}

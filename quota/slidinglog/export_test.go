@@ -1,0 +1,121 @@
+package slidinglog
+
+import (
+	"context"
+	"time"
+
+	"quotad/quota"
+)
+
+// Follow follows each log once, as the ledger does by itself where it is not told to leave
+// that to its caller.
+func (l *Ledger) Follow(ctx context.Context) {
+	for _, r := range l.due() {
+		r.mu.Lock()
+		r.tried = l.clock()
+		r.mu.Unlock()
+		r.follow(ctx)
+	}
+}
+
+// Host returns who the ledger is.
+func (l *Ledger) Host() HostID {
+	host, _ := l.self()
+	return host
+}
+
+// Serves tells whether the ledger decides about a credential.
+func (l *Ledger) Serves(c *quota.Credential) bool {
+	r, err := l.replica(c.Name)
+	return err == nil && r.serving() == nil
+}
+
+// Knows tells whether a host is known to write to the log of a credential.
+func (l *Ledger) Knows(c *quota.Credential, host HostID) bool {
+	r, err := l.replica(c.Name)
+	if err != nil {
+		return false
+	}
+	h, ok := r.copy.facts.Hosts[host]
+	return ok && !h.Bye && h.Last > r.copy.oldest()
+}
+
+// DecodeRecord reads a record as it stands in a log.
+func DecodeRecord(p Placed) (Record, error) { return decodeRecord(p) }
+
+// Fresh tells whether a record brings entries that its writer has just decided.
+func Fresh(p Placed) bool {
+	here, err := decodeRecord(p)
+	p.At.Ms++
+	later, _ := decodeRecord(p)
+	return err == nil && len(here.Entries) > 0 && here.Entries[0].ID != later.Entries[0].ID
+}
+
+// Entries returns what a host's copy has of the log of a credential.
+func (l *Ledger) Entries(c *quota.Credential) (all []quota.Entry) {
+	r, _ := l.replica(c.Name)
+	r.copy.with(func() error {
+		for e := range r.copy.After(quota.ID{}) {
+			all = append(all, e)
+		}
+		return nil
+	})
+	return all
+}
+
+// Views returns what the account of a host's copy holds.
+func (l *Ledger) Views(c *quota.Credential) (used []quota.Units) {
+	r, _ := l.replica(c.Name)
+	for _, v := range r.copy.account.views {
+		used = append(used, v.used)
+	}
+	return used
+}
+
+// A Set is a copy of a log in which entries are put one by one.
+type Set struct{ *Copy }
+
+// OpenSet opens a copy of the log of a credential.
+func OpenSet(file File, c *quota.Credential) (Set, error) {
+	opened, err := openCopy(file, c.Name)
+	if err == nil {
+		opened.credential = c
+	}
+	return Set{opened}, err
+}
+
+// Put puts entries of one record, which stands at a place.
+func (s Set) Put(at quota.ID, entries ...quota.Entry) error {
+	return s.with(func() error {
+		s.apply(Placed{At: at}, &Record{Entries: entries})
+		return nil
+	})
+}
+
+// Fold writes what has changed, all or none, into the tables.
+func (s Set) Fold() error {
+	var change TableChange
+	var stamp uint64
+	err := s.with(func() error {
+		change, stamp = s.snapshot()
+		return nil
+	})
+	if err == nil {
+		err = s.file.Fold([]TableChange{change})
+	}
+	s.folded(stamp)
+	return err
+}
+
+// Read returns what the limits hold at a time, which of them are closed, and the log.
+func (s Set) Read(clock time.Time) (used []quota.Units, closed map[string]quota.Closed, log []quota.Entry, err error) {
+	err = s.with(func() error {
+		s.advance(clock)
+		for i := range s.credential.Limits {
+			used = append(used, s.account.Used(i))
+		}
+		closed, log = s.account.Closed, s.page(quota.LogQuery{Most: 1000}).Entries
+		return nil
+	})
+	return used, closed, log, err
+}

@@ -1,0 +1,149 @@
+package slidinglog
+
+import (
+	"maps"
+	"slices"
+
+	"quotad/quota"
+)
+
+// Fold writes what has changed in the copies into their tables.
+func (l *Ledger) Fold() error {
+	l.folding.Lock()
+	defer l.folding.Unlock()
+	l.gate.Lock()
+	l.file.Cut()
+	l.gate.Unlock()
+	var changes []TableChange
+	stamps := make(map[*replica]uint64)
+	for _, r := range l.all() {
+		r.mu.Lock()
+		if r.copy.dirty {
+			err := r.copy.with(func() error {
+				change, stamp := r.copy.snapshot()
+				changes, stamps[r] = append(changes, change), stamp
+				return nil
+			})
+			if err != nil {
+				r.copy.dirty = true
+				r.mu.Unlock()
+				return err
+			}
+		}
+		r.mu.Unlock()
+	}
+	if len(changes) == 0 {
+		return nil
+	}
+	err := l.file.Fold(changes)
+	for r, stamp := range stamps {
+		r.mu.Lock()
+		if err != nil {
+			r.copy.dirty = true
+		} else {
+			r.copy.folded(stamp)
+		}
+		r.mu.Unlock()
+	}
+	return err
+}
+
+// replay takes the frames that no fold has covered into the copies.
+func (l *Ledger) replay() error {
+	return l.file.Tail(func(credential string, b []byte) error {
+		r, err := l.replica(credential)
+		if err != nil {
+			return err
+		}
+		d := decoder{rest: b}
+		kind := d.bytes(1)
+		at := d.id()
+		record, err := decodeRecord(Placed{at, d.rest})
+		if kind == nil || d.failed || err != nil {
+			return errRecord
+		}
+		return r.copy.with(func() error {
+			if l.store == nil {
+				if r.copy.facts.Position.ID.Less(at) || record.Gen > r.copy.facts.Gen {
+					r.copy.apply(Placed{at, d.rest}, &record)
+				}
+				return nil
+			}
+			r.copy.regain(&record, kind[0] == framePlaced)
+			return nil
+		})
+	})
+}
+
+// regain takes a record of this host's tail into the copy. Whether the log has it is found
+// out when it is read.
+func (c *Copy) regain(r *Record, stamped bool) {
+	for _, e := range r.Entries {
+		if e.Gen == quota.Unplaced && stamped {
+			e.Gen = r.Gen
+		}
+		if _, found := c.entry(e.ID); !found && e.Outage && e.Kind == quota.KindGrant {
+			c.facts.Away = append(c.facts.Away, awayGrant{e.ID, quota.Max(e.Charges)})
+		}
+		c.put(e, false)
+	}
+}
+
+// snapshot returns what is to be written into the tables, and a stamp for folded.
+func (c *Copy) snapshot() (change TableChange, stamp uint64) {
+	change = TableChange{Credential: c.name, Empty: c.emptied > 0, Name: c.names.values(), Mark: c.marks.values()}
+	c.trim(&change, expireStep+2*len(c.entries))
+	for id, changed := range c.entries {
+		change.Put = append(change.Put, Item{ID: id, Value: encode(changed.value)})
+	}
+	slices.SortFunc(change.Put, func(x, y Item) int { return x.ID.Compare(y.ID) })
+	oldest := c.oldest()
+	c.facts.Loose = slices.DeleteFunc(c.facts.Loose, func(l loose) bool { return l.Of.Ms <= oldest })
+	c.facts.Away = slices.DeleteFunc(c.facts.Away, func(g awayGrant) bool { return g.ID.Ms <= oldest })
+	maps.DeleteFunc(c.facts.Hosts, func(_ HostID, h hostFacts) bool { return h.Last <= oldest })
+	change.Facts = c.facts.encode()
+	c.dirty = false
+	return change, c.stamp
+}
+
+// trim removes entries that have expired from the tables.
+func (c *Copy) trim(change *TableChange, most int) {
+	for item, err := range c.tables.Entries(quota.ID{}, false) {
+		if err != nil || c.facts.Expired.Less(item.ID) || len(change.Delete) == most {
+			return
+		}
+		if !c.gone(item.ID) {
+			continue
+		}
+		e, err := decode(item.ID, item.Value)
+		if err != nil {
+			c.err = err
+			return
+		}
+		if id, ok := c.named(e.Key); ok && id == e.ID {
+			change.Name[e.Key] = quota.ID{}
+			delete(c.names, e.Key)
+		}
+		if c.facts.Unplaced > 0 && c.marked(e.ID) {
+			c.mark(&e, false)
+			change.Mark[e.ID] = false
+		}
+		if _, changed := c.entries[e.ID]; changed {
+			delete(c.entries, e.ID)
+			n, _ := slices.BinarySearchFunc(c.order, e.ID, quota.ID.Compare)
+			c.order = slices.Delete(c.order, n, n+1)
+		}
+		change.Delete = append(change.Delete, e.ID)
+	}
+}
+
+// folded drops from memory what the tables have now.
+func (c *Copy) folded(stamp uint64) {
+	c.entries.settle(stamp)
+	c.names.settle(stamp)
+	c.marks.settle(stamp)
+	c.order = slices.DeleteFunc(c.order, func(id quota.ID) bool { _, kept := c.entries[id]; return !kept })
+	if c.emptied <= stamp {
+		c.emptied = 0
+	}
+}

@@ -1,0 +1,259 @@
+package slidinglog
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"quotad/quota"
+)
+
+const (
+	// absence is how many times the quiet time it lasts while hosts are missing that are
+	// known to have written to the log: one that is frozen or being restarted comes back, one
+	// that is gone does not.
+	absence = 10
+	// mostLate bounds how many entries of an earlier time one record brings.
+	mostLate = 256
+)
+
+// interval is how often a log is looked at that is decided about: an idle host is to notice
+// a loss within a fraction of the quiet time.
+func (l *Ledger) interval() time.Duration { return l.quiet / 3 }
+
+// retry is how often a log is tried that is not decided about.
+func (l *Ledger) retry() time.Duration { return l.quiet / 12 }
+
+// attention is the longest time between two looks at a quiet period that counts as waiting.
+// Over a longer one Redis may have been unreachable for everybody.
+func (l *Ledger) attention() time.Duration { return l.quiet / 6 }
+
+// follow reads the log to its end, appends what it lacks, and has the replica serve, or says
+// why it does not.
+func (r *replica) follow(ctx context.Context) error {
+	if err := r.take(ctx); err != nil {
+		return err
+	}
+	defer r.end()
+	return r.up(ctx)
+}
+
+// up does what follow says. The caller has the turn.
+func (r *replica) up(ctx context.Context) error {
+	units := r.awayUnits()
+	err := r.lead(ctx)
+	if err != nil {
+		r.setDown(err)
+		return err
+	}
+	r.setUp(units)
+	return nil
+}
+
+// joined returns why the replica does not serve. One that nobody has followed yet, it follows.
+// The caller has the turn.
+func (r *replica) joined(ctx context.Context) error {
+	err := r.serving()
+	if err == errJoining {
+		err = r.up(ctx)
+	}
+	return err
+}
+
+// lead does one step after the other; each can be begun again.
+func (r *replica) lead(ctx context.Context) error {
+	clock, err := r.toEnd(ctx)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	missing := r.copy.facts.Position.IsZero() || r.copy.facts.Missing > 0 && r.copy.facts.Quiet == nil
+	r.mu.Unlock()
+	if missing {
+		// An empty log may have been flushed before this host knew it.
+		if err := r.say(ctx, r.statement(Missing, clock)); err != nil {
+			return err
+		}
+	}
+	if err := r.place(ctx); err != nil {
+		return err
+	}
+	if err := r.recovered(ctx, clock); err != nil {
+		return err
+	}
+	return r.greet(ctx, clock)
+}
+
+// toEnd reads the log to its end, and finds out what became of an attempt.
+func (r *replica) toEnd(ctx context.Context) (clock time.Time, err error) {
+	for {
+		r.mu.Lock()
+		call := Call{}
+		if r.maybe != nil {
+			call = r.maybe.call
+		}
+		r.mu.Unlock()
+		var out Outcome
+		if call.Body != nil { // the same call runs once at most
+			if out = r.call(ctx, call); out.Status == Done {
+				if err := r.keepOwn(out.At, call.Body); err != nil {
+					return clock, r.unavailable(err)
+				}
+				continue
+			}
+		} else {
+			out = r.look(ctx)
+		}
+		switch out.Status {
+		case End:
+			return time.UnixMilli(out.Clock).UTC(), nil
+		case Behind:
+			if err := r.catchUp(out.Tail); err != nil {
+				return clock, err
+			}
+		case Late:
+			r.forget(out.Clock)
+		case Lost:
+			if err := r.recover(ctx); err != nil {
+				return clock, err
+			}
+		case Early:
+			r.ledger.pause(ctx, r.ledger.retry())
+		default:
+			return clock, out.Err
+		}
+		if ctx.Err() != nil {
+			return clock, fmt.Errorf("%w: %w", quota.ErrUnavailable, ctx.Err())
+		}
+	}
+}
+
+// say appends a statement at the end that the copy knows.
+func (r *replica) say(ctx context.Context, s *Statement) error {
+	return r.put(ctx, r.record(nil, s))
+}
+
+// put appends a record at the end that the copy knows, and takes it into the copy.
+func (r *replica) put(ctx context.Context, record *Record) error {
+	call := r.newCall(record)
+	switch out := r.call(ctx, call); out.Status {
+	case Done:
+		return r.enter(Placed{At: out.At, Body: call.Body}, ownRecord(out.At, call.Body))
+	case Unknown, Failed:
+		return out.Err
+	default:
+		return errJoining // the log has gone on: from the beginning
+	}
+}
+
+func ownRecord(at quota.ID, body []byte) *Record {
+	record, err := decodeRecord(Placed{at, body})
+	if err != nil {
+		panic(err) // this host wrote it
+	}
+	return &record
+}
+
+// statement returns what this host says of the hosts that it knows.
+func (r *replica) statement(kind StatementKind, clock time.Time) *Statement {
+	host, _ := r.ledger.self()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	waits := r.copy.facts.known(r.copy.oldest())
+	if !slices.Contains(waits, host) {
+		waits = append(waits, host)
+	}
+	return &Statement{Kind: kind, Waits: waits}
+}
+
+// place appends the entries that the log lacks, as they are, the oldest first.
+func (r *replica) place(ctx context.Context) error {
+	for {
+		var late []quota.Entry
+		r.mu.Lock()
+		err := r.copy.with(func() error {
+			if r.copy.facts.Unplaced > 0 {
+				late = r.copy.unplaced(mostLate)
+			}
+			return nil
+		})
+		r.mu.Unlock()
+		if err != nil || len(late) == 0 {
+			return err
+		}
+		if err := r.put(ctx, r.record(late, nil)); err != nil {
+			return err
+		}
+	}
+}
+
+// recovered returns nil unless the log is quiet. All that this host knows is in it by now.
+func (r *replica) recovered(ctx context.Context, clock time.Time) error {
+	host, _ := r.ledger.self()
+	now := r.ledger.clock()
+	r.mu.Lock()
+	q := r.copy.facts.Quiet.clone()
+	r.mu.Unlock()
+	if q == nil {
+		r.waitedFor = Tag{}
+		return nil
+	}
+	if !q.Here[host] {
+		if err := r.say(ctx, r.statement(Here, clock)); err != nil {
+			return err
+		}
+		q.Here[host] = true
+	}
+	if r.waitedFor != q.Name {
+		r.waitedFor, r.waited = q.Name, 0
+	} else {
+		r.waited += min(max(0, now.Sub(r.looked)), r.ledger.attention())
+	}
+	r.looked = now
+	r.mu.Lock()
+	complete := r.copy.facts.Quiet.complete()
+	r.mu.Unlock()
+	if r.waited >= absence*r.ledger.quiet || complete && r.waited >= r.ledger.quiet {
+		return r.say(ctx, &Statement{Kind: Whole})
+	}
+	return quota.ErrRecovering
+}
+
+// greet says how this host counts: at its start, when that changes and before others forget
+// it; and which limits are closed, so that this outlives the entries that closed them.
+func (r *replica) greet(ctx context.Context, clock time.Time) error {
+	hello, standing := r.greeting(clock)
+	if hello == nil {
+		return nil
+	}
+	if len(standing) > 0 {
+		if err := r.put(ctx, r.record(standing, nil)); err != nil {
+			return err
+		}
+	}
+	return r.say(ctx, hello)
+}
+
+// greeting returns what greet says, nil if nothing is due.
+func (r *replica) greeting(clock time.Time) (hello *Statement, standing []quota.Entry) {
+	host, run := r.ledger.self()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.configured
+	if c == nil {
+		return nil, nil
+	}
+	said := r.copy.facts.Hosts[host]
+	hello = &Statement{Kind: Hello, Label: r.ledger.label, Terms: r.terms, Longest: longestOf(c)}
+	fresh := said.Run == run && said.Hello > clock.Add(-r.copy.keep()/2).UnixMilli()
+	if fresh && slices.Equal(said.Terms, hello.Terms) && said.Label == hello.Label && said.Longest == hello.Longest {
+		return nil, nil
+	}
+	for _, held := range r.copy.facts.Closed {
+		if e, found := r.copy.closing(held); found && held.Until.After(clock) {
+			standing = append(standing, e)
+		}
+	}
+	return hello, standing
+}

@@ -1,0 +1,98 @@
+package slidinglog
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+)
+
+// begin draws this run, and writes it down before it is used.
+func (l *Ledger) begin() error {
+	written, err := l.file.Head()
+	if err != nil {
+		return err
+	}
+	name := ""
+	if l.store != nil {
+		name = l.store.Name()
+	}
+	if len(written) == 0 {
+		l.head = head{Host: l.newHost()}
+	} else if err := json.Unmarshal(written, &l.head); err != nil {
+		return fmt.Errorf("the state of this host is damaged: %w", err)
+	} else if l.head.Version != headVersion {
+		return fmt.Errorf("the state of this host: %w", ErrVersion)
+	} else if (l.head.Store == "") != (name == "") {
+		return errBackend(l.head.Store, name)
+	}
+	l.head.Version, l.head.Store = headVersion, name
+	l.head.Runs = append(l.head.Runs, l.newRun())
+	if n := len(l.head.Runs) - mostRuns; n > 0 {
+		l.head.Runs = l.head.Runs[n:]
+	}
+	return l.writeHead()
+}
+
+func errBackend(was, is string) error {
+	name := func(store string) string {
+		if store == "" {
+			return `backend = "embedded"`
+		}
+		return "the ledger in " + store
+	}
+	return fmt.Errorf("this state directory belongs to %s, and the configuration names %s: set it back, name another state_dir, "+
+		"or move ledger.db* away and start once with --accept-new-ledger to begin with what the new one has", name(was), name(is))
+}
+
+func (l *Ledger) writeHead() error {
+	b, err := json.Marshal(&l.head)
+	if err != nil {
+		return err
+	}
+	return l.file.SetHead(b)
+}
+
+// draw fills b at random.
+func (l *Ledger) draw(b []byte) {
+	if _, err := io.ReadFull(l.random, b); err != nil {
+		panic(err) // the system's own never fails
+	}
+}
+
+func (l *Ledger) newTag() (t Tag) {
+	l.draw(t[:])
+	return t
+}
+
+func (l *Ledger) newHost() (h HostID) {
+	l.draw(h[:])
+	return h
+}
+
+func (l *Ledger) newRun() uint32 {
+	var b [4]byte
+	l.draw(b[:])
+	return max(1, binary.BigEndian.Uint32(b[:])&mostRun)
+}
+
+// self returns who this host is.
+func (l *Ledger) self() (HostID, uint32) {
+	l.identity.Lock()
+	defer l.identity.Unlock()
+	return l.head.Host, l.head.Runs[len(l.head.Runs)-1]
+}
+
+// recognize holds who wrote a record against who this host is. A record of this host's name
+// that it did not write is one of a clone: both go on, under different names.
+func (l *Ledger) recognize(r *Record) error {
+	l.identity.Lock()
+	defer l.identity.Unlock()
+	if r.Host != l.head.Host || slices.Contains(l.head.Runs, r.Run) {
+		return nil
+	}
+	l.head.Host = l.newHost()
+	l.observe(Event{Kind: Renamed})
+	return l.writeHead()
+}

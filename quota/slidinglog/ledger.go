@@ -1,0 +1,335 @@
+package slidinglog
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"quotad/quota"
+)
+
+// A Config says what a ledger works on.
+type Config struct {
+	File  File
+	Store Store // that hosts share; nil: the file is all there is
+	// Label is what people call this host.
+	Label string
+	Clock func() time.Time // nil: time.Now. The ledger's clock where there is no Store.
+	// Deadline bounds what the ledger does by itself; 0 is 250 ms.
+	Deadline time.Duration
+	// Quiet is how long nothing is granted after a loss of the log, while each host puts back
+	// what it has; 0 is 3 s. A host that stays away is waited for ten times as long, and how
+	// often a log is looked at follows from it, too.
+	Quiet time.Duration
+	// Observe is called at edges; nil: nobody is interested.
+	Observe func(Event)
+	// Manual leaves it to the caller to call Follow and Fold, for tests.
+	Manual bool
+	// Pause waits between two tries, until ctx ends at the latest; nil: by a timer.
+	Pause func(ctx context.Context, d time.Duration)
+	// Random is where names of hosts, runs and records are drawn from; nil: crypto/rand.
+	Random io.Reader
+}
+
+// A Policy says what becomes of a credential's operations while the store cannot be reached.
+type Policy struct {
+	// Open operations are granted from the host's copy; all others are refused.
+	Open map[string]bool
+	// Units is the most that open operations may cost in any window, on this host.
+	Units quota.Units
+}
+
+// An Event is an edge in the life of a credential's log, to be reported.
+type Event struct {
+	Credential string
+	Kind       EventKind
+	Err        error         // of Down, LostLog and Refused: why
+	Took       time.Duration // of Up: how long it was down
+	Units      quota.Units   // of Up: granted meanwhile, and booked
+	Records    int           // of Restored: entries that are to be put back
+}
+
+// An EventKind says what an Event is about.
+type EventKind string
+
+// The kinds of events.
+const (
+	Down     EventKind = "down"     // the store cannot be reached, or cannot be understood
+	LostLog  EventKind = "lost"     // it can, but lacks entries
+	Restored EventKind = "restored" // what the log lacked is being put back
+	Up       EventKind = "up"       // it decides again
+	Renamed  EventKind = "renamed"  // another host went on with a copy of this host's state
+)
+
+// A Ledger is a quota.Ledger: it decides on this host's copy of each log, and appends what
+// it decided to the log if nobody else has written since.
+type Ledger struct {
+	file     File
+	store    Store
+	label    string
+	clock    func() time.Time
+	deadline time.Duration
+	quiet    time.Duration
+	observe  func(Event)
+	pause    func(context.Context, time.Duration)
+	random   io.Reader
+	numbers  atomic.Uint64 // of entries that have no place
+
+	identity sync.Mutex // guards head
+	head     head
+
+	// gate is held for reading from the write of a frame until the copy has its entries, and
+	// for writing while a fold begins.
+	gate    sync.RWMutex
+	folding sync.Mutex // held while Fold runs
+
+	mu       sync.Mutex // guards replicas
+	replicas map[string]*replica
+
+	kick    chan struct{} // has logs followed at once
+	ctx     context.Context
+	stop    context.CancelFunc
+	workers sync.WaitGroup
+}
+
+var _ quota.Ledger = (*Ledger)(nil)
+
+// A head is what a file says about its host.
+type head struct {
+	Version int
+	Host    HostID
+	Runs    []uint32 // the last one is this process'
+	Store   string   // "" of a ledger without a store
+}
+
+// headVersion is that of all that a file has.
+const headVersion = 1
+
+// mostRuns bounds how many runs a host remembers as its own.
+const mostRuns = 4096
+
+// Open returns a ledger, which owns the file and the store from then on. A store that cannot
+// be reached delays nothing.
+func Open(config Config) (*Ledger, error) {
+	l := &Ledger{
+		file: config.File, store: config.Store, label: config.Label,
+		clock: config.Clock, deadline: config.Deadline, quiet: config.Quiet, observe: config.Observe, pause: config.Pause, random: config.Random,
+		replicas: make(map[string]*replica), kick: make(chan struct{}, 1),
+	}
+	if l.clock == nil {
+		l.clock = time.Now
+	}
+	if l.deadline == 0 {
+		l.deadline = 250 * time.Millisecond
+	}
+	if l.quiet == 0 {
+		l.quiet = 3 * time.Second
+	}
+	if l.observe == nil {
+		l.observe = func(Event) {}
+	}
+	if l.pause == nil {
+		l.pause = wait
+	}
+	if l.random == nil {
+		l.random = rand.Reader
+	}
+	if err := l.begin(); err != nil {
+		return nil, err
+	}
+	if err := l.replay(); err != nil {
+		return nil, err
+	}
+	l.ctx, l.stop = context.WithCancel(context.Background())
+	if !config.Manual {
+		l.workers.Go(l.work)
+	}
+	return l, nil
+}
+
+// wait waits, until ctx ends at the latest.
+func wait(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// replica returns the copy of a credential's log, with how it stands.
+func (l *Ledger) replica(name string) (*replica, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if r := l.replicas[name]; r != nil {
+		return r, nil
+	}
+	r, err := newReplica(l, name)
+	if err != nil {
+		return nil, err
+	}
+	l.replicas[name] = r
+	return r, nil
+}
+
+func (l *Ledger) all() []*replica {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Collect(maps.Values(l.replicas))
+}
+
+// SetCredentials says which credentials there are, with their policies by name. From then on
+// their logs are followed.
+func (l *Ledger) SetCredentials(credentials []*quota.Credential, policies map[string]Policy) error {
+	for _, c := range credentials {
+		r, err := l.replica(c.Name)
+		if err != nil {
+			return err
+		}
+		r.configure(c, policies[c.Name])
+	}
+	return nil
+}
+
+// Acquire implements quota.Ledger.
+func (l *Ledger) Acquire(ctx context.Context, c *quota.Credential, asks []quota.Ask) ([]quota.Decision, error) {
+	r, err := l.replica(c.Name)
+	if err != nil {
+		return nil, err
+	}
+	var decisions []quota.Decision
+	for len(asks) > 0 && err == nil {
+		n := min(len(asks), mostGrants)
+		var some []quota.Decision
+		some, err = r.acquire(ctx, c, asks[:n])
+		decisions, asks = append(decisions, some...), asks[n:]
+	}
+	if err != nil && len(decisions) > 0 { // of a batch, what was decided stands
+		for range asks {
+			decisions = append(decisions, quota.Decision{Err: err})
+		}
+		return decisions, nil
+	}
+	return decisions, err
+}
+
+// Peek implements quota.Ledger.
+func (l *Ledger) Peek(ctx context.Context, c *quota.Credential, operations []string, charges []quota.Charge, useReserve bool) (d quota.Decision, err error) {
+	r, err := l.replica(c.Name)
+	if err != nil {
+		return d, err
+	}
+	return r.peek(ctx, c, operations, charges, useReserve)
+}
+
+// Settle implements quota.Ledger.
+func (l *Ledger) Settle(ctx context.Context, c *quota.Credential, s quota.Settlement) (d quota.Decision, err error) {
+	r, err := l.replica(c.Name)
+	if err != nil {
+		return d, err
+	}
+	return r.settle(ctx, c, s)
+}
+
+// Adjust implements quota.Ledger. One that gives back from more entries than one record
+// names is booked in several.
+func (l *Ledger) Adjust(ctx context.Context, c *quota.Credential, a quota.Adjustment) (d quota.Decision, err error) {
+	r, err := l.replica(c.Name)
+	if err != nil {
+		return d, err
+	}
+	return r.adjust(ctx, c, a)
+}
+
+// CloseLimit implements quota.Ledger.
+func (l *Ledger) CloseLimit(ctx context.Context, c *quota.Credential, k quota.Closing) (changed bool, err error) {
+	r, err := l.replica(c.Name)
+	if err != nil {
+		return false, err
+	}
+	return r.closeLimit(ctx, c, k)
+}
+
+// Reset implements quota.Ledger. It is also the way out of a log that is ahead of the clock.
+func (l *Ledger) Reset(ctx context.Context, c *quota.Credential, by quota.Caller, note string) error {
+	r, err := l.replica(c.Name)
+	if err != nil {
+		return err
+	}
+	return r.reset(ctx, c, by, note)
+}
+
+// Usage implements quota.Ledger.
+func (l *Ledger) Usage(ctx context.Context, c *quota.Credential) (u quota.Usage, err error) {
+	r, err := l.replica(c.Name)
+	if err != nil {
+		return u, err
+	}
+	err = r.read(ctx, c, func(clock, now time.Time) {
+		u.Now = now
+		if r.refused != nil {
+			u.AsOf = time.UnixMilli(r.heard).UTC()
+		}
+		for i := range c.Limits {
+			u.Limits = append(u.Limits, r.copy.account.State(i, now, r.copy))
+		}
+	})
+	return u, err
+}
+
+// Log implements quota.Ledger.
+func (l *Ledger) Log(ctx context.Context, c *quota.Credential, q quota.LogQuery) (page quota.LogPage, err error) {
+	r, err := l.replica(c.Name)
+	if err != nil {
+		return page, err
+	}
+	err = r.read(ctx, c, func(time.Time, time.Time) { page = r.copy.page(q) })
+	return page, err
+}
+
+// ahead is by how much a log may be ahead of the clock before an operator is told.
+const ahead = 10 * time.Second
+
+// Health implements quota.Ledger.
+func (l *Ledger) Health(ctx context.Context) quota.Health {
+	h := quota.Health{Backend: "embedded", State: "ok", Reachable: true}
+	warnings, err := l.file.Health()
+	h.Warnings = warnings
+	if err != nil {
+		h.State, h.Reachable = err.Error(), false
+	}
+	if l.store != nil {
+		h.Backend = "redis"
+		warnings, err := l.store.Health(ctx)
+		h.Warnings = append(h.Warnings, warnings...)
+		if err != nil {
+			h.State, h.Reachable = fmt.Sprint("unreachable: ", err), false
+		}
+	}
+	replicas := l.all()
+	slices.SortFunc(replicas, func(x, y *replica) int { return strings.Compare(x.name, y.name) })
+	for _, r := range replicas {
+		r.health(&h)
+	}
+	return h
+}
+
+// Close ends what the ledger does by itself, writes its tables, and closes store and file.
+func (l *Ledger) Close() error {
+	l.stop()
+	l.workers.Wait()
+	l.bye()
+	err := l.Fold()
+	if l.store != nil {
+		err = errors.Join(err, l.store.Close())
+	}
+	return errors.Join(err, l.file.Close())
+}

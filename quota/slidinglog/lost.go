@@ -1,0 +1,152 @@
+package slidinglog
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"quotad/quota"
+)
+
+// recover makes the copy one of the log that is there, of which this host's last record is
+// not a part. What the log lacks is to be put back. The position of before stays in the file
+// until this host has said that the log is not whole.
+func (r *replica) recover(ctx context.Context) error {
+	if err := r.foreign(); err != nil {
+		return err
+	}
+	log, end, clock, err := r.readAll(ctx)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	was := r.copy.facts.Position
+	var theirs facts // as far as resets go
+	has := make(map[quota.ID]bool)
+	for _, record := range log {
+		theirs.Gen = max(theirs.Gen, record.Gen)
+		for _, e := range record.Entries {
+			has[e.ID] = true
+			if e.Kind == quota.KindReset && e.Gen > theirs.Void {
+				theirs.Void, theirs.VoidTo = e.Gen, e.Until.UnixMilli()
+			}
+		}
+	}
+	gen := theirs.Gen
+	fell := was.ID.Ms > r.copy.oldest() && gen <= r.copy.facts.Gen
+	var missing []quota.Entry
+	err = r.copy.with(func() error {
+		for e := range r.copy.all(quota.ID{}, false) {
+			stands := e.ID.Ms > r.copy.oldest() || r.copy.facts.Closed[e.Limit].ID == e.ID
+			if stands && !has[e.ID] && !theirs.voids(&e) {
+				missing = append(missing, e)
+			}
+		}
+		return nil
+	})
+	r.mu.Unlock()
+	if err != nil {
+		return r.unavailable(err)
+	}
+	lost := fell || len(missing) > 0
+	if lost {
+		r.setDown(errLost)
+		s := r.statement(Missing, clock)
+		for _, record := range log {
+			if !slices.Contains(s.Waits, record.Host) {
+				s.Waits = append(s.Waits, record.Host)
+			}
+		}
+		said := r.record(nil, s)
+		said.Gen = max(gen, said.Gen)
+		call := r.newCall(said)
+		call.At = end
+		out := r.call(ctx, call)
+		if out.Status != Done {
+			if out.Status <= Failed {
+				return out.Err
+			}
+			return errJoining
+		}
+		placed := Placed{At: out.At, Body: call.Body}
+		log = append(log, placedRecord{*ownRecord(out.At, call.Body), placed})
+	}
+	if err := r.adopt(log, missing); err != nil {
+		return r.unavailable(err)
+	}
+	if lost {
+		r.ledger.observe(Event{Credential: r.name, Kind: Restored, Records: len(missing)})
+	}
+	return r.ledger.Fold()
+}
+
+// foreign returns an error where the copy is one of a log in another store: what that one had
+// is not to be put back here unasked.
+func (r *replica) foreign() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	was, is := r.copy.facts.Store, r.ledger.store.Name()
+	if was == "" || was == is {
+		return nil
+	}
+	return fmt.Errorf("%w: credential %q: %w: that is in %s, and the configuration names %s: set it back, name another state_dir, "+
+		"or stop quotad and move ledger.db* away to go on with what is there", quota.ErrUnavailable, r.name, ErrForeign, was, is)
+}
+
+type placedRecord struct {
+	Record
+	at Placed
+}
+
+// readAll reads the log that is there from its beginning.
+func (r *replica) readAll(ctx context.Context) (log []placedRecord, end Position, clock time.Time, err error) {
+	for {
+		call := r.newCall(nil)
+		call.At = end
+		out := r.call(ctx, call)
+		switch out.Status {
+		case End:
+			return log, end, time.UnixMilli(out.Clock).UTC(), nil
+		case Behind:
+			for _, p := range out.Tail {
+				record, err := decodeRecord(p)
+				if err != nil {
+					return nil, end, clock, r.incomprehensible(err)
+				}
+				if err := r.ledger.recognize(&record); err != nil {
+					return nil, end, clock, err
+				}
+				log = append(log, placedRecord{record, p})
+				end = Position{ID: p.At, Tag: record.Tag}
+			}
+		case Lost:
+			log, end = nil, Position{}
+		default:
+			return nil, end, clock, out.Err
+		}
+		if ctx.Err() != nil {
+			return nil, end, clock, fmt.Errorf("%w: %w", quota.ErrUnavailable, ctx.Err())
+		}
+	}
+}
+
+// adopt takes a log that was read from its beginning into the copy, in one step.
+func (r *replica) adopt(log []placedRecord, missing []quota.Entry) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.copy.with(func() error {
+		c := r.copy
+		c.facts.Position, c.account.Clock, c.facts.Quiet = Position{}, 0, nil
+		c.account.views, r.maybe = nil, nil
+		for i := range missing {
+			if e, found := c.entry(missing[i].ID); found {
+				c.mark(&e, true)
+			}
+		}
+		for _, p := range log {
+			c.apply(p.at, &p.Record)
+		}
+		return nil
+	})
+}

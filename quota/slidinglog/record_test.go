@@ -1,0 +1,164 @@
+package slidinglog
+
+import (
+	"bytes"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"quotad/quota"
+)
+
+// someEntries are one of each kind, with all that a kind can say.
+func someEntries() []quota.Entry {
+	id := func(n int64) quota.ID { return awayID(1795260896123+n, uint64(n), 77) }
+	charges := []quota.Charge{{Limit: "daily", Units: 300}, {Limit: "search", Units: -300}}
+	until := time.UnixMilli(1795263096123).UTC()
+	return []quota.Entry{
+		{ID: id(1), Kind: quota.KindGrant, Gen: 3, Operation: "search.list", Count: 3, Charges: charges, By: "trending", Region: "US", Key: keyDigest("run/US/page-1")},
+		{ID: id(2), Kind: quota.KindGrant, Gen: quota.Unplaced, Outage: true, Operation: "list", Count: 1},
+		{ID: id(3), Kind: quota.KindSettlement, Gen: 3, Grant: id(1), SettledTo: 250, Before: charges, After: charges[:1], By: "@0"},
+		{ID: id(4), Kind: quota.KindAdjustment, Gen: 3, Asked: -500, Charges: charges[1:], Gives: []quota.Give{{Of: id(1), Units: 40}, {Of: id(2), Units: 1}}, By: "@0", Note: "checked upstream"},
+		{ID: id(5), Kind: quota.KindReset, Gen: 4, Note: "a new project", Until: until, By: "@1000"},
+		{ID: id(6), Kind: quota.KindClosing, Gen: 4, Limit: "daily", Note: "quotaExceeded", Until: until, By: "trending"},
+		{ID: id(7), Kind: quota.KindOpening, Gen: 4, Limit: "daily", Note: "it is open", By: "@0"},
+	}
+}
+
+// someRecords are one of each statement, one of all entries, and one without either.
+func someRecords() []Record {
+	head := Record{Tag: Tag{1, 2, 3}, Host: HostID{4, 5}, Run: 77, Gen: 3, Since: 1795260000000}
+	records := []Record{head}
+	head.Entries = someEntries()
+	records = append(records, head)
+	head.Entries = nil
+	for kind := Hello; kind <= Turn; kind++ {
+		said := head
+		said.Says = &Statement{Kind: kind, Waits: []HostID{{1}, {2, 3}}}
+		if kind == Hello {
+			said.Says = &Statement{Kind: Hello, Label: "web-1", Terms: []string{"daily: 10,000 a day", ""}, Longest: 24 * time.Hour}
+		}
+		records = append(records, said)
+	}
+	return records
+}
+
+var place = quota.ID{Ms: 1795260999999, Seq: 2}
+
+func TestRecordsAreReadBack(t *testing.T) {
+	for _, want := range someRecords() {
+		got, err := decodeRecord(Placed{place, want.Body()})
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%+v is read back as %+v, %v", want, got, err)
+		}
+	}
+}
+
+func TestEntriesAreReadBack(t *testing.T) {
+	for _, want := range someEntries() {
+		if want.Kind == quota.KindGrant {
+			want.Settled, want.SettledTo, want.SettledBy = true, 250, quota.ID{Ms: 7, Seq: 8}
+			want.GivenBack = []quota.Charge{{Limit: "daily", Units: 40}}
+			want.Void = true
+		}
+		got, err := decode(want.ID, encode(&want))
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%+v is read back as %+v, %v", want, got, err)
+		}
+	}
+}
+
+// A new entry gets its name from the place of its record: no two have the same.
+func TestNewEntriesGetNamesOfTheirPlace(t *testing.T) {
+	r := Record{Run: 77, Gen: 3}
+	for range mostGrants {
+		r.Entries = append(r.Entries, quota.Entry{Kind: quota.KindGrant, Gen: quota.Unplaced, Count: 1})
+	}
+	var ids []quota.ID
+	for _, seq := range []int64{0, 1, 2} {
+		got, err := decodeRecord(Placed{quota.ID{Ms: place.Ms, Seq: seq}, r.Body()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, e := range got.Entries {
+			if e.Gen != 3 || e.ID.Ms != place.Ms || e.ID != newID(quota.ID{Ms: place.Ms, Seq: seq}, i, 77) {
+				t.Fatalf("entry %d is %+v", i, e)
+			}
+			ids = append(ids, e.ID)
+		}
+	}
+	if !slices.IsSortedFunc(ids, quota.ID.Compare) || len(slices.Compact(ids)) != 3*mostGrants {
+		t.Error("names of one instant are not in the order of their places, each once")
+	}
+}
+
+// Records of other versions, and kinds of entries that this one does not know, are said to be
+// so: nobody decides without them.
+func TestRecordsOfAnotherVersion(t *testing.T) {
+	r := Record{Entries: someEntries()[:1]}
+	for name, change := range map[string]func([]byte) []byte{
+		"version": func(b []byte) []byte { b[len(Tag{})]++; return b },
+		"loan":    func(b []byte) []byte { return append(b, byte(len(kinds)), 0) },
+		"kind":    func(b []byte) []byte { return append(b, byte(Turn)+1, 0) },
+		"account": func([]byte) []byte { return []byte("3 1795260896123 0") },
+		"nothing": func([]byte) []byte { return nil },
+	} {
+		if got, err := decodeRecord(Placed{place, change(r.Body())}); err != ErrVersion {
+			t.Errorf("%s: read as %+v, %v", name, got, err)
+		}
+	}
+}
+
+// FuzzDecodeRecord reads records as a store may hold them that others write to: each is
+// refused, or is one that is written and read back as the same.
+func FuzzDecodeRecord(f *testing.F) {
+	for _, r := range someRecords() {
+		f.Add(r.Body())
+		f.Add(r.Body()[:len(r.Body())/2])
+	}
+	head := (&Record{}).Body()
+	f.Add(append(head[:len(head)-1:len(head)-1], 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f)) // of its Since
+	f.Add(append((&Record{}).Body(), 2, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		r, err := decodeRecord(Placed{place, bytes.Clone(body)})
+		if err != nil {
+			return
+		}
+		again, err := decodeRecord(Placed{place, r.Body()})
+		if err != nil || !reflect.DeepEqual(again, r) {
+			t.Errorf("%+v is read back as %+v, %v", r, again, err)
+		}
+		for _, e := range r.Entries {
+			readBack(t, e)
+			for _, amount := range append([]quota.Charge{{Units: e.Count}, {Units: e.SettledTo}}, e.Charges...) {
+				if amount.Units < -quota.MaxUnits || amount.Units > quota.MaxUnits {
+					t.Errorf("%d units are more than there are", amount.Units)
+				}
+			}
+		}
+	})
+}
+
+// readBack holds that a table has an entry as it is.
+func readBack(t *testing.T, e quota.Entry) {
+	t.Helper()
+	if again, err := decode(e.ID, encode(&e)); err != nil || !reflect.DeepEqual(again, e) {
+		t.Errorf("%+v is read back as %+v, %v", e, again, err)
+	}
+}
+
+// FuzzDecodeEntry reads entries as a damaged table may hold them.
+func FuzzDecodeEntry(f *testing.F) {
+	for _, e := range someEntries() {
+		f.Add(encode(&e))
+	}
+	f.Add([]byte{0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f})
+	f.Fuzz(func(t *testing.T, value []byte) {
+		if e, err := decode(place, bytes.Clone(value)); err == nil {
+			readBack(t, e)
+		} else if !reflect.DeepEqual(e, quota.Entry{}) {
+			t.Errorf("a refused entry is %+v", e)
+		}
+	})
+}

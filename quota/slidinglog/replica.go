@@ -1,0 +1,364 @@
+package slidinglog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"quotad/quota"
+)
+
+// A replica is this host's copy of the log of a credential, with how it stands: it serves,
+// or it says why not.
+type replica struct {
+	ledger *Ledger
+	name   string
+
+	// turn is held from a decision until what it wrote is in the copy, and while the log is
+	// followed. It guards what comes before kick.
+	turn chan struct{}
+
+	waitedFor Tag           // the quiet period that is waited for
+	waited    time.Duration // for how long, as far as this host has looked at it
+	looked    time.Time     // when it did last
+
+	mu         sync.Mutex // guards what follows; nobody waits with it held
+	copy       *Copy
+	maybe      *attempt          // whose outcome is not known
+	configured *quota.Credential // nil until SetCredentials
+	policy     Policy
+	refused    error     // why it does not serve; nil: it does
+	terms      []string  // what configured counts, in words
+	since      time.Time // of refused
+	following  bool      // somebody follows the log
+	tried      time.Time // when somebody did last
+	heard      int64     // the store's clock, in ms, when it was heard last
+	heardAt    time.Time // when that was
+	yieldTo    HostID    // the host that is let go first
+	yieldUntil time.Time
+}
+
+// An attempt is a call that may have been carried out. Until that is known, what it would
+// have granted counts.
+type attempt struct {
+	call    Call
+	charges []quota.Charge
+	keys    map[string]bool
+}
+
+var (
+	errJoining   = fmt.Errorf("%w: its log is being read", quota.ErrUnavailable)
+	errLost      = fmt.Errorf("%w: it was flushed, evicted or replaced by an older copy", quota.ErrLost)
+	errReplaying = fmt.Errorf("%w: what was granted during an outage is being booked", quota.ErrUnavailable)
+)
+
+func newReplica(l *Ledger, name string) (*replica, error) {
+	c, err := openCopy(l.file, name)
+	if err != nil {
+		return nil, err
+	}
+	r := &replica{ledger: l, name: name, turn: make(chan struct{}, 1), copy: c}
+	if l.store != nil {
+		r.refused, r.since = errJoining, l.clock()
+	}
+	return r, nil
+}
+
+func (r *replica) configure(c *quota.Credential, p Policy) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.configured, r.policy, r.copy.credential, r.terms = c, p, c, termsOf(c)
+	r.wake()
+}
+
+// wake has the log followed at once.
+func (r *replica) wake() {
+	select {
+	case r.ledger.kick <- struct{}{}:
+	default:
+	}
+}
+
+func (r *replica) take(ctx context.Context) error {
+	select {
+	case r.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", quota.ErrUnavailable, ctx.Err())
+	}
+}
+
+func (r *replica) end() { <-r.turn }
+
+// serving returns why the replica does not serve.
+func (r *replica) serving() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.refused
+}
+
+// ready returns why the copy grants nothing: others have said that the log is not whole, or
+// it lacks what this host has. mu is held.
+func (r *replica) ready() error {
+	switch {
+	case r.copy.facts.Quiet != nil:
+		return quota.ErrRecovering
+	case r.ledger.store != nil && r.copy.facts.Unplaced > 0:
+		return errReplaying
+	}
+	return nil
+}
+
+// away tells whether an error is an outage, in which requests are decided by policy.
+func away(err error) bool {
+	unreachable := errors.Is(err, quota.ErrUnavailable) || errors.Is(err, quota.ErrOutcomeUnknown)
+	return unreachable && !errors.Is(err, quota.ErrLost) && !errors.Is(err, quota.ErrRecovering) && !errors.Is(err, quota.ErrContended) &&
+		!errors.Is(err, ErrVersion) && !errors.Is(err, ErrForeign)
+}
+
+// setDown records why the replica does not serve.
+func (r *replica) setDown(err error) {
+	r.mu.Lock()
+	was := r.refused
+	if r.refused = err; was == nil {
+		r.since = r.ledger.clock()
+	}
+	r.mu.Unlock()
+	if was != nil && was != errJoining && kindOf(was) == kindOf(err) {
+		return
+	}
+	r.ledger.observe(Event{Credential: r.name, Kind: kindOf(err), Err: err})
+	r.wake()
+}
+
+func kindOf(err error) EventKind {
+	if errors.Is(err, quota.ErrLost) || errors.Is(err, quota.ErrRecovering) {
+		return LostLog
+	}
+	return Down
+}
+
+// setUp has the replica serve.
+func (r *replica) setUp(units quota.Units) {
+	r.mu.Lock()
+	was, took := r.refused, r.ledger.clock().Sub(r.since)
+	r.refused = nil
+	if name := r.ledger.store.Name(); r.copy.facts.Store != name {
+		r.copy.facts.Store, r.copy.dirty = name, true
+	}
+	r.mu.Unlock()
+	if was != nil && was != errJoining {
+		r.ledger.observe(Event{Credential: r.name, Kind: Up, Took: took, Units: units})
+	}
+}
+
+// estimate returns the store's time as far as it is known without asking, which is never
+// later than it is.
+func (r *replica) estimate() time.Time {
+	if r.ledger.store == nil {
+		return r.ledger.clock()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.estimated()
+}
+
+func (r *replica) estimated() time.Time {
+	ms := r.heard
+	if !r.heardAt.IsZero() {
+		ms += max(0, r.ledger.clock().Sub(r.heardAt)).Milliseconds()
+	} else {
+		ms = max(ms, r.ledger.clock().UnixMilli()) // nobody was heard yet
+	}
+	return time.UnixMilli(ms).UTC()
+}
+
+// call carries out a call, again and again while its outcome is open, and records the clock.
+func (r *replica) call(ctx context.Context, call Call) Outcome {
+	var out Outcome
+	for try := range 3 {
+		if try > 0 {
+			r.ledger.pause(ctx, time.Millisecond<<(2*try))
+		}
+		out = r.ledger.store.Append(ctx, []Call{call})[0]
+		if out.Status > Failed || ctx.Err() != nil {
+			break
+		}
+	}
+	r.hear(out)
+	return out
+}
+
+func (r *replica) hear(out Outcome) {
+	if out.Status <= Failed {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.heard, r.heardAt = out.Clock, r.ledger.clock()
+}
+
+// look asks for what stands behind the position.
+func (r *replica) look(ctx context.Context) Outcome { return r.call(ctx, r.newCall(nil)) }
+
+// newCall returns a call at the copy's position, with a record or without one.
+func (r *replica) newCall(record *Record) Call {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	call := Call{Credential: r.name, At: r.copy.facts.Position, Keep: r.copy.keep(), NotAfter: 1<<53 - 1}
+	if record != nil {
+		call.Body, call.Floor = record.Body(), record.floor()
+	}
+	return call
+}
+
+// record returns a record of entries, or of a statement.
+func (r *replica) record(entries []quota.Entry, says *Statement) *Record {
+	host, run := r.ledger.self()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return &Record{Tag: r.ledger.newTag(), Host: host, Run: run, Gen: r.copy.facts.Gen, Since: r.copy.facts.Since, Entries: entries, Says: says}
+}
+
+// catchUp takes records of other hosts into the copy.
+func (r *replica) catchUp(tail []Placed) error {
+	for _, p := range tail {
+		record, err := decodeRecord(p)
+		if err != nil {
+			return r.incomprehensible(err)
+		}
+		if err := r.ledger.recognize(&record); err != nil {
+			return err
+		}
+		if err := r.enter(p, &record); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *replica) incomprehensible(err error) error {
+	return fmt.Errorf("%w: credential %q: %w: run the same version of quotad on every host, or begin a new log under another key_prefix", quota.ErrUnavailable, r.name, err)
+}
+
+// enter takes a record that stands in the log into the copy.
+func (r *replica) enter(p Placed, record *Record) error {
+	host, _ := r.ledger.self()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.maybe = nil // it is this record, or cannot be carried out any more: the log has gone on
+	switch {
+	case record.Says != nil && record.Says.Kind == Turn && record.Host != host:
+		r.yieldTo, r.yieldUntil = record.Host, r.ledger.clock().Add(turnTime)
+	case record.Host == r.yieldTo:
+		r.yieldTo = HostID{}
+	}
+	return r.copy.with(func() error {
+		r.copy.apply(p, record)
+		return nil
+	})
+}
+
+func tagOf(body []byte) (t Tag) {
+	copy(t[:], body)
+	return t
+}
+
+// The kinds of frames in the tail: the place of a record, or that it has none yet, and the
+// record.
+const (
+	framePlaced   = 'P'
+	frameUnplaced = 'U'
+)
+
+func frame(kind byte, at quota.ID, body []byte) []byte {
+	b := append(make([]byte, 0, 24+len(body)), kind)
+	return append(appendID(b, at), body...)
+}
+
+// keepOwn writes a record of this host that stands in the log into the tail, and takes it
+// into the copy.
+func (r *replica) keepOwn(at quota.ID, body []byte) error {
+	record, err := decodeRecord(Placed{at, body})
+	if err != nil {
+		return err
+	}
+	l := r.ledger
+	l.gate.RLock()
+	defer l.gate.RUnlock()
+	written := l.file.Append(r.name, frame(framePlaced, at, body), l.store == nil)
+	if written != nil && l.store == nil {
+		return written
+	}
+	return errors.Join(written, r.enter(Placed{at, body}, &record))
+}
+
+// read calls f on the copy, as of a clock and the account's time, after a look where that is
+// to be had. When the store cannot be reached, the copy is as it was.
+func (r *replica) read(ctx context.Context, c *quota.Credential, f func(clock, now time.Time)) error {
+	r.glance(ctx)
+	clock := r.estimate()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if errors.Is(r.refused, ErrVersion) {
+		return r.refused
+	}
+	r.copy.credential = c
+	return r.unavailable(r.copy.with(func() error {
+		f(clock, r.copy.advance(clock))
+		return nil
+	}))
+}
+
+// unavailable says of an error of the file that nothing was decided.
+func (r *replica) unavailable(err error) error {
+	if err == nil || errors.Is(err, quota.ErrUnavailable) || errors.Is(err, quota.ErrOutcomeUnknown) {
+		return err
+	}
+	return fmt.Errorf("%w: credential %q: %w", quota.ErrUnavailable, r.name, err)
+}
+
+// glance looks at the log, unless somebody else is calling already.
+func (r *replica) glance(ctx context.Context) {
+	if err := r.serving(); r.ledger.store == nil || err != nil && err != errJoining {
+		return
+	}
+	select {
+	case r.turn <- struct{}{}:
+		defer r.end()
+	default:
+		return
+	}
+	if r.joined(ctx) != nil {
+		return
+	}
+	for known, err := false, error(nil); !known && err == nil; {
+		_, known, err = r.learn(ctx, r.look(ctx))
+	}
+}
+
+// health adds what an operator should know.
+func (r *replica) health(h *quota.Health) {
+	now := r.estimate()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f := &r.copy.facts
+	if by := f.Position.ID.Time().Sub(now); by > ahead {
+		h.Warnings = append(h.Warnings, fmt.Sprintf("credential %q: the newest entry of its log is %v ahead of the clock, so that nothing leaves a window until %s: set the clock right, or quotactl reset %s",
+			r.name, by.Round(time.Second), f.Position.ID.Time().Format(time.RFC3339), r.name))
+	}
+	if r.ledger.store == nil {
+		return
+	}
+	host, _ := r.ledger.self()
+	h.Warnings = append(h.Warnings, f.differences(host, now, r.name)...)
+	if r.refused == nil || r.configured == nil {
+		return
+	}
+	h.State, h.Reachable = fmt.Sprintf("%s: %v", r.name, r.refused), false
+	if spent := f.awayUnits(r.copy.oldest()); spent > 0 && f.Unplaced > 0 {
+		h.Warnings = append(h.Warnings, fmt.Sprintf("%s: %s of %s are granted without the ledger", r.name, quota.Thousands(spent), r.policy.Units.Text()))
+	}
+}

@@ -1,0 +1,243 @@
+package slidinglog
+
+import (
+	"math"
+	"slices"
+
+	"quotad/quota"
+)
+
+// put adds an entry to the set. Placed says that the log has it.
+func (c *Copy) put(e quota.Entry, placed bool) {
+	void := c.facts.voids(&e)
+	late := c.gone(e.ID) && e.Kind != quota.KindClosing && (e.Kind != quota.KindReset || e.Gen <= c.facts.Void)
+	if void || late {
+		return
+	}
+	c.expires = min(c.expires, e.ID.Ms)
+	if have, found := c.entry(e.ID); found {
+		c.found(have, e.Gen, placed)
+		return
+	}
+	switch e.Kind {
+	case quota.KindGrant:
+		e = c.joined(e)
+	case quota.KindReset:
+		c.reset(&e)
+	case quota.KindClosing, quota.KindOpening:
+		c.close(&e)
+	}
+	c.facts.Newest = max(c.facts.Newest, e.Gen)
+	c.set(e)
+	c.account.Add(&e)
+	if !placed {
+		c.mark(&e, true)
+	}
+	c.correct(&e)
+}
+
+// found takes an entry for placed that the set has already.
+func (c *Copy) found(have quota.Entry, gen int64, placed bool) {
+	if !placed {
+		return
+	}
+	c.mark(&have, false)
+	if have.Gen == quota.Unplaced {
+		have.Gen = gen
+		c.set(have)
+	}
+}
+
+// voids tells whether a reset has voided an entry: not one that was never placed, nor one
+// that is later than the log was then.
+func (f *facts) voids(e *quota.Entry) bool {
+	return e.Gen != quota.Unplaced && e.Gen < f.Void && e.ID.Ms <= f.VoidTo
+}
+
+// reset voids what is of a lower generation.
+func (c *Copy) reset(by *quota.Entry) {
+	if by.Gen <= c.facts.Void {
+		return
+	}
+	gen := by.Gen
+	c.facts.Void, c.facts.VoidTo = gen, by.Until.UnixMilli()
+	type keeper struct {
+		quota.Entry
+		lacking bool
+	}
+	var kept []keeper
+	add := func(e quota.Entry) {
+		if !c.facts.voids(&e) && !slices.ContainsFunc(kept, func(k keeper) bool { return k.ID == e.ID }) {
+			if e.Kind == quota.KindGrant { // what corrects it is kept, and put again, too
+				e.Settled, e.SettledTo, e.SettledBy, e.GivenBack, e.Void = false, 0, quota.ID{}, nil, false
+			}
+			kept = append(kept, keeper{e, c.marked(e.ID)})
+		}
+	}
+	from := quota.ID{Ms: c.facts.VoidTo, Seq: math.MaxInt64}
+	if c.facts.Newest >= gen { // the reset was put back behind what followed it
+		from = quota.ID{}
+	}
+	for e := range c.all(from, false) {
+		add(e)
+	}
+	for _, e := range c.unplaced(c.facts.Unplaced) {
+		add(e)
+	}
+	clear(c.entries)
+	clear(c.names)
+	clear(c.marks)
+	c.order, c.tables = nil, noTables{}
+	c.stamp++
+	c.emptied, c.dirty = c.stamp, true
+	c.account.views = nil
+	c.facts.Gen = max(c.facts.Gen, gen)
+	c.facts.Since, c.facts.Unplaced, c.facts.Missing, c.facts.Loose = 0, 0, 0, nil
+	c.facts.Expired, c.expires = quota.ID{}, 0
+	clear(c.facts.Closed)
+	c.follow()
+	slices.SortFunc(kept, func(x, y keeper) int { return x.ID.Compare(y.ID) })
+	for _, e := range kept {
+		c.put(e.Entry, !e.lacking)
+	}
+}
+
+// close records what closes or opens a limit, unless something newer does.
+func (c *Copy) close(e *quota.Entry) {
+	if held, ok := c.facts.Closed[e.Limit]; ok && e.ID.Less(held.ID) {
+		return
+	}
+	c.facts.Closed[e.Limit] = closing{ID: e.ID, Until: e.Until, Says: e.Note, By: e.By}
+	c.account.Closed = c.facts.closed()
+}
+
+// closing returns the entry by which a limit is closed, if it is.
+func (c *Copy) closing(held closing) (e quota.Entry, found bool) {
+	if held.Until.IsZero() {
+		return e, false
+	}
+	err := c.with(func() error {
+		e, found = c.entry(held.ID)
+		return nil
+	})
+	return e, found && err == nil
+}
+
+// joined returns a grant that comes into the set. Where another one is of the same request,
+// the later one counts for both: as much as the greater did, and as it was settled last.
+func (c *Copy) joined(e quota.Entry) quota.Entry {
+	if e.Key == "" {
+		return e
+	}
+	id, taken := c.named(e.Key)
+	other, found := c.entry(id)
+	if !taken || !found || other.Kind != quota.KindGrant || !c.together(id, e.ID) {
+		if !taken || id.Less(e.ID) {
+			c.setName(e.Key, e.ID)
+		}
+		return e
+	}
+	was := other
+	if other.ID.Less(e.ID) {
+		c.setName(e.Key, e.ID)
+		join(&e, &other)
+	} else {
+		join(&other, &e)
+	}
+	c.set(other)
+	c.account.Change(&was, &other)
+	return e
+}
+
+// join has the later grant of a request count in the place of the earlier one, too.
+func join(later, earlier *quota.Entry) {
+	if quota.Max(earlier.Charges) > quota.Max(later.Charges) {
+		later.Count = earlier.Count
+	}
+	charges := slices.Clone(later.Charges)
+	for _, charge := range earlier.Charges {
+		if i := slices.IndexFunc(charges, func(c quota.Charge) bool { return c.Limit == charge.Limit }); i >= 0 {
+			charges[i].Units = max(charges[i].Units, charge.Units)
+		} else {
+			charges = append(charges, charge)
+		}
+	}
+	later.Charges = charges
+	if earlier.Settled && later.SettledBy.Less(earlier.SettledBy) {
+		later.Settled, later.SettledTo, later.SettledBy = true, earlier.SettledTo, earlier.SettledBy
+	}
+	for _, given := range earlier.GivenBack {
+		later.GiveBack(given.Limit, given.Units)
+	}
+	earlier.Void, earlier.GivenBack = true, nil
+}
+
+// together tells whether two ids were in a window at the same time.
+func (c *Copy) together(x, y quota.ID) bool {
+	if c.credential == nil {
+		return false
+	}
+	if y.Less(x) {
+		x, y = y, x
+	}
+	return slices.ContainsFunc(c.credential.Limits, func(l quota.Limit) bool {
+		after, _ := l.Window.Bounds(y.Time())
+		return x.Ms > after.UnixMilli()
+	})
+}
+
+// correct applies what an entry changes of others, and what others change of it.
+func (c *Copy) correct(e *quota.Entry) {
+	for _, of := range corrects(e) {
+		c.applyTo(e, of)
+	}
+	late := c.facts.Loose
+	c.facts.Loose = nil
+	for _, l := range late {
+		if l.Of != e.ID {
+			c.facts.Loose = append(c.facts.Loose, l)
+		} else if by, found := c.entry(l.By); found {
+			c.applyTo(&by, l.Of)
+		}
+	}
+}
+
+// corrects returns the entries that an entry changes.
+func corrects(e *quota.Entry) (ids []quota.ID) {
+	if e.Kind == quota.KindSettlement {
+		return []quota.ID{e.Grant}
+	}
+	for _, give := range e.Gives {
+		ids = append(ids, give.Of)
+	}
+	return ids
+}
+
+// applyTo applies a correction to one of the entries that it names.
+func (c *Copy) applyTo(by *quota.Entry, of quota.ID) {
+	was, found := c.entry(of)
+	if found && was.Void {
+		if id, ok := c.named(was.Key); ok {
+			was, found = c.entry(id)
+		}
+	}
+	if !found {
+		c.facts.Loose = append(c.facts.Loose, loose{By: by.ID, Of: of})
+		return
+	}
+	is := was
+	if by.Kind == quota.KindSettlement {
+		if is.Settled && by.ID.Less(is.SettledBy) {
+			return
+		}
+		is.Settled, is.SettledTo, is.SettledBy = true, by.SettledTo, by.ID
+	} else {
+		for _, give := range by.Gives {
+			if give.Of == of {
+				is.GiveBack(by.Charges[0].Limit, give.Units)
+			}
+		}
+	}
+	c.set(is)
+	c.account.Change(&was, &is)
+}

@@ -1,0 +1,68 @@
+package slidinglog_test
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"quotad/quota/seedtest"
+)
+
+// historiesVariable says how many histories TestSimulation plays.
+const historiesVariable = "QUOTAD_TEST_HISTORIES"
+
+// TestSimulation plays histories of several hosts on one store: calls are lost, late and in
+// races, hosts freeze, die, are cloned and lose their files, the store is flushed, restored
+// and fails over, clocks step. Each history ends in peace, in which all that was told must
+// have come back.
+func TestSimulation(t *testing.T) {
+	n := 400
+	if text := os.Getenv(historiesVariable); text != "" {
+		var err error
+		if n, err = strconv.Atoi(text); err != nil {
+			t.Fatalf("%s: %v", historiesVariable, err)
+		}
+	}
+	seed := seedtest.Seed(t, 1)
+	var (
+		mu    sync.Mutex // guards what follows
+		total simCounts
+		bad   []uint64
+		next  uint64
+	)
+	var workers sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() {
+			for {
+				mu.Lock()
+				s := next
+				next++
+				stop := s >= uint64(n) || len(bad) > 0
+				mu.Unlock()
+				if stop {
+					return
+				}
+				w := newWorld(seed+s, false)
+				w.play()
+				mu.Lock()
+				total.add(w.counts)
+				if w.failed != "" {
+					bad = append(bad, seed+s)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	workers.Wait()
+	t.Logf("%d histories: %s", next, strings.Trim(fmt.Sprintf("%+v", total), "{}"))
+	for _, s := range bad {
+		w := newWorld(s, true)
+		w.play()
+		t.Errorf("seed %d: %s\n%s", s, w.failed, strings.Join(w.trace, "\n"))
+		return
+	}
+}

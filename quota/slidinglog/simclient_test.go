@@ -1,0 +1,176 @@
+package slidinglog_test
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"quotad/quota"
+	"quotad/quota/slidinglog"
+)
+
+func (h *simHost) time(ms int64) time.Time {
+	return time.UnixMilli(h.w.now + h.w.offset + ms).UTC()
+}
+
+func (h *simHost) creds() []*quota.Credential { return []*quota.Credential{h.c} }
+
+// A told is a grant as its caller was told of it.
+type told struct {
+	id     quota.ID
+	key    string
+	units  quota.Units
+	by     *simHost
+	host   slidinglog.HostID
+	at     int64 // of the world
+	outage bool
+	void   bool // a reset, or the loss of its file, has made it void
+	soft   bool // the crash of a machine may have taken it, if the store loses it too
+}
+
+// client asks the host for something, as clients do.
+func (h *simHost) client() {
+	w := h.w
+	switch n := w.rand.IntN(100); {
+	case n < 74:
+		h.acquire()
+	case n < 86 && len(w.oracle.told) > 0:
+		h.settle()
+	case n < 90:
+		h.adjust()
+	case n < 92:
+		h.closeLimit()
+	case n == 92 && w.rand.IntN(2) == 0:
+		h.reset()
+	default:
+		if _, err := h.ledger.Usage(h.ctx, h.c); err != nil && h.ctx.Err() == nil && !known(err) {
+			w.fail("usage: %v", err)
+		}
+	}
+}
+
+func (h *simHost) acquire() {
+	w := h.w
+	operation := []string{"one", "one", "seven", "seven", "twenty"}[w.rand.IntN(5)]
+	r := quota.Request{Credential: "api", Operation: operation, Count: 1}
+	if w.rand.IntN(6) == 0 {
+		r.AtMost, r.Count = true, 9
+	}
+	if w.rand.IntN(3) == 0 {
+		r.Caller = quota.Caller{Job: "backfill", Run: "r"}
+	}
+	if w.rand.IntN(2) == 0 { // asked at any host, as long as there is no answer
+		r.RequestID = fmt.Sprint(w.rand.IntN(12))
+		r.Operation, r.Count, r.AtMost, r.Caller = "seven", 1, false, quota.Caller{}
+		if r.RequestID[0]%2 == 0 {
+			r.AtMost, r.Count = true, 2
+		}
+	}
+	charges, err := h.c.Charges(r.Operation, r.Count, r.Caller.Job)
+	if err != nil {
+		w.fail("charges: %v", err)
+		return
+	}
+	asks := []quota.Ask{{Request: r, Charges: charges}}
+	if r.RequestID == "" && w.rand.IntN(4) == 0 {
+		asks = append(asks, asks[0])
+	}
+	host := h.ledger.Host()
+	decisions, err := h.ledger.Acquire(h.ctx, h.c, asks)
+	if h.ctx.Err() != nil {
+		return
+	}
+	if err != nil {
+		w.counts.refusals++
+		if !known(err) {
+			w.fail("acquire: %v", err)
+		}
+		w.say("%s: %s %d %s: %v", h.name, r.Operation, r.Count, r.RequestID, err)
+		return
+	}
+	for i, d := range decisions {
+		w.answered(h, host, asks[i], d)
+	}
+}
+
+func (w *world) answered(h *simHost, host slidinglog.HostID, ask quota.Ask, d quota.Decision) {
+	switch {
+	case d.Err != nil:
+		w.counts.refusals++
+	case !d.Granted():
+		w.counts.denials++
+		if d.RetryAt.IsZero() && d.Reason != quota.RequestIDConflict {
+			w.fail("a denial without a time: %+v", d)
+		}
+	default:
+		_, id, err := quota.ParseGrantID(d.GrantID)
+		if err != nil {
+			w.fail("%v", err)
+			return
+		}
+		if d.Replayed {
+			w.counts.replays++
+		} else if d.Outage {
+			w.counts.away++
+		} else {
+			w.counts.grants++
+		}
+		w.oracle.tell(told{id: id, key: ask.Key(), units: d.Units, by: h, host: host, at: w.now, outage: d.Outage}, d.Replayed)
+	}
+	w.say("%s: %s %d %q: %s%v %s replayed=%v outage=%v %v", h.name, ask.Operation, ask.Count, ask.RequestID, d.Reason, d.Err, d.GrantID, d.Replayed, d.Outage, d.Units)
+}
+
+// known tells the errors that a client may be answered.
+func known(err error) bool {
+	return errors.Is(err, quota.ErrUnavailable) || errors.Is(err, quota.ErrOutcomeUnknown)
+}
+
+func (h *simHost) settle() {
+	w := h.w
+	all := w.oracle.told
+	one := all[len(all)-1-w.rand.IntN(min(len(all), 8))]
+	units := quota.Units(w.rand.IntN(int(one.units) + 3))
+	d, err := h.ledger.Settle(h.ctx, h.c, quota.Settlement{Grant: one.id, Units: units, Caller: quota.Caller{UID: 1}})
+	if h.ctx.Err() != nil {
+		return
+	}
+	w.say("%s: settle %s to %d: %v %v", h.name, one.id, units, d.Reason, err)
+	if err != nil && !known(err) {
+		w.fail("settle: %v", err)
+	}
+	if err == nil && d.Granted() {
+		w.counts.settles++
+	}
+}
+
+func (h *simHost) adjust() {
+	w := h.w
+	a := quota.Adjustment{Limit: "window", Units: w.rand.Int64N(30) - 20, Caller: quota.Caller{UID: 0}, Note: "n"}
+	if a.Units == 0 {
+		return
+	}
+	d, err := h.ledger.Adjust(h.ctx, h.c, a)
+	if h.ctx.Err() == nil {
+		w.say("%s: adjust %d: %v %v", h.name, a.Units, d.Units, err)
+	}
+}
+
+func (h *simHost) closeLimit() {
+	w := h.w
+	k := quota.Closing{Limit: "share", Says: "so", Caller: quota.Caller{UID: 0}}
+	if w.rand.IntN(3) > 0 {
+		k.Until = h.time(w.rand.Int64N(4000))
+	}
+	changed, err := h.ledger.CloseLimit(h.ctx, h.c, k)
+	if h.ctx.Err() == nil {
+		w.say("%s: close until %v: %v %v", h.name, k.Until, changed, err)
+	}
+}
+
+func (h *simHost) reset() {
+	err := h.ledger.Reset(h.ctx, h.c, quota.Caller{UID: 0}, "again")
+	if h.ctx.Err() == nil {
+		h.w.counts.resets++
+		h.w.say("%s: reset: %v", h.name, err)
+	}
+}

@@ -1,0 +1,136 @@
+package slidinglog_test
+
+import (
+	"quotad/quota/ledgertest"
+)
+
+// strike does to the world what may happen to it.
+func (w *world) strike() {
+	w.counts.faults++
+	alive := w.alive()
+	var h *simHost
+	if len(alive) > 0 {
+		h = alive[w.rand.IntN(len(alive))]
+	}
+	switch n := w.rand.IntN(22); {
+	case n < 3:
+		w.say("flush")
+		w.losing()
+		w.store.Flush("api")
+	case n < 5 && len(w.past) > 0:
+		back := 1 + w.rand.IntN(min(len(w.past), 6))
+		w.say("restore an older copy, of %d before", back)
+		w.losing()
+		w.store.Restore(w.past[len(w.past)-back])
+	case n < 7:
+		n := 1 + w.rand.IntN(4)
+		w.say("failover loses %d", n)
+		w.losing()
+		w.store.DropLast(n)
+		w.offset += w.rand.Int64N(600) - 500
+	case n < 9:
+		w.past = append(w.past, w.store.Snapshot())
+	case h == nil:
+		w.revive()
+	case n < 12:
+		w.counts.freezes++
+		h.frozen = w.now + w.rand.Int64N(5000)
+		w.say("freeze %s until %d", h.name, h.frozen%1_000_000)
+	case n < 14:
+		w.counts.kills++
+		w.say("kill %s", h.name)
+		h.end(false)
+		h.begin()
+	case n == 14:
+		w.counts.crashes++
+		w.say("the machine of %s crashes", h.name)
+		w.oracle.crashed(h)
+		h.end(true)
+		h.begin()
+	case n == 15:
+		w.counts.cuts++
+		h.cutUntil = w.now + w.rand.Int64N(4000)
+		w.say("cut off %s until %d", h.name, h.cutUntil%1_000_000)
+	case n == 16:
+		w.counts.cuts++
+		for _, h := range alive {
+			h.cutUntil = w.now + w.rand.Int64N(2500)
+		}
+		w.say("cut off all")
+	case n == 17:
+		w.counts.clocks++
+		by := []int64{1000, -1000, 3000, -3000}[w.rand.IntN(4)]
+		w.say("the store's clock steps by %d", by)
+		w.offset += by
+	case n == 18 && len(w.hosts) < 6:
+		w.counts.newHosts++
+		if file := h.file.Clone(); w.rand.IntN(3) == 0 && h.next == nil {
+			w.counts.clones++
+			clone := w.addHost(file)
+			w.say("%s is a clone of %s", clone.name, h.name)
+		} else {
+			w.say("%s is new", w.addHost(ledgertest.NewMemFile()).name)
+		}
+	case n == 19:
+		w.counts.lostFiles++
+		w.say("%s loses its file", h.name)
+		w.oracle.lostFile(h)
+		h.end(false)
+		h.file = ledgertest.NewMemFile()
+		h.begin()
+	case n == 20:
+		w.counts.fullDisks++
+		h.fullUntil = w.now + w.rand.Int64N(3000)
+		w.say("the disk of %s is full until %d", h.name, h.fullUntil%1_000_000)
+	case n == 21:
+		w.counts.reloads++
+		h.c = simCredential(60)
+		if w.rand.IntN(2) == 0 {
+			h.c.Limits[1].Units = 20
+		}
+		w.say("%s reads its configuration again", h.name)
+		if h.next == nil {
+			if err := h.ledger.SetCredentials(h.creds(), simPolicies()); err != nil {
+				w.fail("reload: %v", err)
+			}
+		}
+	}
+}
+
+// losing notes that the store loses records.
+func (w *world) losing() {
+	w.counts.losses++
+	w.oracle.losing()
+}
+
+func (w *world) alive() (alive []*simHost) {
+	for _, h := range w.hosts {
+		if !h.gone && h.ledger != nil {
+			alive = append(alive, h)
+		}
+	}
+	return alive
+}
+
+func (w *world) revive() {
+	for _, h := range w.hosts {
+		if !h.gone && h.ledger == nil {
+			h.begin()
+		}
+	}
+}
+
+// heal ends all faults.
+func (w *world) heal() {
+	w.say("peace")
+	w.peace = true
+	for _, call := range w.late {
+		w.carryOut(nil, call.calls)
+	}
+	w.late = nil
+	w.offset = max(w.offset, -1000)
+	for _, h := range w.hosts {
+		h.frozen, h.cutUntil, h.fullUntil = 0, 0, 0
+	}
+	w.revive()
+}

@@ -1,0 +1,406 @@
+package slidinglog_test
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"quotad/quota"
+	"quotad/quota/slidinglog"
+)
+
+// An oracle knows what clients were told and what stands in the log, and adds both up by
+// itself, in the simplest way there is.
+type oracle struct {
+	w       *world
+	told    []*told
+	loss    int64 // when the store lost records last
+	missing int64 // when a host said so last
+	reset   int64 // what is not later than this was voided, in ms
+	decoded map[slidinglog.Position]slidinglog.Record
+}
+
+func newOracle(w *world) oracle {
+	return oracle{w: w, decoded: make(map[slidinglog.Position]slidinglog.Record)}
+}
+
+func (o *oracle) record(p slidinglog.Placed) slidinglog.Record {
+	at := slidinglog.Position{ID: p.At, Tag: slidinglog.Tag(p.Body)}
+	if r, ok := o.decoded[at]; ok {
+		return r
+	}
+	r, err := slidinglog.DecodeRecord(p)
+	o.decoded[at] = r
+	if err != nil {
+		o.w.fail("record at %v: %v", p.At, err)
+	}
+	return r
+}
+
+// tell records a grant that a client was told of.
+func (o *oracle) tell(t told, replayed bool) {
+	if replayed {
+		for _, other := range o.told {
+			if other.id == t.id {
+				return
+			}
+		}
+	}
+	t.void = t.id.Ms <= o.reset
+	o.told = append(o.told, &t)
+	if !t.outage || replayed {
+		return
+	}
+	units := quota.Units(0)
+	for _, other := range o.told {
+		if other.outage && other.by == t.by && !other.void && other.id.Ms > t.id.Ms-simWindow.Milliseconds() {
+			units += other.units
+		}
+	}
+	if units > simAllow {
+		o.w.fail("host %s granted %d units of %d in an outage", t.by.name, units, simAllow)
+	}
+}
+
+// losing is called before the store loses records.
+func (o *oracle) losing() { o.loss = o.w.now }
+
+// lostFile is called as a host loses its file: what it alone knew is gone.
+func (o *oracle) lostFile(h *simHost) {
+	for _, t := range o.told {
+		t.void = t.void || t.by == h
+	}
+}
+
+// crashed is called as a machine crashes, and with it what was not synced.
+func (o *oracle) crashed(h *simHost) {
+	for _, t := range o.told {
+		t.soft = t.soft || t.by == h && !t.outage && t.at >= h.folded-10
+	}
+}
+
+// A sum is a log as a set of entries.
+type sum struct {
+	records []slidinglog.Record
+	entries map[quota.ID]quota.Entry
+	gen     int64 // of the newest reset
+	until   int64 // what that voids, in ms
+
+	corrections []quota.Entry
+	clock       int64
+	quiet       bool
+	since       int64 // of the last Missing, in ms
+	waits       []slidinglog.HostID
+	here        []slidinglog.HostID
+}
+
+// sum adds up a log.
+func (o *oracle) sum(log []slidinglog.Placed) sum {
+	s := sum{entries: make(map[quota.ID]quota.Entry)}
+	for _, p := range log {
+		r := o.record(p)
+		s.clock = p.At.Ms
+		s.records = append(s.records, r)
+		for _, e := range r.Entries {
+			if e.Gen == quota.Unplaced {
+				e.Gen = r.Gen
+			}
+			if was, ok := s.entries[e.ID]; ok {
+				e.Gen = was.Gen // that of its first place
+			}
+			s.entries[e.ID] = e
+			if e.Kind == quota.KindReset && e.Gen > s.gen {
+				s.gen, s.until = e.Gen, e.Until.UnixMilli()
+			}
+		}
+		if r.Says != nil {
+			s.hear(r, p.At.Ms)
+		}
+	}
+	return s
+}
+
+func (s *sum) hear(r slidinglog.Record, ms int64) {
+	switch r.Says.Kind {
+	case slidinglog.Missing:
+		s.quiet, s.since, s.here = true, ms, nil
+		s.waits = append(append(s.waits, r.Says.Waits...), r.Host)
+	case slidinglog.Here:
+		s.waits = append(append(s.waits, r.Says.Waits...), r.Host)
+		s.here = append(s.here, r.Host)
+	case slidinglog.Whole:
+		s.quiet, s.waits, s.here = false, nil, nil
+	}
+}
+
+// used returns what each limit of c holds at a time.
+func (s *sum) used(c *quota.Credential, ms int64) []quota.Units {
+	used := make([]quota.Units, len(c.Limits))
+	for _, e := range s.counting() {
+		for i, limit := range c.Limits {
+			after, _ := limit.Window.Bounds(time.UnixMilli(ms))
+			if e.ID.Ms > after.UnixMilli() {
+				used[i] += max(0, e.UnitsIn(c, i))
+			}
+		}
+	}
+	return used
+}
+
+func (s *sum) void(e quota.Entry) bool { return e.Gen < s.gen && e.ID.Ms <= s.until }
+
+// counting returns the entries that count, corrected: of one request, one.
+func (s *sum) counting() (all []quota.Entry) {
+	byKey := make(map[string][]quota.Entry)
+	s.corrections = nil
+	for _, e := range s.entries {
+		if !s.void(e) && (e.Kind == quota.KindSettlement || len(e.Gives) > 0) {
+			s.corrections = append(s.corrections, e)
+		}
+	}
+	for _, e := range s.entries {
+		if s.void(e) || e.Kind != quota.KindGrant && e.Kind != quota.KindAdjustment {
+			continue
+		}
+		if e.Key != "" {
+			byKey[e.Key] = append(byKey[e.Key], e)
+		} else {
+			all = append(all, s.corrected(e, []quota.ID{e.ID}))
+		}
+	}
+	for _, group := range byKey {
+		slices.SortFunc(group, func(x, y quota.Entry) int { return x.ID.Compare(y.ID) })
+		for len(group) > 0 { // those that met in the longest window are one charge
+			n := 1
+			for n < len(group) && group[n].ID.Ms-group[n-1].ID.Ms < longestMet(group[n]) {
+				n++
+			}
+			one, ids := group[n-1], []quota.ID(nil)
+			one.Charges = slices.Clone(one.Charges)
+			for _, e := range group[:n] {
+				ids = append(ids, e.ID)
+				for i := range one.Charges {
+					units, _ := quota.ChargeIn(e.Charges, one.Charges[i].Limit)
+					one.Charges[i].Units = max(one.Charges[i].Units, units)
+				}
+			}
+			all = append(all, s.corrected(one, ids))
+			group = group[n:]
+		}
+	}
+	return all
+}
+
+// longestMet is how long before an entry another one of its key is the same request: the
+// limit of the hour reaches back to its beginning.
+func longestMet(e quota.Entry) int64 {
+	after, _ := quota.Calendar(quota.Hour, time.UTC).Bounds(e.ID.Time())
+	return max(simWindow.Milliseconds(), e.ID.Ms-after.UnixMilli())
+}
+
+// corrected applies what settles an entry, or gives back of it.
+func (s *sum) corrected(e quota.Entry, ids []quota.ID) quota.Entry {
+	var newest quota.ID
+	for _, by := range s.corrections {
+		if by.Kind == quota.KindSettlement && slices.Contains(ids, by.Grant) && newest.Less(by.ID) {
+			newest = by.ID
+			e.Settled, e.SettledTo = true, by.SettledTo
+		}
+		for _, give := range by.Gives {
+			if slices.Contains(ids, give.Of) {
+				e.GiveBack(by.Charges[0].Limit, give.Units)
+			}
+		}
+	}
+	return e
+}
+
+// appended holds a record against what stood in the log before it.
+func (o *oracle) appended(h *simHost, before []slidinglog.Placed, p slidinglog.Placed, wipe bool) {
+	r := o.record(p)
+	if o.w.traces {
+		o.w.say("%s writes %v %s", h.text(), p.At, o.text(r))
+	}
+	if wipe {
+		before = nil
+	}
+	fresh := slidinglog.Fresh(p)
+	grants := fresh && r.Entries[0].Kind == quota.KindGrant
+	if fresh && r.Entries[0].Kind == quota.KindReset {
+		o.reset = r.Entries[0].Until.UnixMilli()
+		for _, t := range o.told {
+			t.void = t.void || t.id.Ms <= o.reset
+		}
+	}
+	whole := r.Says != nil && r.Says.Kind == slidinglog.Whole
+	if r.Says != nil && r.Says.Kind == slidinglog.Missing {
+		o.missing = o.w.now
+	}
+	if !grants && !whole {
+		return
+	}
+	s := o.sum(before)
+	if whole {
+		o.ended(s, p)
+		return
+	}
+	if s.quiet {
+		o.w.fail("host %s grants in the quiet period", h.text())
+	}
+	o.over(h, s, r, p)
+	for _, t := range o.told {
+		_, there := s.entries[t.id]
+		if t.by == h && o.live(t, p.At.Ms) && !there && !t.soft {
+			o.w.fail("host %s grants though the log lacks its grant %v", h.name, t.id)
+		}
+	}
+}
+
+func (o *oracle) live(t *told, ms int64) bool {
+	return !t.void && t.id.Ms > ms-simWindow.Milliseconds()
+}
+
+// over holds what a record grants against what the log held.
+func (o *oracle) over(h *simHost, s sum, r slidinglog.Record, p slidinglog.Placed) {
+	c := simCredential(60)
+	used := s.used(c, p.At.Ms)
+	for i, limit := range c.Limits {
+		added := quota.Units(0)
+		for _, e := range r.Entries {
+			added += e.UnitsIn(c, i)
+		}
+		if added > 0 && !limit.LiftedAt(p.At.Time()) && used[i]+added > limit.Budget(false) {
+			if o.w.traces && h != nil {
+				o.explain(h, s)
+			}
+			o.w.fail("host %s grants %d of %s, of which %d of %d are used", h.text(), added, limit.Name, used[i], limit.Budget(false))
+		}
+	}
+}
+
+// ended holds the end of a quiet period against who should have been waited for.
+func (o *oracle) ended(s sum, p slidinglog.Placed) {
+	if o.w.now-o.missing >= 10*simQuiet.Milliseconds()-100 || !s.quiet {
+		return
+	}
+	for _, host := range s.waits {
+		if !slices.Contains(s.here, host) {
+			o.w.fail("host %v is not waited for", host)
+		}
+	}
+	if o.missing <= o.loss {
+		return // the log fell back once more, and nobody has looked
+	}
+	for _, t := range o.told {
+		_, there := s.entries[t.id]
+		if !there && o.live(t, p.At.Ms) && !t.soft && slices.Contains(s.here, t.host) {
+			o.w.fail("the log is called whole without %v of host %s, which is there", t.id, t.by.name)
+		}
+	}
+	for _, h := range o.w.alive() {
+		if !slices.Contains(s.here, h.ledger.Host()) {
+			continue
+		}
+		for _, x := range o.w.alive() {
+			if x != h && h.ledger.Knows(h.c, x.ledger.Host()) && !slices.Contains(s.here, x.ledger.Host()) {
+				o.w.fail("host %s, whom %s knows, is not waited for", x.name, h.name)
+			}
+		}
+	}
+}
+
+// end holds the end of a history against all that clients were told.
+func (o *oracle) end() {
+	w := o.w
+	s := o.sum(w.store.Records("api"))
+	for _, t := range o.told {
+		if _, there := s.entries[t.id]; !there && o.live(t, w.now+w.offset) && !t.soft && !t.by.gone {
+			w.fail("grant %v of host %s never came back", t.id, t.by.name)
+		}
+	}
+	for _, h := range w.alive() {
+		if !h.ledger.Serves(h.c) {
+			w.fail("host %s does not serve", h.name)
+			return
+		}
+	}
+	for _, h := range w.alive() {
+		var usage quota.Usage
+		var err error
+		h.complete(func() { usage, err = h.ledger.Usage(h.ctx, h.c) })
+		if err != nil {
+			w.fail("usage of host %s: %v", h.name, err)
+			return
+		}
+		want := s.used(h.c, usage.Now.UnixMilli())
+		for i, limit := range usage.Limits {
+			if limit.Used != want[i] {
+				w.fail("host %s counts %d of %s, the log says %d", h.name, limit.Used, limit.Name, want[i])
+			}
+		}
+	}
+}
+
+// complete has a host do something to its end.
+func (h *simHost) complete(f func()) {
+	h.do(f)
+	for going := true; going; {
+		h.w.now = max(h.w.now, h.wake)
+		_, going = h.next()
+	}
+	h.next = nil
+}
+
+func (h *simHost) text() string {
+	if h == nil {
+		return "late, somebody"
+	}
+	return h.name
+}
+
+// text says what a record holds.
+func (o *oracle) text(r slidinglog.Record) string {
+	names := func(ids []slidinglog.HostID) (list []string) {
+		for _, id := range ids {
+			name := id.String()[:4]
+			for _, h := range o.w.alive() {
+				if h.ledger.Host() == id {
+					name = h.name
+				}
+			}
+			list = append(list, name)
+		}
+		return list
+	}
+	text := fmt.Sprintf("gen %d", r.Gen)
+	if r.Says != nil {
+		kinds := []string{"hello", "lost", "here", "whole", "bye", "turn"}
+		text += fmt.Sprintf(" %s waits %v", kinds[r.Says.Kind-slidinglog.Hello], names(r.Says.Waits))
+	}
+	for _, e := range r.Entries {
+		text += fmt.Sprintf(" %s %v of %v gen %d units %v outage %v;", e.Kind, e.ID, e.Grant, e.Gen, e.Charges, e.Outage)
+	}
+	return text
+}
+
+// explain says how a host's copy differs from the log.
+func (o *oracle) explain(h *simHost, s sum) {
+	want := make(map[quota.ID]quota.Entry)
+	for _, e := range s.counting() {
+		want[e.ID] = e
+	}
+	o.w.say("views of %s: %v", h.name, h.ledger.Views(h.c))
+	for _, e := range h.ledger.Entries(h.c) {
+		if e.Kind != quota.KindGrant && e.Kind != quota.KindAdjustment {
+			continue
+		}
+		w, ok := want[e.ID]
+		delete(want, e.ID)
+		if have, should := e.UnitsIn(h.c, 0), w.UnitsIn(h.c, 0); have != should || !ok {
+			o.w.say("%s has %v for %d, the log for %d (%v): %+v, %+v", h.name, e.ID, have, should, ok, e, w)
+		}
+	}
+	for id, e := range want {
+		o.w.say("%s lacks %v: %+v", h.name, id, e)
+	}
+}

@@ -1,0 +1,360 @@
+package slidinglog_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"quotad/quota"
+	"quotad/quota/ledgertest"
+	"quotad/quota/slidinglog"
+)
+
+// A world is several hosts on one store, in a time of its own. It runs the ledger as it runs
+// in production, but for the goroutines: what a host does is a coroutine, which stands still
+// at each call of the store until the scheduler goes on with it. One seed is one history.
+type world struct {
+	rand   *rand.Rand
+	now    int64 // in ms since the Unix epoch, as it is
+	offset int64 // of the store's clock
+	store  *ledgertest.SimStore
+	past   []ledgertest.SimSnapshot // older copies of the store
+	hosts  []*simHost
+	late   []lateCall
+	names  int
+	steps  int
+
+	nextFault int64
+	peace     bool // nothing is lost any more
+	oracle    oracle
+	counts    simCounts
+	trace     []string // what happened, if it is wanted
+	traces    bool
+	failed    string // what was found wrong; the first thing
+}
+
+// simCounts say what a history was made of.
+type simCounts struct {
+	grants, away, denials, refusals, replays, settles, resets   int
+	losses, races, freezes, kills, crashes, cuts, clocks        int
+	newHosts, clones, lostFiles, fullDisks, reloads, lost, late int
+	faults                                                      int
+}
+
+func (c *simCounts) add(o simCounts) {
+	c.grants += o.grants
+	c.away += o.away
+	c.denials += o.denials
+	c.refusals += o.refusals
+	c.replays += o.replays
+	c.settles += o.settles
+	c.resets += o.resets
+	c.losses += o.losses
+	c.races += o.races
+	c.freezes += o.freezes
+	c.kills += o.kills
+	c.crashes += o.crashes
+	c.cuts += o.cuts
+	c.clocks += o.clocks
+	c.newHosts += o.newHosts
+	c.clones += o.clones
+	c.lostFiles += o.lostFiles
+	c.fullDisks += o.fullDisks
+	c.reloads += o.reloads
+	c.lost += o.lost
+	c.late += o.late
+	c.faults += o.faults
+}
+
+// A lateCall is carried out after its caller was told that nobody knows.
+type lateCall struct {
+	at    int64
+	calls []slidinglog.Call
+	by    *simHost
+}
+
+// A simHost is a host, with what it does now.
+type simHost struct {
+	w      *world
+	name   string
+	file   *ledgertest.MemFile
+	ledger *slidinglog.Ledger
+	c      *quota.Credential
+	cancel context.CancelFunc
+	ctx    context.Context
+
+	next      func() (struct{}, bool) // goes on with what it does; nil: it does nothing
+	stop      func()
+	wake      int64 // not before this time
+	yield     func(struct{}) bool
+	cutUntil  int64 // it cannot reach the store
+	frozen    int64 // until when
+	followed  int64
+	folded    int64
+	fullUntil int64
+	gone      bool // its file is lost, or it left for good
+}
+
+const (
+	simQuiet  = 600 * time.Millisecond
+	simWindow = 8 * time.Second
+	simAllow  = 15 // units of an outage
+	faultTime = 9_000
+	healTime  = 11_000
+)
+
+var errCut = fmt.Errorf("%w: cut off", quota.ErrUnavailable)
+
+// credential is what hosts count: a sliding limit, a share of it, and a limit of the hour
+// that refuses nothing in its last seconds.
+func simCredential(units quota.Units) *quota.Credential {
+	c := &quota.Credential{
+		Name: "api",
+		Limits: []quota.Limit{
+			{Name: "window", Units: units, Reserve: 10, Window: quota.Sliding(simWindow)},
+			{Name: "share", Units: units / 2, Window: quota.Sliding(simWindow / 2), Jobs: []string{"backfill"}},
+			{Name: "hour", Units: 3 * units, Window: quota.Calendar(quota.Hour, time.UTC), Lift: 4 * time.Second},
+		},
+		Operations: map[string]quota.Cost{"one": {Every: 1}, "seven": {Every: 7}, "twenty": {Every: 20}},
+	}
+	return c.Prepared()
+}
+
+func simPolicies() map[string]slidinglog.Policy {
+	return map[string]slidinglog.Policy{"api": {Open: map[string]bool{"one": true, "seven": true}, Units: simAllow}}
+}
+
+func newWorld(seed uint64, traces bool) *world {
+	w := &world{rand: rand.New(rand.NewPCG(seed, 1)), traces: traces}
+	w.now = time.Date(2026, 11, 22, 10, 59, 48, 0, time.UTC).UnixMilli() + w.rand.Int64N(10_000)
+	w.store = &ledgertest.SimStore{Clock: func() int64 { return w.now + w.offset }}
+	w.nextFault = w.now + 2000
+	w.oracle = newOracle(w)
+	for range 3 + w.rand.IntN(2) {
+		w.addHost(ledgertest.NewMemFile())
+	}
+	return w
+}
+
+// Read draws what the ledgers draw.
+func (w *world) Read(b []byte) (int, error) {
+	var word [8]byte
+	for i := range b {
+		if i%8 == 0 {
+			binary.LittleEndian.PutUint64(word[:], w.rand.Uint64())
+		}
+		b[i] = word[i%8]
+	}
+	return len(b), nil
+}
+
+func (w *world) say(format string, args ...any) {
+	if w.traces {
+		w.trace = append(w.trace, fmt.Sprintf("%7.3f ", float64(w.now%1_000_000)/1000)+fmt.Sprintf(format, args...))
+	}
+}
+
+func (w *world) fail(format string, args ...any) {
+	if w.failed == "" {
+		w.failed = fmt.Sprintf(format, args...)
+		w.say("WRONG: %s", w.failed)
+	}
+}
+
+func (w *world) addHost(file *ledgertest.MemFile) *simHost {
+	w.names++
+	h := &simHost{w: w, name: string(rune('A'+(w.names-1)%26)) + strings.Repeat("'", (w.names-1)/26), file: file, c: simCredential(60)}
+	w.hosts = append(w.hosts, h)
+	h.begin()
+	return h
+}
+
+// begin starts the host's process.
+func (h *simHost) begin() {
+	h.ctx, h.cancel = context.WithCancel(context.Background())
+	ledger, err := slidinglog.Open(slidinglog.Config{
+		File: h.file, Store: hostStore{h.w.store, h}, Label: h.name, Quiet: simQuiet, Manual: true, Random: h.w,
+		Clock: func() time.Time { return time.UnixMilli(h.w.now) },
+		Pause: func(_ context.Context, d time.Duration) { h.rest(d.Milliseconds()) },
+	})
+	if err == nil {
+		err = ledger.SetCredentials([]*quota.Credential{h.c}, simPolicies())
+	}
+	if err != nil {
+		h.w.fail("host %s does not start: %v", h.name, err)
+		return
+	}
+	h.ledger, h.followed, h.folded = ledger, 0, h.w.now
+}
+
+// end ends the host's process, wherever it is.
+func (h *simHost) end(machine bool) {
+	h.file = h.file.Crash(machine, h.w.rand.IntN(3))
+	h.cancel()
+	if h.next != nil {
+		h.stop()
+		h.next = nil
+	}
+	h.ledger = nil
+}
+
+// do begins something, which goes on as the scheduler has it.
+func (h *simHost) do(f func()) {
+	h.next, h.stop = iter.Pull(func(yield func(struct{}) bool) {
+		h.yield = yield
+		f()
+	})
+	h.wake = h.w.now
+}
+
+// rest stands still for some ms. It reports whether the process lives on.
+func (h *simHost) rest(ms int64) bool {
+	h.wake = h.w.now + ms
+	return h.ctx.Err() == nil && h.yield(struct{}{})
+}
+
+// A hostStore is the store as one host reaches it.
+type hostStore struct {
+	*ledgertest.SimStore
+	h *simHost
+}
+
+// Append implements slidinglog.Store: the call takes its time, and its answer may be lost.
+func (s hostStore) Append(_ context.Context, calls []slidinglog.Call) []slidinglog.Outcome {
+	h, w := s.h, s.h.w
+	unknown := func(status slidinglog.Status) []slidinglog.Outcome {
+		outcomes := make([]slidinglog.Outcome, len(calls))
+		for i := range outcomes {
+			outcomes[i] = slidinglog.Outcome{Status: status, Err: errCut}
+		}
+		return outcomes
+	}
+	if !h.rest(w.rand.Int64N(3)) {
+		return unknown(slidinglog.Unknown)
+	}
+	if w.now < h.cutUntil {
+		h.rest(20)
+		return unknown(slidinglog.Failed)
+	}
+	for _, c := range calls {
+		if len(c.Body) > 0 && !w.peace && w.rand.IntN(33) == 0 {
+			w.late = append(w.late, lateCall{w.now + w.rand.Int64N(3000), slices.Clone(calls), h})
+			w.counts.late++
+			h.rest(20)
+			return unknown(slidinglog.Unknown)
+		}
+	}
+	outcomes := w.carryOut(h, calls)
+	lost := !w.peace && w.rand.IntN(20) == 0
+	if !h.rest(w.rand.Int64N(3)) || lost {
+		w.counts.lost++
+		h.rest(20)
+		return unknown(slidinglog.Unknown)
+	}
+	return outcomes
+}
+
+// carryOut has the store carry out calls, and the oracle look at them. h is nil where the
+// caller does not wait any more.
+func (w *world) carryOut(h *simHost, calls []slidinglog.Call) []slidinglog.Outcome {
+	outcomes := make([]slidinglog.Outcome, len(calls))
+	for i := range calls {
+		before := w.store.Records(calls[i].Credential)
+		outcomes[i] = w.store.Do(&calls[i])
+		switch outcomes[i].Status {
+		case slidinglog.Done:
+			w.oracle.appended(h, before, slidinglog.Placed{At: outcomes[i].At, Body: calls[i].Body}, calls[i].Wipe)
+		case slidinglog.Behind:
+			if len(calls[i].Body) > 0 {
+				w.counts.races++
+			}
+		}
+	}
+	return outcomes
+}
+
+// play plays a history: faults and clients, then peace.
+func (w *world) play() {
+	start := w.now
+	for w.now < start+faultTime && w.failed == "" {
+		w.step(true)
+	}
+	w.heal()
+	start = w.now
+	for w.now < start+healTime && w.failed == "" {
+		w.step(false)
+	}
+	if w.failed == "" {
+		w.oracle.end()
+	}
+	for _, h := range w.hosts {
+		if h.ledger != nil {
+			h.end(false)
+		}
+	}
+}
+
+// step lets one host go on, or time pass.
+func (w *world) step(war bool) {
+	w.steps++
+	if war && w.now >= w.nextFault {
+		w.nextFault = w.now + w.rand.Int64N(2400)
+		w.strike()
+		if w.rand.IntN(3) == 0 {
+			w.strike()
+		}
+	}
+	for len(w.late) > 0 && w.late[0].at <= w.now {
+		call := w.late[0]
+		w.late = w.late[1:]
+		w.say("late call of %s", call.by.name)
+		w.carryOut(nil, call.calls)
+	}
+	var can []*simHost
+	for _, h := range w.hosts {
+		if !h.gone && h.ledger != nil && w.now >= h.frozen && (h.next == nil || w.now >= h.wake) {
+			can = append(can, h)
+		}
+	}
+	if len(can) == 0 {
+		w.now++
+		return
+	}
+	h := can[w.rand.IntN(len(can))]
+	if h.next != nil {
+		if _, going := h.next(); !going {
+			h.next = nil
+		}
+		return
+	}
+	h.begins(war)
+	if w.rand.IntN(2) == 0 {
+		w.now += w.rand.Int64N(25)
+	}
+}
+
+// begins has an idle host do what is due, or what a client asks for.
+func (h *simHost) begins(war bool) {
+	w := h.w
+	h.file.Full = w.now < h.fullUntil
+	switch {
+	case w.now-h.followed >= (simQuiet / 12).Milliseconds():
+		h.followed = w.now
+		h.do(func() { h.ledger.Follow(h.ctx) })
+	case w.now-h.folded >= 1000:
+		h.folded = w.now
+		if err := h.ledger.Fold(); err != nil && !errors.Is(err, quota.ErrUnavailable) {
+			w.fail("host %s cannot fold: %v", h.name, err)
+		}
+	case war && w.rand.IntN(12) == 0:
+		h.do(func() { h.client() })
+	default:
+		w.now += 2
+	}
+}

@@ -162,6 +162,14 @@ func (s *SimStore) Records(credential string) []slidinglog.Placed {
 	return slices.Clip(log.records)
 }
 
+// End returns where the log of a credential ends.
+func (s *SimStore) End(credential string) (end slidinglog.Position) {
+	if records := s.Records(credential); len(records) > 0 {
+		end = positionOf(records[len(records)-1])
+	}
+	return end
+}
+
 // Name implements slidinglog.Store.
 func (*SimStore) Name() string { return "simulated" }
 

@@ -108,24 +108,6 @@ func (f *facts) awayUnits(oldest int64) (units quota.Units) {
 	return units
 }
 
-// awayUnits returns what the grants count that this host made on its own and the log lacks.
-func (r *replica) awayUnits() (units quota.Units) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.copy.facts.Unplaced == 0 {
-		return 0
-	}
-	r.copy.with(func() error { // an error of the file is that of what follows, too
-		for _, e := range r.copy.unplaced(r.copy.facts.Unplaced) {
-			if e.Kind == quota.KindGrant && e.Gen == quota.Unplaced {
-				units += quota.Max(e.Counts())
-			}
-		}
-		return nil
-	})
-	return units
-}
-
 // peekAway says what acquireAway would decide.
 func (r *replica) peekAway(c *quota.Credential, operations []string, charges []quota.Charge, useReserve bool, down error) (decision quota.Decision, err error) {
 	if r.ledger.store == nil || !away(down) {

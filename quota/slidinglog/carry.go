@@ -148,7 +148,7 @@ func (r *replica) learn(ctx context.Context, out Outcome) (clock time.Time, know
 func (r *replica) forget(clock int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.maybe != nil && clock > r.maybe.call.NotAfter {
+	if r.maybe != nil && clock > r.maybe.notAfter {
 		r.maybe = nil
 	}
 }
@@ -193,20 +193,24 @@ func (r *replica) append(ctx context.Context, d *draft) (clock time.Time, known,
 	}
 	if found {
 		if err == nil {
-			err = r.complete(d, at)
+			err = r.complete(d, at, record.Tag)
+		} else {
+			r.mu.Lock()
+			r.give(ownRecord(at, call.Body))
+			r.mu.Unlock()
 		}
 		return clock, false, true, r.unavailable(err)
 	}
 	if out.Status == Unknown {
-		r.remember(d, call)
+		r.remember(d, record.Tag, call.NotAfter)
 	}
 	clock, known, err = r.learn(ctx, out)
 	return clock, known, false, err
 }
 
 // remember has what may have been granted count until that is known.
-func (r *replica) remember(d *draft, call Call) {
-	a := &attempt{call: call, keys: make(map[string]bool)}
+func (r *replica) remember(d *draft, tag Tag, notAfter int64) {
+	a := &attempt{tag: tag, notAfter: notAfter, keys: make(map[string]bool)}
 	for _, e := range d.entries {
 		a.charges = append(a.charges, e.Charges...)
 		if e.Key != "" {
@@ -249,13 +253,12 @@ func (r *replica) write(d *draft) error {
 	if err := r.keepOwn(at, record.Body()); err != nil {
 		return r.unavailable(err)
 	}
-	return r.complete(d, at)
+	return r.complete(d, at, record.Tag)
 }
 
-func (r *replica) complete(d *draft, at quota.ID) error {
-	_, run := r.ledger.self()
+func (r *replica) complete(d *draft, at quota.ID, tag Tag) error {
 	for i := range d.entries {
-		d.entries[i].ID = newID(at, i, run)
+		d.entries[i].ID = newID(at, i, tag)
 	}
 	if d.done == nil {
 		return nil

@@ -331,13 +331,8 @@ func (c *Copy) apply(p Placed, r *Record) {
 
 // hear records who wrote, and what they said.
 func (c *Copy) hear(p Placed, r *Record) {
-	h := c.facts.Hosts[r.Host]
-	h.Last, h.Run, h.Bye = max(h.Last, p.At.Ms), r.Run, false
-	c.facts.Hosts[r.Host] = h
 	c.facts.Gen = max(c.facts.Gen, r.Gen)
-	if r.Says != nil {
-		c.facts.heard(r.Host, r.Says, Position{ID: p.At, Tag: r.Tag})
-	}
+	c.facts.heardOf(p.At, r)
 }
 
 // reach records that the copy has all up to a record.

@@ -30,6 +30,13 @@ func (l *Ledger) Serves(c *quota.Credential) bool {
 	return err == nil && r.serving() == nil
 }
 
+// Settled tells whether the ledger serves, owes the log nothing, and knows it up to a place.
+func (l *Ledger) Settled(c *quota.Credential, end Position) bool {
+	r, err := l.replica(c.Name)
+	return err == nil && r.refused == nil && r.ready() == nil && r.maybe == nil && !r.owing() &&
+		r.copy.facts.Position == end && r.hello(r.estimate()) == nil
+}
+
 // Knows tells whether a host is known to write to the log of a credential.
 func (l *Ledger) Knows(c *quota.Credential, host HostID) bool {
 	r, err := l.replica(c.Name)

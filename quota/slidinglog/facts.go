@@ -140,22 +140,28 @@ func (f *facts) known(oldest int64) (hosts []HostID) {
 
 func compareHosts(x, y HostID) int { return slices.Compare(x[:], y[:]) }
 
-// heard records a statement of a host, in a record at a place.
-func (f *facts) heard(host HostID, s *Statement, p Position) {
-	h := f.Hosts[host]
-	switch s.Kind {
-	case Hello:
-		h.Hello, h.Label, h.Terms, h.Longest = p.ID.Ms, s.Label, s.Terms, s.Longest
+// heardOf records who wrote, and what they said. A turn is heard by nobody who waits: its host
+// has nothing that anybody could miss.
+func (f *facts) heardOf(at quota.ID, r *Record) {
+	kind := StatementKind(0)
+	if r.Says != nil {
+		kind = r.Says.Kind
+	}
+	host, h, s := r.Host, f.Hosts[r.Host], r.Says
+	h.Last, h.Run, h.Bye = max(h.Last, at.Ms), r.Run, kind == Bye
+	if kind == Hello {
+		h.Hello, h.Label, h.Terms, h.Longest = at.Ms, s.Label, s.Terms, s.Longest
+	}
+	if kind != Turn {
 		f.Hosts[host] = h
-	case Bye:
-		h.Bye = true
-		f.Hosts[host] = h
+	}
+	switch kind {
 	case Missing:
 		if f.Quiet == nil {
 			f.Quiet = &quiet{Waits: make(map[HostID]bool)}
 		}
 		// Who was there before may lack what this loss took: all look again.
-		f.Quiet.Name, f.Quiet.Here = p.Tag, make(map[HostID]bool)
+		f.Quiet.Name, f.Quiet.Here = r.Tag, make(map[HostID]bool)
 		f.Quiet.wait(s.Waits)
 		f.Quiet.Waits[host] = true
 	case Here:

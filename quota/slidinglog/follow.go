@@ -3,6 +3,7 @@ package slidinglog
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -41,13 +42,16 @@ func (r *replica) follow(ctx context.Context) error {
 
 // up does what follow says. The caller has the turn.
 func (r *replica) up(ctx context.Context) error {
-	units := r.awayUnits()
 	err := r.lead(ctx)
+	for losses := 1; err == errJoining && ctx.Err() == nil; losses++ { // others write, too
+		r.fairly(ctx, losses)
+		err = r.lead(ctx)
+	}
 	if err != nil {
 		r.setDown(err)
 		return err
 	}
-	r.setUp(units)
+	r.setUp()
 	return nil
 }
 
@@ -85,41 +89,20 @@ func (r *replica) lead(ctx context.Context) error {
 	return r.greet(ctx, clock)
 }
 
-// toEnd reads the log to its end, and finds out what became of an attempt.
+// toEnd reads the log to its end.
 func (r *replica) toEnd(ctx context.Context) (clock time.Time, err error) {
 	for {
-		r.mu.Lock()
-		call := Call{}
-		if r.maybe != nil {
-			call = r.maybe.call
-		}
-		r.mu.Unlock()
-		var out Outcome
-		if call.Body != nil { // the same call runs once at most
-			if out = r.call(ctx, call); out.Status == Done {
-				if err := r.keepOwn(out.At, call.Body); err != nil {
-					return clock, r.unavailable(err)
-				}
-				continue
-			}
-		} else {
-			out = r.look(ctx)
-		}
-		switch out.Status {
+		switch out := r.look(ctx); out.Status {
 		case End:
 			return time.UnixMilli(out.Clock).UTC(), nil
 		case Behind:
 			if err := r.catchUp(out.Tail); err != nil {
 				return clock, err
 			}
-		case Late:
-			r.forget(out.Clock)
 		case Lost:
 			if err := r.recover(ctx); err != nil {
 				return clock, err
 			}
-		case Early:
-			r.ledger.pause(ctx, r.ledger.retry())
 		default:
 			return clock, out.Err
 		}
@@ -185,6 +168,13 @@ func (r *replica) place(ctx context.Context) error {
 		if err := r.put(ctx, r.record(late, nil)); err != nil {
 			return err
 		}
+		r.mu.Lock()
+		for _, e := range late {
+			if e.Kind == quota.KindGrant && e.Gen == quota.Unplaced {
+				r.booked += quota.Max(e.Counts())
+			}
+		}
+		r.mu.Unlock()
 	}
 }
 
@@ -220,40 +210,64 @@ func (r *replica) recovered(ctx context.Context, clock time.Time) error {
 	return quota.ErrRecovering
 }
 
-// greet says how this host counts: at its start, when that changes and before others forget
-// it; and which limits are closed, so that this outlives the entries that closed them.
+// greet appends what the log is still owed, and says how this host counts.
 func (r *replica) greet(ctx context.Context, clock time.Time) error {
-	hello, standing := r.greeting(clock)
-	if hello == nil {
-		return nil
-	}
-	if len(standing) > 0 {
-		if err := r.put(ctx, r.record(standing, nil)); err != nil {
+	if owed := r.owed(clock); len(owed) > 0 {
+		if err := r.put(ctx, r.record(owed, nil)); err != nil {
 			return err
 		}
+		r.mu.Lock()
+		r.undo = nil
+		r.mu.Unlock()
 	}
-	return r.say(ctx, hello)
+	if hello := r.hello(clock); hello != nil {
+		return r.say(ctx, hello)
+	}
+	return nil
 }
 
-// greeting returns what greet says, nil if nothing is due.
-func (r *replica) greeting(clock time.Time) (hello *Statement, standing []quota.Entry) {
+// hello returns what this host says of itself: at its start, when how it counts changes and
+// before others forget it; nil if it is not due. It is also due where a call may still be
+// carried out: behind a hello it is not.
+func (r *replica) hello(clock time.Time) *Statement {
 	host, run := r.ledger.self()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c := r.configured
 	if c == nil {
-		return nil, nil
+		return nil
 	}
 	said := r.copy.facts.Hosts[host]
-	hello = &Statement{Kind: Hello, Label: r.ledger.label, Terms: r.terms, Longest: longestOf(c)}
-	fresh := said.Run == run && said.Hello > clock.Add(-r.copy.keep()/2).UnixMilli()
+	hello := &Statement{Kind: Hello, Label: r.ledger.label, Terms: r.terms, Longest: longestOf(c)}
+	fresh := r.maybe == nil && said.Run == run && said.Hello > clock.Add(-r.copy.keep()/2).UnixMilli()
 	if fresh && slices.Equal(said.Terms, hello.Terms) && said.Label == hello.Label && said.Longest == hello.Longest {
-		return nil, nil
+		return nil
 	}
-	for _, held := range r.copy.facts.Closed {
+	return hello
+}
+
+// owing tells whether grants are to be given back of which nobody was told.
+func (r *replica) owing() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.undo) > 0
+}
+
+// owed returns entries that are due: what gives back grants that nobody was told of and,
+// before a hello, which limits are closed, so that this outlives the entries that closed them.
+func (r *replica) owed(clock time.Time) []quota.Entry {
+	hello := r.hello(clock)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	owed := slices.Clone(r.undo)
+	if hello == nil {
+		return owed
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.copy.facts.Closed)) {
+		held := r.copy.facts.Closed[name]
 		if e, found := r.copy.closing(held); found && held.Until.After(clock) {
-			standing = append(standing, e)
+			owed = append(owed, e)
 		}
 	}
-	return hello, standing
+	return owed
 }

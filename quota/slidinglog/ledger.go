@@ -20,6 +20,10 @@ import (
 type Config struct {
 	File  File
 	Store Store // that hosts share; nil: the file is all there is
+	// Credentials are those that there are at first, as SetCredentials takes them: what was
+	// written before is read as they count it.
+	Credentials []*quota.Credential
+	Policies    map[string]Policy
 	// Label is what people call this host.
 	Label string
 	Clock func() time.Time // nil: time.Now. The ledger's clock where there is no Store.
@@ -145,6 +149,9 @@ func Open(config Config) (*Ledger, error) {
 	if err := l.begin(); err != nil {
 		return nil, err
 	}
+	if err := l.SetCredentials(config.Credentials, config.Policies); err != nil {
+		return nil, err
+	}
 	if err := l.replay(); err != nil {
 		return nil, err
 	}
@@ -197,6 +204,16 @@ func (l *Ledger) SetCredentials(credentials []*quota.Credential, policies map[st
 		r.configure(c, policies[c.Name])
 	}
 	return nil
+}
+
+// Await returns when every log has been read to its end, or cannot be: a log that nobody wrote
+// to before is not decided about for as long as its loss would take.
+func (l *Ledger) Await(ctx context.Context) {
+	ctx, stop := context.WithTimeout(ctx, 2*l.quiet)
+	defer stop()
+	for ctx.Err() == nil && slices.ContainsFunc(l.all(), (*replica).joins) {
+		l.pause(ctx, l.retry()/10)
+	}
 }
 
 // Acquire implements quota.Ledger.

@@ -22,13 +22,15 @@ func (r *replica) recover(ctx context.Context) error {
 	}
 	r.mu.Lock()
 	was := r.copy.facts.Position
-	var theirs facts // as far as resets go
+	var theirs facts // as far as hosts and resets go
 	has := make(map[quota.ID]bool)
+	theirs.Hosts = make(map[HostID]hostFacts)
 	for _, record := range log {
+		theirs.heardOf(record.at.At, &record.Record)
 		theirs.Gen = max(theirs.Gen, record.Gen)
 		for _, e := range record.Entries {
 			has[e.ID] = true
-			if e.Kind == quota.KindReset && e.Gen > theirs.Void {
+			if e.Kind == quota.KindReset && theirs.renews(&e) {
 				theirs.Void, theirs.VoidTo = e.Gen, e.Until.UnixMilli()
 			}
 		}
@@ -53,9 +55,9 @@ func (r *replica) recover(ctx context.Context) error {
 	if lost {
 		r.setDown(errLost)
 		s := r.statement(Missing, clock)
-		for _, record := range log {
-			if !slices.Contains(s.Waits, record.Host) {
-				s.Waits = append(s.Waits, record.Host)
+		for _, host := range theirs.known(0) {
+			if !slices.Contains(s.Waits, host) {
+				s.Waits = append(s.Waits, host)
 			}
 		}
 		said := r.record(nil, s)
@@ -138,6 +140,7 @@ func (r *replica) adopt(log []placedRecord, missing []quota.Entry) error {
 	return r.copy.with(func() error {
 		c := r.copy
 		c.facts.Position, c.account.Clock, c.facts.Quiet = Position{}, 0, nil
+		attempt := r.maybe
 		c.account.views, r.maybe = nil, nil
 		for i := range missing {
 			if e, found := c.entry(missing[i].ID); found {
@@ -145,6 +148,9 @@ func (r *replica) adopt(log []placedRecord, missing []quota.Entry) error {
 			}
 		}
 		for _, p := range log {
+			if attempt != nil && attempt.tag == p.Tag {
+				r.give(&p.Record)
+			}
 			c.apply(p.at, &p.Record)
 		}
 		return nil

@@ -156,11 +156,12 @@ func decodeRecord(p Placed) (r Record, err error) {
 // mostRun is the greatest run.
 const mostRun = 1<<29 - 1
 
-// newID returns the id of the n-th new entry of a record that a run has placed: later ones of
-// the same instant follow earlier ones, and where two logs have another record at the same
-// place, the run tells them apart.
-func newID(at quota.ID, n int, run uint32) quota.ID {
-	return quota.ID{Ms: at.Ms, Seq: at.Seq&(1<<27-1)<<35 | int64(n&63)<<29 | int64(run)}
+// newID returns the id of the n-th new entry of a record at a place: later ones of the same
+// instant follow earlier ones, and where two logs have another record at the same place, the
+// tag tells them apart.
+func newID(at quota.ID, n int, tag Tag) quota.ID {
+	drawn := int64(binary.BigEndian.Uint32(tag[:])) & mostRun
+	return quota.ID{Ms: at.Ms, Seq: at.Seq&(1<<27-1)<<35 | int64(n&63)<<29 | drawn}
 }
 
 // awayID returns the id of the n-th entry that a run writes without a place, at a time.
@@ -197,7 +198,7 @@ func (d *decoder) entry(r *Record, at quota.ID) quota.Entry {
 		e.ID, e.Gen = d.id(), d.varint()
 		d.failed = d.failed || e.ID.Ms <= 0
 	} else {
-		e.ID, e.Gen = newID(at, len(r.Entries), r.Run), r.Gen
+		e.ID, e.Gen = newID(at, len(r.Entries), r.Tag), r.Gen
 	}
 	d.facts(&e)
 	return e

@@ -82,7 +82,7 @@ func TestNewEntriesGetNamesOfTheirPlace(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, e := range got.Entries {
-			if e.Gen != 3 || e.ID.Ms != place.Ms || e.ID != newID(quota.ID{Ms: place.Ms, Seq: seq}, i, 77) {
+			if e.Gen != 3 || e.ID.Ms != place.Ms || e.ID != newID(quota.ID{Ms: place.Ms, Seq: seq}, i, r.Tag) {
 				t.Fatalf("entry %d is %+v", i, e)
 			}
 			ids = append(ids, e.ID)

@@ -27,6 +27,8 @@ type replica struct {
 	mu         sync.Mutex // guards what follows; nobody waits with it held
 	copy       *Copy
 	maybe      *attempt          // whose outcome is not known
+	undo       []quota.Entry     // settle what such attempts granted: nobody was told of it
+	booked     quota.Units       // of an outage, since the replica served last
 	configured *quota.Credential // nil until SetCredentials
 	policy     Policy
 	refused    error     // why it does not serve; nil: it does
@@ -41,11 +43,13 @@ type replica struct {
 }
 
 // An attempt is a call that may have been carried out. Until that is known, what it would
-// have granted counts.
+// have granted counts. Its callers were told that nobody knows: what it granted of a request
+// with a key is theirs when they ask again, and all else is given back.
 type attempt struct {
-	call    Call
-	charges []quota.Charge
-	keys    map[string]bool
+	tag      Tag
+	notAfter int64
+	charges  []quota.Charge
+	keys     map[string]bool
 }
 
 var (
@@ -99,6 +103,12 @@ func (r *replica) serving() error {
 	return r.refused
 }
 
+// joins tells whether the log is being read, or waited for.
+func (r *replica) joins() bool {
+	err := r.serving()
+	return err == errJoining || errors.Is(err, quota.ErrRecovering)
+}
+
 // ready returns why the copy grants nothing: others have said that the log is not whole, or
 // it lacks what this host has. mu is held.
 func (r *replica) ready() error {
@@ -122,11 +132,14 @@ func away(err error) bool {
 func (r *replica) setDown(err error) {
 	r.mu.Lock()
 	was := r.refused
-	if r.refused = err; was == nil {
+	if was == nil {
 		r.since = r.ledger.clock()
 	}
+	if err != errJoining || was == nil { // why it was read again stays the reason
+		r.refused = err
+	}
 	r.mu.Unlock()
-	if was != nil && was != errJoining && kindOf(was) == kindOf(err) {
+	if err == errJoining || was != nil && was != errJoining && kindOf(was) == kindOf(err) {
 		return
 	}
 	r.ledger.observe(Event{Credential: r.name, Kind: kindOf(err), Err: err})
@@ -141,10 +154,10 @@ func kindOf(err error) EventKind {
 }
 
 // setUp has the replica serve.
-func (r *replica) setUp(units quota.Units) {
+func (r *replica) setUp() {
 	r.mu.Lock()
-	was, took := r.refused, r.ledger.clock().Sub(r.since)
-	r.refused = nil
+	was, took, units := r.refused, r.ledger.clock().Sub(r.since), r.booked
+	r.refused, r.booked = nil, 0
 	if name := r.ledger.store.Name(); r.copy.facts.Store != name {
 		r.copy.facts.Store, r.copy.dirty = name, true
 	}
@@ -222,7 +235,8 @@ func (r *replica) record(entries []quota.Entry, says *Statement) *Record {
 	return &Record{Tag: r.ledger.newTag(), Host: host, Run: run, Gen: r.copy.facts.Gen, Since: r.copy.facts.Since, Entries: entries, Says: says}
 }
 
-// catchUp takes records of other hosts into the copy.
+// catchUp takes records that stand in the log into the copy, and those of this host, whose
+// first answer was lost, into the tail, too: the log may lose them before the tables have them.
 func (r *replica) catchUp(tail []Placed) error {
 	for _, p := range tail {
 		record, err := decodeRecord(p)
@@ -232,7 +246,12 @@ func (r *replica) catchUp(tail []Placed) error {
 		if err := r.ledger.recognize(&record); err != nil {
 			return err
 		}
-		if err := r.enter(p, &record); err != nil {
+		if host, _ := r.ledger.self(); record.Host == host && len(record.Entries) > 0 {
+			err = r.keepOwn(p.At, p.Body)
+		} else {
+			err = r.enter(p, &record)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -248,6 +267,9 @@ func (r *replica) enter(p Placed, record *Record) error {
 	host, _ := r.ledger.self()
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if a := r.maybe; a != nil && a.tag == record.Tag {
+		r.give(record)
+	}
 	r.maybe = nil // it is this record, or cannot be carried out any more: the log has gone on
 	switch {
 	case record.Says != nil && record.Says.Kind == Turn && record.Host != host:
@@ -259,6 +281,18 @@ func (r *replica) enter(p Placed, record *Record) error {
 		r.copy.apply(p, record)
 		return nil
 	})
+}
+
+// give has what a record granted given back, but for requests with a key: nobody was told.
+// mu is held.
+func (r *replica) give(record *Record) {
+	for _, e := range record.Entries {
+		if e.Kind == quota.KindGrant && e.Key == "" {
+			s := quota.Entry{Kind: quota.KindSettlement, Gen: quota.Unplaced, By: e.By, Region: e.Region, Grant: e.ID}
+			s.Before, s.After = e.Settle(0)
+			r.undo = append(r.undo, s)
+		}
+	}
 }
 
 func tagOf(body []byte) (t Tag) {
@@ -320,17 +354,23 @@ func (r *replica) unavailable(err error) error {
 	return fmt.Errorf("%w: credential %q: %w", quota.ErrUnavailable, r.name, err)
 }
 
-// glance looks at the log, unless somebody else is calling already.
+// glance looks at the log, unless somebody else is calling already. The first reading is
+// waited for.
 func (r *replica) glance(ctx context.Context) {
-	if err := r.serving(); r.ledger.store == nil || err != nil && err != errJoining {
+	err := r.serving()
+	if r.ledger.store == nil || err != nil && err != errJoining {
 		return
 	}
-	select {
-	case r.turn <- struct{}{}:
-		defer r.end()
-	default:
+	if err == nil {
+		select {
+		case r.turn <- struct{}{}:
+		default:
+			return
+		}
+	} else if r.take(ctx) != nil {
 		return
 	}
+	defer r.end()
 	if r.joined(ctx) != nil {
 		return
 	}

@@ -10,7 +10,7 @@ import (
 // put adds an entry to the set. Placed says that the log has it.
 func (c *Copy) put(e quota.Entry, placed bool) {
 	void := c.facts.voids(&e)
-	late := c.gone(e.ID) && e.Kind != quota.KindClosing && (e.Kind != quota.KindReset || e.Gen <= c.facts.Void)
+	late := c.gone(e.ID) && e.Kind != quota.KindClosing && !(e.Kind == quota.KindReset && c.facts.renews(&e))
 	if void || late {
 		return
 	}
@@ -44,6 +44,7 @@ func (c *Copy) found(have quota.Entry, gen int64, placed bool) {
 	c.mark(&have, false)
 	if have.Gen == quota.Unplaced {
 		have.Gen = gen
+		c.facts.Newest = max(c.facts.Newest, gen)
 		c.set(have)
 	}
 }
@@ -54,9 +55,15 @@ func (f *facts) voids(e *quota.Entry) bool {
 	return e.Gen != quota.Unplaced && e.Gen < f.Void && e.ID.Ms <= f.VoidTo
 }
 
+// renews tells whether a reset voids more than those before it. Two hosts may have begun the
+// same generation, each on a log that the other one had lost: the later one counts.
+func (f *facts) renews(by *quota.Entry) bool {
+	return by.Gen > f.Void || by.Gen == f.Void && by.Until.UnixMilli() > f.VoidTo
+}
+
 // reset voids what is of a lower generation.
 func (c *Copy) reset(by *quota.Entry) {
-	if by.Gen <= c.facts.Void {
+	if !c.facts.renews(by) {
 		return
 	}
 	gen := by.Gen

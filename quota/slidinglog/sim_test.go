@@ -37,6 +37,7 @@ func TestSimulation(t *testing.T) {
 	var workers sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		workers.Go(func() {
+			var idle routines
 			for {
 				mu.Lock()
 				s := next
@@ -46,8 +47,9 @@ func TestSimulation(t *testing.T) {
 				if stop {
 					return
 				}
-				w := newWorld(seed+s, false)
+				w := newWorld(seed+s, idle, false)
 				w.play()
+				idle = w.routines
 				mu.Lock()
 				total.add(w.counts)
 				if w.failed != "" {
@@ -60,7 +62,7 @@ func TestSimulation(t *testing.T) {
 	workers.Wait()
 	t.Logf("%d histories: %s", next, strings.Trim(fmt.Sprintf("%+v", total), "{}"))
 	for _, s := range bad {
-		w := newWorld(s, true)
+		w := newWorld(s, nil, true)
 		w.play()
 		t.Errorf("seed %d: %s\n%s", s, w.failed, strings.Join(w.trace, "\n"))
 		return

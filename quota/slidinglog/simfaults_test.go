@@ -12,7 +12,11 @@ func (w *world) strike() {
 	if len(alive) > 0 {
 		h = alive[w.rand.IntN(len(alive))]
 	}
-	switch n := w.rand.IntN(22); {
+	n := w.rand.IntN(22)
+	if w.temper == outages && n < 9 {
+		n = 15 + n%2
+	}
+	switch {
 	case n < 3:
 		w.say("flush")
 		w.losing()
@@ -64,7 +68,7 @@ func (w *world) strike() {
 		w.offset += by
 	case n == 18 && len(w.hosts) < 6:
 		w.counts.newHosts++
-		if file := h.file.Clone(); w.rand.IntN(3) == 0 && h.next == nil {
+		if file := h.file.Clone(); w.rand.IntN(3) == 0 && h.does == nil {
 			w.counts.clones++
 			clone := w.addHost(file)
 			w.say("%s is a clone of %s", clone.name, h.name)
@@ -89,7 +93,7 @@ func (w *world) strike() {
 			h.c.Limits[1].Units = 20
 		}
 		w.say("%s reads its configuration again", h.name)
-		if h.next == nil {
+		if h.does == nil {
 			if err := h.ledger.SetCredentials(h.creds(), simPolicies()); err != nil {
 				w.fail("reload: %v", err)
 			}

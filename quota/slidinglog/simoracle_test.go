@@ -109,7 +109,7 @@ func (o *oracle) sum(log []slidinglog.Placed) sum {
 				e.Gen = was.Gen // that of its first place
 			}
 			s.entries[e.ID] = e
-			if e.Kind == quota.KindReset && e.Gen > s.gen {
+			if e.Kind == quota.KindReset && (e.Gen > s.gen || e.Gen == s.gen && e.Until.UnixMilli() > s.until) {
 				s.gen, s.until = e.Gen, e.Until.UnixMilli()
 			}
 		}
@@ -343,12 +343,9 @@ func (o *oracle) end() {
 
 // complete has a host do something to its end.
 func (h *simHost) complete(f func()) {
-	h.do(f)
-	for going := true; going; {
+	for h.do(f); h.does != nil; h.goOn() {
 		h.w.now = max(h.w.now, h.wake)
-		_, going = h.next()
 	}
-	h.next = nil
 }
 
 func (h *simHost) text() string {

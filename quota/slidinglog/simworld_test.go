@@ -26,10 +26,13 @@ type world struct {
 	store  *ledgertest.SimStore
 	past   []ledgertest.SimSnapshot // older copies of the store
 	hosts  []*simHost
-	late   []lateCall
-	names  int
-	steps  int
+	routines
+	late  []lateCall
+	names int
+	steps int
 
+	warTime   int64 // how long there are faults and clients
+	temper    temper
 	nextFault int64
 	peace     bool // nothing is lost any more
 	oracle    oracle
@@ -89,12 +92,10 @@ type simHost struct {
 	cancel context.CancelFunc
 	ctx    context.Context
 
-	next      func() (struct{}, bool) // goes on with what it does; nil: it does nothing
-	stop      func()
-	wake      int64 // not before this time
-	yield     func(struct{}) bool
-	cutUntil  int64 // it cannot reach the store
-	frozen    int64 // until when
+	does      *routine // what it does now; nil: nothing
+	wake      int64    // it does not go on before this time
+	cutUntil  int64    // it cannot reach the store
+	frozen    int64    // until when
 	followed  int64
 	folded    int64
 	fullUntil int64
@@ -105,8 +106,16 @@ const (
 	simQuiet  = 600 * time.Millisecond
 	simWindow = 8 * time.Second
 	simAllow  = 15 // units of an outage
-	faultTime = 9_000
 	healTime  = 11_000
+)
+
+// A temper is what kind of trouble a history has most of.
+type temper int
+
+const (
+	anything temper = iota
+	outages         // the store loses nothing, and cannot be reached at times
+	mostTemper
 )
 
 var errCut = fmt.Errorf("%w: cut off", quota.ErrUnavailable)
@@ -130,11 +139,15 @@ func simPolicies() map[string]slidinglog.Policy {
 	return map[string]slidinglog.Policy{"api": {Open: map[string]bool{"one": true, "seven": true}, Units: simAllow}}
 }
 
-func newWorld(seed uint64, traces bool) *world {
-	w := &world{rand: rand.New(rand.NewPCG(seed, 1)), traces: traces}
+func newWorld(seed uint64, idle routines, traces bool) *world {
+	w := &world{routines: idle, rand: rand.New(rand.NewPCG(seed, 1)), traces: traces}
 	w.now = time.Date(2026, 11, 22, 10, 59, 48, 0, time.UTC).UnixMilli() + w.rand.Int64N(10_000)
 	w.store = &ledgertest.SimStore{Clock: func() int64 { return w.now + w.offset }}
-	w.nextFault = w.now + 2000
+	w.temper, w.warTime = temper(w.rand.IntN(int(mostTemper))), 9000
+	if w.rand.IntN(5) > 0 {
+		w.warTime = 3000
+	}
+	w.nextFault = w.now + w.warTime/6
 	w.oracle = newOracle(w)
 	for range 3 + w.rand.IntN(2) {
 		w.addHost(ledgertest.NewMemFile())
@@ -180,12 +193,10 @@ func (h *simHost) begin() {
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	ledger, err := slidinglog.Open(slidinglog.Config{
 		File: h.file, Store: hostStore{h.w.store, h}, Label: h.name, Quiet: simQuiet, Manual: true, Random: h.w,
+		Credentials: h.creds(), Policies: simPolicies(),
 		Clock: func() time.Time { return time.UnixMilli(h.w.now) },
 		Pause: func(_ context.Context, d time.Duration) { h.rest(d.Milliseconds()) },
 	})
-	if err == nil {
-		err = ledger.SetCredentials([]*quota.Credential{h.c}, simPolicies())
-	}
 	if err != nil {
 		h.w.fail("host %s does not start: %v", h.name, err)
 		return
@@ -197,27 +208,65 @@ func (h *simHost) begin() {
 func (h *simHost) end(machine bool) {
 	h.file = h.file.Crash(machine, h.w.rand.IntN(3))
 	h.cancel()
-	if h.next != nil {
-		h.stop()
-		h.next = nil
+	for h.does != nil {
+		h.goOn()
 	}
 	h.ledger = nil
 }
 
 // do begins something, which goes on as the scheduler has it.
 func (h *simHost) do(f func()) {
-	h.next, h.stop = iter.Pull(func(yield func(struct{}) bool) {
-		h.yield = yield
-		f()
-	})
-	h.wake = h.w.now
+	h.does, h.wake = h.w.routines.take(f), h.w.now
+}
+
+// goOn lets the host do what it does up to where it stands still next.
+func (h *simHost) goOn() {
+	if h.does.goOn(); h.does.f == nil {
+		h.w.routines.put(h.does)
+		h.does = nil
+	}
 }
 
 // rest stands still for some ms. It reports whether the process lives on.
 func (h *simHost) rest(ms int64) bool {
+	if h.ctx.Err() != nil {
+		return false
+	}
 	h.wake = h.w.now + ms
-	return h.ctx.Err() == nil && h.yield(struct{}{})
+	h.does.yield(struct{}{})
+	return h.ctx.Err() == nil
 }
+
+// A routine does one thing after the other. It stands still in the middle of them, and its
+// stack, once grown, serves all histories.
+type routine struct {
+	f     func() // nil: it has done all
+	next  func() (struct{}, bool)
+	yield func(struct{}) bool
+}
+
+func (r *routine) goOn() { r.next() }
+
+// routines are those that do nothing.
+type routines []*routine
+
+func (l *routines) take(f func()) *routine {
+	if n := len(*l); n > 0 {
+		r := (*l)[n-1]
+		*l, r.f = (*l)[:n-1], f
+		return r
+	}
+	r := &routine{f: f}
+	r.next, _ = iter.Pull(func(yield func(struct{}) bool) {
+		for r.yield = yield; ; yield(struct{}{}) {
+			r.f()
+			r.f = nil
+		}
+	})
+	return r
+}
+
+func (l *routines) put(r *routine) { *l = append(*l, r) }
 
 // A hostStore is the store as one host reaches it.
 type hostStore struct {
@@ -282,12 +331,12 @@ func (w *world) carryOut(h *simHost, calls []slidinglog.Call) []slidinglog.Outco
 // play plays a history: faults and clients, then peace.
 func (w *world) play() {
 	start := w.now
-	for w.now < start+faultTime && w.failed == "" {
+	for w.now < start+w.warTime && w.failed == "" {
 		w.step(true)
 	}
 	w.heal()
 	start = w.now
-	for w.now < start+healTime && w.failed == "" {
+	for w.now < start+healTime && w.failed == "" && !w.agreed() {
 		w.step(false)
 	}
 	if w.failed == "" {
@@ -300,11 +349,22 @@ func (w *world) play() {
 	}
 }
 
+// agreed tells whether every host serves, and knows all of the log.
+func (w *world) agreed() bool {
+	end := w.store.End("api")
+	for _, h := range w.hosts {
+		if !h.gone && (h.does != nil || !h.ledger.Settled(h.c, end)) {
+			return false
+		}
+	}
+	return true
+}
+
 // step lets one host go on, or time pass.
 func (w *world) step(war bool) {
 	w.steps++
 	if war && w.now >= w.nextFault {
-		w.nextFault = w.now + w.rand.Int64N(2400)
+		w.nextFault = w.now + w.rand.Int64N(w.warTime/4)
 		w.strike()
 		if w.rand.IntN(3) == 0 {
 			w.strike()
@@ -318,7 +378,7 @@ func (w *world) step(war bool) {
 	}
 	var can []*simHost
 	for _, h := range w.hosts {
-		if !h.gone && h.ledger != nil && w.now >= h.frozen && (h.next == nil || w.now >= h.wake) {
+		if !h.gone && h.ledger != nil && w.now >= h.frozen && (h.does == nil || w.now >= h.wake) {
 			can = append(can, h)
 		}
 	}
@@ -327,10 +387,8 @@ func (w *world) step(war bool) {
 		return
 	}
 	h := can[w.rand.IntN(len(can))]
-	if h.next != nil {
-		if _, going := h.next(); !going {
-			h.next = nil
-		}
+	if h.does != nil {
+		h.goOn()
 		return
 	}
 	h.begins(war)

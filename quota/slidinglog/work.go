@@ -41,7 +41,7 @@ func (l *Ledger) followAll() {
 		default:
 			continue // somebody is calling already
 		}
-		if hello, _ := r.greeting(r.estimate()); hello != nil || r.serving() != nil {
+		if r.hello(r.estimate()) != nil || r.owing() || r.serving() != nil {
 			r.end()
 			l.goFollow(r)
 			continue

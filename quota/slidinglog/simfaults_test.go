@@ -70,6 +70,7 @@ func (w *world) strike() {
 		w.counts.newHosts++
 		if file := h.file.Clone(); w.rand.IntN(3) == 0 && h.does == nil {
 			w.counts.clones++
+			w.oracle.twins[h.ledger.Host()] = true
 			clone := w.addHost(file)
 			w.say("%s is a clone of %s", clone.name, h.name)
 		} else {

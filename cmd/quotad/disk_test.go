@@ -71,9 +71,9 @@ func TestFullDisk(t *testing.T) {
 	if d, err := spend(client); err != nil || !d.Granted {
 		t.Errorf("with room again: %+v, %v", d, err)
 	}
-	if err := client.Get(context.Background(), "/readyz", nil); err != nil {
-		t.Errorf("with room again: %v", err)
-	}
+	eventually(t, func() bool { // as soon as the tables are written, too
+		return client.Get(context.Background(), "/readyz", nil) == nil
+	})
 	for range 2 { // it began, and ended
 		if err := daemon.await(regexp.MustCompile("^event command done$")); err != nil {
 			t.Fatal(err)
@@ -116,7 +116,7 @@ func mountSmallDisk(t *testing.T, dir string) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=1m"); err != nil {
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=8m"); err != nil {
 		t.Skipf("cannot mount a small file system: %v", err)
 	}
 	t.Cleanup(func() {
@@ -158,7 +158,12 @@ func TestDamagedLedgerIsRefused(t *testing.T) {
 			if _, err := spend(&api.Client{Socket: filepath.Join(dir, "api.sock")}); err != nil {
 				t.Fatal(err)
 			}
-			daemon.kill()
+			if err := daemon.cmd.Process.Signal(syscall.SIGTERM); err != nil { // then all is in the tables
+				t.Fatal(err)
+			}
+			if _, err := daemon.end(); err != nil {
+				t.Fatal(err)
+			}
 			path := filepath.Join(dir, "ledger.db")
 			content, err := os.ReadFile(path)
 			if err != nil {

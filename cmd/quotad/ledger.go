@@ -17,7 +17,7 @@ import (
 )
 
 // openLedger opens the ledger, and the service of its credentials.
-func (d *daemon) openLedger(context.Context) error {
+func (d *daemon) openLedger(ctx context.Context) error {
 	ledger, err := d.newLedger()
 	if err != nil {
 		return err
@@ -38,7 +38,11 @@ func (d *daemon) openLedger(context.Context) error {
 	if err := d.setClients(d.config); err != nil {
 		return err
 	}
-	return d.setCredentials(d.config)
+	if err := d.setCredentials(d.config); err != nil {
+		return err
+	}
+	d.ledger.Await(ctx) // a run at the start would find a ledger that is still being read
+	return nil
 }
 
 // setCredentials has a configuration's credentials decided about from now on.
@@ -52,11 +56,16 @@ func (d *daemon) setCredentials(c *config.Config) error {
 		d.proxy.SetTargets(c.Targets)
 	}
 	d.metrics.Expect(c.Credentials)
+	return d.ledger.SetCredentials(d.service.Credentials(), policies(c))
+}
+
+// policies returns by credential what is granted while Redis cannot be reached.
+func policies(c *config.Config) map[string]slidinglog.Policy {
 	policies := make(map[string]slidinglog.Policy, len(c.Outages))
 	for name, o := range c.Outages {
 		policies[name] = slidinglog.Policy{Open: o.Open, Units: o.Units}
 	}
-	return d.ledger.SetCredentials(d.service.Credentials(), policies)
+	return policies
 }
 
 // newLedger opens the ledger: the file in the state directory and, where hosts share one,
@@ -67,6 +76,10 @@ func (d *daemon) newLedger() (quota.Ledger, error) {
 		History: hasHistory(d.config.StateDir), AcceptNew: d.options.acceptLedger, Began: d.ledgerBegan,
 	}
 	c := slidinglog.Config{Label: hostName(), Deadline: d.config.Ledger.Deadline, Observe: emitting[slidinglog.Event](&d.events)}
+	for _, credential := range d.config.Credentials {
+		c.Credentials = append(c.Credentials, credential.Prepared())
+	}
+	c.Policies = policies(d.config)
 	var err error
 	if d.config.Ledger.Backend == config.Embedded {
 		c.File, err = boltledger.Open(file)

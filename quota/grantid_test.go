@@ -9,8 +9,8 @@ import (
 // FuzzGrantID holds that an id is read as what it was written from, in one way only.
 func FuzzGrantID(f *testing.F) {
 	for _, id := range []string{
-		"youtube:1795260896123-0", "a:0-0", "a:9223372036854775807-9223372036854775807",
-		"", ":", "youtube:", ":1-0", "youtube:01-0", "youtube:1-+0", "youtube:-1-0", "you tube:1-0", "a:b:1-0", "youtube:9223372036854775808-0",
+		"youtube:mwqbzgxn-0", "a:0-0", "a:1y2p0ij32e8e7-1y2p0ij32e8e7",
+		"", ":", "youtube:", ":1-0", "youtube:01-0", "youtube:1-+0", "youtube:-1-0", "you tube:1-0", "a:b:1-0", "youtube:1y2p0ij32e8e8-0", "youtube:MWQX-0",
 	} {
 		f.Add(id)
 	}

@@ -37,26 +37,37 @@ func (id ID) String() string {
 
 // ParseID reads what String wrote.
 func ParseID(s string) (ID, error) {
-	ms, seq, ok := strings.Cut(s, "-")
-	var id ID
-	var err1, err2 error
-	id.Ms, err1 = strconv.ParseInt(ms, 10, 64)
-	id.Seq, err2 = strconv.ParseInt(seq, 10, 64)
-	if !ok || err1 != nil || err2 != nil || id.Ms < 0 || id.Seq < 0 || id.String() != s {
+	id, ok := parseID(s, 10)
+	if !ok {
 		return ID{}, fmt.Errorf("not an entry id: %.40q", s)
 	}
 	return id, nil
 }
 
+// parseID reads an id in a base, as it is written there.
+func parseID(s string, base int) (id ID, ok bool) {
+	ms, seq, ok := strings.Cut(s, "-")
+	var err1, err2 error
+	id.Ms, err1 = strconv.ParseInt(ms, base, 64)
+	id.Seq, err2 = strconv.ParseInt(seq, base, 64)
+	ok = ok && err1 == nil && err2 == nil && id.Ms >= 0 && id.Seq >= 0
+	return id, ok && strconv.FormatInt(id.Ms, base) == ms && strconv.FormatInt(id.Seq, base) == seq
+}
+
 // GrantID is the public name of the grant that wrote entry id: it carries its
 // credential, so that whoever settles needs nothing else.
-func GrantID(credential string, id ID) string { return credential + ":" + id.String() }
+func GrantID(credential string, id ID) string {
+	return credential + ":" + strconv.FormatInt(id.Ms, grantBase) + "-" + strconv.FormatInt(id.Seq, grantBase)
+}
+
+// grantBase keeps the names of grants short.
+const grantBase = 36
 
 // ParseGrantID takes a grant id apart.
 func ParseGrantID(s string) (credential string, id ID, err error) {
 	credential, rest, ok := strings.Cut(s, ":")
 	if ok && CheckName(credential) == nil {
-		if id, err = ParseID(rest); err == nil {
+		if id, ok = parseID(rest, grantBase); ok {
 			return credential, id, nil
 		}
 	}

@@ -19,7 +19,7 @@ func TestAnswersOnTheScreen(t *testing.T) {
 		for name, got := range map[string]string{
 			"log":          logTable(someEntries(), v),
 			"log-empty":    logTable(nil, v),
-			"acquired":     term.Pairs(append([][2]string{{"granted", "1 unit"}, {"grant", "a-credential-with-a-long-name:1773478800123-0"}}, particulars(someGrant())...), v),
+			"acquired":     term.Pairs(append([][2]string{{"granted", "1 unit"}, {"grant", "a-credential-with-a-long-name:mmq3hk3f-0"}}, particulars(someGrant())...), v),
 			"reloaded":     renderReload(someChanges(), v),
 			"reloaded-not": renderReload(api.Reloaded{File: "/etc/quotad/config.toml"}, v),
 			"usage":        usageTable(someUsage("job"), "", v),

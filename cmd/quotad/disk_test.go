@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -41,19 +43,26 @@ func TestFullDisk(t *testing.T) {
 	}
 	daemon := startIn(t, dir)
 	client := &api.Client{Socket: filepath.Join(dir, "api.sock")}
-	granted := int64(0)
-	for err := error(nil); err == nil; granted++ {
-		if granted%16 == 15 {
-			fillDisk(t, filepath.Join(disk, "ballast"))
-		}
-		var d api.Decision
-		if d, err = spend(client); err != nil {
-			break
-		}
-		if !d.Granted {
-			t.Fatalf("a denial: %+v", d)
-		}
+	var granted atomic.Int64
+	var spending sync.WaitGroup
+	fillDisk(t, filepath.Join(disk, "ballast"))
+	for range 16 { // the ledger has kept room for some thousands
+		spending.Go(func() {
+			for {
+				d, err := spend(client)
+				if err != nil {
+					return
+				}
+				if !d.Granted {
+					t.Errorf("a denial: %+v", d)
+				}
+				if granted.Add(1)%1000 == 0 {
+					fillDisk(t, filepath.Join(disk, "ballast"))
+				}
+			}
+		})
 	}
+	spending.Wait()
 	_, err := spend(client)
 	var problem *api.Problem
 	if !errors.As(err, &problem) || problem.Status != http.StatusServiceUnavailable || problem.Reason != api.LedgerUnavailable {
@@ -62,8 +71,8 @@ func TestFullDisk(t *testing.T) {
 	if err := client.Get(context.Background(), "/readyz", nil); err == nil {
 		t.Error("on a full disk the daemon says that it is ready")
 	}
-	if used := usedNow(t, client); used != granted {
-		t.Errorf("%d units are used, %d were granted", used, granted)
+	if used := usedNow(t, client); used != granted.Load() {
+		t.Errorf("%d units are used, %d were granted", used, granted.Load())
 	}
 	if err := os.Remove(filepath.Join(disk, "ballast")); err != nil {
 		t.Fatal(err)
@@ -81,8 +90,8 @@ func TestFullDisk(t *testing.T) {
 	}
 	daemon.kill()
 	startIn(t, dir)
-	if used := usedNow(t, client); used != granted+1 {
-		t.Errorf("after kill -9 %d units are used, %d were granted", used, granted+1)
+	if used := usedNow(t, client); used != granted.Load()+1 {
+		t.Errorf("after kill -9 %d units are used, %d were granted", used, granted.Load()+1)
 	}
 	if text, err := os.ReadFile(filepath.Join(dir, "told")); err != nil || strings.Join(strings.Fields(string(text)), " ") != "outage_began outage_ended" {
 		t.Errorf("told: %q, %v", text, err)
@@ -130,14 +139,15 @@ func fillDisk(t *testing.T, path string) {
 	t.Helper()
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
-		t.Fatal(err)
+		t.Error(err)
+		return
 	}
 	defer file.Close()
 	for err == nil {
 		_, err = file.WriteString(strings.Repeat("x", 4096))
 	}
 	if !errors.Is(err, syscall.ENOSPC) {
-		t.Fatal(err)
+		t.Error(err)
 	}
 }
 

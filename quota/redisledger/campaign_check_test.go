@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -37,8 +36,7 @@ type request struct {
 
 // A debit is an entry of the log that stands for a request.
 type debit struct {
-	id      string
-	ms      int64 // when it was granted
+	id      quota.ID
 	marker  string
 	charges map[string]quota.Units // after settling
 }
@@ -93,7 +91,7 @@ func (c *campaign) debits(checker *slidinglog.Ledger, credential *quota.Credenti
 			if e.Kind != quota.KindGrant || e.Void { // the trace of a correction, or counted by another one
 				continue
 			}
-			d := debit{id: e.ID.String(), ms: e.ID.Ms, marker: e.Region, charges: make(map[string]quota.Units)}
+			d := debit{id: e.ID, marker: e.Region, charges: make(map[string]quota.Units)}
 			for i, limit := range credential.Limits {
 				d.charges[limit.Name] = e.UnitsIn(credential, i)
 			}
@@ -139,11 +137,14 @@ func number(t testing.TB, text string) quota.Units {
 	return quota.Units(n)
 }
 
-// milliseconds is the time in an entry's id.
-func milliseconds(t testing.TB, id string) int64 {
+// entryOf is the entry that a grant's id names.
+func entryOf(t testing.TB, grant string) quota.ID {
 	t.Helper()
-	ms, _, _ := strings.Cut(id, "-")
-	return int64(number(t, ms))
+	_, id, err := quota.ParseGrantID(grant)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
 }
 
 // check compares what clients were granted with what the log holds, and both with
@@ -181,19 +182,18 @@ func (c *campaign) noneMissing(credential *quota.Credential, granted []*request,
 	newest := int64(0)
 	for _, d := range debits {
 		byMarker[d.marker] = append(byMarker[d.marker], d)
-		newest = max(newest, d.ms)
+		newest = max(newest, d.id.Ms)
 	}
 	var missing []string
 	for _, r := range granted {
-		_, id, _ := strings.Cut(r.grant, ":")
-		at := milliseconds(c, id)
+		id := entryOf(c, r.grant)
 		standsFor := func(d debit) bool {
 			// What was granted alone may have been debited before, unheard: it is
 			// not booked twice.
-			is := d.id == id || d.ms == at || r.outage
+			is := d.id == id || r.outage
 			return is && (r.released || greatest(d.charges) > 0)
 		}
-		gone := at <= newest-(24*time.Hour).Milliseconds()
+		gone := id.Ms <= newest-(24*time.Hour).Milliseconds()
 		if !gone && !slices.ContainsFunc(byMarker[r.marker], standsFor) {
 			missing = append(missing, fmt.Sprintf("%s as %s (in an outage: %v; the log has %+v)", r.marker, id, r.outage, byMarker[r.marker]))
 		}
@@ -258,8 +258,7 @@ func spansOfGrants(t testing.TB, granted []*request) []span {
 	var spans []span
 	for _, r := range granted {
 		if !r.released {
-			_, id, _ := strings.Cut(r.grant, ":")
-			spans = append(spans, span{milliseconds(t, id), r.units, r.marker})
+			spans = append(spans, span{entryOf(t, r.grant).Ms, r.units, r.marker})
 		}
 	}
 	return spans
@@ -271,7 +270,7 @@ func spansOfDebits(requests map[string]*request, debits []debit, limit string) [
 	var spans []span
 	for _, d := range debits {
 		if r := requests[d.marker]; r == nil || !r.released {
-			spans = append(spans, span{d.ms, d.charges[limit], d.marker})
+			spans = append(spans, span{d.id.Ms, d.charges[limit], d.marker})
 		}
 	}
 	return spans
@@ -333,7 +332,7 @@ func (c *campaign) sumsAgree(l *slidinglog.Ledger, credential *quota.Credential,
 	for _, limit := range u.Limits {
 		sum := quota.Units(0)
 		for _, d := range debits {
-			if d.ms > u.Now.Add(-limit.Window.Length).UnixMilli() {
+			if d.id.Ms > u.Now.Add(-limit.Window.Length).UnixMilli() {
 				sum += d.charges[limit.Name]
 			}
 		}

@@ -115,7 +115,7 @@ func TestClosedLimitComesBackWithTheHost(t *testing.T) {
 	h.closeDaily(until)
 	h.stop()
 	server.Order(t, "FLUSHALL")
-	h = start(t, server, "a", dir)
+	h = begin(t, server.Addr, "a", dir)
 	h.awaitUp()
 	closedAt(until, h)
 }

@@ -72,7 +72,7 @@ func TestFlushedWhileTheDaemonWasDown(t *testing.T) {
 	}
 	h.stop()
 	server.Order(t, "FLUSHALL")
-	h = start(t, server, "a", dir)
+	h = begin(t, server.Addr, "a", dir)
 	h.awaitUp()
 	h.used(100)
 }
@@ -116,7 +116,7 @@ func TestOlderCopyWhileTheDaemonWasDown(t *testing.T) {
 	h.stop()
 	server.Kill() // what came after the snapshot is lost
 	server.Run(t)
-	h = start(t, server, "a", dir)
+	h = begin(t, server.Addr, "a", dir)
 	h.awaitUp()
 	h.used(40)
 }

@@ -34,7 +34,7 @@ func (i instant) Acquire(_ context.Context, _ *quota.Credential, asks []quota.As
 // same kind of socket and for the same lean client.
 func BenchmarkAcquire(b *testing.B) {
 	daily := quota.LimitState{Limit: servertest.YouTube().Limits[0], Used: 9_500, Cost: 1}
-	granted := quota.Decision{GrantID: "youtube:1795260896123-0", Units: 1, Limits: []quota.LimitState{daily}}
+	granted := quota.Decision{GrantID: "youtube:mwqbzgxn-0", Units: 1, Limits: []quota.LimitState{daily}}
 	denied := quota.Decision{Reason: quota.LimitExceeded, Limit: "daily", Units: 1, Limits: []quota.LimitState{daily},
 		RetryAfter: time.Minute, RetryAt: time.Unix(1795260896, 0)}
 	b.Run("floor: no-op handler", func(b *testing.B) {

@@ -60,8 +60,8 @@ type contractRow struct {
 func contract() []contractRow {
 	const (
 		mine   = "Authorization: Bearer mine"
-		search = "/v1/grants/youtube:1795251600000-0" // outside any pass
-		own    = "/v1/grants/youtube:1795251600000-1" // of the pass that holds the token "mine"
+		search = "/v1/grants/youtube:mwq6g800-0" // outside any pass
+		own    = "/v1/grants/youtube:mwq6g800-1" // of the pass that holds the token "mine"
 		videos = "credential=youtube&operation=videos.list"
 	)
 	var rows []contractRow

@@ -119,9 +119,9 @@ func TestHowToBecomeAnOperator(t *testing.T) {
 	for _, row := range []struct{ name, group, method, path, body, want string }{
 		{"operate", "daemon", "POST", "/v1/credentials/youtube/adjust", "limit=daily&units=1", "as root: usermod -aG daemon nobody\""},
 		{"no such group", "no-such-group", "POST", "/v1/credentials/youtube/adjust", "limit=daily&units=1", "as root: groupadd no-such-group"},
-		{"correct", "daemon", "DELETE", "/v1/grants/youtube:1795251600000-0", "", "releases its own grants with its run token"},
+		{"correct", "daemon", "DELETE", "/v1/grants/youtube:mwq6g800-0", "", "releases its own grants with its run token"},
 		{"by name", "daemon", "POST", "/v1/credentials/youtube/adjust", "limit=daily&units=1", "user nobody may read and acquire"},
-		{"another's, by name", "daemon", "DELETE", "/v1/grants/youtube:1795251600000-0", "", "not one that user nobody acquired"},
+		{"another's, by name", "daemon", "DELETE", "/v1/grants/youtube:mwq6g800-0", "", "not one that user nobody acquired"},
 		{"a job without a token", "daemon", "POST", "/v1/acquire", "credential=youtube&operation=videos.list", "a pass finds its run token in $QUOTAD_TOKEN"},
 	} {
 		t.Run(row.name, func(t *testing.T) {

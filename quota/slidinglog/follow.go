@@ -171,7 +171,7 @@ func (r *replica) place(ctx context.Context) error {
 		r.mu.Lock()
 		for _, e := range late {
 			if e.Kind == quota.KindGrant && e.Gen == quota.Unplaced {
-				r.booked += quota.Max(e.Counts())
+				r.booked += quota.Max(e.Charges)
 			}
 		}
 		r.mu.Unlock()

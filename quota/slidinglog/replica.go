@@ -32,6 +32,8 @@ type replica struct {
 	configured *quota.Credential // nil until SetCredentials
 	policy     Policy
 	refused    error     // why it does not serve; nil: it does
+	told       EventKind // the edge that was told last, Down or LostLog; "": none, or Up
+	served     bool      // it did already
 	terms      []string  // what configured counts, in words
 	since      time.Time // of refused
 	following  bool      // somebody follows the log
@@ -138,8 +140,13 @@ func (r *replica) setDown(err error) {
 	if err != errJoining || was == nil { // why it was read again stays the reason
 		r.refused = err
 	}
+	starts := !r.served && errors.Is(err, quota.ErrRecovering) // a log that nobody wrote to is waited for, too
+	news := err != errJoining && !starts && r.told != kindOf(err)
+	if news {
+		r.told = kindOf(err)
+	}
 	r.mu.Unlock()
-	if err == errJoining || was != nil && was != errJoining && kindOf(was) == kindOf(err) {
+	if !news {
 		return
 	}
 	r.ledger.observe(Event{Credential: r.name, Kind: kindOf(err), Err: err})
@@ -156,13 +163,13 @@ func kindOf(err error) EventKind {
 // setUp has the replica serve.
 func (r *replica) setUp() {
 	r.mu.Lock()
-	was, took, units := r.refused, r.ledger.clock().Sub(r.since), r.booked
-	r.refused, r.booked = nil, 0
+	told, took, units := r.told, r.ledger.clock().Sub(r.since), r.booked
+	r.refused, r.told, r.booked, r.served = nil, "", 0, true
 	if name := r.ledger.store.Name(); r.copy.facts.Store != name {
 		r.copy.facts.Store, r.copy.dirty = name, true
 	}
 	r.mu.Unlock()
-	if was != nil && was != errJoining {
+	if told != "" {
 		r.ledger.observe(Event{Credential: r.name, Kind: Up, Took: took, Units: units})
 	}
 }

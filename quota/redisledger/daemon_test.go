@@ -1,6 +1,7 @@
 package redisledger_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path/filepath"
@@ -55,20 +56,26 @@ func start(t testing.TB, server *redistest.Server, name, dir string) *daemon {
 	return h
 }
 
-// begin opens a host.
+// begin opens a host, for which a server is the same wherever a test starts it again.
 func begin(t testing.TB, addr, name, dir string) *daemon {
+	t.Helper()
+	return beginOn(t, redisledger.Config{Addrs: []string{addr}}, name, dir, "redis")
+}
+
+// beginOn opens a host on a store of a name, or under its own.
+func beginOn(t testing.TB, config redisledger.Config, name, dir, storeName string) *daemon {
 	t.Helper()
 	h := &daemon{TB: t, events: make(chan slidinglog.Event, 1000), dir: dir}
 	file, err := boltledger.Open(boltledger.Config{Path: filepath.Join(dir, "ledger.db"), AcceptNew: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := redisledger.OpenStore(redisledger.Config{Addrs: []string{addr}})
+	store, err := redisledger.OpenStore(config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	h.ledger, err = slidinglog.Open(slidinglog.Config{
-		File: file, Store: sameStore{store}, Label: name, Deadline: deadline, Quiet: quiet, Observe: func(e slidinglog.Event) { h.events <- e },
+		File: file, Store: namedStore{store, cmp.Or(storeName, store.Name())}, Label: name, Deadline: deadline, Quiet: quiet, Observe: func(e slidinglog.Event) { h.events <- e },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -78,11 +85,13 @@ func begin(t testing.TB, addr, name, dir string) *daemon {
 	return h
 }
 
-// A sameStore is a store of one name wherever a test starts its Redis again.
-type sameStore struct{ *redisledger.Store }
+type namedStore struct {
+	*redisledger.Store
+	name string
+}
 
 // Name implements slidinglog.Store.
-func (sameStore) Name() string { return "redis" }
+func (s namedStore) Name() string { return s.name }
 
 // configure has the host count a credential, and follow a policy, from now on.
 func (h *daemon) configure(c *quota.Credential, p slidinglog.Policy) {
@@ -168,12 +177,28 @@ func (h *daemon) offline(operation string) bool {
 
 func (h *daemon) used(want quota.Units) {
 	h.Helper()
+	if got := h.usage(); got != want {
+		h.Fatalf("%d units are used, want %d", got, want)
+	}
+}
+
+// usage is what the limit counts.
+func (h *daemon) usage() quota.Units {
+	h.Helper()
 	u, _, err := h.service.Usage(context.Background(), "youtube")
 	if err != nil {
 		h.Fatal(err)
 	}
-	if got := u.Limits[0].Used; got != want {
-		h.Fatalf("%d units are used, want %d", got, want)
+	return u.Limits[0].Used
+}
+
+// eventually waits until something is so.
+func (h *daemon) eventually(so func() bool) {
+	h.Helper()
+	for until := time.Now().Add(hanging); !so(); time.Sleep(quiet / 20) {
+		if time.Now().After(until) {
+			h.Fatal("it does not come to pass")
+		}
 	}
 }
 

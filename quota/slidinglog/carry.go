@@ -133,8 +133,8 @@ func (r *replica) learn(ctx context.Context, out Outcome) (clock time.Time, know
 	case End:
 		known = true
 		r.forget(out.Clock)
-	case Lost:
-		err = errLost
+	case Lost: // or a reset has wiped it
+		return time.UnixMilli(out.Clock).UTC(), false, r.up(ctx)
 	case Unknown, Failed:
 		return clock, false, r.fail(ctx, out.Err)
 	}

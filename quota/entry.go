@@ -39,6 +39,9 @@ type Entry struct {
 	// Void says that another entry of the same request counts in this one's place: two
 	// hosts granted it while neither heard of the other.
 	Void   bool
+	// Alone is what was granted by itself, of an entry that counts for an earlier one, too; nil
+	// of others. It is a Count and its Charges.
+	Alone  *Granted
 	Outage bool // it was granted, or settled, while the store could not be reached
 	// Of a settlement: see Settlement.Units. Of a grant: the last one's.
 	SettledTo Units
@@ -63,6 +66,12 @@ type Entry struct {
 	// how far the log went: what is later counts, though it be of a lower generation.
 	Limit string
 	Until time.Time
+}
+
+// A Granted is a number of calls, and what they were charged.
+type Granted struct {
+	Count   Units
+	Charges []Charge
 }
 
 // Unplaced is the generation of an entry that is in no log yet.

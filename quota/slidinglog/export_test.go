@@ -24,6 +24,12 @@ func (l *Ledger) Host() HostID {
 	return host
 }
 
+// Run returns which run of its host the ledger is.
+func (l *Ledger) Run() uint32 {
+	_, run := l.self()
+	return run
+}
+
 // Serves tells whether the ledger decides about a credential.
 func (l *Ledger) Serves(c *quota.Credential) bool {
 	r, err := l.replica(c.Name)

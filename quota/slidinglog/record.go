@@ -98,6 +98,7 @@ const (
 	flagVoid                // in a table
 	flagGiven               // in a table: adjustments gave back of it
 	flagOutage              // granted while the store could not be reached
+	flagJoined              // in a table: it counts for an earlier grant, too
 )
 
 // Body writes the record. An entry without a time is new: it gets its id from the record's
@@ -185,6 +186,11 @@ func appendEntry(b []byte, e *quota.Entry) []byte {
 		b = binary.AppendUvarint(b, uint64(e.ID.Seq))
 		b = binary.AppendVarint(b, e.Gen)
 	}
+	if e.Alone != nil {
+		alone := *e
+		alone.Count, alone.Charges = e.Alone.Count, e.Alone.Charges
+		e = &alone
+	}
 	return appendFacts(b, e)
 }
 
@@ -219,6 +225,9 @@ func encode(e *quota.Entry) []byte {
 	if e.Outage {
 		flags |= flagOutage
 	}
+	if e.Alone != nil {
+		flags |= flagJoined
+	}
 	b := append(make([]byte, 0, 96), byte(slices.Index(kinds, e.Kind)), flags)
 	b = binary.AppendVarint(b, e.Gen)
 	if e.Settled && e.Kind == quota.KindGrant {
@@ -227,6 +236,9 @@ func encode(e *quota.Entry) []byte {
 	}
 	if len(e.GivenBack) > 0 {
 		b = appendCharges(b, e.GivenBack)
+	}
+	if e.Alone != nil {
+		b = appendCharges(binary.AppendUvarint(b, uint64(e.Alone.Count)), e.Alone.Charges)
 	}
 	return appendFacts(b, e)
 }
@@ -245,6 +257,9 @@ func decode(id quota.ID, value []byte) (quota.Entry, error) {
 	}
 	if head[1]&flagGiven != 0 {
 		e.GivenBack = d.charges()
+	}
+	if head[1]&flagJoined != 0 {
+		e.Alone = &quota.Granted{Count: quota.Units(d.upTo(uint64(quota.MaxUnits))), Charges: d.charges()}
 	}
 	d.facts(&e)
 	if d.failed || len(d.rest) > 0 {

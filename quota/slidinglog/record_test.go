@@ -60,7 +60,7 @@ func TestEntriesAreReadBack(t *testing.T) {
 		if want.Kind == quota.KindGrant {
 			want.Settled, want.SettledTo, want.SettledBy = true, 250, quota.ID{Ms: 7, Seq: 8}
 			want.GivenBack = []quota.Charge{{Limit: "daily", Units: 40}}
-			want.Void = true
+			want.Void, want.Alone = true, &quota.Granted{Count: 2, Charges: []quota.Charge{{Limit: "daily", Units: 7}}}
 		}
 		got, err := decode(want.ID, encode(&want))
 		if err != nil || !reflect.DeepEqual(got, want) {

@@ -198,6 +198,7 @@ func (r *replica) estimated() time.Time {
 // call carries out a call, again and again while its outcome is open, and records the clock.
 func (r *replica) call(ctx context.Context, call Call) Outcome {
 	var out Outcome
+	unknown := false
 	for try := range 3 {
 		if try > 0 {
 			r.ledger.pause(ctx, time.Millisecond<<(2*try))
@@ -206,6 +207,10 @@ func (r *replica) call(ctx context.Context, call Call) Outcome {
 		if out.Status > Failed || ctx.Err() != nil {
 			break
 		}
+		unknown = unknown || out.Status == Unknown
+	}
+	if unknown && out.Status == Failed { // the last try was, an earlier one may not have
+		out.Status = Unknown
 	}
 	r.hear(out)
 	return out

@@ -77,6 +77,9 @@ func (c *Copy) reset(by *quota.Entry) {
 		if !c.facts.voids(&e) && !slices.ContainsFunc(kept, func(k keeper) bool { return k.ID == e.ID }) {
 			if e.Kind == quota.KindGrant { // what corrects it is kept, and put again, too
 				e.Settled, e.SettledTo, e.SettledBy, e.GivenBack, e.Void = false, 0, quota.ID{}, nil, false
+				if e.Alone != nil {
+					e.Count, e.Charges, e.Alone = e.Alone.Count, e.Alone.Charges, nil
+				}
 			}
 			kept = append(kept, keeper{e, c.marked(e.ID)})
 		}
@@ -158,6 +161,9 @@ func (c *Copy) joined(e quota.Entry) quota.Entry {
 
 // join has the later grant of a request count in the place of the earlier one, too.
 func join(later, earlier *quota.Entry) {
+	if later.Alone == nil {
+		later.Alone = &quota.Granted{Count: later.Count, Charges: later.Charges}
+	}
 	if quota.Max(earlier.Charges) > quota.Max(later.Charges) {
 		later.Count = earlier.Count
 	}

@@ -40,7 +40,7 @@ func (h *simHost) client() {
 		h.adjust()
 	case n < 92:
 		h.closeLimit()
-	case n == 92 && w.rand.IntN(2) == 0:
+	case n == 92 && w.rand.IntN(2) == 0, n > 95 && w.temper == resets:
 		h.reset()
 	default:
 		if _, err := h.ledger.Usage(h.ctx, h.c); err != nil && h.ctx.Err() == nil && !known(err) {

@@ -13,8 +13,13 @@ func (w *world) strike() {
 		h = alive[w.rand.IntN(len(alive))]
 	}
 	n := w.rand.IntN(22)
-	if w.temper == outages && n < 9 {
+	switch {
+	case w.temper == outages && n < 9:
 		n = 15 + n%2
+	case w.temper == ages && w.rand.IntN(4) == 0:
+		w.now += w.rand.Int64N(40_000)
+		w.say("time passes")
+		return
 	}
 	switch {
 	case n < 3:
@@ -89,7 +94,7 @@ func (w *world) strike() {
 		w.say("the disk of %s is full until %d", h.name, h.fullUntil%1_000_000)
 	case n == 21:
 		w.counts.reloads++
-		h.c = simCredential(60)
+		h.c = w.credential()
 		if w.rand.IntN(2) == 0 {
 			h.c.Limits[1].Units = 20
 		}

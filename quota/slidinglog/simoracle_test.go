@@ -56,7 +56,7 @@ func (o *oracle) tell(t told, replayed bool) {
 	}
 	units := quota.Units(0)
 	for _, other := range o.told {
-		if other.outage && other.by == t.by && !other.void && other.id.Ms > t.id.Ms-simWindow.Milliseconds() {
+		if other.outage && other.by == t.by && !other.void && other.id.Ms > t.id.Ms-o.w.window().Milliseconds() {
 			units += other.units
 		}
 	}
@@ -78,16 +78,17 @@ func (o *oracle) lostFile(h *simHost) {
 // crashed is called as a machine crashes, and with it what was not synced.
 func (o *oracle) crashed(h *simHost) {
 	for _, t := range o.told {
-		t.soft = t.soft || t.by == h && !t.outage && t.at >= h.folded-10
+		t.soft = t.soft || t.by == h && !t.outage && t.at >= h.saved-10
 	}
 }
 
 // A sum is a log as a set of entries.
 type sum struct {
-	records []slidinglog.Record
-	entries map[quota.ID]quota.Entry
-	gen     int64 // of the newest reset
-	until   int64 // what that voids, in ms
+	credential *quota.Credential
+	records    []slidinglog.Record
+	entries    map[quota.ID]quota.Entry
+	gen        int64 // of the newest reset
+	until      int64 // what that voids, in ms
 
 	corrections []quota.Entry
 	clock       int64
@@ -99,7 +100,7 @@ type sum struct {
 
 // sum adds up a log.
 func (o *oracle) sum(log []slidinglog.Placed) sum {
-	s := sum{entries: make(map[quota.ID]quota.Entry)}
+	s := sum{credential: o.w.credential(), entries: make(map[quota.ID]quota.Entry)}
 	for _, p := range log {
 		r := o.record(p)
 		s.clock = p.At.Ms
@@ -175,7 +176,7 @@ func (s *sum) counting() (all []quota.Entry) {
 		slices.SortFunc(group, func(x, y quota.Entry) int { return x.ID.Compare(y.ID) })
 		for len(group) > 0 { // those that met in the longest window are one charge
 			n := 1
-			for n < len(group) && group[n].ID.Ms-group[n-1].ID.Ms < longestMet(group[n]) {
+			for n < len(group) && group[n].ID.Ms-group[n-1].ID.Ms < s.met(group[n]) {
 				n++
 			}
 			one, ids := group[n-1], []quota.ID(nil)
@@ -194,11 +195,14 @@ func (s *sum) counting() (all []quota.Entry) {
 	return all
 }
 
-// longestMet is how long before an entry another one of its key is the same request: the
-// limit of the hour reaches back to its beginning.
-func longestMet(e quota.Entry) int64 {
-	after, _ := quota.Calendar(quota.Hour, time.UTC).Bounds(e.ID.Time())
-	return max(simWindow.Milliseconds(), e.ID.Ms-after.UnixMilli())
+// met is how long before an entry another one of its key is the same request: as long as the
+// longest window reaches back.
+func (s *sum) met(e quota.Entry) (ms int64) {
+	for _, limit := range s.credential.Limits {
+		after, _ := limit.Window.Bounds(e.ID.Time())
+		ms = max(ms, e.ID.Ms-after.UnixMilli())
+	}
+	return ms
 }
 
 // corrected applies what settles an entry, or gives back of it.
@@ -260,12 +264,12 @@ func (o *oracle) appended(h *simHost, before []slidinglog.Placed, p slidinglog.P
 }
 
 func (o *oracle) live(t *told, ms int64) bool {
-	return !t.void && t.id.Ms > ms-simWindow.Milliseconds()
+	return !t.void && t.id.Ms > ms-o.w.window().Milliseconds()
 }
 
 // over holds what a record grants against what the log held.
 func (o *oracle) over(h *simHost, s sum, r slidinglog.Record, p slidinglog.Placed) {
-	c := simCredential(60)
+	c := o.w.credential()
 	used := s.used(c, p.At.Ms)
 	for i, limit := range c.Limits {
 		added := quota.Units(0)
@@ -321,12 +325,18 @@ func (o *oracle) end() {
 			w.fail("grant %v of host %s never came back", t.id, t.by.name)
 		}
 	}
+	names := make(map[slidinglog.HostID]bool)
 	for _, h := range w.alive() {
 		if !h.ledger.Serves(h.c) {
 			w.fail("host %s does not serve", h.name)
 			return
 		}
+		if names[h.ledger.Host()] {
+			w.fail("host %s has the name of another one", h.name)
+		}
+		names[h.ledger.Host()] = true
 	}
+	o.unheard(s)
 	for _, h := range w.alive() {
 		var usage quota.Usage
 		var err error
@@ -340,6 +350,35 @@ func (o *oracle) end() {
 			if limit.Used != want[i] {
 				w.fail("host %s counts %d of %s, the log says %d", h.name, limit.Used, limit.Name, want[i])
 			}
+		}
+	}
+}
+
+// unheard holds that nothing counts of which nobody was told, if the process that debited it
+// still lives. After a loss another host may have put it back: too much is counted then.
+func (o *oracle) unheard(s sum) {
+	if o.loss > 0 {
+		return
+	}
+	alive := make(map[uint32]bool)
+	for _, h := range o.w.alive() {
+		alive[h.ledger.Run()] = true
+	}
+	told := make(map[quota.ID]bool)
+	for _, t := range o.told {
+		told[t.id] = true
+	}
+	placed := make(map[quota.ID]uint32)
+	for _, r := range s.records {
+		for _, e := range r.Entries {
+			if _, again := placed[e.ID]; !again {
+				placed[e.ID] = r.Run
+			}
+		}
+	}
+	for _, e := range s.counting() {
+		if e.Kind == quota.KindGrant && e.Key == "" && !e.Outage && !told[e.ID] && alive[placed[e.ID]] && quota.Max(e.Counts()) > 0 {
+			o.w.fail("%v counts, and nobody was told of it", e.ID)
 		}
 	}
 }

@@ -98,15 +98,15 @@ type simHost struct {
 	frozen    int64    // until when
 	followed  int64
 	folded    int64
+	saved     int64 // when that was done last, with success: all before is in the tables
 	fullUntil int64
 	gone      bool // its file is lost, or it left for good
 }
 
 const (
-	simQuiet  = 600 * time.Millisecond
-	simWindow = 8 * time.Second
-	simAllow  = 15 // units of an outage
-	healTime  = 11_000
+	simQuiet = 600 * time.Millisecond
+	simAllow = 15 // units of an outage
+	healTime = 11_000
 )
 
 // A temper is what kind of trouble a history has most of.
@@ -115,24 +115,37 @@ type temper int
 const (
 	anything temper = iota
 	outages         // the store loses nothing, and cannot be reached at times
+	resets          // operators forget what was spent
+	ages            // half a minute passes now and then, and the windows are longer
 	mostTemper
 )
 
 var errCut = fmt.Errorf("%w: cut off", quota.ErrUnavailable)
 
 // credential is what hosts count: a sliding limit, a share of it, and a limit of the hour
-// that refuses nothing in its last seconds.
-func simCredential(units quota.Units) *quota.Credential {
+// that refuses nothing in its last seconds; where ages pass, only the first two, for longer.
+func (w *world) credential() *quota.Credential {
 	c := &quota.Credential{
 		Name: "api",
 		Limits: []quota.Limit{
-			{Name: "window", Units: units, Reserve: 10, Window: quota.Sliding(simWindow)},
-			{Name: "share", Units: units / 2, Window: quota.Sliding(simWindow / 2), Jobs: []string{"backfill"}},
-			{Name: "hour", Units: 3 * units, Window: quota.Calendar(quota.Hour, time.UTC), Lift: 4 * time.Second},
+			{Name: "window", Units: 60, Reserve: 10, Window: quota.Sliding(w.window())},
+			{Name: "share", Units: 30, Window: quota.Sliding(w.window() / 2), Jobs: []string{"backfill"}},
+			{Name: "hour", Units: 45, Window: quota.Calendar(quota.Hour, time.UTC), Lift: 4 * time.Second},
 		},
 		Operations: map[string]quota.Cost{"one": {Every: 1}, "seven": {Every: 7}, "twenty": {Every: 20}},
 	}
+	if w.temper == ages {
+		c.Limits = c.Limits[:2]
+	}
 	return c.Prepared()
+}
+
+// window is that of the sliding limit.
+func (w *world) window() time.Duration {
+	if w.temper == ages {
+		return 70 * time.Second
+	}
+	return 8 * time.Second
 }
 
 func simPolicies() map[string]slidinglog.Policy {
@@ -182,7 +195,7 @@ func (w *world) fail(format string, args ...any) {
 
 func (w *world) addHost(file *ledgertest.MemFile) *simHost {
 	w.names++
-	h := &simHost{w: w, name: string(rune('A'+(w.names-1)%26)) + strings.Repeat("'", (w.names-1)/26), file: file, c: simCredential(60)}
+	h := &simHost{w: w, name: string(rune('A'+(w.names-1)%26)) + strings.Repeat("'", (w.names-1)/26), file: file, c: w.credential()}
 	w.hosts = append(w.hosts, h)
 	h.begin()
 	return h
@@ -407,7 +420,9 @@ func (h *simHost) begins(war bool) {
 		h.do(func() { h.ledger.Follow(h.ctx) })
 	case w.now-h.folded >= 1000:
 		h.folded = w.now
-		if err := h.ledger.Fold(); err != nil && !errors.Is(err, quota.ErrUnavailable) {
+		if err := h.ledger.Fold(); err == nil {
+			h.saved = w.now
+		} else if !errors.Is(err, quota.ErrUnavailable) {
 			w.fail("host %s cannot fold: %v", h.name, err)
 		}
 	case war && w.rand.IntN(12) == 0:

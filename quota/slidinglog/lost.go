@@ -36,11 +36,12 @@ func (r *replica) recover(ctx context.Context) error {
 		}
 	}
 	gen := theirs.Gen
-	fell := was.ID.Ms > r.copy.oldest() && gen <= r.copy.facts.Gen
+	oldest := max(clock.UnixMilli(), end.ID.Ms) - r.copy.keep().Milliseconds() // what is older may have been dropped
+	fell := was.ID.Ms > oldest && gen <= r.copy.facts.Gen
 	var missing []quota.Entry
 	err = r.copy.with(func() error {
 		for e := range r.copy.all(quota.ID{}, false) {
-			stands := e.ID.Ms > r.copy.oldest() || r.copy.facts.Closed[e.Limit].ID == e.ID
+			stands := e.ID.Ms > oldest || r.copy.facts.Closed[e.Limit].ID == e.ID
 			if stands && !has[e.ID] && !theirs.voids(&e) {
 				missing = append(missing, e)
 			}
@@ -55,7 +56,7 @@ func (r *replica) recover(ctx context.Context) error {
 	if lost {
 		r.setDown(errLost)
 		s := r.statement(Missing, clock)
-		for _, host := range theirs.known(0) {
+		for _, host := range theirs.known(oldest) {
 			if !slices.Contains(s.Waits, host) {
 				s.Waits = append(s.Waits, host)
 			}

@@ -9,9 +9,16 @@ import (
 
 // put adds an entry to the set. Placed says that the log has it.
 func (c *Copy) put(e quota.Entry, placed bool) {
-	void := c.facts.voids(&e)
+	if c.facts.voids(&e) {
+		if have, found := c.entry(e.ID); found { // it was in the log before the reset
+			have.Gen = e.Gen
+			c.set(have)
+			c.sift(quota.ID{})
+		}
+		return
+	}
 	late := c.gone(e.ID) && e.Kind != quota.KindClosing && !(e.Kind == quota.KindReset && c.facts.renews(&e))
-	if void || late {
+	if late {
 		return
 	}
 	c.expires = min(c.expires, e.ID.Ms)
@@ -66,27 +73,41 @@ func (c *Copy) reset(by *quota.Entry) {
 	if !c.facts.renews(by) {
 		return
 	}
-	gen := by.Gen
-	c.facts.Void, c.facts.VoidTo = gen, by.Until.UnixMilli()
-	type keeper struct {
-		quota.Entry
-		lacking bool
-	}
-	var kept []keeper
-	add := func(e quota.Entry) {
-		if !c.facts.voids(&e) && !slices.ContainsFunc(kept, func(k keeper) bool { return k.ID == e.ID }) {
-			if e.Kind == quota.KindGrant { // what corrects it is kept, and put again, too
-				e.Settled, e.SettledTo, e.SettledBy, e.GivenBack, e.Void = false, 0, quota.ID{}, nil, false
-				if e.Alone != nil {
-					e.Count, e.Charges, e.Alone = e.Alone.Count, e.Alone.Charges, nil
-				}
-			}
-			kept = append(kept, keeper{e, c.marked(e.ID)})
-		}
-	}
+	c.facts.Gen, c.facts.Void, c.facts.VoidTo = max(c.facts.Gen, by.Gen), by.Gen, by.Until.UnixMilli()
 	from := quota.ID{Ms: c.facts.VoidTo, Seq: math.MaxInt64}
-	if c.facts.Newest >= gen { // the reset was put back behind what followed it
+	if c.facts.Newest >= by.Gen { // the reset was put back behind what followed it
 		from = quota.ID{}
+	}
+	kept := c.sifted(from)
+	c.facts.Since, c.facts.Expired, c.expires = 0, quota.ID{}, 0
+	c.begin(kept)
+}
+
+// sift drops what is void behind an id.
+func (c *Copy) sift(from quota.ID) { c.begin(c.sifted(from)) }
+
+// A keeper is an entry as it came, and whether the log lacks it.
+type keeper struct {
+	quota.Entry
+	lacking bool
+}
+
+// sifted returns the entries behind an id that are not void, and all that the log lacks, as
+// they came: what corrects them, or joins them, is kept and put again, too.
+func (c *Copy) sifted(from quota.ID) (kept []keeper) {
+	has := make(map[quota.ID]bool)
+	add := func(e quota.Entry) {
+		if c.facts.voids(&e) || has[e.ID] {
+			return
+		}
+		has[e.ID] = true
+		if e.Kind == quota.KindGrant {
+			e.Settled, e.SettledTo, e.SettledBy, e.GivenBack, e.Void = false, 0, quota.ID{}, nil, false
+			if e.Alone != nil {
+				e.Count, e.Charges, e.Alone = e.Alone.Count, e.Alone.Charges, nil
+			}
+		}
+		kept = append(kept, keeper{e, c.marked(e.ID)})
 	}
 	for e := range c.all(from, false) {
 		add(e)
@@ -94,6 +115,12 @@ func (c *Copy) reset(by *quota.Entry) {
 	for _, e := range c.unplaced(c.facts.Unplaced) {
 		add(e)
 	}
+	slices.SortFunc(kept, func(x, y keeper) int { return x.ID.Compare(y.ID) })
+	return kept
+}
+
+// begin empties the set and puts entries into it.
+func (c *Copy) begin(kept []keeper) {
 	clear(c.entries)
 	clear(c.names)
 	clear(c.marks)
@@ -101,12 +128,9 @@ func (c *Copy) reset(by *quota.Entry) {
 	c.stamp++
 	c.emptied, c.dirty = c.stamp, true
 	c.account.views = nil
-	c.facts.Gen = max(c.facts.Gen, gen)
-	c.facts.Since, c.facts.Unplaced, c.facts.Missing, c.facts.Loose = 0, 0, 0, nil
-	c.facts.Expired, c.expires = quota.ID{}, 0
+	c.facts.Unplaced, c.facts.Missing, c.facts.Loose = 0, 0, nil
 	clear(c.facts.Closed)
 	c.follow()
-	slices.SortFunc(kept, func(x, y keeper) int { return x.ID.Compare(y.ID) })
 	for _, e := range kept {
 		c.put(e.Entry, !e.lacking)
 	}

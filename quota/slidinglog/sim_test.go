@@ -31,7 +31,7 @@ func TestSimulation(t *testing.T) {
 	var (
 		mu    sync.Mutex // guards what follows
 		total simCounts
-		bad   []uint64
+		bad   = make(map[uint64]string)
 		next  uint64
 	)
 	var workers sync.WaitGroup
@@ -53,7 +53,7 @@ func TestSimulation(t *testing.T) {
 				mu.Lock()
 				total.add(w.counts)
 				if w.failed != "" {
-					bad = append(bad, seed+s)
+					bad[seed+s] = w.failed
 				}
 				mu.Unlock()
 			}
@@ -61,10 +61,13 @@ func TestSimulation(t *testing.T) {
 	}
 	workers.Wait()
 	t.Logf("%d histories: %s", next, strings.Trim(fmt.Sprintf("%+v", total), "{}"))
-	for _, s := range bad {
+	for s, failed := range bad {
 		w := newWorld(s, nil, true)
 		w.play()
-		t.Errorf("seed %d: %s\n%s", s, w.failed, strings.Join(w.trace, "\n"))
+		t.Errorf("seed %d: %s\n%s", s, failed, strings.Join(w.trace, "\n"))
+		if w.failed != failed {
+			t.Errorf("seed %d, played again: %q", s, w.failed)
+		}
 		return
 	}
 }

@@ -305,7 +305,7 @@ func (o *oracle) ended(s sum, p slidinglog.Placed) {
 		}
 	}
 	for _, h := range o.w.alive() {
-		if !slices.Contains(s.here, h.ledger.Host()) {
+		if name := h.ledger.Host(); o.twins[name] || !slices.Contains(s.here, name) {
 			continue
 		}
 		for _, x := range o.w.alive() {

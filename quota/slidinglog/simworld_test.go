@@ -88,6 +88,7 @@ type simHost struct {
 	name   string
 	file   *ledgertest.MemFile
 	ledger *slidinglog.Ledger
+	rand   *rand.Rand // of its process
 	c      *quota.Credential
 	cancel context.CancelFunc
 	ctx    context.Context
@@ -106,7 +107,7 @@ type simHost struct {
 const (
 	simQuiet = 600 * time.Millisecond
 	simAllow = 15 // units of an outage
-	healTime = 11_000
+	healTime = 16_000
 )
 
 // A temper is what kind of trouble a history has most of.
@@ -168,12 +169,13 @@ func newWorld(seed uint64, idle routines, traces bool) *world {
 	return w
 }
 
-// Read draws what the ledgers draw.
-func (w *world) Read(b []byte) (int, error) {
+// Read draws what the host's process draws. What one draws that has been killed changes nothing
+// else.
+func (h *simHost) Read(b []byte) (int, error) {
 	var word [8]byte
 	for i := range b {
 		if i%8 == 0 {
-			binary.LittleEndian.PutUint64(word[:], w.rand.Uint64())
+			binary.LittleEndian.PutUint64(word[:], h.rand.Uint64())
 		}
 		b[i] = word[i%8]
 	}
@@ -203,9 +205,10 @@ func (w *world) addHost(file *ledgertest.MemFile) *simHost {
 
 // begin starts the host's process.
 func (h *simHost) begin() {
+	h.rand = rand.New(rand.NewPCG(h.w.rand.Uint64(), 1))
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	ledger, err := slidinglog.Open(slidinglog.Config{
-		File: h.file, Store: hostStore{h.w.store, h}, Label: h.name, Quiet: simQuiet, Manual: true, Random: h.w,
+		File: h.file, Store: hostStore{h.w.store, h}, Label: h.name, Quiet: simQuiet, Manual: true, Random: h,
 		Credentials: h.creds(), Policies: simPolicies(),
 		Clock: func() time.Time { return time.UnixMilli(h.w.now) },
 		Pause: func(_ context.Context, d time.Duration) { h.rest(d.Milliseconds()) },
@@ -297,7 +300,7 @@ func (s hostStore) Append(_ context.Context, calls []slidinglog.Call) []slidingl
 		}
 		return outcomes
 	}
-	if !h.rest(w.rand.Int64N(3)) {
+	if h.ctx.Err() != nil || !h.rest(w.rand.Int64N(3)) {
 		return unknown(slidinglog.Unknown)
 	}
 	if w.now < h.cutUntil {

@@ -2,6 +2,7 @@ package slidinglog_test
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"runtime"
 	"strconv"
@@ -20,7 +21,7 @@ const historiesVariable = "QUOTAD_TEST_HISTORIES"
 // and fails over, clocks step. Each history ends in peace, in which all that was told must
 // have come back.
 func TestSimulation(t *testing.T) {
-	n := 400
+	n := 5000
 	if text := os.Getenv(historiesVariable); text != "" {
 		var err error
 		if n, err = strconv.Atoi(text); err != nil {
@@ -62,12 +63,33 @@ func TestSimulation(t *testing.T) {
 	workers.Wait()
 	t.Logf("%d histories: %s", next, strings.Trim(fmt.Sprintf("%+v", total), "{}"))
 	for s, failed := range bad {
-		w := newWorld(s, nil, true)
-		w.play()
-		t.Errorf("seed %d: %s\n%s", s, failed, strings.Join(w.trace, "\n"))
-		if w.failed != failed {
-			t.Errorf("seed %d, played again: %q", s, w.failed)
-		}
+		w := shrunk(s)
+		t.Errorf("seed %d: %s\nWith %d of %d faults and calls: %s\n%s",
+			s, failed, w.deeds-len(w.without), w.deeds, w.failed, strings.Join(w.trace, "\n"))
 		return
 	}
+}
+
+// shrunk plays a history that fails, without the faults and calls that it fails without too.
+func shrunk(seed uint64) *world {
+	play := func(without map[int]bool, traces bool) *world {
+		w := newWorld(seed, nil, traces)
+		w.without = without
+		w.play()
+		return w
+	}
+	without, deeds := make(map[int]bool), play(nil, false).deeds
+	for size := max(1, deeds/2); size > 0; size /= 2 {
+		for from := 1; from <= deeds; from += size {
+			fewer := maps.Clone(without)
+			for i := from; i < from+size; i++ {
+				fewer[i] = true
+			}
+			if w := play(fewer, false); w.failed != "" {
+				without, deeds = fewer, w.deeds
+			}
+		}
+	}
+	maps.DeleteFunc(without, func(i int, _ bool) bool { return i > deeds })
+	return play(without, true)
 }

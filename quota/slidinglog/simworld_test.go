@@ -31,6 +31,9 @@ type world struct {
 	names int
 	steps int
 
+	deeds   int          // faults, and calls of clients
+	without map[int]bool // those of them that are left out
+
 	warTime   int64 // how long there are faults and clients
 	temper    temper
 	nextFault int64
@@ -376,13 +379,21 @@ func (w *world) agreed() bool {
 	return true
 }
 
+// happens tells whether the next fault, or the next call of a client, is not left out.
+func (w *world) happens() bool {
+	w.deeds++
+	return !w.without[w.deeds]
+}
+
 // step lets one host go on, or time pass.
 func (w *world) step(war bool) {
 	w.steps++
 	if war && w.now >= w.nextFault {
 		w.nextFault = w.now + w.rand.Int64N(w.warTime/4)
-		w.strike()
-		if w.rand.IntN(3) == 0 {
+		if w.happens() {
+			w.strike()
+		}
+		if w.rand.IntN(3) == 0 && w.happens() {
 			w.strike()
 		}
 	}
@@ -428,7 +439,7 @@ func (h *simHost) begins(war bool) {
 		} else if !errors.Is(err, quota.ErrUnavailable) {
 			w.fail("host %s cannot fold: %v", h.name, err)
 		}
-	case war && w.rand.IntN(12) == 0:
+	case war && w.rand.IntN(12) == 0 && w.happens():
 		h.do(func() { h.client() })
 	default:
 		w.now += 2

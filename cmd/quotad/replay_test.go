@@ -116,7 +116,9 @@ func TestNobodyWaitsForAReplay(t *testing.T) {
 	if err := daemon.await(regexp.MustCompile("^ledger up$"), "credential=api"); err != nil {
 		t.Fatal(err)
 	}
-	if got := usedNow(t, client); got != used+1 {
+	// The call that found Redis frozen has an id: if Redis carried it out as it thawed, it counts
+	// until it is asked again.
+	if got := usedNow(t, client); got != used+1 && got != used+2 {
 		t.Errorf("%d units are used, want %d and the one granted offline", got, used)
 	}
 }

@@ -170,7 +170,7 @@ func TestFullDiskOfOneHost(t *testing.T) {
 		t.Errorf("on a full disk: %v", err)
 	}
 	for _, h := range []*daemon{b, c} {
-		h.used(quota.Units(granted.Load()))
+		h.eventually(func() bool { return h.usage() == quota.Units(granted.Load()) })
 		h.granted("videos.list")
 		granted.Add(1)
 	}
@@ -181,7 +181,7 @@ func TestFullDiskOfOneHost(t *testing.T) {
 		d, err := a.service.Acquire(t.Context(), quota.Request{Credential: "youtube", Operation: "videos.list", Count: 1})
 		return err == nil && d.Granted()
 	})
-	b.used(quota.Units(granted.Load()) + 1)
+	b.eventually(func() bool { return b.usage() == quota.Units(granted.Load())+1 })
 }
 
 // A clock of Redis that is set back by a minute, and forward by a day and back, grants nothing
@@ -219,7 +219,9 @@ func TestClockOfRedisIsSet(t *testing.T) {
 	if _, err := a.service.Reset(t.Context(), "youtube", quota.Caller{UID: 0}, "the clock was wrong"); err != nil {
 		t.Fatal(err)
 	}
-	hear(0, a, b)
+	for _, h := range []*daemon{a, b} {
+		h.eventually(func() bool { return h.usage() == 0 })
+	}
 	b.granted("search.list")
 	hear(10, a, b)
 	if warned := strings.Join(a.ledger.Health(t.Context()).Warnings, "\n"); strings.Contains(warned, "ahead of the clock") {

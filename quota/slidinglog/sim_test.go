@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -29,6 +30,7 @@ func TestSimulation(t *testing.T) {
 		}
 	}
 	seed := seedtest.Seed(t, 1)
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // its garbage is much, and lives shortly
 	var (
 		mu    sync.Mutex // guards what follows
 		total simCounts

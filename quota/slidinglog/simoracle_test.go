@@ -12,19 +12,20 @@ import (
 // An oracle knows what clients were told and what stands in the log, and adds both up by
 // itself, in the simplest way there is.
 type oracle struct {
-	w       *world
-	told    []*told
-	loss    int64 // when the store lost records last
-	missing int64 // when a host said so last
-	reset   int64 // what is not later than this was voided, in ms
-	decoded map[slidinglog.Position]slidinglog.Record
+	w          *world
+	credential *quota.Credential
+	told       []*told
+	loss       int64 // when the store lost records last
+	missing    int64 // when a host said so last
+	reset      int64 // what is not later than this was voided, in ms
+	decoded    map[slidinglog.Position]slidinglog.Record
 	// twins are the names of hosts that were cloned while they ran: until one of the two hears
 	// of the other, it speaks for both.
 	twins map[slidinglog.HostID]bool
 }
 
 func newOracle(w *world) oracle {
-	return oracle{w: w, decoded: make(map[slidinglog.Position]slidinglog.Record), twins: make(map[slidinglog.HostID]bool)}
+	return oracle{w: w, credential: w.credential(), decoded: make(map[slidinglog.Position]slidinglog.Record), twins: make(map[slidinglog.HostID]bool)}
 }
 
 func (o *oracle) record(p slidinglog.Placed) slidinglog.Record {
@@ -100,7 +101,7 @@ type sum struct {
 
 // sum adds up a log.
 func (o *oracle) sum(log []slidinglog.Placed) sum {
-	s := sum{credential: o.w.credential(), entries: make(map[quota.ID]quota.Entry)}
+	s := sum{credential: o.credential, entries: make(map[quota.ID]quota.Entry)}
 	for _, p := range log {
 		r := o.record(p)
 		s.clock = p.At.Ms
@@ -269,7 +270,7 @@ func (o *oracle) live(t *told, ms int64) bool {
 
 // over holds what a record grants against what the log held.
 func (o *oracle) over(h *simHost, s sum, r slidinglog.Record, p slidinglog.Placed) {
-	c := o.w.credential()
+	c := o.credential
 	used := s.used(c, p.At.Ms)
 	for i, limit := range c.Limits {
 		added := quota.Units(0)

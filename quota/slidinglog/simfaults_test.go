@@ -69,6 +69,9 @@ func (w *world) strike() {
 	case n == 17:
 		w.counts.clocks++
 		by := []int64{1000, -1000, 3000, -3000}[w.rand.IntN(4)]
+		if w.temper == ages {
+			by *= 8
+		}
 		w.say("the store's clock steps by %d", by)
 		w.offset += by
 	case n == 18 && len(w.hosts) < 6:

@@ -138,7 +138,10 @@ func (w *world) credential() *quota.Credential {
 		},
 		Operations: map[string]quota.Cost{"one": {Every: 1}, "seven": {Every: 7}, "twenty": {Every: 20}},
 	}
-	if w.temper == ages {
+	switch w.temper {
+	case outages:
+		c.Limits[2].Units = 25
+	case ages:
 		c.Limits = c.Limits[:2]
 	}
 	return c.Prepared()

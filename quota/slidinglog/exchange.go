@@ -1,0 +1,166 @@
+package slidinglog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"quotad/quota"
+)
+
+// An attempt is a call that may have been carried out. Until that is known, what it would
+// have granted counts. Its callers were told that nobody knows: what it granted of a request
+// with a key is theirs when they ask again, and all else is given back.
+type attempt struct {
+	tag      Tag
+	notAfter int64
+	charges  []quota.Charge
+	keys     map[string]bool
+}
+
+// call carries out a call, again and again while its outcome is open, and records the clock.
+func (r *replica) call(ctx context.Context, call Call) Outcome {
+	var out Outcome
+	unknown := false
+	for try := range 3 {
+		if try > 0 {
+			r.ledger.pause(ctx, time.Millisecond<<(2*try))
+		}
+		out = r.ledger.store.Append(ctx, []Call{call})[0]
+		if out.Status > Failed || ctx.Err() != nil {
+			break
+		}
+		unknown = unknown || out.Status == Unknown
+	}
+	if unknown && out.Status == Failed { // the last try was, an earlier one may not have
+		out.Status = Unknown
+	}
+	r.hear(out)
+	return out
+}
+
+func (r *replica) hear(out Outcome) {
+	if out.Status <= Failed {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.heard, r.heardAt = out.Clock, r.ledger.clock()
+}
+
+// look asks for what stands behind the position.
+func (r *replica) look(ctx context.Context) Outcome { return r.call(ctx, r.newCall(nil)) }
+
+// newCall returns a call at the copy's position, with a record or without one.
+func (r *replica) newCall(record *Record) Call {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	call := Call{Credential: r.name, At: r.copy.facts.Position, Keep: r.copy.keep(), NotAfter: 1<<53 - 1}
+	if record != nil {
+		call.Body, call.Floor = record.Body(), record.floor()
+	}
+	return call
+}
+
+// record returns a record of entries, or of a statement.
+func (r *replica) record(entries []quota.Entry, says *Statement) *Record {
+	host, run := r.ledger.self()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return &Record{Tag: r.ledger.newTag(), Host: host, Run: run, Gen: r.copy.facts.Gen, Since: r.copy.facts.Since, Entries: entries, Says: says}
+}
+
+// catchUp takes records that stand in the log into the copy, and those of this host, whose
+// first answer was lost, into the tail, too: the log may lose them before the tables have them.
+func (r *replica) catchUp(tail []Placed) error {
+	for _, p := range tail {
+		record, err := decodeRecord(p)
+		if err != nil {
+			return r.incomprehensible(err)
+		}
+		if err := r.ledger.recognize(&record); err != nil {
+			return err
+		}
+		if host, _ := r.ledger.self(); record.Host == host && len(record.Entries) > 0 {
+			err = r.keepOwn(p.At, p.Body)
+		} else {
+			err = r.enter(p, &record)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *replica) incomprehensible(err error) error {
+	return fmt.Errorf("%w: credential %q: %w: run the same version of quotad on every host, or begin a new log under another key_prefix", quota.ErrUnavailable, r.name, err)
+}
+
+// enter takes a record that stands in the log into the copy.
+func (r *replica) enter(p Placed, record *Record) error {
+	host, _ := r.ledger.self()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if a := r.maybe; a != nil && a.tag == record.Tag {
+		r.give(record)
+	}
+	r.maybe = nil // it is this record, or cannot be carried out any more: the log has gone on
+	switch {
+	case record.Says != nil && record.Says.Kind == Turn && record.Host != host:
+		r.yieldTo, r.yieldUntil = record.Host, r.ledger.clock().Add(turnTime)
+	case record.Host == r.yieldTo:
+		r.yieldTo = HostID{}
+	}
+	return r.copy.with(func() error {
+		r.copy.apply(p, record)
+		return nil
+	})
+}
+
+// give has what a record granted given back, but for requests with a key: nobody was told.
+// mu is held.
+func (r *replica) give(record *Record) {
+	for _, e := range record.Entries {
+		if e.Kind == quota.KindGrant && e.Key == "" {
+			s := quota.Entry{Kind: quota.KindSettlement, Gen: quota.Unplaced, By: e.By, Region: e.Region, Grant: e.ID}
+			s.Before, s.After = e.Settle(0)
+			r.undo = append(r.undo, s)
+		}
+	}
+}
+
+func tagOf(body []byte) (t Tag) {
+	copy(t[:], body)
+	return t
+}
+
+// The kinds of frames in the tail: the place of a record, or that it has none yet, and the
+// record.
+const (
+	framePlaced   = 'P'
+	frameUnplaced = 'U'
+)
+
+func frame(kind byte, at quota.ID, body []byte) []byte {
+	b := append(make([]byte, 0, 24+len(body)), kind)
+	return append(appendID(b, at), body...)
+}
+
+// keepOwn writes a record of this host that stands in the log into the tail, and takes it
+// into the copy.
+func (r *replica) keepOwn(at quota.ID, body []byte) error {
+	record, err := decodeRecord(Placed{at, body})
+	if err != nil {
+		return err
+	}
+	l := r.ledger
+	l.gate.RLock()
+	defer l.gate.RUnlock()
+	written := l.file.Append(r.name, frame(framePlaced, at, body), l.store == nil)
+	if written != nil && l.store == nil {
+		return written
+	}
+	return errors.Join(written, r.enter(Placed{at, body}, &record))
+}

@@ -38,7 +38,7 @@ type Entry struct {
 	SettledBy ID     // the settlement that says so: the newest one
 	// Void says that another entry of the same request counts in this one's place: two
 	// hosts granted it while neither heard of the other.
-	Void   bool
+	Void bool
 	// Alone is what was granted by itself, of an entry that counts for an earlier one, too; nil
 	// of others. It is a Count and its Charges.
 	Alone  *Granted

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
@@ -126,15 +125,6 @@ func (c *campaign) checker() *slidinglog.Ledger {
 		<-tick.C
 	}
 	return l
-}
-
-func number(t testing.TB, text string) quota.Units {
-	t.Helper()
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return quota.Units(n)
 }
 
 // entryOf is the entry that a grant's id names.

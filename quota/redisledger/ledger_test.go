@@ -217,15 +217,6 @@ func ask(operation, id string) quota.Ask {
 	}
 }
 
-func acquireOne(t testing.TB, l quota.Ledger, c *quota.Credential, id string) quota.Decision {
-	t.Helper()
-	decisions, err := l.Acquire(t.Context(), c, []quota.Ask{ask("list", id)})
-	if err != nil || !decisions[0].Granted() {
-		t.Fatalf("got %+v, %v; want a grant", decisions, err)
-	}
-	return decisions[0]
-}
-
 func TestLedger(t *testing.T) {
 	t.Parallel()
 	ledgertest.Run(t, harness(t, redistest.Start(t)))

@@ -53,7 +53,7 @@ func (s *stateFile) settle(r *Run) {
 	if s.Skips != nil && s.Skips.ID < r.ID {
 		s.Skips = nil // they are in the log, before the run
 	}
-	s.dropBookmarks(r)
+	s.dropBookmarks(r.Passes)
 	s.Run = r.ID
 }
 
@@ -322,8 +322,8 @@ func (s *stateFile) setBookmark(region regions.Region, text string) {
 
 // dropBookmarks takes away those of regions whose pass ended well: what they mark is
 // done.
-func (s *stateFile) dropBookmarks(r *Run) {
-	for _, p := range r.Passes {
+func (s *stateFile) dropBookmarks(passes []Pass) {
+	for _, p := range passes {
 		if p.Outcome == OK && s.Bookmarks[p.Region] != "" {
 			s.setBookmark(p.Region, "")
 		}

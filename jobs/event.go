@@ -12,7 +12,7 @@ type (
 	RunChanged struct{ Run Run }
 
 	// PassChanged: a pass of a run has begun, has ended, or was skipped. Its Outcome
-	// says which.
+	// says which. The run is without its passes.
 	PassChanged struct {
 		Run  Run
 		Pass Pass

@@ -316,8 +316,8 @@ func (e *executor) write(p Pass) (Run, Pass) {
 		p.Yields = j.last.yields(p, j.file.Dry)
 	}
 	j.last.put(p)
-	j.file.dropBookmarks(&Run{Passes: []Pass{p}}) // the state file follows; until then the log knows
-	run := j.last.clone()
+	j.file.dropBookmarks([]Pass{p}) // the state file follows; until then the log knows
+	run := j.last.head()
 	j.mu.Unlock()
 	e.runner.trouble(j.name, j.log.append(p.Outcome != Running, passRecord(e.id, p)))
 	return run, p

@@ -13,11 +13,13 @@ type passName struct {
 	attempt int
 }
 
+func nameOf(p Pass) passName { return passName{p.Region, p.Attempt} }
+
 // goLive notes that a pass is under way, or with nil that it is not any more.
 func (e *executor) goLive(p Pass, live *livePass) {
 	e.state.mu.Lock()
 	defer e.state.mu.Unlock()
-	name := passName{p.Region, p.Attempt}
+	name := nameOf(p)
 	if live == nil {
 		delete(e.live, name)
 		return
@@ -33,7 +35,7 @@ func (e *executor) goLive(p Pass, live *livePass) {
 func (e *executor) show(run *Run) {
 	for i := range run.Passes {
 		p := &run.Passes[i]
-		live := e.live[passName{p.Region, p.Attempt}]
+		live := e.live[nameOf(*p)]
 		if live == nil || p.Outcome != Running {
 			continue
 		}

@@ -27,8 +27,11 @@ func newPublisher(e *executor, length time.Duration) *publisher {
 	return &publisher{executor: e, length: length, news: make(chan struct{}, 1), over: make(chan struct{}), tried: make(chan struct{})}
 }
 
-// tell has a record told soon, and returns at once.
+// tell has a record told soon, and returns at once. Where there is no other host, nobody is told.
 func (p *publisher) tell(one record) {
+	if !p.executor.runner.shared {
+		return
+	}
 	p.mu.Lock()
 	p.pending = append(p.pending, one)
 	p.mu.Unlock()
@@ -87,17 +90,20 @@ func (p *publisher) finish(again <-chan time.Time) {
 // send tells what is pending, and how far the ring's turn has come, and renews the lock.
 func (p *publisher) send(length time.Duration) (held bool, err error) {
 	e := p.executor
+	if !e.runner.shared {
+		return true, nil
+	}
 	p.mu.Lock()
 	list, again := p.pending, p.failed
 	p.mu.Unlock()
 	known := len(list)
-	run, parts, err := e.standing() // at least as far as the list
-	if again && run.ID == e.id {
+	if run := e.whole(again); run != nil { // at least as far as the list
 		if length > 0 {
 			run.State = RunRunning // its end is told with the lock
 		}
 		list = run.records()
 	}
+	parts, err := e.standing(list)
 	lines, err2 := encodeLines(list)
 	e.runner.trouble(e.state.name, errors.Join(err, err2))
 	held, err = e.runner.append(context.Background(), e.state, e.id, length, parts, lines)
@@ -109,10 +115,25 @@ func (p *publisher) send(length time.Duration) (held bool, err error) {
 	return held, err
 }
 
-// standing returns how the job's last run stands, and whose turn it is.
-func (e *executor) standing() (Run, map[string]string, error) {
+// whole returns how the run stands, if that is wanted, and if another one has not begun since.
+func (e *executor) whole(wanted bool) *Run {
 	e.state.mu.Lock()
 	defer e.state.mu.Unlock()
-	parts, err := e.state.turnParts()
-	return e.state.last.clone(), parts, err
+	if !wanted || e.state.last.ID != e.id {
+		return nil
+	}
+	return e.state.last.copy()
+}
+
+// standing returns whose turn it is, after what records tell.
+func (e *executor) standing(list []record) (map[string]string, error) {
+	e.state.mu.Lock()
+	defer e.state.mu.Unlock()
+	var passes []Pass
+	for _, one := range list {
+		if one.Pass != nil {
+			passes = append(passes, *one.Pass)
+		}
+	}
+	return e.state.turnParts(passes)
 }

@@ -42,6 +42,8 @@ type Run struct {
 	// record is kept: how many they are, and the slot of the latest.
 	Ticks    int       `json:"ticks,omitempty"`
 	LastSlot time.Time `json:"last_slot,omitzero"`
+
+	at map[passName]int // where a pass stands in Passes, of those that were looked for
 }
 
 // A Pass is one region within a run: one process, or the reason why there was none.
@@ -106,9 +108,16 @@ func (r *Run) hadTurn(region regions.Region) bool {
 // failed: the region had its turn, whatever became of that.
 func (r *Run) pass(region regions.Region) *Pass { return r.attempt(region, 0) }
 
+// attempt finds a pass by its name.
 func (r *Run) attempt(region regions.Region, number int) *Pass {
-	i := slices.IndexFunc(r.Passes, func(p Pass) bool { return p.Region == region && p.Attempt == number })
-	if i < 0 {
+	if r.at == nil || len(r.at) != len(r.Passes) {
+		r.at = make(map[passName]int, len(r.Ring))
+		for i, p := range r.Passes {
+			r.at[nameOf(p)] = i
+		}
+	}
+	i, found := r.at[passName{region, number}]
+	if !found {
 		return nil
 	}
 	return &r.Passes[i]
@@ -120,7 +129,15 @@ func (r *Run) put(p Pass) {
 		*known = p
 		return
 	}
+	r.at[nameOf(p)] = len(r.Passes)
 	r.Passes = append(r.Passes, p)
+}
+
+// head returns the run without its passes.
+func (r *Run) head() Run {
+	c := *r
+	c.Passes, c.at = nil, nil
+	return c
 }
 
 // Latest returns the last pass of each region, in the order of their first ones: what
@@ -205,7 +222,7 @@ func (r *Run) interrupt(now time.Time) (leftovers []Identity) {
 
 // clone returns a copy that shares nothing that may still change.
 func (r *Run) clone() Run {
-	c := *r
+	c := r.head()
 	c.Passes = slices.Clone(r.Passes)
 	return c
 }

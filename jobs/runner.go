@@ -206,7 +206,7 @@ func (r *Runner) reportDied(j *jobControl) {
 	}
 	for _, p := range run.Passes {
 		if p.Reason == Died {
-			r.config.Observe(PassChanged{*run, p})
+			r.config.Observe(PassChanged{run.head(), p})
 		}
 	}
 	r.config.Observe(RunChanged{*run})

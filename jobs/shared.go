@@ -93,7 +93,11 @@ func (r *Runner) tellEnd(ctx context.Context, j *jobControl) error {
 	j.mu.Lock()
 	run := j.last.copy()
 	id, told := j.shared.untold, j.shared.knows(run)
-	parts, err := j.turnParts()
+	var passes []Pass
+	if run != nil {
+		passes = run.Passes
+	}
+	parts, err := j.turnParts(passes)
 	j.mu.Unlock()
 	if err != nil || run == nil || run.ID != id || run.State == RunRunning {
 		return err
@@ -248,18 +252,17 @@ func (s *shared) known() []Run {
 	return list
 }
 
-// turnParts is what the others are to know of whose turn it is. The caller holds mu.
-func (j *jobControl) turnParts() (map[string]string, error) {
+// turnParts is what the others are to know of whose turn it is, after passes of the last run.
+// The caller holds mu.
+func (j *jobControl) turnParts(passes []Pass) (map[string]string, error) {
 	now := turn{j.file.Cursor, j.file.Dry}
 	if j.executor != nil && !j.last.Chosen {
 		now = turn{j.cursor(), j.last.dryAfter(j.file.Dry)}
 	}
 	parts := map[string]string{}
-	if j.last != nil {
-		for _, p := range j.last.Passes {
-			if p.Outcome == OK && j.file.Bookmarks[p.Region] == "" {
-				parts[bookmarkPart+string(p.Region)] = ""
-			}
+	for _, p := range passes {
+		if p.Outcome == OK && j.file.Bookmarks[p.Region] == "" {
+			parts[bookmarkPart+string(p.Region)] = ""
 		}
 	}
 	return parts, encode(parts, turnPart, now)

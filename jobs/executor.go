@@ -215,7 +215,7 @@ func (e *executor) pass(ask, force context.Context, p Pass, reservation *expecte
 	p.EndedAt, p.Process, p.Deadline = e.runner.now(), nil, time.Time{}
 	p.Units, p.Calls, p.Tail = spent.Units, spent.Calls, live.tail.lines()
 	p.Denied, p.Last = spent.Denied, spent.Last
-	p.Outcome, p.Detail = e.job.judge(exit, spent.Denied)
+	p.Outcome, p.Detail = e.job.judge(exit, spent.Denied || spent.Closed != "")
 	e.record(p, e.consequence(&p, exit, spent))
 }
 
@@ -287,6 +287,9 @@ func (e *executor) consequence(p *Pass, exit Exit, spent Record) error {
 	case Interrupted:
 		p.Reason = reasonOf(exit.Cause)
 		return exit.Cause
+	}
+	if spent.Refuses != "" {
+		return &stop{reason: UpstreamRefuses, detail: spent.Refuses}
 	}
 	if p.Outcome.Failure() && e.job.StopOnFailure {
 		return &stop{reason: PassFailed, detail: fmt.Sprintf("%s: %s", p.Region, p.Detail)}

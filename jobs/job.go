@@ -88,9 +88,10 @@ func (j *Job) saysExhausted(code int) bool {
 	return slices.Contains(j.ExhaustedCodes, code)
 }
 
-// judge says what became of a pass: why we ended it comes first, then our own
-// record that we denied it units, then its exit code.
-func (j *Job) judge(exit Exit, denied bool) (outcome Outcome, detail string) {
+// judge says what became of a pass: why we ended it comes first, then what happened to it,
+// which is that we, or the upstream, refused its last calls for want of budget, then what it
+// says by its exit code.
+func (j *Job) judge(exit Exit, refused bool) (outcome Outcome, detail string) {
 	switch {
 	case errors.Is(exit.Cause, ErrTimeout):
 		return Timeout, exit.Cause.Error()
@@ -98,7 +99,7 @@ func (j *Job) judge(exit Exit, denied bool) (outcome Outcome, detail string) {
 		return Interrupted, exit.Cause.Error()
 	case exit.Err != nil:
 		return Failed, exit.Err.Error()
-	case denied:
+	case refused:
 		return Exhausted, ""
 	case j.saysExhausted(exit.Code):
 		return Exhausted, fmt.Sprintf("exit status %d, without a denial", exit.Code)

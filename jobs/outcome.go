@@ -41,6 +41,7 @@ const (
 	PassFailed        Reason = "failed"             // a pass failed, and the job wants the run to end then
 	BudgetGone        Reason = "exhausted"          // a pass met the end of the budget
 	RunCapExceeded    Reason = "run_cap_exceeded"   // the run has spent what it may
+	UpstreamRefuses   Reason = "upstream_refuses"   // it serves no call until a person changes something: a bad key, a quota of 0
 	LedgerUnavailable Reason = "ledger_unavailable" // nobody could tell what remained; neither a denial nor a failure
 	Shutdown          Reason = "shutdown"           // the daemon stopped
 	Operator          Reason = "operator"           // somebody stopped the run

@@ -42,6 +42,28 @@ func TestWhatBecomesOfARun(t *testing.T) {
 			"US ok, GB exhausted: stopped (exhausted); GB"},
 		{"it is denied, and says that all is well", nil, func(_ context.Context, b *bed, p played) Exit { b.deny(p); return Exit{} }, nil,
 			"US ok, GB exhausted: stopped (exhausted); GB"},
+		{"it is denied, waits and is granted", nil, func(_ context.Context, b *bed, p played) Exit {
+			b.deny(p)
+			time.Sleep(2 * time.Second)
+			b.spend(p, "youtube:1-0", 4)
+			return Exit{}
+		}, nil, "US ok, GB ok, DE ok: done; US"},
+		{"the upstream's quota is gone, and it fails", nil, func(_ context.Context, b *bed, p played) Exit {
+			b.tokens.Observed(p.token, quota.Word{Limit: "daily", Until: time.Now().Add(time.Hour)})
+			return Exit{Code: 1}
+		}, nil, "US ok, GB exhausted: stopped (exhausted); GB"},
+		{"the upstream's quota is gone, and it says that all is well", nil, func(_ context.Context, b *bed, p played) Exit {
+			b.tokens.Observed(p.token, quota.Word{Limit: "daily", Until: time.Now().Add(time.Hour)})
+			return Exit{}
+		}, nil, "US ok, GB exhausted: stopped (exhausted); GB"},
+		{"the upstream refuses the key, and it fails", nil, func(_ context.Context, b *bed, p played) Exit {
+			b.tokens.Observed(p.token, quota.Word{Refuses: "API key not valid"})
+			return Exit{Code: 1}
+		}, nil, "US ok, GB failed: failed (upstream_refuses); DE"},
+		{"the upstream refuses the key, and it says that all is well", nil, func(_ context.Context, b *bed, p played) Exit {
+			b.tokens.Observed(p.token, quota.Word{Refuses: "API key not valid"})
+			return Exit{}
+		}, nil, "US ok, GB ok: stopped (upstream_refuses); DE"},
 		{"somebody stops the run", nil, func(ctx context.Context, _ *bed, _ played) Exit { return hang(ctx) },
 			func(b *bed) {
 				if err := b.StopRun(b.status().Last.ID); err != nil {

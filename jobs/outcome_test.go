@@ -17,7 +17,7 @@ func TestJudge(t *testing.T) {
 		detail string
 	}{
 		{"exit 0", Exit{}, false, OK, ""},
-		{"exit 0 after a denial", Exit{}, true, Exhausted, ""},
+		{"exit 0 after a denial, or an upstream whose quota is gone", Exit{}, true, Exhausted, ""},
 		{"exit 1", Exit{Code: 1}, false, Failed, "exit status 1"},
 		{"exit 1 after a denial", Exit{Code: 1}, true, Exhausted, ""},
 		{"exit 75 after a denial", Exit{Code: 75}, true, Exhausted, ""},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,12 +29,24 @@ type holder struct {
 	bearer quota.Bearer
 	run    *runBudget
 	record Record
-	made   map[string]quota.Units // calls that were granted, by operation
-	grants map[string]grant       // by its id
+	// refusals are what was refused and not granted since, the last one at the end.
+	refusals []setback
+	made     map[string]quota.Units // calls that were granted, by operation
+	grants   map[string]grant       // by its id
 	// Of a run that may not spend all that it likes, what was asked under each request
 	// id and not refused: the units that the run's budget holds for it, 0 once it is
 	// granted. To ask again spends no more.
 	asked map[string]quota.Units
+}
+
+// A setback is the last answer to a pass for an operation, which is none that lets it go on: of
+// ours, or of the upstream.
+type setback struct {
+	operation string // "": a grant was settled to more than there was
+	denied    bool   // by us
+	capped    bool   // for the run, which may not spend more
+	limit     string
+	retryAt   time.Time
 }
 
 // A grant is what a pass was granted.
@@ -44,7 +57,7 @@ type grant struct {
 
 // A Record sums up what a pass was granted and denied.
 type Record struct {
-	Denied  bool        // what it needs, for want of budget; not what could never be granted
+	Denied  bool        // what it needs, for want of budget, and was not granted later; not what could never be granted
 	Capped  bool        // the last denial was for the run, which may not spend more
 	Limit   string      // that refused last
 	RetryAt time.Time   // when what was refused last would have been granted
@@ -53,9 +66,11 @@ type Record struct {
 	Last    string      // the id of the last grant
 	// Past is what the pass went past when it settled a grant to more than it was.
 	Past string
-	// Closed is the limit that the upstream called exhausted when the pass called it,
-	// and told of it; RetryAt is then when it opens, unless something was denied since.
+	// Closed is the limit that the upstream called exhausted when the pass called it last;
+	// RetryAt is then when it opens, unless something was denied since.
 	Closed string
+	// Refuses is why the upstream serves no call until a person changes something.
+	Refuses string
 }
 
 // A runBudget is what the passes of a run have spent together, and may spend. The
@@ -120,8 +135,7 @@ func (t *Tokens) Admit(token string, r quota.Request, units quota.Units) (decide
 	}
 	if run := h.run; units > 0 && run.most > 0 && units > run.left() {
 		if !r.Optional {
-			h.record.deny(quota.Decision{})
-			h.record.Capped = true
+			h.refuse(setback{operation: r.Operation, denied: true, capped: true})
 		}
 		return nil, quota.Decision{Reason: quota.RunCapExceeded, Units: units, Detail: run.shortage(units)}
 	}
@@ -180,8 +194,11 @@ func (h *holder) decided(r quota.Request, units quota.Units, d quota.Decision, e
 	if err != nil {
 		return
 	}
-	if d.Denied() && !r.Optional {
-		h.record.deny(d)
+	switch {
+	case d.Denied() && !r.Optional:
+		h.refuse(setback{operation: r.Operation, denied: true, limit: d.Limit, retryAt: d.RetryAt})
+	case d.Granted() && !r.Proxied: // what the proxy asks for counts when the upstream has answered
+		h.serve(r.Operation)
 	}
 	if _, known := h.grants[d.GrantID]; known || !d.Granted() {
 		return // a replay of what was counted, or nothing to count
@@ -194,8 +211,32 @@ func (h *holder) decided(r quota.Request, units quota.Units, d quota.Decision, e
 	h.run.spent += d.Units
 }
 
-func (r *Record) deny(d quota.Decision) {
-	r.Denied, r.Capped, r.Limit, r.RetryAt = true, false, d.Limit, d.RetryAt
+// refuse records a refusal, in place of the last answer for its operation.
+func (h *holder) refuse(one setback) {
+	h.serve(one.operation)
+	h.refusals = append(h.refusals, one)
+	h.sum()
+}
+
+// serve takes back what was refused of an operation: a pass that waits until it fits, as
+// libraries do that obey Retry-After, lacks nothing.
+func (h *holder) serve(operation string) {
+	h.refusals = slices.DeleteFunc(h.refusals, func(r setback) bool { return r.operation == operation })
+	h.sum()
+}
+
+// sum has the record say what was refused last.
+func (h *holder) sum() {
+	r := &h.record
+	r.Denied, r.Capped, r.Limit, r.RetryAt, r.Closed = false, false, "", time.Time{}, ""
+	for _, one := range h.refusals {
+		r.RetryAt = one.retryAt
+		if one.denied {
+			r.Denied, r.Capped, r.Limit = true, one.capped, one.limit
+		} else {
+			r.Closed = one.limit
+		}
+	}
 }
 
 // left returns what a run may still spend, besides what its passes under way are
@@ -288,26 +329,32 @@ func (t *Tokens) Settled(token, grantID string, units quota.Units, limits []quot
 // overspent returns what a pass that has spent more than it was granted is past.
 func (h *holder) overspent(limits []quota.LimitState) (past string) {
 	if run := h.run; run.most > 0 && run.spent > run.most {
-		h.record.deny(quota.Decision{})
-		h.record.Capped = true
+		h.refuse(setback{denied: true, capped: true})
 		return fmt.Sprintf("the %s of the run by %s", run.most.Text(), quota.Thousands(run.spent-run.most))
 	}
 	for _, limit := range limits {
 		if over := limit.Used - limit.Budget(h.bearer.UseReserve); limit.Refuses() && over > 0 {
-			h.record.deny(quota.Decision{Limit: limit.Name})
+			h.refuse(setback{denied: true, limit: limit.Name})
 			return fmt.Sprintf("limit %q by %s", limit.Name, over.Text())
 		}
 	}
 	return ""
 }
 
-// Observed records that the token's pass told what the upstream answered, which closed a
-// limit until a time.
-func (t *Tokens) Observed(token, limit string, until time.Time) {
+// Observed records what the upstream answered to a call of the token's pass. The last answer
+// for an operation counts.
+func (t *Tokens) Observed(token string, word quota.Word) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if h := t.holders[hash(token)]; h != nil {
-		h.record.Closed, h.record.RetryAt = limit, until
+	h := t.holders[hash(token)]
+	if h == nil {
+		return
+	}
+	h.record.Refuses = word.Refuses
+	if word.Limit != "" {
+		h.refuse(setback{operation: word.Operation, limit: word.Limit, retryAt: word.Until})
+	} else if word.Refuses == "" {
+		h.serve(word.Operation)
 	}
 }
 

@@ -81,6 +81,51 @@ func TestOnlyWantOfBudgetIsADenial(t *testing.T) {
 	}
 }
 
+// The last answer for an operation counts, whoever gave it: a pass that waited until it was
+// served lacks nothing.
+func TestLastAnswerCounts(t *testing.T) {
+	denied := quota.Decision{Reason: quota.LimitExceeded, Limit: "daily"}
+	granted := quota.Decision{GrantID: "youtube:1-0", Units: 1}
+	until := time.Date(2026, 3, 1, 11, 0, 0, 0, time.UTC)
+	asked := func(operation string, proxied bool, d quota.Decision) func(*Tokens, string) {
+		return func(tokens *Tokens, token string) {
+			admit(t, tokens, token, quota.Request{Operation: operation, Proxied: proxied}, 0)(d, nil)
+		}
+	}
+	heard := func(word quota.Word) func(*Tokens, string) {
+		return func(tokens *Tokens, token string) { tokens.Observed(token, word) }
+	}
+	gone, served := heard(quota.Word{Operation: "list", Limit: "daily", Until: until}), heard(quota.Word{Operation: "list"})
+	for name, row := range map[string]struct {
+		answers []func(*Tokens, string)
+		want    Record
+	}{
+		"denied":                             {[]func(*Tokens, string){asked("list", false, denied)}, Record{Denied: true, Limit: "daily"}},
+		"denied, then granted":               {[]func(*Tokens, string){asked("list", false, denied), asked("list", false, granted)}, Record{}},
+		"denied, then another one granted":   {[]func(*Tokens, string){asked("search", false, denied), asked("list", false, granted)}, Record{Denied: true, Limit: "daily"}},
+		"granted, then denied":               {[]func(*Tokens, string){asked("list", false, granted), asked("list", false, denied)}, Record{Denied: true, Limit: "daily"}},
+		"the upstream's quota is gone":       {[]func(*Tokens, string){asked("list", true, granted), gone}, Record{Closed: "daily", RetryAt: until}},
+		"gone, then served":                  {[]func(*Tokens, string){gone, asked("list", true, granted), served}, Record{}},
+		"gone, then let through, no answer":  {[]func(*Tokens, string){gone, asked("list", true, granted)}, Record{Closed: "daily", RetryAt: until}},
+		"denied, then served":                {[]func(*Tokens, string){asked("list", true, denied), asked("list", true, granted), served}, Record{}},
+		"a bad key":                          {[]func(*Tokens, string){heard(quota.Word{Operation: "list", Refuses: "bad key"})}, Record{Refuses: "bad key"}},
+		"a bad key, then another one served": {[]func(*Tokens, string){heard(quota.Word{Operation: "list", Refuses: "bad key"}), served}, Record{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var tokens Tokens
+			token := tokens.issue(quota.Bearer{}, &runBudget{})
+			for _, answer := range row.answers {
+				answer(&tokens, token)
+			}
+			got := tokens.revoke(token)
+			got.Units, got.Calls, got.Last = 0, 0, ""
+			if got != row.want {
+				t.Errorf("got %+v, want %+v", got, row.want)
+			}
+		})
+	}
+}
+
 // A pass goes on without what it called optional.
 func TestOptionalCallIsNoDenial(t *testing.T) {
 	var tokens Tokens

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 )
@@ -62,6 +63,15 @@ func jobNamed(by string) string {
 		return ""
 	}
 	return by
+}
+
+// A Word is what the upstream's answer to a call of a pass means for the pass. The zero Limit
+// and Refuses: the call was served.
+type Word struct {
+	Operation string
+	Limit     string    // that is exhausted, and closed
+	Until     time.Time // when it opens
+	Refuses   string    // why no call is served until a person changes something: a bad key, a quota of 0
 }
 
 // A Bearer is the pass that a run token stands for, and how it spends.

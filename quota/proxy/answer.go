@@ -59,8 +59,8 @@ func (x *exchange) hear(answer upstream.Answer) {
 		x.note(func(e *Exchange) { e.Unheard = err })
 	case out.Refused.Reason != "":
 		x.note(func(e *Exchange) { e.Unheard = errUnheard(out.Refused.Detail) })
-	case out.Limit != "":
-		x.proxy.tokens.Observed(x.token, out.Limit, out.Closed.Until)
+	default:
+		out.Tell(x.token, x.proxy.tokens)
 	}
 }
 

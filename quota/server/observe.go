@@ -25,8 +25,8 @@ func (s *Server) observation(w http.ResponseWriter, r *http.Request, c *Session,
 	case out.Refused.Reason != "":
 		writeProblem(w, ProblemOf(out.Refused))
 	default:
-		if c.HasToken() && out.Limit != "" {
-			s.tokens.Observed(c.token, out.Limit, out.Closed.Until)
+		if c.HasToken() {
+			out.Tell(c.token, s.tokens)
 		}
 		writeJSON(w, http.StatusOK, observedOf(out))
 	}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"quotad/quota"
 	"quotad/quota/api"
@@ -33,9 +32,8 @@ type Tokens interface {
 	// spent; but where they go past what the run or a limit may have, the run ends, and
 	// past says which.
 	Settled(token, grantID string, units quota.Units, limits []quota.LimitState) (past string)
-	// Observed tells that the token's pass heard from the upstream that a limit is
-	// exhausted, which is closed until a time.
-	Observed(token, limit string, until time.Time)
+	// Observed tells what the upstream answered to a call of the token's pass.
+	Observed(token string, word quota.Word)
 }
 
 // A Session is a request that was admitted, with who makes it.

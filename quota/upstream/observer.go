@@ -51,6 +51,23 @@ type Outcome struct {
 	Drifts []Drift
 }
 
+// Tell tells the pass that holds a token what the outcome means for it. An answer that nobody
+// understands means nothing.
+func (out *Outcome) Tell(token string, passes interface {
+	Observed(token string, word quota.Word)
+}) {
+	word := quota.Word{Operation: out.Operation}
+	switch {
+	case out.Limit != "":
+		word.Limit, word.Until = out.Limit, out.Closed.Until
+	case out.Class == Config || out.Class == Billing:
+		word.Refuses = out.Says
+	case out.Class != OK:
+		return
+	}
+	passes.Observed(token, word)
+}
+
 // An Observer takes in what the upstream says, and closes limits accordingly. Any number
 // of goroutines may use it at the same time.
 type Observer struct {

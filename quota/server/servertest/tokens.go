@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"quotad/quota"
 )
@@ -103,8 +102,10 @@ func (t *Tokens) Settled(token, grantID string, units quota.Units, _ []quota.Lim
 }
 
 // Observed implements server.Tokens.
-func (t *Tokens) Observed(token, limit string, _ time.Time) {
+func (t *Tokens) Observed(token string, word quota.Word) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.passes[token].Observed = append(t.passes[token].Observed, limit)
+	if word.Limit != "" {
+		t.passes[token].Observed = append(t.passes[token].Observed, word.Limit)
+	}
 }

@@ -150,6 +150,7 @@ func testBootWithRedis(t *testing.T, m *machine) {
 		printf '%s\n' 'requirepass "open sesame"' 'appendonly yes' 'unixsocket /run/redis/redis.sock' 'unixsocketperm 777' >>/etc/redis/redis.conf
 		systemd-tmpfiles --create quotad.conf
 		install -D -m 644 -t /etc/systemd/system/quotad.service.d /src/systemd/drop-ins/redis-password.conf`)
+	m.sh(t, "systemctl stop quotad.socket quotad.service && rm /var/lib/quotad/ledger.db*") // it belongs to one host alone
 	m.halt(t)
 	m.boot(t)
 	m.sh(t, "systemctl is-active quotad.service redis-server.service")

@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run()) // it starts no programs, and each of its workers would build them
 	}
 	// Mostly they wait for each other's processes, which takes no CPU.
-	flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0)))
+	flag.Set("test.parallel", strconv.Itoa(8*runtime.GOMAXPROCS(0)))
 	os.Exit(processtest.Tests(func() int { return withPrograms(m.Run) }).Run())
 }
 

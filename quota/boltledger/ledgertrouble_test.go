@@ -175,7 +175,7 @@ func TestStateOfOthers(t *testing.T) {
 		"head that is damaged":     {func(t *testing.T, f *File) { must(t, f.SetHead([]byte(`{`))) }, nil, []string{"damaged"}},
 		"facts of another version": {func(t *testing.T, f *File) { must(t, fold(f, factsOf(`{"Version":2}`))) }, nil, []string{"another version of quotad", credential}},
 		"facts that are damaged":   {func(t *testing.T, f *File) { must(t, fold(f, factsOf(`{`))) }, nil, []string{"damaged", credential}},
-		"to redis":                 {func(*testing.T, *File) {}, &ledgertest.SimStore{}, []string{`backend = "embedded"`, "state_dir", "--accept-new-ledger"}},
+		"to redis":                 {func(*testing.T, *File) {}, &ledgertest.SimStore{}, []string{`backend = "embedded"`, "state_dir", "move ledger.db* away"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "ledger.db")

@@ -42,8 +42,11 @@ func errBackend(was, is string) error {
 		}
 		return "the ledger in " + store
 	}
-	return fmt.Errorf("this state directory belongs to %s, and the configuration names %s: set it back, name another state_dir, "+
-		"or move ledger.db* away and start once with --accept-new-ledger to begin with what the new one has", name(was), name(is))
+	anew := "move ledger.db* away to go on without what it counts"
+	if is == "" {
+		anew += ", and start once with --accept-new-ledger"
+	}
+	return fmt.Errorf("this state directory belongs to %s, and the configuration names %s: set it back, name another state_dir, or %s", name(was), name(is), anew)
 }
 
 func (l *Ledger) writeHead() error {

@@ -179,7 +179,7 @@ func (e *executor) begin(planned Run, request runRequest) (Run, error) {
 	if request.claim == nil { // or it was told with the claim
 		e.publisher.tell(begunRecord(&run))
 	}
-	e.runner.config.Observe(RunChanged{run})
+	e.runner.config.Observe(RunChanged{Run: run})
 	e.runner.background.Go(e.publisher.keep)
 	go e.loop(launching, ask, force)
 	return run, nil

@@ -9,7 +9,10 @@ import (
 // What Config.Observe is called with: one of these. What they hold is the observer's own.
 type (
 	// RunChanged: a run has begun, has ended, or was skipped. Its State says which.
-	RunChanged struct{ Run Run }
+	RunChanged struct {
+		Run  Run
+		Next time.Time // of one that is over: when the schedule has the next one; zero: nobody knows
+	}
 
 	// PassChanged: a pass of a run has begun, has ended, or was skipped. Its Outcome
 	// says which. The run is without its passes.

@@ -211,6 +211,7 @@ func (e *executor) pass(ask, force context.Context, p Pass, reservation *expecte
 	})
 
 	e.goLive(p, nil)
+	p.Made = e.runner.config.Tokens.made(token)
 	spent := e.runner.config.Tokens.revoke(token)
 	p.EndedAt, p.Process, p.Deadline = e.runner.now(), nil, time.Time{}
 	p.Units, p.Calls, p.Tail = spent.Units, spent.Calls, live.tail.lines()
@@ -333,7 +334,7 @@ func (e *executor) finish(cause error) {
 	e.runner.trouble(e.state.name, err)
 	e.publisher.end = endedRecord(&run)
 	close(e.publisher.over)
-	e.runner.config.Observe(RunChanged{run})
+	e.runner.config.Observe(RunChanged{run, e.job.Schedule.Next(run.EndedAt)})
 	e.runner.note()
 	<-e.publisher.tried
 }

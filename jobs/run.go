@@ -61,11 +61,15 @@ type Pass struct {
 	EndedAt   time.Time      `json:"ended_at,omitzero"`
 	Units     quota.Units    `json:"units"`             // spent: debited, less what was given back
 	Calls     int64          `json:"calls"`             // of acquire that were granted
+	Made      Made           `json:"made,omitempty"`    // calls that were granted, of one that is over
 	Tail      []string       `json:"tail,omitempty"`    // the last lines of its output
 	Process   *Identity      `json:"process,omitempty"` // while it runs
 	PID       int            `json:"pid,omitempty"`     // while it runs here, as people are told
 	Deadline  time.Time      `json:"deadline,omitzero"` // while it runs: when its timeout strikes
 }
+
+// Made says how many calls of each operation were granted.
+type Made map[string]quota.Units
 
 // A Trigger says why a run was begun.
 type Trigger string

@@ -209,7 +209,7 @@ func (r *Runner) reportDied(j *jobControl) {
 			r.config.Observe(PassChanged{run.head(), p})
 		}
 	}
-	r.config.Observe(RunChanged{*run})
+	r.config.Observe(RunChanged{*run, j.current().Schedule.Next(r.now())})
 }
 
 func (r *Runner) start(ctx context.Context, j *jobControl) {

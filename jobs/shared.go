@@ -338,7 +338,7 @@ func (j *jobControl) adoptBookmarks(parts map[string]string) {
 func (r *Runner) skip(j *jobControl, reason Reason, slots gap) {
 	run, err := j.skip(r.now(), reason, slots)
 	r.trouble(j.name, err)
-	r.config.Observe(RunChanged{run})
+	r.config.Observe(RunChanged{run, j.current().Schedule.Next(r.now())})
 	if reason != LedgerUnavailable {
 		r.tellSkips(j, run)
 	}

@@ -62,7 +62,7 @@ type Passes struct {
 // An Event is something that happens, of which a command is told.
 type Event string
 
-// The events. Each is told once when it begins to be so, and again only after it
+// The events. Each but RunEnded is told once when it begins to be so, and again only after it
 // clearly was not.
 const (
 	NearLimit    Event = "near_limit"    // a limit is spent for the most part
@@ -72,6 +72,8 @@ const (
 	JobFailing   Event = "job_failing"   // a pass failed, and none in the runs before
 	OverdueBegan Event = "overdue_began" // a job has had no good run for its expect_success
 	OverdueEnded Event = "overdue_ended" // it has one again, or nobody expects it any more
+
+	RunEnded Event = "run_ended" // each run, also one that was skipped
 
 	LimitClosed     Event = "limit_closed"     // the upstream says that a limit is exhausted, or an operator closed it
 	UpstreamRefuses Event = "upstream_refuses" // it wants somebody to change the key, the quota or the bill
@@ -238,7 +240,7 @@ func (t *eventsTable) onEvent() OnEvent {
 	}
 	commands := map[Event][]string{}
 	for event, command := range map[Event]command{
-		NearLimit: t.NearLimit, Exhausted: t.Exhausted, OutageBegan: t.OutageBegan, OutageEnded: t.OutageEnded, JobFailing: t.JobFailing, OverdueBegan: t.OverdueBegan, OverdueEnded: t.OverdueEnded,
+		NearLimit: t.NearLimit, Exhausted: t.Exhausted, OutageBegan: t.OutageBegan, OutageEnded: t.OutageEnded, JobFailing: t.JobFailing, OverdueBegan: t.OverdueBegan, OverdueEnded: t.OverdueEnded, RunEnded: t.RunEnded,
 		LimitClosed: t.LimitClosed, UpstreamRefuses: t.UpstreamRefuses, CountsDiffer: t.CountsDiffer, Overspent: t.Overspent,
 	} {
 		if command == nil {

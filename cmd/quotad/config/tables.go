@@ -209,6 +209,7 @@ type eventsTable struct {
 	JobFailing   command `toml:"job_failing"`
 	OverdueBegan command `toml:"overdue_began"`
 	OverdueEnded command `toml:"overdue_ended"`
+	RunEnded     command `toml:"run_ended"`
 
 	LimitClosed     command `toml:"limit_closed"`
 	UpstreamRefuses command `toml:"upstream_refuses"`

@@ -2,6 +2,8 @@ package notify
 
 import (
 	"cmp"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,7 +22,8 @@ type Alert struct {
 	Limit      quota.LimitState // of NearLimit and Exhausted, if it is known
 	Percent    quota.Units      // of NearLimit
 	Job        string           // of OverdueBegan and OverdueEnded
-	Run        jobs.Run         // of JobFailing
+	Run        jobs.Run         // of JobFailing and RunEnded
+	Next       time.Time        // of RunEnded: when the schedule has the next one, if anybody knows
 	Pass       jobs.Pass
 	RetryAt    time.Time // of Exhausted: when what was denied would be granted
 	Detail     string    // for people
@@ -46,11 +49,44 @@ func (a Alert) environ() []string {
 	}
 	env.add("JOB", cmp.Or(a.Job, a.Run.Job))
 	env.add("RUN_ID", a.Run.ID)
+	if a.Event == config.RunEnded {
+		env.run(a.Run, a.Next)
+	}
 	env.add("REGION", string(a.Pass.Region))
 	env.add("OUTCOME", string(a.Pass.Outcome))
 	env.add("RETRY_AT", instant(a.RetryAt))
 	env.add("DETAIL", a.Detail)
 	return env
+}
+
+// run adds what a run came to.
+func (v *variables) run(r jobs.Run, next time.Time) {
+	var units quota.Units
+	made, passes := map[string]quota.Units{}, map[string]quota.Units{}
+	for _, p := range r.Passes {
+		units += p.Units
+		passes[string(p.Outcome)]++
+		for operation, calls := range p.Made {
+			made[operation] += calls
+		}
+	}
+	v.add("TRIGGER", string(r.Trigger))
+	v.add("STATE", string(r.State))
+	v.add("REASON", string(r.Reason))
+	v.add("UNITS", number(units))
+	v.add("CALLS", counts(made))
+	v.add("PASSES", counts(passes))
+	v.add("STARTED_AT", instant(r.StartedAt))
+	v.add("NEXT_RUN", instant(next))
+}
+
+// counts writes numbers by name, "search.list=2 videos.list=13".
+func counts(of map[string]quota.Units) string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		list = append(list, name+"="+number(of[name]))
+	}
+	return strings.Join(list, " ")
 }
 
 // Variables are those of an environment whose names begin with QUOTAD_.

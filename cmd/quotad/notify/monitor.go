@@ -65,6 +65,7 @@ func (m *Monitor) Observe(event any) {
 		m.passChanged(event.Run, event.Pass)
 	case jobs.RunChanged:
 		m.runChanged(event.Run)
+		m.runEnded(event)
 	}
 }
 
@@ -248,5 +249,12 @@ func (m *Monitor) runChanged(run jobs.Run) {
 	}
 	if run.State == jobs.RunDone {
 		m.turn(m.failing, run.Job, false)
+	}
+}
+
+// runEnded passes on each run that is over, or was skipped.
+func (m *Monitor) runEnded(event jobs.RunChanged) {
+	if event.Run.State != jobs.RunRunning {
+		m.raise(Alert{Event: config.RunEnded, Run: event.Run, Next: event.Next, RetryAt: event.Run.RetryAt, Detail: event.Run.Detail})
 	}
 }

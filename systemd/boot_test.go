@@ -139,6 +139,9 @@ kill_grace = "20s"
 // that was over, though it had logged a KILL to each process left; why is not known.
 const stopTime = "15s"
 
+// forget takes away what belongs to one ledger, before another one is configured.
+const forget = "systemctl stop quotad.socket quotad.service; rm /var/lib/quotad/ledger.db*"
+
 // testBootWithRedis switches to a Redis that asks for a password, and boots anew.
 func testBootWithRedis(t *testing.T, m *machine) {
 	m.write(t, "/etc/quotad/config.toml", config)
@@ -150,7 +153,7 @@ func testBootWithRedis(t *testing.T, m *machine) {
 		printf '%s\n' 'requirepass "open sesame"' 'appendonly yes' 'unixsocket /run/redis/redis.sock' 'unixsocketperm 777' >>/etc/redis/redis.conf
 		systemd-tmpfiles --create quotad.conf
 		install -D -m 644 -t /etc/systemd/system/quotad.service.d /src/systemd/drop-ins/redis-password.conf`)
-	m.sh(t, "systemctl stop quotad.socket quotad.service && rm /var/lib/quotad/ledger.db*") // it belongs to one host alone
+	m.sh(t, forget)
 	m.halt(t)
 	m.boot(t)
 	m.sh(t, "systemctl is-active quotad.service redis-server.service")

@@ -67,7 +67,8 @@ func testFailedStarts(t *testing.T, m *machine) {
 	m.write(t, "/root/good.toml", embedded)
 	m.sh(t, "echo secret >/etc/quotad/api.key; systemd-tmpfiles --create quotad.conf; systemctl stop quotad")
 	m.write(t, "/etc/quotad/config.toml", embedded)
-	m.sh(t, "systemctl start quotad && quotactl acquire list")
+	m.sh(t, forget+"; touch /var/lib/quotad/accept-new-ledger")
+	m.sh(t, "systemctl start quotad && quotactl acquire list; rm /var/lib/quotad/accept-new-ledger")
 	callers := startCallers(t, m)
 	for _, bad := range badStarts {
 		t.Run(bad.name, func(t *testing.T) {
@@ -138,7 +139,7 @@ func (c *callers) stop() {
 
 // testFullDiskStart begins the daemon on a full disk, after it was killed with a run under way.
 func testFullDiskStart(t *testing.T, m *machine) {
-	m.sh(t, "systemctl stop quotad && mount -t tmpfs -o size=1m,mode=750,uid=$(id -u quotad),gid=$(id -g quotad) tmpfs /var/lib/quotad && systemctl start quotad")
+	m.sh(t, "systemctl stop quotad && mount -t tmpfs -o size=8m,mode=750,uid=$(id -u quotad),gid=$(id -g quotad) tmpfs /var/lib/quotad && systemctl start quotad")
 	m.sh(t, "quotactl run slow --region two")
 	m.await(t, running)
 	m.sh(t, "dd if=/dev/zero of=/var/lib/quotad/ballast bs=4k status=none || test -s /var/lib/quotad/ballast")
@@ -191,6 +192,7 @@ func testPollers(t *testing.T, m *machine) {
 	callers.stop()
 	// A socket without its service: the first caller starts it.
 	m.sh(t, "systemctl stop quotad && systemctl start quotad.socket && quotactl acquire list && systemctl is-active quotad.service")
+	m.sh(t, forget)
 	m.sh(t, fmt.Sprintf("cat >/etc/quotad/config.toml <<'EOF'%s\nEOF\nsystemctl restart quotad", config))
 }
 

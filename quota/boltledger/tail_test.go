@@ -26,10 +26,10 @@ const killSize = 300
 // Whenever a process is killed: all frames that it was told of are there, in their order, and
 // each is in the tail or in the tables.
 func TestKilledWhileItAppends(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "ledger.db")
 	if of := os.Getenv(tailChildVariable); of != "" {
-		appendUntilKilled(t, of)
+		appendUntilKilled(t, of) // and leaves no directory
 	}
+	path := filepath.Join(t.TempDir(), "ledger.db")
 	random := rand.New(rand.NewPCG(seedtest.Seed(t, 1), 0))
 	told := 0
 	for range 6 {

@@ -103,7 +103,7 @@ func refusal(d quota.Decision, spokenFor bool) *stop {
 		}
 	case quota.CostExceedsLimit:
 		if spokenFor {
-			return &stop{reason: Unaffordable, detail: "with the passes under way: " + d.Detail}
+			return &stop{reason: Unaffordable, detail: fmt.Sprintf("a pass with those under way expects %s, more than limit %q ever has: it fits when they are over", d.Units.Text(), d.Limit)}
 		}
 		return &stop{reason: Unaffordable, detail: d.Detail}
 	default:

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
 	"quotad/quota"
+	"quotad/quota/api"
 )
 
 const runUsage = `Begin a run of a job now: of the ring from the cursor on, or of some regions,
@@ -163,24 +166,28 @@ func begunTable(r jobs.Run, v term.View) string {
 }
 
 const stopUsage = `End a run: no further pass is launched, those under way get TERM, and KILL after
-the job's grace. Their regions keep their turn.
+the job's grace. Their regions keep their turn. A job stands for its run under way.
 
 Usage:
-  quotactl stop RUN
+  quotactl stop JOB|RUN
 
 Example:
-  $ quotactl stop 06f3k9x2a7q4mzt
+  $ quotactl stop trending
 `
 
 func newStop(c *cli) *cobra.Command {
 	return &cobra.Command{
-		Use:               "stop RUN",
+		Use:               "stop JOB|RUN",
 		Short:             "end a run and its passes",
 		Long:              stopUsage,
-		Args:              arguments("RUN"),
+		Args:              arguments("JOB|RUN"),
 		ValidArgsFunction: c.completeRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			run, err := c.operator().StopRun(cmd.Context(), args[0])
+			id, err := c.runUnderWay(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			run, err := c.operator().StopRun(cmd.Context(), id)
 			if err != nil {
 				return c.explain(err)
 			}
@@ -191,4 +198,18 @@ func newStop(c *cli) *cobra.Command {
 			})
 		},
 	}
+}
+
+// runUnderWay returns the run that a job has under way; what names no job is a run itself.
+func (c *cli) runUnderWay(ctx context.Context, name string) (id string, err error) {
+	job, err := c.operator().Job(ctx, name)
+	switch problem := (&api.Problem{}); {
+	case errors.As(err, &problem) && problem.Status == http.StatusNotFound:
+		return name, nil
+	case err != nil:
+		return "", c.explain(err)
+	case job.LastRun == nil || job.LastRun.State != jobs.RunRunning:
+		return "", &failure{code: exitNotFound, err: fmt.Errorf("job %q has no run under way", name), hint: "quotactl runs --job " + name}
+	}
+	return job.LastRun.ID, nil
 }

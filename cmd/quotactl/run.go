@@ -166,7 +166,7 @@ func begunTable(r jobs.Run, v term.View) string {
 }
 
 const stopUsage = `End a run: no further pass is launched, those under way get TERM, and KILL after
-the job's grace. Their regions keep their turn. A job stands for its run under way.
+the job's grace. Their regions keep their turn. A job names its run under way.
 
 Usage:
   quotactl stop JOB|RUN

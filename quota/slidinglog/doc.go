@@ -24,6 +24,11 @@
 // behind takes what it lacked into its copy, and decides again. One that denies looks at the
 // log first, so that the answer is that of one instant.
 //
+// An append whose answer was lost may have been carried out. Until the log shows it, or has gone
+// on without it, it counts ([attempt]); a hello makes the log go on. Its callers were told that
+// nobody knows: what it granted of a request with an id is answered when that is asked again, and
+// all else is given back.
+//
 // # Behind, away, lost
 //
 // Each second a replica looks at its log (follow.go). When the store does not answer, open

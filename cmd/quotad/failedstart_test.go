@@ -187,12 +187,8 @@ func (s *startScene) take(t *testing.T) {
 // Whatever keeps quotad from serving, the process stays: each caller learns why, and
 // when the cause has gone quotad serves. No caller is left without an answer.
 func TestFailedStart(t *testing.T) {
-	t.Parallel()
 	for _, way := range failedStarts {
-		t.Run(way.name, func(t *testing.T) {
-			t.Parallel()
-			playFailedStart(t, way)
-		})
+		t.Run(way.name, func(t *testing.T) { playFailedStart(t, way) })
 	}
 }
 

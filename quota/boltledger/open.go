@@ -34,8 +34,10 @@ func (l *File) open(config Config) (err error) {
 		}()
 	}
 	var file *os.File
+	var own identity
 	err = guard(func() error {
-		return l.openDB(config, &bbolt.Options{NoSync: config.Unsynced, FreelistType: bbolt.FreelistMapType}, &file)
+		own, err = l.openDB(config, &bbolt.Options{NoSync: config.Unsynced, FreelistType: bbolt.FreelistMapType}, &file)
+		return err
 	})
 	if fault := (&faultError{}); errors.As(err, &fault) {
 		return errors.Join(damaged(config.Path, fault.Error()), abandon(file))
@@ -43,7 +45,7 @@ func (l *File) open(config Config) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := l.openTail(config, isNew); err != nil {
+	if err := l.openTail(config, isNew, own); err != nil {
 		return errors.Join(err, l.db.Close())
 	}
 	return nil
@@ -55,9 +57,9 @@ func abandon(file *os.File) error {
 	return errors.Join(syscall.Flock(int(file.Fd()), syscall.LOCK_UN), file.Close())
 }
 
-// openDB opens the file, which is in opened even if it does not return. A new one becomes
-// a ledger.
-func (l *File) openDB(config Config, options *bbolt.Options, opened **os.File) (err error) {
+// openDB opens the file, which is in opened even if it does not return, and says which ledger it
+// is. A new one becomes a ledger.
+func (l *File) openDB(config Config, options *bbolt.Options, opened **os.File) (own identity, err error) {
 	options.Timeout = lockWait
 	options.OpenFile = func(name string, flag int, mode os.FileMode) (*os.File, error) {
 		file, err := os.OpenFile(name, flag, mode)
@@ -67,7 +69,7 @@ func (l *File) openDB(config Config, options *bbolt.Options, opened **os.File) (
 	_, missing := os.Stat(config.Path)
 	l.db, err = bbolt.Open(config.Path, 0o600, options)
 	if err != nil {
-		return openError(config.Path, err)
+		return own, openError(config.Path, err)
 	}
 	if missing != nil {
 		err = l.db.Update(createHead)
@@ -75,23 +77,21 @@ func (l *File) openDB(config Config, options *bbolt.Options, opened **os.File) (
 	if err == nil {
 		err = l.db.View(check)
 	}
-	if err != nil {
-		return errors.Join(unfit(config.Path, err), l.db.Close())
+	if err == nil {
+		err = l.db.View(func(tx *bbolt.Tx) (err error) {
+			own, err = identityOf(tx)
+			return err
+		})
 	}
-	return nil
+	if err != nil {
+		return own, errors.Join(unfit(config.Path, err), l.db.Close())
+	}
+	return own, nil
 }
 
 // openTail reads the tail, and opens it and the position if the ledger is the one that was
 // here.
-func (l *File) openTail(config Config, isNew bool) error {
-	var own identity
-	err := l.db.View(func(tx *bbolt.Tx) (err error) {
-		own, err = identityOf(tx)
-		return err
-	})
-	if err != nil {
-		return unfit(config.Path, err)
-	}
+func (l *File) openTail(config Config, isNew bool, own identity) (err error) {
 	if l.tail, l.unread, err = readTail(config.Path, own); err != nil {
 		return unfit(config.Path, err)
 	}

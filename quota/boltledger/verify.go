@@ -38,7 +38,7 @@ func verify(config Config) (is identity, last uint64, err error) {
 	var file *os.File
 	l := new(File)
 	err = guard(func() error {
-		if err := l.openDB(config, &bbolt.Options{ReadOnly: true, PreLoadFreelist: true}, &file); err != nil {
+		if _, err := l.openDB(config, &bbolt.Options{ReadOnly: true, PreLoadFreelist: true}, &file); err != nil {
 			return err
 		}
 		err := l.db.View(func(tx *bbolt.Tx) (err error) {

@@ -38,17 +38,11 @@ func verify(config Config) (is identity, last uint64, err error) {
 	var file *os.File
 	l := new(File)
 	err = guard(func() error {
-		if _, err := l.openDB(config, &bbolt.Options{ReadOnly: true, PreLoadFreelist: true}, &file); err != nil {
+		is, err = l.openDB(config, &bbolt.Options{ReadOnly: true, PreLoadFreelist: true}, &file)
+		if err != nil {
 			return err
 		}
-		err := l.db.View(func(tx *bbolt.Tx) (err error) {
-			is, err = identityOf(tx)
-			return err
-		})
-		if err == nil {
-			l.tail, _, err = readTail(config.Path, is)
-		}
-		if err == nil {
+		if l.tail, _, err = readTail(config.Path, is); err == nil {
 			last = l.tail.at.seq
 		} else {
 			err = unfit(config.Path, err)

@@ -25,18 +25,6 @@ type Account struct {
 	views []*View // in the order of the credential's limits
 }
 
-// Clone returns an account that shares nothing with a.
-func (a *Account) Clone() *Account {
-	clone := *a
-	clone.views = make([]*View, len(a.views))
-	for i, v := range a.views {
-		copied := *v
-		copied.blocks = slices.Clone(v.blocks)
-		clone.views[i] = &copied
-	}
-	return &clone
-}
-
 // Now returns the time of the account's clock when a host's clock shows t: in
 // whole milliseconds, and never before the account's own.
 func (a *Account) Now(t time.Time) time.Time {
@@ -218,9 +206,6 @@ func (a *Account) Add(e *quota.Entry) {
 		v.add(e)
 	}
 }
-
-// A Change is an entry as it was, and as a correction leaves it.
-type Change struct{ Was, Is quota.Entry }
 
 // Change counts an entry that a correction has changed in the log.
 func (a *Account) Change(was, is *quota.Entry) {

@@ -113,7 +113,9 @@ func (r *replica) peekAway(c *quota.Credential, operations []string, charges []q
 	if r.ledger.store == nil || !away(down) {
 		return decision, down
 	}
-	_, err = r.draftedAway(c, func(d *draft) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, err = r.onCopyAway(c, func(d *draft) error {
 		if err := d.refuses(operations, down); err != nil {
 			return err
 		}
@@ -132,13 +134,7 @@ func (r *replica) peekAway(c *quota.Credential, operations []string, charges []q
 	return decision, err
 }
 
-// draftedAway has f draft on the copy as of the estimated time.
-func (r *replica) draftedAway(c *quota.Credential, f func(*draft) error) (*draft, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.onCopyAway(c, f)
-}
-
+// onCopyAway has f draft on the copy as of the estimated time. mu is held.
 func (r *replica) onCopyAway(c *quota.Credential, f func(*draft) error) (*draft, error) {
 	if r.copy.facts.Quiet != nil {
 		return nil, quota.ErrRecovering

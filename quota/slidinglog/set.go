@@ -13,7 +13,7 @@ func (c *Copy) put(e quota.Entry, placed bool) {
 		if have, found := c.entry(e.ID); found { // it was in the log before the reset
 			have.Gen = e.Gen
 			c.set(have)
-			c.sift(quota.ID{})
+			c.begin(c.sifted(quota.ID{}))
 		}
 		return
 	}
@@ -82,9 +82,6 @@ func (c *Copy) reset(by *quota.Entry) {
 	c.facts.Since, c.facts.Expired, c.expires = 0, quota.ID{}, 0
 	c.begin(kept)
 }
-
-// sift drops what is void behind an id.
-func (c *Copy) sift(from quota.ID) { c.begin(c.sifted(from)) }
 
 // A keeper is an entry as it came, and whether the log lacks it.
 type keeper struct {

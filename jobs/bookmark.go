@@ -24,8 +24,8 @@ func (r *Runner) Bookmark(job string, region regions.Region) (string, error) {
 }
 
 // SetBookmark replaces what the next pass of a region finds, on whatever host; empty
-// takes it away. On return it is on disk. The errors are ErrUnknown, ErrInvalid and
-// those of Hosts.
+// takes it away. On return it is on disk, and other hosts know it, or hear of it as soon as they
+// can be reached. The errors are ErrUnknown, ErrInvalid and those of the disk.
 func (r *Runner) SetBookmark(job string, region regions.Region, text string) error {
 	j, err := r.regionOf(job, region)
 	if err != nil {
@@ -34,11 +34,12 @@ func (r *Runner) SetBookmark(job string, region regions.Region, text string) err
 	if len(text) > MaxBookmark || !utf8.ValidString(text) || hasNUL(text) {
 		return fmt.Errorf("%w: a bookmark is text of at most %d bytes without NUL", ErrInvalid, MaxBookmark)
 	}
-	if err := j.change(func(f *stateFile) { f.setBookmark(region, text) }); err != nil {
-		return err
+	one := record{Bookmark: &bookmarked{region, text}}
+	kept, err := j.decide(context.Background(), func() ([]record, error) { return []record{one}, nil }, nil)
+	if err != nil { // they are told as soon as they can be
+		return j.note(true, one)
 	}
-	_, err = r.append(context.Background(), j, "", 0, map[string]string{bookmarkPart + string(region): text}, nil)
-	return err
+	return kept
 }
 
 func (r *Runner) regionOf(job string, region regions.Region) (*jobControl, error) {

@@ -20,7 +20,6 @@ var (
 // Why a slot does not become a run of this host.
 var (
 	errTaken  = errors.New("another host has claimed the slot")
-	errFaster = errors.New("another host has taken the lock, or claimed the slot, right now")
 	errPaused = errors.New("the job is paused")
 )
 

@@ -27,25 +27,31 @@ type executor struct {
 	set     []Variable
 	live    map[passName]*livePass // those under way; the job's mu guards it
 
-	publisher *publisher
-	budget    runBudget
+	terms  *terms // among hosts; else nil
+	budget runBudget
 
-	places chan struct{}           // one for each pass that may be under way
-	halt   context.CancelCauseFunc // launches nothing more
-	end    context.CancelCauseFunc // launches nothing more, and asks the passes under way to end
-	kill   context.CancelCauseFunc // leaves passes that were asked to end no more time
-	done   chan struct{}           // closed when the run is over and recorded
+	places chan struct{} // one for each pass that may be under way
+	// More passes may begin until launching ends; those under way are to end when ask does, and
+	// at once when force does.
+	launching, ask, force context.Context
+	halt                  context.CancelCauseFunc // launches nothing more
+	end                   context.CancelCauseFunc // launches nothing more, and asks the passes under way to end
+	kill                  context.CancelCauseFunc // leaves passes that were asked to end no more time
+
+	over  chan struct{} // closed when the run is over and recorded
+	tried chan struct{} // closed when the other hosts have been told so, or could not be at once
+	told  sync.Once     // closes tried
+	done  chan struct{} // closed when the next run may begin
 }
 
 // loop goes through the ring, and then again through the regions that failed, as often
-// as the job wants. It returns when the last pass is over. More may begin until launching
-// ends; those under way are to end when ask does, and at once when force does.
-func (e *executor) loop(launching, ask, force context.Context) {
-	e.round(launching, ask, force, e.ring, 0)
-	for attempt := 1; attempt <= e.job.Retry && launching.Err() == nil; attempt++ {
-		e.round(launching, ask, force, e.failed(), attempt)
+// as the job wants. It returns when the last pass is over.
+func (e *executor) loop() {
+	e.round(e.ring, 0)
+	for attempt := 1; attempt <= e.job.Retry && e.launching.Err() == nil; attempt++ {
+		e.round(e.failed(), attempt)
 	}
-	e.finish(context.Cause(launching))
+	e.finish(context.Cause(e.launching))
 	e.end(nil)
 	e.kill(nil)
 	close(e.done)
@@ -53,15 +59,15 @@ func (e *executor) loop(launching, ask, force context.Context) {
 
 // round launches a pass at each region of a list, only if the gate lets it: each at its
 // time in the first round, one after the other in later ones.
-func (e *executor) round(launching, ask, force context.Context, list []regions.Region, attempt int) {
+func (e *executor) round(list []regions.Region, attempt int) {
 	var passes sync.WaitGroup
 	defer passes.Wait()
 	for i, region := range list {
-		if attempt == 0 && !waitUntil(launching, regions.Start(e.slot, e.stagger, i), e.runner.now()) || !e.enter(launching) {
+		if attempt == 0 && !waitUntil(e.launching, regions.Start(e.slot, e.stagger, i), e.runner.now()) || !e.enter(e.launching) {
 			return
 		}
 		p := Pass{Region: region, Attempt: attempt}
-		reservation, ok := e.admit(launching, p)
+		reservation, ok := e.admit(e.launching, p)
 		if !ok {
 			e.leave()
 			return
@@ -69,7 +75,7 @@ func (e *executor) round(launching, ask, force context.Context, list []regions.R
 		passes.Go(func() {
 			defer e.leave()
 			defer e.runner.reserved.release(reservation)
-			e.pass(ask, force, p, reservation)
+			e.pass(p, reservation)
 		})
 	}
 }
@@ -78,7 +84,7 @@ func (e *executor) round(launching, ask, force context.Context, list []regions.R
 func (e *executor) failed() (list []regions.Region) {
 	e.state.mu.Lock()
 	defer e.state.mu.Unlock()
-	for _, p := range e.state.last.Failed() {
+	for _, p := range e.state.own.Failed() {
 		list = append(list, p.Region)
 	}
 	return list
@@ -153,6 +159,7 @@ func (e *executor) admit(ctx context.Context, p Pass) (reservation *expected, ok
 	}
 	config, reserved := e.runner.config, &e.runner.reserved
 	reservation, others := reserved.reserve(e.job.Credential, e.job.Calls(), config.Tokens)
+	others = append(others, e.elsewhere(ctx, p)...)
 	d, err := config.Gate.Peek(ctx, e.job.Credential, e.job.Calls(), others, e.job.UseReserve)
 	if err == nil && ctx.Err() == nil && d.Granted() {
 		return reservation, true
@@ -193,7 +200,7 @@ func (e *executor) skip(p Pass, why *stop) {
 }
 
 // pass launches one region's command and records what became of it.
-func (e *executor) pass(ask, force context.Context, p Pass, reservation *expected) {
+func (e *executor) pass(p Pass, reservation *expected) {
 	caller := quota.Caller{Job: e.job.Name, Region: string(p.Region), Run: e.id, Attempt: p.Attempt, UID: -1}
 	token := e.runner.config.Tokens.issue(quota.Bearer{Caller: caller, Credential: e.job.Credential, UseReserve: e.job.UseReserve}, &e.budget)
 	e.runner.reserved.launched(reservation, token)
@@ -205,7 +212,7 @@ func (e *executor) pass(ask, force context.Context, p Pass, reservation *expecte
 	live := &livePass{token: token}
 	e.goLive(p, live)
 	command.Started = func(id Identity) { e.started(p, id) }
-	exit := e.launch(ask, force, command, func(line Line) {
+	exit := e.launch(command, func(line Line) {
 		live.tail.add(line.Text)
 		e.runner.config.Observe(Output{e.job.Name, e.id, p, line})
 	})
@@ -251,20 +258,24 @@ func (e *executor) command(p Pass, token string) Command {
 }
 
 // launch runs the command of a pass in its working directory.
-func (e *executor) launch(ask, force context.Context, c Command, output func(Line)) Exit {
+func (e *executor) launch(c Command, output func(Line)) Exit {
 	if e.job.MakeDir {
 		if err := os.MkdirAll(c.Dir, 0o750); err != nil {
 			return Exit{Err: fmt.Errorf("cannot make the working directory: %w", err), Code: -1}
 		}
 	}
-	return e.runner.config.Launcher.Launch(ask, force, c, output)
+	return e.runner.config.Launcher.Launch(e.ask, e.force, c, output)
 }
 
 // started keeps which process a pass is, for the next daemon to end it if this
 // one is killed.
 func (e *executor) started(p Pass, id Identity) {
 	p.Process = &id
-	e.write(p)
+	j := e.state
+	j.mu.Lock()
+	j.own.put(p)
+	j.mu.Unlock()
+	e.runner.trouble(j.name, j.noteHere(false, passRecord(e.id, p)))
 }
 
 // consequence returns why the run launches nothing more after the pass, nil if
@@ -305,7 +316,6 @@ func (e *executor) record(p Pass, halt error) {
 		e.halt(halt)
 	}
 	run, p := e.write(p)
-	e.publisher.tell(passRecord(e.id, p))
 	e.runner.config.Observe(PassChanged{run, p})
 }
 
@@ -313,17 +323,15 @@ func (e *executor) record(p Pass, halt error) {
 // on disk on return.
 func (e *executor) write(p Pass) (Run, Pass) {
 	j := e.state
-	j.writing.Lock()
-	defer j.writing.Unlock()
-	j.mu.Lock()
-	if !j.last.Chosen {
-		p.Yields = j.last.yields(p, j.file.Dry)
-	}
-	j.last.put(p)
-	j.file.dropBookmarks([]Pass{p}) // the state file follows; until then the log knows
-	run := j.last.head()
-	j.mu.Unlock()
-	e.runner.trouble(j.name, j.log.append(p.Outcome != Running, passRecord(e.id, p)))
+	var run Run
+	e.runner.trouble(j.name, j.noteThat(p.Outcome != Running, func() []record {
+		if !j.own.Chosen {
+			p.Yields = j.own.yields(p, j.story.Dry)
+		}
+		j.own.put(p)
+		run = j.own.head()
+		return []record{passRecord(e.id, p)}
+	}))
 	return run, p
 }
 
@@ -332,23 +340,20 @@ func (e *executor) write(p Pass) (Run, Pass) {
 func (e *executor) finish(cause error) {
 	run, err := e.close(cause)
 	e.runner.trouble(e.state.name, err)
-	e.publisher.end = endedRecord(&run)
-	close(e.publisher.over)
+	close(e.over)
 	e.runner.config.Observe(RunChanged{run, e.job.Schedule.Next(run.EndedAt)})
 	e.runner.note()
-	<-e.publisher.tried
+	<-e.tried
 }
 
 // close writes down how the run ended, and makes the job free for the next one.
 func (e *executor) close(cause error) (Run, error) {
 	j := e.state
-	j.writing.Lock()
-	defer j.writing.Unlock()
-	j.mu.Lock()
-	j.last.end(e.runner.now(), cause)
-	j.file.settle(j.last)
-	j.executor = nil
-	run, file := j.last.clone(), j.file.clone()
-	j.mu.Unlock()
-	return run, errors.Join(j.log.append(true, endedRecord(&run)), j.save(file), j.log.shorten(run.EndedAt))
+	var run Run
+	err := j.noteThat(true, func() []record {
+		j.own.end(e.runner.now(), cause)
+		run, j.executor = j.own.clone(), nil
+		return []record{endedRecord(j.own)}
+	})
+	return run, errors.Join(err, j.keepLog(run.EndedAt))
 }

@@ -44,19 +44,72 @@ func (r *reserved) reserve(credential string, calls quota.Calls, t *Tokens) (own
 		if e.credential != credential {
 			continue
 		}
-		made, left := t.made(e.token), make(map[string]quota.Units)
-		for operation, count := range e.calls.Count {
-			if more := count - made[operation]; more > 0 {
-				left[operation] = more
-			}
-		}
-		if len(left) > 0 {
+		if left := stillExpected(e.calls.Count, t.made(e.token)); len(left) > 0 {
 			others = append(others, quota.Calls{Job: e.calls.Job, Count: left})
 		}
 	}
 	own = &expected{credential: credential, calls: calls}
 	r.list = append(r.list, own)
 	return own, others
+}
+
+// stillExpected returns the calls that a pass is expected to make besides those that it made.
+func stillExpected(calls, made map[string]quota.Units) map[string]quota.Units {
+	left := make(map[string]quota.Units)
+	for operation, count := range calls {
+		if more := count - made[operation]; more > 0 {
+			left[operation] = more
+		}
+	}
+	return left
+}
+
+// elsewhere returns what passes of other jobs, on other hosts, are expected to spend still, of
+// those that came to the gate before this pass: all hosts say that they come before they look. If
+// they cannot be asked, nobody knows, and the ledger decides.
+func (e *executor) elsewhere(ctx context.Context, p Pass) (list []quota.Calls) {
+	j := e.state
+	if j.hosts == nil {
+		return nil
+	}
+	if _, err := j.decide(ctx, func() ([]record, error) { return []record{{ID: e.id, Gate: &p}}, nil }, nil); err != nil {
+		return nil
+	}
+	at := j.atGate(p)
+	var others []*jobControl
+	for _, other := range e.runner.all() {
+		if other != j && other.current().Credential == e.job.Credential {
+			others = append(others, other)
+		}
+	}
+	e.runner.look(others)
+	for _, other := range others {
+		list = append(list, other.expected(at, j.name)...)
+	}
+	return list
+}
+
+// atGate returns where the log of the hosts says that a pass asked the gate.
+func (j *jobControl) atGate(p Pass) quota.ID {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, g := range j.story.Gate {
+		if g.Region == p.Region && g.Attempt == p.Attempt {
+			return g.At
+		}
+	}
+	return quota.ID{}
+}
+
+// expected returns what the passes of a job on another host are expected to spend still, of
+// those that came to the gate before one of another job.
+func (j *jobControl) expected(at quota.ID, job string) []quota.Calls {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.executor != nil { // they are reserved here
+		return nil
+	}
+	return j.story.expected(at, job)
 }
 
 // launched notes by which token a pass spends from now on. A pass that is expected to

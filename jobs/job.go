@@ -20,7 +20,7 @@ type Job struct {
 	Schedule   Schedule
 	Stagger    time.Duration // between the starts of two passes; EvenStagger divides the period by the regions
 	Parallel   int           // passes of a run under way at once; 0 means 1
-	RunAtStart bool          // one run when the daemon starts, then the schedule
+	RunAtStart bool          // a run when the daemon starts, unless the latest slot has had one; then the schedule
 
 	// MissedWithin is how old a slot may be, that passed while the daemon was
 	// not there, to be made up for by one run; 0: none is made up for.

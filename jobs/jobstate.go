@@ -43,12 +43,12 @@ func (j *jobControl) snapshot() JobState {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	s := JobState{Job: j.job, Cursor: j.cursor()}
-	if j.file.Pause != nil {
-		pause := *j.file.Pause
+	if j.story.Pause != nil {
+		pause := *j.story.Pause
 		s.Pause = &pause
 	}
-	if e := j.executor; e != nil && j.last.goesOn() {
-		s.Run = &Progress{Slot: e.slot, Ring: e.ring, Stagger: e.stagger, MovesCursor: !j.last.Chosen, Begun: len(j.last.Passes), Spent: e.runner.config.Tokens.spentBy(&e.budget)}
+	if e := j.executor; e != nil && j.own.goesOn() {
+		s.Run = &Progress{Slot: e.slot, Ring: e.ring, Stagger: e.stagger, MovesCursor: !j.own.Chosen, Begun: len(j.own.Passes), Spent: e.runner.config.Tokens.spentBy(&e.budget)}
 	}
 	return s
 }

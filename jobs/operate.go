@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -33,12 +34,13 @@ func (r *Runner) Run(job, by string, set []Variable, list ...regions.Region) (Ru
 			return Run{}, fmt.Errorf("region %q of job %q: %w", region, job, ErrUnknown)
 		}
 	}
-	ctx := context.Background()
-	if err := r.refresh(ctx, j); err != nil {
-		return Run{}, fmt.Errorf("cannot run job %q: %w", job, err)
-	}
 	now := r.now()
-	return r.beginLocked(ctx, j, runRequest{id: NewRunID(now), trigger: Manual, by: by, slot: now, regions: list, set: set}, false)
+	done, err := r.enter()
+	if err != nil {
+		return Run{}, err
+	}
+	defer done()
+	return r.begin(context.Background(), j, runRequest{id: NewRunID(now), trigger: Manual, by: by, slot: now, regions: list, set: set})
 }
 
 // StopRun ends the passes of a run under way and launches no more of it. It does
@@ -70,23 +72,20 @@ func (r *Runner) SetCursor(job string, region regions.Region) error {
 	return nil
 }
 
-// setCursor locks the job while it sets the cursor, so that it disturbs no run.
+// setCursor sets the cursor of a job that nobody runs, so that it disturbs no run.
 func (r *Runner) setCursor(ctx context.Context, j *jobControl, cursor regions.Cursor) error {
-	if err := r.refresh(ctx, j); err != nil {
-		return err
+	for w := (waiting{job: j}); ; {
+		kept, err := j.decide(ctx, func() ([]record, error) {
+			held, gone := j.held()
+			if held != nil {
+				return nil, held
+			}
+			return append(gone, record{Cursor: &cursor}), nil
+		}, nil)
+		if held := asHeld(err); held == nil || !w.goOn(ctx, held) {
+			return errors.Join(err, kept)
+		}
 	}
-	holder := NewRunID(r.now())
-	if err := r.lock(ctx, j, lockRequest{holder: holder, length: 2 * hostsTime}); err != nil {
-		return err
-	}
-	parts := map[string]string{}
-	if err := encode(parts, turnPart, turn{Cursor: cursor}); err != nil {
-		return err
-	}
-	if _, err := r.append(ctx, j, holder, 0, parts, nil); err != nil {
-		return err
-	}
-	return j.change(func(f *stateFile) { f.Cursor, f.Dry = cursor, 0 })
 }
 
 // Pause keeps the schedule from running a job, over restarts, for a time or, if
@@ -110,14 +109,14 @@ func (r *Runner) setPause(job string, p *Pause) error {
 	if err != nil {
 		return err
 	}
-	if err := r.sharePause(context.Background(), j, p); err != nil {
+	defer r.note()
+	one := record{Pause: p}
+	if p == nil {
+		one.Resumed = r.now()
+	}
+	kept, err := j.decide(context.Background(), func() ([]record, error) { return []record{one}, nil }, nil)
+	if err != nil {
 		return fmt.Errorf("cannot tell other hosts the pause of job %q: %w", job, err)
 	}
-	defer r.note()
-	return j.change(func(f *stateFile) {
-		if f.Pause != nil && p == nil {
-			f.Good = r.now() // nobody expected anything of the job meanwhile
-		}
-		f.Pause = p
-	})
+	return kept
 }

@@ -15,17 +15,12 @@ func (j *jobControl) due() time.Time {
 	if j.job.ExpectSuccess == 0 {
 		return time.Time{}
 	}
-	since := j.file.Good
-	if p := j.file.Pause; p != nil {
+	since := latest(j.story.Good, j.here.Expected)
+	if p := j.story.Pause; p != nil {
 		if p.Until.IsZero() {
 			return time.Time{}
 		}
 		since = latest(since, p.Until)
-	}
-	for _, run := range j.shared.runs {
-		if run.good() {
-			since = latest(since, run.EndedAt)
-		}
 	}
 	return since.Add(j.job.ExpectSuccess)
 }

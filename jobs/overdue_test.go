@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"quotad/quota"
 )
 
 // A new job has its time; a run that fails is no success, one of a chosen region neither;
@@ -70,7 +72,7 @@ func TestDue(t *testing.T) {
 	at := time.Date(2026, 3, 1, 11, 0, 0, 0, time.UTC)
 	job := trending(t)
 	job.ExpectSuccess = time.Hour
-	j := &jobControl{job: job, file: stateFile{Good: at}}
+	j := &jobControl{job: job, here: hostFacts{Expected: at}}
 	want := func(want time.Time) {
 		t.Helper()
 		if got := j.due(); !got.Equal(want) {
@@ -78,12 +80,13 @@ func TestDue(t *testing.T) {
 		}
 	}
 	want(at.Add(time.Hour))
-	j.shared.runs = []Run{{State: RunDone, EndedAt: at.Add(time.Minute)}, {State: RunStopped, Reason: BudgetGone, EndedAt: at.Add(2 * time.Minute)}}
+	j.story.add(record{Run: &Run{ID: "1", Host: "b", State: RunDone, EndedAt: at.Add(time.Minute)}}, quota.ID{Ms: 1})
+	j.story.add(record{Run: &Run{ID: "2", Host: "b", State: RunStopped, Reason: BudgetGone, EndedAt: at.Add(2 * time.Minute)}}, quota.ID{Ms: 2})
 	want(at.Add(time.Hour + time.Minute))
-	j.shared.runs = append(j.shared.runs, Run{State: RunStopped, Reason: RunCapExceeded, EndedAt: at.Add(3 * time.Minute)})
+	j.story.add(record{Run: &Run{ID: "3", Host: "b", State: RunStopped, Reason: RunCapExceeded, EndedAt: at.Add(3 * time.Minute)}}, quota.ID{Ms: 3})
 	want(at.Add(time.Hour + 3*time.Minute))
-	j.file.Pause = &Pause{Since: at, Until: at.Add(3 * time.Hour)}
+	j.story.Pause = &Pause{Since: at, Until: at.Add(3 * time.Hour)}
 	want(at.Add(4 * time.Hour))
-	j.file.Pause.Until = time.Time{}
+	j.story.Pause.Until = time.Time{}
 	want(time.Time{})
 }

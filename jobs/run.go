@@ -185,6 +185,7 @@ func (r *Run) through() bool {
 
 // end closes a run; cause is why it launched nothing more, nil if nothing was in its way.
 func (r *Run) end(now time.Time, cause error) {
+	r.Reason, r.Detail, r.RetryAt = "", "", time.Time{} // the others may have taken it for over
 	var s *stop
 	switch {
 	case r.through():
@@ -303,6 +304,12 @@ func base32(v uint64, n int) string {
 		v >>= 5
 	}
 	return string(text)
+}
+
+// isUnfinished tells whether a run, which may be nil, ended because its daemon did, before it had
+// gone through the ring.
+func (r *Run) isUnfinished() bool {
+	return r != nil && !r.Chosen && !r.through() && (r.State == RunInterrupted || r.State == RunFailed) && (r.Reason == Shutdown || r.Reason == Died)
 }
 
 // good tells whether a run is what a job's owner expects: the ring came round, or the

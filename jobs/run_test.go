@@ -89,21 +89,3 @@ func TestHowARunEnded(t *testing.T) {
 		})
 	}
 }
-
-// Older daemons wrote that a run was done, whatever had failed.
-func TestARunOfAnOlderDaemon(t *testing.T) {
-	var runs []Run
-	for _, line := range []string{
-		`{"v":1,"run":{"id":"1","job":"j","trigger":"schedule","slot":"2026-03-01T11:00:00Z","started_at":"2026-03-01T11:00:00Z","state":"running","ring":["US"]}}`,
-		`{"v":1,"id":"1","pass":{"region":"US","outcome":"failed","started_at":"2026-03-01T11:00:00Z","units":0,"calls":0}}`,
-		`{"v":1,"id":"1","end":{"at":"2026-03-01T11:01:00Z","state":"done"}}`,
-	} {
-		var err error
-		if runs, err = addRecord(runs, []byte(line)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if len(runs) != 1 || runs[0].State != RunFailed {
-		t.Errorf("got %+v, want a failed run", runs)
-	}
-}

@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,66 +13,14 @@ import (
 	"quotad/regions"
 )
 
-// A runLog is the file of what happened to the runs of a job on this host, one record
-// a line: a run begun, a pass started, a pass ended, a run ended. It is appended to
-// only, until it is rewritten shorter, with one line for each run. One goroutine at a
-// time may append; any number may read meanwhile.
+// A runLog is the file of a job's log on this host, one record a line. It is appended to only,
+// until it is rewritten shorter: the runs that are kept, each on a line, and all that is known.
+// One goroutine at a time may append; any number may read meanwhile.
 type runLog struct {
 	path      string
 	size      int64
+	since     int64  // how much was added since all that is known was written down
 	unwritten []byte // lines that could not be added; they go ahead of the next
-}
-
-// A record is a line of the log, and what other hosts are told of a run.
-type record struct {
-	Version int     `json:"v"`
-	Run     *Run    `json:"run,omitempty"`  // as it begins; or a whole run that is over
-	ID      string  `json:"id,omitempty"`   // of the run that what follows belongs to
-	Pass    *Pass   `json:"pass,omitempty"` // what is known of it from here on
-	End     *ending `json:"end,omitempty"`
-}
-
-// An ending is what is known of a run once it is over.
-type ending struct {
-	At      time.Time `json:"at"`
-	State   RunState  `json:"state"`
-	Reason  Reason    `json:"reason,omitempty"`
-	Detail  string    `json:"detail,omitempty"`
-	RetryAt time.Time `json:"retry_at,omitzero"`
-}
-
-// recordVersion is that of the lines and of the state file. Those of other versions
-// are refused.
-const recordVersion = 1
-
-func begunRecord(r *Run) record           { return record{Version: recordVersion, Run: r} }
-func passRecord(id string, p Pass) record { return record{Version: recordVersion, ID: id, Pass: &p} }
-func endedRecord(r *Run) record {
-	return record{Version: recordVersion, ID: r.ID, End: &ending{r.EndedAt, r.State, r.Reason, r.Detail, r.RetryAt}}
-}
-
-// records returns those from which a run can be put together again.
-func (r *Run) records() []record {
-	begun := r.clone()
-	begun.Passes, begun.EndedAt, begun.State, begun.Reason, begun.Detail, begun.RetryAt = nil, time.Time{}, RunRunning, "", "", time.Time{}
-	list := []record{begunRecord(&begun)}
-	for _, p := range r.Passes {
-		list = append(list, passRecord(r.ID, p))
-	}
-	if r.State != RunRunning {
-		list = append(list, endedRecord(r))
-	}
-	return list
-}
-
-// outline returns the record without what only the run's own host has a use for.
-func (c record) outline() record {
-	if c.Pass != nil {
-		p := *c.Pass
-		p.Tail, p.Process = nil, nil
-		c.Pass = &p
-	}
-	return c
 }
 
 const (
@@ -82,6 +29,9 @@ const (
 	maxLog   = 8 << 20
 	keptRuns = 500
 	keptFor  = 90 * 24 * time.Hour
+	// knownEvery is after how many bytes a log says again what is known: a start reads no
+	// further back.
+	knownEvery = 256 << 10
 	// maxUnwritten bounds what is kept in memory while the disk takes nothing.
 	maxUnwritten = 1 << 20
 )
@@ -131,17 +81,11 @@ func endOfLines(file io.ReaderAt, size int64) (int64, error) {
 // append adds records. If they are to be synced, they are on disk on return, and so
 // are all before them.
 func (l *runLog) append(sync bool, list ...record) error {
-	var lines bytes.Buffer
-	encode := json.NewEncoder(&lines)
-	for _, one := range list {
-		if err := encode.Encode(one); err != nil {
-			return fmt.Errorf("cannot encode what became of run %s: %w", one.ID, err)
-		}
+	lines, err := encodeRecords(list)
+	if err != nil || len(lines) == 0 {
+		return err
 	}
-	if err := l.write(lines.Bytes(), sync); err != nil {
-		return fmt.Errorf("cannot add to the log of runs: %w", err)
-	}
-	return nil
+	return l.write(lines, sync)
 }
 
 // write writes lines in one go, those that could not be written before among them. What
@@ -152,7 +96,7 @@ func (l *runLog) write(lines []byte, sync bool) error {
 		if len(lines) <= maxUnwritten {
 			l.unwritten = lines
 		}
-		return err
+		return fmt.Errorf("cannot add to the log of runs: %w", err)
 	}
 	l.unwritten = nil
 	return nil
@@ -170,39 +114,102 @@ func (l *runLog) tryToWrite(lines []byte, sync bool) error {
 	if err != nil {
 		return errors.Join(err, file.Truncate(l.size), file.Close())
 	}
+	if l.size == 0 && sync { // or the file itself could be lost
+		err = regions.SyncDir(l.path)
+	}
 	l.size += int64(len(lines))
-	return file.Close()
+	l.since += int64(len(lines))
+	return errors.Join(err, file.Close())
 }
 
-// shorten rewrites the log if it has grown too long. No run is under way.
-func (l *runLog) shorten(now time.Time) error {
-	if l.size < maxLog {
+// isLong tells whether keep may have something to do.
+func (l *runLog) isLong() bool { return l.size >= maxLog || l.since >= knownEvery }
+
+// keep has the log say again what is known, in lines, if it is long ago that it did, and rewrites
+// it if it has grown too long. No run is under way.
+func (l *runLog) keep(now time.Time, known []byte) error {
+	if l.size >= maxLog {
+		return l.shorten(now, known)
+	}
+	if l.since < max(knownEvery, 4*int64(len(known))) {
 		return nil
 	}
+	err := l.write(known, false)
+	l.since = 0
+	return err
+}
+
+func (l *runLog) shorten(now time.Time, known []byte) error {
 	runs, err := l.read()
 	if err != nil {
 		return err
 	}
-	var lines [][]byte
-	left := maxLog / 2
+	lines := [][]byte{known}
+	left := maxLog/2 - len(known)
 	for _, run := range slices.Backward(runs) {
-		line, err := json.Marshal(begunRecord(&run))
+		line, err := encodeRecords([]record{{Past: &run}})
 		if err != nil {
-			return fmt.Errorf("cannot encode run %s: %w", run.ID, err)
+			return err
 		}
-		left -= len(line) + 1
-		if len(lines) == keptRuns || run.StartedAt.Before(now.Add(-keptFor)) || left < 0 && len(lines) > 0 {
+		left -= len(line)
+		if len(lines) > keptRuns || run.StartedAt.Before(now.Add(-keptFor)) || left < 0 && len(lines) > 1 {
 			break
 		}
-		lines = append(lines, append(line, '\n'))
+		lines = append(lines, line)
 	}
 	slices.Reverse(lines)
 	data := slices.Concat(lines...)
 	if err := regions.WriteFile(l.path, data); err != nil {
 		return err
 	}
-	l.size = int64(len(data))
+	l.size, l.since = int64(len(data)), 0
 	return nil
+}
+
+// recall calls f with the records of the log from the last one on that says all that is
+// known, and some before it. It reads no more than it must.
+func (l *runLog) recall(f func(record)) (damaged int, err error) {
+	data, err := l.end()
+	if err != nil {
+		return 0, err
+	}
+	return l.each(data, f)
+}
+
+func (l *runLog) end() ([]byte, error) {
+	if l.size == 0 {
+		return nil, nil
+	}
+	file, err := os.Open(l.path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the log of runs: %w", err)
+	}
+	defer file.Close()
+	for length := int64(2 * knownEvery); ; length *= 8 {
+		start := max(0, l.size-length)
+		data := make([]byte, l.size-start)
+		if _, err := file.ReadAt(data, start); err != nil {
+			return nil, fmt.Errorf("cannot read the log of runs: %w", err)
+		}
+		if start == 0 {
+			return data, nil
+		}
+		_, data, _ = bytes.Cut(data, []byte{'\n'})
+		if at := bytes.LastIndex(data, []byte(knownPrefix)); at >= 0 {
+			l.since = int64(len(data) - at)
+			return data, nil
+		}
+	}
+}
+
+// knownPrefix begins a line that says all that is known.
+var knownPrefix = fmt.Sprintf("\n{\"v\":%d,\"known\":", recordVersion)
+
+func (l *runLog) each(data []byte, f func(record)) (damaged int, err error) {
+	if damaged, err = eachRecord(data, f); err != nil {
+		err = fmt.Errorf("cannot understand %q (move the file away to do without what is known of past runs): %w", l.path, err)
+	}
+	return damaged, err
 }
 
 // read returns the runs of the log, and the skipped ticks between them, in the order
@@ -212,95 +219,47 @@ func (l *runLog) read() ([]Run, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("cannot read the log of runs: %w", err)
 	}
-	return l.runsOf(data)
-}
-
-// last returns the last run of the log, or nil. It reads no more than it must.
-func (l *runLog) last() (*Run, error) {
-	if l.size == 0 {
-		return nil, nil
+	var runs []*Run
+	at := map[string]*Run{}
+	_, err = l.each(data, func(one record) { runs = addRecord(runs, at, one) })
+	list := make([]Run, len(runs))
+	for i, run := range runs {
+		list[i] = *run
 	}
-	file, err := os.Open(l.path)
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the log of runs: %w", err)
-	}
-	defer file.Close()
-	for length := int64(64 << 10); ; length *= 8 {
-		start := max(0, l.size-length)
-		data := make([]byte, l.size-start)
-		if _, err := file.ReadAt(data, start); err != nil {
-			return nil, fmt.Errorf("cannot read the log of runs: %w", err)
-		}
-		if start > 0 {
-			_, data, _ = bytes.Cut(data, []byte{'\n'})
-		}
-		runs, err := l.runsOf(data)
-		if err != nil {
-			return nil, err
-		}
-		for _, run := range slices.Backward(runs) {
-			if run.State != RunSkipped {
-				return &run, nil
-			}
-		}
-		if start == 0 {
-			return nil, nil
-		}
-	}
-}
-
-// runsOf puts together the runs of whole lines. A last one that is being written is
-// left out, and so are records of runs whose beginning is not there.
-func (l *runLog) runsOf(data []byte) ([]Run, error) {
-	var runs []Run
-	for {
-		line, rest, whole := bytes.Cut(data, []byte{'\n'})
-		if !whole {
-			return runs, nil
-		}
-		var err error
-		if runs, err = addRecord(runs, line); err != nil {
-			return nil, fmt.Errorf("cannot understand %q (move the file away to do without what is known of past runs): %w", l.path, err)
-		}
-		data = rest
-	}
+	return list, err
 }
 
 // addRecord adds what a record tells to the runs that are known.
-func addRecord(runs []Run, line []byte) ([]Run, error) {
-	var one record
-	if json.Unmarshal(line, &one) != nil {
-		return runs, nil // damaged: the others are as good without it
+func addRecord(runs []*Run, at map[string]*Run, one record) []*Run {
+	told := []*Run{one.Run, one.Past}
+	if one.Known != nil {
+		told = append(told, one.Known.Last)
 	}
-	if one.Version != recordVersion {
-		return nil, fmt.Errorf("a record has version %d, this quotad knows %d", one.Version, recordVersion)
-	}
-	id := one.ID
-	if one.Run != nil {
-		one.Run.judge() // older daemons wrote that it was done
-		id = one.Run.ID
-	}
-	run := findRun(runs, id)
-	switch {
-	case one.Run != nil && run == nil:
-		return append(runs, *one.Run), nil
-	case one.Run != nil && one.Run.State != RunRunning:
-		*run = *one.Run // a whole one that is told again knows more
-	case one.Pass != nil && run != nil:
-		run.put(*one.Pass)
-	case one.End != nil && run != nil:
-		run.EndedAt, run.State, run.Reason, run.Detail, run.RetryAt = one.End.At, one.End.State, one.End.Reason, one.End.Detail, one.End.RetryAt
-		run.judge()
-	}
-	return runs, nil
-}
-
-// findRun returns the run of that id, or nil. The latest are looked at first.
-func findRun(runs []Run, id string) *Run {
-	for i := len(runs) - 1; i >= 0; i-- {
-		if runs[i].ID == id {
-			return &runs[i]
+	for _, run := range told {
+		if run == nil {
+			continue
+		}
+		known := at[run.ID]
+		switch {
+		case known == nil:
+			runs = append(runs, run)
+			at[run.ID] = run
+		case run.State == RunSkipped || run.State != RunRunning && known.State == RunRunning || len(run.Passes) > len(known.Passes):
+			*known = *run // told again, it knows more
 		}
 	}
-	return nil
+	if run := at[one.ID]; run != nil {
+		run.take(one)
+	}
+	return runs
+}
+
+// take takes in what a record tells of the run.
+func (r *Run) take(one record) {
+	switch {
+	case one.Pass != nil:
+		r.put(*one.Pass)
+	case one.End != nil:
+		one.End.of(r)
+	}
 }

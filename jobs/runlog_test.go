@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"quotad/quota"
 	"quotad/regions"
 )
 
@@ -84,7 +85,7 @@ func TestKilledAtEveryByteOfTheLog(t *testing.T) {
 			}
 			last := records[step.records-1]
 			if step.unbegun {
-				last, content = records[0], content[:len(records[0])]
+				last, content = records[0], content[:len(known)+len(records[0])]
 			}
 			for cut := 0; cut <= len(last); cut++ {
 				copied := copyOf(t, dir)
@@ -177,7 +178,7 @@ func TestDamagedLog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "trending.runs")
 	l := openTestLog(t, path)
 	for _, id := range []string{"a", "b", "c"} {
-		if err := l.append(true, begunRecord(&Run{ID: id})); err != nil {
+		if err := l.append(true, begunRecord(&Run{ID: id}, nil)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -191,17 +192,18 @@ func TestDamagedLog(t *testing.T) {
 	}
 	l = openTestLog(t, path)
 	wantRuns(t, l, 2, "a", "c")
-	if err := l.append(true, begunRecord(&Run{ID: "d"})); err != nil {
+	if err := l.append(true, begunRecord(&Run{ID: "d"}, nil)); err != nil {
 		t.Fatal(err)
 	}
 	wantRuns(t, openTestLog(t, path), 3, "a", "d")
-	if last, err := l.last(); err != nil || last.ID != "d" {
-		t.Errorf("got %+v, %v as the last run", last, err)
+	var told story
+	if damaged, err := openTestLog(t, path).recall(func(one record) { told.add(one, quota.ID{}) }); err != nil || damaged != 1 || told.Last.ID != "d" {
+		t.Errorf("got %+v, %v as the last run", told.Last, err)
 	}
-	if err := os.WriteFile(path, []byte(strings.Replace(lines[0], `"v":1`, `"v":2`, 1)), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(strings.Replace(lines[0], `"v":2`, `"v":1`, 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := openTestLog(t, path).read(); err == nil || !strings.Contains(err.Error(), "version 2") || !strings.Contains(err.Error(), "move the file away") {
+	if _, err := openTestLog(t, path).read(); err == nil || !strings.Contains(err.Error(), "version 1") || !strings.Contains(err.Error(), "move the file away") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -214,17 +216,17 @@ func TestLogIsBounded(t *testing.T) {
 	var list []record
 	for i := range 3 * keptRuns {
 		run := Run{ID: fmt.Sprintf("%04d", i), StartedAt: now, State: RunDone, EndedAt: now, Passes: []Pass{{Region: "US", Outcome: OK}}}
-		list = append(list, run.records()...)
+		list = append(list, record{Run: &run})
 	}
 	if err := l.append(false, list...); err != nil {
 		t.Fatal(err)
 	}
 	small := l.size
-	if err := l.shorten(now); err != nil || l.size != small {
+	if err := l.keep(now, nil); err != nil || l.size != small {
 		t.Errorf("a log of %d bytes was rewritten: %v", small, err)
 	}
 	l.size = maxLog
-	if err := l.shorten(now); err != nil {
+	if err := l.keep(now, nil); err != nil {
 		t.Fatal(err)
 	}
 	wantRuns(t, l, keptRuns, "1000", "1499")
@@ -234,7 +236,7 @@ func TestLogIsBounded(t *testing.T) {
 		t.Errorf("got %+v, %v, want the whole run", runs[0], err)
 	}
 	l.size = maxLog
-	if err := l.shorten(now.Add(keptFor + time.Second)); err != nil {
+	if err := l.keep(now.Add(keptFor+time.Second), nil); err != nil {
 		t.Fatal(err)
 	}
 	if runs, err := l.read(); err != nil || len(runs) != 0 {

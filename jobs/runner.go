@@ -2,12 +2,17 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"quotad/quota/slidinglog"
 	"quotad/regions"
 )
 
@@ -40,18 +45,16 @@ type Config struct {
 
 	Now func() time.Time // the wall clock
 
-	Hosts Hosts  // what this host shares with others that run the same jobs; nil: there are none
+	// Store keeps the logs of the jobs for all hosts that run them; nil: there are no others.
+	Store slidinglog.Store
 	Host  string // the name of this one among them, for people
 }
 
 // A Runner runs jobs. It owns their cursors and histories. Any number of
 // goroutines may use it at the same time.
 type Runner struct {
-	config Config
-	shared bool          // there are other hosts
-	places chan struct{} // one for each pass that may be under way; nil: any number
-	store  *regions.Store
-
+	config     Config
+	places     chan struct{}  // one for each pass that may be under way; nil: any number
 	reserved   reserved       // by the passes under way
 	reloading  sync.Mutex     // held while the jobs are replaced
 	background sync.WaitGroup // for slots that are claimed, and for publishers
@@ -68,8 +71,10 @@ type Runner struct {
 // one was killed over is recorded as interrupted, and its regions keep their
 // turn. Nothing runs before Start or Tick.
 func Open(c Config) (*Runner, error) {
-	store, err := regions.OpenStore(c.Dir)
-	if err != nil {
+	if err := os.MkdirAll(c.Dir, 0o750); err != nil {
+		return nil, fmt.Errorf("cannot make state directory: %w", err)
+	}
+	if err := regions.CleanUp(c.Dir); err != nil {
 		return nil, err
 	}
 	if c.Observe == nil {
@@ -78,11 +83,7 @@ func Open(c Config) (*Runner, error) {
 	if c.Proxy == nil {
 		c.Proxy = func(string, string) string { return "" }
 	}
-	shared := c.Hosts != nil
-	if !shared {
-		c.Hosts = alone{}
-	}
-	r := &Runner{config: c, shared: shared, store: store, stopped: make(chan struct{}), changed: make(chan struct{}, 1), states: make(map[string]*jobControl, len(c.Jobs))}
+	r := &Runner{config: c, stopped: make(chan struct{}), changed: make(chan struct{}, 1), states: make(map[string]*jobControl, len(c.Jobs))}
 	if c.Parallel > 0 {
 		r.places = make(chan struct{}, c.Parallel)
 	}
@@ -94,20 +95,20 @@ func Open(c Config) (*Runner, error) {
 
 // retire notes of the jobs that are not configured that they miss nothing from now on.
 func (r *Runner) retire() error {
-	names, err := r.store.Names()
+	const ending = ".runs"
+	logs, err := filepath.Glob(filepath.Join(r.config.Dir, "*"+ending))
 	if err != nil {
-		return err
+		return fmt.Errorf("cannot look through state directory %q: %w", r.config.Dir, err)
 	}
-	for _, name := range names {
-		var file stateFile
+	for _, path := range logs {
+		name := strings.TrimSuffix(filepath.Base(path), ending)
 		if r.states[name] != nil {
 			continue
 		}
-		if found, err := r.store.Load(name, &file); !found || err != nil || file.Schedule == "" {
-			continue // what is wrong with the file is told when the job is configured again
-		}
-		file.Schedule = ""
-		r.trouble(name, r.store.Save(name, file))
+		j, err := openJob(&r.config, &Job{Name: name, Schedule: Unscheduled{}})
+		if err == nil {
+			r.trouble(name, errors.Join(j.unsaved, j.retire()))
+		} // what is wrong with the file is told when the job is configured again
 	}
 	return nil
 }
@@ -133,7 +134,7 @@ func (r *Runner) SetJobs(list []*Job) error {
 	}
 	for _, j := range r.all() {
 		if opened[j.name] == nil {
-			r.trouble(j.name, j.change(func(f *stateFile) { f.Schedule = "" }))
+			r.trouble(j.name, j.retire())
 		}
 	}
 	for _, job := range list {
@@ -155,7 +156,7 @@ func (r *Runner) open(job *Job) (*jobControl, error) {
 	if j != nil {
 		return j, nil
 	}
-	return openJob(r.config.Dir, r.store, job, r.now())
+	return openJob(&r.config, job)
 }
 
 // define replaces the definition of a job. What the schedule before has missed on
@@ -167,12 +168,12 @@ func (r *Runner) define(j *jobControl, job *Job) {
 	if missed.n == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), hostsTime)
-	defer cancel()
-	mine, before, err := r.config.Hosts.Claim(ctx, j.name, NewRunID(now), now, job.spanOf(now), "")
-	if err != nil || mine && before.Before(missed.last) {
-		r.noteMissed(j, missed)
-	}
+	r.noteMissed(context.Background(), j, func() gap {
+		if missed.first.After(j.story.Slot) {
+			return missed
+		}
+		return gap{}
+	})
 }
 
 // Start ends what a killed daemon left running, which takes the jobs' KillGrace
@@ -213,6 +214,7 @@ func (r *Runner) reportDied(j *jobControl) {
 }
 
 func (r *Runner) start(ctx context.Context, j *jobControl) {
+	r.look([]*jobControl{j}) // other hosts may have run what this one would make up for
 	now := r.now().Truncate(time.Millisecond)
 	if slot := j.overdue(now); !slot.IsZero() {
 		r.tick(j, CatchUp, slot)
@@ -222,8 +224,7 @@ func (r *Runner) start(ctx context.Context, j *jobControl) {
 		r.tick(j, AtStart, now)
 		return
 	}
-	r.noteMissedUntil(ctx, j, now)
-	r.goUnlessStopping(func(ctx context.Context) { _ = r.refresh(ctx, j) }) // who claims the next slot does it again
+	r.noteMissed(ctx, j, func() gap { return gapBetween(j.job.Schedule, j.slot(), now) })
 }
 
 // Tick has a job's slot run, or records why it is not. It returns at once. A slot
@@ -256,7 +257,8 @@ func (r *Runner) Stop(ask, force context.Context) {
 			break
 		}
 	}
-	r.background.Wait() // what waits has been told, and no question takes long
+	r.background.Wait()                         // what waits has been told, and no question takes long
+	areOver(context.Background(), r.underWay()) // what was about to begin then, and launches nothing
 }
 
 // areOver waits until runs are over, or ctx ends, and tells whether they are.
@@ -365,6 +367,17 @@ func (r *Runner) goUnlessStopping(do func(context.Context)) {
 		defer cancel()
 		do(ctx)
 	})
+}
+
+// enter has Stop wait for something until done is called, unless it was stopped.
+func (r *Runner) enter() (done func(), err error) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if r.stopping {
+		return nil, ErrStopping
+	}
+	r.background.Add(1)
+	return r.background.Done, nil
 }
 
 // untilStop returns a context that ends when the runner stops.

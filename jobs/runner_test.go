@@ -333,9 +333,9 @@ func TestTroubleWithTheDisk(t *testing.T) {
 	})
 }
 
-func TestOpenRefusesDamagedState(t *testing.T) {
+func TestOpenRefusesWhatAnotherVersionWrote(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "trending.json"), []byte("{"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "trending.runs"), []byte(`{"v":1,"pause":{}}`+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	_, err := Open(Config{Jobs: []*Job{trending(t)}, Dir: dir, Now: time.Now})

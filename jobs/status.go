@@ -41,12 +41,12 @@ func (r *Runner) Status(job string) ([]Status, error) {
 func (j *jobControl) status(now time.Time) Status {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	s := Status{Job: j.job, Cursor: j.cursor(), Next: j.file.Pause.next(j.job.Schedule, now)}
+	s := Status{Job: j.job, Cursor: j.cursor(), Next: j.story.Pause.next(j.job.Schedule, now)}
 	if ring := j.job.Regions.From(s.Cursor); len(ring) > 0 {
 		s.Cursor = regions.Cursor(ring[0])
 	}
-	if j.file.Pause.active(now) {
-		pause := *j.file.Pause
+	if j.paused(now) {
+		pause := *j.story.Pause
 		s.Pause = &pause
 	}
 	s.Last, s.Skips = j.latest()
@@ -96,24 +96,34 @@ func (j *jobControl) runs(now time.Time) ([]Run, error) {
 		return nil, err
 	}
 	j.mu.Lock()
-	past = slices.Concat(j.shared.known(), past)
-	for _, run := range []*Run{j.last, j.file.Skips} {
-		if run != nil {
-			past = append(past, run.clone())
-		}
-		if run != nil && run == j.last && j.executor != nil {
-			j.executor.show(&past[len(past)-1])
+	defer j.mu.Unlock()
+	holder := j.story.holder()
+	for i := range past {
+		switch run := &past[i]; {
+		case j.executor != nil && run.ID == j.own.ID:
+			*run = j.own.clone() // what is known now is not written yet
+			j.executor.show(run)
+		case run.State == RunRunning && (holder == nil || run.ID != holder.ID):
+			run.interrupt(run.lastSign()) // it has died with its host
 		}
 	}
-	j.mu.Unlock()
-	// The same run may stand there twice; what was written later knows more.
-	known := make(map[string]bool, len(past))
+	past = slices.DeleteFunc(past, func(run Run) bool { return run.StartedAt.Before(now.Add(-keptFor)) })
 	slices.Reverse(past)
-	return slices.DeleteFunc(past, func(run Run) bool {
-		again := known[run.ID]
-		known[run.ID] = true
-		return again || run.StartedAt.Before(now.Add(-keptFor))
-	}), nil
+	return past, nil
+}
+
+// latest returns the last run of any host, of which this one knows its own best, and the ticks
+// that were skipped since. The caller holds mu.
+func (j *jobControl) latest() (last, skips *Run) {
+	last, skips = j.story.Last.copy(), j.story.Skips.copy()
+	if j.executor != nil {
+		last = j.own.copy()
+		j.executor.show(last)
+	}
+	if last != nil && skips != nil && skips.ID < last.ID {
+		skips = nil
+	}
+	return last, skips
 }
 
 // An Upcoming is a run that has not begun yet, as far as it can be foreseen.
@@ -149,7 +159,7 @@ func (r *Runner) Upcoming(job string, most int) ([]Upcoming, error) {
 
 func (j *jobControl) upcoming(now time.Time, most int) []Upcoming {
 	j.mu.Lock()
-	job, cursor, pause := j.job, j.cursor(), j.file.Pause
+	job, cursor, pause := j.job, j.cursor(), j.story.Pause
 	j.mu.Unlock()
 	var list []Upcoming
 	for slot := job.Schedule.Next(now); len(list) < most && !slot.IsZero(); slot = job.Schedule.Next(slot) {

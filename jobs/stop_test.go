@@ -3,8 +3,6 @@ package jobs
 import (
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -168,46 +166,14 @@ func TestKilledDaemon(t *testing.T) {
 	})
 }
 
-// Killed between the two writes at the end of a run: it is over, not interrupted.
-func TestKilledWhileARunWasFiled(t *testing.T) {
-	inBubble(t, func(t *testing.T, dir string) {
-		job := trending(t)
-		job.Regions = eight()[:1]
-		b := newBed(t, dir, job)
-		b.play = func(context.Context, played) Exit { time.Sleep(time.Minute); return Exit{} }
-		b.tick()
-		before, err := os.ReadFile(filepath.Join(dir, "trending.json")) // as it was before the run
-		if err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(2 * time.Minute)
-		b.stop()
-		if err := os.WriteFile(filepath.Join(dir, "trending.json"), before, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		b = newBed(t, dir, job)
-		b.Start(t.Context())
-		b.wants()
-		runs, err := b.Runs("trending", 10)
-		if err != nil || len(runs) != 1 || runs[0].State != RunDone || b.status().Last.State != RunDone || len(b.ended) != 0 {
-			t.Errorf("got %+v, %v, want one run, done", runs, err)
-		}
-		b.stop()
-	})
-}
-
-// Of two records of the same skipped ticks, the later one knows more.
-func TestKilledWhileSkipsWereFiled(t *testing.T) {
+// Of two lines about the same skipped ticks, the later one knows more.
+func TestSkippedTicksShareARecord(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
 		b := newBed(t, dir, trending(t))
 		if err := b.Pause("trending", "root", "", 0); err != nil {
 			t.Fatal(err)
 		}
 		b.run()
-		j := b.states["trending"]
-		if err := j.log.append(true, begunRecord(j.file.Skips)); err != nil {
-			t.Fatal(err)
-		}
 		b.run()
 		runs, err := b.Runs("trending", 10)
 		if err != nil || len(runs) != 1 || runs[0].Ticks != 2 {

@@ -1,4 +1,4 @@
--- Appends a record to a credential's log if that ends where the caller believes and its clock is within
+-- Appends a record to a log if that ends where the caller believes and its clock is within
 -- bounds; else it answers what the caller lacks, and changes nothing. An entry has one field, r, with a
 -- record, whose first 12 bytes are its tag.
 --

@@ -42,7 +42,6 @@ type daemon struct {
 	observer   *upstream.Observer  // of what the upstreams answer
 	silences   silences
 	shared     *redisledger.Store // nil of an embedded ledger
-	hosts      jobs.Hosts         // beside that one
 	tokens     *jobs.Tokens
 	proxy      *proxy.Proxy     // nil: there is none
 	reaper     *process.Reaper  // of what passes leave behind
@@ -195,7 +194,7 @@ func (d *daemon) openRunner(context.Context) error {
 		BootID:      self.BootID,
 		EndLeftover: process.EndLeftover,
 		Now:         time.Now,
-		Hosts:       d.hosts,
+		Store:       d.jobStore(),
 		Host:        hostName(),
 	})
 	return err

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 
 	"quotad/cmd/quotad/config"
-	"quotad/jobs"
 	"quotad/quota"
 	"quotad/quota/boltledger"
 	"quotad/quota/clientlimit"
@@ -93,7 +92,7 @@ func (d *daemon) newLedger() (quota.Ledger, error) {
 		if d.shared, err = redisledger.OpenStore(d.config.Ledger.Redis); err != nil {
 			return nil, errors.Join(err, c.File.Close())
 		}
-		c.Store, d.hosts = d.shared, d.shared.Hosts()
+		c.Store = d.shared
 	}
 	if d.ledger, err = slidinglog.Open(c); err != nil {
 		err = errors.Join(err, c.File.Close())
@@ -133,7 +132,13 @@ func hasHistory(stateDir string) bool {
 	return err == nil && len(kept) > 0
 }
 
-var _ jobs.Hosts = redisledger.Hosts{}
+// jobStore returns what keeps the logs of the jobs for all hosts, nil on one that is alone.
+func (d *daemon) jobStore() slidinglog.Store {
+	if d.shared == nil {
+		return nil
+	}
+	return d.shared
+}
 
 // hostName is what this host is called among others, for people; empty if it has
 // no name.

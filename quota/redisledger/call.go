@@ -15,17 +15,7 @@ import (
 	"quotad/quota"
 )
 
-// run calls a script that may be carried out twice, repeating it until it is answered,
-// refused or out of time.
-func (s *Store) run(ctx context.Context, script *redis.Script, keys []string, args ...any) (value any, err error) {
-	err = repeat(ctx, func() error {
-		value, err = script.Run(ctx, s.client, keys, args...).Result()
-		return err
-	})
-	return value, err
-}
-
-// repeat does so with any call.
+// repeat makes a call that may be carried out twice until it is answered, refused or out of time.
 func repeat(ctx context.Context, call func() error) error {
 	sent := false
 	for pause := time.Millisecond; ; pause *= 2 {
@@ -91,12 +81,4 @@ func unavailable(err error) error {
 		return err
 	}
 	return fmt.Errorf("%w: %v", quota.ErrUnavailable, err)
-}
-
-// instant is the zero time for 0.
-func instant(ms int64) time.Time {
-	if ms == 0 {
-		return time.Time{}
-	}
-	return time.UnixMilli(ms).UTC()
 }

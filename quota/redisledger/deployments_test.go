@@ -113,10 +113,8 @@ func everyVerb(t testing.TB, config Config) error {
 	if err := useLog(ctx, l); err != nil {
 		return err
 	}
-	for _, use := range []func(context.Context, *Store) error{useHosts, useClients} {
-		if err := use(ctx, store); err != nil {
-			return err
-		}
+	if err := useClients(ctx, store); err != nil {
+		return err
 	}
 	if h := l.Health(ctx); !h.Reachable {
 		return errors.New(h.State)
@@ -160,27 +158,6 @@ func useLog(ctx context.Context, l *patientLedger) error {
 		return errors.New("a hundred and one units of a hundred were granted")
 	}
 	return l.Reset(ctx, c, quota.Caller{}, "")
-}
-
-func useHosts(ctx context.Context, l *Store) error {
-	f := l.Hosts()
-	slot := time.Now()
-	for _, claimant := range []string{"host", "other"} {
-		if _, _, err := f.Claim(ctx, "job", claimant, slot, time.Hour, ""); err != nil {
-			return err
-		}
-	}
-	if _, _, _, err := f.Lock(ctx, "job", "host", time.Minute, "", slot); err != nil {
-		return err
-	}
-	if _, err := f.Append(ctx, "job", "host", time.Minute, map[string]string{"cursor": "US"}, []string{"a run"}); err != nil {
-		return err
-	}
-	if _, err := f.Append(ctx, "job", "host", 0, nil, []string{"its end"}); err != nil { // and gives the job back
-		return err
-	}
-	_, _, _, _, err := f.Load(ctx, "job", "")
-	return err
 }
 
 // useClients has many subjects, which a Cluster spreads, ask for what fits and for more.

@@ -21,6 +21,7 @@ import (
 	"quotad/quota"
 	"quotad/quota/redisledger"
 	"quotad/quota/redisledger/redistest"
+	"quotad/quota/slidinglog"
 	"quotad/regions"
 )
 
@@ -288,7 +289,7 @@ func TestHostProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	reporter := &reporter{hosts: ledger.Hosts(), slots: map[string]int64{}}
+	reporter := &reporter{store: ledger, slots: map[string]int64{}}
 	start, err := strconv.ParseInt(os.Getenv(nowVariable), 10, 64)
 	if err != nil {
 		t.Fatal(err)
@@ -303,7 +304,7 @@ func TestHostProcess(t *testing.T) {
 		Gate: reporter, Launcher: reporter, Observe: reporter.observe, Tokens: &jobs.Tokens{}, Dir: os.Getenv(hostDirVariable),
 		Now:         func() time.Time { return time.UnixMilli(now.Load()) },
 		EndLeftover: func(context.Context, jobs.Identity, time.Duration) (bool, error) { return true, nil },
-		Hosts:       ledger.Hosts(), Host: name,
+		Store:       ledger, Host: name,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -321,7 +322,7 @@ func TestHostProcess(t *testing.T) {
 
 // A reporter writes what a host does.
 type reporter struct {
-	hosts jobs.Hosts
+	store slidinglog.Store
 
 	mu    sync.Mutex       // guards slots
 	slots map[string]int64 // by run
@@ -358,11 +359,16 @@ func (o *reporter) runChanged(r jobs.Run) {
 // awaitTold waits until the other hosts know how the first pass of a run has ended.
 func (o *reporter) awaitTold(run string) {
 	for {
-		_, _, lines, _, err := o.hosts.Load(context.Background(), "trending", "")
-		if err == nil && slices.ContainsFunc(lines, func(line string) bool {
-			return strings.Contains(line, run) && strings.Contains(line, `"outcome":"ok"`)
-		}) {
-			return
+		at := slidinglog.Position{}
+		for more := true; more; {
+			out := o.store.Append(context.Background(), []slidinglog.Call{{Credential: "job:trending", At: at, Keep: time.Hour}})[0]
+			for _, placed := range out.Tail {
+				if strings.Contains(string(placed.Body), run) && strings.Contains(string(placed.Body), `"outcome":"ok"`) {
+					return
+				}
+				at = slidinglog.Position{ID: placed.At, Tag: slidinglog.Tag(placed.Body)}
+			}
+			more = out.More
 		}
 		time.Sleep(time.Millisecond)
 	}

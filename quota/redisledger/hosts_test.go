@@ -18,6 +18,7 @@ import (
 	"quotad/jobs/scheduler"
 	"quotad/quota"
 	"quotad/quota/redisledger/redistest"
+	"quotad/quota/slidinglog"
 	"quotad/regions"
 )
 
@@ -89,17 +90,17 @@ type host struct {
 	clock  redis.UniversalClient
 	ledger *Store
 
-	mu    sync.Mutex           // guards what follows
-	dead  bool                 // it was killed, or is cut off
-	calls int                  // after so many more it is; 0: whatever it asks
-	runs  []string             // the regions of its passes
-	found []string             // the bookmarks that they found, behind their regions
-	after func(lines []string) // is called when Redis has been told them; or nil
+	mu    sync.Mutex         // guards what follows
+	dead  bool               // it was killed, or is cut off
+	calls int                // after so many more it is; 0: whatever it asks
+	runs  []string           // the regions of its passes
+	found []string           // the bookmarks that they found, behind their regions
+	after func(lines string) // is called when Redis has been told them; or nil
 }
 
 // told has something done each time that Redis has been told of a run, before anybody
 // hears of it.
-func (h *host) told(after func(lines []string)) {
+func (h *host) told(after func(lines string)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.after = after
@@ -117,7 +118,7 @@ func (c *simulatedHosts) start(name string) *host {
 	h.Runner, err3 = jobs.Open(jobs.Config{
 		Jobs: []*jobs.Job{&job}, Gate: h, Launcher: h, Tokens: &jobs.Tokens{}, Observe: h.observe, Dir: c.dirs[name],
 		BootID: "boot", EndLeftover: func(context.Context, jobs.Identity, time.Duration) (bool, error) { return false, nil },
-		Now: time.Now, Hosts: h, Host: name,
+		Now: time.Now, Store: h, Host: name,
 	})
 	h.ticks, err4 = scheduler.New(h.Tick, func(job string, err error) { h.observe(jobs.Trouble{Job: job, Err: err}) })
 	if err := errors.Join(err1, err2, err3, err4, h.ticks.Set(job.Name, job.Schedule)); err != nil {
@@ -191,56 +192,34 @@ func (h *host) answered(err error) error {
 
 var errDead = errors.New("the host is cut off")
 
-// reach sets Redis' clock before it is asked something.
-func (h *host) reach(ctx context.Context) (Hosts, error) {
+// Append implements slidinglog.Store: it sets Redis' clock before it is asked something.
+func (h *host) Append(ctx context.Context, calls []slidinglog.Call) []slidinglog.Outcome {
+	outcomes := make([]slidinglog.Outcome, len(calls))
 	if h.isDead() {
-		return Hosts{}, fmt.Errorf("%w: %w", quota.ErrUnavailable, errDead)
+		for i := range outcomes {
+			outcomes[i] = slidinglog.Outcome{Status: slidinglog.Failed, Err: fmt.Errorf("%w: %w", quota.ErrUnavailable, errDead)}
+		}
+		return outcomes
 	}
 	_ = h.clock.Set(ctx, "clock", time.Now().UnixMilli(), 0).Err() // if it fails, so does what is asked then
-	return h.ledger.Hosts(), nil
-}
-
-func (h *host) Claim(ctx context.Context, job, claimant string, slot time.Time, span time.Duration, line string) (bool, time.Time, error) {
-	f, err := h.reach(ctx)
-	if err != nil {
-		return false, time.Time{}, err
-	}
-	mine, before, err := f.Claim(ctx, job, claimant, slot, span, line)
-	return mine, before, h.answered(err)
-}
-
-func (h *host) Lock(ctx context.Context, job, holder string, length time.Duration, watched string, slot time.Time) (time.Duration, string, bool, error) {
-	f, err := h.reach(ctx)
-	if err != nil {
-		return 0, "", false, err
-	}
-	left, lapsed, taken, err := f.Lock(ctx, job, holder, length, watched, slot)
-	return left, lapsed, taken, h.answered(err)
-}
-
-func (h *host) Append(ctx context.Context, job, holder string, length time.Duration, parts map[string]string, lines []string) (bool, error) {
-	f, err := h.reach(ctx)
-	if err != nil {
-		return false, err
-	}
-	held, err := f.Append(ctx, job, holder, length, parts, lines)
+	outcomes = h.ledger.Append(ctx, calls)
 	h.mu.Lock()
 	after := h.after
 	h.mu.Unlock()
-	if after != nil {
-		after(lines)
+	for i, call := range calls {
+		if after != nil && outcomes[i].Status == slidinglog.Done {
+			after(string(call.Body))
+		}
+		if err := h.answered(nil); err != nil {
+			outcomes[i] = slidinglog.Outcome{Status: slidinglog.Unknown, Err: err}
+		}
 	}
-	return held, h.answered(err)
+	return outcomes
 }
 
-func (h *host) Load(ctx context.Context, job, after string) (map[string]string, string, []string, string, error) {
-	f, err := h.reach(ctx)
-	if err != nil {
-		return nil, "", nil, "", err
-	}
-	parts, holder, lines, last, err := f.Load(ctx, job, after)
-	return parts, holder, lines, last, h.answered(err)
-}
+func (h *host) Name() string                                 { return h.ledger.Name() }
+func (h *host) Health(ctx context.Context) ([]string, error) { return h.ledger.Health(ctx) }
+func (h *host) Close() error                                 { return nil }
 
 func (h *host) Peek(context.Context, string, quota.Calls, []quota.Calls, bool) (quota.Decision, error) {
 	return quota.Decision{}, nil

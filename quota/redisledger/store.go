@@ -33,12 +33,11 @@ type Config struct {
 }
 
 // A Store is a slidinglog.Store in Redis, Redis Cluster or Valkey, from version 6.2 on. Each
-// credential has one key, a stream.
+// credential has one key, a stream, and so has each job that hosts share.
 type Store struct {
 	client  redis.UniversalClient
 	script  *redis.Script // append.lua
 	source  string        // of script
-	scripts hostScripts
 	clients clients
 	prefix  string
 	name    string
@@ -58,9 +57,6 @@ var _ slidinglog.Store = (*Store)(nil)
 // no start. Mistakes in the configuration are errors.
 func OpenStore(config Config) (*Store, error) { return openStore(config, lua.All()) }
 
-// hostScripts are those of Hosts.
-type hostScripts struct{ claim, hold, load, save *redis.Script }
-
 func openStore(config Config, sources lua.Scripts) (*Store, error) {
 	config.KeyPrefix = cmp.Or(config.KeyPrefix, DefaultKeyPrefix)
 	if strings.ContainsAny(config.KeyPrefix, "{}") {
@@ -72,10 +68,6 @@ func openStore(config Config, sources lua.Scripts) (*Store, error) {
 	}
 	s := &Store{
 		client: client, script: redis.NewScript(sources.Append), source: sources.Append,
-		scripts: hostScripts{
-			claim: redis.NewScript(sources.Claim), hold: redis.NewScript(sources.Hold),
-			load: redis.NewScript(sources.Load), save: redis.NewScript(sources.Save),
-		},
 		clients: clients{scripts: newClientScripts(sources)},
 		prefix:  config.KeyPrefix, name: config.name(),
 	}

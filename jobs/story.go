@@ -1,0 +1,305 @@
+package jobs
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"quotad/quota"
+	"quotad/regions"
+)
+
+// A story is what the lines of a job's log tell, one after the other. Every host that reads
+// the same lines knows the same story.
+type story struct {
+	// Last is the run that began last, on whatever host. While it is not over, it holds the
+	// job. Of one that is over nobody else is known here: the log has them.
+	Last  *Run   `json:"last,omitempty"`
+	Terms *terms `json:"terms,omitempty"`
+	// Cursor and Dry are the ring's turn before the last run; Moved: after it, too.
+	// Dry is how many runs in a row began at the cursor's region and stopped right there,
+	// although they had units to spend.
+	Cursor regions.Cursor `json:"cursor,omitempty"`
+	Dry    int            `json:"dry,omitempty"`
+	Moved  bool           `json:"moved,omitempty"`
+
+	Slot  time.Time `json:"slot,omitzero"`   // the newest that was claimed
+	Good  time.Time `json:"good,omitzero"`   // when the last good run ended, or the job was resumed
+	Skips *Run      `json:"skips,omitempty"` // the ticks that were skipped last, for one reason
+
+	Pause     *Pause                      `json:"pause,omitempty"`
+	Bookmarks map[regions.Region]bookmark `json:"bookmarks,omitempty"`
+
+	// Where the hosts' log tells of the runs last, and of the pause, and how far it was read.
+	// They are zero on a host that is alone.
+	Turn   quota.ID `json:"turn,omitzero"`
+	Paused quota.ID `json:"paused,omitzero"`
+	Seen   quota.ID `json:"seen,omitzero"`
+
+	// Gate has the passes of the last run that asked the gate and are not over.
+	Gate []atGate `json:"gate,omitempty"`
+
+	Heard quota.ID `json:"heard,omitzero"` // where the last run's host was heard of last
+	Asked quota.ID `json:"asked,omitzero"` // where somebody asked whether it is there, and has not heard
+}
+
+// An atGate is a pass that asked the gate.
+type atGate struct {
+	Region  regions.Region `json:"region"`
+	Attempt int            `json:"attempt,omitempty"`
+	At      quota.ID       `json:"at,omitzero"` // where the hosts' log tells it
+}
+
+// A bookmark is what a pass left for the next one of its region.
+type bookmark struct {
+	Text string   `json:"text"`
+	At   quota.ID `json:"at,omitzero"` // where the hosts' log tells it
+}
+
+// isNew tells whether nothing was told yet.
+func (s *story) isNew() bool {
+	return s.Last == nil && s.Cursor == "" && s.Pause == nil && s.Skips == nil && len(s.Bookmarks) == 0
+}
+
+// holder is the run that holds the job, or nil.
+func (s *story) holder() *Run {
+	if s.Last == nil || s.Last.State != RunRunning {
+		return nil
+	}
+	return s.Last
+}
+
+// add takes in what a line tells, which has a place in the log of the hosts, or none yet.
+func (s *story) add(one record, at quota.ID) {
+	switch {
+	case one.Known != nil:
+		*s = *one.Known
+	case one.Run != nil && one.Run.State == RunSkipped:
+		s.Skips = one.Run
+		if one.Run.Reason != LedgerUnavailable {
+			s.claim(one.Run.LastSlot, at)
+		}
+	case one.Run != nil:
+		s.begin(one.Run, one.Terms, at)
+	case one.ID != "":
+		s.hear(one)
+	case one.Cursor != nil:
+		s.Cursor, s.Dry, s.Moved = *one.Cursor, 0, true
+	case one.Pause != nil:
+		s.Pause = one.Pause
+	case !one.Resumed.IsZero():
+		if s.Pause != nil {
+			s.Good = latest(s.Good, one.Resumed) // nobody expected anything of the job meanwhile
+		}
+		s.Pause = nil
+	case one.Bookmark != nil:
+		s.setBookmark(one.Bookmark.Region, bookmark{Text: one.Bookmark.Text})
+	}
+	s.stamp(one, at)
+}
+
+// stamp notes where the log of the hosts tells what the story knows already.
+func (s *story) stamp(one record, at quota.ID) {
+	if at.IsZero() {
+		return
+	}
+	s.Seen = at
+	switch {
+	case one.Known != nil:
+		s.Turn, s.Paused = later(s.Turn, at), later(s.Paused, at)
+		for region, mark := range s.Bookmarks {
+			if mark.At.IsZero() {
+				s.setBookmark(region, bookmark{mark.Text, at})
+			}
+		}
+	case one.Pause != nil, !one.Resumed.IsZero():
+		s.Paused = at
+	case one.Bookmark != nil:
+		if mark, found := s.Bookmarks[one.Bookmark.Region]; found && mark.Text == one.Bookmark.Text {
+			s.setBookmark(one.Bookmark.Region, bookmark{mark.Text, at})
+		}
+	case one.Asks:
+		if s.holder() != nil && one.ID == s.Last.ID {
+			s.Asked = at
+		}
+	case one.Run != nil, one.Cursor != nil, s.Last != nil && one.ID == s.Last.ID:
+		s.Turn = at
+		if one.Cursor == nil {
+			s.Heard = at
+		}
+		if one.Gate != nil {
+			s.pastGate(*one.Gate)
+			s.Gate = append(s.Gate, atGate{one.Gate.Region, one.Gate.Attempt, at})
+		}
+	}
+}
+
+// pastGate notes that a pass is over, or asks the gate anew.
+func (s *story) pastGate(p Pass) {
+	s.Gate = slices.DeleteFunc(slices.Clone(s.Gate), func(g atGate) bool { return g.Region == p.Region && g.Attempt == p.Attempt })
+}
+
+func later(a, b quota.ID) quota.ID {
+	if a.Less(b) {
+		return b
+	}
+	return a
+}
+
+// claim notes that somebody runs a slot, or says why not. What the clock of a host claims that
+// is far ahead of the log's keeps nobody from anything.
+func (s *story) claim(slot time.Time, at quota.ID) {
+	if at.IsZero() || slot.Sub(at.Time()) <= claimMargin {
+		s.Slot = latest(s.Slot, slot)
+	}
+}
+
+// begin takes in a run that begins, or one that is over and told as a whole.
+func (s *story) begin(r *Run, t *terms, at quota.ID) {
+	again := s.Last != nil && s.Last.ID == r.ID
+	switch {
+	case again && r.State == RunRunning, !again && r.State != RunRunning && s.Last != nil && s.Last.ID > r.ID:
+		return // it is known, or the others have gone on without it
+	case again:
+		*s.Last = *r.copy()
+	default:
+		s.settle()
+		s.Last, s.Terms, s.Moved, s.Skips = r, t, false, nil
+	}
+	s.Asked, s.Gate = quota.ID{}, nil
+	if r.Trigger != Manual {
+		s.claim(r.Slot, at)
+	}
+	s.took(r.Passes)
+	s.succeeded()
+}
+
+// hear takes in what is told of the run that began last. Of others, which somebody has gone on
+// without, nothing counts any more.
+func (s *story) hear(one record) {
+	if s.Last == nil || s.Last.ID != one.ID {
+		return
+	}
+	if one.Asks {
+		return
+	}
+	s.Asked = quota.ID{}
+	s.Last.take(one)
+	switch {
+	case one.Pass != nil:
+		if one.Pass.Outcome != Running {
+			s.pastGate(*one.Pass)
+		}
+		s.took([]Pass{*one.Pass})
+	case one.End != nil:
+		s.Gate = nil
+		s.succeeded()
+	}
+}
+
+// took drops the bookmarks of passes that ended well: what they mark is done.
+func (s *story) took(passes []Pass) {
+	for _, p := range passes {
+		if p.Outcome == OK {
+			s.setBookmark(p.Region, bookmark{})
+		}
+	}
+}
+
+func (s *story) succeeded() {
+	if s.Last.State != RunRunning && s.Last.good() {
+		s.Good = latest(s.Good, s.Last.EndedAt)
+	}
+}
+
+// turn returns where the next run begins, as far as the last one has come, and how many runs
+// have run dry there.
+func (s *story) turn() (regions.Cursor, int) {
+	if s.Last == nil || s.Last.Chosen || s.Moved || len(s.Last.Ring) == 0 {
+		return s.Cursor, s.Dry
+	}
+	return s.Last.Ring.Advance(s.Last.hadTurn), s.Last.dryAfter(s.Dry)
+}
+
+// settle has the turn be what it is after the last run, whatever becomes of that.
+func (s *story) settle() {
+	s.Cursor, s.Dry = s.turn()
+	s.Moved = true
+}
+
+// setBookmark replaces the map: a copy of the story may be on its way to the disk.
+func (s *story) setBookmark(region regions.Region, mark bookmark) {
+	if mark.Text == "" && s.Bookmarks[region].Text == "" {
+		return
+	}
+	s.Bookmarks = maps.Clone(s.Bookmarks)
+	if mark.Text == "" {
+		delete(s.Bookmarks, region)
+		return
+	}
+	if s.Bookmarks == nil {
+		s.Bookmarks = map[regions.Region]bookmark{}
+	}
+	s.Bookmarks[region] = mark
+}
+
+// join adds to a story, which the log of the hosts tells anew, what this host knew of the log
+// before, and tells whether that was more. Before is how far anybody knew it who told it anew.
+func (s *story) join(mine *story, before quota.ID) (more bool) {
+	switch {
+	case mine.isNew():
+		return false
+	case s.isNew():
+		*s = *mine
+		return true
+	case !before.Less(mine.Seen):
+		return false
+	}
+	if s.Turn.Less(mine.Turn) {
+		s.Last, s.Terms, s.Cursor, s.Dry, s.Moved, s.Skips, s.Turn = mine.Last, mine.Terms, mine.Cursor, mine.Dry, mine.Moved, mine.Skips, mine.Turn
+		more = true
+	}
+	if s.Paused.Less(mine.Paused) {
+		s.Pause, s.Paused = mine.Pause, mine.Paused
+		more = true
+	}
+	for region, mark := range mine.Bookmarks {
+		if before.Less(mark.At) && s.Bookmarks[region].At.Less(mark.At) {
+			s.setBookmark(region, mark)
+			more = true
+		}
+	}
+	for _, region := range slices.Collect(maps.Keys(s.Bookmarks)) {
+		if _, found := mine.Bookmarks[region]; !found && !mine.Seen.Less(s.Bookmarks[region].At) {
+			s.setBookmark(region, bookmark{})
+			more = true
+		}
+	}
+	if mine.Slot.After(s.Slot) || mine.Good.After(s.Good) {
+		s.Slot, s.Good = latest(s.Slot, mine.Slot), latest(s.Good, mine.Good)
+		more = true
+	}
+	return more
+}
+
+// expected returns what the passes of the last run are expected to spend still that came to the
+// gate before somebody else, of another job, did.
+func (s *story) expected(at quota.ID, job string) (list []quota.Calls) {
+	if s.holder() == nil || s.Terms == nil {
+		return nil
+	}
+	for _, g := range s.Gate {
+		if cmp.Or(g.At.Compare(at), cmp.Compare(s.Last.Job, job)) >= 0 {
+			continue
+		}
+		var made Made
+		if p := s.Last.attempt(g.Region, g.Attempt); p != nil {
+			made = p.Made
+		}
+		if left := stillExpected(s.Terms.Expects, made); len(left) > 0 {
+			list = append(list, quota.Calls{Job: s.Last.Job, Count: left})
+		}
+	}
+	return list
+}

@@ -24,7 +24,7 @@ var packages = []struct {
 	{"lua", "", ""},
 	{"regions", "", ""},
 	{"quota", "", ""},
-	{"jobs", "quota regions", ""},
+	{"jobs", "quota quota/slidinglog regions", ""},
 
 	// What binds the domain to a technology.
 	{"quota/api", "quota", ""},

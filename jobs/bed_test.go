@@ -129,6 +129,11 @@ func (b *bed) Cost(_ string, calls quota.Calls) (sum quota.Units) {
 	return sum
 }
 
+// Spent takes a job to have been granted three units for each region.
+func (b *bed) Spent(context.Context, string, string, time.Time) (map[string]quota.Spent, error) {
+	return map[string]quota.Spent{"US": {Units: 3, Calls: 3}, "GB": {Units: 3, Calls: 3}, "DE": {Units: 3, Calls: 3}}, nil
+}
+
 func (b *bed) Launch(ask, force context.Context, c Command, output func(Line)) Exit {
 	p := played{Command: c, force: force, output: output}
 	for _, entry := range c.Env {

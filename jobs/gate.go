@@ -17,6 +17,8 @@ type Gate interface {
 	Peek(ctx context.Context, credential string, own quota.Calls, others []quota.Calls, useReserve bool) (quota.Decision, error)
 	// Cost returns what calls cost, as a run counts them; 0 where nobody can tell.
 	Cost(credential string, calls quota.Calls) quota.Units
+	// Spent returns what a job was granted since an instant, by region.
+	Spent(ctx context.Context, credential, job string, since time.Time) (map[string]quota.Spent, error)
 }
 
 // A reserved is what passes are expected to spend that were let through the gate, or
@@ -65,51 +67,87 @@ func stillExpected(calls, made map[string]quota.Units) map[string]quota.Units {
 }
 
 // elsewhere returns what passes of other jobs, on other hosts, are expected to spend still, of
-// those that came to the gate before this pass: all hosts say that they come before they look. If
-// they cannot be asked, nobody knows, and the ledger decides.
-func (e *executor) elsewhere(ctx context.Context, p Pass) (list []quota.Calls) {
+// those that came to the gate before this pass: all say that they come before they look. If the
+// hosts cannot be asked, nobody knows, and the ledger decides.
+func (e *executor) elsewhere(ctx context.Context, p Pass) []quota.Calls {
 	j := e.state
 	if j.hosts == nil {
 		return nil
 	}
-	if _, err := j.decide(ctx, func() ([]record, error) { return []record{{ID: e.id, Gate: &p}}, nil }, nil); err != nil {
-		return nil
-	}
-	at := j.atGate(p)
 	var others []*jobControl
 	for _, other := range e.runner.all() {
-		if other != j && other.current().Credential == e.job.Credential {
+		if other != j {
 			others = append(others, other)
 		}
 	}
-	e.runner.look(others)
-	for _, other := range others {
-		list = append(list, other.expected(at, j.name)...)
+	came, told := e.come(ctx, p)
+	if !told {
+		return nil
 	}
+	e.runner.look(others)
+	list, tied := e.expectedOf(others, came)
+	if tied == "" {
+		return list
+	}
+	// Nobody can tell which one came first: the job of the later name comes again.
+	const moment = 10 * time.Millisecond
+	sleep(ctx, moment)
+	if tied < j.name {
+		if came, told = e.come(ctx, p); !told {
+			return nil
+		}
+	} else {
+		sleep(ctx, moment)
+	}
+	e.runner.look(others)
+	list, _ = e.expectedOf(others, came)
 	return list
 }
 
-// atGate returns where the log of the hosts says that a pass asked the gate.
-func (j *jobControl) atGate(p Pass) quota.ID {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for _, g := range j.story.Gate {
-		if g.Region == p.Region && g.Attempt == p.Attempt {
-			return g.At
-		}
-	}
-	return quota.ID{}
+// come tells the hosts that a pass comes to the gate, and returns when that was by the clock of
+// their log, in ms.
+func (e *executor) come(ctx context.Context, p Pass) (ms int64, told bool) {
+	_, err := e.state.decide(ctx, func() ([]record, error) { return []record{{ID: e.id, Gate: &p}}, nil }, func() {
+		ms = e.state.story.Seen.Ms
+	})
+	return ms, err == nil
 }
 
-// expected returns what the passes of a job on another host are expected to spend still, of
-// those that came to the gate before one of another job.
-func (j *jobControl) expected(at quota.ID, job string) []quota.Calls {
+// expectedOf returns what other jobs are expected to spend from the credential of this one by
+// passes that came no later, and the name of one that came in the same millisecond.
+func (e *executor) expectedOf(others []*jobControl, came int64) (list []quota.Calls, tied string) {
+	for _, other := range others {
+		calls, tie := other.expected(e.job.Credential, came)
+		if list = append(list, calls...); tie {
+			tied = other.name
+		}
+	}
+	return list, tied
+}
+
+// expected returns what passes of a job on another host are expected to spend still from a
+// credential, and whether one of them came just then.
+func (j *jobControl) expected(credential string, came int64) (list []quota.Calls, tie bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.executor != nil { // they are reserved here
-		return nil
+	s := &j.story
+	if j.executor != nil || s.holder() == nil || s.Terms == nil || s.Terms.Credential != credential {
+		return nil, false // what is under way here is reserved here
 	}
-	return j.story.expected(at, job)
+	for _, g := range s.Gate {
+		if g.At.Ms > came {
+			continue
+		}
+		var made Made
+		if p := s.Last.attempt(g.Region, g.Attempt); p != nil {
+			made = p.Made
+		}
+		if left := stillExpected(s.Terms.Expects, made); len(left) > 0 {
+			list = append(list, quota.Calls{Job: j.name, Count: left})
+			tie = tie || g.At.Ms == came
+		}
+	}
+	return list, tie
 }
 
 // launched notes by which token a pass spends from now on. A pass that is expected to

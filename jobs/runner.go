@@ -205,12 +205,43 @@ func (r *Runner) reportDied(j *jobControl) {
 	if run == nil {
 		return
 	}
+	r.trouble(j.name, r.countDied(j, run))
 	for _, p := range run.Passes {
 		if p.Reason == Died {
 			r.config.Observe(PassChanged{run.head(), p})
 		}
 	}
 	r.config.Observe(RunChanged{*run, j.current().Schedule.Next(r.now())})
+}
+
+// countDied has the passes that were under way when the daemon was killed say what they were
+// granted. If the ledger cannot be asked, they say nothing.
+func (r *Runner) countDied(j *jobControl, run *Run) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*hostsTime)
+	defer cancel()
+	var list []record
+	for i := range run.Passes {
+		p := &run.Passes[i]
+		if p.Reason != Died {
+			continue
+		}
+		spent, err := r.config.Gate.Spent(ctx, j.current().Credential, j.name, p.StartedAt)
+		if err != nil {
+			break
+		}
+		of := spent[string(p.Region)]
+		p.Units, p.Calls, p.Made = of.Units, of.Calls, of.Made
+		list = append(list, passRecord(run.ID, *p))
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	return j.noteThat(false, func() []record {
+		for _, one := range list {
+			j.own.take(one)
+		}
+		return list
+	})
 }
 
 func (r *Runner) start(ctx context.Context, j *jobControl) {

@@ -1,7 +1,6 @@
 package jobs
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -281,25 +280,4 @@ func (s *story) join(mine *story, before quota.ID) (more bool) {
 		more = true
 	}
 	return more
-}
-
-// expected returns what the passes of the last run are expected to spend still that came to the
-// gate before somebody else, of another job, did.
-func (s *story) expected(at quota.ID, job string) (list []quota.Calls) {
-	if s.holder() == nil || s.Terms == nil {
-		return nil
-	}
-	for _, g := range s.Gate {
-		if cmp.Or(g.At.Compare(at), cmp.Compare(s.Last.Job, job)) >= 0 {
-			continue
-		}
-		var made Made
-		if p := s.Last.attempt(g.Region, g.Attempt); p != nil {
-			made = p.Made
-		}
-		if left := stillExpected(s.Terms.Expects, made); len(left) > 0 {
-			list = append(list, quota.Calls{Job: s.Last.Job, Count: left})
-		}
-	}
-	return list
 }

@@ -185,6 +185,34 @@ func (s *Service) Breakdown(ctx context.Context, credential string, q BreakdownQ
 	return b, true, err
 }
 
+// A Spent is what was granted to a job for one region.
+type Spent struct {
+	Units Units            // debited, less what was given back
+	Calls int64            // grants
+	Made  map[string]Units // calls by operation
+}
+
+// Spent returns what a job was granted since an instant of the ledger's clock, by region. It
+// reads as long as ctx lives.
+func (s *Service) Spent(ctx context.Context, credential, job string, since time.Time) (map[string]Spent, error) {
+	spent := map[string]Spent{}
+	err := s.Walk(ctx, credential, since, func(e Entry) bool {
+		if e.Kind != KindGrant || e.By != job || e.Void {
+			return true
+		}
+		one := spent[e.Region]
+		if one.Made == nil {
+			one.Made = map[string]Units{}
+		}
+		one.Units = add(one.Units, Max(e.Counts()))
+		one.Calls++
+		one.Made[e.Operation] = add(one.Made[e.Operation], e.Count)
+		spent[e.Region] = one
+		return true
+	})
+	return spent, err
+}
+
 // walkPage is smaller than a page may be: between two pages whoever decides has
 // its turn, and one keeps a Redis busy for a millisecond.
 const walkPage = MaxLogPage / 4

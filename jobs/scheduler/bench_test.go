@@ -163,6 +163,10 @@ func (*stopwatch) Peek(context.Context, string, quota.Calls, []quota.Calls, bool
 
 func (*stopwatch) Cost(string, quota.Calls) quota.Units { return 0 }
 
+func (*stopwatch) Spent(context.Context, string, string, time.Time) (map[string]quota.Spent, error) {
+	return nil, nil
+}
+
 func (s *stopwatch) slotOf(c jobs.Command) time.Time {
 	for _, entry := range c.Env {
 		if id, ok := strings.CutPrefix(entry, "QUOTAD_RUN_ID="); ok {

@@ -213,6 +213,10 @@ func (w *week) Peek(context.Context, string, quota.Calls, []quota.Calls, bool) (
 
 func (w *week) Cost(string, quota.Calls) quota.Units { return 0 }
 
+func (w *week) Spent(context.Context, string, string, time.Time) (map[string]quota.Spent, error) {
+	return nil, nil
+}
+
 func (w *week) Launch(ctx, _ context.Context, _ jobs.Command, _ func(jobs.Line)) jobs.Exit {
 	w.mu.Lock()
 	takes, code := 10*time.Second, w.chance.IntN(8)/7

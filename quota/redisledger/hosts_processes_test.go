@@ -378,6 +378,10 @@ func (*reporter) Peek(context.Context, string, quota.Calls, []quota.Calls, bool)
 	return quota.Decision{}, nil
 }
 
+func (*reporter) Spent(context.Context, string, string, time.Time) (map[string]quota.Spent, error) {
+	return nil, nil
+}
+
 func (*reporter) Cost(string, quota.Calls) quota.Units { return 0 }
 
 func (o *reporter) Launch(_, _ context.Context, c jobs.Command, _ func(jobs.Line)) jobs.Exit {

@@ -31,6 +31,8 @@ type simulatedHosts struct {
 	dirs   map[string]string // of each host, where its daemon keeps what it knows
 	job    jobs.Job
 	play   func(ctx context.Context, h *host, region string) jobs.Exit
+	others []*jobs.Job // besides job
+	left   quota.Units // what the gate sees of the one limit; 0: it lets everything through
 
 	outside chan func()   // does something out of the bubble
 	done    chan struct{} // when it is done
@@ -89,6 +91,7 @@ type host struct {
 	ticks  *scheduler.Scheduler
 	clock  redis.UniversalClient
 	ledger *Store
+	tokens jobs.Tokens
 
 	mu    sync.Mutex         // guards what follows
 	dead  bool               // it was killed, or is cut off
@@ -116,7 +119,7 @@ func (c *simulatedHosts) start(name string) *host {
 	h.clock, err2 = config.client()
 	job := c.job
 	h.Runner, err3 = jobs.Open(jobs.Config{
-		Jobs: []*jobs.Job{&job}, Gate: h, Launcher: h, Tokens: &jobs.Tokens{}, Observe: h.observe, Dir: c.dirs[name],
+		Jobs: append([]*jobs.Job{&job}, c.others...), Gate: h, Launcher: h, Tokens: &h.tokens, Observe: h.observe, Dir: c.dirs[name],
 		BootID: "boot", EndLeftover: func(context.Context, jobs.Identity, time.Duration) (bool, error) { return false, nil },
 		Now: time.Now, Store: h, Host: name,
 	})
@@ -221,8 +224,38 @@ func (h *host) Name() string                                 { return h.ledger.N
 func (h *host) Health(ctx context.Context) ([]string, error) { return h.ledger.Health(ctx) }
 func (h *host) Close() error                                 { return nil }
 
-func (h *host) Peek(context.Context, string, quota.Calls, []quota.Calls, bool) (quota.Decision, error) {
+// Peek takes all calls to cost a unit.
+func (h *host) Peek(_ context.Context, _ string, own quota.Calls, others []quota.Calls, _ bool) (quota.Decision, error) {
+	h.all.mu.Lock()
+	defer h.all.mu.Unlock()
+	sum := quota.Units(0)
+	for _, calls := range append(others, own) {
+		for _, count := range calls.Count {
+			sum += count
+		}
+	}
+	if h.all.left > 0 && sum > h.all.left {
+		return quota.Decision{Reason: quota.LimitExceeded, Limit: "daily", Units: sum}, nil
+	}
 	return quota.Decision{}, nil
+}
+
+// spend has a pass spend a unit.
+func (h *host) spend(token string) {
+	decided, d := h.tokens.Admit(token, quota.Request{Operation: "list", Count: 1}, 1)
+	if !d.Granted() {
+		h.all.t.Errorf("a call is refused: %s", d.Reason)
+		return
+	}
+	h.all.mu.Lock()
+	h.all.left--
+	id := fmt.Sprintf("%s-%d", h.name, h.all.left)
+	h.all.mu.Unlock()
+	decided(quota.Decision{GrantID: id, Units: 1}, nil)
+}
+
+func (h *host) Spent(context.Context, string, string, time.Time) (map[string]quota.Spent, error) {
+	return nil, nil
 }
 
 func (h *host) Cost(string, quota.Calls) quota.Units { return 0 }
@@ -243,8 +276,10 @@ func (h *host) Launch(ctx, _ context.Context, c jobs.Command, _ func(jobs.Line))
 	if h.all.play == nil {
 		return jobs.Exit{}
 	}
-	return h.all.play(ctx, h, region)
+	return h.all.play(context.WithValue(ctx, tokenKey{}, env["QUOTAD_TOKEN"]), h, region)
 }
+
+type tokenKey struct{}
 
 // served returns the regions of the host's passes until now.
 func (h *host) served() []string {

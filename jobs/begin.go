@@ -104,7 +104,7 @@ func isUnknown(err error) bool { return errors.Is(err, quota.ErrOutcomeUnknown) 
 
 // newRun returns the executor of a run, and the run as it will begin. The caller holds mu.
 func (r *Runner) newRun(j *jobControl, request runRequest) (*executor, *Run) {
-	e := &executor{runner: r, state: j, job: j.job, id: request.id, slot: request.slot, set: request.set, done: make(chan struct{}), over: make(chan struct{}), tried: make(chan struct{})}
+	e := &executor{runner: r, state: j, job: j.job, id: request.id, slot: request.slot, set: request.set, news: make(chan struct{}), done: make(chan struct{}), over: make(chan struct{}), tried: make(chan struct{})}
 	e.ask, e.end = context.WithCancelCause(context.Background())
 	e.force, e.kill = context.WithCancelCause(context.Background())
 	e.launching, e.halt = context.WithCancelCause(e.ask)

@@ -29,6 +29,7 @@ type executor struct {
 
 	terms  *terms // among hosts; else nil
 	budget runBudget
+	pace   pacing
 
 	places chan struct{} // one for each pass that may be under way
 	// More passes may begin until launching ends; those under way are to end when ask does, and
@@ -38,6 +39,7 @@ type executor struct {
 	end                   context.CancelCauseFunc // launches nothing more, and asks the passes under way to end
 	kill                  context.CancelCauseFunc // leaves passes that were asked to end no more time
 
+	news  chan struct{} // closed, and replaced, when a pass is over; the job's mu guards it
 	over  chan struct{} // closed when the run is over and recorded
 	tried chan struct{} // closed when the other hosts have been told so, or could not be at once
 	told  sync.Once     // closes tried
@@ -47,9 +49,9 @@ type executor struct {
 // loop goes through the ring, and then again through the regions that failed, as often
 // as the job wants. It returns when the last pass is over.
 func (e *executor) loop() {
-	e.round(e.ring, 0)
-	for attempt := 1; attempt <= e.job.Retry && e.launching.Err() == nil; attempt++ {
-		e.round(e.failed(), attempt)
+	e.round(e.ring, true)
+	for again := 0; again < e.job.Retry && e.launching.Err() == nil; again++ {
+		e.round(e.failed(), false)
 	}
 	e.finish(context.Cause(e.launching))
 	e.end(nil)
@@ -58,19 +60,34 @@ func (e *executor) loop() {
 }
 
 // round launches a pass at each region of a list, only if the gate lets it: each at its
-// time in the first round, one after the other in later ones.
-func (e *executor) round(list []regions.Region, attempt int) {
+// time in the first round, one after the other in later ones. Regions that a limit has stopped
+// for a moment come again in between.
+func (e *executor) round(list []regions.Region, timed bool) {
 	var passes sync.WaitGroup
 	defer passes.Wait()
-	for i, region := range list {
-		if attempt == 0 && !waitUntil(e.launching, regions.Start(e.slot, e.stagger, i), e.runner.now()) || !e.enter(e.launching) {
+	for i := 0; ; {
+		if i == len(list) && !e.pace.isAgain() {
+			if passes.Wait(); !e.pace.isAgain() {
+				return
+			}
+		}
+		if timed && i < len(list) && !waitUntil(e.launching, regions.Start(e.slot, e.stagger, i), e.runner.now()) || !e.ready() {
 			return
 		}
-		p := Pass{Region: region, Attempt: attempt}
-		reservation, ok := e.admit(e.launching, p)
+		region, again := e.pace.takeAgain()
+		if !again {
+			region = list[i]
+			i++
+		}
+		p := Pass{Region: region, Attempt: e.attempts(region)}
+		reservation, soon, ok := e.admit(e.launching, p)
 		if !ok {
 			e.leave()
-			return
+			if !soon {
+				return
+			}
+			e.pace.putBack(region)
+			continue
 		}
 		passes.Go(func() {
 			defer e.leave()
@@ -78,6 +95,24 @@ func (e *executor) round(list []regions.Region, attempt int) {
 			e.pass(p, reservation)
 		})
 	}
+}
+
+// ready waits until the run waits for no limit, and then for a place.
+func (e *executor) ready() bool {
+	for e.waitPace() && e.enter(e.launching) {
+		if e.pace.left(e.runner.now()) <= 0 {
+			return true
+		}
+		e.leave() // a pass that was over meanwhile has met a limit
+	}
+	return false
+}
+
+// attempts returns how many passes a region has had.
+func (e *executor) attempts(region regions.Region) int {
+	e.state.mu.Lock()
+	defer e.state.mu.Unlock()
+	return e.state.own.attempts(region)
 }
 
 // failed returns the regions that failed and have not come right.
@@ -147,33 +182,35 @@ func take(ctx context.Context, places chan struct{}) bool {
 
 // admit asks the gate whether a pass can be afforded, besides what the passes under way
 // are expected to spend still; until it is over, what it is expected to spend is reserved.
-// If it cannot, or nobody can tell, the pass is recorded as skipped and the run stops:
-// waiting for units is what the next tick is for.
-func (e *executor) admit(ctx context.Context, p Pass) (reservation *expected, ok bool) {
+// If it cannot, but could soon, the run waits. Otherwise, or if nobody can tell, the pass is
+// recorded as skipped and the run stops: waiting for units is what the next tick is for.
+func (e *executor) admit(ctx context.Context, p Pass) (reservation *expected, soon, ok bool) {
 	if why := e.cannotAfford(); why != nil {
 		e.skip(p, why)
-		return nil, false
+		return nil, false, false
 	}
 	if len(e.job.Expects) == 0 {
-		return nil, true
+		return nil, false, true
 	}
 	config, reserved := e.runner.config, &e.runner.reserved
 	reservation, others := reserved.reserve(e.job.Credential, e.job.Calls(), config.Tokens)
 	others = append(others, e.elsewhere(ctx, p)...)
 	d, err := config.Gate.Peek(ctx, e.job.Credential, e.job.Calls(), others, e.job.UseReserve)
 	if err == nil && ctx.Err() == nil && d.Granted() {
-		return reservation, true
+		return reservation, false, true
 	}
 	reserved.release(reservation)
 	switch {
 	case ctx.Err() != nil:
+	case err == nil && d.Denied() && e.waitFor(d.Limit, e.runner.now().Add(d.RetryAfter)):
+		return nil, true, false
 	case err != nil:
 		e.skip(p, &stop{reason: LedgerUnavailable, detail: err.Error()})
 	default:
 		config.Observe(GateRefused{e.job.Credential, d})
 		e.skip(p, refusal(d, len(others) > 0))
 	}
-	return nil, false
+	return nil, false, false
 }
 
 // cannotAfford says why the run's own units are not enough for another pass, if they are
@@ -206,6 +243,7 @@ func (e *executor) pass(p Pass, reservation *expected) {
 	e.runner.reserved.launched(reservation, token)
 	p.Outcome, p.StartedAt, p.Process = Running, e.runner.now(), e.unstarted(p.Region)
 	p.Deadline = p.StartedAt.Add(e.job.Timeout)
+	mark := e.state.bookmark(p.Region)
 	command := e.command(p, token)
 	e.record(p, nil)
 
@@ -224,7 +262,7 @@ func (e *executor) pass(p Pass, reservation *expected) {
 	p.Units, p.Calls, p.Tail = spent.Units, spent.Calls, live.tail.lines()
 	p.Denied, p.Last = spent.Denied, spent.Last
 	p.Outcome, p.Detail = e.job.judge(exit, spent.Denied || spent.Closed != "")
-	e.record(p, e.consequence(&p, exit, spent))
+	e.record(p, e.consequence(&p, exit, spent, mark))
 }
 
 // unstarted is all that can be known of a pass's process before it is started:
@@ -279,8 +317,9 @@ func (e *executor) started(p Pass, id Identity) {
 }
 
 // consequence returns why the run launches nothing more after the pass, nil if
-// it goes on, and completes the pass with the reason.
-func (e *executor) consequence(p *Pass, exit Exit, spent Record) error {
+// it goes on, and completes the pass with the reason. Mark is the bookmark that the pass began
+// with.
+func (e *executor) consequence(p *Pass, exit Exit, spent Record, mark string) error {
 	switch p.Outcome {
 	case Exhausted:
 		p.RetryAt = spent.RetryAt
@@ -294,6 +333,9 @@ func (e *executor) consequence(p *Pass, exit Exit, spent Record) error {
 			p.Detail = fmt.Sprintf("denied by limit %q", spent.Limit)
 		case spent.Closed != "":
 			p.Detail = fmt.Sprintf("the upstream says that limit %q is exhausted", spent.Closed)
+		}
+		if e.comesAgain(p, spent, mark) {
+			return nil
 		}
 		return &stop{reason: BudgetGone, detail: p.Detail, retryAt: p.RetryAt}
 	case Interrupted:
@@ -315,20 +357,24 @@ func (e *executor) record(p Pass, halt error) {
 	if halt != nil {
 		e.halt(halt)
 	}
-	run, p := e.write(p)
+	run, p := e.write(p, halt != nil)
 	e.runner.config.Observe(PassChanged{run, p})
 }
 
 // write keeps what is known of a pass: in the run, and in its log. One that is over is
-// on disk on return.
-func (e *executor) write(p Pass) (Run, Pass) {
+// on disk on return. The last one of a run may yield its region's turn.
+func (e *executor) write(p Pass, last bool) (Run, Pass) {
 	j := e.state
 	var run Run
 	e.runner.trouble(j.name, j.noteThat(p.Outcome != Running, func() []record {
-		if !j.own.Chosen {
+		if last && !j.own.Chosen {
 			p.Yields = j.own.yields(p, j.story.Dry)
 		}
 		j.own.put(p)
+		if p.Outcome != Running {
+			close(e.news)
+			e.news = make(chan struct{})
+		}
 		run = j.own.head()
 		return []record{passRecord(e.id, p)}
 	}))
@@ -353,6 +399,7 @@ func (e *executor) close(cause error) (Run, error) {
 	err := j.noteThat(true, func() []record {
 		j.own.end(e.runner.now(), cause)
 		run, j.executor = j.own.clone(), nil
+		close(e.news)
 		return []record{endedRecord(j.own)}
 	})
 	return run, errors.Join(err, j.keepLog(run.EndedAt))

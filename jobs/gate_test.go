@@ -109,7 +109,7 @@ func TestParallelPassesShareTheBudget(t *testing.T) {
 		b.tick()
 		time.Sleep(time.Minute)
 		got := b.status()
-		us, gb := got.Last.pass("US"), got.Last.pass("GB")
+		us, gb := got.Last.attempt("US", 0), got.Last.attempt("GB", 0)
 		if got.Cursor != "GB" || us == nil || us.Outcome != OK || gb == nil || gb.Reason != Unaffordable || len(got.Last.Passes) != 2 {
 			t.Errorf("got the cursor at %s after %+v", got.Cursor, got.Last)
 		}

@@ -26,6 +26,10 @@ type Job struct {
 	// not there, to be made up for by one run; 0: none is made up for.
 	MissedWithin time.Duration
 
+	// MaxWait is how long a run waits at a time for a limit that comes back by then, before the
+	// next slot: that is a pace, and no end of the budget. 0: it ends.
+	MaxWait time.Duration
+
 	// Expects is a pass's usual spend, operation to calls: nothing is launched
 	// that could not afford it. Empty: launch whatever remains.
 	Expects map[string]quota.Units
@@ -48,7 +52,9 @@ type Job struct {
 }
 
 // Calls are those that a pass is expected to make.
-func (j *Job) Calls() quota.Calls { return quota.Calls{Job: j.Name, Count: j.Expects} }
+func (j *Job) Calls() quota.Calls {
+	return quota.Calls{Job: j.Name, Count: j.Expects, Pace: j.MaxWait}
+}
 
 // EvenStagger spreads the passes of a run evenly over the time until the
 // schedule's next slot.

@@ -47,18 +47,18 @@ func (j *jobControl) snapshot() JobState {
 		pause := *j.story.Pause
 		s.Pause = &pause
 	}
-	if e := j.executor; e != nil && j.own.goesOn() {
-		s.Run = &Progress{Slot: e.slot, Ring: e.ring, Stagger: e.stagger, MovesCursor: !j.own.Chosen, Begun: len(j.own.Passes), Spent: e.runner.config.Tokens.spentBy(&e.budget)}
+	if e := j.executor; e != nil && e.launching.Err() == nil && j.own.begun() < len(j.own.Ring) {
+		s.Run = &Progress{Slot: e.slot, Ring: e.ring, Stagger: e.stagger, MovesCursor: !j.own.Chosen, Begun: j.own.begun(), Spent: e.runner.config.Tokens.spentBy(&e.budget)}
 	}
 	return s
 }
 
-// goesOn tells whether a run under way has passes left that it will launch.
-func (r *Run) goesOn() bool {
+// begun returns how many regions of the run have had a pass.
+func (r *Run) begun() (n int) {
 	for _, p := range r.Passes {
-		if p.Outcome == Skipped || p.Outcome == Exhausted || p.Outcome == Interrupted {
-			return false
+		if p.Attempt == 0 {
+			n++
 		}
 	}
-	return len(r.Passes) < len(r.Ring)
+	return n
 }

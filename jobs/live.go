@@ -33,6 +33,7 @@ func (e *executor) goLive(p Pass, live *livePass) {
 // show completes a copy of the executor's run by what its passes under way have done
 // until now. The caller holds the job's mu.
 func (e *executor) show(run *Run) {
+	run.Waits = e.pace.waits(e.runner.now())
 	for i := range run.Passes {
 		p := &run.Passes[i]
 		live := e.live[nameOf(*p)]

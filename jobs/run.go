@@ -35,6 +35,8 @@ type Run struct {
 	Chosen bool         `json:"chosen,omitempty"` // somebody chose the regions: the cursor stays where it is
 	Passes []Pass       `json:"passes,omitempty"` // in the order of their starts
 
+	Waits *Pace `json:"waits,omitempty"` // for a limit that comes back soon, while it does
+
 	UnitsPerRun quota.Units `json:"units_per_run,omitempty"` // what its passes may spend together; 0: what the limits allow
 	Retry       int         `json:"retry,omitempty"`         // how often regions that failed are served again, at its end
 
@@ -49,7 +51,7 @@ type Run struct {
 // A Pass is one region within a run: one process, or the reason why there was none.
 type Pass struct {
 	Region    regions.Region `json:"region"`
-	Attempt   int            `json:"attempt,omitempty"` // counts the passes of the region that came before, and failed
+	Attempt   int            `json:"attempt,omitempty"` // counts the passes of the region that came before in the run
 	Outcome   Outcome        `json:"outcome"`
 	Reason    Reason         `json:"reason,omitempty"` // of one that was skipped or interrupted
 	Detail    string         `json:"detail,omitempty"` // for people: "exit status 3"
@@ -66,6 +68,12 @@ type Pass struct {
 	Process   *Identity      `json:"process,omitempty"` // while it runs
 	PID       int            `json:"pid,omitempty"`     // while it runs here, as people are told
 	Deadline  time.Time      `json:"deadline,omitzero"` // while it runs: when its timeout strikes
+}
+
+// A Pace is a limit that comes back so soon that a run waits for it, instead of ending.
+type Pace struct {
+	Limit string    `json:"limit"`
+	Until time.Time `json:"until"`
 }
 
 // Made says how many calls of each operation were granted.
@@ -97,20 +105,32 @@ const (
 
 // served tells whether a region of the run was served.
 func (r *Run) served(region regions.Region) bool {
-	p := r.pass(region)
-	return p != nil && p.Outcome.Served()
+	return r.hasPass(region, func(p *Pass) bool { return p.Outcome.Served() })
+}
+
+func (r *Run) hasPass(region regions.Region, is func(*Pass) bool) bool {
+	for n := range len(r.Passes) {
+		p := r.attempt(region, n)
+		if p == nil || is(p) {
+			return p != nil
+		}
+	}
+	return false
+}
+
+// attempts returns how many passes a region has had.
+func (r *Run) attempts(region regions.Region) (n int) {
+	for r.attempt(region, n) != nil {
+		n++
+	}
+	return n
 }
 
 // hadTurn tells whether a region of the run had its turn, so that the next run
 // begins behind it.
 func (r *Run) hadTurn(region regions.Region) bool {
-	p := r.pass(region)
-	return p != nil && (p.Outcome.Served() || p.Yields)
+	return r.hasPass(region, func(p *Pass) bool { return p.Outcome.Served() || p.Yields })
 }
-
-// pass returns the first pass of a region, or nil. One that is followed by another has
-// failed: the region had its turn, whatever became of that.
-func (r *Run) pass(region regions.Region) *Pass { return r.attempt(region, 0) }
 
 // attempt finds a pass by its name.
 func (r *Run) attempt(region regions.Region, number int) *Pass {
@@ -247,7 +267,7 @@ func (r *Run) copy() *Run {
 // the same beginning of its work, and nobody else would be served. To be denied at once
 // is no such thing: then nothing had come back.
 func (r *Run) yields(p Pass, dry int) bool {
-	return p.Region == r.Ring[0] && p.Attempt == 0 && p.ranDry() && dry+1 >= patience
+	return p.Region == r.Ring[0] && p.ranDry() && dry+1 >= patience
 }
 
 // patience is how many runs in a row may begin at one region and run dry there.
@@ -256,13 +276,11 @@ const patience = 3
 // dryAfter is how many runs in a row have run dry at their beginning, if it was dry
 // before this one.
 func (r *Run) dryAfter(dry int) int {
-	first := r.pass(r.Ring[0])
+	first := r.Ring[0]
 	switch {
-	case first == nil:
-		return dry
-	case first.Outcome.Served() || first.Yields:
+	case r.hadTurn(first):
 		return 0
-	case first.ranDry():
+	case r.hasPass(first, (*Pass).ranDry):
 		return dry + 1
 	}
 	return dry

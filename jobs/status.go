@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -87,6 +88,51 @@ func (r *Runner) RunOf(id string) (Run, error) {
 		}
 	}
 	return Run{}, fmt.Errorf("run %q: %w", id, ErrUnknown)
+}
+
+// AwaitRun is RunOf as soon as more passes of the run are over than there were, or the run is, or
+// ctx ends. Of a run on another host it hears within a second.
+func (r *Runner) AwaitRun(ctx context.Context, id string, ended int) (Run, error) {
+	const elsewhere = time.Second
+	for {
+		news := r.newsOf(id)
+		run, err := r.RunOf(id)
+		if err != nil || run.State != RunRunning || run.over() > ended || ctx.Err() != nil {
+			return run, err
+		}
+		wait, cancel := ctx, func() {}
+		if news == nil {
+			wait, cancel = context.WithTimeout(ctx, elsewhere)
+		}
+		select {
+		case <-news:
+		case <-wait.Done():
+		}
+		cancel()
+	}
+}
+
+// over returns how many passes of the run are over.
+func (r *Run) over() (n int) {
+	for _, p := range r.Passes {
+		if p.Outcome != Running {
+			n++
+		}
+	}
+	return n
+}
+
+// newsOf returns what is closed when a pass of a run is over, or the run; nil if it is not under
+// way here.
+func (r *Runner) newsOf(id string) <-chan struct{} {
+	for _, e := range r.underWay() {
+		if e.id == id {
+			e.state.mu.Lock()
+			defer e.state.mu.Unlock()
+			return e.news
+		}
+	}
+	return nil
 }
 
 // runs returns every run of the job that is known, once each.

@@ -68,6 +68,9 @@ func (v *validation) schedule() {
 	if period := shortestPeriod(j.Schedule); j.ExpectSuccess > 0 && j.ExpectSuccess < period {
 		v.fail(fmt.Sprintf("%s is less than the %s between two slots: the job would always be overdue", Brief(j.ExpectSuccess.String()), Brief(period.String())), "expect_success")
 	}
+	if period := shortestPeriod(j.Schedule); j.MaxWait > period {
+		v.fail(fmt.Sprintf("%s is longer than the %s between two slots: a run cannot wait beyond the next one", Brief(j.MaxWait.String()), Brief(period.String())), "max_wait")
+	}
 	if j.Stagger == EvenStagger || len(j.Regions) == 0 {
 		return
 	}
@@ -97,6 +100,10 @@ func shortestPeriod(s Schedule) time.Duration {
 	}
 	return shortest
 }
+
+// DefaultMaxWait is how long a run waits for a limit where nobody says: a minute, or the shortest
+// time between two slots.
+func DefaultMaxWait(s Schedule) time.Duration { return min(shortestPeriod(s), time.Minute) }
 
 // DefaultMissedWithin is how old a missed slot may be, to be made up for, where
 // nobody says: as old as the shortest time between two slots, and at most a day.
@@ -140,6 +147,9 @@ func (v *validation) times() {
 	if j.KillGrace <= 0 {
 		// os/exec takes no grace for "wait for ever".
 		v.fail(fmt.Sprintf("must be more than 0: %v", j.KillGrace), "kill_grace")
+	}
+	if j.MaxWait < 0 {
+		v.fail(fmt.Sprintf("must be at least 0: %v", j.MaxWait), "max_wait")
 	}
 	if j.ExpectSuccess < 0 {
 		v.fail(fmt.Sprintf("must be at least 0: %v", j.ExpectSuccess), "expect_success")
@@ -186,7 +196,8 @@ func (v *validation) expects(c *quota.Credential) {
 		if v.job.UseReserve {
 			held = ""
 		}
-		if known && budget > 0 && spent[i] > budget && !limit.Observe && limit.Lift == 0 {
+		paced := limit.Window.Span() <= v.job.MaxWait
+		if known && budget > 0 && spent[i] > budget && !limit.Observe && limit.Lift == 0 && !paced {
 			v.fail(fmt.Sprintf("a pass expects %s of limit %q, which never has more than %s%s",
 				spent[i].Text(), limit.Name, quota.Thousands(budget), held), "expects")
 		}

@@ -157,6 +157,7 @@ func (s *Service) Peek(ctx context.Context, credential string, own Calls, others
 	if len(charges) == 0 {
 		return Decision{}, nil
 	}
+	charges = c.Paced(charges, own.Pace, useReserve)
 	if d, never := neverFits(c, charges, useReserve); never {
 		return d, nil
 	}
@@ -343,6 +344,21 @@ func neverFits(c *Credential, charges []Charge, useReserve bool) (Decision, bool
 type Calls struct {
 	Job   string           // "" outside any pass
 	Count map[string]Units // by operation
+	// Pace is how long they may wait for each other: of a limit with a window no longer than
+	// that they need no more at once than fits it at all.
+	Pace time.Duration
+}
+
+// Paced returns what calls that cost so much need at once, if they may, or may not, use the
+// reserve.
+func (c *Credential) Paced(charges []Charge, pace time.Duration, useReserve bool) []Charge {
+	paced := slices.Clone(charges)
+	for i, charge := range paced {
+		if limit, found := c.Limit(charge.Limit); found && limit.Window.Span() <= pace {
+			paced[i].Units = min(charge.Units, max(1, limit.Budget(useReserve)))
+		}
+	}
+	return paced
 }
 
 // Cost returns what calls cost, as a run counts them: of each call the greatest of its

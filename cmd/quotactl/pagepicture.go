@@ -209,7 +209,7 @@ func pageJob(j jobsapi.Job, v term.View) page.Job {
 	if r := j.LastRun; r == nil {
 		add(term.Faint, "no run yet")
 	} else {
-		add(runStyle(*r), "last run: "+stateText(*r)+", "+tally(*r))
+		add(runStyle(*r), "last run: "+stateText(*r, v)+", "+tally(*r))
 		add(term.Faint, timingText(*r, v))
 		passes = r.Latest()
 		worthALine := notOK(*r)
@@ -346,7 +346,7 @@ func laneOf(job string, runs []jobs.Run, d page.Day, v term.View) page.Lane {
 			lane.Skips = append(lane.Skips, page.Skip{From: r.Slot, To: last, Title: skipText(r, v)})
 		default:
 			lane.Runs = append(lane.Runs, page.Bar{From: r.StartedAt, To: last, Tone: toneOf(runStyle(r)),
-				Title: fmt.Sprintf("%s%s %s, %s; %s", v.Clock(r.StartedAt), v.ZoneMark(), stateText(r), tally(r), timingText(r, v))})
+				Title: fmt.Sprintf("%s%s %s, %s; %s", v.Clock(r.StartedAt), v.ZoneMark(), stateText(r, v), tally(r), timingText(r, v))})
 		}
 	}
 	lane.Text = quota.Count(len(lane.Runs), "run", "runs")

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -71,9 +70,6 @@ func newRun(c *cli) *cobra.Command {
 	return cmd
 }
 
-// askAgain is how long a command waits before it asks again how a run stands.
-const askAgain = 200 * time.Millisecond
-
 // awaitRun tells what becomes of a run until it is over. With -o json it is told whole,
 // at its end.
 func (c *cli) awaitRun(ctx context.Context, run jobs.Run) error {
@@ -93,7 +89,7 @@ func (c *cli) awaitRun(ctx context.Context, run jobs.Run) error {
 	told := 0
 	for {
 		var err error
-		if run, err = c.operator().Run(ctx, run.ID); err != nil {
+		if run, err = c.operator().Await(ctx, run.ID, told); err != nil {
 			if ctx.Err() != nil {
 				return &failure{code: exitError, err: ctx.Err(), hint: "the run goes on: quotactl stop " + run.ID + " ends it"}
 			}
@@ -108,10 +104,6 @@ func (c *cli) awaitRun(ctx context.Context, run jobs.Run) error {
 		told = max(told, len(ended))
 		if run.State != jobs.RunRunning {
 			return c.tellEnd(run)
-		}
-		select {
-		case <-time.After(askAgain):
-		case <-ctx.Done():
 		}
 	}
 }
@@ -133,7 +125,7 @@ func passLine(p jobs.Pass, v term.View) string {
 
 // tellEnd tells how a run ended, and returns the failure that it stands for.
 func (c *cli) tellEnd(r jobs.Run) error {
-	end := fmt.Sprintf("run %s, %s\n", stateText(r), tally(r))
+	end := fmt.Sprintf("run %s, %s\n", stateText(r, c.view()), tally(r))
 	if c.output == "json" {
 		if err := c.printJSON(r); err != nil {
 			return err
@@ -152,7 +144,7 @@ func (c *cli) tellEnd(r jobs.Run) error {
 		}
 		return f
 	case r.State != jobs.RunDone:
-		return &failure{code: exitError, err: fmt.Errorf("the run was not done: %s", stateText(r))}
+		return &failure{code: exitError, err: fmt.Errorf("the run was not done: %s", stateText(r, c.view()))}
 	}
 	return nil
 }

@@ -72,7 +72,7 @@ func notOK(r jobs.Run) []jobs.Pass {
 
 // renderRun writes what became of a run, all in all.
 func renderRun(b *strings.Builder, title string, r jobs.Run, v term.View) {
-	v.Prose(b, 2, runStyle(r), fmt.Sprintf("%s %s: %s, %s", title, r.ID, stateText(r), tally(r)))
+	v.Prose(b, 2, runStyle(r), fmt.Sprintf("%s %s: %s, %s", title, r.ID, stateText(r, v), tally(r)))
 	v.Prose(b, 2, term.Faint, timingText(r, v))
 	for _, set := range r.Set {
 		v.Prose(b, 2, term.Plain, "set "+string(set))
@@ -94,7 +94,11 @@ func timingText(r jobs.Run, v term.View) string {
 	return timing
 }
 
-func stateText(r jobs.Run) string {
+// stateText says how a run is, and what it waits for.
+func stateText(r jobs.Run, v term.View) string {
+	if r.Waits != nil {
+		return fmt.Sprintf("%s (waits for %s, until %s)", r.State, r.Waits.Limit, v.Clock(r.Waits.Until))
+	}
 	if r.Reason == "" {
 		return string(r.State)
 	}

@@ -279,7 +279,7 @@ func renderRing(b *strings.Builder, j jobsapi.Job, v term.View) {
 	if j.LastRun == nil {
 		v.Prose(b, 2, term.Faint, "no run yet")
 	} else {
-		v.Prose(b, 2, runStyle(*j.LastRun), fmt.Sprintf("%s, %s; began %s", stateText(*j.LastRun), tally(*j.LastRun), v.When(j.LastRun.StartedAt)))
+		v.Prose(b, 2, runStyle(*j.LastRun), fmt.Sprintf("%s, %s; began %s", stateText(*j.LastRun, v), tally(*j.LastRun), v.When(j.LastRun.StartedAt)))
 	}
 	v.Prose(b, 2, term.Plain, ringText(j))
 	if j.LastRun != nil {

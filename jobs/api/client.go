@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -41,6 +42,12 @@ func (c Client) Runs(ctx context.Context, only Selection) ([]jobs.Run, error) {
 // Run returns one run, with the last lines of the output of each pass.
 func (c Client) Run(ctx context.Context, id string) (jobs.Run, error) {
 	return ask[jobs.Run](ctx, c, http.MethodGet, pathOf("runs", id), nil)
+}
+
+// Await is Run, but waits for up to MostWait until more passes of the run are over than ended, or
+// the run is.
+func (c Client) Await(ctx context.Context, id string, ended int) (jobs.Run, error) {
+	return ask[jobs.Run](ctx, c, http.MethodGet, fmt.Sprintf("%s?wait_ms=%d&ended=%d", pathOf("runs", id), MostWait.Milliseconds(), ended), nil)
 }
 
 // Schedule returns the runs that come next, the soonest first.

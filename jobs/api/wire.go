@@ -71,6 +71,16 @@ type Selection struct {
 	Most int    `json:"most"` // how many, the soonest or the latest first; 0: 20
 }
 
+// MostWait is how long a request for a run may wait for news of it.
+const MostWait = 4 * time.Second
+
+// A RunQuery says how to ask for one run: at once or, for a while, as soon as it is over or more
+// of its passes are.
+type RunQuery struct {
+	WaitMs int64 `json:"wait_ms"` // at most MostWait
+	Ended  int   `json:"ended"`   // so many are known to be over
+}
+
 // MostDays is how far ahead a plan may look.
 const MostDays = 31
 

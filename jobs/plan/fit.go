@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"time"
 
 	"quotad/jobs"
@@ -19,7 +20,7 @@ type Fit struct {
 
 	Demand  quota.Units `json:"demand"`            // the most that is asked for in one window, if every pass spends at its start
 	AtWorst quota.Units `json:"at_worst"`          // the same if every pass is as late as it may be: see the package's comment
-	Fits    bool        `json:"fits"`              // AtWorst is at most Budget
+	Fits    bool        `json:"fits"`              // AtWorst is at most Budget, or all jobs wait for the limit
 	Observe bool        `json:"observe,omitempty"` // the limit refuses nothing, so that nobody runs dry
 	// Estimated tells that there are too many slots to look at a whole window: the
 	// figures were computed from a part of it.
@@ -66,7 +67,7 @@ func (d *demand) fit() Fit {
 		Observe:   d.limit.Observe,
 		Estimated: !d.isWhole(), Shares: []Share{}, Changes: []Change{},
 	}
-	f.Fits = f.AtWorst <= f.Budget
+	f.Fits = f.AtWorst <= f.Budget || d.isPaced()
 	for _, l := range d.loads {
 		f.Shares = append(f.Shares, d.share(l))
 	}
@@ -74,6 +75,12 @@ func (d *demand) fit() Fit {
 		f.Changes = d.changes(&f)
 	}
 	return f
+}
+
+// isPaced tells whether all that counts in the limit waits for it: it comes back so soon that
+// runs are late by it, and nobody runs dry.
+func (d *demand) isPaced() bool {
+	return len(d.loads) > 0 && !slices.ContainsFunc(d.loads, func(l *load) bool { return d.limit.Window.Span() > l.job.MaxWait })
 }
 
 func (d *demand) share(l *load) Share {

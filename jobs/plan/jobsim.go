@@ -56,6 +56,16 @@ func (j *jobSim) begin() {
 	j.outcome.Runs++
 }
 
+// waits has the job's next pass wait for a limit that comes back soon, if it does.
+func (j *jobSim) waits(at time.Time, d quota.Decision) bool {
+	next := j.Job.Schedule.Next(at)
+	if !d.Denied() || !d.RetryAt.After(at) || d.RetryAt.Sub(at) > j.Job.MaxWait || !next.IsZero() && !d.RetryAt.Before(next) {
+		return false
+	}
+	j.next = d.RetryAt
+	return true
+}
+
 // launched goes on to the next region, or ends the run behind the last one.
 func (j *jobSim) launched(at time.Time) {
 	j.Run.Begun++

@@ -98,7 +98,7 @@ func price(job *jobs.Job, all []*slidinglog.Simulation) (*slidinglog.Simulation,
 	if err != nil {
 		return nil, nil // the gate would refuse it for ever, and the configuration says so
 	}
-	return all[i], charges
+	return all[i], all[i].Credential.Paced(charges, job.MaxWait, job.UseReserve)
 }
 
 // checkFit adds whether the jobs fit each limit by themselves.
@@ -164,8 +164,10 @@ func (s *sim) pass(j *jobSim) {
 	}
 	d := j.limits.Spend(at, j.charges, j.Job.UseReserve)
 	s.note(j, at, d)
-	if !d.Granted() {
+	if !d.Granted() && !j.waits(at, d) {
 		s.stop(j, at, d)
+	}
+	if !d.Granted() {
 		return
 	}
 	s.plan.Passes++

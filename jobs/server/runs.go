@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"time"
 
 	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
@@ -38,8 +39,13 @@ func (h handlers) runs(_ context.Context, _ *server.Session, in jobsapi.Selectio
 	return list, nil
 }
 
-func (h handlers) run(_ context.Context, c *server.Session, _ server.None) (jobs.Run, error) {
-	run, err := h.runner.RunOf(c.Path("run"))
+func (h handlers) run(ctx context.Context, c *server.Session, in jobsapi.RunQuery) (jobs.Run, error) {
+	if in.WaitMs < 0 || in.WaitMs > jobsapi.MostWait.Milliseconds() || in.Ended < 0 {
+		return jobs.Run{}, api.NewProblem(quota.BadRequest, "wait_ms must be from 0 to %d, and ended at least 0: %d, %d", jobsapi.MostWait.Milliseconds(), in.WaitMs, in.Ended)
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(in.WaitMs)*time.Millisecond)
+	defer cancel()
+	run, err := h.runner.AwaitRun(ctx, c.Path("run"), in.Ended)
 	if err != nil {
 		return jobs.Run{}, h.problem(err, subject{run: c.Path("run")})
 	}

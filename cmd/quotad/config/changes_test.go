@@ -77,6 +77,7 @@ var everyKey = []struct{ key, was, is string }{
 	{"jobs.a.parallel", `1`, `2`},
 	{"jobs.a.run_at_start", `true`, `false`},
 	{"jobs.a.missed", `"once"`, ``}, // see jobs.b
+	{"jobs.a.max_wait", `"1s"`, `"10s"`},
 	{"jobs.a.missed_within", `"1h"`, `"2h"`},
 	{"jobs.a.expects.list", `1`, `2`},
 	{"jobs.a.use_reserve", `true`, `false`},

@@ -89,7 +89,7 @@ func TestLoad(t *testing.T) {
 			Timeout:    2 * time.Minute,
 			KillGrace:  10 * time.Second,
 
-			MissedWithin: 30 * time.Minute,
+			MissedWithin: 30 * time.Minute, MaxWait: time.Minute,
 		}},
 		Passes: Passes{Drain: 30 * time.Second, CgroupRoot: process.DelegatedCgroup()},
 	}

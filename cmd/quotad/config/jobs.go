@@ -69,6 +69,10 @@ func (t *jobTable) job(name string) *jobs.Job {
 	}
 	j.Env, j.Secrets = t.env()
 	j.MissedWithin = t.missedWithin(j.Schedule)
+	j.MaxWait = time.Duration(t.MaxWait)
+	if !t.has("max_wait") && j.Schedule != nil {
+		j.MaxWait = jobs.DefaultMaxWait(j.Schedule)
+	}
 	return j
 }
 

@@ -141,6 +141,7 @@ type jobTable struct {
 	RunAtStart         bool                `toml:"run_at_start"`
 	Missed             string              `toml:"missed" oneof:"once skip" default:"once"`
 	MissedWithin       duration            `toml:"missed_within"`
+	MaxWait            span                `toml:"max_wait"`
 	Expects            calls               `toml:"expects"`
 	UseReserve         bool                `toml:"use_reserve"`
 	UnitsPerRun        quota.Units         `toml:"units_per_run"`

@@ -1,0 +1,116 @@
+package jobs
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"quotad/quota"
+)
+
+// soon is a refusal that ends after a while.
+func soon(after time.Duration) quota.Decision {
+	return quota.Decision{Reason: quota.LimitExceeded, Limit: "minute", Units: 4, RetryAt: time.Now().Add(after), RetryAfter: after}
+}
+
+// A limit that comes back within max_wait delays the next pass, and the run says what it waits
+// for. One that comes back later, or behind the next slot, ends the run.
+func TestAPaceIsNoBudget(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		wait  time.Duration // of the job
+		after time.Duration // when the limit comes back
+		want  []string
+	}{
+		{"soon", time.Minute, 40 * time.Second, []string{"11:00:00 run running", "11:00:00 US running", "11:00:00 US ok", "11:00:40 GB running", "11:00:40 GB ok", "11:00:40 run done"}},
+		{"later", time.Minute, 61 * time.Second, []string{"11:00:00 run running", "11:00:00 US running", "11:00:00 US ok", "11:00:00 GB skipped (unaffordable)", "11:00:00 run stopped (unaffordable)"}},
+		{"behind the next slot", time.Hour, time.Hour, []string{"11:00:00 run running", "11:00:00 US running", "11:00:00 US ok", "11:00:00 GB skipped (unaffordable)", "11:00:00 run stopped (unaffordable)"}},
+		{"a job that waits for nothing", 0, time.Second, []string{"11:00:00 run running", "11:00:00 US running", "11:00:00 US ok", "11:00:00 GB skipped (unaffordable)", "11:00:00 run stopped (unaffordable)"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, dir string) {
+				job := trending(t)
+				job.Regions, job.Stagger, job.MaxWait, job.Expects = eight()[:2], 0, test.wait, map[string]quota.Units{"videos.list": 4}
+				b := newBed(t, dir, job)
+				back := time.Time{}
+				b.peek = func(map[string]quota.Units) (quota.Decision, error) {
+					if left := time.Until(back); left > 0 {
+						return soon(left), nil
+					}
+					back = time.Now().Add(test.after)
+					return quota.Decision{}, nil
+				}
+				b.tick()
+				if got := b.status().Last.Waits; (got != nil) != (test.name == "soon") || got != nil && got.Limit != "minute" {
+					t.Errorf("it waits for %+v", got)
+				}
+				time.Sleep(50 * time.Minute)
+				b.wants(test.want...)
+				if got := b.status().Last.Waits; got != nil {
+					t.Errorf("a run that is over waits for %+v", got)
+				}
+				b.stop()
+			})
+		})
+	}
+}
+
+// A pass that such a limit has stopped comes again, if it was granted nothing or left a
+// bookmark, three times at most.
+func TestAPassComesAgain(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		play func(b *bed, p played, n int) Exit // n counts the passes of the region
+		want []string
+	}{
+		{"granted nothing", func(b *bed, p played, n int) Exit {
+			if n < 2 {
+				b.decided(p, quota.Request{}, 4, soon(10*time.Second))
+				return Exit{Code: ExitExhausted}
+			}
+			return Exit{}
+		}, []string{"11:00:00 run running", "11:00:00 US running", "11:00:00 US exhausted", "11:00:10 US running", "11:00:10 US exhausted", "11:00:20 US running", "11:00:20 US ok",
+			"11:00:20 GB running", "11:00:20 GB ok", "11:00:20 run done"}},
+		{"left bookmarks", func(b *bed, p played, n int) Exit {
+			if n > 2 {
+				return Exit{}
+			}
+			b.spend(p, p.region+string(rune('0'+n)), 1)
+			if err := b.SetBookmark("trending", "US", string(rune('a'+n))); err != nil {
+				b.t.Error(err)
+			}
+			b.decided(p, quota.Request{}, 4, soon(10*time.Second))
+			return Exit{Code: ExitExhausted}
+		}, []string{"11:00:00 run running", "11:00:00 US running", "11:00:00 US exhausted", "11:00:10 US running", "11:00:10 US exhausted", "11:00:20 US running", "11:00:20 US exhausted",
+			"11:00:30 US running", "11:00:30 US ok", "11:00:30 GB running", "11:00:30 GB ok", "11:00:30 run done"}},
+		{"three times", func(b *bed, p played, n int) Exit {
+			b.decided(p, quota.Request{}, 4, soon(10*time.Second))
+			return Exit{Code: ExitExhausted}
+		}, []string{"11:00:00 run running", "11:00:00 US running", "11:00:00 US exhausted", "11:00:10 US running", "11:00:10 US exhausted", "11:00:20 US running", "11:00:20 US exhausted",
+			"11:00:30 US running", "11:00:30 US exhausted", "11:00:30 run stopped (exhausted)"}},
+		{"would do the same again", func(b *bed, p played, n int) Exit {
+			b.spend(p, p.region, 1)
+			b.decided(p, quota.Request{}, 4, soon(10*time.Second))
+			return Exit{Code: ExitExhausted}
+		}, []string{"11:00:00 run running", "11:00:00 US running", "11:00:00 US exhausted", "11:00:00 run stopped (exhausted)"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, dir string) {
+				job := trending(t)
+				job.Regions, job.Stagger, job.MaxWait = eight()[:2], 0, time.Minute
+				b := newBed(t, dir, job)
+				times := 0
+				b.play = func(_ context.Context, p played) Exit {
+					if p.region == "GB" {
+						return Exit{}
+					}
+					times++
+					return test.play(b, p, times-1)
+				}
+				b.run()
+				b.wants(test.want...)
+				b.stop()
+			})
+		})
+	}
+}

@@ -251,7 +251,7 @@ func (e *executor) pass(p Pass, reservation *expected) {
 	e.goLive(p, live)
 	command.Started = func(id Identity) { e.started(p, id) }
 	exit := e.launch(command, func(line Line) {
-		live.tail.add(line.Text)
+		live.tail.add(line)
 		e.runner.config.Observe(Output{e.job.Name, e.id, p, line})
 	})
 
@@ -262,6 +262,9 @@ func (e *executor) pass(p Pass, reservation *expected) {
 	p.Units, p.Calls, p.Tail = spent.Units, spent.Calls, live.tail.lines()
 	p.Denied, p.Last = spent.Denied, spent.Last
 	p.Outcome, p.Detail = e.job.judge(exit, spent.Denied || spent.Closed != "")
+	if p.Outcome.Failure() {
+		p.Said = live.tail.lastWord()
+	}
 	e.record(p, e.consequence(&p, exit, spent, mark))
 }
 

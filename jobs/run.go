@@ -55,6 +55,7 @@ type Pass struct {
 	Outcome   Outcome        `json:"outcome"`
 	Reason    Reason         `json:"reason,omitempty"` // of one that was skipped or interrupted
 	Detail    string         `json:"detail,omitempty"` // for people: "exit status 3"
+	Said      string         `json:"said,omitempty"`   // of one that failed: the last line that it wrote to stderr
 	Denied    bool           `json:"denied,omitempty"` // the daemon denied it units
 	Last      string         `json:"last_grant,omitempty"`
 	Yields    bool           `json:"yields,omitempty"`  // though exhausted, the next run begins behind it: it ran dry too often

@@ -39,13 +39,13 @@ func TestTail(t *testing.T) {
 		t.Errorf("got %q of nothing", got)
 	}
 	for i := range 25 {
-		tail.add(strings.Repeat("x", i))
+		tail.add(Line{Text: strings.Repeat("x", i)})
 	}
 	got := tail.lines()
 	if len(got) != keptLines || len(got[0]) != 15 || len(got[keptLines-1]) != 24 {
 		t.Errorf("got %q, want the last %d lines", got, keptLines)
 	}
-	tail.add(strings.Repeat("ö", 1000))
+	tail.add(Line{Text: strings.Repeat("ö", 1000)})
 	got = tail.lines()
 	if last := got[keptLines-1]; len(last) > keptBytes+len("…") || !strings.HasSuffix(last, "ö…") {
 		t.Errorf("got %q, want the beginning of the line, marked as cut", last)

@@ -209,8 +209,12 @@ func reasonOf(p jobs.Pass, v term.View) string {
 	if p.Reason != "" && string(p.Reason) != string(p.Outcome) {
 		parts = append(parts, string(p.Reason))
 	}
-	if p.Detail != "" {
-		parts = append(parts, v.Clean(p.Detail))
+	detail := p.Detail
+	if p.Said != "" {
+		detail += ": " + p.Said
+	}
+	if detail != "" {
+		parts = append(parts, v.Clean(detail))
 	}
 	return strings.Join(parts, "; ")
 }

@@ -37,7 +37,7 @@ import (
 //	gone FILE                    waits until no process has the pid that FILE holds
 //	edit FILE OLD NEW            replaces the only OLD in FILE
 //	change FILE DIFF             changes FILE by what DIFF shows of its lines, in their order
-//	readme FILE TEXT             writes FILE from the only block of the README that holds TEXT
+//	readme FILE TEXT [README]    writes FILE from the only block of the README, or of another one, that holds TEXT
 //	foretold NAME JOB RUNS       holds the plan of the next runs against what the daemon then does
 func TestScripts(t *testing.T) {
 	t.Run("embedded", func(t *testing.T) {
@@ -169,7 +169,11 @@ func withoutComment(line string) string {
 }
 
 func readme(ts *testscript.TestScript, _ bool, args []string) {
-	found := blocksOf(ts.ReadFile(filepath.Join(ts.Getenv("ROOT"), "README.md")), args[1])
+	file := "README.md"
+	if len(args) == 3 {
+		file = args[2]
+	}
+	found := blocksOf(ts.ReadFile(filepath.Join(ts.Getenv("ROOT"), file)), args[1])
 	if len(found) != 1 {
 		ts.Fatalf("%d blocks of the README hold %q", len(found), args[1])
 	}

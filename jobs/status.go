@@ -143,18 +143,28 @@ func (j *jobControl) runs(now time.Time) ([]Run, error) {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	for _, now := range []*Run{j.story.Last, j.own} { // of these the file may lack what was told last
+		if now == nil {
+			continue
+		}
+		i := slices.IndexFunc(past, func(run Run) bool { return run.ID == now.ID })
+		if i < 0 {
+			i, past = len(past), append(past, Run{})
+		}
+		past[i] = now.clone()
+		if j.executor != nil && now == j.own {
+			j.executor.show(&past[i])
+		}
+	}
 	holder := j.story.holder()
 	for i := range past {
-		switch run := &past[i]; {
-		case j.executor != nil && run.ID == j.own.ID:
-			*run = j.own.clone() // what is known now is not written yet
-			j.executor.show(run)
-		case run.State == RunRunning && (holder == nil || run.ID != holder.ID):
+		run := &past[i]
+		if run.State == RunRunning && (holder == nil || run.ID != holder.ID) && (j.executor == nil || run.ID != j.own.ID) {
 			run.interrupt(run.lastSign()) // it has died with its host
 		}
 	}
 	past = slices.DeleteFunc(past, func(run Run) bool { return run.StartedAt.Before(now.Add(-keptFor)) })
-	slices.Reverse(past)
+	slices.SortFunc(past, func(a, b Run) int { return cmp.Compare(b.ID, a.ID) })
 	return past, nil
 }
 

@@ -137,7 +137,10 @@ func (j *jobControl) append(ctx context.Context, how decision, then func()) (kep
 			return nil, a.err
 		}
 		out := j.hosts.store.Append(ctx, []slidinglog.Call{a.call})[0]
-		if err := j.hear(a.call, out); err != nil {
+		j.writing.Lock()
+		err = j.hear(a.call, out)
+		j.writing.Unlock()
+		if err != nil {
 			return nil, err
 		}
 		switch done := a.landed || len(a.call.Body) == 0 && out.Status == slidinglog.End; {
@@ -205,10 +208,9 @@ func tagOf(body []byte) (t slidinglog.Tag) {
 	return t
 }
 
-// hear takes in the answer to a call, unless somebody else has taken that in meanwhile.
+// hear takes in the answer to a call, unless somebody else has taken that in meanwhile. The caller
+// holds writing.
 func (j *jobControl) hear(call slidinglog.Call, out slidinglog.Outcome) error {
-	j.writing.Lock()
-	defer j.writing.Unlock()
 	j.mu.Lock()
 	h := j.hosts
 	if a := h.sending; a != nil && sameCall(a.call, call) {
@@ -457,9 +459,13 @@ func (r *Runner) look(list []*jobControl) {
 		outcomes := r.config.Store.Append(ctx, calls)
 		more := looked[:0:0]
 		for i, out := range outcomes {
+			if !looked[i].writing.TryLock() {
+				continue // whoever looks does not wait for the disk: it is seen the next time
+			}
 			if looked[i].hear(calls[i], out) == nil && out.More {
 				more = append(more, looked[i])
 			}
+			looked[i].writing.Unlock()
 		}
 		looked = more
 	}

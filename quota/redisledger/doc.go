@@ -1,9 +1,9 @@
-// Package redisledger keeps in Redis what hosts share: the log of each credential, what the hosts
-// that run the same jobs know of them, and the records of client limits.
+// Package redisledger keeps in Redis what hosts share: the logs of credentials and jobs, and the
+// records of client limits.
 //
 // # The store
 //
-// [Store] keeps one key for each credential, a stream. append.lua appends a record if the log
+// [Store] keeps one key for each log, a stream. append.lua appends a record if the log
 // still ends where its caller saw it end, and if Redis' clock is within the caller's bounds; else
 // it returns what the caller lacks, or that the caller's own last record is gone. It decides
 // nothing and does not look into records: every host decides on its own copy of the log, by
@@ -15,11 +15,6 @@
 //
 // The log is trimmed of what no host needs any more, and expires when nobody wrote to it for
 // twice as long as entries are needed.
-//
-// # Hosts
-//
-// [Hosts] keeps who runs which slot of a job, how the job stands, and what became of its runs. Its
-// keys stand beside the log, under a hash tag of each job.
 //
 // # Client limits
 //

@@ -143,17 +143,28 @@ func (j *jobControl) append(ctx context.Context, how decision, then func()) (kep
 		if err != nil {
 			return nil, err
 		}
-		switch done := a.landed || len(a.call.Body) == 0 && out.Status == slidinglog.End; {
-		case out.Err != nil:
+		switch landed, kept := j.become(a); {
+		case out.Err != nil && !landed:
 			return nil, out.Err
-		case again || !done:
+		case again, !landed && (len(a.call.Body) > 0 || out.Status != slidinglog.End):
 			looked = false
 		case a.err == nil && past == nil:
-			return a.kept, nil
+			return kept, nil
 		default:
 			looked = true
 		}
 	}
+}
+
+// become tells whether an attempt was carried out, as far as this host knows. If it is not, and
+// turns out to be later, nobody acts on it any more.
+func (j *jobControl) become(a *attempt) (landed bool, kept error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if !a.landed {
+		a.then = nil
+	}
+	return a.landed, a.kept
 }
 
 // next returns what is to be sent: what nobody knows about yet whether it was carried out,
@@ -239,13 +250,16 @@ func (j *jobControl) hear(call slidinglog.Call, out slidinglog.Outcome) error {
 	}
 	data, kept := encodeRecords(lines)
 	a := h.sending
+	landed := a != nil && a.landed
 	j.mu.Unlock()
 	if len(data) == 0 {
 		return err
 	}
-	kept = errors.Join(kept, j.log.write(data, a != nil && a.landed && len(a.list) > 0))
-	if a != nil && a.landed {
+	kept = errors.Join(kept, j.log.write(data, landed && len(a.list) > 0))
+	if landed {
+		j.mu.Lock()
 		a.kept = kept
+		j.mu.Unlock()
 	}
 	return err
 }

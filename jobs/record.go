@@ -112,6 +112,11 @@ func (c record) outline() record {
 	if c.Run != nil {
 		c.Run = c.Run.outline()
 	}
+	if c.Known != nil && c.Known.Last != nil {
+		known := *c.Known
+		known.Last = known.Last.outline()
+		c.Known = &known
+	}
 	return c
 }
 

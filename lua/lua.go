@@ -11,21 +11,19 @@ var clock string // in front of each verb
 var (
 	//go:embed append.lua
 	appends string
-	//go:embed client_counter.lua
-	clientCounter string
-	//go:embed client_log.lua
-	clientLog string
+	//go:embed client_swap.lua
+	clientSwap string
 )
 
 // Scripts are the sources of all verbs, ready to be loaded.
 type Scripts struct {
-	Append, ClientCounter, ClientLog string
+	Append, ClientSwap string
 }
 
 // All returns the scripts.
 func All() Scripts {
 	verb := func(text string) string { return clock + "\n" + text }
 	return Scripts{
-		Append: verb(appends), ClientCounter: verb(clientCounter), ClientLog: verb(clientLog),
+		Append: verb(appends), ClientSwap: verb(clientSwap),
 	}
 }

@@ -32,7 +32,7 @@ import (
 //	await NAME MESSAGE [F=V...]  waits for a line of its log, behind the one that was awaited last
 //	signal NAME SIGNAL           sends it TERM, KILL or HUP
 //	ends NAME CODE               waits for its end; -1: by a signal
-//	upstream QUOTA [PAGES]       serves a video API at $BASE of $HOST with a true daily quota of its own, and empty books
+//	upstream QUOTA [PAGES [KEY]] serves a video API at $BASE of $HOST with a true daily quota of its own, and empty books
 //	books UNITS                  holds what the upstream charged against UNITS, and that it never refused
 //	gone FILE                    waits until no process has the pid that FILE holds
 //	edit FILE OLD NEW            replaces the only OLD in FILE
@@ -229,9 +229,13 @@ func upstreamCommand(ts *testscript.TestScript, _ bool, args []string) {
 		pages, err = strconv.Atoi(args[1])
 		ts.Check(err)
 	}
+	key := ""
+	if len(args) > 2 {
+		key = args[2]
+	}
 	// One day for all of the test: by the clock, it could end meanwhile.
 	noon := time.Date(2026, time.November, 21, 12, 0, 0, 0, time.UTC)
-	u, err := upstream.New(upstream.Config{Quota: quota, PagesPerRegion: pages, Now: func() time.Time { return noon }})
+	u, err := upstream.New(upstream.Config{Quota: quota, PagesPerRegion: pages, Key: key, Now: func() time.Time { return noon }})
 	ts.Check(err)
 	s := scriptOf(ts)
 	s.upstream.Store(u)

@@ -90,7 +90,7 @@ func (l *Clients) DecideClients(_ context.Context, c *clientlimit.Clients, asks 
 func (l *Clients) ClientUsage(_ context.Context, c *clientlimit.Clients, subject clientlimit.Key) (u quota.Usage, err error) {
 	err = l.view(func(tx *bbolt.Tx) error {
 		now := l.clock().UnixMilli()
-		u = c.Usage(now, c.Counts(recordsOf(tx, c).get(subject), now))
+		u = c.Usage(recordsOf(tx, c).get(subject), now)
 		return nil
 	})
 	return u, err

@@ -19,7 +19,8 @@ type Ledger interface {
 	// state of every limit, and no grant id.
 	//
 	// The error is a quota.ErrUnavailable where nothing was debited, and a
-	// quota.ErrOutcomeUnknown where each ask may or may not have been. Where others of the
+	// quota.ErrOutcomeUnknown where each ask may or may not have been; a quota.ErrContended where
+	// others decided about the same subjects each time. Where others of the
 	// same call were decided, the error of an ask is its decision's Err.
 	DecideClients(ctx context.Context, c *Clients, asks []Ask) ([]quota.Decision, error)
 	// ClientUsage returns the state of every limit for one subject, and changes nothing.

@@ -41,7 +41,7 @@ func (l *ledger) ClientUsage(_ context.Context, c *clientlimit.Clients, subject 
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.clock.Now().UnixMilli()
-	return c.Usage(now, c.Counts(l.records[place(c, subject)], now)), nil
+	return c.Usage(l.records[place(c, subject)], now), nil
 }
 
 func (l *ledger) ResetClient(_ context.Context, c *clientlimit.Clients, subject clientlimit.Key) error {

@@ -33,16 +33,16 @@ func (c *Clients) read(text []byte, clockMs int64) record {
 	return readLog(c.Limits, text, clockMs)
 }
 
-// A Count is what a limit counts of one subject at an instant.
-type Count struct {
-	Used quota.Units
-	// NextMs is when units come back next, by the ledger's clock, and NextUnits how many
+// A count is what a limit counts of one subject at an instant.
+type count struct {
+	used quota.Units
+	// nextMs is when units come back next, by the ledger's clock, and nextUnits how many
 	// do; 0 where none are used.
-	NextMs    int64
-	NextUnits quota.Units
-	// FitsMs is when there is room for what is asked, if nothing else happens; 0 where there
+	nextMs    int64
+	nextUnits quota.Units
+	// fitsMs is when there is room for what is asked, if nothing else happens; 0 where there
 	// is now, or never is.
-	FitsMs int64
+	fitsMs int64
 }
 
 // Decide decides what a subject asks for that has a record, empty if it has none, when a
@@ -50,7 +50,7 @@ type Count struct {
 // nil where it is to stay as it is.
 func (c *Clients) Decide(text []byte, clockMs int64, units quota.Units) (after []byte, endsMs int64, d quota.Decision) {
 	r := c.read(text, clockMs)
-	d = c.Decision(units, clockMs, c.counts(r, units))
+	d = c.decision(units, clockMs, c.counts(r, units))
 	if d.Granted() {
 		r.debit(units)
 		d.Limits = c.states(c.counts(r, 0), 0)
@@ -61,26 +61,21 @@ func (c *Clients) Decide(text []byte, clockMs int64, units quota.Units) (after [
 	return after, endsMs, d
 }
 
-// Counts returns what every limit counts of a subject that has a record.
-func (c *Clients) Counts(text []byte, clockMs int64) []Count {
-	return c.counts(c.read(text, clockMs), 0)
-}
-
-func (c *Clients) counts(r record, units quota.Units) []Count {
-	counts := make([]Count, len(c.Limits))
+func (c *Clients) counts(r record, units quota.Units) []count {
+	counts := make([]count, len(c.Limits))
 	for i, limit := range c.Limits {
-		counts[i].Used = r.used(i)
-		counts[i].NextMs, counts[i].NextUnits = r.next(i)
-		if room := limit.Units - units; !limit.Observe && room >= 0 && counts[i].Used > room && units > 0 {
-			counts[i].FitsMs = r.falls(i, room)
+		counts[i].used = r.used(i)
+		counts[i].nextMs, counts[i].nextUnits = r.next(i)
+		if room := limit.Units - units; !limit.Observe && room >= 0 && counts[i].used > room && units > 0 {
+			counts[i].fitsMs = r.falls(i, room)
 		}
 	}
 	return counts
 }
 
-// Decision returns what is decided about units by what the limits count: after the grant
+// decision returns what is decided about units by what the limits count: after the grant
 // where there is room, as they are where there is none.
-func (c *Clients) Decision(units quota.Units, clockMs int64, counts []Count) quota.Decision {
+func (c *Clients) decision(units quota.Units, clockMs int64, counts []count) quota.Decision {
 	d := quota.Decision{Units: units, Now: timeOf(clockMs)}
 	for i, limit := range c.Limits {
 		if !limit.Observe && units > limit.Units {
@@ -89,7 +84,7 @@ func (c *Clients) Decision(units quota.Units, clockMs int64, counts []Count) quo
 			d.Hint = "waiting does not help: ask for less at once"
 			break
 		}
-		if at := counts[i].FitsMs; at > 0 && timeOf(at).After(d.RetryAt) {
+		if at := counts[i].fitsMs; at > 0 && timeOf(at).After(d.RetryAt) {
 			d.Reason, d.Limit, d.RetryAt = quota.LimitExceeded, limit.Name, timeOf(at)
 		}
 	}
@@ -104,17 +99,18 @@ func (c *Clients) Decision(units quota.Units, clockMs int64, counts []Count) quo
 	return d
 }
 
-// Usage returns what the limits count when a ledger's clock shows a time.
-func (c *Clients) Usage(clockMs int64, counts []Count) quota.Usage {
-	return quota.Usage{Now: timeOf(clockMs), Limits: c.states(counts, 0)}
+// Usage returns what the limits count of a subject that has a record, empty if it has none, when
+// a ledger's clock shows a time.
+func (c *Clients) Usage(text []byte, clockMs int64) quota.Usage {
+	return quota.Usage{Now: timeOf(clockMs), Limits: c.states(c.counts(c.read(text, clockMs), 0), 0)}
 }
 
-func (c *Clients) states(counts []Count, cost quota.Units) []quota.LimitState {
+func (c *Clients) states(counts []count, cost quota.Units) []quota.LimitState {
 	states := make([]quota.LimitState, len(c.Limits))
 	for i, limit := range c.Limits {
-		states[i] = quota.LimitState{Limit: limit, Used: counts[i].Used, Cost: cost, NextUnits: counts[i].NextUnits}
-		if counts[i].NextMs > 0 {
-			states[i].NextAt = timeOf(counts[i].NextMs)
+		states[i] = quota.LimitState{Limit: limit, Used: counts[i].used, Cost: cost, NextUnits: counts[i].nextUnits}
+		if counts[i].nextMs > 0 {
+			states[i].NextAt = timeOf(counts[i].nextMs)
 		}
 	}
 	return states

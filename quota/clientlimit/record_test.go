@@ -38,8 +38,8 @@ func debit(t *testing.T, c *Clients, record []byte, at time.Duration, units quot
 
 func used(c *Clients, record []byte, at time.Duration) []quota.Units {
 	var all []quota.Units
-	for _, count := range c.Counts(record, nine+at.Milliseconds()) {
-		all = append(all, count.Used)
+	for _, limit := range c.Usage(record, nine+at.Milliseconds()).Limits {
+		all = append(all, limit.Used)
 	}
 	return all
 }

@@ -194,7 +194,7 @@ func (s *snapshot) unknown(name string) quota.Decision {
 // settled counts what was decided about an ask, and grants what could not be where the
 // clients are open.
 func (g *group) settled(d quota.Decision, ask priced) quota.Decision {
-	away := errors.Is(d.Err, quota.ErrUnavailable) || errors.Is(d.Err, quota.ErrOutcomeUnknown)
+	away := (errors.Is(d.Err, quota.ErrUnavailable) || errors.Is(d.Err, quota.ErrOutcomeUnknown)) && !errors.Is(d.Err, quota.ErrContended)
 	switch {
 	case away && g.clients.OpenOnOutage:
 		g.granted.Add(1)

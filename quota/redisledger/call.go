@@ -2,10 +2,8 @@ package redisledger
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -66,11 +64,6 @@ func failure(sent bool, err error) error {
 		return fmt.Errorf("cannot reach redis: %w: %w", quota.ErrOutcomeUnknown, err)
 	}
 	return fmt.Errorf("cannot reach redis: %w: %w", quota.ErrUnavailable, err)
-}
-
-// unpacked reads the packed number at the front.
-func unpacked(text string) int64 {
-	return int64(math.Float64frombits(binary.LittleEndian.Uint64([]byte(text[:8]))))
 }
 
 var errReply = errors.New("cannot understand redis: a script answered in an unknown form")

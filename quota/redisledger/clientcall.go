@@ -2,9 +2,12 @@ package redisledger
 
 import (
 	"context"
+	"crypto/sha1"
+	"encoding/hex"
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -12,12 +15,56 @@ import (
 	"quotad/quota/clientlimit"
 )
 
-// A clientCall is the call of a script for one ask.
-type clientCall struct {
+// swapTime is how long after it was read a record may be replaced: what is granted counts from
+// when it was read.
+const swapTime = 100 * time.Millisecond
+
+// A clientTurn is what is asked for one subject, and how far that has come.
+type clientTurn struct {
+	key  string
+	asks []int // which of those that were asked together
+	over bool
+
+	isRead    bool // what follows is what was read, and what was decided upon it
+	record    []byte
+	clockMs   int64
+	decisions []quota.Decision
+	after     []byte
+	endsMs    int64
+
 	node  redis.UniversalClient
 	args  []any
 	reply *redis.Cmd
 	err   error
+}
+
+// turnsOf puts together what is asked for each subject, in its order.
+func (s *Store) turnsOf(c *clientlimit.Clients, asks []clientlimit.Ask) []*clientTurn {
+	var turns []*clientTurn
+	of := make(map[clientlimit.Key]*clientTurn, len(asks))
+	for i, ask := range asks {
+		t := of[ask.Subject]
+		if t == nil {
+			t = &clientTurn{key: s.clientKey(c, ask.Subject)}
+			of[ask.Subject], turns = t, append(turns, t)
+		}
+		t.asks = append(t.asks, i)
+	}
+	return turns
+}
+
+// decide decides upon the record as it was read.
+func (t *clientTurn) decide(c *clientlimit.Clients, asks []clientlimit.Ask) {
+	t.decisions, t.after = t.decisions[:0], nil
+	record := t.record
+	for _, i := range t.asks {
+		after, ends, d := c.Decide(record, t.clockMs, asks[i].Units)
+		if after != nil {
+			record, t.after, t.endsMs = after, after, ends
+		}
+		t.decisions = append(t.decisions, d)
+	}
+	t.over = t.after == nil
 }
 
 // once is a command that go-redis does not repeat either if a connection to a node of a
@@ -27,115 +74,75 @@ type once struct{ *redis.Cmd }
 // NoRetry implements redis.Cmder.
 func (once) NoRetry() bool { return true }
 
-func (s *Store) callClients(ctx context.Context, c *clientlimit.Clients, asks []clientlimit.Ask) []*clientCall {
-	script := s.clients.scripts[c.Algorithm]
-	calls := make([]*clientCall, len(asks))
-	for i, ask := range asks {
-		key := s.clientKey(c, ask.Subject)
-		calls[i] = &clientCall{args: append([]any{"evalsha", script.hash, 1, key, int64(ask.Units)}, clientArgs(c)...)}
-		calls[i].node, calls[i].err = s.clientNode(ctx, key)
+// callClients reads the records of the turns that are not over, or replaces those that were
+// read, all at once.
+func (s *Store) callClients(ctx context.Context, turns []*clientTurn) {
+	for _, t := range turns {
+		read, after, ends, until := "", []byte(nil), int64(0), int64(0)
+		if t.isRead {
+			hash := sha1.Sum(t.record)
+			read, after, ends, until = hex.EncodeToString(hash[:]), t.after, t.endsMs, t.clockMs+swapTime.Milliseconds()
+		}
+		t.args = []any{"evalsha", s.clients.swap.Hash(), 1, t.key, read, after, ends, until}
+		t.node, t.err = s.clientNode(ctx, t.key)
 	}
-	s.sendClients(ctx, calls)
-	var unloaded []*clientCall
-	for _, call := range calls {
-		if redis.HasErrorPrefix(call.err, "NOSCRIPT") {
-			call.args[0], call.args[1], call.err = "eval", script.text, nil
-			unloaded = append(unloaded, call)
+	s.sendClients(ctx, turns)
+	var unloaded []*clientTurn
+	for _, t := range turns {
+		if redis.HasErrorPrefix(t.err, "NOSCRIPT") {
+			t.args[0], t.args[1], t.err = "eval", s.clients.source, nil
+			unloaded = append(unloaded, t)
 		}
 	}
 	s.sendClients(ctx, unloaded)
-	return calls
-}
-
-// clientArgs says of each limit its window, and how much may be used in it.
-func clientArgs(c *clientlimit.Clients) []any {
-	args := make([]any, 0, 2*len(c.Limits))
-	for _, limit := range c.Limits {
-		budget := limit.Units
-		if limit.Observe {
-			budget = quota.MaxUnits
+	for _, t := range turns {
+		if t.err == nil {
+			t.err = t.take()
 		}
-		args = append(args, int64(limit.Window.Length.Seconds()), int64(budget))
+		if t.err != nil {
+			t.over = true
+		}
 	}
-	return args
 }
 
-// send sends the calls that have not failed.
-func (s *Store) sendClients(ctx context.Context, calls []*clientCall) {
+// sendClients sends the calls that have not failed.
+func (s *Store) sendClients(ctx context.Context, turns []*clientTurn) {
 	pipe := s.client.Pipeline()
-	for _, call := range calls {
-		if call.err == nil {
-			call.reply = redis.NewCmd(ctx, call.args...)
-			pipe.Process(ctx, once{call.reply})
+	for _, t := range turns {
+		if t.err == nil {
+			t.reply = redis.NewCmd(ctx, t.args...)
+			pipe.Process(ctx, once{t.reply})
 		}
 	}
 	if pipe.Len() == 0 {
 		return
 	}
 	pipe.Exec(ctx) // its error is that of a call
-	for _, call := range calls {
-		if call.err == nil {
-			if err := call.reply.Err(); err != nil {
-				s.noteNode(call.node, err)
-				call.err = failure(mayHaveRun(err), err)
+	for _, t := range turns {
+		if t.err == nil {
+			if err := t.reply.Err(); err != nil {
+				s.noteNode(t.node, err)
+				t.err = failure(t.isRead && mayHaveRun(err), err) // a read has changed nothing
 			}
 		}
 	}
 }
 
-// A clientResult is what a script answers.
-type clientResult struct {
-	clockMs int64
-	granted bool
-	record  []byte              // as it was; of the counter
-	counts  []clientlimit.Count // of the log
-}
-
-func (call *clientCall) result(c *clientlimit.Clients) (r clientResult, err error) {
-	if call.err != nil {
-		return r, call.err
-	}
-	text, err := call.reply.Text()
+// take takes in what the script has answered.
+func (t *clientTurn) take() (err error) {
+	text, err := t.reply.Text()
 	at := strings.IndexAny(text, "+-")
 	if err != nil || at < 0 {
-		return r, errClientReply
+		return errClientReply
 	}
-	if r.clockMs, err = strconv.ParseInt(text[:at], 10, 64); err != nil {
-		return r, errClientReply
+	if t.over = text[at] == '+'; t.over {
+		return nil
 	}
-	r.granted, text = text[at] == '+', text[at+1:]
-	if c.Algorithm == clientlimit.Counter {
-		r.record = []byte(text)
-		return r, nil
+	t.isRead, t.record = true, []byte(text[at+1:])
+	if t.clockMs, err = strconv.ParseInt(text[:at], 10, 64); err != nil {
+		return errClientReply
 	}
-	for ; len(text) >= 32; text = text[32:] {
-		r.counts = append(r.counts, clientlimit.Count{
-			Used:   quota.Units(unpacked(text)),
-			NextMs: unpacked(text[8:]), NextUnits: quota.Units(unpacked(text[16:])),
-			FitsMs: unpacked(text[24:]),
-		})
-	}
-	if len(r.counts) != len(c.Limits) || text != "" {
-		return r, errClientReply
-	}
-	return r, nil
-}
-
-// decision returns what the script decided.
-func (call *clientCall) decision(c *clientlimit.Clients, units quota.Units) (d quota.Decision, err error) {
-	r, err := call.result(c)
-	if err != nil {
-		return d, err
-	}
-	if c.Algorithm == clientlimit.Counter {
-		_, _, d = c.Decide(r.record, r.clockMs, units)
-	} else {
-		d = c.Decision(units, r.clockMs, r.counts)
-	}
-	if d.Granted() != r.granted {
-		return quota.Decision{}, errClientReply
-	}
-	return d, nil
+	return nil
 }
 
 var errClientReply = fmt.Errorf("%w: %w", quota.ErrOutcomeUnknown, errReply)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"quotad/lua"
 	"quotad/quota"
 	"quotad/quota/clientlimit"
 )
@@ -21,28 +20,46 @@ var _ clientlimit.Ledger = (*Store)(nil)
 // clients is what the ledger needs for the subjects of client limits. Their records are
 // a key each, so that in a Cluster they are spread over its nodes.
 type clients struct {
-	scripts map[clientlimit.Algorithm]clientScript
-	away    sync.Map // by node, a redis.UniversalClient: why it is asked nothing, an error
+	swap   *redis.Script // client_swap.lua; called without it: go-redis would have a pipeline repeat it
+	source string        // of swap
+	away   sync.Map      // by node, a redis.UniversalClient: why it is asked nothing, an error
 }
 
-// A clientScript is called without a redis.Script: go-redis would have a pipeline repeat it.
-type clientScript struct{ text, hash string }
-
-func newClientScripts(sources lua.Scripts) map[clientlimit.Algorithm]clientScript {
-	script := func(text string) clientScript { return clientScript{text: text, hash: redis.NewScript(text).Hash()} }
-	return map[clientlimit.Algorithm]clientScript{clientlimit.Counter: script(sources.ClientCounter), clientlimit.Log: script(sources.ClientLog)}
-}
-
-// DecideClients implements clientlimit.Ledger. Each ask is one call of a script, and all
-// are sent at once; in a Cluster, to each node its own. No call is repeated: nothing would
-// tell whether the first one was carried out. A node that did not answer is asked nothing
-// until it does, and its subjects' asks fail at once.
+// DecideClients implements clientlimit.Ledger: it reads the records, decides, and replaces each
+// that nobody else has replaced meanwhile; of the others it decides again. What is asked at once
+// is read at once and replaced at once; in a Cluster, on each node. No replacement is repeated
+// that was not answered: nothing would tell whether the first one was carried out. A node that did
+// not answer is asked nothing until it does, and its subjects' asks fail at once.
 func (s *Store) DecideClients(ctx context.Context, c *clientlimit.Clients, asks []clientlimit.Ask) ([]quota.Decision, error) {
+	turns := s.turnsOf(c, asks)
+	for open := turns; len(open) > 0; {
+		if err := ctx.Err(); err != nil {
+			for _, t := range open {
+				t.err = fmt.Errorf("%w: %w", quota.ErrContended, err)
+			}
+			break
+		}
+		s.callClients(ctx, open)
+		var again []*clientTurn
+		for _, t := range open {
+			if !t.over {
+				t.decide(c, asks)
+			}
+			if !t.over {
+				again = append(again, t)
+			}
+		}
+		open = again
+	}
 	decisions, decided := make([]quota.Decision, len(asks)), len(asks) == 0
-	for i, call := range s.callClients(ctx, c, asks) {
-		d, err := call.decision(c, asks[i].Units)
-		d.Err = err
-		decisions[i], decided = d, decided || err == nil
+	for _, t := range turns {
+		for n, i := range t.asks {
+			if t.err != nil {
+				decisions[i] = quota.Decision{Err: t.err}
+			} else {
+				decisions[i], decided = t.decisions[n], true
+			}
+		}
 	}
 	if !decided {
 		return nil, worst(decisions)
@@ -62,14 +79,11 @@ func worst(decisions []quota.Decision) error {
 
 // ClientUsage implements clientlimit.Ledger.
 func (s *Store) ClientUsage(ctx context.Context, c *clientlimit.Clients, subject clientlimit.Key) (quota.Usage, error) {
-	r, err := s.callClients(ctx, c, []clientlimit.Ask{{Subject: subject}})[0].result(c)
-	if err != nil {
-		return quota.Usage{}, unavailable(err)
+	t := s.turnsOf(c, []clientlimit.Ask{{Subject: subject}})[0]
+	if s.callClients(ctx, []*clientTurn{t}); t.err != nil {
+		return quota.Usage{}, unavailable(t.err)
 	}
-	if c.Algorithm == clientlimit.Counter {
-		r.counts = c.Counts(r.record, r.clockMs)
-	}
-	return c.Usage(r.clockMs, r.counts), nil
+	return c.Usage(t.record, t.clockMs), nil
 }
 
 // ResetClient implements clientlimit.Ledger.

@@ -40,7 +40,7 @@ func clusterClientsWithoutReply(t *testing.T, config Config) {
 	}
 }
 
-// A cutConn breaks when the reply to a script has come.
+// A cutConn breaks when the reply to a script has come that replaces a record.
 type cutConn struct {
 	net.Conn
 	cutting *atomic.Bool
@@ -48,7 +48,7 @@ type cutConn struct {
 }
 
 func (c *cutConn) Write(b []byte) (int, error) {
-	c.script = bytes.Contains(b, []byte("evalsha"))
+	c.script = bytes.Contains(b, []byte("evalsha")) && bytes.Count(b, []byte("$40\r\n")) > 1 // the script's hash, and the record's
 	return c.Conn.Write(b)
 }
 

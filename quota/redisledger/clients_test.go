@@ -1,13 +1,12 @@
 package redisledger
 
 import (
-	"bytes"
 	"context"
-	"encoding/binary"
-	"fmt"
-	"math/rand/v2"
-	"reflect"
+	"errors"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,7 +17,6 @@ import (
 	"quotad/quota/clientlimit"
 	"quotad/quota/ledgertest"
 	"quotad/quota/redisledger/redistest"
-	"quotad/quota/seedtest"
 )
 
 // clockOfClients is the key of the time behind the same prefix as a subject's.
@@ -85,17 +83,6 @@ func clientLedger(t *testing.T, addr string) *Store {
 	return openClients(t, addr, clientScripts(t, clockOfServer))
 }
 
-// pagedClientLedger is one that reads little of a log at once, and writes longer ones in place.
-func pagedClientLedger(t *testing.T, addr string) *Store {
-	t.Helper()
-	scripts := clientScripts(t, clockOfServer)
-	if !strings.Contains(scripts.ClientLog, "local PAGE = 4000") {
-		t.Fatal("the log is not read by pages of 4000 bytes")
-	}
-	scripts.ClientLog = strings.Replace(scripts.ClientLog, "local PAGE = 4000", "local PAGE = 130", 1)
-	return openClients(t, addr, scripts)
-}
-
 func openClients(t *testing.T, addr string, scripts lua.Scripts) *Store {
 	t.Helper()
 	l, err := openStore(Config{Addrs: []string{addr}}, scripts)
@@ -106,157 +93,70 @@ func openClients(t *testing.T, addr string, scripts lua.Scripts) *Store {
 	return patient(l)
 }
 
-// After the same history, Redis and clientlimit have the same record and have decided the
-// same, whatever the limits and their windows become, and wherever the clock steps.
-func TestClientRecordsAgree(t *testing.T) {
+// Two hosts ask for one subject all the time: together they are granted what its limit has, and
+// one that lost each time says so, and that nothing was debited.
+func TestHostsSwapOneRecord(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
-	whole, paged := clientLedger(t, server.Addr), pagedClientLedger(t, server.Addr)
-	testClientRecordsAgree(t, whole, "counter", clientlimit.Counter)
-	testClientRecordsAgree(t, whole, "log", clientlimit.Log)
-	testClientRecordsAgree(t, paged, "log-in-place", clientlimit.Log)
-}
-
-func testClientRecordsAgree(t *testing.T, l *Store, name string, algorithm clientlimit.Algorithm) {
-	t.Run(name, func(t *testing.T) {
-		const lives = 4
-		seed := seedtest.Seed(t, 1)
-		for n := range lives {
-			h := clientHistory{
-				t: t, ledger: l, redis: l.client, rand: rand.New(rand.NewPCG(seed, uint64(n))),
-				clients: &clientlimit.Clients{Name: fmt.Sprint(name, n), Algorithm: algorithm},
-				clockMs: 1_800_000_000_000, subject: clientlimit.Key("=alice"),
+	addr := redistest.Start(t).Addr
+	c := &clientlimit.Clients{Name: "public", Limits: []quota.Limit{{Name: "daily", Units: 300, Window: quota.Sliding(24 * time.Hour)}}}
+	for _, algorithm := range []clientlimit.Algorithm{clientlimit.Log, clientlimit.Counter} {
+		c.Algorithm = algorithm
+		var granted, contended atomic.Int64
+		var hosts sync.WaitGroup
+		for range 4 {
+			l, err := OpenStore(Config{Addrs: []string{addr}})
+			if err != nil {
+				t.Fatal(err)
 			}
-			h.limit()
-			for range 250 {
-				h.step()
-			}
+			defer l.Close()
+			patient(l)
+			hosts.Go(func() {
+				for range 150 {
+					decisions, err := l.DecideClients(t.Context(), c, []clientlimit.Ask{{Subject: "=alice", Units: 1}})
+					switch {
+					case errors.Is(err, quota.ErrContended):
+						contended.Add(1)
+					case err != nil:
+						t.Error(err)
+					case decisions[0].Granted():
+						granted.Add(1)
+					}
+				}
+			})
 		}
-	})
+		hosts.Wait()
+		if granted.Load() != 300 {
+			t.Errorf("%s: %d units of 300 were granted, and %d asks lost each time", algorithm, granted.Load(), contended.Load())
+		}
+	}
+	l := openClients(t, addr, clientScripts(t, clockOfServer))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := l.DecideClients(ctx, c, []clientlimit.Ask{{Subject: "=alice", Units: 1}}); !errors.Is(err, quota.ErrContended) || errors.Is(err, quota.ErrOutcomeUnknown) {
+		t.Errorf("got %v", err)
+	}
 }
 
-// A limit that only observes goes beyond its units: it forgets its oldest grants when it has
-// as many as a limit of a log may have units.
-func TestClientRecordsAgreeOnLongLogs(t *testing.T) {
+// What is asked for one subject at once is decided in its order, and replaced once.
+func TestOneSubjectAsksTwiceAtOnce(t *testing.T) {
 	t.Parallel()
 	l := clientLedger(t, redistest.Start(t).Addr)
-	const most, beginMs = 100_000, int64(1_800_000_000_000)
-	for _, entries := range []int{most - 1, most} {
-		h := clientHistory{
-			t: t, ledger: l, redis: l.client, subject: "=alice",
-			clients: &clientlimit.Clients{Name: fmt.Sprint(entries), Algorithm: clientlimit.Log, Limits: []quota.Limit{
-				{Name: "second", Units: 2, Window: quota.Sliding(time.Second)},
-				{Name: "daily", Units: 5, Window: quota.Sliding(24 * time.Hour), Observe: true},
-			}},
-		}
-		h.record = clientLog(beginMs, entries, [3]int{1, entries, 0}, [3]int{86400, 0, entries})
-		h.clockMs = beginMs + int64(entries)
-		if err := h.redis.Set(t.Context(), l.clientKey(h.clients, h.subject), h.record, 0).Err(); err != nil {
-			t.Fatal(err)
-		}
-		h.clockMs += 5000
-		for range 3 { // the third is denied
-			h.ask(1)
-			h.clockMs++
-		}
-		if got := h.clients.Counts(h.record, h.clockMs)[1].Used; got != most {
-			t.Errorf("%d grants are observed of %d and 2, want %d", got, entries, most)
-		}
+	if err := l.client.Set(t.Context(), "clock", 1_800_000_000_000, 0).Err(); err != nil {
+		t.Fatal(err)
 	}
-}
-
-// clientLog is a record with a grant of one unit in each ms from a time on, and of each limit
-// its window in s, which grant is the first that counts, and the units that do.
-func clientLog(beginMs int64, grants int, limits ...[3]int) []byte {
-	little, record := binary.LittleEndian, []byte{byte(len(limits))}
-	for _, limit := range limits {
-		record = little.AppendUint32(little.AppendUint32(record, uint32(limit[0])), uint32(limit[1]))
-		record = little.AppendUint64(record, uint64(limit[2]))
-	}
-	for ms := beginMs; ms < beginMs+int64(grants); ms++ {
-		record = little.AppendUint16(little.AppendUint32(record, uint32(ms&0xffffffff)), uint16(ms>>32))
-		record = little.AppendUint32(record, 1)
-	}
-	return record
-}
-
-// A clientHistory is what one subject asks a ledger, and what clientlimit computes.
-type clientHistory struct {
-	t       *testing.T
-	ledger  *Store
-	redis   redis.UniversalClient
-	rand    *rand.Rand
-	clients *clientlimit.Clients
-	subject clientlimit.Key
-	clockMs int64
-	record  []byte
-}
-
-// limit draws limits.
-func (h *clientHistory) limit() {
-	h.clients.Limits = nil
-	windows := []time.Duration{time.Second, 2 * time.Second, 7 * time.Second, time.Minute, time.Hour, 24 * time.Hour, 366 * 24 * time.Hour}
-	h.rand.Shuffle(len(windows), func(i, j int) { windows[i], windows[j] = windows[j], windows[i] })
-	for i := range 1 + h.rand.IntN(3) {
-		units := 1 + quota.Units(h.rand.Int64N(1<<(1+h.rand.IntN(16))))
-		limit := quota.Limit{Name: fmt.Sprint("limit-", i), Units: units, Window: quota.Sliding(windows[i]), Observe: h.rand.IntN(4) == 0}
-		h.clients.Limits = append(h.clients.Limits, limit)
-	}
-	if wrong := h.clients.Validate(); wrong != nil {
-		h.t.Fatal(wrong[0])
-	}
-}
-
-func (h *clientHistory) step() {
-	h.t.Helper()
-	switch h.rand.IntN(40) {
-	case 0:
-		h.limit()
-	case 1, 2:
-		h.clockMs -= h.rand.Int64N(10_000)
-	case 3:
-		h.clockMs += h.rand.Int64N(3_000_000)
-	default:
-		h.clockMs += h.rand.Int64N(1 << h.rand.IntN(12)) // often nothing
-	}
-	units := 1 + quota.Units(h.rand.Int64N(1<<h.rand.IntN(10)))
-	if h.rand.IntN(50) == 0 {
-		units = 1 << 32
-	}
-	h.ask(units)
-}
-
-// ask asks for units, and compares the answers and the record.
-func (h *clientHistory) ask(units quota.Units) {
-	h.t.Helper()
-	ctx := h.t.Context()
-	if err := h.redis.Set(ctx, "clock", h.clockMs, 0).Err(); err != nil {
-		h.t.Fatal(err)
-	}
-	usage, err := h.ledger.ClientUsage(ctx, h.clients, h.subject)
+	c := &clientlimit.Clients{Name: "public", Algorithm: clientlimit.Log, Limits: []quota.Limit{{Name: "daily", Units: 5, Window: quota.Sliding(24 * time.Hour)}}}
+	decisions, err := l.DecideClients(t.Context(), c, []clientlimit.Ask{{Subject: "=alice", Units: 3}, {Subject: "=bob", Units: 5}, {Subject: "=alice", Units: 3}, {Subject: "=alice", Units: 2}})
 	if err != nil {
-		h.t.Fatal(err)
+		t.Fatal(err)
 	}
-	if want := h.clients.Usage(h.clockMs, h.clients.Counts(h.record, h.clockMs)); !reflect.DeepEqual(usage, want) {
-		h.t.Fatalf("usage of %v at %d with the record %x:\ngot  %+v\nwant %+v", h.clients.Limits, h.clockMs, h.record, usage, want)
+	var got []bool
+	for _, d := range decisions {
+		got = append(got, d.Granted())
 	}
-	decisions, err := h.ledger.DecideClients(ctx, h.clients, []clientlimit.Ask{{Subject: h.subject, Units: units}})
-	if err != nil {
-		h.t.Fatal(err)
+	if want := []bool{true, true, false, true}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
-	before := h.record
-	after, _, want := h.clients.Decide(before, h.clockMs, units)
-	if after != nil {
-		h.record = after
-	}
-	if !reflect.DeepEqual(decisions[0], want) {
-		h.t.Fatalf("%d units of %v at %d with the record %x:\ngot  %+v\nwant %+v", units, h.clients.Limits, h.clockMs, before, decisions[0], want)
-	}
-	got, err := h.redis.Get(ctx, h.ledger.clientKey(h.clients, h.subject)).Bytes()
-	if err != nil && err != redis.Nil {
-		h.t.Fatal(err)
-	}
-	if !bytes.Equal(got, h.record) {
-		h.t.Fatalf("%d units of %v at %d with the record %x:\ngot  %x\nwant %x", units, h.clients.Limits, h.clockMs, before, got, h.record)
+	if u, err := l.ClientUsage(t.Context(), c, "=alice"); err != nil || u.Limits[0].Used != 5 {
+		t.Errorf("got %+v, %v, want five units used", u, err)
 	}
 }

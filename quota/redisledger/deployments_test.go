@@ -192,14 +192,6 @@ func useClients(ctx context.Context, l *Store) error {
 			return fmt.Errorf("%d units are used after a reset", used)
 		}
 	}
-	c := &clientlimit.Clients{Name: "public", Algorithm: clientlimit.Log, Limits: []quota.Limit{{Name: "hourly", Units: 1000, Window: quota.Sliding(time.Hour)}}}
-	long := clientlimit.Ask{Subject: "=long", Units: 1}
-	if err := l.client.Set(ctx, l.clientKey(c, long.Subject), clientLog(time.Now().UnixMilli(), 500, [3]int{3600, 0, 500}), time.Hour).Err(); err != nil {
-		return err
-	}
-	if _, err := l.DecideClients(ctx, c, []clientlimit.Ask{long}); err != nil {
-		return err
-	}
 	_, err := l.ClientSecret(ctx)
 	return err
 }

@@ -10,7 +10,7 @@ import (
 
 // leastRights is all that a Redis user of quotad needs, as ACL SETUSER takes it:
 // the keys below the prefix, and these commands of the scripts' and of the client.
-const leastRights = "~quotad:* +ping +eval +evalsha +time +get +getrange +set +setrange +strlen +del +pexpire +xadd +xrange +xrevrange +xtrim"
+const leastRights = "~quotad:* +ping +eval +evalsha +time +get +set +del +pexpire +xadd +xrange +xrevrange +xtrim"
 
 // What it needs beside in a Cluster, and in a database other than 0.
 const (

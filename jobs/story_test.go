@@ -54,7 +54,7 @@ func TestDoubledLines(t *testing.T) {
 	for i, one := range lines() {
 		twice = append(twice, one, lines()[i])
 	}
-	for name, list := range map[string][]record{"one after the other": twice, "all over again": append(lines(), lines()[5:]...)} {
+	for name, list := range map[string][]record{"one after the other": twice, "the end of them again": append(lines(), lines()[8:]...)} {
 		got := tell(list...)
 		for _, s := range []*story{once, got} {
 			s.Turn, s.Paused, s.Seen, s.Heard = quota.ID{}, quota.ID{}, quota.ID{}, quota.ID{}

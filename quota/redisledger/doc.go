@@ -18,12 +18,12 @@
 //
 // # Client limits
 //
-// What a subject of client limits has used is a record of its own, a string that one call of
-// client_log.lua or client_counter.lua reads, decides upon and writes; package clientlimit
-// says what it holds. No host has a copy of it: a lost record is a fresh budget. DecideClients
-// sends the calls of a batch at once. After a call that was not answered its node is pinged until
-// it answers. Until then it is asked nothing: asks fail at once, and clientlimit decides them by
-// policy.
+// What a subject of client limits has used is a record of its own, a string: package clientlimit
+// says what it holds, and decides upon it. DecideClients reads those of a batch at once and, by
+// client_swap.lua, replaces at once those that still are as they were read; of the others it
+// decides again. No host has a copy of a record: a lost one is a fresh budget. After a call that
+// was not answered its node is pinged until it answers. Until then it is asked nothing: asks fail
+// at once, and clientlimit decides them by policy.
 //
 // # Locks
 //

@@ -115,7 +115,8 @@ func (w *world) answered(h *simHost, host slidinglog.HostID, ask quota.Ask, d qu
 		} else {
 			w.counts.grants++
 		}
-		w.oracle.tell(told{id: id, key: ask.Key(), units: d.Units, by: h, host: host, at: w.now, outage: d.Outage}, d.Replayed)
+		outage := d.Outage && id.Seq >= 1<<62 // not one of the log that was asked for again
+		w.oracle.tell(told{id: id, key: ask.Key(), units: d.Units, by: h, host: host, at: w.now, outage: outage}, d.Replayed)
 	}
 	w.say("%s: %s %d %q: %s%v %s replayed=%v outage=%v %v", h.name, ask.Operation, ask.Count, ask.RequestID, d.Reason, d.Err, d.GrantID, d.Replayed, d.Outage, d.Units)
 }

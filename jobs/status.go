@@ -94,11 +94,20 @@ func (r *Runner) RunOf(id string) (Run, error) {
 // ctx ends. Of a run on another host it hears within a second.
 func (r *Runner) AwaitRun(ctx context.Context, id string, ended int) (Run, error) {
 	const elsewhere = time.Second
-	for {
-		news := r.newsOf(id)
-		run, err := r.RunOf(id)
-		if err != nil || run.State != RunRunning || run.over() > ended || ctx.Err() != nil {
+	const gather = 100 * time.Millisecond // passes that end at nearly the same time are told at once
+	for gathered := false; ; {
+		run, news, here := r.runHere(id)
+		var err error
+		if !here {
+			run, err = r.RunOf(id)
+		}
+		if err != nil || run.State != RunRunning || run.over() > ended && gathered || ctx.Err() != nil {
 			return run, err
+		}
+		if run.over() > ended {
+			gathered = true
+			sleep(ctx, gather)
+			continue
 		}
 		wait, cancel := ctx, func() {}
 		if news == nil {
@@ -122,17 +131,20 @@ func (r *Run) over() (n int) {
 	return n
 }
 
-// newsOf returns what is closed when a pass of a run is over, or the run; nil if it is not under
-// way here.
-func (r *Runner) newsOf(id string) <-chan struct{} {
+// runHere returns a run that is under way on this host, and what is closed when a pass of it is
+// over, or the run.
+func (r *Runner) runHere(id string) (run Run, news <-chan struct{}, here bool) {
 	for _, e := range r.underWay() {
-		if e.id == id {
-			e.state.mu.Lock()
-			defer e.state.mu.Unlock()
-			return e.news
+		if e.id != id {
+			continue
 		}
+		e.state.mu.Lock()
+		defer e.state.mu.Unlock()
+		run = e.state.own.clone()
+		e.show(&run)
+		return run, e.news, true
 	}
-	return nil
+	return Run{}, nil, false
 }
 
 // runs returns every run of the job that is known, once each.

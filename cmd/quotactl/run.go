@@ -86,10 +86,10 @@ func (c *cli) awaitRun(ctx context.Context, run jobs.Run) error {
 	if err := inform(begunTable(run, c.view())); err != nil {
 		return err
 	}
-	told := 0
+	told, client := 0, c.operator()
 	for {
 		var err error
-		if run, err = c.operator().Await(ctx, run.ID, told); err != nil {
+		if run, err = client.Await(ctx, run.ID, told); err != nil {
 			if ctx.Err() != nil {
 				return &failure{code: exitError, err: ctx.Err(), hint: "the run goes on: quotactl stop " + run.ID + " ends it"}
 			}

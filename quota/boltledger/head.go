@@ -65,6 +65,8 @@ func checkHead(tx *bbolt.Tx) error {
 	switch {
 	case err != nil:
 		return err
+	case written == nil:
+		return errors.New("its version is missing") // every version has one
 	case string(written) != version:
 		return errVersion
 	case head.Bucket(credentialsBucket) == nil || head.Get(idKey) == nil:

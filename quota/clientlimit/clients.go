@@ -20,6 +20,8 @@ type Clients struct {
 	// Operations says what one call costs, in every limit, from 1 to MaxUnits. An operation
 	// that is not listed is refused; a call that names none costs 1.
 	Operations map[string]quota.Units
+	// Plain has subjects kept as they are; otherwise, who reads the ledger learns none.
+	Plain bool
 	// OpenOnOutage has calls granted, and not counted, while the ledger cannot decide.
 	OpenOnOutage bool
 }

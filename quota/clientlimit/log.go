@@ -25,6 +25,8 @@ type logRecord struct {
 	kept    int
 	granted bool
 	newest  quota.Units // at now
+
+	outlives bool // the windows that it names: it would go with them
 }
 
 type logWindow struct {
@@ -55,6 +57,7 @@ func readLog(limits []quota.Limit, text []byte, clockMs int64) *logRecord {
 		r.windows[i] = w
 	}
 	if !ok {
+		r.outlives = r.kept > 0 && longestOf(head) < r.longest()
 		r.recount()
 	}
 	for i := range r.windows {
@@ -139,7 +142,23 @@ func (r *logRecord) falls(i int, to quota.Units) (ms int64) {
 	return ms
 }
 
-func (r *logRecord) carried() bool { return false }
+func (r *logRecord) carried() bool { return r.outlives }
+
+// longest is the longest window, in ms.
+func (r *logRecord) longest() (ms int64) {
+	for _, w := range r.windows {
+		ms = max(ms, w.length)
+	}
+	return ms
+}
+
+// longestOf is the longest window that a record names.
+func longestOf(head []byte) (ms int64) {
+	for ; len(head) >= logHeadSize; head = head[logHeadSize:] {
+		ms = max(ms, int64(binary.LittleEndian.Uint32(head))*1000)
+	}
+	return ms
+}
 
 func (r *logRecord) debit(units quota.Units) {
 	r.bound()
@@ -184,17 +203,15 @@ func (r *logRecord) oldest() int {
 
 func (r *logRecord) encode() (text []byte, endsMs int64) {
 	gone := r.oldest()
-	if 2*gone <= r.len() {
+	if 2*gone <= r.len() || !r.granted { // a denial forgets nothing that another host may count
 		gone = 0
 	}
 	text = make([]byte, 0, 1+logHeadSize*len(r.windows)+logEntrySize*(r.len()-gone))
 	text = append(text, byte(len(r.windows)))
-	longest := int64(0)
 	for _, w := range r.windows {
 		text = binary.LittleEndian.AppendUint32(text, uint32(w.length/1000))
 		text = binary.LittleEndian.AppendUint32(text, uint32(w.first-gone))
 		text = binary.LittleEndian.AppendUint64(text, uint64(w.units))
-		longest = max(longest, w.length)
 	}
 	text = append(text, r.entries[logEntrySize*gone:logEntrySize*r.kept]...)
 	if r.granted {
@@ -202,5 +219,5 @@ func (r *logRecord) encode() (text []byte, endsMs int64) {
 		text = binary.LittleEndian.AppendUint16(text, uint16(r.now>>32))
 		text = binary.LittleEndian.AppendUint32(text, uint32(r.newest))
 	}
-	return text, r.now + longest
+	return text, r.now + r.longest()
 }

@@ -17,8 +17,8 @@ type record interface {
 	next(i int) (ms int64, units quota.Units)
 	// falls returns when limit i counts at most that much, which is less than now.
 	falls(i int, to quota.Units) (ms int64)
-	// carried tells that what was read was counted in other windows, and cannot be carried
-	// over again at another time.
+	// carried tells that what was read was counted in other windows: it would be forgotten with
+	// them, or could not be carried over again at another time.
 	carried() bool
 	debit(units quota.Units)
 	// encode returns the record as it is kept, and when nothing in it counts any more.

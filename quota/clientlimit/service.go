@@ -220,7 +220,7 @@ func (s *snapshot) decide(ctx context.Context, g *group, requests [][]priced) ([
 	var asks []Ask
 	for _, request := range requests {
 		for _, one := range request {
-			asks = append(asks, Ask{Subject: KeyOf(secret, one.subject), Units: one.units})
+			asks = append(asks, Ask{Subject: KeyOf(secret, one.subject, g.clients.Plain), Units: one.units})
 		}
 	}
 	decisions, err := s.ledger.DecideClients(ctx, g.clients, asks)
@@ -288,5 +288,5 @@ func (s *Service) about(ctx context.Context, name, subject string, do func(conte
 	if err != nil {
 		return quota.Decision{}, err
 	}
-	return quota.Decision{}, do(ctx, now.ledger, g.clients, KeyOf(secret, subject))
+	return quota.Decision{}, do(ctx, now.ledger, g.clients, KeyOf(secret, subject, g.clients.Plain))
 }

@@ -17,7 +17,7 @@ import (
 )
 
 var public = &clientlimit.Clients{
-	Name: "public", Algorithm: clientlimit.Log, OpenOnOutage: true,
+	Name: "public", Algorithm: clientlimit.Log, Plain: true, OpenOnOutage: true,
 	Limits:     []quota.Limit{{Name: "default", Units: 3, Window: quota.Sliding(time.Minute)}},
 	Operations: map[string]quota.Units{"search": 2},
 }

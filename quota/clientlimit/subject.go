@@ -21,17 +21,17 @@ const maxPlain = 64
 // hashSize bytes tell 2^64 subjects apart.
 const hashSize = 16
 
-// KeyOf returns the key of a subject of any bytes and length. Addresses, networks
-// ("2001:db8::/64") and what is longer than 64 bytes are kept as a keyed hash: who reads
-// the ledger learns no address. The same address in another notation has the same key.
-func KeyOf(secret []byte, subject string) Key {
+// KeyOf returns the key of a subject of any bytes and length: a keyed hash, so that who reads the
+// ledger learns no subject. A plain one is kept as it is, unless it is an address or a network
+// ("2001:db8::/64"), or longer than 64 bytes. The same address in another notation has the same key.
+func KeyOf(secret []byte, subject string, plain bool) Key {
 	if address, err := netip.ParseAddr(subject); err == nil {
 		return hashed(secret, "a", address.Unmap().String())
 	}
 	if network, err := netip.ParsePrefix(subject); err == nil {
 		return hashed(secret, "n", network.Masked().String())
 	}
-	if len(subject) > maxPlain {
+	if !plain || len(subject) > maxPlain {
 		return hashed(secret, "s", subject)
 	}
 	return Key("=" + subject)

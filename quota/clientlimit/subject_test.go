@@ -14,7 +14,7 @@ func TestKeyOf(t *testing.T) {
 		{"a network by any of its addresses", "2001:db8:0:1::/64", "2001:db8:0:1::5/64"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			if KeyOf(secret, row.one) != KeyOf(secret, row.two) {
+			if KeyOf(secret, row.one, true) != KeyOf(secret, row.two, false) {
 				t.Errorf("%q and %q have different keys", row.one, row.two)
 			}
 		})
@@ -22,8 +22,8 @@ func TestKeyOf(t *testing.T) {
 	seen := map[Key]string{}
 	long := strings.Repeat("x", maxPlain)
 	for _, subject := range []string{"", "=", "#", "alice", "Alice", "\xff\x00", "192.0.2.1", "192.0.2.2", "192.0.2.1/32", "2001:db8::/64", "2001:db8::",
-		long, long + "x", long + "y", strings.Repeat("y", 1<<20), string(KeyOf(secret, "192.0.2.1"))} {
-		key := KeyOf(secret, subject)
+		long, long + "x", long + "y", strings.Repeat("y", 1<<20), string(KeyOf(secret, "192.0.2.1", true))} {
+		key := KeyOf(secret, subject, true)
 		if with, twice := seen[key]; twice {
 			t.Errorf("%.20q and %.20q have one key", subject, with)
 		}
@@ -32,9 +32,12 @@ func TestKeyOf(t *testing.T) {
 			t.Errorf("the key of %.20q has %d bytes", subject, len(key))
 		}
 		if hides := len(subject) > maxPlain || strings.HasPrefix(subject, "192.") || strings.HasPrefix(subject, "2001:"); hides {
-			if key[0] != '#' || KeyOf(other, subject) == key {
+			if key[0] != '#' || KeyOf(other, subject, true) == key {
 				t.Errorf("%.20q is not hashed with the secret: %q", subject, key)
 			}
+		}
+		if hidden := KeyOf(secret, subject, false); hidden[0] != '#' || KeyOf(other, subject, false) == hidden {
+			t.Errorf("%.20q stands as %q where subjects are hidden", subject, hidden)
 		}
 	}
 }

@@ -207,10 +207,10 @@ func clientKeys(h *clientHistory) {
 	subjects := []string{"", " ", "a", "A", "a:b", "a:b:", "{a}", "{}", "\x00", "\x00\x00", "\xff\xfe", "\r\n", "*", "ä", "192.0.2.1", "2001:db8::/64",
 		strings.Repeat("x", 64), strings.Repeat("x", 65), strings.Repeat("\xff", 1<<20)}
 	for i, subject := range subjects {
-		h.granted(clientlimit.KeyOf(secret, subject), quota.Units(1+i%6), quota.Units(5-i%6))
+		h.granted(clientlimit.KeyOf(secret, subject, true), quota.Units(1+i%6), quota.Units(5-i%6))
 	}
 	for i, subject := range subjects {
-		h.used(clientlimit.KeyOf(secret, subject), quota.Units(1+i%6))
+		h.used(clientlimit.KeyOf(secret, subject, true), quota.Units(1+i%6))
 	}
 }
 

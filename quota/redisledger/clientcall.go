@@ -15,8 +15,7 @@ import (
 	"quotad/quota/clientlimit"
 )
 
-// swapTime is how long after it was read a record may be replaced: what is granted counts from
-// when it was read.
+// swapTime is the patience of clients.
 const swapTime = 100 * time.Millisecond
 
 // A clientTurn is what is asked for one subject, and how far that has come.
@@ -81,7 +80,7 @@ func (s *Store) callClients(ctx context.Context, turns []*clientTurn) {
 		read, after, ends, until := "", []byte(nil), int64(0), int64(0)
 		if t.isRead {
 			hash := sha1.Sum(t.record)
-			read, after, ends, until = hex.EncodeToString(hash[:]), t.after, t.endsMs, t.clockMs+swapTime.Milliseconds()
+			read, after, ends, until = hex.EncodeToString(hash[:]), t.after, t.endsMs, t.clockMs+s.clients.patience.Milliseconds()
 		}
 		t.args = []any{"evalsha", s.clients.swap.Hash(), 1, t.key, read, after, ends, until}
 		t.node, t.err = s.clientNode(ctx, t.key)

@@ -22,7 +22,10 @@ var _ clientlimit.Ledger = (*Store)(nil)
 type clients struct {
 	swap   *redis.Script // client_swap.lua; called without it: go-redis would have a pipeline repeat it
 	source string        // of swap
-	away   sync.Map      // by node, a redis.UniversalClient: why it is asked nothing, an error
+	// patience is how long after it was read a record may be replaced: what is granted counts
+	// from when it was read.
+	patience time.Duration
+	away     sync.Map // by node, a redis.UniversalClient: why it is asked nothing, an error
 }
 
 // DecideClients implements clientlimit.Ledger: it reads the records, decides, and replaces each

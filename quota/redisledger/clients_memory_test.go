@@ -39,7 +39,7 @@ func TestMemoryPerSubject(t *testing.T) {
 	asks := make([]clientlimit.Ask, 0, 500)
 	for i := range n {
 		address := fmt.Sprintf("10.%d.%d.%d", i>>16&255, i>>8&255, i&255)
-		asks = append(asks, clientlimit.Ask{Subject: clientlimit.KeyOf(secret, address), Units: 1})
+		asks = append(asks, clientlimit.Ask{Subject: clientlimit.KeyOf(secret, address, false), Units: 1})
 		if len(asks) < cap(asks) && i < n-1 {
 			continue
 		}

@@ -32,6 +32,7 @@ func clientScripts(t testing.TB, clock string) lua.Scripts {
 
 // patient has calls wait for their answers, on a busy machine too.
 func patient(l *Store) *Store {
+	l.clients.patience = hanging
 	switch client := l.client.(type) {
 	case *redis.Client:
 		client.Options().ReadTimeout, client.Options().WriteTimeout = hanging, hanging
@@ -158,5 +159,27 @@ func TestOneSubjectAsksTwiceAtOnce(t *testing.T) {
 	}
 	if u, err := l.ClientUsage(t.Context(), c, "=alice"); err != nil || u.Limits[0].Used != 5 {
 		t.Errorf("got %+v, %v, want five units used", u, err)
+	}
+}
+
+// A window that is made longer keeps what is there, though nothing but denials follow: a record
+// does not go with the shorter window.
+func TestALongerWindowKeepsTheRecord(t *testing.T) {
+	t.Parallel()
+	l := openClients(t, redistest.Start(t).Addr, lua.All())
+	for _, algorithm := range algorithms {
+		of := func(window time.Duration) *clientlimit.Clients {
+			return &clientlimit.Clients{Name: "public", Algorithm: algorithm, Limits: []quota.Limit{{Name: "default", Units: 5, Window: quota.Sliding(window)}}}
+		}
+		asks := []clientlimit.Ask{{Subject: "=alice", Units: 5}}
+		if d, err := l.DecideClients(t.Context(), of(time.Minute), asks); err != nil || !d[0].Granted() {
+			t.Fatalf("%s: got %+v, %v", algorithm, d, err)
+		}
+		if d, err := l.DecideClients(t.Context(), of(time.Hour), asks); err != nil || !d[0].Denied() {
+			t.Fatalf("%s: got %+v, %v, want what was granted to count in the longer window, too", algorithm, d, err)
+		}
+		if left := l.client.PTTL(t.Context(), l.clientKey(of(time.Hour), "=alice")).Val(); left < 50*time.Minute {
+			t.Errorf("%s: the record goes in %v", algorithm, left)
+		}
 	}
 }

@@ -68,7 +68,7 @@ func openStore(config Config, sources lua.Scripts) (*Store, error) {
 	}
 	s := &Store{
 		client: client, script: redis.NewScript(sources.Append), source: sources.Append,
-		clients: clients{swap: redis.NewScript(sources.ClientSwap), source: sources.ClientSwap},
+		clients: clients{swap: redis.NewScript(sources.ClientSwap), source: sources.ClientSwap, patience: swapTime},
 		prefix:  config.KeyPrefix, name: config.name(),
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())

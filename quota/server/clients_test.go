@@ -32,7 +32,7 @@ func clientsServed(t *testing.T, edit func(*server.Config)) *clientScene {
 	s := &clientScene{ledger: &ledgertest.ClientOutage{Ledger: ledgertest.NewClientModel(clock.Now)}}
 	s.service = clientlimit.NewService(time.Second, func(clientlimit.Event) {})
 	if err := s.service.SetClients(s.ledger, []*clientlimit.Clients{
-		{Name: "public", Algorithm: clientlimit.Log, OpenOnOutage: true, Operations: map[string]quota.Units{"search": 2}, Limits: []quota.Limit{
+		{Name: "public", Algorithm: clientlimit.Log, Plain: true, OpenOnOutage: true, Operations: map[string]quota.Units{"search": 2}, Limits: []quota.Limit{
 			{Name: "minute", Units: 3, Window: quota.Sliding(time.Minute)},
 			{Name: "hour", Units: 5, Window: quota.Sliding(time.Hour)},
 			{Name: "watched", Units: 2, Window: quota.Sliding(2 * time.Hour), Observe: true},

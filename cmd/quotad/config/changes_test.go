@@ -64,6 +64,7 @@ var everyKey = []struct{ key, was, is string }{
 	{"clients.a.window", `"1m"`, `"2m"`},
 	{"clients.a.enforce", `true`, `false`},
 	{"clients.a.algorithm", `"log"`, `"counter"`},
+	{"clients.a.subjects", `"digest"`, `"plain"`},
 	{"clients.a.operations.search", `10`, `5`},
 	{"clients.a.on_outage", `"open"`, `"closed"`},
 	{"clients.b.limits.minute.units", `60`, `30`},

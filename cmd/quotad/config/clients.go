@@ -39,7 +39,7 @@ func (t *fileTable) clients() (all []*clientlimit.Clients) {
 
 func (t *clientsTable) clients(name string) *clientlimit.Clients {
 	c := &clientlimit.Clients{
-		Name: name, Algorithm: clientlimit.Algorithm(t.Algorithm), Operations: t.Operations, OpenOnOutage: t.OnOutage == "open",
+		Name: name, Algorithm: clientlimit.Algorithm(t.Algorithm), Operations: t.Operations, Plain: t.Subjects == "plain", OpenOnOutage: t.OnOutage == "open",
 	}
 	if !t.has("limits") {
 		t.require("units", "60")

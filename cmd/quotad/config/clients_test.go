@@ -68,7 +68,7 @@ func TestBadClients(t *testing.T) {
 		{"a window of a fraction", "[clients.public]\nunits = 60\nwindow = \"1500ms\"", `3: clients.public.window: must be a trailing time of whole seconds, from 1s to 8784h0m0s: 1.5s`},
 		{"a long log", "[clients.public]\nunits = 1_000_000\nwindow = \"1d\"", `2: clients.public.units: must be at most 100,000 with the algorithm log, which keeps each grant: 1000000; the algorithm counter takes more`},
 		{"an algorithm", "[clients.public]\nunits = 60\nwindow = \"1m\"\nalgorithm = \"bucket\"", `4: clients.public.algorithm: must be one of "log", "counter", not "bucket"`},
-		{"a key", "[clients.public]\nunits = 60\nwindow = \"1m\"\nreserve = 1", `4: clients.public.reserve: unknown key: known are "algorithm", "enforce", "limits", "on_outage", "operations", "units", "window"`},
+		{"a key", "[clients.public]\nunits = 60\nwindow = \"1m\"\nreserve = 1", `4: clients.public.reserve: unknown key: known are "algorithm", "enforce", "limits", "on_outage", "operations", "subjects", "units", "window"`},
 		{"an outage", "[clients.public]\nunits = 60\nwindow = \"1m\"\non_outage = \"opened\"", `4: clients.public.on_outage: must be one of "open", "closed", not "opened"`},
 		{"a cost", "[clients.public]\nunits = 60\nwindow = \"1m\"\noperations.search = 61", `4: clients.public.operations.search: costs 61 units, which can never fit limit "default": 60 units`},
 		{"a name without quotes", "[clients.public]\nunits = 60\nwindow = \"1m\"\noperations.search.list = 10", `4: clients.public.operations.search: must not be a table: an operation with a dot in its name stands in quotes, "search.list"`},

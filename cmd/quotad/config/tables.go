@@ -165,6 +165,7 @@ type clientsTable struct {
 	Enforce    bool                         `toml:"enforce" default:"true"`
 	Limits     map[string]*clientLimitTable `toml:"limits" such:"minute"`
 	Algorithm  string                       `toml:"algorithm" oneof:"log counter" default:"log"`
+	Subjects   string                       `toml:"subjects" oneof:"digest plain" default:"digest"`
 	Operations calls                        `toml:"operations"`
 	OnOutage   string                       `toml:"on_outage" oneof:"open closed" default:"open"`
 }

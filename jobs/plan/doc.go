@@ -11,7 +11,8 @@
 //     no more than the budget for jobs (load.go, event.go, demand.go).
 //   - [Simulate] plays pass after pass from where the jobs and the ledger are now, on
 //     limits that decide as the ledger does (a [slidinglog.Simulation]). What it prints
-//     is what happens if every pass is on time and spends what it expects (sim.go,
+//     is what happens if every pass is on time and spends what it expects; a limit that comes
+//     back within a job's max_wait delays it, as it does a run (sim.go,
 //     jobsim.go).
 //
 // The verdict of a fit cannot be read off a simulation, which is one history: it begins

@@ -16,9 +16,9 @@ const (
 	// lateTime is how long after its decision a record may be appended: what became of a
 	// call that was not answered is known then.
 	lateTime = 5 * time.Second
-	// patience is how many races a host loses before it writes that it wants its turn, and
+	// patience is for how long a host loses races before it writes that it wants its turn, and
 	// turnTime for how long the others let it go first.
-	patience = 3
+	patience = 80 * time.Millisecond
 	turnTime = 50 * time.Millisecond
 )
 
@@ -69,7 +69,7 @@ func (r *replica) carry(ctx context.Context, c *quota.Credential, f func(*draft)
 		return err
 	}
 	known, clock := r.ledger.store == nil, r.estimate()
-	for losses := 0; ; {
+	for lost := (race{}); ; {
 		r.yield(ctx)
 		d, err := r.drafted(c, clock, f)
 		if err != nil {
@@ -91,7 +91,7 @@ func (r *replica) carry(ctx context.Context, c *quota.Credential, f func(*draft)
 			if clock, known, done, err = r.append(ctx, d); done {
 				return err
 			}
-			losses++
+			lost.losses++
 		}
 		if err != nil {
 			return err
@@ -99,7 +99,7 @@ func (r *replica) carry(ctx context.Context, c *quota.Credential, f func(*draft)
 		if ctx.Err() != nil {
 			return fmt.Errorf("credential %q: %w", r.name, quota.ErrContended)
 		}
-		r.fairly(ctx, losses)
+		r.fairly(ctx, &lost)
 	}
 }
 
@@ -301,16 +301,32 @@ func (r *replica) yield(ctx context.Context) {
 	}
 }
 
-// fairly waits a little after lost races, and asks for the turn after more of them.
-func (r *replica) fairly(ctx context.Context, losses int) {
-	if losses > 1 {
+// A race is how a call fares among hosts that write to the same log.
+type race struct {
+	losses int
+	turn   time.Time // when it asks for its turn
+}
+
+// fairly waits a little after lost races, and asks for the turn when it has lost them for long: a
+// host that is slow loses few, and needs it as much as one that loses many.
+func (r *replica) fairly(ctx context.Context, of *race) {
+	if of.losses == 0 {
+		return
+	}
+	if of.losses > 1 {
 		var b [1]byte
 		r.ledger.draw(b[:]) // so that two hosts do not go on at the same time
-		r.ledger.pause(ctx, time.Duration(losses)*time.Duration(b[0])*time.Microsecond/2)
+		r.ledger.pause(ctx, time.Duration(of.losses)*time.Duration(b[0])*time.Microsecond/2)
 	}
-	if losses%(patience+1) == patience {
-		call := r.newCall(r.record(nil, &Statement{Kind: Turn}))
-		call.Blind = true
-		r.call(ctx, call) // it is read like any other record
+	now := r.ledger.clock()
+	if of.turn.IsZero() {
+		of.turn = now.Add(patience)
 	}
+	if now.Before(of.turn) {
+		return
+	}
+	of.turn = now.Add(patience)
+	call := r.newCall(r.record(nil, &Statement{Kind: Turn}))
+	call.Blind = true
+	r.call(ctx, call) // it is read like any other record
 }

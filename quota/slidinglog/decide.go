@@ -259,10 +259,10 @@ func (r *replica) closeLimit(ctx context.Context, c *quota.Credential, k quota.C
 }
 
 // reset begins another generation. Where the log is ahead of the clock, it begins at the
-// clock again.
+// clock again. It voids all that the resets before it do: of those a lost log may lack one.
 func (r *replica) reset(ctx context.Context, c *quota.Credential, by quota.Caller, note string) error {
 	return r.carry(ctx, c, func(d *draft) error {
-		until := time.UnixMilli(max(d.clock.UnixMilli(), d.copy.facts.Position.ID.Ms)).UTC()
+		until := time.UnixMilli(max(d.clock.UnixMilli(), d.copy.facts.Position.ID.Ms, d.copy.facts.VoidTo)).UTC()
 		d.add(quota.Entry{Kind: quota.KindReset, Note: note, Until: until}, by)
 		d.sure, d.gen = true, d.copy.facts.Gen+1
 		d.wipe = d.copy.facts.Position.ID.Ms > d.clock.UnixMilli()

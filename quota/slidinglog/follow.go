@@ -43,8 +43,8 @@ func (r *replica) follow(ctx context.Context) error {
 // up does what follow says. The caller has the turn.
 func (r *replica) up(ctx context.Context) error {
 	err := r.lead(ctx)
-	for losses := 1; err == errJoining && ctx.Err() == nil; losses++ { // others write, too
-		r.fairly(ctx, losses)
+	for lost := (race{losses: 1}); err == errJoining && ctx.Err() == nil; lost.losses++ { // others write, too
+		r.fairly(ctx, &lost)
 		err = r.lead(ctx)
 	}
 	if err != nil {

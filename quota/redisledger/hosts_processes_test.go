@@ -363,8 +363,10 @@ func (o *reporter) awaitTold(run string) {
 		for more := true; more; {
 			out := o.store.Append(context.Background(), []slidinglog.Call{{Credential: "job:trending", At: at, Keep: time.Hour}})[0]
 			for _, placed := range out.Tail {
-				if strings.Contains(string(placed.Body), run) && strings.Contains(string(placed.Body), `"outcome":"ok"`) {
-					return
+				for line := range strings.Lines(string(placed.Body)) { // others may stand in the same record
+					if strings.Contains(line, run) && strings.Contains(line, `"outcome":"ok"`) {
+						return
+					}
 				}
 				at = slidinglog.Position{ID: placed.At, Tag: slidinglog.Tag(placed.Body)}
 			}

@@ -75,3 +75,28 @@ func TestTheGateForgetsAHostThatDied(t *testing.T) {
 		b.stop()
 	})
 }
+
+// A host dies while its run waits for a limit that comes back soon: the next slot begins at the
+// region that waited, on another host.
+func TestAHostDiesWaitingForAPace(t *testing.T) {
+	withSimulatedHosts(t, func(c *simulatedHosts) {
+		c.job.Expects, c.job.Stagger, c.job.MaxWait = map[string]quota.Units{"list": 1}, 0, time.Minute
+		c.play = func(context.Context, *host, string) jobs.Exit {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.back = time.Now().Add(40 * time.Second)
+			return jobs.Exit{}
+		}
+		a := c.start("a")
+		c.until("11:00:50") // US and GB are served, DE waits
+		if got := a.status().Last.Waits; got == nil || got.Limit != "pace" {
+			t.Errorf("it waits for %+v", got)
+		}
+		a.kill()
+		b := c.start("b")
+		c.until("12:03:00")
+		c.wants("11:00:00 run running", "11:00:00 US ok", "11:00:40 GB ok",
+			"12:00:00 run running", "12:00:00 DE ok", "12:00:40 FR ok", "12:01:20 US ok", "12:02:00 GB ok", "12:02:00 run done")
+		b.stop()
+	})
+}

@@ -33,6 +33,7 @@ type simulatedHosts struct {
 	play   func(ctx context.Context, h *host, region string) jobs.Exit
 	others []*jobs.Job // besides job
 	left   quota.Units // what the gate sees of the one limit; 0: it lets everything through
+	back   time.Time   // when the limit is back that the gate sees; until then it refuses
 
 	outside chan func()   // does something out of the bubble
 	done    chan struct{} // when it is done
@@ -228,6 +229,9 @@ func (h *host) Close() error                                 { return nil }
 func (h *host) Peek(_ context.Context, _ string, own quota.Calls, others []quota.Calls, _ bool) (quota.Decision, error) {
 	h.all.mu.Lock()
 	defer h.all.mu.Unlock()
+	if wait := time.Until(h.all.back); wait > 0 {
+		return quota.Decision{Reason: quota.LimitExceeded, Limit: "pace", RetryAt: h.all.back, RetryAfter: wait}, nil
+	}
 	sum := quota.Units(0)
 	for _, calls := range append(others, own) {
 		for _, count := range calls.Count {

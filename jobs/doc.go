@@ -21,7 +21,7 @@
 // that has the logs of credentials, too. What must be decided among them, such as who runs a slot,
 // is told only if nobody has told anything since this host has read the log: jobControl.decide. What
 // has happened, such as the end of a pass, is taken in at once, and told soon: jobControl.note.
-// Each host writes down what it reads; if the store loses the log, they put it back together. A run
+// Each host writes down what it reads; if the store loses the log, they put it back (regain.go). A run
 // holds its job until its last line. Whoever finds it in the way, and hears nothing, asks whether
 // its host is there; if that does not answer in time, the run is over (vigil.go). So no host's
 // clock is compared with another's, and nobody renews anything. On a host that is alone nothing is

@@ -60,7 +60,9 @@ func TestHostsThatCountOtherwiseAreTold(t *testing.T) {
 	c := youtube()
 	c.Limits[0].Units, c.Operations["search.list"] = 200, quota.Cost{Every: 100}
 	b.configure(c, slidinglog.Policy{})
-	a.eventually(func() bool { return strings.Contains(warned(a), "otherwise") })
+	for _, h := range []*daemon{a, b} { // each as soon as it has heard of the other
+		h.eventually(func() bool { return strings.Contains(warned(h), "otherwise") })
+	}
 	for h, want := range map[*daemon]string{
 		a: "host b shares the ledger and counts otherwise: limit daily: 200 units per 24h, here 100 units per 24h; operation search.list: 100 units, here 10 units",
 		b: "host a shares the ledger and counts otherwise: limit daily: 100 units per 24h, here 200 units per 24h; operation search.list: 10 units, here 100 units",

@@ -56,6 +56,13 @@ func (j *Job) Calls() quota.Calls {
 	return quota.Calls{Job: j.Name, Count: j.Expects, Pace: j.MaxWait}
 }
 
+// WaitsFor tells whether a run of the job waits from now until a limit is back: that is a pace if
+// it comes back within MaxWait and before the next slot, and else the end of the budget.
+func (j *Job) WaitsFor(back, now time.Time) bool {
+	next := j.Schedule.Next(now)
+	return j.MaxWait > 0 && back.Sub(now) <= j.MaxWait && (next.IsZero() || back.Before(next))
+}
+
 // EvenStagger spreads the passes of a run evenly over the time until the
 // schedule's next slot.
 const EvenStagger time.Duration = -1

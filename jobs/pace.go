@@ -73,13 +73,11 @@ func (e *executor) waitPace() bool {
 	}
 }
 
-// waitFor has the run wait for a limit, if that comes back within the job's MaxWait and before
-// its next slot.
+// waitFor has the run wait for a limit, if the job waits so long.
 func (e *executor) waitFor(limit string, until time.Time) bool {
 	const shortest = 10 * time.Millisecond // the clocks of host and ledger may differ
 	now := e.runner.now()
-	next := e.job.Schedule.Next(now)
-	if until.Sub(now) > e.job.MaxWait || e.job.MaxWait == 0 || !next.IsZero() && !until.Before(next) {
+	if !e.job.WaitsFor(until, now) {
 		return false
 	}
 	e.pace.mu.Lock()

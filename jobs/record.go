@@ -3,7 +3,6 @@ package jobs
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -146,10 +145,8 @@ func encodeRecords(list []record) ([]byte, error) {
 	return lines.Bytes(), nil
 }
 
-var errVersion = errors.New("another version of quotad wrote it")
-
 // eachRecord calls f with the record of each whole line. A line that is damaged is left out:
-// the others are as good without it. The error is errVersion.
+// the others are as good without it. Those of another version are an error.
 func eachRecord(lines []byte, f func(record)) (damaged int, err error) {
 	for len(lines) > 0 {
 		line, rest, whole := bytes.Cut(lines, []byte{'\n'})
@@ -164,7 +161,7 @@ func eachRecord(lines []byte, f func(record)) (damaged int, err error) {
 		case json.Unmarshal(line, &version) != nil || version.Is == nil:
 			damaged++
 		case *version.Is != recordVersion:
-			return damaged, fmt.Errorf("a record has version %d, this quotad knows %d: %w", *version.Is, recordVersion, errVersion)
+			return damaged, fmt.Errorf("a record has version %d, this quotad knows %d: another version of quotad wrote it", *version.Is, recordVersion)
 		case json.Unmarshal(line, &one) != nil:
 			damaged++
 		default:

@@ -58,8 +58,7 @@ func (j *jobSim) begin() {
 
 // waits has the job's next pass wait for a limit that comes back soon, if it does.
 func (j *jobSim) waits(at time.Time, d quota.Decision) bool {
-	next := j.Job.Schedule.Next(at)
-	if !d.Denied() || !d.RetryAt.After(at) || d.RetryAt.Sub(at) > j.Job.MaxWait || !next.IsZero() && !d.RetryAt.Before(next) {
+	if !d.Denied() || !d.RetryAt.After(at) || !j.Job.WaitsFor(d.RetryAt, at) {
 		return false
 	}
 	j.next = d.RetryAt

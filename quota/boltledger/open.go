@@ -174,26 +174,6 @@ func check(tx *bbolt.Tx) error {
 	return err
 }
 
-// checkPages holds that no page reaches into what is not the file's.
-func checkPages(tx *bbolt.Tx) error {
-	pages := int(tx.Size() / int64(tx.DB().Info().PageSize))
-	for id := 0; id < pages; {
-		page, err := tx.Page(id)
-		if err != nil {
-			return err
-		}
-		next := id + 1
-		if page.Type != "free" { // what a free one says is out of date
-			next += page.OverflowCount
-		}
-		if next > pages {
-			return fmt.Errorf("page %d of %d goes on to page %d", id, pages, next-1)
-		}
-		id = next
-	}
-	return nil
-}
-
 // checkCredentials reads all that the file has, and holds that it has all that it should.
 func checkCredentials(tx *bbolt.Tx) error {
 	if err := checkHead(tx); err != nil {

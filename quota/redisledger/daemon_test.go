@@ -175,10 +175,18 @@ func (h *daemon) offline(operation string) bool {
 	return err == nil && d.Outage
 }
 
+// used waits until a host knows what is used. What another host wrote it knows at its next
+// look, and while it looks already, usage does not wait for that.
 func (h *daemon) used(want quota.Units) {
 	h.Helper()
-	if got := h.usage(); got != want {
-		h.Fatalf("%d units are used, want %d", got, want)
+	for until := time.Now().Add(hanging); ; time.Sleep(quiet / 20) {
+		got := h.usage()
+		if got == want {
+			return
+		}
+		if time.Now().After(until) {
+			h.Fatalf("%d units are used, want %d", got, want)
+		}
 	}
 }
 

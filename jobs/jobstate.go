@@ -13,6 +13,8 @@ type JobState struct {
 	Cursor regions.Cursor
 	Pause  *Pause    // nil unless it is paused
 	Run    *Progress // of the run under way; nil if none will launch another pass
+	// Took is what a pass that ended well took of late, by operation; nil if none did.
+	Took Made
 }
 
 // A Progress is how far a run has come.
@@ -42,7 +44,7 @@ func (r *Runner) JobStates() ([]JobState, time.Time) {
 func (j *jobControl) snapshot() JobState {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	s := JobState{Job: j.job, Cursor: j.cursor()}
+	s := JobState{Job: j.job, Cursor: j.cursor(), Took: j.story.measured()}
 	if j.story.Pause != nil {
 		pause := *j.story.Pause
 		s.Pause = &pause

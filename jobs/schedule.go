@@ -2,8 +2,9 @@ package jobs
 
 import (
 	"fmt"
-	"strings"
 	"time"
+
+	"quotad/quota"
 )
 
 // A Schedule says when a job ticks. It is a pure function of time: the same
@@ -13,7 +14,7 @@ type Schedule interface {
 	// Next returns the first slot later than t, in UTC, or the zero time if
 	// there is none.
 	Next(t time.Time) time.Time
-	// String returns the schedule as configured: "every 30m0s", "cron */30 * * * *".
+	// String returns the schedule as configured: "every 30m", "cron */30 * * * *".
 	String() string
 }
 
@@ -59,10 +60,11 @@ func (e Every) WithPeriod(period time.Duration) Every {
 }
 
 func (e Every) String() string {
-	if e.phase == 0 {
-		return fmt.Sprintf("every %v", e.period)
+	text := "every " + quota.Brief(e.period)
+	if e.phase != 0 {
+		text += ", shifted by " + quota.Brief(e.phase)
 	}
-	return Brief(fmt.Sprintf("every %v", e.period)) + Brief(fmt.Sprintf(", shifted by %v", e.phase))
+	return text
 }
 
 // Unscheduled never ticks: only a person begins a run.
@@ -72,18 +74,6 @@ type Unscheduled struct{}
 func (Unscheduled) Next(time.Time) time.Time { return time.Time{} }
 
 func (Unscheduled) String() string { return "manual" }
-
-// Brief takes the zeros off the end of a duration, or of what ends with one:
-// "24h", "every 1h30m".
-func Brief(text string) string {
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
-}
 
 // Latest returns the last slot at or before t, or the zero time if none lies
 // within the five years before. The work does not grow with the number of slots.

@@ -36,6 +36,9 @@ type story struct {
 	Paused quota.ID `json:"paused,omitzero"`
 	Seen   quota.ID `json:"seen,omitzero"`
 
+	// Took is what a pass took on average in the last run before that of which one ended well.
+	Took Made `json:"took,omitempty"`
+
 	// Gate has the passes of the last run that asked the gate and are not over.
 	Gate []atGate `json:"gate,omitempty"`
 
@@ -164,6 +167,7 @@ func (s *story) begin(r *Run, t *terms, at quota.ID) {
 		*s.Last = *r.copy()
 	default:
 		s.settle()
+		s.Took = s.measured()
 		s.Last, s.Terms, s.Moved, s.Skips = r, t, false, nil
 	}
 	s.Asked, s.Gate = quota.ID{}, nil
@@ -204,6 +208,30 @@ func (s *story) took(passes []Pass) {
 			s.setBookmark(p.Region, bookmark{})
 		}
 	}
+}
+
+// measured is what a pass that ended well took of late, on average and rounded up; nil if none
+// did.
+func (s *story) measured() Made {
+	if s.Last == nil {
+		return s.Took
+	}
+	sum, passes := Made{}, quota.Units(0)
+	for _, p := range s.Last.Passes {
+		if p.Outcome == OK {
+			passes++
+			for operation, calls := range p.Made {
+				sum[operation] += calls
+			}
+		}
+	}
+	if passes == 0 {
+		return s.Took
+	}
+	for operation, calls := range sum {
+		sum[operation] = (calls + passes - 1) / passes
+	}
+	return sum
 }
 
 func (s *story) succeeded() {
@@ -256,7 +284,7 @@ func (s *story) join(mine *story, before quota.ID) (more bool) {
 		return false
 	}
 	if s.Turn.Less(mine.Turn) {
-		s.Last, s.Terms, s.Cursor, s.Dry, s.Moved, s.Skips, s.Turn = mine.Last, mine.Terms, mine.Cursor, mine.Dry, mine.Moved, mine.Skips, mine.Turn
+		s.Last, s.Terms, s.Took, s.Cursor, s.Dry, s.Moved, s.Skips, s.Turn = mine.Last, mine.Terms, mine.Took, mine.Cursor, mine.Dry, mine.Moved, mine.Skips, mine.Turn
 		more = true
 	}
 	if s.Paused.Less(mine.Paused) {

@@ -141,3 +141,24 @@ func TestJoin(t *testing.T) {
 		}
 	}
 }
+
+// What a pass takes is measured by the last run of which one ended well: those that failed or ran
+// dry say nothing.
+func TestMeasured(t *testing.T) {
+	at := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
+	run := func(id string, passes ...Pass) record {
+		return record{Run: &Run{ID: id, Job: "trending", State: RunDone, Slot: at, StartedAt: at, EndedAt: at, Passes: passes}}
+	}
+	s := tell(run("1", Pass{Region: "US", Outcome: OK, Made: Made{"videos.list": 4, "search.list": 1}}, Pass{Region: "GB", Outcome: OK, Made: Made{"videos.list": 3}}, Pass{Region: "DE", Outcome: Exhausted, Made: Made{"videos.list": 90}}))
+	if got := s.measured(); len(got) != 2 || got["videos.list"] != 4 || got["search.list"] != 1 {
+		t.Errorf("got %v", got)
+	}
+	s.tell(2, run("2", Pass{Region: "US", Outcome: Failed}))
+	if got := s.measured(); got["videos.list"] != 4 {
+		t.Errorf("after a run that failed: %v", got)
+	}
+	s.tell(3, run("3", Pass{Region: "US", Outcome: OK, Made: Made{"videos.list": 9}}))
+	if got := s.measured(); len(got) != 1 || got["videos.list"] != 9 {
+		t.Errorf("after a run that ended well: %v", got)
+	}
+}

@@ -66,10 +66,10 @@ func (v *validation) schedule() {
 		return
 	}
 	if period := shortestPeriod(j.Schedule); j.ExpectSuccess > 0 && j.ExpectSuccess < period {
-		v.fail(fmt.Sprintf("%s is less than the %s between two slots: the job would always be overdue", Brief(j.ExpectSuccess.String()), Brief(period.String())), "expect_success")
+		v.fail(fmt.Sprintf("%s is less than the %s between two slots: the job would always be overdue", quota.Brief(j.ExpectSuccess), quota.Brief(period)), "expect_success")
 	}
 	if period := shortestPeriod(j.Schedule); j.MaxWait > period {
-		v.fail(fmt.Sprintf("%s is longer than the %s between two slots: a run cannot wait beyond the next one", Brief(j.MaxWait.String()), Brief(period.String())), "max_wait")
+		v.fail(fmt.Sprintf("%s is longer than the %s between two slots: a run cannot wait beyond the next one", quota.Brief(j.MaxWait), quota.Brief(period)), "max_wait")
 	}
 	if j.Stagger == EvenStagger || len(j.Regions) == 0 {
 		return

@@ -92,13 +92,13 @@ func (w Window) shortest() time.Duration {
 	}
 }
 
-// String returns "24h0m0s" for a sliding window and "day America/Los_Angeles"
+// String returns "24h" or "7d" for a sliding window and "day America/Los_Angeles"
 // for a calendar one.
 func (w Window) String() string {
 	if w.IsCalendar() {
 		return string(w.Period) + " " + w.Zone.String()
 	}
-	return w.Length.String()
+	return Brief(w.Length)
 }
 
 func (w Window) validate() error {
@@ -108,7 +108,7 @@ func (w Window) validate() error {
 			return fmt.Errorf("a sliding window needs a length of whole milliseconds, at least one: %v", w.Length)
 		}
 		if w.Length > maxSliding {
-			return fmt.Errorf("a sliding window is at most %v long: %v", maxSliding, w.Length)
+			return fmt.Errorf("a sliding window is at most %v long: %s", Brief(maxSliding), Brief(w.Length))
 		}
 	case Hour, Day, Month:
 		if w.Zone == nil {

@@ -107,8 +107,8 @@ func hourlyUsage() api.Usage {
 
 func limitsAt(daily, search int64) []api.Limit {
 	return []api.Limit{
-		{Name: "daily", Units: 10_000, Reserve: 500, Used: daily, Remaining: max(0, 9_500-daily), Window: "24h0m0s"},
-		{Name: "search", Units: 4_000, Used: search, Remaining: max(0, 4_000-search), Window: "24h0m0s"},
+		{Name: "daily", Units: 10_000, Reserve: 500, Used: daily, Remaining: max(0, 9_500-daily), Window: "24h", WindowMs: 86_400_000, Describe: "in any 24h"},
+		{Name: "search", Units: 4_000, Used: search, Remaining: max(0, 4_000-search), Window: "24h", WindowMs: 86_400_000, Describe: "in any 24h"},
 	}
 }
 
@@ -152,7 +152,7 @@ func whyCatchingUp() api.Why {
 	until := at.Add(72 * time.Hour)
 	return api.Why{
 		Credential: "youtube", Operation: "videos.list", Count: 1, Units: 1, Reason: "limit_exceeded", Limit: "weekly", RetryAt: &until,
-		Limits:    []api.Limit{{Name: "weekly", Units: 1000, Used: 2, Window: "168h0m0s", CatchingUpUntil: &until}},
+		Limits:    []api.Limit{{Name: "weekly", Units: 1000, Used: 2, Window: "7d", WindowMs: 604_800_000, Describe: "in any 7d", CatchingUpUntil: &until}},
 		Obstacles: []api.Obstacle{{Limit: "weekly", Cost: 1, Held: 2, Jobs: []api.Holder{{Units: 2}}, Regions: []api.Holder{{Units: 2}}, Operations: []api.Holder{{Name: "videos.list", Units: 2}}}},
 	}
 }

@@ -104,7 +104,7 @@ func clientsTable(list []api.Clients, v term.View) string {
 	}}
 	for _, one := range list {
 		for i, l := range one.Limits {
-			cells := []term.Cell{{}, {Text: l.Name}, {Text: quota.Thousands(l.Units)}, {Text: windowText(l.Window) + enforcement(l)}, {}, {}, {}}
+			cells := []term.Cell{{}, {Text: l.Name}, {Text: quota.Thousands(l.Units)}, {Text: l.Describe}, {}, {}, {}}
 			if i == 0 {
 				cells[0].Text, cells[4].Text = one.Name, one.Algorithm
 				cells[5].Text, cells[6].Text = quota.Thousands(one.Granted), quota.Thousands(one.Denied)
@@ -115,13 +115,6 @@ func clientsTable(list []api.Clients, v term.View) string {
 	var b strings.Builder
 	t.Render(&b, v)
 	return b.String()
-}
-
-func enforcement(l api.Limit) string {
-	if l.Observe {
-		return ", not enforced"
-	}
-	return ""
 }
 
 func (c *cli) showClients(ctx context.Context, name string) error {
@@ -140,7 +133,7 @@ func clientsPage(one api.Clients, v term.View) string {
 	var b strings.Builder
 	v.Prose(&b, 0, term.Bold, "clients "+one.Name)
 	for _, l := range one.Limits {
-		v.Item(&b, 2, l.Name+" ", fmt.Sprintf("%s for each %s%s", quota.Count(l.Units, "unit", "units"), windowText(l.Window), enforcement(l)))
+		v.Item(&b, 2, l.Name+" ", fmt.Sprintf("%s for each %s", quota.Count(l.Units, "unit", "units"), l.Describe))
 	}
 	for _, operation := range slices.Sorted(maps.Keys(one.Operations)) {
 		v.Item(&b, 2, operation+" ", "costs "+quota.Count(one.Operations[operation], "unit", "units"))
@@ -199,7 +192,7 @@ func subjectPage(state api.SubjectState, v term.View) string {
 		title += ", kept as #" + state.Hash
 	}
 	v.Prose(&b, 0, term.Bold, title)
-	renderLimits(&b, state.Limits, nil, v)
+	renderLimits(&b, "", state.Limits, nil, v)
 	return b.String()
 }
 

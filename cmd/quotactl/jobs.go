@@ -74,7 +74,7 @@ func jobTable(list []jobsapi.Job, v term.View) string {
 		if j.Pause != nil {
 			next = term.Cell{Text: "paused", Style: term.Yellow}
 		}
-		t.Add(term.Cell{Text: j.Name}, term.Cell{Text: j.Credential}, term.Cell{Text: jobs.Brief(j.Schedule)},
+		t.Add(term.Cell{Text: j.Name}, term.Cell{Text: j.Credential}, term.Cell{Text: j.Schedule},
 			term.Cell{Text: quota.Thousands(len(j.Regions))}, term.Cell{Text: string(j.Cursor)}, next, lastCell(j.LastRun, v))
 	}
 	var b strings.Builder
@@ -191,7 +191,7 @@ func inList(region regions.Region) string {
 // renderJob writes a job: what comes next, and what its last run did.
 func renderJob(b *strings.Builder, j jobsapi.Job, v term.View) {
 	v.Prose(b, 0, term.Bold, "job "+j.Name)
-	v.Prose(b, 2, term.Plain, fmt.Sprintf("%s; %s; cursor at %s", jobs.Brief(j.Schedule), nextText(j, v), j.Cursor))
+	v.Prose(b, 2, term.Plain, fmt.Sprintf("%s; %s; cursor at %s", j.Schedule, nextText(j, v), j.Cursor))
 	if j.Pause != nil {
 		v.Prose(b, 2, term.Yellow, pauseText(*j.Pause, v))
 	}

@@ -3,12 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"quotad/cmd/quotactl/term"
-	"quotad/jobs"
+	"quotad/jobs/plan"
 	"quotad/quota"
 	"quotad/quota/api"
 )
@@ -24,13 +25,13 @@ const (
 // renderLimits writes a credential's limits, one line each, with a note on how
 // long a debit counts, when units come back and, where it is known, how fast they
 // are spent: beside the line where the screen is wide enough, else below it.
-func renderLimits(b *strings.Builder, limits []api.Limit, paces map[string]pace, v term.View) {
+func renderLimits(b *strings.Builder, credential string, limits []api.Limit, forecasts []plan.Forecast, v term.View) {
 	notes := make([]string, len(limits))
 	longest := 0
 	for i, l := range limits {
 		notes[i] = noteOf(l, v)
-		if p, known := paces[l.Name]; known {
-			notes[i] += "; " + p.text(v)
+		if text := forecastText(l, forecastOf(forecasts, credential, l.Name), v); text != "" {
+			notes[i] += "; " + text
 		}
 		longest = max(longest, utf8.RuneCountInString(notes[i]))
 	}
@@ -115,7 +116,7 @@ func share(amount, whole int64, width int) int {
 }
 
 func noteOf(l api.Limit, v term.View) string {
-	notes := []string{windowText(l.Window) + jobsText(l)}
+	notes := []string{l.Describe}
 	switch {
 	case l.Closed != nil:
 		notes = append(notes, fmt.Sprintf("closed, opens %s: %s", v.When(l.Closed.Until), v.Clean(l.Closed.Says)))
@@ -124,11 +125,6 @@ func noteOf(l api.Limit, v term.View) string {
 	}
 	if l.Lifted {
 		notes = append(notes, "lifted until that ends: it denies nothing")
-	} else if l.Lift != "" {
-		notes = append(notes, "lifted in the last "+jobs.Brief(l.Lift))
-	}
-	if l.Observe {
-		notes = append(notes, "not enforced: it denies nothing")
 	}
 	if l.CatchingUpUntil != nil {
 		notes = append(notes, "counts as spent until the log fills its longer window, "+v.When(*l.CatchingUpUntil))
@@ -142,35 +138,32 @@ func noteOf(l api.Limit, v term.View) string {
 	return strings.Join(notes, "; ")
 }
 
-// jobsText says whose calls a limit counts, where they are not everybody's.
-func jobsText(l api.Limit) string {
+// forecastText says what was spent of late, and until when that goes well: "412 in the last hour,
+// gone in about 13h". It is empty of what nobody spends.
+func forecastText(l api.Limit, f plan.Forecast, v term.View) string {
+	var parts []string
+	if f.PerHour > 0 {
+		parts = append(parts, quota.Thousands(f.PerHour)+" in the last hour")
+	}
 	switch {
-	case len(l.Jobs) > 0:
-		return ", of " + strings.Join(l.Jobs, ", ")
-	case len(l.ExceptJobs) > 0:
-		return ", of all but " + strings.Join(l.ExceptJobs, ", ")
+	case l.Remaining == 0 || l.Closed != nil || !l.Refuses():
+	case !f.GoneAt.IsZero():
+		about, _, _ := strings.Cut(term.Brief(max(0, f.GoneAt.Sub(v.Now))), " ")
+		parts = append(parts, "gone in about "+about)
+	case f.PerHour > 0:
+		parts = append(parts, "enough for the next "+quota.Brief(f.Until.Sub(v.Now).Round(time.Hour)))
 	}
-	return ""
+	return strings.Join(parts, ", ")
 }
 
-// windowText says how long a debit counts, from "24h0m0s" or "day
-// America/Los_Angeles".
-func windowText(window string) string {
-	if period, zone, ok := strings.Cut(window, " "); ok {
-		return "each " + period + " in " + zone
+// forecastOf returns the forecast of a limit, if there is one.
+func forecastOf(all []plan.Forecast, credential, limit string) plan.Forecast {
+	i := slices.IndexFunc(all, func(f plan.Forecast) bool { return f.Credential == credential && f.Limit == limit })
+	if i < 0 {
+		return plan.Forecast{}
 	}
-	return "in any " + jobs.Brief(window)
+	return all[i]
 }
-
-// A pace is how fast a limit was spent of late, and what comes of it if that goes on.
-type pace struct {
-	perHour int64 // units, rounded up
-	gone    time.Time
-	lasts   bool // what leaves the window makes room enough; false too where that is not known
-}
-
-// paces are by credential and limit.
-type paces map[string]map[string]pace
 
 // What is spent by the hour is worth so many entries of a log, and so long a wait.
 const (
@@ -211,143 +204,5 @@ func reach(limits []api.Limit) time.Duration {
 }
 
 func slidingLength(l api.Limit) (time.Duration, bool) {
-	length, err := time.ParseDuration(l.Window)
-	return length, err == nil
-}
-
-func pacesFrom(hourly map[string]api.Usage, credentials []api.Credential) paces {
-	all := make(paces)
-	for _, one := range credentials {
-		if u, known := hourly[one.Name]; known {
-			all[one.Name] = pacesOf(one.Limits, u)
-		}
-	}
-	return all
-}
-
-// shortest is the shortest window that hours are not too coarse for.
-const shortest = 2 * time.Hour
-
-// pacesOf tells the pace of each limit that was spent in this hour or the one
-// before, from its spending by the hour.
-func pacesOf(limits []api.Limit, u api.Usage) map[string]pace {
-	known := make(map[string]pace)
-	for _, l := range limits {
-		if p, ok := paceOf(l, u); ok {
-			known[l.Name] = p
-		}
-	}
-	return known
-}
-
-func paceOf(l api.Limit, u api.Usage) (p pace, ok bool) {
-	length, sliding := slidingLength(l)
-	hours := hoursOf(u, l.Name)
-	p.perHour = recentPace(hours, u.Until)
-	switch {
-	case p.perHour == 0, sliding && length < shortest:
-		return p, false
-	case !sliding:
-		p.gone = goneCalendar(l, p.perHour, u.Until)
-	case u.Partial: // what leaves the window is not known
-		return p, true
-	default:
-		p.gone = goneSliding(l, length, hours, p.perHour, u.Until)
-	}
-	p.lasts = p.gone.IsZero() && l.Remaining > 0
-	return p, true
-}
-
-// An hour is what was spent in one.
-type hour struct {
-	began time.Time
-	units int64
-}
-
-func hoursOf(u api.Usage, limit string) []hour {
-	var hours []hour
-	for _, s := range u.Shares {
-		if began, err := time.Parse(time.RFC3339, s.Name); err == nil {
-			hours = append(hours, hour{began, s.Limits[limit]})
-		}
-	}
-	return hours
-}
-
-// recentPace is what was spent since the last full hour began, per hour.
-func recentPace(hours []hour, now time.Time) int64 {
-	since := now.Truncate(time.Hour).Add(-time.Hour)
-	spent := int64(0)
-	for _, h := range hours {
-		if !h.began.Before(since) {
-			spent += h.units
-		}
-	}
-	perHour := float64(spent) / now.Sub(since).Hours()
-	if perHour > 0 && perHour < 1 {
-		return 1
-	}
-	return int64(perHour + 0.5)
-}
-
-// goneStep is how finely the time at which a limit is gone is looked for.
-const goneStep = 5 * time.Minute
-
-// goneSliding returns when a sliding window would be full, or the zero time if the
-// pace can go on for ever: after a whole window nothing else is in it.
-func goneSliding(l api.Limit, length time.Duration, hours []hour, perHour int64, now time.Time) time.Time {
-	for ahead := goneStep; ahead <= length && l.Remaining > 0; ahead += goneStep {
-		used := float64(l.Used) + float64(perHour)*ahead.Hours()
-		for _, h := range hours {
-			used -= h.leaving(length, now, ahead)
-		}
-		if used >= float64(l.Units-l.Reserve) {
-			return now.Add(ahead)
-		}
-	}
-	return time.Time{}
-}
-
-// leaving is how much of an hour's units leaves a window within a time from now, if
-// they were spent evenly.
-func (h hour) leaving(length time.Duration, now time.Time, ahead time.Duration) float64 {
-	from, to := h.began, h.began.Add(time.Hour)
-	if oldest := now.Add(-length); from.Before(oldest) {
-		from = oldest // the rest has left
-	}
-	if to.After(now) {
-		to = now
-	}
-	gone := now.Add(ahead - length).Sub(from)
-	if gone <= 0 || !to.After(from) {
-		return 0
-	}
-	return float64(h.units) * min(1, float64(gone)/float64(to.Sub(from)))
-}
-
-// goneCalendar returns when what is left of a period would be spent, or the zero
-// time if the period ends before.
-func goneCalendar(l api.Limit, perHour int64, now time.Time) time.Time {
-	hours := float64(l.Remaining) / float64(perHour)
-	if hours == 0 || hours > 1e5 { // longer than any period
-		return time.Time{}
-	}
-	at := now.Add(time.Duration(hours * float64(time.Hour)))
-	if l.NextUnitsAt != nil && !at.Before(*l.NextUnitsAt) {
-		return time.Time{}
-	}
-	return at
-}
-
-// text writes "pace 412/h, gone in about 13h".
-func (p pace) text(v term.View) string {
-	text := "pace " + quota.Thousands(p.perHour) + "/h"
-	switch {
-	case !p.gone.IsZero():
-		about, _, _ := strings.Cut(term.Brief(p.gone.Sub(v.Now)), " ")
-		text += ", gone in about " + about
-	case p.lasts:
-		text += ", which lasts"
-	}
-	return text
+	return time.Duration(l.WindowMs) * time.Millisecond, l.WindowMs > 0
 }

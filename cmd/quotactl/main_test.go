@@ -17,6 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"quotad/jobs"
+	"quotad/jobs/plan"
 	"quotad/jobs/process"
 	"quotad/jobs/process/processtest"
 	jobsserver "quotad/jobs/server"
@@ -135,9 +136,10 @@ func newServer(ts *testscript.TestScript, socket string, names []string) (*serve
 		EndLeftover: process.EndLeftover, Now: time.Now,
 	})
 	ts.Check(err)
+	planner := plan.NewPlanner(runner, service)
 	config := server.Config{
-		Service: service, Tokens: tokens, Version: api.BuildVersion(), Routes: append(jobsserver.Routes(runner), jobsserver.PlanRoute(runner, service)),
-		Status: map[string]func(context.Context) any{"jobs": jobsserver.Section(runner)},
+		Service: service, Tokens: tokens, Version: api.BuildVersion(), Routes: append(jobsserver.Routes(runner), jobsserver.PlanRoute(planner)),
+		Status: map[string]func(context.Context) any{"jobs": jobsserver.Section(runner), "forecast": jobsserver.ForecastSection(planner)},
 	}
 	if names[0] == "old" {
 		config.Version, config.Routes = "v0.1.0", jobsserver.Routes(runner)

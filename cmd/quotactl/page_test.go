@@ -21,11 +21,8 @@ func TestPageSaysWhatTheTerminalSays(t *testing.T) {
 		t.Run(input, func(t *testing.T) {
 			v := viewOf(10_000) // nothing is wrapped
 			f := pageFacts{status: readStatus(t, input)}
-			if input == "busy" {
-				f.hourly = someDays()
-			}
 			p := pictureOf(f, v)
-			terminal := renderStatus(f.status, pacesFrom(f.hourly, f.status.Credentials), v)
+			terminal := renderStatus(f.status, v)
 			said := func(where, text string) {
 				t.Helper()
 				if text != "" && !strings.Contains(terminal, v.Clean(text)) {
@@ -177,7 +174,7 @@ func TestTroubles(t *testing.T) {
 // back what it took while the schedule spends 60 an hour.
 func TestCurveOfASlidingLimit(t *testing.T) {
 	now, length := at.Truncate(time.Hour).Add(30*time.Minute), 24*time.Hour
-	l := api.Limit{Name: "daily", Units: 3_000, Used: 2_400, Window: length.String()}
+	l := api.Limit{Name: "daily", Units: 3_000, Used: 2_400, WindowMs: length.Milliseconds()}
 	spent := told{usage: api.Usage{Until: now, Windows: map[string]time.Time{"daily": now.Add(-length)}}}
 	for began := now.Add(-length).Truncate(time.Hour); began.Before(now); began = began.Add(time.Hour) {
 		units := int64(100)
@@ -242,9 +239,9 @@ func TestNoCurve(t *testing.T) {
 		t    told
 		want string
 	}{
-		{"a minute", api.Limit{Window: "1m0s"}, told{}, "shorter"},
-		{"nobody tells", api.Limit{Window: "24h0m0s"}, told{err: api.ErrUnreachable}, "cannot be reached"},
-		{"an old daemon", api.Limit{Window: "24h0m0s"}, told{}, "when its window began is not known"},
+		{"a minute", api.Limit{WindowMs: 60_000}, told{}, "shorter"},
+		{"nobody tells", api.Limit{WindowMs: 86_400_000}, told{err: api.ErrUnreachable}, "cannot be reached"},
+		{"an old daemon", api.Limit{WindowMs: 86_400_000}, told{}, "when its window began is not known"},
 	} {
 		if c, why := curveOf(row.l, row.t, at, plan.Limit{}, at); c != nil || !strings.Contains(why, row.want) {
 			t.Errorf("%s: %v, %q", row.name, c, why)

@@ -117,3 +117,39 @@ func overlap(begin, end, from, to time.Time) time.Duration {
 	}
 	return end.Sub(begin)
 }
+
+// shortest is the shortest window that hours are not too coarse for.
+const shortest = 2 * time.Hour
+
+// An hour is what was spent in one.
+type hour struct {
+	began time.Time
+	units int64
+}
+
+func hoursOf(u api.Usage, limit string) []hour {
+	var hours []hour
+	for _, s := range u.Shares {
+		if began, err := time.Parse(time.RFC3339, s.Name); err == nil {
+			hours = append(hours, hour{began, s.Limits[limit]})
+		}
+	}
+	return hours
+}
+
+// leaving is how much of an hour's units leaves a window within a time from now, if
+// they were spent evenly.
+func (h hour) leaving(length time.Duration, now time.Time, ahead time.Duration) float64 {
+	from, to := h.began, h.began.Add(time.Hour)
+	if oldest := now.Add(-length); from.Before(oldest) {
+		from = oldest // the rest has left
+	}
+	if to.After(now) {
+		to = now
+	}
+	gone := now.Add(ahead - length).Sub(from)
+	if gone <= 0 || !to.After(from) {
+		return 0
+	}
+	return float64(h.units) * min(1, float64(gone)/float64(to.Sub(from)))
+}

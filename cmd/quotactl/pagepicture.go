@@ -23,9 +23,8 @@ func pictureOf(f pageFacts, v term.View) page.Picture {
 		Notes: pageNotes(f.status, v),
 		Day:   pageDay(f, v), Refusals: pageRefusals(f, v), Troubles: pageTroubles(f, v),
 	}
-	paces := pacesFrom(f.hourly, f.status.Credentials)
 	for _, c := range f.status.Credentials {
-		p.Credentials = append(p.Credentials, pageCredential(f, c, paces[c.Name], v))
+		p.Credentials = append(p.Credentials, pageCredential(f, c, v))
 	}
 	for _, j := range f.status.Jobs {
 		p.Jobs = append(p.Jobs, pageJob(j, v))
@@ -46,15 +45,15 @@ func pageNotes(s jobsapi.Status, v term.View) []page.Line {
 	return notes
 }
 
-func pageCredential(f pageFacts, c api.Credential, paces map[string]pace, v term.View) page.Credential {
+func pageCredential(f pageFacts, c api.Credential, v term.View) page.Credential {
 	shown := page.Credential{Name: c.Name, Error: c.Error}
 	if c.Error != "" {
 		return shown
 	}
 	for _, l := range c.Limits {
 		notes := strings.Split(noteOf(l, v), "; ")
-		if p, known := paces[l.Name]; known {
-			notes = append(notes, p.text(v))
+		if text := forecastText(l, forecastOf(f.status.Forecast, c.Name, l.Name), v); text != "" {
+			notes = append(notes, text)
 		}
 		played, known := planOf(f, c.Name, l.Name)
 		one := page.Limit{
@@ -86,10 +85,10 @@ func pageForecast(f pageFacts, l plan.Limit, known bool, v term.View) page.Line 
 		return page.Line{Text: "is not known: " + f.planErr.Error(), Tone: page.Bad}
 	case !known:
 		return page.Line{}
-	case len(l.Shares) == 0:
+	case len(l.Shares) == 0 && l.DryAt.IsZero():
 		return page.Line{Text: "asks for none of it", Tone: page.Faint}
 	}
-	text, style := verdictText(l, v)
+	text, style := verdictText(l, f.plan.Until, v)
 	return page.Line{Text: text, Tone: toneOf(style)}
 }
 
@@ -191,7 +190,7 @@ const (
 )
 
 func pageJob(j jobsapi.Job, v term.View) page.Job {
-	shown := page.Job{Name: j.Name, Schedule: jobs.Brief(j.Schedule)}
+	shown := page.Job{Name: j.Name, Schedule: j.Schedule}
 	add := func(style term.Style, text string) {
 		shown.Lines = append(shown.Lines, page.Line{Text: text, Tone: toneOf(style)})
 	}

@@ -39,8 +39,7 @@ const (
 type pageFacts struct {
 	host      string
 	status    jobsapi.Status
-	hourly    map[string]api.Usage // by credential, as for a watch
-	usage     map[string]usages    // by credential
+	usage     map[string]usages // by credential
 	plan      plan.Plan
 	planErr   error
 	denied    []denial
@@ -106,7 +105,6 @@ func (s *pageSource) askDear(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, dearTime)
 	defer cancel()
 	f := &s.facts
-	f.hourly = s.hourly(ctx, f.status.Credentials)
 	f.usage = make(map[string]usages)
 	for _, c := range f.status.Credentials {
 		f.usage[c.Name] = s.usagesOf(ctx, c)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -29,9 +30,10 @@ Flags:
 With -o value the answer is how many turns of a region are lost for want of
 budget: 0 if there is enough for all of them.
 
-A pass is taken to spend what its job expects, at its start. Asked is the most
-in one window; most, how many regions would fit, if all else stays. In the plot,
-x is an hour in which turns are lost.
+A pass spends what its job expects, at its start; of a job that does not say
+what, as much as its passes took of late (measured). Asked is the most in one
+window; most, how many regions would fit, if all else stays. In the plot, x is
+an hour in which turns are lost.
 
 A schedule fits if there is enough even when passes are late. Then a pass counts
 in every window from its start until it is over: after its timeout and
@@ -66,8 +68,13 @@ func (c *cli) plan(ctx context.Context, in jobsapi.PlanRequest) error {
 		return c.explain(err)
 	}
 	return c.print(answer{
-		body:  p,
-		value: func() (int64, error) { return int64(p.Skipped), nil },
+		body: p,
+		value: func() (int64, error) {
+			if len(p.Jobs) == 0 && len(p.Unknown) > 0 {
+				return 0, errors.New("nothing is planned: " + unplannedText(p))
+			}
+			return int64(p.Skipped), nil
+		},
 		table: func(v term.View) string { return planPage(p, v) },
 	})
 }
@@ -81,7 +88,10 @@ func planPage(p plan.Plan, v term.View) string {
 		v.Prose(&b, 2, term.Yellow, "it ends earlier than was asked for: so many passes are not played at once")
 	}
 	if len(p.Unknown) > 0 {
-		v.Prose(&b, 2, term.Yellow, "without "+strings.Join(p.Unknown, ", ")+": what a pass expects is not configured")
+		v.Prose(&b, 2, term.Yellow, unplannedText(p))
+	}
+	if measured := measuredJobs(p); len(measured) > 0 {
+		v.Prose(&b, 2, term.Plain, "measured, as it is not configured what a pass expects: "+strings.Join(measured, ", "))
 	}
 	for _, l := range p.Limits {
 		b.WriteByte('\n')
@@ -91,9 +101,26 @@ func planPage(p plan.Plan, v term.View) string {
 	return b.String()
 }
 
+// unplannedText names the jobs that are in no figure.
+func unplannedText(p plan.Plan) string {
+	return "without " + strings.Join(p.Unknown, ", ") + ": it is not configured what a pass expects, and none has made a call yet"
+}
+
+func measuredJobs(p plan.Plan) (names []string) {
+	for _, j := range p.Jobs {
+		if j.Measured {
+			names = append(names, j.Job)
+		}
+	}
+	return names
+}
+
 // totalText says how many turns there are, and how many of them are lost.
 func totalText(p plan.Plan) string {
 	passes := quota.Count(p.Passes, "pass", "passes")
+	if len(p.Jobs) == 0 && len(p.Unknown) > 0 {
+		return "nothing is planned"
+	}
 	if p.Skipped == 0 {
 		return passes + ", and no region loses its turn"
 	}
@@ -101,13 +128,15 @@ func totalText(p plan.Plan) string {
 }
 
 func renderLimitPlan(b *strings.Builder, p plan.Plan, l plan.Limit, v term.View) {
-	if len(l.Shares) == 0 {
+	if len(l.Shares) == 0 && l.DryAt.IsZero() {
 		v.Prose(b, 2, term.Plain, "no job asks for any of its "+units(int64(l.Budget)))
 		return
 	}
-	text, state := verdictText(l, v)
+	text, state := verdictText(l, p.Until, v)
 	v.Prose(b, 2, state, text)
-	v.Prose(b, 2, term.Plain, demandText(l))
+	if len(l.Shares) > 0 {
+		v.Prose(b, 2, term.Plain, demandText(l))
+	}
 	holds := fmt.Sprintf("holds %s now, and %s at most", quota.Thousands(l.Used), quota.Thousands(l.Peak))
 	if !l.ResetsAt.IsZero() {
 		holds += "; begins anew " + v.When(l.ResetsAt)
@@ -123,21 +152,26 @@ func renderLimitPlan(b *strings.Builder, p plan.Plan, l plan.Limit, v term.View)
 	if !l.Fits && len(l.Changes) == 0 {
 		v.Prose(b, 4, term.Plain, "no single change would do")
 	}
-	sharesOfPlan(p, l).Render(b, v)
+	if len(l.Shares) > 0 {
+		sharesOfPlan(p, l).Render(b, v)
+	}
 	if l.Spent > 0 || l.Skipped > 0 {
 		plotOf(l, v).Render(b, v)
 	}
 }
 
 // verdictText says whether the limit is enough, and for how long.
-func verdictText(l plan.Limit, v term.View) (string, term.Style) {
+func verdictText(l plan.Limit, until time.Time, v term.View) (string, term.Style) {
 	switch {
 	case l.Observe && !l.Fits:
 		return "asked for more than it has; it is not enforced, and denies nothing", term.Yellow
 	case !l.DryAt.IsZero():
-		text := fmt.Sprintf("runs dry %s: ends %s early, which loses %s", v.When(l.DryAt),
-			quota.Count(l.Stops, "run", "runs"), quota.Count(l.Skipped, "turn", "turns"))
-		if l.Fits {
+		text := "runs dry " + v.When(l.DryAt)
+		if l.Stops > 0 {
+			text += fmt.Sprintf(": ends %s early by %s%s, which loses %s",
+				quota.Count(l.Stops, "run", "runs"), v.Clock(until), v.ZoneMark(), quota.Count(l.Skipped, "turn", "turns"))
+		}
+		if l.Fits && len(l.Shares) > 0 {
 			text += "; by itself the schedule fits"
 		}
 		return text, term.Red
@@ -159,7 +193,7 @@ func demandText(l plan.Limit) string {
 		late = fmt.Sprintf("; for %s when passes are late", quota.Thousands(l.AtWorst))
 	}
 	return fmt.Sprintf("asked for %s%s %s, %s of the %s for jobs%s",
-		about, quota.Thousands(l.Demand), windowText(l.Window), percent(int64(l.Demand), int64(l.Budget)), quota.Thousands(l.Budget), late)
+		about, quota.Thousands(l.Demand), l.Window, percent(int64(l.Demand), int64(l.Budget)), quota.Thousands(l.Budget), late)
 }
 
 // sharesOfPlan is the table of the jobs that ask something of a limit.

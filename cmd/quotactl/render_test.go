@@ -44,7 +44,7 @@ func TestStatusOnTheScreen(t *testing.T) {
 	} {
 		for _, input := range []string{"busy", "exhausted", "outage", "hostile"} {
 			t.Run(input+"-"+name, func(t *testing.T) {
-				got := renderStatus(readStatus(t, input), somePaces(input), v)
+				got := renderStatus(readStatus(t, input), v)
 				compare(t, fmt.Sprintf("status-%s-%s", input, name), got)
 				checkPlain(t, got, v)
 				if input != "hostile" && v.Width >= term.DefaultWidth && !v.Color {
@@ -52,17 +52,6 @@ func TestStatusOnTheScreen(t *testing.T) {
 				}
 			})
 		}
-	}
-}
-
-// somePaces is how fast the busy credentials are spent.
-func somePaces(input string) paces {
-	if input != "busy" {
-		return nil
-	}
-	return paces{
-		"youtube": {"daily": {perHour: 412, gone: at.Add(13*time.Hour + 4*time.Minute)}, "search": {perHour: 100, lasts: true}},
-		"maps":    {"daily": {perHour: 1}},
 	}
 }
 
@@ -125,7 +114,7 @@ func TestAFailedRunIsRed(t *testing.T) {
 		s.Jobs = []jobsapi.Job{j}
 		said := fmt.Sprintf("\x1b[%sm", row.code)
 		for name, text := range map[string]string{
-			"status": renderStatus(s, nil, v),
+			"status": renderStatus(s, v),
 			"watch":  renderWatch(&watcher{status: s}, v),
 			"runs":   runTable([]jobs.Run{run}, v),
 			"run":    runPage(run, v),

@@ -11,6 +11,7 @@ import (
 
 	"quotad/cmd/quotactl/term"
 	jobsapi "quotad/jobs/api"
+	"quotad/jobs/plan"
 	"quotad/quota"
 	"quotad/quota/api"
 )
@@ -28,8 +29,9 @@ Flags:
 With -o value the answer is what remains, in units: the least of the limits
 shown, of one credential. With -o json it is all that the daemon tells.
 
-The bar shows what is used, what is free, and at its end the reserve. The pace
-is that of this hour and the one before.
+The bar shows what is used, what is free, and at its end the reserve. A limit is
+foretold to be gone as if the jobs ran as planned, and all others spent on as in
+the last hour. That is looked at for a day.
 
 In a job's ring, brackets are around the region at which the next run begins.
 Behind a region stands what its pass in the last run came to: + ok, x failed,
@@ -82,7 +84,7 @@ func (c *cli) status(ctx context.Context, only selection) error {
 		body:  body,
 		value: func() (int64, error) { return leastRemaining(s.Credentials) },
 		table: func(v term.View) string {
-			return renderStatus(s, pacesFrom(c.hourly(ctx, s.Credentials), s.Credentials), v)
+			return renderStatus(s, v)
 		},
 	})
 }
@@ -166,7 +168,7 @@ func leastRemaining(credentials []api.Credential) (int64, error) {
 
 // renderStatus writes a status for people: what is unsafe first, then the
 // budgets, then the jobs.
-func renderStatus(s jobsapi.Status, paces paces, v term.View) string {
+func renderStatus(s jobsapi.Status, v term.View) string {
 	var b strings.Builder
 	renderLedger(&b, s, v)
 	renderConfiguration(&b, s.Config, v)
@@ -174,7 +176,7 @@ func renderStatus(s jobsapi.Status, paces paces, v term.View) string {
 		v.Prose(&b, 0, term.Faint, "no credential is configured; quotactl clients tells of limits for clients")
 	}
 	for _, c := range s.Credentials {
-		renderCredential(&b, c, paces, v)
+		renderCredential(&b, c, s.Forecast, v)
 		renderProxied(&b, s.Proxy, c.Name, v)
 	}
 	for _, j := range s.Jobs {
@@ -184,7 +186,7 @@ func renderStatus(s jobsapi.Status, paces paces, v term.View) string {
 	return b.String()
 }
 
-func renderCredential(b *strings.Builder, c api.Credential, paces paces, v term.View) {
+func renderCredential(b *strings.Builder, c api.Credential, forecasts []plan.Forecast, v term.View) {
 	b.WriteByte('\n')
 	title := "credential " + c.Name
 	if c.AsOf != nil {
@@ -195,7 +197,7 @@ func renderCredential(b *strings.Builder, c api.Credential, paces paces, v term.
 		v.Prose(b, 2, term.Red, "not known: "+c.Error)
 		return
 	}
-	renderLimits(b, c.Limits, paces[c.Name], v)
+	renderLimits(b, c.Name, c.Limits, forecasts, v)
 }
 
 // renderProxied says by which address a credential's upstream is called through the proxy.

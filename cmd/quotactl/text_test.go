@@ -37,18 +37,3 @@ func TestBar(t *testing.T) {
 		})
 	}
 }
-
-func TestWindowText(t *testing.T) {
-	for window, want := range map[string]string{
-		"24h0m0s":                 "in any 24h",
-		"1h30m0s":                 "in any 1h30m",
-		"10s":                     "in any 10s",
-		"1m30s":                   "in any 1m30s",
-		"720h0m0s":                "in any 720h",
-		"day America/Los_Angeles": "each day in America/Los_Angeles",
-	} {
-		if got := windowText(window); got != want {
-			t.Errorf("windowText(%q): got %q, want %q", window, got, want)
-		}
-	}
-}

@@ -256,9 +256,8 @@ func renderWatch(w *watcher, v term.View) string {
 	}
 	renderLedger(&b, w.status, v)
 	renderConfiguration(&b, w.status.Config, v)
-	paces := pacesFrom(w.hourly, w.status.Credentials)
 	for _, c := range w.status.Credentials {
-		renderCredential(&b, c, paces, v)
+		renderCredential(&b, c, w.status.Forecast, v)
 		renderTrail(&b, w.hourly[c.Name], v)
 	}
 	for _, j := range w.status.Jobs {
@@ -275,7 +274,7 @@ func renderRing(b *strings.Builder, j jobsapi.Job, v term.View) {
 	if j.Pause != nil {
 		next = pauseText(*j.Pause, v)
 	}
-	v.Prose(b, 2, term.Plain, jobs.Brief(j.Schedule)+"; "+next)
+	v.Prose(b, 2, term.Plain, j.Schedule+"; "+next)
 	if j.LastRun == nil {
 		v.Prose(b, 2, term.Faint, "no run yet")
 	} else {

@@ -174,7 +174,7 @@ func whyPage(w api.Why, run *runUnits, v term.View) string {
 		v.Prose(&b, 0, term.Yellow, shortageText(short)+" if it were enforced")
 	}
 	b.WriteByte('\n')
-	renderLimits(&b, w.Limits, nil, v)
+	renderLimits(&b, "", w.Limits, nil, v)
 	for _, o := range w.Obstacles {
 		renderHolders(&b, o, v)
 	}

@@ -12,6 +12,7 @@ import (
 	"quotad/cmd/quotad/metrics"
 	"quotad/cmd/quotad/notify"
 	"quotad/jobs"
+	"quotad/jobs/plan"
 	"quotad/jobs/process"
 	"quotad/jobs/scheduler"
 	"quotad/quota"
@@ -48,6 +49,7 @@ type daemon struct {
 	cgroups    *process.Cgroups // of passes; nil: they get none
 	tasks      uint64           // that there may be before a pass cannot start another one
 	runner     *jobs.Runner
+	planner    *plan.Planner
 	ticks      *scheduler.Scheduler
 
 	api     *server.Server // that the door leads to
@@ -197,7 +199,12 @@ func (d *daemon) openRunner(context.Context) error {
 		Store:       d.jobStore(),
 		Host:        hostName(),
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	d.planner = plan.NewPlanner(d.runner, d.service)
+	d.metrics.WatchLimits(d.service, d.observer, d.planner.Forecast)
+	return nil
 }
 
 // socket is where the API is served, as callers reach it.

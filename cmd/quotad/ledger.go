@@ -31,7 +31,6 @@ func (d *daemon) openLedger(ctx context.Context) error {
 		d.silences.observing.Wait()
 		return nil
 	})
-	d.metrics.WatchLimits(d.service, d.observer)
 	d.clients = clientlimit.NewService(d.config.Ledger.Deadline, emitting[clientlimit.Event](&d.events))
 	d.onStop("close the ledger of clients", d.closeClientFile)
 	if err := d.setClients(d.config); err != nil {

@@ -80,7 +80,7 @@ func (d *daemon) openAPI(context.Context) (err error) {
 		Observe:     emitting[server.Event](&d.events),
 		Forbidden:   emitting[server.Attempt](&d.events),
 		ClientReset: emitting[server.ClientReset](&d.events),
-		Routes:      append(jobsserver.Routes(d.runner), jobsserver.PlanRoute(d.runner, d.service), d.metrics.Route(), server.ReloadRoute(d.reload)),
+		Routes:      append(jobsserver.Routes(d.runner), jobsserver.PlanRoute(d.planner), d.metrics.Route(), server.ReloadRoute(d.reload)),
 		Status:      d.sections(),
 	})
 	return err
@@ -102,8 +102,9 @@ func (d *daemon) serve(context.Context) error {
 // sections are those of the status, beside quota's own.
 func (d *daemon) sections() map[string]func(context.Context) any {
 	sections := map[string]func(context.Context) any{
-		"jobs":   jobsserver.Section(d.runner),
-		"config": func(context.Context) any { return d.reloads.told.Load() },
+		"jobs":     jobsserver.Section(d.runner),
+		"forecast": jobsserver.ForecastSection(d.planner),
+		"config":   func(context.Context) any { return d.reloads.told.Load() },
 	}
 	if d.proxy != nil {
 		sections["proxy"] = d.proxySection

@@ -49,11 +49,7 @@ func summarize(w io.Writer, c *config.Config) {
 func summarizeClients(w io.Writer, c *clientlimit.Clients) {
 	fmt.Fprintf(w, "\nclients %s\n", c.Name)
 	for _, limit := range c.Limits {
-		enforced := ""
-		if limit.Observe {
-			enforced = ", not enforced"
-		}
-		fmt.Fprintf(w, "  limit %s: %s for each %s%s\n", limit.Name, limit.Units.Text(), window(limit.Window), enforced)
+		fmt.Fprintf(w, "  limit %s: %s for each %s\n", limit.Name, limit.Units.Text(), limit.Describe())
 	}
 	for _, operation := range slices.Sorted(maps.Keys(c.Operations)) {
 		fmt.Fprintf(w, "  %s costs %s\n", operation, c.Operations[operation].Text())
@@ -85,24 +81,9 @@ func ledgerPlace(c *config.Config) string {
 func summarizeCredential(w io.Writer, c *quota.Credential, outage config.Outage, fits []plan.Fit) {
 	fmt.Fprintf(w, "\ncredential %s\n", c.Name)
 	for _, limit := range c.Limits {
-		fmt.Fprintf(w, "  limit %s: %s %s", limit.Name, limit.Units.Text(), window(limit.Window))
+		fmt.Fprintf(w, "  limit %s: %s %s", limit.Name, limit.Units.Text(), limit.Describe())
 		if limit.Reserve > 0 {
-			fmt.Fprintf(w, ", jobs stop at %s", quota.Thousands(limit.Budget(false)))
-		}
-		if len(limit.Only) > 0 {
-			fmt.Fprintf(w, ", for %s only", strings.Join(limit.Only, ", "))
-		}
-		if len(limit.Jobs) > 0 {
-			fmt.Fprintf(w, ", for the jobs %s", strings.Join(limit.Jobs, ", "))
-		}
-		if len(limit.ExceptJobs) > 0 {
-			fmt.Fprintf(w, ", for all but the jobs %s", strings.Join(limit.ExceptJobs, ", "))
-		}
-		if limit.Lift > 0 {
-			fmt.Fprintf(w, ", lifted in the last %s", jobs.Brief(limit.Lift.String()))
-		}
-		if limit.Observe {
-			fmt.Fprint(w, ", not enforced")
+			fmt.Fprintf(w, "; jobs stop at %s", quota.Thousands(limit.Budget(false)))
 		}
 		fmt.Fprintln(w)
 		summarizeDemand(w, c.Name, limit.Name, fits)
@@ -148,13 +129,6 @@ func summarizeDemand(w io.Writer, credential, limit string, fits []plan.Fit) {
 	}
 }
 
-func window(w quota.Window) string {
-	if w.IsCalendar() {
-		return fmt.Sprintf("a %s, by the clock of %s", w.Period, w.Zone)
-	}
-	return "in any " + jobs.Brief(w.String())
-}
-
 // costs lists what one call costs: "100 of daily and 100 of search".
 func costs(c *quota.Credential, operation string) string {
 	var parts []string
@@ -167,8 +141,8 @@ func costs(c *quota.Credential, operation string) string {
 }
 
 func summarizeJob(w io.Writer, c *config.Config, job *jobs.Job) {
-	fmt.Fprintf(w, "\njob %s\n  %s%s, %s\n  runs %s\n", job.Name, jobs.Brief(job.Schedule.String()), atStart(job), stagger(job), strings.Join(job.Command, " "))
-	fmt.Fprintf(w, "  in %s, for at most %s\n", job.Dir, jobs.Brief(job.Timeout.String()))
+	fmt.Fprintf(w, "\njob %s\n  %s%s, %s\n  runs %s\n", job.Name, job.Schedule, atStart(job), stagger(job), strings.Join(job.Command, " "))
+	fmt.Fprintf(w, "  in %s, for at most %s\n", job.Dir, quota.Brief(job.Timeout))
 	if line := lastStart(job); line != "" {
 		fmt.Fprintf(w, "  %s\n", line)
 	}
@@ -192,7 +166,7 @@ func stagger(job *jobs.Job) string {
 	if job.Stagger == jobs.EvenStagger {
 		return list + " spread evenly"
 	}
-	return fmt.Sprintf("%s, %s apart", list, jobs.Brief(job.Stagger.String()))
+	return fmt.Sprintf("%s, %s apart", list, quota.Brief(job.Stagger))
 }
 
 // lastStart says when the last region of a run starts, by the first period of the schedule.
@@ -203,7 +177,7 @@ func lastStart(job *jobs.Job) string {
 		return ""
 	}
 	after := time.Duration(len(job.Regions)-1) * job.StaggerWithin(next.Sub(slot), len(job.Regions))
-	return fmt.Sprintf("the last region starts %s after the slot; one that runs dry at the head of three runs in a row yields its turn", jobs.Brief(after.String()))
+	return fmt.Sprintf("the last region starts %s after the slot; one that runs dry at the head of three runs in a row yields its turn", quota.Brief(after))
 }
 
 // demand says what a whole run is expected to take of each limit.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"quotad/jobs"
+	"quotad/jobs/plan"
 	"quotad/quota"
 	"quotad/quota/api"
 	"quotad/regions"
@@ -12,16 +13,18 @@ import (
 // Status is the body of GET /v1/status, the jobs and the configuration included.
 type Status struct {
 	api.Status
-	Jobs   []Job             `json:"jobs"`
-	Config api.Configuration `json:"config"`
-	Proxy  *api.Proxy        `json:"proxy,omitempty"` // nil: there is none
+	Jobs []Job `json:"jobs"`
+	// Forecast has one of each limit whose window is an hour long, or longer, if the ledger tells.
+	Forecast []plan.Forecast   `json:"forecast"`
+	Config   api.Configuration `json:"config"`
+	Proxy    *api.Proxy        `json:"proxy,omitempty"` // nil: there is none
 }
 
 // Job is how a job is.
 type Job struct {
 	Name       string                 `json:"name"`
 	Credential string                 `json:"credential"`
-	Schedule   string                 `json:"schedule"` // "every 30m0s", "cron 0 9 * * * Europe/Berlin"
+	Schedule   string                 `json:"schedule"` // "every 30m", "cron 0 9 * * * Europe/Berlin"
 	Regions    []regions.Region       `json:"regions"`  // in the order of the ring
 	Expects    map[string]quota.Units `json:"expects,omitempty"`
 	UseReserve bool                   `json:"use_reserve,omitempty"`

@@ -103,7 +103,7 @@ func (d *demand) longerPeriod(l *load) []Change {
 		b := d.changed(l, &changed)
 		b.slots = slotsOf(changed.Schedule, d.from, d.until, l.most)
 		if d.admits(l, b) {
-			return []Change{d.change(Change{Key: "every", From: jobs.Brief(every.Period().String()), To: jobs.Brief(period.String())}, l, b)}
+			return []Change{d.change(Change{Key: "every", From: quota.Brief(every.Period()), To: quota.Brief(period)}, l, b)}
 		}
 	}
 	return nil

@@ -13,7 +13,7 @@ import (
 type Fit struct {
 	Credential string      `json:"credential"`
 	Limit      string      `json:"limit"`
-	Window     string      `json:"window"` // as quota.Window writes it
+	Window     string      `json:"window"` // as quota.Window describes it
 	Units      quota.Units `json:"units"`
 	Reserve    quota.Units `json:"reserve"`
 	Budget     quota.Units `json:"budget"` // what jobs may spend in one window: units less reserve, unless all use that
@@ -61,7 +61,7 @@ func CheckFit(list []*jobs.Job, credentials []*quota.Credential, from time.Time)
 
 func (d *demand) fit() Fit {
 	f := Fit{
-		Credential: d.credential.Name, Limit: d.limit.Name, Window: d.limit.Window.String(),
+		Credential: d.credential.Name, Limit: d.limit.Name, Window: d.limit.Window.Describe(),
 		Units: d.limit.Units, Reserve: d.limit.Reserve, Budget: d.budget(),
 		Demand: d.most(peak(quota.MaxUnits, nil, d.onTime)), AtWorst: d.most(peak(quota.MaxUnits, nil, d.late)),
 		Observe:   d.limit.Observe,

@@ -87,7 +87,13 @@ func (j *jobSim) end(at time.Time) {
 	j.await(at)
 }
 
+// region returns what becomes of a region; of one that the run under way has, and the job not any
+// more, nothing is told.
 func (j *jobSim) region(name regions.Region) *Region {
 	list := j.outcome.Regions
-	return &list[slices.IndexFunc(list, func(r Region) bool { return r.Region == name })]
+	i := slices.IndexFunc(list, func(r Region) bool { return r.Region == name })
+	if i < 0 {
+		return &Region{}
+	}
+	return &list[i]
 }

@@ -7,9 +7,9 @@ import (
 	"quotad/regions"
 )
 
-// A Plan is what a schedule will do to its limits: every pass of every job,
-// played against what the limits hold. It knows this daemon's jobs only, and
-// takes each pass to spend what it expects to, at its start.
+// A Plan is what will become of the limits: every pass of every job, played against what the
+// limits hold. It knows this daemon's jobs only, and has each pass spend what its job expects, or
+// else what passes of it took of late, at its start.
 type Plan struct {
 	From    time.Time `json:"from"`
 	Until   time.Time `json:"until"`
@@ -19,7 +19,7 @@ type Plan struct {
 	Limits  []Limit   `json:"limits"`
 	Jobs    []Job     `json:"jobs"`
 	Runs    []Run     `json:"runs"`                // the next ones, up to 100
-	Unknown []string  `json:"unplanned,omitempty"` // the jobs that do not say what they expect: they are in no figure
+	Unknown []string  `json:"unplanned,omitempty"` // the jobs that neither say what they expect nor ever took anything: they are in no figure
 }
 
 // A Limit is what becomes of one limit.
@@ -29,10 +29,13 @@ type Limit struct {
 	Peak     quota.Units `json:"peak"`               // the most that it will hold
 	Spent    quota.Units `json:"spent"`              // by the jobs, in all of the plan
 	ResetsAt time.Time   `json:"resets_at,omitzero"` // when a calendar window begins anew
-	DryAt    time.Time   `json:"dry_at,omitzero"`    // when it stops a run for the first time
+	PerHour  quota.Units `json:"per_hour"`           // spent in the last hour; 0 of windows that are shorter
+	DryAt    time.Time   `json:"dry_at,omitzero"`    // when it refuses something for the first time
 	Stops    int         `json:"stops"`              // how many runs it stops
 	Skipped  int         `json:"skipped"`            // turns that are lost by that
 	Hours    []Hour      `json:"hours"`              // all that the plan touches
+
+	isForeseen bool // an hour says something of its window
 }
 
 // An Hour is what a limit sees in one hour.
@@ -47,7 +50,8 @@ type Hour struct {
 type Job struct {
 	Job        string                 `json:"job"`
 	Credential string                 `json:"credential"`
-	Paused     bool                   `json:"paused,omitempty"` // at the beginning
+	Paused     bool                   `json:"paused,omitempty"`   // at the beginning
+	Measured   bool                   `json:"measured,omitempty"` // what a pass spends is what passes took of late
 	Runs       int                    `json:"runs"`
 	Stopped    int                    `json:"stopped"` // runs that end early
 	Passes     int                    `json:"passes"`

@@ -20,6 +20,8 @@ type SimInput struct {
 	From   time.Time
 	Jobs   []jobs.JobState
 	Limits []*slidinglog.Simulation // of every credential, in their order; Simulate spends from them
+	Fits   []Fit                    // of every limit, as CheckFit returns them; nil: Simulate asks for them
+	Others bool                     // those who are no job of the plan spend on as in the last hour
 }
 
 // Simulate returns what the jobs will do until an instant, and whether they fit. It
@@ -33,8 +35,10 @@ func Simulate(in SimInput, until time.Time) *Plan {
 
 // A sim is a simulation under way.
 type sim struct {
-	plan *Plan
-	jobs []*jobSim
+	plan   *Plan
+	jobs   []*jobSim
+	others []*othersSim
+	next   time.Time // when the others spend next
 }
 
 // newSim returns a simulation of which nothing is played yet.
@@ -53,6 +57,7 @@ func newSim(in SimInput, until time.Time) *sim {
 	for _, state := range in.Jobs {
 		s.enter(state, in.Limits)
 	}
+	s.enterOthers(in)
 	return s
 }
 
@@ -67,13 +72,15 @@ func hours(from, until time.Time) []Hour {
 
 // enter makes a job one of those that are played, unless nobody knows what it spends.
 func (s *sim) enter(state jobs.JobState, all []*slidinglog.Simulation) {
+	job, measured := expecting(state)
+	state.Job = job
 	limits, charges := price(state.Job, all)
 	if len(charges) == 0 {
 		s.plan.Unknown = append(s.plan.Unknown, state.Job.Name)
 		return
 	}
 	s.plan.Jobs = append(s.plan.Jobs, Job{
-		Job: state.Job.Name, Credential: state.Job.Credential, Paused: pausedAt(state.Pause, s.plan.From),
+		Job: state.Job.Name, Credential: state.Job.Credential, Paused: pausedAt(state.Pause, s.plan.From), Measured: measured,
 		Spent: map[string]quota.Units{},
 	})
 	j := &jobSim{JobState: state, limits: limits, charges: charges, cost: limits.Credential.Cost(state.Job.Calls()), outcome: &s.plan.Jobs[len(s.plan.Jobs)-1]}
@@ -86,6 +93,16 @@ func (s *sim) enter(state jobs.JobState, all []*slidinglog.Simulation) {
 	}
 	j.await(s.plan.From)
 	s.jobs = append(s.jobs, j)
+}
+
+// expecting returns a job with what its passes take: what they expect, or what they took of late.
+func expecting(state jobs.JobState) (job *jobs.Job, measured bool) {
+	if len(state.Job.Expects) > 0 || len(state.Took) == 0 {
+		return state.Job, false
+	}
+	one := *state.Job
+	one.Expects = state.Took
+	return &one, true
 }
 
 // price returns the limits that a job spends from, and what one pass of it costs.
@@ -103,9 +120,16 @@ func price(job *jobs.Job, all []*slidinglog.Simulation) (*slidinglog.Simulation,
 
 // checkFit adds whether the jobs fit each limit by themselves.
 func (s *sim) checkFit(in SimInput) {
+	if in.Fits != nil {
+		for i, fit := range in.Fits {
+			s.plan.Limits[i].Fit = fit
+		}
+		return
+	}
 	var list []*jobs.Job
 	for _, state := range in.Jobs {
-		list = append(list, state.Job)
+		job, _ := expecting(state)
+		list = append(list, job)
 	}
 	var credentials []*quota.Credential
 	for _, limits := range in.Limits {
@@ -121,12 +145,14 @@ func (s *sim) play() {
 	for n := 0; ; n++ {
 		j := s.first()
 		if j == nil || !j.next.Before(s.plan.Until) {
+			s.othersSpend(s.plan.Until)
 			return
 		}
 		if n == mostPasses {
 			s.cut(j.next)
 			return
 		}
+		s.othersSpend(j.next)
 		s.pass(j)
 	}
 }

@@ -32,7 +32,7 @@ func TestRunAgainstABudget(t *testing.T) {
 		t.Errorf("%d units remain, want 0", got)
 	}
 	j := status.Jobs[0]
-	if j.Name != "trending" || j.Cursor != "BR" || j.Schedule != "every 8760h0m0s" || j.NextRun.Before(time.Now()) {
+	if j.Name != "trending" || j.Cursor != "BR" || j.Schedule != "every 365d" || j.NextRun.Before(time.Now()) {
 		t.Errorf("got %+v, want the cursor at BR", j)
 	}
 	last := j.LastRun

@@ -13,6 +13,7 @@ import (
 
 	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
+	"quotad/jobs/plan"
 	"quotad/jobs/process"
 	"quotad/jobs/process/processtest"
 	jobsserver "quotad/jobs/server"
@@ -133,7 +134,7 @@ func open(t *testing.T, units quota.Units, list ...*jobs.Job) *house {
 		t.Fatal(err)
 	}
 	servertest.Serve(t, server.Config{
-		Service: service, Tokens: tokens, Version: "v1", AdminGroup: servertest.OwnGroup(t), Routes: append(jobsserver.Routes(h.runner), jobsserver.PlanRoute(h.runner, service)),
+		Service: service, Tokens: tokens, Version: "v1", AdminGroup: servertest.OwnGroup(t), Routes: append(jobsserver.Routes(h.runner), jobsserver.PlanRoute(plan.NewPlanner(h.runner, service))),
 		Status: map[string]func(context.Context) any{"jobs": jobsserver.Section(h.runner)},
 	}, listener)
 	t.Cleanup(func() {

@@ -69,7 +69,11 @@ type Limit struct {
 	Reserve   int64  `json:"reserve"`
 	Used      int64  `json:"used"`
 	Remaining int64  `json:"remaining"` // for ordinary callers: units less reserve less used, never negative
-	Window    string `json:"window"`    // "24h0m0s", or "day America/Los_Angeles"
+	Window    string `json:"window"`    // "24h" or "7d", or "day America/Los_Angeles"
+	// WindowMs is the length of a sliding window; absent of a calendar's.
+	WindowMs int64 `json:"window_ms,omitempty"`
+	// Describe says in words what the limit counts: "in any 24h, by all but trending".
+	Describe string `json:"describe"`
 	// When the next debit leaves the window, and how many units that frees.
 	NextUnitsAt *time.Time `json:"next_units_at,omitempty"`
 	NextUnits   int64      `json:"next_units,omitempty"`
@@ -80,7 +84,7 @@ type Limit struct {
 	// Of a share: the jobs whose calls it counts, or does not count.
 	Jobs       []string `json:"jobs,omitempty"`
 	ExceptJobs []string `json:"except_jobs,omitempty"`
-	Lift       string   `json:"lift,omitempty"`    // "4h0m0s": so long before its period ends it refuses nothing
+	LiftMs     int64    `json:"lift_ms,omitempty"` // so long before its period ends it refuses nothing
 	Lifted     bool     `json:"lifted,omitempty"`  // that is so now
 	Observe    bool     `json:"observe,omitempty"` // it is not enforced: it refuses nothing
 	// Drift is how our count compares with what the upstream said last; in a status.

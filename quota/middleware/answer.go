@@ -88,8 +88,7 @@ func addRateLimit(h http.Header, d api.Decision, wait time.Duration) {
 		case d.Now != nil && l.NextUnitsAt != nil: // when some units come free
 			reset = max(1, l.NextUnitsAt.Sub(*d.Now))
 		}
-		window, _ := time.ParseDuration(l.Window) // 0 of a calendar's
-		fields.Add(l.Name, l.Units, l.Remaining, window, reset)
+		fields.Add(l.Name, l.Units, l.Remaining, time.Duration(l.WindowMs)*time.Millisecond, reset)
 	}
 	if policy, state, ok := fields.Fields(); ok { // added, not set: another limit may stand around this one
 		h.Add("RateLimit-Policy", policy)

@@ -113,9 +113,9 @@ func (s *scriptedDaemon) refuse(p *api.Problem) {
 // limits are those of the tests: one that refuses, one that only observes.
 func limits(left int64) []api.Limit {
 	return []api.Limit{
-		{Name: "minute", Units: 60, Used: 60 - left, Remaining: left, Window: "1m0s"},
-		{Name: "hour", Units: 100, Used: 100, Window: "1h0m0s", Observe: true},
-		{Name: "day", Units: 1000, Used: 1000 - 10*left, Remaining: 10 * left, Window: "24h0m0s"},
+		{Name: "minute", Units: 60, Used: 60 - left, Remaining: left, WindowMs: 60_000},
+		{Name: "hour", Units: 100, Used: 100, WindowMs: 3_600_000, Observe: true},
+		{Name: "day", Units: 1000, Used: 1000 - 10*left, Remaining: 10 * left, WindowMs: 86_400_000},
 	}
 }
 

@@ -200,14 +200,14 @@ func TestFailover(t *testing.T) {
 	t.Parallel()
 	w := redistest.StartSentinel(t)
 	l := openAt(t, Config{Addrs: []string{w.Sentinel.Addr}, MasterName: w.Name})
-	acquire := func() error {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	acquire := func(within time.Duration) error {
+		ctx, cancel := context.WithTimeout(t.Context(), within)
 		defer cancel()
 		_, err := l.Acquire(ctx, hundred(), []quota.Ask{ask("ten", "")})
 		return err
 	}
 	for range 3 {
-		if err := acquire(); err != nil {
+		if err := acquire(hanging); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -215,7 +215,7 @@ func TestFailover(t *testing.T) {
 	w.Master.Kill()
 	begun := time.Now()
 	for tick := time.NewTicker(20 * time.Millisecond); ; <-tick.C {
-		err := acquire()
+		err := acquire(time.Second)
 		if err == nil {
 			break
 		}

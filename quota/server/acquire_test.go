@@ -35,7 +35,7 @@ func TestGrant(t *testing.T) {
 			}
 			limits := got.Fields["limits"].([]any)
 			daily := limits[0].(map[string]any)
-			if len(limits) != 2 || daily["name"] != "daily" || daily["window"] != "24h0m0s" || daily["used"] != float64(before+200) {
+			if len(limits) != 2 || daily["name"] != "daily" || daily["window"] != "24h" || daily["used"] != float64(before+200) {
 				t.Errorf("limits %v", limits)
 			}
 			if !strings.HasPrefix(got.Text("grant_id"), "youtube:") {

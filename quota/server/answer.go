@@ -10,126 +10,59 @@ import (
 	"quotad/quota/api"
 )
 
-// WriteDecision answers an acquire, settle or release with an api.Decision. useReserve
-// says which budget the caller was measured by. Most answers are this one, so it is
-// written without reflection.
+// WriteDecision answers an acquire, settle or release. useReserve says which budget the
+// caller was measured by.
 func WriteDecision(w http.ResponseWriter, d quota.Decision, useReserve bool) {
-	body := newObject()
-	body.flag("granted", d.Granted())
 	if d.Granted() {
-		writeGrant(body, d, useReserve)
-		send(w, http.StatusOK, typeJSON, body.end())
+		writeJSON(w, http.StatusOK, decisionOf(d, useReserve))
 		return
 	}
-	status := writeRefusal(body, d, useReserve)
 	if d.Denied() {
 		w.Header()["Retry-After"] = []string{strconv.FormatInt(api.Seconds(d.RetryAfter), 10)}
 		addRateLimit(w.Header(), d, useReserve)
 	}
-	send(w, status, typeProblem, body.end())
+	body := decisionOf(d, useReserve)
+	write(w, body.Status, typeProblem, body)
 }
 
-func writeGrant(body *object, d quota.Decision, useReserve bool) {
-	body.str("grant_id", d.GrantID)
-	if d.Count != 0 {
-		body.number("count", int64(d.Count))
-	}
-	if d.Units != 0 {
-		body.number("units", int64(d.Units))
-	}
-	writeLimits(body, d)
-	if d.Replayed {
-		body.flag("replayed", true)
-	}
-	if d.Outage {
-		body.str("mode", "outage")
-	}
-	if short := d.WouldDeny(useReserve); len(short) > 0 {
-		body.list("would_deny", len(short), func(i int) {
-			body.text = append(body.text, '{')
-			body.str("limit", short[i].Limit)
-			body.number("missing", int64(short[i].Missing))
-			writeClosed(body, closedOf(short[i].Closed))
-			body.text = append(body.text, '}')
-		})
-	}
-	writeRemaining(body, d)
+// A decision is an api.Decision that tells what remains only where that is known.
+type decision struct {
+	api.Decision
+	Remaining *int64 `json:"remaining,omitempty"`
 }
 
-// writeRefusal writes the members of a problem, and those that say when to ask again.
-// It returns the status.
-func writeRefusal(body *object, d quota.Decision, useReserve bool) int {
-	p := ProblemOf(d)
-	writeLimits(body, d)
-	body.str("reason", string(d.Reason))
-	body.str("limit", d.Limit)
-	if d.Units != 0 {
-		body.number("requested", int64(d.Units))
+func decisionOf(d quota.Decision, useReserve bool) decision {
+	body := decision{Decision: api.Decision{Granted: d.Granted(), Now: timeOf(d.Now), Limits: limitsOf(d.Limits)}}
+	if len(d.Limits) > 0 {
+		remaining := int64(d.Remaining())
+		body.Remaining = &remaining
 	}
+	if d.Err != nil {
+		body.refuse(api.ProblemFrom(d.Err))
+		return body
+	}
+	if d.Granted() {
+		body.GrantID, body.Count, body.Units, body.Replayed = d.GrantID, int64(d.Count), int64(d.Units), d.Replayed
+		if d.Outage {
+			body.Mode = "outage"
+		}
+		body.WouldDeny = shortagesOf(d.WouldDeny(useReserve))
+		return body
+	}
+	body.refuse(ProblemOf(d))
+	body.Reason, body.Limit, body.Requested = string(d.Reason), d.Limit, int64(d.Units)
 	if d.Denied() {
-		body.number("retry_after_ms", d.RetryAfter.Milliseconds())
-		body.time("retry_at", d.RetryAt)
+		body.RetryAfterMs, body.RetryAt, body.ViolatedPolicies = d.RetryAfter.Milliseconds(), timeOf(d.RetryAt), violated(d, useReserve)
 	}
 	if d.Reason == quota.LimitClosed {
-		body.str("upstream_says", d.Closed().Says)
+		body.UpstreamSays = d.Closed().Says
 	}
-	writeProblemMembers(body, p)
-	if d.Denied() {
-		body.strs("violated-policies", violated(d, useReserve))
-	}
-	writeRemaining(body, d)
-	return p.Status
+	return body
 }
 
-func writeProblemMembers(body *object, p *api.Problem) {
-	body.str("type", p.Type)
-	body.str("title", p.Title)
-	body.number("status", int64(p.Status))
-	body.str("detail", p.Detail)
-	body.str("hint", p.Hint)
-}
-
-// writeLimits writes the state of the limits involved, and writeRemaining the smallest
-// that remains of them, where they are known.
-func writeLimits(body *object, d quota.Decision) {
-	body.time("now", d.Now)
-	if len(d.Limits) == 0 {
-		return
-	}
-	body.list("limits", len(d.Limits), func(i int) { writeLimit(body, limitOf(d.Limits[i])) })
-}
-
-// writeLimit writes what encoding/json would write of a limit, which has no drift here.
-func writeLimit(body *object, l api.Limit) {
-	body.text = append(body.text, '{')
-	body.str("name", l.Name)
-	body.number("units", l.Units)
-	body.number("reserve", l.Reserve)
-	body.number("used", l.Used)
-	body.number("remaining", l.Remaining)
-	body.str("window", l.Window)
-	body.timeAt("next_units_at", l.NextUnitsAt)
-	if l.NextUnits != 0 {
-		body.number("next_units", l.NextUnits)
-	}
-	body.timeAt("catching_up_until", l.CatchingUpUntil)
-	writeClosed(body, l.Closed)
-	body.strs("jobs", l.Jobs)
-	body.strs("except_jobs", l.ExceptJobs)
-	body.str("lift", l.Lift)
-	if l.Lifted {
-		body.flag("lifted", true)
-	}
-	if l.Observe {
-		body.flag("observe", true)
-	}
-	body.text = append(body.text, '}')
-}
-
-func writeRemaining(body *object, d quota.Decision) {
-	if len(d.Limits) > 0 {
-		body.number("remaining", int64(d.Remaining()))
-	}
+func (body *decision) refuse(p *api.Problem) {
+	body.Granted, body.Reason = false, string(p.Reason)
+	body.Type, body.Title, body.Status, body.Detail, body.Hint = p.Type, p.Title, p.Status, p.Detail, p.Hint
 }
 
 // ProblemOf returns the problem that a refusal is.
@@ -156,19 +89,6 @@ func violated(d quota.Decision, useReserve bool) []string {
 		names = []string{d.Limit}
 	}
 	return names
-}
-
-func writeClosed(body *object, c *api.Closed) {
-	if c == nil {
-		return
-	}
-	body.name("closed")
-	body.text = append(body.text, '{')
-	body.time("since", c.Since)
-	body.time("until", c.Until)
-	body.str("says", c.Says)
-	body.str("by", c.By)
-	body.text = append(body.text, '}')
 }
 
 func denialDetail(d quota.Decision) string {
@@ -243,23 +163,18 @@ func limitOf(s quota.LimitState) api.Limit {
 		Used:            int64(s.Used),
 		Remaining:       int64(s.Remaining()),
 		Window:          s.Window.String(),
+		WindowMs:        s.Window.Length.Milliseconds(),
+		Describe:        s.Describe(),
 		NextUnitsAt:     timeOf(s.NextAt),
 		NextUnits:       int64(s.NextUnits),
 		CatchingUpUntil: timeOf(s.CatchingUp),
 		Closed:          closedOf(s.Closed),
 		Jobs:            s.Jobs,
 		ExceptJobs:      s.ExceptJobs,
-		Lift:            liftOf(s.Limit),
+		LiftMs:          s.Lift.Milliseconds(),
 		Lifted:          s.Lifted,
 		Observe:         s.Observe,
 	}
-}
-
-func liftOf(l quota.Limit) string {
-	if l.Lift == 0 {
-		return ""
-	}
-	return l.Lift.String()
 }
 
 func shortagesOf(list []quota.Shortage) []api.Shortage {

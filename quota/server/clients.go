@@ -68,13 +68,11 @@ func (s *Server) acquireClients(w http.ResponseWriter, r *http.Request, c *Sessi
 		return
 	}
 	decisions := s.clients.Acquire(r.Context(), c.Path("name"), requests...)
-	body := newObject()
-	body.list("decisions", len(decisions), func(i int) {
-		body.text = append(body.text, '{')
-		writeMembers(body, decisions[i])
-		body.text = append(body.text, '}')
-	})
-	send(w, http.StatusOK, typeJSON, body.end())
+	body := make([]decision, len(decisions))
+	for i, d := range decisions {
+		body[i] = decisionOf(d, false)
+	}
+	writeJSON(w, http.StatusOK, map[string][]decision{"decisions": body})
 }
 
 func (in clientBatch) requests() ([]clientlimit.Request, *api.Problem) {
@@ -97,21 +95,6 @@ func (in clientBatch) requests() ([]clientlimit.Request, *api.Problem) {
 		requests[i] = one.request()
 	}
 	return requests, nil
-}
-
-// writeMembers writes what a decision is told by, where it does not stand alone.
-func writeMembers(body *object, d quota.Decision) {
-	body.flag("granted", d.Granted())
-	switch {
-	case d.Err != nil:
-		p := api.ProblemFrom(d.Err)
-		body.str("reason", string(p.Reason))
-		writeProblemMembers(body, p)
-	case d.Granted():
-		writeGrant(body, d, false)
-	default:
-		writeRefusal(body, d, false)
-	}
 }
 
 func (s *Server) listClients(context.Context, *Session, None) ([]api.Clients, error) {

@@ -96,7 +96,11 @@ func (r *replica) carry(ctx context.Context, c *quota.Credential, f func(*draft)
 		if err != nil {
 			return err
 		}
-		if ctx.Err() != nil {
+		switch {
+		case ctx.Err() == nil:
+		case lost.losses == 0: // nobody was first: it took too long
+			return fmt.Errorf("credential %q: %w", r.name, ctx.Err())
+		default:
 			return fmt.Errorf("credential %q: %w", r.name, quota.ErrContended)
 		}
 		r.fairly(ctx, &lost)

@@ -52,6 +52,20 @@ func (s *Simulation) Used(at time.Time) []quota.Units {
 	return used
 }
 
+// Since returns what was spent behind an instant, by limit in their order, by those whose
+// calls are chosen: the name of a job, or "@" and a uid. What has left every window is not known.
+func (s *Simulation) Since(at time.Time, whose func(by string) bool) []quota.Units {
+	spent := make([]quota.Units, len(s.Credential.Limits))
+	for e := range s.log.After(quota.ID{Ms: at.UnixMilli(), Seq: math.MaxInt64}) {
+		if whose(e.By) {
+			for i, v := range s.account.views {
+				spent[i] += v.Units(&e)
+			}
+		}
+	}
+	return spent
+}
+
 func (s *Simulation) advance(at time.Time) time.Time {
 	now := s.account.Advance(s.Credential, at, s.log)
 	oldest := now.UnixMilli()

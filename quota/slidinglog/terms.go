@@ -14,28 +14,9 @@ import (
 func termsOf(c *quota.Credential) (lines []string) {
 	said := make(map[string]string)
 	for _, limit := range c.Limits {
-		window := limit.Window.String()
-		if hours, ok := strings.CutSuffix(window, "h0m0s"); ok {
-			window = hours + "h"
-		}
-		text := fmt.Sprintf("%s per %s", limit.Units.Text(), window)
+		text := limit.Units.Text() + " " + limit.Describe()
 		if limit.Reserve > 0 {
-			text += fmt.Sprintf(" with %s in reserve", quota.Thousands(limit.Reserve))
-		}
-		if len(limit.Only) > 0 {
-			text += " of " + strings.Join(slices.Sorted(slices.Values(limit.Only)), ", ")
-		}
-		if len(limit.Jobs) > 0 {
-			text += " by " + strings.Join(slices.Sorted(slices.Values(limit.Jobs)), ", ")
-		}
-		if len(limit.ExceptJobs) > 0 {
-			text += " by all but " + strings.Join(slices.Sorted(slices.Values(limit.ExceptJobs)), ", ")
-		}
-		if limit.Lift > 0 {
-			text += fmt.Sprintf(" but for the last %s", strings.TrimSuffix(limit.Lift.String(), "m0s"))
-		}
-		if limit.Observe {
-			text += " not enforced"
+			text += fmt.Sprintf(", %s in reserve", quota.Thousands(limit.Reserve))
 		}
 		said["limit "+limit.Name] = text
 	}

@@ -226,7 +226,7 @@ delete = { pool = 5, own = 1 }
 			t.Errorf("%s costs %s, want %s", operation, got, want)
 		}
 	}
-	for share, want := range map[string]string{"cap": "day America/Los_Angeles", "few": "day UTC", "own": "1h0m0s"} {
+	for share, want := range map[string]string{"cap": "day America/Los_Angeles", "few": "day UTC", "own": "1h"} {
 		if got := c.limit(share).Window.String(); got != want {
 			t.Errorf("the window of %s is %s, want %s", share, got, want)
 		}

@@ -246,7 +246,7 @@ func TestChanges(t *testing.T) {
 		{"units", `units = 10_000`, `units = 5_000`, []api.Change{{Key: "credentials.youtube.limits.daily.units", Kind: api.Changed, Was: "10,000", Is: "5,000"}}},
 		{"a key less", "reserve = 500\n", "", []api.Change{{Key: "credentials.youtube.limits.daily.reserve", Kind: api.Removed, Was: "500"}}},
 		{"another window", `window = "24h"`, `window = { calendar = "day", timezone = "Europe/Berlin" }`, []api.Change{
-			{Key: "credentials.youtube.limits.daily.window", Kind: api.Changed, Was: "24h", Is: "a day, by the clock of Europe/Berlin"}}},
+			{Key: "credentials.youtube.limits.daily.window", Kind: api.Changed, Was: "24h", Is: "each day in Europe/Berlin"}}},
 		{"a cost", `"search.list" = 100`, `"search.list" = { daily = 100, search = 1_000 }`, []api.Change{
 			{Key: `credentials.youtube.operations."search.list"`, Kind: api.Changed, Was: "100", Is: "100 daily, 1,000 search"}}},
 		{"an operation more", `"videos.list" = 1`, "\"videos.list\" = 1\nlist = 1", []api.Change{{Key: "credentials.youtube.operations.list", Kind: api.Added, Is: "1"}}},

@@ -226,7 +226,7 @@ dir = "data"
 		{"costs", b.Operations, map[string]quota.Cost{"list": {Every: 2}, "search": {Per: map[string]quota.Units{"daily": 50, "calls": 1}}}},
 		{"outage", c.Outages["b"], Outage{Open: map[string]bool{"list": true}, Units: 5}},
 		{"outage of another credential", c.Outages["a"], Outage{Open: map[string]bool{}}},
-		{"schedule", job.Schedule.String(), "every 24h0m0s"},
+		{"schedule", job.Schedule.String(), "every 24h"},
 		{"stagger", job.Stagger, jobs.EvenStagger},
 		{"parallel", job.Parallel, 2},
 		{"missed", job.MissedWithin, 90 * time.Minute},

@@ -30,7 +30,7 @@ func (s *span) UnmarshalText(text []byte) error {
 	return err
 }
 
-func (s span) String() string { return jobs.Brief(time.Duration(s).String()) }
+func (s span) String() string { return quota.Brief(time.Duration(s)) }
 
 // A duration is longer than zero.
 type duration time.Duration
@@ -119,9 +119,9 @@ func (w *window) decode(n node) {
 
 func (w window) String() string {
 	if w.IsCalendar() {
-		return fmt.Sprintf("a %s, by the clock of %s", w.Period, w.Zone)
+		return w.Describe()
 	}
-	return jobs.Brief(w.Window.String())
+	return w.Window.String()
 }
 
 // Texts are an array of strings.

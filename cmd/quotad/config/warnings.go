@@ -3,20 +3,15 @@ package config
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"quotad/jobs/plan"
 	"quotad/quota"
 )
 
-// reference is when the slots begin that a file is judged by: what it means must
-// not depend on when it is read.
-var reference = time.Date(2024, time.January, 1, 0, 0, 0, 0, time.UTC)
-
 // Fits returns whether the jobs fit the limits, limit by limit, if nobody else
 // spends from them.
 func (c *Config) Fits() []plan.Fit {
-	return plan.CheckFit(c.Jobs, c.Credentials, reference)
+	return plan.CheckFit(c.Jobs, c.Credentials, plan.Reference)
 }
 
 // Warnings returns what is hardly meant, one for each limit whose reserve is no room for

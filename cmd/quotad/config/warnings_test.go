@@ -33,7 +33,7 @@ func TestWarnings(t *testing.T) {
 		want       string // after the file
 	}{
 		{"a job that expects nothing in particular", "", `:11: warning: jobs.one.expects."videos.list": the jobs ask for 2880 units of youtube daily in one window, ` +
-			`and for 2940 when passes are late; 100 are for them: they run dry; 2 videos.list for a pass of one instead of 60 would do, or one every 72h instead of 1h`},
+			`and for 2940 when passes are late; 100 are for them: they run dry; 2 videos.list for a pass of one instead of 60 would do, or one every 3d instead of 1h`},
 		{"two that each ask for more than there is", `expects = { "videos.list" = 100 }`, `:2: warning: credentials.youtube.limits.daily: ` +
 			`the jobs ask for 7680 units of youtube daily in one window, and for 7840 when passes are late; 100 are for them: they run dry; no single change is enough`},
 	} {

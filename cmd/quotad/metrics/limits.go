@@ -3,11 +3,12 @@ package metrics
 import (
 	"context"
 	"math"
-	"sync"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"quotad/jobs/plan"
 	"quotad/quota"
 	"quotad/quota/upstream"
 )
@@ -17,32 +18,28 @@ import (
 type limits struct {
 	service  *quota.Service
 	observer *upstream.Observer
+	forecast func(context.Context) ([]plan.Forecast, error)
 
 	closed, drift                                   *prometheus.Desc
 	units, reserve, used, remaining, exhaustion, up *prometheus.Desc
-
-	mu    sync.Mutex // guards rates
-	rates map[limitName]*burnRate
 }
 
-type limitName struct{ credential, limit string }
-
-func newLimits(service *quota.Service, observer *upstream.Observer) *limits {
+func newLimits(service *quota.Service, observer *upstream.Observer, forecast func(context.Context) ([]plan.Forecast, error)) *limits {
 	desc := func(name, help string) *prometheus.Desc {
 		return prometheus.NewDesc(name, help, []string{"credential", "limit"}, nil)
 	}
 	return &limits{
 		service:    service,
 		observer:   observer,
+		forecast:   forecast,
 		closed:     desc("quotad_limit_closed_until_seconds", "When the limit opens, which the upstream or an operator closed, in seconds since 1970; absent while it is open."),
 		drift:      desc("quotad_limit_drift_units", "Units that are counted here, less those that the upstream counts, as it last said; absent where it never did."),
 		units:      desc("quotad_limit_units", "Units that the limit has in its window."),
 		reserve:    desc("quotad_limit_reserve_units", "Units of the limit that jobs may not touch."),
 		used:       desc("quotad_limit_used_units", "Units that are debited in the limit's window."),
 		remaining:  desc("quotad_limit_remaining_units", "Units that jobs may still spend: units less reserve less used; +Inf of a limit that denies nothing, because it is lifted or only observes."),
-		exhaustion: desc("quotad_limit_exhaustion_seconds", "Time until nothing remains, if the use goes on rising as in the last hour, or since it fell by half; +Inf if it does not rise, the window begins anew before, or the limit denies nothing."),
+		exhaustion: desc("quotad_limit_exhaustion_seconds", "Time until the limit denies something, if the jobs run as planned and all else goes on as in the last hour; +Inf if that is a day away or more, or the limit denies nothing; absent of windows shorter than an hour that are not spent."),
 		up:         prometheus.NewDesc("quotad_ledger_up", "1 while the ledger decides, else 0.", []string{"backend"}, nil),
-		rates:      map[limitName]*burnRate{},
 	}
 }
 
@@ -59,6 +56,7 @@ func (l *limits) Collect(out chan<- prometheus.Metric) {
 	defer cancel()
 	health := l.service.Health(ctx)
 	out <- prometheus.MustNewConstMetric(l.up, prometheus.GaugeValue, one(health.Reachable), health.Backend)
+	forecasts, _ := l.forecast(ctx) // where the ledger does not tell, they are absent
 	for _, c := range l.service.Credentials() {
 		for _, limit := range c.Limits {
 			out <- gauge(l.units, float64(limit.Units), c.Name, limit.Name)
@@ -68,12 +66,12 @@ func (l *limits) Collect(out chan<- prometheus.Metric) {
 			continue
 		}
 		if usage, known, err := l.service.Usage(ctx, c.Name); known && err == nil {
-			l.collect(out, c.Name, usage)
+			l.collect(out, c.Name, usage, forecasts)
 		}
 	}
 }
 
-func (l *limits) collect(out chan<- prometheus.Metric, credential string, usage quota.Usage) {
+func (l *limits) collect(out chan<- prometheus.Metric, credential string, usage quota.Usage, forecasts []plan.Forecast) {
 	drifts := l.observer.Drifts(credential)
 	for _, limit := range usage.Limits {
 		if !limit.Closed.IsZero() {
@@ -88,20 +86,26 @@ func (l *limits) collect(out chan<- prometheus.Metric, credential string, usage 
 			remaining = math.Inf(1)
 		}
 		out <- gauge(l.remaining, remaining, credential, limit.Name)
-		if left, known := l.exhaustionOf(credential, limit, usage.Now); known {
+		if left, known := exhaustion(credential, limit, forecasts, usage.Now); known {
 			out <- gauge(l.exhaustion, left, credential, limit.Name)
 		}
 	}
 }
 
-func (l *limits) exhaustionOf(credential string, limit quota.LimitState, now time.Time) (seconds float64, known bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	name := limitName{credential, limit.Name}
-	if l.rates[name] == nil {
-		l.rates[name] = &burnRate{}
+// exhaustion returns in how many seconds a limit denies something.
+func exhaustion(credential string, limit quota.LimitState, forecasts []plan.Forecast, now time.Time) (seconds float64, known bool) {
+	switch i := slices.IndexFunc(forecasts, func(f plan.Forecast) bool { return f.Credential == credential && f.Limit == limit.Name }); {
+	case !limit.Refuses():
+		return math.Inf(1), true
+	case limit.Remaining() == 0:
+		return 0, true
+	case i < 0:
+		return 0, false
+	case forecasts[i].GoneAt.IsZero():
+		return math.Inf(1), true
+	default:
+		return max(0, forecasts[i].GoneAt.Sub(now).Seconds()), true
 	}
-	return l.rates[name].exhaustion(limit, now)
 }
 
 func gauge(desc *prometheus.Desc, value float64, labels ...string) prometheus.Metric {

@@ -1,10 +1,12 @@
 package metrics
 
 import (
+	"context"
 	"math"
 	"testing"
 	"time"
 
+	"quotad/jobs/plan"
 	"quotad/quota"
 	"quotad/quota/ledgertest"
 	"quotad/quota/upstream"
@@ -28,7 +30,8 @@ func TestLimitsThatDenyNothingAreNotExhausted(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := New("test")
-	m.WatchLimits(service, upstream.NewObserver(service, nil, nil))
+	forecast := []plan.Forecast{{Credential: "api", Limit: "daily"}, {Credential: "api", Limit: "others", GoneAt: clock.Now()}}
+	m.WatchLimits(service, upstream.NewObserver(service, nil, nil), func(context.Context) ([]plan.Forecast, error) { return forecast, nil })
 	if d, err := service.Acquire(t.Context(), quota.Request{Credential: "api", Operation: "list", Count: 80}); err != nil || !d.Granted() {
 		t.Fatalf("got %+v, %v", d, err)
 	}
@@ -38,13 +41,15 @@ func TestLimitsThatDenyNothingAreNotExhausted(t *testing.T) {
 		at         time.Time
 		remaining  map[string]float64
 		exhaustion map[string]float64
+		goneAt     time.Time // of daily, as it is foreseen
 	}{
 		{"before the share is lifted", time.Date(2026, 11, 21, 19, 0, 0, 0, time.UTC),
-			map[string]float64{"daily": 20, "others": 0, "trial": never}, map[string]float64{"others": 0, "trial": never}},
+			map[string]float64{"daily": 20, "others": 0, "trial": never}, map[string]float64{"daily": 1800, "others": 0, "trial": never}, time.Date(2026, 11, 21, 19, 30, 0, 0, time.UTC)},
 		{"after it", time.Date(2026, 11, 21, 20, 0, 0, 0, time.UTC),
-			map[string]float64{"daily": 20, "others": never, "trial": never}, map[string]float64{"daily": never, "others": never, "trial": never}},
+			map[string]float64{"daily": 20, "others": never, "trial": never}, map[string]float64{"daily": never, "others": never, "trial": never}, time.Time{}},
 	} {
 		clock.Set(row.at)
+		forecast[0].GoneAt = row.goneAt
 		for name, want := range map[string]map[string]float64{"quotad_limit_remaining_units": row.remaining, "quotad_limit_exhaustion_seconds": row.exhaustion} {
 			got := gathered(t, m, name)
 			for limit, want := range want {

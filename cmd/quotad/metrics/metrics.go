@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"context"
 	"net/http"
 	"runtime"
 	"sync/atomic"
@@ -12,6 +13,7 @@ import (
 
 	"quotad/cmd/quotad/notify"
 	"quotad/jobs"
+	"quotad/jobs/plan"
 	"quotad/quota"
 	"quotad/quota/clientlimit"
 	"quotad/quota/proxy"
@@ -139,10 +141,11 @@ func (m *Metrics) histograms(name, help string, buckets []float64, labels ...str
 	return vec
 }
 
-// WatchLimits exposes the state of the service's limits and of its ledger.
-func (m *Metrics) WatchLimits(service *quota.Service, observer *upstream.Observer) {
+// WatchLimits exposes the state of the service's limits and of its ledger, and what becomes of
+// the limits.
+func (m *Metrics) WatchLimits(service *quota.Service, observer *upstream.Observer, forecast func(context.Context) ([]plan.Forecast, error)) {
 	m.service = service
-	m.registry.MustRegister(newLimits(service, observer))
+	m.registry.MustRegister(newLimits(service, observer, forecast))
 }
 
 // WatchConnections exposes how many connections a server has.

@@ -17,7 +17,7 @@ func TestPageNamesEveryMetric(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := New("test")
-	m.WatchLimits(nil, nil)
+	m.WatchLimits(nil, nil, nil)
 	m.WatchConnections(nil)
 	descs := make(chan *prometheus.Desc)
 	go func() {

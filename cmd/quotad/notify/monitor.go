@@ -227,7 +227,7 @@ func (m *Monitor) passChanged(run jobs.Run, pass jobs.Pass) {
 func (m *Monitor) overdue(o jobs.Overdue) {
 	alert := Alert{Event: config.OverdueEnded, Job: o.Job}
 	if o.Is {
-		alert.Event, alert.Detail = config.OverdueBegan, "no good run within "+jobs.Brief(o.Expected.String())
+		alert.Event, alert.Detail = config.OverdueBegan, "no good run within "+quota.Brief(o.Expected)
 	}
 	m.raise(alert)
 }

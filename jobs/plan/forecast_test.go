@@ -1,0 +1,144 @@
+package plan
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"quotad/jobs"
+	"quotad/quota"
+	"quotad/quota/ledgertest"
+	"quotad/quota/slidinglog"
+	"quotad/regions"
+)
+
+// Spending of callers that are no job, in each hour before noon as many units as listed, at its
+// middle: a limit is gone when it would be if they went on as in the last hour.
+func TestForecastOfOthers(t *testing.T) {
+	sliding, day := quota.Sliding(24*time.Hour), quota.Calendar(quota.Day, time.UTC)
+	evenly := func(units quota.Units) map[int]quota.Units {
+		spent := map[int]quota.Units{}
+		for ago := range 24 {
+			spent[ago] = units
+		}
+		return spent
+	}
+	for _, row := range []struct {
+		name    string
+		window  quota.Window
+		spent   map[int]quota.Units // by how many hours ago
+		perHour quota.Units
+		goneIn  time.Duration // give or take a step; 0: not within a day
+	}{
+		{"nothing of late", sliding, map[int]quota.Units{5: 9_000}, 0, 0},
+		{"evenly, and it may go on", sliding, evenly(390), 390, 0},
+		{"a burst this morning", sliding, map[int]quota.Units{3: 8_700, 0: 300}, 300, 100 * time.Minute},
+		{"a burst yesterday leaves before", sliding, map[int]quota.Units{23: 8_700, 0: 300}, 300, 0},
+		{"faster than yesterday", sliding, map[int]quota.Units{0: 800}, 800, 10*time.Hour + 53*time.Minute},
+		{"a trickle", sliding, map[int]quota.Units{0: 1}, 1, 0},
+		{"a day that ends before", day, map[int]quota.Units{0: 400}, 400, 0},
+		{"a day that does not", day, map[int]quota.Units{3: 4_000, 0: 800}, 800, 5*time.Hour + 53*time.Minute},
+		{"of half an hour an hour says nothing", quota.Sliding(30 * time.Minute), map[int]quota.Units{0: 800}, 0, 0},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			c := dailyOf(10_000, 500)
+			c.Limits[0].Window = row.window
+			clock := ledgertest.NewClock(noon.Add(-24 * time.Hour))
+			service, err := quota.NewService(ledgertest.NewModel(clock.Now), []*quota.Credential{c}, time.Minute)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for ago := 23; ago >= 0; ago-- {
+				clock.Set(noon.Add(-time.Duration(ago)*time.Hour - 30*time.Minute))
+				if units := row.spent[ago]; units > 0 {
+					d, err := service.Acquire(t.Context(), quota.Request{Credential: "youtube", Operation: "videos.list", Count: units})
+					if err != nil || !d.Granted() {
+						t.Fatalf("%d hours ago: %+v, %v", ago, d, err)
+					}
+				}
+			}
+			clock.Set(noon)
+			limits, _, err := slidinglog.Simulate(t.Context(), service, "youtube")
+			if err != nil {
+				t.Fatal(err)
+			}
+			l := Simulate(SimInput{From: noon, Limits: []*slidinglog.Simulation{limits}, Others: true}, noon.Add(24*time.Hour)).Limits[0]
+			if l.PerHour != row.perHour {
+				t.Errorf("%d in the last hour, want %d", l.PerHour, row.perHour)
+			}
+			if l.DryAt.IsZero() != (row.goneIn == 0) {
+				t.Fatalf("gone at %v, want in %v", l.DryAt, row.goneIn)
+			}
+			if late := l.DryAt.Sub(noon) - row.goneIn; row.goneIn > 0 && (late < 0 || late > othersStep) {
+				t.Errorf("gone in %v, want %v", l.DryAt.Sub(noon), row.goneIn)
+			}
+		})
+	}
+}
+
+// A job that does not say what its passes expect is planned by what they took. One that never
+// took anything is in no figure, and said to be in none.
+func TestMeasuredJobs(t *testing.T) {
+	measured, unknown := hourly(t, 8), hourly(t, 8)
+	measured.Expects, unknown.Expects, unknown.Name = nil, nil, "unknown"
+	p := Simulate(SimInput{
+		From:   noon,
+		Jobs:   []jobs.JobState{{Job: measured, Took: jobs.Made{"videos.list": 7}}, {Job: unknown}},
+		Limits: []*slidinglog.Simulation{slidinglog.NewSimulation(dailyOf(10_000, 0))},
+	}, noon.Add(90*time.Minute))
+	if len(p.Jobs) != 1 || !p.Jobs[0].Measured || p.Limits[0].Spent == 0 || p.Limits[0].Spent%7 != 0 {
+		t.Errorf("got %+v, which spend %d", p.Jobs, p.Limits[0].Spent)
+	}
+	if len(p.Unknown) != 1 || p.Unknown[0] != "unknown" {
+		t.Errorf("without %v", p.Unknown)
+	}
+	if l := p.Limits[0]; len(l.Shares) != 1 || l.Demand == 0 {
+		t.Errorf("whether it fits is said of %+v", l.Fit)
+	}
+}
+
+// A run under way may have regions that the job does not have any more.
+func TestRunOfFormerRegions(t *testing.T) {
+	job := hourly(t, 1)
+	run := &jobs.Progress{Slot: noon, Ring: regions.Ring{"R000", "XX", "YY"}, MovesCursor: true, Stagger: time.Minute}
+	p := Simulate(SimInput{
+		From: noon, Jobs: []jobs.JobState{{Job: job, Run: run}},
+		Limits: []*slidinglog.Simulation{slidinglog.NewSimulation(dailyOf(9, 0))},
+	}, noon.Add(10*time.Minute))
+	if p.Passes != 2 || p.Skipped != 1 {
+		t.Errorf("%d passes and %d lost, want 2 and 1", p.Passes, p.Skipped)
+	}
+}
+
+// What was planned is kept until what it was made of changes, and longer where it took long.
+func TestKept(t *testing.T) {
+	var k kept[int]
+	made := 0
+	get := func(of string) int {
+		t.Helper()
+		value, err := k.keep(of, time.Hour, func() (int, error) { made++; return made, nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+	if first, again := get("a"), get("a"); first != 1 || again != 1 {
+		t.Errorf("got %d and %d", first, again)
+	}
+	k.took = 0
+	if got := get("b"); got != 2 {
+		t.Errorf("after a change: %d", got)
+	}
+	k.took = time.Hour
+	if got := get("c"); got != 2 {
+		t.Errorf("what takes an hour is made anew at once")
+	}
+	k.took, k.at = 0, k.at.Add(-2*time.Hour)
+	if got := get("b"); got != 3 {
+		t.Errorf("what is old is good: %d", got)
+	}
+	k.at = k.at.Add(-2 * time.Hour)
+	if _, err := k.keep("b", time.Hour, func() (int, error) { return 0, errors.New("the ledger is away") }); err == nil || k.value != 3 {
+		t.Errorf("after an error: %v, %d", err, k.value)
+	}
+}

@@ -1,0 +1,73 @@
+package plan
+
+import (
+	"slices"
+	"time"
+
+	"quotad/quota"
+	"quotad/quota/slidinglog"
+)
+
+// othersStep is how often those spend who are no job of the plan.
+const othersStep = 10 * time.Minute
+
+// leastWindow is the shortest window of which an hour says something.
+const leastWindow = time.Hour
+
+// An othersSim is all who are no job of the plan, as far as they spend from one limit: as much in
+// each hour as in the last one.
+type othersSim struct {
+	limits  *slidinglog.Simulation
+	outcome *Limit
+	perHour quota.Units
+	spent   quota.Units
+}
+
+// enterOthers notes what was spent in the last hour and, if they are to, has those who are no job
+// of the plan go on so.
+func (s *sim) enterOthers(in SimInput) {
+	s.next = in.From.Add(othersStep)
+	n := 0
+	for _, limits := range in.Limits {
+		planned := func(by string) bool {
+			return slices.ContainsFunc(s.jobs, func(j *jobSim) bool { return j.Job.Name == by && j.limits == limits })
+		}
+		anHourAgo := in.From.Add(-time.Hour)
+		all := limits.Since(anHourAgo, func(string) bool { return true })
+		others := limits.Since(anHourAgo, func(by string) bool { return !planned(by) })
+		for i, limit := range limits.Credential.Limits {
+			l := &s.plan.Limits[n]
+			n++
+			if l.isForeseen = limit.Window.Nominal() >= leastWindow; !l.isForeseen {
+				continue
+			}
+			l.PerHour = max(0, all[i])
+			if in.Others && others[i] > 0 {
+				s.others = append(s.others, &othersSim{limits: limits, outcome: l, perHour: others[i]})
+			}
+		}
+	}
+}
+
+// othersSpend has the others spend what they do until an instant.
+func (s *sim) othersSpend(until time.Time) {
+	for ; s.next.Before(until); s.next = s.next.Add(othersStep) {
+		steps := quota.Units(s.next.Sub(s.plan.From) / othersStep)
+		for _, o := range s.others {
+			l := o.outcome
+			units := o.perHour*steps/quota.Units(time.Hour/othersStep) - o.spent
+			o.spent += units
+			if units == 0 {
+				continue
+			}
+			d := o.limits.Spend(s.next, []quota.Charge{{Limit: l.Fit.Limit, Units: units}}, false)
+			switch {
+			case d.Granted():
+				l.Peak = max(l.Peak, d.Limits[0].Used)
+				l.hour(s.next).Units += units
+			case l.DryAt.IsZero():
+				l.DryAt = s.next
+			}
+		}
+	}
+}

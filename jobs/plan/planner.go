@@ -1,0 +1,178 @@
+package plan
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"quotad/jobs"
+	"quotad/quota"
+	"quotad/quota/slidinglog"
+)
+
+// Reference is the instant behind which the slots lie by which it is judged whether a schedule
+// fits: what a configuration means must not depend on when it is read.
+var Reference = time.Date(2024, time.January, 1, 0, 0, 0, 0, time.UTC)
+
+const (
+	// A plan of the same jobs and limits is good for so long.
+	freshTime = time.Minute
+	// Planning may take this part of the time, however often somebody asks: where it takes a
+	// second, a plan is good for 20.
+	planningPart = 20
+
+	day = 24 * time.Hour
+)
+
+// A Planner plans for the jobs of a runner and the credentials of a service. What it planned it
+// keeps until something changes. It may be used by any number of goroutines.
+type Planner struct {
+	runner  *jobs.Runner
+	service *quota.Service
+
+	mu       sync.Mutex // guards what follows, and is held while something is planned
+	config   string     // that all of it is made of
+	plans    map[int]kept[*Plan]
+	forecast kept[[]Forecast]
+	fits     kept[[]Fit]
+}
+
+// A kept value is one that is good as long as what it was made of is the same.
+type kept[T any] struct {
+	value T
+	of    string
+	at    time.Time
+	took  time.Duration
+}
+
+// keep returns the value, made anew unless it is good.
+func (k *kept[T]) keep(of string, good time.Duration, anew func() (T, error)) (T, error) {
+	age := time.Since(k.at)
+	if !k.at.IsZero() && (k.of == of && age < good || age < planningPart*k.took) {
+		return k.value, nil
+	}
+	start := time.Now()
+	value, err := anew()
+	if err == nil {
+		*k = kept[T]{value, of, time.Now(), time.Since(start)}
+	}
+	return value, err
+}
+
+// NewPlanner returns a planner that has planned nothing yet.
+func NewPlanner(r *jobs.Runner, s *quota.Service) *Planner {
+	return &Planner{runner: r, service: s}
+}
+
+// Plan plans for so many days ahead. The plan must not be changed. The error is the ledger's.
+func (p *Planner) Plan(ctx context.Context, days int) (*Plan, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	states, now := p.look()
+	of, err := p.signature(ctx, states)
+	if err != nil {
+		return nil, err
+	}
+	one := p.plans[days]
+	defer func() { p.plans[days] = one }()
+	return one.keep(of, freshTime, func() (*Plan, error) {
+		var took strings.Builder
+		list := make([]*jobs.Job, len(states))
+		for i, s := range states {
+			list[i], _ = expecting(s)
+			fmt.Fprintln(&took, s.Took)
+		}
+		fits, err := p.fits.keep(took.String(), 1<<62, func() ([]Fit, error) {
+			return CheckFit(list, p.service.Credentials(), Reference), nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		return p.play(ctx, SimInput{From: now, Jobs: states, Fits: fits}, days)
+	})
+}
+
+// A Forecast is when a limit is gone if the jobs run as planned, and all others spend on as in the
+// last hour.
+type Forecast struct {
+	Credential string      `json:"credential"`
+	Limit      string      `json:"limit"`
+	PerHour    quota.Units `json:"per_hour"`         // spent in the last hour
+	GoneAt     time.Time   `json:"gone_at,omitzero"` // when something is refused; zero: nothing is until then
+	Until      time.Time   `json:"until"`            // how far the forecast looks
+}
+
+// Forecast returns one for each limit whose window is an hour long, or longer. It looks a day
+// ahead. The error is the ledger's.
+func (p *Planner) Forecast(ctx context.Context) ([]Forecast, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	states, now := p.look()
+	of, err := p.signature(ctx, states)
+	if err != nil {
+		return nil, err
+	}
+	return p.forecast.keep(of, freshTime, func() ([]Forecast, error) {
+		played, err := p.play(ctx, SimInput{From: now, Jobs: states, Fits: []Fit{}, Others: true}, 1)
+		if err != nil {
+			return nil, err
+		}
+		list := []Forecast{}
+		for _, l := range played.Limits {
+			if l.isForeseen {
+				list = append(list, Forecast{Credential: l.Credential, Limit: l.Limit, PerHour: l.PerHour, GoneAt: l.DryAt, Until: played.Until})
+			}
+		}
+		return list, nil
+	})
+}
+
+func (p *Planner) play(ctx context.Context, in SimInput, days int) (*Plan, error) {
+	in.From = in.From.Truncate(time.Millisecond)
+	for _, c := range p.service.Credentials() {
+		limits, known, err := slidinglog.Simulate(ctx, p.service, c.Name)
+		if err != nil {
+			return nil, err
+		}
+		if known { // otherwise it went while we looked
+			in.Limits = append(in.Limits, limits)
+		}
+	}
+	return Simulate(in, in.From.Add(time.Duration(days)*day)), nil
+}
+
+// look returns where the jobs stand. What was planned for another configuration is forgotten.
+func (p *Planner) look() ([]jobs.JobState, time.Time) {
+	states, now := p.runner.JobStates()
+	var b strings.Builder
+	for _, c := range p.service.Credentials() {
+		fmt.Fprintf(&b, "%p\n", c)
+	}
+	for _, s := range states {
+		fmt.Fprintf(&b, "%p\n", s.Job)
+	}
+	if config := b.String(); config != p.config {
+		p.config, p.plans, p.forecast, p.fits = config, make(map[int]kept[*Plan]), kept[[]Forecast]{}, kept[[]Fit]{}
+	}
+	return states, now
+}
+
+// signature differs where a plan does, but for time that goes by.
+func (p *Planner) signature(ctx context.Context, states []jobs.JobState) (string, error) {
+	var b strings.Builder
+	for _, c := range p.service.Credentials() {
+		usage, known, err := p.service.Usage(ctx, c.Name)
+		if err != nil || !known {
+			return "", err
+		}
+		for _, l := range usage.Limits {
+			fmt.Fprintln(&b, l.Used, l.Closed.Until.UnixMilli(), l.CatchingUp.UnixMilli())
+		}
+	}
+	for _, s := range states {
+		fmt.Fprintln(&b, s.Cursor, s.Pause, s.Run, s.Took)
+	}
+	return b.String(), nil
+}

@@ -109,7 +109,7 @@ func (s *pageSource) askDear(ctx context.Context) {
 	for _, c := range f.status.Credentials {
 		f.usage[c.Name] = s.usagesOf(ctx, c)
 	}
-	f.plan, f.planErr = s.reader.Plan(ctx, jobsapi.PlanRequest{Days: planDays(f.status.Credentials)})
+	f.plan, f.planErr = s.reader.Plan(ctx, jobsapi.PlanRequest{Days: planDays(f.status.Credentials), MaxAgeMs: dearEvery.Milliseconds()})
 	f.denied, f.deniedErr = s.denials(ctx)
 	f.runs, f.runsErr = s.reader.Runs(ctx, jobsapi.Selection{Most: mostRuns})
 	f.refusals, f.refErr = s.reader.Refusals(ctx)

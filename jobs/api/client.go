@@ -99,9 +99,9 @@ func (c Client) LeaveBookmark(ctx context.Context, text string) error {
 
 // Plan returns what the schedule will do to the limits.
 func (c Client) Plan(ctx context.Context, r PlanRequest) (plan.Plan, error) {
-	path := "/v1/plan"
+	path := "/v1/plan?max_age_ms=" + strconv.FormatInt(r.MaxAgeMs, 10)
 	if r.Days != 0 {
-		path += "?days=" + strconv.Itoa(r.Days)
+		path += "&days=" + strconv.Itoa(r.Days)
 	}
 	var answer plan.Plan
 	err := c.GetLong(ctx, path, &answer)

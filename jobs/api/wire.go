@@ -90,4 +90,6 @@ const MostDays = 31
 // PlanRequest narrows down a plan.
 type PlanRequest struct {
 	Days int `json:"days"` // how far ahead, up to MostDays; 0: 7
+	// MaxAgeMs is how old a plan may be, although something has changed since.
+	MaxAgeMs int64 `json:"max_age_ms"`
 }

@@ -3,6 +3,7 @@ package plan
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 	"sync"
 	"time"
@@ -17,11 +18,11 @@ import (
 var Reference = time.Date(2024, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 const (
-	// A plan of the same jobs and limits is good for so long.
+	// What was planned for the same jobs and limits is good for so long.
 	freshTime = time.Minute
-	// Planning may take this part of the time, however often somebody asks: where it takes a
-	// second, a plan is good for 20.
-	planningPart = 20
+	// Forecasts may take this part of the time, however often somebody asks: where one takes a
+	// second, it is good for 20.
+	forecastPart = 20
 
 	day = 24 * time.Hour
 )
@@ -47,10 +48,11 @@ type kept[T any] struct {
 	took  time.Duration
 }
 
-// keep returns the value, made anew unless it is good.
-func (k *kept[T]) keep(of string, good time.Duration, anew func() (T, error)) (T, error) {
+// keep returns the value, made anew unless it is younger than fresh, or what it was made of has
+// changed and it is younger than lax.
+func (k *kept[T]) keep(of string, fresh, lax time.Duration, anew func() (T, error)) (T, error) {
 	age := time.Since(k.at)
-	if !k.at.IsZero() && (k.of == of && age < good || age < planningPart*k.took) {
+	if !k.at.IsZero() && (k.of == of && age < fresh || age < lax) {
 		return k.value, nil
 	}
 	start := time.Now()
@@ -66,25 +68,26 @@ func NewPlanner(r *jobs.Runner, s *quota.Service) *Planner {
 	return &Planner{runner: r, service: s}
 }
 
-// Plan plans for so many days ahead. The plan must not be changed. The error is the ledger's.
-func (p *Planner) Plan(ctx context.Context, days int) (*Plan, error) {
+// Plan plans for so many days ahead. A plan of what has changed since will do if it is younger
+// than lax. The plan must not be changed. The error is the ledger's.
+func (p *Planner) Plan(ctx context.Context, days int, lax time.Duration) (*Plan, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	states, now := p.look()
-	of, err := p.signature(ctx, states)
+	of, err := p.signature(ctx, states, now)
 	if err != nil {
 		return nil, err
 	}
 	one := p.plans[days]
 	defer func() { p.plans[days] = one }()
-	return one.keep(of, freshTime, func() (*Plan, error) {
+	return one.keep(of, freshTime, lax, func() (*Plan, error) {
 		var took strings.Builder
 		list := make([]*jobs.Job, len(states))
 		for i, s := range states {
 			list[i], _ = expecting(s)
 			fmt.Fprintln(&took, s.Took)
 		}
-		fits, err := p.fits.keep(took.String(), 1<<62, func() ([]Fit, error) {
+		fits, err := p.fits.keep(took.String(), math.MaxInt64, lax, func() ([]Fit, error) {
 			return CheckFit(list, p.service.Credentials(), Reference), nil
 		})
 		if err != nil {
@@ -110,11 +113,11 @@ func (p *Planner) Forecast(ctx context.Context) ([]Forecast, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	states, now := p.look()
-	of, err := p.signature(ctx, states)
+	of, err := p.signature(ctx, states, now)
 	if err != nil {
 		return nil, err
 	}
-	return p.forecast.keep(of, freshTime, func() ([]Forecast, error) {
+	return p.forecast.keep(of, freshTime, forecastPart*p.forecast.took, func() ([]Forecast, error) {
 		played, err := p.play(ctx, SimInput{From: now, Jobs: states, Fits: []Fit{}, Others: true}, 1)
 		if err != nil {
 			return nil, err
@@ -159,8 +162,8 @@ func (p *Planner) look() ([]jobs.JobState, time.Time) {
 	return states, now
 }
 
-// signature differs where a plan does, but for time that goes by.
-func (p *Planner) signature(ctx context.Context, states []jobs.JobState) (string, error) {
+// signature differs where a plan does, but for time that goes by without a slot.
+func (p *Planner) signature(ctx context.Context, states []jobs.JobState, now time.Time) (string, error) {
 	var b strings.Builder
 	for _, c := range p.service.Credentials() {
 		usage, known, err := p.service.Usage(ctx, c.Name)
@@ -172,7 +175,7 @@ func (p *Planner) signature(ctx context.Context, states []jobs.JobState) (string
 		}
 	}
 	for _, s := range states {
-		fmt.Fprintln(&b, s.Cursor, s.Pause, s.Run, s.Took)
+		fmt.Fprintln(&b, s.Cursor, s.Pause, s.Run, s.Took, s.Job.Schedule.Next(now))
 	}
 	return b.String(), nil
 }

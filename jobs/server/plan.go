@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"net/http"
+	"time"
 
 	jobsapi "quotad/jobs/api"
 	"quotad/jobs/plan"
@@ -17,12 +18,12 @@ const usualDays = 7
 func PlanRoute(p *plan.Planner) server.Route {
 	return server.Route{
 		Method: http.MethodGet, Path: "/v1/plan", Access: server.Read,
-		Does: "the schedule played against the limits: who runs dry, and what would do; days",
+		Does: "the schedule played against the limits: who runs dry, and what would do; days, max_age_ms",
 		Handle: server.Handle(func(ctx context.Context, _ *server.Session, ask jobsapi.PlanRequest) (*plan.Plan, error) {
 			if ask.Days < 1 || ask.Days > jobsapi.MostDays {
 				return nil, api.NewProblem(quota.BadRequest, "days must be from 1 to %d: %d", jobsapi.MostDays, ask.Days)
 			}
-			return p.Plan(ctx, ask.Days)
+			return p.Plan(ctx, ask.Days, time.Duration(ask.MaxAgeMs)*time.Millisecond)
 		}, jobsapi.PlanRequest{Days: usualDays}),
 	}
 }

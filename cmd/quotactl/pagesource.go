@@ -151,7 +151,7 @@ func (s *pageSource) denials(ctx context.Context) ([]denial, error) {
 	}
 	costs := make(map[string]map[string]map[string]int64, len(list))
 	for _, c := range list {
-		costs[c.Name] = c.Operations
+		costs[c.Name] = s.called(c)
 	}
 	var all []denial
 	for _, c := range s.facts.status.Credentials {
@@ -166,6 +166,25 @@ func (s *pageSource) denials(ctx context.Context) ([]denial, error) {
 		}
 	}
 	return all, nil
+}
+
+// called returns what those operations of a credential cost that somebody calls: what the limits'
+// windows hold calls of, and what jobs expect.
+func (s *pageSource) called(c api.Credential) map[string]map[string]int64 {
+	called := make(map[string]map[string]int64)
+	for _, share := range s.facts.usage[c.Name][quota.ByOperation].usage.Shares {
+		if costs, known := c.Operations[share.Name]; known {
+			called[share.Name] = costs
+		}
+	}
+	for _, j := range s.facts.status.Jobs {
+		for operation := range j.Expects {
+			if costs, known := c.Operations[operation]; known && j.Credential == c.Name {
+				called[operation] = costs
+			}
+		}
+	}
+	return called
 }
 
 // deniedOf returns, of each limit that has no room for some operations, a call of the one

@@ -28,7 +28,12 @@ func (j *Job) Validate(credentials []*quota.Credential) []*quota.FieldError {
 	v.times()
 	i := slices.IndexFunc(credentials, func(c *quota.Credential) bool { return c.Name == j.Credential })
 	if i < 0 {
-		v.fail(fmt.Sprintf("credential %q is not configured: add [credentials.%s], or name another", j.Credential, j.Credential), "credential")
+		names := make([]string, len(credentials))
+		for i, c := range credentials {
+			names[i] = c.Name
+		}
+		v.fail(fmt.Sprintf("credential %q is not configured: %s", j.Credential,
+			quota.Meant(j.Credential, names, "add [credentials."+j.Credential+"], or name another")), "credential")
 		return v.wrong
 	}
 	v.expects(credentials[i])
@@ -175,6 +180,9 @@ func (v *validation) times() {
 // expects checks that one pass could be afforded when nobody else has spent
 // anything: otherwise the job would never run.
 func (v *validation) expects(c *quota.Credential) {
+	if len(c.Operations) == 0 { // that is what is wrong
+		return
+	}
 	spent := make([]quota.Units, len(c.Limits))
 	known := true
 	for _, operation := range slices.Sorted(maps.Keys(v.job.Expects)) {
@@ -209,7 +217,8 @@ func (v *validation) expects(c *quota.Credential) {
 
 func (v *validation) charges(c *quota.Credential, operation string, count quota.Units) ([]quota.Charge, error) {
 	if _, known := c.Operations[operation]; !known {
-		return nil, fmt.Errorf("operation %q is not listed for credential %q", operation, c.Name)
+		return nil, fmt.Errorf("operation %q is not listed for credential %q: %s", operation, c.Name,
+			quota.Meant(operation, slices.Sorted(maps.Keys(c.Operations)), "list it under operations"))
 	}
 	if count < 1 || count > quota.MaxUnits {
 		return nil, fmt.Errorf("must be a whole number from 1 to %d: %d", quota.MaxUnits, count)

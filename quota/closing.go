@@ -93,11 +93,7 @@ const maxSays = 2000
 func (k Closing) validate(c *Credential, now time.Time) error {
 	switch {
 	case c.Index(k.Limit) < 0:
-		names := make([]string, len(c.Limits))
-		for i, limit := range c.Limits {
-			names[i] = limit.Name
-		}
-		return fmt.Errorf("credential %q has no limit %q: %s", c.Name, k.Limit, DidYouMean(k.Limit, names, "limits"))
+		return fmt.Errorf("credential %q has no limit %q: %s", c.Name, k.Limit, DidYouMean(k.Limit, c.LimitNames(), "limits"))
 	case len(k.Says) > maxSays:
 		return fmt.Errorf("the reason has %d bytes, at most %d are allowed", len(k.Says), maxSays)
 	case k.Until.IsZero():

@@ -270,8 +270,8 @@ func (c *Credential) validateLimit(l Limit) []*FieldError {
 		fail("lift", "must be shorter than any %s (%v): %v", l.Window.Period, shortest, l.Lift)
 	}
 	for _, operation := range l.Only {
-		if _, known := c.Operations[operation]; !known {
-			fail("only", "unknown operation %q: list it under operations", operation)
+		if _, known := c.Operations[operation]; !known && len(c.Operations) > 0 {
+			fail("only", "unknown operation %q: %s", operation, Meant(operation, slices.Sorted(maps.Keys(c.Operations)), "list it under operations"))
 		}
 	}
 	if len(l.Jobs) > 0 && len(l.ExceptJobs) > 0 {
@@ -291,6 +291,15 @@ func (c *Credential) validateLimit(l Limit) []*FieldError {
 	return wrong
 }
 
+// LimitNames returns what the limits are called, in their order.
+func (c *Credential) LimitNames() []string {
+	names := make([]string, len(c.Limits))
+	for i, l := range c.Limits {
+		names[i] = l.Name
+	}
+	return names
+}
+
 func (c *Credential) validateCost(operation string, cost Cost) []*FieldError {
 	var wrong []*FieldError
 	fail := func(format string, args ...any) {
@@ -299,11 +308,13 @@ func (c *Credential) validateCost(operation string, cost Cost) []*FieldError {
 	if err := CheckOperation(operation); err != nil {
 		fail("%v", err)
 	}
+	unknown := false
 	for name, units := range cost.Per {
 		limit, known := c.Limit(name)
 		switch {
 		case !known:
-			fail("unknown limit %q", name)
+			unknown = true
+			fail("unknown limit %q: %s", name, Meant(name, c.LimitNames(), "add it under limits"))
 		case !limit.Counts(operation):
 			fail("limit %q does not count this operation: add it to the limit's only, or leave the limit out here", name)
 		case units < 1 || units > MaxUnits:
@@ -316,6 +327,7 @@ func (c *Credential) validateCost(operation string, cost Cost) []*FieldError {
 	}
 	counting := slices.DeleteFunc(slices.Clone(c.Limits), func(l Limit) bool { return cost.In(l, operation) == 0 })
 	switch job, free := uncounted(counting); {
+	case len(counting) == 0 && unknown: // that is why
 	case len(counting) == 0:
 		fail("no limit counts this operation, so it would be free: name it in a limit's only, or give it a cost in one")
 	case free && job == "":

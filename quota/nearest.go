@@ -1,6 +1,9 @@
 package quota
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // DidYouMean is the hint for an unknown name: the known one that was probably
 // meant, else all of them, which are called what.
@@ -13,6 +16,15 @@ func DidYouMean(unknown string, known []string, what string) string {
 	default:
 		return what + ": " + strings.Join(known, ", ")
 	}
+}
+
+// Meant returns what ends an error about an unknown name: the known one that was probably meant,
+// or else what to do.
+func Meant(unknown string, known []string, otherwise string) string {
+	if near := Nearest(unknown, known); near != "" {
+		return fmt.Sprintf("did you mean %q?", near)
+	}
+	return otherwise
 }
 
 // Nearest returns the one of the known names that was probably meant by an

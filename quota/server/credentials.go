@@ -186,11 +186,7 @@ func (s *Server) repair(verb string, c *Session, do func() (quota.Decision, erro
 
 func unknownLimit(c *quota.Credential, name string) error {
 	p := api.NewProblem(api.NotFound, "credential %q has no limit %.80q", c.Name, name)
-	names := make([]string, len(c.Limits))
-	for i, l := range c.Limits {
-		names[i] = l.Name
-	}
-	p.Hint = quota.DidYouMean(name, names, "limits of "+c.Name)
+	p.Hint = quota.DidYouMean(name, c.LimitNames(), "limits of "+c.Name)
 	return p
 }
 

@@ -125,8 +125,11 @@ func Load(file string, host Host) (*Config, error) {
 		return nil, err
 	}
 	t := &fileTable{}
+	var c *Config
 	node{document: d, value: values}.into(t)
-	c := t.config()
+	if len(d.errors) == 0 { // a misspelt key is why another is missing: what is left means nothing yet
+		c = t.config()
+	}
 	if len(d.errors) > 0 {
 		d.errors.sort()
 		return nil, d.errors

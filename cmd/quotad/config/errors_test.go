@@ -62,9 +62,8 @@ func TestErrors(t *testing.T) {
 		{"a cost that never fits", `"search.list" = 100`, `"search.list" = 4_001`, []string{`16: credentials.youtube.operations."search.list": costs 4,001 units, which can never fit limit "search": 4,000 units less a reserve of 0; write more units there, have it count other operations only (only = […]), or leave this one out`}},
 		{"a cost of zero", `"videos.list" = 1`, `"videos.list" = 0`, []string{`17: credentials.youtube.operations."videos.list": the cost must be from 1 to 9007199254740991: 0`}},
 		{"a cost of another type", `"videos.list" = 1`, `"videos.list" = "1"`, []string{`17: credentials.youtube.operations."videos.list": must be a number of units, or a table of them per limit: { daily = 100 }, not the string "1"`}},
-		{"a cost per limit", `"search.list" = 100`, "\"search.list\" = { daily = 100, serch = 1 }", []string{`16: credentials.youtube.operations."search.list": unknown limit "serch"`}},
+		{"a cost per limit", `"search.list" = 100`, "\"search.list\" = { daily = 100, serch = 1 }", []string{`16: credentials.youtube.operations."search.list": unknown limit "serch": did you mean "search"?`}},
 		{"a fraction per limit", `"search.list" = 100`, "\"search.list\" = { daily = 1.5 }", []string{
-			`10: credentials.youtube.limits.search: no operation costs anything in it, so it would hold nobody back: name it in the operations that it is to count, such as "search.list" = { daily = 1, search = 1 }`,
 			`16: credentials.youtube.operations."search.list".daily: must be a whole number, not 1.5`,
 		}},
 		{"name of a limit", `[credentials.youtube.limits.daily]`, `[credentials.youtube.limits."per day"]`, []string{`5: credentials.youtube.limits."per day": a name is made of letters, digits and any of "_-", and begins with a letter or digit: "per day"`}},
@@ -74,12 +73,10 @@ func TestErrors(t *testing.T) {
 			`15: credentials."you tube".operations: a credential needs at least one operation: one that is not listed is refused`,
 		}},
 		{"outage", `[credentials.youtube.operations]`, "[credentials.youtube.on_outage]\ndefault = \"opened\"\n\"video.list\" = \"open\"\n\"search.list\" = \"open\"\n[credentials.youtube.operations]", []string{
-			`15: credentials.youtube.on_outage.open_units: is missing: add open_units = 50, the most that may be granted in any window`,
 			`16: credentials.youtube.on_outage.default: must be one of "open", "closed", not "opened"`,
-			`17: credentials.youtube.on_outage."video.list": unknown operation: did you mean "videos.list"?`,
 		}},
 		{"outage cap", `[credentials.youtube.operations]`, "[credentials.youtube.on_outage]\nopen_units = 0\n[credentials.youtube.operations]", []string{`16: credentials.youtube.on_outage.open_units: must be from 1 to 9007199254740991: 0`}},
-		{"credential of a job", `credential = "youtube"`, `credential = "youtub"`, []string{`20: jobs.trending.credential: credential "youtub" is not configured: add [credentials.youtub], or name another`}},
+		{"credential of a job", `credential = "youtube"`, `credential = "youtub"`, []string{`20: jobs.trending.credential: credential "youtub" is not configured: did you mean "youtube"?`}},
 		{"credential missing", `credential = "youtube"`, ``, []string{`19: jobs.trending.credential: is missing: add credential = "…", the one that its calls are charged to`}},
 		{"regions twice and malformed", `regions = ["US", "GB", "DE"]`, "regions = [\n\"US\",\n\"GB\", \"US\",\n\"U S\",\n1]", []string{
 			`23: jobs.trending.regions: region "US" is listed twice: remove one`,
@@ -111,11 +108,26 @@ func TestErrors(t *testing.T) {
 		{"exit code alone", `timeout = "2m"`, `exhausted_exit_codes = 75`, []string{`26: jobs.trending.exhausted_exit_codes: must be an array of exit codes, such as [75, 100], not 75`}},
 		{"on failure", `timeout = "2m"`, `on_failure = "retry"`, []string{`26: jobs.trending.on_failure: must be one of "continue", "stop", not "retry"`}},
 		{"passes", `[ledger]`, "[passes]\nparallel = 0\ndrain = \"soon\"\ncgroups = \"/tmp\"\nkill_grace = \"1s\"\n[ledger]", []string{
-			`3: passes.parallel: must be from 1 to 10000: 0`,
 			`4: passes.drain: "soon" is no duration: write a number with its unit, such as "90s", "30m", "24h" or "7d"`,
 			`5: passes.cgroups: "/tmp" is no directory of cgroup v2: write "auto", "off", or one that quotad may write to, below /sys/fs/cgroup`,
 			`6: passes.kill_grace: unknown key: known are "cgroups", "drain", "parallel", "user"`,
 		}},
+		{"no passes", `[ledger]`, "[passes]\nparallel = 0\n[ledger]", []string{`3: passes.parallel: must be from 1 to 10000: 0`}},
+		{"an outage of some operations", `[credentials.youtube.operations]`, "[credentials.youtube.on_outage]\n\"video.list\" = \"open\"\n\"search.list\" = \"open\"\n[credentials.youtube.operations]", []string{
+			`15: credentials.youtube.on_outage.open_units: is missing: add open_units = 50, the most that may be granted in any window`,
+			`16: credentials.youtube.on_outage."video.list": unknown operation: did you mean "videos.list"?`,
+		}},
+		{"a name of quotad's own", `timeout = "2m"`, `env = { QUOTAD_TOKEN = "x" }`, []string{`26: jobs.trending.env.QUOTAD_TOKEN: QUOTAD_TOKEN: names that begin with QUOTAD_ are what quotad tells a pass`}},
+		{"where Redis is", `backend = "embedded"`, "backend = \"redis\"\n[ledger.redis]\naddrs = [\"localhost\", \"unix://redis.sock\"]\ndb = -1", []string{
+			`5: ledger.redis.addrs: "localhost" is no address: write "host:port" or "unix:///path"`,
+			`5: ledger.redis.addrs: "unix://redis.sock" is no address: write "host:port" or "unix:///path"`,
+			`6: ledger.redis.db: must not be below zero: -1`,
+		}},
+		{"what events mean", `[ledger]`, "[on_event]\nnear_limit = []\ntimeout = \"2h\"\n[ledger]", []string{
+			`3: on_event.near_limit: must name a program, such as ["/usr/local/bin/notify"]; to run none, leave the key out`,
+			`4: on_event.timeout: must be at most 1h0m0s: 2h0m0s`,
+		}},
+		{"what is misspelt comes first", "units = 10_000\nreserve = 500", "unit = 10_000\nreserve = -1", []string{`6: credentials.youtube.limits.daily.unit: unknown key: did you mean "units"?`}},
 		{"passes of nobody", `[ledger]`, "[passes]\nuser = \"no-such-user\"\n[ledger]", []string{
 			`3: passes.user: no user "no-such-user" on this host: create it (useradd --system no-such-user) or name another`,
 		}},
@@ -123,8 +135,8 @@ func TestErrors(t *testing.T) {
 		{"stagger malformed", `stagger = "2s"`, `stagger = "evenly"`, []string{`23: jobs.trending.stagger: "evenly" is no duration: write a number with its unit, such as "90s", "30m", "24h" or "7d"; or write "even"`}},
 		{"stagger negative", `stagger = "2s"`, `stagger = "-2s"`, []string{`23: jobs.trending.stagger: "-2s" is below zero; or write "even"`}},
 		{"expects unknown", `expects = { "videos.list" = 4 }`, `expects = { "video.list" = 4, "serach" = 1 }`, []string{
-			`24: jobs.trending.expects."video.list": operation "video.list" is not listed for credential "youtube"`,
-			`24: jobs.trending.expects.serach: operation "serach" is not listed for credential "youtube"`,
+			`24: jobs.trending.expects."video.list": operation "video.list" is not listed for credential "youtube": did you mean "videos.list"?`,
+			`24: jobs.trending.expects.serach: operation "serach" is not listed for credential "youtube": list it under operations`,
 		}},
 		{"expects zero", `expects = { "videos.list" = 4 }`, `expects = { "videos.list" = 0 }`, []string{`24: jobs.trending.expects."videos.list": must be a whole number from 1 to 9007199254740991: 0`}},
 		{"expects never fit together", `expects = { "videos.list" = 4 }`, `expects = { "videos.list" = 9_001, "search.list" = 5 }`, []string{`24: jobs.trending.expects: a pass expects 9,501 units of limit "daily", which never has more than 9,500 (units less reserve)`}},
@@ -144,14 +156,10 @@ func TestErrors(t *testing.T) {
 		{"flag", `timeout = "2m"`, `run_at_start = "yes"`, []string{`26: jobs.trending.run_at_start: must be true or false, not the string "yes"`}},
 		{"env", `timeout = "2m"`, `env = { QUOTAD_TOKEN = "x", LEVEL = 1 }`, []string{
 			`26: jobs.trending.env.LEVEL: must be a string in quotes, not 1`,
-			`26: jobs.trending.env.QUOTAD_TOKEN: QUOTAD_TOKEN: names that begin with QUOTAD_ are what quotad tells a pass`,
 		}},
 		{"env_file missing", `timeout = "2m"`, `env_file = "/no/such/file.env"`, []string{`26: jobs.trending.env_file: cannot be read: open /no/such/file.env: no such file or directory`}},
 		{"backend", `backend = "embedded"`, `backend = "etcd"`, []string{`3: ledger.backend: must be one of "embedded", "redis", not "etcd"`}},
 		{"redis", `backend = "embedded"`, "redis.addrs = [\"localhost\",\n\"unix://redis.sock\"]\nredis.db = -1\nredis.password_file = \"/no/such/password\"\nbackend = \"redis\"", []string{
-			`3: ledger.redis.addrs: "localhost" is no address: write "host:port" or "unix:///path"`,
-			`4: ledger.redis.addrs: "unix://redis.sock" is no address: write "host:port" or "unix:///path"`,
-			`5: ledger.redis.db: must not be below zero: -1`,
 			`6: ledger.redis.password_file: cannot be read: open /no/such/password: no such file or directory`,
 		}},
 		{"redis cluster with a database", `backend = "embedded"`, "backend = \"redis\"\n[ledger.redis]\naddrs = [\"a:1\", \"b:1\"]\ndb = 2", []string{`6: ledger.redis.db: a Redis Cluster has no databases beside 0: leave it out`}},
@@ -171,11 +179,9 @@ func TestErrors(t *testing.T) {
 			`4: metrics.port: unknown key: known are "listen"`,
 		}},
 		{"events", `[ledger]`, "[on_event]\nnear_limit = []\nexhausted = \"fetch\"\noutage_began = [\"./no-such\"]\njob_failed = [\"fetch\"]\ntimeout = \"2h\"\n[ledger]", []string{
-			`3: on_event.near_limit: must name a program, such as ["/usr/local/bin/notify"]; to run none, leave the key out`,
 			`4: on_event.exhausted: must be an array of strings, ["fetch"], not the string "fetch"`,
 			`5: on_event.outage_began: command "./no-such" not found: there is no no-such`,
 			`6: on_event.job_failed: unknown key: did you mean "job_failing"?`,
-			`7: on_event.timeout: must be at most 1h0m0s: 2h0m0s`,
 		}},
 		{"socket too long", `[ledger]`, "socket = \"/" + strings.Repeat("s", 107) + "\"\n[ledger]", []string{`2: socket: "/` + strings.Repeat("s", 107) + `" has 108 bytes, the path of a socket at most 107: name a shorter one`}},
 		{"state_dir empty", `[ledger]`, "state_dir = \"\"\n[ledger]", []string{`2: state_dir: must not be empty`}},

@@ -62,24 +62,31 @@ func (c *cli) listJobs(ctx context.Context) error {
 }
 
 func jobTable(list []jobsapi.Job, v term.View) string {
+	if len(list) == 0 {
+		return "no job is configured\n"
+	}
 	t := term.Table{Columns: []term.Column{
 		{Head: "JOB"}, {Head: "CREDENTIAL"}, {Head: "SCHEDULE"}, {Head: "REGIONS", Right: true}, {Head: "CURSOR"},
 		{Head: "NEXT" + v.ZoneMark()}, {Head: "LAST"},
 	}}
 	for _, j := range list {
-		next := term.Cell{Text: "none"}
-		if !j.NextRun.IsZero() {
-			next.Text = v.Clock(j.NextRun)
-		}
-		if j.Pause != nil {
-			next = term.Cell{Text: "paused", Style: term.Yellow}
-		}
 		t.Add(term.Cell{Text: j.Name}, term.Cell{Text: j.Credential}, term.Cell{Text: j.Schedule},
-			term.Cell{Text: quota.Thousands(len(j.Regions))}, term.Cell{Text: string(j.Cursor)}, next, lastCell(j.LastRun, v))
+			term.Cell{Text: quota.Thousands(len(j.Regions))}, term.Cell{Text: string(j.Cursor)}, nextCell(j, v), lastCell(j.LastRun, v))
 	}
 	var b strings.Builder
 	t.Render(&b, v)
 	return b.String()
+}
+
+// nextCell tells when a job's next run begins.
+func nextCell(j jobsapi.Job, v term.View) term.Cell {
+	switch {
+	case j.Pause != nil:
+		return term.Cell{Text: "paused", Style: term.Yellow}
+	case j.NextRun.IsZero():
+		return term.Cell{Text: "none"}
+	}
+	return term.Cell{Text: v.Clock(j.NextRun)}
 }
 
 func lastCell(r *jobs.Run, v term.View) term.Cell {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -165,29 +164,8 @@ func forecastOf(all []plan.Forecast, credential, limit string) plan.Forecast {
 	return all[i]
 }
 
-// What is spent by the hour is worth so many entries of a log, and so long a wait.
-const (
-	hourlyEntries = 20_000
-	hourlyTime    = 2 * time.Second
-)
-
-// hourly asks what was spent of each credential, by the hour. It is an extra: what
-// cannot be told is left out.
-func (c *cli) hourly(ctx context.Context, credentials []api.Credential) map[string]api.Usage {
-	ctx, cancel := context.WithTimeout(ctx, hourlyTime)
-	defer cancel()
-	all, reader := make(map[string]api.Usage), c.reader()
-	for _, one := range credentials {
-		if one.Error != "" {
-			continue
-		}
-		q := api.UsageQuery{By: string(quota.ByHour), Since: reach(one.Limits).String(), Most: hourlyEntries}
-		if u, err := reader.Usage(ctx, one.Name, q); err == nil {
-			all[one.Name] = u
-		}
-	}
-	return all
-}
+// hourlyEntries is how many entries of a log what is spent by the hour is worth.
+const hourlyEntries = 20_000
 
 // leastReach is how far back spending by the hour looks: a day.
 const leastReach = 24 * time.Hour

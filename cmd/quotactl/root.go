@@ -98,6 +98,7 @@ func newRoot(c *cli) *cobra.Command {
 		newRun(c), newStop(c), newPause(c), newResume(c), newCursor(c), newBookmark(c), newReload(c),
 		newCompletion(c), newMan(c),
 	)
+	root.Flags().AddFlagSet(status.LocalFlags())
 	root.Flags().BoolVar(&ownVersion, "version", false, "the version of quotactl")
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetHelpCommand(newHelp(c))

@@ -16,8 +16,8 @@ import (
 	"quotad/quota/api"
 )
 
-const statusUsage = `Show what is left of every limit, when units come back, how fast they are spent,
-what the jobs did and do next, and how the ledger is.
+const statusUsage = `Show what needs a person, what is left of every limit and until when that lasts,
+and what the jobs did last and do next.
 
 Usage:
   quotactl [status] [FLAGS]
@@ -25,6 +25,8 @@ Usage:
 Flags:
       --credential NAME   only this one
       --limit NAME        only limits of this name
+      --job NAME          only this one, and its credential
+      --all               all that is known of each limit and job
 
 With -o value the answer is what remains, in units: the least of the limits
 shown, of one credential. With -o json it is all that the daemon tells.
@@ -47,27 +49,37 @@ Example:
 type selection struct {
 	credential string
 	limit      string
+	job        string
 }
 
 func newStatus(c *cli) *cobra.Command {
 	var only selection
+	all := false
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "what is left, when units come back, what the jobs did",
 		Long:  statusUsage,
 		Args:  arguments(),
-		RunE:  func(cmd *cobra.Command, _ []string) error { return c.status(cmd.Context(), only) },
+		RunE:  func(cmd *cobra.Command, _ []string) error { return c.status(cmd.Context(), only, all) },
 	}
-	cmd.Flags().StringVar(&only.credential, "credential", "", "only this one")
-	cmd.Flags().StringVar(&only.limit, "limit", "", "only limits of this name")
-	completes(cmd, "credential", c.configured)
-	completes(cmd, "limit", c.limitNames)
+	only.flags(cmd, c)
+	cmd.Flags().BoolVar(&all, "all", false, "all that is known of each limit and job")
 	return cmd
 }
 
-func (c *cli) status(ctx context.Context, only selection) error {
+// flags has a command take a selection.
+func (only *selection) flags(cmd *cobra.Command, c *cli) {
+	cmd.Flags().StringVar(&only.credential, "credential", "", "only this one")
+	cmd.Flags().StringVar(&only.limit, "limit", "", "only limits of this name")
+	cmd.Flags().StringVar(&only.job, "job", "", "only this one, and its credential")
+	completes(cmd, "credential", c.configured)
+	completes(cmd, "limit", c.limitNames)
+	completes(cmd, "job", c.jobNames)
+}
+
+func (c *cli) status(ctx context.Context, only selection, all bool) error {
 	if c.output == "json" && only != (selection{}) {
-		return usageError("jq selects", "-o json is all that the daemon tells: --credential and --limit do not apply")
+		return usageError("jq selects", "-o json is all that the daemon tells: --credential, --limit and --job do not apply")
 	}
 	var body json.RawMessage
 	if err := c.reader().Get(ctx, "/v1/status", &body); err != nil {
@@ -84,13 +96,28 @@ func (c *cli) status(ctx context.Context, only selection) error {
 		body:  body,
 		value: func() (int64, error) { return leastRemaining(s.Credentials) },
 		table: func(v term.View) string {
-			return renderStatus(s, v)
+			if all {
+				return renderStatus(s, v)
+			}
+			var b strings.Builder
+			renderGlance(&b, s, v)
+			return b.String()
 		},
 	})
 }
 
 // apply leaves what is selected in s; names that select nothing are not found.
 func (only selection) apply(s *jobsapi.Status) error {
+	if only.job != "" {
+		all := s.Jobs
+		s.Jobs = slices.DeleteFunc(slices.Clone(all), func(j jobsapi.Job) bool { return j.Name != only.job })
+		if len(s.Jobs) == 0 {
+			return notFound("job", only.job, jobNames(all))
+		}
+		if only.credential == "" {
+			only.credential = s.Jobs[0].Credential
+		}
+	}
 	if only.credential != "" {
 		all := s.Credentials
 		s.Credentials = slices.DeleteFunc(slices.Clone(all), func(c api.Credential) bool { return c.Name != only.credential })
@@ -99,6 +126,7 @@ func (only selection) apply(s *jobsapi.Status) error {
 		}
 		s.Jobs = slices.DeleteFunc(s.Jobs, func(j jobsapi.Job) bool { return j.Credential != only.credential })
 	}
+	only.triage(s)
 	if only.limit == "" {
 		return nil
 	}
@@ -116,6 +144,26 @@ func (only selection) apply(s *jobsapi.Status) error {
 		return notFound("limit", only.limit, names)
 	}
 	return nil
+}
+
+// triage leaves the troubles of what is selected, and of what concerns all. The sentence counts
+// more than these.
+func (only selection) triage(s *jobsapi.Status) {
+	if only == (selection{}) {
+		return
+	}
+	s.Triage.Says = ""
+	s.Triage.Troubles = slices.DeleteFunc(s.Triage.Troubles, func(t jobsapi.Trouble) bool {
+		kind, name, _ := strings.Cut(t.Of, " ")
+		switch kind {
+		case "job":
+			return !slices.ContainsFunc(s.Jobs, func(j jobsapi.Job) bool { return j.Name == name })
+		case "limit", "credential":
+			credential, limit, _ := strings.Cut(name, " ")
+			return only.credential != "" && credential != only.credential || only.limit != "" && limit != only.limit
+		}
+		return false
+	})
 }
 
 func credentialNames(credentials []api.Credential) []string {
@@ -170,6 +218,9 @@ func leastRemaining(credentials []api.Credential) (int64, error) {
 // budgets, then the jobs.
 func renderStatus(s jobsapi.Status, v term.View) string {
 	var b strings.Builder
+	if renderTriage(&b, s.Triage, len(s.Triage.Troubles), true, v); b.Len() > 0 {
+		b.WriteByte('\n')
+	}
 	renderLedger(&b, s, v)
 	renderConfiguration(&b, s.Config, v)
 	if len(s.Credentials) == 0 {

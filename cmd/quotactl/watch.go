@@ -17,14 +17,12 @@ import (
 	"quotad/cmd/quotactl/term"
 	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
-	"quotad/quota/api"
 )
 
-const watchUsage = `Show the status live, in place: the limits, the day's spending by the hour, and
-the ring of each job; q or Ctrl-C ends it. Where the terminal cannot be drawn on
-(TERM=dumb, or in the background, as below timeout), each is written below the
-one before. Where the output is no terminal, it is the status as one line of
-JSON, again and again.
+const watchUsage = `Show the status live, in place: what needs a person, the limits and the jobs; q
+or Ctrl-C ends it. Where the terminal cannot be drawn on (TERM=dumb, or in the
+background, as below timeout), each is written below the one before. Where the
+output is no terminal, it is the status as one line of JSON, again and again.
 
 Usage:
   quotactl watch [FLAGS]
@@ -32,8 +30,9 @@ Usage:
 Flags:
       --every DURATION   how often it is asked for (default 2s)
   -n, --number N         end after so many (default: go on)
-
-The signs in a job's ring are explained by quotactl help status.
+      --credential NAME  only this one
+      --limit NAME       only limits of this name
+      --job NAME         only this one, and its credential
 
 Example:
   $ quotactl watch -n 2 --every 10s | jq '.credentials[0].limits[0].remaining'
@@ -51,6 +50,7 @@ const leastEvery = 100 * time.Millisecond
 
 func newWatch(c *cli) *cobra.Command {
 	var p watchPlan
+	var only selection
 	cmd := &cobra.Command{
 		Use:   "watch",
 		Short: "the status, live and in place",
@@ -65,21 +65,22 @@ func newWatch(c *cli) *cobra.Command {
 			case c.output == "value":
 				return usageError("quotactl status -o value", "-o value is one integer, and a watch has no end")
 			}
-			return c.watch(cmd.Context(), p)
+			return c.watch(cmd.Context(), p, only)
 		},
 	}
 	cmd.Flags().DurationVar(&p.every, "every", 2*time.Second, "how often it is asked for")
 	cmd.Flags().IntVarP(&p.number, "number", "n", 0, "end after so many")
+	only.flags(cmd, c)
 	return cmd
 }
 
-func (c *cli) watch(ctx context.Context, p watchPlan) error {
+func (c *cli) watch(ctx context.Context, p watchPlan, only selection) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	defer stop()
 	if c.output == "json" || !term.IsTerminal(c.stdout) {
 		return c.tellAgain(ctx, p, c.line)
 	}
-	w := watcher{cli: c, reader: c.operator()}
+	w := watcher{cli: c, reader: c.operator(), only: only}
 	if c.env.Get("TERM") == "dumb" || !term.InForeground() {
 		return c.tellAgain(ctx, p, w.page)
 	}
@@ -125,18 +126,14 @@ type watcher struct {
 	*cli
 	reader jobsapi.Client
 	status jobsapi.Status
-	hourly map[string]api.Usage // by credential
-	asked  time.Time            // when hourly was
-	lost   error                // why the last look failed; nil when it did not
-	since  time.Time            // when it began to
+	only   selection
+	lost   error     // why the last look failed; nil when it did not
+	since  time.Time // when it began to
 	keys   *term.Keyboard
 }
 
-// Bounds of one look: what a day holds changes slowly, and is dear to ask for.
-const (
-	lookTime    = 3 * time.Second
-	hourlyEvery = time.Minute
-)
+// lookTime bounds one look.
+const lookTime = 3 * time.Second
 
 // look asks for the status. What was known stays where there is no answer.
 func (w *watcher) look(ctx context.Context) {
@@ -153,10 +150,8 @@ func (w *watcher) look(ctx context.Context) {
 		w.lost = err
 		return
 	}
-	w.status, w.lost = status, nil
-	if time.Since(w.asked) >= hourlyEvery {
-		w.hourly, w.asked = w.cli.hourly(ctx, status.Credentials), time.Now()
-	}
+	w.lost = w.only.apply(&status)
+	w.status = status
 }
 
 // page looks, and writes what it saw below what was written before.
@@ -248,47 +243,15 @@ func (w *watcher) suspend() error {
 	return w.take()
 }
 
-// renderWatch writes what a watcher saw, from what is unsafe to the jobs' rings.
+// renderWatch writes what a watcher saw.
 func renderWatch(w *watcher, v term.View) string {
 	var b strings.Builder
 	if w.lost != nil {
 		v.Prose(&b, 0, term.Red, fmt.Sprintf("no answer since %s%s: %v", v.Clock(w.since), v.ZoneMark(), w.lost))
 	}
-	renderLedger(&b, w.status, v)
-	renderConfiguration(&b, w.status.Config, v)
-	for _, c := range w.status.Credentials {
-		renderCredential(&b, c, w.status.Forecast, v)
-		renderTrail(&b, w.hourly[c.Name], v)
-	}
-	for _, j := range w.status.Jobs {
-		b.WriteByte('\n')
-		renderRing(&b, j, v)
-	}
+	renderGlance(&b, w.status, v)
 	return b.String()
 }
-
-// renderRing writes a job on a few lines: what comes, what was, and every region.
-func renderRing(b *strings.Builder, j jobsapi.Job, v term.View) {
-	v.Prose(b, 0, term.Bold, "job "+j.Name)
-	next := nextText(j, v)
-	if j.Pause != nil {
-		next = pauseText(*j.Pause, v)
-	}
-	v.Prose(b, 2, term.Plain, j.Schedule+"; "+next)
-	if j.LastRun == nil {
-		v.Prose(b, 2, term.Faint, "no run yet")
-	} else {
-		v.Prose(b, 2, runStyle(*j.LastRun), fmt.Sprintf("%s, %s; began %s", stateText(*j.LastRun, v), tally(*j.LastRun), v.When(j.LastRun.StartedAt)))
-	}
-	v.Prose(b, 2, term.Plain, ringText(j))
-	if j.LastRun != nil {
-		running := slices.DeleteFunc(j.LastRun.Latest(), func(p jobs.Pass) bool { return p.Outcome != jobs.Running })
-		renderPasses(b, running[:min(len(running), manyRunning)], v)
-	}
-}
-
-// manyRunning is how many passes under way a watcher sees one by one.
-const manyRunning = 8
 
 // ringText writes the regions in their order, each with what its last pass came to.
 func ringText(j jobsapi.Job) string {

@@ -102,6 +102,7 @@ func (d *daemon) serve(context.Context) error {
 // sections are those of the status, beside quota's own.
 func (d *daemon) sections() map[string]func(context.Context) any {
 	sections := map[string]func(context.Context) any{
+		"triage":   func(ctx context.Context) any { return d.triage(ctx) },
 		"jobs":     jobsserver.Section(d.runner),
 		"forecast": jobsserver.ForecastSection(d.planner),
 		"config":   func(context.Context) any { return d.reloads.told.Load() },

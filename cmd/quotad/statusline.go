@@ -34,17 +34,15 @@ const named = 3
 func (d *daemon) summary(ctx context.Context) summary {
 	sum := summary{now: time.Now()}
 	sum.jobs, _ = d.runner.Status("") // of all jobs it cannot fail
-	if health := d.service.Health(ctx); !health.Reachable {
-		sum.trouble = "degraded: ledger " + health.State
-	} else {
+	if t := d.triage(ctx); len(t.Troubles) > 0 {
+		sum.trouble = t.Says
+	}
+	if d.service.Health(ctx).Reachable {
 		for _, c := range d.service.Credentials() {
 			if usage, _, err := d.service.Usage(ctx, c.Name); err == nil {
 				sum.budgets = append(sum.budgets, budget{c.Name, usage.Limits})
 			}
 		}
-	}
-	if told := d.reloads.told.Load(); told.Error != "" {
-		sum.trouble = joinParts("reload failed: "+firstLine(told.Error), sum.trouble)
 	}
 	return sum
 }

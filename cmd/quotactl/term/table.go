@@ -41,6 +41,15 @@ const Gap = 2
 // Add appends a row.
 func (t *Table) Add(cells ...Cell) { t.Rows = append(t.Rows, row{Cells: cells}) }
 
+// Keep leaves at most so many rows, the first, and returns how many it left out.
+func (t *Table) Keep(most int) (out int) {
+	if out = len(t.Rows) - most; out <= 0 {
+		return 0
+	}
+	t.Rows = t.Rows[:most]
+	return out
+}
+
 // widths returns the width of each column: its widest cell's.
 func (t *Table) widths() []int {
 	widths := make([]int, len(t.Columns))
@@ -81,9 +90,11 @@ func (t *Table) Width() int {
 // widest columns of text are cut.
 func (t *Table) Render(b *strings.Builder, v View) {
 	t.dropEmpty()
-	t.sink(v.Width)
+	if !v.Whole {
+		t.sink(v.Width)
+	}
 	widths := t.widths()
-	for over := t.Width() - v.Width; over > 0; over-- {
+	for over := t.Width() - v.Width; over > 0 && !v.Whole; over-- {
 		i := t.widestText(widths)
 		if i < 0 || widths[i] <= leastText {
 			break
@@ -183,7 +194,7 @@ func (t *Table) Line(b *strings.Builder, v View, cells []Cell, widths []int) {
 		if i > 0 {
 			line.WriteString(strings.Repeat(" ", Gap))
 		}
-		text := v.cut(c.Text, widths[i])
+		text := v.Cut(c.Text, widths[i])
 		pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(text))
 		if t.Columns[i].Right {
 			line.WriteString(pad + v.Paint(c.Style, text))

@@ -131,8 +131,8 @@ func (v View) Item(b *strings.Builder, indent int, label, text string) {
 	b.WriteString(strings.Repeat(" ", indent) + label + prose.String()[begin:])
 }
 
-// cut shortens text to a width in characters and marks that it did.
-func (v View) cut(text string, width int) string {
+// Cut shortens text to a width in characters and marks that it did.
+func (v View) Cut(text string, width int) string {
 	mark := "..."
 	if v.UTF8 {
 		mark = "…"

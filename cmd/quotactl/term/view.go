@@ -16,6 +16,7 @@ type View struct {
 	Now   time.Time
 	Zone  *time.Location
 	Width int  // columns of the screen, at least minWidth
+	Whole bool // there is no screen: nothing is cut
 	Color bool // ANSI colours are understood and wanted
 	UTF8  bool // otherwise ASCII only
 
@@ -35,6 +36,7 @@ func NewView(now time.Time, out io.Writer, env Environment, color string, utc bo
 	if utc {
 		v.Zone = time.UTC
 	}
+	v.Whole = !IsTerminal(out) && env.Get("COLUMNS") == ""
 	switch color {
 	case "always":
 		v.Color = true

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"quotad/jobs"
+	jobsapi "quotad/jobs/api"
+	"quotad/jobs/plan"
+	"quotad/quota"
+)
+
+// A triage is what needs a person, as it is found. Each kind of trouble has a part in the
+// sentence, in the order in which kinds are looked for: the worst first.
+type triage struct {
+	jobsapi.Triage
+	parts []string
+}
+
+// add notes troubles of a kind, which a sentence counts: what one of them is, and several are.
+func (t *triage) add(list []jobsapi.Trouble, one, several string) {
+	if len(list) == 0 {
+		return
+	}
+	part := one
+	if len(list) > 1 {
+		part = fmt.Sprintf("%d %s", len(list), several)
+	}
+	t.parts = append(t.parts, part)
+	for _, trouble := range list {
+		trouble.Says = clipped(trouble.Says)
+		t.Troubles = append(t.Troubles, trouble)
+	}
+}
+
+// mostSaid bounds what is said of one trouble: much of it is others' words.
+const mostSaid = 300
+
+func clipped(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) <= mostSaid {
+		return text
+	}
+	return strings.ToValidUTF8(text[:mostSaid], "") + "…"
+}
+
+// triage looks at all that may need a person. A ledger that does not answer costs its deadline.
+func (d *daemon) triage(ctx context.Context) jobsapi.Triage {
+	t := &triage{Triage: jobsapi.Triage{Troubles: []jobsapi.Trouble{}}}
+	health := d.service.Health(ctx)
+	if !health.Reachable {
+		t.add([]jobsapi.Trouble{{Of: "ledger", Says: "it does not decide: " + health.State, Do: "journalctl -u quotad -n 50", Grave: true}}, "the ledger does not decide", "")
+	}
+	d.configTrouble(t)
+	list, _ := d.runner.Status("") // of all jobs it cannot fail
+	t.add(refusedKeys(list), "the upstream refuses a key", "upstreams refuse their keys")
+	if health.Reachable {
+		d.limitTroubles(ctx, t)
+	}
+	jobTroubles(t, list, time.Now())
+	var warnings []jobsapi.Trouble
+	for _, warning := range health.Warnings {
+		warnings = append(warnings, jobsapi.Trouble{Of: "ledger", Says: warning})
+	}
+	t.add(warnings, "the ledger has a warning", "warnings about the ledger")
+	if t.Says = strings.Join(t.parts, ", "); t.Says == "" {
+		t.Says = "nothing needs attention"
+	}
+	return t.Triage
+}
+
+// configTrouble tells of a configuration that was not loaded, or that nobody loaded yet.
+func (d *daemon) configTrouble(t *triage) {
+	told := d.reloads.told.Load()
+	if told.Error != "" {
+		t.add([]jobsapi.Trouble{{Of: told.File, Says: "it was not loaded, and what was read before goes on: " + firstLine(told.Error),
+			Then: "tried", When: told.FailedAt, Do: "quotad --check --config " + told.File, Grave: true}}, told.File+" was not loaded", "")
+		return
+	}
+	if info, err := os.Stat(told.File); err == nil && info.ModTime().After(told.ReadAt) {
+		t.add([]jobsapi.Trouble{{Of: told.File, Says: "it is newer than what runs", Then: "changed", When: info.ModTime().UTC(), Do: "quotactl reload"}},
+			told.File+" is newer than what runs", "")
+	}
+}
+
+// refusedKeys tells of credentials of which the upstream serves no call until somebody changes
+// something: of each as a run found it last.
+func refusedKeys(list []jobs.Status) (troubles []jobsapi.Trouble) {
+	var known []string
+	for _, s := range list {
+		if s.Last == nil || s.Last.Reason != jobs.UpstreamRefuses || slices.Contains(known, s.Job.Credential) {
+			continue
+		}
+		known = append(known, s.Job.Credential)
+		troubles = append(troubles, jobsapi.Trouble{Of: "credential " + s.Job.Credential, Says: "the upstream refuses it: " + s.Last.Detail,
+			Then: "found", When: s.Last.EndedAt, Do: "quotactl runs show " + s.Last.ID, Grave: true})
+	}
+	return troubles
+}
+
+// limitTroubles tells of limits that are closed, exhausted, or soon will be.
+func (d *daemon) limitTroubles(ctx context.Context, t *triage) {
+	var closed, exhausted, dry []jobsapi.Trouble
+	forecasts, _ := d.planner.Forecast(ctx) // where the ledger does not tell, the triage says so
+	for _, c := range d.service.Credentials() {
+		usage, known, err := d.service.Usage(ctx, c.Name)
+		if err != nil || !known {
+			continue
+		}
+		for _, l := range usage.Limits {
+			if !l.Refuses() {
+				continue
+			}
+			one := jobsapi.Trouble{Of: "limit " + c.Name + " " + l.Name, Grave: true}
+			left := fmt.Sprintf("%s of %s left", quota.Thousands(l.Remaining()), quota.Thousands(l.Budget(false)))
+			switch gone := goneAt(forecasts, c.Name, l.Name); {
+			case !l.Closed.IsZero():
+				one.Says, one.Then, one.When, one.Do = "closed: "+l.Closed.Says, "opens", l.Closed.Until.UTC(), "quotactl open "+c.Name+" "+l.Name
+				closed = append(closed, one)
+			case l.Remaining() == 0:
+				one.Says, one.Do = left, "quotactl usage --credential "+c.Name
+				if !l.NextAt.IsZero() {
+					one.Then, one.When = l.NextUnits.Text()+" back", l.NextAt.UTC()
+				}
+				exhausted = append(exhausted, one)
+			case !gone.IsZero():
+				one.Says, one.Then, one.When, one.Do, one.Grave = left, "gone", gone.UTC(), "quotactl plan", false
+				dry = append(dry, one)
+			}
+		}
+	}
+	t.add(closed, "1 limit is closed", "limits are closed")
+	t.add(exhausted, "1 limit is exhausted", "limits are exhausted")
+	slices.SortStableFunc(dry, func(a, b jobsapi.Trouble) int { return a.When.Compare(b.When) })
+	t.add(dry, "1 limit runs dry within a day", "limits run dry within a day")
+}
+
+func goneAt(forecasts []plan.Forecast, credential, limit string) time.Time {
+	for _, f := range forecasts {
+		if f.Credential == credential && f.Limit == limit {
+			return f.GoneAt
+		}
+	}
+	return time.Time{}
+}
+
+// jobTroubles tells of jobs whose last run failed, and of those that have had no good one for too
+// long.
+func jobTroubles(t *triage, list []jobs.Status, now time.Time) {
+	var failing, overdue []jobsapi.Trouble
+	for _, s := range list {
+		one := jobsapi.Trouble{Of: "job " + s.Job.Name, Grave: true}
+		if r := s.Last; r != nil && r.State == jobs.RunFailed {
+			failed := r.Failed()
+			one.Says, one.Then, one.When, one.Do = fmt.Sprintf("%d of %s failed", len(failed), quota.Count(len(r.Ring), "region", "regions")), "ended", r.EndedAt, "quotactl runs show "+r.ID
+			if len(failed) > 0 {
+				p := failed[0]
+				one.Says += fmt.Sprintf(": %s, %s", p.Region, cmp.Or(p.Said, p.Detail))
+			}
+			failing = append(failing, one)
+		} else if !s.Due.IsZero() && !now.Before(s.Due) {
+			one.Says, one.Then, one.When, one.Do = "overdue", "a good run was due", s.Due, "quotactl runs --job "+s.Job.Name
+			overdue = append(overdue, one)
+		}
+	}
+	t.add(failing, "1 job is failing", "jobs are failing")
+	t.add(overdue, "1 job is overdue", "jobs are overdue")
+}

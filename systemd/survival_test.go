@@ -162,7 +162,7 @@ func testFrozen(t *testing.T, m *machine) {
 func testNoRedis(t *testing.T, m *machine) {
 	m.sh(t, "systemctl stop redis-server")
 	for _, how := range []string{"after an outage", "at the start"} {
-		m.await(t, "systemctl show --value --property=StatusText quotad.service | grep -q '^degraded: ledger'")
+		m.await(t, "systemctl show --value --property=StatusText quotad.service | grep -q '^ledger: it does not decide'")
 		if output, code := m.try("quotactl acquire list"); code != 1 || !strings.Contains(output, "ledger_unavailable") {
 			t.Errorf("%s: acquire: exit code %d:\n%s", how, code, output)
 		}

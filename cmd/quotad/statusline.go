@@ -34,9 +34,7 @@ const named = 3
 func (d *daemon) summary(ctx context.Context) summary {
 	sum := summary{now: time.Now()}
 	sum.jobs, _ = d.runner.Status("") // of all jobs it cannot fail
-	if t := d.triage(ctx); len(t.Troubles) > 0 {
-		sum.trouble = t.Says
-	}
+	sum.trouble = line(d.triage(ctx))
 	if d.service.Health(ctx).Reachable {
 		for _, c := range d.service.Credentials() {
 			if usage, _, err := d.service.Usage(ctx, c.Name); err == nil {

@@ -50,7 +50,7 @@ func TestStatusLine(t *testing.T) {
 		}}, "a: US running, then GB, b: US running, then GB, c: US running, then GB, 1 more; next a 11:00:00"},
 		{"two credentials", summary{budgets: []budget{youtube, {"maps", []quota.LimitState{search}}}},
 			"idle; youtube 8,020 of 9,500 units, maps 3,900 of 4,000 units left"},
-		{"trouble", summary{trouble: "degraded: ledger is\naway"}, "degraded: ledger is away; idle"},
+		{"trouble", summary{trouble: "the ledger is\naway"}, "the ledger is away; idle"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			test.now = now

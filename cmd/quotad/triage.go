@@ -74,6 +74,18 @@ func (d *daemon) triage(ctx context.Context) jobsapi.Triage {
 	return t.Triage
 }
 
+// line is a triage as a line: what is wrong, if it is one thing, else the sentence; empty if nothing
+// is.
+func line(t jobsapi.Triage) string {
+	switch len(t.Troubles) {
+	case 0:
+		return ""
+	case 1:
+		return t.Troubles[0].Of + ": " + t.Troubles[0].Says
+	}
+	return t.Says
+}
+
 // configTrouble tells of a configuration that was not loaded, or that nobody loaded yet.
 func (d *daemon) configTrouble(t *triage) {
 	told := d.reloads.told.Load()

@@ -189,7 +189,7 @@ func (f *figures) forecastAgrees(limit api.Limit) {
 	var text string
 	var said []string
 	for until := time.Now().Add(hangTimeout); time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
-		text = f.quotactl("status", "--limit", limit.Name)
+		text = f.quotactl("--all", "--limit", limit.Name)
 		said = forecastText.FindStringSubmatch(text)
 		if said == nil && limit.Used == 0 || said != nil && said[1] == quota.Thousands(limit.Used) {
 			break

@@ -20,8 +20,11 @@ func pictureOf(f pageFacts, v term.View) page.Picture {
 	p := page.Picture{
 		At: v.Now, Zone: v.Zone, Mark: v.ZoneMark(),
 		Host: f.host, About: page.Line{Text: ledgerText(f.status), Tone: toneOf(ledgerStyle(f.status))},
-		Notes: pageNotes(f.status, v),
-		Day:   pageDay(f, v), Refusals: pageRefusals(f, v), Troubles: pageTroubles(f, v),
+		Says: page.Line{Text: f.status.Triage.Says, Tone: toneOf(triageStyle(f.status.Triage))},
+		Day:  pageDay(f, v), Refusals: pageRefusals(f, v),
+	}
+	for _, t := range f.status.Triage.Troubles {
+		p.Troubles = append(p.Troubles, page.Trouble{Of: t.Of, Line: page.Line{Text: troubleText(t, v), Tone: toneOf(troubleStyle(t))}, Do: t.Do})
 	}
 	for _, c := range f.status.Credentials {
 		p.Credentials = append(p.Credentials, pageCredential(f, c, v))
@@ -30,19 +33,6 @@ func pictureOf(f pageFacts, v term.View) page.Picture {
 		p.Jobs = append(p.Jobs, pageJob(j, v))
 	}
 	return p
-}
-
-// pageNotes are what is unsafe, as the status tells it.
-func pageNotes(s jobsapi.Status, v term.View) []page.Line {
-	var notes []page.Line
-	for _, warning := range s.Ledger.Warnings {
-		notes = append(notes, page.Line{Text: "warning: " + warning, Tone: page.Warn})
-	}
-	if s.Config.Error != "" {
-		failed, inForce := reloadTexts(s.Config, v)
-		notes = append(notes, page.Line{Text: failed, Tone: page.Bad}, page.Line{Text: inForce})
-	}
-	return notes
 }
 
 func pageCredential(f pageFacts, c api.Credential, v term.View) page.Credential {
@@ -58,7 +48,7 @@ func pageCredential(f pageFacts, c api.Credential, v term.View) page.Credential 
 		played, known := planOf(f, c.Name, l.Name)
 		one := page.Limit{
 			Name: l.Name, Units: l.Units, Reserve: l.Reserve, Used: l.Used, Remaining: l.Remaining,
-			Tone: toneOf(stateOf(l)), Notes: notes, Forecast: pageForecast(f, played, known, v),
+			Tone: toneOf(stateOf(l)), Outlook: outlook(c, l, forecastOf(f.status.Forecast, c.Name, l.Name), v), Notes: notes, Forecast: pageForecast(f, played, known, v),
 		}
 		one.Curve, one.NoCurve = curveOf(l, f.usage[c.Name][quota.ByHour], f.plan.From, played, v.Now)
 		shown.Limits = append(shown.Limits, one)
@@ -129,60 +119,6 @@ func pageSpending(t told, by quota.Dimension, v term.View) page.Spending {
 	return s
 }
 
-// pageTroubles are the calls that are denied now, the limits that are spent or closed
-// besides, and the jobs that are overdue.
-func pageTroubles(f pageFacts, v term.View) []page.Trouble {
-	var list []page.Trouble
-	explained := make(map[string]bool)
-	for _, d := range f.denied {
-		list = append(list, troubleOf(d, v))
-		explained[d.why.Credential+" "+d.why.Limit] = true
-	}
-	for _, c := range f.status.Credentials {
-		for _, l := range c.Limits {
-			if stateOf(l) == term.Red && !explained[c.Name+" "+l.Name] {
-				list = append(list, page.Trouble{Title: "credential " + c.Name + ", limit " + l.Name, Lines: []page.Line{{Text: noteOf(l, v), Tone: page.Bad}}})
-			}
-		}
-	}
-	for _, j := range f.status.Jobs {
-		if isOverdue(j, v) {
-			list = append(list, page.Trouble{Title: "job " + j.Name, Lines: []page.Line{{Text: overdueText(j, v), Tone: page.Bad}}})
-		}
-	}
-	if f.deniedErr != nil {
-		list = append(list, page.Trouble{Title: "which calls are denied is not known", Lines: []page.Line{{Text: f.deniedErr.Error(), Tone: page.Bad}}})
-	}
-	return list
-}
-
-// troubleOf says of calls that are denied what why says.
-func troubleOf(d denial, v term.View) page.Trouble {
-	w := d.why
-	t := page.Trouble{
-		Title: "credential " + w.Credential + ", " + w.Operation,
-		Lines: []page.Line{{Text: verdict(w), Tone: toneOf(verdictStyle(w))}},
-		Cures: curesOf(w, v),
-	}
-	if d.job != "" {
-		t.Title += " by " + d.job
-	}
-	if w.RetryAt != nil {
-		t.Lines = append(t.Lines, page.Line{Text: fitsText(w, v)})
-	}
-	for _, o := range w.Obstacles {
-		for _, by := range []struct {
-			word, label string
-			holders     []api.Holder
-		}{{"job", "jobs", o.Jobs}, {"region", "regions", o.Regions}, {"operation", "operations", o.Operations}} {
-			if len(by.holders) > 0 {
-				t.Holders = append(t.Holders, page.Pair{Label: by.label, Text: holdersText(by.word, by.holders, o.Held, v)})
-			}
-		}
-	}
-	return t
-}
-
 // mostRing and mostPasses are how much of a job's last run is told.
 const (
 	mostRing   = 240
@@ -190,7 +126,7 @@ const (
 )
 
 func pageJob(j jobsapi.Job, v term.View) page.Job {
-	shown := page.Job{Name: j.Name, Schedule: j.Schedule}
+	shown := page.Job{Name: j.Name, Schedule: j.Schedule, Next: shortNext(j, v), Last: page.Line{Text: "no run yet", Tone: page.Faint}}
 	add := func(style term.Style, text string) {
 		shown.Lines = append(shown.Lines, page.Line{Text: text, Tone: toneOf(style)})
 	}
@@ -210,18 +146,36 @@ func pageJob(j jobsapi.Job, v term.View) page.Job {
 	} else {
 		add(runStyle(*r), "last run: "+stateText(*r, v)+", "+tally(*r))
 		add(term.Faint, timingText(*r, v))
+		last := lastCell(r, v)
+		shown.Last = page.Line{Text: last.Text, Tone: toneOf(last.Style)}
 		passes = r.Latest()
 		worthALine := notOK(*r)
 		for _, p := range worthALine[:min(len(worthALine), mostPasses)] {
-			add(outcomeStyle(p.Outcome), passText(p, v))
+			one := page.Pass{Line: page.Line{Text: passText(p, v), Tone: toneOf(outcomeStyle(p.Outcome))}}
+			if p.Outcome.Failure() {
+				one.Tail = p.Tail
+			}
+			shown.Passes = append(shown.Passes, one)
 		}
 	}
 	shown.Ring, shown.More = pageRing(j, passes, v)
 	return shown
 }
 
-// passText says what became of a pass. What it prints is left out: whoever has an
-// account on this machine can read the page.
+// shortNext says in a few words when a job runs next.
+func shortNext(j jobsapi.Job, v term.View) string {
+	switch {
+	case j.Pause != nil:
+		return "paused"
+	case j.NextRun.IsZero():
+		return "by hand alone"
+	case isOverdue(j, v):
+		return "overdue; next " + v.Clock(j.NextRun) + v.ZoneMark()
+	}
+	return "next " + v.Clock(j.NextRun) + v.ZoneMark()
+}
+
+// passText says what became of a pass, without what it printed.
 func passText(p jobs.Pass, v term.View) string {
 	p.Tail = nil
 	text := inList(p.Region) + " " + string(p.Outcome)

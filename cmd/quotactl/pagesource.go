@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -37,17 +35,15 @@ const (
 // PageFacts are what a picture is made of. What is not known is an error beside what
 // could have been.
 type pageFacts struct {
-	host      string
-	status    jobsapi.Status
-	usage     map[string]usages // by credential
-	plan      plan.Plan
-	planErr   error
-	denied    []denial
-	deniedErr error
-	runs      []jobs.Run // the latest first
-	runsErr   error
-	refusals  api.Refusals
-	refErr    error
+	host     string
+	status   jobsapi.Status
+	usage    map[string]usages // by credential
+	plan     plan.Plan
+	planErr  error
+	runs     []jobs.Run // the latest first
+	runsErr  error
+	refusals api.Refusals
+	refErr   error
 }
 
 // Usages are what the windows of a credential's limits hold now, by what tells it apart.
@@ -110,7 +106,6 @@ func (s *pageSource) askDear(ctx context.Context) {
 		f.usage[c.Name] = s.usagesOf(ctx, c)
 	}
 	f.plan, f.planErr = s.reader.Plan(ctx, jobsapi.PlanRequest{Days: planDays(f.status.Credentials), MaxAgeMs: dearEvery.Milliseconds()})
-	f.denied, f.deniedErr = s.denials(ctx)
 	f.runs, f.runsErr = s.reader.Runs(ctx, jobsapi.Selection{Most: mostRuns})
 	f.refusals, f.refErr = s.reader.Refusals(ctx)
 }
@@ -132,85 +127,6 @@ func planDays(credentials []api.Credential) int {
 		days = max(days, int((reach(c.Limits)+leastReach-1)/leastReach))
 	}
 	return min(days, jobsapi.MostDays)
-}
-
-// A denial is why a call is denied now.
-type denial struct {
-	job string // whose call; empty: of a caller outside any pass
-	why api.Why
-}
-
-// mostDenials is how many denied calls of a credential are explained.
-const mostDenials = 4
-
-// denials asks why calls are denied now that would be.
-func (s *pageSource) denials(ctx context.Context) ([]denial, error) {
-	list, err := s.reader.Credentials(ctx)
-	if err != nil {
-		return nil, err
-	}
-	costs := make(map[string]map[string]map[string]int64, len(list))
-	for _, c := range list {
-		costs[c.Name] = s.called(c)
-	}
-	var all []denial
-	for _, c := range s.facts.status.Credentials {
-		for _, q := range deniedOf(c.Limits, costs[c.Name]) {
-			w, err := s.reader.Why(ctx, c.Name, q)
-			if err != nil {
-				return all, err
-			}
-			if !w.Granted {
-				all = append(all, denial{q.Job, w})
-			}
-		}
-	}
-	return all, nil
-}
-
-// called returns what those operations of a credential cost that somebody calls: what the limits'
-// windows hold calls of, and what jobs expect.
-func (s *pageSource) called(c api.Credential) map[string]map[string]int64 {
-	called := make(map[string]map[string]int64)
-	for _, share := range s.facts.usage[c.Name][quota.ByOperation].usage.Shares {
-		if costs, known := c.Operations[share.Name]; known {
-			called[share.Name] = costs
-		}
-	}
-	for _, j := range s.facts.status.Jobs {
-		for operation := range j.Expects {
-			if costs, known := c.Operations[operation]; known && j.Credential == c.Name {
-				called[operation] = costs
-			}
-		}
-	}
-	return called
-}
-
-// deniedOf returns, of each limit that has no room for some operations, a call of the one
-// that costs least, by somebody whose calls the limit counts.
-func deniedOf(limits []api.Limit, costs map[string]map[string]int64) []api.WhyQuery {
-	var denied []api.WhyQuery
-	for _, l := range limits {
-		cheapest := ""
-		for _, operation := range slices.Sorted(maps.Keys(costs)) {
-			cost, counts := costs[operation][l.Name]
-			if counts && (cost > l.Remaining || l.Closed != nil) && (cheapest == "" || cost < costs[cheapest][l.Name]) {
-				cheapest = operation
-			}
-		}
-		if cheapest == "" {
-			continue
-		}
-		q := api.WhyQuery{Operation: cheapest, Count: 1}
-		if len(l.Jobs) > 0 {
-			q.Job = l.Jobs[0]
-		}
-		if !slices.Contains(denied, q) {
-			denied = append(denied, q)
-		}
-	}
-	return denied[:min(len(denied), mostDenials)]
 }
 
 // toneOf is how a style of the terminal's looks on the page.

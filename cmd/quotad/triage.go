@@ -59,10 +59,13 @@ func (d *daemon) triage(ctx context.Context) jobsapi.Triage {
 	d.configTrouble(t)
 	list, _ := d.runner.Status("") // of all jobs it cannot fail
 	t.add(refusedKeys(list), "the upstream refuses a key", "upstreams refuse their keys")
+	var dry []jobsapi.Trouble
 	if health.Reachable {
-		d.limitTroubles(ctx, t)
+		dry = d.limitTroubles(ctx, t)
 	}
 	jobTroubles(t, list, time.Now())
+	t.add(dry, "1 limit runs dry within a day", "limits run dry within a day")
+	d.newerConfig(t)
 	var warnings []jobsapi.Trouble
 	for _, warning := range health.Warnings {
 		warnings = append(warnings, jobsapi.Trouble{Of: "ledger", Says: warning})
@@ -86,15 +89,22 @@ func line(t jobsapi.Triage) string {
 	return t.Says
 }
 
-// configTrouble tells of a configuration that was not loaded, or that nobody loaded yet.
+// configTrouble tells of a configuration that was not loaded.
 func (d *daemon) configTrouble(t *triage) {
-	told := d.reloads.told.Load()
-	if told.Error != "" {
+	if told := d.reloads.told.Load(); told.Error != "" {
 		t.add([]jobsapi.Trouble{{Of: told.File, Says: "it was not loaded, and what was read before goes on: " + firstLine(told.Error),
 			Then: "tried", When: told.FailedAt, Do: "quotad --check --config " + told.File, Grave: true}}, told.File+" was not loaded", "")
-		return
 	}
-	if info, err := os.Stat(told.File); err == nil && info.ModTime().After(told.ReadAt) {
+}
+
+// newerConfig tells of a configuration that nobody has tried to load yet.
+func (d *daemon) newerConfig(t *triage) {
+	told := d.reloads.told.Load()
+	read := told.ReadAt
+	if told.FailedAt.After(read) {
+		read = told.FailedAt
+	}
+	if info, err := os.Stat(told.File); err == nil && info.ModTime().After(read) {
 		t.add([]jobsapi.Trouble{{Of: told.File, Says: "it is newer than what runs", Then: "changed", When: info.ModTime().UTC(), Do: "quotactl reload"}},
 			told.File+" is newer than what runs", "")
 	}
@@ -115,9 +125,9 @@ func refusedKeys(list []jobs.Status) (troubles []jobsapi.Trouble) {
 	return troubles
 }
 
-// limitTroubles tells of limits that are closed, exhausted, or soon will be.
-func (d *daemon) limitTroubles(ctx context.Context, t *triage) {
-	var closed, exhausted, dry []jobsapi.Trouble
+// limitTroubles tells of limits that are closed or exhausted, and returns those that soon will be.
+func (d *daemon) limitTroubles(ctx context.Context, t *triage) (dry []jobsapi.Trouble) {
+	var closed, exhausted []jobsapi.Trouble
 	forecasts, _ := d.planner.Forecast(ctx) // where the ledger does not tell, the triage says so
 	for _, c := range d.service.Credentials() {
 		usage, known, err := d.service.Usage(ctx, c.Name)
@@ -132,7 +142,7 @@ func (d *daemon) limitTroubles(ctx context.Context, t *triage) {
 			left := fmt.Sprintf("%s of %s left", quota.Thousands(l.Remaining()), quota.Thousands(l.Budget(false)))
 			switch gone := goneAt(forecasts, c.Name, l.Name); {
 			case !l.Closed.IsZero():
-				one.Says, one.Then, one.When, one.Do = "closed: "+l.Closed.Says, "opens", l.Closed.Until.UTC(), "quotactl open "+c.Name+" "+l.Name
+				one.Says, one.Then, one.When, one.Do = strings.TrimSuffix("closed: "+l.Closed.Says, ": "), "opens", l.Closed.Until.UTC(), "quotactl open "+c.Name+" "+l.Name
 				closed = append(closed, one)
 			case l.Remaining() == 0:
 				one.Says, one.Do = left, "quotactl usage --credential "+c.Name
@@ -149,7 +159,7 @@ func (d *daemon) limitTroubles(ctx context.Context, t *triage) {
 	t.add(closed, "1 limit is closed", "limits are closed")
 	t.add(exhausted, "1 limit is exhausted", "limits are exhausted")
 	slices.SortStableFunc(dry, func(a, b jobsapi.Trouble) int { return a.When.Compare(b.When) })
-	t.add(dry, "1 limit runs dry within a day", "limits run dry within a day")
+	return dry
 }
 
 func goneAt(forecasts []plan.Forecast, credential, limit string) time.Time {

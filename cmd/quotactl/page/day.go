@@ -6,12 +6,12 @@ import (
 	"quotad/quota"
 )
 
-// The size of a day's lanes, in pixels: a name above its bars.
+// The size of a day's lanes, in pixels: a name stands on its bars.
 const (
-	laneHeight = 46
-	laneName   = 14
-	laneTop    = 21 // of the bars
-	barHeight  = 16
+	laneHeight = 20
+	laneName   = 13
+	laneTop    = 2 // of the bars
+	barHeight  = 14
 	dayBelow   = 20
 )
 

@@ -12,9 +12,34 @@ function show() {
   for (const [name, html] of waiting) {
     const section = document.getElementById(name);
     if (selectedIn(section)) continue;
-    section.innerHTML = html;
+    replace(section, html);
     waiting.delete(name);
   }
+  tell();
+}
+
+// What somebody has opened or closed stays so, and what has the focus keeps it.
+function replace(section, html) {
+  const open = new Map([...section.querySelectorAll("details")].map((d) => [d.id, d.open]));
+  const focused = section.contains(document.activeElement) && document.activeElement.closest("details")?.id;
+  section.innerHTML = html;
+  for (const d of section.querySelectorAll("details")) if (open.has(d.id)) d.open = open.get(d.id);
+  if (focused) document.getElementById(focused)?.querySelector("summary").focus();
+}
+
+// The title and the icon say how things are, and figures of a daemon that is gone are dimmed.
+const title = document.title;
+const icon = document.getElementById("icon");
+
+function tell() {
+  const says = document.querySelector(".says");
+  const lost = document.querySelector("header").dataset.lost !== "" || !away.hidden;
+  const troubles = Number(says?.dataset.troubles ?? 0);
+  document.body.classList.toggle("gone", lost);
+  document.title = lost ? `? ${title}` : troubles ? `(${troubles}) ${title}` : title;
+  const tone = lost ? "faint" : says?.dataset.tone;
+  const href = tone === "bad" || tone === "warn" || tone === "faint" ? `icon.svg?${tone}` : "icon.svg";
+  if (icon.getAttribute("href") !== href) icon.setAttribute("href", href);
 }
 
 function follow() {
@@ -26,9 +51,12 @@ function follow() {
   };
   events.onerror = () => {
     away.hidden = false;
+    tell();
     if (events.readyState === EventSource.CLOSED) setTimeout(follow, 5000);
   };
 }
 
 document.addEventListener("selectionchange", show);
+if (location.hash) document.getElementById(location.hash.slice(1))?.setAttribute("open", "");
+tell();
 follow();

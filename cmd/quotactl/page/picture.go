@@ -17,9 +17,9 @@ type Picture struct {
 
 	Host        string // where
 	About       Line   // what answers, and how its ledger is
-	Notes       []Line // what is unsafe
-	Credentials []Credential
+	Says        Line   // what needs a person, in a sentence
 	Troubles    []Trouble
+	Credentials []Credential
 	Jobs        []Job
 	Day         Day
 	Refusals    Refusals
@@ -56,6 +56,7 @@ type Limit struct {
 	Name                            string
 	Units, Reserve, Used, Remaining int64
 	Tone                            Tone
+	Outlook                         string // the one thing that is worth knowing
 	Notes                           []string
 	Forecast                        Line
 	Curve                           *Curve // nil: there is none
@@ -95,24 +96,29 @@ type Share struct {
 	Part    float64 // of the greatest share, from 0 to 1
 }
 
-// A Trouble is something that stands in the way of a call.
+// A Trouble is something that needs a person.
 type Trouble struct {
-	Title   string
-	Lines   []Line
-	Holders []Pair // who holds the units
-	Cures   []string
+	Of string // what it is about
+	Line
+	Do string // a command that mends it, or tells more
 }
-
-// A Pair is a label and what belongs to it.
-type Pair struct{ Label, Text string }
 
 // A Job is what a job did and does next.
 type Job struct {
 	Name     string
 	Schedule string
+	Next     string
+	Last     Line
 	Lines    []Line
+	Passes   []Pass   // those of the last run that did not end well
 	Ring     []Region // from the first of the configuration on
 	More     int64    // regions that are not among these
+}
+
+// A Pass is what became of one.
+type Pass struct {
+	Line
+	Tail []string // the last lines that it printed
 }
 
 // A Region is one of a job's ring.

@@ -5,6 +5,7 @@ import (
 	"embed"
 	"encoding/base64"
 	"html/template"
+	"reflect"
 	"strings"
 	"time"
 
@@ -16,7 +17,7 @@ var files embed.FS
 
 // sectionNames are the parts of the page that change by themselves, from top to bottom.
 // Each is a template of page.html.
-var sectionNames = [...]string{"head", "limits", "troubles", "spent", "jobs", "day", "refusals"}
+var sectionNames = [...]string{"head", "triage", "limits", "jobs", "day", "spent", "refusals"}
 
 // A rendering is the HTML of each section.
 type rendering [len(sectionNames)]string
@@ -38,10 +39,19 @@ func newRenderer() *renderer {
 	r := &renderer{style: read("page.css"), script: read("page.js")}
 	r.templates = template.Must(template.New("page").Funcs(template.FuncMap{
 		"curve": viewOfCurve, "day": viewOfDay, "units": quota.Thousands[int64], "percent": percentOf, "part": partOf,
+		"first": func(n int, list []Trouble) []Trouble { return list[:min(n, len(list))] },
+		"after": after,
+		"few":   func(list []Credential) bool { return len(list) <= 2 },
 		"less":  func(x, y int64) int64 { return x - y },
 		"clock": func(p Picture, at time.Time) string { return at.In(p.Zone).Format("15:04:05") + p.Mark },
 	}).Parse(read("page.html")))
 	return r
+}
+
+// after returns what stands in a list behind so many.
+func after(n int, list any) any {
+	v := reflect.ValueOf(list)
+	return v.Slice(min(n, v.Len()), v.Len()).Interface()
 }
 
 // read returns a file of this package, which is part of the program.

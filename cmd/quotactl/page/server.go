@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 )
@@ -141,9 +142,18 @@ func (s *Server) page(w http.ResponseWriter, _ *http.Request) {
 	io.WriteString(w, s.renderer.page(s.host, all))
 }
 
-func icon(w http.ResponseWriter, _ *http.Request) {
+// iconFill is the ground of the icon, and iconFills what it is where things are otherwise.
+const iconFill = "#2f5fb3"
+
+var iconFills = map[string]string{"bad": "#b1271b", "warn": "#8a5800", "faint": "#5a626e"}
+
+func icon(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "image/svg+xml")
-	io.WriteString(w, read("icon.svg"))
+	image := read("icon.svg")
+	if fill, known := iconFills[r.URL.RawQuery]; known {
+		image = strings.Replace(image, iconFill, fill, 1)
+	}
+	io.WriteString(w, image)
 }
 
 // events sends the sections, and then those that have changed, until the viewer leaves.

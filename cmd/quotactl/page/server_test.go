@@ -299,13 +299,13 @@ func paint(text string) Picture {
 	line := Line{Text: text, Tone: Bad}
 	at := func(hours int) time.Time { return noon.Add(time.Duration(hours) * time.Hour) }
 	return Picture{
-		At: noon, Zone: time.UTC, Mark: text, Host: text, About: line, Notes: []Line{line},
+		At: noon, Zone: time.UTC, Mark: text, Host: text, About: line, Says: line,
 		Credentials: []Credential{
 			{
 				Name: text,
 				Limits: []Limit{
 					{
-						Name: text, Units: 10_000, Reserve: 500, Used: 9_000, Remaining: 500, Tone: Warn, Notes: []string{text}, Forecast: line,
+						Name: text, Units: 10_000, Reserve: 500, Used: 9_000, Remaining: 500, Tone: Warn, Outlook: text, Notes: []string{text}, Forecast: line,
 						Curve: &Curve{
 							From: at(-24), Now: noon, Until: at(24), Full: noon, DryAt: at(3), ResetsAt: at(20),
 							Held: []Point{{at(-24), 0}, {noon, 9_000}}, Ahead: []Point{{noon, 9_000}, {at(3), 9_500}, {at(24), 500}},
@@ -317,8 +317,8 @@ func paint(text string) Picture {
 			},
 			{Name: text, Error: text},
 		},
-		Troubles: []Trouble{{Title: text, Lines: []Line{line}, Holders: []Pair{{text, text}}, Cures: []string{text}}},
-		Jobs:     []Job{{Name: text, Schedule: text, Lines: []Line{line}, Ring: []Region{{Name: text, Mark: "+", Title: text, Cursor: true}}, More: 3}},
+		Troubles: []Trouble{{Of: text, Line: line, Do: text}},
+		Jobs:     []Job{{Name: text, Schedule: text, Next: text, Last: line, Lines: []Line{line}, Passes: []Pass{{line, []string{text}}}, Ring: []Region{{Name: text, Mark: "+", Title: text, Cursor: true}}, More: 3}},
 		Day: Day{From: at(-24), Until: noon, Error: text, Note: text, Lanes: []Lane{{
 			Job: text, Text: text, Runs: []Bar{{at(-3), at(-2), Good, text}}, Skips: []Skip{{at(-6), at(-5), text}},
 		}}},

@@ -56,6 +56,9 @@ func pageCredential(f pageFacts, c api.Credential, v term.View) page.Credential 
 	for _, by := range []quota.Dimension{quota.ByJob, quota.ByOperation} {
 		shown.Spent = append(shown.Spent, pageSpending(f.usage[c.Name][by], by, v))
 	}
+	if shares := shown.Spent[0].Shares; len(shares) > 0 {
+		shown.Spender = "most by " + shares[0].Name + ", " + shares[0].Percent
+	}
 	return shown
 }
 

@@ -50,9 +50,6 @@ func TestInABrowser(t *testing.T) {
 		if !b.is(`[...document.querySelectorAll('.ring li')].some(li => li.textContent.startsWith('<script>alert(1)</script>'))`) {
 			t.Error("a name that looks like a script is not shown")
 		}
-		if b.is(`document.documentElement.textContent.includes("nobody else's business")`) {
-			t.Error("what a pass printed is on the page")
-		}
 	})
 	t.Run("fits its width", func(t *testing.T) { b.photograph(t) })
 	t.Run("changes by itself", func(t *testing.T) {

@@ -49,6 +49,8 @@ type Credential struct {
 	Error  string // why its limits are not known
 	Limits []Limit
 	Spent  []Spending
+	// Spender is who spent most.
+	Spender string
 }
 
 // A Limit is a budget, what is left of it and how it goes on.

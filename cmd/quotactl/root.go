@@ -27,6 +27,7 @@ Look:
   why         would a call be granted now, and if not, why
   usage       who spent what, by job, region, operation or caller
   log         what was debited and corrected; -f follows it
+  refusals    what was refused in the last day, to whom and why
   clients     limits of your own API's clients, and who was denied most
   version     versions of quotactl and quotad
 
@@ -93,7 +94,7 @@ func newRoot(c *cli) *cobra.Command {
 		SilenceUsage:  true,
 	}
 	root.AddCommand(
-		status, newWatch(c), newPage(c), newJobs(c), newRuns(c), newNext(c), newPlan(c), newWhy(c), newUsage(c), newLog(c), newClients(c), newVersion(c),
+		status, newWatch(c), newPage(c), newJobs(c), newRuns(c), newNext(c), newPlan(c), newWhy(c), newUsage(c), newLog(c), newRefusals(c), newClients(c), newVersion(c),
 		newAcquire(c), newExec(c), newSettle(c), newRelease(c), newObserve(c), newAdjust(c), newReset(c), newClose(c), newOpen(c),
 		newRun(c), newStop(c), newPause(c), newResume(c), newCursor(c), newBookmark(c), newReload(c),
 		newCompletion(c), newMan(c),

@@ -76,7 +76,7 @@ func (c *cli) listRuns(ctx context.Context, f runFilter) error {
 	if err := f.check(); err != nil {
 		return err
 	}
-	since, err := f.instant(time.Now())
+	since, err := instantOf(f.since, time.Now())
 	if err != nil {
 		return err
 	}
@@ -103,17 +103,17 @@ func (f runFilter) check() error {
 	return nil
 }
 
-// instant is since as of now; the zero time if there is none.
-func (f runFilter) instant(now time.Time) (time.Time, error) {
-	if f.since == "" {
+// instantOf reads a flag since, as of now; the zero time if it is empty.
+func instantOf(since string, now time.Time) (time.Time, error) {
+	if since == "" {
 		return time.Time{}, nil
 	}
-	if at, err := time.Parse(time.RFC3339, f.since); err == nil {
+	if at, err := time.Parse(time.RFC3339, since); err == nil {
 		return at, nil
 	}
-	ago, err := api.ParseSpan(f.since)
+	ago, err := api.ParseSpan(since)
 	if err != nil || ago <= 0 {
-		return time.Time{}, usageError("", "--since must be an instant like 2026-03-14T09:00:00Z, or how long ago it was, like 90m, 24h or 7d: %q", f.since)
+		return time.Time{}, usageError("", "--since must be an instant like 2026-03-14T09:00:00Z, or how long ago it was, like 90m, 24h or 7d: %q", since)
 	}
 	return now.Add(-ago), nil
 }
@@ -148,12 +148,12 @@ func runTable(runs []jobs.Run, v term.View) string {
 	}
 	t := term.Table{Columns: []term.Column{
 		{Head: "RUN", Whole: true}, {Head: "JOB"}, {Head: "STATE"}, {Head: "BEGAN" + v.ZoneMark(), Whole: true},
-		{Head: "TOOK", Right: true}, {Head: "PASSES", Right: true}, {Head: "UNITS", Right: true}, {Head: "REASON", Sinks: true},
+		{Head: "TOOK", Right: true}, {Head: "PASSES", Right: true}, {Head: "UNITS", Right: true}, {Head: "HOST"}, {Head: "REASON", Sinks: true},
 	}}
 	for _, r := range runs {
 		lasted, passes, spent := sums(r, v.Now)
 		t.Add(term.Cell{Text: r.ID}, term.Cell{Text: r.Job}, term.Cell{Text: string(r.State), Style: runStyle(r)}, term.Cell{Text: v.Clock(r.StartedAt)},
-			term.Cell{Text: lasted}, term.Cell{Text: passes}, term.Cell{Text: spent}, term.Cell{Text: runReason(r, v)})
+			term.Cell{Text: lasted}, term.Cell{Text: passes}, term.Cell{Text: spent}, term.Cell{Text: v.Clean(r.Host)}, term.Cell{Text: runReason(r, v)})
 	}
 	var b strings.Builder
 	t.Render(&b, v)
@@ -191,9 +191,6 @@ func runReason(r jobs.Run, v term.View) string {
 	}
 	if r.Trigger == jobs.Manual {
 		parts = append(parts, "by "+v.Caller(r.By))
-	}
-	if r.Host != "" {
-		parts = append(parts, "on "+v.Clean(r.Host))
 	}
 	if r.Detail != "" {
 		parts = append(parts, v.Clean(r.Detail))

@@ -82,8 +82,13 @@ func (d *daemon) openAPI(context.Context) (err error) {
 		ClientReset: emitting[server.ClientReset](&d.events),
 		Routes:      append(jobsserver.Routes(d.runner), jobsserver.PlanRoute(d.planner), d.metrics.Route(), server.ReloadRoute(d.reload)),
 		Status:      d.sections(),
+		Refusals:    d.statePath("refusals.json"),
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	d.onStop("keep what was refused", d.api.KeepRefusals)
+	return nil
 }
 
 // serve says where callers are answered, which they are by now.

@@ -5,11 +5,12 @@ import (
 	"time"
 )
 
-// Refusals is the body of GET /v1/refusals: the acquires that were refused of late, of
-// each kind the latest. A restart of the daemon forgets them.
+// Refusals is the body of GET /v1/refusals: the acquires that were refused in the last day, those
+// of one kind counted together for a quarter of an hour.
 type Refusals struct {
-	Since    time.Time `json:"since"`    // when the daemon began to remember
-	Refusals []Refusal `json:"refusals"` // the latest first
+	Version  int       `json:"version,omitempty"` // of the file that keeps them; absent of an answer
+	Since    time.Time `json:"since"`             // since when the daemon remembers
+	Refusals []Refusal `json:"refusals"`          // the latest first
 }
 
 // Refusal is what one caller was refused for one reason, of one operation.

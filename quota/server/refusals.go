@@ -3,7 +3,9 @@ package server
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"maps"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -12,24 +14,55 @@ import (
 	"quotad/quota/api"
 )
 
-// mostRefusals is how many kinds of refusals are remembered, the latest.
-const mostRefusals = 100
+const (
+	// mostRefusals is how many kinds of refusals are remembered, the latest, and refusalTime for
+	// how long.
+	mostRefusals = 500
+	refusalTime  = 24 * time.Hour
+	// refusalSpan is the time in which refusals of a kind are counted together.
+	refusalSpan = 15 * time.Minute
+	// saveTime is how long after a refusal the file has it, at the latest.
+	saveTime = 5 * time.Second
+)
 
-// Refusals are the acquires that were refused since the server was made. Those of one
-// caller, for one operation and one reason, are counted as one kind. They are kept in
-// memory alone.
+// Refusals are the acquires that were refused in the last day. Those of one caller, for one
+// operation and one reason, are counted together for a quarter of an hour. They are kept in a
+// file, which nobody who is refused waits for.
 type refusals struct {
 	since time.Time
+	file  string // empty: none keeps them
 
-	mu    sync.Mutex // guards kinds
-	kinds map[refusalKind]*api.Refusal
+	mu     sync.Mutex // guards what follows
+	kinds  map[refusalKind]*api.Refusal
+	saving bool       // the file will be written soon
+	saves  sync.Mutex // held while it is
 }
 
 // A refusalKind is what refusals have in common that are told as one.
-type refusalKind struct{ credential, operation, by, region, reason, limit string }
+type refusalKind struct {
+	credential, operation, by, region, reason, limit string
+	begins                                           int64 // of the span, in s
+}
 
-func newRefusals(now time.Time) *refusals {
-	return &refusals{since: now, kinds: make(map[refusalKind]*api.Refusal)}
+// newRefusals returns what the file remembers: nothing if there is none, or if it is damaged.
+func newRefusals(file string, now time.Time) *refusals {
+	r := &refusals{since: now, file: file, kinds: make(map[refusalKind]*api.Refusal)}
+	var kept api.Refusals
+	if text, err := os.ReadFile(file); err != nil || json.Unmarshal(text, &kept) != nil || kept.Version != refusalVersion {
+		return r
+	}
+	r.since = kept.Since
+	for _, one := range kept.Refusals[:min(len(kept.Refusals), mostRefusals)] {
+		r.kinds[kindOfRefusal(one, one.Since)] = &one
+	}
+	return r
+}
+
+// refusalVersion is that of the file.
+const refusalVersion = 1
+
+func kindOfRefusal(one api.Refusal, at time.Time) refusalKind {
+	return refusalKind{one.Credential, one.Operation, one.By, one.Region, one.Reason, one.Limit, at.Truncate(refusalSpan).Unix()}
 }
 
 // note remembers an event at now if it is a refused acquire; one whose caller went away is
@@ -43,20 +76,45 @@ func (r *refusals) note(e Event, now time.Time) {
 	if e.Err != nil {
 		d = quota.Decision{Detail: api.ProblemFrom(e.Err).Detail}
 	}
-	k := refusalKind{short(request.Credential), short(request.Operation), request.Caller.By(), request.Caller.Region, result, d.Limit}
+	one := api.Refusal{
+		At: now.UTC(), Since: now.UTC(), Times: 1,
+		Credential: short(request.Credential), Operation: short(request.Operation), Count: int64(request.Count), By: request.Caller.By(), Region: request.Caller.Region,
+		Units: int64(d.Units), Reason: result, Limit: d.Limit, Detail: d.Detail, RetryAt: timeOf(d.RetryAt),
+	}
+	k := kindOfRefusal(one, now)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	known := r.kinds[k]
-	if known == nil {
+	if known := r.kinds[k]; known != nil {
+		one.Since, one.Times = known.Since, known.Times+1
+	} else {
 		r.forgetOldest()
-		known = &api.Refusal{Since: now.UTC()}
-		r.kinds[k] = known
 	}
-	*known = api.Refusal{
-		At: now.UTC(), Since: known.Since, Times: known.Times + 1,
-		Credential: k.credential, Operation: k.operation, Count: int64(request.Count), By: k.by, Region: k.region,
-		Units: int64(d.Units), Reason: k.reason, Limit: k.limit, Detail: d.Detail, RetryAt: timeOf(d.RetryAt),
+	r.kinds[k] = &one
+	if r.file != "" && !r.saving {
+		r.saving = true
+		time.AfterFunc(saveTime, func() { r.save(time.Now()) }) // what cannot be written is remembered, and tried again at the next refusal
 	}
+}
+
+// save writes the file.
+func (r *refusals) save(now time.Time) error {
+	if r.file == "" {
+		return nil
+	}
+	r.saves.Lock()
+	defer r.saves.Unlock()
+	r.mu.Lock()
+	r.saving = false
+	r.mu.Unlock()
+	text, err := json.Marshal(api.Refusals{Version: refusalVersion, Since: r.since, Refusals: r.list(now)})
+	if err != nil {
+		return err
+	}
+	next := r.file + ".next"
+	if err := os.WriteFile(next, text, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(next, r.file)
 }
 
 // short cuts a name that a caller made up.
@@ -78,10 +136,11 @@ func (r *refusals) forgetOldest() {
 	delete(r.kinds, oldest)
 }
 
-// list returns the kinds, the latest first.
-func (r *refusals) list() []api.Refusal {
+// list returns the kinds of the last day, the latest first.
+func (r *refusals) list(now time.Time) []api.Refusal {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	maps.DeleteFunc(r.kinds, func(_ refusalKind, one *api.Refusal) bool { return now.Sub(one.At) > refusalTime })
 	list := make([]api.Refusal, 0, len(r.kinds))
 	for one := range maps.Values(r.kinds) {
 		list = append(list, *one)
@@ -99,5 +158,10 @@ func (s *Server) tell(e Event) {
 }
 
 func (s *Server) listRefusals(context.Context, *Session, None) (api.Refusals, error) {
-	return api.Refusals{Since: s.refusals.since.UTC(), Refusals: s.refusals.list()}, nil
+	now := time.Now()
+	since := s.refusals.since
+	if day := now.Add(-refusalTime); since.Before(day) {
+		since = day
+	}
+	return api.Refusals{Since: since.UTC(), Refusals: s.refusals.list(now)}, nil
 }

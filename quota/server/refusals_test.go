@@ -3,9 +3,12 @@ package server_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"quotad/quota/api"
+	"quotad/quota/server"
 	"quotad/quota/server/servertest"
 )
 
@@ -39,22 +42,46 @@ func TestRefusalsAreRemembered(t *testing.T) {
 	}
 }
 
-// However many kinds of refusals callers make up, the latest hundred are kept.
+// However many kinds of refusals callers make up, the latest are kept.
 func TestRefusalsAreBounded(t *testing.T) {
 	h := servertest.Start(t, nil)
-	for i := range 150 {
-		h.Acquire("", api.AcquireRequest{Credential: "youtube", Operation: fmt.Sprintf("made.up%d", i)})
+	client := h.Client("")
+	for i := range 550 {
+		client.Acquire(t.Context(), api.AcquireRequest{Credential: "youtube", Operation: fmt.Sprintf("made.up%d", i)})
 	}
 	got, err := h.Client("").Refusals(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Refusals) != 100 {
+	if len(got.Refusals) != 500 {
 		t.Fatalf("%d kinds are kept", len(got.Refusals))
 	}
 	for i, r := range got.Refusals {
-		if want := fmt.Sprintf("made.up%d", 149-i); r.Operation != want {
+		if want := fmt.Sprintf("made.up%d", 549-i); r.Operation != want {
 			t.Fatalf("the refusal at %d is of %s, want %s", i, r.Operation, want)
 		}
+	}
+}
+
+// What was refused is told after a restart, too. A damaged file is no reason not to start.
+func TestRefusalsAreKept(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "refusals.json")
+	keep := func(c *server.Config) { c.Refusals = file }
+	h := servertest.Start(t, keep)
+	for range 3 {
+		h.Acquire("", api.AcquireRequest{Credential: "youtube", Operation: "nobody.knows"})
+	}
+	h.Server.KeepRefusals()
+	again := servertest.Start(t, keep)
+	got, err := again.Client("").Refusals(t.Context())
+	if err != nil || len(got.Refusals) != 1 || got.Refusals[0].Times != 3 || got.Refusals[0].Operation != "nobody.knows" || got.Version != 0 {
+		t.Errorf("after a restart: %+v, %v", got, err)
+	}
+	again.Server.KeepRefusals()
+	if err := os.WriteFile(file, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := servertest.Start(t, keep).Client("").Refusals(t.Context()); err != nil || len(got.Refusals) != 0 {
+		t.Errorf("with a damaged file: %+v, %v", got, err)
 	}
 }

@@ -60,6 +60,9 @@ type Config struct {
 	// what returns its value.
 	Status map[string]func(context.Context) any
 
+	// Refusals is the file that keeps for a day what was refused; empty: a restart forgets it.
+	Refusals string
+
 	// Observe is told of every acquire, settle, release, adjust, close, open and reset that
 	// was understood, before it is answered and by the goroutine that serves it: it should be
 	// quick. Nil: nobody is told.
@@ -143,7 +146,7 @@ func newServer(c Config) *Server {
 		door:      c.Door,
 		followers: followers{count: make(map[int]int)},
 		longReads: newLongReads(),
-		refusals:  newRefusals(time.Now()),
+		refusals:  newRefusals(c.Refusals, time.Now()),
 		closing:   make(chan struct{}),
 	}
 	s.endStreams = sync.OnceFunc(func() { close(s.closing) })
@@ -211,3 +214,10 @@ func (s *Server) Connections() Connections { return s.door.Connections() }
 
 // Shutdown is that of the server's door.
 func (s *Server) Shutdown(ctx context.Context) error { return s.door.Shutdown(ctx) }
+
+// KeepRefusals writes the file of what was refused, before the daemon ends. It can be missed: an
+// error keeps nobody from ending.
+func (s *Server) KeepRefusals() error {
+	s.refusals.save(time.Now())
+	return nil
+}

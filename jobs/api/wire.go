@@ -13,8 +13,8 @@ import (
 // Status is the body of GET /v1/status, the jobs and the configuration included.
 type Status struct {
 	api.Status
-	Triage Triage            `json:"triage"`
-	Jobs []Job `json:"jobs"`
+	Triage Triage `json:"triage"`
+	Jobs   []Job  `json:"jobs"`
 	// Forecast has one of each limit whose window is an hour long, or longer, if the ledger tells.
 	Forecast []plan.Forecast   `json:"forecast"`
 	Config   api.Configuration `json:"config"`
@@ -103,9 +103,9 @@ type Triage struct {
 
 // Trouble is one thing that needs a person.
 type Trouble struct {
-	Of    string    `json:"of"`              // what it is about: "limit youtube daily", "job trending", "ledger", "config.toml"
-	Says  string    `json:"says"`            // what is wrong
-	Then  string    `json:"then,omitempty"`  // what happens, or happened, at When: "opens", "gone"
+	Of    string    `json:"of"`             // what it is about: "limit youtube daily", "job trending", "ledger", "config.toml"
+	Says  string    `json:"says"`           // what is wrong
+	Then  string    `json:"then,omitempty"` // what happens, or happened, at When: "opens", "gone"
 	When  time.Time `json:"when,omitzero"`
 	Do    string    `json:"do,omitempty"`    // a command that mends it, or tells more
 	Grave bool      `json:"grave,omitempty"` // it is so now; else it will be, or may be

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,13 +24,18 @@ type reader struct {
 	format string // table or json
 	out    io.Writer
 	stderr io.Writer
+	stdin  io.Reader
 	view   term.View
 	now    time.Time
 
 	region string
 	since  time.Duration
 	limit  int
+	page   int
+	by     string
 	retain time.Duration
+	dry    bool // nothing is purged
+	yes    bool // nobody is asked
 }
 
 // What a reader prints.
@@ -41,7 +47,7 @@ const (
 // local carries out search, show, stats and purge.
 func local(ctx context.Context, name string, args []string, stdout, stderr io.Writer) error {
 	now := time.Now()
-	r := &reader{out: stdout, stderr: stderr, now: now, view: term.NewView(now, stdout, os.Environ(), "auto", false)}
+	r := &reader{out: stdout, stderr: stderr, stdin: os.Stdin, now: now, view: term.NewView(now, stdout, os.Environ(), "auto", false)}
 	flags := r.flags(name)
 	words, err := parseArgs(flags, args)
 	if err != nil {
@@ -80,8 +86,12 @@ func (r *reader) flags(name string) *flag.FlagSet {
 		flags.StringVar(&r.region, "region", "", "")
 		spanVar(flags, &r.since, "since", 0)
 		flags.IntVar(&r.limit, "limit", defaultLimit, "")
+		flags.IntVar(&r.page, "page", 1, "")
+		flags.StringVar(&r.by, "by", string(store.ByRelevance), "")
 	case "purge":
 		spanVar(flags, &r.retain, "retain", defaultRetain)
+		flags.BoolVar(&r.dry, "dry-run", false, "")
+		flags.BoolVar(&r.yes, "yes", false, "")
 	}
 	return flags
 }
@@ -134,6 +144,22 @@ func (r *reader) print(value any, people func(*strings.Builder)) error {
 	return err
 }
 
+// leastRetain is how long must be kept what is removed unasked.
+const leastRetain = 24 * time.Hour
+
+// ask goes on if somebody says so.
+func (r *reader) ask(what string) error {
+	if !term.IsTerminal(r.stdin) {
+		return misused("%s: add --yes, or look at it with --dry-run", what)
+	}
+	fmt.Fprintf(r.stderr, "%s. Go on? [y/N] ", what)
+	line, err := bufio.NewReader(r.stdin).ReadString('\n')
+	if answer := strings.ToLower(strings.TrimSpace(line)); err == nil && (answer == "y" || answer == "yes") {
+		return nil
+	}
+	return fail(exitFailed, errors.New("nothing was removed"))
+}
+
 // purge removes what is too old.
 func (r *reader) purge(ctx context.Context, words []string) error {
 	if len(words) > 0 {
@@ -149,7 +175,20 @@ func (r *reader) purge(ctx context.Context, words []string) error {
 		}
 		defer file.Close()
 	}
-	gone, err := purge(ctx, file, r.dir, r.now.Add(-r.retain))
+	before := r.now.Add(-r.retain)
+	if r.dry || r.retain < leastRetain && !r.yes {
+		would, err := countOld(ctx, file, r.dir, before)
+		if err != nil {
+			return err
+		}
+		if r.dry {
+			return r.print(would, func(b *strings.Builder) { fmt.Fprintf(b, "would be removed: %v\n", would) })
+		}
+		if err := r.ask(fmt.Sprintf("This removes %v, all that is older than %s", would, days(r.retain))); err != nil {
+			return err
+		}
+	}
+	gone, err := purge(ctx, file, r.dir, before)
 	if err != nil {
 		return fmt.Errorf("%w; removed so far: %v", err, gone)
 	}

@@ -117,6 +117,7 @@ func parseFlags(args []string, region string) (options, error) {
 	spanVar(flags, &o.fresh, "fresh", defaultFresh)
 	spanVar(flags, &o.retain, "retain", defaultRetain)
 	words, err := parseArgs(flags, args)
+	o.region = regionOf(o.region)
 	if err == nil && len(words) > 0 {
 		err = misused("unexpected argument %q", words[0])
 	}
@@ -210,6 +211,14 @@ func (o options) arguments() string {
 		from = "proxy"
 	}
 	return fmt.Sprintf("%s --pages %d", from, o.pages)
+}
+
+// regionOf reads a code in any case.
+func regionOf(text string) string {
+	if code := strings.ToUpper(text); checkRegion(code) == nil {
+		return code
+	}
+	return text
 }
 
 // checkRegion guards two things: a malformed code would cost a unit to be told

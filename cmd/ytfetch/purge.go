@@ -38,6 +38,17 @@ func purge(ctx context.Context, file *store.Store, dir string, before time.Time)
 	return gone, err
 }
 
+// countOld counts what a purge would remove.
+func countOld(ctx context.Context, file *store.Store, dir string, before time.Time) (old removed, err error) {
+	if file != nil {
+		if old.Purged, err = file.Old(before); err != nil {
+			return old, err
+		}
+	}
+	old.Files, err = eachOldFile(ctx, dir, before, func(string) error { return nil })
+	return old, err
+}
+
 // due tells what a pass removes: from a file nothing, unless something in it is too old, and
 // then also what will be within a day of 30. What is removed leaves the index of words by a
 // merge of all of that, which is so done once a day and not in each pass.
@@ -56,6 +67,17 @@ func due(file *store.Store, now time.Time, retain time.Duration) (*store.Store, 
 const pageFiles = "[A-Z][A-Z]/[0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9]T[0-9][0-9][0-9][0-9][0-9][0-9]Z/page-*.jsonl"
 
 func purgeFiles(ctx context.Context, dir string, before time.Time) (gone int, err error) {
+	return eachOldFile(ctx, dir, before, func(page string) error {
+		if err := os.Remove(page); err != nil {
+			return err
+		}
+		os.Remove(filepath.Dir(page)) // fails unless that was the last one
+		return nil
+	})
+}
+
+// eachOldFile calls f with each file of JSON lines that is too old, and counts them.
+func eachOldFile(ctx context.Context, dir string, before time.Time, f func(page string) error) (n int, err error) {
 	pages, err := filepath.Glob(filepath.Join(globEscape(dir), pageFiles))
 	if err != nil {
 		return 0, err
@@ -66,15 +88,16 @@ func purgeFiles(ctx context.Context, dir string, before time.Time) (gone int, er
 			continue
 		}
 		if err == nil {
-			err = errors.Join(ctx.Err(), os.Remove(page))
+			if err = ctx.Err(); err == nil {
+				err = f(page)
+			}
 		}
 		if err != nil {
-			return gone, fmt.Errorf("cannot purge: %w", err)
+			return n, fmt.Errorf("cannot purge: %w", err)
 		}
-		gone++
-		os.Remove(filepath.Dir(page)) // fails unless that was the last one
+		n++
 	}
-	return gone, nil
+	return n, nil
 }
 
 // globEscape makes a pattern that matches a directory's own name.
@@ -88,5 +111,5 @@ func days(span time.Duration) string {
 	if span%day == 0 {
 		return quota.Count(int64(span/day), "day", "days")
 	}
-	return span.String()
+	return quota.Brief(span)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -17,8 +18,13 @@ const defaultLimit = 20
 
 // search finds videos by words.
 func (r *reader) search(ctx context.Context, words []string) error {
-	query := store.Query{Words: strings.Join(words, " "), Region: r.region, Most: r.limit}
+	r.region = regionOf(r.region)
+	query := store.Query{Words: strings.Join(words, " "), Region: r.region, Most: r.limit, Skip: (r.page - 1) * r.limit, By: store.Order(r.by)}
 	switch {
+	case r.page < 1:
+		return misused("--page must be at least 1: %d", r.page)
+	case !slices.Contains([]store.Order{store.ByRelevance, store.ByViews, store.ByDate}, query.By):
+		return misused("--by must be relevance, views or date: %q", r.by)
 	case !store.HasWords(query.Words):
 		return misused("there is nothing to search for: a word has a letter or a digit")
 	case r.limit < 1:
@@ -36,20 +42,39 @@ func (r *reader) search(ctx context.Context, words []string) error {
 		return err
 	}
 	defer file.Close()
-	hits, err := file.Search(ctx, query)
+	found, err := file.Search(ctx, query)
 	if err != nil {
 		return err
 	}
-	if len(hits) == 0 {
-		fmt.Fprintln(r.stderr, "nothing found")
-	}
-	return r.print(struct {
-		Hits []store.Hit `json:"hits"`
-	}{hits}, func(b *strings.Builder) {
-		for _, hit := range hits {
+	err = r.print(found, func(b *strings.Builder) {
+		for _, hit := range found.Hits {
 			r.tell(b, hit)
 		}
+		r.tellPage(b, found, query)
 	})
+	if err == nil && found.Total == 0 {
+		return fail(exitFailed, errors.New("nothing found"))
+	}
+	return err
+}
+
+// tellPage says how much of what was found was told.
+func (r *reader) tellPage(b *strings.Builder, found store.Found, q store.Query) {
+	or := ""
+	if found.More {
+		or = " or more"
+	}
+	switch told := len(found.Hits); {
+	case found.Total == 0:
+	case told == 0:
+		r.view.Prose(b, 0, term.Faint, fmt.Sprintf("no more: there are %s%s", quota.Thousands(found.Total), or))
+	case told < found.Total:
+		text := fmt.Sprintf("%d to %d of %s%s", q.Skip+1, q.Skip+told, quota.Thousands(found.Total), or)
+		if q.Skip+told < found.Total {
+			text += fmt.Sprintf("; --page %d tells the next", r.page+1)
+		}
+		r.view.Prose(b, 0, term.Faint, text)
+	}
 }
 
 // tell writes what was found: the title, what else is known, where the words are.

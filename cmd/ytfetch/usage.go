@@ -5,10 +5,11 @@ const usage = `ytfetch - fetch from the YouTube Data API within quotad's budget,
 Usage:
   ytfetch trending [--region CODE] [--out DIR] [--pages N] [--fresh 10m] [--retain 30d]
                    [--format sqlite|jsonl] [--base-url URL | --upstream URL | --sample]
-  ytfetch search WORDS... [--region CODE] [--since 7d] [--limit 20] [-o table|json] [--out DIR]
+  ytfetch search WORDS... [--region CODE] [--since 7d] [--by relevance|views|date]
+                 [--limit 20] [--page 1] [-o table|json] [--out DIR]
   ytfetch show ID [-o table|json] [--out DIR]
   ytfetch stats [-o table|json] [--out DIR]
-  ytfetch purge [--retain 30d] [-o table|json] [--out DIR]
+  ytfetch purge [--retain 30d] [--dry-run] [--yes] [-o table|json] [--out DIR]
 
 trending fetches the chart of a region's most popular videos, page by page
 (videos.list, chart=mostPopular, 50 videos a page). It asks quotad before every
@@ -44,12 +45,15 @@ videos.db in DIR, else here, in .quotad/data/JOB and in /var/lib/quotad/data/JOB
 search finds videos that have all words in their title, channel, tags or description,
 the best first (bm25; the newest 2,000 of those that have them; with --region and
 --since, those of the newest 20,000). Accents and case do not count; riv* finds what
-begins with riv; whatever is not a letter or a digit parts words. In scripts whose
+begins with riv, '"golden river"' what has these words side by side, 'golden -river'
+what has one and not the other; whatever is not a letter or a digit parts words. In scripts whose
 words no blanks part (東京タワー), and in Korean, what is typed is found wherever it
 stands. --since 7d: that were in a chart within that time; with --region, in that one's.
 show tells all of one video; one whose id begins with - takes -- before it. stats
 counts. purge removes what is too old, at once; one that is interrupted goes on the
-next time.
+next time. --dry-run counts what it would remove; below a day it asks first (--yes).
+Any SQLite program can read videos.db: its view places has a row for each place in a
+chart (sqlite3 videos.db 'SELECT * FROM places', or datasette videos.db).
 
 Environment:
   YOUTUBE_API_KEY      the key, unless --sample; it is never printed or stored

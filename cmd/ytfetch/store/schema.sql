@@ -36,6 +36,11 @@ CREATE TABLE appearances (
 
 CREATE INDEX appearances_video ON appearances (video, region, slot);
 
+-- What other programs can read: each place in a chart, in words.
+CREATE VIEW places AS
+	SELECT region, datetime(slot, 'unixepoch') AS slot, rank, title, channel, appearances.views, id, 'https://www.youtube.com/watch?v=' || id AS page
+	FROM appearances JOIN videos ON videos.number = appearances.video;
+
 -- How far a chart is fetched, and with which arguments.
 CREATE TABLE charts (
 	region     TEXT NOT NULL,

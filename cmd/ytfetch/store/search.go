@@ -18,6 +18,25 @@ type Query struct {
 	Region string    // that were in this region's chart
 	Since  time.Time // that were in a chart since
 	Most   int       // at most so many, at least 1
+	Skip   int       // and not so many of the first
+	By     Order
+}
+
+// An Order is which of what was found comes first.
+type Order string
+
+// The orders.
+const (
+	ByRelevance Order = "relevance" // the best first
+	ByViews     Order = "views"     // the most
+	ByDate      Order = "date"      // published last
+)
+
+// Found is what a search found.
+type Found struct {
+	Hits  []Hit `json:"hits"`
+	Total int   `json:"total"`          // so many there are
+	More  bool  `json:"more,omitempty"` // or more: nobody has looked at all
 }
 
 // A Hit is a video that was found, and where.
@@ -52,60 +71,80 @@ const (
 	markEnd   = "\uFDD1"
 )
 
-// Search returns the videos that have all words of a query, the best first: ranked by
+// Search returns the videos that have all words of a query, and none of those behind a -. The best
+// come first: ranked by
 // bm25, a word in the title counts ten times, one in the channel's name or a tag five
 // times as much as one in the description.
-func (s *Store) Search(ctx context.Context, q Query) ([]Hit, error) {
+func (s *Store) Search(ctx context.Context, q Query) (found Found, err error) {
 	defer s.interruptible(ctx)()
-	terms := termsOf(q.Words)
-	numbers, err := s.rank(terms, q)
+	wish := wishOf(q.Words)
+	best, more, err := s.rank(wish, q)
 	if err != nil {
-		return nil, fmt.Errorf("cannot search: %w", err)
+		return found, fmt.Errorf("cannot search: %w", err)
 	}
-	highlights, err := s.highlight(strings.Join(terms, " "), numbers)
+	found.Hits, found.Total, found.More = []Hit{}, len(best), more
+	var numbers []int64
+	skip := min(len(best), q.Skip)
+	for _, one := range best[skip:min(len(best), skip+q.Most)] {
+		numbers = append(numbers, one.number)
+	}
+	highlights, err := s.highlight(wish.match(), numbers)
 	if err != nil {
-		return nil, fmt.Errorf("cannot tell where the words are: %w", err)
+		return found, fmt.Errorf("cannot tell where the words are: %w", err)
 	}
-	hits := make([]Hit, 0, len(numbers))
 	for _, number := range numbers {
 		video, err := s.video("number = ?", number)
 		if err != nil {
-			return nil, err
+			return found, err
 		}
-		hits = append(hits, Hit{video, highlights[number]})
+		found.Hits = append(found.Hits, Hit{video, highlights[number]})
 	}
-	return hits, nil
+	return found, nil
 }
 
 // HasWords tells whether there is anything to search for in a text.
-func HasWords(text string) bool { return len(termsOf(text)) > 0 }
+func HasWords(text string) bool { return len(wishOf(text).terms) > 0 }
 
-// rank returns the numbers of the best videos, the best first.
-func (s *Store) rank(terms []string, q Query) ([]int64, error) {
-	if len(terms) == 0 {
-		return nil, nil
+// rank returns the best videos in the order that is asked for, and whether there may be more.
+func (s *Store) rank(wish wish, q Query) (best []scored, more bool, err error) {
+	if len(wish.terms) == 0 {
+		return nil, false, nil
 	}
-	weights, err := s.weights(terms)
+	weights, err := s.weights(wish.terms)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	*s.ranking = ranking{weights: weights}
 	filter, args := q.filter()
 	sql := fmt.Sprintf("SELECT rowid, CASE WHEN %s THEN relevance(search) END FROM search WHERE search MATCH ? ORDER BY rowid DESC", filter)
-	var best []scored
 	seen := 0
-	err = s.scan(sql, append(args, strings.Join(terms, " ")), func(row *sqlite3.Stmt) bool {
+	err = s.scan(sql, append(args, wish.match()), func(row *sqlite3.Stmt) bool {
 		if seen++; row.ColumnType(1) != sqlite3.NULL {
 			best = append(best, scored{row.ColumnInt64(0), row.ColumnFloat(1)})
 		}
-		return len(best) < ranked && seen < looked
+		more = len(best) == ranked || seen == looked
+		return !more
 	})
-	slices.SortStableFunc(best, func(a, b scored) int { return cmp.Compare(b.score, a.score) })
-	numbers := make([]int64, 0, q.Most)
-	for _, one := range best[:min(len(best), q.Most)] {
-		numbers = append(numbers, one.number)
+	if err == nil && q.By != "" && q.By != ByRelevance {
+		err = s.scoreBy(q.By, best)
 	}
-	return numbers, err
+	slices.SortStableFunc(best, func(a, b scored) int { return cmp.Compare(b.score, a.score) })
+	return best, more, err
+}
+
+// scoreBy gives videos the score of another order. Of what is not known there is least.
+func (s *Store) scoreBy(by Order, best []scored) error {
+	at, numbers := make(map[int64]int, len(best)), make([]int64, len(best))
+	for i, one := range best {
+		at[one.number], numbers[i], best[i].score = i, one.number, -1
+	}
+	wanted, err := json.Marshal(numbers)
+	if err != nil {
+		return err
+	}
+	column := map[Order]string{ByViews: "views", ByDate: "published"}[by]
+	return s.query("SELECT number, coalesce("+column+", -1) FROM videos WHERE number IN (SELECT value FROM json_each(?))", []any{string(wanted)},
+		func(row *sqlite3.Stmt) { best[at[row.ColumnInt64(0)]].score = float64(row.ColumnInt64(1)) })
 }
 
 type scored struct {

@@ -33,6 +33,8 @@ func TestSearchFindsWords(t *testing.T) {
 		{"signs part words", "ac/dc", "mixed"}, {"a sign alone is none", "c++ & stop", "mixed"}, {"apostrophe", "don't", "mixed"},
 		{"quotes", `"uber" "den`, "title"}, {"operators are words", "uber AND den", ""}, {"columns are words", "title:uber", ""},
 		{"a word that is not there", "uber nowhere", ""},
+		{"a phrase", `"uber den"`, "title"}, {"a phrase in another order", `"den uber"`, ""}, {"a phrase of characters", `"東京タワー"`, "cjk"}, {"the beginning of a phrase", `"uber de*"`, "title"},
+		{"without a word", "uber -die", "title tag"}, {"without a phrase", `uber -"die flussen"`, "title tag"}, {"without a beginning", "uber -flus*", ""}, {"a word with a hyphen", "ac-dc", "mixed"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			got := s.finds(t, Query{Words: row.words})
@@ -48,13 +50,13 @@ func TestSearchFindsWords(t *testing.T) {
 			}
 		})
 	}
-	hits, err := s.Search(t.Context(), Query{Words: "flussen", Most: 1})
-	if want := []Part{{"Über den ", false}, {"Flüssen", true}}; err != nil || !slices.Equal(hits[0].Highlight.Title, want) {
-		t.Errorf("got %+v, %v, want %+v", hits, err, want)
+	found, err := s.Search(t.Context(), Query{Words: "flussen", Most: 1})
+	if want := []Part{{"Über den ", false}, {"Flüssen", true}}; err != nil || !slices.Equal(found.Hits[0].Highlight.Title, want) {
+		t.Errorf("got %+v, %v, want %+v", found, err, want)
 	}
-	hits, err = s.Search(t.Context(), Query{Words: "タワー", Most: 1})
-	if want := []Part{{"東京", false}, {"タワー", true}, {"の夜2026", false}}; err != nil || !slices.Equal(hits[0].Highlight.Title, want) {
-		t.Errorf("got %+v, %v, want %+v", hits, err, want)
+	found, err = s.Search(t.Context(), Query{Words: "タワー", Most: 1})
+	if want := []Part{{"東京", false}, {"タワー", true}, {"の夜2026", false}}; err != nil || !slices.Equal(found.Hits[0].Highlight.Title, want) {
+		t.Errorf("got %+v, %v, want %+v", found, err, want)
 	}
 }
 
@@ -119,4 +121,35 @@ func distinct(n int) string {
 		fmt.Fprintf(&b, "w%d ", i)
 	}
 	return b.String()
+}
+
+// What was found is counted, told page by page, and in the order that is asked for.
+func TestSearchInPagesAndOrders(t *testing.T) {
+	s := openTest(t)
+	var items []json.RawMessage
+	for i := range 7 {
+		items = append(items, fmt.Appendf(nil, `{"id":"v%d","snippet":{"title":"word","publishedAt":"2026-11-%02dT10:00:00Z"},"statistics":{"viewCount":"%d"}}`, i, 1+i*3%7, i*5%7))
+	}
+	s.mustSave(t, Page{Items: append(items, []byte(`{"id":"unknown","snippet":{"title":"word"}}`))})
+	var all []string
+	for skip := 0; skip < 9; skip += 3 {
+		found, err := s.Search(t.Context(), Query{Words: "word", Most: 3, Skip: skip})
+		if err != nil || found.Total != 8 || found.More || len(found.Hits) != min(3, 8-skip) {
+			t.Fatalf("behind %d: %d of %d, %v", skip, len(found.Hits), found.Total, err)
+		}
+		for _, hit := range found.Hits {
+			all = append(all, hit.ID)
+		}
+	}
+	if want := s.finds(t, Query{Words: "word"}); !slices.Equal(all, want) {
+		t.Errorf("page by page %v, at once %v", all, want)
+	}
+	if found, err := s.Search(t.Context(), Query{Words: "word", Most: 3, Skip: 20}); err != nil || len(found.Hits) != 0 || found.Total != 8 {
+		t.Errorf("behind the last: %+v, %v", found, err)
+	}
+	for by, want := range map[Order]string{ByViews: "v4 v1 v5 v2 v6 v3 v0 unknown", ByDate: "v2 v4 v6 v1 v3 v5 v0 unknown"} {
+		if got := strings.Join(s.finds(t, Query{Words: "word", By: by}), " "); got != want {
+			t.Errorf("by %s: %s, want %s", by, got, want)
+		}
+	}
 }

@@ -72,12 +72,12 @@ func (s *Store) finds(t *testing.T, q Query) []string {
 	if q.Most == 0 {
 		q.Most = 100
 	}
-	hits, err := s.Search(t.Context(), q)
+	found, err := s.Search(t.Context(), q)
 	if err != nil {
 		t.Fatalf("%.40q: %v", q.Words, err)
 	}
 	ids := []string{}
-	for _, hit := range hits {
+	for _, hit := range found.Hits {
 		ids = append(ids, hit.ID)
 	}
 	return ids

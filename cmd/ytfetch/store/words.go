@@ -9,33 +9,63 @@ import (
 	"github.com/ncruces/go-sqlite3"
 )
 
-// termsOf makes a query of FTS5 of what somebody typed, term by term: each word must be
-// in a video, in any order; one that ends in * as the beginning of a word, unless that is
-// one character long: it would be in nearly all of them. Whatever else is special to FTS5
-// is not here: each word stands between quotes. There are none where nothing holds a letter
-// or a digit.
-func termsOf(text string) []string {
-	var terms []string
-	for _, word := range words(text) {
-		begins := strings.TrimRight(word, "*")
-		term := `"` + apart(begins) + `"`
-		if begins != word && utf8.RuneCountInString(begins) > 1 {
-			term += "*"
+// A wish is what somebody typed, as terms of FTS5: those that a video has, all of them and in any
+// order, and those that it does not have. Whatever else is special to FTS5 is not here: each term
+// stands between quotes.
+type wish struct{ terms, without []string }
+
+// wishOf reads words, and phrases between quotes. One that ends in * is the beginning of a word,
+// unless that is one character long: it would be in nearly all of them. One behind a - is not to
+// be there, beside others that are. There are none where nothing holds a letter or a digit.
+func wishOf(text string) (w wish) {
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) || r == 0 {
+			return ' '
 		}
-		if !slices.Contains(terms, term) {
-			terms = append(terms, term)
+		return r
+	}, strings.ToValidUTF8(text, " "))
+	for text = strings.TrimLeft(text, " "); text != ""; text = strings.TrimLeft(text, " ") {
+		rest, not := strings.CutPrefix(text, "-")
+		word, after, found := strings.Cut(strings.TrimPrefix(rest, `"`), `"`)
+		if phrase := strings.HasPrefix(rest, `"`); !phrase || !found {
+			rest = strings.TrimPrefix(rest, `"`)
+			end := strings.IndexAny(rest+" ", ` "`)
+			word, after = rest[:end], rest[end:]
 		}
+		w.add(word, not)
+		text = after
 	}
-	return terms
+	if len(w.terms) == 0 { // what is not to be there alone is asked for
+		w.terms, w.without = w.without, nil
+	}
+	return w
 }
 
-// words splits text where nothing is that a word can be made of, and at what would end
-// FTS5's quotes or its text.
-func words(text string) []string {
-	between := func(r rune) bool { return unicode.IsSpace(r) || r == '"' || r == 0 }
-	return slices.DeleteFunc(strings.FieldsFunc(strings.ToValidUTF8(text, " "), between), func(word string) bool {
-		return !strings.ContainsFunc(word, isWordRune)
-	})
+func (w *wish) add(word string, not bool) {
+	if !strings.ContainsFunc(word, isWordRune) {
+		return
+	}
+	begins := strings.TrimRight(word, "*")
+	term := `"` + apart(begins) + `"`
+	if begins != word && utf8.RuneCountInString(begins) > 1 {
+		term += "*"
+	}
+	list := &w.terms
+	if not {
+		list = &w.without
+	}
+	if !slices.Contains(*list, term) {
+		*list = append(*list, term)
+	}
+}
+
+// match is the query.
+func (w wish) match() string {
+	query := strings.Join(w.terms, " ")
+	for _, term := range w.without {
+		query += " NOT " + term
+	}
+	return query
 }
 
 // isWordRune is what each word has; the tokenizer takes marks for parts of it, too.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
 	"quotad/quota/api"
 )
@@ -98,9 +99,11 @@ func (c *cli) completeRun(cmd *cobra.Command, args []string, _ string) ([]string
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	runs, err := c.operator().Runs(cmd.Context(), jobsapi.Selection{})
-	ids := make([]string, len(runs))
-	for i, r := range runs {
-		ids[i] = r.ID + "\t" + r.Job + " " + string(r.State)
+	var ids []string
+	for _, r := range runs {
+		if cmd.Name() != "stop" || r.State == jobs.RunRunning { // what is over cannot be stopped
+			ids = append(ids, r.ID+"\t"+r.Job+" "+string(r.State))
+		}
 	}
 	return names(ids, err)
 }

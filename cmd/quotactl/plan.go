@@ -15,6 +15,7 @@ import (
 	jobsapi "quotad/jobs/api"
 	"quotad/jobs/plan"
 	"quotad/quota"
+	"quotad/quota/api"
 )
 
 const planUsage = `Play the schedule against the limits, from what they hold now: what is spent in
@@ -24,7 +25,9 @@ Usage:
   quotactl plan [FLAGS]
 
 Flags:
-      --days N   so many days ahead, up to 31 (default 7)
+      --days N          so many days ahead, up to 31 (default 7)
+      --with JOB@TIME   what if this job also ran then: at 22:00, in 3h, at an
+                        instant like 2026-03-14T22:00:00Z; more than once
 
 With -o value the answer is how many turns of a region are lost for want of
 budget: 0 if there is enough for all of them.
@@ -55,12 +58,21 @@ func newPlan(c *cli) *cobra.Command {
 		RunE:  func(cmd *cobra.Command, _ []string) error { return c.plan(cmd.Context(), in) },
 	}
 	cmd.Flags().IntVar(&in.Days, "days", 7, "so many days ahead")
+	cmd.Flags().StringArrayVar(&in.With, "with", nil, "what if this job also ran then")
 	return cmd
 }
 
 func (c *cli) plan(ctx context.Context, in jobsapi.PlanRequest) error {
 	if in.Days < 1 || in.Days > jobsapi.MostDays {
 		return usageError("", "--days must be from 1 to %d: %d", jobsapi.MostDays, in.Days)
+	}
+	for i, with := range in.With {
+		job, when, _ := strings.Cut(with, "@")
+		at, err := comingOf(when, time.Now())
+		if err != nil {
+			return err
+		}
+		in.With[i] = job + "@" + at.UTC().Format(time.RFC3339)
 	}
 	p, err := c.operator().Plan(ctx, in)
 	if err != nil {
@@ -76,6 +88,24 @@ func (c *cli) plan(ctx context.Context, in jobsapi.PlanRequest) error {
 		},
 		table: func(v term.View) string { return planPage(p, v) },
 	})
+}
+
+// comingOf reads a time to come: "22:00", "3h", or an instant.
+func comingOf(text string, now time.Time) (time.Time, error) {
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		return at, nil
+	}
+	if clock, err := time.Parse("15:04", text); err == nil {
+		at := time.Date(now.Year(), now.Month(), now.Day(), clock.Hour(), clock.Minute(), 0, 0, now.Location())
+		if !at.After(now) {
+			at = at.AddDate(0, 0, 1)
+		}
+		return at, nil
+	}
+	if ahead, err := api.ParseSpan(text); err == nil && ahead > 0 {
+		return now.Add(ahead), nil
+	}
+	return time.Time{}, usageError("", "--with must be JOB@TIME, such as backfill@22:00, backfill@3h or backfill@2026-03-14T22:00:00Z: %q", text)
 }
 
 // planPage writes a plan: all of it in a line, and then limit by limit.

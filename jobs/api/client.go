@@ -103,6 +103,9 @@ func (c Client) Plan(ctx context.Context, r PlanRequest) (plan.Plan, error) {
 	if r.Days != 0 {
 		path += "&days=" + strconv.Itoa(r.Days)
 	}
+	for _, with := range r.With {
+		path += "&with=" + url.QueryEscape(with)
+	}
 	var answer plan.Plan
 	err := c.GetLong(ctx, path, &answer)
 	return answer, err

@@ -93,6 +93,8 @@ type PlanRequest struct {
 	Days int `json:"days"` // how far ahead, up to MostDays; 0: 7
 	// MaxAgeMs is how old a plan may be, although something has changed since.
 	MaxAgeMs int64 `json:"max_age_ms"`
+	// With has jobs run at further times: "backfill@2026-11-24T02:00:00Z".
+	With []string `json:"with"`
 }
 
 // A Triage is what needs a person.

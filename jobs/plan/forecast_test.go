@@ -141,3 +141,22 @@ func TestKept(t *testing.T) {
 		t.Errorf("after an error: %v, %d", err, k.value)
 	}
 }
+
+// What if a job also ran at other times: one that only a person runs, and one beside its slots.
+func TestFurtherSlots(t *testing.T) {
+	backfill, trends := hourly(t, 5), hourly(t, 2)
+	backfill.Name, backfill.Schedule = "backfill", jobs.Unscheduled{}
+	states := with([]jobs.JobState{{Job: backfill}, {Job: trends}}, map[string][]time.Time{
+		"backfill": {noon.Add(2 * time.Hour), noon.Add(-time.Hour)}, "trending": {noon.Add(90 * time.Minute)},
+	})
+	p := Simulate(SimInput{From: noon, Jobs: states, Limits: []*slidinglog.Simulation{slidinglog.NewSimulation(dailyOf(10_000, 0))}}, noon.Add(150*time.Minute))
+	if got := p.Jobs[0].Runs; got != 1 {
+		t.Errorf("%d runs by hand, want 1", got)
+	}
+	if got := p.Jobs[1].Runs; got != 3 { // at 13:00, 13:30 and 14:00
+		t.Errorf("%d runs, want 3", got)
+	}
+	if backfill.Schedule != (jobs.Unscheduled{}) {
+		t.Error("the job itself was changed")
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -68,9 +69,26 @@ func NewPlanner(r *jobs.Runner, s *quota.Service) *Planner {
 	return &Planner{runner: r, service: s}
 }
 
-// Plan plans for so many days ahead. A plan of what has changed since will do if it is younger
-// than lax. The plan must not be changed. The error is the ledger's.
-func (p *Planner) Plan(ctx context.Context, days int, lax time.Duration) (*Plan, error) {
+// Jobs returns what the jobs are called.
+func (p *Planner) Jobs() (names []string) {
+	states, _ := p.runner.JobStates()
+	for _, s := range states {
+		names = append(names, s.Job.Name)
+	}
+	return names
+}
+
+// An Ask says what is to be planned.
+type Ask struct {
+	Days int
+	// MaxAge is how old a plan may be of what has changed since.
+	MaxAge time.Duration
+	// With has jobs run at further times, by their names: what if?
+	With map[string][]time.Time
+}
+
+// Plan plans. The plan must not be changed. The error is the ledger's.
+func (p *Planner) Plan(ctx context.Context, ask Ask) (*Plan, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	states, now := p.look()
@@ -78,22 +96,26 @@ func (p *Planner) Plan(ctx context.Context, days int, lax time.Duration) (*Plan,
 	if err != nil {
 		return nil, err
 	}
-	one := p.plans[days]
-	defer func() { p.plans[days] = one }()
-	return one.keep(of, freshTime, lax, func() (*Plan, error) {
+	one := p.plans[ask.Days]
+	if ask.With != nil {
+		one, ask.MaxAge = kept[*Plan]{}, 0
+	} else {
+		defer func() { p.plans[ask.Days] = one }()
+	}
+	return one.keep(of, freshTime, ask.MaxAge, func() (*Plan, error) {
 		var took strings.Builder
 		list := make([]*jobs.Job, len(states))
 		for i, s := range states {
 			list[i], _ = expecting(s)
 			fmt.Fprintln(&took, s.Took)
 		}
-		fits, err := p.fits.keep(took.String(), math.MaxInt64, lax, func() ([]Fit, error) {
+		fits, err := p.fits.keep(took.String(), math.MaxInt64, ask.MaxAge, func() ([]Fit, error) {
 			return CheckFit(list, p.service.Credentials(), Reference), nil
 		})
 		if err != nil {
 			return nil, err
 		}
-		return p.play(ctx, SimInput{From: now, Jobs: states, Fits: fits}, days)
+		return p.play(ctx, SimInput{From: now, Jobs: with(states, ask.With), Fits: fits}, ask.Days)
 	})
 }
 
@@ -160,6 +182,36 @@ func (p *Planner) look() ([]jobs.JobState, time.Time) {
 		p.config, p.plans, p.forecast, p.fits = config, make(map[int]kept[*Plan]), kept[[]Forecast]{}, kept[[]Fit]{}
 	}
 	return states, now
+}
+
+// with has jobs run at further times.
+func with(states []jobs.JobState, further map[string][]time.Time) []jobs.JobState {
+	states = slices.Clone(states)
+	for i := range states {
+		if slots := further[states[i].Job.Name]; len(slots) > 0 {
+			job := *states[i].Job
+			job.Schedule = furtherSlots{job.Schedule, slots}
+			states[i].Job = &job
+		}
+	}
+	return states
+}
+
+// FurtherSlots are those of a schedule, and some more.
+type furtherSlots struct {
+	jobs.Schedule
+	slots []time.Time
+}
+
+// Next implements jobs.Schedule.
+func (f furtherSlots) Next(t time.Time) time.Time {
+	next := f.Schedule.Next(t)
+	for _, slot := range f.slots {
+		if slot.After(t) && (next.IsZero() || slot.Before(next)) {
+			next = slot.UTC()
+		}
+	}
+	return next
 }
 
 // signature differs where a plan does, but for time that goes by without a slot.

@@ -3,6 +3,8 @@ package server
 import (
 	"context"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	jobsapi "quotad/jobs/api"
@@ -18,14 +20,39 @@ const usualDays = 7
 func PlanRoute(p *plan.Planner) server.Route {
 	return server.Route{
 		Method: http.MethodGet, Path: "/v1/plan", Access: server.Read,
-		Does: "the schedule played against the limits: who runs dry, and what would do; days, max_age_ms",
+		Does: "the schedule played against the limits: who runs dry, and what would do; days, max_age_ms, with",
 		Handle: server.Handle(func(ctx context.Context, _ *server.Session, ask jobsapi.PlanRequest) (*plan.Plan, error) {
 			if ask.Days < 1 || ask.Days > jobsapi.MostDays {
 				return nil, api.NewProblem(quota.BadRequest, "days must be from 1 to %d: %d", jobsapi.MostDays, ask.Days)
 			}
-			return p.Plan(ctx, ask.Days, time.Duration(ask.MaxAgeMs)*time.Millisecond)
+			with, err := furtherSlots(p, ask.With)
+			if err != nil {
+				return nil, err
+			}
+			return p.Plan(ctx, plan.Ask{Days: ask.Days, MaxAge: time.Duration(ask.MaxAgeMs) * time.Millisecond, With: with})
 		}, jobsapi.PlanRequest{Days: usualDays}),
 	}
+}
+
+// furtherSlots reads "JOB@TIME".
+func furtherSlots(p *plan.Planner, list []string) (slots map[string][]time.Time, err error) {
+	for _, text := range list {
+		job, when, _ := strings.Cut(text, "@")
+		at, err := time.Parse(time.RFC3339, when)
+		if err != nil {
+			return nil, api.NewProblem(quota.BadRequest, "with must be JOB@TIME, such as backfill@2026-11-24T02:00:00Z: %.80q", text)
+		}
+		if names := p.Jobs(); !slices.Contains(names, job) {
+			problem := api.NewProblem(api.NotFound, "there is no job %.80q", job)
+			problem.Hint = quota.DidYouMean(job, names, "jobs")
+			return nil, problem
+		}
+		if slots == nil {
+			slots = make(map[string][]time.Time)
+		}
+		slots[job] = append(slots[job], at)
+	}
+	return slots, nil
 }
 
 // ForecastSection returns the section of the status that tells when limits are gone. It is empty

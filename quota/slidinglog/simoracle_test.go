@@ -15,6 +15,7 @@ type oracle struct {
 	w          *world
 	credential *quota.Credential
 	told       []*told
+	wrote      map[quota.ID]*simHost // who wrote a grant
 	loss       int64 // when the store lost records last
 	missing    int64 // when a host said so last
 	reset      int64 // what is not later than this was voided, in ms
@@ -25,7 +26,7 @@ type oracle struct {
 }
 
 func newOracle(w *world) oracle {
-	return oracle{w: w, credential: w.credential(), decoded: make(map[slidinglog.Position]slidinglog.Record), twins: make(map[slidinglog.HostID]bool)}
+	return oracle{w: w, credential: w.credential(), wrote: make(map[quota.ID]*simHost), decoded: make(map[slidinglog.Position]slidinglog.Record), twins: make(map[slidinglog.HostID]bool)}
 }
 
 func (o *oracle) record(p slidinglog.Placed) slidinglog.Record {
@@ -48,6 +49,9 @@ func (o *oracle) tell(t told, replayed bool) {
 			if other.id == t.id {
 				return
 			}
+		}
+		if writer, known := o.wrote[t.id]; known { // another host tells first of what that one keeps
+			t.by = writer
 		}
 	}
 	t.void = t.id.Ms <= o.reset
@@ -234,6 +238,11 @@ func (o *oracle) appended(h *simHost, before []slidinglog.Placed, p slidinglog.P
 	}
 	fresh := slidinglog.Fresh(p)
 	grants := fresh && r.Entries[0].Kind == quota.KindGrant
+	if grants {
+		for _, e := range r.Entries {
+			o.wrote[e.ID] = h
+		}
+	}
 	if fresh && r.Entries[0].Kind == quota.KindReset {
 		o.reset = r.Entries[0].Until.UnixMilli()
 		for _, t := range o.told {

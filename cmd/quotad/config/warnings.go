@@ -67,8 +67,8 @@ func (c *Config) largeAllowances() Errors {
 			}
 			large = append(large, Error{
 				File: c.File, Line: c.lines.at(path), Key: keyAt(path),
-				Message: fmt.Sprintf("while Redis cannot be reached each host may spend %s of %s, which keeps %d in reserve: together they may spend more than there is; %s",
-					quota.Count(allowed, "unit", "units"), l.Name, l.Reserve, cure),
+				Message: fmt.Sprintf("while Redis cannot be reached each host may spend %s of %s, which keeps %s in reserve: together they may spend more than there is; %s",
+					quota.Count(allowed, "unit", "units"), l.Name, quota.Thousands(l.Reserve), cure),
 			})
 		}
 	}
@@ -118,13 +118,13 @@ func dryness(f plan.Fit) string {
 		unit = "unit"
 	}
 	if f.AtWorst > f.Demand {
-		late = fmt.Sprintf(", and for %d when passes are late", f.AtWorst)
+		late = fmt.Sprintf(", and for %s when passes are late", quota.Thousands(f.AtWorst))
 	}
 	if f.FitsOnTime() {
 		often = " now and then"
 	}
-	return fmt.Sprintf("the jobs ask for %s%d %s of %s %s in one window%s; %d are for them: they run dry%s",
-		about, f.Demand, unit, f.Credential, f.Limit, late, f.Budget, often)
+	return fmt.Sprintf("the jobs ask for %s%s %s of %s %s in one window%s; %s are for them: they run dry%s",
+		about, quota.Thousands(f.Demand), unit, f.Credential, f.Limit, late, quota.Thousands(f.Budget), often)
 }
 
 // cures names the change that gives up least and the next best, of another kind.

@@ -16,9 +16,9 @@ type oracle struct {
 	credential *quota.Credential
 	told       []*told
 	wrote      map[quota.ID]*simHost // who wrote a grant
-	loss       int64 // when the store lost records last
-	missing    int64 // when a host said so last
-	reset      int64 // what is not later than this was voided, in ms
+	loss       int64                 // when the store lost records last
+	missing    int64                 // when a host said so last
+	reset      int64                 // what is not later than this was voided, in ms
 	decoded    map[slidinglog.Position]slidinglog.Record
 	// twins are the names of hosts that were cloned while they ran: until one of the two hears
 	// of the other, it speaks for both.

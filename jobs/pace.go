@@ -102,7 +102,11 @@ func (e *executor) comesAgain(p *Pass, spent Record, mark string) bool {
 	e.pace.mu.Lock()
 	times := e.pace.times[p.Region]
 	e.pace.mu.Unlock()
-	if times == mostAgain || !e.waitFor(limit, spent.RetryAt) {
+	until := spent.RetryAt
+	if times > 0 && !spent.WholeAt.IsZero() && e.job.WaitsFor(spent.WholeAt, e.runner.now()) {
+		until = spent.WholeAt // call by call it comes back too slowly
+	}
+	if times == mostAgain || !e.waitFor(limit, until) {
 		return false
 	}
 	e.pace.mu.Lock()

@@ -47,6 +47,7 @@ type setback struct {
 	capped    bool   // for the run, which may not spend more
 	limit     string
 	retryAt   time.Time
+	wholeAt   time.Time // when all of the limit is back, at the latest; zero: nobody knows
 }
 
 // A grant is what a pass was granted.
@@ -61,6 +62,7 @@ type Record struct {
 	Capped  bool        // the last denial was for the run, which may not spend more
 	Limit   string      // that refused last
 	RetryAt time.Time   // when what was refused last would have been granted
+	WholeAt time.Time   // when all of the limit is back, at the latest; zero: nobody knows
 	Units   quota.Units // debited, less what was given back
 	Calls   int64       // acquires that were granted
 	Last    string      // the id of the last grant
@@ -196,7 +198,7 @@ func (h *holder) decided(r quota.Request, units quota.Units, d quota.Decision, e
 	}
 	switch {
 	case d.Denied() && !r.Optional:
-		h.refuse(setback{operation: r.Operation, denied: true, limit: d.Limit, retryAt: d.RetryAt})
+		h.refuse(setback{operation: r.Operation, denied: true, limit: d.Limit, retryAt: d.RetryAt, wholeAt: wholeAt(d)})
 	case d.Granted() && !r.Proxied: // what the proxy asks for counts when the upstream has answered
 		h.serve(r.Operation)
 	}
@@ -209,6 +211,16 @@ func (h *holder) decided(r quota.Request, units quota.Units, d quota.Decision, e
 	h.record.Calls++
 	h.record.Last = d.GrantID
 	h.run.spent += d.Units
+}
+
+// wholeAt returns when all of the limit is back that denied.
+func wholeAt(d quota.Decision) time.Time {
+	for _, l := range d.Limits {
+		if l.Name == d.Limit && l.Window.Length > 0 && d.Reason == quota.LimitExceeded {
+			return d.RetryAt.Add(l.Window.Length - d.RetryAfter)
+		}
+	}
+	return time.Time{}
 }
 
 // refuse records a refusal, in place of the last answer for its operation.
@@ -228,9 +240,9 @@ func (h *holder) serve(operation string) {
 // sum has the record say what was refused last.
 func (h *holder) sum() {
 	r := &h.record
-	r.Denied, r.Capped, r.Limit, r.RetryAt, r.Closed = false, false, "", time.Time{}, ""
+	r.Denied, r.Capped, r.Limit, r.RetryAt, r.WholeAt, r.Closed = false, false, "", time.Time{}, time.Time{}, ""
 	for _, one := range h.refusals {
-		r.RetryAt = one.retryAt
+		r.RetryAt, r.WholeAt = one.retryAt, one.wholeAt
 		if one.denied {
 			r.Denied, r.Capped, r.Limit = true, one.capped, one.limit
 		} else {

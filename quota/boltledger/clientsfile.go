@@ -16,7 +16,7 @@ import (
 // The head of the file has its version and the secret.
 var secretKey = []byte("secret")
 
-const clientsVersion = "1"
+const clientsVersion = "2"
 
 // open opens the file. One that is damaged, or of another version, is set aside.
 func (l *Clients) open() error {

@@ -9,15 +9,21 @@ import (
 // A logRecord has each grant with its time: what a window counts is exact. A grant made at
 // t counts in a window of length w until t+w, exclusive.
 //
-// It is kept as the number of limits, in a byte, and per limit: window in s, 32 bits · which
-// entry is the first that counts, from 0, 32 bits · units in the window, 64 bits. Then the
-// entries, oldest first: time in ms, 48 bits · units, 32 bits; all little endian. Entries of
-// one ms are one. A decision reads what leaves a window, and not what is in it; what has
+// It is kept as the number of limits, in a byte, the longest window of any host, in s, and when a
+// host that has it wrote last, in s since 1970, 32 bits each. Then per limit: window in s, 32
+// bits · which entry is the first that counts, from 0, 32 bits · units in the window, 64 bits.
+// Then the entries, oldest first: time in ms, 48 bits · units, 32 bits; all little endian. Entries
+// of one ms are one. A decision reads what leaves a window, and not what is in it; what has
 // left all windows is cut off when it is more than half. Where the windows are others than
 // the record's, they count all entries that are still there.
+//
+// Hosts whose windows differ cut off nothing that one of them counts: the longest window is that
+// of a host that wrote within it.
 type logRecord struct {
 	now     int64
 	windows []logWindow // in the order of the limits
+	keep    int64       // the longest window of any host, in ms
+	keptAt  int64       // when a host that has it wrote last, in ms
 
 	// The entries: kept ones of those that were read, which are not ours to change, and
 	// then the newest, once there is a grant.
@@ -36,6 +42,7 @@ type logWindow struct {
 }
 
 const (
+	logKeepSize  = 8
 	logHeadSize  = 16 // per limit
 	logEntrySize = 10
 )
@@ -56,8 +63,11 @@ func readLog(limits []quota.Limit, text []byte, clockMs int64) *logRecord {
 		}
 		r.windows[i] = w
 	}
+	if r.now-r.keptAt >= r.keep {
+		r.keep = 0 // whoever had it has changed its mind, or counts nothing of this any more
+	}
 	if !ok {
-		r.outlives = r.kept > 0 && longestOf(head) < r.longest()
+		r.outlives = r.kept > 0 && max(longestOf(head), r.keep) < r.longest()
 		r.recount()
 	}
 	for i := range r.windows {
@@ -71,12 +81,13 @@ func (r *logRecord) cut(text []byte) (head []byte, ok bool) {
 	if len(text) == 0 {
 		return nil, false
 	}
-	size := 1 + logHeadSize*int(text[0])
+	size := 1 + logKeepSize + logHeadSize*int(text[0])
 	if len(text) < size || (len(text)-size)%logEntrySize != 0 {
 		return nil, false
 	}
 	r.entries, r.kept = text[size:], (len(text)-size)/logEntrySize
-	return text[1:size], true
+	r.keep, r.keptAt = 1000*int64(binary.LittleEndian.Uint32(text[1:])), 1000*int64(binary.LittleEndian.Uint32(text[5:]))
+	return text[1+logKeepSize : size], true
 }
 
 // recount has every window count all entries.
@@ -202,12 +213,23 @@ func (r *logRecord) oldest() int {
 }
 
 func (r *logRecord) encode() (text []byte, endsMs int64) {
+	if own := r.longest(); own >= r.keep {
+		r.keep, r.keptAt = own, r.now
+	}
 	gone := r.oldest()
+	for gone > max(0, r.len()-maxLogUnits) {
+		if ms, _ := r.entry(gone - 1); ms <= r.now-r.keep {
+			break
+		}
+		gone--
+	}
 	if 2*gone <= r.len() || !r.granted { // a denial forgets nothing that another host may count
 		gone = 0
 	}
-	text = make([]byte, 0, 1+logHeadSize*len(r.windows)+logEntrySize*(r.len()-gone))
+	text = make([]byte, 0, 1+logKeepSize+logHeadSize*len(r.windows)+logEntrySize*(r.len()-gone))
 	text = append(text, byte(len(r.windows)))
+	text = binary.LittleEndian.AppendUint32(text, uint32(r.keep/1000))
+	text = binary.LittleEndian.AppendUint32(text, uint32(r.keptAt/1000))
 	for _, w := range r.windows {
 		text = binary.LittleEndian.AppendUint32(text, uint32(w.length/1000))
 		text = binary.LittleEndian.AppendUint32(text, uint32(w.first-gone))
@@ -219,5 +241,5 @@ func (r *logRecord) encode() (text []byte, endsMs int64) {
 		text = binary.LittleEndian.AppendUint16(text, uint16(r.now>>32))
 		text = binary.LittleEndian.AppendUint32(text, uint32(r.newest))
 	}
-	return text, r.now + r.longest()
+	return text, r.now + r.keep
 }

@@ -116,12 +116,15 @@ func (s *Store) ClientSecret(ctx context.Context) (secret []byte, err error) {
 
 // clientKey is short: with the counter, the key is most of what Redis keeps of a subject.
 func (s *Store) clientKey(c *clientlimit.Clients, subject clientlimit.Key) string {
-	hash := sha256.Sum256([]byte(c.Name + "\x00" + string(c.Algorithm) + "\x00" + string(subject)))
+	hash := sha256.Sum256([]byte(clientVersion + c.Name + "\x00" + string(c.Algorithm) + "\x00" + string(subject)))
 	return s.prefix + "c" + string(hash[:clientKeySize])
 }
 
 // pingTime is how long a node that did not answer is left alone, and how long a ping may take.
 const pingTime = 250 * time.Millisecond
+
+// clientVersion is of what a record looks like: each has keys of its own.
+const clientVersion = "2"
 
 // clientKeySize bytes tell 2^48 subjects apart.
 const clientKeySize = 12

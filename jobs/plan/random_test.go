@@ -10,6 +10,7 @@ import (
 
 	"quotad/jobs"
 	"quotad/quota"
+	"quotad/quota/api"
 	"quotad/quota/seedtest"
 )
 
@@ -142,7 +143,7 @@ func (s *scenario) fitsAfter(c Change, n int, to quota.Units) bool {
 		case "expects":
 			list[i] = withExpects(job, c.Operation, int(to))
 		case "every":
-			period, err := time.ParseDuration(c.To)
+			period, err := api.ParseSpan(c.To)
 			if err != nil {
 				s.Fatal(err)
 			}

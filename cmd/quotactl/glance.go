@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"quotad/cmd/quotactl/term"
 	jobsapi "quotad/jobs/api"
@@ -52,11 +53,14 @@ func renderTriage(b *strings.Builder, t jobsapi.Triage, most int, cures bool, v 
 			}
 			continue
 		}
-		if do := "  " + trouble.Do; trouble.Do != "" && (v.Whole || 2+len(line)+len(do) <= v.Width) {
-			b.WriteString("  " + v.Paint(troubleStyle(trouble), v.Clean(line)) + do + "\n")
-			continue
+		line, do := v.Clean(line), "  "+v.Clean(trouble.Do)
+		if trouble.Do == "" || !v.Whole && 2+utf8.RuneCountInString(line+do) > v.Width {
+			do = ""
 		}
-		b.WriteString("  " + v.Paint(troubleStyle(trouble), v.Cut(v.Clean(line), v.Width-2)) + "\n")
+		if !v.Whole {
+			line = v.Cut(line, v.Width-2)
+		}
+		b.WriteString("  " + v.Paint(troubleStyle(trouble), line) + do + "\n")
 	}
 	if more := len(t.Troubles) - len(shown); more > 0 {
 		v.Prose(b, 2, term.Plain, fmt.Sprintf("and %d more; what to do: quotactl --all", more))

@@ -35,7 +35,7 @@ type Planner struct {
 	service *quota.Service
 
 	mu       sync.Mutex // guards what follows, and is held while something is planned
-	config   string     // that all of it is made of
+	config   []any      // the credentials and jobs that all of it is made of
 	plans    map[int]kept[*Plan]
 	forecast kept[[]Forecast]
 	fits     kept[[]Fit]
@@ -171,14 +171,14 @@ func (p *Planner) play(ctx context.Context, in SimInput, days int) (*Plan, error
 // look returns where the jobs stand. What was planned for another configuration is forgotten.
 func (p *Planner) look() ([]jobs.JobState, time.Time) {
 	states, now := p.runner.JobStates()
-	var b strings.Builder
+	var config []any
 	for _, c := range p.service.Credentials() {
-		fmt.Fprintf(&b, "%p\n", c)
+		config = append(config, c)
 	}
 	for _, s := range states {
-		fmt.Fprintf(&b, "%p\n", s.Job)
+		config = append(config, s.Job)
 	}
-	if config := b.String(); config != p.config {
+	if !slices.Equal(config, p.config) {
 		p.config, p.plans, p.forecast, p.fits = config, make(map[int]kept[*Plan]), kept[[]Forecast]{}, kept[[]Fit]{}
 	}
 	return states, now

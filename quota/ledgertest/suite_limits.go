@@ -53,8 +53,7 @@ func calendarDays(t *testing.T, harness Harness) {
 
 func calendarPeriods(t *testing.T, harness Harness) {
 	kolkata := zone(t, "Asia/Kolkata") // half an hour off the full hour of UTC
-	c := one(1, quota.Calendar(quota.Hour, kolkata))
-	h := begin(t, harness, c)
+	h := begin(t, harness, one(1, quota.Calendar(quota.Hour, kolkata)))
 	h.clock.Set(time.Date(2026, 5, 31, 10, 15, 0, 0, time.UTC))
 	h.granted("list")
 	h.denied("list", "daily", 15*time.Minute)
@@ -62,8 +61,8 @@ func calendarPeriods(t *testing.T, harness Harness) {
 	h.granted("list")
 	h.denied("list", "daily", time.Hour)
 
-	c.Name = "monthly"
-	c.Limits[0].Window = quota.Calendar(quota.Month, kolkata)
+	h.c = one(1, quota.Calendar(quota.Month, kolkata)) // a ledger may still be reading the other
+	h.c.Name = "monthly"
 	h.granted("list")
 	end := time.Date(2026, 5, 31, 18, 30, 0, 0, time.UTC)
 	h.denied("list", "daily", end.Sub(h.clock.Now()))

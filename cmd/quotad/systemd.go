@@ -63,11 +63,24 @@ func takeSystemd() (systemd, error) {
 // notify tells the service manager how the daemon is, see sd_notify(3). Without
 // one it does nothing.
 func (s systemd) notify(state string) error {
-	if _, err := sdnotify.SdNotify(false, state); err != nil {
+	if s.notifySocket == "" {
+		return nil
+	}
+	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: s.notifySocket, Net: "unixgram"})
+	if err == nil {
+		conn.SetWriteDeadline(time.Now().Add(notifyTime))
+		_, err = conn.Write([]byte(state))
+		conn.Close()
+	}
+	if err != nil {
 		return fmt.Errorf("cannot notify systemd: %w", err)
 	}
 	return nil
 }
+
+// notifyTime is how long a service manager may take to listen: one that does not read keeps
+// nobody from starting or stopping. The kernel holds ten messages for it.
+const notifyTime = time.Second
 
 // reloading is what systemd is told before the configuration is read again, until
 // READY=1. When it was told, it wants to know of a Type=notify-reload.

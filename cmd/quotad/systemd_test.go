@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -181,4 +182,20 @@ func startFile(t *testing.T, dir, config string, socket *os.File, names string) 
 	}
 	t.Cleanup(daemon.kill)
 	return daemon
+}
+
+// A service manager that does not read keeps nobody from starting or stopping.
+func TestManagerThatDoesNotRead(t *testing.T) {
+	dir := shortDir(t)
+	notifySocket(t, dir)
+	s := systemd{notifySocket: filepath.Join(dir, "notify")}
+	var err error
+	for range 2_000 { // the kernel holds some
+		if err = s.notify("STATUS=idle"); err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("got %v, want that nobody listened in time", err)
+	}
 }

@@ -194,7 +194,7 @@ func testUsers(t *testing.T, m *machine) {
 		{"bob", acquire, "000", 7},
 		{"bob", "quotactl acquire list", "permission denied", 3},
 		{"bob", "cat /etc/quotad/config.toml", "Permission denied", 1},
-		{"quotad-jobs", "quotactl", "credential api", 0},
+		{"quotad-jobs", "quotactl", "LIMIT", 0},
 		{"quotad-jobs", acquire, "403", 0},
 		{"quotad-jobs", "quotactl acquire list", "finds its run token in $QUOTAD_TOKEN", 1},
 		{"quotad-jobs", "quotactl reload", "forbidden", 1},

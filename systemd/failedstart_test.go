@@ -187,11 +187,12 @@ func testPollers(t *testing.T, m *machine) {
 		callers.await(t, &callers.refused)
 		m.sh(t, "cat /root/good.toml >/etc/quotad/config.toml; systemctl "+[]string{"reload", "restart", "start"}[i%3]+" quotad")
 		callers.await(t, &callers.granted)
-		m.sh(t, "systemctl is-active quotad.service quotad.socket")
+		m.await(t, "systemctl is-active quotad.service quotad.socket") // callers are answered a moment before
 	}
 	callers.stop()
 	// A socket without its service: the first caller starts it.
-	m.sh(t, "systemctl stop quotad && systemctl start quotad.socket && quotactl acquire list && systemctl is-active quotad.service")
+	m.sh(t, "systemctl stop quotad && systemctl start quotad.socket && quotactl acquire list")
+	m.await(t, "systemctl is-active quotad.service")
 	m.sh(t, forget)
 	m.sh(t, fmt.Sprintf("cat >/etc/quotad/config.toml <<'EOF'%s\nEOF\nsystemctl restart quotad", config))
 }

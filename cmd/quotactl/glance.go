@@ -106,7 +106,7 @@ func glanceLimits(b *strings.Builder, s jobsapi.Status, v term.View) {
 		for _, l := range c.Limits {
 			t.Add(term.Cell{Text: c.Name + " " + l.Name}, term.Cell{Text: barOf(l, bar, v), Style: stateOf(l)},
 				term.Cell{Text: quota.Thousands(l.Remaining), Style: stateOf(l)}, term.Cell{Text: quota.Thousands(l.Units - l.Reserve)},
-				term.Cell{Text: outlook(c, l, forecastOf(s.Forecast, c.Name, l.Name), v), Style: term.Faint})
+				term.Cell{Text: outlook(c, l, plan.ForecastOf(s.Forecast, c.Name, l.Name), v), Style: term.Faint})
 		}
 	}
 	more := t.Keep(mostLines)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -29,7 +28,7 @@ func renderLimits(b *strings.Builder, credential string, limits []api.Limit, for
 	longest := 0
 	for i, l := range limits {
 		notes[i] = noteOf(l, v)
-		if text := forecastText(l, forecastOf(forecasts, credential, l.Name), v); text != "" {
+		if text := forecastText(l, plan.ForecastOf(forecasts, credential, l.Name), v); text != "" {
 			notes[i] += "; " + text
 		}
 		longest = max(longest, utf8.RuneCountInString(notes[i]))
@@ -153,15 +152,6 @@ func forecastText(l api.Limit, f plan.Forecast, v term.View) string {
 		parts = append(parts, "enough for the next "+quota.Brief(f.Until.Sub(v.Now).Round(time.Hour)))
 	}
 	return strings.Join(parts, ", ")
-}
-
-// forecastOf returns the forecast of a limit, if there is one.
-func forecastOf(all []plan.Forecast, credential, limit string) plan.Forecast {
-	i := slices.IndexFunc(all, func(f plan.Forecast) bool { return f.Credential == credential && f.Limit == limit })
-	if i < 0 {
-		return plan.Forecast{}
-	}
-	return all[i]
 }
 
 // hourlyEntries is how many entries of a log what is spent by the hour is worth.

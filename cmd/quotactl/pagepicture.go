@@ -42,13 +42,13 @@ func pageCredential(f pageFacts, c api.Credential, v term.View) page.Credential 
 	}
 	for _, l := range c.Limits {
 		notes := strings.Split(noteOf(l, v), "; ")
-		if text := forecastText(l, forecastOf(f.status.Forecast, c.Name, l.Name), v); text != "" {
+		if text := forecastText(l, plan.ForecastOf(f.status.Forecast, c.Name, l.Name), v); text != "" {
 			notes = append(notes, text)
 		}
 		played, known := planOf(f, c.Name, l.Name)
 		one := page.Limit{
 			Name: l.Name, Units: l.Units, Reserve: l.Reserve, Used: l.Used, Remaining: l.Remaining,
-			Tone: toneOf(stateOf(l)), Outlook: outlook(c, l, forecastOf(f.status.Forecast, c.Name, l.Name), v), Notes: notes, Forecast: pageForecast(f, played, known, v),
+			Tone: toneOf(stateOf(l)), Outlook: outlook(c, l, plan.ForecastOf(f.status.Forecast, c.Name, l.Name), v), Notes: notes, Forecast: pageForecast(f, played, known, v),
 		}
 		one.Curve, one.NoCurve = curveOf(l, f.usage[c.Name][quota.ByHour], f.plan.From, played, v.Now)
 		shown.Limits = append(shown.Limits, one)

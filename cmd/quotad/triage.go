@@ -140,7 +140,7 @@ func (d *daemon) limitTroubles(ctx context.Context, t *triage) (dry []jobsapi.Tr
 			}
 			one := jobsapi.Trouble{Of: "limit " + c.Name + " " + l.Name, Grave: true}
 			left := fmt.Sprintf("%s of %s left", quota.Thousands(l.Remaining()), quota.Thousands(l.Budget(false)))
-			switch gone := goneAt(forecasts, c.Name, l.Name); {
+			switch gone := plan.ForecastOf(forecasts, c.Name, l.Name).GoneAt; {
 			case !l.Closed.IsZero():
 				one.Says, one.Then, one.When, one.Do = strings.TrimSuffix("closed: "+l.Closed.Says, ": "), "opens", l.Closed.Until.UTC(), "quotactl open "+c.Name+" "+l.Name
 				closed = append(closed, one)
@@ -160,15 +160,6 @@ func (d *daemon) limitTroubles(ctx context.Context, t *triage) (dry []jobsapi.Tr
 	t.add(exhausted, "1 limit is exhausted", "limits are exhausted")
 	slices.SortStableFunc(dry, func(a, b jobsapi.Trouble) int { return a.When.Compare(b.When) })
 	return dry
-}
-
-func goneAt(forecasts []plan.Forecast, credential, limit string) time.Time {
-	for _, f := range forecasts {
-		if f.Credential == credential && f.Limit == limit {
-			return f.GoneAt
-		}
-	}
-	return time.Time{}
 }
 
 // jobTroubles tells of jobs whose last run failed, and of those that have had no good one for too

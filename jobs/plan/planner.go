@@ -129,6 +129,15 @@ type Forecast struct {
 	Until      time.Time   `json:"until"`            // how far the forecast looks
 }
 
+// ForecastOf returns the forecast of a limit, the zero value if there is none.
+func ForecastOf(all []Forecast, credential, limit string) Forecast {
+	i := slices.IndexFunc(all, func(f Forecast) bool { return f.Credential == credential && f.Limit == limit })
+	if i < 0 {
+		return Forecast{}
+	}
+	return all[i]
+}
+
 // Forecast returns one for each limit whose window is an hour long, or longer. It looks a day
 // ahead. The error is the ledger's.
 func (p *Planner) Forecast(ctx context.Context) ([]Forecast, error) {

@@ -3,7 +3,6 @@ package metrics
 import (
 	"context"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -94,17 +93,17 @@ func (l *limits) collect(out chan<- prometheus.Metric, credential string, usage 
 
 // exhaustion returns in how many seconds a limit denies something.
 func exhaustion(credential string, limit quota.LimitState, forecasts []plan.Forecast, now time.Time) (seconds float64, known bool) {
-	switch i := slices.IndexFunc(forecasts, func(f plan.Forecast) bool { return f.Credential == credential && f.Limit == limit.Name }); {
+	switch f := plan.ForecastOf(forecasts, credential, limit.Name); {
 	case !limit.Refuses():
 		return math.Inf(1), true
 	case limit.Remaining() == 0:
 		return 0, true
-	case i < 0:
+	case f.Limit == "":
 		return 0, false
-	case forecasts[i].GoneAt.IsZero():
+	case f.GoneAt.IsZero():
 		return math.Inf(1), true
 	default:
-		return max(0, forecasts[i].GoneAt.Sub(now).Seconds()), true
+		return max(0, f.GoneAt.Sub(now).Seconds()), true
 	}
 }
 

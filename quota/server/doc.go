@@ -14,6 +14,6 @@
 // request that has arrived, and then closes what is left.
 //
 // The package writes nothing to disk but the socket that Listen makes. Its locks are
-// those of limiter, followers, longReads and refusals. None is held while another is taken, nor
+// those of limiter, longReads and refusals. None is held while another is taken, nor
 // while anything is read, written or waited for.
 package server

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"quotad/quota"
 )
@@ -73,13 +74,17 @@ func (f field) setText(into reflect.Value) error {
 	return nil
 }
 
-// unquoted returns a text, which JSON has in quotes.
+// unquoted returns a text, which JSON has in quotes. encoding/json replaces an escape
+// that is half a character, so that two different texts could read the same.
 func (f field) unquoted() (string, error) {
 	if !f.isJSON {
 		return f.text, nil
 	}
 	var text string
 	err := json.Unmarshal([]byte(f.text), &text)
+	if err == nil && strings.ContainsRune(text, utf8.RuneError) && !strings.ContainsRune(f.text, utf8.RuneError) {
+		return "", fmt.Errorf("%s has an escape that is no character: %.40s", f.name, f.text)
+	}
 	return text, err
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"sync"
 	"time"
 
 	"quotad/quota"
@@ -48,35 +47,6 @@ func (s *stream) flush() error {
 		return err
 	}
 	return s.control.Flush()
-}
-
-// maxFollowers is how many logs one user may follow at once: each entry costs the
-// daemon as often as it is followed.
-const maxFollowers = 16
-
-// followers counts who follows logs, by uid.
-type followers struct {
-	mu    sync.Mutex // guards count
-	count map[int]int
-}
-
-// enter counts a follower in, unless its user has as many as one may.
-func (f *followers) enter(uid int) *api.Problem {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.count[uid] >= maxFollowers {
-		return api.NewProblem(api.TooManyConnections, "user %s follows %s, the most at once", userName(uid), quota.Count(maxFollowers, "log", "logs"))
-	}
-	f.count[uid]++
-	return nil
-}
-
-func (f *followers) leave(uid int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.count[uid]--; f.count[uid] == 0 {
-		delete(f.count, uid)
-	}
 }
 
 // followPace is how often a log is asked for what is new.

@@ -37,11 +37,12 @@ func (s *Server) log(w http.ResponseWriter, r *http.Request, c *Session, in logR
 		return
 	}
 	if in.Follow && r.Method == http.MethodGet {
-		if problem := s.followers.enter(c.Caller.UID); problem != nil {
+		leave, problem := s.longReads.follow(c.Caller.UID)
+		if problem != nil {
 			writeProblem(w, problem)
 			return
 		}
-		defer s.followers.leave(c.Caller.UID)
+		defer leave()
 	}
 	name := c.Path("name")
 	q, err := s.logQuery(r.Context(), name, in)

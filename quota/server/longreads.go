@@ -7,52 +7,69 @@ import (
 	"sync"
 	"time"
 
+	"quotad/quota"
 	"quotad/quota/api"
 )
 
 // turnTime is how long a read of a whole log waits for its turn.
 const turnTime = 5 * time.Second
 
-// longReads lets each user read one whole log at a time, and all together keep half
-// of the processors busy with it: the other half is for decisions.
-type longReads struct {
-	slots chan struct{} // one taken by each read
+// maxFollows is how many logs one user may follow at once: the daemon reads each entry
+// once for each of them.
+const maxFollows = 16
 
-	mu    sync.Mutex // guards users
-	users map[int]*turn
+// longReads admits reads of logs. Each user reads one whole log at a time and follows
+// at most maxFollows. All users together keep half of the processors busy with whole
+// logs: the other half is for decisions.
+type longReads struct {
+	slots chan struct{} // holds one for each read
+
+	mu    sync.Mutex // guards users, and what they count
+	users map[int]*reader
 }
 
-// A turn is taken by the one read of a user that goes on.
-type turn struct {
-	taken chan struct{} // of capacity 1
-	reads int           // of the user, those that wait included; guarded by longReads
+// A reader is a user who reads or follows logs.
+type reader struct {
+	turn    chan struct{} // holds one while a read of the user is under way
+	reads   int           // those that wait included
+	follows int
 }
 
 func newLongReads() *longReads {
-	return &longReads{slots: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)), users: make(map[int]*turn)}
+	return &longReads{slots: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)), users: make(map[int]*reader)}
 }
 
-// enter waits until a user may read, and returns what ends the read, or why it may
-// not be before ctx ends.
+// enter waits until a user may read. It returns the function that ends the read, or
+// the problem if ctx ends first.
 func (l *longReads) enter(ctx context.Context, uid int) (leave func(), problem *api.Problem) {
-	t := l.join(uid)
-	if !take(ctx, t.taken) {
-		l.quit(uid)
+	r := l.count(uid, 1, 0)
+	if !occupy(ctx, r.turn) {
+		l.count(uid, -1, 0)
 		return nil, api.NewProblem(api.Busy, "user %s reads another log: one at a time", userName(uid))
 	}
-	if !take(ctx, l.slots) {
-		<-t.taken
-		l.quit(uid)
+	if !occupy(ctx, l.slots) {
+		<-r.turn
+		l.count(uid, -1, 0)
 		return nil, api.NewProblem(api.Busy, "others read whole logs: no more of that at once")
 	}
 	return func() {
 		<-l.slots
-		<-t.taken
-		l.quit(uid)
+		<-r.turn
+		l.count(uid, -1, 0)
 	}, nil
 }
 
-func take(ctx context.Context, place chan<- struct{}) bool {
+// follow admits one more stream of a user, and returns the function that ends it.
+func (l *longReads) follow(uid int) (leave func(), problem *api.Problem) {
+	leave = func() { l.count(uid, 0, -1) }
+	if l.count(uid, 0, 1).follows > maxFollows {
+		leave()
+		return nil, api.NewProblem(api.TooManyConnections, "user %s follows %s, the most at once", userName(uid), quota.Count(maxFollows, "log", "logs"))
+	}
+	return leave, nil
+}
+
+func occupy(ctx context.Context, place chan<- struct{}) bool {
 	select {
 	case place <- struct{}{}:
 		return true
@@ -61,24 +78,20 @@ func take(ctx context.Context, place chan<- struct{}) bool {
 	}
 }
 
-func (l *longReads) join(uid int) *turn {
+// count adds to what a user reads and follows, and returns the user as they are then.
+func (l *longReads) count(uid, reads, follows int) reader {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	t := l.users[uid]
-	if t == nil {
-		t = &turn{taken: make(chan struct{}, 1)}
-		l.users[uid] = t
+	r := l.users[uid]
+	if r == nil {
+		r = &reader{turn: make(chan struct{}, 1)}
+		l.users[uid] = r
 	}
-	t.reads++
-	return t
-}
-
-func (l *longReads) quit(uid int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.users[uid].reads--; l.users[uid].reads == 0 {
+	r.reads, r.follows = r.reads+reads, r.follows+follows
+	if r.reads == 0 && r.follows == 0 {
 		delete(l.users, uid)
 	}
+	return *r
 }
 
 // LongRead gives a handler that may read a whole log its turn, and the time for it:

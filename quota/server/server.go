@@ -107,7 +107,6 @@ type Server struct {
 	mux        *http.ServeMux
 	refusal    *Refusal // nil: the server decides
 	door       *Door
-	followers  followers
 	longReads  *longReads
 	refusals   *refusals
 	closing    chan struct{} // closed when the server shuts down, so that streams end
@@ -144,7 +143,6 @@ func newServer(c Config) *Server {
 		clientReset: c.ClientReset,
 
 		door:      c.Door,
-		followers: followers{count: make(map[int]int)},
 		longReads: newLongReads(),
 		refusals:  newRefusals(c.Refusals, time.Now()),
 		closing:   make(chan struct{}),

@@ -52,7 +52,7 @@ func openJob(c *Config, job *Job) (*jobControl, error) {
 		return nil, err
 	}
 	if damaged > 0 {
-		err = fmt.Errorf("%s of %q cannot be read and is left out: look at the job's pause and cursor", quota.Count(damaged, "line", "lines"), j.log.path)
+		err = fmt.Errorf("%s of %q cannot be read and is left out: check the job's pause and cursor", quota.Count(damaged, "line", "lines"), j.log.path)
 	}
 	if j.here.Name != c.Host {
 		err = errors.Join(err, j.setHere(func(h *hostFacts) { h.Name = c.Host }))

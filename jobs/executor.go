@@ -223,7 +223,7 @@ func (e *executor) cannotAfford() *stop {
 	}
 	detail := fmt.Sprintf("the run has spent its %s", e.budget.most.Text())
 	if left > 0 {
-		detail = fmt.Sprintf("a pass expects %s, the run has %s left of its %s", expected.Text(), quota.Thousands(left), quota.Thousands(e.budget.most))
+		detail = fmt.Sprintf("a pass expects %s, the run has %s of %s left", expected.Text(), quota.Thousands(left), quota.Thousands(e.budget.most))
 	}
 	return &stop{reason: RunCapExceeded, detail: detail}
 }

@@ -116,7 +116,7 @@ func (r *Runner) setPause(job string, p *Pause) error {
 	}
 	kept, err := j.decide(context.Background(), func() ([]record, error) { return []record{one}, nil }, nil)
 	if err != nil {
-		return fmt.Errorf("cannot tell other hosts the pause of job %q: %w", job, err)
+		return fmt.Errorf("cannot share the pause of job %q with other hosts: %w", job, err)
 	}
 	return kept
 }

@@ -207,7 +207,7 @@ var knownPrefix = fmt.Sprintf("\n{\"v\":%d,\"known\":", recordVersion)
 
 func (l *runLog) each(data []byte, f func(record)) (damaged int, err error) {
 	if damaged, err = eachRecord(data, f); err != nil {
-		err = fmt.Errorf("cannot understand %q (move the file away to do without what is known of past runs): %w", l.path, err)
+		err = fmt.Errorf("cannot understand %q (move the file away to start without a history of runs): %w", l.path, err)
 	}
 	return damaged, err
 }

@@ -154,7 +154,7 @@ func (b *runBudget) left() quota.Units { return max(0, b.most-b.spent-b.held) }
 
 // shortage says why the run may not spend units more.
 func (b *runBudget) shortage(units quota.Units) string {
-	return fmt.Sprintf("%s asked, and the run has %s left of its %s", units.Text(), quota.Thousands(b.left()), quota.Thousands(b.most))
+	return fmt.Sprintf("%s asked, and the run has %s of %s left", units.Text(), quota.Thousands(b.left()), quota.Thousands(b.most))
 }
 
 // hold has the run's budget hold units for a request until it is decided.

@@ -67,7 +67,7 @@ func (v *validation) schedule() {
 		return
 	}
 	if j.Schedule.Next(reference).IsZero() {
-		v.fail(fmt.Sprintf("%v never comes", j.Schedule), "cron")
+		v.fail(fmt.Sprintf("%v never happens", j.Schedule), "cron")
 		return
 	}
 	if period := shortestPeriod(j.Schedule); j.ExpectSuccess > 0 && j.ExpectSuccess < period {
@@ -138,7 +138,7 @@ func (v *validation) variable(name, value string) {
 	case name == "" || strings.Contains(name, "=") || hasNUL(name) || hasNUL(value):
 		v.fail(fmt.Sprintf("a variable has a name without '=', and no NUL byte: %q", name), "env", name)
 	case strings.HasPrefix(name, contractPrefix):
-		v.fail(fmt.Sprintf("%s: names that begin with %s are what quotad tells a pass", name, contractPrefix), "env", name)
+		v.fail(fmt.Sprintf("%s: names that begin with %s are set by quotad", name, contractPrefix), "env", name)
 	}
 }
 
@@ -170,7 +170,7 @@ func (v *validation) times() {
 		v.fail(fmt.Sprintf("must be from 0 to %d: %d", mostRetries, j.Retry), "retry")
 	}
 	if j.Retry > 0 && j.StopOnFailure {
-		v.fail(`has no meaning beside on_failure = "stop": remove one of the two`, "retry")
+		v.fail(`has no effect with on_failure = "stop": remove one of the two`, "retry")
 	}
 	if j.Parallel < 0 {
 		v.fail(fmt.Sprintf("must be at least 1: %d", j.Parallel), "parallel")

@@ -213,7 +213,7 @@ func (c *Credential) validateCounting() []*FieldError {
 	var wrong []*FieldError
 	for _, l := range c.Limits {
 		if !c.countsAny(l) {
-			wrong = append(wrong, &FieldError{Path: []string{"limits", l.Name}, Message: "no operation costs anything in it, so it would hold nobody back: " +
+			wrong = append(wrong, &FieldError{Path: []string{"limits", l.Name}, Message: "no operation costs anything in it, so it would deny nothing: " +
 				"name it in the operations that it is to count, such as " + c.countedIn(l)})
 		}
 	}
@@ -265,7 +265,7 @@ func (c *Credential) validateLimit(l Limit) []*FieldError {
 	}
 	switch shortest := l.Window.shortest(); {
 	case l.Lift != 0 && !l.Window.IsCalendar():
-		fail("lift", "has a meaning beside a calendar window only: a sliding one has no end")
+		fail("lift", "works only with a calendar window: a sliding one has no end")
 	case l.Lift < 0 || l.Lift > 0 && l.Lift >= shortest:
 		fail("lift", "must be shorter than any %s (%v): %v", l.Window.Period, shortest, l.Lift)
 	}
@@ -275,7 +275,7 @@ func (c *Credential) validateLimit(l Limit) []*FieldError {
 		}
 	}
 	if len(l.Jobs) > 0 && len(l.ExceptJobs) > 0 {
-		fail("except_jobs", "stands beside jobs: remove one of the two")
+		fail("except_jobs", "cannot be combined with jobs: remove one of the two")
 	}
 	checkJobs := func(key string, names []string) {
 		for i, name := range names {

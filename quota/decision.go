@@ -153,7 +153,7 @@ func Conflict(operation string, count Units) Decision {
 
 // Gone refuses to correct a grant that is in no window.
 func Gone(grantID string) Decision {
-	return refuse(UnknownGrant, fmt.Sprintf("grant %s is in no window of its credential, or never was made", grantID))
+	return refuse(UnknownGrant, fmt.Sprintf("grant %s is in no window of its credential any more, or never existed", grantID))
 }
 
 func refuse(reason Reason, detail string) Decision {

@@ -30,7 +30,7 @@ func (r Region) Check() error {
 	case strings.TrimSpace(text) != text:
 		return fmt.Errorf("a region does not begin or end with a space: %q", text)
 	case text == "." || text == "..":
-		return fmt.Errorf("%q stands for a directory: a region needs another name", text)
+		return fmt.Errorf("%q means a directory: a region needs another name", text)
 	}
 	return nil
 }

@@ -27,8 +27,8 @@ func TestCheckRegions(t *testing.T) {
 		{"what turns the line around", []Region{"U\u202eS"}, "can be printed"},
 		{"not UTF-8", []Region{"U\xffS"}, "can be printed"},
 		{"a space at the end", []Region{"US "}, "begin or end with a space"},
-		{"this directory", []Region{"."}, "stands for a directory"},
-		{"the one above", []Region{".."}, "stands for a directory"},
+		{"this directory", []Region{"."}, "means a directory"},
+		{"the one above", []Region{".."}, "means a directory"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			err := Check(test.regions)

@@ -37,7 +37,7 @@ func newAcquire(c *cli) *cobra.Command {
 	var r api.AcquireRequest
 	cmd := &cobra.Command{
 		Use:               "acquire OPERATION",
-		Short:             "ask to spend before a call",
+		Short:             "ask to spend before a call; exit code 75 when denied",
 		Long:              acquireUsage,
 		Args:              arguments("OPERATION"),
 		ValidArgsFunction: c.completeOperation,
@@ -60,8 +60,7 @@ func newAcquire(c *cli) *cobra.Command {
 	return cmd
 }
 
-// printRefusal writes what a script may want of a refusal; people are told by
-// the error.
+// printRefusal writes what a script may want of a refusal; people read the error.
 func (c *cli) printRefusal(d api.Decision) error {
 	if c.output == "table" || d.Reason == "" || c.output == "value" && len(d.Limits) == 0 {
 		return nil
@@ -69,28 +68,27 @@ func (c *cli) printRefusal(d api.Decision) error {
 	return c.print(decisionAnswer(d, nil))
 }
 
-// requestUsage tells of what requestFlags declares.
+// requestUsage describes the flags of requestFlags.
 const requestUsage = `      --credential NAME   whose budget; may be left out inside a pass, and where
                           only one credential is configured
-      --count N           so many calls at once (default 1)
+      --count N           how many calls at once (default 1)
       --request-id ID     names the upstream call: asking again with the same id
                           debits once
       --use-reserve       may spend the reserve (operators only)
-      --optional          the pass goes on without the call: a denial does not
+      --optional          the pass can do without the call: a denial does not
                           end its run
 `
 
-// requestFlags declares what acquire and exec ask alike.
+// requestFlags declares the flags that acquire and exec share.
 func requestFlags(f *pflag.FlagSet, r *api.AcquireRequest) {
 	f.StringVar(&r.Credential, "credential", "", "whose budget")
-	f.Int64Var(&r.Count, "count", 1, "so many calls at once")
+	f.Int64Var(&r.Count, "count", 1, "how many calls at once")
 	f.StringVar(&r.RequestID, "request-id", "", "names the upstream call")
 	f.BoolVar(&r.UseReserve, "use-reserve", false, "may spend the reserve")
 	f.BoolVar(&r.Optional, "optional", false, "a denial does not end the run")
 }
 
-// acquire asks for a decision. A refusal is returned beside the decision as the
-// error that tells it.
+// acquire asks for a decision. It returns a refusal as an error, beside the decision.
 func (c *cli) acquire(ctx context.Context, r api.AcquireRequest) (api.Decision, error) {
 	if r.Count < 1 {
 		return api.Decision{}, usageError("", "--count must be a whole number from 1: %d", r.Count)

@@ -13,10 +13,11 @@ import (
 	"quotad/quota/api"
 )
 
-const adjustUsage = `Book units against a limit that were spent elsewhere, or, below zero, give back
-what was counted but not spent: the oldest debits first, and never more than are
-used. For operators; the log names who did it. It is never asked for twice: when
-the answer is lost, quotactl log tells whether it was booked.
+const adjustUsage = `Correct what a limit has counted. A positive number books units that were spent
+elsewhere. A negative one returns units that were counted but not spent: the
+oldest debits first, and never more than are used. For operators; the log names
+you. quotactl sends it once: if the answer is lost, quotactl log shows whether
+it was booked.
 
 Usage:
   quotactl adjust [CREDENTIAL] LIMIT UNITS [FLAGS]
@@ -37,7 +38,7 @@ func newAdjust(c *cli) *cobra.Command {
 	var a api.Adjustment
 	cmd := &cobra.Command{
 		Use:               "adjust [CREDENTIAL] LIMIT UNITS",
-		Short:             "book units spent elsewhere, or give some back",
+		Short:             "book units spent elsewhere, or return some",
 		Long:              adjustUsage,
 		Args:              arguments("[CREDENTIAL]", "LIMIT", "UNITS"),
 		ValidArgsFunction: c.completeCredentialAndLimit,

@@ -9,15 +9,15 @@ import (
 	jobsapi "quotad/jobs/api"
 )
 
-const bookmarkUsage = `Show what the last pass of a region left for the next one, such as the page at
-which its budget ended; nothing if it left nothing. With --clear the next one
-begins anew.
+const bookmarkUsage = `Show the bookmark that the last pass of a region left for the next one, such as
+the page at which its budget ended. Without a bookmark it prints nothing. With
+--clear the next pass begins at the first page.
 
 Usage:
   quotactl bookmark JOB REGION [--clear]
 
 Flags:
-      --clear   take it away
+      --clear   remove it
 
 Example:
   $ quotactl bookmark trending FR

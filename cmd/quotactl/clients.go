@@ -21,14 +21,14 @@ Usage:
   quotactl clients [NAME] [FLAGS]
 
 Flags:
-      --subject TEXT   only this address, user or key, and what is left to it
-      --reset          have the subject begin anew; for operators
+      --subject TEXT   only this address, user or key, and what it has left
+      --reset          forget what the subject spent; for operators
 
-A subject that is kept as a hash, such as every address, is listed by that:
-with --subject, its hash is told too. The calls are those that this quotad
-decided since it began, the denials those of the last two hours at most. With
--o value the answer is how many clients there are, of NAME how many calls were
-denied, and of a subject what remains, in units.
+Subjects are kept as hashes, unless the group says subjects = "plain": the list
+shows the hash, and --subject shows both. Calls are counted since this quotad
+started, denials over the last two hours at most. With -o value the answer is
+the number of groups; of NAME, how many calls were denied; of a subject, what
+remains, in units.
 
 Example:
   $ quotactl clients public --subject 192.0.2.1
@@ -69,7 +69,7 @@ func newClients(c *cli) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&subject, "subject", "", "only this one")
-	cmd.Flags().BoolVar(&reset, "reset", false, "have the subject begin anew")
+	cmd.Flags().BoolVar(&reset, "reset", false, "forget what the subject spent")
 	return cmd
 }
 
@@ -147,7 +147,7 @@ func clientsPage(one api.Clients, v term.View) string {
 		some(one.OutageGrants, ", granted without the ledger "), some(one.Undecided, ", not decided ")))
 	switch {
 	case one.Top == nil:
-		v.Prose(&b, 2, term.Faint, "who was denied is told to operators")
+		v.Prose(&b, 2, term.Faint, "only operators see who was denied")
 		return b.String()
 	case len(one.Top) == 0:
 		return b.String()

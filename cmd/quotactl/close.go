@@ -10,9 +10,9 @@ import (
 	"quotad/quota/api"
 )
 
-const closeUsage = `Grant nothing from a limit until a time: what counts against it is denied, on
-all hosts, with that time and your reason. It opens by itself. A limit that is
-closed until later stays so. For operators; the log names who did it.
+const closeUsage = `Close a limit until a time: calls that count against it are denied on all hosts,
+with that time and your reason. It opens by itself. A limit that is already
+closed until later stays closed until then. For operators; the log names you.
 
 Usage:
   quotactl close CREDENTIAL LIMIT --until TIME [FLAGS]
@@ -20,7 +20,7 @@ Usage:
 Flags:
       --until TIME    how long from now, 90m or 1d, or an instant like
                       2026-03-14T09:00:00Z
-      --reason TEXT   why, for those who are denied and for the log
+      --reason TEXT   why: denied callers and the log show it
 
 With -o value the answer is what remains in the limit, in units.
 
@@ -30,9 +30,9 @@ Example:
   remaining  9,400 units in daily, 0 units in search
 `
 
-const openUsage = `Open a limit that is closed: because the upstream called it exhausted, or
-because somebody closed it. If the upstream still says no, the next call closes
-it again. For operators; the log names who did it.
+const openUsage = `Open a limit that the upstream or an operator closed. If the upstream still says
+that it is exhausted, the next call closes it again. For operators; the log
+names you.
 
 Usage:
   quotactl open CREDENTIAL LIMIT [FLAGS]
@@ -52,7 +52,7 @@ func newClose(c *cli) *cobra.Command {
 	var k api.Closing
 	cmd := &cobra.Command{
 		Use:               "close CREDENTIAL LIMIT",
-		Short:             "grant nothing from a limit until a time",
+		Short:             "deny all calls of a limit until a time",
 		Long:              closeUsage,
 		Args:              arguments("CREDENTIAL", "LIMIT"),
 		ValidArgsFunction: c.completeCredentialAndLimit,
@@ -95,7 +95,7 @@ func (c *cli) open(ctx context.Context, credential, limit string, k api.Closing)
 // shut writes how a limit is after a command that closed or opened it.
 func (c *cli) shut(done api.Shut, err error, command string) error {
 	if err != nil {
-		return inDoubt(c.explain(err), "it may be so all the same: "+command+" can be asked again, quotactl status tells")
+		return inDoubt(c.explain(err), "it may be so all the same: "+command+" can be repeated: quotactl status shows whether it was done")
 	}
 	return c.print(answer{
 		body:  done,

@@ -27,7 +27,7 @@ func newCompletion(c *cli) *cobra.Command {
 	shells := []string{"bash", "zsh", "fish", "powershell"}
 	return &cobra.Command{
 		Use:       "completion bash|zsh|fish|powershell",
-		Short:     "a completion script for a shell",
+		Short:     "a completion script for bash, zsh, fish or powershell",
 		Long:      completionUsage,
 		Args:      arguments("SHELL"),
 		ValidArgs: shells,

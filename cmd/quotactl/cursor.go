@@ -9,8 +9,8 @@ import (
 	jobsapi "quotad/jobs/api"
 )
 
-const cursorUsage = `Show at which region a job's next run begins, or set it. The cursor reorders the
-ring, it never removes a region.
+const cursorUsage = `Show the region at which a job's next run begins, or set it. The run still goes
+through all regions: it begins at the cursor and wraps around.
 
 Usage:
   quotactl cursor JOB [REGION]

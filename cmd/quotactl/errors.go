@@ -67,7 +67,7 @@ func (c *cli) explain(err error) error {
 	case errors.Is(err, api.ErrUnreachable):
 		return &failure{code: exitUnreachable, err: err, hint: c.unreachableHint(err)}
 	case errors.Is(err, api.ErrLedgerUnavailable):
-		return &failure{code: exitError, err: err, hint: "nobody can tell what is left: quotactl status tells how the ledger is"}
+		return &failure{code: exitError, err: err, hint: "what is left cannot be known now: quotactl status shows the state of the ledger"}
 	case errors.As(err, &p):
 		return &failure{code: exitCodeOf(p.Reason), err: err, hint: cmp.Or(api.Hint(err), skewHint(err))}
 	default:
@@ -110,7 +110,7 @@ func (c *cli) unreachableHint(err error) string {
 	case !ok:
 		return api.Hint(err)
 	case gid == "0":
-		return path + " is for root alone: ask as root, or have quotad run as a user of its own"
+		return path + " is for root alone: ask as root, or run quotad as a user other than root"
 	}
 	group := gid
 	if g, err := user.LookupGroupId(gid); err == nil {

@@ -14,14 +14,15 @@ import (
 	"quotad/quota/api"
 )
 
-const execUsage = `Acquire, then become the command. When denied, the command does not run and the
-exit code is 75; else exit code, signals and all files are the command's own.
+const execUsage = `Acquire, then become the command. If the call is denied, the command does not
+run and the exit code is 75. Else the exit code and the signals are the
+command's.
 
 Usage:
   quotactl exec OPERATION [FLAGS] -- COMMAND [ARGUMENTS]
 
 The command finds the id of its grant in $QUOTAD_GRANT_ID, for quotactl settle.
-One that cannot be started costs nothing: its grant is released.
+If the command cannot start, its grant is released.
 
 Flags:
 ` + requestUsage + `
@@ -64,16 +65,16 @@ func operationAndCommand(cmd *cobra.Command, args []string) error {
 	case dash < 0:
 		return usageError("quotactl exec "+args[0]+" -- COMMAND", "a -- is missing between the operation and the command")
 	case dash != 1:
-		return usageError(seeHelp(cmd), "exactly one operation stands before the --: %d given", dash)
+		return usageError(seeHelp(cmd), "give exactly one operation before the --, not %d", dash)
 	case len(args) == 1:
-		return usageError(seeHelp(cmd), "a command is missing behind the --")
+		return usageError(seeHelp(cmd), "a command is missing after the --")
 	}
 	return nil
 }
 
-// exec acquires and then replaces this process by the command, so that nothing
-// stands between it and its terminal, its signals and whoever waits for it. It
-// returns only if the command does not run.
+// exec acquires and then replaces this process by the command, so that nothing is
+// between the command and its terminal, its signals and its parent. It returns only if
+// the command does not run.
 func (c *cli) exec(ctx context.Context, r api.AcquireRequest, command []string) error {
 	path, err := exec.LookPath(command[0])
 	if err != nil {

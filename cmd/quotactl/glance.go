@@ -22,7 +22,7 @@ const (
 func renderGlance(b *strings.Builder, s jobsapi.Status, v term.View) {
 	renderTriage(b, s.Triage, mostTroubles, false, v)
 	if len(s.Credentials) == 0 {
-		v.Prose(b, 0, term.Faint, "no credential is configured; quotactl clients tells of limits for clients")
+		v.Prose(b, 0, term.Faint, "no credential is configured; quotactl clients shows limits for clients")
 	} else {
 		if b.Len() > 0 {
 			b.WriteByte('\n')
@@ -140,7 +140,7 @@ func outlook(c api.Credential, l api.Limit, f plan.Forecast, v term.View) string
 	var parts []string
 	if !f.GoneAt.IsZero() {
 		about, _, _ := strings.Cut(term.Brief(max(0, f.GoneAt.Sub(v.Now))), " ")
-		parts = append(parts, "gone in about "+about)
+		parts = append(parts, "used up in about "+about)
 	}
 	if f.PerHour > 0 {
 		parts = append(parts, quota.Thousands(f.PerHour)+" in the last hour")

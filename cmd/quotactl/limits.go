@@ -136,8 +136,8 @@ func noteOf(l api.Limit, v term.View) string {
 	return strings.Join(notes, "; ")
 }
 
-// forecastText says what was spent of late, and until when that goes well: "412 in the last hour,
-// gone in about 13h". It is empty of what nobody spends.
+// forecastText says what was spent in the last hour, and how long the rest lasts: "412 in the last hour,
+// used up in about 13h". It is empty where nothing is spent.
 func forecastText(l api.Limit, f plan.Forecast, v term.View) string {
 	var parts []string
 	if f.PerHour > 0 {
@@ -147,7 +147,7 @@ func forecastText(l api.Limit, f plan.Forecast, v term.View) string {
 	case l.Remaining == 0 || l.Closed != nil || !l.Refuses():
 	case !f.GoneAt.IsZero():
 		about, _, _ := strings.Cut(term.Brief(max(0, f.GoneAt.Sub(v.Now))), " ")
-		parts = append(parts, "gone in about "+about)
+		parts = append(parts, "used up in about "+about)
 	case f.PerHour > 0:
 		parts = append(parts, "enough for the next "+quota.Brief(f.Until.Sub(v.Now).Round(time.Hour)))
 	}

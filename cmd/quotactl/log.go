@@ -15,8 +15,8 @@ import (
 	"quotad/quota/api"
 )
 
-const logUsage = `Show the latest lines of a credential's log: what was debited, for whom, and
-what was corrected. A line is kept as long as some window counts it.
+const logUsage = `Show a credential's log: each debit, who made it, and each correction. A line is
+kept for as long as a window counts it.
 
 Usage:
   quotactl log [FLAGS]
@@ -24,15 +24,14 @@ Usage:
 Flags:
       --credential NAME   whose log; may be left out where only one is
                           configured
-      --since TIME        only what is not older: 90m, 24h, 7d, or an instant
+      --since TIME        only lines since then: 90m, 24h, 7d, or an instant
                           like 2026-03-14T09:00:00Z
-  -n, --number N          at most so many, the latest (default 20; with --since
-                          all)
+  -n, --number N          the latest N lines (default 20; with --since: all)
       --newest            the newest line first
-  -f, --follow            then show what is written, as it is written
+  -f, --follow            then show new lines as they are written
 
-With -o value the answer is how many there are. With -f, -o json writes one line
-of JSON for each.
+With -o value the answer is the number of lines. With -f, -o json writes one
+line of JSON for each.
 
 Example:
   $ quotactl log -n 2
@@ -54,7 +53,7 @@ func newLog(c *cli) *cobra.Command {
 	var f logFilter
 	cmd := &cobra.Command{
 		Use:   "log",
-		Short: "what was debited and corrected",
+		Short: "debits and corrections; -f follows them",
 		Long:  logUsage,
 		Args:  arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -65,10 +64,10 @@ func newLog(c *cli) *cobra.Command {
 		},
 	}
 	c.credentialFlag(cmd, &f.credential)
-	cmd.Flags().StringVar(&f.since, "since", "", "only what is not older")
-	cmd.Flags().IntVarP(&f.number, "number", "n", 20, "at most so many")
+	cmd.Flags().StringVar(&f.since, "since", "", "only lines since then")
+	cmd.Flags().IntVarP(&f.number, "number", "n", 20, "the latest N lines")
 	cmd.Flags().BoolVar(&f.newest, "newest", false, "the newest line first")
-	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "then show what is written")
+	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "then show new lines as they are written")
 	return cmd
 }
 
@@ -77,7 +76,7 @@ func (f *logFilter) check(numbered bool) error {
 	case f.number < 1:
 		return usageError("", "--number must be from 1: %d", f.number)
 	case f.follow && f.newest:
-		return usageError("", "--follow goes on with what is newer: --newest does not go with it")
+		return usageError("", "--follow appends newer lines: it cannot be combined with --newest")
 	case f.since != "" && !numbered:
 		f.number = 0
 	}
@@ -147,7 +146,7 @@ func (c *cli) followLog(ctx context.Context, name string, f logFilter, entries [
 			return err
 		}
 	}
-	return &failure{code: exitUnreachable, err: errors.New("quotad has stopped"), hint: "quotactl log -f goes on once it runs again"}
+	return &failure{code: exitUnreachable, err: errors.New("quotad has stopped"), hint: "run quotactl log -f again once quotad runs"}
 }
 
 // entryLines returns what writes entries one below the other as they come: as

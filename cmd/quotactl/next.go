@@ -13,16 +13,17 @@ import (
 	"quotad/quota"
 )
 
-const nextUsage = `Show which runs come next, the soonest first, as if none was stopped before.
+const nextUsage = `Show the next runs of the schedule, the soonest first. It assumes that no run
+ends early for want of budget.
 
 Usage:
   quotactl next [FLAGS]
 
 Flags:
       --job NAME   only of this job
-  -n, --number N   so many (default 20)
+  -n, --number N   how many (default 20)
 
-With -o value the answer is in how many seconds the next run begins.
+With -o value the answer is the seconds until the next run.
 
 Example:
   $ quotactl next -n 1
@@ -34,13 +35,13 @@ func newNext(c *cli) *cobra.Command {
 	only := jobsapi.Selection{}
 	cmd := &cobra.Command{
 		Use:   "next",
-		Short: "the runs that come next",
+		Short: "the next runs of the schedule",
 		Long:  nextUsage,
 		Args:  arguments(),
 		RunE:  func(cmd *cobra.Command, _ []string) error { return c.next(cmd.Context(), only) },
 	}
 	cmd.Flags().StringVar(&only.Job, "job", "", "only of this job")
-	cmd.Flags().IntVarP(&only.Most, "number", "n", 20, "so many")
+	cmd.Flags().IntVarP(&only.Most, "number", "n", 20, "how many")
 	completes(cmd, "job", c.jobNames)
 	return cmd
 }
@@ -67,12 +68,12 @@ func secondsUntil(list []jobs.Upcoming, v term.View) (int64, error) {
 			return max(0, int64(u.Slot.Sub(v.Now).Seconds())), nil
 		}
 	}
-	return 0, fmt.Errorf("no run comes")
+	return 0, fmt.Errorf("no run is scheduled")
 }
 
 func nextTable(list []jobs.Upcoming, v term.View) string {
 	if len(list) == 0 {
-		return "no run comes\n"
+		return "no run is scheduled\n"
 	}
 	t := term.Table{Columns: []term.Column{
 		{Head: "JOB"}, {Head: "SLOT"}, {Head: "PASSES", Right: true}, {Head: "FIRST"}, {Head: "LAST STARTS" + v.ZoneMark()}, {},

@@ -15,11 +15,11 @@ import (
 	"quotad/quota/upstream"
 )
 
-const observeUsage = `Tell quotad what the upstream answered to a call. Where it says that a quota is
-exhausted, the limit is closed on all hosts until the upstream's own reset, so
-that nobody calls in vain; at most until the limit's own window is over. What it
-says is left is compared with quotad's own count. An ordinary answer changes
-nothing. For operators; a pass does this with its run token, for its credential.
+const observeUsage = `Report what the upstream answered to a call. If the answer says that a quota is
+exhausted, quotad closes that limit on all hosts until the upstream resets it,
+or until the limit's own window is over. If the answer says how much is left,
+quotad compares it with its own count. Other answers change nothing. For
+operators, and for a pass with its run token, for its credential.
 
 Usage:
   quotactl observe OPERATION [FLAGS]
@@ -29,16 +29,15 @@ Flags:
       --status N            the answer's status; may be left out if the file of
                             --header-file begins with it, as curl -D writes it
       --header-file FILE    the answer's header, as curl -D writes it; cookies
-                            and the like stay here
+                            and other secrets are not sent
       --body FILE           the answer's body, at most 65,536 bytes, as text;
                             - reads the standard input
       --grant GRANT         the grant that was spent on the call, instead of the
                             operation
-      --credential NAME     whose; may be left out where only one is configured,
-                            and in a pass
+      --credential NAME     whose limits; may be left out where only one is
+                            configured, and in a pass
 
-With -o value the answer is for how many seconds the limit is closed, 0 if it is
-open.
+With -o value the answer is the seconds until the limit opens, 0 if it is open.
 
 Example:
   $ curl -sS -D h -o b "$URL"
@@ -57,7 +56,7 @@ func newObserve(c *cli) *cobra.Command {
 	var o observed
 	cmd := &cobra.Command{
 		Use:   "observe [OPERATION]",
-		Short: "tell what the upstream answered",
+		Short: "report what the upstream answered",
 		Long:  observeUsage,
 		Args:  arguments("[OPERATION]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -175,7 +174,7 @@ func classText(out api.Observed, v term.View) string {
 	case upstream.OK:
 		return "it says nothing against the quota of " + out.Operation
 	case upstream.Config:
-		return "somebody has to change the key, the project or its quota; nothing is closed"
+		return "change the key, the project or its quota; nothing is closed"
 	default:
 		return "no limit is closed"
 	}

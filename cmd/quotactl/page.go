@@ -18,10 +18,10 @@ import (
 	"quotad/cmd/quotactl/page"
 )
 
-const pageUsage = `Serve a page that shows the day at a glance, and open it in a browser: what each
-limit holds and how it goes on, what stands in the way and why, who spent it,
-the jobs' rings, the day's runs, and what was refused of late. It changes by
-itself. The page's address is printed; Ctrl-C ends it.
+const pageUsage = `Serve a page that shows the day, and open it in a browser: what needs you, what
+each limit has left and how long it lasts, the jobs and their runs, who spent
+the units, and what was refused. The page updates itself. The command prints the
+page's address; Ctrl-C ends it.
 
 Usage:
   quotactl page [FLAGS]
@@ -31,10 +31,10 @@ Flags:
                          any free port)
       --no-browser       open none, as where there is no display
 
-The page only shows: nothing can be changed by it. It asks quotad as the user
-who runs the command, and whoever has an account on this machine can read it as
-long as it runs. What jobs print is not on it. From elsewhere it is reached
-through a tunnel to the same port: ssh -L 8042:127.0.0.1:8042.
+The page is read-only. It asks quotad as the user who runs the command. As long
+as it runs, every user of this machine can open it, and read the last lines that
+failed passes printed. To read it from elsewhere, open a tunnel to the same
+port: ssh -L 8042:127.0.0.1:8042.
 
 Example:
   $ quotactl page --listen 127.0.0.1:8042 --no-browser
@@ -51,7 +51,7 @@ func newPage(c *cli) *cobra.Command {
 	var p pageServing
 	cmd := &cobra.Command{
 		Use:   "page",
-		Short: "a day at a glance, live in a browser",
+		Short: "the same in a browser, live",
 		Long:  pageUsage,
 		Args:  arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -77,7 +77,7 @@ func (c *cli) page(ctx context.Context, p pageServing) error {
 	}
 	host, err := os.Hostname()
 	if err != nil {
-		return fmt.Errorf("cannot tell where this is: %w", err)
+		return fmt.Errorf("cannot find the current directory: %w", err)
 	}
 	source := pageSource{cli: c, reader: c.operator(), facts: pageFacts{host: host}}
 	s, err := page.New(ctx, source.look, pageEvery)

@@ -162,7 +162,7 @@ func TestCurveOfASlidingLimit(t *testing.T) {
 	}
 }
 
-// A calendar window keeps all that it holds until it begins anew.
+// A calendar window keeps all that it holds until it resets.
 func TestCurveOfACalendarLimit(t *testing.T) {
 	midnight := at.Truncate(24 * time.Hour)
 	resets := midnight.Add(24 * time.Hour)

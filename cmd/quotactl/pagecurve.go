@@ -17,9 +17,9 @@ func curveOf(l api.Limit, spent told, planned time.Time, played plan.Limit, now 
 	resets := resetOf(l, played)
 	switch {
 	case sliding && length < shortest:
-		return nil, "no curve: its window is shorter than what is told by the hour"
+		return nil, "no chart: the window is shorter than an hour"
 	case spent.err != nil:
-		return nil, "no curve: what was spent by the hour is not known: " + spent.err.Error()
+		return nil, "no chart: the spending of each hour cannot be read: " + spent.err.Error()
 	case !known || !sliding && resets.IsZero():
 		return nil, "no curve: when its window began is not known"
 	}

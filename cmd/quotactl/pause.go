@@ -9,15 +9,15 @@ import (
 	"quotad/quota/api"
 )
 
-const pauseUsage = `Keep the schedule from running a job, over restarts of quotad, until it is
-resumed. A run that is under way goes on.
+const pauseUsage = `Stop scheduling a job until you resume it. A restart of quotad does not end the
+pause. A run under way continues.
 
 Usage:
   quotactl pause JOB [FLAGS]
 
 Flags:
-      --for DURATION   so long: 90m, 24h, 7d; default: until quotactl resume
-      --reason TEXT    why, for whoever wonders
+      --for DURATION   90m, 24h, 7d; default: until quotactl resume
+      --reason TEXT    why: quotactl shows it beside the job
 
 Example:
   $ quotactl pause trending --for 2h --reason 'the upstream is being moved'
@@ -28,7 +28,7 @@ func newPause(c *cli) *cobra.Command {
 	var length string
 	cmd := &cobra.Command{
 		Use:               "pause JOB",
-		Short:             "keep the schedule from running a job",
+		Short:             "stop scheduling a job",
 		Long:              pauseUsage,
 		Args:              arguments("JOB"),
 		ValidArgsFunction: c.completeJob,
@@ -52,7 +52,7 @@ func newPause(c *cli) *cobra.Command {
 	return cmd
 }
 
-const resumeUsage = `End a job's pause. Its next run is the schedule's next slot.
+const resumeUsage = `End a job's pause. Its next run is the next one of the schedule.
 
 Usage:
   quotactl resume JOB

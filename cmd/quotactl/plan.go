@@ -18,30 +18,30 @@ import (
 	"quotad/quota/api"
 )
 
-const planUsage = `Play the schedule against the limits, from what they hold now: what is spent in
-each hour, where it would run dry, how many regions fit, and what would do.
+const planUsage = `Simulate the schedule against the limits, from what they hold now: the units of
+each hour, where a limit would run dry, how many regions fit, and what would
+help.
 
 Usage:
   quotactl plan [FLAGS]
 
 Flags:
-      --days N          so many days ahead, up to 31 (default 7)
+      --days N          how many days, up to 31 (default 7)
       --with JOB@TIME   what if this job also ran then: at 22:00, in 3h, at an
                         instant like 2026-03-14T22:00:00Z; more than once
 
-With -o value the answer is how many turns of a region are lost for want of
-budget: 0 if there is enough for all of them.
+With -o value the answer is the number of passes that do not get their units: 0
+if everything fits.
 
-A pass spends what its job expects, at its start; of a job that does not say
-what, as much as its passes took of late (measured). Asked is the most in one
-window; most, how many regions would fit, if all else stays. In the plot, x is
-an hour in which turns are lost.
+The simulation debits each pass at its start, with what its job expects. For a
+job without expects it takes what recent passes spent (measured). ASKED is the
+most that is wanted in one window; MOST is how many regions would fit. In the
+plot, x marks an hour in which passes go without.
 
-A schedule fits if there is enough even when passes are late. Then a pass counts
-in every window from its start until it is over: after its timeout and
-kill_grace, or, where the stagger is shorter than these, when all regions of the
-run have taken theirs; and always before the next slot. Hourly runs without much
-time between their regions are 24 in a day on time, and 25 when passes are late.
+A schedule fits if the units suffice even when passes are late. A late pass can
+count at any time from its start to its end: its timeout plus kill_grace, or the
+end of the run's stagger, but always before the next slot. So hourly runs count
+24 times in a day on time, and 25 times when passes are late.
 
 Example:
   $ quotactl plan -o value --days 1
@@ -52,12 +52,12 @@ func newPlan(c *cli) *cobra.Command {
 	var in jobsapi.PlanRequest
 	cmd := &cobra.Command{
 		Use:   "plan",
-		Short: "will the schedule fit, hour by hour, and what would do",
+		Short: "will the schedule fit, hour by hour, and what would help",
 		Long:  planUsage,
 		Args:  arguments(),
 		RunE:  func(cmd *cobra.Command, _ []string) error { return c.plan(cmd.Context(), in) },
 	}
-	cmd.Flags().IntVar(&in.Days, "days", 7, "so many days ahead")
+	cmd.Flags().IntVar(&in.Days, "days", 7, "how many days")
 	cmd.Flags().StringArrayVar(&in.With, "with", nil, "what if this job also ran then")
 	return cmd
 }
@@ -114,7 +114,7 @@ func planPage(p plan.Plan, v term.View) string {
 	v.Prose(&b, 0, term.Bold, fmt.Sprintf("plan of %s, until %s%s", term.Brief(p.Until.Sub(p.From)), v.Clock(p.Until), v.ZoneMark()))
 	v.Prose(&b, 2, term.Plain, totalText(p))
 	if p.Cut {
-		v.Prose(&b, 2, term.Yellow, "it ends earlier than was asked for: so many passes are not played at once")
+		v.Prose(&b, 2, term.Yellow, "it ends earlier than you asked: it simulates a limited number of passes")
 	}
 	if len(p.Unknown) > 0 {
 		v.Prose(&b, 2, term.Yellow, unplannedText(p))
@@ -168,7 +168,7 @@ func renderLimitPlan(b *strings.Builder, p plan.Plan, l plan.Limit, v term.View)
 	}
 	holds := fmt.Sprintf("holds %s now, and %s at most", quota.Thousands(l.Used), quota.Thousands(l.Peak))
 	if !l.ResetsAt.IsZero() {
-		holds += "; begins anew " + v.When(l.ResetsAt)
+		holds += "; resets " + v.When(l.ResetsAt)
 	}
 	v.Prose(b, 2, term.Plain, holds)
 	for i, c := range l.Changes {

@@ -13,19 +13,19 @@ import (
 	"quotad/quota/api"
 )
 
-const refusalsUsage = `List what was refused in the last day, the latest first: when, to whom, what,
-why, and when it was to fit. What is alike is counted together for a quarter of
-an hour.
+const refusalsUsage = `List the calls that were refused in the last day, the latest first: when, to
+whom, why, and when they would fit. Calls that are alike are counted together
+for a quarter of an hour.
 
 Usage:
   quotactl refusals [FLAGS]
 
 Flags:
-      --since TIME   only since: how long ago, 90m or 6h, or an instant like
+      --since TIME   only since then: 90m, 6h, or an instant like
                      2026-03-14T09:00:00Z
       --job JOB      only of passes of this job
 
-With -o value the answer is how many calls were refused.
+With -o value the answer is the number of refused calls.
 
 Example:
   $ quotactl refusals --since 3h
@@ -37,7 +37,7 @@ func newRefusals(c *cli) *cobra.Command {
 	var since, job string
 	cmd := &cobra.Command{
 		Use:   "refusals",
-		Short: "what was refused in the last day, to whom and why",
+		Short: "calls refused in the last day, to whom and why",
 		Long:  refusalsUsage,
 		Args:  arguments(),
 		RunE:  func(cmd *cobra.Command, _ []string) error { return c.refusals(cmd.Context(), since, job) },

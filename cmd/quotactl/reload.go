@@ -14,16 +14,16 @@ import (
 	"quotad/quota/api"
 )
 
-const reloadUsage = `Have quotad read its configuration again, and print what has changed. Runs under
-way go on as they began. If the file is not good, or changes what only a restart
-can, nothing changes and the exit code is 1. A schedule that does not fit its
-limits is a warning on stderr. A quotad that cannot serve tries again at once.
+const reloadUsage = `Make quotad read its configuration again, and print what changed. Runs under way
+continue as they began. If the file has an error, or changes a key that needs a
+restart, nothing changes and the exit code is 1. If the schedule does not fit
+its limits, a warning is printed. If quotad could not start serving, it tries
+again.
 
 Usage:
   quotactl reload
 
-Values that may be secret are not printed: commands, and what env_file and env
-hold.
+Commands and the values of env_file and env are not printed: they may be secret.
 
 Example:
   $ quotactl reload
@@ -33,7 +33,7 @@ Example:
 func newReload(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use:   "reload",
-		Short: "read the configuration again",
+		Short: "make quotad read its configuration again",
 		Long:  reloadUsage,
 		Args:  arguments(),
 		RunE:  func(cmd *cobra.Command, _ []string) error { return c.reload(cmd.Context()) },
@@ -83,7 +83,7 @@ func dryText(f plan.Fit) string {
 	if f.FitsOnTime() {
 		often = " now and then"
 	}
-	return fmt.Sprintf("credential %s, limit %s: the jobs ask for %s%s, of the %s for them: they run dry%s; quotactl plan tells what would do",
+	return fmt.Sprintf("credential %s, limit %s: the jobs ask for %s%s, of the %s for them: they run dry%s; quotactl plan shows what would help",
 		f.Credential, f.Limit, quota.Thousands(f.Demand), late, quota.Thousands(f.Budget), often)
 }
 

@@ -13,10 +13,10 @@ import (
 	"quotad/quota/api"
 )
 
-const resetUsage = `Empty a credential's log, so that every limit starts from zero, and is open: for
-a new project behind an old name, or after a test. It forgets what was spent and
-what the upstream said; the upstream does not. It asks on a terminal, and needs
---yes elsewhere. For operators; the log names who did it.
+const resetUsage = `Empty a credential's log: every limit starts from zero and is open. Use it for a
+new project under an old name, or after a test. quotad forgets what was spent
+and what the upstream said; the upstream does not. On a terminal it asks first,
+elsewhere it needs --yes. For operators; the log names you.
 
 Usage:
   quotactl reset CREDENTIAL [FLAGS]

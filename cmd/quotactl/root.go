@@ -1,72 +1,35 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"quotad/quota"
-
 	"quotad/quota/api"
 )
 
-const rootUsage = `quotactl asks a running quotad what is left of its budgets, and operates it.
+const rootHead = `quotactl shows what is left of a running quotad's budgets, and operates it.
 
 Usage:
   quotactl [COMMAND] [FLAGS]
+`
 
-Look:
-  status      what is left, when units come back, what the jobs did (default)
-  watch       the status, live and in place
-  page        a day at a glance, live in a browser
-  jobs        the jobs: schedule, cursor, next and last run
-  runs        the latest runs and skipped ticks; runs show RUN: one of them
-  next        the runs that come next
-  plan        will the schedule fit, hour by hour, and what would do
-  why         would a call be granted now, and if not, why
-  usage       who spent what, by job, region, operation or caller
-  log         what was debited and corrected; -f follows it
-  refusals    what was refused in the last day, to whom and why
-  clients     limits of your own API's clients, and who was denied most
-  version     versions of quotactl and quotad
-
-Spend:
-  acquire     ask to spend before a call; exit code 75 when denied
-  exec        acquire, then run a command
-  settle      say what a grant really cost
-  release     give a grant back: its call was never sent
-  observe     tell what the upstream answered
-  adjust      book units spent elsewhere, or give some back
-  reset       empty a log: every limit starts from zero, and is open
-  close       grant nothing from a limit until a time
-  open        open a limit that is closed
-
-Operate:
-  run         begin a run now
-  stop        end a run and its passes
-  pause       keep the schedule from running a job
-  resume      end a job's pause
-  cursor      show or set where a job's next run begins
-  bookmark    show or clear what a pass left for the next one
-  reload      have quotad read its configuration again
-
-Other:
-  completion  a completion script for bash, zsh, fish or powershell
-  man         the manual page
-  help        the usage of a command, with an example
-
+const rootTail = `
 Flags of every command:
-      --socket PATH   quotad's socket; else $QUOTAD_SOCKET, /run/quotad.sock,
-                      ./.quotad/quotad.sock
+      --socket PATH   quotad's socket; default: $QUOTAD_SOCKET, then
+                      /run/quotad.sock, then ./.quotad/quotad.sock
   -o, --output FORM   table (for people), json (the API's own body) or value
                       (one bare integer)
-      --utc           write times in UTC instead of local time
+      --utc           print times in UTC instead of local time
       --color WHEN    auto, always or never; NO_COLOR is honoured
   -h, --help          the usage of a command
 
 Flag of quotactl alone:
-      --version       the version of quotactl; the command tells quotad's too
+      --version       the version of quotactl; the command version prints
+                      quotad's too
 
 Exit codes:
   0 ok  1 error  2 usage  3 quotad is unreachable  4 not found  75 denied
@@ -75,14 +38,44 @@ Example:
   $ quotactl acquire videos.list && curl "$URL"
 `
 
-// newRoot returns the whole tree of commands. A command is here once its route
-// is in the daemon.
+// A group is a heading of quotactl help, and the commands below it.
+type group struct {
+	title    string
+	commands []*cobra.Command
+}
+
+// groups returns every command. A command is here once its route is in the daemon.
+func groups(c *cli, status, help *cobra.Command) []group {
+	return []group{
+		{"Look", []*cobra.Command{status, newWatch(c), newPage(c), newJobs(c), newRuns(c), newNext(c), newPlan(c), newWhy(c), newUsage(c), newLog(c), newRefusals(c), newClients(c), newVersion(c)}},
+		{"Spend", []*cobra.Command{newAcquire(c), newExec(c), newSettle(c), newRelease(c), newObserve(c), newAdjust(c), newReset(c), newClose(c), newOpen(c)}},
+		{"Operate", []*cobra.Command{newRun(c), newStop(c), newPause(c), newResume(c), newCursor(c), newBookmark(c), newReload(c)}},
+		{"Other", []*cobra.Command{newCompletion(c), newMan(c), help}},
+	}
+}
+
+// rootUsage lists the commands by what each says of itself.
+func rootUsage(groups []group) string {
+	var b strings.Builder
+	b.WriteString(rootHead)
+	for _, g := range groups {
+		fmt.Fprintf(&b, "\n%s:\n", g.title)
+		for _, cmd := range g.commands {
+			fmt.Fprintf(&b, "  %-10s  %s\n", cmd.Name(), cmd.Short)
+		}
+	}
+	return b.String() + rootTail
+}
+
+// newRoot returns the whole tree of commands.
 func newRoot(c *cli) *cobra.Command {
 	status := newStatus(c)
+	help := newHelp(c)
+	groups := groups(c, status, help)
 	ownVersion := false
 	root := &cobra.Command{
 		Use:  "quotactl",
-		Long: rootUsage,
+		Long: rootUsage(groups),
 		Args: knownCommand,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if ownVersion {
@@ -93,16 +86,13 @@ func newRoot(c *cli) *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(
-		status, newWatch(c), newPage(c), newJobs(c), newRuns(c), newNext(c), newPlan(c), newWhy(c), newUsage(c), newLog(c), newRefusals(c), newClients(c), newVersion(c),
-		newAcquire(c), newExec(c), newSettle(c), newRelease(c), newObserve(c), newAdjust(c), newReset(c), newClose(c), newOpen(c),
-		newRun(c), newStop(c), newPause(c), newResume(c), newCursor(c), newBookmark(c), newReload(c),
-		newCompletion(c), newMan(c),
-	)
+	for _, g := range groups {
+		root.AddCommand(g.commands...)
+	}
 	root.Flags().AddFlagSet(status.LocalFlags())
 	root.Flags().BoolVar(&ownVersion, "version", false, "the version of quotactl")
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.SetHelpCommand(newHelp(c))
+	root.SetHelpCommand(help)
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { c.write(cmd.Long) })
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError(seeHelp(cmd), "%w", err)

@@ -16,18 +16,18 @@ import (
 	"quotad/quota/api"
 )
 
-const runUsage = `Begin a run of a job now: of the ring from the cursor on, or of some regions,
-which leaves the cursor alone. The passes go through the same gate as any, one
-after the other without a stagger; a paused job is run too.
+const runUsage = `Begin a run of a job now: all regions from the cursor on, or the named ones,
+which leaves the cursor alone. The passes run one after the other, without a
+stagger, and need units like any other. A paused job runs too.
 
 Usage:
   quotactl run JOB [FLAGS]
 
 Flags:
-      --region REGION   only this one; may be given again
-      --set NAME=VALUE  its passes find it in QUOTAD_SET_NAME, and the history
-                        keeps it; may be given again
-      --wait            tell each pass when it ends, and wait for the last one:
+      --region REGION   only this one; repeat it for more
+      --set NAME=VALUE  its passes find it in QUOTAD_SET_NAME, and runs show
+                        prints it; repeat it for more
+      --wait            print each pass as it ends, and wait for the last one:
                         75 if the budget ended the run, 1 if a region failed or
                         the run was interrupted
 
@@ -91,7 +91,7 @@ func (c *cli) awaitRun(ctx context.Context, run jobs.Run) error {
 		var err error
 		if run, err = client.Await(ctx, run.ID, told); err != nil {
 			if ctx.Err() != nil {
-				return &failure{code: exitError, err: ctx.Err(), hint: "the run goes on: quotactl stop " + run.ID + " ends it"}
+				return &failure{code: exitError, err: ctx.Err(), hint: "the run continues: quotactl stop " + run.ID + " ends it"}
 			}
 			return c.explain(err)
 		}
@@ -157,8 +157,9 @@ func begunTable(r jobs.Run, v term.View) string {
 	return term.Pairs(rows, v)
 }
 
-const stopUsage = `End a run: no further pass is launched, those under way get TERM, and KILL after
-the job's grace. Their regions keep their turn. A job names its run under way.
+const stopUsage = `End a run: no further pass starts, and passes under way get TERM, then KILL
+after the job's grace. The next run begins at their regions. JOB means its run
+under way.
 
 Usage:
   quotactl stop JOB|RUN

@@ -16,7 +16,7 @@ import (
 	"quotad/quota/api"
 )
 
-const runsUsage = `List the latest runs and skipped ticks, the latest first, or show one run.
+const runsUsage = `List the latest runs and skipped slots, the latest first, or show one run.
 
 Usage:
   quotactl runs [FLAGS]
@@ -27,11 +27,11 @@ Flags:
       --region REGION    only runs with a pass of this region
       --outcome OUTCOME  only runs with such a pass: ok, exhausted, failed,
                          timeout, killed, interrupted, skipped, running
-      --since TIME       only what began since: 90m, 24h, 7d, or an instant like
+      --since TIME       only runs since then: 90m, 24h, 7d, or an instant like
                          2026-03-14T09:00:00Z
-  -n, --number N         at most so many (default 20)
+  -n, --number N         at most N (default 20)
 
-With -o value the answer is how many there are.
+With -o value the answer is the number of runs.
 
 Example:
   $ quotactl runs --job trending --outcome failed --since 24h
@@ -52,7 +52,7 @@ func newRuns(c *cli) *cobra.Command {
 	var f runFilter
 	cmd := &cobra.Command{
 		Use:   "runs",
-		Short: "the latest runs and skipped ticks",
+		Short: "the latest runs and skipped slots; runs show RUN: one of them",
 		Long:  runsUsage,
 		Args:  arguments(),
 		RunE:  func(cmd *cobra.Command, _ []string) error { return c.listRuns(cmd.Context(), f) },
@@ -61,7 +61,7 @@ func newRuns(c *cli) *cobra.Command {
 	cmd.Flags().StringVar(&f.region, "region", "", "only runs with a pass of this region")
 	cmd.Flags().StringVar(&f.outcome, "outcome", "", "only runs with such a pass")
 	cmd.Flags().StringVar(&f.since, "since", "", "only what began since")
-	cmd.Flags().IntVarP(&f.number, "number", "n", 20, "at most so many")
+	cmd.Flags().IntVarP(&f.number, "number", "n", 20, "at most N")
 	completes(cmd, "job", c.jobNames)
 	completes(cmd, "region", c.regionNames)
 	completes(cmd, "outcome", func(context.Context) ([]string, error) { return outcomeNames(), nil })

@@ -149,7 +149,7 @@ func tally(r jobs.Run) string {
 	}
 	rest := "not reached"
 	if r.State == jobs.RunRunning {
-		rest = "to come"
+		rest = "not yet"
 	}
 	if n := len(r.Ring) - len(r.Latest()); n > 0 {
 		parts = append(parts, fmt.Sprintf("%d %s", n, rest))

@@ -8,8 +8,8 @@ import (
 	"quotad/quota/api"
 )
 
-const settleUsage = `Set a grant to what its call really cost. Less gives units back, more is booked
-even past the limit: it has happened.
+const settleUsage = `Set a grant to what its call really cost. Less returns units at once. More is
+booked even past the limit, because it has been spent.
 
 Usage:
   quotactl settle GRANT UNITS
@@ -26,7 +26,7 @@ Example:
 func newSettle(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use:               "settle GRANT UNITS",
-		Short:             "say what a grant really cost",
+		Short:             "correct a grant to what its call really cost",
 		Long:              settleUsage,
 		Args:              arguments("GRANT", "UNITS"),
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -41,7 +41,7 @@ func newSettle(c *cli) *cobra.Command {
 	}
 }
 
-const releaseUsage = `Give a grant back because its call was provably never sent.
+const releaseUsage = `Set a grant to zero, because its call was certainly never sent.
 
 Usage:
   quotactl release GRANT
@@ -56,7 +56,7 @@ Example:
 func newRelease(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use:               "release GRANT",
-		Short:             "give a grant back",
+		Short:             "set a grant to zero: its call was never sent",
 		Long:              releaseUsage,
 		Args:              arguments("GRANT"),
 		ValidArgsFunction: cobra.NoFileCompletions,

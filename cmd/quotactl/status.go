@@ -16,8 +16,8 @@ import (
 	"quotad/quota/api"
 )
 
-const statusUsage = `Show what needs a person, what is left of every limit and until when that lasts,
-and what the jobs did last and do next.
+const statusUsage = `Show what needs you, what is left of each limit and how long it lasts, and the
+last and the next run of each job.
 
 Usage:
   quotactl [status] [FLAGS]
@@ -26,19 +26,19 @@ Flags:
       --credential NAME   only this one
       --limit NAME        only limits of this name
       --job NAME          only this one, and its credential
-      --all               all that is known of each limit and job
+      --all               everything about each limit and job
 
-With -o value the answer is what remains, in units: the least of the limits
-shown, of one credential. With -o json it is all that the daemon tells.
+With -o value the answer is what remains, in units: the smallest of the limits
+shown, of one credential. With -o json it is the whole status of the daemon.
 
-The bar shows what is used, what is free, and at its end the reserve. A limit is
-foretold to be gone as if the jobs ran as planned, and all others spent on as in
-the last hour. That is looked at for a day.
+The bar shows what is used, what is free, and at its end the reserve. OUTLOOK is
+a forecast for one day: the jobs run as planned, and all other callers continue
+to spend as in the last hour.
 
-In a job's ring, brackets are around the region at which the next run begins.
-Behind a region stands what its pass in the last run came to: + ok, x failed,
-0 the budget was gone, ~ running, - interrupted or skipped. What is not ok is
-told below it, and all of the run by quotactl runs show.
+With --all, each job shows its regions in their order. Brackets mark the region
+at which the next run begins. The mark after a region is the result of its last
+pass: + ok, x failed, 0 denied, ~ running, - interrupted or skipped. Below it
+are the passes that were not ok; quotactl runs show prints all of them.
 
 Example:
   $ quotactl status -o value --limit daily
@@ -57,7 +57,7 @@ func newStatus(c *cli) *cobra.Command {
 	all := false
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "what is left, when units come back, what the jobs did",
+		Short: "what needs you, what is left, what the jobs did (default)",
 		Long:  statusUsage,
 		Args:  arguments(),
 		RunE:  func(cmd *cobra.Command, _ []string) error { return c.status(cmd.Context(), only, all) },
@@ -79,7 +79,7 @@ func (only *selection) flags(cmd *cobra.Command, c *cli) {
 
 func (c *cli) status(ctx context.Context, only selection, all bool) error {
 	if c.output == "json" && only != (selection{}) {
-		return usageError("jq selects", "-o json is all that the daemon tells: --credential, --limit and --job do not apply")
+		return usageError("jq selects", "-o json prints the whole status: --credential, --limit and --job do not apply")
 	}
 	var body json.RawMessage
 	if err := c.reader().Get(ctx, "/v1/status", &body); err != nil {
@@ -224,7 +224,7 @@ func renderStatus(s jobsapi.Status, v term.View) string {
 	renderLedger(&b, s, v)
 	renderConfiguration(&b, s.Config, v)
 	if len(s.Credentials) == 0 {
-		v.Prose(&b, 0, term.Faint, "no credential is configured; quotactl clients tells of limits for clients")
+		v.Prose(&b, 0, term.Faint, "no credential is configured; quotactl clients shows limits for clients")
 	}
 	for _, c := range s.Credentials {
 		renderCredential(&b, c, s.Forecast, v)

@@ -23,14 +23,14 @@ Usage:
 
 Flags:
       --by WORD           job (default), region, operation, caller or hour
-      --since TIME        90m, 24h, 7d, or an instant like 2026-03-14T09:00:00Z:
-                          also what has left a window since, as far as the log
-                          goes back; default: what each limit's window holds now
-      --limit NAME        only what counts in this limit; default: of each call
-                          the greatest of its costs
+      --since TIME        90m, 24h, 7d, or an instant like 2026-03-14T09:00:00Z,
+                          as far back as the log goes; default: what each
+                          limit's window counts now
+      --limit NAME        only what counts in this limit; default: the largest
+                          cost of each call
       --credential NAME   of which credential; may be left out where only one is
                           configured
-      --suggest-expects   instead: what the good passes of each job took, of the
+      --suggest-expects   instead: what the ok passes of each job spent in the
                           last 7d or --since, as expects for config.toml
 
 With -o value the answer is the sum, in units.
@@ -54,7 +54,7 @@ func newUsage(c *cli) *cobra.Command {
 	suggest := false
 	cmd := &cobra.Command{
 		Use:   "usage",
-		Short: "who spent what",
+		Short: "who spent what, by job, region, operation, caller or hour",
 		Long:  usageUsage,
 		Args:  arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -65,8 +65,8 @@ func newUsage(c *cli) *cobra.Command {
 		},
 	}
 	c.credentialFlag(cmd, &q.credential)
-	cmd.Flags().StringVar(&q.by, "by", string(quota.ByJob), "told apart by this")
-	cmd.Flags().StringVar(&q.since, "since", "", "only what is not older")
+	cmd.Flags().StringVar(&q.by, "by", string(quota.ByJob), "group by this")
+	cmd.Flags().StringVar(&q.since, "since", "", "only spending since then")
 	cmd.Flags().StringVar(&q.limit, "limit", "", "only what counts in this limit")
 	cmd.Flags().BoolVar(&suggest, "suggest-expects", false, "what passes took, as expects")
 	completes(cmd, "by", func(context.Context) ([]string, error) { return dimensions(), nil })

@@ -19,17 +19,17 @@ import (
 	jobsapi "quotad/jobs/api"
 )
 
-const watchUsage = `Show the status live, in place: what needs a person, the limits and the jobs; q
-or Ctrl-C ends it. Where the terminal cannot be drawn on (TERM=dumb, or in the
-background, as below timeout), each is written below the one before. Where the
-output is no terminal, it is the status as one line of JSON, again and again.
+const watchUsage = `Show the status and update it in place: what needs you, the limits and the jobs.
+q or Ctrl-C ends it. On a terminal that cannot be redrawn (TERM=dumb, or in the
+background), each status is printed below the last one. Where the output is no
+terminal, each status is one line of JSON.
 
 Usage:
   quotactl watch [FLAGS]
 
 Flags:
-      --every DURATION   how often it is asked for (default 2s)
-  -n, --number N         end after so many (default: go on)
+      --every DURATION   how often (default 2s)
+  -n, --number N         end after N updates (default: never)
       --credential NAME  only this one
       --limit NAME       only limits of this name
       --job NAME         only this one, and its credential
@@ -69,7 +69,7 @@ func newWatch(c *cli) *cobra.Command {
 		},
 	}
 	cmd.Flags().DurationVar(&p.every, "every", 2*time.Second, "how often it is asked for")
-	cmd.Flags().IntVarP(&p.number, "number", "n", 0, "end after so many")
+	cmd.Flags().IntVarP(&p.number, "number", "n", 0, "end after N updates")
 	only.flags(cmd, c)
 	return cmd
 }

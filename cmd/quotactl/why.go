@@ -17,21 +17,20 @@ import (
 	"quotad/quota/api"
 )
 
-const whyUsage = `Tell whether calls would be granted now; if not, which limit is in the way, by
-how much, who holds its units, when exactly the calls fit, and what would change
-that. Asking spends nothing.
+const whyUsage = `Show whether a call would be granted now. If not: which limit denies it, how
+many units are missing, who spent them, exactly when the call fits, and what you
+can do. Asking spends nothing.
 
 Usage:
   quotactl why [CREDENTIAL] OPERATION [FLAGS]
 
 Flags:
-      --count N    so many calls at once (default 1)
-      --job NAME   whose calls: limits with jobs or except_jobs count some jobs
-                   only, and with units_per_run a run has its own end (default:
-                   those outside any pass)
+      --count N    how many calls at once (default 1)
+      --job NAME   calls of this job: some limits count only some jobs, and
+                   units_per_run ends a run (default: calls outside any pass)
 
 CREDENTIAL may be left out where only one is configured. With -o value the
-answer is how many units are missing, 0 when the calls fit.
+answer is how many units are missing, 0 when the call fits.
 
 Example:
   $ quotactl why youtube search.list
@@ -55,7 +54,7 @@ func newWhy(c *cli) *cobra.Command {
 			return c.why(cmd.Context(), args[:len(args)-1], q)
 		},
 	}
-	cmd.Flags().Int64Var(&q.Count, "count", 1, "so many calls at once")
+	cmd.Flags().Int64Var(&q.Count, "count", 1, "how many calls at once")
 	cmd.Flags().StringVar(&q.Job, "job", "", "whose calls")
 	completes(cmd, "job", c.jobNames)
 	return cmd
@@ -138,9 +137,9 @@ func (u *runUnits) text(cost int64) string {
 	case cost > u.UnitsPerRun:
 		return fmt.Sprintf("never in a run of %s: %s, and units_per_run is %s", u.Job, units(cost), quota.Thousands(u.UnitsPerRun))
 	case u.missing(cost) > 0:
-		return fmt.Sprintf("not in the run under way of %s: it has %s left of its %s", u.Job, units(u.Left), quota.Thousands(u.UnitsPerRun))
+		return fmt.Sprintf("not in the run under way of %s: %s of %s are left", u.Job, units(u.Left), quota.Thousands(u.UnitsPerRun))
 	case u.ID != "":
-		return fmt.Sprintf("the run under way of %s has %s left of its %s", u.Job, units(u.Left), quota.Thousands(u.UnitsPerRun))
+		return fmt.Sprintf("the run under way of %s has %s of %s left", u.Job, units(u.Left), quota.Thousands(u.UnitsPerRun))
 	}
 	return fmt.Sprintf("a run of %s may spend %s", u.Job, units(u.UnitsPerRun))
 }
@@ -281,7 +280,7 @@ func giveBackText(credential string, missing []api.Obstacle) string {
 		amounts = append(amounts, units(o.Missing)+" in "+o.Limit)
 		commands = append(commands, fmt.Sprintf("quotactl adjust %s %s -%d", credential, o.Limit, o.Missing))
 	}
-	return fmt.Sprintf("give back %s: settle or release grants that cost less (quotactl log names them), or %s",
+	return fmt.Sprintf("return %s: settle or release grants that cost less (quotactl log names them), or %s",
 		strings.Join(amounts, " and "), strings.Join(commands, " and "))
 }
 

@@ -179,7 +179,7 @@ func (f *figures) number(args ...string) int64 {
 	return n
 }
 
-var forecastText = regexp.MustCompile(`; ([0-9,]+) in the last hour(?:, (?:(enough for the next 24h)|gone in about ([0-9]+[smhd])))?`)
+var forecastText = regexp.MustCompile(`; ([0-9,]+) in the last hour(?:, (?:(enough for the next 24h)|used up in about ([0-9]+[smhd])))?`)
 
 // forecastAgrees holds that what is shown of the last hour is what is used, and that the forecast
 // is how long what remains lasts if that goes on: there are no jobs, and the test is over within

@@ -317,7 +317,7 @@ func (e eventLog) proxied(x proxy.Exchange) {
 	case x.Sent > 1:
 		line, message = e.refusal(zerolog.WarnLevel, x.Caller, "proxy repeated"), "proxy sent a call again"
 	case x.Unheard != nil:
-		line, message = e.refusal(zerolog.WarnLevel, x.Caller, "proxy unheard"), "cannot take in what the upstream says"
+		line, message = e.refusal(zerolog.WarnLevel, x.Caller, "proxy unheard"), "cannot record what the upstream says"
 	case x.Refused == "":
 		line = e.log.Debug()
 	}

@@ -27,7 +27,7 @@ func (d *daemon) openLedger(ctx context.Context) error {
 	}
 	d.observer = upstream.NewObserver(d.service, nil, func(out upstream.Outcome) { d.events.emit(out) })
 	d.silences.observer = d.observer
-	d.onStop("take in what the upstream said last", func() error {
+	d.onStop("read what the upstream said last", func() error {
 		d.silences.observing.Wait()
 		return nil
 	})
@@ -170,7 +170,7 @@ func (d *daemon) clientLedger(needed bool) (clientlimit.Ledger, error) {
 		return d.clientFile, nil
 	}
 	opened, err := boltledger.OpenClients(d.statePath("clients.db"), func(setAside string, err error) {
-		d.log.Error().Err(err).Str("file", setAside).Msg("clients begin anew: what they used is damaged, and set aside")
+		d.log.Error().Err(err).Str("file", setAside).Msg("client limits start empty: the file of what they used is damaged, and was moved aside")
 	})
 	if err != nil {
 		return nil, err

@@ -51,7 +51,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprint(stdout, usage)
 		return exitOK
 	case err != nil:
-		fmt.Fprintf(stderr, "quotad: error: %v\nquotad: hint: quotad --help tells how it is used\n", err)
+		fmt.Fprintf(stderr, "quotad: error: %v\nquotad: hint: see quotad --help\n", err)
 		return exitUsage
 	case o.version:
 		fmt.Fprintln(stdout, "quotad", api.BuildVersion())
@@ -106,7 +106,7 @@ func load(file string, systemd systemd) (*config.Config, error) {
 func loadFor(host config.Host, file string) (*config.Config, error) {
 	program, err := os.Executable()
 	if err != nil {
-		return nil, fmt.Errorf("cannot tell where quotad itself is: %w", err)
+		return nil, fmt.Errorf("cannot find the program file of quotad: %w", err)
 	}
 	host.Programs, host.Now = filepath.Dir(program), time.Now()
 	return config.Load(file, host)

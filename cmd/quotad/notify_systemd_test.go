@@ -69,7 +69,7 @@ func TestTellsSystemdOfAnOutage(t *testing.T) {
 func TestGoesOnWithoutSystemd(t *testing.T) {
 	dir := shortDir(t)
 	daemon := startUnderSystemd(t, dir, filepath.Join(dir, "api.sock"), "LISTEN_FDNAMES=api")
-	if err := daemon.await(regexp.MustCompile("^systemd does not hear how quotad is$"), "error=.*notify: connect: no such file or directory"); err != nil {
+	if err := daemon.await(regexp.MustCompile("^systemd does not receive the state of quotad$"), "error=.*notify: connect: no such file or directory"); err != nil {
 		t.Error(err)
 	}
 	if err := daemon.cmd.Process.Signal(syscall.SIGTERM); err != nil {

@@ -18,17 +18,17 @@ Usage:
   quotad [--config FILE] [--accept-new-ledger]
                                    run until SIGTERM or SIGINT
   quotad --check [--strict] [--config FILE]
-                                   say what is wrong with the configuration and
+                                   say whether the configuration is right, and
                                    the state that is there, or what the file
                                    means, and exit; nothing is changed
-  quotad --presets                 print the presets: what is known of providers
+  quotad --presets                 print the presets: what quotad knows of providers
   quotad --version
 
 Flags:
   --config FILE   the configuration (default ./config.toml, then
                   /etc/quotad/config.toml)
   --accept-new-ledger
-                  go on with the embedded ledger that is there, though it is
+                  continue with the embedded ledger that is there, though it is
                   new, another one, or older than it was: what it does not know
                   is granted again
   --strict        a schedule that does not fit its limits is an error, not a
@@ -84,10 +84,10 @@ func parseOptions(args []string) (options, error) {
 		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	}
 	if o.strict && !o.check {
-		return o, errors.New("--strict has a meaning beside --check only")
+		return o, errors.New("--strict works only with --check")
 	}
 	if o.acceptLedger && o.check {
-		return o, errors.New("--accept-new-ledger has a meaning when quotad runs, not beside --check")
+		return o, errors.New("--accept-new-ledger works only without --check")
 	}
 	return o, nil
 }

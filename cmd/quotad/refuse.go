@@ -77,7 +77,7 @@ var cures = [...]struct {
 	{syscall.ENOSPC, "make room on the disk that holds it"},
 	{syscall.EDQUOT, "make room within the disk quota of quotad's user"},
 	{syscall.EROFS, "mount the file system for writing; under systemd the state is in StateDirectory= or ReadWritePaths="},
-	{syscall.EIO, "the disk fails: look at the kernel's log (journalctl -k)"},
+	{syscall.EIO, "the disk fails: read the kernel's log (journalctl -k)"},
 }
 
 // cureOf returns what can be done; "" where nothing more is known.

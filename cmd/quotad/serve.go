@@ -87,7 +87,7 @@ func (d *daemon) openAPI(context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	d.onStop("keep what was refused", d.api.KeepRefusals)
+	d.onStop("keep the refusals", d.api.KeepRefusals)
 	return nil
 }
 

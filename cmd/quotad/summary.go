@@ -202,7 +202,7 @@ func demand(c *config.Config, job *jobs.Job) []string {
 	}
 	lines = append(lines, config.Counts(credential, job.Name, job.UseReserve)...)
 	if job.UnitsPerRun > 0 {
-		lines = append(lines, fmt.Sprintf("a run that has spent %s ends, and the next one goes on there%s", job.UnitsPerRun.Text(), afterHowMany(credential, job)))
+		lines = append(lines, fmt.Sprintf("a run that has spent %s ends, and the next one begins there%s", job.UnitsPerRun.Text(), afterHowMany(credential, job)))
 	}
 	return lines
 }

@@ -90,7 +90,7 @@ func reloading() string { return "RELOADING=1\n" + sdnotify.SdNotifyMonotonicUse
 // without.
 func (s *supervisor) tellSystemd(state string) {
 	if err := s.systemd.notify(state); err != nil {
-		s.log.Warn().Err(err).Msg("systemd does not hear how quotad is")
+		s.log.Warn().Err(err).Msg("systemd does not receive the state of quotad")
 	}
 }
 
@@ -105,7 +105,7 @@ func (d *daemon) ready(ctx context.Context) error {
 		d.log.Warn().Str("ledger", health.Backend).Msg(warning)
 	}
 	d.tellSystemd("READY=1\nSTATUS=" + d.summary(ctx).String())
-	d.onStop("tell systemd", d.stopping)
+	d.onStop("notify systemd", d.stopping)
 	d.startStatusLine()
 	d.log.Debug().Msg("ready")
 	d.warn(d.config)

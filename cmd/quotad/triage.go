@@ -92,7 +92,7 @@ func line(t jobsapi.Triage) string {
 // configTrouble tells of a configuration that was not loaded.
 func (d *daemon) configTrouble(t *triage) {
 	if told := d.reloads.told.Load(); told.Error != "" {
-		t.add([]jobsapi.Trouble{{Of: told.File, Says: "it was not loaded, and what was read before goes on: " + firstLine(told.Error),
+		t.add([]jobsapi.Trouble{{Of: told.File, Says: "it was not loaded; the former configuration still runs: " + firstLine(told.Error),
 			Then: "tried", When: told.FailedAt, Do: "quotad --check --config " + told.File, Grave: true}}, told.File+" was not loaded", "")
 	}
 }
@@ -151,7 +151,7 @@ func (d *daemon) limitTroubles(ctx context.Context, t *triage) (dry []jobsapi.Tr
 				}
 				exhausted = append(exhausted, one)
 			case !gone.IsZero():
-				one.Says, one.Then, one.When, one.Do, one.Grave = left, "gone", gone.UTC(), "quotactl plan", false
+				one.Says, one.Then, one.When, one.Do, one.Grave = left, "used up", gone.UTC(), "quotactl plan", false
 				dry = append(dry, one)
 			}
 		}

@@ -25,7 +25,7 @@ func (d *daemon) feedWatchdog() error {
 // beat tells systemd that quotad is alive, if callers are answered.
 func (s *supervisor) beat(within time.Duration) {
 	if err := answers(&api.Client{Socket: s.socket()}, within); err != nil {
-		s.log.Error().Err(err).Dur("within_ms", within).Msg("the API does not answer: systemd is not told that quotad is alive")
+		s.log.Error().Err(err).Dur("within_ms", within).Msg("the API does not answer: no sign of life is sent to systemd")
 		return
 	}
 	s.tellSystemd("WATCHDOG=1")

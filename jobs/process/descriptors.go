@@ -13,7 +13,7 @@ import (
 func KeepDescriptors() error {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
-		return fmt.Errorf("cannot tell which descriptors are open: %w", err)
+		return fmt.Errorf("cannot list the open descriptors: %w", err)
 	}
 	for _, entry := range entries {
 		if fd, err := strconv.Atoi(entry.Name()); err == nil && fd > syscall.Stderr {

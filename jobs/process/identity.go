@@ -50,7 +50,7 @@ func EndLeftover(ctx context.Context, id jobs.Identity, grace time.Duration) (en
 		return false, fmt.Errorf("cannot wait for the end of process %d: %w", id.PID, err)
 	}
 	if left > 0 {
-		return false, fmt.Errorf("cannot end process %d: %d of its processes are not ours to signal, or stuck in the kernel", id.PID, left)
+		return false, fmt.Errorf("cannot end process %d: processes of it that quotad may not signal, or that are stuck in the kernel: %d", id.PID, left)
 	}
 	return true, nil
 }

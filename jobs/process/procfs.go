@@ -139,7 +139,7 @@ func childrenOf(pid int) []int {
 func bootID() (string, error) {
 	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
-		return "", fmt.Errorf("cannot tell which boot this is: %w", err)
+		return "", fmt.Errorf("cannot read the id of this boot: %w", err)
 	}
 	return strings.TrimSpace(string(id)), nil
 }

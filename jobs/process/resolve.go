@@ -72,7 +72,7 @@ func search(name string, dirs []string) (string, error) {
 	if unusable != nil {
 		return "", fmt.Errorf("cannot use command %q: %w", name, unusable)
 	}
-	return "", fmt.Errorf("command %q not found: looked beside quotad and in PATH: %s", name, strings.Join(dirs, ", "))
+	return "", fmt.Errorf("command %q not found: it is neither in the directory of quotad nor in PATH: %s", name, strings.Join(dirs, ", "))
 }
 
 // executable returns nil if path is a program that we may execute.

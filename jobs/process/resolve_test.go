@@ -52,7 +52,7 @@ func TestResolve(t *testing.T) {
 		{name: "above it", command: "../path/curl", want: "/path/curl"},
 		{name: "absolute", command: root + "/path/curl", want: "/path/curl"},
 		{name: "no name", command: "", wrong: []string{"names no program"}},
-		{name: "nowhere", command: "wget", wrong: []string{`"wget"`, "not found", "beside quotad", root + "/bin", root + "/path"}},
+		{name: "nowhere", command: "wget", wrong: []string{`"wget"`, "not found", "directory of quotad", root + "/bin", root + "/path"}},
 		{name: "not below the configuration", command: "./wget", wrong: []string{"not found", root + "/etc/wget"}},
 		{name: "not executable", command: "notes", wrong: []string{root + "/bin/notes", "not executable", "chmod +x"}},
 		{name: "a path not executable", command: "./data", wrong: []string{root + "/etc/data", "chmod +x"}},

@@ -18,7 +18,7 @@ import (
 func ReserveTasks(user *User) (commands uint64, err error) {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NPROC, &limit); err != nil {
-		return 0, fmt.Errorf("cannot tell how many processes there may be: %w", err)
+		return 0, fmt.Errorf("cannot read how many processes are allowed: %w", err)
 	}
 	if limit.Cur == limit.Max {
 		return 0, nil
@@ -29,7 +29,7 @@ func ReserveTasks(user *User) (commands uint64, err error) {
 		limit.Max = limit.Cur
 	}
 	if err := unix.Setrlimit(unix.RLIMIT_NPROC, &limit); err != nil {
-		return 0, fmt.Errorf("cannot reserve processes beside those of jobs: %w", err)
+		return 0, fmt.Errorf("cannot reserve processes for quotad itself: %w", err)
 	}
 	return commands, nil
 }

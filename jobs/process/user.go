@@ -77,7 +77,7 @@ func CanSwitch() error {
 	digits, _, _ := strings.Cut(rest, "\n")
 	effective, err := strconv.ParseUint(digits, 16, 64)
 	if err != nil {
-		return fmt.Errorf("cannot tell our capabilities: %w", err)
+		return fmt.Errorf("cannot read our capabilities: %w", err)
 	}
 	var lacking []string
 	for _, capability := range needed {

@@ -23,7 +23,7 @@ import (
 func ParseCron(line string, zone *time.Location) (jobs.Schedule, error) {
 	line = strings.Join(strings.Fields(line), " ")
 	if strings.Contains(line, "TZ=") {
-		return nil, fmt.Errorf("cannot use cron line %q: the time zone does not stand in the line, set timezone", line)
+		return nil, fmt.Errorf("cannot use cron line %q: leave the time zone out of the line, and set timezone", line)
 	}
 	if strings.HasPrefix(line, "@every") {
 		return nil, fmt.Errorf(`cannot use cron line %q: for a period, set every = "30m"`, line)
@@ -43,7 +43,7 @@ func ParseCron(line string, zone *time.Location) (jobs.Schedule, error) {
 // plain returns what is wrong with a line, without the names of the parser.
 func plain(err error) error {
 	if errors.Is(err, gocron.ErrCronJobInvalid) {
-		return errors.New("it never comes")
+		return errors.New("it never happens")
 	}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		all := joined.Unwrap()

@@ -140,7 +140,7 @@ func TestBadCronLines(t *testing.T) {
 		{"an hour that is none", "0 25 * * *", "above maximum"},
 		{"a step of nothing", "*/0 * * * *", "positive"},
 		{"not a number", "a * * * *", "a"},
-		{"the thirtieth of February", "0 0 30 2 *", "it never comes"},
+		{"the thirtieth of February", "0 0 30 2 *", "it never happens"},
 		{"a period", "@every 30m", `every = "30m"`},
 		{"an unknown word", "@reboot", "unrecognized"},
 		{"a zone", "CRON_TZ=Europe/London 0 9 * * *", "set timezone"},

@@ -72,7 +72,7 @@ func (s *Scheduler) Set(job string, schedule jobs.Schedule) error {
 	}
 	first := schedule.Next(s.now())
 	if first.IsZero() {
-		return fmt.Errorf("cannot schedule job %q: %v never comes", job, schedule)
+		return fmt.Errorf("cannot schedule job %q: %v never happens", job, schedule)
 	}
 	if err := s.Remove(job); err != nil {
 		return err

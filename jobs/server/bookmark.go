@@ -13,7 +13,7 @@ import (
 // owner returns the region of the pass that calls.
 func owner(c *server.Session) (job string, region regions.Region, err error) {
 	if c.Caller.Region == "" {
-		return "", "", api.NewProblem(quota.BadRequest, "only a pass has a bookmark of its own, by its run token: a person names job and region, quotactl bookmark JOB REGION")
+		return "", "", api.NewProblem(quota.BadRequest, "only a pass, by its run token, has a bookmark: without one name job and region, quotactl bookmark JOB REGION")
 	}
 	return c.Caller.Job, regions.Region(c.Caller.Region), nil
 }

@@ -16,8 +16,8 @@ func Routes(r *jobs.Runner) []server.Route {
 		{Method: http.MethodGet, Path: "/v1/jobs", Access: server.Read, Does: "the jobs: cursor, next run, last run", Handle: server.Handle(h.jobs)},
 		{Method: http.MethodGet, Path: "/v1/jobs/{job}", Access: server.Read, Does: "one job", Handle: server.Handle(h.job)},
 		{Method: http.MethodGet, Path: "/v1/runs", Access: server.Read, Does: "the latest runs and skipped ticks; job, most", Handle: server.Handle(h.runs, jobsapi.Selection{Most: usual})},
-		{Method: http.MethodGet, Path: "/v1/runs/{run}", Access: server.Read, Does: "one run, with the last lines of each pass, at once or as soon as more than so many are over; wait_ms, ended", Handle: server.Handle(h.run, jobsapi.RunQuery{})},
-		{Method: http.MethodGet, Path: "/v1/schedule", Access: server.Read, Does: "the runs that come next; job, most", Handle: server.Handle(h.schedule, jobsapi.Selection{Most: usual})},
+		{Method: http.MethodGet, Path: "/v1/runs/{run}", Access: server.Read, Does: "one run, with the last lines of each pass, at once or as soon as more than `ended` are over; wait_ms, ended", Handle: server.Handle(h.run, jobsapi.RunQuery{})},
+		{Method: http.MethodGet, Path: "/v1/schedule", Access: server.Read, Does: "the next runs of the schedule; job, most", Handle: server.Handle(h.schedule, jobsapi.Selection{Most: usual})},
 		{Method: http.MethodPost, Path: "/v1/jobs/{job}/run", Access: server.Operate, Does: "begin a run now, of the ring or of some regions; regions, set", Handle: server.Handle(h.begin)},
 		{Method: http.MethodPost, Path: "/v1/jobs/{job}/pause", Access: server.Operate, Does: "keep the schedule from running a job; for_ms, note", Handle: server.Handle(h.pause)},
 		{Method: http.MethodPost, Path: "/v1/jobs/{job}/resume", Access: server.Operate, Does: "end a pause", Handle: server.Handle(h.resume)},
@@ -26,7 +26,7 @@ func Routes(r *jobs.Runner) []server.Route {
 		{Method: http.MethodPut, Path: "/v1/bookmark", Access: server.Spend, Does: "leave something for the next pass of the token's region; bookmark", Handle: server.Handle(h.leaveBookmark)},
 		{Method: http.MethodDelete, Path: "/v1/bookmark", Access: server.Spend, Does: "leave nothing", Handle: server.Handle(h.dropBookmark)},
 		{Method: http.MethodGet, Path: "/v1/jobs/{job}/bookmarks/{region}", Access: server.Read, Does: "what the last pass of a region left", Handle: server.Handle(h.bookmark)},
-		{Method: http.MethodDelete, Path: "/v1/jobs/{job}/bookmarks/{region}", Access: server.Operate, Does: "have the next pass of a region begin anew", Handle: server.Handle(h.clearBookmark)},
+		{Method: http.MethodDelete, Path: "/v1/jobs/{job}/bookmarks/{region}", Access: server.Operate, Does: "clear it: the next pass begins at the first page", Handle: server.Handle(h.clearBookmark)},
 		{Method: http.MethodPost, Path: "/v1/runs/{run}/stop", Access: server.Operate, Does: "end a run and the passes under way", Handle: server.Handle(h.stop)},
 	}
 }

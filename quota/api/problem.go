@@ -83,7 +83,7 @@ var answers = [...]answer{
 	{reason: TooManyConnections, status: http.StatusServiceUnavailable},
 	{reason: Busy, status: http.StatusServiceUnavailable},
 	{reason: UpstreamUnreachable, status: http.StatusBadGateway},
-	{reason: BadConfiguration, status: http.StatusServiceUnavailable, hint: "quotad --check tells what is wrong with the file"},
+	{reason: BadConfiguration, status: http.StatusServiceUnavailable, hint: "quotad --check says what is wrong with the file"},
 	{reason: NotServing, status: http.StatusServiceUnavailable},
 	{reason: InternalError, status: http.StatusInternalServerError}, // the last: also stands for what is not listed
 }

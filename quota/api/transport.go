@@ -291,9 +291,9 @@ func Hint(err error) string {
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Sprintf("join the group that may use %s (ls -l shows it), or ask an operator", e.socket)
 	case crowded(e.err):
-		return "quotad takes no more connections: its log tells more"
+		return "quotad accepts no more connections: read its log"
 	case lost(e.err):
-		return "quotad was reached but did not answer: its log tells more"
+		return "quotad was reached but did not answer: read its log"
 	default:
 		return startHint(e.socket)
 	}

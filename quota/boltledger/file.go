@@ -297,7 +297,7 @@ func (l *File) displaced() error {
 		now, err := os.Stat(file.path)
 		switch {
 		case err != nil || !os.SameFile(now, file.info):
-			return fmt.Errorf("ledger %q was moved, removed or replaced while quotad had it open: move it back, or restart quotad to go on with what is there now: %w",
+			return fmt.Errorf("ledger %q was moved, removed or replaced while quotad had it open: move it back, or restart quotad to continue with the file that is there now: %w",
 				file.path, quota.ErrUnavailable)
 		case now.Size() < file.size:
 			return fmt.Errorf("ledger %q was cut short while quotad had it open: restore it from a backup: %w", file.path, quota.ErrUnavailable)

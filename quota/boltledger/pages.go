@@ -40,7 +40,7 @@ func checkPages(tx *bbolt.Tx) error {
 		if page.Type != "free" { // what a free one says is out of date
 			next += page.OverflowCount
 			if next > pages {
-				return fmt.Errorf("page %d of %d goes on to page %d", id, pages, next-1)
+				return fmt.Errorf("page %d of %d continues to page %d", id, pages, next-1)
 			}
 			content := make([]byte, (next-id)*size)
 			if _, err := file.ReadAt(content, int64(id)*int64(size)); err != nil {
@@ -55,7 +55,7 @@ func checkPages(tx *bbolt.Tx) error {
 	return nil
 }
 
-var errBeyond = errors.New("what it says of its rows leads out of it")
+var errBeyond = errors.New("its list of rows points outside it")
 
 // checkPage holds that all that a page speaks of is inside.
 func checkPage(page []byte) error {

@@ -69,7 +69,7 @@ func (p *position) close() error { return p.file.Close() }
 
 // errUnexpected says that the ledger is not the one that was here.
 func errUnexpected(path, how string) error {
-	return fmt.Errorf("ledger %q %s, which would grant again what was spent: restore the right one, or go on with this one by starting once with --accept-new-ledger, or beside an empty file %q of root, which the next start removes",
+	return fmt.Errorf("ledger %q %s, which would grant again what was spent: restore the right one, or accept this one by starting once with --accept-new-ledger, or with an empty file %q of root, which the next start removes",
 		path, how, acceptPath(path))
 }
 
@@ -137,7 +137,7 @@ func (c Config) compare(isNew bool, is identity, last uint64, was *position) (ho
 	case is.transaction < was.transaction:
 		how = "is older than it was"
 	case was.id != "" && last < was.seq:
-		how = "lacks the end of its tail, in the files .tail0 and .tail1 beside it"
+		how = "lacks the end of its tail, in the files .tail0 and .tail1 next to it"
 	default:
 		return "", nil
 	}

@@ -137,7 +137,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case reason == quota.LimitExceeded || reason == quota.CostExceedsLimit:
 		h.deny(w, d)
 	case reason == quota.BadRequest:
-		h.refuse(w, quota.BadRequest, "this request stands for a number of calls that cannot be counted")
+		h.refuse(w, quota.BadRequest, "the number of calls of this request cannot be counted")
 	case r.Context().Err() != nil || reason == api.LedgerUnavailable || errors.Is(err, api.ErrLedgerUnavailable):
 		h.refuse(w, api.LedgerUnavailable, unknown)
 	default:
@@ -146,7 +146,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // unknown is what a refused client is told where nobody decided.
-const unknown = "nobody can tell now whether there is room for this request"
+const unknown = "it is not known now whether there is room for this request"
 
 // undecided deals with a request about which the daemon did not decide.
 func (h *handler) undecided(w http.ResponseWriter, r *http.Request, d api.Decision, err error) {

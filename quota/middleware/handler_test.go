@@ -211,7 +211,7 @@ func TestSkipAndCost(t *testing.T) {
 		t.Errorf("the daemon was asked for %v, want 3 × list", got)
 	}
 	checkProblem(t, serve(h, path("/things")), map[string]any{"type": "about:blank", "title": "Bad Request", "status": 400.0,
-		"detail": "this request stands for a number of calls that cannot be counted"})
+		"detail": "the number of calls of this request cannot be counted"})
 	if len(d.asked()) != 1 {
 		t.Error("the daemon was asked for 0 calls")
 	}

@@ -17,7 +17,7 @@ type unreadableError struct{ encoding string }
 
 // Error implements error.
 func (e *unreadableError) Error() string {
-	return fmt.Sprintf("the upstream's answer is not passed on: it is encoded as %.40q, though identity was asked for, and the key cannot be looked for in it", e.encoding)
+	return fmt.Sprintf("the upstream's answer is not passed on: it is encoded as %.40q, though identity was requested, and it cannot be searched for the key", e.encoding)
 }
 
 // openBody has the body of an answer, if it has one, pass without the key.

@@ -74,7 +74,7 @@ func parseSegment(part string) (segment, error) {
 	case name == "*" && (!has || verb != "" && !strings.ContainsAny(verb, "*{}")):
 		return segment{any: true, verb: verb}, nil
 	case strings.ContainsAny(part, "*{}"):
-		return segment{}, fmt.Errorf("has the segment %q: * or {name} stands alone, or before a :verb", part)
+		return segment{}, fmt.Errorf("has the segment %q: * or {name} must be a whole segment, or be followed by a :verb", part)
 	case strings.ContainsAny(part, "?#% \\"):
 		return segment{}, fmt.Errorf("has the segment %q: a path is written without a query, and not encoded", part)
 	}

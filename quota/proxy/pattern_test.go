@@ -61,7 +61,7 @@ func TestRoutesThatAreWrong(t *testing.T) {
 		{"GET /a", "GET /**/b", "elsewhere than at its end"},
 		{"GET /a", "GET /b?c=1", "without a query"},
 		{"GET /a", "GET /b/../c", `segment ".."`},
-		{"GET /a", "GET /b/x*", "stands alone"},
+		{"GET /a", "GET /b/x*", "must be a whole segment"},
 		{"GET /a/{x}:go", "GET /a/{x}", ""},
 		{"GET /a/{x}:go", "GET /a/{x}:stop", ""},
 		{"GET /a/b:go", "GET /a/{x}:go", ""},

@@ -34,9 +34,9 @@ func (s *Server) clientRoutes() []Route {
 		{"POST", "/v1/clients/{name}/acquire", Spend, "ask whether a client of one's own may make a call; subject, operation, count", decoded(s.acquireClient, clientRequest{Count: 1})},
 		{"POST", "/v1/clients/{name}/batch", Spend, "the same for several calls at once, by lists of one length; subject, operation, count", decoded(s.acquireClients)},
 		{"GET", "/v1/clients", Read, "the clients: their limits, and what became of their calls", Handle(s.listClients)},
-		{"GET", "/v1/clients/{name}", Read, "clients of one name and, for operators, who of them was denied most of late", Handle(s.getClients)},
+		{"GET", "/v1/clients/{name}", Read, "clients of one name and, for operators, which of them were denied most in the last two hours", Handle(s.getClients)},
 		{"GET", "/v1/clients/{name}/subject", Read, "the state of one client's limits; subject", Handle(s.subject)},
-		{"DELETE", "/v1/clients/{name}/subject", Operate, "have one client begin anew; subject", Handle(s.resetSubject)},
+		{"DELETE", "/v1/clients/{name}/subject", Operate, "forget what one client spent; subject", Handle(s.resetSubject)},
 	}
 }
 

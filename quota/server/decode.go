@@ -218,7 +218,7 @@ func textOf(r *http.Request, longest int64) (kind, text string, problem *api.Pro
 		return isQuery, r.URL.RawQuery, nil
 	}
 	if r.URL.RawQuery != "" {
-		return "", "", api.NewProblem(quota.BadRequest, "fields belong in the body, not behind a '?'")
+		return "", "", api.NewProblem(quota.BadRequest, "fields belong in the body, not after a '?'")
 	}
 	body, problem := readBody(r, longest)
 	if problem != nil || len(body) == 0 {

@@ -81,7 +81,7 @@ func clearStale(path string) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	default:
-		return fmt.Errorf("a socket is there, and whether a daemon serves it cannot be told: %w", err)
+		return fmt.Errorf("a socket is there, and quotad cannot find out whether a daemon serves it: %w", err)
 	}
 }
 

@@ -26,7 +26,7 @@ func (q logRequest) check() *api.Problem {
 		return api.NewProblem(quota.BadRequest, "most must be from 1 to %d: %d", quota.MaxLogPage, q.Most)
 	}
 	if q.Follow && q.Newest {
-		return api.NewProblem(quota.BadRequest, "follow reads on towards what is written next: newest does not go with it")
+		return api.NewProblem(quota.BadRequest, "follow sends newer entries as they are written: it cannot be combined with newest")
 	}
 	return nil
 }

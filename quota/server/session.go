@@ -115,7 +115,7 @@ func (c *Session) check(access Access) *api.Problem {
 			return nil
 		}
 		if c.Caller.UID < 0 {
-			return api.NewProblem(quota.Forbidden, "this needs a run token, or a connection that tells the caller's uid")
+			return api.NewProblem(quota.Forbidden, "this needs a run token, or a connection that shows the caller's uid")
 		}
 	case Observe:
 		if c.HasToken() || c.IsOperator() {

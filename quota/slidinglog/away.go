@@ -48,7 +48,7 @@ func (d *draft) oneAway(ask quota.Ask, down error) quota.Decision {
 	case decision.Err != nil || decision.Replayed || decision.Reason == quota.LimitClosed || decision.Reason == quota.RequestIDConflict:
 		return decision
 	case !granted:
-		return quota.Decision{Err: fmt.Errorf("%w: nothing was left of limit %q when the ledger was last heard", quota.ErrUnavailable, decision.Limit)}
+		return quota.Decision{Err: fmt.Errorf("%w: nothing was left of limit %q when the ledger last answered", quota.ErrUnavailable, decision.Limit)}
 	}
 	e := &d.entries[len(d.entries)-1]
 	units := quota.Max(e.Charges)
@@ -125,7 +125,7 @@ func (r *replica) peekAway(c *quota.Credential, operations []string, charges []q
 		case decision.Reason == quota.LimitClosed:
 			return nil
 		case !decision.Granted():
-			return fmt.Errorf("%w: nothing was left of limit %q when the ledger was last heard", quota.ErrUnavailable, decision.Limit)
+			return fmt.Errorf("%w: nothing was left of limit %q when the ledger last answered", quota.ErrUnavailable, decision.Limit)
 		case quota.Max(charges) > d.allowance():
 			return fmt.Errorf("%w: the %s for an outage of the ledger are spent", quota.ErrUnavailable, d.policy.Units.Text())
 		}

@@ -42,7 +42,7 @@ func errBackend(was, is string) error {
 		}
 		return "the ledger in " + store
 	}
-	anew := "move ledger.db* away to go on without what it counts"
+	anew := "move ledger.db* away to start without what it counts"
 	if is == "" {
 		anew += ", and start once with --accept-new-ledger"
 	}

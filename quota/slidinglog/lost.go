@@ -94,7 +94,7 @@ func (r *replica) foreign() error {
 		return nil
 	}
 	return fmt.Errorf("%w: credential %q: %w: that is in %s, and the configuration names %s: set it back, name another state_dir, "+
-		"or stop quotad and move ledger.db* away to go on with what is there", quota.ErrUnavailable, r.name, ErrForeign, was, is)
+		"or stop quotad and move ledger.db* away to continue with what Redis has", quota.ErrUnavailable, r.name, ErrForeign, was, is)
 }
 
 type placedRecord struct {

@@ -47,7 +47,7 @@ type replica struct {
 var (
 	errJoining   = fmt.Errorf("%w: its log is being read", quota.ErrUnavailable)
 	errLost      = fmt.Errorf("%w: it was flushed, evicted or replaced by an older copy", quota.ErrLost)
-	errReplaying = fmt.Errorf("%w: what was granted during an outage is being booked", quota.ErrUnavailable)
+	errReplaying = fmt.Errorf("%w: grants of an outage are being booked", quota.ErrUnavailable)
 )
 
 func newReplica(l *Ledger, name string) (*replica, error) {
@@ -242,7 +242,7 @@ func (r *replica) health(h *quota.Health) {
 	defer r.mu.Unlock()
 	f := &r.copy.facts
 	if by := f.Position.ID.Time().Sub(now); by > ahead {
-		h.Warnings = append(h.Warnings, fmt.Sprintf("credential %q: the newest entry of its log is %v ahead of the clock, so that nothing leaves a window until %s: set the clock right, or quotactl reset %s",
+		h.Warnings = append(h.Warnings, fmt.Sprintf("credential %q: the newest entry of its log is %v ahead of the clock, so nothing leaves a window until %s: set the clock right, or quotactl reset %s",
 			r.name, by.Round(time.Second), f.Position.ID.Time().Format(time.RFC3339), r.name))
 	}
 	if r.ledger.store == nil {

@@ -148,7 +148,7 @@ func (d *Drift) judge(limit quota.LimitState, known Limit) {
 	case size:
 		d.Cause = fmt.Sprintf("the upstream's limit is %s, not %s: set units to it", d.Says.Units.Text(), quota.Thousands(d.Units))
 	case counts && d.By() < 0:
-		d.Cause = fmt.Sprintf("the upstream counts %s more: somebody spends without asking, or an operation costs more than is configured", quota.Units(-d.By()).Text())
+		d.Cause = fmt.Sprintf("the upstream counts %s more: a caller spends without asking, or an operation costs more than is configured", quota.Units(-d.By()).Text())
 	case counts && known.Resets.IsCalendar() && !limit.Window.IsCalendar():
 		d.Cause = fmt.Sprintf("we count %s more since the upstream's reset: calls that were granted and never made, or an operation costs less than is configured", quota.Units(d.By()).Text())
 	case counts:

@@ -118,7 +118,7 @@ func (o *Observer) Observe(ctx context.Context, heard Observation) (Outcome, err
 	if err != nil {
 		return Outcome{}, err
 	}
-	v := Verdict{Class: Unknown, Says: "a job stopped because the budget was gone, though nothing was denied here"}
+	v := Verdict{Class: Unknown, Says: "a job reported that the budget was exhausted, though quotad denied nothing"}
 	if !heard.Silent {
 		if v, err = Classify(heard.Answer, profile.Format, usage.Now); err != nil {
 			return Outcome{Refused: quota.Decision{Reason: quota.BadRequest, Detail: err.Error()}}, nil

@@ -307,7 +307,7 @@ func TestDrift(t *testing.T) {
 	}
 	out := left(8900)
 	if len(out.Drifts) != 1 || out.Drifts[0].By() != -600 || !out.Drifts[0].Far ||
-		out.Drifts[0].Cause != "the upstream counts 600 units more: somebody spends without asking, or an operation costs more than is configured" {
+		out.Drifts[0].Cause != "the upstream counts 600 units more: a caller spends without asking, or an operation costs more than is configured" {
 		t.Errorf("got %+v, want that it is far", out.Drifts)
 	}
 	if out := left(9100); len(out.Drifts) != 0 { // 4 %: not near enough to be over

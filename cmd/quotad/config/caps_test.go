@@ -150,7 +150,7 @@ func TestCapsBesidePresets(t *testing.T) {
 				if d := c.denied("backfill", preset.operation); d.RetryAfter != 20*time.Hour {
 					c.t.Errorf("it fits in %v, want 20h, four before the day ends", d.RetryAfter)
 				}
-			}, refused: map[bool]string{true: "limits.cap.lift: has a meaning beside a calendar window only"}[sliding]},
+			}, refused: map[bool]string{true: "limits.cap.lift: works only with a calendar window"}[sliding]},
 			{name: "enforce = false", limit: `jobs = ["backfill"], enforce = false`, play: func(c *capped) {
 				c.granted("backfill", preset.operation, 20)
 				d := c.ask("backfill", preset.operation, 1)
@@ -162,7 +162,7 @@ func TestCapsBesidePresets(t *testing.T) {
 				c.granted("backfill", preset.operation, 15)
 				c.granted("", preset.operation, 5)
 				c.denied("trending", preset.operation)
-			}, refused: map[bool]string{true: "limits.cap: no operation costs anything in it, so it would hold nobody back: name it in the operations that it is to count, such as "}[tables]},
+			}, refused: map[bool]string{true: "limits.cap: no operation costs anything in it, so it would deny nothing: name it in the operations that it is to count, such as "}[tables]},
 		} {
 			t.Run(preset.name+", "+row.name, func(t *testing.T) {
 				text := with(row.limit)

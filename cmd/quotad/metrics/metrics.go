@@ -86,7 +86,7 @@ func New(version string) *Metrics {
 	m.wouldDeny = m.counters("quotad_would_deny_total", "Grants that a limit would have denied if it were enforced.", "credential", "limit")
 	m.acquire = m.histogram("quotad_acquire_duration_seconds", "Time to decide an acquire, waiting for others included.", moments)
 
-	m.answers = m.counters("quotad_observations_total", "Answers of upstreams that somebody told of, by what they say of the quota: ok, minute, day, config, billing or unknown; and whether that closed a limit.", "credential", "class", "closed")
+	m.answers = m.counters("quotad_observations_total", "Answers of upstreams that were reported, by what they say of the quota: ok, minute, day, config, billing or unknown; and whether that closed a limit.", "credential", "class", "closed")
 	m.proxied = m.counters("quotad_proxy_requests_total", "Calls through the proxy that are over, by what their client got: the upstream's answer (2xx to 5xx), no_answer, or the reason of a refusal.", "credential", "operation", "result")
 	m.sent = m.counters("quotad_proxy_sent_total", "How often calls through the proxy were written to an upstream: more than once where a connection had ended.", "credential")
 	m.proxyTook = m.histogram("quotad_proxy_duration_seconds", "Time of a call through the proxy, from the request to the end of its answer.", exchangeTimes)
@@ -107,7 +107,7 @@ func New(version string) *Metrics {
 	m.passTook = m.histograms("quotad_pass_duration_seconds", "Time of one pass, from its start to its end.", passTimes, "job")
 	m.passUnits = m.counters("quotad_pass_units_total", "Units that passes spent, less what they gave back.", "job")
 	m.overdue = m.gauges("quotad_job_overdue", "1 of a job that has had no good run for its expect_success.", "job")
-	m.commands = m.counters("quotad_event_commands_total", "Commands that were told of an event: ok, failed, or dropped because too many waited.", "event", "result")
+	m.commands = m.counters("quotad_event_commands_total", "Notify commands that were run for an event: ok, failed, or dropped because too many waited.", "event", "result")
 	return m
 }
 
@@ -195,7 +195,7 @@ func (m *Metrics) Route() server.Route {
 		Registry: m.registry, MaxRequestsInFlight: scrapers, ErrorHandling: promhttp.ContinueOnError, Timeout: 2 * scrapeTime,
 	})
 	return server.Route{
-		Method: http.MethodGet, Path: "/metrics", Access: server.Read, Does: "what happened and how things stand, for Prometheus",
+		Method: http.MethodGet, Path: "/metrics", Access: server.Read, Does: "what happened and how things are, for Prometheus",
 		Handle: func(w http.ResponseWriter, r *http.Request, _ *server.Session) { handler.ServeHTTP(w, r) },
 	}
 }

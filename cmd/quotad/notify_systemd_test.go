@@ -35,7 +35,7 @@ func TestTellsSystemd(t *testing.T) {
 	reload(strings.Replace(onSystemd, "100", "50", 1))
 	awaitNotice(t, manager, `STATUS=idle; 49 of 50 units left; next fetch .*`)
 	reload(onSystemd + "kill_grace = \"1m\"\nevry = 1\n")
-	awaitNotice(t, manager, `STATUS=.*/config.toml: it was not loaded, .*/config.toml:[0-9]+: jobs.fetch.evry: unknown key.*; idle; 49 of 50 .*`)
+	awaitNotice(t, manager, `STATUS=.*/config.toml: it was not loaded; .*/config.toml:[0-9]+: jobs.fetch.evry: unknown key.*; idle; 49 of 50 .*`)
 	awaitNotice(t, manager, `WATCHDOG=1`)
 	reload(onSystemd + "kill_grace = \"1m\"\n")
 	awaitNotice(t, manager, `STATUS=idle; 99 of 100 units left; next fetch .*`)

@@ -52,6 +52,7 @@ func TestInABrowser(t *testing.T) {
 		}
 	})
 	t.Run("fits its width", func(t *testing.T) { b.photograph(t) })
+	t.Run("is accessible", func(t *testing.T) { b.accessible(t) })
 	t.Run("changes by itself", func(t *testing.T) {
 		b.await(`window.loadedOnce = true`)
 		if d, err := client.Acquire(t.Context(), api.AcquireRequest{Credential: "youtube", Operation: "videos.list", Count: 3}); err != nil || !d.Granted {
@@ -238,9 +239,19 @@ func (b *browser) is(expression string) bool {
 	return yes
 }
 
-// photograph keeps a picture of the page at both ends of widths, by day and by night,
-// and fails where it is wider than its window.
+// photograph keeps a picture of each view, and fails where the page is wider than its
+// window.
 func (b *browser) photograph(t *testing.T) {
+	b.views(t, func(view string) {
+		if !b.is(`document.documentElement.scrollWidth <= innerWidth`) {
+			t.Errorf("%s: the page is wider than its window", view)
+		}
+		b.save(t, view)
+	})
+}
+
+// views shows the page at both ends of widths, by day and by night.
+func (b *browser) views(t *testing.T, do func(view string)) {
 	for _, width := range []int64{360, 1600} {
 		for _, scheme := range []string{"light", "dark"} {
 			media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}
@@ -250,10 +261,7 @@ func (b *browser) photograph(t *testing.T) {
 			if err := chromedp.Do(b.ctx, chromedp.EmulateViewport(width, 1000)); err != nil {
 				t.Fatal(err)
 			}
-			if !b.is(fmt.Sprintf(`document.documentElement.scrollWidth <= %d`, width)) {
-				t.Errorf("the page is wider than its window of %d", width)
-			}
-			b.save(t, fmt.Sprintf("%d-%s", width, scheme))
+			do(fmt.Sprintf("%d-%s", width, scheme))
 		}
 	}
 }

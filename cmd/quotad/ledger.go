@@ -53,7 +53,7 @@ func (d *daemon) setCredentials(c *config.Config) error {
 	if d.proxy != nil {
 		d.proxy.SetTargets(c.Targets)
 	}
-	d.metrics.Expect(c.Credentials)
+	d.metrics.Expect(c)
 	return d.ledger.SetCredentials(d.service.Credentials(), policies(c))
 }
 

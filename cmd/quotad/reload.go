@@ -216,6 +216,7 @@ func (d *daemon) noteReload(by string, changes []api.Change, err error) {
 		told.FailedAt, told.Error = time.Now(), err.Error()
 	}
 	d.reloads.told.Store(&told)
+	d.metrics.Loaded(err == nil)
 	d.status.notify()
 	if err != nil {
 		d.log.Error().Str("by", by).Err(err).Msg("cannot reload: the configuration stays as it was")

@@ -12,8 +12,11 @@ import (
 func (m *Metrics) ExpectClients(all []*clientlimit.Clients) {
 	for _, c := range all {
 		m.clientDecisions.WithLabelValues(c.Name, noLimit, server.Granted)
-		m.clientDecisions.WithLabelValues(c.Name, noLimit, string(api.LedgerUnavailable))
-		m.clientOutage.WithLabelValues(c.Name)
+		if c.OpenOnOutage {
+			m.clientOutage.WithLabelValues(c.Name)
+		} else {
+			m.clientDecisions.WithLabelValues(c.Name, noLimit, string(api.LedgerUnavailable))
+		}
 		for _, limit := range c.Limits {
 			if limit.Observe {
 				m.clientWouldDeny.WithLabelValues(c.Name, limit.Name)

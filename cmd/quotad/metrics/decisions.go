@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"slices"
 	"strconv"
 
 	"quotad/cmd/quotad/config"
@@ -33,6 +34,9 @@ func (m *Metrics) decided(event server.Event) {
 		for _, short := range d.WouldDeny(r.UseReserve) {
 			m.wouldDeny.WithLabelValues(r.Credential, short.Limit).Inc()
 		}
+	}
+	if debited && d.Outage {
+		m.outageGrants.WithLabelValues(r.Credential, r.Operation).Inc()
 	}
 	if meter := (*m.meters.Load())[operationName{r.Credential, r.Operation}]; debited && meter != nil {
 		meter.grant(r, d)
@@ -75,6 +79,27 @@ func (m *Metrics) corrected(event server.Event) {
 // observed counts an answer of an upstream.
 func (m *Metrics) observed(out upstream.Outcome) {
 	m.answers.WithLabelValues(out.Credential, string(out.Class), strconv.FormatBool(out.Changed)).Inc()
+	switch out.Class {
+	case upstream.Config, upstream.Billing:
+		m.refuses.WithLabelValues(out.Credential).Set(1)
+	case upstream.OK:
+		m.refuses.WithLabelValues(out.Credential).Set(0)
+	}
+}
+
+// expectUpstreams begins with upstreams that refuse nothing. What is known of one goes
+// with its credential.
+func (m *Metrics) expectUpstreams(credentials []*quota.Credential) {
+	if was := m.meters.Load(); was != nil {
+		for name := range *was {
+			if !slices.ContainsFunc(credentials, func(c *quota.Credential) bool { return c.Name == name.credential }) {
+				m.refuses.DeleteLabelValues(name.credential)
+			}
+		}
+	}
+	for _, c := range credentials {
+		m.refuses.WithLabelValues(c.Name)
+	}
 }
 
 // outage counts the edges of a shared ledger's outage.

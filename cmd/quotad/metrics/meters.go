@@ -3,6 +3,7 @@ package metrics
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
+	"quotad/cmd/quotad/config"
 	"quotad/cmd/quotad/notify"
 	"quotad/quota"
 	"quotad/quota/api"
@@ -14,8 +15,8 @@ type operationName struct{ credential, operation string }
 // A meter counts the grants of one operation: most decisions are grants, and
 // looking a counter up costs more than counting.
 type meter struct {
-	grants, outageGrants prometheus.Counter
-	limits               []limitMeter // those that the operation counts in, in the credential's order
+	grants prometheus.Counter
+	limits []limitMeter // those that the operation counts in, in the credential's order
 }
 
 type limitMeter struct {
@@ -25,11 +26,18 @@ type limitMeter struct {
 	near    [len(notify.Thresholds)]prometheus.Counter // units above each threshold
 }
 
-// Expect has the operations of credentials counted. What may never happen begins
-// with 0: what rises from nothing is no rise to Prometheus.
-func (m *Metrics) Expect(credentials []*quota.Credential) {
+// Expect has the operations of a configuration's credentials counted. What may happen
+// begins with 0, because what rises from nothing is no rise to Prometheus; what cannot
+// happen has no series.
+func (m *Metrics) Expect(configuration *config.Config) {
 	meters := make(map[operationName]*meter)
-	for _, c := range credentials {
+	m.expectUpstreams(configuration.Credentials)
+	for _, c := range configuration.Credentials {
+		if configuration.Ledger.Backend == config.OnRedis {
+			for operation := range configuration.Outages[c.Name].Open {
+				m.outageGrants.WithLabelValues(c.Name, operation)
+			}
+		}
 		for operation := range c.Operations {
 			meters[operationName{c.Name, operation}] = m.meter(c, operation)
 		}
@@ -48,16 +56,17 @@ func (m *Metrics) Expect(credentials []*quota.Credential) {
 func (m *Metrics) meter(c *quota.Credential, operation string) *meter {
 	m.decisions.WithLabelValues(c.Name, noLimit, operation, string(api.LedgerUnavailable))
 	one := &meter{
-		grants:       m.decisions.WithLabelValues(c.Name, noLimit, operation, server.Granted),
-		outageGrants: m.outageGrants.WithLabelValues(c.Name, operation),
+		grants: m.decisions.WithLabelValues(c.Name, noLimit, operation, server.Granted),
 	}
 	for _, limit := range c.Limits {
 		cost := c.Operations[operation].In(limit, operation)
 		if cost == 0 {
 			continue
 		}
-		m.decisions.WithLabelValues(c.Name, limit.Name, operation, string(quota.LimitExceeded))
-		m.decisions.WithLabelValues(c.Name, limit.Name, operation, string(quota.LimitClosed))
+		if !limit.Observe {
+			m.decisions.WithLabelValues(c.Name, limit.Name, operation, string(quota.LimitExceeded))
+			m.decisions.WithLabelValues(c.Name, limit.Name, operation, string(quota.LimitClosed))
+		}
 		l := limitMeter{limit: limit, cost: cost, debited: m.debited.WithLabelValues(c.Name, limit.Name, operation)}
 		for i, percent := range notify.Thresholds {
 			l.near[i] = m.nearUnits.WithLabelValues(c.Name, limit.Name, percentLabel(percent))
@@ -70,9 +79,6 @@ func (m *Metrics) meter(c *quota.Credential, operation string) *meter {
 // grant counts a grant and what it debited.
 func (m *meter) grant(r quota.Request, d quota.Decision) {
 	m.grants.Inc()
-	if d.Outage {
-		m.outageGrants.Inc()
-	}
 	states := d.Limits // none are known of an outage's grant
 	for _, limit := range m.limits {
 		if !limit.limit.CountsJob(r.Caller.Job) {

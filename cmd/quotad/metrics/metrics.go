@@ -30,6 +30,7 @@ type Metrics struct {
 	service  *quota.Service // nil until WatchLimits
 	meters   atomic.Pointer[map[operationName]*meter]
 
+	loaded      prometheus.Gauge
 	decisions   *prometheus.CounterVec
 	corrections *prometheus.CounterVec
 	debited     *prometheus.CounterVec
@@ -38,6 +39,7 @@ type Metrics struct {
 	wouldDeny   *prometheus.CounterVec
 	acquire     prometheus.Histogram
 	answers     *prometheus.CounterVec
+	refuses     *prometheus.GaugeVec
 	proxied     *prometheus.CounterVec
 	sent        *prometheus.CounterVec
 	proxyTook   prometheus.Histogram
@@ -77,6 +79,8 @@ func New(version string) *Metrics {
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	m.gauge("quotad_build_info", "1, with the version of quotad.", prometheus.Labels{"version": version, "goversion": runtime.Version()}).Set(1)
+	m.loaded = m.gauge("quotad_config_loaded", "1 while quotad runs by its configuration as it read it last; 0 after a reload that failed.", nil)
+	m.Loaded(true)
 
 	m.decisions = m.counters("quotad_decisions_total", "Decided acquires; the reason of a grant is granted, or replayed when the same request had been granted before. The limit is the one that refused.", "credential", "limit", "operation", "reason")
 	m.corrections = m.counters("quotad_corrections_total", "Grants that were to be settled or released, and logs that were to be adjusted or reset, limits that were to be closed or opened; the reason is granted where that was done.", "credential", "verb", "reason")
@@ -87,6 +91,7 @@ func New(version string) *Metrics {
 	m.acquire = m.histogram("quotad_acquire_duration_seconds", "Time to decide an acquire, waiting for others included.", moments)
 
 	m.answers = m.counters("quotad_observations_total", "Answers of upstreams that were reported, by what they say of the quota: ok, minute, day, config, billing or unknown; and whether that closed a limit.", "credential", "class", "closed")
+	m.refuses = m.gauges("quotad_upstream_refuses", "1 after the upstream answered that a person has to change the key, the quota or the bill, until it serves a call again; else 0.", "credential")
 	m.proxied = m.counters("quotad_proxy_requests_total", "Calls through the proxy that are over, by what their client got: the upstream's answer (2xx to 5xx), no_answer, or the reason of a refusal.", "credential", "operation", "result")
 	m.sent = m.counters("quotad_proxy_sent_total", "How often calls through the proxy were written to an upstream: more than once where a connection had ended.", "credential")
 	m.proxyTook = m.histogram("quotad_proxy_duration_seconds", "Time of a call through the proxy, from the request to the end of its answer.", exchangeTimes)
@@ -140,6 +145,9 @@ func (m *Metrics) histograms(name, help string, buckets []float64, labels ...str
 	m.registry.MustRegister(vec)
 	return vec
 }
+
+// Loaded records whether quotad could load its configuration.
+func (m *Metrics) Loaded(could bool) { m.loaded.Set(one(could)) }
 
 // WatchLimits exposes the state of the service's limits and of its ledger, and what becomes of
 // the limits.

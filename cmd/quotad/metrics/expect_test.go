@@ -1,0 +1,110 @@
+package metrics
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"quotad/cmd/quotad/config"
+	"quotad/quota"
+	"quotad/quota/clientlimit"
+	"quotad/quota/upstream"
+)
+
+// A configuration with what can happen beside what cannot: a limit that only observes denies
+// nothing, a closed operation is not granted offline, and open clients are not refused then.
+func expected(backend string) *config.Config {
+	window := quota.Sliding(time.Hour)
+	return &config.Config{
+		Ledger: config.Ledger{Backend: backend},
+		Credentials: []*quota.Credential{{
+			Name:       "api",
+			Limits:     []quota.Limit{{Name: "daily", Units: 100, Window: window}, {Name: "trial", Units: 50, Window: window, Observe: true}},
+			Operations: map[string]quota.Cost{"list": {Every: 1}, "search": {Every: 10}},
+		}},
+		Outages: map[string]config.Outage{"api": {Open: map[string]bool{"list": true}, Units: 5}},
+	}
+}
+
+// What cannot happen has no series: one that stays at zero for ever is a promise of an alert
+// that never fires.
+func TestNoSeriesStaysAtZeroForEver(t *testing.T) {
+	for _, row := range []struct {
+		metric, label string
+		backend       string
+		want          []string
+	}{
+		{"quotad_decisions_total", "limit", config.OnRedis, []string{"", "daily"}},
+		{"quotad_would_deny_total", "limit", config.OnRedis, []string{"trial"}},
+		{"quotad_outage_grants_total", "operation", config.OnRedis, []string{"list"}},
+		{"quotad_outage_grants_total", "operation", config.Embedded, nil},
+		{"quotad_client_outage_grants_total", "clients", config.OnRedis, []string{"open"}},
+		{"quotad_upstream_refuses", "credential", config.OnRedis, []string{"api"}},
+	} {
+		m := New("test")
+		m.Expect(expected(row.backend))
+		m.ExpectClients([]*clientlimit.Clients{{Name: "open", OpenOnOutage: true}, {Name: "closed"}})
+		if got := labelled(t, m, row.metric, row.label); !slices.Equal(got, row.want) {
+			t.Errorf("%s with %s has %s %q, want %q", row.metric, row.backend, row.label, got, row.want)
+		}
+	}
+}
+
+// An upstream refuses until it serves a call; what is known of it goes with its credential.
+func TestUpstreamRefuses(t *testing.T) {
+	m, c := New("test"), expected(config.Embedded)
+	m.Expect(c)
+	for _, step := range []struct {
+		class upstream.Class
+		want  float64
+	}{{upstream.Config, 1}, {upstream.Minute, 1}, {upstream.OK, 0}, {upstream.Billing, 1}} {
+		m.Observe(upstream.Outcome{Verdict: upstream.Verdict{Class: step.class}, Credential: "api"})
+		if got := value(t, m, "quotad_upstream_refuses"); got != step.want {
+			t.Errorf("after %s it is %v, want %v", step.class, got, step.want)
+		}
+	}
+	c.Credentials[0].Name = "another"
+	m.Expect(c)
+	if got := labelled(t, m, "quotad_upstream_refuses", "credential"); !slices.Equal(got, []string{"another"}) {
+		t.Errorf("after a reload it is of %q, want another alone", got)
+	}
+}
+
+// labelled returns the values that a label of a metric has, each once.
+func labelled(t *testing.T, m *Metrics, name, label string) (values []string) {
+	t.Helper()
+	families, err := m.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() != name {
+			continue
+		}
+		for _, one := range family.GetMetric() {
+			for _, pair := range one.GetLabel() {
+				if pair.GetName() == label {
+					values = append(values, pair.GetValue())
+				}
+			}
+		}
+	}
+	slices.Sort(values)
+	return slices.Compact(values)
+}
+
+// value returns that of the only gauge of a name.
+func value(t *testing.T, m *Metrics, name string) float64 {
+	t.Helper()
+	families, err := m.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() == name {
+			return family.GetMetric()[0].GetGauge().GetValue()
+		}
+	}
+	t.Fatalf("there is no %s", name)
+	return 0
+}

@@ -60,7 +60,7 @@ func TestReadmeIsShort(t *testing.T) {
 
 // Where a page leads, there is something: a file, and in it the section.
 func TestReadmeLinks(t *testing.T) {
-	for _, page := range []string{readmeFile, daemonFile, systemdFile, apiFile} {
+	for _, page := range []string{readmeFile, daemonFile, systemdFile, apiFile, watchFile} {
 		for _, link := range regexp.MustCompile(`\]\(([^)#]*)#?([^)]*)\)`).FindAllStringSubmatch(readPage(t, page), -1) {
 			target := page
 			if link[1] != "" {

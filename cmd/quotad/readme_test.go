@@ -17,7 +17,7 @@ import (
 	"quotad/quota/server"
 )
 
-var update = flag.Bool("update", false, "write the table of routes anew")
+var update = flag.Bool("update", false, "write what the pages show of a daemon into them: the table of routes, the output of recipes")
 
 // The pages for readers: the first one, and those that it leads to.
 const (
@@ -60,7 +60,7 @@ func TestReadmeIsShort(t *testing.T) {
 
 // Where a page leads, there is something: a file, and in it the section.
 func TestReadmeLinks(t *testing.T) {
-	for _, page := range []string{readmeFile, daemonFile, systemdFile, apiFile, watchFile} {
+	for _, page := range []string{readmeFile, daemonFile, systemdFile, apiFile, watchFile, recipesFile} {
 		for _, link := range regexp.MustCompile(`\]\(([^)#]*)#?([^)]*)\)`).FindAllStringSubmatch(readPage(t, page), -1) {
 			target := page
 			if link[1] != "" {

@@ -42,22 +42,23 @@ import (
 func TestScripts(t *testing.T) {
 	t.Run("embedded", func(t *testing.T) {
 		t.Parallel()
-		runScripts(t, func(string) string { return `backend = "embedded"` })
+		runScripts(t, "testdata", nil, func(string) string { return `backend = "embedded"` })
 	})
 	t.Run("redis", func(t *testing.T) {
 		t.Parallel()
 		server := redistest.Start(t)
-		runScripts(t, func(script string) string {
+		runScripts(t, "testdata", nil, func(script string) string {
 			return fmt.Sprintf("backend = \"redis\"\ndeadline = \"5s\"\nredis = { addrs = [%q], key_prefix = %q }", server.Addr, script+":")
 		})
 	})
 }
 
-// runScripts runs every script; ledger returns the lines that configure its ledger.
-func runScripts(t *testing.T, ledger func(script string) string) {
+// runScripts runs every script of a directory, with further variables in its environment; ledger
+// returns the lines that configure its ledger.
+func runScripts(t *testing.T, dir string, environ map[string]string, ledger func(script string) string) {
 	file := shipped(t)
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata",
+		Dir:                 dir,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Condition: func(name string) (bool, error) {
@@ -74,6 +75,9 @@ func runScripts(t *testing.T, ledger func(script string) string) {
 			env.Values[scriptKey{}] = s
 			env.Defer(s.clear)
 			root, err := filepath.Abs("../..")
+			for name, value := range environ {
+				env.Setenv(name, value)
+			}
 			env.Setenv("ROOT", root)
 			env.Setenv("SHIPPED", file)
 			env.Setenv("FAR", farMinutes(time.Now()))
@@ -85,7 +89,7 @@ func runScripts(t *testing.T, ledger func(script string) string) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"configure": configure, "edit": edit, "change": change, "readme": readme,
 			"daemon": daemonCommand, "await": await, "signal": signalCommand, "ends": ends,
-			"upstream": upstreamCommand, "books": books, "gone": gone, "foretold": foretold,
+			"upstream": upstreamCommand, "books": books, "gone": gone, "foretold": foretold, "shows": shows,
 		},
 	})
 }

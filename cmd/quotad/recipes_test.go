@@ -1,0 +1,147 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"quotad/quota/redisledger/redistest"
+)
+
+const (
+	recipesFile    = "RECIPES.md"
+	recipesScripts = "testdata/recipes"
+)
+
+// Each recipe is played as it is printed: its configuration by readme, its commands and their
+// output by shows. Beside the commands of the other scripts:
+//
+//	shows TEXT   runs the commands of the only block of RECIPES.md that holds TEXT, and holds
+//	             their output against the block; with -update it puts the output there
+//
+// A command follows "$ ", or "host1$ " for the quotad whose state directory is host1. What varies
+// is the same as any: times, durations, ids, how the lines are broken.
+func TestRecipes(t *testing.T) {
+	t.Parallel()
+	goCache, err := exec.Command("go", "env", "GOCACHE").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	environ := map[string]string{
+		"NOON": zoneAt(time.Now(), 12), "EVENING": zoneAt(time.Now(), 21), "GOCACHE": strings.TrimSpace(string(goCache)),
+	}
+	if _, err := exec.LookPath("redis-server"); err == nil || os.Getenv("QUOTAD_TEST_REDIS") == "require" {
+		environ["REDIS"] = redistest.Start(t).Addr
+	}
+	runScripts(t, recipesScripts, environ, func(string) string { return `backend = "embedded"` })
+}
+
+// zoneAt returns a time zone in which it is an hour of the day.
+func zoneAt(now time.Time, hour int) string {
+	east := hour - now.UTC().Hour() // from -11 to 21
+	if east > 14 {
+		east -= 24
+	}
+	return fmt.Sprintf("Etc/GMT%+d", -east) // whose sign is that of POSIX
+}
+
+// Every block of the page is played by a script.
+func TestEveryRecipeIsPlayed(t *testing.T) {
+	files, err := filepath.Glob(recipesScripts + "/*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var texts []string
+	for _, file := range files {
+		for _, played := range regexp.MustCompile(`(?m)^(?:\[.*\] )?(?:readme \S+|shows) ('[^']+'|\S+)`).FindAllStringSubmatch(readPage(t, file), -1) {
+			texts = append(texts, strings.Trim(played[1], "'"))
+		}
+	}
+	blocks := blocksOf(readPage(t, recipesFile), "")
+	if len(blocks) < 24 {
+		t.Fatalf("the page has %d blocks", len(blocks))
+	}
+	for _, block := range blocks {
+		if !containsAny(block, texts) {
+			t.Errorf("no script of %s plays this block:\n%s", recipesScripts, block)
+		}
+	}
+}
+
+func containsAny(text string, parts []string) bool {
+	for _, part := range parts {
+		if strings.Contains(text, part) {
+			return true
+		}
+	}
+	return false
+}
+
+// shownMu guards the page, which several scripts may write at the same time.
+var shownMu sync.Mutex
+
+func shows(ts *testscript.TestScript, _ bool, args []string) {
+	file := filepath.Join(ts.Getenv("ROOT"), "cmd/quotad", recipesFile)
+	found := blocksOf(readShown(ts, file), args[0])
+	if len(found) != 1 {
+		ts.Fatalf("%d blocks of %s hold %q", len(found), recipesFile, args[0])
+	}
+	played := play(ts, found[0])
+	switch {
+	case sameShown(found[0], played):
+	case *update:
+		shownMu.Lock()
+		defer shownMu.Unlock()
+		text := strings.Replace(readShown(ts, file), found[0], played, 1)
+		ts.Check(os.WriteFile(file, []byte(text), 0o644))
+	default:
+		ts.Fatalf("%s shows:\n%s\nIt is, as go test ./cmd/quotad -run TestRecipes -update writes it:\n%s", recipesFile, found[0], played)
+	}
+}
+
+func readShown(ts *testscript.TestScript, file string) string {
+	text, err := os.ReadFile(file)
+	ts.Check(err)
+	return string(text)
+}
+
+// prompt is what precedes a command: the host, if there are several.
+var prompt = regexp.MustCompile(`^(\w*)\$ (.*)`)
+
+// play runs the commands of a block, and returns it with their output.
+func play(ts *testscript.TestScript, block string) string {
+	var played strings.Builder
+	for line := range strings.Lines(block) {
+		command := prompt.FindStringSubmatch(line)
+		if command == nil {
+			continue
+		}
+		cmd := exec.Command("sh", "-c", command[2])
+		cmd.Dir = ts.MkAbs(".")
+		for _, name := range []string{"PATH", "HOME", "TMPDIR", "GORACE", "GOCACHE"} {
+			cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
+		}
+		cmd.Env = append(cmd.Env, "LC_ALL=C.UTF-8", "QUOTAD_SOCKET="+ts.MkAbs(filepath.Join(command[1], ".quotad/quotad.sock")))
+		output, _ := cmd.CombinedOutput() // a command that fails says so
+		played.WriteString(line + string(output))
+	}
+	return played.String()
+}
+
+// varying is what differs from one time to the next: instants, ids, durations.
+var varying = regexp.MustCompile(`\b(\w{3} |\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d\b|\byoutube:\w+-\w+\b|\b[0-9a-z]{15}\b|\bjust now\b|\b\d+(\.\d+)?(ms|[dhms])\b( \d+[hms]\b)*( ago\b)?`)
+
+func sameShown(shown, played string) bool {
+	plain := func(text string) string {
+		return strings.Join(strings.Fields(varying.ReplaceAllString(strings.Join(strings.Fields(text), " "), "~")), " ")
+	}
+	return plain(shown) == plain(played)
+}

@@ -7,9 +7,11 @@ import (
 	"maps"
 	"net/http"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"quotad/quota/api"
@@ -127,6 +129,36 @@ func TestMetricsOfRepairs(t *testing.T) {
 	} {
 		if got[series] != want {
 			t.Errorf("%s is %v, want %v", series, got[series], want)
+		}
+	}
+}
+
+// Whether the last reload could be is a metric: the log alone is read by nobody at night.
+func TestMetricsOfReloads(t *testing.T) {
+	dir := shortDir(t)
+	file := filepath.Join(dir, "config.toml")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(withMetrics)
+	daemon, client := startIn(t, dir), &api.Client{Socket: filepath.Join(dir, ".quotad/quotad.sock")}
+	for _, step := range []struct {
+		text, says string
+		want       float64
+	}{
+		{withMetrics + "no such key", "^cannot reload", 0},
+		{withMetrics, "^configuration reloaded$", 1},
+	} {
+		write(step.text)
+		daemon.cmd.Process.Signal(syscall.SIGHUP)
+		if err := daemon.await(regexp.MustCompile(step.says)); err != nil {
+			t.Fatal(err)
+		}
+		if got := scrape(t, client)["quotad_config_loaded"]; got != step.want {
+			t.Errorf("after %q quotad_config_loaded is %v, want %v", step.says, got, step.want)
 		}
 	}
 }

@@ -85,6 +85,23 @@ func containsAny(text string, parts []string) bool {
 	return false
 }
 
+// The limits of the recipes go with a preset as with limits of one's own.
+func TestRecipesGoWithPresets(t *testing.T) {
+	page, file := readPage(t, recipesFile), filepath.Join(t.TempDir(), "config.toml")
+	_, jobs, _ := strings.Cut(blocksOf(page, "the key of all recipes")[0], "[jobs.trending]")
+	for _, preset := range []string{"youtube-classic", "youtube-2026-06"} {
+		for _, recipe := range []string{"a cap: ", "a share: ", "a pace: ", "the rest of the day: ", "a cap that only observes"} {
+			text := fmt.Sprintf("credentials.youtube.preset = %q\n[jobs.trending]%s%s", preset, jobs, blocksOf(page, "# "+recipe)[0])
+			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if output, err := exec.Command("quotad", "--check", "--config", file).CombinedOutput(); err != nil {
+				t.Errorf("%s with %s: %v\n%s", recipe, preset, err, output)
+			}
+		}
+	}
+}
+
 // shownMu guards the page, which several scripts may write at the same time.
 var shownMu sync.Mutex
 

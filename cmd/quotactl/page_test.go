@@ -90,8 +90,8 @@ func TestPageRefusals(t *testing.T) {
 	}
 	got := pageRefusals(f, viewOf(80))
 	want := []page.Refusal{
-		{At: "09:25:53 UTC", Times: "37 times since 09:21:53", By: "trending, US", What: "2 calls of search.list", Why: "no room for 200 units in limit daily; was to fit in 1m, at 09:27:53 UTC"},
-		{At: "09:16:53 UTC", Times: "3 times since 07:16:53", By: "charts, KR", What: "a pass", Why: "unaffordable: a pass expects 104 units, 3 are left; was to fit in 1h, at 10:26:53 UTC"},
+		{At: "09:25:53 UTC", Times: "37 times since 09:21:53", By: "trending, US", What: "2 calls of search.list", Why: "no room for 200 units in limit daily; would fit in 1m, at 09:27:53 UTC"},
+		{At: "09:16:53 UTC", Times: "3 times since 07:16:53", By: "charts, KR", What: "a pass", Why: "unaffordable: a pass expects 104 units, 3 are left; would fit in 1h, at 10:26:53 UTC"},
 		{At: "09:06:53 UTC", By: "@1000", What: "1 call of gone", Why: "unknown_operation: operation gone is not configured"},
 	}
 	if !slices.Equal(got.Rows, want) {

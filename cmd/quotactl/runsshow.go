@@ -201,7 +201,7 @@ func reasonOf(p jobs.Pass, v term.View) string {
 		parts = append(parts, strings.TrimPrefix(attemptText(p), ", "))
 	}
 	if !p.RetryAt.IsZero() {
-		parts = append(parts, "was to fit "+v.When(p.RetryAt))
+		parts = append(parts, "would fit "+v.When(p.RetryAt))
 	}
 	if p.Outcome == jobs.Running {
 		parts = append(parts, liveText(p, v)...)

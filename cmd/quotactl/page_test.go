@@ -9,6 +9,7 @@ import (
 
 	"quotad/cmd/quotactl/page"
 	"quotad/jobs"
+	jobsapi "quotad/jobs/api"
 	"quotad/jobs/plan"
 	"quotad/quota"
 	"quotad/quota/api"
@@ -259,5 +260,33 @@ func TestLanes(t *testing.T) {
 	}
 	if !lane.Runs[0].To.Equal(at) {
 		t.Errorf("what goes on ends at %v", lane.Runs[0].To)
+	}
+}
+
+// The week counts the runs that began on a day, by the clock of the viewer.
+func TestWeek(t *testing.T) {
+	day := func(date int, clock time.Duration) time.Time {
+		return time.Date(at.Year(), at.Month(), date, 0, 0, 0, 0, time.UTC).Add(clock)
+	}
+	today := at.Day()
+	spent := []jobs.Pass{{Region: "US", Outcome: jobs.OK, Units: 4}, {Region: "GB", Outcome: jobs.OK, Units: 1_000}}
+	f := pageFacts{runs: []jobs.Run{
+		{Job: "trending", State: jobs.RunDone, StartedAt: day(today, time.Minute), Passes: spent},
+		{Job: "trending", State: jobs.RunSkipped, StartedAt: day(today, 0)},
+		{Job: "trending", State: jobs.RunDone, StartedAt: day(today-1, 24*time.Hour-1), Passes: spent[:1]},
+		{Job: "trending", State: jobs.RunFailed, StartedAt: day(today-1, 0), Passes: spent[:1]},
+		{Job: "charts", State: jobs.RunDone, StartedAt: day(today-1, 0), Passes: spent},
+		{Job: "trending", State: jobs.RunDone, StartedAt: day(today-7, 0), Passes: spent},
+	}}
+	f.status.Jobs = []jobsapi.Job{{Name: "trending"}}
+	w := pageWeek(f, viewOf(80))
+	want := make([]page.WeekCell, 7)
+	want[0] = page.WeekCell{Units: "1,004 units", Runs: "1 run"}
+	want[1] = page.WeekCell{Units: "8 units", Runs: "1 of 2 runs failed", Tone: page.Bad}
+	if len(w.Rows) != 1 || !slices.Equal(w.Rows[0].Cells, want) {
+		t.Errorf("got %+v, want %+v", w.Rows, want)
+	}
+	if len(w.Days) != 7 || w.Days[0] != day(today, 0).Format("Mon 2") || w.Days[6] != day(today-6, 0).Format("Mon 2") {
+		t.Errorf("days %q", w.Days)
 	}
 }

@@ -21,7 +21,7 @@ func pictureOf(f pageFacts, v term.View) page.Picture {
 		At: v.Now, Zone: v.Zone, Mark: v.ZoneMark(),
 		Host: f.host, About: page.Line{Text: ledgerText(f.status), Tone: toneOf(ledgerStyle(f.status))},
 		Says: page.Line{Text: f.status.Triage.Says, Tone: toneOf(triageStyle(f.status.Triage))},
-		Day:  pageDay(f, v), Refusals: pageRefusals(f, v),
+		Day:  pageDay(f, v), Week: pageWeek(f, v), Refusals: pageRefusals(f, v),
 	}
 	for _, t := range f.status.Triage.Troubles {
 		p.Troubles = append(p.Troubles, page.Trouble{Of: t.Of, Line: page.Line{Text: troubleText(t, v), Tone: toneOf(troubleStyle(t))}, Do: t.Do})

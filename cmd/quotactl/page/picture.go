@@ -22,6 +22,7 @@ type Picture struct {
 	Credentials []Credential
 	Jobs        []Job
 	Day         Day
+	Week        Week
 	Refusals    Refusals
 }
 
@@ -138,6 +139,25 @@ type Day struct {
 	Error       string // why it is not known
 	Note        string // what is not known of it
 	Lanes       []Lane
+}
+
+// A Week is what each job did on each of the last days.
+type Week struct {
+	Note string // what is not known of it
+	Days []string
+	Rows []WeekRow
+}
+
+// A WeekRow is one job.
+type WeekRow struct {
+	Job   string
+	Cells []WeekCell // one for each of Days
+}
+
+// A WeekCell is one job on one day. It is empty if no run began.
+type WeekCell struct {
+	Units, Runs string
+	Tone        Tone
 }
 
 // A Lane is what one job did in a day.

@@ -322,6 +322,7 @@ func paint(text string) Picture {
 		Day: Day{From: at(-24), Until: noon, Error: text, Note: text, Lanes: []Lane{{
 			Job: text, Text: text, Runs: []Bar{{at(-3), at(-2), Good, text}}, Skips: []Skip{{at(-6), at(-5), text}},
 		}}},
+		Week:     Week{Note: text, Days: []string{text, text}, Rows: []WeekRow{{text, []WeekCell{{text, text, Bad}, {}}}}},
 		Refusals: Refusals{Error: text, Note: text, Rows: []Refusal{{text, text, text, text, text}}},
 	}
 }

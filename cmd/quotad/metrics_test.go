@@ -133,7 +133,7 @@ func TestMetricsOfRepairs(t *testing.T) {
 	}
 }
 
-// Whether the last reload could be is a metric: the log alone is read by nobody at night.
+// Whether the last reload could be is a metric: an alert needs more than a line in the log.
 func TestMetricsOfReloads(t *testing.T) {
 	dir := shortDir(t)
 	file := filepath.Join(dir, "config.toml")

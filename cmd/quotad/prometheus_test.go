@@ -193,7 +193,7 @@ func seriesOfADaemon(t *testing.T) (series []any) {
 	return series
 }
 
-// A query is one that somebody asks Prometheus, with the labels that the answer must have.
+// A query is one to Prometheus, with the labels that the answer must have.
 type query struct {
 	expr   string
 	labels []string

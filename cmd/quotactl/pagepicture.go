@@ -269,7 +269,7 @@ func refusedText(r api.Refusal, v term.View) string {
 		text += ": " + r.Detail
 	}
 	if r.RetryAt != nil {
-		text += "; would fit " + v.When(*r.RetryAt)
+		text += "; " + fitText(*r.RetryAt, v)
 	}
 	return text
 }

@@ -140,7 +140,7 @@ func (c *cli) tellEnd(r jobs.Run) error {
 	case r.State == jobs.RunStopped && (r.Reason == jobs.BudgetGone || r.Reason == jobs.Unaffordable || r.Reason == jobs.RunCapExceeded):
 		f := &failure{code: exitDenied, err: fmt.Errorf("the run stopped: %s", r.Reason)}
 		if !r.RetryAt.IsZero() {
-			f.hint = "it would fit " + c.view().When(r.RetryAt)
+			f.hint = "it " + fitText(r.RetryAt, c.view())
 		}
 		return f
 	case r.State != jobs.RunDone:

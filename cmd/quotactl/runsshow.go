@@ -192,6 +192,14 @@ func attemptText(p jobs.Pass) string {
 	return fmt.Sprintf(", attempt %d", p.Attempt+1)
 }
 
+// fitText says when what was refused fits, if nothing else happens, or would have.
+func fitText(at time.Time, v term.View) string {
+	if at.After(v.Now) {
+		return "would fit " + v.When(at)
+	}
+	return "would have fit " + v.When(at)
+}
+
 // reasonOf tells first what an operator waits for, as it was when the pass ended: units
 // may have come back otherwise since. A reason that only repeats
 // the outcome is left out.
@@ -201,7 +209,7 @@ func reasonOf(p jobs.Pass, v term.View) string {
 		parts = append(parts, strings.TrimPrefix(attemptText(p), ", "))
 	}
 	if !p.RetryAt.IsZero() {
-		parts = append(parts, "would fit "+v.When(p.RetryAt))
+		parts = append(parts, fitText(p.RetryAt, v))
 	}
 	if p.Outcome == jobs.Running {
 		parts = append(parts, liveText(p, v)...)

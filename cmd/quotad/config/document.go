@@ -26,14 +26,16 @@ type document struct {
 
 // parse reads TOML; the error is an Errors.
 func (d *document) parse(text string) (map[string]any, error) {
-	if line := checkDepth(text); line > 0 {
+	structure := structureOf(text)
+	if line := tooDeep(structure); line > 0 {
 		return nil, Errors{{File: d.file, Line: line, Message: fmt.Sprintf("tables and arrays lie more than %d deep here: is a bracket or a brace not closed?", deepest)}}
 	}
 	values := map[string]any{}
-	if _, err := toml.Decode(text, &values); err != nil {
+	meta, err := toml.Decode(text, &values)
+	if err != nil {
 		return nil, Errors{d.syntaxError(text, err)}
 	}
-	d.lines = locate(text)
+	d.lines = locate(structure, meta.Keys())
 	return values, nil
 }
 

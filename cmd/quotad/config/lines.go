@@ -1,145 +1,163 @@
 package config
 
 import (
-	"errors"
 	"fmt"
-	"slices"
+	"regexp"
 	"strings"
-	"sync"
 
 	"github.com/BurntSushi/toml"
 )
 
-// Lines tells on which line of a TOML document the value of a key begins, and an
-// element of an array. The decoder knows the first, and says so in an error only.
+// Lines says on which line of a document a key stands, or an element of an array. The TOML
+// package returns the keys in their order and keeps their lines to itself.
 type lines struct {
-	mu        sync.Mutex // held by at: what it asks for is kept, and the decoder keeps count
-	meta      toml.MetaData
-	tables    map[string]map[string]toml.Primitive // by join(path), as far as they were asked for
-	structure string                               // the document without its strings and comments
-	order     map[string]int                       // join(path) → which key of the document that is
+	line  map[string]int // by join(path)
+	order map[string]int // join(path) → which key of the document that is, from 1
 }
 
 // element is how an element of an array is named in a path.
 func element(i int) string { return fmt.Sprintf("[%d]", i) }
 
-func join(path []string) string { return strings.Join(within([]string{""}, path...), "\x00") }
+func join(path []string) string { return strings.Join(path, "\x00") }
 
-// locate returns the lines of a document that the decoder accepts.
-func locate(text string) *lines {
-	text = strings.TrimPrefix(text, "\ufeff")
-	l := &lines{structure: withoutText(text), order: map[string]int{}}
-	var root map[string]toml.Primitive
-	l.meta, _ = toml.Decode(text, &root)
-	l.tables = map[string]map[string]toml.Primitive{join(nil): root}
-	for i, key := range l.meta.Keys() {
-		for n := range key {
-			if at := join(key[:n+1]); l.order[at] == 0 {
-				l.order[at] = i + 1
-			}
-		}
-	}
-	return l
-}
-
-// at returns the line of a path, or of the nearest table around it where the
-// path itself stands nowhere; 1 for the whole document.
+// at returns the line of a path, or of the nearest table around it where the path itself
+// stands nowhere; 1 for the whole document.
 func (l *lines) at(path []string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var found []toml.Primitive
-	for n, key := range path {
-		table, read := l.tables[join(path[:n])]
-		if !read {
-			table = l.tableOf(found[n-1])
-			l.tables[join(path[:n])] = table
-		}
-		value, ok := table[key]
-		if !ok {
-			break
-		}
-		found = append(found, value)
-	}
-	if n := len(found); n > 0 && n+1 == len(path) {
-		if line := l.elementLine(l.positionOf(found[n-1]), path[n]); line > 0 {
-			return line
-		}
-	}
-	for _, value := range slices.Backward(found) {
-		if line := l.first(value); line > 0 { // the decoder loses the place of a key without a name
+	for n := len(path); n > 0; n-- {
+		if line := l.line[join(path[:n])]; line > 0 {
 			return line
 		}
 	}
 	return 1
 }
 
-// positionOf has the decoder say where a value stands; nowhere if it is a table that
-// has no header.
-func (l *lines) positionOf(value toml.Primitive) toml.Position {
-	var at toml.ParseError
-	errors.As(l.meta.PrimitiveDecode(value, unreadable{}), &at)
-	return at.Position
-}
-
-type unreadable struct{}
-
-func (unreadable) UnmarshalTOML(any) error { return errors.New("unreadable") }
-
-// tableOf returns the values of a table, none if the value is no table.
-func (l *lines) tableOf(value toml.Primitive) (values map[string]toml.Primitive) {
-	_ = l.meta.PrimitiveDecode(value, &values)
-	return values
-}
-
-// first returns the line of a value. A table without a header begins with the first
-// of its keys.
-func (l *lines) first(value toml.Primitive) int {
-	line := l.positionOf(value).Line
-	if line > 0 {
-		return line
+// locate returns the lines of a document that the TOML package accepts and whose keys it
+// returned. Each of them has one '=' outside of strings, or the bracket of a header. A table
+// without a header begins with the first of its keys.
+func locate(structure string, keys []toml.Key) *lines {
+	l := &lines{line: map[string]int{}, order: map[string]int{}}
+	s := scan{lines: l, keys: keys}
+	for i, row := range strings.Split(structure, "\n") {
+		s.row(i+1, row)
 	}
-	for _, below := range l.tableOf(value) {
-		if at := l.first(below); line == 0 || at > 0 && at < line {
-			line = at
+	for i, key := range keys {
+		for n := range key {
+			at := join(key[:n+1])
+			if l.order[at] == 0 {
+				l.order[at] = i + 1
+			}
+			if l.line[at] == 0 {
+				l.line[at] = l.line[join(key)]
+			}
 		}
 	}
-	return line
+	return l
 }
 
-// elementLine returns the line of an element of the array that begins at a position,
-// 0 if there is no such thing.
-func (l *lines) elementLine(array toml.Position, name string) int {
-	if array.Line == 0 {
-		return 0
+// A scan reads the structure of a document.
+type scan struct {
+	*lines
+	keys []toml.Key // that are still to come
+	last []string   // the key or the element that was read last
+	open []bracket
+}
+
+// A bracket is open: one of an array, or the brace of a table.
+type bracket struct {
+	array   []string // the path of the array; nil: a table
+	n       int      // how many elements have begun
+	between bool     // the next one has not
+}
+
+func (s *scan) row(line int, row string) {
+	if len(s.open) == 0 && strings.HasPrefix(strings.TrimLeft(row, " \t"), "[") {
+		s.key(line)
+		return
 	}
-	rest := l.structure[max(0, array.Start-1):]
-	before, rest, found := strings.Cut(rest, "[") // a table in braces has its key's position
-	if !found || strings.Contains(before, "\n") {
-		return 0
-	}
-	line, depth, n, between := array.Line, 0, 0, true
-	for _, c := range rest {
+	for _, c := range row {
+		var in *bracket
+		if n := len(s.open); n > 0 {
+			in = &s.open[n-1]
+		}
 		switch {
-		case c == '\n':
-			line++
 		case strings.ContainsRune(" \t\r", c):
-		case c == ',' && depth == 0:
-			between = true
-		case strings.ContainsRune("]}", c):
-			if depth--; depth < 0 {
-				return 0
-			}
+		case c == '=':
+			s.key(line)
+		case in != nil && strings.ContainsRune("]}", c):
+			s.open = s.open[:len(s.open)-1]
+		case in != nil && c == ',':
+			in.between = in.array != nil
 		default:
-			if between && element(n) == name {
-				return line
+			if in != nil && in.between {
+				s.last = within(in.array, element(in.n))
+				s.found(line)
+				in.n, in.between = in.n+1, false
 			}
-			if between {
-				n, between = n+1, false
+			switch c {
+			case '[':
+				s.open = append(s.open, bracket{array: s.last, between: true})
+			case '{':
+				s.open = append(s.open, bracket{})
 			}
-			if strings.ContainsRune("[{", c) {
+		}
+	}
+}
+
+func (s *scan) key(line int) {
+	if len(s.keys) > 0 {
+		s.last, s.keys = s.keys[0], s.keys[1:]
+		s.found(line)
+	}
+}
+
+// found notes where something stands; what stands twice, in an array of tables, is found first.
+func (s *scan) found(line int) {
+	if at := join(s.last); s.line[at] == 0 {
+		s.line[at] = line
+	}
+}
+
+// deepest is how far tables and arrays may lie within each other. The TOML package takes time
+// and memory by the square of that.
+const deepest = 32
+
+var (
+	// noStructure matches what brackets and dots mean nothing in.
+	noStructure = regexp.MustCompile(`"""(?s:\\.|[^\\])*?"{3,5}|'''(?s:.*?)'{3,5}|"(?:\\.|[^"\\\n])*"|'[^'\n]*'|#[^\n]*`)
+	// longKey matches a dotted key of too many parts, or what looks like one.
+	longKey = regexp.MustCompile(fmt.Sprintf(`(?:[\w-]+[ \t]*\.[ \t]*){%d}`, deepest))
+)
+
+// tooDeep returns the first line on which something lies too deep, or 0.
+func tooDeep(structure string) (line int) {
+	depth := 0
+	for i, row := range strings.Split(structure, "\n") {
+		for _, c := range row {
+			switch c {
+			case '[', '{':
 				depth++
+			case ']', '}':
+				depth = max(0, depth-1)
 			}
+			if depth > deepest {
+				return i + 1
+			}
+		}
+		if longKey.MatchString(row) {
+			return i + 1
 		}
 	}
 	return 0
+}
+
+// structureOf returns a document with other letters in its strings, without comments and
+// without a byte order mark. Everything stays on its line.
+func structureOf(document string) string {
+	return noStructure.ReplaceAllStringFunc(strings.TrimPrefix(document, "\ufeff"), func(s string) string {
+		filler := "s"
+		if s[0] == '#' {
+			filler = ""
+		}
+		return filler + strings.Repeat("\n", strings.Count(s, "\n")) + filler
+	})
 }

@@ -34,10 +34,11 @@ func TestLinesOfKeys(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if _, err := toml.Decode(test.text, &map[string]any{}); err != nil {
+			meta, err := toml.Decode(test.text, &map[string]any{})
+			if err != nil {
 				t.Fatalf("the test is not a TOML document: %v", err)
 			}
-			found := locate(test.text)
+			found := locate(structureOf(test.text), meta.Keys())
 			for path, want := range test.want {
 				if got := found.at(strings.Split(path, "|")); got != want {
 					t.Errorf("%s stands on line %d, want %d", path, got, want)
@@ -57,10 +58,12 @@ func FuzzLines(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		var tree map[string]any
-		if _, err := toml.Decode(text, &tree); err != nil || !utf8.ValidString(text) || checkDepth(text) > 0 {
+		structure := structureOf(text)
+		meta, err := toml.Decode(text, &tree)
+		if err != nil || !utf8.ValidString(text) || tooDeep(structure) > 0 {
 			return // the decoder steps over the mark of UTF-16
 		}
-		found := locate(text)
+		found := locate(structure, meta.Keys())
 		for _, path := range pathsOf(nil, tree) {
 			if line := found.at(path); line < 1 || line > 1+strings.Count(text, "\n") {
 				t.Errorf("path %q has the line %d in %q", path, line, text)

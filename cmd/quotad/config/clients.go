@@ -25,14 +25,13 @@ func (t *clientsTable) decode(n node) {
 // clients checks the clients of each name on their own.
 func (t *fileTable) clients() (all []*clientlimit.Clients) {
 	for _, name := range t.names("clients") {
-		if one := t.Clients[name]; one != nil && one.document != nil {
-			c := one.clients(name)
-			// Of limits without their keys everything else would be wrong, too.
-			if len(c.Limits) > 0 || one.has("limits") && len(one.Limits) == 0 {
-				one.check(c)
-			}
-			all = append(all, c)
+		one := t.Clients[name]
+		c := one.clients(name)
+		// Of limits without their keys everything else would be wrong, too.
+		if len(c.Limits) > 0 || one.has("limits") && len(one.Limits) == 0 {
+			one.check(c)
 		}
+		all = append(all, c)
 	}
 	return all
 }

@@ -203,7 +203,7 @@ func (t *accessTable) access() Access {
 
 // inRange checks that a number, if it stands there, is from 1 to most.
 func (t *table) inRange(key string, n, most int) {
-	if _, stands := t.values[key].(int64); stands && (n < 1 || n > most) {
+	if t.has(key) && (n < 1 || n > most) {
 		t.fail(key, "must be from 1 to %d: %d", most, n)
 	}
 }

@@ -36,9 +36,6 @@ func (t *fileTable) credentials(c *Config) {
 	}
 	for _, name := range t.names("credentials") {
 		one := t.Credentials[name]
-		if one == nil || one.document == nil {
-			continue
-		}
 		credential := one.credential(name)
 		outage := one.OnOutage.outage(credential)
 		if c.Ledger.Backend == Embedded && one.has("on_outage") {
@@ -56,22 +53,19 @@ func (t *fileTable) credentials(c *Config) {
 		if preset, brought := findPreset(one.Preset); brought {
 			c.Presets[name] = preset
 		}
-		if one.Limits != nil { // without them everything else would be wrong, too
-			one.check(credential)
-		}
+		one.check(credential)
 	}
 }
 
 func (t *credentialTable) credential(name string) *quota.Credential {
 	c := &quota.Credential{Name: name, Operations: map[string]quota.Cost{}}
 	for _, limit := range t.names("limits") {
-		if one := t.Limits[limit]; one != nil {
-			one.require("units", "10_000")
-			c.Limits = append(c.Limits, quota.Limit{
-				Name: limit, Units: one.Units, Reserve: one.Reserve, Window: one.Window.Window, Only: one.Only,
-				Jobs: one.Jobs, ExceptJobs: one.ExceptJobs, Lift: time.Duration(one.Lift), Observe: !one.Enforce,
-			})
-		}
+		one := t.Limits[limit]
+		one.require("units", "10_000")
+		c.Limits = append(c.Limits, quota.Limit{
+			Name: limit, Units: one.Units, Reserve: one.Reserve, Window: one.Window.Window, Only: one.Only,
+			Jobs: one.Jobs, ExceptJobs: one.ExceptJobs, Lift: time.Duration(one.Lift), Observe: !one.Enforce,
+		})
 	}
 	for operation, cost := range t.Operations {
 		c.Operations[operation] = cost.Cost
@@ -83,21 +77,16 @@ func (t *credentialTable) credential(name string) *quota.Credential {
 // shares checks that the jobs which limits name are there, and spend from the credential.
 func (t *fileTable) shares() {
 	for _, credential := range t.names("credentials") {
-		one := t.Credentials[credential]
-		if one == nil || one.document == nil {
-			continue
-		}
-		for _, limit := range one.names("limits") {
-			if l := one.Limits[limit]; l != nil {
-				t.share(credential, l, "jobs", l.Jobs)
-				t.share(credential, l, "except_jobs", l.ExceptJobs)
-			}
+		for _, limit := range t.Credentials[credential].names("limits") {
+			l := t.Credentials[credential].Limits[limit]
+			t.share(credential, l, "jobs", l.Jobs)
+			t.share(credential, l, "except_jobs", l.ExceptJobs)
 		}
 	}
 }
 
 func (t *fileTable) share(credential string, l *limitTable, key string, names texts) {
-	if array, ok := l.values[key].([]any); ok && len(array) == 0 {
+	if l.has(key) && len(names) == 0 {
 		l.fail(key, "must name at least one job: leave it out for a limit that counts everybody's calls")
 	}
 	for _, name := range names {
@@ -105,7 +94,7 @@ func (t *fileTable) share(credential string, l *limitTable, key string, names te
 		switch {
 		case !known:
 			l.fail(key, "there is no job %q%s", name, suggest(name, t.names("jobs")))
-		case job != nil && job.Credential != "" && job.Credential != credential:
+		case job.Credential != "" && job.Credential != credential:
 			l.fail(key, "job %q spends from credential %q, not from this one", name, job.Credential)
 		}
 	}

@@ -197,10 +197,11 @@ func (n node) intoTable(target any, v reflect.Value) {
 			v.Field(i).Set(reflect.ValueOf(others))
 			others = nil
 		default:
-			field := node{n.document, within(n.path, key), defaultOf(tag), at.values, tag}
-			field.into(v.Field(i).Addr().Interface())
-			field.value = at.values[key]
-			field.into(v.Field(i).Addr().Interface())
+			value, stands := at.values[key]
+			if !stands {
+				value = defaultOf(tag)
+			}
+			node{n.document, within(n.path, key), value, at.values, tag}.into(v.Field(i).Addr().Interface())
 		}
 	}
 	for key := range others {

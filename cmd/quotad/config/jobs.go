@@ -16,9 +16,6 @@ import (
 func (t *fileTable) jobs(c *Config) {
 	for _, name := range t.names("jobs") {
 		one := t.Jobs[name]
-		if one == nil {
-			continue
-		}
 		job := one.job(name)
 		if job.Dir == "" {
 			job.Dir, job.MakeDir = filepath.Join(c.DataDir(), name), true
@@ -78,9 +75,8 @@ func (t *jobTable) job(name string) *jobs.Job {
 
 // unitsPerRun returns 0 where the key is missing: what the limits allow.
 func (t *jobTable) unitsPerRun() quota.Units {
-	const key = "units_per_run"
-	if _, stands := t.values[key].(int64); stands && t.UnitsPerRun < 1 {
-		t.fail(key, "must be at least 1: %d; leave it out for as much as the limits allow", t.UnitsPerRun)
+	if t.has("units_per_run") && t.UnitsPerRun < 1 {
+		t.fail("units_per_run", "must be at least 1: %d; leave it out for as much as the limits allow", t.UnitsPerRun)
 		return 0
 	}
 	return t.UnitsPerRun
@@ -160,9 +156,6 @@ func daily() jobs.Schedule {
 }
 
 func (t *jobTable) cron() jobs.Schedule {
-	if _, isText := t.values["cron"].(string); !isText {
-		return daily() // noted
-	}
 	schedule, err := scheduler.ParseCron(t.Cron, t.Timezone.Location)
 	if err != nil {
 		t.fail("cron", "%v", err)

@@ -66,7 +66,7 @@ func (t *redisTable) redis() redisledger.Config {
 }
 
 func (t *redisTable) checkAddrs() {
-	if array, _ := t.values["addrs"].([]any); array != nil && len(array) == 0 {
+	if len(t.Addrs) == 0 {
 		t.fail("addrs", `must hold at least one "host:port" or "unix:///path"`)
 	}
 	for i, addr := range t.Addrs {

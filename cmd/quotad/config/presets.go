@@ -121,9 +121,6 @@ func (t *credentialTable) profile() upstream.Profile {
 	p := upstream.Profile{Format: t.Answers.format()}
 	for _, name := range t.names("limits") {
 		one := t.Limits[name]
-		if one == nil || one.document == nil {
-			continue
-		}
 		if !one.has("upstream") {
 			continue
 		}

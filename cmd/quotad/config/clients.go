@@ -1,7 +1,6 @@
 package config
 
 import (
-	"fmt"
 	"reflect"
 	"slices"
 
@@ -54,12 +53,11 @@ func (t *clientsTable) clients(name string) *clientlimit.Clients {
 		}
 	}
 	for _, limit := range t.names("limits") {
-		if one := t.Limits[limit]; one != nil {
-			one.require("units", "60")
-			one.require("window", `"1m"`)
-			if one.has("units") && one.has("window") {
-				c.Limits = append(c.Limits, quota.Limit{Name: limit, Units: one.Units, Window: one.Window.Window, Observe: !one.Enforce})
-			}
+		one := t.Limits[limit]
+		one.require("units", "60")
+		one.require("window", `"1m"`)
+		if one.has("units") && one.has("window") {
+			c.Limits = append(c.Limits, quota.Limit{Name: limit, Units: one.Units, Window: one.Window.Window, Observe: !one.Enforce})
 		}
 	}
 	return c
@@ -100,7 +98,7 @@ func (c *Config) slackClientLimits() (all Errors) {
 				return !other.Observe && other.Window.Length > l.Window.Length && other.Units <= l.Units
 			})
 			if i >= 0 {
-				all = append(all, c.atLimit(clients, l, "units", fmt.Sprintf("it holds nobody back: limit %s has %s, and a longer window", clients.Limits[i].Name, quota.Thousands(clients.Limits[i].Units))))
+				all = append(all, c.at(c.pathOf(clients, l, "units"), "it holds nobody back: limit %s has %s, and a longer window", clients.Limits[i].Name, quota.Thousands(clients.Limits[i].Units)))
 			}
 		}
 	}
@@ -112,18 +110,17 @@ func (c *Config) observingClientLimits() (all Errors) {
 	for _, clients := range c.Clients {
 		for _, l := range clients.Limits {
 			if l.Observe {
-				all = append(all, c.atLimit(clients, l, "enforce", "the limit denies nothing: what it would have denied is counted in quotad_client_would_deny_total"))
+				all = append(all, c.at(c.pathOf(clients, l, "enforce"), "the limit denies nothing: what it would have denied is counted in quotad_client_would_deny_total"))
 			}
 		}
 	}
 	return all
 }
 
-// atLimit says something of a key of a limit, where that stands in the file.
-func (c *Config) atLimit(clients *clientlimit.Clients, l quota.Limit, key, message string) Error {
-	path := []string{"clients", clients.Name, "limits", l.Name, key}
-	if !c.file.Clients[clients.Name].has("limits") {
-		path = []string{"clients", clients.Name, key}
+// pathOf returns where a key of a limit stands in the file.
+func (c *Config) pathOf(clients *clientlimit.Clients, l quota.Limit, key string) []string {
+	if c.file.Clients[clients.Name].has("limits") {
+		return []string{"clients", clients.Name, "limits", l.Name, key}
 	}
-	return Error{File: c.File, Line: c.lines.at(path), Key: keyAt(path), Message: message}
+	return []string{"clients", clients.Name, key}
 }

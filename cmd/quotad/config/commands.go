@@ -227,5 +227,3 @@ func (g *group) UnmarshalText(name []byte) error {
 	}
 	return nil
 }
-
-// A loopback is an address of this host that no other host reaches. It is no name:

@@ -135,11 +135,10 @@ func Load(file string, host Host) (*Config, error) {
 		return nil, d.errors
 	}
 	if content.writable {
-		d.warnings = append(d.warnings, Error{File: file, Line: 1,
-			Message: fmt.Sprintf("everybody on this host may write this file, and so say what quotad runs: chmod o-w %s", file)})
+		d.warn(nil, "everybody on this host may write this file, and so say what quotad runs: chmod o-w %s", file)
 	}
-	d.warnings = append(d.warnings, c.oldPresets(file, d.lines, host.Now)...)
-	c.File, c.file, c.lines, c.warnings = file, t, d.lines, d.warnings
+	c.File, c.file, c.lines = file, t, d.lines
+	c.warnings = append(d.warnings, c.oldPresets(host.Now)...)
 	return c, nil
 }
 

@@ -152,9 +152,6 @@ func (n node) asTable() map[string]any {
 // else stands there, somebody forgot the name.
 func (n node) intoMap(v reflect.Value) {
 	values := n.asTable()
-	if v.SetZero(); n.value != nil && values == nil {
-		return
-	}
 	if such := n.tag.Get("such"); such != "" {
 		for _, name := range n.document.inOrder(n.path, values) {
 			if _, isTable := values[name].(map[string]any); !isTable {
@@ -188,19 +185,21 @@ func (n node) intoPointer(v reflect.Value) {
 func (n node) intoTable(target any, v reflect.Value) {
 	at := table{n.document, n.path, n.asTable()}
 	target.(interface{ standAt(table) }).standAt(at)
-	others := at.others(keysOf(v.Type()))
+	others := maps.Clone(at.values)
 	for i := range v.NumField() {
 		tag := v.Type().Field(i).Tag
-		switch key := tag.Get("toml"); key {
+		key := tag.Get("toml")
+		value, stands := at.values[key]
+		if !stands {
+			value = defaultOf(tag)
+		}
+		delete(others, key)
+		switch key {
 		case "":
-		case "*":
+		case "*": // it is the last one
 			v.Field(i).Set(reflect.ValueOf(others))
 			others = nil
 		default:
-			value, stands := at.values[key]
-			if !stands {
-				value = defaultOf(tag)
-			}
 			node{n.document, within(n.path, key), value, at.values, tag}.into(v.Field(i).Addr().Interface())
 		}
 	}
@@ -246,13 +245,6 @@ func (t *table) standAt(at table) { *t = at }
 
 // has tells whether a key stands in the table.
 func (t *table) has(key string) bool { return t.values[key] != nil }
-
-// others returns what stands at other keys.
-func (t *table) others(known []string) map[string]any {
-	others := maps.Clone(t.values)
-	maps.DeleteFunc(others, func(key string, _ any) bool { return slices.Contains(known, key) })
-	return others
-}
 
 // fail notes what is wrong with the value of a key.
 func (t *table) fail(key, format string, args ...any) {

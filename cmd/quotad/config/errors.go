@@ -15,11 +15,16 @@ type Error struct {
 	Message string // what is wrong and what would be right
 }
 
-func (e Error) Error() string {
-	if e.Key == "" {
-		return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Message)
+func (e Error) Error() string { return e.text("") }
+
+// Warning returns the line for what is not wrong: editors and people look for the word.
+func (e Error) Warning() string { return e.text("warning: ") }
+
+func (e Error) text(before string) string {
+	if e.Key != "" {
+		before += e.Key + ": "
 	}
-	return fmt.Sprintf("%s:%d: %s: %s", e.File, e.Line, e.Key, e.Message)
+	return fmt.Sprintf("%s:%d: %s%s", e.File, e.Line, before, e.Message)
 }
 
 // Errors is everything that is wrong with a configuration file, in the order of
@@ -33,6 +38,11 @@ func (e Errors) Error() string {
 		texts[i] = one.Error()
 	}
 	return strings.Join(texts, "\n")
+}
+
+// at says something of a key of the file.
+func (c *Config) at(path []string, format string, args ...any) Error {
+	return Error{File: c.File, Line: c.lines.at(path), Key: keyAt(path), Message: fmt.Sprintf(format, args...)}
 }
 
 func (e Errors) sort() {

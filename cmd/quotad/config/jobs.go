@@ -2,13 +2,14 @@ package config
 
 import (
 	"cmp"
+	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"quotad/jobs"
 	"quotad/jobs/scheduler"
-	"quotad/quota"
 	"quotad/regions"
 )
 
@@ -44,6 +45,9 @@ func (t *jobTable) job(name string) *jobs.Job {
 	}
 	t.require("command", `["ytfetch", "trending"]`)
 	t.inRange("parallel", t.Parallel, maxParallel)
+	if t.has("units_per_run") && t.UnitsPerRun < 1 {
+		t.fail("units_per_run", "must be at least 1: %d; leave it out for as much as the limits allow", t.UnitsPerRun)
+	}
 	j := &jobs.Job{
 		Name:           name,
 		Credential:     t.Credential,
@@ -54,7 +58,7 @@ func (t *jobTable) job(name string) *jobs.Job {
 		RunAtStart:     t.RunAtStart,
 		Expects:        t.Expects,
 		UseReserve:     t.UseReserve,
-		UnitsPerRun:    t.unitsPerRun(),
+		UnitsPerRun:    t.UnitsPerRun,
 		ExhaustedCodes: t.ExhaustedExitCodes,
 		Retry:          t.Retry,
 		ExpectSuccess:  time.Duration(t.ExpectSuccess),
@@ -71,15 +75,6 @@ func (t *jobTable) job(name string) *jobs.Job {
 		j.MaxWait = jobs.DefaultMaxWait(j.Schedule)
 	}
 	return j
-}
-
-// unitsPerRun returns 0 where the key is missing: what the limits allow.
-func (t *jobTable) unitsPerRun() quota.Units {
-	if t.has("units_per_run") && t.UnitsPerRun < 1 {
-		t.fail("units_per_run", "must be at least 1: %d; leave it out for as much as the limits allow", t.UnitsPerRun)
-		return 0
-	}
-	return t.UnitsPerRun
 }
 
 // shortestSecret is how long a value of an env_file is that is kept out of logs. A
@@ -181,4 +176,51 @@ func (t *jobTable) missedWithin(schedule jobs.Schedule) time.Duration {
 		return day
 	}
 	return jobs.DefaultMissedWithin(schedule)
+}
+
+// An envFile holds variables, most of them secret.
+type envFile contents
+
+func (f *envFile) decode(n node) { (*contents)(f).openSecret(n, "the job's secrets") }
+
+// envFile reads the file that env_file names: NAME=value on each line, blank
+// lines and comments aside. What it holds may be secret: errors name its lines,
+// never what stands there.
+func (t *jobTable) envFile() map[string]string {
+	env := map[string]string{}
+	for i, line := range strings.Split(t.EnvFile.text, "\n") {
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		name, value, err := parseVariable(line)
+		if err != nil {
+			t.fail("env_file", "%s:%d: %v", t.EnvFile.path, i+1, err)
+			continue
+		}
+		env[name] = value
+	}
+	return env
+}
+
+// parseVariable reads NAME=value; quotes around the whole value are dropped.
+func parseVariable(line string) (name, value string, err error) {
+	name, value, found := strings.Cut(line, "=")
+	if !found || !isVariable(name) {
+		return "", "", fmt.Errorf("not a variable: write NAME=value, NAME of letters, digits and '_'")
+	}
+	if n := len(value); n > 1 && value[0] == value[n-1] && (value[0] == '"' || value[0] == '\'') {
+		value = value[1 : n-1]
+	}
+	return name, value, nil
+}
+
+func isVariable(name string) bool {
+	for i, r := range name {
+		letter := r == '_' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
+		if !letter && (i == 0 || r < '0' || r > '9') {
+			return false
+		}
+	}
+	return name != ""
 }

@@ -60,18 +60,15 @@ func findPreset(name string) (Preset, bool) {
 	if err != nil {
 		return Preset{}, false
 	}
-	var head struct{ Checked time.Time }
-	p := Preset{Name: name, values: map[string]any{}}
-	if _, err := toml.Decode(string(text), &head); err != nil {
+	p := Preset{Name: name}
+	if _, err := toml.Decode(string(text), &p.values); err != nil {
 		panic(fmt.Sprintf("preset %s: %v", name, err)) // a test reads each of them
 	}
-	if _, err := toml.Decode(string(text), &p.values); err != nil {
-		panic(fmt.Sprintf("preset %s: %v", name, err))
-	}
+	p.Checked, _ = p.values["checked"].(time.Time)
 	delete(p.values, "checked")
 	limits, _ := p.values["limits"].(map[string]any)
 	operations, _ := p.values["operations"].(map[string]any)
-	p.Checked, p.Limits, p.Operations = head.Checked, len(limits), len(operations)
+	p.Limits, p.Operations = len(limits), len(operations)
 	return p, true
 }
 
@@ -175,14 +172,12 @@ func (t *answersTable) format() upstream.Format {
 const old = 365 * day
 
 // oldPresets tells of presets whose facts nobody has looked at for a year.
-func (c *Config) oldPresets(file string, lines *lines, now time.Time) (warnings Errors) {
+func (c *Config) oldPresets(now time.Time) (warnings Errors) {
 	for _, name := range slices.Sorted(maps.Keys(c.Presets)) {
-		preset, at := c.Presets[name], []string{"credentials", name, "preset"}
-		if now.IsZero() || now.Sub(preset.Checked) <= old {
-			continue
+		if preset := c.Presets[name]; !now.IsZero() && now.Sub(preset.Checked) > old {
+			warnings = append(warnings, c.at([]string{"credentials", name, "preset"}, "the facts of preset %s were checked on %s, more than a year ago: providers change their quotas, compare them with the console",
+				preset.Name, preset.Checked.Format(time.DateOnly)))
 		}
-		warnings = append(warnings, Error{File: file, Line: lines.at(at), Key: keyAt(at), Message: fmt.Sprintf(
-			"the facts of preset %s were checked on %s, more than a year ago: providers change their quotas, compare them with the console", preset.Name, preset.Checked.Format(time.DateOnly))})
 	}
 	return warnings
 }

@@ -104,3 +104,21 @@ func (k *keyFile) check() error {
 	}
 	return nil
 }
+
+// A loopback is an address of this host that no other host reaches. It is no name:
+// what "localhost" stands for is up to a file that anything may have changed.
+type loopback string
+
+// UnmarshalText reads an address with a port, in numbers.
+func (l *loopback) UnmarshalText(text []byte) error {
+	const cure = `write "127.0.0.1:9464" or "[::1]:9464"`
+	address, err := netip.ParseAddrPort(string(text))
+	switch {
+	case err != nil:
+		return fmt.Errorf("%q is not the numbers of an address and a port: "+cure, text)
+	case !address.Addr().IsLoopback():
+		return fmt.Errorf("%q could be reached from other hosts, and nobody would be asked who they are: "+cure, text)
+	}
+	*l = loopback(text)
+	return nil
+}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"net/netip"
 	"slices"
 	"strconv"
 	"time"
@@ -184,21 +183,4 @@ func (e *exitCodes) decode(n node) {
 	for _, code := range elements[int64](n, "an array of exit codes, such as [75, 100]", "whole numbers") {
 		*e = append(*e, int(code))
 	}
-}
-
-// what "localhost" stands for is up to a file that anything may have changed.
-type loopback string
-
-// UnmarshalText reads an address with a port, in numbers.
-func (l *loopback) UnmarshalText(text []byte) error {
-	const cure = `write "127.0.0.1:9464" or "[::1]:9464"`
-	address, err := netip.ParseAddrPort(string(text))
-	switch {
-	case err != nil:
-		return fmt.Errorf("%q is not the numbers of an address and a port: "+cure, text)
-	case !address.Addr().IsLoopback():
-		return fmt.Errorf("%q could be reached from other hosts, and nobody would be asked who they are: "+cure, text)
-	}
-	*l = loopback(text)
-	return nil
 }

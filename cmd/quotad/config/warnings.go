@@ -26,11 +26,7 @@ func (c *Config) Warnings() Errors {
 		if f.Fits || f.Observe {
 			continue
 		}
-		path := c.cureOf(f)
-		warnings = append(warnings, Error{
-			File: c.File, Line: c.lines.at(path), Key: keyAt(path),
-			Message: dryness(f) + cures(f.Changes),
-		})
+		warnings = append(warnings, c.at(c.cureOf(f), "%s%s", dryness(f), cures(f.Changes)))
 	}
 	warnings.sort()
 	return warnings
@@ -41,9 +37,8 @@ func (c *Config) Reminders() (all Errors) {
 	for _, credential := range c.Credentials {
 		for _, l := range credential.Limits {
 			if l.Observe {
-				path := []string{"credentials", credential.Name, "limits", l.Name, "enforce"}
-				all = append(all, Error{File: c.File, Line: c.lines.at(path), Key: keyAt(path),
-					Message: "the limit denies nothing: what it would have denied is logged, and counted in quotad_would_deny_total"})
+				all = append(all, c.at([]string{"credentials", credential.Name, "limits", l.Name, "enforce"},
+					"the limit denies nothing: what it would have denied is logged, and counted in quotad_would_deny_total"))
 			}
 		}
 	}
@@ -65,11 +60,8 @@ func (c *Config) largeAllowances() Errors {
 			if l.Reserve > 0 {
 				cure += fmt.Sprintf(", or open_units = %d", l.Reserve)
 			}
-			large = append(large, Error{
-				File: c.File, Line: c.lines.at(path), Key: keyAt(path),
-				Message: fmt.Sprintf("while Redis cannot be reached each host may spend %s of %s, which keeps %s in reserve: together they may spend more than there is; %s",
-					quota.Count(allowed, "unit", "units"), l.Name, quota.Thousands(l.Reserve), cure),
-			})
+			large = append(large, c.at(path, "while Redis cannot be reached each host may spend %s of %s, which keeps %s in reserve: together they may spend more than there is; %s",
+				quota.Count(allowed, "unit", "units"), l.Name, quota.Thousands(l.Reserve), cure))
 		}
 	}
 	return large
@@ -139,13 +131,4 @@ func cures(changes []plan.Change) string {
 		}
 	}
 	return text
-}
-
-// Warning returns the line that tells of an error that is none: where editors and
-// people look for the word.
-func (e Error) Warning() string {
-	if e.Key == "" {
-		return fmt.Sprintf("%s:%d: warning: %s", e.File, e.Line, e.Message)
-	}
-	return fmt.Sprintf("%s:%d: warning: %s: %s", e.File, e.Line, e.Key, e.Message)
 }

@@ -254,10 +254,10 @@ func (c *Credential) validateLimit(l Limit) []*FieldError {
 	if err := CheckName(l.Name); err != nil {
 		wrong = append(wrong, &FieldError{Path: []string{"limits", l.Name}, Message: err.Error()})
 	}
-	if l.Units < 1 || l.Units > MaxUnits {
+	switch {
+	case l.Units < 1 || l.Units > MaxUnits:
 		fail("units", "must be from 1 to %d: %d", MaxUnits, l.Units)
-	}
-	if l.Reserve < 0 || l.Reserve >= l.Units {
+	case l.Reserve < 0 || l.Reserve >= l.Units:
 		fail("reserve", "must be at least 0 and less than units (%d): %d", l.Units, l.Reserve)
 	}
 	if err := l.Window.validate(); err != nil {

@@ -98,7 +98,7 @@ func (c *Clients) Validate() []*quota.FieldError {
 			fail("the cost must be from 1 to %d: %d", []any{MaxUnits, units}, "operations", operation)
 		}
 		for _, limit := range c.Limits {
-			if units > limit.Units {
+			if limit.Units > 0 && units > limit.Units { // else it is the limit that is wrong
 				fail("costs %s, which can never fit limit %q: %s", []any{units.Text(), limit.Name, limit.Units.Text()}, "operations", operation)
 			}
 		}

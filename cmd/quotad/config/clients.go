@@ -28,7 +28,7 @@ func (t *fileTable) clients() (all []*clientlimit.Clients) {
 		c := one.clients(name)
 		// Of limits without their keys everything else would be wrong, too.
 		if len(c.Limits) > 0 || one.has("limits") && len(one.Limits) == 0 {
-			one.check(c)
+			one.check(c.Validate())
 		}
 		all = append(all, c)
 	}
@@ -63,24 +63,9 @@ func (t *clientsTable) clients(name string) *clientlimit.Clients {
 	return c
 }
 
-// check notes limits whose units cannot be, puts harmless ones in their place, since every
-// cost would be wrong, too, and notes what else is wrong.
-func (t *clientsTable) check(c *clientlimit.Clients) {
-	wrong := c.Validate()
-	for i := range c.Limits {
-		if slices.ContainsFunc(wrong, func(w *quota.FieldError) bool {
-			return slices.Equal(w.Path, []string{"limits", c.Limits[i].Name, "units"})
-		}) {
-			c.Limits[i].Units = clientlimit.MaxUnits
-		}
-	}
-	t.adoptLimits(slices.DeleteFunc(wrong, func(w *quota.FieldError) bool { return len(w.Path) > 0 && w.Path[0] == "operations" }))
-	t.adoptLimits(c.Validate())
-}
-
-// adoptLimits adopts what is wrong. The limit that has no table of its own has its keys in
-// that of the clients.
-func (t *clientsTable) adoptLimits(wrong []*quota.FieldError) {
+// check adopts what is wrong. The limit that has no table of its own has its keys in that of
+// the clients.
+func (t *clientsTable) check(wrong []*quota.FieldError) {
 	for _, one := range wrong {
 		if !t.has("limits") && len(one.Path) > 2 && one.Path[0] == "limits" {
 			one.Path = one.Path[2:]

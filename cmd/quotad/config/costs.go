@@ -15,16 +15,14 @@ func (c *cost) decode(n node) {
 	if _, isTable := n.value.(map[string]any); isTable {
 		c.Per = map[string]quota.Units{}
 		for limit, value := range n.asTable() {
-			units := quota.Units(1)
+			var units quota.Units
 			n.below(limit, value).into(&units)
 			c.Per[limit] = units
 		}
 		return
 	}
-	c.Every = 1
-	if units, ok := as[int64](n, "a number of units, or a table of them per limit: { daily = 100 }"); ok {
-		c.Every = quota.Units(units)
-	}
+	units, _ := as[int64](n, "a number of units, or a table of them per limit: { daily = 100 }")
+	c.Every = quota.Units(units)
 }
 
 func (c cost) String() string {
@@ -45,12 +43,7 @@ func (c *costs) decode(n node) {
 	*c = costs{}
 	limits, _ := n.beside["limits"].(map[string]any)
 	for operation, value := range n.asTable() {
-		one := n.below(operation, value)
-		names := one.unquoted(limits)
-		for _, name := range names {
-			(*c)[name] = cost{quota.Cost{Every: 1}}
-		}
-		if names == nil {
+		if one := n.below(operation, value); !one.unquoted(limits) {
 			var read cost
 			read.decode(one)
 			(*c)[operation] = read
@@ -64,24 +57,23 @@ type calls map[string]quota.Units
 func (c *calls) decode(n node) {
 	*c = calls{}
 	for operation, value := range n.asTable() {
-		one := n.below(operation, value)
-		if one.unquoted(nil) == nil {
-			units := quota.Units(1)
+		if one := n.below(operation, value); !one.unquoted(nil) {
+			var units quota.Units
 			one.into(&units)
 			(*c)[operation] = units
 		}
 	}
 }
 
-// unquoted notes that a key, the name of an operation, misses its quotes, and returns
-// the names that were meant: videos.list = 1 is videos = { list = 1 }. A table that holds
-// one of the keys that may stand there is another matter.
-func (n node) unquoted(may map[string]any) []string {
+// unquoted notes that a key, the name of an operation, misses its quotes, and the names that
+// were meant: videos.list = 1 is videos = { list = 1 }. A table that holds one of the keys
+// that may stand there is another matter.
+func (n node) unquoted(may map[string]any) bool {
 	names := namesBelow(n.path[len(n.path)-1], n.value, may)
 	if names != nil {
 		n.fail("must not be a table: an operation with a dot in its name stands in quotes, %s", quoted(names))
 	}
-	return names
+	return names != nil
 }
 
 func namesBelow(key string, value any, may map[string]any) (names []string) {

@@ -100,20 +100,15 @@ func (t *fileTable) share(credential string, l *limitTable, key string, names te
 	}
 }
 
-// check notes limits whose numbers cannot be, puts harmless ones in their place, since
-// everything that such a limit counts would be wrong, too, and notes what else is wrong.
+// check notes what is wrong. A limit that leaves nothing to spend becomes a harmless one, since
+// all that it counts would be wrong, too.
 func (t *credentialTable) check(c *quota.Credential) {
-	for _, wrong := range c.Validate() {
-		if len(wrong.Path) != 3 || wrong.Path[0] != "limits" || wrong.Path[2] != "units" && wrong.Path[2] != "reserve" {
-			continue
-		}
-		limit := &c.Limits[c.Index(wrong.Path[1])]
-		if limit.Units != quota.MaxUnits { // the first of the two says enough
-			t.adopt([]*quota.FieldError{wrong})
-		}
-		limit.Units, limit.Reserve = quota.MaxUnits, 0
-	}
 	t.adopt(c.Validate())
+	for i := range c.Limits {
+		if l := &c.Limits[i]; l.Budget(false) < 1 {
+			l.Units, l.Reserve = quota.MaxUnits, 0
+		}
+	}
 	t.neverFit(c)
 }
 
@@ -143,7 +138,7 @@ func (t *outageTable) outage(c *quota.Credential) Outage {
 	}
 	for name, value := range t.Operations {
 		n := node{document: t.document, path: within(t.path, name), value: value, tag: `oneof:"open closed"`}
-		if n.unquoted(nil) != nil {
+		if n.unquoted(nil) {
 			continue
 		}
 		if _, known := o.Open[name]; !known {

@@ -15,9 +15,10 @@ import (
 	"quotad/quota"
 )
 
-// The TOML package stops at the first value that does not fit a struct, and takes keys
-// in any case. So it decodes a file into maps, and these are read here into the structs
-// of tables.go: every key as it is written, and every error.
+// The TOML package can fill structs, but then it takes keys in any case, stops at a value of
+// another type without saying what stands there, of several at any one of them, and has
+// no place for what a preset brings. So it decodes a file into maps, and these are read here
+// into the structs of tables.go: every key as it is written, and every error.
 
 // A node is a value of the file and where it stands.
 type node struct {

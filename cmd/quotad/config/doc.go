@@ -2,14 +2,15 @@
 // jobs out, or everything that is wrong with the file, each error with its line, its
 // key and its cure.
 //
-// Load reads the file (files.go), refuses what the TOML package could not bear (depth.go)
-// and has it decoded into maps (document.go). From these it fills the structs of
-// tables.go, which list every key with its type and default (decode.go); types with a
-// notation of their own, durations for instance, read themselves (values.go). Each
-// struct then checks what no single key shows and becomes the part of a Config that
-// others use (config.go, ledger.go, credentials.go, jobs.go). What is wrong is noted in
-// the document with its line (lines.go), and its default taken in its place, so that one
-// mistake makes one error. Changes compares the structs of two files, for a reload.
+// Load reads the file (files.go), refuses what lies so deep that the TOML package could not
+// bear it, finds the line of each key (lines.go) and has the file decoded into maps
+// (document.go). From these it fills the structs of tables.go, which list every key with its
+// type and default (decode.go); types with a notation of their own, durations for instance,
+// read themselves (values.go). If nothing is wrong so far, each struct checks what no single
+// key shows and becomes the part of a Config that others use (config.go, ledger.go,
+// credentials.go, jobs.go). What is wrong is noted in the document with its line, so that one
+// reading shows every mistake, and one mistake makes one error. Changes compares the structs
+// of two files, for a reload.
 //
 // A new key is a field in tables.go and a line where its table becomes part of the
 // Config. Changes compares it without more; config.toml must explain it.

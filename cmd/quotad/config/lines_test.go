@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -48,7 +49,13 @@ func TestLinesOfKeys(t *testing.T) {
 	}
 }
 
-// Whatever the text, a line is found for everything in it.
+// Unreadable has the decoder say where a value stands, as it does for no other purpose.
+type unreadable struct{}
+
+func (unreadable) UnmarshalTOML(any) error { return errors.New("unreadable") }
+
+// Whatever the text, a line is found for everything in it: for a key of the document itself
+// the one that the decoder knows.
 func FuzzLines(f *testing.F) {
 	for _, seed := range []string{
 		"a.b = 1\n[c.\"d e\"]\nf = { g = [1, { h = 2 }] }\n[[i]]\nj = '''k'''\n[i.l]\n[[i]]\nm = \"\"\"\\\"\"\"",
@@ -64,6 +71,16 @@ func FuzzLines(f *testing.F) {
 			return // the decoder steps over the mark of UTF-16
 		}
 		found := locate(structure, meta.Keys())
+		var values map[string]toml.Primitive
+		meta, _ = toml.Decode(text, &values)
+		for key, value := range values {
+			var known toml.ParseError
+			errors.As(meta.PrimitiveDecode(value, unreadable{}), &known)
+			_, repeated := tree[key].([]map[string]any) // of these the decoder knows the last
+			if line := found.at([]string{key}); line != known.Position.Line && known.Position.Line > 0 && !repeated {
+				t.Errorf("key %q is found on line %d of %q, want %d", key, line, text, known.Position.Line)
+			}
+		}
 		for _, path := range pathsOf(nil, tree) {
 			if line := found.at(path); line < 1 || line > 1+strings.Count(text, "\n") {
 				t.Errorf("path %q has the line %d in %q", path, line, text)

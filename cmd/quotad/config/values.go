@@ -104,7 +104,7 @@ type window struct{ quota.Window }
 
 func (w *window) decode(n node) {
 	if _, isTable := n.value.(map[string]any); !isTable {
-		length := duration(day)
+		var length duration
 		n.into(&length)
 		w.Window = quota.Sliding(time.Duration(length))
 		return

@@ -50,16 +50,17 @@ var packages = []struct {
 
 	// The programs, which draw it all together; "all" is everything above.
 	{"cmd", "", ""},
-	{"cmd/quotad", "all cmd/quotad/config cmd/quotad/metrics cmd/quotad/notify",
+	{"cmd/manual", "", ""},
+	{"cmd/quotad", "all cmd/manual cmd/quotad/config cmd/quotad/metrics cmd/quotad/notify",
 		"github.com/rs/zerolog github.com/coreos/go-systemd/v22 golang.org/x/term golang.org/x/sys"},
 	{"cmd/quotad/metrics", "all cmd/quotad/config cmd/quotad/notify", "github.com/prometheus/client_golang"},
 	{"cmd/quotad/notify", "all cmd/quotad/config", ""},
-	{"cmd/quotad/config", "all", "github.com/BurntSushi/toml"},
+	{"cmd/quotad/config", "all cmd/manual", "github.com/BurntSushi/toml"},
 	{"cmd/quotad/config/configtest", "", ""},
-	{"cmd/quotactl", "all cmd/quotactl/page cmd/quotactl/term", "github.com/spf13/cobra github.com/spf13/pflag"},
+	{"cmd/quotactl", "all cmd/manual cmd/quotactl/page cmd/quotactl/term", "github.com/spf13/cobra github.com/spf13/pflag"},
 	{"cmd/quotactl/term", "quota", "golang.org/x/term golang.org/x/sys"},
 	{"cmd/quotactl/page", "quota", ""},
-	{"cmd/ytfetch", "all cmd/ytfetch/upstream cmd/ytfetch/store cmd/quotactl/term", ""},
+	{"cmd/ytfetch", "all cmd/manual cmd/ytfetch/upstream cmd/ytfetch/store cmd/quotactl/term", ""},
 	{"cmd/ytfetch/store", "", "github.com/ncruces/go-sqlite3"},
 	{"cmd/ytfetch/upstream", "", ""},
 	{"systemd", "", ""}, // units, and the tests of them

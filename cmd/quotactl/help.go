@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"quotad/cmd/manual"
 	"quotad/quota/api"
 )
 
@@ -60,22 +61,19 @@ func newMan(c *cli) *cobra.Command {
 		Short: "the manual page",
 		Long:  manUsage,
 		Args:  arguments(),
-		RunE:  func(cmd *cobra.Command, _ []string) error { return c.write(manual(cmd.Root())) },
+		RunE:  func(cmd *cobra.Command, _ []string) error { return c.write(manualPage(cmd.Root())) },
 	}
 }
 
-// manual returns quotactl(1) in the language of man(7). Our texts are laid out
-// by hand, so they stand in it as they are.
-func manual(root *cobra.Command) string {
+// manualPage returns quotactl(1).
+func manualPage(root *cobra.Command) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, ".TH QUOTACTL 1 \"\" \"quotactl %s\"\n", roff(api.BuildVersion()))
-	b.WriteString(".SH NAME\nquotactl \\- ask and operate a running quotad\n")
-	b.WriteString(".SH DESCRIPTION\n" + verbatim(root.Long))
-	b.WriteString(".SH COMMANDS\n")
+	page := manual.Page{Name: "quotactl", Section: 1, Version: api.BuildVersion(), Purpose: "ask and operate a running quotad"}
+	b.WriteString(page.Header() + ".SH DESCRIPTION\n" + manual.Verbatim(root.Long) + ".SH COMMANDS\n")
 	commands(root, func(cmd *cobra.Command) {
-		fmt.Fprintf(&b, ".SS %s\n%s", roff(strings.TrimPrefix(cmd.CommandPath(), "quotactl ")), verbatim(cmd.Long))
+		fmt.Fprintf(&b, ".SS %s\n%s", manual.Escape(strings.TrimPrefix(cmd.CommandPath(), "quotactl ")), manual.Verbatim(cmd.Long))
 	})
-	b.WriteString(".SH SEE ALSO\n.BR quotad (8)\n")
+	b.WriteString(manual.SeeAlso("quotad(8)", "quotad.toml(5)"))
 	return b.String()
 }
 
@@ -87,22 +85,4 @@ func commands(root *cobra.Command, do func(*cobra.Command)) {
 			commands(cmd, do)
 		}
 	}
-}
-
-// verbatim sets text line by line as it is.
-func verbatim(text string) string {
-	return ".nf\n" + roff(text) + ".fi\n"
-}
-
-// roff escapes what has a meaning to roff: backslashes, hyphens that are not to
-// be typeset, and the characters that begin a request at the start of a line.
-func roff(text string) string {
-	text = strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(text)
-	lines := strings.SplitAfter(text, "\n")
-	for i, line := range lines {
-		if strings.HasPrefix(line, ".") || strings.HasPrefix(line, "'") {
-			lines[i] = `\&` + line
-		}
-	}
-	return strings.Join(lines, "")
 }

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"quotad/cmd/manual"
 	"quotad/cmd/quotad/config"
 	"quotad/jobs/process"
 	"quotad/quota/api"
@@ -53,12 +54,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 	case err != nil:
 		fmt.Fprintf(stderr, "quotad: error: %v\nquotad: hint: see quotad --help\n", err)
 		return exitUsage
-	case o.version:
-		fmt.Fprintln(stdout, "quotad", api.BuildVersion())
-		return exitOK
 	}
-	if o.presets {
-		fmt.Fprint(stdout, config.PresetFiles())
+	if text := o.text(); text != "" {
+		fmt.Fprint(stdout, text)
 		return exitOK
 	}
 	systemd, err := takeSystemd()
@@ -77,6 +75,25 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	sup.log.Info().Msg("stopped")
 	return exitOK
+}
+
+// text is what quotad prints to say something of itself; empty: nothing is asked of it.
+func (o options) text() string {
+	switch {
+	case o.version:
+		return "quotad " + api.BuildVersion() + "\n"
+	case o.presets:
+		return config.PresetFiles()
+	case o.man:
+		return manual.OfUsage(8, api.BuildVersion(), usage, "quotactl(1)", "ytfetch(1)", "quotad.toml(5)")
+	case o.reference == "text":
+		return config.ReferenceText()
+	case o.reference == "markdown":
+		return config.ReferenceMarkdown()
+	case o.reference == "man":
+		return config.ReferenceManual(api.BuildVersion())
+	}
+	return ""
 }
 
 // exitCodeOf returns the exit code that an error stands for.

@@ -5,6 +5,8 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 )
 
 const (
@@ -22,6 +24,10 @@ Usage:
                                    the state that is there, or what the file
                                    means, and exit; nothing is changed
   quotad --presets                 print the presets: what quotad knows of providers
+  quotad --reference[=text|markdown|man]
+                                   print every key of the configuration with its
+                                   type, default, meaning and an example
+  quotad --man                     print this text as the manual page quotad(8)
   quotad --version
 
 Flags:
@@ -63,6 +69,9 @@ type options struct {
 	strict  bool // warnings are errors; only with check
 	version bool
 	presets bool
+	man     bool
+	// reference is the form in which to print the keys of the configuration; empty: do not.
+	reference string
 	// acceptLedger goes on with an embedded ledger that is not the one that was here.
 	acceptLedger bool
 }
@@ -76,6 +85,8 @@ func parseOptions(args []string) (options, error) {
 	flags.BoolVar(&o.strict, "strict", false, "")
 	flags.BoolVar(&o.version, "version", false, "")
 	flags.BoolVar(&o.presets, "presets", false, "")
+	flags.BoolVar(&o.man, "man", false, "")
+	flags.BoolFunc("reference", "", o.setReference)
 	flags.BoolVar(&o.acceptLedger, "accept-new-ledger", false, "")
 	if err := flags.Parse(args); err != nil {
 		return o, err
@@ -90,4 +101,12 @@ func parseOptions(args []string) (options, error) {
 		return o, errors.New("--accept-new-ledger works only without --check")
 	}
 	return o, nil
+}
+
+// setReference reads the form of the reference; "true" stands for a flag without a value.
+func (o *options) setReference(form string) error {
+	if o.reference = strings.Replace(form, "true", "text", 1); !slices.Contains([]string{"text", "markdown", "man"}, o.reference) {
+		return errors.New("write --reference, --reference=markdown or --reference=man")
+	}
+	return nil
 }

@@ -13,6 +13,10 @@ func TestExitCodes(t *testing.T) {
 	}{
 		{"help", "--help", exitOK},
 		{"version", "--version", exitOK},
+		{"the manual page", "--man", exitOK},
+		{"the reference", "--reference", exitOK},
+		{"the reference as a manual page", "--reference=man", exitOK},
+		{"the reference in another form", "--reference=html", exitUsage},
 		{"a good file", "--check --config " + shipped(t), exitOK},
 		{"no such file", "--check --config missing.toml", exitConfig},
 		{"not TOML", "--check --config main.go", exitConfig},

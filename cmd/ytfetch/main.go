@@ -9,6 +9,9 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"quotad/cmd/manual"
+	"quotad/quota/api"
 )
 
 func main() {
@@ -41,6 +44,9 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 		return trending(ctx, o, stderr)
 	case "search", "show", "stats", "purge":
 		return local(ctx, name, args, stdout, stderr)
+	case "man":
+		_, err := fmt.Fprint(stdout, manual.OfUsage(1, api.BuildVersion(), usage, "quotad(8)", "quotactl(1)"))
+		return err
 	case "help", "-h", "-help", "--help":
 		return flag.ErrHelp
 	default:

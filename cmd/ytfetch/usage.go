@@ -10,6 +10,7 @@ Usage:
   ytfetch show ID [-o table|json] [--out DIR]
   ytfetch stats [-o table|json] [--out DIR]
   ytfetch purge [--retain 30d] [--dry-run] [--yes] [-o table|json] [--out DIR]
+  ytfetch man                      print this text as the manual page ytfetch(1)
 
 trending fetches the chart of a region's most popular videos, page by page
 (videos.list, chart=mostPopular, 50 videos a page). It asks quotad before every

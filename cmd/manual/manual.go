@@ -1,0 +1,74 @@
+// Package manual writes manual pages, in the language of man(7), from the texts that the
+// programs print.
+package manual
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+)
+
+// A Page is a manual page. Its fields are plain text, which Header and Verbatim escape.
+type Page struct {
+	Name    string // "quotactl"
+	Section int
+	Version string // as quotactl --version prints it
+	Purpose string // in half a line
+}
+
+// Header returns the begin of the page, with its section NAME.
+func (p Page) Header() string {
+	return fmt.Sprintf(".TH %s %d \"\" \"quotad %s\"\n.SH NAME\n%s \\- %s\n",
+		Escape(strings.ToUpper(p.Name)), p.Section, Escape(p.Version), Escape(p.Name), Escape(p.Purpose))
+}
+
+// OfUsage returns the whole page of a program whose usage says everything: its first line is
+// "name - purpose". The pages in also, "quotactl(1)" for instance, are its SEE ALSO.
+func OfUsage(section int, version, usage string, also ...string) string {
+	first, rest, _ := strings.Cut(usage, "\n")
+	name, purpose, _ := strings.Cut(first, " - ")
+	page := Page{Name: name, Section: section, Version: version, Purpose: purpose}
+	return page.Header() + ".SH DESCRIPTION\n" + Verbatim(strings.TrimLeft(rest, "\n")) + SeeAlso(also...)
+}
+
+// SeeAlso returns the last section of a page, of pages such as "quotactl(1)".
+func SeeAlso(pages ...string) string {
+	var b strings.Builder
+	b.WriteString(".SH SEE ALSO\n")
+	for i, page := range pages {
+		name, section, _ := strings.Cut(page, "(")
+		comma := ","
+		if i == len(pages)-1 {
+			comma = ""
+		}
+		fmt.Fprintf(&b, ".BR %s (%s%s\n", Escape(name), section, comma)
+	}
+	return b.String()
+}
+
+// Verbatim sets text line by line as it is: our texts are laid out by hand.
+func Verbatim(text string) string { return ".nf\n" + Escape(text) + ".fi\n" }
+
+// Escape keeps roff from reading anything into a text: backslashes, hyphens that are to be
+// typed, and what begins a request at the start of a line. The result is ASCII, which every
+// formatter reads.
+func Escape(text string) string {
+	var b strings.Builder
+	start := true // of a line
+	for _, r := range text {
+		switch {
+		case r == '\\':
+			b.WriteString(`\e`)
+		case r == '-':
+			b.WriteString(`\-`)
+		case start && (r == '.' || r == '\''):
+			b.WriteString(`\&` + string(r))
+		case r > unicode.MaxASCII:
+			fmt.Fprintf(&b, `\[u%04X]`, r)
+		default:
+			b.WriteRune(r)
+		}
+		start = r == '\n'
+	}
+	return b.String()
+}

@@ -1,0 +1,140 @@
+package config
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"quotad/quota/redisledger"
+	"quotad/quota/server"
+)
+
+var update = flag.Bool("update", false, "write REFERENCE.md")
+
+// Each table and each key is explained, and nothing else is.
+func TestReferenceExplainsEachKey(t *testing.T) {
+	unused := map[string]bool{}
+	for _, m := range meanings() {
+		if unused[m.key] {
+			t.Errorf("%q is explained twice in meanings.go", m.key)
+		}
+		unused[m.key] = true
+	}
+	keys := 0
+	for _, table := range Reference() {
+		delete(unused, table.Path)
+		if !strings.HasSuffix(table.Means, ".") {
+			t.Errorf("meanings.go has no sentence for the table [%s]: %q", table.Path, table.Means)
+		}
+		for _, k := range table.Keys {
+			keys++
+			path := strings.TrimPrefix(table.Path+"."+k.Name, ".")
+			delete(unused, path)
+			if !strings.HasSuffix(k.Means, ".") || k.Value == "" || k.Default == "" || k.Example == "" {
+				t.Errorf("meanings.go lacks something for the key %s: %+v", path, k)
+			}
+		}
+	}
+	if len(unused) > 0 {
+		t.Errorf("meanings.go explains what is no key: %v", unused)
+	}
+	if keys < 100 {
+		t.Errorf("found %d keys: tables are missing", keys)
+	}
+}
+
+// hostSays is what an example may lack on this host.
+var hostSays = regexp.MustCompile(`cannot be read|no group|no user|there is no directory|not found`)
+
+// What an example shows may stand at its key.
+func TestReferenceExamples(t *testing.T) {
+	for _, table := range Reference() {
+		for _, k := range table.Keys {
+			path := strings.TrimPrefix(strings.Replace(table.Path, "window", "credentials.NAME.limits.NAME.window", 1)+"."+k.assignment(), ".")
+			t.Run(path, func(t *testing.T) {
+				text := strings.NewReplacer("NAME", "name", "OPERATION", "search").Replace(path)
+				if table.Path == "window" {
+					text = "[credentials.name.limits.name.window]\ncalendar = \"month\"\ntimezone = \"UTC\"\n"
+					text = regexp.MustCompile(`(?m)^`+k.Name+` = .*$`).ReplaceAllLiteralString(text, k.assignment())
+				}
+				d := &document{file: "config.toml", dir: t.TempDir()}
+				values, err := d.parse(text)
+				if err != nil {
+					t.Fatal(err)
+				}
+				node{document: d, value: values}.into(&fileTable{})
+				for _, wrong := range d.errors {
+					if !hostSays.MatchString(wrong.Message) {
+						t.Error(wrong)
+					}
+				}
+			})
+		}
+	}
+}
+
+// What is said of an absent key in words is what the code does.
+func TestReferenceDefaults(t *testing.T) {
+	for key, want := range map[string]string{
+		"ledger.redis.key_prefix": fmt.Sprintf("%q", redisledger.DefaultKeyPrefix), "access.admin_group": fmt.Sprintf("%q", server.DefaultAdminGroup),
+	} {
+		for _, m := range meanings() {
+			if m.key == key && m.absent != want {
+				t.Errorf("%s: got the default %s, want %s", key, m.absent, want)
+			}
+		}
+	}
+}
+
+func TestReferenceText(t *testing.T) {
+	text := ReferenceText()
+	for line := range strings.Lines(text) {
+		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 80 || strings.HasSuffix(line, " \n") {
+			t.Errorf("a line of %d columns: %q", n, line)
+		}
+	}
+	const part = "\n[credentials.NAME.limits.NAME]\n"
+	if !strings.Contains(text, part) {
+		t.Errorf("the text lacks %q", part)
+	}
+}
+
+// The page that people read on the web is the one that quotad prints.
+func TestReferencePage(t *testing.T) {
+	const page = "../REFERENCE.md"
+	if *update {
+		if err := os.WriteFile(page, []byte(ReferenceMarkdown()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != ReferenceMarkdown() {
+		t.Error("cmd/quotad/REFERENCE.md is not what tables.go and meanings.go say: go test ./cmd/quotad/config -run TestReferencePage -update")
+	}
+}
+
+// The manual page has no fault that the formatters know.
+func TestReferenceManual(t *testing.T) {
+	page := ReferenceManual("v0.0.1-dev")
+	for _, formatter := range []string{"groff -ww -man -Tutf8 -z", "mandoc -Tlint -W warning"} {
+		words := strings.Fields(formatter)
+		t.Run(words[0], func(t *testing.T) {
+			if _, err := exec.LookPath(words[0]); err != nil {
+				t.Skip(err)
+			}
+			cmd := exec.Command(words[0], words[1:]...)
+			cmd.Stdin = strings.NewReader(page)
+			if output, err := cmd.CombinedOutput(); err != nil || len(output) > 0 {
+				t.Errorf("%v:\n%s", err, output)
+			}
+		})
+	}
+}

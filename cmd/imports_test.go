@@ -141,9 +141,9 @@ func TestClientsLinkNoServer(t *testing.T) {
 		{"quota/api", "quota quota/api", ""},
 		{"quota/middleware", "quota quota/api quota/middleware", ""},
 		{"jobs/api", "jobs jobs/api jobs/plan quota quota/api quota/slidinglog regions", ""},
-		{"cmd/ytfetch", "cmd/ytfetch cmd/ytfetch/store cmd/ytfetch/upstream cmd/quotactl/term jobs jobs/api jobs/plan quota quota/api quota/slidinglog quota/upstream regions",
+		{"cmd/ytfetch", "cmd/manual cmd/ytfetch cmd/ytfetch/store cmd/ytfetch/upstream cmd/quotactl/term jobs jobs/api jobs/plan quota quota/api quota/slidinglog quota/upstream regions",
 			"github.com/ncruces golang.org/x"},
-		{"cmd/quotactl", "cmd/quotactl cmd/quotactl/page cmd/quotactl/term jobs jobs/api jobs/plan quota quota/api quota/slidinglog quota/upstream regions", "github.com/spf13 golang.org/x"},
+		{"cmd/quotactl", "cmd/manual cmd/quotactl cmd/quotactl/page cmd/quotactl/term jobs jobs/api jobs/plan quota quota/api quota/slidinglog quota/upstream regions", "github.com/spf13 golang.org/x"},
 	} {
 		t.Run(client.path, func(t *testing.T) {
 			for _, linked := range linkedBy(t, client.path) {

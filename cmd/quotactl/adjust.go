@@ -81,12 +81,12 @@ func (c *cli) adjust(ctx context.Context, credential string, a api.Adjustment) e
 	if err != nil {
 		look := "quotactl log"
 		if credential != api.OnlyCredential {
-			look += " --credential " + credential
+			look += " " + credential
 		}
 		return inDoubt(c.explain(err), "it may be booked all the same: adjust again only if "+look+" does not show it")
 	}
 	if done.Units != a.Units {
-		fmt.Fprintf(c.stderr, "quotactl: only %s used: no more is given back\n", quota.Count(-done.Units, "unit was", "units were"))
+		fmt.Fprintf(c.stderr, "quotactl: only %s used: no more is returned\n", quota.Count(-done.Units, "unit was", "units were"))
 	}
 	return c.print(answer{
 		body:  done,

@@ -117,12 +117,6 @@ func names(known []string, err error) ([]string, cobra.ShellCompDirective) {
 	return known, cobra.ShellCompDirectiveNoFileComp
 }
 
-// credentialFlag declares which credential a command is about.
-func (c *cli) credentialFlag(cmd *cobra.Command, name *string) {
-	cmd.Flags().StringVar(name, "credential", "", "whose")
-	completes(cmd, "credential", c.configured)
-}
-
 // credential returns the credential that a question is about: the named one, else that
 // of the pass, else the only one, whichever the daemon has.
 func (c *cli) credential(named string) string {

@@ -19,19 +19,18 @@ const logUsage = `Show a credential's log: each debit, who made it, and each cor
 kept for as long as a window counts it.
 
 Usage:
-  quotactl log [FLAGS]
+  quotactl log [CREDENTIAL] [FLAGS]
 
 Flags:
-      --credential NAME   whose log; may be left out where only one is
-                          configured
-      --since TIME        only lines since then: 90m, 24h, 7d, or an instant
-                          like 2026-03-14T09:00:00Z
-  -n, --number N          the latest N lines (default 20; with --since: all)
-      --newest            the newest line first
-  -f, --follow            then show new lines as they are written
+      --since TIME   only lines since then: 90m, 24h, 7d, or an instant like
+                     2026-03-14T09:00:00Z
+  -n, --number N     the latest N lines (default 20; with --since: all)
+      --newest       the newest line first
+  -f, --follow       then show new lines as they are written
 
-With -o value the answer is the number of lines. With -f, -o json writes one
-line of JSON for each.
+CREDENTIAL may be left out where only one is configured. With -o value the
+answer is the number of lines. With -f, -o json writes one line of JSON for
+each.
 
 Example:
   $ quotactl log -n 2
@@ -52,18 +51,19 @@ type logFilter struct {
 func newLog(c *cli) *cobra.Command {
 	var f logFilter
 	cmd := &cobra.Command{
-		Use:   "log",
-		Short: "debits and corrections; -f follows them",
-		Long:  logUsage,
-		Args:  arguments(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Use:               "log [CREDENTIAL]",
+		Short:             "debits and corrections; -f follows them",
+		Long:              logUsage,
+		Args:              arguments("[CREDENTIAL]"),
+		ValidArgsFunction: c.completeCredential,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.credential = strings.Join(args, "")
 			if err := f.check(cmd.Flags().Changed("number")); err != nil {
 				return err
 			}
 			return c.log(cmd.Context(), f)
 		},
 	}
-	c.credentialFlag(cmd, &f.credential)
 	cmd.Flags().StringVar(&f.since, "since", "", "only lines since then")
 	cmd.Flags().IntVarP(&f.number, "number", "n", 20, "the latest N lines")
 	cmd.Flags().BoolVar(&f.newest, "newest", false, "the newest line first")

@@ -95,7 +95,7 @@ func (c *cli) ask(question string) error {
 func (c *cli) reset(ctx context.Context, name, reason string) error {
 	done, err := c.reader().Reset(ctx, name, reason)
 	if err != nil {
-		return inDoubt(c.explain(err), "it may be empty all the same: quotactl log --credential "+name+" shows it")
+		return inDoubt(c.explain(err), "it may be empty all the same: quotactl log "+name+" shows it")
 	}
 	return c.print(answer{
 		body:  done,

@@ -19,7 +19,7 @@ import (
 const usageUsage = `Show who spent what, after settling.
 
 Usage:
-  quotactl usage [FLAGS]
+  quotactl usage [CREDENTIAL] [FLAGS]
 
 Flags:
       --by WORD           job (default), region, operation, caller or hour
@@ -28,12 +28,11 @@ Flags:
                           limit's window counts now
       --limit NAME        only what counts in this limit; default: the largest
                           cost of each call
-      --credential NAME   of which credential; may be left out where only one is
-                          configured
       --suggest-expects   instead: what the ok passes of each job spent in the
                           last 7d or --since, as expects for config.toml
 
-With -o value the answer is the sum, in units.
+CREDENTIAL may be left out where only one is configured. With -o value the
+answer is the sum, in units.
 
 Example:
   $ quotactl usage --by region --since 6h
@@ -53,18 +52,19 @@ func newUsage(c *cli) *cobra.Command {
 	var q usageQuery
 	suggest := false
 	cmd := &cobra.Command{
-		Use:   "usage",
-		Short: "who spent what, by job, region, operation, caller or hour",
-		Long:  usageUsage,
-		Args:  arguments(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Use:               "usage [CREDENTIAL]",
+		Short:             "who spent what, by job, region, operation, caller or hour",
+		Long:              usageUsage,
+		Args:              arguments("[CREDENTIAL]"),
+		ValidArgsFunction: c.completeCredential,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			q.credential = strings.Join(args, "")
 			if suggest {
 				return c.suggest(cmd.Context(), q)
 			}
 			return c.usage(cmd.Context(), q)
 		},
 	}
-	c.credentialFlag(cmd, &q.credential)
 	cmd.Flags().StringVar(&q.by, "by", string(quota.ByJob), "group by this")
 	cmd.Flags().StringVar(&q.since, "since", "", "only spending since then")
 	cmd.Flags().StringVar(&q.limit, "limit", "", "only what counts in this limit")

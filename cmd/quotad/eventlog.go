@@ -265,7 +265,10 @@ func (e eventLog) refusal(level zerolog.Level, caller quota.Caller, reason strin
 
 // by adds who called.
 func by(line *zerolog.Event, caller quota.Caller, pid int) *zerolog.Event {
-	line.Str("by", caller.By()).Int("pid", pid)
+	line.Str("by", caller.By())
+	if pid != 0 { // known on a Unix socket alone
+		line.Int("pid", pid)
+	}
 	if caller.Region != "" {
 		line.Str("region", caller.Region).Str("run", caller.Run)
 	}

@@ -145,7 +145,7 @@ func (d *daemon) limitTroubles(ctx context.Context, t *triage) (dry []jobsapi.Tr
 				one.Says, one.Then, one.When, one.Do = strings.TrimSuffix("closed: "+l.Closed.Says, ": "), "opens", l.Closed.Until.UTC(), "quotactl open "+c.Name+" "+l.Name
 				closed = append(closed, one)
 			case l.Remaining() == 0:
-				one.Says, one.Do = left, "quotactl usage --credential "+c.Name
+				one.Says, one.Do = left, "quotactl usage "+c.Name
 				if !l.NextAt.IsZero() {
 					one.Then, one.When = l.NextUnits.Text()+" back", l.NextAt.UTC()
 				}

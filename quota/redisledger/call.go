@@ -63,8 +63,14 @@ func failure(sent bool, err error) error {
 	if sent {
 		return fmt.Errorf("cannot reach redis: %w: %w", quota.ErrOutcomeUnknown, err)
 	}
-	return fmt.Errorf("cannot reach redis: %w: %w", quota.ErrUnavailable, err)
+	return unreachable{err}
 }
+
+// unreachable is a quota.ErrUnavailable. Its text does not repeat that: the cause says so.
+type unreachable struct{ cause error }
+
+func (e unreachable) Error() string   { return "cannot reach redis: " + e.cause.Error() }
+func (e unreachable) Unwrap() []error { return []error{quota.ErrUnavailable, e.cause} }
 
 var errReply = errors.New("cannot understand redis: a script answered in an unknown form")
 

@@ -12,8 +12,10 @@
 // reading shows every mistake, and one mistake makes one error. Changes compares the structs
 // of two files, for a reload.
 //
-// A new key is a field in tables.go and a line where its table becomes part of the
-// Config. Changes compares it without more; config.toml must explain it.
+// A new key is a field in tables.go, a row in meanings.go, and a line where its table becomes
+// part of the Config. Changes compares it without more; config.toml must explain it. The
+// reference (reference.go) lists every key from these two: referencepage.go writes it as text,
+// as REFERENCE.md, and as the manual page quotad.toml(5).
 //
 // The package writes nothing and has no locks. It reads the files that keys name, and
 // the users and groups of the host.

@@ -71,11 +71,14 @@ func settings(path []string, v reflect.Value, into map[string]any) {
 		}
 		return
 	}
-	if !v.CanAddr() || !isTable(v) {
+	var table tabular
+	if v.CanAddr() {
+		table, _ = v.Addr().Interface().(tabular)
+	}
+	if table == nil {
 		into[keyAt(path)] = v.Interface()
 		return
 	}
-	table := v.Addr().Interface().(interface{ has(string) bool })
 	for i := range v.NumField() {
 		switch key := v.Type().Field(i).Tag.Get("toml"); {
 		case key == "*":
@@ -84,12 +87,6 @@ func settings(path []string, v reflect.Value, into map[string]any) {
 			settings(within(path, key), v.Field(i), into)
 		}
 	}
-}
-
-// isTable tells whether a value is a struct of tables.go.
-func isTable(v reflect.Value) bool {
-	_, is := v.Addr().Interface().(interface{ standAt(table) })
-	return is
 }
 
 // isUnset tells whether a setting is absent, or what an absent one without a default is.

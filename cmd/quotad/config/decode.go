@@ -185,7 +185,7 @@ func (n node) intoPointer(v reflect.Value) {
 // intoTable reads the keys that a struct has tags for. An absent table has its defaults.
 func (n node) intoTable(target any, v reflect.Value) {
 	at := table{n.document, n.path, n.asTable()}
-	target.(interface{ standAt(table) }).standAt(at)
+	target.(tabular).standAt(at)
 	others := maps.Clone(at.values)
 	for i := range v.NumField() {
 		tag := v.Type().Field(i).Tag
@@ -240,6 +240,12 @@ type table struct {
 	document *document
 	path     []string
 	values   map[string]any // nil: the table is absent
+}
+
+// A tabular is a pointer to a struct of tables.go.
+type tabular interface {
+	standAt(table)
+	has(key string) bool
 }
 
 func (t *table) standAt(at table) { *t = at }

@@ -14,8 +14,8 @@
 //
 // A new key is a field in tables.go, a row in meanings.go, and a line where its table becomes
 // part of the Config. Changes compares it without more; config.toml must explain it. The
-// reference (reference.go) lists every key from these two: referencepage.go writes it as text,
-// as REFERENCE.md, and as the manual page quotad.toml(5).
+// reference (reference.go) lists every key from these two: as text, as REFERENCE.md, and as the
+// manual page quotad.toml(5).
 //
 // The package writes nothing and has no locks. It reads the files that keys name, and
 // the users and groups of the host.

@@ -130,6 +130,7 @@ type LimitState struct {
 	// spent.
 	CatchingUp time.Time
 	Closed     Closed // zero while the limit is open
+	Lent       []Lent // the loans that run, in the order of their time; Limit.Units is without them
 	Lifted     bool   // it refuses nothing until its period ends; see Limit.Lift
 }
 

@@ -16,6 +16,7 @@ const (
 	KindReset      Kind = "reset"
 	KindClosing    Kind = "closing"
 	KindOpening    Kind = "opening"
+	KindLoan       Kind = "loan"
 )
 
 // An Entry is one line of a credential's log. Entries of kind grant and
@@ -28,7 +29,7 @@ type Entry struct {
 	Gen    int64
 	By     string // the job, or "@" and the uid of a caller outside a pass
 	Region string
-	Note   string // of an adjustment, a reset, a closing or an opening: why, as its caller put it
+	Note   string // of an adjustment, a reset, a closing, an opening or a loan: why, as its caller put it
 
 	// Of a grant.
 	Operation string
@@ -62,9 +63,12 @@ type Entry struct {
 	Asked int64
 	Gives []Give
 
-	// Of a closing or an opening: the limit, and when it opens by itself. Of a reset, Until is
-	// how far the log went: what is later counts, though it be of a lower generation.
+	// Of a closing or an opening: the limit, and when it opens by itself. Of a loan: the limit,
+	// by how many units it is higher, and until when; zero units end the loans before it, of
+	// which the last would have ended then. Of a reset, Until is how far the log went: what is
+	// later counts, though it be of a lower generation.
 	Limit string
+	Units Units
 	Until time.Time
 }
 

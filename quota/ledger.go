@@ -46,7 +46,13 @@ type Ledger interface {
 	// its time. A limit that is closed until later stays so, and one that is open
 	// cannot be opened: changed then is false, and nothing is written.
 	CloseLimit(ctx context.Context, c *Credential, k Closing) (changed bool, err error)
-	// Reset empties the log of a credential: every limit starts from zero, and is open.
+	// Lend makes a limit higher until a time, for all who share the log, or ends all of its
+	// loans. What is granted under a loan stays in the window after its end, and nothing is
+	// granted until it fits again. Changed is false, and nothing is written, where there is
+	// no loan to end, or its time has passed.
+	Lend(ctx context.Context, c *Credential, l Loan) (changed bool, err error)
+	// Reset empties the log of a credential: every limit starts from zero, is open, and has
+	// no loans.
 	Reset(ctx context.Context, c *Credential, by Caller, note string) error
 
 	// Usage returns the state of every limit of c, in c's order. Like the other

@@ -147,7 +147,7 @@ func (q question) fitsNow(ask quota.Ask) bool {
 		if limit.Observe {
 			continue
 		}
-		if q.closedIn(limit.Name) != (quota.Closed{}) || !q.lifted(limit, q.now) && q.used(i, q.now)+charge.Units > limit.Budget(ask.UseReserve) {
+		if q.closedIn(limit.Name) != (quota.Closed{}) || !q.lifted(limit, q.now) && q.used(i, q.now)+charge.Units > limit.Budget(ask.UseReserve)+q.lentTo(limit.Name, q.now) {
 			return false
 		}
 	}
@@ -163,7 +163,7 @@ func (q question) fits(charges []quota.Charge, useReserve bool) quota.Decision {
 			d.RetryAt, d.RetryAfter = at, at.Sub(q.clock)
 		}
 	}
-	return q.closed(d)
+	return q.outlasted(q.closed(d), charges, useReserve)
 }
 
 // closed refuses what counts against a closed limit.
@@ -189,7 +189,7 @@ func (q question) closedIn(limit string) quota.Closed {
 		if e.Limit == limit && e.Kind == quota.KindClosing && e.Until.After(q.now) {
 			return quota.Closed{Since: e.ID.Time(), Until: e.Until, Says: e.Note, By: e.By}
 		}
-		if e.Limit == limit {
+		if e.Limit == limit && e.Kind != quota.KindLoan {
 			return quota.Closed{}
 		}
 	}
@@ -222,7 +222,7 @@ func (q question) fitsAt(charge quota.Charge, useReserve bool) time.Time {
 	if limit.Observe || q.lifted(limit, q.now) {
 		budget = quota.MaxUnits
 	}
-	if q.used(i, q.now)+charge.Units <= budget {
+	if q.used(i, q.now)+charge.Units <= budget+q.lentTo(limit.Name, q.now) {
 		return time.Time{}
 	}
 	if _, end := limit.Window.Bounds(q.now); !end.IsZero() && q.lifted(limit, q.now) {
@@ -231,7 +231,7 @@ func (q question) fitsAt(charge quota.Charge, useReserve bool) time.Time {
 		return end.Add(-limit.Lift)
 	}
 	for at := range q.leaving(limit) {
-		if q.used(i, at)+charge.Units <= budget {
+		if q.used(i, at)+charge.Units <= budget+q.lentTo(limit.Name, at) {
 			return at
 		}
 	}
@@ -312,13 +312,13 @@ func (q question) states(charges []quota.Charge) []quota.LimitState {
 	states := make([]quota.LimitState, len(charges))
 	for n, charge := range charges {
 		i := q.c.Index(charge.Limit)
-		states[n] = quota.LimitState{Limit: q.c.Limits[i], Used: q.used(i, q.now), Cost: charge.Units, Closed: q.closedIn(charge.Limit), Lifted: q.lifted(q.c.Limits[i], q.now)}
+		states[n] = quota.LimitState{Limit: q.c.Limits[i], Used: q.used(i, q.now), Cost: charge.Units, Closed: q.closedIn(charge.Limit), Lent: q.lent(charge.Limit, q.now), Lifted: q.lifted(q.c.Limits[i], q.now)}
 	}
 	return states
 }
 
 func (q question) state(i int) quota.LimitState {
-	s := quota.LimitState{Limit: q.c.Limits[i], Used: q.used(i, q.now), Closed: q.closedIn(q.c.Limits[i].Name), Lifted: q.lifted(q.c.Limits[i], q.now)}
+	s := quota.LimitState{Limit: q.c.Limits[i], Used: q.used(i, q.now), Closed: q.closedIn(q.c.Limits[i].Name), Lent: q.lent(q.c.Limits[i].Name, q.now), Lifted: q.lifted(q.c.Limits[i], q.now)}
 	_, end := s.Window.Bounds(q.now)
 	if !end.IsZero() {
 		if s.Used > 0 {

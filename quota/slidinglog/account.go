@@ -21,6 +21,9 @@ type Account struct {
 	// Closed says which limits are closed, by name; also those whose time has come. It is
 	// replaced, never changed.
 	Closed map[string]quota.Closed
+	// Lent are the loans of each limit, by its name; also those whose time has come. It is
+	// replaced, never changed.
+	Lent map[string][]quota.Lent
 
 	views []*View // in the order of the credential's limits
 }
@@ -111,7 +114,7 @@ func (a *Account) Decide(c *quota.Credential, charges []quota.Charge, useReserve
 	now := a.Now(clock)
 	d := quota.Decision{Units: quota.Max(charges), Limits: a.States(c, charges, now)}
 	for _, charge := range charges {
-		at := a.fits(a.views[c.Index(charge.Limit)], charge.Units, useReserve, now, log)
+		at := a.fits(a.views[c.Index(charge.Limit)], charge.Units, useReserve, now, now, log)
 		if at.After(d.RetryAt) {
 			d.Reason, d.Limit, d.RetryAt = quota.LimitExceeded, charge.Limit, at
 			d.RetryAfter = at.Sub(time.UnixMilli(clock.UnixMilli())) // on the clock that its caller waits by
@@ -120,22 +123,68 @@ func (a *Account) Decide(c *quota.Credential, charges []quota.Charge, useReserve
 	if len(a.Closed) > 0 {
 		d.Close(time.UnixMilli(clock.UnixMilli()))
 	}
+	if len(a.Lent) > 0 && d.Denied() {
+		d.RetryAt = a.outlast(d.RetryAt, c, charges, useReserve, now, log)
+		d.RetryAfter = d.RetryAt.Sub(time.UnixMilli(clock.UnixMilli()))
+	}
 	return d
 }
 
+// outlast returns when charges fit, from a time on at which each limit has let them fit: a
+// loan that made room in one of them may have ended before.
+func (a *Account) outlast(from time.Time, c *quota.Credential, charges []quota.Charge, useReserve bool, now time.Time, log Entries) time.Time {
+	for {
+		at := from
+		for _, charge := range charges {
+			at = later(at, a.fits(a.views[c.Index(charge.Limit)], charge.Units, useReserve, now, from, log))
+		}
+		if at.Equal(from) {
+			return at
+		}
+		from = at // and fewer loans run then
+	}
+}
+
 // fits returns when units fit a limit if nothing else happens, or the zero time if
-// they fit now.
-func (a *Account) fits(v *View, units quota.Units, useReserve bool, now time.Time, log Entries) time.Time {
+// they fit now; of loans, those count that still run at a time.
+func (a *Account) fits(v *View, units quota.Units, useReserve bool, now, from time.Time, log Entries) time.Time {
 	limit := v.Limit()
 	if limit.Observe || limit.LiftedAt(now) { // it counts no more than it can
 		return v.fits(v.used+units-quota.MaxUnits, now, log)
 	}
 	at := a.CatchingUp(limit.Window, now)
-	at = later(at, v.fits(v.used+units-limit.Budget(useReserve), now, log))
+	at = later(at, a.leaves(v, v.used+units-limit.Budget(useReserve), now, later(from, at), log))
 	if lifts := limit.LiftsAt(now); !lifts.IsZero() && at.After(lifts) {
 		return lifts
 	}
 	return at
+}
+
+// leaves returns when units that are missing have left the window, as far as they are not
+// lent, or the zero time if all are lent. Only loans that still run at from help, each until
+// it ends.
+func (a *Account) leaves(v *View, missing quota.Units, now, from time.Time, log Entries) time.Time {
+	if missing <= 0 || len(a.Lent) == 0 {
+		return v.fits(missing, now, log)
+	}
+	loans := quota.Lending(a.Lent[v.Limit().Name], from)
+	slices.SortFunc(loans, func(x, y quota.Lent) int { return x.Until.Compare(y.Until) })
+	lent := lentOf(loans)
+	for _, l := range loans {
+		if at := v.fits(missing-lent, now, log); at.Before(l.Until) {
+			return at
+		}
+		lent -= l.Units
+	}
+	return v.fits(missing, now, log)
+}
+
+// lentOf is what loans lend together.
+func lentOf(loans []quota.Lent) (sum quota.Units) {
+	for _, l := range loans {
+		sum += l.Units
+	}
+	return sum
 }
 
 // Most returns the greatest number of an ask's calls that fit now, 0 if none does; what is
@@ -146,7 +195,8 @@ func (a *Account) Most(c *quota.Credential, ask quota.Ask, now time.Time) quota.
 		v := a.views[c.Index(charge.Limit)]
 		budget := quota.MaxUnits
 		if limit := v.Limit(); !limit.Observe && !limit.LiftedAt(now) {
-			if budget = limit.Budget(ask.UseReserve); !a.CatchingUp(limit.Window, now).IsZero() {
+			budget = limit.Budget(ask.UseReserve) + lentOf(quota.Lending(a.Lent[limit.Name], now))
+			if !a.CatchingUp(limit.Window, now).IsZero() {
 				return 0
 			}
 		}
@@ -174,7 +224,7 @@ func (a *Account) State(i int, now time.Time, log Entries) quota.LimitState {
 	v := a.views[i]
 	s := quota.LimitState{
 		Limit: v.Limit(), Used: v.used,
-		CatchingUp: a.CatchingUp(v.Limit().Window, now), Closed: a.Closed[v.Limit().Name].At(now), Lifted: v.Limit().LiftedAt(now),
+		CatchingUp: a.CatchingUp(v.Limit().Window, now), Closed: a.Closed[v.Limit().Name].At(now), Lent: quota.Lending(a.Lent[v.Limit().Name], now), Lifted: v.Limit().LiftedAt(now),
 	}
 	if s.Used == 0 {
 		return s
@@ -194,7 +244,7 @@ func (a *Account) States(c *quota.Credential, charges []quota.Charge, now time.T
 		v := a.views[c.Index(charge.Limit)]
 		states[i] = quota.LimitState{
 			Limit: v.Limit(), Used: v.used, Cost: charge.Units,
-			CatchingUp: a.CatchingUp(v.Limit().Window, now), Closed: a.Closed[charge.Limit].At(now), Lifted: v.Limit().LiftedAt(now),
+			CatchingUp: a.CatchingUp(v.Limit().Window, now), Closed: a.Closed[charge.Limit].At(now), Lent: quota.Lending(a.Lent[charge.Limit], now), Lifted: v.Limit().LiftedAt(now),
 		}
 	}
 	return states

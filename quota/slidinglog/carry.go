@@ -276,13 +276,18 @@ func (r *replica) complete(d *draft, at quota.ID, tag Tag) error {
 }
 
 // notAfter returns the time, in ms, until which the draft holds: a limit that is lifted
-// refuses again when its period ends.
+// refuses again when its period ends, and one that is lent to when a loan does.
 func (d *draft) notAfter() int64 {
 	until := d.now.Add(lateTime)
 	for _, limit := range d.credential.Limits {
 		if limit.LiftedAt(d.now) {
 			if _, end := limit.Window.Bounds(d.now); end.Before(until) {
 				until = end.Add(-time.Millisecond)
+			}
+		}
+		for _, l := range quota.Lending(d.account().Lent[limit.Name], d.now) {
+			if !until.Before(l.Until) {
+				until = l.Until.Add(-time.Millisecond)
 			}
 		}
 	}

@@ -61,6 +61,7 @@ func openCopy(file File, name string) (*Copy, error) {
 // follow has the account agree with the facts.
 func (c *Copy) follow() {
 	c.account.Clock, c.account.Lost, c.account.Closed = c.facts.Position.ID.Ms, c.facts.Since, c.facts.closed()
+	c.account.Lent = c.facts.lent(c.account.Clock)
 }
 
 // with calls f while the tables can be read.
@@ -123,19 +124,13 @@ func (c *Copy) expire() {
 	}
 	c.facts.Since = max(c.facts.Since, c.facts.Expired.Ms)
 	c.account.Lost = c.facts.Since
+	c.facts.forgetLoans(c.account.Clock)
 }
 
-// gone tells whether an entry has expired. One that says how a limit is closed has not.
+// gone tells whether an entry has expired. One that says how a limit is closed, or lent to,
+// has not.
 func (c *Copy) gone(id quota.ID) bool {
-	if c.facts.Expired.Less(id) {
-		return false
-	}
-	for _, held := range c.facts.Closed {
-		if held.ID == id && held.Until.UnixMilli() > c.account.Clock {
-			return false
-		}
-	}
-	return true
+	return !c.facts.Expired.Less(id) && !c.facts.stands(id, c.account.Clock)
 }
 
 // entry returns an entry as it is now.

@@ -258,6 +258,19 @@ func (r *replica) closeLimit(ctx context.Context, c *quota.Credential, k quota.C
 	return changes && err == nil, err
 }
 
+// lend makes a limit higher until a time, or ends its loans, and reports whether that changes
+// anything.
+func (r *replica) lend(ctx context.Context, c *quota.Credential, l quota.Loan) (changes bool, err error) {
+	err = r.carry(ctx, c, func(d *draft) error {
+		var e quota.Entry
+		if e, changes = l.Lends(quota.Lending(d.account().Lent[l.Limit], d.now), d.now); changes {
+			d.add(e, l.Caller)
+		}
+		return nil
+	})
+	return changes && err == nil, err
+}
+
 // reset begins another generation. Where the log is ahead of the clock, it begins at the
 // clock again. It voids all that the resets before it do: of those a lost log may lack one.
 func (r *replica) reset(ctx context.Context, c *quota.Credential, by quota.Caller, note string) error {

@@ -3,7 +3,6 @@ package slidinglog
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -254,7 +253,8 @@ func (r *replica) owing() bool {
 }
 
 // owed returns entries that are due: what gives back grants that nobody was told of and,
-// before a hello, which limits are closed, so that this outlives the entries that closed them.
+// before a hello, which limits are closed, or lent to, so that this outlives the entries that
+// say so.
 func (r *replica) owed(clock time.Time) []quota.Entry {
 	hello := r.hello(clock)
 	r.mu.Lock()
@@ -263,11 +263,5 @@ func (r *replica) owed(clock time.Time) []quota.Entry {
 	if hello == nil {
 		return owed
 	}
-	for _, name := range slices.Sorted(maps.Keys(r.copy.facts.Closed)) {
-		held := r.copy.facts.Closed[name]
-		if e, found := r.copy.closing(held); found && held.Until.After(clock) {
-			owed = append(owed, e)
-		}
-	}
-	return owed
+	return append(owed, r.copy.standing(clock)...)
 }

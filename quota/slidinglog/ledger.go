@@ -275,6 +275,15 @@ func (l *Ledger) CloseLimit(ctx context.Context, c *quota.Credential, k quota.Cl
 	return r.closeLimit(ctx, c, k)
 }
 
+// Lend implements quota.Ledger.
+func (l *Ledger) Lend(ctx context.Context, c *quota.Credential, k quota.Loan) (changed bool, err error) {
+	r, err := l.replica(c.Name)
+	if err != nil {
+		return false, err
+	}
+	return r.lend(ctx, c, k)
+}
+
 // Reset implements quota.Ledger. It is also the way out of a log that is ahead of the clock.
 func (l *Ledger) Reset(ctx context.Context, c *quota.Credential, by quota.Caller, note string) error {
 	r, err := l.replica(c.Name)

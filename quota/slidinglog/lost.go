@@ -38,10 +38,11 @@ func (r *replica) recover(ctx context.Context) error {
 	gen := theirs.Gen
 	oldest := max(clock.UnixMilli(), end.ID.Ms) - r.copy.keep().Milliseconds() // what is older may have been dropped
 	fell := was.ID.Ms > oldest && gen <= r.copy.facts.Gen
+	standing := r.copy.facts.standing(clock.UnixMilli())
 	var missing []quota.Entry
 	err = r.copy.with(func() error {
 		for e := range r.copy.all(quota.ID{}, false) {
-			stands := e.ID.Ms > oldest || r.copy.facts.Closed[e.Limit].ID == e.ID
+			stands := e.ID.Ms > oldest || slices.Contains(standing, e.ID) || r.copy.facts.Closed[e.Limit].ID == e.ID
 			if stands && !has[e.ID] && !theirs.voids(&e) {
 				missing = append(missing, e)
 			}

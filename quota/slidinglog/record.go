@@ -87,9 +87,8 @@ var ErrForeign = errors.New("it is not the log that this host has a copy of")
 
 var errRecord = errors.New("an entry of the log is damaged")
 
-// kinds are numbered in a record by their place here. The last one is a loan, which makes a
-// limit higher for a time: this version refuses it.
-var kinds = []quota.Kind{quota.KindGrant, quota.KindSettlement, quota.KindAdjustment, quota.KindReset, quota.KindClosing, quota.KindOpening}
+// kinds are numbered in a record by their place here.
+var kinds = []quota.Kind{quota.KindGrant, quota.KindSettlement, quota.KindAdjustment, quota.KindReset, quota.KindClosing, quota.KindOpening, quota.KindLoan}
 
 // The flags of an entry.
 const (
@@ -291,6 +290,10 @@ func appendFacts(b []byte, e *quota.Entry) []byte {
 	case quota.KindClosing, quota.KindOpening:
 		b = appendString(appendString(b, e.Limit), e.Note)
 		b = binary.AppendVarint(b, millis(e.Until))
+	case quota.KindLoan:
+		b = appendString(appendString(b, e.Limit), e.Note)
+		b = binary.AppendUvarint(b, uint64(e.Units))
+		b = binary.AppendVarint(b, millis(e.Until))
 	default:
 		b = binary.AppendVarint(appendString(b, e.Note), millis(e.Until))
 	}
@@ -317,6 +320,10 @@ func (d *decoder) facts(e *quota.Entry) {
 		}
 	case quota.KindClosing, quota.KindOpening:
 		e.Limit, e.Note = d.string(), d.string()
+		e.Until = d.time()
+	case quota.KindLoan:
+		e.Limit, e.Note = d.string(), d.string()
+		e.Units = quota.Units(d.upTo(uint64(quota.MaxUnits)))
 		e.Until = d.time()
 	default:
 		e.Note, e.Until = d.string(), d.time()

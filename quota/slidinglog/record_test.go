@@ -23,6 +23,7 @@ func someEntries() []quota.Entry {
 		{ID: id(5), Kind: quota.KindReset, Gen: 4, Note: "a new project", Until: until, By: "@1000"},
 		{ID: id(6), Kind: quota.KindClosing, Gen: 4, Limit: "daily", Note: "quotaExceeded", Until: until, By: "trending"},
 		{ID: id(7), Kind: quota.KindOpening, Gen: 4, Limit: "daily", Note: "it is open", By: "@0"},
+		{ID: id(8), Kind: quota.KindLoan, Gen: 4, Limit: "daily", Units: 500, Note: "for the demo", Until: until, By: "@0"},
 	}
 }
 
@@ -99,7 +100,7 @@ func TestRecordsOfAnotherVersion(t *testing.T) {
 	r := Record{Entries: someEntries()[:1]}
 	for name, change := range map[string]func([]byte) []byte{
 		"version": func(b []byte) []byte { b[len(Tag{})]++; return b },
-		"loan":    func(b []byte) []byte { return append(b, byte(len(kinds)), 0) },
+		"next":    func(b []byte) []byte { return append(b, byte(len(kinds)), 0) },
 		"kind":    func(b []byte) []byte { return append(b, byte(Turn)+1, 0) },
 		"account": func([]byte) []byte { return []byte("3 1795260896123 0") },
 		"nothing": func([]byte) []byte { return nil },

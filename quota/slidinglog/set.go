@@ -3,6 +3,7 @@ package slidinglog
 import (
 	"math"
 	"slices"
+	"time"
 
 	"quotad/quota"
 )
@@ -17,7 +18,7 @@ func (c *Copy) put(e quota.Entry, placed bool) {
 		}
 		return
 	}
-	late := c.gone(e.ID) && e.Kind != quota.KindClosing && !(e.Kind == quota.KindReset && c.facts.renews(&e))
+	late := c.gone(e.ID) && e.Kind != quota.KindClosing && e.Kind != quota.KindLoan && !(e.Kind == quota.KindReset && c.facts.renews(&e))
 	if late {
 		return
 	}
@@ -33,6 +34,8 @@ func (c *Copy) put(e quota.Entry, placed bool) {
 		c.reset(&e)
 	case quota.KindClosing, quota.KindOpening:
 		c.close(&e)
+	case quota.KindLoan:
+		c.lend(&e)
 	}
 	c.facts.Newest = max(c.facts.Newest, e.Gen)
 	c.set(e)
@@ -127,6 +130,7 @@ func (c *Copy) begin(kept []keeper) {
 	c.account.views = nil
 	c.facts.Unplaced, c.facts.Missing, c.facts.Loose = 0, 0, nil
 	clear(c.facts.Closed)
+	clear(c.facts.Lent)
 	c.follow()
 	for _, e := range kept {
 		c.put(e.Entry, !e.lacking)
@@ -142,16 +146,23 @@ func (c *Copy) close(e *quota.Entry) {
 	c.account.Closed = c.facts.closed()
 }
 
-// closing returns the entry by which a limit is closed, if it is.
-func (c *Copy) closing(held closing) (e quota.Entry, found bool) {
-	if held.Until.IsZero() {
-		return e, false
-	}
-	err := c.with(func() error {
-		e, found = c.entry(held.ID)
+// lend records what makes a limit higher, or ends that.
+func (c *Copy) lend(e *quota.Entry) {
+	c.facts.Lent[e.Limit] = c.facts.Lent[e.Limit].lend(e)
+	c.account.Lent = c.facts.lent(c.account.Clock)
+}
+
+// standing returns the entries that say how limits are closed, or lent to, at a clock.
+func (c *Copy) standing(clock time.Time) (list []quota.Entry) {
+	c.with(func() error { // what cannot be read is said when something is decided
+		for _, id := range c.facts.standing(clock.UnixMilli()) {
+			if e, found := c.entry(id); found {
+				list = append(list, e)
+			}
+		}
 		return nil
 	})
-	return e, found && err == nil
+	return list
 }
 
 // joined returns a grant that comes into the set. Where another one is of the same request,

@@ -40,7 +40,9 @@ func (h *simHost) client() {
 		h.adjust()
 	case n < 92:
 		h.closeLimit()
-	case n == 92 && w.rand.IntN(2) == 0, n > 95 && w.temper == resets:
+	case n < 94:
+		h.lend()
+	case n == 94 && w.rand.IntN(2) == 0, n > 95 && w.temper == resets:
 		h.reset()
 	default:
 		if _, err := h.ledger.Usage(h.ctx, h.c); err != nil && h.ctx.Err() == nil && !known(err) {
@@ -165,6 +167,26 @@ func (h *simHost) closeLimit() {
 	changed, err := h.ledger.CloseLimit(h.ctx, h.c, k)
 	if h.ctx.Err() == nil {
 		w.say("%s: close until %v: %v %v", h.name, k.Until, changed, err)
+	}
+}
+
+// lend makes a limit higher for a while, or ends that.
+func (h *simHost) lend() {
+	w := h.w
+	l := quota.Loan{Limit: h.c.Limits[w.rand.IntN(len(h.c.Limits))].Name, Note: "so", Caller: quota.Caller{UID: 0}}
+	if w.rand.IntN(4) > 0 {
+		l.Units, l.Until = quota.Units(1+w.rand.IntN(40)), h.time(w.rand.Int64N(4000))
+	}
+	changed, err := h.ledger.Lend(h.ctx, h.c, l)
+	if h.ctx.Err() != nil {
+		return
+	}
+	w.say("%s: lend %d of %s until %v: %v %v", h.name, l.Units, l.Limit, l.Until, changed, err)
+	if err != nil && !known(err) {
+		w.fail("lend: %v", err)
+	}
+	if changed {
+		w.counts.loans++
 	}
 }
 

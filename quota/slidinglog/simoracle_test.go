@@ -156,6 +156,22 @@ func (s *sum) used(c *quota.Credential, ms int64) []quota.Units {
 	return used
 }
 
+// lent returns what is lent to a limit at a time: the loans behind the last end of loans.
+func (s *sum) lent(limit string, ms int64) (units quota.Units) {
+	var ended quota.ID
+	for _, e := range s.entries {
+		if e.Kind == quota.KindLoan && e.Limit == limit && e.Units == 0 && !s.void(e) && ended.Less(e.ID) {
+			ended = e.ID
+		}
+	}
+	for _, e := range s.entries {
+		if e.Kind == quota.KindLoan && e.Limit == limit && !s.void(e) && ended.Less(e.ID) && e.Until.UnixMilli() > ms {
+			units += e.Units
+		}
+	}
+	return units
+}
+
 func (s *sum) void(e quota.Entry) bool { return e.Gen < s.gen && e.ID.Ms <= s.until }
 
 // counting returns the entries that count, corrected: of one request, one.
@@ -286,11 +302,16 @@ func (o *oracle) over(h *simHost, s sum, r slidinglog.Record, p slidinglog.Place
 		for _, e := range r.Entries {
 			added += e.UnitsIn(c, i)
 		}
-		if added > 0 && !limit.LiftedAt(p.At.Time()) && used[i]+added > limit.Budget(false) {
+		if added == 0 || limit.LiftedAt(p.At.Time()) || used[i]+added <= limit.Budget(false) {
+			continue
+		}
+		if lent := s.lent(limit.Name, p.At.Ms); used[i]+added <= limit.Budget(false)+lent {
+			o.w.counts.underLoans++
+		} else {
 			if o.w.traces && h != nil {
 				o.explain(h, s)
 			}
-			o.w.fail("host %s grants %d of %s, of which %d of %d are used", h.text(), added, limit.Name, used[i], limit.Budget(false))
+			o.w.fail("host %s grants %d of %s, of which %d of %d are used, and %d lent", h.text(), added, limit.Name, used[i], limit.Budget(false), lent)
 		}
 	}
 }
@@ -357,6 +378,9 @@ func (o *oracle) end() {
 		}
 		want := s.used(h.c, usage.Now.UnixMilli())
 		for i, limit := range usage.Limits {
+			if lent := s.lent(limit.Name, usage.Now.UnixMilli()); limit.LentUnits() != lent {
+				w.fail("host %s has %d lent to %s, the log says %d", h.name, limit.LentUnits(), limit.Name, lent)
+			}
 			if limit.Used != want[i] {
 				w.fail("host %s counts %d of %s, the log says %d", h.name, limit.Used, limit.Name, want[i])
 			}

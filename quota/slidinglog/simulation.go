@@ -142,9 +142,12 @@ func resume(c *quota.Credential, usage quota.Usage, log entries) *Simulation {
 	if len(log) > 0 {
 		s.account.Clock = log[len(log)-1].ID.Ms
 	}
-	s.account.Closed = make(map[string]quota.Closed)
+	s.account.Closed, s.account.Lent = make(map[string]quota.Closed), make(map[string][]quota.Lent)
 	for _, limit := range usage.Limits {
 		s.account.Closed[limit.Name] = limit.Closed
+		if len(limit.Lent) > 0 {
+			s.account.Lent[limit.Name] = limit.Lent
+		}
 		s.account.Lost = max(s.account.Lost, lostFor(limit, usage.Now))
 	}
 	now := s.account.Advance(c, usage.Now, s.log)

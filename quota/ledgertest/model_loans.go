@@ -1,0 +1,91 @@
+package ledgertest
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"quotad/quota"
+)
+
+// Lend implements quota.Ledger.
+func (m *Model) Lend(_ context.Context, c *quota.Credential, l quota.Loan) (bool, error) {
+	q, done := m.about(c)
+	defer done()
+	held := q.lent(l.Limit, q.now)
+	e := quota.Entry{Kind: quota.KindLoan, Limit: l.Limit, Units: l.Units, Until: l.Until, Note: l.Note, By: l.Caller.By()}
+	switch {
+	case l.Units == 0 && len(held) == 0:
+		return false, nil
+	case l.Units == 0:
+		e.Until = slices.MaxFunc(held, func(x, y quota.Lent) int { return x.Until.Compare(y.Until) }).Until
+	case !l.Until.After(q.now):
+		return false, nil
+	}
+	q.append(e)
+	return true, nil
+}
+
+// lent returns the loans of a limit that run at an instant, now or later: those behind the
+// last end of its loans.
+func (q question) lent(limit string, at time.Time) (list []quota.Lent) {
+	for _, e := range q.entries {
+		if e.Kind != quota.KindLoan || e.Limit != limit {
+			continue
+		}
+		if e.Units == 0 {
+			list = nil
+		} else if e.Until.After(at) {
+			list = append(list, quota.Lent{Units: e.Units, Since: e.ID.Time(), Until: e.Until, Note: e.Note, By: e.By})
+		}
+	}
+	return list
+}
+
+// lentTo is what all loans of a limit lend at an instant.
+func (q question) lentTo(limit string, at time.Time) (sum quota.Units) {
+	for _, l := range q.lent(limit, at) {
+		sum += l.Units
+	}
+	return sum
+}
+
+// outlasted puts a denial off to the first instant from then on at which each limit has room
+// at once: a loan may have ended before another limit lets the request fit.
+func (q question) outlasted(d quota.Decision, charges []quota.Charge, useReserve bool) quota.Decision {
+	if d.RetryAt.IsZero() || q.roomAt(charges, useReserve, d.RetryAt) {
+		return d
+	}
+	var instants []time.Time
+	for _, charge := range charges {
+		limit := q.c.Limits[q.c.Index(charge.Limit)]
+		if _, end := limit.Window.Bounds(q.now); !end.IsZero() {
+			instants = append(instants, end, end.Add(-limit.Lift))
+			continue
+		}
+		instants = slices.AppendSeq(instants, q.leaving(limit))
+	}
+	slices.SortFunc(instants, time.Time.Compare)
+	for _, at := range instants {
+		if at.After(d.RetryAt) && q.roomAt(charges, useReserve, at) {
+			d.RetryAt, d.RetryAfter = at, at.Sub(q.clock)
+			return d
+		}
+	}
+	panic("a request never fits")
+}
+
+// roomAt tells whether charges fit every limit at an instant.
+func (q question) roomAt(charges []quota.Charge, useReserve bool, at time.Time) bool {
+	for _, charge := range charges {
+		i := q.c.Index(charge.Limit)
+		limit := q.c.Limits[i]
+		if limit.Observe || q.lifted(limit, at) {
+			continue
+		}
+		if q.used(i, at)+charge.Units > limit.Budget(useReserve)+q.lentTo(limit.Name, at) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,124 @@
+package quota
+
+import (
+	"fmt"
+	"time"
+)
+
+// A Loan makes a limit higher until a time, or ends what is lent to it.
+type Loan struct {
+	Limit string
+	// Units is by how much, beside what else is lent; zero ends every loan of the limit now.
+	Units Units
+	// Until is when the loan ends by itself, in whole milliseconds. Of one that ends others it
+	// says nothing.
+	Until  time.Time
+	Note   string // why, for those who see it
+	Caller Caller
+}
+
+// A Lent is a loan that is in the log: from Since on, and before Until, a limit has so many
+// units more.
+type Lent struct {
+	Units        Units
+	Since, Until time.Time
+	Note         string // why, as its Loan had it
+	By           string // who lent it, as Caller.By names
+}
+
+// Lending returns the loans that a limit has at a time, in the order of theirs.
+func Lending(loans []Lent, now time.Time) []Lent {
+	var running []Lent
+	for _, l := range loans {
+		if now.Before(l.Until) {
+			running = append(running, l)
+		}
+	}
+	return running
+}
+
+// Lent returns the loan that an entry made.
+func (e *Entry) Lent() Lent {
+	return Lent{Units: e.Units, Since: e.ID.Time(), Until: e.Until, Note: e.Note, By: e.By}
+}
+
+// Lends returns the entry that a loan writes where a limit has these loans, which run, and
+// whether it changes anything: where nothing is lent, nothing ends.
+func (l Loan) Lends(held []Lent, now time.Time) (e Entry, changes bool) {
+	e = Entry{Kind: KindLoan, Limit: l.Limit, Units: l.Units, Until: l.Until, Note: l.Note, By: l.Caller.By(), Region: l.Caller.Region}
+	if l.Units > 0 {
+		return e, l.Until.After(now)
+	}
+	e.Until = time.Time{}
+	for _, other := range held { // until then the end is kept: it must not be lost before what it ends
+		if other.Until.After(e.Until) {
+			e.Until = other.Until
+		}
+	}
+	return e, len(held) > 0
+}
+
+// Budget is the limit's, with what is lent.
+func (s LimitState) Budget(useReserve bool) Units { return s.Limit.Budget(useReserve) + s.LentUnits() }
+
+// Total is what the limit has per window, with what is lent.
+func (s LimitState) Total() Units { return s.Units + s.LentUnits() }
+
+// LentUnits is what all loans of the limit lend.
+func (s LimitState) LentUnits() Units {
+	var sum Units
+	for _, l := range s.Lent {
+		sum += l.Units
+	}
+	return sum
+}
+
+// LentUntil is when the first of the limit's loans ends; the zero time where it has none.
+func (s LimitState) LentUntil() (until time.Time) {
+	for _, l := range s.Lent {
+		if until.IsZero() || l.Until.Before(until) {
+			until = l.Until
+		}
+	}
+	return until
+}
+
+const (
+	// maxLoans is the most loans that a limit has at once.
+	maxLoans = 16
+	// maxLent is the longest that anything is lent.
+	maxLent = 7 * 24 * time.Hour
+)
+
+// validate returns why a loan to a limit of c is refused at now, as the limit is.
+func (l Loan) validate(c *Credential, usage Usage) error {
+	i := c.Index(l.Limit)
+	switch {
+	case i < 0:
+		return fmt.Errorf("credential %q has no limit %q: %s", c.Name, l.Limit, DidYouMean(l.Limit, c.LimitNames(), "limits"))
+	case len(l.Note) > maxSays:
+		return fmt.Errorf("the note has %d bytes, at most %d are allowed", len(l.Note), maxSays)
+	case l.Units == 0:
+		return nil
+	}
+	return l.validateTerms(usage.Limits[i], usage.Now)
+}
+
+// validateTerms returns why a limit is not lent so much for so long.
+func (l Loan) validateTerms(s LimitState, now time.Time) error {
+	longest := min(maxLent, s.Window.Nominal())
+	switch {
+	case l.Units < 0 || l.Units > MaxUnits:
+		return fmt.Errorf("the units of a loan must be a whole number from 1 to %d: to take some from limit %q lower it in the configuration, or close it", MaxUnits, s.Name)
+	case s.Total() > MaxUnits-l.Units:
+		return fmt.Errorf("limit %q would have more than %s", s.Name, MaxUnits.Text())
+	case !l.Until.After(now):
+		return fmt.Errorf("%s has passed: nothing is lent", l.Until.UTC().Format(time.RFC3339))
+	case l.Until.After(now.Add(longest)):
+		return fmt.Errorf("limit %q counts %s, and is lent to for %s at most, until %s: for longer, raise it in the configuration",
+			s.Name, s.Window.Describe(), Brief(longest), now.Add(longest).UTC().Format(time.RFC3339))
+	case len(s.Lent) >= maxLoans:
+		return fmt.Errorf("limit %q has %d loans already, the most at once: end them first, with quotactl lend %s 0", s.Name, maxLoans, s.Name)
+	}
+	return nil
+}

@@ -247,6 +247,29 @@ func (s *Service) CloseLimit(ctx context.Context, credential string, k Closing) 
 	return d, changed, err
 }
 
+// Lend makes a limit of a credential higher until a time, or ends its loans, and reports
+// whether that changed anything.
+func (s *Service) Lend(ctx context.Context, credential string, l Loan) (d Decision, changed bool, err error) {
+	a, ok := s.account(credential)
+	if !ok {
+		return s.unknownCredential(credential), false, nil
+	}
+	usage, _, err := s.Usage(ctx, credential)
+	if err != nil {
+		return Decision{}, false, err
+	}
+	if err := l.validate(a.credential, usage); err != nil {
+		return refuse(BadRequest, err.Error()), false, nil
+	}
+	l.Until = time.UnixMilli(l.Until.UnixMilli()).UTC()
+	d, err = a.correct(ctx, func(ctx context.Context) (Decision, error) {
+		var err error
+		changed, err = s.ledger.Lend(ctx, a.credential, l)
+		return Decision{}, err
+	})
+	return d, changed, err
+}
+
 // Reset empties the log of a credential, so that every limit starts from zero.
 func (s *Service) Reset(ctx context.Context, credential string, by Caller, note string) (Decision, error) {
 	a, ok := s.account(credential)

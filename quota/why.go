@@ -86,7 +86,7 @@ func explain(d Decision, count Units) Explanation {
 		}
 		each := s.Cost / count
 		e.Fits = min(e.Fits, s.Remaining()/each)
-		e.ReserveAllows = e.ReserveAllows && s.CatchingUp.IsZero() && s.Closed.IsZero() && s.Used+s.Cost <= s.Units
+		e.ReserveAllows = e.ReserveAllows && s.CatchingUp.IsZero() && s.Closed.IsZero() && s.Used+s.Cost <= s.Budget(true)
 		missing := max(0, s.Used+s.Cost-s.Budget(false))
 		if missing > 0 || !s.CatchingUp.IsZero() || !s.Closed.IsZero() {
 			e.Obstacles = append(e.Obstacles, Obstacle{LimitState: s, Missing: missing})

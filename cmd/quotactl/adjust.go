@@ -60,16 +60,16 @@ func newAdjust(c *cli) *cobra.Command {
 	return cmd
 }
 
-// negativeLast lets the last argument of adjust be a negative number, which pflag
+// negativeLast lets the last argument of adjust, or lend, be a negative number, which pflag
 // takes for a flag: it is put behind a "--".
 func negativeLast(root *cobra.Command, args []string) []string {
 	cmd, _, err := root.Find(args)
-	if err != nil || cmd.Name() != "adjust" || slices.Contains(args, "--") {
+	if err != nil || cmd.Name() != "adjust" && cmd.Name() != "lend" || slices.Contains(args, "--") {
 		return args
 	}
 	for i, arg := range args {
 		_, isNumber := parseUnits(arg)
-		if strings.HasPrefix(arg, "-") && isNumber && i > 0 && args[i-1] != "--reason" {
+		if strings.HasPrefix(arg, "-") && isNumber && i > 0 && args[i-1] != "--reason" && args[i-1] != "--note" {
 			return append(slices.Delete(slices.Clone(args), i, i+1), "--", arg)
 		}
 	}

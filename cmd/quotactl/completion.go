@@ -117,6 +117,12 @@ func names(known []string, err error) ([]string, cobra.ShellCompDirective) {
 	return known, cobra.ShellCompDirectiveNoFileComp
 }
 
+// credentialFlag declares which credential a command is about.
+func (c *cli) credentialFlag(cmd *cobra.Command, name *string) {
+	cmd.Flags().StringVar(name, "credential", "", "whose")
+	completes(cmd, "credential", c.configured)
+}
+
 // credential returns the credential that a question is about: the named one, else that
 // of the pass, else the only one, whichever the daemon has.
 func (c *cli) credential(named string) string {
@@ -173,6 +179,14 @@ func (c *cli) completeCredentialAndLimit(cmd *cobra.Command, args []string, _ st
 	default:
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
+}
+
+// completeLimit completes a limit, of the credential that a flag names or the only one.
+func (c *cli) completeLimit(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return names(c.limitsOf(cmd.Context(), c.credential(cmd.Flag("credential").Value.String())))
 }
 
 // limitsOf returns the names of a credential's limits.

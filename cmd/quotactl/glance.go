@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"quotad/cmd/quotactl/term"
@@ -64,6 +65,12 @@ func renderTriage(b *strings.Builder, t jobsapi.Triage, most int, cures bool, v 
 	}
 	if more := len(t.Troubles) - len(shown); more > 0 {
 		v.Prose(b, 2, term.Plain, fmt.Sprintf("and %d more; what to do: quotactl --all", more))
+	}
+	for _, note := range t.Notes[:min(most, len(t.Notes))] {
+		v.Prose(b, 2, term.Faint, note.Of+": "+troubleText(note, v))
+		if cures && note.Do != "" {
+			v.Prose(b, 4, term.Faint, note.Do)
+		}
 	}
 }
 
@@ -138,6 +145,9 @@ func outlook(c api.Credential, l api.Limit, f plan.Forecast, v term.View) string
 		return fmt.Sprintf("%s back in %s", quota.Thousands(l.NextUnits), term.Brief(max(0, l.NextUnitsAt.Sub(v.Now))))
 	}
 	var parts []string
+	if l.LentUntil != nil {
+		parts = append(parts, fmt.Sprintf("%s lent for %s", quota.Thousands(l.Lent), term.Brief(max(0, l.LentUntil.Sub(v.Now)+time.Second-1))))
+	}
 	if !f.GoneAt.IsZero() {
 		about, _, _ := strings.Cut(term.Brief(max(0, f.GoneAt.Sub(v.Now))), " ")
 		parts = append(parts, "used up in about "+about)

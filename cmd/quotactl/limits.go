@@ -121,6 +121,9 @@ func noteOf(l api.Limit, v term.View) string {
 	case l.Remaining == 0 && l.Refuses():
 		notes = append(notes, "exhausted")
 	}
+	for _, loan := range l.Loans {
+		notes = append(notes, lentText(loan, v))
+	}
 	if l.Lifted {
 		notes = append(notes, "lifted until that ends: it denies nothing")
 	}
@@ -134,6 +137,15 @@ func noteOf(l api.Limit, v term.View) string {
 		notes = append(notes, v.Clean(l.Drift.Cause))
 	}
 	return strings.Join(notes, "; ")
+}
+
+// lentText says of a loan how much it is, until when, of whom and why.
+func lentText(l api.Loan, v term.View) string {
+	text := fmt.Sprintf("%s lent by %s until %s", units(l.Units), v.Caller(l.By), v.Until(l.Until))
+	if l.Note != "" {
+		text += ": " + v.Clean(l.Note)
+	}
+	return text
 }
 
 // forecastText says what was spent in the last hour, and how long the rest lasts: "412 in the last hour,

@@ -226,6 +226,11 @@ func entryNote(e api.Entry) string {
 		return withReason("close "+e.Limit+" until "+e.Until.UTC().Format(time.RFC3339), e.Note)
 	case string(quota.KindOpening):
 		return withReason("open "+e.Limit, e.Note)
+	case string(quota.KindLoan):
+		if e.Units == 0 {
+			return withReason("end the loans of "+e.Limit, e.Note)
+		}
+		return withReason(fmt.Sprintf("lend %s to %s until %s", units(e.Units), e.Limit, e.Until.UTC().Format(time.RFC3339)), e.Note)
 	}
 	debited := int64(0)
 	for _, charge := range e.Charges {

@@ -76,8 +76,7 @@ func newObserve(c *cli) *cobra.Command {
 	cmd.Flags().StringVar(&o.headerFile, "header-file", "", "the answer's header")
 	cmd.Flags().StringVar(&o.bodyFile, "body", "", "the answer's body")
 	cmd.Flags().StringVar(&o.GrantID, "grant", "", "the grant that was spent on it")
-	cmd.Flags().StringVar(&o.Credential, "credential", "", "whose limits")
-	completes(cmd, "credential", c.configured)
+	c.credentialFlag(cmd, &o.Credential)
 	return cmd
 }
 

@@ -23,6 +23,9 @@ func pictureOf(f pageFacts, v term.View) page.Picture {
 		Says: page.Line{Text: f.status.Triage.Says, Tone: toneOf(triageStyle(f.status.Triage))},
 		Day:  pageDay(f, v), Week: pageWeek(f, v), Refusals: pageRefusals(f, v),
 	}
+	for _, n := range f.status.Triage.Notes {
+		p.Notes = append(p.Notes, page.Trouble{Of: n.Of, Line: page.Line{Text: troubleText(n, v), Tone: page.Faint}, Do: n.Do})
+	}
 	for _, t := range f.status.Triage.Troubles {
 		p.Troubles = append(p.Troubles, page.Trouble{Of: t.Of, Line: page.Line{Text: troubleText(t, v), Tone: toneOf(troubleStyle(t))}, Do: t.Do})
 	}
@@ -47,7 +50,7 @@ func pageCredential(f pageFacts, c api.Credential, v term.View) page.Credential 
 		}
 		played, known := planOf(f, c.Name, l.Name)
 		one := page.Limit{
-			Name: l.Name, Units: l.Units, Reserve: l.Reserve, Used: l.Used, Remaining: l.Remaining,
+			Name: l.Name, Units: l.Units, Lent: l.Lent, Reserve: l.Reserve, Used: l.Used, Remaining: l.Remaining,
 			Tone: toneOf(stateOf(l)), Outlook: outlook(c, l, plan.ForecastOf(f.status.Forecast, c.Name, l.Name), v), Notes: notes, Forecast: pageForecast(f, played, known, v),
 		}
 		one.Curve, one.NoCurve = curveOf(l, f.usage[c.Name][quota.ByHour], f.plan.From, played, v.Now)

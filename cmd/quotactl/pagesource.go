@@ -83,7 +83,7 @@ func signature(status jobsapi.Status) string {
 	var b strings.Builder
 	for _, c := range status.Credentials {
 		for _, l := range c.Limits {
-			fmt.Fprintln(&b, c.Name, l.Name, l.Units, l.Reserve, l.Used, l.Closed != nil)
+			fmt.Fprintln(&b, c.Name, l.Name, l.Units, l.Reserve, l.Used, l.Closed != nil, l.Lent)
 		}
 	}
 	for _, j := range status.Jobs {

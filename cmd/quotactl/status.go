@@ -153,7 +153,7 @@ func (only selection) triage(s *jobsapi.Status) {
 		return
 	}
 	s.Triage.Says = ""
-	s.Triage.Troubles = slices.DeleteFunc(s.Triage.Troubles, func(t jobsapi.Trouble) bool {
+	others := func(t jobsapi.Trouble) bool {
 		kind, name, _ := strings.Cut(t.Of, " ")
 		switch kind {
 		case "job":
@@ -163,7 +163,8 @@ func (only selection) triage(s *jobsapi.Status) {
 			return only.credential != "" && credential != only.credential || only.limit != "" && limit != only.limit
 		}
 		return false
-	})
+	}
+	s.Triage.Troubles, s.Triage.Notes = slices.DeleteFunc(s.Triage.Troubles, others), slices.DeleteFunc(s.Triage.Notes, others)
 }
 
 func credentialNames(credentials []api.Credential) []string {
@@ -218,7 +219,7 @@ func leastRemaining(credentials []api.Credential) (int64, error) {
 // budgets, then the jobs.
 func renderStatus(s jobsapi.Status, v term.View) string {
 	var b strings.Builder
-	if renderTriage(&b, s.Triage, len(s.Triage.Troubles), true, v); b.Len() > 0 {
+	if renderTriage(&b, s.Triage, max(len(s.Triage.Troubles), len(s.Triage.Notes)), true, v); b.Len() > 0 {
 		b.WriteByte('\n')
 	}
 	renderLedger(&b, s, v)

@@ -292,7 +292,7 @@ func raiseText(w api.Why, missing []api.Obstacle) string {
 			if l.Name != o.Limit {
 				continue
 			}
-			raised = append(raised, fmt.Sprintf("limit %s by %s, to %s", l.Name, units(o.Missing), quota.Thousands(l.Units+o.Missing)))
+			raised = append(raised, fmt.Sprintf("limit %s by %s, to %s", l.Name, units(o.Missing), quota.Thousands(l.Units-l.Lent+o.Missing)))
 			if l.Reserve >= o.Missing {
 				lowered = append(lowered, fmt.Sprintf("the reserve of %s to %s", l.Name, quota.Thousands(l.Reserve-o.Missing)))
 			}

@@ -234,7 +234,7 @@ func (e eventLog) lineOf(event server.Event) *zerolog.Event {
 		return e.refusal(zerolog.WarnLevel, event.Request.Caller, event.Result())
 	case event.Past != "":
 		return e.log.Warn()
-	case event.Verb == "adjust", event.Verb == "reset", event.Verb == "close", event.Verb == "open": // an operator changed the books
+	case event.Verb == "adjust", event.Verb == "lend", event.Verb == "reset", event.Verb == "close", event.Verb == "open": // an operator changed the books
 		return e.log.Info()
 	}
 	return e.log.Debug()

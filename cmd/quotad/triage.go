@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/user"
 	"slices"
 	"strings"
 	"time"
@@ -135,6 +136,7 @@ func (d *daemon) limitTroubles(ctx context.Context, t *triage) (dry []jobsapi.Tr
 			continue
 		}
 		for _, l := range usage.Limits {
+			t.Notes = append(t.Notes, loanNotes(c.Name, l)...)
 			if !l.Refuses() {
 				continue
 			}
@@ -160,6 +162,28 @@ func (d *daemon) limitTroubles(ctx context.Context, t *triage) (dry []jobsapi.Tr
 	t.add(exhausted, "1 limit is exhausted", "limits are exhausted")
 	slices.SortStableFunc(dry, func(a, b jobsapi.Trouble) int { return a.When.Compare(b.When) })
 	return dry
+}
+
+// loanNotes names the loans of a limit, each with its end.
+func loanNotes(credential string, l quota.LimitState) (notes []jobsapi.Trouble) {
+	for _, loan := range l.Lent {
+		says := fmt.Sprintf("%s more, lent by %s", loan.Units.Text(), callerName(loan.By))
+		if loan.Note != "" {
+			says += ": " + loan.Note
+		}
+		notes = append(notes, jobsapi.Trouble{Of: "limit " + credential + " " + l.Name, Says: clipped(says), Then: "ends", When: loan.Until.UTC(),
+			Do: "quotactl lend " + l.Name + " 0 --credential " + credential})
+	}
+	return notes
+}
+
+// callerName is who a log names, a user by the name that this host knows.
+func callerName(by string) string {
+	uid, isUser := strings.CutPrefix(by, "@")
+	if u, err := user.LookupId(uid); isUser && err == nil {
+		return u.Username
+	}
+	return by
 }
 
 // jobTroubles tells of jobs whose last run failed, and of those that have had no good one for too

@@ -101,6 +101,8 @@ type PlanRequest struct {
 type Triage struct {
 	Says     string    `json:"says"`     // in one sentence
 	Troubles []Trouble `json:"troubles"` // the worst first
+	// Notes need nobody, and explain what is shown: the loans of limits.
+	Notes []Trouble `json:"notes,omitempty"`
 }
 
 // Trouble is one thing that needs a person.

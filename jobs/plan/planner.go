@@ -232,7 +232,7 @@ func (p *Planner) signature(ctx context.Context, states []jobs.JobState, now tim
 			return "", err
 		}
 		for _, l := range usage.Limits {
-			fmt.Fprintln(&b, l.Used, l.Closed.Until.UnixMilli(), l.CatchingUp.UnixMilli())
+			fmt.Fprintln(&b, l.Used, l.Closed.Until.UnixMilli(), l.CatchingUp.UnixMilli(), l.Lent)
 		}
 	}
 	for _, s := range states {

@@ -156,6 +156,14 @@ func (c *Client) OpenLimit(ctx context.Context, credential string, k Closing) (S
 	return answer, err
 }
 
+// Lend makes a limit higher until a time, or ends its loans. It is not sent again when the
+// answer is lost: that would lend twice.
+func (c *Client) Lend(ctx context.Context, credential string, l Lend) (Lent, error) {
+	var answer Lent
+	err := c.Do(ctx, http.MethodPost, credentialPath(credential, "lend", nil), l, &answer)
+	return answer, err
+}
+
 // Observe tells what the upstream answered. Told twice, it means the same.
 func (c *Client) Observe(ctx context.Context, o Observation) (Observed, error) {
 	var answer Observed

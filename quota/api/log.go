@@ -18,13 +18,13 @@ import (
 type Entry struct {
 	ID        string    `json:"id"` // for settle and release, and to read on behind it
 	At        time.Time `json:"at"`
-	Kind      string    `json:"kind"`                // grant, settlement, adjustment, reset, closing or opening
+	Kind      string    `json:"kind"`                // grant, settlement, adjustment, reset, closing, opening or loan
 	Operation string    `json:"operation,omitempty"` // of a grant
 	Count     int64     `json:"count,omitempty"`     // calls
 	By        string    `json:"by"`                  // the job, or "@" and the uid of a caller outside a pass
 	Region    string    `json:"region,omitempty"`
 	// Units is the greatest of the charges; of an adjustment what it booked, below
-	// zero where it gave back.
+	// zero where it gave back; of a loan what it lends, 0 where it ends loans.
 	Units   int64    `json:"units"`
 	Charges []Charge `json:"charges"` // none of a settlement or a reset
 	// Of a settlement: the grant, and what its charges were before and are after.
@@ -32,8 +32,8 @@ type Entry struct {
 	Settled   []Settlement `json:"settled,omitempty"`
 	SettledTo *int64       `json:"settled_to,omitempty"` // also of a grant that was settled
 	Asked     int64        `json:"asked,omitempty"`      // of an adjustment: the units that were asked for
-	Limit     string       `json:"limit,omitempty"`      // of a closing or an opening
-	Until     *time.Time   `json:"until,omitempty"`      // of a closing: when the limit opens by itself
+	Limit     string       `json:"limit,omitempty"`      // of a closing, an opening or a loan
+	Until     *time.Time   `json:"until,omitempty"`      // of a closing: when the limit opens by itself; of a loan: when it ends
 	Note      string       `json:"note,omitempty"`       // of all but grants and settlements: why
 }
 

@@ -65,7 +65,7 @@ type Shortage struct {
 // Limit is the state of a limit.
 type Limit struct {
 	Name      string `json:"name"`
-	Units     int64  `json:"units"`
+	Units     int64  `json:"units"` // with what is lent
 	Reserve   int64  `json:"reserve"`
 	Used      int64  `json:"used"`
 	Remaining int64  `json:"remaining"` // for ordinary callers: units less reserve less used, never negative
@@ -81,6 +81,10 @@ type Limit struct {
 	// beyond what the log still held.
 	CatchingUpUntil *time.Time `json:"catching_up_until,omitempty"`
 	Closed          *Closed    `json:"closed,omitempty"` // absent while the limit is open
+	// How many of Units are lent, until when the first loan ends, and each loan.
+	Lent      int64      `json:"lent,omitempty"`
+	LentUntil *time.Time `json:"lent_until,omitempty"`
+	Loans     []Loan     `json:"loans,omitempty"`
 	// Of a share: the jobs whose calls it counts, or does not count.
 	Jobs       []string `json:"jobs,omitempty"`
 	ExceptJobs []string `json:"except_jobs,omitempty"`
@@ -100,6 +104,15 @@ type Closed struct {
 	Until time.Time `json:"until"`
 	Says  string    `json:"says,omitempty"` // why: the upstream's words, or an operator's
 	By    string    `json:"by"`             // who heard it: the job, or "@" and the uid of a caller outside a pass
+}
+
+// A Loan makes a limit higher until a time.
+type Loan struct {
+	Units int64     `json:"units"`
+	Since time.Time `json:"since"`
+	Until time.Time `json:"until"`
+	Note  string    `json:"note,omitempty"` // why
+	By    string    `json:"by"`             // "@" and the uid of who lent it
 }
 
 // Drift compares our count of a limit with the upstream's. What it did not say is absent.
@@ -127,6 +140,25 @@ type Shut struct {
 	// Changed is false where the limit was closed until later already, or was open.
 	Changed    bool       `json:"changed"`
 	Closed     *Closed    `json:"closed,omitempty"` // as it is now; absent while it is open
+	Credential Credential `json:"credential"`
+}
+
+// A Lend is the body of POST /v1/credentials/{name}/lend.
+type Lend struct {
+	Limit string `json:"limit"`
+	Units *int64 `json:"units"` // by how many units the limit is higher; 0 ends its loans now
+	// When the loan ends, or after how long ("6h"); not of 0 units.
+	Until string `json:"until,omitempty"`
+	Note  string `json:"note,omitempty"`
+}
+
+// Lent is the answer to a Lend.
+type Lent struct {
+	Limit string `json:"limit"`
+	// Changed is false where there was no loan to end.
+	Changed    bool       `json:"changed"`
+	Units      int64      `json:"units"`           // all that is lent to the limit now
+	Until      *time.Time `json:"until,omitempty"` // when the first of its loans ends
 	Credential Credential `json:"credential"`
 }
 

@@ -146,6 +146,13 @@ func closedOf(c quota.Closed) *api.Closed {
 	return &api.Closed{Since: c.Since.UTC(), Until: c.Until.UTC(), Says: c.Says, By: c.By}
 }
 
+func loansOf(list []quota.Lent) (loans []api.Loan) {
+	for _, l := range list {
+		loans = append(loans, api.Loan{Units: int64(l.Units), Since: l.Since.UTC(), Until: l.Until.UTC(), Note: l.Note, By: l.By})
+	}
+	return loans
+}
+
 func limitsOf(states []quota.LimitState) []api.Limit {
 	limits := make([]api.Limit, len(states))
 	for i, s := range states {
@@ -158,7 +165,7 @@ func limitsOf(states []quota.LimitState) []api.Limit {
 func limitOf(s quota.LimitState) api.Limit {
 	return api.Limit{
 		Name:            s.Name,
-		Units:           int64(s.Units),
+		Units:           int64(s.Total()),
 		Reserve:         int64(s.Reserve),
 		Used:            int64(s.Used),
 		Remaining:       int64(s.Remaining()),
@@ -169,6 +176,9 @@ func limitOf(s quota.LimitState) api.Limit {
 		NextUnits:       int64(s.NextUnits),
 		CatchingUpUntil: timeOf(s.CatchingUp),
 		Closed:          closedOf(s.Closed),
+		Lent:            int64(s.LentUnits()),
+		LentUntil:       timeOf(s.LentUntil()),
+		Loans:           loansOf(s.Lent),
 		Jobs:            s.Jobs,
 		ExceptJobs:      s.ExceptJobs,
 		LiftMs:          s.Lift.Milliseconds(),

@@ -115,6 +115,11 @@ func entryOf(name string, e quota.Entry) api.Entry {
 	if e.Kind == quota.KindAdjustment {
 		entry.Units = entry.Charges[0].Debited
 	}
+	if e.Kind == quota.KindLoan {
+		if entry.Units = int64(e.Units); e.Units == 0 {
+			entry.Until = nil
+		}
+	}
 	if e.Settled || e.Kind == quota.KindSettlement {
 		to := int64(e.SettledTo)
 		entry.SettledTo = &to

@@ -93,6 +93,7 @@ func (s *Server) ownRoutes() []Route {
 		{"GET", "/v1/credentials/{name}/why", Read, "would calls be granted now, and if not, why; operation, count, job", s.named(LongRead(Handle(s.why, whyRequest{Count: 1})))},
 		{"GET", "/v1/refusals", Read, "the acquires that were refused last, by kind", Handle(s.listRefusals)},
 		{"POST", "/v1/credentials/{name}/adjust", Operate, "book units that were spent elsewhere, or return units that were not spent; limit, units, note", s.named(Handle(s.adjust))},
+		{"POST", "/v1/credentials/{name}/lend", Operate, "make a limit higher until a time, or end that: units 0; limit, units, until, note", s.named(Handle(s.lend))},
 		{"POST", "/v1/observe", Observe, "report what the upstream answered, so that a limit that it calls exhausted is closed; credential, operation, grant_id, status, header, body", decoded(s.observation)},
 		{"POST", "/v1/credentials/{name}/close", Operate, "grant nothing from a limit until a time; limit, until, note", s.named(Handle(s.closeLimit))},
 		{"POST", "/v1/credentials/{name}/open", Operate, "open a limit that is closed; limit, note", s.named(Handle(s.openLimit))},

@@ -63,7 +63,7 @@ type Config struct {
 	// Refusals is the file that keeps for a day what was refused; empty: a restart forgets it.
 	Refusals string
 
-	// Observe is told of every acquire, settle, release, adjust, close, open and reset that
+	// Observe is told of every acquire, settle, release, adjust, lend, close, open and reset that
 	// was understood, before it is answered and by the goroutine that serves it: it should be
 	// quick. Nil: nobody is told.
 	Observe func(Event)

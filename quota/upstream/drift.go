@@ -53,6 +53,19 @@ func (o *Observer) Drifts(credential string) map[string]Drift {
 	return drifts
 }
 
+// Grants returns how much the upstream is known to grant of a limit, and who says so: the
+// upstream itself, or what is known of it where no more than that is configured.
+func (o *Observer) Grants(credential string, limit quota.Limit) (units quota.Units, source string, known bool) {
+	if d := o.drift(credential, limit.Name); d.Says.Known {
+		return d.Says.Units, "it said at " + d.At.UTC().Format(time.RFC3339), true
+	}
+	of := o.profile(credential).Limits[limit.Name]
+	if of.Units < limit.Units {
+		return 0, "", false
+	}
+	return of.Units, of.Source + " says", true
+}
+
 // compare sets what the upstream says is left beside our own count.
 func (s *subject) compare(ctx context.Context) error {
 	for _, left := range s.out.Left {

@@ -21,6 +21,8 @@ type Profile struct {
 type Limit struct {
 	Names  []string     // what the upstream calls it, in its answers
 	Resets quota.Window // the calendar window by which it resets; zero: not known
+	Units  quota.Units  // how large it is by default, as Source says; 0: not known
+	Source string       // "preset youtube-classic"
 }
 
 // An Observation is what somebody heard of an upstream.

@@ -19,6 +19,7 @@ type Picture struct {
 	About       Line   // what answers, and how its ledger is
 	Says        Line   // what needs a person, in a sentence
 	Troubles    []Trouble
+	Notes       []Trouble // which need nobody
 	Credentials []Credential
 	Jobs        []Job
 	Day         Day
@@ -58,6 +59,7 @@ type Credential struct {
 type Limit struct {
 	Name                            string
 	Units, Reserve, Used, Remaining int64
+	Lent                            int64 // of Units
 	Tone                            Tone
 	Outlook                         string // the one thing that is worth knowing
 	Notes                           []string

@@ -60,6 +60,11 @@ func (v View) When(t time.Time) string {
 	return past + ", at " + v.Clock(t) + v.ZoneMark()
 }
 
+// Until writes when something ends that runs: "15:00:00 (in 6h)".
+func (v View) Until(t time.Time) string {
+	return v.Clock(CeilSecond(t)) + v.ZoneMark() + " (in " + Brief(max(0, t.Sub(v.Now)+time.Second-1)) + ")"
+}
+
 // ZoneMark follows a time, or the head of a column of times, that is not local.
 func (v View) ZoneMark() string {
 	if v.Zone == time.UTC {

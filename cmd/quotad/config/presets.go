@@ -133,9 +133,21 @@ func (t *credentialTable) profile() upstream.Profile {
 			p.Limits = map[string]upstream.Limit{}
 		}
 		p.Limits[name] = upstream.Limit{Names: one.Upstream.Names, Resets: resets}
+		if units := presetUnits(t.Preset, name); units > 0 {
+			p.Limits[name] = upstream.Limit{Names: one.Upstream.Names, Resets: resets, Units: units, Source: "preset " + t.Preset}
+		}
 		one.compareResets(resets)
 	}
 	return p
+}
+
+// presetUnits returns how large a preset says that a limit is, 0 where it does not.
+func presetUnits(name, limit string) quota.Units {
+	preset, _ := findPreset(name)
+	limits, _ := preset.values["limits"].(map[string]any)
+	one, _ := limits[limit].(map[string]any)
+	units, _ := one["units"].(int64)
+	return quota.Units(units)
 }
 
 // compareResets warns of a sliding window that is shorter than the longest period by which

@@ -19,7 +19,7 @@ type limits struct {
 	observer *upstream.Observer
 	forecast func(context.Context) ([]plan.Forecast, error)
 
-	closed, drift                                   *prometheus.Desc
+	closed, drift, lent                             *prometheus.Desc
 	units, reserve, used, remaining, exhaustion, up *prometheus.Desc
 }
 
@@ -33,7 +33,8 @@ func newLimits(service *quota.Service, observer *upstream.Observer, forecast fun
 		forecast:   forecast,
 		closed:     desc("quotad_limit_closed_until_seconds", "When the limit opens, which the upstream or an operator closed, in seconds since 1970; absent while it is open."),
 		drift:      desc("quotad_limit_drift_units", "Units that are counted here, less those that the upstream counts, as it last said; absent where it never did."),
-		units:      desc("quotad_limit_units", "Units that the limit has in its window."),
+		units:      desc("quotad_limit_units", "Units that the limit has in its window, with what is lent."),
+		lent:       desc("quotad_limit_lent_units", "Units of quotad_limit_units that operators have lent; absent while nothing is."),
 		reserve:    desc("quotad_limit_reserve_units", "Units of the limit that jobs may not touch."),
 		used:       desc("quotad_limit_used_units", "Units that are debited in the limit's window."),
 		remaining:  desc("quotad_limit_remaining_units", "Units that jobs may still spend: units less reserve less used; +Inf of a limit that denies nothing, because it is lifted or only observes."),
@@ -44,7 +45,7 @@ func newLimits(service *quota.Service, observer *upstream.Observer, forecast fun
 
 // Describe implements prometheus.Collector.
 func (l *limits) Describe(descs chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{l.units, l.reserve, l.used, l.remaining, l.exhaustion, l.closed, l.drift, l.up} {
+	for _, desc := range []*prometheus.Desc{l.units, l.lent, l.reserve, l.used, l.remaining, l.exhaustion, l.closed, l.drift, l.up} {
 		descs <- desc
 	}
 }
@@ -58,15 +59,19 @@ func (l *limits) Collect(out chan<- prometheus.Metric) {
 	forecasts, _ := l.forecast(ctx) // where the ledger does not tell, they are absent
 	for _, c := range l.service.Credentials() {
 		for _, limit := range c.Limits {
-			out <- gauge(l.units, float64(limit.Units), c.Name, limit.Name)
 			out <- gauge(l.reserve, float64(limit.Reserve), c.Name, limit.Name)
 		}
-		if ctx.Err() != nil {
+		usage, known, err := quota.Usage{}, false, ctx.Err()
+		if err == nil {
+			usage, known, err = l.service.Usage(ctx, c.Name)
+		}
+		if !known || err != nil { // what is lent is not known either
+			for _, limit := range c.Limits {
+				out <- gauge(l.units, float64(limit.Units), c.Name, limit.Name)
+			}
 			continue
 		}
-		if usage, known, err := l.service.Usage(ctx, c.Name); known && err == nil {
-			l.collect(out, c.Name, usage, forecasts)
-		}
+		l.collect(out, c.Name, usage, forecasts)
 	}
 }
 
@@ -78,6 +83,10 @@ func (l *limits) collect(out chan<- prometheus.Metric, credential string, usage 
 		}
 		if d, said := drifts[limit.Name]; said && d.Theirs.Known {
 			out <- gauge(l.drift, float64(d.By()), credential, limit.Name)
+		}
+		out <- gauge(l.units, float64(limit.Total()), credential, limit.Name)
+		if len(limit.Lent) > 0 {
+			out <- gauge(l.lent, float64(limit.LentUnits()), credential, limit.Name)
 		}
 		out <- gauge(l.used, float64(limit.Used), credential, limit.Name)
 		remaining := float64(limit.Remaining())

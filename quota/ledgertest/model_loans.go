@@ -75,12 +75,16 @@ func (q question) outlasted(d quota.Decision, charges []quota.Charge, useReserve
 	panic("a request never fits")
 }
 
-// roomAt tells whether charges fit every limit at an instant.
+// roomAt tells whether charges fit every limit at an instant. What is larger than a limit, and
+// fits while that is lifted, is held against the period of now alone.
 func (q question) roomAt(charges []quota.Charge, useReserve bool, at time.Time) bool {
 	for _, charge := range charges {
 		i := q.c.Index(charge.Limit)
 		limit := q.c.Limits[i]
 		if limit.Observe || q.lifted(limit, at) {
+			continue
+		}
+		if _, end := limit.Window.Bounds(q.now); charge.Units > limit.Budget(useReserve) && !at.Before(end) {
 			continue
 		}
 		if q.used(i, at)+charge.Units > limit.Budget(useReserve)+q.lentTo(limit.Name, at) {

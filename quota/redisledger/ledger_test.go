@@ -158,6 +158,10 @@ func (l *patientLedger) CloseLimit(ctx context.Context, c *quota.Credential, k q
 	return patiently(l, ctx, c, func() (bool, error) { return l.Ledger.CloseLimit(ctx, c, k) })
 }
 
+func (l *patientLedger) Lend(ctx context.Context, c *quota.Credential, k quota.Loan) (bool, error) {
+	return patiently(l, ctx, c, func() (bool, error) { return l.Ledger.Lend(ctx, c, k) })
+}
+
 func (l *patientLedger) Reset(ctx context.Context, c *quota.Credential, by quota.Caller, note string) error {
 	_, err := patiently(l, ctx, c, func() (struct{}, error) { return struct{}{}, l.Ledger.Reset(ctx, c, by, note) })
 	return err

@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"context"
 	"fmt"
 	"time"
 )
@@ -81,6 +82,42 @@ func (s LimitState) LentUntil() (until time.Time) {
 		}
 	}
 	return until
+}
+
+// lends tells whether charges, of which some are larger than their limits, could fit those
+// with what is lent now.
+func (s *Service) lends(ctx context.Context, c *Credential, charges []Charge, useReserve bool) bool {
+	ctx, cancel := context.WithTimeout(ctx, s.deadline)
+	defer cancel()
+	usage, err := s.ledger.Usage(ctx, c)
+	if err != nil {
+		return false
+	}
+	for _, charge := range charges {
+		l := usage.Limits[c.Index(charge.Limit)]
+		if !l.Observe && l.Lift == 0 && charge.Units > l.Budget(useReserve) {
+			return false
+		}
+	}
+	return true
+}
+
+// fitsLent tells of a decision whether it is a grant, or names a time at which the request
+// fits: what is larger than a limit does only while enough is lent.
+func (d Decision) fitsLent(useReserve bool) bool {
+	if !d.Denied() {
+		return true
+	}
+	for _, s := range d.Limits {
+		over := s.Cost - s.Limit.Budget(useReserve)
+		for _, l := range Lending(s.Lent, d.RetryAt) {
+			over -= l.Units
+		}
+		if over > 0 && !s.Observe && s.Lift == 0 {
+			return false
+		}
+	}
+	return true
 }
 
 const (

@@ -91,10 +91,15 @@ func (s *Service) Acquire(ctx context.Context, r Request) (Decision, error) {
 	if r.AtMost {
 		least = ask.Fewer(1).Charges
 	}
-	if d, never := neverFits(a.credential, least, r.UseReserve); never {
-		return d, nil
+	never, large := neverFits(a.credential, least, r.UseReserve)
+	if large && !s.lends(ctx, a.credential, least, r.UseReserve) {
+		return never, nil
 	}
-	return a.acquire(ctx, ask)
+	d, err := a.acquire(ctx, ask)
+	if large && err == nil && !d.fitsLent(r.UseReserve) {
+		return never, nil
+	}
+	return d, err
 }
 
 // Cost is that of a configured credential; 0 of another one.
@@ -158,12 +163,22 @@ func (s *Service) Peek(ctx context.Context, credential string, own Calls, others
 		return Decision{}, nil
 	}
 	charges = c.Paced(charges, own.Pace, useReserve)
-	if d, never := neverFits(c, charges, useReserve); never {
-		return d, nil
+	return s.peek(ctx, c, slices.Sorted(maps.Keys(own.Count)), charges, useReserve)
+}
+
+// peek has the ledger say what it would decide about charges, unless they can never fit.
+func (s *Service) peek(ctx context.Context, c *Credential, operations []string, charges []Charge, useReserve bool) (Decision, error) {
+	never, large := neverFits(c, charges, useReserve)
+	if large && !s.lends(ctx, c, charges, useReserve) {
+		return never, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.deadline)
 	defer cancel()
-	return s.ledger.Peek(ctx, c, slices.Sorted(maps.Keys(own.Count)), charges, useReserve)
+	d, err := s.ledger.Peek(ctx, c, operations, charges, useReserve)
+	if large && err == nil && !d.fitsLent(useReserve) {
+		return never, nil
+	}
+	return d, err
 }
 
 // Settle sets a grant, by its public id, to what was really spent.
@@ -346,7 +361,7 @@ func unknownOperation(c *Credential, name string) Decision {
 	return refuse(UnknownOperation, detail)
 }
 
-// neverFits refuses what no amount of waiting would make possible.
+// neverFits refuses what no amount of waiting would make possible, unless a loan does.
 func neverFits(c *Credential, charges []Charge, useReserve bool) (Decision, bool) {
 	for _, charge := range charges {
 		limit, _ := c.Limit(charge.Limit)

@@ -54,11 +54,9 @@ func (s *Service) Why(ctx context.Context, r Request) (Explanation, error) {
 // foresee decides without debiting, and returns the state of the limits involved
 // also where the request can never fit.
 func (s *Service) foresee(ctx context.Context, c *Credential, r Request, charges []Charge) (Decision, error) {
-	d, never := neverFits(c, charges, false)
-	if !never {
-		ctx, cancel := context.WithTimeout(ctx, s.deadline)
-		defer cancel()
-		return s.ledger.Peek(ctx, c, []string{r.Operation}, charges, false)
+	d, err := s.peek(ctx, c, []string{r.Operation}, charges, false)
+	if err != nil || d.Reason != CostExceedsLimit {
+		return d, err
 	}
 	usage, _, err := s.Usage(ctx, r.Credential)
 	if err != nil {

@@ -153,17 +153,18 @@ func (a *Account) fits(v *View, units quota.Units, useReserve bool, now, from ti
 		return v.fits(v.used+units-quota.MaxUnits, now, log)
 	}
 	at := a.CatchingUp(limit.Window, now)
-	at = later(at, a.leaves(v, v.used+units-limit.Budget(useReserve), now, later(from, at), log))
+	at = later(at, a.leaves(v, units-limit.Budget(useReserve), now, later(from, at), log))
 	if lifts := limit.LiftsAt(now); !lifts.IsZero() && at.After(lifts) {
 		return lifts
 	}
 	return at
 }
 
-// leaves returns when units that are missing have left the window, as far as they are not
-// lent, or the zero time if all are lent. Only loans that still run at from help, each until
-// it ends.
-func (a *Account) leaves(v *View, missing quota.Units, now, from time.Time, log Entries) time.Time {
+// leaves returns when the window holds so little that units which are over its budget by so
+// much fit, under loans or without, or the zero time if they fit as it is. Only loans that
+// still run at from help, each until it ends.
+func (a *Account) leaves(v *View, over quota.Units, now, from time.Time, log Entries) time.Time {
+	missing := v.used + over
 	if missing <= 0 || len(a.Lent) == 0 {
 		return v.fits(missing, now, log)
 	}
@@ -171,7 +172,7 @@ func (a *Account) leaves(v *View, missing quota.Units, now, from time.Time, log 
 	slices.SortFunc(loans, func(x, y quota.Lent) int { return x.Until.Compare(y.Until) })
 	lent := lentOf(loans)
 	for _, l := range loans {
-		if at := v.fits(missing-lent, now, log); at.Before(l.Until) {
+		if at := v.fits(missing-lent, now, log); over <= lent && at.Before(l.Until) {
 			return at
 		}
 		lent -= l.Units

@@ -10,6 +10,9 @@
 // limits. A view that is new, because the limit, its window or the prices are, reads what is in
 // its window. A [Simulation] plays later decisions on a list.
 //
+// A loan is an entry that makes a limit higher until a time. A decision made while one runs
+// is not appended at or after its end, and a time to retry counts each loan until its end only.
+//
 // A [Copy] is the set. An entry has an id of its own, with its time; corrections name what they
 // change, the newest settlement counts, a reset is a generation, and of one request one grant
 // counts. So entries may come in any order, and twice: booking what was granted in an outage,

@@ -20,6 +20,9 @@ type Clients struct {
 	// Operations says what one call costs, in every limit, from 1 to MaxUnits. An operation
 	// that is not listed is refused; a call that names none costs 1.
 	Operations map[string]quota.Units
+	// Kept are windows that the same clients have on other hosts: a record keeps what those
+	// count.
+	Kept []time.Duration
 	// Plain has subjects kept as they are; otherwise, who reads the ledger learns none.
 	Plain bool
 	// OpenOnOutage has calls granted, and not counted, while the ledger cannot decide.
@@ -133,7 +136,7 @@ func (c *Clients) validateLimit(l quota.Limit, before []quota.Limit) []*quota.Fi
 	if c.Algorithm == Log && l.Units > maxLogUnits {
 		fail("units", "must be at most %s with the algorithm log, which keeps each grant: %d; the algorithm counter takes more", quota.Thousands(maxLogUnits), l.Units)
 	}
-	// Lua and Go compute the same, in doubles, as long as the product is exact.
+	// The counter multiplies units and ms: the product must be exact.
 	if c.Algorithm == Counter && l.Units > quota.MaxUnits/quota.Units(length.Milliseconds()) {
 		fail("units", "must be at most %d with a window of %v and the algorithm counter: %d", quota.MaxUnits/quota.Units(length.Milliseconds()), length, l.Units)
 	}

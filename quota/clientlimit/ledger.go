@@ -8,8 +8,8 @@ import (
 
 // A Ledger keeps the records of subjects. Any number of goroutines may call it at the
 // same time. Which limits the clients have comes with each call: changed units apply at
-// once to what the records hold; where a window was changed, what is counted in it now
-// counts in the new one as if it had just been used. Another algorithm begins anew.
+// once to what the records hold, and a changed window counts what they know. Hosts whose
+// windows differ keep for each other what those count. Another algorithm begins anew.
 //
 // Its clock is its own, it ticks in milliseconds, and where it steps back nothing is free
 // earlier. A record goes by itself when nothing in it can count any more.

@@ -22,6 +22,7 @@ import (
 type logRecord struct {
 	now     int64
 	windows []logWindow // in the order of the limits
+	longest int64       // of the windows that this host has or knows of, in ms
 	keep    int64       // the longest window of any host, in ms
 	keptAt  int64       // when a host that has it wrote last, in ms
 
@@ -47,16 +48,20 @@ const (
 	logEntrySize = 10
 )
 
-func readLog(limits []quota.Limit, text []byte, clockMs int64) *logRecord {
-	r := &logRecord{now: clockMs, windows: make([]logWindow, len(limits))}
+func readLog(c *Clients, text []byte, clockMs int64) *logRecord {
+	r := &logRecord{now: clockMs, windows: make([]logWindow, len(c.Limits))}
+	for _, window := range c.Kept {
+		r.longest = max(r.longest, window.Milliseconds())
+	}
 	head, ok := r.cut(text)
 	if n := r.kept; n > 0 {
 		ms, _ := r.entry(n - 1)
 		r.now = max(r.now, ms)
 	}
-	for i, limit := range limits {
+	for i, limit := range c.Limits {
 		w := logWindow{length: limit.Window.Length.Milliseconds()}
-		if ok = ok && len(head) == logHeadSize*len(limits); ok {
+		r.longest = max(r.longest, w.length)
+		if ok = ok && len(head) == logHeadSize*len(c.Limits); ok {
 			stands := head[logHeadSize*i:]
 			w.first, w.units = int(binary.LittleEndian.Uint32(stands[4:])), quota.Units(binary.LittleEndian.Uint64(stands[8:]))
 			ok = int64(binary.LittleEndian.Uint32(stands))*1000 == w.length && w.first <= r.kept
@@ -67,9 +72,9 @@ func readLog(limits []quota.Limit, text []byte, clockMs int64) *logRecord {
 		r.keep = 0 // whoever had it has changed its mind, or counts nothing of this any more
 	}
 	if !ok {
-		r.outlives = r.kept > 0 && max(longestOf(head), r.keep) < r.longest()
 		r.recount()
 	}
+	r.outlives = r.kept > 0 && max(longestOf(head), r.keep) < r.longest
 	for i := range r.windows {
 		r.expire(&r.windows[i])
 	}
@@ -155,14 +160,6 @@ func (r *logRecord) falls(i int, to quota.Units) (ms int64) {
 
 func (r *logRecord) carried() bool { return r.outlives }
 
-// longest is the longest window, in ms.
-func (r *logRecord) longest() (ms int64) {
-	for _, w := range r.windows {
-		ms = max(ms, w.length)
-	}
-	return ms
-}
-
 // longestOf is the longest window that a record names.
 func longestOf(head []byte) (ms int64) {
 	for ; len(head) >= logHeadSize; head = head[logHeadSize:] {
@@ -213,8 +210,8 @@ func (r *logRecord) oldest() int {
 }
 
 func (r *logRecord) encode() (text []byte, endsMs int64) {
-	if own := r.longest(); own >= r.keep {
-		r.keep, r.keptAt = own, r.now
+	if r.longest >= r.keep {
+		r.keep, r.keptAt = r.longest, r.now
 	}
 	gone := r.oldest()
 	for gone > max(0, r.len()-maxLogUnits) {

@@ -28,9 +28,9 @@ type record interface {
 // read reads a record, empty where there is none, at what a ledger's clock shows.
 func (c *Clients) read(text []byte, clockMs int64) record {
 	if c.Algorithm == Counter {
-		return readCounter(c.Limits, text, clockMs)
+		return readCounter(c, text, clockMs)
 	}
-	return readLog(c.Limits, text, clockMs)
+	return readLog(c, text, clockMs)
 }
 
 // A count is what a limit counts of one subject at an instant.

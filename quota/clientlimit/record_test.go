@@ -127,7 +127,7 @@ func TestObservedLogIsBounded(t *testing.T) {
 	c.Limits[1].Observe, c.Limits[1].Units = true, maxLogUnits
 	record := debit(t, c, nil, 0, 1)
 	// The record of a subject that has asked once a second since.
-	r := readLog(c.Limits, record, nine)
+	r := readLog(c, record, nine)
 	entries := bytes.Clone(r.entries)
 	for i := range maxLogUnits - 2 {
 		r = &logRecord{now: nine + int64(i+1)*1000, granted: true, newest: 1, windows: []logWindow{{length: 1000}}}
@@ -145,10 +145,16 @@ func TestObservedLogIsBounded(t *testing.T) {
 	}
 }
 
-// Two hosts whose logs have differing windows ask by turns: the one of an hour counts all that the
-// other has granted in it. Once it is gone, its window costs nothing any more.
+// Two hosts whose windows differ ask by turns: the one of an hour counts all that the other has
+// granted in it. Once it is gone, its window costs nothing any more.
 func TestHostsOfDifferingWindows(t *testing.T) {
-	short, long := limited(Log, 60, time.Minute), limited(Log, 60, time.Hour)
+	for algorithm, most := range map[Algorithm]int{Log: 1 + logKeepSize + logHeadSize + logEntrySize*10, Counter: bucketsSize} {
+		t.Run(string(algorithm), func(t *testing.T) { playHostsOfDifferingWindows(t, algorithm, most) })
+	}
+}
+
+func playHostsOfDifferingWindows(t *testing.T, algorithm Algorithm, mostBytes int) {
+	short, long := limited(algorithm, 60, time.Minute), limited(algorithm, 60, time.Hour)
 	var record []byte
 	granted := map[*Clients]quota.Units{}
 	for second := range 600 {
@@ -169,9 +175,23 @@ func TestHostsOfDifferingWindows(t *testing.T) {
 		t.Errorf("%d units count in the hour, want %d", got, granted[long]+granted[short])
 	}
 	for minute := range 240 {
-		record = debit(t, short, record, 11*time.Minute+time.Duration(minute)*time.Minute, 60)
+		record = debit(t, short, record, 12*time.Minute+time.Duration(2*minute)*time.Minute, 60)
 	}
-	if most := 1 + logKeepSize + logHeadSize + logEntrySize*10; len(record) > most {
-		t.Errorf("hours later the record has %d bytes, want at most %d", len(record), most)
+	if len(record) > mostBytes {
+		t.Errorf("hours later the record has %d bytes, want at most %d", len(record), mostBytes)
+	}
+}
+
+// However many windows there were, a counter's record keeps a bounded number of them.
+func TestCounterKeepsFewWindows(t *testing.T) {
+	var record []byte
+	for minutes := range 100 {
+		record = debit(t, limited(Counter, 1000, time.Hour+time.Duration(minutes)*time.Minute), record, 0, 1)
+	}
+	if got, most := len(record), maxBuckets*bucketsSize; got > most {
+		t.Errorf("the record has %d bytes, want at most %d", got, most)
+	}
+	if got := used(limited(Counter, 1000, 24*time.Hour), record, 0)[0]; got != 100 {
+		t.Errorf("%d units count in a day, want 100", got)
 	}
 }

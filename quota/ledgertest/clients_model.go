@@ -3,6 +3,7 @@ package ledgertest
 import (
 	"bytes"
 	"context"
+	"maps"
 	"slices"
 	"sort"
 	"sync"
@@ -33,8 +34,8 @@ type clientKey struct {
 // one to another.
 type modelSubject struct {
 	last    int64 // the ms of the newest grant, or of the last change of windows
-	order   []int64
 	windows map[int64][]modelGrant
+	owned   map[int64]int64 // of each window, the ms at which a host that has it wrote last
 }
 
 type modelGrant struct {
@@ -85,6 +86,9 @@ func (m *ClientModel) decide(c *clientlimit.Clients, ask clientlimit.Ask) quota.
 	}
 	for _, l := range c.Limits {
 		window := l.Window.Length.Milliseconds()
+		moved.owned[window] = now
+	}
+	for window := range moved.windows {
 		moved.windows[window] = saturated(moved.windows[window], modelGrant{now, ask.Units})
 	}
 	moved.last = now
@@ -173,36 +177,95 @@ func (s *modelSubject) now(c *clientlimit.Clients, clock int64) int64 {
 	return clock
 }
 
-// follow returns the subject as the clients' windows count it, and whether they are others
-// than before.
+// follow returns the subject as the clients' windows count it, and whether that is to be kept
+// though nothing is granted.
 func (s *modelSubject) follow(c *clientlimit.Clients, now int64) (*modelSubject, bool) {
-	next := &modelSubject{last: s.last, windows: make(map[int64][]modelGrant)}
-	var all []modelGrant
-	gone := quota.Units(0)
+	next := &modelSubject{last: s.last, windows: make(map[int64][]modelGrant), owned: maps.Clone(s.owned)}
+	if next.owned == nil {
+		next.owned = make(map[int64]int64)
+	}
+	counter := c.Algorithm == clientlimit.Counter
 	for window, grants := range s.windows {
-		if len(grants) > len(all) {
-			all = grants
-		}
-		if !slices.ContainsFunc(c.Limits, func(l quota.Limit) bool { return l.Window.Length.Milliseconds() == window }) {
-			gone = max(gone, counted(grants, window, now))
+		if !counter || now/window-s.owned[window]/window < 2 {
+			next.windows[window] = slices.Clone(grants)
 		}
 	}
+	own := slices.Clone(c.Kept)
 	for _, l := range c.Limits {
-		window := l.Window.Length.Milliseconds()
+		own = append(own, l.Window.Length)
+	}
+	changed := false
+	for _, length := range own {
+		window := length.Milliseconds()
 		grants, known := s.windows[window]
 		switch {
-		case c.Algorithm == clientlimit.Log:
-			grants = all
+		case !counter:
+			grants = s.all()
 		case !known && len(s.windows) > 0:
-			grants = []modelGrant{{now, gone}}
+			grants, changed = s.carried(window, now), true
+			next.owned[window] = now
+		case known && s.last/window > s.owned[window]/window:
+			next.owned[window], changed = now, true
 		}
-		next.order, next.windows[window] = append(next.order, window), slices.Clone(grants)
+		next.windows[window] = slices.Clone(grants)
+		if _, owned := next.owned[window]; !owned {
+			next.owned[window] = now
+		}
 	}
-	changed := c.Algorithm == clientlimit.Counter && len(s.order) > 0 && !slices.Equal(s.order, next.order)
 	if changed {
+		for window := range next.windows {
+			if slices.Contains(own, time.Duration(window)*time.Millisecond) {
+				next.owned[window] = now
+			}
+		}
 		next.last = now
 	}
 	return next, changed
+}
+
+// all returns every grant: in a log, each window has them.
+func (s *modelSubject) all() (all []modelGrant) {
+	for _, grants := range s.windows {
+		if len(grants) > len(all) {
+			all = grants
+		}
+	}
+	return all
+}
+
+// carried returns what a counter makes of the grants in its other windows for a new one: as
+// late as each sum can have been granted. Of those that know all that is in the window, the one
+// that has the least; if none does, the one that has the most.
+func (s *modelSubject) carried(length, now int64) []modelGrant {
+	var currents, sums, known, knownSums []quota.Units
+	for window, grants := range s.windows {
+		current, sum := quota.Units(0), quota.Units(0)
+		begun := now / window * window
+		for _, g := range grants {
+			late := now
+			if g.ms < begun {
+				late = begun - 1
+			}
+			if g.ms < begun-window {
+				continue
+			}
+			if late/length == now/length {
+				current += g.units
+			}
+			if late/length >= now/length-1 {
+				sum += g.units
+			}
+		}
+		currents, sums = append(currents, current), append(sums, sum)
+		if window >= length {
+			known, knownSums = append(known, current), append(knownSums, sum)
+		}
+	}
+	current, sum := slices.Max(currents), slices.Max(sums)
+	if len(known) > 0 {
+		current, sum = slices.Min(known), slices.Min(knownSums)
+	}
+	return []modelGrant{{now/length*length - 1, sum - current}, {now, current}}
 }
 
 // used is what a limit counts at an instant.

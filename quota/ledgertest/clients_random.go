@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -70,6 +71,7 @@ func (r *randomClients) clients() *clientlimit.Clients {
 	r.rand.Shuffle(3, func(i, j int) { windows[i], windows[j] = windows[j], windows[i] })
 	if c.Algorithm == clientlimit.Counter {
 		r.rand.Shuffle(4, func(i, j int) { windows[i], windows[j] = windows[j], windows[i] })
+		c.Kept = slices.Clone(windows[:r.rand.IntN(3)])
 	}
 	for _, window := range windows[r.rand.IntN(4):] {
 		c.Limits = append(c.Limits, quota.Limit{
@@ -93,7 +95,7 @@ func (r *randomClients) step() {
 		r.resetBoth()
 	case what < 98:
 		r.c = r.clients()
-		r.say("host %d has limits %+v", n, r.c.Limits)
+		r.say("host %d has limits %+v, and keeps %v", n, r.c.Limits, r.c.Kept)
 	case len(r.hosts) == 1:
 		r.say("reopen")
 		r.ledger = r.reopen()

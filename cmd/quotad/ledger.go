@@ -31,7 +31,7 @@ func (d *daemon) openLedger(ctx context.Context) error {
 		d.silences.observing.Wait()
 		return nil
 	})
-	d.clients = clientlimit.NewService(d.config.Ledger.Deadline, emitting[clientlimit.Event](&d.events))
+	d.clients = clientlimit.NewService(clientlimit.Config{Deadline: d.config.Ledger.Deadline, Observe: emitting[clientlimit.Event](&d.events)})
 	d.onStop("close the ledger of clients", d.closeClientFile)
 	if err := d.setClients(d.config); err != nil {
 		return err

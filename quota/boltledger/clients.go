@@ -65,7 +65,12 @@ func (l *Clients) DecideClients(_ context.Context, c *clientlimit.Clients, asks 
 		now := l.clock().UnixMilli()
 		records := recordsOf(tx, c)
 		for i, ask := range asks {
-			after, ends, d := c.Decide(records.get(ask.Subject), now, ask.Units)
+			record, err := records.of(ask, now)
+			if err != nil {
+				decisions[i] = quota.Decision{Err: err}
+				continue
+			}
+			after, ends, d := c.Decide(record, now, ask.Units)
 			if decisions[i] = d; after == nil {
 				continue
 			}
@@ -74,7 +79,7 @@ func (l *Clients) DecideClients(_ context.Context, c *clientlimit.Clients, asks 
 					return false, err
 				}
 			}
-			if err := records.put(ask.Subject, after, ends); err != nil {
+			if err := records.put(ask, now, after, ends); err != nil {
 				return false, err
 			}
 		}
@@ -87,33 +92,49 @@ func (l *Clients) DecideClients(_ context.Context, c *clientlimit.Clients, asks 
 }
 
 // ClientUsage implements clientlimit.Ledger.
-func (l *Clients) ClientUsage(_ context.Context, c *clientlimit.Clients, subject clientlimit.Key) (u quota.Usage, err error) {
+func (l *Clients) ClientUsage(_ context.Context, c *clientlimit.Clients, of clientlimit.Ask) (u quota.Usage, err error) {
 	err = l.view(func(tx *bbolt.Tx) error {
 		now := l.clock().UnixMilli()
-		u = c.Usage(recordsOf(tx, c).get(subject), now)
+		record, _ := recordsOf(tx, c).of(of, now)
+		u = c.Usage(record, now)
 		return nil
 	})
 	return u, err
 }
 
 // ResetClient implements clientlimit.Ledger.
-func (l *Clients) ResetClient(_ context.Context, c *clientlimit.Clients, subject clientlimit.Key) error {
+func (l *Clients) ResetClient(_ context.Context, c *clientlimit.Clients, of clientlimit.Ask) error {
 	return l.update(func(tx *bbolt.Tx) (changed bool, err error) {
 		records := recordsOf(tx, c)
-		if records.get(subject) == nil {
+		if records.get(of.Subject) == nil && records.get(of.Former) == nil {
 			return false, nil
 		}
-		return true, records.bucket.Delete([]byte(subject))
+		if err := records.seal(of, l.clock().UnixMilli()); err != nil {
+			return false, err
+		}
+		return true, records.bucket.Delete([]byte(of.Subject))
 	})
 }
 
-// ClientSecret implements clientlimit.Ledger.
-func (l *Clients) ClientSecret(context.Context) (secret []byte, err error) {
+// ReadHead implements clientlimit.Ledger.
+func (l *Clients) ReadHead(context.Context) (head []byte, clockMs int64, err error) {
 	err = l.view(func(tx *bbolt.Tx) error {
-		secret = bytes.Clone(tx.Bucket(headBucket).Get(secretKey))
+		head = bytes.Clone(tx.Bucket(headBucket).Get(sharedKey))
 		return nil
 	})
-	return secret, err
+	return head, l.clock().UnixMilli(), err
+}
+
+// SwapHead implements clientlimit.Ledger.
+func (l *Clients) SwapHead(_ context.Context, read []byte, _ int64, next []byte, _ int64) (swapped bool, err error) {
+	err = l.update(func(tx *bbolt.Tx) (bool, error) {
+		bucket := tx.Bucket(headBucket)
+		if swapped = bytes.Equal(bucket.Get(sharedKey), read); !swapped {
+			return false, nil
+		}
+		return true, bucket.Put(sharedKey, next)
+	})
+	return swapped && err == nil, err
 }
 
 // pause is for how long nothing is tried after a commit failed: to find the free pages
@@ -194,7 +215,38 @@ func (r records) get(subject clientlimit.Key) []byte {
 	return value[endsSize:]
 }
 
-func (r records) put(subject clientlimit.Key, record []byte, endsMs int64) error {
+// of returns the record of an ask: that of its subject or, if there is none, that of the key
+// that it had before.
+func (r records) of(ask clientlimit.Ask, nowMs int64) ([]byte, error) {
+	record, sealed := clientlimit.Unseal(r.get(ask.Subject))
+	if sealed || ask.UntilMs > 0 && nowMs > ask.UntilMs {
+		return nil, clientlimit.ErrMoved
+	}
+	if record == nil && ask.Former != "" {
+		record, _ = clientlimit.Unseal(r.get(ask.Former))
+	}
+	return record, nil
+}
+
+// put writes the record of an ask, and seals that of the key that its subject had before.
+func (r records) put(ask clientlimit.Ask, nowMs int64, record []byte, endsMs int64) error {
+	if r.get(ask.Subject) == nil {
+		if err := r.seal(ask, nowMs); err != nil {
+			return err
+		}
+	}
+	return r.write(ask.Subject, record, endsMs)
+}
+
+// seal ends what there is of the key that a subject had before.
+func (r records) seal(ask clientlimit.Ask, nowMs int64) error {
+	if ask.Former == "" || nowMs >= ask.SealMs && r.get(ask.Former) == nil {
+		return nil
+	}
+	return r.write(ask.Former, clientlimit.Seal(nil), max(ask.SealMs, nowMs))
+}
+
+func (r records) write(subject clientlimit.Key, record []byte, endsMs int64) error {
 	value := make([]byte, 0, endsSize+len(record))
 	value = binary.BigEndian.AppendUint16(value, uint16(endsMs>>32))
 	value = binary.BigEndian.AppendUint32(value, uint32(endsMs))

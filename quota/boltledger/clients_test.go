@@ -60,10 +60,10 @@ func TestClientsDenialsWriteNothing(t *testing.T) {
 			t.Fatalf("%d granted", n)
 		}
 	}
-	if _, err := l.ClientUsage(t.Context(), c, "=bob"); err != nil {
+	if _, err := l.ClientUsage(t.Context(), c, clientlimit.Ask{Subject: "=bob"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.ResetClient(t.Context(), c, "=bob"); err != nil {
+	if err := l.ResetClient(t.Context(), c, clientlimit.Ask{Subject: "=bob"}); err != nil {
 		t.Fatal(err)
 	}
 	if after := transaction(); after != before {

@@ -122,7 +122,7 @@ func opensDamaged(t *testing.T, content []byte) bool {
 	if n := take(t, l, public(clientlimit.Counter), someSubjects(100_000, 100)...); n != 100 {
 		t.Errorf("%d of 100 were granted", n)
 	}
-	if _, err := l.ClientSecret(t.Context()); err != nil {
+	if _, _, err := l.ReadHead(t.Context()); err != nil {
 		t.Error(err)
 	}
 	return aside > 0

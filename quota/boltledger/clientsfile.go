@@ -1,7 +1,6 @@
 package boltledger
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,14 +8,12 @@ import (
 
 	"go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
-
-	"quotad/quota/clientlimit"
 )
 
-// The head of the file has its version and the secret.
-var secretKey = []byte("secret")
+// The head of the file has its version, and what package clientlimit keeps there.
+var sharedKey = []byte("shared")
 
-const clientsVersion = "2"
+const clientsVersion = "3"
 
 // open opens the file. One that is damaged, or of another version, is set aside.
 func (l *Clients) open() error {
@@ -103,7 +100,7 @@ func checkRecords(tx *bbolt.Tx, size int64) error {
 		return &faultError{fmt.Errorf("the file has %d bytes of %d", size, tx.Size())}
 	}
 	head := tx.Bucket(headBucket)
-	if head == nil || len(head.Get(secretKey)) != clientlimit.SecretSize {
+	if head == nil {
 		return &faultError{errors.New("its head is missing")}
 	}
 	if version := head.Get(versionKey); string(version) != clientsVersion {
@@ -134,7 +131,5 @@ func createClientsHead(tx *bbolt.Tx) error {
 	if err != nil {
 		return err
 	}
-	secret := make([]byte, clientlimit.SecretSize)
-	rand.Read(secret)
-	return errors.Join(head.Put(versionKey, []byte(clientsVersion)), head.Put(secretKey, secret))
+	return head.Put(versionKey, []byte(clientsVersion))
 }

@@ -2,6 +2,7 @@ package clientlimit
 
 import (
 	"context"
+	"fmt"
 
 	"quotad/quota"
 )
@@ -20,20 +21,42 @@ type Ledger interface {
 	//
 	// The error is a quota.ErrUnavailable where nothing was debited, and a
 	// quota.ErrOutcomeUnknown where each ask may or may not have been; a quota.ErrContended where
-	// others decided about the same subjects each time. Where others of the
-	// same call were decided, the error of an ask is its decision's Err.
+	// others decided about the same subjects each time, ErrMoved where the subject's key is not
+	// the one to use any more. Where others of the same call were decided, the error of an ask
+	// is its decision's Err.
 	DecideClients(ctx context.Context, c *Clients, asks []Ask) ([]quota.Decision, error)
-	// ClientUsage returns the state of every limit for one subject, and changes nothing.
-	ClientUsage(ctx context.Context, c *Clients, subject Key) (quota.Usage, error)
-	// ResetClient has a subject begin anew.
-	ResetClient(ctx context.Context, c *Clients, subject Key) error
-	// ClientSecret returns the secret by which subjects are hashed, of SecretSize bytes,
-	// the same for all who share the ledger. It is drawn when there is none.
-	ClientSecret(ctx context.Context) ([]byte, error)
+	// ClientUsage returns the state of every limit for one subject, and changes nothing. Of an
+	// ask it needs no units.
+	ClientUsage(ctx context.Context, c *Clients, of Ask) (quota.Usage, error)
+	// ResetClient has a subject begin anew. Of an ask it needs no units.
+	ResetClient(ctx context.Context, c *Clients, of Ask) error
+	// ReadHead returns what those who share the ledger have in common, empty if there is
+	// nothing, and what the ledger's clock shows.
+	ReadHead(ctx context.Context) (head []byte, clockMs int64, err error)
+	// SwapHead replaces the head if it is still the one that was read at that time, and keeps it
+	// until endsMs, at least.
+	SwapHead(ctx context.Context, read []byte, readMs int64, next []byte, endsMs int64) (swapped bool, err error)
 }
 
 // An Ask is what one subject asks for.
 type Ask struct {
 	Subject Key
 	Units   quota.Units // in every limit, at least 1
+	Rotation
 }
+
+// A Rotation is where to find a subject whose key changes. The zero value is a key that does not.
+//
+// If Subject has no record, that of Former counts; what is granted is written to Subject, and so
+// a record moves. Until SealMs a host may not know of Subject yet. Therefore the record of Former
+// is sealed before one of Subject is made, even if there is none: who finds a seal moves with
+// it, or learns by ErrMoved that there is another key.
+type Rotation struct {
+	Former Key   // empty: none
+	SealMs int64 // by the ledger's clock
+	// UntilMs is when these keys may have changed again, by the ledger's clock; 0: never.
+	UntilMs int64
+}
+
+// ErrMoved is the error of an ask whose subject has another key by now. Nothing was debited.
+var ErrMoved = fmt.Errorf("%w: the keys of subjects have changed", quota.ErrContended)

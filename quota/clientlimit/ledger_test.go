@@ -12,7 +12,7 @@ import (
 
 // A ledger keeps records as they are, in memory.
 type ledger struct {
-	*ledgertest.ClientModel // its secret
+	*ledgertest.ClientModel // its head
 	clock                   *ledgertest.Clock
 
 	mu      sync.Mutex // guards records
@@ -28,26 +28,46 @@ func (l *ledger) DecideClients(_ context.Context, c *clientlimit.Clients, asks [
 	defer l.mu.Unlock()
 	decisions := make([]quota.Decision, len(asks))
 	for i, ask := range asks {
-		at := place(c, ask.Subject)
-		var after []byte
-		if after, _, decisions[i] = c.Decide(l.records[at], l.clock.Now().UnixMilli(), ask.Units); after != nil {
-			l.records[at] = after
+		record, now := l.of(c, ask), l.clock.Now().UnixMilli()
+		_, moved := clientlimit.Unseal(l.records[place(c, ask.Subject)])
+		if moved || ask.UntilMs > 0 && now > ask.UntilMs {
+			decisions[i].Err = clientlimit.ErrMoved
+			continue
 		}
+		var after []byte
+		if after, _, decisions[i] = c.Decide(record, now, ask.Units); after == nil {
+			continue
+		}
+		if ask.Former != "" {
+			l.records[place(c, ask.Former)] = clientlimit.Seal(nil)
+		}
+		l.records[place(c, ask.Subject)] = after
 	}
 	return decisions, nil
 }
 
-func (l *ledger) ClientUsage(_ context.Context, c *clientlimit.Clients, subject clientlimit.Key) (quota.Usage, error) {
+func (l *ledger) ClientUsage(_ context.Context, c *clientlimit.Clients, of clientlimit.Ask) (quota.Usage, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.clock.Now().UnixMilli()
-	return c.Usage(l.records[place(c, subject)], now), nil
+	return c.Usage(l.of(c, of), now), nil
 }
 
-func (l *ledger) ResetClient(_ context.Context, c *clientlimit.Clients, subject clientlimit.Key) error {
+func (l *ledger) ResetClient(_ context.Context, c *clientlimit.Clients, of clientlimit.Ask) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.records, place(c, subject))
+	delete(l.records, place(c, of.Subject))
+	delete(l.records, place(c, of.Former))
+	return nil
+}
+
+// of returns the record of an ask.
+func (l *ledger) of(c *clientlimit.Clients, ask clientlimit.Ask) []byte {
+	for _, key := range []clientlimit.Key{ask.Subject, ask.Former} {
+		if record, _ := clientlimit.Unseal(l.records[place(c, key)]); len(record) > 0 {
+			return record
+		}
+	}
 	return nil
 }
 

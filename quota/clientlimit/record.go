@@ -1,6 +1,7 @@
 package clientlimit
 
 import (
+	"bytes"
 	"fmt"
 	"time"
 
@@ -117,3 +118,16 @@ func (c *Clients) states(counts []count, cost quota.Units) []quota.LimitState {
 }
 
 func timeOf(ms int64) time.Time { return time.UnixMilli(ms).UTC() }
+
+// sealed begins a record of a former key. No record begins so: a log has fewer limits than "s", and
+// no counter has such a window.
+const sealed = "sealed"
+
+// Seal returns what takes the place of a record that moves to another key.
+func Seal(record []byte) []byte { return append([]byte(sealed), record...) }
+
+// Unseal returns what was sealed; any other record as it is.
+func Unseal(text []byte) (record []byte, wasSealed bool) {
+	record, wasSealed = bytes.CutPrefix(text, []byte(sealed))
+	return record, wasSealed
+}

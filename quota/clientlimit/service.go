@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -13,28 +14,32 @@ import (
 // A Service decides what the subjects of the configured clients may do. Any number of
 // goroutines may use it at the same time.
 type Service struct {
-	deadline time.Duration
-	observe  func(Event)
+	Config
 	snapshot atomic.Pointer[snapshot]
+}
+
+// A Config is what a service needs. Its functions are called by whoever waits for what they
+// are about: they should be quick. One that is nil is not called.
+type Config struct {
+	Deadline time.Duration // of each call of the ledger
+	Host     Host
+	Observe  func(Event)      // is called for every request whose caller waits for it
+	Measure  func(Call)       // is called for every deciding call of the ledger
+	Differ   func(Difference) // is called when a difference is found, and when it is mended
+}
+
+// A Call is a deciding call of the ledger.
+type Call struct {
+	Took time.Duration
+	Asks int
 }
 
 // A snapshot is one configuration; it is replaced, never changed.
 type snapshot struct {
-	ledger Ledger
-	secret atomic.Pointer[secret] // nil until the ledger has told it
-	names  []string
-	groups map[string]*group
+	*sharing // nil while there are no clients
+	names    []string
+	groups   map[string]*group
 }
-
-// A secret is what the ledger told, and when it did, or was last asked in vain.
-type secret struct {
-	bytes []byte
-	asked time.Time
-}
-
-// secretTime is how long the ledger is believed: it may have lost its secret, or somebody
-// changed it.
-const secretTime = time.Minute
 
 // A group is those clients that have one name.
 type group struct {
@@ -82,10 +87,18 @@ type Stats struct {
 	Undecided    int64
 }
 
-// NewService returns a service of no clients. Each ledger call is given at most deadline.
-// Observe is told of every request whose caller waits for it, by the goroutine that makes it: it should be quick.
-func NewService(deadline time.Duration, observe func(Event)) *Service {
-	s := &Service{deadline: deadline, observe: observe}
+// NewService returns a service of no clients.
+func NewService(c Config) *Service {
+	if c.Observe == nil {
+		c.Observe = func(Event) {}
+	}
+	if c.Measure == nil {
+		c.Measure = func(Call) {}
+	}
+	if c.Differ == nil {
+		c.Differ = func(Difference) {}
+	}
+	s := &Service{Config: c}
 	s.snapshot.Store(&snapshot{})
 	return s
 }
@@ -93,7 +106,10 @@ func NewService(deadline time.Duration, observe func(Event)) *Service {
 // SetClients replaces what is configured. The ledger stays the caller's to close; without
 // clients there need be none. After an error nothing has changed.
 func (s *Service) SetClients(ledger Ledger, all []*Clients) error {
-	was, next := s.snapshot.Load(), &snapshot{ledger: ledger, groups: make(map[string]*group, len(all))}
+	was, next := s.snapshot.Load(), &snapshot{groups: make(map[string]*group, len(all))}
+	if next.sharing = was.sharing; next.sharing == nil || next.ledger != ledger {
+		next.sharing = newSharing(ledger, s.Host, s.Differ)
+	}
 	for _, c := range all {
 		if wrong := c.Validate(); wrong != nil {
 			return fmt.Errorf("clients %q: %w", c.Name, wrong[0])
@@ -105,12 +121,14 @@ func (s *Service) SetClients(ledger Ledger, all []*Clients) error {
 		if before := was.groups[c.Name]; before != nil {
 			g.tally = before.tally
 		}
-		g.batcher.Deadline, g.batcher.Most = s.deadline, batchGroups
+		g.batcher.Deadline, g.batcher.Most = s.Deadline, batchGroups
 		g.batcher.Do = func(ctx context.Context, requests [][]priced) ([][]quota.Decision, error) {
-			return next.decide(ctx, g, requests)
+			return s.decide(ctx, next, g, requests)
 		}
 		next.names, next.groups[c.Name] = append(next.names, c.Name), g
 	}
+	mine := greeting(s.Host.Label, all)
+	next.mine.Store(&mine)
 	s.snapshot.Store(next)
 	return nil
 }
@@ -168,7 +186,7 @@ func (s *Service) Acquire(ctx context.Context, name string, requests ...Request)
 		if errors.Is(d.Err, context.Canceled) {
 			continue // the caller went away: nothing happened, and nobody is there to be told
 		}
-		s.observe(Event{Clients: name, Known: g != nil, Decision: d})
+		s.Observe(Event{Clients: name, Known: g != nil, Decision: d})
 	}
 	return decisions
 }
@@ -212,25 +230,11 @@ func (g *group) settled(d quota.Decision, ask priced) quota.Decision {
 }
 
 // decide has the ledger decide the asks of several requests.
-func (s *snapshot) decide(ctx context.Context, g *group, requests [][]priced) ([][]quota.Decision, error) {
-	secret, err := s.secretOf(ctx)
+func (s *Service) decide(ctx context.Context, now *snapshot, g *group, requests [][]priced) ([][]quota.Decision, error) {
+	all := slices.Concat(requests...)
+	decisions, err := s.decideAll(ctx, now, g, all)
 	if err != nil {
 		return nil, err
-	}
-	var asks []Ask
-	for _, request := range requests {
-		for _, one := range request {
-			asks = append(asks, Ask{Subject: KeyOf(secret, one.subject, g.clients.Plain), Units: one.units})
-		}
-	}
-	decisions, err := s.ledger.DecideClients(ctx, g.clients, asks)
-	if err != nil {
-		return nil, err
-	}
-	for i, d := range decisions {
-		if d.Denied() {
-			g.top.note(asks[i].Subject, time.Now())
-		}
 	}
 	split := make([][]quota.Decision, len(requests))
 	for i, request := range requests {
@@ -239,30 +243,113 @@ func (s *snapshot) decide(ctx context.Context, g *group, requests [][]priced) ([
 	return split, nil
 }
 
-// secretOf returns the secret by which subjects are hashed. Where the ledger does not tell,
-// the one that it told before goes on.
-func (s *snapshot) secretOf(ctx context.Context) ([]byte, error) {
-	known, now := s.secret.Load(), time.Now()
-	if known != nil && now.Sub(known.asked) < secretTime {
-		return known.bytes, nil
+// decideAll has the ledger decide asks; those whose subjects have other keys by now, again.
+func (s *Service) decideAll(ctx context.Context, now *snapshot, g *group, all []priced) ([]quota.Decision, error) {
+	decisions, err := s.decideBy(ctx, now, g, all, lookTime)
+	if errors.Is(err, ErrMoved) {
+		return s.decideBy(ctx, now, g, all, 0)
 	}
-	bytes, err := s.ledger.ClientSecret(ctx)
-	switch {
-	case err != nil && known == nil:
+	var moved []priced
+	var of []int
+	for i, d := range decisions {
+		if errors.Is(d.Err, ErrMoved) {
+			moved, of = append(moved, all[i]), append(of, i)
+		}
+	}
+	if err != nil || len(moved) == 0 {
+		return decisions, err
+	}
+	again, err := s.decideBy(ctx, now, g, moved, 0)
+	for n, i := range of {
+		if decisions[i] = (quota.Decision{Err: err}); err == nil {
+			decisions[i] = again[n]
+		}
+	}
+	return decisions, nil
+}
+
+// decideBy has the ledger decide asks by a head that is not older than that.
+func (s *Service) decideBy(ctx context.Context, now *snapshot, g *group, all []priced, age time.Duration) ([]quota.Decision, error) {
+	head, err := now.current(ctx, age)
+	if err != nil {
 		return nil, err
-	case err != nil:
-		bytes = known.bytes
 	}
-	s.secret.Store(&secret{bytes, now})
-	return bytes, nil
+	asks := make([]Ask, len(all))
+	for i, one := range all {
+		asks[i] = head.ask(g.clients, one.subject, one.units)
+	}
+	begun := time.Now()
+	decisions, err := now.ledger.DecideClients(ctx, now.counted(head, g), asks)
+	s.Measure(Call{Took: time.Since(begun), Asks: len(asks)})
+	for i, d := range decisions {
+		if d.Denied() {
+			g.top.note(asks[i].Subject, time.Now())
+		}
+	}
+	return decisions, err
+}
+
+// counted returns a group's clients with the windows that other hosts count.
+func (*snapshot) counted(head *seen, g *group) *Clients {
+	if len(head.keeps[g.clients.Name]) == 0 {
+		return g.clients
+	}
+	c := *g.clients
+	c.Kept = head.keeps[c.Name]
+	return &c
+}
+
+// Watch keeps up with the other hosts until ctx ends, and then takes leave of them.
+func (s *Service) Watch(ctx context.Context) {
+	for tick := time.NewTicker(lookTime); ; {
+		s.Differences(ctx)
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			tick.Stop()
+			s.leave()
+			return
+		}
+	}
+}
+
+func (s *Service) leave() {
+	ctx, cancel := context.WithTimeout(context.Background(), s.Deadline)
+	defer cancel()
+	if now := s.snapshot.Load(); now.watched() {
+		now.sharing.leave(ctx) // if it fails, the hello goes by itself
+	}
+}
+
+// watched tells whether there is anything to keep up with.
+func (s *snapshot) watched() bool {
+	return s.sharing != nil && (len(s.names) > 0 || s.last.Load() != nil)
+}
+
+// glanceTime is how old what Differences returns may be.
+const glanceTime = time.Second
+
+// Differences returns how other hosts that share the ledger count the same clients otherwise.
+func (s *Service) Differences(ctx context.Context) []string {
+	now := s.snapshot.Load()
+	if !now.watched() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.Deadline)
+	defer cancel()
+	head, err := now.current(ctx, glanceTime)
+	if err != nil {
+		return nil // the ledger's own health says why
+	}
+	return head.differs
 }
 
 // Usage returns the state of a subject's limits, and under which key it is kept. A refusal
 // is a decision.
 func (s *Service) Usage(ctx context.Context, name, subject string) (u quota.Usage, k Key, refused quota.Decision, err error) {
-	refused, err = s.about(ctx, name, subject, func(ctx context.Context, ledger Ledger, c *Clients, key Key) error {
-		k = key
-		u, err = ledger.ClientUsage(ctx, c, key)
+	refused, err = s.about(ctx, name, subject, func(ctx context.Context, ledger Ledger, c *Clients, of Ask) error {
+		k = of.Subject
+		u, err = ledger.ClientUsage(ctx, c, of)
 		return err
 	})
 	return u, k, refused, err
@@ -270,23 +357,23 @@ func (s *Service) Usage(ctx context.Context, name, subject string) (u quota.Usag
 
 // Reset has a subject begin anew. A refusal is a decision.
 func (s *Service) Reset(ctx context.Context, name, subject string) (refused quota.Decision, err error) {
-	return s.about(ctx, name, subject, func(ctx context.Context, ledger Ledger, c *Clients, key Key) error {
-		return ledger.ResetClient(ctx, c, key)
+	return s.about(ctx, name, subject, func(ctx context.Context, ledger Ledger, c *Clients, of Ask) error {
+		return ledger.ResetClient(ctx, c, of)
 	})
 }
 
 // about asks the ledger something about one subject.
-func (s *Service) about(ctx context.Context, name, subject string, do func(context.Context, Ledger, *Clients, Key) error) (quota.Decision, error) {
+func (s *Service) about(ctx context.Context, name, subject string, do func(context.Context, Ledger, *Clients, Ask) error) (quota.Decision, error) {
 	now := s.snapshot.Load()
 	g := now.groups[name]
 	if _, refused := now.price(g, name, Request{Subject: subject, Count: 1}); !refused.Granted() {
 		return refused, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.deadline)
+	ctx, cancel := context.WithTimeout(ctx, s.Deadline)
 	defer cancel()
-	secret, err := now.secretOf(ctx)
+	head, err := now.current(ctx, glanceTime)
 	if err != nil {
 		return quota.Decision{}, err
 	}
-	return quota.Decision{}, do(ctx, now.ledger, g.clients, KeyOf(secret, subject, g.clients.Plain))
+	return quota.Decision{}, do(ctx, now.ledger, now.counted(head, g), head.ask(g.clients, subject, 0))
 }

@@ -1,14 +1,12 @@
 package clientlimit_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"quotad/quota"
@@ -35,11 +33,11 @@ type scene struct {
 func newScene(t *testing.T, all ...*clientlimit.Clients) *scene {
 	s := &scene{clock: ledgertest.NewClock(time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC))}
 	s.ledger = &ledgertest.ClientOutage{Ledger: ledgertest.NewClientModel(s.clock.Now)}
-	s.Service = clientlimit.NewService(time.Second, func(e clientlimit.Event) {
+	s.Service = clientlimit.NewService(clientlimit.Config{Deadline: time.Second, Observe: func(e clientlimit.Event) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.events = append(s.events, e)
-	})
+	}})
 	if err := s.SetClients(s.ledger, all); err != nil {
 		t.Fatal(err)
 	}
@@ -157,52 +155,6 @@ func TestServiceAndACallerWhoLeaves(t *testing.T) {
 	if _, stats, _ := s.Clients("public"); len(s.events) > 0 || stats != (clientlimit.Stats{}) {
 		t.Errorf("told of %+v, counted %+v", s.events, stats)
 	}
-}
-
-// A secret that the ledger lost, or that somebody changed, is known within a minute.
-func TestServiceAsksForTheSecretAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newScene(t, public)
-		secrets := &changingSecret{Ledger: s.ledger, secret: bytes.Repeat([]byte{1}, clientlimit.SecretSize)}
-		if err := s.SetClients(secrets, []*clientlimit.Clients{public}); err != nil {
-			t.Fatal(err)
-		}
-		key := func() clientlimit.Key {
-			_, key, _, err := s.Usage(context.Background(), "public", "192.0.2.1")
-			if err != nil {
-				t.Fatal(err)
-			}
-			return key
-		}
-		first := key()
-		secrets.secret = bytes.Repeat([]byte{2}, clientlimit.SecretSize)
-		time.Sleep(time.Minute - time.Nanosecond)
-		if key() != first {
-			t.Error("the ledger is asked for each call")
-		}
-		time.Sleep(time.Nanosecond)
-		second := key()
-		if second == first {
-			t.Error("the new secret is not known")
-		}
-		time.Sleep(time.Minute)
-		secrets.secret = nil
-		if key() != second {
-			t.Error("the old secret does not go on")
-		}
-	})
-}
-
-type changingSecret struct {
-	clientlimit.Ledger
-	secret []byte // nil: it is not told
-}
-
-func (c *changingSecret) ClientSecret(context.Context) ([]byte, error) {
-	if c.secret == nil {
-		return nil, quota.ErrUnavailable
-	}
-	return c.secret, nil
 }
 
 func TestServiceKeepsUsageWhenReconfigured(t *testing.T) {

@@ -37,6 +37,9 @@ func KeyOf(secret []byte, subject string, plain bool) Key {
 	return Key("=" + subject)
 }
 
+// isPlain tells a key that depends on no secret.
+func (k Key) isPlain() bool { return strings.HasPrefix(string(k), "=") }
+
 func hashed(secret []byte, kind, text string) Key {
 	hash := hmac.New(sha256.New, secret)
 	hash.Write([]byte(kind))

@@ -53,7 +53,9 @@ func RunClients(t *testing.T, harness ClientHarness) {
 		{"a window that another host has", both, clientKept},
 		{"numbers saturate", both, clientSaturation},
 		{"many at once", both, clientMany},
-		{"the secret", both[:1], clientSecret},
+		{"the head", both[:1], clientHead},
+		{"a subject's key changes", both, clientRotation},
+		{"keys change while hosts ask", both, clientRotationAtOnce},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			for _, algorithm := range test.algorithms {
@@ -166,7 +168,7 @@ func (h *clientHistory) denied(subject clientlimit.Key, units quota.Units, limit
 
 func (h *clientHistory) usage(subject clientlimit.Key) quota.Usage {
 	h.Helper()
-	u, err := h.ledger.ClientUsage(context.Background(), h.c, subject)
+	u, err := h.ledger.ClientUsage(context.Background(), h.c, clientlimit.Ask{Subject: subject})
 	if err != nil || len(u.Limits) != len(h.c.Limits) || !u.Now.Equal(h.clock.Now()) {
 		h.Fatalf("usage: %+v, %v", u, err)
 	}
@@ -194,7 +196,7 @@ func (h *clientHistory) next(subject clientlimit.Key, after time.Duration, units
 
 func (h *clientHistory) reset(subject clientlimit.Key) {
 	h.Helper()
-	if err := h.ledger.ResetClient(context.Background(), h.c, subject); err != nil {
+	if err := h.ledger.ResetClient(context.Background(), h.c, clientlimit.Ask{Subject: subject}); err != nil {
 		h.Fatal(err)
 	}
 }

@@ -20,6 +20,8 @@ type ClientModel struct {
 
 	mu       sync.Mutex // guards what follows
 	subjects map[clientKey]*modelSubject
+	sealed   map[clientKey]bool
+	head     []byte
 }
 
 var _ clientlimit.Ledger = (*ClientModel)(nil)
@@ -45,7 +47,7 @@ type modelGrant struct {
 
 // NewClientModel returns an empty ledger on a clock.
 func NewClientModel(clock func() time.Time) *ClientModel {
-	return &ClientModel{clock: clock, subjects: make(map[clientKey]*modelSubject)}
+	return &ClientModel{clock: clock, subjects: make(map[clientKey]*modelSubject), sealed: make(map[clientKey]bool)}
 }
 
 // DecideClients implements clientlimit.Ledger.
@@ -61,11 +63,21 @@ func (m *ClientModel) DecideClients(_ context.Context, c *clientlimit.Clients, a
 
 func (m *ClientModel) decide(c *clientlimit.Clients, ask clientlimit.Ask) quota.Decision {
 	clock := m.clock().UnixMilli()
-	s := m.subject(c, ask.Subject)
+	key, former := clientKey{c.Name, c.Algorithm, ask.Subject}, clientKey{c.Name, c.Algorithm, ask.Former}
+	if m.sealed[key] || ask.UntilMs > 0 && clock > ask.UntilMs {
+		return quota.Decision{Err: clientlimit.ErrMoved}
+	}
+	s := m.subject(c, ask)
 	now := s.now(c, clock)
 	moved, changed := s.follow(c, now)
+	keep := func() {
+		if m.subjects[key] == nil && ask.Former != "" && clock < ask.SealMs {
+			m.sealed[former] = true
+		}
+		m.subjects[key] = moved
+	}
 	if changed {
-		m.subjects[clientKey{c.Name, c.Algorithm, ask.Subject}] = moved
+		keep()
 	}
 	d := quota.Decision{Units: ask.Units, Now: time.UnixMilli(clock).UTC(), Limits: moved.states(c, now)}
 	for _, l := range c.Limits {
@@ -92,7 +104,7 @@ func (m *ClientModel) decide(c *clientlimit.Clients, ask clientlimit.Ask) quota.
 		moved.windows[window] = saturated(moved.windows[window], modelGrant{now, ask.Units})
 	}
 	moved.last = now
-	m.subjects[clientKey{c.Name, c.Algorithm, ask.Subject}] = moved
+	keep()
 	d.Limits = moved.states(c, now)
 	return d
 }
@@ -116,27 +128,42 @@ func charged(d quota.Decision) quota.Decision {
 }
 
 // ClientUsage implements clientlimit.Ledger.
-func (m *ClientModel) ClientUsage(_ context.Context, c *clientlimit.Clients, subject clientlimit.Key) (quota.Usage, error) {
+func (m *ClientModel) ClientUsage(_ context.Context, c *clientlimit.Clients, of clientlimit.Ask) (quota.Usage, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	clock := m.clock().UnixMilli()
-	s := m.subject(c, subject)
+	s := m.subject(c, of)
 	now := s.now(c, clock)
 	s, _ = s.follow(c, now)
 	return quota.Usage{Now: time.UnixMilli(clock).UTC(), Limits: s.states(c, now)}, nil
 }
 
 // ResetClient implements clientlimit.Ledger.
-func (m *ClientModel) ResetClient(_ context.Context, c *clientlimit.Clients, subject clientlimit.Key) error {
+func (m *ClientModel) ResetClient(_ context.Context, c *clientlimit.Clients, of clientlimit.Ask) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.subjects, clientKey{c.Name, c.Algorithm, subject})
+	for _, key := range []clientlimit.Key{of.Subject, of.Former} {
+		delete(m.subjects, clientKey{c.Name, c.Algorithm, key})
+	}
 	return nil
 }
 
-// ClientSecret implements clientlimit.Ledger.
-func (m *ClientModel) ClientSecret(context.Context) ([]byte, error) {
-	return bytes.Repeat([]byte{1}, clientlimit.SecretSize), nil
+// ReadHead implements clientlimit.Ledger.
+func (m *ClientModel) ReadHead(context.Context) ([]byte, int64, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.head, m.clock().UnixMilli(), nil
+}
+
+// SwapHead implements clientlimit.Ledger.
+func (m *ClientModel) SwapHead(_ context.Context, read []byte, _ int64, next []byte, _ int64) (bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	swapped := bytes.Equal(m.head, read)
+	if swapped {
+		m.head = next
+	}
+	return swapped, nil
 }
 
 // ends tells whether, by the time that the clock shows, a subject's record may be gone
@@ -157,12 +184,13 @@ func (m *ClientModel) ends(earlier, clock time.Time) bool {
 	return false
 }
 
-func (m *ClientModel) subject(c *clientlimit.Clients, subject clientlimit.Key) *modelSubject {
-	s := m.subjects[clientKey{c.Name, c.Algorithm, subject}]
-	if s == nil {
-		s = &modelSubject{}
+func (m *ClientModel) subject(c *clientlimit.Clients, of clientlimit.Ask) *modelSubject {
+	for _, key := range []clientlimit.Key{of.Subject, of.Former} {
+		if s := m.subjects[clientKey{c.Name, c.Algorithm, key}]; s != nil {
+			return s
+		}
 	}
-	return s
+	return &modelSubject{}
 }
 
 // now is the clock's time, and not before what is known of the newest grant: its time in a

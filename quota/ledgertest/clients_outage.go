@@ -33,25 +33,33 @@ func (o *ClientOutage) DecideClients(ctx context.Context, c *clientlimit.Clients
 }
 
 // ClientUsage implements clientlimit.Ledger.
-func (o *ClientOutage) ClientUsage(ctx context.Context, c *clientlimit.Clients, subject clientlimit.Key) (quota.Usage, error) {
+func (o *ClientOutage) ClientUsage(ctx context.Context, c *clientlimit.Clients, of clientlimit.Ask) (quota.Usage, error) {
 	if err := o.failure(); err != nil {
 		return quota.Usage{}, err
 	}
-	return o.Ledger.ClientUsage(ctx, c, subject)
+	return o.Ledger.ClientUsage(ctx, c, of)
 }
 
 // ResetClient implements clientlimit.Ledger.
-func (o *ClientOutage) ResetClient(ctx context.Context, c *clientlimit.Clients, subject clientlimit.Key) error {
+func (o *ClientOutage) ResetClient(ctx context.Context, c *clientlimit.Clients, of clientlimit.Ask) error {
 	if err := o.failure(); err != nil {
 		return err
 	}
-	return o.Ledger.ResetClient(ctx, c, subject)
+	return o.Ledger.ResetClient(ctx, c, of)
 }
 
-// ClientSecret implements clientlimit.Ledger.
-func (o *ClientOutage) ClientSecret(ctx context.Context) ([]byte, error) {
+// ReadHead implements clientlimit.Ledger.
+func (o *ClientOutage) ReadHead(ctx context.Context) ([]byte, int64, error) {
 	if err := o.failure(); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	return o.Ledger.ClientSecret(ctx)
+	return o.Ledger.ReadHead(ctx)
+}
+
+// SwapHead implements clientlimit.Ledger.
+func (o *ClientOutage) SwapHead(ctx context.Context, read []byte, readMs int64, next []byte, endsMs int64) (bool, error) {
+	if err := o.failure(); err != nil {
+		return false, err
+	}
+	return o.Ledger.SwapHead(ctx, read, readMs, next, endsMs)
 }

@@ -137,11 +137,11 @@ func (r *randomClients) resetBoth() {
 	subject := r.subject()
 	r.say("reset %q", subject)
 	r.reset(subject)
-	_ = r.model.ResetClient(context.Background(), r.c, subject)
+	_ = r.model.ResetClient(context.Background(), r.c, clientlimit.Ask{Subject: subject})
 }
 
 func (r *randomClients) compareUsage(subject clientlimit.Key) {
 	r.Helper()
-	want, _ := r.model.ClientUsage(context.Background(), r.c, subject)
+	want, _ := r.model.ClientUsage(context.Background(), r.c, clientlimit.Ask{Subject: subject})
 	r.same("usage of "+strconv.Quote(string(subject)), r.usage(subject), want)
 }

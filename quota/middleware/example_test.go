@@ -96,7 +96,7 @@ func get(url, field, value string) {
 //	operations.search = 5
 func exampleDaemon() (socket string, stop func()) {
 	clock := ledgertest.NewClock(time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC))
-	clients := clientlimit.NewService(time.Minute, func(clientlimit.Event) {})
+	clients := clientlimit.NewService(clientlimit.Config{Deadline: time.Minute})
 	err := clients.SetClients(ledgertest.NewClientModel(clock.Now), []*clientlimit.Clients{{
 		Name:       "public",
 		Algorithm:  clientlimit.Log,

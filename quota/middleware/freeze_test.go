@@ -44,7 +44,7 @@ func TestRedisFreezes(t *testing.T) {
 			}
 			t.Cleanup(func() { ledger.Close() })
 			const deadline = 100 * time.Millisecond
-			clients := clientlimit.NewService(deadline, func(clientlimit.Event) {})
+			clients := clientlimit.NewService(clientlimit.Config{Deadline: deadline})
 			if err := clients.SetClients(ledger, []*clientlimit.Clients{{
 				Name: "public", Algorithm: clientlimit.Counter, OpenOnOutage: !row.closed,
 				Limits: []quota.Limit{{Name: "day", Units: 2, Window: quota.Sliding(24 * time.Hour)}},

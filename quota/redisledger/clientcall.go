@@ -20,14 +20,18 @@ const swapTime = 100 * time.Millisecond
 
 // A clientTurn is what is asked for one subject, and how far that has come.
 type clientTurn struct {
-	key  string
-	asks []int // which of those that were asked together
-	over bool
+	key, former string // former: empty if there is none
+	rotation    clientlimit.Rotation
+	asks        []int // which of those that were asked together
+	step        clientStep
+	over        bool
 
-	isRead    bool // what follows is what was read, and what was decided upon it
-	record    []byte
-	clockMs   int64
-	decisions []quota.Decision
+	clockMs   int64  // of the last reply that read something
+	own       []byte // what key has
+	inherited []byte // what former has, or had when it was sealed
+	undecided bool   // since that was read
+
+	decisions []quota.Decision // upon what was read
 	after     []byte
 	endsMs    int64
 
@@ -37,6 +41,16 @@ type clientTurn struct {
 	err   error
 }
 
+// A clientStep is what the next call of a turn does.
+type clientStep int
+
+const (
+	reading clientStep = iota
+	readingFormer
+	sealing  // the record of former, so that nobody makes one of it any more
+	swapping // the record of key
+)
+
 // turnsOf puts together what is asked for each subject, in its order.
 func (s *Store) turnsOf(c *clientlimit.Clients, asks []clientlimit.Ask) []*clientTurn {
 	var turns []*clientTurn
@@ -44,7 +58,10 @@ func (s *Store) turnsOf(c *clientlimit.Clients, asks []clientlimit.Ask) []*clien
 	for i, ask := range asks {
 		t := of[ask.Subject]
 		if t == nil {
-			t = &clientTurn{key: s.clientKey(c, ask.Subject)}
+			t = &clientTurn{key: s.clientKey(c, ask.Subject), rotation: ask.Rotation}
+			if ask.Former != "" {
+				t.former = s.clientKey(c, ask.Former)
+			}
 			of[ask.Subject], turns = t, append(turns, t)
 		}
 		t.asks = append(t.asks, i)
@@ -52,10 +69,18 @@ func (s *Store) turnsOf(c *clientlimit.Clients, asks []clientlimit.Ask) []*clien
 	return turns
 }
 
+// record is what a turn decides upon.
+func (t *clientTurn) record() []byte {
+	if len(t.own) > 0 {
+		return t.own
+	}
+	return t.inherited
+}
+
 // decide decides upon the record as it was read.
 func (t *clientTurn) decide(c *clientlimit.Clients, asks []clientlimit.Ask) {
-	t.decisions, t.after = t.decisions[:0], nil
-	record := t.record
+	t.decisions, t.after, t.undecided = t.decisions[:0], nil, false
+	record := t.record()
 	for _, i := range t.asks {
 		after, ends, d := c.Decide(record, t.clockMs, asks[i].Units)
 		if after != nil {
@@ -73,17 +98,11 @@ type once struct{ *redis.Cmd }
 // NoRetry implements redis.Cmder.
 func (once) NoRetry() bool { return true }
 
-// callClients reads the records of the turns that are not over, or replaces those that were
-// read, all at once.
+// callClients has the turns that are not over take their next steps, all at once.
 func (s *Store) callClients(ctx context.Context, turns []*clientTurn) {
 	for _, t := range turns {
-		read, after, ends, until := "", []byte(nil), int64(0), int64(0)
-		if t.isRead {
-			hash := sha1.Sum(t.record)
-			read, after, ends, until = hex.EncodeToString(hash[:]), t.after, t.endsMs, t.clockMs+s.clients.patience.Milliseconds()
-		}
-		t.args = []any{"evalsha", s.clients.swap.Hash(), 1, t.key, read, after, ends, until}
-		t.node, t.err = s.clientNode(ctx, t.key)
+		t.args = append([]any{"evalsha", s.clients.swap.Hash(), 1}, t.call(s.clients.patience)...)
+		t.node, t.err = s.clientNode(ctx, t.args[3].(string))
 	}
 	s.sendClients(ctx, turns)
 	var unloaded []*clientTurn
@@ -121,25 +140,64 @@ func (s *Store) sendClients(ctx context.Context, turns []*clientTurn) {
 		if t.err == nil {
 			if err := t.reply.Err(); err != nil {
 				s.noteNode(t.node, err)
-				t.err = failure(t.isRead && mayHaveRun(err), err) // a read has changed nothing
+				t.err = failure(t.step == swapping && mayHaveRun(err), err) // the others have debited nothing
 			}
 		}
 	}
 }
 
-// take takes in what the script has answered.
+// call returns the key and the arguments of the script for the next step.
+func (t *clientTurn) call(patience time.Duration) []any {
+	replace := func(key string, read, next []byte, endsMs int64) []any {
+		hash := sha1.Sum(read)
+		return []any{key, hex.EncodeToString(hash[:]), next, endsMs, t.clockMs + patience.Milliseconds()}
+	}
+	switch t.step {
+	case sealing:
+		return replace(t.former, t.inherited, clientlimit.Seal(t.inherited), max(t.rotation.SealMs, t.endsMs))
+	case swapping:
+		return replace(t.key, t.own, t.after, t.endsMs)
+	case readingFormer:
+		return []any{t.former, "", "", 0, 0}
+	}
+	return []any{t.key, "", "", 0, 0}
+}
+
+// take records what the script has answered, and finds the next step.
 func (t *clientTurn) take() (err error) {
 	text, err := t.reply.Text()
 	at := strings.IndexAny(text, "+-")
 	if err != nil || at < 0 {
 		return errClientReply
 	}
-	if t.over = text[at] == '+'; t.over {
+	if text[at] == '+' {
+		t.over = t.step == swapping
+		t.step = swapping
 		return nil
 	}
-	t.isRead, t.record = true, []byte(text[at+1:])
 	if t.clockMs, err = strconv.ParseInt(text[:at], 10, 64); err != nil {
 		return errClientReply
+	}
+	return t.found([]byte(text[at+1:]))
+}
+
+// found records what the key of the step has.
+func (t *clientTurn) found(text []byte) error {
+	record, sealed := clientlimit.Unseal(text)
+	ofFormer := t.step == readingFormer || t.step == sealing
+	if t.rotation.UntilMs > 0 && t.clockMs > t.rotation.UntilMs || sealed && !ofFormer {
+		return clientlimit.ErrMoved
+	}
+	t.undecided = true
+	switch {
+	case ofFormer && !sealed && t.clockMs < t.rotation.SealMs:
+		t.inherited, t.step = record, sealing
+	case ofFormer:
+		t.inherited, t.step = record, swapping
+	case t.step == reading && len(record) == 0 && t.former != "":
+		t.undecided, t.step = false, readingFormer
+	default:
+		t.own, t.step = record, swapping
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package redisledger
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -32,7 +31,8 @@ type clients struct {
 // that nobody else has replaced meanwhile; of the others it decides again. What is asked at once
 // is read at once and replaced at once; in a Cluster, on each node. No replacement is repeated
 // that was not answered: nothing would tell whether the first one was carried out. A node that did
-// not answer is asked nothing until it does, and its subjects' asks fail at once.
+// not answer is asked nothing until it does, and its subjects' asks fail at once. The record of a
+// subject's former key is read, and sealed, before the subject has one.
 func (s *Store) DecideClients(ctx context.Context, c *clientlimit.Clients, asks []clientlimit.Ask) ([]quota.Decision, error) {
 	turns := s.turnsOf(c, asks)
 	for open := turns; len(open) > 0; {
@@ -45,7 +45,7 @@ func (s *Store) DecideClients(ctx context.Context, c *clientlimit.Clients, asks 
 		s.callClients(ctx, open)
 		var again []*clientTurn
 		for _, t := range open {
-			if !t.over {
+			if t.undecided {
 				t.decide(c, asks)
 			}
 			if !t.over {
@@ -81,38 +81,51 @@ func worst(decisions []quota.Decision) error {
 }
 
 // ClientUsage implements clientlimit.Ledger.
-func (s *Store) ClientUsage(ctx context.Context, c *clientlimit.Clients, subject clientlimit.Key) (quota.Usage, error) {
-	t := s.turnsOf(c, []clientlimit.Ask{{Subject: subject}})[0]
-	if s.callClients(ctx, []*clientTurn{t}); t.err != nil {
+func (s *Store) ClientUsage(ctx context.Context, c *clientlimit.Clients, of clientlimit.Ask) (quota.Usage, error) {
+	t := s.turnsOf(c, []clientlimit.Ask{of})[0]
+	for !t.over && !t.undecided {
+		s.callClients(ctx, []*clientTurn{t})
+	}
+	if t.err != nil {
 		return quota.Usage{}, unavailable(t.err)
 	}
-	return c.Usage(t.record, t.clockMs), nil
+	return c.Usage(t.record(), t.clockMs), nil
 }
 
 // ResetClient implements clientlimit.Ledger.
-func (s *Store) ResetClient(ctx context.Context, c *clientlimit.Clients, subject clientlimit.Key) error {
-	return repeat(ctx, func() error { return s.client.Del(ctx, s.clientKey(c, subject)).Err() })
+func (s *Store) ResetClient(ctx context.Context, c *clientlimit.Clients, of clientlimit.Ask) error {
+	return repeat(ctx, func() error {
+		if of.Former != "" {
+			if err := s.client.Set(ctx, s.clientKey(c, of.Former), clientlimit.Seal(nil), resetSeal).Err(); err != nil {
+				return err
+			}
+		}
+		return s.client.Del(ctx, s.clientKey(c, of.Subject)).Err()
+	})
 }
 
-// ClientSecret implements clientlimit.Ledger.
-func (s *Store) ClientSecret(ctx context.Context) (secret []byte, err error) {
-	key, drawn := s.prefix+"clients:secret", make([]byte, clientlimit.SecretSize)
-	rand.Read(drawn)
-	err = repeat(ctx, func() error {
-		err := s.client.SetArgs(ctx, key, drawn, redis.SetArgs{Mode: "NX"}).Err()
-		if err == nil || errors.Is(err, redis.Nil) { // there is one
-			secret, err = s.client.Get(ctx, key).Bytes()
-		}
-		return err
-	})
-	if err != nil {
-		return nil, unavailable(err)
+// resetSeal is how long nobody can make a record of a former key whose subject was reset.
+const resetSeal = 5 * time.Minute
+
+// ReadHead implements clientlimit.Ledger.
+func (s *Store) ReadHead(ctx context.Context) (head []byte, clockMs int64, err error) {
+	t := &clientTurn{key: s.headKey()}
+	if s.callClients(ctx, []*clientTurn{t}); t.err != nil {
+		return nil, 0, unavailable(t.err)
 	}
-	if len(secret) != clientlimit.SecretSize {
-		return nil, fmt.Errorf("%w: the key %s has no secret of %d bytes", quota.ErrUnavailable, key, clientlimit.SecretSize)
-	}
-	return secret, nil
+	return t.own, t.clockMs, nil
 }
+
+// SwapHead implements clientlimit.Ledger.
+func (s *Store) SwapHead(ctx context.Context, read []byte, readMs int64, next []byte, endsMs int64) (swapped bool, err error) {
+	t := &clientTurn{key: s.headKey(), step: swapping, own: read, clockMs: readMs, after: next, endsMs: endsMs}
+	if s.callClients(ctx, []*clientTurn{t}); t.err != nil {
+		return false, t.err
+	}
+	return t.over, nil
+}
+
+func (s *Store) headKey() string { return s.prefix + "clients:hosts" }
 
 // clientKey is short: with the counter, the key is most of what Redis keeps of a subject.
 func (s *Store) clientKey(c *clientlimit.Clients, subject clientlimit.Key) string {
@@ -124,7 +137,7 @@ func (s *Store) clientKey(c *clientlimit.Clients, subject clientlimit.Key) strin
 const pingTime = 250 * time.Millisecond
 
 // clientVersion is of what a record looks like: each has keys of its own.
-const clientVersion = "2"
+const clientVersion = "3"
 
 // clientKeySize bytes tell 2^48 subjects apart.
 const clientKeySize = 12

@@ -157,7 +157,7 @@ func TestOneSubjectAsksTwiceAtOnce(t *testing.T) {
 	if want := []bool{true, true, false, true}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	if u, err := l.ClientUsage(t.Context(), c, "=alice"); err != nil || u.Limits[0].Used != 5 {
+	if u, err := l.ClientUsage(t.Context(), c, clientlimit.Ask{Subject: "=alice"}); err != nil || u.Limits[0].Used != 5 {
 		t.Errorf("got %+v, %v, want five units used", u, err)
 	}
 }

@@ -181,10 +181,10 @@ func useClients(ctx context.Context, l *Store) error {
 				return fmt.Errorf("ask %d got %+v", i, d)
 			}
 		}
-		if err := l.ResetClient(ctx, c, asks[0].Subject); err != nil {
+		if err := l.ResetClient(ctx, c, asks[0]); err != nil {
 			return err
 		}
-		u, err := l.ClientUsage(ctx, c, asks[0].Subject)
+		u, err := l.ClientUsage(ctx, c, asks[0])
 		if err != nil {
 			return err
 		}
@@ -192,7 +192,7 @@ func useClients(ctx context.Context, l *Store) error {
 			return fmt.Errorf("%d units are used after a reset", used)
 		}
 	}
-	_, err := l.ClientSecret(ctx)
+	_, _, err := l.ReadHead(ctx)
 	return err
 }
 

@@ -159,7 +159,7 @@ func newServer(c Config) *Server {
 		s.observer = upstream.NewObserver(s.service, nil, func(upstream.Outcome) {})
 	}
 	if s.clients == nil {
-		s.clients = clientlimit.NewService(0, func(clientlimit.Event) {})
+		s.clients = clientlimit.NewService(clientlimit.Config{})
 	}
 	if s.clientReset == nil {
 		s.clientReset = func(ClientReset) {}

@@ -48,48 +48,9 @@ func (f *facts) differences(self HostID, now time.Time, credential string) (foun
 		if host == self || theirs.Hello == 0 || theirs.Bye {
 			continue
 		}
-		if text := differ(theirs, mine); text != "" {
+		if text := quota.DifferingTerms(theirs.Label, theirs.Terms, mine.Terms); text != "" {
 			found = append(found, credential+": "+text)
 		}
 	}
 	return found
-}
-
-// differ says what a host counts otherwise than this one, the first three things.
-func differ(theirs, mine hostFacts) string {
-	there, here := byName(theirs.Terms), byName(mine.Terms)
-	all := maps.Clone(there)
-	maps.Copy(all, here)
-	var parts []string
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		t, has := there[name]
-		h, have := here[name]
-		switch {
-		case t == h:
-		case !has:
-			parts = append(parts, fmt.Sprintf("no %s, here %s", name, h))
-		case !have:
-			parts = append(parts, fmt.Sprintf("%s: %s, here none", name, t))
-		default:
-			parts = append(parts, fmt.Sprintf("%s: %s, here %s", name, t, h))
-		}
-	}
-	if len(parts) == 0 {
-		return ""
-	}
-	more := ""
-	if n := len(parts) - 3; n > 0 {
-		parts, more = parts[:3], fmt.Sprintf("; and %d more", n)
-	}
-	return fmt.Sprintf("host %s shares the ledger and counts otherwise: %s%s", theirs.Label, strings.Join(parts, "; "), more)
-}
-
-// byName takes terms apart.
-func byName(terms []string) map[string]string {
-	named := make(map[string]string, len(terms))
-	for _, line := range terms {
-		name, text, _ := strings.Cut(line, ": ")
-		named[name] = text
-	}
-	return named
 }

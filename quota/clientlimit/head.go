@@ -1,0 +1,192 @@
+package clientlimit
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"quotad/quota"
+)
+
+// A head is what those who share a ledger have in common: the secrets of keys, and what each
+// host counts. Whoever changes it replaces it as a whole, if it is still what was read.
+type head struct {
+	Version int
+	Secrets []secret // the newest first, at most two
+	Hosts   map[string]hello
+}
+
+// A secret is that of the keys of subjects.
+type secret struct {
+	Bytes   []byte
+	SinceMs int64 // when it was drawn, by the ledger's clock
+}
+
+// A hello is what a host says of itself.
+type hello struct {
+	Label  string
+	SeenMs int64 // when it was last there
+	Counts map[string]counting
+}
+
+// A counting is how a host counts clients.
+type counting struct {
+	Algorithm Algorithm
+	Windows   []time.Duration
+	Terms     []string // for people
+}
+
+const (
+	headVersion = 1
+	// freshTime is how long a host may act on a head since it was read, by the ledger's clock.
+	freshTime = time.Minute
+	// sealTime is how long a host may not know yet of a secret that was drawn, and a moment more.
+	sealTime = 2 * freshTime
+	// turnTime is how long a secret is the newest, at least.
+	turnTime = 24 * time.Hour
+	// helloTime is how often a host says hello, and goneTime how long it counts as there.
+	helloTime = time.Minute
+	goneTime  = 5 * time.Minute
+)
+
+// decodeHead reads a head. One that is damaged is lost, as a record may be.
+func decodeHead(text []byte) (h head, err error) {
+	if err := json.Unmarshal(text, &h); err != nil {
+		return head{}, nil
+	}
+	if h.Version != headVersion {
+		return h, fmt.Errorf("%w: hosts with another version of quotad share the ledger of clients: upgrade all of them", quota.ErrUnavailable)
+	}
+	h.Secrets = slices.DeleteFunc(h.Secrets, func(s secret) bool { return len(s.Bytes) != SecretSize })
+	return h, nil
+}
+
+func (h head) encode() []byte {
+	h.Version = headVersion
+	text, err := json.Marshal(h)
+	if err != nil {
+		panic(err) // nothing in it can fail
+	}
+	return text
+}
+
+// next returns the head as it should be from now on. Secrets that are lost come from a host that
+// still has them, or are drawn. A host without a name says nothing.
+func (h head) next(self string, mine hello, known []secret, nowMs int64) head {
+	if len(h.Secrets) == 0 {
+		h.Secrets = known
+	}
+	h.Hosts = maps.Clone(h.Hosts)
+	maps.DeleteFunc(h.Hosts, func(_ string, there hello) bool { return !there.within(goneTime, nowMs) })
+	if h.Hosts == nil {
+		h.Hosts = make(map[string]hello)
+	}
+	if was := h.Hosts[self]; self != "" && !(was.within(helloTime, nowMs) && was.says(mine)) {
+		mine.SeenMs = nowMs
+		h.Hosts[self] = mine
+	}
+	if len(h.Secrets) == 0 || nowMs-h.Secrets[0].SinceMs >= max(turnTime, h.longest(mine)).Milliseconds() {
+		drawn := secret{Bytes: make([]byte, SecretSize), SinceMs: nowMs}
+		rand.Read(drawn.Bytes)
+		h.Secrets = append([]secret{drawn}, h.Secrets[:min(1, len(h.Secrets))]...)
+	}
+	return h
+}
+
+// without returns the head after a host has left.
+func (h head) without(self string) head {
+	h.Hosts = maps.Clone(h.Hosts)
+	delete(h.Hosts, self)
+	return h
+}
+
+// endsMs is when nothing depends on the head any more, if nobody reads it until then: every record
+// of a newest secret has left.
+func (h head) endsMs(mine hello, nowMs int64) int64 {
+	return nowMs + 2*max(turnTime, h.longest(mine)).Milliseconds()
+}
+
+// longest is the longest window of any host.
+func (h head) longest(mine hello) (longest time.Duration) {
+	for _, there := range append(slices.Collect(maps.Values(h.Hosts)), mine) {
+		for _, counts := range there.Counts {
+			for _, window := range counts.Windows {
+				longest = max(longest, window)
+			}
+		}
+	}
+	return longest
+}
+
+// kept returns the windows that other hosts count clients in, in the same records.
+func (h head) kept(self, name string, algorithm Algorithm) (windows []time.Duration) {
+	for host, there := range h.Hosts {
+		if counts := there.Counts[name]; host != self && counts.Algorithm == algorithm {
+			windows = append(windows, counts.Windows...)
+		}
+	}
+	slices.Sort(windows)
+	return slices.Compact(windows)
+}
+
+// differences returns how other hosts count the same clients otherwise than this one.
+func (h head) differences(self string, mine hello) (found []string) {
+	for _, host := range slices.Sorted(maps.Keys(h.Hosts)) {
+		there := h.Hosts[host]
+		if host == self {
+			continue
+		}
+		for _, name := range slices.Sorted(maps.Keys(mine.Counts)) {
+			counts, both := there.Counts[name]
+			if text := quota.DifferingTerms(there.Label, counts.Terms, mine.Counts[name].Terms); both && text != "" {
+				found = append(found, "clients "+name+": "+text)
+			}
+		}
+	}
+	return found
+}
+
+func (h hello) within(time time.Duration, nowMs int64) bool {
+	ago := nowMs - h.SeenMs
+	return -time.Milliseconds() < ago && ago < time.Milliseconds()
+}
+
+// says tells whether a host says the same as another time.
+func (h hello) says(other hello) bool {
+	h.SeenMs, other.SeenMs = 0, 0
+	return bytes.Equal(head{Hosts: map[string]hello{"": h}}.encode(), head{Hosts: map[string]hello{"": other}}.encode())
+}
+
+// greeting is the hello of a host that has these clients.
+func greeting(label string, all []*Clients) hello {
+	h := hello{Label: label, Counts: make(map[string]counting, len(all))}
+	for _, c := range all {
+		counts := counting{Algorithm: c.Algorithm, Terms: c.terms()}
+		for _, limit := range c.Limits {
+			counts.Windows = append(counts.Windows, limit.Window.Length)
+		}
+		h.Counts[c.Name] = counts
+	}
+	return h
+}
+
+// terms say how the clients are counted.
+func (c *Clients) terms() []string {
+	subjects := "hashed"
+	if c.Plain {
+		subjects = "plain"
+	}
+	lines := []string{"algorithm: " + string(c.Algorithm), "subjects: " + subjects}
+	for _, limit := range c.Limits {
+		lines = append(lines, fmt.Sprintf("limit %s: %s %s", limit.Name, limit.Units.Text(), limit.Describe()))
+	}
+	for operation, units := range c.Operations {
+		lines = append(lines, fmt.Sprintf("operation %s: %s", operation, units.Text()))
+	}
+	slices.Sort(lines)
+	return lines
+}

@@ -1,0 +1,147 @@
+package ledgertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"quotad/quota"
+	"quotad/quota/clientlimit"
+)
+
+// Whoever swaps the head first has it; it outlives the daemon, and all daemons share it.
+func clientHead(h *clientHistory) {
+	read := func(want string) {
+		h.Helper()
+		head, ms, err := h.ledger.ReadHead(context.Background())
+		if err != nil || string(head) != want || ms != h.clock.Now().UnixMilli() {
+			h.Fatalf("got the head %q at %d, %v, want %q", head, ms, err, want)
+		}
+	}
+	swap := func(read, next string, want bool) {
+		h.Helper()
+		now := h.clock.Now()
+		swapped, err := h.ledger.SwapHead(context.Background(), []byte(read), now.UnixMilli(), []byte(next), now.Add(time.Hour).UnixMilli())
+		if err != nil || swapped != want {
+			h.Fatalf("swapped: %v, %v, want %v", swapped, err, want)
+		}
+	}
+	read("")
+	swap("none", "other", false)
+	swap("", "first", true)
+	swap("", "second", false)
+	read("first")
+	h.ledger = h.reopen()
+	read("first")
+	if h.harness.Join != nil {
+		h.ledger = h.harness.Join(h)
+	}
+	swap("first", "second", true)
+	read("second")
+}
+
+// A subject that has another key from now on has no second budget: not by its record under the
+// former key, nor by a host that does not know of the other key yet.
+func clientRotation(h *clientHistory) {
+	now := h.clock.Now()
+	rotation := clientlimit.Rotation{Former: alice, SealMs: now.Add(2 * time.Minute).UnixMilli()}
+	under := func(key clientlimit.Key, r clientlimit.Rotation, units quota.Units) quota.Decision {
+		return h.decide(clientlimit.Ask{Subject: key, Units: units, Rotation: r})[0]
+	}
+	wantUsed := func(key clientlimit.Key, r clientlimit.Rotation, want quota.Units) {
+		h.Helper()
+		u, err := h.ledger.ClientUsage(context.Background(), h.c, clientlimit.Ask{Subject: key, Rotation: r})
+		if err != nil || u.Limits[0].Used != want {
+			h.Fatalf("got %+v, %v, want %d units used", u, err, want)
+		}
+	}
+	h.granted(alice, 4, 2)
+	wantUsed("=new", rotation, 4)
+	if d := under("=new", rotation, 3); !d.Denied() {
+		h.Fatalf("got %+v, want a denial: 4 of 6 are used under the former key", d)
+	}
+	h.granted(alice, 1, 1) // nothing has moved by a denial
+	h.isGrant(under("=new", rotation, 1), 1, 0)
+	wantUsed("=new", rotation, 6)
+	h.moved(alice, clientlimit.Rotation{})
+	// Of whom the former key has nothing.
+	rotation.Former = bob
+	h.isGrant(under("=newcomer", rotation, 6), 6, 0)
+	h.moved(bob, clientlimit.Rotation{})
+	// When everybody knows, and nothing is sealed any more.
+	h.granted("=late", 5, 1)
+	h.clock.Set(now.Add(2 * time.Minute).Add(-time.Millisecond))
+	h.granted("=later", 5, 1)
+	h.clock.Add(time.Millisecond)
+	rotation.Former = "=later"
+	wantUsed("=later2", rotation, 5)
+	h.isGrant(under("=later2", rotation, 1), 1, 0)
+	if err := h.ledger.ResetClient(context.Background(), h.c, clientlimit.Ask{Subject: "=later2", Rotation: rotation}); err != nil {
+		h.Fatal(err)
+	}
+	wantUsed("=later2", rotation, 0)
+	old := clientlimit.Rotation{UntilMs: h.clock.Now().UnixMilli() - 1}
+	h.moved("=old", old)
+	old.UntilMs++
+	h.isGrant(under("=old", old, 1), 1, 5)
+}
+
+// moved expects that a key is not the one to use any more.
+func (h *clientHistory) moved(key clientlimit.Key, r clientlimit.Rotation) {
+	h.Helper()
+	decisions, err := h.ledger.DecideClients(context.Background(), h.c, []clientlimit.Ask{{Subject: key, Units: 1, Rotation: r}})
+	if err == nil {
+		err = decisions[0].Err
+	}
+	if !errors.Is(err, clientlimit.ErrMoved) {
+		h.Fatalf("under the key %q: got %+v, %v, want %v", key, decisions, err, clientlimit.ErrMoved)
+	}
+}
+
+// Some daemons know of another key, and others do not: together they grant each subject its units.
+func clientRotationAtOnce(h *clientHistory) {
+	ledgers := []clientlimit.Ledger{h.ledger, h.ledger}
+	for h.harness.Join != nil && len(ledgers) < 4 {
+		ledgers = append(ledgers, h.harness.Join(h))
+	}
+	const subjects = 20
+	h.limit("minute", 40, time.Minute)
+	rotation := clientlimit.Rotation{SealMs: h.clock.Now().Add(time.Minute).UnixMilli()}
+	var granted [subjects]atomic.Int64
+	var wg sync.WaitGroup
+	for n, ledger := range ledgers {
+		wg.Go(func() {
+			for round := range 30 {
+				asks := make([]clientlimit.Ask, subjects)
+				for i := range asks {
+					asks[i] = clientlimit.Ask{Subject: clientlimit.Key(fmt.Sprint("=old", i)), Units: 1}
+					if n%2 == 1 || round > 15 { // knows, from the beginning or by now
+						asks[i].Rotation = rotation
+						asks[i].Subject, asks[i].Former = clientlimit.Key(fmt.Sprint("=new", i)), asks[i].Subject
+					}
+				}
+				decisions, err := ledger.DecideClients(context.Background(), h.c, asks)
+				if err != nil && !errors.Is(err, clientlimit.ErrMoved) {
+					h.Error(err)
+				}
+				for i, d := range decisions {
+					if d.Err != nil && !errors.Is(d.Err, clientlimit.ErrMoved) {
+						h.Error(d.Err)
+					}
+					if d.Err == nil && d.Granted() {
+						granted[i].Add(1)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for i := range granted {
+		if got := granted[i].Load(); got != 40 {
+			h.Errorf("subject %d was granted %d units of 40", i, got)
+		}
+	}
+}

@@ -18,6 +18,10 @@ type head struct {
 	Version int
 	Secrets []secret // the newest first, at most two
 	Hosts   map[string]hello
+	// Longest is the longest window of any host, and LongestMs when one was last there that has
+	// it: it is back, perhaps, before its window has ended.
+	Longest   time.Duration
+	LongestMs int64
 }
 
 // A secret is that of the keys of subjects.
@@ -89,7 +93,8 @@ func (h head) next(self string, mine hello, known []secret, nowMs int64) head {
 		mine.SeenMs = nowMs
 		h.Hosts[self] = mine
 	}
-	if len(h.Secrets) == 0 || nowMs-h.Secrets[0].SinceMs >= max(turnTime, h.longest(mine)).Milliseconds() {
+	h.noteLongest(h.longest(mine), nowMs)
+	if len(h.Secrets) == 0 || nowMs-h.Secrets[0].SinceMs >= max(turnTime, h.Longest).Milliseconds() {
 		drawn := secret{Bytes: make([]byte, SecretSize), SinceMs: nowMs}
 		rand.Read(drawn.Bytes)
 		h.Secrets = append([]secret{drawn}, h.Secrets[:min(1, len(h.Secrets))]...)
@@ -106,11 +111,18 @@ func (h head) without(self string) head {
 
 // endsMs is when nothing depends on the head any more, if nobody reads it until then: every record
 // of a newest secret has left.
-func (h head) endsMs(mine hello, nowMs int64) int64 {
-	return nowMs + 2*max(turnTime, h.longest(mine)).Milliseconds()
+func (h head) endsMs(nowMs int64) int64 {
+	return nowMs + 2*max(turnTime, h.Longest).Milliseconds()
 }
 
-// longest is the longest window of any host.
+func (h *head) noteLongest(longest time.Duration, nowMs int64) {
+	since := time.Duration(nowMs-h.LongestMs) * time.Millisecond
+	if longest > h.Longest || longest == h.Longest && since >= helloTime || since >= h.Longest {
+		h.Longest, h.LongestMs = longest, nowMs
+	}
+}
+
+// longest is the longest window of any host that is there.
 func (h head) longest(mine hello) (longest time.Duration) {
 	for _, there := range append(slices.Collect(maps.Values(h.Hosts)), mine) {
 		for _, counts := range there.Counts {

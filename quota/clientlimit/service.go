@@ -302,7 +302,7 @@ func (*snapshot) counted(head *seen, g *group) *Clients {
 // Watch keeps up with the other hosts until ctx ends, and then takes leave of them.
 func (s *Service) Watch(ctx context.Context) {
 	for tick := time.NewTicker(lookTime); ; {
-		s.Differences(ctx)
+		s.Refresh(ctx) // if it fails, what was read before goes on
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -326,22 +326,31 @@ func (s *snapshot) watched() bool {
 	return s.sharing != nil && (len(s.names) > 0 || s.last.Load() != nil)
 }
 
+// Refresh reads what hosts share, and says there what this one counts.
+func (s *Service) Refresh(ctx context.Context) error { return s.glance(ctx, 0, func(*seen) {}) }
+
 // glanceTime is how old what Differences returns may be.
 const glanceTime = time.Second
 
-// Differences returns how other hosts that share the ledger count the same clients otherwise.
-func (s *Service) Differences(ctx context.Context) []string {
+// Differences returns how other hosts that share the ledger count the same clients otherwise:
+// nothing where the ledger cannot be read, whose health says why.
+func (s *Service) Differences(ctx context.Context) (found []string) {
+	s.glance(ctx, glanceTime, func(h *seen) { found = h.differs })
+	return found
+}
+
+func (s *Service) glance(ctx context.Context, age time.Duration, f func(*seen)) error {
 	now := s.snapshot.Load()
 	if !now.watched() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.Deadline)
 	defer cancel()
-	head, err := now.current(ctx, glanceTime)
-	if err != nil {
-		return nil // the ledger's own health says why
+	head, err := now.current(ctx, age)
+	if err == nil {
+		f(head)
 	}
-	return head.differs
+	return err
 }
 
 // Usage returns the state of a subject's limits, and under which key it is kept. A refusal

@@ -129,7 +129,7 @@ func (s *sharing) change(ctx context.Context, f func(h head, clockMs int64) head
 		if bytes.Equal(next, text) {
 			return h, clockMs, nil
 		}
-		swapped, err := s.ledger.SwapHead(ctx, text, clockMs, next, h.endsMs(*s.mine.Load(), clockMs))
+		swapped, err := s.ledger.SwapHead(ctx, text, clockMs, next, h.endsMs(clockMs))
 		if err != nil || swapped {
 			return h, clockMs, err
 		}

@@ -35,6 +35,8 @@ func (e eventLog) observe(event any) {
 		e.forbidden(event)
 	case clientlimit.Event:
 		e.clientDecided(event)
+	case clientlimit.Difference:
+		e.differs(event)
 	case server.ClientReset:
 		by(e.log.Info().Str("clients", event.Clients), event.Caller, event.PID).Msg("client reset")
 	case upstream.Outcome:
@@ -350,6 +352,15 @@ func (e eventLog) outage(event slidinglog.Event) {
 		line.Err(event.Err)
 	}
 	line.Str("credential", event.Credential).Msg("ledger " + string(event.Kind))
+}
+
+// differs writes a line where other hosts count clients otherwise than this one, and where that ends.
+func (e eventLog) differs(d clientlimit.Difference) {
+	if d.Mended {
+		e.log.Info().Str("was", d.Says).Msg("hosts count clients alike again, or one is gone")
+		return
+	}
+	e.log.Warn().Str("detail", d.Says).Msg("hosts count clients otherwise")
 }
 
 // alerted writes a line for a limit that comes near. Of the other alerts another line

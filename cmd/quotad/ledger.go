@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"quotad/cmd/quotad/config"
 	"quotad/quota"
@@ -22,7 +24,7 @@ func (d *daemon) openLedger(ctx context.Context) error {
 		return err
 	}
 	d.onStop("close the ledger", ledger.Close)
-	if d.service, err = quota.NewService(d.metrics.Measure(ledger), nil, d.config.Ledger.Deadline); err != nil {
+	if d.service, err = quota.NewService(d.metrics.Measure(warningLedger{ledger, d}), nil, d.config.Ledger.Deadline); err != nil {
 		return err
 	}
 	d.observer = upstream.NewObserver(d.service, nil, func(out upstream.Outcome) { d.events.emit(out) })
@@ -31,9 +33,7 @@ func (d *daemon) openLedger(ctx context.Context) error {
 		d.silences.observing.Wait()
 		return nil
 	})
-	d.clients = clientlimit.NewService(clientlimit.Config{Deadline: d.config.Ledger.Deadline, Observe: emitting[clientlimit.Event](&d.events)})
-	d.onStop("close the ledger of clients", d.closeClientFile)
-	if err := d.setClients(d.config); err != nil {
+	if err := d.openClients(); err != nil {
 		return err
 	}
 	if err := d.setCredentials(d.config); err != nil {
@@ -147,6 +147,45 @@ func hostName() string {
 		return ""
 	}
 	return name
+}
+
+// A warningLedger has the health of the ledger warn of what hosts count otherwise about clients.
+type warningLedger struct {
+	quota.Ledger
+	daemon *daemon
+}
+
+// Health implements quota.Ledger.
+func (l warningLedger) Health(ctx context.Context) quota.Health {
+	h := l.Ledger.Health(ctx)
+	h.Warnings = append(h.Warnings, l.daemon.clients.Differences(ctx)...)
+	return h
+}
+
+// openClients opens the service of the clients, and keeps up with the hosts that share Redis.
+func (d *daemon) openClients() error {
+	host := clientlimit.Host{Label: hostName()}
+	if d.shared != nil {
+		host.ID = func() string { id := d.ledger.Host(); return hex.EncodeToString(id[:]) }
+	}
+	d.clients = clientlimit.NewService(clientlimit.Config{
+		Deadline: d.config.Ledger.Deadline, Host: host, Observe: emitting[clientlimit.Event](&d.events),
+		Measure: d.metrics.MeasureClients, Differ: emitting[clientlimit.Difference](&d.events),
+	})
+	d.metrics.WatchClients(d.clients)
+	d.onStop("close the ledger of clients", d.closeClientFile)
+	if err := d.setClients(d.config); err != nil {
+		return err
+	}
+	ctx, end := context.WithCancel(context.Background())
+	var watching sync.WaitGroup
+	watching.Go(func() { d.clients.Watch(ctx) })
+	d.onStop("take leave of other hosts", func() error {
+		end()
+		watching.Wait()
+		return nil
+	})
+	return nil
 }
 
 // setClients has a configuration's clients decided about from now on. After an error those

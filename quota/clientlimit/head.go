@@ -55,6 +55,8 @@ const (
 	// helloTime is how often a host says hello, and goneTime how long it counts as there.
 	helloTime = time.Minute
 	goneTime  = 5 * time.Minute
+	// noteTime is how often the longest window is noted.
+	noteTime = time.Hour
 )
 
 // decodeHead reads a head. One that is damaged is lost, as a record may be.
@@ -117,7 +119,7 @@ func (h head) endsMs(nowMs int64) int64 {
 
 func (h *head) noteLongest(longest time.Duration, nowMs int64) {
 	since := time.Duration(nowMs-h.LongestMs) * time.Millisecond
-	if longest > h.Longest || longest == h.Longest && since >= helloTime || since >= h.Longest {
+	if longest > h.Longest || longest == h.Longest && since >= noteTime || since >= h.Longest+noteTime {
 		h.Longest, h.LongestMs = longest, nowMs
 	}
 }

@@ -53,6 +53,7 @@ type group struct {
 type tally struct {
 	granted, denied, outage, undecided atomic.Int64
 	top                                topSubjects
+	crowd                              crowd
 }
 
 // batchGroups is how many requests, each of one or several asks, share a call of the ledger.
@@ -74,9 +75,11 @@ type priced struct {
 // An Event is what became of a request. Whose it was stays untold: subjects are no matter
 // of logs and metrics.
 type Event struct {
-	Clients  string         // as the caller sent it
-	Known    bool           // clients of that name are configured
-	Decision quota.Decision // or, as its Err, why there is none
+	Clients   string         // as the caller sent it
+	Operation string         // as the caller sent it
+	Known     bool           // clients of that name are configured
+	Decision  quota.Decision // or, as its Err, why there is none
+	Took      time.Duration  // to decide, waiting for others included
 }
 
 // Stats are what became of requests since the daemon began.
@@ -158,12 +161,22 @@ func (s *Service) Top(name string) []Denied {
 	return g.top.list(time.Now())
 }
 
+// Subjects returns about how many subjects of clients asked in the last hour or two, within some
+// 3 %.
+func (s *Service) Subjects(name string) int {
+	g := s.snapshot.Load().groups[name]
+	if g == nil {
+		return 0
+	}
+	return g.crowd.size(time.Now())
+}
+
 // Acquire decides requests of one or several subjects, in their order, and returns one
 // decision for each. A refusal is a decision. Where a request could not be decided, and
 // the clients are not OpenOnOutage, why is its decision's Err: an error of Ledger, or the
 // context's own while the requests still wait for their turn.
 func (s *Service) Acquire(ctx context.Context, name string, requests ...Request) []quota.Decision {
-	now := s.snapshot.Load()
+	begun, now := time.Now(), s.snapshot.Load()
 	g := now.groups[name]
 	decisions, asks, of := make([]quota.Decision, len(requests)), make([]priced, 0, len(requests)), make([]int, 0, len(requests))
 	for i, r := range requests {
@@ -182,11 +195,12 @@ func (s *Service) Acquire(ctx context.Context, name string, requests ...Request)
 			decisions[of[i]] = g.settled(d, ask)
 		}
 	}
-	for _, d := range decisions {
+	took := time.Since(begun)
+	for i, d := range decisions {
 		if errors.Is(d.Err, context.Canceled) {
 			continue // the caller went away: nothing happened, and nobody is there to be told
 		}
-		s.Observe(Event{Clients: name, Known: g != nil, Decision: d})
+		s.Observe(Event{Clients: name, Operation: requests[i].Operation, Known: g != nil, Decision: d, Took: took})
 	}
 	return decisions
 }
@@ -274,6 +288,7 @@ func (s *Service) decideBy(ctx context.Context, now *snapshot, g *group, all []p
 	if err != nil {
 		return nil, err
 	}
+	g.crowd.note(all, time.Now())
 	asks := make([]Ask, len(all))
 	for i, one := range all {
 		asks[i] = head.ask(g.clients, one.subject, one.units)

@@ -18,12 +18,6 @@ func (l *Ledger) Follow(ctx context.Context) {
 	}
 }
 
-// Host returns who the ledger is.
-func (l *Ledger) Host() HostID {
-	host, _ := l.self()
-	return host
-}
-
 // Run returns which run of its host the ledger is.
 func (l *Ledger) Run() uint32 {
 	_, run := l.self()

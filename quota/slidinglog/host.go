@@ -87,6 +87,12 @@ func (l *Ledger) self() (HostID, uint32) {
 	return l.head.Host, l.head.Runs[len(l.head.Runs)-1]
 }
 
+// Host returns who the ledger is. A clone gets another name when it finds out.
+func (l *Ledger) Host() HostID {
+	host, _ := l.self()
+	return host
+}
+
 // recognize holds who wrote a record against who this host is. A record of this host's name
 // that it did not write is one of a clone: both go on, under different names.
 func (l *Ledger) recognize(r *Record) error {

@@ -1,48 +1,113 @@
 package metrics
 
 import (
+	"maps"
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"quotad/cmd/quotad/notify"
 	"quotad/quota"
 	"quotad/quota/api"
 	"quotad/quota/clientlimit"
 	"quotad/quota/server"
 )
 
+// noOperation is the operation of a call that names none.
+const noOperation = ""
+
 // ExpectClients has the decisions about clients counted from 0, as Expect does those of
 // credentials.
 func (m *Metrics) ExpectClients(all []*clientlimit.Clients) {
 	for _, c := range all {
-		m.clientDecisions.WithLabelValues(c.Name, noLimit, server.Granted)
 		if c.OpenOnOutage {
 			m.clientOutage.WithLabelValues(c.Name)
-		} else {
-			m.clientDecisions.WithLabelValues(c.Name, noLimit, string(api.LedgerUnavailable))
+		}
+		for _, operation := range append(slices.Collect(maps.Keys(c.Operations)), noOperation) {
+			m.clientDecisions.WithLabelValues(c.Name, noLimit, operation, server.Granted)
+			if !c.OpenOnOutage {
+				m.clientDecisions.WithLabelValues(c.Name, noLimit, operation, string(api.LedgerUnavailable))
+			}
 		}
 		for _, limit := range c.Limits {
-			if limit.Observe {
-				m.clientWouldDeny.WithLabelValues(c.Name, limit.Name)
-				continue
-			}
-			m.clientDecisions.WithLabelValues(c.Name, limit.Name, string(quota.LimitExceeded))
+			m.expectClientLimit(c, limit)
 		}
+	}
+}
+
+func (m *Metrics) expectClientLimit(c *clientlimit.Clients, limit quota.Limit) {
+	for _, percent := range notify.Thresholds {
+		m.clientNear.WithLabelValues(c.Name, limit.Name, percentLabel(percent))
+	}
+	if limit.Observe {
+		m.clientWouldDeny.WithLabelValues(c.Name, limit.Name)
+		return
+	}
+	for _, operation := range append(slices.Collect(maps.Keys(c.Operations)), noOperation) {
+		m.clientDecisions.WithLabelValues(c.Name, limit.Name, operation, string(quota.LimitExceeded))
 	}
 }
 
 // clientDecided counts what was decided about a call of a client; whose it was is not told.
 func (m *Metrics) clientDecided(event clientlimit.Event) {
-	d, name, reason := event.Decision, event.Clients, string(event.Decision.Reason)
+	m.clientAcquire.Observe(event.Took.Seconds())
+	d, name, operation, reason := event.Decision, event.Clients, event.Operation, string(event.Decision.Reason)
 	switch {
 	case !event.Known:
-		name = unknown
+		name, operation = unknown, unknown
+	case d.Reason == quota.UnknownOperation, d.Reason == quota.BadRequest: // nobody has looked at it
+		operation = unknown
 	case d.Err != nil:
 		reason = string(api.ProblemFrom(d.Err).Reason)
 	case d.Granted():
 		reason = server.Granted
-		if d.Outage {
-			m.clientOutage.WithLabelValues(name).Inc()
-		}
-		for _, short := range d.WouldDeny(false) {
-			m.clientWouldDeny.WithLabelValues(name, short.Limit).Inc()
+		m.clientGranted(name, d)
+	}
+	m.clientDecisions.WithLabelValues(name, d.Limit, operation, reason).Inc()
+}
+
+func (m *Metrics) clientGranted(name string, d quota.Decision) {
+	if d.Outage {
+		m.clientOutage.WithLabelValues(name).Inc()
+	}
+	for _, short := range d.WouldDeny(false) {
+		m.clientWouldDeny.WithLabelValues(name, short.Limit).Inc()
+	}
+	for _, l := range d.Limits {
+		for _, percent := range notify.Thresholds {
+			if most := float64(l.Units) * float64(percent) / 100; float64(l.Used) > most && float64(l.Used-d.Units) <= most {
+				m.clientNear.WithLabelValues(name, l.Name, percentLabel(percent)).Inc()
+			}
 		}
 	}
-	m.clientDecisions.WithLabelValues(name, d.Limit, reason).Inc()
+}
+
+// MeasureClients counts a call of the ledger that decides about clients.
+func (m *Metrics) MeasureClients(call clientlimit.Call) {
+	m.clientCalls.Observe(call.Took.Seconds())
+	m.clientBatches.Observe(float64(call.Asks))
+}
+
+// WatchClients exposes how many subjects ask.
+func (m *Metrics) WatchClients(service *clientlimit.Service) {
+	m.registry.MustRegister(subjects{service})
+}
+
+// Subjects is a collector of how many subjects there are, as a scrape finds them.
+type subjects struct{ service *clientlimit.Service }
+
+var _ prometheus.Collector = subjects{}
+
+func (s subjects) desc() *prometheus.Desc {
+	return prometheus.NewDesc("quotad_client_subjects", "About how many clients asked in the last hour or two, of this host.", []string{"clients"}, nil)
+}
+
+// Describe implements prometheus.Collector.
+func (s subjects) Describe(descs chan<- *prometheus.Desc) { descs <- s.desc() }
+
+// Collect implements prometheus.Collector.
+func (s subjects) Collect(metrics chan<- prometheus.Metric) {
+	for _, name := range s.service.Names() {
+		metrics <- prometheus.MustNewConstMetric(s.desc(), prometheus.GaugeValue, float64(s.service.Subjects(name)), name)
+	}
 }

@@ -54,6 +54,10 @@ type Metrics struct {
 	clientDecisions *prometheus.CounterVec
 	clientOutage    *prometheus.CounterVec
 	clientWouldDeny *prometheus.CounterVec
+	clientNear      *prometheus.CounterVec
+	clientAcquire   prometheus.Histogram
+	clientCalls     prometheus.Histogram
+	clientBatches   prometheus.Histogram
 
 	runs      *prometheus.CounterVec
 	passes    *prometheus.CounterVec
@@ -103,9 +107,14 @@ func New(version string) *Metrics {
 	m.bookedBack = m.counters("quotad_booked_back_units_total", "Units granted during outages and booked back into the ledger.", "credential")
 	m.restored = m.counters("quotad_restored_records_total", "Records put back into a ledger that lacked entries.", "credential")
 
-	m.clientDecisions = m.counters("quotad_client_decisions_total", "Decided calls of clients; the reason of a grant is granted. The limit is the one that refused.", "clients", "limit", "reason")
+	m.clientDecisions = m.counters("quotad_client_decisions_total", "Decided calls of clients; the reason of a grant is granted. The limit is the one that refused; the operation is empty where a call names none.", "clients", "limit", "operation", "reason")
 	m.clientOutage = m.counters("quotad_client_outage_grants_total", "Calls of clients that were granted, and not counted, while the ledger did not decide.", "clients")
 	m.clientWouldDeny = m.counters("quotad_client_would_deny_total", "Granted calls of clients that a limit would have denied if it were enforced.", "clients", "limit")
+
+	m.clientNear = m.counters("quotad_client_near_limit_total", "How often the use of a client rose over a percentage of a limit.", "clients", "limit", "percent")
+	m.clientAcquire = m.histogram("quotad_client_acquire_duration_seconds", "Time to decide a call of a client, waiting for others included.", moments)
+	m.clientCalls = m.histogram("quotad_client_ledger_call_duration_seconds", "Time of one call of the ledger that decides calls of clients.", moments)
+	m.clientBatches = m.histogram("quotad_client_ledger_call_requests", "Calls of clients that shared one deciding call of the ledger.", prometheus.ExponentialBuckets(1, 2, 8))
 
 	m.runs = m.counters("quotad_runs_total", "Runs that are over; skipped ones are ticks that did not become a run, and slots missed in a row count as one.", "job", "state", "reason")
 	m.passes = m.counters("quotad_passes_total", "Passes that are over, or were skipped.", "job", "outcome", "reason")

@@ -19,6 +19,7 @@ func TestPageNamesEveryMetric(t *testing.T) {
 	m := New("test")
 	m.WatchLimits(nil, nil, nil)
 	m.WatchConnections(nil)
+	m.WatchClients(nil)
 	descs := make(chan *prometheus.Desc)
 	go func() {
 		defer close(descs)

@@ -1,0 +1,75 @@
+package clientlimit
+
+import (
+	"hash/maphash"
+	"math"
+	"math/bits"
+	"sync"
+	"time"
+)
+
+// A crowd estimates how many subjects asked in the current span of time and in the one before,
+// in 2 KiB (the HyperLogLog algorithm of Flajolet, Fusy, Gandouet and Meunier). The zero value is
+// empty.
+type crowd struct {
+	mu              sync.Mutex // guards what follows
+	begun           time.Time  // the current span
+	seed            maphash.Seed
+	current, before [crowdSize]uint8 // by a part of the hash, the most zeros that the rest began with, and 1
+}
+
+const (
+	crowdBits = 10
+	crowdSize = 1 << crowdBits
+	// crowdBias is the algorithm's constant for crowdSize.
+	crowdBias = 0.7213 / (1 + 1.079/crowdSize)
+)
+
+// note counts the subjects of some asks.
+func (c *crowd) note(asks []priced, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.turn(now)
+	for _, ask := range asks {
+		hash := maphash.String(c.seed, ask.subject)
+		zeros := uint8(bits.LeadingZeros64(hash<<crowdBits|1<<(crowdBits-1))) + 1
+		at := hash >> (64 - crowdBits)
+		c.current[at] = max(c.current[at], zeros)
+	}
+}
+
+// turn begins another span when the current one is over.
+func (c *crowd) turn(now time.Time) {
+	switch over := now.Sub(c.begun); {
+	case over < topSpan:
+		return
+	case over < 2*topSpan:
+		c.before = c.current
+	default:
+		c.before = [crowdSize]uint8{}
+	}
+	if c.begun.IsZero() {
+		c.seed = maphash.MakeSeed()
+	}
+	c.begun, c.current = now, [crowdSize]uint8{}
+}
+
+// size returns about how many subjects asked in both spans.
+func (c *crowd) size(now time.Time) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.turn(now)
+	sum, empty := 0.0, 0
+	for i := range c.current {
+		zeros := max(c.current[i], c.before[i])
+		sum += math.Ldexp(1, -int(zeros))
+		if zeros == 0 {
+			empty++
+		}
+	}
+	estimate := crowdBias * crowdSize * crowdSize / sum
+	if estimate <= 2.5*crowdSize && empty > 0 { // few subjects: count what is left empty
+		estimate = crowdSize * math.Log(crowdSize/float64(empty))
+	}
+	return int(math.Round(estimate))
+}

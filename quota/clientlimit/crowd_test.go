@@ -1,0 +1,28 @@
+package clientlimit
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+func TestCrowd(t *testing.T) {
+	begun := time.Now()
+	for _, subjects := range []int{0, 1, 10, 1000, 5000, 100_000} {
+		t.Run(fmt.Sprint(subjects), func(t *testing.T) {
+			var c crowd
+			for round := range 2 {
+				for i := range subjects {
+					c.note([]priced{{subject: fmt.Sprint("user", i)}}, begun.Add(time.Duration(round)*topSpan))
+				}
+			}
+			got, far := c.size(begun.Add(2*topSpan-1)), max(1, subjects*15/100) // five times the usual error
+			if got < subjects-far || got > subjects+far {
+				t.Errorf("%d subjects are estimated as %d", subjects, got)
+			}
+			if got := c.size(begun.Add(4 * topSpan)); got != 0 {
+				t.Errorf("two spans later there are %d", got)
+			}
+		})
+	}
+}

@@ -75,6 +75,7 @@ func (d *daemon) reload(by string) (api.Reloaded, error) {
 		return api.Reloaded{}, errors.New("quotad is starting or stopping: it reads its configuration at the next start")
 	}
 	d.tellSystemd(reloading())
+	was := d.reloads.current
 	changes, err := d.replace()
 	d.tellSystemd("READY=1")
 	d.noteReload(by, changes, err)
@@ -82,7 +83,7 @@ func (d *daemon) reload(by string) (api.Reloaded, error) {
 		d.reloads.warnings.Go(func() { d.warn(is) })
 	}
 	answer := api.Reloaded{File: d.config.File, Changes: changes}
-	for _, one := range d.reloads.current.Reminders() {
+	for _, one := range append(d.reloads.current.Reminders(), d.reloads.current.LongerClientWindows(was)...) {
 		answer.Reminders = append(answer.Reminders, one.Key+": "+one.Message)
 	}
 	return answer, err

@@ -3,6 +3,7 @@ package config
 import (
 	"reflect"
 	"slices"
+	"time"
 
 	"quotad/quota"
 	"quotad/quota/clientlimit"
@@ -100,6 +101,41 @@ func (c *Config) observingClientLimits() (all Errors) {
 		}
 	}
 	return all
+}
+
+// LongerClientWindows returns, after a reload, a warning for each limit whose window became
+// longer: a record that had expired does not count in it.
+func (c *Config) LongerClientWindows(was *Config) (all Errors) {
+	for _, clients := range c.Clients {
+		for _, before := range was.Clients {
+			if before.Name != clients.Name || before.Algorithm != clients.Algorithm {
+				continue
+			}
+			for _, l := range clients.Limits {
+				if shorter := windowBefore(before, l); shorter > 0 && shorter < l.Window.Length {
+					all = append(all, c.at(c.pathOf(clients, l, "window"),
+						"it was %s: existing records still count, but a client whose record had expired begins at 0. For %s such a client may be granted what %s allowed and what this allows",
+						quota.Brief(shorter), quota.Brief(l.Window.Length), quota.Brief(shorter)))
+				}
+			}
+		}
+	}
+	return all
+}
+
+// windowBefore is the window of the limit of that name, else the longest; 0 if the same window was
+// there.
+func windowBefore(before *clientlimit.Clients, l quota.Limit) (window time.Duration) {
+	for _, other := range before.Limits {
+		switch {
+		case other.Window == l.Window:
+			return 0
+		case other.Name == l.Name:
+			return other.Window.Length
+		}
+		window = max(window, other.Window.Length)
+	}
+	return window
 }
 
 // pathOf returns where a key of a limit stands in the file.

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"quotad/quota/api"
+	"quotad/quota/redisledger/redistest"
+)
+
+// Twenty units a day for each client of an API.
+const sharedClients = `
+[ledger]
+backend = "redis"
+redis.addrs = [%q]
+deadline = "5s"
+[clients.public]
+units = 20
+window = "1d"
+algorithm = %q
+on_outage = "closed"
+`
+
+// Three daemons on one Redis, asked at once: each client has its units, and no more.
+func TestThreeDaemonsLimitClients(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	for _, algorithm := range []string{"log", "counter"} {
+		const subjects = 12
+		var granted [subjects]atomic.Int64
+		var callers sync.WaitGroup
+		for range 3 {
+			_, client := startWith(t, fmt.Sprintf(sharedClients, server.Addr, algorithm))
+			for range 3 {
+				callers.Go(func() {
+					for n := range 4 * subjects {
+						d, err := client.AcquireClient(t.Context(), "public", api.ClientRequest{Subject: fmt.Sprint("user", n%subjects), Count: 1})
+						if err != nil {
+							t.Error(err)
+						}
+						if d.Granted {
+							granted[n%subjects].Add(1)
+						}
+					}
+				})
+			}
+		}
+		callers.Wait()
+		for i := range granted {
+			if got := granted[i].Load(); got != 20 {
+				t.Errorf("%s: client %d was granted %d units of 20", algorithm, i, got)
+			}
+		}
+	}
+}
+
+// A host whose file has other limits for the same clients is found by the others, in the log, the
+// status and the triage, until its file is mended. What becomes of a longer window, a reload says.
+func TestHostsWhoseClientsDiffer(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	config := fmt.Sprintf(sharedClients, server.Addr, "counter")
+	a, client := startWith(t, config)
+	dir := shortDir(t)
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, "config.toml"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(strings.ReplaceAll(config, `window = "1d"`, `window = "1h"`))
+	startIn(t, dir)
+	other := clientIn(dir)
+	says := "counts otherwise: limit default: 20 units in any 1h, here 20 units in any 24h"
+	found := func(c *api.Client, text string) bool {
+		t.Helper()
+		var status struct {
+			Ledger api.Ledger `json:"ledger"`
+			Triage struct {
+				Troubles []struct{ Says string } `json:"troubles"`
+			} `json:"triage"`
+		}
+		if err := c.Get(context.Background(), "/v1/status", &status); err != nil {
+			t.Fatal(err)
+		}
+		has := func(s string) bool { return strings.Contains(s, text) }
+		warned := slices.ContainsFunc(status.Ledger.Warnings, has)
+		if warned != slices.ContainsFunc(status.Triage.Troubles, func(one struct{ Says string }) bool { return has(one.Says) }) {
+			return false // read in between
+		}
+		return warned
+	}
+	eventually(t, func() bool { return found(client, says) })
+	if err := a.await(regexp.MustCompile("^hosts count clients otherwise$"), "detail=clients public: host .* "+says); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() bool { return found(other, "limit default: 20 units in any 24h, here 20 units in any 1h") })
+	write(config)
+	reloaded, err := other.Reload(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "clients.public.window: it was 1h: existing records still count, but a client whose record had expired begins at 0. For 24h such a client may be granted what 1h allowed and what this allows"; !slices.Contains(reloaded.Reminders, want) {
+		t.Errorf("the reload says %q, want %q", reloaded.Reminders, want)
+	}
+	eventually(t, func() bool { return !found(other, "counts otherwise") && !found(client, "counts otherwise") })
+	if err := a.await(regexp.MustCompile("^hosts count clients alike again, or one is gone$"), "was=.*"+says); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -31,7 +31,8 @@ func (c *crowd) note(asks []priced, now time.Time) {
 	defer c.mu.Unlock()
 	c.turn(now)
 	for _, ask := range asks {
-		hash := maphash.String(c.seed, ask.subject)
+		_, text := canonical(ask.subject)
+		hash := maphash.String(c.seed, text)
 		zeros := uint8(bits.LeadingZeros64(hash<<crowdBits|1<<(crowdBits-1))) + 1
 		at := hash >> (64 - crowdBits)
 		c.current[at] = max(c.current[at], zeros)

@@ -25,16 +25,25 @@ const hashSize = 16
 // ledger learns no subject. A plain one is kept as it is, unless it is an address or a network
 // ("2001:db8::/64"), or longer than 64 bytes. The same address in another notation has the same key.
 func KeyOf(secret []byte, subject string, plain bool) Key {
-	if address, err := netip.ParseAddr(subject); err == nil {
-		return hashed(secret, "a", address.Unmap().String())
-	}
-	if network, err := netip.ParsePrefix(subject); err == nil {
-		return hashed(secret, "n", network.Masked().String())
-	}
-	if !plain || len(subject) > maxPlain {
-		return hashed(secret, "s", subject)
+	kind, text := canonical(subject)
+	if kind != named || !plain || len(subject) > maxPlain {
+		return hashed(secret, kind, text)
 	}
 	return Key("=" + subject)
+}
+
+// named is the kind of a subject that is neither an address nor a network.
+const named = "s"
+
+// canonical returns what a subject is, and its one notation.
+func canonical(subject string) (kind, text string) {
+	if address, err := netip.ParseAddr(subject); err == nil {
+		return "a", address.Unmap().String()
+	}
+	if network, err := netip.ParsePrefix(subject); err == nil {
+		return "n", network.Masked().String()
+	}
+	return named, subject
 }
 
 // isPlain tells a key that depends on no secret.

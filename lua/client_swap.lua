@@ -1,4 +1,5 @@
--- Replaces the record of a subject if it is still the one that its caller has read.
+-- Replaces the record of a subject, or the head that hosts share, if it is still the one that its
+-- caller has read.
 --
 -- KEYS  1 subject
 -- ARGV  1 the SHA-1 of the record that was read, in hex, of an empty one where there was none; empty:

@@ -71,12 +71,10 @@ func (s *sharing) current(ctx context.Context, age time.Duration) (*seen, error)
 	if last := fresh(); last != nil {
 		return last, nil
 	}
-	select {
-	case s.turn <- struct{}{}:
-		defer func() { <-s.turn }()
-	case <-ctx.Done():
-		return nil, fmt.Errorf("%w: %w", quota.ErrUnavailable, ctx.Err())
+	if last, err := s.take(ctx, age); last != nil || err != nil {
+		return last, err
 	}
+	defer func() { <-s.turn }()
 	if last := fresh(); last != nil {
 		return last, nil
 	}
@@ -94,6 +92,25 @@ func (s *sharing) current(ctx context.Context, age time.Duration) (*seen, error)
 	s.last.Store(next)
 	s.compare(was, next)
 	return next, nil
+}
+
+// take takes the turn to read the head. Who may act on an older one does so, and waits for nobody who
+// is reading it.
+func (s *sharing) take(ctx context.Context, age time.Duration) (*seen, error) {
+	select {
+	case s.turn <- struct{}{}:
+		return nil, nil
+	default:
+	}
+	if last := s.last.Load(); last != nil && age == lookTime {
+		return last, nil
+	}
+	select {
+	case s.turn <- struct{}{}:
+		return nil, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%w: %w", quota.ErrUnavailable, ctx.Err())
+	}
 }
 
 // look reads the head and changes it if it should be another one.

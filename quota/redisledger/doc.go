@@ -21,7 +21,9 @@
 // What a subject of client limits has used is a record of its own, a string: package clientlimit
 // says what it holds, and decides upon it. DecideClients reads those of a batch at once and, by
 // client_swap.lua, replaces at once those that still are as they were read; of the others it
-// decides again. No host has a copy of a record: a lost one is a fresh budget. After a call that
+// decides again. A subject whose key changes is read under its former key, too, if it has no record
+// under the newest; that one is sealed, by the same script, before there is another. The head that
+// hosts share, at the key "clients:hosts", is swapped by it as well. No host has a copy of a record: a lost one is a fresh budget. After a call that
 // was not answered its node is pinged until it answers. Until then it is asked nothing: asks fail
 // at once, and clientlimit decides them by policy.
 //

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -261,7 +262,22 @@ func curesOf(w api.Why, v term.View) []string {
 	if w.RetryAt != nil {
 		cures = append(cures, giveBackText(w.Credential, missing))
 	}
-	return append(cures, raiseText(w, missing))
+	return append(cures, raiseText(w, missing), lendText(w, missing))
+}
+
+// lendText is how an operator makes limits higher for a while.
+func lendText(w api.Why, missing []api.Obstacle) string {
+	var commands []string
+	for _, o := range missing {
+		span := time.Hour
+		for _, l := range w.Limits {
+			if window, sliding := slidingLength(l); sliding && l.Name == o.Limit {
+				span = min(span, window) // the longest loan
+			}
+		}
+		commands = append(commands, fmt.Sprintf("quotactl lend %s +%d --for %s --credential %s", o.Limit, o.Missing, quota.Brief(span), w.Credential))
+	}
+	return "for a while, as an operator: " + strings.Join(commands, " and ")
 }
 
 // fromReserve is the command for just these calls.

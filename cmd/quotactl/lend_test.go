@@ -1,0 +1,36 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"quotad/cmd/quotactl/page"
+	jobsapi "quotad/jobs/api"
+)
+
+// What is lent is said with the troubles, and is none: nobody is called for it.
+func TestNotesAreNoTroubles(t *testing.T) {
+	v := viewOf(120)
+	status := jobsapi.Status{Triage: jobsapi.Triage{
+		Says: "nothing needs attention", Troubles: []jobsapi.Trouble{},
+		Notes: []jobsapi.Trouble{{Of: "limit youtube daily", Says: "500 units more, lent by root: for the demo", Then: "ends", When: v.Now.Add(6 * time.Hour), Do: "quotactl lend daily 0"}},
+	}}
+	for _, cures := range []bool{false, true} {
+		var b strings.Builder
+		renderTriage(&b, status.Triage, mostTroubles, cures, v)
+		want := "nothing needs attention\n  limit youtube daily: 500 units more, lent by root: for the demo; ends in 6h"
+		if !strings.HasPrefix(b.String(), want) || strings.Contains(b.String(), "quotactl lend daily 0") != cures {
+			t.Errorf("got\n%s\nwant %q", b.String(), want)
+		}
+	}
+	p := pictureOf(pageFacts{status: status}, v)
+	if len(p.Troubles) != 0 || p.Says.Tone != page.Good || !strings.Contains(fmt.Sprint(p.Notes), "lent by root: for the demo; ends in 6h") {
+		t.Errorf("the page has %+v and %+v", p.Troubles, p.Notes)
+	}
+	only := selection{credential: "vimeo"}
+	if only.triage(&status); len(status.Triage.Notes) != 0 {
+		t.Errorf("the status of another credential has %+v", status.Triage.Notes)
+	}
+}

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// A Loan makes a limit higher until a time, or ends what is lent to it.
+// A Loan makes a limit higher until a time, or ends its loans.
 type Loan struct {
 	Limit string
-	// Units is by how much, beside what else is lent; zero ends every loan of the limit now.
+	// Units is by how much, beside its other loans; zero ends every loan of the limit now.
 	Units Units
 	// Until is when the loan ends by itself, in whole milliseconds. Of one that ends others it
 	// says nothing.
@@ -18,8 +18,8 @@ type Loan struct {
 	Caller Caller
 }
 
-// A Lent is a loan that is in the log: from Since on, and before Until, a limit has so many
-// units more.
+// A Lent is a loan that is in the log: from Since on, and before Until, a limit is
+// higher by Units.
 type Lent struct {
 	Units        Units
 	Since, Until time.Time
@@ -59,10 +59,10 @@ func (l Loan) Lends(held []Lent, now time.Time) (e Entry, changes bool) {
 	return e, len(held) > 0
 }
 
-// Budget is the limit's, with what is lent.
+// Budget is the limit's, loans included.
 func (s LimitState) Budget(useReserve bool) Units { return s.Limit.Budget(useReserve) + s.LentUnits() }
 
-// Total is what the limit has per window, with what is lent.
+// Total is the limit's units per window, loans included.
 func (s LimitState) Total() Units { return s.Units + s.LentUnits() }
 
 // LentUnits is what all loans of the limit lend.
@@ -84,8 +84,8 @@ func (s LimitState) LentUntil() (until time.Time) {
 	return until
 }
 
-// lends tells whether charges, of which some are larger than their limits, could fit those
-// with what is lent now.
+// lends reports whether charges, of which some are larger than their limits, could fit those
+// with the loans that run now.
 func (s *Service) lends(ctx context.Context, c *Credential, charges []Charge, useReserve bool) bool {
 	ctx, cancel := context.WithTimeout(ctx, s.deadline)
 	defer cancel()
@@ -102,8 +102,8 @@ func (s *Service) lends(ctx context.Context, c *Credential, charges []Charge, us
 	return true
 }
 
-// fitsLent tells of a decision whether it is a grant, or names a time at which the request
-// fits: what is larger than a limit does only while enough is lent.
+// fitsLent reports whether a decision is a grant, or names a time at which the request fits: a
+// request that is larger than a limit fits only while enough is lent.
 func (d Decision) fitsLent(useReserve bool) bool {
 	if !d.Denied() {
 		return true

@@ -84,7 +84,7 @@ func TestLoanOfLargeRequests(t *testing.T) {
 		}
 		lend(t, k, quota.Loan{Limit: "daily", Units: 500, Until: until})
 		if d := acquire(t, k, "videos.list", 1451); d.Reason != quota.CostExceedsLimit || !d.RetryAt.IsZero() {
-			t.Errorf("got %+v for one more than what is lent", d)
+			t.Errorf("got %+v for one unit more than there is", d)
 		}
 		if e, err := k.Why(t.Context(), large); err != nil || !e.Granted() || e.Fits != 1450 {
 			t.Errorf("why says %+v, %v", e, err)

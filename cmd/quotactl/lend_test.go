@@ -10,7 +10,7 @@ import (
 	jobsapi "quotad/jobs/api"
 )
 
-// What is lent is said with the troubles, and is none: nobody is called for it.
+// A loan is shown with the troubles, and is none of them: it needs no person.
 func TestNotesAreNoTroubles(t *testing.T) {
 	v := viewOf(120)
 	status := jobsapi.Status{Triage: jobsapi.Triage{

@@ -65,7 +65,7 @@ func TestTwoDaemonsShareALoan(t *testing.T) {
 		t.Errorf("after its end the first daemon shows %+v", l)
 	}
 
-	// One that ends by itself ends at both, whoever is asked.
+	// One that ends by itself ends at both.
 	lend(b, 20, "2s")
 	acquire(b, 1, true) // a may remember its denial for a second
 	eventually(t, func() bool { return limit(a).Lent == 0 })

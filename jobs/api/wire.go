@@ -101,7 +101,7 @@ type PlanRequest struct {
 type Triage struct {
 	Says     string    `json:"says"`     // in one sentence
 	Troubles []Trouble `json:"troubles"` // the worst first
-	// Notes need nobody, and explain what is shown: the loans of limits.
+	// Notes need no person. They explain the rest: the loans of limits.
 	Notes []Trouble `json:"notes,omitempty"`
 }
 

@@ -65,7 +65,7 @@ type Shortage struct {
 // Limit is the state of a limit.
 type Limit struct {
 	Name      string `json:"name"`
-	Units     int64  `json:"units"` // with what is lent
+	Units     int64  `json:"units"` // loans included
 	Reserve   int64  `json:"reserve"`
 	Used      int64  `json:"used"`
 	Remaining int64  `json:"remaining"` // for ordinary callers: units less reserve less used, never negative
@@ -81,7 +81,7 @@ type Limit struct {
 	// beyond what the log still held.
 	CatchingUpUntil *time.Time `json:"catching_up_until,omitempty"`
 	Closed          *Closed    `json:"closed,omitempty"` // absent while the limit is open
-	// How many of Units are lent, until when the first loan ends, and each loan.
+	// Lent is how many of Units are lent, LentUntil when the first loan ends.
 	Lent      int64      `json:"lent,omitempty"`
 	LentUntil *time.Time `json:"lent_until,omitempty"`
 	Loans     []Loan     `json:"loans,omitempty"`

@@ -75,8 +75,8 @@ func (q question) outlasted(d quota.Decision, charges []quota.Charge, useReserve
 	return d
 }
 
-// roomAt tells whether charges fit every limit at an instant. What is larger than a limit, and
-// fits while that is lifted, is held against the period of now alone.
+// roomAt tells whether charges fit every limit at an instant. A charge that is larger than its
+// limit, and fits while that is lifted, counts in the period of now alone.
 func (q question) roomAt(charges []quota.Charge, useReserve bool, at time.Time) bool {
 	for _, charge := range charges {
 		i := q.c.Index(charge.Limit)

@@ -18,7 +18,7 @@ func (h *history) lend(l quota.Loan, want bool) {
 	}
 }
 
-// lent expects what is lent to a limit, and until when.
+// lent expects the sum of a limit's loans, and when the first of them ends.
 func (h *history) lent(limit string, units quota.Units, until time.Time) {
 	h.Helper()
 	s := h.usage().Limits[h.c.Index(limit)]
@@ -51,7 +51,7 @@ func loan(t *testing.T, harness Harness) {
 	h.clock.Set(until.Add(-tick))
 	d := h.granted("ten")
 	if d.Limits[0].Remaining() != 40 || d.Limits[0].LentUnits() != 50 {
-		t.Errorf("got %+v, want 40 remaining of what is lent", d.Limits[0])
+		t.Errorf("got %+v, want 40 remaining of the loan", d.Limits[0])
 	}
 	h.again()
 	h.lent("daily", 50, until)

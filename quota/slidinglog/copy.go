@@ -130,7 +130,7 @@ func (c *Copy) expire() {
 // gone tells whether an entry has expired. One that says how a limit is closed, or lent to,
 // has not.
 func (c *Copy) gone(id quota.ID) bool {
-	return !c.facts.Expired.Less(id) && !c.facts.stands(id, c.account.Clock)
+	return !c.facts.Expired.Less(id) && !c.facts.says(id, c.account.Clock)
 }
 
 // entry returns an entry as it is now.

@@ -156,7 +156,7 @@ func (s *sum) used(c *quota.Credential, ms int64) []quota.Units {
 	return used
 }
 
-// lent returns what is lent to a limit at a time: the loans behind the last end of loans.
+// lent returns the sum of a limit's loans at a time: the loans behind the last end of loans.
 func (s *sum) lent(limit string, ms int64) (units quota.Units) {
 	var ended quota.ID
 	for _, e := range s.entries {

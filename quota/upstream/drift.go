@@ -54,7 +54,7 @@ func (o *Observer) Drifts(credential string) map[string]Drift {
 }
 
 // Grants returns how much the upstream is known to grant of a limit, and who says so: the
-// upstream itself, or what is known of it where no more than that is configured.
+// upstream itself, or a preset where no more than that is configured.
 func (o *Observer) Grants(credential string, limit quota.Limit) (units quota.Units, source string, known bool) {
 	if d := o.drift(credential, limit.Name); d.Says.Known {
 		return d.Says.Units, "it said at " + d.At.UTC().Format(time.RFC3339), true

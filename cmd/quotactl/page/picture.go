@@ -19,7 +19,7 @@ type Picture struct {
 	About       Line   // what answers, and how its ledger is
 	Says        Line   // what needs a person, in a sentence
 	Troubles    []Trouble
-	Notes       []Trouble // which need nobody
+	Notes       []Trouble // which need no person
 	Credentials []Credential
 	Jobs        []Job
 	Day         Day

@@ -33,7 +33,7 @@ func newLimits(service *quota.Service, observer *upstream.Observer, forecast fun
 		forecast:   forecast,
 		closed:     desc("quotad_limit_closed_until_seconds", "When the limit opens, which the upstream or an operator closed, in seconds since 1970; absent while it is open."),
 		drift:      desc("quotad_limit_drift_units", "Units that are counted here, less those that the upstream counts, as it last said; absent where it never did."),
-		units:      desc("quotad_limit_units", "Units that the limit has in its window, with what is lent."),
+		units:      desc("quotad_limit_units", "Units that the limit has in its window, loans included."),
 		lent:       desc("quotad_limit_lent_units", "Units of quotad_limit_units that operators have lent; absent while nothing is."),
 		reserve:    desc("quotad_limit_reserve_units", "Units of the limit that jobs may not touch."),
 		used:       desc("quotad_limit_used_units", "Units that are debited in the limit's window."),
@@ -65,7 +65,7 @@ func (l *limits) Collect(out chan<- prometheus.Metric) {
 		if err == nil {
 			usage, known, err = l.service.Usage(ctx, c.Name)
 		}
-		if !known || err != nil { // what is lent is not known either
+		if !known || err != nil { // nor are the loans known
 			for _, limit := range c.Limits {
 				out <- gauge(l.units, float64(limit.Units), c.Name, limit.Name)
 			}

@@ -12,10 +12,10 @@ import (
 // in 2 KiB (the HyperLogLog algorithm of Flajolet, Fusy, Gandouet and Meunier). The zero value is
 // empty.
 type crowd struct {
-	mu              sync.Mutex // guards what follows
-	begun           time.Time  // the current span
-	seed            maphash.Seed
-	current, before [crowdSize]uint8 // by a part of the hash, the most zeros that the rest began with, and 1
+	mu   sync.Mutex // guards what follows
+	seed maphash.Seed
+	// By a part of the hash, the most zeros that the rest began with, and 1.
+	spans[[crowdSize]uint8]
 }
 
 const (
@@ -30,6 +30,9 @@ func (c *crowd) note(asks []priced, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.turn(now)
+	if c.seed == (maphash.Seed{}) {
+		c.seed = maphash.MakeSeed()
+	}
 	for _, ask := range asks {
 		_, text := canonical(ask.subject)
 		hash := maphash.String(c.seed, text)
@@ -37,22 +40,6 @@ func (c *crowd) note(asks []priced, now time.Time) {
 		at := hash >> (64 - crowdBits)
 		c.current[at] = max(c.current[at], zeros)
 	}
-}
-
-// turn begins another span when the current one is over.
-func (c *crowd) turn(now time.Time) {
-	switch over := now.Sub(c.begun); {
-	case over < topSpan:
-		return
-	case over < 2*topSpan:
-		c.before = c.current
-	default:
-		c.before = [crowdSize]uint8{}
-	}
-	if c.begun.IsZero() {
-		c.seed = maphash.MakeSeed()
-	}
-	c.begun, c.current = now, [crowdSize]uint8{}
 }
 
 // size returns about how many subjects asked in both spans.

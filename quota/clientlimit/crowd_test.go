@@ -13,14 +13,14 @@ func TestCrowd(t *testing.T) {
 			var c crowd
 			for round := range 2 {
 				for i := range subjects {
-					c.note([]priced{{subject: fmt.Sprint("user", i)}}, begun.Add(time.Duration(round)*topSpan))
+					c.note([]priced{{subject: fmt.Sprint("user", i)}}, begun.Add(time.Duration(round)*span))
 				}
 			}
-			got, far := c.size(begun.Add(2*topSpan-1)), max(1, subjects*15/100) // five times the usual error
+			got, far := c.size(begun.Add(2*span-1)), max(1, subjects*15/100) // five times the usual error
 			if got < subjects-far || got > subjects+far {
 				t.Errorf("%d subjects are estimated as %d", subjects, got)
 			}
-			if got := c.size(begun.Add(4 * topSpan)); got != 0 {
+			if got := c.size(begun.Add(4 * span)); got != 0 {
 				t.Errorf("two spans later there are %d", got)
 			}
 		})

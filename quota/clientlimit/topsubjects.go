@@ -13,14 +13,11 @@ import (
 // Agrawal and El Abbadi), so that whoever is denied often is among them, with a number
 // that is never too small. The zero value is empty.
 type topSubjects struct {
-	mu      sync.Mutex // guards what follows
-	begun   time.Time  // the current span
-	current map[Key]*Denied
-	before  map[Key]*Denied
+	mu sync.Mutex // guards what follows
+	spans[map[Key]*Denied]
 }
 
 const (
-	topSpan    = time.Hour
 	topCounted = 64 // in each span
 	topTold    = 20
 )
@@ -37,6 +34,9 @@ func (t *topSubjects) note(subject Key, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.turn(now)
+	if t.current == nil {
+		t.current = make(map[Key]*Denied)
+	}
 	one := t.current[subject]
 	if one == nil {
 		one = &Denied{Subject: subject}
@@ -49,19 +49,6 @@ func (t *topSubjects) note(subject Key, now time.Time) {
 	}
 	one.Denials++
 	one.Last = now
-}
-
-// turn begins another span when the current one is over.
-func (t *topSubjects) turn(now time.Time) {
-	switch over := now.Sub(t.begun); {
-	case over < topSpan:
-		return
-	case over < 2*topSpan:
-		t.before = t.current
-	default:
-		t.before = nil
-	}
-	t.begun, t.current = now, make(map[Key]*Denied)
 }
 
 // least is the subject that was denied least, of those the one that was so last the longest

@@ -10,17 +10,17 @@ func TestTopSubjectsOfLate(t *testing.T) {
 	var top topSubjects
 	at := time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
 	top.note("=a", at)
-	top.note("=a", at.Add(topSpan-1))
-	top.note("=b", at.Add(topSpan))
-	top.note("=a", at.Add(topSpan))
+	top.note("=a", at.Add(span-1))
+	top.note("=b", at.Add(span))
+	top.note("=a", at.Add(span))
 	for _, row := range []struct {
 		name  string
 		after time.Duration
 		want  []Denied
 	}{
-		{"both spans", topSpan, []Denied{{"=a", 3, at.Add(topSpan)}, {"=b", 1, at.Add(topSpan)}}},
-		{"the second is the one before", 2 * topSpan, []Denied{{"=a", 1, at.Add(topSpan)}, {"=b", 1, at.Add(topSpan)}}},
-		{"none", 4 * topSpan, nil},
+		{"both spans", span, []Denied{{"=a", 3, at.Add(span)}, {"=b", 1, at.Add(span)}}},
+		{"the second is the one before", 2 * span, []Denied{{"=a", 1, at.Add(span)}, {"=b", 1, at.Add(span)}}},
+		{"none", 4 * span, nil},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			got := top.list(at.Add(row.after))

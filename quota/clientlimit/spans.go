@@ -1,0 +1,26 @@
+package clientlimit
+
+import "time"
+
+// Spans are what is known of the current span of time, and of the one before. The zero value has
+// nothing.
+type spans[T any] struct {
+	begun           time.Time // the current one
+	current, before T
+}
+
+const span = time.Hour
+
+// turn begins another span when the current one is over.
+func (s *spans[T]) turn(now time.Time) {
+	var none T
+	switch over := now.Sub(s.begun); {
+	case over < span:
+		return
+	case over < 2*span:
+		s.before = s.current
+	default:
+		s.before = none
+	}
+	s.begun, s.current = now, none
+}

@@ -61,7 +61,7 @@ type PauseRequest struct {
 // Bookmark is what a pass leaves for the next pass of its region: the body of PUT
 // /v1/bookmark, and the answer of its routes.
 type Bookmark struct {
-	Bookmark string `json:"bookmark"` // empty: none
+	Bookmark string `json:"bookmark" max:"4096"` // empty: none; at most jobs.MaxBookmark bytes
 }
 
 // CursorRequest is the body of POST /v1/jobs/{job}/cursor.

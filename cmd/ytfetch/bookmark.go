@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -9,13 +10,23 @@ import (
 	jobsapi "quotad/jobs/api"
 )
 
-// A place is where a pass begins in a chart. As a bookmark it is "6 CDIQAA
-// 20261121T120000Z": the number of the page, its token, and the slot of the pass that
-// began the chart, which tells this chart from others. The first page has no token.
+// A place is where a pass begins in a chart, or in what a query finds. As a bookmark it is "6
+// CDIQAA 20261121T120000Z": the number of the page, its token, and the slot of the pass that
+// began the chart, which tells this chart from others. The first page has no token. Behind it
+// stands what a query adds, "after=20261120T110000Z&query=golden+river".
 type place struct {
 	number int
 	token  string
 	chart  time.Time // zero: the bookmark does not tell
+	found
+}
+
+// Found is what the place of a query knows beside. Zero: the place is in a chart.
+type found struct {
+	query string
+	after time.Time // what was published before is not asked for
+	ids   string    // of the page, with a dot between two: upstream has found them, and they are not stored yet
+	next  string    // the token of the page after it, if ids are there
 }
 
 // slotLayout is how a slot is written in names, in UTC.
@@ -23,7 +34,13 @@ const slotLayout = "20060102T150405Z"
 
 func firstPage(chart time.Time) place { return place{number: 1, chart: chart} }
 
-func (at place) isFirst() bool { return at.number == 1 }
+// isFirst tells whether nothing was fetched yet.
+func (at place) isFirst() bool { return at.number == 1 && at.ids == "" }
+
+// page returns the place of another page of the same chart.
+func (at place) page(number int, token string) place {
+	return place{number, token, at.chart, found{query: at.query, after: at.after}}
+}
 
 // parsePlace reads a bookmark. An empty one is the first page of no chart.
 func parsePlace(bookmark string) (at place, ok bool) {
@@ -36,10 +53,14 @@ func parsePlace(bookmark string) (at place, ok bool) {
 		return firstPage(time.Time{}), false
 	}
 	at, fields = place{number: number}, fields[1:]
+	if n := len(fields); n > 0 && strings.Contains(fields[n-1], "query=") {
+		at.found, err = parseFound(fields[n-1])
+		fields = fields[:n-1]
+	}
 	if number > 1 && len(fields) > 0 {
 		at.token, fields = fields[0], fields[1:]
 	}
-	if len(fields) == 1 {
+	if len(fields) == 1 && err == nil {
 		at.chart, err = time.Parse(slotLayout, fields[0])
 		fields = nil
 	}
@@ -54,7 +75,29 @@ func (at place) bookmark() string {
 	if at.token != "" {
 		fields = append(fields, at.token)
 	}
-	return strings.Join(append(fields, at.chart.UTC().Format(slotLayout)), " ")
+	fields = append(fields, at.chart.UTC().Format(slotLayout))
+	if at.query != "" {
+		fields = append(fields, at.found.String())
+	}
+	return strings.Join(fields, " ")
+}
+
+func (f found) String() string {
+	values := url.Values{"query": {f.query}, "after": {f.after.UTC().Format(slotLayout)}}
+	if f.ids != "" {
+		values["ids"], values["next"] = []string{f.ids}, []string{f.next}
+	}
+	return values.Encode()
+}
+
+func parseFound(text string) (f found, err error) {
+	values, err := url.ParseQuery(text)
+	if err != nil {
+		return f, err
+	}
+	f = found{query: values.Get("query"), ids: values.Get("ids"), next: values.Get("next")}
+	f.after, err = time.Parse(slotLayout, values.Get("after"))
+	return f, err
 }
 
 // leave sets where the next pass of the region begins. It is called when a chart is begun,

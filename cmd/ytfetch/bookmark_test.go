@@ -58,7 +58,7 @@ func TestInterruptedPassLeavesABookmark(t *testing.T) {
 
 func TestBookmarkThatUpstreamDoesNotAcceptStartsTheRegionOver(t *testing.T) {
 	r := newRun(t, envConfig{limit: 100, quota: 100})
-	r.pass.begin = place{3, "CDIQAA-of-yesterday", r.pass.slot.AddDate(0, 0, -1)}
+	r.pass.begin = place{3, "CDIQAA-of-yesterday", r.pass.slot.AddDate(0, 0, -1), found{}}
 	r.ends(t.Context(), ending{exitOK, []int{50, 50, 50, 50}, 5, "invalidPageToken: The request specifies an invalid page token.; starting over from page 1"})
 	r.leaves(1, 2, 3, 4)
 }
@@ -67,7 +67,7 @@ func TestBookmarkThatUpstreamDoesNotAcceptStartsTheRegionOver(t *testing.T) {
 // pass would spend its unit on it again, and so on for ever.
 func TestBookmarkThatUpstreamDoesNotAcceptIsDropped(t *testing.T) {
 	r := newRun(t, envConfig{limit: 1, quota: 100})
-	r.pass.begin = place{3, "CDIQAA-of-yesterday", r.pass.slot.AddDate(0, 0, -1)}
+	r.pass.begin = place{3, "CDIQAA-of-yesterday", r.pass.slot.AddDate(0, 0, -1), found{}}
 	r.ends(t.Context(), ending{exitDenied, nil, 1, "quotad denied"})
 	r.leaves(1)
 }
@@ -92,13 +92,13 @@ func TestByHandNoBookmarkIsLeft(t *testing.T) {
 
 func TestPlaceIsItsBookmark(t *testing.T) {
 	chart := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	for _, at := range []place{firstPage(chart), {2, "CDIQAA", chart}, {12, "x", chart}} {
+	for _, at := range []place{firstPage(chart), {2, "CDIQAA", chart, found{}}, {12, "x", chart, found{}}} {
 		if got, ok := parsePlace(at.bookmark()); !ok || got != at {
 			t.Errorf("got %v, %v of %q, want %v", got, ok, at.bookmark(), at)
 		}
 	}
 	// As an older ytfetch left it.
-	if got, ok := parsePlace("6 CDIQAA"); !ok || got != (place{6, "CDIQAA", time.Time{}}) {
+	if got, ok := parsePlace("6 CDIQAA"); !ok || got != (place{6, "CDIQAA", time.Time{}, found{}}) {
 		t.Errorf("got %v, %v, want page 6 of a chart that is not told", got, ok)
 	}
 	for _, text := range []string{" ", "CDIQAA", "6", "6 ", "1 CDIQAA", "-6 CDIQAA", "6 CDIQAA x", "6\tCDIQAA", "x CDIQAA",

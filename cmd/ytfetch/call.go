@@ -13,7 +13,18 @@ import (
 	"quotad/quota/upstream"
 )
 
-const operation = "videos.list"
+// The operations that ytfetch calls, as quotad's configuration names them.
+const (
+	videosList = "videos.list"
+	searchList = "search.list"
+)
+
+// A request is an upstream call that may be repeated.
+type request struct {
+	operation string
+	page      int // which it is for
+	send      func(context.Context) (page, error)
+}
 
 // unknownLeft is what is left where nobody asked.
 const unknownLeft = -1
@@ -24,28 +35,28 @@ const lastCallTime = 2 * time.Second
 // call acquires and makes one upstream call. Each has a request id of its own,
 // a repeated one too: upstream charges for it again. Its errors are failures
 // where quotad stands in the way, else *callErrors.
-func (p *pass) call(ctx context.Context, at place) (got page, left int64, err error) {
-	if p.metered {
-		got, err = p.tube.trending(ctx, p.region, at.token)
-		return got, unknownLeft, err
+func (p *pass) call(ctx context.Context, r request) (got page, left int64, err error) {
+	left = unknownLeft
+	var grant api.Decision
+	if !p.metered {
+		p.calls++
+		if grant, err = p.acquire(ctx, r.operation, fmt.Sprintf("%s-page-%d-call-%d", p.id, r.page, p.calls)); err != nil {
+			return page{}, 0, err
+		}
+		left = grant.Remaining
 	}
-	p.calls++
-	grant, err := p.acquire(ctx, fmt.Sprintf("%s-page-%d-call-%d", p.id, at.number, p.calls))
-	if err != nil {
-		return page{}, 0, err
-	}
-	got, err = p.tube.trending(ctx, p.region, at.token)
-	if classOf(err) == unsent {
+	got, err = r.send(ctx)
+	if classOf(err) == unsent && !p.metered {
 		p.release(ctx, grant.GrantID)
 	}
 	var failed *callError
 	if errors.As(err, &failed) {
-		failed.grant = grant.GrantID
+		failed.operation, failed.grant = r.operation, grant.GrantID
 	}
-	return got, grant.Remaining, err
+	return got, left, err
 }
 
-func (p *pass) acquire(ctx context.Context, requestID string) (api.Decision, error) {
+func (p *pass) acquire(ctx context.Context, operation, requestID string) (api.Decision, error) {
 	d, err := p.quota.Acquire(ctx, api.AcquireRequest{Credential: p.credential, Operation: operation, RequestID: requestID})
 	switch {
 	case errors.Is(err, api.ErrUnreachable), errors.Is(err, api.ErrLedgerUnavailable), d.Status == http.StatusServiceUnavailable:
@@ -92,7 +103,7 @@ func (p *pass) release(ctx context.Context, grantID string) {
 		err = errors.New(d.Reason)
 	}
 	if err != nil {
-		p.say("cannot give back the unit of a call that was never sent: %v", err)
+		p.say("cannot give back the units of a call that was never sent: %v", err)
 	}
 }
 
@@ -152,7 +163,7 @@ func callFailure(failed *callError, err error) *failure {
 
 // withheldFailure makes a failure of a call that quotad's proxy did not pass on.
 func withheldFailure(failed *callError) *failure {
-	err := fmt.Errorf("quotad denied %s: %s", operation, printable(failed.quotad.Detail))
+	err := fmt.Errorf("quotad denied %s: %s", failed.operation, printable(failed.quotad.Detail))
 	switch failed.quotad.Reason {
 	case quota.LimitExceeded, quota.LimitClosed, quota.RunCapExceeded:
 		return fail(exitDenied, err)

@@ -43,10 +43,10 @@ type callError struct {
 
 	err error // of the network, or of reading the answer; never holds the URL
 
-	// What quotad is told of an answer: the grant that the call spent, and what came back.
-	grant  string
-	header http.Header
-	body   []byte
+	// What quotad is told of an answer: the operation and its grant, and what came back.
+	operation, grant string
+	header           http.Header
+	body             []byte
 }
 
 // classOf returns the class of a call's error; any other error is like a refusal.

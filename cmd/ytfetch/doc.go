@@ -1,9 +1,10 @@
-// Command ytfetch is the reference fetch job: it fetches the trending videos of one
-// region from the YouTube Data API, asks quotad before every call, keeps what it fetched
-// and finds it again.
+// Command ytfetch is the reference fetch job: it fetches the trending videos of one region
+// from the YouTube Data API, or those that are new there for a query, asks quotad before
+// every call, keeps what it fetched and finds it again.
 //
-// trending.go wires one pass together; pass.go goes from page to page. For each it acquires,
-// calls upstream, and releases the grant of a call that was never sent (call.go). What
+// trending.go wires one pass together; pass.go goes from page to page. A page of a chart is
+// one call, a page of a query a search and a list of what is new (discover.go). For each
+// call it acquires, calls upstream, and releases the grant of a call that was never sent (call.go). What
 // upstream answers instead of a page is classified by classify.go, and retry.go waits
 // where it may. keeper.go keeps a page in SQLite (package store), jsonl.go in a file of JSON
 // lines; bookmark.go tells quotad where the next pass of the region begins, and exit.go

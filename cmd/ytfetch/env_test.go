@@ -58,7 +58,7 @@ func openEnv(c envConfig) (*testEnv, error) {
 	service, err := quota.NewService(e.ledger, []*quota.Credential{{
 		Name:       "youtube",
 		Limits:     []quota.Limit{{Name: "daily", Units: quota.Units(c.limit), Window: quota.Sliding(24 * time.Hour)}},
-		Operations: map[string]quota.Cost{operation: {Every: 1}},
+		Operations: map[string]quota.Cost{videosList: {Every: 1}, searchList: {Every: 100}},
 	}}, time.Second)
 	if err != nil {
 		return nil, err

@@ -70,6 +70,9 @@ func (s *jsonLines) trim(last int) error {
 
 func (s *jsonLines) where() string { return s.dir }
 
+// unknown returns all: nobody reads in other passes' files what is there.
+func (s *jsonLines) unknown(ids []string) ([]string, error) { return ids, nil }
+
 func (s *jsonLines) path(number int) string {
 	return filepath.Join(s.dir, fmt.Sprintf("page-%03d.jsonl", number))
 }

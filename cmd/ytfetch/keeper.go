@@ -24,6 +24,7 @@ func (s stored) String() string {
 type database struct {
 	file      *store.Store
 	region    string
+	query     string // empty: of the region's chart
 	arguments string // of the chart
 	now       func() time.Time
 	stored
@@ -36,11 +37,13 @@ var (
 
 func (d *database) where() string { return d.file.Path() }
 
+func (d *database) unknown(ids []string) ([]string, error) { return d.file.Unknown(ids) }
+
 func (d *database) write(at place, got page, last bool) error {
 	err := d.file.Save(store.Page{
 		Chart:  d.chart(at.chart),
 		Number: at.number, First: (at.number-1)*perPage + 1,
-		Items: got.Items, Next: got.Next, Done: last, At: d.now(),
+		Items: got.Items, Found: got.Found, Next: got.Next, Done: last, At: d.now(),
 	})
 	if err != nil {
 		return fmt.Errorf("cannot store page %d: %w", at.number, err)
@@ -50,7 +53,7 @@ func (d *database) write(at place, got page, last bool) error {
 }
 
 func (d *database) chart(slot time.Time) store.Chart {
-	return store.Chart{Region: d.region, Slot: slot, Arguments: d.arguments}
+	return store.Chart{Region: d.region, Query: d.query, Slot: slot, Arguments: d.arguments}
 }
 
 // goOn returns the place behind what is stored of the chart that a bookmark names; the
@@ -66,7 +69,7 @@ func (d *database) goOn(at place) (place, error) {
 	case progress.Done:
 		return firstPage(at.chart), nil
 	case progress.Pages >= at.number:
-		return place{progress.Pages + 1, progress.Next, at.chart}, nil
+		return at.page(progress.Pages+1, progress.Next), nil
 	default:
 		return at, nil
 	}
@@ -75,18 +78,23 @@ func (d *database) goOn(at place) (place, error) {
 // A freshError says that a region's chart need not be fetched.
 type freshError struct {
 	region     string
+	query      string // empty: its chart
 	age, fresh time.Duration
 }
 
 func (e freshError) Error() string {
-	return fmt.Sprintf("%s was fetched %v ago by the same arguments, less than --fresh %v: nothing to do", e.region, e.age.Round(time.Second), e.fresh)
+	what := e.region + " was fetched"
+	if e.query != "" {
+		what = fmt.Sprintf("%s was searched for %q", e.region, e.query)
+	}
+	return fmt.Sprintf("%s %v ago by the same arguments, less than --fresh %v: nothing to do", what, e.age.Round(time.Second), e.fresh)
 }
 
 // checkFresh fails with a freshError where the region's chart was begun a short time ago,
 // by the clock as by the schedule: the slots of a job of every 10m are 10m apart, though a
 // pass begins a second late.
 func (d *database) checkFresh(slot time.Time, fresh time.Duration) error {
-	last, began, found, err := d.file.Latest(d.region, d.arguments)
+	last, began, found, err := d.file.Latest(d.chart(slot))
 	if err != nil {
 		return fmt.Errorf("cannot tell what is stored: %w", err)
 	}
@@ -94,5 +102,5 @@ func (d *database) checkFresh(slot time.Time, fresh time.Duration) error {
 	if !found || age < 0 || age >= fresh || slot.Sub(last) >= fresh {
 		return nil
 	}
-	return freshError{d.region, age, fresh}
+	return freshError{d.region, d.query, age, fresh}
 }

@@ -102,7 +102,7 @@ func TestBookmarkOfAChartThatIsNotStored(t *testing.T) {
 	d := newDBRun(t, envConfig{limit: 100, quota: 100})
 	d.next(t.Context(), "", 0)
 	token := strings.Fields(d.marks.all()[2])[1]
-	code, said := d.next(t.Context(), place{3, token, d.clock.Now().Add(-time.Hour)}.bookmark(), 0)
+	code, said := d.next(t.Context(), place{3, token, d.clock.Now().Add(-time.Hour), found{}}.bookmark(), 0)
 	if code != exitOK || !strings.HasPrefix(said, "going on at page 3\n") {
 		t.Errorf("exit code %d:\n%s", code, said)
 	}

@@ -33,13 +33,16 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 func command(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) == 0 {
-		return misused("what is to be done? trending fetches, search finds what was fetched")
+		return misused("what is to be done? trending and discover fetch, search finds what was fetched")
 	}
 	switch name, args := args[0], args[1:]; name {
-	case "trending":
-		o, err := parseOptions(args, os.Getenv)
+	case "trending", "discover":
+		o, err := parseOptions(name, args, os.Getenv)
 		if err != nil {
 			return err
+		}
+		if name == "discover" {
+			return discover(ctx, o, stderr)
 		}
 		return trending(ctx, o, stderr)
 	case "search", "show", "stats", "purge":
@@ -50,6 +53,6 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	case "help", "-h", "-help", "--help":
 		return flag.ErrHelp
 	default:
-		return misused("unknown command %q: it is trending, search, show, stats or purge", name)
+		return misused("unknown command %q: it is trending, discover, search, show, stats or purge", name)
 	}
 }

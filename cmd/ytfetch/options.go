@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"quotad/cmd/ytfetch/upstream"
 	"quotad/quota/api"
@@ -15,9 +16,11 @@ import (
 
 const googleAPI = "https://www.googleapis.com/youtube/v3"
 
-// Options are what the command line and the environment ask of trending.
+// Options are what the command line and the environment ask of trending and discover.
 type options struct {
-	region   string // ISO 3166-1 alpha-2
+	query    string        // of discover
+	since    time.Duration // what the first search of discover goes back
+	region   string        // ISO 3166-1 alpha-2
 	baseURL  string
 	metered  bool   // each call is acquired on its way, by quotad's proxy
 	key      string // the secret; never printed, never stored
@@ -47,8 +50,8 @@ const (
 
 // parseOptions reads the command line, and from the environment what it leaves
 // open. Its errors are failures, or flag.ErrHelp.
-func parseOptions(args []string, getenv func(string) string) (options, error) {
-	o, err := parseFlags(args, getenv("QUOTAD_REGION"))
+func parseOptions(name string, args []string, getenv func(string) string) (options, error) {
+	o, err := parseFlags(name, args, getenv("QUOTAD_REGION"))
 	if err != nil {
 		return o, err
 	}
@@ -101,7 +104,7 @@ func (o *options) throughProxy(getenv func(string) string) error {
 	return nil
 }
 
-func parseFlags(args []string, region string) (options, error) {
+func parseFlags(name string, args []string, region string) (options, error) {
 	var o options
 	flags := newFlags()
 	flags.StringVar(&o.region, "region", region, "")
@@ -112,16 +115,36 @@ func parseFlags(args []string, region string) (options, error) {
 	})
 	flags.StringVar(&o.out, "out", ".", "")
 	flags.StringVar(&o.format, "format", formatSQLite, "")
-	flags.IntVar(&o.pages, "pages", 0, "")
+	if name == "discover" {
+		flags.IntVar(&o.pages, "pages", 1, "")
+		spanVar(flags, &o.since, "since", defaultSince)
+	} else {
+		flags.IntVar(&o.pages, "pages", 0, "")
+	}
 	flags.BoolVar(&o.sample, "sample", false, "")
 	spanVar(flags, &o.fresh, "fresh", defaultFresh)
 	spanVar(flags, &o.retain, "retain", defaultRetain)
 	words, err := parseArgs(flags, args)
 	o.region = regionOf(o.region)
-	if err == nil && len(words) > 0 {
+	switch {
+	case err != nil:
+	case name == "discover":
+		o.query, err = queryOf(words)
+	case len(words) > 0:
 		err = misused("unexpected argument %q", words[0])
 	}
 	return o, err
+}
+
+func queryOf(words []string) (string, error) {
+	query := strings.Join(strings.Fields(strings.Join(words, " ")), " ")
+	switch {
+	case query == "":
+		return "", misused("discover searches for a query: name some words")
+	case len(query) > longestQuery || !utf8.ValidString(query):
+		return "", misused("a query is text of at most %d bytes: it has %d", longestQuery, len(query))
+	}
+	return query, nil
 }
 
 // newFlags returns a set that prints nothing: report prints the error, run the usage.

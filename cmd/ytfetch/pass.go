@@ -15,13 +15,17 @@ type keeper interface {
 	// write stores a page in place of what that page held, as a whole; last: no further
 	// one is wanted. What an outdated chart had behind upstream's last page goes.
 	write(at place, got page, last bool) error
+	// unknown returns those ids, in their order, of which no video is stored.
+	unknown(ids []string) ([]string, error)
 	fmt.Stringer   // what this pass has stored: "150 videos on 3 pages"
 	where() string // where it is
 }
 
-// A pass fetches the chart of one region.
+// A pass fetches the chart of one region, or what is new there for a query.
 type pass struct {
 	region   string
+	query    string    // empty: the chart
+	after    time.Time // by query: what was published since
 	slot     time.Time // by which a chart that it begins is told from others
 	begin    place
 	most     int       // pages at most; 0: all
@@ -53,7 +57,7 @@ func (p *pass) run(ctx context.Context) error {
 	err := p.chart(ctx, p.begin)
 	if classOf(err) == staleToken {
 		p.say("%v; starting over from page 1", err)
-		again := firstPage(p.slot)
+		again := p.first()
 		p.leave(ctx, again) // the next pass would spend a unit on that token again
 		err = p.chart(ctx, again)
 	}
@@ -80,7 +84,7 @@ func (p *pass) chart(ctx context.Context, at place) error {
 		case next == at.token:
 			return fmt.Errorf("upstream names page %d as its own next page: it seems to ignore page tokens", at.number)
 		}
-		at = place{at.number + 1, next, at.chart}
+		at = at.page(at.number+1, next)
 		p.leave(ctx, at)
 	}
 }
@@ -100,6 +104,9 @@ func (p *pass) fetch(ctx context.Context, at place) (next string, err error) {
 		return "", err
 	}
 	text := fmt.Sprintf("page %d: %s", at.number, quota.Count(len(got.Items), "video", "videos"))
+	if p.query != "" {
+		text = fmt.Sprintf("page %d: %d found, %d new", at.number, len(got.Found), len(got.Items))
+	}
 	if left != unknownLeft {
 		text += fmt.Sprintf(", %s left", quota.Count(left, "unit", "units"))
 	}
@@ -107,11 +114,30 @@ func (p *pass) fetch(ctx context.Context, at place) (next string, err error) {
 	return got.Next, nil
 }
 
-// page calls for a page until it has it or calling again is useless.
+// page returns the page at a place.
 func (p *pass) page(ctx context.Context, at place) (got page, left int64, err error) {
+	if p.query != "" {
+		return p.discovered(ctx, at)
+	}
+	return p.get(ctx, request{videosList, at.number, func(ctx context.Context) (page, error) {
+		return p.tube.trending(ctx, p.region, at.token)
+	}})
+}
+
+// first is where a pass begins that does not go on with another one's.
+func (p *pass) first() place {
+	at := firstPage(p.slot)
+	if p.query != "" {
+		at.query, at.after = p.query, p.after
+	}
+	return at
+}
+
+// get calls until it has an answer or calling again is useless.
+func (p *pass) get(ctx context.Context, r request) (got page, left int64, err error) {
 	tries := make(tries)
 	for {
-		got, left, err = p.call(ctx, at)
+		got, left, err = p.call(ctx, r)
 		if err == nil || ctx.Err() != nil {
 			return got, left, err
 		}
@@ -124,7 +150,7 @@ func (p *pass) page(ctx context.Context, at place) (got page, left int64, err er
 			p.observe(ctx, err)
 			return page{}, 0, fmt.Errorf("no time to try again in %v: %w", pause, err)
 		}
-		p.say("page %d: %v; trying again in %v", at.number, err, pause)
+		p.say("page %d: %v; trying again in %v", r.page, err, pause)
 		if err := p.sleep(ctx, pause); err != nil {
 			return page{}, 0, err
 		}

@@ -26,10 +26,12 @@ func TestMain(m *testing.M) {
 // upstream of this process:
 //
 //	quotad LIMIT QUOTA   starts both and sets the environment of a pass over DE
-//	inject FAULT...      what upstream's next calls meet: pass, refuse, minute, hang, escape
+//	inject FAULT...      what upstream's next calls meet: pass, refuse, minute, searches, hang, escape, odd
 //	exits CODE CMD...    runs a command that must end with that code
 //	terminate            when upstream's hanging call has arrived, TERM to what runs in the background
-//	books UNITS          what quotad has debited, and upstream charged
+//	books UNITS          what quotad has debited within its window, and upstream charged today
+//	bookmark [none]      what the next pass finds in its environment: what the last one left
+//	later SPAN           the clock of both goes on, and with it the slot
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata",
@@ -39,7 +41,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"quotad": startQuotad, "inject": inject, "exits": exits, "terminate": terminate, "books": books,
+			"quotad": startQuotad, "inject": inject, "exits": exits, "terminate": terminate, "books": books, "bookmark": bookmark, "later": later,
 		},
 	})
 }
@@ -78,8 +80,10 @@ func inject(ts *testscript.TestScript, _ bool, args []string) {
 	for _, name := range args {
 		faults := map[string]http.HandlerFunc{
 			"pass": nil, "minute": upstream.MinuteLimit, "hang": s.hang,
-			"refuse": upstream.Refuse(http.StatusBadRequest, "usageLimits", "keyInvalid", "Bad Request"),
-			"escape": escape,
+			"refuse":   upstream.Refuse(http.StatusBadRequest, "usageLimits", "keyInvalid", "Bad Request"),
+			"escape":   escape,
+			"odd":      func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"items":[{"id":{"videoId":"a,b&c"}}]}`) },
+			"searches": upstream.Refuse(http.StatusTooManyRequests, "global", "rateLimitExceeded", fmt.Sprintf(quotaTemplate, "Search Queries", "Search Queries per day")),
 		}
 		fault, known := faults[name]
 		if !known {
@@ -137,4 +141,20 @@ func books(ts *testscript.TestScript, _ bool, args []string) {
 	if want, err := strconv.ParseInt(args[0], 10, 64); err != nil || used != want {
 		ts.Fatalf("got %d units debited and charged, want %s", used, args[0])
 	}
+}
+
+func bookmark(ts *testscript.TestScript, _ bool, args []string) {
+	left := ""
+	if marks := scriptOf(ts).env.marks.all(); len(marks) > 0 && len(args) == 0 {
+		left = marks[len(marks)-1]
+	}
+	ts.Setenv("QUOTAD_BOOKMARK", left)
+}
+
+func later(ts *testscript.TestScript, _ bool, args []string) {
+	span, err := time.ParseDuration(args[0])
+	ts.Check(err)
+	clock := scriptOf(ts).env.clock
+	clock.Add(span)
+	ts.Setenv("QUOTAD_SCHEDULED_AT", clock.Now().Format(time.RFC3339))
 }

@@ -160,8 +160,11 @@ func (r *reader) portray(b *strings.Builder, v store.Portrait) {
 	}
 	rows = append(rows, [2]string{"first seen", r.view.When(v.FirstSeen)}, [2]string{"last seen", r.view.When(v.LastSeen)})
 	for _, stay := range v.Stays {
-		rows = append(rows, [2]string{"in " + stay.Region, fmt.Sprintf("rank %d, at best %d, in %s until %s",
-			stay.LastRank, stay.BestRank, quota.Count(stay.Charts, "chart", "charts"), r.view.Clock(stay.Last)+r.view.ZoneMark())})
+		in, charts := "in "+stay.Region, quota.Count(stay.Charts, "chart", "charts")
+		if stay.Query != "" {
+			in, charts = "found in "+stay.Region, quota.Count(stay.Charts, "search", "searches")+" for "+stay.Query
+		}
+		rows = append(rows, [2]string{in, fmt.Sprintf("rank %d, at best %d, in %s until %s", stay.LastRank, stay.BestRank, charts, r.view.Clock(stay.Last)+r.view.ZoneMark())})
 	}
 	rows = append(rows, [2]string{"description", v.Description})
 	for i := len(rows) - 1; i >= 0; i-- {
@@ -215,9 +218,13 @@ func (r *reader) tellStats(b *strings.Builder, s store.Stats) {
 		return
 	}
 	table := term.Table{Columns: []term.Column{{Head: "REGION"}, {Head: "CHARTS", Right: true}, {Head: "VIDEOS", Right: true}, {Head: "LAST"}}}
+	if slices.ContainsFunc(s.Regions, func(region store.RegionStat) bool { return region.Query != "" }) {
+		table.Columns = append(table.Columns, term.Column{Head: "QUERY"})
+	}
 	for _, region := range s.Regions {
-		table.Add(term.Cell{Text: region.Region}, term.Cell{Text: quota.Thousands(region.Charts)},
-			term.Cell{Text: quota.Thousands(region.Videos)}, term.Cell{Text: r.view.When(region.StoredAt)})
+		cells := []term.Cell{{Text: region.Region}, {Text: quota.Thousands(region.Charts)},
+			{Text: quota.Thousands(region.Videos)}, {Text: r.view.When(region.StoredAt)}, {Text: r.view.Clean(region.Query)}}
+		table.Add(cells[:len(table.Columns)]...)
 	}
 	table.Render(b, r.view)
 }

@@ -13,20 +13,32 @@ import (
 	"quotad/quota/api"
 )
 
-// trending wires one pass together and runs it. Whatever can go wrong without
-// spending a unit goes wrong before the first acquire.
+// trending wires one pass of a chart together and runs it.
 func trending(ctx context.Context, o options, stderr io.Writer) error {
-	tube, err := connect(o)
+	p, err := newPass(o, stderr)
 	if err != nil {
 		return err
 	}
-	p := &pass{
+	return p.start(ctx, o)
+}
+
+func newPass(o options, stderr io.Writer) (*pass, error) {
+	tube, err := connect(o)
+	if err != nil {
+		return nil, err
+	}
+	return &pass{
 		region: o.region, slot: o.slot, most: o.pages, deadline: o.deadline,
 		quota: api.FromEnv(), credential: o.credential, metered: o.metered,
 		tube: tube,
 		now:  time.Now, sleep: sleep,
 		say: func(format string, args ...any) { fmt.Fprintf(stderr, format+"\n", args...) },
-	}
+	}, nil
+}
+
+// start opens what is stored and runs the pass. Whatever can go wrong without spending a
+// unit goes wrong before the first acquire.
+func (p *pass) start(ctx context.Context, o options) error {
 	closeStore, err := p.open(ctx, o)
 	if err != nil {
 		return fail(exitFailed, err)
@@ -63,7 +75,7 @@ func (p *pass) open(ctx context.Context, o options) (closeStore func(), err erro
 			return nil, err
 		}
 		closeStore = func() { file.Close() }
-		p.store = &database{file: file, region: o.region, arguments: o.arguments(), now: p.now, stored: make(stored)}
+		p.store = &database{file: file, region: o.region, query: p.query, arguments: o.arguments(), now: p.now, stored: make(stored)}
 	} else {
 		if p.store, err = openJSONLines(o.out, o.region, o.slot); err != nil {
 			return nil, err
@@ -103,6 +115,9 @@ func (p *pass) purge(ctx context.Context, file *store.Store, o options) error {
 // goOn moves the place where the pass begins behind what is stored already. The error is a
 // freshError where nothing is to be fetched.
 func (p *pass) goOn(fresh time.Duration) error {
+	if err := p.goOnSince(); err != nil {
+		return err
+	}
 	if d, ok := p.store.(*database); ok {
 		var err error
 		if p.begin, err = d.goOn(p.begin); err != nil {
@@ -116,7 +131,7 @@ func (p *pass) goOn(fresh time.Duration) error {
 	}
 	switch {
 	case p.begin.isFirst(), p.most != 0 && p.begin.number > p.most:
-		p.begin = firstPage(p.slot)
+		p.begin = p.first()
 	case p.begin.chart.IsZero():
 		p.begin.chart = p.slot
 	}

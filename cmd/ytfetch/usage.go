@@ -5,6 +5,7 @@ const usage = `ytfetch - fetch from the YouTube Data API within quotad's budget,
 Usage:
   ytfetch trending [--region CODE] [--out DIR] [--pages N] [--fresh 10m] [--retain 30d]
                    [--format sqlite|jsonl] [--base-url URL | --upstream URL | --sample]
+  ytfetch discover QUERY... [--since 1d], and all that trending takes
   ytfetch search WORDS... [--region CODE] [--since 7d] [--by relevance|views|date]
                  [--limit 20] [--page 1] [-o table|json] [--out DIR]
   ytfetch show ID [-o table|json] [--out DIR]
@@ -18,6 +19,13 @@ call, stops when quotad denies one, and keeps the pages it has; after each page 
 leaves a bookmark, so that the next pass of the region goes on there. Since July
 2025 this chart holds trending music, films and games.
 
+discover asks upstream for the newest videos of a query (search.list, 100 units a
+page of 50; the query as YouTube reads it: '"golden river" -live'), and for all of
+those that are not stored yet (videos.list by id, 1 unit a page). It searches what
+was published since its last search of the region, and an hour before that, which
+upstream may have listed late. Its bookmark holds what a page found: if the list is
+denied, the next pass goes on there, and does not pay for the search again.
+
   --region CODE    region, ISO 3166-1 alpha-2 (default $QUOTAD_REGION)
   --out DIR        where pages are stored (default the current directory)
   --format sqlite  in DIR/videos.db (the default): one row for each video, however often
@@ -25,9 +33,13 @@ leaves a bookmark, so that the next pass of the region goes on there. Since July
                    regions at once, and any SQLite program beside them
   --format jsonl   in DIR/CODE/SLOT/page-001.jsonl, one video a line; SLOT is
                    $QUOTAD_SCHEDULED_AT in UTC, or now, as 20060102T150405Z
-  --pages N        at most N pages (default 0: all there are, about 4)
-  --fresh 10m      (sqlite) a region whose chart was begun less than this ago, by the
-                   same arguments, is not fetched again: exit code 0 without a call
+  --pages N        at most N pages (default of trending 0: all there are, about 4; of
+                   discover 1, and upstream has at most about 10)
+  --since 1d       (discover) how far the first search of a region goes back; with
+                   --format jsonl, which knows of no other, each search
+  --fresh 10m      (sqlite) a chart or search of a region that was begun less than this
+                   ago, by the same arguments, is not fetched again: exit code 0
+                   without a call
   --retain 30d     remove what upstream told longer ago, of both formats, before the
                    first call (0: never); of videos.db once a day, and then what is
                    older than 29 days. What was got without a user's authorisation
@@ -49,7 +61,8 @@ the best first (bm25; the newest 2,000 of those that have them; with --region an
 begins with riv, '"golden river"' what has these words side by side, 'golden -river'
 what has one and not the other; whatever is not a letter or a digit parts words. In scripts whose
 words no blanks part (東京タワー), and in Korean, what is typed is found wherever it
-stands. --since 7d: that were in a chart within that time; with --region, in that one's.
+stands. --since 7d: that were in a chart, or discovered, within that time; with
+--region, in that one.
 show tells all of one video; one whose id begins with - takes -- before it. stats
 counts. purge removes what is too old, at once; one that is interrupted goes on the
 next time. --dry-run counts what it would remove; below a day it asks first (--yes).

@@ -18,7 +18,7 @@ import (
 const (
 	callTimeout = 30 * time.Second // of one call, its body included
 	largestPage = 16 << 20         // bytes of an answer; a real page of 50 has some 200 kB
-	perPage     = 50               // the most that videos.list gives for its unit
+	perPage     = 50               // the most that a call gives for its units
 )
 
 // A youtube calls the API. The key travels in the URL, as documented; whatever
@@ -29,10 +29,11 @@ type youtube struct {
 	client *http.Client
 }
 
-// A page is one page of a chart, its items as upstream wrote them.
+// A page is one page of a chart, or of what a query finds, its items as upstream wrote them.
 type page struct {
 	Next  string            `json:"nextPageToken"` // empty: the last page
 	Items []json.RawMessage `json:"items"`
+	Found []string          `json:"-"` // what a query finds, by id, of which Items has those that were new; nil: no query was asked
 }
 
 func newYouTube(base, key string, transport http.RoundTripper) *youtube {
@@ -50,14 +51,44 @@ func newYouTube(base, key string, transport http.RoundTripper) *youtube {
 // trending makes one videos.list call for the page of a region's chart that
 // token names, the first one when it is empty. Every error is a *callError.
 func (y *youtube) trending(ctx context.Context, region, token string) (page, error) {
+	return y.list(ctx, "/videos", url.Values{
+		"part": {videoParts}, "chart": {"mostPopular"},
+		"regionCode": {region}, "maxResults": {strconv.Itoa(perPage)}, "pageToken": {token},
+	})
+}
+
+// search makes one search.list call for a page of what a query finds in a region, the newest
+// videos first. Every error is a *callError.
+func (y *youtube) search(ctx context.Context, region, query string, after, before time.Time, token string) (page, error) {
+	got, err := y.list(ctx, "/search", url.Values{
+		"part": {"snippet"}, "q": {query}, "type": {"video"}, "order": {"date"}, "regionCode": {region},
+		"publishedAfter": {after.UTC().Format(time.RFC3339)}, "publishedBefore": {before.UTC().Format(time.RFC3339)},
+		"maxResults": {strconv.Itoa(perPage)}, "pageToken": {token},
+	})
+	if err != nil {
+		return page{}, err
+	}
+	if got.Found, err = idsOf(got.Items); err != nil {
+		return page{}, &callError{class: transient, status: http.StatusOK, err: err}
+	}
+	return got, nil
+}
+
+// videos makes one videos.list call for at most perPage videos. One that is gone is not among
+// the answers. Every error is a *callError.
+func (y *youtube) videos(ctx context.Context, ids []string) (page, error) {
+	return y.list(ctx, "/videos", url.Values{"part": {videoParts}, "id": {strings.Join(ids, ",")}})
+}
+
+const videoParts = "snippet,contentDetails,statistics"
+
+// list makes one call of those that answer with a page. Every error is a *callError.
+func (y *youtube) list(ctx context.Context, path string, query url.Values) (page, error) {
 	var connected atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(httptrace.GotConnInfo) { connected.Store(true) },
 	})
-	status, header, body, err := y.get(ctx, "/videos", url.Values{
-		"part": {"snippet,contentDetails,statistics"}, "chart": {"mostPopular"},
-		"regionCode": {region}, "maxResults": {strconv.Itoa(perPage)}, "pageToken": {token},
-	})
+	status, header, body, err := y.get(ctx, path, query)
 	switch {
 	case err != nil && status == 0 && !connected.Load():
 		return page{}, &callError{class: unsent, err: y.clean(err)}
@@ -86,6 +117,30 @@ func readPage(body []byte) (page, error) {
 	}
 	return p, nil
 }
+
+// idsOf returns the ids of what a query finds. An id goes into a bookmark and into the next
+// call: one of other characters than upstream's is refused.
+func idsOf(results []json.RawMessage) ([]string, error) {
+	ids := make([]string, 0, len(results))
+	for _, raw := range results {
+		var result struct {
+			ID struct {
+				VideoID string `json:"videoId"`
+			} `json:"id"`
+		}
+		if err := json.Unmarshal(raw, &result); err != nil {
+			return nil, fmt.Errorf("not a page of search results: %w", err)
+		}
+		id := result.ID.VideoID
+		if id == "" || len(id) > 20 || strings.TrimLeft(id, idCharacters) != "" {
+			return nil, fmt.Errorf("not a page of search results: %q is no id of a video", id)
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
+}
+
+const idCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
 
 // get returns status 0 when no answer came.
 func (y *youtube) get(ctx context.Context, path string, query url.Values) (status int, header http.Header, body []byte, err error) {

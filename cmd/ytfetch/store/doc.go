@@ -1,9 +1,9 @@
 // Package store keeps the videos that ytfetch fetched in one SQLite file, and finds them
 // again.
 //
-// A video has one row, however often it is fetched (videos); where it stood in a region's
-// chart, and with how many views, has a small row for each slot (appearances). A chart has
-// a row that says how far it is fetched (charts): Save writes a page and that row in one
+// A video has one row, however often it is fetched (videos); where it was in a region's
+// chart, and with how many views, or among what a query found there, has a small row for
+// each slot (appearances). A chart, and a search, has a row that says how far it is fetched (charts): Save writes a page and that row in one
 // transaction, so what the row names is what is there, whenever the process is killed. The
 // index of words (search) is kept by triggers: it follows a video's texts, not its counts.
 //

@@ -8,10 +8,11 @@ import (
 	"github.com/ncruces/go-sqlite3"
 )
 
-// A Chart is a region's chart as one pass began to fetch it. Region and Slot tell it
-// from others.
+// A Chart is a region's chart, or what a query finds there, as one pass began to fetch it.
+// Region, Query and Slot tell it from others.
 type Chart struct {
 	Region    string
+	Query     string    // empty: the region's most popular videos
 	Slot      time.Time // of the pass that began it; to the second
 	Arguments string    // what was asked for, as far as the answer depends on it
 }
@@ -22,6 +23,7 @@ type Page struct {
 	Number int               // from 1
 	First  int               // the rank of its first item, from 1
 	Items  []json.RawMessage // as upstream wrote them
+	Found  []string          // the ids on the page by rank, of which Items has those that were new; nil: Items has all
 	Next   string            // the token of the page after it; empty: it is the last
 	Done   bool              // no further page is wanted
 	At     time.Time         // when upstream answered
@@ -43,13 +45,16 @@ func (s *Store) Save(p Page) error {
 		return err
 	}
 	return s.transact(func() error {
-		if err := s.clear(p, len(items)); err != nil {
+		if err := s.clear(p, max(len(items), len(p.Found))); err != nil {
 			return err
 		}
-		for i, it := range items {
-			if err := s.saveItem(p, p.First+i, it); err != nil {
-				return err
+		for _, it := range items {
+			if err := s.upsert(p.At, it); err != nil {
+				return fmt.Errorf("cannot store video %q: %w", it.ID, err)
 			}
+		}
+		if err := s.place(p, items); err != nil {
+			return err
 		}
 		return s.advance(p)
 	})
@@ -65,20 +70,45 @@ func (s *Store) clear(p Page, items int) error {
 	if p.Next == "" {
 		to = 1 << 30
 	}
-	return s.exec("DELETE FROM appearances WHERE region = ? AND slot = ? AND rank BETWEEN ? AND ?", p.Region, p.Slot, p.First, to)
+	return s.exec("DELETE FROM appearances WHERE region = ? AND query = ? AND slot = ? AND rank BETWEEN ? AND ?", p.Region, p.Query, p.Slot, p.First, to)
 }
 
-func (s *Store) saveItem(p Page, rank int, it item) error {
-	number, err := s.upsert(p.At, it)
-	if err != nil {
-		return fmt.Errorf("cannot store video %q: %w", it.ID, err)
+// place notes the rank of each video of a page. A video that is not stored has none: upstream
+// found it, and did not have it any more when asked for it.
+func (s *Store) place(p Page, items []item) error {
+	ids, views := p.Found, make(map[string]*int64, len(items))
+	for _, it := range items {
+		views[it.ID] = count(it.Statistics.ViewCount)
+		if p.Found == nil {
+			ids = append(ids, it.ID)
+		}
 	}
-	return s.exec("INSERT INTO appearances (region, slot, rank, video, views) VALUES (?, ?, ?, ?, ?)",
-		p.Region, p.Slot, rank, number, count(it.Statistics.ViewCount))
+	for i, id := range ids {
+		err := s.exec("INSERT INTO appearances (region, query, slot, rank, video, views) SELECT ?, ?, ?, ?, number, ? FROM videos WHERE id = ?",
+			p.Region, p.Query, p.Slot, p.First+i, views[id], id)
+		if err != nil {
+			return fmt.Errorf("cannot store the rank of video %q: %w", id, err)
+		}
+	}
+	return nil
+}
+
+// Unknown returns those ids, in their order, of which no video is stored.
+func (s *Store) Unknown(ids []string) (unknown []string, err error) {
+	for _, id := range ids {
+		stored := false
+		if err := s.query("SELECT 1 FROM videos WHERE id = ?", []any{id}, func(*sqlite3.Stmt) { stored = true }); err != nil {
+			return nil, fmt.Errorf("cannot tell what is stored: %w", err)
+		}
+		if !stored {
+			unknown = append(unknown, id)
+		}
+	}
+	return unknown, nil
 }
 
 // upsert stores what upstream said at a time, unless it has said something since.
-func (s *Store) upsert(at time.Time, it item) (number int64, err error) {
+func (s *Store) upsert(at time.Time, it item) error {
 	const insert = `
 INSERT INTO videos (id, first_seen, last_seen, published, duration_s, views, likes, comments, category, channel_id, channel, title, tags, description, raw)
 VALUES (?1, ?2, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
@@ -91,47 +121,43 @@ WHERE excluded.last_seen >= last_seen`
 	tags := joinTags(it.Snippet.Tags)
 	raw, err := s.packer.pack(it.raw, textsOf(it.Snippet.Title, it.Snippet.ChannelTitle, tags, it.Snippet.Description))
 	if err != nil {
-		return 0, err
+		return err
 	}
-	err = s.exec(insert, it.ID, at, it.Snippet.PublishedAt, seconds(it.ContentDetails.Duration),
+	return s.exec(insert, it.ID, at, it.Snippet.PublishedAt, seconds(it.ContentDetails.Duration),
 		count(it.Statistics.ViewCount), count(it.Statistics.LikeCount), count(it.Statistics.CommentCount),
 		it.Snippet.CategoryID, it.Snippet.ChannelID, it.Snippet.ChannelTitle, it.Snippet.Title, tags,
 		it.Snippet.Description, raw)
-	if err != nil {
-		return 0, err
-	}
-	err = s.query("SELECT number FROM videos WHERE id = ?", []any{it.ID}, func(row *sqlite3.Stmt) { number = row.ColumnInt64(0) })
-	return number, err
 }
 
 // advance notes how far the chart is. A chart that starts over goes back to page 1.
 func (s *Store) advance(p Page) error {
 	const note = `
-INSERT INTO charts (region, slot, arguments, began_at, stored_at, pages, next, done) VALUES (?1, ?2, ?3, ?4, ?4, ?5, ?6, ?7)
-ON CONFLICT (region, slot) DO UPDATE SET
+INSERT INTO charts (region, query, slot, arguments, began_at, stored_at, pages, next, done) VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6, ?7, ?8)
+ON CONFLICT (region, query, slot) DO UPDATE SET
 	arguments = excluded.arguments, began_at = CASE excluded.pages WHEN 1 THEN excluded.began_at ELSE began_at END,
 	stored_at = excluded.stored_at, pages = excluded.pages, next = excluded.next, done = excluded.done`
 	done := 0
 	if p.Done || p.Next == "" {
 		done = 1
 	}
-	return s.exec(note, p.Region, p.Slot, p.Arguments, p.At, p.Number, p.Next, done)
+	return s.exec(note, p.Region, p.Query, p.Slot, p.Arguments, p.At, p.Number, p.Next, done)
 }
 
 // Progress tells how far a chart is stored.
 func (s *Store) Progress(c Chart) (Progress, error) {
 	var p Progress
-	err := s.query("SELECT began_at, pages, next, done FROM charts WHERE region = ? AND slot = ?", []any{c.Region, c.Slot},
+	err := s.query("SELECT began_at, pages, next, done FROM charts WHERE region = ? AND query = ? AND slot = ?", []any{c.Region, c.Query, c.Slot},
 		func(row *sqlite3.Stmt) {
 			p = Progress{timeOf(row, 0), row.ColumnInt(1), row.ColumnText(2), row.ColumnBool(3)}
 		})
 	return p, err
 }
 
-// Latest returns the region's newest chart that was fetched with the same arguments as
-// far as asked for, and when that began; found is false where there is none.
-func (s *Store) Latest(region, arguments string) (slot, began time.Time, found bool, err error) {
-	err = s.query("SELECT slot, began_at FROM charts WHERE region = ? AND arguments = ? AND done ORDER BY slot DESC LIMIT 1", []any{region, arguments},
+// Latest returns the slot of the newest chart like this one, but for its slot, that was
+// fetched as far as asked for, and when that began; found is false where there is none.
+func (s *Store) Latest(c Chart) (slot, began time.Time, found bool, err error) {
+	err = s.query("SELECT slot, began_at FROM charts WHERE region = ? AND query = ? AND arguments = ? AND done ORDER BY slot DESC LIMIT 1",
+		[]any{c.Region, c.Query, c.Arguments},
 		func(row *sqlite3.Stmt) { slot, began, found = timeOf(row, 0), timeOf(row, 1), true })
 	return slot, began, found, err
 }

@@ -75,16 +75,16 @@ const (
 func (s *Store) purgeCharts(before time.Time) (removed int64, err error) {
 	err = s.transact(func() error {
 		var charts []Chart
-		err := s.query("SELECT region, slot FROM charts WHERE began_at < ? LIMIT ?", []any{before, chartStep},
+		err := s.query("SELECT region, query, slot FROM charts WHERE began_at < ? LIMIT ?", []any{before, chartStep},
 			func(row *sqlite3.Stmt) {
-				charts = append(charts, Chart{Region: row.ColumnText(0), Slot: timeOf(row, 1)})
+				charts = append(charts, Chart{Region: row.ColumnText(0), Query: row.ColumnText(1), Slot: timeOf(row, 2)})
 			})
 		for _, c := range charts {
 			if err == nil {
-				err = s.exec("DELETE FROM appearances WHERE region = ? AND slot = ?", c.Region, c.Slot)
+				err = s.exec("DELETE FROM appearances WHERE region = ? AND query = ? AND slot = ?", c.Region, c.Query, c.Slot)
 			}
 			if err == nil {
-				err = s.exec("DELETE FROM charts WHERE region = ? AND slot = ?", c.Region, c.Slot)
+				err = s.exec("DELETE FROM charts WHERE region = ? AND query = ? AND slot = ?", c.Region, c.Query, c.Slot)
 			}
 		}
 		removed = int64(len(charts))

@@ -24,26 +24,29 @@ CREATE INDEX videos_last_seen ON videos (last_seen);
 -- For a search by time, which looks at many videos and so not at their long rows.
 CREATE INDEX videos_seen ON videos (number, last_seen);
 
--- Where a video stood in the chart of a region that was begun at a slot.
+-- Where a video was in the chart of a region that was begun at a slot, or among what a query
+-- found there.
 CREATE TABLE appearances (
 	region  TEXT NOT NULL,
+	query   TEXT NOT NULL,              -- empty: the chart of the most popular videos
 	slot    INTEGER NOT NULL,
 	rank    INTEGER NOT NULL,           -- from 1
 	video   INTEGER NOT NULL,           -- its number
-	views   INTEGER,                    -- at that time
-	PRIMARY KEY (region, slot, rank)
+	views   INTEGER,                    -- at that time, if upstream was asked
+	PRIMARY KEY (region, query, slot, rank)
 ) WITHOUT ROWID;
 
 CREATE INDEX appearances_video ON appearances (video, region, slot);
 
 -- What other programs can read: each place in a chart, in words.
 CREATE VIEW places AS
-	SELECT region, datetime(slot, 'unixepoch') AS slot, rank, title, channel, appearances.views, id, 'https://www.youtube.com/watch?v=' || id AS page
+	SELECT region, query, datetime(slot, 'unixepoch') AS slot, rank, title, channel, appearances.views, id, 'https://www.youtube.com/watch?v=' || id AS page
 	FROM appearances JOIN videos ON videos.number = appearances.video;
 
--- How far a chart is fetched, and with which arguments.
+-- How far a chart is fetched, or what a query finds, and with which arguments.
 CREATE TABLE charts (
 	region     TEXT NOT NULL,
+	query      TEXT NOT NULL,           -- as of appearances
 	slot       INTEGER NOT NULL,        -- of the pass that began it
 	arguments  TEXT NOT NULL,
 	began_at   INTEGER NOT NULL,
@@ -51,7 +54,7 @@ CREATE TABLE charts (
 	pages      INTEGER NOT NULL,        -- the number of that page
 	next       TEXT NOT NULL,           -- the token of the page after it; empty: there is none
 	done       INTEGER NOT NULL,        -- 1: as many pages as asked for are stored
-	PRIMARY KEY (region, slot)
+	PRIMARY KEY (region, query, slot)
 ) WITHOUT ROWID;
 
 CREATE INDEX charts_began_at ON charts (began_at);

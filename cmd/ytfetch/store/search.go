@@ -15,7 +15,7 @@ import (
 // A Query asks for videos. Its zero value but for the words asks for all of them.
 type Query struct {
 	Words  string
-	Region string    // that were in this region's chart
+	Region string    // that were in this region's chart, or found there
 	Since  time.Time // that were in a chart since
 	Most   int       // at most so many, at least 1
 	Skip   int       // and not so many of the first

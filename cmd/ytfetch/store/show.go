@@ -29,14 +29,15 @@ type Video struct {
 	Comments    *int64     `json:"comments,omitempty"`
 	FirstSeen   time.Time  `json:"first_seen"`
 	LastSeen    time.Time  `json:"last_seen"`
-	Regions     []string   `json:"regions"` // in whose charts it was
+	Regions     []string   `json:"regions"` // in whose charts it was, or where it was found
 
 	number int64
 }
 
-// A Stay is how a video did in a region's charts.
+// A Stay is how a video did in a region's charts, or where a query found it.
 type Stay struct {
 	Region    string    `json:"region"`
+	Query     string    `json:"query,omitempty"`
 	Charts    int       `json:"charts"`
 	First     time.Time `json:"first"` // slot
 	Last      time.Time `json:"last"`
@@ -120,16 +121,16 @@ func (s *Store) regions(number int64) ([]string, error) {
 func (s *Store) stays(number int64) ([]Stay, error) {
 	list := []Stay{}
 	// A bare column beside max() is of the row that has the maximum: SQLite.
-	err := s.query("SELECT region, count(*), min(slot), max(slot), rank, views FROM appearances WHERE video = ? GROUP BY region ORDER BY region", []any{number},
+	err := s.query("SELECT region, query, count(*), min(slot), max(slot), rank, views FROM appearances WHERE video = ? GROUP BY region, query ORDER BY region, query", []any{number},
 		func(row *sqlite3.Stmt) {
 			list = append(list, Stay{
-				Region: row.ColumnText(0), Charts: row.ColumnInt(1), First: timeOf(row, 2), Last: timeOf(row, 3),
-				LastRank: row.ColumnInt(4), LastViews: numberOf(row, 5),
+				Region: row.ColumnText(0), Query: row.ColumnText(1), Charts: row.ColumnInt(2), First: timeOf(row, 3), Last: timeOf(row, 4),
+				LastRank: row.ColumnInt(5), LastViews: numberOf(row, 6),
 			})
 		})
 	for i := range list {
 		if err == nil {
-			err = s.query("SELECT min(rank) FROM appearances WHERE video = ? AND region = ?", []any{number, list[i].Region},
+			err = s.query("SELECT min(rank) FROM appearances WHERE video = ? AND region = ? AND query = ?", []any{number, list[i].Region, list[i].Query},
 				func(row *sqlite3.Stmt) { list[i].BestRank = row.ColumnInt(0) })
 		}
 	}

@@ -19,9 +19,10 @@ type Stats struct {
 	Regions     []RegionStat `json:"regions"`
 }
 
-// A RegionStat counts what is stored of a region.
+// A RegionStat counts what is stored of a region's charts, or of what a query found there.
 type RegionStat struct {
 	Region   string    `json:"region"`
+	Query    string    `json:"query,omitempty"`
 	Charts   int64     `json:"charts"`
 	Videos   int64     `json:"videos"`
 	LastSlot time.Time `json:"last_slot"`
@@ -47,9 +48,11 @@ func (s *Store) Stats() (Stats, error) {
 	if err != nil {
 		return stats, fmt.Errorf("cannot count: %w", err)
 	}
-	err = s.query(`SELECT region, count(*), max(slot), max(stored_at), (SELECT count(DISTINCT video) FROM appearances WHERE region = charts.region)
-FROM charts GROUP BY region ORDER BY region`, nil, func(row *sqlite3.Stmt) {
-		stats.Regions = append(stats.Regions, RegionStat{row.ColumnText(0), row.ColumnInt64(1), row.ColumnInt64(4), timeOf(row, 2), timeOf(row, 3)})
+	err = s.query(`SELECT region, query, count(*), max(slot), max(stored_at), (SELECT count(DISTINCT video) FROM appearances WHERE region = charts.region AND query = charts.query)
+FROM charts GROUP BY region, query ORDER BY region, query`, nil, func(row *sqlite3.Stmt) {
+		stats.Regions = append(stats.Regions, RegionStat{
+			Region: row.ColumnText(0), Query: row.ColumnText(1), Charts: row.ColumnInt64(2), LastSlot: timeOf(row, 3), StoredAt: timeOf(row, 4), Videos: row.ColumnInt64(5),
+		})
 	})
 	if err != nil {
 		return stats, fmt.Errorf("cannot count: %w", err)

@@ -17,7 +17,7 @@ import (
 const FileName = "videos.db"
 
 // version is of the schema and of what raw holds, and of every file as user_version.
-const version = 3
+const version = 4
 
 //go:embed schema.sql
 var schema string

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -228,15 +229,50 @@ func TestProgressOfAChart(t *testing.T) {
 		if want := (Progress{noon, number + 1, next, next == ""}); err != nil || got != want {
 			t.Errorf("got %+v, %v, want %+v", got, err, want)
 		}
-		_, _, found, err := s.Latest("DE", "x")
+		_, _, found, err := s.Latest(chart)
 		if err != nil || found != (next == "") {
 			t.Errorf("page %d: found %v, %v", number+1, found, err)
 		}
 	}
-	for _, other := range [][2]string{{"FR", "x"}, {"DE", "y"}} {
-		if _, _, found, err := s.Latest(other[0], other[1]); err != nil || found {
+	for _, other := range []Chart{{Region: "FR", Arguments: "x"}, {Region: "DE", Arguments: "y"}, {Region: "DE", Query: "q", Arguments: "x"}} {
+		if _, _, found, err := s.Latest(other); err != nil || found {
 			t.Errorf("%v: found %v, %v", other, found, err)
 		}
+	}
+}
+
+// A page of what a query finds has the rank of each video, and rows of those that are new.
+func TestPageOfAQuery(t *testing.T) {
+	s := openTest(t)
+	s.mustSave(t, Page{Items: []json.RawMessage{video("known", "a word", nil)}})
+	ids := []string{"new", "gone", "known"}
+	if unknown, err := s.Unknown(ids); err != nil || !slices.Equal(unknown, ids[:2]) {
+		t.Errorf("got %v, %v, want the first two", unknown, err)
+	}
+	later := noon.Add(time.Hour)
+	page := Page{Chart: Chart{Region: "DE", Query: "word", Slot: noon}, At: later, Found: ids, Items: []json.RawMessage{video("new", "a word", nil)}}
+	for range 2 { // once more takes its place
+		s.mustSave(t, page)
+	}
+	for id, want := range map[string][]Stay{
+		"new": {{Region: "DE", Query: "word", Charts: 1, First: noon, Last: noon, BestRank: 1, LastRank: 1, LastViews: count("7")}},
+		"known": {{Region: "DE", Charts: 1, First: noon, Last: noon, BestRank: 1, LastRank: 1, LastViews: count("7")},
+			{Region: "DE", Query: "word", Charts: 1, First: noon, Last: noon, BestRank: 3, LastRank: 3}},
+	} {
+		got, err := s.Show(id)
+		if err != nil || !reflect.DeepEqual(got.Stays, want) {
+			t.Errorf("%s: got %+v, %v, want %+v", id, got.Stays, err, want)
+		}
+		if told := map[string]time.Time{"new": later, "known": noon}[id]; !got.LastSeen.Equal(told) {
+			t.Errorf("%s: seen at %v, want %v: upstream was asked for the new one alone", id, got.LastSeen, told)
+		}
+	}
+	stats, err := s.Stats()
+	if err != nil || len(stats.Regions) != 2 || stats.Regions[0].Query != "" || stats.Regions[0].Videos != 1 || stats.Regions[1].Query != "word" || stats.Regions[1].Videos != 2 {
+		t.Errorf("got %+v, %v, want the chart with one video, the query with two", stats.Regions, err)
+	}
+	if _, err := s.Purge(t.Context(), later.Add(time.Second)); err != nil || s.count(t, "charts") != 0 || s.count(t, "appearances") != 0 {
+		t.Errorf("%v: %d charts and %d appearances are left, want none", err, s.count(t, "charts"), s.count(t, "appearances"))
 	}
 }
 

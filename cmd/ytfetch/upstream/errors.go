@@ -34,6 +34,11 @@ func ServerError(w http.ResponseWriter, _ *http.Request) {
 // StaleToken answers that the page token is not valid any more.
 func StaleToken(w http.ResponseWriter, _ *http.Request) { invalidPageToken().write(w) }
 
+// Empty answers that there are no such videos.
+func Empty(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, videoList{Kind: "youtube#videoListResponse", Items: []video{}})
+}
+
 // Drop closes the connection without an answer. It needs a real server.
 func Drop(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 	_ "time/tzdata" // the quota's day is Pacific, also where no zone files are installed
@@ -36,10 +37,10 @@ type Upstream struct {
 
 // Counts are the upstream's own books.
 type Counts struct {
-	Requests int            // videos.list requests that arrived, whatever became of them
+	Requests int            // that arrived, whatever became of them
 	Units    int            // charged since the last midnight Pacific, never more than the quota
 	Refused  int            // requests answered quotaExceeded
-	Pages    map[string]int // region → pages served
+	Pages    map[string]int // region → pages of its chart served
 }
 
 // New returns an upstream whose quota is untouched.
@@ -62,7 +63,8 @@ func New(config Config) (*Upstream, error) {
 	}
 	u := &Upstream{config: config, pacific: pacific, mux: http.NewServeMux()}
 	u.counts.Pages = make(map[string]int)
-	u.mux.HandleFunc("GET "+Path+"/videos", u.listVideos)
+	u.mux.HandleFunc("GET "+Path+"/videos", u.metered(1, u.listVideos))
+	u.mux.HandleFunc("GET "+Path+"/search", u.metered(100, u.search))
 	return u, nil
 }
 
@@ -87,32 +89,46 @@ func (u *Upstream) Inject(faults ...http.HandlerFunc) {
 
 func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) { u.mux.ServeHTTP(w, r) }
 
-// listVideos charges first and looks at the parameters afterwards: an invalid
-// request costs as much as a valid one. Only a request without a known key
-// belongs to no project and costs nobody anything.
-func (u *Upstream) listVideos(w http.ResponseWriter, r *http.Request) {
-	key := cmp.Or(r.URL.Query().Get("key"), r.Header.Get("X-Goog-Api-Key"))
-	if key == "" || u.config.Key != "" && key != u.config.Key {
-		u.count()
-		unregistered().write(w)
-		return
+// metered serves an operation that costs so many units. It charges first and reads the
+// parameters afterwards: an invalid request costs as much as a valid one. Only a request
+// without a known key belongs to no project and costs nobody anything.
+func (u *Upstream) metered(units int, answer func(url.Values) (any, *refusal)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		key := cmp.Or(r.URL.Query().Get("key"), r.Header.Get("X-Goog-Api-Key"))
+		if key == "" || u.config.Key != "" && key != u.config.Key {
+			u.count()
+			unregistered().write(w)
+			return
+		}
+		fault, affordable := u.charge(units)
+		if !affordable {
+			quotaExceeded().write(w)
+			return
+		}
+		if fault != nil {
+			fault(w, r)
+			return
+		}
+		body, refused := answer(r.URL.Query())
+		if refused != nil {
+			refused.write(w)
+			return
+		}
+		writeJSON(w, http.StatusOK, body)
 	}
-	fault, affordable := u.charge()
-	if !affordable {
-		quotaExceeded().write(w)
-		return
+}
+
+// listVideos answers with videos by their ids, or with a page of a region's chart.
+func (u *Upstream) listVideos(v url.Values) (any, *refusal) {
+	if v.Has("id") {
+		return videosByID(v, u.config.Now())
 	}
-	if fault != nil {
-		fault(w, r)
-		return
-	}
-	query, refusal := parseQuery(r.URL.Query(), u.config.PagesPerRegion)
-	if refusal != nil {
-		refusal.write(w)
-		return
+	query, refused := parseQuery(v, u.config.PagesPerRegion)
+	if refused != nil {
+		return nil, refused
 	}
 	u.served(query.region)
-	writeJSON(w, http.StatusOK, query.answer())
+	return query.answer(), nil
 }
 
 func (u *Upstream) count() {
@@ -121,17 +137,17 @@ func (u *Upstream) count() {
 	u.counts.Requests++
 }
 
-// charge books one unit and returns the fault that the request is to meet.
-func (u *Upstream) charge() (fault http.HandlerFunc, affordable bool) {
+// charge books units and returns the fault that the request is to meet.
+func (u *Upstream) charge(units int) (fault http.HandlerFunc, affordable bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.counts.Requests++
 	u.turnDay()
-	if u.counts.Units >= u.config.Quota {
+	if u.counts.Units+units > u.config.Quota {
 		u.counts.Refused++
 		return nil, false
 	}
-	u.counts.Units++
+	u.counts.Units += units
 	if len(u.faults) > 0 {
 		fault, u.faults = u.faults[0], u.faults[1:]
 	}

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
@@ -8,15 +9,16 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
-// A query is a valid request for one page of a region's chart.
+// A query is a valid request for one page of a region's chart, or of what a search finds.
 type query struct {
 	parts  []string
 	region string
 	start  int // rank of the first video, from 0
 	size   int // videos of a full page
-	total  int // videos of the whole chart
+	total  int // videos of all pages
 }
 
 const (
@@ -26,33 +28,63 @@ const (
 
 // parseQuery checks the parameters in the order in which the API does.
 func parseQuery(v url.Values, pages int) (query, *refusal) {
-	q := query{region: v.Get("regionCode"), size: defaultPage, total: pages * largestPage}
-	q.parts = strings.FieldsFunc(strings.Join(v["part"], ","), func(r rune) bool { return r == ',' })
-	if refused := q.checkParts(); refused != nil {
+	q := query{parts: listOf(v["part"]), size: defaultPage, total: pages * largestPage}
+	if refused := checkParts(q.parts); refused != nil {
 		return q, refused
 	}
 	if refused := checkFilter(v); refused != nil {
 		return q, refused
 	}
-	if q.region == "" {
-		q.region = "US"
+	if refused := q.setRegion(v.Get("regionCode")); refused != nil {
+		return q, refused
 	}
-	if !slices.Contains(strings.Fields(regionCodes), q.region) {
-		return q, refuse(parameter("regionCode", "invalidRegionCode", "The <code>regionCode</code> parameter specifies an invalid region code."))
-	}
-	if refused := q.setSize(v.Get("maxResults")); refused != nil {
+	if refused := q.setSize(v.Get("maxResults"), 1); refused != nil {
 		return q, refused
 	}
 	return q, q.setStart(v.Get("pageToken"))
 }
 
+// videosByID answers with those videos that there are; any other id is passed over.
+func videosByID(v url.Values, now time.Time) (any, *refusal) {
+	parts, ids := listOf(v["part"]), listOf(v["id"])
+	if refused := checkParts(parts); refused != nil {
+		return nil, refused
+	}
+	switch {
+	case v.Has("chart"), v.Has("myRating"):
+		return nil, refuse(parameter("parameters.", "incompatibleParameters", "Incompatible parameters specified in the request: chart, id"))
+	case len(ids) == 0, len(ids) > largestPage:
+		return nil, refuse(parameter("id", "invalidParameter", fmt.Sprintf("Invalid number of ids. It must be within the range: [1, %d]", largestPage)))
+	}
+	list := videoList{Kind: "youtube#videoListResponse", Etag: etag(strings.Join(ids, ","), 0), Items: []video{}}
+	for _, id := range ids {
+		if found, ok := uploadOf(id); ok && !found.Snippet.PublishedAt.After(now) {
+			list.Items = append(list.Items, found.only(parts))
+		}
+	}
+	list.PageInfo = pageInfo{len(list.Items), len(list.Items)}
+	return list, nil
+}
+
+// listOf splits a parameter that lists something, separated by commas or given more than once.
+func listOf(values []string) []string {
+	return strings.FieldsFunc(strings.Join(values, ","), func(r rune) bool { return r == ',' })
+}
+
+func (q *query) setRegion(code string) *refusal {
+	if q.region = cmp.Or(code, "US"); !slices.Contains(strings.Fields(regionCodes), q.region) {
+		return refuse(parameter("regionCode", "invalidRegionCode", "The <code>regionCode</code> parameter specifies an invalid region code."))
+	}
+	return nil
+}
+
 func refuse(r refusal) *refusal { return &r }
 
-func (q *query) checkParts() *refusal {
-	if len(q.parts) == 0 {
+func checkParts(parts []string) *refusal {
+	if len(parts) == 0 {
 		return refuse(parameter("part", "missingRequiredParameter", "Missing required parameter: part"))
 	}
-	for _, part := range q.parts {
+	for _, part := range parts {
 		if !slices.Contains(strings.Fields(knownParts), part) {
 			return refuse(parameter("part", "unknownPart", fmt.Sprintf("'%s'", part)))
 		}
@@ -61,8 +93,8 @@ func (q *query) checkParts() *refusal {
 }
 
 func checkFilter(v url.Values) *refusal {
-	if v.Has("id") || v.Has("myRating") || !v.Has("chart") {
-		return refuse(parameter("parameters.", "missingRequiredParameter", "No filter selected. Expected one of: chart"))
+	if v.Has("myRating") || !v.Has("chart") {
+		return refuse(parameter("parameters.", "missingRequiredParameter", "No filter selected. Expected one of: chart, id"))
 	}
 	if v.Get("chart") != "mostPopular" {
 		return refuse(parameter("chart", "invalidChart", "The requested video chart is not supported or is not available."))
@@ -70,14 +102,14 @@ func checkFilter(v url.Values) *refusal {
 	return nil
 }
 
-func (q *query) setSize(maxResults string) *refusal {
+func (q *query) setSize(maxResults string, least int) *refusal {
 	if maxResults == "" {
 		return nil
 	}
 	size, err := strconv.Atoi(maxResults)
-	if err != nil || size < 1 || size > largestPage {
+	if err != nil || size < least || size > largestPage {
 		return refuse(parameter("maxResults", "invalidParameter",
-			fmt.Sprintf("Invalid value '%s'. Values must be within the range: [1, %d]", maxResults, largestPage)))
+			fmt.Sprintf("Invalid value '%s'. Values must be within the range: [%d, %d]", maxResults, least, largestPage)))
 	}
 	q.size = size
 	return nil

@@ -82,7 +82,7 @@ func TestParametersAreChecked(t *testing.T) {
 		{"no part", "part", "", 400, "missingRequiredParameter"},
 		{"unknown part", "part", "snippet,colour", 400, "unknownPart"},
 		{"no filter", "chart", "", 400, "missingRequiredParameter"},
-		{"two filters", "id", "a", 400, "missingRequiredParameter"},
+		{"two filters", "id", "a", 400, "incompatibleParameters"},
 		{"unknown chart", "chart", "best", 400, "invalidChart"},
 		{"more than 50", "maxResults", "51", 400, "invalidParameter"},
 		{"less than 1", "maxResults", "0", 400, "invalidParameter"},

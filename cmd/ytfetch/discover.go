@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+const (
+	defaultSince = 24 * time.Hour // what the first search of a region goes back
+	longestQuery = 500            // bytes: a query is part of each bookmark
+
+	// A search finds what upstream's index has. What was published up to so long before the
+	// last search may have been missing there: the next one asks for it again, and finds
+	// that most of it is stored.
+	indexTime = time.Hour
+)
+
+// discover wires one pass of a query together and runs it.
+func discover(ctx context.Context, o options, stderr io.Writer) error {
+	p, err := newPass(o, stderr)
+	if err != nil {
+		return err
+	}
+	p.query, p.after = o.query, o.slot.Add(-o.since)
+	return p.start(ctx, o)
+}
+
+// discovered returns a page of what the query finds, with the videos that are new. A page
+// takes two calls: a search, and where that finds something new a list of these videos. The
+// search costs a hundred times as much: what it finds is in the bookmark before the list is
+// asked for, and a pass that is denied the list or killed has the next one go on there.
+func (p *pass) discovered(ctx context.Context, at place) (got page, left int64, err error) {
+	left = unknownLeft
+	if at.ids == "" {
+		if got, left, err = p.get(ctx, request{searchList, at.number, func(ctx context.Context) (page, error) {
+			return p.tube.search(ctx, p.region, p.query, at.after, at.chart, at.token)
+		}}); err != nil {
+			return page{}, 0, err
+		}
+		at.ids, at.next = strings.Join(got.Found, "."), got.Next
+	}
+	answer := page{Next: at.next, Found: strings.FieldsFunc(at.ids, func(r rune) bool { return r == '.' })}
+	unknown, err := p.store.unknown(answer.Found)
+	if err != nil || len(unknown) == 0 {
+		return answer, left, err
+	}
+	if got.Found != nil {
+		p.leave(ctx, at)
+	}
+	list, left, err := p.get(ctx, request{videosList, at.number, func(ctx context.Context) (page, error) {
+		return p.tube.videos(ctx, unknown)
+	}})
+	if err != nil {
+		return page{}, 0, err
+	}
+	answer.Items = list.Items
+	return answer, left, nil
+}
+
+// goOnSince has a search begin where the last one of the same query and arguments ended, and
+// refuses a bookmark of another one: its tokens are of that.
+func (p *pass) goOnSince() error {
+	if p.begin.query != p.query {
+		if p.begin != firstPage(time.Time{}) {
+			p.say("the bookmark is of %s: beginning at page 1", p.begin.of())
+		}
+		p.begin = firstPage(time.Time{})
+	}
+	d, ok := p.store.(*database)
+	if p.query == "" || !ok {
+		return nil
+	}
+	last, _, found, err := d.file.Latest(d.chart(p.slot))
+	if err != nil {
+		return fmt.Errorf("cannot tell what is stored: %w", err)
+	}
+	if found && last.Before(p.slot) {
+		p.after = last.Add(-indexTime)
+	}
+	return nil
+}
+
+// of says what a place is in.
+func (at place) of() string {
+	if at.query == "" {
+		return "a chart"
+	}
+	return fmt.Sprintf("another query, %q", at.query)
+}

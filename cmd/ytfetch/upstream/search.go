@@ -1,0 +1,134 @@
+package upstream
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// The documented shape of what search.list answers.
+type (
+	searchList struct {
+		Kind          string         `json:"kind"`
+		Etag          string         `json:"etag"`
+		NextPageToken string         `json:"nextPageToken,omitempty"`
+		PrevPageToken string         `json:"prevPageToken,omitempty"`
+		RegionCode    string         `json:"regionCode"`
+		PageInfo      pageInfo       `json:"pageInfo"`
+		Items         []searchResult `json:"items"`
+	}
+	searchResult struct {
+		Kind    string         `json:"kind"`
+		Etag    string         `json:"etag"`
+		ID      resultID       `json:"id"`
+		Snippet *resultSnippet `json:"snippet,omitempty"`
+	}
+	resultID struct {
+		Kind    string `json:"kind"`
+		VideoID string `json:"videoId"`
+	}
+	resultSnippet struct {
+		PublishedAt          time.Time            `json:"publishedAt"`
+		ChannelID            string               `json:"channelId"`
+		Title                string               `json:"title"`
+		Description          string               `json:"description"`
+		Thumbnails           map[string]thumbnail `json:"thumbnails"`
+		ChannelTitle         string               `json:"channelTitle"`
+		LiveBroadcastContent string               `json:"liveBroadcastContent"`
+		PublishTime          time.Time            `json:"publishTime"`
+	}
+)
+
+const (
+	mostResults = 500                 // of a search, on all of its pages
+	longestSpan = 30 * 24 * time.Hour // that a search goes back
+)
+
+// search answers search.list: the newest videos whose texts have all words of q.
+func (u *Upstream) search(v url.Values) (any, *refusal) {
+	q, found, refused := parseSearch(v, u.config.Now())
+	if refused != nil {
+		return nil, refused
+	}
+	end := min(q.start+q.size, q.total)
+	list := searchList{
+		Kind: "youtube#searchListResponse", Etag: etag(q.region+v.Get("q"), q.start), RegionCode: q.region,
+		PageInfo: pageInfo{TotalResults: q.total, ResultsPerPage: end - q.start}, Items: []searchResult{},
+	}
+	if end < q.total && q.size > 0 {
+		list.NextPageToken = pageToken(end, false)
+	}
+	if q.start > 0 {
+		list.PrevPageToken = pageToken(q.start, true)
+	}
+	for _, one := range found[q.start:end] {
+		list.Items = append(list.Items, newResult(one).only(q.parts))
+	}
+	return list, nil
+}
+
+// parseSearch checks the parameters and returns what the query finds on all pages.
+func parseSearch(v url.Values, now time.Time) (query, []video, *refusal) {
+	q := query{parts: listOf(v["part"]), size: defaultPage}
+	if refused := checkParts(q.parts); refused != nil {
+		return q, nil, refused
+	}
+	if refused := q.setRegion(v.Get("regionCode")); refused != nil {
+		return q, nil, refused
+	}
+	if refused := q.setSize(v.Get("maxResults"), 0); refused != nil {
+		return q, nil, refused
+	}
+	if order := v.Get("order"); order != "" && !slices.Contains(strings.Fields(knownOrders), order) {
+		return q, nil, refuse(parameter("order", "invalidParameter", fmt.Sprintf("Invalid value '%s'.", order)))
+	}
+	after, before := now.Add(-longestSpan), now
+	for name, at := range map[string]*time.Time{"publishedAfter": &after, "publishedBefore": &before} {
+		if refused := setTime(v.Get(name), at); refused != nil {
+			return q, nil, refused
+		}
+	}
+	if before.After(now) {
+		before = now
+	}
+	if oldest := now.Add(-longestSpan); after.Before(oldest) {
+		after = oldest
+	}
+	found := uploads(q.region, strings.Fields(strings.ToLower(v.Get("q"))), after, before)
+	q.total = len(found)
+	return q, found, q.setStart(v.Get("pageToken"))
+}
+
+const knownOrders = "date rating relevance title videoCount viewCount"
+
+func setTime(text string, at *time.Time) *refusal {
+	if text == "" {
+		return nil
+	}
+	parsed, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return refuse(refusal{Status: 400, Domain: "global", Reason: "badRequest", Message: "Request contains an invalid argument."})
+	}
+	*at = parsed
+	return nil
+}
+
+func newResult(v video) searchResult {
+	return searchResult{
+		Kind: "youtube#searchResult", Etag: v.Etag, ID: resultID{"youtube#video", v.ID},
+		Snippet: &resultSnippet{
+			PublishedAt: v.Snippet.PublishedAt, ChannelID: v.Snippet.ChannelID, Title: v.Snippet.Title, Description: v.Snippet.Description,
+			Thumbnails: v.Snippet.Thumbnails, ChannelTitle: v.Snippet.ChannelTitle, LiveBroadcastContent: v.Snippet.LiveBroadcastContent,
+			PublishTime: v.Snippet.PublishedAt,
+		},
+	}
+}
+
+func (r searchResult) only(parts []string) searchResult {
+	if !slices.Contains(parts, "snippet") {
+		r.Snippet = nil
+	}
+	return r
+}

@@ -81,6 +81,7 @@ func runScripts(t *testing.T, dir string, environ map[string]string, ledger func
 			env.Setenv("ROOT", root)
 			env.Setenv("SHIPPED", file)
 			env.Setenv("FAR", farMinutes(time.Now()))
+			env.Setenv("FARHOURS", farHours(time.Now().UTC()))
 			env.Setenv("QUOTAD_SOCKET", filepath.Join(env.WorkDir, ".quotad/quotad.sock"))
 			// Under -race each program would linger for a second at its end.
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
@@ -99,6 +100,13 @@ func runScripts(t *testing.T, dir string, environ map[string]string, ledger func
 func farMinutes(now time.Time) string {
 	next := (now.Minute() + 15) % 30
 	return fmt.Sprintf("%d,%d", next, next+30)
+}
+
+// farHours are the hours of a cron that ticks every six hours, of which the next is some
+// three hours away.
+func farHours(now time.Time) string {
+	next := (now.Hour() + 3) % 6
+	return fmt.Sprintf("%d,%d,%d,%d", next, next+6, next+12, next+18)
 }
 
 // A scriptState is what one script has started.

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"bytes"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"testing"
 	"time"
@@ -37,12 +40,61 @@ func TestShippedConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	job := c.Jobs[0]
-	want := regions.Ring{"US", "GB", "DE", "FR", "IN", "BR", "AU", "CA"}
-	if !slices.Equal(job.Regions, want) || !job.RunAtStart {
-		t.Errorf("the job runs at start: %v, over %v; want true, over %v", job.RunAtStart, job.Regions, want)
+	want := map[string]regions.Ring{
+		"trending": {"US", "GB", "DE", "FR", "IN", "BR", "AU", "CA"},
+		"discover": {"US", "GB", "DE"},
 	}
-	if last := time.Duration(len(job.Regions)-1) * job.Stagger; last > 20*time.Second {
-		t.Errorf("the last pass of the first run starts after %v: nobody watches for so long", last)
+	if len(c.Jobs) != len(want) {
+		t.Errorf("there are %d jobs, want %d", len(c.Jobs), len(want))
+	}
+	for _, job := range c.Jobs {
+		if !slices.Equal(job.Regions, want[job.Name]) || !job.RunAtStart {
+			t.Errorf("%s runs at start: %v, over %v; want true, over %v", job.Name, job.RunAtStart, job.Regions, want[job.Name])
+		}
+		if last := time.Duration(len(job.Regions)-1) * job.Stagger; last > 20*time.Second {
+			t.Errorf("the last pass of the first run of %s starts after %v: nobody watches for so long", job.Name, last)
+		}
+	}
+	if text, err := os.ReadFile(file); err != nil || bytes.Count(text, []byte("\n")) > 45 {
+		t.Errorf("%v, %d lines: an example is read to its end", err, bytes.Count(text, []byte("\n")))
+	}
+}
+
+// What the example's comments say can be done instead is a good file, too.
+func TestShippedConfigInstead(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		edits [][2]string // an expression, and what takes the place of what it matches
+		want  string      // of quotad --check
+	}{
+		{"a ledger for several hosts", [][2]string{{`(?m)^backend = .*\n# backend`, "backend"}},
+			`(?m)^ledger +Redis at 127\.0\.0\.1:6379`},
+		{"limits since June 2026", [][2]string{{`(?s)\[credentials\.youtube\.limits\.daily\].*?(\[jobs)`, "[credentials.youtube]\npreset = \"youtube-2026-06\"\n$1"}},
+			`(?m)^  limit search: 100 units each day`},
+		{"from YouTube", [][2]string{{`"--sample"\]  # from YouTube: without --sample, with (env_file = ".*")`, "]\n$1"}, {`, \]`, "]"}},
+			`(?m)^  runs .*ytfetch trending$`},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			file := shipped(t)
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, edit := range row.edits {
+				expression := regexp.MustCompile(edit[0])
+				if n := len(expression.FindAll(text, -1)); n != 1 {
+					t.Fatalf("%q is there %d times", edit[0], n)
+				}
+				text = expression.ReplaceAll(text, []byte(edit[1]))
+			}
+			env := filepath.Join(filepath.Dir(file), "youtube.env")
+			if err := errors.Join(os.WriteFile(file, text, 0o600), os.WriteFile(env, []byte("YOUTUBE_API_KEY=a-key\n"), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			output, err := exec.Command("quotad", "--check", "--strict", "--config", file).CombinedOutput()
+			if err != nil || !regexp.MustCompile(row.want).Match(output) {
+				t.Errorf("quotad --check --strict: %v, want %q\n%s\nof\n%s", err, row.want, output, text)
+			}
+		})
 	}
 }

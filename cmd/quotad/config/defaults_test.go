@@ -1,16 +1,15 @@
 package config
 
 import (
+	"os"
 	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-
-	"quotad/cmd/quotad/config/configtest"
 )
 
-// examples are the commented keys of config.toml that show a value where none is the
+// examples are the commented keys of every-key.toml that show a value where none is the
 // default. The comments of others that differ from the default name it.
 var examples = []string{
 	"master_name", "username", "password_file", "tls", "window", "videos.list", "open_units", "env_file", "env", "listen", "user", "key_file", "billing", "dialect", "routes",
@@ -21,15 +20,25 @@ var examples = []string{
 // root is the repository's directory.
 const root = "../../.."
 
+// explainedKeys is a configuration that explains every key.
+func explainedKeys(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("testdata/every-key.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
 // A commented value that is no example is the default: to uncomment it changes nothing.
-func TestShippedConfigShowsDefaults(t *testing.T) {
+func TestEveryKeyShowsDefaults(t *testing.T) {
 	// For the keys of a ledger in Redis; addrs begin the table, and are a default.
-	shipped := strings.Replace(string(configtest.Shipped(t, root)), `backend = "embedded"`, `backend = "redis"`, 1)
-	shipped = strings.Replace(shipped, "# [ledger.redis]", "[ledger.redis]", 1)
-	shipped = strings.Replace(shipped, "# [credentials.youtube.on_outage]", "[credentials.youtube.on_outage]", 1)
+	text := strings.Replace(explainedKeys(t), `backend = "embedded"`, `backend = "redis"`, 1)
+	text = strings.Replace(text, "# [ledger.redis]", "[ledger.redis]", 1)
+	text = strings.Replace(text, "# [credentials.youtube.on_outage]", "[credentials.youtube.on_outage]", 1)
 	commented := regexp.MustCompile(`^# "?([a-z_.]+)"? = ([^#]*)(#.*)?$`)
 	shown := 0
-	lines := strings.Split(shipped, "\n")
+	lines := strings.Split(text, "\n")
 	for i, line := range lines {
 		match := commented.FindStringSubmatch(line)
 		if match == nil {
@@ -40,10 +49,10 @@ func TestShippedConfigShowsDefaults(t *testing.T) {
 			continue
 		}
 		t.Run(match[1], func(t *testing.T) {
-			was := loadShipped(t, shipped)
+			was := loadEvery(t, text)
 			lines := slices.Clone(lines)
 			lines[i] = strings.TrimPrefix(line, "# ")
-			if is := loadShipped(t, strings.Join(lines, "\n")); !reflect.DeepEqual(was, is) {
+			if is := loadEvery(t, strings.Join(lines, "\n")); !reflect.DeepEqual(was, is) {
 				t.Errorf("%s is not the default", match[2])
 			}
 		})
@@ -53,7 +62,7 @@ func TestShippedConfigShowsDefaults(t *testing.T) {
 	}
 }
 
-func loadShipped(t *testing.T, text string) *Config {
+func loadEvery(t *testing.T, text string) *Config {
 	t.Helper()
 	dir := t.TempDir()
 	program(t, dir, "ytfetch")

@@ -13,7 +13,7 @@
 // of two files, for a reload.
 //
 // A new key is a field in tables.go, a row in meanings.go, and a line where its table becomes
-// part of the Config. Changes compares it without more; config.toml must explain it. The
+// part of the Config. Changes compares it without more; testdata/every-key.toml must have it. The
 // reference (reference.go) lists every key from these two: as text, as REFERENCE.md, and as the
 // manual page quotad.toml(5).
 //

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 //	quotad LIMIT QUOTA   starts both and sets the environment of a pass over DE
 //	inject FAULT...      what upstream's next calls meet: pass, refuse, minute, searches, hang, escape, odd
 //	exits CODE CMD...    runs a command that must end with that code
-//	terminate            when upstream's hanging call has arrived, TERM to what runs in the background
+//	terminate [KILL]     when upstream's hanging call has arrived, TERM or KILL to what runs in the background
 //	books UNITS          what quotad has debited within its window, and upstream charged today
 //	bookmark [none]      what the next pass finds in its environment: what the last one left
 //	later SPAN           the clock of both goes on, and with it the slot
@@ -120,7 +120,7 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-func terminate(ts *testscript.TestScript, _ bool, _ []string) {
+func terminate(ts *testscript.TestScript, _ bool, args []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	select {
@@ -128,8 +128,12 @@ func terminate(ts *testscript.TestScript, _ bool, _ []string) {
 	case <-ctx.Done():
 		ts.Fatalf("no call arrived upstream")
 	}
+	signal := os.Signal(syscall.SIGTERM)
+	if len(args) > 0 {
+		signal = syscall.SIGKILL
+	}
 	for _, cmd := range ts.BackgroundCmds() {
-		ts.Check(cmd.Process.Signal(os.Signal(syscall.SIGTERM)))
+		ts.Check(cmd.Process.Signal(signal))
 	}
 }
 

@@ -30,7 +30,8 @@ type Limit struct {
 	Only    []string // the operations it counts; empty: every one
 
 	// A limit that counts the calls of some jobs is a share: at most one of the two is
-	// set. Calls outside any pass belong to no job.
+	// set. Calls outside any pass belong to no job. A remote caller stands among jobs by
+	// its name in the log, see RemotePrefix.
 	Jobs       []string // the jobs whose calls it counts; empty: everybody's
 	ExceptJobs []string // the jobs whose calls it does not count
 
@@ -275,14 +276,19 @@ func (c *Credential) validateLimit(l Limit) []*FieldError {
 		}
 	}
 	if len(l.Jobs) > 0 && len(l.ExceptJobs) > 0 {
-		fail("except_jobs", "cannot be combined with jobs: remove one of the two")
+		fail("except_jobs", "cannot be combined with jobs or callers: remove one of them")
 	}
 	checkJobs := func(key string, names []string) {
 		for i, name := range names {
-			if err := CheckName(name); err != nil {
+			key, kind := key, "job"
+			caller, isRemote := strings.CutPrefix(name, RemotePrefix)
+			if isRemote {
+				key, kind = "callers", "caller"
+			}
+			if err := CheckName(caller); err != nil {
 				fail(key, "%v", err)
 			} else if slices.Contains(names[:i], name) {
-				fail(key, "job %q is listed twice: remove one", name)
+				fail(key, "%s %q is listed twice: remove one", kind, caller)
 			}
 		}
 	}

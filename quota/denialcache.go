@@ -25,7 +25,7 @@ type denialKey struct {
 }
 
 func keyOf(ask Ask) denialKey {
-	k := denialKey{job: ask.Caller.Job, operation: ask.Operation, count: ask.Count, atMost: ask.AtMost, useReserve: ask.UseReserve}
+	k := denialKey{job: ask.Caller.CountedAs(), operation: ask.Operation, count: ask.Count, atMost: ask.AtMost, useReserve: ask.UseReserve}
 	if !ask.Fresh {
 		k.key = ask.Key()
 	}

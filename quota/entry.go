@@ -27,7 +27,7 @@ type Entry struct {
 	// Gen is the generation of the log in which the entry was placed first: a reset begins
 	// another one, and voids what is of lower ones. Unplaced: it was placed in none yet.
 	Gen    int64
-	By     string // the job, or "@" and the uid of a caller outside a pass
+	By     string // as Caller.By: the job, "remote/" and the name of a remote caller, or "@" and a uid
 	Region string
 	Note   string // of an adjustment, a reset, a closing, an opening or a loan: why, as its caller put it
 
@@ -147,7 +147,7 @@ func (e *Entry) spentIn(c *Credential, i int) Units {
 }
 
 func (e *Entry) price(c *Credential, limit Limit) Units {
-	if e.Kind != KindGrant || !limit.CountsJob(jobNamed(e.By)) {
+	if e.Kind != KindGrant || !limit.CountsJob(countedAs(e.By)) {
 		return 0
 	}
 	units, err := times(c.Operations[e.Operation].In(limit, e.Operation), e.Count)

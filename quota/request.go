@@ -17,7 +17,7 @@ type Request struct {
 	Count      Units // 1 … MaxUnits
 	// RequestID names the upstream call, so that asking again after a lost
 	// reply debits once. Optional, at most MaxRequestID bytes; scoped to the
-	// caller's pass, or to the credential for callers outside a pass.
+	// caller's pass, to the remote caller, or to the credential for callers outside a pass.
 	RequestID string
 	// Fresh says that RequestID was just drawn and never asked under before: a
 	// refusal from memory cannot hide a grant then.
@@ -43,18 +43,38 @@ type Caller struct {
 	// Attempt counts the passes of the region that came before in the run, and failed.
 	Attempt int
 	UID     int // of the asking process; -1 when unknown
+	// Remote names a caller on another host, which has no daemon there; empty: it asks on this one.
+	Remote string
 }
 
-// By names the caller in the log: the job of a pass, else "@" and the uid.
+// RemotePrefix begins the name of a remote caller in the log, and in Limit.Jobs. No job's name
+// holds a slash.
+const RemotePrefix = "remote/"
+
+// By names the caller in the log: the job of a pass, "remote/" and the name of a remote
+// caller, else "@" and the uid.
 func (c Caller) By() string {
 	switch {
 	case c.Job != "":
 		return c.Job
+	case c.Remote != "":
+		return RemotePrefix + c.Remote
 	case c.UID >= 0:
 		return "@" + strconv.Itoa(c.UID)
 	default:
 		return "@"
 	}
+}
+
+// CountedAs names the caller as shares do, which count the calls of some: as By does, and ""
+// where that is a user.
+func (c Caller) CountedAs() string { return countedAs(c.By()) }
+
+func countedAs(by string) string {
+	if strings.HasPrefix(by, "@") {
+		return ""
+	}
+	return by
 }
 
 // jobNamed returns the job that Caller.By names; "" of a caller outside a pass.
@@ -84,12 +104,14 @@ type Bearer struct {
 // MaxRequestID is the greatest length of a request id, in bytes.
 const MaxRequestID = 128
 
-// Key is the request id within its scope: ids of one pass never meet those of
-// another. It is empty when the request has no id.
+// Key is the request id within its scope: ids of one pass, or of one remote caller, never
+// meet those of another. It is empty when the request has no id.
 func (r Request) Key() string {
 	switch {
 	case r.RequestID == "":
 		return ""
+	case r.Caller.Remote != "":
+		return "@" + r.Caller.Remote + "/" + r.RequestID // no run's id begins so
 	case r.Caller.Run == "":
 		return "/" + r.RequestID
 	case r.Caller.Attempt > 0:

@@ -124,7 +124,7 @@ func (s *Service) price(r Request) (*account, []Charge, Decision) {
 	if _, known := a.credential.Operations[r.Operation]; !known {
 		return nil, nil, unknownOperation(a.credential, r.Operation)
 	}
-	charges, err := a.credential.Charges(r.Operation, r.Count, r.Caller.Job)
+	charges, err := a.credential.Charges(r.Operation, r.Count, r.Caller.CountedAs())
 	if err != nil {
 		return nil, nil, refuse(BadRequest, err.Error())
 	}

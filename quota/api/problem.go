@@ -21,6 +21,8 @@ const (
 	MethodNotAllowed quota.Reason = "method_not_allowed"
 	Conflict         quota.Reason = "conflict"       // the resource's state does not allow it now
 	InternalError    quota.Reason = "internal_error" // a fault of the daemon's
+	// Unauthorized: 401, a remote caller's request without a token that is known.
+	Unauthorized quota.Reason = "unauthorized"
 	// Cancelled: 408, the caller went away before it was decided. It counts such calls: nobody
 	// is there to read it.
 	Cancelled quota.Reason = "cancelled"
@@ -62,6 +64,7 @@ var answers = [...]answer{
 	{reason: quota.CostExceedsLimit, status: http.StatusUnprocessableEntity, denial: true},
 	{reason: quota.BadRequest, status: http.StatusBadRequest},
 	{reason: quota.BadRequest, status: http.StatusRequestEntityTooLarge},
+	{reason: Unauthorized, status: http.StatusUnauthorized},
 	{reason: quota.Forbidden, status: http.StatusForbidden},
 	{reason: quota.RequestIDConflict, status: http.StatusConflict,
 		hint: "an id names one upstream call with its arguments: take a new id for a new call"},

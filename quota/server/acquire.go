@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,7 +16,10 @@ func (s *Server) acquire(w http.ResponseWriter, r *http.Request, c *Session, in 
 	start := time.Now()
 	request := s.requestOf(c, in)
 	d, err := s.decide(r.Context(), c, request)
-	s.tell(Event{Verb: "acquire", Request: request, PID: c.PID, Decision: d, Err: err, Took: time.Since(start)})
+	event := Event{Verb: "acquire", Request: request, PID: c.PID, Decision: d, Err: err, Took: time.Since(start)}
+	s.tell(event)
+	c.note(event.Result())
+	d.Limits = c.visible(d.Limits)
 	if err != nil {
 		writeProblem(w, api.ProblemFrom(err))
 		return
@@ -32,8 +36,10 @@ func (s *Server) requestOf(c *Session, in api.AcquireRequest) quota.Request {
 	if in.Credential == "" {
 		in.Credential = c.Credential
 	}
-	if all := s.service.Credentials(); in.Credential == "" && len(all) == 1 {
-		in.Credential = all[0].Name
+	if in.Credential == "" {
+		if names := s.names(c); len(names) == 1 {
+			in.Credential = names[0]
+		}
 	}
 	return quota.Request{
 		Credential: in.Credential,
@@ -54,7 +60,7 @@ func (s *Server) decide(ctx context.Context, c *Session, r quota.Request) (quota
 		return d, nil
 	}
 	if r.Credential == "" {
-		return s.noCredential(), nil
+		return s.noCredential(c), nil
 	}
 	if !c.HasToken() {
 		return s.service.Acquire(ctx, r)
@@ -74,9 +80,9 @@ func AcquireByToken(ctx context.Context, service *quota.Service, tokens Tokens, 
 	return d, err
 }
 
-func (s *Server) noCredential() quota.Decision {
+func (s *Server) noCredential(c *Session) quota.Decision {
 	d := quota.Decision{Reason: quota.BadRequest, Detail: "credential is missing, and none is configured"}
-	if names := s.service.Names(); len(names) > 0 {
+	if names := s.names(c); len(names) > 0 {
 		d.Detail = "credential is missing, and several are configured: " + strings.Join(names, ", ")
 		d.Hint = "name one of them"
 	}
@@ -86,6 +92,8 @@ func (s *Server) noCredential() quota.Decision {
 // forbids refuses a request that the caller may not make.
 func (c *Session) forbids(r quota.Request) quota.Decision {
 	switch {
+	case c.remote != nil:
+		return c.remote.checkRequest(r)
 	case c.HasToken() && r.Credential != c.Credential:
 		return quota.Decision{Reason: quota.Forbidden, Detail: "the run token spends from another credential"}
 	case c.HasToken() && r.UseReserve && !c.useReserve:
@@ -122,6 +130,7 @@ func (s *Server) correct(w http.ResponseWriter, c *Session, verb string, units q
 		writeProblem(w, api.ProblemFrom(err))
 		return
 	}
+	d.Limits = c.visible(d.Limits)
 	WriteDecision(w, d, false)
 }
 
@@ -145,6 +154,10 @@ func (s *Server) forbidsGrant(c *Session, id string) (quota.Decision, error) {
 			Hint: "a call through the proxy is settled by the proxy, which knows whether it was sent"}, nil
 	case c.HasToken() || c.IsOperator():
 		return quota.Decision{}, nil
+	case c.remote != nil:
+		if of, _, _ := quota.ParseGrantID(id); !slices.Contains(c.remote.Credentials, of) {
+			return c.remote.notItsGrant(), nil
+		}
 	}
 	by, err := s.service.Grantee(c.request.Context(), id)
 	switch {
@@ -152,6 +165,8 @@ func (s *Server) forbidsGrant(c *Session, id string) (quota.Decision, error) {
 		return quota.Decision{}, err
 	case by == "":
 		return quota.Gone(id), nil
+	case c.remote != nil:
+		return c.remote.notItsGrant(), nil
 	}
 	return quota.Decision{
 		Reason: quota.Forbidden,

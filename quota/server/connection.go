@@ -3,10 +3,12 @@ package server
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -34,6 +36,14 @@ type connection struct {
 }
 
 type connectionKey struct{}
+
+// counted returns the connection that a limiter counts, below TLS too.
+func counted(conn net.Conn) *connection {
+	if over, isTLS := conn.(*tls.Conn); isTLS {
+		conn = over.NetConn()
+	}
+	return conn.(*connection)
+}
 
 // connectionOf returns the connection that a request came over; nil where no
 // limiter counts it.
@@ -121,17 +131,43 @@ func problemAnswer(p []byte) []byte {
 // A peer is the process at the other end of a connection, as it was when it
 // connected: by now the pid may be another's, so only the uid gives rights.
 type peer struct {
-	uid int // unknownUID when not known
-	pid int // 0 when not known
+	origin
+	pid     int     // 0 when not known
+	remote  *Remote // who knows the caller by its token; nil: it is on this host
+	isProxy bool    // that is in front of callers on other hosts
 	// refusal says why the connection is one too many; empty: it is not.
 	refusal string
 	only    []string // the paths that it may ask for; nil: all
 }
 
+// An origin is whom connections are counted for.
+type origin struct {
+	uid     int          // unknownUID when not known
+	address netip.Prefix // of a caller on another host; zero of one on this host
+}
+
+func (o origin) String() string {
+	if o.address.IsSingleIP() {
+		return "address " + o.address.Addr().String()
+	}
+	if o.address.IsValid() {
+		return "network " + o.address.String()
+	}
+	return "uid " + strconv.Itoa(o.uid)
+}
+
 // unknownUID stands for a caller who cannot be told, as on TCP.
 const unknownUID = -1
 
-var unknownPeer = peer{uid: unknownUID}
+var unknownPeer = peer{origin: origin{uid: unknownUID}}
+
+// from is the address that a request of another host came from; empty of this host.
+func (p peer) from(r *http.Request) string {
+	if p.remote == nil {
+		return ""
+	}
+	return p.remote.client(r).String()
+}
 
 // peerFrom returns who is at the other end of a request's connection.
 func peerFrom(r *http.Request) peer {
@@ -157,5 +193,5 @@ func peerOf(conn net.Conn) peer {
 	if err != nil || err2 != nil {
 		return unknownPeer
 	}
-	return peer{uid: int(cred.Uid), pid: int(cred.Pid)}
+	return peer{origin: origin{uid: int(cred.Uid)}, pid: int(cred.Pid)}
 }

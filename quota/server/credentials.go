@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"quotad/quota"
@@ -15,26 +16,37 @@ import (
 var ownSections = []string{"credentials", "ledger", "version"}
 
 // status answers even when the ledger does not: then is when it is asked for.
-func (s *Server) status(ctx context.Context, _ *Session, _ None) (map[string]any, error) {
+// A remote caller reads of its credentials, and of nothing else.
+func (s *Server) status(ctx context.Context, c *Session, _ None) (map[string]any, error) {
 	sections := make(map[string]any, len(s.sections)+len(ownSections))
-	for name, section := range s.sections {
-		sections[name] = section(ctx)
+	if c.remote == nil {
+		for name, section := range s.sections {
+			sections[name] = section(ctx)
+		}
 	}
-	credentials := make([]api.Credential, 0, len(s.service.Credentials()))
-	for _, c := range s.service.Credentials() {
-		credentials = append(credentials, s.stateOrError(ctx, c.Name))
+	credentials := []api.Credential{}
+	for _, name := range s.names(c) {
+		credentials = append(credentials, s.stateOrError(ctx, c, name))
 	}
-	health := s.service.Health(ctx)
 	sections["credentials"] = credentials
-	sections["ledger"] = api.Ledger{Backend: health.Backend, State: health.State, Warnings: health.Warnings}
+	sections["ledger"] = c.ledger(s.service.Health(ctx))
 	sections["version"] = s.version
 	return sections, nil
 }
 
-func (s *Server) credentials(ctx context.Context, _ *Session, _ None) ([]api.Credential, error) {
-	credentials := make([]api.Credential, 0, len(s.service.Credentials()))
-	for _, c := range s.service.Credentials() {
-		state, err := s.priced(ctx, c.Name)
+// ledger is what a caller reads of it; the warnings are for those on this host.
+func (c *Session) ledger(health quota.Health) api.Ledger {
+	ledger := api.Ledger{Backend: health.Backend, State: health.State, Warnings: health.Warnings}
+	if c.remote != nil {
+		ledger.Warnings = nil
+	}
+	return ledger
+}
+
+func (s *Server) credentials(ctx context.Context, c *Session, _ None) ([]api.Credential, error) {
+	credentials := []api.Credential{}
+	for _, name := range s.names(c) {
+		state, err := s.priced(ctx, c, name)
 		if err != nil {
 			return nil, err
 		}
@@ -44,23 +56,31 @@ func (s *Server) credentials(ctx context.Context, _ *Session, _ None) ([]api.Cre
 }
 
 func (s *Server) credential(ctx context.Context, c *Session, _ None) (api.Credential, error) {
-	return s.priced(ctx, c.Path("name"))
+	return s.priced(ctx, c, c.Path("name"))
 }
 
 // priced is the state of a credential with what its operations cost.
-func (s *Server) priced(ctx context.Context, name string) (api.Credential, error) {
-	state, err := s.stateOf(ctx, name)
-	if c, known := s.service.Credential(name); known {
-		state.Operations = operationsOf(c)
+func (s *Server) priced(ctx context.Context, c *Session, name string) (api.Credential, error) {
+	state, err := s.stateOf(ctx, c, name)
+	if credential, known := s.service.Credential(name); known {
+		state.Operations = c.operationsOf(credential)
 	}
 	return state, err
 }
 
-func operationsOf(c *quota.Credential) map[string]map[string]int64 {
-	operations := make(map[string]map[string]int64, len(c.Operations))
-	for operation, cost := range c.Operations {
+// operationsOf is what operations cost; to a remote caller, those that it may use, in the limits
+// that count it.
+func (c *Session) operationsOf(of *quota.Credential) map[string]map[string]int64 {
+	operations := make(map[string]map[string]int64, len(of.Operations))
+	for operation, cost := range of.Operations {
+		if c.remote != nil && c.remote.Operations != nil && !slices.Contains(c.remote.Operations, operation) {
+			continue
+		}
 		costs := make(map[string]int64)
-		for _, limit := range c.Limits {
+		for _, limit := range of.Limits {
+			if c.remote != nil && !limit.CountsJob(c.Caller.CountedAs()) {
+				continue
+			}
 			if units := cost.In(limit, operation); units > 0 {
 				costs[limit.Name] = int64(units)
 			}
@@ -70,12 +90,12 @@ func operationsOf(c *quota.Credential) map[string]map[string]int64 {
 	return operations
 }
 
-func (s *Server) stateOf(ctx context.Context, name string) (api.Credential, error) {
+func (s *Server) stateOf(ctx context.Context, c *Session, name string) (api.Credential, error) {
 	usage, err := s.usageOf(ctx, name)
 	if err != nil {
 		return api.Credential{}, err
 	}
-	limits, drifts := limitsOf(usage.Limits), s.observer.Drifts(name)
+	limits, drifts := limitsOf(c.visible(usage.Limits)), s.observer.Drifts(name)
 	for i := range limits {
 		if d, said := drifts[limits[i].Name]; said {
 			limits[i].Drift = driftOf(d)
@@ -100,8 +120,8 @@ func driftOf(d upstream.Drift) *api.Drift {
 }
 
 // stateOrError is for answers that tell more than the state.
-func (s *Server) stateOrError(ctx context.Context, name string) api.Credential {
-	state, err := s.stateOf(ctx, name)
+func (s *Server) stateOrError(ctx context.Context, c *Session, name string) api.Credential {
+	state, err := s.stateOf(ctx, c, name)
 	if err != nil {
 		return api.Credential{Name: name, Limits: []api.Limit{}, Error: err.Error()}
 	}
@@ -122,12 +142,12 @@ func (s *Server) unknownCredential(name string) error {
 	return p
 }
 
-func (s *Server) readyz(ctx context.Context, _ *Session, _ None) (api.Ledger, error) {
+func (s *Server) readyz(ctx context.Context, c *Session, _ None) (api.Ledger, error) {
 	health := s.service.Health(ctx)
 	if !health.Reachable {
 		return api.Ledger{}, api.NewProblem(api.LedgerUnavailable, "%s", health.State)
 	}
-	return api.Ledger{Backend: health.Backend, State: health.State, Warnings: health.Warnings}, nil
+	return c.ledger(health), nil
 }
 
 func (s *Server) versionOf(context.Context, *Session, None) (map[string]string, error) {
@@ -151,7 +171,7 @@ func (s *Server) adjust(ctx context.Context, c *Session, in api.Adjustment) (api
 	if in.Units < 0 {
 		answer.Units = -answer.Units
 	}
-	answer.Credential = s.stateOrError(ctx, name)
+	answer.Credential = s.stateOrError(ctx, c, name)
 	return answer, nil
 }
 
@@ -168,7 +188,7 @@ func (s *Server) reset(ctx context.Context, c *Session, in api.Reset) (api.Crede
 	if err != nil {
 		return api.Credential{}, err
 	}
-	return s.stateOrError(ctx, name), nil
+	return s.stateOrError(ctx, c, name), nil
 }
 
 // repair changes the books of the credential in the path, and tells who observes.

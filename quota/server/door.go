@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log"
@@ -24,6 +25,11 @@ type DoorConfig struct {
 	// daemon's own, which checks whether it answers.
 	// 0: there is none.
 	Self int
+	// Remote knows the callers from other hosts, whom the door is for: their connections
+	// count by address. Nil: it is for users of this host.
+	Remote *Remote
+	// TLS is what the door speaks. Nil: nothing over the connection itself.
+	TLS *tls.Config
 	// ErrorLog is where net/http complains, of panics for example, and where it is
 	// said that connections are refused. Nil: where package log writes to.
 	ErrorLog *log.Logger
@@ -35,13 +41,14 @@ type DoorConfig struct {
 // server changes.
 type Door struct {
 	limiter *limiter
+	remote  *Remote
 	http    *http.Server
 	server  atomic.Pointer[Server]
 }
 
 // NewDoor returns a door that leads nowhere yet: call Lead before Serve.
 func NewDoor(c DoorConfig) *Door {
-	d := &Door{limiter: newLimiter(c)}
+	d := &Door{limiter: newLimiter(c), remote: c.Remote}
 	d.http = &http.Server{
 		Handler:                      d,
 		ConnContext:                  d.limiter.context,
@@ -52,6 +59,8 @@ func NewDoor(c DoorConfig) *Door {
 		IdleTimeout:                  api.IdleTimeout,
 		MaxHeaderBytes:               maxHeader,
 		DisableGeneralOptionsHandler: true,
+		TLSConfig:                    c.TLS,
+		HTTP2:                        &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 	}
 	return d
 }
@@ -67,17 +76,21 @@ func (d *Door) Bound(c DoorConfig) { d.limiter.bound(c) }
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) { d.server.Load().ServeHTTP(w, r) }
 
 // Serve answers the connections of a listener, which it closes in the end,
-// until Shutdown. Who calls is known on Unix sockets only: on any other
+// until Shutdown. Who calls is known on Unix sockets, and by its token to a Remote: on any other
 // listener callers without a run token may read and nothing more.
-func (d *Door) Serve(l net.Listener) error { return d.serve(d.limiter.listen(l, nil)) }
+func (d *Door) Serve(l net.Listener) error { return d.serve(d.limiter.listen(l, nil, d.remote)) }
 
 // ServeOnly is Serve for the paths named; nothing else is found on the listener.
 func (d *Door) ServeOnly(l net.Listener, paths ...string) error {
-	return d.serve(d.limiter.listen(l, paths))
+	return d.serve(d.limiter.listen(l, paths, nil))
 }
 
 func (d *Door) serve(l net.Listener) error {
-	if err := d.http.Serve(l); !errors.Is(err, http.ErrServerClosed) && !d.limiter.isClosed(err) {
+	serve := d.http.Serve
+	if d.http.TLSConfig != nil {
+		serve = func(l net.Listener) error { return d.http.ServeTLS(l, "", "") }
+	}
+	if err := serve(l); !errors.Is(err, http.ErrServerClosed) && !d.limiter.isClosed(err) {
 		return fmt.Errorf("cannot serve the API: %w", err)
 	}
 	return nil

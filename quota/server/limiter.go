@@ -51,8 +51,8 @@ type limiter struct {
 	apart     []int      // uids that have room of their own
 	listeners []*limitListener
 	open      map[*connection]bool
-	shared    int         // of open, those that count against most
-	byUser    map[int]int // by uid, as many of open, less our own; -1 where the uid is not known
+	shared    int            // of open, those that count against most
+	byUser    map[origin]int // as many of open, less our own
 	refused   uint64
 	logged    time.Time     // when the log last told of a refusal
 	changed   chan struct{} // holds one if a connection is in another phase, or has ended
@@ -63,7 +63,7 @@ func newLimiter(c DoorConfig) *limiter {
 		self:    c.Self,
 		log:     cmp.Or(c.ErrorLog, log.Default()),
 		open:    make(map[*connection]bool),
-		byUser:  make(map[int]int),
+		byUser:  make(map[origin]int),
 		changed: make(chan struct{}, 1),
 	}
 	l.bound(c)
@@ -80,9 +80,9 @@ func (l *limiter) bound(c DoorConfig) {
 }
 
 // listen returns a listener whose connections are counted. They may ask for the
-// paths in only, or, if that is nil, for any.
-func (l *limiter) listen(inner net.Listener, only []string) net.Listener {
-	counted := &limitListener{Listener: inner, limiter: l, only: only, close: sync.OnceValue(inner.Close), ended: make(chan struct{})}
+// paths in only, or, if that is nil, for any. They come from other hosts if there is a remote.
+func (l *limiter) listen(inner net.Listener, only []string, remote *Remote) net.Listener {
+	counted := &limitListener{Listener: inner, limiter: l, only: only, remote: remote, close: sync.OnceValue(inner.Close), ended: make(chan struct{})}
 	counted.end = sync.OnceFunc(func() { close(counted.ended) })
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -95,6 +95,7 @@ type limitListener struct {
 	net.Listener
 	limiter *limiter
 	only    []string
+	remote  *Remote
 	close   func() error  // once
 	ended   chan struct{} // closed when it accepts nothing more
 	end     func()        // closes it, once
@@ -114,6 +115,9 @@ func (l *limitListener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		c := &connection{Conn: conn, limiter: l.limiter, peer: peerOf(conn)}
+		if l.remote != nil {
+			c.peer = l.remote.peerOf(conn)
+		}
 		c.peer.only = l.only
 		if l.limiter.enter(c) {
 			return c, nil
@@ -130,12 +134,14 @@ func (l *limiter) enter(c *connection) bool {
 		l.open[c] = true
 		return true
 	}
-	uid := c.peer.uid
-	c.shares = !slices.Contains(l.apart, uid)
-	ofUser := l.byUser[uid]
+	c.shares = c.peer.remote != nil || !slices.Contains(l.apart, c.peer.uid)
+	ofUser := l.byUser[c.peer.origin]
+	if c.peer.isProxy { // for many
+		ofUser = 0
+	}
 	switch {
 	case ofUser >= l.ofUser:
-		c.peer.refusal = fmt.Sprintf("uid %d has %s, the most at once", uid, quota.Count(l.ofUser, "connection", "connections"))
+		c.peer.refusal = fmt.Sprintf("%v has %s, the most at once", c.peer.origin, quota.Count(l.ofUser, "connection", "connections"))
 	case c.shares && l.shared >= l.most:
 		c.peer.refusal = quota.Count(l.most, "connection is", "connections are") + " the most at once"
 	}
@@ -146,7 +152,7 @@ func (l *limiter) enter(c *connection) bool {
 		return false
 	}
 	l.open[c] = true
-	l.byUser[uid]++
+	l.byUser[c.peer.origin]++
 	if c.shares {
 		l.shared++
 	}
@@ -180,14 +186,14 @@ func (l *limiter) leave(c *connection) {
 	if c.shares {
 		l.shared--
 	}
-	if l.byUser[c.peer.uid]--; l.byUser[c.peer.uid] == 0 {
-		delete(l.byUser, c.peer.uid)
+	if l.byUser[c.peer.origin]--; l.byUser[c.peer.origin] == 0 {
+		delete(l.byUser, c.peer.origin)
 	}
 }
 
 // state is an http.Server's ConnState.
 func (l *limiter) state(conn net.Conn, state http.ConnState) {
-	c := conn.(*connection)
+	c := counted(conn)
 	switch state {
 	case http.StateActive:
 		c.phase.CompareAndSwap(idle, reading)
@@ -208,7 +214,7 @@ func (l *limiter) state(conn net.Conn, state http.ConnState) {
 
 // context is an http.Server's ConnContext: it adds who is at the other end.
 func (l *limiter) context(ctx context.Context, conn net.Conn) context.Context {
-	return context.WithValue(ctx, connectionKey{}, conn)
+	return context.WithValue(ctx, connectionKey{}, counted(conn))
 }
 
 // drain accepts no more connections, and returns when those that there are have

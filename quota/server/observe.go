@@ -46,8 +46,17 @@ func (s *Server) heard(c *Session, in api.Observation) (upstream.Observation, er
 		return heard, api.NewProblem(quota.BadRequest, "operation is missing, or grant_id")
 	case in.Operation != "" && in.GrantID != "":
 		return heard, api.NewProblem(quota.BadRequest, "operation and grant_id do not go together: the grant names its operation")
+	case c.remote != nil && in.GrantID == "":
+		return heard, api.NewProblem(quota.Forbidden, "a remote caller reports what answered a grant of its own: name grant_id instead of operation")
 	case request.Credential == "" && in.GrantID == "":
-		return heard, ProblemOf(s.noCredential())
+		return heard, ProblemOf(s.noCredential(c))
+	}
+	if c.remote != nil {
+		if d, err := s.forbidsGrant(c, in.GrantID); err != nil {
+			return heard, err
+		} else if !d.Granted() {
+			return heard, ProblemOf(d)
+		}
 	}
 	status, header, err := upstream.ParseHeader(in.Header)
 	if err != nil {
@@ -104,7 +113,7 @@ func (s *Server) shut(ctx context.Context, verb string, c *Session, k quota.Clos
 	if err != nil {
 		return api.Shut{}, err
 	}
-	answer := api.Shut{Limit: k.Limit, Changed: changed, Credential: s.stateOrError(ctx, name)}
+	answer := api.Shut{Limit: k.Limit, Changed: changed, Credential: s.stateOrError(ctx, c, name)}
 	for _, l := range answer.Credential.Limits {
 		if l.Name == k.Limit {
 			answer.Closed = l.Closed

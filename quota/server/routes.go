@@ -110,9 +110,9 @@ func (s *Server) ownRoutes() []Route {
 func (s *Server) named(handle Handler) Handler {
 	return func(w http.ResponseWriter, r *http.Request, c *Session) {
 		if c.Path("name") == api.OnlyCredential {
-			names := s.service.Names()
+			names := s.names(c)
 			if len(names) != 1 {
-				writeProblem(w, ProblemOf(s.noCredential()))
+				writeProblem(w, ProblemOf(s.noCredential(c)))
 				return
 			}
 			r.SetPathValue("name", names[0])
@@ -144,9 +144,9 @@ func (s *Server) route(routes []Route) error {
 
 func (s *Server) guard(route Route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		call, problem := s.admit(r, route.Access)
+		call, problem := s.admit(r, route)
 		if problem != nil {
-			s.forbidden(Attempt{Route: route.Method + " " + route.Path, Caller: call.Caller, PID: call.PID, Detail: problem.Detail})
+			s.forbidden(Attempt{Route: route.Method + " " + route.Path, Caller: call.Caller, PID: call.PID, From: peerFrom(r).from(r), Detail: problem.Detail})
 			writeProblem(w, problem)
 			return
 		}
@@ -171,6 +171,11 @@ type index struct {
 	Routes  []Route `json:"routes"`
 }
 
-func (s *Server) index(context.Context, *Session, None) (index, error) {
-	return index{Version: s.version, Routes: s.routes}, nil
+// index lists what there is; to a remote caller, what it may use.
+func (s *Server) index(_ context.Context, c *Session, _ None) (index, error) {
+	routes := s.routes
+	if c.remote != nil {
+		routes = slices.DeleteFunc(slices.Clone(routes), func(r Route) bool { return remoteRoutes[r.Method+" "+r.Path] == nil })
+	}
+	return index{Version: s.version, Routes: routes}, nil
 }

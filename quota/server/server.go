@@ -23,6 +23,7 @@ const (
 	writeTimeout = 10 * time.Second                              // deciding and answering
 	walkTime     = api.LongReadTimeout - turnTime - writeTimeout // for a handler that may read a whole log
 	maxHeader    = 8 << 10
+	maxStreams   = 64       // of one connection of HTTP/2
 	maxPath      = 512      // bytes: no name has more than 64
 	maxBody      = 64 << 10 // more where a field says so by its tag max
 	maxDrain     = 2 << 20  // of an oversized body, read on so that the connection stays usable
@@ -82,7 +83,8 @@ type Config struct {
 type Attempt struct {
 	Route  string // its method, and the pattern of its path; empty where the request was not even looked at
 	Caller quota.Caller
-	PID    int // of the process that connected; 0 when not known
+	PID    int    // of the process that connected; 0 when not known
+	From   string // the address of a caller on another host; empty: it is on this one
 	Detail string
 }
 
@@ -179,7 +181,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if c := connectionOf(r); c != nil {
 		r, p = c.begin(w, r), c.peer
 	}
-	w.Header()["Server"] = s.name
+	if p.remote == nil { // others learn the version by a token
+		w.Header()["Server"] = s.name
+	}
 	switch {
 	case p.refusal != "":
 		w.Header().Set("Connection", "close")
@@ -189,14 +193,28 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, api.NewProblem(api.NotFound, "here is nothing but %s", strings.Join(p.only, ", ")))
 		return
 	}
-	if problem := s.checkOrigin(r); problem != nil {
-		if problem.Reason == quota.Forbidden {
-			s.forbidden(Attempt{Caller: quota.Caller{UID: p.uid}, PID: p.pid, Detail: problem.Detail})
-		}
-		writeProblem(w, problem)
+	problem := s.checkOrigin(r, p.remote != nil)
+	if problem == nil && p.remote != nil {
+		r, problem = p.remote.admit(r)
+	}
+	if problem != nil {
+		s.turnAway(w, r, p, problem)
 		return
 	}
+	w.Header()["Server"] = s.name
 	s.mux.ServeHTTP(w, r)
+}
+
+// turnAway answers a request that reaches no route.
+func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, p peer, problem *api.Problem) {
+	switch problem.Reason {
+	case api.Unauthorized:
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		fallthrough
+	case quota.Forbidden:
+		s.forbidden(Attempt{Caller: quota.Caller{UID: p.uid}, PID: p.pid, From: p.from(r), Detail: problem.Detail})
+	}
+	writeProblem(w, problem)
 }
 
 // Serve is that of the server's door.

@@ -48,7 +48,8 @@ type Session struct {
 	useReserve bool // the run token may use the reserve
 	adminGroup string
 	longReads  *longReads
-	lost       bool // a job's process makes the call, without the run token of its pass
+	lost       bool          // a job's process makes the call, without the run token of its pass
+	remote     *RemoteCaller // who makes the call from another host; nil: it is made on this one
 	request    *http.Request
 }
 
@@ -66,16 +67,20 @@ func (c *Session) IsOperator() bool {
 
 // admit finds out who makes a request, as far as that can be told, and whether
 // access is for them.
-func (s *Server) admit(r *http.Request, access Access) (*Session, *api.Problem) {
+func (s *Server) admit(r *http.Request, route Route) (*Session, *api.Problem) {
 	peer := peerFrom(r)
 	c := &Session{Caller: quota.Caller{UID: peer.uid}, PID: peer.pid, adminGroup: s.adminGroup, longReads: s.longReads, request: r}
+	if c.remote = remoteOf(r); c.remote != nil {
+		c.Caller.Remote = c.remote.Name
+		return c, c.remote.checkRoute(route, r)
+	}
 	if values := r.Header["Authorization"]; values != nil {
 		if problem := s.identify(c, values); problem != nil {
 			return c, problem
 		}
 	}
 	c.lost = !c.HasToken() && s.jobsUID > 0 && c.Caller.UID == s.jobsUID
-	return c, c.check(access)
+	return c, c.check(route.Access)
 }
 
 // identify makes the holder of a run token the caller.

@@ -81,7 +81,7 @@ func (m *meter) grant(r quota.Request, d quota.Decision) {
 	m.grants.Inc()
 	states := d.Limits // none are known of an outage's grant
 	for _, limit := range m.limits {
-		if !limit.limit.CountsJob(r.Caller.Job) {
+		if !limit.limit.CountsJob(r.Caller.CountedAs()) {
 			continue
 		}
 		limit.debited.Add(float64(limit.cost) * float64(d.Calls(r)))

@@ -132,7 +132,7 @@ func nameOf(uid int) string {
 
 // checkPorts holds that the ports that quotad listens on are free.
 func checkPorts(c *config.Config) error {
-	for key, address := range map[string]string{"[proxy] listen": c.Proxy, "[metrics] listen": c.Metrics} {
+	for key, address := range map[string]string{"[proxy] listen": c.Proxy, "[metrics] listen": c.Metrics, "[remote] listen": c.Remote.Listen} {
 		if address == "" {
 			continue
 		}

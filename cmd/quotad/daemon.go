@@ -44,6 +44,7 @@ type daemon struct {
 	silences   silences
 	shared     *redisledger.Store // nil of an embedded ledger
 	tokens     *jobs.Tokens
+	remote     *remote          // callers on other hosts
 	proxy      *proxy.Proxy     // nil: there is none
 	reaper     *process.Reaper  // of what passes leave behind
 	cgroups    *process.Cgroups // of passes; nil: they get none
@@ -64,7 +65,7 @@ type daemon struct {
 // newDaemon returns a daemon of the supervisor's configuration.
 func newDaemon(s *supervisor) *daemon {
 	c := s.config
-	d := &daemon{supervisor: s, config: c, tokens: &jobs.Tokens{}, metrics: metrics.New(api.BuildVersion())}
+	d := &daemon{supervisor: s, config: c, tokens: &jobs.Tokens{}, metrics: metrics.New(api.BuildVersion()), remote: newRemote(c.Remote)}
 	d.reloads.told.Store(&api.Configuration{File: c.File, ReadAt: time.Now()})
 	d.reloads.remember(c)
 	d.status = newStatusNotifier(func(ctx context.Context) string { return d.summary(ctx).String() },
@@ -93,6 +94,7 @@ func (d *daemon) open(ask context.Context) error {
 		d.openProxy,
 		d.openRunner,
 		d.openAPI,
+		d.openRemote,
 		d.openSchedule,
 	)
 }
@@ -203,6 +205,7 @@ func (d *daemon) openRunner(context.Context) error {
 		return err
 	}
 	d.planner = plan.NewPlanner(d.runner, d.service)
+	d.metrics.WatchRemote(d.remote.state)
 	d.metrics.WatchLimits(d.service, d.observer, d.planner.Forecast)
 	return nil
 }

@@ -249,6 +249,9 @@ func (e eventLog) forbidden(attempt server.Attempt) {
 	if attempt.Route != "" {
 		line.Str("route", attempt.Route)
 	}
+	if attempt.From != "" {
+		line.Str("from", attempt.From)
+	}
 	line.Str("detail", attempt.Detail).Msg("request forbidden")
 }
 

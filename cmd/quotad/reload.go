@@ -163,6 +163,7 @@ func (d *daemon) apply(was, is *config.Config, changes []api.Change) error {
 			return err
 		}
 	}
+	d.remote.SetCallers(is.Remote.Callers)
 	d.notifier.Configure(is.OnEvent)
 	setLevel(is.LogLevel)
 	return nil

@@ -80,7 +80,7 @@ func (d *daemon) openAPI(context.Context) (err error) {
 		Observe:     emitting[server.Event](&d.events),
 		Forbidden:   emitting[server.Attempt](&d.events),
 		ClientReset: emitting[server.ClientReset](&d.events),
-		Routes:      append(jobsserver.Routes(d.runner), jobsserver.PlanRoute(d.planner), d.metrics.Route(), server.ReloadRoute(d.reload)),
+		Routes:      append(jobsserver.Routes(d.runner), jobsserver.PlanRoute(d.planner), d.metrics.Route(), server.ReloadRoute(d.reload), server.RemoteRoute(d.service, d.remote.state)),
 		Status:      d.sections(),
 		Refusals:    d.statePath("refusals.json"),
 	})

@@ -26,6 +26,7 @@ func summarize(w io.Writer, c *config.Config) {
 	if c.Proxy != "" {
 		fmt.Fprintf(w, "proxy   http://%s, for passes that call the address in $%s\n", c.Proxy, proxy.AddressEnv)
 	}
+	summarizeRemote(w, c.Remote)
 	for _, event := range slices.Sorted(maps.Keys(c.OnEvent.Commands)) {
 		fmt.Fprintf(w, "on %s: %s\n", event, strings.Join(c.OnEvent.Commands[event], " "))
 	}
@@ -43,6 +44,25 @@ func summarize(w io.Writer, c *config.Config) {
 	}
 	for _, clients := range c.Clients {
 		summarizeClients(w, clients)
+	}
+}
+
+func summarizeRemote(w io.Writer, r config.Remote) {
+	if r.Listen == "" {
+		return
+	}
+	by := "over TLS"
+	if r.CertFile == "" {
+		by = "behind the proxy at " + r.Behind.String()
+	}
+	fmt.Fprintf(w, "remote  %s, %s\n", r.Listen, by)
+	for _, c := range r.Callers {
+		operations := "every operation"
+		if c.Operations != nil {
+			operations = strings.Join(c.Operations, ", ")
+		}
+		may := append(slices.Clone(c.Credentials), c.Clients...)
+		fmt.Fprintf(w, "  %s: %s, %s, by %s\n", c.Name, strings.Join(may, ", "), operations, quota.Count(len(c.Tokens), "token", "tokens"))
 	}
 }
 

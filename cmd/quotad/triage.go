@@ -58,6 +58,7 @@ func (d *daemon) triage(ctx context.Context) jobsapi.Triage {
 		t.add([]jobsapi.Trouble{{Of: "ledger", Says: "it does not decide: " + health.State, Do: "journalctl -u quotad -n 50", Grave: true}}, "the ledger does not decide", "")
 	}
 	d.configTrouble(t)
+	d.remoteTrouble(t, time.Now())
 	list, _ := d.runner.Status("") // of all jobs it cannot fail
 	t.add(refusedKeys(list), "the upstream refuses a key", "upstreams refuse their keys")
 	var dry []jobsapi.Trouble

@@ -42,13 +42,14 @@ type DoorConfig struct {
 type Door struct {
 	limiter *limiter
 	remote  *Remote
+	isTLS   bool
 	http    *http.Server
 	server  atomic.Pointer[Server]
 }
 
 // NewDoor returns a door that leads nowhere yet: call Lead before Serve.
 func NewDoor(c DoorConfig) *Door {
-	d := &Door{limiter: newLimiter(c), remote: c.Remote}
+	d := &Door{limiter: newLimiter(c), remote: c.Remote, isTLS: c.TLS != nil}
 	d.http = &http.Server{
 		Handler:                      d,
 		ConnContext:                  d.limiter.context,
@@ -87,7 +88,7 @@ func (d *Door) ServeOnly(l net.Listener, paths ...string) error {
 
 func (d *Door) serve(l net.Listener) error {
 	serve := d.http.Serve
-	if d.http.TLSConfig != nil {
+	if d.isTLS { // net/http sets a TLSConfig where there is none
 		serve = func(l net.Listener) error { return d.http.ServeTLS(l, "", "") }
 	}
 	if err := serve(l); !errors.Is(err, http.ErrServerClosed) && !d.limiter.isClosed(err) {

@@ -40,7 +40,7 @@ func (s *Server) lend(ctx context.Context, c *Session, in api.Lend) (api.Lent, e
 	if err != nil {
 		return api.Lent{}, err
 	}
-	return lentAnswer(in.Limit, changed, s.stateOrError(ctx, name)), nil
+	return lentAnswer(in.Limit, changed, s.stateOrError(ctx, c, name)), nil
 }
 
 // loanOf returns the loan that a request asks for.

@@ -175,10 +175,19 @@ func (n *remoteCounts) visit(from netip.Addr) {
 	n.at, n.from = time.Now(), from
 }
 
+// noteForbidden counts a request that the caller may not make.
+func (c *Session) noteForbidden() {
+	if c.remote != nil {
+		c.remote.seen.forbidden.Add(1)
+	}
+}
+
 // note counts an acquire.
 func (c *Session) note(result string) {
 	switch {
 	case c.remote == nil:
+	case result == string(quota.Forbidden):
+		c.noteForbidden()
 	case result == Granted || result == Replayed:
 		c.remote.seen.granted.Add(1)
 	default:
@@ -357,7 +366,8 @@ func (m *Remote) State() api.Remote {
 	state := api.Remote{Since: m.since.UTC(), WrongTokens: m.wrong.total.Load(), Callers: []api.RemoteCaller{}}
 	for _, c := range *m.callers.Load() {
 		one := api.RemoteCaller{
-			Name: c.Name, Credentials: c.Credentials, Operations: c.Operations, Subjects: c.Clients, Tokens: len(c.Tokens),
+			Spent: []api.Spent{},
+			Name:  c.Name, Credentials: c.Credentials, Operations: c.Operations, Subjects: c.Clients, Tokens: len(c.Tokens),
 			Granted: c.seen.granted.Load(), Refused: c.seen.refused.Load(), Forbidden: c.seen.forbidden.Load(),
 		}
 		c.seen.mu.Lock()
@@ -369,4 +379,43 @@ func (m *Remote) State() api.Remote {
 	}
 	slices.SortFunc(state.Callers, func(a, b api.RemoteCaller) int { return cmp.Compare(a.Name, b.Name) })
 	return state
+}
+
+// RemoteRoute returns the route that lists the remote callers, with what each spent. State returns
+// what is known of them beside the ledger.
+func RemoteRoute(service *quota.Service, state func() api.Remote) Route {
+	return Route{
+		Method: http.MethodGet, Path: "/v1/remote", Access: Read, Does: "the callers on other hosts: last seen, spent, refused",
+		Handle: LongRead(Handle(func(ctx context.Context, _ *Session, _ None) (api.Remote, error) {
+			told := state()
+			return told, addSpent(ctx, service, told.Callers)
+		})),
+	}
+}
+
+// addSpent reads the log of each credential that a caller has once, as it counts now.
+func addSpent(ctx context.Context, service *quota.Service, callers []api.RemoteCaller) error {
+	for _, name := range service.Names() {
+		if !slices.ContainsFunc(callers, func(c api.RemoteCaller) bool { return slices.Contains(c.Credentials, name) }) {
+			continue
+		}
+		usage, _, err := service.Usage(ctx, name)
+		if err != nil {
+			return err
+		}
+		b, known, err := service.Breakdown(ctx, name, quota.BreakdownQuery{By: quota.ByCaller, Now: usage.Now})
+		if err != nil {
+			return err
+		}
+		if !known {
+			continue // a reload took it away
+		}
+		for _, share := range b.Shares() {
+			i := slices.IndexFunc(callers, func(c api.RemoteCaller) bool { return quota.RemotePrefix+c.Name == share.Name })
+			if i >= 0 {
+				callers[i].Spent = append(callers[i].Spent, api.Spent{Credential: name, Calls: int64(share.Calls), Units: int64(share.Units)})
+			}
+		}
+	}
+	return nil
 }

@@ -146,6 +146,7 @@ func (s *Server) guard(route Route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		call, problem := s.admit(r, route)
 		if problem != nil {
+			call.noteForbidden()
 			s.forbidden(Attempt{Route: route.Method + " " + route.Path, Caller: call.Caller, PID: call.PID, From: peerFrom(r).from(r), Detail: problem.Detail})
 			writeProblem(w, problem)
 			return

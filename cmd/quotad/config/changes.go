@@ -14,9 +14,13 @@ import (
 // NeedsRestart returns the keys among the changes that a running quotad keeps.
 func NeedsRestart(changes []api.Change) (keys []string) {
 	for _, c := range changes {
-		switch first, _, _ := strings.Cut(c.Key, "."); first {
+		switch first, rest, _ := strings.Cut(c.Key, "."); first {
 		case "state_dir", "socket", "ledger", "passes", "access", "metrics", "proxy":
 			keys = append(keys, c.Key)
+		case "remote":
+			if !strings.HasPrefix(rest, "callers") {
+				keys = append(keys, c.Key)
+			}
 		}
 	}
 	return keys
@@ -97,7 +101,7 @@ func isUnset(value any) bool {
 // textOf says what a setting is, unless it may be secret.
 func textOf(value any) string {
 	switch value := value.(type) {
-	case nil, named, command, contents, keyFile, envFile, variable:
+	case nil, named, command, contents, keyFile, tokenFile, envFile, variable:
 		return ""
 	case quota.Units:
 		return quota.Thousands(value)

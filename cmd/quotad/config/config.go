@@ -25,6 +25,7 @@ type Config struct {
 	LogLevel    string // "debug", "info", "warn" or "error"
 	Metrics     string // the loopback address at which metrics are served too; empty: none
 	Proxy       string // the loopback address at which calls are metered; empty: none
+	Remote      Remote
 	Access      Access
 	Ledger      Ledger
 	Credentials []*quota.Credential
@@ -161,6 +162,7 @@ func (t *fileTable) config() *Config {
 	t.credentials(c)
 	t.idleProxy(c)
 	t.jobs(c)
+	c.Remote = t.remote()
 	t.shares()
 	c.Clients = t.clients()
 	return c

@@ -22,6 +22,7 @@ type fileTable struct {
 	Access      accessTable                 `toml:"access"`
 	Metrics     metricsTable                `toml:"metrics"`
 	Proxy       proxyTable                  `toml:"proxy"`
+	Remote      remoteTable                 `toml:"remote"`
 	OnEvent     eventsTable                 `toml:"on_event"`
 	Log         logTable                    `toml:"log"`
 }
@@ -100,6 +101,7 @@ type limitTable struct {
 	Only       texts       `toml:"only"`
 	Jobs       texts       `toml:"jobs"`
 	ExceptJobs texts       `toml:"except_jobs"`
+	Callers    texts       `toml:"callers"`
 	Lift       duration    `toml:"lift"`
 	Enforce    bool        `toml:"enforce" default:"true"`
 
@@ -200,6 +202,23 @@ type metricsTable struct {
 type proxyTable struct {
 	table
 	Listen loopback `toml:"listen"`
+}
+
+type remoteTable struct {
+	table
+	Listen   anyAddress              `toml:"listen"`
+	CertFile certFile                `toml:"cert_file"`
+	KeyFile  certKey                 `toml:"key_file"`
+	Behind   proxyAddress            `toml:"behind"`
+	Callers  map[string]*callerTable `toml:"callers" such:"shop"`
+}
+
+type callerTable struct {
+	table
+	TokenFile   tokenFile `toml:"token_file"`
+	Credentials texts     `toml:"credentials"`
+	Operations  texts     `toml:"operations"`
+	Subjects    texts     `toml:"subjects"`
 }
 
 type eventsTable struct {

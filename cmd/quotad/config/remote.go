@@ -1,0 +1,252 @@
+package config
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"quotad/quota"
+	"quotad/quota/server"
+)
+
+// A Remote says where callers from other hosts are answered, and who they are.
+type Remote struct {
+	Listen            string     // empty: nowhere
+	CertFile, KeyFile string     // empty: plain HTTP on loopback, behind a proxy
+	Behind            netip.Addr // the proxy in front; zero: there is none
+	Callers           []server.RemoteCaller
+}
+
+func (t *fileTable) remote() Remote {
+	r := &t.Remote
+	c := Remote{Listen: string(r.Listen), CertFile: string(r.CertFile), KeyFile: string(r.KeyFile), Behind: r.Behind.Addr}
+	r.checkListen()
+	r.checkCertificate(t.document)
+	seen := map[[sha256.Size]byte]string{}
+	for _, name := range r.names("callers") {
+		if one := r.Callers[name]; one != nil && one.document != nil {
+			c.Callers = append(c.Callers, t.remoteCaller(name, one, seen))
+		}
+	}
+	switch {
+	case c.Listen == "" && len(c.Callers) > 0:
+		t.document.warn(within(r.path, "callers"), `does nothing without an address: add listen = ":9466" to [remote]`)
+	case c.Listen != "" && len(c.Callers) == 0:
+		t.document.warn(within(r.path, "listen"), "nobody can call there: add [remote.callers.NAME] with its token_file and credentials")
+	}
+	return c
+}
+
+func (t *remoteTable) checkListen() {
+	if t.Listen == "" {
+		for _, key := range []string{"cert_file", "key_file", "behind"} {
+			if t.has(key) && !t.has("listen") {
+				t.require("listen", `":9466"`)
+				return
+			}
+		}
+		return
+	}
+	if t.has("cert_file") || t.has("key_file") {
+		t.require("cert_file", `"…", the certificate of key_file`)
+		t.require("key_file", `"…", the key of cert_file`)
+		return
+	}
+	switch address, err := netip.ParseAddrPort(string(t.Listen)); {
+	case !t.has("behind"):
+		t.fail("cert_file", `is missing, and without TLS tokens travel in plain text: add cert_file and key_file; or, where a proxy on this host has the certificate, behind = "127.0.0.1"`)
+	case err != nil || !address.Addr().IsLoopback():
+		t.fail("listen", `%q can be reached from other hosts, and tokens would travel in plain text: write "127.0.0.1:9466", or add cert_file and key_file`, t.Listen)
+	}
+}
+
+// checkCertificate reads the pair as the daemon will. An expired one is no error: jobs and local
+// callers need none.
+func (t *remoteTable) checkCertificate(d *document) {
+	if t.CertFile == "" || t.KeyFile == "" {
+		return
+	}
+	pair, err := tls.LoadX509KeyPair(string(t.CertFile), string(t.KeyFile))
+	switch {
+	case errors.Is(err, os.ErrNotExist) && d.host.Checking: // the service brings it
+	case err != nil:
+		t.fail("cert_file", "cannot be used with key_file: %v", err)
+	case !d.host.Now.IsZero() && d.host.Now.After(pair.Leaf.NotAfter):
+		d.warn(within(t.path, "cert_file"), "expired on %s: callers refuse it; renew it, and quotad takes the new one by itself", pair.Leaf.NotAfter.UTC().Format(time.DateOnly))
+	case !d.host.Now.IsZero() && d.host.Now.Before(pair.Leaf.NotBefore):
+		d.warn(within(t.path, "cert_file"), "is not valid before %s, and this host's clock shows %s: is that right?", pair.Leaf.NotBefore.UTC().Format(time.RFC3339), d.host.Now.UTC().Format(time.RFC3339))
+	}
+}
+
+// remoteCaller checks one caller; seen are the tokens of those before it.
+func (t *fileTable) remoteCaller(name string, one *callerTable, seen map[[sha256.Size]byte]string) server.RemoteCaller {
+	if err := quota.CheckName(name); err != nil {
+		one.document.fail(one.path, "%v", err)
+	}
+	one.require("token_file", `"shop.token", which holds what openssl rand -hex 32 prints`)
+	for _, digest := range one.TokenFile.digests {
+		if whose, taken := seen[digest]; taken {
+			one.fail("token_file", "holds a token of caller %q too: each token is one caller's, and stands in its file once", whose)
+		}
+		seen[digest] = name
+	}
+	if !one.has("subjects") {
+		one.require("credentials", `["`+example(t.names("credentials"), "youtube")+`"]`)
+	}
+	one.known("credentials", "credential", one.Credentials, t.names("credentials"))
+	one.known("subjects", "table [clients.NAME]", one.Subjects, t.names("clients"))
+	one.known("operations", "operation", one.Operations, t.operationsOf(one.Credentials))
+	return server.RemoteCaller{
+		Name: name, Tokens: one.TokenFile.digests, Credentials: one.Credentials, Operations: one.Operations, Clients: one.Subjects,
+	}
+}
+
+// example is the first of some names, else another.
+func example(names []string, other string) string {
+	if len(names) > 0 {
+		return names[0]
+	}
+	return other
+}
+
+// known notes names that are not there, or are there twice.
+func (t *callerTable) known(key, kind string, names texts, known []string) {
+	if array, ok := t.values[key].([]any); ok && len(array) == 0 {
+		t.fail(key, "must name at least one %s, or be left out", kind)
+	}
+	for i, name := range names {
+		switch {
+		case slices.Contains(names[:i], name):
+			t.fail(key, "%q is listed twice: remove one", name)
+		case !slices.Contains(known, name):
+			t.fail(key, "there is no %s %q%s", kind, name, suggest(name, known))
+		}
+	}
+}
+
+// operationsOf are all operations of some credentials.
+func (t *fileTable) operationsOf(credentials texts) (all []string) {
+	for _, name := range credentials {
+		if c := t.Credentials[name]; c != nil {
+			for operation := range c.Operations {
+				all = append(all, operation)
+			}
+		}
+	}
+	return all
+}
+
+// sharers are those whose calls a limit counts, as quota.Limit names them.
+func (t *limitTable) sharers() []string {
+	sharers := slices.Clone([]string(t.Jobs))
+	for _, caller := range t.Callers {
+		sharers = append(sharers, quota.RemotePrefix+caller)
+	}
+	return sharers
+}
+
+// shareOfCallers checks that the callers which a limit names are there, and spend from the
+// credential.
+func (t *fileTable) shareOfCallers(credential string, l *limitTable) {
+	if array, ok := l.values["callers"].([]any); ok && len(array) == 0 {
+		l.fail("callers", "must name at least one caller: leave it out for a limit that counts everybody's calls")
+	}
+	for _, name := range l.Callers {
+		switch one := t.Remote.Callers[name]; {
+		case one == nil:
+			l.fail("callers", "there is no [remote.callers.%s]%s", name, suggest(name, t.Remote.names("callers")))
+		case !slices.Contains(one.Credentials, credential):
+			l.fail("callers", "caller %q may not spend from this credential: add %q to its credentials", name, credential)
+		}
+	}
+}
+
+// An anyAddress is where callers from anywhere may be answered: a port alone, or with an address
+// in numbers.
+type anyAddress string
+
+// UnmarshalText reads ":9466" or "192.0.2.1:9466".
+func (a *anyAddress) UnmarshalText(text []byte) error {
+	whole := string(text)
+	if strings.HasPrefix(whole, ":") {
+		whole = "[::]" + whole
+	}
+	if _, err := netip.ParseAddrPort(whole); err != nil {
+		return fmt.Errorf(`%q is not the numbers of an address and a port: write ":9466", "192.0.2.1:9466" or "[2001:db8::1]:9466"`, text)
+	}
+	*a = anyAddress(text)
+	return nil
+}
+
+// A proxyAddress is the one of a proxy in front.
+type proxyAddress struct{ netip.Addr }
+
+// UnmarshalText reads an address in numbers.
+func (p *proxyAddress) UnmarshalText(text []byte) error {
+	address, err := netip.ParseAddr(string(text))
+	if err != nil {
+		return fmt.Errorf(`%q is not the address of a proxy in numbers: write "127.0.0.1"`, text)
+	}
+	p.Addr = address.Unmap()
+	return nil
+}
+
+// A certFile is the path of a certificate, which the daemon reads by itself when it changes.
+type certFile path
+
+func (c *certFile) decode(n node) {
+	var file contents
+	file.open(n)
+	*c = certFile(file.path)
+}
+
+// A certKey is the path of its key.
+type certKey path
+
+func (k *certKey) decode(n node) {
+	var file contents
+	file.openSecret(n, "the key of the certificate")
+	*k = certKey(file.path)
+}
+
+// A tokenFile holds the tokens of a caller, of which it keeps the digests alone.
+type tokenFile struct {
+	path    string
+	digests [][sha256.Size]byte
+}
+
+const (
+	shortestToken = 32 // bytes: 128 bits in hex
+	longestToken  = 512
+	mostTokens    = 2 // the old one and the new one
+)
+
+func (t *tokenFile) decode(n node) {
+	var file contents
+	read := file.openSecret(n, "a token")
+	t.path = file.path
+	if !read {
+		return
+	}
+	lines := bytes.Fields([]byte(file.text))
+	switch {
+	case len(lines) == 0:
+		n.fail("%s is empty: write a token into it, such as openssl rand -hex 32 prints", t.path)
+	case len(lines) > mostTokens:
+		n.fail("%s holds %d tokens: at most %d, the old one and the new one, each on a line by itself", t.path, len(lines), mostTokens)
+	}
+	for i, line := range lines {
+		if len(line) < shortestToken || len(line) > longestToken || bytes.ContainsFunc(line, func(r rune) bool { return r <= ' ' || r > '~' }) {
+			n.fail("the token on line %d of %s must have %d to %d plain characters: openssl rand -hex 32 prints one", i+1, t.path, shortestToken, longestToken)
+			continue
+		}
+		t.digests = append(t.digests, sha256.Sum256(line))
+	}
+}

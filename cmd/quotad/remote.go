@@ -1,0 +1,125 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	stdlog "log"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"quotad/cmd/quotad/config"
+
+	jobsapi "quotad/jobs/api"
+	"quotad/quota/api"
+	"quotad/quota/server"
+)
+
+// A remote is the side of the daemon for callers on other hosts: the same API, by a token.
+type remote struct {
+	*server.Remote
+	listener    net.Listener // nil: nobody is answered
+	door        *server.Door
+	certificate *certificate  // nil: a proxy in front has one
+	handshakes  atomic.Uint64 // that failed
+}
+
+func newRemote(c config.Remote) *remote {
+	r := &remote{Remote: server.NewRemote(c.Behind)}
+	r.SetCallers(c.Callers)
+	return r
+}
+
+// openRemote answers callers on other hosts, from here on.
+func (d *daemon) openRemote(context.Context) (err error) {
+	c, r := d.config.Remote, d.remote
+	if c.Listen == "" {
+		return nil
+	}
+	if c.CertFile != "" {
+		if r.certificate, err = openCertificate(c.CertFile, c.KeyFile, d.log); err != nil {
+			return err
+		}
+	}
+	if r.listener, err = net.Listen("tcp", c.Listen); err != nil {
+		return fmt.Errorf("cannot serve remote callers: %w", err)
+	}
+	r.door = server.NewDoor(server.DoorConfig{
+		Remote: r.Remote, TLS: r.certificate.tls(),
+		Connections: d.config.Access.Connections, ConnectionsPerUser: d.config.Access.ConnectionsPerUser,
+		ErrorLog: stdlog.New(handshakes{complaints{d.log}, &r.handshakes}, "", 0),
+	})
+	r.door.Lead(d.api)
+	served := make(chan struct{})
+	d.onStop("stop answering remote callers", func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), answerTime)
+		defer cancel()
+		err := r.door.Shutdown(ctx)
+		<-served
+		return err
+	})
+	go func() {
+		defer close(served)
+		d.fail(r.door.Serve(r.listener))
+	}()
+	d.log.Info().Stringer("address", r.listener.Addr()).Bool("tls", r.certificate != nil).Int("callers", len(c.Callers)).Msg("serving remote callers")
+	return nil
+}
+
+// state is what operators read of it.
+func (r *remote) state() api.Remote {
+	state := r.State()
+	if r.listener == nil {
+		return state
+	}
+	connections := r.door.Connections()
+	state.Address, state.Connections, state.TurnedAway = r.listener.Addr().String(), connections.Open, connections.Refused
+	state.Handshakes = r.handshakes.Load()
+	if r.certificate != nil {
+		state.Certificate = r.certificate.state()
+	}
+	return state
+}
+
+// Handshakes counts the connections that never came to TLS, where a listener for everybody has
+// many, and passes other complaints on.
+type handshakes struct {
+	complaints
+	failed *atomic.Uint64
+}
+
+// Write counts or logs one message.
+func (h handshakes) Write(message []byte) (int, error) {
+	if !bytes.Contains(message, []byte("TLS handshake error")) {
+		return h.complaints.Write(message)
+	}
+	h.failed.Add(1)
+	h.log.Debug().Msg(string(bytes.TrimSpace(message)))
+	return len(message), nil
+}
+
+// soon is how long before its end a certificate should have been renewed.
+const soon = 7 * 24 * time.Hour
+
+// remoteTrouble adds what keeps remote callers from being answered, or soon will.
+func (d *daemon) remoteTrouble(t *triage, now time.Time) {
+	if d.remote.certificate == nil {
+		return
+	}
+	c := d.remote.certificate.state()
+	one := jobsapi.Trouble{Of: "certificate " + d.config.Remote.CertFile, Do: "quotactl remote", Grave: true}
+	switch {
+	case c.Error != "":
+		one.Says, one.Then, one.When = "what it was replaced by cannot be used, and the one before goes on: "+c.Error, "ends", c.NotAfter
+	case now.After(c.NotAfter):
+		one.Says, one.Then, one.When = "it has expired, and remote callers refuse it", "ended", c.NotAfter
+	case now.Before(c.NotBefore):
+		one.Says, one.Then, one.When = "it is not valid yet: is this host's clock right?", "begins", c.NotBefore
+	case c.NotAfter.Sub(now) < soon:
+		one.Says, one.Then, one.When, one.Grave = "it was not renewed yet", "ends", c.NotAfter, false
+	default:
+		return
+	}
+	t.add([]jobsapi.Trouble{one}, "the certificate for remote callers needs attention", "")
+}

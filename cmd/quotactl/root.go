@@ -47,7 +47,7 @@ type group struct {
 // groups returns every command. A command is here once its route is in the daemon.
 func groups(c *cli, status, help *cobra.Command) []group {
 	return []group{
-		{"Look", []*cobra.Command{status, newWatch(c), newPage(c), newJobs(c), newRuns(c), newNext(c), newPlan(c), newWhy(c), newUsage(c), newLog(c), newRefusals(c), newClients(c), newVersion(c)}},
+		{"Look", []*cobra.Command{status, newWatch(c), newPage(c), newJobs(c), newRuns(c), newNext(c), newPlan(c), newWhy(c), newUsage(c), newLog(c), newRefusals(c), newClients(c), newRemote(c), newVersion(c)}},
 		{"Spend", []*cobra.Command{newAcquire(c), newExec(c), newSettle(c), newRelease(c), newObserve(c), newAdjust(c), newLend(c), newReset(c), newClose(c), newOpen(c)}},
 		{"Operate", []*cobra.Command{newRun(c), newStop(c), newPause(c), newResume(c), newCursor(c), newBookmark(c), newReload(c)}},
 		{"Other", []*cobra.Command{newCompletion(c), newMan(c), help}},

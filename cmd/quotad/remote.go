@@ -99,8 +99,11 @@ func (h handshakes) Write(message []byte) (int, error) {
 	return len(message), nil
 }
 
-// soon is how long before its end a certificate should have been renewed.
-const soon = 7 * 24 * time.Hour
+// soon is how long before its end a certificate should have been renewed: a week, or, of a short
+// one, a quarter of its time.
+func soon(c *api.Certificate) time.Duration {
+	return min(7*24*time.Hour, c.NotAfter.Sub(c.NotBefore)/4)
+}
 
 // remoteTrouble adds what keeps remote callers from being answered, or soon will.
 func (d *daemon) remoteTrouble(t *triage, now time.Time) {
@@ -116,7 +119,7 @@ func (d *daemon) remoteTrouble(t *triage, now time.Time) {
 		one.Says, one.Then, one.When = "it has expired, and remote callers refuse it", "ended", c.NotAfter
 	case now.Before(c.NotBefore):
 		one.Says, one.Then, one.When = "it is not valid yet: is this host's clock right?", "begins", c.NotBefore
-	case c.NotAfter.Sub(now) < soon:
+	case c.NotAfter.Sub(now) < soon(c):
 		one.Says, one.Then, one.When, one.Grave = "it was not renewed yet", "ends", c.NotAfter, false
 	default:
 		return

@@ -21,7 +21,7 @@ type Entry struct {
 	Kind      string    `json:"kind"`                // grant, settlement, adjustment, reset, closing, opening or loan
 	Operation string    `json:"operation,omitempty"` // of a grant
 	Count     int64     `json:"count,omitempty"`     // calls
-	By        string    `json:"by"`                  // the job, or "@" and the uid of a caller outside a pass
+	By        string    `json:"by"`                  // the job, "remote/" and a remote caller, or "@" and a uid
 	Region    string    `json:"region,omitempty"`
 	// Units is the greatest of the charges; of an adjustment what it booked, below
 	// zero where it gave back; of a loan what it lends, 0 where it ends loans.

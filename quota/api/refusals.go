@@ -22,7 +22,7 @@ type Refusal struct {
 	Credential string `json:"credential"`
 	Operation  string `json:"operation"`
 	Count      int64  `json:"count"` // calls, at the latest time
-	By         string `json:"by"`    // the job, or "@" and the uid of a caller outside a pass
+	By         string `json:"by"`    // the job, "remote/" and a remote caller, or "@" and a uid
 	Region     string `json:"region,omitempty"`
 
 	Units   int64      `json:"units,omitempty"` // that the calls cost

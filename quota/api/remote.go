@@ -1,6 +1,9 @@
 package api
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // Remote is the body of GET /v1/remote: the callers on other hosts. What is counted is so since
 // the daemon started; what is spent stands in the ledger.
@@ -43,4 +46,11 @@ type Spent struct {
 	Credential string `json:"credential"`
 	Calls      int64  `json:"calls"`
 	Units      int64  `json:"units"`
+}
+
+// Remote returns who the callers on other hosts are.
+func (c *Client) Remote(ctx context.Context) (Remote, error) {
+	var r Remote
+	err := c.Get(ctx, "/v1/remote", &r)
+	return r, err
 }

@@ -85,7 +85,8 @@ type Limit struct {
 	Lent      int64      `json:"lent,omitempty"`
 	LentUntil *time.Time `json:"lent_until,omitempty"`
 	Loans     []Loan     `json:"loans,omitempty"`
-	// Of a share: the jobs whose calls it counts, or does not count.
+	// Of a share: the jobs whose calls it counts, or does not count. A remote caller stands
+	// among them as in the log: "remote/shop".
 	Jobs       []string `json:"jobs,omitempty"`
 	ExceptJobs []string `json:"except_jobs,omitempty"`
 	LiftMs     int64    `json:"lift_ms,omitempty"` // so long before its period ends it refuses nothing
@@ -103,7 +104,7 @@ type Closed struct {
 	Since time.Time `json:"since"`
 	Until time.Time `json:"until"`
 	Says  string    `json:"says,omitempty"` // why: the upstream's words, or an operator's
-	By    string    `json:"by"`             // who heard it: the job, or "@" and the uid of a caller outside a pass
+	By    string    `json:"by"`             // who heard it: the job, "remote/" and a remote caller, or "@" and a uid
 }
 
 // A Loan makes a limit higher until a time.

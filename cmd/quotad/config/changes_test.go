@@ -114,6 +114,17 @@ var everyKey = []struct{ key, was, is string }{
 	{"credentials.e.limits.most.except_jobs", `["s"]`, `["t"]`},
 	{"jobs.s", `{ credential = "e", regions = ["US"], schedule = "manual", command = ["fetch"] }`, ``},
 	{"jobs.t", `{ credential = "e", regions = ["US"], schedule = "manual", command = ["fetch"] }`, ``},
+	{"credentials.e.limits.away.units", `5`, ``}, // a share of a caller
+	{"credentials.e.limits.away.callers", `["shop"]`, `["shop", "blog"]`},
+	{"remote.listen", `"127.0.0.1:9466"`, `"127.0.0.1:9467"`},
+	{"remote.cert_file", `"one.pem"`, `"two.pem"`},
+	{"remote.key_file", `"one.key"`, `"two.key"`},
+	{"remote.behind", `"127.0.0.1"`, `"127.0.0.2"`},
+	{"remote.callers.shop.token_file", `"one.token"`, `"two.token"`},
+	{"remote.callers.shop.credentials", `["c", "e"]`, `["e"]`},
+	{"remote.callers.shop.operations", `["list"]`, `["list", "search"]`},
+	{"remote.callers.shop.subjects", `["a"]`, `["b"]`},
+	{"remote.callers.blog", `{ token_file = "blog.token", credentials = ["e"] }`, ``},
 	{"passes.parallel", `1`, `2`},
 	{"passes.drain", `"1s"`, `"2s"`},
 	{"passes.cgroups", `"off"`, ``}, // another one is not everywhere
@@ -142,7 +153,8 @@ var everyKey = []struct{ key, was, is string }{
 // Whatever key is changed, a reload finds that one.
 func TestEveryKeyIsCompared(t *testing.T) {
 	dir := t.TempDir()
-	for name, text := range map[string]string{"one": "1", "two": "2", "one.env": "A=1", "two.env": "A=2"} {
+	for name, text := range map[string]string{"one": "1", "two": "2", "one.env": "A=1", "two.env": "A=2",
+		"one.token": strings.Repeat("1", 32), "two.token": strings.Repeat("2", 32), "blog.token": strings.Repeat("3", 32)} {
 		write(t, dir, name, text)
 	}
 	makeDir(t, dir, "first")

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"quotad/cmd/quotactl/term"
+	"quotad/quota"
+	"quotad/quota/api"
+)
+
+const remoteUsage = `List the callers on other hosts: when each was here last and from where, the
+units it has spent in the windows of its limits, and how many of its requests
+were refused.
+
+Usage:
+  quotactl remote [FLAGS]
+
+REFUSED counts denied acquires, FORBIDDEN what the caller may not do. Both
+count from the start of quotad. With -o value the answer is how many callers
+there are.
+
+Example:
+  $ quotactl remote
+  on [::]:9466; certificate until Mon 09:12:30
+  CALLER  LAST SEEN  FROM       TOKENS  SPENT  GRANTED  REFUSED  FORBIDDEN
+  shop    13:27:04   192.0.2.7       1     40       52        3          0
+`
+
+func newRemote(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:   "remote",
+		Short: "the callers on other hosts: last seen, spent, refused",
+		Long:  remoteUsage,
+		Args:  arguments(),
+		RunE:  func(cmd *cobra.Command, _ []string) error { return c.remote(cmd.Context()) },
+	}
+}
+
+func (c *cli) remote(ctx context.Context) error {
+	told, err := c.reader().Remote(ctx)
+	if err != nil {
+		return c.explain(err)
+	}
+	return c.print(answer{
+		body:  told,
+		value: func() (int64, error) { return int64(len(told.Callers)), nil },
+		table: func(v term.View) string { return remoteTable(told, v) },
+	})
+}
+
+func remoteTable(told api.Remote, v term.View) string {
+	if told.Address == "" {
+		return "no [remote] listen is configured: quotad answers on its socket alone\n"
+	}
+	var b strings.Builder
+	v.Prose(&b, 0, term.Plain, strings.Join(remoteFacts(told, v), "; "))
+	t := term.Table{Columns: []term.Column{
+		{Head: "CALLER"}, {Head: "LAST SEEN" + v.ZoneMark()}, {Head: "FROM", Sinks: true}, {Head: "TOKENS", Right: true}, {Head: "SPENT", Right: true},
+		{Head: "GRANTED", Right: true}, {Head: "REFUSED", Right: true}, {Head: "FORBIDDEN", Right: true},
+	}}
+	for _, one := range told.Callers {
+		seen, units := "never", int64(0)
+		if one.LastSeen != nil {
+			seen = v.Clock(*one.LastSeen)
+		}
+		for _, spent := range one.Spent {
+			units += spent.Units
+		}
+		t.Add(term.Cell{Text: one.Name}, term.Cell{Text: seen}, term.Cell{Text: v.Clean(one.From)}, term.Cell{Text: quota.Thousands(one.Tokens)}, term.Cell{Text: quota.Thousands(units)},
+			term.Cell{Text: quota.Thousands(int64(one.Granted))}, term.Cell{Text: quota.Thousands(int64(one.Refused))}, term.Cell{Text: quota.Thousands(int64(one.Forbidden))})
+	}
+	if len(told.Callers) > 0 {
+		t.Render(&b, v)
+	}
+	return b.String()
+}
+
+// remoteFacts are where callers are answered, and what is odd about it.
+func remoteFacts(told api.Remote, v term.View) []string {
+	facts := []string{"on " + told.Address}
+	switch c := told.Certificate; {
+	case c == nil:
+		facts = append(facts, "plain HTTP, behind a proxy")
+	case c.Error != "":
+		facts = append(facts, "the new certificate cannot be used, the one before ends "+v.When(c.NotAfter)+": "+c.Error)
+	default:
+		facts = append(facts, "certificate until "+v.Clock(c.NotAfter)+v.ZoneMark())
+	}
+	if told.WrongTokens > 0 {
+		facts = append(facts, quota.Count(int64(told.WrongTokens), "request", "requests")+" without a known token")
+	}
+	if told.TurnedAway > 0 {
+		facts = append(facts, quota.Count(int64(told.TurnedAway), "connection", "connections")+" too many")
+	}
+	if told.Handshakes > 0 {
+		facts = append(facts, quota.Count(int64(told.Handshakes), "connection", "connections")+" without TLS")
+	}
+	return facts
+}

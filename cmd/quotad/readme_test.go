@@ -25,6 +25,7 @@ const (
 	daemonFile  = "README.md"
 	systemdFile = "../../systemd/README.md"
 	apiFile     = "../../quota/api/README.md"
+	remoteFile  = "../../quota/api/REMOTE.md"
 )
 
 func readREADME(t *testing.T) string {
@@ -60,7 +61,7 @@ func TestReadmeIsShort(t *testing.T) {
 
 // Where a page leads, there is something: a file, and in it the section.
 func TestReadmeLinks(t *testing.T) {
-	for _, page := range []string{readmeFile, daemonFile, systemdFile, apiFile, watchFile, recipesFile} {
+	for _, page := range []string{readmeFile, daemonFile, systemdFile, apiFile, watchFile, recipesFile, remoteFile} {
 		for _, link := range regexp.MustCompile(`\]\(([^)#]*)#?([^)]*)\)`).FindAllStringSubmatch(readPage(t, page), -1) {
 			target := page
 			if link[1] != "" {

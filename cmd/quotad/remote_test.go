@@ -163,7 +163,9 @@ type reply struct {
 // call makes a request by a token; empty: without one.
 func (d *distant) call(token, method, path string, fields string) reply {
 	d.Helper()
-	return d.callOf(d.host(), token, method, path, fields)
+	host := d.host()
+	defer host.CloseIdleConnections()
+	return d.callOf(host, token, method, path, fields)
 }
 
 func (d *distant) callOf(host *http.Client, token, method, path, fields string) reply {

@@ -1,0 +1,308 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"quotad/quota/api"
+)
+
+// dial connects and, unless the handshake fails, speaks TLS.
+func (d *distant) dial(config *tls.Config) (*tls.Conn, error) {
+	config.RootCAs = d.pool
+	return tls.Dial("tcp", d.address, config)
+}
+
+// What costs the listener more than a caller may cost is refused, and others are answered.
+func TestRemoteListener(t *testing.T) {
+	t.Parallel()
+	d := startDistant(t, "[access]\nconnections = 8\nconnections_per_user = 4\n")
+	for version, name := range map[uint16]string{tls.VersionTLS10: "1.0", tls.VersionTLS11: "1.1"} {
+		if conn, err := d.dial(&tls.Config{MinVersion: version, MaxVersion: version}); err == nil {
+			conn.Close()
+			t.Errorf("TLS %s is spoken", name)
+		}
+	}
+	if conn, err := d.dial(&tls.Config{MinVersion: tls.VersionTLS12, MaxVersion: tls.VersionTLS12}); err != nil {
+		t.Errorf("TLS 1.2: %v", err)
+	} else {
+		conn.Close()
+	}
+	plain, err := http.Get("http://" + d.address + "/v1/status")
+	if err != nil || plain.StatusCode != http.StatusBadRequest {
+		t.Errorf("plain HTTP: %v %v", plain, err)
+	} else {
+		plain.Body.Close()
+	}
+	if got := d.call(d.shop, "GET", "/version", ""); got.status != 200 {
+		t.Errorf("over HTTP/2: %d %s", got.status, got.body)
+	}
+
+	for what, row := range map[string]struct {
+		request string
+		status  int
+	}{
+		"a header too large":        {"GET /v1/status HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("x", 16<<10) + "\r\n\r\n", 431},
+		"a body too large":          {"POST /v1/acquire HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + d.shop + "\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 100000\r\n\r\n" + strings.Repeat("x", 100_000), 413},
+		"a body that is not needed": {"POST /v1/acquire HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer no\r\nContent-Length: 10000000\r\n\r\nx", 401},
+		"a page's":                  {"GET /v1/status HTTP/1.1\r\nHost: x\r\nOrigin: https://x\r\nAuthorization: Bearer " + d.shop + "\r\n\r\n", 403},
+		"two tokens":                {"GET /v1/status HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + d.shop + "\r\nAuthorization: Bearer " + d.shop + "\r\n\r\n", 401},
+		"no host":                   {"GET /v1/status HTTP/1.1\r\nAuthorization: Bearer " + d.shop + "\r\n\r\n", 400},
+		"a path that is not there":  {"GET /etc/passwd HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + d.shop + "\r\n\r\n", 404},
+		"a path upwards":            {"GET /v1/../metrics HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + d.shop + "\r\n\r\n", 404},
+	} {
+		d.alone()
+		if got := d.raw(row.request); got != row.status {
+			t.Errorf("%s: %d, want %d", what, got, row.status)
+		}
+	}
+
+	// A request that comes by the byte, one that never does, and a handshake that never ends.
+	slow, err := d.dial(&tls.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(slow, "POST /v1/acquire HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: 10\r\n\r\nop", d.shop)
+	silent, err := net.Dial("tcp", d.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, conn := range map[string]net.Conn{"slow": slow, "silent": silent} {
+		conn.SetReadDeadline(time.Now().Add(hangTimeout))
+		if _, err := io.Copy(io.Discard, conn); err != nil && errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("a %s connection stays: %v", what, err)
+		}
+		conn.Close()
+	}
+	d.want("meanwhile", d.call(d.shop, "GET", "/version", ""), 200, "")
+
+	// Those of one address are too many, and the socket is answered all the same.
+	var held []*tls.Conn
+	d.alone()
+	eventually(t, func() bool {
+		conn, err := d.dial(&tls.Config{})
+		if err != nil {
+			return false
+		}
+		held = append(held, conn)
+		return len(held) == 4
+	})
+	got := d.call(d.shop, "GET", "/version", "")
+	d.want("one more connection", got, 503, "too_many_connections")
+	if !strings.Contains(got.body, "address 127.0.0.1 has 4 connections") {
+		t.Errorf("one more connection: %s", got.body)
+	}
+	if got := d.get("/v1/remote"); !strings.Contains(got, `"name":"shop"`) {
+		t.Errorf("over the socket: %s", got)
+	}
+	for _, conn := range held {
+		conn.Close()
+	}
+	eventually(t, func() bool { return d.call(d.shop, "GET", "/version", "").status == 200 })
+	for _, metric := range []string{"quotad_remote_connections_refused_total ", "quotad_remote_handshakes_failed_total "} {
+		if !regexp.MustCompile("(?m)^" + metric + "[1-9]").MatchString(d.get("/metrics")) {
+			t.Errorf("the metrics do not count %s", metric)
+		}
+	}
+	if strings.Contains(d.daemon.all(), "handshake") {
+		t.Errorf("the log has a line for each stranger: %s", d.daemon.all())
+	}
+}
+
+// alone waits until nobody is connected.
+func (d *distant) alone() {
+	d.Helper()
+	eventually(d.T, func() bool {
+		told, err := d.local.Remote(d.Context())
+		if err != nil {
+			d.Fatal(err)
+		}
+		return told.Connections == 0
+	})
+}
+
+// raw sends bytes over HTTP/1.1, and returns the status of the answer.
+func (d *distant) raw(request string) int {
+	d.Helper()
+	conn, err := d.dial(&tls.Config{NextProtos: []string{"http/1.1"}})
+	if err != nil {
+		d.Fatal(err)
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(hangTimeout))
+	sent := make(chan struct{})
+	go func() { defer close(sent); io.WriteString(conn, request) }()
+	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		d.Fatalf("%.60q: %v", request, err)
+	}
+	answer.Body.Close()
+	conn.Close()
+	<-sent
+	return answer.StatusCode
+}
+
+// A certificate is replaced while the daemon serves; one that cannot be is not.
+func TestRemoteCertificate(t *testing.T) {
+	t.Parallel()
+	d := startDistant(t, "")
+	shown := func() time.Time {
+		conn, err := d.dial(&tls.Config{InsecureSkipVerify: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		return conn.ConnectionState().PeerCertificates[0].NotAfter.UTC()
+	}
+	until := func(days int) time.Time {
+		return time.Now().Add(time.Duration(days) * 24 * time.Hour).UTC().Truncate(time.Second)
+	}
+	day := 24 * time.Hour
+	says := func(want string) {
+		t.Helper()
+		if got := d.get("/v1/status"); !strings.Contains(got, want) {
+			t.Errorf("the triage does not say %q: %.2000s", want, got)
+		}
+	}
+
+	renewed := until(200)
+	d.certify(time.Now().Add(-day), renewed)
+	eventually(t, func() bool { return shown().Equal(renewed) })
+	if err := d.daemon.await(regexp.MustCompile("^certificate replaced$")); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(d.get("/v1/status"), "the certificate for remote callers") {
+		t.Error("a good certificate needs attention")
+	}
+
+	// Broken, of another key, gone.
+	stranger, _ := newCertificate(t, time.Now(), until(10))
+	good, err := os.ReadFile(filepath.Join(d.dir, "cert.pem"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, text := range map[string][]byte{"broken": []byte("no certificate"), "of another key": stranger, "gone": nil} {
+		if d.replace("cert.pem", text); text == nil {
+			os.Remove(filepath.Join(d.dir, "cert.pem"))
+		}
+		eventually(t, func() bool {
+			if got := shown(); !got.Equal(renewed) {
+				t.Fatalf("%s: the certificate until %v is shown, want the one before", what, got)
+			}
+			return strings.Contains(d.get("/v1/remote"), `"error":"`)
+		})
+		says("the one before goes on")
+		if err := d.daemon.await(regexp.MustCompile("^cannot use the new certificate: the one before stays$")); err != nil {
+			t.Fatal(err)
+		}
+		d.want(what, d.call(d.shop, "GET", "/version", ""), 200, "")
+		d.replace("cert.pem", good)
+		eventually(t, func() bool { shown(); return !strings.Contains(d.get("/v1/remote"), `"error":"`) })
+	}
+
+	// Soon over, over, and of a clock that is wrong by a day: it is shown, and said.
+	for _, row := range []struct {
+		from, until time.Time
+		says        string
+		verified    bool
+	}{
+		{time.Now().Add(-100 * day), until(3), "it was not renewed yet", true},
+		{time.Now().Add(-100 * day), until(-1), "it has expired", false},
+		{time.Now().Add(day), until(90), "is this host's clock right?", false},
+	} {
+		d.certify(row.from, row.until)
+		eventually(t, func() bool { return shown().Equal(row.until) })
+		says(row.says)
+		if conn, err := d.dial(&tls.Config{}); (err == nil) != row.verified {
+			t.Errorf("%s: %v", row.says, err)
+		} else if err == nil {
+			conn.Close()
+		}
+	}
+
+	// A start with it is one, too: jobs and local callers need no certificate.
+	d.daemon.kill()
+	d.certify(time.Now().Add(-100*day), until(-1))
+	d.start()
+	says("it has expired")
+	if out, err := exec.Command("quotad", "--check", "--config", filepath.Join(d.dir, "config.toml")).CombinedOutput(); err != nil || !strings.Contains(string(out), "remote.cert_file: expired on ") {
+		t.Errorf("--check: %v %s", err, out)
+	}
+}
+
+// As the owner of a site: two environments and a job have one budget of 100 units. It is never
+// overspent, and the share of the site holds.
+func TestRemoteBudget(t *testing.T) {
+	t.Parallel()
+	d := startDistant(t, "")
+	if out, err := d.quotactl("run", "page"); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	job := *d.local
+	job.Token = awaitFile(t, filepath.Join(d.dir, ".quotad/data/page/token"))
+	var site, other, own atomic.Int64
+	spend := func(hosts *sync.WaitGroup, granted *atomic.Int64, acquire func() bool) {
+		hosts.Go(func() {
+			for range 60 {
+				if acquire() {
+					granted.Add(1)
+				}
+			}
+		})
+	}
+	remote := func(token, fields string) func() bool {
+		host := d.host()
+		return func() bool {
+			got := d.callOf(host, token, "POST", "/v1/acquire", fields)
+			if got.status != 200 && got.status != 429 {
+				t.Errorf("got %d %s", got.status, got.body)
+			}
+			return got.status == 200
+		}
+	}
+	var hosts sync.WaitGroup
+	for range 2 { // the two environments
+		spend(&hosts, &site, remote(d.shop, "operation=videos.list"))
+	}
+	hosts.Wait()
+	if site.Load() != 40 || d.used("shops") != 40 {
+		t.Errorf("the site was granted %d, and its share holds %d: want 40", site.Load(), d.used("shops"))
+	}
+	for range 2 {
+		spend(&hosts, &other, remote(d.page, "credential=youtube&operation=videos.list"))
+	}
+	spend(&hosts, &own, func() bool {
+		got, err := job.Acquire(context.Background(), api.AcquireRequest{Operation: "videos.list"})
+		return err == nil && got.Granted
+	})
+	spend(&hosts, &site, remote(d.shop, "operation=videos.list"))
+	hosts.Wait()
+	if sum := site.Load() + other.Load() + own.Load(); sum != 100 || d.used("daily") != 100 || site.Load() != 40 {
+		t.Errorf("granted %d (%d to the site, %d to another, %d to the job), and the budget holds %d: want 100, of them 40 to the site", sum, site.Load(), other.Load(), own.Load(), d.used("daily"))
+	}
+	if d.used("page") != own.Load() {
+		t.Errorf("the share of the job holds %d, and it was granted %d", d.used("page"), own.Load())
+	}
+	told, err := d.local.Remote(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := told.Callers[1]; got.Name != "shop" || len(got.Spent) != 1 || got.Spent[0].Units != 40 || got.Granted != 40 || got.Refused != 140 {
+		t.Errorf("the site is listed as %+v", got)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -346,18 +347,12 @@ func (w *wrongTokens) wait(from netip.Addr, now time.Time) time.Duration {
 	return 0
 }
 
-// forget makes room: for those who have used up nothing any more, or else for one.
+// forget makes room: it forgets those who have used up nothing any more, and everybody where that
+// is not enough.
 func (w *wrongTokens) forget(now time.Time) {
-	var first netip.Prefix
-	for network, free := range w.free {
-		if free.Before(now) {
-			delete(w.free, network)
-		} else if !first.IsValid() || free.Before(w.free[first]) {
-			first = network
-		}
-	}
+	maps.DeleteFunc(w.free, func(_ netip.Prefix, free time.Time) bool { return free.Before(now) })
 	if len(w.free) >= mostWrong {
-		delete(w.free, first)
+		clear(w.free)
 	}
 }
 

@@ -92,8 +92,10 @@ func (t *fileTable) remoteCaller(name string, one *callerTable, seen map[[sha256
 	}
 	one.require("token_file", `"shop.token", which holds what openssl rand -hex 32 prints`)
 	for _, digest := range one.TokenFile.digests {
-		if whose, taken := seen[digest]; taken {
-			one.fail("token_file", "holds a token of caller %q too: each token is one caller's, and stands in its file once", whose)
+		if whose, taken := seen[digest]; taken && whose == name {
+			one.fail("token_file", "holds the same token twice: remove one")
+		} else if taken {
+			one.fail("token_file", "holds a token of caller %q too: give each caller its own", whose)
 		}
 		seen[digest] = name
 	}

@@ -63,6 +63,55 @@ func TestDenialsAreRememberedByJob(t *testing.T) {
 	}
 }
 
+// A remote caller is counted by its own name: a job of the same name is another, and so are its
+// request ids.
+func TestRemoteCallersHaveShares(t *testing.T) {
+	day := quota.Sliding(24 * time.Hour)
+	c := &quota.Credential{
+		Name: "youtube",
+		Limits: []quota.Limit{
+			{Name: "daily", Units: 100, Window: day},
+			{Name: "shops", Units: 10, Window: day, Jobs: []string{"backfill", "remote/shop"}},
+			{Name: "others", Units: 60, Window: day, ExceptJobs: []string{"remote/shop"}},
+		},
+		Operations: map[string]quota.Cost{"videos.list": {Every: 1}},
+	}
+	k, err := quota.NewService(ledgertest.NewModel(time.Now), []*quota.Credential{c}, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shop := videos("", 1)
+	shop.Caller = quota.Caller{Remote: "shop", UID: -1}
+	for _, row := range []struct {
+		name   string
+		r      quota.Request
+		count  quota.Units
+		limits int // that count it
+		denied string
+	}{
+		{"the caller", shop, 6, 2, ""},
+		{"the job beside it", videos("backfill", 1), 4, 3, ""},
+		{"the caller, once more", shop, 1, 2, "shops"},
+		{"the job of its name", videos("shop", 1), 20, 2, ""},
+		{"a user", videos("", 1), 20, 2, ""},
+	} {
+		row.r.Count = row.count
+		if d := decide(t, k, row.r); d.Limit != row.denied || len(d.Limits) != row.limits {
+			t.Errorf("%s: got %+v, want it denied by %q, in %d limits", row.name, d, row.denied, row.limits)
+		}
+	}
+	if found := c.Validate(); found != nil {
+		t.Errorf("got %v", found[0])
+	}
+	keys := map[string]bool{}
+	for _, caller := range []quota.Caller{{Remote: "shop"}, {Remote: "blog"}, {Job: "shop", Run: "shop-1"}, {UID: 7}} {
+		keys[quota.Request{RequestID: "a", Caller: caller}.Key()] = true
+	}
+	if len(keys) != 4 {
+		t.Errorf("ids of several callers meet: %v", keys)
+	}
+}
+
 // What can never fit a share can never be granted to its jobs, and to others it can.
 func TestShareSmallerThanACall(t *testing.T) {
 	k, _ := shares(t)

@@ -91,7 +91,7 @@ func (h *history) ask(r quota.Request) quota.Ask {
 	h.Helper()
 	r.Credential = h.c.Name
 	r.Count = max(r.Count, 1)
-	charges, err := h.c.Charges(r.Operation, r.Count, r.Caller.Job)
+	charges, err := h.c.Charges(r.Operation, r.Count, r.Caller.CountedAs())
 	if err != nil || len(charges) == 0 {
 		h.Fatalf("operation %q charges nothing: %v", r.Operation, err)
 	}

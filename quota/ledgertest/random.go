@@ -124,9 +124,9 @@ func (r *random) credential() *quota.Credential {
 	return c
 }
 
-// someJobs draws some of the jobs, "" of callers outside any pass left out.
+// someJobs draws some of the jobs and the remote caller, "" of callers outside any pass left out.
 func (r *random) someJobs() []string {
-	return [][]string{{"job"}, {"other"}, {"job", "other"}}[r.rand.IntN(3)]
+	return [][]string{{"job"}, {"other", "remote/shop"}, {"job", "other"}}[r.rand.IntN(3)]
 }
 
 func (r *random) step() {
@@ -211,7 +211,7 @@ func (r *random) randomAsk() quota.Ask {
 			request.Count += quota.Units(r.rand.IntN(40))
 		}
 		if r.rand.IntN(3) > 0 {
-			request.Caller = quota.Caller{Job: []string{"job", "other", "third"}[r.rand.IntN(3)], Run: "s"}
+			request.Caller = []quota.Caller{{Job: "job", Run: "s"}, {Job: "other", Run: "s"}, {Remote: "shop", UID: -1}}[r.rand.IntN(3)]
 		}
 		if r.rand.IntN(3) == 0 {
 			request.RequestID = strconv.Itoa(r.rand.IntN(30))

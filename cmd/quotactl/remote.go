@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -49,6 +50,15 @@ func (c *cli) remote(ctx context.Context) error {
 		value: func() (int64, error) { return int64(len(told.Callers)), nil },
 		table: func(v term.View) string { return remoteTable(told, v) },
 	})
+}
+
+// knowsRemote returns an error unless a caller of that name is configured.
+func (c *cli) knowsRemote(ctx context.Context, name string) error {
+	told, err := c.reader().Remote(ctx)
+	if err != nil || slices.ContainsFunc(told.Callers, func(one api.RemoteCaller) bool { return one.Name == name }) {
+		return err
+	}
+	return api.NewProblem(api.NotFound, "there is no remote caller %q: quotactl remote lists them", name)
 }
 
 func remoteTable(told api.Remote, v term.View) string {

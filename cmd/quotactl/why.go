@@ -27,8 +27,9 @@ Usage:
 
 Flags:
       --count N    how many calls at once (default 1)
-      --job NAME   calls of this job: some limits count only some jobs, and
-                   units_per_run ends a run (default: calls outside any pass)
+      --job NAME   calls of this job, or of the remote caller remote/NAME: some
+                   limits count only some jobs, and units_per_run ends a run
+                   (default: calls outside any pass)
 
 CREDENTIAL may be left out where only one is configured. With -o value the
 answer is how many units are missing, 0 when the call fits.
@@ -78,7 +79,11 @@ func (c *cli) completeWhy(cmd *cobra.Command, args []string, _ string) ([]string
 func (c *cli) why(ctx context.Context, credential []string, q api.WhyQuery) error {
 	named := strings.Join(credential, "")
 	var run *runUnits
-	if q.Job != "" { // a name that is none would be a caller outside any pass
+	if caller, isRemote := strings.CutPrefix(q.Job, quota.RemotePrefix); isRemote {
+		if err := c.knowsRemote(ctx, caller); err != nil {
+			return c.explain(err)
+		}
+	} else if q.Job != "" { // a name that is none would be a caller outside any pass
 		job, err := c.operator().Job(ctx, q.Job)
 		if err != nil {
 			return c.explain(err)

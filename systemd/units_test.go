@@ -106,3 +106,17 @@ func write(t *testing.T, file, text string) {
 		t.Fatal(err)
 	}
 }
+
+// The daemon may answer callers on other hosts, and the units open no address for that: a
+// [remote] in the configuration does.
+func TestUnitsOpenNoAddress(t *testing.T) {
+	families := regexp.MustCompile(`(?m)^RestrictAddressFamilies=(.*)$`).FindStringSubmatch(read(t, "quotad.service"))
+	if families == nil || families[1] != "AF_UNIX AF_INET AF_INET6" {
+		t.Errorf("the service may use the families %q, want AF_UNIX AF_INET AF_INET6", families)
+	}
+	for _, listen := range regexp.MustCompile(`(?m)^Listen\w*=(.*)$`).FindAllStringSubmatch(read(t, "quotad.socket"), -1) {
+		if !strings.HasPrefix(listen[1], "/") {
+			t.Errorf("the socket unit opens %s", listen[1])
+		}
+	}
+}

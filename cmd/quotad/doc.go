@@ -12,8 +12,11 @@
 // systemd. What happens is one stream of events (events.go), whose sinks are the log
 // (eventlog.go, log.go, journald.go), the metrics, the notifications and the status line.
 //
+// Callers on other hosts are answered by a listener of their own (remote.go), whose certificate
+// is read again when its files change (certificate.go).
+//
 // In the state directory quotad keeps the lock (lock.go), its name among other daemons
-// (ledger.go), the ledger or its journal, and what package jobs keeps. Of the two
-// locks of this package reloads.mu is held while one configuration replaces another, and
-// refusals.mu for a look-up; neither is taken under the other.
+// (ledger.go), the ledger or its journal, and what package jobs keeps. Of the
+// locks of this package reloads.mu is held while one configuration replaces another,
+// refusals.mu for a look-up, and that of a certificate while its two files are read; none is taken under another.
 package main

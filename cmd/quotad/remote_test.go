@@ -378,7 +378,7 @@ func TestRemoteTokens(t *testing.T) {
 	if _, err := d.local.Acquire(t.Context(), api.AcquireRequest{Credential: "youtube", Operation: "videos.list"}); err != nil {
 		t.Fatal(err)
 	}
-	over := *d.local
+	over := clientIn(d.dir)
 	over.Token = d.shop
 	if _, err := over.Acquire(t.Context(), api.AcquireRequest{Credential: "youtube", Operation: "videos.list"}); err == nil || !strings.Contains(err.Error(), "unknown") {
 		t.Errorf("a remote caller's token over the socket: %v", err)

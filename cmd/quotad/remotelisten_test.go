@@ -253,7 +253,7 @@ func TestRemoteBudget(t *testing.T) {
 	if out, err := d.quotactl("run", "page"); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	job := *d.local
+	job := clientIn(d.dir)
 	job.Token = awaitFile(t, filepath.Join(d.dir, ".quotad/data/page/token"))
 	var site, other, own atomic.Int64
 	spend := func(hosts *sync.WaitGroup, granted *atomic.Int64, acquire func() bool) {

@@ -156,7 +156,7 @@ func (s *Server) forbidsGrant(c *Session, id string) (quota.Decision, error) {
 		return quota.Decision{}, nil
 	case c.remote != nil:
 		if of, _, _ := quota.ParseGrantID(id); !slices.Contains(c.remote.Credentials, of) {
-			return c.remote.notItsGrant(), nil
+			return c.notItsGrant(), nil
 		}
 	}
 	by, err := s.service.Grantee(c.request.Context(), id)
@@ -166,7 +166,7 @@ func (s *Server) forbidsGrant(c *Session, id string) (quota.Decision, error) {
 	case by == "":
 		return quota.Gone(id), nil
 	case c.remote != nil:
-		return c.remote.notItsGrant(), nil
+		return c.notItsGrant(), nil
 	}
 	return quota.Decision{
 		Reason: quota.Forbidden,

@@ -10,10 +10,14 @@
 // and writes JSON. What is refused is
 // an api.Problem.
 //
+// Callers on other hosts come by a Door of their own, over TLS, to the same Server. A Remote
+// knows each by its token (identity.go); remoteRoutes is the one table of what they may ask
+// for, and a RemoteCaller lists with what (remote.go).
+//
 // Shutdown accepts nothing more, ends the streams that follow a log, answers every
 // request that has arrived, and then closes what is left.
 //
 // The package writes nothing to disk but the socket that Listen makes. Its locks are
-// those of limiter, longReads and refusals. None is held while another is taken, nor
+// those of limiter, longReads, refusals, wrongTokens and remoteCounts. None is held while another is taken, nor
 // while anything is read, written or waited for.
 package server

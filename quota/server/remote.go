@@ -1,20 +1,11 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
-	"crypto/subtle"
 	"fmt"
-	"maps"
-	"net"
 	"net/http"
-	"net/netip"
 	"slices"
-	"strings"
-	"sync"
-	"sync/atomic"
-	"time"
 
 	"quotad/quota"
 	"quotad/quota/api"
@@ -100,8 +91,10 @@ func (c *RemoteCaller) checkRequest(r quota.Request) quota.Decision {
 	return d
 }
 
-func (c *RemoteCaller) notItsGrant() quota.Decision {
-	return quota.Decision{Reason: quota.Forbidden, Detail: fmt.Sprintf("the grant is not one that remote caller %q acquired", c.Name)}
+// notItsGrant refuses to have the remote caller of a session change a grant of another one.
+func (c *Session) notItsGrant() quota.Decision {
+	c.noteForbidden()
+	return quota.Decision{Reason: quota.Forbidden, Detail: fmt.Sprintf("the grant is not one that remote caller %q acquired", c.remote.Name)}
 }
 
 // visible are the limits that count the caller, without the names of others.
@@ -127,253 +120,6 @@ func (s *Server) names(c *Session) []string {
 		return all
 	}
 	return slices.DeleteFunc(all, func(name string) bool { return !slices.Contains(c.remote.Credentials, name) })
-}
-
-// A Remote knows the remote callers by their tokens, and keeps the record of who came. Any
-// number of goroutines may use it at the same time.
-type Remote struct {
-	behind  netip.Addr // the proxy in front, whose X-Forwarded-For is believed; zero: there is none
-	since   time.Time
-	callers atomic.Pointer[[]*RemoteCaller]
-	wrong   wrongTokens
-}
-
-// NewRemote returns a Remote that knows nobody. Behind is the address of the proxy in front;
-// zero: there is none.
-func NewRemote(behind netip.Addr) *Remote {
-	r := &Remote{behind: behind, since: time.Now(), wrong: wrongTokens{free: make(map[netip.Prefix]time.Time)}}
-	r.SetCallers(nil)
-	return r
-}
-
-// SetCallers replaces the callers. What was counted of one that stays is kept.
-func (m *Remote) SetCallers(callers []RemoteCaller) {
-	next := make([]*RemoteCaller, len(callers))
-	for i, c := range callers {
-		c.seen = &remoteCounts{}
-		if was := m.callers.Load(); was != nil {
-			if i := slices.IndexFunc(*was, func(w *RemoteCaller) bool { return w.Name == c.Name }); i >= 0 {
-				c.seen = (*was)[i].seen
-			}
-		}
-		next[i] = &c
-	}
-	m.callers.Store(&next)
-}
-
-// RemoteCounts are what became of a caller's requests.
-type remoteCounts struct {
-	granted, refused, forbidden atomic.Uint64
-
-	mu   sync.Mutex // guards what follows
-	at   time.Time
-	from netip.Addr
-}
-
-func (n *remoteCounts) visit(from netip.Addr) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.at, n.from = time.Now(), from
-}
-
-// noteForbidden counts a request that the caller may not make.
-func (c *Session) noteForbidden() {
-	if c.remote != nil {
-		c.remote.seen.forbidden.Add(1)
-	}
-}
-
-// note counts an acquire.
-func (c *Session) note(result string) {
-	switch {
-	case c.remote == nil:
-	case result == string(quota.Forbidden):
-		c.noteForbidden()
-	case result == Granted || result == Replayed:
-		c.remote.seen.granted.Add(1)
-	default:
-		c.remote.seen.refused.Add(1)
-	}
-}
-
-type remoteKey struct{}
-
-// remoteOf returns the remote caller who makes a request; nil where it came over the socket.
-func remoteOf(r *http.Request) *RemoteCaller {
-	c, _ := r.Context().Value(remoteKey{}).(*RemoteCaller)
-	return c
-}
-
-// admit finds out whose token a request bears. A good token always passes; of wrong ones
-// an address has a few, and then one every few seconds.
-func (m *Remote) admit(r *http.Request) (*http.Request, *api.Problem) {
-	token, problem := tokenIn(r)
-	from := m.client(r)
-	if problem == nil {
-		if c := m.bearer(token); c != nil {
-			c.seen.visit(from)
-			return r.WithContext(context.WithValue(r.Context(), remoteKey{}, c)), nil
-		}
-		problem = api.NewProblem(api.Unauthorized, "the token is not one of a remote caller")
-		problem.Hint = "token_file in [remote.callers.NAME] holds the tokens that are valid, read by: quotactl reload"
-	}
-	if wait := m.wrong.wait(from, time.Now()); wait > 0 {
-		problem = api.NewProblem(api.Busy, "too many requests from %s without a token that is known", from)
-		problem.Hint = fmt.Sprintf("a good token is answered at once; another one in %d s", api.Seconds(wait))
-	}
-	return r, problem
-}
-
-// bearer returns the caller whose token it is; nil: nobody's. It compares with every digest, each
-// in constant time.
-func (m *Remote) bearer(token string) (found *RemoteCaller) {
-	digest := sha256.Sum256([]byte(token))
-	for _, c := range *m.callers.Load() {
-		for _, known := range c.Tokens {
-			if subtle.ConstantTimeCompare(known[:], digest[:]) == 1 {
-				found = c
-			}
-		}
-	}
-	return found
-}
-
-// tokenIn returns the token that a request bears in its header.
-func tokenIn(r *http.Request) (string, *api.Problem) {
-	values := r.Header["Authorization"]
-	if len(values) == 0 && inQuery(r.URL.RawQuery) {
-		p := api.NewProblem(api.Unauthorized, "a token in the address is not read: addresses end up in logs")
-		p.Hint = "replace that token, and send the new one in the header Authorization: Bearer TOKEN"
-		return "", p
-	}
-	if len(values) == 1 {
-		if scheme, token, _ := strings.Cut(values[0], " "); strings.EqualFold(scheme, "Bearer") && strings.TrimSpace(token) != "" {
-			return strings.TrimSpace(token), nil
-		}
-	}
-	p := api.NewProblem(api.Unauthorized, "a remote caller shows its token")
-	p.Hint = "send one header Authorization: Bearer TOKEN"
-	return "", p
-}
-
-// inQuery tells whether a query looks as if it held a token.
-func inQuery(query string) bool {
-	for pair := range strings.SplitSeq(query, "&") {
-		name, _, _ := strings.Cut(strings.ToLower(pair), "=")
-		if slices.Contains([]string{"token", "access_token", "api_key", "apikey", "key", "bearer", "authorization", "auth"}, name) {
-			return true
-		}
-	}
-	return false
-}
-
-// client returns the address that a request came from: the one that the proxy in front
-// appended, if that is the peer.
-func (m *Remote) client(r *http.Request) netip.Addr {
-	peer := addressOf(r.RemoteAddr)
-	if !m.isProxy(peer) {
-		return peer
-	}
-	lines := r.Header["X-Forwarded-For"]
-	if len(lines) == 0 {
-		return peer
-	}
-	last := lines[len(lines)-1]
-	if client := addressOf(strings.TrimSpace(last[strings.LastIndexByte(last, ',')+1:])); client.IsValid() {
-		return client
-	}
-	return peer
-}
-
-func (m *Remote) isProxy(peer netip.Addr) bool { return m.behind.IsValid() && peer == m.behind }
-
-// addressOf reads an address with or without a port; zero: it is none.
-func addressOf(text string) netip.Addr {
-	with, err := netip.ParseAddrPort(text)
-	address := with.Addr()
-	if err != nil {
-		address, _ = netip.ParseAddr(text)
-	}
-	return address.Unmap().WithZone("")
-}
-
-// peerOf is who is at the other end of a connection from another host.
-func (m *Remote) peerOf(conn net.Conn) peer {
-	address := addressOf(conn.RemoteAddr().String())
-	return peer{origin: origin{unknownUID, networkOf(address)}, remote: m, isProxy: m.isProxy(address)}
-}
-
-// networkOf is what one host may have of its own: an IPv4 address, or a /64.
-func networkOf(address netip.Addr) netip.Prefix {
-	bits := 64
-	if address.Is4() {
-		bits = 32
-	}
-	network, _ := address.Prefix(bits) // of no address it is the zero one
-	return network
-}
-
-// WrongTokens bounds the requests without a good token, by the network that they come from.
-type wrongTokens struct {
-	total atomic.Uint64
-
-	mu   sync.Mutex                 // guards what follows
-	free map[netip.Prefix]time.Time // when a network has used up nothing any more
-}
-
-const (
-	wrongEvery  = 6 * time.Second // between two, for long
-	wrongAtOnce = 10              // before that holds
-	mostWrong   = 4096            // networks that are remembered
-)
-
-// wait counts one, and returns how long the network is to wait; 0: it is answered why.
-func (w *wrongTokens) wait(from netip.Addr, now time.Time) time.Duration {
-	w.total.Add(1)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	network := networkOf(from)
-	free := w.free[network]
-	if free.Before(now) {
-		free = now
-	}
-	if wait := free.Sub(now) - (wrongAtOnce-1)*wrongEvery; wait > 0 {
-		return wait
-	}
-	if _, known := w.free[network]; !known && len(w.free) >= mostWrong {
-		w.forget(now)
-	}
-	w.free[network] = free.Add(wrongEvery)
-	return 0
-}
-
-// forget makes room: it forgets those who have used up nothing any more, and everybody where that
-// is not enough.
-func (w *wrongTokens) forget(now time.Time) {
-	maps.DeleteFunc(w.free, func(_ netip.Prefix, free time.Time) bool { return free.Before(now) })
-	if len(w.free) >= mostWrong {
-		clear(w.free)
-	}
-}
-
-// State returns who the callers are, and what became of their requests.
-func (m *Remote) State() api.Remote {
-	state := api.Remote{Since: m.since.UTC(), WrongTokens: m.wrong.total.Load(), Callers: []api.RemoteCaller{}}
-	for _, c := range *m.callers.Load() {
-		one := api.RemoteCaller{
-			Spent: []api.Spent{},
-			Name:  c.Name, Credentials: c.Credentials, Operations: c.Operations, Subjects: c.Clients, Tokens: len(c.Tokens),
-			Granted: c.seen.granted.Load(), Refused: c.seen.refused.Load(), Forbidden: c.seen.forbidden.Load(),
-		}
-		c.seen.mu.Lock()
-		if one.LastSeen = timeOf(c.seen.at); one.LastSeen != nil {
-			one.From = c.seen.from.String()
-		}
-		c.seen.mu.Unlock()
-		state.Callers = append(state.Callers, one)
-	}
-	slices.SortFunc(state.Callers, func(a, b api.RemoteCaller) int { return cmp.Compare(a.Name, b.Name) })
-	return state
 }
 
 // RemoteRoute returns the route that lists the remote callers, with what each spent. State returns

@@ -109,7 +109,7 @@ func TestRemoteCallersAreReplaced(t *testing.T) {
 	admit := func(token string) (*RemoteCaller, *api.Problem) {
 		r := httptest.NewRequest("GET", "/", nil)
 		r.Header = http.Header{"Authorization": {"bearer " + token}}
-		r, problem := remote.admit(r)
+		r, problem := remote.admit(httptest.NewRecorder(), r)
 		return remoteOf(r), problem
 	}
 	if c, problem := admit(""); c != nil || problem == nil {

@@ -195,7 +195,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	problem := s.checkOrigin(r, p.remote != nil)
 	if problem == nil && p.remote != nil {
-		r, problem = p.remote.admit(r)
+		r, problem = p.remote.admit(w, r)
 	}
 	if problem != nil {
 		s.turnAway(w, r, p, problem)
@@ -207,11 +207,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // turnAway answers a request that reaches no route.
 func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, p peer, problem *api.Problem) {
-	switch problem.Reason {
-	case api.Unauthorized:
-		w.Header().Set("WWW-Authenticate", "Bearer")
-		fallthrough
-	case quota.Forbidden:
+	if problem.Reason == api.Unauthorized || problem.Reason == quota.Forbidden {
 		s.forbidden(Attempt{Caller: quota.Caller{UID: p.uid}, PID: p.pid, From: p.from(r), Detail: problem.Detail})
 	}
 	writeProblem(w, problem)

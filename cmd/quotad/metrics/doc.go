@@ -3,7 +3,7 @@
 //
 // [Metrics.Observe] is a sink of the daemon's events: decisions, passes, runs, alerts, outages (decisions.go, clients.go,
 // meters.go, jobs.go). [Metrics.Measure] measures the calls of the ledger (ledger.go). A scrape
-// reads the limits and their forecasts (limits.go). The values of labels are names of the configuration
+// reads the limits and their forecasts (limits.go), and the remote callers (remote.go). The values of labels are names of the configuration
 // and words of quotad's own, never what a caller sent: their number is bounded.
 //
 // alerts.yml and dashboard.json are rules for Prometheus and a dashboard for Grafana; README.md says how to

@@ -19,7 +19,7 @@ import (
 // A remote is the side of the daemon for callers on other hosts: the same API, by a token.
 type remote struct {
 	*server.Remote
-	listener    net.Listener // nil: nobody is answered
+	listener    net.Listener // nil: [remote] has no listen
 	door        *server.Door
 	certificate *certificate  // nil: a proxy in front has one
 	handshakes  atomic.Uint64 // that failed

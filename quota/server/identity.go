@@ -29,7 +29,7 @@ type Remote struct {
 	wrong   wrongTokens
 }
 
-// NewRemote returns a Remote that knows nobody. Behind is the address of the proxy in front;
+// NewRemote returns a Remote without callers. Behind is the address of the proxy in front;
 // zero: there is none.
 func NewRemote(behind netip.Addr) *Remote {
 	r := &Remote{behind: behind, since: time.Now(), wrong: wrongTokens{free: make(map[netip.Prefix]time.Time)}}
@@ -118,7 +118,7 @@ func (m *Remote) admit(w http.ResponseWriter, r *http.Request) (*http.Request, *
 	return r, problem
 }
 
-// bearer returns the caller whose token it is; nil: nobody's. It compares with every digest, each
+// bearer returns the caller whose token it is; nil: it is not known. It compares with every digest, each
 // in constant time.
 func (m *Remote) bearer(token string) (found *RemoteCaller) {
 	digest := sha256.Sum256([]byte(token))
@@ -150,7 +150,7 @@ func tokenIn(r *http.Request) (string, *api.Problem) {
 	return "", p
 }
 
-// inQuery tells whether a query looks as if it held a token.
+// inQuery reports whether a query seems to hold a token.
 func inQuery(query string) bool {
 	for pair := range strings.SplitSeq(query, "&") {
 		name, _, _ := strings.Cut(strings.ToLower(pair), "=")

@@ -39,7 +39,7 @@ func (t *fileTable) remote() Remote {
 	case c.Listen == "" && len(c.Callers) > 0:
 		t.document.warn(within(r.path, "callers"), `does nothing without an address: add listen = ":9466" to [remote]`)
 	case c.Listen != "" && len(c.Callers) == 0:
-		t.document.warn(within(r.path, "listen"), "nobody can call there: add [remote.callers.NAME] with its token_file and credentials")
+		t.document.warn(within(r.path, "listen"), "no caller is configured: add [remote.callers.NAME] with its token_file and credentials")
 	}
 	return c
 }

@@ -148,7 +148,7 @@ func TestOddRemotes(t *testing.T) {
 	dir := distantDir(t)
 	nobody, _, _ := strings.Cut(distant, "[remote.callers")
 	for _, row := range []struct{ name, text, want string }{
-		{"nobody", strings.Replace(nobody, `, callers = ["shop"]`, "", 1), "remote.listen: nobody can call there"},
+		{"nobody", strings.Replace(nobody, `, callers = ["shop"]`, "", 1), "remote.listen: no caller is configured"},
 		{"nowhere", strings.Replace(distant, "listen = \":9466\"\ncert_file = \"c.pem\"\nkey_file = \"c.key\"\n", "", 1), `remote.callers: does nothing without an address: add listen = ":9466" to [remote]`},
 	} {
 		c, err := load(t, dir, row.text)

@@ -110,7 +110,7 @@ func findStored() (dir string, err error) {
 			return "", &failure{exitUsage, fmt.Errorf("several jobs have stored something: %s", strings.Join(files, ", ")), "name the directory of one with --out"}
 		}
 	}
-	return "", &failure{exitFailed, errors.New("nothing is stored here: there is no " + store.FileName), "name the directory that holds one with --out; ytfetch trending makes it"}
+	return "", &failure{exitFailed, errors.New("nothing is stored here: there is no " + store.FileName), "name the directory that holds one with --out; ytfetch trending and discover make it"}
 }
 
 // becomeOwner has root be the user whose file it is: what SQLite makes beside it while it

@@ -84,7 +84,8 @@ func parseSearch(v url.Values, now time.Time) (query, []video, *refusal) {
 	if order := v.Get("order"); order != "" && !slices.Contains(strings.Fields(knownOrders), order) {
 		return q, nil, refuse(parameter("order", "invalidParameter", fmt.Sprintf("Invalid value '%s'.", order)))
 	}
-	after, before := now.Add(-longestSpan), now
+	var after time.Time
+	before := now
 	for name, at := range map[string]*time.Time{"publishedAfter": &after, "publishedBefore": &before} {
 		if refused := setTime(v.Get(name), at); refused != nil {
 			return q, nil, refused
@@ -93,7 +94,7 @@ func parseSearch(v url.Values, now time.Time) (query, []video, *refusal) {
 	if before.After(now) {
 		before = now
 	}
-	if oldest := now.Add(-longestSpan); after.Before(oldest) {
+	if oldest := before.Add(-longestSpan); after.Before(oldest) {
 		after = oldest
 	}
 	found := uploads(q.region, strings.Fields(strings.ToLower(v.Get("q"))), after, before)

@@ -124,7 +124,7 @@ func TestBadRemotes(t *testing.T) {
 		{"no caller of a share", `callers = ["shop"]`, `callers = []`, `credentials.c.limits.few.callers: must name at least one caller`},
 		{"a caller twice", `callers = ["shop"]`, `callers = ["shop", "shop"]`, `credentials.c.limits.few.callers: caller "shop" is listed twice: remove one`},
 		{"caller of another credential", "operations.get = 1", "operations.get = 1\nlimits.few = { units = 1, callers = [\"shop\"] }", `credentials.d.limits.few.callers: caller "shop" may not spend from this credential: add "d" to its credentials`},
-		{"callers and except_jobs", `jobs = ["shop"], callers`, `except_jobs = ["shop"], callers`, `credentials.c.limits.few.except_jobs: stands beside jobs or callers: remove one of them`},
+		{"callers and except_jobs", `jobs = ["shop"], callers`, `except_jobs = ["shop"], callers`, `credentials.c.limits.few.except_jobs: cannot be combined with jobs or callers: remove one of them`},
 		{"misspelt", `subjects =`, `subject =`, `remote.callers.shop.subject: unknown key: did you mean "subjects"?`},
 	} {
 		t.Run(row.name, func(t *testing.T) {

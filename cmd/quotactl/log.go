@@ -242,7 +242,7 @@ func entryNote(e api.Entry) string {
 	case e.SettledTo != nil:
 		return "settled; " + quota.Count(debited, "was", "were") + " debited"
 	default:
-		return "given back by an adjustment; " + quota.Count(debited, "was", "were") + " debited"
+		return "returned by an adjustment; " + quota.Count(debited, "was", "were") + " debited"
 	}
 }
 

@@ -114,7 +114,7 @@ func (d *daemon) remoteTrouble(t *triage, now time.Time) {
 	one := jobsapi.Trouble{Of: "certificate " + d.config.Remote.CertFile, Do: "quotactl remote", Grave: true}
 	switch {
 	case c.Error != "":
-		one.Says, one.Then, one.When = "what it was replaced by cannot be used, and the one before goes on: "+c.Error, "ends", c.NotAfter
+		one.Says, one.Then, one.When = "its replacement cannot be used, so the former one stays: "+c.Error, "ends", c.NotAfter
 	case now.After(c.NotAfter):
 		one.Says, one.Then, one.When = "it has expired, and remote callers refuse it", "ended", c.NotAfter
 	case now.Before(c.NotBefore):

@@ -103,7 +103,7 @@ func (p *pass) release(ctx context.Context, grantID string) {
 		err = errors.New(d.Reason)
 	}
 	if err != nil {
-		p.say("cannot give back the units of a call that was never sent: %v", err)
+		p.say("cannot release the units of a call that was never sent: %v", err)
 	}
 }
 
@@ -124,7 +124,7 @@ func (p *pass) observe(ctx context.Context, err error) {
 	out, err := p.quota.Observe(ctx, heard)
 	switch {
 	case err != nil:
-		p.say("cannot tell quotad what upstream answered: %v", err)
+		p.say("cannot report to quotad what upstream answered: %v", err)
 	case out.Changed:
 		p.say("limit %s is closed until %s", out.Limit, out.Closed.Until.Format(time.RFC3339))
 	}
@@ -149,7 +149,7 @@ func callFailure(failed *callError, err error) *failure {
 	case day:
 		return &failure{
 			exitDenied, fmt.Errorf("upstream says that %s is gone, though quotad granted the call: their books differ: %w", failed.budget(), err),
-			"somebody else spends from the same project, or the limit in quotad's config is above the project's own: compare with the project's quota page",
+			"another program spends from the same project, or the limit in quotad's config is above the project's own: compare with the project's quota page",
 		}
 	case configuration:
 		return &failure{

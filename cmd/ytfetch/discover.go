@@ -75,7 +75,7 @@ func (p *pass) goOnSince() error {
 	}
 	last, _, found, err := d.file.Latest(d.chart(p.slot))
 	if err != nil {
-		return fmt.Errorf("cannot tell what is stored: %w", err)
+		return fmt.Errorf("cannot read what is stored: %w", err)
 	}
 	if found && last.Before(p.slot) {
 		p.after = last.Add(-indexTime)

@@ -65,7 +65,7 @@ func (d *database) goOn(at place) (place, error) {
 	progress, err := d.file.Progress(d.chart(at.chart))
 	switch {
 	case err != nil:
-		return at, fmt.Errorf("cannot tell what is stored: %w", err)
+		return at, fmt.Errorf("cannot read what is stored: %w", err)
 	case progress.Done:
 		return firstPage(at.chart), nil
 	case progress.Pages >= at.number:
@@ -96,7 +96,7 @@ func (e freshError) Error() string {
 func (d *database) checkFresh(slot time.Time, fresh time.Duration) error {
 	last, began, found, err := d.file.Latest(d.chart(slot))
 	if err != nil {
-		return fmt.Errorf("cannot tell what is stored: %w", err)
+		return fmt.Errorf("cannot read what is stored: %w", err)
 	}
 	age := d.now().Sub(began)
 	if !found || age < 0 || age >= fresh || slot.Sub(last) >= fresh {

@@ -158,7 +158,7 @@ func TestPassRemovesWhatIsTooOld(t *testing.T) {
 	}
 	d.wantStored(200, 450)
 	d.clock.Add(time.Second)
-	if _, said := d.next(t.Context(), "", 0); !strings.HasPrefix(said, "removed what upstream told more than 29 days ago: 150 videos, 2 charts, 0 files\n") {
+	if _, said := d.next(t.Context(), "", 0); !strings.HasPrefix(said, "removed what was fetched more than 29 days ago: 150 videos, 2 charts, 0 files\n") {
 		t.Errorf("got:\n%s", said)
 	}
 	d.wantStored(50, 100)

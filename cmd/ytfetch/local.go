@@ -152,7 +152,7 @@ func (r *reader) ask(what string) error {
 	if !term.IsTerminal(r.stdin) {
 		return misused("%s: add --yes, or look at it with --dry-run", what)
 	}
-	fmt.Fprintf(r.stderr, "%s. Go on? [y/N] ", what)
+	fmt.Fprintf(r.stderr, "%s. Continue? [y/N] ", what)
 	line, err := bufio.NewReader(r.stdin).ReadString('\n')
 	if answer := strings.ToLower(strings.TrimSpace(line)); err == nil && (answer == "y" || answer == "yes") {
 		return nil

@@ -78,7 +78,7 @@ func parseOptions(name string, args []string, getenv func(string) string) (optio
 	}
 	if o.key == "" && !o.sample {
 		return o, &failure{
-			exitConfiguration, fmt.Errorf("YOUTUBE_API_KEY is not set: upstream answers nobody without a key"),
+			exitConfiguration, fmt.Errorf("YOUTUBE_API_KEY is not set: the API needs a key"),
 			"put the key into the job's environment, or answer from the built-in upstream with --sample",
 		}
 	}
@@ -254,5 +254,5 @@ func checkRegion(code string) error {
 }
 
 func misused(format string, args ...any) error {
-	return &failure{exitUsage, fmt.Errorf(format, args...), "ytfetch --help tells how it is used"}
+	return &failure{exitUsage, fmt.Errorf(format, args...), "see ytfetch --help"}
 }

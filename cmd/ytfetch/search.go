@@ -71,7 +71,7 @@ func (r *reader) tellPage(b *strings.Builder, found store.Found, q store.Query) 
 	case told < found.Total:
 		text := fmt.Sprintf("%d to %d of %s%s", q.Skip+1, q.Skip+told, quota.Thousands(found.Total), or)
 		if q.Skip+told < found.Total {
-			text += fmt.Sprintf("; --page %d tells the next", r.page+1)
+			text += fmt.Sprintf("; --page %d shows the next", r.page+1)
 		}
 		r.view.Prose(b, 0, term.Faint, text)
 	}

@@ -104,7 +104,7 @@ func (p *pass) purge(ctx context.Context, file *store.Store, o options) error {
 	}
 	gone, err := purge(ctx, file, o.out, p.now().Add(-span))
 	if gone != (removed{}) {
-		p.say("removed what upstream told more than %v ago: %v", days(span), gone)
+		p.say("removed what was fetched more than %v ago: %v", days(span), gone)
 	}
 	if ctx.Err() != nil {
 		return nil

@@ -16,7 +16,7 @@ Usage:
 trending fetches the chart of a region's most popular videos, page by page
 (videos.list, chart=mostPopular, 50 videos a page). It asks quotad before every
 call, stops when quotad denies one, and keeps the pages it has; after each page it
-leaves a bookmark, so that the next pass of the region goes on there. Since July
+leaves a bookmark, so that the next pass of the region continues there. Since July
 2025 this chart holds trending music, films and games.
 
 discover asks upstream for the newest videos of a query (search.list, 100 units a
@@ -24,7 +24,7 @@ page of 50; the query as YouTube reads it: '"golden river" -live'), and for all 
 those that are not stored yet (videos.list by id, 1 unit a page). It searches what
 was published since its last search of the region, and an hour before that, which
 upstream may have listed late. Its bookmark holds what a page found: if the list is
-denied, the next pass goes on there, and does not pay for the search again.
+denied, the next pass continues there, and does not pay for the search again.
 
   --region CODE    region, ISO 3166-1 alpha-2 (default $QUOTAD_REGION)
   --out DIR        where pages are stored (default the current directory)
@@ -40,7 +40,7 @@ denied, the next pass goes on there, and does not pay for the search again.
   --fresh 10m      (sqlite) a chart or search of a region that was begun less than this
                    ago, by the same arguments, is not fetched again: exit code 0
                    without a call
-  --retain 30d     remove what upstream told longer ago, of both formats, before the
+  --retain 30d     remove what was fetched longer ago, of both formats, before the
                    first call (0: never); of videos.db once a day, and then what is
                    older than 29 days. What was got without a user's authorisation
                    may be kept for at most 30 calendar days: YouTube API Services
@@ -55,19 +55,19 @@ denied, the next pass goes on there, and does not pay for the search again.
 The others spend nothing, and need neither quotad nor a network. They look for
 videos.db in DIR, else here, in .quotad/data/JOB and in /var/lib/quotad/data/JOB.
 
-search finds videos that have all words in their title, channel, tags or description,
-the best first (bm25; the newest 2,000 of those that have them; with --region and
---since, those of the newest 20,000). Accents and case do not count; riv* finds what
-begins with riv, '"golden river"' what has these words side by side, 'golden -river'
-what has one and not the other; whatever is not a letter or a digit parts words. In scripts whose
-words no blanks part (東京タワー), and in Korean, what is typed is found wherever it
-stands. --since 7d: that were in a chart, or discovered, within that time; with
---region, in that one.
-show tells all of one video; one whose id begins with - takes -- before it. stats
-counts. purge removes what is too old, at once; one that is interrupted goes on the
-next time. --dry-run counts what it would remove; below a day it asks first (--yes).
-Any SQLite program can read videos.db: its view places has a row for each place in a
-chart (sqlite3 videos.db 'SELECT * FROM places', or datasette videos.db).
+search finds videos that have all words in their title, channel, tags or
+description, the best first (bm25; the newest 2,000 of those that have them; with
+--region and --since, those of the newest 20,000). Accents and case do not count;
+riv* finds what begins with riv, '"golden river"' what has these words side by side,
+'golden -river' what has one and not the other; other characters than letters and
+digits separate words. In scripts whose words have no blanks between them (東京タワー),
+and in Korean, text is found wherever it occurs. --since 7d: that were in a chart,
+or discovered, within that time; with --region, in that one. show prints everything
+about one video; if its id begins with -, put -- before it. stats counts. purge
+removes what is too old, at once; one that is interrupted continues the next time.
+--dry-run counts what it would remove; below a day it asks first (--yes). Any SQLite
+program can read videos.db: its view places has a row for each place in a chart
+(sqlite3 videos.db 'SELECT * FROM places', or datasette videos.db).
 
 Environment:
   YOUTUBE_API_KEY      the key, unless --sample; it is never printed or stored
@@ -83,9 +83,9 @@ Exit codes:
   1    failed: upstream, network or disk; the message says which
   64   wrong command line or environment
   69   quotad or its ledger cannot be reached: nothing was fetched without asking
-  75   stopped, the budget is gone: quotad denied a call, or upstream itself said
+  75   stopped, no units are left: quotad denied a call, or upstream itself said
        that its day is over; pages fetched so far are kept, and the next pass of
-       the region goes on behind them
+       the region continues after them
   78   configuration: the key, the region, the credential or the operation is not
        accepted; asking again is useless
   143  interrupted by SIGTERM or SIGINT; pages fetched so far are kept

@@ -215,7 +215,7 @@ func (r *replica) adjust(ctx context.Context, c *quota.Credential, a quota.Adjus
 		}
 	}
 	if err != nil && booked > 0 {
-		return quota.Decision{}, fmt.Errorf("only %s were given back: %w", booked.Text(), err)
+		return quota.Decision{}, fmt.Errorf("only %s were returned: %w", booked.Text(), err)
 	}
 	decision.Units = booked
 	return decision, err

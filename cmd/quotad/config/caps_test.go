@@ -240,7 +240,7 @@ func TestSharesOfTheReadme(t *testing.T) {
 	for preset, want := range map[string][3]string{ // a warning; what backfill and trending can count on
 		"youtube-classic": {"", "can have at most 2,000 of daily", "can have at most 10,000 of daily, 4,000 of it kept for trending"},
 		"youtube-2026-06": {"", "can have at most 2,000 of daily", "can have at most 10,000 of daily, 4,000 of it kept for trending"},
-		"github-rest":     {"it holds nobody back from limit core, which has 5,000 for jobs", "can have at most 2,000 of core", "can have at most 5,000 of core"},
+		"github-rest":     {"it denies nothing before limit core does, which has 5,000 for jobs", "can have at most 2,000 of core", "can have at most 5,000 of core"},
 	} {
 		t.Run(preset, func(t *testing.T) {
 			c := newCapped(t, fmt.Sprintf("[credentials.api]\npreset = %q\n%s[credentials.other]\npreset = \"github-rest\"\nlimits.half = { units = 9, except_jobs = [\"sync\"] }\n"+

@@ -16,7 +16,7 @@ const defaultLimit = "default"
 func (t *clientsTable) decode(n node) {
 	name := n.path[len(n.path)-1]
 	if _, isTable := n.value.(map[string]any); !isTable || slices.Contains([]string{"limits", "operations"}, name) {
-		n.fail("stands in no table of clients: give them a name, such as [clients.public]")
+		n.fail("is in no table of clients: give them a name, such as [clients.public]")
 		return
 	}
 	n.intoTable(t, reflect.ValueOf(t).Elem())
@@ -50,7 +50,7 @@ func (t *clientsTable) clients(name string) *clientlimit.Clients {
 	}
 	for _, key := range []string{"units", "window", "enforce"} {
 		if t.has(key) {
-			t.fail(key, "stands beside limits: move it into one of them, such as [%s]", keyAt(within(t.path, "limits", "minute")))
+			t.fail(key, "cannot be combined with limits: move it into one of them, such as [%s]", keyAt(within(t.path, "limits", "minute")))
 		}
 	}
 	for _, limit := range t.names("limits") {
@@ -84,7 +84,7 @@ func (c *Config) slackClientLimits() (all Errors) {
 				return !other.Observe && other.Window.Length > l.Window.Length && other.Units <= l.Units
 			})
 			if i >= 0 {
-				all = append(all, c.at(c.pathOf(clients, l, "units"), "it holds nobody back: limit %s has %s, and a longer window", clients.Limits[i].Name, quota.Thousands(clients.Limits[i].Units)))
+				all = append(all, c.at(c.pathOf(clients, l, "units"), "it never denies anything: limit %s has %s, and a longer window", clients.Limits[i].Name, quota.Thousands(clients.Limits[i].Units)))
 			}
 		}
 	}

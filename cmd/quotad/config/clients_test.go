@@ -55,13 +55,13 @@ operations.search = 10
 
 func TestBadClients(t *testing.T) {
 	for _, row := range []struct{ name, text, want string }{
-		{"no name", "[clients]\nunits = 60\nwindow = \"1m\"", `2: clients.units: stands in no table of its own: give that a name, such as [clients.public]`},
-		{"no name, limits", "[clients.limits.minute]\nunits = 60\nwindow = \"1m\"", `1: clients.limits: stands in no table of clients: give them a name, such as [clients.public]`},
+		{"no name", "[clients]\nunits = 60\nwindow = \"1m\"", `2: clients.units: is in no table of its own: give that a name, such as [clients.public]`},
+		{"no name, limits", "[clients.limits.minute]\nunits = 60\nwindow = \"1m\"", `1: clients.limits: is in no table of clients: give them a name, such as [clients.public]`},
 		{"nothing", "[clients.public]", `1: clients.public.units: is missing: add units = 60
 1: clients.public.window: is missing: add window = "1m"`},
 		{"no window", "[clients.public]\nunits = 60", `1: clients.public.window: is missing: add window = "1m"`},
 		{"no limit", "[clients.public]\nlimits = {}", `2: clients.public.limits: clients need at least one limit, and have at most 8: 0`},
-		{"units beside limits", "[clients.public]\nunits = 60\nlimits.minute = { units = 60, window = \"1m\" }", `2: clients.public.units: stands beside limits: move it into one of them, such as [clients.public.limits.minute]`},
+		{"units beside limits", "[clients.public]\nunits = 60\nlimits.minute = { units = 60, window = \"1m\" }", `2: clients.public.units: cannot be combined with limits: move it into one of them, such as [clients.public.limits.minute]`},
 		{"no units", "[clients.public]\nunits = 0\nwindow = \"1m\"\noperations.search = 10", `2: clients.public.units: must be from 1 to 4294967295: 0`},
 		{"a text", "[clients.public]\nunits = \"60\"\nwindow = \"1m\"\noperations.search = 10", `2: clients.public.units: must be a whole number, not the string "60"`},
 		{"a window of a calendar", "[clients.public]\nunits = 60\nwindow = { calendar = \"day\", timezone = \"UTC\" }", `3: clients.public.window: must be a trailing time of whole seconds, from 1s to 8784h0m0s: day UTC`},
@@ -71,7 +71,7 @@ func TestBadClients(t *testing.T) {
 		{"a key", "[clients.public]\nunits = 60\nwindow = \"1m\"\nreserve = 1", `4: clients.public.reserve: unknown key: known are "algorithm", "enforce", "limits", "on_outage", "operations", "subjects", "units", "window"`},
 		{"an outage", "[clients.public]\nunits = 60\nwindow = \"1m\"\non_outage = \"opened\"", `4: clients.public.on_outage: must be one of "open", "closed", not "opened"`},
 		{"a cost", "[clients.public]\nunits = 60\nwindow = \"1m\"\noperations.search = 61", `4: clients.public.operations.search: costs 61 units, which can never fit limit "default": 60 units`},
-		{"a name without quotes", "[clients.public]\nunits = 60\nwindow = \"1m\"\noperations.search.list = 10", `4: clients.public.operations.search: must not be a table: an operation with a dot in its name stands in quotes, "search.list"`},
+		{"a name without quotes", "[clients.public]\nunits = 60\nwindow = \"1m\"\noperations.search.list = 10", `4: clients.public.operations.search: must not be a table: an operation with a dot in its name needs quotes, "search.list"`},
 		{"one window twice", "[clients.public]\nlimits.minute = { units = 60, window = \"1m\" }\nlimits.second = { units = 1, window = \"60s\" }", `3: clients.public.limits.second.window: limit "minute" has the same: the smaller of the two is enough`},
 		{"a key of a limit", "[clients.public]\nlimits.minute = { units = 60, window = \"1m\", only = [\"search\"] }", `2: clients.public.limits.minute.only: unknown key: known are "enforce", "units", "window"`},
 		{"a name", "[clients.\"the public\"]\nunits = 60\nwindow = \"1m\"", `1: clients."the public": a name is made of letters, digits and any of "_-", and begins with a letter or digit: "the public"`},
@@ -101,7 +101,7 @@ day = { units = 600, window = "1d" }
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := c.Warnings().Error(), "config.toml:6: clients.partner.limits.minute.units: it holds nobody back: limit day has 600, and a longer window"; got != want {
+	if got, want := c.Warnings().Error(), "config.toml:6: clients.partner.limits.minute.units: it never denies anything: limit day has 600, and a longer window"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if got, want := c.Reminders().Error(), "config.toml:4: clients.public.enforce: the limit denies nothing: what it would have denied is counted in quotad_client_would_deny_total"; got != want {

@@ -71,7 +71,7 @@ func (c *calls) decode(n node) {
 func (n node) unquoted(may map[string]any) bool {
 	names := namesBelow(n.path[len(n.path)-1], n.value, may)
 	if names != nil {
-		n.fail("must not be a table: an operation with a dot in its name stands in quotes, %s", quoted(names))
+		n.fail("must not be a table: an operation with a dot in its name needs quotes, %s", quoted(names))
 	}
 	return names != nil
 }

@@ -21,7 +21,7 @@ type Outage struct {
 func (t *credentialTable) decode(n node) {
 	name := n.path[len(n.path)-1]
 	if slices.Contains(keysOf(reflect.TypeOf(*t)), name) {
-		n.fail("stands in no credential: give that a name, such as [credentials.youtube.%s]", name)
+		n.fail("is in no credential: give that a name, such as [credentials.youtube.%s]", name)
 		return
 	}
 	n.value = n.withPreset()
@@ -39,7 +39,7 @@ func (t *fileTable) credentials(c *Config) {
 		credential := one.credential(name)
 		outage := one.OnOutage.outage(credential)
 		if c.Ledger.Backend == Embedded && one.has("on_outage") {
-			one.document.warn(one.OnOutage.path, `does nothing beside the embedded ledger, which is always there: remove it, or set backend = "redis" in [ledger]`)
+			one.document.warn(one.OnOutage.path, `does nothing with the embedded ledger, which is always there: remove it, or set backend = "redis" in [ledger]`)
 			outage = Outage{}
 		}
 		c.Credentials = append(c.Credentials, credential)

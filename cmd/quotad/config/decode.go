@@ -156,7 +156,7 @@ func (n node) intoMap(v reflect.Value) {
 	if such := n.tag.Get("such"); such != "" {
 		for _, name := range n.document.inOrder(n.path, values) {
 			if _, isTable := values[name].(map[string]any); !isTable {
-				n.below(name, nil).fail("stands in no table of its own: give that a name, such as [%s]", keyAt(within(n.path, such)))
+				n.below(name, nil).fail("is in no table of its own: give that a name, such as [%s]", keyAt(within(n.path, such)))
 				return
 			}
 		}

@@ -41,7 +41,7 @@ func (t *jobTable) job(name string) *jobs.Job {
 	case !t.has("items"):
 		t.require("regions", `["US"]`)
 	case t.has("regions"):
-		t.fail("items", "stands beside regions: remove one of the two")
+		t.fail("items", "cannot be combined with regions: remove one of the two")
 	}
 	t.require("command", `["ytfetch", "trending"]`)
 	t.inRange("parallel", t.Parallel, maxParallel)
@@ -103,14 +103,14 @@ func (t *jobTable) schedule() jobs.Schedule {
 	case t.has("schedule"):
 		return t.manual()
 	case t.has("every") && t.has("cron"):
-		t.fail("cron", "stands beside every: remove one of the two")
+		t.fail("cron", "cannot be combined with every: remove one of the two")
 	case t.has("cron"):
 		if t.has("offset") {
-			t.fail("offset", "has a meaning beside every only: remove it, and write the minutes into the cron line")
+			t.fail("offset", "works only with every: remove it, and write the minutes into the cron line")
 		}
 		return t.cron()
 	case t.has("timezone"):
-		t.fail("timezone", "has a meaning beside cron only: remove it")
+		t.fail("timezone", "works only with cron: remove it")
 	}
 	if !t.has("every") {
 		return nil
@@ -122,11 +122,11 @@ func (t *jobTable) schedule() jobs.Schedule {
 // its passes begin has no meaning beside it.
 func (t *jobTable) manual() jobs.Schedule {
 	if t.Schedule != "" && t.Schedule != "manual" {
-		t.fail("schedule", `must be "manual", not %q: a period stands in every, and a cron line in cron`, t.Schedule)
+		t.fail("schedule", `must be "manual", not %q: write a period as every, and a cron line as cron`, t.Schedule)
 	}
 	for _, key := range []string{"every", "offset", "cron", "timezone", "stagger", "missed", "missed_within"} {
 		if t.has(key) {
-			t.fail(key, `has no meaning beside schedule = "manual": remove one of the two`)
+			t.fail(key, `has no effect with schedule = "manual": remove one of the two`)
 		}
 	}
 	return jobs.Unscheduled{}
@@ -167,7 +167,7 @@ func (t *jobTable) missedWithin(schedule jobs.Schedule) time.Duration {
 		return 0
 	case t.Missed == "skip":
 		if t.has("missed_within") {
-			t.fail("missed_within", `has a meaning beside missed = "once" only: remove one of the two`)
+			t.fail("missed_within", `works only with missed = "once": remove one of the two`)
 		}
 		return 0
 	case t.MissedWithin > 0:

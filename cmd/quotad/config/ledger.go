@@ -75,7 +75,7 @@ func (t *redisTable) checkAddrs() {
 		case !isAddr(addr):
 			one.fail(`%q is no address: write "host:port" or "unix:///path"`, addr)
 		case strings.HasPrefix(addr, unixScheme) && (len(t.Addrs) > 1 || t.MasterName != ""):
-			one.fail("%q leads to one server: no other address and no master_name may stand beside it", addr)
+			one.fail("%q leads to one server: remove the other addresses and master_name", addr)
 		}
 	}
 }

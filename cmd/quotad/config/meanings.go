@@ -21,7 +21,7 @@ func meanings() []meaning {
 
 		{"ledger", "", "", "", "Where quotad keeps the log of what was spent."},
 		{"ledger.backend", "", `"redis"`, "", `"embedded" is a durable file in state_dir, for one host. "redis" is a log in Redis that several hosts share.`},
-		{"ledger.sync", "", `"off"`, "", `"always" writes each grant to the disk before it is answered. "off" does not wait for the disk: a power failure may lose the last grants. It has a meaning for the embedded ledger only.`},
+		{"ledger.sync", "", `"off"`, "", `"always" writes each grant to the disk before it is answered. "off" does not wait for the disk: a power failure may lose the last grants. It works only with the embedded ledger.`},
 		{"ledger.deadline", "", `"500ms"`, "", "The longest time that one decision may take. If Redis does not answer within it, on_outage decides."},
 
 		{"ledger.redis", "", "", "", `How to reach Redis. This table needs backend = "redis" in [ledger].`},
@@ -56,7 +56,7 @@ func meanings() []meaning {
 		{"credentials.NAME.limits.NAME.upstream.names", "", `["defaultPerDayPerProject"]`, "unknown", "What the upstream's answers call the limit. An answer that names it as exhausted closes it."},
 		{"credentials.NAME.limits.NAME.upstream.resets", "calendar window", `{ calendar = "day", timezone = "America/Los_Angeles" }`, "unknown", "When the upstream gives the limit back."},
 
-		{"credentials.NAME.operations", "table: an operation and its units, 1 or more; or a table of units per limit", `{ "search.list" = 100, "videos.list" = { daily = 1 } }`, required + ", unless a preset lists them", "What one call of each operation costs, in every limit that counts it or per limit. quotad refuses an operation that is not listed. A name with a dot stands in quotes."},
+		{"credentials.NAME.operations", "table: an operation and its units, 1 or more; or a table of units per limit", `{ "search.list" = 100, "videos.list" = { daily = 1 } }`, required + ", unless a preset lists them", "What one call of each operation costs, in every limit that counts it or per limit. quotad refuses an operation that is not listed. A name with a dot needs quotes."},
 
 		{"credentials.NAME.on_outage", "", "", "", "What quotad does while it cannot reach the ledger in Redis. The embedded ledger is always there."},
 		{"credentials.NAME.on_outage.default", "", `"open"`, "", `"closed" refuses every call. "open" grants calls within open_units.`},
@@ -90,21 +90,21 @@ func meanings() []meaning {
 		{"jobs.NAME.every", "duration, 1s or more", `"30m"`, "cron or schedule", "The time from one run to the next, counted from midnight UTC."},
 		{"jobs.NAME.offset", "duration, less than every", `"7m"`, `"0s"`, "How long after each period a run begins: with every = \"30m\" at 7 and 37 minutes past the hour."},
 		{"jobs.NAME.cron", "cron line of 5 fields, or of 6 with seconds", `"*/30 * * * *"`, "every or schedule", "When runs begin, instead of every."},
-		{"jobs.NAME.timezone", "", `"Europe/Berlin"`, "", "The time zone that cron goes by. It has a meaning beside cron only."},
+		{"jobs.NAME.timezone", "", `"Europe/Berlin"`, "", "The time zone that cron goes by. It works only with cron."},
 		{"jobs.NAME.schedule", `"manual"`, `"manual"`, "every or cron", "The job runs only when you say so: quotactl run NAME. It stands instead of every and cron, without stagger and missed."},
 		{"jobs.NAME.stagger", "", `"2s"`, "", `The time from the start of one region to the next. "even" spreads the regions over the period.`},
 		{"jobs.NAME.parallel", "whole number of passes, 1 to 10000", `2`, "", "How many regions may run at once, if one takes longer than the stagger."},
 		{"jobs.NAME.run_at_start", "", `true`, "false", "Run once when quotad starts, unless the latest slot has had a run. Then the schedule holds."},
 		{"jobs.NAME.missed", "", `"skip"`, "", `What to do after a downtime. "once": one run for all slots that were missed. "skip": none.`},
-		{"jobs.NAME.missed_within", "", `"2h"`, "the time between two slots, at most 24h", `How old the last missed slot may be for that run. It has a meaning beside missed = "once" only.`},
+		{"jobs.NAME.missed_within", "", `"2h"`, "the time between two slots, at most 24h", `How old the last missed slot may be for that run. It works only with missed = "once".`},
 		{"jobs.NAME.max_wait", "duration, at most the time between two slots", `"30s"`, "1m, or the time between two slots if that is shorter", "How long a run waits for a limit that comes back, such as one per minute. Then the run ends."},
 		{"jobs.NAME.expects", "table: an operation and its calls, 1 or more", `{ "videos.list" = 4 }`, "quotad starts every pass", "What a pass usually calls. quotad starts no pass that cannot be paid for, and plans with these numbers."},
 		{"jobs.NAME.use_reserve", "", `true`, "false", "The job may spend the reserve, too."},
-		{"jobs.NAME.units_per_run", "whole number of units, 1 or more", `400`, "as much as the limits allow", "A run that has spent so much ends. The next one goes on behind it."},
+		{"jobs.NAME.units_per_run", "whole number of units, 1 or more", `400`, "as much as the limits allow", "A run that has spent this much ends. The next one continues after it."},
 		{"jobs.NAME.exhausted_exit_codes", "array of exit codes, 1 to 255", `[75, 100]`, "[75]", "The exit codes by which the command says that the budget was gone. They are no failure."},
 		{"jobs.NAME.expect_success", "duration, at least the time between two slots", `"26h"`, "the job is never overdue", "If the job has no good run for so long, quotad reports it as overdue, by the event overdue_began and in quotactl status."},
 		{"jobs.NAME.retry", "whole number of times, 0 to 10", `1`, "0", "How often quotad runs the failed regions again at the end of the run."},
-		{"jobs.NAME.on_failure", "", `"stop"`, "", `"continue": a region that fails has had its turn, and the run goes on. "stop" ends the run.`},
+		{"jobs.NAME.on_failure", "", `"stop"`, "", `"continue": a region that fails has had its turn, and the run continues. "stop" ends the run.`},
 		{"jobs.NAME.command", "", `["ytfetch", "trending"]`, required, "The program and its arguments. quotad looks it up in its own directory, then in PATH. No shell reads it."},
 		{"jobs.NAME.dir", "", `"/srv/trending"`, "data/NAME in state_dir, which quotad makes", "The working directory of the command. It must be there."},
 		{"jobs.NAME.env_file", "", `"youtube.env"`, "none", "A file of variables for the command, NAME=value on each line. quotad refuses a file that everybody may read, and keeps values of 8 or more characters out of logs."},
@@ -128,7 +128,7 @@ func meanings() []meaning {
 
 		{"passes", "", "", "", "What holds for all jobs together. A pass is the run of a command for one region."},
 		{"passes.parallel", "whole number of passes, 1 to 10000", `16`, "any number", "How many passes may run at once."},
-		{"passes.drain", "", `"1m"`, "", "How long passes may go on when quotad stops. Then quotad sends TERM, and KILL after kill_grace."},
+		{"passes.drain", "", `"1m"`, "", "How long passes may continue when quotad stops. Then quotad sends TERM, and KILL after kill_grace."},
 		{"passes.cgroups", `"auto", "off", or a directory of cgroup v2`, `"off"`, "", `Each pass gets a cgroup of its own, so that none of its processes outlives it. "auto" uses what systemd delegates.`},
 		{"passes.user", "", `"quotad-jobs"`, "quotad-jobs under systemd/quotad.service, else the user that quotad runs as", "The user that passes run as. quotad must be root, or run by systemd/quotad.service."},
 
@@ -147,7 +147,7 @@ func meanings() []meaning {
 		{"remote.listen", "", `":9466"`, "no remote callers", "The address and port for remote callers. Without TLS it is a loopback address."},
 		{"remote.cert_file", "path of a file", `"fullchain.pem"`, "no TLS: then behind is required", "The certificate, in PEM form, with the intermediate ones. quotad reads it again when the file changes."},
 		{"remote.key_file", "path of a file", `"privkey.pem"`, "no TLS: then behind is required", "The key of cert_file, in PEM form. Close it to others: chmod 640."},
-		{"remote.behind", "IP address", `"127.0.0.1"`, "no proxy", "The address of a proxy in front of quotad. quotad takes the caller's address from its X-Forwarded-For, and from nobody else's."},
+		{"remote.behind", "IP address", `"127.0.0.1"`, "no proxy", "The address of a proxy in front of quotad. quotad takes the caller's address from its X-Forwarded-For, and from no other header or host."},
 
 		{"remote.callers.NAME", "", "", "", "A remote caller. The log shows it as remote/NAME."},
 		{"remote.callers.NAME.token_file", "path of a file", `"shop.token"`, required, "The file that holds the token: 32 bytes or more, as openssl rand -hex 32 prints them. A second line is a second token, while you replace the first. Close it to others: chmod 640."},

@@ -69,7 +69,7 @@ func (a *upstreamAddress) UnmarshalText(text []byte) error {
 	case err != nil || address.Host == "" || address.Scheme != "https" && address.Scheme != "http":
 		return fmt.Errorf(`%q is no address of an API: write "https://www.googleapis.com"`, text)
 	case address.User != nil || address.RawQuery != "" || address.Fragment != "":
-		return errors.New("holds more than a host and a path: a key stands in key_file")
+		return errors.New("holds more than a host and a path: write a key into key_file")
 	case address.Scheme == "http" && !isLoopback(address.Hostname()):
 		return fmt.Errorf("%q would have the key travel in plain text: write https://%s", text, address.Host)
 	}
@@ -117,7 +117,7 @@ func (l *loopback) UnmarshalText(text []byte) error {
 	case err != nil:
 		return fmt.Errorf("%q is not the numbers of an address and a port: "+cure, text)
 	case !address.Addr().IsLoopback():
-		return fmt.Errorf("%q could be reached from other hosts, and nobody would be asked who they are: "+cure, text)
+		return fmt.Errorf("%q can be reached from other hosts, and callers there need no password: "+cure, text)
 	}
 	*l = loopback(text)
 	return nil

@@ -74,10 +74,10 @@ func TestFileAddsRoutes(t *testing.T) {
 
 func TestProxyErrors(t *testing.T) {
 	for _, c := range []struct{ name, old, new, want string }{
-		{"not loopback", `"127.0.0.1:9465"`, `"0.0.0.0:9465"`, `2: proxy.listen: "0.0.0.0:9465" could be reached from other hosts`},
+		{"not loopback", `"127.0.0.1:9465"`, `"0.0.0.0:9465"`, `2: proxy.listen: "0.0.0.0:9465" can be reached from other hosts`},
 		{"upstream in plain text", `https://api`, `http://api`, `7: credentials.c.proxy.upstream: "http://api.example.com/base/" would have the key travel in plain text: write https://api.example.com`},
 		{"no address", `"https://api.example.com/base/"`, `"api.example.com"`, `7: credentials.c.proxy.upstream: "api.example.com" is no address of an API: write "https://www.googleapis.com"`},
-		{"key in the address", `/base/`, `/?key=Sesame`, `7: credentials.c.proxy.upstream: holds more than a host and a path: a key stands in key_file`},
+		{"key in the address", `/base/`, `/?key=Sesame`, `7: credentials.c.proxy.upstream: holds more than a host and a path: write a key into key_file`},
 		{"upstream missing", `upstream = "https://api.example.com/base/"`, ``, `6: credentials.c.proxy.upstream: is missing: add upstream = "https://www.googleapis.com"`},
 		{"key missing", `key_file = "a.key"`, ``, `6: credentials.c.proxy.key_file: is missing: add key_file = "youtube.key", which holds the key and nothing else`},
 		{"key nowhere", `"a.key"`, `"b.key"`, `8: credentials.c.proxy.key_file: cannot be read: open `},

@@ -111,7 +111,7 @@ func TestBadRemotes(t *testing.T) {
 		{"a token twice", `"shop.token"`, `"twice.token"`, `remote.callers.shop.token_file: holds the same token twice: remove one`},
 		{"another's token", `"blog.token"`, `"shop.token"`, `remote.callers.blog.token_file: holds a token of caller "shop" too`},
 		{"name", `[remote.callers.blog]`, `[remote.callers."my blog"]`, `remote.callers."my blog": a name is made of letters`},
-		{"no name", `[remote.callers.blog]`, `[remote.callers]`, `stands in no table of its own: give that a name, such as [remote.callers.shop]`},
+		{"no name", `[remote.callers.blog]`, `[remote.callers]`, `is in no table of its own: give that a name, such as [remote.callers.shop]`},
 		{"no credentials", `credentials = ["c", "d"]`, ``, `remote.callers.blog.credentials: is missing: add credentials = ["c"]`},
 		{"empty credentials", `credentials = ["c", "d"]`, `credentials = []`, `remote.callers.blog.credentials: must name at least one credential`},
 		{"unknown credential", `["c", "d"]`, `["c", "e"]`, `remote.callers.blog.credentials: there is no credential "e": did you mean "c"?`},

@@ -125,7 +125,7 @@ func (c *Config) oddShares() (all Errors) {
 				warn("the jobs that it counts can make no call: the cheapest, %s, costs %s", operation, units.Text())
 			}
 			if by, is := idleBeside(credential, share); is {
-				warn("it holds nobody back from limit %s, which has %s for jobs", by.Name, quota.Thousands(by.Budget(false)))
+				warn("it denies nothing before limit %s does, which has %s for jobs", by.Name, quota.Thousands(by.Budget(false)))
 			}
 			pool, found := poolOf(credential, share)
 			if !found || !holds(credential, share, pool) {

@@ -26,7 +26,7 @@ command = ["fetch"]
 	for _, row := range []struct{ name, shares, want string }{
 		{"well", `limits.cap = { units = 30, jobs = ["a"] }`, ""},
 		{"too small for any call", `limits.cap = { units = 1, jobs = ["a"] }`, "the jobs that it counts can make no call: the cheapest, list, costs 2 units"},
-		{"as large as the pool", `limits.cap = { units = 90, jobs = ["a"] }`, "it holds nobody back from limit pool, which has 90 for jobs"},
+		{"as large as the pool", `limits.cap = { units = 90, jobs = ["a"] }`, "it denies nothing before limit pool does, which has 90 for jobs"},
 		{"parts that are more than the pool", "limits.one = { units = 40, except_jobs = [\"a\"] }\nlimits.two = { units = 30, except_jobs = [\"b\"] }",
 			"more is kept for some jobs than limit pool has: 110 of 90"},
 		{"of another window", `limits.cap = { units = 900, jobs = ["a"], window = "7d" }`, ""},

@@ -98,7 +98,7 @@ func (s *Store) Unknown(ids []string) (unknown []string, err error) {
 	for _, id := range ids {
 		stored := false
 		if err := s.query("SELECT 1 FROM videos WHERE id = ?", []any{id}, func(*sqlite3.Stmt) { stored = true }); err != nil {
-			return nil, fmt.Errorf("cannot tell what is stored: %w", err)
+			return nil, fmt.Errorf("cannot read what is stored: %w", err)
 		}
 		if !stored {
 			unknown = append(unknown, id)

@@ -51,7 +51,7 @@ func (s *Store) Purge(ctx context.Context, before time.Time) (Purged, error) {
 func (s *Store) Old(before time.Time) (old Purged, err error) {
 	const sql = `SELECT (SELECT count(*) FROM videos WHERE last_seen < ?1), (SELECT count(*) FROM charts WHERE began_at < ?1)`
 	if err := s.query(sql, []any{before}, func(row *sqlite3.Stmt) { old = Purged{row.ColumnInt64(0), row.ColumnInt64(1)} }); err != nil {
-		return old, fmt.Errorf("cannot tell what is to be purged: %w", err)
+		return old, fmt.Errorf("cannot read what to purge: %w", err)
 	}
 	return old, nil
 }
@@ -60,7 +60,7 @@ func (s *Store) Old(before time.Time) (old Purged, err error) {
 func (s *Store) PurgeDue(before time.Time) (due bool, err error) {
 	const sql = `SELECT EXISTS (SELECT 1 FROM videos WHERE last_seen < ?1) OR EXISTS (SELECT 1 FROM charts WHERE began_at < ?1) OR removed > gone FROM purged`
 	if err := s.query(sql, []any{before}, func(row *sqlite3.Stmt) { due = row.ColumnBool(0) }); err != nil {
-		return false, fmt.Errorf("cannot tell what is to be purged: %w", err)
+		return false, fmt.Errorf("cannot read what to purge: %w", err)
 	}
 	return due, nil
 }

@@ -90,7 +90,7 @@ func (s *Store) Search(ctx context.Context, q Query) (found Found, err error) {
 	}
 	highlights, err := s.highlight(wish.match(), numbers)
 	if err != nil {
-		return found, fmt.Errorf("cannot tell where the words are: %w", err)
+		return found, fmt.Errorf("cannot find the words: %w", err)
 	}
 	for _, number := range numbers {
 		video, err := s.video("number = ?", number)

@@ -50,7 +50,7 @@ func New(config Config) (*Upstream, error) {
 	}
 	pacific, err := time.LoadLocation("America/Los_Angeles")
 	if err != nil {
-		return nil, fmt.Errorf("cannot tell midnight Pacific: %w", err)
+		return nil, fmt.Errorf("cannot find midnight in California: %w", err)
 	}
 	if config.Quota == 0 {
 		config.Quota = 10_000

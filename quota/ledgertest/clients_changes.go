@@ -97,9 +97,9 @@ func clientCounterLonger(h *clientHistory) {
 
 // Hosts whose windows differ count what all of them grant, whoever wrote last.
 func clientHosts(h *clientHistory) {
-	short, long := h.c, h.c
+	short := h.c
 	h.limit("minute", 30, time.Hour)
-	long = h.c
+	long := h.c
 	granted := quota.Units(0)
 	for range 120 {
 		for _, h.c = range []*clientlimit.Clients{long, short} {

@@ -17,9 +17,6 @@ var examples = []string{
 	"units", "limits.day", "operations", "callers", "cert_file", "behind", "token_file", "credentials",
 }
 
-// root is the repository's directory.
-const root = "../../.."
-
 // explainedKeys is a configuration that explains every key.
 func explainedKeys(t *testing.T) string {
 	t.Helper()

@@ -206,7 +206,7 @@ func TestRemoteCertificate(t *testing.T) {
 			}
 			return strings.Contains(d.get("/v1/remote"), `"error":"`)
 		})
-		says("the one before goes on")
+		says("so the former one stays")
 		if err := d.daemon.await(regexp.MustCompile("^cannot use the new certificate: the one before stays$")); err != nil {
 			t.Fatal(err)
 		}

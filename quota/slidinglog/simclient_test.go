@@ -25,7 +25,8 @@ type told struct {
 	at     int64 // of the world
 	outage bool
 	void   bool // a reset, or the loss of its file, has made it void
-	soft   bool // the crash of a machine may have taken it, if the store loses it too
+	read   bool // by has it from the log, not by writing it: in its tables from the next fold
+	soft   bool // a crash or a kill may have taken it, if the store loses it too
 }
 
 // client asks the host for something, as clients do.

@@ -48,6 +48,7 @@ func (w *world) strike() {
 	case n < 14:
 		w.counts.kills++
 		w.say("kill %s", h.name)
+		w.oracle.killed(h)
 		h.end(false)
 		h.begin()
 	case n == 14:

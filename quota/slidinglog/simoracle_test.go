@@ -15,7 +15,7 @@ type oracle struct {
 	w          *world
 	credential *quota.Credential
 	told       []*told
-	wrote      map[quota.ID]*simHost // who wrote a grant
+	wrote      map[quota.ID]*simHost // who wrote a grant, and had the answer of the store
 	loss       int64                 // when the store lost records last
 	missing    int64                 // when a host said so last
 	reset      int64                 // what is not later than this was voided, in ms
@@ -50,8 +50,9 @@ func (o *oracle) tell(t told, replayed bool) {
 				return
 			}
 		}
-		if writer, known := o.wrote[t.id]; known { // another host tells first of what that one keeps
-			t.by = writer
+		t.read = !t.outage
+		if writer, known := o.wrote[t.id]; known { // another host answers first with what that one keeps
+			t.by, t.read = writer, false
 		}
 	}
 	t.void = t.id.Ms <= o.reset
@@ -84,6 +85,14 @@ func (o *oracle) lostFile(h *simHost) {
 func (o *oracle) crashed(h *simHost) {
 	for _, t := range o.told {
 		t.soft = t.soft || t.by == h && !t.outage && t.at >= h.saved-10
+	}
+}
+
+// killed is called as a host is killed. What it wrote stays in its tail; what it read since its
+// last fold it reads again, unless the store has lost it by then.
+func (o *oracle) killed(h *simHost) {
+	for _, t := range o.told {
+		t.soft = t.soft || t.by == h && t.read && t.at >= h.saved-10
 	}
 }
 
@@ -243,6 +252,16 @@ func (s *sum) corrected(e quota.Entry, ids []quota.ID) quota.Entry {
 	return e
 }
 
+// answered is called as a host has the store's answer to what it appended. A host without it
+// does not know its own record, and notices nothing if the store falls back to before that.
+func (o *oracle) answered(h *simHost, p slidinglog.Placed) {
+	for _, e := range o.record(p).Entries {
+		if slidinglog.Fresh(p) && e.Kind == quota.KindGrant {
+			o.wrote[e.ID] = h
+		}
+	}
+}
+
 // appended holds a record against what stood in the log before it.
 func (o *oracle) appended(h *simHost, before []slidinglog.Placed, p slidinglog.Placed, wipe bool) {
 	r := o.record(p)
@@ -254,11 +273,6 @@ func (o *oracle) appended(h *simHost, before []slidinglog.Placed, p slidinglog.P
 	}
 	fresh := slidinglog.Fresh(p)
 	grants := fresh && r.Entries[0].Kind == quota.KindGrant
-	if grants {
-		for _, e := range r.Entries {
-			o.wrote[e.ID] = h
-		}
-	}
 	if fresh && r.Entries[0].Kind == quota.KindReset {
 		o.reset = r.Entries[0].Until.UnixMilli()
 		for _, t := range o.told {

@@ -331,6 +331,11 @@ func (s hostStore) Append(_ context.Context, calls []slidinglog.Call) []slidingl
 		h.rest(20)
 		return unknown(slidinglog.Unknown)
 	}
+	for i, outcome := range outcomes {
+		if outcome.Status == slidinglog.Done {
+			w.oracle.answered(h, slidinglog.Placed{At: outcome.At, Body: calls[i].Body})
+		}
+	}
 	return outcomes
 }
 

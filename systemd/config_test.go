@@ -42,8 +42,8 @@ func testReloadOfABadFile(t *testing.T, m *machine) {
 		if output, code := m.try("quotactl reload"); code != 1 || !strings.Contains(output, wrong) {
 			t.Errorf("%s: quotactl reload: exit code %d:\n%s", wrong, code, output)
 		}
-		m.await(t, "systemctl show --value --property=StatusText quotad.service | grep 'it was not loaded, .*"+wrong+"'")
-		m.sh(t, "quotactl | tr -s '\n ' ' ' | grep 'it was not loaded, .*"+wrong+"'")
+		m.await(t, "systemctl show --value --property=StatusText quotad.service | grep 'it was not loaded; .*"+wrong+"'")
+		m.sh(t, "quotactl | tr -s '\n ' ' ' | grep 'it was not loaded; .*"+wrong+"'")
 		m.sh(t, "journalctl --unit=quotad.service --priority=err | grep '"+wrong+".*cannot reload'")
 		m.sh(t, "quotactl jobs slow | grep 'regions one two'")
 	}

@@ -19,6 +19,7 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -316,6 +317,18 @@ func TestRemoteRights(t *testing.T) {
 	d.want("settle upwards", d.call(d.shop, "POST", "/v1/grants/"+of.fields.GrantID+"/settle", "units=3"), 200, "")
 	if got := d.used("shops"); got != 3 {
 		t.Errorf("the share of the shop holds %d, want 3", got)
+	}
+
+	// Nor does what closed a limit say who did.
+	if out, err := d.quotactl("close", "youtube", "daily", "--until", "3h"); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	closed := d.call(d.shop, "POST", "/v1/observe", "status=403&grant_id="+of.fields.GrantID+"&body="+url.QueryEscape(`{"error":{"errors":[{"reason":"quotaExceeded"}]}}`))
+	if closed.status != 200 || strings.Contains(closed.body, "@") {
+		t.Errorf("an observation of a closed limit: %d %s", closed.status, closed.body)
+	}
+	if out, err := d.quotactl("open", "youtube", "daily"); err != nil {
+		t.Fatalf("%v: %s", err, out)
 	}
 
 	// Nothing of others stands in what it reads.

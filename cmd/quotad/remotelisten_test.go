@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -304,5 +305,30 @@ func TestRemoteBudget(t *testing.T) {
 	}
 	if got := told.Callers[1]; got.Name != "shop" || len(got.Spent) != 1 || got.Spent[0].Units != 40 || got.Granted != 40 || got.Refused != 140 {
 		t.Errorf("the site is listed as %+v", got)
+	}
+}
+
+// Connections that are kept do not keep the daemon, nor make its stop fail.
+func TestRemoteStop(t *testing.T) {
+	t.Parallel()
+	d := startDistant(t, "")
+	host := d.host()
+	d.want("over HTTP/2", d.callOf(host, d.shop, "GET", "/version", ""), 200, "")
+	if conn, err := d.dial(&tls.Config{NextProtos: []string{"http/1.1"}}); err != nil {
+		t.Fatal(err)
+	} else {
+		defer conn.Close()
+	}
+	if err := d.daemon.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if code, err := d.daemon.end(); code != 0 || err != nil {
+		t.Errorf("quotad ends with %d, %v", code, err)
+	}
+	if log := d.daemon.all(); strings.Contains(log, "cannot stop") || strings.Contains(log, "panic") {
+		t.Error(log)
+	}
+	if _, err := net.Dial("tcp", d.address); err == nil {
+		t.Error("the address is open")
 	}
 }

@@ -28,6 +28,9 @@ func (s *Server) observation(w http.ResponseWriter, r *http.Request, c *Session,
 		if c.HasToken() {
 			out.Tell(c.token, s.tokens)
 		}
+		if c.remote != nil {
+			out.Closed.By = "" // it may be another's name
+		}
 		writeJSON(w, http.StatusOK, observedOf(out))
 	}
 }

@@ -63,7 +63,7 @@ func newBed(t *testing.T, dir string, jobs ...*Job) *bed {
 	b.play = func(context.Context, played) Exit { return Exit{} }
 	b.peek = func(map[string]quota.Units) (quota.Decision, error) { return quota.Decision{}, nil }
 	runner, err := Open(Config{
-		Jobs: jobs, Gate: b, Launcher: b, Tokens: &b.tokens, Observe: b.observe, Dir: dir, Socket: "/run/quotad.sock",
+		Jobs: jobs, Gate: b, Launcher: b, Tokens: &b.tokens, OnEvent: b.observe, Dir: dir, Socket: "/run/quotad.sock",
 		BootID: "boot-1", EndLeftover: b.endLeftover, Now: time.Now,
 	})
 	if err != nil {

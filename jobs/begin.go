@@ -129,7 +129,7 @@ func (r *Runner) newRun(j *jobControl, request runRequest) (*executor, *Run) {
 
 // start has a run that has begun go on.
 func (e *executor) start(begun Run) {
-	e.runner.config.Observe(RunChanged{Run: begun})
+	e.runner.config.OnEvent(RunChanged{Run: begun})
 	if e.state.hosts != nil {
 		e.runner.background.Go(e.keep)
 	} else {

@@ -166,7 +166,7 @@ func (r *Runner) skip(ctx context.Context, j *jobControl, which func() ([]gap, e
 
 func (r *Runner) tellSkipped(j *jobControl, list ...*Run) {
 	for _, run := range list {
-		r.config.Observe(RunChanged{run.clone(), j.current().Schedule.Next(r.now())})
+		r.config.OnEvent(RunChanged{run.clone(), j.current().Schedule.Next(r.now())})
 	}
 }
 

@@ -207,7 +207,7 @@ func (e *executor) admit(ctx context.Context, p Pass) (reservation *expected, so
 	case err != nil:
 		e.skip(p, &stop{reason: LedgerUnavailable, detail: err.Error()})
 	default:
-		config.Observe(GateRefused{e.job.Credential, d})
+		config.OnEvent(GateRefused{e.job.Credential, d})
 		e.skip(p, refusal(d, len(others) > 0))
 	}
 	return nil, false, false
@@ -252,7 +252,7 @@ func (e *executor) pass(p Pass, reservation *expected) {
 	command.Started = func(id Identity) { e.started(p, id) }
 	exit := e.launch(command, func(line Line) {
 		live.tail.add(line)
-		e.runner.config.Observe(Output{e.job.Name, e.id, p, line})
+		e.runner.config.OnEvent(Output{e.job.Name, e.id, p, line})
 	})
 
 	e.goLive(p, nil)
@@ -361,7 +361,7 @@ func (e *executor) record(p Pass, halt error) {
 		e.halt(halt)
 	}
 	run, p := e.write(p, halt != nil)
-	e.runner.config.Observe(PassChanged{run, p})
+	e.runner.config.OnEvent(PassChanged{run, p})
 }
 
 // write keeps what is known of a pass: in the run, and in its log. One that is over is
@@ -390,7 +390,7 @@ func (e *executor) finish(cause error) {
 	run, err := e.close(cause)
 	e.runner.trouble(e.state.name, err)
 	close(e.over)
-	e.runner.config.Observe(RunChanged{run, e.job.Schedule.Next(run.EndedAt)})
+	e.runner.config.OnEvent(RunChanged{run, e.job.Schedule.Next(run.EndedAt)})
 	e.runner.note()
 	<-e.tried
 }

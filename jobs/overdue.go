@@ -53,7 +53,7 @@ func (r *Runner) judgeSuccess(overdue map[*jobControl]bool) (next time.Time) {
 	for j, is := range overdue {
 		if is && !slices.Contains(all, j) {
 			overdue[j] = false
-			r.config.Observe(Overdue{Job: j.name})
+			r.config.OnEvent(Overdue{Job: j.name})
 		}
 	}
 	for _, j := range all {
@@ -64,7 +64,7 @@ func (r *Runner) judgeSuccess(overdue map[*jobControl]bool) (next time.Time) {
 		}
 		if is := isPast(due, now); is != overdue[j] {
 			overdue[j] = is
-			r.config.Observe(Overdue{Job: j.name, Is: is, Since: due, Expected: j.current().ExpectSuccess})
+			r.config.OnEvent(Overdue{Job: j.name, Is: is, Since: due, Expected: j.current().ExpectSuccess})
 		}
 		if due.After(now) && (next.IsZero() || due.Before(next)) {
 			next = due

@@ -31,10 +31,10 @@ type Config struct {
 	Environ  []string // the daemon's own environment; passes get an allow-list of it. Nil: none
 	Parallel int      // passes under way at once, of all jobs together; 0: any number
 
-	// Observe is called with each event, see RunChanged and the others. It is called
+	// OnEvent is called with each event, see RunChanged and the others. It is called
 	// while a job's next step waits, so it returns soon; by many goroutines at the same
 	// time, but about one pass by one at a time. Nil: nobody wants to know.
-	Observe func(event any)
+	OnEvent func(event any)
 
 	// BootID is the kernel's, as in an Identity.
 	BootID string
@@ -77,8 +77,8 @@ func Open(c Config) (*Runner, error) {
 	if err := regions.CleanUp(c.Dir); err != nil {
 		return nil, err
 	}
-	if c.Observe == nil {
-		c.Observe = func(any) {}
+	if c.OnEvent == nil {
+		c.OnEvent = func(any) {}
 	}
 	if c.Proxy == nil {
 		c.Proxy = func(string, string) string { return "" }
@@ -208,10 +208,10 @@ func (r *Runner) reportDied(j *jobControl) {
 	r.trouble(j.name, r.countDied(j, run))
 	for _, p := range run.Passes {
 		if p.Reason == Died {
-			r.config.Observe(PassChanged{run.head(), p})
+			r.config.OnEvent(PassChanged{run.head(), p})
 		}
 	}
-	r.config.Observe(RunChanged{*run, j.current().Schedule.Next(r.now())})
+	r.config.OnEvent(RunChanged{*run, j.current().Schedule.Next(r.now())})
 }
 
 // countDied has the passes that were under way when the daemon was killed say what they were
@@ -382,7 +382,7 @@ func (r *Runner) isStopping() bool {
 
 func (r *Runner) trouble(job string, err error) {
 	if err != nil {
-		r.config.Observe(Trouble{job, err})
+		r.config.OnEvent(Trouble{job, err})
 	}
 }
 

@@ -196,7 +196,7 @@ func TestRunBudget(t *testing.T) {
 // more than the run or a limit may have.
 func TestSettledPast(t *testing.T) {
 	state := func(name string, units, used quota.Units, observe bool) quota.LimitState {
-		return quota.LimitState{Limit: quota.Limit{Name: name, Units: units, Reserve: 10, Observe: observe}, Used: used}
+		return quota.LimitState{Limit: quota.Limit{Name: name, Units: units, Reserve: 10, DryRun: observe}, Used: used}
 	}
 	for _, row := range []struct {
 		name       string
@@ -211,7 +211,7 @@ func TestSettledPast(t *testing.T) {
 		{"the run", 50, false, 51, []quota.LimitState{state("daily", 100, 90, false)}, "the 50 units of the run by 1", true},
 		{"a limit", 0, false, 51, []quota.LimitState{state("daily", 100, 90, false), state("share", 60, 51, false)}, `limit "share" by 1 unit`, false},
 		{"the reserve, which it may use", 0, true, 51, []quota.LimitState{state("share", 60, 51, false)}, "", false},
-		{"a limit that only observes", 0, false, 51, []quota.LimitState{state("share", 60, 51, true)}, "", false},
+		{"a limit that is not enforced", 0, false, 51, []quota.LimitState{state("share", 60, 51, true)}, "", false},
 		{"less than before", 0, false, 19, []quota.LimitState{state("share", 60, 99, false)}, "", false},
 		{"as much as before", 0, false, 20, []quota.LimitState{state("share", 60, 99, false)}, "", false},
 	} {

@@ -54,12 +54,12 @@ func (e *Entry) Closed() Closed {
 	return Closed{Since: e.ID.Time(), Until: e.Until, Says: e.Note, By: e.By}
 }
 
-// Close refuses the decision where one of its limits, unless that only observes, is closed, while its caller's clock
+// Close refuses the decision where one of its limits, unless it is not enforced, is closed, while its caller's clock
 // shows clock. The one that is closed the longest is named; when the
 // request would be granted is not earlier than what the windows say.
 func (d *Decision) Close(clock time.Time) {
 	for _, s := range d.Limits {
-		if s.Closed.IsZero() || s.Observe || d.Reason == LimitClosed && !s.Closed.Until.After(d.Closed().Until) {
+		if s.Closed.IsZero() || s.DryRun || d.Reason == LimitClosed && !s.Closed.Until.After(d.Closed().Until) {
 			continue
 		}
 		d.Reason, d.Limit = LimitClosed, s.Name

@@ -39,9 +39,9 @@ type Limit struct {
 	// refuses nothing: what is left of the day then is for whoever asks. It goes on
 	// counting. 0: it always refuses.
 	Lift time.Duration
-	// Observe has the limit count, and refuse nothing: Decision.WouldDeny tells what it
+	// DryRun has the limit count, and refuse nothing: Decision.WouldDeny tells what it
 	// would have refused.
-	Observe bool
+	DryRun bool
 }
 
 // Counts tells whether the limit counts an operation.

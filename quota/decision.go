@@ -88,14 +88,14 @@ func (d Decision) Remaining() Units {
 	return least
 }
 
-// A Shortage is what a limit that only observes would have refused.
+// A Shortage is what a limit that is not enforced would have refused.
 type Shortage struct {
 	Limit   string
 	Missing Units // by how much the request did not fit; 0 where the limit is closed
 	Closed  Closed
 }
 
-// WouldDeny returns why a grant would have been a denial if the limits that only observe
+// WouldDeny returns why a grant would have been a denial if the limits that are not enforced
 // were enforced, of a caller who may, or may not, use the reserve. What a limit does not
 // know yet, while it is catching up, it would not have denied.
 func (d Decision) WouldDeny(useReserve bool) []Shortage {
@@ -108,7 +108,7 @@ func (d Decision) WouldDeny(useReserve bool) []Shortage {
 		if d.GrantID == "" { // nothing was debited
 			missing += s.Cost
 		}
-		if s.Observe && (missing > 0 || !s.Closed.IsZero()) {
+		if s.DryRun && (missing > 0 || !s.Closed.IsZero()) {
 			all = append(all, Shortage{Limit: s.Name, Missing: max(0, missing), Closed: s.Closed})
 		}
 	}
@@ -136,7 +136,7 @@ type LimitState struct {
 
 // Refuses tells whether the limit stands in the way of what it has no room for. One that is
 // closed does, lifted or not.
-func (s LimitState) Refuses() bool { return !s.Observe && (!s.Lifted || !s.Closed.IsZero()) }
+func (s LimitState) Refuses() bool { return !s.DryRun && (!s.Lifted || !s.Closed.IsZero()) }
 
 // Remaining is what ordinary callers may still spend by this limit: units less reserve
 // less used, never below zero; nothing while it is closed.

@@ -47,7 +47,7 @@ func (l Limit) Describe() string {
 	if l.Lift > 0 {
 		parts = append(parts, "lifted in the last "+Brief(l.Lift))
 	}
-	if l.Observe {
+	if l.DryRun {
 		parts = append(parts, "not enforced")
 	}
 	return strings.Join(parts, ", ")

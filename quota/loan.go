@@ -95,7 +95,7 @@ func (s *Service) lends(ctx context.Context, c *Credential, charges []Charge, us
 	}
 	for _, charge := range charges {
 		l := usage.Limits[c.Index(charge.Limit)]
-		if !l.Observe && l.Lift == 0 && charge.Units > l.Budget(useReserve) {
+		if !l.DryRun && l.Lift == 0 && charge.Units > l.Budget(useReserve) {
 			return false
 		}
 	}
@@ -113,7 +113,7 @@ func (d Decision) fitsLent(useReserve bool) bool {
 		for _, l := range Lending(s.Lent, d.RetryAt) {
 			over -= l.Units
 		}
-		if over > 0 && !s.Observe && s.Lift == 0 {
+		if over > 0 && !s.DryRun && s.Lift == 0 {
 			return false
 		}
 	}

@@ -365,7 +365,7 @@ func unknownOperation(c *Credential, name string) Decision {
 func neverFits(c *Credential, charges []Charge, useReserve bool) (Decision, bool) {
 	for _, charge := range charges {
 		limit, _ := c.Limit(charge.Limit)
-		if limit.Observe || limit.Lift > 0 {
+		if limit.DryRun || limit.Lift > 0 {
 			continue
 		}
 		if budget := limit.Budget(useReserve); charge.Units > budget {

@@ -12,7 +12,7 @@ type Explanation struct {
 	// Fits is how many calls would be granted now, from 0; more than were asked
 	// for where there is room, and the ledger tells.
 	Fits Units
-	// WouldDeny is what the limits that only observe would have refused.
+	// WouldDeny is what the limits that are not enforced would have refused.
 	WouldDeny []Shortage
 	// ReserveAllows tells whether a caller who may use the reserve would be
 	// granted all of it now.

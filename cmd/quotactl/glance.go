@@ -139,7 +139,7 @@ func outlook(c api.Credential, l api.Limit, f plan.Forecast, v term.View) string
 		return "counts as spent until " + v.Clock(*l.CatchingUpUntil)
 	case l.Lifted:
 		return "lifted until its period ends"
-	case l.Observe:
+	case l.DryRun:
 		return "not enforced"
 	case l.Remaining == 0 && l.NextUnitsAt != nil:
 		return fmt.Sprintf("%s back in %s", quota.Thousands(l.NextUnits), term.Brief(max(0, l.NextUnitsAt.Sub(v.Now))))

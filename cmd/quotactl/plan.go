@@ -192,7 +192,7 @@ func renderLimitPlan(b *strings.Builder, p plan.Plan, l plan.Limit, v term.View)
 // verdictText says whether the limit is enough, and for how long.
 func verdictText(l plan.Limit, until time.Time, v term.View) (string, term.Style) {
 	switch {
-	case l.Observe && !l.Fits:
+	case l.DryRun && !l.Fits:
 		return "asked for more than it has; it is not enforced, and denies nothing", term.Yellow
 	case !l.DryAt.IsZero():
 		text := "runs dry " + v.When(l.DryAt)

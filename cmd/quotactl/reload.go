@@ -68,7 +68,7 @@ func (c *cli) warnOfPlan(ctx context.Context) {
 		return
 	}
 	for _, l := range p.Limits {
-		if len(l.Shares) > 0 && !l.Fits && !l.Observe {
+		if len(l.Shares) > 0 && !l.Fits && !l.DryRun {
 			fmt.Fprintf(c.stderr, "quotactl: warning: %s\n", dryText(l.Fit))
 		}
 	}

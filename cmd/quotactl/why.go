@@ -192,7 +192,7 @@ func whyPage(w api.Why, run *runUnits, v term.View) string {
 	return b.String()
 }
 
-// shortageText says what a limit that only observes would do.
+// shortageText says what a limit that is not enforced would do.
 func shortageText(s api.Shortage) string {
 	if s.Closed != nil {
 		return fmt.Sprintf("limit %s, which is closed, would deny this", s.Limit)

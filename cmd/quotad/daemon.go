@@ -73,7 +73,7 @@ func newDaemon(s *supervisor) *daemon {
 	d.notifier = notify.NewNotifier(c.StateDir, d.events.emit)
 	d.silences.emit = d.events.emit
 	d.events.sinks = []func(any){
-		newEventLog(d.log).observe, d.metrics.Observe, notify.NewMonitor(d.events.emit).Observe, d.notifier.Observe, d.status.observe, d.silences.observe,
+		newEventLog(d.log).record, d.metrics.Record, notify.NewMonitor(d.events.emit).Record, d.notifier.Record, d.status.record, d.silences.record,
 	}
 	return d
 }
@@ -189,7 +189,7 @@ func (d *daemon) openRunner(context.Context) error {
 			Cgroups: d.cgroups, Reaper: d.reaper, Tasks: d.tasks, User: d.config.Passes.User,
 		},
 		Tokens:      d.tokens,
-		Observe:     d.events.emit,
+		OnEvent:     d.events.emit,
 		Dir:         d.statePath("jobs"),
 		Socket:      d.socket(),
 		Proxy:       d.proxyAddress,

@@ -26,8 +26,8 @@ type eventLog struct {
 
 func newEventLog(log zerolog.Logger) eventLog { return eventLog{log: log, refusals: newRefusals()} }
 
-// observe is a sink of events.
-func (e eventLog) observe(event any) {
+// record is a sink of events.
+func (e eventLog) record(event any) {
 	switch event := event.(type) {
 	case server.Event:
 		e.decided(event)
@@ -182,7 +182,7 @@ func (e eventLog) decided(event server.Event) {
 	line.Msg(verdict(event))
 }
 
-// wouldDeny logs what limits that only observe would have denied, as refusals are logged.
+// wouldDeny logs what limits that are not enforced would have denied, as refusals are logged.
 func (e eventLog) wouldDeny(event server.Event) {
 	r, d := event.Request, event.Decision
 	for _, short := range d.WouldDeny(r.UseReserve) {

@@ -73,7 +73,7 @@ func (d *daemon) newLedger() (quota.Ledger, error) {
 		Path: d.statePath("ledger.db"), Unsynced: d.config.Ledger.Unsynced,
 		History: hasHistory(d.config.StateDir), AcceptNew: d.options.acceptLedger, Began: d.ledgerBegan,
 	}
-	c := slidinglog.Config{Label: hostName(), Deadline: d.config.Ledger.Deadline, Observe: emitting[slidinglog.Event](&d.events)}
+	c := slidinglog.Config{Label: hostName(), Deadline: d.config.Ledger.Deadline, OnEvent: emitting[slidinglog.Event](&d.events)}
 	for _, credential := range d.config.Credentials {
 		c.Credentials = append(c.Credentials, credential.Prepared())
 	}
@@ -169,7 +169,7 @@ func (d *daemon) openClients() error {
 		host.ID = func() string { id := d.ledger.Host(); return hex.EncodeToString(id[:]) }
 	}
 	d.clients = clientlimit.NewService(clientlimit.Config{
-		Deadline: d.config.Ledger.Deadline, Host: host, Observe: emitting[clientlimit.Event](&d.events),
+		Deadline: d.config.Ledger.Deadline, Host: host, OnEvent: emitting[clientlimit.Event](&d.events),
 		Measure: d.metrics.MeasureClients, Differ: emitting[clientlimit.Difference](&d.events),
 	})
 	d.metrics.WatchClients(d.clients)

@@ -22,8 +22,8 @@ type silences struct {
 // silenceTime is how long taking one in may last.
 const silenceTime = 10 * time.Second
 
-// observe is a sink of events.
-func (s *silences) observe(event any) {
+// record is a sink of events.
+func (s *silences) record(event any) {
 	ended, ok := event.(jobs.PassChanged)
 	if !ok {
 		return

@@ -90,7 +90,7 @@ func TestRecipesGoWithPresets(t *testing.T) {
 	page, file := readPage(t, recipesFile), filepath.Join(t.TempDir(), "config.toml")
 	_, jobs, _ := strings.Cut(blocksOf(page, "the key of all recipes")[0], "[jobs.trending]")
 	for _, preset := range []string{"youtube-classic", "youtube-2026-06"} {
-		for _, recipe := range []string{"a cap: ", "a share: ", "a pace: ", "the rest of the day: ", "a cap that only observes"} {
+		for _, recipe := range []string{"a cap: ", "a share: ", "a pace: ", "the rest of the day: ", "a cap that is not enforced"} {
 			text := fmt.Sprintf("credentials.youtube.preset = %q\n[jobs.trending]%s%s", preset, jobs, blocksOf(page, "# "+recipe)[0])
 			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 				t.Fatal(err)

@@ -77,7 +77,7 @@ func (d *daemon) openAPI(context.Context) (err error) {
 		AdminGroup: d.config.Access.AdminGroup,
 		JobsUID:    d.jobsUID(),
 
-		Observe:     emitting[server.Event](&d.events),
+		OnEvent:     emitting[server.Event](&d.events),
 		Forbidden:   emitting[server.Attempt](&d.events),
 		ClientReset: emitting[server.ClientReset](&d.events),
 		Routes:      append(jobsserver.Routes(d.runner), jobsserver.PlanRoute(d.planner), d.metrics.Route(), server.ReloadRoute(d.reload), server.RemoteRoute(d.service, d.remote.state)),
@@ -180,7 +180,7 @@ func (d *daemon) endPasses(force context.Context) {
 // trouble tells of what the schedule could not do.
 func (d *daemon) trouble(job string, err error) { d.events.emit(jobs.Trouble{Job: job, Err: err}) }
 
-// warn tells of limits that the schedule does not fit, and of those that only observe. To
+// warn tells of limits that the schedule does not fit, and of those that are not enforced. To
 // find the first takes longer than a service manager should wait for.
 func (d *daemon) warn(c *config.Config) {
 	for _, warning := range append(c.Warnings(), c.Reminders()...) {

@@ -218,9 +218,9 @@ func wait(ctx context.Context, timeout time.Duration, changed <-chan struct{}) {
 	}
 }
 
-// observe is a sink of events. What a call spends is sent with its pass, or after
+// record is a sink of events. What a call spends is sent with its pass, or after
 // statusAge.
-func (n *statusNotifier) observe(event any) {
+func (n *statusNotifier) record(event any) {
 	switch event := event.(type) {
 	case jobs.RunChanged, jobs.PassChanged, slidinglog.Event:
 		n.notify()

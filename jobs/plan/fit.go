@@ -21,7 +21,7 @@ type Fit struct {
 	Demand  quota.Units `json:"demand"`            // the most that is asked for in one window, if every pass spends at its start
 	AtWorst quota.Units `json:"at_worst"`          // the same if every pass is as late as it may be: see the package's comment
 	Fits    bool        `json:"fits"`              // AtWorst is at most Budget, or all jobs wait for the limit
-	Observe bool        `json:"observe,omitempty"` // the limit refuses nothing, so that nobody runs dry
+	DryRun  bool        `json:"dry_run,omitempty"` // the limit refuses nothing, so that nobody runs dry
 	// Estimated tells that there are too many slots to look at a whole window: the
 	// figures were computed from a part of it.
 	Estimated bool `json:"estimated,omitempty"`
@@ -64,7 +64,7 @@ func (d *demand) fit() Fit {
 		Credential: d.credential.Name, Limit: d.limit.Name, Window: d.limit.Window.Describe(),
 		Units: d.limit.Units, Reserve: d.limit.Reserve, Budget: d.budget(),
 		Demand: d.most(peak(quota.MaxUnits, nil, d.onTime)), AtWorst: d.most(peak(quota.MaxUnits, nil, d.late)),
-		Observe:   d.limit.Observe,
+		DryRun:    d.limit.DryRun,
 		Estimated: !d.isWhole(), Shares: []Share{}, Changes: []Change{},
 	}
 	f.Fits = f.AtWorst <= f.Budget || d.isPaced()

@@ -96,7 +96,7 @@ func wholeScheduler(b *testing.B, d *delays) func() {
 	}
 	stopwatch := &stopwatch{b: b, delays: d, launcher: process.Launcher{Reaper: reaper}}
 	runner, err := jobs.Open(jobs.Config{
-		Jobs: benchedJobs(b), Gate: stopwatch, Launcher: stopwatch, Tokens: new(jobs.Tokens), Observe: stopwatch.observe, Dir: b.TempDir(),
+		Jobs: benchedJobs(b), Gate: stopwatch, Launcher: stopwatch, Tokens: new(jobs.Tokens), OnEvent: stopwatch.observe, Dir: b.TempDir(),
 		EndLeftover: process.EndLeftover, Now: time.Now,
 	})
 	if err != nil {

@@ -123,7 +123,7 @@ func open(t *testing.T, units quota.Units, list ...*jobs.Job) *house {
 	socket := filepath.Join(dir, "quotad.sock")
 	tokens := new(jobs.Tokens)
 	h.runner, err = jobs.Open(jobs.Config{
-		Jobs: list, Gate: service, Launcher: process.Launcher{}, Tokens: tokens, Observe: h.changes.observe, Dir: filepath.Join(dir, "jobs"),
+		Jobs: list, Gate: service, Launcher: process.Launcher{}, Tokens: tokens, OnEvent: h.changes.observe, Dir: filepath.Join(dir, "jobs"),
 		Socket: socket, Environ: os.Environ(), EndLeftover: process.EndLeftover, Now: time.Now,
 	})
 	if err != nil {

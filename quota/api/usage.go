@@ -50,7 +50,7 @@ type Why struct {
 	RetryAfterMs int64      `json:"retry_after_ms,omitempty"`
 	RetryAt      *time.Time `json:"retry_at,omitempty"` // when they fit if nothing else happens
 
-	// WouldDeny is what the limits that only observe would deny of calls that are granted.
+	// WouldDeny is what the limits that are not enforced would deny of calls that are granted.
 	WouldDeny []Shortage `json:"would_deny,omitempty"`
 
 	FitsCount     int64      `json:"fits_count"`     // how many such calls would be granted now

@@ -36,7 +36,7 @@ type Decision struct {
 	Limits   []Limit    `json:"limits,omitempty"`   // those involved
 	Replayed bool       `json:"replayed,omitempty"` // granted before under the same request id
 	Mode     string     `json:"mode,omitempty"`     // "outage" for a grant without the ledger
-	// WouldDeny tells, of a grant, what the limits that only observe would have denied.
+	// WouldDeny tells, of a grant, what the limits that are not enforced would have denied.
 	WouldDeny []Shortage `json:"would_deny,omitempty"`
 
 	Reason       string     `json:"reason,omitempty"` // of a refusal, one of quota's reasons
@@ -55,7 +55,7 @@ type Decision struct {
 	ViolatedPolicies []string `json:"violated-policies,omitempty"`
 }
 
-// Shortage is what a limit that only observes would have denied.
+// Shortage is what a limit that is not enforced would have denied.
 type Shortage struct {
 	Limit   string  `json:"limit"`
 	Missing int64   `json:"missing"`          // by how many units it did not fit
@@ -91,13 +91,13 @@ type Limit struct {
 	ExceptJobs []string `json:"except_jobs,omitempty"`
 	LiftMs     int64    `json:"lift_ms,omitempty"` // so long before its period ends it refuses nothing
 	Lifted     bool     `json:"lifted,omitempty"`  // that is so now
-	Observe    bool     `json:"observe,omitempty"` // it is not enforced: it refuses nothing
+	DryRun     bool     `json:"dry_run,omitempty"` // it is not enforced: it refuses nothing
 	// Drift is how our count compares with what the upstream said last; in a status.
 	Drift *Drift `json:"drift,omitempty"`
 }
 
 // Refuses tells whether the limit stands in the way of what it has no room for.
-func (l Limit) Refuses() bool { return !l.Observe && (!l.Lifted || l.Closed != nil) }
+func (l Limit) Refuses() bool { return !l.DryRun && (!l.Lifted || l.Closed != nil) }
 
 // Closed says that nothing is granted from a limit before a time.
 type Closed struct {

@@ -184,7 +184,7 @@ func (r *logRecord) debit(units quota.Units) {
 }
 
 // bound has windows forget the oldest entry where one has as many as it may. They are
-// those of limits that only observe: the others count no more entries than they have units.
+// those of limits that are not enforced: the others count no more entries than they have units.
 // What such a limit still counts is as much as it may have, so it observes the same.
 func (r *logRecord) bound() {
 	oldest := r.oldest()

@@ -67,7 +67,7 @@ func (c *Clients) counts(r record, units quota.Units) []count {
 	for i, limit := range c.Limits {
 		counts[i].used = r.used(i)
 		counts[i].nextMs, counts[i].nextUnits = r.next(i)
-		if room := limit.Units - units; !limit.Observe && room >= 0 && counts[i].used > room && units > 0 {
+		if room := limit.Units - units; !limit.DryRun && room >= 0 && counts[i].used > room && units > 0 {
 			counts[i].fitsMs = r.falls(i, room)
 		}
 	}
@@ -79,7 +79,7 @@ func (c *Clients) counts(r record, units quota.Units) []count {
 func (c *Clients) decision(units quota.Units, clockMs int64, counts []count) quota.Decision {
 	d := quota.Decision{Units: units, Now: timeOf(clockMs)}
 	for i, limit := range c.Limits {
-		if !limit.Observe && units > limit.Units {
+		if !limit.DryRun && units > limit.Units {
 			d.Reason, d.Limit, d.RetryAt = quota.CostExceedsLimit, limit.Name, time.Time{}
 			d.Detail = fmt.Sprintf("%s can never fit limit %q of %s", units.Text(), limit.Name, limit.Units.Text())
 			d.Hint = "waiting does not help: ask for less at once"

@@ -99,12 +99,12 @@ func TestLogIsCut(t *testing.T) {
 	}
 }
 
-// Limits that only observe count on as far as their numbers go, and what may be used in the
+// limits that are not enforced count on as far as their numbers go, and what may be used in the
 // others does not depend on them.
 func TestNumbersSaturate(t *testing.T) {
 	for _, algorithm := range []Algorithm{Log, Counter} {
 		c := limited(algorithm, 5, time.Second)
-		c.Limits[0].Observe = true
+		c.Limits[0].DryRun = true
 		var record []byte
 		for range 3 {
 			record = debit(t, c, record, 0, MaxUnits+1)
@@ -121,10 +121,10 @@ func TestNumbersSaturate(t *testing.T) {
 	}
 }
 
-// A log that a limit only observes is not longer than one that is enforced can be.
+// A log whose limit is not enforced is not longer than one that is enforced can be.
 func TestObservedLogIsBounded(t *testing.T) {
 	c := limited(Log, 60, time.Minute, 300*24*time.Hour)
-	c.Limits[1].Observe, c.Limits[1].Units = true, maxLogUnits
+	c.Limits[1].DryRun, c.Limits[1].Units = true, maxLogUnits
 	record := debit(t, c, nil, 0, 1)
 	// The record of a subject that has asked once a second since.
 	r := readLog(c, record, nine)

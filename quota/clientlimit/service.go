@@ -23,7 +23,7 @@ type Service struct {
 type Config struct {
 	Deadline time.Duration // of each call of the ledger
 	Host     Host
-	Observe  func(Event)      // is called for every request whose caller waits for it
+	OnEvent  func(Event)      // is called for every request whose caller waits for it
 	Measure  func(Call)       // is called for every deciding call of the ledger
 	Differ   func(Difference) // is called when a difference is found, and when it is mended
 }
@@ -92,8 +92,8 @@ type Stats struct {
 
 // NewService returns a service of no clients.
 func NewService(c Config) *Service {
-	if c.Observe == nil {
-		c.Observe = func(Event) {}
+	if c.OnEvent == nil {
+		c.OnEvent = func(Event) {}
 	}
 	if c.Measure == nil {
 		c.Measure = func(Call) {}
@@ -200,7 +200,7 @@ func (s *Service) Acquire(ctx context.Context, name string, requests ...Request)
 		if errors.Is(d.Err, context.Canceled) {
 			continue // the caller went away: nothing happened, and nobody is there to be told
 		}
-		s.Observe(Event{Clients: name, Operation: requests[i].Operation, Known: g != nil, Decision: d, Took: took})
+		s.OnEvent(Event{Clients: name, Operation: requests[i].Operation, Known: g != nil, Decision: d, Took: took})
 	}
 	return decisions
 }

@@ -33,7 +33,7 @@ type scene struct {
 func newScene(t *testing.T, all ...*clientlimit.Clients) *scene {
 	s := &scene{clock: ledgertest.NewClock(time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC))}
 	s.ledger = &ledgertest.ClientOutage{Ledger: ledgertest.NewClientModel(s.clock.Now)}
-	s.Service = clientlimit.NewService(clientlimit.Config{Deadline: time.Second, Observe: func(e clientlimit.Event) {
+	s.Service = clientlimit.NewService(clientlimit.Config{Deadline: time.Second, OnEvent: func(e clientlimit.Event) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.events = append(s.events, e)

@@ -38,7 +38,7 @@ func RunClients(t *testing.T, harness ClientHarness) {
 		{"what can never fit", both, clientNever},
 		{"a denial moves nothing", both, clientDenial},
 		{"a batch is decided in order", both, clientBatch},
-		{"a limit that only observes", both, clientObserved},
+		{"a limit that is not enforced", both, clientObserved},
 		{"subjects and clients are isolated", both, clientIsolation},
 		{"subjects of any bytes", both, clientKeys},
 		{"reset", both, clientReset},

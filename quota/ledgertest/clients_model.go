@@ -81,13 +81,13 @@ func (m *ClientModel) decide(c *clientlimit.Clients, ask clientlimit.Ask) quota.
 	}
 	d := quota.Decision{Units: ask.Units, Now: time.UnixMilli(clock).UTC(), Limits: moved.states(c, now)}
 	for _, l := range c.Limits {
-		if ask.Units > l.Units && !l.Observe {
+		if ask.Units > l.Units && !l.DryRun {
 			d.Reason, d.Limit, d.Detail = quota.CostExceedsLimit, l.Name, "can never fit"
 			return charged(d)
 		}
 	}
 	for i, l := range c.Limits {
-		if room := l.Units - ask.Units; d.Limits[i].Used > room && !l.Observe {
+		if room := l.Units - ask.Units; d.Limits[i].Used > room && !l.DryRun {
 			if at := time.UnixMilli(moved.falls(c, l, now, room)).UTC(); at.After(d.RetryAt) {
 				d.Reason, d.Limit, d.RetryAt, d.RetryAfter = quota.LimitExceeded, l.Name, at, at.Sub(d.Now)
 			}

@@ -75,7 +75,7 @@ func (r *randomClients) clients() *clientlimit.Clients {
 	}
 	for _, window := range windows[r.rand.IntN(4):] {
 		c.Limits = append(c.Limits, quota.Limit{
-			Name: window.String(), Window: quota.Sliding(window), Units: quota.Units(1 + r.rand.IntN(60)), Observe: r.rand.IntN(5) == 0,
+			Name: window.String(), Window: quota.Sliding(window), Units: quota.Units(1 + r.rand.IntN(60)), DryRun: r.rand.IntN(5) == 0,
 		})
 	}
 	return c

@@ -165,7 +165,7 @@ func clientBatch(h *clientHistory) {
 
 func clientObserved(h *clientHistory) {
 	h.limit("hour", 8, time.Hour)
-	h.c.Limits[0].Observe = true
+	h.c.Limits[0].DryRun = true
 	h.granted(alice, 5, 1, 3)
 	d := h.granted(alice, 3, 0, 0)
 	short := d.WouldDeny(false)
@@ -177,7 +177,7 @@ func clientObserved(h *clientHistory) {
 		h.Fatalf("got %+v, want a denial by the hour", d)
 	}
 	h.granted(bob, 7, 0, 1) // more than the minute can have
-	h.c.Limits[0].Observe = false
+	h.c.Limits[0].DryRun = false
 	h.used(alice, 8, 8)
 	h.clock.Add(3 * time.Minute)
 	h.used(alice, 0, 8)
@@ -260,9 +260,9 @@ func clientClock(h *clientHistory) {
 	h.used(alice, 7)
 }
 
-// Limits that only observe count on; nothing overflows.
+// limits that are not enforced count on; nothing overflows.
 func clientSaturation(h *clientHistory) {
-	h.c.Limits[0].Observe = true
+	h.c.Limits[0].DryRun = true
 	const most = clientlimit.MaxUnits
 	for range 3 {
 		h.granted(alice, most+1, 0)
@@ -275,7 +275,7 @@ func clientSaturation(h *clientHistory) {
 	} else {
 		h.used(alice, most)
 	}
-	h.c.Limits[0].Observe = false
+	h.c.Limits[0].DryRun = false
 	if d := h.ask(alice, 1); d.Reason != quota.LimitExceeded {
 		h.Errorf("got %+v, want a denial", d)
 	}

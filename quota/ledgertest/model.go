@@ -143,7 +143,7 @@ func (q question) fitsNow(ask quota.Ask) bool {
 	for _, charge := range ask.Charges {
 		i := q.c.Index(charge.Limit)
 		limit := q.c.Limits[i]
-		if limit.Observe {
+		if limit.DryRun {
 			continue
 		}
 		if q.closedIn(limit.Name) != (quota.Closed{}) || !q.lifted(limit, q.now) && q.used(i, q.now)+charge.Units > limit.Budget(ask.UseReserve)+q.lentTo(limit.Name, q.now) {
@@ -169,7 +169,7 @@ func (q question) fits(charges []quota.Charge, useReserve bool) quota.Decision {
 func (q question) closed(d quota.Decision) quota.Decision {
 	latest := time.Time{}
 	for _, s := range d.Limits {
-		if until := s.Closed.Until; until.After(latest) && !s.Observe {
+		if until := s.Closed.Until; until.After(latest) && !s.DryRun {
 			d.Reason, d.Limit, latest = quota.LimitClosed, s.Name, until
 		}
 	}
@@ -218,7 +218,7 @@ func (q question) fitsAt(charge quota.Charge, useReserve bool) time.Time {
 	i := q.c.Index(charge.Limit)
 	limit := q.c.Limits[i]
 	budget := limit.Budget(useReserve)
-	if limit.Observe || q.lifted(limit, q.now) {
+	if limit.DryRun || q.lifted(limit, q.now) {
 		budget = quota.MaxUnits
 	}
 	if q.used(i, q.now)+charge.Units <= budget+q.lentTo(limit.Name, q.now) {

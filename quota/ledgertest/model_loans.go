@@ -81,7 +81,7 @@ func (q question) roomAt(charges []quota.Charge, useReserve bool, at time.Time) 
 	for _, charge := range charges {
 		i := q.c.Index(charge.Limit)
 		limit := q.c.Limits[i]
-		if limit.Observe || q.lifted(limit, at) {
+		if limit.DryRun || q.lifted(limit, at) {
 			continue
 		}
 		if _, end := limit.Window.Bounds(q.now); charge.Units > limit.Budget(useReserve) && !at.Before(end) {

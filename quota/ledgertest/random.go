@@ -109,7 +109,7 @@ func (r *random) credential() *quota.Credential {
 		if limit.Window.IsCalendar() && r.rand.IntN(2) == 0 {
 			limit.Lift = time.Duration(1+r.rand.IntN(29)) * time.Minute
 		}
-		limit.Observe = r.rand.IntN(5) == 0
+		limit.DryRun = r.rand.IntN(5) == 0
 		switch r.rand.IntN(4) {
 		case 0:
 			limit.Jobs = r.someJobs()
@@ -230,7 +230,7 @@ func (r *random) canFit(ask quota.Ask) bool {
 	}
 	for _, charge := range ask.Charges {
 		limit, _ := r.c.Limit(charge.Limit)
-		if limit.Observe || limit.Lift > 0 {
+		if limit.DryRun || limit.Lift > 0 {
 			continue
 		}
 		if charge.Units > limit.Budget(ask.UseReserve) {

@@ -65,7 +65,7 @@ func Run(t *testing.T, h Harness) {
 		{"the job of a share is renamed", shareOfRenamedJob},
 		{"a share known to one host only", shareOfOneHost},
 		{"a share is lifted before midnight", liftedShare},
-		{"a limit that only observes", observed},
+		{"a limit that is not enforced", observed},
 		{"as many calls as fit", atMost},
 		{"the boundary of a minute", boundary},
 		{"many clients at once", manyClients},

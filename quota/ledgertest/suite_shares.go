@@ -211,11 +211,11 @@ func liftedShare(t *testing.T, harness Harness) {
 	}
 }
 
-// A limit that only observes counts like any other, tells what it would have denied, and
+// A limit that is not enforced counts like any other, tells what it would have denied, and
 // refuses nothing; others still do, and then nothing is debited in it either.
 func observed(t *testing.T, harness Harness) {
 	c := daily()
-	c.Limits[1].Observe = true
+	c.Limits[1].DryRun = true
 	h := begin(t, harness, c)
 	missing := func(d quota.Decision, want ...quota.Shortage) {
 		t.Helper()

@@ -78,7 +78,7 @@ func (h *handler) jittered(wait time.Duration) time.Duration {
 func addRateLimit(h http.Header, d api.Decision, wait time.Duration) {
 	var fields api.RateLimit
 	for _, l := range d.Limits {
-		if l.Observe {
+		if l.DryRun {
 			continue
 		}
 		var reset time.Duration

@@ -31,10 +31,10 @@ type Config struct {
 	Observer *upstream.Observer
 	Tokens   server.Tokens
 
-	// Observe is told of every acquire and release, Forbidden of every request that its
+	// OnEvent is told of every acquire and release, Forbidden of every request that its
 	// sender may not make, and Done of every request that was matched, when it is over. They
 	// are called while a client waits, so they return soon. Nil: nobody is told.
-	Observe   func(server.Event)
+	OnEvent   func(server.Event)
 	Forbidden func(server.Attempt)
 	Done      func(Exchange)
 
@@ -77,7 +77,7 @@ var (
 func New(c Config) *Proxy {
 	p := &Proxy{
 		address: c.Address, service: c.Service, observer: c.Observer, tokens: c.Tokens,
-		observe: c.Observe, forbidden: c.Forbidden, done: c.Done, connections: cmp.Or(c.Connections, maxConnections),
+		observe: c.OnEvent, forbidden: c.Forbidden, done: c.Done, connections: cmp.Or(c.Connections, maxConnections),
 	}
 	if p.observe == nil {
 		p.observe = func(server.Event) {}

@@ -75,7 +75,7 @@ func beginOn(t testing.TB, config redisledger.Config, name, dir, storeName strin
 		t.Fatal(err)
 	}
 	h.ledger, err = slidinglog.Open(slidinglog.Config{
-		File: file, Store: namedStore{store, cmp.Or(storeName, store.Name())}, Label: name, Deadline: deadline, Quiet: quiet, Observe: func(e slidinglog.Event) { h.events <- e },
+		File: file, Store: namedStore{store, cmp.Or(storeName, store.Name())}, Label: name, Deadline: deadline, Quiet: quiet, OnEvent: func(e slidinglog.Event) { h.events <- e },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -301,7 +301,7 @@ func TestHostProcess(t *testing.T) {
 			Name: "trending", Credential: "youtube", Regions: regions.Ring{"US", "GB", "DE"}, Schedule: secondly,
 			Command: []string{"/bin/true"}, Timeout: time.Minute, KillGrace: time.Second, MissedWithin: time.Hour,
 		}},
-		Gate: reporter, Launcher: reporter, Observe: reporter.observe, Tokens: &jobs.Tokens{}, Dir: os.Getenv(hostDirVariable),
+		Gate: reporter, Launcher: reporter, OnEvent: reporter.observe, Tokens: &jobs.Tokens{}, Dir: os.Getenv(hostDirVariable),
 		Now:         func() time.Time { return time.UnixMilli(now.Load()) },
 		EndLeftover: func(context.Context, jobs.Identity, time.Duration) (bool, error) { return true, nil },
 		Store:       ledger, Host: name,

@@ -120,7 +120,7 @@ func (c *simulatedHosts) start(name string) *host {
 	h.clock, err2 = config.client()
 	job := c.job
 	h.Runner, err3 = jobs.Open(jobs.Config{
-		Jobs: append([]*jobs.Job{&job}, c.others...), Gate: h, Launcher: h, Tokens: &h.tokens, Observe: h.observe, Dir: c.dirs[name],
+		Jobs: append([]*jobs.Job{&job}, c.others...), Gate: h, Launcher: h, Tokens: &h.tokens, OnEvent: h.observe, Dir: c.dirs[name],
 		BootID: "boot", EndLeftover: func(context.Context, jobs.Identity, time.Duration) (bool, error) { return false, nil },
 		Now: time.Now, Store: h, Host: name,
 	})

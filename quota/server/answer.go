@@ -183,7 +183,7 @@ func limitOf(s quota.LimitState) api.Limit {
 		ExceptJobs:      s.ExceptJobs,
 		LiftMs:          s.Lift.Milliseconds(),
 		Lifted:          s.Lifted,
-		Observe:         s.Observe,
+		DryRun:          s.DryRun,
 	}
 }
 

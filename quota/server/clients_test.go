@@ -35,7 +35,7 @@ func clientsServed(t *testing.T, edit func(*server.Config)) *clientScene {
 		{Name: "public", Algorithm: clientlimit.Log, Plain: true, OpenOnOutage: true, Operations: map[string]quota.Units{"search": 2}, Limits: []quota.Limit{
 			{Name: "minute", Units: 3, Window: quota.Sliding(time.Minute)},
 			{Name: "hour", Units: 5, Window: quota.Sliding(time.Hour)},
-			{Name: "watched", Units: 2, Window: quota.Sliding(2 * time.Hour), Observe: true},
+			{Name: "watched", Units: 2, Window: quota.Sliding(2 * time.Hour), DryRun: true},
 		}},
 		{Name: "closed", Algorithm: clientlimit.Counter, Limits: []quota.Limit{{Name: "default", Units: 3, Window: quota.Sliding(time.Minute)}}},
 	}); err != nil {
@@ -76,7 +76,7 @@ func TestClientGranted(t *testing.T) {
 	if err := json.Unmarshal([]byte(got.Body), &d); err != nil {
 		t.Fatal(err)
 	}
-	if len(d.Limits) != 3 || !d.Limits[2].Observe || d.Limits[0].NextUnitsAt == nil || d.Limits[0].NextUnits != 2 {
+	if len(d.Limits) != 3 || !d.Limits[2].DryRun || d.Limits[0].NextUnitsAt == nil || d.Limits[0].NextUnits != 2 {
 		t.Errorf("limits %+v", d.Limits)
 	}
 	if len(d.WouldDeny) != 1 || d.WouldDeny[0] != (api.Shortage{Limit: "watched", Missing: 1}) {

@@ -23,7 +23,7 @@ func TestAcquireAndStatusSayTheSameOfALimit(t *testing.T) {
 		Limits: []quota.Limit{
 			{Name: "daily", Units: 100, Window: day},
 			{Name: "others", Units: 2, Window: day, ExceptJobs: []string{"trending"}, Lift: 16 * time.Hour},
-			{Name: "trial", Units: 1, Window: day, Observe: true},
+			{Name: "trial", Units: 1, Window: day, DryRun: true},
 		},
 		Operations: map[string]quota.Cost{"videos.list": {Every: 1}},
 	}

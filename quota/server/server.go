@@ -64,10 +64,10 @@ type Config struct {
 	// Refusals is the file that keeps for a day what was refused; empty: a restart forgets it.
 	Refusals string
 
-	// Observe is told of every acquire, settle, release, adjust, lend, close, open and reset that
+	// OnEvent is told of every acquire, settle, release, adjust, lend, close, open and reset that
 	// was understood, before it is answered and by the goroutine that serves it: it should be
 	// quick. Nil: nobody is told.
-	Observe func(Event)
+	OnEvent func(Event)
 	// Forbidden is told of every request that its caller may not make, in the same
 	// way. Nil: nobody is told.
 	Forbidden func(Attempt)
@@ -139,7 +139,7 @@ func newServer(c Config) *Server {
 		adminGroup: c.AdminGroup,
 		jobsUID:    c.JobsUID,
 		sections:   c.Status,
-		observe:    c.Observe,
+		observe:    c.OnEvent,
 		forbidden:  c.Forbidden,
 
 		clientReset: c.ClientReset,

@@ -149,7 +149,7 @@ func (a *Account) outlast(from time.Time, c *quota.Credential, charges []quota.C
 // they fit now; of loans, those count that still run at a time.
 func (a *Account) fits(v *View, units quota.Units, useReserve bool, now, from time.Time, log Entries) time.Time {
 	limit := v.Limit()
-	if limit.Observe || limit.LiftedAt(now) { // it counts no more than it can
+	if limit.DryRun || limit.LiftedAt(now) { // it counts no more than it can
 		return v.fits(v.used+units-quota.MaxUnits, now, log)
 	}
 	at := a.CatchingUp(limit.Window, now)
@@ -195,7 +195,7 @@ func (a *Account) Most(c *quota.Credential, ask quota.Ask, now time.Time) quota.
 	for _, charge := range ask.Charges {
 		v := a.views[c.Index(charge.Limit)]
 		budget := quota.MaxUnits
-		if limit := v.Limit(); !limit.Observe && !limit.LiftedAt(now) {
+		if limit := v.Limit(); !limit.DryRun && !limit.LiftedAt(now) {
 			budget = limit.Budget(ask.UseReserve) + lentOf(quota.Lending(a.Lent[limit.Name], now))
 			if !a.CatchingUp(limit.Window, now).IsZero() {
 				return 0

@@ -33,8 +33,8 @@ type Config struct {
 	// what it has; 0 is 3 s. A host that stays away is waited for ten times as long, and how
 	// often a log is looked at follows from it, too.
 	Quiet time.Duration
-	// Observe is called at edges; nil: nobody is interested.
-	Observe func(Event)
+	// OnEvent is called at edges; nil: nobody is interested.
+	OnEvent func(Event)
 	// Manual leaves it to the caller to call Follow and Fold, for tests.
 	Manual bool
 	// Pause waits between two tries, until ctx ends at the latest; nil: by a timer.
@@ -125,7 +125,7 @@ const mostRuns = 4096
 func Open(config Config) (*Ledger, error) {
 	l := &Ledger{
 		file: config.File, store: config.Store, label: config.Label,
-		clock: config.Clock, deadline: config.Deadline, quiet: config.Quiet, observe: config.Observe, pause: config.Pause, random: config.Random,
+		clock: config.Clock, deadline: config.Deadline, quiet: config.Quiet, observe: config.OnEvent, pause: config.Pause, random: config.Random,
 		replicas: make(map[string]*replica), kick: make(chan struct{}, 1),
 	}
 	if l.clock == nil {

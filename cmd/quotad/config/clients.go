@@ -44,7 +44,7 @@ func (t *clientsTable) clients(name string) *clientlimit.Clients {
 		t.require("units", "60")
 		t.require("window", `"1m"`)
 		if t.has("units") && t.has("window") {
-			c.Limits = []quota.Limit{{Name: defaultLimit, Units: t.Units, Window: t.Window.Window, Observe: !t.Enforce}}
+			c.Limits = []quota.Limit{{Name: defaultLimit, Units: t.Units, Window: t.Window.Window, DryRun: !t.Enforce}}
 		}
 		return c
 	}
@@ -58,7 +58,7 @@ func (t *clientsTable) clients(name string) *clientlimit.Clients {
 		one.require("units", "60")
 		one.require("window", `"1m"`)
 		if one.has("units") && one.has("window") {
-			c.Limits = append(c.Limits, quota.Limit{Name: limit, Units: one.Units, Window: one.Window.Window, Observe: !one.Enforce})
+			c.Limits = append(c.Limits, quota.Limit{Name: limit, Units: one.Units, Window: one.Window.Window, DryRun: !one.Enforce})
 		}
 	}
 	return c
@@ -81,7 +81,7 @@ func (c *Config) slackClientLimits() (all Errors) {
 	for _, clients := range c.Clients {
 		for _, l := range clients.Limits {
 			i := slices.IndexFunc(clients.Limits, func(other quota.Limit) bool {
-				return !other.Observe && other.Window.Length > l.Window.Length && other.Units <= l.Units
+				return !other.DryRun && other.Window.Length > l.Window.Length && other.Units <= l.Units
 			})
 			if i >= 0 {
 				all = append(all, c.at(c.pathOf(clients, l, "units"), "it never denies anything: limit %s has %s, and a longer window", clients.Limits[i].Name, quota.Thousands(clients.Limits[i].Units)))
@@ -95,7 +95,7 @@ func (c *Config) slackClientLimits() (all Errors) {
 func (c *Config) observingClientLimits() (all Errors) {
 	for _, clients := range c.Clients {
 		for _, l := range clients.Limits {
-			if l.Observe {
+			if l.DryRun {
 				all = append(all, c.at(c.pathOf(clients, l, "enforce"), "the limit denies nothing: what it would have denied is counted in quotad_client_would_deny_total"))
 			}
 		}

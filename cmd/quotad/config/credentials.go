@@ -64,7 +64,7 @@ func (t *credentialTable) credential(name string) *quota.Credential {
 		one.require("units", "10_000")
 		c.Limits = append(c.Limits, quota.Limit{
 			Name: limit, Units: one.Units, Reserve: one.Reserve, Window: one.Window.Window, Only: one.Only,
-			Jobs: one.sharers(), ExceptJobs: one.ExceptJobs, Lift: time.Duration(one.Lift), Observe: !one.Enforce,
+			Jobs: one.sharers(), ExceptJobs: one.ExceptJobs, Lift: time.Duration(one.Lift), DryRun: !one.Enforce,
 		})
 	}
 	for operation, cost := range t.Operations {

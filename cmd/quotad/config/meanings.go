@@ -50,7 +50,7 @@ func meanings() []meaning {
 		{"credentials.NAME.limits.NAME.callers", "array of remote callers", `["shop"]`, "none", "Makes the limit a share of these remote callers, together with jobs. See [remote]."},
 		{"credentials.NAME.limits.NAME.except_jobs", "array of jobs", `["trending"]`, "everybody's calls", "Makes the limit a share: it counts the calls of everybody but these jobs, and so keeps the rest of the pool for them."},
 		{"credentials.NAME.limits.NAME.lift", "duration, shorter than the period", `"4h"`, "the limit holds to the end", "In this last part of each period the limit refuses nothing. It needs a calendar window."},
-		{"credentials.NAME.limits.NAME.enforce", "", `false`, "", "false only observes: the limit counts, and quotad grants, logs and counts what it would have denied."},
+		{"credentials.NAME.limits.NAME.enforce", "", `false`, "", "false: a dry run. The limit counts, and quotad grants, logs and counts what it would have denied."},
 
 		{"credentials.NAME.limits.NAME.upstream", "", "", "", "The upstream's own side of the limit."},
 		{"credentials.NAME.limits.NAME.upstream.names", "", `["defaultPerDayPerProject"]`, "unknown", "What the upstream's answers call the limit. An answer that names it as exhausted closes it."},
@@ -115,7 +115,7 @@ func meanings() []meaning {
 		{"clients.NAME", "", "", "", "The clients of an API of your own, each of which has limits to itself. Your server names a client by POST /v1/clients/NAME/acquire."},
 		{"clients.NAME.units", "whole number of units, 1 to 4294967295; with algorithm log at most 100000", `60`, required + ", unless limits is there", "What each client may spend in a window."},
 		{"clients.NAME.window", "duration of whole seconds, 1s to 366d", `"1m"`, required + ", unless limits is there", "The sliding window of units."},
-		{"clients.NAME.enforce", "", `false`, "", "false only observes: what the limit would deny is granted and counted."},
+		{"clients.NAME.enforce", "", `false`, "", "false: a dry run. What the limit would deny is granted and counted."},
 		{"clients.NAME.algorithm", "", `"counter"`, "", `"log" is exact and keeps every grant in memory. "counter" keeps two sums for each limit.`},
 		{"clients.NAME.subjects", "", `"plain"`, "", `"digest" keeps a digest of each client's name, so that a reader of the ledger learns none. "plain" keeps the names as they are.`},
 		{"clients.NAME.operations", "table: an operation and its units, 1 or more", `{ search = 10 }`, "every call costs 1 unit", "What a call costs that names an operation. Calls that name none cost 1 unit."},
@@ -124,7 +124,7 @@ func meanings() []meaning {
 		{"clients.NAME.limits.NAME", "", "", "", "Several limits, at most 8, instead of units and window. All of them must have room."},
 		{"clients.NAME.limits.NAME.units", "whole number of units, 1 to 4294967295; with algorithm log at most 100000", `1_000`, required, "What each client may spend in the window."},
 		{"clients.NAME.limits.NAME.window", "duration of whole seconds, 1s to 366d", `"1d"`, required, "The sliding window of the limit. Each limit has another one."},
-		{"clients.NAME.limits.NAME.enforce", "", `false`, "", "false only observes: what the limit would deny is granted and counted."},
+		{"clients.NAME.limits.NAME.enforce", "", `false`, "", "false: a dry run. What the limit would deny is granted and counted."},
 
 		{"passes", "", "", "", "What holds for all jobs together. A pass is the run of a command for one region."},
 		{"passes.parallel", "whole number of passes, 1 to 10000", `16`, "any number", "How many passes may run at once."},

@@ -70,7 +70,7 @@ func byWidth(c *quota.Credential) []quota.Limit {
 // holds tells whether a share holds its jobs back wherever a limit does: it is enforced, too,
 // in the same window, and counts each operation that the limit does, for as much.
 func holds(c *quota.Credential, share, limit quota.Limit) bool {
-	return !share.Observe && !limit.Observe && sameWindow(share, limit) && countsAll(c, share, limit)
+	return !share.DryRun && !limit.DryRun && sameWindow(share, limit) && countsAll(c, share, limit)
 }
 
 // idleBeside returns a limit that always denies before a share would: its pool, or one that
@@ -78,7 +78,7 @@ func holds(c *quota.Credential, share, limit quota.Limit) bool {
 func idleBeside(c *quota.Credential, share quota.Limit) (by quota.Limit, found bool) {
 	pool, _ := poolOf(c, share)
 	for _, l := range c.Limits {
-		if l.IsShare() || l.Observe || !sameWindow(share, l) || share.Budget(false) < l.Budget(false) {
+		if l.IsShare() || l.DryRun || !sameWindow(share, l) || share.Budget(false) < l.Budget(false) {
 			continue
 		}
 		if countsAll(c, l, share) || l.Name == pool.Name && countsAll(c, share, l) {
@@ -153,7 +153,7 @@ func cheapest(c *quota.Credential, l quota.Limit) (operation string, units quota
 // Counts says what a job can count on, limit by limit, where shares have a part in that.
 func Counts(c *quota.Credential, job string, useReserve bool) (lines []string) {
 	for _, pool := range c.Limits {
-		if pool.IsShare() || pool.Observe {
+		if pool.IsShare() || pool.DryRun {
 			continue
 		}
 		most, own, whose, shared := pool.Budget(useReserve), quota.Units(0), []string(nil), false

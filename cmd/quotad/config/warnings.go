@@ -23,7 +23,7 @@ func (c *Config) Warnings() Errors {
 	warnings = append(warnings, c.oddShares()...)
 	warnings = append(warnings, c.slackClientLimits()...)
 	for _, f := range c.Fits() {
-		if f.Fits || f.Observe {
+		if f.Fits || f.DryRun {
 			continue
 		}
 		warnings = append(warnings, c.at(c.cureOf(f), "%s%s", dryness(f), cures(f.Changes)))
@@ -32,11 +32,11 @@ func (c *Config) Warnings() Errors {
 	return warnings
 }
 
-// Reminders tells of the limits that only observe: what they would deny is granted.
+// Reminders tells of the limits that are not enforced: what they would deny is granted.
 func (c *Config) Reminders() (all Errors) {
 	for _, credential := range c.Credentials {
 		for _, l := range credential.Limits {
-			if l.Observe {
+			if l.DryRun {
 				all = append(all, c.at([]string{"credentials", credential.Name, "limits", l.Name, "enforce"},
 					"the limit denies nothing: what it would have denied is logged, and counted in quotad_would_deny_total"))
 			}

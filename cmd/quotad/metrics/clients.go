@@ -39,7 +39,7 @@ func (m *Metrics) expectClientLimit(c *clientlimit.Clients, limit quota.Limit) {
 	for _, percent := range notify.Thresholds {
 		m.clientNear.WithLabelValues(c.Name, limit.Name, percentLabel(percent))
 	}
-	if limit.Observe {
+	if limit.DryRun {
 		m.clientWouldDeny.WithLabelValues(c.Name, limit.Name)
 		return
 	}

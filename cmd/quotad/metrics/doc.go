@@ -1,7 +1,7 @@
 // Package metrics counts for Prometheus what quotad decides and runs, and shows how its
 // limits stand.
 //
-// [Metrics.Observe] is a sink of the daemon's events: decisions, passes, runs, alerts, outages (decisions.go, clients.go,
+// [Metrics.Record] is a sink of the daemon's events: decisions, passes, runs, alerts, outages (decisions.go, clients.go,
 // meters.go, jobs.go). [Metrics.Measure] measures the calls of the ledger (ledger.go). A scrape
 // reads the limits and their forecasts (limits.go), and the remote callers (remote.go). The values of labels are names of the configuration
 // and words of quotad's own, never what a caller sent: their number is bounded.

@@ -11,7 +11,7 @@ import (
 	"quotad/quota/upstream"
 )
 
-// A configuration with what can happen beside what cannot: a limit that only observes denies
+// A configuration with what can happen beside what cannot: a limit that is not enforced denies
 // nothing, a closed operation is not granted offline, and open clients are not refused then.
 func expected(backend string) *config.Config {
 	window := quota.Sliding(time.Hour)
@@ -19,7 +19,7 @@ func expected(backend string) *config.Config {
 		Ledger: config.Ledger{Backend: backend},
 		Credentials: []*quota.Credential{{
 			Name:       "api",
-			Limits:     []quota.Limit{{Name: "daily", Units: 100, Window: window}, {Name: "trial", Units: 50, Window: window, Observe: true}},
+			Limits:     []quota.Limit{{Name: "daily", Units: 100, Window: window}, {Name: "trial", Units: 50, Window: window, DryRun: true}},
 			Operations: map[string]quota.Cost{"list": {Every: 1}, "search": {Every: 10}},
 		}},
 		Outages: map[string]config.Outage{"api": {Open: map[string]bool{"list": true}, Units: 5}},
@@ -58,7 +58,7 @@ func TestUpstreamRefuses(t *testing.T) {
 		class upstream.Class
 		want  float64
 	}{{upstream.Config, 1}, {upstream.Minute, 1}, {upstream.OK, 0}, {upstream.Billing, 1}} {
-		m.Observe(upstream.Outcome{Verdict: upstream.Verdict{Class: step.class}, Credential: "api"})
+		m.Record(upstream.Outcome{Verdict: upstream.Verdict{Class: step.class}, Credential: "api"})
 		if got := value(t, m, "quotad_upstream_refuses"); got != step.want {
 			t.Errorf("after %s it is %v, want %v", step.class, got, step.want)
 		}

@@ -37,7 +37,7 @@ func newLimits(service *quota.Service, observer *upstream.Observer, forecast fun
 		lent:       desc("quotad_limit_lent_units", "Units of quotad_limit_units that operators have lent; absent while nothing is."),
 		reserve:    desc("quotad_limit_reserve_units", "Units of the limit that jobs may not touch."),
 		used:       desc("quotad_limit_used_units", "Units that are debited in the limit's window."),
-		remaining:  desc("quotad_limit_remaining_units", "Units that jobs may still spend: units less reserve less used; +Inf of a limit that denies nothing, because it is lifted or only observes."),
+		remaining:  desc("quotad_limit_remaining_units", "Units that jobs may still spend: units less reserve less used; +Inf of a limit that denies nothing, because it is lifted or not enforced."),
 		exhaustion: desc("quotad_limit_exhaustion_seconds", "Time until the limit denies something, if the jobs run as planned and all else continues as in the last hour; +Inf if that is a day away or more, or the limit denies nothing; absent of windows shorter than an hour that are not spent."),
 		up:         prometheus.NewDesc("quotad_ledger_up", "1 while the ledger decides, else 0.", []string{"backend"}, nil),
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // The obvious alerts, on nothing remaining and on nothing remaining soon, are of limits that
-// deny: not of one that is lifted every evening, nor of one that only observes.
+// deny: not of one that is lifted every evening, nor of one that is not enforced.
 func TestLimitsThatDenyNothingAreNotExhausted(t *testing.T) {
 	clock := ledgertest.NewClock(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC))
 	day := quota.Calendar(quota.Day, time.UTC)
@@ -22,7 +22,7 @@ func TestLimitsThatDenyNothingAreNotExhausted(t *testing.T) {
 		Limits: []quota.Limit{
 			{Name: "daily", Units: 100, Window: day},
 			{Name: "others", Units: 80, Window: day, ExceptJobs: []string{"trending"}, Lift: 4 * time.Hour},
-			{Name: "trial", Units: 50, Window: day, Observe: true},
+			{Name: "trial", Units: 50, Window: day, DryRun: true},
 		},
 		Operations: map[string]quota.Cost{"list": {Every: 1}},
 	}}, time.Minute)

@@ -42,7 +42,7 @@ func (m *Metrics) Expect(configuration *config.Config) {
 			meters[operationName{c.Name, operation}] = m.meter(c, operation)
 		}
 		for _, limit := range c.Limits {
-			if limit.Observe {
+			if limit.DryRun {
 				m.wouldDeny.WithLabelValues(c.Name, limit.Name)
 			}
 			for _, percent := range notify.Thresholds {
@@ -63,7 +63,7 @@ func (m *Metrics) meter(c *quota.Credential, operation string) *meter {
 		if cost == 0 {
 			continue
 		}
-		if !limit.Observe {
+		if !limit.DryRun {
 			m.decisions.WithLabelValues(c.Name, limit.Name, operation, string(quota.LimitExceeded))
 			m.decisions.WithLabelValues(c.Name, limit.Name, operation, string(quota.LimitClosed))
 		}

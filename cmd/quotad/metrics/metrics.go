@@ -177,8 +177,8 @@ func (m *Metrics) WatchConnections(connections func() server.Connections) {
 	)
 }
 
-// Observe counts an event.
-func (m *Metrics) Observe(event any) {
+// Record counts an event.
+func (m *Metrics) Record(event any) {
 	switch event := event.(type) {
 	case server.Event:
 		m.decided(event)

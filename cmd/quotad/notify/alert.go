@@ -41,7 +41,7 @@ func (a Alert) environ() []string {
 		env.add("USED", number(a.Limit.Used))
 		env.add("REMAINING", number(a.Limit.Remaining()))
 	}
-	if a.Event == config.Exhausted && a.Limit.Observe {
+	if a.Event == config.Exhausted && a.Limit.DryRun {
 		env.add("OBSERVED", "true") // nothing was denied
 	}
 	if a.Percent > 0 {

@@ -46,8 +46,8 @@ func (m *Monitor) raise(one Alert) {
 	m.emit(one)
 }
 
-// Observe takes an event in.
-func (m *Monitor) Observe(event any) {
+// Record takes an event in.
+func (m *Monitor) Record(event any) {
 	switch event := event.(type) {
 	case server.Event:
 		m.decided(event)
@@ -124,7 +124,7 @@ func (m *Monitor) rise(credential string, limit quota.LimitState, before quota.U
 // denied takes in that a limit denied a call, or kept a pass from beginning.
 func (m *Monitor) denied(credential string, d quota.Decision) { m.exhausted(credential, d, d.Limit) }
 
-// exhausted takes in that a limit denied, or would have denied if it did not only observe.
+// exhausted takes in that a limit denied, or would have denied if it were enforced.
 func (m *Monitor) exhausted(credential string, d quota.Decision, name string) {
 	i := slices.IndexFunc(d.Limits, func(l quota.LimitState) bool { return l.Name == name })
 	if i < 0 {

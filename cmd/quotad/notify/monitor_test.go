@@ -20,7 +20,7 @@ func TestMonitorTellsEachEdgeOnce(t *testing.T) {
 	var m *Monitor
 	acquired := func(d quota.Decision, err error) func() {
 		return func() {
-			m.Observe(server.Event{Verb: "acquire", Request: quota.Request{Credential: "api"}, Decision: d, Err: err})
+			m.Record(server.Event{Verb: "acquire", Request: quota.Request{Credential: "api"}, Decision: d, Err: err})
 		}
 	}
 	used := func(n quota.Units) quota.Decision {
@@ -32,18 +32,18 @@ func TestMonitorTellsEachEdgeOnce(t *testing.T) {
 	denied := used(100)
 	denied.Reason, denied.Limit = quota.LimitExceeded, "daily"
 	down := func() {
-		m.Observe(slidinglog.Event{Kind: slidinglog.Down, Credential: "api", Err: quota.ErrUnavailable})
+		m.Record(slidinglog.Event{Kind: slidinglog.Down, Credential: "api", Err: quota.ErrUnavailable})
 	}
-	up := func() { m.Observe(slidinglog.Event{Kind: slidinglog.Up, Credential: "api"}) }
+	up := func() { m.Record(slidinglog.Event{Kind: slidinglog.Up, Credential: "api"}) }
 	failed := func() {
-		m.Observe(jobs.PassChanged{Run: jobs.Run{Job: "fetch"}, Pass: jobs.Pass{Outcome: jobs.Failed}})
+		m.Record(jobs.PassChanged{Run: jobs.Run{Job: "fetch"}, Pass: jobs.Pass{Outcome: jobs.Failed}})
 	}
-	refused := func() { m.Observe(jobs.GateRefused{Credential: "api", Decision: denied}) }
-	done := func() { m.Observe(jobs.RunChanged{Run: jobs.Run{Job: "fetch", State: jobs.RunDone}}) }
+	refused := func() { m.Record(jobs.GateRefused{Credential: "api", Decision: denied}) }
+	done := func() { m.Record(jobs.RunChanged{Run: jobs.Run{Job: "fetch", State: jobs.RunDone}}) }
 	notAgain := func() { // it failed, and the budget was gone before it could be tried again
 		passes := []jobs.Pass{{Region: "US", Outcome: jobs.Failed}, {Region: "US", Attempt: 1, Outcome: jobs.Skipped}}
-		m.Observe(jobs.PassChanged{Run: jobs.Run{Job: "fetch", Retry: 1}, Pass: passes[0]})
-		m.Observe(jobs.RunChanged{Run: jobs.Run{Job: "fetch", State: jobs.RunFailed, Retry: 1, Passes: passes}})
+		m.Record(jobs.PassChanged{Run: jobs.Run{Job: "fetch", Retry: 1}, Pass: passes[0]})
+		m.Record(jobs.RunChanged{Run: jobs.Run{Job: "fetch", State: jobs.RunFailed, Retry: 1, Passes: passes}})
 	}
 	unreachable := acquired(quota.Decision{}, quota.ErrUnavailable)
 	outageBeganAndEnded := []config.Event{config.OutageBegan, config.OutageEnded}

@@ -91,9 +91,9 @@ func (n *Notifier) Stop() error {
 	return nil
 }
 
-// Observe has the command of an alert run, unless there is none or too many wait.
+// Record has the command of an alert run, unless there is none or too many wait.
 // Other events it ignores. It returns at once.
-func (n *Notifier) Observe(event any) {
+func (n *Notifier) Record(event any) {
 	if a, ok := event.(Alert); ok {
 		n.notify(a)
 	}

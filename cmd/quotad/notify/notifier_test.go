@@ -33,12 +33,12 @@ func TestNotifierIsBounded(t *testing.T) {
 	const events = 200
 	const queued = workers * queueLength
 	for i := range events {
-		n.Observe(Alert{Event: config.NearLimit, At: time.Now(), Credential: fmt.Sprint("credential-", i)})
+		n.Record(Alert{Event: config.NearLimit, At: time.Now(), Credential: fmt.Sprint("credential-", i)})
 	}
 	if dropped := r.dropped.Load(); dropped < events-queued-workers {
 		t.Errorf("%d events were dropped of %d", dropped, events)
 	}
-	n.Observe(Alert{Event: config.Exhausted}) // nobody is told of it
+	n.Record(Alert{Event: config.Exhausted}) // nobody is told of it
 	begun := func() int {
 		files, _ := filepath.Glob(filepath.Join(dir, "*.begun"))
 		return len(files)
@@ -64,8 +64,8 @@ func TestNotifierEndsWhatHangs(t *testing.T) {
 		config.Exhausted: {"/no/such/program"},
 	}})
 	n.Start(process.Launcher{})
-	n.Observe(Alert{Event: config.NearLimit, At: time.Now()})
-	n.Observe(Alert{Event: config.Exhausted, At: time.Now()})
+	n.Record(Alert{Event: config.NearLimit, At: time.Now()})
+	n.Record(Alert{Event: config.Exhausted, At: time.Now()})
 	eventually(t, func() bool { return r.failed.Load() == 2 })
 	if err := n.Stop(); err != nil {
 		t.Error(err)

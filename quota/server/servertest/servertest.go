@@ -58,7 +58,7 @@ func Start(t *testing.T, edit func(*server.Config)) *Server {
 	t.Helper()
 	s := &Server{T: t, Clock: ledgertest.NewClock(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)), Tokens: new(Tokens)}
 	s.Service = NewService(t, ledgertest.NewModel(s.Clock.Now), YouTube(), Other())
-	config := server.Config{Service: s.Service, Tokens: s.Tokens, Version: "v1.2.3", Observe: s.observe}
+	config := server.Config{Service: s.Service, Tokens: s.Tokens, Version: "v1.2.3", OnEvent: s.observe}
 	if edit != nil {
 		edit(&config)
 	}

@@ -12,7 +12,7 @@
 // reading shows every mistake, and one mistake makes one error. Changes compares the structs
 // of two files, for a reload.
 //
-// A new key is a field in tables.go, a row in meanings.go, and a line where its table becomes
+// A new key is a field in tables.go, its explanation in reference.toml, and a line where its table becomes
 // part of the Config. Changes compares it without more; testdata/every-key.toml must have it. The
 // reference (reference.go) lists every key from these two: as text, as REFERENCE.md, and as the
 // manual page quotad.toml(5).

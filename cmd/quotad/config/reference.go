@@ -1,6 +1,7 @@
 package config
 
 import (
+	_ "embed"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -11,58 +12,96 @@ import (
 	"quotad/quota"
 )
 
-// A ReferenceTable is a table of the configuration with its keys, as people read of it.
-type ReferenceTable struct {
-	Path  string // credentials.NAME.limits.NAME; empty for the keys above the first table
-	Means string
-	Keys  []ReferenceKey
+// referenceFile explains each table and each key in the comments above it, and shows an example.
+// The structs of tables.go say the rest: types, choices, defaults. A line "Value:" or "Default:"
+// overrides what they say. NAME stands for a name of the reader's choice.
+//
+//go:embed reference.toml
+var referenceFile string
+
+const required = "required"
+
+// A referenceTable is a table of the configuration with its keys.
+type referenceTable struct {
+	path  string // credentials.NAME.limits.NAME; empty for the keys above the first table
+	means string
+	keys  []referenceKey
 }
 
-// A ReferenceKey is a key of a table.
-type ReferenceKey struct {
-	Name    string
-	Value   string // what may stand there: a type with its unit and range, or the choices
-	Default string // what an absent key means
-	Means   string
-	Example string // a value as TOML writes it
+// A referenceKey is a key of a table. In referenceFile it may also be a table, without an example.
+type referenceKey struct {
+	path     string
+	name     string
+	value    string // what may stand there: a type with its unit and range, or the choices
+	fallback string // what an absent key means
+	means    string
+	example  string // a value as TOML writes it
 }
 
-// Reference returns every table and every key, as the structs of tables.go list them, in
-// their order.
-func Reference() []ReferenceTable {
-	r := reference{meanings: map[string]meaning{}}
-	for _, m := range meanings() {
-		r.meanings[m.key] = m
+// explanations returns what referenceFile says of each table and each key.
+func explanations() (all []referenceKey) {
+	var e referenceKey
+	table := ""
+	for line := range strings.Lines(referenceFile) {
+		line = strings.TrimSpace(line)
+		comment, isComment := strings.CutPrefix(line, "# ")
+		switch label, rest, _ := strings.Cut(comment, ": "); {
+		case isComment && label == "Value":
+			e.value = rest
+		case isComment && label == "Default":
+			e.fallback = rest
+		case isComment:
+			e.means = strings.TrimSpace(e.means + " " + comment)
+		case line != "":
+			if strings.HasPrefix(line, "[") {
+				table = strings.Trim(line, "[]")
+				e.path = table
+			} else {
+				e.name, e.example, _ = strings.Cut(line, " = ")
+				e.path = strings.TrimPrefix(table+"."+e.name, ".")
+			}
+			all, e = append(all, e), referenceKey{}
+		}
 	}
-	r.table("", reflect.TypeFor[fileTable]())
-	r.table("window", reflect.TypeFor[calendarTable]())
-	return r.tables
+	return all
 }
 
-// A reference is one while it is put together.
-type reference struct {
-	meanings map[string]meaning
-	tables   []ReferenceTable
+// reference returns every table and every key, as the structs of tables.go list them, in
+// their order.
+func reference() []referenceTable {
+	explained := map[string]referenceKey{}
+	for _, e := range explanations() {
+		explained[e.path] = e
+	}
+	tables := appendReference(nil, explained, "", reflect.TypeFor[fileTable]())
+	return appendReference(tables, explained, "window", reflect.TypeFor[calendarTable]())
 }
 
-// table adds a table with its keys, and the tables within it behind it.
-func (r *reference) table(path string, t reflect.Type) {
-	at := len(r.tables)
-	r.tables = append(r.tables, ReferenceTable{Path: path, Means: r.meanings[path].means})
-	var keys []ReferenceKey
+// appendReference adds a table with its keys, and behind it the tables within it.
+func appendReference(tables []referenceTable, explained map[string]referenceKey, path string, t reflect.Type) []referenceTable {
+	at := len(tables)
+	tables = append(tables, referenceTable{path: path, means: explained[path].means})
 	for i := range t.NumField() {
 		field := t.Field(i)
 		key := strings.Replace(field.Tag.Get("toml"), "*", "OPERATION", 1)
 		if key == "" {
 			continue
 		}
+		below := strings.TrimPrefix(path+"."+key, ".")
 		if inner, name := tableIn(field.Type); inner != nil {
-			r.table(strings.TrimPrefix(path+"."+key+name, "."), inner)
-		} else {
-			keys = append(keys, r.key(strings.TrimPrefix(path+"."+key, "."), key, field))
+			tables = appendReference(tables, explained, below+name, inner)
+			continue
 		}
+		k := explained[below]
+		if k.value == "" {
+			k.value = valueOf(field)
+		}
+		if k.fallback == "" {
+			k.fallback = asTOML(defaultOf(field.Tag))
+		}
+		tables[at].keys = append(tables[at].keys, k)
 	}
-	r.tables[at].Keys = keys
+	return tables
 }
 
 // tableIn returns the table that a field holds, or nil, and what to write behind its key.
@@ -73,33 +112,10 @@ func tableIn(t reflect.Type) (within reflect.Type, name string) {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if _, is := reflect.New(t).Interface().(tabular); !is {
+	if !reflect.PointerTo(t).Implements(reflect.TypeFor[tabular]()) {
 		return nil, ""
 	}
 	return t, name
-}
-
-func (r *reference) key(path, name string, field reflect.StructField) ReferenceKey {
-	m := r.meanings[path]
-	k := ReferenceKey{Name: name, Value: m.value, Default: m.absent, Means: m.means, Example: m.example}
-	choices := strings.Fields(field.Tag.Get("oneof"))
-	switch {
-	case k.Value != "":
-	case len(choices) > 0:
-		k.Value = inWords(choices)
-	default:
-		k.Value = valueOf(field.Type)
-	}
-	if k.Default == "" {
-		k.Default = asTOML(defaultOf(field.Tag))
-	}
-	return k
-}
-
-// inWords lists choices: "a", "b" or "c".
-func inWords(choices []string) string {
-	last := len(choices) - 1
-	return quoted(choices[:last]) + " or " + strconv.Quote(choices[last])
 }
 
 // asTOML writes the default of a tag, nothing if there is none.
@@ -116,8 +132,12 @@ func asTOML(value any) string {
 	}
 }
 
-// valueOf says what the type of a field takes.
-func valueOf(t reflect.Type) string {
+// valueOf says what a field takes: one of its choices, or what its type reads.
+func valueOf(field reflect.StructField) string {
+	if choices := strings.Fields(field.Tag.Get("oneof")); len(choices) > 0 {
+		last := len(choices) - 1
+		return quoted(choices[:last]) + " or " + strconv.Quote(choices[last])
+	}
 	known := map[reflect.Type]string{
 		reflect.TypeFor[duration]():    "duration, longer than zero",
 		reflect.TypeFor[span]():        "duration",
@@ -135,10 +155,10 @@ func valueOf(t reflect.Type) string {
 		reflect.TypeFor[passUser]():    "user of this host",
 		reflect.TypeFor[quota.Units](): "whole number of units",
 	}
-	if text, is := known[t]; is {
+	if text, is := known[field.Type]; is {
 		return text
 	}
-	switch t.Kind() {
+	switch field.Type.Kind() {
 	case reflect.Bool:
 		return "true or false"
 	case reflect.Int, reflect.Int64:
@@ -159,37 +179,37 @@ const notation = `A duration is a number with its unit: "90s", "30m", "24h" or "
 	"A key that quotad does not know is an error."
 
 // title is what stands above the keys of a table.
-func (t ReferenceTable) title() string {
-	switch t.Path {
+func (t referenceTable) title() string {
+	switch t.path {
 	case "":
 		return "Above the first table"
 	case "window":
 		return "Calendar windows"
 	default:
-		return "[" + t.Path + "]"
+		return "[" + t.path + "]"
 	}
 }
 
 // absent says what happens without the key.
-func (k ReferenceKey) absent() string {
-	if strings.HasPrefix(k.Default, required) {
-		return "R" + k.Default[1:]
+func (k referenceKey) absent() string {
+	if strings.HasPrefix(k.fallback, required) {
+		return "R" + k.fallback[1:]
 	}
-	return "Default: " + k.Default
+	return "Default: " + k.fallback
 }
 
 // assignment is the example as it stands in a file.
-func (k ReferenceKey) assignment() string { return k.Name + " = " + k.Example }
+func (k referenceKey) assignment() string { return k.name + " = " + k.example }
 
 // ReferenceText returns the reference for a terminal of 80 columns.
 func ReferenceText() string {
 	b := &strings.Builder{}
 	b.WriteString(wrap(notation, ""))
-	for _, t := range Reference() {
-		fmt.Fprintf(b, "\n%s\n%s", t.title(), wrap(t.Means, "  "))
-		for _, k := range t.Keys {
-			fmt.Fprintf(b, "\n  %s\n%s", k.Name, wrap("Value: "+k.Value, "      "))
-			for _, text := range []string{k.absent(), k.Means, "Example: " + k.assignment()} {
+	for _, t := range reference() {
+		fmt.Fprintf(b, "\n%s\n%s", t.title(), wrap(t.means, "  "))
+		for _, k := range t.keys {
+			fmt.Fprintf(b, "\n  %s\n%s", k.name, wrap("Value: "+k.value, "      "))
+			for _, text := range []string{k.absent(), k.means, "Example: " + k.assignment()} {
 				b.WriteString(wrap(text, "      "))
 			}
 		}
@@ -224,14 +244,14 @@ func wrap(text, indent string) string {
 func ReferenceMarkdown() string {
 	b := &strings.Builder{}
 	fmt.Fprintf(b, "# The keys of config.toml\n\n%s\n\n`quotad --reference` prints the same, and `man quotad.toml` shows it.\n", markdown(notation))
-	for _, t := range Reference() {
+	for _, t := range reference() {
 		title := t.title()
 		if strings.HasPrefix(title, "[") {
 			title = "`" + title + "`"
 		}
-		fmt.Fprintf(b, "\n## %s\n\n%s\n\n| Key | Value | Default | Meaning | Example |\n|---|---|---|---|---|\n", title, markdown(t.Means))
-		for _, k := range t.Keys {
-			fmt.Fprintf(b, "| `%s` | %s | %s | %s | `%s` |\n", k.Name, markdown(k.Value), markdown(k.Default), markdown(k.Means), k.Example)
+		fmt.Fprintf(b, "\n## %s\n\n%s\n\n| Key | Value | Default | Meaning | Example |\n|---|---|---|---|---|\n", title, markdown(t.means))
+		for _, k := range t.keys {
+			fmt.Fprintf(b, "| `%s` | %s | %s | %s | `%s` |\n", k.name, markdown(k.value), markdown(k.fallback), markdown(k.means), k.example)
 		}
 	}
 	return b.String()
@@ -247,11 +267,11 @@ func ReferenceManual(version string) string {
 	b := &strings.Builder{}
 	page := manual.Page{Name: "quotad.toml", Section: 5, Version: version, Purpose: "the configuration of quotad"}
 	fmt.Fprintf(b, "%s.SH DESCRIPTION\nquotad reads config.toml in its working directory, or else /etc/quotad/config.toml, in the TOML format. %s\n", page.Header(), manual.Escape(notation))
-	for _, t := range Reference() {
-		fmt.Fprintf(b, ".SH \"%s\"\n%s\n", strings.ReplaceAll(manual.Escape(t.title()), `"`, `\(dq`), manual.Escape(t.Means))
-		for _, k := range t.Keys {
-			fmt.Fprintf(b, ".TP\n.B %s\n%s\n", manual.Escape(k.Name), manual.Escape(k.Means))
-			fmt.Fprintf(b, ".br\nValue: %s\n", manual.Escape(k.Value))
+	for _, t := range reference() {
+		fmt.Fprintf(b, ".SH \"%s\"\n%s\n", strings.ReplaceAll(manual.Escape(t.title()), `"`, `\(dq`), manual.Escape(t.means))
+		for _, k := range t.keys {
+			fmt.Fprintf(b, ".TP\n.B %s\n%s\n", manual.Escape(k.name), manual.Escape(k.means))
+			fmt.Fprintf(b, ".br\nValue: %s\n", manual.Escape(k.value))
 			fmt.Fprintf(b, ".br\n%s\n.br\nExample: %s\n", manual.Escape(k.absent()), manual.Escape(k.assignment()))
 		}
 	}

@@ -19,29 +19,29 @@ var update = flag.Bool("update", false, "write REFERENCE.md")
 // Each table and each key is explained, and nothing else is.
 func TestReferenceExplainsEachKey(t *testing.T) {
 	unused := map[string]bool{}
-	for _, m := range meanings() {
-		if unused[m.key] {
-			t.Errorf("%q is explained twice in meanings.go", m.key)
+	for _, m := range explanations() {
+		if unused[m.path] {
+			t.Errorf("%q is explained twice in reference.toml", m.path)
 		}
-		unused[m.key] = true
+		unused[m.path] = true
 	}
 	keys := 0
-	for _, table := range Reference() {
-		delete(unused, table.Path)
-		if !strings.HasSuffix(table.Means, ".") {
-			t.Errorf("meanings.go has no sentence for the table [%s]: %q", table.Path, table.Means)
+	for _, table := range reference() {
+		delete(unused, table.path)
+		if !strings.HasSuffix(table.means, ".") {
+			t.Errorf("reference.toml has no sentence for the table [%s]: %q", table.path, table.means)
 		}
-		for _, k := range table.Keys {
+		for _, k := range table.keys {
 			keys++
-			path := strings.TrimPrefix(table.Path+"."+k.Name, ".")
+			path := strings.TrimPrefix(table.path+"."+k.name, ".")
 			delete(unused, path)
-			if !strings.HasSuffix(k.Means, ".") || k.Value == "" || k.Default == "" || k.Example == "" {
-				t.Errorf("meanings.go lacks something for the key %s: %+v", path, k)
+			if !strings.HasSuffix(k.means, ".") || k.value == "" || k.fallback == "" || k.example == "" {
+				t.Errorf("reference.toml lacks something for the key %s: %+v", path, k)
 			}
 		}
 	}
 	if len(unused) > 0 {
-		t.Errorf("meanings.go explains what is no key: %v", unused)
+		t.Errorf("reference.toml explains what is no key: %v", unused)
 	}
 	if keys < 100 {
 		t.Errorf("found %d keys: tables are missing", keys)
@@ -53,14 +53,14 @@ var hostSays = regexp.MustCompile(`cannot be read|no group|no user|there is no d
 
 // What an example shows may stand at its key.
 func TestReferenceExamples(t *testing.T) {
-	for _, table := range Reference() {
-		for _, k := range table.Keys {
-			path := strings.TrimPrefix(strings.Replace(table.Path, "window", "credentials.NAME.limits.NAME.window", 1)+"."+k.assignment(), ".")
+	for _, table := range reference() {
+		for _, k := range table.keys {
+			path := strings.TrimPrefix(strings.Replace(table.path, "window", "credentials.NAME.limits.NAME.window", 1)+"."+k.assignment(), ".")
 			t.Run(path, func(t *testing.T) {
 				text := strings.NewReplacer("NAME", "name", "OPERATION", "search").Replace(path)
-				if table.Path == "window" {
+				if table.path == "window" {
 					text = "[credentials.name.limits.name.window]\ncalendar = \"month\"\ntimezone = \"UTC\"\n"
-					text = regexp.MustCompile(`(?m)^`+k.Name+` = .*$`).ReplaceAllLiteralString(text, k.assignment())
+					text = regexp.MustCompile(`(?m)^`+k.name+` = .*$`).ReplaceAllLiteralString(text, k.assignment())
 				}
 				d := &document{file: "config.toml", dir: t.TempDir()}
 				values, err := d.parse(text)
@@ -83,9 +83,9 @@ func TestReferenceDefaults(t *testing.T) {
 	for key, want := range map[string]string{
 		"ledger.redis.key_prefix": fmt.Sprintf("%q", redisledger.DefaultKeyPrefix), "access.admin_group": fmt.Sprintf("%q", server.DefaultAdminGroup),
 	} {
-		for _, m := range meanings() {
-			if m.key == key && m.absent != want {
-				t.Errorf("%s: got the default %s, want %s", key, m.absent, want)
+		for _, m := range explanations() {
+			if m.path == key && m.fallback != want {
+				t.Errorf("%s: got the default %s, want %s", key, m.fallback, want)
 			}
 		}
 	}
@@ -117,7 +117,7 @@ func TestReferencePage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(got) != ReferenceMarkdown() {
-		t.Error("cmd/quotad/REFERENCE.md is not what tables.go and meanings.go say: go test ./cmd/quotad/config -run TestReferencePage -update")
+		t.Error("cmd/quotad/REFERENCE.md is not what tables.go and reference.toml say: go test ./cmd/quotad/config -run TestReferencePage -update")
 	}
 }
 

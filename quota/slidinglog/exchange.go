@@ -144,8 +144,11 @@ const (
 )
 
 func frame(kind byte, at quota.ID, body []byte) []byte {
-	b := append(make([]byte, 0, 24+len(body)), kind)
-	return append(appendID(b, at), body...)
+	c := codec{b: make([]byte, 0, 24+len(body))}
+	c.byte(&kind)
+	c.id(&at)
+	c.raw(body)
+	return c.b
 }
 
 // keepOwn writes a record of this host that stands in the log into the tail, and takes it

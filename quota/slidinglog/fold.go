@@ -55,21 +55,22 @@ func (l *Ledger) replay() error {
 		if err != nil {
 			return err
 		}
-		d := decoder{rest: b}
-		kind := d.bytes(1)
-		at := d.id()
-		record, err := decodeRecord(Placed{at, d.rest})
-		if kind == nil || d.failed || err != nil {
+		f, kind, p := codec{reading: true, b: b}, byte(0), Placed{}
+		f.byte(&kind)
+		f.id(&p.At)
+		p.Body = f.b
+		record, err := decodeRecord(p)
+		if f.failed || err != nil {
 			return errRecord
 		}
 		return r.copy.with(func() error {
 			if l.store == nil {
-				if r.copy.facts.Position.ID.Less(at) || record.Gen > r.copy.facts.Gen {
-					r.copy.apply(Placed{at, d.rest}, &record)
+				if r.copy.facts.Position.ID.Less(p.At) || record.Gen > r.copy.facts.Gen {
+					r.copy.apply(p, &record)
 				}
 				return nil
 			}
-			r.copy.regain(&record, kind[0] == framePlaced)
+			r.copy.regain(&record, kind == framePlaced)
 			return nil
 		})
 	})

@@ -77,7 +77,7 @@ func (l *Ledger) newHost() (h HostID) {
 func (l *Ledger) newRun() uint32 {
 	var b [4]byte
 	l.draw(b[:])
-	return max(1, binary.BigEndian.Uint32(b[:])&mostRun)
+	return max(1, binary.BigEndian.Uint32(b[:])&maxRun)
 }
 
 // self returns who this host is.

@@ -90,31 +90,21 @@ var errRecord = errors.New("an entry of the log is damaged")
 // kinds are numbered in a record by their place here.
 var kinds = []quota.Kind{quota.KindGrant, quota.KindSettlement, quota.KindAdjustment, quota.KindReset, quota.KindClosing, quota.KindOpening, quota.KindLoan}
 
-// The flags of an entry.
-const (
-	flagOwn     = 1 << iota // it has a time, a number and a generation of its own
-	flagSettled             // in a table: a settlement applies to it
-	flagVoid                // in a table
-	flagGiven               // in a table: adjustments gave back of it
-	flagOutage              // granted while the store could not be reached
-	flagJoined              // in a table: it counts for an earlier grant, too
-)
-
 // Body writes the record. An entry without a time is new: it gets its id from the record's
 // place.
 func (r *Record) Body() []byte {
-	b := make([]byte, 0, 96)
-	b = append(append(append(b, r.Tag[:]...), recordVersion), r.Host[:]...)
-	b = binary.BigEndian.AppendUint32(b, r.Run)
-	b = binary.AppendUvarint(b, uint64(r.Gen))
-	b = binary.AppendUvarint(b, uint64((r.Since+999)/1000))
-	for i := range r.Entries {
-		b = appendEntry(b, &r.Entries[i])
+	c := codec{b: make([]byte, 0, 96)}
+	c.head(r)
+	for _, e := range r.Entries {
+		if e.Alone != nil {
+			e.Count, e.Charges = e.Alone.Count, e.Alone.Charges
+		}
+		c.entry(&e)
 	}
 	if r.Says != nil {
-		b = r.Says.append(b)
+		c.statement(r.Says)
 	}
-	return b
+	return c.b
 }
 
 // floor returns the greatest time that an entry of the record brings.
@@ -130,37 +120,51 @@ func decodeRecord(p Placed) (r Record, err error) {
 	if len(p.Body) < len(r.Tag)+1+len(r.Host)+4 || p.Body[len(r.Tag)] != recordVersion {
 		return r, ErrVersion
 	}
-	d := decoder{rest: p.Body}
-	copy(r.Tag[:], d.bytes(len(r.Tag)))
-	d.bytes(1)
-	copy(r.Host[:], d.bytes(len(r.Host)))
-	r.Run = binary.BigEndian.Uint32(d.bytes(4))
-	r.Gen = int64(d.upTo(mostMillis))
-	r.Since = int64(d.upTo(mostMillis/1000)) * 1000
-	for len(d.rest) > 0 {
-		if kind := StatementKind(d.rest[0]); kind >= Hello && kind <= Turn {
-			r.Says = d.statement()
+	c := codec{reading: true, b: p.Body}
+	c.head(&r)
+	for len(c.b) > 0 {
+		if kind := StatementKind(c.b[0]); kind >= Hello && kind <= Turn {
+			r.Says = new(Statement)
+			c.statement(r.Says)
 			continue
 		}
-		if int(d.rest[0]) >= len(kinds) {
+		if int(c.b[0]) >= len(kinds) {
 			return r, ErrVersion
 		}
-		r.Entries = append(r.Entries, d.entry(&r, p.At))
+		var e quota.Entry
+		if c.entry(&e); e.ID.Ms == 0 {
+			e.ID, e.Gen = newID(p.At, len(r.Entries), r.Tag), r.Gen
+		}
+		r.Entries = append(r.Entries, e)
 	}
-	if d.failed {
+	if c.failed {
 		return r, errRecord
 	}
 	return r, nil
 }
 
-// mostRun is the greatest run.
-const mostRun = 1<<29 - 1
+// head codes what each record begins with.
+func (c *codec) head(r *Record) {
+	version, run, seconds := byte(recordVersion), [4]byte{}, (r.Since+999)/1000
+	binary.BigEndian.PutUint32(run[:], r.Run)
+	c.raw(r.Tag[:])
+	c.byte(&version)
+	c.raw(r.Host[:])
+	c.raw(run[:])
+	c.uvarint(&r.Gen, maxMillis)
+	if c.uvarint(&seconds, maxMillis/1000); c.reading {
+		r.Run, r.Since = binary.BigEndian.Uint32(run[:]), seconds*1000
+	}
+}
+
+// maxRun is the greatest run.
+const maxRun = 1<<29 - 1
 
 // newID returns the id of the n-th new entry of a record at a place: later ones of the same
 // instant follow earlier ones, and where two logs have another record at the same place, the
 // tag tells them apart.
 func newID(at quota.ID, n int, tag Tag) quota.ID {
-	drawn := int64(binary.BigEndian.Uint32(tag[:])) & mostRun
+	drawn := int64(binary.BigEndian.Uint32(tag[:])) & maxRun
 	return quota.ID{Ms: at.Ms, Seq: at.Seq&(1<<27-1)<<35 | int64(n&63)<<29 | drawn}
 }
 
@@ -169,222 +173,119 @@ func awayID(ms int64, n uint64, run uint32) quota.ID {
 	return quota.ID{Ms: ms, Seq: 1<<62 | int64(n&(1<<33-1))<<29 | int64(run)}
 }
 
-// appendEntry writes an entry for a record: with its own id where it is not new, and
-// without what others have changed of it.
-func appendEntry(b []byte, e *quota.Entry) []byte {
-	flags, own := byte(0), e.ID.Ms != 0
+// entry codes an entry of a record: with its own id and generation unless it is new, and
+// without what other entries change in it.
+func (c *codec) entry(e *quota.Entry) {
+	own, unused := e.ID.Ms != 0, false
+	c.kind(&e.Kind)
+	c.flags(&own, &unused, &unused, &unused, &e.Outage)
 	if own {
-		flags = flagOwn
+		c.id(&e.ID)
+		c.varint(&e.Gen)
+		c.failed = c.failed || e.ID.Ms <= 0
 	}
-	if e.Outage {
-		flags |= flagOutage
-	}
-	b = append(b, byte(slices.Index(kinds, e.Kind)), flags)
-	if own {
-		b = binary.AppendVarint(b, e.ID.Ms)
-		b = binary.AppendUvarint(b, uint64(e.ID.Seq))
-		b = binary.AppendVarint(b, e.Gen)
-	}
-	if e.Alone != nil {
-		alone := *e
-		alone.Count, alone.Charges = e.Alone.Count, e.Alone.Charges
-		e = &alone
-	}
-	return appendFacts(b, e)
-}
-
-func (d *decoder) entry(r *Record, at quota.ID) quota.Entry {
-	head := d.bytes(2)
-	if head == nil {
-		return quota.Entry{}
-	}
-	e := quota.Entry{Kind: kinds[head[0]], Outage: head[1]&flagOutage != 0}
-	if head[1]&flagOwn != 0 {
-		e.ID, e.Gen = d.id(), d.varint()
-		d.failed = d.failed || e.ID.Ms <= 0
-	} else {
-		e.ID, e.Gen = newID(at, len(r.Entries), r.Tag), r.Gen
-	}
-	d.facts(&e)
-	return e
+	c.facts(e)
 }
 
 // encode writes an entry as a table has it, under its id.
 func encode(e *quota.Entry) []byte {
-	flags := byte(0)
-	if e.Settled {
-		flags |= flagSettled
-	}
-	if e.Void {
-		flags |= flagVoid
-	}
-	if len(e.GivenBack) > 0 {
-		flags |= flagGiven
-	}
-	if e.Outage {
-		flags |= flagOutage
-	}
-	if e.Alone != nil {
-		flags |= flagJoined
-	}
-	b := append(make([]byte, 0, 96), byte(slices.Index(kinds, e.Kind)), flags)
-	b = binary.AppendVarint(b, e.Gen)
-	if e.Settled && e.Kind == quota.KindGrant {
-		b = binary.AppendVarint(b, int64(e.SettledTo))
-		b = appendID(b, e.SettledBy)
-	}
-	if len(e.GivenBack) > 0 {
-		b = appendCharges(b, e.GivenBack)
-	}
-	if e.Alone != nil {
-		b = appendCharges(binary.AppendUvarint(b, uint64(e.Alone.Count)), e.Alone.Charges)
-	}
-	return appendFacts(b, e)
+	c := codec{b: make([]byte, 0, 96)}
+	c.item(e)
+	return c.b
 }
 
 // decode reads what encode wrote.
 func decode(id quota.ID, value []byte) (quota.Entry, error) {
-	d := decoder{rest: value}
-	head := d.bytes(2)
-	if head == nil || int(head[0]) >= len(kinds) {
-		return quota.Entry{}, errRecord
-	}
-	e := quota.Entry{ID: id, Kind: kinds[head[0]], Void: head[1]&flagVoid != 0, Outage: head[1]&flagOutage != 0, Settled: head[1]&flagSettled != 0}
-	e.Gen = d.varint()
-	if e.Settled && e.Kind == quota.KindGrant {
-		e.SettledTo, e.SettledBy = d.units(), d.id()
-	}
-	if head[1]&flagGiven != 0 {
-		e.GivenBack = d.charges()
-	}
-	if head[1]&flagJoined != 0 {
-		e.Alone = &quota.Granted{Count: quota.Units(d.upTo(uint64(quota.MaxUnits))), Charges: d.charges()}
-	}
-	d.facts(&e)
-	if d.failed || len(d.rest) > 0 {
+	c, e := codec{reading: true, b: value}, quota.Entry{ID: id}
+	if c.item(&e); c.failed || len(c.b) > 0 {
 		return quota.Entry{}, errRecord
 	}
 	return e, nil
 }
 
-// appendFacts writes what an entry says for ever.
-func appendFacts(b []byte, e *quota.Entry) []byte {
-	b = appendString(appendString(b, e.By), e.Region)
+// item codes an entry of a table: with what other entries changed in it.
+func (c *codec) item(e *quota.Entry) {
+	unused, given, joined := false, len(e.GivenBack) > 0, e.Alone != nil
+	c.kind(&e.Kind)
+	c.flags(&unused, &e.Settled, &e.Void, &given, &e.Outage, &joined)
+	c.varint(&e.Gen)
+	if e.Settled && e.Kind == quota.KindGrant {
+		c.units(&e.SettledTo)
+		c.id(&e.SettledBy)
+	}
+	if given {
+		c.charges(&e.GivenBack)
+	}
+	if joined {
+		if c.reading {
+			e.Alone = new(quota.Granted)
+		}
+		c.count(&e.Alone.Count)
+		c.charges(&e.Alone.Charges)
+	}
+	c.facts(e)
+}
+
+// kind codes the place of a kind among kinds.
+func (c *codec) kind(kind *quota.Kind) {
+	i := byte(slices.Index(kinds, *kind))
+	c.byte(&i)
+	if !c.reading {
+		return
+	}
+	if int(i) >= len(kinds) {
+		c.fail()
+		i = 0
+	}
+	*kind = kinds[i]
+}
+
+// facts codes what an entry says itself, which never changes.
+func (c *codec) facts(e *quota.Entry) {
+	c.string(&e.By)
+	c.string(&e.Region)
 	switch e.Kind {
 	case quota.KindGrant:
-		b = binary.AppendUvarint(b, uint64(e.Count))
-		b = appendString(appendString(b, e.Operation), e.Key)
-		b = appendCharges(b, e.Charges)
+		c.count(&e.Count)
+		c.string(&e.Operation)
+		c.string(&e.Key)
+		c.charges(&e.Charges)
 	case quota.KindSettlement:
-		b = appendID(b, e.Grant)
-		b = binary.AppendVarint(b, int64(e.SettledTo))
-		b = appendCharges(appendCharges(b, e.Before), e.After)
+		c.id(&e.Grant)
+		c.units(&e.SettledTo)
+		c.charges(&e.Before)
+		c.charges(&e.After)
 	case quota.KindAdjustment:
-		b = appendString(b, e.Note)
-		b = binary.AppendVarint(b, e.Asked)
-		b = appendCharges(b, e.Charges)
-		b = binary.AppendUvarint(b, uint64(len(e.Gives)))
-		for _, give := range e.Gives {
-			b = binary.AppendVarint(appendID(b, give.Of), int64(give.Units))
+		c.string(&e.Note)
+		c.varint(&e.Asked)
+		c.charges(&e.Charges)
+		list(c, &e.Gives, func(give *quota.Give) {
+			c.id(&give.Of)
+			c.units(&give.Units)
+		})
+	case quota.KindReset:
+		c.string(&e.Note)
+		c.time(&e.Until)
+	default: // of a limit
+		c.string(&e.Limit)
+		c.string(&e.Note)
+		if e.Kind == quota.KindLoan {
+			c.count(&e.Units)
 		}
-	case quota.KindClosing, quota.KindOpening:
-		b = appendString(appendString(b, e.Limit), e.Note)
-		b = binary.AppendVarint(b, millis(e.Until))
-	case quota.KindLoan:
-		b = appendString(appendString(b, e.Limit), e.Note)
-		b = binary.AppendUvarint(b, uint64(e.Units))
-		b = binary.AppendVarint(b, millis(e.Until))
-	default:
-		b = binary.AppendVarint(appendString(b, e.Note), millis(e.Until))
-	}
-	return b
-}
-
-func (d *decoder) facts(e *quota.Entry) {
-	e.By, e.Region = d.string(), d.string()
-	switch e.Kind {
-	case quota.KindGrant:
-		e.Count = quota.Units(d.upTo(uint64(quota.MaxUnits)))
-		e.Operation, e.Key = d.string(), d.string()
-		e.Charges = d.charges()
-	case quota.KindSettlement:
-		e.Grant = d.id()
-		e.SettledTo = d.units()
-		e.Before, e.After = d.charges(), d.charges()
-	case quota.KindAdjustment:
-		e.Note = d.string()
-		e.Asked = d.varint()
-		e.Charges = d.charges()
-		for n := d.count(); n > 0 && !d.failed; n-- {
-			e.Gives = append(e.Gives, quota.Give{Of: d.id(), Units: d.units()})
-		}
-	case quota.KindClosing, quota.KindOpening:
-		e.Limit, e.Note = d.string(), d.string()
-		e.Until = d.time()
-	case quota.KindLoan:
-		e.Limit, e.Note = d.string(), d.string()
-		e.Units = quota.Units(d.upTo(uint64(quota.MaxUnits)))
-		e.Until = d.time()
-	default:
-		e.Note, e.Until = d.string(), d.time()
+		c.time(&e.Until)
 	}
 }
 
-func (s *Statement) append(b []byte) []byte {
-	b = append(b, byte(s.Kind))
-	b = binary.AppendUvarint(b, uint64(len(s.Waits)))
-	for _, host := range s.Waits {
-		b = append(b, host[:]...)
+func (c *codec) statement(s *Statement) {
+	ms := int64(s.Longest / time.Millisecond)
+	c.byte((*byte)(&s.Kind))
+	list(c, &s.Waits, func(host *HostID) { c.raw(host[:]) })
+	if s.Kind != Hello {
+		return
 	}
-	if s.Kind == Hello {
-		b = appendString(b, s.Label)
-		b = binary.AppendUvarint(b, uint64(s.Longest/time.Millisecond))
-		b = binary.AppendUvarint(b, uint64(len(s.Terms)))
-		for _, term := range s.Terms {
-			b = appendString(b, term)
-		}
+	c.string(&s.Label)
+	if c.uvarint(&ms, uint64(math.MaxInt64/time.Millisecond)); c.reading {
+		s.Longest = time.Duration(ms) * time.Millisecond
 	}
-	return b
-}
-
-func (d *decoder) statement() *Statement {
-	s := &Statement{Kind: StatementKind(d.bytes(1)[0])}
-	for n := d.count(); n > 0 && !d.failed; n-- {
-		var host HostID
-		copy(host[:], d.bytes(len(host)))
-		s.Waits = append(s.Waits, host)
-	}
-	if s.Kind == Hello {
-		s.Label = d.string()
-		s.Longest = time.Duration(d.upTo(uint64(math.MaxInt64/time.Millisecond))) * time.Millisecond
-		for n := d.count(); n > 0 && !d.failed; n-- {
-			s.Terms = append(s.Terms, d.string())
-		}
-	}
-	return s
-}
-
-// millis writes a time, and 0 for none.
-func millis(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixMilli()
-}
-
-func appendString(b []byte, s string) []byte {
-	b = binary.AppendUvarint(b, uint64(len(s)))
-	return append(b, s...)
-}
-
-func appendID(b []byte, id quota.ID) []byte {
-	return binary.AppendUvarint(binary.AppendVarint(b, id.Ms), uint64(id.Seq))
-}
-
-func appendCharges(b []byte, charges []quota.Charge) []byte {
-	b = binary.AppendUvarint(b, uint64(len(charges)))
-	for _, charge := range charges {
-		b = binary.AppendVarint(appendString(b, charge.Limit), int64(charge.Units))
-	}
-	return b
+	list(c, &s.Terms, c.string)
 }

@@ -86,8 +86,14 @@ func read(views []*View, log Entries) {
 	}
 }
 
-// Used returns what limit i holds. Advance must have been called.
-func (a *Account) Used(i int) quota.Units { return a.views[i].used }
+// Used returns what each limit holds, in their order. Advance must have been called.
+func (a *Account) Used() []quota.Units {
+	used := make([]quota.Units, len(a.views))
+	for i, v := range a.views {
+		used[i] = v.used
+	}
+	return used
+}
 
 // Hold counts charges that are decided and not in the log yet, until Release.
 func (a *Account) Hold(c *quota.Credential, charges []quota.Charge) {

@@ -1,18 +1,20 @@
 package slidinglog
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"quotad/quota"
 )
 
 const (
-	// mostGrants bounds the grants of a record, and mostGives what one adjustment names.
-	mostGrants = 64
-	mostGives  = 1000
+	// maxGrants bounds the grants of a record, and maxGives what one adjustment names.
+	maxGrants = 64
+	maxGives  = 1000
 	// lateTime is how long after its decision a record may be appended: what became of a
 	// call that was not answered is known then.
 	lateTime = 5 * time.Second
@@ -27,9 +29,9 @@ type draft struct {
 	*replica
 	credential *quota.Credential
 	clock, now time.Time // the store's, and the log's
+	down       error     // why it is decided offline; nil: it is not
 	entries    []quota.Entry
 	keys       map[string]int // request keys of entries
-	replays    map[int]int    // which asks are answered by which of the entries
 	// sure says that the answer holds although the clock may be later than it was drafted
 	// for: all is granted.
 	sure bool
@@ -39,9 +41,6 @@ type draft struct {
 	done func(now time.Time)
 }
 
-// account returns the account that the draft decides on.
-func (d *draft) account() *Account { return &d.copy.account }
-
 // states returns the limits that charges count against, as they stand at a time.
 func (d *draft) states(charges []quota.Charge, now time.Time) []quota.LimitState {
 	return d.copy.account.States(d.credential, charges, now)
@@ -49,15 +48,28 @@ func (d *draft) states(charges []quota.Charge, now time.Time) []quota.LimitState
 
 // add drafts an entry.
 func (d *draft) add(e quota.Entry, by quota.Caller) {
-	e.ID, e.Gen = quota.ID{}, quota.Unplaced
-	e.By, e.Region = by.By(), by.Region
+	e.Gen, e.By, e.Region = quota.Unplaced, by.By(), by.Region
 	d.entries = append(d.entries, e)
+}
+
+// carry has f draft what a call decides, and carries it out. One that is decided offline, too,
+// is if the store cannot be reached.
+func (l *Ledger) carry(ctx context.Context, c *quota.Credential, offline bool, f func(*draft)) error {
+	r, err := l.replica(c.Name)
+	if err != nil {
+		return err
+	}
+	err = r.carry(ctx, c, f)
+	if offline && r.outage(err) {
+		return r.carryAway(c, err, f)
+	}
+	return err
 }
 
 // carry has f draft what a call decides, as often as it takes: a draft that writes is
 // appended if nobody has written since; one that writes nothing holds once the log has been
-// looked at, and its end is known. It returns the draft that holds.
-func (r *replica) carry(ctx context.Context, c *quota.Credential, f func(*draft) error) error {
+// looked at, and its end is known.
+func (r *replica) carry(ctx context.Context, c *quota.Credential, f func(*draft)) error {
 	if err := r.serving(); err != nil && err != errJoining {
 		return err
 	}
@@ -71,31 +83,32 @@ func (r *replica) carry(ctx context.Context, c *quota.Credential, f func(*draft)
 	known, clock := r.ledger.store == nil, r.estimate()
 	for lost := (race{}); ; {
 		r.yield(ctx)
-		d, err := r.drafted(c, clock, f)
-		if err != nil {
-			if errors.Is(err, quota.ErrRecovering) || errors.Is(err, errReplaying) {
-				r.setDown(err)
-			}
+		r.mu.Lock()
+		d, err := r.draft(c, clock, nil, f)
+		r.mu.Unlock()
+		if errors.Is(err, quota.ErrRecovering) || errors.Is(err, errReplaying) {
+			r.setDown(err)
+		}
+		switch {
+		case err != nil, len(d.entries) == 0 && known:
 			return err
-		}
-		if len(d.entries) == 0 && known {
-			return nil
-		}
-		if r.ledger.store == nil {
+		case r.ledger.store == nil:
 			return r.write(d)
 		}
+		var out Outcome
 		if len(d.entries) == 0 || !d.sure && !known {
-			clock, known, err = r.learn(ctx, r.look(ctx))
+			out = r.look(ctx)
 		} else {
 			var done bool
-			if clock, known, done, err = r.append(ctx, d); done {
+			if out, done, err = r.append(ctx, d); done {
 				return err
 			}
 			lost.losses++
 		}
-		if err != nil {
+		if known, err = r.learn(ctx, out); err != nil {
 			return err
 		}
+		clock = time.UnixMilli(out.Clock).UTC()
 		switch {
 		case ctx.Err() == nil:
 		case lost.losses == 0: // nobody was first: it took too long
@@ -107,54 +120,50 @@ func (r *replica) carry(ctx context.Context, c *quota.Credential, f func(*draft)
 	}
 }
 
-// drafted has f draft on the copy as of a clock. What may have been granted already counts.
-func (r *replica) drafted(c *quota.Credential, clock time.Time, f func(*draft) error) (*draft, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if err := r.ready(); err != nil {
+// draft has f draft on the copy as of a clock; down is why it does so offline. What may have
+// been granted already counts. mu is held.
+func (r *replica) draft(c *quota.Credential, clock time.Time, down error, f func(*draft)) (*draft, error) {
+	if err := r.ready(); err != nil && (down == nil || err != errReplaying) {
 		return nil, err
 	}
-	d := &draft{replica: r, credential: c, clock: clock, keys: make(map[string]int), replays: make(map[int]int)}
+	d := &draft{replica: r, credential: c, clock: clock, down: down, keys: make(map[string]int)}
 	r.copy.credential = c
 	err := r.copy.with(func() error {
 		d.now = r.copy.advance(clock)
-		defer d.account().Release()
+		defer r.copy.account.Release()
 		if r.maybe != nil {
-			d.account().Hold(c, r.maybe.charges)
+			for _, e := range r.maybe.entries {
+				r.copy.account.Hold(c, e.Charges)
+			}
 		}
-		return errors.Join(f(d), r.copy.err)
+		f(d)
+		return nil
 	})
 	return d, r.unavailable(err)
 }
 
 // learn takes what a call answered into the copy, unless it was carried out. Known says that
 // the copy ends where the log does.
-func (r *replica) learn(ctx context.Context, out Outcome) (clock time.Time, known bool, err error) {
+func (r *replica) learn(ctx context.Context, out Outcome) (known bool, err error) {
 	switch out.Status {
 	case Behind:
-		err = r.catchUp(out.Tail)
-		known = !out.More
+		known, err = !out.More, r.catchUp(out.Tail)
 	case End:
 		known = true
-		r.forget(out.Clock)
+		r.mu.Lock()
+		if r.maybe != nil && out.Clock > r.maybe.notAfter { // it cannot be carried out any more
+			r.maybe = nil
+		}
+		r.mu.Unlock()
 	case Lost: // or a reset has wiped it
-		return time.UnixMilli(out.Clock).UTC(), false, r.up(ctx)
+		return false, r.up(ctx)
 	case Unknown, Failed:
-		return clock, false, r.fail(ctx, out.Err)
+		return false, r.fail(ctx, out.Err)
 	}
 	if err != nil {
 		r.setDown(err)
 	}
-	return time.UnixMilli(out.Clock).UTC(), known, err
-}
-
-// forget drops an attempt that cannot be carried out any more.
-func (r *replica) forget(clock int64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.maybe != nil && clock > r.maybe.notAfter {
-		r.maybe = nil
-	}
+	return known, err
 }
 
 // fail records that the store was not reached: not where it was the caller who did not wait,
@@ -175,102 +184,83 @@ func (r *replica) fail(ctx context.Context, err error) error {
 
 // append appends a draft. Done says that the answer is known: the draft was carried out, or
 // the error says otherwise.
-func (r *replica) append(ctx context.Context, d *draft) (clock time.Time, known, done bool, err error) {
-	record := d.record(d.entries, nil)
-	if d.gen > 0 {
-		record.Gen = d.gen
-	}
+func (r *replica) append(ctx context.Context, d *draft) (out Outcome, done bool, err error) {
+	record := d.record()
 	call := r.newCall(record)
-	call.NotBefore, call.NotAfter, call.Wipe = d.now.UnixMilli(), d.notAfter(), d.wipe
-	if d.wipe {
-		call.NotBefore = 0
+	call.NotAfter, call.Wipe = d.notAfter(), d.wipe
+	if !d.wipe {
+		call.NotBefore = d.now.UnixMilli()
 	}
 	if err := r.ledger.file.Room(r.name, frameRoom+len(call.Body)); err != nil {
-		return clock, false, true, err
+		return out, true, err
 	}
-	out := r.call(ctx, call)
-	at, found := out.At, out.Status == Done
-	if found {
-		err = r.keepOwn(at, call.Body)
-	} else if at, found = find(out.Tail, record.Tag); found { // its first answer was lost
-		err = r.catchUp(out.Tail)
+	out = r.call(ctx, call)
+	tail := out.Tail
+	if out.Status == Done {
+		tail = []Placed{{At: out.At, Body: call.Body}}
 	}
-	if found {
-		if err == nil {
-			err = r.complete(d, at, record.Tag)
-		} else {
+	i := slices.IndexFunc(tail, func(p Placed) bool { return bytes.HasPrefix(p.Body, record.Tag[:]) })
+	if i < 0 {
+		if out.Status == Unknown { // what may have been granted counts until that is known
 			r.mu.Lock()
-			r.give(ownRecord(at, call.Body))
+			r.maybe = &attempt{tag: record.Tag, notAfter: call.NotAfter, entries: d.entries}
 			r.mu.Unlock()
 		}
-		return clock, false, true, r.unavailable(err)
+		return out, false, nil
 	}
-	if out.Status == Unknown {
-		r.remember(d, record.Tag, call.NotAfter)
+	if err = r.catchUp(tail); err == nil {
+		err = r.complete(d, tail[i].At, record.Tag)
+	} else {
+		r.mu.Lock()
+		r.give(ownRecord(tail[i]))
+		r.mu.Unlock()
 	}
-	clock, known, err = r.learn(ctx, out)
-	return clock, known, false, err
-}
-
-// remember has what may have been granted count until that is known.
-func (r *replica) remember(d *draft, tag Tag, notAfter int64) {
-	a := &attempt{tag: tag, notAfter: notAfter, keys: make(map[string]bool)}
-	for _, e := range d.entries {
-		a.charges = append(a.charges, e.Charges...)
-		if e.Key != "" {
-			a.keys[e.Key] = true
-		}
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.maybe = a
+	return out, true, r.unavailable(err)
 }
 
 // frameRoom is what a frame takes beside its record.
 const frameRoom = 64
 
-// find returns where a record stands in a tail.
-func find(tail []Placed, tag Tag) (at quota.ID, found bool) {
-	for _, p := range tail {
-		if tagOf(p.Body) == tag {
-			return p.At, true
-		}
-	}
-	return at, false
-}
-
 // write writes a draft into the file, which is the log where there is no store.
 func (r *replica) write(d *draft) error {
-	record := r.record(d.entries, nil)
-	r.mu.Lock()
-	last := r.copy.facts.Position.ID
-	r.mu.Unlock()
-	if d.gen > 0 {
-		record.Gen = d.gen
-	}
-	at := quota.ID{Ms: d.now.UnixMilli()}
+	record := d.record()
+	call := r.newCall(record)
+	at, last := quota.ID{Ms: d.now.UnixMilli()}, call.At.ID
 	if d.wipe {
 		at.Ms = d.clock.UnixMilli()
 	} else if at.Ms <= last.Ms {
 		at = quota.ID{Ms: last.Ms, Seq: last.Seq + 1}
 	}
-	if err := r.keepOwn(at, record.Body()); err != nil {
+	if err := r.catchUp([]Placed{{At: at, Body: call.Body}}); err != nil {
 		return r.unavailable(err)
 	}
 	return r.complete(d, at, record.Tag)
 }
 
+// record returns the record that a draft writes.
+func (d *draft) record() *Record {
+	record := d.newRecord(d.entries, nil)
+	record.Gen = max(record.Gen, d.gen)
+	return record
+}
+
+// complete completes a draft whose record stands at a place.
 func (r *replica) complete(d *draft, at quota.ID, tag Tag) error {
 	for i := range d.entries {
 		d.entries[i].ID = newID(at, i, tag)
 	}
+	return r.finish(d, at.Time())
+}
+
+// finish completes the answer of a draft that is in the copy.
+func (r *replica) finish(d *draft, clock time.Time) error {
 	if d.done == nil {
 		return nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.unavailable(r.copy.with(func() error {
-		d.done(r.copy.advance(at.Time()))
+		d.done(r.copy.advance(clock))
 		return nil
 	}))
 }
@@ -285,7 +275,7 @@ func (d *draft) notAfter() int64 {
 				until = end.Add(-time.Millisecond)
 			}
 		}
-		for _, l := range quota.Lending(d.account().Lent[limit.Name], d.now) {
+		for _, l := range quota.Lending(d.copy.account.Lent[limit.Name], d.now) {
 			if !until.Before(l.Until) {
 				until = l.Until.Add(-time.Millisecond)
 			}
@@ -304,7 +294,7 @@ func (r *replica) yield(ctx context.Context) {
 			return
 		}
 		r.ledger.pause(ctx, turnTime/10)
-		if _, _, err := r.learn(ctx, r.look(ctx)); err != nil {
+		if _, err := r.learn(ctx, r.look(ctx)); err != nil {
 			return
 		}
 	}
@@ -335,7 +325,7 @@ func (r *replica) fairly(ctx context.Context, of *race) {
 		return
 	}
 	of.turn = now.Add(patience)
-	call := r.newCall(r.record(nil, &Statement{Kind: Turn}))
+	call := r.newCall(r.newRecord(nil, &Statement{Kind: Turn}))
 	call.Blind = true
 	r.call(ctx, call) // it is read like any other record
 }

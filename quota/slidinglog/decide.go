@@ -1,56 +1,58 @@
 package slidinglog
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"slices"
 	"time"
 
 	"quotad/quota"
 )
 
-// acquire decides asks, and has the policy decide them while the store cannot be reached.
-func (r *replica) acquire(ctx context.Context, c *quota.Credential, asks []quota.Ask) (decisions []quota.Decision, err error) {
-	err = r.carry(ctx, c, func(d *draft) error {
-		decisions = d.decide(asks)
-		return nil
-	})
-	switch {
-	case err == nil:
-		return decisions, nil
-	case r.ledger.store != nil && away(err):
-		return r.acquireAway(c, asks, err)
+// Acquire implements quota.Ledger.
+func (l *Ledger) Acquire(ctx context.Context, c *quota.Credential, asks []quota.Ask) ([]quota.Decision, error) {
+	decisions := make([]quota.Decision, 0, len(asks))
+	for batch := range slices.Chunk(asks, maxGrants) {
+		var some []quota.Decision
+		err := l.carry(ctx, c, true, func(d *draft) { some = d.decide(batch) })
+		if err == nil && !slices.ContainsFunc(some, func(d quota.Decision) bool { return d.Err == nil }) {
+			err = some[0].Err
+		}
+		switch {
+		case err == nil:
+			decisions = append(decisions, some...)
+		case len(decisions) == 0:
+			return nil, err
+		default: // what was decided before stands
+			for len(decisions) < len(asks) {
+				decisions = append(decisions, quota.Decision{Err: err})
+			}
+			return decisions, nil
+		}
 	}
-	return nil, err
+	return decisions, nil
 }
 
 // decide decides asks one after the other.
 func (d *draft) decide(asks []quota.Ask) []quota.Decision {
 	decisions := make([]quota.Decision, len(asks))
-	grants := make([]int, 0, len(asks)) // the index of each entry's ask
+	entries := make([]int, len(asks)) // which entry of the draft is each ask's; -1: none
 	d.sure = true
 	for i, ask := range asks {
-		var granted bool
-		if n, ok := d.keys[keyDigest(ask.Key())]; ok {
-			d.replays[i] = n
-		}
-		decisions[i], granted = d.one(ask)
-		if granted {
-			grants = append(grants, i)
-		}
-		d.sure = d.sure && granted && (!ask.AtMost || decisions[i].Count == ask.Count)
+		decisions[i], entries[i] = d.one(ask)
+		decisions[i].Outage = d.down != nil
+		d.sure = d.sure && entries[i] >= 0 && !decisions[i].Replayed && (!ask.AtMost || decisions[i].Count == ask.Count)
 	}
-	used := d.used()
+	used := d.copy.account.Used()
 	d.done = func(now time.Time) {
-		returned := d.used()
+		returned := d.copy.account.Used()
 		for i := range used {
 			returned[i] = used[i] - returned[i] // has left the windows since
 		}
-		for n, i := range grants {
-			decisions[i].GrantID = quota.GrantID(d.credential.Name, d.entries[n].ID)
-		}
-		for i := range decisions {
-			if n, replayed := d.replays[i]; replayed {
+		for i, n := range entries {
+			if n >= 0 {
 				decisions[i].GrantID = quota.GrantID(d.credential.Name, d.entries[n].ID)
 			}
 			for n, s := range decisions[i].Limits {
@@ -61,32 +63,31 @@ func (d *draft) decide(asks []quota.Ask) []quota.Decision {
 	return decisions
 }
 
-// used returns what each limit holds.
-func (d *draft) used() []quota.Units {
-	used := make([]quota.Units, len(d.credential.Limits))
-	for i := range used {
-		used[i] = d.account().Used(i)
+// one decides an ask, and drafts its grant. It returns which entry of the draft is the ask's,
+// -1 if none is.
+func (d *draft) one(ask quota.Ask) (quota.Decision, int) {
+	if err := d.refuses(ask.Operation); err != nil {
+		return quota.Decision{Err: err}, -1
 	}
-	return used
-}
-
-// one decides an ask, and drafts its grant.
-func (d *draft) one(ask quota.Ask) (decision quota.Decision, granted bool) {
 	key := keyDigest(ask.Key())
 	if key != "" {
-		if d.maybe != nil && d.maybe.keys[key] {
-			return quota.Decision{Err: fmt.Errorf("%w: the same request is not answered yet", quota.ErrOutcomeUnknown)}, false
+		pending := d.maybe != nil && slices.ContainsFunc(d.maybe.entries, func(e quota.Entry) bool { return e.Key == key })
+		if pending {
+			return quota.Decision{Err: fmt.Errorf("%w: the same request is not answered yet", quota.ErrOutcomeUnknown)}, -1
 		}
-		if e, found := d.grantedBefore(key); found {
-			return d.again(ask, e), false
+		if n, found := d.keys[key]; found {
+			return d.again(ask, d.entries[n]), n
+		}
+		if e, found := d.copy.granted(key); found {
+			return d.again(ask, e), -1
 		}
 	}
 	if ask.AtMost {
-		ask = ask.Fewer(d.takes(ask))
+		ask = ask.Fewer(d.fitting(ask))
 	}
-	decision = d.account().Decide(d.credential, ask.Charges, ask.UseReserve, d.clock, d.copy)
+	decision := d.charge(ask.Charges, ask.UseReserve)
 	if !decision.Granted() {
-		return decision, false
+		return decision, -1
 	}
 	e := quota.NewEntry(ask, quota.ID{})
 	e.Key, e.Gen = key, quota.Unplaced
@@ -94,10 +95,24 @@ func (d *draft) one(ask quota.Ask) (decision quota.Decision, granted bool) {
 		d.keys[key] = len(d.entries)
 	}
 	d.entries = append(d.entries, e)
-	d.account().Hold(d.credential, ask.Charges)
+	d.copy.account.Hold(d.credential, ask.Charges)
 	decision.Limits = d.states(ask.Charges, d.now)
 	decision.Count = ask.Granted()
-	return decision, true
+	return decision, len(d.entries) - 1
+}
+
+// charge decides about charges: offline, they have to fit the allowance, too.
+func (d *draft) charge(charges []quota.Charge, useReserve bool) quota.Decision {
+	decision := d.copy.account.Decide(d.credential, charges, useReserve, d.clock, d.copy)
+	switch {
+	case d.down == nil || decision.Reason == quota.LimitClosed:
+		return decision
+	case !decision.Granted():
+		return quota.Decision{Err: fmt.Errorf("%w: nothing was left of limit %q when the ledger last answered", quota.ErrUnavailable, decision.Limit)}
+	case quota.Max(charges) > d.allowance():
+		return quota.Decision{Err: fmt.Errorf("%w: the %s for an outage of the ledger are spent", quota.ErrUnavailable, d.policy.Units.Text())}
+	}
+	return decision
 }
 
 // keyDigest is what stands in an entry for a request key: half of its SHA-256.
@@ -107,14 +122,6 @@ func keyDigest(key string) string {
 	}
 	sum := sha256.Sum256([]byte(key))
 	return string(sum[:16])
-}
-
-// grantedBefore finds the grant of a request key, in the draft or in the log.
-func (d *draft) grantedBefore(key string) (quota.Entry, bool) {
-	if n, ok := d.keys[key]; ok {
-		return d.entries[n], true
-	}
-	return d.copy.granted(key)
 }
 
 // again answers a request that was granted before.
@@ -132,153 +139,37 @@ func (d *draft) again(ask quota.Ask, e quota.Entry) quota.Decision {
 	}
 }
 
-// takes returns how many of its calls an ask is decided for: those that fit, or one.
-func (d *draft) takes(ask quota.Ask) quota.Units {
-	most := max(1, d.account().Most(d.credential, ask, d.now))
-	if most > 1 && !d.account().Decide(d.credential, ask.Fewer(most).Charges, ask.UseReserve, d.clock, d.copy).Granted() {
-		return 1 // a limit is closed
+// fitting returns how many of its calls an ask is decided for: those that fit, or one.
+func (d *draft) fitting(ask quota.Ask) quota.Units {
+	n := d.copy.account.Most(d.credential, ask, d.now)
+	if d.down != nil {
+		n = min(n, d.allowance()/max(1, quota.Max(ask.Charges)/ask.Count))
 	}
-	return most
+	if n > 1 && d.copy.account.Decide(d.credential, ask.Fewer(n).Charges, ask.UseReserve, d.clock, d.copy).Granted() {
+		return n
+	}
+	return 1 // also where a limit is closed
 }
 
-// peek decides about charges, and writes nothing.
-func (r *replica) peek(ctx context.Context, c *quota.Credential, operations []string, charges []quota.Charge, useReserve bool) (d quota.Decision, err error) {
+// Peek implements quota.Ledger.
+func (l *Ledger) Peek(ctx context.Context, c *quota.Credential, operations []string, charges []quota.Charge, useReserve bool) (decision quota.Decision, err error) {
+	r, err := l.replica(c.Name)
+	if err != nil {
+		return decision, err
+	}
 	r.glance(ctx)
-	if err := r.serving(); err != nil {
-		return r.peekAway(c, operations, charges, useReserve, err)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.refused != nil && !r.outage(r.refused) {
+		return decision, r.refused
 	}
-	clock := r.estimate()
-	_, err = r.drafted(c, clock, func(draft *draft) error {
-		d = draft.account().Decide(c, charges, useReserve, clock, draft.copy)
-		return nil
+	_, err = r.draft(c, r.estimated(), r.refused, func(d *draft) {
+		if err := d.refuses(operations...); err != nil {
+			decision.Err = err
+			return
+		}
+		decision = d.charge(charges, useReserve)
+		decision.Outage = d.down != nil
 	})
-	return d, err
-}
-
-// settle sets a grant to what was spent.
-func (r *replica) settle(ctx context.Context, c *quota.Credential, s quota.Settlement) (decision quota.Decision, err error) {
-	draft := func(d *draft) error {
-		decision = d.settle(s)
-		return nil
-	}
-	err = r.carry(ctx, c, draft)
-	if err != nil && r.ledger.store != nil && away(err) {
-		return decision, r.writeAway(c, err, draft)
-	}
-	return decision, err
-}
-
-func (d *draft) settle(s quota.Settlement) quota.Decision {
-	was, found := d.copy.grant(s.Grant)
-	if !found || !d.account().Counted(was.ID) {
-		return quota.Gone(quota.GrantID(d.credential.Name, s.Grant))
-	}
-	decision := quota.Decision{GrantID: quota.GrantID(d.credential.Name, s.Grant), Units: s.Units}
-	if was.Settled && was.SettledTo == s.Units {
-		decision.Limits = d.states(d.charged(was), d.now)
-		return decision
-	}
-	is := was
-	trace := quota.Entry{Kind: quota.KindSettlement, Grant: was.ID, SettledTo: s.Units}
-	trace.Before, trace.After = is.Settle(s.Units)
-	if err := d.account().Fits(&was, &is); err != nil {
-		return quota.Decision{Reason: quota.BadRequest, Detail: err.Error()}
-	}
-	d.add(trace, s.Caller)
-	decision.Limits = d.states(d.charged(was), d.now)
-	limits := decision.Limits
-	d.done = func(now time.Time) { copy(limits, d.states(d.charged(was), now)) }
-	return decision
-}
-
-// charged returns what an entry was charged in the limits that there are, in their order.
-func (d *draft) charged(e quota.Entry) (charges []quota.Charge) {
-	for _, limit := range d.credential.Limits {
-		if units, charged := quota.ChargeIn(e.Charges, limit.Name); charged {
-			charges = append(charges, quota.Charge{Limit: limit.Name, Units: units})
-		}
-	}
-	return charges
-}
-
-// adjust books units outside any operation, in as many records as it takes.
-func (r *replica) adjust(ctx context.Context, c *quota.Credential, a quota.Adjustment) (decision quota.Decision, err error) {
-	booked, more := quota.Units(0), true
-	for more && err == nil {
-		err = r.carry(ctx, c, func(d *draft) error {
-			decision, more = d.adjust(a)
-			return nil
-		})
-		if err == nil {
-			booked += decision.Units
-			a.Units += int64(decision.Units)
-		}
-	}
-	if err != nil && booked > 0 {
-		return quota.Decision{}, fmt.Errorf("only %s were returned: %w", booked.Text(), err)
-	}
-	decision.Units = booked
-	return decision, err
-}
-
-// adjust drafts an adjustment, and reports whether there is more of it.
-func (d *draft) adjust(a quota.Adjustment) (decision quota.Decision, more bool) {
-	i := d.credential.Index(a.Limit)
-	if i < 0 {
-		return quota.Decision{Reason: quota.BadRequest, Detail: fmt.Sprintf("unknown limit %q", a.Limit)}, false
-	}
-	e := quota.Entry{Kind: quota.KindAdjustment, Note: a.Note, Asked: a.Units}
-	booked := quota.Units(a.Units)
-	if a.Units > 0 {
-		if err := d.account().Room(i, booked); err != nil {
-			return quota.Decision{Reason: quota.BadRequest, Detail: err.Error()}, false
-		}
-	} else {
-		e.Gives, booked = d.account().GiveBack(i, -booked, mostGives, d.copy)
-		more = len(e.Gives) == mostGives && int64(-booked) > a.Units && d.account().Used(i) > booked
-		booked = -booked
-	}
-	e.Charges = []quota.Charge{{Limit: a.Limit, Units: booked}}
-	d.add(e, a.Caller)
-	decision = quota.Decision{Units: max(booked, -booked), Limits: d.states([]quota.Charge{{Limit: a.Limit}}, d.now)}
-	limits := decision.Limits
-	d.done = func(now time.Time) { copy(limits, d.states([]quota.Charge{{Limit: a.Limit}}, now)) }
-	return decision, more
-}
-
-// closeLimit closes or opens a limit, and reports whether that changes anything.
-func (r *replica) closeLimit(ctx context.Context, c *quota.Credential, k quota.Closing) (changes bool, err error) {
-	err = r.carry(ctx, c, func(d *draft) error {
-		var e quota.Entry
-		if e, changes = k.Closes(d.account().Closed[k.Limit].At(d.now), d.now); changes {
-			d.add(e, k.Caller)
-		}
-		return nil
-	})
-	return changes && err == nil, err
-}
-
-// lend makes a limit higher until a time, or ends its loans, and reports whether that changes
-// anything.
-func (r *replica) lend(ctx context.Context, c *quota.Credential, l quota.Loan) (changes bool, err error) {
-	err = r.carry(ctx, c, func(d *draft) error {
-		var e quota.Entry
-		if e, changes = l.Lends(quota.Lending(d.account().Lent[l.Limit], d.now), d.now); changes {
-			d.add(e, l.Caller)
-		}
-		return nil
-	})
-	return changes && err == nil, err
-}
-
-// reset begins another generation. Where the log is ahead of the clock, it begins at the
-// clock again. It voids all that the resets before it do: of those a lost log may lack one.
-func (r *replica) reset(ctx context.Context, c *quota.Credential, by quota.Caller, note string) error {
-	return r.carry(ctx, c, func(d *draft) error {
-		until := time.UnixMilli(max(d.clock.UnixMilli(), d.copy.facts.Position.ID.Ms, d.copy.facts.VoidTo)).UTC()
-		d.add(quota.Entry{Kind: quota.KindReset, Note: note, Until: until}, by)
-		d.sure, d.gen = true, d.copy.facts.Gen+1
-		d.wipe = d.copy.facts.Position.ID.Ms > d.clock.UnixMilli()
-		return nil
-	})
+	return decision, cmp.Or(err, decision.Err)
 }

@@ -15,8 +15,7 @@ import (
 type attempt struct {
 	tag      Tag
 	notAfter int64
-	charges  []quota.Charge
-	keys     map[string]bool
+	entries  []quota.Entry
 }
 
 // call carries out a call, again and again while its outcome is open, and records the clock.
@@ -63,8 +62,8 @@ func (r *replica) newCall(record *Record) Call {
 	return call
 }
 
-// record returns a record of entries, or of a statement.
-func (r *replica) record(entries []quota.Entry, says *Statement) *Record {
+// newRecord returns a record of entries, or of a statement.
+func (r *replica) newRecord(entries []quota.Entry, says *Statement) *Record {
 	host, run := r.ledger.self()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -83,7 +82,7 @@ func (r *replica) catchUp(tail []Placed) error {
 			return err
 		}
 		if host, _ := r.ledger.self(); record.Host == host && len(record.Entries) > 0 {
-			err = r.keepOwn(p.At, p.Body)
+			err = r.keepOwn(p, &record)
 		} else {
 			err = r.enter(p, &record)
 		}
@@ -131,11 +130,6 @@ func (r *replica) give(record *Record) {
 	}
 }
 
-func tagOf(body []byte) (t Tag) {
-	copy(t[:], body)
-	return t
-}
-
 // The kinds of frames in the tail: the place of a record, or that it has none yet, and the
 // record.
 const (
@@ -153,17 +147,13 @@ func frame(kind byte, at quota.ID, body []byte) []byte {
 
 // keepOwn writes a record of this host that stands in the log into the tail, and takes it
 // into the copy.
-func (r *replica) keepOwn(at quota.ID, body []byte) error {
-	record, err := decodeRecord(Placed{at, body})
-	if err != nil {
-		return err
-	}
+func (r *replica) keepOwn(p Placed, record *Record) error {
 	l := r.ledger
 	l.gate.RLock()
 	defer l.gate.RUnlock()
-	written := l.file.Append(r.name, frame(framePlaced, at, body), l.store == nil)
+	written := l.file.Append(r.name, frame(framePlaced, p.At, p.Body), l.store == nil)
 	if written != nil && l.store == nil {
 		return written
 	}
-	return errors.Join(written, r.enter(Placed{at, body}, &record))
+	return errors.Join(written, r.enter(p, record))
 }

@@ -71,12 +71,9 @@ func (l *Ledger) Entries(c *quota.Credential) (all []quota.Entry) {
 }
 
 // Views returns what the account of a host's copy holds.
-func (l *Ledger) Views(c *quota.Credential) (used []quota.Units) {
+func (l *Ledger) Views(c *quota.Credential) []quota.Units {
 	r, _ := l.replica(c.Name)
-	for _, v := range r.copy.account.views {
-		used = append(used, v.used)
-	}
-	return used
+	return r.copy.account.Used()
 }
 
 // A Set is a copy of a log in which entries are put one by one.
@@ -118,9 +115,7 @@ func (s Set) Fold() error {
 func (s Set) Read(clock time.Time) (used []quota.Units, closed map[string]quota.Closed, log []quota.Entry, err error) {
 	err = s.with(func() error {
 		s.advance(clock)
-		for i := range s.credential.Limits {
-			used = append(used, s.account.Used(i))
-		}
+		used = s.account.Used()
 		closed, log = s.account.Closed, s.page(quota.LogQuery{Most: 1000}).Entries
 		return nil
 	})

@@ -83,10 +83,7 @@ func (c *Copy) regain(r *Record, stamped bool) {
 		if e.Gen == quota.Unplaced && stamped {
 			e.Gen = r.Gen
 		}
-		if _, found := c.entry(e.ID); !found && e.Outage && e.Kind == quota.KindGrant {
-			c.facts.Away = append(c.facts.Away, awayGrant{e.ID, quota.Max(e.Charges)})
-		}
-		c.put(e, false)
+		c.putAway(e)
 	}
 }
 

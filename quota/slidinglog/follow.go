@@ -113,7 +113,7 @@ func (r *replica) toEnd(ctx context.Context) (clock time.Time, err error) {
 
 // say appends a statement at the end that the copy knows.
 func (r *replica) say(ctx context.Context, s *Statement) error {
-	return r.put(ctx, r.record(nil, s))
+	return r.put(ctx, r.newRecord(nil, s))
 }
 
 // put appends a record at the end that the copy knows, and takes it into the copy.
@@ -121,7 +121,8 @@ func (r *replica) put(ctx context.Context, record *Record) error {
 	call := r.newCall(record)
 	switch out := r.call(ctx, call); out.Status {
 	case Done:
-		return r.enter(Placed{At: out.At, Body: call.Body}, ownRecord(out.At, call.Body))
+		p := Placed{At: out.At, Body: call.Body}
+		return r.enter(p, ownRecord(p))
 	case Unknown, Failed:
 		return out.Err
 	default:
@@ -129,8 +130,8 @@ func (r *replica) put(ctx context.Context, record *Record) error {
 	}
 }
 
-func ownRecord(at quota.ID, body []byte) *Record {
-	record, err := decodeRecord(Placed{at, body})
+func ownRecord(p Placed) *Record {
+	record, err := decodeRecord(p)
 	if err != nil {
 		panic(err) // this host wrote it
 	}
@@ -164,7 +165,7 @@ func (r *replica) place(ctx context.Context) error {
 		if err != nil || len(late) == 0 {
 			return err
 		}
-		if err := r.put(ctx, r.record(late, nil)); err != nil {
+		if err := r.put(ctx, r.newRecord(late, nil)); err != nil {
 			return err
 		}
 		r.mu.Lock()
@@ -212,7 +213,7 @@ func (r *replica) recovered(ctx context.Context, clock time.Time) error {
 // greet appends what the log is still owed, and says how this host counts.
 func (r *replica) greet(ctx context.Context, clock time.Time) error {
 	if owed := r.owed(clock); len(owed) > 0 {
-		if err := r.put(ctx, r.record(owed, nil)); err != nil {
+		if err := r.put(ctx, r.newRecord(owed, nil)); err != nil {
 			return err
 		}
 		r.mu.Lock()

@@ -62,7 +62,7 @@ func (r *replica) recover(ctx context.Context) error {
 				s.Waits = append(s.Waits, host)
 			}
 		}
-		said := r.record(nil, s)
+		said := r.newRecord(nil, s)
 		said.Gen = max(gen, said.Gen)
 		call := r.newCall(said)
 		call.At = end
@@ -74,7 +74,7 @@ func (r *replica) recover(ctx context.Context) error {
 			return errJoining
 		}
 		placed := Placed{At: out.At, Body: call.Body}
-		log = append(log, placedRecord{*ownRecord(out.At, call.Body), placed})
+		log = append(log, placedRecord{*ownRecord(placed), placed})
 	}
 	if err := r.adopt(log, missing); err != nil {
 		return r.unavailable(err)

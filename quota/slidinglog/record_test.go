@@ -73,7 +73,7 @@ func TestEntriesAreReadBack(t *testing.T) {
 // A new entry gets its name from the place of its record: no two have the same.
 func TestNewEntriesGetNamesOfTheirPlace(t *testing.T) {
 	r := Record{Run: 77, Gen: 3}
-	for range mostGrants {
+	for range maxGrants {
 		r.Entries = append(r.Entries, quota.Entry{Kind: quota.KindGrant, Gen: quota.Unplaced, Count: 1})
 	}
 	var ids []quota.ID
@@ -89,7 +89,7 @@ func TestNewEntriesGetNamesOfTheirPlace(t *testing.T) {
 			ids = append(ids, e.ID)
 		}
 	}
-	if !slices.IsSortedFunc(ids, quota.ID.Compare) || len(slices.Compact(ids)) != 3*mostGrants {
+	if !slices.IsSortedFunc(ids, quota.ID.Compare) || len(slices.Compact(ids)) != 3*maxGrants {
 		t.Error("names of one instant are not in the order of their places, each once")
 	}
 }

@@ -113,13 +113,6 @@ func (r *replica) ready() error {
 	return nil
 }
 
-// away tells whether an error is an outage, in which requests are decided by policy.
-func away(err error) bool {
-	unreachable := errors.Is(err, quota.ErrUnavailable) || errors.Is(err, quota.ErrOutcomeUnknown)
-	return unreachable && !errors.Is(err, quota.ErrLost) && !errors.Is(err, quota.ErrRecovering) && !errors.Is(err, quota.ErrContended) &&
-		!errors.Is(err, ErrVersion) && !errors.Is(err, ErrForeign)
-}
-
 // setDown records why the replica does not serve.
 func (r *replica) setDown(err error) {
 	r.mu.Lock()
@@ -231,7 +224,7 @@ func (r *replica) glance(ctx context.Context) {
 		return
 	}
 	for known, err := false, error(nil); !known && err == nil; {
-		_, known, err = r.learn(ctx, r.look(ctx))
+		known, err = r.learn(ctx, r.look(ctx))
 	}
 }
 

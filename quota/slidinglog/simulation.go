@@ -45,11 +45,7 @@ func (s *Simulation) Spend(at time.Time, charges []quota.Charge, useReserve bool
 // Used returns what each limit holds at an instant, in the order of the limits.
 func (s *Simulation) Used(at time.Time) []quota.Units {
 	s.advance(at)
-	used := make([]quota.Units, len(s.Credential.Limits))
-	for i := range used {
-		used[i] = s.account.Used(i)
-	}
-	return used
+	return s.account.Used()
 }
 
 // Since returns what was spent behind an instant, by limit in their order, by those whose
@@ -151,8 +147,8 @@ func resume(c *quota.Credential, usage quota.Usage, log entries) *Simulation {
 		s.account.Lost = max(s.account.Lost, lostFor(limit, usage.Now))
 	}
 	now := s.account.Advance(c, usage.Now, s.log)
-	for i, limit := range usage.Limits {
-		if missing := limit.Used - s.account.Used(i); missing > 0 {
+	for i, used := range s.account.Used() {
+		if missing := usage.Limits[i].Used - used; missing > 0 {
 			s.supply(i, missing, now)
 		}
 	}

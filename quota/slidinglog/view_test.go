@@ -79,7 +79,7 @@ func TestFarDenialReadsLittle(t *testing.T) {
 		// A day that expires at once is dropped block by block.
 		log.read = 0
 		account.Advance(c, nine.Add(24*time.Hour+time.Duration(n-1)*time.Millisecond-time.Millisecond), log)
-		if got := account.Used(0); got != 1 || log.read > few {
+		if got := account.Used()[0]; got != 1 || log.read > few {
 			t.Errorf("of %d units %d are left, want 1; %d entries were read", n, got, log.read)
 		}
 	}

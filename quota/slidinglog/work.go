@@ -57,7 +57,7 @@ func (l *Ledger) followAll() {
 		r.hear(out)
 		known, err := false, error(nil)
 		if out.Status != Lost { // which takes longer than the others are to wait
-			_, known, err = r.learn(ctx, out)
+			known, err = r.learn(ctx, out)
 		}
 		r.end()
 		if !known && err == nil {

@@ -54,14 +54,14 @@ func openCopy(file File, name string) (*Copy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("credential %q: %w", name, err)
 	}
-	c.follow()
+	c.refresh()
 	return c, nil
 }
 
-// follow has the account agree with the facts.
-func (c *Copy) follow() {
-	c.account.Clock, c.account.Lost, c.account.Closed = c.facts.Position.ID.Ms, c.facts.Since, c.facts.closed()
-	c.account.Lent = c.facts.lent(c.account.Clock)
+// refresh has the account agree with the facts.
+func (c *Copy) refresh() {
+	c.account.Clock, c.account.Lost = c.facts.Position.ID.Ms, c.facts.Since
+	c.account.Closed, c.account.Lent = c.facts.limits(c.account.Clock)
 }
 
 // with calls f while the tables can be read.
@@ -130,7 +130,7 @@ func (c *Copy) expire() {
 // gone tells whether an entry has expired. One that says how a limit is closed, or lent to,
 // has not.
 func (c *Copy) gone(id quota.ID) bool {
-	return !c.facts.Expired.Less(id) && !c.facts.says(id, c.account.Clock)
+	return !c.facts.Expired.Less(id) && !slices.Contains(c.facts.standing(c.account.Clock), id)
 }
 
 // entry returns an entry as it is now.
@@ -240,18 +240,15 @@ func (c *Copy) changed(after quota.ID, back bool) []quota.ID {
 
 // set keeps an entry, a new one or one that replaces another.
 func (c *Copy) set(e quota.Entry) {
-	c.stamp++
-	c.dirty = true
 	if _, changed := c.entries[e.ID]; !changed {
 		n, _ := slices.BinarySearchFunc(c.order, e.ID, quota.ID.Compare)
 		c.order = slices.Insert(c.order, n, e.ID)
 	}
-	c.entries[e.ID] = stamped[*quota.Entry]{&e, c.stamp}
+	c.entries[e.ID] = stamped[*quota.Entry]{&e, c.change()}
 }
 
 func (c *Copy) setName(key string, id quota.ID) {
-	c.stamp++
-	c.names[key] = stamped[quota.ID]{id, c.stamp}
+	c.names[key] = stamped[quota.ID]{id, c.change()}
 }
 
 // marked tells whether the log lacks an entry.
@@ -278,9 +275,7 @@ func (c *Copy) mark(e *quota.Entry, lacks bool) {
 	if e.Gen != quota.Unplaced {
 		c.facts.Missing += n
 	}
-	c.stamp++
-	c.dirty = true
-	c.marks[e.ID] = stamped[bool]{lacks, c.stamp}
+	c.marks[e.ID] = stamped[bool]{lacks, c.change()}
 }
 
 // unplaced returns up to most of the entries that the log lacks, oldest first.
@@ -313,29 +308,24 @@ func (c *Copy) unplaced(most int) (list []quota.Entry) {
 
 // apply takes a record into the copy, which then ends with it.
 func (c *Copy) apply(p Placed, r *Record) {
-	c.hear(p, r)
+	c.facts.record(p.At, r)
 	for _, e := range r.Entries {
 		if e.Gen == quota.Unplaced {
 			e.Gen = r.Gen // from now on
 		}
 		c.put(e, true)
 	}
-	c.reach(p, r)
+	c.facts.Position = Position{ID: p.At, Tag: r.Tag}
+	c.change()
+	c.refresh()
 	c.expire()
 }
 
-// hear records who wrote, and what they said.
-func (c *Copy) hear(p Placed, r *Record) {
-	c.facts.Gen = max(c.facts.Gen, r.Gen)
-	c.facts.heardOf(p.At, r)
-}
-
-// reach records that the copy has all up to a record.
-func (c *Copy) reach(p Placed, r *Record) {
-	c.facts.Position = Position{ID: p.At, Tag: r.Tag}
-	c.account.Clock = p.At.Ms
+// change returns the stamp of a change to what the tables have.
+func (c *Copy) change() uint64 {
 	c.stamp++
 	c.dirty = true
+	return c.stamp
 }
 
 // page returns a page of the log.

@@ -1,28 +1,13 @@
 package slidinglog
 
 import (
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
 	"quotad/quota"
 )
-
-// MarshalText implements encoding.TextMarshaler.
-func (t Tag) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
-
-// UnmarshalText implements encoding.TextUnmarshaler.
-func (t *Tag) UnmarshalText(text []byte) error {
-	b, err := hex.DecodeString(string(text))
-	if err != nil || len(b) != len(t) {
-		return fmt.Errorf("not a tag: %.30q", text)
-	}
-	copy(t[:], b)
-	return nil
-}
 
 // facts are what a copy knows beside the entries.
 type facts struct {
@@ -68,19 +53,11 @@ type hostFacts struct {
 	Longest time.Duration
 }
 
-// A closing is what closed or opened a limit last, by its own time.
-type closing struct {
-	ID    quota.ID
-	Until time.Time // zero: it opened it
-	Says  string
-	By    string
-}
-
 // A quiet period is the time after a loss in which nothing is granted.
 type quiet struct {
 	Name  Tag // of the record that began it last
 	Waits map[HostID]bool
-	Here  map[HostID]bool
+	Here  map[HostID]bool // of Waits
 }
 
 // A loose correction changes an entry that is not there.
@@ -116,21 +93,6 @@ func decodeFacts(b []byte) (f facts, err error) {
 	return f, nil
 }
 
-// closed returns the limits that are closed.
-func (f *facts) closed() map[string]quota.Closed {
-	var closed map[string]quota.Closed
-	for name, c := range f.Closed {
-		if c.Until.IsZero() {
-			continue
-		}
-		if closed == nil {
-			closed = make(map[string]quota.Closed)
-		}
-		closed[name] = quota.Closed{Since: c.ID.Time(), Until: c.Until, Says: c.Says, By: c.By}
-	}
-	return closed
-}
-
 // known returns the hosts that wrote to the log while its entries count, in their order.
 func (f *facts) known(oldest int64) (hosts []HostID) {
 	for host, h := range f.Hosts {
@@ -144,60 +106,68 @@ func (f *facts) known(oldest int64) (hosts []HostID) {
 
 func compareHosts(x, y HostID) int { return slices.Compare(x[:], y[:]) }
 
-// heardOf records who wrote, and what they said. A turn is heard by nobody who waits: its host
-// has nothing that anybody could miss.
-func (f *facts) heardOf(at quota.ID, r *Record) {
-	kind := StatementKind(0)
+// record records who wrote a record, and what they said. A turn does not count: nobody waits
+// for its host, which has nothing that others could miss.
+func (f *facts) record(at quota.ID, r *Record) {
+	f.Gen = max(f.Gen, r.Gen)
+	var says Statement
 	if r.Says != nil {
-		kind = r.Says.Kind
+		says = *r.Says
 	}
-	host, h, s := r.Host, f.Hosts[r.Host], r.Says
-	h.Last, h.Run, h.Bye = max(h.Last, at.Ms), r.Run, kind == Bye
-	if kind == Hello {
-		h.Hello, h.Label, h.Terms, h.Longest = at.Ms, s.Label, s.Terms, s.Longest
+	if says.Kind == Turn {
+		return
 	}
-	if kind != Turn {
-		f.Hosts[host] = h
+	h := f.Hosts[r.Host]
+	h.Last, h.Run, h.Bye = max(h.Last, at.Ms), r.Run, says.Kind == Bye
+	if says.Kind == Hello {
+		h.Hello, h.Label, h.Terms, h.Longest = at.Ms, says.Label, says.Terms, says.Longest
 	}
-	switch kind {
+	f.Hosts[r.Host] = h
+	switch says.Kind {
 	case Missing:
 		if f.Quiet == nil {
 			f.Quiet = &quiet{Waits: make(map[HostID]bool)}
 		}
 		// Who was there before may lack what this loss took: all look again.
 		f.Quiet.Name, f.Quiet.Here = r.Tag, make(map[HostID]bool)
-		f.Quiet.wait(s.Waits)
-		f.Quiet.Waits[host] = true
+		f.Quiet.wait(says.Waits, r.Host)
 	case Here:
 		if f.Quiet != nil {
-			f.Quiet.wait(s.Waits)
-			f.Quiet.Waits[host] = true
-			f.Quiet.Here[host] = true
+			f.Quiet.Here[r.Host] = true
+			f.Quiet.wait(says.Waits, r.Host)
 		}
 	case Whole:
 		f.Quiet = nil
 	}
 }
 
-func (q *quiet) wait(hosts []HostID) {
-	for _, host := range hosts {
+func (q *quiet) wait(known []HostID, writer HostID) {
+	q.Waits[writer] = true
+	for _, host := range known {
 		q.Waits[host] = true
 	}
 }
 
-// complete tells whether all that are waited for are here.
-func (q *quiet) complete() bool {
-	for host := range q.Waits {
-		if !q.Here[host] {
-			return false
-		}
+// complete reports whether all that are waited for are here.
+func (q *quiet) complete() bool { return len(q.Here) == len(q.Waits) }
+
+// renew records what a reset voids, and reports whether it voids more than those before it. Two
+// hosts may have begun the same generation, each on a log that the other one had lost: the
+// later one counts.
+func (f *facts) renew(by *quota.Entry) bool {
+	renews := f.renews(by)
+	if renews {
+		f.Gen, f.Void, f.VoidTo = max(f.Gen, by.Gen), by.Gen, by.Until.UnixMilli()
 	}
-	return true
+	return renews
 }
 
-func (q *quiet) clone() *quiet {
-	if q == nil {
-		return nil
-	}
-	return &quiet{Name: q.Name, Waits: maps.Clone(q.Waits), Here: maps.Clone(q.Here)}
+func (f *facts) renews(by *quota.Entry) bool {
+	return by.Gen > f.Void || by.Gen == f.Void && by.Until.UnixMilli() > f.VoidTo
+}
+
+// voids reports whether a reset has voided an entry: not one that was never placed, nor one
+// that is later than the log was then.
+func (f *facts) voids(e *quota.Entry) bool {
+	return e.Gen != quota.Unplaced && e.Gen < f.Void && e.ID.Ms <= f.VoidTo
 }

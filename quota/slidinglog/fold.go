@@ -85,6 +85,7 @@ func (c *Copy) regain(r *Record, stamped bool) {
 		}
 		c.putAway(e)
 	}
+	c.refresh()
 }
 
 // snapshot returns what is to be written into the tables, and a stamp for folded.

@@ -75,14 +75,14 @@ func (r *replica) lead(ctx context.Context) error {
 	r.mu.Unlock()
 	if missing {
 		// An empty log may have been flushed before this host knew it.
-		if err := r.say(ctx, r.statement(Missing, clock)); err != nil {
+		if err := r.say(ctx, r.statement(Missing)); err != nil {
 			return err
 		}
 	}
 	if err := r.place(ctx); err != nil {
 		return err
 	}
-	if err := r.recovered(ctx, clock); err != nil {
+	if err := r.recovered(ctx); err != nil {
 		return err
 	}
 	return r.greet(ctx, clock)
@@ -139,15 +139,10 @@ func ownRecord(p Placed) *Record {
 }
 
 // statement returns what this host says of the hosts that it knows.
-func (r *replica) statement(kind StatementKind, clock time.Time) *Statement {
-	host, _ := r.ledger.self()
+func (r *replica) statement(kind StatementKind) *Statement {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	waits := r.copy.facts.known(r.copy.oldest())
-	if !slices.Contains(waits, host) {
-		waits = append(waits, host)
-	}
-	return &Statement{Kind: kind, Waits: waits}
+	return &Statement{Kind: kind, Waits: r.copy.facts.known(r.copy.oldest())}
 }
 
 // place appends the entries that the log lacks, as they are, the oldest first.
@@ -179,31 +174,31 @@ func (r *replica) place(ctx context.Context) error {
 }
 
 // recovered returns nil unless the log is quiet. All that this host knows is in it by now.
-func (r *replica) recovered(ctx context.Context, clock time.Time) error {
+func (r *replica) recovered(ctx context.Context) error {
 	host, _ := r.ledger.self()
 	now := r.ledger.clock()
 	r.mu.Lock()
-	q := r.copy.facts.Quiet.clone()
+	q := r.copy.facts.Quiet
+	here := q != nil && q.Here[host]
 	r.mu.Unlock()
 	if q == nil {
 		r.waitedFor = Tag{}
 		return nil
 	}
-	if !q.Here[host] {
-		if err := r.say(ctx, r.statement(Here, clock)); err != nil {
+	if !here {
+		if err := r.say(ctx, r.statement(Here)); err != nil {
 			return err
 		}
-		q.Here[host] = true
 	}
-	if r.waitedFor != q.Name {
-		r.waitedFor, r.waited = q.Name, 0
+	r.mu.Lock()
+	name, complete := q.Name, q.complete()
+	r.mu.Unlock()
+	if r.waitedFor != name {
+		r.waitedFor, r.waited = name, 0
 	} else {
 		r.waited += min(max(0, now.Sub(r.looked)), r.ledger.attention())
 	}
 	r.looked = now
-	r.mu.Lock()
-	complete := r.copy.facts.Quiet.complete()
-	r.mu.Unlock()
 	if r.waited >= absence*r.ledger.quiet || complete && r.waited >= r.ledger.quiet {
 		return r.say(ctx, &Statement{Kind: Whole})
 	}

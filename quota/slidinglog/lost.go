@@ -26,18 +26,16 @@ func (r *replica) recover(ctx context.Context) error {
 	has := make(map[quota.ID]bool)
 	theirs.Hosts = make(map[HostID]hostFacts)
 	for _, record := range log {
-		theirs.heardOf(record.at.At, &record.Record)
-		theirs.Gen = max(theirs.Gen, record.Gen)
+		theirs.record(record.at.At, &record.Record)
 		for _, e := range record.Entries {
 			has[e.ID] = true
-			if e.Kind == quota.KindReset && theirs.renews(&e) {
-				theirs.Void, theirs.VoidTo = e.Gen, e.Until.UnixMilli()
+			if e.Kind == quota.KindReset {
+				theirs.renew(&e)
 			}
 		}
 	}
-	gen := theirs.Gen
 	oldest := max(clock.UnixMilli(), end.ID.Ms) - r.copy.keep().Milliseconds() // what is older may have been dropped
-	fell := was.ID.Ms > oldest && gen <= r.copy.facts.Gen
+	fell := was.ID.Ms > oldest && theirs.Gen <= r.copy.facts.Gen
 	standing := r.copy.facts.standing(clock.UnixMilli())
 	var missing []quota.Entry
 	err = r.copy.with(func() error {
@@ -56,14 +54,10 @@ func (r *replica) recover(ctx context.Context) error {
 	lost := fell || len(missing) > 0
 	if lost {
 		r.setDown(errLost)
-		s := r.statement(Missing, clock)
-		for _, host := range theirs.known(oldest) {
-			if !slices.Contains(s.Waits, host) {
-				s.Waits = append(s.Waits, host)
-			}
-		}
+		s := r.statement(Missing)
+		s.Waits = append(s.Waits, theirs.known(oldest)...)
 		said := r.newRecord(nil, s)
-		said.Gen = max(gen, said.Gen)
+		said.Gen = max(theirs.Gen, said.Gen)
 		call := r.newCall(said)
 		call.At = end
 		out := r.call(ctx, call)
@@ -141,7 +135,8 @@ func (r *replica) adopt(log []placedRecord, missing []quota.Entry) error {
 	defer r.mu.Unlock()
 	return r.copy.with(func() error {
 		c := r.copy
-		c.facts.Position, c.account.Clock, c.facts.Quiet = Position{}, 0, nil
+		c.facts.Position, c.facts.Quiet = Position{}, nil
+		c.refresh()
 		attempt := r.maybe
 		c.account.views, r.maybe = nil, nil
 		for i := range missing {

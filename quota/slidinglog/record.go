@@ -17,16 +17,24 @@ type HostID [8]byte
 
 func (h HostID) String() string { return hex.EncodeToString(h[:]) }
 
-// MarshalText and UnmarshalText write an id as hexadecimal digits.
+// MarshalText implements encoding.TextMarshaler.
 func (h HostID) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
 
 // UnmarshalText implements encoding.TextUnmarshaler.
-func (h *HostID) UnmarshalText(text []byte) error {
+func (h *HostID) UnmarshalText(text []byte) error { return decodeHex(h[:], text) }
+
+// MarshalText implements encoding.TextMarshaler.
+func (t Tag) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (t *Tag) UnmarshalText(text []byte) error { return decodeHex(t[:], text) }
+
+func decodeHex(to, text []byte) error {
 	b, err := hex.DecodeString(string(text))
-	if err != nil || len(b) != len(h) {
-		return fmt.Errorf("not the id of a host: %.20q", text)
+	if err != nil || len(b) != len(to) {
+		return fmt.Errorf("not %d bytes in hexadecimal digits: %.30q", len(to), text)
 	}
-	copy(h[:], b)
+	copy(to, b)
 	return nil
 }
 

@@ -242,7 +242,7 @@ func (r *replica) health(h *quota.Health) {
 		return
 	}
 	host, _ := r.ledger.self()
-	h.Warnings = append(h.Warnings, f.differences(host, now, r.name)...)
+	h.Warnings = append(h.Warnings, f.differences(host, r.name)...)
 	if r.refused == nil || r.configured == nil {
 		return
 	}

@@ -33,9 +33,9 @@ func (c *Copy) put(e quota.Entry, placed bool) {
 	case quota.KindReset:
 		c.reset(&e)
 	case quota.KindClosing, quota.KindOpening:
-		c.close(&e)
+		c.facts.close(&e)
 	case quota.KindLoan:
-		c.lend(&e)
+		c.facts.lend(&e)
 	}
 	c.facts.Newest = max(c.facts.Newest, e.Gen)
 	c.set(e)
@@ -59,24 +59,11 @@ func (c *Copy) found(have quota.Entry, gen int64, placed bool) {
 	}
 }
 
-// voids tells whether a reset has voided an entry: not one that was never placed, nor one
-// that is later than the log was then.
-func (f *facts) voids(e *quota.Entry) bool {
-	return e.Gen != quota.Unplaced && e.Gen < f.Void && e.ID.Ms <= f.VoidTo
-}
-
-// renews tells whether a reset voids more than those before it. Two hosts may have begun the
-// same generation, each on a log that the other one had lost: the later one counts.
-func (f *facts) renews(by *quota.Entry) bool {
-	return by.Gen > f.Void || by.Gen == f.Void && by.Until.UnixMilli() > f.VoidTo
-}
-
 // reset voids what is of a lower generation.
 func (c *Copy) reset(by *quota.Entry) {
-	if !c.facts.renews(by) {
+	if !c.facts.renew(by) {
 		return
 	}
-	c.facts.Gen, c.facts.Void, c.facts.VoidTo = max(c.facts.Gen, by.Gen), by.Gen, by.Until.UnixMilli()
 	from := quota.ID{Ms: c.facts.VoidTo, Seq: math.MaxInt64}
 	if c.facts.Newest >= by.Gen { // the reset was put back behind what followed it
 		from = quota.ID{}
@@ -125,31 +112,15 @@ func (c *Copy) begin(kept []keeper) {
 	clear(c.names)
 	clear(c.marks)
 	c.order, c.tables = nil, noTables{}
-	c.stamp++
-	c.emptied, c.dirty = c.stamp, true
+	c.emptied = c.change()
 	c.account.views = nil
 	c.facts.Unplaced, c.facts.Missing, c.facts.Loose = 0, 0, nil
 	clear(c.facts.Closed)
 	clear(c.facts.Lent)
-	c.follow()
+	c.refresh()
 	for _, e := range kept {
 		c.put(e.Entry, !e.lacking)
 	}
-}
-
-// close records what closes or opens a limit, unless something newer does.
-func (c *Copy) close(e *quota.Entry) {
-	if held, ok := c.facts.Closed[e.Limit]; ok && e.ID.Less(held.ID) {
-		return
-	}
-	c.facts.Closed[e.Limit] = closing{ID: e.ID, Until: e.Until, Says: e.Note, By: e.By}
-	c.account.Closed = c.facts.closed()
-}
-
-// lend records what makes a limit higher, or ends that.
-func (c *Copy) lend(e *quota.Entry) {
-	c.facts.Lent[e.Limit] = c.facts.Lent[e.Limit].lend(e)
-	c.account.Lent = c.facts.lent(c.account.Clock)
 }
 
 // standing returns the entries that say how limits are closed, or lent to, at a clock.

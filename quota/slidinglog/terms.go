@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"quotad/quota"
 )
@@ -38,7 +37,7 @@ func termsOf(c *quota.Credential) (lines []string) {
 }
 
 // differences returns how other hosts that wrote lately count otherwise than this one.
-func (f *facts) differences(self HostID, now time.Time, credential string) (found []string) {
+func (f *facts) differences(self HostID, credential string) (found []string) {
 	mine, ok := f.Hosts[self]
 	if !ok {
 		return nil

@@ -1,0 +1,98 @@
+package slidinglog
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"quotad/quota"
+)
+
+// A closing is what closed or opened a limit last, by its own time.
+type closing struct {
+	ID           quota.ID
+	quota.Closed // zero: it opened the limit
+}
+
+// A lending is a limit's loans, as entries of the log say.
+type lending struct {
+	Loans []loan // in the order of their ids; also those whose time has come
+	// Ended ends what is older, and is kept until EndedTo: what it ended would have run until then.
+	Ended   quota.ID
+	EndedTo time.Time
+}
+
+// A loan is an entry that makes a limit higher.
+type loan struct {
+	ID quota.ID
+	quota.Lent
+}
+
+// close records what closes or opens a limit, unless something newer does.
+func (f *facts) close(e *quota.Entry) {
+	if !e.ID.Less(f.Closed[e.Limit].ID) {
+		f.Closed[e.Limit] = closing{e.ID, e.Closed()}
+	}
+}
+
+// lend records a loan, or an end of loans. Entries may come in any order, and twice.
+func (f *facts) lend(e *quota.Entry) {
+	l := f.Lent[e.Limit]
+	i, known := slices.BinarySearchFunc(l.Loans, e.ID, func(l loan, id quota.ID) int { return l.ID.Compare(id) })
+	switch {
+	case !l.Ended.Less(e.ID):
+	case e.Units == 0:
+		l.Ended, l.EndedTo, l.Loans = e.ID, e.Until, l.Loans[i:]
+	case !known:
+		l.Loans = slices.Insert(l.Loans, i, loan{e.ID, e.Lent()})
+	}
+	f.Lent[e.Limit] = l
+}
+
+// limits returns how limits are closed, and lent to, at a time, in ms.
+func (f *facts) limits(now int64) (closed map[string]quota.Closed, lent map[string][]quota.Lent) {
+	closed, lent = make(map[string]quota.Closed), make(map[string][]quota.Lent)
+	for name, k := range f.Closed {
+		if k.Since = k.ID.Time(); k.Until.UnixMilli() > now {
+			closed[name] = k.Closed
+		}
+	}
+	for name, l := range f.Lent {
+		for _, one := range l.Loans {
+			if one.Since = one.ID.Time(); one.Until.UnixMilli() > now {
+				lent[name] = append(lent[name], one.Lent)
+			}
+		}
+	}
+	return closed, lent
+}
+
+// standing returns the entries that say so. They are kept although no window holds them any
+// more.
+func (f *facts) standing(now int64) (ids []quota.ID) {
+	for _, name := range slices.Sorted(maps.Keys(f.Closed)) {
+		if k := f.Closed[name]; k.Until.UnixMilli() > now {
+			ids = append(ids, k.ID)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.Lent)) {
+		l := f.Lent[name]
+		if l.EndedTo.UnixMilli() > now {
+			ids = append(ids, l.Ended)
+		}
+		for _, one := range l.Loans {
+			if one.Until.UnixMilli() > now {
+				ids = append(ids, one.ID)
+			}
+		}
+	}
+	return ids
+}
+
+// forgetLoans drops the loans that are over and in no window any more.
+func (f *facts) forgetLoans(now int64) {
+	for name, l := range f.Lent {
+		l.Loans = slices.DeleteFunc(l.Loans, func(o loan) bool { return !f.Expired.Less(o.ID) && o.Until.UnixMilli() <= now })
+		f.Lent[name] = l
+	}
+}

@@ -340,10 +340,10 @@ func TestNoDescriptorIsInherited(t *testing.T) {
 		var got []string
 		c := jobs.Command{Args: []string{list, "/proc/self/fd"}, Timeout: time.Minute, KillGrace: time.Second}
 		l.Launch(t.Context(), t.Context(), c, func(line jobs.Line) { got = append(got, line.Text) })
-		// Its own three, the one it lists them with, and what this process was itself
-		// given by whoever started it.
-		if want := 3 + 1 + len(givenDescriptors(t)); len(got) != want {
-			t.Errorf("got %q, want %d", got, want)
+		// Its own three, the one it lists them with, and what this process inherited itself,
+		// of which Go may replace one while it starts the program.
+		if most := 3 + 1 + len(givenDescriptors(t)); len(got) > most {
+			t.Errorf("got %q, want at most %d", got, most)
 		}
 	}
 	running.stop(nil)

@@ -166,6 +166,12 @@ func (p *Problem) WithStatus(status int) *Problem {
 	return p
 }
 
+// WithHint replaces the cure of a problem.
+func (p *Problem) WithHint(hint string) *Problem {
+	p.Hint = hint
+	return p
+}
+
 func (p *Problem) Error() string {
 	if p.Detail == "" {
 		return string(p.Reason)

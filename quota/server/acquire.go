@@ -12,22 +12,22 @@ import (
 	"quotad/quota/api"
 )
 
-func (s *Server) acquire(w http.ResponseWriter, r *http.Request, c *Session, in api.AcquireRequest) {
+func (s *Server) acquire(w http.ResponseWriter, r *http.Request, c *Session, in api.AcquireRequest) error {
 	start := time.Now()
 	request := s.requestOf(c, in)
 	d, err := s.decide(r.Context(), c, request)
 	event := Event{Verb: "acquire", Request: request, PID: c.PID, Decision: d, Err: err, Took: time.Since(start)}
-	s.tell(event)
-	c.note(event.Result())
-	d.Limits = c.visible(d.Limits)
+	s.report(event)
+	c.count(event.Result())
 	if err != nil {
-		writeProblem(w, api.ProblemFrom(err))
-		return
+		return err
 	}
+	d.Limits = c.visible(d.Limits)
 	if in.Headers && d.Granted() {
 		addRateLimit(w.Header(), d, request.UseReserve)
 	}
 	WriteDecision(w, d, request.UseReserve)
+	return nil
 }
 
 // requestOf returns the request that a caller makes. A run token names the
@@ -63,9 +63,9 @@ func (s *Server) decide(ctx context.Context, c *Session, r quota.Request) (quota
 		return s.noCredential(c), nil
 	}
 	if !c.HasToken() {
-		return s.service.Acquire(ctx, r)
+		return s.Service.Acquire(ctx, r)
 	}
-	return AcquireByToken(ctx, s.service, s.tokens, c.token, r)
+	return AcquireByToken(ctx, s.Service, s.Tokens, c.token, r)
 }
 
 // AcquireByToken has a request of the pass with a run token decided, and recorded.
@@ -107,49 +107,42 @@ func (c *Session) forbids(r quota.Request) quota.Decision {
 	}
 }
 
-func (s *Server) settle(w http.ResponseWriter, _ *http.Request, c *Session, in api.SettleRequest) {
+func (s *Server) settle(w http.ResponseWriter, _ *http.Request, c *Session, in api.SettleRequest) error {
 	if in.Units == nil {
-		writeProblem(w, api.NewProblem(quota.BadRequest, "units is missing"))
-		return
+		return api.NewProblem(quota.BadRequest, "units is missing")
 	}
-	s.correct(w, c, "settle", quota.Units(*in.Units))
+	return s.correct(w, c, "settle", quota.Units(*in.Units))
 }
 
-func (s *Server) release(w http.ResponseWriter, _ *http.Request, c *Session, _ None) {
-	s.correct(w, c, "release", 0)
+func (s *Server) release(w http.ResponseWriter, _ *http.Request, c *Session, _ None) error {
+	return s.correct(w, c, "release", 0)
 }
 
 // correct settles the grant in the path and answers.
-func (s *Server) correct(w http.ResponseWriter, c *Session, verb string, units quota.Units) {
-	start := time.Now()
-	id := c.Path("id")
-	d, past, err := s.correction(c, id, units)
-	s.tell(Event{Verb: verb, Request: quota.Request{Caller: c.Caller}, PID: c.PID, GrantID: id,
+func (s *Server) correct(w http.ResponseWriter, c *Session, verb string, units quota.Units) error {
+	start, id, past := time.Now(), c.Path("id"), ""
+	d, err := s.forbidsGrant(c, id)
+	if err == nil && d.Granted() {
+		d, err = s.Service.Settle(c.request.Context(), id, units, c.Caller)
+		if err == nil && d.Granted() && c.HasToken() {
+			past = s.Tokens.Settled(c.token, id, units, d.Limits)
+		}
+	}
+	s.report(Event{Verb: verb, Request: quota.Request{Caller: c.Caller}, PID: c.PID, GrantID: id,
 		Decision: d, Past: past, Err: err, Took: time.Since(start)})
 	if err != nil {
-		writeProblem(w, api.ProblemFrom(err))
-		return
+		return err
 	}
 	d.Limits = c.visible(d.Limits)
 	WriteDecision(w, d, false)
-}
-
-func (s *Server) correction(c *Session, id string, units quota.Units) (d quota.Decision, past string, err error) {
-	if d, err := s.forbidsGrant(c, id); err != nil || !d.Granted() {
-		return d, "", err
-	}
-	d, err = s.service.Settle(c.request.Context(), id, units, c.Caller)
-	if err == nil && d.Granted() && c.HasToken() {
-		past = s.tokens.Settled(c.token, id, units, d.Limits)
-	}
-	return d, past, err
+	return nil
 }
 
 // forbidsGrant refuses to have callers change a grant that is not theirs. With a run
 // token, Tokens.Owns decides; without one they must have acquired it outside a pass.
 func (s *Server) forbidsGrant(c *Session, id string) (quota.Decision, error) {
 	switch {
-	case c.HasToken() && !s.tokens.Owns(c.token, id):
+	case c.HasToken() && !s.Tokens.Owns(c.token, id):
 		return quota.Decision{Reason: quota.Forbidden, Detail: "the grant is not one that the pass acquired itself",
 			Hint: "a call through the proxy is settled by the proxy, which knows whether it was sent"}, nil
 	case c.HasToken() || c.IsOperator():
@@ -159,7 +152,7 @@ func (s *Server) forbidsGrant(c *Session, id string) (quota.Decision, error) {
 			return c.notItsGrant(), nil
 		}
 	}
-	by, err := s.service.Grantee(c.request.Context(), id)
+	by, err := s.Service.Grantee(c.request.Context(), id)
 	switch {
 	case err != nil || by == c.Caller.By():
 		return quota.Decision{}, err

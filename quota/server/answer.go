@@ -77,6 +77,14 @@ func ProblemOf(d quota.Decision) *api.Problem {
 	return p
 }
 
+// refusalOf returns why there is no grant, as an error: err, or the problem that a refusal is.
+func refusalOf(d quota.Decision, err error) error {
+	if err == nil && !d.Granted() {
+		return ProblemOf(d)
+	}
+	return err
+}
+
 // violated names the limits that a denied request does not fit.
 func violated(d quota.Decision, useReserve bool) []string {
 	var names []string

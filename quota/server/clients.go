@@ -32,7 +32,7 @@ type subjectRequest struct {
 func (s *Server) clientRoutes() []Route {
 	return []Route{
 		{"POST", "/v1/clients/{name}/acquire", Spend, "ask whether a client of one's own may make a call; subject, operation, count", decoded(s.acquireClient, clientRequest{Count: 1})},
-		{"POST", "/v1/clients/{name}/batch", Spend, "the same for several calls at once, by lists of one length; subject, operation, count", decoded(s.acquireClients)},
+		{"POST", "/v1/clients/{name}/batch", Spend, "the same for several calls at once, by lists of one length; subject, operation, count", Handle(s.acquireClients)},
 		{"GET", "/v1/clients", Read, "the clients: their limits, and what became of their calls", Handle(s.listClients)},
 		{"GET", "/v1/clients/{name}", Read, "clients of one name and, for operators, which of them were denied most in the last two hours", Handle(s.getClients)},
 		{"GET", "/v1/clients/{name}/subject", Read, "the state of one client's limits; subject", Handle(s.subject)},
@@ -40,42 +40,43 @@ func (s *Server) clientRoutes() []Route {
 	}
 }
 
-func (s *Server) acquireClient(w http.ResponseWriter, r *http.Request, c *Session, in clientRequest) {
-	d := s.clients.Acquire(r.Context(), c.Path("name"), in.request())[0]
+func (s *Server) acquireClient(w http.ResponseWriter, r *http.Request, c *Session, in clientRequest) error {
+	d := s.Clients.Acquire(r.Context(), c.Path("name"), in.request())[0]
 	if d.Err != nil {
-		writeProblem(w, api.ProblemFrom(d.Err))
-		return
+		return d.Err
 	}
 	if d.Granted() {
 		addRateLimit(w.Header(), d, false)
 	}
 	WriteDecision(w, d, false)
+	return nil
 }
 
 func (in clientRequest) request() clientlimit.Request {
 	return clientlimit.Request{Subject: in.Subject, Operation: in.Operation, Count: quota.Units(in.Count)}
 }
 
-// acquireClients answers with a decision for each of the calls, as acquireClient does with one.
-func (s *Server) acquireClients(w http.ResponseWriter, r *http.Request, c *Session, in clientBatch) {
-	requests, problem := in.requests()
-	if problem != nil {
-		writeProblem(w, problem)
-		return
-	}
-	if known, _, refused := s.clients.Clients(c.Path("name")); known == nil {
-		writeProblem(w, ProblemOf(refused))
-		return
-	}
-	decisions := s.clients.Acquire(r.Context(), c.Path("name"), requests...)
-	body := make([]decision, len(decisions))
-	for i, d := range decisions {
-		body[i] = decisionOf(d, false)
-	}
-	writeJSON(w, http.StatusOK, map[string][]decision{"decisions": body})
+// A clientDecisions is the answer to a batch: a decision for each of the calls, as acquireClient
+// answers one.
+type clientDecisions struct {
+	Decisions []decision `json:"decisions"`
 }
 
-func (in clientBatch) requests() ([]clientlimit.Request, *api.Problem) {
+func (s *Server) acquireClients(ctx context.Context, c *Session, in clientBatch) (answer clientDecisions, err error) {
+	requests, err := in.requests()
+	if err != nil {
+		return answer, err
+	}
+	if known, _, refused := s.Clients.Clients(c.Path("name")); known == nil {
+		return answer, ProblemOf(refused)
+	}
+	for _, d := range s.Clients.Acquire(ctx, c.Path("name"), requests...) {
+		answer.Decisions = append(answer.Decisions, decisionOf(d, false))
+	}
+	return answer, nil
+}
+
+func (in clientBatch) requests() ([]clientlimit.Request, error) {
 	n := len(in.Subject)
 	switch {
 	case n == 0 || n > api.MaxClientBatch:
@@ -99,8 +100,8 @@ func (in clientBatch) requests() ([]clientlimit.Request, *api.Problem) {
 
 func (s *Server) listClients(context.Context, *Session, None) ([]api.Clients, error) {
 	list := []api.Clients{}
-	for _, name := range s.clients.Names() {
-		if c, stats, _ := s.clients.Clients(name); c != nil {
+	for _, name := range s.Clients.Names() {
+		if c, stats, _ := s.Clients.Clients(name); c != nil {
 			list = append(list, clientsOf(c, stats))
 		}
 	}
@@ -109,7 +110,7 @@ func (s *Server) listClients(context.Context, *Session, None) ([]api.Clients, er
 
 func (s *Server) getClients(_ context.Context, c *Session, _ None) (api.Clients, error) {
 	name := c.Path("name")
-	clients, stats, refused := s.clients.Clients(name)
+	clients, stats, refused := s.Clients.Clients(name)
 	if clients == nil {
 		return api.Clients{}, ProblemOf(refused)
 	}
@@ -118,7 +119,7 @@ func (s *Server) getClients(_ context.Context, c *Session, _ None) (api.Clients,
 		return one, nil
 	}
 	one.Top = []api.DeniedSubject{}
-	for _, d := range s.clients.Top(name) {
+	for _, d := range s.Clients.Top(name) {
 		subject, hash := d.Subject.Text()
 		one.Top = append(one.Top, api.DeniedSubject{Subject: subject, Hash: hash, Denials: d.Denials, Last: d.Last.UTC()})
 	}
@@ -145,11 +146,8 @@ func clientsOf(c *clientlimit.Clients, stats clientlimit.Stats) api.Clients {
 }
 
 func (s *Server) subject(ctx context.Context, c *Session, in subjectRequest) (api.SubjectState, error) {
-	usage, key, refused, err := s.clients.Usage(ctx, c.Path("name"), in.Subject)
-	if err == nil && !refused.Granted() {
-		err = ProblemOf(refused)
-	}
-	if err != nil {
+	usage, key, refused, err := s.Clients.Usage(ctx, c.Path("name"), in.Subject)
+	if err := refusalOf(refused, err); err != nil {
 		return api.SubjectState{}, err
 	}
 	_, hash := key.Text()
@@ -158,14 +156,11 @@ func (s *Server) subject(ctx context.Context, c *Session, in subjectRequest) (ap
 
 func (s *Server) resetSubject(ctx context.Context, c *Session, in subjectRequest) (api.SubjectReset, error) {
 	name := c.Path("name")
-	refused, err := s.clients.Reset(ctx, name, in.Subject)
-	if err == nil && !refused.Granted() {
-		err = ProblemOf(refused)
-	}
-	if err != nil {
+	refused, err := s.Clients.Reset(ctx, name, in.Subject)
+	if err := refusalOf(refused, err); err != nil {
 		return api.SubjectReset{}, err
 	}
-	s.clientReset(ClientReset{Clients: name, Caller: c.Caller, PID: c.PID})
+	s.ClientReset(ClientReset{Clients: name, Caller: c.Caller, PID: c.PID})
 	return api.SubjectReset{Name: name, Reset: true}, nil
 }
 

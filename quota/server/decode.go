@@ -1,6 +1,7 @@
 package server
 
 import (
+	"encoding"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,73 +19,68 @@ import (
 	"quotad/quota/api"
 )
 
-const maxText = 256 // bytes of one text
+const (
+	maxText   = 256 // bytes of one text, unless the tag max says otherwise
+	longTexts = 16  // texts of full length that a body has room for in a list of long texts
+)
 
 // A decoder reads the fields of a request into a struct that is tagged as for
-// encoding/json: from the body where the method has one, else from the query. What a
-// request leaves out is as by default. It is stricter than encoding/json: a name is
-// taken as it is written, and once, and null is no value.
+// encoding/json: from the body if the method has one, else from the query. A field that the
+// request leaves out keeps its default. The decoder is stricter than encoding/json: a name
+// must match exactly and appear once, and null is not a value.
 type decoder[T any] struct {
 	byDefault T
-	names     []string // of the members of T, in their order
-	most      []int    // bytes that the text of each may have
-	anyBytes  []bool   // whether a form may bring any bytes in it, UTF-8 or not
-	lists     bool     // there is a list of long texts
+	members   []member // of T, in their order
+	maxBody   int64    // bytes of a body
 }
 
-// newDecoder returns the decoder of a struct of at most 64 strings, integers, bools,
-// lists of strings or integers, types that read themselves from text, and pointers to
-// these. Without a default it begins with the zero value. The tag max says how many bytes
-// a text may have, and text:"any" that a form may bring any bytes.
+// A member is a field of T.
+type member struct {
+	name     string
+	max      int  // bytes of a text
+	anyBytes bool // a form may bring text that is not UTF-8
+}
+
+// newDecoder returns the decoder of a struct of strings, integers, bools, lists of these,
+// types that read themselves from text, and pointers to these. Without a default it begins
+// with the zero value. The tag max is how many bytes a text may have; text:"any" lets a
+// form bring any bytes.
 func newDecoder[T any](byDefault ...T) decoder[T] {
-	var d decoder[T]
+	d := decoder[T]{maxBody: maxBody}
 	if len(byDefault) > 0 {
 		d.byDefault = byDefault[0]
 	}
-	for member := range reflect.TypeFor[T]().Fields() {
-		name, _, _ := strings.Cut(member.Tag.Get("json"), ",")
-		most, err := strconv.Atoi(member.Tag.Get("max"))
-		if err != nil {
-			most = maxText
+	for f := range reflect.TypeFor[T]().Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		m := member{name: name, max: maxText, anyBytes: f.Tag.Get("text") == "any"}
+		if long, err := strconv.Atoi(f.Tag.Get("max")); err == nil {
+			m.max = long
+			room := 6 * int64(long) // a byte of a text takes up to six as JSON
+			if f.Type.Kind() == reflect.Slice {
+				room *= longTexts
+			}
+			d.maxBody += room
 		}
-		d.names, d.most = append(d.names, name), append(d.most, most)
-		d.anyBytes = append(d.anyBytes, member.Tag.Get("text") == "any")
-		d.lists = d.lists || most > maxText && member.Type.Kind() == reflect.Slice
+		d.members = append(d.members, m)
 	}
 	return d
 }
 
-// longest is how many bytes a body may have: a byte of a long text takes up to six as JSON.
-// Of lists of long texts it has room for longTexts, and for more that are shorter.
-func (d decoder[T]) longest() int64 {
-	longest, texts := int64(maxBody), int64(1)
-	if d.lists {
-		texts = longTexts
-	}
-	for _, most := range d.most {
-		if most > maxText {
-			longest += texts * 6 * int64(most)
-		}
-	}
-	return longest
-}
-
-const longTexts = 16
-
-func (d decoder[T]) decode(r *http.Request) (T, *api.Problem) {
-	kind, text, problem := textOf(r, d.longest())
+func (d decoder[T]) decode(r *http.Request) (T, error) {
+	kind, text, problem := textOf(r, d.maxBody)
 	if problem != nil {
 		return d.byDefault, problem
 	}
 	in, err := d.parse(kind, text)
-	if err != nil {
-		p := api.NewProblem(quota.BadRequest, "%v", err)
-		if i := slices.Index(d.anyBytes, true); i >= 0 && errors.Is(err, errNotUTF8) {
-			p.Hint = "JSON is UTF-8; a form takes any bytes, as " + d.names[i] + "=%FF"
-		}
-		return in, p
+	if err == nil {
+		return in, nil
 	}
-	return in, nil
+	p := api.NewProblem(quota.BadRequest, "%v", err)
+	i := slices.IndexFunc(d.members, func(m member) bool { return m.anyBytes })
+	if i >= 0 && errors.Is(err, errNotUTF8) {
+		p.Hint = "JSON is UTF-8; a form takes any bytes, as " + d.members[i].name + "=%FF"
+	}
+	return in, p
 }
 
 // The kinds of texts that hold fields, as messages name them.
@@ -94,124 +90,221 @@ const (
 	isQuery = "query"
 )
 
-func (d decoder[T]) parse(kind, text string) (T, error) {
-	in := d.byDefault
-	m := members{names: d.names, most: d.most, anyBytes: d.anyBytes, into: reflect.ValueOf(&in).Elem()}
-	var err error
-	if kind == isJSON {
-		err = m.parseJSON(text)
-	} else {
-		err = m.parseForm(text)
-	}
-	if err != nil {
-		return in, fmt.Errorf("malformed %s: %w", kind, err)
-	}
-	if m.unknown != nil { // a misspelt name is why another is missing
-		return in, m.unknown
-	}
-	return in, m.wrong
-}
-
-// Members are those of a struct that a request sets.
-type members struct {
-	names    []string
-	most     []int
-	anyBytes []bool
-	into     reflect.Value
-	given    uint64 // a bit for each that the request has set
-	unknown  error  // the first name that is none
-	wrong    error  // the first value that was not taken
-}
-
 var (
 	errNotUTF8  = errors.New("it is not valid UTF-8")
 	errTooEarly = errors.New("it ends too early")
 )
 
-// parseJSON sets the members of one object.
-func (m *members) parseJSON(text string) error {
-	if text == "" {
-		return nil
+func (d decoder[T]) parse(kind, text string) (T, error) {
+	in, read := d.byDefault, formFields
+	if kind == isJSON {
+		read = jsonFields
 	}
+	fields, err := read(text)
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
+		err = errTooEarly
+	}
+	if err != nil {
+		return in, fmt.Errorf("malformed %s: %w", kind, err)
+	}
+	into, given := reflect.ValueOf(&in).Elem(), make([]bool, len(d.members))
+	var wrong error
+	for _, f := range fields {
+		i := slices.IndexFunc(d.members, func(m member) bool { return m.name == f.name })
+		if i < 0 { // comes first: a misspelt name is why another is missing
+			return in, fmt.Errorf("unknown field %.40q", f.name)
+		}
+		if !d.members[i].anyBytes && !utf8.ValidString(f.text) {
+			return in, fmt.Errorf("malformed %s: %w", kind, errNotUTF8)
+		}
+		f.max, f.again, given[i] = d.members[i].max, given[i], true
+		if err := f.set(into.Field(i)); err != nil && wrong == nil {
+			wrong = err
+		}
+	}
+	return in, wrong
+}
+
+// jsonFields returns the members of one object.
+func jsonFields(text string) (fields []field, err error) {
 	if !utf8.ValidString(text) {
-		return errNotUTF8
+		return nil, errNotUTF8
 	}
 	d := json.NewDecoder(strings.NewReader(text))
 	if start, err := d.Token(); err != nil {
-		return tooEarly(err)
+		return nil, err
 	} else if start != json.Delim('{') {
-		return errors.New("it is not an object")
+		return nil, errors.New("it is not an object")
 	}
 	for d.More() {
 		name, err := d.Token()
 		if err != nil {
-			return tooEarly(err)
+			return nil, err
 		}
 		var value json.RawMessage
 		if err := d.Decode(&value); err != nil {
-			return tooEarly(err)
+			return nil, err
 		}
-		m.set(field{name: name.(string), text: string(value), isJSON: true}) // nothing else can stand there
+		fields = append(fields, field{name: name.(string), text: string(value), isJSON: true}) // only a string can stand there
 	}
 	if _, err := d.Token(); err != nil {
-		return tooEarly(err)
+		return nil, err
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return errors.New("something follows the object")
+		return nil, errors.New("something follows the object")
 	}
-	return nil
+	return fields, nil
 }
 
-func tooEarly(err error) error {
-	if err == io.EOF || err == io.ErrUnexpectedEOF {
-		return errTooEarly
-	}
-	return err
-}
-
-// parseForm sets the members that "a=1&b=2" names.
-func (m *members) parseForm(text string) error {
+// formFields returns the pairs of "a=1&b=2".
+func formFields(text string) (fields []field, err error) {
 	for pair := range strings.SplitSeq(text, "&") {
 		if pair == "" {
 			continue
 		}
 		name, value, _ := strings.Cut(pair, "=")
-		name, err := url.QueryUnescape(name)
-		if err != nil {
+		if name, err = url.QueryUnescape(name); err != nil {
+			return nil, err
+		}
+		if value, err = url.QueryUnescape(value); err != nil {
+			return nil, err
+		}
+		if !utf8.ValidString(name) {
+			return nil, errNotUTF8
+		}
+		fields = append(fields, field{name: name, text: value})
+	}
+	return fields, nil
+}
+
+// A field is one member of a JSON object, as it is written, or one pair of a form.
+type field struct {
+	name, text string
+	isJSON     bool
+	max        int  // bytes of a text
+	again      bool // its name was given before
+}
+
+// The kinds of a value, as messages name them.
+const (
+	aText   = "a string"
+	aNumber = "a number"
+	aBool   = "true or false"
+	aList   = "a list"
+)
+
+// set stores the field's value in a member of a struct.
+func (f field) set(into reflect.Value) error {
+	if into.Kind() == reflect.Pointer {
+		into.Set(reflect.New(into.Type().Elem()))
+		into = into.Elem()
+	}
+	want, store := aText, field.setText
+	switch into.Kind() {
+	case reflect.Int, reflect.Int64:
+		want, store = aNumber, field.setInt
+	case reflect.Bool:
+		want, store = aBool, field.setBool
+	case reflect.Slice:
+		want, store = aList, field.setList
+	}
+	switch {
+	case f.again && (f.isJSON || want != aList):
+		return fmt.Errorf("%s is given twice", f.name)
+	case f.isJSON && kindOf(f.text) != want:
+		return fmt.Errorf("%s must be %s, not %s", f.name, want, kindOf(f.text))
+	}
+	return store(f, into)
+}
+
+func (f field) setText(into reflect.Value) error {
+	text := f.text
+	if f.isJSON {
+		json.Unmarshal([]byte(f.text), &text) // it is a valid string: jsonFields has read it
+		// encoding/json replaces an escape that is half a character, so that two different
+		// texts could read the same.
+		if strings.ContainsRune(text, utf8.RuneError) && !strings.ContainsRune(f.text, utf8.RuneError) {
+			return fmt.Errorf("%s has an escape that is no character: %.40s", f.name, f.text)
+		}
+	}
+	if len(text) > f.max {
+		return fmt.Errorf("%s has at most %d bytes", f.name, f.max)
+	}
+	if own, ok := into.Addr().Interface().(encoding.TextUnmarshaler); ok {
+		return own.UnmarshalText([]byte(text))
+	}
+	into.SetString(text)
+	return nil
+}
+
+// setInt stores an integer of at most quota.MaxUnits either way, exactly: digits
+// without fraction or exponent. In a form "+20" is 20, even where the "+" has become the
+// blank that it stands for there.
+func (f field) setInt(into reflect.Value) error {
+	digits := f.text
+	if !f.isJSON && (strings.HasPrefix(digits, "+") || strings.HasPrefix(digits, " ")) {
+		digits = digits[1:]
+	}
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || n > int64(quota.MaxUnits) || n < -int64(quota.MaxUnits) || strconv.FormatInt(n, 10) != digits {
+		return fmt.Errorf("%s must be a whole number of at most %d, in digits alone: %.40s", f.name, quota.MaxUnits, f.text)
+	}
+	into.SetInt(n)
+	return nil
+}
+
+func (f field) setBool(into reflect.Value) error {
+	if f.text != "true" && f.text != "false" {
+		return fmt.Errorf("%s must be true or false: %.40q", f.name, f.text)
+	}
+	into.SetBool(f.text == "true")
+	return nil
+}
+
+// setList stores a list of strings or of numbers. A form repeats the name for each item.
+func (f field) setList(into reflect.Value) error {
+	items := []field{{name: f.name, text: f.text, max: f.max}}
+	if f.isJSON {
+		var texts []json.RawMessage
+		json.Unmarshal([]byte(f.text), &texts) // it is a valid list
+		items = make([]field, len(texts))
+		for i, text := range texts {
+			items[i] = field{name: "each of " + f.name, text: string(text), isJSON: true, max: f.max}
+		}
+	}
+	if !f.again {
+		into.Set(reflect.MakeSlice(into.Type(), 0, len(items)))
+	}
+	for _, item := range items {
+		one := reflect.New(into.Type().Elem()).Elem()
+		if err := item.set(one); err != nil {
 			return err
 		}
-		value, err = url.QueryUnescape(value)
-		if err != nil {
-			return err
-		}
-		i := slices.Index(m.names, name)
-		if !utf8.ValidString(name) || !utf8.ValidString(value) && !(i >= 0 && m.anyBytes[i]) {
-			return errNotUTF8
-		}
-		m.set(field{name: name, text: value})
+		into.Set(reflect.Append(into, one))
 	}
 	return nil
 }
 
-// set takes one field of a request in.
-func (m *members) set(f field) {
-	i := slices.Index(m.names, f.name)
-	if i < 0 {
-		if m.unknown == nil {
-			m.unknown = fmt.Errorf("unknown field %.40q", f.name)
-		}
-		return
+// kindOf returns the kind of a JSON value.
+func kindOf(value string) string {
+	switch value[0] {
+	case '"':
+		return aText
+	case '[':
+		return aList
+	case '{':
+		return "an object"
+	case 't', 'f':
+		return aBool
+	case 'n':
+		return "null"
 	}
-	f.most, f.again = m.most[i], m.given&(1<<i) != 0
-	m.given |= 1 << i
-	if err := f.set(m.into.Field(i)); err != nil && m.wrong == nil {
-		m.wrong = err
-	}
+	return aNumber
 }
 
 // textOf returns the text that holds the fields of a request.
-func textOf(r *http.Request, longest int64) (kind, text string, problem *api.Problem) {
-	if !hasBody(r.Method) {
+func textOf(r *http.Request, maxBody int64) (kind, text string, problem *api.Problem) {
+	if !slices.Contains([]string{http.MethodPost, http.MethodPut, http.MethodPatch}, r.Method) {
 		if r.ContentLength != 0 {
 			return "", "", api.NewProblem(quota.BadRequest, "%s takes no body", r.Method)
 		}
@@ -220,42 +313,31 @@ func textOf(r *http.Request, longest int64) (kind, text string, problem *api.Pro
 	if r.URL.RawQuery != "" {
 		return "", "", api.NewProblem(quota.BadRequest, "fields belong in the body, not after a '?'")
 	}
-	body, problem := readBody(r, longest)
-	if problem != nil || len(body) == 0 {
+	text, problem = readBody(r, maxBody)
+	if problem != nil || text == "" {
 		return isForm, "", problem
 	}
-	switch mediaType(r.Header) {
+	switch mediaType(r.Header.Get("Content-Type")) {
 	case "application/json":
-		return isJSON, string(body), nil
+		return isJSON, text, nil
 	case "application/x-www-form-urlencoded":
-		if body[0] == '{' {
-			return "", "", jsonAsForm()
+		if text[0] == '{' { // curl -d
+			return "", "", api.NewProblem(quota.BadRequest, "the body looks like JSON, but its content type is that of a form").
+				WithHint("add the header Content-Type: application/json, or send name=value pairs")
 		}
-		return isForm, string(body), nil
+		return isForm, text, nil
 	}
 	return "", "", api.NewProblem(quota.BadRequest, "content type %.80q is not understood: use application/json or application/x-www-form-urlencoded, in UTF-8",
 		r.Header.Get("Content-Type"))
 }
 
-// jsonAsForm explains what curl -d does to a body that is JSON.
-func jsonAsForm() *api.Problem {
-	p := api.NewProblem(quota.BadRequest, "the body looks like JSON, but its content type is that of a form")
-	p.Hint = "add the header Content-Type: application/json, or send name=value pairs"
-	return p
-}
-
-func hasBody(method string) bool {
-	return method == http.MethodPost || method == http.MethodPut || method == http.MethodPatch
-}
-
-// mediaType returns the body's type without parameters, or "" if the body is
+// mediaType returns the type in a Content-Type without its parameters, or "" if the body is
 // in another character set than UTF-8.
-func mediaType(h http.Header) string {
-	value := h.Get("Content-Type")
-	if !strings.Contains(value, ";") {
-		return strings.ToLower(strings.TrimSpace(value))
+func mediaType(contentType string) string {
+	if !strings.Contains(contentType, ";") {
+		return strings.ToLower(strings.TrimSpace(contentType))
 	}
-	kind, params, err := mime.ParseMediaType(value)
+	kind, params, err := mime.ParseMediaType(contentType)
 	charset, named := params["charset"]
 	if err != nil || named && !strings.EqualFold(charset, "utf-8") {
 		return ""
@@ -263,31 +345,21 @@ func mediaType(h http.Header) string {
 	return kind
 }
 
-// readBody reads a body of at most longest bytes. Of a longer one it reads on
-// for a while, because a connection with an unread body cannot be used again.
-func readBody(r *http.Request, longest int64) ([]byte, *api.Problem) {
-	if r.ContentLength > longest {
-		return nil, refuseBody(r, longest)
+// readBody reads a body of at most maxBody bytes. Of a larger one it discards up to
+// maxDrain, because a connection with an unread body cannot be used again.
+func readBody(r *http.Request, maxBody int64) (string, *api.Problem) {
+	if r.ContentLength <= maxBody {
+		body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+		if err != nil {
+			return "", api.NewProblem(quota.BadRequest, "the body did not arrive: %v", err)
+		}
+		if int64(len(body)) <= maxBody {
+			return string(body), nil
+		}
 	}
-	body, err := make([]byte, max(0, r.ContentLength)), error(nil)
-	if r.ContentLength >= 0 {
-		_, err = io.ReadFull(r.Body, body)
-	} else {
-		body, err = io.ReadAll(io.LimitReader(r.Body, longest+1))
-	}
-	switch {
-	case err != nil:
-		return nil, api.NewProblem(quota.BadRequest, "the body did not arrive: %v", err)
-	case int64(len(body)) > longest:
-		return nil, refuseBody(r, longest)
-	}
-	return body, nil
-}
-
-func refuseBody(r *http.Request, longest int64) *api.Problem {
-	// Whoever waits for "100 Continue" has not sent the body, and need not.
+	// A client that waits for "100 Continue" has not sent the body, and need not.
 	if r.Header.Get("Expect") == "" && r.ContentLength <= maxDrain {
 		io.CopyN(io.Discard, r.Body, maxDrain)
 	}
-	return api.NewProblem(quota.BadRequest, "the body has more than %d bytes", longest).WithStatus(http.StatusRequestEntityTooLarge)
+	return "", api.NewProblem(quota.BadRequest, "the body has more than %d bytes", maxBody).WithStatus(http.StatusRequestEntityTooLarge)
 }

@@ -67,19 +67,19 @@ func (n *remoteCounts) visit(from netip.Addr) {
 	n.at, n.from = time.Now(), from
 }
 
-// noteForbidden counts a request that the caller may not make.
-func (c *Session) noteForbidden() {
+// countForbidden counts a request that the caller may not make.
+func (c *Session) countForbidden() {
 	if c.remote != nil {
 		c.remote.seen.forbidden.Add(1)
 	}
 }
 
-// note counts an acquire.
-func (c *Session) note(result string) {
+// count counts an acquire.
+func (c *Session) count(result string) {
 	switch {
 	case c.remote == nil:
 	case result == string(quota.Forbidden):
-		c.noteForbidden()
+		c.countForbidden()
 	case result == Granted || result == Replayed:
 		c.remote.seen.granted.Add(1)
 	default:

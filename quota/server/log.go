@@ -1,7 +1,9 @@
 package server
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"time"
@@ -21,44 +23,41 @@ type logRequest struct {
 	Follow bool   `json:"follow"`
 }
 
-func (q logRequest) check() *api.Problem {
-	if q.Most < 1 || q.Most > quota.MaxLogPage {
-		return api.NewProblem(quota.BadRequest, "most must be from 1 to %d: %d", quota.MaxLogPage, q.Most)
+func (s *Server) log(w http.ResponseWriter, r *http.Request, c *Session, in logRequest) error {
+	if in.Most < 1 || in.Most > quota.MaxLogPage {
+		return api.NewProblem(quota.BadRequest, "most must be from 1 to %d: %d", quota.MaxLogPage, in.Most)
 	}
-	if q.Follow && q.Newest {
+	if in.Follow && in.Newest {
 		return api.NewProblem(quota.BadRequest, "follow sends newer entries as they are written: it cannot be combined with newest")
 	}
-	return nil
-}
-
-func (s *Server) log(w http.ResponseWriter, r *http.Request, c *Session, in logRequest) {
-	if problem := in.check(); problem != nil {
-		writeProblem(w, problem)
-		return
-	}
-	if in.Follow && r.Method == http.MethodGet {
-		leave, problem := s.longReads.follow(c.Caller.UID)
-		if problem != nil {
-			writeProblem(w, problem)
-			return
+	follows := in.Follow && r.Method == http.MethodGet
+	if follows {
+		leave, err := s.longReads.follow(c.Caller.UID)
+		if err != nil {
+			return err
 		}
 		defer leave()
 	}
 	name := c.Path("name")
 	q, err := s.logQuery(r.Context(), name, in)
 	if err != nil {
-		writeProblem(w, api.ProblemFrom(err))
-		return
+		return err
 	}
 	page, err := s.logPage(r.Context(), name, q)
-	switch {
-	case err != nil:
-		writeProblem(w, api.ProblemFrom(err))
-	case in.Follow && r.Method == http.MethodGet:
-		(&follower{server: s, out: newStream(w), uid: c.Caller.UID, credential: name, query: q}).follow(r.Context(), page)
-	default:
-		writeJSON(w, http.StatusOK, pageOf(name, page))
+	if err != nil {
+		return err
 	}
+	if follows {
+		f := follower{server: s, w: w, control: http.NewResponseController(w), uid: c.Caller.UID, credential: name, query: q}
+		f.follow(r.Context(), page)
+		return nil
+	}
+	answer := api.LogPage{Entries: entriesOf(name, page.Entries)}
+	if !page.Next.IsZero() {
+		answer.Next = quota.GrantID(name, page.Next)
+	}
+	writeJSON(w, http.StatusOK, answer)
+	return nil
 }
 
 func (s *Server) logQuery(ctx context.Context, name string, in logRequest) (quota.LogQuery, error) {
@@ -79,19 +78,88 @@ func (s *Server) logQuery(ctx context.Context, name string, in logRequest) (quot
 }
 
 func (s *Server) logPage(ctx context.Context, name string, q quota.LogQuery) (quota.LogPage, error) {
-	page, known, err := s.service.Log(ctx, name, q)
+	page, known, err := s.Service.Log(ctx, name, q)
 	if !known {
 		return page, s.unknownCredential(name)
 	}
 	return page, err
 }
 
-func pageOf(name string, page quota.LogPage) api.LogPage {
-	answer := api.LogPage{Entries: entriesOf(name, page.Entries)}
-	if !page.Next.IsZero() {
-		answer.Next = quota.GrantID(name, page.Next)
+// followPace is how often a follower reads what is new.
+const followPace = 500 * time.Millisecond
+
+// A follower sends a caller the entries of a log and those that follow, as lines of JSON.
+type follower struct {
+	server     *Server
+	w          http.ResponseWriter
+	control    *http.ResponseController
+	buffer     bytes.Buffer // what the next flush writes
+	uid        int
+	credential string
+	query      quota.LogQuery
+}
+
+// follow sends a page and what follows it, until the caller goes away or the server
+// shuts down; then it still sends what was written before that. While the ledger
+// cannot be reached it sends nothing, and leaves nothing out. The request's deadlines do
+// not bind it: each write has a time of its own.
+func (f *follower) follow(ctx context.Context, page quota.LogPage) {
+	f.control.SetReadDeadline(time.Time{})
+	f.w.Header()["Content-Type"] = typeLines
+	more := f.add(page)
+	for last := false; ; {
+		if f.flush() != nil {
+			return // the caller has gone, or does not read
+		}
+		switch {
+		case more: // takes turns with other long reads: a follower that is far behind reads page after page
+			leave, err := f.server.longReads.enter(ctx, f.uid)
+			if err != nil {
+				return // the caller has gone
+			}
+			more = f.read(ctx)
+			leave()
+			continue
+		case last:
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-f.server.closing:
+			last = true
+		case <-time.After(followPace):
+		}
+		more = f.read(ctx)
 	}
-	return answer
+}
+
+// read adds the next page, and reports whether there is another.
+func (f *follower) read(ctx context.Context) (more bool) {
+	page, err := f.server.logPage(ctx, f.credential, f.query)
+	return err == nil && f.add(page)
+}
+
+func (f *follower) add(page quota.LogPage) (more bool) {
+	if n := len(page.Entries); n > 0 {
+		f.query.After = page.Entries[n-1].ID
+	}
+	lines := json.NewEncoder(&f.buffer)
+	lines.SetEscapeHTML(false)
+	for _, e := range entriesOf(f.credential, page.Entries) {
+		lines.Encode(e) // into memory, of what always has a JSON: it cannot fail
+	}
+	return !page.Next.IsZero()
+}
+
+func (f *follower) flush() error {
+	if err := f.control.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+		return err
+	}
+	if _, err := f.buffer.WriteTo(f.w); err != nil {
+		return err
+	}
+	return f.control.Flush()
 }
 
 func entriesOf(name string, list []quota.Entry) []api.Entry {

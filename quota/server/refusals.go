@@ -151,10 +151,10 @@ func (r *refusals) list(now time.Time) []api.Refusal {
 	return list
 }
 
-// tell tells of an event before its request is answered.
-func (s *Server) tell(e Event) {
+// report records an event before its request is answered.
+func (s *Server) report(e Event) {
 	s.refusals.note(e, time.Now())
-	s.observe(e)
+	s.OnEvent(e)
 }
 
 func (s *Server) listRefusals(context.Context, *Session, None) (api.Refusals, error) {

@@ -93,7 +93,7 @@ func (c *RemoteCaller) checkRequest(r quota.Request) quota.Decision {
 
 // notItsGrant refuses to have the remote caller of a session change a grant of another one.
 func (c *Session) notItsGrant() quota.Decision {
-	c.noteForbidden()
+	c.countForbidden()
 	return quota.Decision{Reason: quota.Forbidden, Detail: fmt.Sprintf("the grant is not one that remote caller %q acquired", c.remote.Name)}
 }
 
@@ -115,7 +115,7 @@ func (c *Session) visible(limits []quota.LimitState) []quota.LimitState {
 
 // names are the credentials that the caller may know of.
 func (s *Server) names(c *Session) []string {
-	all := s.service.Names()
+	all := s.Service.Names()
 	if c.remote == nil {
 		return all
 	}

@@ -121,7 +121,7 @@ func TestRemoteCallersAreReplaced(t *testing.T) {
 			t.Errorf("%s: got %v, %v", token, c, problem)
 		}
 	}
-	(&Session{remote: (*remote.callers.Load())[0]}).note(Granted)
+	(&Session{remote: (*remote.callers.Load())[0]}).count(Granted)
 	remote.SetCallers([]RemoteCaller{{Name: "shop", Tokens: [][sha256.Size]byte{digest("two")}}})
 	if c, _ := admit("one"); c != nil {
 		t.Error("the old token is valid")

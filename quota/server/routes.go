@@ -48,32 +48,31 @@ const (
 // http.ResponseController.
 type Handler func(w http.ResponseWriter, r *http.Request, c *Session)
 
-// Handle makes a handler of a function: the request's fields are read into In, a
-// struct with the tags of encoding/json, and Out is written as JSON with status 200.
-// A field that a request leaves out is as in byDefault, if that is given. An error
-// that is a *Problem is written as such, those of a ledger as 503, any other as 500.
+// Handle makes a handler of a function: the request's fields are read into In, a struct with
+// the tags of encoding/json, and Out is written as JSON with status 200. A field that a request
+// leaves out keeps its value in byDefault, if that is given. An error that is a *api.Problem is
+// written as such, those of a ledger as 503, any other as 500.
 func Handle[In, Out any](do func(context.Context, *Session, In) (Out, error), byDefault ...In) Handler {
-	return decoded(func(w http.ResponseWriter, r *http.Request, c *Session, in In) {
+	return decoded(func(w http.ResponseWriter, r *http.Request, c *Session, in In) error {
 		out, err := do(r.Context(), c, in)
-		if err != nil {
-			writeProblem(w, api.ProblemFrom(err))
-			return
+		if err == nil {
+			writeJSON(w, http.StatusOK, out)
 		}
-		writeJSON(w, http.StatusOK, out)
+		return err
 	}, byDefault...)
 }
 
-// decoded makes a handler of a function that is given the request's fields, and
-// answers by itself.
-func decoded[In any](handle func(http.ResponseWriter, *http.Request, *Session, In), byDefault ...In) Handler {
+// decoded makes a handler of a function that writes the answer itself, unless it returns an error.
+func decoded[In any](handle func(http.ResponseWriter, *http.Request, *Session, In) error, byDefault ...In) Handler {
 	d := newDecoder(byDefault...)
 	return func(w http.ResponseWriter, r *http.Request, c *Session) {
-		in, problem := d.decode(r)
-		if problem != nil {
-			writeProblem(w, problem)
-			return
+		in, err := d.decode(r)
+		if err == nil {
+			err = handle(w, r, c, in)
 		}
-		handle(w, r, c, in)
+		if err != nil {
+			writeProblem(w, api.ProblemFrom(err))
+		}
 	}
 }
 
@@ -87,37 +86,25 @@ func (s *Server) ownRoutes() []Route {
 		{"DELETE", "/v1/grants/{id}", Correct, "release a grant whose call was never sent", decoded(s.release)},
 		{"GET", "/v1/status", Read, "everything at a glance", Handle(s.status)},
 		{"GET", "/v1/credentials", Read, "the credentials with the state of their limits", Handle(s.credentials)},
-		{"GET", "/v1/credentials/{name}", Read, "one credential with the state of its limits", s.named(Handle(s.credential))},
-		{"GET", "/v1/credentials/{name}/log", Read, "debits and corrections; after, since, newest, most, follow", s.named(decoded(s.log, logRequest{Most: usualPage}))},
-		{"GET", "/v1/credentials/{name}/usage", Read, "who spent what; by, since, most", s.named(LongRead(Handle(s.usage, usageRequest{By: string(quota.ByJob)})))},
-		{"GET", "/v1/credentials/{name}/why", Read, "would calls be granted now, and if not, why; operation, count, job", s.named(LongRead(Handle(s.why, whyRequest{Count: 1})))},
+		{"GET", "/v1/credentials/{name}", Read, "one credential with the state of its limits", Handle(s.credential)},
+		{"GET", "/v1/credentials/{name}/log", Read, "debits and corrections; after, since, newest, most, follow", decoded(s.log, logRequest{Most: usualPage})},
+		{"GET", "/v1/credentials/{name}/usage", Read, "who spent what; by, since, most", LongRead(Handle(s.usage, usageRequest{By: string(quota.ByJob)}))},
+		{"GET", "/v1/credentials/{name}/why", Read, "would calls be granted now, and if not, why; operation, count, job", LongRead(Handle(s.why, whyRequest{Count: 1}))},
 		{"GET", "/v1/refusals", Read, "the acquires that were refused last, by kind", Handle(s.listRefusals)},
-		{"POST", "/v1/credentials/{name}/adjust", Operate, "book units that were spent elsewhere, or return units that were not spent; limit, units, note", s.named(Handle(s.adjust))},
-		{"POST", "/v1/credentials/{name}/lend", Operate, "make a limit higher until a time, or end that: units 0; limit, units, until, note", s.named(Handle(s.lend))},
-		{"POST", "/v1/observe", Observe, "report what the upstream answered, so that a limit that it calls exhausted is closed; credential, operation, grant_id, status, header, body", decoded(s.observation)},
-		{"POST", "/v1/credentials/{name}/close", Operate, "grant nothing from a limit until a time; limit, until, note", s.named(Handle(s.closeLimit))},
-		{"POST", "/v1/credentials/{name}/open", Operate, "open a limit that is closed; limit, note", s.named(Handle(s.openLimit))},
-		{"POST", "/v1/credentials/{name}/reset", Operate, "empty the log: every limit starts from zero, and is open; confirm, note", s.named(Handle(s.reset))},
+		{"POST", "/v1/credentials/{name}/adjust", Operate, "book units that were spent elsewhere, or return units that were not spent; limit, units, note", Handle(s.adjust)},
+		{"POST", "/v1/credentials/{name}/lend", Operate, "make a limit higher until a time, or end that: units 0; limit, units, until, note", Handle(s.lend)},
+		{"POST", "/v1/observe", Observe, "report what the upstream answered, so that a limit that it calls exhausted is closed; credential, operation, grant_id, status, header, body", Handle(s.observe)},
+		{"POST", "/v1/credentials/{name}/close", Operate, "grant nothing from a limit until a time; limit, until, note", Handle(s.closeLimit)},
+		{"POST", "/v1/credentials/{name}/open", Operate, "open a limit that is closed; limit, note", Handle(s.openLimit)},
+		{"POST", "/v1/credentials/{name}/reset", Operate, "empty the log: every limit starts from zero, and is open; confirm, note", Handle(s.reset)},
 		{"GET", "/v1", Read, "this list", Handle(s.index)},
-		{"GET", "/healthz", Read, "200 while the daemon is alive", Handle(s.healthz)},
+		{"GET", "/healthz", Read, "200 while the daemon is alive", Handle(func(context.Context, *Session, None) (map[string]string, error) {
+			return map[string]string{"status": "ok"}, nil
+		})},
 		{"GET", "/readyz", Read, "200 if an acquire would be decided now, else 503", Handle(s.readyz)},
-		{"GET", "/version", Read, "the daemon's version", Handle(s.versionOf)},
-	}
-}
-
-// named has api.OnlyCredential in the path of a route stand for the credential that
-// alone is configured.
-func (s *Server) named(handle Handler) Handler {
-	return func(w http.ResponseWriter, r *http.Request, c *Session) {
-		if c.Path("name") == api.OnlyCredential {
-			names := s.names(c)
-			if len(names) != 1 {
-				writeProblem(w, ProblemOf(s.noCredential(c)))
-				return
-			}
-			r.SetPathValue("name", names[0])
-		}
-		handle(w, r, c)
+		{"GET", "/version", Read, "the daemon's version", Handle(func(context.Context, *Session, None) (map[string]string, error) {
+			return map[string]string{"version": s.Version}, nil
+		})},
 	}
 }
 
@@ -142,17 +129,36 @@ func (s *Server) route(routes []Route) error {
 	return nil
 }
 
+// guard admits the callers that a route is for. In the path, api.OnlyCredential stands for the
+// only credential that is configured.
 func (s *Server) guard(route Route) http.HandlerFunc {
+	name, ofCredential := route.Method+" "+route.Path, strings.HasPrefix(route.Path, "/v1/credentials/{name}")
 	return func(w http.ResponseWriter, r *http.Request) {
-		call, problem := s.admit(r, route)
+		c, problem := s.admit(r, route)
 		if problem != nil {
-			call.noteForbidden()
-			s.forbidden(Attempt{Route: route.Method + " " + route.Path, Caller: call.Caller, PID: call.PID, From: peerFrom(r).from(r), Detail: problem.Detail})
-			writeProblem(w, problem)
+			c.countForbidden()
+			s.reject(w, r, name, c.Caller, problem)
 			return
 		}
-		route.Handle(w, r, call)
+		if ofCredential && c.Path("name") == api.OnlyCredential {
+			names := s.names(c)
+			if len(names) != 1 {
+				writeProblem(w, ProblemOf(s.noCredential(c)))
+				return
+			}
+			r.SetPathValue("name", names[0])
+		}
+		route.Handle(w, r, c)
 	}
+}
+
+// reject answers a request that its caller may not make, and reports it.
+func (s *Server) reject(w http.ResponseWriter, r *http.Request, route string, caller quota.Caller, problem *api.Problem) {
+	if problem.Reason == api.Unauthorized || problem.Reason == quota.Forbidden {
+		p := peerFrom(r)
+		s.Forbidden(Attempt{Route: route, Caller: caller, PID: p.pid, From: p.from(r), Detail: problem.Detail})
+	}
+	writeProblem(w, problem)
 }
 
 func wrongMethod(allowed []string) http.HandlerFunc {
@@ -178,5 +184,5 @@ func (s *Server) index(_ context.Context, c *Session, _ None) (index, error) {
 	if c.remote != nil {
 		routes = slices.DeleteFunc(slices.Clone(routes), func(r Route) bool { return remoteRoutes[r.Method+" "+r.Path] == nil })
 	}
-	return index{Version: s.version, Routes: routes}, nil
+	return index{Version: s.Version, Routes: routes}, nil
 }

@@ -1,11 +1,12 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -90,25 +91,14 @@ type Attempt struct {
 
 // A Server answers the requests of the API, on any number of listeners of its Door.
 type Server struct {
-	service    *quota.Service
-	clients    *clientlimit.Service
-	observer   *upstream.Observer
-	tokens     Tokens
-	version    string
+	Config // as given, with the defaults
+	*Door
+
 	name       []string // of the server and its version, a header's value
-	adminGroup string
-	jobsUID    int
-	sections   map[string]func(context.Context) any
-	observe    func(Event)
-	forbidden  func(Attempt)
-
-	clientReset func(ClientReset)
-
 	routes     []Route
 	firstWords map[string]bool // of the routes' paths
 	mux        *http.ServeMux
 	refusal    *Refusal // nil: the server decides
-	door       *Door
 	longReads  *longReads
 	refusals   *refusals
 	closing    chan struct{} // closed when the server shuts down, so that streams end
@@ -119,58 +109,54 @@ type Server struct {
 // or two sections of the status, have one name.
 func New(c Config) (*Server, error) {
 	s := newServer(c)
-	for name := range s.sections {
-		if slices.Contains(ownSections, name) {
+	for _, name := range ownSections {
+		if c.Status[name] != nil {
 			return nil, fmt.Errorf("section %q of the status is quota's own", name)
 		}
 	}
 	return s, s.route(slices.Concat(s.ownRoutes(), s.clientRoutes(), c.Routes))
 }
 
+// A Refusal is why a daemon cannot serve.
+type Refusal struct {
+	Problem *api.Problem
+	Until   time.Time // when the daemon tries again
+}
+
+// Refusing returns a server that answers that the daemon is alive, and the routes that
+// it is given. It refuses every other request. Of c, Door, Version, AdminGroup,
+// JobsUID, Routes and Forbidden count.
+func Refusing(why Refusal, c Config) (*Server, error) {
+	s := newServer(c)
+	s.refusal = &why
+	alive := slices.DeleteFunc(s.ownRoutes(), func(r Route) bool { return r.Path != "/healthz" && r.Path != "/version" })
+	return s, s.route(append(alive, c.Routes...))
+}
+
 // newServer returns a server without routes.
 func newServer(c Config) *Server {
-	s := &Server{
-		service:    c.Service,
-		clients:    c.Clients,
-		observer:   c.Observer,
-		tokens:     c.Tokens,
-		version:    c.Version,
-		name:       []string{api.ServerName + c.Version},
-		adminGroup: c.AdminGroup,
-		jobsUID:    c.JobsUID,
-		sections:   c.Status,
-		observe:    c.OnEvent,
-		forbidden:  c.Forbidden,
-
-		clientReset: c.ClientReset,
-
-		door:      c.Door,
-		longReads: newLongReads(),
-		refusals:  newRefusals(c.Refusals, time.Now()),
-		closing:   make(chan struct{}),
-	}
+	s := &Server{Config: c, Door: c.Door, longReads: newLongReads(), refusals: newRefusals(c.Refusals, time.Now()), closing: make(chan struct{})}
 	s.endStreams = sync.OnceFunc(func() { close(s.closing) })
-	if s.door == nil {
-		s.door = NewDoor(c.DoorConfig)
-		s.door.Lead(s)
+	if s.Door == nil {
+		s.Door = NewDoor(c.DoorConfig)
+		s.Lead(s)
 	}
-	if s.adminGroup == "" {
-		s.adminGroup = DefaultAdminGroup
+	s.name = []string{api.ServerName + c.Version}
+	s.AdminGroup = cmp.Or(s.AdminGroup, DefaultAdminGroup)
+	if s.Observer == nil {
+		s.Observer = upstream.NewObserver(s.Service, nil, func(upstream.Outcome) {})
 	}
-	if s.observer == nil {
-		s.observer = upstream.NewObserver(s.service, nil, func(upstream.Outcome) {})
+	if s.Clients == nil {
+		s.Clients = clientlimit.NewService(clientlimit.Config{})
 	}
-	if s.clients == nil {
-		s.clients = clientlimit.NewService(clientlimit.Config{})
+	if s.ClientReset == nil {
+		s.ClientReset = func(ClientReset) {}
 	}
-	if s.clientReset == nil {
-		s.clientReset = func(ClientReset) {}
+	if s.OnEvent == nil {
+		s.OnEvent = func(Event) {}
 	}
-	if s.observe == nil {
-		s.observe = func(Event) {}
-	}
-	if s.forbidden == nil {
-		s.forbidden = func(Attempt) {}
+	if s.Forbidden == nil {
+		s.Forbidden = func(Attempt) {}
 	}
 	return s
 }
@@ -181,7 +167,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if c := connectionOf(r); c != nil {
 		r, p = c.begin(w, r), c.peer
 	}
-	if p.remote == nil { // others learn the version by a token
+	if p.remote == nil { // remote callers learn the version by a token
 		w.Header()["Server"] = s.name
 	}
 	switch {
@@ -198,37 +184,26 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		r, problem = p.remote.admit(w, r)
 	}
 	if problem != nil {
-		s.turnAway(w, r, p, problem)
+		s.reject(w, r, "", quota.Caller{UID: p.uid}, problem)
 		return
 	}
 	w.Header()["Server"] = s.name
 	s.mux.ServeHTTP(w, r)
 }
 
-// turnAway answers a request that reaches no route.
-func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, p peer, problem *api.Problem) {
-	if problem.Reason == api.Unauthorized || problem.Reason == quota.Forbidden {
-		s.forbidden(Attempt{Caller: quota.Caller{UID: p.uid}, PID: p.pid, From: p.from(r), Detail: problem.Detail})
+// elsewhere answers a request that no route is for.
+func (s *Server) elsewhere(w http.ResponseWriter, r *http.Request) {
+	if s.refusal == nil {
+		writeProblem(w, notFound(r.URL.Path))
+		return
 	}
-	writeProblem(w, problem)
+	left := max(time.Second, time.Until(s.refusal.Until))
+	w.Header()["Retry-After"] = []string{strconv.FormatInt(api.Seconds(left), 10)}
+	writeProblem(w, s.refusal.Problem)
 }
 
-// Serve is that of the server's door.
-func (s *Server) Serve(l net.Listener) error { return s.door.Serve(l) }
-
-// ServeOnly is that of the server's door.
-func (s *Server) ServeOnly(l net.Listener, paths ...string) error {
-	return s.door.ServeOnly(l, paths...)
-}
-
-// Connections is that of the server's door.
-func (s *Server) Connections() Connections { return s.door.Connections() }
-
-// Shutdown is that of the server's door.
-func (s *Server) Shutdown(ctx context.Context) error { return s.door.Shutdown(ctx) }
-
-// KeepRefusals writes the file of what was refused, before the daemon ends. It can be missed: an
-// error keeps nobody from ending.
+// KeepRefusals writes the file of what was refused, before the daemon ends. An error is
+// ignored: it must not keep the daemon from ending.
 func (s *Server) KeepRefusals() error {
 	s.refusals.save(time.Now())
 	return nil

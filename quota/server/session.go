@@ -69,7 +69,7 @@ func (c *Session) IsOperator() bool {
 // access is for them.
 func (s *Server) admit(r *http.Request, route Route) (*Session, *api.Problem) {
 	peer := peerFrom(r)
-	c := &Session{Caller: quota.Caller{UID: peer.uid}, PID: peer.pid, adminGroup: s.adminGroup, longReads: s.longReads, request: r}
+	c := &Session{Caller: quota.Caller{UID: peer.uid}, PID: peer.pid, adminGroup: s.AdminGroup, longReads: s.longReads, request: r}
 	if c.remote = remoteOf(r); c.remote != nil {
 		c.Caller.Remote = c.remote.Name
 		return c, c.remote.checkRoute(route, r)
@@ -79,7 +79,7 @@ func (s *Server) admit(r *http.Request, route Route) (*Session, *api.Problem) {
 			return c, problem
 		}
 	}
-	c.lost = !c.HasToken() && s.jobsUID > 0 && c.Caller.UID == s.jobsUID
+	c.lost = !c.HasToken() && s.JobsUID > 0 && c.Caller.UID == s.JobsUID
 	return c, c.check(route.Access)
 }
 
@@ -94,10 +94,10 @@ func (s *Server) identify(c *Session, values []string) *api.Problem {
 		p := api.NewProblem(quota.Forbidden, "the run token is empty")
 		p.Hint = "outside a pass $" + api.TokenEnv + " is not set: leave the Authorization header out"
 		return p
-	case s.tokens == nil:
+	case s.Tokens == nil:
 		return unknownToken()
 	}
-	b, live := s.tokens.Bearer(token)
+	b, live := s.Tokens.Bearer(token)
 	if !live {
 		return unknownToken()
 	}

@@ -46,7 +46,7 @@ func (s *Server) usage(ctx context.Context, c *Session, in usageRequest) (api.Us
 		q.Now = state.Now
 		answer.Since, answer.Windows = windowsAt(state)
 	}
-	b, known, err := s.service.Breakdown(ctx, name, q)
+	b, known, err := s.Service.Breakdown(ctx, name, q)
 	if !known {
 		return api.Usage{}, s.unknownCredential(name)
 	}
@@ -98,7 +98,7 @@ type whyRequest struct {
 
 func (s *Server) why(ctx context.Context, c *Session, in whyRequest) (api.Why, error) {
 	r := quota.Request{Credential: c.Path("name"), Operation: in.Operation, Count: quota.Units(in.Count), Caller: quota.Caller{Job: in.Job, UID: -1}}
-	e, err := s.service.Why(ctx, r)
+	e, err := s.Service.Why(ctx, r)
 	if err != nil {
 		return api.Why{}, err
 	}

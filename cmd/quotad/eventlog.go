@@ -1,6 +1,7 @@
 package main
 
 import (
+	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -17,8 +18,9 @@ import (
 	"quotad/quota/upstream"
 )
 
-// An eventLog writes what happens to the log: a line for each run, each pass and
-// each refusal.
+// An eventLog is a sink of events that writes a line for each run, each pass and each refusal.
+// Lines that report alike refusals are sampled. A line that is not written is a nil
+// *zerolog.Event, whose methods do nothing.
 type eventLog struct {
 	log      zerolog.Logger
 	refusals *refusals
@@ -26,7 +28,6 @@ type eventLog struct {
 
 func newEventLog(log zerolog.Logger) eventLog { return eventLog{log: log, refusals: newRefusals()} }
 
-// record is a sink of events.
 func (e eventLog) record(event any) {
 	switch event := event.(type) {
 	case server.Event:
@@ -36,9 +37,13 @@ func (e eventLog) record(event any) {
 	case clientlimit.Event:
 		e.clientDecided(event)
 	case clientlimit.Difference:
-		e.differs(event)
+		if event.Mended {
+			e.log.Info().Str("was", event.Says).Msg("hosts count clients alike again, or one is gone")
+		} else {
+			e.log.Warn().Str("detail", event.Says).Msg("hosts count clients otherwise")
+		}
 	case server.ClientReset:
-		by(e.log.Info().Str("clients", event.Clients), event.Caller, event.PID).Msg("client reset")
+		addCaller(e.log.Info().Str("clients", event.Clients), event.Caller, event.PID).Msg("client reset")
 	case upstream.Outcome:
 		e.observed(event)
 	case proxy.Exchange:
@@ -50,13 +55,24 @@ func (e eventLog) record(event any) {
 	case jobs.PassChanged:
 		e.passChanged(event.Run, event.Pass)
 	case jobs.Overdue:
-		e.overdue(event)
+		if event.Is {
+			e.log.Warn().Str("job", event.Job).Time("since", event.Since).Stringer("expect_success", event.Expected).Msg("job overdue: no good run")
+		} else {
+			e.log.Info().Str("job", event.Job).Msg("job not overdue any more")
+		}
 	case jobs.Output:
-		e.output(event)
+		line := e.log.Info().Str("job", event.Job).Str("region", string(event.Pass.Region)).Str("run", event.Run).Str("stream", event.Line.Stream)
+		if event.Line.Cut {
+			line.Bool("cut", true)
+		}
+		line.Msg(event.Line.Text)
 	case jobs.Trouble:
 		e.log.Error().Str("job", event.Job).Err(event.Err).Msg("cannot keep what happened: a restart would not know it")
 	case notify.Alert:
-		e.alerted(event)
+		if event.Event == config.NearLimit { // other alerts have a line of their own already
+			e.log.Warn().Str("credential", event.Credential).Str("limit", event.Limit.Name).Int64("percent", int64(event.Percent)).
+				Int64("used", int64(event.Limit.Used)).Int64("remaining", int64(event.Limit.Remaining())).Msg("limit near")
+		}
 	case notify.Result:
 		e.commandDone(event)
 	case notify.Output:
@@ -64,16 +80,15 @@ func (e eventLog) record(event any) {
 	}
 }
 
-func (e eventLog) overdue(o jobs.Overdue) {
-	if !o.Is {
-		e.log.Info().Str("job", o.Job).Msg("job not overdue any more")
-		return
-	}
-	e.log.Warn().Str("job", o.Job).Time("since", o.Since).Stringer("expect_success", o.Expected).Msg("job overdue: no good run")
-}
-
 func (e eventLog) runChanged(run jobs.Run) {
-	line := e.log.WithLevel(runLevel(run.State)).Str("job", run.Job).Str("run", run.ID).Str("trigger", string(run.Trigger)).Time("slot", run.Slot)
+	level := zerolog.InfoLevel
+	switch run.State {
+	case jobs.RunFailed:
+		level = zerolog.ErrorLevel
+	case jobs.RunStopped, jobs.RunSkipped:
+		level = zerolog.WarnLevel
+	}
+	line := e.log.WithLevel(level).Str("job", run.Job).Str("run", run.ID).Str("trigger", string(run.Trigger)).Time("slot", run.Slot)
 	switch run.State {
 	case jobs.RunRunning:
 		line.Int("regions", len(run.Ring)).Msg("run begins")
@@ -90,17 +105,7 @@ func (e eventLog) runChanged(run jobs.Run) {
 		}
 		line.Int("ok", served).Int("regions", len(run.Ring)).Int("units", units).Int64("took_ms", run.EndedAt.Sub(run.StartedAt).Milliseconds())
 	}
-	why(line, run.Reason, run.Detail, run.RetryAt).Msg("run " + string(run.State))
-}
-
-func runLevel(state jobs.RunState) zerolog.Level {
-	switch state {
-	case jobs.RunFailed:
-		return zerolog.ErrorLevel
-	case jobs.RunStopped, jobs.RunSkipped:
-		return zerolog.WarnLevel
-	}
-	return zerolog.InfoLevel
+	addReason(line, string(run.Reason), run.Detail, run.RetryAt).Msg("run " + string(run.State))
 }
 
 func (e eventLog) passChanged(run jobs.Run, pass jobs.Pass) {
@@ -116,7 +121,7 @@ func (e eventLog) passChanged(run jobs.Run, pass jobs.Pass) {
 	if pass.Outcome != jobs.Skipped {
 		line.Int64("units", int64(pass.Units)).Int64("calls", pass.Calls).Int64("took_ms", pass.EndedAt.Sub(pass.StartedAt).Milliseconds())
 	}
-	why(line, pass.Reason, pass.Detail, pass.RetryAt).Msg("pass " + string(pass.Outcome))
+	addReason(line, string(pass.Reason), pass.Detail, pass.RetryAt).Msg("pass " + string(pass.Outcome))
 }
 
 func passLevel(outcome jobs.Outcome) zerolog.Level {
@@ -132,54 +137,41 @@ func passLevel(outcome jobs.Outcome) zerolog.Level {
 	}
 }
 
-// why adds what is known of a reason.
-func why(line *zerolog.Event, reason jobs.Reason, detail string, retryAt time.Time) *zerolog.Event {
-	if reason != "" {
-		line.Str("reason", string(reason))
-	}
-	if detail != "" {
-		line.Str("detail", detail)
-	}
-	if !retryAt.IsZero() {
-		line.Time("retry_at", retryAt)
-	}
-	return line
-}
-
-func (e eventLog) output(o jobs.Output) {
-	line := e.log.Info().Str("job", o.Job).Str("region", string(o.Pass.Region)).Str("run", o.Run).Str("stream", o.Line.Stream)
-	if o.Line.Cut {
-		line.Bool("cut", true)
-	}
-	line.Msg(o.Line.Text)
-}
-
-// decided logs what the API decided; what was granted only for who looks closely.
+// decided logs a decision of the API. Grants of calls are logged only at the debug level.
 func (e eventLog) decided(event server.Event) {
 	if event.Verb == "acquire" && event.Err == nil {
 		e.wouldDeny(event)
 	}
-	line := e.lineOf(event)
-	if line == nil {
+	r, d := event.Request, event.Decision
+	line, verdict := e.log.Debug(), " granted"
+	switch {
+	case event.Result() == string(api.Cancelled): // the caller is gone, and nothing is wrong
+		line, verdict = line.Err(event.Err), " failed"
+	case event.Err != nil:
+		line, verdict = e.refusal(zerolog.ErrorLevel, r.Caller, event.Result()).Err(event.Err), " failed"
+	case !d.Granted():
+		line, verdict = e.refusal(zerolog.WarnLevel, r.Caller, event.Result()), " refused"
+	case event.Past != "":
+		line = e.log.Warn()
+	case event.Verb == "adjust", event.Verb == "lend", event.Verb == "reset", event.Verb == "close", event.Verb == "open": // an operator changed the books
+		line = e.log.Info()
+	}
+	if line == nil { // most are: do no work for them
 		return
 	}
-	caller, d := event.Request.Caller, event.Decision
-	if event.Past != "" {
-		line.Str("past", event.Past)
+	addText(line, "past", event.Past)
+	addCaller(line.Str("credential", r.Credential), r.Caller, event.PID)
+	if r.Operation != "" {
+		line.Str("operation", r.Operation).Int64("count", int64(r.Count))
 	}
-	line.Str("credential", event.Request.Credential)
-	by(line, caller, event.PID)
-	if event.Request.Operation != "" {
-		line.Str("operation", event.Request.Operation).Int64("count", int64(event.Request.Count))
+	addText(line, "grant", event.GrantID)
+	addText(line, "limit", d.Limit)
+	addReason(line.Int64("units", int64(d.Units)), string(d.Reason), d.Detail, d.RetryAt).Int64("took_ms", event.Took.Milliseconds())
+	message := event.Verb + verdict
+	if event.Past != "" && event.Err == nil {
+		message = "settle took a pass past what it may spend: its run ends"
 	}
-	if event.GrantID != "" {
-		line.Str("grant", event.GrantID)
-	}
-	if d.Limit != "" {
-		line.Str("limit", d.Limit)
-	}
-	why(line.Int64("units", int64(d.Units)), jobs.Reason(d.Reason), d.Detail, d.RetryAt).Int64("took_ms", event.Took.Milliseconds())
-	line.Msg(verdict(event))
+	line.Msg(message)
 }
 
 // wouldDeny logs what limits that are not enforced would have denied, as refusals are logged.
@@ -187,10 +179,7 @@ func (e eventLog) wouldDeny(event server.Event) {
 	r, d := event.Request, event.Decision
 	for _, short := range d.WouldDeny(r.UseReserve) {
 		line := e.refusal(zerolog.WarnLevel, r.Caller, "would deny "+short.Limit)
-		if line == nil {
-			continue
-		}
-		by(line.Str("credential", r.Credential), r.Caller, event.PID).Str("operation", r.Operation).Int64("count", int64(r.Count)).
+		addCaller(line.Str("credential", r.Credential), r.Caller, event.PID).Str("operation", r.Operation).Int64("count", int64(r.Count)).
 			Str("limit", short.Limit).Int64("units", int64(d.Units)).Int64("missing", int64(short.Missing))
 		if !short.Closed.IsZero() {
 			line.Time("closed_until", short.Closed.Until)
@@ -199,111 +188,41 @@ func (e eventLog) wouldDeny(event server.Event) {
 	}
 }
 
-// clientDecided logs what the ledger could not decide about a client; what else there is, many
-// calls a second, for who looks closely.
+// clientDecided logs what the ledger could not decide about a client. Other decisions, many a
+// second, are logged only at the debug level.
 func (e eventLog) clientDecided(event clientlimit.Event) {
-	var line *zerolog.Event
-	d, message := event.Decision, "client call granted"
+	d, line, message := event.Decision, e.log.Debug(), "client call granted"
 	switch {
 	case d.Err != nil:
-		line, message = e.refusal(zerolog.ErrorLevel, quota.Caller{UID: -1}, "clients "+event.Clients).Err(d.Err), "client call failed"
+		line, message = e.refusal(zerolog.ErrorLevel, unknownCaller, "clients "+event.Clients).Err(d.Err), "client call failed"
 	case d.Outage:
-		line, message = e.refusal(zerolog.WarnLevel, quota.Caller{UID: -1}, "clients without ledger "+event.Clients), "client call granted without the ledger"
-	default:
-		line = e.log.Debug()
-	}
-	if line == nil {
-		return
+		line, message = e.refusal(zerolog.WarnLevel, unknownCaller, "clients without ledger "+event.Clients), "client call granted without the ledger"
 	}
 	if d.Reason != "" {
 		message = "client call refused"
 	}
-	line.Str("clients", event.Clients)
-	if d.Limit != "" {
-		line.Str("limit", d.Limit)
-	}
-	why(line.Int64("units", int64(d.Units)), jobs.Reason(d.Reason), d.Detail, d.RetryAt).Msg(message)
-}
-
-// lineOf begins the line for a decision; nil: there is none.
-func (e eventLog) lineOf(event server.Event) *zerolog.Event {
-	switch {
-	case event.Result() == string(api.Cancelled): // nobody waits for it, and nothing is wrong
-		return e.log.Debug().Err(event.Err)
-	case event.Err != nil:
-		return e.refusal(zerolog.ErrorLevel, event.Request.Caller, event.Result()).Err(event.Err)
-	case !event.Decision.Granted():
-		return e.refusal(zerolog.WarnLevel, event.Request.Caller, event.Result())
-	case event.Past != "":
-		return e.log.Warn()
-	case event.Verb == "adjust", event.Verb == "lend", event.Verb == "reset", event.Verb == "close", event.Verb == "open": // an operator changed the books
-		return e.log.Info()
-	}
-	return e.log.Debug()
+	addText(line.Str("clients", event.Clients), "limit", d.Limit)
+	addReason(line.Int64("units", int64(d.Units)), string(d.Reason), d.Detail, d.RetryAt).Msg(message)
 }
 
 // forbidden logs a request that its caller may not make.
 func (e eventLog) forbidden(attempt server.Attempt) {
-	line := e.refusal(zerolog.WarnLevel, attempt.Caller, attempt.Route)
-	by(line, attempt.Caller, attempt.PID)
-	if attempt.Route != "" {
-		line.Str("route", attempt.Route)
-	}
-	if attempt.From != "" {
-		line.Str("from", attempt.From)
-	}
+	line := addCaller(e.refusal(zerolog.WarnLevel, attempt.Caller, attempt.Route), attempt.Caller, attempt.PID)
+	addText(line, "route", attempt.Route)
+	addText(line, "from", attempt.From)
 	line.Str("detail", attempt.Detail).Msg("request forbidden")
 }
 
-// refusal returns a line for a refusal, or nil if enough like it were logged.
-func (e eventLog) refusal(level zerolog.Level, caller quota.Caller, reason string) *zerolog.Event {
-	logged, unlogged := e.refusals.admit(kind{caller.By(), reason}, time.Now())
-	if !logged {
-		return nil
-	}
-	line := e.log.WithLevel(level)
-	if unlogged > 0 {
-		line.Int("unlogged", unlogged) // alike, before this one
-	}
-	return line
-}
-
-// by adds who called.
-func by(line *zerolog.Event, caller quota.Caller, pid int) *zerolog.Event {
-	line.Str("by", caller.By())
-	if pid != 0 { // known on a Unix socket alone
-		line.Int("pid", pid)
-	}
-	if caller.Region != "" {
-		line.Str("region", caller.Region).Str("run", caller.Run)
-	}
-	return line
-}
-
-func verdict(event server.Event) string {
-	switch {
-	case event.Err != nil:
-		return event.Verb + " failed"
-	case event.Past != "":
-		return "settle took a pass past what it may spend: its run ends"
-	case event.Decision.Granted():
-		return event.Verb + " granted"
-	default:
-		return event.Verb + " refused"
-	}
-}
-
-// observed writes a line for what an upstream said against a quota, once for each limit
-// that it closes, and where our count is far from its own.
+// observed logs what an upstream says about its quota: each limit that it closes, and each count
+// that is far from its own.
 func (e eventLog) observed(out upstream.Outcome) {
 	switch {
 	case out.Changed:
 		e.log.Warn().Str("credential", out.Credential).Str("limit", out.Limit).Str("operation", out.Operation).Str("class", string(out.Class)).
 			Str("by", out.Closed.By).Time("until", out.Closed.Until).Str("says", out.Says).Msg("limit closed")
 	case out.Class == upstream.Config || out.Class == upstream.Unknown && out.Limit == "":
-		if line := e.refusal(zerolog.ErrorLevel, quota.Caller{UID: -1}, "upstream "+out.Credential+" "+string(out.Class)); line != nil {
-			line.Str("credential", out.Credential).Str("operation", out.Operation).Str("class", string(out.Class)).Str("says", out.Says).Msg("upstream refuses")
-		}
+		e.refusal(zerolog.ErrorLevel, unknownCaller, "upstream "+out.Credential+" "+string(out.Class)).
+			Str("credential", out.Credential).Str("operation", out.Operation).Str("class", string(out.Class)).Str("says", out.Says).Msg("upstream refuses")
 	}
 	for _, d := range out.Drifts {
 		line, message := e.log.Info(), "counts agree again"
@@ -314,8 +233,9 @@ func (e eventLog) observed(out upstream.Outcome) {
 	}
 }
 
-// proxied writes a line for a call through the proxy that went otherwise than asked for:
-// above all for units that are debited although the upstream may not have counted them.
+// proxied logs a call through the proxy that did not go as asked. Above all it shows units that
+// are debited although the upstream may not have counted them. Refused calls are logged as
+// decisions.
 func (e eventLog) proxied(x proxy.Exchange) {
 	var line *zerolog.Event
 	message := "proxy passed a call on"
@@ -332,17 +252,12 @@ func (e eventLog) proxied(x proxy.Exchange) {
 	if line == nil {
 		return
 	}
-	if x.Err != nil {
-		line.Err(x.Err)
-	}
-	if x.Unheard != nil {
-		line.AnErr("unheard", x.Unheard)
-	}
-	by(line.Str("credential", x.Credential), x.Caller, 0).Str("operation", x.Operation).
+	line.Err(x.Err).AnErr("unheard", x.Unheard)
+	addCaller(line.Str("credential", x.Credential), x.Caller, 0).Str("operation", x.Operation).
 		Int("status", x.Status).Int("sent", x.Sent).Int64("took_ms", x.Took.Milliseconds()).Msg(message)
 }
 
-// outage writes a line for each edge of a shared ledger's outage.
+// outage logs each edge of a shared ledger's outage.
 func (e eventLog) outage(event slidinglog.Event) {
 	line := e.log.Warn()
 	if event.Kind == slidinglog.Up {
@@ -351,32 +266,10 @@ func (e eventLog) outage(event slidinglog.Event) {
 	if event.Kind == slidinglog.Restored {
 		line.Int("records", event.Records)
 	}
-	if event.Err != nil {
-		line.Err(event.Err)
-	}
-	line.Str("credential", event.Credential).Msg("ledger " + string(event.Kind))
+	line.Err(event.Err).Str("credential", event.Credential).Msg("ledger " + string(event.Kind))
 }
 
-// differs writes a line where other hosts count clients otherwise than this one, and where that ends.
-func (e eventLog) differs(d clientlimit.Difference) {
-	if d.Mended {
-		e.log.Info().Str("was", d.Says).Msg("hosts count clients alike again, or one is gone")
-		return
-	}
-	e.log.Warn().Str("detail", d.Says).Msg("hosts count clients otherwise")
-}
-
-// alerted writes a line for a limit that comes near. Of the other alerts another line
-// tells more.
-func (e eventLog) alerted(a notify.Alert) {
-	if a.Event != config.NearLimit {
-		return
-	}
-	e.log.Warn().Str("credential", a.Credential).Str("limit", a.Limit.Name).Int64("percent", int64(a.Percent)).
-		Int64("used", int64(a.Limit.Used)).Int64("remaining", int64(a.Limit.Remaining())).Msg("limit near")
-}
-
-// commandDone writes a line for the command of an event.
+// commandDone logs the result of an event's command.
 func (e eventLog) commandDone(r notify.Result) {
 	level, message := zerolog.ErrorLevel, "event command failed"
 	switch r.Outcome {
@@ -385,12 +278,104 @@ func (e eventLog) commandDone(r notify.Result) {
 	case notify.Dropped:
 		message = "event command dropped"
 	}
-	line := e.log.WithLevel(level).Str("event", string(r.Event))
-	if r.Detail != "" {
-		line.Str("detail", r.Detail)
-	}
+	line := addText(e.log.WithLevel(level).Str("event", string(r.Event)), "detail", r.Detail)
 	if r.Outcome != notify.Dropped {
 		line.Int64("took_ms", r.Took.Milliseconds())
 	}
 	line.Msg(message)
+}
+
+// addText adds a text that is not empty.
+func addText(line *zerolog.Event, field, text string) *zerolog.Event {
+	if text != "" {
+		line.Str(field, text)
+	}
+	return line
+}
+
+// addReason adds what is known of a reason.
+func addReason(line *zerolog.Event, reason, detail string, retryAt time.Time) *zerolog.Event {
+	addText(addText(line, "reason", reason), "detail", detail)
+	if !retryAt.IsZero() {
+		line.Time("retry_at", retryAt)
+	}
+	return line
+}
+
+// unknownCaller stands for the caller of what has none in its event.
+var unknownCaller = quota.Caller{UID: -1}
+
+// addCaller adds who called.
+func addCaller(line *zerolog.Event, caller quota.Caller, pid int) *zerolog.Event {
+	line.Str("by", caller.By())
+	if pid != 0 { // known on a Unix socket alone
+		line.Int("pid", pid)
+	}
+	if caller.Region != "" {
+		line.Str("region", caller.Region).Str("run", caller.Run)
+	}
+	return line
+}
+
+// refusal returns a line for a refusal, or nil if enough alike ones were logged.
+func (e eventLog) refusal(level zerolog.Level, caller quota.Caller, reason string) *zerolog.Event {
+	logged, unlogged := e.refusals.admit(kind{caller.By(), reason}, time.Now())
+	if !logged {
+		return nil
+	}
+	line := e.log.WithLevel(level)
+	if unlogged > 0 {
+		line.Int("unlogged", unlogged) // alike, before this one
+	}
+	return line
+}
+
+// At most maxAlike alike refusals are logged within alikeTime: a caller that floods the API must
+// not hide what others are refused.
+const (
+	maxAlike  = 5
+	alikeTime = 10 * time.Second
+	maxKinds  = 1000 // bounds the memory for kinds of refusals
+)
+
+// A kind of refusals is those of one caller for one reason.
+type kind struct{ by, reason string }
+
+// Refusals are sampled: the first of a kind are logged, the others counted.
+type refusals struct {
+	mu    sync.Mutex // guards kinds
+	kinds map[kind]*alike
+}
+
+type alike struct {
+	since    time.Time // when the first of them came
+	logged   int
+	unlogged int // since the last one that was logged
+}
+
+func newRefusals() *refusals { return &refusals{kinds: map[kind]*alike{}} }
+
+// admit reports whether a refusal at now is to be logged, and how many of its kind
+// were not logged before it.
+func (r *refusals) admit(k kind, now time.Time) (logged bool, unlogged int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	a := r.kinds[k]
+	if a == nil {
+		if len(r.kinds) >= maxKinds {
+			clear(r.kinds)
+		}
+		a = &alike{since: now}
+		r.kinds[k] = a
+	}
+	if now.Sub(a.since) >= alikeTime {
+		a.since, a.logged = now, 0
+	}
+	if a.logged == maxAlike {
+		a.unlogged++
+		return false, 0
+	}
+	unlogged, a.unlogged = a.unlogged, 0
+	a.logged++
+	return true, unlogged
 }

@@ -25,7 +25,7 @@ const systemState = "/var/lib/quotad"
 // what the configuration means. It changes nothing. It warns of limits that the schedule
 // does not fit; if it is strict, such a limit is an error.
 func check(o options, s systemd, stdout, stderr io.Writer) int {
-	c, err := loadFor(checkedHost(o, s), o.config)
+	c, err := load(o.config, checkedHost(o, s))
 	if err != nil {
 		fail(stderr, err)
 		return exitConfig

@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,6 +18,7 @@ import (
 	"quotad/jobs/plan"
 	"quotad/jobs/process"
 	"quotad/jobs/scheduler"
+	jobsserver "quotad/jobs/server"
 	"quotad/quota"
 	"quotad/quota/api"
 	"quotad/quota/boltledger"
@@ -26,23 +30,24 @@ import (
 	"quotad/quota/upstream"
 )
 
-// A daemon is everything that runs of one configuration. Open puts it together, live
-// sets it going, and stop takes it apart, in the reverse order.
+// A daemon is everything that runs of one configuration. Open puts it together, start
+// begins its work, and stop takes it apart in the reverse order.
 type daemon struct {
 	*supervisor
 	config *config.Config
+	host   string // how people call this host; empty if it has no name
 
 	events   events
 	metrics  *metrics.Metrics
 	notifier *notify.Notifier
 
 	ledger     *slidinglog.Ledger
+	shared     *redisledger.Store // nil: the ledger is embedded
 	service    *quota.Service
 	clients    *clientlimit.Service
 	clientFile *boltledger.Clients // nil until there are clients beside an embedded ledger
 	observer   *upstream.Observer  // of what the upstreams answer
-	silences   silences
-	shared     *redisledger.Store // nil of an embedded ledger
+	exits      sync.WaitGroup      // unexplained ones that are being recorded
 	tokens     *jobs.Tokens
 	remote     *remote          // callers on other hosts
 	proxy      *proxy.Proxy     // nil: there is none
@@ -51,39 +56,59 @@ type daemon struct {
 	tasks      uint64           // that there may be before a pass cannot start another one
 	runner     *jobs.Runner
 	planner    *plan.Planner
-	ticks      *scheduler.Scheduler
+	schedule   *scheduler.Scheduler
 
-	api     *server.Server // that the door leads to
-	scraped net.Listener   // the address of the metrics; nil: there is none
-	reloads reloads
-	status  *statusNotifier
+	api       *server.Server // that the door leads to
+	metricsAt net.Listener   // the address of the metrics; nil: there is none
+	reloads   reloads
+	status    *statusNotifier
 
-	undo     []func()       // what stop does, the last one first
-	proxying sync.WaitGroup // for the listener of the proxy
+	undo []func() // what stop does, the last one first
+}
+
+// Events are all that happens in the daemon. Emit passes each to every sink, in their
+// order and before it returns, so sinks return soon; many goroutines emit at the same
+// time. The package in which an event happens defines its type: a server.Event or
+// Attempt of the API, a slidinglog.Event, the events of package jobs, and a
+// notify.Alert, Result or Output, which are made from other events.
+type events struct{ sinks []func(event any) }
+
+func (e *events) emit(event any) {
+	for _, sink := range e.sinks {
+		sink(event)
+	}
+}
+
+// emitting returns emit for events of one type.
+func emitting[Event any](e *events) func(Event) {
+	return func(event Event) { e.emit(event) }
 }
 
 // newDaemon returns a daemon of the supervisor's configuration.
 func newDaemon(s *supervisor) *daemon {
 	c := s.config
 	d := &daemon{supervisor: s, config: c, tokens: &jobs.Tokens{}, metrics: metrics.New(api.BuildVersion()), remote: newRemote(c.Remote)}
-	d.reloads.told.Store(&api.Configuration{File: c.File, ReadAt: time.Now()})
-	d.reloads.remember(c)
-	d.status = newStatusNotifier(func(ctx context.Context) string { return d.summary(ctx).String() },
-		func(line string) { d.tellSystemd("STATUS=" + line) })
+	d.host, _ = os.Hostname()
+	d.reloads.state.Store(&api.Configuration{File: c.File, ReadAt: time.Now()})
+	d.reloads.recordGrace(c)
+	d.status = &statusNotifier{
+		line:    func(ctx context.Context) string { return d.summary(ctx).String() },
+		send:    func(line string) { d.notifySystemd("STATUS=" + line) },
+		changed: make(chan struct{}, 1),
+	}
 	d.notifier = notify.NewNotifier(c.StateDir, d.events.emit)
-	d.silences.emit = d.events.emit
 	d.events.sinks = []func(any){
-		newEventLog(d.log).record, d.metrics.Record, notify.NewMonitor(d.events.emit).Record, d.notifier.Record, d.status.record, d.silences.record,
+		newEventLog(d.log).record, d.metrics.Record, notify.NewMonitor(d.events.emit).Record, d.notifier.Record, d.status.record, d.recordExit,
 	}
 	return d
 }
 
-// open is the order of things: the state directory is ours alone before
-// anything is read there; the ledger decides before the socket answers. What can fail,
-// fails here. After an error, stop closes what had been opened, and a later daemon can be
-// opened in the place of this one.
+// open opens what the daemon works with, in this order: nothing is read in the state directory
+// before it is ours alone, and the ledger decides before the socket answers. What can fail,
+// fails here. After an error, stop closes what had been opened, and another daemon can be
+// opened. The end of ask asks to give up.
 func (d *daemon) open(ask context.Context) error {
-	return inOrder(ask,
+	for _, step := range []func(context.Context) error{
 		d.prepareLaunches,
 		d.lockState,
 		d.openSocket,
@@ -96,19 +121,7 @@ func (d *daemon) open(ask context.Context) error {
 		d.openAPI,
 		d.openRemote,
 		d.openSchedule,
-	)
-}
-
-// live begins what the daemon does: the socket answers by now, before the first pass
-// asks. An error ends the process.
-func (d *daemon) live() error {
-	d.sayWhatJobsShare()
-	return inOrder(d.ask, d.serve, d.runJobs, d.openReloads, d.ready)
-}
-
-// inOrder takes steps until one fails. The end of ask asks them to give up.
-func inOrder(ask context.Context, steps ...func(context.Context) error) error {
-	for _, step := range steps {
+	} {
 		if err := step(ask); err != nil {
 			return err
 		}
@@ -116,11 +129,26 @@ func inOrder(ask context.Context, steps ...func(context.Context) error) error {
 	return nil
 }
 
+// start begins the work of a daemon to which the door leads: jobs run, and reloads are served. An
+// error ends the process.
+func (d *daemon) start() error {
+	d.warnOfSharedUser()
+	d.serveMetrics()
+	d.log.Info().Str("version", api.BuildVersion()).Str("config", d.config.File).Str("ledger", d.config.Ledger.Backend).
+		Str("socket", d.socket()).Msg("serving")
+	if err := d.runJobs(); err != nil {
+		return err
+	}
+	d.startReloads()
+	d.ready()
+	return nil
+}
+
 // stop ends in this order: no new runs, the passes under way, the API, through
 // which they settle to the last, the ledger.
 func (d *daemon) stop() {
-	for i := len(d.undo) - 1; i >= 0; i-- {
-		d.undo[i]()
+	for _, step := range slices.Backward(d.undo) {
+		step()
 	}
 	d.undo = nil
 }
@@ -134,22 +162,33 @@ func (d *daemon) onStop(what string, step func() error) {
 	})
 }
 
-// prepareLaunches comes before anything is launched.
-func (d *daemon) prepareLaunches(context.Context) (err error) {
-	if err := process.KeepDescriptors(); err != nil {
-		return err
-	}
-	// Also with cgroups: the kernel may refuse to start a process in one.
-	if d.reaper, err = process.NewReaper(); err != nil {
-		return err
-	}
-	d.onStop("end the reaping of orphans", d.reaper.Close)
-	d.cgroups = process.NewCgroups(d.config.Passes.CgroupRoot, func(dir string, processes int) {
-		d.log.Warn().Str("cgroup", dir).Int("processes", processes).Msg("ended what ran in a cgroup that is no pass's")
+// background runs work until stop, which ends its context and waits for it.
+func (d *daemon) background(what string, work func(ctx context.Context)) {
+	ctx, end := context.WithCancel(context.Background())
+	var working sync.WaitGroup
+	working.Go(func() { work(ctx) })
+	d.onStop(what, func() error {
+		end()
+		working.Wait()
+		return nil
 	})
-	d.tasks, err = d.reserve(d.config.Passes.User)
-	return err
 }
+
+// serveUntilStop serves a listener until stop, which lets its requests in flight end. An error of
+// serve ends the process.
+func (d *daemon) serveUntilStop(what string, serve func() error, shutdown func(context.Context) error) {
+	var serving sync.WaitGroup
+	serving.Go(func() { d.fail(serve()) })
+	d.onStop(what, func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), answerTime)
+		defer cancel()
+		err := shutdown(ctx)
+		serving.Wait()
+		return err
+	})
+}
+
+func (d *daemon) statePath(name string) string { return filepath.Join(d.config.StateDir, name) }
 
 func (d *daemon) lockState(context.Context) error {
 	unlock, err := lockStateDir(d.config.StateDir)
@@ -160,7 +199,26 @@ func (d *daemon) lockState(context.Context) error {
 	return nil
 }
 
-// startNotifier comes early, so that it is told of everything to the last.
+// openSocket opens a socket, which passes reach too, unless there is one:
+// systemd's, or that of an earlier attempt.
+func (d *daemon) openSocket(context.Context) error {
+	if d.callers != nil {
+		return nil
+	}
+	l, err := server.Listen(d.config.Socket)
+	if err != nil {
+		return err
+	}
+	if user := d.config.Passes.User; user != nil {
+		if err := os.Chown(d.config.Socket, -1, user.GID); err != nil {
+			return errors.Join(fmt.Errorf("cannot open the socket to the passes: %w", err), l.Close())
+		}
+	}
+	d.callers = l
+	return nil
+}
+
+// startNotifier comes early, so that the notifier stops late and runs the commands of all events.
 func (d *daemon) startNotifier(context.Context) error {
 	launcher, err := d.eventLauncher()
 	if err != nil {
@@ -172,43 +230,72 @@ func (d *daemon) startNotifier(context.Context) error {
 	return nil
 }
 
-func (d *daemon) statePath(name string) string { return filepath.Join(d.config.StateDir, name) }
+// openMetrics opens the address for scrapes, if there is one beside the socket.
+func (d *daemon) openMetrics(context.Context) (err error) {
+	if d.config.Metrics == "" {
+		return nil
+	}
+	if d.metricsAt, err = net.Listen("tcp", d.config.Metrics); err != nil {
+		return fmt.Errorf("cannot serve metrics: %w", err)
+	}
+	d.onStop("close the address of the metrics", func() error {
+		d.metricsAt.Close() // the door may have closed it
+		return nil
+	})
+	return nil
+}
 
-func (d *daemon) openRunner(context.Context) error {
-	self, err := process.Identify(os.Getpid())
-	if err != nil {
-		return err
+// serveMetrics answers scrapes at their address, and whether the daemon is well; nothing else.
+func (d *daemon) serveMetrics() {
+	d.metrics.WatchConnections(d.door.Connections)
+	d.onStop("stop the API", d.shut)
+	if d.metricsAt != nil {
+		d.serving.Go(func() { d.fail(d.door.ServeOnly(d.metricsAt, "/metrics", "/healthz", "/readyz")) })
+		d.log.Info().Stringer("address", d.metricsAt.Addr()).Msg("serving metrics")
 	}
-	if err := d.cgroups.Check(); err != nil {
-		d.log.Warn().Err(err).Msg("passes get no cgroup: what they leave is known by its session and environment")
+}
+
+// openAPI makes the server that answers callers.
+func (d *daemon) openAPI(context.Context) (err error) {
+	sections := map[string]func(context.Context) any{ // of the status, beside quota's own
+		"triage":   func(ctx context.Context) any { return d.triage(ctx) },
+		"jobs":     jobsserver.Section(d.runner),
+		"forecast": jobsserver.ForecastSection(d.planner),
+		"config":   func(context.Context) any { return d.reloads.state.Load() },
 	}
-	d.runner, err = jobs.Open(jobs.Config{
-		Jobs: d.config.Jobs,
-		Gate: d.service,
-		Launcher: process.Launcher{
-			Cgroups: d.cgroups, Reaper: d.reaper, Tasks: d.tasks, User: d.config.Passes.User,
-		},
-		Tokens:      d.tokens,
-		OnEvent:     d.events.emit,
-		Dir:         d.statePath("jobs"),
-		Socket:      d.socket(),
-		Proxy:       d.proxyAddress,
-		Environ:     d.passEnviron(),
-		Parallel:    d.config.Passes.Parallel,
-		BootID:      self.BootID,
-		EndLeftover: process.EndLeftover,
-		Now:         time.Now,
-		Store:       d.jobStore(),
-		Host:        hostName(),
+	if d.proxy != nil {
+		sections["proxy"] = d.proxySection
+	}
+	routes := append(jobsserver.Routes(d.runner),
+		jobsserver.PlanRoute(d.planner), d.metrics.Route(), server.ReloadRoute(d.reload), server.RemoteRoute(d.service, d.remote.state))
+	d.api, err = server.New(server.Config{
+		Door:       d.door,
+		Service:    d.service,
+		Clients:    d.clients,
+		Observer:   d.observer,
+		Tokens:     d.tokens,
+		Version:    api.BuildVersion(),
+		AdminGroup: d.config.Access.AdminGroup,
+		JobsUID:    d.jobsUID(),
+
+		OnEvent:     emitting[server.Event](&d.events),
+		Forbidden:   emitting[server.Attempt](&d.events),
+		ClientReset: emitting[server.ClientReset](&d.events),
+		Routes:      routes,
+		Status:      sections,
+		Refusals:    d.statePath("refusals.json"),
 	})
 	if err != nil {
 		return err
 	}
-	d.planner = plan.NewPlanner(d.runner, d.service)
-	d.metrics.WatchRemote(d.remote.state)
-	d.metrics.WatchLimits(d.service, d.observer, d.planner.Forecast)
+	d.onStop("keep the refusals", d.api.KeepRefusals)
 	return nil
 }
 
-// socket is where the API is served, as callers reach it.
-func (s *supervisor) socket() string { return s.callers.Addr().String() }
+// warn logs limits that the schedule does not fit, and those that are not enforced. Finding
+// the first takes longer than a service manager should wait.
+func (d *daemon) warn(c *config.Config) {
+	for _, warning := range append(c.Warnings(), c.Reminders()...) {
+		d.log.Warn().Str("config", warning.File).Int("line", warning.Line).Str("key", warning.Key).Msg(warning.Message)
+	}
+}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"sync"
 
 	"quotad/cmd/quotad/config"
 	"quotad/quota"
@@ -17,20 +16,18 @@ import (
 	"quotad/quota/upstream"
 )
 
-// openLedger opens the ledger, and the service of its credentials.
-func (d *daemon) openLedger(ctx context.Context) error {
-	ledger, err := d.newLedger()
-	if err != nil {
+// openLedger opens the ledger, and the services that decide about credentials and clients.
+func (d *daemon) openLedger(ctx context.Context) (err error) {
+	if d.ledger, err = d.newLedger(); err != nil {
 		return err
 	}
-	d.onStop("close the ledger", ledger.Close)
-	if d.service, err = quota.NewService(d.metrics.Measure(warningLedger{ledger, d}), nil, d.config.Ledger.Deadline); err != nil {
+	d.onStop("close the ledger", d.ledger.Close)
+	if d.service, err = quota.NewService(d.metrics.Measure(warningLedger{d.ledger, d}), nil, d.config.Ledger.Deadline); err != nil {
 		return err
 	}
-	d.observer = upstream.NewObserver(d.service, nil, func(out upstream.Outcome) { d.events.emit(out) })
-	d.silences.observer = d.observer
+	d.observer = upstream.NewObserver(d.service, nil, emitting[upstream.Outcome](&d.events))
 	d.onStop("read what the upstream said last", func() error {
-		d.silences.observing.Wait()
+		d.exits.Wait()
 		return nil
 	})
 	if err := d.openClients(); err != nil {
@@ -43,8 +40,8 @@ func (d *daemon) openLedger(ctx context.Context) error {
 	return nil
 }
 
-// setCredentials has a configuration's credentials decided about from now on.
-// After an error those of before go on.
+// setCredentials replaces the credentials by those of a configuration. After an error
+// the former ones stay.
 func (d *daemon) setCredentials(c *config.Config) error {
 	if err := d.service.SetCredentials(c.Credentials); err != nil {
 		return err
@@ -68,45 +65,46 @@ func policies(c *config.Config) map[string]slidinglog.Policy {
 
 // newLedger opens the ledger: the file in the state directory and, where hosts share one,
 // the store in Redis, of whose logs the file then has copies.
-func (d *daemon) newLedger() (quota.Ledger, error) {
-	file := boltledger.Config{
-		Path: d.statePath("ledger.db"), Unsynced: d.config.Ledger.Unsynced,
-		History: hasHistory(d.config.StateDir), AcceptNew: d.options.acceptLedger, Began: d.ledgerBegan,
+func (d *daemon) newLedger() (_ *slidinglog.Ledger, err error) {
+	c := slidinglog.Config{
+		Label: d.host, Deadline: d.config.Ledger.Deadline, Policies: policies(d.config), OnEvent: emitting[slidinglog.Event](&d.events),
 	}
-	c := slidinglog.Config{Label: hostName(), Deadline: d.config.Ledger.Deadline, OnEvent: emitting[slidinglog.Event](&d.events)}
 	for _, credential := range d.config.Credentials {
 		c.Credentials = append(c.Credentials, credential.Prepared())
 	}
-	c.Policies = policies(d.config)
-	var err error
-	if d.config.Ledger.Backend == config.Embedded {
-		c.File, err = boltledger.Open(file)
-	} else {
-		c.File, err = d.openCopy(file)
-	}
-	if err != nil {
+	if c.File, err = d.openLedgerFile(); err != nil {
 		return nil, err
 	}
-	if d.config.Ledger.Backend != config.Embedded {
+	if d.config.Ledger.Backend == config.OnRedis {
 		if d.shared, err = redisledger.OpenStore(d.config.Ledger.Redis); err != nil {
 			return nil, errors.Join(err, c.File.Close())
 		}
 		c.Store = d.shared
 	}
-	if d.ledger, err = slidinglog.Open(c); err != nil {
+	ledger, err := slidinglog.Open(c)
+	if err != nil {
 		err = errors.Join(err, c.File.Close())
 		if d.shared != nil {
 			err = errors.Join(err, d.shared.Close())
 		}
 		return nil, err
 	}
-	return d.ledger, nil
+	return ledger, nil
 }
 
-// openCopy opens the file of a host that shares a ledger. Redis has what it lacks, and so it
-// may be new or older than it was; one that is damaged is set aside.
-func (d *daemon) openCopy(c boltledger.Config) (*boltledger.File, error) {
-	c.AcceptNew, c.Began = true, nil
+// openLedgerFile opens the file of the ledger. Where hosts share a ledger, Redis has what the
+// file lacks: it may be new or older than it was, and a damaged one is set aside.
+func (d *daemon) openLedgerFile() (*boltledger.File, error) {
+	c := boltledger.Config{Path: d.statePath("ledger.db"), Unsynced: d.config.Ledger.Unsynced, History: hasHistory(d.config.StateDir)}
+	if d.config.Ledger.Backend == config.Embedded {
+		c.AcceptNew = d.options.acceptLedger
+		c.Began = func(how string) {
+			d.log.Warn().Str("file", c.Path).Str("ledger", how).
+				Msg("a new ledger: limits count what it holds, and nothing that was spent before")
+		}
+		return boltledger.Open(c)
+	}
+	c.AcceptNew = true
 	file, err := boltledger.Open(c)
 	if !errors.Is(err, boltledger.ErrDamaged) {
 		return file, err
@@ -119,37 +117,13 @@ func (d *daemon) openCopy(c boltledger.Config) (*boltledger.File, error) {
 	return boltledger.Open(c)
 }
 
-// ledgerBegan tells of a ledger that does not hold what was spent before it.
-func (d *daemon) ledgerBegan(how string) {
-	d.log.Warn().Str("file", d.statePath("ledger.db")).Str("ledger", how).
-		Msg("a new ledger: limits count what it holds, and nothing that was spent before")
-}
-
-// hasHistory tells whether jobs ran here before, so that there must have been a ledger.
+// hasHistory reports whether jobs ran here before, so that there must have been a ledger.
 func hasHistory(stateDir string) bool {
 	kept, err := os.ReadDir(filepath.Join(stateDir, "jobs"))
 	return err == nil && len(kept) > 0
 }
 
-// jobStore returns what keeps the logs of the jobs for all hosts, nil on one that is alone.
-func (d *daemon) jobStore() slidinglog.Store {
-	if d.shared == nil {
-		return nil
-	}
-	return d.shared
-}
-
-// hostName is what this host is called among others, for people; empty if it has
-// no name.
-func hostName() string {
-	name, err := os.Hostname()
-	if err != nil {
-		return ""
-	}
-	return name
-}
-
-// A warningLedger has the health of the ledger warn of what hosts count otherwise about clients.
+// A warningLedger adds to the health of the ledger where hosts count clients differently.
 type warningLedger struct {
 	quota.Ledger
 	daemon *daemon
@@ -162,9 +136,9 @@ func (l warningLedger) Health(ctx context.Context) quota.Health {
 	return h
 }
 
-// openClients opens the service of the clients, and keeps up with the hosts that share Redis.
+// openClients opens the service of the clients, and watches the hosts that share Redis.
 func (d *daemon) openClients() error {
-	host := clientlimit.Host{Label: hostName()}
+	host := clientlimit.Host{Label: d.host}
 	if d.shared != nil {
 		host.ID = func() string { id := d.ledger.Host(); return hex.EncodeToString(id[:]) }
 	}
@@ -173,23 +147,21 @@ func (d *daemon) openClients() error {
 		Measure: d.metrics.MeasureClients, Differ: emitting[clientlimit.Difference](&d.events),
 	})
 	d.metrics.WatchClients(d.clients)
-	d.onStop("close the ledger of clients", d.closeClientFile)
+	d.onStop("close the ledger of clients", func() error {
+		if d.clientFile == nil {
+			return nil
+		}
+		return d.clientFile.Close()
+	})
 	if err := d.setClients(d.config); err != nil {
 		return err
 	}
-	ctx, end := context.WithCancel(context.Background())
-	var watching sync.WaitGroup
-	watching.Go(func() { d.clients.Watch(ctx) })
-	d.onStop("take leave of other hosts", func() error {
-		end()
-		watching.Wait()
-		return nil
-	})
+	d.background("end the watch of other hosts", d.clients.Watch)
 	return nil
 }
 
-// setClients has a configuration's clients decided about from now on. After an error those
-// of before go on.
+// setClients replaces the clients by those of a configuration. After an error the former
+// ones stay.
 func (d *daemon) setClients(c *config.Config) error {
 	ledger, err := d.clientLedger(len(c.Clients) > 0)
 	if err != nil {
@@ -199,8 +171,8 @@ func (d *daemon) setClients(c *config.Config) error {
 	return d.clients.SetClients(ledger, c.Clients)
 }
 
-// clientLedger returns the ledger in Redis or, beside the embedded one, a file, which is
-// opened when it is needed first.
+// clientLedger returns the ledger in Redis or, with the embedded ledger, a file of its own, which is
+// opened when it is first needed.
 func (d *daemon) clientLedger(needed bool) (clientlimit.Ledger, error) {
 	switch {
 	case d.shared != nil:
@@ -216,11 +188,4 @@ func (d *daemon) clientLedger(needed bool) (clientlimit.Ledger, error) {
 	}
 	d.clientFile = opened
 	return opened, nil
-}
-
-func (d *daemon) closeClientFile() error {
-	if d.clientFile == nil {
-		return nil
-	}
-	return d.clientFile.Close()
 }

@@ -59,7 +59,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprint(stdout, text)
 		return exitOK
 	}
-	systemd, err := takeSystemd()
+	systemd, err := readSystemd()
 	stderr = asJournal(stderr, systemd.journalStream)
 	if err != nil {
 		return fail(stderr, err)
@@ -71,7 +71,10 @@ func run(args []string, stdout, stderr io.Writer) int {
 	sup := newSupervisor(o, systemd, stderr)
 	if err := sup.run(); err != nil {
 		fail(stderr, err)
-		return exitCodeOf(err)
+		if isConfig(err) {
+			return exitConfig
+		}
+		return exitError
 	}
 	sup.log.Info().Msg("stopped")
 	return exitOK
@@ -96,14 +99,6 @@ func (o options) text() string {
 	return ""
 }
 
-// exitCodeOf returns the exit code that an error stands for.
-func exitCodeOf(err error) int {
-	if isConfig(err) {
-		return exitConfig
-	}
-	return exitError
-}
-
 // fail prints an error. Those of the configuration stand alone on their lines,
 // where editors find the file and the line.
 func fail(stderr io.Writer, err error) int {
@@ -116,11 +111,8 @@ func fail(stderr io.Writer, err error) int {
 	return exitError
 }
 
-func load(file string, systemd systemd) (*config.Config, error) {
-	return loadFor(config.Host{StateDirectory: systemd.stateDirectory, PassesUser: systemd.passesUser}, file)
-}
-
-func loadFor(host config.Host, file string) (*config.Config, error) {
+// load reads a configuration for a host, of which it adds the programs and the time.
+func load(file string, host config.Host) (*config.Config, error) {
 	program, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("cannot find the program file of quotad: %w", err)

@@ -58,7 +58,7 @@ func TestTellsSystemdOfAnOutage(t *testing.T) {
 	config := strings.Replace(onSystemd, "run_at_start = true", "", 1) + "[ledger]\nbackend = \"redis\"\nredis.addrs = [\"unix://" + filepath.Join(dir, "redis") + "\"]\n"
 	daemon := startConfigured(t, dir, config, filepath.Join(dir, "api.sock"), "LISTEN_FDNAMES=api")
 	awaitNotice(t, manager, `READY=1\nSTATUS=ledger: it does not decide: .*; idle; next fetch .*`)
-	for range chances + 1 { // for longer than systemd would wait
+	for range beats + 1 { // for longer than systemd would wait
 		awaitNotice(t, manager, `WATCHDOG=1`)
 	}
 	daemon.kill()
@@ -105,7 +105,7 @@ func TestTellsSystemdUnderFullConnections(t *testing.T) {
 	if n, err := dial().Read(make([]byte, 1)); err == nil {
 		t.Errorf("one beyond those that are heard is sent %d bytes, want that it is cut", n)
 	}
-	for range 2 * chances {
+	for range 2 * beats {
 		awaitNotice(t, manager, `WATCHDOG=1`)
 	}
 	if text := daemon.whole(); !strings.Contains(text, "connections are refused: uid") || strings.Contains(text, "the API does not answer") {

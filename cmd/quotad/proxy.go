@@ -11,8 +11,8 @@ import (
 	"quotad/quota/server"
 )
 
-// openProxy serves, from here on, calls of passes that know nothing of quotad. It ends when
-// the passes have: what they sent is settled before the ledger closes.
+// openProxy serves calls of passes that know nothing of quotad. It stops after the
+// passes: what they sent is settled before the ledger closes.
 func (d *daemon) openProxy(context.Context) error {
 	if d.config.Proxy == "" {
 		return nil
@@ -21,23 +21,16 @@ func (d *daemon) openProxy(context.Context) error {
 	if err != nil {
 		return fmt.Errorf("cannot serve the proxy: %w", err)
 	}
-	complain := complaints{d.log}
+	complaints := complaints{d.log}
 	stdlog.SetFlags(0)
-	stdlog.SetOutput(complain) // where the transport complains
+	stdlog.SetOutput(complaints) // where the transport complains
 	d.proxy = proxy.New(proxy.Config{
 		Address: listener.Addr().String(), Service: d.service, Observer: d.observer, Tokens: d.tokens,
 		OnEvent: emitting[server.Event](&d.events), Forbidden: emitting[server.Attempt](&d.events), Done: emitting[proxy.Exchange](&d.events),
-		ErrorLog: stdlog.New(complain, "", 0),
+		ErrorLog: stdlog.New(complaints, "", 0),
 	})
 	d.proxy.SetTargets(d.config.Targets)
-	d.onStop("stop the proxy", func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), answerTime)
-		defer cancel()
-		err := d.proxy.Shutdown(ctx)
-		d.proxying.Wait()
-		return err
-	})
-	d.proxying.Go(func() { d.fail(d.proxy.Serve(listener)) })
+	d.serveUntilStop("stop the proxy", func() error { return d.proxy.Serve(listener) }, d.proxy.Shutdown)
 	d.log.Info().Stringer("address", listener.Addr()).Msg("serving the proxy")
 	return nil
 }

@@ -115,7 +115,7 @@ func TestServesManyReaders(t *testing.T) {
 		})
 	}
 	t.Logf("under load: %v", s.rounds(c.rounds))
-	for range 2 * chances {
+	for range 2 * beats {
 		awaitNotice(t, manager, `WATCHDOG=1`)
 	}
 	if c.once {

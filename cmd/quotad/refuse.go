@@ -35,7 +35,7 @@ func (s *supervisor) refuse(why error, delay time.Duration, loud bool) error {
 	if loud {
 		s.logRefusal(why)
 	}
-	s.tellSystemd(fmt.Sprintf("READY=1\nSTATUS=cannot serve: %s; next try %s", oneLine(why), until.Format(time.TimeOnly)))
+	s.notifySystemd(fmt.Sprintf("READY=1\nSTATUS=cannot serve: %s; next try %s", oneLine(why), until.Format(time.TimeOnly)))
 	return nil
 }
 
@@ -104,7 +104,7 @@ func (s *supervisor) pause(delay time.Duration) (asked *retry, err error) {
 	timer := time.NewTimer(delay)
 	defer timer.Stop()
 	var beat <-chan time.Time
-	if every := s.systemd.watchdog / chances; every > 0 {
+	if every := s.systemd.watchdog / beats; every > 0 {
 		s.beat(every)
 		ticker := time.NewTicker(every)
 		defer ticker.Stop()
@@ -113,15 +113,15 @@ func (s *supervisor) pause(delay time.Duration) (asked *retry, err error) {
 	for {
 		select {
 		case <-beat:
-			s.beat(s.systemd.watchdog / chances)
+			s.beat(s.systemd.watchdog / beats)
 		case <-timer.C:
 			return nil, nil
-		case signal := <-s.hangups:
-			return &retry{signalName(signal), make(chan error, 1)}, nil
+		case <-s.hangups:
+			return &retry{make(chan error, 1)}, nil
 		case r := <-s.retries:
 			return &r, nil
 		case <-s.ask.Done():
-			s.tellSystemd("STOPPING=1\nSTATUS=stopping")
+			s.notifySystemd("STOPPING=1\nSTATUS=stopping")
 			return nil, nil
 		case err := <-s.failed:
 			return nil, err

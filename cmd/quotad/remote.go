@@ -51,18 +51,7 @@ func (d *daemon) openRemote(context.Context) (err error) {
 		ErrorLog: stdlog.New(handshakes{complaints{d.log}, &r.handshakes}, "", 0),
 	})
 	r.door.Lead(d.api)
-	served := make(chan struct{})
-	d.onStop("stop answering remote callers", func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), answerTime)
-		defer cancel()
-		err := r.door.Shutdown(ctx)
-		<-served
-		return err
-	})
-	go func() {
-		defer close(served)
-		d.fail(r.door.Serve(r.listener))
-	}()
+	d.serveUntilStop("stop answering remote callers", func() error { return r.door.Serve(r.listener) }, r.door.Shutdown)
 	d.log.Info().Stringer("address", r.listener.Addr()).Bool("tls", r.certificate != nil).Int("callers", len(c.Callers)).Msg("serving remote callers")
 	return nil
 }

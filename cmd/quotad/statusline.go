@@ -182,10 +182,6 @@ type statusNotifier struct {
 	changed chan struct{} // holds one if something has changed
 }
 
-func newStatusNotifier(line func(context.Context) string, send func(string)) *statusNotifier {
-	return &statusNotifier{line: line, send: send, changed: make(chan struct{}, 1)}
-}
-
 // notify has a line sent soon. It returns at once.
 func (n *statusNotifier) notify() {
 	select {

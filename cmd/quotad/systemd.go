@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -12,24 +13,25 @@ import (
 	sdnotify "github.com/coreos/go-systemd/v22/daemon"
 
 	"quotad/jobs"
+	"quotad/quota/api"
 )
 
-// Systemd is what systemd tells a service; the zero value where there is none.
+// Systemd is what systemd passes to a service; the zero value where there is none.
 type systemd struct {
 	stateDirectory string
-	passesUser     string // whom our units have passes run as; empty: nobody else
+	passesUser     string // the user of passes that our units name; empty: quotad's own
 	notifySocket   string
 	journalStream  string        // names the descriptor that the journal reads
-	watchdog       time.Duration // within which systemd wants to hear that we are alive; 0: it does not ask
+	watchdog       time.Duration // systemd expects a sign of life this often; 0: it expects none
 	api            net.Listener  // the socket that is to be served; nil: none was passed
 }
 
 // apiSocket is the FileDescriptorName of the API's socket unit.
 const apiSocket = "api"
 
-// takeSystemd reads what systemd passed in the environment and removes it from
-// there: what a child finds of it, it takes for its own.
-func takeSystemd() (systemd, error) {
+// readSystemd reads what systemd passed in the environment and removes it from
+// there: a child would use it as its own.
+func readSystemd() (systemd, error) {
 	var s systemd
 	// Several directories may be configured; the first is the one that counts.
 	s.stateDirectory, _, _ = strings.Cut(os.Getenv("STATE_DIRECTORY"), ":")
@@ -60,7 +62,7 @@ func takeSystemd() (systemd, error) {
 	return s, nil
 }
 
-// notify tells the service manager how the daemon is, see sd_notify(3). Without
+// notify reports a state to the service manager, see sd_notify(3). Without
 // one it does nothing.
 func (s systemd) notify(state string) error {
 	if s.notifySocket == "" {
@@ -78,25 +80,46 @@ func (s systemd) notify(state string) error {
 	return nil
 }
 
-// notifyTime is how long a service manager may take to listen: one that does not read keeps
-// nobody from starting or stopping. The kernel holds ten messages for it.
+// notifyTime is how long a service manager may take to read a message: one that does not read must
+// not keep quotad from starting or stopping. The kernel holds ten messages for it.
 const notifyTime = time.Second
 
-// reloading is what systemd is told before the configuration is read again, until
-// READY=1. When it was told, it wants to know of a Type=notify-reload.
-func reloading() string { return "RELOADING=1\n" + sdnotify.SdNotifyMonotonicUsec() }
-
-// tellSystemd tells the service manager something that the daemon can go on
-// without.
-func (s *supervisor) tellSystemd(state string) {
+// notifySystemd reports a state to the service manager. The daemon works without it.
+func (s *supervisor) notifySystemd(state string) {
 	if err := s.systemd.notify(state); err != nil {
 		s.log.Warn().Err(err).Msg("systemd does not receive the state of quotad")
 	}
 }
 
-// ready tells systemd and the log that what was to be started is. The ledger may
+// beats is how often the daemon may prove that it is alive before systemd
+// takes it for dead: one slow answer must not end it.
+const beats = 4
+
+// beat reports to systemd that quotad is alive, if callers are answered.
+func (s *supervisor) beat(within time.Duration) {
+	if err := answers(&api.Client{Socket: s.socket()}, within); err != nil {
+		s.log.Error().Err(err).Dur("within_ms", within).Msg("the API does not answer: no sign of life is sent to systemd")
+		return
+	}
+	s.notifySystemd("WATCHDOG=1")
+}
+
+// answers sends the API a request that needs neither a disk nor Redis: that they are slow is
+// no reason to restart. Any answer is one.
+func answers(client *api.Client, within time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	defer cancel()
+	err := client.Get(ctx, "/healthz", nil)
+	if errors.As(err, new(*api.Problem)) {
+		return nil
+	}
+	return err
+}
+
+// ready reports to systemd and the log that the daemon has started. The ledger may
 // be away: the order in which a host boots must not keep quotad from starting.
-func (d *daemon) ready(ctx context.Context) error {
+func (d *daemon) ready() {
+	ctx := d.ask
 	health := d.service.Health(ctx)
 	if !health.Reachable {
 		d.log.Warn().Str("ledger", health.State).Msg("the ledger cannot be reached: calls are refused until it can")
@@ -104,30 +127,13 @@ func (d *daemon) ready(ctx context.Context) error {
 	for _, warning := range health.Warnings {
 		d.log.Warn().Str("ledger", health.Backend).Msg(warning)
 	}
-	d.tellSystemd("READY=1\nSTATUS=" + d.summary(ctx).String())
+	d.notifySystemd("READY=1\nSTATUS=" + d.summary(ctx).String())
 	d.onStop("notify systemd", d.stopping)
-	d.startStatusLine()
+	if d.systemd.notifySocket != "" {
+		d.background("end the status line", d.status.run)
+	}
 	d.log.Debug().Msg("ready")
 	d.warn(d.config)
-	return nil
-}
-
-// startStatusLine keeps systemd's status line up to date, if there is a systemd.
-func (d *daemon) startStatusLine() {
-	if d.systemd.notifySocket == "" {
-		return
-	}
-	ctx, end := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		d.status.run(ctx)
-	}()
-	d.onStop("end the status line", func() error {
-		end()
-		<-ended
-		return nil
-	})
 }
 
 // stopping is the first thing on the way down. It asks for as much time as the

@@ -93,7 +93,7 @@ func line(t jobsapi.Triage) string {
 
 // configTrouble tells of a configuration that was not loaded.
 func (d *daemon) configTrouble(t *triage) {
-	if told := d.reloads.told.Load(); told.Error != "" {
+	if told := d.reloads.state.Load(); told.Error != "" {
 		t.add([]jobsapi.Trouble{{Of: told.File, Says: "it was not loaded; the former configuration still runs: " + firstLine(told.Error),
 			Then: "tried", When: told.FailedAt, Do: "quotad --check --config " + told.File, Grave: true}}, told.File+" was not loaded", "")
 	}
@@ -101,7 +101,7 @@ func (d *daemon) configTrouble(t *triage) {
 
 // newerConfig tells of a configuration that nobody has tried to load yet.
 func (d *daemon) newerConfig(t *triage) {
-	told := d.reloads.told.Load()
+	told := d.reloads.state.Load()
 	read := told.ReadAt
 	if told.FailedAt.After(read) {
 		read = told.FailedAt

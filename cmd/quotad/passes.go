@@ -1,0 +1,279 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"quotad/cmd/quotad/config"
+	"quotad/jobs"
+	"quotad/jobs/plan"
+	"quotad/jobs/process"
+	"quotad/jobs/scheduler"
+	"quotad/quota"
+	"quotad/quota/slidinglog"
+	"quotad/quota/upstream"
+)
+
+// prepareLaunches comes before anything is launched.
+func (d *daemon) prepareLaunches(context.Context) (err error) {
+	if err := process.KeepDescriptors(); err != nil {
+		return err
+	}
+	// Also with cgroups: the kernel may refuse to start a process in one.
+	if d.reaper, err = process.NewReaper(); err != nil {
+		return err
+	}
+	d.onStop("end the reaping of orphans", d.reaper.Close)
+	d.cgroups = process.NewCgroups(d.config.Passes.CgroupRoot, func(dir string, processes int) {
+		d.log.Warn().Str("cgroup", dir).Int("processes", processes).Msg("ended what ran in a cgroup that is no pass's")
+	})
+	d.tasks, err = d.reserve(d.config.Passes.User)
+	return err
+}
+
+// eventLauncher runs the commands of events, as our own user. They inherit none of
+// the capabilities that quotad has to launch passes as another user.
+func (d *daemon) eventLauncher() (launcher process.Launcher, err error) {
+	launcher = process.Launcher{Cgroups: d.cgroups, Reaper: d.reaper}
+	if d.config.Passes.User != nil {
+		launcher.User, err = process.OwnUser()
+	}
+	return launcher, err
+}
+
+// openRunner opens the runner of the jobs, with what it kept of them.
+func (d *daemon) openRunner(context.Context) error {
+	self, err := process.Identify(os.Getpid())
+	if err != nil {
+		return err
+	}
+	if err := d.cgroups.Check(); err != nil {
+		d.log.Warn().Err(err).Msg("passes get no cgroup: what they leave is known by its session and environment")
+	}
+	var store slidinglog.Store // of the logs of jobs for all hosts; nil on one that is alone
+	if d.shared != nil {
+		store = d.shared
+	}
+	user := d.config.Passes.User
+	d.runner, err = jobs.Open(jobs.Config{
+		Jobs:        d.config.Jobs,
+		Gate:        d.service,
+		Launcher:    process.Launcher{Cgroups: d.cgroups, Reaper: d.reaper, Tasks: d.tasks, User: user},
+		Tokens:      d.tokens,
+		OnEvent:     d.events.emit,
+		Dir:         d.statePath("jobs"),
+		Socket:      d.socket(),
+		Proxy:       d.proxyAddress,
+		Environ:     passEnviron(user),
+		Parallel:    d.config.Passes.Parallel,
+		BootID:      self.BootID,
+		EndLeftover: process.EndLeftover,
+		Now:         time.Now,
+		Store:       store,
+		Host:        d.host,
+	})
+	if err != nil {
+		return err
+	}
+	d.planner = plan.NewPlanner(d.runner, d.service)
+	d.metrics.WatchRemote(d.remote.state)
+	d.metrics.WatchLimits(d.service, d.observer, d.planner.Forecast)
+	return nil
+}
+
+// passEnviron is our own environment, as passes inherit it: with their own home.
+func passEnviron(user *process.User) []string {
+	environ := os.Environ()
+	if user == nil {
+		return environ
+	}
+	environ = slices.DeleteFunc(environ, func(entry string) bool { return strings.HasPrefix(entry, "HOME=") })
+	return append(environ, "HOME="+user.Home)
+}
+
+// openSchedule makes the schedule, whose loop also sends signs of life to systemd.
+func (d *daemon) openSchedule(context.Context) (err error) {
+	trouble := func(job string, err error) { d.events.emit(jobs.Trouble{Job: job, Err: err}) }
+	if d.schedule, err = scheduler.New(d.runner.Tick, trouble); err != nil {
+		return err
+	}
+	d.onStop("end the schedule", d.schedule.Stop)
+	if every := d.systemd.watchdog / beats; every > 0 {
+		return d.schedule.Beat(every, func() { d.beat(every) })
+	}
+	return nil
+}
+
+// runJobs begins with what a killed daemon left, what was missed, and what is to
+// run at the start. Then the schedule holds.
+func (d *daemon) runJobs() error {
+	d.onStop("end the passes under way", func() error {
+		d.endPasses()
+		return nil
+	})
+	d.runner.Start(d.ask)
+	// The runner has made up for the slots until here, or recorded them as missed.
+	for _, job := range d.config.Jobs {
+		if err := d.schedule.Set(job.Name, job.Schedule); err != nil {
+			return err
+		}
+	}
+	d.schedule.Start()
+	return nil
+}
+
+// endPasses begins no further pass. Those under way may end by themselves within drain, and are
+// then asked to end. The end of force leaves them no time.
+func (d *daemon) endPasses() {
+	ask, cancel := context.WithTimeout(d.force, d.config.Passes.Drain)
+	defer cancel()
+	defer context.AfterFunc(ask, func() {
+		if errors.Is(ask.Err(), context.DeadlineExceeded) {
+			d.log.Info().Stringer("drain", d.config.Passes.Drain).Msg("asking the passes to end")
+		}
+	})()
+	d.runner.Stop(ask, d.force)
+}
+
+// exitTime is how long it may take to record an unexplained exit.
+const exitTime = 10 * time.Second
+
+// recordExit is a sink of events. It records as an observation that a pass reported by its exit
+// code that the budget was gone, though nothing was denied here and the pass reported no answer:
+// the upstream said so, and no report says how.
+func (d *daemon) recordExit(event any) {
+	ended, ok := event.(jobs.PassChanged)
+	if !ok {
+		return
+	}
+	run, pass := ended.Run, ended.Pass
+	if pass.Outcome != jobs.Exhausted || pass.Denied || !pass.RetryAt.IsZero() || pass.Last == "" {
+		return
+	}
+	d.exits.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), exitTime)
+		defer cancel()
+		_, err := d.observer.Observe(ctx, upstream.Observation{
+			Grant: pass.Last, Silent: true,
+			Caller: quota.Caller{Job: run.Job, Region: string(pass.Region), Run: run.ID, UID: -1},
+		})
+		if err != nil {
+			d.events.emit(jobs.Trouble{Job: run.Job, Err: err})
+		}
+	})
+}
+
+// jobsUID is the user of jobs, who without a run token may only read; 0: no such user is known.
+// If you start quotad by hand, jobs run as you and may do what you may.
+func (s *supervisor) jobsUID() int {
+	switch {
+	case s.config != nil && s.config.Passes.User != nil:
+		return s.config.Passes.User.UID
+	case s.systemd.api != nil:
+		return os.Getuid()
+	default:
+		return 0
+	}
+}
+
+// warnOfSharedUser says once to a person who starts quotad by hand what jobs share with it.
+func (d *daemon) warnOfSharedUser() {
+	if d.config.Passes.User == nil && d.systemd.notifySocket == "" && len(d.config.Jobs) > 0 {
+		d.log.Info().Int("uid", os.Getuid()).
+			Msg("jobs run as the user of quotad: they can read and change its ledger, its configuration and their secrets, and end it: give them a user of their own by user in [passes]")
+	}
+}
+
+func (d *daemon) openWorkDirs(context.Context) error { return d.makeWorkDirs(d.config) }
+
+// makeWorkDirs lets passes of another user into the directories that they run in.
+func (d *daemon) makeWorkDirs(c *config.Config) error {
+	kept, err := makeWorkDirs(c)
+	for _, file := range kept {
+		d.log.Warn().Str("file", file).Msg("not given to the user of jobs: the file has a second name, under which it may be quotad's")
+	}
+	return err
+}
+
+// makeWorkDirs makes the directories of jobs that name none, where passes run as
+// another user. That user owns them, and may enter those above but not list them.
+// The rest of the state directory stays ours alone. Kept are files
+// that stay ours in such a directory.
+func makeWorkDirs(c *config.Config) (kept []string, err error) {
+	if c.Passes.User == nil {
+		return nil, nil
+	}
+	if err := makeEnterable(c.StateDir); err != nil {
+		return nil, err
+	}
+	for _, job := range c.Jobs {
+		if !job.MakeDir {
+			continue // an operator's directory
+		}
+		stay, err := []string(nil), makeEnterable(c.DataDir())
+		if err == nil {
+			stay, err = give(job.Dir, c.Passes.User)
+		}
+		if err != nil {
+			return kept, fmt.Errorf("cannot make a directory for the passes of %q: %w", job.Name, err)
+		}
+		kept = append(kept, stay...)
+	}
+	return kept, nil
+}
+
+// makeEnterable makes a directory that every user may enter, and we alone may list.
+func makeEnterable(dir string) error {
+	const enter = 0o001
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return err
+	}
+	info, err := os.Stat(dir)
+	if err != nil || info.Mode().Perm()&enter != 0 {
+		return err
+	}
+	return os.Chmod(dir, info.Mode().Perm()|enter)
+}
+
+// give makes a directory and gives it to a user. One that is ours, in which passes ran as
+// our own user before, is given with all of ours in it, except files that have a second
+// name (kept): a pass can have linked one of ours, the ledger, into its directory.
+// One of another user stays so.
+func give(dir string, user *process.User) (kept []string, err error) {
+	if err := os.Mkdir(dir, 0o750); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	var all []string
+	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		switch stat := info.Sys().(*syscall.Stat_t); {
+		case int(stat.Uid) != os.Geteuid() && path == dir:
+			return filepath.SkipAll
+		case int(stat.Uid) != os.Geteuid():
+		case !info.IsDir() && stat.Nlink > 1:
+			kept = append(kept, path)
+		default:
+			all = append(all, path)
+		}
+		return nil
+	})
+	// The directory itself is the last: until then the next start does the rest.
+	for _, path := range slices.Backward(all) {
+		err = errors.Join(err, os.Lchown(path, user.UID, user.GID))
+	}
+	return kept, err
+}

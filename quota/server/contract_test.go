@@ -138,6 +138,7 @@ func contract() []contractRow {
 	acquire("the largest count", `{"credential":"youtube","operation":"videos.list","count":9007199254740991}`)
 	acquire("not UTF-8", "{\"credential\":\"youtube\",\"operation\":\"videos.list\",\"request_id\":\"\xff\"}")
 	acquire("half a surrogate", `{"credential":"youtube","operation":"videos.list","request_id":"\ud800"}`)
+	acquire("half a surrogate beside U+FFFD", `{"credential":"youtube","operation":"videos.list","request_id":"\ud800�"}`)
 	acquire("a control character", "{\"credential\":\"youtube\",\"operation\":\"videos.list\",\"request_id\":\"a\nb\"}")
 	acquire("a control character, escaped", `{"credential":"youtube","operation":"videos.list","request_id":"a\nb"}`)
 	acquire("a long text", `{"credential":"youtube","operation":"videos.list","request_id":"`+strings.Repeat("x", 257)+`"}`)

@@ -223,7 +223,7 @@ func (f field) setText(into reflect.Value) error {
 		json.Unmarshal([]byte(f.text), &text) // it is a valid string: jsonFields has read it
 		// encoding/json replaces an escape that is half a character, so that two different
 		// texts could read the same.
-		if strings.ContainsRune(text, utf8.RuneError) && !strings.ContainsRune(f.text, utf8.RuneError) {
+		if strings.Count(text, string(utf8.RuneError)) > strings.Count(f.text, string(utf8.RuneError)) {
 			return fmt.Errorf("%s has an escape that is no character: %.40s", f.name, f.text)
 		}
 	}

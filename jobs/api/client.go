@@ -99,15 +99,12 @@ func (c Client) LeaveBookmark(ctx context.Context, text string) error {
 
 // Plan returns what the schedule will do to the limits.
 func (c Client) Plan(ctx context.Context, r PlanRequest) (plan.Plan, error) {
-	path := "/v1/plan?max_age_ms=" + strconv.FormatInt(r.MaxAgeMs, 10)
+	values := url.Values{"max_age_ms": {strconv.FormatInt(r.MaxAgeMs, 10)}, "with": r.With}
 	if r.Days != 0 {
-		path += "&days=" + strconv.Itoa(r.Days)
-	}
-	for _, with := range r.With {
-		path += "&with=" + url.QueryEscape(with)
+		values.Set("days", strconv.Itoa(r.Days))
 	}
 	var answer plan.Plan
-	err := c.GetLong(ctx, path, &answer)
+	err := c.GetLong(ctx, "/v1/plan?"+values.Encode(), &answer)
 	return answer, err
 }
 
@@ -133,9 +130,6 @@ func (s Selection) query() string {
 	}
 	if s.Most != 0 {
 		q.Set("most", strconv.Itoa(s.Most))
-	}
-	if len(q) == 0 {
-		return ""
 	}
 	return "?" + q.Encode()
 }

@@ -72,13 +72,71 @@ func (c *Client) Release(ctx context.Context, grantID string) (Decision, error) 
 // Status returns the quota part of the daemon's status; Get(ctx, "/v1/status",
 // &v) reads the other parts too.
 func (c *Client) Status(ctx context.Context) (Status, error) {
-	var s Status
-	err := c.Get(ctx, "/v1/status", &s)
-	return s, err
+	return ask[Status](ctx, c, get("/v1/status"))
+}
+
+// Credentials returns what is configured, with the state of the limits and what
+// operations cost. Errors here and below are as for Do.
+func (c *Client) Credentials(ctx context.Context) ([]Credential, error) {
+	return ask[[]Credential](ctx, c, get("/v1/credentials"))
+}
+
+// Adjust books units that were spent elsewhere, or returns units that were not spent.
+// It is not sent again when the answer is lost: that would book twice.
+func (c *Client) Adjust(ctx context.Context, credential string, a Adjustment) (Adjusted, error) {
+	return ask[Adjusted](ctx, c, post(credentialPath(credential, "adjust"), a))
+}
+
+// OnlyCredential names, in questions and adjustments, the credential that alone is
+// configured. If several are, the answer is a *Problem of reason quota.BadRequest.
+const OnlyCredential = "-"
+
+// CloseLimit closes a limit of a credential.
+func (c *Client) CloseLimit(ctx context.Context, credential string, k Closing) (Shut, error) {
+	return ask[Shut](ctx, c, post(credentialPath(credential, "close"), k))
+}
+
+// OpenLimit opens a limit that is closed.
+func (c *Client) OpenLimit(ctx context.Context, credential string, k Closing) (Shut, error) {
+	return ask[Shut](ctx, c, post(credentialPath(credential, "open"), k))
+}
+
+// Lend makes a limit higher until a time, or ends its loans. It is not sent again when the
+// answer is lost: that would lend twice.
+func (c *Client) Lend(ctx context.Context, credential string, l Lend) (Lent, error) {
+	return ask[Lent](ctx, c, post(credentialPath(credential, "lend"), l))
+}
+
+// Observe reports what the upstream answered. To report it twice does no harm, so it is sent
+// again when the answer is lost.
+func (c *Client) Observe(ctx context.Context, o Observation) (Observed, error) {
+	return ask[Observed](ctx, c, request{method: http.MethodPost, path: "/v1/observe", body: o})
+}
+
+// Reset empties a credential's log, so that every limit starts from zero.
+func (c *Client) Reset(ctx context.Context, credential, note string) (Credential, error) {
+	return ask[Credential](ctx, c, post(credentialPath(credential, "reset"), Reset{Confirm: credential, Note: note}))
+}
+
+// Reload makes the daemon read its configuration again, and returns what has
+// changed. A configuration that cannot replace the one in force is a
+// *Problem of reason Conflict.
+func (c *Client) Reload(ctx context.Context) (Reloaded, error) {
+	return ask[Reloaded](ctx, c, post("/v1/reload", nil))
+}
+
+// Refusals returns the acquires that were refused in the last day.
+func (c *Client) Refusals(ctx context.Context) (Refusals, error) {
+	return ask[Refusals](ctx, c, get("/v1/refusals"))
+}
+
+// Remote returns the callers on other hosts.
+func (c *Client) Remote(ctx context.Context) (Remote, error) {
+	return ask[Remote](ctx, c, get("/v1/remote"))
 }
 
 // Do makes a request of any method with body as JSON, and decodes the answer into
-// into; nil stands for no body, and for an answer that nobody wants. The path begins
+// into. A nil body is none, and a nil into discards the answer. The path begins
 // with '/', and its parts are escaped already. What the daemon refuses is a *Problem;
 // the other errors are ErrUnreachable and the context's.
 func (c *Client) Do(ctx context.Context, method, path string, body, into any) error {
@@ -87,20 +145,36 @@ func (c *Client) Do(ctx context.Context, method, path string, body, into any) er
 
 // Get reads a resource. Errors are as for Do.
 func (c *Client) Get(ctx context.Context, path string, into any) error {
-	return c.Do(ctx, http.MethodGet, path, nil, into)
+	return c.do(ctx, get(path), into)
 }
 
 // GetLong reads a resource for which the daemon may read a whole log, once and for up
 // to LongReadTimeout. Errors are as for Do.
 func (c *Client) GetLong(ctx context.Context, path string, into any) error {
-	return c.do(ctx, request{method: http.MethodGet, path: path, once: true, within: LongReadTimeout}, into)
+	return c.do(ctx, getLong(path), into)
+}
+
+// ask makes a request and returns its answer.
+func ask[T any](ctx context.Context, c *Client, r request) (T, error) {
+	var answer T
+	err := c.do(ctx, r, &answer)
+	return answer, err
+}
+
+func get(path string) request { return request{method: http.MethodGet, path: path} }
+
+func getLong(path string) request {
+	return request{method: http.MethodGet, path: path, once: true, within: LongReadTimeout}
+}
+
+func post(path string, body any) request {
+	return request{method: http.MethodPost, path: path, body: body, once: true}
 }
 
 // decide makes a request that is answered by a decision. A denial is a decision; of
-// another refusal the answer stands beside the error.
+// another refusal, decide returns both the answer and the error.
 func (c *Client) decide(ctx context.Context, r request) (Decision, error) {
-	var d Decision
-	err := c.do(ctx, r, &d)
+	d, err := ask[Decision](ctx, c, r)
 	var p *Problem
 	switch {
 	case errors.As(err, &p) && p.Status/100 == 4 && json.Unmarshal(p.answer.body, &d) == nil:
@@ -113,8 +187,6 @@ func (c *Client) decide(ctx context.Context, r request) (Decision, error) {
 	return d, err
 }
 
-func grantPath(id string) string { return "/v1/grants/" + url.PathEscape(id) }
-
 // newRequestID returns 96 random bits: short, because the ledger keeps it.
 func newRequestID() string {
 	var id [12]byte
@@ -122,75 +194,8 @@ func newRequestID() string {
 	return base64.RawURLEncoding.EncodeToString(id[:])
 }
 
-// Credentials returns what is configured, with the state of the limits and what
-// operations cost. Errors here and below are as for Do.
-func (c *Client) Credentials(ctx context.Context) ([]Credential, error) {
-	var list []Credential
-	err := c.Get(ctx, "/v1/credentials", &list)
-	return list, err
-}
+func grantPath(id string) string { return "/v1/grants/" + url.PathEscape(id) }
 
-// Adjust books units that were spent elsewhere, or gives back what was not spent.
-// It is not sent again when the answer is lost: that would book twice.
-func (c *Client) Adjust(ctx context.Context, credential string, a Adjustment) (Adjusted, error) {
-	var answer Adjusted
-	err := c.Do(ctx, http.MethodPost, credentialPath(credential, "adjust", nil), a, &answer)
-	return answer, err
-}
-
-// OnlyCredential names, in questions and adjustments, the credential that alone is
-// configured. Where several are, it is a *Problem of reason quota.BadRequest.
-const OnlyCredential = "-"
-
-// CloseLimit closes a limit of a credential.
-func (c *Client) CloseLimit(ctx context.Context, credential string, k Closing) (Shut, error) {
-	var answer Shut
-	err := c.Do(ctx, http.MethodPost, credentialPath(credential, "close", nil), k, &answer)
-	return answer, err
-}
-
-// OpenLimit opens a limit that is closed.
-func (c *Client) OpenLimit(ctx context.Context, credential string, k Closing) (Shut, error) {
-	var answer Shut
-	err := c.Do(ctx, http.MethodPost, credentialPath(credential, "open", nil), k, &answer)
-	return answer, err
-}
-
-// Lend makes a limit higher until a time, or ends its loans. It is not sent again when the
-// answer is lost: that would lend twice.
-func (c *Client) Lend(ctx context.Context, credential string, l Lend) (Lent, error) {
-	var answer Lent
-	err := c.Do(ctx, http.MethodPost, credentialPath(credential, "lend", nil), l, &answer)
-	return answer, err
-}
-
-// Observe tells what the upstream answered. Told twice, it means the same.
-func (c *Client) Observe(ctx context.Context, o Observation) (Observed, error) {
-	var answer Observed
-	err := c.do(ctx, request{method: http.MethodPost, path: "/v1/observe", body: o}, &answer)
-	return answer, err
-}
-
-// Reset empties a credential's log, so that every limit starts from zero.
-func (c *Client) Reset(ctx context.Context, credential, note string) (Credential, error) {
-	var answer Credential
-	err := c.Do(ctx, http.MethodPost, credentialPath(credential, "reset", nil), Reset{Confirm: credential, Note: note}, &answer)
-	return answer, err
-}
-
-func credentialPath(credential, what string, values url.Values) string {
-	path := "/v1/credentials/" + url.PathEscape(credential) + "/" + what
-	if len(values) > 0 {
-		path += "?" + values.Encode()
-	}
-	return path
-}
-
-// Reload has the daemon read its configuration again, and returns what has
-// changed. A configuration that cannot take the place of the one in force is a
-// *Problem of reason Conflict.
-func (c *Client) Reload(ctx context.Context) (Reloaded, error) {
-	var done Reloaded
-	err := c.Do(ctx, http.MethodPost, "/v1/reload", nil, &done)
-	return done, err
+func credentialPath(credential, what string) string {
+	return "/v1/credentials/" + url.PathEscape(credential) + "/" + what
 }

@@ -71,7 +71,7 @@ const (
 // every limit, unless the mode is "outage". Errors are as for Acquire. A lost answer is not
 // asked for again: the call may have been counted.
 func (c *Client) AcquireClient(ctx context.Context, name string, r ClientRequest) (Decision, error) {
-	return c.decide(ctx, request{method: http.MethodPost, path: clientsPath(name, "/acquire"), body: formOf(r), once: true})
+	return c.decide(ctx, post(clientsPath(name, "/acquire"), formOf(r)))
 }
 
 // AcquireClients asks for several calls at once, 1 to MaxClientBatch of them, of the same
@@ -79,8 +79,7 @@ func (c *Client) AcquireClient(ctx context.Context, name string, r ClientRequest
 // grant, a denial, or another refusal, as its Reason says; what could not be decided has
 // the reason LedgerUnavailable. The error is about all of them.
 func (c *Client) AcquireClients(ctx context.Context, name string, all []ClientRequest) ([]Decision, error) {
-	var answer struct{ Decisions []Decision }
-	err := c.do(ctx, request{method: http.MethodPost, path: clientsPath(name, "/batch"), body: formOf(all...), once: true}, &answer)
+	answer, err := ask[struct{ Decisions []Decision }](ctx, c, post(clientsPath(name, "/batch"), formOf(all...)))
 	if err == nil && len(answer.Decisions) != len(all) {
 		err = fmt.Errorf("quotad answered with %d decisions where there are %d to make", len(answer.Decisions), len(all))
 	}
@@ -103,34 +102,26 @@ func formOf(all ...ClientRequest) url.Values {
 
 // ListClients returns the clients that are configured. Errors here and below are as for Do.
 func (c *Client) ListClients(ctx context.Context) ([]Clients, error) {
-	var list []Clients
-	err := c.Get(ctx, "/v1/clients", &list)
-	return list, err
+	return ask[[]Clients](ctx, c, get("/v1/clients"))
 }
 
 // GetClients returns the clients of a name, with the subjects that were denied most.
 func (c *Client) GetClients(ctx context.Context, name string) (Clients, error) {
-	var one Clients
-	err := c.Get(ctx, clientsPath(name, ""), &one)
-	return one, err
+	return ask[Clients](ctx, c, get(clientsPath(name, "")))
 }
 
 // Subject returns the state of a subject's limits.
 func (c *Client) Subject(ctx context.Context, name, subject string) (SubjectState, error) {
-	var state SubjectState
-	err := c.Get(ctx, subjectPath(name, subject), &state)
-	return state, err
+	return ask[SubjectState](ctx, c, get(subjectPath(name, subject)))
 }
 
-// ResetSubject has a subject begin anew.
+// ResetSubject makes a subject start again with a full budget.
 func (c *Client) ResetSubject(ctx context.Context, name, subject string) (SubjectReset, error) {
-	var done SubjectReset
-	err := c.Do(ctx, http.MethodDelete, subjectPath(name, subject), nil, &done)
-	return done, err
+	return ask[SubjectReset](ctx, c, request{method: http.MethodDelete, path: subjectPath(name, subject)})
 }
 
 func clientsPath(name, what string) string { return "/v1/clients/" + url.PathEscape(name) + what }
 
 func subjectPath(name, subject string) string {
-	return clientsPath(name, "/subject?"+url.Values{"subject": {subject}}.Encode())
+	return clientsPath(name, "/subject?") + url.Values{"subject": {subject}}.Encode()
 }

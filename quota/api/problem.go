@@ -95,19 +95,24 @@ var answers = [...]answer{
 const quotaExceeded = "https://iana.org/assignments/http-problem-types#quota-exceeded"
 
 func answerFor(reason quota.Reason) answer {
-	for _, a := range answers {
-		if a.reason == reason {
-			return a
-		}
+	return firstAnswer(func(a answer) bool { return a.reason == reason })
+}
+
+func answerOf(status int) answer {
+	return firstAnswer(func(a answer) bool { return a.status == status })
+}
+
+func firstAnswer(is func(answer) bool) answer {
+	if i := slices.IndexFunc(answers[:], is); i >= 0 {
+		return answers[i]
 	}
 	return answers[len(answers)-1]
 }
 
 // answerTo returns the row of a handler's error.
 func answerTo(err error) answer {
-	is := func(known error) bool { return errors.Is(err, known) }
 	for _, a := range slices.Backward(answers[:]) {
-		if slices.ContainsFunc(a.errs, is) {
+		if slices.ContainsFunc(a.errs, func(known error) bool { return errors.Is(err, known) }) {
 			return a
 		}
 	}
@@ -122,15 +127,6 @@ func ProblemFrom(err error) *Problem {
 		return p
 	}
 	return problemOf(answerTo(err), err.Error())
-}
-
-func answerOf(status int) answer {
-	for _, a := range answers {
-		if a.status == status {
-			return a
-		}
-	}
-	return answers[len(answers)-1]
 }
 
 // A Problem says why a request was not carried out: problem details as of RFC

@@ -1,9 +1,6 @@
 package api
 
-import (
-	"context"
-	"time"
-)
+import "time"
 
 // Refusals is the body of GET /v1/refusals: the acquires that were refused in the last day, those
 // of one kind counted together for a quarter of an hour.
@@ -30,11 +27,4 @@ type Refusal struct {
 	Limit   string     `json:"limit,omitempty"` // that refused
 	Detail  string     `json:"detail,omitempty"`
 	RetryAt *time.Time `json:"retry_at,omitempty"` // when they were to fit
-}
-
-// Refusals returns what was refused of late.
-func (c *Client) Refusals(ctx context.Context) (Refusals, error) {
-	var r Refusals
-	err := c.Get(ctx, "/v1/refusals", &r)
-	return r, err
 }

@@ -1,9 +1,6 @@
 package api
 
-import (
-	"context"
-	"time"
-)
+import "time"
 
 // Remote is the body of GET /v1/remote: the callers on other hosts. What is counted is so since
 // the daemon started; what is spent stands in the ledger.
@@ -46,11 +43,4 @@ type Spent struct {
 	Credential string `json:"credential"`
 	Calls      int64  `json:"calls"`
 	Units      int64  `json:"units"`
-}
-
-// Remote returns who the callers on other hosts are.
-func (c *Client) Remote(ctx context.Context) (Remote, error) {
-	var r Remote
-	err := c.Get(ctx, "/v1/remote", &r)
-	return r, err
 }

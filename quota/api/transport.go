@@ -48,6 +48,9 @@ type request struct {
 	once         bool          // it is not sent again once it may have arrived
 	within       time.Duration // for one answer; 0: attemptTimeout
 	stream       bool          // the answer is read while it comes
+
+	payload     []byte // body as it is sent
+	contentType string
 }
 
 // A reply is an answer that is no refusal, read to its end unless it is a stream.
@@ -74,54 +77,47 @@ func (c *Client) do(ctx context.Context, r request, into any) error {
 // can have arrived and, unless it is sent once, after a lost reply.
 func (c *Client) exchange(ctx context.Context, r request) (reply, error) {
 	c.once.Do(c.open)
-	payload, err := encodeBody(r.body)
-	if err != nil {
-		return reply{}, fmt.Errorf("cannot encode the body of %s %s: %w", r.method, r.path, err)
-	}
 	r.within = cmp.Or(r.within, attemptTimeout)
 	end, limited := ctx.Deadline()
 	if !limited {
 		end = time.Now().Add(max(patience, r.within))
 	}
 	for attempt := 1; ; {
-		answer, err := c.attempt(ctx, r, payload, min(r.within, time.Until(end)))
+		var err error
+		if r.payload, r.contentType, err = encode(r.body); err != nil {
+			return reply{}, fmt.Errorf("cannot encode the body of %s %s: %w", r.method, r.path, err)
+		}
+		answer, err := c.attempt(ctx, r, min(r.within, time.Until(end)))
 		if err == nil {
 			return answer, answer.problem()
 		}
-		full := crowded(err) // somebody listens: that is tried for the whole time
-		if !full && (attempt == attempts || r.once || !lost(err)) || !pause(ctx, time.Duration(attempt)*retryDelay) || time.Now().After(end) {
+		full := crowded(err) // a daemon listens: that is retried for the whole time
+		retry := full || attempt < attempts && !r.once && lost(err)
+		if !retry || !pause(ctx, time.Duration(attempt)*retryDelay) || time.Now().After(end) {
 			return reply{}, c.failure(ctx, err)
 		}
 		if full {
 			continue
 		}
 		attempt++
-		if again, ok := r.body.(AcquireRequest); ok && again.Fresh {
+		if again, ok := r.body.(AcquireRequest); ok {
 			again.Fresh = false // from now on it may have been granted
-			if payload, err = encodeBody(again); err != nil {
-				return reply{}, err
-			}
+			r.body = again
 		}
 	}
 }
 
-// encodeBody returns a body as it is sent; nil stands for none.
-func encodeBody(body any) ([]byte, error) {
+// encode returns a body as it is sent.
+func encode(body any) (payload []byte, contentType string, err error) {
 	switch body := body.(type) {
 	case nil:
-		return nil, nil
+		return nil, "", nil
 	case url.Values:
-		return []byte(body.Encode()), nil
+		return []byte(body.Encode()), "application/x-www-form-urlencoded", nil
 	default:
-		return json.Marshal(body)
+		payload, err = json.Marshal(body)
+		return payload, "application/json", err
 	}
-}
-
-func contentType(body any) string {
-	if _, isForm := body.(url.Values); isForm {
-		return "application/x-www-form-urlencoded"
-	}
-	return "application/json"
 }
 
 var (
@@ -131,10 +127,7 @@ var (
 )
 
 func (c *Client) open() {
-	c.socket = c.Socket
-	if c.socket == "" {
-		c.socket = FindSocket("")
-	}
+	c.socket = FindSocket(c.Socket)
 	c.transport = &http.Transport{
 		// No Proxy: http_proxy in a job's environment is not meant for a socket.
 		DialContext:         c.dial,
@@ -154,10 +147,10 @@ func (c *Client) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 
 // attempt sends a request once, and waits so long for its answer. A stream ends with
 // ctx.
-func (c *Client) attempt(ctx context.Context, r request, payload []byte, within time.Duration) (reply, error) {
+func (c *Client) attempt(ctx context.Context, r request, within time.Duration) (reply, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	late := time.AfterFunc(within, func() { cancel(errNoAnswer) })
-	resp, err := c.send(ctx, r, payload)
+	resp, err := c.send(ctx, r)
 	if err == nil && r.stream && resp.StatusCode == http.StatusOK && late.Stop() {
 		return reply{status: resp.StatusCode, stream: resp.Body}, nil
 	}
@@ -173,13 +166,13 @@ func (c *Client) attempt(ctx context.Context, r request, payload []byte, within 
 	return answer, err
 }
 
-func (c *Client) send(ctx context.Context, r request, payload []byte) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, r.method, "http://quotad"+r.path, bytes.NewReader(payload))
+func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, r.method, "http://quotad"+r.path, bytes.NewReader(r.payload))
 	if err != nil {
 		return nil, err
 	}
-	if len(payload) > 0 {
-		req.Header.Set("Content-Type", contentType(r.body))
+	if len(r.payload) > 0 {
+		req.Header.Set("Content-Type", r.contentType)
 	}
 	if c.Token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.Token)

@@ -92,7 +92,6 @@ type UsageQuery struct {
 // Usage tells who spent what. It may take longer than other answers where the log
 // is long.
 func (c *Client) Usage(ctx context.Context, credential string, q UsageQuery) (Usage, error) {
-	var u Usage
 	values := url.Values{}
 	if q.By != "" {
 		values.Set("by", q.By)
@@ -103,8 +102,7 @@ func (c *Client) Usage(ctx context.Context, credential string, q UsageQuery) (Us
 	if q.Most > 0 {
 		values.Set("most", strconv.Itoa(q.Most))
 	}
-	err := c.GetLong(ctx, credentialPath(credential, "usage", values), &u)
-	return u, err
+	return ask[Usage](ctx, c, getLong(credentialPath(credential, "usage")+"?"+values.Encode()))
 }
 
 // A WhyQuery says which calls are asked about.
@@ -117,11 +115,9 @@ type WhyQuery struct {
 // Why tells what would become of calls, and what stands in their way. It may take longer
 // than other answers where the log is long.
 func (c *Client) Why(ctx context.Context, credential string, q WhyQuery) (Why, error) {
-	var w Why
 	values := url.Values{"operation": {q.Operation}, "count": {strconv.FormatInt(q.Count, 10)}}
 	if q.Job != "" {
 		values.Set("job", q.Job)
 	}
-	err := c.GetLong(ctx, credentialPath(credential, "why", values), &w)
-	return w, err
+	return ask[Why](ctx, c, getLong(credentialPath(credential, "why")+"?"+values.Encode()))
 }

@@ -16,7 +16,7 @@ import (
 func (r *replica) outage(err error) bool {
 	unreachable := errors.Is(err, quota.ErrUnavailable) || errors.Is(err, quota.ErrOutcomeUnknown)
 	known := []error{quota.ErrLost, quota.ErrRecovering, quota.ErrContended, ErrVersion, ErrForeign}
-	return r.ledger.store != nil && unreachable && !slices.ContainsFunc(known, func(e error) bool { return errors.Is(err, e) })
+	return r.ledger.config.Store != nil && unreachable && !slices.ContainsFunc(known, func(e error) bool { return errors.Is(err, e) })
 }
 
 // refuses returns why operations are not granted offline at all.
@@ -58,7 +58,7 @@ func (r *replica) carryAway(c *quota.Credential, down error, f func(*draft)) err
 	l := r.ledger
 	l.gate.RLock()
 	defer l.gate.RUnlock()
-	if err := l.file.Room(r.name, frameRoom+awayRoom); err != nil {
+	if err := l.config.File.Room(r.name, frameRoom+awayRoom); err != nil {
 		return err
 	}
 	r.mu.Lock()
@@ -70,7 +70,7 @@ func (r *replica) carryAway(c *quota.Credential, down error, f func(*draft)) err
 	if err != nil || len(d.entries) == 0 {
 		return err
 	}
-	if err := l.file.Append(r.name, frame(frameUnplaced, quota.ID{}, r.newRecord(d.entries, nil).Body()), true); err != nil {
+	if err := l.config.File.Append(r.name, frame(frameUnplaced, quota.ID{}, r.newRecord(d.entries, nil).Body()), true); err != nil {
 		return r.unavailable(err) // counted all the same
 	}
 	return r.finish(d, d.clock)
@@ -83,8 +83,8 @@ func (r *replica) addAway(d *draft) error {
 		d.entries[i].ID, d.entries[i].Outage = awayID(d.now.UnixMilli(), r.ledger.numbers.Add(1), run), true
 	}
 	if r.refused == nil { // it serves again since the caller saw that it did not
-		r.refused, r.since = errReplaying, r.ledger.clock()
-		r.wake()
+		r.refused, r.since = errReplaying, r.ledger.config.Clock()
+		r.ledger.wake()
 	}
 	return r.unavailable(r.copy.with(func() error {
 		for _, e := range d.entries {

@@ -73,14 +73,14 @@ func (r *replica) carry(ctx context.Context, c *quota.Credential, f func(*draft)
 	if err := r.serving(); err != nil && err != errJoining {
 		return err
 	}
-	if err := r.take(ctx); err != nil {
+	if err := r.lock(ctx); err != nil {
 		return err
 	}
-	defer r.end()
+	defer r.unlock()
 	if err := r.joined(ctx); err != nil { // since then
 		return err
 	}
-	known, clock := r.ledger.store == nil, r.estimate()
+	known, clock := r.ledger.config.Store == nil, r.estimate()
 	for lost := (race{}); ; {
 		r.yield(ctx)
 		r.mu.Lock()
@@ -92,7 +92,7 @@ func (r *replica) carry(ctx context.Context, c *quota.Credential, f func(*draft)
 		switch {
 		case err != nil, len(d.entries) == 0 && known:
 			return err
-		case r.ledger.store == nil:
+		case r.ledger.config.Store == nil:
 			return r.write(d)
 		}
 		var out Outcome
@@ -170,11 +170,11 @@ func (r *replica) learn(ctx context.Context, out Outcome) (known bool, err error
 // nor where the time went by while other hosts were first.
 func (r *replica) fail(ctx context.Context, err error) error {
 	r.mu.Lock()
-	answered := r.ledger.clock().Sub(r.heardAt)
+	answered := r.ledger.config.Clock().Sub(r.heardAt)
 	r.mu.Unlock()
 	switch {
 	case errors.Is(err, context.Canceled):
-	case ctx.Err() != nil && answered < r.ledger.deadline/2:
+	case ctx.Err() != nil && answered < r.ledger.config.Deadline/2:
 		return fmt.Errorf("credential %q: %w", r.name, quota.ErrContended)
 	default:
 		r.setDown(err)
@@ -191,7 +191,7 @@ func (r *replica) append(ctx context.Context, d *draft) (out Outcome, done bool,
 	if !d.wipe {
 		call.NotBefore = d.now.UnixMilli()
 	}
-	if err := r.ledger.file.Room(r.name, frameRoom+len(call.Body)); err != nil {
+	if err := r.ledger.config.File.Room(r.name, frameRoom+len(call.Body)); err != nil {
 		return out, true, err
 	}
 	out = r.call(ctx, call)
@@ -288,12 +288,12 @@ func (d *draft) notAfter() int64 {
 func (r *replica) yield(ctx context.Context) {
 	for {
 		r.mu.Lock()
-		waits := r.yieldTo != HostID{} && r.ledger.clock().Before(r.yieldUntil)
+		waits := r.yieldTo != HostID{} && r.ledger.config.Clock().Before(r.yieldUntil)
 		r.mu.Unlock()
 		if !waits || ctx.Err() != nil {
 			return
 		}
-		r.ledger.pause(ctx, turnTime/10)
+		r.ledger.config.Pause(ctx, turnTime/10)
 		if _, err := r.learn(ctx, r.look(ctx)); err != nil {
 			return
 		}
@@ -315,9 +315,9 @@ func (r *replica) fairly(ctx context.Context, of *race) {
 	if of.losses > 1 {
 		var b [1]byte
 		r.ledger.draw(b[:]) // so that two hosts do not go on at the same time
-		r.ledger.pause(ctx, time.Duration(of.losses)*time.Duration(b[0])*time.Microsecond/2)
+		r.ledger.config.Pause(ctx, time.Duration(of.losses)*time.Duration(b[0])*time.Microsecond/2)
 	}
-	now := r.ledger.clock()
+	now := r.ledger.config.Clock()
 	if of.turn.IsZero() {
 		of.turn = now.Add(patience)
 	}

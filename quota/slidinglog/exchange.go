@@ -24,9 +24,9 @@ func (r *replica) call(ctx context.Context, call Call) Outcome {
 	unknown := false
 	for try := range 3 {
 		if try > 0 {
-			r.ledger.pause(ctx, time.Millisecond<<(2*try))
+			r.ledger.config.Pause(ctx, time.Millisecond<<(2*try))
 		}
-		out = r.ledger.store.Append(ctx, []Call{call})[0]
+		out = r.ledger.config.Store.Append(ctx, []Call{call})[0]
 		if out.Status > Failed || ctx.Err() != nil {
 			break
 		}
@@ -45,7 +45,7 @@ func (r *replica) hear(out Outcome) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.heard, r.heardAt = out.Clock, r.ledger.clock()
+	r.heard, r.heardAt = out.Clock, r.ledger.config.Clock()
 }
 
 // look asks for what stands behind the position.
@@ -74,11 +74,8 @@ func (r *replica) newRecord(entries []quota.Entry, says *Statement) *Record {
 // first answer was lost, into the tail, too: the log may lose them before the tables have them.
 func (r *replica) catchUp(tail []Placed) error {
 	for _, p := range tail {
-		record, err := decodeRecord(p)
+		record, err := r.decode(p)
 		if err != nil {
-			return r.incomprehensible(err)
-		}
-		if err := r.ledger.recognize(&record); err != nil {
 			return err
 		}
 		if host, _ := r.ledger.self(); record.Host == host && len(record.Entries) > 0 {
@@ -93,8 +90,14 @@ func (r *replica) catchUp(tail []Placed) error {
 	return nil
 }
 
-func (r *replica) incomprehensible(err error) error {
-	return fmt.Errorf("%w: credential %q: %w: run the same version of quotad on every host, or begin a new log under another key_prefix", quota.ErrUnavailable, r.name, err)
+// decode decodes a record of the log.
+func (r *replica) decode(p Placed) (Record, error) {
+	record, err := decodeRecord(p)
+	if err != nil {
+		return record, fmt.Errorf("%w: credential %q: %w: run the same version of quotad on every host, or begin a new log under another key_prefix",
+			quota.ErrUnavailable, r.name, err)
+	}
+	return record, r.ledger.recognize(&record)
 }
 
 // enter takes a record that stands in the log into the copy.
@@ -108,7 +111,7 @@ func (r *replica) enter(p Placed, record *Record) error {
 	r.maybe = nil // it is this record, or cannot be carried out any more: the log has gone on
 	switch {
 	case record.Says != nil && record.Says.Kind == Turn && record.Host != host:
-		r.yieldTo, r.yieldUntil = record.Host, r.ledger.clock().Add(turnTime)
+		r.yieldTo, r.yieldUntil = record.Host, r.ledger.config.Clock().Add(turnTime)
 	case record.Host == r.yieldTo:
 		r.yieldTo = HostID{}
 	}
@@ -151,8 +154,8 @@ func (r *replica) keepOwn(p Placed, record *Record) error {
 	l := r.ledger
 	l.gate.RLock()
 	defer l.gate.RUnlock()
-	written := l.file.Append(r.name, frame(framePlaced, p.At, p.Body), l.store == nil)
-	if written != nil && l.store == nil {
+	written := l.config.File.Append(r.name, frame(framePlaced, p.At, p.Body), l.config.Store == nil)
+	if written != nil && l.config.Store == nil {
 		return written
 	}
 	return errors.Join(written, r.enter(p, record))

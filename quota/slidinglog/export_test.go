@@ -12,7 +12,7 @@ import (
 func (l *Ledger) Follow(ctx context.Context) {
 	for _, r := range l.due() {
 		r.mu.Lock()
-		r.tried = l.clock()
+		r.tried = l.config.Clock()
 		r.mu.Unlock()
 		r.follow(ctx)
 	}
@@ -33,8 +33,11 @@ func (l *Ledger) Serves(c *quota.Credential) bool {
 // Settled tells whether the ledger serves, owes the log nothing, and knows it up to a place.
 func (l *Ledger) Settled(c *quota.Credential, end Position) bool {
 	r, err := l.replica(c.Name)
-	return err == nil && r.refused == nil && r.ready() == nil && r.maybe == nil && !r.owing() &&
-		r.copy.facts.Position == end && r.hello(r.estimate()) == nil
+	if err != nil {
+		return false
+	}
+	owed, hello := r.owed()
+	return r.refused == nil && r.ready() == nil && r.maybe == nil && len(owed) == 0 && hello == nil && r.copy.facts.Position == end
 }
 
 // Knows tells whether a host is known to write to the log of a credential.

@@ -12,7 +12,7 @@ func (l *Ledger) Fold() error {
 	l.folding.Lock()
 	defer l.folding.Unlock()
 	l.gate.Lock()
-	l.file.Cut()
+	l.config.File.Cut()
 	l.gate.Unlock()
 	var changes []TableChange
 	stamps := make(map[*replica]uint64)
@@ -35,7 +35,7 @@ func (l *Ledger) Fold() error {
 	if len(changes) == 0 {
 		return nil
 	}
-	err := l.file.Fold(changes)
+	err := l.config.File.Fold(changes)
 	for r, stamp := range stamps {
 		r.mu.Lock()
 		if err != nil {
@@ -50,7 +50,7 @@ func (l *Ledger) Fold() error {
 
 // replay takes the frames that no fold has covered into the copies.
 func (l *Ledger) replay() error {
-	return l.file.Tail(func(credential string, b []byte) error {
+	return l.config.File.Tail(func(credential string, b []byte) error {
 		r, err := l.replica(credential)
 		if err != nil {
 			return err
@@ -64,7 +64,7 @@ func (l *Ledger) replay() error {
 			return errRecord
 		}
 		return r.copy.with(func() error {
-			if l.store == nil {
+			if l.config.Store == nil {
 				if r.copy.facts.Position.ID.Less(p.At) || record.Gen > r.copy.facts.Gen {
 					r.copy.apply(p, &record)
 				}

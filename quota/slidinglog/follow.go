@@ -2,7 +2,6 @@ package slidinglog
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -18,28 +17,20 @@ const (
 	mostLate = 256
 )
 
-// interval is how often a log is looked at that is decided about: an idle host is to notice
-// a loss within a fraction of the quiet time.
-func (l *Ledger) interval() time.Duration { return l.quiet / 3 }
-
 // retry is how often a log is tried that is not decided about.
-func (l *Ledger) retry() time.Duration { return l.quiet / 12 }
-
-// attention is the longest time between two looks at a quiet period that counts as waiting.
-// Over a longer one Redis may have been unreachable for everybody.
-func (l *Ledger) attention() time.Duration { return l.quiet / 6 }
+func (l *Ledger) retry() time.Duration { return l.config.Quiet / 12 }
 
 // follow reads the log to its end, appends what it lacks, and has the replica serve, or says
 // why it does not.
 func (r *replica) follow(ctx context.Context) error {
-	if err := r.take(ctx); err != nil {
+	if err := r.lock(ctx); err != nil {
 		return err
 	}
-	defer r.end()
+	defer r.unlock()
 	return r.up(ctx)
 }
 
-// up does what follow says. The caller has the turn.
+// up does what follow says. The caller holds the lock.
 func (r *replica) up(ctx context.Context) error {
 	err := r.lead(ctx)
 	for lost := (race{losses: 1}); err == errJoining && ctx.Err() == nil; lost.losses++ { // others write, too
@@ -55,7 +46,7 @@ func (r *replica) up(ctx context.Context) error {
 }
 
 // joined returns why the replica does not serve. One that nobody has followed yet, it follows.
-// The caller has the turn.
+// The caller holds the lock.
 func (r *replica) joined(ctx context.Context) error {
 	err := r.serving()
 	if err == errJoining {
@@ -66,8 +57,7 @@ func (r *replica) joined(ctx context.Context) error {
 
 // lead does one step after the other; each can be begun again.
 func (r *replica) lead(ctx context.Context) error {
-	clock, err := r.toEnd(ctx)
-	if err != nil {
+	if err := r.toEnd(ctx); err != nil {
 		return err
 	}
 	r.mu.Lock()
@@ -85,28 +75,24 @@ func (r *replica) lead(ctx context.Context) error {
 	if err := r.recovered(ctx); err != nil {
 		return err
 	}
-	return r.greet(ctx, clock)
+	return r.greet(ctx)
 }
 
 // toEnd reads the log to its end.
-func (r *replica) toEnd(ctx context.Context) (clock time.Time, err error) {
+func (r *replica) toEnd(ctx context.Context) error {
 	for {
-		switch out := r.look(ctx); out.Status {
+		out := r.look(ctx)
+		err := out.Err
+		switch out.Status {
 		case End:
-			return time.UnixMilli(out.Clock).UTC(), nil
+			return nil
 		case Behind:
-			if err := r.catchUp(out.Tail); err != nil {
-				return clock, err
-			}
+			err = r.catchUp(out.Tail)
 		case Lost:
-			if err := r.recover(ctx); err != nil {
-				return clock, err
-			}
-		default:
-			return clock, out.Err
+			err = r.recover(ctx)
 		}
-		if ctx.Err() != nil {
-			return clock, fmt.Errorf("%w: %w", quota.ErrUnavailable, ctx.Err())
+		if err != nil {
+			return err
 		}
 	}
 }
@@ -176,7 +162,7 @@ func (r *replica) place(ctx context.Context) error {
 // recovered returns nil unless the log is quiet. All that this host knows is in it by now.
 func (r *replica) recovered(ctx context.Context) error {
 	host, _ := r.ledger.self()
-	now := r.ledger.clock()
+	now := r.ledger.config.Clock()
 	r.mu.Lock()
 	q := r.copy.facts.Quiet
 	here := q != nil && q.Here[host]
@@ -196,68 +182,52 @@ func (r *replica) recovered(ctx context.Context) error {
 	if r.waitedFor != name {
 		r.waitedFor, r.waited = name, 0
 	} else {
-		r.waited += min(max(0, now.Sub(r.looked)), r.ledger.attention())
+		// Over a longer gap the store may have been unreachable for all: it is no waiting.
+		r.waited += min(max(0, now.Sub(r.looked)), r.ledger.config.Quiet/6)
 	}
 	r.looked = now
-	if r.waited >= absence*r.ledger.quiet || complete && r.waited >= r.ledger.quiet {
+	if r.waited >= absence*r.ledger.config.Quiet || complete && r.waited >= r.ledger.config.Quiet {
 		return r.say(ctx, &Statement{Kind: Whole})
 	}
 	return quota.ErrRecovering
 }
 
-// greet appends what the log is still owed, and says how this host counts.
-func (r *replica) greet(ctx context.Context, clock time.Time) error {
-	if owed := r.owed(clock); len(owed) > 0 {
+// greet appends what the log is owed, and says how this host counts.
+func (r *replica) greet(ctx context.Context) error {
+	owed, hello := r.owed()
+	if len(owed) > 0 {
 		if err := r.put(ctx, r.newRecord(owed, nil)); err != nil {
 			return err
 		}
 		r.mu.Lock()
 		r.undo = nil
 		r.mu.Unlock()
+		_, hello = r.owed()
 	}
-	if hello := r.hello(clock); hello != nil {
-		return r.say(ctx, hello)
+	if hello == nil {
+		return nil
 	}
-	return nil
+	return r.say(ctx, hello)
 }
 
-// hello returns what this host says of itself: at its start, when how it counts changes and
-// before others forget it; nil if it is not due. It is also due where a call may still be
-// carried out: behind a hello it is not.
-func (r *replica) hello(clock time.Time) *Statement {
+// owed returns what the log is due: entries that give back grants whose callers do not know of
+// them, and a hello, which is what this host says of itself: at its start, when how it counts
+// changes and before others forget it. It is also due where a call may still be carried out:
+// behind a hello it is not. Before a hello, the entries are due, too, that say which limits are
+// closed, or lent to, so that this outlives what said so first.
+func (r *replica) owed() (entries []quota.Entry, hello *Statement) {
 	host, run := r.ledger.self()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c := r.configured
-	if c == nil {
-		return nil
+	entries = slices.Clone(r.undo)
+	if r.configured == nil {
+		return entries, nil
 	}
-	said := r.copy.facts.Hosts[host]
-	hello := &Statement{Kind: Hello, Label: r.ledger.label, Terms: r.terms, Longest: longestOf(c)}
+	clock, said := r.estimated(), r.copy.facts.Hosts[host]
+	hello = &Statement{Kind: Hello, Label: r.ledger.config.Label, Terms: r.terms, Longest: longestOf(r.configured)}
 	fresh := r.maybe == nil && said.Run == run && said.Hello > clock.Add(-r.copy.keep()/2).UnixMilli()
 	if fresh && slices.Equal(said.Terms, hello.Terms) && said.Label == hello.Label && said.Longest == hello.Longest {
-		return nil
+		return entries, nil
 	}
-	return hello
-}
-
-// owing tells whether grants are to be given back of which nobody was told.
-func (r *replica) owing() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.undo) > 0
-}
-
-// owed returns entries that are due: what gives back grants that nobody was told of and,
-// before a hello, which limits are closed, or lent to, so that this outlives the entries that
-// say so.
-func (r *replica) owed(clock time.Time) []quota.Entry {
-	hello := r.hello(clock)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	owed := slices.Clone(r.undo)
-	if hello == nil {
-		return owed
-	}
-	return append(owed, r.copy.standing(clock)...)
+	return append(entries, r.copy.standing(clock)...), hello
 }

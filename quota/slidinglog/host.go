@@ -10,13 +10,13 @@ import (
 
 // begin draws this run, and writes it down before it is used.
 func (l *Ledger) begin() error {
-	written, err := l.file.Head()
+	written, err := l.config.File.Head()
 	if err != nil {
 		return err
 	}
 	name := ""
-	if l.store != nil {
-		name = l.store.Name()
+	if l.config.Store != nil {
+		name = l.config.Store.Name()
 	}
 	if len(written) == 0 {
 		l.head = head{Host: l.newHost()}
@@ -54,12 +54,12 @@ func (l *Ledger) writeHead() error {
 	if err != nil {
 		return err
 	}
-	return l.file.SetHead(b)
+	return l.config.File.SetHead(b)
 }
 
 // draw fills b at random.
 func (l *Ledger) draw(b []byte) {
-	if _, err := io.ReadFull(l.random, b); err != nil {
+	if _, err := io.ReadFull(l.config.Random, b); err != nil {
 		panic(err) // the system's own never fails
 	}
 }
@@ -102,6 +102,6 @@ func (l *Ledger) recognize(r *Record) error {
 		return nil
 	}
 	l.head.Host = l.newHost()
-	l.observe(Event{Kind: Renamed})
+	l.config.OnEvent(Event{Kind: Renamed})
 	return l.writeHead()
 }

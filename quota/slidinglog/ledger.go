@@ -1,6 +1,7 @@
 package slidinglog
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -76,16 +77,8 @@ const (
 // A Ledger is a quota.Ledger: it decides on this host's copy of each log, and appends what
 // it decided to the log if nobody else has written since.
 type Ledger struct {
-	file     File
-	store    Store
-	label    string
-	clock    func() time.Time
-	deadline time.Duration
-	quiet    time.Duration
-	observe  func(Event)
-	pause    func(context.Context, time.Duration)
-	random   io.Reader
-	numbers  atomic.Uint64 // of entries that have no place
+	config  Config        // with what it leaves out filled in
+	numbers atomic.Uint64 // of entries that have no place
 
 	identity sync.Mutex // guards head
 	head     head
@@ -123,29 +116,19 @@ const mostRuns = 4096
 // Open returns a ledger, which owns the file and the store from then on. A store that cannot
 // be reached delays nothing.
 func Open(config Config) (*Ledger, error) {
-	l := &Ledger{
-		file: config.File, store: config.Store, label: config.Label,
-		clock: config.Clock, deadline: config.Deadline, quiet: config.Quiet, observe: config.OnEvent, pause: config.Pause, random: config.Random,
-		replicas: make(map[string]*replica), kick: make(chan struct{}, 1),
+	config.Deadline = cmp.Or(config.Deadline, 250*time.Millisecond)
+	config.Quiet = cmp.Or(config.Quiet, 3*time.Second)
+	config.Random = cmp.Or(config.Random, rand.Reader)
+	if config.Clock == nil {
+		config.Clock = time.Now
 	}
-	if l.clock == nil {
-		l.clock = time.Now
+	if config.OnEvent == nil {
+		config.OnEvent = func(Event) {}
 	}
-	if l.deadline == 0 {
-		l.deadline = 250 * time.Millisecond
+	if config.Pause == nil {
+		config.Pause = wait
 	}
-	if l.quiet == 0 {
-		l.quiet = 3 * time.Second
-	}
-	if l.observe == nil {
-		l.observe = func(Event) {}
-	}
-	if l.pause == nil {
-		l.pause = wait
-	}
-	if l.random == nil {
-		l.random = rand.Reader
-	}
+	l := &Ledger{config: config, replicas: make(map[string]*replica), kick: make(chan struct{}, 1)}
 	if err := l.begin(); err != nil {
 		return nil, err
 	}
@@ -179,9 +162,13 @@ func (l *Ledger) replica(name string) (*replica, error) {
 	if r := l.replicas[name]; r != nil {
 		return r, nil
 	}
-	r, err := newReplica(l, name)
+	c, err := openCopy(l.config.File, name)
 	if err != nil {
 		return nil, err
+	}
+	r := &replica{ledger: l, name: name, locked: make(chan struct{}, 1), copy: c}
+	if l.config.Store != nil {
+		r.refused, r.since = errJoining, l.config.Clock()
 	}
 	l.replicas[name] = r
 	return r, nil
@@ -201,18 +188,29 @@ func (l *Ledger) SetCredentials(credentials []*quota.Credential, policies map[st
 		if err != nil {
 			return err
 		}
-		r.configure(c, policies[c.Name])
+		r.mu.Lock()
+		r.configured, r.policy, r.copy.credential, r.terms = c, policies[c.Name], c, termsOf(c)
+		r.mu.Unlock()
 	}
+	l.wake()
 	return nil
+}
+
+// wake has the logs followed at once.
+func (l *Ledger) wake() {
+	select {
+	case l.kick <- struct{}{}:
+	default:
+	}
 }
 
 // Await returns when every log has been read to its end, or cannot be: a log that nobody wrote
 // to before is not decided about for as long as its loss would take.
 func (l *Ledger) Await(ctx context.Context) {
-	ctx, stop := context.WithTimeout(ctx, 2*l.quiet)
+	ctx, stop := context.WithTimeout(ctx, 2*l.config.Quiet)
 	defer stop()
 	for ctx.Err() == nil && slices.ContainsFunc(l.all(), (*replica).joins) {
-		l.pause(ctx, l.retry()/10)
+		l.config.Pause(ctx, l.retry()/10)
 	}
 }
 
@@ -222,7 +220,7 @@ func (l *Ledger) Usage(ctx context.Context, c *quota.Credential) (u quota.Usage,
 	if err != nil {
 		return u, err
 	}
-	err = r.read(ctx, c, func(clock, now time.Time) {
+	err = r.read(ctx, c, func(now time.Time) {
 		u.Now = now
 		if r.refused != nil {
 			u.AsOf = time.UnixMilli(r.heard).UTC()
@@ -240,7 +238,7 @@ func (l *Ledger) Log(ctx context.Context, c *quota.Credential, q quota.LogQuery)
 	if err != nil {
 		return page, err
 	}
-	err = r.read(ctx, c, func(time.Time, time.Time) { page = r.copy.page(q) })
+	err = r.read(ctx, c, func(time.Time) { page = r.copy.page(q) })
 	return page, err
 }
 
@@ -250,14 +248,14 @@ const ahead = 10 * time.Second
 // Health implements quota.Ledger.
 func (l *Ledger) Health(ctx context.Context) quota.Health {
 	h := quota.Health{Backend: "embedded", State: "ok", Reachable: true}
-	warnings, err := l.file.Health()
+	warnings, err := l.config.File.Health()
 	h.Warnings = warnings
 	if err != nil {
 		h.State, h.Reachable = err.Error(), false
 	}
-	if l.store != nil {
+	if l.config.Store != nil {
 		h.Backend = "redis"
-		warnings, err := l.store.Health(ctx)
+		warnings, err := l.config.Store.Health(ctx)
 		h.Warnings = append(h.Warnings, warnings...)
 		if err != nil {
 			h.State, h.Reachable = fmt.Sprint("unreachable: ", err), false
@@ -277,8 +275,8 @@ func (l *Ledger) Close() error {
 	l.workers.Wait()
 	l.bye()
 	err := l.Fold()
-	if l.store != nil {
-		err = errors.Join(err, l.store.Close())
+	if l.config.Store != nil {
+		err = errors.Join(err, l.config.Store.Close())
 	}
-	return errors.Join(err, l.file.Close())
+	return errors.Join(err, l.config.File.Close())
 }

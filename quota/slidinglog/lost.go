@@ -74,7 +74,7 @@ func (r *replica) recover(ctx context.Context) error {
 		return r.unavailable(err)
 	}
 	if lost {
-		r.ledger.observe(Event{Credential: r.name, Kind: Restored, Records: len(missing)})
+		r.ledger.config.OnEvent(Event{Credential: r.name, Kind: Restored, Records: len(missing)})
 	}
 	return r.ledger.Fold()
 }
@@ -84,7 +84,7 @@ func (r *replica) recover(ctx context.Context) error {
 func (r *replica) foreign() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	was, is := r.copy.facts.Store, r.ledger.store.Name()
+	was, is := r.copy.facts.Store, r.ledger.config.Store.Name()
 	if was == "" || was == is {
 		return nil
 	}
@@ -106,25 +106,18 @@ func (r *replica) readAll(ctx context.Context) (log []placedRecord, end Position
 		switch out.Status {
 		case End:
 			return log, end, time.UnixMilli(out.Clock).UTC(), nil
-		case Behind:
-			for _, p := range out.Tail {
-				record, err := decodeRecord(p)
-				if err != nil {
-					return nil, end, clock, r.incomprehensible(err)
-				}
-				if err := r.ledger.recognize(&record); err != nil {
-					return nil, end, clock, err
-				}
-				log = append(log, placedRecord{record, p})
-				end = Position{ID: p.At, Tag: record.Tag}
-			}
 		case Lost:
 			log, end = nil, Position{}
-		default:
+		case Unknown, Failed:
 			return nil, end, clock, out.Err
 		}
-		if ctx.Err() != nil {
-			return nil, end, clock, fmt.Errorf("%w: %w", quota.ErrUnavailable, ctx.Err())
+		for _, p := range out.Tail {
+			record, err := r.decode(p)
+			if err != nil {
+				return nil, end, clock, err
+			}
+			log = append(log, placedRecord{record, p})
+			end = Position{ID: p.At, Tag: record.Tag}
 		}
 	}
 }

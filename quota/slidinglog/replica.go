@@ -16,9 +16,9 @@ type replica struct {
 	ledger *Ledger
 	name   string
 
-	// turn is held from a decision until what it wrote is in the copy, and while the log is
-	// followed. It guards what comes before kick.
-	turn chan struct{}
+	// locked is a mutex: held from a decision until what it wrote is in the copy, and while the
+	// log is followed. It guards the next three fields.
+	locked chan struct{}
 
 	waitedFor Tag           // the quiet period that is waited for
 	waited    time.Duration // for how long, as far as this host has looked at it
@@ -50,43 +50,26 @@ var (
 	errReplaying = fmt.Errorf("%w: grants of an outage are being booked", quota.ErrUnavailable)
 )
 
-func newReplica(l *Ledger, name string) (*replica, error) {
-	c, err := openCopy(l.file, name)
-	if err != nil {
-		return nil, err
-	}
-	r := &replica{ledger: l, name: name, turn: make(chan struct{}, 1), copy: c}
-	if l.store != nil {
-		r.refused, r.since = errJoining, l.clock()
-	}
-	return r, nil
-}
-
-func (r *replica) configure(c *quota.Credential, p Policy) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.configured, r.policy, r.copy.credential, r.terms = c, p, c, termsOf(c)
-	r.wake()
-}
-
-// wake has the log followed at once.
-func (r *replica) wake() {
+// lock locks the replica.
+func (r *replica) lock(ctx context.Context) error {
 	select {
-	case r.ledger.kick <- struct{}{}:
-	default:
-	}
-}
-
-func (r *replica) take(ctx context.Context) error {
-	select {
-	case r.turn <- struct{}{}:
+	case r.locked <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("%w: %w", quota.ErrUnavailable, ctx.Err())
 	}
 }
 
-func (r *replica) end() { <-r.turn }
+func (r *replica) tryLock() bool {
+	select {
+	case r.locked <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+func (r *replica) unlock() { <-r.locked }
 
 // serving returns why the replica does not serve.
 func (r *replica) serving() error {
@@ -107,7 +90,7 @@ func (r *replica) ready() error {
 	switch {
 	case r.copy.facts.Quiet != nil:
 		return quota.ErrRecovering
-	case r.ledger.store != nil && r.copy.facts.Unplaced > 0:
+	case r.ledger.config.Store != nil && r.copy.facts.Unplaced > 0:
 		return errReplaying
 	}
 	return nil
@@ -118,7 +101,7 @@ func (r *replica) setDown(err error) {
 	r.mu.Lock()
 	was := r.refused
 	if was == nil {
-		r.since = r.ledger.clock()
+		r.since = r.ledger.config.Clock()
 	}
 	if err != errJoining || was == nil { // why it was read again stays the reason
 		r.refused = err
@@ -132,8 +115,8 @@ func (r *replica) setDown(err error) {
 	if !news {
 		return
 	}
-	r.ledger.observe(Event{Credential: r.name, Kind: kindOf(err), Err: err})
-	r.wake()
+	r.ledger.config.OnEvent(Event{Credential: r.name, Kind: kindOf(err), Err: err})
+	r.ledger.wake()
 }
 
 func kindOf(err error) EventKind {
@@ -146,43 +129,38 @@ func kindOf(err error) EventKind {
 // setUp has the replica serve.
 func (r *replica) setUp() {
 	r.mu.Lock()
-	told, took, units := r.told, r.ledger.clock().Sub(r.since), r.booked
+	told, took, units := r.told, r.ledger.config.Clock().Sub(r.since), r.booked
 	r.refused, r.told, r.booked, r.served = nil, "", 0, true
-	if name := r.ledger.store.Name(); r.copy.facts.Store != name {
+	if name := r.ledger.config.Store.Name(); r.copy.facts.Store != name {
 		r.copy.facts.Store, r.copy.dirty = name, true
 	}
 	r.mu.Unlock()
 	if told != "" {
-		r.ledger.observe(Event{Credential: r.name, Kind: Up, Took: took, Units: units})
+		r.ledger.config.OnEvent(Event{Credential: r.name, Kind: Up, Took: took, Units: units})
 	}
 }
 
 // estimate returns the store's time as far as it is known without asking, which is never
 // later than it is.
 func (r *replica) estimate() time.Time {
-	if r.ledger.store == nil {
-		return r.ledger.clock()
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.estimated()
 }
 
+// estimated is estimate with mu held.
 func (r *replica) estimated() time.Time {
-	ms := r.heard
-	if !r.heardAt.IsZero() {
-		ms += max(0, r.ledger.clock().Sub(r.heardAt)).Milliseconds()
-	} else {
-		ms = max(ms, r.ledger.clock().UnixMilli()) // nobody was heard yet
+	now := r.ledger.config.Clock()
+	if r.heardAt.IsZero() {
+		return now
 	}
-	return time.UnixMilli(ms).UTC()
+	return time.UnixMilli(r.heard).UTC().Add(max(0, now.Sub(r.heardAt)))
 }
 
-// read calls f on the copy, as of a clock and the account's time, after a look where that is
-// to be had. When the store cannot be reached, the copy is as it was.
-func (r *replica) read(ctx context.Context, c *quota.Credential, f func(clock, now time.Time)) error {
+// read calls f on the copy, as of the account's time, after a look where that is to be had.
+// When the store cannot be reached, the copy is as it was.
+func (r *replica) read(ctx context.Context, c *quota.Credential, f func(now time.Time)) error {
 	r.glance(ctx)
-	clock := r.estimate()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if errors.Is(r.refused, ErrVersion) {
@@ -190,7 +168,7 @@ func (r *replica) read(ctx context.Context, c *quota.Credential, f func(clock, n
 	}
 	r.copy.credential = c
 	return r.unavailable(r.copy.with(func() error {
-		f(clock, r.copy.advance(clock))
+		f(r.copy.advance(r.estimated()))
 		return nil
 	}))
 }
@@ -203,23 +181,16 @@ func (r *replica) unavailable(err error) error {
 	return fmt.Errorf("%w: credential %q: %w", quota.ErrUnavailable, r.name, err)
 }
 
-// glance looks at the log, unless somebody else is calling already. The first reading is
-// waited for.
+// glance looks at the log, unless the replica is locked. The first reading is waited for.
 func (r *replica) glance(ctx context.Context) {
 	err := r.serving()
-	if r.ledger.store == nil || err != nil && err != errJoining {
+	switch {
+	case r.ledger.config.Store == nil || err != nil && err != errJoining:
+		return
+	case err == nil && !r.tryLock(), err != nil && r.lock(ctx) != nil:
 		return
 	}
-	if err == nil {
-		select {
-		case r.turn <- struct{}{}:
-		default:
-			return
-		}
-	} else if r.take(ctx) != nil {
-		return
-	}
-	defer r.end()
+	defer r.unlock()
 	if r.joined(ctx) != nil {
 		return
 	}
@@ -230,15 +201,14 @@ func (r *replica) glance(ctx context.Context) {
 
 // health adds what an operator should know.
 func (r *replica) health(h *quota.Health) {
-	now := r.estimate()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	f := &r.copy.facts
-	if by := f.Position.ID.Time().Sub(now); by > ahead {
+	if by := f.Position.ID.Time().Sub(r.estimated()); by > ahead {
 		h.Warnings = append(h.Warnings, fmt.Sprintf("credential %q: the newest entry of its log is %v ahead of the clock, so nothing leaves a window until %s: set the clock right, or quotactl reset %s",
 			r.name, by.Round(time.Second), f.Position.ID.Time().Format(time.RFC3339), r.name))
 	}
-	if r.ledger.store == nil {
+	if r.ledger.config.Store == nil {
 		return
 	}
 	host, _ := r.ledger.self()

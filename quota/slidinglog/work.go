@@ -10,7 +10,7 @@ import (
 func (l *Ledger) work() {
 	timer := time.NewTicker(min(time.Second, l.retry()))
 	defer timer.Stop()
-	folded := l.clock()
+	folded := l.config.Clock()
 	for {
 		select {
 		case <-l.ctx.Done():
@@ -18,7 +18,7 @@ func (l *Ledger) work() {
 		case <-l.kick:
 		case <-timer.C:
 		}
-		if l.store != nil {
+		if l.config.Store != nil {
 			l.followAll()
 		}
 		if time.Since(folded) >= time.Second {
@@ -31,18 +31,16 @@ func (l *Ledger) work() {
 // followAll looks at the logs that are due, all in one call, and has each that is not as it
 // was left followed on its own.
 func (l *Ledger) followAll() {
-	ctx, cancel := context.WithTimeout(l.ctx, l.deadline)
+	ctx, cancel := context.WithTimeout(l.ctx, l.config.Deadline)
 	defer cancel()
 	var calls []Call
 	idle := make(map[string]*replica)
 	for _, r := range l.due() {
-		select {
-		case r.turn <- struct{}{}:
-		default:
-			continue // somebody is calling already
+		if !r.tryLock() {
+			continue // a call is under way
 		}
-		if r.hello(r.estimate()) != nil || r.owing() || r.serving() != nil {
-			r.end()
+		if owed, hello := r.owed(); len(owed) > 0 || hello != nil || r.serving() != nil {
+			r.unlock()
 			l.goFollow(r)
 			continue
 		}
@@ -52,14 +50,14 @@ func (l *Ledger) followAll() {
 	if len(calls) == 0 {
 		return
 	}
-	for i, out := range l.store.Append(ctx, calls) {
+	for i, out := range l.config.Store.Append(ctx, calls) {
 		r := idle[calls[i].Credential]
 		r.hear(out)
 		known, err := false, error(nil)
 		if out.Status != Lost { // which takes longer than the others are to wait
 			known, err = r.learn(ctx, out)
 		}
-		r.end()
+		r.unlock()
 		if !known && err == nil {
 			l.goFollow(r)
 		}
@@ -75,34 +73,34 @@ func (l *Ledger) goFollow(r *replica) {
 		r.follow(l.ctx)
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.following, r.tried = false, l.clock()
+		r.following, r.tried = false, l.config.Clock()
 	})
 }
 
 // due returns the replicas that are to be looked at now.
 func (l *Ledger) due() []*replica {
-	now := l.clock()
+	now := l.config.Clock()
 	return slices.DeleteFunc(l.all(), func(r *replica) bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if r.refused != nil || r.ready() != nil {
 			return r.following || now.Sub(r.tried) < l.retry()
 		}
-		return r.following || now.Sub(r.heardAt) < l.interval()
+		return r.following || now.Sub(r.heardAt) < l.config.Quiet/3
 	})
 }
 
 // bye says of each log that all that this host knows is in it.
 func (l *Ledger) bye() {
-	if l.store == nil {
+	if l.config.Store == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), l.deadline)
+	ctx, cancel := context.WithTimeout(context.Background(), l.config.Deadline)
 	defer cancel()
 	for _, r := range l.all() {
-		if r.serving() == nil && r.take(ctx) == nil {
+		if r.serving() == nil && r.lock(ctx) == nil {
 			r.say(ctx, &Statement{Kind: Bye}) // a host that says nothing is waited for
-			r.end()
+			r.unlock()
 		}
 	}
 }

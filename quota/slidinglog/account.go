@@ -1,7 +1,7 @@
 package slidinglog
 
 import (
-	"fmt"
+	"cmp"
 	"slices"
 	"time"
 
@@ -39,9 +39,13 @@ func (a *Account) Now(t time.Time) time.Time {
 // view that there was not is read from the log.
 func (a *Account) Advance(c *quota.Credential, clock time.Time, log Entries) time.Time {
 	now := a.Now(clock)
-	fresh := a.follow(c, now)
-	if len(fresh) > 0 {
-		read(fresh, log)
+	if fresh := a.follow(c, now); len(fresh) > 0 {
+		first := slices.MinFunc(fresh, func(x, y *View) int { return cmp.Compare(x.after, y.after) })
+		for e := range log.After(first.start()) {
+			for _, v := range fresh {
+				v.add(&e)
+			}
+		}
 	}
 	for _, v := range a.views {
 		v.expire(begins(v.Limit().Window, now), log)
@@ -65,7 +69,7 @@ func (a *Account) follow(c *quota.Credential, now time.Time) (fresh []*View) {
 		after := begins(limit.Window, now)
 		at := slices.IndexFunc(a.views, func(v *View) bool { return v.shows(c, i) && v.after <= after })
 		if at < 0 {
-			views[i] = newView(c, i, after)
+			views[i] = &View{credential: c, limit: i, prices: c.Basis(i), after: after}
 			fresh = append(fresh, views[i])
 			continue
 		}
@@ -74,16 +78,6 @@ func (a *Account) follow(c *quota.Credential, now time.Time) (fresh []*View) {
 	}
 	a.views = views
 	return fresh
-}
-
-// read has new views read what is in their windows.
-func read(views []*View, log Entries) {
-	first := slices.MinFunc(views, func(x, y *View) int { return int(min(1, max(-1, x.after-y.after))) })
-	for e := range log.After(first.start()) {
-		for _, v := range views {
-			v.add(&e)
-		}
-	}
 }
 
 // Used returns what each limit holds, in their order. Advance must have been called.
@@ -123,15 +117,14 @@ func (a *Account) Decide(c *quota.Credential, charges []quota.Charge, useReserve
 		at := a.fits(a.views[c.Index(charge.Limit)], charge.Units, useReserve, now, now, log)
 		if at.After(d.RetryAt) {
 			d.Reason, d.Limit, d.RetryAt = quota.LimitExceeded, charge.Limit, at
-			d.RetryAfter = at.Sub(time.UnixMilli(clock.UnixMilli())) // on the clock that its caller waits by
 		}
 	}
-	if len(a.Closed) > 0 {
-		d.Close(time.UnixMilli(clock.UnixMilli()))
-	}
+	d.Close(time.UnixMilli(clock.UnixMilli()))
 	if len(a.Lent) > 0 && d.Denied() {
 		d.RetryAt = a.outlast(d.RetryAt, c, charges, useReserve, now, log)
-		d.RetryAfter = d.RetryAt.Sub(time.UnixMilli(clock.UnixMilli()))
+	}
+	if d.Denied() {
+		d.RetryAfter = d.RetryAt.Sub(time.UnixMilli(clock.UnixMilli())) // on the clock that its caller waits by
 	}
 	return d
 }
@@ -171,9 +164,6 @@ func (a *Account) fits(v *View, units quota.Units, useReserve bool, now, from ti
 // still run at from help, each until it ends.
 func (a *Account) leaves(v *View, over quota.Units, now, from time.Time, log Entries) time.Time {
 	missing := v.used + over
-	if missing <= 0 || len(a.Lent) == 0 {
-		return v.fits(missing, now, log)
-	}
 	loans := quota.Lending(a.Lent[v.Limit().Name], from)
 	slices.SortFunc(loans, func(x, y quota.Lent) int { return x.Until.Compare(y.Until) })
 	lent := lentOf(loans)
@@ -229,18 +219,15 @@ func (a *Account) CatchingUp(w quota.Window, now time.Time) time.Time {
 // have been called.
 func (a *Account) State(i int, now time.Time, log Entries) quota.LimitState {
 	v := a.views[i]
-	s := quota.LimitState{
-		Limit: v.Limit(), Used: v.used,
-		CatchingUp: a.CatchingUp(v.Limit().Window, now), Closed: a.Closed[v.Limit().Name].At(now), Lent: quota.Lending(a.Lent[v.Limit().Name], now), Lifted: v.Limit().LiftedAt(now),
-	}
+	s := a.state(v, now)
 	if s.Used == 0 {
 		return s
 	}
 	if _, end := s.Window.Bounds(now); !end.IsZero() {
 		s.NextAt, s.NextUnits = end, s.Used
-		return s
+	} else {
+		s.NextAt, s.NextUnits = v.leaves(log)
 	}
-	s.NextAt, s.NextUnits = v.leaves(log)
 	return s
 }
 
@@ -248,13 +235,18 @@ func (a *Account) State(i int, now time.Time, log Entries) quota.LimitState {
 func (a *Account) States(c *quota.Credential, charges []quota.Charge, now time.Time) []quota.LimitState {
 	states := make([]quota.LimitState, len(charges))
 	for i, charge := range charges {
-		v := a.views[c.Index(charge.Limit)]
-		states[i] = quota.LimitState{
-			Limit: v.Limit(), Used: v.used, Cost: charge.Units,
-			CatchingUp: a.CatchingUp(v.Limit().Window, now), Closed: a.Closed[charge.Limit].At(now), Lent: quota.Lending(a.Lent[charge.Limit], now), Lifted: v.Limit().LiftedAt(now),
-		}
+		states[i] = a.state(a.views[c.Index(charge.Limit)], now)
+		states[i].Cost = charge.Units
 	}
 	return states
+}
+
+func (a *Account) state(v *View, now time.Time) quota.LimitState {
+	limit := v.Limit()
+	return quota.LimitState{
+		Limit: limit, Used: v.used, CatchingUp: a.CatchingUp(limit.Window, now), Lifted: limit.LiftedAt(now),
+		Closed: a.Closed[limit.Name].At(now), Lent: quota.Lending(a.Lent[limit.Name], now),
+	}
 }
 
 // Add counts an entry that the log has from now on. Advance must have been called.
@@ -274,29 +266,12 @@ func (a *Account) Change(was, is *quota.Entry) {
 // Fits fails when a limit would count more than quota.MaxUnits if was became is.
 func (a *Account) Fits(was, is *quota.Entry) error {
 	for _, v := range a.views {
-		if by := v.Units(is) - v.Units(was); v.holds(is.ID) && by > 0 && v.used > quota.MaxUnits-by {
-			return v.overflow()
+		by := v.Units(is) - v.Units(was)
+		if err := v.room(by); err != nil && v.holds(is.ID) && by > 0 {
+			return err
 		}
 	}
 	return nil
-}
-
-func (v *View) overflow() error {
-	return fmt.Errorf("limit %q would hold more than %s", v.Limit().Name, quota.MaxUnits.Text())
-}
-
-// Room fails when limit i cannot count so many more units.
-func (a *Account) Room(i int, units quota.Units) error {
-	if v := a.views[i]; v.used > quota.MaxUnits-units {
-		return v.overflow()
-	}
-	return nil
-}
-
-// GiveBack returns how up to so many units of limit i come off the oldest entries that count
-// there, at most most of them. Nothing is changed yet.
-func (a *Account) GiveBack(i int, units quota.Units, most int, log Entries) (gives []quota.Give, given quota.Units) {
-	return a.views[i].giveBack(units, most, log)
 }
 
 // Counted tells whether an entry is in the window of any limit.

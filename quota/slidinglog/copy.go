@@ -34,7 +34,7 @@ type Copy struct {
 	names   overlay[string, quota.ID]
 	marks   overlay[quota.ID, bool]
 	emptied uint64 // the stamp at which the tables became void; 0: they count
-	dirty   bool   // something has changed since the last snapshot
+	written uint64 // the stamp up to which the tables have all
 	expires int64  // no entry expires before this one does, in ms
 }
 
@@ -142,13 +142,22 @@ func (c *Copy) entry(id quota.ID) (e quota.Entry, found bool) {
 		return *changed.value, true
 	}
 	value, err := c.tables.Entry(id)
-	if err == nil && value != nil {
-		e, err = decode(id, value)
-	}
 	if err != nil {
 		c.err = err
 	}
-	return e, value != nil && err == nil
+	if err != nil || value == nil {
+		return e, false
+	}
+	return c.decode(Item{ID: id, Value: value})
+}
+
+// decode decodes an entry of the tables.
+func (c *Copy) decode(item Item) (e quota.Entry, ok bool) {
+	e, err := decode(item.ID, item.Value)
+	if err != nil {
+		c.err = err
+	}
+	return e, err == nil
 }
 
 // named returns the entry that a request key stands for.
@@ -204,12 +213,7 @@ func (c *Copy) all(after quota.ID, back bool) iter.Seq[quota.Entry] {
 			if len(changed) > 0 && changed[0] == item.ID {
 				continue // the next turn yields it
 			}
-			e, err := decode(item.ID, item.Value)
-			if err != nil {
-				c.err = err
-				return
-			}
-			if !yield(e) {
+			if e, ok := c.decode(item); !ok || !yield(e) {
 				return
 			}
 		}
@@ -324,7 +328,6 @@ func (c *Copy) apply(p Placed, r *Record) {
 // change returns the stamp of a change to what the tables have.
 func (c *Copy) change() uint64 {
 	c.stamp++
-	c.dirty = true
 	return c.stamp
 }
 

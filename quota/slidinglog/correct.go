@@ -70,15 +70,16 @@ func (d *draft) adjust(a quota.Adjustment) (decision quota.Decision, more bool) 
 	if i < 0 {
 		return quota.Decision{Reason: quota.BadRequest, Detail: fmt.Sprintf("unknown limit %q", a.Limit)}, false
 	}
+	view := d.copy.account.views[i]
 	e := quota.Entry{Kind: quota.KindAdjustment, Note: a.Note, Asked: a.Units}
 	booked := quota.Units(a.Units)
 	if a.Units > 0 {
-		if err := d.copy.account.Room(i, booked); err != nil {
+		if err := view.room(booked); err != nil {
 			return quota.Decision{Reason: quota.BadRequest, Detail: err.Error()}, false
 		}
 	} else {
-		e.Gives, booked = d.copy.account.GiveBack(i, -booked, maxGives, d.copy)
-		more = len(e.Gives) == maxGives && int64(-booked) > a.Units && d.copy.account.Used()[i] > booked
+		e.Gives, booked = view.giveBack(-booked, maxGives, d.copy)
+		more = len(e.Gives) == maxGives && int64(-booked) > a.Units && view.used > booked
 		booked = -booked
 	}
 	e.Charges = []quota.Charge{{Limit: a.Limit, Units: booked}}

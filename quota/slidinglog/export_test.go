@@ -104,7 +104,7 @@ func (s Set) Fold() error {
 	var change TableChange
 	var stamp uint64
 	err := s.with(func() error {
-		change, stamp = s.snapshot()
+		change, stamp = s.snapshot(), s.stamp
 		return nil
 	})
 	if err == nil {

@@ -18,34 +18,31 @@ func (l *Ledger) Fold() error {
 	stamps := make(map[*replica]uint64)
 	for _, r := range l.all() {
 		r.mu.Lock()
-		if r.copy.dirty {
-			err := r.copy.with(func() error {
-				change, stamp := r.copy.snapshot()
-				changes, stamps[r] = append(changes, change), stamp
+		var err error
+		if r.copy.stamp != r.copy.written {
+			err = r.copy.with(func() error {
+				changes = append(changes, r.copy.snapshot())
+				stamps[r] = r.copy.stamp
 				return nil
 			})
-			if err != nil {
-				r.copy.dirty = true
-				r.mu.Unlock()
-				return err
-			}
 		}
 		r.mu.Unlock()
+		if err != nil {
+			return err
+		}
 	}
 	if len(changes) == 0 {
 		return nil
 	}
-	err := l.config.File.Fold(changes)
+	if err := l.config.File.Fold(changes); err != nil {
+		return err
+	}
 	for r, stamp := range stamps {
 		r.mu.Lock()
-		if err != nil {
-			r.copy.dirty = true
-		} else {
-			r.copy.folded(stamp)
-		}
+		r.copy.folded(stamp)
 		r.mu.Unlock()
 	}
-	return err
+	return nil
 }
 
 // replay takes the frames that no fold has covered into the copies.
@@ -88,9 +85,9 @@ func (c *Copy) regain(r *Record, stamped bool) {
 	c.refresh()
 }
 
-// snapshot returns what is to be written into the tables, and a stamp for folded.
-func (c *Copy) snapshot() (change TableChange, stamp uint64) {
-	change = TableChange{Credential: c.name, Empty: c.emptied > 0, Name: c.names.values(), Mark: c.marks.values()}
+// snapshot returns what is to be written into the tables. The copy's stamp says when.
+func (c *Copy) snapshot() TableChange {
+	change := TableChange{Credential: c.name, Empty: c.emptied > 0, Name: c.names.values(), Mark: c.marks.values()}
 	c.trim(&change, expireStep+2*len(c.entries))
 	for id, changed := range c.entries {
 		change.Put = append(change.Put, Item{ID: id, Value: encode(changed.value)})
@@ -101,8 +98,7 @@ func (c *Copy) snapshot() (change TableChange, stamp uint64) {
 	c.facts.Away = slices.DeleteFunc(c.facts.Away, func(g awayGrant) bool { return g.ID.Ms <= oldest })
 	maps.DeleteFunc(c.facts.Hosts, func(_ HostID, h hostFacts) bool { return h.Last <= oldest })
 	change.Facts = c.facts.encode()
-	c.dirty = false
-	return change, c.stamp
+	return change
 }
 
 // trim removes entries that have expired from the tables.
@@ -114,9 +110,8 @@ func (c *Copy) trim(change *TableChange, most int) {
 		if !c.gone(item.ID) {
 			continue
 		}
-		e, err := decode(item.ID, item.Value)
-		if err != nil {
-			c.err = err
+		e, ok := c.decode(item)
+		if !ok {
 			return
 		}
 		if id, ok := c.named(e.Key); ok && id == e.ID {
@@ -142,7 +137,7 @@ func (c *Copy) folded(stamp uint64) {
 	c.names.settle(stamp)
 	c.marks.settle(stamp)
 	c.order = slices.DeleteFunc(c.order, func(id quota.ID) bool { _, kept := c.entries[id]; return !kept })
-	if c.emptied <= stamp {
+	if c.written = stamp; c.emptied <= stamp {
 		c.emptied = 0
 	}
 }

@@ -132,7 +132,8 @@ func (r *replica) setUp() {
 	told, took, units := r.told, r.ledger.config.Clock().Sub(r.since), r.booked
 	r.refused, r.told, r.booked, r.served = nil, "", 0, true
 	if name := r.ledger.config.Store.Name(); r.copy.facts.Store != name {
-		r.copy.facts.Store, r.copy.dirty = name, true
+		r.copy.facts.Store = name
+		r.copy.change()
 	}
 	r.mu.Unlock()
 	if told != "" {

@@ -24,7 +24,9 @@ func (c *Copy) put(e quota.Entry, placed bool) {
 	}
 	c.expires = min(c.expires, e.ID.Ms)
 	if have, found := c.entry(e.ID); found {
-		c.found(have, e.Gen, placed)
+		if placed {
+			c.place(have, e.Gen)
+		}
 		return
 	}
 	switch e.Kind {
@@ -46,16 +48,13 @@ func (c *Copy) put(e quota.Entry, placed bool) {
 	c.correct(&e)
 }
 
-// found takes an entry for placed that the set has already.
-func (c *Copy) found(have quota.Entry, gen int64, placed bool) {
-	if !placed {
-		return
-	}
-	c.mark(&have, false)
-	if have.Gen == quota.Unplaced {
-		have.Gen = gen
+// place records that the log has an entry of the set.
+func (c *Copy) place(e quota.Entry, gen int64) {
+	c.mark(&e, false)
+	if e.Gen == quota.Unplaced {
+		e.Gen = gen
 		c.facts.Newest = max(c.facts.Newest, gen)
-		c.set(have)
+		c.set(e)
 	}
 }
 
@@ -68,33 +67,28 @@ func (c *Copy) reset(by *quota.Entry) {
 	if c.facts.Newest >= by.Gen { // the reset was put back behind what followed it
 		from = quota.ID{}
 	}
-	kept := c.sifted(from)
+	kept, lacking := c.sifted(from)
 	c.facts.Since, c.facts.Expired, c.expires = 0, quota.ID{}, 0
-	c.begin(kept)
-}
-
-// A keeper is an entry as it came, and whether the log lacks it.
-type keeper struct {
-	quota.Entry
-	lacking bool
+	c.begin(kept, lacking)
 }
 
 // sifted returns the entries behind an id that are not void, and all that the log lacks, as
-// they came: what corrects them, or joins them, is kept and put again, too.
-func (c *Copy) sifted(from quota.ID) (kept []keeper) {
-	has := make(map[quota.ID]bool)
+// they came: what corrects them, or joins them, is kept and put again, too. Lacking has each of
+// them, and whether the log lacks it.
+func (c *Copy) sifted(from quota.ID) (kept []quota.Entry, lacking map[quota.ID]bool) {
+	lacking = make(map[quota.ID]bool)
 	add := func(e quota.Entry) {
-		if c.facts.voids(&e) || has[e.ID] {
+		if _, has := lacking[e.ID]; has || c.facts.voids(&e) {
 			return
 		}
-		has[e.ID] = true
+		lacking[e.ID] = c.marked(e.ID)
 		if e.Kind == quota.KindGrant {
 			e.Settled, e.SettledTo, e.SettledBy, e.GivenBack, e.Void = false, 0, quota.ID{}, nil, false
 			if e.Alone != nil {
 				e.Count, e.Charges, e.Alone = e.Alone.Count, e.Alone.Charges, nil
 			}
 		}
-		kept = append(kept, keeper{e, c.marked(e.ID)})
+		kept = append(kept, e)
 	}
 	for e := range c.all(from, false) {
 		add(e)
@@ -102,12 +96,12 @@ func (c *Copy) sifted(from quota.ID) (kept []keeper) {
 	for _, e := range c.unplaced(c.facts.Unplaced) {
 		add(e)
 	}
-	slices.SortFunc(kept, func(x, y keeper) int { return x.ID.Compare(y.ID) })
-	return kept
+	slices.SortFunc(kept, func(x, y quota.Entry) int { return x.ID.Compare(y.ID) })
+	return kept, lacking
 }
 
 // begin empties the set and puts entries into it.
-func (c *Copy) begin(kept []keeper) {
+func (c *Copy) begin(kept []quota.Entry, lacking map[quota.ID]bool) {
 	clear(c.entries)
 	clear(c.names)
 	clear(c.marks)
@@ -119,7 +113,7 @@ func (c *Copy) begin(kept []keeper) {
 	clear(c.facts.Lent)
 	c.refresh()
 	for _, e := range kept {
-		c.put(e.Entry, !e.lacking)
+		c.put(e, !lacking[e.ID])
 	}
 }
 

@@ -36,7 +36,7 @@ func (s *Simulation) Spend(at time.Time, charges []quota.Charge, useReserve bool
 	now := s.advance(at)
 	d := s.account.Decide(s.Credential, charges, useReserve, now, s.log)
 	if d.Granted() {
-		s.write(quota.Entry{ID: s.next(now.Add(gateDelay)), Kind: quota.KindAdjustment, Charges: charges})
+		s.write(now.Add(gateDelay), charges)
 		d.Limits = s.account.States(s.Credential, charges, now)
 	}
 	return d
@@ -72,25 +72,22 @@ func (s *Simulation) advance(at time.Time) time.Time {
 	return now
 }
 
-// write appends an entry that counts what it says, and nothing where it says nothing.
-func (s *Simulation) write(e quota.Entry) {
+// write appends an entry that counts charges.
+func (s *Simulation) write(at time.Time, charges []quota.Charge) {
+	e := quota.Entry{ID: quota.ID{Ms: at.UnixMilli()}, Kind: quota.KindAdjustment, Charges: charges}
+	if n := len(s.log); n > 0 && !s.log[n-1].ID.Less(e.ID) {
+		e.ID = s.log[n-1].ID
+		e.ID.Seq++
+	}
 	s.log = append(s.log, e)
 	s.account.Clock = e.ID.Ms
 	s.account.Add(&e)
 }
 
-// next returns the id of an entry that is written at an instant.
-func (s *Simulation) next(now time.Time) quota.ID {
-	if n := len(s.log); n > 0 && !s.log[n-1].ID.Less(quota.ID{Ms: now.UnixMilli()}) {
-		return quota.ID{Ms: s.log[n-1].ID.Ms, Seq: s.log[n-1].ID.Seq + 1}
-	}
-	return quota.ID{Ms: now.UnixMilli()}
-}
-
-// mostSimulated is how many entries are read of a log, the newest ones. What
+// maxSimulated is how many entries are read of a log, the newest ones. What
 // older ones count is taken to be as old as the oldest that was read: it comes
 // back later than it will, never earlier.
-const mostSimulated = 100_000
+const maxSimulated = 100_000
 
 // Simulate returns a simulation that begins with what the service's ledger holds
 // now; ok is false when the credential is not configured. Reading takes as long as
@@ -104,30 +101,24 @@ func Simulate(ctx context.Context, service *quota.Service, credential string) (s
 	if err != nil {
 		return nil, true, err
 	}
-	log, err := latest(ctx, service, c, usage.Now)
-	if err != nil {
-		return nil, true, err
-	}
-	return resume(c, usage, log), true, nil
-}
-
-// latest returns the newest entries up to now that may be in a window, the oldest first.
-func latest(ctx context.Context, service *quota.Service, c *quota.Credential, now time.Time) (entries, error) {
-	since := now
+	since := usage.Now
 	for _, limit := range c.Limits {
-		if after, _ := limit.Window.Bounds(now); after.Before(since) {
+		if after, _ := limit.Window.Bounds(usage.Now); after.Before(since) {
 			since = after
 		}
 	}
-	var list entries
-	err := service.Walk(ctx, c.Name, since, func(e quota.Entry) bool {
-		if !e.ID.Time().After(now) {
-			list = append(list, e)
+	var log entries // newest first
+	err = service.Walk(ctx, c.Name, since, func(e quota.Entry) bool {
+		if !e.ID.Time().After(usage.Now) {
+			log = append(log, e)
 		}
-		return len(list) < mostSimulated
+		return len(log) < maxSimulated
 	})
-	slices.Reverse(list)
-	return list, err
+	if err != nil {
+		return nil, true, err
+	}
+	slices.Reverse(log)
+	return resume(c, usage, log), true, nil
 }
 
 // resume returns a simulation that begins at usage, of which log tells as much as
@@ -171,15 +162,15 @@ func lostFor(s quota.LimitState, now time.Time) int64 {
 // its window, or upon now.
 func (s *Simulation) supply(i int, missing quota.Units, now time.Time) {
 	v := s.account.views[i]
-	e := quota.Entry{ID: s.next(now), Kind: quota.KindAdjustment, Charges: []quota.Charge{{Limit: v.Limit().Name, Units: missing}}}
+	charges := []quota.Charge{{Limit: v.Limit().Name, Units: missing}}
 	n := s.log.after(v.start())
 	if n == len(s.log) {
-		s.write(e)
+		s.write(now, charges)
 		return
 	}
-	e.ID = s.log[n].ID
-	s.log = slices.Insert(s.log, n, e)
-	v.change(e.ID, missing)
+	id := s.log[n].ID
+	s.log = slices.Insert(s.log, n, quota.Entry{ID: id, Kind: quota.KindAdjustment, Charges: charges})
+	v.change(id, missing)
 }
 
 // entries is a log in memory, oldest first.

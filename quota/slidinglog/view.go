@@ -1,6 +1,7 @@
 package slidinglog
 
 import (
+	"fmt"
 	"iter"
 	"math"
 	"slices"
@@ -40,23 +41,13 @@ type block struct {
 // blockSize is how many entries a block has.
 const blockSize = 256
 
-// newView returns a view of limit i of c that has read nothing yet.
-func newView(c *quota.Credential, i int, after int64) *View {
-	return &View{credential: c, limit: i, prices: c.Basis(i), after: after}
-}
-
-// shows tells whether the view is one of limit i of c: the same name, window and
+// shows reports whether the view is one of limit i of c: the same name, window and
 // prices. What the limit allows makes no other view.
 func (v *View) shows(c *quota.Credential, i int) bool {
 	have, want := v.Limit(), c.Limits[i]
-	return have.Name == want.Name && sameWindow(have.Window, want.Window) && v.prices == c.Basis(i)
-}
-
-func sameWindow(x, y quota.Window) bool {
-	if x.Length != y.Length || x.Period != y.Period {
-		return false
-	}
-	return x.Zone == y.Zone || x.Zone.String() == y.Zone.String() // loaded twice, it is two
+	x, y := have.Window, want.Window // a zone that was loaded twice is two
+	sameWindow := x.Length == y.Length && x.Period == y.Period && x.Zone.String() == y.Zone.String()
+	return have.Name == want.Name && sameWindow && v.prices == c.Basis(i)
 }
 
 // Limit returns the limit that is viewed.
@@ -138,32 +129,27 @@ func (v *View) expire(after int64, log Entries) {
 // fits returns when units that are missing have left the window, or the zero time if none
 // are missing.
 func (v *View) fits(missing quota.Units, now time.Time, log Entries) time.Time {
+	window := v.Limit().Window
 	if missing <= 0 {
 		return time.Time{}
 	}
-	if _, end := v.Limit().Window.Bounds(now); !end.IsZero() {
+	if _, end := window.Bounds(now); !end.IsZero() {
 		return end
 	}
-	return v.frees(missing, now, log)
-}
-
-// frees returns when at least so many units will have left the window.
-func (v *View) frees(units quota.Units, now time.Time, log Entries) time.Time {
-	length := v.Limit().Window.Length
 	from := v.start()
 	for _, b := range v.blocks {
-		if b.units < units {
-			units -= b.units
+		if b.units < missing {
+			missing -= b.units
 			from = b.last
 			continue
 		}
 		for e := range log.After(from) {
-			if units -= v.Units(&e); units <= 0 {
-				return e.ID.Time().Add(length)
+			if missing -= v.Units(&e); missing <= 0 {
+				return e.ID.Time().Add(window.Length)
 			}
 		}
 	}
-	return now.Add(length) // what fills the window has just been written
+	return now.Add(window.Length) // what fills the window has just been written
 }
 
 // leaves returns when something leaves the window next, and how many units.
@@ -187,11 +173,11 @@ func (v *View) leaves(log Entries) (at time.Time, units quota.Units) {
 	return time.Time{}, 0
 }
 
-// giveBack returns how up to so many units come off the oldest entries that count,
-// at most most of them.
-func (v *View) giveBack(units quota.Units, most int, log Entries) (gives []quota.Give, given quota.Units) {
+// giveBack returns how up to units of what the window holds come off the oldest entries that
+// count, at most max of them. Nothing is changed yet.
+func (v *View) giveBack(units quota.Units, max int, log Entries) (gives []quota.Give, given quota.Units) {
 	for e := range log.After(v.start()) {
-		if given == units || len(gives) == most {
+		if given == units || len(gives) == max {
 			break
 		}
 		if counts := min(v.Units(&e), units-given); counts > 0 {
@@ -199,4 +185,12 @@ func (v *View) giveBack(units quota.Units, most int, log Entries) (gives []quota
 		}
 	}
 	return gives, given
+}
+
+// room fails when the window cannot hold that many more units.
+func (v *View) room(units quota.Units) error {
+	if v.used > quota.MaxUnits-units {
+		return fmt.Errorf("limit %q would hold more than %s", v.Limit().Name, quota.MaxUnits.Text())
+	}
+	return nil
 }

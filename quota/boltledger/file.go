@@ -70,15 +70,6 @@ func (l *File) Close() error {
 	return nil
 }
 
-// Credentials implements slidinglog.File.
-func (l *File) Credentials() (names []string, err error) {
-	err = l.view(func(tx *bbolt.Tx) error {
-		names, err = credentialsOf(tx)
-		return readError(err)
-	})
-	return names, err
-}
-
 // View implements slidinglog.File. While f runs, a Fold for which the file grows waits for
 // it, and with that Fold whoever would read: f must not wait for either.
 func (l *File) View(credential string, f func(slidinglog.Tables) error) error {

@@ -71,9 +71,6 @@ func (m *MemFile) Clone() *MemFile {
 	return clone
 }
 
-// Credentials implements slidinglog.File.
-func (m *MemFile) Credentials() ([]string, error) { return slices.Sorted(maps.Keys(m.tables)), nil }
-
 // View implements slidinglog.File.
 func (m *MemFile) View(credential string, f func(slidinglog.Tables) error) error {
 	t := m.tables[credential]

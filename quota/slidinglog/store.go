@@ -120,8 +120,6 @@ type Placed struct {
 // once a second, and a tail of frames that were written since. It belongs to one process at a
 // time. Any number of goroutines may use it, but for Fold, which one calls at a time.
 type File interface {
-	// Credentials returns the names of those that the file has something of.
-	Credentials() ([]string, error)
 	// View calls f with the tables of a credential, as the last Fold left them. They, and
 	// what they return, are valid until f returns.
 	View(credential string, f func(Tables) error) error

@@ -83,12 +83,12 @@ func settings(path []string, v reflect.Value, into map[string]any) {
 		into[keyAt(path)] = v.Interface()
 		return
 	}
-	for i := range v.NumField() {
-		switch key := v.Type().Field(i).Tag.Get("toml"); {
+	for key, field := range keyed(v.Type()) {
+		switch value := v.FieldByIndex(field.Index); {
 		case key == "*":
-			settings(path, v.Field(i), into)
-		case key != "" && (table.has(key) || !v.Field(i).IsZero()):
-			settings(within(path, key), v.Field(i), into)
+			settings(path, value, into)
+		case table.has(key) || !value.IsZero():
+			settings(within(path, key), value, into)
 		}
 	}
 }

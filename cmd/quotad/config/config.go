@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"reflect"
 	"time"
 	_ "time/tzdata" // time zones mean the same on a host that has no database of them
 
@@ -239,21 +240,20 @@ func (t *passesTable) defaultUser(byDefault string) {
 const maxEventTimeout = time.Hour
 
 func (t *eventsTable) onEvent() OnEvent {
-	if timeout := time.Duration(t.Timeout); timeout > maxEventTimeout {
-		t.fail("timeout", "must be at most %v: %v", maxEventTimeout, timeout)
+	on := OnEvent{Commands: map[Event][]string{}, Timeout: time.Duration(t.Timeout)}
+	if on.Timeout > maxEventTimeout {
+		t.fail("timeout", "must be at most %v: %v", maxEventTimeout, on.Timeout)
 	}
-	commands := map[Event][]string{}
-	for event, command := range map[Event]command{
-		NearLimit: t.NearLimit, Exhausted: t.Exhausted, OutageBegan: t.OutageBegan, OutageEnded: t.OutageEnded, JobFailing: t.JobFailing, OverdueBegan: t.OverdueBegan, OverdueEnded: t.OverdueEnded, RunEnded: t.RunEnded,
-		LimitClosed: t.LimitClosed, UpstreamRefuses: t.UpstreamRefuses, CountsDiffer: t.CountsDiffer, Overspent: t.Overspent,
-	} {
-		if command == nil {
+	table := reflect.ValueOf(t).Elem()
+	for event, field := range keyed(table.Type()) {
+		command, is := table.FieldByIndex(field.Index).Interface().(command)
+		if !is || command == nil {
 			continue
 		}
 		if len(command) == 0 || command[0] == "" {
-			t.fail(string(event), `must name a program, such as ["/usr/local/bin/notify"]; to run none, leave the key out`)
+			t.fail(event, `must name a program, such as ["/usr/local/bin/notify"]; to run none, leave the key out`)
 		}
-		commands[event] = command
+		on.Commands[Event(event)] = command
 	}
-	return OnEvent{Commands: commands, Timeout: time.Duration(t.Timeout)}
+	return on
 }

@@ -72,7 +72,11 @@ func (n node) into(target any) {
 		}
 		return
 	case encoding.TextUnmarshaler:
-		n.intoText(t)
+		if text, ok := as[string](n, aString); ok {
+			if err := t.UnmarshalText([]byte(text)); err != nil {
+				n.fail("%v", err)
+			}
+		}
 		return
 	}
 	switch v.Kind() {
@@ -91,22 +95,6 @@ func (n node) into(target any) {
 	default:
 		if number, ok := as[int64](n, "a whole number"); ok {
 			v.SetInt(number)
-		}
-	}
-}
-
-// intoText has a type read itself from a string.
-func (n node) intoText(target encoding.TextUnmarshaler) {
-	want := aString
-	switch target.(type) {
-	case *duration, *span:
-		want = "a duration in quotes, " + durationExamples
-	case *stagger:
-		want = `"even" or a duration in quotes, ` + durationExamples
-	}
-	if text, ok := as[string](n, want); ok {
-		if err := target.UnmarshalText([]byte(text)); err != nil {
-			n.fail("%v", err)
 		}
 	}
 }
@@ -187,25 +175,32 @@ func (n node) intoTable(target any, v reflect.Value) {
 	at := table{n.document, n.path, n.asTable()}
 	target.(tabular).standAt(at)
 	others := maps.Clone(at.values)
-	for i := range v.NumField() {
-		tag := v.Type().Field(i).Tag
-		key := tag.Get("toml")
-		value, stands := at.values[key]
-		if !stands {
-			value = defaultOf(tag)
-		}
+	for key, field := range keyed(v.Type()) {
+		into := v.FieldByIndex(field.Index)
 		delete(others, key)
-		switch key {
-		case "":
-		case "*": // it is the last one
-			v.Field(i).Set(reflect.ValueOf(others))
-			others = nil
-		default:
-			node{n.document, within(n.path, key), value, at.values, tag}.into(v.Field(i).Addr().Interface())
+		if key == "*" { // it is the last one
+			into.Set(reflect.ValueOf(others))
+			return
 		}
+		value, present := at.values[key]
+		if !present {
+			value = defaultOf(field.Tag)
+		}
+		node{n.document, within(n.path, key), value, at.values, field.Tag}.into(into.Addr().Interface())
 	}
 	for key := range others {
 		at.fail(key, "unknown key%s", suggest(key, keysOf(v.Type())))
+	}
+}
+
+// keyed iterates over the fields of a struct of tables.go that have a key.
+func keyed(table reflect.Type) iter.Seq2[string, reflect.StructField] {
+	return func(yield func(string, reflect.StructField) bool) {
+		for field := range table.Fields() {
+			if key := field.Tag.Get("toml"); key != "" && !yield(key, field) {
+				return
+			}
+		}
 	}
 }
 
@@ -224,10 +219,10 @@ func defaultOf(tag reflect.StructTag) any {
 	return text
 }
 
-// keysOf returns the keys that a struct has tags for.
+// keysOf returns the keys of a struct of tables.go.
 func keysOf(table reflect.Type) (keys []string) {
-	for i := range table.NumField() {
-		if key := table.Field(i).Tag.Get("toml"); key != "" && key != "*" {
+	for key := range keyed(table) {
+		if key != "*" {
 			keys = append(keys, key)
 		}
 	}

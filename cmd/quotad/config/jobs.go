@@ -140,7 +140,7 @@ func (t *jobTable) every() jobs.Schedule {
 		return daily()
 	}
 	if offset >= period {
-		t.fail("offset", "must be less than every (%v): %q comes to the same", t.Every, span(offset%period))
+		t.fail("offset", "must be less than every (%v): %q comes to the same", t.Every, duration(offset%period))
 	}
 	return schedule
 }

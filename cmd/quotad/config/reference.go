@@ -81,12 +81,8 @@ func reference() []referenceTable {
 func appendReference(tables []referenceTable, explained map[string]referenceKey, path string, t reflect.Type) []referenceTable {
 	at := len(tables)
 	tables = append(tables, referenceTable{path: path, means: explained[path].means})
-	for i := range t.NumField() {
-		field := t.Field(i)
-		key := strings.Replace(field.Tag.Get("toml"), "*", "OPERATION", 1)
-		if key == "" {
-			continue
-		}
+	for key, field := range keyed(t) {
+		key = strings.Replace(key, "*", "OPERATION", 1)
 		below := strings.TrimPrefix(path+"."+key, ".")
 		if inner, name := tableIn(field.Type); inner != nil {
 			tables = appendReference(tables, explained, below+name, inner)
@@ -140,7 +136,6 @@ func valueOf(field reflect.StructField) string {
 	}
 	known := map[reflect.Type]string{
 		reflect.TypeFor[duration]():    "duration, longer than zero",
-		reflect.TypeFor[span]():        "duration",
 		reflect.TypeFor[stagger]():     `"even" or a duration`,
 		reflect.TypeFor[window]():      "duration, or a calendar window",
 		reflect.TypeFor[zone]():        "time zone",

@@ -7,6 +7,7 @@ import "quotad/quota"
 //	toml     the key; "*" takes all keys that have no field of their own
 //	default  what an absent key means, and one whose value cannot be read
 //	oneof    the strings that may stand there
+//	zero     a duration may be zero
 //	want     what must stand there, where the type does not say enough
 //	such     a name to suggest for a table that lacks one
 
@@ -134,7 +135,7 @@ type jobTable struct {
 	Regions            ring                `toml:"regions"`
 	Items              items               `toml:"items"`
 	Every              duration            `toml:"every"`
-	Offset             span                `toml:"offset"`
+	Offset             duration            `toml:"offset" zero:"ok"`
 	Cron               string              `toml:"cron" want:"a cron line in quotes, such as \"*/30 * * * *\""`
 	Timezone           zone                `toml:"timezone" default:"UTC"`
 	Schedule           string              `toml:"schedule" want:"\"manual\""`
@@ -143,7 +144,7 @@ type jobTable struct {
 	RunAtStart         bool                `toml:"run_at_start"`
 	Missed             string              `toml:"missed" oneof:"once skip" default:"once"`
 	MissedWithin       duration            `toml:"missed_within"`
-	MaxWait            span                `toml:"max_wait"`
+	MaxWait            duration            `toml:"max_wait" zero:"ok"`
 	Expects            calls               `toml:"expects"`
 	UseReserve         bool                `toml:"use_reserve"`
 	UnitsPerRun        quota.Units         `toml:"units_per_run"`
@@ -182,7 +183,7 @@ type clientLimitTable struct {
 type passesTable struct {
 	table
 	Parallel int      `toml:"parallel"`
-	Drain    span     `toml:"drain" default:"30s"`
+	Drain    duration `toml:"drain" default:"30s" zero:"ok"`
 	Cgroups  cgroups  `toml:"cgroups" default:"auto"`
 	User     passUser `toml:"user"`
 }

@@ -19,32 +19,25 @@ const (
 	durationExamples = `such as "90s", "30m", "24h" or "7d"`
 )
 
-// A span is a duration that may be zero.
-type span time.Duration
-
-// UnmarshalText reads "90s" or "7d".
-func (s *span) UnmarshalText(text []byte) error {
-	d, err := parseDuration(string(text))
-	*s = span(d)
-	return err
-}
-
-func (s span) String() string { return quota.Brief(time.Duration(s)) }
-
-// A duration is longer than zero.
+// A duration is longer than zero, unless the tag of its field says zero:"ok".
 type duration time.Duration
 
-// UnmarshalText reads "90s" or "7d".
-func (d *duration) UnmarshalText(text []byte) error {
-	parsed, err := parseDuration(string(text))
-	if err == nil && parsed == 0 {
-		return errors.New("must be longer than zero")
+func (d *duration) decode(n node) {
+	text, ok := as[string](n, "a duration in quotes, "+durationExamples)
+	if !ok {
+		return
+	}
+	parsed, err := parseDuration(text)
+	if err == nil && parsed == 0 && n.tag.Get("zero") == "" {
+		err = errors.New("must be longer than zero")
+	}
+	if err != nil {
+		n.fail("%v", err)
 	}
 	*d = duration(parsed)
-	return err
 }
 
-func (d duration) String() string { return span(d).String() }
+func (d duration) String() string { return quota.Brief(time.Duration(d)) }
 
 // parseDuration reads "30m", "1.5h", "7d" or "1d12h". None is below zero.
 func parseDuration(text string) (time.Duration, error) {
@@ -65,24 +58,24 @@ type stagger time.Duration
 
 const evenStagger = stagger(jobs.EvenStagger)
 
-// UnmarshalText reads "even" or "2s".
-func (s *stagger) UnmarshalText(text []byte) error {
-	if *s = evenStagger; string(text) == "even" {
-		return nil
+func (s *stagger) decode(n node) {
+	text, ok := as[string](n, `"even" or a duration in quotes, `+durationExamples)
+	if *s = evenStagger; !ok || text == "even" {
+		return
 	}
-	d, err := parseDuration(string(text))
+	d, err := parseDuration(text)
 	if err != nil {
-		return fmt.Errorf(`%w; or write "even"`, err)
+		n.fail(`%v; or write "even"`, err)
+		return
 	}
 	*s = stagger(d)
-	return nil
 }
 
 func (s stagger) String() string {
 	if s == evenStagger {
 		return "even"
 	}
-	return span(s).String()
+	return duration(s).String()
 }
 
 // A zone is a time zone.
@@ -127,12 +120,11 @@ func (w window) String() string {
 type texts []string
 
 func (t *texts) decode(n node) {
-	list := texts{}
-	for _, text := range n.texts() {
-		list = append(list, text)
-	}
 	if _, ok := n.value.([]any); ok {
-		*t = list
+		*t = texts{}
+	}
+	for _, text := range n.texts() {
+		*t = append(*t, text)
 	}
 }
 

@@ -40,12 +40,15 @@ func (t *clientsTable) clients(name string) *clientlimit.Clients {
 	c := &clientlimit.Clients{
 		Name: name, Algorithm: clientlimit.Algorithm(t.Algorithm), Operations: t.Operations, Plain: t.Subjects == "plain", OpenOnOutage: t.OnOutage == "open",
 	}
-	if !t.has("limits") {
-		t.require("units", "60")
-		t.require("window", `"1m"`)
-		if t.has("units") && t.has("window") {
-			c.Limits = []quota.Limit{{Name: defaultLimit, Units: t.Units, Window: t.Window.Window, DryRun: !t.Enforce}}
+	add := func(name string, limit *clientLimitTable) {
+		limit.require("units", "60")
+		limit.require("window", `"1m"`)
+		if limit.has("units") && limit.has("window") {
+			c.Limits = append(c.Limits, quota.Limit{Name: name, Units: limit.Units, Window: limit.Window.Window, DryRun: !limit.Enforce})
 		}
+	}
+	if !t.has("limits") {
+		add(defaultLimit, &clientLimitTable{t.table, t.Units, t.Window, t.Enforce})
 		return c
 	}
 	for _, key := range []string{"units", "window", "enforce"} {
@@ -53,13 +56,8 @@ func (t *clientsTable) clients(name string) *clientlimit.Clients {
 			t.fail(key, "cannot be combined with limits: move it into one of them, such as [%s]", keyAt(within(t.path, "limits", "minute")))
 		}
 	}
-	for _, limit := range t.names("limits") {
-		one := t.Limits[limit]
-		one.require("units", "60")
-		one.require("window", `"1m"`)
-		if one.has("units") && one.has("window") {
-			c.Limits = append(c.Limits, quota.Limit{Name: limit, Units: one.Units, Window: one.Window.Window, DryRun: !one.Enforce})
-		}
+	for _, name := range t.names("limits") {
+		add(name, t.Limits[name])
 	}
 	return c
 }
@@ -75,8 +73,8 @@ func (t *clientsTable) check(wrong []*quota.FieldError) {
 	t.adopt(wrong)
 }
 
-// slackClientLimits tells of limits that hold nobody back, because another one lets no more
-// pass in a longer window.
+// slackClientLimits returns a warning for each limit that never denies, because another one
+// grants no more in a longer window.
 func (c *Config) slackClientLimits() (all Errors) {
 	for _, clients := range c.Clients {
 		for _, l := range clients.Limits {
@@ -84,19 +82,7 @@ func (c *Config) slackClientLimits() (all Errors) {
 				return !other.DryRun && other.Window.Length > l.Window.Length && other.Units <= l.Units
 			})
 			if i >= 0 {
-				all = append(all, c.at(c.pathOf(clients, l, "units"), "it never denies anything: limit %s has %s, and a longer window", clients.Limits[i].Name, quota.Thousands(clients.Limits[i].Units)))
-			}
-		}
-	}
-	return all
-}
-
-// observingClientLimits tells of those that deny nothing.
-func (c *Config) observingClientLimits() (all Errors) {
-	for _, clients := range c.Clients {
-		for _, l := range clients.Limits {
-			if l.DryRun {
-				all = append(all, c.at(c.pathOf(clients, l, "enforce"), "the limit denies nothing: what it would have denied is counted in quotad_client_would_deny_total"))
+				all = append(all, c.document.at(c.pathOf(clients, l, "units"), "it never denies anything: limit %s has %s, and a longer window", clients.Limits[i].Name, quota.Thousands(clients.Limits[i].Units)))
 			}
 		}
 	}
@@ -113,7 +99,7 @@ func (c *Config) LongerClientWindows(was *Config) (all Errors) {
 			}
 			for _, l := range clients.Limits {
 				if shorter := windowBefore(before, l); shorter > 0 && shorter < l.Window.Length {
-					all = append(all, c.at(c.pathOf(clients, l, "window"),
+					all = append(all, c.document.at(c.pathOf(clients, l, "window"),
 						"it was %s: existing records still count, but a client whose record had expired begins at 0. For %s such a client may be granted what %s allowed and what this allows",
 						quota.Brief(shorter), quota.Brief(l.Window.Length), quota.Brief(shorter)))
 				}

@@ -40,8 +40,7 @@ type Config struct {
 	OnEvent     OnEvent
 
 	file     *fileTable // for Changes
-	lines    *lines     // of the file, for warnings
-	warnings Errors     // of what stands in the file
+	document *document  // for warnings
 }
 
 // An Access says who may do what, and how many may be there at once.
@@ -139,8 +138,8 @@ func Load(file string, host Host) (*Config, error) {
 	if content.writable {
 		d.warn(nil, "everybody on this host may write this file, and so say what quotad runs: chmod o-w %s", file)
 	}
-	c.File, c.file, c.lines = file, t, d.lines
-	c.warnings = append(d.warnings, c.oldPresets(host.Now)...)
+	c.File, c.file, c.document = file, t, d
+	d.warnings = append(d.warnings, c.oldPresets(host.Now)...)
 	return c, nil
 }
 

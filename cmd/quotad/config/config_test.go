@@ -93,7 +93,7 @@ func TestLoad(t *testing.T) {
 		}},
 		Passes: Passes{Drain: 30 * time.Second, CgroupRoot: process.DelegatedCgroup()},
 	}
-	want.file, want.lines = c.file, c.lines // see TestChanges and TestLinesOfKeys
+	want.file, want.document = c.file, c.document // see TestChanges and TestLinesOfKeys
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("got  %+v\nwant %+v", c, want)
 	}

@@ -67,7 +67,7 @@ func loadEvery(t *testing.T, text string) *Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.File, c.file, c.lines = "", nil, nil
+	c.File, c.file, c.document = "", nil, nil
 	for _, job := range c.Jobs {
 		job.Command = nil // it names a directory of its own
 	}

@@ -142,11 +142,6 @@ func (e Errors) Error() string {
 	return strings.Join(texts, "\n")
 }
 
-// at says something of a key of the file.
-func (c *Config) at(path []string, format string, args ...any) Error {
-	return Error{File: c.File, Line: c.lines.at(path), Key: keyAt(path), Message: fmt.Sprintf(format, args...)}
-}
-
 func (e Errors) sort() {
 	slices.SortFunc(e, func(a, b Error) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Message, b.Message))

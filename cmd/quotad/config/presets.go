@@ -187,7 +187,7 @@ const old = 365 * day
 func (c *Config) oldPresets(now time.Time) (warnings Errors) {
 	for _, name := range slices.Sorted(maps.Keys(c.Presets)) {
 		if preset := c.Presets[name]; !now.IsZero() && now.Sub(preset.Checked) > old {
-			warnings = append(warnings, c.at([]string{"credentials", name, "preset"}, "the facts of preset %s were checked on %s, more than a year ago: providers change their quotas, compare them with the console",
+			warnings = append(warnings, c.document.at([]string{"credentials", name, "preset"}, "the facts of preset %s were checked on %s, more than a year ago: providers change their quotas, compare them with the console",
 				preset.Name, preset.Checked.Format(time.DateOnly)))
 		}
 	}

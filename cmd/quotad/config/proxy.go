@@ -90,19 +90,12 @@ func (k *keyFile) decode(n node) {
 		return
 	}
 	k.text = strings.TrimSpace(k.text)
-	if err := k.check(); err != nil {
-		n.fail("%v", err)
-	}
-}
-
-func (k *keyFile) check() error {
 	switch {
 	case k.text == "":
-		return fmt.Errorf("%s is empty: write the key into it", k.path)
+		n.fail("%s is empty: write the key into it", k.path)
 	case strings.ContainsFunc(k.text, func(r rune) bool { return r <= ' ' || r > '~' }):
-		return errors.New("must hold the key on a line by itself, and nothing else")
+		n.fail("must hold the key on a line by itself, and nothing else")
 	}
-	return nil
 }
 
 // A loopback is an address of this host that no other host reaches. It is no name:

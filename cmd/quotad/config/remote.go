@@ -100,7 +100,7 @@ func (t *fileTable) remoteCaller(name string, one *callerTable, seen map[[sha256
 		seen[digest] = name
 	}
 	if !one.has("subjects") {
-		one.require("credentials", `["`+example(t.names("credentials"), "youtube")+`"]`)
+		one.require("credentials", `["`+append(t.names("credentials"), "youtube")[0]+`"]`)
 	}
 	one.known("credentials", "credential", one.Credentials, t.names("credentials"))
 	one.known("subjects", "table [clients.NAME]", one.Subjects, t.names("clients"))
@@ -108,14 +108,6 @@ func (t *fileTable) remoteCaller(name string, one *callerTable, seen map[[sha256
 	return server.RemoteCaller{
 		Name: name, Tokens: one.TokenFile.digests, Credentials: one.Credentials, Operations: one.Operations, Clients: one.Subjects,
 	}
-}
-
-// example is the first of some names, else another.
-func example(names []string, other string) string {
-	if len(names) > 0 {
-		return names[0]
-	}
-	return other
 }
 
 // known notes names that are not there, or are there twice.

@@ -119,7 +119,7 @@ func (c *Config) oddShares() (all Errors) {
 			}
 			path := []string{"credentials", credential.Name, "limits", share.Name, "units"}
 			warn := func(format string, args ...any) {
-				all = append(all, c.at(path, format, args...))
+				all = append(all, c.document.at(path, format, args...))
 			}
 			if operation, units := cheapest(credential, share); units > share.Budget(false) && share.Lift == 0 {
 				warn("the jobs that it counts can make no call: the cheapest, %s, costs %s", operation, units.Text())

@@ -19,34 +19,42 @@ func (c *Config) Fits() []plan.Fit {
 // the change that gives up least: runs will end before they come round. Nothing is wrong
 // with the file.
 func (c *Config) Warnings() Errors {
-	warnings := append(slices.Clone(c.warnings), c.largeAllowances()...)
+	warnings := append(slices.Clone(c.document.warnings), c.largeAllowances()...)
 	warnings = append(warnings, c.oddShares()...)
 	warnings = append(warnings, c.slackClientLimits()...)
 	for _, f := range c.Fits() {
 		if f.Fits || f.DryRun {
 			continue
 		}
-		warnings = append(warnings, c.at(c.cureOf(f), "%s%s", dryness(f), cures(f.Changes)))
+		warnings = append(warnings, c.document.at(c.cureOf(f), "%s%s", dryness(f), cures(f.Changes)))
 	}
 	warnings.sort()
 	return warnings
 }
 
-// Reminders tells of the limits that are not enforced: what they would deny is granted.
+// Reminders returns one for each limit that is not enforced: what it would deny is granted.
 func (c *Config) Reminders() (all Errors) {
 	for _, credential := range c.Credentials {
 		for _, l := range credential.Limits {
 			if l.DryRun {
-				all = append(all, c.at([]string{"credentials", credential.Name, "limits", l.Name, "enforce"},
+				all = append(all, c.document.at([]string{"credentials", credential.Name, "limits", l.Name, "enforce"},
 					"the limit denies nothing: what it would have denied is logged, and counted in quotad_would_deny_total"))
 			}
 		}
 	}
-	return append(all, c.observingClientLimits()...)
+	for _, clients := range c.Clients {
+		for _, l := range clients.Limits {
+			if l.DryRun {
+				all = append(all, c.document.at(c.pathOf(clients, l, "enforce"),
+					"the limit denies nothing: what it would have denied is counted in quotad_client_would_deny_total"))
+			}
+		}
+	}
+	return all
 }
 
-// largeAllowances tells of limits that may be overspent while the ledger cannot be reached:
-// each host then takes what was left for its own, and only the reserve is room for that.
+// largeAllowances returns a warning for each limit that may be overspent while the ledger cannot be
+// reached: each host then spends what was left on its own, and only the reserve is room for that.
 func (c *Config) largeAllowances() Errors {
 	var large Errors
 	for _, credential := range c.Credentials {
@@ -60,7 +68,7 @@ func (c *Config) largeAllowances() Errors {
 			if l.Reserve > 0 {
 				cure += fmt.Sprintf(", or open_units = %d", l.Reserve)
 			}
-			large = append(large, c.at(path, "while Redis cannot be reached each host may spend %s of %s, which keeps %s in reserve: together they may spend more than there is; %s",
+			large = append(large, c.document.at(path, "while Redis cannot be reached each host may spend %s of %s, which keeps %s in reserve: together they may spend more than there is; %s",
 				quota.Count(allowed, "unit", "units"), l.Name, quota.Thousands(l.Reserve), cure))
 		}
 	}

@@ -48,14 +48,14 @@ func (m *Metrics) expectClientLimit(c *clientlimit.Clients, limit quota.Limit) {
 	}
 }
 
-// clientDecided counts what was decided about a call of a client; whose it was is not told.
+// clientDecided counts a decision about a call of a client, without naming the client.
 func (m *Metrics) clientDecided(event clientlimit.Event) {
 	m.clientAcquire.Observe(event.Took.Seconds())
 	d, name, operation, reason := event.Decision, event.Clients, event.Operation, string(event.Decision.Reason)
 	switch {
 	case !event.Known:
 		name, operation = unknown, unknown
-	case d.Reason == quota.UnknownOperation, d.Reason == quota.BadRequest: // nobody has looked at it
+	case d.Reason == quota.UnknownOperation, d.Reason == quota.BadRequest: // it is not checked
 		operation = unknown
 	case d.Err != nil:
 		reason = string(api.ProblemFrom(d.Err).Reason)
@@ -88,7 +88,7 @@ func (m *Metrics) MeasureClients(call clientlimit.Call) {
 	m.clientBatches.Observe(float64(call.Asks))
 }
 
-// WatchClients exposes how many subjects ask.
+// WatchClients exposes how many subjects there are.
 func (m *Metrics) WatchClients(service *clientlimit.Service) {
 	m.registry.MustRegister(subjects{service})
 }

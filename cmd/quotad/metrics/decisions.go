@@ -1,11 +1,12 @@
 package metrics
 
 import (
+	"context"
 	"slices"
 	"strconv"
+	"time"
 
-	"quotad/cmd/quotad/config"
-	"quotad/cmd/quotad/notify"
+	"quotad/jobs"
 	"quotad/quota"
 	"quotad/quota/proxy"
 	"quotad/quota/server"
@@ -29,18 +30,17 @@ func (m *Metrics) decided(event server.Event) {
 	}
 	m.acquire.Observe(event.Took.Seconds())
 	r, d := event.Request, event.Decision
-	debited := event.Err == nil && d.Granted() && !d.Replayed
-	if debited {
+	if event.Err == nil && d.Granted() && !d.Replayed {
 		for _, short := range d.WouldDeny(r.UseReserve) {
 			m.wouldDeny.WithLabelValues(r.Credential, short.Limit).Inc()
 		}
-	}
-	if debited && d.Outage {
-		m.outageGrants.WithLabelValues(r.Credential, r.Operation).Inc()
-	}
-	if meter := (*m.meters.Load())[operationName{r.Credential, r.Operation}]; debited && meter != nil {
-		meter.grant(r, d)
-		return
+		if d.Outage {
+			m.outageGrants.WithLabelValues(r.Credential, r.Operation).Inc()
+		}
+		if meter := (*m.meters.Load())[operationName{r.Credential, r.Operation}]; meter != nil {
+			meter.grant(r, d)
+			return
+		}
 	}
 	credential, known := m.service.Credential(r.Credential)
 	if !known {
@@ -55,13 +55,6 @@ func (m *Metrics) decided(event server.Event) {
 }
 
 func percentLabel(percent quota.Units) string { return strconv.FormatInt(int64(percent), 10) }
-
-// alerted counts limits that came near.
-func (m *Metrics) alerted(a notify.Alert) {
-	if a.Event == config.NearLimit {
-		m.near.WithLabelValues(a.Credential, a.Limit.Name, percentLabel(a.Percent)).Inc()
-	}
-}
 
 // corrected counts a settle, release, adjust, close, open or reset. The first two name their
 // credential by the grant alone.
@@ -87,8 +80,8 @@ func (m *Metrics) observed(out upstream.Outcome) {
 	}
 }
 
-// expectUpstreams begins with upstreams that refuse nothing. What is known of one goes
-// with its credential.
+// expectUpstreams begins with upstreams that refuse nothing, and forgets those of removed
+// credentials.
 func (m *Metrics) expectUpstreams(credentials []*quota.Credential) {
 	if was := m.meters.Load(); was != nil {
 		for name := range *was {
@@ -113,8 +106,8 @@ func (m *Metrics) outage(event slidinglog.Event) {
 	}
 }
 
-// passed counts a call through the proxy.
-func (m *Metrics) passed(x proxy.Exchange) {
+// exchanged counts a call through the proxy.
+func (m *Metrics) exchanged(x proxy.Exchange) {
 	result := "no_answer"
 	switch {
 	case x.Refused != "":
@@ -125,4 +118,34 @@ func (m *Metrics) passed(x proxy.Exchange) {
 	m.proxied.WithLabelValues(x.Credential, x.Operation, result).Inc()
 	m.sent.WithLabelValues(x.Credential).Add(float64(x.Sent))
 	m.proxyTook.Observe(x.Took.Seconds())
+}
+
+// passChanged counts a pass that is over.
+func (m *Metrics) passChanged(run jobs.Run, pass jobs.Pass) {
+	if pass.Outcome == jobs.Running {
+		return
+	}
+	m.passes.WithLabelValues(run.Job, string(pass.Outcome), string(pass.Reason)).Inc()
+	if pass.Outcome == jobs.Skipped || pass.Reason == jobs.Died {
+		return // its duration is unknown, or it never ran
+	}
+	m.passTook.WithLabelValues(run.Job).Observe(pass.EndedAt.Sub(pass.StartedAt).Seconds())
+	m.passUnits.WithLabelValues(run.Job).Add(float64(pass.Units))
+}
+
+// Measure returns a ledger whose deciding calls are measured.
+func (m *Metrics) Measure(ledger quota.Ledger) quota.Ledger { return measuredLedger{ledger, m} }
+
+type measuredLedger struct {
+	quota.Ledger
+	metrics *Metrics
+}
+
+// Acquire implements quota.Ledger.
+func (l measuredLedger) Acquire(ctx context.Context, c *quota.Credential, asks []quota.Ask) ([]quota.Decision, error) {
+	begun := time.Now()
+	decisions, err := l.Ledger.Acquire(ctx, c, asks)
+	l.metrics.ledgerCalls.Observe(time.Since(begun).Seconds())
+	l.metrics.ledgerBatches.Observe(float64(len(asks)))
+	return decisions, err
 }

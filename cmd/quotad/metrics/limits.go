@@ -12,8 +12,8 @@ import (
 	"quotad/quota/upstream"
 )
 
-// Limits is a collector that asks for the state of every limit when somebody
-// wants to know it. What the ledger does not tell in time is left out.
+// Limits is a collector that reads the state of every limit at each scrape. What the
+// ledger does not answer in time is left out.
 type limits struct {
 	service  *quota.Service
 	observer *upstream.Observer
@@ -55,16 +55,13 @@ func (l *limits) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTime)
 	defer cancel()
 	health := l.service.Health(ctx)
-	out <- prometheus.MustNewConstMetric(l.up, prometheus.GaugeValue, one(health.Reachable), health.Backend)
-	forecasts, _ := l.forecast(ctx) // where the ledger does not tell, they are absent
+	out <- prometheus.MustNewConstMetric(l.up, prometheus.GaugeValue, boolValue(health.Reachable), health.Backend)
+	forecasts, _ := l.forecast(ctx) // absent if the ledger does not answer
 	for _, c := range l.service.Credentials() {
 		for _, limit := range c.Limits {
 			out <- gauge(l.reserve, float64(limit.Reserve), c.Name, limit.Name)
 		}
-		usage, known, err := quota.Usage{}, false, ctx.Err()
-		if err == nil {
-			usage, known, err = l.service.Usage(ctx, c.Name)
-		}
+		usage, known, err := l.service.Usage(ctx, c.Name)
 		if !known || err != nil { // nor are the loans known
 			for _, limit := range c.Limits {
 				out <- gauge(l.units, float64(limit.Units), c.Name, limit.Name)
@@ -120,7 +117,7 @@ func gauge(desc *prometheus.Desc, value float64, labels ...string) prometheus.Me
 	return prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
 }
 
-func one(is bool) float64 {
+func boolValue(is bool) float64 {
 	if is {
 		return 1
 	}

@@ -9,8 +9,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"quotad/cmd/quotad/config"
 	"quotad/cmd/quotad/notify"
 	"quotad/jobs"
 	"quotad/jobs/plan"
@@ -67,13 +69,13 @@ type Metrics struct {
 	commands  *prometheus.CounterVec
 }
 
-// moments are the buckets of what usually takes well below a millisecond.
-var moments = []float64{50e-6, 100e-6, 200e-6, 500e-6, 1e-3, 2e-3, 5e-3, 10e-3, 25e-3, 50e-3, 100e-3, 250e-3, 1}
+// callTimes are the buckets of what usually takes well below a millisecond.
+var callTimes = []float64{50e-6, 100e-6, 200e-6, 500e-6, 1e-3, 2e-3, 5e-3, 10e-3, 25e-3, 50e-3, 100e-3, 250e-3, 1}
 
 // passTimes are the buckets of what takes seconds, or up to an hour.
 var passTimes = []float64{0.1, 0.5, 1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600}
 
-// exchangeTimes are those of what an upstream takes part in.
+// exchangeTimes are the buckets of calls that an upstream answers.
 var exchangeTimes = []float64{0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 120}
 
 func New(version string) *Metrics {
@@ -82,8 +84,8 @@ func New(version string) *Metrics {
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
-	m.gauge("quotad_build_info", "1, with the version of quotad.", prometheus.Labels{"version": version, "goversion": runtime.Version()}).Set(1)
-	m.loaded = m.gauge("quotad_config_loaded", "1 while quotad runs by its configuration as it read it last; 0 after a reload that failed.", nil)
+	m.gauges("quotad_build_info", "1, with the version of quotad.", "version", "goversion").WithLabelValues(version, runtime.Version()).Set(1)
+	m.loaded = m.gauges("quotad_config_loaded", "1 while quotad runs by its configuration as it read it last; 0 after a reload that failed.").WithLabelValues()
 	m.Loaded(true)
 
 	m.decisions = m.counters("quotad_decisions_total", "Decided acquires; the reason of a grant is granted, or replayed when the same request had been granted before. The limit is the one that refused.", "credential", "limit", "operation", "reason")
@@ -92,7 +94,7 @@ func New(version string) *Metrics {
 	m.near = m.counters("quotad_near_limit_total", "How often the use of a limit rose over a percentage of what jobs may spend, after it had been well below.", "credential", "limit", "percent")
 	m.nearUnits = m.counters("quotad_near_limit_units_total", "Units that were debited above a percentage of what jobs may spend.", "credential", "limit", "percent")
 	m.wouldDeny = m.counters("quotad_would_deny_total", "Grants that a limit would have denied if it were enforced.", "credential", "limit")
-	m.acquire = m.histogram("quotad_acquire_duration_seconds", "Time to decide an acquire, waiting for others included.", moments)
+	m.acquire = m.histogram("quotad_acquire_duration_seconds", "Time to decide an acquire, waiting for others included.", callTimes)
 
 	m.answers = m.counters("quotad_observations_total", "Answers of upstreams that were reported, by what they say of the quota: ok, minute, day, config, billing or unknown; and whether that closed a limit.", "credential", "class", "closed")
 	m.refuses = m.gauges("quotad_upstream_refuses", "1 after the upstream answered that a person has to change the key, the quota or the bill, until it serves a call again; else 0.", "credential")
@@ -100,7 +102,7 @@ func New(version string) *Metrics {
 	m.sent = m.counters("quotad_proxy_sent_total", "How often calls through the proxy were written to an upstream: more than once where a connection had ended.", "credential")
 	m.proxyTook = m.histogram("quotad_proxy_duration_seconds", "Time of a call through the proxy, from the request to the end of its answer.", exchangeTimes)
 
-	m.ledgerCalls = m.histogram("quotad_ledger_call_duration_seconds", "Time of one deciding call of the ledger.", moments)
+	m.ledgerCalls = m.histogram("quotad_ledger_call_duration_seconds", "Time of one deciding call of the ledger.", callTimes)
 	m.ledgerBatches = m.histogram("quotad_ledger_call_requests", "Requests that shared one deciding call of the ledger.", prometheus.ExponentialBuckets(1, 2, 8))
 	m.outageGrants = m.counters("quotad_outage_grants_total", "Grants from the local journal while the ledger did not decide.", "credential", "operation")
 	m.outageEdges = m.counters("quotad_ledger_edges_total", "How often the shared ledger went down, was found to lack entries (lost), was restored and came up.", "credential", "edge")
@@ -112,51 +114,35 @@ func New(version string) *Metrics {
 	m.clientWouldDeny = m.counters("quotad_client_would_deny_total", "Granted calls of clients that a limit would have denied if it were enforced.", "clients", "limit")
 
 	m.clientNear = m.counters("quotad_client_near_limit_total", "How often the use of a client rose over a percentage of a limit.", "clients", "limit", "percent")
-	m.clientAcquire = m.histogram("quotad_client_acquire_duration_seconds", "Time to decide a call of a client, waiting for others included.", moments)
-	m.clientCalls = m.histogram("quotad_client_ledger_call_duration_seconds", "Time of one call of the ledger that decides calls of clients.", moments)
+	m.clientAcquire = m.histogram("quotad_client_acquire_duration_seconds", "Time to decide a call of a client, waiting for others included.", callTimes)
+	m.clientCalls = m.histogram("quotad_client_ledger_call_duration_seconds", "Time of one call of the ledger that decides calls of clients.", callTimes)
 	m.clientBatches = m.histogram("quotad_client_ledger_call_requests", "Calls of clients that shared one deciding call of the ledger.", prometheus.ExponentialBuckets(1, 2, 8))
 
 	m.runs = m.counters("quotad_runs_total", "Runs that are over; skipped ones are ticks that did not become a run, and slots missed in a row count as one.", "job", "state", "reason")
 	m.passes = m.counters("quotad_passes_total", "Passes that are over, or were skipped.", "job", "outcome", "reason")
-	m.passTook = m.histograms("quotad_pass_duration_seconds", "Time of one pass, from its start to its end.", passTimes, "job")
+	m.passTook = promauto.With(m.registry).NewHistogramVec(prometheus.HistogramOpts{
+		Name: "quotad_pass_duration_seconds", Help: "Time of one pass, from its start to its end.", Buckets: passTimes,
+	}, []string{"job"})
 	m.passUnits = m.counters("quotad_pass_units_total", "Units that passes spent, less what they gave back.", "job")
 	m.overdue = m.gauges("quotad_job_overdue", "1 of a job that has had no good run for its expect_success.", "job")
 	m.commands = m.counters("quotad_event_commands_total", "Notify commands that were run for an event: ok, failed, or dropped because too many waited.", "event", "result")
 	return m
 }
 
-func (m *Metrics) gauges(name, help string, labels ...string) *prometheus.GaugeVec {
-	vec := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
-	m.registry.MustRegister(vec)
-	return vec
-}
-
 func (m *Metrics) counters(name, help string, labels ...string) *prometheus.CounterVec {
-	vec := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
-	m.registry.MustRegister(vec)
-	return vec
+	return promauto.With(m.registry).NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 }
 
-func (m *Metrics) gauge(name, help string, labels prometheus.Labels) prometheus.Gauge {
-	g := prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: labels})
-	m.registry.MustRegister(g)
-	return g
+func (m *Metrics) gauges(name, help string, labels ...string) *prometheus.GaugeVec {
+	return promauto.With(m.registry).NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
 }
 
 func (m *Metrics) histogram(name, help string, buckets []float64) prometheus.Histogram {
-	h := prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets})
-	m.registry.MustRegister(h)
-	return h
-}
-
-func (m *Metrics) histograms(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
-	vec := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
-	m.registry.MustRegister(vec)
-	return vec
+	return promauto.With(m.registry).NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets})
 }
 
 // Loaded records whether quotad could load its configuration.
-func (m *Metrics) Loaded(could bool) { m.loaded.Set(one(could)) }
+func (m *Metrics) Loaded(could bool) { m.loaded.Set(boolValue(could)) }
 
 // WatchLimits exposes the state of the service's limits and of its ledger, and what becomes of
 // the limits.
@@ -167,14 +153,11 @@ func (m *Metrics) WatchLimits(service *quota.Service, observer *upstream.Observe
 
 // WatchConnections exposes how many connections a server has.
 func (m *Metrics) WatchConnections(connections func() server.Connections) {
-	m.registry.MustRegister(
-		prometheus.NewGaugeFunc(
-			prometheus.GaugeOpts{Name: "quotad_connections", Help: "Connections to the API."},
-			func() float64 { return float64(connections().Open) }),
-		prometheus.NewCounterFunc(
-			prometheus.CounterOpts{Name: "quotad_connections_refused_total", Help: "Connections that were one too many."},
-			func() float64 { return float64(connections().Refused) }),
-	)
+	with := promauto.With(m.registry)
+	with.NewGaugeFunc(prometheus.GaugeOpts{Name: "quotad_connections", Help: "Connections to the API."},
+		func() float64 { return float64(connections().Open) })
+	with.NewCounterFunc(prometheus.CounterOpts{Name: "quotad_connections_refused_total", Help: "Connections that were one too many."},
+		func() float64 { return float64(connections().Refused) })
 }
 
 // Record counts an event.
@@ -187,29 +170,33 @@ func (m *Metrics) Record(event any) {
 	case upstream.Outcome:
 		m.observed(event)
 	case proxy.Exchange:
-		m.passed(event)
+		m.exchanged(event)
 	case slidinglog.Event:
 		m.outage(event)
 	case jobs.RunChanged:
-		m.runChanged(event.Run)
+		if run := event.Run; run.State != jobs.RunRunning {
+			m.runs.WithLabelValues(run.Job, string(run.State), string(run.Reason)).Inc()
+		}
 	case jobs.Overdue:
-		m.overdueChanged(event)
+		m.overdue.WithLabelValues(event.Job).Set(boolValue(event.Is))
 	case jobs.PassChanged:
 		m.passChanged(event.Run, event.Pass)
 	case notify.Alert:
-		m.alerted(event)
+		if event.Event == config.NearLimit {
+			m.near.WithLabelValues(event.Credential, event.Limit.Name, percentLabel(event.Percent)).Inc()
+		}
 	case notify.Result:
 		m.commands.WithLabelValues(string(event.Event), event.Outcome).Inc()
 	}
 }
 
-// scrapers is how many may read at the same time.
-const scrapers = 4
+// maxScrapes is how many may read at the same time.
+const maxScrapes = 4
 
 // Route is where a scrape reads.
 func (m *Metrics) Route() server.Route {
 	handler := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
-		Registry: m.registry, MaxRequestsInFlight: scrapers, ErrorHandling: promhttp.ContinueOnError, Timeout: 2 * scrapeTime,
+		Registry: m.registry, MaxRequestsInFlight: maxScrapes, ErrorHandling: promhttp.ContinueOnError, Timeout: 2 * scrapeTime,
 	})
 	return server.Route{
 		Method: http.MethodGet, Path: "/metrics", Access: server.Read, Does: "what happened and how things are, for Prometheus",

@@ -13,7 +13,7 @@ import (
 	"quotad/quota"
 )
 
-// An Alert is an event, as a command is told of it. Which fields are set depends
+// An Alert is an event for which a command may run. Which fields are set depends
 // on the event.
 type Alert struct {
 	Event      config.Event
@@ -23,13 +23,13 @@ type Alert struct {
 	Percent    quota.Units      // of NearLimit
 	Job        string           // of OverdueBegan and OverdueEnded
 	Run        jobs.Run         // of JobFailing and RunEnded
-	Next       time.Time        // of RunEnded: when the schedule has the next one, if anybody knows
+	Next       time.Time        // of RunEnded: when the schedule has the next one, if that is known
 	Pass       jobs.Pass
 	RetryAt    time.Time // of Exhausted: when what was denied would be granted
 	Detail     string    // for people
 }
 
-// environ returns the variables that tell the event, "NAME=value".
+// environ returns the variables that describe the event, "NAME=value".
 func (a Alert) environ() []string {
 	env := variables{}
 	env.add("EVENT", string(a.Event))
@@ -59,7 +59,7 @@ func (a Alert) environ() []string {
 	return env
 }
 
-// run adds what a run came to.
+// run adds the result of a run.
 func (v *variables) run(r jobs.Run, next time.Time) {
 	var units quota.Units
 	made, passes := map[string]quota.Units{}, map[string]quota.Units{}

@@ -7,19 +7,19 @@ import "quotad/quota"
 var Thresholds = [...]quota.Units{80, 95}
 
 // slack is by how many percent of its units a limit must have recovered before
-// the same thing is told of it again: units come back one by one, and are spent
+// the same alert is raised again: units come back one by one, and are spent
 // one by one.
 const slack = 10
 
-// A level is how far a limit is spent, as far as it was told of.
+// A level is how far a limit is spent, as alerts last reported it.
 type level struct {
 	over     [len(Thresholds)]bool
 	denying  bool
 	deniedAt quota.Units // the most that was used while it denied
 }
 
-// rise takes in that before units were used and used are, and returns the
-// Thresholds that have been crossed since they were last told of.
+// rise records a use that was before and is used, and returns the Thresholds that
+// have been crossed since they were last reported.
 func (l *level) rise(before, used, budget quota.Units) (crossed []quota.Units) {
 	l.recover(before, budget)
 	for i, percent := range Thresholds {
@@ -31,17 +31,17 @@ func (l *level) rise(before, used, budget quota.Units) (crossed []quota.Units) {
 	return crossed
 }
 
-// deny takes in that the limit denies while so many units are used, and tells
-// whether that is news. A call that costs much is denied early, so it is the use
-// that must have gone back, not the limit that must be full.
-func (l *level) deny(used, budget quota.Units) (news bool) {
+// deny records that the limit denies at a use, and reports whether it did not deny
+// before. A call that costs much is denied early, so the use must have fallen before the
+// next alert; the limit need not have been full.
+func (l *level) deny(used, budget quota.Units) (began bool) {
 	l.recover(used, budget)
-	news = !l.denying
+	began = !l.denying
 	l.denying, l.deniedAt = true, max(l.deniedAt, used)
-	return news
+	return began
 }
 
-// recover forgets what is over.
+// recover ends the states that a use has left.
 func (l *level) recover(used, budget quota.Units) {
 	for i, percent := range Thresholds {
 		if used*100 < (percent-slack)*budget {

@@ -17,8 +17,8 @@ import (
 	"quotad/regions"
 )
 
-// A Monitor finds the edges in what happens, and raises one alert for each. It
-// remembers nothing over a restart: what is so when the daemon starts is an edge too.
+// A Monitor finds the edges in the stream of events, and raises one alert for each. A restart
+// clears its memory: a state in which the daemon starts is an edge too.
 // Any number of goroutines may use it at the same time.
 type Monitor struct {
 	emit func(event any)
@@ -27,7 +27,7 @@ type Monitor struct {
 	levels  map[limitName]*level
 	outages map[string]bool // by credential: the ledger does not decide
 	failing map[string]bool // by job
-	// refusing upstreams want a person to change the key, the quota or the bill.
+	// by credential: the upstream waits for a person to change the key, the quota or the bill
 	refusing map[string]bool
 }
 
@@ -46,7 +46,7 @@ func (m *Monitor) raise(one Alert) {
 	m.emit(one)
 }
 
-// Record takes an event in.
+// Record handles an event.
 func (m *Monitor) Record(event any) {
 	switch event := event.(type) {
 	case server.Event:
@@ -57,15 +57,20 @@ func (m *Monitor) Record(event any) {
 		m.observed(event)
 	case jobs.GateRefused:
 		if event.Decision.Reason == quota.LimitExceeded {
-			m.denied(event.Credential, event.Decision)
+			m.exhausted(event.Credential, event.Decision, event.Decision.Limit)
 		}
 	case jobs.Overdue:
-		m.overdue(event)
+		alert := Alert{Event: config.OverdueEnded, Job: event.Job}
+		if event.Is {
+			alert.Event, alert.Detail = config.OverdueBegan, "no good run within "+quota.Brief(event.Expected)
+		}
+		m.raise(alert)
 	case jobs.PassChanged:
-		m.passChanged(event.Run, event.Pass)
+		if event.Pass.Attempt >= event.Run.Retry { // else it may be run again: the end of the run shows
+			m.failed(event.Run, event.Pass)
+		}
 	case jobs.RunChanged:
-		m.runChanged(event.Run)
-		m.runEnded(event)
+		m.runChanged(event)
 	}
 }
 
@@ -76,15 +81,17 @@ func (m *Monitor) decided(event server.Event) {
 		credential, _, _ = quota.ParseGrantID(event.GrantID)
 	}
 	debited := event.Verb == "acquire" && !d.Replayed
+	unavailable := errors.Is(event.Err, quota.ErrUnavailable) || errors.Is(event.Err, quota.ErrOutcomeUnknown)
 	if by := event.Request.Caller; event.Past != "" {
 		m.raise(Alert{Event: config.Overspent, Credential: credential, Run: jobs.Run{Job: by.Job, ID: by.Run},
 			Pass: jobs.Pass{Region: regions.Region(by.Region)}, Detail: fmt.Sprintf("grant %s is past %s", event.GrantID, event.Past)})
 	}
 	switch {
+	case unavailable && !errors.Is(event.Err, context.Canceled): // a caller that went away shows nothing of the ledger
+		m.outageBegan(credential, event.Err)
 	case event.Err != nil:
-		m.undecided(credential, event.Err)
 	case d.Reason == quota.LimitExceeded:
-		m.denied(credential, d)
+		m.exhausted(credential, d, d.Limit)
 	case event.Verb == "close" && !d.RetryAt.IsZero():
 		m.limitClosed(credential, d.Limit, d.RetryAt, d.Detail)
 	case d.Granted():
@@ -93,38 +100,33 @@ func (m *Monitor) decided(event server.Event) {
 			m.exhausted(credential, d, short.Limit)
 		}
 		if debited && !d.Outage { // the ledger decides again
-			m.outageEnds(credential)
+			m.outageEnded(credential)
 		}
 	}
 }
 
-// used takes in what is used of limits after a decision that debited their cost,
-// or did not.
+// used raises an alert for each threshold that the use of a limit crosses. Debited means that the
+// decision debited the limits.
 func (m *Monitor) used(credential string, limits []quota.LimitState, debited bool) {
 	for _, limit := range limits {
-		if limit.Lifted { // what is left is for everybody
+		if limit.Lifted { // what is left is for every caller
 			continue
 		}
 		before := limit.Used
 		if debited {
 			before -= limit.Cost
 		}
-		for _, percent := range m.rise(credential, limit, before) {
+		m.mu.Lock()
+		crossed := m.level(credential, limit.Name).rise(before, limit.Used, limit.Budget(false))
+		m.mu.Unlock()
+		for _, percent := range crossed {
 			m.raise(Alert{Event: config.NearLimit, Credential: credential, Limit: limit, Percent: percent})
 		}
 	}
 }
 
-func (m *Monitor) rise(credential string, limit quota.LimitState, before quota.Units) []quota.Units {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.level(credential, limit.Name).rise(before, limit.Used, limit.Budget(false))
-}
-
-// denied takes in that a limit denied a call, or kept a pass from beginning.
-func (m *Monitor) denied(credential string, d quota.Decision) { m.exhausted(credential, d, d.Limit) }
-
-// exhausted takes in that a limit denied, or would have denied if it were enforced.
+// exhausted handles a limit that denied a call, kept a pass from beginning, or would have denied if
+// it were enforced.
 func (m *Monitor) exhausted(credential string, d quota.Decision, name string) {
 	i := slices.IndexFunc(d.Limits, func(l quota.LimitState) bool { return l.Name == name })
 	if i < 0 {
@@ -148,29 +150,16 @@ func (m *Monitor) level(credential, limit string) *level {
 	return m.levels[name]
 }
 
-// undecided takes in an error: an embedded ledger tells of a full disk this way. A caller who
-// went away tells nothing of the ledger.
-func (m *Monitor) undecided(credential string, err error) {
-	if errors.Is(err, context.Canceled) {
-		return
-	}
-	if errors.Is(err, quota.ErrUnavailable) || errors.Is(err, quota.ErrOutcomeUnknown) {
-		m.outageBegins(credential, err)
-	}
-}
-
-// observed takes in what an upstream said: a limit that is closed is told once, by the
-// host that heard of it; of a key or a quota that somebody has to change, and of counts
-// that differ, people are told until it is over.
+// observed handles an answer of an upstream. A closed limit is reported once, by the host that
+// received the answer. That a person has to change a key or a quota is reported once until it is
+// over, and counts that differ each time.
 func (m *Monitor) observed(out upstream.Outcome) {
 	if out.Changed {
 		m.limitClosed(out.Credential, out.Limit, out.Closed.Until, out.Says)
 	}
 	refuses := out.Class == upstream.Config || out.Class == upstream.Billing
-	if refuses || out.Class == upstream.OK {
-		if m.turn(m.refusing, out.Credential, refuses) && refuses {
-			m.raise(Alert{Event: config.UpstreamRefuses, Credential: out.Credential, Detail: out.Says})
-		}
+	if (refuses || out.Class == upstream.OK) && m.change(m.refusing, out.Credential, refuses) && refuses {
+		m.raise(Alert{Event: config.UpstreamRefuses, Credential: out.Credential, Detail: out.Says})
 	}
 	for _, d := range out.Drifts {
 		if d.Far {
@@ -179,7 +168,7 @@ func (m *Monitor) observed(out upstream.Outcome) {
 	}
 }
 
-// limitClosed tells that the upstream, or an operator, has closed a limit.
+// limitClosed reports a limit that the upstream or an operator closed.
 func (m *Monitor) limitClosed(credential, limit string, until time.Time, why string) {
 	m.raise(Alert{
 		Event: config.LimitClosed, Credential: credential, Limit: quota.LimitState{Limit: quota.Limit{Name: limit}},
@@ -187,74 +176,58 @@ func (m *Monitor) limitClosed(credential, limit string, until time.Time, why str
 	})
 }
 
-// outage passes on the edges of a shared ledger's outage.
+// outage reports the edges of a shared ledger's outage.
 func (m *Monitor) outage(event slidinglog.Event) {
 	switch event.Kind {
 	case slidinglog.Down, slidinglog.LostLog:
-		m.outageBegins(event.Credential, event.Err)
+		m.outageBegan(event.Credential, event.Err)
 	case slidinglog.Up:
-		m.outageEnds(event.Credential)
+		m.outageEnded(event.Credential)
 	}
 }
 
-func (m *Monitor) outageBegins(credential string, err error) {
-	if m.turn(m.outages, credential, true) {
+// outageBegan also serves the embedded ledger, which reports a full disk by an error.
+func (m *Monitor) outageBegan(credential string, err error) {
+	if m.change(m.outages, credential, true) {
 		m.raise(Alert{Event: config.OutageBegan, Credential: credential, Detail: err.Error()})
 	}
 }
 
-func (m *Monitor) outageEnds(credential string) {
-	if m.turn(m.outages, credential, false) {
+func (m *Monitor) outageEnded(credential string) {
+	if m.change(m.outages, credential, false) {
 		m.raise(Alert{Event: config.OutageEnded, Credential: credential})
 	}
 }
 
-// turn sets a state and tells whether it was the other way round.
-func (m *Monitor) turn(states map[string]bool, name string, to bool) bool {
+// change sets a state and reports whether it was different.
+func (m *Monitor) change(states map[string]bool, name string, to bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	turned := states[name] != to
+	changed := states[name] != to
 	states[name] = to
-	return turned
-}
-
-func (m *Monitor) passChanged(run jobs.Run, pass jobs.Pass) {
-	if pass.Attempt >= run.Retry { // otherwise the end of the run tells
-		m.failed(run, pass)
-	}
-}
-
-func (m *Monitor) overdue(o jobs.Overdue) {
-	alert := Alert{Event: config.OverdueEnded, Job: o.Job}
-	if o.Is {
-		alert.Event, alert.Detail = config.OverdueBegan, "no good run within "+quota.Brief(o.Expected)
-	}
-	m.raise(alert)
+	return changed
 }
 
 func (m *Monitor) failed(run jobs.Run, pass jobs.Pass) {
-	if pass.Outcome.Failure() && m.turn(m.failing, run.Job, true) {
+	if pass.Outcome.Failure() && m.change(m.failing, run.Job, true) {
 		m.raise(Alert{Event: config.JobFailing, Run: run, Pass: pass, Detail: pass.Detail})
 	}
 }
 
-// runChanged takes in a run: one that was done without a failure ends
-// the job's failing.
-func (m *Monitor) runChanged(run jobs.Run) {
-	if run.State == jobs.RunRunning || run.State == jobs.RunSkipped {
+// runChanged reports each run that is over, or was skipped. One that was done without a failure
+// ends the job's failing.
+func (m *Monitor) runChanged(event jobs.RunChanged) {
+	run := event.Run
+	if run.State == jobs.RunRunning {
 		return
 	}
-	for _, pass := range run.Failed() {
-		m.failed(run, pass)
+	if run.State != jobs.RunSkipped {
+		for _, pass := range run.Failed() {
+			m.failed(run, pass)
+		}
 	}
 	if run.State == jobs.RunDone {
-		m.turn(m.failing, run.Job, false)
+		m.change(m.failing, run.Job, false)
 	}
-}
-
-// runEnded passes on each run that is over, or was skipped.
-func (m *Monitor) runEnded(event jobs.RunChanged) {
-	if event.Run.State != jobs.RunRunning {
-		m.raise(Alert{Event: config.RunEnded, Run: event.Run, Next: event.Next, RetryAt: event.Run.RetryAt, Detail: event.Run.Detail})
-	}
+	m.raise(Alert{Event: config.RunEnded, Run: run, Next: event.Next, RetryAt: run.RetryAt, Detail: run.Detail})
 }

@@ -30,7 +30,7 @@ const (
 	Dropped = "dropped" // too many waited
 )
 
-// A Result is what became of an alert that has a command.
+// A Result is the outcome of an alert that has a command.
 type Result struct {
 	Event   config.Event
 	Outcome string // OK, Failed or Dropped
@@ -51,8 +51,8 @@ type Notifier struct {
 	emit    func(event any) // a Result for each alert that has a command, an Output for each line that one writes
 	onEvent atomic.Pointer[config.OnEvent]
 
-	queues   [workers]chan Alert // one credential or job always has the same, which keeps its order
-	stopping chan struct{}       // closed when no more alerts are waited for
+	queues   [workers]chan Alert // each credential or job has one, which keeps its order
+	stopping chan struct{}       // closed when no more alerts come
 	cancel   context.CancelFunc  // of the commands under way
 	running  sync.WaitGroup
 }
@@ -68,7 +68,7 @@ func NewNotifier(dir string, emit func(event any)) *Notifier {
 	return n
 }
 
-// Configure says which commands are run from now on.
+// Configure sets which commands are run from now on.
 func (n *Notifier) Configure(onEvent config.OnEvent) { n.onEvent.Store(&onEvent) }
 
 // Start begins to run commands, until Stop.
@@ -91,16 +91,11 @@ func (n *Notifier) Stop() error {
 	return nil
 }
 
-// Record has the command of an alert run, unless there is none or too many wait.
-// Other events it ignores. It returns at once.
+// Record queues the command of an alert, unless there is none or too many wait.
+// It ignores other events, and returns at once.
 func (n *Notifier) Record(event any) {
-	if a, ok := event.(Alert); ok {
-		n.notify(a)
-	}
-}
-
-func (n *Notifier) notify(a Alert) {
-	if len(n.onEvent.Load().Commands[a.Event]) == 0 {
+	a, ok := event.(Alert)
+	if !ok || len(n.onEvent.Load().Commands[a.Event]) == 0 {
 		return
 	}
 	subject := fnv.New32a()
@@ -134,7 +129,7 @@ func (n *Notifier) run(ctx context.Context, launcher jobs.Launcher, a Alert) {
 	onEvent := n.onEvent.Load()
 	args := onEvent.Commands[a.Event]
 	if len(args) == 0 {
-		return // a reload took it away
+		return // a reload removed it
 	}
 	exit := launcher.Launch(ctx, context.Background(), jobs.Command{
 		Args: args, Dir: n.dir, Env: append(jobs.Inherited(os.Environ()), a.environ()...),
@@ -147,7 +142,7 @@ func (n *Notifier) run(ctx context.Context, launcher jobs.Launcher, a Alert) {
 	n.emit(result)
 }
 
-// failureOf says why a command did not do its work, "" if it did.
+// failureOf says why a command failed, "" if it did not.
 func failureOf(exit jobs.Exit) string {
 	switch {
 	case exit.Err != nil:

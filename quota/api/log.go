@@ -124,7 +124,7 @@ func (c *Client) FollowLog(ctx context.Context, credential string, q LogQuery) i
 	return func(yield func(Entry, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		answer, err := c.exchange(ctx, request{method: http.MethodGet, path: credentialPath(credential, "log")+"?"+values.Encode(), stream: true})
+		answer, err := c.exchange(ctx, request{method: http.MethodGet, path: credentialPath(credential, "log") + "?" + values.Encode(), stream: true})
 		if err != nil {
 			yield(Entry{}, err)
 			return

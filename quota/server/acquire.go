@@ -30,8 +30,8 @@ func (s *Server) acquire(w http.ResponseWriter, r *http.Request, c *Session, in 
 	return nil
 }
 
-// requestOf returns the request that a caller makes. A run token names the
-// credential; outside a pass the only one there is may be left out.
+// requestOf returns the request that a caller makes. A run token names the credential; outside a
+// pass, the credential may be left out if only one is configured.
 func (s *Server) requestOf(c *Session, in api.AcquireRequest) quota.Request {
 	if in.Credential == "" {
 		in.Credential = c.Credential
@@ -54,7 +54,7 @@ func (s *Server) requestOf(c *Session, in api.AcquireRequest) quota.Request {
 	}
 }
 
-// decide has a request decided, and recorded if a pass made it.
+// decide decides a request, and records the decision if a pass made the request.
 func (s *Server) decide(ctx context.Context, c *Session, r quota.Request) (quota.Decision, error) {
 	if d := c.forbids(r); !d.Granted() {
 		return d, nil
@@ -68,7 +68,7 @@ func (s *Server) decide(ctx context.Context, c *Session, r quota.Request) (quota
 	return AcquireByToken(ctx, s.Service, s.Tokens, c.token, r)
 }
 
-// AcquireByToken has a request of the pass with a run token decided, and recorded.
+// AcquireByToken decides a request of the pass with a run token, and records the decision.
 func AcquireByToken(ctx context.Context, service *quota.Service, tokens Tokens, token string, r quota.Request) (quota.Decision, error) {
 	cost := service.Cost(r.Credential, quota.Calls{Job: r.Caller.Job, Count: map[string]quota.Units{r.Operation: r.Count}})
 	decided, d := tokens.Admit(token, r, cost)
@@ -89,7 +89,7 @@ func (s *Server) noCredential(c *Session) quota.Decision {
 	return d
 }
 
-// forbids refuses a request that the caller may not make.
+// forbids refuses a request that its caller may not make.
 func (c *Session) forbids(r quota.Request) quota.Decision {
 	switch {
 	case c.remote != nil:
@@ -100,8 +100,8 @@ func (c *Session) forbids(r quota.Request) quota.Decision {
 		return quota.Decision{Reason: quota.Forbidden, Detail: "the run token may not use the reserve",
 			Hint: "use_reserve = true in [jobs." + c.Caller.Job + "] lets the job's passes"}
 	case r.UseReserve && !c.HasToken() && !c.IsOperator():
-		return quota.Decision{Reason: quota.Forbidden, Detail: fmt.Sprintf("the reserve is for root and the group %q", c.adminGroup),
-			Hint: becomeOperator(c.Caller.UID, c.adminGroup)}
+		return quota.Decision{Reason: quota.Forbidden, Detail: fmt.Sprintf("the reserve is for root and the group %q", c.server.AdminGroup),
+			Hint: becomeOperator(c.Caller.UID, c.server.AdminGroup)}
 	default:
 		return quota.Decision{}
 	}
@@ -138,8 +138,8 @@ func (s *Server) correct(w http.ResponseWriter, c *Session, verb string, units q
 	return nil
 }
 
-// forbidsGrant refuses to have callers change a grant that is not theirs. With a run
-// token, Tokens.Owns decides; without one they must have acquired it outside a pass.
+// forbidsGrant refuses to change a grant that is not the caller's. With a run token,
+// Tokens.Owns decides; without one, the caller must have acquired it outside a pass.
 func (s *Server) forbidsGrant(c *Session, id string) (quota.Decision, error) {
 	switch {
 	case c.HasToken() && !s.Tokens.Owns(c.token, id):
@@ -164,18 +164,18 @@ func (s *Server) forbidsGrant(c *Session, id string) (quota.Decision, error) {
 	return quota.Decision{
 		Reason: quota.Forbidden,
 		Detail: fmt.Sprintf("the grant is not one that user %s acquired outside a pass", userName(c.Caller.UID)),
-		Hint:   "a pass settles and releases its own grants with its run token; any grant is changed by root and the group " + c.adminGroup,
+		Hint:   "a pass settles and releases its own grants with its run token; any grant is changed by root and the group " + c.server.AdminGroup,
 	}, nil
 }
 
-// An Event is what became of an acquire, settle, release, adjust, close, open or reset.
+// An Event is the result of an acquire, settle, release, adjust, lend, close, open or reset.
 type Event struct {
 	Verb     string        // which of these
-	Request  quota.Request // of an acquire, with names as the caller sent them; of the others the Caller and, where known, the Credential
+	Request  quota.Request // of an acquire, with names as the caller sent them; of the others the Caller and, if known, the Credential
 	PID      int           // of the process that connected; 0 when not known
 	GrantID  string        // that was settled or released
 	Decision quota.Decision
-	Past     string // of a settle: what it took a pass past, whose run ends; empty: nothing
+	Past     string // of a settle: what it exceeds, so that the pass's run ends; empty: nothing
 	Err      error  // why there is no decision; nil when there is one
 	Took     time.Duration
 }
@@ -186,8 +186,7 @@ const (
 	Replayed = "replayed" // granted before under the same request id
 )
 
-// Result names what came of it, as the API answers: Granted, Replayed, or the reason
-// of the refusal.
+// Result names the result as the API answers it: Granted, Replayed, or the reason of the refusal.
 func (e Event) Result() string {
 	switch {
 	case e.Err != nil:

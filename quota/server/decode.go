@@ -334,9 +334,6 @@ func textOf(r *http.Request, maxBody int64) (kind, text string, problem *api.Pro
 // mediaType returns the type in a Content-Type without its parameters, or "" if the body is
 // in another character set than UTF-8.
 func mediaType(contentType string) string {
-	if !strings.Contains(contentType, ";") {
-		return strings.ToLower(strings.TrimSpace(contentType))
-	}
 	kind, params, err := mime.ParseMediaType(contentType)
 	charset, named := params["charset"]
 	if err != nil || named && !strings.EqualFold(charset, "utf-8") {

@@ -1,23 +1,23 @@
 // Package server is the daemon's local API: HTTP/1.1 over a Unix socket.
 //
-// A request goes this way. Door.Serve accepts a connection, which the limiter
-// counts by the user at its other end (SO_PEERCRED), or answers 503 where there are
-// too many. The Door hands the request to the Server that it leads to: one that is
-// Refusing while the daemon cannot serve, else the one that decides. ServeHTTP refuses what a browser sends, and the mux finds the Route.
-// Its guard makes a Session of the request: who calls, with which run token, and
-// whether the route's Access is for them. The Handler decodes the fields of the body or
-// the query into a struct, asks the quota.Service, or for clients the clientlimit.Service,
-// and writes JSON. What is refused is
-// an api.Problem.
+// A request takes this path. Door.Serve accepts a connection, and the limiter counts it by
+// the user at its other end (SO_PEERCRED) or, if there are too many, has it answered 503. The
+// Door hands the request to its current Server: one that is Refusing while the daemon cannot
+// serve, else the one that decides. ServeHTTP refuses what a browser sends, and the mux finds
+// the Route. The route's guard makes a Session of the request: who calls, with which run token,
+// and whether the route's Access allows it. The Handler decodes the fields of the body or the
+// query into a struct (decode.go), asks the quota.Service, or for clients the
+// clientlimit.Service, and writes JSON (answer.go). A refusal is an api.Problem.
 //
-// Callers on other hosts come by a Door of their own, over TLS, to the same Server. A Remote
-// knows each by its token (identity.go); remoteRoutes is the one table of what they may ask
-// for, and a RemoteCaller lists with what (remote.go).
+// Callers on other hosts come through a Door of their own, over TLS, to the same Server. A
+// Remote knows each by its token; remoteRoutes is the one table of what they may ask for, and a
+// RemoteCaller lists with what.
 //
 // Shutdown accepts nothing more, ends the streams that follow a log, answers every
 // request that has arrived, and then closes what is left.
 //
-// The package writes nothing to disk but the socket that Listen makes. Its locks are
-// those of limiter, longReads, refusals, wrongTokens and remoteCounts. None is held while another is taken, nor
-// while anything is read, written or waited for.
+// The package writes the socket that Listen makes, and the file of refusals. Its locks are
+// those of limiter, longReads, refusals and wrongTokens. None is held while
+// another is taken, nor during I/O or a wait; only refusals.saves, which orders the writes of
+// the file, is held during I/O and outside refusals.mu.
 package server

@@ -11,8 +11,8 @@ import (
 	"quotad/quota/api"
 )
 
-// turnTime is how long a read of a whole log waits for its turn.
-const turnTime = 5 * time.Second
+// slotTime is how long a read of a whole log waits for a slot.
+const slotTime = 5 * time.Second
 
 // maxFollows is how many logs one user may follow at once: the daemon reads each entry
 // once for each of them.
@@ -84,17 +84,17 @@ func (l *longReads) follow(uid int) (leave func(), err error) {
 	}
 }
 
-// LongRead makes a handler that may read a whole log wait for its turn, and gives it the time
-// for it: each user has one such read at a time, and waits five seconds for it at most.
+// LongRead makes a handler that may read a whole log wait for a slot, and gives it more time.
+// Each user has one such read at a time, and waits at most five seconds for it.
 func LongRead(handle Handler) Handler {
 	return func(w http.ResponseWriter, r *http.Request, c *Session) {
 		control := http.NewResponseController(w)
-		deadline := time.Now().Add(turnTime + walkTime)
+		deadline := time.Now().Add(slotTime + walkTime)
 		control.SetReadDeadline(deadline)
 		control.SetWriteDeadline(deadline.Add(writeTimeout))
-		ctx, cancel := context.WithTimeout(r.Context(), turnTime)
+		ctx, cancel := context.WithTimeout(r.Context(), slotTime)
 		defer cancel()
-		leave, err := c.longReads.enter(ctx, c.Caller.UID)
+		leave, err := c.server.longReads.enter(ctx, c.Caller.UID)
 		if err != nil {
 			writeProblem(w, api.ProblemFrom(err))
 			return

@@ -10,11 +10,10 @@ import (
 	"quotad/quota/api"
 )
 
-// checkOrigin refuses what no well-meant client sends: a page's requests, which could
-// reach the socket through a proxy on this host, and paths that http.ServeMux would
-// answer with a redirect, which curl takes for success. A page may not even read, which
-// http.CrossOriginProtection would let it.
-// A remote caller may call the host what it likes: it is known by its token.
+// checkOrigin refuses the requests of web pages, which could reach the socket through a proxy on
+// this host. A page may not even read, which http.CrossOriginProtection would allow. It also
+// refuses paths that http.ServeMux would answer with a redirect, which curl takes for success.
+// A remote caller may use any host name: its token identifies it.
 func (s *Server) checkOrigin(r *http.Request, remote bool) *api.Problem {
 	if len(r.URL.Path) > maxPath {
 		return api.NewProblem(quota.BadRequest, "the path has more than %d bytes", maxPath)
@@ -23,7 +22,7 @@ func (s *Server) checkOrigin(r *http.Request, remote bool) *api.Problem {
 		return s.foreignHost(r)
 	}
 	for _, name := range [...]string{"Origin", "Referer", "Sec-Fetch-Site"} {
-		// Site "none": a person typed the address, no page did.
+		// Site "none": a person typed the address, no page sent it.
 		if values := r.Header[name]; values != nil && !(name == "Sec-Fetch-Site" && len(values) == 1 && values[0] == "none") {
 			return api.NewProblem(quota.Forbidden, "a request of a browser (it has the header %s) is not answered", name)
 		}
@@ -35,15 +34,10 @@ func (s *Server) checkOrigin(r *http.Request, remote bool) *api.Problem {
 	return nil
 }
 
-func notFound(path string) *api.Problem {
-	return api.NewProblem(api.NotFound, "there is nothing at %.80q: GET /v1 lists the routes", path)
-}
-
-// isLocal tells whether a Host header names this daemon: quotad, localhost, a
-// loopback address, or nothing. Any other name could be one that an attacker
-// made to point here.
+// isLocal reports whether a Host header names this daemon: quotad, localhost, a
+// loopback address, or nothing. An attacker could make any other name point here.
 func isLocal(host string) bool {
-	if host == "quotad" || host == "localhost" || host == "" {
+	if host == "quotad" || host == "localhost" || host == "" { // what clients send
 		return true
 	}
 	if name, _, err := net.SplitHostPort(host); err == nil {
@@ -53,14 +47,14 @@ func isLocal(host string) bool {
 	return err == nil && addr.IsLoopback() || strings.EqualFold(host, "quotad") || strings.EqualFold(host, "localhost")
 }
 
-// foreignHost explains the classic slip: of http://v1/acquire, "v1" is the host.
+// foreignHost explains a common mistake: the host of http://v1/acquire is "v1".
 func (s *Server) foreignHost(r *http.Request) *api.Problem {
 	if s.firstWords[r.Host] {
-		p := notFound(r.URL.Path)
-		p.Hint = "the address lacks a host name: write http://quotad/" + r.Host + r.URL.Path
-		return p
+		return notFound(r.URL.Path).WithHint("the address lacks a host name: write http://quotad/" + r.Host + r.URL.Path)
 	}
-	p := api.NewProblem(quota.Forbidden, "the host %.80q is not this daemon", r.Host)
-	p.Hint = "over the socket, write http://quotad" + r.URL.Path
-	return p
+	return api.NewProblem(quota.Forbidden, "the host %.80q is not this daemon", r.Host).WithHint("over the socket, write http://quotad" + r.URL.Path)
+}
+
+func notFound(path string) *api.Problem {
+	return api.NewProblem(api.NotFound, "there is nothing at %.80q: GET /v1 lists the routes", path)
 }

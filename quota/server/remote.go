@@ -1,162 +1,226 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
-	"fmt"
+	"crypto/subtle"
+	"maps"
+	"net"
 	"net/http"
+	"net/netip"
 	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
 
-	"quotad/quota"
 	"quotad/quota/api"
 )
 
-// A RemoteCaller is a caller on another host, which has no daemon there. Its token is its
-// identity: it may do what remoteRoutes lists, with what is listed here.
-type RemoteCaller struct {
-	Name        string
-	Tokens      [][sha256.Size]byte // the digests of those that are valid now
-	Credentials []string
-	Operations  []string // nil: all of those credentials
-	Clients     []string // the groups whose clients it may ask about
-
-	seen *remoteCounts
+// A Remote knows the remote callers by their tokens, and records when and from where each
+// came. Any number of goroutines may use it at the same time.
+type Remote struct {
+	behind  netip.Addr // the proxy in front, whose X-Forwarded-For is trusted; zero: there is none
+	since   time.Time
+	callers atomic.Pointer[[]*RemoteCaller]
+	wrong   wrongTokens
 }
 
-// remoteRoutes are the routes that a remote caller may use, and what each asks of the path.
-// Every other route is refused. What stands in a body, its handler checks: see forbids,
-// forbidsGrant and heard.
-var remoteRoutes = map[string]func(*RemoteCaller, *http.Request) *api.Problem{
-	"POST /v1/acquire":                anyPath,
-	"POST /v1/grants/{id}/settle":     anyPath,
-	"DELETE /v1/grants/{id}":          anyPath,
-	"POST /v1/observe":                anyPath,
-	"GET /v1/status":                  anyPath,
-	"GET /v1/credentials":             anyPath,
-	"GET /v1/credentials/{name}":      (*RemoteCaller).checkCredential,
-	"POST /v1/clients/{name}/acquire": (*RemoteCaller).checkClients,
-	"POST /v1/clients/{name}/batch":   (*RemoteCaller).checkClients,
-	"GET /v1":                         anyPath,
-	"GET /healthz":                    anyPath,
-	"GET /readyz":                     anyPath,
-	"GET /version":                    anyPath,
+// NewRemote returns a Remote without callers. Behind is the address of the proxy in front;
+// zero: there is none.
+func NewRemote(behind netip.Addr) *Remote {
+	r := &Remote{behind: behind, since: time.Now(), wrong: wrongTokens{free: make(map[netip.Prefix]time.Time)}}
+	r.callers.Store(new([]*RemoteCaller))
+	return r
 }
 
-func anyPath(*RemoteCaller, *http.Request) *api.Problem { return nil }
-
-func (c *RemoteCaller) checkCredential(r *http.Request) *api.Problem {
-	name := r.PathValue("name")
-	if slices.Contains(c.Credentials, name) || name == api.OnlyCredential {
-		return nil
-	}
-	return c.forbids("read credential", name)
-}
-
-func (c *RemoteCaller) checkClients(r *http.Request) *api.Problem {
-	if name := r.PathValue("name"); !slices.Contains(c.Clients, name) {
-		return c.forbids("ask about clients", name)
-	}
-	return nil
-}
-
-// forbids is the same answer for what is not there and for what is another's.
-func (c *RemoteCaller) forbids(what, name string) *api.Problem {
-	return api.NewProblem(quota.Forbidden, "remote caller %q may not %s %.80q", c.Name, what, name)
-}
-
-// checkRoute refuses a route that is not for remote callers.
-func (c *RemoteCaller) checkRoute(route Route, r *http.Request) *api.Problem {
-	check, may := remoteRoutes[route.Method+" "+route.Path]
-	if !may {
-		p := api.NewProblem(quota.Forbidden, "%s %s is not for remote callers", route.Method, route.Path)
-		p.Hint = "ask over the socket of the daemon's own host"
-		return p
-	}
-	return check(c, r)
-}
-
-// checkRequest refuses an acquire that the caller may not make.
-func (c *RemoteCaller) checkRequest(r quota.Request) quota.Decision {
-	d := quota.Decision{Reason: quota.Forbidden}
-	switch {
-	case r.Credential != "" && !slices.Contains(c.Credentials, r.Credential):
-		d.Detail = fmt.Sprintf("remote caller %q may not spend from credential %.80q", c.Name, r.Credential)
-	case c.Operations != nil && !slices.Contains(c.Operations, r.Operation):
-		d.Detail = fmt.Sprintf("remote caller %q may not use operation %.80q", c.Name, r.Operation)
-	case r.UseReserve:
-		d.Detail = "the reserve is not for remote callers"
-	default:
-		return quota.Decision{}
-	}
-	return d
-}
-
-// notItsGrant refuses to have the remote caller of a session change a grant of another one.
-func (c *Session) notItsGrant() quota.Decision {
-	c.countForbidden()
-	return quota.Decision{Reason: quota.Forbidden, Detail: fmt.Sprintf("the grant is not one that remote caller %q acquired", c.remote.Name)}
-}
-
-// visible are the limits that count the caller, without the names of others.
-func (c *Session) visible(limits []quota.LimitState) []quota.LimitState {
-	if c.remote == nil {
-		return limits
-	}
-	var own []quota.LimitState
-	for _, l := range limits {
-		if !l.CountsJob(c.Caller.CountedAs()) {
-			continue
+// SetCallers replaces the callers. The counts of one that stays are kept.
+func (m *Remote) SetCallers(callers []RemoteCaller) {
+	next := make([]*RemoteCaller, len(callers))
+	for i, c := range callers {
+		c.counts = &remoteCounts{}
+		for _, was := range *m.callers.Load() {
+			if was.Name == c.Name {
+				c.counts = was.counts
+			}
 		}
-		l.Jobs, l.ExceptJobs, l.Closed.By = nil, nil, ""
-		own = append(own, l)
+		next[i] = &c
 	}
-	return own
+	m.callers.Store(&next)
 }
 
-// names are the credentials that the caller may know of.
-func (s *Server) names(c *Session) []string {
-	all := s.Service.Names()
-	if c.remote == nil {
-		return all
-	}
-	return slices.DeleteFunc(all, func(name string) bool { return !slices.Contains(c.remote.Credentials, name) })
+type remoteKey struct{}
+
+// remoteOf returns the remote caller who makes a request; nil if it came over the socket.
+func remoteOf(r *http.Request) *RemoteCaller {
+	c, _ := r.Context().Value(remoteKey{}).(*RemoteCaller)
+	return c
 }
 
-// RemoteRoute returns the route that lists the remote callers, with what each spent. State returns
-// what is known of them beside the ledger.
-func RemoteRoute(service *quota.Service, state func() api.Remote) Route {
-	return Route{
-		Method: http.MethodGet, Path: "/v1/remote", Access: Read, Does: "the callers on other hosts: last seen, spent, refused",
-		Handle: LongRead(Handle(func(ctx context.Context, _ *Session, _ None) (api.Remote, error) {
-			told := state()
-			return told, addSpent(ctx, service, told.Callers)
-		})),
+// admit finds the caller whose token a request bears. A good token always passes. An address may
+// send a few wrong ones, and then one every few seconds; the header of the answer says when.
+func (m *Remote) admit(w http.ResponseWriter, r *http.Request) (*http.Request, *api.Problem) {
+	token, problem := tokenIn(r)
+	from := m.client(r)
+	if problem == nil {
+		if c := m.bearer(token); c != nil {
+			c.counts.last.Store(&remoteVisit{time.Now(), from})
+			return r.WithContext(context.WithValue(r.Context(), remoteKey{}, c)), nil
+		}
+		problem = api.NewProblem(api.Unauthorized, "the token is not one of a remote caller").
+			WithHint("token_file in [remote.callers.NAME] holds the tokens that are valid, read by: quotactl reload")
 	}
+	if wait := m.wrong.wait(from, time.Now()); wait > 0 {
+		w.Header().Set("Retry-After", strconv.FormatInt(api.Seconds(wait), 10))
+		return r, api.NewProblem(api.Busy, "too many requests from %s without a token that is known", from).WithHint("a good token is answered at once")
+	}
+	w.Header().Set("WWW-Authenticate", "Bearer")
+	return r, problem
 }
 
-// addSpent reads the log of each credential that a caller has once, as it counts now.
-func addSpent(ctx context.Context, service *quota.Service, callers []api.RemoteCaller) error {
-	for _, name := range service.Names() {
-		if !slices.ContainsFunc(callers, func(c api.RemoteCaller) bool { return slices.Contains(c.Credentials, name) }) {
-			continue
-		}
-		usage, _, err := service.Usage(ctx, name)
-		if err != nil {
-			return err
-		}
-		b, known, err := service.Breakdown(ctx, name, quota.BreakdownQuery{By: quota.ByCaller, Now: usage.Now})
-		if err != nil {
-			return err
-		}
-		if !known {
-			continue // a reload took it away
-		}
-		for _, share := range b.Shares() {
-			i := slices.IndexFunc(callers, func(c api.RemoteCaller) bool { return quota.RemotePrefix+c.Name == share.Name })
-			if i >= 0 {
-				callers[i].Spent = append(callers[i].Spent, api.Spent{Credential: name, Calls: int64(share.Calls), Units: int64(share.Units)})
+// bearer returns the caller with a token; nil: no caller has it. It compares with every digest, each
+// in constant time.
+func (m *Remote) bearer(token string) (found *RemoteCaller) {
+	digest := sha256.Sum256([]byte(token))
+	for _, c := range *m.callers.Load() {
+		for _, known := range c.Tokens {
+			if subtle.ConstantTimeCompare(known[:], digest[:]) == 1 {
+				found = c
 			}
 		}
 	}
-	return nil
+	return found
+}
+
+// tokenIn returns the token in the header of a request.
+func tokenIn(r *http.Request) (string, *api.Problem) {
+	values := r.Header["Authorization"]
+	if len(values) == 0 && inQuery(r.URL.RawQuery) {
+		return "", api.NewProblem(api.Unauthorized, "a token in the address is not read: addresses end up in logs").
+			WithHint("replace that token, and send the new one in the header Authorization: Bearer TOKEN")
+	}
+	if token, ok := bearerIn(values); ok && token != "" {
+		return token, nil
+	}
+	return "", api.NewProblem(api.Unauthorized, "a remote caller shows its token").WithHint("send one header Authorization: Bearer TOKEN")
+}
+
+// inQuery reports whether a query seems to hold a token.
+func inQuery(query string) bool {
+	for pair := range strings.SplitSeq(query, "&") {
+		name, _, _ := strings.Cut(strings.ToLower(pair), "=")
+		if slices.Contains([]string{"token", "access_token", "api_key", "apikey", "key", "bearer", "authorization", "auth"}, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// client returns the address that a request came from: the one that the proxy in front
+// appended, if that is the peer.
+func (m *Remote) client(r *http.Request) netip.Addr {
+	peer := addressOf(r.RemoteAddr)
+	if !m.isProxy(peer) {
+		return peer
+	}
+	lines := r.Header["X-Forwarded-For"]
+	if len(lines) == 0 {
+		return peer
+	}
+	last := lines[len(lines)-1]
+	if client := addressOf(strings.TrimSpace(last[strings.LastIndexByte(last, ',')+1:])); client.IsValid() {
+		return client
+	}
+	return peer
+}
+
+func (m *Remote) isProxy(peer netip.Addr) bool { return m.behind.IsValid() && peer == m.behind }
+
+// addressOf reads an address with or without a port; zero: it is none.
+func addressOf(text string) netip.Addr {
+	with, err := netip.ParseAddrPort(text)
+	address := with.Addr()
+	if err != nil {
+		address, _ = netip.ParseAddr(text)
+	}
+	return address.Unmap().WithZone("")
+}
+
+// peerOf returns the peer of a connection from another host.
+func (m *Remote) peerOf(conn net.Conn) peer {
+	address := addressOf(conn.RemoteAddr().String())
+	return peer{origin: origin{unknownUID, networkOf(address)}, remote: m, isProxy: m.isProxy(address)}
+}
+
+// networkOf returns what one host may have to itself: an IPv4 address, or a /64.
+func networkOf(address netip.Addr) netip.Prefix {
+	bits := 64
+	if address.Is4() {
+		bits = 32
+	}
+	network, _ := address.Prefix(bits) // of no address it is the zero one
+	return network
+}
+
+// State returns the callers, and what became of their requests.
+func (m *Remote) State() api.Remote {
+	state := api.Remote{Since: m.since.UTC(), WrongTokens: m.wrong.total.Load(), Callers: []api.RemoteCaller{}}
+	for _, c := range *m.callers.Load() {
+		one := api.RemoteCaller{
+			Spent: []api.Spent{},
+			Name:  c.Name, Credentials: c.Credentials, Operations: c.Operations, Subjects: c.Clients, Tokens: len(c.Tokens),
+			Granted: c.counts.granted.Load(), Refused: c.counts.refused.Load(), Forbidden: c.counts.forbidden.Load(),
+		}
+		if last := c.counts.last.Load(); last != nil {
+			one.LastSeen, one.From = timeOf(last.at), last.from.String()
+		}
+		state.Callers = append(state.Callers, one)
+	}
+	slices.SortFunc(state.Callers, func(a, b api.RemoteCaller) int { return cmp.Compare(a.Name, b.Name) })
+	return state
+}
+
+// wrongTokens bounds the requests without a good token, by the network that they come from.
+type wrongTokens struct {
+	total atomic.Uint64
+
+	mu   sync.Mutex                 // guards what follows
+	free map[netip.Prefix]time.Time // when the network's allowance is full again
+}
+
+const (
+	wrongEvery  = 6 * time.Second // between two, once the first are used up
+	wrongAtOnce = 10              // the first
+	maxWrong    = 4096            // networks in the map
+)
+
+// wait counts a request, and returns how long the network must wait; 0: it is answered now.
+func (w *wrongTokens) wait(from netip.Addr, now time.Time) time.Duration {
+	w.total.Add(1)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	network := networkOf(from)
+	free := w.free[network]
+	if free.Before(now) {
+		free = now
+	}
+	if wait := free.Sub(now) - (wrongAtOnce-1)*wrongEvery; wait > 0 {
+		return wait
+	}
+	if _, known := w.free[network]; !known && len(w.free) >= maxWrong {
+		w.forget(now)
+	}
+	w.free[network] = free.Add(wrongEvery)
+	return 0
+}
+
+// forget makes room: it deletes the networks whose allowance is full again and, if that is not
+// enough, all of them.
+func (w *wrongTokens) forget(now time.Time) {
+	maps.DeleteFunc(w.free, func(_ netip.Prefix, free time.Time) bool { return free.Before(now) })
+	if len(w.free) >= maxWrong {
+		clear(w.free)
+	}
 }

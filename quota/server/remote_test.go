@@ -45,20 +45,20 @@ func TestWrongTokensWait(t *testing.T) {
 	if other := w.wait(netip.MustParseAddr("2001:db8:0:1::1"), now); other != 0 {
 		t.Errorf("another network waits %v", other)
 	}
-	for i := range 2 * mostWrong {
+	for i := range 2 * maxWrong {
 		w.wait(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}), now)
 	}
-	if len(w.free) > mostWrong {
-		t.Errorf("%d networks are remembered, want at most %d", len(w.free), mostWrong)
+	if len(w.free) > maxWrong {
+		t.Errorf("%d networks are remembered, want at most %d", len(w.free), maxWrong)
 	}
-	for i := 0; len(w.free) < mostWrong; i++ {
+	for i := 0; len(w.free) < maxWrong; i++ {
 		w.wait(netip.AddrFrom4([4]byte{11, byte(i >> 16), byte(i >> 8), byte(i)}), now)
 	}
 	w.wait(netip.MustParseAddr("192.0.2.3"), now.Add(24*time.Hour))
 	if len(w.free) != 1 {
 		t.Errorf("a day later %d networks are remembered", len(w.free))
 	}
-	if w.total.Load() < 2*mostWrong {
+	if w.total.Load() < 2*maxWrong {
 		t.Errorf("%d are counted", w.total.Load())
 	}
 }

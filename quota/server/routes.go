@@ -11,16 +11,16 @@ import (
 	"quotad/quota/api"
 )
 
-// A Route is one line of the API's surface, and of the answer to GET /v1.
+// A Route is one line of the API, and of the answer to GET /v1.
 type Route struct {
 	Method string  `json:"method"`
 	Path   string  `json:"path"` // a pattern of http.ServeMux: "/v1/grants/{id}"
 	Access Access  `json:"access"`
-	Does   string  `json:"does"` // in one line; behind a semicolon the fields that it takes
+	Does   string  `json:"does"` // in one line; its fields follow a semicolon
 	Handle Handler `json:"-"`
 }
 
-// Access is the class of callers that a route is for.
+// Access is the class of callers that may use a route.
 //
 //	           run token      may connect   root, admin group
 //	Read       yes            yes           yes
@@ -29,8 +29,8 @@ type Route struct {
 //	Observe    its credential no            yes
 //	Operate    no             no            yes
 //
-// A request with a run token has the token's rights and no others, whoever
-// sends it. The user that jobs run as has, without one, those of Read.
+// A request with a run token has the token's rights and no others, whichever user
+// sends it. Without one, the user that jobs run as may only Read.
 type Access string
 
 // The classes of access.
@@ -42,16 +42,15 @@ const (
 	Operate Access = "operate"
 )
 
-// A Handler answers a call that its route's access admitted. It may write any
-// answer; most are made by Handle. Its context ends when the caller goes away, and
-// after ten seconds nothing more can be written, unless it sets other deadlines by
-// http.ResponseController.
+// A Handler answers a request that its route's access admitted. Most are made by Handle. Its
+// context ends when the caller goes away. After ten seconds nothing more can be written, unless
+// the handler sets other deadlines by http.ResponseController.
 type Handler func(w http.ResponseWriter, r *http.Request, c *Session)
 
-// Handle makes a handler of a function: the request's fields are read into In, a struct with
-// the tags of encoding/json, and Out is written as JSON with status 200. A field that a request
-// leaves out keeps its value in byDefault, if that is given. An error that is a *api.Problem is
-// written as such, those of a ledger as 503, any other as 500.
+// Handle makes a handler of a function. It reads the request's fields into In, a struct with the
+// tags of encoding/json, and writes Out as JSON with status 200. A field that the request leaves
+// out keeps its value in byDefault, if that is given. It writes an error that is an *api.Problem
+// as such, a ledger's as 503, any other as 500.
 func Handle[In, Out any](do func(context.Context, *Session, In) (Out, error), byDefault ...In) Handler {
 	return decoded(func(w http.ResponseWriter, r *http.Request, c *Session, in In) error {
 		out, err := do(r.Context(), c, in)
@@ -76,7 +75,7 @@ func decoded[In any](handle func(http.ResponseWriter, *http.Request, *Session, I
 	}
 }
 
-// None is the In of a route that takes no fields.
+// None is the In of a route without fields.
 type None struct{}
 
 func (s *Server) ownRoutes() []Route {
@@ -108,8 +107,7 @@ func (s *Server) ownRoutes() []Route {
 	}
 }
 
-// route builds the mux. A path that is asked for with another method than its
-// routes have is answered with 405, any other path with 404.
+// route builds the mux. A known path with another method is answered 405, any other path 404.
 func (s *Server) route(routes []Route) error {
 	s.routes, s.mux, s.firstWords = routes, http.NewServeMux(), make(map[string]bool)
 	methods := make(map[string][]string)
@@ -129,7 +127,7 @@ func (s *Server) route(routes []Route) error {
 	return nil
 }
 
-// guard admits the callers that a route is for. In the path, api.OnlyCredential stands for the
+// guard admits the callers that may use a route. In the path, api.OnlyCredential stands for the
 // only credential that is configured.
 func (s *Server) guard(route Route) http.HandlerFunc {
 	name, ofCredential := route.Method+" "+route.Path, strings.HasPrefix(route.Path, "/v1/credentials/{name}")
@@ -178,7 +176,7 @@ type index struct {
 	Routes  []Route `json:"routes"`
 }
 
-// index lists what there is; to a remote caller, what it may use.
+// index lists the routes; to a remote caller, those that it may use.
 func (s *Server) index(_ context.Context, c *Session, _ None) (index, error) {
 	routes := s.routes
 	if c.remote != nil {

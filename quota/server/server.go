@@ -17,17 +17,16 @@ import (
 	"quotad/quota/upstream"
 )
 
-// Bounds of what a client may cost: a slow or stuck one costs one connection,
-// and that not for long.
+// Bounds of what a client may cost: a slow or stuck one costs one connection, for a short time.
 const (
 	readTimeout  = 5 * time.Second                               // a request, from its first byte to its last
 	writeTimeout = 10 * time.Second                              // deciding and answering
-	walkTime     = api.LongReadTimeout - turnTime - writeTimeout // for a handler that may read a whole log
+	walkTime     = api.LongReadTimeout - slotTime - writeTimeout // for a handler that may read a whole log
 	maxHeader    = 8 << 10
 	maxStreams   = 64       // of one connection of HTTP/2
 	maxPath      = 512      // bytes: no name has more than 64
-	maxBody      = 64 << 10 // more where a field says so by its tag max
-	maxDrain     = 2 << 20  // of an oversized body, read on so that the connection stays usable
+	maxBody      = 64 << 10 // more if a field says so by its tag max
+	maxDrain     = 2 << 20  // of an oversized body, discarded so that the connection stays usable
 )
 
 // Header values that never change; net/http only reads them.
@@ -38,51 +37,43 @@ var (
 	retrySoon   = []string{"1"} // when the ledger may be back is not known
 )
 
-// DefaultAdminGroup is the group whose members are operators beside root.
+// DefaultAdminGroup is the group whose members are operators, like root.
 const DefaultAdminGroup = "quotad-admin"
 
-// Config is what a server is made of. Only Service is required.
+// Config configures a server. Only Service is required.
 type Config struct {
 	Service    *quota.Service
 	Tokens     Tokens // nil: there are no run tokens
 	Version    string
 	AdminGroup string // empty: DefaultAdminGroup; a group that does not exist has no members
-	// JobsUID is the user that jobs run as, who without a run token may read and
-	// nothing more, whatever its groups. 0: none is, and root is an operator.
-	JobsUID int
-	Routes  []Route // beside quota's own
-
-	// Clients decides about callers of one's own API. Nil: there are none.
-	Clients *clientlimit.Service
-
-	// Observer takes in what upstreams answer. Nil: one that knows no upstream in particular.
-	Observer *upstream.Observer
-
+	// JobsUID is the user that jobs run as. Without a run token it may only read, whatever its
+	// groups. 0: there is none, and root is an operator.
+	JobsUID  int
+	Routes   []Route              // in addition to quota's own
+	Clients  *clientlimit.Service // decides about callers of your own API; nil: there are none
+	Observer *upstream.Observer   // records what upstreams answer; nil: one without presets
 	// Status holds further sections of GET /v1/status: the member's name, and
-	// what returns its value.
+	// the function that returns its value.
 	Status map[string]func(context.Context) any
-
-	// Refusals is the file that keeps for a day what was refused; empty: a restart forgets it.
+	// Refusals is the file that keeps refusals for a day; empty: a restart loses them.
 	Refusals string
 
-	// OnEvent is told of every acquire, settle, release, adjust, lend, close, open and reset that
-	// was understood, before it is answered and by the goroutine that serves it: it should be
-	// quick. Nil: nobody is told.
-	OnEvent func(Event)
-	// Forbidden is told of every request that its caller may not make, in the same
-	// way. Nil: nobody is told.
-	Forbidden func(Attempt)
-	// ClientReset is told, in the same way, that an operator had a subject begin anew. Nil:
-	// nobody is told.
+	// OnEvent is called with every acquire, settle, release, adjust, lend, close, open and reset
+	// that was understood, before it is answered and by the goroutine that serves it: it should
+	// be quick. Forbidden is called, in the same way, with every request that its caller may not
+	// make, and ClientReset when an operator has reset a subject. Each may be nil.
+	OnEvent     func(Event)
+	Forbidden   func(Attempt)
 	ClientReset func(ClientReset)
-	// Door lets the callers in. Nil: one of the server's own, with the bounds of DoorConfig.
+
+	// Door accepts the connections. Nil: one of the server's own, with the bounds of DoorConfig.
 	Door *Door
 	DoorConfig
 }
 
 // An Attempt is a request that its caller may not make.
 type Attempt struct {
-	Route  string // its method, and the pattern of its path; empty where the request was not even looked at
+	Route  string // its method, and the pattern of its path; empty if it was refused before its route was found
 	Caller quota.Caller
 	PID    int    // of the process that connected; 0 when not known
 	From   string // the address of a caller on another host; empty: it is on this one
@@ -105,8 +96,8 @@ type Server struct {
 	endStreams func()        // closes it, once
 }
 
-// New returns a server that is ready to Serve. It fails when two routes,
-// or two sections of the status, have one name.
+// New returns a server that is ready to Serve. It fails if two routes,
+// or two sections of the status, have the same name.
 func New(c Config) (*Server, error) {
 	s := newServer(c)
 	for _, name := range ownSections {
@@ -123,9 +114,8 @@ type Refusal struct {
 	Until   time.Time // when the daemon tries again
 }
 
-// Refusing returns a server that answers that the daemon is alive, and the routes that
-// it is given. It refuses every other request. Of c, Door, Version, AdminGroup,
-// JobsUID, Routes and Forbidden count.
+// Refusing returns a server that serves /healthz, /version and the routes in c, and refuses
+// every other request. Of c, it uses Door, Version, AdminGroup, JobsUID, Routes and Forbidden.
 func Refusing(why Refusal, c Config) (*Server, error) {
 	s := newServer(c)
 	s.refusal = &why
@@ -167,7 +157,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if c := connectionOf(r); c != nil {
 		r, p = c.begin(w, r), c.peer
 	}
-	if p.remote == nil { // remote callers learn the version by a token
+	if p.remote == nil { // a remote caller learns the version only with a token
 		w.Header()["Server"] = s.name
 	}
 	switch {
@@ -202,8 +192,8 @@ func (s *Server) elsewhere(w http.ResponseWriter, r *http.Request) {
 	writeProblem(w, s.refusal.Problem)
 }
 
-// KeepRefusals writes the file of what was refused, before the daemon ends. An error is
-// ignored: it must not keep the daemon from ending.
+// KeepRefusals writes the file of refusals before the daemon ends. It returns no error: to lose
+// the file must not fail the stop.
 func (s *Server) KeepRefusals() error {
 	s.refusals.save(time.Now())
 	return nil

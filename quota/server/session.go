@@ -12,144 +12,136 @@ import (
 	"quotad/quota/api"
 )
 
-// Tokens knows the run tokens of live passes, and keeps the record of what was
-// decided for each. Any number of goroutines may call it at the same time. A
-// token that is not, or no longer, live is no error: nothing is known about it.
+// Tokens knows the run tokens of live passes, and records what was decided for each. Any number
+// of goroutines may call it at the same time. A token that is not live, or no longer, is not an
+// error: nothing is known about it.
 type Tokens interface {
-	// Bearer returns the pass that a live token stands for. Tokens are compared in
-	// constant time.
+	// Bearer returns the pass that a live token stands for. It compares tokens in constant time.
 	Bearer(token string) (b quota.Bearer, live bool)
-	// Admit decides whether the token's pass may make a request that costs units, and
-	// refuses what would take its run past what it may spend. Of one that is admitted,
-	// decided is called once, before the pass hears what became of it: granted,
-	// replayed, refused, or not known.
+	// Admit decides whether the token's pass may make a request that costs units, and refuses
+	// one beyond what its run may spend. If it admits the request, decided is called once, before
+	// the request is answered: granted, replayed, refused, or outcome not known.
 	Admit(token string, r quota.Request, units quota.Units) (decided func(quota.Decision, error), d quota.Decision)
-	// Owns tells whether the token's pass may settle that grant: one that it acquired
-	// itself, not one of a call through the proxy. It alone decides that.
+	// Owns reports whether the token's pass may settle that grant: one that it acquired itself,
+	// not one of a call through the proxy. Nothing else decides that.
 	Owns(token, grantID string) bool
-	// Settled tells that a grant of the token's pass was set to units, and how its
-	// limits are now. Units that were added are booked whatever they are, since they are
-	// spent; but where they go past what the run or a limit may have, the run ends, and
-	// past says which.
+	// Settled records that a grant of the token's pass was set to units, and the state of its
+	// limits. Added units are always booked, since they are spent. If they exceed what the run or
+	// a limit may have, the run ends, and past says which.
 	Settled(token, grantID string, units quota.Units, limits []quota.LimitState) (past string)
-	// Observed tells what the upstream answered to a call of the token's pass.
+	// Observed records what the upstream answered to a call of the token's pass.
 	Observed(token string, word quota.Word)
 }
 
-// A Session is a request that was admitted, with who makes it.
+// A Session is a request that was admitted, with its caller.
 type Session struct {
-	// Caller is the uid of the calling process, -1 where the connection does not
-	// tell; of a call with a run token also the job, region and run.
+	// Caller has the uid of the calling process, -1 if the connection does not show it; of a
+	// call with a run token also the job, region and run.
 	Caller     quota.Caller
 	PID        int    // of the process that connected, for logs; 0 when not known
 	Credential string // that the run token spends from; empty without a token
 
-	token      string
-	useReserve bool // the run token may use the reserve
-	adminGroup string
-	longReads  *longReads
-	lost       bool          // a job's process makes the call, without the run token of its pass
-	remote     *RemoteCaller // who makes the call from another host; nil: it is made on this one
+	server     *Server
 	request    *http.Request
+	token      string        // of a live pass; empty: none
+	useReserve bool          // the run token may use the reserve
+	tokenless  bool          // a job's process makes the call, without the run token of its pass
+	remote     *RemoteCaller // the caller on another host; nil: it is on this one
 }
 
 // Path returns the part of the path that its route's pattern calls name.
 func (c *Session) Path(name string) string { return c.request.PathValue(name) }
 
-// HasToken tells whether the call came with the run token of a live pass.
+// HasToken reports whether the call came with the run token of a live pass.
 func (c *Session) HasToken() bool { return c.token != "" }
 
-// IsOperator tells whether root or a member of the admin group makes the call,
+// IsOperator reports whether root or a member of the admin group makes the call,
 // without a run token.
 func (c *Session) IsOperator() bool {
-	return !c.HasToken() && !c.lost && isOperator(c.Caller.UID, c.adminGroup)
+	return !c.HasToken() && !c.tokenless && isOperator(c.Caller.UID, c.server.AdminGroup)
 }
 
-// admit finds out who makes a request, as far as that can be told, and whether
-// access is for them.
+// admit identifies the caller of a request as far as possible, and checks the access.
 func (s *Server) admit(r *http.Request, route Route) (*Session, *api.Problem) {
 	peer := peerFrom(r)
-	c := &Session{Caller: quota.Caller{UID: peer.uid}, PID: peer.pid, adminGroup: s.AdminGroup, longReads: s.longReads, request: r}
+	c := &Session{Caller: quota.Caller{UID: peer.uid}, PID: peer.pid, server: s, request: r}
 	if c.remote = remoteOf(r); c.remote != nil {
 		c.Caller.Remote = c.remote.Name
 		return c, c.remote.checkRoute(route, r)
 	}
 	if values := r.Header["Authorization"]; values != nil {
-		if problem := s.identify(c, values); problem != nil {
+		if problem := c.identify(values); problem != nil {
 			return c, problem
 		}
 	}
-	c.lost = !c.HasToken() && s.JobsUID > 0 && c.Caller.UID == s.JobsUID
+	c.tokenless = !c.HasToken() && s.JobsUID > 0 && c.Caller.UID == s.JobsUID
 	return c, c.check(route.Access)
 }
 
-// identify makes the holder of a run token the caller.
-func (s *Server) identify(c *Session, values []string) *api.Problem {
+// bearerIn returns the token in an Authorization header; ok is false if there is not one
+// header, of the scheme Bearer.
+func bearerIn(values []string) (token string, ok bool) {
+	if len(values) != 1 {
+		return "", false
+	}
 	scheme, token, _ := strings.Cut(values[0], " ")
-	token = strings.TrimSpace(token)
+	return strings.TrimSpace(token), strings.EqualFold(scheme, "Bearer")
+}
+
+// identify makes the pass with the run token the caller.
+func (c *Session) identify(values []string) *api.Problem {
+	token, ok := bearerIn(values)
 	switch {
-	case len(values) > 1 || !strings.EqualFold(scheme, "Bearer"):
+	case !ok:
 		return api.NewProblem(quota.Forbidden, "one Authorization header is understood: Bearer and a run token")
 	case token == "":
-		p := api.NewProblem(quota.Forbidden, "the run token is empty")
-		p.Hint = "outside a pass $" + api.TokenEnv + " is not set: leave the Authorization header out"
-		return p
-	case s.Tokens == nil:
-		return unknownToken()
+		return api.NewProblem(quota.Forbidden, "the run token is empty").
+			WithHint("outside a pass $" + api.TokenEnv + " is not set: leave the Authorization header out")
 	}
-	b, live := s.Tokens.Bearer(token)
+	var b quota.Bearer
+	live := false
+	if c.server.Tokens != nil {
+		b, live = c.server.Tokens.Bearer(token)
+	}
 	if !live {
-		return unknownToken()
+		return api.NewProblem(quota.Forbidden, "the run token is unknown: it dies with its pass")
 	}
 	b.Caller.UID = c.Caller.UID
 	c.Caller, c.Credential, c.token, c.useReserve = b.Caller, b.Credential, token, b.UseReserve
 	return nil
 }
 
-func unknownToken() *api.Problem {
-	return api.NewProblem(quota.Forbidden, "the run token is unknown: it dies with its pass")
-}
-
-// check refuses those that access is not for.
+// check refuses a caller that access does not allow.
 func (c *Session) check(access Access) *api.Problem {
+	allowed := true
 	switch access {
 	case Read:
-		return nil
 	case Spend, Correct:
-		if c.HasToken() || c.Caller.UID >= 0 && !c.lost {
-			return nil
-		}
-		if c.Caller.UID < 0 {
+		if !c.HasToken() && c.Caller.UID < 0 {
 			return api.NewProblem(quota.Forbidden, "this needs a run token, or a connection that shows the caller's uid")
 		}
+		allowed = !c.tokenless
 	case Observe:
-		if c.HasToken() || c.IsOperator() {
-			return nil
-		}
+		allowed = c.HasToken() || c.IsOperator()
 	default:
-		if c.IsOperator() {
-			return nil
-		}
+		allowed = c.IsOperator()
 	}
-	return c.refuse()
-}
-
-func (c *Session) refuse() *api.Problem {
-	if c.HasToken() {
+	switch uid := c.Caller.UID; {
+	case allowed:
+		return nil
+	case c.HasToken():
 		return api.NewProblem(quota.Forbidden, "a run token may acquire, settle and release for its own run, and nothing else")
+	case c.tokenless:
+		return api.NewProblem(quota.Forbidden, "jobs run as user %s, who without a run token may read and nothing more", userName(uid)).
+			WithHint("a pass finds its run token in $" + api.TokenEnv)
+	default:
+		return api.NewProblem(quota.Forbidden, "user %s may read and acquire; the rest is for root and the group %q", userName(uid), c.server.AdminGroup).
+			WithHint(becomeOperator(uid, c.server.AdminGroup))
 	}
-	if c.lost {
-		p := api.NewProblem(quota.Forbidden, "jobs run as user %s, who without a run token may read and nothing more", userName(c.Caller.UID))
-		p.Hint = "a pass finds its run token in $" + api.TokenEnv
-		return p
-	}
-	p := api.NewProblem(quota.Forbidden, "user %s may read and acquire; the rest is for root and the group %q", userName(c.Caller.UID), c.adminGroup)
-	p.Hint = becomeOperator(c.Caller.UID, c.adminGroup)
-	return p
 }
 
-// isOperator tells whether uid is root or a member of the admin group. The user
-// database is read each time: whoever leaves the group loses the right at once.
+// isOperator reports whether uid is root or a member of the admin group. It reads the user
+// database each time: a user who leaves the group loses the right at once.
 // An unknown group has no members.
 func isOperator(uid int, adminGroup string) bool {
 	if uid <= 0 {
@@ -167,8 +159,8 @@ func isOperator(uid int, adminGroup string) bool {
 	return err == nil && slices.Contains(groups, group.Gid)
 }
 
-// becomeOperator says how uid comes to be an operator. The group counts at once,
-// see isOperator: nobody has to log in again.
+// becomeOperator says how uid becomes an operator. The group counts at once, without
+// another login: see isOperator.
 func becomeOperator(uid int, adminGroup string) string {
 	join := fmt.Sprintf("usermod -aG %s %s", adminGroup, userName(uid))
 	if _, err := user.LookupGroup(adminGroup); err != nil {
@@ -177,7 +169,7 @@ func becomeOperator(uid int, adminGroup string) string {
 	return "ask as root, or become a member of the group, as root: " + join
 }
 
-// userName returns what a user is called, his uid where nobody knows.
+// userName returns the name of a user, or the uid if it has none.
 func userName(uid int) string {
 	u, err := user.LookupId(strconv.Itoa(uid))
 	if err != nil {

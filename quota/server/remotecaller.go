@@ -1,0 +1,196 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"quotad/quota"
+	"quotad/quota/api"
+)
+
+// A RemoteCaller is a caller on another host, which has no daemon. Its token identifies it: it
+// may use the routes in remoteRoutes, for the names listed here.
+type RemoteCaller struct {
+	Name        string
+	Tokens      [][sha256.Size]byte // the digests of those that are valid now
+	Credentials []string
+	Operations  []string // nil: all of those credentials
+	Clients     []string // the groups whose clients it may ask about
+
+	counts *remoteCounts
+}
+
+// remoteCounts counts the results of a caller's requests.
+type remoteCounts struct {
+	granted, refused, forbidden atomic.Uint64
+	last                        atomic.Pointer[remoteVisit] // nil: it has not come yet
+}
+
+// A remoteVisit is when and from where a request came.
+type remoteVisit struct {
+	at   time.Time
+	from netip.Addr
+}
+
+// countForbidden counts a request that the caller may not make.
+func (c *Session) countForbidden() {
+	if c.remote != nil {
+		c.remote.counts.forbidden.Add(1)
+	}
+}
+
+// count counts an acquire.
+func (c *Session) count(result string) {
+	switch {
+	case c.remote == nil:
+	case result == string(quota.Forbidden):
+		c.countForbidden()
+	case result == Granted || result == Replayed:
+		c.remote.counts.granted.Add(1)
+	default:
+		c.remote.counts.refused.Add(1)
+	}
+}
+
+// remoteRoutes are the routes that a remote caller may use, and how each checks the path.
+// Every other route is refused. The handlers check what is in a body: see forbids, forbidsGrant
+// and observationOf.
+var remoteRoutes = map[string]func(*RemoteCaller, *http.Request) *api.Problem{
+	"POST /v1/acquire":                anyPath,
+	"POST /v1/grants/{id}/settle":     anyPath,
+	"DELETE /v1/grants/{id}":          anyPath,
+	"POST /v1/observe":                anyPath,
+	"GET /v1/status":                  anyPath,
+	"GET /v1/credentials":             anyPath,
+	"GET /v1/credentials/{name}":      (*RemoteCaller).checkCredential,
+	"POST /v1/clients/{name}/acquire": (*RemoteCaller).checkClients,
+	"POST /v1/clients/{name}/batch":   (*RemoteCaller).checkClients,
+	"GET /v1":                         anyPath,
+	"GET /healthz":                    anyPath,
+	"GET /readyz":                     anyPath,
+	"GET /version":                    anyPath,
+}
+
+func anyPath(*RemoteCaller, *http.Request) *api.Problem { return nil }
+
+func (c *RemoteCaller) checkCredential(r *http.Request) *api.Problem {
+	name := r.PathValue("name")
+	if slices.Contains(c.Credentials, name) || name == api.OnlyCredential {
+		return nil
+	}
+	return c.forbids("read credential", name)
+}
+
+func (c *RemoteCaller) checkClients(r *http.Request) *api.Problem {
+	if name := r.PathValue("name"); !slices.Contains(c.Clients, name) {
+		return c.forbids("ask about clients", name)
+	}
+	return nil
+}
+
+// forbids gives the same answer for a name that is not configured and for one of another caller.
+func (c *RemoteCaller) forbids(what, name string) *api.Problem {
+	return api.NewProblem(quota.Forbidden, "remote caller %q may not %s %.80q", c.Name, what, name)
+}
+
+// checkRoute refuses a route that is not for remote callers.
+func (c *RemoteCaller) checkRoute(route Route, r *http.Request) *api.Problem {
+	check := remoteRoutes[route.Method+" "+route.Path]
+	if check == nil {
+		return api.NewProblem(quota.Forbidden, "%s %s is not for remote callers", route.Method, route.Path).
+			WithHint("ask over the socket of the daemon's own host")
+	}
+	return check(c, r)
+}
+
+// checkRequest refuses an acquire that the caller may not make.
+func (c *RemoteCaller) checkRequest(r quota.Request) quota.Decision {
+	d := quota.Decision{Reason: quota.Forbidden}
+	switch {
+	case r.Credential != "" && !slices.Contains(c.Credentials, r.Credential):
+		d.Detail = fmt.Sprintf("remote caller %q may not spend from credential %.80q", c.Name, r.Credential)
+	case c.Operations != nil && !slices.Contains(c.Operations, r.Operation):
+		d.Detail = fmt.Sprintf("remote caller %q may not use operation %.80q", c.Name, r.Operation)
+	case r.UseReserve:
+		d.Detail = "the reserve is not for remote callers"
+	default:
+		return quota.Decision{}
+	}
+	return d
+}
+
+// notItsGrant refuses a change to a grant that the session's remote caller did not acquire.
+func (c *Session) notItsGrant() quota.Decision {
+	c.countForbidden()
+	return quota.Decision{Reason: quota.Forbidden, Detail: fmt.Sprintf("the grant is not one that remote caller %q acquired", c.remote.Name)}
+}
+
+// visible returns the limits that count the caller, without the names of others.
+func (c *Session) visible(limits []quota.LimitState) []quota.LimitState {
+	if c.remote == nil {
+		return limits
+	}
+	var own []quota.LimitState
+	for _, l := range limits {
+		if !l.CountsJob(c.Caller.CountedAs()) {
+			continue
+		}
+		l.Jobs, l.ExceptJobs, l.Closed.By = nil, nil, ""
+		own = append(own, l)
+	}
+	return own
+}
+
+// names returns the credentials that the caller may know.
+func (s *Server) names(c *Session) []string {
+	all := s.Service.Names()
+	if c.remote == nil {
+		return all
+	}
+	return slices.DeleteFunc(all, func(name string) bool { return !slices.Contains(c.remote.Credentials, name) })
+}
+
+// RemoteRoute returns the route that lists the remote callers and what each spent. State returns
+// everything but what they spent, which the ledger knows.
+func RemoteRoute(service *quota.Service, state func() api.Remote) Route {
+	return Route{
+		Method: http.MethodGet, Path: "/v1/remote", Access: Read, Does: "the callers on other hosts: last seen, spent, refused",
+		Handle: LongRead(Handle(func(ctx context.Context, _ *Session, _ None) (api.Remote, error) {
+			remote := state()
+			return remote, addSpent(ctx, service, remote.Callers)
+		})),
+	}
+}
+
+// addSpent adds what each caller spent. It reads the log of each credential that a caller has once.
+func addSpent(ctx context.Context, service *quota.Service, callers []api.RemoteCaller) error {
+	for _, name := range service.Names() {
+		if !slices.ContainsFunc(callers, func(c api.RemoteCaller) bool { return slices.Contains(c.Credentials, name) }) {
+			continue
+		}
+		usage, _, err := service.Usage(ctx, name)
+		if err != nil {
+			return err
+		}
+		b, known, err := service.Breakdown(ctx, name, quota.BreakdownQuery{By: quota.ByCaller, Now: usage.Now})
+		if err != nil {
+			return err
+		}
+		if !known {
+			continue // a reload removed it
+		}
+		for _, share := range b.Shares() {
+			i := slices.IndexFunc(callers, func(c api.RemoteCaller) bool { return quota.RemotePrefix+c.Name == share.Name })
+			if i >= 0 {
+				callers[i].Spent = append(callers[i].Spent, api.Spent{Credential: name, Calls: int64(share.Calls), Units: int64(share.Units)})
+			}
+		}
+	}
+	return nil
+}

@@ -20,24 +20,25 @@ import (
 
 // The phases of a connection.
 const (
-	fresh     = int32(iota) // nothing was read of it
+	fresh     = int32(iota) // nothing was read yet
 	reading                 // a request is being read
 	answering               // a handler is at work
-	idle                    // an answer was given, and no further request begun
+	idle                    // a request was answered, and no further one has begun
 )
 
-// A connection is one that a limiter counts.
+// A connection is one that a door counts.
 type connection struct {
 	net.Conn
-	limiter *limiter
-	peer    peer
-	shares  bool // it counts against the room that users share
-	phase   atomic.Int32
+	door   *Door
+	peer   peer
+	own    bool // this process is at the other end; it is not limited
+	shares bool // it counts against Connections, which users share
+	phase  atomic.Int32
 }
 
 type connectionKey struct{}
 
-// counted returns the connection that a limiter counts, below TLS too.
+// counted returns the connection that a door counts, below TLS too.
 func counted(conn net.Conn) *connection {
 	if over, isTLS := conn.(*tls.Conn); isTLS {
 		conn = over.NetConn()
@@ -45,27 +46,26 @@ func counted(conn net.Conn) *connection {
 	return conn.(*connection)
 }
 
-// connectionOf returns the connection that a request came over; nil where no
-// limiter counts it.
+// connectionOf returns the connection that a request came over; nil if no door counts it.
 func connectionOf(r *http.Request) *connection {
 	c, _ := r.Context().Value(connectionKey{}).(*connection)
 	return c
 }
 
-// begin notes that a request of the connection is being answered. While the server
-// shuts down the connection ends with the answer; that its other half is closed
-// already does not mean that the caller has gone.
+// begin records that a request of the connection is being answered. While the server
+// shuts down, the connection ends with the answer. Its other half is closed by then, which does
+// not mean that the caller has gone.
 func (c *connection) begin(w http.ResponseWriter, r *http.Request) *http.Request {
 	c.phase.Store(answering)
-	if !c.limiter.draining.Load() {
+	if !c.door.draining.Load() {
 		return r
 	}
 	w.Header().Set("Connection", "close")
 	return r.WithContext(context.WithoutCancel(r.Context()))
 }
 
-// closeRead takes nothing more: what has arrived can still be read. On a Unix
-// socket whoever sends later learns that it did not arrive.
+// closeRead accepts no more data: what has arrived can still be read. On a Unix
+// socket, a caller that sends later gets an error.
 func (c *connection) closeRead() {
 	if half, ok := c.Conn.(interface{ CloseRead() error }); ok {
 		half.CloseRead()
@@ -74,7 +74,7 @@ func (c *connection) closeRead() {
 	c.Conn.Close()
 }
 
-// CloseWrite lets net/http say that an answer is complete before it hangs up.
+// CloseWrite lets net/http say that an answer is complete before it closes the connection.
 func (c *connection) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -82,20 +82,19 @@ func (c *connection) CloseWrite() error {
 	return nil
 }
 
-// Write implements net.Conn. What net/http answers by itself, to requests that reach
-// no handler, becomes a problem like any other.
+// Write implements net.Conn. The answers of net/http's own, to requests that reach
+// no handler, become problems like any other.
 func (c *connection) Write(p []byte) (int, error) {
-	if c.phase.Load() == answering {
-		return c.Conn.Write(p)
-	}
-	if answer := problemAnswer(p); answer != nil {
-		_, err := c.Conn.Write(answer)
-		return len(p), err
+	if c.phase.Load() != answering {
+		if answer := problemAnswer(p); answer != nil {
+			_, err := c.Conn.Write(answer)
+			return len(p), err
+		}
 	}
 	return c.Conn.Write(p)
 }
 
-// silentAnswers says what was wrong where net/http does not.
+// silentAnswers says what was wrong if net/http does not.
 var silentAnswers = map[int]string{
 	http.StatusBadRequest:                  "this is no request of HTTP/1.1",
 	http.StatusExpectationFailed:           "nothing but 100-continue can be expected",
@@ -120,27 +119,23 @@ func problemAnswer(p []byte) []byte {
 		detail = silentAnswers[status]
 	}
 	problem := api.NewProblem(quota.BadRequest, "%s", detail).WithStatus(status)
-	body, err := json.Marshal(problem)
-	if err != nil {
-		return nil
-	}
+	body, _ := json.Marshal(problem) // of strings and a number: it cannot fail
 	return fmt.Appendf(nil, "HTTP/1.1 %d %s\r\nContent-Type: application/problem+json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s\n",
 		status, http.StatusText(status), len(body)+1, body)
 }
 
 // A peer is the process at the other end of a connection, as it was when it
-// connected: by now the pid may be another's, so only the uid gives rights.
+// connected. By now another process may have its pid, so only the uid gives rights.
 type peer struct {
 	origin
-	pid     int     // 0 when not known
-	remote  *Remote // who knows the caller by its token; nil: it is on this host
-	isProxy bool    // that is in front of callers on other hosts
-	// refusal says why the connection is one too many; empty: it is not.
-	refusal string
-	only    []string // the paths that it may ask for; nil: all
+	pid     int      // 0 when not known
+	remote  *Remote  // knows the caller by its token; nil: it is on this host
+	isProxy bool     // it is the proxy in front of callers on other hosts
+	refusal string   // why the connection is one too many; empty: it is not
+	only    []string // the paths that are served; nil: all
 }
 
-// An origin is whom connections are counted for.
+// An origin is the user or network that a connection counts for.
 type origin struct {
 	uid     int          // unknownUID when not known
 	address netip.Prefix // of a caller on another host; zero of one on this host
@@ -156,12 +151,12 @@ func (o origin) String() string {
 	return "uid " + strconv.Itoa(o.uid)
 }
 
-// unknownUID stands for a caller who cannot be told, as on TCP.
+// unknownUID stands for a caller whose user is not known, as on TCP.
 const unknownUID = -1
 
 var unknownPeer = peer{origin: origin{uid: unknownUID}}
 
-// from is the address that a request of another host came from; empty of this host.
+// from returns the address that a request of another host came from; empty: this host.
 func (p peer) from(r *http.Request) string {
 	if p.remote == nil {
 		return ""
@@ -169,7 +164,7 @@ func (p peer) from(r *http.Request) string {
 	return p.remote.client(r).String()
 }
 
-// peerFrom returns who is at the other end of a request's connection.
+// peerFrom returns the peer of a request's connection.
 func peerFrom(r *http.Request) peer {
 	if c := connectionOf(r); c != nil {
 		return c.peer
@@ -187,10 +182,12 @@ func peerOf(conn net.Conn) peer {
 		return unknownPeer
 	}
 	var cred *syscall.Ucred
-	err2 := raw.Control(func(fd uintptr) {
-		cred, err = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
+	raw.Control(func(fd uintptr) {
+		if got, err := syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED); err == nil {
+			cred = got
+		}
 	})
-	if err != nil || err2 != nil {
+	if cred == nil {
 		return unknownPeer
 	}
 	return peer{origin: origin{uid: int(cred.Uid)}, pid: int(cred.Pid)}

@@ -1,8 +1,8 @@
 // Package server is the daemon's local API: HTTP/1.1 over a Unix socket.
 //
-// A request takes this path. Door.Serve accepts a connection, and the limiter counts it by
-// the user at its other end (SO_PEERCRED) or, if there are too many, has it answered 503. The
-// Door hands the request to its current Server: one that is Refusing while the daemon cannot
+// A request takes this path. A Door accepts a connection, and counts it by the user at its other
+// end (SO_PEERCRED). If there are too many, the answer is 503. The Door hands the request to its
+// current Server: one that is Refusing while the daemon cannot
 // serve, else the one that decides. ServeHTTP refuses what a browser sends, and the mux finds
 // the Route. The route's guard makes a Session of the request: who calls, with which run token,
 // and whether the route's Access allows it. The Handler decodes the fields of the body or the
@@ -17,7 +17,7 @@
 // request that has arrived, and then closes what is left.
 //
 // The package writes the socket that Listen makes, and the file of refusals. Its locks are
-// those of limiter, longReads, refusals and wrongTokens. None is held while
+// those of Door, longReads, refusals and wrongTokens. None is held while
 // another is taken, nor during I/O or a wait; only refusals.saves, which orders the writes of
 // the file, is held during I/O and outside refusals.mu.
 package server

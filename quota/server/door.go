@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -8,52 +9,90 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"slices"
+	"sync"
 	"sync/atomic"
+	"time"
 
+	"quotad/quota"
 	"quotad/quota/api"
 )
 
-// A DoorConfig bounds who comes in. Its zero value means the defaults.
+// A DoorConfig bounds the connections. Its zero value means the defaults.
 type DoorConfig struct {
-	// Connections is the most at once of all users together, ConnectionsPerUser of
+	// Connections is the maximum at once of all users together, ConnectionsPerUser of
 	// one of them. 0: the defaults.
 	Connections, ConnectionsPerUser int
 	// RoomFor are users whose connections count against ConnectionsPerUser alone, so
-	// that others cannot lock them out. Root is one without being named.
+	// that others cannot lock them out. Root is always one.
 	RoomFor []int
 	// Self is the pid of a process that is exempt from the connection limits: the
 	// daemon's own, which checks whether it answers.
 	// 0: there is none.
 	Self int
-	// Remote knows the callers from other hosts, whom the door is for: their connections
+	// Remote knows the callers on other hosts, if the door is for them: their connections
 	// count by address. Nil: it is for users of this host.
 	Remote *Remote
-	// TLS is what the door speaks. Nil: nothing over the connection itself.
+	// TLS configures the door's TLS. Nil: the door does not use TLS.
 	TLS *tls.Config
-	// ErrorLog is where net/http complains, of panics for example, and where it is
-	// said that connections are refused. Nil: where package log writes to.
+	// ErrorLog is where net/http complains, of panics for example, and where the door
+	// reports that it refuses connections. Nil: where package log writes to.
 	ErrorLog *log.Logger
 }
 
-// A Door holds the listeners of the API and hands each request to the Server that it
-// leads to. A daemon has one for as long as it lives, and several servers: one that
-// refuses while it cannot serve, and the one that decides. A connection stays when the
-// server changes.
+// The maximum of connections at once, unless a DoorConfig sets others.
+const (
+	DefaultConnections        = 1024
+	DefaultConnectionsPerUser = 256
+)
+
+const (
+	// overflow is how many connections beyond the limit still get a 503. More
+	// are closed.
+	overflow = 64
+	// unreadTime is how long a door that shuts down waits for the first request of
+	// connections that it has accepted.
+	unreadTime = 300 * time.Millisecond
+)
+
+// A Door holds the listeners of the API and hands each request to its current Server. A daemon
+// has one for as long as it lives, and several servers: one that refuses while it cannot serve,
+// and the one that decides. A connection stays when the server changes.
+//
+// The door limits the connections by the user at their other end, and ends them when it shuts
+// down. One user's flood leaves room for the others. The flood of many leaves room for root, for
+// the users in RoomFor, and for the listeners that cannot tell users apart, which metrics are
+// read from.
 type Door struct {
-	limiter *limiter
-	remote  *Remote
-	isTLS   bool
-	http    *http.Server
-	server  atomic.Pointer[Server]
+	http     *http.Server
+	isTLS    bool
+	remote   *Remote
+	server   atomic.Pointer[Server]
+	draining atomic.Bool
+	changed  chan struct{} // holds one if a connection is in another phase, or has ended
+
+	mu        sync.Mutex // guards what follows
+	bounds    DoorConfig
+	listeners []*doorListener
+	open      map[*connection]bool
+	shared    int            // of open, those that count against bounds.Connections
+	perOrigin map[origin]int // counts open, less our own
+	refused   uint64
+	logged    time.Time // when the log last reported a refusal
 }
 
-// NewDoor returns a door that leads nowhere yet: call Lead before Serve.
+// NewDoor returns a door without a server: call Lead before Serve.
 func NewDoor(c DoorConfig) *Door {
-	d := &Door{limiter: newLimiter(c), remote: c.Remote, isTLS: c.TLS != nil}
+	d := &Door{
+		isTLS: c.TLS != nil, remote: c.Remote, changed: make(chan struct{}, 1),
+		open: make(map[*connection]bool), perOrigin: make(map[origin]int),
+	}
 	d.http = &http.Server{
-		Handler:                      d,
-		ConnContext:                  d.limiter.context,
-		ConnState:                    d.limiter.state,
+		Handler: d,
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return context.WithValue(ctx, connectionKey{}, counted(c))
+		},
+		ConnState:                    d.setState,
 		ErrorLog:                     c.ErrorLog,
 		ReadTimeout:                  readTimeout,
 		WriteTimeout:                 writeTimeout,
@@ -63,6 +102,7 @@ func NewDoor(c DoorConfig) *Door {
 		TLSConfig:                    c.TLS,
 		HTTP2:                        &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 	}
+	d.Bound(c)
 	return d
 }
 
@@ -70,47 +110,232 @@ func NewDoor(c DoorConfig) *Door {
 // began.
 func (d *Door) Lead(to *Server) { d.server.Store(to) }
 
-// Bound replaces the bounds on connections from now on. Self and ErrorLog stay.
-func (d *Door) Bound(c DoorConfig) { d.limiter.bound(c) }
+// Bound replaces the bounds on connections from now on. Remote and TLS stay.
+func (d *Door) Bound(c DoorConfig) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c.Connections = cmp.Or(c.Connections, DefaultConnections)
+	c.ConnectionsPerUser = cmp.Or(c.ConnectionsPerUser, DefaultConnectionsPerUser)
+	c.RoomFor = append([]int{0, unknownUID}, c.RoomFor...)
+	c.ErrorLog = cmp.Or(c.ErrorLog, log.Default())
+	d.bounds = c
+}
 
 // ServeHTTP answers one request.
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) { d.server.Load().ServeHTTP(w, r) }
 
-// Serve answers the connections of a listener, which it closes in the end,
-// until Shutdown. Who calls is known on Unix sockets, and by its token to a Remote: on any other
-// listener callers without a run token may read and nothing more.
-func (d *Door) Serve(l net.Listener) error { return d.serve(d.limiter.listen(l, nil, d.remote)) }
+// Serve answers the connections of a listener until Shutdown, and then closes it. A caller is
+// known on Unix sockets, and by its token to a Remote: on any other listener, callers without a
+// run token may only read.
+func (d *Door) Serve(l net.Listener) error { return d.ServeOnly(l) }
 
-// ServeOnly is Serve for the paths named; nothing else is found on the listener.
+// ServeOnly is Serve for the paths named; the listener serves nothing else.
 func (d *Door) ServeOnly(l net.Listener, paths ...string) error {
-	return d.serve(d.limiter.listen(l, paths, nil))
-}
-
-func (d *Door) serve(l net.Listener) error {
+	counting := &doorListener{Listener: l, door: d, only: paths, close: sync.OnceValue(l.Close), ended: make(chan struct{})}
+	counting.end = sync.OnceFunc(func() { close(counting.ended) })
+	d.mu.Lock()
+	d.listeners = append(d.listeners, counting)
+	d.mu.Unlock()
 	serve := d.http.Serve
-	if d.isTLS { // net/http sets a TLSConfig where there is none
+	if d.isTLS { // not by http.TLSConfig: net/http sets one if there is none
 		serve = func(l net.Listener) error { return d.http.ServeTLS(l, "", "") }
 	}
-	if err := serve(l); !errors.Is(err, http.ErrServerClosed) && !d.limiter.isClosed(err) {
-		return fmt.Errorf("cannot serve the API: %w", err)
+	err := serve(counting)
+	if errors.Is(err, http.ErrServerClosed) || d.draining.Load() && errors.Is(err, net.ErrClosed) {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("cannot serve the API: %w", err)
 }
 
-// Connections tells how many there are on all listeners together.
-func (d *Door) Connections() Connections { return d.limiter.connections() }
+// Connections counts the connections of a door.
+type Connections struct {
+	Open    int    // including those that are being refused
+	Refused uint64 // since the start
+}
+
+// Connections counts the connections on all listeners together.
+func (d *Door) Connections() Connections {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return Connections{Open: len(d.open), Refused: d.refused}
+}
 
 // Shutdown closes the listeners, answers every request that has arrived and
-// returns. When ctx ends first, the connections left are cut and its error is
-// returned.
+// returns. If ctx ends first, it closes the connections that are left and returns the
+// error of ctx.
 func (d *Door) Shutdown(ctx context.Context) error {
 	if s := d.server.Load(); s != nil {
 		s.endStreams()
 	}
-	d.limiter.drain(ctx)
+	d.drain(ctx)
 	err := d.http.Shutdown(ctx)
 	if err != nil {
 		d.http.Close()
 	}
 	return err
+}
+
+// drain accepts no more connections, and returns when the open ones have
+// ended. It answers every request that has arrived, whereas http.Server.Shutdown drops those
+// that it has read and not begun to answer. A connection that
+// has not asked anything yet gets unreadTime for it.
+func (d *Door) drain(ctx context.Context) {
+	d.draining.Store(true)
+	d.mu.Lock()
+	listeners := slices.Clone(d.listeners)
+	d.mu.Unlock()
+	first, cancel := context.WithTimeout(ctx, unreadTime)
+	defer cancel()
+	for _, l := range listeners {
+		l.Close() // an error loses nothing
+		select {
+		case <-l.ended: // the connection that it was accepting is counted by now
+		case <-first.Done():
+		}
+	}
+	d.await(first, fresh)
+	for _, c := range d.in(fresh, idle) {
+		c.closeRead()
+	}
+	d.await(ctx, fresh, reading, answering, idle)
+}
+
+// await waits until no connection is in one of the phases.
+func (d *Door) await(ctx context.Context, phases ...int32) {
+	for len(d.in(phases...)) > 0 {
+		select {
+		case <-d.changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (d *Door) in(phases ...int32) []*connection {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var list []*connection
+	for c := range d.open {
+		if slices.Contains(phases, c.phase.Load()) {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// setState is the http.Server's ConnState.
+func (d *Door) setState(conn net.Conn, state http.ConnState) {
+	c := counted(conn)
+	switch state {
+	case http.StateActive:
+		c.phase.CompareAndSwap(idle, reading)
+		c.phase.CompareAndSwap(fresh, reading)
+	case http.StateIdle:
+		c.phase.Store(idle)
+		if d.draining.Load() {
+			c.closeRead()
+		}
+	case http.StateClosed, http.StateHijacked:
+		d.leave(c)
+	}
+	select {
+	case d.changed <- struct{}{}:
+	default:
+	}
+}
+
+// enter counts a new connection, and reports whether it gets an answer at all.
+func (d *Door) enter(c *connection) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	// The pid proves that this process is at the other end, though nothing else: no other process
+	// has ours before we end.
+	if c.own = c.peer.pid != 0 && c.peer.pid == d.bounds.Self; c.own {
+		d.open[c] = true
+		return true
+	}
+	c.shares = c.peer.remote != nil || !slices.Contains(d.bounds.RoomFor, c.peer.uid)
+	count := d.perOrigin[c.peer.origin]
+	if c.peer.isProxy { // it connects for many
+		count = 0
+	}
+	switch {
+	case count >= d.bounds.ConnectionsPerUser:
+		d.refuse(c, fmt.Sprintf("%v has %s, the most at once", c.peer.origin, quota.Count(d.bounds.ConnectionsPerUser, "connection", "connections")))
+	case c.shares && d.shared >= d.bounds.Connections:
+		d.refuse(c, quota.Count(d.bounds.Connections, "connection is", "connections are")+" the most at once")
+	}
+	if count >= d.bounds.ConnectionsPerUser+overflow || c.shares && d.shared >= d.bounds.Connections+overflow {
+		return false
+	}
+	d.open[c] = true
+	d.perOrigin[c.peer.origin]++
+	if c.shares {
+		d.shared++
+	}
+	return true
+}
+
+// refuse counts a refusal, and logs one a minute. The caller holds mu.
+func (d *Door) refuse(c *connection, why string) {
+	c.peer.refusal = why
+	d.refused++
+	if now := time.Now(); now.Sub(d.logged) >= time.Minute {
+		d.logged = now
+		d.bounds.ErrorLog.Printf("connections are refused: %s", why)
+	}
+}
+
+// leave removes a connection that has ended from the counts.
+func (d *Door) leave(c *connection) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.open[c] {
+		return
+	}
+	delete(d.open, c)
+	if c.own {
+		return
+	}
+	if c.shares {
+		d.shared--
+	}
+	if d.perOrigin[c.peer.origin]--; d.perOrigin[c.peer.origin] == 0 {
+		delete(d.perOrigin, c.peer.origin)
+	}
+}
+
+// A doorListener is a listener whose connections a door counts.
+type doorListener struct {
+	net.Listener
+	door  *Door
+	only  []string      // the paths that it serves; nil: all
+	close func() error  // once: net/http reports the error of a second one
+	ended chan struct{} // closed when it accepts nothing more
+	end   func()        // closes it, once
+}
+
+// Close implements net.Listener.
+func (l *doorListener) Close() error { return l.close() }
+
+// Accept returns the next connection that there is room for.
+func (l *doorListener) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			if errors.Is(err, net.ErrClosed) {
+				l.end()
+			}
+			return nil, err
+		}
+		c := &connection{Conn: conn, door: l.door, peer: peerOf(conn)}
+		if l.door.remote != nil {
+			c.peer = l.door.remote.peerOf(conn)
+		}
+		c.peer.only = l.only
+		if l.door.enter(c) {
+			return c, nil
+		}
+		conn.Close()
+	}
 }

@@ -1,7 +1,7 @@
-// Package server serves the jobs and their runs over the daemon's local API: Routes,
-// PlanRoute and Section are given to a server of quota/server.
+// Package server serves the jobs and their runs over the daemon's local API: its Routes,
+// PlanRoute, Section and ForecastSection are added to a server of quota/server.
 //
-// A handler asks the jobs.Runner and answers with the types of jobs/api. What the
-// runner refuses becomes a problem, which names its cure where it can. There are no
+// A handler (jobs.go) asks the jobs.Runner and answers with the types of jobs/api. A refusal of the
+// runner becomes a problem, with its cure if that is known (hints.go). There are no
 // files and no locks here: those are the runner's.
 package server

@@ -18,27 +18,22 @@ type subject struct {
 	run     string
 }
 
-// problem returns what a runner's error is to the caller, with its cure.
+// problem returns a runner's error as a problem with its cure; nil: there is none.
 func (h handlers) problem(err error, of subject) error {
-	var p *api.Problem
 	switch {
 	case errors.Is(err, jobs.ErrUnknown):
-		p = api.NewProblem(api.NotFound, "%v", err)
-		p.Hint = h.knownHint(of)
+		return api.NewProblem(api.NotFound, "%v", err).WithHint(h.knownHint(of))
 	case errors.Is(err, jobs.ErrInvalid):
-		p = api.NewProblem(quota.BadRequest, "%v", err)
+		return api.NewProblem(quota.BadRequest, "%v", err)
 	case errors.Is(err, jobs.ErrUnderWay):
-		p = api.NewProblem(api.Conflict, "%v", err)
-		p.Hint = h.underWayHint(of.job)
+		return api.NewProblem(api.Conflict, "%v", err).WithHint(h.underWayHint(of.job))
 	case errors.Is(err, jobs.ErrStopping):
-		p = api.NewProblem(api.Conflict, "%v", err)
-	default:
-		return err
+		return api.NewProblem(api.Conflict, "%v", err)
 	}
-	return p
+	return err
 }
 
-// knownHint names what was probably meant by a name that is not known.
+// knownHint suggests the name that was probably meant by an unknown one.
 func (h handlers) knownHint(of subject) string {
 	if of.run != "" {
 		return h.runHint(of.run)
@@ -67,7 +62,7 @@ func (h handlers) knownHint(of subject) string {
 	return ""
 }
 
-// underWayHint says what to do about the run of a job that is in the way.
+// underWayHint says what to do about the job's run under way.
 func (h handlers) underWayHint(job string) string {
 	j, err := h.runner.Status(job)
 	if err != nil || j[0].Last == nil || j[0].Last.State != jobs.RunRunning {
@@ -76,8 +71,8 @@ func (h handlers) underWayHint(job string) string {
 	return "wait until it is over, or end it" + onHost(j[0].Last) + ": quotactl stop " + j[0].Last.ID
 }
 
-// runHint says what is known of a run that is not under way here. What was named
-// may be a job.
+// runHint says what is known of a run that is not under way here. The name
+// may be that of a job.
 func (h handlers) runHint(name string) string {
 	if run, err := h.runner.RunOf(name); err == nil {
 		return endHint(&run)
@@ -88,7 +83,7 @@ func (h handlers) runHint(name string) string {
 	return "quotactl runs lists them"
 }
 
-// endHint says why a known run cannot be ended here.
+// endHint says why a known run cannot be stopped here.
 func endHint(r *jobs.Run) string {
 	if r.State == jobs.RunRunning {
 		return "it is under way" + onHost(r) + ": end it there"
@@ -108,7 +103,7 @@ func jobHint(j jobs.Status) string {
 	}
 }
 
-// onHost names the host of a run, where it is known.
+// onHost names the host of a run, if it is known.
 func onHost(r *jobs.Run) string {
 	if r.Host == "" {
 		return ""

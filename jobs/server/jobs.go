@@ -12,16 +12,24 @@ import (
 	"quotad/regions"
 )
 
+const (
+	usualList    = 20 // the length of a list if the caller names none
+	maxList      = 1000
+	longestPause = 366 * 24 * time.Hour
+)
+
+// handlers answer for a runner.
+type handlers struct {
+	runner *jobs.Runner
+}
+
 func (h handlers) list(job string) ([]jobsapi.Job, error) {
 	all, err := h.runner.Status(job)
-	if err != nil {
-		return nil, h.problem(err, subject{job: job})
-	}
 	list := make([]jobsapi.Job, len(all))
 	for i := range all {
 		list[i] = jobOf(all[i])
 	}
-	return list, nil
+	return list, h.problem(err, subject{job: job})
 }
 
 func (h handlers) jobs(context.Context, *server.Session, server.None) ([]jobsapi.Job, error) {
@@ -29,16 +37,20 @@ func (h handlers) jobs(context.Context, *server.Session, server.None) ([]jobsapi
 }
 
 func (h handlers) job(_ context.Context, c *server.Session, _ server.None) (jobsapi.Job, error) {
-	return h.one(c)
+	return h.changed(c, nil)
 }
 
-// one returns the job in the path.
-func (h handlers) one(c *server.Session) (jobsapi.Job, error) {
-	list, err := h.list(c.Path("job"))
+// changed returns the job in the path, as it is after a change that failed with err or succeeded.
+func (h handlers) changed(c *server.Session, err error, list ...regions.Region) (jobsapi.Job, error) {
+	job := c.Path("job")
+	if err != nil {
+		return jobsapi.Job{}, h.problem(err, subject{job: job, regions: list})
+	}
+	all, err := h.list(job)
 	if err != nil {
 		return jobsapi.Job{}, err
 	}
-	return list[0], nil
+	return all[0], nil
 }
 
 func (h handlers) begin(_ context.Context, c *server.Session, in jobsapi.RunRequest) (jobs.Run, error) {
@@ -51,37 +63,23 @@ func (h handlers) begin(_ context.Context, c *server.Session, in jobsapi.RunRequ
 		set[i] = jobs.Variable(v)
 	}
 	run, err := h.runner.Run(c.Path("job"), c.Caller.By(), set, list...)
-	if err != nil {
-		return jobs.Run{}, h.problem(err, subject{job: c.Path("job"), regions: list})
-	}
-	return *brief(&run), nil
+	return *brief(&run), h.problem(err, subject{job: c.Path("job"), regions: list})
 }
-
-const longestPause = 366 * 24 * time.Hour
 
 func (h handlers) pause(_ context.Context, c *server.Session, in jobsapi.PauseRequest) (jobsapi.Job, error) {
 	if in.ForMs < 0 || in.ForMs > longestPause.Milliseconds() {
 		return jobsapi.Job{}, api.NewProblem(quota.BadRequest, "for_ms must be from 0, for ever, to %d: %d", longestPause.Milliseconds(), in.ForMs)
 	}
-	length := time.Duration(in.ForMs) * time.Millisecond
-	if err := h.runner.Pause(c.Path("job"), c.Caller.By(), in.Note, length); err != nil {
-		return jobsapi.Job{}, h.problem(err, subject{job: c.Path("job")})
-	}
-	return h.one(c)
+	return h.changed(c, h.runner.Pause(c.Path("job"), c.Caller.By(), in.Note, time.Duration(in.ForMs)*time.Millisecond))
 }
 
 func (h handlers) resume(_ context.Context, c *server.Session, _ server.None) (jobsapi.Job, error) {
-	if err := h.runner.Resume(c.Path("job")); err != nil {
-		return jobsapi.Job{}, h.problem(err, subject{job: c.Path("job")})
-	}
-	return h.one(c)
+	return h.changed(c, h.runner.Resume(c.Path("job")))
 }
 
 func (h handlers) cursor(_ context.Context, c *server.Session, in jobsapi.CursorRequest) (jobsapi.Job, error) {
-	if err := h.runner.SetCursor(c.Path("job"), regions.Region(in.Region)); err != nil {
-		return jobsapi.Job{}, h.problem(err, subject{job: c.Path("job"), regions: []regions.Region{regions.Region(in.Region)}})
-	}
-	return h.one(c)
+	region := regions.Region(in.Region)
+	return h.changed(c, h.runner.SetCursor(c.Path("job"), region), region)
 }
 
 func jobOf(s jobs.Status) jobsapi.Job {
@@ -102,8 +100,8 @@ func jobOf(s jobs.Status) jobsapi.Job {
 	}
 }
 
-// brief leaves out of a run, which may be nil, what only its own page tells, and
-// what is nobody's business. What a pass under way has just written is told.
+// brief removes from a run, which may be nil, what only its own page shows, and its processes.
+// The last lines of a pass under way stay.
 func brief(r *jobs.Run) *jobs.Run {
 	if r == nil {
 		return nil
@@ -117,4 +115,85 @@ func brief(r *jobs.Run) *jobs.Run {
 		r.Passes = []jobs.Pass{}
 	}
 	return r
+}
+
+func check(s jobsapi.Selection) error {
+	if s.Most < 1 || s.Most > maxList {
+		return api.NewProblem(quota.BadRequest, "most must be from 1 to %d: %d", maxList, s.Most)
+	}
+	return nil
+}
+
+func (h handlers) runs(_ context.Context, _ *server.Session, in jobsapi.Selection) ([]jobs.Run, error) {
+	if err := check(in); err != nil {
+		return nil, err
+	}
+	runs, err := h.runner.Runs(in.Job, in.Most)
+	for i := range runs {
+		brief(&runs[i])
+	}
+	return append([]jobs.Run{}, runs...), h.problem(err, subject{job: in.Job})
+}
+
+func (h handlers) schedule(_ context.Context, _ *server.Session, in jobsapi.Selection) ([]jobs.Upcoming, error) {
+	if err := check(in); err != nil {
+		return nil, err
+	}
+	list, err := h.runner.Upcoming(in.Job, in.Most)
+	return append([]jobs.Upcoming{}, list...), h.problem(err, subject{job: in.Job})
+}
+
+func (h handlers) run(ctx context.Context, c *server.Session, in jobsapi.RunQuery) (jobs.Run, error) {
+	if in.WaitMs < 0 || in.WaitMs > jobsapi.MostWait.Milliseconds() || in.Ended < 0 {
+		return jobs.Run{}, api.NewProblem(quota.BadRequest, "wait_ms must be from 0 to %d, and ended at least 0: %d, %d", jobsapi.MostWait.Milliseconds(), in.WaitMs, in.Ended)
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(in.WaitMs)*time.Millisecond)
+	defer cancel()
+	run, err := h.runner.AwaitRun(ctx, c.Path("run"), in.Ended)
+	for i := range run.Passes {
+		run.Passes[i].Process = nil
+	}
+	return run, h.problem(err, subject{run: c.Path("run")})
+}
+
+func (h handlers) stop(_ context.Context, c *server.Session, _ server.None) (jobs.Run, error) {
+	id := c.Path("run")
+	err := h.runner.StopRun(id)
+	if err != nil {
+		return jobs.Run{}, h.problem(err, subject{run: id})
+	}
+	run, err := h.runner.RunOf(id)
+	return *brief(&run), h.problem(err, subject{run: id})
+}
+
+// bookmark returns the bookmark of the job and region in the path, else of the pass that calls.
+func (h handlers) bookmark(_ context.Context, c *server.Session, _ server.None) (jobsapi.Bookmark, error) {
+	job, region, err := placeOf(c)
+	if err != nil {
+		return jobsapi.Bookmark{}, err
+	}
+	text, err := h.runner.Bookmark(job, region)
+	return jobsapi.Bookmark{Bookmark: text}, h.problem(err, subject{job: job, regions: []regions.Region{region}})
+}
+
+func (h handlers) setBookmark(_ context.Context, c *server.Session, in jobsapi.Bookmark) (jobsapi.Bookmark, error) {
+	job, region, err := placeOf(c)
+	if err != nil {
+		return jobsapi.Bookmark{}, err
+	}
+	return in, h.problem(h.runner.SetBookmark(job, region, in.Bookmark), subject{job: job, regions: []regions.Region{region}})
+}
+
+func (h handlers) clearBookmark(ctx context.Context, c *server.Session, _ server.None) (jobsapi.Bookmark, error) {
+	return h.setBookmark(ctx, c, jobsapi.Bookmark{})
+}
+
+func placeOf(c *server.Session) (job string, region regions.Region, err error) {
+	switch {
+	case c.Path("job") != "":
+		return c.Path("job"), regions.Region(c.Path("region")), nil
+	case c.Caller.Region == "":
+		return "", "", api.NewProblem(quota.BadRequest, "only a pass, by its run token, has a bookmark: without one name job and region, quotactl bookmark JOB REGION")
+	}
+	return c.Caller.Job, regions.Region(c.Caller.Region), nil
 }

@@ -16,7 +16,7 @@ import (
 
 const usualDays = 7
 
-// PlanRoute returns the route that plays the jobs against the limits.
+// PlanRoute returns the route that simulates the jobs against the limits.
 func PlanRoute(p *plan.Planner) server.Route {
 	return server.Route{
 		Method: http.MethodGet, Path: "/v1/plan", Access: server.Read,
@@ -34,7 +34,7 @@ func PlanRoute(p *plan.Planner) server.Route {
 	}
 }
 
-// furtherSlots reads "JOB@TIME".
+// furtherSlots reads a list of "JOB@TIME".
 func furtherSlots(p *plan.Planner, list []string) (slots map[string][]time.Time, err error) {
 	for _, text := range list {
 		job, when, _ := strings.Cut(text, "@")
@@ -43,9 +43,7 @@ func furtherSlots(p *plan.Planner, list []string) (slots map[string][]time.Time,
 			return nil, api.NewProblem(quota.BadRequest, "with must be JOB@TIME, such as backfill@2026-11-24T02:00:00Z: %.80q", text)
 		}
 		if names := p.Jobs(); !slices.Contains(names, job) {
-			problem := api.NewProblem(api.NotFound, "there is no job %.80q", job)
-			problem.Hint = quota.DidYouMean(job, names, "jobs")
-			return nil, problem
+			return nil, api.NewProblem(api.NotFound, "there is no job %.80q", job).WithHint(quota.DidYouMean(job, names, "jobs"))
 		}
 		if slots == nil {
 			slots = make(map[string][]time.Time)
@@ -55,8 +53,8 @@ func furtherSlots(p *plan.Planner, list []string) (slots map[string][]time.Time,
 	return slots, nil
 }
 
-// ForecastSection returns the section of the status that tells when limits are gone. It is empty
-// while the ledger does not tell.
+// ForecastSection returns the section of the status that says when limits will be used up. It is
+// empty while the ledger does not answer.
 func ForecastSection(p *plan.Planner) func(context.Context) any {
 	return func(ctx context.Context) any {
 		list, err := p.Forecast(ctx)

@@ -15,16 +15,16 @@ func Routes(r *jobs.Runner) []server.Route {
 	return []server.Route{
 		{Method: http.MethodGet, Path: "/v1/jobs", Access: server.Read, Does: "the jobs: cursor, next run, last run", Handle: server.Handle(h.jobs)},
 		{Method: http.MethodGet, Path: "/v1/jobs/{job}", Access: server.Read, Does: "one job", Handle: server.Handle(h.job)},
-		{Method: http.MethodGet, Path: "/v1/runs", Access: server.Read, Does: "the latest runs and skipped ticks; job, most", Handle: server.Handle(h.runs, jobsapi.Selection{Most: usual})},
-		{Method: http.MethodGet, Path: "/v1/runs/{run}", Access: server.Read, Does: "one run, with the last lines of each pass, at once or as soon as more than `ended` are over; wait_ms, ended", Handle: server.Handle(h.run, jobsapi.RunQuery{})},
-		{Method: http.MethodGet, Path: "/v1/schedule", Access: server.Read, Does: "the next runs of the schedule; job, most", Handle: server.Handle(h.schedule, jobsapi.Selection{Most: usual})},
+		{Method: http.MethodGet, Path: "/v1/runs", Access: server.Read, Does: "the latest runs and skipped ticks; job, most", Handle: server.Handle(h.runs, jobsapi.Selection{Most: usualList})},
+		{Method: http.MethodGet, Path: "/v1/runs/{run}", Access: server.Read, Does: "one run, with the last lines of each pass, at once or as soon as more than `ended` are over; wait_ms, ended", Handle: server.Handle(h.run)},
+		{Method: http.MethodGet, Path: "/v1/schedule", Access: server.Read, Does: "the next runs of the schedule; job, most", Handle: server.Handle(h.schedule, jobsapi.Selection{Most: usualList})},
 		{Method: http.MethodPost, Path: "/v1/jobs/{job}/run", Access: server.Operate, Does: "begin a run now, of the ring or of some regions; regions, set", Handle: server.Handle(h.begin)},
 		{Method: http.MethodPost, Path: "/v1/jobs/{job}/pause", Access: server.Operate, Does: "keep the schedule from running a job; for_ms, note", Handle: server.Handle(h.pause)},
 		{Method: http.MethodPost, Path: "/v1/jobs/{job}/resume", Access: server.Operate, Does: "end a pause", Handle: server.Handle(h.resume)},
 		{Method: http.MethodPost, Path: "/v1/jobs/{job}/cursor", Access: server.Operate, Does: "set the region at which the next run begins; region", Handle: server.Handle(h.cursor)},
-		{Method: http.MethodGet, Path: "/v1/bookmark", Access: server.Read, Does: "what the last pass of the token's region left", Handle: server.Handle(h.ownBookmark)},
-		{Method: http.MethodPut, Path: "/v1/bookmark", Access: server.Spend, Does: "leave something for the next pass of the token's region; bookmark", Handle: server.Handle(h.leaveBookmark)},
-		{Method: http.MethodDelete, Path: "/v1/bookmark", Access: server.Spend, Does: "leave nothing", Handle: server.Handle(h.dropBookmark)},
+		{Method: http.MethodGet, Path: "/v1/bookmark", Access: server.Read, Does: "what the last pass of the token's region left", Handle: server.Handle(h.bookmark)},
+		{Method: http.MethodPut, Path: "/v1/bookmark", Access: server.Spend, Does: "leave something for the next pass of the token's region; bookmark", Handle: server.Handle(h.setBookmark)},
+		{Method: http.MethodDelete, Path: "/v1/bookmark", Access: server.Spend, Does: "leave nothing", Handle: server.Handle(h.clearBookmark)},
 		{Method: http.MethodGet, Path: "/v1/jobs/{job}/bookmarks/{region}", Access: server.Read, Does: "what the last pass of a region left", Handle: server.Handle(h.bookmark)},
 		{Method: http.MethodDelete, Path: "/v1/jobs/{job}/bookmarks/{region}", Access: server.Operate, Does: "clear it: the next pass begins at the first page", Handle: server.Handle(h.clearBookmark)},
 		{Method: http.MethodPost, Path: "/v1/runs/{run}/stop", Access: server.Operate, Does: "end a run and the passes under way", Handle: server.Handle(h.stop)},
@@ -34,16 +34,8 @@ func Routes(r *jobs.Runner) []server.Route {
 // Section returns the member "jobs" of GET /v1/status.
 func Section(r *jobs.Runner) func(context.Context) any {
 	h := handlers{r}
-	return func(ctx context.Context) any {
-		list, err := h.list("")
-		if err != nil {
-			return []jobsapi.Job{} // cannot be: only a name can be unknown
-		}
+	return func(context.Context) any {
+		list, _ := h.list("") // without an error: only a name can be unknown
 		return list
 	}
-}
-
-// handlers answer for a runner.
-type handlers struct {
-	runner *jobs.Runner
 }

@@ -57,9 +57,10 @@ var packages = []struct {
 	{"cmd/quotad/notify", "all cmd/quotad/config", ""},
 	{"cmd/quotad/config", "all cmd/manual", "github.com/BurntSushi/toml"},
 	{"cmd/quotad/config/configtest", "", ""},
-	{"cmd/quotactl", "all cmd/manual cmd/quotactl/page cmd/quotactl/term", "github.com/spf13/cobra github.com/spf13/pflag"},
+	{"cmd/quotactl", "all cmd/manual cmd/quotactl/page cmd/quotactl/term cmd/quotactl/wording", "github.com/spf13/cobra github.com/spf13/pflag"},
 	{"cmd/quotactl/term", "quota", "golang.org/x/term golang.org/x/sys"},
-	{"cmd/quotactl/page", "quota", ""},
+	{"cmd/quotactl/page", "cmd/quotactl/term cmd/quotactl/wording jobs jobs/api jobs/plan quota quota/api", ""},
+	{"cmd/quotactl/wording", "cmd/quotactl/term jobs jobs/api jobs/plan quota quota/api regions", ""},
 	{"cmd/ytfetch", "all cmd/manual cmd/ytfetch/upstream cmd/ytfetch/store cmd/quotactl/term", ""},
 	{"cmd/ytfetch/store", "", "github.com/ncruces/go-sqlite3"},
 	{"cmd/ytfetch/upstream", "", ""},
@@ -143,7 +144,7 @@ func TestClientsLinkNoServer(t *testing.T) {
 		{"jobs/api", "jobs jobs/api jobs/plan quota quota/api quota/slidinglog regions", ""},
 		{"cmd/ytfetch", "cmd/manual cmd/ytfetch cmd/ytfetch/store cmd/ytfetch/upstream cmd/quotactl/term jobs jobs/api jobs/plan quota quota/api quota/slidinglog quota/upstream regions",
 			"github.com/ncruces golang.org/x"},
-		{"cmd/quotactl", "cmd/manual cmd/quotactl cmd/quotactl/page cmd/quotactl/term jobs jobs/api jobs/plan quota quota/api quota/slidinglog quota/upstream regions", "github.com/spf13 golang.org/x"},
+		{"cmd/quotactl", "cmd/manual cmd/quotactl cmd/quotactl/page cmd/quotactl/term cmd/quotactl/wording jobs jobs/api jobs/plan quota quota/api quota/slidinglog quota/upstream regions", "github.com/spf13 golang.org/x"},
 	} {
 		t.Run(client.path, func(t *testing.T) {
 			for _, linked := range linkedBy(t, client.path) {

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"quotad/cmd/quotactl/term"
 	"quotad/quota"
@@ -16,13 +15,6 @@ import (
 
 const acquireUsage = `Ask to spend before a call upstream. A grant debits the operation's cost at
 once; a denial moves nothing and ends with exit code 75.
-
-Usage:
-  quotactl acquire OPERATION [FLAGS]
-
-Flags:
-` + requestUsage + `      --at-most           as many of --count as fit, at least one; the answer
-                          says how many
 
 With -o value the answer is what remains, in units.
 
@@ -36,11 +28,9 @@ Example:
 func newAcquire(c *cli) *cobra.Command {
 	var r api.AcquireRequest
 	cmd := &cobra.Command{
-		Use:               "acquire OPERATION",
-		Short:             "ask to spend before a call; exit code 75 when denied",
-		Long:              acquireUsage,
-		Args:              arguments("OPERATION"),
-		ValidArgsFunction: c.completeOperation,
+		Use:   "acquire OPERATION [FLAGS]",
+		Short: "ask to spend before a call; exit code 75 when denied",
+		Long:  acquireUsage,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.Operation = args[0]
 			d, err := c.acquire(cmd.Context(), r)
@@ -51,84 +41,127 @@ func newAcquire(c *cli) *cobra.Command {
 			if d.Count > 0 {
 				granted = fmt.Sprintf("%s, %s", quota.Count(d.Count, "call", "calls"), granted)
 			}
-			return c.print(decisionAnswer(d, [][2]string{{"granted", granted}, {"grant", d.GrantID}}))
+			return c.printDecision(d, [2]string{"granted", granted}, [2]string{"grant", d.GrantID})
 		},
 	}
-	requestFlags(cmd.Flags(), &r)
-	cmd.Flags().BoolVar(&r.AtMost, "at-most", false, "as many as fit, at least one")
-	completes(cmd, "credential", c.configured)
+	c.requestFlags(cmd, &r)
+	cmd.ValidArgsFunction = arguments(c.operationsOfFlag(&r.Credential))
+	cmd.Flags().BoolVar(&r.AtMost, "at-most", false, "as many of --count as fit, at least one; the answer says how many")
 	return cmd
 }
 
-// printRefusal writes what a script may want of a refusal; people read the error.
-func (c *cli) printRefusal(d api.Decision) error {
-	if c.output == "table" || d.Reason == "" || c.output == "value" && len(d.Limits) == 0 {
-		return nil
-	}
-	return c.print(decisionAnswer(d, nil))
-}
-
-// requestUsage describes the flags of requestFlags.
-const requestUsage = `      --credential NAME   whose budget; may be left out inside a pass, and where
-                          only one credential is configured
-      --count N           how many calls at once (default 1)
-      --request-id ID     names the upstream call: asking again with the same id
-                          debits once
-      --use-reserve       may spend the reserve (operators only)
-      --optional          the pass can do without the call: a denial does not
-                          end its run
-`
-
 // requestFlags declares the flags that acquire and exec share.
-func requestFlags(f *pflag.FlagSet, r *api.AcquireRequest) {
-	f.StringVar(&r.Credential, "credential", "", "whose budget")
-	f.Int64Var(&r.Count, "count", 1, "how many calls at once")
-	f.StringVar(&r.RequestID, "request-id", "", "names the upstream call")
-	f.BoolVar(&r.UseReserve, "use-reserve", false, "may spend the reserve")
-	f.BoolVar(&r.Optional, "optional", false, "a denial does not end the run")
+func (c *cli) requestFlags(cmd *cobra.Command, r *api.AcquireRequest) {
+	c.credentialFlag(cmd, &r.Credential)
+	f := cmd.Flags()
+	f.Int64Var(&r.Count, "count", 1, "acquire `N` calls at once")
+	f.StringVar(&r.RequestID, "request-id", "", "the `ID` of the upstream call: asking again with the same id debits once")
+	f.BoolVar(&r.UseReserve, "use-reserve", false, "may spend the reserve (operators only)")
+	f.BoolVar(&r.Optional, "optional", false, "the pass can do without the call: a denial does not end its run")
 }
 
-// acquire asks for a decision. It returns a refusal as an error, beside the decision.
+// acquire asks for a decision. It returns a refusal as an error, with the decision.
 func (c *cli) acquire(ctx context.Context, r api.AcquireRequest) (api.Decision, error) {
 	if r.Count < 1 {
 		return api.Decision{}, usageError("", "--count must be a whole number from 1: %d", r.Count)
 	}
 	d, err := c.spender().Acquire(ctx, r)
 	if errors.Is(err, quota.ErrOutcomeUnknown) {
-		return d, inDoubt(c.explain(err), "it may be granted all the same: quotactl log shows it, and asking again with the same --request-id debits once")
+		return d, c.inDoubt(err, "it may be granted all the same: quotactl log shows it, and asking again with the same --request-id debits once")
 	}
-	if err != nil {
-		return d, c.explain(err)
+	if err == nil && !d.Granted {
+		err = c.refusal(d)
 	}
-	if !d.Granted {
-		return d, c.refusal(d)
-	}
-	return d, nil
+	return d, c.explain(err)
 }
 
-// A decisionBody is a decision as the daemon sent it: what remains is left out
-// where it is not known.
+const settleUsage = `Set a grant to what its call really cost. Less returns units at once. More is
+booked even past the limit, because it has been spent.
+
+With -o value the answer is what remains, in units.
+
+Example:
+  $ quotactl settle youtube:1795260896123-0 40
+  grant      youtube:1795260896123-0
+  counts     40 units
+  remaining  9,440 units in daily
+`
+
+func newSettle(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:               "settle GRANT UNITS",
+		Short:             "correct a grant to what its call really cost",
+		Long:              settleUsage,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			n, ok := parseUnits(args[1])
+			if !ok || n < 0 {
+				return usageError("to give it back whole: quotactl release "+args[0], "UNITS must be a whole number from 0: %q", args[1])
+			}
+			d, err := c.spender().Settle(cmd.Context(), args[0], n)
+			return c.corrected(d, err)
+		},
+	}
+}
+
+const releaseUsage = `Set a grant to zero, because its call was certainly never sent.
+
+Example:
+  $ quotactl release youtube:1795260896123-0
+  grant      youtube:1795260896123-0
+  counts     0 units
+  remaining  9,480 units in daily
+`
+
+func newRelease(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:               "release GRANT",
+		Short:             "set a grant to zero: its call was never sent",
+		Long:              releaseUsage,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			d, err := c.spender().Release(cmd.Context(), args[0])
+			return c.corrected(d, err)
+		},
+	}
+}
+
+// corrected prints what became of a grant, or why nothing did.
+func (c *cli) corrected(d api.Decision, err error) error {
+	if err == nil && !d.Granted {
+		err = c.refusal(d)
+	}
+	if err != nil {
+		return errors.Join(c.printRefusal(d), c.explain(err))
+	}
+	return c.printDecision(d, [2]string{"grant", d.GrantID}, [2]string{"counts", units(d.Units)})
+}
+
+// A decisionBody is a decision as the daemon sent it: what remains is left out where it is
+// not known.
 type decisionBody struct {
 	api.Decision
 	Remaining *int64 `json:"remaining,omitempty"` // hides Decision's
 }
 
-func bodyOf(d api.Decision) decisionBody {
+// printDecision prints a decision. People read the given lines first, then what remains
+// and what is unusual about it.
+func (c *cli) printDecision(d api.Decision, lines ...[2]string) error {
 	body := decisionBody{Decision: d}
 	if len(d.Limits) > 0 {
 		body.Remaining = &d.Remaining
 	}
-	return body
+	return show(c, body, nil,
+		func(decisionBody) (int64, error) { return d.Remaining, nil },
+		func(_ decisionBody, v term.View) string { return term.Pairs(append(lines, particulars(d)...), v) })
 }
 
-// decisionAnswer tells a decision: people read the given lines first, then what
-// remains and what is unusual about it.
-func decisionAnswer(d api.Decision, lines [][2]string) answer {
-	return answer{
-		body:  bodyOf(d),
-		value: func() (int64, error) { return d.Remaining, nil },
-		table: func(v term.View) string { return term.Pairs(append(lines, particulars(d)...), v) },
+// printRefusal prints what a script may want of a refusal; people read the error.
+func (c *cli) printRefusal(d api.Decision) error {
+	if c.output == "table" || d.Reason == "" || c.output == "value" && len(d.Limits) == 0 {
+		return nil
 	}
+	return c.printDecision(d)
 }
 
 func particulars(d api.Decision) [][2]string {
@@ -140,7 +173,7 @@ func particulars(d api.Decision) [][2]string {
 		lines = append(lines, [2]string{"replayed", "granted before under this request id; nothing new was debited"})
 	}
 	for _, short := range d.WouldDeny {
-		lines = append(lines, [2]string{"would deny", shortageText(short) + " if it were enforced"})
+		lines = append(lines, [2]string{"would deny", shortageText(short)})
 	}
 	if d.Mode != "" {
 		lines = append(lines, [2]string{"mode", d.Mode})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"quotad/cmd/quotactl/term"
+	"quotad/cmd/quotactl/wording"
 	"quotad/jobs/plan"
 	"quotad/quota"
 	"quotad/quota/api"
@@ -163,7 +164,7 @@ func whyFits() api.Why {
 
 // What the greatest share of a limit is need not be the greatest of all.
 func TestUsageIsSortedByWhatIsShown(t *testing.T) {
-	shares, greatest := sharesIn(someUsage("job"), "search")
+	shares, greatest := wording.Shares(someUsage("job"), "search")
 	if greatest != 3_800 || len(shares) != 1 || shares[0].Name != "charts" {
 		t.Errorf("got %v and at most %d, want charts alone", shares, greatest)
 	}
@@ -174,7 +175,7 @@ func TestPercent(t *testing.T) {
 		part, whole int64
 		want        string
 	}{{0, 0, "0%"}, {0, 9, "0%"}, {1, 1000, "<1%"}, {1, 100, "1%"}, {999, 1000, "99%"}, {1000, 1000, "100%"}, {1500, 1000, "150%"}, {1 << 52, 1<<53 - 1, "50%"}} {
-		if got := percent(row.part, row.whole); got != row.want {
+		if got := wording.Percent(row.part, row.whole); got != row.want {
 			t.Errorf("%d of %d: got %s, want %s", row.part, row.whole, got, row.want)
 		}
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -17,12 +16,13 @@ import (
 	"github.com/spf13/pflag"
 
 	"quotad/cmd/quotactl/term"
+	jobsapi "quotad/jobs/api"
 	"quotad/quota"
 	"quotad/quota/api"
 )
 
-// A cli is what every command needs: where to read and write, and the flags
-// that all of them understand.
+// A cli is what every command needs: where to read and write, and the flags that all of
+// them accept.
 type cli struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
@@ -31,103 +31,25 @@ type cli struct {
 	socket string // empty: api.FindSocket decides
 	output string // "table", "json" or "value"
 	color  string // "auto", "always" or "never"
-	utc    bool   // write times in UTC instead of local time
+	utc    bool   // print times in UTC instead of local time
 }
 
-// flags declares the flags that every command understands.
+// flags declares the flags that every command accepts.
 func (c *cli) flags(root *cobra.Command) {
 	f := root.PersistentFlags()
-	f.StringVar(&c.socket, "socket", "", "path of quotad's socket")
-	f.BoolVar(&c.utc, "utc", false, "write times in UTC")
+	f.SortFlags = false
+	f.StringVar(&c.socket, "socket", "", "the `PATH` of quotad's socket (default: $QUOTAD_SOCKET, then /run/quotad.sock, then ./.quotad/quotad.sock)")
 	c.output, c.color = "table", "auto"
-	chosen(root, choice{&c.output, []string{"table", "json", "value"}}, "output", "o")
-	chosen(root, choice{&c.color, []string{"auto", "always", "never"}}, "color", "")
+	words(root, "output", "o", "`FORM` is table (for people), json (the API's own body) or value (one bare integer)", &c.output, "table", "json", "value")
+	f.BoolVar(&c.utc, "utc", false, "print times in UTC instead of local time")
+	words(root, "color", "", "`WHEN` is auto, always or never; NO_COLOR is honoured", &c.color, "auto", "always", "never")
+	f.BoolP("help", "h", false, "the usage of a command")
 }
 
-// chosen declares a flag whose value is one of a few words.
-func chosen(root *cobra.Command, c choice, name, short string) {
-	root.PersistentFlags().VarP(&c, name, short, strings.Join(c.words, ", "))
-	completes(root, name, func(context.Context) ([]string, error) { return c.words, nil })
-}
-
-// reader returns a client for questions. A run token may only spend, so it is
-// left out: whoever runs inside a pass may ask all the same.
-func (c *cli) reader() *api.Client {
-	return &api.Client{Socket: c.socketPath()}
-}
-
-// spender returns a client for acquire, settle and release: inside a pass it
-// speaks for the pass.
-func (c *cli) spender() *api.Client {
-	return &api.Client{Socket: c.socketPath(), Token: c.env.Get(api.TokenEnv)}
-}
-
-func (c *cli) socketPath() string {
-	return api.FindSocket(cmp.Or(c.socket, c.env.Get(api.SocketEnv)))
-}
-
-// view is how the answer may look, as of now.
-func (c *cli) view() term.View {
-	return term.NewView(time.Now(), c.stdout, c.env, c.color, c.utc)
-}
-
-// An answer is what a command has to tell, in each of the output formats.
-type answer struct {
-	body  any                      // for JSON: the API's own where there is one
-	value func() (int64, error)    // for scripts: one bare integer
-	table func(v term.View) string // for people
-}
-
-// print writes an answer in the format that was asked for.
-func (c *cli) print(a answer) error {
-	switch c.output {
-	case "json":
-		return c.printJSON(a.body)
-	case "value":
-		n, err := a.value()
-		if err != nil {
-			return err
-		}
-		return c.write(fmt.Sprintf("%d\n", n))
-	default:
-		return c.write(a.table(c.view()))
-	}
-}
-
-// noInteger is the value of an answer that has none.
-func noInteger(what string) func() (int64, error) {
-	return func() (int64, error) {
-		return 0, usageError("use -o table or -o json", "%s is not an integer", what)
-	}
-}
-
-func (c *cli) printJSON(body any) error {
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(body); err != nil {
-		return fmt.Errorf("cannot encode the answer: %w", err)
-	}
-	return c.write(b.String())
-}
-
-// printLine writes one line of a stream of JSON values.
-func (c *cli) printLine(body any) error {
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(body); err != nil {
-		return fmt.Errorf("cannot encode the answer: %w", err)
-	}
-	return c.write(b.String())
-}
-
-func (c *cli) write(text string) error {
-	if _, err := io.WriteString(c.stdout, text); err != nil {
-		return fmt.Errorf("cannot write the answer: %w", err)
-	}
-	return nil
+// words declares a flag of every command whose value is one of a few words.
+func words(root *cobra.Command, name, short, usage string, value *string, known ...string) {
+	root.PersistentFlags().VarP(&choice{value, known}, name, short, usage)
+	completes(root, name, func(context.Context, []string) ([]string, error) { return known, nil })
 }
 
 // A choice is a flag's value that is one of a few words.
@@ -149,8 +71,78 @@ func (c *choice) Set(word string) error {
 
 func (c *choice) String() string { return *c.value }
 
-// Type names the flag's value in generated texts.
+// Type is unused: the usage of each choice names its value.
 func (c *choice) Type() string { return "word" }
+
+// client returns a client for questions and for operators. It sends no run token: a token
+// may only spend, and a caller inside a pass may also ask.
+func (c *cli) client() jobsapi.Client {
+	return jobsapi.Client{Client: &api.Client{Socket: c.socketPath()}}
+}
+
+// spender returns a client for acquire, settle, release and observe. Inside a pass it acts
+// for the pass.
+func (c *cli) spender() *api.Client {
+	return &api.Client{Socket: c.socketPath(), Token: c.env.Get(api.TokenEnv)}
+}
+
+func (c *cli) socketPath() string {
+	return api.FindSocket(cmp.Or(c.socket, c.env.Get(api.SocketEnv)))
+}
+
+// credential returns the named credential, else that of the pass, else the only one that
+// the daemon has.
+func (c *cli) credential(named string) string {
+	return cmp.Or(named, c.env.Get("QUOTAD_CREDENTIAL"), api.OnlyCredential)
+}
+
+// view says how the answer may look now.
+func (c *cli) view() term.View {
+	return term.NewView(time.Now(), c.stdout, c.env, c.color, c.utc)
+}
+
+// show prints what a command was answered in the format that the user asked for, or
+// explains the error: the body as JSON, which is the API's own where there is one, one
+// integer for scripts (a nil value: the answer has none), or a table for people.
+func show[T any](c *cli, body T, err error, value func(T) (int64, error), table func(T, term.View) string) error {
+	switch {
+	case err != nil:
+		return c.explain(err)
+	case c.output == "json":
+		return c.printJSON(body, "  ")
+	case c.output != "value":
+		return c.write(table(body, c.view()))
+	case value == nil:
+		return usageError("use -o table or -o json", "the answer is not an integer")
+	}
+	n, err := value(body)
+	if err != nil {
+		return err
+	}
+	return c.write(strconv.FormatInt(n, 10) + "\n")
+}
+
+// length is the integer for scripts of a list.
+func length[T any](list []T) (int64, error) { return int64(len(list)), nil }
+
+// printJSON writes a value of JSON, on one line unless there is an indent.
+func (c *cli) printJSON(body any, indent string) error {
+	var b strings.Builder
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", indent)
+	if err := encoder.Encode(body); err != nil {
+		return fmt.Errorf("cannot encode the answer: %w", err)
+	}
+	return c.write(b.String())
+}
+
+func (c *cli) write(text string) error {
+	if _, err := io.WriteString(c.stdout, text); err != nil {
+		return fmt.Errorf("cannot write the answer: %w", err)
+	}
+	return nil
+}
 
 // units writes an amount with its noun: "1 unit", "4,120 units".
 func units(n int64) string { return quota.Units(n).Text() }
@@ -165,3 +157,18 @@ func parseUnits(text string) (n int64, ok bool) {
 }
 
 var writtenNumber = regexp.MustCompile(`^[+-]?([0-9]+|[0-9]{1,3}([,_][0-9]{3})+)$`)
+
+// parseSince reads a flag since, as of now. It returns the zero time if the flag is empty.
+func parseSince(since string, now time.Time) (time.Time, error) {
+	if since == "" {
+		return time.Time{}, nil
+	}
+	if at, err := time.Parse(time.RFC3339, since); err == nil {
+		return at, nil
+	}
+	ago, err := api.ParseSpan(since)
+	if err != nil || ago <= 0 {
+		return time.Time{}, usageError("", "--since must be an instant like 2026-03-14T09:00:00Z, or how long ago it was, like 90m, 24h or 7d: %q", since)
+	}
+	return now.Add(-ago), nil
+}

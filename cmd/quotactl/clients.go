@@ -17,13 +17,6 @@ import (
 const clientsUsage = `Show the limits of the clients of your own APIs and, to operators, which of
 their subjects were denied most; or what one subject has left.
 
-Usage:
-  quotactl clients [NAME] [FLAGS]
-
-Flags:
-      --subject TEXT   only this address, user or key, and what it has left
-      --reset          forget what the subject spent; for operators
-
 Subjects are kept as hashes, unless the group says subjects = "plain": the list
 shows the hash, and --subject shows both. Calls are counted since this quotad
 started, denials over the last two hours at most. With -o value the answer is
@@ -41,16 +34,10 @@ Example:
 func newClients(c *cli) *cobra.Command {
 	subject, reset := "", false
 	cmd := &cobra.Command{
-		Use:   "clients [NAME]",
-		Short: "limits of your own API's clients, and who was denied most",
-		Long:  clientsUsage,
-		Args:  arguments("[NAME]"),
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return names(c.clientNames(cmd.Context()))
-		},
+		Use:               "clients [NAME] [FLAGS]",
+		Short:             "limits of your own API's clients, and who was denied most",
+		Long:              clientsUsage,
+		ValidArgsFunction: arguments(c.clientNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			named := cmd.Flags().Changed("subject")
 			switch {
@@ -59,40 +46,29 @@ func newClients(c *cli) *cobra.Command {
 			case reset && !named:
 				return usageError(seeHelp(cmd), "--reset needs --subject")
 			case reset:
-				return c.resetSubject(cmd.Context(), args[0], subject)
+				done, err := c.client().ResetSubject(cmd.Context(), args[0], subject)
+				return show(c, done, err, nil, func(_ api.SubjectReset, v term.View) string {
+					return term.Pairs([][2]string{{"reset", "the subject has its whole limits again"}}, v)
+				})
 			case named:
-				return c.showSubject(cmd.Context(), args[0], subject)
+				state, err := c.client().Subject(cmd.Context(), args[0], subject)
+				return show(c, state, err, subjectRemaining, subjectPage)
 			case len(args) == 1:
-				return c.showClients(cmd.Context(), args[0])
+				one, err := c.client().GetClients(cmd.Context(), args[0])
+				return show(c, one, err, func(one api.Clients) (int64, error) { return one.Denied, nil }, clientsPage)
 			}
-			return c.listClients(cmd.Context())
+			list, err := c.client().ListClients(cmd.Context())
+			return show(c, list, err, length, clientsTable)
 		},
 	}
-	cmd.Flags().StringVar(&subject, "subject", "", "only this one")
-	cmd.Flags().BoolVar(&reset, "reset", false, "forget what the subject spent")
+	cmd.Flags().StringVar(&subject, "subject", "", "only the address, user or key `TEXT`, and what it has left")
+	cmd.Flags().BoolVar(&reset, "reset", false, "forget what the subject spent; for operators")
 	return cmd
 }
 
-// clientNames returns what the configured clients are called.
-func (c *cli) clientNames(ctx context.Context) ([]string, error) {
-	list, err := c.reader().ListClients(ctx)
-	names := make([]string, len(list))
-	for i, one := range list {
-		names[i] = one.Name
-	}
-	return names, err
-}
-
-func (c *cli) listClients(ctx context.Context) error {
-	list, err := c.reader().ListClients(ctx)
-	if err != nil {
-		return c.explain(err)
-	}
-	return c.print(answer{
-		body:  list,
-		value: func() (int64, error) { return int64(len(list)), nil },
-		table: func(v term.View) string { return clientsTable(list, v) },
-	})
+func (c *cli) clientNames(ctx context.Context, _ []string) ([]string, error) {
+	list, err := c.client().ListClients(ctx)
+	return namesOf(list, func(one api.Clients) string { return one.Name }), err
 }
 
 func clientsTable(list []api.Clients, v term.View) string {
@@ -104,29 +80,14 @@ func clientsTable(list []api.Clients, v term.View) string {
 	}}
 	for _, one := range list {
 		for i, l := range one.Limits {
-			cells := []term.Cell{{}, {Text: l.Name}, {Text: quota.Thousands(l.Units)}, {Text: l.Describe}, {}, {}, {}}
 			if i == 0 {
-				cells[0].Text, cells[4].Text = one.Name, one.Algorithm
-				cells[5].Text, cells[6].Text = quota.Thousands(one.Granted), quota.Thousands(one.Denied)
+				t.Add(one.Name, l.Name, l.Units, l.Describe, one.Algorithm, one.Granted, one.Denied)
+			} else {
+				t.Add("", l.Name, l.Units, l.Describe, "", "", "")
 			}
-			t.Add(cells...)
 		}
 	}
-	var b strings.Builder
-	t.Render(&b, v)
-	return b.String()
-}
-
-func (c *cli) showClients(ctx context.Context, name string) error {
-	one, err := c.reader().GetClients(ctx, name)
-	if err != nil {
-		return c.explain(err)
-	}
-	return c.print(answer{
-		body:  one,
-		value: func() (int64, error) { return one.Denied, nil },
-		table: func(v term.View) string { return clientsPage(one, v) },
-	})
+	return t.Text(v)
 }
 
 func clientsPage(one api.Clients, v term.View) string {
@@ -157,9 +118,9 @@ func clientsPage(one api.Clients, v term.View) string {
 	for _, d := range one.Top {
 		subject := term.Cell{Text: v.Clean(d.Subject)}
 		if d.Hash != "" {
-			subject = term.Cell{Text: "#" + d.Hash, Style: term.Faint}
+			subject = term.Styled(term.Faint, "#"+d.Hash)
 		}
-		t.Add(subject, term.Cell{Text: quota.Thousands(d.Denials)}, term.Cell{Text: v.Clock(d.Last)})
+		t.Add(subject, d.Denials, v.Clock(d.Last))
 	}
 	t.Render(&b, v)
 	return b.String()
@@ -173,16 +134,8 @@ func some(n int64, text string) string {
 	return text + quota.Thousands(n)
 }
 
-func (c *cli) showSubject(ctx context.Context, name, subject string) error {
-	state, err := c.reader().Subject(ctx, name, subject)
-	if err != nil {
-		return c.explain(err)
-	}
-	return c.print(answer{
-		body:  state,
-		value: func() (int64, error) { return leastRemaining([]api.Credential{{Limits: state.Limits}}) },
-		table: func(v term.View) string { return subjectPage(state, v) },
-	})
+func subjectRemaining(state api.SubjectState) (int64, error) {
+	return minRemaining([]api.Credential{{Limits: state.Limits}})
 }
 
 func subjectPage(state api.SubjectState, v term.View) string {
@@ -194,18 +147,4 @@ func subjectPage(state api.SubjectState, v term.View) string {
 	v.Prose(&b, 0, term.Bold, title)
 	renderLimits(&b, "", state.Limits, nil, v)
 	return b.String()
-}
-
-func (c *cli) resetSubject(ctx context.Context, name, subject string) error {
-	done, err := c.reader().ResetSubject(ctx, name, subject)
-	if err != nil {
-		return c.explain(err)
-	}
-	return c.print(answer{
-		body:  done,
-		value: noInteger("a reset"),
-		table: func(v term.View) string {
-			return term.Pairs([][2]string{{"reset", "the subject has its whole limits again"}}, v)
-		},
-	})
 }

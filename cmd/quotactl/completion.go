@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"net/url"
@@ -16,21 +15,16 @@ import (
 
 const completionUsage = `Print a script that lets a shell complete quotactl's commands, flags and names.
 
-Usage:
-  quotactl completion bash|zsh|fish|powershell
-
 Example:
   $ source <(quotactl completion bash)
 `
 
 func newCompletion(c *cli) *cobra.Command {
-	shells := []string{"bash", "zsh", "fish", "powershell"}
 	return &cobra.Command{
 		Use:       "completion bash|zsh|fish|powershell",
 		Short:     "a completion script for bash, zsh, fish or powershell",
 		Long:      completionUsage,
-		Args:      arguments("SHELL"),
-		ValidArgs: shells,
+		ValidArgs: []string{"bash", "zsh", "fish", "powershell"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root := cmd.Root()
 			switch args[0] {
@@ -48,97 +42,126 @@ func newCompletion(c *cli) *cobra.Command {
 	}
 }
 
-// completes gives a flag the names that may stand behind it.
-func completes(cmd *cobra.Command, flag string, known func(context.Context) ([]string, error)) {
-	complete(cmd, flag, func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		return names(known(cmd.Context()))
-	})
-}
+// A lister returns the names that can stand in a place of the command line, behind the
+// arguments that are already there.
+type lister func(ctx context.Context, args []string) ([]string, error)
 
-// complete gives a flag what completes its value.
-func complete(cmd *cobra.Command, flag string, with cobra.CompletionFunc) {
-	if err := cmd.RegisterFlagCompletionFunc(flag, with); err != nil {
-		panic(err) // the command has no such flag: a slip in this program
-	}
-}
-
-// completeRegion completes a region of the job that is the first argument, or of
-// any job where none is given yet.
-func (c *cli) completeRegion(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) == 0 {
-		return names(c.regionNames(cmd.Context()))
-	}
-	job, err := c.operator().Job(cmd.Context(), args[0])
-	return names(regionNames(job), err)
-}
-
-// completeJob completes the name of a job as the first argument.
-func (c *cli) completeJob(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return names(c.jobNames(cmd.Context()))
-}
-
-// completeJobAndRegion completes a job and then one of its regions.
-func (c *cli) completeJobAndRegion(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	switch len(args) {
-	case 0:
-		return names(c.jobNames(cmd.Context()))
-	case 1:
-		job, err := c.operator().Job(cmd.Context(), args[0])
-		return names(regionNames(job), err)
-	default:
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-}
-
-// completeRun completes the id of a run, the latest first.
-func (c *cli) completeRun(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	runs, err := c.operator().Runs(cmd.Context(), jobsapi.Selection{})
-	var ids []string
-	for _, r := range runs {
-		if cmd.Name() != "stop" || r.State == jobs.RunRunning { // what is over cannot be stopped
-			ids = append(ids, r.ID+"\t"+r.Job+" "+string(r.State))
+// arguments completes the n-th argument by the n-th lister.
+func arguments(listers ...lister) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) >= len(listers) {
+			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
+		return listed(listers[len(args)](cmd.Context(), args))
 	}
-	return names(ids, err)
 }
 
-// names completes from what the daemon knows. When it does not answer, nothing
-// is completed: a prompt is no place for errors.
-func names(known []string, err error) ([]string, cobra.ShellCompDirective) {
+// completes completes the value of a flag.
+func completes(cmd *cobra.Command, flag string, known lister) {
+	err := cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		return listed(known(cmd.Context(), args))
+	})
+	if err != nil {
+		panic(err) // the command has no such flag: a mistake in this program
+	}
+}
+
+// listed completes from what the daemon knows. If it does not answer, nothing is
+// completed: a prompt is no place for errors.
+func listed(known []string, err error) ([]string, cobra.ShellCompDirective) {
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
 	return known, cobra.ShellCompDirectiveNoFileComp
 }
 
-// credentialFlag declares which credential a command is about.
-func (c *cli) credentialFlag(cmd *cobra.Command, name *string) {
-	cmd.Flags().StringVar(name, "credential", "", "whose")
-	completes(cmd, "credential", c.configured)
+// namesOf returns the names of a list.
+func namesOf[T any](list []T, name func(T) string) []string {
+	names := make([]string, len(list))
+	for i, one := range list {
+		names[i] = name(one)
+	}
+	return names
 }
 
-// credential returns the credential that a question is about: the named one, else that
-// of the pass, else the only one, whichever the daemon has.
-func (c *cli) credential(named string) string {
-	return cmp.Or(named, c.env.Get("QUOTAD_CREDENTIAL"), api.OnlyCredential)
+func jobName(j jobsapi.Job) string             { return j.Name }
+func credentialName(one api.Credential) string { return one.Name }
+func limitName(l api.Limit) string             { return l.Name }
+
+func (c *cli) jobNames(ctx context.Context, _ []string) ([]string, error) {
+	list, err := c.client().Jobs(ctx)
+	return namesOf(list, jobName), err
 }
 
-// configured returns the names of the credentials.
-func (c *cli) configured(ctx context.Context) ([]string, error) {
-	status, err := c.reader().Status(ctx)
-	return credentialNames(status.Credentials), err
+// regionNames returns the regions of the job that is the first argument, or of all jobs.
+func (c *cli) regionNames(ctx context.Context, args []string) ([]string, error) {
+	list, err := c.client().Jobs(ctx)
+	var names []string
+	for _, j := range list {
+		for _, region := range j.Regions {
+			if (len(args) == 0 || args[0] == j.Name) && !slices.Contains(names, string(region)) {
+				names = append(names, string(region))
+			}
+		}
+	}
+	if len(args) == 0 {
+		slices.Sort(names)
+	}
+	return names, err
 }
 
-// operations returns what may be acquired from one credential, or from all where
-// none is named, each once.
+// runIDs returns the ids of runs, the latest first.
+func (c *cli) runIDs(ctx context.Context, _ []string) ([]string, error) {
+	runs, err := c.client().Runs(ctx, jobsapi.Selection{})
+	return namesOf(runs, func(r jobs.Run) string { return r.ID + "\t" + r.Job + " " + string(r.State) }), err
+}
+
+// runsUnderWay returns the ids of the runs that can be stopped.
+func (c *cli) runsUnderWay(ctx context.Context, _ []string) ([]string, error) {
+	runs, err := c.client().Runs(ctx, jobsapi.Selection{})
+	runs = slices.DeleteFunc(runs, func(r jobs.Run) bool { return r.State != jobs.RunRunning })
+	return namesOf(runs, func(r jobs.Run) string { return r.ID + "\t" + r.Job + " " + string(r.State) }), err
+}
+
+func (c *cli) credentialNames(ctx context.Context, _ []string) ([]string, error) {
+	status, err := c.client().Status(ctx)
+	return namesOf(status.Credentials, credentialName), err
+}
+
+// limitNames returns the names of all limits, each once.
+func (c *cli) limitNames(ctx context.Context, _ []string) ([]string, error) {
+	status, err := c.client().Status(ctx)
+	var names []string
+	for _, credential := range status.Credentials {
+		names = append(names, namesOf(credential.Limits, limitName)...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names), err
+}
+
+// limitsOf returns the names of the limits of the credential that is the first argument.
+func (c *cli) limitsOf(ctx context.Context, args []string) ([]string, error) {
+	var one api.Credential
+	err := c.client().Get(ctx, "/v1/credentials/"+url.PathEscape(args[0]), &one)
+	return namesOf(one.Limits, limitName), err
+}
+
+// credentialsAndLimits returns the credentials and, if there is only one, its limits.
+func (c *cli) credentialsAndLimits(ctx context.Context, args []string) ([]string, error) {
+	credentials, err := c.credentialNames(ctx, args)
+	limits, _ := c.limitsOf(ctx, []string{c.credential("")}) // fails for several credentials
+	return append(credentials, limits...), err
+}
+
+// operationsOf returns the operations of the credential that is the first argument.
+func (c *cli) operationsOf(ctx context.Context, args []string) ([]string, error) {
+	return c.operations(ctx, args[0])
+}
+
+// operations returns what may be acquired from a credential, or from all of them if
+// credential is empty, each once.
 func (c *cli) operations(ctx context.Context, credential string) ([]string, error) {
-	list, err := c.reader().Credentials(ctx)
+	list, err := c.client().Credentials(ctx)
 	var names []string
 	for _, one := range list {
 		if credential == "" || one.Name == credential {
@@ -149,57 +172,13 @@ func (c *cli) operations(ctx context.Context, credential string) ([]string, erro
 	return slices.Compact(names), err
 }
 
-// completeOperation completes an operation as the first argument, of the
-// credential that the flag names.
-func (c *cli) completeOperation(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return names(c.operations(cmd.Context(), cmd.Flag("credential").Value.String()))
+// operationsOfFlag returns a lister of the operations of the credential that a flag names.
+func (c *cli) operationsOfFlag(credential *string) lister {
+	return func(ctx context.Context, _ []string) ([]string, error) { return c.operations(ctx, *credential) }
 }
 
-// completeCredential completes a credential as the first argument.
-func (c *cli) completeCredential(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return names(c.configured(cmd.Context()))
-}
-
-// completeCredentialAndLimit completes a credential and then one of its limits, or a
-// limit of the only credential.
-func (c *cli) completeCredentialAndLimit(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	switch len(args) {
-	case 0:
-		credentials, err := c.configured(cmd.Context())
-		limits, _ := c.limitsOf(cmd.Context(), c.credential("")) // none of several credentials
-		return names(append(credentials, limits...), err)
-	case 1:
-		return names(c.limitsOf(cmd.Context(), args[0]))
-	default:
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-}
-
-// completeLimit completes a limit, of the credential that a flag names or the only one.
-func (c *cli) completeLimit(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return names(c.limitsOf(cmd.Context(), c.credential(cmd.Flag("credential").Value.String())))
-}
-
-// limitsOf returns the names of a credential's limits.
-func (c *cli) limitsOf(ctx context.Context, credential string) ([]string, error) {
-	var one api.Credential
-	err := c.reader().Get(ctx, "/v1/credentials/"+url.PathEscape(credential), &one)
-	return limitNames(one.Limits), err
-}
-
-func limitNames(limits []api.Limit) []string {
-	names := make([]string, len(limits))
-	for i, l := range limits {
-		names[i] = l.Name
-	}
-	return names
+// credentialFlag declares which credential a command is about.
+func (c *cli) credentialFlag(cmd *cobra.Command, name *string) {
+	cmd.Flags().StringVar(name, "credential", "", "the credential `NAME`; may be left out in a pass, and where only one is configured")
+	completes(cmd, "credential", c.credentialNames)
 }

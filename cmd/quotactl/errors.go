@@ -42,7 +42,7 @@ func usageError(hint, format string, args ...any) error {
 	return &failure{code: exitUsage, err: fmt.Errorf(format, args...), hint: hint}
 }
 
-// report tells an error to people and returns the exit code for scripts.
+// report prints an error for people and returns the exit code for scripts.
 func (c *cli) report(err error) int {
 	if err == nil {
 		return exitOK
@@ -59,9 +59,12 @@ func (c *cli) report(err error) int {
 	return f.code
 }
 
-// explain turns an error of the API client's into a failure with its exit code
-// and the cure.
+// explain turns an error of the API client into a failure with its exit code and a hint.
+// It leaves nil and a failure as they are.
 func (c *cli) explain(err error) error {
+	if f := (*failure)(nil); err == nil || errors.As(err, &f) {
+		return err
+	}
 	var p *api.Problem
 	switch {
 	case errors.Is(err, api.ErrUnreachable):
@@ -75,10 +78,11 @@ func (c *cli) explain(err error) error {
 	}
 }
 
-// inDoubt says what to do where a request may have been carried out although no
-// answer tells of it.
-func inDoubt(err error, advice string) error {
+// inDoubt explains an error, and replaces the hint if the request may have been carried out
+// although its answer was lost.
+func (c *cli) inDoubt(err error, advice string) error {
 	var f *failure
+	err = c.explain(err)
 	if errors.As(err, &f) && (errors.Is(err, quota.ErrOutcomeUnknown) || errors.Is(err, api.ErrLedgerUnavailable)) {
 		f.hint = advice
 	}

@@ -18,14 +18,9 @@ const execUsage = `Acquire, then become the command. If the call is denied, the 
 run and the exit code is 75. Else the exit code and the signals are the
 command's.
 
-Usage:
-  quotactl exec OPERATION [FLAGS] -- COMMAND [ARGUMENTS]
-
 The command finds the id of its grant in $QUOTAD_GRANT_ID, for quotactl settle.
 If the command cannot start, its grant is released.
 
-Flags:
-` + requestUsage + `
 Example:
   $ quotactl exec search.list -- curl -sS "$URL"
 `
@@ -36,7 +31,7 @@ const grantEnv = "QUOTAD_GRANT_ID"
 func newExec(c *cli) *cobra.Command {
 	var r api.AcquireRequest
 	cmd := &cobra.Command{
-		Use:   "exec OPERATION -- COMMAND",
+		Use:   "exec OPERATION [FLAGS] -- COMMAND [ARGUMENTS]",
 		Short: "acquire, then run a command",
 		Long:  execUsage,
 		Args:  operationAndCommand,
@@ -44,15 +39,14 @@ func newExec(c *cli) *cobra.Command {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveDefault // the command's own
 			}
-			return c.completeOperation(cmd, args, word)
+			return arguments(c.operationsOfFlag(&r.Credential))(cmd, args, word)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.Operation = args[0]
 			return c.exec(cmd.Context(), r, args[1:])
 		},
 	}
-	requestFlags(cmd.Flags(), &r)
-	completes(cmd, "credential", c.configured)
+	c.requestFlags(cmd, &r)
 	return cmd
 }
 

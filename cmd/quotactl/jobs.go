@@ -1,26 +1,22 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"quotad/cmd/quotactl/term"
-	"quotad/jobs"
+	"quotad/cmd/quotactl/wording"
 	jobsapi "quotad/jobs/api"
 	"quotad/quota"
-	"quotad/regions"
+	"quotad/quota/api"
 )
 
 const jobsUsage = `List the jobs, or show one with its regions and its last run.
-
-Usage:
-  quotactl jobs [JOB]
 
 With -o value the answer is how many there are.
 
@@ -35,30 +31,16 @@ func newJobs(c *cli) *cobra.Command {
 		Use:               "jobs [JOB]",
 		Short:             "the jobs: schedule, cursor, next and last run",
 		Long:              jobsUsage,
-		Args:              arguments("[JOB]"),
-		ValidArgsFunction: c.completeJob,
+		ValidArgsFunction: arguments(c.jobNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
-				return c.showJob(cmd.Context(), args[0])
+				job, err := c.client().Job(cmd.Context(), args[0])
+				return show(c, job, err, nil, jobPage)
 			}
-			return c.listJobs(cmd.Context())
+			list, err := c.client().Jobs(cmd.Context())
+			return show(c, list, err, length, jobTable)
 		},
 	}
-}
-
-// operator returns the client for jobs and runs.
-func (c *cli) operator() jobsapi.Client { return jobsapi.Client{Client: c.reader()} }
-
-func (c *cli) listJobs(ctx context.Context) error {
-	list, err := c.operator().Jobs(ctx)
-	if err != nil {
-		return c.explain(err)
-	}
-	return c.print(answer{
-		body:  list,
-		value: func() (int64, error) { return int64(len(list)), nil },
-		table: func(v term.View) string { return jobTable(list, v) },
-	})
 }
 
 func jobTable(list []jobsapi.Job, v term.View) string {
@@ -70,59 +52,27 @@ func jobTable(list []jobsapi.Job, v term.View) string {
 		{Head: "NEXT" + v.ZoneMark()}, {Head: "LAST"},
 	}}
 	for _, j := range list {
-		t.Add(term.Cell{Text: j.Name}, term.Cell{Text: j.Credential}, term.Cell{Text: j.Schedule},
-			term.Cell{Text: quota.Thousands(len(j.Regions))}, term.Cell{Text: string(j.Cursor)}, nextCell(j, v), lastCell(j.LastRun, v))
+		t.Add(j.Name, j.Credential, j.Schedule, len(j.Regions), string(j.Cursor), nextCell(j, v), wording.LastRun(j.LastRun, v))
 	}
-	var b strings.Builder
-	t.Render(&b, v)
-	return b.String()
+	return t.Text(v)
 }
 
-// nextCell tells when a job's next run begins.
+// nextCell says when a job's next run begins.
 func nextCell(j jobsapi.Job, v term.View) term.Cell {
 	switch {
 	case j.Pause != nil:
-		return term.Cell{Text: "paused", Style: term.Yellow}
+		return term.Styled(term.Yellow, "paused")
 	case j.NextRun.IsZero():
 		return term.Cell{Text: "none"}
 	}
 	return term.Cell{Text: v.Clock(j.NextRun)}
 }
 
-func lastCell(r *jobs.Run, v term.View) term.Cell {
-	if r == nil {
-		return term.Cell{Text: "none"}
-	}
-	ago, _, _ := strings.Cut(term.Brief(v.Now.Sub(r.StartedAt)), " ")
-	text := fmt.Sprintf("%s %s ago", r.State, ago)
-	if r.State == jobs.RunFailed {
-		text = fmt.Sprintf("%s %s", quota.Thousands(len(r.Failed())), text)
-	}
-	return term.Cell{Text: text, Style: runStyle(*r)}
-}
-
-func (c *cli) showJob(ctx context.Context, name string) error {
-	job, err := c.operator().Job(ctx, name)
-	if err != nil {
-		return c.explain(err)
-	}
-	return c.printJob(job)
-}
-
-// printJob answers with one job, as it is or as it has become.
-func (c *cli) printJob(job jobsapi.Job) error {
-	return c.print(answer{
-		body:  job,
-		value: noInteger("a job"),
-		table: func(v term.View) string { return jobPage(job, v) },
-	})
-}
-
-// jobPage is what the status tells of a job, and how it is configured.
+// jobPage writes what the status shows of a job, and how it is configured.
 func jobPage(j jobsapi.Job, v term.View) string {
 	var b strings.Builder
 	renderJob(&b, j, v)
-	v.Prose(&b, 2, term.Plain, "regions "+listText(j.Regions))
+	v.Prose(&b, 2, term.Plain, "regions "+wording.Regions(j.Regions))
 	expects := "expects nothing in particular"
 	if len(j.Expects) > 0 {
 		expects = "expects " + callsText(j.Expects)
@@ -146,125 +96,138 @@ func callsText(calls map[string]quota.Units) string {
 	return strings.Join(parts, ", ")
 }
 
-func (c *cli) jobNames(ctx context.Context) ([]string, error) {
-	list, err := c.operator().Jobs(ctx)
-	return jobNames(list), err
-}
+// maxRing is how many regions of a job the status shows one by one, so that it stays on
+// one screen.
+const maxRing = 60
 
-func jobNames(list []jobsapi.Job) []string {
-	names := make([]string, len(list))
-	for i, j := range list {
-		names[i] = j.Name
-	}
-	return names
-}
-
-// regionNames returns the regions of all jobs, each once.
-func (c *cli) regionNames(ctx context.Context) ([]string, error) {
-	list, err := c.operator().Jobs(ctx)
-	var names []string
-	for _, j := range list {
-		names = append(names, regionNames(j)...)
-	}
-	slices.Sort(names)
-	return slices.Compact(names), err
-}
-
-func regionNames(j jobsapi.Job) []string {
-	names := make([]string, len(j.Regions))
-	for i, region := range j.Regions {
-		names[i] = string(region)
-	}
-	return names
-}
-
-// listText writes regions one after the other: what could be taken for two stands in
-// quotes.
-func listText(list []regions.Region) string {
-	names := make([]string, len(list))
-	for i, region := range list {
-		names[i] = inList(region)
-	}
-	return strings.Join(names, " ")
-}
-
-func inList(region regions.Region) string {
-	if text := string(region); !strings.ContainsAny(text, ` []"`) {
-		return text
-	}
-	return strconv.Quote(string(region))
-}
-
-// renderJob writes a job: what comes next, and what its last run did.
+// renderJob writes what comes next for a job, and what its last run did.
 func renderJob(b *strings.Builder, j jobsapi.Job, v term.View) {
 	v.Prose(b, 0, term.Bold, "job "+j.Name)
-	v.Prose(b, 2, term.Plain, fmt.Sprintf("%s; %s; cursor at %s", j.Schedule, nextText(j, v), j.Cursor))
-	if j.Pause != nil {
-		v.Prose(b, 2, term.Yellow, pauseText(*j.Pause, v))
-	}
-	if isOverdue(j, v) {
-		v.Prose(b, 2, term.Red, overdueText(j, v))
-	}
-	if j.Skipped != nil {
-		v.Prose(b, 2, term.Yellow, skipText(*j.Skipped, v))
+	lines := wording.JobLines(j, v)
+	v.Prose(b, 2, term.Plain, fmt.Sprintf("%s; %s; cursor at %s", j.Schedule, lines[0].Text, j.Cursor))
+	for _, line := range lines[1:] {
+		v.Prose(b, 2, line.Style, line.Text)
 	}
 	if j.LastRun == nil {
 		v.Prose(b, 2, term.Faint, "no run yet")
 		return
 	}
 	renderRun(b, "last run", *j.LastRun, v)
-	if n := len(j.Regions); 0 < n && n <= manyRegions {
-		v.Prose(b, 2, term.Plain, ringText(j))
+	if n := len(j.Regions); 0 < n && n <= maxRing {
+		v.Prose(b, 2, term.Plain, wording.Ring(j))
 	}
-	renderPasses(b, notOK(*j.LastRun), v)
+	renderPasses(b, wording.NotOK(*j.LastRun), v)
 }
 
-func isOverdue(j jobsapi.Job, v term.View) bool {
-	return !j.OverdueAt.IsZero() && !v.Now.Before(j.OverdueAt)
+const cursorUsage = `Show the region at which a job's next run begins, or set it. The run still goes
+through all regions: it begins at the cursor and wraps around.
+
+Example:
+  $ quotactl cursor trending FR
+  FR
+`
+
+func newCursor(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:               "cursor JOB [REGION]",
+		Short:             "show or set where a job's next run begins",
+		Long:              cursorUsage,
+		ValidArgsFunction: arguments(c.jobNames, c.regionNames),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			var job jobsapi.Job
+			if len(args) == 1 {
+				job, err = c.client().Job(cmd.Context(), args[0])
+			} else {
+				job, err = c.client().SetCursor(cmd.Context(), args[0], jobsapi.CursorRequest{Region: args[1]})
+			}
+			return show(c, job, err, nil, func(job jobsapi.Job, _ term.View) string { return string(job.Cursor) + "\n" })
+		},
+	}
 }
 
-func overdueText(j jobsapi.Job, v term.View) string {
-	return "overdue: a good run was due " + v.When(j.OverdueAt)
+const bookmarkUsage = `Show the bookmark that the last pass of a region left for the next one, such as
+the page at which its budget ended. Without a bookmark it prints nothing. With
+--clear the next pass begins at the first page.
+
+Example:
+  $ quotactl bookmark trending FR
+  5 CGQQAA
+`
+
+func newBookmark(c *cli) *cobra.Command {
+	clear := false
+	cmd := &cobra.Command{
+		Use:               "bookmark JOB REGION [--clear]",
+		Short:             "show or clear what a pass left for the next one",
+		Long:              bookmarkUsage,
+		ValidArgsFunction: arguments(c.jobNames, c.regionNames),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ask := c.client().Bookmark
+			if clear {
+				ask = c.client().ClearBookmark
+			}
+			bookmark, err := ask(cmd.Context(), args[0], args[1])
+			return show(c, bookmark, err, nil, bookmarkText)
+		},
+	}
+	cmd.Flags().BoolVar(&clear, "clear", false, "remove it")
+	return cmd
 }
 
-// nextText tells when the next run begins, or who begins it.
-func nextText(j jobsapi.Job, v term.View) string {
-	switch {
-	case j.Schedule == jobs.Unscheduled{}.String():
-		return "runs only by quotactl run " + j.Name
-	case j.NextRun.IsZero():
-		return "no next run"
+func bookmarkText(b jobsapi.Bookmark, v term.View) string {
+	if b.Bookmark == "" {
+		return ""
 	}
-	return "next run " + v.When(j.NextRun)
+	return v.Clean(b.Bookmark) + "\n"
 }
 
-// manyRegions is how long a ring may be that is told region by region, so that a
-// status stays on one screen.
-const manyRegions = 60
+const pauseUsage = `Stop scheduling a job until you resume it. A restart of quotad does not end the
+pause. A run under way continues.
 
-func pauseText(p jobs.Pause, v term.View) string {
-	text := "paused " + v.When(p.Since)
-	if p.By != "" {
-		text += ", by " + v.Caller(p.By)
+Example:
+  $ quotactl pause trending --for 2h --reason 'the upstream is being moved'
+`
+
+func newPause(c *cli) *cobra.Command {
+	var r jobsapi.PauseRequest
+	var length string
+	cmd := &cobra.Command{
+		Use:               "pause JOB [FLAGS]",
+		Short:             "stop scheduling a job",
+		Long:              pauseUsage,
+		ValidArgsFunction: arguments(c.jobNames),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("for") {
+				d, err := api.ParseSpan(length)
+				if err != nil || d < time.Millisecond {
+					return usageError("", "--for must be a length of time, like 90m, 24h or 7d: %q", length)
+				}
+				r.ForMs = d.Milliseconds()
+			}
+			job, err := c.client().Pause(cmd.Context(), args[0], r)
+			return show(c, job, err, nil, jobPage)
+		},
 	}
-	if p.Note != "" {
-		text += ": " + p.Note
-	}
-	if !p.Until.IsZero() {
-		text += "; ends " + v.When(p.Until)
-	}
-	return text
+	cmd.Flags().StringVar(&length, "for", "", "a `DURATION`: 90m, 24h, 7d (default: until quotactl resume)")
+	cmd.Flags().StringVar(&r.Note, "reason", "", "why: `TEXT` that quotactl shows beside the job")
+	return cmd
 }
 
-// skipText tells of ticks that did not become a run.
-func skipText(r jobs.Run, v term.View) string {
-	latest := r.Slot
-	if !r.LastSlot.IsZero() {
-		latest = r.LastSlot
+const resumeUsage = `End a job's pause. Its next run is the next one of the schedule.
+
+Example:
+  $ quotactl resume trending
+`
+
+func newResume(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:               "resume JOB",
+		Short:             "end a job's pause",
+		Long:              resumeUsage,
+		ValidArgsFunction: arguments(c.jobNames),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			job, err := c.client().Resume(cmd.Context(), args[0])
+			return show(c, job, err, nil, jobPage)
+		},
 	}
-	text := fmt.Sprintf("%s skipped, the latest %s: %s", quota.Count(max(1, r.Ticks), "tick", "ticks"), v.When(latest), r.Reason)
-	if r.Detail != "" {
-		text += "; " + r.Detail
-	}
-	return text
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"quotad/cmd/quotactl/page"
+	"quotad/cmd/quotactl/term"
 	jobsapi "quotad/jobs/api"
 )
 
@@ -19,14 +20,14 @@ func TestNotesAreNoTroubles(t *testing.T) {
 	}}
 	for _, cures := range []bool{false, true} {
 		var b strings.Builder
-		renderTriage(&b, status.Triage, mostTroubles, cures, v)
+		renderTriage(&b, status.Triage, maxTroubles, cures, v)
 		want := "nothing needs attention\n  limit youtube daily: 500 units more, lent by root: for the demo; ends in 6h"
 		if !strings.HasPrefix(b.String(), want) || strings.Contains(b.String(), "quotactl lend daily 0") != cures {
 			t.Errorf("got\n%s\nwant %q", b.String(), want)
 		}
 	}
-	p := pictureOf(pageFacts{status: status}, v)
-	if len(p.Troubles) != 0 || p.Says.Tone != page.Good || !strings.Contains(fmt.Sprint(p.Notes), "lent by root: for the demo; ends in 6h") {
+	p := page.Facts{Status: status}.Picture(v)
+	if len(p.Troubles) != 0 || p.Says.Style != term.Green || !strings.Contains(fmt.Sprint(p.Notes), "lent by root: for the demo; ends in 6h") {
 		t.Errorf("the page has %+v and %+v", p.Troubles, p.Notes)
 	}
 	only := selection{credential: "vimeo"}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -11,22 +12,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"quotad/cmd/quotactl/term"
+	jobsapi "quotad/jobs/api"
 	"quotad/quota"
 	"quotad/quota/api"
 )
 
 const logUsage = `Show a credential's log: each debit, who made it, and each correction. A line is
 kept for as long as a window counts it.
-
-Usage:
-  quotactl log [CREDENTIAL] [FLAGS]
-
-Flags:
-      --since TIME   only lines since then: 90m, 24h, 7d, or an instant like
-                     2026-03-14T09:00:00Z
-  -n, --number N     the latest N lines (default 20; with --since: all)
-      --newest       the newest line first
-  -f, --follow       then show new lines as they are written
 
 CREDENTIAL may be left out where only one is configured. With -o value the
 answer is the number of lines. With -f, -o json writes one line of JSON for
@@ -51,11 +43,10 @@ type logFilter struct {
 func newLog(c *cli) *cobra.Command {
 	var f logFilter
 	cmd := &cobra.Command{
-		Use:               "log [CREDENTIAL]",
+		Use:               "log [CREDENTIAL] [FLAGS]",
 		Short:             "debits and corrections; -f follows them",
 		Long:              logUsage,
-		Args:              arguments("[CREDENTIAL]"),
-		ValidArgsFunction: c.completeCredential,
+		ValidArgsFunction: arguments(c.credentialNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.credential = strings.Join(args, "")
 			if err := f.check(cmd.Flags().Changed("number")); err != nil {
@@ -64,8 +55,8 @@ func newLog(c *cli) *cobra.Command {
 			return c.log(cmd.Context(), f)
 		},
 	}
-	cmd.Flags().StringVar(&f.since, "since", "", "only lines since then")
-	cmd.Flags().IntVarP(&f.number, "number", "n", 20, "the latest N lines")
+	cmd.Flags().StringVar(&f.since, "since", "", "only lines since `TIME`: 90m, 24h, 7d, or an instant like 2026-03-14T09:00:00Z")
+	cmd.Flags().IntVarP(&f.number, "number", "n", 20, "the latest `N` lines, or all of them with --since")
 	cmd.Flags().BoolVar(&f.newest, "newest", false, "the newest line first")
 	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "then show new lines as they are written")
 	return cmd
@@ -84,48 +75,57 @@ func (f *logFilter) check(numbered bool) error {
 }
 
 func (c *cli) log(ctx context.Context, f logFilter) error {
-	name := c.credential(f.credential)
-	entries, err := c.entries(ctx, name, f)
-	if err != nil {
-		return c.explain(err)
-	}
-	if f.follow {
-		return c.followLog(ctx, name, f, entries)
-	}
-	return c.print(answer{
-		body:  api.LogPage{Entries: entries},
-		value: func() (int64, error) { return int64(len(entries)), nil },
-		table: func(v term.View) string { return logTable(entries, v) },
-	})
-}
-
-// entries reads the pages of a log that a filter selects.
-func (c *cli) entries(ctx context.Context, name string, f logFilter) ([]api.Entry, error) {
-	entries := []api.Entry{}
-	reader := c.reader() // one connection for all pages
-	q := api.LogQuery{Since: f.since, Newest: f.newest || f.number > 0, Most: quota.MaxLogPage}
-	for {
-		if f.number > 0 {
-			q.Most = min(q.Most, f.number-len(entries))
-		}
-		page, err := reader.Log(ctx, name, q)
+	name, client := c.credential(f.credential), c.client() // one connection for all pages
+	list := []api.Entry{}
+	for e, err := range entries(ctx, client, name, api.LogQuery{Since: f.since, Newest: f.newest || f.number > 0, Most: f.page()}) {
 		if err != nil {
-			return nil, err
+			return c.explain(err)
 		}
-		entries = append(entries, page.Entries...)
-		if page.Next == "" || len(entries) == f.number {
+		if list = append(list, e); len(list) == f.number {
 			break
 		}
-		q.After = page.Next
 	}
-	if q.Newest && !f.newest {
-		slices.Reverse(entries)
+	if f.number > 0 && !f.newest {
+		slices.Reverse(list)
 	}
-	return entries, nil
+	if f.follow {
+		return c.followLog(ctx, name, f, list)
+	}
+	return show(c, api.LogPage{Entries: list}, nil,
+		func(page api.LogPage) (int64, error) { return length(page.Entries) },
+		func(page api.LogPage, v term.View) string { return logTable(page.Entries, v) })
 }
 
-// followLog writes entries, and then what comes, until it is interrupted or the
-// daemon stops.
+// page is how many lines to ask for at once.
+func (f logFilter) page() int {
+	if f.number > 0 {
+		return min(f.number, quota.MaxLogPage)
+	}
+	return quota.MaxLogPage
+}
+
+// entries returns the lines of a log that a query selects, page after page. An error is
+// the last of them.
+func entries(ctx context.Context, client jobsapi.Client, credential string, q api.LogQuery) iter.Seq2[api.Entry, error] {
+	return func(yield func(api.Entry, error) bool) {
+		for more := true; more; {
+			page, err := client.Log(ctx, credential, q)
+			if err != nil {
+				yield(api.Entry{}, err)
+				return
+			}
+			for _, e := range page.Entries {
+				if !yield(e, nil) {
+					return
+				}
+			}
+			q.After, more = page.Next, page.Next != ""
+		}
+	}
+}
+
+// followLog prints entries, and then new ones, until it is interrupted or the daemon
+// stops.
 func (c *cli) followLog(ctx context.Context, name string, f logFilter, entries []api.Entry) error {
 	if c.output == "value" {
 		return usageError("use -o table or -o json", "-o value is one integer, and --follow has no end")
@@ -134,28 +134,28 @@ func (c *cli) followLog(ctx context.Context, name string, f logFilter, entries [
 	if n := len(entries); n > 0 {
 		q.After = entries[n-1].ID
 	}
-	show := c.entryLines()
-	if err := show(entries...); err != nil {
+	write := c.entryLines()
+	if err := write(entries...); err != nil {
 		return err
 	}
-	for e, err := range c.reader().FollowLog(ctx, name, q) {
+	for e, err := range c.client().FollowLog(ctx, name, q) {
 		if err != nil {
 			return c.explain(err)
 		}
-		if err := show(e); err != nil {
+		if err := write(e); err != nil {
 			return err
 		}
 	}
 	return &failure{code: exitUnreachable, err: errors.New("quotad has stopped"), hint: "run quotactl log -f again once quotad runs"}
 }
 
-// entryLines returns what writes entries one below the other as they come: as
-// lines of JSON, or as a table whose columns widen where they must.
+// entryLines returns a function that prints entries one below the other as they come: as
+// lines of JSON, or as a table whose columns get wider where they must.
 func (c *cli) entryLines() func(...api.Entry) error {
 	if c.output == "json" {
 		return func(entries ...api.Entry) error {
 			for _, e := range entries {
-				if err := c.printLine(e); err != nil {
+				if err := c.printJSON(e, ""); err != nil {
 					return err
 				}
 			}
@@ -183,9 +183,7 @@ func logTable(entries []api.Entry, v term.View) string {
 	if len(entries) == 0 {
 		return "nothing was debited\n"
 	}
-	var b strings.Builder
-	newLogTable(entries, v).Render(&b, v)
-	return b.String()
+	return newLogTable(entries, v).Text(v)
 }
 
 func newLogTable(entries []api.Entry, v term.View) *term.Table {
@@ -201,8 +199,7 @@ func newLogTable(entries []api.Entry, v term.View) *term.Table {
 		if len(e.Charges) > 0 {
 			spent = quota.Thousands(e.Units)
 		}
-		t.Add(term.Cell{Text: v.Clock(e.At)}, term.Cell{Text: v.Caller(e.By)}, term.Cell{Text: v.Clean(e.Region)}, term.Cell{Text: v.Clean(e.Operation)},
-			term.Cell{Text: calls}, term.Cell{Text: spent}, term.Cell{Text: e.ID})
+		t.Add(v.Clock(e.At), v.Caller(e.By), v.Clean(e.Region), v.Clean(e.Operation), calls, spent, e.ID)
 		t.Rows[len(t.Rows)-1].Below = entryNote(e)
 	}
 	return t

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"os"
@@ -21,22 +20,6 @@ or until the limit's own window is over. If the answer says how much is left,
 quotad compares it with its own count. Other answers change nothing. For
 operators, and for a pass with its run token, for its credential.
 
-Usage:
-  quotactl observe OPERATION [FLAGS]
-  quotactl observe --grant GRANT [FLAGS]
-
-Flags:
-      --status N            the answer's status; may be left out if the file of
-                            --header-file begins with it, as curl -D writes it
-      --header-file FILE    the answer's header, as curl -D writes it; cookies
-                            and other secrets are not sent
-      --body FILE           the answer's body, at most 65,536 bytes, as text;
-                            - reads the standard input
-      --grant GRANT         the grant that was spent on the call, instead of the
-                            operation
-      --credential NAME     whose limits; may be left out where only one is
-                            configured, and in a pass
-
 With -o value the answer is the seconds until the limit opens, 0 if it is open.
 
 Example:
@@ -55,44 +38,31 @@ type observed struct {
 func newObserve(c *cli) *cobra.Command {
 	var o observed
 	cmd := &cobra.Command{
-		Use:   "observe [OPERATION]",
+		Use:   "observe OPERATION [FLAGS]\nobserve --grant GRANT [FLAGS]",
 		Short: "report what the upstream answered",
 		Long:  observeUsage,
-		Args:  arguments("[OPERATION]"),
+		Args:  cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if (len(args) == 1) == (o.GrantID != "") {
+			if len(args) > 1 || (len(args) == 1) == (o.GrantID != "") {
 				return usageError(seeHelp(cmd), "quotactl observe takes OPERATION or --grant")
 			}
 			if len(args) == 1 {
 				o.Operation = args[0]
 			}
-			return c.observe(cmd.Context(), o)
+			if err := o.read(c.stdin); err != nil {
+				return err
+			}
+			out, err := c.spender().Observe(cmd.Context(), o.Observation)
+			return show(c, out, err, secondsClosed, observedPage)
 		},
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			return names(c.operations(cmd.Context(), o.Credential))
-		},
+		ValidArgsFunction: arguments(c.operationsOfFlag(&o.Credential)),
 	}
-	cmd.Flags().Int64Var(&o.Status, "status", 0, "the answer's status")
-	cmd.Flags().StringVar(&o.headerFile, "header-file", "", "the answer's header")
-	cmd.Flags().StringVar(&o.bodyFile, "body", "", "the answer's body")
-	cmd.Flags().StringVar(&o.GrantID, "grant", "", "the grant that was spent on it")
+	cmd.Flags().Int64Var(&o.Status, "status", 0, "the answer's status `N`; may be left out if the file of --header-file begins with it, as curl -D writes it")
+	cmd.Flags().StringVar(&o.headerFile, "header-file", "", "the `FILE` with the answer's header, as curl -D writes it; cookies and other secrets are not sent")
+	cmd.Flags().StringVar(&o.bodyFile, "body", "", "the `FILE` with the answer's body, at most 65,536 bytes, as text; - reads the standard input")
+	cmd.Flags().StringVar(&o.GrantID, "grant", "", "the `GRANT` that was spent on the call, instead of the operation")
 	c.credentialFlag(cmd, &o.Credential)
 	return cmd
-}
-
-func (c *cli) observe(ctx context.Context, o observed) error {
-	if err := o.read(c.stdin); err != nil {
-		return err
-	}
-	out, err := c.spender().Observe(ctx, o.Observation)
-	if err != nil {
-		return c.explain(err)
-	}
-	return c.print(answer{
-		body:  out,
-		value: func() (int64, error) { return secondsClosed(out), nil },
-		table: func(v term.View) string { return observedPage(out, v) },
-	})
 }
 
 // read reads the files that the flags name. Of the header only what may tell of a quota
@@ -147,11 +117,11 @@ func readFile(name string, stdin io.Reader, most int64) (string, error) {
 	return string(text), nil
 }
 
-func secondsClosed(out api.Observed) int64 {
+func secondsClosed(out api.Observed) (int64, error) {
 	if out.Closed == nil {
-		return 0
+		return 0, nil
 	}
-	return int64(out.Closed.Until.Sub(out.Closed.Since).Seconds())
+	return int64(out.Closed.Until.Sub(out.Closed.Since).Seconds()), nil
 }
 
 func observedPage(out api.Observed, v term.View) string {

@@ -23,14 +23,6 @@ each limit has left and how long it lasts, the jobs and their runs, who spent
 the units, and what was refused. The page updates itself. The command prints the
 page's address; Ctrl-C ends it.
 
-Usage:
-  quotactl page [FLAGS]
-
-Flags:
-      --listen ADDRESS   of this machine, loopback only (default 127.0.0.1:0:
-                         any free port)
-      --no-browser       open none, as where there is no display
-
 The page is read-only. It asks quotad as the user who runs the command. As long
 as it runs, every user of this machine can open it, and read the last lines that
 failed passes printed. To read it from elsewhere, open a tunnel to the same
@@ -50,10 +42,9 @@ type pageServing struct {
 func newPage(c *cli) *cobra.Command {
 	var p pageServing
 	cmd := &cobra.Command{
-		Use:   "page",
+		Use:   "page [FLAGS]",
 		Short: "the same in a browser, live",
 		Long:  pageUsage,
-		Args:  arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if c.output != "table" {
 				return usageError("quotactl status -o json", "a page is neither JSON nor one integer")
@@ -61,8 +52,8 @@ func newPage(c *cli) *cobra.Command {
 			return c.page(cmd.Context(), p)
 		},
 	}
-	cmd.Flags().StringVar(&p.listen, "listen", "127.0.0.1:0", "a loopback address")
-	cmd.Flags().BoolVar(&p.noBrowser, "no-browser", false, "open no browser")
+	cmd.Flags().StringVar(&p.listen, "listen", "127.0.0.1:0", "listen at `ADDRESS`, loopback only; port 0 is any free port")
+	cmd.Flags().BoolVar(&p.noBrowser, "no-browser", false, "open none, as where there is no display")
 	return cmd
 }
 
@@ -77,10 +68,10 @@ func (c *cli) page(ctx context.Context, p pageServing) error {
 	}
 	host, err := os.Hostname()
 	if err != nil {
-		return fmt.Errorf("cannot find the current directory: %w", err)
+		return fmt.Errorf("cannot find the name of this host: %w", err)
 	}
-	source := pageSource{cli: c, reader: c.operator(), facts: pageFacts{host: host}}
-	s, err := page.New(ctx, source.look, pageEvery)
+	source := page.Source{Client: c.client(), Host: host, View: c.view}
+	s, err := page.New(ctx, source.Look, pageEvery)
 	if err != nil {
 		return c.explain(err) // before anything is served
 	}
@@ -92,7 +83,7 @@ func (c *cli) page(ctx context.Context, p pageServing) error {
 	if err := c.write(url + "\n"); err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	if !p.noBrowser && c.hasDisplay() {
+	if hasDisplay := c.env.Get("DISPLAY") != "" || c.env.Get("WAYLAND_DISPLAY") != ""; hasDisplay && !p.noBrowser {
 		openBrowser(url, c.stderr)
 	}
 	return s.Serve(ctx, listener)
@@ -110,12 +101,8 @@ func checkLoopback(address string) error {
 	return nil
 }
 
-func (c *cli) hasDisplay() bool {
-	return c.env.Get("DISPLAY") != "" || c.env.Get("WAYLAND_DISPLAY") != ""
-}
-
-// openBrowser opens a page in the browser that the desktop prefers. In a session of its
-// own a browser lives on when this process is interrupted.
+// openBrowser opens a page in the browser that the desktop prefers. The browser gets a
+// session of its own, so that an interrupt of this process does not end it.
 func openBrowser(url string, stderr io.Writer) {
 	command := exec.Command("xdg-open", url)
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -123,5 +110,5 @@ func openBrowser(url string, stderr io.Writer) {
 		fmt.Fprintf(stderr, "quotactl: cannot open a browser: %v\n", err)
 		return
 	}
-	command.Process.Release() // nobody waits for a browser
+	command.Process.Release() // it is not waited for
 }

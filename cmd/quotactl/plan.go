@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"quotad/cmd/quotactl/term"
+	"quotad/cmd/quotactl/wording"
 	jobsapi "quotad/jobs/api"
 	"quotad/jobs/plan"
 	"quotad/quota"
@@ -21,14 +22,6 @@ import (
 const planUsage = `Simulate the schedule against the limits, from what they hold now: the units of
 each hour, where a limit would run dry, how many regions fit, and what would
 help.
-
-Usage:
-  quotactl plan [FLAGS]
-
-Flags:
-      --days N          how many days, up to 31 (default 7)
-      --with JOB@TIME   what if this job also ran then: at 22:00, in 3h, at an
-                        instant like 2026-03-14T22:00:00Z; more than once
 
 With -o value the answer is the number of passes that do not get their units: 0
 if everything fits.
@@ -51,14 +44,13 @@ Example:
 func newPlan(c *cli) *cobra.Command {
 	var in jobsapi.PlanRequest
 	cmd := &cobra.Command{
-		Use:   "plan",
+		Use:   "plan [FLAGS]",
 		Short: "will the schedule fit, hour by hour, and what would help",
 		Long:  planUsage,
-		Args:  arguments(),
 		RunE:  func(cmd *cobra.Command, _ []string) error { return c.plan(cmd.Context(), in) },
 	}
-	cmd.Flags().IntVar(&in.Days, "days", 7, "how many days")
-	cmd.Flags().StringArrayVar(&in.With, "with", nil, "what if this job also ran then")
+	cmd.Flags().IntVar(&in.Days, "days", 7, "plan `N` days, up to 31")
+	cmd.Flags().StringArrayVar(&in.With, "with", nil, "what if a job also ran then, as `JOB@TIME`: at 22:00, in 3h, or at an instant like 2026-03-14T22:00:00Z; repeat it for more")
 	return cmd
 }
 
@@ -74,20 +66,16 @@ func (c *cli) plan(ctx context.Context, in jobsapi.PlanRequest) error {
 		}
 		in.With[i] = job + "@" + at.UTC().Format(time.RFC3339)
 	}
-	p, err := c.operator().Plan(ctx, in)
-	if err != nil {
-		return c.explain(err)
+	p, err := c.client().Plan(ctx, in)
+	return show(c, p, err, lostTurns, planPage)
+}
+
+// lostTurns is how many passes of a plan do not get their units.
+func lostTurns(p plan.Plan) (int64, error) {
+	if len(p.Jobs) == 0 && len(p.Unknown) > 0 {
+		return 0, errors.New("nothing is planned: " + unplannedText(p))
 	}
-	return c.print(answer{
-		body: p,
-		value: func() (int64, error) {
-			if len(p.Jobs) == 0 && len(p.Unknown) > 0 {
-				return 0, errors.New("nothing is planned: " + unplannedText(p))
-			}
-			return int64(p.Skipped), nil
-		},
-		table: func(v term.View) string { return planPage(p, v) },
-	})
+	return int64(p.Skipped), nil
 }
 
 // comingOf reads a time to come: "22:00", "3h", or an instant.
@@ -161,7 +149,7 @@ func renderLimitPlan(b *strings.Builder, p plan.Plan, l plan.Limit, v term.View)
 		v.Prose(b, 2, term.Plain, "no job asks for any of its "+units(int64(l.Budget)))
 		return
 	}
-	text, state := verdictText(l, p.Until, v)
+	text, state := wording.Verdict(l, p.Until, v)
 	v.Prose(b, 2, state, text)
 	if len(l.Shares) > 0 {
 		v.Prose(b, 2, term.Plain, demandText(l))
@@ -189,29 +177,6 @@ func renderLimitPlan(b *strings.Builder, p plan.Plan, l plan.Limit, v term.View)
 	}
 }
 
-// verdictText says whether the limit is enough, and for how long.
-func verdictText(l plan.Limit, until time.Time, v term.View) (string, term.Style) {
-	switch {
-	case l.DryRun && !l.Fits:
-		return "asked for more than it has; it is not enforced, and denies nothing", term.Yellow
-	case !l.DryAt.IsZero():
-		text := "runs dry " + v.When(l.DryAt)
-		if l.Stops > 0 {
-			text += fmt.Sprintf(": ends %s early by %s%s, which loses %s",
-				quota.Count(l.Stops, "run", "runs"), v.Clock(until), v.ZoneMark(), quota.Count(l.Skipped, "turn", "turns"))
-		}
-		if l.Fits && len(l.Shares) > 0 {
-			text += "; by itself the schedule fits"
-		}
-		return text, term.Red
-	case !l.FitsOnTime():
-		return "runs dry, though not as long as this plan looks ahead", term.Red
-	case !l.Fits:
-		return "fits as long as passes are on time; late ones run it dry", term.Yellow
-	}
-	return "fits, even when passes are late", term.Green
-}
-
 // demandText says what is asked for, and of how much.
 func demandText(l plan.Limit) string {
 	about, late := "", ""
@@ -222,7 +187,7 @@ func demandText(l plan.Limit) string {
 		late = fmt.Sprintf("; for %s when passes are late", quota.Thousands(l.AtWorst))
 	}
 	return fmt.Sprintf("asked for %s%s %s, %s of the %s for jobs%s",
-		about, quota.Thousands(l.Demand), l.Window, percent(int64(l.Demand), int64(l.Budget)), quota.Thousands(l.Budget), late)
+		about, quota.Thousands(l.Demand), l.Window, wording.Percent(int64(l.Demand), int64(l.Budget)), quota.Thousands(l.Budget), late)
 }
 
 // sharesOfPlan is the table of the jobs that ask something of a limit.
@@ -237,16 +202,14 @@ func sharesOfPlan(p plan.Plan, l plan.Limit) *term.Table {
 	}
 	for _, s := range l.Shares {
 		j := jobIn(p, s.Job)
-		most, lost := term.Cell{Text: strconv.Itoa(s.MostRegions)}, term.Cell{Text: quota.Thousands(j.Skipped)}
+		fitting, lost := term.Cell{Text: strconv.Itoa(s.MostRegions)}, term.Cell{Text: quota.Thousands(j.Skipped)}
 		if s.MostRegions < len(j.Regions) {
-			most.Style = term.Yellow
+			fitting.Style = term.Yellow
 		}
 		if j.Skipped > 0 {
 			lost.Style = term.Red
 		}
-		t.Add(term.Cell{Text: s.Job}, term.Cell{Text: quota.Thousands(s.Slots)}, term.Cell{Text: quota.Thousands(s.Demand)},
-			term.Cell{Text: percent(int64(s.Demand), all)}, term.Cell{Text: quota.Thousands(len(j.Regions))}, most,
-			term.Cell{Text: quota.Thousands(j.Spent[l.Limit])}, lost)
+		t.Add(s.Job, s.Slots, s.Demand, wording.Percent(int64(s.Demand), all), len(j.Regions), fitting, j.Spent[l.Limit], lost)
 	}
 	return t
 }
@@ -294,7 +257,7 @@ func plotOf(l plan.Limit, v term.View) *term.Table {
 		for _, h := range d.hours {
 			marks.WriteString(strings.Repeat(h.mark(busiest, v), wide))
 		}
-		t.Add(term.Cell{Text: d.day.Format("Mon 2")}, term.Cell{Text: marks.String()}, term.Cell{Text: quota.Thousands(d.units)})
+		t.Add(d.day.Format("Mon 2"), marks.String(), d.units)
 	}
 	return t
 }

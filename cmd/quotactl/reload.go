@@ -20,9 +20,6 @@ restart, nothing changes and the exit code is 1. If the schedule does not fit
 its limits, a warning is printed. If quotad could not start serving, it tries
 again.
 
-Usage:
-  quotactl reload
-
 Commands and the values of env_file and env are not printed: they may be secret.
 
 Example:
@@ -35,35 +32,27 @@ func newReload(c *cli) *cobra.Command {
 		Use:   "reload",
 		Short: "make quotad read its configuration again",
 		Long:  reloadUsage,
-		Args:  arguments(),
 		RunE:  func(cmd *cobra.Command, _ []string) error { return c.reload(cmd.Context()) },
 	}
 }
 
 func (c *cli) reload(ctx context.Context) error {
-	done, err := c.reader().Reload(ctx)
-	if err != nil {
-		return c.explain(err)
-	}
-	if len(done.Changes) > 0 {
+	done, err := c.client().Reload(ctx)
+	if err == nil && len(done.Changes) > 0 {
 		c.warnOfPlan(ctx)
 	}
 	for _, one := range done.Reminders {
 		fmt.Fprintf(c.stderr, "quotactl: warning: %s\n", one)
 	}
-	return c.print(answer{
-		body:  done,
-		value: func() (int64, error) { return int64(len(done.Changes)), nil },
-		table: func(v term.View) string { return renderReload(done, v) },
-	})
+	return show(c, done, err, func(done api.Reloaded) (int64, error) { return length(done.Changes) }, renderReload)
 }
 
-// warnOfPlan warns of a schedule that runs dry. The reload is done, so an error on
-// the way to a warning is not told.
+// warnOfPlan warns of a schedule that runs dry. The reload is done, so it does not report
+// an error of its own.
 func (c *cli) warnOfPlan(ctx context.Context) {
-	limited, cancel := context.WithTimeout(ctx, lookTime)
+	limited, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	p, err := c.operator().Plan(limited, jobsapi.PlanRequest{Days: 1})
+	p, err := c.client().Plan(limited, jobsapi.PlanRequest{Days: 1})
 	if err != nil {
 		return
 	}
@@ -103,20 +92,4 @@ func renderReload(r api.Reloaded, v term.View) string {
 		v.Item(&b, 0, string(change.Kind)+strings.Repeat(" ", len(api.Changed)+term.Gap-len(change.Kind)), what)
 	}
 	return b.String()
-}
-
-// renderConfiguration tells of a reload that failed, as long as none succeeded.
-func renderConfiguration(b *strings.Builder, c api.Configuration, v term.View) {
-	if c.Error == "" {
-		return
-	}
-	failed, inForce := reloadTexts(c, v)
-	v.Prose(b, 2, term.Red, failed)
-	v.Prose(b, 2, term.Plain, inForce)
-}
-
-// reloadTexts say of a reload that failed why it did, and what goes on.
-func reloadTexts(c api.Configuration, v term.View) (failed, inForce string) {
-	return "reload failed " + v.When(c.FailedAt) + ": " + strings.ReplaceAll(c.Error, "\n", "; "),
-		"in force is what " + c.File + " said " + v.When(c.ReadAt)
 }

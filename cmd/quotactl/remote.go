@@ -16,9 +16,6 @@ const remoteUsage = `List the callers on other hosts: when each was here last an
 units it has spent in the windows of its limits, and how many of its requests
 were refused.
 
-Usage:
-  quotactl remote [FLAGS]
-
 REFUSED counts denied acquires, FORBIDDEN what the caller may not do. Both
 count from the start of quotad. With -o value the answer is how many callers
 there are.
@@ -32,46 +29,36 @@ Example:
 
 func newRemote(c *cli) *cobra.Command {
 	return &cobra.Command{
-		Use:   "remote",
+		Use:   "remote [FLAGS]",
 		Short: "the callers on other hosts: last seen, spent, refused",
 		Long:  remoteUsage,
-		Args:  arguments(),
-		RunE:  func(cmd *cobra.Command, _ []string) error { return c.remote(cmd.Context()) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			remote, err := c.client().Remote(cmd.Context())
+			return show(c, remote, err, func(remote api.Remote) (int64, error) { return length(remote.Callers) }, remoteTable)
+		},
 	}
-}
-
-func (c *cli) remote(ctx context.Context) error {
-	told, err := c.reader().Remote(ctx)
-	if err != nil {
-		return c.explain(err)
-	}
-	return c.print(answer{
-		body:  told,
-		value: func() (int64, error) { return int64(len(told.Callers)), nil },
-		table: func(v term.View) string { return remoteTable(told, v) },
-	})
 }
 
 // knowsRemote returns an error unless a caller of that name is configured.
 func (c *cli) knowsRemote(ctx context.Context, name string) error {
-	told, err := c.reader().Remote(ctx)
-	if err != nil || slices.ContainsFunc(told.Callers, func(one api.RemoteCaller) bool { return one.Name == name }) {
+	remote, err := c.client().Remote(ctx)
+	if err != nil || slices.ContainsFunc(remote.Callers, func(one api.RemoteCaller) bool { return one.Name == name }) {
 		return err
 	}
 	return api.NewProblem(api.NotFound, "there is no remote caller %q: quotactl remote lists them", name)
 }
 
-func remoteTable(told api.Remote, v term.View) string {
-	if told.Address == "" {
+func remoteTable(remote api.Remote, v term.View) string {
+	if remote.Address == "" {
 		return "no [remote] listen is configured: quotad answers on its socket alone\n"
 	}
 	var b strings.Builder
-	v.Prose(&b, 0, term.Plain, strings.Join(remoteFacts(told, v), "; "))
+	v.Prose(&b, 0, term.Plain, strings.Join(remoteFacts(remote, v), "; "))
 	t := term.Table{Columns: []term.Column{
 		{Head: "CALLER"}, {Head: "LAST SEEN" + v.ZoneMark()}, {Head: "FROM", Sinks: true}, {Head: "TOKENS", Right: true}, {Head: "SPENT", Right: true},
 		{Head: "GRANTED", Right: true}, {Head: "REFUSED", Right: true}, {Head: "FORBIDDEN", Right: true},
 	}}
-	for _, one := range told.Callers {
+	for _, one := range remote.Callers {
 		seen, units := "never", int64(0)
 		if one.LastSeen != nil {
 			seen = v.Clock(*one.LastSeen)
@@ -79,19 +66,18 @@ func remoteTable(told api.Remote, v term.View) string {
 		for _, spent := range one.Spent {
 			units += spent.Units
 		}
-		t.Add(term.Cell{Text: one.Name}, term.Cell{Text: seen}, term.Cell{Text: v.Clean(one.From)}, term.Cell{Text: quota.Thousands(one.Tokens)}, term.Cell{Text: quota.Thousands(units)},
-			term.Cell{Text: quota.Thousands(int64(one.Granted))}, term.Cell{Text: quota.Thousands(int64(one.Refused))}, term.Cell{Text: quota.Thousands(int64(one.Forbidden))})
+		t.Add(one.Name, seen, v.Clean(one.From), one.Tokens, units, int64(one.Granted), int64(one.Refused), int64(one.Forbidden))
 	}
-	if len(told.Callers) > 0 {
+	if len(remote.Callers) > 0 {
 		t.Render(&b, v)
 	}
 	return b.String()
 }
 
 // remoteFacts are where callers are answered, and what is odd about it.
-func remoteFacts(told api.Remote, v term.View) []string {
-	facts := []string{"on " + told.Address}
-	switch c := told.Certificate; {
+func remoteFacts(remote api.Remote, v term.View) []string {
+	facts := []string{"on " + remote.Address}
+	switch c := remote.Certificate; {
 	case c == nil:
 		facts = append(facts, "plain HTTP, behind a proxy")
 	case c.Error != "":
@@ -99,14 +85,14 @@ func remoteFacts(told api.Remote, v term.View) []string {
 	default:
 		facts = append(facts, "certificate until "+v.Clock(c.NotAfter)+v.ZoneMark())
 	}
-	if told.WrongTokens > 0 {
-		facts = append(facts, quota.Count(int64(told.WrongTokens), "request", "requests")+" without a known token")
+	if remote.WrongTokens > 0 {
+		facts = append(facts, quota.Count(int64(remote.WrongTokens), "request", "requests")+" without a known token")
 	}
-	if told.TurnedAway > 0 {
-		facts = append(facts, quota.Count(int64(told.TurnedAway), "connection", "connections")+" too many")
+	if remote.TurnedAway > 0 {
+		facts = append(facts, quota.Count(int64(remote.TurnedAway), "connection", "connections")+" too many")
 	}
-	if told.Handshakes > 0 {
-		facts = append(facts, quota.Count(int64(told.Handshakes), "connection", "connections")+" without TLS")
+	if remote.Handshakes > 0 {
+		facts = append(facts, quota.Count(int64(remote.Handshakes), "connection", "connections")+" without TLS")
 	}
 	return facts
 }

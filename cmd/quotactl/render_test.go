@@ -101,12 +101,12 @@ func TestAFailedRunIsRed(t *testing.T) {
 		state   jobs.RunState
 		outcome jobs.Outcome
 		code    string
-		tone    page.Tone
+		style   term.Style
 	}{
-		{jobs.RunDone, jobs.OK, "32", page.Good},
-		{jobs.RunFailed, jobs.Failed, "31", page.Bad},
-		{jobs.RunStopped, jobs.Exhausted, "33", page.Warn},
-		{jobs.RunRunning, jobs.Failed, "31", page.Bad},
+		{jobs.RunDone, jobs.OK, "32", term.Green},
+		{jobs.RunFailed, jobs.Failed, "31", term.Red},
+		{jobs.RunStopped, jobs.Exhausted, "33", term.Yellow},
+		{jobs.RunRunning, jobs.Failed, "31", term.Red},
 	} {
 		run := *j.LastRun
 		run.State, run.Passes = row.state, []jobs.Pass{{Region: "US", Outcome: row.outcome}}
@@ -126,9 +126,9 @@ func TestAFailedRunIsRed(t *testing.T) {
 				t.Errorf("%s: a run that is %s with a pass that is %s is not in colour %s:\n%s", name, row.state, row.outcome, row.code, text)
 			}
 		}
-		lane := laneOf(run.Job, []jobs.Run{run}, page.Day{From: at.Add(-24 * time.Hour), Until: at}, v)
-		if lane.Runs[0].Tone != row.tone || pageJob(j, v).Lines[1].Tone != row.tone {
-			t.Errorf("page: %s, %s, want %s", lane.Runs[0].Tone, pageJob(j, v).Lines[1].Tone, row.tone)
+		p := page.Facts{Status: s, Runs: []jobs.Run{run}}.Picture(v)
+		if lane, line := p.Day.Lanes[0], p.Jobs[0].Lines[1]; lane.Runs[0].Style != row.style || line.Style != row.style {
+			t.Errorf("page: %s, %s, want %s", lane.Runs[0].Style, line.Style, row.style)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"quotad/cmd/quotactl/term"
+	"quotad/cmd/quotactl/wording"
 	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
 	"quotad/quota"
@@ -19,17 +20,6 @@ import (
 const runUsage = `Begin a run of a job now: all regions from the cursor on, or the named ones,
 which leaves the cursor alone. The passes run one after the other, without a
 stagger, and need units like any other. A paused job runs too.
-
-Usage:
-  quotactl run JOB [FLAGS]
-
-Flags:
-      --region REGION   only this one; repeat it for more
-      --set NAME=VALUE  its passes find it in QUOTAD_SET_NAME, and runs show
-                        prints it; repeat it for more
-      --wait            print each pass as it ends, and wait for the last one:
-                        75 if the budget ended the run, 1 if a region failed or
-                        the run was interrupted
 
 Example:
   $ quotactl run backfill --region US --set since=2026-01-01 --wait
@@ -43,39 +33,31 @@ func newRun(c *cli) *cobra.Command {
 	var r jobsapi.RunRequest
 	wait := false
 	cmd := &cobra.Command{
-		Use:               "run JOB",
+		Use:               "run JOB [FLAGS]",
 		Short:             "begin a run now",
 		Long:              runUsage,
-		Args:              arguments("JOB"),
-		ValidArgsFunction: c.completeJob,
+		ValidArgsFunction: arguments(c.jobNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			run, err := c.operator().Begin(cmd.Context(), args[0], r)
-			if err != nil {
-				return inDoubt(c.explain(err), "a run may have begun all the same: quotactl runs shows it")
-			}
-			if wait {
+			run, err := c.client().Begin(cmd.Context(), args[0], r)
+			err = c.inDoubt(err, "a run may have begun all the same: quotactl runs shows it")
+			if err == nil && wait {
 				return c.awaitRun(cmd.Context(), run)
 			}
-			return c.print(answer{
-				body:  run,
-				value: noInteger("a run"),
-				table: func(v term.View) string { return begunTable(run, v) },
-			})
+			return show(c, run, err, nil, begunTable)
 		},
 	}
-	cmd.Flags().StringArrayVar(&r.Regions, "region", nil, "only this one; may be given again")
-	cmd.Flags().StringArrayVar(&r.Set, "set", nil, "for the environment of its passes")
-	cmd.Flags().BoolVar(&wait, "wait", false, "wait for the end of the run")
-	complete(cmd, "region", c.completeRegion)
+	cmd.Flags().StringArrayVar(&r.Regions, "region", nil, "only this `REGION`; repeat it for more")
+	cmd.Flags().StringArrayVar(&r.Set, "set", nil, "passes find `NAME=VALUE` in QUOTAD_SET_NAME, and runs show prints it; repeat it for more")
+	cmd.Flags().BoolVar(&wait, "wait", false, "print each pass as it ends, and wait for the last one: 75 if the budget ended the run, 1 if a region failed or the run was interrupted")
+	completes(cmd, "region", c.regionNames)
 	return cmd
 }
 
-// awaitRun tells what becomes of a run until it is over. With -o json it is told whole,
-// at its end.
+// awaitRun prints each pass of a run as it ends, until the run is over. With -o json it
+// prints the whole run at its end.
 func (c *cli) awaitRun(ctx context.Context, run jobs.Run) error {
 	if c.output == "value" {
-		_, err := noInteger("a run")()
-		return err
+		return show(c, run, nil, nil, runPage) // which refuses
 	}
 	inform := func(text string) error {
 		if c.output == "json" {
@@ -86,24 +68,24 @@ func (c *cli) awaitRun(ctx context.Context, run jobs.Run) error {
 	if err := inform(begunTable(run, c.view())); err != nil {
 		return err
 	}
-	told, client := 0, c.operator()
+	printed, client := 0, c.client()
 	for {
 		var err error
-		if run, err = client.Await(ctx, run.ID, told); err != nil {
+		if run, err = client.Await(ctx, run.ID, printed); err != nil {
 			if ctx.Err() != nil {
 				return &failure{code: exitError, err: ctx.Err(), hint: "the run continues: quotactl stop " + run.ID + " ends it"}
 			}
 			return c.explain(err)
 		}
 		ended := endedPasses(run)
-		for _, p := range ended[min(told, len(ended)):] {
+		for _, p := range ended[min(printed, len(ended)):] {
 			if err := inform(passLine(p, c.view())); err != nil {
 				return err
 			}
 		}
-		told = max(told, len(ended))
+		printed = max(printed, len(ended))
 		if run.State != jobs.RunRunning {
-			return c.tellEnd(run)
+			return c.endOf(run)
 		}
 	}
 }
@@ -116,21 +98,18 @@ func endedPasses(r jobs.Run) []jobs.Pass {
 }
 
 func passLine(p jobs.Pass, v term.View) string {
-	text := fmt.Sprintf("%s, %s, %s", p.Outcome, units(int64(p.Units)), passTook(p, v.Now))
-	if reason := reasonOf(p, v); reason != "" {
+	text := fmt.Sprintf("%s, %s, %s", p.Outcome, units(int64(p.Units)), wording.PassTook(p, v.Now))
+	if reason := wording.PassReason(p, v); reason != "" {
 		text += "; " + reason
 	}
-	return term.Pairs([][2]string{{inList(p.Region), text}}, v)
+	return term.Pairs([][2]string{{wording.Region(p.Region), text}}, v)
 }
 
-// tellEnd tells how a run ended, and returns the failure that it stands for.
-func (c *cli) tellEnd(r jobs.Run) error {
-	end := fmt.Sprintf("run %s, %s\n", stateText(r, c.view()), tally(r))
-	if c.output == "json" {
-		if err := c.printJSON(r); err != nil {
-			return err
-		}
-	} else if err := c.write(end); err != nil {
+// endOf prints how a run ended, and returns the failure that it stands for.
+func (c *cli) endOf(r jobs.Run) error {
+	state := wording.RunState(r, c.view())
+	err := show(c, r, nil, nil, func(r jobs.Run, _ term.View) string { return fmt.Sprintf("run %s, %s\n", state, wording.Tally(r)) })
+	if err != nil {
 		return err
 	}
 	failed := len(r.Failed())
@@ -140,17 +119,17 @@ func (c *cli) tellEnd(r jobs.Run) error {
 	case r.State == jobs.RunStopped && (r.Reason == jobs.BudgetGone || r.Reason == jobs.Unaffordable || r.Reason == jobs.RunCapExceeded):
 		f := &failure{code: exitDenied, err: fmt.Errorf("the run stopped: %s", r.Reason)}
 		if !r.RetryAt.IsZero() {
-			f.hint = "it " + fitText(r.RetryAt, c.view())
+			f.hint = "it " + wording.Fits(r.RetryAt, c.view())
 		}
 		return f
 	case r.State != jobs.RunDone:
-		return &failure{code: exitError, err: fmt.Errorf("the run was not done: %s", stateText(r, c.view()))}
+		return &failure{code: exitError, err: fmt.Errorf("the run was not done: %s", state)}
 	}
 	return nil
 }
 
 func begunTable(r jobs.Run, v term.View) string {
-	rows := [][2]string{{"run", r.ID}, {"regions", listText(r.Ring)}}
+	rows := [][2]string{{"run", r.ID}, {"regions", wording.Regions(r.Ring)}}
 	for _, set := range r.Set {
 		rows = append(rows, [2]string{"set", string(set)})
 	}
@@ -161,9 +140,6 @@ const stopUsage = `End a run: no further pass starts, and passes under way get T
 after the job's grace. The next run begins at their regions. JOB means its run
 under way.
 
-Usage:
-  quotactl stop JOB|RUN
-
 Example:
   $ quotactl stop trending
 `
@@ -173,29 +149,21 @@ func newStop(c *cli) *cobra.Command {
 		Use:               "stop JOB|RUN",
 		Short:             "end a run and its passes",
 		Long:              stopUsage,
-		Args:              arguments("JOB|RUN"),
-		ValidArgsFunction: c.completeRun,
+		ValidArgsFunction: arguments(c.runsUnderWay),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := c.runUnderWay(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			run, err := c.operator().StopRun(cmd.Context(), id)
-			if err != nil {
-				return c.explain(err)
-			}
-			return c.print(answer{
-				body:  run,
-				value: noInteger("a run"),
-				table: func(term.View) string { return fmt.Sprintf("ending %s of job %s\n", run.ID, run.Job) },
-			})
+			run, err := c.client().StopRun(cmd.Context(), id)
+			return show(c, run, err, nil, func(run jobs.Run, _ term.View) string { return fmt.Sprintf("ending %s of job %s\n", run.ID, run.Job) })
 		},
 	}
 }
 
 // runUnderWay returns the run that a job has under way; what names no job is a run itself.
 func (c *cli) runUnderWay(ctx context.Context, name string) (id string, err error) {
-	job, err := c.operator().Job(ctx, name)
+	job, err := c.client().Job(ctx, name)
 	switch problem := (&api.Problem{}); {
 	case errors.As(err, &problem) && problem.Status == http.StatusNotFound:
 		return name, nil

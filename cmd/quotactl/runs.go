@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,26 +12,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"quotad/cmd/quotactl/term"
+	"quotad/cmd/quotactl/wording"
 	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
 	"quotad/quota"
-	"quotad/quota/api"
 )
 
 const runsUsage = `List the latest runs and skipped slots, the latest first, or show one run.
-
-Usage:
-  quotactl runs [FLAGS]
-  quotactl runs show RUN
-
-Flags:
-      --job NAME         only of this job
-      --region REGION    only runs with a pass of this region
-      --outcome OUTCOME  only runs with such a pass: ok, exhausted, failed,
-                         timeout, killed, interrupted, skipped, running
-      --since TIME       only runs since then: 90m, 24h, 7d, or an instant like
-                         2026-03-14T09:00:00Z
-  -n, --number N         at most N (default 20)
 
 With -o value the answer is the number of runs.
 
@@ -51,71 +40,51 @@ type runFilter struct {
 func newRuns(c *cli) *cobra.Command {
 	var f runFilter
 	cmd := &cobra.Command{
-		Use:   "runs",
+		Use:   "runs [FLAGS]\nruns show RUN",
 		Short: "the latest runs and skipped slots; runs show RUN: one of them",
 		Long:  runsUsage,
-		Args:  arguments(),
-		RunE:  func(cmd *cobra.Command, _ []string) error { return c.listRuns(cmd.Context(), f) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			since, err := f.check(time.Now())
+			if err != nil {
+				return err
+			}
+			runs, err := c.client().Runs(cmd.Context(), jobsapi.Selection{Job: f.job, Most: f.fetch()})
+			return show(c, f.apply(runs, since), err, length, runTable)
+		},
 	}
-	cmd.Flags().StringVar(&f.job, "job", "", "only of this job")
-	cmd.Flags().StringVar(&f.region, "region", "", "only runs with a pass of this region")
-	cmd.Flags().StringVar(&f.outcome, "outcome", "", "only runs with such a pass")
-	cmd.Flags().StringVar(&f.since, "since", "", "only what began since")
-	cmd.Flags().IntVarP(&f.number, "number", "n", 20, "at most N")
+	cmd.Flags().StringVar(&f.job, "job", "", "only runs of the job `NAME`")
+	cmd.Flags().StringVar(&f.region, "region", "", "only runs with a pass of `REGION`")
+	cmd.Flags().StringVar(&f.outcome, "outcome", "", "only runs with a pass of this `OUTCOME`: "+strings.Join(outcomeNames(), ", "))
+	cmd.Flags().StringVar(&f.since, "since", "", "only runs since `TIME`: 90m, 24h, 7d, or an instant like 2026-03-14T09:00:00Z")
+	cmd.Flags().IntVarP(&f.number, "number", "n", 20, "at most `N` runs")
 	completes(cmd, "job", c.jobNames)
 	completes(cmd, "region", c.regionNames)
-	completes(cmd, "outcome", func(context.Context) ([]string, error) { return outcomeNames(), nil })
+	completes(cmd, "outcome", func(context.Context, []string) ([]string, error) { return outcomeNames(), nil })
 	cmd.AddCommand(newRunsShow(c))
 	return cmd
 }
 
-// mostRuns is how many runs the daemon tells at most.
-const mostRuns = 1000
-
-func (c *cli) listRuns(ctx context.Context, f runFilter) error {
-	if err := f.check(); err != nil {
-		return err
-	}
-	since, err := instantOf(f.since, time.Now())
-	if err != nil {
-		return err
-	}
-	runs, err := c.operator().Runs(ctx, jobsapi.Selection{Job: f.job, Most: f.fetch()})
-	if err != nil {
-		return c.explain(err)
-	}
-	runs = f.apply(runs, since)
-	return c.print(answer{
-		body:  runs,
-		value: func() (int64, error) { return int64(len(runs)), nil },
-		table: func(v term.View) string { return runTable(runs, v) },
-	})
+func outcomeNames() []string {
+	return namesOf(wording.Outcomes(), func(o jobs.Outcome) string { return string(o) })
 }
 
-func (f runFilter) check() error {
-	known := outcomeNames()
-	switch {
-	case f.number < 1 || f.number > mostRuns:
-		return usageError("", "--number must be from 1 to %d: %d", mostRuns, f.number)
-	case f.outcome != "" && !slices.Contains(known, f.outcome):
-		return usageError(quota.DidYouMean(f.outcome, known, "outcomes"), "unknown outcome %q", f.outcome)
+// maxRuns is how many runs the daemon returns at most.
+const maxRuns = 1000
+
+// checkNumber refuses a number of runs that the daemon does not return.
+func checkNumber(number int) error {
+	if number < 1 || number > maxRuns {
+		return usageError("", "--number must be from 1 to %d: %d", maxRuns, number)
 	}
 	return nil
 }
 
-// instantOf reads a flag since, as of now; the zero time if it is empty.
-func instantOf(since string, now time.Time) (time.Time, error) {
-	if since == "" {
-		return time.Time{}, nil
+func (f runFilter) check(now time.Time) (since time.Time, err error) {
+	if known := outcomeNames(); f.outcome != "" && !slices.Contains(known, f.outcome) {
+		return since, usageError(quota.DidYouMean(f.outcome, known, "outcomes"), "unknown outcome %q", f.outcome)
 	}
-	if at, err := time.Parse(time.RFC3339, since); err == nil {
-		return at, nil
-	}
-	ago, err := api.ParseSpan(since)
-	if err != nil || ago <= 0 {
-		return time.Time{}, usageError("", "--since must be an instant like 2026-03-14T09:00:00Z, or how long ago it was, like 90m, 24h or 7d: %q", since)
-	}
-	return now.Add(-ago), nil
+	since, err = parseSince(f.since, now)
+	return since, cmp.Or(checkNumber(f.number), err)
 }
 
 // fetch is how many runs to ask for: all, where some will be left out.
@@ -123,7 +92,7 @@ func (f runFilter) fetch() int {
 	if f.region == "" && f.outcome == "" && f.since == "" {
 		return f.number
 	}
-	return mostRuns
+	return maxRuns
 }
 
 func (f runFilter) apply(runs []jobs.Run, since time.Time) []jobs.Run {
@@ -131,8 +100,8 @@ func (f runFilter) apply(runs []jobs.Run, since time.Time) []jobs.Run {
 	return runs[:min(f.number, len(runs))]
 }
 
-// hasPass tells whether a run has a pass of the region and outcome. A skipped
-// tick has no passes; its outcome is that it was skipped.
+// hasPass reports whether a run has a pass of the region and outcome. A skipped tick has
+// no passes; its outcome is that it was skipped.
 func (f runFilter) hasPass(r jobs.Run) bool {
 	if f.region == "" && (f.outcome == "" || r.State == jobs.RunSkipped && f.outcome == string(jobs.Skipped)) {
 		return true
@@ -151,34 +120,10 @@ func runTable(runs []jobs.Run, v term.View) string {
 		{Head: "TOOK", Right: true}, {Head: "PASSES", Right: true}, {Head: "UNITS", Right: true}, {Head: "HOST"}, {Head: "REASON", Sinks: true},
 	}}
 	for _, r := range runs {
-		lasted, passes, spent := sums(r, v.Now)
-		t.Add(term.Cell{Text: r.ID}, term.Cell{Text: r.Job}, term.Cell{Text: string(r.State), Style: runStyle(r)}, term.Cell{Text: v.Clock(r.StartedAt)},
-			term.Cell{Text: lasted}, term.Cell{Text: passes}, term.Cell{Text: spent}, term.Cell{Text: v.Clean(r.Host)}, term.Cell{Text: runReason(r, v)})
+		took, ok, spent := wording.RunSums(r, v.Now)
+		t.Add(r.ID, r.Job, term.Styled(wording.RunStyle(r), string(r.State)), v.Clock(r.StartedAt), took, ok, spent, v.Clean(r.Host), runReason(r, v))
 	}
-	var b strings.Builder
-	t.Render(&b, v)
-	return b.String()
-}
-
-// sums tells how long a run took, how much of it went well ("5/8 ok"), and what it spent. A
-// skipped tick has none of that.
-func sums(r jobs.Run, now time.Time) (lasted, passes, spent string) {
-	if r.State == jobs.RunSkipped {
-		return "", "", ""
-	}
-	end := r.EndedAt
-	if end.IsZero() {
-		end = now
-	}
-	var sum quota.Units
-	served := 0
-	for _, p := range r.Passes {
-		sum += p.Units
-		if p.Outcome == jobs.OK {
-			served++
-		}
-	}
-	return term.Took(max(0, end.Sub(r.StartedAt))), fmt.Sprintf("%d/%d ok", served, len(r.Ring)), quota.Thousands(sum)
+	return t.Text(v)
 }
 
 func runReason(r jobs.Run, v term.View) string {
@@ -198,30 +143,129 @@ func runReason(r jobs.Run, v term.View) string {
 	return strings.Join(parts, "; ")
 }
 
-// runStyle is that of a run wherever it is shown. One that goes on is red as soon as a
-// region has failed.
-func runStyle(r jobs.Run) term.Style {
-	switch {
-	case r.State == jobs.RunFailed || len(r.Failed()) > 0:
-		return term.Red
-	case r.State == jobs.RunDone:
-		return term.Green
-	case r.State == jobs.RunRunning:
-		return term.Plain
-	default:
-		return term.Yellow
+const runsShowUsage = `Show a run: its passes, what they spent, and the last lines of their output.
+
+Example:
+  $ quotactl runs show 06f3k9x2a7q4mzt
+`
+
+func newRunsShow(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:               "show RUN",
+		Short:             "one run: passes, units, last output",
+		Long:              runsShowUsage,
+		ValidArgsFunction: arguments(c.runIDs),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			run, err := c.client().Run(cmd.Context(), args[0])
+			return show(c, run, err, nil, runPage)
+		},
 	}
 }
 
-func outcomeStyle(o jobs.Outcome) term.Style {
-	switch {
-	case o == jobs.OK:
-		return term.Green
-	case o.Failure():
-		return term.Red
-	case o == jobs.Running:
-		return term.Plain
-	default:
-		return term.Yellow
+func runPage(r jobs.Run, v term.View) string {
+	var b strings.Builder
+	v.Prose(&b, 0, term.Bold, "job "+r.Job)
+	renderRun(&b, "run", r, v)
+	renderPasses(&b, r.Passes, v)
+	for _, p := range r.Passes {
+		if len(p.Tail) == 0 {
+			continue
+		}
+		title := "output of " + string(p.Region)
+		if p.Attempt > 0 {
+			title += fmt.Sprintf(", attempt %d", p.Attempt+1)
+		}
+		v.Prose(&b, 2, term.Bold, title)
+		for _, line := range p.Tail {
+			b.WriteString("    " + v.Clean(line) + "\n")
+		}
 	}
+	return b.String()
+}
+
+// renderRun writes what became of a run, all in all.
+func renderRun(b *strings.Builder, title string, r jobs.Run, v term.View) {
+	v.Prose(b, 2, wording.RunStyle(r), fmt.Sprintf("%s %s: %s, %s", title, r.ID, wording.RunState(r, v), wording.Tally(r)))
+	v.Prose(b, 2, term.Faint, wording.RunTiming(r, v))
+	for _, set := range r.Set {
+		v.Prose(b, 2, term.Plain, "set "+string(set))
+	}
+	if r.Detail != "" {
+		v.Prose(b, 2, term.Plain, r.Detail)
+	}
+}
+
+func renderPasses(b *strings.Builder, passes []jobs.Pass, v term.View) {
+	if len(passes) == 0 {
+		return
+	}
+	t := term.Table{Indent: 4, Columns: []term.Column{
+		{Head: "REGION"}, {Head: "OUTCOME"}, {Head: "UNITS", Right: true}, {Head: "TOOK", Right: true}, {Head: "REASON", Sinks: true},
+	}}
+	for _, p := range passes {
+		outcome := term.Styled(wording.OutcomeStyle(p.Outcome), string(p.Outcome))
+		t.Add(string(p.Region), outcome, p.Units, wording.PassTook(p, v.Now), wording.PassReason(p, v))
+	}
+	t.Render(b, v)
+}
+
+const nextUsage = `Show the next runs of the schedule, the soonest first. It assumes that no run
+ends early for want of budget.
+
+With -o value the answer is the seconds until the next run.
+
+Example:
+  $ quotactl next -n 1
+  JOB       SLOT                   PASSES  FIRST  LAST STARTS
+  trending  in 3m 7s, at 09:30:00       8  US     09:30:21
+`
+
+func newNext(c *cli) *cobra.Command {
+	only := jobsapi.Selection{}
+	cmd := &cobra.Command{
+		Use:   "next [FLAGS]",
+		Short: "the next runs of the schedule",
+		Long:  nextUsage,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkNumber(only.Most); err != nil {
+				return err
+			}
+			list, err := c.client().Schedule(cmd.Context(), only)
+			return show(c, list, err, secondsUntilNext, nextTable)
+		},
+	}
+	cmd.Flags().StringVar(&only.Job, "job", "", "only runs of the job `NAME`")
+	cmd.Flags().IntVarP(&only.Most, "number", "n", 20, "at most `N` runs")
+	completes(cmd, "job", c.jobNames)
+	return cmd
+}
+
+// secondsUntilNext is how long it is until the next run that is not paused.
+func secondsUntilNext(list []jobs.Upcoming) (int64, error) {
+	for _, u := range list {
+		if !u.Paused {
+			return max(0, int64(time.Until(u.Slot).Seconds())), nil
+		}
+	}
+	return 0, errors.New("no run is scheduled")
+}
+
+func nextTable(list []jobs.Upcoming, v term.View) string {
+	if len(list) == 0 {
+		return "no run is scheduled\n"
+	}
+	t := term.Table{Columns: []term.Column{
+		{Head: "JOB"}, {Head: "SLOT"}, {Head: "PASSES", Right: true}, {Head: "FIRST"}, {Head: "LAST STARTS" + v.ZoneMark()}, {},
+	}}
+	for _, u := range list {
+		first, lastStarts, paused := "", "", term.Cell{}
+		if n := len(u.Passes); n > 0 {
+			first, lastStarts = string(u.Passes[0].Region), v.Clock(u.Passes[n-1].StartsAt)
+		}
+		if u.Paused {
+			paused = term.Styled(term.Yellow, "paused")
+		}
+		t.Add(u.Job, v.When(u.Slot), len(u.Passes), first, lastStarts, paused)
+	}
+	return t.Text(v)
 }

@@ -1,15 +1,18 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	"quotad/cmd/quotactl/term"
+	"quotad/cmd/quotactl/wording"
 	jobsapi "quotad/jobs/api"
 	"quotad/jobs/plan"
 	"quotad/quota"
@@ -18,15 +21,6 @@ import (
 
 const statusUsage = `Show what needs you, what is left of each limit and how long it lasts, and the
 last and the next run of each job.
-
-Usage:
-  quotactl [status] [FLAGS]
-
-Flags:
-      --credential NAME   only this one
-      --limit NAME        only limits of this name
-      --job NAME          only this one, and its credential
-      --all               everything about each limit and job
 
 With -o value the answer is what remains, in units: the smallest of the limits
 shown, of one credential. With -o json it is the whole status of the daemon.
@@ -56,23 +50,22 @@ func newStatus(c *cli) *cobra.Command {
 	var only selection
 	all := false
 	cmd := &cobra.Command{
-		Use:   "status",
+		Use:   "status [FLAGS]",
 		Short: "what needs you, what is left, what the jobs did (default)",
 		Long:  statusUsage,
-		Args:  arguments(),
 		RunE:  func(cmd *cobra.Command, _ []string) error { return c.status(cmd.Context(), only, all) },
 	}
 	only.flags(cmd, c)
-	cmd.Flags().BoolVar(&all, "all", false, "all that is known of each limit and job")
+	cmd.Flags().BoolVar(&all, "all", false, "everything about each limit and job")
 	return cmd
 }
 
-// flags has a command take a selection.
+// flags declares the flags of a selection.
 func (only *selection) flags(cmd *cobra.Command, c *cli) {
-	cmd.Flags().StringVar(&only.credential, "credential", "", "only this one")
-	cmd.Flags().StringVar(&only.limit, "limit", "", "only limits of this name")
-	cmd.Flags().StringVar(&only.job, "job", "", "only this one, and its credential")
-	completes(cmd, "credential", c.configured)
+	cmd.Flags().StringVar(&only.credential, "credential", "", "only the credential `NAME`")
+	cmd.Flags().StringVar(&only.limit, "limit", "", "only limits called `NAME`")
+	cmd.Flags().StringVar(&only.job, "job", "", "only the job `NAME`, and its credential")
+	completes(cmd, "credential", c.credentialNames)
 	completes(cmd, "limit", c.limitNames)
 	completes(cmd, "job", c.jobNames)
 }
@@ -82,7 +75,7 @@ func (c *cli) status(ctx context.Context, only selection, all bool) error {
 		return usageError("jq selects", "-o json prints the whole status: --credential, --limit and --job do not apply")
 	}
 	var body json.RawMessage
-	if err := c.reader().Get(ctx, "/v1/status", &body); err != nil {
+	if err := c.client().Get(ctx, "/v1/status", &body); err != nil {
 		return c.explain(err)
 	}
 	var s jobsapi.Status
@@ -92,37 +85,31 @@ func (c *cli) status(ctx context.Context, only selection, all bool) error {
 	if err := only.apply(&s); err != nil {
 		return err
 	}
-	return c.print(answer{
-		body:  body,
-		value: func() (int64, error) { return leastRemaining(s.Credentials) },
-		table: func(v term.View) string {
+	return show(c, body, nil,
+		func(json.RawMessage) (int64, error) { return minRemaining(s.Credentials) },
+		func(_ json.RawMessage, v term.View) string {
 			if all {
 				return renderStatus(s, v)
 			}
-			var b strings.Builder
-			renderGlance(&b, s, v)
-			return b.String()
-		},
-	})
+			return renderGlance(s, v)
+		})
 }
 
-// apply leaves what is selected in s; names that select nothing are not found.
+// apply removes from s what is not selected. A name that selects nothing is not found.
 func (only selection) apply(s *jobsapi.Status) error {
 	if only.job != "" {
 		all := s.Jobs
 		s.Jobs = slices.DeleteFunc(slices.Clone(all), func(j jobsapi.Job) bool { return j.Name != only.job })
 		if len(s.Jobs) == 0 {
-			return notFound("job", only.job, jobNames(all))
+			return notFound("job", only.job, namesOf(all, jobName))
 		}
-		if only.credential == "" {
-			only.credential = s.Jobs[0].Credential
-		}
+		only.credential = cmp.Or(only.credential, s.Jobs[0].Credential)
 	}
 	if only.credential != "" {
 		all := s.Credentials
 		s.Credentials = slices.DeleteFunc(slices.Clone(all), func(c api.Credential) bool { return c.Name != only.credential })
 		if len(s.Credentials) == 0 {
-			return notFound("credential", only.credential, credentialNames(all))
+			return notFound("credential", only.credential, namesOf(all, credentialName))
 		}
 		s.Jobs = slices.DeleteFunc(s.Jobs, func(j jobsapi.Job) bool { return j.Credential != only.credential })
 	}
@@ -131,23 +118,18 @@ func (only selection) apply(s *jobsapi.Status) error {
 		return nil
 	}
 	var names []string
-	found := false
-	for i := range s.Credentials {
-		limits := &s.Credentials[i].Limits
-		*limits = slices.DeleteFunc(*limits, func(l api.Limit) bool {
-			names = append(names, l.Name)
-			return l.Name != only.limit
-		})
-		found = found || len(*limits) > 0
+	for i, c := range s.Credentials {
+		names = append(names, namesOf(c.Limits, limitName)...)
+		s.Credentials[i].Limits = slices.DeleteFunc(c.Limits, func(l api.Limit) bool { return l.Name != only.limit })
 	}
-	if !found {
+	if !slices.Contains(names, only.limit) {
 		return notFound("limit", only.limit, names)
 	}
 	return nil
 }
 
-// triage leaves the troubles of what is selected, and of what concerns all. The sentence counts
-// more than these.
+// triage removes the troubles of what is not selected. The sentence goes too, because it
+// counts them.
 func (only selection) triage(s *jobsapi.Status) {
 	if only == (selection{}) {
 		return
@@ -167,27 +149,6 @@ func (only selection) triage(s *jobsapi.Status) {
 	s.Triage.Troubles, s.Triage.Notes = slices.DeleteFunc(s.Triage.Troubles, others), slices.DeleteFunc(s.Triage.Notes, others)
 }
 
-func credentialNames(credentials []api.Credential) []string {
-	names := make([]string, len(credentials))
-	for i, c := range credentials {
-		names[i] = c.Name
-	}
-	return names
-}
-
-// limitNames returns the names of all limits, each once.
-func (c *cli) limitNames(ctx context.Context) ([]string, error) {
-	status, err := c.reader().Status(ctx)
-	var names []string
-	for _, credential := range status.Credentials {
-		for _, l := range credential.Limits {
-			names = append(names, l.Name)
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names), err
-}
-
 func notFound(what, name string, names []string) error {
 	return &failure{
 		code: exitNotFound,
@@ -196,36 +157,36 @@ func notFound(what, name string, names []string) error {
 	}
 }
 
-// leastRemaining is what can be spent on whatever counts against all limits of
-// the only credential.
-func leastRemaining(credentials []api.Credential) (int64, error) {
+// minRemaining is what a call that counts against all limits of the only credential may
+// spend.
+func minRemaining(credentials []api.Credential) (int64, error) {
 	if len(credentials) != 1 {
 		return 0, usageError("add --credential NAME", "-o value is one integer, but there are several credentials: %s",
-			strings.Join(credentialNames(credentials), ", "))
+			strings.Join(namesOf(credentials, credentialName), ", "))
 	}
 	if credentials[0].Error != "" {
 		return 0, fmt.Errorf("what remains is not known: %s", credentials[0].Error)
 	}
-	least, none := int64(quota.MaxUnits), !slices.ContainsFunc(credentials[0].Limits, api.Limit.Refuses)
+	left, none := int64(quota.MaxUnits), !slices.ContainsFunc(credentials[0].Limits, api.Limit.Refuses)
 	for _, l := range credentials[0].Limits {
 		if none || l.Refuses() {
-			least = min(least, l.Remaining)
+			left = min(left, l.Remaining)
 		}
 	}
-	return least, nil
+	return left, nil
 }
 
 // renderStatus writes a status for people: what is unsafe first, then the
 // budgets, then the jobs.
 func renderStatus(s jobsapi.Status, v term.View) string {
 	var b strings.Builder
-	if renderTriage(&b, s.Triage, max(len(s.Triage.Troubles), len(s.Triage.Notes)), true, v); b.Len() > 0 {
+	renderTriage(&b, s.Triage, max(len(s.Triage.Troubles), len(s.Triage.Notes)), true, v)
+	if b.Len() > 0 {
 		b.WriteByte('\n')
 	}
 	renderLedger(&b, s, v)
-	renderConfiguration(&b, s.Config, v)
 	if len(s.Credentials) == 0 {
-		v.Prose(&b, 0, term.Faint, "no credential is configured; quotactl clients shows limits for clients")
+		v.Prose(&b, 0, term.Faint, noCredential)
 	}
 	for _, c := range s.Credentials {
 		renderCredential(&b, c, s.Forecast, v)
@@ -265,19 +226,126 @@ func renderProxied(b *strings.Builder, proxy *api.Proxy, credential string, v te
 }
 
 func renderLedger(b *strings.Builder, s jobsapi.Status, v term.View) {
-	v.Prose(b, 0, ledgerStyle(s), ledgerText(s))
+	ledger := wording.Ledger(s)
+	v.Prose(b, 0, ledger.Style, ledger.Text)
 	for _, warning := range s.Ledger.Warnings {
 		v.Prose(b, 2, term.Yellow, "warning: "+warning)
 	}
-}
-
-func ledgerText(s jobsapi.Status) string {
-	return fmt.Sprintf("quotad %s, %s ledger: %s", s.Version, s.Ledger.Backend, s.Ledger.State)
-}
-
-func ledgerStyle(s jobsapi.Status) term.Style {
-	if s.Ledger.State != "ok" {
-		return term.Red
+	if config := s.Config; config.Error != "" {
+		v.Prose(b, 2, term.Red, "reload failed "+v.When(config.FailedAt)+": "+strings.ReplaceAll(config.Error, "\n", "; "))
+		v.Prose(b, 2, term.Plain, "in force is what "+config.File+" said "+v.When(config.ReadAt))
 	}
-	return term.Plain
+}
+
+// How much of each kind the short status shows.
+const (
+	maxTroubles = 4
+	maxLines    = 40 // of limits, and of jobs
+)
+
+const noCredential = "no credential is configured; quotactl clients shows limits for clients"
+
+// renderGlance writes what needs a person, and then a line for each limit and each job.
+func renderGlance(s jobsapi.Status, v term.View) string {
+	var b strings.Builder
+	renderTriage(&b, s.Triage, maxTroubles, false, v)
+	if len(s.Credentials) == 0 {
+		v.Prose(&b, 0, term.Faint, noCredential)
+	} else {
+		if b.Len() > 0 {
+			b.WriteByte('\n')
+		}
+		renderShort(&b, glanceLimits(s, v), v)
+	}
+	if len(s.Jobs) > 0 {
+		renderShort(&b, glanceJobs(s.Jobs, v), v)
+	}
+	return b.String()
+}
+
+// renderShort writes the first lines of a table, and how many there are beyond them.
+func renderShort(b *strings.Builder, t *term.Table, v term.View) {
+	more := t.Keep(maxLines)
+	t.Render(b, v)
+	if more > 0 {
+		v.Prose(b, 0, term.Faint, fmt.Sprintf("and %s more: quotactl --all", quota.Thousands(more)))
+	}
+}
+
+// renderTriage writes what needs a person: a sentence, a line for each trouble and, where
+// there is room or if cures is set, what to do about it.
+func renderTriage(b *strings.Builder, t jobsapi.Triage, max int, cures bool, v term.View) {
+	if t.Says != "" {
+		v.Prose(b, 0, wording.TriageStyle(t), t.Says)
+	}
+	shown := t.Troubles
+	if len(shown) > max {
+		shown = shown[:max-1]
+	}
+	for _, trouble := range shown {
+		line := trouble.Of + ": " + wording.Trouble(trouble, v)
+		if cures {
+			v.Prose(b, 2, wording.TroubleStyle(trouble), line)
+			if trouble.Do != "" {
+				v.Prose(b, 4, term.Plain, trouble.Do)
+			}
+			continue
+		}
+		line, do := v.Clean(line), "  "+v.Clean(trouble.Do)
+		if trouble.Do == "" || !v.Whole && 2+utf8.RuneCountInString(line+do) > v.Width {
+			do = ""
+		}
+		if !v.Whole {
+			line = v.Cut(line, v.Width-2)
+		}
+		b.WriteString("  " + v.Paint(wording.TroubleStyle(trouble), line) + do + "\n")
+	}
+	if more := len(t.Troubles) - len(shown); more > 0 {
+		v.Prose(b, 2, term.Plain, fmt.Sprintf("and %d more; what to do: quotactl --all", more))
+	}
+	for _, note := range t.Notes[:min(max, len(t.Notes))] {
+		v.Prose(b, 2, term.Faint, note.Of+": "+wording.Trouble(note, v))
+		if cures && note.Do != "" {
+			v.Prose(b, 4, term.Faint, note.Do)
+		}
+	}
+}
+
+// glanceLimits has a line for each limit.
+func glanceLimits(s jobsapi.Status, v term.View) *term.Table {
+	t := &term.Table{Columns: []term.Column{{Head: "LIMIT"}, {Whole: true}, {Head: "LEFT", Right: true}, {Head: "OF", Right: true}, {Head: "OUTLOOK"}}}
+	bar := 16
+	if v.Width < term.DefaultWidth {
+		bar = 0
+	}
+	for _, c := range s.Credentials {
+		if c.Error != "" {
+			t.Add(c.Name, "", term.Styled(term.Red, "?"), "", term.Styled(term.Red, "not known: "+v.Clean(c.Error)))
+		}
+		for _, l := range c.Limits {
+			style := wording.LimitStyle(l)
+			outlook := wording.Outlook(c, l, plan.ForecastOf(s.Forecast, c.Name, l.Name), v)
+			t.Add(c.Name+" "+l.Name, term.Styled(style, barOf(l, bar, v)), term.Styled(style, quota.Thousands(l.Remaining)),
+				l.Units-l.Reserve, term.Styled(term.Faint, outlook))
+		}
+	}
+	return t
+}
+
+// glanceJobs has a line for each job.
+func glanceJobs(list []jobsapi.Job, v term.View) *term.Table {
+	t := &term.Table{Columns: []term.Column{{Head: "JOB"}, {Head: "NEXT" + v.ZoneMark()}, {Head: "LAST"}, {Head: "TOOK", Right: true}, {Head: "OK", Right: true}, {Head: "UNITS", Right: true}}}
+	for _, j := range list {
+		if j.LastRun == nil {
+			t.Add(j.Name, nextCell(j, v), term.Styled(term.Faint, "none"), "", "", "")
+			continue
+		}
+		took, ok, spent := wording.RunSums(*j.LastRun, v.Now)
+		last := wording.LastRun(j.LastRun, v)
+		if wording.IsOverdue(j, v) {
+			last = term.Cell{Text: last.Text + ", overdue", Style: term.Red}
+		}
+		t.Add(j.Name, nextCell(j, v), last, took, strings.TrimSuffix(ok, " ok"), spent)
+	}
+	return t
 }

@@ -28,33 +28,21 @@ type suggestion struct {
 	Most   map[string]int64 `json:"most"`
 }
 
-// suggest prints what passes took, as expects of their jobs.
+// suggest prints what passes spent, as expects of their jobs.
 func (c *cli) suggest(ctx context.Context, q usageQuery) error {
-	runs, err := c.operator().Runs(ctx, jobsapi.Selection{Most: suggestedRuns})
+	client := c.client() // one connection for all pages
+	runs, err := client.Runs(ctx, jobsapi.Selection{Most: suggestedRuns})
 	if err != nil {
 		return c.explain(err)
 	}
 	passes := passesOf(runs)
-	credential, reader := c.credential(q.credential), c.reader()
-	log := api.LogQuery{Since: cmp.Or(q.since, "7d"), Most: quota.MaxLogPage}
-	for {
-		page, err := reader.Log(ctx, credential, log)
+	for e, err := range entries(ctx, client, c.credential(q.credential), api.LogQuery{Since: cmp.Or(q.since, "7d"), Most: quota.MaxLogPage}) {
 		if err != nil {
 			return c.explain(err)
 		}
-		for _, e := range page.Entries {
-			passes.add(e)
-		}
-		if log.After = page.Next; page.Next == "" {
-			break
-		}
+		passes.add(e)
 	}
-	suggestions := passes.suggestions()
-	return c.print(answer{
-		body:  suggestions,
-		value: func() (int64, error) { return int64(len(suggestions)), nil },
-		table: func(term.View) string { return expectsText(suggestions) },
-	})
+	return show(c, passes.suggestions(), nil, length, func(all []suggestion, _ term.View) string { return expectsText(all) })
 }
 
 // A takenPass is what one pass took, by operation.

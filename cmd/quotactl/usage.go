@@ -1,35 +1,21 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"quotad/cmd/quotactl/term"
+	"quotad/cmd/quotactl/wording"
 	"quotad/quota"
 	"quotad/quota/api"
 )
 
 const usageUsage = `Show who spent what, after settling.
-
-Usage:
-  quotactl usage [CREDENTIAL] [FLAGS]
-
-Flags:
-      --by WORD           job (default), region, operation, caller or hour
-      --since TIME        90m, 24h, 7d, or an instant like 2026-03-14T09:00:00Z,
-                          as far back as the log goes; default: what each
-                          limit's window counts now
-      --limit NAME        only what counts in this limit; default: the largest
-                          cost of each call
-      --suggest-expects   instead: what the ok passes of each job spent in the
-                          last 7d or --since, as expects for config.toml
 
 CREDENTIAL may be left out where only one is configured. With -o value the
 answer is the sum, in units.
@@ -52,11 +38,10 @@ func newUsage(c *cli) *cobra.Command {
 	var q usageQuery
 	suggest := false
 	cmd := &cobra.Command{
-		Use:               "usage [CREDENTIAL]",
+		Use:               "usage [CREDENTIAL] [FLAGS]",
 		Short:             "who spent what, by job, region, operation, caller or hour",
 		Long:              usageUsage,
-		Args:              arguments("[CREDENTIAL]"),
-		ValidArgsFunction: c.completeCredential,
+		ValidArgsFunction: arguments(c.credentialNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			q.credential = strings.Join(args, "")
 			if suggest {
@@ -65,47 +50,30 @@ func newUsage(c *cli) *cobra.Command {
 			return c.usage(cmd.Context(), q)
 		},
 	}
-	cmd.Flags().StringVar(&q.by, "by", string(quota.ByJob), "group by this")
-	cmd.Flags().StringVar(&q.since, "since", "", "only spending since then")
-	cmd.Flags().StringVar(&q.limit, "limit", "", "only what counts in this limit")
-	cmd.Flags().BoolVar(&suggest, "suggest-expects", false, "what passes took, as expects")
-	completes(cmd, "by", func(context.Context) ([]string, error) { return dimensions(), nil })
+	cmd.Flags().StringVar(&q.by, "by", string(quota.ByJob), "group by `WORD`: job, region, operation, caller or hour")
+	cmd.Flags().StringVar(&q.since, "since", "", "only spending since `TIME`: 90m, 24h, 7d, or an instant like 2026-03-14T09:00:00Z, as far back as the log goes (default: what each limit's window counts now)")
+	cmd.Flags().StringVar(&q.limit, "limit", "", "only what counts in the limit `NAME` (default: the largest cost of each call)")
+	cmd.Flags().BoolVar(&suggest, "suggest-expects", false, "instead: what the ok passes of each job spent in the last 7d or --since, as expects for config.toml")
+	completes(cmd, "by", func(context.Context, []string) ([]string, error) { return dimensions(), nil })
 	completes(cmd, "limit", c.limitNames)
 	return cmd
 }
 
 func dimensions() []string {
-	var words []string
-	for _, d := range quota.Dimensions() {
-		words = append(words, string(d))
-	}
-	return words
+	return namesOf(quota.Dimensions(), func(d quota.Dimension) string { return string(d) })
 }
 
 func (c *cli) usage(ctx context.Context, q usageQuery) error {
 	if !slices.Contains(dimensions(), q.by) {
 		return usageError(quota.DidYouMean(q.by, dimensions(), "words"), "--by takes no %q", q.by)
 	}
-	u, err := c.reader().Usage(ctx, c.credential(q.credential), api.UsageQuery{By: q.by, Since: q.since})
-	if err != nil {
-		return c.explain(err)
-	}
-	if _, known := u.Total.Limits[q.limit]; q.limit != "" && !known {
+	u, err := c.client().Usage(ctx, c.credential(q.credential), api.UsageQuery{By: q.by, Since: q.since})
+	if _, known := u.Total.Limits[q.limit]; err == nil && q.limit != "" && !known {
 		return notFound("limit", q.limit, slices.Sorted(maps.Keys(u.Total.Limits)))
 	}
-	return c.print(answer{
-		body:  u,
-		value: func() (int64, error) { return spentIn(u.Total, q.limit), nil },
-		table: func(v term.View) string { return usageTable(u, q.limit, v) },
-	})
-}
-
-// spentIn is what a share spent in a limit, or in all where none is named.
-func spentIn(s api.Share, limit string) int64 {
-	if limit != "" {
-		return s.Limits[limit]
-	}
-	return s.Units
+	return show(c, u, err,
+		func(u api.Usage) (int64, error) { return wording.Spent(u.Total, q.limit), nil },
+		func(u api.Usage, v term.View) string { return usageTable(u, q.limit, v) })
 }
 
 func usageTable(u api.Usage, limit string, v term.View) string {
@@ -118,79 +86,36 @@ func usageTable(u api.Usage, limit string, v term.View) string {
 		}
 	}
 	v.Prose(&b, 0, term.Bold, fmt.Sprintf("%s since %s%s, %s ago", title, v.Clock(since), v.ZoneMark(), term.Brief(v.Now.Sub(since))))
-	if spentIn(u.Total, limit) == 0 {
+	if wording.Spent(u.Total, limit) == 0 {
 		return b.String() + "nothing was spent\n"
 	}
-	bar := min(mostBar, v.Width-term.Gap-sharesTable(u, limit, 0, v).Width())
-	if bar < leastBar {
+	bar := min(maxBar, v.Width-term.Gap-sharesTable(u, limit, 0, v).Width())
+	if bar < minBar {
 		bar = 0
 	}
 	sharesTable(u, limit, bar, v).Render(&b, v)
 	return b.String()
 }
 
-// sharesTable has a bar of that width for each share, the longest for the greatest.
+// sharesTable has a bar for each share, at most so wide: the longest for the greatest.
 func sharesTable(u api.Usage, limit string, bar int, v term.View) *term.Table {
 	t := &term.Table{Columns: []term.Column{
 		{Head: strings.ToUpper(u.By)}, {Head: "CALLS", Right: true}, {Head: "UNITS", Right: true}, {Head: "SHARE", Right: true}, {Whole: true},
 	}}
-	shares, greatest := sharesIn(u, limit)
-	total := spentIn(u.Total, limit)
+	shares, greatest := wording.Shares(u, limit)
+	total := wording.Spent(u.Total, limit)
 	for _, s := range shares {
-		spent := spentIn(s, limit)
-		t.Add(term.Cell{Text: shareName(u.By, s.Name, v)}, term.Cell{Text: callsIn(s, limit)}, term.Cell{Text: quota.Thousands(spent)},
-			term.Cell{Text: percent(spent, total)}, term.Cell{Text: strings.Repeat(v.Full(), share(spent, greatest, bar))})
+		spent := wording.Spent(s, limit)
+		t.Add(wording.ShareName(u.By, s.Name, v), callsIn(s, limit), spent, wording.Percent(spent, total), strings.Repeat(v.Full(), share(spent, greatest, bar)))
 	}
-	t.Add(term.Cell{Text: "total", Style: term.Bold}, term.Cell{Text: callsIn(u.Total, limit)}, term.Cell{Text: quota.Thousands(total)}, term.Cell{}, term.Cell{})
+	t.Add(term.Styled(term.Bold, "total"), callsIn(u.Total, limit), total, "", "")
 	return t
 }
 
-// callsIn is empty of one limit: how many of the calls it counts is not told.
+// callsIn is empty for one limit: how many of the calls it counts is not known.
 func callsIn(s api.Share, limit string) string {
 	if limit != "" {
 		return ""
 	}
 	return quota.Thousands(s.Calls)
-}
-
-// sharesIn returns the shares that have something in the limit, and how much the
-// greatest has.
-func sharesIn(u api.Usage, limit string) (shares []api.Share, greatest int64) {
-	for _, s := range u.Shares {
-		if spent := spentIn(s, limit); spent > 0 {
-			shares, greatest = append(shares, s), max(greatest, spent)
-		}
-	}
-	if limit != "" && u.By != string(quota.ByHour) {
-		slices.SortStableFunc(shares, func(x, y api.Share) int { return cmp.Compare(y.Limits[limit], x.Limits[limit]) })
-	}
-	return shares, greatest
-}
-
-// shareName is what people read for the name of a share.
-func shareName(by, name string, v term.View) string {
-	switch {
-	case name == "" && by == string(quota.ByOperation):
-		return "(adjusted)"
-	case name == "":
-		return "(outside a pass)"
-	case by == string(quota.ByHour):
-		if at, err := time.Parse(time.RFC3339, name); err == nil {
-			return v.Clock(at)
-		}
-	}
-	return v.Caller(name)
-}
-
-// percent writes a part of a whole in whole hundredths; what is not nothing is not
-// told as nothing, and what is not all not as all.
-func percent(part, whole int64) string {
-	hundredths := 100 * float64(part) / float64(max(1, whole))
-	if 0 < hundredths && hundredths < 1 {
-		return "<1%"
-	}
-	if part < whole {
-		hundredths = min(hundredths, 99)
-	}
-	return fmt.Sprintf("%.0f%%", hundredths)
 }

@@ -9,19 +9,18 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// TestUsage holds the usage texts, which are written by hand, against the
-// commands: every flag is told, every text has an example and fits the screen,
-// and the root's text names every command.
+// TestUsage checks the usage of each command: it names every flag, has an example and fits
+// the screen, and the root's usage names every command.
 func TestUsage(t *testing.T) {
 	root := newRoot(&cli{})
 	checkUsage(t, root)
-	commands(root, func(cmd *cobra.Command) {
+	eachCommand(root, func(cmd *cobra.Command) {
 		t.Run(cmd.CommandPath(), func(t *testing.T) {
 			checkUsage(t, cmd)
 			if cmd.Short == "" {
 				t.Error("the command has no line for completion")
 			}
-			if cmd.Parent() == root && !strings.Contains(root.Long, "\n  "+cmd.Name()+" ") {
+			if cmd.Parent() == root && !strings.Contains(usageOf(root), "\n  "+cmd.Name()+" ") {
 				t.Error("quotactl help does not name it")
 			}
 		})
@@ -31,7 +30,7 @@ func TestUsage(t *testing.T) {
 func checkUsage(t *testing.T, cmd *cobra.Command) {
 	t.Helper()
 	for _, part := range []string{"\nUsage:\n  quotactl", "\nExample:\n  $ "} {
-		if !strings.Contains(cmd.Long, part) {
+		if !strings.Contains(usageOf(cmd), part) {
 			t.Errorf("the usage of %s lacks %q", cmd.Name(), part)
 		}
 	}
@@ -40,11 +39,11 @@ func checkUsage(t *testing.T, cmd *cobra.Command) {
 		flags = cmd.PersistentFlags()
 	}
 	flags.VisitAll(func(f *pflag.Flag) {
-		if f.Name != "help" && !strings.Contains(cmd.Long, "--"+f.Name+" ") {
+		if f.Name != "help" && !strings.Contains(usageOf(cmd), "--"+f.Name+" ") {
 			t.Errorf("the usage of %s does not tell --%s", cmd.Name(), f.Name)
 		}
 	})
-	for line := range strings.Lines(cmd.Long) {
+	for line := range strings.Lines(usageOf(cmd)) {
 		if utf8.RuneCountInString(line)-1 > 80 {
 			t.Errorf("the usage of %s has a line of %d columns: %q", cmd.Name(), utf8.RuneCountInString(line)-1, line)
 		}

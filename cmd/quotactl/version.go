@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,9 +15,6 @@ import (
 )
 
 const versionUsage = `Print the versions of quotactl and of the quotad that answers.
-
-Usage:
-  quotactl version
 
 Example:
   $ quotactl version
@@ -36,7 +34,6 @@ func newVersion(c *cli) *cobra.Command {
 		Use:   "version",
 		Short: "versions of quotactl and quotad",
 		Long:  versionUsage,
-		Args:  arguments(),
 		RunE:  func(cmd *cobra.Command, _ []string) error { return c.version(cmd.Context()) },
 	}
 }
@@ -45,13 +42,10 @@ func newVersion(c *cli) *cobra.Command {
 func (c *cli) version(ctx context.Context) error {
 	own := versions{Quotactl: api.BuildVersion()}
 	var daemon struct{ Version string }
-	unreachable := c.reader().Get(ctx, "/version", &daemon)
+	unreachable := c.client().Get(ctx, "/version", &daemon)
 	own.Quotad = daemon.Version
-	if err := c.print(own.answer()); err != nil {
+	if err := cmp.Or(show(c, own, nil, nil, versions.table), c.explain(unreachable)); err != nil {
 		return err
-	}
-	if unreachable != nil {
-		return c.explain(unreachable)
 	}
 	if hint := own.skew(); hint != "" {
 		fmt.Fprintln(c.stderr, "quotactl: hint: "+hint)
@@ -81,14 +75,10 @@ func skewHint(err error) string {
 	return versions{Quotactl: api.BuildVersion(), Quotad: daemon}.skew()
 }
 
-func (v versions) answer() answer {
+func (v versions) table(view term.View) string {
 	rows := [][2]string{{"quotactl", v.Quotactl}}
 	if v.Quotad != "" {
 		rows = append(rows, [2]string{"quotad", v.Quotad})
 	}
-	return answer{
-		body:  v,
-		value: noInteger("a version"),
-		table: func(view term.View) string { return term.Pairs(rows, view) },
-	}
+	return term.Pairs(rows, view)
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -15,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"quotad/cmd/quotactl/term"
-	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
 )
 
@@ -24,42 +22,31 @@ q or Ctrl-C ends it. On a terminal that cannot be redrawn (TERM=dumb, or in the
 background), each status is printed below the last one. Where the output is no
 terminal, each status is one line of JSON.
 
-Usage:
-  quotactl watch [FLAGS]
-
-Flags:
-      --every DURATION   how often (default 2s)
-  -n, --number N         end after N updates (default: never)
-      --credential NAME  only this one
-      --limit NAME       only limits of this name
-      --job NAME         only this one, and its credential
-
 Example:
   $ quotactl watch -n 2 --every 10s | jq '.credentials[0].limits[0].remaining'
   5380
   5376
 `
 
-// A watchPlan says how often to look, and how many times; 0: for ever.
+// A watchPlan says how often to update, and how many times; 0: for ever.
 type watchPlan struct {
 	every  time.Duration
 	number int
 }
 
-const leastEvery = 100 * time.Millisecond
+const minEvery = 100 * time.Millisecond
 
 func newWatch(c *cli) *cobra.Command {
 	var p watchPlan
 	var only selection
 	cmd := &cobra.Command{
-		Use:   "watch",
+		Use:   "watch [FLAGS]",
 		Short: "the status, live and in place",
 		Long:  watchUsage,
-		Args:  arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
-			case p.every < leastEvery:
-				return usageError("", "--every must be at least %v: %v", leastEvery, p.every)
+			case p.every < minEvery:
+				return usageError("", "--every must be at least %v: %v", minEvery, p.every)
 			case p.number < 0:
 				return usageError("", "--number must not be negative: %d", p.number)
 			case c.output == "value":
@@ -68,8 +55,8 @@ func newWatch(c *cli) *cobra.Command {
 			return c.watch(cmd.Context(), p, only)
 		},
 	}
-	cmd.Flags().DurationVar(&p.every, "every", 2*time.Second, "how often it is asked for")
-	cmd.Flags().IntVarP(&p.number, "number", "n", 0, "end after N updates")
+	cmd.Flags().DurationVar(&p.every, "every", 2*time.Second, "one update per `DURATION`")
+	cmd.Flags().IntVarP(&p.number, "number", "n", 0, "end after `N` updates (default: never)")
 	only.flags(cmd, c)
 	return cmd
 }
@@ -78,40 +65,38 @@ func (c *cli) watch(ctx context.Context, p watchPlan, only selection) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	defer stop()
 	if c.output == "json" || !term.IsTerminal(c.stdout) {
-		return c.tellAgain(ctx, p, c.line)
+		return c.printAgain(ctx, p, c.line)
 	}
-	w := watcher{cli: c, reader: c.operator(), only: only}
+	w := watcher{cli: c, reader: c.client(), only: only}
 	if c.env.Get("TERM") == "dumb" || !term.InForeground() {
-		return c.tellAgain(ctx, p, w.page)
+		return c.printAgain(ctx, p, w.page)
 	}
-	if w.look(ctx); w.lost != nil {
+	if w.update(ctx); w.lost != nil {
 		return c.explain(w.lost) // before the screen is touched
 	}
 	return w.show(ctx, p)
 }
 
-// line writes the status as a line of JSON.
+// line prints the status as a line of JSON.
 func (c *cli) line(ctx context.Context) error {
 	var body json.RawMessage
-	if err := c.reader().Get(ctx, "/v1/status", &body); err != nil {
+	if err := c.client().Get(ctx, "/v1/status", &body); err != nil {
 		return c.explain(err)
 	}
-	return c.printLine(body)
+	return c.printJSON(body, "")
 }
 
-// tellAgain tells the status as often as planned, and ends when it cannot.
-func (c *cli) tellAgain(ctx context.Context, p watchPlan, tell func(context.Context) error) error {
+// printAgain prints the status as often as planned, and ends when it cannot.
+func (c *cli) printAgain(ctx context.Context, p watchPlan, status func(context.Context) error) error {
 	ticks := time.NewTicker(p.every)
 	defer ticks.Stop()
-	for shown := 1; ; shown++ {
-		if err := tell(ctx); err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
-			return err
-		}
-		if shown == p.number {
+	for printed := 1; ; printed++ {
+		err := status(ctx)
+		switch {
+		case ctx.Err() != nil:
 			return nil
+		case err != nil || printed == p.number:
+			return err
 		}
 		select {
 		case <-ticks.C:
@@ -121,27 +106,27 @@ func (c *cli) tellAgain(ctx context.Context, p watchPlan, tell func(context.Cont
 	}
 }
 
-// A watcher is what stands on the screen, and how it came there.
+// A watcher is the status that is on the screen, and how it is updated.
 type watcher struct {
 	*cli
 	reader jobsapi.Client
 	status jobsapi.Status
 	only   selection
-	lost   error     // why the last look failed; nil when it did not
-	since  time.Time // when it began to
+	lost   error     // why the last update failed; nil if it did not
+	since  time.Time // since when updates fail
 	keys   *term.Keyboard
 }
 
-// lookTime bounds one look.
-const lookTime = 3 * time.Second
+// askTimeout bounds one question for the status.
+const askTimeout = 3 * time.Second
 
-// look asks for the status. What was known stays where there is no answer.
-func (w *watcher) look(ctx context.Context) {
-	limited, cancel := context.WithTimeout(ctx, lookTime)
+// update asks for the status. Without an answer the last status stays.
+func (w *watcher) update(ctx context.Context) {
+	limited, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	status, err := w.reader.Status(limited)
 	if ctx.Err() != nil {
-		return // nobody looks any more
+		return
 	}
 	if err != nil {
 		if w.lost == nil {
@@ -154,9 +139,9 @@ func (w *watcher) look(ctx context.Context) {
 	w.status = status
 }
 
-// page looks, and writes what it saw below what was written before.
+// page updates the status, and prints it below the last one.
 func (w *watcher) page(ctx context.Context) error {
-	if w.look(ctx); w.lost != nil {
+	if w.update(ctx); w.lost != nil {
 		return w.explain(w.lost)
 	}
 	if ctx.Err() != nil {
@@ -210,7 +195,7 @@ func (w *watcher) drawOn(ctx context.Context, p watchPlan, signals <-chan os.Sig
 		case <-ctx.Done():
 			return nil
 		case <-ticks.C:
-			w.look(ctx)
+			w.update(ctx)
 			shown++
 		case s := <-signals:
 			if s != syscall.SIGTSTP {
@@ -243,46 +228,11 @@ func (w *watcher) suspend() error {
 	return w.take()
 }
 
-// renderWatch writes what a watcher saw.
+// renderWatch writes the latest status and, if updates fail, why.
 func renderWatch(w *watcher, v term.View) string {
 	var b strings.Builder
 	if w.lost != nil {
 		v.Prose(&b, 0, term.Red, fmt.Sprintf("no answer since %s%s: %v", v.Clock(w.since), v.ZoneMark(), w.lost))
 	}
-	renderGlance(&b, w.status, v)
-	return b.String()
-}
-
-// ringText writes the regions in their order, each with what its last pass came to.
-func ringText(j jobsapi.Job) string {
-	regions := make([]string, len(j.Regions))
-	for i, region := range j.Regions {
-		regions[i] = inList(region)
-		if j.LastRun != nil {
-			passes := j.LastRun.Latest()
-			if at := slices.IndexFunc(passes, func(p jobs.Pass) bool { return p.Region == region }); at >= 0 {
-				regions[i] += mark(passes[at].Outcome)
-			}
-		}
-		if string(region) == string(j.Cursor) {
-			regions[i] = "[" + regions[i] + "]"
-		}
-	}
-	return strings.Join(regions, " ")
-}
-
-// mark is an outcome as a character.
-func mark(o jobs.Outcome) string {
-	switch {
-	case o == jobs.OK:
-		return "+"
-	case o == jobs.Exhausted:
-		return "0"
-	case o == jobs.Running:
-		return "~"
-	case o.Failure():
-		return "x"
-	default:
-		return "-"
-	}
+	return b.String() + renderGlance(w.status, v)
 }

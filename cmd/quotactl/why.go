@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"quotad/cmd/quotactl/term"
+	"quotad/cmd/quotactl/wording"
 	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
 	"quotad/quota"
@@ -21,15 +22,6 @@ import (
 const whyUsage = `Show whether a call would be granted now. If not: which limit denies it, how
 many units are missing, who spent them, exactly when the call fits, and what you
 can do. Asking spends nothing.
-
-Usage:
-  quotactl why [CREDENTIAL] OPERATION [FLAGS]
-
-Flags:
-      --count N    how many calls at once (default 1)
-      --job NAME   calls of this job, or of the remote caller remote/NAME: some
-                   limits count only some jobs, and units_per_run ends a run
-                   (default: calls outside any pass)
 
 CREDENTIAL may be left out where only one is configured. With -o value the
 answer is how many units are missing, 0 when the call fits.
@@ -43,11 +35,10 @@ Example:
 func newWhy(c *cli) *cobra.Command {
 	var q api.WhyQuery
 	cmd := &cobra.Command{
-		Use:               "why [CREDENTIAL] OPERATION",
+		Use:               "why [CREDENTIAL] OPERATION [FLAGS]",
 		Short:             "would a call be granted now, and if not, why",
 		Long:              whyUsage,
-		Args:              arguments("[CREDENTIAL]", "OPERATION"),
-		ValidArgsFunction: c.completeWhy,
+		ValidArgsFunction: arguments(c.credentialsAndOperations, c.operationsOf),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if q.Count < 1 {
 				return usageError("", "--count must be a whole number from 1: %d", q.Count)
@@ -56,24 +47,23 @@ func newWhy(c *cli) *cobra.Command {
 			return c.why(cmd.Context(), args[:len(args)-1], q)
 		},
 	}
-	cmd.Flags().Int64Var(&q.Count, "count", 1, "how many calls at once")
-	cmd.Flags().StringVar(&q.Job, "job", "", "whose calls")
+	cmd.Flags().Int64Var(&q.Count, "count", 1, "ask for `N` calls at once")
+	cmd.Flags().StringVar(&q.Job, "job", "", "calls of the job `NAME`, or of the remote caller remote/NAME: some limits count only some jobs, and units_per_run ends a run (default: calls outside any pass)")
 	completes(cmd, "job", c.jobNames)
 	return cmd
 }
 
-// completeWhy completes a credential or an operation first, then an operation.
-func (c *cli) completeWhy(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	switch len(args) {
-	case 0:
-		credentials, err := c.configured(cmd.Context())
-		operations, err2 := c.operations(cmd.Context(), "")
-		return names(append(credentials, operations...), errors.Join(err, err2))
-	case 1:
-		return names(c.operations(cmd.Context(), args[0]))
-	default:
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
+// credentialsAndOperations returns the credentials, and what may be acquired from them.
+func (c *cli) credentialsAndOperations(ctx context.Context, args []string) ([]string, error) {
+	credentials, err := c.credentialNames(ctx, args)
+	operations, err2 := c.operations(ctx, "")
+	return append(credentials, operations...), errors.Join(err, err2)
+}
+
+// A whyBody is the API's answer, and what the run of the job may spend.
+type whyBody struct {
+	api.Why
+	Run *runUnits `json:"run,omitempty"`
 }
 
 func (c *cli) why(ctx context.Context, credential []string, q api.WhyQuery) error {
@@ -84,24 +74,16 @@ func (c *cli) why(ctx context.Context, credential []string, q api.WhyQuery) erro
 			return c.explain(err)
 		}
 	} else if q.Job != "" { // a name that is none would be a caller outside any pass
-		job, err := c.operator().Job(ctx, q.Job)
+		job, err := c.client().Job(ctx, q.Job)
 		if err != nil {
 			return c.explain(err)
 		}
 		named, run = cmp.Or(named, job.Credential), unitsOfRun(job)
 	}
-	w, err := c.reader().Why(ctx, c.credential(named), q)
-	if err != nil {
-		return c.explain(err)
-	}
-	return c.print(answer{
-		body: struct {
-			api.Why
-			Run *runUnits `json:"run,omitempty"`
-		}{w, run},
-		value: func() (int64, error) { return max(mostMissing(w), run.missing(w.Units)), nil },
-		table: func(v term.View) string { return whyPage(w, run, v) },
-	})
+	w, err := c.client().Why(ctx, c.credential(named), q)
+	return show(c, whyBody{w, run}, err,
+		func(w whyBody) (int64, error) { return max(maxMissing(w.Why), run.missing(w.Units)), nil },
+		func(w whyBody, v term.View) string { return whyPage(w.Why, run, v) })
 }
 
 // A runUnits is what the runs of a job with units_per_run may spend.
@@ -128,8 +110,7 @@ func unitsOfRun(job jobsapi.Job) *runUnits {
 	return u
 }
 
-// missing returns how many units the run, nil if it may spend all that it likes, has too
-// few.
+// missing returns how many units the run lacks. A nil run may spend what the limits allow.
 func (u *runUnits) missing(units int64) int64 {
 	if u == nil {
 		return 0
@@ -150,23 +131,23 @@ func (u *runUnits) text(cost int64) string {
 	return fmt.Sprintf("a run of %s may spend %s", u.Job, units(u.UnitsPerRun))
 }
 
-func fitsText(w api.Why, v term.View) string {
-	return fmt.Sprintf("fits %s, if nothing else happens", v.When(*w.RetryAt))
-}
-
-func mostMissing(w api.Why) int64 {
-	most := int64(0)
+func maxMissing(w api.Why) int64 {
+	missing := int64(0)
 	for _, o := range w.Obstacles {
-		most = max(most, o.Missing)
+		missing = max(missing, o.Missing)
 	}
-	return most
+	return missing
 }
 
 func whyPage(w api.Why, run *runUnits, v term.View) string {
 	var b strings.Builder
-	v.Prose(&b, 0, verdictStyle(w), verdict(w))
+	style := term.Red
+	if w.Granted {
+		style = term.Green
+	}
+	v.Prose(&b, 0, style, verdict(w))
 	if w.RetryAt != nil {
-		v.Prose(&b, 0, term.Plain, fitsText(w, v))
+		v.Prose(&b, 0, term.Plain, fmt.Sprintf("fits %s, if nothing else happens", v.When(*w.RetryAt)))
 	}
 	if run != nil {
 		style := term.Plain
@@ -176,7 +157,7 @@ func whyPage(w api.Why, run *runUnits, v term.View) string {
 		v.Prose(&b, 0, style, run.text(w.Units))
 	}
 	for _, short := range w.WouldDeny {
-		v.Prose(&b, 0, term.Yellow, shortageText(short)+" if it were enforced")
+		v.Prose(&b, 0, term.Yellow, shortageText(short))
 	}
 	b.WriteByte('\n')
 	renderLimits(&b, "", w.Limits, nil, v)
@@ -195,16 +176,9 @@ func whyPage(w api.Why, run *runUnits, v term.View) string {
 // shortageText says what a limit that is not enforced would do.
 func shortageText(s api.Shortage) string {
 	if s.Closed != nil {
-		return fmt.Sprintf("limit %s, which is closed, would deny this", s.Limit)
+		return fmt.Sprintf("limit %s, which is closed, would deny this if it were enforced", s.Limit)
 	}
-	return fmt.Sprintf("limit %s would deny this, %s missing,", s.Limit, quota.Count(s.Missing, "is", "are"))
-}
-
-func verdictStyle(w api.Why) term.Style {
-	if w.Granted {
-		return term.Green
-	}
-	return term.Red
+	return fmt.Sprintf("limit %s would deny this, %s missing, if it were enforced", s.Limit, quota.Count(s.Missing, "is", "are"))
 }
 
 func verdict(w api.Why) string {
@@ -240,7 +214,7 @@ func obstacleText(w api.Why) string {
 	return text
 }
 
-// curesOf says what would have the calls granted, each by itself.
+// curesOf returns what would get the calls granted, each alone.
 func curesOf(w api.Why, v term.View) []string {
 	if w.Granted {
 		return nil
@@ -258,14 +232,18 @@ func curesOf(w api.Why, v term.View) []string {
 		cures = append(cures, fmt.Sprintf("ask for less: %s would be granted now", quota.Count(w.FitsCount, "call", "calls")))
 	}
 	if w.ReserveAllows {
-		cures = append(cures, "take it from the reserve, as an operator: "+fromReserve(w))
+		command := fmt.Sprintf("quotactl acquire %s --credential %s", w.Operation, w.Credential)
+		if w.Count > 1 {
+			command += fmt.Sprintf(" --count %d", w.Count)
+		}
+		cures = append(cures, "take it from the reserve, as an operator: "+command+" --use-reserve")
 	}
 	missing := slices.DeleteFunc(slices.Clone(w.Obstacles), func(o api.Obstacle) bool { return o.Missing == 0 })
 	if len(missing) < len(w.Obstacles) || len(missing) == 0 {
 		return cures // a limit that counts as spent can only be waited for
 	}
 	if w.RetryAt != nil {
-		cures = append(cures, giveBackText(w.Credential, missing))
+		cures = append(cures, returnText(w.Credential, missing))
 	}
 	return append(cures, raiseText(w, missing), lendText(w, missing))
 }
@@ -276,7 +254,7 @@ func lendText(w api.Why, missing []api.Obstacle) string {
 	for _, o := range missing {
 		span := time.Hour
 		for _, l := range w.Limits {
-			if window, sliding := slidingLength(l); sliding && l.Name == o.Limit {
+			if window, sliding := wording.SlidingWindow(l); sliding && l.Name == o.Limit {
 				span = min(span, window) // the longest loan
 			}
 		}
@@ -285,17 +263,8 @@ func lendText(w api.Why, missing []api.Obstacle) string {
 	return "for a while, as an operator: " + strings.Join(commands, " and ")
 }
 
-// fromReserve is the command for just these calls.
-func fromReserve(w api.Why) string {
-	command := fmt.Sprintf("quotactl acquire %s --credential %s", w.Operation, w.Credential)
-	if w.Count > 1 {
-		command += fmt.Sprintf(" --count %d", w.Count)
-	}
-	return command + " --use-reserve"
-}
-
-// giveBackText says what would have to leave the log.
-func giveBackText(credential string, missing []api.Obstacle) string {
+// returnText says what would have to leave the log.
+func returnText(credential string, missing []api.Obstacle) string {
 	var amounts, commands []string
 	for _, o := range missing {
 		amounts = append(amounts, units(o.Missing)+" in "+o.Limit)
@@ -326,10 +295,10 @@ func raiseText(w api.Why, missing []api.Obstacle) string {
 	return text
 }
 
-// mostNamed is how many holders are named before the rest is summed up.
-const mostNamed = 4
+// maxNamed is how many holders are named; the rest is summed up.
+const maxNamed = 4
 
-// renderHolders tells who holds the units of an obstacle.
+// renderHolders writes who holds the units of an obstacle.
 func renderHolders(b *strings.Builder, o api.Obstacle, v term.View) {
 	if len(o.Jobs) == 0 {
 		return
@@ -347,8 +316,8 @@ func renderHolders(b *strings.Builder, o api.Obstacle, v term.View) {
 func holdersText(by string, holders []api.Holder, held int64, v term.View) string {
 	var parts []string
 	rest := held
-	for _, h := range holders[:min(mostNamed, len(holders))] {
-		parts = append(parts, fmt.Sprintf("%s %s (%s)", shareName(by, h.Name, v), quota.Thousands(h.Units), percent(h.Units, held)))
+	for _, h := range holders[:min(maxNamed, len(holders))] {
+		parts = append(parts, fmt.Sprintf("%s %s (%s)", wording.ShareName(by, h.Name, v), quota.Thousands(h.Units), wording.Percent(h.Units, held)))
 		rest -= h.Units
 	}
 	if rest > 0 {

@@ -222,8 +222,7 @@ func (r *reader) tellStats(b *strings.Builder, s store.Stats) {
 		table.Columns = append(table.Columns, term.Column{Head: "QUERY"})
 	}
 	for _, region := range s.Regions {
-		cells := []term.Cell{{Text: region.Region}, {Text: quota.Thousands(region.Charts)},
-			{Text: quota.Thousands(region.Videos)}, {Text: r.view.When(region.StoredAt)}, {Text: r.view.Clean(region.Query)}}
+		cells := []any{region.Region, region.Charts, region.Videos, r.view.When(region.StoredAt), r.view.Clean(region.Query)}
 		table.Add(cells[:len(table.Columns)]...)
 	}
 	table.Render(b, r.view)

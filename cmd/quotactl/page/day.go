@@ -50,7 +50,7 @@ func viewOfDay(p Picture) dayView {
 		top := i * laneHeight
 		l := laneView{NameY: top + laneName, BarY: top + laneTop, SkipY: top + laneTop + barHeight/2, Job: lane.Job, Text: lane.Text}
 		for _, bar := range lane.Runs {
-			l.Bars = append(l.Bars, barView{startOf(x, bar), x.width(bar.From, bar.To), string(bar.Tone), bar.Title})
+			l.Bars = append(l.Bars, barView{startOf(x, bar), x.width(bar.From, bar.To), tone(bar.Style), bar.Title})
 		}
 		for _, skip := range lane.Skips {
 			l.Skips = append(l.Skips, barView{X: x.percent(skip.From), Width: x.width(skip.From, skip.To), Title: skip.Title})

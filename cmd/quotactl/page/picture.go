@@ -3,6 +3,8 @@ package page
 import (
 	"context"
 	"time"
+
+	"quotad/cmd/quotactl/term"
 )
 
 // A Look returns what is to be seen now. Its error says why nothing is.
@@ -28,22 +30,7 @@ type Picture struct {
 }
 
 // A Line is a text and how it stands out.
-type Line struct {
-	Text string
-	Tone Tone
-}
-
-// A Tone is how something stands out. No state is told by tone alone.
-type Tone string
-
-// The tones.
-const (
-	Plain Tone = ""
-	Faint Tone = "faint"
-	Good  Tone = "good"
-	Warn  Tone = "warn"
-	Bad   Tone = "bad"
-)
+type Line = term.Cell
 
 // A Credential is the limits of one, and who spent from them.
 type Credential struct {
@@ -60,7 +47,7 @@ type Limit struct {
 	Name                            string
 	Units, Reserve, Used, Remaining int64
 	Lent                            int64 // of Units
-	Tone                            Tone
+	Style                           term.Style
 	Outlook                         string // the one thing that is worth knowing
 	Notes                           []string
 	Forecast                        Line
@@ -131,7 +118,7 @@ type Region struct {
 	Name   string
 	Mark   string // what its pass in the last run came to, as a character; empty: it had none
 	Title  string
-	Tone   Tone
+	Style  term.Style
 	Cursor bool // the next run begins here
 }
 
@@ -159,7 +146,7 @@ type WeekRow struct {
 // A WeekCell is one job on one day. It is empty if no run began.
 type WeekCell struct {
 	Units, Runs string
-	Tone        Tone
+	Style       term.Style
 }
 
 // A Lane is what one job did in a day.
@@ -173,7 +160,7 @@ type Lane struct {
 // A Bar is one run.
 type Bar struct {
 	From, To time.Time
-	Tone     Tone
+	Style    term.Style
 	Title    string
 }
 

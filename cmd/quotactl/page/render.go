@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"quotad/cmd/quotactl/term"
 	"quotad/quota"
 )
 
@@ -38,7 +39,7 @@ type renderer struct {
 func newRenderer() *renderer {
 	r := &renderer{style: read("page.css"), script: read("page.js")}
 	r.templates = template.Must(template.New("page").Funcs(template.FuncMap{
-		"curve": viewOfCurve, "day": viewOfDay, "units": quota.Thousands[int64], "percent": percentOf, "part": partOf,
+		"curve": viewOfCurve, "day": viewOfDay, "units": quota.Thousands[int64], "percent": percentOf, "part": partOf, "tone": tone,
 		"first": func(n int, list []Trouble) []Trouble { return list[:min(n, len(list))] },
 		"after": after,
 		"few":   func(list []Credential) bool { return len(list) <= 2 },
@@ -46,6 +47,21 @@ func newRenderer() *renderer {
 		"clock": func(p Picture, at time.Time) string { return at.In(p.Zone).Format("15:04:05") + p.Mark },
 	}).Parse(read("page.html")))
 	return r
+}
+
+// tone is the CSS class of a style. No state is shown by its tone alone.
+func tone(s term.Style) string {
+	switch s {
+	case term.Red:
+		return "bad"
+	case term.Yellow:
+		return "warn"
+	case term.Green:
+		return "good"
+	case term.Faint:
+		return "faint"
+	}
+	return ""
 }
 
 // after returns what stands in a list behind so many.

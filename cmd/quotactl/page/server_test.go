@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"quotad/cmd/quotactl/term"
 	"strings"
 	"testing"
 	"time"
@@ -296,7 +297,7 @@ func full() Picture { return paint("trending") }
 
 // paint returns a picture that has a text wherever one can be.
 func paint(text string) Picture {
-	line := Line{Text: text, Tone: Bad}
+	line := Line{Text: text, Style: term.Red}
 	at := func(hours int) time.Time { return noon.Add(time.Duration(hours) * time.Hour) }
 	return Picture{
 		At: noon, Zone: time.UTC, Mark: text, Host: text, About: line, Says: line,
@@ -305,7 +306,7 @@ func paint(text string) Picture {
 				Name: text,
 				Limits: []Limit{
 					{
-						Name: text, Units: 10_000, Reserve: 500, Used: 9_000, Remaining: 500, Tone: Warn, Outlook: text, Notes: []string{text}, Forecast: line,
+						Name: text, Units: 10_000, Reserve: 500, Used: 9_000, Remaining: 500, Style: term.Yellow, Outlook: text, Notes: []string{text}, Forecast: line,
 						Curve: &Curve{
 							From: at(-24), Now: noon, Until: at(24), Full: noon, DryAt: at(3), ResetsAt: at(20),
 							Held: []Point{{at(-24), 0}, {noon, 9_000}}, Ahead: []Point{{noon, 9_000}, {at(3), 9_500}, {at(24), 500}},
@@ -320,9 +321,9 @@ func paint(text string) Picture {
 		Troubles: []Trouble{{Of: text, Line: line, Do: text}},
 		Jobs:     []Job{{Name: text, Schedule: text, Next: text, Last: line, Lines: []Line{line}, Passes: []Pass{{line, []string{text}}}, Ring: []Region{{Name: text, Mark: "+", Title: text, Cursor: true}}, More: 3}},
 		Day: Day{From: at(-24), Until: noon, Error: text, Note: text, Lanes: []Lane{{
-			Job: text, Text: text, Runs: []Bar{{at(-3), at(-2), Good, text}}, Skips: []Skip{{at(-6), at(-5), text}},
+			Job: text, Text: text, Runs: []Bar{{at(-3), at(-2), term.Green, text}}, Skips: []Skip{{at(-6), at(-5), text}},
 		}}},
-		Week:     Week{Note: text, Days: []string{text, text}, Rows: []WeekRow{{text, []WeekCell{{text, text, Bad}, {}}}}},
+		Week:     Week{Note: text, Days: []string{text, text}, Rows: []WeekRow{{text, []WeekCell{{text, text, term.Red}, {}}}}},
 		Refusals: Refusals{Error: text, Note: text, Rows: []Refusal{{text, text, text, text, text}}},
 	}
 }

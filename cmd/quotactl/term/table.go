@@ -1,9 +1,12 @@
 package term
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"quotad/quota"
 )
 
 // A Cell is one field of a table. Its style is applied once widths are known,
@@ -12,6 +15,9 @@ type Cell struct {
 	Text  string
 	Style Style
 }
+
+// Styled returns a cell.
+func Styled(s Style, text string) Cell { return Cell{text, s} }
 
 // A Column is a column's head and how its cells stand below it.
 type Column struct {
@@ -38,16 +44,33 @@ type row struct {
 // Gap is how many spaces stand between columns.
 const Gap = 2
 
-// Add appends a row.
-func (t *Table) Add(cells ...Cell) { t.Rows = append(t.Rows, row{Cells: cells}) }
-
-// Keep leaves at most so many rows, the first, and returns how many it left out.
-func (t *Table) Keep(most int) (out int) {
-	if out = len(t.Rows) - most; out <= 0 {
-		return 0
+// Add appends a row. Each cell is a Cell, a string, or a number, which gets separators.
+func (t *Table) Add(cells ...any) {
+	r := row{Cells: make([]Cell, len(cells))}
+	for i, cell := range cells {
+		switch c := cell.(type) {
+		case Cell:
+			r.Cells[i] = c
+		case string:
+			r.Cells[i].Text = c
+		case int:
+			r.Cells[i].Text = quota.Thousands(c)
+		case int64:
+			r.Cells[i].Text = quota.Thousands(c)
+		case quota.Units:
+			r.Cells[i].Text = quota.Thousands(c)
+		default:
+			panic(fmt.Sprintf("a cell is no %T", cell)) // a mistake in this program
+		}
 	}
-	t.Rows = t.Rows[:most]
-	return out
+	t.Rows = append(t.Rows, r)
+}
+
+// Keep leaves the first rows, at most max, and returns how many it left out.
+func (t *Table) Keep(max int) int {
+	out := t.Rows[min(max, len(t.Rows)):]
+	t.Rows = t.Rows[:len(t.Rows)-len(out)]
+	return len(out)
 }
 
 // widths returns the width of each column: its widest cell's.
@@ -85,6 +108,13 @@ func (t *Table) Width() int {
 	return total
 }
 
+// Text returns the rendered table.
+func (t *Table) Text(v View) string {
+	var b strings.Builder
+	t.Render(&b, v)
+	return b.String()
+}
+
 // Render writes the table, without a head line where no column has a head, and
 // without columns that hold nothing. On a narrow screen what may sinks, and the
 // widest columns of text are cut.
@@ -101,7 +131,7 @@ func (t *Table) Render(b *strings.Builder, v View) {
 		}
 		widths[i]--
 	}
-	if t.hasHead() {
+	if slices.ContainsFunc(t.Columns, func(c Column) bool { return c.Head != "" }) {
 		t.Line(b, v, t.Heads(), widths)
 	}
 	t.Lines(b, v, widths)
@@ -166,15 +196,6 @@ func (t *Table) widestText(widths []int) int {
 		}
 	}
 	return widest
-}
-
-func (t *Table) hasHead() bool {
-	for _, c := range t.Columns {
-		if c.Head != "" {
-			return true
-		}
-	}
-	return false
 }
 
 // Heads returns the head line.

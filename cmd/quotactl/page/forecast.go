@@ -1,45 +1,45 @@
-package main
+package page
 
 import (
 	"slices"
 	"time"
 
-	"quotad/cmd/quotactl/page"
+	"quotad/cmd/quotactl/wording"
 	"quotad/jobs/plan"
 	"quotad/quota/api"
 )
 
-// curveOf returns what a limit's window holds, by when it was spent, and how that goes on
-// if the schedule played is kept; or why there is no such curve.
-func curveOf(l api.Limit, spent told, planned time.Time, played plan.Limit, now time.Time) (*page.Curve, string) {
-	length, sliding := slidingLength(l)
-	from, known := spent.usage.Windows[l.Name]
+// curveOf returns what a limit's window holds, by when it was spent, and how that develops
+// if the simulated schedule is kept; or why there is no such curve.
+func curveOf(l api.Limit, spent Usage, planned time.Time, played plan.Limit, now time.Time) (*Curve, string) {
+	length, sliding := wording.SlidingWindow(l)
+	from, known := spent.Windows[l.Name]
 	resets := resetOf(l, played)
 	switch {
-	case sliding && length < shortest:
+	case sliding && length < minChart:
 		return nil, "no chart: the window is shorter than an hour"
-	case spent.err != nil:
-		return nil, "no chart: the spending of each hour cannot be read: " + spent.err.Error()
+	case spent.Err != nil:
+		return nil, "no chart: the spending of each hour cannot be read: " + spent.Err.Error()
 	case !known || !sliding && resets.IsZero():
 		return nil, "no curve: when its window began is not known"
 	}
-	c := &page.Curve{From: from, Now: now, Until: resets, Full: resets, ResetsAt: resets, DryAt: played.DryAt}
+	c := &Curve{From: from, Now: now, Until: resets, Full: resets, ResetsAt: resets, DryAt: played.DryAt}
 	if sliding {
-		c.Until, c.Full, c.ResetsAt = now.Add(min(length, mostAhead)), now, time.Time{}
+		c.Until, c.Full, c.ResetsAt = now.Add(min(length, maxAhead)), now, time.Time{}
 	}
 	if l.Closed != nil {
 		c.OpensAt = l.Closed.Until
 	}
-	hours := hoursOf(spent.usage, l.Name)
-	c.Held = heldPoints(hours, from, spent.usage.Until, page.Point{At: now, Units: l.Used})
+	hours := hoursOf(spent.Usage, l.Name)
+	c.Held = heldPoints(hours, from, spent.Until, Point{At: now, Units: l.Used})
 	c.Ahead = aheadPoints(l, c, hours, planned, played)
 	return c, ""
 }
 
-// mostAhead is as far as a plan looks.
-const mostAhead = 31 * 24 * time.Hour
+// maxAhead is how far a plan looks ahead.
+const maxAhead = 31 * 24 * time.Hour
 
-// resetOf is when a calendar window begins anew, if that is known.
+// resetOf is when the next calendar window begins, if that is known.
 func resetOf(l api.Limit, played plan.Limit) time.Time {
 	if !played.ResetsAt.IsZero() || l.NextUnitsAt == nil {
 		return played.ResetsAt
@@ -47,14 +47,14 @@ func resetOf(l api.Limit, played plan.Limit) time.Time {
 	return *l.NextUnitsAt
 }
 
-// heldPoints adds up what was spent hour by hour until the hours were told, and ends with
-// what is used now.
-func heldPoints(hours []hour, from, until time.Time, now page.Point) []page.Point {
-	points := []page.Point{{At: from}}
+// heldPoints adds up what was spent hour by hour up to the time of the answer, and ends
+// with what is used now.
+func heldPoints(hours []hour, from, until time.Time, now Point) []Point {
+	points := []Point{{At: from}}
 	var sum int64
 	add := func(at time.Time, units int64) {
 		if at.After(points[len(points)-1].At) && at.Before(now.At) {
-			points = append(points, page.Point{At: at, Units: units})
+			points = append(points, Point{At: at, Units: units})
 		}
 	}
 	slices.SortFunc(hours, func(x, y hour) int { return x.began.Compare(y.began) })
@@ -69,11 +69,11 @@ func heldPoints(hours []hour, from, until time.Time, now page.Point) []page.Poin
 	return append(points, now)
 }
 
-// aheadPoints go on hour by hour: what leaves the window comes back, and the schedule
-// spends what it was played to.
-func aheadPoints(l api.Limit, c *page.Curve, hours []hour, planned time.Time, played plan.Limit) []page.Point {
-	length, sliding := slidingLength(l)
-	points := []page.Point{{At: c.Now, Units: l.Used}}
+// aheadPoints continue hour by hour: what leaves the window comes back, and the schedule
+// spends what the simulation says.
+func aheadPoints(l api.Limit, c *Curve, hours []hour, planned time.Time, played plan.Limit) []Point {
+	length, sliding := wording.SlidingWindow(l)
+	points := []Point{{At: c.Now, Units: l.Used}}
 	for at := c.Now.Truncate(time.Hour).Add(time.Hour); ; at = at.Add(time.Hour) {
 		if at.After(c.Until) {
 			at = c.Until
@@ -84,7 +84,7 @@ func aheadPoints(l api.Limit, c *page.Curve, hours []hour, planned time.Time, pl
 				used -= h.leaving(length, c.Now, at.Sub(c.Now))
 			}
 		}
-		points = append(points, page.Point{At: at, Units: max(0, int64(used+0.5))})
+		points = append(points, Point{At: at, Units: max(0, int64(used+0.5))})
 		if !at.Before(c.Until) {
 			return points
 		}
@@ -118,8 +118,8 @@ func overlap(begin, end, from, to time.Time) time.Duration {
 	return end.Sub(begin)
 }
 
-// shortest is the shortest window that hours are not too coarse for.
-const shortest = 2 * time.Hour
+// minChart is the shortest window for which hours are fine enough.
+const minChart = 2 * time.Hour
 
 // An hour is what was spent in one.
 type hour struct {

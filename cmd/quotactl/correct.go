@@ -1,0 +1,347 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"quotad/cmd/quotactl/term"
+	"quotad/quota"
+	"quotad/quota/api"
+)
+
+const adjustUsage = `Correct what a limit has counted. A positive number books units that were spent
+elsewhere. A negative one returns units that were counted but not spent: the
+oldest debits first, and never more than are used. For operators; the log names
+you. quotactl sends it once: if the answer is lost, quotactl log shows whether
+it was booked.
+
+CREDENTIAL may be left out where only one is configured. With -o value the
+answer is what remains in the limit, in units.
+
+Example:
+  $ quotactl adjust youtube daily -30 --reason 'counted twice by the old script'
+  adjusted   daily by -30 units
+  remaining  5,410 units in daily, 3,000 units in search
+`
+
+func newAdjust(c *cli) *cobra.Command {
+	var a api.Adjustment
+	cmd := &cobra.Command{
+		Use:               "adjust [CREDENTIAL] LIMIT UNITS [FLAGS]",
+		Short:             "book units spent elsewhere, or return some",
+		Long:              adjustUsage,
+		ValidArgsFunction: arguments(c.credentialsAndLimits, c.limitsOf),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			last := len(args) - 1
+			n, ok := parseUnits(args[last])
+			if !ok || n == 0 {
+				return usageError("", "UNITS must be a whole number, not 0: %q", args[last])
+			}
+			a.Limit, a.Units = args[last-1], n
+			return c.adjust(cmd.Context(), c.credential(strings.Join(args[:last-1], "")), a)
+		},
+	}
+	cmd.Flags().StringVar(&a.Note, "reason", "", "why: `TEXT` for the log")
+	return cmd
+}
+
+func (c *cli) adjust(ctx context.Context, credential string, a api.Adjustment) error {
+	logCommand := "quotactl log"
+	if credential != api.OnlyCredential {
+		logCommand += " " + credential
+	}
+	done, err := c.client().Adjust(ctx, credential, a)
+	if err == nil && done.Units != a.Units {
+		fmt.Fprintf(c.stderr, "quotactl: only %s used: no more is returned\n", quota.Count(-done.Units, "unit was", "units were"))
+	}
+	by := units(done.Units)
+	if done.Units > 0 {
+		by = "+" + by
+	}
+	err = c.inDoubt(err, "it may be booked all the same: adjust again only if "+logCommand+" does not show it")
+	return showLimit(c, done, err, done.Credential, a.Limit, func(term.View) [2]string { return [2]string{"adjusted", done.Limit + " by " + by} })
+}
+
+// showLimit prints a change of a limit: what was done, and what remains of the credential.
+// The integer for scripts is what remains in the limit.
+func showLimit(c *cli, body any, err error, left api.Credential, limit string, did func(term.View) [2]string) error {
+	return show(c, body, err,
+		func(any) (int64, error) {
+			for _, l := range left.Limits {
+				if l.Name == limit {
+					return l.Remaining, nil
+				}
+			}
+			return 0, fmt.Errorf("what remains is not known: %s", left.Error)
+		},
+		func(_ any, v term.View) string {
+			return term.Pairs([][2]string{did(v), {"remaining", remainingOf(left)}}, v)
+		})
+}
+
+func remainingOf(credential api.Credential) string {
+	if credential.Error != "" {
+		return "not known: " + credential.Error
+	}
+	return remainingText(credential.Limits)
+}
+
+// negativeLast lets the last argument of adjust, or lend, be a negative number: it moves
+// it behind a "--", because pflag reads it as a flag.
+func negativeLast(root *cobra.Command, args []string) []string {
+	cmd, _, err := root.Find(args)
+	if err != nil || cmd.Name() != "adjust" && cmd.Name() != "lend" || slices.Contains(args, "--") {
+		return args
+	}
+	for i, arg := range args {
+		_, isNumber := parseUnits(arg)
+		if strings.HasPrefix(arg, "-") && isNumber && i > 0 && args[i-1] != "--reason" && args[i-1] != "--note" {
+			return append(slices.Delete(slices.Clone(args), i, i+1), "--", arg)
+		}
+	}
+	return args
+}
+
+const lendUsage = `Make a limit higher until a time, for everybody whom it counts and on all
+hosts: when the upstream grants more for a while, or a budget of your own may
+be passed once. The reserve stays as it is. When the loan ends, what was used
+stays used, and nothing is granted until it fits the limit again. Loans add up;
+0 units, or --end, end all loans of the limit now. For operators; the log names
+who lent. To book what was spent elsewhere, see quotactl adjust.
+
+With -o value the answer is what remains in the limit, in units.
+
+Example:
+  $ quotactl lend daily +500 --for 6h --note 'the console grants more today'
+  lent       500 units to daily until 15:00:00 (in 6h)
+  remaining  5,910 units in daily, 3,000 units in search
+`
+
+func newLend(c *cli) *cobra.Command {
+	var (
+		l          api.Lend
+		credential string
+		end        bool
+	)
+	cmd := &cobra.Command{
+		Use:   "lend LIMIT UNITS --for DURATION [FLAGS]\nlend LIMIT --end [FLAGS]",
+		Short: "make a limit higher until a time",
+		Long:  lendUsage,
+		Args:  cobra.ArbitraryArgs,
+		ValidArgsFunction: arguments(func(ctx context.Context, _ []string) ([]string, error) {
+			return c.limitsOf(ctx, []string{c.credential(credential)})
+		}),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			units, err := lentUnits(args, end)
+			if err != nil {
+				return err
+			}
+			switch {
+			case units == 0 && l.Until != "":
+				return usageError("", "0 units end the loans of a limit now: --for goes with the units of a loan")
+			case units < 0:
+				return usageError("quotactl close, or a reserve in the configuration, keeps units back; quotactl adjust books what was spent elsewhere",
+					"a loan makes a limit higher: UNITS must be from 1, or 0 to end loans: %q", args[1])
+			case units > 0 && l.Until == "":
+				return usageError("such as --for 6h", "a loan ends by itself: --for is missing")
+			}
+			l.Limit, l.Units = args[0], &units
+			done, err := c.client().Lend(cmd.Context(), c.credential(credential), l)
+			err = c.inDoubt(err, "it may be lent all the same: lend again only if quotactl status does not show it")
+			return showLimit(c, done, err, done.Credential, done.Limit, func(v term.View) [2]string { return lentPair(done, units, v) })
+		},
+	}
+	cmd.Flags().StringVar(&l.Until, "for", "", "how long: a `DURATION` like 90m or 6h, at most the limit's window, and 7d")
+	cmd.Flags().StringVar(&l.Note, "note", "", "why: `TEXT` for those who see the limit, and for the log")
+	cmd.Flags().BoolVar(&end, "end", false, "end the loans of the limit now")
+	c.credentialFlag(cmd, &credential)
+	return cmd
+}
+
+// lentUnits returns the units of a loan, 0 of one that ends others.
+func lentUnits(args []string, end bool) (int64, error) {
+	switch {
+	case len(args) == 0:
+		return 0, usageError("", "LIMIT is missing")
+	case len(args) == 1 && end:
+		return 0, nil
+	case len(args) == 1:
+		return 0, usageError("", "UNITS is missing")
+	case len(args) > 2:
+		return 0, usageError("", "unexpected argument %q", args[2])
+	}
+	n, ok := parseUnits(args[1])
+	if !ok || end && n != 0 {
+		return 0, usageError("", "UNITS must be a whole number, and left out beside --end: %q", args[1])
+	}
+	return n, nil
+}
+
+// lentPair says what was done, or that there was nothing to do.
+func lentPair(done api.Lent, n int64, v term.View) [2]string {
+	switch {
+	case !done.Changed:
+		return [2]string{"unchanged", "nothing is lent to " + done.Limit}
+	case n == 0:
+		return [2]string{"ended", "the loans of " + done.Limit}
+	}
+	text := units(n) + " to " + done.Limit
+	if done.Until != nil && done.Units == n {
+		text += " until " + v.Until(*done.Until)
+	} else if done.Until != nil {
+		text += fmt.Sprintf("; %s are lent in all, the first until %s", units(done.Units), v.Until(*done.Until))
+	}
+	return [2]string{"lent", text}
+}
+
+const resetUsage = `Empty a credential's log: every limit starts from zero and is open. Use it for a
+new project under an old name, or after a test. quotad forgets what was spent
+and what the upstream said; the upstream does not. On a terminal it asks first,
+elsewhere it needs --yes. For operators; the log names you.
+
+Example:
+  $ quotactl reset youtube --yes --reason 'the project was replaced'
+  reset      youtube
+  remaining  9,500 units in daily, 4,000 units in search
+`
+
+func newReset(c *cli) *cobra.Command {
+	var yes bool
+	var reason string
+	cmd := &cobra.Command{
+		Use:               "reset CREDENTIAL [FLAGS]",
+		Short:             "empty a log: every limit starts from zero, and is open",
+		Long:              resetUsage,
+		ValidArgsFunction: arguments(c.credentialNames),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !yes {
+				if err := c.confirmReset(cmd.Context(), args[0]); err != nil {
+					return err
+				}
+			}
+			done, err := c.client().Reset(cmd.Context(), args[0], reason)
+			err = c.inDoubt(err, "it may be empty all the same: quotactl log "+args[0]+" shows it")
+			return show(c, done, err,
+				func(done api.Credential) (int64, error) { return minRemaining([]api.Credential{done}) },
+				func(done api.Credential, v term.View) string {
+					return term.Pairs([][2]string{{"reset", args[0]}, {"remaining", remainingOf(done)}}, v)
+				})
+		},
+	}
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	cmd.Flags().StringVar(&reason, "reason", "", "why: `TEXT` for the log")
+	return cmd
+}
+
+// confirmReset says what would be forgotten and asks. It returns nil only after "y" or "yes".
+func (c *cli) confirmReset(ctx context.Context, name string) error {
+	if !term.IsTerminal(c.stdin) {
+		return usageError("add --yes", "a reset forgets what %s has spent and cannot be undone", name)
+	}
+	list, err := c.client().Credentials(ctx)
+	if err != nil {
+		return c.explain(err)
+	}
+	i := slices.IndexFunc(list, func(one api.Credential) bool { return one.Name == name })
+	if i < 0 {
+		return notFound("credential", name, namesOf(list, credentialName))
+	}
+	used := namesOf(list[i].Limits, func(l api.Limit) string { return units(l.Used) + " in " + l.Name })
+	return c.ask(fmt.Sprintf("reset %s: forget %s? [y/N] ", name, strings.Join(used, ", ")))
+}
+
+// ask returns nil when the question is answered with yes.
+func (c *cli) ask(question string) error {
+	fmt.Fprint(c.stderr, question)
+	line, _ := bufio.NewReader(c.stdin).ReadString('\n') // an end of input is no yes
+	switch strings.ToLower(strings.TrimSpace(line)) {
+	case "y", "yes":
+		return nil
+	default:
+		return errors.New("nothing was changed")
+	}
+}
+
+const closeUsage = `Close a limit until a time: calls that count against it are denied on all hosts,
+with that time and your reason. It opens by itself. A limit that is already
+closed until later stays closed until then. For operators; the log names you.
+
+With -o value the answer is what remains in the limit, in units.
+
+Example:
+  $ quotactl close youtube search --until 3h --reason 'kept for the demo'
+  closed     search, opens in 3h, at 12:00:00
+  remaining  9,400 units in daily, 0 units in search
+`
+
+func newClose(c *cli) *cobra.Command {
+	var k api.Closing
+	cmd := &cobra.Command{
+		Use:               "close CREDENTIAL LIMIT --until TIME [FLAGS]",
+		Short:             "deny all calls of a limit until a time",
+		Long:              closeUsage,
+		ValidArgsFunction: arguments(c.credentialsAndLimits, c.limitsOf),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if k.Until == "" {
+				return usageError("such as --until 90m", "a limit is closed until a time: --until is missing")
+			}
+			return c.shut(cmd, args, c.client().CloseLimit, k)
+		},
+	}
+	cmd.Flags().StringVar(&k.Until, "until", "", "until `TIME`: 90m or 1d from now, or an instant like 2026-03-14T09:00:00Z")
+	cmd.Flags().StringVar(&k.Note, "reason", "", "why: `TEXT` that denied callers and the log show")
+	return cmd
+}
+
+const openUsage = `Open a limit that the upstream or an operator closed. If the upstream still says
+that it is exhausted, the next call closes it again. For operators; the log
+names you.
+
+With -o value the answer is what remains in the limit, in units.
+
+Example:
+  $ quotactl open youtube search --reason 'the project was given more'
+  opened     search
+  remaining  9,400 units in daily, 3,900 units in search
+`
+
+func newOpen(c *cli) *cobra.Command {
+	var k api.Closing
+	cmd := &cobra.Command{
+		Use:               "open CREDENTIAL LIMIT [FLAGS]",
+		Short:             "open a limit that is closed",
+		Long:              openUsage,
+		ValidArgsFunction: arguments(c.credentialsAndLimits, c.limitsOf),
+		RunE:              func(cmd *cobra.Command, args []string) error { return c.shut(cmd, args, c.client().OpenLimit, k) },
+	}
+	cmd.Flags().StringVar(&k.Note, "reason", "", "why: `TEXT` for the log")
+	return cmd
+}
+
+// shut closes or opens a limit, and prints how it is afterwards.
+func (c *cli) shut(cmd *cobra.Command, args []string, do func(context.Context, string, api.Closing) (api.Shut, error), k api.Closing) error {
+	k.Limit = args[1]
+	done, err := do(cmd.Context(), args[0], k)
+	err = c.inDoubt(err, "it may be so all the same: "+cmd.CommandPath()+" can be repeated: quotactl status shows whether it was done")
+	return showLimit(c, done, err, done.Credential, done.Limit, func(v term.View) [2]string { return shutPair(done, v) })
+}
+
+// shutPair says what was done, or that there was nothing to do.
+func shutPair(done api.Shut, v term.View) [2]string {
+	switch {
+	case done.Closed != nil && done.Changed:
+		return [2]string{"closed", fmt.Sprintf("%s, opens %s", done.Limit, v.When(done.Closed.Until))}
+	case done.Closed != nil:
+		return [2]string{"unchanged", fmt.Sprintf("%s is closed for longer, opens %s", done.Limit, v.When(done.Closed.Until))}
+	case done.Changed:
+		return [2]string{"opened", done.Limit}
+	default:
+		return [2]string{"unchanged", done.Limit + " is open"}
+	}
+}

@@ -1,0 +1,273 @@
+package page
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"quotad/cmd/quotactl/term"
+	"quotad/jobs"
+	jobsapi "quotad/jobs/api"
+	"quotad/jobs/plan"
+	"quotad/quota"
+	"quotad/quota/api"
+)
+
+// at is the instant of every picture in this file.
+var at = time.Date(2026, 3, 14, 9, 26, 53, 0, time.UTC)
+
+func viewOf(width int) term.View {
+	return term.View{Now: at, Zone: time.UTC, Width: width, UTF8: true}
+}
+
+// readStatus reads a status that quotactl's own tests show, too.
+func readStatus(t *testing.T, name string) (s jobsapi.Status) {
+	t.Helper()
+	body, err := os.ReadFile("../testdata/" + name + ".json")
+	if err == nil {
+		err = json.Unmarshal(body, &s)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// What a pass printed is told of one that failed alone, and last lines alone.
+func TestPageShowsWhatFailedPassesPrinted(t *testing.T) {
+	f := Facts{Status: readStatus(t, "busy")}
+	run := jobs.Run{State: jobs.RunRunning, Ring: f.Status.Jobs[0].Regions, Passes: []jobs.Pass{
+		{Region: f.Status.Jobs[0].Regions[0], Outcome: jobs.Running, PID: 42, Tail: []string{"what goes on"}},
+		{Region: f.Status.Jobs[0].Regions[1], Outcome: jobs.Failed, Detail: "exit status 3", Tail: []string{"what went wrong"}},
+	}}
+	f.Status.Jobs[0].LastRun, f.Runs = &run, []jobs.Run{run}
+	shown := fmt.Sprint(f.Picture(viewOf(80)))
+	for text, want := range map[string]bool{"what goes on": false, "what went wrong": true, "exit status 3": true, "pid 42": true} {
+		if strings.Contains(shown, text) != want {
+			t.Errorf("%q is shown: %v\n%s", text, !want, shown)
+		}
+	}
+}
+
+// What was refused is told with what was not launched for the same want, the latest first
+// and what is alike as one.
+func TestPageRefusals(t *testing.T) {
+	ago := func(minutes int) time.Time { return at.Add(-time.Duration(minutes) * time.Minute) }
+	skipped := func(minutes int) jobs.Run {
+		return jobs.Run{Job: "charts", Passes: []jobs.Pass{
+			{Region: "JP", Outcome: jobs.OK, EndedAt: ago(minutes)},
+			{Region: "KR", Outcome: jobs.Skipped, Reason: jobs.Unaffordable, Detail: "a pass expects 104 units, 3 are left", EndedAt: ago(minutes), RetryAt: at.Add(time.Hour)},
+		}}
+	}
+	f := Facts{
+		Runs: []jobs.Run{skipped(10), skipped(70), skipped(130)},
+		Refusals: api.Refusals{Since: ago(500), Refusals: []api.Refusal{
+			{At: ago(1), Since: ago(5), Times: 37, Operation: "search.list", Count: 2, Units: 200, By: "trending", Region: "US", Reason: "limit_exceeded", Limit: "daily", RetryAt: new(at.Add(time.Minute))},
+			{At: ago(20), Since: ago(20), Times: 1, Operation: "gone", Count: 1, By: "@1000", Reason: "unknown_operation", Detail: "operation gone is not configured"},
+		}},
+	}
+	got := refusalsOf(f, viewOf(80))
+	want := []Refusal{
+		{At: "09:25:53 UTC", Times: "37 times since 09:21:53", By: "trending, US", What: "2 calls of search.list", Why: "no room for 200 units in limit daily; would fit in 1m, at 09:27:53 UTC"},
+		{At: "09:16:53 UTC", Times: "3 times since 07:16:53", By: "charts, KR", What: "a pass", Why: "unaffordable: a pass expects 104 units, 3 are left; would fit in 1h, at 10:26:53 UTC"},
+		{At: "09:06:53 UTC", By: "@1000", What: "1 call of gone", Why: "unknown_operation: operation gone is not configured"},
+	}
+	if !slices.Equal(got.Rows, want) {
+		t.Errorf("got\n%+v\nwant\n%+v", got.Rows, want)
+	}
+}
+
+// What cannot be asked for is told as not known, and the rest is shown.
+func TestPageSaysWhatItDoesNotKnow(t *testing.T) {
+	lost := api.NewProblem(api.NotFound, "no such route")
+	f := Facts{Status: readStatus(t, "busy"), PlanErr: lost, RunsErr: lost, RefusalsErr: lost, Usage: map[string]Usages{}}
+	for _, c := range f.Status.Credentials {
+		f.Usage[c.Name] = Usages{quota.ByHour: {Err: lost}, quota.ByJob: {Err: lost}, quota.ByOperation: {Err: lost}}
+	}
+	p := f.Picture(viewOf(80))
+	if p.Day.Error == "" || p.Refusals.Error == "" || len(p.Troubles) == 0 || p.Says.Text == "" || len(p.Jobs) != len(f.Status.Jobs) {
+		t.Errorf("got %+v", p)
+	}
+	for _, c := range p.Credentials {
+		for _, l := range c.Limits {
+			if l.Curve != nil || l.NoCurve == "" || !strings.HasPrefix(l.Forecast.Text, "is not known") {
+				t.Errorf("limit %s: %+v", l.Name, l)
+			}
+		}
+		for _, s := range c.Spent {
+			if s.Error == "" {
+				t.Errorf("%s by %s: %+v", c.Name, s.By, s)
+			}
+		}
+	}
+}
+
+// A day in which 100 units an hour were spent, at half past nine: the sliding window gives
+// back what it took while the schedule spends 60 an hour.
+func TestCurveOfASlidingLimit(t *testing.T) {
+	now, length := at.Truncate(time.Hour).Add(30*time.Minute), 24*time.Hour
+	l := api.Limit{Name: "daily", Units: 3_000, Used: 2_400, WindowMs: length.Milliseconds()}
+	spent := Usage{Usage: api.Usage{Until: now, Windows: map[string]time.Time{"daily": now.Add(-length)}}}
+	for began := now.Add(-length).Truncate(time.Hour); began.Before(now); began = began.Add(time.Hour) {
+		units := int64(100)
+		if began.Before(now.Add(-length)) || began.Add(time.Hour).After(now) {
+			units = 50 // half of it is in the window
+		}
+		spent.Shares = append(spent.Shares, api.Share{Name: began.Format(time.RFC3339), Limits: map[string]int64{"daily": units}})
+	}
+	played := plan.Limit{DryAt: now.Add(3 * time.Hour)}
+	for began := now.Truncate(time.Hour); began.Before(now.Add(length)); began = began.Add(time.Hour) {
+		played.Hours = append(played.Hours, plan.Hour{At: began, Units: 60})
+	}
+	c, why := curveOf(l, spent, now, played, now)
+	if c == nil {
+		t.Fatal(why)
+	}
+	if !c.From.Equal(now.Add(-length)) || !c.Until.Equal(now.Add(length)) || !c.Full.Equal(now) || !c.ResetsAt.IsZero() || !c.DryAt.Equal(played.DryAt) {
+		t.Errorf("it goes from %v to %v, and is full at %v", c.From, c.Until, c.Full)
+	}
+	checkHeld(t, c, l.Used)
+	if got := unitsAt(c.Held, now.Add(-12*time.Hour)); got != 1_200 {
+		t.Errorf("at half of the window it holds %d", got)
+	}
+	for hours, want := range map[int]int64{
+		0: 2_400, 24: 60 * 24, // all that was held is gone, all that was planned is there
+		12: 2_400 - 1_200 + 30 + 12*60 - 30,
+	} {
+		if got := unitsAt(c.Ahead, now.Add(time.Duration(hours)*time.Hour)); max(got-want, want-got) > 31 { // a planned half hour
+			t.Errorf("in %d hours it holds %d, want %d", hours, got, want)
+		}
+	}
+}
+
+// A calendar window keeps all that it holds until it resets.
+func TestCurveOfACalendarLimit(t *testing.T) {
+	midnight := at.Truncate(24 * time.Hour)
+	resets := midnight.Add(24 * time.Hour)
+	l := api.Limit{Name: "daily", Units: 3_000, Used: 700, Window: "day UTC", NextUnitsAt: &resets}
+	spent := Usage{Usage: api.Usage{Until: at, Windows: map[string]time.Time{"daily": midnight}, Shares: []api.Share{
+		{Name: midnight.Add(6 * time.Hour).Format(time.RFC3339), Limits: map[string]int64{"daily": 400}},
+		{Name: midnight.Add(2 * time.Hour).Format(time.RFC3339), Limits: map[string]int64{"daily": 300}},
+	}}}
+	played := plan.Limit{Hours: []plan.Hour{{At: midnight.Add(12 * time.Hour), Units: 500}, {At: resets, Units: 900}}}
+	c, why := curveOf(l, spent, at, played, at)
+	if c == nil {
+		t.Fatal(why)
+	}
+	checkHeld(t, c, 700)
+	if got := unitsAt(c.Held, midnight.Add(4*time.Hour)); got != 300 {
+		t.Errorf("at four it held %d", got)
+	}
+	if last := c.Ahead[len(c.Ahead)-1]; !last.At.Equal(resets) || last.Units != 1_200 || !c.Full.Equal(resets) || !c.Until.Equal(resets) {
+		t.Errorf("it ends with %+v", last)
+	}
+}
+
+// A limit without a curve says why.
+func TestNoCurve(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		l    api.Limit
+		t    Usage
+		want string
+	}{
+		{"a minute", api.Limit{WindowMs: 60_000}, Usage{}, "shorter"},
+		{"nobody tells", api.Limit{WindowMs: 86_400_000}, Usage{Err: api.ErrUnreachable}, "cannot be reached"},
+		{"an old daemon", api.Limit{WindowMs: 86_400_000}, Usage{}, "when its window began is not known"},
+	} {
+		if c, why := curveOf(row.l, row.t, at, plan.Limit{}, at); c != nil || !strings.Contains(why, row.want) {
+			t.Errorf("%s: %v, %q", row.name, c, why)
+		}
+	}
+}
+
+// checkHeld: from nothing at the beginning to what is used now, never back in time.
+func checkHeld(t *testing.T, c *Curve, used int64) {
+	t.Helper()
+	first, last := c.Held[0], c.Held[len(c.Held)-1]
+	if !first.At.Equal(c.From) || first.Units != 0 || !last.At.Equal(c.Now) || last.Units != used {
+		t.Errorf("it goes from %+v to %+v", first, last)
+	}
+	for _, list := range [][]Point{c.Held, c.Ahead} {
+		if !slices.IsSortedFunc(list, func(x, y Point) int { return x.At.Compare(y.At) }) {
+			t.Errorf("it goes back in time: %v", list)
+		}
+	}
+}
+
+// unitsAt reads a curve.
+func unitsAt(points []Point, at time.Time) int64 {
+	for i, p := range points {
+		if p.At.Before(at) {
+			continue
+		}
+		if i == 0 || p.At.Equal(at) {
+			return p.Units
+		}
+		before := points[i-1]
+		part := float64(at.Sub(before.At)) / float64(p.At.Sub(before.At))
+		return before.Units + int64(part*float64(p.Units-before.Units))
+	}
+	return points[len(points)-1].Units
+}
+
+// The day has a lane for each job: its runs, and its ticks that were skipped.
+func TestLanes(t *testing.T) {
+	ago := func(hours float64) time.Time { return at.Add(-time.Duration(hours * float64(time.Hour))) }
+	f := Facts{Runs: []jobs.Run{
+		{Job: "charts", State: jobs.RunDone, StartedAt: ago(1), EndedAt: ago(0.5)},
+		{Job: "trending", State: jobs.RunRunning, StartedAt: ago(0.1)},
+		{Job: "trending", State: jobs.RunSkipped, Slot: ago(5), LastSlot: ago(4), Ticks: 3, Reason: jobs.Paused},
+		{Job: "trending", State: jobs.RunFailed, StartedAt: ago(6), EndedAt: ago(5.5), Passes: []jobs.Pass{{Region: "US", Outcome: jobs.Failed}}},
+		{Job: "trending", State: jobs.RunStopped, Reason: jobs.BudgetGone, StartedAt: ago(25), EndedAt: ago(23)},
+		{Job: "trending", State: jobs.RunDone, StartedAt: ago(26), EndedAt: ago(25)},
+	}}
+	v := viewOf(80)
+	d := Day{From: ago(24), Until: at}
+	lane := laneOf("trending", f.Runs, d, v)
+	var tones []term.Style
+	for _, bar := range lane.Runs {
+		tones = append(tones, bar.Style)
+	}
+	if want := []term.Style{term.Plain, term.Red, term.Yellow}; !slices.Equal(tones, want) || lane.Text != "3 runs, 3 ticks skipped" {
+		t.Errorf("%s: %q, want %q", lane.Text, tones, want)
+	}
+	if len(lane.Skips) != 1 || !lane.Skips[0].From.Equal(ago(5)) || !lane.Skips[0].To.Equal(ago(4)) || !strings.Contains(lane.Skips[0].Title, "paused") {
+		t.Errorf("skipped: %+v", lane.Skips)
+	}
+	if !lane.Runs[0].To.Equal(at) {
+		t.Errorf("what goes on ends at %v", lane.Runs[0].To)
+	}
+}
+
+// The week counts the runs that began on a day, by the clock of the viewer.
+func TestWeek(t *testing.T) {
+	day := func(date int, clock time.Duration) time.Time {
+		return time.Date(at.Year(), at.Month(), date, 0, 0, 0, 0, time.UTC).Add(clock)
+	}
+	today := at.Day()
+	spent := []jobs.Pass{{Region: "US", Outcome: jobs.OK, Units: 4}, {Region: "GB", Outcome: jobs.OK, Units: 1_000}}
+	f := Facts{Runs: []jobs.Run{
+		{Job: "trending", State: jobs.RunDone, StartedAt: day(today, time.Minute), Passes: spent},
+		{Job: "trending", State: jobs.RunSkipped, StartedAt: day(today, 0)},
+		{Job: "trending", State: jobs.RunDone, StartedAt: day(today-1, 24*time.Hour-1), Passes: spent[:1]},
+		{Job: "trending", State: jobs.RunFailed, StartedAt: day(today-1, 0), Passes: spent[:1]},
+		{Job: "charts", State: jobs.RunDone, StartedAt: day(today-1, 0), Passes: spent},
+		{Job: "trending", State: jobs.RunDone, StartedAt: day(today-7, 0), Passes: spent},
+	}}
+	f.Status.Jobs = []jobsapi.Job{{Name: "trending"}}
+	w := weekOf(f, viewOf(80))
+	want := make([]WeekCell, 7)
+	want[0] = WeekCell{Units: "1,004 units", Runs: "1 run"}
+	want[1] = WeekCell{Units: "8 units", Runs: "1 of 2 runs failed", Style: term.Red}
+	if len(w.Rows) != 1 || !slices.Equal(w.Rows[0].Cells, want) {
+		t.Errorf("got %+v, want %+v", w.Rows, want)
+	}
+	if len(w.Days) != 7 || w.Days[0] != day(today, 0).Format("Mon 2") || w.Days[6] != day(today-6, 0).Format("Mon 2") {
+		t.Errorf("days %q", w.Days)
+	}
+}

@@ -1,0 +1,117 @@
+package wording
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"quotad/cmd/quotactl/term"
+	"quotad/jobs"
+	jobsapi "quotad/jobs/api"
+	"quotad/quota"
+	"quotad/regions"
+)
+
+// JobLines says what a job does next and what is wrong with it, and begins with the former.
+func JobLines(j jobsapi.Job, v term.View) []term.Cell {
+	next := "next run " + v.When(j.NextRun)
+	switch {
+	case j.Schedule == jobs.Unscheduled{}.String():
+		next = "runs only by quotactl run " + j.Name
+	case j.NextRun.IsZero():
+		next = "no next run"
+	}
+	lines := []term.Cell{term.Styled(term.Plain, next)}
+	if j.Pause != nil {
+		lines = append(lines, term.Styled(term.Yellow, pause(*j.Pause, v)))
+	}
+	if IsOverdue(j, v) {
+		lines = append(lines, term.Styled(term.Red, "overdue: a good run was due "+v.When(j.OverdueAt)))
+	}
+	if j.Skipped != nil {
+		lines = append(lines, term.Styled(term.Yellow, Skipped(*j.Skipped, v)))
+	}
+	return lines
+}
+
+// IsOverdue reports whether a job should have had a good run by now.
+func IsOverdue(j jobsapi.Job, v term.View) bool {
+	return !j.OverdueAt.IsZero() && !v.Now.Before(j.OverdueAt)
+}
+
+func pause(p jobs.Pause, v term.View) string {
+	text := "paused " + v.When(p.Since)
+	if p.By != "" {
+		text += ", by " + v.Caller(p.By)
+	}
+	if p.Note != "" {
+		text += ": " + p.Note
+	}
+	if !p.Until.IsZero() {
+		text += "; ends " + v.When(p.Until)
+	}
+	return text
+}
+
+// Skipped describes the ticks that did not become a run.
+func Skipped(r jobs.Run, v term.View) string {
+	latest := r.Slot
+	if !r.LastSlot.IsZero() {
+		latest = r.LastSlot
+	}
+	text := fmt.Sprintf("%s skipped, the latest %s: %s", quota.Count(max(1, r.Ticks), "tick", "ticks"), v.When(latest), r.Reason)
+	if r.Detail != "" {
+		text += "; " + r.Detail
+	}
+	return text
+}
+
+// LastRun says in a few words what a job's last run, which may be nil, came to.
+func LastRun(r *jobs.Run, v term.View) term.Cell {
+	if r == nil {
+		return term.Cell{Text: "none"}
+	}
+	text := fmt.Sprintf("%s %s ago", r.State, roughly(v.Now.Sub(r.StartedAt)))
+	if r.State == jobs.RunFailed {
+		text = fmt.Sprintf("%s %s", quota.Thousands(len(r.Failed())), text)
+	}
+	return term.Styled(RunStyle(*r), text)
+}
+
+// Regions writes regions one after the other: what could be read as two is in quotes.
+func Regions(list []regions.Region) string {
+	names := make([]string, len(list))
+	for i, region := range list {
+		names[i] = Region(region)
+	}
+	return strings.Join(names, " ")
+}
+
+// Region writes a region as it stands in a list.
+func Region(region regions.Region) string {
+	if text := string(region); !strings.ContainsAny(text, ` []"`) {
+		return text
+	}
+	return strconv.Quote(string(region))
+}
+
+// Ring writes a job's regions in their order, each with the result of its last pass, and
+// with brackets around the one at which the next run begins.
+func Ring(j jobsapi.Job) string {
+	var passes []jobs.Pass
+	if j.LastRun != nil {
+		passes = j.LastRun.Latest()
+	}
+	names := make([]string, len(j.Regions))
+	for i, region := range j.Regions {
+		names[i] = Region(region)
+		if at := slices.IndexFunc(passes, func(p jobs.Pass) bool { return p.Region == region }); at >= 0 {
+			names[i] += Mark(passes[at].Outcome)
+		}
+		if string(region) == string(j.Cursor) {
+			names[i] = "[" + names[i] + "]"
+		}
+	}
+	return strings.Join(names, " ")
+}

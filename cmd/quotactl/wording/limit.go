@@ -1,0 +1,146 @@
+package wording
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"quotad/cmd/quotactl/term"
+	"quotad/jobs/plan"
+	"quotad/quota"
+	"quotad/quota/api"
+)
+
+// LimitStyle colours a limit: red when ordinary callers are denied, yellow in the last
+// fifth of their budget.
+func LimitStyle(l api.Limit) term.Style {
+	switch {
+	case !l.Refuses():
+		return term.Faint
+	case l.Remaining == 0:
+		return term.Red
+	case l.Remaining <= (l.Units-l.Reserve)/5:
+		return term.Yellow
+	default:
+		return term.Green
+	}
+}
+
+// LimitNotes says how long a debit counts, what is unusual about a limit, when units come
+// back and, where it is known, how fast they are spent.
+func LimitNotes(l api.Limit, f plan.Forecast, v term.View) []string {
+	notes := []string{l.Describe}
+	switch {
+	case l.Closed != nil:
+		notes = append(notes, fmt.Sprintf("closed, opens %s: %s", v.When(l.Closed.Until), v.Clean(l.Closed.Says)))
+	case l.Remaining == 0 && l.Refuses():
+		notes = append(notes, "exhausted")
+	}
+	for _, loan := range l.Loans {
+		text := fmt.Sprintf("%s lent by %s until %s", units(loan.Units), v.Caller(loan.By), v.Until(loan.Until))
+		if loan.Note != "" {
+			text += ": " + v.Clean(loan.Note)
+		}
+		notes = append(notes, text)
+	}
+	if l.Lifted {
+		notes = append(notes, "lifted until that ends: it denies nothing")
+	}
+	if l.CatchingUpUntil != nil {
+		notes = append(notes, "counts as spent until the log fills its longer window, "+v.When(*l.CatchingUpUntil))
+	}
+	if l.NextUnitsAt != nil {
+		notes = append(notes, fmt.Sprintf("%s back %s", units(l.NextUnits), v.When(*l.NextUnitsAt)))
+	}
+	if l.Drift != nil && l.Drift.Far {
+		notes = append(notes, v.Clean(l.Drift.Cause))
+	}
+	if text := forecast(l, f, v); text != "" {
+		notes = append(notes, text)
+	}
+	return notes
+}
+
+// forecast says what was spent in the last hour, and how long the rest lasts: "412 in the
+// last hour, used up in about 13h". It is empty where nothing is spent.
+func forecast(l api.Limit, f plan.Forecast, v term.View) string {
+	var parts []string
+	if f.PerHour > 0 {
+		parts = append(parts, quota.Thousands(f.PerHour)+" in the last hour")
+	}
+	switch {
+	case l.Remaining == 0 || l.Closed != nil || !l.Refuses():
+	case !f.GoneAt.IsZero():
+		parts = append(parts, "used up in about "+roughly(f.GoneAt.Sub(v.Now)))
+	case f.PerHour > 0:
+		parts = append(parts, "enough for the next "+quota.Brief(f.Until.Sub(v.Now).Round(time.Hour)))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// roughly writes a duration in its greatest unit.
+func roughly(d time.Duration) string {
+	text, _, _ := strings.Cut(term.Brief(max(0, d)), " ")
+	return text
+}
+
+// Outlook says the one thing that is worth knowing of a limit.
+func Outlook(c api.Credential, l api.Limit, f plan.Forecast, v term.View) string {
+	switch {
+	case c.AsOf != nil:
+		return "as of " + v.Clock(*c.AsOf)
+	case l.Closed != nil:
+		return "closed, opens in " + term.Brief(max(0, l.Closed.Until.Sub(v.Now)))
+	case l.CatchingUpUntil != nil:
+		return "counts as spent until " + v.Clock(*l.CatchingUpUntil)
+	case l.Lifted:
+		return "lifted until its period ends"
+	case l.DryRun:
+		return "not enforced"
+	case l.Remaining == 0 && l.NextUnitsAt != nil:
+		return fmt.Sprintf("%s back in %s", quota.Thousands(l.NextUnits), term.Brief(max(0, l.NextUnitsAt.Sub(v.Now))))
+	}
+	var parts []string
+	if l.LentUntil != nil {
+		parts = append(parts, fmt.Sprintf("%s lent for %s", quota.Thousands(l.Lent), term.Brief(max(0, l.LentUntil.Sub(v.Now)+time.Second-1))))
+	}
+	if !f.GoneAt.IsZero() {
+		parts = append(parts, "used up in about "+roughly(f.GoneAt.Sub(v.Now)))
+	}
+	if f.PerHour > 0 {
+		parts = append(parts, quota.Thousands(f.PerHour)+" in the last hour")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// SlidingWindow returns the length of a limit's window, if that slides.
+func SlidingWindow(l api.Limit) (time.Duration, bool) {
+	return time.Duration(l.WindowMs) * time.Millisecond, l.WindowMs > 0
+}
+
+// Verdict says whether a limit is enough for the schedule that was simulated until a time,
+// and for how long.
+func Verdict(l plan.Limit, until time.Time, v term.View) (string, term.Style) {
+	switch {
+	case l.DryRun && !l.Fits:
+		return "asked for more than it has; it is not enforced, and denies nothing", term.Yellow
+	case !l.DryAt.IsZero():
+		text := "runs dry " + v.When(l.DryAt)
+		if l.Stops > 0 {
+			text += fmt.Sprintf(": ends %s early by %s%s, which loses %s",
+				quota.Count(l.Stops, "run", "runs"), v.Clock(until), v.ZoneMark(), quota.Count(l.Skipped, "turn", "turns"))
+		}
+		if l.Fits && len(l.Shares) > 0 {
+			text += "; by itself the schedule fits"
+		}
+		return text, term.Red
+	case !l.FitsOnTime():
+		return "runs dry, though not as long as this plan looks ahead", term.Red
+	case !l.Fits:
+		return "fits as long as passes are on time; late ones run it dry", term.Yellow
+	}
+	return "fits, even when passes are late", term.Green
+}
+
+// units writes an amount with its noun: "1 unit", "4,120 units".
+func units(n int64) string { return quota.Units(n).Text() }

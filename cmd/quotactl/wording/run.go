@@ -1,0 +1,198 @@
+package wording
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"quotad/cmd/quotactl/term"
+	"quotad/jobs"
+	"quotad/quota"
+)
+
+// RunStyle is the style of a run wherever it is shown. A run under way is red as soon as a
+// region has failed.
+func RunStyle(r jobs.Run) term.Style {
+	switch {
+	case r.State == jobs.RunFailed || len(r.Failed()) > 0:
+		return term.Red
+	case r.State == jobs.RunDone:
+		return term.Green
+	case r.State == jobs.RunRunning:
+		return term.Plain
+	default:
+		return term.Yellow
+	}
+}
+
+// RunState says how a run is, and what it waits for.
+func RunState(r jobs.Run, v term.View) string {
+	if r.Waits != nil {
+		return fmt.Sprintf("%s (waits for %s, until %s)", r.State, r.Waits.Limit, v.Clock(r.Waits.Until))
+	}
+	if r.Reason == "" {
+		return string(r.State)
+	}
+	return fmt.Sprintf("%s (%s)", r.State, r.Reason)
+}
+
+// RunTiming says when and where a run began, and how long it took.
+func RunTiming(r jobs.Run, v term.View) string {
+	timing := "began " + v.When(r.StartedAt)
+	if !r.EndedAt.IsZero() {
+		timing += ", took " + term.Took(r.EndedAt.Sub(r.StartedAt))
+	}
+	if r.Host != "" {
+		timing += ", on " + v.Clean(r.Host)
+	}
+	return timing
+}
+
+// RunSums says how long a run took, how much of it went well ("5/8 ok"), and what it spent.
+// A skipped tick has none of these.
+func RunSums(r jobs.Run, now time.Time) (took, ok, spent string) {
+	if r.State == jobs.RunSkipped {
+		return "", "", ""
+	}
+	var sum quota.Units
+	served := 0
+	for _, p := range r.Passes {
+		sum += p.Units
+		if p.Outcome == jobs.OK {
+			served++
+		}
+	}
+	return tookUntil(r.StartedAt, r.EndedAt, now), fmt.Sprintf("%d/%d ok", served, len(r.Ring)), quota.Thousands(sum)
+}
+
+// tookUntil writes how long something lasted, or has lasted until now.
+func tookUntil(began, ended, now time.Time) string {
+	if ended.IsZero() {
+		ended = now
+	}
+	return term.Took(max(0, ended.Sub(began)))
+}
+
+// Outcomes are all outcomes of a pass, in the order in which they are shown.
+func Outcomes() []jobs.Outcome {
+	return []jobs.Outcome{
+		jobs.OK, jobs.Running, jobs.Exhausted, jobs.Failed, jobs.Timeout, jobs.Killed, jobs.Interrupted, jobs.Skipped,
+	}
+}
+
+// Tally counts a run's passes by outcome, and the units they spent.
+func Tally(r jobs.Run) string {
+	counts := map[jobs.Outcome]int{}
+	var spent int64
+	for _, p := range r.Passes {
+		counts[p.Outcome]++
+		spent += int64(p.Units)
+	}
+	var parts []string
+	for _, o := range Outcomes() {
+		if n := counts[o]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, o))
+		}
+	}
+	rest := "not reached"
+	if r.State == jobs.RunRunning {
+		rest = "not yet"
+	}
+	if n := len(r.Ring) - len(r.Latest()); n > 0 {
+		parts = append(parts, fmt.Sprintf("%d %s", n, rest))
+	}
+	spentText := units(spent)
+	if r.UnitsPerRun > 0 {
+		spentText = fmt.Sprintf("%s of %s", quota.Thousands(spent), units(int64(r.UnitsPerRun)))
+	}
+	return strings.Join(append(parts, spentText), ", ")
+}
+
+// NotOK returns the last passes of regions that are worth a line of their own.
+func NotOK(r jobs.Run) []jobs.Pass {
+	return slices.DeleteFunc(r.Latest(), func(p jobs.Pass) bool { return p.Outcome == jobs.OK })
+}
+
+// OutcomeStyle is the style of a pass.
+func OutcomeStyle(o jobs.Outcome) term.Style {
+	switch {
+	case o == jobs.OK:
+		return term.Green
+	case o.Failure():
+		return term.Red
+	case o == jobs.Running:
+		return term.Plain
+	default:
+		return term.Yellow
+	}
+}
+
+// Mark is an outcome as a character.
+func Mark(o jobs.Outcome) string {
+	switch {
+	case o == jobs.OK:
+		return "+"
+	case o == jobs.Exhausted:
+		return "0"
+	case o == jobs.Running:
+		return "~"
+	case o.Failure():
+		return "x"
+	default:
+		return "-"
+	}
+}
+
+// PassTook writes how long a pass took, or has taken so far.
+func PassTook(p jobs.Pass, now time.Time) string { return tookUntil(p.StartedAt, p.EndedAt, now) }
+
+// PassReason says why a pass ended as it did, and first when its units fit, as it was when
+// the pass ended: units may have come back otherwise since. A reason that only repeats the
+// outcome is left out.
+func PassReason(p jobs.Pass, v term.View) string {
+	var parts []string
+	if p.Attempt > 0 {
+		parts = append(parts, fmt.Sprintf("attempt %d", p.Attempt+1))
+	}
+	if !p.RetryAt.IsZero() {
+		parts = append(parts, Fits(p.RetryAt, v))
+	}
+	if p.Outcome == jobs.Running {
+		parts = append(parts, live(p, v)...)
+	}
+	if p.Reason != "" && string(p.Reason) != string(p.Outcome) {
+		parts = append(parts, string(p.Reason))
+	}
+	detail := p.Detail
+	if p.Said != "" {
+		detail += ": " + p.Said
+	}
+	if detail != "" {
+		parts = append(parts, v.Clean(detail))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// live says which process a pass under way is, by when it must end, and what it printed
+// last.
+func live(p jobs.Pass, v term.View) (parts []string) {
+	if p.PID > 0 {
+		parts = append(parts, fmt.Sprintf("pid %d", p.PID))
+	}
+	if !p.Deadline.IsZero() {
+		parts = append(parts, "is to end by "+v.Clock(p.Deadline))
+	}
+	if n := len(p.Tail); n > 0 {
+		parts = append(parts, "last line: "+v.Clean(p.Tail[n-1]))
+	}
+	return parts
+}
+
+// Fits says when a refused call fits, if nothing else happens, or would have fit.
+func Fits(at time.Time, v term.View) string {
+	if at.After(v.Now) {
+		return "would fit " + v.When(at)
+	}
+	return "would have fit " + v.When(at)
+}

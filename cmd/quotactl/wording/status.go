@@ -1,0 +1,115 @@
+package wording
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"quotad/cmd/quotactl/term"
+	jobsapi "quotad/jobs/api"
+	"quotad/quota"
+	"quotad/quota/api"
+)
+
+// Ledger says which quotad answers, and how its ledger is.
+func Ledger(s jobsapi.Status) term.Cell {
+	style := term.Plain
+	if s.Ledger.State != "ok" {
+		style = term.Red
+	}
+	return term.Styled(style, fmt.Sprintf("quotad %s, %s ledger: %s", s.Version, s.Ledger.Backend, s.Ledger.State))
+}
+
+// TriageStyle is the style of the sentence that says what needs a person.
+func TriageStyle(t jobsapi.Triage) term.Style {
+	if len(t.Troubles) == 0 {
+		return term.Green
+	}
+	return TroubleStyle(t.Troubles[0])
+}
+
+// TroubleStyle is the style of one trouble.
+func TroubleStyle(t jobsapi.Trouble) term.Style {
+	if t.Grave {
+		return term.Red
+	}
+	return term.Yellow
+}
+
+// Trouble says what is wrong, and when it ends or began.
+func Trouble(t jobsapi.Trouble, v term.View) string {
+	if t.When.IsZero() {
+		return t.Says
+	}
+	return t.Says + "; " + t.Then + " " + v.When(t.When)
+}
+
+// Spent is what a share spent in a limit, or in all limits if limit is empty.
+func Spent(s api.Share, limit string) int64 {
+	if limit != "" {
+		return s.Limits[limit]
+	}
+	return s.Units
+}
+
+// Shares returns the shares that have something in the limit, and how much the greatest has.
+func Shares(u api.Usage, limit string) (shares []api.Share, greatest int64) {
+	for _, s := range u.Shares {
+		if spent := Spent(s, limit); spent > 0 {
+			shares, greatest = append(shares, s), max(greatest, spent)
+		}
+	}
+	if limit != "" && u.By != string(quota.ByHour) {
+		slices.SortStableFunc(shares, func(x, y api.Share) int { return cmp.Compare(y.Limits[limit], x.Limits[limit]) })
+	}
+	return shares, greatest
+}
+
+// ShareName is what people read for the name of a share.
+func ShareName(by, name string, v term.View) string {
+	switch {
+	case name == "" && by == string(quota.ByOperation):
+		return "(adjusted)"
+	case name == "":
+		return "(outside a pass)"
+	case by == string(quota.ByHour):
+		if at, err := time.Parse(time.RFC3339, name); err == nil {
+			return v.Clock(at)
+		}
+	}
+	return v.Caller(name)
+}
+
+// Percent writes a part of a whole in whole hundredths. Only nothing is 0%, and only all of
+// it is 100%.
+func Percent(part, whole int64) string {
+	hundredths := 100 * float64(part) / float64(max(1, whole))
+	if 0 < hundredths && hundredths < 1 {
+		return "<1%"
+	}
+	if part < whole {
+		hundredths = min(hundredths, 99)
+	}
+	return fmt.Sprintf("%.0f%%", hundredths)
+}
+
+// Refused says why a call was refused, as it was then.
+func Refused(r api.Refusal, v term.View) string {
+	var text string
+	switch quota.Reason(r.Reason) {
+	case quota.LimitExceeded:
+		text = fmt.Sprintf("no room for %s in limit %s", units(r.Units), r.Limit)
+	case quota.LimitClosed:
+		text = "limit " + r.Limit + " is closed"
+	default:
+		text = r.Reason
+	}
+	if r.Detail != "" {
+		text += ": " + r.Detail
+	}
+	if r.RetryAt != nil {
+		text += "; " + Fits(*r.RetryAt, v)
+	}
+	return text
+}

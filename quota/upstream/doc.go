@@ -10,9 +10,13 @@
 // What an answer does not say stays unknown: an absent header is not zero, and a time
 // that cannot be right is an error, not a time.
 //
-// An [Observer] takes an [Observation] in: it classifies the answer, closes the limit that
-// it is about in the ledger, at most until that limit's own window is over, and sets what
-// the upstream says is left beside our count (a [Drift]). Its one lock guards what it knows in memory, and is never held over a call.
+// An [Observer] classifies each [Observation], closes the limit that it is about in the
+// ledger, at most until that limit's own window is over, and compares what the upstream says
+// is left with our count (a [Drift]). Its one lock guards what it knows in memory, and is
+// never held over a call.
+//
+// verdict.go decides the class, by what body.go and header.go read; observer.go closes, and
+// drift.go compares.
 //
 // The package reads no clock and no file. A [Format] says what is particular to one
 // upstream; its zero value reads the forms that several of them share.

@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"time"
 
@@ -24,7 +25,7 @@ type Drift struct {
 	Cause string // in words, of one that is Far
 }
 
-// Units that we count more than the upstream does; less than zero: fewer.
+// By returns how many units we count more than the upstream does; below zero: fewer.
 func (d Drift) By() int64 {
 	if !d.Theirs.Known {
 		return 0
@@ -32,51 +33,53 @@ func (d Drift) By() int64 {
 	return int64(d.Ours.Units - d.Theirs.Units)
 }
 
-// How far our count may be from the upstream's before people are told, and how near it
-// must be before they are told again.
+// A drift begins where the counts are farAbove of the limit apart, and ends where they are
+// within nearBelow, so that one near the bound is not reported again and again.
 const (
 	farAbove  = 0.05
 	nearBelow = 0.025
 )
 
-// recount is how long a count of ours that takes a look at the log is left alone.
-const recount = 10 * time.Second
+// recountAfter is how long a count of ours that needs the log is used again.
+const recountAfter = 10 * time.Second
 
 // Drifts returns what is known of a credential's limits, by their names.
 func (o *Observer) Drifts(credential string) map[string]Drift {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	drifts := make(map[string]Drift, len(o.drifts[credential]))
-	for name, d := range o.drifts[credential] {
-		drifts[name] = d
-	}
-	return drifts
+	return maps.Clone(o.drifts[credential])
 }
 
-// Grants returns how much the upstream is known to grant of a limit, and who says so: the
+// Grants returns how much the upstream is known to grant of a limit, and the source: the
 // upstream itself, or a preset where no more than that is configured.
 func (o *Observer) Grants(credential string, limit quota.Limit) (units quota.Units, source string, known bool) {
-	if d := o.drift(credential, limit.Name); d.Says.Known {
+	if d := o.Drifts(credential)[limit.Name]; d.Says.Known {
 		return d.Says.Units, "it said at " + d.At.UTC().Format(time.RFC3339), true
 	}
-	of := o.profile(credential).Limits[limit.Name]
-	if of.Units < limit.Units {
+	preset := o.profile(credential).Limits[limit.Name]
+	if preset.Units < limit.Units {
 		return 0, "", false
 	}
-	return of.Units, of.Source + " says", true
+	return preset.Units, preset.Source + " says", true
 }
 
-// compare sets what the upstream says is left beside our own count.
-func (s *subject) compare(ctx context.Context) error {
+// compare compares what the upstream says is left with our own count. What has no name is
+// about the likeliest limit that counts the operation.
+func (s *observation) compare(ctx context.Context) error {
 	for _, left := range s.out.Left {
-		i := s.concerned(left)
+		i := s.named(left.Name)
+		if left.Name == "" {
+			i = s.likeliest(func(quota.Limit) bool { return true })
+		}
 		if i < 0 {
 			continue
 		}
-		d, was, err := s.drift(ctx, i, left)
+		was := s.observer.Drifts(s.credential.Name)[s.usage.Limits[i].Name]
+		d, err := s.drift(ctx, s.usage.Limits[i], left, was)
 		if err != nil {
 			return err
 		}
+		s.observer.setDrift(d)
 		if d.Far != was.Far {
 			s.out.Drifts = append(s.out.Drifts, d)
 		}
@@ -84,60 +87,45 @@ func (s *subject) compare(ctx context.Context) error {
 	return nil
 }
 
-// concerned returns the limit that something is said of. What has no name is said of the
-// likeliest one that counts the operation.
-func (s *subject) concerned(left Left) int {
-	if left.Name != "" {
-		return s.named([]string{left.Name})
+// drift returns the drift of a limit by what is said now, and by what was known before.
+func (s *observation) drift(ctx context.Context, limit quota.LimitState, left Left, was Drift) (Drift, error) {
+	d := was
+	d.Credential, d.Limit, d.At, d.Units = s.credential.Name, limit.Name, s.usage.Now, limit.Units
+	if left.Limit.Known {
+		d.Says = left.Limit
 	}
-	return s.likeliest(func(quota.Limit) bool { return true })
-}
-
-// drift takes in what is said of limit i, and returns that and what was known before.
-func (s *subject) drift(ctx context.Context, i int, left Left) (d, was Drift, err error) {
-	limit := s.usage.Limits[i]
-	was = s.observer.drift(s.credential.Name, limit.Name)
-	d = Drift{
-		Credential: s.credential.Name, Limit: limit.Name, At: s.usage.Now, Units: limit.Units,
-		Says: left.Limit, Theirs: left.spent(limit.Units), Cause: was.Cause, Far: was.Far,
-	}
-	if d.Theirs.Known {
-		if d.Ours, err = s.ours(ctx, limit, was); err != nil {
-			return d, was, err
+	if spent := left.spent(limit.Units); spent.Known {
+		ours, err := s.ours(ctx, limit, was)
+		if err != nil {
+			return d, err
 		}
-	}
-	if !d.Says.Known {
-		d.Says = was.Says
-	}
-	if !d.Theirs.Known {
-		d.Ours, d.Theirs = was.Ours, was.Theirs
+		d.Ours, d.Theirs = ours, spent
 	}
 	d.judge(limit, s.profile.Limits[limit.Name])
-	s.observer.keep(d)
-	return d, was, nil
+	return d, nil
 }
 
-// spent returns what the upstream counts of a limit of so many units.
+// spent returns what the upstream counts of a limit that has units by our configuration.
 func (l Left) spent(units quota.Units) Amount {
 	switch {
 	case l.Used.Known:
 		return l.Used
 	case l.Remaining.Known && l.Limit.Known:
-		return Known(max(0, l.Limit.Units-l.Remaining.Units))
-	case l.Remaining.Known:
-		return Known(max(0, units-l.Remaining.Units))
+		units = l.Limit.Units
+	case !l.Remaining.Known:
+		return Amount{}
 	}
-	return Amount{}
+	return Known(max(0, units-l.Remaining.Units))
 }
 
-// ours returns what we count since the upstream's window began. Where that is not the
-// limit's own window, the log tells.
-func (s *subject) ours(ctx context.Context, limit quota.LimitState, was Drift) (Amount, error) {
+// ours returns what we count since the upstream's window began. It reads the log where that is
+// not the limit's own window.
+func (s *observation) ours(ctx context.Context, limit quota.LimitState, was Drift) (Amount, error) {
 	resets := s.profile.Limits[limit.Name].Resets
 	if !resets.IsCalendar() || resets == limit.Window {
 		return Known(limit.Used), nil
 	}
-	if was.Ours.Known && s.usage.Now.Sub(was.At) < recount {
+	if was.Ours.Known && s.usage.Now.Sub(was.At) < recountAfter {
 		return was.Ours, nil
 	}
 	after, _ := resets.Bounds(s.usage.Now)
@@ -151,7 +139,7 @@ func (s *subject) ours(ctx context.Context, limit quota.LimitState, was Drift) (
 	return Known(sum), err
 }
 
-// judge says whether the drift is far, and why that probably is so.
+// judge decides whether the drift is far, and names the probable cause.
 func (d *Drift) judge(limit quota.LimitState, known Limit) {
 	apart := math.Abs(float64(d.By())) / float64(d.Units)
 	counts := apart > farAbove || d.Far && apart > nearBelow
@@ -169,13 +157,7 @@ func (d *Drift) judge(limit quota.LimitState, known Limit) {
 	}
 }
 
-func (o *Observer) drift(credential, limit string) Drift {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.drifts[credential][limit]
-}
-
-func (o *Observer) keep(d Drift) {
+func (o *Observer) setDrift(d Drift) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.drifts[d.Credential] == nil {

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -25,14 +26,14 @@ type Limit struct {
 	Source string       // "preset youtube-classic"
 }
 
-// An Observation is what somebody heard of an upstream.
+// An Observation is what an upstream answered to a call.
 type Observation struct {
 	Credential string
 	// Operation that was called; or the grant that was spent on it, by its public id.
 	Operation, Grant string
 	Answer           Answer
-	// Silent is an answer that nobody kept: a job that stopped because the budget was
-	// gone, though nothing was denied here. Answer is not looked at.
+	// Silent is an answer that was not kept: a job stopped because the budget was gone, though
+	// nothing was denied here. Answer is not read.
 	Silent bool
 	Caller quota.Caller
 }
@@ -44,7 +45,7 @@ type Outcome struct {
 	Verdict
 	Credential, Operation string
 	// Limit is the one that the answer is about, by our name for it; empty where none
-	// is concerned, or nobody knows which.
+	// is concerned, or none is known to be.
 	Limit string
 	// Closed is how that limit is closed now, and Changed whether this observation closed it.
 	Closed  quota.Closed
@@ -53,8 +54,8 @@ type Outcome struct {
 	Drifts []Drift
 }
 
-// Tell tells the pass that holds a token what the outcome means for it. An answer that nobody
-// understands means nothing.
+// Tell reports to the pass that holds a token what the outcome means for it. An answer that
+// is not understood means nothing.
 func (out *Outcome) Tell(token string, passes interface {
 	Observed(token string, word quota.Word)
 }) {
@@ -70,11 +71,11 @@ func (out *Outcome) Tell(token string, passes interface {
 	passes.Observed(token, word)
 }
 
-// An Observer takes in what the upstream says, and closes limits accordingly. Any number
+// An Observer classifies what upstreams answer, and closes limits accordingly. Any number
 // of goroutines may use it at the same time.
 type Observer struct {
 	service *quota.Service
-	told    func(Outcome)
+	report  func(Outcome)
 
 	mu       sync.Mutex // guards what follows
 	profiles map[string]Profile
@@ -82,9 +83,9 @@ type Observer struct {
 }
 
 // NewObserver returns an observer of a service's credentials. It passes each outcome that
-// was not refused to told, which returns at once.
-func NewObserver(service *quota.Service, profiles map[string]Profile, told func(Outcome)) *Observer {
-	return &Observer{service: service, told: told, profiles: profiles, drifts: make(map[string]map[string]Drift)}
+// was not refused to report, which returns at once.
+func NewObserver(service *quota.Service, profiles map[string]Profile, report func(Outcome)) *Observer {
+	return &Observer{service: service, report: report, profiles: profiles, drifts: make(map[string]map[string]Drift)}
 }
 
 // SetProfiles replaces what is known of the upstreams.
@@ -94,93 +95,87 @@ func (o *Observer) SetProfiles(profiles map[string]Profile) {
 	o.profiles = profiles
 }
 
-// Format returns how a credential's upstream answers.
-func (o *Observer) Format(credential string) Format { return o.profile(credential).Format }
-
 func (o *Observer) profile(credential string) Profile {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.profiles[credential]
 }
 
-// Observe takes in what an upstream answered. What is malformed about an observation is
-// an outcome that is refused, and closes nothing; the errors are those of quota.Ledger.
-func (o *Observer) Observe(ctx context.Context, heard Observation) (Outcome, error) {
-	c, refused, err := o.identify(ctx, &heard)
+// Observe classifies an answer, closes the limit that it is about, and compares counts. A
+// malformed observation is an outcome that is refused, and closes nothing; the errors are
+// those of quota.Ledger.
+func (o *Observer) Observe(ctx context.Context, seen Observation) (Outcome, error) {
+	c, refused, err := o.identify(ctx, &seen)
 	if c == nil {
 		return Outcome{Refused: refused}, err
 	}
-	profile := o.profile(c.Name)
-	if heard.saysNothing(profile.Format) {
-		out := Outcome{Verdict: Verdict{Class: OK}, Credential: c.Name, Operation: heard.Operation}
-		o.told(out)
-		return out, nil
-	}
-	usage, _, err := o.service.Usage(ctx, c.Name)
-	if err != nil {
-		return Outcome{}, err
-	}
-	v := Verdict{Class: Unknown, Says: "a job reported that the budget was exhausted, though quotad denied nothing"}
-	if !heard.Silent {
-		if v, err = Classify(heard.Answer, profile.Format, usage.Now); err != nil {
-			return Outcome{Refused: quota.Decision{Reason: quota.BadRequest, Detail: err.Error()}}, nil
+	s := &observation{observer: o, credential: c, profile: o.profile(c.Name)}
+	s.out = Outcome{Verdict: Verdict{Class: OK}, Credential: c.Name, Operation: seen.Operation}
+	if !seen.isSilentOfQuota(s.profile.Format) {
+		if err := s.work(ctx, seen); err != nil {
+			return Outcome{}, err
 		}
 	}
-	out := Outcome{Verdict: v, Credential: c.Name, Operation: heard.Operation}
-	s := subject{observer: o, credential: c, profile: profile, usage: usage, out: &out}
-	if err := s.close(ctx, heard.Caller); err != nil {
-		return Outcome{}, err
+	if s.out.Refused.Reason == "" {
+		o.report(s.out)
 	}
-	if err := s.compare(ctx); err != nil {
-		return Outcome{}, err
-	}
-	o.told(out)
-	return out, nil
+	return s.out, nil
 }
 
-// saysNothing tells of most answers, without a look at the log, that they are none about
-// the quota.
-func (heard *Observation) saysNothing(f Format) bool {
-	a := heard.Answer
-	return !heard.Silent && a.Status >= 100 && a.Status < 400 && len(a.Body) == 0 && f.Headers.left(a.Header) == nil
+// isSilentOfQuota recognizes most answers that are not about the quota, without reading the
+// log.
+func (seen *Observation) isSilentOfQuota(f Format) bool {
+	a := seen.Answer
+	return !seen.Silent && a.Status >= 100 && a.Status < 400 && len(a.Body) == 0 && f.Headers.left(a.Header) == nil
 }
 
-// identify returns the credential that was called, and completes the operation.
-func (o *Observer) identify(ctx context.Context, heard *Observation) (*quota.Credential, quota.Decision, error) {
-	refuse := func(reason quota.Reason, format string, args ...any) (*quota.Credential, quota.Decision, error) {
-		return nil, quota.Decision{Reason: reason, Detail: fmt.Sprintf(format, args...)}, nil
-	}
-	if heard.Grant != "" {
-		e, ok, err := o.service.Grant(ctx, heard.Grant)
+// identify returns the credential that was called, and completes the operation; no credential
+// where the observation is refused.
+func (o *Observer) identify(ctx context.Context, seen *Observation) (*quota.Credential, quota.Decision, error) {
+	if seen.Grant != "" {
+		e, ok, err := o.service.Grant(ctx, seen.Grant)
 		if err != nil {
 			return nil, quota.Decision{}, err
 		}
 		if !ok {
-			return refuse(quota.UnknownGrant, "grant %.120q is not in the log", heard.Grant)
+			return nil, quota.Decision{Reason: quota.UnknownGrant, Detail: fmt.Sprintf("grant %.120q is not in the log", seen.Grant)}, nil
 		}
-		heard.Credential, _, _ = quota.ParseGrantID(heard.Grant)
-		heard.Operation = e.Operation
+		seen.Credential, _, _ = quota.ParseGrantID(seen.Grant)
+		seen.Operation = e.Operation
 	}
-	c, d := o.service.Lookup(heard.Credential, heard.Operation)
-	return c, d, nil
+	c, refused := o.service.Lookup(seen.Credential, seen.Operation)
+	return c, refused, nil
 }
 
-// A subject is an observation as it is being worked on.
-type subject struct {
+// An observation is one that is being worked on.
+type observation struct {
 	observer   *Observer
 	credential *quota.Credential
 	profile    Profile
 	usage      quota.Usage
-	out        *Outcome
+	out        Outcome
 }
 
-const (
-	coolDown = time.Minute // of a limit of minutes that does not say for how long
-	blind    = time.Hour   // of one whose reset nobody knows
-)
+// work completes the outcome.
+func (s *observation) work(ctx context.Context, seen Observation) (err error) {
+	if s.usage, _, err = s.observer.service.Usage(ctx, s.credential.Name); err != nil {
+		return err
+	}
+	s.out.Verdict = Verdict{Class: Unknown, Says: "a job reported that the budget was exhausted, though quotad denied nothing"}
+	if !seen.Silent {
+		if s.out.Verdict, err = Classify(seen.Answer, s.profile.Format, s.usage.Now); err != nil {
+			s.out = Outcome{Refused: quota.Decision{Reason: quota.BadRequest, Detail: err.Error()}}
+			return nil
+		}
+	}
+	if err := s.close(ctx, seen.Caller); err != nil {
+		return err
+	}
+	return s.compare(ctx)
+}
 
 // close closes the limit that the verdict is about, if it is about one.
-func (s *subject) close(ctx context.Context, by quota.Caller) error {
+func (s *observation) close(ctx context.Context, by quota.Caller) error {
 	if s.out.Class == OK || s.out.Class == Config {
 		return nil
 	}
@@ -191,13 +186,16 @@ func (s *subject) close(ctx context.Context, by quota.Caller) error {
 	limit := s.usage.Limits[i]
 	s.out.Limit, s.out.Closed = limit.Name, limit.Closed
 	until, err := s.until(ctx, limit)
-	if err != nil || !until.After(s.usage.Now) { // or it is being given back this minute
+	if err != nil || !until.After(s.usage.Now) { // or it resets this minute
 		return err
 	}
 	k := quota.Closing{Limit: limit.Name, Until: until, Says: s.out.Says, Caller: by}
 	d, changed, err := s.observer.service.CloseLimit(ctx, s.credential.Name, k)
-	if err != nil || d.Reason != "" {
-		return errorOf(d, err)
+	if err != nil {
+		return err
+	}
+	if d.Reason != "" {
+		return fmt.Errorf("cannot close limit %q: %s", limit.Name, d.Detail)
 	}
 	if s.out.Changed = changed; changed {
 		s.out.Closed = quota.Closed{Since: s.usage.Now, Until: k.Until, Says: k.Says, By: by.By()}
@@ -205,75 +203,30 @@ func (s *subject) close(ctx context.Context, by quota.Caller) error {
 	return nil
 }
 
-func errorOf(d quota.Decision, err error) error {
-	if err != nil {
-		return err
-	}
-	return fmt.Errorf("cannot close a limit: %s", d.Detail)
-}
-
-// repeats tells whether a limit was closed within the last hour already.
-func (s *subject) repeats(ctx context.Context, limit string) (again bool, err error) {
-	err = s.observer.service.Walk(ctx, s.credential.Name, s.usage.Now.Add(-blind), func(e quota.Entry) bool {
-		again = e.Kind == quota.KindClosing && e.Limit == limit
-		return !again && e.Kind != quota.KindReset
-	})
-	return again, err
-}
-
-// counts tells whether a limit of that name counts the operation. The upstream knows
-// nothing of a share.
-func (s *subject) counts(name string) bool {
-	limit, ok := s.credential.Limit(name)
-	return ok && !limit.IsShare() && s.credential.Operations[s.out.Operation].In(limit, s.out.Operation) > 0
-}
-
 // limit returns the limit that is meant: the one that the upstream names, else the
 // likeliest, which for a day's is one of an hour or more, and for a minute's a shorter one
 // if there is any; -1 if there is none. One that is closed already is meant all the same: a
 // call that counts against it now was sent before it was closed, and says nothing of a
 // wider one.
-func (s *subject) limit() int {
-	if i := s.named(s.out.Names); i >= 0 {
+func (s *observation) limit() int {
+	if i := s.named(s.out.Names...); i >= 0 {
 		return i
 	}
-	lasting := func(limit quota.Limit) bool { return limit.Window.Span() >= time.Hour }
+	isLong := func(limit quota.Limit) bool { return limit.Window.Span() >= time.Hour }
 	if s.out.Class != Day && s.out.Class != Billing {
-		if i := s.likeliest(func(limit quota.Limit) bool { return !lasting(limit) }); i >= 0 {
+		if i := s.likeliest(func(limit quota.Limit) bool { return !isLong(limit) }); i >= 0 {
 			return i
 		}
 	}
-	return s.likeliest(lasting)
+	return s.likeliest(isLong)
 }
 
-// likeliest returns which of the limits that count the operation, and may be meant, an
-// answer without a name is about; -1 if there is none.
-func (s *subject) likeliest(may func(quota.Limit) bool) int {
-	best := -1
-	for i, limit := range s.usage.Limits {
-		if s.counts(limit.Name) && may(limit.Limit) && (best < 0 || s.likelier(limit.Limit, s.usage.Limits[best].Limit)) {
-			best = i
-		}
-	}
-	return best
-}
-
-// likelier tells whether x comes before y: what is known of the upstream before a cap of
-// ours, then the narrower.
-func (s *subject) likelier(x, y quota.Limit) bool {
-	_, a := s.profile.Limits[x.Name]
-	_, b := s.profile.Limits[y.Name]
-	if a != b {
-		return a
-	}
-	return s.narrower(x, y)
-}
-
-// named returns the limit that the upstream calls by one of the names.
-func (s *subject) named(names []string) int {
+// named returns the limit that the upstream calls by one of the names; -1 if there is none.
+func (s *observation) named(names ...string) int {
 	for _, name := range names {
+		isName := func(own string) bool { return strings.EqualFold(own, name) }
 		for i, limit := range s.usage.Limits {
-			if slices.ContainsFunc(s.profile.Limits[limit.Name].Names, func(own string) bool { return strings.EqualFold(own, name) }) {
+			if slices.ContainsFunc(s.profile.Limits[limit.Name].Names, isName) {
 				return i
 			}
 		}
@@ -281,87 +234,111 @@ func (s *subject) named(names []string) int {
 	return -1
 }
 
-// narrower tells whether x counts fewer operations than y, or as many and fewer calls.
-func (s *subject) narrower(x, y quota.Limit) bool {
-	counted := func(limit quota.Limit) (n int) {
+// likeliest returns which of the limits that may be meant an answer without a name is about;
+// -1 if there is none. It must count the operation, and is no share: the upstream knows
+// nothing of one.
+func (s *observation) likeliest(may func(quota.Limit) bool) int {
+	best := -1
+	for i, state := range s.usage.Limits {
+		limit := state.Limit
+		if limit.IsShare() || s.cost(limit) == 0 || !may(limit) {
+			continue
+		}
+		if best < 0 || s.compareLimits(limit, s.usage.Limits[best].Limit) < 0 {
+			best = i
+		}
+	}
+	return best
+}
+
+// cost is what the operation costs in a limit.
+func (s *observation) cost(limit quota.Limit) quota.Units {
+	return s.credential.Operations[s.out.Operation].In(limit, s.out.Operation)
+}
+
+// compareLimits puts a limit that the profile knows before a cap of ours, then the one that
+// counts fewer operations, then the one that has room for fewer calls.
+func (s *observation) compareLimits(x, y quota.Limit) int {
+	rank := func(limit quota.Limit) (unknown, operations int) {
+		if _, known := s.profile.Limits[limit.Name]; !known {
+			unknown = 1
+		}
 		for operation, cost := range s.credential.Operations {
 			if cost.In(limit, operation) > 0 {
-				n++
+				operations++
 			}
 		}
-		return n
+		return unknown, operations
 	}
-	calls := func(limit quota.Limit) quota.Units {
-		return limit.Units / s.credential.Operations[s.out.Operation].In(limit, s.out.Operation)
-	}
-	if a, b := counted(x), counted(y); a != b {
-		return a < b
-	}
-	return calls(x) < calls(y)
+	unknownX, operationsX := rank(x)
+	unknownY, operationsY := rank(y)
+	return cmp.Or(unknownX-unknownY, operationsX-operationsY, cmp.Compare(x.Units/s.cost(x), y.Units/s.cost(y)))
 }
+
+const (
+	shortClosing = time.Minute // where nothing says how long a limit of minutes refuses
+	longClosing  = time.Hour   // where no reset is known
+)
 
 // until returns until when a limit is closed; the zero time leaves it as it is. Whatever
-// the answer says, that is at most until the limit's own window, or period, is over.
-func (s *subject) until(ctx context.Context, limit quota.LimitState) (at time.Time, err error) {
+// the answer says, that is at most until what was debited by now does not count any more.
+func (s *observation) until(ctx context.Context, limit quota.LimitState) (time.Time, error) {
+	now, at := s.usage.Now, s.out.Reset
 	switch s.out.Class {
-	case Minute:
-		at = s.minutes()
-	case Unknown:
-		at, err = s.unknown(ctx, limit)
+	case Minute, Unknown:
+		if at.IsZero() {
+			at = now.Add(shortClosing)
+		}
+		at = earlier(at, now.Add(longClosing))
+		if s.out.Class == Minute {
+			break
+		}
+		// A refusal of unknown length is one of minutes, and one of an hour where it returns.
+		if !limit.Closed.IsZero() {
+			return time.Time{}, nil // the call was sent before the limit was closed
+		}
+		again, err := s.wasClosed(ctx, limit.Name)
+		if err != nil {
+			return time.Time{}, err
+		}
+		if again {
+			at = now.Add(longClosing)
+		}
 	default:
-		at = s.reset(limit.Limit)
+		if at.IsZero() {
+			at = s.reset(limit.Limit)
+		}
 	}
-	if last := windowEnd(limit.Window, s.usage.Now); at.After(last) {
-		at = last
+	if _, end := limit.Window.Bounds(now); limit.Window.IsCalendar() {
+		return earlier(at, end), nil
 	}
-	return at, err
+	return earlier(at, now.Add(limit.Window.Length)), nil
 }
 
-// windowEnd is when what was debited until now counts no more.
-func windowEnd(w quota.Window, now time.Time) time.Time {
-	if _, end := w.Bounds(now); w.IsCalendar() {
-		return end
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
 	}
-	return now.Add(w.Length)
+	return a
 }
 
-// minutes is when a refusal of minutes ends: as the upstream says, but never later than
-// in an hour.
-func (s *subject) minutes() time.Time {
-	last := s.usage.Now.Add(blind)
-	switch {
-	case s.out.Reset.IsZero():
-		return s.usage.Now.Add(coolDown)
-	case s.out.Reset.After(last):
-		return last
-	}
-	return s.out.Reset
+// wasClosed reports whether a limit was closed within the last hour already.
+func (s *observation) wasClosed(ctx context.Context, limit string) (again bool, err error) {
+	err = s.observer.service.Walk(ctx, s.credential.Name, s.usage.Now.Add(-longClosing), func(e quota.Entry) bool {
+		again = e.Kind == quota.KindClosing && e.Limit == limit
+		return !again && e.Kind != quota.KindReset
+	})
+	return again, err
 }
 
-// unknown is when a refusal of unknown length ends: it is taken for one of minutes, and
-// for one of an hour where it comes again after that.
-func (s *subject) unknown(ctx context.Context, limit quota.LimitState) (time.Time, error) {
-	if !limit.Closed.IsZero() {
-		return time.Time{}, nil // of a call that was sent before
-	}
-	again, err := s.repeats(ctx, limit.Name)
-	if again {
-		return s.usage.Now.Add(blind), err
-	}
-	return s.minutes(), err
-}
-
-// reset is when an exhausted limit is given back: as the answer says, else as is known of
+// reset returns when an exhausted limit resets where the answer does not say: as is known of
 // the upstream, or of the limit's own period, else in an hour.
-func (s *subject) reset(limit quota.Limit) time.Time {
-	if !s.out.Reset.IsZero() {
-		return s.out.Reset
-	}
+func (s *observation) reset(limit quota.Limit) time.Time {
 	for _, w := range []quota.Window{s.profile.Limits[limit.Name].Resets, limit.Window} {
 		if w.IsCalendar() {
 			_, end := w.Bounds(s.usage.Now)
 			return end
 		}
 	}
-	return s.usage.Now.Add(blind)
+	return s.usage.Now.Add(longClosing)
 }

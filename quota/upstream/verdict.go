@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"net/http"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -87,97 +89,76 @@ type Format struct {
 // Classify returns what an answer says at now. It fails where the answer cannot be
 // read, or where it refuses until a time that cannot be right.
 func Classify(a Answer, f Format, now time.Time) (Verdict, error) {
-	if err := a.check(); err != nil {
-		return Verdict{}, err
+	switch {
+	case a.Status < 100 || a.Status > 599:
+		return Verdict{}, fmt.Errorf("status must be from 100 to 599: %d", a.Status)
+	case len(a.Body) > MaxBody:
+		return Verdict{}, fmt.Errorf("the body has %d bytes, at most %d are read", len(a.Body), MaxBody)
+	case !utf8.Valid(a.Body):
+		return Verdict{}, fmt.Errorf("the body is not UTF-8 text; a compressed one must be decompressed first")
 	}
 	said := readBody(a.Body)
-	v := Verdict{Names: said.names(), Says: line(said.message)}
-	v.Left = append(f.Headers.left(a.Header), said.left...)
-	v.Class = f.classOf(a, &said, v.Left)
-	if v.Class == OK || v.Class == Config {
+	v := Verdict{Names: said.names(), Left: append(f.Headers.left(a.Header), said.left...)}
+	if len(said.messages) > 0 {
+		v.Says = line(said.messages[0])
+	}
+	if v.Class = f.classOf(a, said, v.Left); v.Class == OK || v.Class == Config {
 		return v, nil
 	}
 	if v.Says == "" {
 		v.Says = line(fmt.Sprintf("%d %s", a.Status, cmp.Or(strings.Join(said.reasons, " "), http.StatusText(a.Status))))
 	}
-	if name := f.Headers.resource(a.Header); name != "" && len(v.Names) == 0 {
+	if name := line(a.Header.Get(f.Headers.Resource)); name != "" && len(v.Names) == 0 {
 		v.Names = []string{name}
 	}
 	var err error
-	if v.Reset, err = f.reset(a.Header, &said, v.Class, now); err != nil {
+	if v.Reset, err = f.reset(a.Header, said, v.Class, now); err != nil {
 		return Verdict{}, err
 	}
 	return v, nil
 }
 
-func (a Answer) check() error {
-	switch {
-	case a.Status < 100 || a.Status > 599:
-		return fmt.Errorf("status must be from 100 to 599: %d", a.Status)
-	case len(a.Body) > MaxBody:
-		return fmt.Errorf("the body has %d bytes, at most %d are read", len(a.Body), MaxBody)
-	case !utf8.Valid(a.Body):
-		return fmt.Errorf("the body is not UTF-8 text; a compressed one must be decompressed first")
-	}
-	return nil
-}
-
-// classOf decides in the order of how telling each thing is.
+// classOf decides by the most telling thing first.
 func (f Format) classOf(a Answer, said *said, left []Left) Class {
-	refused := a.Status >= 400 || said.refused
-	if !refused {
+	switch {
+	case a.Status < 400 && !slices.Contains(said.reasons, throttled):
 		return OK
-	}
-	if said.zeroQuota {
+	case said.zeroQuota:
 		return Config
 	}
-	for _, tell := range []func() Class{said.byUnit, said.byLimit, said.byMessage, func() Class { return f.byReason(said) }} {
-		if c := tell(); c != "" {
-			return c
-		}
-	}
-	return f.byStatus(a, said, left)
-}
-
-// byReason returns the class of the first reason that has one.
-func (f Format) byReason(said *said) Class {
+	class := said.class()
 	for _, reason := range said.reasons {
-		if c, ok := f.Reasons[reason]; ok {
-			return c
-		}
-		if c := common(reason); c != "" {
-			return c
-		}
+		class = cmp.Or(class, f.Reasons[reason], commonReasons[reason])
 	}
-	return ""
+	return cmp.Or(class, classOfStatus(a, said, left))
 }
 
-// common is what reasons mean that several upstreams use.
-func common(reason string) Class {
-	switch reason {
-	case "quotaExceeded", "dailyLimitExceeded", "REQUEST_LIMIT_EXCEEDED":
-		return Day
-	case "rateLimitExceeded", "userRateLimitExceeded", "THROTTLED", "rate_limit_exceeded":
-		return Minute
-	case "dailyLimitExceededUnreg", "keyInvalid", "keyExpired", "accessNotConfigured", "ipRefererBlocked",
-		"API_KEY_INVALID", "API_KEY_SERVICE_BLOCKED", "SERVICE_DISABLED", "invalid_api_key":
-		return Config
-	case "billingNotEnabled", "BILLING_DISABLED", "insufficient_quota", "UsageCapExceeded", "SpendCapReached", "usage-capped":
-		return Billing
-	default:
-		return ""
-	}
+// throttled is Shopify's reason for an answer that refuses with a status of 200.
+const throttled = "THROTTLED"
+
+// commonReasons are those that several upstreams use.
+var commonReasons = map[string]Class{
+	"quotaExceeded": Day, "dailyLimitExceeded": Day, "REQUEST_LIMIT_EXCEEDED": Day,
+
+	"rateLimitExceeded": Minute, "userRateLimitExceeded": Minute, throttled: Minute, "rate_limit_exceeded": Minute,
+
+	"dailyLimitExceededUnreg": Config, "keyInvalid": Config, "keyExpired": Config, "accessNotConfigured": Config,
+	"ipRefererBlocked": Config, "API_KEY_INVALID": Config, "API_KEY_SERVICE_BLOCKED": Config, "SERVICE_DISABLED": Config,
+	"invalid_api_key": Config,
+
+	"billingNotEnabled": Billing, "BILLING_DISABLED": Billing, "insufficient_quota": Billing, "UsageCapExceeded": Billing,
+	"SpendCapReached": Billing, "usage-capped": Billing,
 }
 
-// byStatus decides where nothing more telling does. A 403 that does not name its reason
-// may be about anything: it says nothing of the quota, unless a header says that
-// nothing is left.
-func (f Format) byStatus(a Answer, said *said, left []Left) Class {
+// classOfStatus decides where nothing more telling does. A 403 that does not name its reason
+// may be about anything: it says nothing of the quota, unless a header says that nothing is
+// left.
+func classOfStatus(a Answer, said *said, left []Left) Class {
 	limited := a.Status == http.StatusTooManyRequests || a.Status == http.StatusForbidden
 	switch {
-	case limited && spent(left):
+	case limited && slices.ContainsFunc(left, func(l Left) bool { return l.Remaining == Known(0) }):
 		return Day
-	case limited && (a.Header.Get("Retry-After") != "" || said.delayed()):
+	case limited && (a.Header.Get("Retry-After") != "" || said.hasDelay()):
 		return Minute
 	case a.Status == http.StatusTooManyRequests:
 		return Unknown
@@ -190,54 +171,40 @@ func (f Format) byStatus(a Answer, said *said, left []Left) Class {
 	}
 }
 
-// spent tells whether nothing is left of some limit.
-func spent(left []Left) bool {
-	for _, l := range left {
-		if l.Remaining.Known && l.Remaining.Units == 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// reset returns when the upstream gives back what it refuses.
+// reset returns when the upstream says that the limit resets; the zero time where it does not
+// say. No quota resets in the past, or after more than a month.
 func (f Format) reset(h http.Header, said *said, class Class, now time.Time) (time.Time, error) {
 	at, err := said.reset(class, f.Day, now)
 	if at.IsZero() && err == nil && class != Minute {
-		at, err = f.Headers.reset(h, now)
+		at, err = f.Headers.ResetIs.read(h.Get(f.Headers.Reset), now)
 	}
 	if at.IsZero() && err == nil {
 		at, err = retryAfter(h.Get("Retry-After"), now)
 	}
-	if err != nil || at.IsZero() {
-		return time.Time{}, err
-	}
-	return plausible(at, now)
-}
-
-// plausible refuses a time that no quota resets at.
-func plausible(at, now time.Time) (time.Time, error) {
 	switch {
+	case err != nil || at.IsZero():
+		return time.Time{}, err
 	case at.Before(now.Add(-skew)):
-		return time.Time{}, fmt.Errorf("the answer refuses until %s, which has passed", stamp(at))
+		return time.Time{}, fmt.Errorf("the answer refuses until %s, which has passed", at.UTC().Format(time.RFC3339))
 	case at.After(now.Add(maxReset)):
-		return time.Time{}, fmt.Errorf("the answer refuses until %s, which no quota does", stamp(at))
+		return time.Time{}, fmt.Errorf("the answer refuses until %s, which no quota does", at.UTC().Format(time.RFC3339))
 	}
 	return at.UTC(), nil
 }
 
-func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
+// maxLine is how much is kept of a foreign text, in runes.
+const maxLine = 300
 
-// longest is what is kept of a foreign text, in runes.
-const longest = 300
+// secrets are the parameters of an address that hold one.
+var secrets = regexp.MustCompile(`(?i)([?&](?:key|access_token|token|api_?key|client_secret)=)[^&\s"'<>\\]+`)
 
 // line keeps a foreign text on one line and short, without escape sequences and
 // without a key that it may quote from an address.
 func line(text string) string {
 	text = secrets.ReplaceAllString(strings.ToValidUTF8(text, "?"), "$1…")
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || !unicode.IsPrint(r) }), " ")
-	if runes := []rune(text); len(runes) > longest {
-		text = string(runes[:longest]) + "…"
+	if runes := []rune(text); len(runes) > maxLine {
+		text = string(runes[:maxLine]) + "…"
 	}
 	return text
 }

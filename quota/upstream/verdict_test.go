@@ -275,7 +275,7 @@ func FuzzClassify(f *testing.F) {
 			t.Errorf("resets at %v", v.Reset)
 		}
 		for _, text := range append(v.Names, v.Says) {
-			if !utf8.ValidString(text) || utf8.RuneCountInString(text) > longest+1 || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			if !utf8.ValidString(text) || utf8.RuneCountInString(text) > maxLine+1 || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
 				t.Errorf("says %q", text)
 			}
 		}

@@ -125,13 +125,14 @@ func open(path string, flags sqlite3.OpenFlag) (*Store, error) {
 // overwritten, and a search goes through many pages.
 const settings = "PRAGMA synchronous = full; PRAGMA secure_delete = on; PRAGMA cache_size = -65536"
 
-// connect opens a file.
+// connect opens a file. To register FTS5 reads the schema, so the connection waits for
+// locks from before that on: another process may just close the file as the last one.
 func connect(path string, flags sqlite3.OpenFlag, r *ranking) (*sqlite3.Conn, error) {
 	db, err := sqlite3.OpenFlags(path, flags)
 	if err != nil {
 		return nil, err
 	}
-	err = errors.Join(r.register(db), registerApart(db), db.BusyTimeout(busyTime), db.Exec(settings))
+	err = errors.Join(db.BusyTimeout(busyTime), r.register(db), registerApart(db), db.Exec(settings))
 	if err != nil {
 		db.Close()
 		return nil, err

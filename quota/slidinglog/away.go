@@ -86,11 +86,10 @@ func (r *replica) addAway(d *draft) error {
 		r.refused, r.since = errReplaying, r.ledger.config.Clock()
 		r.ledger.wake()
 	}
-	return r.unavailable(r.copy.with(func() error {
+	return r.unavailable(r.copy.with(func() {
 		for _, e := range d.entries {
 			r.copy.putAway(e)
 		}
-		return nil
 	}))
 }
 

@@ -128,7 +128,7 @@ func (r *replica) draft(c *quota.Credential, clock time.Time, down error, f func
 	}
 	d := &draft{replica: r, credential: c, clock: clock, down: down, keys: make(map[string]int)}
 	r.copy.credential = c
-	err := r.copy.with(func() error {
+	err := r.copy.with(func() {
 		d.now = r.copy.advance(clock)
 		defer r.copy.account.Release()
 		if r.maybe != nil {
@@ -137,7 +137,6 @@ func (r *replica) draft(c *quota.Credential, clock time.Time, down error, f func
 			}
 		}
 		f(d)
-		return nil
 	})
 	return d, r.unavailable(err)
 }
@@ -257,12 +256,7 @@ func (r *replica) finish(d *draft, clock time.Time) error {
 	if d.done == nil {
 		return nil
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.unavailable(r.copy.with(func() error {
-		d.done(r.copy.advance(clock))
-		return nil
-	}))
+	return r.onCopy(func(c *Copy) { d.done(c.advance(clock)) })
 }
 
 // notAfter returns the time, in ms, until which the draft holds: a limit that is lifted

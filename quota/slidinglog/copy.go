@@ -1,7 +1,6 @@
 package slidinglog
 
 import (
-	"errors"
 	"fmt"
 	"iter"
 	"math"
@@ -65,14 +64,15 @@ func (c *Copy) refresh() {
 }
 
 // with calls f while the tables can be read.
-func (c *Copy) with(f func() error) error {
+func (c *Copy) with(f func()) error {
 	return c.file.View(c.name, func(t Tables) error {
 		c.tables, c.err = t, nil
 		if c.emptied > 0 {
 			c.tables = noTables{}
 		}
-		defer func() { c.tables = nil }()
-		return errors.Join(f(), c.err)
+		f()
+		c.tables = nil
+		return c.err
 	})
 }
 

@@ -103,21 +103,18 @@ func (r *replica) decode(p Placed) (Record, error) {
 // enter takes a record that stands in the log into the copy.
 func (r *replica) enter(p Placed, record *Record) error {
 	host, _ := r.ledger.self()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if a := r.maybe; a != nil && a.tag == record.Tag {
-		r.give(record)
-	}
-	r.maybe = nil // it is this record, or cannot be carried out any more: the log has gone on
-	switch {
-	case record.Says != nil && record.Says.Kind == Turn && record.Host != host:
-		r.yieldTo, r.yieldUntil = record.Host, r.ledger.config.Clock().Add(turnTime)
-	case record.Host == r.yieldTo:
-		r.yieldTo = HostID{}
-	}
-	return r.copy.with(func() error {
-		r.copy.apply(p, record)
-		return nil
+	return r.onCopy(func(c *Copy) {
+		if a := r.maybe; a != nil && a.tag == record.Tag {
+			r.give(record)
+		}
+		r.maybe = nil // it is this record, or cannot be carried out any more: the log has gone on
+		switch {
+		case record.Says != nil && record.Says.Kind == Turn && record.Host != host:
+			r.yieldTo, r.yieldUntil = record.Host, r.ledger.config.Clock().Add(turnTime)
+		case record.Host == r.yieldTo:
+			r.yieldTo = HostID{}
+		}
+		c.apply(p, record)
 	})
 }
 

@@ -64,11 +64,10 @@ func Fresh(p Placed) bool {
 // Entries returns what a host's copy has of the log of a credential.
 func (l *Ledger) Entries(c *quota.Credential) (all []quota.Entry) {
 	r, _ := l.replica(c.Name)
-	r.copy.with(func() error {
+	r.copy.with(func() {
 		for e := range r.copy.After(quota.ID{}) {
 			all = append(all, e)
 		}
-		return nil
 	})
 	return all
 }
@@ -93,9 +92,8 @@ func OpenSet(file File, c *quota.Credential) (Set, error) {
 
 // Put puts entries of one record, which stands at a place.
 func (s Set) Put(at quota.ID, entries ...quota.Entry) error {
-	return s.with(func() error {
+	return s.with(func() {
 		s.apply(Placed{At: at}, &Record{Entries: entries})
-		return nil
 	})
 }
 
@@ -103,9 +101,8 @@ func (s Set) Put(at quota.ID, entries ...quota.Entry) error {
 func (s Set) Fold() error {
 	var change TableChange
 	var stamp uint64
-	err := s.with(func() error {
+	err := s.with(func() {
 		change, stamp = s.snapshot(), s.stamp
-		return nil
 	})
 	if err == nil {
 		err = s.file.Fold([]TableChange{change})
@@ -116,11 +113,10 @@ func (s Set) Fold() error {
 
 // Read returns what the limits hold at a time, which of them are closed, and the log.
 func (s Set) Read(clock time.Time) (used []quota.Units, closed map[string]quota.Closed, log []quota.Entry, err error) {
-	err = s.with(func() error {
+	err = s.with(func() {
 		s.advance(clock)
 		used = s.account.Used()
 		closed, log = s.account.Closed, s.page(quota.LogQuery{Most: 1000}).Entries
-		return nil
 	})
 	return used, closed, log, err
 }

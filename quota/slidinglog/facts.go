@@ -72,23 +72,16 @@ func (f *facts) encode() []byte {
 	return b
 }
 
-func decodeFacts(b []byte) (f facts, err error) {
-	if len(b) > 0 {
-		if err := json.Unmarshal(b, &f); err != nil {
-			return f, fmt.Errorf("its facts are damaged: %w", err)
-		}
-		if f.Version != factsVersion {
-			return f, ErrVersion
-		}
+func decodeFacts(b []byte) (facts, error) {
+	f := facts{Hosts: make(map[HostID]hostFacts), Closed: make(map[string]closing), Lent: make(map[string]lending)}
+	if len(b) == 0 {
+		return f, nil
 	}
-	if f.Hosts == nil {
-		f.Hosts = make(map[HostID]hostFacts)
+	if err := json.Unmarshal(b, &f); err != nil {
+		return f, fmt.Errorf("its facts are damaged: %w", err)
 	}
-	if f.Closed == nil {
-		f.Closed = make(map[string]closing)
-	}
-	if f.Lent == nil {
-		f.Lent = make(map[string]lending)
+	if f.Version != factsVersion {
+		return f, ErrVersion
 	}
 	return f, nil
 }

@@ -20,10 +20,9 @@ func (l *Ledger) Fold() error {
 		r.mu.Lock()
 		var err error
 		if r.copy.stamp != r.copy.written {
-			err = r.copy.with(func() error {
+			err = r.copy.with(func() {
 				changes = append(changes, r.copy.snapshot())
 				stamps[r] = r.copy.stamp
-				return nil
 			})
 		}
 		r.mu.Unlock()
@@ -60,15 +59,13 @@ func (l *Ledger) replay() error {
 		if f.failed || err != nil {
 			return errRecord
 		}
-		return r.copy.with(func() error {
-			if l.config.Store == nil {
-				if r.copy.facts.Position.ID.Less(p.At) || record.Gen > r.copy.facts.Gen {
-					r.copy.apply(p, &record)
-				}
-				return nil
+		return r.copy.with(func() {
+			switch {
+			case l.config.Store != nil:
+				r.copy.regain(&record, kind == framePlaced)
+			case r.copy.facts.Position.ID.Less(p.At) || record.Gen > r.copy.facts.Gen:
+				r.copy.apply(p, &record)
 			}
-			r.copy.regain(&record, kind == framePlaced)
-			return nil
 		})
 	})
 }

@@ -104,15 +104,23 @@ func (r *replica) say(ctx context.Context, s *Statement) error {
 
 // put appends a record at the end that the copy knows, and takes it into the copy.
 func (r *replica) put(ctx context.Context, record *Record) error {
-	call := r.newCall(record)
+	p, err := r.appendCall(ctx, r.newCall(record))
+	if err != nil {
+		return err
+	}
+	return r.enter(p.at, &p.Record)
+}
+
+// appendCall has a call append its record.
+func (r *replica) appendCall(ctx context.Context, call Call) (placedRecord, error) {
 	switch out := r.call(ctx, call); out.Status {
 	case Done:
 		p := Placed{At: out.At, Body: call.Body}
-		return r.enter(p, ownRecord(p))
+		return placedRecord{*ownRecord(p), p}, nil
 	case Unknown, Failed:
-		return out.Err
+		return placedRecord{}, out.Err
 	default:
-		return errJoining // the log has gone on: from the beginning
+		return placedRecord{}, errJoining // the log has gone on: from the beginning
 	}
 }
 
@@ -135,14 +143,11 @@ func (r *replica) statement(kind StatementKind) *Statement {
 func (r *replica) place(ctx context.Context) error {
 	for {
 		var late []quota.Entry
-		r.mu.Lock()
-		err := r.copy.with(func() error {
-			if r.copy.facts.Unplaced > 0 {
-				late = r.copy.unplaced(mostLate)
+		err := r.onCopy(func(c *Copy) {
+			if c.facts.Unplaced > 0 {
+				late = c.unplaced(mostLate)
 			}
-			return nil
 		})
-		r.mu.Unlock()
 		if err != nil || len(late) == 0 {
 			return err
 		}

@@ -20,11 +20,7 @@ func (r *replica) recover(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.mu.Lock()
-	was := r.copy.facts.Position
-	var theirs facts // as far as hosts and resets go
-	has := make(map[quota.ID]bool)
-	theirs.Hosts = make(map[HostID]hostFacts)
+	theirs, has := facts{Hosts: make(map[HostID]hostFacts)}, make(map[quota.ID]bool) // as far as hosts and resets go
 	for _, record := range log {
 		theirs.record(record.at.At, &record.Record)
 		for _, e := range record.Entries {
@@ -34,44 +30,39 @@ func (r *replica) recover(ctx context.Context) error {
 			}
 		}
 	}
-	oldest := max(clock.UnixMilli(), end.ID.Ms) - r.copy.keep().Milliseconds() // what is older may have been dropped
-	fell := was.ID.Ms > oldest && theirs.Gen <= r.copy.facts.Gen
-	standing := r.copy.facts.standing(clock.UnixMilli())
+	var oldest int64
+	var lost bool
 	var missing []quota.Entry
-	err = r.copy.with(func() error {
-		for e := range r.copy.all(quota.ID{}, false) {
-			stands := e.ID.Ms > oldest || slices.Contains(standing, e.ID) || r.copy.facts.Closed[e.Limit].ID == e.ID
+	err = r.onCopy(func(c *Copy) {
+		oldest = max(clock.UnixMilli(), end.ID.Ms) - c.keep().Milliseconds() // what is older may have been dropped
+		lost = c.facts.Position.ID.Ms > oldest && theirs.Gen <= c.facts.Gen
+		standing := c.facts.standing(clock.UnixMilli())
+		for e := range c.all(quota.ID{}, false) {
+			stands := e.ID.Ms > oldest || slices.Contains(standing, e.ID) || c.facts.Closed[e.Limit].ID == e.ID
 			if stands && !has[e.ID] && !theirs.voids(&e) {
-				missing = append(missing, e)
+				missing, lost = append(missing, e), true
 			}
 		}
-		return nil
 	})
-	r.mu.Unlock()
 	if err != nil {
-		return r.unavailable(err)
+		return err
 	}
-	lost := fell || len(missing) > 0
 	if lost {
 		r.setDown(errLost)
 		s := r.statement(Missing)
 		s.Waits = append(s.Waits, theirs.known(oldest)...)
-		said := r.newRecord(nil, s)
-		said.Gen = max(theirs.Gen, said.Gen)
-		call := r.newCall(said)
+		record := r.newRecord(nil, s)
+		record.Gen = max(theirs.Gen, record.Gen)
+		call := r.newCall(record)
 		call.At = end
-		out := r.call(ctx, call)
-		if out.Status != Done {
-			if out.Status <= Failed {
-				return out.Err
-			}
-			return errJoining
+		said, err := r.appendCall(ctx, call)
+		if err != nil {
+			return err
 		}
-		placed := Placed{At: out.At, Body: call.Body}
-		log = append(log, placedRecord{*ownRecord(placed), placed})
+		log = append(log, said)
 	}
 	if err := r.adopt(log, missing); err != nil {
-		return r.unavailable(err)
+		return err
 	}
 	if lost {
 		r.ledger.config.OnEvent(Event{Credential: r.name, Kind: Restored, Records: len(missing)})
@@ -92,6 +83,7 @@ func (r *replica) foreign() error {
 		"or stop quotad and move ledger.db* away to continue with what Redis has", quota.ErrUnavailable, r.name, ErrForeign, was, is)
 }
 
+// A placedRecord is a record, decoded, with its place.
 type placedRecord struct {
 	Record
 	at Placed
@@ -124,10 +116,7 @@ func (r *replica) readAll(ctx context.Context) (log []placedRecord, end Position
 
 // adopt takes a log that was read from its beginning into the copy, in one step.
 func (r *replica) adopt(log []placedRecord, missing []quota.Entry) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.copy.with(func() error {
-		c := r.copy
+	return r.onCopy(func(c *Copy) {
 		c.facts.Position, c.facts.Quiet = Position{}, nil
 		c.refresh()
 		attempt := r.maybe
@@ -143,6 +132,5 @@ func (r *replica) adopt(log []placedRecord, missing []quota.Entry) error {
 			}
 			c.apply(p.at, &p.Record)
 		}
-		return nil
 	})
 }

@@ -162,16 +162,20 @@ func (r *replica) estimated() time.Time {
 // When the store cannot be reached, the copy is as it was.
 func (r *replica) read(ctx context.Context, c *quota.Credential, f func(now time.Time)) error {
 	r.glance(ctx)
+	if err := r.serving(); errors.Is(err, ErrVersion) {
+		return err
+	}
+	return r.onCopy(func(copied *Copy) {
+		copied.credential = c
+		f(copied.advance(r.estimated()))
+	})
+}
+
+// onCopy calls f with mu held, while the tables can be read.
+func (r *replica) onCopy(f func(*Copy)) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if errors.Is(r.refused, ErrVersion) {
-		return r.refused
-	}
-	r.copy.credential = c
-	return r.unavailable(r.copy.with(func() error {
-		f(r.copy.advance(r.estimated()))
-		return nil
-	}))
+	return r.unavailable(r.copy.with(func() { f(r.copy) }))
 }
 
 // unavailable says of an error of the file that nothing was decided.

@@ -119,13 +119,12 @@ func (c *Copy) begin(kept []quota.Entry, lacking map[quota.ID]bool) {
 
 // standing returns the entries that say how limits are closed, or lent to, at a clock.
 func (c *Copy) standing(clock time.Time) (list []quota.Entry) {
-	c.with(func() error { // what cannot be read is said when something is decided
+	c.with(func() { // what cannot be read is said when something is decided
 		for _, id := range c.facts.standing(clock.UnixMilli()) {
 			if e, found := c.entry(id); found {
 				list = append(list, e)
 			}
 		}
-		return nil
 	})
 	return list
 }

@@ -70,7 +70,7 @@ func (r *replica) carryAway(c *quota.Credential, down error, f func(*draft)) err
 	if err != nil || len(d.entries) == 0 {
 		return err
 	}
-	if err := l.config.File.Append(r.name, frame(frameUnplaced, quota.ID{}, r.newRecord(d.entries, nil).Body()), true); err != nil {
+	if err := l.config.File.Append(r.name, frame(frameUnplaced, Placed{Body: r.newRecord(d.entries, nil).Body()}), true); err != nil {
 		return r.unavailable(err) // counted all the same
 	}
 	return r.finish(d, d.clock)

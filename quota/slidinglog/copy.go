@@ -311,15 +311,15 @@ func (c *Copy) unplaced(most int) (list []quota.Entry) {
 }
 
 // apply takes a record into the copy, which then ends with it.
-func (c *Copy) apply(p Placed, r *Record) {
-	c.facts.record(p.At, r)
+func (c *Copy) apply(r *Record) {
+	c.facts.record(r)
 	for _, e := range r.Entries {
 		if e.Gen == quota.Unplaced {
 			e.Gen = r.Gen // from now on
 		}
 		c.put(e, true)
 	}
-	c.facts.Position = Position{ID: p.At, Tag: r.Tag}
+	c.facts.Position = Position{ID: r.at.At, Tag: r.Tag}
 	c.change()
 	c.refresh()
 	c.expire()

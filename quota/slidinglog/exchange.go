@@ -79,9 +79,9 @@ func (r *replica) catchUp(tail []Placed) error {
 			return err
 		}
 		if host, _ := r.ledger.self(); record.Host == host && len(record.Entries) > 0 {
-			err = r.keepOwn(p, &record)
+			err = r.keepOwn(&record)
 		} else {
-			err = r.enter(p, &record)
+			err = r.enter(&record)
 		}
 		if err != nil {
 			return err
@@ -101,7 +101,7 @@ func (r *replica) decode(p Placed) (Record, error) {
 }
 
 // enter takes a record that stands in the log into the copy.
-func (r *replica) enter(p Placed, record *Record) error {
+func (r *replica) enter(record *Record) error {
 	host, _ := r.ledger.self()
 	return r.onCopy(func(c *Copy) {
 		if a := r.maybe; a != nil && a.tag == record.Tag {
@@ -114,7 +114,7 @@ func (r *replica) enter(p Placed, record *Record) error {
 		case record.Host == r.yieldTo:
 			r.yieldTo = HostID{}
 		}
-		c.apply(p, record)
+		c.apply(record)
 	})
 }
 
@@ -137,23 +137,23 @@ const (
 	frameUnplaced = 'U'
 )
 
-func frame(kind byte, at quota.ID, body []byte) []byte {
-	c := codec{b: make([]byte, 0, 24+len(body))}
+func frame(kind byte, p Placed) []byte {
+	c := codec{b: make([]byte, 0, 24+len(p.Body))}
 	c.byte(&kind)
-	c.id(&at)
-	c.raw(body)
+	c.id(&p.At)
+	c.raw(p.Body)
 	return c.b
 }
 
 // keepOwn writes a record of this host that stands in the log into the tail, and takes it
 // into the copy.
-func (r *replica) keepOwn(p Placed, record *Record) error {
+func (r *replica) keepOwn(record *Record) error {
 	l := r.ledger
 	l.gate.RLock()
 	defer l.gate.RUnlock()
-	written := l.config.File.Append(r.name, frame(framePlaced, p.At, p.Body), l.config.Store == nil)
+	written := l.config.File.Append(r.name, frame(framePlaced, record.at), l.config.Store == nil)
 	if written != nil && l.config.Store == nil {
 		return written
 	}
-	return errors.Join(written, r.enter(p, record))
+	return errors.Join(written, r.enter(record))
 }

@@ -93,7 +93,7 @@ func OpenSet(file File, c *quota.Credential) (Set, error) {
 // Put puts entries of one record, which stands at a place.
 func (s Set) Put(at quota.ID, entries ...quota.Entry) error {
 	return s.with(func() {
-		s.apply(Placed{At: at}, &Record{Entries: entries})
+		s.apply(&Record{Entries: entries, at: Placed{At: at}})
 	})
 }
 

@@ -101,7 +101,7 @@ func compareHosts(x, y HostID) int { return slices.Compare(x[:], y[:]) }
 
 // record records who wrote a record, and what they said. A turn does not count: nobody waits
 // for its host, which has nothing that others could miss.
-func (f *facts) record(at quota.ID, r *Record) {
+func (f *facts) record(r *Record) {
 	f.Gen = max(f.Gen, r.Gen)
 	var says Statement
 	if r.Says != nil {
@@ -111,9 +111,9 @@ func (f *facts) record(at quota.ID, r *Record) {
 		return
 	}
 	h := f.Hosts[r.Host]
-	h.Last, h.Run, h.Bye = max(h.Last, at.Ms), r.Run, says.Kind == Bye
+	h.Last, h.Run, h.Bye = max(h.Last, r.at.At.Ms), r.Run, says.Kind == Bye
 	if says.Kind == Hello {
-		h.Hello, h.Label, h.Terms, h.Longest = at.Ms, says.Label, says.Terms, says.Longest
+		h.Hello, h.Label, h.Terms, h.Longest = r.at.At.Ms, says.Label, says.Terms, says.Longest
 	}
 	f.Hosts[r.Host] = h
 	switch says.Kind {

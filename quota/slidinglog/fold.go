@@ -64,7 +64,7 @@ func (l *Ledger) replay() error {
 			case l.config.Store != nil:
 				r.copy.regain(&record, kind == framePlaced)
 			case r.copy.facts.Position.ID.Less(p.At) || record.Gen > r.copy.facts.Gen:
-				r.copy.apply(p, &record)
+				r.copy.apply(&record)
 			}
 		})
 	})

@@ -104,23 +104,22 @@ func (r *replica) say(ctx context.Context, s *Statement) error {
 
 // put appends a record at the end that the copy knows, and takes it into the copy.
 func (r *replica) put(ctx context.Context, record *Record) error {
-	p, err := r.appendCall(ctx, r.newCall(record))
+	record, err := r.appendCall(ctx, r.newCall(record))
 	if err != nil {
 		return err
 	}
-	return r.enter(p.at, &p.Record)
+	return r.enter(record)
 }
 
-// appendCall has a call append its record.
-func (r *replica) appendCall(ctx context.Context, call Call) (placedRecord, error) {
+// appendCall has a call append its record, and returns it with its place.
+func (r *replica) appendCall(ctx context.Context, call Call) (*Record, error) {
 	switch out := r.call(ctx, call); out.Status {
 	case Done:
-		p := Placed{At: out.At, Body: call.Body}
-		return placedRecord{*ownRecord(p), p}, nil
+		return ownRecord(Placed{At: out.At, Body: call.Body}), nil
 	case Unknown, Failed:
-		return placedRecord{}, out.Err
+		return nil, out.Err
 	default:
-		return placedRecord{}, errJoining // the log has gone on: from the beginning
+		return nil, errJoining // the log has gone on: from the beginning
 	}
 }
 

@@ -22,7 +22,7 @@ func (r *replica) recover(ctx context.Context) error {
 	}
 	theirs, has := facts{Hosts: make(map[HostID]hostFacts)}, make(map[quota.ID]bool) // as far as hosts and resets go
 	for _, record := range log {
-		theirs.record(record.at.At, &record.Record)
+		theirs.record(record)
 		for _, e := range record.Entries {
 			has[e.ID] = true
 			if e.Kind == quota.KindReset {
@@ -83,14 +83,8 @@ func (r *replica) foreign() error {
 		"or stop quotad and move ledger.db* away to continue with what Redis has", quota.ErrUnavailable, r.name, ErrForeign, was, is)
 }
 
-// A placedRecord is a record, decoded, with its place.
-type placedRecord struct {
-	Record
-	at Placed
-}
-
 // readAll reads the log that is there from its beginning.
-func (r *replica) readAll(ctx context.Context) (log []placedRecord, end Position, clock time.Time, err error) {
+func (r *replica) readAll(ctx context.Context) (log []*Record, end Position, clock time.Time, err error) {
 	for {
 		call := r.newCall(nil)
 		call.At = end
@@ -108,14 +102,14 @@ func (r *replica) readAll(ctx context.Context) (log []placedRecord, end Position
 			if err != nil {
 				return nil, end, clock, err
 			}
-			log = append(log, placedRecord{record, p})
+			log = append(log, &record)
 			end = Position{ID: p.At, Tag: record.Tag}
 		}
 	}
 }
 
 // adopt takes a log that was read from its beginning into the copy, in one step.
-func (r *replica) adopt(log []placedRecord, missing []quota.Entry) error {
+func (r *replica) adopt(log []*Record, missing []quota.Entry) error {
 	return r.onCopy(func(c *Copy) {
 		c.facts.Position, c.facts.Quiet = Position{}, nil
 		c.refresh()
@@ -126,11 +120,11 @@ func (r *replica) adopt(log []placedRecord, missing []quota.Entry) error {
 				c.mark(&e, true)
 			}
 		}
-		for _, p := range log {
-			if attempt != nil && attempt.tag == p.Tag {
-				r.give(&p.Record)
+		for _, record := range log {
+			if attempt != nil && attempt.tag == record.Tag {
+				r.give(record)
 			}
-			c.apply(p.at, &p.Record)
+			c.apply(record)
 		}
 	})
 }

@@ -51,6 +51,8 @@ type Record struct {
 	Since   int64
 	Entries []quota.Entry
 	Says    *Statement
+
+	at Placed // where it was read; zero: it has no place yet
 }
 
 // A Statement is what a host says about itself, or about the log.
@@ -129,6 +131,7 @@ func decodeRecord(p Placed) (r Record, err error) {
 		return r, ErrVersion
 	}
 	c := codec{reading: true, b: p.Body}
+	r.at = p
 	c.head(&r)
 	for len(c.b) > 0 {
 		if kind := StatementKind(c.b[0]); kind >= Hello && kind <= Turn {

@@ -8,6 +8,20 @@ import (
 	"slices"
 )
 
+// A head is what a file says about its host.
+type head struct {
+	Version int
+	Host    HostID
+	Runs    []uint32 // the last one is this process'
+	Store   string   // "" of a ledger without a store
+}
+
+// headVersion is that of all that a file has.
+const headVersion = 1
+
+// maxRuns bounds how many runs a host remembers as its own.
+const maxRuns = 4096
+
 // begin draws this run, and writes it down before it is used.
 func (l *Ledger) begin() error {
 	written, err := l.config.File.Head()
@@ -28,10 +42,10 @@ func (l *Ledger) begin() error {
 		return errBackend(l.head.Store, name)
 	}
 	l.head.Version, l.head.Store = headVersion, name
-	l.head.Runs = append(l.head.Runs, l.newRun())
-	if n := len(l.head.Runs) - mostRuns; n > 0 {
-		l.head.Runs = l.head.Runs[n:]
-	}
+	var run [4]byte
+	l.draw(run[:])
+	l.head.Runs = append(l.head.Runs, max(1, binary.BigEndian.Uint32(run[:])&maxRun))
+	l.head.Runs = l.head.Runs[max(0, len(l.head.Runs)-maxRuns):]
 	return l.writeHead()
 }
 
@@ -72,12 +86,6 @@ func (l *Ledger) newTag() (t Tag) {
 func (l *Ledger) newHost() (h HostID) {
 	l.draw(h[:])
 	return h
-}
-
-func (l *Ledger) newRun() uint32 {
-	var b [4]byte
-	l.draw(b[:])
-	return max(1, binary.BigEndian.Uint32(b[:])&maxRun)
 }
 
 // self returns who this host is.

@@ -99,20 +99,6 @@ type Ledger struct {
 
 var _ quota.Ledger = (*Ledger)(nil)
 
-// A head is what a file says about its host.
-type head struct {
-	Version int
-	Host    HostID
-	Runs    []uint32 // the last one is this process'
-	Store   string   // "" of a ledger without a store
-}
-
-// headVersion is that of all that a file has.
-const headVersion = 1
-
-// mostRuns bounds how many runs a host remembers as its own.
-const mostRuns = 4096
-
 // Open returns a ledger, which owns the file and the store from then on. A store that cannot
 // be reached delays nothing.
 func Open(config Config) (*Ledger, error) {
@@ -216,11 +202,7 @@ func (l *Ledger) Await(ctx context.Context) {
 
 // Usage implements quota.Ledger.
 func (l *Ledger) Usage(ctx context.Context, c *quota.Credential) (u quota.Usage, err error) {
-	r, err := l.replica(c.Name)
-	if err != nil {
-		return u, err
-	}
-	err = r.read(ctx, c, func(now time.Time) {
+	err = l.read(ctx, c, func(r *replica, now time.Time) {
 		u.Now = now
 		if r.refused != nil {
 			u.AsOf = time.UnixMilli(r.heard).UTC()
@@ -234,12 +216,25 @@ func (l *Ledger) Usage(ctx context.Context, c *quota.Credential) (u quota.Usage,
 
 // Log implements quota.Ledger.
 func (l *Ledger) Log(ctx context.Context, c *quota.Credential, q quota.LogQuery) (page quota.LogPage, err error) {
+	err = l.read(ctx, c, func(r *replica, _ time.Time) { page = r.copy.page(q) })
+	return page, err
+}
+
+// read calls f on the copy of a log, as of the account's time, after a look at the log if that
+// can be had. While the store cannot be reached, the copy is as it was.
+func (l *Ledger) read(ctx context.Context, c *quota.Credential, f func(r *replica, now time.Time)) error {
 	r, err := l.replica(c.Name)
 	if err != nil {
-		return page, err
+		return err
 	}
-	err = r.read(ctx, c, func(time.Time) { page = r.copy.page(q) })
-	return page, err
+	r.glance(ctx)
+	if err := r.serving(); errors.Is(err, ErrVersion) {
+		return err
+	}
+	return r.onCopy(func(copied *Copy) {
+		copied.credential = c
+		f(r, copied.advance(r.estimated()))
+	})
 }
 
 // ahead is by how much a log may be ahead of the clock before an operator is told.

@@ -158,19 +158,6 @@ func (r *replica) estimated() time.Time {
 	return time.UnixMilli(r.heard).UTC().Add(max(0, now.Sub(r.heardAt)))
 }
 
-// read calls f on the copy, as of the account's time, after a look where that is to be had.
-// When the store cannot be reached, the copy is as it was.
-func (r *replica) read(ctx context.Context, c *quota.Credential, f func(now time.Time)) error {
-	r.glance(ctx)
-	if err := r.serving(); errors.Is(err, ErrVersion) {
-		return err
-	}
-	return r.onCopy(func(copied *Copy) {
-		copied.credential = c
-		f(copied.advance(r.estimated()))
-	})
-}
-
 // onCopy calls f with mu held, while the tables can be read.
 func (r *replica) onCopy(f func(*Copy)) error {
 	r.mu.Lock()

@@ -121,7 +121,7 @@ func (a *Account) Decide(c *quota.Credential, charges []quota.Charge, useReserve
 	}
 	d.Close(time.UnixMilli(clock.UnixMilli()))
 	if len(a.Lent) > 0 && d.Denied() {
-		d.RetryAt = a.outlast(d.RetryAt, c, charges, useReserve, now, log)
+		d.RetryAt = a.afterLoans(d.RetryAt, c, charges, useReserve, now, log)
 	}
 	if d.Denied() {
 		d.RetryAfter = d.RetryAt.Sub(time.UnixMilli(clock.UnixMilli())) // on the clock that its caller waits by
@@ -129,13 +129,13 @@ func (a *Account) Decide(c *quota.Credential, charges []quota.Charge, useReserve
 	return d
 }
 
-// outlast returns when charges fit, from a time on at which each limit has let them fit: a
+// afterLoans returns when charges fit, from a time on at which each limit has let them fit: a
 // loan that made room in one of them may have ended before.
-func (a *Account) outlast(from time.Time, c *quota.Credential, charges []quota.Charge, useReserve bool, now time.Time, log Entries) time.Time {
+func (a *Account) afterLoans(from time.Time, c *quota.Credential, charges []quota.Charge, useReserve bool, now time.Time, log Entries) time.Time {
 	for {
 		at := from
 		for _, charge := range charges {
-			at = later(at, a.fits(a.views[c.Index(charge.Limit)], charge.Units, useReserve, now, from, log))
+			at = latest(at, a.fits(a.views[c.Index(charge.Limit)], charge.Units, useReserve, now, from, log))
 		}
 		if at.Equal(from) {
 			return at
@@ -152,17 +152,17 @@ func (a *Account) fits(v *View, units quota.Units, useReserve bool, now, from ti
 		return v.fits(v.used+units-quota.MaxUnits, now, log)
 	}
 	at := a.CatchingUp(limit.Window, now)
-	at = later(at, a.leaves(v, units-limit.Budget(useReserve), now, later(from, at), log))
+	at = latest(at, a.fitsLent(v, units-limit.Budget(useReserve), now, latest(from, at), log))
 	if lifts := limit.LiftsAt(now); !lifts.IsZero() && at.After(lifts) {
 		return lifts
 	}
 	return at
 }
 
-// leaves returns when the window holds so little that units which are over its budget by so
+// fitsLent returns when the window holds so little that units which are over its budget by so
 // much fit, under loans or without, or the zero time if they fit as it is. Only loans that
 // still run at from help, each until it ends.
-func (a *Account) leaves(v *View, over quota.Units, now, from time.Time, log Entries) time.Time {
+func (a *Account) fitsLent(v *View, over quota.Units, now, from time.Time, log Entries) time.Time {
 	missing := v.used + over
 	loans := quota.Lending(a.Lent[v.Limit().Name], from)
 	slices.SortFunc(loans, func(x, y quota.Lent) int { return x.Until.Compare(y.Until) })
@@ -184,9 +184,9 @@ func lentOf(loans []quota.Lent) (sum quota.Units) {
 	return sum
 }
 
-// Most returns the greatest number of an ask's calls that fit now, 0 if none does; what is
+// MaxCalls returns the greatest number of an ask's calls that fit now, 0 if none does; what is
 // closed does not matter. Advance must have been called.
-func (a *Account) Most(c *quota.Credential, ask quota.Ask, now time.Time) quota.Units {
+func (a *Account) MaxCalls(c *quota.Credential, ask quota.Ask, now time.Time) quota.Units {
 	most := ask.Count
 	for _, charge := range ask.Charges {
 		v := a.views[c.Index(charge.Limit)]
@@ -226,7 +226,7 @@ func (a *Account) State(i int, now time.Time, log Entries) quota.LimitState {
 	if _, end := s.Window.Bounds(now); !end.IsZero() {
 		s.NextAt, s.NextUnits = end, s.Used
 	} else {
-		s.NextAt, s.NextUnits = v.leaves(log)
+		s.NextAt, s.NextUnits = v.nextExpiry(log)
 	}
 	return s
 }
@@ -267,7 +267,7 @@ func (a *Account) Change(was, is *quota.Entry) {
 func (a *Account) Fits(was, is *quota.Entry) error {
 	for _, v := range a.views {
 		by := v.Units(is) - v.Units(was)
-		if err := v.room(by); err != nil && v.holds(is.ID) && by > 0 {
+		if err := v.room(by); err != nil && v.contains(is.ID) && by > 0 {
 			return err
 		}
 	}
@@ -276,10 +276,10 @@ func (a *Account) Fits(was, is *quota.Entry) error {
 
 // Counted tells whether an entry is in the window of any limit.
 func (a *Account) Counted(id quota.ID) bool {
-	return slices.ContainsFunc(a.views, func(v *View) bool { return v.holds(id) })
+	return slices.ContainsFunc(a.views, func(v *View) bool { return v.contains(id) })
 }
 
-func later(a, b time.Time) time.Time {
+func latest(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}

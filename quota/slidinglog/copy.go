@@ -63,8 +63,8 @@ func (c *Copy) refresh() {
 	c.account.Closed, c.account.Lent = c.facts.limits(c.account.Clock)
 }
 
-// with calls f while the tables can be read.
-func (c *Copy) with(f func()) error {
+// view calls f while the tables can be read.
+func (c *Copy) view(f func()) error {
 	return c.file.View(c.name, func(t Tables) error {
 		c.tables, c.err = t, nil
 		if c.emptied > 0 {
@@ -127,15 +127,15 @@ func (c *Copy) expire() {
 	c.facts.forgetLoans(c.account.Clock)
 }
 
-// gone tells whether an entry has expired. One that says how a limit is closed, or lent to,
+// expired tells whether an entry has expired. One that says how a limit is closed, or lent to,
 // has not.
-func (c *Copy) gone(id quota.ID) bool {
+func (c *Copy) expired(id quota.ID) bool {
 	return !c.facts.Expired.Less(id) && !slices.Contains(c.facts.standing(c.account.Clock), id)
 }
 
 // entry returns an entry as it is now.
 func (c *Copy) entry(id quota.ID) (e quota.Entry, found bool) {
-	if c.gone(id) {
+	if c.expired(id) {
 		return e, false
 	}
 	if changed, ok := c.entries[id]; ok {

@@ -16,7 +16,7 @@ func (l *Ledger) Acquire(ctx context.Context, c *quota.Credential, asks []quota.
 	decisions := make([]quota.Decision, 0, len(asks))
 	for batch := range slices.Chunk(asks, maxGrants) {
 		var some []quota.Decision
-		err := l.carry(ctx, c, true, func(d *draft) { some = d.decide(batch) })
+		err := l.commit(ctx, c, true, func(d *draft) { some = d.decide(batch) })
 		if err == nil && !slices.ContainsFunc(some, func(d quota.Decision) bool { return d.Err == nil }) {
 			err = some[0].Err
 		}
@@ -141,7 +141,7 @@ func (d *draft) again(ask quota.Ask, e quota.Entry) quota.Decision {
 
 // fitting returns how many of its calls an ask is decided for: those that fit, or one.
 func (d *draft) fitting(ask quota.Ask) quota.Units {
-	n := d.copy.account.Most(d.credential, ask, d.now)
+	n := d.copy.account.MaxCalls(d.credential, ask, d.now)
 	if d.down != nil {
 		n = min(n, d.allowance()/max(1, quota.Max(ask.Charges)/ask.Count))
 	}
@@ -157,7 +157,7 @@ func (l *Ledger) Peek(ctx context.Context, c *quota.Credential, operations []str
 	if err != nil {
 		return decision, err
 	}
-	r.glance(ctx)
+	r.refresh(ctx)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.refused != nil && !r.outage(r.refused) {
@@ -176,7 +176,7 @@ func (l *Ledger) Peek(ctx context.Context, c *quota.Credential, operations []str
 
 // Settle implements quota.Ledger.
 func (l *Ledger) Settle(ctx context.Context, c *quota.Credential, s quota.Settlement) (decision quota.Decision, err error) {
-	err = l.carry(ctx, c, true, func(d *draft) { decision = d.settle(s) })
+	err = l.commit(ctx, c, true, func(d *draft) { decision = d.settle(s) })
 	return decision, err
 }
 
@@ -217,7 +217,7 @@ func (d *draft) statesAfter(charges []quota.Charge) []quota.LimitState {
 func (l *Ledger) Adjust(ctx context.Context, c *quota.Credential, a quota.Adjustment) (decision quota.Decision, err error) {
 	booked, more := quota.Units(0), true
 	for more && err == nil {
-		err = l.carry(ctx, c, false, func(d *draft) { decision, more = d.adjust(a) })
+		err = l.commit(ctx, c, false, func(d *draft) { decision, more = d.adjust(a) })
 		if err == nil {
 			booked += decision.Units
 			a.Units += int64(decision.Units)
@@ -255,7 +255,7 @@ func (d *draft) adjust(a quota.Adjustment) (decision quota.Decision, more bool) 
 
 // CloseLimit implements quota.Ledger.
 func (l *Ledger) CloseLimit(ctx context.Context, c *quota.Credential, k quota.Closing) (changed bool, err error) {
-	err = l.carry(ctx, c, false, func(d *draft) {
+	err = l.commit(ctx, c, false, func(d *draft) {
 		var e quota.Entry
 		if e, changed = k.Closes(d.copy.account.Closed[k.Limit].At(d.now), d.now); changed {
 			d.add(e, k.Caller)
@@ -266,7 +266,7 @@ func (l *Ledger) CloseLimit(ctx context.Context, c *quota.Credential, k quota.Cl
 
 // Lend implements quota.Ledger.
 func (l *Ledger) Lend(ctx context.Context, c *quota.Credential, k quota.Loan) (changed bool, err error) {
-	err = l.carry(ctx, c, false, func(d *draft) {
+	err = l.commit(ctx, c, false, func(d *draft) {
 		var e quota.Entry
 		if e, changed = k.Lends(quota.Lending(d.copy.account.Lent[k.Limit], d.now), d.now); changed {
 			d.add(e, k.Caller)
@@ -279,7 +279,7 @@ func (l *Ledger) Lend(ctx context.Context, c *quota.Credential, k quota.Loan) (c
 // clock, the log begins at the clock again. A reset also voids all that the resets before it
 // do: of those a lost log may lack one.
 func (l *Ledger) Reset(ctx context.Context, c *quota.Credential, by quota.Caller, note string) error {
-	return l.carry(ctx, c, false, func(d *draft) {
+	return l.commit(ctx, c, false, func(d *draft) {
 		facts, clock := &d.copy.facts, d.clock.UnixMilli()
 		until := max(clock, facts.Position.ID.Ms, facts.VoidTo)
 		d.add(quota.Entry{Kind: quota.KindReset, Note: note, Until: time.UnixMilli(until).UTC()}, by)

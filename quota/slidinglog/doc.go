@@ -35,7 +35,7 @@
 // # Behind, away, lost
 //
 // Each second a replica looks at its log (follow.go). When the store does not answer, open
-// operations are granted on the copy, within an allowance (away.go); the log gets those entries
+// operations are granted on the copy, within an allowance (offline.go); the log gets those entries
 // when it is back, before anything else is granted. When a record that this host knew last is
 // not there, the log was flushed, evicted or replaced by an older copy: it says so in the log,
 // nothing is granted anywhere, each host puts back what the log lacks, and when all who are

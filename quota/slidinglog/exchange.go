@@ -35,21 +35,21 @@ func (r *replica) call(ctx context.Context, call Call) Outcome {
 	if unknown && out.Status == Failed { // the last try was, an earlier one may not have
 		out.Status = Unknown
 	}
-	r.hear(out)
+	r.recordClock(out)
 	return out
 }
 
-func (r *replica) hear(out Outcome) {
+func (r *replica) recordClock(out Outcome) {
 	if out.Status <= Failed {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.heard, r.heardAt = out.Clock, r.ledger.config.Clock()
+	r.storeClock, r.storeClockAt = out.Clock, r.ledger.config.Clock()
 }
 
-// look asks for what stands behind the position.
-func (r *replica) look(ctx context.Context) Outcome { return r.call(ctx, r.newCall(nil)) }
+// poll asks for what stands behind the position.
+func (r *replica) poll(ctx context.Context) Outcome { return r.call(ctx, r.newCall(nil)) }
 
 // newCall returns a call at the copy's position, with a record or without one.
 func (r *replica) newCall(record *Record) Call {
@@ -79,9 +79,9 @@ func (r *replica) catchUp(tail []Placed) error {
 			return err
 		}
 		if host, _ := r.ledger.self(); record.Host == host && len(record.Entries) > 0 {
-			err = r.keepOwn(&record)
+			err = r.applyOwn(&record)
 		} else {
-			err = r.enter(&record)
+			err = r.apply(&record)
 		}
 		if err != nil {
 			return err
@@ -97,20 +97,20 @@ func (r *replica) decode(p Placed) (Record, error) {
 		return record, fmt.Errorf("%w: credential %q: %w: run the same version of quotad on every host, or begin a new log under another key_prefix",
 			quota.ErrUnavailable, r.name, err)
 	}
-	return record, r.ledger.recognize(&record)
+	return record, r.ledger.detectClone(&record)
 }
 
-// enter takes a record that stands in the log into the copy.
-func (r *replica) enter(record *Record) error {
+// apply takes a record that stands in the log into the copy.
+func (r *replica) apply(record *Record) error {
 	host, _ := r.ledger.self()
 	return r.onCopy(func(c *Copy) {
 		if a := r.maybe; a != nil && a.tag == record.Tag {
-			r.give(record)
+			r.revoke(record)
 		}
 		r.maybe = nil // it is this record, or cannot be carried out any more: the log has gone on
 		switch {
 		case record.Says != nil && record.Says.Kind == Turn && record.Host != host:
-			r.yieldTo, r.yieldUntil = record.Host, r.ledger.config.Clock().Add(turnTime)
+			r.yieldTo, r.yieldUntil = record.Host, r.ledger.config.Clock().Add(yieldTime)
 		case record.Host == r.yieldTo:
 			r.yieldTo = HostID{}
 		}
@@ -118,14 +118,14 @@ func (r *replica) enter(record *Record) error {
 	})
 }
 
-// give has what a record granted given back, but for requests with a key: nobody was told.
+// revoke has what a record granted given back, but for requests with a key: nobody was told.
 // mu is held.
-func (r *replica) give(record *Record) {
+func (r *replica) revoke(record *Record) {
 	for _, e := range record.Entries {
 		if e.Kind == quota.KindGrant && e.Key == "" {
 			s := quota.Entry{Kind: quota.KindSettlement, Gen: quota.Unplaced, By: e.By, Region: e.Region, Grant: e.ID}
 			s.Before, s.After = e.Settle(0)
-			r.undo = append(r.undo, s)
+			r.revoked = append(r.revoked, s)
 		}
 	}
 }
@@ -145,9 +145,9 @@ func frame(kind byte, p Placed) []byte {
 	return c.b
 }
 
-// keepOwn writes a record of this host that stands in the log into the tail, and takes it
+// applyOwn writes a record of this host that stands in the log into the tail, and takes it
 // into the copy.
-func (r *replica) keepOwn(record *Record) error {
+func (r *replica) applyOwn(record *Record) error {
 	l := r.ledger
 	l.gate.RLock()
 	defer l.gate.RUnlock()
@@ -155,5 +155,5 @@ func (r *replica) keepOwn(record *Record) error {
 	if written != nil && l.config.Store == nil {
 		return written
 	}
-	return errors.Join(written, r.enter(record))
+	return errors.Join(written, r.apply(record))
 }

@@ -12,7 +12,7 @@ import (
 func (l *Ledger) Follow(ctx context.Context) {
 	for _, r := range l.due() {
 		r.mu.Lock()
-		r.tried = l.config.Clock()
+		r.followedAt = l.config.Clock()
 		r.mu.Unlock()
 		r.follow(ctx)
 	}
@@ -36,7 +36,7 @@ func (l *Ledger) Settled(c *quota.Credential, end Position) bool {
 	if err != nil {
 		return false
 	}
-	owed, hello := r.owed()
+	owed, hello := r.pending()
 	return r.refused == nil && r.ready() == nil && r.maybe == nil && len(owed) == 0 && hello == nil && r.copy.facts.Position == end
 }
 
@@ -64,7 +64,7 @@ func Fresh(p Placed) bool {
 // Entries returns what a host's copy has of the log of a credential.
 func (l *Ledger) Entries(c *quota.Credential) (all []quota.Entry) {
 	r, _ := l.replica(c.Name)
-	r.copy.with(func() {
+	r.copy.view(func() {
 		for e := range r.copy.After(quota.ID{}) {
 			all = append(all, e)
 		}
@@ -92,7 +92,7 @@ func OpenSet(file File, c *quota.Credential) (Set, error) {
 
 // Put puts entries of one record, which stands at a place.
 func (s Set) Put(at quota.ID, entries ...quota.Entry) error {
-	return s.with(func() {
+	return s.view(func() {
 		s.apply(&Record{Entries: entries, at: Placed{At: at}})
 	})
 }
@@ -101,7 +101,7 @@ func (s Set) Put(at quota.ID, entries ...quota.Entry) error {
 func (s Set) Fold() error {
 	var change TableChange
 	var stamp uint64
-	err := s.with(func() {
+	err := s.view(func() {
 		change, stamp = s.snapshot(), s.stamp
 	})
 	if err == nil {
@@ -113,7 +113,7 @@ func (s Set) Fold() error {
 
 // Read returns what the limits hold at a time, which of them are closed, and the log.
 func (s Set) Read(clock time.Time) (used []quota.Units, closed map[string]quota.Closed, log []quota.Entry, err error) {
-	err = s.with(func() {
+	err = s.view(func() {
 		s.advance(clock)
 		used = s.account.Used()
 		closed, log = s.account.Closed, s.page(quota.LogQuery{Most: 1000}).Entries

@@ -29,14 +29,14 @@ type facts struct {
 	// Loose are corrections of entries that are not there: they apply if those come.
 	Loose []loose
 	// Away are the grants that this host made on its own, while the longest window has them.
-	Away []awayGrant
+	Away []offlineGrant
 	// Unplaced counts the entries that the log lacks, as far as is known; Missing, those of
 	// them that were in it once.
 	Unplaced, Missing int
 }
 
-// An awayGrant is what a grant took of the allowance for outages.
-type awayGrant struct {
+// An offlineGrant is what a grant took of the allowance for outages.
+type offlineGrant struct {
 	ID    quota.ID
 	Units quota.Units
 }

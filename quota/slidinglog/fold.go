@@ -20,7 +20,7 @@ func (l *Ledger) Fold() error {
 		r.mu.Lock()
 		var err error
 		if r.copy.stamp != r.copy.written {
-			err = r.copy.with(func() {
+			err = r.copy.view(func() {
 				changes = append(changes, r.copy.snapshot())
 				stamps[r] = r.copy.stamp
 			})
@@ -59,10 +59,10 @@ func (l *Ledger) replay() error {
 		if f.failed || err != nil {
 			return errRecord
 		}
-		return r.copy.with(func() {
+		return r.copy.view(func() {
 			switch {
 			case l.config.Store != nil:
-				r.copy.regain(&record, kind == framePlaced)
+				r.copy.restore(&record, kind == framePlaced)
 			case r.copy.facts.Position.ID.Less(p.At) || record.Gen > r.copy.facts.Gen:
 				r.copy.apply(&record)
 			}
@@ -70,14 +70,14 @@ func (l *Ledger) replay() error {
 	})
 }
 
-// regain takes a record of this host's tail into the copy. Whether the log has it is found
+// restore takes a record of this host's tail into the copy. Whether the log has it is found
 // out when it is read.
-func (c *Copy) regain(r *Record, stamped bool) {
+func (c *Copy) restore(r *Record, stamped bool) {
 	for _, e := range r.Entries {
 		if e.Gen == quota.Unplaced && stamped {
 			e.Gen = r.Gen
 		}
-		c.putAway(e)
+		c.putOffline(e)
 	}
 	c.refresh()
 }
@@ -92,7 +92,7 @@ func (c *Copy) snapshot() TableChange {
 	slices.SortFunc(change.Put, func(x, y Item) int { return x.ID.Compare(y.ID) })
 	oldest := c.oldest()
 	c.facts.Loose = slices.DeleteFunc(c.facts.Loose, func(l loose) bool { return l.Of.Ms <= oldest })
-	c.facts.Away = slices.DeleteFunc(c.facts.Away, func(g awayGrant) bool { return g.ID.Ms <= oldest })
+	c.facts.Away = slices.DeleteFunc(c.facts.Away, func(g offlineGrant) bool { return g.ID.Ms <= oldest })
 	maps.DeleteFunc(c.facts.Hosts, func(_ HostID, h hostFacts) bool { return h.Last <= oldest })
 	change.Facts = c.facts.encode()
 	return change
@@ -104,7 +104,7 @@ func (c *Copy) trim(change *TableChange, most int) {
 		if err != nil || c.facts.Expired.Less(item.ID) || len(change.Delete) == most {
 			return
 		}
-		if !c.gone(item.ID) {
+		if !c.expired(item.ID) {
 			continue
 		}
 		e, ok := c.decode(item)

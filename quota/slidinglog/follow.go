@@ -17,11 +17,11 @@ func (l *Ledger) work() {
 		select {
 		case <-l.ctx.Done():
 			return
-		case <-l.kick:
+		case <-l.wakeup:
 		case <-timer.C:
 		}
 		if l.config.Store != nil {
-			l.followAll()
+			l.pollAll()
 		}
 		if time.Since(folded) >= time.Second {
 			folded = time.Now()
@@ -30,9 +30,9 @@ func (l *Ledger) work() {
 	}
 }
 
-// followAll looks at the logs that are due, all in one call, and has each that is not as it
+// pollAll looks at the logs that are due, all in one call, and has each that is not as it
 // was left followed on its own.
-func (l *Ledger) followAll() {
+func (l *Ledger) pollAll() {
 	ctx, cancel := context.WithTimeout(l.ctx, l.config.Deadline)
 	defer cancel()
 	var calls []Call
@@ -41,7 +41,7 @@ func (l *Ledger) followAll() {
 		if !r.tryLock() {
 			continue // a call is under way
 		}
-		if owed, hello := r.owed(); len(owed) > 0 || hello != nil || r.serving() != nil {
+		if owed, hello := r.pending(); len(owed) > 0 || hello != nil || r.serving() != nil {
 			r.unlock()
 			l.goFollow(r)
 			continue
@@ -54,10 +54,10 @@ func (l *Ledger) followAll() {
 	}
 	for i, out := range l.config.Store.Append(ctx, calls) {
 		r := idle[calls[i].Credential]
-		r.hear(out)
+		r.recordClock(out)
 		known, err := false, error(nil)
 		if out.Status != Lost { // which takes longer than the others are to wait
-			known, err = r.learn(ctx, out)
+			known, err = r.update(ctx, out)
 		}
 		r.unlock()
 		if !known && err == nil {
@@ -75,7 +75,7 @@ func (l *Ledger) goFollow(r *replica) {
 		r.follow(l.ctx)
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.following, r.tried = false, l.config.Clock()
+		r.following, r.followedAt = false, l.config.Clock()
 	})
 }
 
@@ -86,9 +86,9 @@ func (l *Ledger) due() []*replica {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if r.refused != nil || r.ready() != nil {
-			return r.following || now.Sub(r.tried) < l.retry()
+			return r.following || now.Sub(r.followedAt) < l.retry()
 		}
-		return r.following || now.Sub(r.heardAt) < l.config.Quiet/3
+		return r.following || now.Sub(r.storeClockAt) < l.config.Quiet/3
 	})
 }
 
@@ -101,19 +101,19 @@ func (l *Ledger) bye() {
 	defer cancel()
 	for _, r := range l.all() {
 		if r.serving() == nil && r.lock(ctx) == nil {
-			r.say(ctx, &Statement{Kind: Bye}) // a host that says nothing is waited for
+			r.declare(ctx, &Statement{Kind: Bye}) // a host that says nothing is waited for
 			r.unlock()
 		}
 	}
 }
 
 const (
-	// absence is how many times the quiet time it lasts while hosts are missing that are
+	// absentPeriods is how many times the quiet time it lasts while hosts are missing that are
 	// known to have written to the log: one that is frozen or being restarted comes back, one
 	// that is gone does not.
-	absence = 10
-	// mostLate bounds how many entries of an earlier time one record brings.
-	mostLate = 256
+	absentPeriods = 10
+	// maxLate bounds how many entries of an earlier time one record brings.
+	maxLate = 256
 )
 
 // retry is how often a log is tried that is not decided about.
@@ -126,15 +126,15 @@ func (r *replica) follow(ctx context.Context) error {
 		return err
 	}
 	defer r.unlock()
-	return r.up(ctx)
+	return r.followLocked(ctx)
 }
 
-// up does what follow says. The caller holds the lock.
-func (r *replica) up(ctx context.Context) error {
-	err := r.lead(ctx)
+// followLocked does what follow says. The caller holds the lock.
+func (r *replica) followLocked(ctx context.Context) error {
+	err := r.followOnce(ctx)
 	for lost := (race{losses: 1}); err == errJoining && ctx.Err() == nil; lost.losses++ { // others write, too
-		r.fairly(ctx, &lost)
-		err = r.lead(ctx)
+		r.backOff(ctx, &lost)
+		err = r.followOnce(ctx)
 	}
 	if err != nil {
 		r.setDown(err)
@@ -144,19 +144,19 @@ func (r *replica) up(ctx context.Context) error {
 	return nil
 }
 
-// joined returns why the replica does not serve. One that nobody has followed yet, it follows.
+// join returns why the replica does not serve. One that nobody has followed yet, it follows.
 // The caller holds the lock.
-func (r *replica) joined(ctx context.Context) error {
+func (r *replica) join(ctx context.Context) error {
 	err := r.serving()
 	if err == errJoining {
-		err = r.up(ctx)
+		err = r.followLocked(ctx)
 	}
 	return err
 }
 
-// lead does one step after the other; each can be begun again.
-func (r *replica) lead(ctx context.Context) error {
-	if err := r.toEnd(ctx); err != nil {
+// followOnce does one step after the other; each can be begun again.
+func (r *replica) followOnce(ctx context.Context) error {
+	if err := r.readToEnd(ctx); err != nil {
 		return err
 	}
 	r.mu.Lock()
@@ -164,23 +164,23 @@ func (r *replica) lead(ctx context.Context) error {
 	r.mu.Unlock()
 	if missing {
 		// An empty log may have been flushed before this host knew it.
-		if err := r.say(ctx, r.statement(Missing)); err != nil {
+		if err := r.declare(ctx, r.statement(Missing)); err != nil {
 			return err
 		}
 	}
-	if err := r.place(ctx); err != nil {
+	if err := r.replayUnplaced(ctx); err != nil {
 		return err
 	}
-	if err := r.recovered(ctx); err != nil {
+	if err := r.awaitWhole(ctx); err != nil {
 		return err
 	}
-	return r.greet(ctx)
+	return r.announce(ctx)
 }
 
-// toEnd reads the log to its end.
-func (r *replica) toEnd(ctx context.Context) error {
+// readToEnd reads the log to its end.
+func (r *replica) readToEnd(ctx context.Context) error {
 	for {
-		out := r.look(ctx)
+		out := r.poll(ctx)
 		err := out.Err
 		switch out.Status {
 		case End:
@@ -196,18 +196,18 @@ func (r *replica) toEnd(ctx context.Context) error {
 	}
 }
 
-// say appends a statement at the end that the copy knows.
-func (r *replica) say(ctx context.Context, s *Statement) error {
-	return r.put(ctx, r.newRecord(nil, s))
+// declare appends a statement at the end that the copy knows.
+func (r *replica) declare(ctx context.Context, s *Statement) error {
+	return r.appendRecord(ctx, r.newRecord(nil, s))
 }
 
-// put appends a record at the end that the copy knows, and takes it into the copy.
-func (r *replica) put(ctx context.Context, record *Record) error {
+// appendRecord appends a record at the end that the copy knows, and takes it into the copy.
+func (r *replica) appendRecord(ctx context.Context, record *Record) error {
 	record, err := r.appendCall(ctx, r.newCall(record))
 	if err != nil {
 		return err
 	}
-	return r.enter(record)
+	return r.apply(record)
 }
 
 // appendCall has a call append its record, and returns it with its place.
@@ -237,19 +237,19 @@ func (r *replica) statement(kind StatementKind) *Statement {
 	return &Statement{Kind: kind, Waits: r.copy.facts.known(r.copy.oldest())}
 }
 
-// place appends the entries that the log lacks, as they are, the oldest first.
-func (r *replica) place(ctx context.Context) error {
+// replayUnplaced appends the entries that the log lacks, as they are, the oldest first.
+func (r *replica) replayUnplaced(ctx context.Context) error {
 	for {
 		var late []quota.Entry
 		err := r.onCopy(func(c *Copy) {
 			if c.facts.Unplaced > 0 {
-				late = c.unplaced(mostLate)
+				late = c.unplaced(maxLate)
 			}
 		})
 		if err != nil || len(late) == 0 {
 			return err
 		}
-		if err := r.put(ctx, r.newRecord(late, nil)); err != nil {
+		if err := r.appendRecord(ctx, r.newRecord(late, nil)); err != nil {
 			return err
 		}
 		r.mu.Lock()
@@ -262,8 +262,8 @@ func (r *replica) place(ctx context.Context) error {
 	}
 }
 
-// recovered returns nil unless the log is quiet. All that this host knows is in it by now.
-func (r *replica) recovered(ctx context.Context) error {
+// awaitWhole returns nil unless the log is quiet. All that this host knows is in it by now.
+func (r *replica) awaitWhole(ctx context.Context) error {
 	host, _ := r.ledger.self()
 	now := r.ledger.config.Clock()
 	r.mu.Lock()
@@ -275,7 +275,7 @@ func (r *replica) recovered(ctx context.Context) error {
 		return nil
 	}
 	if !here {
-		if err := r.say(ctx, r.statement(Here)); err != nil {
+		if err := r.declare(ctx, r.statement(Here)); err != nil {
 			return err
 		}
 	}
@@ -286,43 +286,43 @@ func (r *replica) recovered(ctx context.Context) error {
 		r.waitedFor, r.waited = name, 0
 	} else {
 		// Over a longer gap the store may have been unreachable for all: it is no waiting.
-		r.waited += min(max(0, now.Sub(r.looked)), r.ledger.config.Quiet/6)
+		r.waited += min(max(0, now.Sub(r.polledAt)), r.ledger.config.Quiet/6)
 	}
-	r.looked = now
-	if r.waited >= absence*r.ledger.config.Quiet || complete && r.waited >= r.ledger.config.Quiet {
-		return r.say(ctx, &Statement{Kind: Whole})
+	r.polledAt = now
+	if r.waited >= absentPeriods*r.ledger.config.Quiet || complete && r.waited >= r.ledger.config.Quiet {
+		return r.declare(ctx, &Statement{Kind: Whole})
 	}
 	return quota.ErrRecovering
 }
 
-// greet appends what the log is owed, and says how this host counts.
-func (r *replica) greet(ctx context.Context) error {
-	owed, hello := r.owed()
+// announce appends what the log is owed, and says how this host counts.
+func (r *replica) announce(ctx context.Context) error {
+	owed, hello := r.pending()
 	if len(owed) > 0 {
-		if err := r.put(ctx, r.newRecord(owed, nil)); err != nil {
+		if err := r.appendRecord(ctx, r.newRecord(owed, nil)); err != nil {
 			return err
 		}
 		r.mu.Lock()
-		r.undo = nil
+		r.revoked = nil
 		r.mu.Unlock()
-		_, hello = r.owed()
+		_, hello = r.pending()
 	}
 	if hello == nil {
 		return nil
 	}
-	return r.say(ctx, hello)
+	return r.declare(ctx, hello)
 }
 
-// owed returns what the log is due: entries that give back grants whose callers do not know of
+// pending returns what the log is due: entries that give back grants whose callers do not know of
 // them, and a hello, which is what this host says of itself: at its start, when how it counts
 // changes and before others forget it. It is also due where a call may still be carried out:
 // behind a hello it is not. Before a hello, the entries are due, too, that say which limits are
 // closed, or lent to, so that this outlives what said so first.
-func (r *replica) owed() (entries []quota.Entry, hello *Statement) {
+func (r *replica) pending() (entries []quota.Entry, hello *Statement) {
 	host, run := r.ledger.self()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	entries = slices.Clone(r.undo)
+	entries = slices.Clone(r.revoked)
 	if r.configured == nil {
 		return entries, nil
 	}

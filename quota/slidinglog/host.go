@@ -22,8 +22,8 @@ const headVersion = 1
 // maxRuns bounds how many runs a host remembers as its own.
 const maxRuns = 4096
 
-// begin draws this run, and writes it down before it is used.
-func (l *Ledger) begin() error {
+// openHead draws this run, and writes it down before it is used.
+func (l *Ledger) openHead() error {
 	written, err := l.config.File.Head()
 	if err != nil {
 		return err
@@ -44,7 +44,7 @@ func (l *Ledger) begin() error {
 	l.head.Version, l.head.Store = headVersion, name
 	var run [4]byte
 	l.draw(run[:])
-	l.head.Runs = append(l.head.Runs, max(1, binary.BigEndian.Uint32(run[:])&maxRun))
+	l.head.Runs = append(l.head.Runs, max(1, binary.BigEndian.Uint32(run[:])&runMask))
 	l.head.Runs = l.head.Runs[max(0, len(l.head.Runs)-maxRuns):]
 	return l.writeHead()
 }
@@ -101,9 +101,9 @@ func (l *Ledger) Host() HostID {
 	return host
 }
 
-// recognize holds who wrote a record against who this host is. A record of this host's name
+// detectClone holds who wrote a record against who this host is. A record of this host's name
 // that it did not write is one of a clone: both go on, under different names.
-func (l *Ledger) recognize(r *Record) error {
+func (l *Ledger) detectClone(r *Record) error {
 	l.identity.Lock()
 	defer l.identity.Unlock()
 	if r.Host != l.head.Host || slices.Contains(l.head.Runs, r.Run) {

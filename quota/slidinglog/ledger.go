@@ -91,7 +91,7 @@ type Ledger struct {
 	mu       sync.Mutex // guards replicas
 	replicas map[string]*replica
 
-	kick    chan struct{} // has logs followed at once
+	wakeup  chan struct{} // has logs followed at once
 	ctx     context.Context
 	stop    context.CancelFunc
 	workers sync.WaitGroup
@@ -114,8 +114,8 @@ func Open(config Config) (*Ledger, error) {
 	if config.Pause == nil {
 		config.Pause = wait
 	}
-	l := &Ledger{config: config, replicas: make(map[string]*replica), kick: make(chan struct{}, 1)}
-	if err := l.begin(); err != nil {
+	l := &Ledger{config: config, replicas: make(map[string]*replica), wakeup: make(chan struct{}, 1)}
+	if err := l.openHead(); err != nil {
 		return nil, err
 	}
 	if err := l.SetCredentials(config.Credentials, config.Policies); err != nil {
@@ -185,7 +185,7 @@ func (l *Ledger) SetCredentials(credentials []*quota.Credential, policies map[st
 // wake has the logs followed at once.
 func (l *Ledger) wake() {
 	select {
-	case l.kick <- struct{}{}:
+	case l.wakeup <- struct{}{}:
 	default:
 	}
 }
@@ -195,7 +195,7 @@ func (l *Ledger) wake() {
 func (l *Ledger) Await(ctx context.Context) {
 	ctx, stop := context.WithTimeout(ctx, 2*l.config.Quiet)
 	defer stop()
-	for ctx.Err() == nil && slices.ContainsFunc(l.all(), (*replica).joins) {
+	for ctx.Err() == nil && slices.ContainsFunc(l.all(), (*replica).joining) {
 		l.config.Pause(ctx, l.retry()/10)
 	}
 }
@@ -205,7 +205,7 @@ func (l *Ledger) Usage(ctx context.Context, c *quota.Credential) (u quota.Usage,
 	err = l.read(ctx, c, func(r *replica, now time.Time) {
 		u.Now = now
 		if r.refused != nil {
-			u.AsOf = time.UnixMilli(r.heard).UTC()
+			u.AsOf = time.UnixMilli(r.storeClock).UTC()
 		}
 		for i := range c.Limits {
 			u.Limits = append(u.Limits, r.copy.account.State(i, now, r.copy))
@@ -227,7 +227,7 @@ func (l *Ledger) read(ctx context.Context, c *quota.Credential, f func(r *replic
 	if err != nil {
 		return err
 	}
-	r.glance(ctx)
+	r.refresh(ctx)
 	if err := r.serving(); errors.Is(err, ErrVersion) {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 // not a part. What the log lacks is to be put back. The position of before stays in the file
 // until this host has said that the log is not whole.
 func (r *replica) recover(ctx context.Context) error {
-	if err := r.foreign(); err != nil {
+	if err := r.checkStore(); err != nil {
 		return err
 	}
 	log, end, clock, err := r.readAll(ctx)
@@ -70,9 +70,9 @@ func (r *replica) recover(ctx context.Context) error {
 	return r.ledger.Fold()
 }
 
-// foreign returns an error where the copy is one of a log in another store: what that one had
+// checkStore returns an error where the copy is one of a log in another store: what that one had
 // is not to be put back here unasked.
-func (r *replica) foreign() error {
+func (r *replica) checkStore() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	was, is := r.copy.facts.Store, r.ledger.config.Store.Name()
@@ -122,7 +122,7 @@ func (r *replica) adopt(log []*Record, missing []quota.Entry) error {
 		}
 		for _, record := range log {
 			if attempt != nil && attempt.tag == record.Tag {
-				r.give(record)
+				r.revoke(record)
 			}
 			c.apply(record)
 		}

@@ -168,19 +168,19 @@ func (c *codec) head(r *Record) {
 	}
 }
 
-// maxRun is the greatest run.
-const maxRun = 1<<29 - 1
+// runMask is the greatest run.
+const runMask = 1<<29 - 1
 
 // newID returns the id of the n-th new entry of a record at a place: later ones of the same
 // instant follow earlier ones, and where two logs have another record at the same place, the
 // tag tells them apart.
 func newID(at quota.ID, n int, tag Tag) quota.ID {
-	drawn := int64(binary.BigEndian.Uint32(tag[:])) & maxRun
+	drawn := int64(binary.BigEndian.Uint32(tag[:])) & runMask
 	return quota.ID{Ms: at.Ms, Seq: at.Seq&(1<<27-1)<<35 | int64(n&63)<<29 | drawn}
 }
 
-// awayID returns the id of the n-th entry that a run writes without a place, at a time.
-func awayID(ms int64, n uint64, run uint32) quota.ID {
+// offlineID returns the id of the n-th entry that a run writes without a place, at a time.
+func offlineID(ms int64, n uint64, run uint32) quota.ID {
 	return quota.ID{Ms: ms, Seq: 1<<62 | int64(n&(1<<33-1))<<29 | int64(run)}
 }
 

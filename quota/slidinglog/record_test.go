@@ -12,7 +12,7 @@ import (
 
 // someEntries are one of each kind, with all that a kind can say.
 func someEntries() []quota.Entry {
-	id := func(n int64) quota.ID { return awayID(1795260896123+n, uint64(n), 77) }
+	id := func(n int64) quota.ID { return offlineID(1795260896123+n, uint64(n), 77) }
 	charges := []quota.Charge{{Limit: "daily", Units: 300}, {Limit: "search", Units: -300}}
 	until := time.UnixMilli(1795263096123).UTC()
 	return []quota.Entry{

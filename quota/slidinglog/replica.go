@@ -22,26 +22,26 @@ type replica struct {
 
 	waitedFor Tag           // the quiet period that is waited for
 	waited    time.Duration // for how long, as far as this host has looked at it
-	looked    time.Time     // when it did last
+	polledAt  time.Time     // when it did last
 
-	mu         sync.Mutex // guards what follows; nobody waits with it held
-	copy       *Copy
-	maybe      *attempt          // whose outcome is not known
-	undo       []quota.Entry     // settle what such attempts granted: nobody was told of it
-	booked     quota.Units       // of an outage, since the replica served last
-	configured *quota.Credential // nil until SetCredentials
-	policy     Policy
-	refused    error     // why it does not serve; nil: it does
-	told       EventKind // the edge that was told last, Down or LostLog; "": none, or Up
-	served     bool      // it did already
-	terms      []string  // what configured counts, in words
-	since      time.Time // of refused
-	following  bool      // somebody follows the log
-	tried      time.Time // when somebody did last
-	heard      int64     // the store's clock, in ms, when it was heard last
-	heardAt    time.Time // when that was
-	yieldTo    HostID    // the host that is let go first
-	yieldUntil time.Time
+	mu           sync.Mutex // guards what follows; nobody waits with it held
+	copy         *Copy
+	maybe        *attempt          // whose outcome is not known
+	revoked      []quota.Entry     // settle what such attempts granted: nobody was told of it
+	booked       quota.Units       // of an outage, since the replica served last
+	configured   *quota.Credential // nil until SetCredentials
+	policy       Policy
+	refused      error     // why it does not serve; nil: it does
+	reported     EventKind // the edge that was told last, Down or LostLog; "": none, or Up
+	served       bool      // it did already
+	terms        []string  // what configured counts, in words
+	since        time.Time // of refused
+	following    bool      // somebody follows the log
+	followedAt   time.Time // when somebody did last
+	storeClock   int64     // the store's clock, in ms, when it was heard last
+	storeClockAt time.Time // when that was
+	yieldTo      HostID    // the host that is let go first
+	yieldUntil   time.Time
 }
 
 var (
@@ -78,8 +78,8 @@ func (r *replica) serving() error {
 	return r.refused
 }
 
-// joins tells whether the log is being read, or waited for.
-func (r *replica) joins() bool {
+// joining tells whether the log is being read, or waited for.
+func (r *replica) joining() bool {
 	err := r.serving()
 	return err == errJoining || errors.Is(err, quota.ErrRecovering)
 }
@@ -107,9 +107,9 @@ func (r *replica) setDown(err error) {
 		r.refused = err
 	}
 	starts := !r.served && errors.Is(err, quota.ErrRecovering) // a log that nobody wrote to is waited for, too
-	news := err != errJoining && !starts && r.told != kindOf(err)
+	news := err != errJoining && !starts && r.reported != kindOf(err)
 	if news {
-		r.told = kindOf(err)
+		r.reported = kindOf(err)
 	}
 	r.mu.Unlock()
 	if !news {
@@ -129,8 +129,8 @@ func kindOf(err error) EventKind {
 // setUp has the replica serve.
 func (r *replica) setUp() {
 	r.mu.Lock()
-	told, took, units := r.told, r.ledger.config.Clock().Sub(r.since), r.booked
-	r.refused, r.told, r.booked, r.served = nil, "", 0, true
+	told, took, units := r.reported, r.ledger.config.Clock().Sub(r.since), r.booked
+	r.refused, r.reported, r.booked, r.served = nil, "", 0, true
 	if name := r.ledger.config.Store.Name(); r.copy.facts.Store != name {
 		r.copy.facts.Store = name
 		r.copy.change()
@@ -152,17 +152,17 @@ func (r *replica) estimate() time.Time {
 // estimated is estimate with mu held.
 func (r *replica) estimated() time.Time {
 	now := r.ledger.config.Clock()
-	if r.heardAt.IsZero() {
+	if r.storeClockAt.IsZero() {
 		return now
 	}
-	return time.UnixMilli(r.heard).UTC().Add(max(0, now.Sub(r.heardAt)))
+	return time.UnixMilli(r.storeClock).UTC().Add(max(0, now.Sub(r.storeClockAt)))
 }
 
 // onCopy calls f with mu held, while the tables can be read.
 func (r *replica) onCopy(f func(*Copy)) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.unavailable(r.copy.with(func() { f(r.copy) }))
+	return r.unavailable(r.copy.view(func() { f(r.copy) }))
 }
 
 // unavailable says of an error of the file that nothing was decided.
@@ -173,8 +173,8 @@ func (r *replica) unavailable(err error) error {
 	return fmt.Errorf("%w: credential %q: %w", quota.ErrUnavailable, r.name, err)
 }
 
-// glance looks at the log, unless the replica is locked. The first reading is waited for.
-func (r *replica) glance(ctx context.Context) {
+// refresh looks at the log, unless the replica is locked. The first reading is waited for.
+func (r *replica) refresh(ctx context.Context) {
 	err := r.serving()
 	switch {
 	case r.ledger.config.Store == nil || err != nil && err != errJoining:
@@ -183,11 +183,11 @@ func (r *replica) glance(ctx context.Context) {
 		return
 	}
 	defer r.unlock()
-	if r.joined(ctx) != nil {
+	if r.join(ctx) != nil {
 		return
 	}
 	for known, err := false, error(nil); !known && err == nil; {
-		known, err = r.learn(ctx, r.look(ctx))
+		known, err = r.update(ctx, r.poll(ctx))
 	}
 }
 
@@ -209,7 +209,7 @@ func (r *replica) health(h *quota.Health) {
 		return
 	}
 	h.State, h.Reachable = fmt.Sprintf("%s: %v", r.name, r.refused), false
-	if spent := f.awayUnits(r.copy.oldest()); spent > 0 && f.Unplaced > 0 {
+	if spent := f.offlineUnits(r.copy.oldest()); spent > 0 && f.Unplaced > 0 {
 		h.Warnings = append(h.Warnings, fmt.Sprintf("%s: %s of %s are granted without the ledger", r.name, quota.Thousands(spent), r.policy.Units.Text()))
 	}
 }

@@ -14,24 +14,24 @@ func (c *Copy) put(e quota.Entry, placed bool) {
 		if have, found := c.entry(e.ID); found { // it was in the log before the reset
 			have.Gen = e.Gen
 			c.set(have)
-			c.begin(c.sifted(quota.ID{}))
+			c.rebuild(c.originals(quota.ID{}))
 		}
 		return
 	}
-	late := c.gone(e.ID) && e.Kind != quota.KindClosing && e.Kind != quota.KindLoan && !(e.Kind == quota.KindReset && c.facts.renews(&e))
+	late := c.expired(e.ID) && e.Kind != quota.KindClosing && e.Kind != quota.KindLoan && !(e.Kind == quota.KindReset && c.facts.renews(&e))
 	if late {
 		return
 	}
 	c.expires = min(c.expires, e.ID.Ms)
 	if have, found := c.entry(e.ID); found {
 		if placed {
-			c.place(have, e.Gen)
+			c.markPlaced(have, e.Gen)
 		}
 		return
 	}
 	switch e.Kind {
 	case quota.KindGrant:
-		e = c.joined(e)
+		e = c.merged(e)
 	case quota.KindReset:
 		c.reset(&e)
 	case quota.KindClosing, quota.KindOpening:
@@ -48,8 +48,8 @@ func (c *Copy) put(e quota.Entry, placed bool) {
 	c.correct(&e)
 }
 
-// place records that the log has an entry of the set.
-func (c *Copy) place(e quota.Entry, gen int64) {
+// markPlaced records that the log has an entry of the set.
+func (c *Copy) markPlaced(e quota.Entry, gen int64) {
 	c.mark(&e, false)
 	if e.Gen == quota.Unplaced {
 		e.Gen = gen
@@ -67,15 +67,15 @@ func (c *Copy) reset(by *quota.Entry) {
 	if c.facts.Newest >= by.Gen { // the reset was put back behind what followed it
 		from = quota.ID{}
 	}
-	kept, lacking := c.sifted(from)
+	kept, lacking := c.originals(from)
 	c.facts.Since, c.facts.Expired, c.expires = 0, quota.ID{}, 0
-	c.begin(kept, lacking)
+	c.rebuild(kept, lacking)
 }
 
-// sifted returns the entries behind an id that are not void, and all that the log lacks, as
+// originals returns the entries behind an id that are not void, and all that the log lacks, as
 // they came: what corrects them, or joins them, is kept and put again, too. Lacking has each of
 // them, and whether the log lacks it.
-func (c *Copy) sifted(from quota.ID) (kept []quota.Entry, lacking map[quota.ID]bool) {
+func (c *Copy) originals(from quota.ID) (kept []quota.Entry, lacking map[quota.ID]bool) {
 	lacking = make(map[quota.ID]bool)
 	add := func(e quota.Entry) {
 		if _, has := lacking[e.ID]; has || c.facts.voids(&e) {
@@ -100,8 +100,8 @@ func (c *Copy) sifted(from quota.ID) (kept []quota.Entry, lacking map[quota.ID]b
 	return kept, lacking
 }
 
-// begin empties the set and puts entries into it.
-func (c *Copy) begin(kept []quota.Entry, lacking map[quota.ID]bool) {
+// rebuild empties the set and puts entries into it.
+func (c *Copy) rebuild(kept []quota.Entry, lacking map[quota.ID]bool) {
 	clear(c.entries)
 	clear(c.names)
 	clear(c.marks)
@@ -119,7 +119,7 @@ func (c *Copy) begin(kept []quota.Entry, lacking map[quota.ID]bool) {
 
 // standing returns the entries that say how limits are closed, or lent to, at a clock.
 func (c *Copy) standing(clock time.Time) (list []quota.Entry) {
-	c.with(func() { // what cannot be read is said when something is decided
+	c.view(func() { // what cannot be read is said when something is decided
 		for _, id := range c.facts.standing(clock.UnixMilli()) {
 			if e, found := c.entry(id); found {
 				list = append(list, e)
@@ -129,15 +129,15 @@ func (c *Copy) standing(clock time.Time) (list []quota.Entry) {
 	return list
 }
 
-// joined returns a grant that comes into the set. Where another one is of the same request,
+// merged returns a grant that comes into the set. Where another one is of the same request,
 // the later one counts for both: as much as the greater did, and as it was settled last.
-func (c *Copy) joined(e quota.Entry) quota.Entry {
+func (c *Copy) merged(e quota.Entry) quota.Entry {
 	if e.Key == "" {
 		return e
 	}
 	id, taken := c.named(e.Key)
 	other, found := c.entry(id)
-	if !taken || !found || other.Kind != quota.KindGrant || !c.together(id, e.ID) {
+	if !taken || !found || other.Kind != quota.KindGrant || !c.overlap(id, e.ID) {
 		if !taken || id.Less(e.ID) {
 			c.setName(e.Key, e.ID)
 		}
@@ -146,17 +146,17 @@ func (c *Copy) joined(e quota.Entry) quota.Entry {
 	was := other
 	if other.ID.Less(e.ID) {
 		c.setName(e.Key, e.ID)
-		join(&e, &other)
+		merge(&e, &other)
 	} else {
-		join(&other, &e)
+		merge(&other, &e)
 	}
 	c.set(other)
 	c.account.Change(&was, &other)
 	return e
 }
 
-// join has the later grant of a request count in the place of the earlier one, too.
-func join(later, earlier *quota.Entry) {
+// merge has the later grant of a request count in the place of the earlier one, too.
+func merge(later, earlier *quota.Entry) {
 	if later.Alone == nil {
 		later.Alone = &quota.Granted{Count: later.Count, Charges: later.Charges}
 	}
@@ -181,8 +181,8 @@ func join(later, earlier *quota.Entry) {
 	earlier.Void, earlier.GivenBack = true, nil
 }
 
-// together tells whether two ids were in a window at the same time.
-func (c *Copy) together(x, y quota.ID) bool {
+// overlap tells whether two ids were in a window at the same time.
+func (c *Copy) overlap(x, y quota.ID) bool {
 	if c.credential == nil {
 		return false
 	}

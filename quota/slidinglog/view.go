@@ -56,14 +56,14 @@ func (v *View) Limit() quota.Limit { return v.credential.Limits[v.limit] }
 // Units returns what an entry counts here.
 func (v *View) Units(e *quota.Entry) quota.Units { return e.UnitsIn(v.credential, v.limit) }
 
-func (v *View) holds(id quota.ID) bool { return id.Ms > v.after }
+func (v *View) contains(id quota.ID) bool { return id.Ms > v.after }
 
 // start is the id behind which the window begins.
 func (v *View) start() quota.ID { return quota.ID{Ms: v.after, Seq: math.MaxInt64} }
 
 // add counts an entry. It may be older than others: another host's, or one that is put back.
 func (v *View) add(e *quota.Entry) {
-	if !v.holds(e.ID) {
+	if !v.contains(e.ID) {
 		return
 	}
 	units := v.Units(e)
@@ -93,7 +93,7 @@ func (v *View) block(id quota.ID) int {
 
 // change counts that an entry counts more than before, or less.
 func (v *View) change(id quota.ID, by quota.Units) {
-	if by == 0 || !v.holds(id) {
+	if by == 0 || !v.contains(id) {
 		return
 	}
 	v.blocks[v.block(id)].units += by
@@ -107,7 +107,7 @@ func (v *View) expire(after int64, log Entries) {
 	if v.next > after {
 		return
 	}
-	for len(v.blocks) > 0 && !v.holds(v.blocks[0].last) {
+	for len(v.blocks) > 0 && !v.contains(v.blocks[0].last) {
 		from = v.blocks[0].last
 		v.used -= v.blocks[0].units
 		v.blocks = v.blocks[1:]
@@ -116,7 +116,7 @@ func (v *View) expire(after int64, log Entries) {
 		return
 	}
 	for e := range log.After(from) {
-		if v.holds(e.ID) {
+		if v.contains(e.ID) {
 			v.next = e.ID.Ms
 			return
 		}
@@ -152,8 +152,8 @@ func (v *View) fits(missing quota.Units, now time.Time, log Entries) time.Time {
 	return now.Add(window.Length) // what fills the window has just been written
 }
 
-// leaves returns when something leaves the window next, and how many units.
-func (v *View) leaves(log Entries) (at time.Time, units quota.Units) {
+// nextExpiry returns when something nextExpiry the window next, and how many units.
+func (v *View) nextExpiry(log Entries) (at time.Time, units quota.Units) {
 	from := v.start()
 	for _, b := range v.blocks {
 		if b.units == 0 {

@@ -35,15 +35,15 @@ func (d *draft) refuses(operations ...string) error {
 
 // allowance returns what is left of the units for outages.
 func (d *draft) allowance() quota.Units {
-	left := d.policy.Units - d.copy.facts.awayUnits(d.copy.oldest())
+	left := d.policy.Units - d.copy.facts.offlineUnits(d.copy.oldest())
 	for _, e := range d.entries {
 		left -= quota.Max(e.Charges)
 	}
 	return max(0, left)
 }
 
-// awayUnits returns what this host granted offline since a time.
-func (f *facts) awayUnits(oldest int64) (units quota.Units) {
+// offlineUnits returns what this host granted offline since a time.
+func (f *facts) offlineUnits(oldest int64) (units quota.Units) {
 	for _, g := range f.Away {
 		if g.ID.Ms > oldest {
 			units += g.Units
@@ -52,19 +52,19 @@ func (f *facts) awayUnits(oldest int64) (units quota.Units) {
 	return units
 }
 
-// carryAway has f draft on the copy, and keeps what it drafted in the file until the log has
+// commitOffline has f draft on the copy, and keeps what it drafted in the file until the log has
 // it. down is why the store is not asked.
-func (r *replica) carryAway(c *quota.Credential, down error, f func(*draft)) error {
+func (r *replica) commitOffline(c *quota.Credential, down error, f func(*draft)) error {
 	l := r.ledger
 	l.gate.RLock()
 	defer l.gate.RUnlock()
-	if err := l.config.File.Room(r.name, frameRoom+awayRoom); err != nil {
+	if err := l.config.File.Room(r.name, frameRoom+offlineRoom); err != nil {
 		return err
 	}
 	r.mu.Lock()
 	d, err := r.draft(c, r.estimated(), down, f)
 	if err == nil && len(d.entries) > 0 {
-		err = r.addAway(d)
+		err = r.addOffline(d)
 	}
 	r.mu.Unlock()
 	if err != nil || len(d.entries) == 0 {
@@ -76,30 +76,30 @@ func (r *replica) carryAway(c *quota.Credential, down error, f func(*draft)) err
 	return r.finish(d, d.clock)
 }
 
-// addAway adds what was drafted offline to the copy, under ids without a place. mu is held.
-func (r *replica) addAway(d *draft) error {
+// addOffline adds what was drafted offline to the copy, under ids without a place. mu is held.
+func (r *replica) addOffline(d *draft) error {
 	_, run := r.ledger.self()
 	for i := range d.entries {
-		d.entries[i].ID, d.entries[i].Outage = awayID(d.now.UnixMilli(), r.ledger.numbers.Add(1), run), true
+		d.entries[i].ID, d.entries[i].Outage = offlineID(d.now.UnixMilli(), r.ledger.numbers.Add(1), run), true
 	}
 	if r.refused == nil { // it serves again since the caller saw that it did not
 		r.refused, r.since = errReplaying, r.ledger.config.Clock()
 		r.ledger.wake()
 	}
-	return r.unavailable(r.copy.with(func() {
+	return r.unavailable(r.copy.view(func() {
 		for _, e := range d.entries {
-			r.copy.putAway(e)
+			r.copy.putOffline(e)
 		}
 	}))
 }
 
-// putAway adds an entry that this host wrote offline.
-func (c *Copy) putAway(e quota.Entry) {
+// putOffline adds an entry that this host wrote offline.
+func (c *Copy) putOffline(e quota.Entry) {
 	if _, found := c.entry(e.ID); !found && e.Outage && e.Kind == quota.KindGrant {
-		c.facts.Away = append(c.facts.Away, awayGrant{e.ID, quota.Max(e.Charges)})
+		c.facts.Away = append(c.facts.Away, offlineGrant{e.ID, quota.Max(e.Charges)})
 	}
 	c.put(e, false)
 }
 
-// awayRoom is what the records of an outage take at most, roughly: a batch of grants.
-const awayRoom = 64 << 10
+// offlineRoom is what the records of an outage take at most, roughly: a batch of grants.
+const offlineRoom = 64 << 10

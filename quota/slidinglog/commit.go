@@ -18,10 +18,10 @@ const (
 	// lateTime is how long after its decision a record may be appended: what became of a
 	// call that was not answered is known then.
 	lateTime = 5 * time.Second
-	// patience is for how long a host loses races before it writes that it wants its turn, and
+	// yieldAfter is for how long a host loses races before it writes that it wants its turn, and
 	// turnTime for how long the others let it go first.
-	patience = 80 * time.Millisecond
-	turnTime = 50 * time.Millisecond
+	yieldAfter = 80 * time.Millisecond
+	yieldTime  = 50 * time.Millisecond
 )
 
 // A draft is what one call decides, before it is in the log.
@@ -52,24 +52,24 @@ func (d *draft) add(e quota.Entry, by quota.Caller) {
 	d.entries = append(d.entries, e)
 }
 
-// carry has f draft what a call decides, and carries it out. One that is decided offline, too,
+// commit has f draft what a call decides, and carries it out. One that is decided offline, too,
 // is if the store cannot be reached.
-func (l *Ledger) carry(ctx context.Context, c *quota.Credential, offline bool, f func(*draft)) error {
+func (l *Ledger) commit(ctx context.Context, c *quota.Credential, offline bool, f func(*draft)) error {
 	r, err := l.replica(c.Name)
 	if err != nil {
 		return err
 	}
-	err = r.carry(ctx, c, f)
+	err = r.commit(ctx, c, f)
 	if offline && r.outage(err) {
-		return r.carryAway(c, err, f)
+		return r.commitOffline(c, err, f)
 	}
 	return err
 }
 
-// carry has f draft what a call decides, as often as it takes: a draft that writes is
+// commit has f draft what a call decides, as often as it takes: a draft that writes is
 // appended if nobody has written since; one that writes nothing holds once the log has been
 // looked at, and its end is known.
-func (r *replica) carry(ctx context.Context, c *quota.Credential, f func(*draft)) error {
+func (r *replica) commit(ctx context.Context, c *quota.Credential, f func(*draft)) error {
 	if err := r.serving(); err != nil && err != errJoining {
 		return err
 	}
@@ -77,7 +77,7 @@ func (r *replica) carry(ctx context.Context, c *quota.Credential, f func(*draft)
 		return err
 	}
 	defer r.unlock()
-	if err := r.joined(ctx); err != nil { // since then
+	if err := r.join(ctx); err != nil { // since then
 		return err
 	}
 	known, clock := r.ledger.config.Store == nil, r.estimate()
@@ -97,7 +97,7 @@ func (r *replica) carry(ctx context.Context, c *quota.Credential, f func(*draft)
 		}
 		var out Outcome
 		if len(d.entries) == 0 || !d.sure && !known {
-			out = r.look(ctx)
+			out = r.poll(ctx)
 		} else {
 			var done bool
 			if out, done, err = r.append(ctx, d); done {
@@ -105,7 +105,7 @@ func (r *replica) carry(ctx context.Context, c *quota.Credential, f func(*draft)
 			}
 			lost.losses++
 		}
-		if known, err = r.learn(ctx, out); err != nil {
+		if known, err = r.update(ctx, out); err != nil {
 			return err
 		}
 		clock = time.UnixMilli(out.Clock).UTC()
@@ -116,7 +116,7 @@ func (r *replica) carry(ctx context.Context, c *quota.Credential, f func(*draft)
 		default:
 			return fmt.Errorf("credential %q: %w", r.name, quota.ErrContended)
 		}
-		r.fairly(ctx, &lost)
+		r.backOff(ctx, &lost)
 	}
 }
 
@@ -128,7 +128,7 @@ func (r *replica) draft(c *quota.Credential, clock time.Time, down error, f func
 	}
 	d := &draft{replica: r, credential: c, clock: clock, down: down, keys: make(map[string]int)}
 	r.copy.credential = c
-	err := r.copy.with(func() {
+	err := r.copy.view(func() {
 		d.now = r.copy.advance(clock)
 		defer r.copy.account.Release()
 		if r.maybe != nil {
@@ -141,9 +141,9 @@ func (r *replica) draft(c *quota.Credential, clock time.Time, down error, f func
 	return d, r.unavailable(err)
 }
 
-// learn takes what a call answered into the copy, unless it was carried out. Known says that
+// update takes what a call answered into the copy, unless it was carried out. Known says that
 // the copy ends where the log does.
-func (r *replica) learn(ctx context.Context, out Outcome) (known bool, err error) {
+func (r *replica) update(ctx context.Context, out Outcome) (known bool, err error) {
 	switch out.Status {
 	case Behind:
 		known, err = !out.More, r.catchUp(out.Tail)
@@ -155,7 +155,7 @@ func (r *replica) learn(ctx context.Context, out Outcome) (known bool, err error
 		}
 		r.mu.Unlock()
 	case Lost: // or a reset has wiped it
-		return false, r.up(ctx)
+		return false, r.followLocked(ctx)
 	case Unknown, Failed:
 		return false, r.fail(ctx, out.Err)
 	}
@@ -169,7 +169,7 @@ func (r *replica) learn(ctx context.Context, out Outcome) (known bool, err error
 // nor where the time went by while other hosts were first.
 func (r *replica) fail(ctx context.Context, err error) error {
 	r.mu.Lock()
-	answered := r.ledger.config.Clock().Sub(r.heardAt)
+	answered := r.ledger.config.Clock().Sub(r.storeClockAt)
 	r.mu.Unlock()
 	switch {
 	case errors.Is(err, context.Canceled):
@@ -211,7 +211,7 @@ func (r *replica) append(ctx context.Context, d *draft) (out Outcome, done bool,
 		err = r.complete(d, tail[i].At, record.Tag)
 	} else {
 		r.mu.Lock()
-		r.give(ownRecord(tail[i]))
+		r.revoke(ownRecord(tail[i]))
 		r.mu.Unlock()
 	}
 	return out, true, r.unavailable(err)
@@ -287,8 +287,8 @@ func (r *replica) yield(ctx context.Context) {
 		if !waits || ctx.Err() != nil {
 			return
 		}
-		r.ledger.config.Pause(ctx, turnTime/10)
-		if _, err := r.learn(ctx, r.look(ctx)); err != nil {
+		r.ledger.config.Pause(ctx, yieldTime/10)
+		if _, err := r.update(ctx, r.poll(ctx)); err != nil {
 			return
 		}
 	}
@@ -296,13 +296,13 @@ func (r *replica) yield(ctx context.Context) {
 
 // A race is how a call fares among hosts that write to the same log.
 type race struct {
-	losses int
-	turn   time.Time // when it asks for its turn
+	losses  int
+	yieldAt time.Time // when it asks for its turn
 }
 
-// fairly waits a little after lost races, and asks for the turn when it has lost them for long: a
+// backOff waits a little after lost races, and asks for the turn when it has lost them for long: a
 // host that is slow loses few, and needs it as much as one that loses many.
-func (r *replica) fairly(ctx context.Context, of *race) {
+func (r *replica) backOff(ctx context.Context, of *race) {
 	if of.losses == 0 {
 		return
 	}
@@ -312,13 +312,13 @@ func (r *replica) fairly(ctx context.Context, of *race) {
 		r.ledger.config.Pause(ctx, time.Duration(of.losses)*time.Duration(b[0])*time.Microsecond/2)
 	}
 	now := r.ledger.config.Clock()
-	if of.turn.IsZero() {
-		of.turn = now.Add(patience)
+	if of.yieldAt.IsZero() {
+		of.yieldAt = now.Add(yieldAfter)
 	}
-	if now.Before(of.turn) {
+	if now.Before(of.yieldAt) {
 		return
 	}
-	of.turn = now.Add(patience)
+	of.yieldAt = now.Add(yieldAfter)
 	call := r.newCall(r.newRecord(nil, &Statement{Kind: Turn}))
 	call.Blind = true
 	r.call(ctx, call) // it is read like any other record

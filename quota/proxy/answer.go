@@ -1,7 +1,13 @@
 package proxy
 
 import (
+	"bytes"
+	"cmp"
+	"compress/gzip"
 	"context"
+	"errors"
+	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -23,12 +29,12 @@ func (x *exchange) answered(res *http.Response) error {
 	answer := upstream.Answer{Status: res.StatusCode, Header: res.Header.Clone()}
 	unreadable := x.openBody(res)
 	if unreadable != nil || res.StatusCode < 400 || res.Body == http.NoBody {
-		x.hear(answer)
+		x.observe(answer)
 		return unreadable
 	}
-	res.Body = &heardBody{ReadCloser: res.Body, left: res.ContentLength, hear: func(body []byte) {
+	res.Body = &observedBody{ReadCloser: res.Body, left: res.ContentLength, observe: func(body []byte) {
 		answer.Body = body
-		x.hear(answer)
+		x.observe(answer)
 	}}
 	return nil
 }
@@ -43,28 +49,140 @@ func (x *exchange) keepInside(h http.Header) {
 	}
 }
 
-// hearTime is how long taking in an answer may keep it from the client.
-const hearTime = 2 * time.Second
+// observeTime is how long observing an answer may delay it.
+const observeTime = 2 * time.Second
 
-// hear takes in what the upstream answered, before the client can know all of it: what it
-// asks next is decided by that.
-func (x *exchange) hear(answer upstream.Answer) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.ctx), hearTime)
+// observe reports an answer to the observer before the client has all of it, so that the
+// client's next request is decided by it.
+func (x *exchange) observe(answer upstream.Answer) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.ctx), observeTime)
 	defer cancel()
-	out, err := x.proxy.observer.Observe(ctx, upstream.Observation{
+	out, err := x.proxy.config.Observer.Observe(ctx, upstream.Observation{
 		Credential: x.target.Credential, Operation: x.operation, Answer: answer, Caller: x.bearer.Caller,
 	})
 	switch {
 	case err != nil:
-		x.note(func(e *Exchange) { e.Unheard = err })
+		x.update(func(e *Exchange) { e.Unheard = err })
 	case out.Refused.Reason != "":
-		x.note(func(e *Exchange) { e.Unheard = errUnheard(out.Refused.Detail) })
+		x.update(func(e *Exchange) { e.Unheard = errors.New(out.Refused.Detail) })
 	default:
-		out.Tell(x.token, x.proxy.tokens)
+		out.Tell(x.token, x.proxy.config.Tokens)
 	}
 }
 
-// errUnheard is why an answer says nothing that could be taken in.
-type errUnheard string
+// An unreadableError is why an answer is not passed on.
+type unreadableError struct{ encoding string }
 
-func (e errUnheard) Error() string { return string(e) }
+// Error implements error.
+func (e *unreadableError) Error() string {
+	return fmt.Sprintf("the upstream's answer is not passed on: it is encoded as %.40q, though identity was requested, and it cannot be searched for the key", e.encoding)
+}
+
+// openBody has the body of an answer, if it has one, pass without the key.
+func (x *exchange) openBody(res *http.Response) error {
+	if res.Body == http.NoBody {
+		return nil
+	}
+	switch encoding := strings.ToLower(cmp.Or(res.Header.Get("Content-Encoding"), "identity")); {
+	case encoding == "identity":
+	case encoding == "gzip" && res.StatusCode != http.StatusPartialContent:
+		res.Body = &gunzippedBody{ReadCloser: res.Body}
+		res.ContentLength = -1
+		res.Header.Del("Content-Encoding")
+		res.Header.Del("Content-Length")
+	default:
+		return &unreadableError{encoding}
+	}
+	key := secret(x.target.Key)
+	key.hideIn(res.Trailer)
+	res.Body = &keylessBody{ReadCloser: res.Body, key: key, ended: func() { key.hideIn(res.Trailer) }}
+	return nil
+}
+
+// A gunzippedBody is what one holds that the upstream has compressed all the same. It
+// waits for the body when it is read, and not before.
+type gunzippedBody struct {
+	io.ReadCloser
+	plain *gzip.Reader // nil: nothing was read
+}
+
+// Read implements io.Reader.
+func (b *gunzippedBody) Read(p []byte) (n int, err error) {
+	if b.plain == nil {
+		if b.plain, err = gzip.NewReader(b.ReadCloser); err != nil {
+			return 0, err
+		}
+	}
+	return b.plain.Read(p)
+}
+
+// A keylessBody is that of an answer as it passes, with the key overwritten. It is as long
+// as before, and holds back no more than may be the beginning of a key.
+type keylessBody struct {
+	io.ReadCloser
+	key   secret
+	held  []byte // was read, and not passed on
+	ended func() // is called when the trailer has come
+}
+
+// Read implements io.Reader. It needs room for all that is held back.
+func (b *keylessBody) Read(p []byte) (int, error) {
+	for len(p) > len(b.held) {
+		n := copy(p, b.held)
+		m, err := b.ReadCloser.Read(p[n:])
+		text := p[:n+m]
+		done := b.key.hide(text, err != nil)
+		b.held = append(b.held[:0], text[done:]...)
+		if err != nil {
+			b.ended()
+			return done, b.key.outOf(err)
+		}
+		if done > 0 {
+			return done, nil
+		}
+	}
+	return 0, io.ErrShortBuffer
+}
+
+// Close implements io.Closer.
+func (b *keylessBody) Close() error {
+	err := b.ReadCloser.Close()
+	b.ended()
+	return err
+}
+
+// An observedBody is the body of an error as it passes. Its beginning is observed before its
+// last byte is passed on, or when it is closed.
+type observedBody struct {
+	io.ReadCloser
+	left    int64 // until its end; below 0: not known
+	begun   []byte
+	observe func(body []byte) // nil: it was called
+}
+
+// Read implements io.Reader.
+func (b *observedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.begun = append(b.begun, p[:min(n, upstream.MaxBody-len(b.begun))]...)
+	if b.left > 0 {
+		b.left -= int64(n)
+	}
+	if err != nil || b.left == 0 || len(b.begun) == upstream.MaxBody {
+		b.end()
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (b *observedBody) Close() error {
+	b.end()
+	return b.ReadCloser.Close()
+}
+
+func (b *observedBody) end() {
+	if b.observe != nil {
+		text := bytes.ToValidUTF8(b.begun, []byte("?"))
+		b.observe(text[:min(len(text), upstream.MaxBody)])
+		b.observe = nil
+	}
+}

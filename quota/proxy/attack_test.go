@@ -22,14 +22,14 @@ import (
 // raw sends a request as it is written, with the proxy's own Host unless it names one.
 func (s *scene) raw(request string, headers ...string) (status int, body string) {
 	s.Helper()
-	conn, err := net.Dial("tcp", s.proxy.address)
+	conn, err := net.Dial("tcp", s.proxy.config.Address)
 	if err != nil {
 		s.Fatal(err)
 	}
 	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(3 * time.Minute))
 	if len(headers) == 0 || !strings.HasPrefix(headers[0], "Host:") {
-		headers = append([]string{"Host: " + s.proxy.address}, headers...)
+		headers = append([]string{"Host: " + s.proxy.config.Address}, headers...)
 	}
 	fmt.Fprintf(conn, "%s HTTP/1.1\r\n%s\r\n\r\n", request, strings.Join(headers, "\r\n"))
 	method, _, _ := strings.Cut(request, " ")
@@ -120,7 +120,7 @@ func TestTurnsAway(t *testing.T) {
 }
 
 func port(s *scene) string {
-	_, port, _ := net.SplitHostPort(s.proxy.address)
+	_, port, _ := net.SplitHostPort(s.proxy.config.Address)
 	return port
 }
 

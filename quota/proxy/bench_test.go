@@ -14,6 +14,7 @@ import (
 
 	"quotad/quota"
 	"quotad/quota/boltledger"
+	"quotad/quota/server"
 	"quotad/quota/server/servertest"
 	"quotad/quota/slidinglog"
 	"quotad/quota/upstream"
@@ -23,9 +24,9 @@ import (
 // and one acquire, which is what metering cannot do without. The ledger is embedded, and
 // does not wait for the disk.
 func BenchmarkCost(b *testing.B) {
-	server := httptest.NewServer(http.HandlerFunc(ok))
-	defer server.Close()
-	address, _ := url.Parse(server.URL)
+	real := httptest.NewServer(http.HandlerFunc(ok))
+	defer real.Close()
+	address, _ := url.Parse(real.URL)
 	file, err := boltledger.Open(boltledger.Config{Path: filepath.Join(b.TempDir(), "ledger.db"), Unsynced: true})
 	if err != nil {
 		b.Fatal(err)
@@ -47,6 +48,7 @@ func BenchmarkCost(b *testing.B) {
 	}
 	p := New(Config{
 		Address: listener.Addr().String(), Service: service, Tokens: tokens,
+		OnEvent: func(server.Event) {}, Forbidden: func(server.Attempt) {}, Done: func(Exchange) {},
 		Observer: upstream.NewObserver(service, nil, func(upstream.Outcome) {}),
 	})
 	p.SetTargets([]*Target{{Credential: "youtube", Upstream: address, Key: realKey, KeyHeader: apiKeyHeader, Billing: Always, Dialect: Google, Routes: table}})

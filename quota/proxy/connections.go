@@ -3,19 +3,32 @@ package proxy
 import (
 	"container/list"
 	"context"
+	"io"
 	"net"
 	"net/http"
 	"sync"
+	"time"
 )
 
-// A boundedListener has at most so many connections open at once. For one that is too many
+// Bounds of what a client may cost: a slow or stuck one costs one connection, and that
+// not for ever. How large a body is, and how long it takes, is not bounded.
+const (
+	headerTime     = 5 * time.Second // for the header of a request
+	idleTime       = time.Minute     // between two requests
+	stallTime      = time.Minute     // in which a client neither sends nor takes a part of a body
+	maxHeader      = 32 << 10        // bytes of a request's, and 256 KiB of an answer's
+	maxAnswer      = 256 << 10       //
+	maxConnections = 4096            // at once
+)
+
+// A boundedListener bounds how many connections are open at once. For one that is too many
 // it closes the oldest of those that have shown no run token; where all have shown one, the
-// new one. So nobody without a token can keep passes out.
+// new one. So clients without a token cannot keep passes out.
 type boundedListener struct {
 	net.Listener
-	most int
+	max int
 
-	mu        sync.Mutex // guards what follows, and what connections say is theirs
+	mu        sync.Mutex // guards what follows, and the fields of connections that say so
 	open      int
 	strangers list.List // of connections that have shown no token, the oldest first
 }
@@ -27,28 +40,30 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !l.makeRoom() {
-			raw.Close()
-			continue
+		if conn := l.admit(raw); conn != nil {
+			return conn, nil
 		}
-		conn := &boundedConn{Conn: raw, listener: l}
-		l.mu.Lock()
-		l.open++
-		conn.stranger = l.strangers.PushBack(conn)
-		l.mu.Unlock()
-		return conn, nil
+		raw.Close()
 	}
 }
 
-// makeRoom returns whether one more connection may be open; Accept alone opens one.
-func (l *boundedListener) makeRoom() bool {
+// admit counts a connection in; nil where there is no room for it.
+func (l *boundedListener) admit(raw net.Conn) net.Conn {
 	l.mu.Lock()
-	full, oldest := l.open >= l.most, l.strangers.Front()
-	l.mu.Unlock()
-	if full && oldest != nil {
-		oldest.Value.(*boundedConn).Close()
+	defer l.mu.Unlock()
+	if l.open >= l.max {
+		oldest := l.strangers.Front()
+		if oldest == nil {
+			return nil
+		}
+		stranger := oldest.Value.(*boundedConn)
+		stranger.leave()
+		stranger.Conn.Close() // which does not wait
 	}
-	return !full || oldest != nil
+	conn := &boundedConn{Conn: raw, listener: l}
+	conn.stranger = l.strangers.PushBack(conn)
+	l.open++
+	return conn
 }
 
 // A boundedConn is a connection that a boundedListener counts.
@@ -62,17 +77,23 @@ type boundedConn struct {
 // Close implements io.Closer.
 func (c *boundedConn) Close() error {
 	c.listener.mu.Lock()
-	c.leaveStrangers()
-	if !c.closed {
-		c.closed = true
-		c.listener.open--
-	}
+	c.leave()
 	c.listener.mu.Unlock()
 	return c.Conn.Close()
 }
 
-// leaveStrangers needs the lock of the listener.
-func (c *boundedConn) leaveStrangers() {
+// leave counts a connection out, once. The caller holds the lock of the listener.
+func (c *boundedConn) leave() {
+	c.showToken()
+	if !c.closed {
+		c.closed = true
+		c.listener.open--
+	}
+}
+
+// showToken ends that a connection is one of a stranger. The caller holds the lock of the
+// listener.
+func (c *boundedConn) showToken() {
 	if c.stranger != nil {
 		c.listener.strangers.Remove(c.stranger)
 		c.stranger = nil
@@ -94,11 +115,63 @@ func withConnection(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connectionKey{}, conn)
 }
 
-// hasShownToken notes that a request with a live run token came over its connection.
-func hasShownToken(r *http.Request) {
+// keepConnection has the connection of a request with a live run token stay open.
+func keepConnection(r *http.Request) {
 	if c, ok := r.Context().Value(connectionKey{}).(*boundedConn); ok {
 		c.listener.mu.Lock()
 		defer c.listener.mu.Unlock()
-		c.leaveStrangers()
+		c.showToken()
 	}
 }
+
+// A patientBody is that of a request: as long as some of it comes, the rest may.
+type patientBody struct {
+	io.ReadCloser
+	connection *http.ResponseController
+}
+
+func (b *patientBody) Read(p []byte) (int, error) {
+	b.connection.SetReadDeadline(time.Now().Add(stallTime))
+	n, err := b.ReadCloser.Read(p)
+	if err != nil {
+		b.connection.SetReadDeadline(time.Time{}) // or it would seem that the client is gone
+	}
+	return n, err
+}
+
+// A patientWriter is that of an answer: as long as some of it is taken, the rest may be.
+type patientWriter struct {
+	http.ResponseWriter
+	connection *http.ResponseController
+}
+
+// Unwrap is for http.ResponseController.
+func (w *patientWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// WriteHeader implements http.ResponseWriter. What an upstream says before its answer is
+// not passed on: no client of an API needs it.
+func (w *patientWriter) WriteHeader(status int) {
+	if status < http.StatusOK {
+		return
+	}
+	w.connection.SetWriteDeadline(time.Now().Add(stallTime))
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *patientWriter) Write(p []byte) (int, error) {
+	w.connection.SetWriteDeadline(time.Now().Add(stallTime))
+	return w.ResponseWriter.Write(p)
+}
+
+// buffers are those in which bodies pass.
+type buffers struct{ pool sync.Pool }
+
+func newBuffers() *buffers {
+	return &buffers{sync.Pool{New: func() any { return new([32 << 10]byte) }}}
+}
+
+// Get implements httputil.BufferPool.
+func (b *buffers) Get() []byte { return b.pool.Get().(*[32 << 10]byte)[:] }
+
+// Put implements httputil.BufferPool.
+func (b *buffers) Put(buffer []byte) { b.pool.Put((*[32 << 10]byte)(buffer)) }

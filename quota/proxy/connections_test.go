@@ -23,12 +23,12 @@ func TestSlowClients(t *testing.T) {
 		}
 	}()
 	for range 1000 {
-		conn, err := net.Dial("tcp", s.proxy.address)
+		conn, err := net.Dial("tcp", s.proxy.config.Address)
 		if err != nil {
 			t.Fatal(err)
 		}
 		slow = append(slow, conn)
-		fmt.Fprintf(conn, "GET /%s/youtube/youtube/v3/videos HTTP/1.1\r\nHost: %s\r\nX-Slow: ", runToken, s.proxy.address)
+		fmt.Fprintf(conn, "GET /%s/youtube/youtube/v3/videos HTTP/1.1\r\nHost: %s\r\nX-Slow: ", runToken, s.proxy.config.Address)
 	}
 	if a := s.get("youtube/v3/videos"); a.status != 200 {
 		t.Errorf("answered %d %s", a.status, a.body)
@@ -50,7 +50,7 @@ func TestTooManyConnections(t *testing.T) {
 	const most = 50
 	s := newScene(t, ok, func(c *Config, _ *Target) { c.Connections = most })
 	call := func(conn net.Conn, token string) (int, error) {
-		fmt.Fprintf(conn, "GET /%s/youtube/youtube/v3/videos HTTP/1.1\r\nHost: %s\r\n\r\n", token, s.proxy.address)
+		fmt.Fprintf(conn, "GET /%s/youtube/youtube/v3/videos HTTP/1.1\r\nHost: %s\r\n\r\n", token, s.proxy.config.Address)
 		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		if err != nil {
 			return 0, err
@@ -59,7 +59,7 @@ func TestTooManyConnections(t *testing.T) {
 		return res.StatusCode, nil
 	}
 	dial := func() net.Conn {
-		conn, err := net.Dial("tcp", s.proxy.address)
+		conn, err := net.Dial("tcp", s.proxy.config.Address)
 		if err != nil {
 			t.Fatal(err)
 		}

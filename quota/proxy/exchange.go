@@ -2,6 +2,8 @@ package proxy
 
 import (
 	"context"
+	"errors"
+	"net"
 	"net/http"
 	"net/http/httptrace"
 	"sync"
@@ -33,7 +35,6 @@ type exchange struct {
 	operation string
 	ctx       context.Context // ends when the client is gone, or by cancel
 	cancel    context.CancelCauseFunc
-	began     time.Time
 
 	mu      sync.Mutex // guards what follows: the transport calls from goroutines of its own
 	grants  []quota.Decision
@@ -43,6 +44,48 @@ type exchange struct {
 	refused *refusal // of a repetition
 	free    bool     // the upstream does not charge for its answer
 	event   Exchange
+}
+
+// serve has a request paid for, sent and answered.
+func (x *exchange) serve(w http.ResponseWriter, r *http.Request) {
+	x.event = Exchange{Credential: x.target.Credential, Operation: x.operation, Caller: x.bearer.Caller}
+	x.ctx, x.cancel = context.WithCancelCause(context.WithValue(r.Context(), exchangeKey{}, x))
+	defer x.cancel(nil)
+	defer x.finish(time.Now())
+	if refused := x.acquire(x.ctx); refused != nil {
+		x.refuse(w, refused)
+		return
+	}
+	x.proxy.reverse.ServeHTTP(w, r.WithContext(x.trace(x.ctx)))
+}
+
+// refuse answers for the upstream.
+func (x *exchange) refuse(w http.ResponseWriter, refused *refusal) {
+	x.update(func(e *Exchange) { e.Refused = refused.problem.Reason })
+	refused.write(w, x.target.Dialect)
+}
+
+// fail answers where the upstream did not.
+func (x *exchange) fail(w http.ResponseWriter, err error) {
+	err = secret(x.target.Key).outOf(err)
+	x.mu.Lock()
+	refused := x.refused
+	x.event.Err = err
+	x.mu.Unlock()
+	if refused != nil {
+		x.refuse(w, refused)
+		return
+	}
+	problem := api.NewProblem(api.UpstreamUnreachable, "the upstream gave no answer: %v", err)
+	var timeout net.Error
+	var unreadable *unreadableError
+	switch {
+	case errors.As(err, &timeout) && timeout.Timeout():
+		problem.WithStatus(http.StatusGatewayTimeout)
+	case errors.As(err, &unreadable):
+		problem.Detail = err.Error()
+	}
+	(&refusal{problem: problem}).write(w, x.target.Dialect)
 }
 
 // settleTime is how long giving back may last, whoever has gone meanwhile.
@@ -55,8 +98,8 @@ func (x *exchange) acquire(ctx context.Context) *refusal {
 		Credential: x.target.Credential, Operation: x.operation, Count: 1,
 		UseReserve: x.bearer.UseReserve, Proxied: true, Caller: x.bearer.Caller,
 	}
-	d, err := server.AcquireByToken(ctx, x.proxy.service, x.proxy.tokens, x.token, request)
-	x.proxy.observe(server.Event{Verb: "acquire", Request: request, Decision: d, Err: err, Took: time.Since(start)})
+	d, err := server.AcquireByToken(ctx, x.proxy.config.Service, x.proxy.config.Tokens, x.token, request)
+	x.proxy.config.OnEvent(server.Event{Verb: "acquire", Request: request, Decision: d, Err: err, Took: time.Since(start)})
 	switch {
 	case err != nil:
 		return &refusal{problem: api.ProblemFrom(err)}
@@ -109,7 +152,7 @@ func (x *exchange) gotConn(info httptrace.GotConnInfo) {
 
 // finish gives back what nothing was sent for, or what the upstream does not charge for. A
 // connection that was got may still be written to.
-func (x *exchange) finish() {
+func (x *exchange) finish(began time.Time) {
 	x.mu.Lock()
 	charged := x.sent
 	if x.got {
@@ -119,13 +162,13 @@ func (x *exchange) finish() {
 		charged--
 	}
 	unspent := x.grants[min(len(x.grants), max(0, charged)):]
-	x.event.Sent, x.event.Took = x.sent, time.Since(x.began)
+	x.event.Sent, x.event.Took = x.sent, time.Since(began)
 	event := x.event
 	x.mu.Unlock()
 	for _, grant := range unspent {
 		x.release(grant.GrantID)
 	}
-	x.proxy.done(event)
+	x.proxy.config.Done(event)
 }
 
 // release gives a grant back. One that cannot be given back stays debited, which is the
@@ -134,18 +177,18 @@ func (x *exchange) release(grantID string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.ctx), settleTime)
 	defer cancel()
 	start := time.Now()
-	d, err := x.proxy.service.Settle(ctx, grantID, 0, x.bearer.Caller)
+	d, err := x.proxy.config.Service.Settle(ctx, grantID, 0, x.bearer.Caller)
 	if err == nil && d.Granted() {
-		x.proxy.tokens.Settled(x.token, grantID, 0, nil)
+		x.proxy.config.Tokens.Settled(x.token, grantID, 0, nil)
 	}
-	x.proxy.observe(server.Event{
+	x.proxy.config.OnEvent(server.Event{
 		Verb: "release", Request: quota.Request{Credential: x.target.Credential, Caller: x.bearer.Caller},
 		GrantID: grantID, Decision: d, Err: err, Took: time.Since(start),
 	})
 }
 
-// note changes what is told of the exchange.
-func (x *exchange) note(change func(*Exchange)) {
+// update changes what is reported of the exchange.
+func (x *exchange) update(change func(*Exchange)) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	change(&x.event)

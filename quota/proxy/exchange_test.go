@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http/httptrace"
 	"testing"
+	"time"
 
 	"quotad/quota"
 )
@@ -36,7 +37,7 @@ func TestFinish(t *testing.T) {
 				step(x)
 			}
 			x.cancel(context.Canceled)
-			x.finish()
+			x.finish(time.Now())
 			if s.used() != c.want {
 				t.Errorf("%d units are debited, want %d", s.used(), c.want)
 			}

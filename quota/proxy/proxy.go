@@ -31,9 +31,9 @@ type Config struct {
 	Observer *upstream.Observer
 	Tokens   server.Tokens
 
-	// OnEvent is told of every acquire and release, Forbidden of every request that its
-	// sender may not make, and Done of every request that was matched, when it is over. They
-	// are called while a client waits, so they return soon. Nil: nobody is told.
+	// OnEvent receives every acquire and release, Forbidden every request that its sender may
+	// not make, and Done every request that was matched, when it is over. They are called
+	// while a client waits, so they return soon.
 	OnEvent   func(server.Event)
 	Forbidden func(server.Attempt)
 	Done      func(Exchange)
@@ -49,14 +49,7 @@ type Config struct {
 // A Proxy passes requests of passes on to the upstreams of their credentials. It serves no
 // credential before SetTargets.
 type Proxy struct {
-	address     string
-	service     *quota.Service
-	observer    *upstream.Observer
-	tokens      server.Tokens
-	observe     func(server.Event)
-	forbidden   func(server.Attempt)
-	done        func(Exchange)
-	connections int // at most
+	config Config
 
 	targets   atomic.Pointer[map[string]*Target]
 	transport *http.Transport
@@ -75,21 +68,8 @@ var (
 
 // New returns a proxy that is ready to Serve.
 func New(c Config) *Proxy {
-	p := &Proxy{
-		address: c.Address, service: c.Service, observer: c.Observer, tokens: c.Tokens,
-		observe: c.OnEvent, forbidden: c.Forbidden, done: c.Done, connections: cmp.Or(c.Connections, maxConnections),
-	}
-	if p.observe == nil {
-		p.observe = func(server.Event) {}
-	}
-	if p.forbidden == nil {
-		p.forbidden = func(server.Attempt) {}
-	}
-	if p.done == nil {
-		p.done = func(Exchange) {}
-	}
+	p := &Proxy{config: c, transport: newTransport(cmp.Or(c.AnswerTime, 5*time.Minute))}
 	p.SetTargets(nil)
-	p.transport = newTransport(cmp.Or(c.AnswerTime, 5*time.Minute))
 	p.reverse = &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			x := exchangeOf(r.In)
@@ -151,7 +131,7 @@ func (p *Proxy) SetTargets(list []*Target) {
 func (p *Proxy) Target(credential string) *Target { return (*p.targets.Load())[credential] }
 
 // Root is the address that those of all credentials begin with: "http://127.0.0.1:9465".
-func (p *Proxy) Root() string { return "http://" + p.address }
+func (p *Proxy) Root() string { return "http://" + p.config.Address }
 
 // AddressFor returns the address by which the holder of a run token calls a credential's
 // upstream, with a slash at its end; empty where that is not proxied.
@@ -164,7 +144,7 @@ func (p *Proxy) AddressFor(credential, token string) string {
 
 // Serve answers the connections of a listener, which it closes in the end, until Shutdown.
 func (p *Proxy) Serve(l net.Listener) error {
-	if err := p.http.Serve(&boundedListener{Listener: l, most: p.connections}); !errors.Is(err, http.ErrServerClosed) {
+	if err := p.http.Serve(&boundedListener{Listener: l, max: cmp.Or(p.config.Connections, maxConnections)}); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
@@ -199,11 +179,12 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	operation, refused := s.operation()
 	if !refused.Granted() {
-		p.observe(server.Event{Verb: "acquire", Request: quota.Request{Credential: s.target.Credential, Count: 1, Caller: s.bearer.Caller}, Decision: refused})
+		p.config.OnEvent(server.Event{Verb: "acquire", Request: quota.Request{Credential: s.target.Credential, Count: 1, Caller: s.bearer.Caller}, Decision: refused})
 		refusalOf(refused, false).write(w, s.target.Dialect)
 		return
 	}
-	p.exchange(w, r, s, operation)
+	x := &exchange{site: s, proxy: p, operation: operation}
+	x.serve(w, r)
 }
 
 // turnAway answers a request that its sender may not make, or that is none.
@@ -213,50 +194,7 @@ func (p *Proxy) turnAway(w http.ResponseWriter, s *site, problem *api.Problem) {
 		dialect, caller = s.target.Dialect, s.bearer.Caller
 	}
 	if problem.Reason == quota.Forbidden {
-		p.forbidden(server.Attempt{Route: "proxy", Caller: caller, Detail: problem.Detail})
+		p.config.Forbidden(server.Attempt{Route: "proxy", Caller: caller, Detail: problem.Detail})
 	}
 	(&refusal{problem: problem}).write(w, dialect)
-}
-
-// exchange has a request that was matched paid for, sent and answered.
-func (p *Proxy) exchange(w http.ResponseWriter, r *http.Request, s *site, operation string) {
-	x := &exchange{site: s, proxy: p, operation: operation, began: time.Now()}
-	x.event = Exchange{Credential: s.target.Credential, Operation: operation, Caller: s.bearer.Caller}
-	x.ctx, x.cancel = context.WithCancelCause(context.WithValue(r.Context(), exchangeKey{}, x))
-	defer x.cancel(nil)
-	defer x.finish()
-	if refused := x.acquire(x.ctx); refused != nil {
-		x.refuse(w, refused)
-		return
-	}
-	p.reverse.ServeHTTP(w, r.WithContext(x.trace(x.ctx)))
-}
-
-// refuse answers for the upstream.
-func (x *exchange) refuse(w http.ResponseWriter, refused *refusal) {
-	x.note(func(e *Exchange) { e.Refused = refused.problem.Reason })
-	refused.write(w, x.target.Dialect)
-}
-
-// fail answers where no answer of the upstream came.
-func (x *exchange) fail(w http.ResponseWriter, err error) {
-	err = secret(x.target.Key).outOf(err)
-	x.mu.Lock()
-	refused := x.refused
-	x.event.Err = err
-	x.mu.Unlock()
-	if refused != nil {
-		x.refuse(w, refused)
-		return
-	}
-	problem := api.NewProblem(api.UpstreamUnreachable, "the upstream gave no answer: %v", err)
-	var timeout net.Error
-	var unreadable *unreadableError
-	switch {
-	case errors.As(err, &timeout) && timeout.Timeout():
-		problem.WithStatus(http.StatusGatewayTimeout)
-	case errors.As(err, &unreadable):
-		problem.Detail = err.Error()
-	}
-	(&refusal{problem: problem}).write(w, x.target.Dialect)
 }

@@ -76,22 +76,6 @@ func (r *refusal) writeProblem(w http.ResponseWriter) {
 	send(w, r.problem.Status, "application/problem+json", r.problem)
 }
 
-// A googleError is the envelope of Google's APIs.
-type googleError struct {
-	Error struct {
-		Code    int          `json:"code"`
-		Message string       `json:"message"`
-		Errors  []googleItem `json:"errors"`
-	} `json:"error"`
-	Quotad quotad `json:"quotad"`
-}
-
-type googleItem struct {
-	Message string `json:"message"`
-	Domain  string `json:"domain"`
-	Reason  string `json:"reason"`
-}
-
 // googleReasons are Google's words for a status.
 var googleReasons = map[int]string{
 	http.StatusBadRequest: "badRequest", http.StatusForbidden: "forbidden", http.StatusNotFound: "notFound",
@@ -101,34 +85,37 @@ var googleReasons = map[int]string{
 // writeGoogle says that the quota is exceeded as YouTube does: its clients do not repeat
 // such a request.
 func (r *refusal) writeGoogle(w http.ResponseWriter) {
-	item := googleItem{Message: r.message(), Domain: "global", Reason: googleReasons[r.problem.Status]}
+	type item struct {
+		Message string `json:"message"`
+		Domain  string `json:"domain"`
+		Reason  string `json:"reason"`
+	}
+	type envelope struct {
+		Code    int    `json:"code"`
+		Message string `json:"message"`
+		Errors  []item `json:"errors"`
+	}
+	one := item{Message: r.message(), Domain: "global", Reason: googleReasons[r.problem.Status]}
 	status := r.problem.Status
 	switch {
 	case r.exhausted():
-		status, item.Domain, item.Reason = http.StatusForbidden, "youtube.quota", "quotaExceeded"
-	case item.Reason == "":
-		item.Reason = "backendError"
+		status, one.Domain, one.Reason = http.StatusForbidden, "youtube.quota", "quotaExceeded"
+	case one.Reason == "":
+		one.Reason = "backendError"
 	}
-	var body googleError
-	body.Error.Code, body.Error.Message, body.Error.Errors = status, item.Message, []googleItem{item}
-	body.Quotad = r.quotad()
-	send(w, status, "application/json; charset=UTF-8", body)
-}
-
-// A gitHubError is the body of GitHub's errors.
-type gitHubError struct {
-	Message string `json:"message"`
-	Quotad  quotad `json:"quotad"`
+	send(w, status, "application/json; charset=UTF-8", struct {
+		Error  envelope `json:"error"`
+		Quotad quotad   `json:"quotad"`
+	}{envelope{status, one.Message, []item{one}}, r.quotad()})
 }
 
 // writeGitHub says that a rate limit is exceeded as GitHub does: nothing remains, until a
 // time in seconds since 1970.
 func (r *refusal) writeGitHub(w http.ResponseWriter) {
-	body := gitHubError{Message: r.message(), Quotad: r.quotad()}
-	status := r.problem.Status
+	status, message := r.problem.Status, r.message()
 	if r.exhausted() {
 		status = http.StatusForbidden
-		body.Message = "API rate limit exceeded: " + body.Message
+		message = "API rate limit exceeded: " + message
 		h := w.Header()
 		h.Set("X-Ratelimit-Remaining", "0")
 		if at := r.decision.RetryAt; !at.IsZero() {
@@ -142,7 +129,10 @@ func (r *refusal) writeGitHub(w http.ResponseWriter) {
 		}
 		h.Set("X-Ratelimit-Resource", r.decision.Limit)
 	}
-	send(w, status, "application/json; charset=utf-8", body)
+	send(w, status, "application/json; charset=utf-8", struct {
+		Message string `json:"message"`
+		Quotad  quotad `json:"quotad"`
+	}{message, r.quotad()})
 }
 
 // message is the refusal in words, for whoever reads what his client prints.

@@ -42,7 +42,7 @@ func TestRequestIsReadByAllAlike(t *testing.T) {
 		{"two that differ", "POST " + at, append([]string{"X_HTTP_METHOD: DELETE"}, form("id=a")...), 400, "with its own method"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			status, body := s.raw(c.request, append([]string{"Host: " + s.proxy.address}, c.headers...)...)
+			status, body := s.raw(c.request, append([]string{"Host: " + s.proxy.config.Address}, c.headers...)...)
 			if status != c.status || !strings.Contains(body, c.says) {
 				t.Errorf("answered %d %s, want %d %q", status, body, c.status, c.says)
 			}
@@ -67,7 +67,7 @@ func TestTokenStaysHere(t *testing.T) {
 		"X_Goog_Api_Key: " + runToken, "X-Goog_Api-Key: mine", "Cookie: a=b; t=" + runToken, "Referer: " + s.base, "X_Original_Url: /else",
 	} {
 		for _, at := range []string{"/" + runToken + "/youtube/youtube/v3/videos?part=id&access_token=" + runToken, "/youtube/v3/videos?part=id&key=" + runToken} {
-			if status, body := s.raw("GET "+at, "Host: "+s.proxy.address, header); status != 200 {
+			if status, body := s.raw("GET "+at, "Host: "+s.proxy.config.Address, header); status != 200 {
 				t.Fatalf("%s: answered %d %s", header, status, body)
 			}
 			r := <-got
@@ -82,7 +82,7 @@ func TestTokenStaysHere(t *testing.T) {
 	}
 	// As Basic it is the key, too.
 	for _, header := range []string{basic("me:" + runToken), basic(runToken + ":")} {
-		if status, body := s.raw("GET /youtube/v3/videos", "Host: "+s.proxy.address, header); status != 200 {
+		if status, body := s.raw("GET /youtube/v3/videos", "Host: "+s.proxy.config.Address, header); status != 200 {
 			t.Errorf("%s: answered %d %s", header, status, body)
 		} else {
 			<-got
@@ -98,7 +98,7 @@ func TestMethods(t *testing.T) {
 	})
 	at := " /" + runToken + "/youtube/"
 	for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"} {
-		if status, body := s.raw(method+at+"any", "Host: "+s.proxy.address, "Content-Length: 0"); status != 200 {
+		if status, body := s.raw(method+at+"any", "Host: "+s.proxy.config.Address, "Content-Length: 0"); status != 200 {
 			t.Errorf("%s: answered %d %s", method, status, body)
 		} else if sent := <-got; sent != method {
 			t.Errorf("%s: sent %s", method, sent)
@@ -106,7 +106,7 @@ func TestMethods(t *testing.T) {
 	}
 	before := s.used()
 	for _, request := range []string{"TRACE" + at + "any", "TRACK" + at + "any", "PROPFIND" + at + "any", "get" + at + "any", "GET" + at + "none", "POST" + at + "none/2"} {
-		if status, body := s.raw(request, "Host: "+s.proxy.address, "Content-Length: 0"); status != 404 || !strings.Contains(body, "unknown_operation") {
+		if status, body := s.raw(request, "Host: "+s.proxy.config.Address, "Content-Length: 0"); status != 404 || !strings.Contains(body, "unknown_operation") {
 			t.Errorf("%s: answered %d %s", request, status, body)
 		}
 	}

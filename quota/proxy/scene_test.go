@@ -16,6 +16,7 @@ import (
 
 	"quotad/quota"
 	"quotad/quota/ledgertest"
+	"quotad/quota/server"
 	"quotad/quota/server/servertest"
 	"quotad/quota/upstream"
 )
@@ -63,6 +64,7 @@ func newScene(t *testing.T, answer http.HandlerFunc, edit func(*Config, *Target)
 	}
 	config := Config{
 		Address: listener.Addr().String(), Service: s.service, Tokens: s.tokens,
+		OnEvent: func(server.Event) {}, Forbidden: func(server.Attempt) {},
 		Observer: upstream.NewObserver(s.service, nil, func(upstream.Outcome) {}),
 		Done: func(e Exchange) {
 			s.mu.Lock()

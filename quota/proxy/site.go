@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"quotad/quota"
@@ -32,15 +33,13 @@ func (p *Proxy) locate(r *http.Request) (*site, *api.Problem) {
 	s := &site{method: r.Method}
 	credential, live := s.bear(r, p)
 	if !live {
-		problem = api.NewProblem(quota.Forbidden, "the run token is missing or unknown: it dies with its pass")
-		problem.Hint = "a pass finds the address with its token in $" + AddressEnv
-		return nil, problem
+		return nil, api.NewProblem(quota.Forbidden, "the run token is missing or unknown: it dies with its pass").
+			WithHint("a pass finds the address with its token in $" + AddressEnv)
 	}
-	hasShownToken(r)
+	keepConnection(r)
 	if s.target = p.Target(credential); s.target == nil {
-		problem = api.NewProblem(quota.UnknownCredential, "no credential %.80q is proxied", credential)
-		problem.Hint = "the address is " + p.Root() + "/RUN_TOKEN/CREDENTIAL/…"
-		return nil, problem
+		return nil, api.NewProblem(quota.UnknownCredential, "no credential %.80q is proxied", credential).
+			WithHint("the address is " + p.Root() + "/RUN_TOKEN/CREDENTIAL/…")
 	}
 	if s.bearer.Credential != credential {
 		return s, api.NewProblem(quota.Forbidden, "the run token spends from another credential")
@@ -56,14 +55,14 @@ func (p *Proxy) locate(r *http.Request) (*site, *api.Problem) {
 func (s *site) bear(r *http.Request, p *Proxy) (credential string, live bool) {
 	path := strings.TrimPrefix(r.URL.EscapedPath(), "/")
 	first, rest, _ := strings.Cut(path, "/")
-	if s.bearer, live = p.tokens.Bearer(first); live {
+	if s.bearer, live = p.config.Tokens.Bearer(first); live {
 		credential, rest, _ = strings.Cut(rest, "/")
 		s.token, s.path, s.through = first, "/"+rest, p.Root()+"/"+first+"/"+credential
 		return credential, true
 	}
 	s.path, s.through = "/"+path, p.Root()
 	for _, s.token = range keysOf(r) {
-		if s.bearer, live = p.tokens.Bearer(s.token); live {
+		if s.bearer, live = p.config.Tokens.Bearer(s.token); live {
 			return s.bearer.Credential, true
 		}
 	}
@@ -74,12 +73,11 @@ func (s *site) bear(r *http.Request, p *Proxy) (credential string, live bool) {
 // to point here, and one of a client that takes us for a proxy of everything.
 func (p *Proxy) checkHost(r *http.Request) *api.Problem {
 	if r.Method == http.MethodConnect || r.URL.Host != "" {
-		problem := api.NewProblem(quota.BadRequest, "only one upstream for each credential is served here, and nothing through CONNECT")
-		problem.Hint = "set the base address of the API to $" + AddressEnv + ", not the proxy of HTTP"
-		return problem
+		return api.NewProblem(quota.BadRequest, "only one upstream for each credential is served here, and nothing through CONNECT").
+			WithHint("set the base address of the API to $" + AddressEnv + ", not the proxy of HTTP")
 	}
-	if r.Host != p.address {
-		return api.NewProblem(quota.Forbidden, "the host %.80q is not this proxy, which is %s", r.Host, p.address)
+	if r.Host != p.config.Address {
+		return api.NewProblem(quota.Forbidden, "the host %.80q is not this proxy, which is %s", r.Host, p.config.Address)
 	}
 	if r.Header.Get("Upgrade") != "" {
 		return api.NewProblem(quota.BadRequest, "no other protocol is spoken here: leave the header Upgrade out")
@@ -91,7 +89,7 @@ func (p *Proxy) isToken(text string) bool {
 	if text == "" {
 		return false
 	}
-	_, live := p.tokens.Bearer(text)
+	_, live := p.config.Tokens.Bearer(text)
 	return live
 }
 
@@ -194,4 +192,68 @@ func isAmbiguous(segment string) bool {
 		}
 		segment = again
 	}
+}
+
+// strip takes keys out of a query, and leaves the rest as it was written. A query that
+// readers may understand differently, or that cannot be sent as it is, is refused.
+func (t *Target) strip(query string, isToken func(string) bool) (string, *api.Problem) {
+	var kept []string
+	for part := range strings.SplitSeq(query, "&") {
+		written, value, _ := strings.Cut(part, "=")
+		name, err := url.QueryUnescape(written)
+		value, err2 := url.QueryUnescape(value)
+		switch {
+		case err != nil || err2 != nil || strings.ContainsFunc(part, isUnclear):
+			return "", api.NewProblem(quota.BadRequest, "the parameter %.40q of the query can be read in more than one way", written).
+				WithHint("percent-encode what it holds: ; is %3B, # is %23, % is %25, a space %20")
+		case isOverride(name):
+			return "", api.NewProblem(quota.BadRequest, "the parameter %.40q would make another request of it: send the request with its own method and headers", name)
+		case isToken(value) || name == apiKeyParam && t.KeyHeader == apiKeyHeader:
+		case part != "":
+			kept = append(kept, part)
+		}
+	}
+	return strings.Join(kept, "&"), nil
+}
+
+// isUnclear tells whether a character ends a parameter, a query or an address for some who
+// read one, or cannot stand in it.
+func isUnclear(r rune) bool { return r == ';' || r == '#' || r <= ' ' || r == 0x7f }
+
+// isOverride tells whether some upstreams take a method or headers from a parameter: Google
+// from $httpMethod, others from _method.
+func isOverride(name string) bool {
+	return strings.HasPrefix(name, "$http") || name == "_method" || slices.Contains(methodOverrides, dashed(name))
+}
+
+// uploads are parameters by which a call is a part of an upload, whatever its path.
+var uploads = []string{"uploadType", "upload_protocol", "upload_id"}
+
+// isUpload tells whether a query makes a part of an upload of a call.
+func isUpload(query string) bool {
+	parameters, _ := url.ParseQuery(query) // strip has read it
+	return slices.ContainsFunc(uploads, parameters.Has)
+}
+
+// methodOverrides are headers that name another method than that of the request.
+var methodOverrides = []string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Override"}
+
+// meantInstead returns the other methods that the header of a request names.
+func meantInstead(r *http.Request) (methods []string) {
+	for name, values := range r.Header {
+		if !slices.Contains(methodOverrides, dashed(name)) {
+			continue
+		}
+		for _, value := range values {
+			if value != r.Method && !slices.Contains(methods, value) {
+				methods = append(methods, value)
+			}
+		}
+	}
+	return methods
+}
+
+// dashed is how those who read _ as - understand the name of a header, CGI above all.
+func dashed(name string) string {
+	return http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-"))
 }

@@ -62,10 +62,7 @@ func (t *Target) rewrite(out *http.Request, s *site, isToken func(string) bool) 
 
 // unsent are fields that do not reach the upstream: keys, what could name the run token,
 // and what could make another request of the one that was matched.
-var unsent = []string{
-	apiKeyHeader, "Referer", "Upgrade", "Connection", "X-Original-Url", "X-Rewrite-Url",
-	"X-Http-Method-Override", "X-Http-Method", "X-Method-Override",
-}
+var unsent = append([]string{apiKeyHeader, "Referer", "Upgrade", "Connection", "X-Original-Url", "X-Rewrite-Url"}, methodOverrides...)
 
 // isUnsent tells whether a field does not reach the upstream, under any name that is read
 // as that of one which must not.

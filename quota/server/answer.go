@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"strconv"
@@ -10,8 +11,8 @@ import (
 	"quotad/quota/api"
 )
 
-// WriteDecision answers an acquire, settle or release. useReserve says which budget the
-// caller was measured by.
+// WriteDecision answers an acquire, settle or release. useReserve says whether the reserve was
+// part of the caller's budget.
 func WriteDecision(w http.ResponseWriter, d quota.Decision, useReserve bool) {
 	if d.Granted() {
 		writeJSON(w, http.StatusOK, decisionOf(d, useReserve))
@@ -25,14 +26,14 @@ func WriteDecision(w http.ResponseWriter, d quota.Decision, useReserve bool) {
 	write(w, body.Status, typeProblem, body)
 }
 
-// A decision is an api.Decision that tells what remains only where that is known.
+// A decision is an api.Decision that says what remains only if that is known.
 type decision struct {
 	api.Decision
 	Remaining *int64 `json:"remaining,omitempty"`
 }
 
 func decisionOf(d quota.Decision, useReserve bool) decision {
-	body := decision{Decision: api.Decision{Granted: d.Granted(), Now: timeOf(d.Now), Limits: limitsOf(d.Limits)}}
+	body := decision{Decision: api.Decision{Granted: d.Granted(), Now: timeOf(d.Now), Limits: each(d.Limits, limitOf)}}
 	if len(d.Limits) > 0 {
 		remaining := int64(d.Remaining())
 		body.Remaining = &remaining
@@ -46,7 +47,7 @@ func decisionOf(d quota.Decision, useReserve bool) decision {
 		if d.Outage {
 			body.Mode = "outage"
 		}
-		body.WouldDeny = shortagesOf(d.WouldDeny(useReserve))
+		body.WouldDeny = each(d.WouldDeny(useReserve), shortageOf)
 		return body
 	}
 	body.refuse(ProblemOf(d))
@@ -71,10 +72,7 @@ func ProblemOf(d quota.Decision) *api.Problem {
 	if d.Denied() {
 		p.Detail = denialDetail(d)
 	}
-	if d.Hint != "" {
-		p.Hint = d.Hint
-	}
-	return p
+	return p.WithHint(cmp.Or(d.Hint, p.Hint))
 }
 
 // refusalOf returns why there is no grant, as an error: err, or the problem that a refusal is.
@@ -94,7 +92,7 @@ func violated(d quota.Decision, useReserve bool) []string {
 		}
 	}
 	if names == nil {
-		names = []string{d.Limit}
+		return []string{d.Limit}
 	}
 	return names
 }
@@ -114,8 +112,7 @@ func denialDetail(d quota.Decision) string {
 	return "no room now for " + d.Units.Text() + " in limit " + strconv.Quote(d.Limit)
 }
 
-// spendable is what is left of a limit for a caller who may, or may not, use
-// the reserve.
+// spendable is what is left of a limit for a caller who may, or may not, use the reserve.
 func spendable(l quota.LimitState, useReserve bool) quota.Units {
 	if !l.CatchingUp.IsZero() || !l.Closed.IsZero() {
 		return 0
@@ -123,8 +120,7 @@ func spendable(l quota.LimitState, useReserve bool) quota.Units {
 	return max(0, l.Budget(useReserve)-l.Used)
 }
 
-// addRateLimit writes the RateLimit fields of the limits that refuse what they have no
-// room for.
+// addRateLimit writes the RateLimit fields of the limits that can refuse a request.
 func addRateLimit(h http.Header, d quota.Decision, useReserve bool) {
 	var fields api.RateLimit
 	for _, l := range d.Limits {
@@ -146,7 +142,16 @@ func addRateLimit(h http.Header, d quota.Decision, useReserve bool) {
 	}
 }
 
-// closedOf returns nil of a limit that is open.
+// each converts a list.
+func each[From, To any](list []From, convert func(From) To) []To {
+	converted := make([]To, len(list))
+	for i, one := range list {
+		converted[i] = convert(one)
+	}
+	return converted
+}
+
+// closedOf returns nil for a limit that is open.
 func closedOf(c quota.Closed) *api.Closed {
 	if c.IsZero() {
 		return nil
@@ -154,22 +159,15 @@ func closedOf(c quota.Closed) *api.Closed {
 	return &api.Closed{Since: c.Since.UTC(), Until: c.Until.UTC(), Says: c.Says, By: c.By}
 }
 
-func loansOf(list []quota.Lent) (loans []api.Loan) {
-	for _, l := range list {
-		loans = append(loans, api.Loan{Units: int64(l.Units), Since: l.Since.UTC(), Until: l.Until.UTC(), Note: l.Note, By: l.By})
-	}
-	return loans
+func loanIn(l quota.Lent) api.Loan {
+	return api.Loan{Units: int64(l.Units), Since: l.Since.UTC(), Until: l.Until.UTC(), Note: l.Note, By: l.By}
 }
 
-func limitsOf(states []quota.LimitState) []api.Limit {
-	limits := make([]api.Limit, len(states))
-	for i, s := range states {
-		limits[i] = limitOf(s)
-	}
-	return limits
+func shortageOf(s quota.Shortage) api.Shortage {
+	return api.Shortage{Limit: s.Limit, Missing: int64(s.Missing), Closed: closedOf(s.Closed)}
 }
 
-// limitOf is what every answer tells of a limit.
+// limitOf returns what every answer says of a limit.
 func limitOf(s quota.LimitState) api.Limit {
 	return api.Limit{
 		Name:            s.Name,
@@ -186,21 +184,13 @@ func limitOf(s quota.LimitState) api.Limit {
 		Closed:          closedOf(s.Closed),
 		Lent:            int64(s.LentUnits()),
 		LentUntil:       timeOf(s.LentUntil()),
-		Loans:           loansOf(s.Lent),
+		Loans:           each(s.Lent, loanIn),
 		Jobs:            s.Jobs,
 		ExceptJobs:      s.ExceptJobs,
 		LiftMs:          s.Lift.Milliseconds(),
 		Lifted:          s.Lifted,
 		DryRun:          s.DryRun,
 	}
-}
-
-func shortagesOf(list []quota.Shortage) []api.Shortage {
-	all := make([]api.Shortage, len(list))
-	for i, s := range list {
-		all[i] = api.Shortage{Limit: s.Limit, Missing: int64(s.Missing), Closed: closedOf(s.Closed)}
-	}
-	return all
 }
 
 // timeOf returns nil for no time.
@@ -212,7 +202,7 @@ func timeOf(t time.Time) *time.Time {
 	return &t
 }
 
-// writeJSON answers with v. What cannot be encoded is a fault of ours.
+// writeJSON answers with v. Not to be able to encode it is a fault of the daemon.
 func writeJSON(w http.ResponseWriter, status int, v any) {
 	write(w, status, typeJSON, v)
 }
@@ -227,15 +217,10 @@ func write(w http.ResponseWriter, status int, contentType []string, v any) {
 		http.Error(w, "cannot encode the answer", http.StatusInternalServerError)
 		return
 	}
-	send(w, status, contentType, append(body, '\n'))
-}
-
-func send(w http.ResponseWriter, status int, contentType []string, body []byte) {
 	w.Header()["Content-Type"] = contentType
 	if status == http.StatusServiceUnavailable && w.Header()["Retry-After"] == nil {
 		w.Header()["Retry-After"] = retrySoon
 	}
 	w.WriteHeader(status)
-	// An error here means that the caller went away; nobody is left to tell.
-	w.Write(body)
+	w.Write(append(body, '\n')) // an error means that the caller has gone
 }

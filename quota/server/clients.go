@@ -70,10 +70,8 @@ func (s *Server) acquireClients(ctx context.Context, c *Session, in clientBatch)
 	if known, _, refused := s.Clients.Clients(c.Path("name")); known == nil {
 		return answer, ProblemOf(refused)
 	}
-	for _, d := range s.Clients.Acquire(ctx, c.Path("name"), requests...) {
-		answer.Decisions = append(answer.Decisions, decisionOf(d, false))
-	}
-	return answer, nil
+	decisions := s.Clients.Acquire(ctx, c.Path("name"), requests...)
+	return clientDecisions{each(decisions, func(d quota.Decision) decision { return decisionOf(d, false) })}, nil
 }
 
 func (in clientBatch) requests() ([]clientlimit.Request, error) {
@@ -118,11 +116,10 @@ func (s *Server) getClients(_ context.Context, c *Session, _ None) (api.Clients,
 	if !c.IsOperator() { // a subject may be a key
 		return one, nil
 	}
-	one.Top = []api.DeniedSubject{}
-	for _, d := range s.Clients.Top(name) {
+	one.Top = each(s.Clients.Top(name), func(d clientlimit.Denied) api.DeniedSubject {
 		subject, hash := d.Subject.Text()
-		one.Top = append(one.Top, api.DeniedSubject{Subject: subject, Hash: hash, Denials: d.Denials, Last: d.Last.UTC()})
-	}
+		return api.DeniedSubject{Subject: subject, Hash: hash, Denials: d.Denials, Last: d.Last.UTC()}
+	})
 	return one, nil
 }
 
@@ -137,11 +134,7 @@ func clientsOf(c *clientlimit.Clients, stats clientlimit.Stats) api.Clients {
 	for operation, units := range c.Operations {
 		one.Operations[operation] = int64(units)
 	}
-	states := make([]quota.LimitState, len(c.Limits))
-	for i, limit := range c.Limits {
-		states[i].Limit = limit
-	}
-	one.Limits = limitsOf(states)
+	one.Limits = each(c.Limits, func(l quota.Limit) api.Limit { return limitOf(quota.LimitState{Limit: l}) })
 	return one
 }
 
@@ -151,7 +144,7 @@ func (s *Server) subject(ctx context.Context, c *Session, in subjectRequest) (ap
 		return api.SubjectState{}, err
 	}
 	_, hash := key.Text()
-	return api.SubjectState{Name: c.Path("name"), Hash: hash, Limits: limitsOf(usage.Limits)}, nil
+	return api.SubjectState{Name: c.Path("name"), Hash: hash, Limits: each(usage.Limits, limitOf)}, nil
 }
 
 func (s *Server) resetSubject(ctx context.Context, c *Session, in subjectRequest) (api.SubjectReset, error) {
@@ -164,7 +157,7 @@ func (s *Server) resetSubject(ctx context.Context, c *Session, in subjectRequest
 	return api.SubjectReset{Name: name, Reset: true}, nil
 }
 
-// A ClientReset tells that an operator had a subject of clients begin anew; of whom, not.
+// A ClientReset reports that an operator reset a subject of clients. It does not say which.
 type ClientReset struct {
 	Clients string
 	Caller  quota.Caller

@@ -9,11 +9,11 @@ import (
 	"quotad/quota/upstream"
 )
 
-// ownSections are the members of GET /v1/status that this package gives.
+// ownSections are the members of GET /v1/status from this package.
 var ownSections = []string{"credentials", "ledger", "version"}
 
-// status answers even when the ledger does not: then is when it is asked for.
-// A remote caller reads of its credentials, and of nothing else.
+// status answers even if the ledger does not: that is when people ask for it.
+// A remote caller reads about its credentials alone.
 func (s *Server) status(ctx context.Context, c *Session, _ None) (map[string]any, error) {
 	sections := make(map[string]any, len(s.Status)+len(ownSections))
 	if c.remote == nil {
@@ -31,7 +31,7 @@ func (s *Server) status(ctx context.Context, c *Session, _ None) (map[string]any
 	return sections, nil
 }
 
-// ledger is what a caller reads of it; the warnings are for those on this host.
+// ledger returns the state of the ledger. Its warnings are for callers on this host.
 func (c *Session) ledger(health quota.Health) api.Ledger {
 	ledger := api.Ledger{Backend: health.Backend, State: health.State, Warnings: health.Warnings}
 	if c.remote != nil {
@@ -56,7 +56,7 @@ func (s *Server) credential(ctx context.Context, c *Session, _ None) (api.Creden
 	return s.priced(ctx, c, c.Path("name"))
 }
 
-// priced is the state of a credential with what its operations cost.
+// priced returns the state of a credential with what its operations cost.
 func (s *Server) priced(ctx context.Context, c *Session, name string) (api.Credential, error) {
 	state, err := s.stateOf(ctx, c, name)
 	if credential, known := s.Service.Credential(name); known {
@@ -65,8 +65,8 @@ func (s *Server) priced(ctx context.Context, c *Session, name string) (api.Crede
 	return state, err
 }
 
-// operationsOf is what operations cost; to a remote caller, those that it may use, in the limits
-// that count it.
+// operationsOf returns what operations cost; to a remote caller, those that it may use, in the
+// limits that count it.
 func (c *Session) operationsOf(of *quota.Credential) map[string]map[string]int64 {
 	operations := make(map[string]map[string]int64, len(of.Operations))
 	for operation, cost := range of.Operations {
@@ -92,7 +92,7 @@ func (s *Server) stateOf(ctx context.Context, c *Session, name string) (api.Cred
 	if err != nil {
 		return api.Credential{}, err
 	}
-	limits, drifts := limitsOf(c.visible(usage.Limits)), s.Observer.Drifts(name)
+	limits, drifts := each(c.visible(usage.Limits), limitOf), s.Observer.Drifts(name)
 	for i := range limits {
 		if d, said := drifts[limits[i].Name]; said {
 			limits[i].Drift = driftOf(d)
@@ -116,7 +116,7 @@ func driftOf(d upstream.Drift) *api.Drift {
 	return &api.Drift{At: d.At.UTC(), Units: known(d.Says), Ours: known(d.Ours), Theirs: known(d.Theirs), By: d.By(), Far: d.Far, Cause: d.Cause}
 }
 
-// stateOrError is for answers that tell more than the state.
+// stateOrError is for answers that say more than the state.
 func (s *Server) stateOrError(ctx context.Context, c *Session, name string) api.Credential {
 	state, err := s.stateOf(ctx, c, name)
 	if err != nil {

@@ -163,11 +163,7 @@ func (f *follower) flush() error {
 }
 
 func entriesOf(name string, list []quota.Entry) []api.Entry {
-	entries := make([]api.Entry, len(list))
-	for i, e := range list {
-		entries[i] = entryOf(name, e)
-	}
-	return entries
+	return each(list, func(e quota.Entry) api.Entry { return entryOf(name, e) })
 }
 
 func entryOf(name string, e quota.Entry) api.Entry {
@@ -201,8 +197,8 @@ func entryOf(name string, e quota.Entry) api.Entry {
 	return entry
 }
 
-// A since is an instant as a query names it: by RFC 3339, or by how long ago it
-// was. The zero value names none.
+// A since is an instant in a query: an RFC 3339 time, or how long ago it
+// was. The zero value is none.
 type since struct {
 	at  time.Time
 	ago time.Duration
@@ -224,7 +220,7 @@ func (s *since) UnmarshalText(text []byte) error {
 
 func (s since) isZero() bool { return s == since{} }
 
-// instant returns the instant when the ledger's clock shows now.
+// instant returns the instant, if the ledger's clock shows now.
 func (s since) instant(now time.Time) time.Time {
 	if s.ago != 0 {
 		return now.Add(-s.ago)

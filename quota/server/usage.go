@@ -53,23 +53,24 @@ func (s *Server) usage(ctx context.Context, c *Session, in usageRequest) (api.Us
 	if err != nil {
 		return api.Usage{}, err
 	}
-	shares := b.Shares()
-	answer.Shares = make([]api.Share, len(shares))
-	for i, share := range shares {
-		answer.Shares[i] = shareOf(share, b.Credential.Limits)
+	shareOf := func(s quota.Share) api.Share {
+		share := api.Share{Name: s.Name, Calls: int64(s.Calls), Units: int64(s.Units), Limits: make(map[string]int64, len(s.In))}
+		for i, units := range s.In {
+			share.Limits[b.Credential.Limits[i].Name] = int64(units)
+		}
+		return share
 	}
-	answer.Partial = b.Partial
-	answer.Total = shareOf(b.Total, b.Credential.Limits)
+	answer.Shares, answer.Total, answer.Partial = each(b.Shares(), shareOf), shareOf(b.Total), b.Partial
 	return answer, nil
 }
 
-// windowsAt returns when the window of each limit began, and the earliest of that.
+// windowsAt returns when the window of each limit began, and the earliest of these times.
 func windowsAt(state quota.Usage) (earliest time.Time, began map[string]time.Time) {
 	earliest, began = state.Now.UTC(), make(map[string]time.Time, len(state.Limits))
 	for _, limit := range state.Limits {
 		begin, end := limit.Window.Bounds(state.Now)
 		if !end.IsZero() {
-			begin = begin.Add(time.Millisecond) // a period is told by its first instant
+			begin = begin.Add(time.Millisecond) // the first instant of the period
 		}
 		began[limit.Name] = begin.UTC()
 		if begin.Before(earliest) {
@@ -79,15 +80,7 @@ func windowsAt(state quota.Usage) (earliest time.Time, began map[string]time.Tim
 	return earliest, began
 }
 
-func shareOf(s quota.Share, limits []quota.Limit) api.Share {
-	share := api.Share{Name: s.Name, Calls: int64(s.Calls), Units: int64(s.Units), Limits: make(map[string]int64, len(s.In))}
-	for i, units := range s.In {
-		share.Limits[limits[i].Name] = int64(units)
-	}
-	return share
-}
-
-const mostHolders = 10
+const maxHolders = 10
 
 // whyRequest is what GET /v1/credentials/{name}/why takes.
 type whyRequest struct {
@@ -104,34 +97,26 @@ func (s *Server) why(ctx context.Context, c *Session, in whyRequest) (api.Why, e
 	}
 	switch e.Reason {
 	case "", quota.LimitExceeded, quota.LimitClosed, quota.CostExceedsLimit:
-		return whyOf(r, e), nil
-	default: // nothing that could be explained
+	default: // there is nothing to explain
 		return api.Why{}, ProblemOf(e.Decision)
 	}
-}
-
-func whyOf(r quota.Request, e quota.Explanation) api.Why {
-	w := api.Why{
+	return api.Why{
 		Credential: r.Credential, Operation: r.Operation, Count: int64(r.Count), Job: r.Caller.Job, Units: int64(e.Units),
 		Granted: e.Granted(), Outage: e.Outage, Reason: string(e.Reason), Limit: e.Limit,
 		RetryAfterMs: e.RetryAfter.Milliseconds(), RetryAt: timeOf(e.RetryAt),
-		WouldDeny: shortagesOf(e.WouldDeny),
+		WouldDeny: each(e.WouldDeny, shortageOf),
 		FitsCount: int64(e.Fits), ReserveAllows: e.ReserveAllows,
-		Limits: limitsOf(e.Limits), Obstacles: make([]api.Obstacle, len(e.Obstacles)),
+		Limits: each(e.Limits, limitOf), Obstacles: each(e.Obstacles, obstacleOf),
+	}, nil
+}
+
+func obstacleOf(o quota.Obstacle) api.Obstacle {
+	return api.Obstacle{
+		Limit: o.Name, Cost: int64(o.Cost), Missing: int64(o.Missing), Held: int64(o.Used + o.GivenBack), GivenBack: int64(o.GivenBack),
+		Jobs: holdersOf(o.Jobs), Regions: holdersOf(o.Regions), Operations: holdersOf(o.Operations),
 	}
-	for i, o := range e.Obstacles {
-		w.Obstacles[i] = api.Obstacle{
-			Limit: o.Name, Cost: int64(o.Cost), Missing: int64(o.Missing), Held: int64(o.Used + o.GivenBack), GivenBack: int64(o.GivenBack),
-			Jobs: holdersOf(o.Jobs), Regions: holdersOf(o.Regions), Operations: holdersOf(o.Operations),
-		}
-	}
-	return w
 }
 
 func holdersOf(list []quota.Holder) []api.Holder {
-	holders := make([]api.Holder, min(len(list), mostHolders))
-	for i := range holders {
-		holders[i] = api.Holder{Name: list[i].Name, Units: int64(list[i].Units)}
-	}
-	return holders
+	return each(list[:min(len(list), maxHolders)], func(h quota.Holder) api.Holder { return api.Holder{Name: h.Name, Units: int64(h.Units)} })
 }

@@ -54,9 +54,9 @@ type SubjectReset struct {
 
 // A ClientRequest is one call, or several of a kind, that a subject wants to make.
 type ClientRequest struct {
-	Subject   string // an address, user or key: any bytes, 1 to MaxSubject of them
-	Operation string // empty: a call costs 1
-	Count     int64  // calls; 0 stands for 1
+	Subject   string `json:"subject" max:"8192" text:"any"` // an address, user or key: any bytes, 1 to MaxSubject of them
+	Operation string `json:"operation"`                     // empty: a call costs 1
+	Count     int64  `json:"count"`                         // calls; 0 stands for 1
 }
 
 const (

@@ -105,11 +105,11 @@ func (c *Client) Usage(ctx context.Context, credential string, q UsageQuery) (Us
 	return ask[Usage](ctx, c, getLong(credentialPath(credential, "usage")+"?"+values.Encode()))
 }
 
-// A WhyQuery says which calls are asked about.
+// A WhyQuery says which calls Why is about.
 type WhyQuery struct {
-	Operation string
-	Count     int64
-	Job       string // whose calls; empty: of a caller outside any pass
+	Operation string `json:"operation"`
+	Count     int64  `json:"count"`
+	Job       string `json:"job"` // whose calls; empty: of a caller outside any pass
 }
 
 // Why tells what would become of calls, and what stands in their way. It may take longer

@@ -35,8 +35,7 @@ type decision struct {
 func decisionOf(d quota.Decision, useReserve bool) decision {
 	body := decision{Decision: api.Decision{Granted: d.Granted(), Now: timeOf(d.Now), Limits: each(d.Limits, limitOf)}}
 	if len(d.Limits) > 0 {
-		remaining := int64(d.Remaining())
-		body.Remaining = &remaining
+		body.Remaining = new(int64(d.Remaining()))
 	}
 	if d.Err != nil {
 		body.refuse(api.ProblemFrom(d.Err))
@@ -198,8 +197,7 @@ func timeOf(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}
-	t = t.UTC()
-	return &t
+	return new(t.UTC())
 }
 
 // writeJSON answers with v. Not to be able to encode it is a fault of the daemon.

@@ -9,13 +9,6 @@ import (
 	"quotad/quota/clientlimit"
 )
 
-// A clientRequest is what POST /v1/clients/{name}/acquire takes.
-type clientRequest struct {
-	Subject   string `json:"subject" max:"8192" text:"any"`
-	Operation string `json:"operation"`
-	Count     int64  `json:"count"`
-}
-
 // A clientBatch is what POST /v1/clients/{name}/batch takes: lists of one length, of which
 // operation and count may be absent.
 type clientBatch struct {
@@ -31,7 +24,7 @@ type subjectRequest struct {
 
 func (s *Server) clientRoutes() []Route {
 	return []Route{
-		{"POST", "/v1/clients/{name}/acquire", Spend, "ask whether a client of one's own may make a call; subject, operation, count", decoded(s.acquireClient, clientRequest{Count: 1})},
+		{"POST", "/v1/clients/{name}/acquire", Spend, "ask whether a client of one's own may make a call; subject, operation, count", decoded(s.acquireClient, api.ClientRequest{Count: 1})},
 		{"POST", "/v1/clients/{name}/batch", Spend, "the same for several calls at once, by lists of one length; subject, operation, count", Handle(s.acquireClients)},
 		{"GET", "/v1/clients", Read, "the clients: their limits, and what became of their calls", Handle(s.listClients)},
 		{"GET", "/v1/clients/{name}", Read, "clients of one name and, for operators, which of them were denied most in the last two hours", Handle(s.getClients)},
@@ -40,8 +33,8 @@ func (s *Server) clientRoutes() []Route {
 	}
 }
 
-func (s *Server) acquireClient(w http.ResponseWriter, r *http.Request, c *Session, in clientRequest) error {
-	d := s.Clients.Acquire(r.Context(), c.Path("name"), in.request())[0]
+func (s *Server) acquireClient(w http.ResponseWriter, r *http.Request, c *Session, in api.ClientRequest) error {
+	d := s.Clients.Acquire(r.Context(), c.Path("name"), clientlimit.Request{Subject: in.Subject, Operation: in.Operation, Count: quota.Units(in.Count)})[0]
 	if d.Err != nil {
 		return d.Err
 	}
@@ -50,10 +43,6 @@ func (s *Server) acquireClient(w http.ResponseWriter, r *http.Request, c *Sessio
 	}
 	WriteDecision(w, d, false)
 	return nil
-}
-
-func (in clientRequest) request() clientlimit.Request {
-	return clientlimit.Request{Subject: in.Subject, Operation: in.Operation, Count: quota.Units(in.Count)}
 }
 
 // A clientDecisions is the answer to a batch: a decision for each of the calls, as acquireClient
@@ -84,14 +73,13 @@ func (in clientBatch) requests() ([]clientlimit.Request, error) {
 	}
 	requests := make([]clientlimit.Request, n)
 	for i := range requests {
-		one := clientRequest{Subject: in.Subject[i], Count: 1}
+		requests[i] = clientlimit.Request{Subject: in.Subject[i], Count: 1}
 		if in.Operation != nil {
-			one.Operation = in.Operation[i]
+			requests[i].Operation = in.Operation[i]
 		}
 		if in.Count != nil {
-			one.Count = in.Count[i]
+			requests[i].Count = quota.Units(in.Count[i])
 		}
-		requests[i] = one.request()
 	}
 	return requests, nil
 }

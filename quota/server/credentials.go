@@ -110,8 +110,7 @@ func driftOf(d upstream.Drift) *api.Drift {
 		if !a.Known {
 			return nil
 		}
-		units := int64(a.Units)
-		return &units
+		return new(int64(a.Units))
 	}
 	return &api.Drift{At: d.At.UTC(), Units: known(d.Says), Ours: known(d.Ours), Theirs: known(d.Theirs), By: d.By(), Far: d.Far, Cause: d.Cause}
 }

@@ -3,10 +3,11 @@ package quota
 import (
 	"cmp"
 	"context"
+	"sync"
 	"time"
 )
 
-// An account is a configured credential with what leads its requests to the ledger.
+// An account is a configured credential with the batcher and the denial cache of its requests.
 type account struct {
 	credential *Credential
 	ledger     Ledger
@@ -21,7 +22,7 @@ func newAccount(c *Credential, ledger Ledger, deadline time.Duration) *account {
 	return a
 }
 
-// acquire answers from the cache what was just denied, and has the ledger decide the rest.
+// acquire returns a cached denial, or has the ledger decide.
 func (a *account) acquire(ctx context.Context, ask Ask) (Decision, error) {
 	if err := ctx.Err(); err != nil {
 		return Decision{}, err
@@ -36,22 +37,119 @@ func (a *account) acquire(ctx context.Context, ask Ask) (Decision, error) {
 	return d, nil
 }
 
-// decide has the ledger decide a batch. What was denied is remembered before the next
-// batch begins.
+// decide has the ledger decide a batch. Its denials are cached before the next batch
+// begins.
 func (a *account) decide(ctx context.Context, asks []Ask) ([]Decision, error) {
 	begun, generation := time.Now(), a.denied.current()
 	decisions, err := a.ledger.Acquire(ctx, a.credential, asks)
 	if err == nil {
-		a.denied.learn(asks, decisions, begun, generation)
+		a.denied.record(asks, decisions, begun, generation)
 	}
 	return decisions, err
 }
 
-// correct carries out a correction within the deadline. What was denied before may
-// fit after it, whatever became of it.
+// correct runs a correction within the deadline. What was denied before may fit after it,
+// even if it failed.
 func (a *account) correct(ctx context.Context, f func(context.Context) (Decision, error)) (Decision, error) {
 	ctx, cancel := context.WithTimeout(ctx, a.deadline)
 	defer cancel()
 	defer a.denied.forget()
 	return f(ctx)
+}
+
+// denialTTL bounds how long a denial may be answered from the cache: units freed on other
+// hosts are seen after at most this long.
+const denialTTL = time.Second
+
+// maxDenials bounds how many different denials an account caches.
+const maxDenials = 256
+
+// A denialKey is what a denial depends on: a request of the same job, operation, count
+// and rights would be denied alike. The request id belongs to it unless it is fresh,
+// because another id may have been granted before.
+type denialKey struct {
+	job        string
+	operation  string
+	count      Units
+	atMost     bool
+	useReserve bool
+	key        string
+}
+
+func keyOf(ask Ask) denialKey {
+	k := denialKey{job: ask.Caller.CountedAs(), operation: ask.Operation, count: ask.Count, atMost: ask.AtMost, useReserve: ask.UseReserve}
+	if !ask.Fresh {
+		k.key = ask.Key()
+	}
+	return k
+}
+
+// A denialCache holds denials that cannot change before a known time unless units are freed.
+type denialCache struct {
+	mu         sync.Mutex // guards what follows
+	generation int        // counts how often the cache was dropped
+	byKey      map[denialKey]denial
+}
+
+type denial struct {
+	decision Decision
+	begun    time.Time // when the call that was denied began: it is as stale as that
+	answered time.Time // when its answer came: from then on its caller waits
+}
+
+// find returns a cached denial as it reads now.
+func (c *denialCache) find(ask Ask, now time.Time) (Decision, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.byKey) == 0 { // the key need not be made
+		return Decision{}, false
+	}
+	found, ok := c.byKey[keyOf(ask)]
+	d := found.decision
+	d.RetryAfter -= now.Sub(found.answered).Truncate(time.Millisecond)
+	return d, ok && now.Sub(found.begun) < denialTTL && d.RetryAfter > 0
+}
+
+// current returns the generation that a batch begins in.
+func (c *denialCache) current() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.generation
+}
+
+// record caches the denials of a batch that began at a time, in a generation. A new grant
+// drops the cache.
+func (c *denialCache) record(asks []Ask, decisions []Decision, begun time.Time, generation int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, d := range decisions {
+		if d.GrantID != "" && !d.Replayed {
+			c.drop()
+			return
+		}
+	}
+	if c.generation != generation {
+		return
+	}
+	for i, d := range decisions {
+		if !d.Denied() {
+			continue
+		}
+		if c.byKey == nil || len(c.byKey) >= maxDenials {
+			c.byKey = make(map[denialKey]denial)
+		}
+		c.byKey[keyOf(asks[i])] = denial{decision: d, begun: begun, answered: time.Now()}
+	}
+}
+
+// forget drops every denial, also those of calls that are in flight.
+func (c *denialCache) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.drop()
+}
+
+func (c *denialCache) drop() {
+	c.generation++
+	c.byKey = nil
 }

@@ -42,7 +42,7 @@ func TestBatcherOutlivesItsAnswerer(t *testing.T) {
 func TestBatcherBoundsABatch(t *testing.T) {
 	var sizes []int // written by one call at a time
 	entered, hold := make(chan struct{}), make(chan struct{})
-	b := &quota.Batcher[int, int]{Deadline: time.Minute, Most: 8, Do: func(ctx context.Context, asks []int) ([]int, error) {
+	b := &quota.Batcher[int, int]{Deadline: time.Minute, Max: 8, Do: func(ctx context.Context, asks []int) ([]int, error) {
 		sizes = append(sizes, len(asks))
 		if len(sizes) == 1 {
 			close(entered)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A Dimension is what spending is told apart by.
+// A Dimension is what spending is grouped by.
 type Dimension string
 
 // The dimensions of a Breakdown, with the names of their shares.
@@ -47,13 +47,13 @@ type Share struct {
 	In    []Units // each limit of the credential, in its order
 }
 
-// A BreakdownQuery says which entries are summed, and how they are told apart.
+// A BreakdownQuery says which entries are summed, and how they are grouped.
 type BreakdownQuery struct {
 	By    Dimension // empty: ByJob
 	Since time.Time // nothing older; zero: all that is kept
-	Most  int       // read at most so many entries, the newest; 0: all
+	Most  int       // read at most this number of entries, the newest; 0: all
 	// Now, if not zero, has each limit count what its window holds at that instant,
-	// and leaves out what no window holds. Since is then not looked at.
+	// and leaves out what no window holds. Since is then not used.
 	Now time.Time
 }
 
@@ -62,19 +62,38 @@ type Breakdown struct {
 	Credential *Credential
 	By         Dimension
 	Total      Share
-	Partial    bool // there are more entries than were to be read
+	Partial    bool // there are more entries than the query reads
 
 	shares map[string]*Share
 	after  []time.Time // each limit counts only what is later; nil: all
 }
 
-// NewBreakdown returns an empty breakdown of entries of c.
-func NewBreakdown(c *Credential, by Dimension) *Breakdown {
+// newBreakdown returns an empty breakdown of entries of c.
+func newBreakdown(c *Credential, by Dimension) *Breakdown {
 	return &Breakdown{Credential: c, By: by, Total: Share{In: make([]Units, len(c.Limits))}, shares: make(map[string]*Share)}
 }
 
-// Add counts an entry. Traces of corrections, which spent nothing, leave it as it is.
-func (b *Breakdown) Add(e Entry) {
+// limitTo has each limit count only what its window holds at now, and returns the oldest
+// beginning of a window.
+func (b *Breakdown) limitTo(now time.Time) (oldest time.Time) {
+	oldest = now
+	for _, limit := range b.Credential.Limits {
+		after, _ := limit.Window.Bounds(now)
+		b.after = append(b.after, after)
+		oldest = earlier(oldest, after)
+	}
+	return oldest
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// add counts an entry, unless it is the trace of a correction, which spent nothing.
+func (b *Breakdown) add(e Entry) {
 	if e.Kind != KindGrant && e.Kind != KindAdjustment {
 		return
 	}
@@ -96,8 +115,8 @@ func (b *Breakdown) Add(e Entry) {
 	b.Total.add(&e, in, units)
 }
 
-// counts returns what an entry counts in each limit, and whether any window holds
-// it, where that is asked for.
+// counts returns what an entry counts in each limit, and whether any window holds it: always,
+// where all entries count.
 func (b *Breakdown) counts(e *Entry) (in []Units, held bool) {
 	in, held = make([]Units, len(b.Credential.Limits)), b.after == nil
 	for i := range in {
@@ -140,12 +159,12 @@ type Holder struct {
 	Units Units
 }
 
-// In returns the shares of one limit alone, those that hold something.
-func (b *Breakdown) In(limit string) []Holder {
-	i := slices.IndexFunc(b.Credential.Limits, func(l Limit) bool { return l.Name == limit })
+// in returns the shares of one limit alone, those that hold something, the greatest first.
+func (b *Breakdown) in(limit string) []Holder {
+	i := b.Credential.Index(limit)
 	var holders []Holder
 	for _, s := range b.shares {
-		if i >= 0 && s.In[i] > 0 {
+		if s.In[i] > 0 {
 			holders = append(holders, Holder{Name: s.Name, Units: s.In[i]})
 		}
 	}
@@ -162,16 +181,9 @@ func (s *Service) Breakdown(ctx context.Context, credential string, q BreakdownQ
 	if !ok {
 		return nil, false, nil
 	}
-	b = NewBreakdown(c, q.By)
+	b = newBreakdown(c, q.By)
 	if !q.Now.IsZero() {
-		q.Since = q.Now
-		for _, limit := range c.Limits {
-			after, _ := limit.Window.Bounds(q.Now)
-			b.after = append(b.after, after)
-			if after.Before(q.Since) {
-				q.Since = after
-			}
-		}
+		q.Since = b.limitTo(q.Now)
 	}
 	read := 0
 	err = s.Walk(ctx, credential, q.Since, func(e Entry) bool {
@@ -179,7 +191,7 @@ func (s *Service) Breakdown(ctx context.Context, credential string, q BreakdownQ
 			return false
 		}
 		read++
-		b.Add(e)
+		b.add(e)
 		return true
 	})
 	return b, true, err
@@ -187,7 +199,7 @@ func (s *Service) Breakdown(ctx context.Context, credential string, q BreakdownQ
 
 // A Spent is what was granted to a job for one region.
 type Spent struct {
-	Units Units            // debited, less what was given back
+	Units Units            // debited, after settling
 	Calls int64            // grants
 	Made  map[string]Units // calls by operation
 }
@@ -211,32 +223,4 @@ func (s *Service) Spent(ctx context.Context, credential, job string, since time.
 		return true
 	})
 	return spent, err
-}
-
-// walkPage is smaller than a page may be: between two pages whoever decides has
-// its turn, and one keeps a Redis busy for a millisecond.
-const walkPage = MaxLogPage / 4
-
-// Walk reads the log of a credential from its newest entry back to since, or until
-// visit has seen enough and returns false. It reads as long as ctx lives.
-func (s *Service) Walk(ctx context.Context, credential string, since time.Time, visit func(Entry) bool) error {
-	q := LogQuery{Since: since, Newest: true, Most: walkPage}
-	for {
-		if err := ctx.Err(); err != nil {
-			return context.Cause(ctx)
-		}
-		page, _, err := s.Log(ctx, credential, q)
-		if err != nil {
-			return err
-		}
-		for _, e := range page.Entries {
-			if !visit(e) {
-				return nil
-			}
-		}
-		if page.Next.IsZero() {
-			return nil
-		}
-		q.After = page.Next
-	}
 }

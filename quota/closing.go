@@ -89,8 +89,9 @@ const maxClosed = 32 * 24 * time.Hour
 // maxSays is the longest reason of a closing, in bytes.
 const maxSays = 2000
 
-// validate returns what is wrong with a closing of a limit of c at now.
-func (k Closing) validate(c *Credential, now time.Time) error {
+// validate returns what is wrong with a closing of a limit of c.
+func (k Closing) validate(c *Credential, usage Usage) error {
+	now := usage.Now
 	switch {
 	case c.Index(k.Limit) < 0:
 		return fmt.Errorf("credential %q has no limit %q: %s", c.Name, k.Limit, DidYouMean(k.Limit, c.LimitNames(), "limits"))

@@ -12,6 +12,11 @@ import (
 // A Service decides requests: it knows the configured credentials, turns
 // requests into charges and has the ledger decide them. Any number of
 // goroutines may use it at the same time.
+//
+// Acquire spends before a call, and Settle corrects the grant after it. Peek and Why decide
+// without debiting: Peek for a job about to be launched, Why for a person. Adjust, CloseLimit,
+// Lend and Reset are an operator's corrections. Usage is the state of the limits now; Grant,
+// Log, Walk, Breakdown and Spent read the log.
 type Service struct {
 	ledger   Ledger
 	deadline time.Duration
@@ -25,7 +30,7 @@ type snapshot struct {
 }
 
 // NewService returns a service of the credentials' ledger, which stays the
-// caller's to close. Each ledger call is given at most deadline.
+// caller's to close. Each ledger call gets at most deadline.
 func NewService(ledger Ledger, credentials []*Credential, deadline time.Duration) (*Service, error) {
 	s := &Service{ledger: ledger, deadline: deadline}
 	if err := s.SetCredentials(credentials); err != nil {
@@ -58,8 +63,7 @@ func (s *Service) SetCredentials(credentials []*Credential) error {
 // result must not be changed.
 func (s *Service) Credentials() []*Credential { return s.snapshot.Load().credentials }
 
-// Names returns what the configured credentials are called, in the order of
-// configuration.
+// Names returns the names of the configured credentials, in the order of configuration.
 func (s *Service) Names() []string {
 	credentials := s.Credentials()
 	names := make([]string, len(credentials))
@@ -78,31 +82,45 @@ func (s *Service) Credential(name string) (*Credential, bool) {
 	return a.credential, true
 }
 
-// Acquire decides a request. A refusal is a decision, not an error; the errors
-// are those of Ledger, and the context's own while the request still waits for
-// its turn.
-func (s *Service) Acquire(ctx context.Context, r Request) (Decision, error) {
-	a, charges, refused := s.price(r)
-	if a == nil {
-		return refused, nil
-	}
-	ask := Ask{Request: r, Charges: charges}
-	least := charges
-	if r.AtMost {
-		least = ask.Fewer(1).Charges
-	}
-	never, large := neverFits(a.credential, least, r.UseReserve)
-	if large && !s.lends(ctx, a.credential, least, r.UseReserve) {
-		return never, nil
-	}
-	d, err := a.acquire(ctx, ask)
-	if large && err == nil && !d.fitsLent(r.UseReserve) {
-		return never, nil
-	}
-	return d, err
+func (s *Service) account(credential string) (*account, bool) {
+	a, ok := s.snapshot.Load().accounts[credential]
+	return a, ok
 }
 
-// Cost is that of a configured credential; 0 of another one.
+// Lookup returns the credential of that name, if that operation is listed for it;
+// otherwise none, and the refusal that says what was probably meant.
+func (s *Service) Lookup(credential, operation string) (*Credential, Decision) {
+	a, refused := s.lookup(credential, operation)
+	if a == nil {
+		return nil, refused
+	}
+	return a.credential, Decision{}
+}
+
+func (s *Service) lookup(credential, operation string) (*account, Decision) {
+	a, ok := s.account(credential)
+	if !ok {
+		return nil, s.unknownCredential(credential)
+	}
+	operations := a.credential.Operations
+	if _, known := operations[operation]; !known {
+		detail := fmt.Sprintf("operation %q is not listed for credential %q", operation, credential)
+		if near := Nearest(operation, slices.Sorted(maps.Keys(operations))); near != "" {
+			detail += fmt.Sprintf(", but %q is", near)
+		}
+		return nil, refuse(UnknownOperation, detail)
+	}
+	return a, Decision{}
+}
+
+func (s *Service) unknownCredential(name string) Decision {
+	d := refuse(UnknownCredential, fmt.Sprintf("credential %.80q is not configured", name))
+	d.Hint = DidYouMean(name, s.Names(), "configured credentials")
+	return d
+}
+
+// Cost returns what calls cost, as Credential.Cost does; 0 where the credential is not
+// configured.
 func (s *Service) Cost(credential string, calls Calls) Units {
 	c, ok := s.Credential(credential)
 	if !ok {
@@ -111,18 +129,30 @@ func (s *Service) Cost(credential string, calls Calls) Units {
 	return c.Cost(calls)
 }
 
-// price returns the account that a request goes to and what it costs there, or no
-// account and why it is refused without asking the ledger.
+// Acquire decides a request. A refusal is a decision, not an error; the errors
+// are those of Ledger, and the context's own while the request still waits for
+// a batch.
+func (s *Service) Acquire(ctx context.Context, r Request) (Decision, error) {
+	a, charges, refused := s.price(r)
+	if a == nil {
+		return refused, nil
+	}
+	ask := Ask{Request: r, Charges: charges}
+	if r.AtMost {
+		charges = ask.Fewer(1).Charges
+	}
+	return s.fit(ctx, a.credential, charges, r.UseReserve, func() (Decision, error) { return a.acquire(ctx, ask) })
+}
+
+// price returns the account of a request and what it costs there, or no account and why
+// the request is refused without asking the ledger.
 func (s *Service) price(r Request) (*account, []Charge, Decision) {
 	if err := r.Validate(); err != nil {
 		return nil, nil, refuse(BadRequest, err.Error())
 	}
-	a, ok := s.account(r.Credential)
-	if !ok {
-		return nil, nil, s.unknownCredential(r.Credential)
-	}
-	if _, known := a.credential.Operations[r.Operation]; !known {
-		return nil, nil, unknownOperation(a.credential, r.Operation)
+	a, refused := s.lookup(r.Credential, r.Operation)
+	if a == nil {
+		return nil, nil, refused
 	}
 	charges, err := a.credential.Charges(r.Operation, r.Count, r.Caller.CountedAs())
 	if err != nil {
@@ -131,22 +161,40 @@ func (s *Service) price(r Request) (*account, []Charge, Decision) {
 	return a, charges, Decision{}
 }
 
-// Lookup returns the credential of that name, if that operation is listed for it;
-// otherwise none, and the refusal that says what was probably meant.
-func (s *Service) Lookup(credential, operation string) (*Credential, Decision) {
-	a, ok := s.account(credential)
-	if !ok {
-		return nil, s.unknownCredential(credential)
+// fit refuses charges that can never fit their limits, and has decide decide about the others.
+// Charges larger than a limit fit only while enough is lent.
+func (s *Service) fit(ctx context.Context, c *Credential, charges []Charge, useReserve bool, decide func() (Decision, error)) (Decision, error) {
+	never, large := neverFits(c, charges, useReserve)
+	if large && !s.lends(ctx, c, charges, useReserve) {
+		return never, nil
 	}
-	if _, known := a.credential.Operations[operation]; !known {
-		return nil, unknownOperation(a.credential, operation)
+	d, err := decide()
+	if large && err == nil && !d.fitsLent(useReserve) {
+		return never, nil
 	}
-	return a.credential, Decision{}
+	return d, err
 }
 
-// Peek tells what would become of a job's calls, behind those that others are about to
-// make, if it may, or may not, use the reserve: only the limits that count its own calls
-// matter. It debits nothing.
+// neverFits refuses what no amount of waiting would make possible, unless a loan does.
+func neverFits(c *Credential, charges []Charge, useReserve bool) (Decision, bool) {
+	for _, charge := range charges {
+		limit, _ := c.Limit(charge.Limit)
+		if limit.DryRun || limit.Lift > 0 {
+			continue
+		}
+		if budget := limit.Budget(useReserve); charge.Units > budget {
+			d := refuse(CostExceedsLimit, fmt.Sprintf("%s can never fit limit %q of %s", charge.Units.Text(), limit.Name, budget.Text()))
+			d.Hint = "waiting does not help: ask for less at once"
+			d.Limit, d.Units = limit.Name, Max(charges)
+			return d, true
+		}
+	}
+	return Decision{}, false
+}
+
+// Peek decides about a job's calls, after those that others are about to make, of a caller who
+// may, or may not, use the reserve: only the limits that count its own calls matter. It debits
+// nothing.
 func (s *Service) Peek(ctx context.Context, credential string, own Calls, others []Calls, useReserve bool) (Decision, error) {
 	c, ok := s.Credential(credential)
 	if !ok {
@@ -166,19 +214,12 @@ func (s *Service) Peek(ctx context.Context, credential string, own Calls, others
 	return s.peek(ctx, c, slices.Sorted(maps.Keys(own.Count)), charges, useReserve)
 }
 
-// peek has the ledger say what it would decide about charges, unless they can never fit.
 func (s *Service) peek(ctx context.Context, c *Credential, operations []string, charges []Charge, useReserve bool) (Decision, error) {
-	never, large := neverFits(c, charges, useReserve)
-	if large && !s.lends(ctx, c, charges, useReserve) {
-		return never, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, s.deadline)
-	defer cancel()
-	d, err := s.ledger.Peek(ctx, c, operations, charges, useReserve)
-	if large && err == nil && !d.fitsLent(useReserve) {
-		return never, nil
-	}
-	return d, err
+	return s.fit(ctx, c, charges, useReserve, func() (Decision, error) {
+		ctx, cancel := context.WithTimeout(ctx, s.deadline)
+		defer cancel()
+		return s.ledger.Peek(ctx, c, operations, charges, useReserve)
+	})
 }
 
 // Settle sets a grant, by its public id, to what was really spent.
@@ -199,72 +240,45 @@ func (s *Service) Settle(ctx context.Context, grantID string, units Units, calle
 	})
 }
 
-// Grant returns the entry of a grant, by its public id; ok is false where the log does
-// not hold it any more.
-func (s *Service) Grant(ctx context.Context, grantID string) (e Entry, ok bool, err error) {
-	name, id, err := ParseGrantID(grantID)
-	if err != nil {
-		return Entry{}, false, nil
-	}
-	behind := ID{Ms: id.Ms, Seq: id.Seq + 1}
-	page, _, err := s.Log(ctx, name, LogQuery{After: behind, Newest: true, Most: 1})
-	if err != nil || len(page.Entries) == 0 || page.Entries[0].ID != id || page.Entries[0].Kind != KindGrant {
-		return Entry{}, false, err
-	}
-	return page.Entries[0], true, nil
-}
-
-// Grantee names who was given a grant, by its public id, as Caller.By does; empty
-// where the log does not hold the grant any more.
-func (s *Service) Grantee(ctx context.Context, grantID string) (by string, err error) {
-	e, _, err := s.Grant(ctx, grantID)
-	return e.By, err
-}
-
 // Adjust books units that were spent elsewhere against a limit of a credential
-// or, below zero, gives back what was counted but not spent.
-func (s *Service) Adjust(ctx context.Context, credential string, a Adjustment) (Decision, error) {
-	account, ok := s.account(credential)
+// or, below zero, frees what was counted but not spent.
+func (s *Service) Adjust(ctx context.Context, credential string, adjustment Adjustment) (Decision, error) {
+	a, ok := s.account(credential)
 	if !ok {
 		return s.unknownCredential(credential), nil
 	}
-	if _, known := account.credential.Limit(a.Limit); !known {
-		return refuse(BadRequest, fmt.Sprintf("credential %q has no limit %q", credential, a.Limit)), nil
+	if a.credential.Index(adjustment.Limit) < 0 {
+		return refuse(BadRequest, fmt.Sprintf("credential %q has no limit %q", credential, adjustment.Limit)), nil
 	}
-	if a.Units == 0 || a.Units < -int64(MaxUnits) || a.Units > int64(MaxUnits) {
+	if units := adjustment.Units; units == 0 || units < -int64(MaxUnits) || units > int64(MaxUnits) {
 		return refuse(BadRequest, fmt.Sprintf("units must be a whole number from %d to %d, not 0", -MaxUnits, MaxUnits)), nil
 	}
-	return account.correct(ctx, func(ctx context.Context) (Decision, error) { return s.ledger.Adjust(ctx, account.credential, a) })
+	return a.correct(ctx, func(ctx context.Context) (Decision, error) { return s.ledger.Adjust(ctx, a.credential, adjustment) })
 }
 
 // CloseLimit closes a limit of a credential until a time, or opens it, and reports
 // whether that changed anything.
 func (s *Service) CloseLimit(ctx context.Context, credential string, k Closing) (d Decision, changed bool, err error) {
-	a, ok := s.account(credential)
-	if !ok {
-		return s.unknownCredential(credential), false, nil
-	}
-	usage, _, err := s.Usage(ctx, credential)
-	if err != nil {
-		return Decision{}, false, err
-	}
-	if err := k.validate(a.credential, usage.Now); err != nil {
-		return refuse(BadRequest, err.Error()), false, nil
-	}
-	if !k.Until.IsZero() {
-		k.Until = time.UnixMilli(k.Until.UnixMilli()).UTC()
-	}
-	d, err = a.correct(ctx, func(ctx context.Context) (Decision, error) {
-		var err error
-		changed, err = s.ledger.CloseLimit(ctx, a.credential, k)
-		return Decision{}, err
+	return s.change(ctx, credential, k.validate, func(ctx context.Context, c *Credential) (bool, error) {
+		if !k.Until.IsZero() {
+			k.Until = time.UnixMilli(k.Until.UnixMilli()).UTC()
+		}
+		return s.ledger.CloseLimit(ctx, c, k)
 	})
-	return d, changed, err
 }
 
 // Lend makes a limit of a credential higher until a time, or ends its loans, and reports
 // whether that changed anything.
 func (s *Service) Lend(ctx context.Context, credential string, l Loan) (d Decision, changed bool, err error) {
+	return s.change(ctx, credential, l.validate, func(ctx context.Context, c *Credential) (bool, error) {
+		l.Until = time.UnixMilli(l.Until.UnixMilli()).UTC()
+		return s.ledger.Lend(ctx, c, l)
+	})
+}
+
+// change writes a change of a limit that is valid as the limits are now.
+func (s *Service) change(ctx context.Context, credential string, validate func(*Credential, Usage) error,
+	write func(context.Context, *Credential) (bool, error)) (d Decision, changed bool, err error) {
 	a, ok := s.account(credential)
 	if !ok {
 		return s.unknownCredential(credential), false, nil
@@ -273,13 +287,12 @@ func (s *Service) Lend(ctx context.Context, credential string, l Loan) (d Decisi
 	if err != nil {
 		return Decision{}, false, err
 	}
-	if err := l.validate(a.credential, usage); err != nil {
+	if err := validate(a.credential, usage); err != nil {
 		return refuse(BadRequest, err.Error()), false, nil
 	}
-	l.Until = time.UnixMilli(l.Until.UnixMilli()).UTC()
 	d, err = a.correct(ctx, func(ctx context.Context) (Decision, error) {
 		var err error
-		changed, err = s.ledger.Lend(ctx, a.credential, l)
+		changed, err = write(ctx, a.credential)
 		return Decision{}, err
 	})
 	return d, changed, err
@@ -296,10 +309,38 @@ func (s *Service) Reset(ctx context.Context, credential string, by Caller, note 
 	})
 }
 
+// Usage returns the state of a credential's limits; ok is false when the
+// credential is not configured.
+func (s *Service) Usage(ctx context.Context, credential string) (u Usage, ok bool, err error) {
+	c, ok := s.Credential(credential)
+	if !ok {
+		return Usage{}, false, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.deadline)
+	defer cancel()
+	u, err = s.ledger.Usage(ctx, c)
+	return u, true, err
+}
+
+// Grant returns the entry of a grant, by its public id; ok is false where the log does
+// not hold it any more.
+func (s *Service) Grant(ctx context.Context, grantID string) (e Entry, ok bool, err error) {
+	name, id, err := ParseGrantID(grantID)
+	if err != nil {
+		return Entry{}, false, nil
+	}
+	next := ID{Ms: id.Ms, Seq: id.Seq + 1}
+	page, _, err := s.Log(ctx, name, LogQuery{After: next, Newest: true, Most: 1})
+	if err != nil || len(page.Entries) == 0 || page.Entries[0].ID != id || page.Entries[0].Kind != KindGrant {
+		return Entry{}, false, err
+	}
+	return page.Entries[0], true, nil
+}
+
 // Log returns a page of a credential's log; ok is false when the credential is
 // not configured.
 func (s *Service) Log(ctx context.Context, credential string, q LogQuery) (page LogPage, ok bool, err error) {
-	a, ok := s.account(credential)
+	c, ok := s.Credential(credential)
 	if !ok {
 		return LogPage{}, false, nil
 	}
@@ -308,24 +349,39 @@ func (s *Service) Log(ctx context.Context, credential string, q LogQuery) (page 
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.deadline)
 	defer cancel()
-	page, err = s.ledger.Log(ctx, a.credential, q)
+	page, err = s.ledger.Log(ctx, c, q)
 	return page, true, err
 }
 
-// Usage returns the state of a credential's limits; ok is false when the
-// credential is not configured.
-func (s *Service) Usage(ctx context.Context, credential string) (u Usage, ok bool, err error) {
-	a, ok := s.account(credential)
-	if !ok {
-		return Usage{}, false, nil
+// walkPage is smaller than a page may be: decisions pass between two pages, and one page keeps
+// a Redis busy for a millisecond.
+const walkPage = MaxLogPage / 4
+
+// Walk reads the log of a credential from its newest entry back to since, or until
+// visit returns false. It reads as long as ctx lives.
+func (s *Service) Walk(ctx context.Context, credential string, since time.Time, visit func(Entry) bool) error {
+	q := LogQuery{Since: since, Newest: true, Most: walkPage}
+	for {
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		page, _, err := s.Log(ctx, credential, q)
+		if err != nil {
+			return err
+		}
+		for _, e := range page.Entries {
+			if !visit(e) {
+				return nil
+			}
+		}
+		if page.Next.IsZero() {
+			return nil
+		}
+		q.After = page.Next
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.deadline)
-	defer cancel()
-	u, err = s.ledger.Usage(ctx, a.credential)
-	return u, true, err
 }
 
-// Health tells how the ledger is.
+// Health returns the state of the ledger.
 func (s *Service) Health(ctx context.Context) Health {
 	ctx, cancel := context.WithTimeout(ctx, s.deadline)
 	defer cancel()
@@ -340,110 +396,4 @@ func (s *Service) Waiting(credential string) int {
 		return 0
 	}
 	return a.asks.Waiting()
-}
-
-func (s *Service) account(credential string) (*account, bool) {
-	a, ok := s.snapshot.Load().accounts[credential]
-	return a, ok
-}
-
-func (s *Service) unknownCredential(name string) Decision {
-	d := refuse(UnknownCredential, fmt.Sprintf("credential %.80q is not configured", name))
-	d.Hint = DidYouMean(name, s.Names(), "configured credentials")
-	return d
-}
-
-func unknownOperation(c *Credential, name string) Decision {
-	detail := fmt.Sprintf("operation %q is not listed for credential %q", name, c.Name)
-	if near := Nearest(name, slices.Sorted(maps.Keys(c.Operations))); near != "" {
-		detail += fmt.Sprintf(", but %q is", near)
-	}
-	return refuse(UnknownOperation, detail)
-}
-
-// neverFits refuses what no amount of waiting would make possible, unless a loan does.
-func neverFits(c *Credential, charges []Charge, useReserve bool) (Decision, bool) {
-	for _, charge := range charges {
-		limit, _ := c.Limit(charge.Limit)
-		if limit.DryRun || limit.Lift > 0 {
-			continue
-		}
-		if budget := limit.Budget(useReserve); charge.Units > budget {
-			d := refuse(CostExceedsLimit, fmt.Sprintf("%s can never fit limit %q of %s", charge.Units.Text(), limit.Name, budget.Text()))
-			d.Hint = "waiting does not help: ask for less at once"
-			d.Limit, d.Units = limit.Name, Max(charges)
-			return d, true
-		}
-	}
-	return Decision{}, false
-}
-
-// Calls are calls of several operations that one job makes.
-type Calls struct {
-	Job   string           // "" outside any pass
-	Count map[string]Units // by operation
-	// Pace is how long they may wait for each other: of a limit with a window no longer than
-	// that they need no more at once than fits it at all.
-	Pace time.Duration
-}
-
-// Paced returns what calls that cost so much need at once, if they may, or may not, use the
-// reserve.
-func (c *Credential) Paced(charges []Charge, pace time.Duration, useReserve bool) []Charge {
-	paced := slices.Clone(charges)
-	for i, charge := range paced {
-		if limit, found := c.Limit(charge.Limit); found && limit.Window.Span() <= pace {
-			paced[i].Units = min(charge.Units, max(1, limit.Budget(useReserve)))
-		}
-	}
-	return paced
-}
-
-// Cost returns what calls cost, as a run counts them: of each call the greatest of its
-// charges, at most MaxUnits in all. What is not listed costs nothing.
-func (c *Credential) Cost(calls Calls) Units {
-	var sum Units
-	for operation, count := range calls.Count {
-		if charges, err := c.Charges(operation, count, calls.Job); err == nil {
-			sum = add(sum, Max(charges))
-		}
-	}
-	return sum
-}
-
-// Sum returns what calls cost together, in the order of the limits and at most MaxUnits
-// in each. It fails for an operation that is not listed, or that costs more than MaxUnits
-// by itself.
-func (c *Credential) Sum(calls Calls) ([]Charge, error) {
-	totals := make([]Units, len(c.Limits))
-	for operation, count := range calls.Count {
-		if _, known := c.Operations[operation]; !known {
-			return nil, fmt.Errorf("operation %q is not listed for credential %q", operation, c.Name)
-		}
-		charges, err := c.Charges(operation, count, calls.Job)
-		if err != nil {
-			return nil, err
-		}
-		for _, charge := range charges {
-			i := c.Index(charge.Limit)
-			totals[i] = add(totals[i], charge.Units)
-		}
-	}
-	var sum []Charge
-	for i, units := range totals {
-		if units > 0 {
-			sum = append(sum, Charge{Limit: c.Limits[i].Name, Units: units})
-		}
-	}
-	return sum, nil
-}
-
-// addTo adds what calls cost to charges, in the limits that those are of.
-func (c *Credential) addTo(charges []Charge, calls Calls) error {
-	more, err := c.Sum(calls)
-	for i, charge := range charges {
-		units, _ := ChargeIn(more, charge.Limit)
-		charges[i].Units = add(charge.Units, units)
-	}
-	return err
 }

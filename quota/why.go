@@ -1,20 +1,17 @@
 package quota
 
-import (
-	"context"
-	"time"
-)
+import "context"
 
-// An Explanation tells what would become of a request now, and what would change
-// that. Its Decision moved nothing: even one that grants has no grant id.
+// An Explanation is the decision that a request would get now, and what would change
+// it. Its Decision moved nothing: even one that grants has no grant id.
 type Explanation struct {
 	Decision
 	// Fits is how many calls would be granted now, from 0; more than were asked
-	// for where there is room, and the ledger tells.
+	// for where there is room, and the ledger knows.
 	Fits Units
 	// WouldDeny is what the limits that are not enforced would have refused.
 	WouldDeny []Shortage
-	// ReserveAllows tells whether a caller who may use the reserve would be
+	// ReserveAllows is whether a caller with the right to use the reserve would be
 	// granted all of it now.
 	ReserveAllows bool
 	Obstacles     []Obstacle // the limits that stand in the way; none of a grant
@@ -24,7 +21,7 @@ type Explanation struct {
 type Obstacle struct {
 	LimitState
 	// Missing is by how much: the units by which the limit would have to be
-	// raised, its reserve lowered, or what it holds given back. 0 where the limit
+	// raised, its reserve lowered, or its debits lowered. 0 where the limit
 	// only counts as spent because it is CatchingUp, or is Closed.
 	Missing Units
 	// Who holds what is in the window, the greatest first. Empty where the request
@@ -33,25 +30,25 @@ type Obstacle struct {
 	GivenBack                 Units // by adjustments, of what was spent in the window
 }
 
-// Why explains what would become of a request of an ordinary caller. Errors are
+// Why explains the decision that a request of an ordinary caller would get. Errors are
 // those of Acquire, and of reading the log, which takes as long as ctx lives.
 func (s *Service) Why(ctx context.Context, r Request) (Explanation, error) {
-	b, charges, refused := s.price(r)
-	if b == nil {
+	a, charges, refused := s.price(r)
+	if a == nil {
 		return Explanation{Decision: refused}, nil
 	}
-	d, err := s.foresee(ctx, b.credential, r, charges)
+	d, err := s.foresee(ctx, a.credential, r, charges)
 	if err != nil || d.Reason != "" && !d.Denied() && d.Reason != CostExceedsLimit {
 		return Explanation{Decision: d}, err
 	}
 	e := explain(d, r.Count)
 	if d.Reason == LimitExceeded {
-		err = s.findHolders(ctx, b.credential, e.Obstacles)
+		err = s.findHolders(ctx, a.credential, e.Obstacles)
 	}
 	return e, err
 }
 
-// foresee decides without debiting, and returns the state of the limits involved
+// foresee decides without debiting. It returns the state of the limits involved
 // also where the request can never fit.
 func (s *Service) foresee(ctx context.Context, c *Credential, r Request, charges []Charge) (Decision, error) {
 	d, err := s.peek(ctx, c, []string{r.Operation}, charges, false)
@@ -70,7 +67,7 @@ func (s *Service) foresee(ctx context.Context, c *Credential, r Request, charges
 	return d, nil
 }
 
-// explain is what a decision about count calls tells by itself.
+// explain returns what a decision about count calls says by itself.
 func explain(d Decision, count Units) Explanation {
 	e := Explanation{Decision: d, WouldDeny: d.WouldDeny(false)}
 	if len(d.Limits) == 0 { // granted alone, during an outage
@@ -93,51 +90,35 @@ func explain(d Decision, count Units) Explanation {
 	return e
 }
 
-// A hold is what an obstacle's window holds, as it is being summed.
-type hold struct {
-	*Obstacle
-	credential *Credential
-	after      time.Time
-	by         [3]*Breakdown
-}
-
 // findHolders reads the log once, as far back as the obstacles' windows reach.
 func (s *Service) findHolders(ctx context.Context, c *Credential, obstacles []Obstacle) error {
 	usage, _, err := s.Usage(ctx, c.Name)
 	if err != nil {
 		return err
 	}
-	since := usage.Now
-	holds := make([]hold, len(obstacles))
-	for i := range obstacles {
-		after, _ := obstacles[i].Window.Bounds(usage.Now)
-		holds[i] = hold{&obstacles[i], c, after, [...]*Breakdown{NewBreakdown(c, ByJob), NewBreakdown(c, ByRegion), NewBreakdown(c, ByOperation)}}
-		if after.Before(since) {
-			since = after
-		}
+	jobs, regions, operations := newBreakdown(c, ByJob), newBreakdown(c, ByRegion), newBreakdown(c, ByOperation)
+	breakdowns, since := []*Breakdown{jobs, regions, operations}, usage.Now
+	for _, b := range breakdowns {
+		b.limitTo(usage.Now)
+	}
+	for _, o := range obstacles {
+		since = earlier(since, jobs.after[c.Index(o.Name)])
 	}
 	err = s.Walk(ctx, c.Name, since, func(e Entry) bool {
-		for _, h := range holds {
-			h.add(e)
+		for _, b := range breakdowns {
+			b.add(e)
+		}
+		for i := range obstacles {
+			o := &obstacles[i]
+			if l := c.Index(o.Name); e.ID.Time().After(jobs.after[l]) {
+				o.GivenBack = add(o.GivenBack, e.givenBackIn(c, l))
+			}
 		}
 		return true
 	})
-	for _, h := range holds {
-		h.tell()
+	for i := range obstacles {
+		o := &obstacles[i]
+		o.Jobs, o.Regions, o.Operations = jobs.in(o.Name), regions.in(o.Name), operations.in(o.Name)
 	}
 	return err
-}
-
-func (h hold) add(e Entry) {
-	if e.ID.Time().After(h.after) {
-		h.GivenBack = add(h.GivenBack, e.givenBackIn(h.credential, h.credential.Index(h.Name)))
-		for _, b := range h.by {
-			b.Add(e)
-		}
-	}
-}
-
-// tell hands over what was summed.
-func (h hold) tell() {
-	h.Jobs, h.Regions, h.Operations = h.by[0].In(h.Name), h.by[1].In(h.Name), h.by[2].In(h.Name)
 }

@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -27,12 +28,10 @@ type Window struct {
 // Sliding returns the window of the trailing length.
 func Sliding(length time.Duration) Window { return Window{Length: length} }
 
-// Calendar returns the window that begins anew with each period in zone.
-func Calendar(period Period, zone *time.Location) Window {
-	return Window{Period: period, Zone: zone}
-}
+// Calendar returns the window that restarts with each period in zone.
+func Calendar(period Period, zone *time.Location) Window { return Window{Period: period, Zone: zone} }
 
-// IsCalendar tells a calendar window from a sliding one.
+// IsCalendar reports whether w is a calendar window, rather than a sliding one.
 func (w Window) IsCalendar() bool { return w.Period != "" }
 
 // Bounds returns the stretch of time (after, end] … that w counts at now: debits
@@ -49,48 +48,19 @@ func (w Window) Bounds(now time.Time) (after, end time.Time) {
 	return start.Add(-time.Millisecond), end
 }
 
+// periods are how long each is: at least and at most, daylight saving included, and in words.
+var periods = map[Period]struct{ min, nominal, max time.Duration }{
+	Hour:  {30 * time.Minute, time.Hour, 2 * time.Hour}, // a zone may be set forward by half an hour
+	Day:   {23 * time.Hour, 24 * time.Hour, 26 * time.Hour},
+	Month: {28 * 24 * time.Hour, 30 * 24 * time.Hour, 32 * 24 * time.Hour},
+}
+
 // Span is the longest time for which a debit counts: the length of a sliding
 // window, or an upper bound for the longest period (daylight saving included).
-func (w Window) Span() time.Duration {
-	switch w.Period {
-	case Hour:
-		return 2 * time.Hour
-	case Day:
-		return 26 * time.Hour
-	case Month:
-		return 32 * 24 * time.Hour
-	default:
-		return w.Length
-	}
-}
+func (w Window) Span() time.Duration { return cmp.Or(periods[w.Period].max, w.Length) }
 
 // Nominal is how long the window is said to be: a day has 24 hours, a month 30 days.
-func (w Window) Nominal() time.Duration {
-	switch w.Period {
-	case Hour:
-		return time.Hour
-	case Day:
-		return 24 * time.Hour
-	case Month:
-		return 30 * 24 * time.Hour
-	default:
-		return w.Length
-	}
-}
-
-// shortest is the length of the shortest period there is, daylight saving included.
-func (w Window) shortest() time.Duration {
-	switch w.Period {
-	case Hour:
-		return 30 * time.Minute // where a zone is set forward by half an hour
-	case Day:
-		return 23 * time.Hour
-	case Month:
-		return 28 * 24 * time.Hour
-	default:
-		return 0
-	}
-}
+func (w Window) Nominal() time.Duration { return cmp.Or(periods[w.Period].nominal, w.Length) }
 
 // String returns "24h" or "7d" for a sliding window and "day America/Los_Angeles"
 // for a calendar one.

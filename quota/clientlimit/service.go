@@ -124,7 +124,7 @@ func (s *Service) SetClients(ledger Ledger, all []*Clients) error {
 		if before := was.groups[c.Name]; before != nil {
 			g.tally = before.tally
 		}
-		g.batcher.Deadline, g.batcher.Most = s.Deadline, batchGroups
+		g.batcher.Deadline, g.batcher.Max = s.Deadline, batchGroups
 		g.batcher.Do = func(ctx context.Context, requests [][]priced) ([][]quota.Decision, error) {
 			return s.decide(ctx, next, g, requests)
 		}

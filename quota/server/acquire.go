@@ -154,11 +154,11 @@ func (s *Server) forbidsGrant(c *Session, id string) (quota.Decision, error) {
 			return c.notItsGrant(), nil
 		}
 	}
-	by, err := s.Service.Grantee(c.request.Context(), id)
+	e, _, err := s.Service.Grant(c.request.Context(), id)
 	switch {
-	case err != nil || by == c.Caller.By():
+	case err != nil || e.By == c.Caller.By():
 		return quota.Decision{}, err
-	case by == "":
+	case e.By == "":
 		return quota.Gone(id), nil
 	case c.remote != nil:
 		return c.notItsGrant(), nil

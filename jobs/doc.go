@@ -2,7 +2,7 @@
 // only if the budget allows and judged by what became of it.
 //
 // The flow. The scheduler calls Runner.Tick with a slot (runner.go). A slotClaim decides what
-// becomes of it (claim.go), and the run begins (begin.go). An executor goes through the ring: each
+// becomes of it, and the run begins (begin.go). An executor goes through the ring: each
 // pass at its time, through the gate, launched, judged, recorded; its methods stand in the order
 // of a run's life (executor.go). A limit that comes back soon delays it (pace.go). Where the next
 // run begins follows from what became of the passes. Operators run, stop, pause and move the

@@ -13,41 +13,38 @@ import (
 	"quotad/quota"
 )
 
-// Tokens knows the run tokens of the passes under way: who may spend as whom,
-// and what each was granted and denied. A token is known from Issue to Revoke;
-// of others nothing is known, and nothing is recorded. The zero value is ready
-// to use, by any number of goroutines.
+// Tokens knows the run tokens of the passes under way: who may spend as whom, and what each was
+// granted and denied. A token is known from issue to revoke; of others nothing is recorded. The
+// zero value is ready to use, by any number of goroutines.
 type Tokens struct {
-	mu      sync.Mutex         // guards what follows, and what holders point to
-	holders map[digest]*holder // by the token's hash: how long a look-up takes tells nothing about a token
+	mu       sync.Mutex                     // guards what follows, and what it points to
+	spenders map[[sha256.Size]byte]*spender // by the token's hash: how long a look-up takes reveals nothing about a token
 }
 
-type digest = [sha256.Size]byte
-
-// A holder is the pass that a token was issued to.
-type holder struct {
+// A spender is the pass that a token was issued to.
+type spender struct {
 	bearer quota.Bearer
 	run    *runBudget
-	record Record
+	record Record // without what the refusals say
 	// refusals are what was refused and not granted since, the last one at the end.
-	refusals []setback
+	refusals []refusedCall
 	made     map[string]quota.Units // calls that were granted, by operation
-	grants   map[string]grant       // by its id
-	// Of a run that may not spend all that it likes, what was asked under each request
-	// id and not refused: the units that the run's budget holds for it, 0 once it is
-	// granted. To ask again spends no more.
+	grants   map[string]*grant      // by id
+	// asked is what was asked under each request id and not refused, if the run may spend so
+	// much only: the units that the run's budget holds for it, 0 once it is granted. To ask
+	// again spends no more.
 	asked map[string]quota.Units
 }
 
-// A setback is the last answer to a pass for an operation, which is none that lets it go on: of
-// ours, or of the upstream.
-type setback struct {
+// A refusedCall is the last answer to a pass for an operation, ours or the upstream's, that does not let
+// it continue.
+type refusedCall struct {
 	operation string // "": a grant was settled to more than there was
 	denied    bool   // by us
 	capped    bool   // for the run, which may not spend more
 	limit     string
 	retryAt   time.Time
-	wholeAt   time.Time // when all of the limit is back, at the latest; zero: nobody knows
+	wholeAt   time.Time // when all of the limit is back, at the latest; zero: unknown
 }
 
 // A grant is what a pass was granted.
@@ -62,11 +59,11 @@ type Record struct {
 	Capped  bool        // the last denial was for the run, which may not spend more
 	Limit   string      // that refused last
 	RetryAt time.Time   // when what was refused last would have been granted
-	WholeAt time.Time   // when all of the limit is back, at the latest; zero: nobody knows
-	Units   quota.Units // debited, less what was given back
+	WholeAt time.Time   // when all of the limit is back, at the latest; zero: unknown
+	Units   quota.Units // debited, less what was returned
 	Calls   int64       // acquires that were granted
 	Last    string      // the id of the last grant
-	// Past is what the pass went past when it settled a grant to more than it was.
+	// Past is what the pass exceeded when it settled a grant to more than it was.
 	Past string
 	// Closed is the limit that the upstream called exhausted when the pass called it last;
 	// RetryAt is then when it opens, unless something was denied since.
@@ -79,8 +76,8 @@ type Record struct {
 // lock of the Tokens guards it.
 type runBudget struct {
 	most  quota.Units // 0: as much as the limits allow
-	spent quota.Units // debited, less what was given back
-	held  quota.Units // for requests that are not decided yet, or of which nobody knows
+	spent quota.Units // debited, less what was returned
+	held  quota.Units // for requests that are not decided yet, or whose outcome is unknown
 }
 
 // issue returns a new token for a pass, which spends from its run's budget. It has
@@ -89,128 +86,125 @@ func (t *Tokens) issue(b quota.Bearer, run *runBudget) string {
 	token := rand.Text()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.holders == nil {
-		t.holders = make(map[digest]*holder)
+	if t.spenders == nil {
+		t.spenders = make(map[[sha256.Size]byte]*spender)
 	}
-	t.holders[hash(token)] = &holder{
-		bearer: b, run: run, grants: make(map[string]grant), made: make(map[string]quota.Units), asked: make(map[string]quota.Units),
+	t.spenders[sha256.Sum256([]byte(token))] = &spender{
+		bearer: b, run: run, grants: make(map[string]*grant), made: make(map[string]quota.Units), asked: make(map[string]quota.Units),
 	}
 	return token
 }
 
-// revoke makes a token unknown, and returns what its pass was granted and denied.
-func (t *Tokens) revoke(token string) Record {
+// with calls do with the pass of a token, and returns false if the token is unknown.
+func (t *Tokens) with(token string, do func(*spender)) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	key := hash(token)
-	h := t.holders[key]
-	if h == nil {
-		return Record{}
+	s := t.spenders[sha256.Sum256([]byte(token))]
+	if s != nil {
+		do(s)
 	}
-	delete(t.holders, key)
-	return h.record
+	return s != nil
+}
+
+// revoke makes a token unknown, and returns what its pass was granted and denied.
+func (t *Tokens) revoke(token string) (r Record) {
+	t.with(token, func(s *spender) {
+		r = s.sum()
+		delete(t.spenders, sha256.Sum256([]byte(token)))
+	})
+	return r
 }
 
 // Bearer returns the pass that a token was issued to, and how it spends.
 func (t *Tokens) Bearer(token string) (b quota.Bearer, live bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	h := t.holders[hash(token)]
-	if h == nil {
-		return quota.Bearer{}, false
-	}
-	return h.bearer, true
+	live = t.with(token, func(s *spender) { b = s.bearer })
+	return b, live
 }
 
-// Admit decides whether the token's pass may make a request that costs units: one that
-// would take its run past what it may spend is refused. Of one that is admitted, decided
-// records what became of it; it is called once.
+// Admit decides whether the token's pass may make a request that costs units: one that would
+// exceed what its run may spend is refused. For one that is admitted, the caller calls decided
+// once with what became of it.
 func (t *Tokens) Admit(token string, r quota.Request, units quota.Units) (decided func(quota.Decision, error), d quota.Decision) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	h := t.holders[hash(token)]
-	if h == nil {
-		return func(quota.Decision, error) {}, quota.Decision{} // it has ended meanwhile
-	}
-	if _, again := h.asked[r.RequestID]; again {
-		units = 0
-	}
-	if run := h.run; units > 0 && run.most > 0 && units > run.left() {
-		if !r.Optional {
-			h.refuse(setback{operation: r.Operation, denied: true, capped: true})
+	decided = func(quota.Decision, error) {} // of a pass that has ended meanwhile
+	t.with(token, func(s *spender) {
+		if _, again := s.asked[r.RequestID]; again {
+			units = 0
 		}
-		return nil, quota.Decision{Reason: quota.RunCapExceeded, Units: units, Detail: run.shortage(units)}
-	}
-	h.hold(r, units)
-	return func(d quota.Decision, err error) {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		h.decided(r, units, d, err)
-	}, quota.Decision{}
+		if run := s.run; units > 0 && run.most > 0 && units > run.left() {
+			if !r.Optional {
+				s.refuse(refusedCall{operation: r.Operation, denied: true, capped: true})
+			}
+			detail := fmt.Sprintf("%s asked, and the run has %s of %s left", units.Text(), quota.Thousands(run.left()), quota.Thousands(run.most))
+			decided, d = nil, quota.Decision{Reason: quota.RunCapExceeded, Units: units, Detail: detail}
+			return
+		}
+		s.hold(r, units)
+		decided = func(d quota.Decision, err error) {
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			s.decided(r, units, d, err)
+		}
+	})
+	return decided, d
 }
 
-// left is what the run may still spend, if it may not spend all that it likes.
+// left is what the run may still spend, if its budget is bounded.
 func (b *runBudget) left() quota.Units { return max(0, b.most-b.spent-b.held) }
 
-// shortage says why the run may not spend units more.
-func (b *runBudget) shortage(units quota.Units) string {
-	return fmt.Sprintf("%s asked, and the run has %s of %s left", units.Text(), quota.Thousands(b.left()), quota.Thousands(b.most))
-}
-
 // hold has the run's budget hold units for a request until it is decided.
-func (h *holder) hold(r quota.Request, units quota.Units) {
-	if h.run.most == 0 {
+func (s *spender) hold(r quota.Request, units quota.Units) {
+	if s.run.most == 0 {
 		return
 	}
-	h.run.held += units
-	if _, again := h.asked[r.RequestID]; !again && r.RequestID != "" {
-		h.asked[r.RequestID] = units
+	s.run.held += units
+	if _, again := s.asked[r.RequestID]; !again && r.RequestID != "" {
+		s.asked[r.RequestID] = units
 	}
 }
 
-// free gives back what the run's budget holds for a request that is decided.
-func (h *holder) free(r quota.Request, units quota.Units, granted bool) {
-	if h.run.most == 0 {
+// free returns to the run's budget what it holds for a request that is decided.
+func (s *spender) free(r quota.Request, units quota.Units, granted bool) {
+	if s.run.most == 0 {
 		return
 	}
 	if r.RequestID != "" {
-		units = h.asked[r.RequestID]
+		units = s.asked[r.RequestID]
 	}
-	h.run.held -= units
+	s.run.held -= units
 	switch {
 	case r.RequestID == "":
 	case granted:
-		h.asked[r.RequestID] = 0
+		s.asked[r.RequestID] = 0
 	case units > 0:
-		delete(h.asked, r.RequestID)
+		delete(s.asked, r.RequestID)
 	}
 }
 
-// decided records what became of a request. While nobody knows, its units are taken to
-// be spent as far as the run's budget goes.
-func (h *holder) decided(r quota.Request, units quota.Units, d quota.Decision, err error) {
+// decided records what became of a request. While its outcome is unknown, the run's budget
+// holds its units.
+func (s *spender) decided(r quota.Request, units quota.Units, d quota.Decision, err error) {
 	if errors.Is(err, quota.ErrOutcomeUnknown) {
 		return
 	}
-	h.free(r, units, err == nil && d.Granted())
+	s.free(r, units, err == nil && d.Granted())
 	if err != nil {
 		return
 	}
 	switch {
 	case d.Denied() && !r.Optional:
-		h.refuse(setback{operation: r.Operation, denied: true, limit: d.Limit, retryAt: d.RetryAt, wholeAt: wholeAt(d)})
+		s.refuse(refusedCall{operation: r.Operation, denied: true, limit: d.Limit, retryAt: d.RetryAt, wholeAt: wholeAt(d)})
 	case d.Granted() && !r.Proxied: // what the proxy asks for counts when the upstream has answered
-		h.serve(r.Operation)
+		s.serve(r.Operation)
 	}
-	if _, known := h.grants[d.GrantID]; known || !d.Granted() {
+	if s.grants[d.GrantID] != nil || !d.Granted() {
 		return // a replay of what was counted, or nothing to count
 	}
-	h.grants[d.GrantID] = grant{units: d.Units, proxied: r.Proxied}
-	h.made[r.Operation] += d.Calls(r)
-	h.record.Units += d.Units
-	h.record.Calls++
-	h.record.Last = d.GrantID
-	h.run.spent += d.Units
+	s.grants[d.GrantID] = &grant{units: d.Units, proxied: r.Proxied}
+	s.made[r.Operation] += d.Calls(r)
+	s.record.Units += d.Units
+	s.record.Calls++
+	s.record.Last = d.GrantID
+	s.run.spent += d.Units
 }
 
 // wholeAt returns when all of the limit is back that denied.
@@ -224,24 +218,21 @@ func wholeAt(d quota.Decision) time.Time {
 }
 
 // refuse records a refusal, in place of the last answer for its operation.
-func (h *holder) refuse(one setback) {
-	h.serve(one.operation)
-	h.refusals = append(h.refusals, one)
-	h.sum()
+func (s *spender) refuse(one refusedCall) {
+	s.serve(one.operation)
+	s.refusals = append(s.refusals, one)
 }
 
-// serve takes back what was refused of an operation: a pass that waits until it fits, as
+// serve forgets what was refused of an operation: a pass that waits until it fits, as
 // libraries do that obey Retry-After, lacks nothing.
-func (h *holder) serve(operation string) {
-	h.refusals = slices.DeleteFunc(h.refusals, func(r setback) bool { return r.operation == operation })
-	h.sum()
+func (s *spender) serve(operation string) {
+	s.refusals = slices.DeleteFunc(s.refusals, func(r refusedCall) bool { return r.operation == operation })
 }
 
-// sum has the record say what was refused last.
-func (h *holder) sum() {
-	r := &h.record
-	r.Denied, r.Capped, r.Limit, r.RetryAt, r.WholeAt, r.Closed = false, false, "", time.Time{}, time.Time{}, ""
-	for _, one := range h.refusals {
+// sum returns the record with what was refused last.
+func (s *spender) sum() Record {
+	r := s.record
+	for _, one := range s.refusals {
 		r.RetryAt, r.WholeAt = one.retryAt, one.wholeAt
 		if one.denied {
 			r.Denied, r.Capped, r.Limit = true, one.capped, one.limit
@@ -249,10 +240,11 @@ func (h *holder) sum() {
 			r.Closed = one.limit
 		}
 	}
+	return r
 }
 
-// left returns what a run may still spend, besides what its passes under way are
-// expected to, each of them units; MaxUnits where it may spend all that it likes.
+// left returns what a run may still spend, besides what its passes under way are expected
+// to, each of them units; MaxUnits where its budget is not bounded.
 func (t *Tokens) left(run *runBudget, expected quota.Units) quota.Units {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -260,22 +252,18 @@ func (t *Tokens) left(run *runBudget, expected quota.Units) quota.Units {
 		return quota.MaxUnits
 	}
 	left := run.left()
-	for _, h := range t.holders {
-		if h.run == run {
-			left -= max(0, expected-h.record.Units)
+	for _, s := range t.spenders {
+		if s.run == run {
+			left -= max(0, expected-s.record.Units)
 		}
 	}
 	return left
 }
 
 // spent returns what a pass has been granted and denied until now.
-func (t *Tokens) spent(token string) Record {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if h := t.holders[hash(token)]; h != nil {
-		return h.record
-	}
-	return Record{}
+func (t *Tokens) spent(token string) (r Record) {
+	t.with(token, func(s *spender) { r = s.sum() })
+	return r
 }
 
 // spentBy returns what the passes of a run have spent until now.
@@ -286,67 +274,53 @@ func (t *Tokens) spentBy(run *runBudget) quota.Units {
 }
 
 // made returns how many calls of each operation the token's pass was granted.
-func (t *Tokens) made(token string) map[string]quota.Units {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	h := t.holders[hash(token)]
-	if h == nil {
-		return nil
-	}
-	return maps.Clone(h.made)
+func (t *Tokens) made(token string) (calls map[string]quota.Units) {
+	t.with(token, func(s *spender) { calls = maps.Clone(s.made) })
+	return calls
 }
 
 // Owns tells whether the token's pass may settle that grant: one that it acquired
 // itself. Of a call through the proxy only the proxy knows whether it was sent.
-func (t *Tokens) Owns(token, grantID string) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	h := t.holders[hash(token)]
-	if h == nil {
-		return false
-	}
-	g, known := h.grants[grantID]
-	return known && !g.proxied
+func (t *Tokens) Owns(token, grantID string) (owns bool) {
+	t.with(token, func(s *spender) {
+		g := s.grants[grantID]
+		owns = g != nil && !g.proxied
+	})
+	return owns
 }
 
 // Settled records that a grant of the token's pass was set to what it really cost, and how
 // its limits are now. If that is more than the run or a limit may have, the pass is
-// exhausted, which ends the run, and past says what of.
+// exhausted, which ends the run, and past says what it exceeded.
 func (t *Tokens) Settled(token, grantID string, units quota.Units, limits []quota.LimitState) (past string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	h := t.holders[hash(token)]
-	if h == nil {
-		return ""
-	}
-	g, known := h.grants[grantID]
-	if !known {
-		return ""
-	}
-	before := g.units
-	h.record.Units += units - before
-	h.run.spent += units - before
-	g.units = units
-	h.grants[grantID] = g
-	if units <= before {
-		return ""
-	}
-	past = h.overspent(limits)
-	if past != "" {
-		h.record.Past = past
-	}
+	t.with(token, func(s *spender) {
+		g := s.grants[grantID]
+		if g == nil {
+			return
+		}
+		more := units - g.units
+		g.units = units
+		s.record.Units += more
+		s.run.spent += more
+		if more <= 0 {
+			return
+		}
+		if past = s.overspent(limits); past != "" {
+			s.record.Past = past
+		}
+	})
 	return past
 }
 
-// overspent returns what a pass that has spent more than it was granted is past.
-func (h *holder) overspent(limits []quota.LimitState) (past string) {
-	if run := h.run; run.most > 0 && run.spent > run.most {
-		h.refuse(setback{denied: true, capped: true})
+// overspent returns what a pass exceeds that has spent more than it was granted.
+func (s *spender) overspent(limits []quota.LimitState) (past string) {
+	if run := s.run; run.most > 0 && run.spent > run.most {
+		s.refuse(refusedCall{denied: true, capped: true})
 		return fmt.Sprintf("the %s of the run by %s", run.most.Text(), quota.Thousands(run.spent-run.most))
 	}
 	for _, limit := range limits {
-		if over := limit.Used - limit.Budget(h.bearer.UseReserve); limit.Refuses() && over > 0 {
-			h.refuse(setback{denied: true, limit: limit.Name})
+		if over := limit.Used - limit.Budget(s.bearer.UseReserve); limit.Refuses() && over > 0 {
+			s.refuse(refusedCall{denied: true, limit: limit.Name})
 			return fmt.Sprintf("limit %q by %s", limit.Name, over.Text())
 		}
 	}
@@ -356,18 +330,12 @@ func (h *holder) overspent(limits []quota.LimitState) (past string) {
 // Observed records what the upstream answered to a call of the token's pass. The last answer
 // for an operation counts.
 func (t *Tokens) Observed(token string, word quota.Word) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	h := t.holders[hash(token)]
-	if h == nil {
-		return
-	}
-	h.record.Refuses = word.Refuses
-	if word.Limit != "" {
-		h.refuse(setback{operation: word.Operation, limit: word.Limit, retryAt: word.Until})
-	} else if word.Refuses == "" {
-		h.serve(word.Operation)
-	}
+	t.with(token, func(s *spender) {
+		s.record.Refuses = word.Refuses
+		if word.Limit != "" {
+			s.refuse(refusedCall{operation: word.Operation, limit: word.Limit, retryAt: word.Until})
+		} else if word.Refuses == "" {
+			s.serve(word.Operation)
+		}
+	})
 }
-
-func hash(token string) digest { return sha256.Sum256([]byte(token)) }

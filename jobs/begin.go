@@ -45,7 +45,7 @@ func (c *slotClaim) decide(ctx context.Context) {
 		_ = c.decline(ctx, Shutdown, nil)
 		return
 	}
-	c.skipUntold(err)
+	c.skipUndecided(err)
 	const longest = 15 * time.Second
 	for pause := time.Second; err != nil && c.mayWait(ctx, pause); pause = min(2*pause, longest) {
 		if c.trigger == Scheduled {
@@ -136,14 +136,14 @@ func (c *slotClaim) as(reason Reason, why error) gap {
 	return g
 }
 
-// skipUntold records that nobody can tell what becomes of the slot.
-func (c *slotClaim) skipUntold(why error) {
-	j := c.state
-	j.mu.Lock()
-	run := j.skipped(c.now(), c.as(LedgerUnavailable, why))
-	j.mu.Unlock()
-	c.trouble(j.name, j.noteHere(true, record{Run: run}))
-	c.tellSkipped(j, run)
+// skipUndecided records that what becomes of the slot is unknown.
+func (c *slotClaim) skipUndecided(why error) {
+	var run *Run
+	c.trouble(c.state.name, c.state.update(true, false, func() []record {
+		run = c.state.skipped(c.now(), c.as(LedgerUnavailable, why))
+		return []record{{Run: run}}
+	}))
+	c.reportSkipped(c.state, run)
 }
 
 // skip records slots that do not become a run, if which decides so.
@@ -163,12 +163,12 @@ func (r *Runner) skip(ctx context.Context, j *jobControl, which func() ([]gap, e
 	}, nil)
 	r.trouble(j.name, kept)
 	if err == nil {
-		r.tellSkipped(j, skipped...)
+		r.reportSkipped(j, skipped...)
 	}
 	return err
 }
 
-func (r *Runner) tellSkipped(j *jobControl, list ...*Run) {
+func (r *Runner) reportSkipped(j *jobControl, list ...*Run) {
 	for _, run := range list {
 		r.config.OnEvent(RunChanged{run.clone(), j.current().Schedule.Next(r.now())})
 	}
@@ -192,7 +192,7 @@ func (j *jobControl) skipped(now time.Time, slots gap, before ...*Run) *Run {
 
 // noteMissed notes the slots up to now that nobody claimed. If nobody can tell,
 // whoever claims the next slot notes them.
-func (r *Runner) noteMissed(ctx context.Context, j *jobControl, missed func() gap) {
+func (r *Runner) recordMissed(ctx context.Context, j *jobControl, missed func() gap) {
 	_ = r.skip(ctx, j, func() ([]gap, error) {
 		return []gap{missed().because(Missed)}, nil
 	})
@@ -237,7 +237,7 @@ func (r *Runner) begin(ctx context.Context, j *jobControl, request runRequest) (
 		})
 		if err == nil {
 			r.trouble(j.name, kept)
-			r.tellSkipped(j, b.missed...)
+			r.reportSkipped(j, b.missed...)
 			b.executor.start(b.begun)
 			return b.begun, nil
 		}
@@ -293,7 +293,7 @@ func (r *Runner) plan(j *jobControl, request runRequest) (b beginning, list []re
 // which it does not go on with.
 func (r *Runner) disown(j *jobControl, id string) {
 	over := &Run{ID: id, State: RunInterrupted, Reason: LedgerUnavailable, EndedAt: r.now()}
-	r.trouble(j.name, j.note(false, endedRecord(over)))
+	r.trouble(j.name, j.share(false, endedRecord(over)))
 }
 
 // isUnknown tells whether an error leaves open what became of a decision.

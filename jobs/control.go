@@ -67,9 +67,9 @@ func (j *jobControl) recall(one record) {
 		j.hosts.recall(one.At)
 	}
 	if j.own != nil && j.own.ID == one.ID && j.own != j.story.Last {
-		j.own.take(one)
+		j.own.apply(one)
 	}
-	j.took([]record{one}, quota.ID{})
+	j.apply([]record{one}, quota.ID{})
 	if last := j.story.Last; last != nil && last.Host == j.here.Name && (j.own == nil || j.own.ID <= last.ID) {
 		j.own = last
 	}
@@ -93,7 +93,7 @@ func (j *jobControl) recover(now time.Time) (err error) {
 			list = append(list, passRecord(run.ID, p))
 		}
 		err = j.log.append(true, append(list, endedRecord(run))...)
-		j.took([]record{endedRecord(run)}, quota.ID{})
+		j.apply([]record{endedRecord(run)}, quota.ID{})
 	}
 	if j.hosts != nil && run == j.story.Last {
 		j.hosts.pending = []record{{Run: run.copy()}}
@@ -101,36 +101,26 @@ func (j *jobControl) recover(now time.Time) (err error) {
 	return err
 }
 
-// note takes in what has happened on this host, and writes it down. The others are told soon.
-func (j *jobControl) note(sync bool, list ...record) error {
-	return j.noteThat(sync, func() []record { return list })
-}
-
-// noteThat is note of what is found out with mu held.
-func (j *jobControl) noteThat(sync bool, what func() []record) error {
+// update applies and writes what has happened on this host; found returns it, with mu held. What
+// other hosts have a use for is shared: they are sent it soon.
+func (j *jobControl) update(sync, shared bool, found func() []record) error {
 	j.writing.Lock()
 	defer j.writing.Unlock()
 	j.mu.Lock()
-	list := what()
-	j.took(list, quota.ID{})
-	if j.hosts != nil {
+	list := found()
+	j.apply(list, quota.ID{})
+	if shared && j.hosts != nil {
 		j.hosts.pending = append(j.hosts.pending, list...)
-		j.hosts.tell()
+		j.hosts.publishSoon()
 	}
 	lines, err := encodeRecords(list)
 	j.mu.Unlock()
 	return errors.Join(err, j.log.write(lines, sync))
 }
 
-// noteHere takes in and writes down what only this host has a use for.
-func (j *jobControl) noteHere(sync bool, list ...record) error {
-	j.writing.Lock()
-	defer j.writing.Unlock()
-	j.mu.Lock()
-	j.took(list, quota.ID{})
-	lines, err := encodeRecords(list)
-	j.mu.Unlock()
-	return errors.Join(err, j.log.write(lines, sync))
+// share is update of records that other hosts have a use for.
+func (j *jobControl) share(sync bool, list ...record) error {
+	return j.update(sync, true, func() []record { return list })
 }
 
 // keepLog has the log on this host stay short, and quickly read.
@@ -143,7 +133,7 @@ func (j *jobControl) keepLog(now time.Time) error {
 	j.mu.Lock()
 	known := []record{{Known: &j.story}, {Host: &j.here}}
 	if j.hosts != nil && !j.hosts.at.IsZero() {
-		known = append(known, j.hosts.readSoFar())
+		known = append(known, j.hosts.position())
 	}
 	lines, err := encodeRecords(known)
 	j.mu.Unlock()
@@ -152,11 +142,11 @@ func (j *jobControl) keepLog(now time.Time) error {
 
 // setHere changes what only this host has a use for.
 func (j *jobControl) setHere(how func(*hostFacts)) error {
-	j.mu.Lock()
-	here := j.here
-	how(&here)
-	j.mu.Unlock()
-	return j.noteHere(true, record{Host: &here})
+	return j.update(true, false, func() []record {
+		here := j.here
+		how(&here)
+		return []record{{Host: &here}}
+	})
 }
 
 // define replaces the job's definition. Slots of a new schedule count from now on,

@@ -308,15 +308,14 @@ func (e *executor) launch(c Command, output func(Line)) Exit {
 	return e.runner.config.Launcher.Launch(e.ask, e.force, c, output)
 }
 
-// started keeps which process a pass is, for the next daemon to end it if this
+// started records which process a pass is, for the next daemon to end it if this
 // one is killed.
 func (e *executor) started(p Pass, id Identity) {
 	p.Process = &id
-	j := e.state
-	j.mu.Lock()
-	j.own.put(p)
-	j.mu.Unlock()
-	e.runner.trouble(j.name, j.noteHere(false, passRecord(e.id, p)))
+	e.runner.trouble(e.job.Name, e.state.update(false, false, func() []record {
+		e.state.own.put(p)
+		return []record{passRecord(e.id, p)}
+	}))
 }
 
 // consequence returns why the run launches nothing more after the pass, nil if
@@ -369,7 +368,7 @@ func (e *executor) record(p Pass, halt error) {
 func (e *executor) write(p Pass, last bool) (Run, Pass) {
 	j := e.state
 	var run Run
-	e.runner.trouble(j.name, j.noteThat(p.Outcome != Running, func() []record {
+	e.runner.trouble(j.name, j.update(p.Outcome != Running, true, func() []record {
 		if last && !j.own.Chosen {
 			p.Yields = j.own.yields(p, j.story.Dry)
 		}
@@ -391,7 +390,7 @@ func (e *executor) finish(cause error) {
 	e.runner.trouble(e.state.name, err)
 	close(e.over)
 	e.runner.config.OnEvent(RunChanged{run, e.job.Schedule.Next(run.EndedAt)})
-	e.runner.note()
+	e.runner.checkSuccess()
 	<-e.tried
 }
 
@@ -399,7 +398,7 @@ func (e *executor) finish(cause error) {
 func (e *executor) close(cause error) (Run, error) {
 	j := e.state
 	var run Run
-	err := j.noteThat(true, func() []record {
+	err := j.update(true, true, func() []record {
 		j.own.end(e.runner.now(), cause)
 		run, j.executor = j.own.clone(), nil
 		close(e.news)

@@ -84,7 +84,7 @@ func (e *executor) elsewhere(ctx context.Context, p Pass) []quota.Calls {
 	if !told {
 		return nil
 	}
-	e.runner.look(others)
+	e.runner.refresh(others...)
 	list, tied := e.expectedOf(others, came)
 	if tied == "" {
 		return list
@@ -99,7 +99,7 @@ func (e *executor) elsewhere(ctx context.Context, p Pass) []quota.Calls {
 	} else {
 		sleep(ctx, moment)
 	}
-	e.runner.look(others)
+	e.runner.refresh(others...)
 	list, _ = e.expectedOf(others, came)
 	return list
 }

@@ -3,7 +3,6 @@ package jobs
 import (
 	"bytes"
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
@@ -14,24 +13,29 @@ import (
 	"quotad/quota/slidinglog"
 )
 
-// A hostsLog is the log of a job that all its hosts share, as far as this host has read it. It
-// is kept in a store as those of credentials are: a record there has a tag, a version and some
+// A hostsLog is the log of a job that all its hosts share, as far as this host has read it. A
+// store keeps it like the logs of credentials: a record there has a tag, a version and some
 // lines. The job's mu guards all but the first four.
 type hostsLog struct {
-	store slidinglog.Store
-	name  string        // of the log
-	turn  chan struct{} // holds one while somebody appends; it is taken before all locks
-	news  chan struct{} // holds one while something is to be told
+	store     slidinglog.Store
+	name      string        // of the log
+	appending chan struct{} // holds one while somebody appends; it is locked before all others
+	news      chan struct{} // holds one while records are pending
 
-	at      slidinglog.Position // so far it is in the story
-	clock   time.Time           // the store's, when it answered last
-	fresh   bool                // nothing was read yet, or the store does not have what was
-	lost    bool                // the store lacks what this host knows
-	pending []record            // what the others do not know
-	sending *attempt            // that is under way, or of which nobody knows what became of it
-	known   quota.ID            // where all that is known was said last
-	size    int                 // of that, in bytes
-	told    int                 // of what follows it
+	readUntil           // so far the log is in the story
+	clock     time.Time // the store's, at its last answer
+	fresh     bool      // nothing was read yet, or the store lost what was
+	lost      bool      // the store lacks what this host knows
+	pending   []record  // what the other hosts do not know yet
+	sending   *attempt  // that is under way, or whose outcome is unknown
+}
+
+// A readUntil is how far a log has been read.
+type readUntil struct {
+	at    slidinglog.Position
+	known quota.ID // the place of the last record that holds all that is known
+	size  int      // of that record, in bytes
+	since int      // how many bytes follow it
 }
 
 const (
@@ -39,88 +43,100 @@ const (
 	hostsTime = time.Second
 	// claimMargin is how far the clock of a host may be from the store's when it claims a slot.
 	claimMargin = time.Hour
-	// hostsKeep is how long a line is kept at least. All that is known is said again before.
+	// hostsKeep is how long the store keeps a record at least. All that is known is appended
+	// again before.
 	hostsKeep = 50 * 24 * time.Hour
-	// mostTold is how many bytes follow what said all that is known, or how many times that,
-	// before it is said again; pastTold bounds the runs that are told with it.
-	mostTold, mostTimes, pastTold = 512 << 10, 4, 128 << 10
-	// linesVersion stands behind the tag of a record.
+	// All that is known is appended again when maxSince bytes follow it, or maxTimes its size;
+	// maxPast bounds the runs that are appended with it.
+	maxSince, maxTimes, maxPast = 512 << 10, 4, 128 << 10
+	// linesVersion follows the tag of a record.
 	linesVersion = 0xb1
 )
 
 var errLines = fmt.Errorf("%w: another version of quotad has written to the log of the job: run the same version on all hosts", quota.ErrUnavailable)
 
 func newHostsLog(store slidinglog.Store, job string) *hostsLog {
-	return &hostsLog{store: store, name: "job:" + job, turn: make(chan struct{}, 1), news: make(chan struct{}, 1), fresh: true}
+	return &hostsLog{store: store, name: "job:" + job, appending: make(chan struct{}, 1), news: make(chan struct{}, 1), fresh: true}
 }
 
-// A decision returns what is to be told, given the job as all its hosts know it, or why nothing
-// is. It is asked again if somebody has told something meanwhile. The job's mu is held.
+// A decision returns the records to append, given the job as all its hosts know it, or why there
+// are none. It is called again if another host has appended meanwhile. The job's mu is held.
 type decision func() ([]record, error)
 
-// decide tells what a decision says, so that nobody has told anything before of which it did
-// not know. Then, which may be nil, is called with mu held at the moment from which this host
-// knows. Kept is why it could not be written down on this host.
-func (j *jobControl) decide(ctx context.Context, how decision, then func()) (kept, err error) {
+// decide appends what a decision returns, only if this host knew all that was appended before.
+// Then, which may be nil, is called with mu held as soon as the records count. The first error is
+// why this host could not write them down.
+func (j *jobControl) decide(ctx context.Context, how decision, then func()) (writeErr, err error) {
 	if j.hosts == nil {
 		return j.decideAlone(how, then)
 	}
 	ctx, cancel := context.WithTimeout(ctx, hostsTime)
 	defer cancel()
 	select {
-	case j.hosts.turn <- struct{}{}:
-		defer func() { <-j.hosts.turn }()
+	case j.hosts.appending <- struct{}{}:
+		defer func() { <-j.hosts.appending }()
 		return j.append(ctx, how, then)
 	case <-ctx.Done():
 		return nil, fmt.Errorf("%w: the hosts of job %q do not answer", quota.ErrUnavailable, j.name)
 	}
 }
 
-func (j *jobControl) decideAlone(how decision, then func()) (kept, err error) {
+func (j *jobControl) decideAlone(how decision, then func()) (writeErr, err error) {
 	j.writing.Lock()
 	defer j.writing.Unlock()
 	j.mu.Lock()
 	list, err := how()
 	if err == nil {
-		j.took(list, quota.ID{})
+		j.apply(list, quota.ID{})
 		if then != nil {
 			then()
 		}
 	}
-	lines, kept := encodeRecords(list) // they point to what may change
+	lines, writeErr := encodeRecords(list) // they point to what may change
 	j.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
-	return errors.Join(kept, j.log.write(lines, true)), nil
+	return errors.Join(writeErr, j.log.write(lines, true)), nil
 }
 
-// took takes in lines. The caller holds mu.
-func (j *jobControl) took(list []record, at quota.ID) {
+// apply applies records to what is known. The caller holds mu.
+func (j *jobControl) apply(list []record, at quota.ID) {
 	for _, one := range list {
-		j.story.add(one, at)
+		j.story.apply(one, at)
 		if one.Host != nil {
 			j.here = *one.Host
 		}
 	}
 }
 
-// An attempt is a record on its way to the store.
+// An attempt is a record of the store that this host tries to append.
 type attempt struct {
-	call    slidinglog.Call
-	pending int      // so many of those that are pending it tells
-	list    []record // what was decided
-	known   bool     // it says all that is known
-	err     error    // why nothing was
-	then    func()
-	unknown bool  // whether it was carried out
-	landed  bool  // it was
-	kept    error // why this host could not write down that it was
+	call     slidinglog.Call
+	pending  int      // how many of the pending records it holds
+	list     []record // what was decided
+	known    bool     // it holds all that is known
+	err      error    // why nothing was decided
+	then     func()   // nil once its caller has given up
+	unknown  bool     // its outcome is unknown
+	landed   bool     // it was appended
+	writeErr error    // why this host could not write that down
 }
 
-// append is decide among hosts, for who has the turn.
-func (j *jobControl) append(ctx context.Context, how decision, then func()) (kept, err error) {
-	for looked := false; ; {
+// isOf tells whether a record of the store is that of the attempt, which may be nil.
+func (a *attempt) isOf(body []byte) bool {
+	return a != nil && len(a.call.Body) > 0 && tagOf(a.call.Body) == tagOf(body)
+}
+
+// tagOf returns the tag of a record, which is its beginning.
+func tagOf(body []byte) (t slidinglog.Tag) {
+	copy(t[:], body)
+	return t
+}
+
+// append is decide among hosts. The caller holds appending.
+func (j *jobControl) append(ctx context.Context, how decision, then func()) (writeErr, err error) {
+	for upToDate := false; ; {
 		if err := j.readAgain(ctx); err != nil {
 			return nil, err
 		}
@@ -132,42 +148,43 @@ func (j *jobControl) append(ctx context.Context, how decision, then func()) (kep
 		switch {
 		case err != nil:
 			return nil, err
-		case a.err != nil && looked && !again:
+		case a.err != nil && upToDate && !again:
 			return nil, a.err
 		}
 		out := j.hosts.store.Append(ctx, []slidinglog.Call{a.call})[0]
 		j.writing.Lock()
-		err = j.hear(a.call, out)
+		err = j.receive(a, a.call, out)
 		j.writing.Unlock()
 		if err != nil {
 			return nil, err
 		}
-		switch landed, kept := j.become(a); {
+		landed, writeErr := j.outcome(a)
+		switch {
 		case out.Err != nil && !landed:
 			return nil, out.Err
 		case again, !landed && (len(a.call.Body) > 0 || out.Status != slidinglog.End):
-			looked = false
+			upToDate = false
 		case a.err == nil && past == nil:
-			return kept, nil
+			return writeErr, nil
 		default:
-			looked = true
+			upToDate = true
 		}
 	}
 }
 
-// become tells whether an attempt was carried out, as far as this host knows. If it is not, and
-// turns out to be later, nobody acts on it any more.
-func (j *jobControl) become(a *attempt) (landed bool, kept error) {
+// outcome returns whether an attempt was appended, as far as this host knows. If it lands later,
+// its caller has given up.
+func (j *jobControl) outcome(a *attempt) (landed bool, writeErr error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if !a.landed {
 		a.then = nil
 	}
-	return a.landed, a.kept
+	return a.landed, a.writeErr
 }
 
-// next returns what is to be sent: what nobody knows about yet whether it was carried out,
-// again; or what is pending and what is decided. With past runs it is all that is known.
+// next returns what to append: an attempt whose outcome is unknown, again; or what is pending and
+// what is decided. With past runs it is all that is known.
 func (j *jobControl) next(past []record, how decision, then func()) (a *attempt, again bool, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -175,27 +192,20 @@ func (j *jobControl) next(past []record, how decision, then func()) (a *attempt,
 	if h.sending != nil && h.sending.unknown {
 		return h.sending, true, nil
 	}
-	a = &attempt{then: then}
+	a = &attempt{call: h.readCall(), pending: len(h.pending), known: past != nil || h.lost}
 	var list []record
-	switch {
-	case past != nil:
-		a.then, list = nil, append(past, record{Known: &j.story})
-	case h.lost:
-		list = []record{{Known: &j.story}}
-	}
-	if past == nil && how != nil {
-		if a.list, a.err = how(); a.err != nil {
-			a.then = nil
-		}
-	}
-	a.pending = len(h.pending)
-	a.known = len(list) > 0
-	list = append(append(list, h.pending...), a.list...)
-	a.call = h.look()
-	if a.call.Wipe = past != nil; a.known {
+	if a.known {
+		list = append(past, record{Known: &j.story})
 		a.call.Floor = j.story.Seen.Ms + 1
 	}
-	if len(list) > 0 {
+	a.call.Wipe = past != nil
+	if past == nil && how != nil {
+		a.list, a.err = how()
+	}
+	if past == nil && a.err == nil {
+		a.then = then
+	}
+	if list = append(append(list, h.pending...), a.list...); len(list) > 0 {
 		a.call.Body, err = encodeBody(list)
 	}
 	h.sending = a
@@ -203,130 +213,13 @@ func (j *jobControl) next(past []record, how decision, then func()) (a *attempt,
 }
 
 func encodeBody(list []record) ([]byte, error) {
-	told := make([]record, len(list))
+	shared := make([]record, len(list))
 	for i, one := range list {
-		told[i] = one.outline()
+		shared[i] = one.outline()
 	}
-	lines, err := encodeRecords(told)
+	lines, err := encodeRecords(shared)
 	tag := slidinglog.NewTag()
 	return append(append(tag[:], linesVersion), lines...), err
-}
-
-// tagOf returns the tag of a record, which is its beginning.
-func tagOf(body []byte) (t slidinglog.Tag) {
-	copy(t[:], body)
-	return t
-}
-
-// hear takes in the answer to a call, unless somebody else has taken that in meanwhile. The caller
-// holds writing.
-func (j *jobControl) hear(call slidinglog.Call, out slidinglog.Outcome) error {
-	j.mu.Lock()
-	h := j.hosts
-	if a := h.sending; a != nil && sameCall(a.call, call) {
-		a.unknown = out.Status == slidinglog.Unknown && len(call.Body) > 0
-	}
-	if out.Clock > 0 {
-		h.clock = time.UnixMilli(out.Clock).UTC()
-	}
-	tail := out.Tail
-	if out.Status == slidinglog.Done {
-		tail = []slidinglog.Placed{{At: out.At, Body: call.Body}}
-	}
-	var lines []record
-	var err error
-	if h.at != call.At || h.fresh {
-		tail = nil // somebody else takes it in, or has
-	} else if out.Status == slidinglog.Lost {
-		h.fresh = true
-	}
-	for _, placed := range tail {
-		var more []record
-		if more, err = j.take(placed); err != nil {
-			break
-		}
-		lines = append(lines, more...)
-	}
-	data, kept := encodeRecords(lines)
-	a := h.sending
-	landed := a != nil && a.landed
-	j.mu.Unlock()
-	if len(data) == 0 {
-		return err
-	}
-	kept = errors.Join(kept, j.log.write(data, landed && len(a.list) > 0))
-	if landed {
-		j.mu.Lock()
-		a.kept = kept
-		j.mu.Unlock()
-	}
-	return err
-}
-
-func sameCall(a, b slidinglog.Call) bool {
-	return len(a.Body) > 0 && len(b.Body) > 0 && tagOf(a.Body) == tagOf(b.Body)
-}
-
-// take takes in a record of the store, and returns what is to be written down of it. The caller
-// holds mu.
-func (j *jobControl) take(placed slidinglog.Placed) (lines []record, err error) {
-	h := j.hosts
-	known := false
-	if a := h.sending; a != nil && len(a.call.Body) > 0 && tagOf(placed.Body) == tagOf(a.call.Body) {
-		j.land(a, placed.At)
-		lines, known = a.list, a.known
-	} else {
-		all, err := decodeBody(placed.Body)
-		if err != nil {
-			return nil, err
-		}
-		for _, one := range all {
-			if one.Known != nil {
-				known = true
-				j.adopt(one.Known, one.Known.Seen)
-				one.Known = &j.story
-			} else if one.Past == nil {
-				j.took([]record{one}, placed.At)
-			}
-			if one.Past == nil {
-				lines = append(lines, one)
-			}
-		}
-	}
-	j.story.Seen = placed.At
-	return append(lines, h.read(placed, known)), nil
-}
-
-// land takes in that an attempt was carried out at a place.
-func (j *jobControl) land(a *attempt, at quota.ID) {
-	a.landed, a.unknown = true, false
-	for _, one := range j.hosts.pending[:a.pending] {
-		j.story.stamp(one, at)
-	}
-	j.hosts.pending = j.hosts.pending[a.pending:]
-	j.hosts.lost = j.hosts.lost && !a.known
-	j.took(a.list, at)
-	if a.then != nil {
-		a.then()
-	}
-}
-
-// read notes how far the log has been read, for this host's file too.
-func (h *hostsLog) read(placed slidinglog.Placed, known bool) record {
-	h.at = slidinglog.Position{ID: placed.At, Tag: tagOf(placed.Body)}
-	if known {
-		h.known, h.size, h.told = placed.At, len(placed.Body), 0
-	} else if h.told += len(placed.Body); h.known.IsZero() {
-		h.known = placed.At
-	}
-	return h.readSoFar()
-}
-
-// readSoFar is for this host's file.
-func (h *hostsLog) readSoFar() record { return record{At: h.at.ID.String() + "/" + h.at.Tag.String()} }
-
-func (h *hostsLog) look() slidinglog.Call {
-	return slidinglog.Call{Credential: h.name, At: h.at, NotAfter: math.MaxInt64, Keep: hostsKeep}
 }
 
 func decodeBody(body []byte) (list []record, err error) {
@@ -338,39 +231,160 @@ func decodeBody(body []byte) (list []record, err error) {
 	return list, nil
 }
 
-// tell has what is pending told soon. Where there are no other hosts, nobody is told.
-func (h *hostsLog) tell() {
+// receive applies and writes the answer to a call, unless another goroutine has done so. The
+// attempt is nil for a call that only reads. The caller holds writing.
+func (j *jobControl) receive(a *attempt, call slidinglog.Call, out slidinglog.Outcome) error {
+	j.mu.Lock()
+	h := j.hosts
+	if a != nil {
+		a.unknown = !a.landed && out.Status == slidinglog.Unknown && len(call.Body) > 0
+	}
+	if out.Clock > 0 {
+		h.clock = time.UnixMilli(out.Clock).UTC()
+	}
+	tail := out.Tail
+	if out.Status == slidinglog.Done {
+		tail = []slidinglog.Placed{{At: out.At, Body: call.Body}}
+	}
+	if h.at != call.At || h.fresh {
+		tail = nil // another goroutine applies it, or has
+	} else if out.Status == slidinglog.Lost {
+		h.fresh = true
+	}
+	var lines []record
+	var err error
+	for _, placed := range tail {
+		var more []record
+		if more, err = j.applyPlaced(placed); err != nil {
+			break
+		}
+		lines = append(lines, more...)
+	}
+	data, writeErr := encodeRecords(lines)
+	sending := h.sending
+	landed := sending != nil && sending.landed
+	j.mu.Unlock()
+	if len(data) == 0 {
+		return err
+	}
+	writeErr = errors.Join(writeErr, j.log.write(data, landed && len(sending.list) > 0))
+	if landed {
+		j.mu.Lock()
+		sending.writeErr = writeErr
+		j.mu.Unlock()
+	}
+	return err
+}
+
+// applyPlaced applies a record of the store, and returns the records to write to this host's
+// file. The caller holds mu.
+func (j *jobControl) applyPlaced(placed slidinglog.Placed) (lines []record, err error) {
+	h, known := j.hosts, false
+	if a := h.sending; a.isOf(placed.Body) {
+		j.land(a, placed.At)
+		lines, known = a.list, a.known
+	} else {
+		all, err := decodeBody(placed.Body)
+		if err != nil {
+			return nil, err
+		}
+		for _, one := range all {
+			if one.Past != nil {
+				continue
+			}
+			if one.Known != nil {
+				known = true
+				j.adopt(one.Known, one.Known.Seen)
+				one.Known = &j.story
+			} else {
+				j.apply([]record{one}, placed.At)
+			}
+			lines = append(lines, one)
+		}
+	}
+	j.story.Seen = placed.At
+	h.advance(placed, known)
+	return append(lines, h.position()), nil
+}
+
+// land applies that an attempt was appended at a place.
+func (j *jobControl) land(a *attempt, at quota.ID) {
+	a.landed, a.unknown = true, false
+	for _, one := range j.hosts.pending[:a.pending] {
+		j.story.place(one, at)
+	}
+	j.hosts.pending = j.hosts.pending[a.pending:]
+	j.hosts.lost = j.hosts.lost && !a.known
+	j.apply(a.list, at)
+	if a.then != nil {
+		a.then()
+	}
+}
+
+// advance records that a log was read up to a record, which may hold all that is known.
+func (r *readUntil) advance(placed slidinglog.Placed, known bool) {
+	r.at = slidinglog.Position{ID: placed.At, Tag: tagOf(placed.Body)}
+	if known {
+		r.known, r.size, r.since = placed.At, len(placed.Body), 0
+	} else if r.since += len(placed.Body); r.known.IsZero() {
+		r.known = placed.At
+	}
+}
+
+// position returns how far the log was read, for this host's file.
+func (h *hostsLog) position() record { return record{At: h.at.ID.String() + "/" + h.at.Tag.String()} }
+
+// recall reads what position has written.
+func (h *hostsLog) recall(at string) {
+	id, text, _ := strings.Cut(at, "/")
+	place, err := quota.ParseID(id)
+	var tag slidinglog.Tag
+	if err == nil && tag.UnmarshalText([]byte(text)) == nil {
+		h.at, h.fresh, h.known = slidinglog.Position{ID: place, Tag: tag}, false, place
+	}
+}
+
+// readCall returns a call that reads what follows the position.
+func (h *hostsLog) readCall() slidinglog.Call {
+	return slidinglog.Call{Credential: h.name, At: h.at, NotAfter: math.MaxInt64, Keep: hostsKeep}
+}
+
+// publishSoon wakes the goroutine that sends pending records, if a run is under way.
+func (h *hostsLog) publishSoon() {
 	select {
 	case h.news <- struct{}{}:
 	default:
 	}
 }
 
-// look takes in what the other hosts have told since, and writes nothing. What cannot be found
-// out is shown as this host knows it. Where nobody has heard for long of a run's host, it is asked.
-func (r *Runner) look(list []*jobControl) {
+// refresh reads what the other hosts have appended since, and appends nothing. If they cannot be
+// asked, the jobs stay as this host knows them. It asks after a run's host that has been silent
+// for long.
+func (r *Runner) refresh(list ...*jobControl) {
 	if r.config.Store == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), hostsTime)
 	defer cancel()
-	for looked := list; len(looked) > 0; {
-		var calls []slidinglog.Call
-		for _, j := range looked {
-			calls = append(calls, j.lookCall())
+	for behind := list; len(behind) > 0; {
+		calls := make([]slidinglog.Call, len(behind))
+		for i, j := range behind {
+			j.mu.Lock()
+			calls[i] = j.hosts.readCall()
+			j.mu.Unlock()
 		}
-		outcomes := r.config.Store.Append(ctx, calls)
-		more := looked[:0:0]
-		for i, out := range outcomes {
-			if !looked[i].writing.TryLock() {
-				continue // whoever looks does not wait for the disk: it is seen the next time
+		more := behind[:0:0]
+		for i, out := range r.config.Store.Append(ctx, calls) {
+			j := behind[i]
+			if !j.writing.TryLock() {
+				continue // a reader does not wait for the disk: the next one sees it
 			}
-			if looked[i].hear(calls[i], out) == nil && out.More {
-				more = append(more, looked[i])
+			if j.receive(nil, calls[i], out) == nil && out.More {
+				more = append(more, j)
 			}
-			looked[i].writing.Unlock()
+			j.writing.Unlock()
 		}
-		looked = more
+		behind = more
 	}
 	for _, j := range list {
 		if j.isFresh() {
@@ -380,24 +394,8 @@ func (r *Runner) look(list []*jobControl) {
 	}
 }
 
-func (j *jobControl) lookCall() slidinglog.Call {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.hosts.look()
-}
-
 func (j *jobControl) isFresh() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.hosts.fresh
-}
-
-// recall is how far this host had read the log, as its file says.
-func (h *hostsLog) recall(at string) {
-	id, tag, _ := strings.Cut(at, "/")
-	place, err := quota.ParseID(id)
-	b, err2 := hex.DecodeString(tag)
-	if err == nil && err2 == nil && len(b) == len(h.at.Tag) {
-		h.at, h.fresh, h.known = slidinglog.Position{ID: place, Tag: slidinglog.Tag(b)}, false, place
-	}
 }

@@ -110,7 +110,7 @@ func (r *Runner) setPause(job string, p *Pause) error {
 	if err != nil {
 		return err
 	}
-	defer r.note()
+	defer r.checkSuccess()
 	one := record{Pause: p}
 	if p == nil {
 		one.Resumed = r.now()
@@ -132,7 +132,7 @@ func (r *Runner) Bookmark(job string, region regions.Region) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	r.look([]*jobControl{j})
+	r.refresh(j)
 	return j.bookmark(region), nil
 }
 
@@ -150,7 +150,7 @@ func (r *Runner) SetBookmark(job string, region regions.Region, text string) err
 	one := record{Bookmark: &bookmarked{region, text}}
 	kept, err := j.decide(context.Background(), func() ([]record, error) { return []record{one}, nil }, nil)
 	if err != nil { // they are told as soon as they can be
-		return j.note(true, one)
+		return j.share(true, one)
 	}
 	return kept
 }

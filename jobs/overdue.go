@@ -59,7 +59,7 @@ func (r *Runner) judgeSuccess(overdue map[*jobControl]bool) (next time.Time) {
 	for _, j := range all {
 		due := j.due()
 		if isPast(due, now) && !overdue[j] {
-			r.look([]*jobControl{j}) // another host may have had a good run
+			r.refresh(j) // another host may have had a good run
 			due = j.due()
 		}
 		if is := isPast(due, now); is != overdue[j] {

@@ -249,13 +249,13 @@ func addRecord(runs []*Run, at map[string]*Run, one record) []*Run {
 		}
 	}
 	if run := at[one.ID]; run != nil {
-		run.take(one)
+		run.apply(one)
 	}
 	return runs
 }
 
-// take takes in what a record tells of the run.
-func (r *Run) take(one record) {
+// apply applies what a record says of the run.
+func (r *Run) apply(one record) {
 	switch {
 	case one.Pass != nil:
 		r.put(*one.Pass)

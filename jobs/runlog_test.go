@@ -197,7 +197,7 @@ func TestDamagedLog(t *testing.T) {
 	}
 	wantRuns(t, openTestLog(t, path), 3, "a", "d")
 	var told story
-	if damaged, err := openTestLog(t, path).recall(func(one record) { told.add(one, quota.ID{}) }); err != nil || damaged != 1 || told.Last.ID != "d" {
+	if damaged, err := openTestLog(t, path).recall(func(one record) { told.apply(one, quota.ID{}) }); err != nil || damaged != 1 || told.Last.ID != "d" {
 		t.Errorf("got %+v, %v as the last run", told.Last, err)
 	}
 	if err := os.WriteFile(path, []byte(strings.Replace(lines[0], `"v":2`, `"v":1`, 1)), 0o600); err != nil {

@@ -23,29 +23,29 @@ type Config struct {
 	Gate     Gate
 	Launcher Launcher
 	Tokens   *Tokens
-	Dir      string // where states and logs of runs are kept; nobody else writes to it
+	Dir      string // where the logs of the jobs are kept; nothing else writes to it
 	Socket   string // where passes acquire
-	// Proxy returns the address by which the holder of a run token calls the upstream of a
+	// Proxy returns the address by which the pass of a run token calls the upstream of a
 	// credential; empty where there is none. Nil: there is none of any.
 	Proxy    func(credential, token string) string
 	Environ  []string // the daemon's own environment; passes get an allow-list of it. Nil: none
 	Parallel int      // passes under way at once, of all jobs together; 0: any number
 
-	// OnEvent is called with each event, see RunChanged and the others. It is called
-	// while a job's next step waits, so it returns soon; by many goroutines at the same
-	// time, but about one pass by one at a time. Nil: nobody wants to know.
+	// OnEvent is called with each event, see RunChanged and the others. A job's next step
+	// waits for it, so it returns soon. Many goroutines call it at the same time, but only
+	// one at a time about one pass. Nil: events are dropped.
 	OnEvent func(event any)
 
 	// BootID is the kernel's, as in an Identity.
 	BootID string
 	// EndLeftover ends a process, with all that descends from it, that a killed
-	// daemon left running: TERM, and KILL after the grace. It leaves alone what
-	// only has the same number. It is false if there was nothing to end.
+	// daemon left running: TERM, and KILL after the grace. It leaves alone a process that
+	// only has the same number. It returns false if there was nothing to end.
 	EndLeftover func(ctx context.Context, id Identity, grace time.Duration) (ended bool, err error)
 
 	Now func() time.Time // the wall clock
 
-	// Store keeps the logs of the jobs for all hosts that run them; nil: there are no others.
+	// Store keeps the logs of the jobs for all hosts that run them; nil: this host is alone.
 	Store slidinglog.Store
 	Host  string // the name of this one among them, for people
 }
@@ -53,23 +53,23 @@ type Config struct {
 // A Runner runs jobs. It owns their cursors and histories. Any number of
 // goroutines may use it at the same time.
 type Runner struct {
-	config     Config
-	places     chan struct{}  // one for each pass that may be under way; nil: any number
-	reserved   reserved       // by the passes under way
-	reloading  sync.Mutex     // held while the jobs are replaced
-	background sync.WaitGroup // for slots that are claimed, and for publishers
-	stopped    chan struct{}  // closed when no run begins any more
-	changed    chan struct{}  // holds one if watchSuccess is to look again
+	config      Config
+	places      chan struct{}  // one for each pass that may be under way; nil: any number
+	reserved    reserved       // by the passes under way
+	reloading   sync.Mutex     // held while the jobs are replaced
+	background  sync.WaitGroup // for slots that are claimed, and for publishers
+	changed     chan struct{}  // holds one if watchSuccess is to check again
+	stopping    context.Context
+	beginNoMore context.CancelFunc // ends stopping
 
-	mu       sync.RWMutex           // guards what follows
-	stopping bool                   // no run begins any more
-	states   map[string]*jobControl // also of jobs that are gone: a run of theirs may be under way
-	order    []string               // the names of the jobs, as configured
+	mu     sync.RWMutex           // guards what follows, and the end of stopping
+	states map[string]*jobControl // also of jobs that were removed: a run of theirs may be under way
+	jobs   []*jobControl          // as configured
 }
 
-// Open returns a runner that continues where the last one left off: what that
-// one was killed over is recorded as interrupted, and its regions keep their
-// turn. Nothing runs before Start or Tick.
+// Open returns a runner that continues where the last one left off. What was under way when
+// that one was killed is recorded as interrupted, and its regions keep their turn. Nothing runs
+// before Start or Tick.
 func Open(c Config) (*Runner, error) {
 	if err := os.MkdirAll(c.Dir, 0o750); err != nil {
 		return nil, fmt.Errorf("cannot make state directory: %w", err)
@@ -83,7 +83,13 @@ func Open(c Config) (*Runner, error) {
 	if c.Proxy == nil {
 		c.Proxy = func(string, string) string { return "" }
 	}
-	r := &Runner{config: c, stopped: make(chan struct{}), changed: make(chan struct{}, 1), states: make(map[string]*jobControl, len(c.Jobs))}
+	r := &Runner{config: c, changed: make(chan struct{}, 1), states: make(map[string]*jobControl, len(c.Jobs))}
+	stopping, stop := context.WithCancel(context.Background())
+	r.stopping, r.beginNoMore = stopping, func() {
+		r.mu.Lock() // no background goroutine begins meanwhile
+		defer r.mu.Unlock()
+		stop()
+	}
 	if c.Parallel > 0 {
 		r.places = make(chan struct{}, c.Parallel)
 	}
@@ -93,7 +99,7 @@ func Open(c Config) (*Runner, error) {
 	return r, r.retire()
 }
 
-// retire notes of the jobs that are not configured that they miss nothing from now on.
+// retire records for the jobs that are not configured that they miss nothing from now on.
 func (r *Runner) retire() error {
 	const ending = ".runs"
 	logs, err := filepath.Glob(filepath.Join(r.config.Dir, "*"+ending))
@@ -108,67 +114,60 @@ func (r *Runner) retire() error {
 		j, err := openJob(&r.config, &Job{Name: name, Schedule: Unscheduled{}})
 		if err == nil {
 			r.trouble(name, errors.Join(j.unsaved, j.retire()))
-		} // what is wrong with the file is told when the job is configured again
+		} // what is wrong with the file is reported when the job is configured again
 	}
 	return nil
 }
 
 // SetJobs replaces the jobs, which are valid. Runs under way finish as they
-// began, also those of jobs that are gone; a job keeps its cursor, its pause and
+// began, also those of jobs that were removed. A job keeps its cursor, its pause and
 // its history by its name. After an error nothing has changed.
 func (r *Runner) SetJobs(list []*Job) error {
 	r.reloading.Lock()
 	defer r.reloading.Unlock()
 	opened := make(map[string]*jobControl, len(list))
-	order := make([]string, 0, len(list))
+	configured := make([]*jobControl, 0, len(list))
 	for _, job := range list {
 		if opened[job.Name] != nil {
 			return fmt.Errorf("job %q is defined twice", job.Name)
 		}
-		j, err := r.open(job)
-		if err != nil {
-			return fmt.Errorf("job %q: %w", job.Name, err)
+		r.mu.RLock()
+		j := r.states[job.Name]
+		r.mu.RUnlock()
+		if j == nil {
+			var err error
+			if j, err = openJob(&r.config, job); err != nil {
+				return fmt.Errorf("job %q: %w", job.Name, err)
+			}
 		}
 		opened[job.Name] = j
-		order = append(order, job.Name)
+		configured = append(configured, j)
 	}
 	for _, j := range r.all() {
 		if opened[j.name] == nil {
 			r.trouble(j.name, j.retire())
 		}
 	}
-	for _, job := range list {
-		r.define(opened[job.Name], job)
+	for i, job := range list {
+		r.define(configured[i], job)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	maps.Copy(r.states, opened)
-	r.order = order
-	r.note()
+	r.jobs = configured
+	r.checkSuccess()
 	return nil
 }
 
-// open returns the state of a job: the one that it has, or had, or a new one.
-func (r *Runner) open(job *Job) (*jobControl, error) {
-	r.mu.RLock()
-	j := r.states[job.Name]
-	r.mu.RUnlock()
-	if j != nil {
-		return j, nil
-	}
-	return openJob(&r.config, job)
-}
-
-// define replaces the definition of a job. What the schedule before has missed on
-// this host, others may have run.
+// define replaces the definition of a job. Other hosts may have run what the schedule before
+// has missed on this one.
 func (r *Runner) define(j *jobControl, job *Job) {
-	now := r.now()
-	missed, err := j.define(job, now)
+	missed, err := j.define(job, r.now())
 	r.trouble(j.name, err)
 	if missed.n == 0 {
 		return
 	}
-	r.noteMissed(context.Background(), j, func() gap {
+	r.recordMissed(context.Background(), j, func() gap {
 		if missed.first.After(j.story.Slot) {
 			return missed
 		}
@@ -176,10 +175,10 @@ func (r *Runner) define(j *jobControl, job *Job) {
 	})
 }
 
-// Start ends what a killed daemon left running, which takes the jobs' KillGrace
-// at most. Then it makes up for what was missed while no daemon was there, as
-// far as the jobs want that, and runs those that are to run at the start. It is
-// called once, before the first Tick, which is for a later slot.
+// Start ends what a killed daemon left running, which takes the jobs' KillGrace at most. Then
+// it makes up for what was missed while no daemon was running, as far as the jobs want that,
+// and begins the runs at start. It is called once, before the first Tick, which is for a later
+// slot.
 func (r *Runner) Start(ctx context.Context) {
 	var sweeps, starts sync.WaitGroup
 	for _, j := range r.all() {
@@ -214,8 +213,8 @@ func (r *Runner) reportDied(j *jobControl) {
 	r.config.OnEvent(RunChanged{*run, j.current().Schedule.Next(r.now())})
 }
 
-// countDied has the passes that were under way when the daemon was killed say what they were
-// granted. If the ledger cannot be asked, they say nothing.
+// countDied records what the passes that were under way when the daemon was killed were granted,
+// if the ledger can be asked.
 func (r *Runner) countDied(j *jobControl, run *Run) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*hostsTime)
 	defer cancel()
@@ -236,16 +235,16 @@ func (r *Runner) countDied(j *jobControl, run *Run) error {
 	if len(list) == 0 {
 		return nil
 	}
-	return j.noteThat(false, func() []record {
+	return j.update(false, true, func() []record {
 		for _, one := range list {
-			j.own.take(one)
+			j.own.apply(one)
 		}
 		return list
 	})
 }
 
 func (r *Runner) start(ctx context.Context, j *jobControl) {
-	r.look([]*jobControl{j}) // other hosts may have run what this one would make up for
+	r.refresh(j) // other hosts may have run what this one would make up for
 	now := r.now().Truncate(time.Millisecond)
 	if slot := j.overdue(now); !slot.IsZero() {
 		r.tick(j, CatchUp, slot)
@@ -255,7 +254,7 @@ func (r *Runner) start(ctx context.Context, j *jobControl) {
 		r.tick(j, AtStart, now)
 		return
 	}
-	r.noteMissed(ctx, j, func() gap { return gapBetween(j.job.Schedule, j.slot(), now) })
+	r.recordMissed(ctx, j, func() gap { return gapBetween(j.job.Schedule, j.slot(), now) })
 }
 
 // Tick has a job's slot run, or records why it is not. It returns at once. A slot
@@ -288,11 +287,11 @@ func (r *Runner) Stop(ask, force context.Context) {
 			break
 		}
 	}
-	r.background.Wait()                         // what waits has been told, and no question takes long
+	r.background.Wait()                         // all of it ends with stopping, and no call takes long
 	areOver(context.Background(), r.underWay()) // what was about to begin then, and launches nothing
 }
 
-// areOver waits until runs are over, or ctx ends, and tells whether they are.
+// areOver waits until runs are over, or ctx ends, and returns whether they are.
 func areOver(ctx context.Context, list []*executor) bool {
 	for _, e := range list {
 		select {
@@ -304,38 +303,24 @@ func areOver(ctx context.Context, list []*executor) bool {
 	return true
 }
 
-func (r *Runner) beginNoMore() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.stopping {
-		r.stopping = true
-		close(r.stopped)
-	}
-}
-
-// now reads the wall clock, in UTC as everything that is told to others.
+// now reads the wall clock, in UTC like every time that leaves this package.
 func (r *Runner) now() time.Time { return r.config.Now().UTC() }
 
-// state returns the state of a job.
+// state returns the state of a job that is configured.
 func (r *Runner) state(job string) (*jobControl, error) {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	j := r.states[job]
-	if j == nil || !slices.Contains(r.order, job) {
+	all := r.all()
+	i := slices.IndexFunc(all, func(j *jobControl) bool { return j.name == job })
+	if i < 0 {
 		return nil, fmt.Errorf("job %q: %w", job, ErrUnknown)
 	}
-	return j, nil
+	return all[i], nil
 }
 
-// all returns the states of the jobs in the order of configuration.
+// all returns the states of the jobs in the order of configuration. The list must not be changed.
 func (r *Runner) all() []*jobControl {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	list := make([]*jobControl, 0, len(r.order))
-	for _, name := range r.order {
-		list = append(list, r.states[name])
-	}
-	return list
+	return r.jobs
 }
 
 // some returns the state of a job, or all if job is empty.
@@ -362,7 +347,7 @@ func (r *Runner) underWay() []*executor {
 }
 
 // Spending returns the ids of the runs under way that spend from a credential,
-// oldest first, also those of jobs that are gone or spend from another one by now.
+// oldest first, also those of jobs that were removed or spend from another one by now.
 func (r *Runner) Spending(credential string) []string {
 	var runs []string
 	for _, e := range r.underWay() {
@@ -374,11 +359,7 @@ func (r *Runner) Spending(credential string) []string {
 	return runs
 }
 
-func (r *Runner) isStopping() bool {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return r.stopping
-}
+func (r *Runner) isStopping() bool { return r.stopping.Err() != nil }
 
 func (r *Runner) trouble(job string, err error) {
 	if err != nil {
@@ -386,46 +367,29 @@ func (r *Runner) trouble(job string, err error) {
 	}
 }
 
-// goUnlessStopping runs something in the background, for which Stop waits.
+// goUnlessStopping runs something in the background, until Stop ends its context. Stop waits
+// for it.
 func (r *Runner) goUnlessStopping(do func(context.Context)) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	if r.stopping {
-		return
+	if !r.isStopping() {
+		r.background.Go(func() { do(r.stopping) })
 	}
-	r.background.Go(func() {
-		ctx, cancel := r.untilStop()
-		defer cancel()
-		do(ctx)
-	})
 }
 
-// enter has Stop wait for something until done is called, unless it was stopped.
+// enter has Stop wait until done is called, unless the runner is stopping.
 func (r *Runner) enter() (done func(), err error) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	if r.stopping {
+	if r.isStopping() {
 		return nil, ErrStopping
 	}
 	r.background.Add(1)
 	return r.background.Done, nil
 }
 
-// untilStop returns a context that ends when the runner stops.
-func (r *Runner) untilStop() (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(context.Background())
-	go func() {
-		defer cancel()
-		select {
-		case <-r.stopped:
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, cancel
-}
-
-// note has watchSuccess look again: a job, its pause or its last run has changed.
-func (r *Runner) note() {
+// checkSuccess has watchSuccess check again: a job, its pause or its last run has changed.
+func (r *Runner) checkSuccess() {
 	select {
 	case r.changed <- struct{}{}:
 	default:

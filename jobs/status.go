@@ -29,7 +29,7 @@ func (r *Runner) Status(job string) ([]Status, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.look(list)
+	r.refresh(list...)
 	now := r.now()
 	all := make([]Status, 0, len(list))
 	for _, j := range list {
@@ -62,7 +62,7 @@ func (r *Runner) Runs(job string, most int) ([]Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.look(list)
+	r.refresh(list...)
 	var runs []Run
 	for _, j := range list {
 		past, err := j.runs(r.now())
@@ -78,7 +78,7 @@ func (r *Runner) Runs(job string, most int) ([]Run, error) {
 // RunOf returns the run of that id, whether it is under way or over.
 func (r *Runner) RunOf(id string) (Run, error) {
 	list := r.all()
-	r.look(list)
+	r.refresh(list...)
 	for _, j := range list {
 		runs, err := j.runs(r.now())
 		if err != nil {
@@ -217,7 +217,7 @@ func (r *Runner) Upcoming(job string, most int) ([]Upcoming, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.look(states)
+	r.refresh(states...)
 	var list []Upcoming
 	for _, j := range states {
 		list = append(list, j.upcoming(r.now(), most)...)
@@ -268,7 +268,7 @@ type Progress struct {
 // has come.
 func (r *Runner) JobStates() ([]JobState, time.Time) {
 	states := r.all()
-	r.look(states)
+	r.refresh(states...)
 	now := r.now() // first: a run that begins meanwhile is under way, not forgotten
 	list := make([]JobState, len(states))
 	for i, j := range states {

@@ -72,8 +72,8 @@ func (s *story) holder() *Run {
 	return s.Last
 }
 
-// add takes in what a line tells, which has a place in the log of the hosts, or none yet.
-func (s *story) add(one record, at quota.ID) {
+// apply applies a record, which has a place in the log of the hosts, or none yet.
+func (s *story) apply(one record, at quota.ID) {
 	switch {
 	case one.Known != nil:
 		*s = *one.Known
@@ -98,11 +98,11 @@ func (s *story) add(one record, at quota.ID) {
 	case one.Bookmark != nil:
 		s.setBookmark(one.Bookmark.Region, bookmark{Text: one.Bookmark.Text})
 	}
-	s.stamp(one, at)
+	s.place(one, at)
 }
 
-// stamp notes where the log of the hosts tells what the story knows already.
-func (s *story) stamp(one record, at quota.ID) {
+// place records where the log of the hosts has a record that was applied.
+func (s *story) place(one record, at quota.ID) {
 	if at.IsZero() {
 		return
 	}
@@ -188,7 +188,7 @@ func (s *story) hear(one record) {
 		return
 	}
 	s.Asked = quota.ID{}
-	s.Last.take(one)
+	s.Last.apply(one)
 	switch {
 	case one.Pass != nil:
 		if one.Pass.Outcome != Running {

@@ -33,7 +33,7 @@ func tell(lines ...record) *story {
 
 func (s *story) tell(after int64, lines ...record) {
 	for i, one := range lines {
-		s.add(one, quota.ID{Ms: at11.UnixMilli() + after + int64(i) + 1})
+		s.apply(one, quota.ID{Ms: at11.UnixMilli() + after + int64(i) + 1})
 	}
 }
 

@@ -235,6 +235,6 @@ func (e *executor) countMade() {
 	}
 	e.state.mu.Unlock()
 	if len(list) > 0 {
-		e.runner.trouble(e.state.name, e.state.note(false, list...))
+		e.runner.trouble(e.state.name, e.state.share(false, list...))
 	}
 }

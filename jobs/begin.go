@@ -170,7 +170,7 @@ func (r *Runner) skip(ctx context.Context, j *jobControl, which func() ([]gap, e
 
 func (r *Runner) reportSkipped(j *jobControl, list ...*Run) {
 	for _, run := range list {
-		r.config.OnEvent(RunChanged{run.clone(), j.current().Schedule.Next(r.now())})
+		r.config.OnEvent(RunChanged{*run.copy(), j.current().Schedule.Next(r.now())})
 	}
 }
 
@@ -230,7 +230,7 @@ func (r *Runner) begin(ctx context.Context, j *jobControl, request runRequest) (
 			return list, err
 		}, func() {
 			j.story.Last, j.own, j.executor = b.run, b.run, b.executor
-			b.begun = b.run.clone()
+			b.begun = *b.run.copy()
 			if r.isStopping() { // by now
 				b.executor.halt(ErrShutdown)
 			}
@@ -301,7 +301,11 @@ func isUnknown(err error) bool { return errors.Is(err, quota.ErrOutcomeUnknown) 
 
 // newRun returns the executor of a run, and the run as it will begin. The caller holds mu.
 func (r *Runner) newRun(j *jobControl, request runRequest) (*executor, *Run) {
-	e := &executor{runner: r, state: j, job: j.job, id: request.id, slot: request.slot, set: request.set, news: make(chan struct{}), done: make(chan struct{}), over: make(chan struct{}), tried: make(chan struct{})}
+	e := &executor{
+		runner: r, state: j, job: j.job, id: request.id, slot: request.slot, set: request.set,
+		live: map[passName]*livePass{}, pacing: pacing{times: map[regions.Region]int{}},
+		news: make(chan struct{}), over: make(chan struct{}), published: make(chan struct{}), done: make(chan struct{}),
+	}
 	e.ask, e.end = context.WithCancelCause(context.Background())
 	e.force, e.kill = context.WithCancelCause(context.Background())
 	e.launching, e.halt = context.WithCancelCause(e.ask)
@@ -330,7 +334,7 @@ func (e *executor) start(begun Run) {
 	if e.state.hosts != nil {
 		e.runner.background.Go(e.keep)
 	} else {
-		close(e.tried)
+		close(e.published)
 	}
 	go e.loop()
 }

@@ -86,8 +86,7 @@ func (j *jobControl) recover(now time.Time) (err error) {
 	}
 	if run.State == RunRunning {
 		j.here.Leftovers = append(j.here.Leftovers, run.interrupt(now)...)
-		copied := run.clone()
-		j.died = &copied
+		j.died = run.copy()
 		list := []record{{Host: &j.here}}
 		for _, p := range run.Passes {
 			list = append(list, passRecord(run.ID, p))

@@ -29,7 +29,7 @@ type executor struct {
 
 	terms  *terms // among hosts; else nil
 	budget runBudget
-	pace   pacing
+	pacing pacing // the job's mu guards it
 
 	places chan struct{} // one for each pass that may be under way
 	// More passes may begin until launching ends; those under way are to end when ask does, and
@@ -39,11 +39,10 @@ type executor struct {
 	end                   context.CancelCauseFunc // launches nothing more, and asks the passes under way to end
 	kill                  context.CancelCauseFunc // leaves passes that were asked to end no more time
 
-	news  chan struct{} // closed, and replaced, when a pass is over; the job's mu guards it
-	over  chan struct{} // closed when the run is over and recorded
-	tried chan struct{} // closed when the other hosts have been told so, or could not be at once
-	told  sync.Once     // closes tried
-	done  chan struct{} // closed when the next run may begin
+	news      chan struct{} // closed, and replaced, when a pass is over; the job's mu guards it
+	over      chan struct{} // closed when the run is over and recorded
+	published chan struct{} // closed when the other hosts know that, or could not be reached at once
+	done      chan struct{} // closed when the next run may begin
 }
 
 // loop goes through the ring, and then again through the regions that failed, as often
@@ -60,33 +59,31 @@ func (e *executor) loop() {
 }
 
 // round launches a pass at each region of a list, only if the gate lets it: each at its
-// time in the first round, one after the other in later ones. Regions that a limit has stopped
-// for a moment come again in between.
+// time in the first round, one after the other in later ones. Regions that the run paused for
+// are served in between.
 func (e *executor) round(list []regions.Region, timed bool) {
 	var passes sync.WaitGroup
 	defer passes.Wait()
 	for i := 0; ; {
-		if i == len(list) && !e.pace.isAgain() {
-			if passes.Wait(); !e.pace.isAgain() {
+		if i == len(list) && !e.servesAgain() {
+			if passes.Wait(); !e.servesAgain() {
 				return
 			}
 		}
-		if timed && i < len(list) && !waitUntil(e.launching, regions.Start(e.slot, e.stagger, i), e.runner.now()) || !e.ready() {
+		if timed && i < len(list) && !sleep(e.launching, regions.Start(e.slot, e.stagger, i).Sub(e.runner.now())) || !e.ready() {
 			return
 		}
-		region, again := e.pace.takeAgain()
+		p, again := e.next(list[i:])
 		if !again {
-			region = list[i]
 			i++
 		}
-		p := Pass{Region: region, Attempt: e.attempts(region)}
 		reservation, soon, ok := e.admit(e.launching, p)
 		if !ok {
 			e.leave()
 			if !soon {
 				return
 			}
-			e.pace.putBack(region)
+			e.putBack(p.Region)
 			continue
 		}
 		passes.Go(func() {
@@ -97,25 +94,19 @@ func (e *executor) round(list []regions.Region, timed bool) {
 	}
 }
 
-// ready waits until the run waits for no limit, and then for a place.
-func (e *executor) ready() bool {
-	for e.waitPace() && e.enter(e.launching) {
-		if e.pace.left(e.runner.now()) <= 0 {
-			return true
-		}
-		e.leave() // a pass that was over meanwhile has met a limit
-	}
-	return false
-}
-
-// attempts returns how many passes a region has had.
-func (e *executor) attempts(region regions.Region) int {
+// next returns the next pass: of a region that is served again, or else of the list's first one.
+func (e *executor) next(list []regions.Region) (p Pass, again bool) {
 	e.state.mu.Lock()
 	defer e.state.mu.Unlock()
-	return e.state.own.attempts(region)
+	if again = len(e.pacing.again) > 0; again {
+		list, e.pacing.again = e.pacing.again, e.pacing.again[1:]
+	}
+	p.Region = list[0]
+	p.Attempt = e.state.own.attempts(p.Region)
+	return p, again
 }
 
-// failed returns the regions that failed and have not come right.
+// failed returns the regions that failed, also when they were tried again.
 func (e *executor) failed() (list []regions.Region) {
 	e.state.mu.Lock()
 	defer e.state.mu.Unlock()
@@ -125,12 +116,7 @@ func (e *executor) failed() (list []regions.Region) {
 	return list
 }
 
-// waitUntil waits from now until start, and tells whether ctx let it.
-func waitUntil(ctx context.Context, start, now time.Time) bool {
-	return sleep(ctx, start.Sub(now))
-}
-
-// sleep waits, if there is anything to wait for, and tells whether ctx let it.
+// sleep waits, if there is anything to wait for, and returns whether ctx let it.
 func sleep(ctx context.Context, wait time.Duration) bool {
 	if wait > 0 {
 		timer := time.NewTimer(wait)
@@ -143,31 +129,33 @@ func sleep(ctx context.Context, wait time.Duration) bool {
 	return ctx.Err() == nil
 }
 
-// enter waits for a place among the passes of the run, and then for one among
-// those of all jobs, and tells whether ctx let it. Who waits holds no units.
-func (e *executor) enter(ctx context.Context) bool {
-	if !take(ctx, e.places) {
-		return false
+// ready waits until the run pauses for no limit, and then for a place among the passes of the
+// run and among those of all jobs. It returns whether the run may launch. A run that waits holds
+// no units.
+func (e *executor) ready() bool {
+	for sleep(e.launching, e.pauseLeft()) {
+		if !occupy(e.launching, e.places) {
+			return false
+		}
+		if !occupy(e.launching, e.runner.places) {
+			<-e.places
+			return false
+		}
+		if e.pauseLeft() <= 0 {
+			return true
+		}
+		e.leave() // a pass that was over meanwhile has met a limit
 	}
-	if !take(ctx, e.runner.places) {
-		<-e.places
-		return false
-	}
-	return true
+	return false
 }
 
 func (e *executor) leave() {
-	if e.runner.places != nil {
-		<-e.runner.places
-	}
+	<-e.runner.places
 	<-e.places
 }
 
-// take takes one of the places, of which there is no end if places is nil.
-func take(ctx context.Context, places chan struct{}) bool {
-	if places == nil {
-		return ctx.Err() == nil
-	}
+// occupy waits for one of the places, and returns whether ctx let it.
+func occupy(ctx context.Context, places chan struct{}) bool {
 	select {
 	case places <- struct{}{}:
 	case <-ctx.Done():
@@ -182,8 +170,8 @@ func take(ctx context.Context, places chan struct{}) bool {
 
 // admit asks the gate whether a pass can be afforded, besides what the passes under way
 // are expected to spend still; until it is over, what it is expected to spend is reserved.
-// If it cannot, but could soon, the run waits. Otherwise, or if nobody can tell, the pass is
-// recorded as skipped and the run stops: waiting for units is what the next tick is for.
+// If it cannot, but could soon, the run waits. Otherwise, or if the gate fails, the pass is
+// recorded as skipped and the run stops: units are the next tick's business.
 func (e *executor) admit(ctx context.Context, p Pass) (reservation *expected, soon, ok bool) {
 	if why := e.cannotAfford(); why != nil {
 		e.skip(p, why)
@@ -213,8 +201,7 @@ func (e *executor) admit(ctx context.Context, p Pass) (reservation *expected, so
 	return nil, false, false
 }
 
-// cannotAfford says why the run's own units are not enough for another pass, if they are
-// not.
+// cannotAfford returns why the run's own units are not enough for another pass, nil if they are.
 func (e *executor) cannotAfford() *stop {
 	expected := e.runner.config.Gate.Cost(e.job.Credential, e.job.Calls())
 	left := e.runner.config.Tokens.left(&e.budget, expected)
@@ -268,8 +255,8 @@ func (e *executor) pass(p Pass, reservation *expected) {
 	e.record(p, e.consequence(&p, exit, spent, mark))
 }
 
-// unstarted is all that can be known of a pass's process before it is started:
-// where to look for it if the daemon is killed right then.
+// unstarted is all that is known of a pass's process before it is started:
+// how to find it if the daemon is killed right then.
 func (e *executor) unstarted(region regions.Region) *Identity {
 	return &Identity{
 		BootID: e.runner.config.BootID,
@@ -353,23 +340,17 @@ func (e *executor) consequence(p *Pass, exit Exit, spent Record, mark string) er
 	return nil
 }
 
-// record keeps what is known of a pass, and tells of it. If halt is not nil, the run
-// launches nothing more.
+// record records what is known of a pass: in the run, in its log, and as an event. One that is
+// over is on disk on return. If halt is not nil, the run launches nothing more; its last pass may
+// yield its region's turn.
 func (e *executor) record(p Pass, halt error) {
 	if halt != nil {
 		e.halt(halt)
 	}
-	run, p := e.write(p, halt != nil)
-	e.runner.config.OnEvent(PassChanged{run, p})
-}
-
-// write keeps what is known of a pass: in the run, and in its log. One that is over is
-// on disk on return. The last one of a run may yield its region's turn.
-func (e *executor) write(p Pass, last bool) (Run, Pass) {
 	j := e.state
 	var run Run
 	e.runner.trouble(j.name, j.update(p.Outcome != Running, true, func() []record {
-		if last && !j.own.Chosen {
+		if halt != nil && !j.own.Chosen {
 			p.Yields = j.own.yields(p, j.story.Dry)
 		}
 		j.own.put(p)
@@ -380,29 +361,23 @@ func (e *executor) write(p Pass, last bool) (Run, Pass) {
 		run = j.own.head()
 		return []record{passRecord(e.id, p)}
 	}))
-	return run, p
+	e.runner.config.OnEvent(PassChanged{run, p})
 }
 
-// finish records how the run ended: cause is why it launched nothing more, nil
-// if nothing was in its way.
+// finish records how the run ended, and makes the job free for the next one. Cause is why it
+// launched nothing more, nil if nothing was in its way.
 func (e *executor) finish(cause error) {
-	run, err := e.close(cause)
-	e.runner.trouble(e.state.name, err)
-	close(e.over)
-	e.runner.config.OnEvent(RunChanged{run, e.job.Schedule.Next(run.EndedAt)})
-	e.runner.checkSuccess()
-	<-e.tried
-}
-
-// close writes down how the run ended, and makes the job free for the next one.
-func (e *executor) close(cause error) (Run, error) {
 	j := e.state
 	var run Run
 	err := j.update(true, true, func() []record {
 		j.own.end(e.runner.now(), cause)
-		run, j.executor = j.own.clone(), nil
+		run, j.executor = *j.own.copy(), nil
 		close(e.news)
 		return []record{endedRecord(j.own)}
 	})
-	return run, errors.Join(err, j.keepLog(run.EndedAt))
+	e.runner.trouble(j.name, errors.Join(err, j.keepLog(run.EndedAt)))
+	close(e.over)
+	e.runner.config.OnEvent(RunChanged{run, e.job.Schedule.Next(run.EndedAt)})
+	e.runner.checkSuccess()
+	<-e.published
 }

@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -67,75 +68,43 @@ func stillExpected(calls, made map[string]quota.Units) map[string]quota.Units {
 }
 
 // elsewhere returns what passes of other jobs, on other hosts, are expected to spend still, of
-// those that came to the gate before this pass: all say that they come before they look. If the
-// hosts cannot be asked, nobody knows, and the ledger decides.
-func (e *executor) elsewhere(ctx context.Context, p Pass) []quota.Calls {
+// those that came to the gate before this pass. Each says that it comes before it looks. If the
+// hosts cannot be asked, the ledger decides.
+func (e *executor) elsewhere(ctx context.Context, p Pass) (list []quota.Calls) {
 	j := e.state
 	if j.hosts == nil {
 		return nil
 	}
-	var others []*jobControl
-	for _, other := range e.runner.all() {
-		if other != j {
-			others = append(others, other)
-		}
-	}
-	came, told := e.come(ctx, p)
-	if !told {
+	var came int64 // by the clock of the log, in ms
+	_, err := j.decide(ctx, func() ([]record, error) { return []record{{ID: e.id, Gate: &p}}, nil }, func() {
+		came = j.story.Seen.Ms
+	})
+	if err != nil {
 		return nil
 	}
+	// Passes of the same millisecond are ordered by the names of their jobs. Once it is over, the
+	// logs have all of them.
+	const tick = 2 * time.Millisecond
+	sleep(ctx, tick)
+	others := slices.DeleteFunc(slices.Clone(e.runner.all()), func(other *jobControl) bool { return other == j })
 	e.runner.refresh(others...)
-	list, tied := e.expectedOf(others, came)
-	if tied == "" {
-		return list
+	for _, other := range others {
+		list = append(list, other.expected(e.job.Credential, came, j.name)...)
 	}
-	// Nobody can tell which one came first: the job of the later name comes again.
-	const moment = 10 * time.Millisecond
-	sleep(ctx, moment)
-	if tied < j.name {
-		if came, told = e.come(ctx, p); !told {
-			return nil
-		}
-	} else {
-		sleep(ctx, moment)
-	}
-	e.runner.refresh(others...)
-	list, _ = e.expectedOf(others, came)
 	return list
 }
 
-// come tells the hosts that a pass comes to the gate, and returns when that was by the clock of
-// their log, in ms.
-func (e *executor) come(ctx context.Context, p Pass) (ms int64, told bool) {
-	_, err := e.state.decide(ctx, func() ([]record, error) { return []record{{ID: e.id, Gate: &p}}, nil }, func() {
-		ms = e.state.story.Seen.Ms
-	})
-	return ms, err == nil
-}
-
-// expectedOf returns what other jobs are expected to spend from the credential of this one by
-// passes that came no later, and the name of one that came in the same millisecond.
-func (e *executor) expectedOf(others []*jobControl, came int64) (list []quota.Calls, tied string) {
-	for _, other := range others {
-		calls, tie := other.expected(e.job.Credential, came)
-		if list = append(list, calls...); tie {
-			tied = other.name
-		}
-	}
-	return list, tied
-}
-
 // expected returns what passes of a job on another host are expected to spend still from a
-// credential, and whether one of them came just then.
-func (j *jobControl) expected(credential string, came int64) (list []quota.Calls, tie bool) {
+// credential, of those that came to the gate before a pass of another job.
+func (j *jobControl) expected(credential string, came int64, job string) (list []quota.Calls) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	s := &j.story
-	if j.executor != nil || s.holder() == nil || s.Terms == nil || s.Terms.Credential != credential {
-		return nil, false // what is under way here is reserved here
+	if j.executor != nil || s.running() == nil || s.Terms == nil || s.Terms.Credential != credential {
+		return nil // what is under way here is reserved here
 	}
 	for _, g := range s.Gate {
-		if g.At.Ms > came {
+		if g.At.Ms > came || g.At.Ms == came && j.name > job {
 			continue
 		}
 		var made Made
@@ -144,13 +113,12 @@ func (j *jobControl) expected(credential string, came int64) (list []quota.Calls
 		}
 		if left := stillExpected(s.Terms.Expects, made); len(left) > 0 {
 			list = append(list, quota.Calls{Job: j.name, Count: left})
-			tie = tie || g.At.Ms == came
 		}
 	}
-	return list, tie
+	return list
 }
 
-// launched notes by which token a pass spends from now on. A pass that is expected to
+// launched records by which token a pass spends from now on. A pass that is expected to
 // spend nothing has no reservation.
 func (r *reserved) launched(e *expected, token string) {
 	r.mu.Lock()
@@ -160,19 +128,14 @@ func (r *reserved) launched(e *expected, token string) {
 	}
 }
 
-// release takes back what a pass was expected to spend.
+// release forgets what a pass was expected to spend.
 func (r *reserved) release(e *expected) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for i, other := range r.list {
-		if other == e {
-			r.list = append(r.list[:i], r.list[i+1:]...)
-			return
-		}
-	}
+	r.list = slices.DeleteFunc(r.list, func(other *expected) bool { return other == e })
 }
 
-// refusal says why the gate let a pass not through; spokenFor says that it counted
+// refusal returns why the gate refused a pass; spokenFor says that it counted
 // what others are expected to spend.
 func refusal(d quota.Decision, spokenFor bool) *stop {
 	others := ""
@@ -181,29 +144,21 @@ func refusal(d quota.Decision, spokenFor bool) *stop {
 	}
 	switch d.Reason {
 	case quota.LimitExceeded:
-		return &stop{
-			reason:  Unaffordable,
-			detail:  fmt.Sprintf("a pass%s expects %s, %s", others, d.Units.Text(), whatIsLeft(d)),
-			retryAt: d.RetryAt,
-		}
+		return &stop{Unaffordable, fmt.Sprintf("a pass%s expects %s, %s", others, d.Units.Text(), whatIsLeft(d)), d.RetryAt}
 	case quota.LimitClosed:
-		return &stop{
-			reason:  Unaffordable,
-			detail:  fmt.Sprintf("limit %q is closed until %s: %s", d.Limit, d.Closed().Until.UTC().Format(time.RFC3339), d.Closed().Says),
-			retryAt: d.RetryAt,
-		}
+		until := d.Closed().Until.UTC().Format(time.RFC3339)
+		return &stop{Unaffordable, fmt.Sprintf("limit %q is closed until %s: %s", d.Limit, until, d.Closed().Says), d.RetryAt}
 	case quota.CostExceedsLimit:
 		if spokenFor {
-			return &stop{reason: Unaffordable, detail: fmt.Sprintf("a pass with those under way expects %s, more than limit %q ever has: it fits when they are over", d.Units.Text(), d.Limit)}
+			d.Detail = fmt.Sprintf("a pass%s expects %s, more than limit %q ever has: it fits when they are over", others, d.Units.Text(), d.Limit)
 		}
 		return &stop{reason: Unaffordable, detail: d.Detail}
-	default:
-		return &stop{reason: Reason(d.Reason), detail: d.Detail}
 	}
+	return &stop{reason: Reason(d.Reason), detail: d.Detail}
 }
 
-// whatIsLeft says what the limit that refused has. One that counts as spent holds
-// nothing back: what it holds is not known.
+// whatIsLeft describes what the limit that refused has. Of one that counts as spent this
+// is not known.
 func whatIsLeft(d quota.Decision) string {
 	for _, l := range d.Limits {
 		if l.Name == d.Limit && !l.CatchingUp.IsZero() {

@@ -20,25 +20,23 @@ type passName struct {
 
 func nameOf(p Pass) passName { return passName{p.Region, p.Attempt} }
 
-// goLive notes that a pass is under way, or with nil that it is not any more.
+// goLive records that a pass is under way, or with nil that it is over.
 func (e *executor) goLive(p Pass, live *livePass) {
 	e.state.mu.Lock()
 	defer e.state.mu.Unlock()
-	name := nameOf(p)
 	if live == nil {
-		delete(e.live, name)
-		return
+		delete(e.live, nameOf(p))
+	} else {
+		e.live[nameOf(p)] = live
 	}
-	if e.live == nil {
-		e.live = map[passName]*livePass{}
-	}
-	e.live[name] = live
 }
 
 // show completes a copy of the executor's run by what its passes under way have done
 // until now. The caller holds the job's mu.
 func (e *executor) show(run *Run) {
-	run.Waits = e.pace.waits(e.runner.now())
+	if pause := e.pacing.pause; pause.Until.After(e.runner.now()) {
+		run.Waits = &pause
+	}
 	for i := range run.Passes {
 		p := &run.Passes[i]
 		live := e.live[nameOf(*p)]

@@ -1,7 +1,7 @@
 package jobs
 
 import (
-	"sync"
+	"slices"
 	"time"
 
 	"quotad/regions"
@@ -9,87 +9,52 @@ import (
 
 // A pacing is what a run knows of limits that come back soon.
 type pacing struct {
-	mu    sync.Mutex // guards what follows
-	now   Pace       // what the run waits for last
-	again []regions.Region
-	times map[regions.Region]int // how often a region comes again
+	pause Pace             // what the run waits for last
+	again []regions.Region // to be served again
+	times map[regions.Region]int
 }
 
-// mostAgain is how often a region comes again in a run after a limit has stopped it.
-const mostAgain = 3
+// maxAgain is how often a run serves a region again after a limit has stopped it.
+const maxAgain = 3
 
-// takeAgain returns a region that comes again.
-func (p *pacing) takeAgain() (region regions.Region, found bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.again) == 0 {
-		return "", false
-	}
-	region, p.again = p.again[0], p.again[1:]
-	return region, true
+// putBack has a region be served before all others.
+func (e *executor) putBack(region regions.Region) {
+	e.state.mu.Lock()
+	defer e.state.mu.Unlock()
+	e.pacing.again = slices.Insert(e.pacing.again, 0, region)
 }
 
-// putBack has a region come before all others.
-func (p *pacing) putBack(region regions.Region) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.again = append([]regions.Region{region}, p.again...)
+// servesAgain returns whether a region is to be served again.
+func (e *executor) servesAgain() bool {
+	e.state.mu.Lock()
+	defer e.state.mu.Unlock()
+	return len(e.pacing.again) > 0
 }
 
-func (p *pacing) isAgain() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.again) > 0
+// pauseLeft is how long the run still waits for a limit.
+func (e *executor) pauseLeft() time.Duration {
+	e.state.mu.Lock()
+	defer e.state.mu.Unlock()
+	return e.pacing.pause.Until.Sub(e.runner.now())
 }
 
-// left is how long the run waits still.
-func (p *pacing) left(now time.Time) time.Duration {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.now.Until.Sub(now)
-}
-
-// waits returns what the run waits for, nil if for nothing.
-func (p *pacing) waits(now time.Time) *Pace {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.now.Until.After(now) {
-		return nil
-	}
-	pace := p.now
-	return &pace
-}
-
-// waitPace waits until all limits have come back that the run knows to come back soon.
-func (e *executor) waitPace() bool {
-	for {
-		left := e.pace.left(e.runner.now())
-		if left <= 0 {
-			return e.launching.Err() == nil
-		}
-		if !sleep(e.launching, left) {
-			return false
-		}
-	}
-}
-
-// waitFor has the run wait for a limit, if the job waits so long.
+// waitFor has the run wait for a limit, if the job waits that long.
 func (e *executor) waitFor(limit string, until time.Time) bool {
 	const shortest = 10 * time.Millisecond // the clocks of host and ledger may differ
 	now := e.runner.now()
 	if !e.job.WaitsFor(until, now) {
 		return false
 	}
-	e.pace.mu.Lock()
-	defer e.pace.mu.Unlock()
-	if until = latest(until, now.Add(shortest)); until.After(e.pace.now.Until) {
-		e.pace.now = Pace{Limit: limit, Until: until}
+	e.state.mu.Lock()
+	defer e.state.mu.Unlock()
+	if until = latest(until, now.Add(shortest)); until.After(e.pacing.pause.Until) {
+		e.pacing.pause = Pace{Limit: limit, Until: until}
 	}
 	return true
 }
 
-// comesAgain tells whether the region of a pass that a limit has stopped comes again in this
-// run: when the limit comes back soon, and the pass had nothing from it, or left a bookmark.
+// comesAgain returns whether this run serves the region of a pass again that a limit has
+// stopped: when the limit comes back soon, and the pass had nothing from it, or left a bookmark.
 func (e *executor) comesAgain(p *Pass, spent Record, mark string) bool {
 	left := e.state.bookmark(p.Region)
 	limit := spent.Limit
@@ -99,22 +64,19 @@ func (e *executor) comesAgain(p *Pass, spent Record, mark string) bool {
 	if spent.Past != "" || limit == "" || spent.RetryAt.IsZero() || spent.Calls > 0 && (left == "" || left == mark) {
 		return false
 	}
-	e.pace.mu.Lock()
-	times := e.pace.times[p.Region]
-	e.pace.mu.Unlock()
+	e.state.mu.Lock()
+	times := e.pacing.times[p.Region]
+	e.state.mu.Unlock()
 	until := spent.RetryAt
 	if times > 0 && !spent.WholeAt.IsZero() && e.job.WaitsFor(spent.WholeAt, e.runner.now()) {
 		until = spent.WholeAt // call by call it comes back too slowly
 	}
-	if times == mostAgain || !e.waitFor(limit, until) {
+	if times == maxAgain || !e.waitFor(limit, until) {
 		return false
 	}
-	e.pace.mu.Lock()
-	defer e.pace.mu.Unlock()
-	if e.pace.times == nil {
-		e.pace.times = map[regions.Region]int{}
-	}
-	e.pace.times[p.Region]++
-	e.pace.again = append(e.pace.again, p.Region)
+	e.state.mu.Lock()
+	defer e.state.mu.Unlock()
+	e.pacing.times[p.Region]++
+	e.pacing.again = append(e.pacing.again, p.Region)
 	return true
 }

@@ -246,19 +246,13 @@ func (r *Run) interrupt(now time.Time) (leftovers []Identity) {
 	return leftovers
 }
 
-// clone returns a copy that shares nothing that may still change.
-func (r *Run) clone() Run {
-	c := r.head()
-	c.Passes = slices.Clone(r.Passes)
-	return c
-}
-
-// copy is clone for a run that may be nil.
+// copy returns a copy of a run, which may be nil, that shares nothing that may still change.
 func (r *Run) copy() *Run {
 	if r == nil {
 		return nil
 	}
-	c := r.clone()
+	c := r.head()
+	c.Passes = slices.Clone(r.Passes)
 	return &c
 }
 

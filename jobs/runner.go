@@ -1,10 +1,12 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -54,7 +56,7 @@ type Config struct {
 // goroutines may use it at the same time.
 type Runner struct {
 	config      Config
-	places      chan struct{}  // one for each pass that may be under way; nil: any number
+	places      chan struct{}  // holds one for each pass under way
 	reserved    reserved       // by the passes under way
 	reloading   sync.Mutex     // held while the jobs are replaced
 	background  sync.WaitGroup // for slots that are claimed, and for publishers
@@ -90,9 +92,7 @@ func Open(c Config) (*Runner, error) {
 		defer r.mu.Unlock()
 		stop()
 	}
-	if c.Parallel > 0 {
-		r.places = make(chan struct{}, c.Parallel)
-	}
+	r.places = make(chan struct{}, cmp.Or(c.Parallel, math.MaxInt32)) // of no size, however many there are
 	if err := r.SetJobs(c.Jobs); err != nil {
 		return nil, err
 	}

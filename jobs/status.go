@@ -141,7 +141,7 @@ func (r *Runner) runHere(id string) (run Run, news <-chan struct{}, here bool) {
 		}
 		e.state.mu.Lock()
 		defer e.state.mu.Unlock()
-		run = e.state.own.clone()
+		run = *e.state.own.copy()
 		e.show(&run)
 		return run, e.news, true
 	}
@@ -164,15 +164,15 @@ func (j *jobControl) runs(now time.Time) ([]Run, error) {
 		if i < 0 {
 			i, past = len(past), append(past, Run{})
 		}
-		past[i] = now.clone()
+		past[i] = *now.copy()
 		if j.executor != nil && now == j.own {
 			j.executor.show(&past[i])
 		}
 	}
-	holder := j.story.holder()
+	running := j.story.running()
 	for i := range past {
 		run := &past[i]
-		if run.State == RunRunning && (holder == nil || run.ID != holder.ID) && (j.executor == nil || run.ID != j.own.ID) {
+		if run.State == RunRunning && (running == nil || run.ID != running.ID) && (j.executor == nil || run.ID != j.own.ID) {
 			run.interrupt(run.lastSign()) // it has died with its host
 		}
 	}

@@ -32,8 +32,8 @@ func TestNoPlaceAfterAStop(t *testing.T) {
 	cancel()
 	places := make(chan struct{}, 1)
 	for range 100 {
-		if take(ctx, places) || len(places) != 0 {
-			t.Fatal("a place was taken")
+		if occupy(ctx, places) || len(places) != 0 {
+			t.Fatal("a place was occupied")
 		}
 	}
 }

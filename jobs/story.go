@@ -64,8 +64,8 @@ func (s *story) isNew() bool {
 	return s.Last == nil && s.Cursor == "" && s.Pause == nil && s.Skips == nil && len(s.Bookmarks) == 0
 }
 
-// holder is the run that holds the job, or nil.
-func (s *story) holder() *Run {
+// running is the run that holds the job, or nil.
+func (s *story) running() *Run {
 	if s.Last == nil || s.Last.State != RunRunning {
 		return nil
 	}
@@ -122,7 +122,7 @@ func (s *story) place(one record, at quota.ID) {
 			s.setBookmark(one.Bookmark.Region, bookmark{mark.Text, at})
 		}
 	case one.Asks:
-		if s.holder() != nil && one.ID == s.Last.ID {
+		if s.running() != nil && one.ID == s.Last.ID {
 			s.Asked = at
 		}
 	case one.Run != nil, one.Cursor != nil, s.Last != nil && one.ID == s.Last.ID:

@@ -47,7 +47,7 @@ func TestDoubledLines(t *testing.T) {
 		}
 	}
 	once := tell(lines()...)
-	if cursor, _ := once.turn(); cursor != "US" || once.holder() == nil || once.Bookmarks["GB"].Text != "page 5" || once.Pause == nil || !once.Slot.Equal(at11.Add(time.Hour)) {
+	if cursor, _ := once.turn(); cursor != "US" || once.running() == nil || once.Bookmarks["GB"].Text != "page 5" || once.Pause == nil || !once.Slot.Equal(at11.Add(time.Hour)) {
 		t.Fatalf("got the cursor at %s of %+v", cursor, once)
 	}
 	var twice []record
@@ -74,7 +74,7 @@ func TestDoubledLines(t *testing.T) {
 func TestARunThatWasLeftBehind(t *testing.T) {
 	s := tell(begun("1", "a", at11, "US", "GB"), passed("1", "US", OK), record{ID: "1", End: &ending{At: at11, State: RunInterrupted, Reason: Died}},
 		begun("2", "b", at11.Add(time.Hour), "GB", "US"), passed("1", "GB", OK), ended("1", RunDone))
-	if cursor, _ := s.turn(); cursor != "GB" || s.Last.ID != "2" || s.holder() == nil || !s.Good.IsZero() {
+	if cursor, _ := s.turn(); cursor != "GB" || s.Last.ID != "2" || s.running() == nil || !s.Good.IsZero() {
 		t.Errorf("got the cursor at %s of %+v", cursor, s)
 	}
 	// One that nobody has gone on without is known better by its own host.

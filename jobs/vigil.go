@@ -38,15 +38,15 @@ type vigil struct {
 // as long as it may be silent. Then gone says that the run is over. The caller holds mu.
 func (j *jobControl) held() (by *heldError, gone []record) {
 	s := &j.story
-	holder := s.holder()
+	running := s.running()
 	switch {
 	case j.executor != nil:
 		return &heldError{run: j.executor.id, own: j.executor}, nil
-	case holder == nil || j.hosts == nil:
+	case running == nil || j.hosts == nil:
 		return nil, nil
 	}
-	by = &heldError{run: holder.ID, host: holder.Host, lease: s.Terms.lease(), heard: j.hosts.clock.Sub(s.Heard.Time()), asked: !s.Asked.IsZero()}
-	if holder.Host == j.here.Name {
+	by = &heldError{run: running.ID, host: running.Host, lease: s.Terms.lease(), heard: j.hosts.clock.Sub(s.Heard.Time()), asked: !s.Asked.IsZero()}
+	if running.Host == j.here.Name {
 		by.host = ""
 	}
 	if !by.asked {
@@ -58,8 +58,8 @@ func (j *jobControl) held() (by *heldError, gone []record) {
 	if time.Since(j.vigil.since) < by.lease {
 		return by, nil
 	}
-	over := holder.head()
-	over.State, over.Reason, over.EndedAt = RunInterrupted, Died, holder.lastSign()
+	over := running.head()
+	over.State, over.Reason, over.EndedAt = RunInterrupted, Died, running.lastSign()
 	return nil, []record{endedRecord(&over)}
 }
 
@@ -106,7 +106,7 @@ func patienceFor(lease time.Duration) time.Duration { return lease + lease/4 }
 func (w *waiting) ask(run string) decision {
 	return func() ([]record, error) {
 		s := &w.job.story
-		if holder := s.holder(); holder == nil || holder.ID != run || !s.Asked.IsZero() {
+		if running := s.running(); running == nil || running.ID != run || !s.Asked.IsZero() {
 			return nil, nil
 		}
 		return []record{{ID: run, Asks: true}}, nil
@@ -181,7 +181,7 @@ func (e *executor) keep() {
 	j := e.state
 	again := time.NewTicker(e.terms.lease() / 4)
 	defer again.Stop()
-	for over := e.over; ; {
+	for over, published := e.over, e.published; ; {
 		select {
 		case <-over:
 			over = nil
@@ -191,7 +191,10 @@ func (e *executor) keep() {
 		e.countMade()
 		_, err := j.decide(context.Background(), e.answer, nil)
 		if over == nil {
-			e.told.Do(func() { close(e.tried) })
+			if published != nil {
+				close(published)
+				published = nil
+			}
 			if err == nil || e.runner.isStopping() {
 				return
 			}
@@ -215,8 +218,8 @@ func (e *executor) answer() ([]record, error) {
 func (e *executor) holds() bool {
 	e.state.mu.Lock()
 	defer e.state.mu.Unlock()
-	holder := e.state.story.holder()
-	return holder != nil && holder.ID == e.id
+	running := e.state.story.running()
+	return running != nil && running.ID == e.id
 }
 
 // countMade has the others know how many calls the passes under way were granted.

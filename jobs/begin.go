@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"quotad/quota"
@@ -12,14 +11,14 @@ import (
 )
 
 // A slotClaim is this host's attempt to have a slot of a job run, which other hosts may want,
-// too. Who tells first that a run of the slot begins, or why none does, has claimed it.
+// too. The first host that appends how a run of the slot begins, or why none does, has claimed it.
 type slotClaim struct {
 	*Runner
 	state   *jobControl
 	trigger Trigger
 	slot    time.Time
 	id      string // of the run with which the slot begins
-	unsure  bool   // it may have begun, and this host has not heard so
+	unsure  bool   // it may have begun: the outcome is unknown
 }
 
 // tick has a job's slot run in the background: there may be a host to wait for.
@@ -34,8 +33,8 @@ func (r *Runner) tick(j *jobControl, trigger Trigger, slot time.Time) {
 	r.goUnlessStopping(c.decide)
 }
 
-// decide runs the slot, or finds out that another host does. While nobody can
-// tell, it is skipped, and asked about again for as long as it may be made up for.
+// decide runs the slot, or finds out that another host does. While that is unknown, the slot is
+// skipped, and tried again for as long as it may be made up for.
 func (c *slotClaim) decide(ctx context.Context) {
 	err := c.attempt(ctx)
 	if err == nil {
@@ -47,7 +46,7 @@ func (c *slotClaim) decide(ctx context.Context) {
 	}
 	c.skipUndecided(err)
 	const longest = 15 * time.Second
-	for pause := time.Second; err != nil && c.mayWait(ctx, pause); pause = min(2*pause, longest) {
+	for pause := time.Second; err != nil && sleep(ctx, pause) && c.isCurrent(); pause = min(2*pause, longest) {
 		if c.trigger == Scheduled {
 			c.trigger = CatchUp
 		}
@@ -58,21 +57,18 @@ func (c *slotClaim) decide(ctx context.Context) {
 	}
 }
 
-// mayWait waits, and tells whether the slot is still to be made up for.
-func (c *slotClaim) mayWait(ctx context.Context, pause time.Duration) bool {
-	if !sleep(ctx, pause) {
-		return false
-	}
+// isCurrent returns whether the slot may still be made up for.
+func (c *slotClaim) isCurrent() bool {
 	return c.state.isAt(c.slot) && c.now().Sub(c.slot) <= c.state.current().MissedWithin
 }
 
-// attempt returns nil when it is decided what becomes of the slot.
+// attempt returns nil once it is decided what becomes of the slot.
 func (c *slotClaim) attempt(ctx context.Context) error {
 	if !c.unsure {
 		c.id = NewRunID(c.now())
 	}
-	_, err := c.begin(ctx, c.state, runRequest{id: c.id, trigger: c.trigger, slot: c.slot, claim: c})
-	c.unsure = isUnknown(err)
+	_, err := c.begin(ctx, c.state, Run{ID: c.id, Trigger: c.trigger, Slot: c.slot}, c)
+	c.unsure = errors.Is(err, quota.ErrOutcomeUnknown)
 	switch {
 	case errors.Is(err, errTaken):
 		return nil
@@ -86,9 +82,9 @@ func (c *slotClaim) attempt(ctx context.Context) error {
 	return err
 }
 
-// gap returns the slots before this one of which nobody knows, or errTaken if this one is not
-// to be had any more. The run at a start is one for the latest scheduled slot, unless that has had
-// a run which no shutdown interrupted: so all hosts together make one. The caller holds mu.
+// gap returns the slots before this one that no host has claimed, or errTaken if this one is
+// claimed. The run at a start is one for the latest scheduled slot, unless that has had a run
+// which no shutdown interrupted: so all hosts together make one. The caller holds mu.
 func (c *slotClaim) gap() (missed gap, err error) {
 	j := c.state
 	taken := !c.slot.After(j.story.Slot)
@@ -108,7 +104,7 @@ func (c *slotClaim) gap() (missed gap, err error) {
 }
 
 // decline records why the slot does not become a run, unless another host has claimed
-// it. Why may be nil where the reason says it all.
+// it. Why adds a detail to the reason, or is nil.
 func (c *slotClaim) decline(ctx context.Context, reason Reason, why error) error {
 	j := c.state
 	err := c.skip(context.WithoutCancel(ctx), j, func() ([]gap, error) {
@@ -119,7 +115,7 @@ func (c *slotClaim) decline(ctx context.Context, reason Reason, why error) error
 		if reason == Overlap && j.paused(c.now()) { // meanwhile
 			reason, why = Paused, nil
 		}
-		return []gap{missed.because(Missed), c.as(reason, why)}, nil
+		return []gap{missed, c.as(reason, why)}, nil
 	})
 	if errors.Is(err, errTaken) {
 		return nil
@@ -127,7 +123,7 @@ func (c *slotClaim) decline(ctx context.Context, reason Reason, why error) error
 	return err
 }
 
-// as is the slot as one that does not become a run; why may be nil where the reason says it all.
+// as returns the slot as one that does not become a run.
 func (c *slotClaim) as(reason Reason, why error) gap {
 	g := gap{n: 1, first: c.slot, last: c.slot, reason: reason}
 	if why != nil {
@@ -174,8 +170,8 @@ func (r *Runner) reportSkipped(j *jobControl, list ...*Run) {
 	}
 }
 
-// skipped returns the record of slots that do not become a run, behind others that are about to
-// be told. Those that follow one another for the same reason share one. The caller holds mu.
+// skipped returns the record of slots that do not become a run, after others that are about to
+// be appended. Those that follow one another for the same reason share one. The caller holds mu.
 func (j *jobControl) skipped(now time.Time, slots gap, before ...*Run) *Run {
 	known := j.story.Skips
 	if len(before) > 0 {
@@ -190,16 +186,14 @@ func (j *jobControl) skipped(now time.Time, slots gap, before ...*Run) *Run {
 	return run
 }
 
-// noteMissed notes the slots up to now that nobody claimed. If nobody can tell,
-// whoever claims the next slot notes them.
-func (r *Runner) recordMissed(ctx context.Context, j *jobControl, missed func() gap) {
-	_ = r.skip(ctx, j, func() ([]gap, error) {
-		return []gap{missed().because(Missed)}, nil
-	})
+// skipMissed records the slots that no host claimed. If the other hosts cannot be asked, the
+// claim of the next slot does.
+func (r *Runner) skipMissed(ctx context.Context, j *jobControl, missed func() gap) {
+	_ = r.skip(ctx, j, func() ([]gap, error) { return []gap{missed()}, nil })
 }
 
-// spanOf is for how long after a slot somebody may want to claim it: to make up
-// for it, or at least until the next one.
+// spanOf is how long after a slot a host may claim it: to make up for it, or at least until
+// the next one.
 func spanOf(j *Job, slot time.Time) time.Duration {
 	span := j.MissedWithin
 	if next := j.Schedule.Next(slot); !next.IsZero() {
@@ -208,47 +202,36 @@ func spanOf(j *Job, slot time.Time) time.Duration {
 	return span + claimMargin
 }
 
-// A runRequest asks for one run of a job.
-type runRequest struct {
-	id      string
-	trigger Trigger
-	by      string
-	slot    time.Time
-	claim   *slotClaim       // by which the run takes the slot; nil: it takes none
-	regions []regions.Region // empty: the ring's turn, beginning at the cursor
-	set     []Variable
-}
-
-// begin begins a run, which goes on after begin has returned its record. Another one of the
-// job that is under way is in its way, unless its host is gone. A run of a slot waits for the end
-// of one on another host for as long as it takes to find that out.
-func (r *Runner) begin(ctx context.Context, j *jobControl, request runRequest) (Run, error) {
-	for w := (waiting{job: j, patient: request.claim != nil}); ; {
+// begin begins a run of which the ID, the trigger, the slot and what an operator chose are given.
+// It returns the run as it began, which continues. A run of the job that is under way prevents
+// that, unless its host is dead. A claim, which may be nil, takes the slot, and waits for the end
+// of a run on another host for as long as it takes to find that out.
+func (r *Runner) begin(ctx context.Context, j *jobControl, run Run, claim *slotClaim) (Run, error) {
+	for w := (waiting{job: j, patient: claim != nil}); ; {
 		var b beginning
-		kept, err := j.decide(ctx, func() (list []record, err error) {
-			b, list, err = r.plan(j, request)
+		writeErr, err := j.decide(ctx, func() (list []record, err error) {
+			b, list, err = r.plan(j, run, claim)
 			return list, err
 		}, func() {
-			j.story.Last, j.own, j.executor = b.run, b.run, b.executor
-			b.begun = *b.run.copy()
+			j.story.Last, j.own, j.executor = b.own, b.own, b.executor
 			if r.isStopping() { // by now
 				b.executor.halt(ErrShutdown)
 			}
 		})
 		if err == nil {
-			r.trouble(j.name, kept)
+			r.trouble(j.name, writeErr)
 			r.reportSkipped(j, b.missed...)
-			b.executor.start(b.begun)
-			return b.begun, nil
+			b.executor.start()
+			return b.executor.run, nil
 		}
-		if held := asHeld(err); held != nil && w.goOn(ctx, held) {
+		if held := asHeld(err); held != nil && w.wait(ctx, held) {
 			continue
 		}
 		switch {
 		case ctx.Err() != nil:
 			err = ErrStopping
-		case isUnknown(err) && request.claim == nil:
-			r.disown(j, request.id)
+		case errors.Is(err, quota.ErrOutcomeUnknown) && claim == nil:
+			r.disown(j, run.ID)
 		}
 		return Run{}, fmt.Errorf("job %q: %w", j.name, err)
 	}
@@ -257,82 +240,75 @@ func (r *Runner) begin(ctx context.Context, j *jobControl, request runRequest) (
 // A beginning is a run that is about to begin.
 type beginning struct {
 	executor *executor
-	run      *Run
-	begun    Run    // as it began
-	missed   []*Run // slots before it, of which nobody knew
+	own      *Run
+	missed   []*Run // slots before it that no host claimed
 }
 
-// plan returns a run as it will begin, and what is told with it. The caller holds mu.
-func (r *Runner) plan(j *jobControl, request runRequest) (b beginning, list []record, err error) {
-	unsure := j.executor == nil && j.story.Last != nil && j.story.Last.ID == request.id
+// plan returns a run as it will begin, and the records that say so. The caller holds mu.
+func (r *Runner) plan(j *jobControl, run Run, claim *slotClaim) (b beginning, list []record, err error) {
+	unsure := j.executor == nil && j.story.Last != nil && j.story.Last.ID == run.ID
 	var missed gap
-	if request.claim != nil {
-		if missed, err = request.claim.gap(); err != nil && !unsure {
+	if claim != nil {
+		if missed, err = claim.gap(); err != nil && !unsure {
 			return b, nil, err
 		}
 	}
-	switch held, gone := j.held(); {
+	switch held, over := j.held(); {
 	case r.isStopping():
 		return b, nil, ErrStopping
-	case request.trigger != Manual && j.paused(r.now()):
+	case run.Trigger != Manual && j.paused(r.now()):
 		return b, nil, errPaused
 	case held != nil && !unsure:
 		return b, nil, held
 	case !unsure:
-		list = gone
+		list = over
 	}
 	if missed.n > 0 {
-		b.missed = []*Run{j.skipped(r.now(), missed.because(Missed))}
+		b.missed = []*Run{j.skipped(r.now(), missed)}
 		list = append(list, record{Run: b.missed[0]})
 	}
-	b.executor, b.run = r.newRun(j, request)
-	return b, append(list, begunRecord(b.run, b.executor.terms)), nil
+	b.executor = r.newExecutor(j, run)
+	b.own = b.executor.run.copy()
+	return b, append(list, record{Run: b.own, Terms: b.executor.terms}), nil
 }
 
-// disown has a run be over that may have begun in the log, of which this host did not hear, and
-// which it does not go on with.
+// disown records the end of a run whose beginning has an unknown outcome: this host does not
+// continue it.
 func (r *Runner) disown(j *jobControl, id string) {
 	over := &Run{ID: id, State: RunInterrupted, Reason: LedgerUnavailable, EndedAt: r.now()}
 	r.trouble(j.name, j.share(false, endedRecord(over)))
 }
 
-// isUnknown tells whether an error leaves open what became of a decision.
-func isUnknown(err error) bool { return errors.Is(err, quota.ErrOutcomeUnknown) }
-
-// newRun returns the executor of a run, and the run as it will begin. The caller holds mu.
-func (r *Runner) newRun(j *jobControl, request runRequest) (*executor, *Run) {
+// newExecutor returns the executor of a run, with the run as it will begin. The caller holds mu.
+func (r *Runner) newExecutor(j *jobControl, run Run) *executor {
+	run.Job, run.Host, run.StartedAt, run.State = j.name, r.config.Host, r.now(), RunRunning
+	run.UnitsPerRun, run.Retry = j.job.UnitsPerRun, j.job.Retry
+	if !run.Chosen {
+		run.Ring = j.job.Regions.From(j.cursor())
+	}
 	e := &executor{
-		runner: r, state: j, job: j.job, id: request.id, slot: request.slot, set: request.set,
+		runner: r, state: j, job: j.job, run: run, budget: runBudget{most: run.UnitsPerRun},
 		live: map[passName]*livePass{}, pacing: pacing{times: map[regions.Region]int{}},
-		news: make(chan struct{}), over: make(chan struct{}), published: make(chan struct{}), done: make(chan struct{}),
+		places: make(chan struct{}, max(1, j.job.Parallel)),
+		news:   make(chan struct{}), over: make(chan struct{}), published: make(chan struct{}), done: make(chan struct{}),
 	}
 	e.ask, e.end = context.WithCancelCause(context.Background())
 	e.force, e.kill = context.WithCancelCause(context.Background())
 	e.launching, e.halt = context.WithCancelCause(e.ask)
-	e.budget.most = e.job.UnitsPerRun
-	e.places = make(chan struct{}, max(1, e.job.Parallel))
-	e.ring = e.job.Regions.From(j.cursor())
-	if len(request.regions) > 0 {
-		e.ring = slices.Clone(request.regions)
-	}
-	if request.trigger != Manual { // whoever asks for a run waits for it
-		e.stagger = e.job.stagger(request.slot, len(e.ring))
+	if run.Trigger != Manual { // an operator waits for a manual run
+		e.stagger = e.job.stagger(run.Slot, len(run.Ring))
 	}
 	if j.hosts != nil {
 		e.terms = &terms{Lease: leaseTime(e.job.Schedule, r.now()), Credential: e.job.Credential, Expects: e.job.Expects}
 	}
-	return e, &Run{
-		ID: e.id, Job: j.name, Trigger: request.trigger, By: request.by, Host: r.config.Host, Slot: request.slot,
-		StartedAt: r.now(), State: RunRunning, Ring: e.ring, Chosen: len(request.regions) > 0,
-		UnitsPerRun: e.job.UnitsPerRun, Retry: e.job.Retry, Set: request.set,
-	}
+	return e
 }
 
-// start has a run that has begun go on.
-func (e *executor) start(begun Run) {
-	e.runner.config.OnEvent(RunChanged{Run: begun})
+// start starts the goroutines of a run that has begun.
+func (e *executor) start() {
+	e.runner.config.OnEvent(RunChanged{Run: e.run})
 	if e.state.hosts != nil {
-		e.runner.background.Go(e.keep)
+		e.runner.background.Go(e.publish)
 	} else {
 		close(e.published)
 	}

@@ -254,11 +254,6 @@ type gap struct {
 	detail      string // for people: why
 }
 
-func (g gap) because(reason Reason) gap {
-	g.reason = reason
-	return g
-}
-
 // maxCounted bounds how many missed slots are counted one by one.
 const maxCounted = 100_000
 
@@ -269,7 +264,7 @@ func gapBetween(s Schedule, after, before time.Time) gap {
 	if n == 0 {
 		return gap{}
 	}
-	return gap{n: n, first: first, last: Latest(s, until)}
+	return gap{n: n, first: first, last: Latest(s, until), reason: Missed}
 }
 
 func latest(a, b time.Time) time.Time {

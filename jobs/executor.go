@@ -20,11 +20,8 @@ type executor struct {
 	runner  *Runner
 	state   *jobControl
 	job     *Job // as it was when the run began
-	id      string
-	slot    time.Time
-	ring    regions.Ring
+	run     Run  // as it began
 	stagger time.Duration
-	set     []Variable
 	live    map[passName]*livePass // those under way; the job's mu guards it
 
 	terms  *terms // among hosts; else nil
@@ -48,7 +45,7 @@ type executor struct {
 // loop goes through the ring, and then again through the regions that failed, as often
 // as the job wants. It returns when the last pass is over.
 func (e *executor) loop() {
-	e.round(e.ring, true)
+	e.round(e.run.Ring, true)
 	for again := 0; again < e.job.Retry && e.launching.Err() == nil; again++ {
 		e.round(e.failed(), false)
 	}
@@ -70,7 +67,7 @@ func (e *executor) round(list []regions.Region, timed bool) {
 				return
 			}
 		}
-		if timed && i < len(list) && !sleep(e.launching, regions.Start(e.slot, e.stagger, i).Sub(e.runner.now())) || !e.ready() {
+		if timed && i < len(list) && !sleep(e.launching, regions.Start(e.run.Slot, e.stagger, i).Sub(e.runner.now())) || !e.ready() {
 			return
 		}
 		p, again := e.next(list[i:])
@@ -225,7 +222,7 @@ func (e *executor) skip(p Pass, why *stop) {
 
 // pass launches one region's command and records what became of it.
 func (e *executor) pass(p Pass, reservation *expected) {
-	caller := quota.Caller{Job: e.job.Name, Region: string(p.Region), Run: e.id, Attempt: p.Attempt, UID: -1}
+	caller := quota.Caller{Job: e.job.Name, Region: string(p.Region), Run: e.run.ID, Attempt: p.Attempt, UID: -1}
 	token := e.runner.config.Tokens.issue(quota.Bearer{Caller: caller, Credential: e.job.Credential, UseReserve: e.job.UseReserve}, &e.budget)
 	e.runner.reserved.launched(reservation, token)
 	p.Outcome, p.StartedAt, p.Process = Running, e.runner.now(), e.unstarted(p.Region)
@@ -239,7 +236,7 @@ func (e *executor) pass(p Pass, reservation *expected) {
 	command.Started = func(id Identity) { e.started(p, id) }
 	exit := e.launch(command, func(line Line) {
 		live.tail.add(line)
-		e.runner.config.OnEvent(Output{e.job.Name, e.id, p, line})
+		e.runner.config.OnEvent(Output{e.job.Name, e.run.ID, p, line})
 	})
 
 	e.goLive(p, nil)
@@ -260,7 +257,7 @@ func (e *executor) pass(p Pass, reservation *expected) {
 func (e *executor) unstarted(region regions.Region) *Identity {
 	return &Identity{
 		BootID: e.runner.config.BootID,
-		Marks:  []string{"QUOTAD_RUN_ID=" + e.id, "QUOTAD_REGION=" + string(region)},
+		Marks:  []string{"QUOTAD_RUN_ID=" + e.run.ID, "QUOTAD_REGION=" + string(region)},
 	}
 }
 
@@ -272,12 +269,12 @@ func (e *executor) command(p Pass, token string) Command {
 			socket:      e.runner.config.Socket,
 			token:       token,
 			region:      p.Region,
-			runID:       e.id,
-			scheduledAt: e.slot,
+			runID:       e.run.ID,
+			scheduledAt: e.run.Slot,
 			deadline:    p.Deadline,
 			bookmark:    e.state.bookmark(p.Region),
 			proxy:       e.runner.config.Proxy(e.job.Credential, token),
-			set:         e.set,
+			set:         e.run.Set,
 		}),
 		Timeout:   e.job.Timeout,
 		KillGrace: e.job.KillGrace,
@@ -301,7 +298,7 @@ func (e *executor) started(p Pass, id Identity) {
 	p.Process = &id
 	e.runner.trouble(e.job.Name, e.state.update(false, false, func() []record {
 		e.state.own.put(p)
-		return []record{passRecord(e.id, p)}
+		return []record{passRecord(e.run.ID, p)}
 	}))
 }
 
@@ -359,7 +356,7 @@ func (e *executor) record(p Pass, halt error) {
 			e.news = make(chan struct{})
 		}
 		run = j.own.head()
-		return []record{passRecord(e.id, p)}
+		return []record{passRecord(e.run.ID, p)}
 	}))
 	e.runner.config.OnEvent(PassChanged{run, p})
 }

@@ -76,7 +76,7 @@ func (e *executor) elsewhere(ctx context.Context, p Pass) (list []quota.Calls) {
 		return nil
 	}
 	var came int64 // by the clock of the log, in ms
-	_, err := j.decide(ctx, func() ([]record, error) { return []record{{ID: e.id, Gate: &p}}, nil }, func() {
+	_, err := j.decide(ctx, func() ([]record, error) { return []record{{ID: e.run.ID, Gate: &p}}, nil }, func() {
 		came = j.story.Seen.Ms
 	})
 	if err != nil {

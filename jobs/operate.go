@@ -41,14 +41,16 @@ func (r *Runner) Run(job, by string, set []Variable, list ...regions.Region) (Ru
 		return Run{}, err
 	}
 	defer done()
-	return r.begin(context.Background(), j, runRequest{id: NewRunID(now), trigger: Manual, by: by, slot: now, regions: list, set: set})
+	return r.begin(context.Background(), j, Run{
+		ID: NewRunID(now), Trigger: Manual, By: by, Slot: now, Set: set, Ring: slices.Clone(list), Chosen: len(list) > 0,
+	}, nil)
 }
 
 // StopRun ends the passes of a run under way and launches no more of it. It does
 // not wait for that. The error is ErrUnknown if no such run is under way.
 func (r *Runner) StopRun(id string) error {
 	for _, e := range r.underWay() {
-		if e.id == id {
+		if e.run.ID == id {
 			e.end(ErrOperator)
 			return nil
 		}
@@ -83,7 +85,7 @@ func (r *Runner) setCursor(ctx context.Context, j *jobControl, cursor regions.Cu
 			}
 			return append(gone, record{Cursor: &cursor}), nil
 		}, nil)
-		if held := asHeld(err); held == nil || !w.goOn(ctx, held) {
+		if held := asHeld(err); held == nil || !w.wait(ctx, held) {
 			return errors.Join(err, kept)
 		}
 	}

@@ -86,7 +86,6 @@ type hostFacts struct {
 // recordVersion is that of the lines. Those of other versions are refused.
 const recordVersion = 2
 
-func begunRecord(r *Run, t *terms) record { return record{Run: r, Terms: t} }
 func passRecord(id string, p Pass) record { return record{ID: id, Pass: &p} }
 func endedRecord(r *Run) record {
 	return record{ID: r.ID, End: &ending{r.EndedAt, r.State, r.Reason, r.Detail, r.RetryAt}}

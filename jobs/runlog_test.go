@@ -178,7 +178,7 @@ func TestDamagedLog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "trending.runs")
 	l := openTestLog(t, path)
 	for _, id := range []string{"a", "b", "c"} {
-		if err := l.append(true, begunRecord(&Run{ID: id}, nil)); err != nil {
+		if err := l.append(true, record{Run: &Run{ID: id}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -192,7 +192,7 @@ func TestDamagedLog(t *testing.T) {
 	}
 	l = openTestLog(t, path)
 	wantRuns(t, l, 2, "a", "c")
-	if err := l.append(true, begunRecord(&Run{ID: "d"}, nil)); err != nil {
+	if err := l.append(true, record{Run: &Run{ID: "d"}}); err != nil {
 		t.Fatal(err)
 	}
 	wantRuns(t, openTestLog(t, path), 3, "a", "d")

@@ -167,7 +167,7 @@ func (r *Runner) define(j *jobControl, job *Job) {
 	if missed.n == 0 {
 		return
 	}
-	r.recordMissed(context.Background(), j, func() gap {
+	r.skipMissed(context.Background(), j, func() gap {
 		if missed.first.After(j.story.Slot) {
 			return missed
 		}
@@ -254,7 +254,7 @@ func (r *Runner) start(ctx context.Context, j *jobControl) {
 		r.tick(j, AtStart, now)
 		return
 	}
-	r.recordMissed(ctx, j, func() gap { return gapBetween(j.job.Schedule, j.slot(), now) })
+	r.skipMissed(ctx, j, func() gap { return gapBetween(j.job.Schedule, j.slot(), now) })
 }
 
 // Tick has a job's slot run, or records why it is not. It returns at once. A slot
@@ -352,7 +352,7 @@ func (r *Runner) Spending(credential string) []string {
 	var runs []string
 	for _, e := range r.underWay() {
 		if e.job.Credential == credential {
-			runs = append(runs, e.id)
+			runs = append(runs, e.run.ID)
 		}
 	}
 	slices.Sort(runs)

@@ -136,7 +136,7 @@ func (r *Run) over() (n int) {
 // over, or the run.
 func (r *Runner) runHere(id string) (run Run, news <-chan struct{}, here bool) {
 	for _, e := range r.underWay() {
-		if e.id != id {
+		if e.run.ID != id {
 			continue
 		}
 		e.state.mu.Lock()
@@ -286,7 +286,7 @@ func (j *jobControl) snapshot() JobState {
 		s.Pause = &pause
 	}
 	if e := j.executor; e != nil && e.launching.Err() == nil && j.own.begun() < len(j.own.Ring) {
-		s.Run = &Progress{Slot: e.slot, Ring: e.ring, Stagger: e.stagger, MovesCursor: !j.own.Chosen, Begun: j.own.begun(), Spent: e.runner.config.Tokens.spentBy(&e.budget)}
+		s.Run = &Progress{Slot: e.run.Slot, Ring: e.run.Ring, Stagger: e.stagger, MovesCursor: !j.own.Chosen, Begun: j.own.begun(), Spent: e.runner.config.Tokens.spentBy(&e.budget)}
 	}
 	return s
 }

@@ -13,7 +13,7 @@ import (
 var at11 = time.Date(2026, 3, 1, 11, 0, 0, 0, time.UTC)
 
 func begun(id, host string, slot time.Time, ring ...regions.Region) record {
-	return begunRecord(&Run{ID: id, Host: host, Trigger: Scheduled, Slot: slot, StartedAt: slot, State: RunRunning, Ring: ring}, &terms{Lease: time.Second})
+	return record{Run: &Run{ID: id, Host: host, Trigger: Scheduled, Slot: slot, StartedAt: slot, State: RunRunning, Ring: ring}, Terms: &terms{Lease: time.Second}}
 }
 
 func passed(id string, region regions.Region, o Outcome) record {

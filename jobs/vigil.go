@@ -41,7 +41,7 @@ func (j *jobControl) held() (by *heldError, gone []record) {
 	running := s.running()
 	switch {
 	case j.executor != nil:
-		return &heldError{run: j.executor.id, own: j.executor}, nil
+		return &heldError{run: j.executor.run.ID, own: j.executor}, nil
 	case running == nil || j.hosts == nil:
 		return nil, nil
 	}
@@ -74,7 +74,7 @@ type waiting struct {
 
 // goOn waits, and tells whether to look again. Of a run on another host it asks whether that is
 // there.
-func (w *waiting) goOn(ctx context.Context, held *heldError) bool {
+func (w *waiting) wait(ctx context.Context, held *heldError) bool {
 	if w.since.IsZero() {
 		w.since = time.Now()
 	}
@@ -133,7 +133,7 @@ func (r *Runner) inquire(j *jobControl) {
 				}
 				return gone, nil
 			}, nil)
-			if held := asHeld(err); held == nil || !w.goOn(ctx, held) {
+			if held := asHeld(err); held == nil || !w.wait(ctx, held) {
 				break
 			}
 		}
@@ -177,7 +177,7 @@ func (t *terms) lease() time.Duration {
 // keep tells the other hosts what becomes of a run, and answers who asks whether this one is
 // there, until the run is over and they know how it ended, or the runner stops: then they are
 // told at the next start. Nobody waits for the network but this.
-func (e *executor) keep() {
+func (e *executor) publish() {
 	j := e.state
 	again := time.NewTicker(e.terms.lease() / 4)
 	defer again.Stop()
@@ -208,8 +208,8 @@ func (e *executor) keep() {
 
 // answer says that this host is there, if somebody asks.
 func (e *executor) answer() ([]record, error) {
-	if s := &e.state.story; !s.Asked.IsZero() && s.Last.ID == e.id {
-		return []record{{ID: e.id, Here: true}}, nil
+	if s := &e.state.story; !s.Asked.IsZero() && s.Last.ID == e.run.ID {
+		return []record{{ID: e.run.ID, Here: true}}, nil
 	}
 	return nil, nil
 }
@@ -219,7 +219,7 @@ func (e *executor) holds() bool {
 	e.state.mu.Lock()
 	defer e.state.mu.Unlock()
 	running := e.state.story.running()
-	return running != nil && running.ID == e.id
+	return running != nil && running.ID == e.run.ID
 }
 
 // countMade has the others know how many calls the passes under way were granted.
@@ -233,7 +233,7 @@ func (e *executor) countMade() {
 		made := e.runner.config.Tokens.made(live.token)
 		if p := e.state.own.attempt(name.region, name.attempt); p != nil && p.Outcome == Running && !maps.Equal(made, p.Made) {
 			p.Made = made
-			list = append(list, passRecord(e.id, *p))
+			list = append(list, passRecord(e.run.ID, *p))
 		}
 	}
 	e.state.mu.Unlock()

@@ -6,9 +6,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
-
-	"quotad/regions"
 )
 
 // contractPrefix begins the names of what quotad tells a pass.
@@ -35,47 +32,16 @@ func inherited(name string) bool {
 	return strings.HasPrefix(name, "LC_")
 }
 
-// A contract is what a pass is told about itself.
-type contract struct {
-	socket      string
-	token       string
-	region      regions.Region
-	runID       string
-	scheduledAt time.Time // the slot, not the launch
-	deadline    time.Time // when the timeout strikes
-	bookmark    string    // what the last pass of the region left; empty: nothing
-	proxy       string    // by which it calls the upstream without asking first; empty: it cannot
-	set         []Variable
-}
-
-// environ returns the complete environment of a pass: the allowed part of the
-// daemon's own, over it the job's, over that the contract.
-func environ(own []string, job *Job, c contract) []string {
-	vars := make(map[string]string, len(job.Env)+16)
+// environ returns the complete environment of a pass: the allowed part of the daemon's own, over
+// it the job's, over that what quotad sets for the pass.
+func environ(own []string, job *Job, contract map[string]string) []string {
+	vars := make(map[string]string, len(job.Env)+len(contract)+16)
 	for _, entry := range Inherited(own) {
 		name, value, _ := strings.Cut(entry, "=")
 		vars[name] = value
 	}
 	maps.Copy(vars, job.Env)
-	maps.Copy(vars, map[string]string{
-		"QUOTAD_SOCKET":       c.socket,
-		"QUOTAD_TOKEN":        c.token,
-		"QUOTAD_JOB":          job.Name,
-		"QUOTAD_REGION":       string(c.region),
-		"QUOTAD_RUN_ID":       c.runID,
-		"QUOTAD_CREDENTIAL":   job.Credential,
-		"QUOTAD_SCHEDULED_AT": c.scheduledAt.UTC().Format(time.RFC3339),
-		"QUOTAD_DEADLINE":     c.deadline.UTC().Format(time.RFC3339),
-	})
-	if c.bookmark != "" {
-		vars["QUOTAD_BOOKMARK"] = c.bookmark
-	}
-	if c.proxy != "" {
-		vars["QUOTAD_PROXY"] = c.proxy
-	}
-	for _, v := range c.set {
-		vars[v.name()] = v.value()
-	}
+	maps.Copy(vars, contract)
 	env := make([]string, 0, len(vars))
 	for _, name := range slices.Sorted(maps.Keys(vars)) {
 		env = append(env, name+"="+vars[name])

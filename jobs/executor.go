@@ -262,23 +262,30 @@ func (e *executor) unstarted(region regions.Region) *Identity {
 }
 
 func (e *executor) command(p Pass, token string) Command {
+	config := &e.runner.config
+	contract := map[string]string{
+		"QUOTAD_SOCKET":       config.Socket,
+		"QUOTAD_TOKEN":        token,
+		"QUOTAD_JOB":          e.job.Name,
+		"QUOTAD_REGION":       string(p.Region),
+		"QUOTAD_RUN_ID":       e.run.ID,
+		"QUOTAD_CREDENTIAL":   e.job.Credential,
+		"QUOTAD_SCHEDULED_AT": e.run.Slot.UTC().Format(time.RFC3339), // not the launch
+		"QUOTAD_DEADLINE":     p.Deadline.UTC().Format(time.RFC3339),
+	}
+	if mark := e.state.bookmark(p.Region); mark != "" {
+		contract["QUOTAD_BOOKMARK"] = mark
+	}
+	if proxy := config.Proxy(e.job.Credential, token); proxy != "" {
+		contract["QUOTAD_PROXY"] = proxy
+	}
+	for _, v := range e.run.Set {
+		contract[v.name()] = v.value()
+	}
 	return Command{
-		Args: e.job.Command,
-		Dir:  e.job.Dir,
-		Env: environ(e.runner.config.Environ, e.job, contract{
-			socket:      e.runner.config.Socket,
-			token:       token,
-			region:      p.Region,
-			runID:       e.run.ID,
-			scheduledAt: e.run.Slot,
-			deadline:    p.Deadline,
-			bookmark:    e.state.bookmark(p.Region),
-			proxy:       e.runner.config.Proxy(e.job.Credential, token),
-			set:         e.run.Set,
-		}),
-		Timeout:   e.job.Timeout,
-		KillGrace: e.job.KillGrace,
-		Secrets:   append(slices.Clone(e.job.Secrets), token), // it stands in the address of the proxy, which errors show
+		Args: e.job.Command, Dir: e.job.Dir, Env: environ(config.Environ, e.job, contract),
+		Timeout: e.job.Timeout, KillGrace: e.job.KillGrace,
+		Secrets: append(slices.Clone(e.job.Secrets), token), // it stands in the address of the proxy, which errors show
 	}
 }
 

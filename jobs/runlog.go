@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"slices"
@@ -13,14 +12,15 @@ import (
 	"quotad/regions"
 )
 
-// A runLog is the file of a job's log on this host, one record a line. It is appended to only,
-// until it is rewritten shorter: the runs that are kept, each on a line, and all that is known.
-// One goroutine at a time may append; any number may read meanwhile.
+// A runLog is the file of a job's log on this host, one record a line. Records are appended,
+// until the file is rewritten shorter: the runs that are kept, each on a line, and all that is
+// known. One goroutine at a time may append; any number may read meanwhile.
 type runLog struct {
 	path      string
 	size      int64
-	since     int64  // how much was added since all that is known was written down
-	unwritten []byte // lines that could not be added; they go ahead of the next
+	since     int64  // bytes that follow the last record that holds all that is known
+	unwritten []byte // lines that could not be appended; they precede the next
+	recent    []byte // lines for recall
 }
 
 const (
@@ -29,56 +29,61 @@ const (
 	maxLog   = 8 << 20
 	keptRuns = 500
 	keptFor  = 90 * 24 * time.Hour
-	// knownEvery is after how many bytes a log says again what is known: a start reads no
+	// knownEvery is after how many bytes all that is known is written again: a start reads no
 	// further back.
 	knownEvery = 256 << 10
-	// maxUnwritten bounds what is kept in memory while the disk takes nothing.
+	// maxUnwritten bounds what is kept in memory while the disk is full.
 	maxUnwritten = 1 << 20
 )
 
-// openRunLog returns the log in the file at path, which need not exist. A last line
-// that was cut short is removed, or the next one would be written onto its end.
+// knownPrefix begins a line that holds all that is known.
+var knownPrefix = fmt.Appendf(nil, "\n{\"v\":%d,\"known\":", recordVersion)
+
+// openRunLog returns the log in the file at path, which need not exist. A last line that was cut
+// short is removed, or the next one would be appended to it. Nothing is read but the lines
+// for recall.
 func openRunLog(path string) (*runLog, error) {
+	l := &runLog{path: path}
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {
-		return &runLog{path: path}, nil
+		return l, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the log of runs: %w", err)
 	}
 	defer file.Close()
 	info, err := file.Stat()
-	if err != nil {
-		return nil, fmt.Errorf("cannot open the log of runs: %w", err)
+	for length, known := int64(2*knownEvery), -1; err == nil && known < 0; length *= 8 {
+		start := max(0, info.Size()-length)
+		data := make([]byte, info.Size()-start)
+		_, err = file.ReadAt(data, start)
+		data = data[:bytes.LastIndexByte(data, '\n')+1]
+		l.size = start + int64(len(data))
+		known = bytes.LastIndex(data, knownPrefix)
+		l.since = int64(len(data) - max(0, known))
+		if l.recent = data; start == 0 {
+			break
+		}
+		_, l.recent, _ = bytes.Cut(data, []byte{'\n'})
 	}
-	size, err := endOfLines(file, info.Size())
-	if err == nil && size < info.Size() {
-		err = file.Truncate(size)
+	if err == nil && l.size < info.Size() {
+		err = file.Truncate(l.size)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot mend the log of runs: %w", err)
 	}
-	return &runLog{path: path, size: size}, nil
+	return l, nil
 }
 
-// endOfLines returns where the last newline of a file ends, looking back from its end.
-func endOfLines(file io.ReaderAt, size int64) (int64, error) {
-	buffer := make([]byte, 64<<10)
-	for end := size; end > 0; {
-		start := max(0, end-int64(len(buffer)))
-		part := buffer[:end-start]
-		if _, err := file.ReadAt(part, start); err != nil {
-			return 0, err
-		}
-		if i := bytes.LastIndexByte(part, '\n'); i >= 0 {
-			return start + int64(i) + 1, nil
-		}
-		end = start
-	}
-	return 0, nil
+// recall calls f once with the records of the log from the last one on that holds all that is
+// known, and some before it.
+func (l *runLog) recall(f func(record)) (damaged int, err error) {
+	data := l.recent
+	l.recent = nil
+	return l.each(data, f)
 }
 
-// append adds records. If they are to be synced, they are on disk on return, and so
+// append appends records. If they are to be synced, they are on disk on return, and so
 // are all before them.
 func (l *runLog) append(sync bool, list ...record) error {
 	lines, err := encodeRecords(list)
@@ -88,8 +93,8 @@ func (l *runLog) append(sync bool, list ...record) error {
 	return l.write(lines, sync)
 }
 
-// write writes lines in one go, those that could not be written before among them. What
-// a full disk has cut short is removed.
+// write appends lines at once, after those that could not be written before. What a full disk
+// has cut short is removed.
 func (l *runLog) write(lines []byte, sync bool) error {
 	lines = slices.Concat(l.unwritten, lines)
 	if err := l.tryToWrite(lines, sync); err != nil {
@@ -122,11 +127,11 @@ func (l *runLog) tryToWrite(lines []byte, sync bool) error {
 	return errors.Join(err, file.Close())
 }
 
-// isLong tells whether keep may have something to do.
+// isLong returns whether keep may have something to do.
 func (l *runLog) isLong() bool { return l.size >= maxLog || l.since >= knownEvery }
 
-// keep has the log say again what is known, in lines, if it is long ago that it did, and rewrites
-// it if it has grown too long. No run is under way.
+// keep appends what is known, in lines, if many others follow the last such lines, and rewrites
+// the log if it has grown too long. No run is under way.
 func (l *runLog) keep(now time.Time, known []byte) error {
 	if l.size >= maxLog {
 		return l.shorten(now, known)
@@ -166,45 +171,6 @@ func (l *runLog) shorten(now time.Time, known []byte) error {
 	return nil
 }
 
-// recall calls f with the records of the log from the last one on that says all that is
-// known, and some before it. It reads no more than it must.
-func (l *runLog) recall(f func(record)) (damaged int, err error) {
-	data, err := l.end()
-	if err != nil {
-		return 0, err
-	}
-	return l.each(data, f)
-}
-
-func (l *runLog) end() ([]byte, error) {
-	if l.size == 0 {
-		return nil, nil
-	}
-	file, err := os.Open(l.path)
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the log of runs: %w", err)
-	}
-	defer file.Close()
-	for length := int64(2 * knownEvery); ; length *= 8 {
-		start := max(0, l.size-length)
-		data := make([]byte, l.size-start)
-		if _, err := file.ReadAt(data, start); err != nil {
-			return nil, fmt.Errorf("cannot read the log of runs: %w", err)
-		}
-		if start == 0 {
-			return data, nil
-		}
-		_, data, _ = bytes.Cut(data, []byte{'\n'})
-		if at := bytes.LastIndex(data, []byte(knownPrefix)); at >= 0 {
-			l.since = int64(len(data) - at)
-			return data, nil
-		}
-	}
-}
-
-// knownPrefix begins a line that says all that is known.
-var knownPrefix = fmt.Sprintf("\n{\"v\":%d,\"known\":", recordVersion)
-
 func (l *runLog) each(data []byte, f func(record)) (damaged int, err error) {
 	if damaged, err = eachRecord(data, f); err != nil {
 		err = fmt.Errorf("cannot understand %q (move the file away to start without a history of runs): %w", l.path, err)
@@ -229,13 +195,13 @@ func (l *runLog) read() ([]Run, error) {
 	return list, err
 }
 
-// addRecord adds what a record tells to the runs that are known.
+// addRecord adds what a record says to the runs that are known.
 func addRecord(runs []*Run, at map[string]*Run, one record) []*Run {
-	told := []*Run{one.Run, one.Past}
+	found := []*Run{one.Run, one.Past}
 	if one.Known != nil {
-		told = append(told, one.Known.Last)
+		found = append(found, one.Known.Last)
 	}
-	for _, run := range told {
+	for _, run := range found {
 		if run == nil {
 			continue
 		}
@@ -245,7 +211,7 @@ func addRecord(runs []*Run, at map[string]*Run, one record) []*Run {
 			runs = append(runs, run)
 			at[run.ID] = run
 		case run.State == RunSkipped || run.State != RunRunning && known.State == RunRunning || len(run.Passes) > len(known.Passes):
-			*known = *run // told again, it knows more
+			*known = *run // it is complete
 		}
 	}
 	if run := at[one.ID]; run != nil {

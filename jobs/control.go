@@ -244,7 +244,7 @@ func (j *jobControl) cursor() regions.Cursor {
 }
 
 // paused tells whether the job is paused at now. The caller holds mu.
-func (j *jobControl) paused(now time.Time) bool { return j.story.Pause.active(now) }
+func (j *jobControl) paused(now time.Time) bool { return j.story.Pause.Active(now) }
 
 // A gap is one slot or more that did not become a run.
 type gap struct {

@@ -131,17 +131,18 @@ type Pause struct {
 	By    string    `json:"by,omitempty"`   // who paused it
 }
 
-// active tells whether the pause, which may be nil, holds at t.
-func (p *Pause) active(t time.Time) bool {
+// Active returns whether the pause, which may be nil, holds at t.
+func (p *Pause) Active(t time.Time) bool {
 	return p != nil && (p.Until.IsZero() || t.Before(p.Until))
 }
 
-// next returns the first slot later than t that the pause, which may be nil, lets run;
+// Next returns the first slot later than t at which the pause, which may be nil, is over;
 // the zero time if none comes.
-func (p *Pause) next(s Schedule, t time.Time) time.Time {
+func (p *Pause) Next(s Schedule, t time.Time) time.Time {
+	next := s.Next(t)
 	switch {
-	case !p.active(t):
-		return s.Next(t)
+	case next.IsZero() || !p.Active(next):
+		return next
 	case p.Until.IsZero():
 		return time.Time{}
 	}

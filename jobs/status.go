@@ -43,7 +43,7 @@ func (r *Runner) Status(job string) ([]Status, error) {
 func (j *jobControl) status(now time.Time) Status {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	s := Status{Job: j.job, Cursor: j.cursor(), Next: j.story.Pause.next(j.job.Schedule, now)}
+	s := Status{Job: j.job, Cursor: j.cursor(), Next: j.story.Pause.Next(j.job.Schedule, now)}
 	if ring := j.job.Regions.From(s.Cursor); len(ring) > 0 {
 		s.Cursor = regions.Cursor(ring[0])
 	}
@@ -232,7 +232,7 @@ func (j *jobControl) upcoming(now time.Time, most int) []Upcoming {
 	j.mu.Unlock()
 	var list []Upcoming
 	for slot := job.Schedule.Next(now); len(list) < most && !slot.IsZero(); slot = job.Schedule.Next(slot) {
-		u := Upcoming{Job: job.Name, Slot: slot, Paused: pause.active(slot)}
+		u := Upcoming{Job: job.Name, Slot: slot, Paused: pause.Active(slot)}
 		ring := job.Regions.From(cursor)
 		stagger := job.stagger(slot, len(ring))
 		for i, region := range ring {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"time"
 
 	"quotad/jobs"
@@ -47,7 +46,7 @@ func (d *demand) changes(f *Fit) []Change {
 	changes := []Change{}
 	for i, l := range d.loads {
 		if n := f.Shares[i].MostRegions; n > 0 {
-			c := Change{Key: "regions", From: decimal(len(l.job.Regions)), To: decimal(n)}
+			c := Change{Key: "regions", From: fmt.Sprint(len(l.job.Regions)), To: fmt.Sprint(n)}
 			changes = append(changes, d.change(c, l, d.changed(l, withRegions(l.job, n))))
 		}
 		changes = append(changes, d.smallerExpects(l)...)
@@ -55,7 +54,7 @@ func (d *demand) changes(f *Fit) []Change {
 	}
 	if f.AtWorst <= f.Units { // then it is the reserve that is in the way
 		to := f.Units - f.AtWorst
-		changes = append(changes, Change{Key: "reserve", From: decimal(f.Reserve), To: decimal(to), GivesUp: f.Reserve - to})
+		changes = append(changes, Change{Key: "reserve", From: fmt.Sprint(f.Reserve), To: fmt.Sprint(to), GivesUp: f.Reserve - to})
 	}
 	slices.SortStableFunc(changes, func(a, b Change) int { return cmp.Compare(a.GivesUp, b.GivesUp) })
 	return changes
@@ -76,7 +75,7 @@ func (d *demand) smallerExpects(l *load) []Change {
 		count := l.job.Expects[operation]
 		expecting := func(n int) *load { return d.changed(l, withExpects(l.job, operation, n)) }
 		if n := greatest(int(count), func(n int) bool { return d.admits(l, expecting(n)) }); n > 0 {
-			c := Change{Key: "expects", Operation: operation, From: decimal(count), To: decimal(n)}
+			c := Change{Key: "expects", Operation: operation, From: fmt.Sprint(count), To: fmt.Sprint(n)}
 			changes = append(changes, d.change(c, l, expecting(n)))
 		}
 	}
@@ -129,5 +128,3 @@ func roundPeriods(above time.Duration) []time.Duration {
 	}
 	return slices.DeleteFunc(list, func(d time.Duration) bool { return d <= above })
 }
-
-func decimal[N ~int | ~int64](n N) string { return strconv.FormatInt(int64(n), 10) }

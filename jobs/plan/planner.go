@@ -103,14 +103,12 @@ func (p *Planner) Plan(ctx context.Context, ask Ask) (*Plan, error) {
 		defer func() { p.plans[ask.Days] = one }()
 	}
 	return one.keep(of, freshTime, ask.MaxAge, func() (*Plan, error) {
-		var took strings.Builder
-		list := make([]*jobs.Job, len(states))
-		for i, s := range states {
-			list[i], _ = expecting(s)
-			fmt.Fprintln(&took, s.Took)
+		var made strings.Builder
+		for _, s := range states {
+			fmt.Fprintln(&made, s.Took)
 		}
-		fits, err := p.fits.keep(took.String(), math.MaxInt64, ask.MaxAge, func() ([]Fit, error) {
-			return CheckFit(list, p.service.Credentials(), Reference), nil
+		fits, err := p.fits.keep(made.String(), math.MaxInt64, ask.MaxAge, func() ([]Fit, error) {
+			return CheckFit(allExpecting(states), p.service.Credentials(), Reference), nil
 		})
 		if err != nil {
 			return nil, err

@@ -74,22 +74,22 @@ func hours(from, until time.Time) []Hour {
 func (s *sim) enter(state jobs.JobState, all []*slidinglog.Simulation) {
 	job, measured := expecting(state)
 	state.Job = job
-	limits, charges := price(state.Job, all)
+	limits, charges := price(job, all)
 	if len(charges) == 0 {
-		s.plan.Unknown = append(s.plan.Unknown, state.Job.Name)
+		s.plan.Unknown = append(s.plan.Unknown, job.Name)
 		return
 	}
 	s.plan.Jobs = append(s.plan.Jobs, Job{
-		Job: state.Job.Name, Credential: state.Job.Credential, Paused: pausedAt(state.Pause, s.plan.From), Measured: measured,
+		Job: job.Name, Credential: job.Credential, Paused: state.Pause.Active(s.plan.From), Measured: measured,
 		Spent: map[string]quota.Units{},
 	})
-	j := &jobSim{JobState: state, limits: limits, charges: charges, cost: limits.Credential.Cost(state.Job.Calls()), outcome: &s.plan.Jobs[len(s.plan.Jobs)-1]}
-	for _, region := range state.Job.Regions {
+	j := &jobSim{JobState: state, limits: limits, charges: charges, cost: limits.Credential.Cost(job.Calls()), outcome: &s.plan.Jobs[len(s.plan.Jobs)-1]}
+	for _, region := range job.Regions {
 		j.outcome.Regions = append(j.outcome.Regions, Region{Region: region})
 	}
 	if state.Run != nil {
 		run := *state.Run
-		j.Run, j.run = &run, underWay(&run, j.Job, j.cost)
+		j.Run, j.run = &run, underWay(&run, job, j.cost)
 	}
 	j.await(s.plan.From)
 	s.jobs = append(s.jobs, j)
@@ -103,6 +103,14 @@ func expecting(state jobs.JobState) (job *jobs.Job, measured bool) {
 	one := *state.Job
 	one.Expects = state.Took
 	return &one, true
+}
+
+func allExpecting(states []jobs.JobState) []*jobs.Job {
+	list := make([]*jobs.Job, len(states))
+	for i, state := range states {
+		list[i], _ = expecting(state)
+	}
+	return list
 }
 
 // price returns the limits that a job spends from, and what one pass of it costs.
@@ -120,22 +128,14 @@ func price(job *jobs.Job, all []*slidinglog.Simulation) (*slidinglog.Simulation,
 
 // checkFit adds whether the jobs fit each limit by themselves.
 func (s *sim) checkFit(in SimInput) {
-	if in.Fits != nil {
-		for i, fit := range in.Fits {
-			s.plan.Limits[i].Fit = fit
+	if in.Fits == nil {
+		var credentials []*quota.Credential
+		for _, limits := range in.Limits {
+			credentials = append(credentials, limits.Credential)
 		}
-		return
+		in.Fits = CheckFit(allExpecting(in.Jobs), credentials, in.From)
 	}
-	var list []*jobs.Job
-	for _, state := range in.Jobs {
-		job, _ := expecting(state)
-		list = append(list, job)
-	}
-	var credentials []*quota.Credential
-	for _, limits := range in.Limits {
-		credentials = append(credentials, limits.Credential)
-	}
-	for i, fit := range CheckFit(list, credentials, in.From) {
+	for i, fit := range in.Fits {
 		s.plan.Limits[i].Fit = fit
 	}
 }
@@ -268,4 +268,79 @@ func (s *sim) limit(j *jobSim, name string) *Limit {
 
 func (l *Limit) hour(at time.Time) *Hour {
 	return &l.Hours[int(at.Sub(l.Hours[0].At)/time.Hour)]
+}
+
+// A jobSim is a job as it goes on, pass by pass.
+type jobSim struct {
+	jobs.JobState
+	limits  *slidinglog.Simulation
+	charges []quota.Charge // of a pass
+	cost    quota.Units    // of a pass, as a run counts it
+	run     timetable      // of the run under way
+	next    time.Time      // when its next pass comes; zero: none does
+	outcome *Job
+	told    *Run // nil if its run is not told
+}
+
+// await has the job wait for its next pass: of the run under way, else of the
+// first slot after now at which it is not paused.
+func (j *jobSim) await(now time.Time) {
+	if r := j.Run; r != nil {
+		j.next = j.run.start(r.Begun)
+		if j.next.Before(now) {
+			j.next = now
+		}
+		return
+	}
+	j.next = j.Pause.Next(j.Job.Schedule, now)
+}
+
+// begin begins the run of the slot that the job waited for.
+func (j *jobSim) begin() {
+	ring := j.Job.Regions.From(j.Cursor)
+	j.run = timetableOf(j.Job, j.cost, j.next, j.Job.Schedule.Next(j.next))
+	j.Run = &jobs.Progress{Slot: j.next, Ring: ring, MovesCursor: true}
+	j.outcome.Runs++
+}
+
+// waits has the job's next pass wait for a limit that comes back soon, if it does.
+func (j *jobSim) waits(at time.Time, d quota.Decision) bool {
+	if !d.Denied() || !d.RetryAt.After(at) || !j.Job.WaitsFor(d.RetryAt, at) {
+		return false
+	}
+	j.next = d.RetryAt
+	return true
+}
+
+// launched goes on to the next region, or ends the run behind the last one.
+func (j *jobSim) launched(at time.Time) {
+	j.Run.Begun++
+	if j.Run.Begun == len(j.Run.Ring) {
+		j.end(at)
+		return
+	}
+	j.await(at)
+}
+
+// end ends the run: the next one begins at the region that this one did not
+// reach, at the first slot that comes once this run is over.
+func (j *jobSim) end(at time.Time) {
+	r := j.Run
+	j.Run = nil
+	if r.MovesCursor {
+		reached := 0
+		j.Cursor = r.Ring.Advance(func(regions.Region) bool { reached++; return reached <= r.Begun })
+	}
+	j.await(at)
+}
+
+// region returns what becomes of a region; of one that the run under way has, and the job not any
+// more, nothing is told.
+func (j *jobSim) region(name regions.Region) *Region {
+	list := j.outcome.Regions
+	i := slices.IndexFunc(list, func(r Region) bool { return r.Region == name })
+	if i < 0 {
+		return &Region{}
+	}
+	return &list[i]
 }

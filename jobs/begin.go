@@ -112,7 +112,7 @@ func (c *slotClaim) decline(ctx context.Context, reason Reason, why error) error
 		if err != nil {
 			return nil, err
 		}
-		if reason == Overlap && j.paused(c.now()) { // meanwhile
+		if reason == Overlap && j.story.Pause.Active(c.now()) { // meanwhile
 			reason, why = Paused, nil
 		}
 		return []gap{missed, c.as(reason, why)}, nil
@@ -224,7 +224,7 @@ func (r *Runner) begin(ctx context.Context, j *jobControl, run Run, claim *slotC
 			b.executor.start()
 			return b.executor.run, nil
 		}
-		if held := asHeld(err); held != nil && w.wait(ctx, held) {
+		if held, is := errors.AsType[*heldError](err); is && w.wait(ctx, held) {
 			continue
 		}
 		switch {
@@ -256,7 +256,7 @@ func (r *Runner) plan(j *jobControl, run Run, claim *slotClaim) (b beginning, li
 	switch held, over := j.held(); {
 	case r.isStopping():
 		return b, nil, ErrStopping
-	case run.Trigger != Manual && j.paused(r.now()):
+	case run.Trigger != Manual && j.story.Pause.Active(r.now()):
 		return b, nil, errPaused
 	case held != nil && !unsure:
 		return b, nil, held

@@ -32,8 +32,8 @@ type jobControl struct {
 	died      *Run      // that a killed daemon left open, until it has been reported
 	unsaved   error     // why what became of that one could not be written, until it has been reported
 	ticked    time.Time // the last slot to which the schedule has come
-	vigil     vigil
-	inquiring bool // whether the host of the last run is gone
+	question  question
+	inquiring bool // whether the host of the last run is alive
 }
 
 // openJob returns the state of a job as the daemon left it, whether it stopped or
@@ -108,7 +108,7 @@ func (j *jobControl) update(sync, shared bool, found func() []record) error {
 	j.mu.Lock()
 	list := found()
 	j.apply(list, quota.ID{})
-	if shared && j.hosts != nil {
+	if shared && j.hosts != nil && len(list) > 0 {
 		j.hosts.pending = append(j.hosts.pending, list...)
 		j.hosts.publishSoon()
 	}
@@ -242,9 +242,6 @@ func (j *jobControl) cursor() regions.Cursor {
 	cursor, _ := j.story.turn()
 	return cursor
 }
-
-// paused tells whether the job is paused at now. The caller holds mu.
-func (j *jobControl) paused(now time.Time) bool { return j.story.Pause.Active(now) }
 
 // A gap is one slot or more that did not become a run.
 type gap struct {

@@ -31,8 +31,8 @@ func (r *Runner) Run(job, by string, set []Variable, list ...regions.Region) (Ru
 		}
 	}
 	for _, region := range list {
-		if !slices.Contains(j.current().Regions, region) {
-			return Run{}, fmt.Errorf("region %q of job %q: %w", region, job, ErrUnknown)
+		if err := j.has(region); err != nil {
+			return Run{}, err
 		}
 	}
 	now := r.now()
@@ -66,29 +66,17 @@ func (r *Runner) SetCursor(job string, region regions.Region) error {
 	if err != nil {
 		return err
 	}
-	if region != "" && !slices.Contains(j.current().Regions, region) {
-		return fmt.Errorf("region %q of job %q: %w", region, job, ErrUnknown)
+	cursor := regions.Cursor(region)
+	if region != "" {
+		if err := j.has(region); err != nil {
+			return err
+		}
 	}
-	if err := r.setCursor(context.Background(), j, regions.Cursor(region)); err != nil {
+	writeErr, err := (&waiting{job: j}).decide(context.Background(), record{Cursor: &cursor})
+	if err = errors.Join(err, writeErr); err != nil {
 		return fmt.Errorf("cannot set the cursor of job %q: %w", job, err)
 	}
 	return nil
-}
-
-// setCursor sets the cursor of a job that nobody runs, so that it disturbs no run.
-func (r *Runner) setCursor(ctx context.Context, j *jobControl, cursor regions.Cursor) error {
-	for w := (waiting{job: j}); ; {
-		kept, err := j.decide(ctx, func() ([]record, error) {
-			held, gone := j.held()
-			if held != nil {
-				return nil, held
-			}
-			return append(gone, record{Cursor: &cursor}), nil
-		}, nil)
-		if held := asHeld(err); held == nil || !w.wait(ctx, held) {
-			return errors.Join(err, kept)
-		}
-	}
 }
 
 // Pause keeps the schedule from running a job, over restarts, for a time or, if
@@ -159,11 +147,16 @@ func (r *Runner) SetBookmark(job string, region regions.Region, text string) err
 
 func (r *Runner) regionOf(job string, region regions.Region) (*jobControl, error) {
 	j, err := r.state(job)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = j.has(region)
 	}
+	return j, err
+}
+
+// has returns ErrUnknown unless a region is one of the job's.
+func (j *jobControl) has(region regions.Region) error {
 	if !slices.Contains(j.current().Regions, region) {
-		return nil, fmt.Errorf("region %q of job %q: %w", region, job, ErrUnknown)
+		return fmt.Errorf("region %q of job %q: %w", region, j.name, ErrUnknown)
 	}
-	return j, nil
+	return nil
 }

@@ -207,11 +207,11 @@ func (r *Run) through() bool {
 // end closes a run; cause is why it launched nothing more, nil if nothing was in its way.
 func (r *Run) end(now time.Time, cause error) {
 	r.Reason, r.Detail, r.RetryAt = "", "", time.Time{} // the others may have taken it for over
-	var s *stop
+	s, stopped := errors.AsType[*stop](cause)
 	switch {
 	case r.through():
 		r.State = RunDone
-	case errors.As(cause, &s):
+	case stopped:
 		r.State, r.Reason, r.Detail, r.RetryAt = RunStopped, s.reason, s.detail, s.retryAt
 	default:
 		r.State, r.Reason = RunInterrupted, reasonOf(cause)

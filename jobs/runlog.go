@@ -87,16 +87,16 @@ func (l *runLog) recall(f func(record)) (damaged int, err error) {
 // are all before them.
 func (l *runLog) append(sync bool, list ...record) error {
 	lines, err := encodeRecords(list)
-	if err != nil || len(lines) == 0 {
-		return err
-	}
-	return l.write(lines, sync)
+	return errors.Join(err, l.write(lines, sync))
 }
 
 // write appends lines at once, after those that could not be written before. What a full disk
 // has cut short is removed.
 func (l *runLog) write(lines []byte, sync bool) error {
 	lines = slices.Concat(l.unwritten, lines)
+	if len(lines) == 0 {
+		return nil
+	}
 	if err := l.tryToWrite(lines, sync); err != nil {
 		if len(lines) <= maxUnwritten {
 			l.unwritten = lines

@@ -47,7 +47,7 @@ func (j *jobControl) status(now time.Time) Status {
 	if ring := j.job.Regions.From(s.Cursor); len(ring) > 0 {
 		s.Cursor = regions.Cursor(ring[0])
 	}
-	if j.paused(now) {
+	if j.story.Pause.Active(now) {
 		pause := *j.story.Pause
 		s.Pause = &pause
 	}

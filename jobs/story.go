@@ -42,8 +42,8 @@ type story struct {
 	// Gate has the passes of the last run that asked the gate and are not over.
 	Gate []atGate `json:"gate,omitempty"`
 
-	Heard quota.ID `json:"heard,omitzero"` // where the last run's host was heard of last
-	Asked quota.ID `json:"asked,omitzero"` // where somebody asked whether it is there, and has not heard
+	Alive quota.ID `json:"heard,omitzero"` // where the last run's host appended last
+	Asked quota.ID `json:"asked,omitzero"` // where a host asked whether it is alive, until it answers
 }
 
 // An atGate is a pass that asked the gate.
@@ -128,7 +128,7 @@ func (s *story) place(one record, at quota.ID) {
 	case one.Run != nil, one.Cursor != nil, s.Last != nil && one.ID == s.Last.ID:
 		s.Turn = at
 		if one.Cursor == nil {
-			s.Heard = at
+			s.Alive = at
 		}
 		if one.Gate != nil {
 			s.pastGate(*one.Gate)

@@ -57,7 +57,7 @@ func TestDoubledLines(t *testing.T) {
 	for name, list := range map[string][]record{"one after the other": twice, "the end of them again": append(lines(), lines()[8:]...)} {
 		got := tell(list...)
 		for _, s := range []*story{once, got} {
-			s.Turn, s.Paused, s.Seen, s.Heard = quota.ID{}, quota.ID{}, quota.ID{}, quota.ID{}
+			s.Turn, s.Paused, s.Seen, s.Alive = quota.ID{}, quota.ID{}, quota.ID{}, quota.ID{}
 			s.Last.at = nil
 			for region, mark := range s.Bookmarks {
 				s.Bookmarks[region] = bookmark{Text: mark.Text}

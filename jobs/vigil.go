@@ -10,13 +10,13 @@ import (
 	"quotad/quota"
 )
 
-// A heldError says whose run is in the way of another one of its job.
+// A heldError says which run prevents another one of its job.
 type heldError struct {
 	run, host string // host: if it is another one
 	own       *executor
 	lease     time.Duration
-	heard     time.Duration // since somebody has heard of it
-	asked     bool          // somebody has asked whether its host is there, and it has not answered yet
+	silence   time.Duration // since its host appended something
+	asked     bool          // a host has asked whether its host is alive, which has not answered yet
 }
 
 func (e *heldError) Error() string {
@@ -28,15 +28,15 @@ func (e *heldError) Error() string {
 
 func (e *heldError) Unwrap() error { return ErrUnderWay }
 
-// A vigil is since when this host knows that somebody has asked whether a run's host is there.
-type vigil struct {
-	ask   quota.ID
+// A question is since when this host knows that a host has asked whether a run's host is alive.
+type question struct {
+	at    quota.ID
 	since time.Time
 }
 
-// held says whose run holds the job, or nil if none does, or if its host has not answered for
-// as long as it may be silent. Then gone says that the run is over. The caller holds mu.
-func (j *jobControl) held() (by *heldError, gone []record) {
+// held returns which run holds the job, nil if none does, or if its host has not answered for
+// its lease. Then over holds the end of the run. The caller holds mu.
+func (j *jobControl) held() (by *heldError, over []record) {
 	s := &j.story
 	running := s.running()
 	switch {
@@ -45,35 +45,50 @@ func (j *jobControl) held() (by *heldError, gone []record) {
 	case running == nil || j.hosts == nil:
 		return nil, nil
 	}
-	by = &heldError{run: running.ID, host: running.Host, lease: s.Terms.lease(), heard: j.hosts.clock.Sub(s.Heard.Time()), asked: !s.Asked.IsZero()}
+	by = &heldError{run: running.ID, host: running.Host, lease: s.Terms.lease(), silence: j.hosts.clock.Sub(s.Alive.Time()), asked: !s.Asked.IsZero()}
 	if running.Host == j.here.Name {
 		by.host = ""
 	}
 	if !by.asked {
 		return by, nil
 	}
-	if j.vigil.ask != s.Asked {
-		j.vigil = vigil{s.Asked, time.Now()}
+	if j.question.at != s.Asked {
+		j.question = question{s.Asked, time.Now()}
 	}
-	if time.Since(j.vigil.since) < by.lease {
+	if time.Since(j.question.since) < by.lease {
 		return by, nil
 	}
-	over := running.head()
-	over.State, over.Reason, over.EndedAt = RunInterrupted, Died, running.lastSign()
-	return nil, []record{endedRecord(&over)}
+	end := ending{At: running.lastSign(), State: RunInterrupted, Reason: Died}
+	return nil, []record{{ID: running.ID, End: &end}}
 }
 
-// A waiting is what one does about a job that is held.
+// A waiting is how a caller waits for a job that is held.
 type waiting struct {
 	job     *jobControl
-	patient bool // it waits for the run to be over, for a while
+	patient bool // it waits for the end of the run, for a while
 	since   time.Time
 	pause   time.Duration
 	asked   bool
 }
 
-// goOn waits, and tells whether to look again. Of a run on another host it asks whether that is
-// there.
+// decide is jobControl.decide of some records, once no run holds the job.
+func (w *waiting) decide(ctx context.Context, list ...record) (writeErr, err error) {
+	for {
+		writeErr, err = w.job.decide(ctx, func() ([]record, error) {
+			held, over := w.job.held()
+			if held != nil {
+				return nil, held
+			}
+			return append(over, list...), nil
+		}, nil)
+		if held, is := errors.AsType[*heldError](err); !is || !w.wait(ctx, held) {
+			return writeErr, err
+		}
+	}
+}
+
+// wait waits, and returns whether to try again. It asks whether the host of a run on another
+// host is alive.
 func (w *waiting) wait(ctx context.Context, held *heldError) bool {
 	if w.since.IsZero() {
 		w.since = time.Now()
@@ -86,73 +101,50 @@ func (w *waiting) wait(ctx context.Context, held *heldError) bool {
 		defer cancel()
 		return areOver(waiting, []*executor{held.own})
 	}
-	is := held.heard < held.lease || w.asked // it is there, as far as one can know
+	alive := held.silence < held.lease || w.asked // as far as this host knows
 	switch {
 	case held.asked:
-	case is && (!w.patient || time.Since(w.since) > patienceFor(held.lease)):
+	case alive && (!w.patient || time.Since(w.since) > patienceFor(held.lease)):
 		return false
-	case !w.asked && (!is || w.pause > 0):
+	case !w.asked && (!alive || w.pause > 0):
 		w.asked = true
-		_, _ = w.job.decide(ctx, w.ask(held.run), nil)
+		_, _ = w.job.decide(ctx, func() ([]record, error) {
+			s := &w.job.story
+			if running := s.running(); running == nil || running.ID != held.run || !s.Asked.IsZero() {
+				return nil, nil
+			}
+			return []record{{ID: held.run, Asks: true}}, nil
+		}, nil)
 	}
 	w.pause = min(max(2*w.pause, held.lease/128), held.lease/8)
 	return sleep(ctx, w.pause)
 }
 
-// patienceFor is how long a slot waits for the end of a run that is there.
+// patienceFor is how long a slot waits for the end of a run whose host is alive.
 func patienceFor(lease time.Duration) time.Duration { return lease + lease/4 }
 
-// ask asks whether the host of a run is there, unless somebody has.
-func (w *waiting) ask(run string) decision {
-	return func() ([]record, error) {
-		s := &w.job.story
-		if running := s.running(); running == nil || running.ID != run || !s.Asked.IsZero() {
-			return nil, nil
-		}
-		return []record{{ID: run, Asks: true}}, nil
-	}
-}
-
-// inquire finds out whether the host of a run is gone from which nobody has heard for long, and
-// says so.
+// inquire finds out whether the host of a run is dead that has been silent for its lease, and
+// records that.
 func (r *Runner) inquire(j *jobControl) {
 	j.mu.Lock()
 	held, _ := j.held()
-	if held == nil || held.own != nil || held.heard < held.lease || j.inquiring {
-		j.mu.Unlock()
+	due := held != nil && held.own == nil && held.silence >= held.lease && !j.inquiring
+	j.inquiring = j.inquiring || due
+	j.mu.Unlock()
+	if !due {
 		return
 	}
-	j.inquiring = true
-	j.mu.Unlock()
 	r.goUnlessStopping(func(ctx context.Context) {
-		for w := (waiting{job: j}); ; {
-			_, err := j.decide(ctx, func() ([]record, error) {
-				held, gone := j.held()
-				if held != nil {
-					return nil, held
-				}
-				return gone, nil
-			}, nil)
-			if held := asHeld(err); held == nil || !w.wait(ctx, held) {
-				break
-			}
-		}
+		_, _ = (&waiting{job: j}).decide(ctx)
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		j.inquiring = false
 	})
 }
 
-// asHeld returns the error as one that says whose run is in the way, or nil.
-func asHeld(err error) *heldError {
-	var held *heldError
-	_ = errors.As(err, &held)
-	return held
-}
-
-// leaseTime is for how long the host of a run that begins now may be silent when it is asked
-// whether it is there: so long does its death hold up the next slot, of which the one after it
-// is not to know. It answers much sooner.
+// leaseTime is how long the host of a run that begins now may take to answer whether it is alive.
+// If the host dies, the next slot waits that long; the wait must end before the slot after that.
+// A host that is alive answers much sooner.
 func leaseTime(schedule Schedule, now time.Time) time.Duration {
 	const shortest, longest = 250 * time.Millisecond, 7 * time.Second
 	next := schedule.Next(now)
@@ -174,9 +166,9 @@ func (t *terms) lease() time.Duration {
 	return t.Lease
 }
 
-// keep tells the other hosts what becomes of a run, and answers who asks whether this one is
-// there, until the run is over and they know how it ended, or the runner stops: then they are
-// told at the next start. Nobody waits for the network but this.
+// publish appends for the other hosts what becomes of a run, and answers whether this host is
+// alive, until the run is over and they know how it ended, or the runner stops: then they learn
+// it at the next start. Only this goroutine waits for the network.
 func (e *executor) publish() {
 	j := e.state
 	again := time.NewTicker(e.terms.lease() / 4)
@@ -206,7 +198,7 @@ func (e *executor) publish() {
 	}
 }
 
-// answer says that this host is there, if somebody asks.
+// answer says that this host is alive, if another one asks.
 func (e *executor) answer() ([]record, error) {
 	if s := &e.state.story; !s.Asked.IsZero() && s.Last.ID == e.run.ID {
 		return []record{{ID: e.run.ID, Here: true}}, nil
@@ -214,7 +206,7 @@ func (e *executor) answer() ([]record, error) {
 	return nil, nil
 }
 
-// holds tells whether nobody has gone on without this run.
+// holds returns whether no other host has taken the job from this run.
 func (e *executor) holds() bool {
 	e.state.mu.Lock()
 	defer e.state.mu.Unlock()
@@ -222,22 +214,19 @@ func (e *executor) holds() bool {
 	return running != nil && running.ID == e.run.ID
 }
 
-// countMade has the others know how many calls the passes under way were granted.
+// countMade records for the other hosts how many calls the passes under way were granted.
 func (e *executor) countMade() {
 	if len(e.job.Expects) == 0 {
 		return
 	}
-	var list []record
-	e.state.mu.Lock()
-	for name, live := range e.live {
-		made := e.runner.config.Tokens.made(live.token)
-		if p := e.state.own.attempt(name.region, name.attempt); p != nil && p.Outcome == Running && !maps.Equal(made, p.Made) {
-			p.Made = made
-			list = append(list, passRecord(e.run.ID, *p))
+	e.runner.trouble(e.state.name, e.state.update(false, true, func() (list []record) {
+		for name, live := range e.live {
+			made := e.runner.config.Tokens.made(live.token)
+			if p := e.state.own.attempt(name.region, name.attempt); p != nil && p.Outcome == Running && !maps.Equal(made, p.Made) {
+				p.Made = made
+				list = append(list, passRecord(e.run.ID, *p))
+			}
 		}
-	}
-	e.state.mu.Unlock()
-	if len(list) > 0 {
-		e.runner.trouble(e.state.name, e.state.share(false, list...))
-	}
+		return list
+	}))
 }

@@ -323,13 +323,18 @@ func (r *Runner) all() []*jobControl {
 	return r.jobs
 }
 
-// some returns the state of a job, or all if job is empty.
-func (r *Runner) some(job string) ([]*jobControl, error) {
-	if job == "" {
-		return r.all(), nil
+// refreshed returns the state of a job, or all if job is empty, as all hosts know it.
+func (r *Runner) refreshed(job string) ([]*jobControl, error) {
+	list := r.all()
+	if job != "" {
+		j, err := r.state(job)
+		if err != nil {
+			return nil, err
+		}
+		list = []*jobControl{j}
 	}
-	j, err := r.state(job)
-	return []*jobControl{j}, err
+	r.refresh(list...)
+	return list, nil
 }
 
 // underWay returns the executors of the runs under way, of any job.

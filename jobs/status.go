@@ -25,11 +25,10 @@ type Status struct {
 // Status returns how a job is, or, if job is empty, how every one is, in the
 // order of configuration.
 func (r *Runner) Status(job string) ([]Status, error) {
-	list, err := r.some(job)
+	list, err := r.refreshed(job)
 	if err != nil {
 		return nil, err
 	}
-	r.refresh(list...)
 	now := r.now()
 	all := make([]Status, 0, len(list))
 	for _, j := range list {
@@ -58,11 +57,10 @@ func (j *jobControl) status(now time.Time) Status {
 // Runs returns up to most runs of a job, or of all jobs if job is empty, and the
 // ticks that did not become one, the latest first.
 func (r *Runner) Runs(job string, most int) ([]Run, error) {
-	list, err := r.some(job)
+	list, err := r.refreshed(job)
 	if err != nil {
 		return nil, err
 	}
-	r.refresh(list...)
 	var runs []Run
 	for _, j := range list {
 		past, err := j.runs(r.now())
@@ -77,8 +75,7 @@ func (r *Runner) Runs(job string, most int) ([]Run, error) {
 
 // RunOf returns the run of that id, whether it is under way or over.
 func (r *Runner) RunOf(id string) (Run, error) {
-	list := r.all()
-	r.refresh(list...)
+	list, _ := r.refreshed("")
 	for _, j := range list {
 		runs, err := j.runs(r.now())
 		if err != nil {
@@ -213,11 +210,10 @@ type Planned struct {
 // one job or, if job is empty, of all, the soonest first. Each is foreseen as if
 // the runs before it came round.
 func (r *Runner) Upcoming(job string, most int) ([]Upcoming, error) {
-	states, err := r.some(job)
+	states, err := r.refreshed(job)
 	if err != nil {
 		return nil, err
 	}
-	r.refresh(states...)
 	var list []Upcoming
 	for _, j := range states {
 		list = append(list, j.upcoming(r.now(), most)...)
@@ -267,8 +263,7 @@ type Progress struct {
 // and what the clock shows. Of a run on another host it does not know how far it
 // has come.
 func (r *Runner) JobStates() ([]JobState, time.Time) {
-	states := r.all()
-	r.refresh(states...)
+	states, _ := r.refreshed("")
 	now := r.now() // first: a run that begins meanwhile is under way, not forgotten
 	list := make([]JobState, len(states))
 	for i, j := range states {

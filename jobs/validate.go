@@ -70,22 +70,20 @@ func (v *validation) schedule() {
 		v.fail(fmt.Sprintf("%v never happens", j.Schedule), "cron")
 		return
 	}
-	if period := shortestPeriod(j.Schedule); j.ExpectSuccess > 0 && j.ExpectSuccess < period {
+	period := shortestPeriod(j.Schedule)
+	if j.ExpectSuccess > 0 && j.ExpectSuccess < period {
 		v.fail(fmt.Sprintf("%s is less than the %s between two slots: the job would always be overdue", quota.Brief(j.ExpectSuccess), quota.Brief(period)), "expect_success")
 	}
-	if period := shortestPeriod(j.Schedule); j.MaxWait > period {
+	if j.MaxWait > period {
 		v.fail(fmt.Sprintf("%s is longer than the %s between two slots: a run cannot wait beyond the next one", quota.Brief(j.MaxWait), quota.Brief(period)), "max_wait")
 	}
-	if j.Stagger == EvenStagger || len(j.Regions) == 0 {
-		return
-	}
-	if j.Stagger < 0 {
+	switch n := len(j.Regions); {
+	case j.Stagger == EvenStagger || n == 0:
+	case j.Stagger < 0:
 		v.fail(fmt.Sprintf(`must be "even" or a duration of at least 0: %v`, j.Stagger), "stagger")
-		return
-	}
-	if period := shortestPeriod(j.Schedule); !regions.Fits(period, j.Stagger, len(j.Regions)) {
+	case !regions.Fits(period, j.Stagger, n):
 		v.fail(fmt.Sprintf(`%s, %v apart, do not fit into the %v between two slots: use "even", or less than %v`,
-			quota.Count(len(j.Regions), "region", "regions"), j.Stagger, period, period/time.Duration(len(j.Regions)-1)), "stagger")
+			quota.Count(n, "region", "regions"), j.Stagger, period, period/time.Duration(n-1)), "stagger")
 	}
 }
 
@@ -149,25 +147,23 @@ func (v *validation) times() {
 	if j.Timeout < time.Second {
 		v.fail(fmt.Sprintf("must be at least 1s: %v", j.Timeout), "timeout")
 	}
-	if j.KillGrace <= 0 {
-		// os/exec takes no grace for "wait for ever".
+	if j.KillGrace <= 0 { // for os/exec, no grace means to wait forever
 		v.fail(fmt.Sprintf("must be more than 0: %v", j.KillGrace), "kill_grace")
 	}
-	if j.MaxWait < 0 {
-		v.fail(fmt.Sprintf("must be at least 0: %v", j.MaxWait), "max_wait")
-	}
-	if j.ExpectSuccess < 0 {
-		v.fail(fmt.Sprintf("must be at least 0: %v", j.ExpectSuccess), "expect_success")
-	}
-	if j.MissedWithin < 0 {
-		v.fail(fmt.Sprintf("must be at least 0: %v", j.MissedWithin), "missed_within")
+	for _, key := range []struct {
+		name   string
+		length time.Duration
+	}{{"max_wait", j.MaxWait}, {"expect_success", j.ExpectSuccess}, {"missed_within", j.MissedWithin}} {
+		if key.length < 0 {
+			v.fail(fmt.Sprintf("must be at least 0: %v", key.length), key.name)
+		}
 	}
 	if j.UnitsPerRun < 0 || j.UnitsPerRun > quota.MaxUnits {
 		v.fail(fmt.Sprintf("must be a whole number from 1 to %d: %d", quota.MaxUnits, j.UnitsPerRun), "units_per_run")
 	}
-	const mostRetries = 10
-	if j.Retry < 0 || j.Retry > mostRetries {
-		v.fail(fmt.Sprintf("must be from 0 to %d: %d", mostRetries, j.Retry), "retry")
+	const maxRetries = 10
+	if j.Retry < 0 || j.Retry > maxRetries {
+		v.fail(fmt.Sprintf("must be from 0 to %d: %d", maxRetries, j.Retry), "retry")
 	}
 	if j.Retry > 0 && j.StopOnFailure {
 		v.fail(`has no effect with on_failure = "stop": remove one of the two`, "retry")

@@ -15,15 +15,14 @@ import (
 )
 
 // A Client asks the daemon. The zero value finds the socket by itself and has
-// no token; any number of goroutines may use one at the same time, and it must
+// no token. Any number of goroutines may use one at the same time. It must
 // not be copied once used.
 //
-// Requests that may be repeated (reads, and acquire, settle and release, which
-// a request id or a grant id makes repeatable) are sent again, up to twice and
-// with the same id, when the connection breaks before the answer is there. No
-// answer is ever asked for again: a refusal stands. Without a deadline in the
-// context a call gives up after ten seconds. Where the request may have arrived by
-// then, ErrUnreachable is quota.ErrOutcomeUnknown as well.
+// If the connection breaks before the answer is complete, the client sends a request that may be
+// repeated again, up to twice. These are reads, and acquire, settle and release, which a
+// request id or a grant id makes repeatable. A refusal is an answer, and final. Without a
+// deadline in the context, a call gives up after ten seconds. If the request may have arrived by
+// then, ErrUnreachable is quota.ErrOutcomeUnknown, too.
 type Client struct {
 	Socket string // the daemon's; empty: FindSocket("")
 	Token  string // the run token of a pass; empty outside a pass
@@ -33,21 +32,21 @@ type Client struct {
 	transport *http.Transport
 }
 
-// FromEnv returns the client of a pass: socket and token are taken from its
+// FromEnv returns the client of a pass, with the socket and the token from its
 // environment. Outside a pass it finds the socket as FindSocket("") does.
 func FromEnv() *Client {
 	return &Client{Socket: FindSocket(""), Token: os.Getenv(TokenEnv)}
 }
 
-// Acquire asks to spend before a call upstream. Without an error the Decision is a
+// Acquire asks to spend before a call upstream. Without an error, the Decision is a
 // grant, whose units are debited, or a denial because units are missing: not granted,
-// and of reason limit_exceeded, run_cap_exceeded or cost_exceeds_limit. Only the first
-// has a time in RetryAt, of the ledger's clock. Whatever else is refused is a *Problem,
-// whose Reason says why: an unknown operation is no denial. The other errors are
+// and of reason limit_exceeded, limit_closed, run_cap_exceeded or cost_exceeds_limit. The first two
+// have a time in RetryAt, of the ledger's clock. Any other refusal is a *Problem,
+// whose Reason says why: an unknown operation is not a denial. The other errors are
 // ErrUnreachable, ErrLedgerUnavailable and the context's.
 //
-// Without a request id one is made up, so that a lost reply can be asked for
-// again without a second debit.
+// Without a request id, Acquire makes one up, so that it can send the request again after a lost
+// reply without a second debit.
 func (c *Client) Acquire(ctx context.Context, r AcquireRequest) (Decision, error) {
 	if r.RequestID == "" {
 		r.RequestID, r.Fresh = newRequestID(), true
@@ -55,10 +54,10 @@ func (c *Client) Acquire(ctx context.Context, r AcquireRequest) (Decision, error
 	return c.decide(ctx, request{method: http.MethodPost, path: "/v1/acquire", body: r})
 }
 
-// Settle sets a grant to the units that were really spent, from 0 to 2^53-1: more than
-// was debited is booked too, even past the limit, because it has happened. A grant that
-// has left every window is a *Problem of reason unknown_grant. Refusals and errors are
-// otherwise as for Acquire.
+// Settle sets a grant to the units that were really spent, from 0 to 2^53-1. More than
+// was debited is booked, too, even past the limit, because it has happened. If the grant
+// has left every window, the error is a *Problem of reason unknown_grant. Other refusals and
+// errors are as for Acquire.
 func (c *Client) Settle(ctx context.Context, grantID string, units int64) (Decision, error) {
 	return c.decide(ctx, request{method: http.MethodPost, path: grantPath(grantID) + "/settle", body: SettleRequest{Units: &units}})
 }

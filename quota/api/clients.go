@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Clients are the callers of one API of one's own, with the limits that each of them has
-// to itself, as GET /v1/clients tells of them.
+// Clients are the callers of one API of your own, and the limits that each of them has
+// to itself: an element of GET /v1/clients.
 type Clients struct {
 	Name       string           `json:"name"`
 	Algorithm  string           `json:"algorithm"` // "log" or "counter"
@@ -19,23 +19,23 @@ type Clients struct {
 	Operations map[string]int64 `json:"operations,omitempty"`
 	OnOutage   string           `json:"on_outage"` // "open" or "closed"
 
-	// What this daemon decided since it began: calls granted and denied, those that were
-	// granted without the ledger among the former, and those that could not be decided.
+	// What this daemon decided since it started: calls granted, those granted without the ledger
+	// included, calls denied, and calls that could not be decided.
 	Granted      int64 `json:"granted"`
 	Denied       int64 `json:"denied"`
 	OutageGrants int64 `json:"outage_grants"`
 	Undecided    int64 `json:"undecided"`
 
-	// Top are the subjects that were denied most of late, of GET /v1/clients/{name} alone;
-	// absent where the caller is no operator: a subject may be a key.
+	// Top are the subjects that were denied most in the last two hours, in GET /v1/clients/{name}
+	// alone. It is absent if the caller is not an operator: a subject may be a key.
 	Top []DeniedSubject `json:"top,omitzero"`
 }
 
-// A DeniedSubject is one that was denied often. What is kept as a hash is told by that.
+// A DeniedSubject is a subject that was denied often, named by its hash if only that is kept.
 type DeniedSubject struct {
 	Subject string    `json:"subject,omitempty"` // with other bytes than printable text as \x escapes
 	Hash    string    `json:"hash,omitempty"`    // in hex
-	Denials int64     `json:"denials"`           // at most: one that came lately may have fewer
+	Denials int64     `json:"denials"`           // at most: a subject that is new here may have fewer
 	Last    time.Time `json:"last"`
 }
 
@@ -56,7 +56,7 @@ type SubjectReset struct {
 type ClientRequest struct {
 	Subject   string `json:"subject" max:"8192" text:"any"` // an address, user or key: any bytes, 1 to MaxSubject of them
 	Operation string `json:"operation"`                     // empty: a call costs 1
-	Count     int64  `json:"count"`                         // calls; 0 stands for 1
+	Count     int64  `json:"count"`                         // calls; 0 means 1
 }
 
 const (
@@ -67,16 +67,16 @@ const (
 )
 
 // AcquireClient asks whether a subject may make a call now. The Decision is a grant, or a
-// denial of reason limit_exceeded or cost_exceeds_limit; Decision.Limits is the state of
-// every limit, unless the mode is "outage". Errors are as for Acquire. A lost answer is not
-// asked for again: the call may have been counted.
+// denial of reason limit_exceeded or cost_exceeds_limit. Decision.Limits is the state of
+// every limit, unless the mode is "outage". Errors are as for Acquire. The request is not sent again
+// after a lost answer: the call may have been counted.
 func (c *Client) AcquireClient(ctx context.Context, name string, r ClientRequest) (Decision, error) {
 	return c.decide(ctx, post(clientsPath(name, "/acquire"), formOf(r)))
 }
 
 // AcquireClients asks for several calls at once, 1 to MaxClientBatch of them, of the same
-// subject or of different ones. It returns a decision for each, in their order; each is a
-// grant, a denial, or another refusal, as its Reason says; what could not be decided has
+// subject or of different ones. It returns a decision for each, in their order: a
+// grant, a denial, or another refusal, as its Reason says. A call that could not be decided has
 // the reason LedgerUnavailable. The error is about all of them.
 func (c *Client) AcquireClients(ctx context.Context, name string, all []ClientRequest) ([]Decision, error) {
 	answer, err := ask[struct{ Decisions []Decision }](ctx, c, post(clientsPath(name, "/batch"), formOf(all...)))
@@ -89,7 +89,7 @@ func (c *Client) AcquireClients(ctx context.Context, name string, all []ClientRe
 	return answer.Decisions, nil
 }
 
-// formOf returns requests as a form: unlike JSON it takes any bytes.
+// formOf returns requests as a form, which may hold any bytes, unlike JSON.
 func formOf(all ...ClientRequest) url.Values {
 	form := url.Values{}
 	for _, r := range all {

@@ -1,11 +1,11 @@
-// Package api is how a program asks the daemon: the requests and answers of its local
-// API as they are sent, HTTP/1.1 with JSON over a Unix socket, and the Client.
+// Package api is the client of the daemon's local API, HTTP/1.1 with JSON over a Unix socket, and
+// the requests and answers as they are sent.
 //
-// A call goes this way. Client.Acquire, or another method for each route, hands a
-// request to exchange, which encodes the body, sends it, and sends it again where a
-// repetition can do no harm. What is refused is a Problem. One table binds errors,
-// reasons and statuses: the daemon reads it forwards, the client backwards.
+// Client.Acquire, like the method for each other route, passes a request to exchange (transport.go).
+// That encodes the body, sends it, and sends it again if a repetition does no harm. A refusal is a
+// Problem. One table (problem.go) maps errors to reasons and statuses: the daemon reads it
+// forwards, the client backwards.
 //
-// Nothing is written to disk. The only lock is a Client's once, which makes its
+// The package writes nothing to disk. The only lock is a Client's once, which makes its
 // transport. The daemon's side is in quota/server, which no client links.
 package api

@@ -16,7 +16,7 @@ import (
 
 // Entry is a line of a credential's log.
 type Entry struct {
-	ID        string    `json:"id"` // for settle and release, and to read on behind it
+	ID        string    `json:"id"` // for settle, release and LogQuery.After
 	At        time.Time `json:"at"`
 	Kind      string    `json:"kind"`                // grant, settlement, adjustment, reset, closing, opening or loan
 	Operation string    `json:"operation,omitempty"` // of a grant
@@ -24,7 +24,7 @@ type Entry struct {
 	By        string    `json:"by"`                  // the job, "remote/" and a remote caller, or "@" and a uid
 	Region    string    `json:"region,omitempty"`
 	// Units is the greatest of the charges; of an adjustment what it booked, below
-	// zero where it gave back; of a loan what it lends, 0 where it ends loans.
+	// zero if it returned units; of a loan what it lends, 0 if it ends loans.
 	Units   int64    `json:"units"`
 	Charges []Charge `json:"charges"` // none of a settlement or a reset
 	// Of a settlement: the grant, and what its charges were before and are after.
@@ -40,8 +40,8 @@ type Entry struct {
 // Charge is what an entry counts in a limit.
 type Charge struct {
 	Limit   string `json:"limit"`
-	Units   int64  `json:"units"`   // after settling, and less what was given back; what gave back counts nothing itself
-	Debited int64  `json:"debited"` // before; below zero of what gave back
+	Units   int64  `json:"units"`   // after settling, less returned units; 0 of an adjustment that returned units
+	Debited int64  `json:"debited"` // before; below zero of such an adjustment
 }
 
 // Settlement is what a settlement made of a grant's charge in a limit.
@@ -54,12 +54,12 @@ type Settlement struct {
 // LogPage is the body of GET /v1/credentials/{name}/log.
 type LogPage struct {
 	Entries []Entry `json:"entries"`
-	Next    string  `json:"next,omitempty"` // what after is for the following page; absent of the last one
+	Next    string  `json:"next,omitempty"` // the LogQuery.After of the following page; absent in the last one
 }
 
 // LogQuery selects entries of a log.
 type LogQuery struct {
-	After  string // behind this entry; empty: from the beginning
+	After  string // only entries after this one; empty: from the beginning
 	Since  string // nothing older: an instant (RFC 3339), or how long ago ("90m", "7d"); empty: all that is kept
 	Newest bool   // newest first
 	Most   int    // page size, at most quota.MaxLogPage; 0: 100
@@ -82,9 +82,9 @@ func (q LogQuery) values() url.Values {
 	return values
 }
 
-// ParseSpan reads a length of time as people give it: as time.ParseDuration does, and
-// ahead of that a number of days of 24 hours ("90m", "7d", "1d12h"). The error of one
-// that is too long is strconv.ErrRange.
+// ParseSpan reads a length of time as people write it: like time.ParseDuration, but it may begin
+// with a number of days of 24 hours ("90m", "7d", "1d12h"). If it is too long, the error is
+// strconv.ErrRange.
 func ParseSpan(text string) (time.Duration, error) {
 	number, rest, hasDays := strings.Cut(text, "d")
 	if !hasDays {
@@ -115,9 +115,9 @@ func (c *Client) Log(ctx context.Context, credential string, q LogQuery) (LogPag
 	return ask[LogPage](ctx, c, get(credentialPath(credential, "log")+"?"+q.values().Encode()))
 }
 
-// FollowLog yields the entries that a query selects, and then those that are
-// written, as they come. It ends without an error when the daemon shuts down;
-// else with one, the context's where that has ended.
+// FollowLog yields the entries that a query selects, and then new ones as they
+// are written. It ends without an error when the daemon shuts down, else with
+// one: the context's if that has ended.
 func (c *Client) FollowLog(ctx context.Context, credential string, q LogQuery) iter.Seq2[Entry, error] {
 	values := q.values()
 	values.Set("follow", "true")

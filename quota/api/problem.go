@@ -13,8 +13,8 @@ import (
 // Reasons beside quota's own, of requests that were not decided.
 const (
 	LedgerUnavailable quota.Reason = "ledger_unavailable" // 503: ask again later, with the same request id
-	// Recovering is LedgerUnavailable while the hosts put back what the log has lost, and
-	// Contended where other hosts were first each time.
+	// Recovering is LedgerUnavailable while the hosts put back what the log has lost.
+	// Contended is LedgerUnavailable because other hosts wrote first each time.
 	Recovering       quota.Reason = "recovering"
 	Contended        quota.Reason = "contended"
 	NotFound         quota.Reason = "not_found" // no such path or resource
@@ -23,19 +23,19 @@ const (
 	InternalError    quota.Reason = "internal_error" // a fault of the daemon's
 	// Unauthorized: 401, a remote caller's request without a token that is known.
 	Unauthorized quota.Reason = "unauthorized"
-	// Cancelled: 408, the caller went away before it was decided. It counts such calls: nobody
-	// is there to read it.
+	// Cancelled: 408, the caller went away before the decision. The reason is for logs and
+	// metrics.
 	Cancelled quota.Reason = "cancelled"
 	// TooManyConnections: 503, this connection is one too many, see Config.
 	TooManyConnections quota.Reason = "too_many_connections"
 	// Busy: 503, too many read whole logs at once.
 	Busy quota.Reason = "busy"
-	// UpstreamUnreachable: 502, or 504 where it took too long; of a proxy.
+	// UpstreamUnreachable: 502 of a proxy, or 504 if it took too long.
 	UpstreamUnreachable quota.Reason = "upstream_unreachable"
-	// BadConfiguration: 503, the daemon cannot serve with the file that it has, and
+	// BadConfiguration: 503, the daemon cannot serve because of its configuration file, and
 	// tries again.
 	BadConfiguration quota.Reason = "bad_configuration"
-	// NotServing: 503, the daemon cannot serve for any other cause, and tries again.
+	// NotServing: 503, the daemon cannot serve for another reason, and tries again.
 	NotServing quota.Reason = "not_serving"
 )
 
@@ -47,14 +47,14 @@ var ErrLedgerUnavailable = errors.New("the ledger is unavailable")
 type answer struct {
 	reason quota.Reason
 	status int
-	denial bool    // units are missing: to a client that is no error
+	denial bool    // units are missing: for a client that is not an error
 	kind   string  // the problem's type; empty: about:blank
-	errs   []error // of a handler, which it answers
-	hint   string  // what cures it, where nothing more is known
+	errs   []error // of a handler, which the row answers
+	hint   string  // the cure, unless the handler knows a better one
 }
 
 // answers is read by the server and, backwards, by the client. A reason and a status
-// stand for their first row, an error for its last: what is narrower follows.
+// select their first row, an error its last: narrower errors follow wider ones.
 var answers = [...]answer{
 	{reason: quota.LimitExceeded, status: http.StatusTooManyRequests, denial: true, kind: quotaExceeded},
 	{reason: quota.LimitClosed, status: http.StatusTooManyRequests, denial: true, kind: quotaExceeded,
@@ -88,7 +88,7 @@ var answers = [...]answer{
 	{reason: UpstreamUnreachable, status: http.StatusBadGateway},
 	{reason: BadConfiguration, status: http.StatusServiceUnavailable, hint: "quotad --check says what is wrong with the file"},
 	{reason: NotServing, status: http.StatusServiceUnavailable},
-	{reason: InternalError, status: http.StatusInternalServerError}, // the last: also stands for what is not listed
+	{reason: InternalError, status: http.StatusInternalServerError}, // the last row: also for everything that is not listed
 }
 
 // quotaExceeded is registered by draft-ietf-httpapi-ratelimit-headers.
@@ -119,7 +119,7 @@ func answerTo(err error) answer {
 	return answers[len(answers)-1]
 }
 
-// ProblemFrom returns what an error is to the caller: the *Problem that it holds, or
+// ProblemFrom returns an error as the caller sees it: the *Problem that it wraps, or
 // the one that the table has for it.
 func ProblemFrom(err error) *Problem {
 	var p *Problem
@@ -129,21 +129,21 @@ func ProblemFrom(err error) *Problem {
 	return problemOf(answerTo(err), err.Error())
 }
 
-// A Problem says why a request was not carried out: problem details as of RFC
-// 9457. A handler returns one as its error; the client returns it as well.
+// A Problem says why a request was not carried out: problem details as in RFC
+// 9457. Handlers return it as their error, and so does the client.
 type Problem struct {
 	Type   string       `json:"type"`
 	Title  string       `json:"title"`
 	Status int          `json:"status"`
 	Detail string       `json:"detail,omitempty"` // for people
 	Reason quota.Reason `json:"reason"`           // for programs
-	Hint   string       `json:"hint,omitempty"`   // the cure, where it is known
+	Hint   string       `json:"hint,omitempty"`   // the cure, if it is known
 
 	answer reply // as a client read it
 }
 
-// NewProblem returns the problem of that reason, with the status the reason
-// stands for. A reason that is not among quota's and this package's gives 500.
+// NewProblem returns a problem of a reason, with the reason's status. A reason that is
+// neither quota's nor this package's has the status 500.
 func NewProblem(reason quota.Reason, format string, args ...any) *Problem {
 	return problemOf(answerFor(reason), fmt.Sprintf(format, args...))
 }
@@ -156,13 +156,13 @@ func problemOf(a answer, detail string) *Problem {
 	return p
 }
 
-// WithStatus gives a problem another status than its reason stands for.
+// WithStatus replaces the status of a problem.
 func (p *Problem) WithStatus(status int) *Problem {
 	p.Status, p.Title = status, http.StatusText(status)
 	return p
 }
 
-// WithHint replaces the cure of a problem.
+// WithHint replaces the hint of a problem.
 func (p *Problem) WithHint(hint string) *Problem {
 	p.Hint = hint
 	return p
@@ -175,7 +175,7 @@ func (p *Problem) Error() string {
 	return string(p.Reason) + ": " + p.Detail
 }
 
-// Is tells errors.Is which problems are ErrLedgerUnavailable.
+// Is makes errors.Is find ErrLedgerUnavailable.
 func (p *Problem) Is(target error) bool {
 	return target == ErrLedgerUnavailable && (p.Reason == LedgerUnavailable || p.Reason == Recovering || p.Reason == Contended)
 }

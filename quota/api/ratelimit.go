@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// A RateLimit is what the fields RateLimit and RateLimit-Policy of
-// draft-ietf-httpapi-ratelimit-headers say, limit by limit. The zero value says nothing.
+// A RateLimit builds the fields RateLimit and RateLimit-Policy of
+// draft-ietf-httpapi-ratelimit-headers, limit by limit. The zero value is empty.
 type RateLimit struct{ policy, state []byte }
 
-// Add says of a limit how many units it has and how many remain; in which window, unless
-// that is 0, for a day has 23 to 25 hours and w one value; and when some come back, unless
-// that is not known, 0.
+// Add adds a limit: how many units it has, and how many remain. A window of 0 is left out, as
+// that of a calendar day, which has 23 to 25 hours while w has one value. A reset of 0, when some
+// units return, is not known.
 func (r *RateLimit) Add(name string, units, remaining int64, window, reset time.Duration) {
 	// An integer of a structured field has at most 15 digits (RFC 9651 §3.3.1);
 	// quota.MaxUnits has 16.
@@ -31,12 +31,10 @@ func (r *RateLimit) Add(name string, units, remaining int64, window, reset time.
 	}
 }
 
-// Fields returns the values of RateLimit-Policy and of RateLimit; ok is false where no
-// limit was added.
+// Fields returns the values of RateLimit-Policy and RateLimit; ok is false if there is no limit.
 func (r *RateLimit) Fields() (policy, state string, ok bool) {
 	return string(r.policy), string(r.state), len(r.policy) > 0
 }
 
-// Seconds rounds up, to at least one, so that whoever waits that long does not come too
-// early.
+// Seconds rounds up, to at least one, so that a caller who waits that long is not too early.
 func Seconds(d time.Duration) int64 { return max(1, int64((d+time.Second-1)/time.Second)) }

@@ -15,7 +15,7 @@ const (
 	TokenEnv  = "QUOTAD_TOKEN"  // the run token of the pass
 )
 
-// Where a client looks for the daemon when nobody named a socket: as installed
+// Where a client looks for the daemon by default: as installed
 // for systemd, and as started by hand in the working directory.
 const (
 	systemSocket = "/run/quotad.sock"
@@ -23,9 +23,9 @@ const (
 )
 
 // FindSocket returns the path of the daemon's socket: flag if it is not empty,
-// else $QUOTAD_SOCKET, else /run/quotad.sock if something is there, else
-// ./.quotad/quotad.sock, unless it is another user's: root in somebody's directory
-// does not mean that one's daemon. It does not ask whether anybody listens.
+// else $QUOTAD_SOCKET, else /run/quotad.sock if it exists, else
+// ./.quotad/quotad.sock, unless that is another user's: root in a user's directory
+// does not mean that user's daemon. It does not check whether a daemon listens.
 func FindSocket(flag string) string {
 	if named := cmp.Or(flag, os.Getenv(SocketEnv)); named != "" {
 		return named
@@ -39,7 +39,7 @@ func FindSocket(flag string) string {
 	return localSocket
 }
 
-// isForeign tells whether a file is there that is neither one's own nor root's.
+// isForeign reports whether a file exists that is neither this user's nor root's.
 func isForeign(path string) bool {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -49,7 +49,7 @@ func isForeign(path string) bool {
 	return ok && stat.Uid != 0 && int(stat.Uid) != os.Geteuid()
 }
 
-// startHint says how a daemon is found that does not answer at path.
+// startHint says how to find a daemon that does not answer at path.
 func startHint(path string) string {
 	if path == systemSocket && isForeign(localSocket) {
 		return localSocket + " is another user's: if that is the one, name it by --socket"
@@ -60,7 +60,7 @@ func startHint(path string) string {
 // maxSocketPath is what sun_path of unix(7) holds on Linux, less its closing zero.
 const maxSocketPath = 107
 
-// CheckSocketPath says what keeps a path from being that of a socket: nil if nothing does.
+// CheckSocketPath returns why a path cannot be that of a socket; nil: it can.
 func CheckSocketPath(path string) error {
 	switch {
 	case path == "":

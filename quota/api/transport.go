@@ -20,7 +20,7 @@ import (
 )
 
 // ErrUnreachable says that no daemon answered: none listens, this user may not
-// connect, or it went away. Hint tells the cure.
+// connect, or it went away. Hint returns the cure.
 var ErrUnreachable = errors.New("quotad cannot be reached")
 
 const (
@@ -29,15 +29,15 @@ const (
 	patience       = 10 * time.Second // for all attempts, when the context sets no deadline
 	retryDelay     = 50 * time.Millisecond
 
-	// Shorter than the daemon's, so that a request is rarely sent into a
+	// clientIdle is shorter than the daemon's, so that a request is rarely sent into a
 	// connection that is being closed.
 	clientIdle = IdleTimeout - time.Second
 	maxAnswer  = 64 << 20
 )
 
-// How long the daemon waits and works, as far as a client needs to know.
+// The daemon's own time limits that a client needs to know.
 const (
-	IdleTimeout     = 5 * time.Second  // between two requests of a connection, which it closes then
+	IdleTimeout     = 5 * time.Second  // between two requests of a connection, which it then closes
 	LongReadTimeout = 45 * time.Second // for the answer of a route that may read a whole log
 )
 
@@ -45,18 +45,18 @@ const (
 type request struct {
 	method, path string        // path begins with '/', and its parts are escaped already
 	body         any           // sent as JSON, url.Values as a form; nil: none
-	once         bool          // it is not sent again once it may have arrived
+	once         bool          // it is not sent again if it may have arrived
 	within       time.Duration // for one answer; 0: attemptTimeout
-	stream       bool          // the answer is read while it comes
+	stream       bool          // the answer is read while it arrives
 
 	payload     []byte // body as it is sent
 	contentType string
 }
 
-// A reply is an answer that is no refusal, read to its end unless it is a stream.
+// A reply is an answer, read to its end unless it is a stream.
 type reply struct {
 	status  int
-	version string // of the daemon; empty when it does not tell
+	version string // of the daemon; empty when not known
 	body    []byte
 	stream  io.ReadCloser
 }
@@ -73,8 +73,8 @@ func (c *Client) do(ctx context.Context, r request, into any) error {
 	return nil
 }
 
-// exchange sends a request and reads its answer. It sends it again when nothing
-// can have arrived and, unless it is sent once, after a lost reply.
+// exchange sends a request and reads its answer. It sends it again if nothing
+// can have arrived because the daemon is busy and, unless r.once, after a lost reply.
 func (c *Client) exchange(ctx context.Context, r request) (reply, error) {
 	c.once.Do(c.open)
 	r.within = cmp.Or(r.within, attemptTimeout)
@@ -120,11 +120,7 @@ func encode(body any) (payload []byte, contentType string, err error) {
 	}
 }
 
-var (
-	errNoAnswer = fmt.Errorf("no answer: %w", context.DeadlineExceeded)
-	errLate     = errors.New("it takes too long")
-	errBroken   = errors.New("the connection broke")
-)
+var errNoAnswer = fmt.Errorf("no answer: %w", context.DeadlineExceeded)
 
 func (c *Client) open() {
 	c.socket = FindSocket(c.Socket)
@@ -145,7 +141,7 @@ func (c *Client) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	return d.DialContext(ctx, "unix", c.socket)
 }
 
-// attempt sends a request once, and waits so long for its answer. A stream ends with
+// attempt sends a request once, and waits for its answer within a time. A stream ends with
 // ctx.
 func (c *Client) attempt(ctx context.Context, r request, within time.Duration) (reply, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -180,7 +176,7 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 	return c.transport.RoundTrip(req)
 }
 
-// ServerName is what stands before the version in the header Server.
+// ServerName precedes the version in the header Server.
 const ServerName = "quotad/"
 
 func readReply(resp *http.Response) (reply, error) {
@@ -190,8 +186,8 @@ func readReply(resp *http.Response) (reply, error) {
 	return reply{status: resp.StatusCode, version: version, body: read}, err
 }
 
-// problem returns the refusal in an answer, or one made from its status alone when
-// whoever answered does not speak ours; nil if it is none.
+// problem returns the refusal in an answer; nil if it is none. If the answer is not a
+// Problem, its status alone says why.
 func (r reply) problem() error {
 	if r.status/100 == 2 {
 		return nil
@@ -204,16 +200,16 @@ func (r reply) problem() error {
 	return &p
 }
 
-// lost tells whether the request may have arrived although no answer did.
+// lost reports whether the request may have arrived although no answer did.
 func lost(err error) bool {
 	var op *net.OpError
 	return !errors.As(err, &op) || op.Op != "dial"
 }
 
-// crowded tells whether the socket's backlog was full: somebody listens.
+// crowded reports whether the socket's backlog was full: a daemon listens.
 func crowded(err error) bool { return errors.Is(err, syscall.EAGAIN) && !lost(err) }
 
-// pause waits and reports whether ctx is still alive.
+// pause waits, and reports whether ctx is still alive.
 func pause(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-time.After(d):
@@ -223,7 +219,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// failure returns the error of an exchange: the context's own where the caller
+// failure returns the error of an exchange: the context's own if the caller
 // cancelled it, else that the daemon cannot be reached.
 func (c *Client) failure(ctx context.Context, err error) error {
 	if ctx.Err() == context.Canceled {
@@ -239,39 +235,38 @@ type unreachableError struct {
 
 func (e *unreachableError) Error() string {
 	if lost(e.err) {
-		return fmt.Sprintf("quotad at %q did not answer: %v", e.socket, root(e.err))
+		return fmt.Sprintf("quotad at %q did not answer: %v", e.socket, cause(e.err))
 	}
-	return fmt.Sprintf("cannot reach quotad at %q: %v", e.socket, root(e.err))
+	return fmt.Sprintf("cannot reach quotad at %q: %v", e.socket, cause(e.err))
 }
 
-// Is tells that nobody answered and, where the request may have arrived, that
-// nobody knows what came of it.
+// Is makes errors.Is find ErrUnreachable and, if the request may have arrived,
+// quota.ErrOutcomeUnknown.
 func (e *unreachableError) Is(target error) bool {
 	return target == ErrUnreachable || target == quota.ErrOutcomeUnknown && lost(e.err)
 }
 
 func (e *unreachableError) Unwrap() error { return e.err }
 
-// root returns what the system said, without the layers that repeat the address.
-func root(err error) error {
+// cause says what the system said, without the layers that repeat the address.
+func cause(err error) string {
 	var op *net.OpError
 	if errors.As(err, &op) {
 		err = op.Err
 	}
 	var no syscall.Errno
-	if errors.As(err, &no) {
-		return no
-	}
 	switch {
+	case errors.As(err, &no):
+		return no.Error()
 	case errors.Is(err, context.DeadlineExceeded):
-		return errLate
+		return "it takes too long"
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return errBroken
+		return "the connection broke"
 	}
-	return err
+	return err.Error()
 }
 
-// Hint returns the cure of an error of the client's, or "" where none is known.
+// Hint returns the cure of a client's error, or "" if none is known.
 func Hint(err error) string {
 	var p *Problem
 	if errors.As(err, &p) {
@@ -301,8 +296,8 @@ type unreadableError struct {
 func (e *unreadableError) Error() string { return e.err.Error() }
 func (e *unreadableError) Unwrap() error { return e.err }
 
-// DaemonVersion returns the version of the daemon whose answer led to an error of the
-// client's; empty where none answered.
+// DaemonVersion returns the version of the daemon whose answer led to a client's
+// error; empty if none answered.
 func DaemonVersion(err error) string {
 	var p *Problem
 	var unreadable *unreadableError

@@ -7,35 +7,34 @@ import (
 	"time"
 )
 
-// Usage is the body of GET /v1/credentials/{name}/usage: who spent what of a
-// stretch of the log. Without a since it tells what the limits hold now: each counts
-// what lies in its own window, and the totals by limit are what the status shows as
-// used. With one, what has left a window since is told too.
+// Usage is the body of GET /v1/credentials/{name}/usage: who spent what. Without a since it
+// says what the limits hold now: each counts what is in its own window, and the totals by limit are
+// what the status shows as used. With a since, entries that have left a window count, too.
 type Usage struct {
 	Credential string    `json:"credential"`
 	By         string    `json:"by"`
 	Since      time.Time `json:"since"`
 	Until      time.Time `json:"until"` // now, by the ledger's clock
-	// Windows tells, where no since was given, when the window of each limit began;
+	// Windows says when the window of each limit began, if no since was given.
 	// Since is the earliest of them.
 	Windows map[string]time.Time `json:"windows,omitempty"`
 	Shares  []Share              `json:"shares"` // the greatest first; hours in their order
 	Total   Share                `json:"total"`
-	Partial bool                 `json:"partial,omitempty"` // the oldest entries were left out, beyond the most that were to be read
+	Partial bool                 `json:"partial,omitempty"` // the oldest entries were left out, beyond the maximum that was asked for
 }
 
 // Share is what one job, region, operation, caller or hour spent, after settling.
 type Share struct {
-	// Name is empty of what has none: spent outside a pass, or, by operation,
-	// booked by an adjustment. An hour's is when it began, in RFC 3339.
+	// Name is empty for units that were spent outside a pass or, by operation,
+	// booked by an adjustment. The name of an hour is its beginning, in RFC 3339.
 	Name   string           `json:"name"`
 	Calls  int64            `json:"calls"`  // upstream, less those of released grants
 	Units  int64            `json:"units"`  // of each entry the greatest of its charges
 	Limits map[string]int64 `json:"limits"` // units by limit
 }
 
-// Why is the body of GET /v1/credentials/{name}/why: what would become of calls
-// now, and what stands in their way. Asking spends nothing.
+// Why is the body of GET /v1/credentials/{name}/why: whether calls would be granted
+// now, and if not, why. Asking spends nothing.
 type Why struct {
 	Credential string `json:"credential"`
 	Operation  string `json:"operation"`
@@ -46,51 +45,50 @@ type Why struct {
 	Outage     bool   `json:"outage,omitempty"` // granted without the ledger, which cannot be reached
 
 	Reason       string     `json:"reason,omitempty"` // limit_exceeded or cost_exceeds_limit
-	Limit        string     `json:"limit,omitempty"`  // that stands in the way the longest
+	Limit        string     `json:"limit,omitempty"`  // that refuses them the longest
 	RetryAfterMs int64      `json:"retry_after_ms,omitempty"`
 	RetryAt      *time.Time `json:"retry_at,omitempty"` // when they fit if nothing else happens
 
 	// WouldDeny is what the limits that are not enforced would deny of calls that are granted.
 	WouldDeny []Shortage `json:"would_deny,omitempty"`
 
-	FitsCount     int64      `json:"fits_count"`     // how many such calls would be granted now
-	ReserveAllows bool       `json:"reserve_allows"` // an operator may take them from the reserve now
+	FitsCount     int64      `json:"fits_count"`     // how many of these calls would be granted now
+	ReserveAllows bool       `json:"reserve_allows"` // an operator may spend them from the reserve now
 	Limits        []Limit    `json:"limits"`         // those that the calls count against
-	Obstacles     []Obstacle `json:"obstacles"`      // the limits in the way; none of a grant
+	Obstacles     []Obstacle `json:"obstacles"`      // the limits that refuse the calls; none of a grant
 }
 
-// Obstacle is a limit that calls do not fit now.
+// Obstacle is a limit that the calls do not fit now.
 type Obstacle struct {
 	Limit string `json:"limit"`
 	Cost  int64  `json:"cost"` // of the calls, in this limit
-	// Missing is by how many units the calls do not fit; 0 where the limit only
+	// Missing is by how many units the calls do not fit; 0 if the limit only
 	// counts as spent until the log fills its longer window.
 	Missing int64 `json:"missing"`
-	// Held is what the limit's window holds, before adjustments gave some of it back.
+	// Held is what the limit's window holds, before adjustments returned some of it.
 	Held int64 `json:"held"`
-	// Who holds what is in the limit's window, the greatest first, at most ten.
+	// Who holds what in the limit's window, the greatest first, at most ten.
 	Jobs       []Holder `json:"jobs"`
 	Regions    []Holder `json:"regions"`
 	Operations []Holder `json:"operations"`
 	GivenBack  int64    `json:"given_back,omitempty"` // by adjustments
 }
 
-// Holder is a job, region or operation that holds units of a limit. What was
-// spent outside a pass, or booked by an adjustment, has an empty name.
+// Holder is a job, region or operation that holds units of a limit. Units that were
+// spent outside a pass, or booked by an adjustment, have an empty name.
 type Holder struct {
 	Name  string `json:"name"`
 	Units int64  `json:"units"`
 }
 
-// UsageQuery says which entries of a log are summed, and how they are told apart.
+// UsageQuery says which entries of a log Usage sums, and by what.
 type UsageQuery struct {
 	By    string // "job" (when empty), "region", "operation", "caller" or "hour"
 	Since string // as LogQuery.Since; empty: of each limit what its window holds
-	Most  int    // read at most so many entries, the newest; 0: all
+	Most  int    // how many entries to read at most, the newest; 0: all
 }
 
-// Usage tells who spent what. It may take longer than other answers where the log
-// is long.
+// Usage returns who spent what. If the log is long, it may take longer than other answers.
 func (c *Client) Usage(ctx context.Context, credential string, q UsageQuery) (Usage, error) {
 	values := url.Values{}
 	if q.By != "" {
@@ -112,8 +110,8 @@ type WhyQuery struct {
 	Job       string `json:"job"` // whose calls; empty: of a caller outside any pass
 }
 
-// Why tells what would become of calls, and what stands in their way. It may take longer
-// than other answers where the log is long.
+// Why returns whether calls would be granted now, and if not, why. If the log is long, it may take
+// longer than other answers.
 func (c *Client) Why(ctx context.Context, credential string, q WhyQuery) (Why, error) {
 	values := url.Values{"operation": {q.Operation}, "count": {strconv.FormatInt(q.Count, 10)}}
 	if q.Job != "" {

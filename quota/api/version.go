@@ -6,12 +6,11 @@ import (
 	"strings"
 )
 
-// What a package is called, and of which commit it is: go build -ldflags "-X
+// The release and the commit of a package: go build -ldflags "-X
 // quotad/quota/api.release=1.2.3 -X quotad/quota/api.commit=88fdd0b12345".
 var release, commit string
 
-// BuildVersion returns the version of this program, and of which commit it is as far as the
-// build tells.
+// BuildVersion returns the version of this program, and its commit if the build knows it.
 func BuildVersion() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

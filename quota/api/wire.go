@@ -3,23 +3,23 @@ package api
 import "time"
 
 // AcquireRequest is the body of POST /v1/acquire. The credential may be left out
-// with a pass's run token, and where only one is configured.
+// with a pass's run token, and if only one is configured.
 type AcquireRequest struct {
 	Credential string `json:"credential,omitempty"`
 	Operation  string `json:"operation"`
 	Count      int64  `json:"count,omitempty"`      // calls, from 1 to 2^53-1; 1 when absent
 	RequestID  string `json:"request_id,omitempty"` // names the upstream call, by at most 128 printable bytes; see quota.Request
 	UseReserve bool   `json:"use_reserve,omitempty"`
-	// Fresh says that the request id was just drawn and never asked under before:
-	// it lets a refusal be answered at once. Never set it when asking again.
+	// Fresh says that the request id is new: no request had it before. It
+	// lets a refusal be answered at once. Never set it when asking again.
 	Fresh bool `json:"fresh,omitempty"`
-	// Optional says that a pass goes on without the call: a denial does not end it, nor
+	// Optional says that a pass can do without the call: a denial does not end the pass, nor
 	// its run.
 	Optional bool `json:"optional,omitempty"`
 	// AtMost asks for as many of the calls as fit, at least one; Decision.Count says how
 	// many were granted. A run's units_per_run must have room for all of them.
 	AtMost bool `json:"at_most,omitempty"`
-	// Headers has a grant answered with the fields RateLimit and RateLimit-Policy, too.
+	// Headers adds the fields RateLimit and RateLimit-Policy to a grant, too.
 	Headers bool `json:"headers,omitempty"`
 }
 
@@ -30,13 +30,13 @@ type Decision struct {
 	GrantID   string `json:"grant_id,omitempty"`
 	Count     int64  `json:"count,omitempty"` // calls that were granted, of a request at_most
 	Units     int64  `json:"units,omitempty"` // debited, of a grant
-	Remaining int64  `json:"remaining"`       // the smallest over the limits involved, after this answer; 0 where Limits is empty
-	// Now is when it was decided, by the ledger's clock; of the calls of clients.
+	Remaining int64  `json:"remaining"`       // the smallest over the limits involved, after this answer; 0 if Limits is empty
+	// Now is when it was decided, by the ledger's clock; for the calls of clients alone.
 	Now      *time.Time `json:"now,omitempty"`
 	Limits   []Limit    `json:"limits,omitempty"`   // those involved
 	Replayed bool       `json:"replayed,omitempty"` // granted before under the same request id
 	Mode     string     `json:"mode,omitempty"`     // "outage" for a grant without the ledger
-	// WouldDeny tells, of a grant, what the limits that are not enforced would have denied.
+	// WouldDeny is what the limits that are not enforced would have denied of a grant.
 	WouldDeny []Shortage `json:"would_deny,omitempty"`
 
 	Reason       string     `json:"reason,omitempty"` // of a refusal, one of quota's reasons
@@ -51,7 +51,7 @@ type Decision struct {
 	Title            string   `json:"title,omitempty"`
 	Status           int      `json:"status,omitempty"`
 	Detail           string   `json:"detail,omitempty"`
-	Hint             string   `json:"hint,omitempty"` // the cure, where it is known
+	Hint             string   `json:"hint,omitempty"` // the cure, if it is known
 	ViolatedPolicies []string `json:"violated-policies,omitempty"`
 }
 
@@ -59,7 +59,7 @@ type Decision struct {
 type Shortage struct {
 	Limit   string  `json:"limit"`
 	Missing int64   `json:"missing"`          // by how many units it did not fit
-	Closed  *Closed `json:"closed,omitempty"` // if the limit is
+	Closed  *Closed `json:"closed,omitempty"` // if the limit is closed
 }
 
 // Limit is the state of a limit.
@@ -70,7 +70,7 @@ type Limit struct {
 	Used      int64  `json:"used"`
 	Remaining int64  `json:"remaining"` // for ordinary callers: units less reserve less used, never negative
 	Window    string `json:"window"`    // "24h" or "7d", or "day America/Los_Angeles"
-	// WindowMs is the length of a sliding window; absent of a calendar's.
+	// WindowMs is the length of a sliding window; absent for a calendar window.
 	WindowMs int64 `json:"window_ms,omitempty"`
 	// Describe says in words what the limit counts: "in any 24h, by all but trending".
 	Describe string `json:"describe"`
@@ -85,18 +85,18 @@ type Limit struct {
 	Lent      int64      `json:"lent,omitempty"`
 	LentUntil *time.Time `json:"lent_until,omitempty"`
 	Loans     []Loan     `json:"loans,omitempty"`
-	// Of a share: the jobs whose calls it counts, or does not count. A remote caller stands
-	// among them as in the log: "remote/shop".
+	// Of a share: the jobs whose calls it counts, or does not count. A remote caller is named
+	// as in the log: "remote/shop".
 	Jobs       []string `json:"jobs,omitempty"`
 	ExceptJobs []string `json:"except_jobs,omitempty"`
-	LiftMs     int64    `json:"lift_ms,omitempty"` // so long before its period ends it refuses nothing
-	Lifted     bool     `json:"lifted,omitempty"`  // that is so now
+	LiftMs     int64    `json:"lift_ms,omitempty"` // in this time before its period ends it refuses nothing
+	Lifted     bool     `json:"lifted,omitempty"`  // it refuses nothing now, because of lift_ms
 	DryRun     bool     `json:"dry_run,omitempty"` // it is not enforced: it refuses nothing
-	// Drift is how our count compares with what the upstream said last; in a status.
+	// Drift compares our count with what the upstream said last; in a status alone.
 	Drift *Drift `json:"drift,omitempty"`
 }
 
-// Refuses tells whether the limit stands in the way of what it has no room for.
+// Refuses reports whether the limit refuses calls that do not fit.
 func (l Limit) Refuses() bool { return !l.DryRun && (!l.Lifted || l.Closed != nil) }
 
 // Closed says that nothing is granted from a limit before a time.
@@ -104,7 +104,7 @@ type Closed struct {
 	Since time.Time `json:"since"`
 	Until time.Time `json:"until"`
 	Says  string    `json:"says,omitempty"` // why: the upstream's words, or an operator's
-	By    string    `json:"by"`             // who heard it: the job, "remote/" and a remote caller, or "@" and a uid
+	By    string    `json:"by"`             // who reported it: the job, "remote/" and a remote caller, or "@" and a uid
 }
 
 // A Loan makes a limit higher until a time.
@@ -116,10 +116,10 @@ type Loan struct {
 	By    string    `json:"by"`             // "@" and the uid of who lent it
 }
 
-// Drift compares our count of a limit with the upstream's. What it did not say is absent.
+// Drift compares our count of a limit with the upstream's. What the upstream did not say is absent.
 type Drift struct {
 	At     time.Time `json:"at"`               // when it said so
-	Units  *int64    `json:"units,omitempty"`  // how large it says that the limit is
+	Units  *int64    `json:"units,omitempty"`  // the size of the limit, as it says
 	Ours   *int64    `json:"ours,omitempty"`   // what we count since its window began
 	Theirs *int64    `json:"theirs,omitempty"` // what it counts
 	By     int64     `json:"by"`               // ours less theirs
@@ -138,7 +138,7 @@ type Closing struct {
 // Shut is the answer to a Closing.
 type Shut struct {
 	Limit string `json:"limit"`
-	// Changed is false where the limit was closed until later already, or was open.
+	// Changed is false if the limit was already closed until later, or was open.
 	Changed    bool       `json:"changed"`
 	Closed     *Closed    `json:"closed,omitempty"` // as it is now; absent while it is open
 	Credential Credential `json:"credential"`
@@ -156,7 +156,7 @@ type Lend struct {
 // Lent is the answer to a Lend.
 type Lent struct {
 	Limit string `json:"limit"`
-	// Changed is false where there was no loan to end.
+	// Changed is false if there was no loan to end.
 	Changed    bool       `json:"changed"`
 	Units      int64      `json:"units"`           // all that is lent to the limit now
 	Until      *time.Time `json:"until,omitempty"` // when the first of its loans ends
@@ -164,12 +164,12 @@ type Lent struct {
 }
 
 // An Observation is the body of POST /v1/observe: what the upstream answered. It names
-// the operation, or the grant that was spent on it.
+// the operation, or the grant that paid for it.
 type Observation struct {
 	Credential string `json:"credential,omitempty"` // as in AcquireRequest
 	Operation  string `json:"operation,omitempty"`
 	GrantID    string `json:"grant_id,omitempty"`
-	// Status of the answer; may be left out where the header begins with its line.
+	// Status of the answer; may be left out if the header begins with the status line.
 	Status int64  `json:"status,omitempty"`
 	Header string `json:"header,omitempty" max:"16384"` // lines of "Name: value", verbatim
 	Body   string `json:"body,omitempty" max:"65536"`   // verbatim, not compressed
@@ -180,7 +180,7 @@ type Observed struct {
 	Class      string     `json:"class"` // ok, minute, day, config, billing or unknown
 	Credential string     `json:"credential"`
 	Operation  string     `json:"operation"`
-	Limit      string     `json:"limit,omitempty"`  // that the answer is about, by our name
+	Limit      string     `json:"limit,omitempty"`  // that the answer is about, by its name in quotad
 	Closed     *Closed    `json:"closed,omitempty"` // as that limit is now
 	Changed    bool       `json:"changed"`          // whether this observation closed it
 	Reset      *time.Time `json:"reset,omitempty"`  // as the upstream says
@@ -191,21 +191,21 @@ type Observed struct {
 type Credential struct {
 	Name   string  `json:"name"`
 	Limits []Limit `json:"limits"`
-	// AsOf is when the log was read last, where the ledger cannot be reached now.
+	// AsOf is when the log was read last, if the ledger cannot be reached now.
 	AsOf  *time.Time `json:"as_of,omitempty"`
-	Error string     `json:"error,omitempty"` // why the limits' state is not known
+	Error string     `json:"error,omitempty"` // why the state of the limits is not known
 	// Operations says what one call costs, by operation and limit; not in a status.
 	Operations map[string]map[string]int64 `json:"operations,omitempty"`
 }
 
-// Ledger says how the ledger is.
+// Ledger is the state of the ledger.
 type Ledger struct {
 	Backend  string   `json:"backend"`
 	State    string   `json:"state"` // "ok", or what is wrong
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// Status is the body of GET /v1/status as far as quota is concerned; the jobs'
+// Status is quota's part of the body of GET /v1/status; the jobs'
 // part is in package jobs/api.
 type Status struct {
 	Credentials []Credential `json:"credentials"`
@@ -228,7 +228,7 @@ type Adjustment struct {
 // Adjusted is the answer to an adjustment.
 type Adjusted struct {
 	Limit string `json:"limit"`
-	// Units is what was booked; below zero, what was given back, which is at most
+	// Units is what was booked; below zero, what was returned, which is at most
 	// what was used.
 	Units      int64      `json:"units"`
 	Credential Credential `json:"credential"` // as it is now
@@ -244,7 +244,7 @@ type Reset struct {
 type Reloaded struct {
 	File    string   `json:"file"`
 	Changes []Change `json:"changes"` // none: the file means what it meant before
-	// Reminders tell of what is hardly meant for ever: limits that are not enforced.
+	// Reminders name settings that are meant for a time only: limits that are not enforced.
 	Reminders []string `json:"reminders,omitempty"`
 	// Started says that quotad could not serve before, and does now.
 	Started bool `json:"started,omitempty"`
@@ -258,7 +258,7 @@ type Change struct {
 	Is   string     `json:"is,omitempty"`
 }
 
-// A ChangeKind says what has become of a key.
+// A ChangeKind says how a key has changed.
 type ChangeKind string
 
 // The kinds of changes.
@@ -268,10 +268,9 @@ const (
 	Changed ChangeKind = "changed"
 )
 
-// Proxy tells where calls are metered of those who do not ask: the member "proxy" of
-// GET /v1/status.
+// Proxy says where the metering proxy listens: the member "proxy" of GET /v1/status.
 type Proxy struct {
-	Address     string    `json:"address"` // behind it come a run token and a credential's name
+	Address     string    `json:"address"` // a run token and a credential's name follow it
 	Credentials []Proxied `json:"credentials"`
 }
 
@@ -282,11 +281,81 @@ type Proxied struct {
 	Routes   int    `json:"routes"`
 }
 
-// Configuration tells which configuration is in force: the member "config" of
+// Configuration says which configuration is in force: the member "config" of
 // GET /v1/status.
 type Configuration struct {
 	File     string    `json:"file"`
 	ReadAt   time.Time `json:"read_at"`
-	FailedAt time.Time `json:"failed_at,omitzero"` // of the last reload, if it failed: what was read before goes on
+	FailedAt time.Time `json:"failed_at,omitzero"` // of the last reload, if it failed: the earlier configuration stays in force
 	Error    string    `json:"error,omitempty"`    // why it failed, a line for each error
+}
+
+// Refusals is the body of GET /v1/refusals: the acquires that were refused in the last day. Those
+// of one kind are counted together for a quarter of an hour.
+type Refusals struct {
+	Version  int       `json:"version,omitempty"` // of the file that keeps them; absent of an answer
+	Since    time.Time `json:"since"`             // the beginning of the record
+	Refusals []Refusal `json:"refusals"`          // the latest first
+}
+
+// Refusal counts the refusals of one caller, for one operation and one reason.
+type Refusal struct {
+	At    time.Time `json:"at"`    // the latest time
+	Since time.Time `json:"since"` // the first time
+	Times int64     `json:"times"`
+
+	Credential string `json:"credential"`
+	Operation  string `json:"operation"`
+	Count      int64  `json:"count"` // calls, at the latest time
+	By         string `json:"by"`    // the job, "remote/" and a remote caller, or "@" and a uid
+	Region     string `json:"region,omitempty"`
+
+	Units   int64      `json:"units,omitempty"` // that the calls cost
+	Reason  string     `json:"reason"`
+	Limit   string     `json:"limit,omitempty"` // that refused
+	Detail  string     `json:"detail,omitempty"`
+	RetryAt *time.Time `json:"retry_at,omitempty"` // when they would fit
+}
+
+// Remote is the body of GET /v1/remote: the callers on other hosts. The counts begin when
+// the daemon starts; what callers spent is in the ledger.
+type Remote struct {
+	Address     string         `json:"address,omitempty"` // on which the daemon listens for them; empty: none
+	Certificate *Certificate   `json:"certificate,omitempty"`
+	Since       time.Time      `json:"since"`
+	WrongTokens uint64         `json:"wrong_tokens"` // requests without a token that is known
+	Connections int            `json:"connections"`
+	TurnedAway  uint64         `json:"turned_away"` // connections that were refused because there were too many
+	Handshakes  uint64         `json:"failed_handshakes"`
+	Callers     []RemoteCaller `json:"callers"`
+}
+
+// A Certificate is the one that the daemon presents.
+type Certificate struct {
+	NotBefore time.Time `json:"not_before"`
+	NotAfter  time.Time `json:"not_after"`
+	Names     []string  `json:"names"`
+	Error     string    `json:"error,omitempty"` // why the daemon cannot use the files as they are now
+}
+
+// A RemoteCaller is a caller on another host.
+type RemoteCaller struct {
+	Name        string     `json:"name"`
+	Credentials []string   `json:"credentials"`
+	Operations  []string   `json:"operations,omitempty"` // absent: all of those credentials
+	Subjects    []string   `json:"subjects,omitempty"`   // groups of clients
+	Tokens      int        `json:"tokens"`               // that are valid now
+	LastSeen    *time.Time `json:"last_seen,omitempty"`
+	From        string     `json:"from,omitempty"` // the address of its last request
+	Granted     uint64     `json:"granted"`
+	Refused     uint64     `json:"refused"`
+	Forbidden   uint64     `json:"forbidden"` // requests that it may not make
+	Spent       []Spent    `json:"spent"`
+}
+
+// Spent is what a caller has spent of a credential, as the windows of its limits count it now.
+type Spent struct {
+	Credential string `json:"credential"`
+	Calls      int64  `json:"calls"`
+	Units      int64  `json:"units"`
 }

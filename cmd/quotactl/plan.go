@@ -55,8 +55,8 @@ func newPlan(c *cli) *cobra.Command {
 }
 
 func (c *cli) plan(ctx context.Context, in jobsapi.PlanRequest) error {
-	if in.Days < 1 || in.Days > jobsapi.MostDays {
-		return usageError("", "--days must be from 1 to %d: %d", jobsapi.MostDays, in.Days)
+	if in.Days < 1 || in.Days > jobsapi.MaxDays {
+		return usageError("", "--days must be from 1 to %d: %d", jobsapi.MaxDays, in.Days)
 	}
 	for i, with := range in.With {
 		job, when, _ := strings.Cut(with, "@")

@@ -13,8 +13,8 @@ import (
 )
 
 // A Client asks the daemon for its jobs. The errors are those of the quota
-// client's Do: no such job or run is a Problem of reason NotFound, one whose
-// state does not allow it now a Problem of reason Conflict.
+// client's Do. An unknown job or run is a Problem of reason NotFound. If the state of a job or
+// run does not allow a request now, the Problem has reason Conflict.
 type Client struct {
 	*api.Client
 }
@@ -34,7 +34,7 @@ func (c Client) Job(ctx context.Context, job string) (Job, error) {
 	return ask[Job](ctx, c, http.MethodGet, pathOf("jobs", job), nil)
 }
 
-// Runs returns the latest runs and skipped ticks, the latest first.
+// Runs returns the latest runs and skipped slots, the latest first.
 func (c Client) Runs(ctx context.Context, only Selection) ([]jobs.Run, error) {
 	return ask[[]jobs.Run](ctx, c, http.MethodGet, "/v1/runs"+only.query(), nil)
 }
@@ -44,13 +44,13 @@ func (c Client) Run(ctx context.Context, id string) (jobs.Run, error) {
 	return ask[jobs.Run](ctx, c, http.MethodGet, pathOf("runs", id), nil)
 }
 
-// Await is Run, but waits for up to MostWait until more passes of the run are over than ended, or
-// the run is.
+// Await is Run, but waits for up to MaxWait until the run is over, or more than ended of its passes
+// are.
 func (c Client) Await(ctx context.Context, id string, ended int) (jobs.Run, error) {
-	return ask[jobs.Run](ctx, c, http.MethodGet, fmt.Sprintf("%s?wait_ms=%d&ended=%d", pathOf("runs", id), MostWait.Milliseconds(), ended), nil)
+	return ask[jobs.Run](ctx, c, http.MethodGet, fmt.Sprintf("%s?wait_ms=%d&ended=%d", pathOf("runs", id), MaxWait.Milliseconds(), ended), nil)
 }
 
-// Schedule returns the runs that come next, the soonest first.
+// Schedule returns the next runs, the soonest first.
 func (c Client) Schedule(ctx context.Context, only Selection) ([]jobs.Upcoming, error) {
 	return ask[[]jobs.Upcoming](ctx, c, http.MethodGet, "/v1/schedule"+only.query(), nil)
 }
@@ -85,19 +85,19 @@ func (c Client) Bookmark(ctx context.Context, job, region string) (Bookmark, err
 	return ask[Bookmark](ctx, c, http.MethodGet, pathOf("jobs", job, "bookmarks", region), nil)
 }
 
-// ClearBookmark has the next pass of a region begin anew.
+// ClearBookmark makes the next pass of a region begin without a bookmark.
 func (c Client) ClearBookmark(ctx context.Context, job, region string) (Bookmark, error) {
 	return ask[Bookmark](ctx, c, http.MethodDelete, pathOf("jobs", job, "bookmarks", region), nil)
 }
 
-// LeaveBookmark leaves something for the next pass of the region whose run token the
-// client has; empty takes it away.
+// LeaveBookmark sets the bookmark for the next pass of the region whose run token the
+// client has; empty clears it.
 func (c Client) LeaveBookmark(ctx context.Context, text string) error {
 	_, err := ask[Bookmark](ctx, c, http.MethodPut, "/v1/bookmark", Bookmark{text})
 	return err
 }
 
-// Plan returns what the schedule will do to the limits.
+// Plan returns whether the schedule fits the limits.
 func (c Client) Plan(ctx context.Context, r PlanRequest) (plan.Plan, error) {
 	values := url.Values{"max_age_ms": {strconv.FormatInt(r.MaxAgeMs, 10)}, "with": r.With}
 	if r.Days != 0 {

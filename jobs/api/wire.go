@@ -15,13 +15,14 @@ type Status struct {
 	api.Status
 	Triage Triage `json:"triage"`
 	Jobs   []Job  `json:"jobs"`
-	// Forecast has one of each limit whose window is an hour long, or longer, if the ledger tells.
+	// Forecast has one for each limit whose window is at least an hour long; empty while the ledger
+	// does not answer.
 	Forecast []plan.Forecast   `json:"forecast"`
 	Config   api.Configuration `json:"config"`
 	Proxy    *api.Proxy        `json:"proxy,omitempty"` // nil: there is none
 }
 
-// Job is how a job is.
+// Job is the state of a job.
 type Job struct {
 	Name       string                 `json:"name"`
 	Credential string                 `json:"credential"`
@@ -35,11 +36,11 @@ type Job struct {
 	Cursor      regions.Cursor `json:"cursor"`            // where the next run begins
 	NextRun     time.Time      `json:"next_run,omitzero"` // its next slot that is not paused
 	Pause       *jobs.Pause    `json:"pause,omitempty"`   // while it is paused
-	// OverdueAt is when the job is overdue for want of a good run, or has been since; of
+	// OverdueAt is when the job becomes, or became, overdue because it had no good run; of
 	// a job with expect_success that is not paused.
 	OverdueAt time.Time `json:"overdue_at,omitzero"`
 	LastRun   *jobs.Run `json:"last_run,omitempty"`
-	Skipped   *jobs.Run `json:"skipped,omitempty"` // the ticks since that did not become a run
+	Skipped   *jobs.Run `json:"skipped,omitempty"` // the slots since then that did not become a run
 }
 
 // RunRequest is the body of POST /v1/jobs/{job}/run.
@@ -47,8 +48,8 @@ type RunRequest struct {
 	// Regions to run, in this order, without moving the cursor; none: the whole
 	// ring from the cursor on.
 	Regions []string `json:"regions,omitempty"`
-	// Set is what the passes find in their environment: "since=2026-01-01" is
-	// QUOTAD_SET_SINCE there.
+	// Set is added to the environment of the passes: "since=2026-01-01" sets
+	// QUOTAD_SET_SINCE.
 	Set []string `json:"set,omitempty"`
 }
 
@@ -75,33 +76,33 @@ type Selection struct {
 	Most int    `json:"most"` // how many, the soonest or the latest first; 0: 20
 }
 
-// MostWait is how long a request for a run may wait for news of it.
-const MostWait = 4 * time.Second
+// MaxWait is how long a request for a run may wait for a change of it.
+const MaxWait = 4 * time.Second
 
-// A RunQuery says how to ask for one run: at once or, for a while, as soon as it is over or more
-// of its passes are.
+// A RunQuery says when a request for one run is answered: at once or, within a time, as soon as
+// the run is over or more of its passes are.
 type RunQuery struct {
-	WaitMs int64 `json:"wait_ms"` // at most MostWait
-	Ended  int   `json:"ended"`   // so many are known to be over
+	WaitMs int64 `json:"wait_ms"` // at most MaxWait
+	Ended  int   `json:"ended"`   // how many passes the caller knows to be over
 }
 
-// MostDays is how far ahead a plan may look.
-const MostDays = 31
+// MaxDays is how far ahead a plan may look.
+const MaxDays = 31
 
 // PlanRequest narrows down a plan.
 type PlanRequest struct {
-	Days int `json:"days"` // how far ahead, up to MostDays; 0: 7
-	// MaxAgeMs is how old a plan may be, although something has changed since.
+	Days int `json:"days"` // how far ahead, up to MaxDays; 0: 7
+	// MaxAgeMs is how old the plan may be, even if something has changed since.
 	MaxAgeMs int64 `json:"max_age_ms"`
-	// With has jobs run at further times: "backfill@2026-11-24T02:00:00Z".
+	// With adds further runs: "backfill@2026-11-24T02:00:00Z".
 	With []string `json:"with"`
 }
 
-// A Triage is what needs a person.
+// A Triage lists what needs a person.
 type Triage struct {
 	Says     string    `json:"says"`     // in one sentence
 	Troubles []Trouble `json:"troubles"` // the worst first
-	// Notes need no person. They explain the rest: the loans of limits.
+	// Notes need no person. They explain the rest, such as the loans of limits.
 	Notes []Trouble `json:"notes,omitempty"`
 }
 
@@ -111,6 +112,6 @@ type Trouble struct {
 	Says  string    `json:"says"`           // what is wrong
 	Then  string    `json:"then,omitempty"` // what happens, or happened, at When: "opens", "gone"
 	When  time.Time `json:"when,omitzero"`
-	Do    string    `json:"do,omitempty"`    // a command that mends it, or tells more
-	Grave bool      `json:"grave,omitempty"` // it is so now; else it will be, or may be
+	Do    string    `json:"do,omitempty"`    // a command that repairs it, or shows more
+	Grave bool      `json:"grave,omitempty"` // it is true now; else it will be, or may be
 }

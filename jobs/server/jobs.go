@@ -144,8 +144,8 @@ func (h handlers) schedule(_ context.Context, _ *server.Session, in jobsapi.Sele
 }
 
 func (h handlers) run(ctx context.Context, c *server.Session, in jobsapi.RunQuery) (jobs.Run, error) {
-	if in.WaitMs < 0 || in.WaitMs > jobsapi.MostWait.Milliseconds() || in.Ended < 0 {
-		return jobs.Run{}, api.NewProblem(quota.BadRequest, "wait_ms must be from 0 to %d, and ended at least 0: %d, %d", jobsapi.MostWait.Milliseconds(), in.WaitMs, in.Ended)
+	if in.WaitMs < 0 || in.WaitMs > jobsapi.MaxWait.Milliseconds() || in.Ended < 0 {
+		return jobs.Run{}, api.NewProblem(quota.BadRequest, "wait_ms must be from 0 to %d, and ended at least 0: %d, %d", jobsapi.MaxWait.Milliseconds(), in.WaitMs, in.Ended)
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(in.WaitMs)*time.Millisecond)
 	defer cancel()

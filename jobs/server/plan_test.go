@@ -45,7 +45,7 @@ func TestPlan(t *testing.T) {
 	if p := must[plan.Plan](t)(h.Plan(ctx, jobsapi.PlanRequest{})); p.Until.Sub(p.From) != 7*24*time.Hour {
 		t.Errorf("got a plan from %v until %v, want a week", p.From, p.Until)
 	}
-	for _, days := range []int{-1, jobsapi.MostDays + 1} {
+	for _, days := range []int{-1, jobsapi.MaxDays + 1} {
 		_, err := h.Plan(ctx, jobsapi.PlanRequest{Days: days})
 		h.refused(err, http.StatusBadRequest)
 	}

@@ -129,5 +129,5 @@ func planDays(credentials []api.Credential) int {
 			}
 		}
 	}
-	return min(days, jobsapi.MostDays)
+	return min(days, jobsapi.MaxDays)
 }

@@ -130,19 +130,15 @@ func (r Request) Validate() error {
 	if r.Count < 1 || r.Count > MaxUnits {
 		return fmt.Errorf("count must be a whole number from 1 to %d", MaxUnits)
 	}
-	return checkRequestID(r.RequestID)
-}
-
-func checkRequestID(id string) error {
-	if len(id) > MaxRequestID {
+	switch id := r.RequestID; {
+	case len(id) > MaxRequestID:
 		return fmt.Errorf("request_id has %d bytes, at most %d are allowed", len(id), MaxRequestID)
-	}
-	if !utf8.ValidString(id) {
+	case !utf8.ValidString(id):
 		return fmt.Errorf("request_id is not valid UTF-8")
 	}
-	for _, r := range id {
-		if !unicode.IsPrint(r) {
-			return fmt.Errorf("request_id holds the unprintable character %U", r)
+	for _, c := range r.RequestID {
+		if !unicode.IsPrint(c) {
+			return fmt.Errorf("request_id holds the unprintable character %U", c)
 		}
 	}
 	return nil

@@ -1,9 +1,13 @@
 package quota
 
-import "strconv"
-
-// Text writes an amount for people, with its noun: "1 unit", "4,120 units".
-func (u Units) Text() string { return Count(int64(u), "unit", "units") }
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
 
 // Count writes how many there are of something that people read, in the singular
 // or the plural: "1 call", "4,120 calls".
@@ -25,4 +29,99 @@ func Thousands[N ~int | ~int64](n N) string {
 		digits = digits[:i] + "," + digits[i:]
 	}
 	return digits
+}
+
+// Brief words a duration as people write it: "1m30s", "24h", "1h30m", "7d".
+func Brief(d time.Duration) string {
+	const day = 24 * time.Hour
+	if d >= 2*day && d%day == 0 {
+		return strconv.FormatInt(int64(d/day), 10) + "d"
+	}
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+// Describe says for how long a debit counts: "in any 24h", "each day in America/Los_Angeles".
+func (w Window) Describe() string {
+	if w.IsCalendar() {
+		return "each " + string(w.Period) + " in " + w.Zone.String()
+	}
+	return "in any " + Brief(w.Length)
+}
+
+// Describe says what a limit counts, and how: "in any 24h, for search.list, by trending, not
+// enforced". It does not say how much the limit allows.
+func (l Limit) Describe() string {
+	parts := []string{l.Window.Describe()}
+	if len(l.Only) > 0 {
+		parts = append(parts, "for "+listed(l.Only))
+	}
+	if len(l.Jobs) > 0 {
+		parts = append(parts, "by "+listed(l.Jobs))
+	}
+	if len(l.ExceptJobs) > 0 {
+		parts = append(parts, "by all but "+listed(l.ExceptJobs))
+	}
+	if l.Lift > 0 {
+		parts = append(parts, "lifted in the last "+Brief(l.Lift))
+	}
+	if l.DryRun {
+		parts = append(parts, "not enforced")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// listed names things in alphabetical order: "a, b and c".
+func listed(names []string) string {
+	names = slices.Sorted(slices.Values(names))
+	last := len(names) - 1
+	if last == 0 {
+		return names[0]
+	}
+	return strings.Join(names[:last], ", ") + " and " + names[last]
+}
+
+// DifferingTerms says what another host that shares a ledger counts otherwise than this one, the
+// first three things; empty if nothing. Each line of terms is of one thing: "limit daily: 10,000
+// units in any 24h".
+func DifferingTerms(label string, theirs, ours []string) string {
+	there, here := termsByName(theirs), termsByName(ours)
+	all := maps.Clone(there)
+	maps.Copy(all, here)
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		t, has := there[name]
+		h, have := here[name]
+		switch {
+		case !has:
+			parts = append(parts, fmt.Sprintf("no %s, here %s", name, h))
+		case !have:
+			parts = append(parts, fmt.Sprintf("%s: %s, here none", name, t))
+		case t != h:
+			parts = append(parts, fmt.Sprintf("%s: %s, here %s", name, t, h))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	more := ""
+	if n := len(parts) - 3; n > 0 {
+		parts, more = parts[:3], fmt.Sprintf("; and %d more", n)
+	}
+	return fmt.Sprintf("host %s shares the ledger and counts otherwise: %s%s", label, strings.Join(parts, "; "), more)
+}
+
+func termsByName(terms []string) map[string]string {
+	named := make(map[string]string, len(terms))
+	for _, line := range terms {
+		name, text, _ := strings.Cut(line, ": ")
+		named[name] = text
+	}
+	return named
 }

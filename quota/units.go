@@ -24,3 +24,6 @@ func times(cost, count Units) (Units, error) {
 	}
 	return cost * count, nil
 }
+
+// Text writes an amount for people, with its noun: "1 unit", "4,120 units".
+func (u Units) Text() string { return Count(int64(u), "unit", "units") }

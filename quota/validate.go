@@ -18,79 +18,45 @@ type FieldError struct {
 func (e *FieldError) Error() string { return e.Message }
 
 // Validate returns everything that is wrong with the credential as FieldErrors,
-// or nil: names, ranges, windows, limits that a cost names but nobody defined, operations
+// or nil: names, ranges, windows, limits that a cost names and that are not defined, operations
 // that no limit counts, and limits that count nothing.
 func (c *Credential) Validate() []*FieldError {
-	var wrong []*FieldError
-	fail := func(format string, args []any, path ...string) {
-		wrong = append(wrong, &FieldError{Path: path, Message: fmt.Sprintf(format, args...)})
-	}
+	v := &validation{Credential: c}
 	if err := CheckName(c.Name); err != nil {
-		fail("%v", []any{err})
+		v.fail(nil, "%v", err)
 	}
 	if len(c.Limits) == 0 {
-		fail("a credential needs at least one limit", nil, "limits")
+		v.fail([]string{"limits"}, "a credential needs at least one limit")
 	}
 	if len(c.Operations) == 0 {
-		fail("a credential needs at least one operation: one that is not listed is refused", nil, "operations")
+		v.fail([]string{"operations"}, "a credential needs at least one operation: one that is not listed is refused")
 	}
 	for _, limit := range c.Limits {
-		wrong = append(wrong, c.validateLimit(limit)...)
+		v.limit(limit)
 	}
 	for operation, cost := range c.Operations {
-		wrong = append(wrong, c.validateCost(operation, cost)...)
+		v.cost(operation, cost)
 	}
-	if wrong == nil { // it may count what was meant
-		wrong = c.validateCounting()
+	if v.wrong == nil { // it may count what was meant
+		v.counting()
 	}
-	return wrong
+	return v.wrong
 }
 
-// validateCounting finds the limits in which no operation costs anything.
-func (c *Credential) validateCounting() []*FieldError {
-	var wrong []*FieldError
-	for _, l := range c.Limits {
-		if !c.countsAny(l) {
-			wrong = append(wrong, &FieldError{Path: []string{"limits", l.Name}, Message: "no operation costs anything in it, so it would deny nothing: " +
-				"name it in the operations that it is to count, such as " + c.countedIn(l)})
-		}
-	}
-	return wrong
+// A validation collects what is wrong with a credential.
+type validation struct {
+	*Credential
+	wrong []*FieldError
 }
 
-func (c *Credential) countsAny(l Limit) bool {
-	for operation, cost := range c.Operations {
-		if cost.In(l, operation) > 0 {
-			return true
-		}
-	}
-	return false
+func (v *validation) fail(path []string, format string, args ...any) {
+	v.wrong = append(v.wrong, &FieldError{Path: path, Message: fmt.Sprintf(format, args...)})
 }
 
-// countedIn writes the cheapest operation as the configuration has to, for a limit to count it
-// that no operation names, for as much as another limit does.
-func (c *Credential) countedIn(l Limit) string {
-	operations := slices.DeleteFunc(slices.Sorted(maps.Keys(c.Operations)), func(name string) bool { return !l.Counts(name) })
-	units := func(operation string) Units {
-		return slices.Max(slices.Collect(maps.Values(c.Operations[operation].Per)))
-	}
-	operation := slices.MinFunc(operations, func(a, b string) int { return cmp.Compare(units(a), units(b)) })
-	per := maps.Clone(c.Operations[operation].Per)
-	per[l.Name] = units(operation)
-	var costs []string
-	for _, name := range slices.Sorted(maps.Keys(per)) {
-		costs = append(costs, fmt.Sprintf("%s = %d", name, per[name]))
-	}
-	return fmt.Sprintf("%q = { %s }", operation, strings.Join(costs, ", "))
-}
-
-func (c *Credential) validateLimit(l Limit) []*FieldError {
-	var wrong []*FieldError
-	fail := func(key, format string, args ...any) {
-		wrong = append(wrong, &FieldError{Path: []string{"limits", l.Name, key}, Message: fmt.Sprintf(format, args...)})
-	}
+func (v *validation) limit(l Limit) {
+	fail := func(key, format string, args ...any) { v.fail([]string{"limits", l.Name, key}, format, args...) }
 	if err := CheckName(l.Name); err != nil {
-		wrong = append(wrong, &FieldError{Path: []string{"limits", l.Name}, Message: err.Error()})
+		v.fail([]string{"limits", l.Name}, "%v", err)
 	}
 	switch {
 	case l.Units < 1 || l.Units > MaxUnits:
@@ -108,47 +74,45 @@ func (c *Credential) validateLimit(l Limit) []*FieldError {
 		fail("lift", "must be shorter than any %s (%v): %v", l.Window.Period, shortest, l.Lift)
 	}
 	for _, operation := range l.Only {
-		if _, known := c.Operations[operation]; !known && len(c.Operations) > 0 {
-			fail("only", "unknown operation %q: %s", operation, Meant(operation, slices.Sorted(maps.Keys(c.Operations)), "list it under operations"))
+		if _, known := v.Operations[operation]; !known && len(v.Operations) > 0 {
+			fail("only", "unknown operation %q: %s", operation, Meant(operation, slices.Sorted(maps.Keys(v.Operations)), "list it under operations"))
 		}
 	}
 	if len(l.Jobs) > 0 && len(l.ExceptJobs) > 0 {
 		fail("except_jobs", "cannot be combined with jobs or callers: remove one of them")
 	}
-	checkJobs := func(key string, names []string) {
-		for i, name := range names {
-			key, kind := key, "job"
-			caller, isRemote := strings.CutPrefix(name, RemotePrefix)
-			if isRemote {
-				key, kind = "callers", "caller"
-			}
-			if err := CheckName(caller); err != nil {
-				fail(key, "%v", err)
-			} else if slices.Contains(names[:i], name) {
-				fail(key, "%s %q is listed twice: remove one", kind, caller)
-			}
-		}
-	}
-	checkJobs("jobs", l.Jobs)
-	checkJobs("except_jobs", l.ExceptJobs)
-	return wrong
+	v.jobs(l, "jobs", l.Jobs)
+	v.jobs(l, "except_jobs", l.ExceptJobs)
 }
 
-func (c *Credential) validateCost(operation string, cost Cost) []*FieldError {
-	var wrong []*FieldError
-	fail := func(format string, args ...any) {
-		wrong = append(wrong, &FieldError{Path: []string{"operations", operation}, Message: fmt.Sprintf(format, args...)})
+// jobs checks the jobs of a share, or its remote callers, which the file lists apart.
+func (v *validation) jobs(l Limit, key string, names []string) {
+	for i, name := range names {
+		key, kind := key, "job"
+		caller, isRemote := strings.CutPrefix(name, RemotePrefix)
+		if isRemote {
+			key, kind = "callers", "caller"
+		}
+		if err := CheckName(caller); err != nil {
+			v.fail([]string{"limits", l.Name, key}, "%v", err)
+		} else if slices.Contains(names[:i], name) {
+			v.fail([]string{"limits", l.Name, key}, "%s %q is listed twice: remove one", kind, caller)
+		}
 	}
+}
+
+func (v *validation) cost(operation string, cost Cost) {
+	fail := func(format string, args ...any) { v.fail([]string{"operations", operation}, format, args...) }
 	if err := CheckOperation(operation); err != nil {
 		fail("%v", err)
 	}
 	unknown := false
 	for name, units := range cost.Per {
-		limit, known := c.Limit(name)
+		limit, known := v.Limit(name)
 		switch {
 		case !known:
 			unknown = true
-			fail("unknown limit %q: %s", name, Meant(name, c.LimitNames(), "add it under limits"))
+			fail("unknown limit %q: %s", name, Meant(name, v.LimitNames(), "add it under limits"))
 		case !limit.Counts(operation):
 			fail("limit %q does not count this operation: add it to the limit's only, or leave the limit out here", name)
 		case units < 1 || units > MaxUnits:
@@ -157,9 +121,9 @@ func (c *Credential) validateCost(operation string, cost Cost) []*FieldError {
 	}
 	if cost.Per == nil && (cost.Every < 1 || cost.Every > MaxUnits) {
 		fail("the cost must be from 1 to %d: %d", MaxUnits, cost.Every)
-		return wrong
+		return
 	}
-	counting := slices.DeleteFunc(slices.Clone(c.Limits), func(l Limit) bool { return cost.In(l, operation) == 0 })
+	counting := slices.DeleteFunc(slices.Clone(v.Limits), func(l Limit) bool { return cost.In(l, operation) == 0 })
 	switch job, free := uncounted(counting); {
 	case len(counting) == 0 && unknown: // that is why
 	case len(counting) == 0:
@@ -169,20 +133,51 @@ func (c *Credential) validateCost(operation string, cost Cost) []*FieldError {
 	case free:
 		fail("no limit counts this operation for job %q, so it would be free: let a limit without except_jobs count it", job)
 	}
-	return wrong
 }
 
-// uncounted finds somebody whose calls none of the limits counts: a job that one of them
-// names, or "" for everybody else.
+// uncounted finds a job whose calls none of the limits counts: one that a limit names, or ""
+// for everybody else.
 func uncounted(limits []Limit) (job string, found bool) {
 	jobs := []string{""}
 	for _, limit := range limits {
 		jobs = slices.Concat(jobs, limit.Jobs, limit.ExceptJobs)
 	}
-	for _, job := range jobs {
-		if !slices.ContainsFunc(limits, func(l Limit) bool { return l.CountsJob(job) }) {
-			return job, true
+	i := slices.IndexFunc(jobs, func(job string) bool {
+		return !slices.ContainsFunc(limits, func(l Limit) bool { return l.CountsJob(job) })
+	})
+	if i < 0 {
+		return "", false
+	}
+	return jobs[i], true
+}
+
+// counting finds the limits in which no operation costs anything.
+func (v *validation) counting() {
+	for _, l := range v.Limits {
+		isCounted := false
+		for operation, cost := range v.Operations {
+			isCounted = isCounted || cost.In(l, operation) > 0
+		}
+		if !isCounted {
+			v.fail([]string{"limits", l.Name}, "no operation costs anything in it, so it would deny nothing: "+
+				"name it in the operations that it is to count, such as %s", v.example(l))
 		}
 	}
-	return "", false
+}
+
+// example writes the cheapest operation as the configuration has to, for a limit to count it
+// that no operation names, for as much as another limit does.
+func (v *validation) example(l Limit) string {
+	operations := slices.DeleteFunc(slices.Sorted(maps.Keys(v.Operations)), func(name string) bool { return !l.Counts(name) })
+	units := func(operation string) Units {
+		return slices.Max(slices.Collect(maps.Values(v.Operations[operation].Per)))
+	}
+	operation := slices.MinFunc(operations, func(a, b string) int { return cmp.Compare(units(a), units(b)) })
+	per := maps.Clone(v.Operations[operation].Per)
+	per[l.Name] = units(operation)
+	var costs []string
+	for _, name := range slices.Sorted(maps.Keys(per)) {
+		costs = append(costs, fmt.Sprintf("%s = %d", name, per[name]))
+	}
+	return fmt.Sprintf("%q = { %s }", operation, strings.Join(costs, ", "))
 }

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// Addresses finds the address from which a request came.
+// addresses finds the address from which a request came.
 type addresses struct {
 	trusted  []netip.Prefix // whose X-Forwarded-For is believed
-	ipv6Bits int            // of an IPv6 address, which tell clients apart
+	ipv6Bits int            // of an IPv6 address, that distinguish clients
 }
 
 // forwardedFor is where each proxy appends the address that called it.
@@ -31,25 +31,25 @@ func (a addresses) subject(r *http.Request) string {
 }
 
 // client walks from the peer towards the client. Each hop vouches for the one that it
-// appended, as long as it is trusted: what stands further left, anybody may have written.
-// Where a trusted hop has appended something that is no address, nobody knows who called
-// it, and the client is that hop.
+// appended, as long as it is trusted: anyone may have written what is further left.
+// Where a trusted hop has appended something that is no address, its caller is unknown, and
+// the client is that hop.
 func (a addresses) client(r *http.Request) netip.Addr {
 	hop := parseHop(r.RemoteAddr)
 	if !a.trusts(hop) && !a.trustsSocket(r) {
 		return hop
 	}
 	for _, line := range slices.Backward(r.Header[forwardedFor]) {
-		for more := true; more; {
-			var element string
-			line, element, more = cutLast(line)
-			next := parseHop(element)
+		for comma := 0; comma >= 0; {
+			comma = strings.LastIndexByte(line, ',')
+			next := parseHop(line[comma+1:])
 			if !next.IsValid() {
 				return hop
 			}
 			if hop = next; !a.trusts(hop) {
 				return hop
 			}
+			line = line[:max(0, comma)]
 		}
 	}
 	return hop
@@ -59,24 +59,15 @@ func (a addresses) trusts(hop netip.Addr) bool {
 	return slices.ContainsFunc(a.trusted, func(p netip.Prefix) bool { return p.Contains(hop) })
 }
 
-// trustsSocket tells whether the peer is a proxy that has no address: on a Unix socket,
-// where proxies are expected at all, there is nobody else.
+// trustsSocket reports whether the peer is a proxy that has no address: on a Unix socket,
+// where proxies are expected at all, every peer is one.
 func (a addresses) trustsSocket(r *http.Request) bool {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	return ok && local.Network() == "unix" && len(a.trusted) > 0
 }
 
-// cutLast takes the last element off a list; more tells whether others are left.
-func cutLast(list string) (rest, last string, more bool) {
-	comma := strings.LastIndexByte(list, ',')
-	if comma < 0 {
-		return "", list, false
-	}
-	return list[:comma], list[comma+1:], true
-}
-
-// parseHop reads an address, with or without a port, brackets and a zone. Of what is
-// none ("unknown", "@", nothing at all) it returns the zero address.
+// parseHop reads an address, with or without a port, brackets and a zone. Anything else
+// ("unknown", "@", nothing at all) is the zero address.
 func parseHop(text string) netip.Addr {
 	text = strings.Trim(text, " \t")
 	if with, err := netip.ParseAddrPort(text); err == nil {

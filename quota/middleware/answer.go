@@ -11,7 +11,7 @@ import (
 	"quotad/quota/api"
 )
 
-// A problem is the body of a refusal (RFC 9457). It says nothing of who was refused.
+// A problem is the body of a refusal (RFC 9457). It does not say who was refused.
 type problem struct {
 	Type             string   `json:"type"`
 	Title            string   `json:"title"`
@@ -56,25 +56,22 @@ func (h *handler) refuse(w http.ResponseWriter, reason quota.Reason, detail stri
 }
 
 func write(w http.ResponseWriter, p problem) {
-	body, err := json.Marshal(p)
-	if err != nil { // it is of strings and numbers
-		panic(err)
-	}
+	body, _ := json.Marshal(p) // of strings and numbers: it does not fail
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)+1))
 	w.WriteHeader(p.Status)
 	w.Write(append(body, '\n')) // an error means that the caller went away
 }
 
-// jittered lengthens a wait at random, by whole milliseconds: those who were refused
-// together do not come back together, and nobody comes too early.
+// jittered lengthens a wait at random, by whole milliseconds: clients that were refused
+// together do not return together, and none returns too early.
 func (h *handler) jittered(wait time.Duration) time.Duration {
-	most := max(0, int64(float64(wait.Milliseconds())*h.jitter))
-	return wait + time.Duration(rand.Int64N(most+1))*time.Millisecond
+	longest := max(0, int64(float64(wait.Milliseconds())*h.jitter))
+	return wait + time.Duration(rand.Int64N(longest+1))*time.Millisecond
 }
 
-// addRateLimit adds the RateLimit fields of the limits that refuse; wait is how long the
-// one is in the way that has.
+// addRateLimit adds the RateLimit fields of the limits that are enforced; wait is for how long
+// the one that refused has no room.
 func addRateLimit(h http.Header, d api.Decision, wait time.Duration) {
 	var fields api.RateLimit
 	for _, l := range d.Limits {
@@ -90,7 +87,7 @@ func addRateLimit(h http.Header, d api.Decision, wait time.Duration) {
 		}
 		fields.Add(l.Name, l.Units, l.Remaining, time.Duration(l.WindowMs)*time.Millisecond, reset)
 	}
-	if policy, state, ok := fields.Fields(); ok { // added, not set: another limit may stand around this one
+	if policy, state, ok := fields.Fields(); ok { // added, not set: another handler may wrap this one
 		h.Add("RateLimit-Policy", policy)
 		h.Add("RateLimit", state)
 	}

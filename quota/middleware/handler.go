@@ -22,18 +22,18 @@ type Options struct {
 	// Client asks the daemon; nil: one that finds its socket by itself.
 	Client *api.Client
 
-	// Identify tells whose budget a request spends: the first of these that knows is
-	// believed. Where none does, it is the budget of the address.
+	// Identify names the subject whose budget a request spends: the first of these that knows
+	// decides. Where none does, it is the budget of the address.
 	Identify []Identify
-	// TrustedProxies are the addresses whose X-Forwarded-For is believed; empty: nobody's.
+	// TrustedProxies are the addresses whose X-Forwarded-For is trusted; empty: none.
 	// A peer on a Unix socket is one as soon as there are any. No other field is read
-	// (Forwarded, X-Real-IP): what a proxy does not overwrite, anybody may send.
+	// (Forwarded, X-Real-IP): anyone may send what a proxy does not overwrite.
 	TrustedProxies []netip.Prefix
 	// IPv6Bits is how many leading bits of an IPv6 address make a subject; 0 means 64, the
 	// network that one client has to itself.
 	IPv6Bits int
 
-	// Skip tells which requests are passed on without being asked about; nil: none.
+	// Skip reports whether a request is passed on without a decision; nil: none is.
 	Skip func(*http.Request) bool
 	// Cost returns which operation a request is and how many of it, at least 1; "" is the
 	// call that costs 1. nil: each request is one of those. A count below 1 is answered
@@ -45,21 +45,21 @@ type Options struct {
 	// answers that its ledger is unavailable, its on_outage was "closed", and the answer is
 	// 503 either way.
 	FailClosed bool
-	// Timeout is for how long an answer of the daemon is waited for; 0 means 100 ms. A
-	// request that comes while others are asked about may wait as long for its turn before.
-	// As Redis stops answering, the daemon waits for it as long as its ledger.deadline says:
+	// Timeout is how long to wait for an answer of the daemon; 0 means 100 ms. A request that
+	// comes while others are asked about may wait as long for the next batch before.
+	// When Redis stops answering, the daemon waits for it as long as its ledger.deadline says:
 	// with a shorter timeout, the first requests of an outage count as not answered.
 	Timeout time.Duration
-	// Jitter is up to which fraction of itself a Retry-After is lengthened, at random, so
-	// that those who were refused together do not return together; 0 means 0.1, and less
-	// than 0 not at all.
+	// Jitter is the fraction of itself by which a Retry-After is lengthened at most, at random,
+	// so that clients that were refused together do not return together; 0 means 0.1, and less
+	// than 0 none.
 	Jitter float64
 
-	// OnDecision, unless it is nil, is told of each decision, or why there is none, before
+	// OnDecision, unless it is nil, receives each decision, or why there is none, before
 	// the request is passed on or answered.
 	OnDecision func(*http.Request, api.Decision, error)
-	// ErrorLog is told when the daemon stops or begins to answer, and once a minute why it
-	// cannot decide; nil: the standard logger. Subjects are not told.
+	// ErrorLog gets a line when the daemon stops or begins to answer, and once a minute why it
+	// cannot decide; nil: the standard logger. It never names subjects.
 	ErrorLog *log.Logger
 }
 
@@ -71,7 +71,7 @@ const (
 
 // Handler passes on to next what the daemon grants, and answers the rest. It panics if
 // the options make no sense. Each Handler asks by itself: one that wraps several routes
-// shares its questions between them.
+// has them share its batches.
 func Handler(next http.Handler, o Options) http.Handler {
 	if err := o.check(); err != nil {
 		panic("middleware: " + err.Error())
@@ -130,8 +130,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch reason := quota.Reason(d.Reason); {
 	case err == nil && d.Granted:
-		// Set before the handler runs: they stand on whatever it answers, and nothing has
-		// to wrap the ResponseWriter.
+		// Set before the handler runs: so any answer has them, and nothing has to wrap the
+		// ResponseWriter.
 		addRateLimit(w.Header(), d, 0)
 		h.next.ServeHTTP(w, r)
 	case reason == quota.LimitExceeded || reason == quota.CostExceedsLimit:
@@ -145,10 +145,10 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// unknown is what a refused client is told where nobody decided.
+// unknown is the detail of a refusal where nothing was decided.
 const unknown = "it is not known now whether there is room for this request"
 
-// undecided deals with a request about which the daemon did not decide.
+// undecided passes on or refuses a request about which the daemon did not decide.
 func (h *handler) undecided(w http.ResponseWriter, r *http.Request, d api.Decision, err error) {
 	if err == nil {
 		h.limiter.complain(quota.Reason(d.Reason), d.Detail, d.Hint)
@@ -163,13 +163,13 @@ func (h *handler) undecided(w http.ResponseWriter, r *http.Request, d api.Decisi
 	h.next.ServeHTTP(w, r)
 }
 
-// isSilence tells whether an error is that the daemon did not answer, or not in time.
+// isSilence reports whether an error is that the daemon did not answer, or not in time.
 func isSilence(err error) bool {
 	return errors.Is(err, errAway) || errors.Is(err, api.ErrUnreachable) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// decide asks the daemon about a request, unless it would not be understood there: what
-// one client sends must not spoil the question that it shares with others.
+// decide asks the daemon about a request, unless the daemon would reject it as malformed: what
+// one client sends must not spoil the batch that it shares with others.
 func (h *handler) decide(r *http.Request) (api.Decision, error) {
 	operation, count := h.Cost(r)
 	if count < 1 || count > int64(quota.MaxUnits) {

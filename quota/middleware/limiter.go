@@ -11,31 +11,31 @@ import (
 	"quotad/quota/api"
 )
 
-// A limiter has the daemon decide. Requests that arrive while it is being asked share the
-// next question. When it does not answer, it is asked again only now and then, so that a
-// frozen daemon does not delay every request.
+// A limiter has the daemon decide. Requests that arrive while a batch is in flight share the
+// next one. A daemon that does not answer is asked again only now and then, so that a frozen
+// one does not delay every request.
 type limiter struct {
 	client  *api.Client
 	clients string
-	wait    time.Duration // for the turn of a request, and again for its answer
-	without string        // what becomes of requests while the daemon does not answer
+	wait    time.Duration // for the batch of a request to begin, and again for its answer
+	without string        // what happens to requests while the daemon does not answer
 	log     *log.Logger
 	batcher quota.Batcher[api.ClientRequest, api.Decision]
 
-	mu   sync.Mutex // guards what follows
-	away bool       // the daemon did not answer when it was asked last
-	next time.Time  // while away: when one request may ask again
-	told map[quota.Reason]time.Time
+	mu     sync.Mutex // guards what follows
+	away   bool       // the daemon did not answer when it was asked last
+	next   time.Time  // while away: when one request may ask again
+	logged map[quota.Reason]time.Time
 }
 
-// askAgain is how long nobody asks a daemon that did not answer.
-const askAgain = 250 * time.Millisecond
+// retryAfter is how long a daemon that did not answer is not asked.
+const retryAfter = 250 * time.Millisecond
 
 // errAway says that the daemon was not asked, because it did not answer just before.
 var errAway = errors.New("quotad does not answer")
 
 func newLimiter(o Options, logger *log.Logger) *limiter {
-	l := &limiter{client: o.Client, clients: o.Clients, wait: o.Timeout, without: "passed on, whatever they cost", log: logger, told: make(map[quota.Reason]time.Time)}
+	l := &limiter{client: o.Client, clients: o.Clients, wait: o.Timeout, without: "passed on, whatever they cost", log: logger, logged: make(map[quota.Reason]time.Time)}
 	if o.FailClosed {
 		l.without = "refused"
 	}
@@ -53,7 +53,7 @@ func (l *limiter) decide(ctx context.Context, r api.ClientRequest) (api.Decision
 	return l.batcher.Ask(ctx, r)
 }
 
-// mayAsk tells whether a request may ask the daemon: while that is away, one may at a time.
+// mayAsk reports whether a request may ask the daemon: while that is away, one at a time may.
 func (l *limiter) mayAsk(now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -63,48 +63,47 @@ func (l *limiter) mayAsk(now time.Time) bool {
 	if now.Before(l.next) {
 		return false
 	}
-	l.next = now.Add(l.wait + askAgain)
+	l.next = now.Add(l.wait + retryAfter)
 	return true
 }
 
 // ask asks the daemon for a batch.
 func (l *limiter) ask(ctx context.Context, batch []api.ClientRequest) ([]api.Decision, error) {
 	decisions, err := l.client.AcquireClients(ctx, l.clients, batch)
-	l.learn(err, time.Now())
+	l.record(err, time.Now())
 	return decisions, err
 }
 
-// learn takes in whether the daemon answered, and tells the log when that has changed.
-func (l *limiter) learn(err error, now time.Time) {
+// record records whether the daemon answered, and logs when that has changed.
+func (l *limiter) record(err error, now time.Time) {
+	away := errors.Is(err, api.ErrUnreachable)
 	l.mu.Lock()
 	was := l.away
-	l.away = errors.Is(err, api.ErrUnreachable)
-	l.next = now.Add(askAgain)
-	is := l.away
+	l.away, l.next = away, now.Add(retryAfter)
 	l.mu.Unlock()
 	switch {
-	case is && !was:
+	case away && !was:
 		l.log.Printf("clients %s: requests are %s: %v", l.clients, l.without, err)
-	case was && !is:
+	case was && !away:
 		l.log.Printf("clients %s: quotad answers again", l.clients)
 	}
 }
 
-// complain tells the log, once a minute for each reason, what keeps the daemon from
-// deciding, although it answers: somebody has to mend that.
+// complain logs, once a minute for each reason, what keeps the daemon from deciding, although
+// it answers: a person has to correct that.
 func (l *limiter) complain(reason quota.Reason, detail, hint string) {
+	now := time.Now()
+	l.mu.Lock()
+	last, again := l.logged[reason]
+	if again = again && now.Sub(last) < time.Minute; !again {
+		l.logged[reason] = now
+	}
+	l.mu.Unlock()
+	if again {
+		return
+	}
 	if hint != "" {
 		detail += " (" + hint + ")"
 	}
-	now := time.Now()
-	l.mu.Lock()
-	last, again := l.told[reason]
-	again = again && now.Sub(last) < time.Minute
-	if !again {
-		l.told[reason] = now
-	}
-	l.mu.Unlock()
-	if !again {
-		l.log.Printf("clients %s: quotad cannot decide: %s: %s", l.clients, reason, detail)
-	}
+	l.log.Printf("clients %s: quotad cannot decide: %s: %s", l.clients, reason, detail)
 }

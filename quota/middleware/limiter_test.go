@@ -131,19 +131,19 @@ func TestOneAsksADaemonThatIsAway(t *testing.T) {
 	}
 	may(true, "at first")
 	may(true, "always")
-	a.learn(api.ErrUnreachable, now)
+	a.record(api.ErrUnreachable, now)
 	may(false, "just after a failure")
-	now = now.Add(askAgain - 1)
+	now = now.Add(retryAfter - 1)
 	may(false, "a tick too early")
 	now = now.Add(1)
 	may(true, "in time")
 	may(false, "while another asks")
 	now = now.Add(a.wait)
-	a.learn(api.ErrUnreachable, now)
+	a.record(api.ErrUnreachable, now)
 	may(false, "just after another failure")
-	now = now.Add(askAgain)
+	now = now.Add(retryAfter)
 	may(true, "in time again")
-	a.learn(nil, now)
+	a.record(nil, now)
 	may(true, "as it answers")
 	may(true, "as it answers, for all")
 }
@@ -152,7 +152,7 @@ func TestOneAsksADaemonThatIsAway(t *testing.T) {
 func TestNobodyAsksADaemonThatIsAway(t *testing.T) {
 	d := startScripted(t, denial)
 	h := Handler(hello, with(t, d)).(*handler)
-	h.limiter.learn(api.ErrUnreachable, time.Now().Add(time.Hour))
+	h.limiter.record(api.ErrUnreachable, time.Now().Add(time.Hour))
 	if got := serve(h); got.StatusCode != http.StatusOK || len(d.asked()) != 0 {
 		t.Errorf("answered %s, and the daemon was asked for %v", got.Status, d.asked())
 	}

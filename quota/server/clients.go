@@ -9,7 +9,7 @@ import (
 	"quotad/quota/clientlimit"
 )
 
-// A clientBatch is what POST /v1/clients/{name}/batch takes: lists of one length, of which
+// A clientBatch has the fields of POST /v1/clients/{name}/batch: lists of one length, of which
 // operation and count may be absent.
 type clientBatch struct {
 	Subject   []string `json:"subject" max:"8192" text:"any"`

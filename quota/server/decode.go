@@ -24,8 +24,8 @@ const (
 	longTexts = 16  // texts of full length that a body has room for in a list of long texts
 )
 
-// A decoder reads the fields of a request into a struct that is tagged as for
-// encoding/json: from the body if the method has one, else from the query. A field that the
+// A decoder reads the fields of a request into a struct with the tags of
+// encoding/json, from the body if the method has one, else from the query. A field that the
 // request leaves out keeps its default. The decoder is stricter than encoding/json: a name
 // must match exactly and appear once, and null is not a value.
 type decoder[T any] struct {
@@ -38,13 +38,12 @@ type decoder[T any] struct {
 type member struct {
 	name     string
 	max      int  // bytes of a text
-	anyBytes bool // a form may bring text that is not UTF-8
+	anyBytes bool // in a form, the text need not be UTF-8
 }
 
-// newDecoder returns the decoder of a struct of strings, integers, bools, lists of these,
-// types that read themselves from text, and pointers to these. Without a default it begins
-// with the zero value. The tag max is how many bytes a text may have; text:"any" lets a
-// form bring any bytes.
+// newDecoder returns the decoder of a struct of strings, integers, bools, lists of strings or
+// integers, types with UnmarshalText, and pointers to these. Without a default it begins with the
+// zero value. The tag max is how many bytes a text may have; text:"any" lets a form hold any bytes.
 func newDecoder[T any](byDefault ...T) decoder[T] {
 	d := decoder[T]{maxBody: maxBody}
 	if len(byDefault) > 0 {
@@ -83,7 +82,7 @@ func (d decoder[T]) decode(r *http.Request) (T, error) {
 	return in, p
 }
 
-// The kinds of texts that hold fields, as messages name them.
+// The kinds of texts with fields, as messages name them.
 const (
 	isJSON  = "JSON"
 	isForm  = "form"
@@ -238,8 +237,7 @@ func (f field) setText(into reflect.Value) error {
 }
 
 // setInt stores an integer of at most quota.MaxUnits either way, exactly: digits
-// without fraction or exponent. In a form "+20" is 20, even where the "+" has become the
-// blank that it stands for there.
+// without fraction or exponent. In a form "+20" is 20, although "+" is the code of a blank there.
 func (f field) setInt(into reflect.Value) error {
 	digits := f.text
 	if !f.isJSON && (strings.HasPrefix(digits, "+") || strings.HasPrefix(digits, " ")) {
@@ -342,8 +340,8 @@ func mediaType(contentType string) string {
 	return kind
 }
 
-// readBody reads a body of at most maxBody bytes. Of a larger one it discards up to
-// maxDrain, because a connection with an unread body cannot be used again.
+// readBody reads a body of at most maxBody bytes. It discards up to maxDrain of a larger one,
+// because a connection with an unread body cannot be used again.
 func readBody(r *http.Request, maxBody int64) (string, *api.Problem) {
 	if r.ContentLength <= maxBody {
 		body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))

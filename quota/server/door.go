@@ -61,8 +61,7 @@ const (
 //
 // The door limits the connections by the user at their other end, and ends them when it shuts
 // down. One user's flood leaves room for the others. The flood of many leaves room for root, for
-// the users in RoomFor, and for the listeners that cannot tell users apart, which metrics are
-// read from.
+// the users in RoomFor, and for listeners that do not show the user, which serve the metrics.
 type Door struct {
 	http     *http.Server
 	isTLS    bool

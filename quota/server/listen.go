@@ -17,10 +17,9 @@ import (
 // socketMode lets the socket's owner and group connect.
 const socketMode = 0o660
 
-// Listen listens on a Unix socket at path, which must not be in use: of what
-// may stand there, only a socket that nobody serves any more is replaced. The
-// socket has mode 0660 from the moment it exists. Closing the listener removes
-// the file, unless another has taken its place.
+// Listen listens on a Unix socket at path, which must not be in use. If a file exists there, Listen
+// replaces it only if it is a socket without a daemon. The socket has mode 0660 from the moment it
+// exists. Closing the listener removes the file, unless it has been replaced.
 func Listen(path string) (net.Listener, error) {
 	l, err := listen(path)
 	if err != nil {
@@ -33,34 +32,24 @@ func listen(path string) (*listener, error) {
 	if err := api.CheckSocketPath(path); err != nil {
 		return nil, err
 	}
-	unlock, err := lockDir(filepath.Dir(path))
+	// The lock keeps two daemons that start together from each taking the other's
+	// new socket for a stale one. It needs no file of its own.
+	dir, err := os.Open(filepath.Dir(path))
 	if err != nil {
 		return nil, err
 	}
-	defer unlock()
+	defer dir.Close() // which unlocks it
+	if err := syscall.Flock(int(dir.Fd()), syscall.LOCK_EX); err != nil {
+		return nil, fmt.Errorf("cannot lock %q: %w", dir.Name(), err)
+	}
 	if err := clearStale(path); err != nil {
 		return nil, err
 	}
 	return bind(path)
 }
 
-// lockDir keeps two daemons that start together from each taking the other's
-// new socket for a stale one. The lock needs no file of its own.
-func lockDir(dir string) (unlock func() error, err error) {
-	f, err := os.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("cannot lock %q: %w", dir, err)
-	}
-	return f.Close, nil
-}
-
-// clearStale removes a stale socket. It takes two signs: that the path is a socket,
-// and that a connection to it is refused. Either alone would delete a user's
-// file, or take a socket away from a daemon that lives.
+// clearStale removes a stale socket: the path is a socket, and a connection to it is refused.
+// The first alone would remove the socket of a running daemon, the second alone a user's file.
 func clearStale(path string) error {
 	info, err := os.Lstat(path)
 	switch {
@@ -86,8 +75,8 @@ func clearStale(path string) error {
 }
 
 func bind(path string) (*listener, error) {
-	// Linux gives the file the mode of the unbound socket, less the umask; so it
-	// never has a wider one. The umask of a process cannot be set safely.
+	// Linux gives the file the mode of the unbound socket, less the umask, so it
+	// never has a wider one. A process cannot change its umask safely.
 	config := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) (err error) {
 		err2 := raw.Control(func(fd uintptr) { err = syscall.Fchmod(int(fd), socketMode) })
 		return errors.Join(err, err2)
@@ -114,16 +103,11 @@ type listener struct {
 }
 
 // Close removes the file first: while this listener still answers, no other
-// daemon replaces it.
+// daemon replaces it. It compares times, too, because a file system reuses the inode number of a
+// removed file.
 func (l *listener) Close() error {
-	if now, err := os.Lstat(l.path); err == nil && isSame(now, l.file) {
+	if now, err := os.Lstat(l.path); err == nil && os.SameFile(now, l.file) && now.ModTime().Equal(l.file.ModTime()) {
 		os.Remove(l.path)
 	}
 	return l.UnixListener.Close()
-}
-
-// isSame compares times too, because a file system gives the inode number of a
-// removed file to the next one.
-func isSame(a, b fs.FileInfo) bool {
-	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime())
 }

@@ -15,7 +15,7 @@ import (
 
 const usualPage = 100
 
-// logRequest is what GET /v1/credentials/{name}/log takes.
+// logRequest has the fields of GET /v1/credentials/{name}/log.
 type logRequest struct {
 	After  string `json:"after"`
 	Since  since  `json:"since"`
@@ -197,7 +197,7 @@ func entryOf(name string, e quota.Entry) api.Entry {
 	return entry
 }
 
-// usageRequest is what GET /v1/credentials/{name}/usage takes.
+// usageRequest has the fields of GET /v1/credentials/{name}/usage.
 type usageRequest struct {
 	By    string `json:"by"`
 	Since since  `json:"since"`

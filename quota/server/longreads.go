@@ -15,7 +15,7 @@ import (
 const slotTime = 5 * time.Second
 
 // maxFollows is how many logs one user may follow at once: the daemon reads each entry
-// once for each of them.
+// once for each follower.
 const maxFollows = 16
 
 // longReads admits reads of logs. Each user reads one whole log at a time and follows

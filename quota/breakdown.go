@@ -51,7 +51,7 @@ type Share struct {
 type BreakdownQuery struct {
 	By    Dimension // empty: ByJob
 	Since time.Time // nothing older; zero: all that is kept
-	Most  int       // read at most this number of entries, the newest; 0: all
+	Max   int       // read at most this number of entries, the newest; 0: all
 	// Now, if not zero, has each limit count what its window holds at that instant,
 	// and leaves out what no window holds. Since is then not used.
 	Now time.Time
@@ -187,7 +187,7 @@ func (s *Service) Breakdown(ctx context.Context, credential string, q BreakdownQ
 	}
 	read := 0
 	err = s.Walk(ctx, credential, q.Since, func(e Entry) bool {
-		if b.Partial = q.Most > 0 && read == q.Most; b.Partial {
+		if b.Partial = q.Max > 0 && read == q.Max; b.Partial {
 			return false
 		}
 		read++

@@ -168,7 +168,7 @@ func TestBreakdownReadsEveryPage(t *testing.T) {
 		t.Errorf("got %v, want the cancellation", err)
 	}
 	for most, want := range map[int]quota.Units{1: 1, 250: 250, 251: 251, calls - 1: calls - 1, calls: calls} {
-		b, _, err := d.Breakdown(t.Context(), "youtube", quota.BreakdownQuery{Most: most})
+		b, _, err := d.Breakdown(t.Context(), "youtube", quota.BreakdownQuery{Max: most})
 		if err != nil || b.Total.Calls != want || b.Partial != (most < calls) {
 			t.Errorf("at most %d: got %d calls, partial: %v, %v", most, b.Total.Calls, b.Partial, err)
 		}

@@ -148,7 +148,7 @@ type LogQuery struct {
 	After  ID        // continue behind this entry; zero: from the beginning
 	Since  time.Time // nothing older; zero: all that is kept
 	Newest bool      // newest first; After then continues towards older entries
-	Most   int       // page size, 1 … MaxLogPage
+	Max    int       // page size, 1 … MaxLogPage
 }
 
 // MaxLogPage bounds one page of the log, and with it the time one read takes.

@@ -330,7 +330,7 @@ func (s *Service) Grant(ctx context.Context, grantID string) (e Entry, ok bool, 
 		return Entry{}, false, nil
 	}
 	next := ID{Ms: id.Ms, Seq: id.Seq + 1}
-	page, _, err := s.Log(ctx, name, LogQuery{After: next, Newest: true, Most: 1})
+	page, _, err := s.Log(ctx, name, LogQuery{After: next, Newest: true, Max: 1})
 	if err != nil || len(page.Entries) == 0 || page.Entries[0].ID != id || page.Entries[0].Kind != KindGrant {
 		return Entry{}, false, err
 	}
@@ -344,8 +344,8 @@ func (s *Service) Log(ctx context.Context, credential string, q LogQuery) (page 
 	if !ok {
 		return LogPage{}, false, nil
 	}
-	if q.Most < 1 || q.Most > MaxLogPage {
-		q.Most = MaxLogPage
+	if q.Max < 1 || q.Max > MaxLogPage {
+		q.Max = MaxLogPage
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.deadline)
 	defer cancel()
@@ -360,7 +360,7 @@ const walkPage = MaxLogPage / 4
 // Walk reads the log of a credential from its newest entry back to since, or until
 // visit returns false. It reads as long as ctx lives.
 func (s *Service) Walk(ctx context.Context, credential string, since time.Time, visit func(Entry) bool) error {
-	q := LogQuery{Since: since, Newest: true, Most: walkPage}
+	q := LogQuery{Since: since, Newest: true, Max: walkPage}
 	for {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)

@@ -244,7 +244,7 @@ func (e eventLog) proxied(x proxy.Exchange) {
 		line, message = e.refusal(zerolog.WarnLevel, x.Caller, "proxy failed"), "proxy got no answer"
 	case x.Sent > 1:
 		line, message = e.refusal(zerolog.WarnLevel, x.Caller, "proxy repeated"), "proxy sent a call again"
-	case x.Unheard != nil:
+	case x.ObserveErr != nil:
 		line, message = e.refusal(zerolog.WarnLevel, x.Caller, "proxy unheard"), "cannot record what the upstream says"
 	case x.Refused == "":
 		line = e.log.Debug()
@@ -252,7 +252,7 @@ func (e eventLog) proxied(x proxy.Exchange) {
 	if line == nil {
 		return
 	}
-	line.Err(x.Err).AnErr("unheard", x.Unheard)
+	line.Err(x.Err).AnErr("unheard", x.ObserveErr)
 	addCaller(line.Str("credential", x.Credential), x.Caller, 0).Str("operation", x.Operation).
 		Int("status", x.Status).Int("sent", x.Sent).Int64("took_ms", x.Took.Milliseconds()).Msg(message)
 }

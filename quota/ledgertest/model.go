@@ -384,8 +384,8 @@ func (m *Model) Log(_ context.Context, c *quota.Credential, lq quota.LogQuery) (
 		if !behind || e.ID.Time().Before(lq.Since) {
 			continue
 		}
-		if len(page.Entries) == lq.Most {
-			page.Next = page.Entries[lq.Most-1].ID
+		if len(page.Entries) == lq.Max {
+			page.Next = page.Entries[lq.Max-1].ID
 			break
 		}
 		entry := *e

@@ -359,7 +359,7 @@ func (r *random) compareUsage() {
 // it sees fit.
 func (r *random) compareLog() {
 	u := r.usage()
-	q := quota.LogQuery{Most: 1 + r.rand.IntN(50), Newest: r.rand.IntN(2) == 0, Since: u.Now.Add(-time.Hour + time.Millisecond)}
+	q := quota.LogQuery{Max: 1 + r.rand.IntN(50), Newest: r.rand.IntN(2) == 0, Since: u.Now.Add(-time.Hour + time.Millisecond)}
 	want, _ := r.model.Log(context.Background(), r.c, q)
 	r.same("log", instants(r.history.log(q)), instants(want))
 }

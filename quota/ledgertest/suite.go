@@ -220,14 +220,14 @@ func denialMovesNothing(t *testing.T, harness Harness) {
 	for range 3 {
 		h.granted("search.list")
 	}
-	before, log := h.usage(), h.log(quota.LogQuery{Most: 100})
+	before, log := h.usage(), h.log(quota.LogQuery{Max: 100})
 	for range 50 {
 		h.denied("search.list", "search", time.Hour)
 	}
 	if after := h.usage(); !reflect.DeepEqual(after, before) {
 		t.Errorf("usage was %+v, is %+v", before, after)
 	}
-	if after := h.log(quota.LogQuery{Most: 100}); !reflect.DeepEqual(after, log) {
+	if after := h.log(quota.LogQuery{Max: 100}); !reflect.DeepEqual(after, log) {
 		t.Errorf("the log was %+v, is %+v", log, after)
 	}
 }
@@ -276,7 +276,7 @@ func peek(t *testing.T, harness Harness) {
 	}
 	h.isDenial(h.peek(charges, true), "daily", time.Hour)
 	h.used(70)
-	if page := h.log(quota.LogQuery{Most: 10}); len(page.Entries) != 1 {
+	if page := h.log(quota.LogQuery{Max: 10}); len(page.Entries) != 1 {
 		t.Errorf("got %d entries, want that of the grant alone", len(page.Entries))
 	}
 }
@@ -356,7 +356,7 @@ func reopening(t *testing.T, harness Harness) {
 	h.clock.Add(59 * time.Minute)
 	h.again()
 	h.used(305, 200)
-	if page := h.log(quota.LogQuery{Most: 100}); len(page.Entries) != 6 {
+	if page := h.log(quota.LogQuery{Max: 100}); len(page.Entries) != 6 {
 		t.Errorf("got %d entries after reopening, want 4 grants and 2 corrections", len(page.Entries))
 	}
 }

@@ -62,12 +62,12 @@ func closedLimit(t *testing.T, harness Harness) {
 
 	// Earlier than it is closed until anyway, or not at all: nothing changes.
 	h.clock.Add(time.Minute)
-	entries := len(h.log(quota.LogQuery{Most: 100}).Entries)
+	entries := len(h.log(quota.LogQuery{Max: 100}).Entries)
 	h.closing(quota.Closing{Limit: "search", Until: start.Add(10 * time.Minute)}, false)
 	h.closing(quota.Closing{Limit: "search", Until: start.Add(20 * time.Minute)}, false)
 	h.closing(quota.Closing{Limit: "search", Until: start}, false)
 	h.closing(quota.Closing{Limit: "daily"}, false)
-	if got := len(h.log(quota.LogQuery{Most: 100}).Entries); got != entries {
+	if got := len(h.log(quota.LogQuery{Max: 100}).Entries); got != entries {
 		t.Errorf("got %d entries, want the %d there were", got, entries)
 	}
 	// Longer: of two that are closed, the one that is closed the longest is named.
@@ -84,7 +84,7 @@ func closedLimit(t *testing.T, harness Harness) {
 	h.closedBy("search.list", "search", 25*time.Minute)
 	h.closing(quota.Closing{Limit: "search", Says: "seen to be open"}, true)
 	h.granted("search.list")
-	page := h.log(quota.LogQuery{Most: 2, Newest: true})
+	page := h.log(quota.LogQuery{Max: 2, Newest: true})
 	e := page.Entries[1]
 	if e.Kind != quota.KindOpening || e.Limit != "search" || e.Note != "seen to be open" || e.By != "trending" || !e.Until.IsZero() {
 		t.Errorf("got %+v, want that search was opened, by whom and why", e)

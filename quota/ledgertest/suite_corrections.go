@@ -49,7 +49,7 @@ func settleTooLate(t *testing.T, harness Harness) {
 		t.Errorf("got %+v for a grant that never was, want unknown_grant", got)
 	}
 	h.adjust("daily", 3)
-	page := h.log(quota.LogQuery{Most: 10})
+	page := h.log(quota.LogQuery{Max: 10})
 	correction := quota.Decision{GrantID: quota.GrantID("one", page.Entries[len(page.Entries)-1].ID)}
 	if got := h.settle(correction, 0); got.Reason != quota.UnknownGrant {
 		t.Errorf("got %+v for a correction's id, want unknown_grant", got)
@@ -99,7 +99,7 @@ func adjust(t *testing.T, harness Harness) {
 	h.granted("videos.list")
 	h.used(1, 0)
 
-	page := h.log(quota.LogQuery{Most: 20})
+	page := h.log(quota.LogQuery{Max: 20})
 	i := slices.IndexFunc(page.Entries, func(e quota.Entry) bool { return e.Kind == quota.KindAdjustment && e.Asked == -5 })
 	if i < 0 || page.Entries[i].By != "@0" || page.Entries[i].Note != "checked upstream" || !slices.Equal(page.Entries[i].Charges, []quota.Charge{{Limit: "daily"}}) {
 		t.Errorf("the log does not tell who adjusted, by how much, and why: %+v", page.Entries)
@@ -114,7 +114,7 @@ func reset(t *testing.T, harness Harness) {
 		t.Fatal(err)
 	}
 	h.used(0, 0)
-	page := h.log(quota.LogQuery{Most: 10})
+	page := h.log(quota.LogQuery{Max: 10})
 	if len(page.Entries) != 1 || page.Entries[0].By != "@3" || page.Entries[0].Kind != quota.KindReset || page.Entries[0].Note != "a new project" {
 		t.Errorf("got the log %+v, want a trace of the reset alone", page.Entries)
 	}
@@ -145,15 +145,15 @@ func logPages(t *testing.T, harness Harness) {
 		}
 		if i == 4 {
 			h.settle(d, 2)
-			page := h.log(quota.LogQuery{Most: 1, Newest: true})
+			page := h.log(quota.LogQuery{Max: 1, Newest: true})
 			ids = append(ids, page.Entries[0].ID)
 		}
 	}
 	pages := func(q quota.LogQuery) (got []quota.ID, entries []quota.Entry) {
 		for {
 			page := h.log(q)
-			if len(page.Entries) > q.Most {
-				t.Fatalf("a page of %d entries, at most %d were asked for", len(page.Entries), q.Most)
+			if len(page.Entries) > q.Max {
+				t.Fatalf("a page of %d entries, at most %d were asked for", len(page.Entries), q.Max)
 			}
 			for _, e := range page.Entries {
 				got = append(got, e.ID)
@@ -165,16 +165,16 @@ func logPages(t *testing.T, harness Harness) {
 			q.After = page.Next
 		}
 	}
-	oldest, entries := pages(quota.LogQuery{Most: 4})
+	oldest, entries := pages(quota.LogQuery{Max: 4})
 	if !slices.Equal(oldest, ids) {
 		t.Errorf("oldest first: got %v, want %v", oldest, ids)
 	}
-	newest, _ := pages(quota.LogQuery{Most: 7, Newest: true})
+	newest, _ := pages(quota.LogQuery{Max: 7, Newest: true})
 	slices.Reverse(newest)
 	if !slices.Equal(newest, ids) {
 		t.Errorf("newest first: got %v, want the reverse of %v", newest, ids)
 	}
-	since, _ := pages(quota.LogQuery{Most: 5, Since: ids[10].Time()})
+	since, _ := pages(quota.LogQuery{Max: 5, Since: ids[10].Time()})
 	at := slices.IndexFunc(ids, func(id quota.ID) bool { return id.Ms == ids[10].Ms })
 	if !slices.Equal(since, ids[at:]) {
 		t.Errorf("since %v: got %v, want %v", ids[10].Time(), since, ids[at:])

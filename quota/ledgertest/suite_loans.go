@@ -43,7 +43,7 @@ func loan(t *testing.T, harness Harness) {
 	if len(s.Lent) != 1 || s.Lent[0] != want || s.Units != 100 || s.Total() != 150 || s.Budget(false) != 130 || s.Remaining() != 50 {
 		t.Errorf("got %+v with %d remaining, want %+v and the reserve of before", s, s.Remaining(), want)
 	}
-	page := h.log(quota.LogQuery{Newest: true, Most: 1})
+	page := h.log(quota.LogQuery{Newest: true, Max: 1})
 	if e := page.Entries[0]; e.Kind != quota.KindLoan || e.Lent() != want || e.Limit != "daily" {
 		t.Errorf("got %+v, want the loan", e)
 	}
@@ -102,7 +102,7 @@ func twoLoans(t *testing.T, harness Harness) {
 // granted0 returns the oldest grant in the log.
 func (h *history) granted0() quota.Decision {
 	h.Helper()
-	for _, e := range h.log(quota.LogQuery{Most: 100}).Entries {
+	for _, e := range h.log(quota.LogQuery{Max: 100}).Entries {
 		if e.Kind == quota.KindGrant {
 			return quota.Decision{GrantID: quota.GrantID(h.c.Name, e.ID)}
 		}
@@ -122,7 +122,7 @@ func loanEnded(t *testing.T, harness Harness) {
 	h.lend(quota.Loan{Limit: "daily", Note: "enough"}, true)
 	h.lent("daily", 0, time.Time{})
 	h.denied("list", "daily", 59*time.Minute)
-	page := h.log(quota.LogQuery{Newest: true, Most: 1})
+	page := h.log(quota.LogQuery{Newest: true, Max: 1})
 	if e := page.Entries[0]; e.Kind != quota.KindLoan || e.Units != 0 || e.Note != "enough" || e.By != "@0" {
 		t.Errorf("got %+v, want that the loans ended, by whom and why", e)
 	}

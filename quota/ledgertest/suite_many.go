@@ -120,7 +120,7 @@ func atMost(t *testing.T, harness Harness) {
 	h.isDenial(got[2], "daily", 24*time.Hour)
 	h.used(1000, 300)
 	h.again()
-	page := h.log(quota.LogQuery{Newest: true, Most: 1})
+	page := h.log(quota.LogQuery{Newest: true, Max: 1})
 	if e := page.Entries[0]; e.Operation != "videos.list" || e.Count != 300 || len(e.Charges) != 1 || e.Charges[0].Units != 300 {
 		t.Errorf("got %+v, want 300 calls", e)
 	}

@@ -62,11 +62,11 @@ func (x *exchange) observe(answer upstream.Answer) {
 	})
 	switch {
 	case err != nil:
-		x.update(func(e *Exchange) { e.Unheard = err })
+		x.update(func(e *Exchange) { e.ObserveErr = err })
 	case out.Refused.Reason != "":
-		x.update(func(e *Exchange) { e.Unheard = errors.New(out.Refused.Detail) })
+		x.update(func(e *Exchange) { e.ObserveErr = errors.New(out.Refused.Detail) })
 	default:
-		out.Tell(x.token, x.proxy.config.Tokens)
+		out.Report(x.token, x.proxy.config.Tokens)
 	}
 }
 

@@ -23,9 +23,9 @@ type Exchange struct {
 	Refused quota.Reason
 	Err     error
 	Sent    int // how often the request was written to the upstream: more than once where a connection had ended
-	// Unheard is why the answer could not be taken in; nil: it was.
-	Unheard error
-	Took    time.Duration
+	// ObserveErr is why the answer could not be observed; nil: it was.
+	ObserveErr error
+	Took       time.Duration
 }
 
 // An exchange is a request on its way, and its answer.

@@ -81,7 +81,7 @@ func (c *campaign) take(all map[string]*request, n note) {
 
 // debits reads a credential's log, as a host that is new has it.
 func (c *campaign) debits(checker *slidinglog.Ledger, credential *quota.Credential) (debits []debit) {
-	for q := (quota.LogQuery{Most: 1000}); ; {
+	for q := (quota.LogQuery{Max: 1000}); ; {
 		page, err := checker.Log(c.Context(), credential, q)
 		if err != nil {
 			c.Fatal(err)

@@ -181,7 +181,7 @@ func (s *Server) observe(ctx context.Context, c *Session, in api.Observation) (a
 		return api.Observed{}, err
 	}
 	if c.HasToken() {
-		out.Tell(c.token, s.Tokens)
+		out.Report(c.token, s.Tokens)
 	}
 	if c.remote != nil {
 		out.Closed.By = "" // it may be another's name

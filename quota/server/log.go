@@ -62,7 +62,7 @@ func (s *Server) log(w http.ResponseWriter, r *http.Request, c *Session, in logR
 }
 
 func (s *Server) logQuery(ctx context.Context, name string, in logRequest) (quota.LogQuery, error) {
-	q := quota.LogQuery{Newest: in.Newest, Most: int(in.Most)}
+	q := quota.LogQuery{Newest: in.Newest, Max: int(in.Most)}
 	if in.After != "" {
 		credential, id, err := quota.ParseGrantID(in.After)
 		if err != nil || credential != name {
@@ -212,8 +212,8 @@ func (q usageRequest) query() (quota.BreakdownQuery, error) {
 	if q.Most == nil {
 		return b, nil
 	}
-	if b.Most = int(*q.Most); b.Most < 1 {
-		return b, api.NewProblem(quota.BadRequest, "most must be at least 1: %d", b.Most)
+	if b.Max = int(*q.Most); b.Max < 1 {
+		return b, api.NewProblem(quota.BadRequest, "most must be at least 1: %d", b.Max)
 	}
 	return b, nil
 }

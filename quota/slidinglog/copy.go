@@ -341,8 +341,8 @@ func (c *Copy) page(q quota.LogQuery) (page quota.LogPage) {
 		if e.ID.Time().Before(q.Since) || !c.facts.Expired.Less(e.ID) {
 			return page
 		}
-		if len(page.Entries) == q.Most {
-			page.Next = page.Entries[q.Most-1].ID
+		if len(page.Entries) == q.Max {
+			page.Next = page.Entries[q.Max-1].ID
 			return page
 		}
 		e.Key = ""

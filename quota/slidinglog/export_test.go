@@ -116,7 +116,7 @@ func (s Set) Read(clock time.Time) (used []quota.Units, closed map[string]quota.
 	err = s.view(func() {
 		s.advance(clock)
 		used = s.account.Used()
-		closed, log = s.account.Closed, s.page(quota.LogQuery{Most: 1000}).Entries
+		closed, log = s.account.Closed, s.page(quota.LogQuery{Max: 1000}).Entries
 	})
 	return used, closed, log, err
 }

@@ -54,9 +54,9 @@ type Outcome struct {
 	Drifts []Drift
 }
 
-// Tell reports to the pass that holds a token what the outcome means for it. An answer that
+// Report reports to the pass that holds a token what the outcome means for it. An answer that
 // is not understood means nothing.
-func (out *Outcome) Tell(token string, passes interface {
+func (out *Outcome) Report(token string, passes interface {
 	Observed(token string, word quota.Word)
 }) {
 	word := quota.Word{Operation: out.Operation}

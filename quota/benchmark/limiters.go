@@ -31,7 +31,7 @@ func BuildLimiters(tb testing.TB) (Limiters, error) {
 
 // Start serves a handler that answers everything that a library lets through: "ulule" and
 // "redis_rate" keep what they count in a Redis, "httprate" and "tollbooth" in the process,
-// and "none" counts nothing. Clients are told apart by the form's field subject.
+// and "none" counts nothing. Clients differ in the form's field subject.
 func (l Limiters) Start(tb testing.TB, kind string, redis *Process, limit int, window time.Duration) *Process {
 	tb.Helper()
 	socket := filepath.Join(shortDir(tb), "s")

@@ -52,7 +52,7 @@ func Start(tb testing.TB, socket string, command *exec.Cmd) *Process {
 }
 
 // Again runs the test binary itself as a server: its test of that name, which finds
-// the socket, and whatever else it is told, in its environment.
+// the socket, and its other settings, in its environment.
 func Again(tb testing.TB, test string, environment ...string) *Process {
 	tb.Helper()
 	socket := filepath.Join(shortDir(tb), "s")

@@ -95,7 +95,7 @@ func clientCounterLonger(h *clientHistory) {
 	h.used(alice, 20)
 }
 
-// Hosts whose windows differ count what all of them grant, whoever wrote last.
+// Hosts whose windows differ count what all of them grant, no matter which of them wrote last.
 func clientHosts(h *clientHistory) {
 	short := h.c
 	h.limit("minute", 30, time.Hour)

@@ -12,7 +12,7 @@ import (
 	"quotad/quota/clientlimit"
 )
 
-// Whoever swaps the head first has it; it outlives the daemon, and all daemons share it.
+// The first swap of the head sets it; it outlives the daemon, and all daemons share it.
 func clientHead(h *clientHistory) {
 	read := func(want string) {
 		h.Helper()

@@ -166,7 +166,7 @@ func (m *ClientModel) SwapHead(_ context.Context, read []byte, _ int64, next []b
 	return swapped, nil
 }
 
-// ends tells whether, by the time that the clock shows, a subject's record may be gone
+// ends reports whether, by the time that the clock shows, a subject's record may be gone
 // that counts something at an earlier time.
 func (m *ClientModel) ends(earlier, clock time.Time) bool {
 	m.mu.Lock()

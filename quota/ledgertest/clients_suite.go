@@ -196,7 +196,7 @@ func clientIsolation(h *clientHistory) {
 		changed.Algorithm = clientlimit.Counter
 	}
 	h.c = &changed
-	h.granted(alice, 6, 0) // another algorithm begins anew
+	h.granted(alice, 6, 0) // another algorithm begins at 0
 }
 
 func clientKeys(h *clientHistory) {
@@ -212,7 +212,7 @@ func clientKeys(h *clientHistory) {
 }
 
 func clientReset(h *clientHistory) {
-	h.reset(alice) // whom nobody knows
+	h.reset(alice) // a subject without a record
 	h.granted(alice, 6, 0)
 	h.granted(bob, 6, 0)
 	h.reset(alice)

@@ -9,7 +9,7 @@ import (
 	"quotad/quota"
 )
 
-// A Clock is the time of a ledger under test. It only moves when it is told to.
+// A Clock is the time of a ledger under test. It moves only when a test moves it.
 type Clock struct {
 	mu    sync.Mutex // guards now and onSet
 	now   time.Time
@@ -77,7 +77,7 @@ func begin(t testing.TB, h Harness, c *quota.Credential) *history {
 	return hist
 }
 
-// again closes the ledger and opens it anew.
+// again closes the ledger and opens it again.
 func (h *history) again() {
 	h.Helper()
 	if err := h.ledger.Close(); err != nil {

@@ -18,7 +18,7 @@ type MemFile struct {
 	head   []byte
 	tables map[string]*memTables
 	frames []memFrame
-	cut    int // so many frames were written before the last Cut
+	cut    int // how many frames were written before the last Cut
 	dead   bool
 }
 
@@ -132,7 +132,7 @@ func (m *MemFile) Fold(changes []slidinglog.TableChange) error {
 	if m.Full {
 		return fmt.Errorf("%w: no room", quota.ErrUnavailable)
 	}
-	tables := maps.Clone(m.tables) // whoever took over a crashed file has the old ones
+	tables := maps.Clone(m.tables) // a file that was opened after a crash has the old ones
 	for _, change := range changes {
 		tables[change.Credential] = tables[change.Credential].changed(change)
 	}

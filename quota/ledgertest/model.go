@@ -11,7 +11,7 @@ import (
 )
 
 // A Model is a ledger in memory that keeps every entry for ever and works
-// everything out anew from them each time: too slow to use, too simple to be wrong.
+// everything out from them each time: too slow to use, too simple to be wrong.
 type Model struct {
 	clock func() time.Time
 
@@ -138,7 +138,7 @@ func (q question) granted(key string) *quota.Entry {
 	return nil
 }
 
-// fitsNow tells whether an ask, which may be too large for ever, would be granted.
+// fitsNow reports whether an ask, which may be too large for ever, would be granted.
 func (q question) fitsNow(ask quota.Ask) bool {
 	for _, charge := range ask.Charges {
 		i := q.c.Index(charge.Limit)
@@ -237,7 +237,7 @@ func (q question) fitsAt(charge quota.Charge, useReserve bool) time.Time {
 	return q.now.Add(limit.Window.Length) // never: its caller knows
 }
 
-// lifted tells whether an instant is in the last part of its period, in which a limit with
+// lifted reports whether an instant is in the last part of its period, in which a limit with
 // a lift refuses nothing.
 func (q question) lifted(limit quota.Limit, at time.Time) bool {
 	_, end := limit.Window.Bounds(at)
@@ -269,7 +269,7 @@ func (q question) counted(e *quota.Entry) bool {
 	return false
 }
 
-// countsJob tells whether a limit counts the calls of a job, or of "@" and a uid.
+// countsJob reports whether a limit counts the calls of a job, or of "@" and a uid.
 func countsJob(limit quota.Limit, by string) bool {
 	switch {
 	case len(limit.Jobs) > 0:
@@ -280,7 +280,7 @@ func countsJob(limit quota.Limit, by string) bool {
 }
 
 // units is what an entry counts in limit i: what it was charged there, else what its
-// operation costs its job today; settled as quota.Settlement says; less what was given back.
+// operation costs its job today; settled as quota.Settlement says; less what was returned.
 func (q question) units(i int, e *quota.Entry) quota.Units {
 	limit := q.c.Limits[i]
 	charge := quota.Units(0)

@@ -49,7 +49,7 @@ func (q question) charged(e *quota.Entry) []quota.Charge {
 	return charges
 }
 
-// Adjust implements quota.Ledger. What it gives back, it takes off the oldest entries
+// Adjust implements quota.Ledger. What it returns, it takes off the oldest entries
 // of the limit's window, and that stays with them.
 func (m *Model) Adjust(_ context.Context, c *quota.Credential, a quota.Adjustment) (quota.Decision, error) {
 	q, done := m.about(c)

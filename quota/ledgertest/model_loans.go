@@ -75,7 +75,7 @@ func (q question) outlasted(d quota.Decision, charges []quota.Charge, useReserve
 	return d
 }
 
-// roomAt tells whether charges fit every limit at an instant. A charge that is larger than its
+// roomAt reports whether charges fit every limit at an instant. A charge that is larger than its
 // limit, and fits while that is lifted, counts in the period of now alone.
 func (q question) roomAt(charges []quota.Charge, useReserve bool, at time.Time) bool {
 	for _, charge := range charges {

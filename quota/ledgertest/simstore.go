@@ -95,7 +95,7 @@ func behind(records []slidinglog.Placed, at slidinglog.Position, clock int64) sl
 	return slidinglog.Outcome{Status: slidinglog.Behind, Clock: clock, Tail: slices.Clip(records[own:to]), More: to < len(records)}
 }
 
-// with returns the log with one more record, and without those that nobody needs.
+// with returns the log with one more record, and without those that are not needed.
 func (l simLog) with(record slidinglog.Placed, now, keep int64) simLog {
 	old := 0
 	for old < len(l.records) && l.records[old].At.Ms < record.At.Ms-keep {
@@ -125,7 +125,7 @@ func (s *SimStore) change(credential string, log simLog) {
 func (s *SimStore) Flush(credential string) { s.change(credential, simLog{}) }
 
 // DropLast takes back the last n changes, at most 100, each a record that was appended or a log that was
-// flushed: a replica has taken over that had not heard of them.
+// flushed: a replica has taken over that did not have them.
 func (s *SimStore) DropLast(n int) {
 	for range min(n, len(s.past)) {
 		last := s.past[len(s.past)-1]

@@ -304,7 +304,7 @@ func clockStepsBack(t *testing.T, harness Harness) {
 	if want := start.Add(time.Hour); d.Reason != quota.LimitExceeded || !d.RetryAt.Equal(want) {
 		t.Errorf("got %+v after a step back, want a denial until %v", d, want)
 	}
-	// Whoever waits, waits by the clock that stepped back.
+	// A caller waits by the clock that stepped back.
 	if want := 49 * time.Hour; d.RetryAfter != want {
 		t.Errorf("got %v to wait after a step back, want %v", d.RetryAfter, want)
 	}

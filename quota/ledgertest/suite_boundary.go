@@ -7,7 +7,7 @@ import (
 	"quotad/quota"
 )
 
-// A fixedWindow counts by the minute of the clock, and begins anew with each.
+// A fixedWindow counts by the minute of the clock, and begins at 0 with each.
 type fixedWindow struct {
 	minute time.Time
 	count  int

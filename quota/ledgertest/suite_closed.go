@@ -89,7 +89,7 @@ func closedLimit(t *testing.T, harness Harness) {
 	if e.Kind != quota.KindOpening || e.Limit != "search" || e.Note != "seen to be open" || e.By != "trending" || !e.Until.IsZero() {
 		t.Errorf("got %+v, want that search was opened, by whom and why", e)
 	}
-	// The window says later than the closing: both are heard.
+	// The window ends later than the closing: both count.
 	h.granted("search.list")
 	h.denied("search.list", "search", 55*time.Minute)
 	h.closing(quota.Closing{Limit: "search", Until: h.clock.Now().Add(time.Minute)}, true)

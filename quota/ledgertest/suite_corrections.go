@@ -30,7 +30,7 @@ func settle(t *testing.T, harness Harness) {
 	h.used(950, 950)
 	h.denied("search.list", "daily", 24*time.Hour)
 	h.settle(second, 100)
-	// What was given back expires with its debit: at the end nothing is left.
+	// What was returned expires with its debit: at the end nothing is left.
 	h.clock.Add(59 * time.Minute)
 	h.used(100, 100)
 	h.clock.Add(time.Minute)
@@ -83,7 +83,7 @@ func adjust(t *testing.T, harness Harness) {
 		t.Errorf("gave back %d units, want the 100 that were used", d.Units)
 	}
 	h.used(80, 0)
-	// The oldest are given back first: the 40 booked, and 20 of the search.
+	// The oldest are returned first: the 40 booked, and 20 of the search.
 	h.clock.Add(24*time.Hour - time.Minute)
 	h.used(80, 0)
 	h.clock.Add(time.Minute)

@@ -20,7 +20,7 @@ func shared() *quota.Credential {
 	}
 }
 
-// tens asks for so many calls of ten for a job, "" outside any pass.
+// tens asks for n calls of ten units for a job, "" outside any pass.
 func tens(job string, count quota.Units) quota.Request {
 	r := quota.Request{Operation: "ten", Count: count, Caller: quota.Caller{UID: 7}}
 	if job != "" {
@@ -160,7 +160,7 @@ func shareOfOneHost(t *testing.T, harness Harness) {
 }
 
 // A cap of backfill that is lifted in the last four hours of a day, on days of 23, 24 and
-// 25 hours: what the day has left then is for whoever asks.
+// 25 hours: what the day has left then is for every job.
 func liftedShare(t *testing.T, harness Harness) {
 	pacific := zone(t, "America/Los_Angeles")
 	for _, day := range []struct {
@@ -199,7 +199,7 @@ func liftedShare(t *testing.T, harness Harness) {
 			if d.Remaining() != 10 {
 				t.Errorf("got %d remaining, want 10, of daily alone", d.Remaining())
 			}
-			h.used(90, 90) // it goes on counting
+			h.used(90, 90) // it continues to count
 			h.isDenial(h.acquire(tens("backfill", 2)), "daily", 4*time.Hour)
 			h.isGrant(h.acquire(tens("backfill", 1)))
 			// With the new day it holds again.
@@ -211,7 +211,7 @@ func liftedShare(t *testing.T, harness Harness) {
 	}
 }
 
-// A limit that is not enforced counts like any other, tells what it would have denied, and
+// A limit that is not enforced counts like any other, reports what it would have denied, and
 // refuses nothing; others still do, and then nothing is debited in it either.
 func observed(t *testing.T, harness Harness) {
 	c := daily()

@@ -37,8 +37,8 @@ func givenBackGoesWithItsDebits(t *testing.T, harness Harness) {
 	h.denied("most", "hour", time.Hour)
 }
 
-// givenBackThenSettled settles a grant of which something was given back: that stays
-// given back, whatever the grant is settled to.
+// givenBackThenSettled settles a grant of which something was returned: that stays
+// returned, whatever the grant is settled to.
 func givenBackThenSettled(t *testing.T, harness Harness) {
 	h := begin(t, harness, hourly())
 	first := h.granted("ten")
@@ -61,7 +61,7 @@ func givenBackThenSettled(t *testing.T, harness Harness) {
 }
 
 // givenBackOfAnotherWindow changes a limit's window after an adjustment, and its name:
-// what was given back is of the name that it was given back to.
+// what was returned belongs to the name that it was returned to.
 func givenBackOfAnotherWindow(t *testing.T, harness Harness) {
 	h := begin(t, harness, hourly())
 	h.granted("most")
@@ -119,7 +119,7 @@ func hostsDiffer(t *testing.T, harness Harness) {
 	hosts[1].used(10, 24)
 }
 
-// logAheadOfTheClock sets the clock wrong for a while: people are told, and a reset
+// logAheadOfTheClock sets the clock wrong for a while: a warning says so, and a reset
 // ends it.
 func logAheadOfTheClock(t *testing.T, harness Harness) {
 	h := begin(t, harness, one(100, quota.Sliding(time.Hour)))

@@ -20,7 +20,7 @@ func (s *transcript) say(format string, args ...any) {
 	s.lines = s.lines[max(0, len(s.lines)-kept):]
 }
 
-// same fails the test, and tells how it came to this, unless got and want agree.
+// same fails the test, and shows how it came to this, unless got and want agree.
 func (s *transcript) same(what string, got, want any) {
 	s.test.Helper()
 	if reflect.DeepEqual(got, want) {

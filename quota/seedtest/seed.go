@@ -1,6 +1,6 @@
 // Package seedtest gives tests that draw their histories the seed to draw them
 // from: a fixed one, so that the tests of a clone pass each time or never, unless
-// somebody asks for another.
+// a person asks for another.
 package seedtest
 
 import (

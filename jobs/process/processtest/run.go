@@ -1,5 +1,5 @@
 // Package processtest has tests leave no process behind, however they end: they pass, they
-// panic, they run out of time, or somebody kills them.
+// panic, they run out of time, or they are killed.
 //
 // A package whose tests start processes has Tests in its TestMain. They then run in a
 // process of their own, and the one that go test started stays above them as a subreaper,
@@ -68,7 +68,7 @@ func runBelow() (code int, err error) {
 }
 
 // reap waits for the end of a child. What else ends meanwhile has come from the tests, and
-// nobody else asks for it.
+// no other code waits for it.
 func reap(child int) (status syscall.WaitStatus, err error) {
 	for {
 		switch pid, err := syscall.Wait4(-1, &status, 0, nil); {

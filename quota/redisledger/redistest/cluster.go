@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// freePorts returns TCP ports of this host that nobody listened on a moment ago.
+// freePorts returns TCP ports of this host that had no listener a moment ago.
 func freePorts(tb testing.TB, n int) []string {
 	tb.Helper()
 	ports := make([]string, n)

@@ -19,9 +19,9 @@ const (
 	Pass      Fault = iota // none
 	Swallow                // the server carries the command out, the reply never comes
 	CutAfter               // the server carries it out, and the connection breaks before the reply
-	CutBefore              // the connection breaks before the server hears of it
+	CutBefore              // the connection breaks before the server gets the command
 	Late                   // the server carries it out, the reply is held back until Release
-	Stray                  // the connection breaks, the server hears of it upon Release
+	Stray                  // the connection breaks, the server gets the command upon Release
 )
 
 // A Proxy leads from one Unix socket to a server's, and disturbs what passes.
@@ -90,7 +90,7 @@ func (p *Proxy) Meet(faults ...Fault) {
 	})
 }
 
-// IsScript tells whether a command runs a script.
+// IsScript reports whether a command runs a script.
 func IsScript(command []string) bool {
 	name := strings.ToUpper(command[0])
 	return name == "EVALSHA" || name == "EVAL"

@@ -107,7 +107,7 @@ func (s *Server) Kill() {
 // nothing, until Thaw.
 func (s *Server) Freeze() error { return s.Process.Signal(syscall.SIGSTOP) }
 
-// Thaw lets a frozen process go on.
+// Thaw continues a frozen process.
 func (s *Server) Thaw() error { return s.Process.Signal(syscall.SIGCONT) }
 
 // patience ends a test that hangs: whatever it waits for takes less, on a busy machine too.

@@ -58,7 +58,7 @@ func newAuthority(tb testing.TB) identity {
 	}, nil)
 }
 
-// sign returns an identity that whoever trusts the authority believes, at the
+// sign returns an identity that is valid for all who trust the authority, at the
 // loopback address.
 func (a identity) sign(tb testing.TB, name string) identity {
 	tb.Helper()

@@ -127,7 +127,7 @@ func (s *Server) observe(e server.Event) {
 	s.events = append(s.events, e)
 }
 
-// Events returns what the server has told of.
+// Events returns what the server has reported.
 func (s *Server) Events() []server.Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 )
 
 // Variable is the environment variable that has tests read config.toml as it is in the
-// tree, which "tree" says. CI sets it: nobody edits the file there.
+// tree, which "tree" says. CI sets it, because the file is not edited there.
 const Variable = "QUOTAD_TEST_SHIPPED"
 
 // Shipped returns the config.toml of the repository at root as git has it. If you follow

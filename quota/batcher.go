@@ -84,7 +84,7 @@ func (b *Batcher[T, R]) enter(c *call[T, R]) (leads bool) {
 	return false
 }
 
-// withdraw takes a call out of the queue and reports whether it was still there.
+// withdraw removes a call from the queue and reports whether it was still there.
 func (b *Batcher[T, R]) withdraw(c *call[T, R]) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

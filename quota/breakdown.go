@@ -50,7 +50,7 @@ type Share struct {
 // A BreakdownQuery says which entries are summed, and how they are grouped.
 type BreakdownQuery struct {
 	By    Dimension // empty: ByJob
-	Since time.Time // nothing older; zero: all that is kept
+	Since time.Time // nothing older; zero: the whole log
 	Max   int       // read at most this number of entries, the newest; 0: all
 	// Now, if not zero, has each limit count what its window holds at that instant,
 	// and leaves out what no window holds. Since is then not used.

@@ -15,15 +15,15 @@ type Closing struct {
 	Caller Caller
 }
 
-// Closed says that nothing is granted from a limit before a time. Its zero value is that
-// of a limit that is open.
+// Closed says that nothing is granted from a limit before a time. Its zero value means that
+// the limit is open.
 type Closed struct {
 	Since, Until time.Time
 	Says         string // why, as its Closing had it
-	By           string // who closed it, as Caller.By names
+	By           string // who closed it: its Caller.By
 }
 
-// At returns c while it holds, and what is open afterwards.
+// At returns c until its time, and the zero value afterwards.
 func (c Closed) At(now time.Time) Closed {
 	if !now.Before(c.Until) {
 		return Closed{}
@@ -31,12 +31,12 @@ func (c Closed) At(now time.Time) Closed {
 	return c
 }
 
-// IsZero tells a limit that is open.
+// IsZero reports whether the limit is open.
 func (c Closed) IsZero() bool { return c.Until.IsZero() }
 
-// Closes returns the entry that a closing writes where the limit is closed so far as
-// held says, and whether it changes anything: a limit that is closed until later stays so,
-// and one that is open cannot be opened.
+// Closes returns the entry that a closing writes where the limit is closed as held says, and
+// whether it changes anything: a limit that is closed until later stays so, and one that is
+// open cannot be opened.
 func (c Closing) Closes(held Closed, now time.Time) (e Entry, changes bool) {
 	e = Entry{Kind: KindClosing, Limit: c.Limit, Until: c.Until, Note: c.Says, By: c.Caller.By(), Region: c.Caller.Region}
 	if c.Until.IsZero() {
@@ -46,7 +46,7 @@ func (c Closing) Closes(held Closed, now time.Time) (e Entry, changes bool) {
 	return e, c.Until.After(now) && c.Until.After(held.Until)
 }
 
-// Closed returns what the limit is like after an entry that is a closing or an opening.
+// Closed returns how the limit is closed after an entry that is a closing or an opening.
 func (e *Entry) Closed() Closed {
 	if e.Kind != KindClosing {
 		return Closed{}
@@ -54,9 +54,9 @@ func (e *Entry) Closed() Closed {
 	return Closed{Since: e.ID.Time(), Until: e.Until, Says: e.Note, By: e.By}
 }
 
-// Close refuses the decision where one of its limits, unless it is not enforced, is closed, while its caller's clock
-// shows clock. The one that is closed the longest is named; when the
-// request would be granted is not earlier than what the windows say.
+// Close refuses the decision where one of its limits is closed and enforced, at clock by the
+// caller. It names the one that is closed the longest. The request would not be granted
+// earlier than the windows allow.
 func (d *Decision) Close(clock time.Time) {
 	for _, s := range d.Limits {
 		if s.Closed.IsZero() || s.DryRun || d.Reason == LimitClosed && !s.Closed.Until.After(d.Closed().Until) {
@@ -73,7 +73,7 @@ func (d *Decision) Close(clock time.Time) {
 	d.RetryAfter = d.RetryAt.Sub(clock)
 }
 
-// Closed returns how the limit that is named is closed; zero where it is not.
+// Closed returns how the decision's Limit is closed; zero where it is not.
 func (d Decision) Closed() Closed {
 	for _, s := range d.Limits {
 		if s.Name == d.Limit {
@@ -83,10 +83,10 @@ func (d Decision) Closed() Closed {
 	return Closed{}
 }
 
-// maxClosed is the longest that a limit may be closed at once.
+// maxClosed is how long a limit may be closed at once.
 const maxClosed = 32 * 24 * time.Hour
 
-// maxSays is the longest reason of a closing, in bytes.
+// maxSays is the length of the longest reason of a closing, in bytes.
 const maxSays = 2000
 
 // validate returns what is wrong with a closing of a limit of c.

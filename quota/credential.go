@@ -16,7 +16,7 @@ type Credential struct {
 	Limits     []Limit
 	Operations map[string]Cost // an operation that is not listed is refused
 
-	bases []string // what Basis answers, once prepared
+	bases []string // what Basis returns, once prepared
 }
 
 // A Limit is a named budget of a credential: units per window.
@@ -28,30 +28,30 @@ type Limit struct {
 	Only    []string // the operations it counts; empty: every one
 
 	// A limit that counts the calls of some jobs is a share: at most one of the two is
-	// set. Calls outside any pass belong to no job. A remote caller stands among jobs by
+	// set. Calls outside any pass belong to no job. A remote caller is listed like a job, by
 	// its name in the log, see RemotePrefix.
-	Jobs       []string // the jobs whose calls it counts; empty: everybody's
+	Jobs       []string // the jobs whose calls it counts; empty: all calls
 	ExceptJobs []string // the jobs whose calls it does not count
 
 	// Lift is for how long before the end of its period a limit of a calendar window
-	// refuses nothing: what is left of the day then is for whoever asks. It goes on
-	// counting. 0: it always refuses.
+	// refuses nothing: any caller may spend what is left of the day then. It still counts.
+	// 0: it always refuses.
 	Lift time.Duration
-	// DryRun has the limit count, and refuse nothing: Decision.WouldDeny tells what it
+	// DryRun has the limit count, and refuse nothing: Decision.WouldDeny returns what it
 	// would have refused.
 	DryRun bool
 }
 
-// Counts tells whether the limit counts an operation.
+// Counts reports whether the limit counts an operation.
 func (l Limit) Counts(operation string) bool {
 	return len(l.Only) == 0 || slices.Contains(l.Only, operation)
 }
 
-// IsShare tells whether the limit counts the calls of some jobs only.
+// IsShare reports whether the limit counts the calls of some jobs only.
 func (l Limit) IsShare() bool { return len(l.Jobs)+len(l.ExceptJobs) > 0 }
 
-// CountsJob tells whether the limit counts the calls of a job; "" stands for a caller
-// outside any pass.
+// CountsJob reports whether the limit counts the calls of a job; "" is a caller outside any
+// pass.
 func (l Limit) CountsJob(job string) bool {
 	if len(l.Jobs) > 0 {
 		return slices.Contains(l.Jobs, job)
@@ -60,7 +60,7 @@ func (l Limit) CountsJob(job string) bool {
 }
 
 // LiftsAt returns when in the period of now the limit begins to refuse nothing; the zero
-// time of one that does not.
+// time where it never does.
 func (l Limit) LiftsAt(now time.Time) time.Time {
 	if l.Lift == 0 {
 		return time.Time{}
@@ -69,8 +69,7 @@ func (l Limit) LiftsAt(now time.Time) time.Time {
 	return end.Add(-l.Lift)
 }
 
-// LiftedAt tells whether now is in the time before the end of a period in which the limit
-// refuses nothing.
+// LiftedAt reports whether the limit refuses nothing at now, because its period ends soon.
 func (l Limit) LiftedAt(now time.Time) bool {
 	lifts := l.LiftsAt(now)
 	return !lifts.IsZero() && !now.Before(lifts)
@@ -92,7 +91,7 @@ type Cost struct {
 	Per   map[string]Units // limit name → units; a limit that is not named does not count the operation
 }
 
-// In returns what one call costs in a limit, for those whose calls the limit counts; 0
+// In returns what one call costs in a limit, where the limit counts the caller; 0
 // means that it does not count the operation.
 func (c Cost) In(l Limit, operation string) Units {
 	if c.Per != nil {
@@ -143,7 +142,7 @@ func (c *Credential) Basis(i int) string {
 
 func sorted(names []string) []string { return slices.Sorted(slices.Values(names)) }
 
-// Prepared returns a copy that answers Basis without computing it anew.
+// Prepared returns a copy that has computed what Basis returns.
 func (c *Credential) Prepared() *Credential {
 	copied := *c
 	copied.bases = nil
@@ -155,7 +154,7 @@ func (c *Credential) Prepared() *Credential {
 	return &copied
 }
 
-// Index returns which of the limits has that name, -1 if none has.
+// Index returns the index of the limit of that name, or -1.
 func (c *Credential) Index(limit string) int {
 	return slices.IndexFunc(c.Limits, func(l Limit) bool { return l.Name == limit })
 }
@@ -169,7 +168,7 @@ func (c *Credential) Limit(name string) (Limit, bool) {
 	return c.Limits[i], true
 }
 
-// LimitNames returns what the limits are called, in their order.
+// LimitNames returns the names of the limits, in their order.
 func (c *Credential) LimitNames() []string {
 	names := make([]string, len(c.Limits))
 	for i, l := range c.Limits {
@@ -183,11 +182,11 @@ type Calls struct {
 	Job   string           // "" outside any pass
 	Count map[string]Units // by operation
 	// Pace is how long they may wait for each other: of a limit with a window no longer than
-	// that they need no more at once than fits it at all.
+	// that, they need no more at once than its budget.
 	Pace time.Duration
 }
 
-// Paced returns what calls that cost so much need at once, if they may, or may not, use the
+// Paced returns what calls with these charges need at once, if they may, or may not, use the
 // reserve.
 func (c *Credential) Paced(charges []Charge, pace time.Duration, useReserve bool) []Charge {
 	paced := slices.Clone(charges)
@@ -200,7 +199,7 @@ func (c *Credential) Paced(charges []Charge, pace time.Duration, useReserve bool
 }
 
 // Cost returns what calls cost, as a run counts them: of each call the greatest of its
-// charges, at most MaxUnits in all. What is not listed costs nothing.
+// charges, at most MaxUnits in all. An operation that is not listed costs nothing.
 func (c *Credential) Cost(calls Calls) Units {
 	var sum Units
 	for operation, count := range calls.Count {
@@ -238,7 +237,7 @@ func (c *Credential) Sum(calls Calls) ([]Charge, error) {
 	return sum, nil
 }
 
-// addTo adds what calls cost to charges, in the limits that those are of.
+// addTo adds what calls cost to charges, in the limits of those charges.
 func (c *Credential) addTo(charges []Charge, calls Calls) error {
 	more, err := c.Sum(calls)
 	for i, charge := range charges {

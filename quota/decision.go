@@ -31,7 +31,7 @@ type Decision struct {
 	Detail string // for people, where the reason alone does not say it
 	Hint   string // the cure of a refusal, where it is known
 	// Err is why the ledger could not decide this ask, although it did decide others
-	// of the same call; see Ledger.Acquire. No other caller sees it.
+	// of the same call; see Ledger.Acquire. Service.Acquire returns it as its error.
 	Err error
 
 	GrantID  string
@@ -43,14 +43,14 @@ type Decision struct {
 	// Units is what the request costs; where it costs different amounts in
 	// different limits, the greatest of them.
 	Units Units
-	// Now is when it was decided, by the ledger's clock; zero where nobody asks for that.
+	// Now is when it was decided, by the ledger's clock; zero where that is not needed.
 	Now time.Time
 	// Limits holds the state of every limit the request counts against, after
 	// this decision. Empty when the ledger was not asked.
 	Limits []LimitState
 
-	// Of LimitExceeded, LimitClosed and CostExceedsLimit: the limit that stands in the
-	// way the longest; of LimitClosed, of those that are closed.
+	// Of LimitExceeded, LimitClosed and CostExceedsLimit: the limit that refuses the longest;
+	// of LimitClosed, of those that are closed.
 	Limit string
 	// Of LimitExceeded and LimitClosed: when this request would be granted if nothing else
 	// happened, by the ledger's clock, and how long that is from now; a whole
@@ -59,7 +59,7 @@ type Decision struct {
 	RetryAfter time.Duration
 }
 
-// Granted tells a grant from a refusal.
+// Granted reports whether the decision is a grant.
 func (d Decision) Granted() bool { return d.Reason == "" && d.Err == nil }
 
 // Calls returns how many calls of r are granted.
@@ -70,7 +70,7 @@ func (d Decision) Calls(r Request) Units {
 	return r.Count
 }
 
-// Denied tells a refusal that time alone ends, at RetryAt.
+// Denied reports whether the decision is a refusal that time alone ends, at RetryAt.
 func (d Decision) Denied() bool { return d.Reason == LimitExceeded || d.Reason == LimitClosed }
 
 // Remaining is what ordinary callers may still spend: the smallest over the limits
@@ -79,13 +79,13 @@ func (d Decision) Remaining() Units {
 	if len(d.Limits) == 0 {
 		return 0
 	}
-	least, none := MaxUnits, !slices.ContainsFunc(d.Limits, LimitState.Refuses)
+	remaining, none := MaxUnits, !slices.ContainsFunc(d.Limits, LimitState.Refuses)
 	for _, limit := range d.Limits {
 		if none || limit.Refuses() {
-			least = min(least, limit.Remaining())
+			remaining = min(remaining, limit.Remaining())
 		}
 	}
-	return least
+	return remaining
 }
 
 // A Shortage is what a limit that is not enforced would have refused.
@@ -95,9 +95,9 @@ type Shortage struct {
 	Closed  Closed
 }
 
-// WouldDeny returns why a grant would have been a denial if the limits that are not enforced
-// were enforced, of a caller who may, or may not, use the reserve. What a limit does not
-// know yet, while it is catching up, it would not have denied.
+// WouldDeny returns why a grant would have been a denial if all limits were enforced, of a
+// caller who may, or may not, use the reserve. A limit that is catching up would not have
+// denied what it does not know yet.
 func (d Decision) WouldDeny(useReserve bool) []Shortage {
 	if !d.Granted() || d.Replayed {
 		return nil
@@ -121,21 +121,20 @@ type LimitState struct {
 	Limit
 	Used Units
 	Cost Units // what the decided request costs in this limit; 0 outside decisions
-	// NextUnits is when the next debit leaves the window and how many units it
-	// gives back. Zero when the window is empty, or where nobody asked.
+	// NextAt is when the next debit leaves the window, and NextUnits how many units that
+	// frees. Zero when the window is empty, or where that is not needed.
 	NextAt    time.Time
 	NextUnits Units
-	// CatchingUp is not zero while the log does not reach back as far as the
-	// window, because the window was lengthened: until then the limit counts as
-	// spent.
+	// CatchingUp is when the log reaches back as far as the window, where it does not yet
+	// because the window was lengthened: until then the limit counts as spent.
 	CatchingUp time.Time
 	Closed     Closed // zero while the limit is open
 	Lent       []Lent // the loans that run, in the order of their time; Limit.Units is without them
 	Lifted     bool   // it refuses nothing until its period ends; see Limit.Lift
 }
 
-// Refuses tells whether the limit stands in the way of what it has no room for. One that is
-// closed does, lifted or not.
+// Refuses reports whether the limit refuses what it has no room for. A closed one does, lifted
+// or not.
 func (s LimitState) Refuses() bool { return !s.DryRun && (!s.Lifted || !s.Closed.IsZero()) }
 
 // Remaining is what ordinary callers may still spend by this limit: units less reserve
@@ -152,7 +151,7 @@ func Conflict(operation string, count Units) Decision {
 	return refuse(RequestIDConflict, fmt.Sprintf("this request id was granted %d × %s; a new upstream call takes a new id", count, operation))
 }
 
-// Gone refuses to correct a grant that is in no window.
+// Gone refuses to correct a grant that is in no window any more.
 func Gone(grantID string) Decision {
 	return refuse(UnknownGrant, fmt.Sprintf("grant %s is in no window of its credential any more, or never existed", grantID))
 }

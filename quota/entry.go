@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A Kind says what an entry of a log tells of.
+// A Kind says what an entry of a log records.
 type Kind string
 
 // The kinds of entries.
@@ -20,12 +20,12 @@ const (
 )
 
 // An Entry is one line of a credential's log. Entries of kind grant and
-// adjustment count; the others tell what was done.
+// adjustment count; the others record what was done.
 type Entry struct {
 	ID   ID
 	Kind Kind
 	// Gen is the generation of the log in which the entry was placed first: a reset begins
-	// another one, and voids what is of lower ones. Unplaced: it was placed in none yet.
+	// another one, and voids the entries of lower ones. Unplaced: it was placed in none yet.
 	Gen    int64
 	By     string // as Caller.By: the job, "remote/" and the name of a remote caller, or "@" and a uid
 	Region string
@@ -38,19 +38,19 @@ type Entry struct {
 	Settled   bool   // whether SettledTo says what was really spent
 	SettledBy ID     // the settlement that says so: the newest one
 	// Void says that another entry of the same request counts in this one's place: two
-	// hosts granted it while neither heard of the other.
+	// hosts granted it, and neither knew of the other's grant.
 	Void bool
-	// Alone is what was granted by itself, of an entry that counts for an earlier one, too; nil
-	// of others. It is a Count and its Charges.
+	// Alone is what the entry itself was granted, where it counts for an earlier one, too; nil
+	// of others.
 	Alone  *Granted
 	Outage bool // it was granted, or settled, while the store could not be reached
 	// Of a settlement: see Settlement.Units. Of a grant: the last one's.
 	SettledTo Units
 
-	// Charges is what the entry was charged in each limit when it was written. That
-	// of an adjustment is below zero where it gave back.
+	// Charges is what the entry was charged in each limit when it was written; below zero for
+	// an adjustment that freed units.
 	Charges []Charge
-	// GivenBack is what adjustments gave back of this entry's charges. It stays with
+	// GivenBack is what adjustments freed of this entry's charges. It stays with
 	// the entry, and leaves each window with it.
 	GivenBack []Charge
 
@@ -58,15 +58,15 @@ type Entry struct {
 	Grant         ID
 	Before, After []Charge
 
-	// Of an adjustment: the units that were asked for; its charge is what was booked. One
-	// that gave back says of which entries.
+	// Of an adjustment: the units that were asked for; its charge is what was booked. Gives
+	// says of which entries it freed units.
 	Asked int64
 	Gives []Give
 
 	// Of a closing or an opening: the limit, and when it opens by itself. Of a loan: the limit,
 	// by how many units it is higher, and until when; zero units end the loans before it, of
-	// which the last would have ended then. Of a reset, Until is how far the log went: what is
-	// later counts, though it be of a lower generation.
+	// which the last would have ended then. Of a reset, Until is how far the log went: later
+	// entries count, even those of a lower generation.
 	Limit string
 	Units Units
 	Until time.Time
@@ -81,7 +81,7 @@ type Granted struct {
 // Unplaced is the generation of an entry that is in no log yet.
 const Unplaced = -1
 
-// A Give is what an adjustment gave back of an entry, in the adjustment's limit.
+// A Give is what an adjustment freed of an entry, in the adjustment's limit.
 type Give struct {
 	Of    ID
 	Units Units
@@ -95,11 +95,11 @@ type Charge struct {
 
 // Max returns the greatest of the charges.
 func Max(charges []Charge) Units {
-	var most Units
+	var greatest Units
 	for _, c := range charges {
-		most = max(most, c.Units)
+		greatest = max(greatest, c.Units)
 	}
-	return most
+	return greatest
 }
 
 // ChargeIn returns the charge in a limit, if there is one.
@@ -112,7 +112,7 @@ func ChargeIn(charges []Charge, limit string) (Units, bool) {
 	return 0, false
 }
 
-// NewEntry returns what a grant of ask under an id writes.
+// NewEntry returns the entry of a grant of ask under an id.
 func NewEntry(ask Ask, id ID) Entry {
 	return Entry{
 		ID: id, Kind: KindGrant,
@@ -124,7 +124,7 @@ func NewEntry(ask Ask, id ID) Entry {
 
 // UnitsIn returns what the entry counts in limit i of c: what it was charged there,
 // else what its operation costs its job there today; of a settled grant what is left of
-// that; less what adjustments gave back, and never below zero.
+// that; less what adjustments freed, and never below zero.
 func (e *Entry) UnitsIn(c *Credential, i int) Units {
 	if e.Void {
 		return 0
@@ -170,14 +170,14 @@ func (e *Entry) settle(charge Units) Units {
 	}
 }
 
-// wasMade tells whether a grant's calls were made, as far as is known: what was given
-// back of it says only that they cost less.
+// wasMade reports whether a grant's calls were made, as far as is known: units that an
+// adjustment freed of it say only that they cost less.
 func (e *Entry) wasMade() bool {
 	return slices.ContainsFunc(e.Charges, func(charge Charge) bool { return e.settle(charge.Units) > 0 })
 }
 
 // Counts returns what each of the entry's charges counts now. What an adjustment
-// gave back counts in the entries that it was given back of.
+// freed counts in the entries that it freed units of.
 func (e *Entry) Counts() []Charge {
 	counts := make([]Charge, len(e.Charges))
 	for i, charge := range e.Charges {
@@ -187,7 +187,7 @@ func (e *Entry) Counts() []Charge {
 	return counts
 }
 
-// GiveBack gives units back of what the entry counts in a limit.
+// GiveBack frees units of what the entry counts in a limit.
 func (e *Entry) GiveBack(limit string, units Units) {
 	given := slices.Clone(e.GivenBack)
 	i := slices.IndexFunc(given, func(c Charge) bool { return c.Limit == limit })

@@ -9,7 +9,7 @@ import (
 )
 
 // An ID names an entry of a log: the ledger's clock in milliseconds since the
-// Unix epoch, and a number that tells entries of one millisecond apart. IDs of
+// Unix epoch, and a number that distinguishes entries of one millisecond. IDs of
 // one log only grow.
 type ID struct {
 	Ms  int64
@@ -25,7 +25,7 @@ func (id ID) Time() time.Time { return time.UnixMilli(id.Ms).UTC() }
 // Less orders ids by time.
 func (id ID) Less(other ID) bool { return id.Compare(other) < 0 }
 
-// Compare is below zero where an id is older than another one, 0 where it is the same.
+// Compare is below zero where an id is older than another one, and 0 where it is the same.
 func (id ID) Compare(other ID) int {
 	return cmp.Or(cmp.Compare(id.Ms, other.Ms), cmp.Compare(id.Seq, other.Seq))
 }
@@ -55,7 +55,7 @@ func parseID(s string, base int) (id ID, ok bool) {
 }
 
 // GrantID is the public name of the grant that wrote entry id: it carries its
-// credential, so that whoever settles needs nothing else.
+// credential, so that a caller who settles needs nothing else.
 func GrantID(credential string, id ID) string {
 	return credential + ":" + strconv.FormatInt(id.Ms, grantBase) + "-" + strconv.FormatInt(id.Seq, grantBase)
 }
@@ -63,7 +63,7 @@ func GrantID(credential string, id ID) string {
 // grantBase keeps the names of grants short.
 const grantBase = 36
 
-// ParseGrantID takes a grant id apart.
+// ParseGrantID returns the parts of a grant id.
 func ParseGrantID(s string) (credential string, id ID, err error) {
 	credential, rest, ok := strings.Cut(s, ":")
 	if ok && CheckName(credential) == nil {

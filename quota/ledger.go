@@ -10,44 +10,44 @@ import (
 )
 
 // A Ledger keeps the log of every credential and decides about it. Any number
-// of goroutines may call it at the same time. Which limits a credential has
-// comes with each call: a changed limit applies at once to what the log holds.
+// of goroutines may call it at the same time. Each call brings the credential with its
+// limits: a changed limit applies at once to what the log holds.
 //
-// Its clock is its own; it never runs backwards, and ticks in milliseconds. A
+// A ledger has a clock of its own, which never runs backwards, and ticks in milliseconds. A
 // debit made at t counts in a sliding window of length w until t+w, exclusive.
 type Ledger interface {
 	// Acquire decides the asks one after the other, all of credential c, and
 	// returns one decision for each. A refusal moves nothing; a grant debits
 	// every charge, or none; on return a grant is as durable as the ledger
-	// makes anything. Of an ask that takes less (AtMost) as many calls are granted as
+	// makes anything. An ask with AtMost is granted as many calls as
 	// fit at that instant; a denial is about one of them.
 	//
 	// After ErrUnavailable nothing was debited. After ErrOutcomeUnknown each ask
 	// may or may not have been granted: asking again with the same request id
-	// tells, and debits at most once. Where others of the same call were decided,
+	// finds out, and debits at most once. Where others of the same call were decided,
 	// the error of an ask is its decision's Err.
 	Acquire(ctx context.Context, c *Credential, asks []Ask) ([]Decision, error)
-	// Peek tells what Acquire would decide about charges, those of several operations
-	// together, of a caller who may, or may not, use the reserve. It moves nothing. What
-	// would be granted has no GrantID.
+	// Peek returns what Acquire would decide about charges, those of several operations
+	// together, of a caller who may, or may not, use the reserve. It moves nothing. Its
+	// grants have no GrantID.
 	Peek(ctx context.Context, c *Credential, operations []string, charges []Charge, useReserve bool) (Decision, error)
 
 	// Settle sets a grant to what was really spent, 0 to release it. What it
-	// gives back is at most the grant's own debit, and expires with it; what it
+	// frees is at most the grant's own debit, and expires with it; what it
 	// adds is booked even past the limit. Settling to the same amount again
 	// changes nothing. The reason is UnknownGrant when the debit is not in the
 	// window of any limit any more, or never was. Like the other corrections it
 	// leaves an entry in the log that names its caller.
 	Settle(ctx context.Context, c *Credential, s Settlement) (Decision, error)
-	// Adjust books units that were spent, or given back, elsewhere.
+	// Adjust books units that were spent, or freed, elsewhere.
 	Adjust(ctx context.Context, c *Credential, a Adjustment) (Decision, error)
-	// CloseLimit closes a limit, for all who share the log: what counts against it is
+	// CloseLimit closes a limit, on all hosts that share the log: what counts against it is
 	// denied LimitClosed until then, whatever its window holds. It opens by itself at
 	// its time. A limit that is closed until later stays so, and one that is open
 	// cannot be opened: changed then is false, and nothing is written.
 	CloseLimit(ctx context.Context, c *Credential, k Closing) (changed bool, err error)
-	// Lend makes a limit higher until a time, for all who share the log, or ends all of its
-	// loans. What is granted under a loan stays in the window after its end, and nothing is
+	// Lend makes a limit higher until a time, on all hosts that share the log, or ends all of
+	// its loans. What is granted under a loan stays in the window after its end, and nothing is
 	// granted until it fits again. Changed is false, and nothing is written, where there is
 	// no loan to end, or its time has passed.
 	Lend(ctx context.Context, c *Credential, l Loan) (changed bool, err error)
@@ -56,11 +56,11 @@ type Ledger interface {
 	Reset(ctx context.Context, c *Credential, by Caller, note string) error
 
 	// Usage returns the state of every limit of c, in c's order. Like the other
-	// readers it changes nothing, and keeps nobody waiting for long.
+	// readers it changes nothing, and does not delay decisions for long.
 	Usage(ctx context.Context, c *Credential) (Usage, error)
 	// Log returns one page of the log of c.
 	Log(ctx context.Context, c *Credential, q LogQuery) (LogPage, error)
-	// Health tells how the ledger is. It does not fail: what is wrong is its answer.
+	// Health returns the state of the ledger. It does not fail: what is wrong is its answer.
 	Health(ctx context.Context) Health
 
 	io.Closer
@@ -76,10 +76,10 @@ var (
 	// written.
 	ErrLost = fmt.Errorf("%w: it lost entries", ErrUnavailable)
 	// ErrRecovering is an ErrUnavailable: the log was lost, and grants nothing until
-	// every daemon has had time to put back what it knows.
+	// every daemon has had time to write back what it knows.
 	ErrRecovering = fmt.Errorf("%w: it recovers from a loss", ErrUnavailable)
 	// ErrContended is an ErrUnavailable: other hosts wrote to the log each time before this
-	// one could. The ledger is well.
+	// one could. The ledger works.
 	ErrContended = fmt.Errorf("%w: other hosts were first each time", ErrUnavailable)
 )
 
@@ -110,7 +110,7 @@ func (a Ask) Granted() Units {
 	return 0
 }
 
-// Repeats tells whether the ask is the one that was granted count calls of an operation
+// Repeats reports whether the ask has the arguments of a grant of count calls of an operation
 // under its request id.
 func (a Ask) Repeats(operation string, count Units) bool {
 	return a.Operation == operation && (a.Count == count || a.AtMost && count < a.Count)
@@ -129,7 +129,7 @@ type Settlement struct {
 type Adjustment struct {
 	Limit string
 	// Units spent elsewhere; below zero, what was counted but not spent. The
-	// oldest debits are given back first, and used never falls below zero.
+	// oldest debits are freed first, and used never falls below zero.
 	Units  int64
 	Caller Caller
 	Note   string // why, for the log
@@ -145,8 +145,8 @@ type Usage struct {
 
 // A LogQuery selects a page of a log.
 type LogQuery struct {
-	After  ID        // continue behind this entry; zero: from the beginning
-	Since  time.Time // nothing older; zero: all that is kept
+	After  ID        // continue after this entry; zero: from the beginning
+	Since  time.Time // nothing older; zero: the whole log
 	Newest bool      // newest first; After then continues towards older entries
 	Max    int       // page size, 1 … MaxLogPage
 }

@@ -3,18 +3,18 @@ package quota
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 )
 
 // A Loan makes a limit higher until a time, or ends its loans.
 type Loan struct {
 	Limit string
-	// Units is by how much, beside its other loans; zero ends every loan of the limit now.
+	// Units is by how much, on top of its other loans; zero ends every loan of the limit now.
 	Units Units
-	// Until is when the loan ends by itself, in whole milliseconds. Of one that ends others it
-	// says nothing.
+	// Until is when the loan ends by itself, in whole milliseconds; unused where Units is zero.
 	Until  time.Time
-	Note   string // why, for those who see it
+	Note   string // why, for people
 	Caller Caller
 }
 
@@ -24,10 +24,10 @@ type Lent struct {
 	Units        Units
 	Since, Until time.Time
 	Note         string // why, as its Loan had it
-	By           string // who lent it, as Caller.By names
+	By           string // who lent it: its Caller.By
 }
 
-// Lending returns the loans that a limit has at a time, in the order of theirs.
+// Lending returns the loans that still run at a time, in their order.
 func Lending(loans []Lent, now time.Time) []Lent {
 	var running []Lent
 	for _, l := range loans {
@@ -43,7 +43,7 @@ func (e *Entry) Lent() Lent {
 	return Lent{Units: e.Units, Since: e.ID.Time(), Until: e.Until, Note: e.Note, By: e.By}
 }
 
-// Lends returns the entry that a loan writes where a limit has these loans, which run, and
+// Lends returns the entry that a loan writes where a limit has these running loans, and
 // whether it changes anything: where nothing is lent, nothing ends.
 func (l Loan) Lends(held []Lent, now time.Time) (e Entry, changes bool) {
 	e = Entry{Kind: KindLoan, Limit: l.Limit, Units: l.Units, Until: l.Until, Note: l.Note, By: l.Caller.By(), Region: l.Caller.Region}
@@ -51,21 +51,19 @@ func (l Loan) Lends(held []Lent, now time.Time) (e Entry, changes bool) {
 		return e, l.Until.After(now)
 	}
 	e.Until = time.Time{}
-	for _, other := range held { // until then the end is kept: it must not be lost before what it ends
-		if other.Until.After(e.Until) {
-			e.Until = other.Until
-		}
+	if len(held) > 0 { // the log keeps the end until then: it must outlast what it ends
+		e.Until = slices.MaxFunc(held, func(a, b Lent) int { return a.Until.Compare(b.Until) }).Until
 	}
 	return e, len(held) > 0
 }
 
-// Budget is the limit's, loans included.
+// Budget is the limit's budget, loans included.
 func (s LimitState) Budget(useReserve bool) Units { return s.Limit.Budget(useReserve) + s.LentUnits() }
 
 // Total is the limit's units per window, loans included.
 func (s LimitState) Total() Units { return s.Units + s.LentUnits() }
 
-// LentUnits is what all loans of the limit lend.
+// LentUnits is the sum of the limit's loans.
 func (s LimitState) LentUnits() Units {
 	var sum Units
 	for _, l := range s.Lent {
@@ -75,17 +73,15 @@ func (s LimitState) LentUnits() Units {
 }
 
 // LentUntil is when the first of the limit's loans ends; the zero time where it has none.
-func (s LimitState) LentUntil() (until time.Time) {
-	for _, l := range s.Lent {
-		if until.IsZero() || l.Until.Before(until) {
-			until = l.Until
-		}
+func (s LimitState) LentUntil() time.Time {
+	if len(s.Lent) == 0 {
+		return time.Time{}
 	}
-	return until
+	return slices.MinFunc(s.Lent, func(a, b Lent) int { return a.Until.Compare(b.Until) }).Until
 }
 
-// lends reports whether charges, of which some are larger than their limits, could fit those
-// with the loans that run now.
+// lends reports whether charges, of which some are larger than their limits, could fit with
+// the loans that run now.
 func (s *Service) lends(ctx context.Context, c *Credential, charges []Charge, useReserve bool) bool {
 	ctx, cancel := context.WithTimeout(ctx, s.deadline)
 	defer cancel()
@@ -121,13 +117,11 @@ func (d Decision) fitsLent(useReserve bool) bool {
 }
 
 const (
-	// maxLoans is the most loans that a limit has at once.
-	maxLoans = 16
-	// maxLent is the longest that anything is lent.
-	maxLent = 7 * 24 * time.Hour
+	maxLoans = 16                 // of a limit at once
+	maxLent  = 7 * 24 * time.Hour // how long a loan may run
 )
 
-// validate returns why a loan to a limit of c is refused at now, as the limit is.
+// validate returns why a loan to a limit of c is refused, as the limits are now.
 func (l Loan) validate(c *Credential, usage Usage) error {
 	i := c.Index(l.Limit)
 	switch {
@@ -141,7 +135,7 @@ func (l Loan) validate(c *Credential, usage Usage) error {
 	return l.validateTerms(usage.Limits[i], usage.Now)
 }
 
-// validateTerms returns why a limit is not lent so much for so long.
+// validateTerms returns why a loan's units or time are refused.
 func (l Loan) validateTerms(s LimitState, now time.Time) error {
 	longest := min(maxLent, s.Window.Nominal())
 	switch {

@@ -19,15 +19,15 @@ type Request struct {
 	// reply debits once. Optional, at most MaxRequestID bytes; scoped to the
 	// caller's pass, to the remote caller, or to the credential for callers outside a pass.
 	RequestID string
-	// Fresh says that RequestID was just drawn and never asked under before: a
-	// refusal from memory cannot hide a grant then.
+	// Fresh says that RequestID was just drawn and never used before: so a cached
+	// refusal cannot hide a grant.
 	Fresh bool
 	// AtMost asks for as many of the calls as fit, at least one. Asked again under the
 	// same request id, it is granted as many as before.
 	AtMost     bool
 	UseReserve bool // may spend the reserve; whether the caller is allowed to is checked before
-	// Optional says that the caller goes on without the call: a denial does not mean
-	// that its budget is gone.
+	// Optional says that the caller can do without the call: a denial does not mean
+	// that its budget is exhausted.
 	Optional bool
 	// Proxied says that the proxy asks, for a call that it sends itself: it alone knows
 	// whether the call was sent, so the pass may not settle the grant.
@@ -40,15 +40,15 @@ type Caller struct {
 	Job    string // of the pass that asks; empty outside a pass
 	Region string
 	Run    string
-	// Attempt counts the passes of the region that came before in the run, and failed.
+	// Attempt counts the earlier passes of the region in the run, which failed.
 	Attempt int
 	UID     int // of the asking process; -1 when unknown
-	// Remote names a caller on another host, which has no daemon there; empty: it asks on this one.
+	// Remote names a caller on another host without a daemon; empty: the caller is on this host.
 	Remote string
 }
 
 // RemotePrefix begins the name of a remote caller in the log, and in Limit.Jobs. No job's name
-// holds a slash.
+// has a slash.
 const RemotePrefix = "remote/"
 
 // By names the caller in the log: the job of a pass, "remote/" and the name of a remote
@@ -66,8 +66,7 @@ func (c Caller) By() string {
 	}
 }
 
-// CountedAs names the caller as shares do, which count the calls of some: as By does, and ""
-// where that is a user.
+// CountedAs names the caller as Limit.Jobs does: as By does, but "" for a user.
 func (c Caller) CountedAs() string { return countedAs(c.By()) }
 
 func countedAs(by string) string {
@@ -105,13 +104,13 @@ type Bearer struct {
 const MaxRequestID = 128
 
 // Key is the request id within its scope: ids of one pass, or of one remote caller, never
-// meet those of another. It is empty when the request has no id.
+// equal those of another. It is empty when the request has no id.
 func (r Request) Key() string {
 	switch {
 	case r.RequestID == "":
 		return ""
 	case r.Caller.Remote != "":
-		return "@" + r.Caller.Remote + "/" + r.RequestID // no run's id begins so
+		return "@" + r.Caller.Remote + "/" + r.RequestID // no run's id begins with @
 	case r.Caller.Run == "":
 		return "/" + r.RequestID
 	case r.Caller.Attempt > 0:

@@ -34,10 +34,10 @@ func Calendar(period Period, zone *time.Location) Window { return Window{Period:
 // IsCalendar reports whether w is a calendar window, rather than a sliding one.
 func (w Window) IsCalendar() bool { return w.Period != "" }
 
-// Bounds returns the stretch of time (after, end] … that w counts at now: debits
-// later than after count. For a calendar window, end is the first instant of the
-// next period, when every debit stops counting at once; for a sliding window it
-// is the zero time, because each debit leaves at a time of its own.
+// Bounds returns the time that w counts at now: debits later than after count. For a
+// calendar window, end is the first instant of the next period, when every debit stops
+// counting at once; for a sliding window it is the zero time, because each debit leaves at a
+// time of its own.
 func (w Window) Bounds(now time.Time) (after, end time.Time) {
 	if !w.IsCalendar() {
 		return now.Add(-w.Length), time.Time{}
@@ -106,7 +106,7 @@ func (w Window) period(now time.Time) (start, end time.Time) {
 		begins = func(n int) time.Time { return dayStart(y, m+time.Month(n), 1, w.Zone) }
 	}
 	start, end = begins(0), begins(1)
-	if now.Before(start) { // its first date begins twice, or late: now is still before it
+	if now.Before(start) { // its first date begins twice, or late, and now is before that
 		start, end = begins(-1), start
 	}
 	return start, end
@@ -131,8 +131,8 @@ func hourBounds(now time.Time, zone *time.Location) (start, end time.Time) {
 	return start, end
 }
 
-// dayStart returns the first instant of a date in zone, also where daylight
-// saving swallows midnight: there time.Date answers the evening before.
+// dayStart returns the first instant of a date in zone. Where daylight saving skips
+// midnight, time.Date returns the evening before.
 func dayStart(y int, m time.Month, d int, zone *time.Location) time.Time {
 	start := time.Date(y, m, d, 0, 0, 0, 0, zone)
 	noon := time.Date(y, m, d, 12, 0, 0, 0, zone)

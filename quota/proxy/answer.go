@@ -15,9 +15,9 @@ import (
 	"quotad/quota/upstream"
 )
 
-// answered looks at an answer before it is passed on: whether it was free, and what the
-// upstream says of its quota. It is passed on as it is, but for the key, and for what would
-// lead a client past the proxy.
+// answered reads an answer before it is passed on: whether it was free, and what the
+// upstream says of its quota. It overwrites the key, and changes what would lead a client past
+// the proxy; the rest is passed on as it is.
 func (x *exchange) answered(res *http.Response) error {
 	x.wrote() // even if the upstream did not wait for the end of the request
 	x.mu.Lock()
@@ -78,7 +78,7 @@ func (e *unreadableError) Error() string {
 	return fmt.Sprintf("the upstream's answer is not passed on: it is encoded as %.40q, though identity was requested, and it cannot be searched for the key", e.encoding)
 }
 
-// openBody has the body of an answer, if it has one, pass without the key.
+// openBody removes the key from the body of an answer, if it has one.
 func (x *exchange) openBody(res *http.Response) error {
 	if res.Body == http.NoBody {
 		return nil
@@ -99,8 +99,8 @@ func (x *exchange) openBody(res *http.Response) error {
 	return nil
 }
 
-// A gunzippedBody is what one holds that the upstream has compressed all the same. It
-// waits for the body when it is read, and not before.
+// A gunzippedBody is the text of a body that the upstream compressed, though it was not asked
+// to. It waits for the body when it is read, and not before.
 type gunzippedBody struct {
 	io.ReadCloser
 	plain *gzip.Reader // nil: nothing was read
@@ -116,13 +116,13 @@ func (b *gunzippedBody) Read(p []byte) (n int, err error) {
 	return b.plain.Read(p)
 }
 
-// A keylessBody is that of an answer as it passes, with the key overwritten. It is as long
-// as before, and holds back no more than may be the beginning of a key.
+// A keylessBody is the body of an answer, with the key overwritten. It is as long as before,
+// and holds back no more than may be the beginning of a key.
 type keylessBody struct {
 	io.ReadCloser
 	key   secret
-	held  []byte // was read, and not passed on
-	ended func() // is called when the trailer has come
+	held  []byte // read, and not passed on yet
+	ended func() // called when the trailer has come
 }
 
 // Read implements io.Reader. It needs room for all that is held back.
@@ -151,8 +151,8 @@ func (b *keylessBody) Close() error {
 	return err
 }
 
-// An observedBody is the body of an error as it passes. Its beginning is observed before its
-// last byte is passed on, or when it is closed.
+// An observedBody is the body of an error. Its beginning is observed before its last byte is
+// passed on, or when it is closed.
 type observedBody struct {
 	io.ReadCloser
 	left    int64 // until its end; below 0: not known

@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// Bounds of what a client may cost: a slow or stuck one costs one connection, and that
-// not for ever. How large a body is, and how long it takes, is not bounded.
+// Bounds of what a client may cost: a slow or stuck one costs one connection, for a bounded
+// time. How large a body is, and how long it takes, is not bounded.
 const (
 	headerTime     = 5 * time.Second // for the header of a request
 	idleTime       = time.Minute     // between two requests
-	stallTime      = time.Minute     // in which a client neither sends nor takes a part of a body
+	stallTime      = time.Minute     // in which a client neither sends nor reads a part of a body
 	maxHeader      = 32 << 10        // bytes of a request's, and 256 KiB of an answer's
 	maxAnswer      = 256 << 10       //
 	maxConnections = 4096            // at once
@@ -91,7 +91,7 @@ func (c *boundedConn) leave() {
 	}
 }
 
-// showToken ends that a connection is one of a stranger. The caller holds the lock of the
+// showToken removes a connection from the strangers. The caller holds the lock of the
 // listener.
 func (c *boundedConn) showToken() {
 	if c.stranger != nil {
@@ -100,7 +100,7 @@ func (c *boundedConn) showToken() {
 	}
 }
 
-// CloseWrite lets net/http say that an answer is complete before it hangs up.
+// CloseWrite has net/http end an answer before it closes the connection.
 func (c *boundedConn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -115,7 +115,7 @@ func withConnection(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connectionKey{}, conn)
 }
 
-// keepConnection has the connection of a request with a live run token stay open.
+// keepConnection keeps the connection of a request with a live run token open.
 func keepConnection(r *http.Request) {
 	if c, ok := r.Context().Value(connectionKey{}).(*boundedConn); ok {
 		c.listener.mu.Lock()
@@ -124,7 +124,7 @@ func keepConnection(r *http.Request) {
 	}
 }
 
-// A patientBody is that of a request: as long as some of it comes, the rest may.
+// A patientBody is the body of a request: each part of it extends the time for the next.
 type patientBody struct {
 	io.ReadCloser
 	connection *http.ResponseController
@@ -134,12 +134,13 @@ func (b *patientBody) Read(p []byte) (int, error) {
 	b.connection.SetReadDeadline(time.Now().Add(stallTime))
 	n, err := b.ReadCloser.Read(p)
 	if err != nil {
-		b.connection.SetReadDeadline(time.Time{}) // or it would seem that the client is gone
+		b.connection.SetReadDeadline(time.Time{}) // or net/http would find the client gone
 	}
 	return n, err
 }
 
-// A patientWriter is that of an answer: as long as some of it is taken, the rest may be.
+// A patientWriter writes an answer: each part that the client reads extends the time for the
+// next.
 type patientWriter struct {
 	http.ResponseWriter
 	connection *http.ResponseController
@@ -163,7 +164,7 @@ func (w *patientWriter) Write(p []byte) (int, error) {
 	return w.ResponseWriter.Write(p)
 }
 
-// buffers are those in which bodies pass.
+// buffers are a pool of buffers for bodies.
 type buffers struct{ pool sync.Pool }
 
 func newBuffers() *buffers {

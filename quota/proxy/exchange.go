@@ -14,7 +14,7 @@ import (
 	"quotad/quota/server"
 )
 
-// An Exchange is what became of a request that was matched.
+// An Exchange is the outcome of a request that was matched.
 type Exchange struct {
 	Credential, Operation string
 	Caller                quota.Caller
@@ -33,20 +33,20 @@ type exchange struct {
 	*site
 	proxy     *Proxy
 	operation string
-	ctx       context.Context // ends when the client is gone, or by cancel
+	ctx       context.Context // ends when the client leaves, or by cancel
 	cancel    context.CancelCauseFunc
 
 	mu      sync.Mutex // guards what follows: the transport calls from goroutines of its own
 	grants  []quota.Decision
 	sent    int      // how often the request was written
 	written bool     // since the last connection was got
-	got     bool     // a connection, on which the request may be being written
+	got     bool     // the transport got a connection, and may be writing to it
 	refused *refusal // of a repetition
 	free    bool     // the upstream does not charge for its answer
 	event   Exchange
 }
 
-// serve has a request paid for, sent and answered.
+// serve acquires units for a request, sends it and passes its answer on.
 func (x *exchange) serve(w http.ResponseWriter, r *http.Request) {
 	x.event = Exchange{Credential: x.target.Credential, Operation: x.operation, Caller: x.bearer.Caller}
 	x.ctx, x.cancel = context.WithCancelCause(context.WithValue(r.Context(), exchangeKey{}, x))
@@ -88,7 +88,7 @@ func (x *exchange) fail(w http.ResponseWriter, err error) {
 	(&refusal{problem: problem}).write(w, x.target.Dialect)
 }
 
-// settleTime is how long giving back may last, whoever has gone meanwhile.
+// settleTime is how long a release may take, even if the client has left.
 const settleTime = 5 * time.Second
 
 // acquire asks for the units of one sending.
@@ -112,9 +112,9 @@ func (x *exchange) acquire(ctx context.Context) *refusal {
 	return nil
 }
 
-// trace has every sending paid for before it begins. The transport sends a request again
-// where it is on a connection that has ended meanwhile, and the upstream may have
-// counted what was written there.
+// trace has units acquired before each sending. The transport sends a request again
+// where the connection has ended meanwhile, and the upstream may have counted what was
+// written there.
 func (x *exchange) trace(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn:      x.gotConn,
@@ -122,7 +122,7 @@ func (x *exchange) trace(ctx context.Context) context.Context {
 	})
 }
 
-// wrote notes that the request, or a part of it, may have reached the upstream.
+// wrote records that the request, or a part of it, may have reached the upstream.
 func (x *exchange) wrote() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -150,8 +150,8 @@ func (x *exchange) gotConn(info httptrace.GotConnInfo) {
 	}
 }
 
-// finish gives back what nothing was sent for, or what the upstream does not charge for. A
-// connection that was got may still be written to.
+// finish releases the grants for which nothing was sent, or for which the upstream does not
+// charge. The transport may still write to a connection that it got.
 func (x *exchange) finish(began time.Time) {
 	x.mu.Lock()
 	charged := x.sent
@@ -171,8 +171,8 @@ func (x *exchange) finish(began time.Time) {
 	x.proxy.config.Done(event)
 }
 
-// release gives a grant back. One that cannot be given back stays debited, which is the
-// safe side.
+// release releases a grant. One that cannot be released stays debited, which is the safe
+// side.
 func (x *exchange) release(grantID string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.ctx), settleTime)
 	defer cancel()

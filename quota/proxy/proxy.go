@@ -22,8 +22,8 @@ import (
 // proxy.
 const AddressEnv = "QUOTAD_PROXY"
 
-// Config is what a proxy is made of. Every field is needed, unless its comment says what
-// its zero value means.
+// Config is what a proxy needs: every field, unless its comment says what its zero value
+// means.
 type Config struct {
 	// Address is where the proxy is reached, as each request must name it: "127.0.0.1:9465".
 	Address  string
@@ -38,11 +38,11 @@ type Config struct {
 	Forbidden func(server.Attempt)
 	Done      func(Exchange)
 
-	// AnswerTime is how long an upstream may take until its header has come. 0: five minutes.
+	// AnswerTime is how long an upstream may take to send its header. 0: five minutes.
 	AnswerTime time.Duration
 	// Connections is how many may be open at once. 0: 4096.
 	Connections int
-	// ErrorLog is where net/http complains. Nil: where package log writes to.
+	// ErrorLog is where net/http logs. Nil: where package log writes to.
 	ErrorLog *log.Logger
 }
 
@@ -98,8 +98,8 @@ func New(c Config) *Proxy {
 	return p
 }
 
-// newTransport returns a transport that keeps connections, and passes answers on as they
-// come. It follows no redirect.
+// newTransport returns a transport that keeps connections open, and does not change answers.
+// It follows no redirect.
 func newTransport(answerTime time.Duration) *http.Transport {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
@@ -117,8 +117,7 @@ func newTransport(answerTime time.Duration) *http.Transport {
 	}
 }
 
-// SetTargets replaces where credentials' calls go to. Requests under way go on as they
-// began.
+// SetTargets replaces where credentials' calls go to. Requests under way keep their target.
 func (p *Proxy) SetTargets(list []*Target) {
 	targets := make(map[string]*Target, len(list))
 	for _, t := range list {
@@ -127,13 +126,13 @@ func (p *Proxy) SetTargets(list []*Target) {
 	p.targets.Store(&targets)
 }
 
-// Target returns where a credential's calls go to; nil: nowhere.
+// Target returns where a credential's calls go to; nil: it is not proxied.
 func (p *Proxy) Target(credential string) *Target { return (*p.targets.Load())[credential] }
 
-// Root is the address that those of all credentials begin with: "http://127.0.0.1:9465".
+// Root begins the addresses of all credentials: "http://127.0.0.1:9465".
 func (p *Proxy) Root() string { return "http://" + p.config.Address }
 
-// AddressFor returns the address by which the holder of a run token calls a credential's
+// AddressFor returns the address by which the pass of a run token calls a credential's
 // upstream, with a slash at its end; empty where that is not proxied.
 func (p *Proxy) AddressFor(credential, token string) string {
 	if p.Target(credential) == nil {
@@ -142,7 +141,7 @@ func (p *Proxy) AddressFor(credential, token string) string {
 	return p.Root() + "/" + token + "/" + credential + "/"
 }
 
-// Serve answers the connections of a listener, which it closes in the end, until Shutdown.
+// Serve serves the connections of a listener, which it closes in the end, until Shutdown.
 func (p *Proxy) Serve(l net.Listener) error {
 	if err := p.http.Serve(&boundedListener{Listener: l, max: cmp.Or(p.config.Connections, maxConnections)}); !errors.Is(err, http.ErrServerClosed) {
 		return err
@@ -150,7 +149,7 @@ func (p *Proxy) Serve(l net.Listener) error {
 	return nil
 }
 
-// Shutdown lets the requests under way come to their end, cuts those that outlast ctx, and
+// Shutdown waits for the requests under way, cuts those that outlast ctx, and
 // returns when what they spent is settled.
 func (p *Proxy) Shutdown(ctx context.Context) error {
 	err := p.http.Shutdown(ctx)
@@ -187,7 +186,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.serve(w, r)
 }
 
-// turnAway answers a request that its sender may not make, or that is none.
+// turnAway refuses a request that its sender may not make, or that is malformed.
 func (p *Proxy) turnAway(w http.ResponseWriter, s *site, problem *api.Problem) {
 	dialect, caller := Problem, quota.Caller{UID: -1}
 	if s != nil {

@@ -32,12 +32,12 @@ func refusalOf(d quota.Decision, useReserve bool) *refusal {
 	return &refusal{problem: server.ProblemOf(d), decision: d, useReserve: useReserve}
 }
 
-// exhausted tells whether the budget is gone, for this caller at least.
+// exhausted reports whether the budget is exhausted, for this caller at least.
 func (r *refusal) exhausted() bool {
 	return r.decision.Denied() || r.decision.Reason == quota.RunCapExceeded
 }
 
-// A quotad is what a refusal in another dialect says beside, for those who know us.
+// A quotad is what a refusal in another dialect says in addition, for clients that know quotad.
 type quotad struct {
 	Reason  quota.Reason `json:"reason"`
 	Limit   string       `json:"limit,omitempty"`
@@ -46,10 +46,10 @@ type quotad struct {
 	RetryAt *time.Time   `json:"retry_at,omitempty"`
 }
 
-// retrySoon is after how many seconds to come again where nobody knows.
+// retrySoon is the Retry-After, in seconds, where none is known.
 const retrySoon = "1"
 
-// write answers in a dialect.
+// write answers a request in a dialect.
 func (r *refusal) write(w http.ResponseWriter, dialect Dialect) {
 	h := w.Header()
 	if r.decision.Denied() {
@@ -82,7 +82,7 @@ var googleReasons = map[int]string{
 	http.StatusConflict: "conflict", http.StatusUnprocessableEntity: "badRequest",
 }
 
-// writeGoogle says that the quota is exceeded as YouTube does: its clients do not repeat
+// writeGoogle says that the quota is exceeded as YouTube does, whose clients do not repeat
 // such a request.
 func (r *refusal) writeGoogle(w http.ResponseWriter) {
 	type item struct {
@@ -135,7 +135,7 @@ func (r *refusal) writeGitHub(w http.ResponseWriter) {
 	}{message, r.quotad()})
 }
 
-// message is the refusal in words, for whoever reads what his client prints.
+// message is the refusal in words, as a client prints them.
 func (r *refusal) message() string {
 	text := "quotad: " + r.problem.Detail
 	if r.problem.Hint != "" {

@@ -110,8 +110,8 @@ var (
 	assigned = regexp.MustCompile(`\{[^{}=+]+=([^{}]*)\}`) // the template behind the name
 )
 
-// methods are what clients of APIs send, and what * stands for. TRACE, which answers with
-// the key, is none of them.
+// methods are what clients of APIs send, and what * stands for. TRACE is not among them: its
+// answer repeats the key.
 var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 var errPattern = errors.New(`is no route: write a method, or *, and a path, such as "GET /youtube/v3/search"`)

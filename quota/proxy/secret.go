@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// A secret is the key of an upstream. Nothing but the requests to that upstream holds it:
-// in what an upstream answers it is overwritten, with as many asterisks as it has bytes
-// there. It is found as it is, percent-encoded, and escaped as in JSON, wholly or in part.
+// A secret is the key of an upstream. Only the requests to that upstream have it: in what an
+// upstream answers it is overwritten, with as many asterisks as it has bytes there. It is
+// found as it is, percent-encoded, and escaped as in JSON, wholly or in part.
 type secret string
 
-// hide overwrites the secret in a text, and returns how many bytes of the text are done
-// with: behind them the secret may begin, and go on in what is yet to be read. Nothing is
-// left over from the last text.
+// hide overwrites the secret in a text, and returns how many bytes of the text can be passed
+// on: after them the secret may begin, and continue in what is yet to be read. With last, all
+// of the text can.
 func (s secret) hide(text []byte, last bool) int {
 	for i := 0; i < len(text); {
 		if c := text[i]; c != s[0] && c != '%' && c != '\\' {
@@ -36,7 +36,7 @@ func (s secret) hide(text []byte, last bool) int {
 }
 
 // begins returns how many bytes the secret has at the beginning of a text; 0: it is not
-// there, or, where it is open, the text ends before that is known.
+// there or, if open, the text ends before that is known.
 func (s secret) begins(text []byte) (n int, open bool) {
 	if exact := text[:min(len(text), len(s))]; string(exact) == string(s[:len(exact)]) {
 		if len(exact) == len(s) {
@@ -75,7 +75,8 @@ func written(text []byte, c byte) (n int, open bool) {
 	return 0, false
 }
 
-// numbered is written of an escape: a mark, and the number of the byte in hexadecimal digits.
+// numbered does the same for an escape: a mark, and the number of the byte in hexadecimal
+// digits.
 func numbered(text []byte, mark, digits int, c byte) (n int, open bool) {
 	if len(text) < mark+digits {
 		return 0, true
@@ -104,7 +105,7 @@ func (s secret) outOf(err error) error {
 	return err
 }
 
-// hideIn overwrites the secret in a header, and takes out a field that is named by it.
+// hideIn overwrites the secret in a header, and removes a field that is named by it.
 func (s secret) hideIn(h http.Header) {
 	for name, values := range h {
 		if len(name) >= len(s) && strings.Contains(strings.ToLower(name), strings.ToLower(string(s))) {

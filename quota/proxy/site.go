@@ -12,26 +12,26 @@ import (
 	"quotad/quota/api"
 )
 
-// A site is what a request asks for: who makes it, and what of which upstream.
+// A site is who makes a request, and what it asks of which upstream.
 type site struct {
 	target *Target
 	token  string
 	bearer quota.Bearer
 
 	method  string // as the upstream gets it
-	path    string // behind the credential's name; escaped, it begins with a slash
+	path    string // after the credential's name; escaped, it begins with a slash
 	query   string // without keys
 	through string // our own address of the upstream's root, without the slash at its end
 }
 
-// locate finds out who makes a request, and what it is for.
+// locate finds who makes a request, and what it is for.
 func (p *Proxy) locate(r *http.Request) (*site, *api.Problem) {
 	problem := p.checkHost(r)
 	if problem != nil {
 		return nil, problem
 	}
 	s := &site{method: r.Method}
-	credential, live := s.bear(r, p)
+	credential, live := s.authenticate(r, p)
 	if !live {
 		return nil, api.NewProblem(quota.Forbidden, "the run token is missing or unknown: it dies with its pass").
 			WithHint("a pass finds the address with its token in $" + AddressEnv)
@@ -50,9 +50,9 @@ func (p *Proxy) locate(r *http.Request) (*site, *api.Problem) {
 	return s, s.override(r, p.isToken)
 }
 
-// bear finds the run token: in the path, with the name of its credential behind it; or as
+// authenticate finds the run token: in the path, followed by the name of its credential; or as
 // the API key, where the path is the upstream's own.
-func (s *site) bear(r *http.Request, p *Proxy) (credential string, live bool) {
+func (s *site) authenticate(r *http.Request, p *Proxy) (credential string, live bool) {
 	path := strings.TrimPrefix(r.URL.EscapedPath(), "/")
 	first, rest, _ := strings.Cut(path, "/")
 	if s.bearer, live = p.config.Tokens.Bearer(first); live {
@@ -69,8 +69,8 @@ func (s *site) bear(r *http.Request, p *Proxy) (credential string, live bool) {
 	return "", false
 }
 
-// checkHost refuses what is not meant for us: a page's request under a name that was made
-// to point here, and one of a client that takes us for a proxy of everything.
+// checkHost refuses what is not meant for this proxy: a page's request under a name that was
+// made to point here, and one of a client that uses it as a proxy of everything.
 func (p *Proxy) checkHost(r *http.Request) *api.Problem {
 	if r.Method == http.MethodConnect || r.URL.Host != "" {
 		return api.NewProblem(quota.BadRequest, "only one upstream for each credential is served here, and nothing through CONNECT").
@@ -93,9 +93,9 @@ func (p *Proxy) isToken(text string) bool {
 	return live
 }
 
-// longestForm is the longest query that a client sends as a form, for want of room in an
-// address.
-const longestForm = 64 << 10
+// maxForm is the longest query that a client sends as a form, because an address has no room
+// for it.
+const maxForm = 64 << 10
 
 // override undoes what clients of Google do with a long query: they send it in the body of
 // a POST, and that GET is meant in a header. The upstream gets the GET.
@@ -108,9 +108,9 @@ func (s *site) override(r *http.Request, isToken func(string) bool) *api.Problem
 	if r.Method != http.MethodPost || len(meant) > 1 || meant[0] != http.MethodGet || !form {
 		return api.NewProblem(quota.BadRequest, "%s makes a GET of a form alone: send the request with its own method", methodOverrides[0])
 	}
-	body, err := io.ReadAll(io.LimitReader(r.Body, longestForm+1))
-	if err != nil || len(body) > longestForm {
-		return api.NewProblem(quota.BadRequest, "the form could not be read, or has more than %d bytes", longestForm)
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxForm+1))
+	if err != nil || len(body) > maxForm {
+		return api.NewProblem(quota.BadRequest, "the form could not be read, or has more than %d bytes", maxForm)
 	}
 	query, problem := s.target.strip(string(body), isToken)
 	if problem != nil {
@@ -147,7 +147,7 @@ func (s *site) operation() (string, quota.Decision) {
 	return operation, quota.Decision{}
 }
 
-// uncounted names what a request stands for that is more than one call, or none.
+// uncounted names what a request is where it is more than one call, or none.
 func uncounted(segments []string, query string) (what, hint string) {
 	switch first := segments[:min(1, len(segments))]; {
 	case len(first) > 0 && first[0] == "batch":
@@ -159,7 +159,7 @@ func uncounted(segments []string, query string) (what, hint string) {
 }
 
 // split returns the segments of an escaped path, decoded, as the upstream may read them.
-// What one reader takes for a segment and another for several does not pass.
+// It refuses what one reader reads as a segment and another as several.
 func split(path string) ([]string, error) {
 	path = strings.TrimSuffix(path[1:], "/")
 	if path == "" {
@@ -179,7 +179,7 @@ func split(path string) ([]string, error) {
 	return segments, nil
 }
 
-// isAmbiguous tells whether somebody who decodes a segment once more, or not at all, may
+// isAmbiguous reports whether a reader that decodes a segment once more, or not at all, may
 // find another path in it.
 func isAmbiguous(segment string) bool {
 	for {
@@ -194,10 +194,10 @@ func isAmbiguous(segment string) bool {
 	}
 }
 
-// strip takes keys out of a query, and leaves the rest as it was written. A query that
+// strip removes keys from a query, and leaves the rest as it was written. A query that
 // readers may understand differently, or that cannot be sent as it is, is refused.
 func (t *Target) strip(query string, isToken func(string) bool) (string, *api.Problem) {
-	var kept []string
+	var rest []string
 	for part := range strings.SplitSeq(query, "&") {
 		written, value, _ := strings.Cut(part, "=")
 		name, err := url.QueryUnescape(written)
@@ -210,26 +210,26 @@ func (t *Target) strip(query string, isToken func(string) bool) (string, *api.Pr
 			return "", api.NewProblem(quota.BadRequest, "the parameter %.40q would make another request of it: send the request with its own method and headers", name)
 		case isToken(value) || name == apiKeyParam && t.KeyHeader == apiKeyHeader:
 		case part != "":
-			kept = append(kept, part)
+			rest = append(rest, part)
 		}
 	}
-	return strings.Join(kept, "&"), nil
+	return strings.Join(rest, "&"), nil
 }
 
-// isUnclear tells whether a character ends a parameter, a query or an address for some who
-// read one, or cannot stand in it.
+// isUnclear reports whether a character ends a parameter, a query or an address for some
+// readers, or may not be in one.
 func isUnclear(r rune) bool { return r == ';' || r == '#' || r <= ' ' || r == 0x7f }
 
-// isOverride tells whether some upstreams take a method or headers from a parameter: Google
+// isOverride reports whether some upstreams read a method or headers from a parameter: Google
 // from $httpMethod, others from _method.
 func isOverride(name string) bool {
 	return strings.HasPrefix(name, "$http") || name == "_method" || slices.Contains(methodOverrides, dashed(name))
 }
 
-// uploads are parameters by which a call is a part of an upload, whatever its path.
+// uploads are parameters that make a call a part of an upload, whatever its path.
 var uploads = []string{"uploadType", "upload_protocol", "upload_id"}
 
-// isUpload tells whether a query makes a part of an upload of a call.
+// isUpload reports whether a query makes a call a part of an upload.
 func isUpload(query string) bool {
 	parameters, _ := url.ParseQuery(query) // strip has read it
 	return slices.ContainsFunc(uploads, parameters.Has)
@@ -253,7 +253,7 @@ func meantInstead(r *http.Request) (methods []string) {
 	return methods
 }
 
-// dashed is how those who read _ as - understand the name of a header, CGI above all.
+// dashed returns the name of a header as readers do that read _ as -, CGI above all.
 func dashed(name string) string {
 	return http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-"))
 }

@@ -13,7 +13,7 @@ type Target struct {
 	Credential string
 	Upstream   *url.URL // a scheme, a host, and perhaps a path that all others begin with
 	// Key is the secret, and KeyHeader the field that it is sent in: "X-Goog-Api-Key",
-	// or "Authorization", where Bearer comes before it.
+	// or "Authorization", after Bearer.
 	Key, KeyHeader string
 	Billing        Billing
 	Dialect        Dialect
@@ -29,7 +29,7 @@ const (
 	Not304 Billing = "not-304" // a 304 is free
 )
 
-// free tells whether the upstream charges nothing for an answer.
+// free reports whether the upstream charges nothing for an answer.
 func (b Billing) free(status int) bool { return b == Not304 && status == http.StatusNotModified }
 
 const (
@@ -38,8 +38,8 @@ const (
 	apiKeyParam   = "key"
 )
 
-// rewrite makes a request to the upstream of the one that came: its path and query are
-// those that were matched, and the only key in it is the real one.
+// rewrite turns a request into one to the upstream: its path and query are those that were
+// matched, and the only key in it is the real one.
 func (t *Target) rewrite(out *http.Request, s *site, isToken func(string) bool) {
 	base := strings.TrimSuffix(t.Upstream.EscapedPath(), "/")
 	path := base + s.path
@@ -61,11 +61,11 @@ func (t *Target) rewrite(out *http.Request, s *site, isToken func(string) bool) 
 }
 
 // unsent are fields that do not reach the upstream: keys, what could name the run token,
-// and what could make another request of the one that was matched.
+// and what could turn the request that was matched into another one.
 var unsent = append([]string{apiKeyHeader, "Referer", "Upgrade", "Connection", "X-Original-Url", "X-Rewrite-Url"}, methodOverrides...)
 
-// isUnsent tells whether a field does not reach the upstream, under any name that is read
-// as that of one which must not.
+// isUnsent reports whether a field does not reach the upstream, under any name that is read
+// as the name of such a field.
 func (t *Target) isUnsent(name string, values []string, s *site, isToken func(string) bool) bool {
 	plain := dashed(name)
 	return slices.Contains(unsent, plain) || plain == t.KeyHeader && name != plain ||
@@ -83,8 +83,8 @@ func keysOf(r *http.Request) []string {
 	return keys
 }
 
-// keysIn returns what stands in an Authorization header behind Bearer, or behind token, as
-// GitHub's clients write it; or the user and the password of Basic.
+// keysIn returns what follows Bearer in an Authorization header, or token, as GitHub's clients
+// write it; or the user and the password of Basic.
 func keysIn(value string) []string {
 	fields := strings.Fields(value)
 	if len(fields) != 2 {

@@ -16,7 +16,7 @@ import (
 // said is what a body says, in whichever of the upstreams' forms.
 type said struct {
 	messages []string
-	reasons  []string // the most telling first
+	reasons  []string // the most specific first
 	units    []string // "1/d/{project}"
 	limits   []string // ids: "defaultPerDayPerProject"
 	metrics  []string // "youtube.googleapis.com/search_list"
@@ -40,7 +40,7 @@ func readBody(body []byte) *said {
 }
 
 // read reads an object, or each object of a list: errors inside it first, then its own fields,
-// the most telling first. Upstreams nest the same few fields in different ways: Google's and
+// the most specific first. Upstreams nest the same few fields in different ways: Google's and
 // OpenAI's error, Google's, X's and Shopify's errors, Salesforce's list, RFC 9457's object.
 func (s *said) read(value any) {
 	if list, ok := value.([]any); ok {
@@ -149,7 +149,7 @@ func (s *said) quoted() (names []string) {
 	return names
 }
 
-// names returns what the upstream calls the limit, the most telling first.
+// names returns what the upstream calls the limit, the most specific first.
 func (s *said) names() []string {
 	names := slices.Clone(s.limits)
 	isDay := func(name string) bool { return classOfName(name) == Day }

@@ -29,11 +29,11 @@ type Limit struct {
 // An Observation is what an upstream answered to a call.
 type Observation struct {
 	Credential string
-	// Operation that was called; or the grant that was spent on it, by its public id.
+	// Operation is what was called; or Grant is what was spent on it, by its public id.
 	Operation, Grant string
 	Answer           Answer
-	// Silent is an answer that was not kept: a job stopped because the budget was gone, though
-	// nothing was denied here. Answer is not read.
+	// Silent stands for an answer that was not kept: a job stopped because the budget was
+	// exhausted, though nothing was denied here. Answer is not read.
 	Silent bool
 	Caller quota.Caller
 }
@@ -122,7 +122,7 @@ func (o *Observer) Observe(ctx context.Context, seen Observation) (Outcome, erro
 	return s.out, nil
 }
 
-// isSilentOfQuota recognizes most answers that are not about the quota, without reading the
+// isSilentOfQuota recognizes most answers that say nothing of the quota, without reading the
 // log.
 func (seen *Observation) isSilentOfQuota(f Format) bool {
 	a := seen.Answer

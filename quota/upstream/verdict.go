@@ -20,7 +20,7 @@ type Class string
 // The classes. The texts are part of the API and of configuration files.
 const (
 	OK      Class = "ok"      // the answer says nothing against the quota
-	Minute  Class = "minute"  // too many calls in a short time: the quota itself is not gone
+	Minute  Class = "minute"  // too many calls in a short time: the quota itself is not exhausted
 	Day     Class = "day"     // a limit is exhausted until it resets: a day's, an hour's, a month's
 	Config  Class = "config"  // a person has to change something: the key, the project, a quota of 0
 	Billing Class = "billing" // a person has to pay, or to raise a spending cap
@@ -49,10 +49,10 @@ type Answer struct {
 // A Verdict is what an answer says of the upstream's quota.
 type Verdict struct {
 	Class Class
-	// Names are what the upstream calls the limit that it refers to, the most telling
+	// Names are what the upstream calls the limit that it refers to, the most specific
 	// first: an id, the name in its message, a metric. Empty where it names none.
 	Names []string
-	// Reset is when the limit is given back; zero where the answer does not say.
+	// Reset is when the limit resets; zero where the answer does not say.
 	Reset time.Time
 	// Says is the upstream's own words on one line; empty where it has none.
 	Says string
@@ -82,7 +82,7 @@ type Format struct {
 	Reasons map[string]Class
 	Headers Headers
 	// Day is the calendar window by which the upstream's daily quotas reset; without
-	// one, the start of a day tells nothing of its end.
+	// one, the start of a day does not say when it ends.
 	Day quota.Window
 }
 
@@ -118,7 +118,7 @@ func Classify(a Answer, f Format, now time.Time) (Verdict, error) {
 	return v, nil
 }
 
-// classOf decides by the most telling thing first.
+// classOf decides by the most specific thing that the answer says.
 func (f Format) classOf(a Answer, said *said, left []Left) Class {
 	switch {
 	case a.Status < 400 && !slices.Contains(said.reasons, throttled):
@@ -150,7 +150,7 @@ var commonReasons = map[string]Class{
 	"SpendCapReached": Billing, "usage-capped": Billing,
 }
 
-// classOfStatus decides where nothing more telling does. A 403 that does not name its reason
+// classOfStatus decides where nothing more specific does. A 403 that does not name its reason
 // may be about anything: it says nothing of the quota, unless a header says that nothing is
 // left.
 func classOfStatus(a Answer, said *said, left []Left) Class {

@@ -16,174 +16,158 @@ import (
 	"quotad/quota/proxy"
 )
 
-// summarize says what a configuration means.
+// summarize prints what a configuration means.
 func summarize(w io.Writer, c *config.Config) {
-	fmt.Fprintf(w, "%s is good.\n\n", c.File)
-	fmt.Fprintf(w, "state   %s\nsocket  %s\nledger  %s\n", c.StateDir, c.Socket, ledgerPlace(c))
+	p := printer{w}
+	p.line("%s is good.\n", c.File)
+	p.line("state   %s", c.StateDir)
+	p.line("socket  %s", c.Socket)
+	if c.Ledger.Backend == config.OnRedis {
+		p.line("ledger  Redis at %s", strings.Join(c.Ledger.Redis.Addrs, ", "))
+	} else {
+		p.line("ledger  embedded, in the state directory")
+	}
 	if c.Metrics != "" {
-		fmt.Fprintf(w, "metrics http://%s/metrics\n", c.Metrics)
+		p.line("metrics http://%s/metrics", c.Metrics)
 	}
 	if c.Proxy != "" {
-		fmt.Fprintf(w, "proxy   http://%s, for passes that call the address in $%s\n", c.Proxy, proxy.AddressEnv)
+		p.line("proxy   http://%s, for passes that call the address in $%s", c.Proxy, proxy.AddressEnv)
 	}
-	summarizeRemote(w, c.Remote)
+	if c.Remote.Listen != "" {
+		p.remote(c.Remote)
+	}
 	for _, event := range slices.Sorted(maps.Keys(c.OnEvent.Commands)) {
-		fmt.Fprintf(w, "on %s: %s\n", event, strings.Join(c.OnEvent.Commands[event], " "))
+		p.line("on %s: %s", event, strings.Join(c.OnEvent.Commands[event], " "))
 	}
 	fits := c.Fits()
 	for _, credential := range c.Credentials {
-		summarizeCredential(w, credential, c.Outages[credential.Name], fits)
-		if preset, brought := c.Presets[credential.Name]; brought {
-			fmt.Fprintf(w, "  preset %s, checked on %s, knows %s and %s\n", preset.Name, preset.Checked.Format(time.DateOnly),
-				quota.Count(preset.Limits, "limit", "limits"), quota.Count(preset.Operations, "operation", "operations"))
-		}
-		summarizeTarget(w, c, credential.Name)
+		p.credential(c, credential, fits)
 	}
 	for _, job := range c.Jobs {
-		summarizeJob(w, c, job)
+		p.job(c, job)
 	}
 	for _, clients := range c.Clients {
-		summarizeClients(w, clients)
+		p.clients(clients)
 	}
 }
 
-func summarizeRemote(w io.Writer, r config.Remote) {
-	if r.Listen == "" {
-		return
-	}
+type printer struct{ io.Writer }
+
+func (p printer) line(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
+
+func (p printer) remote(r config.Remote) {
 	by := "over TLS"
 	if r.CertFile == "" {
 		by = "behind the proxy at " + r.Behind.String()
 	}
-	fmt.Fprintf(w, "remote  %s, %s\n", r.Listen, by)
+	p.line("remote  %s, %s", r.Listen, by)
 	for _, c := range r.Callers {
 		operations := "every operation"
 		if c.Operations != nil {
 			operations = strings.Join(c.Operations, ", ")
 		}
 		may := append(slices.Clone(c.Credentials), c.Clients...)
-		fmt.Fprintf(w, "  %s: %s, %s, by %s\n", c.Name, strings.Join(may, ", "), operations, quota.Count(len(c.Tokens), "token", "tokens"))
+		p.line("  %s: %s, %s, by %s", c.Name, strings.Join(may, ", "), operations, quota.Count(len(c.Tokens), "token", "tokens"))
 	}
 }
 
-func summarizeClients(w io.Writer, c *clientlimit.Clients) {
-	fmt.Fprintf(w, "\nclients %s\n", c.Name)
+func (p printer) clients(c *clientlimit.Clients) {
+	p.line("\nclients %s", c.Name)
 	for _, limit := range c.Limits {
-		fmt.Fprintf(w, "  limit %s: %s for each %s\n", limit.Name, limit.Units.Text(), limit.Describe())
+		p.line("  limit %s: %s for each %s", limit.Name, limit.Units.Text(), limit.Describe())
 	}
 	for _, operation := range slices.Sorted(maps.Keys(c.Operations)) {
-		fmt.Fprintf(w, "  %s costs %s\n", operation, c.Operations[operation].Text())
+		p.line("  %s costs %s", operation, c.Operations[operation].Text())
 	}
 	outage := "granted"
 	if !c.OpenOnOutage {
 		outage = "refused"
 	}
-	fmt.Fprintf(w, "  counted by the algorithm %s; while the ledger cannot be reached, every call is %s\n", c.Algorithm, outage)
+	p.line("  counted by the algorithm %s; while the ledger cannot be reached, every call is %s", c.Algorithm, outage)
 }
 
-// summarizeTarget says where calls of a credential go that come through the proxy.
-func summarizeTarget(w io.Writer, c *config.Config, credential string) {
+func (p printer) credential(c *config.Config, credential *quota.Credential, fits []plan.Fit) {
+	p.line("\ncredential %s", credential.Name)
+	for _, limit := range credential.Limits {
+		stops := ""
+		if limit.Reserve > 0 {
+			stops = "; jobs stop at " + quota.Thousands(limit.Budget(false))
+		}
+		p.line("  limit %s: %s %s%s", limit.Name, limit.Units.Text(), limit.Describe(), stops)
+		for _, f := range fits {
+			if f.Credential == credential.Name && f.Limit == limit.Name && f.Demand > 0 {
+				p.line("    the jobs ask for %s in one window%s", quota.Thousands(f.Demand), config.WhenLate(f))
+			}
+		}
+	}
+	p.operations(credential)
+	if outage := c.Outages[credential.Name]; len(outage.Open) > 0 {
+		p.line("  while the ledger cannot be reached, up to %s may be granted for %s",
+			outage.Units.Text(), strings.Join(slices.Sorted(maps.Keys(outage.Open)), ", "))
+	}
+	if preset, brought := c.Presets[credential.Name]; brought {
+		p.line("  preset %s, checked on %s, knows %s and %s", preset.Name, preset.Checked.Format(time.DateOnly),
+			quota.Count(preset.Limits, "limit", "limits"), quota.Count(preset.Operations, "operation", "operations"))
+	}
 	for _, target := range c.Targets {
-		if target.Credential == credential {
-			fmt.Fprintf(w, "  through the proxy: %s, by %s; the key is sent as %s\n",
+		if target.Credential == credential.Name {
+			p.line("  through the proxy: %s, by %s; the key is sent as %s",
 				target.Upstream, quota.Count(target.Routes.Len(), "route", "routes"), target.KeyHeader)
 		}
-	}
-}
-
-func ledgerPlace(c *config.Config) string {
-	if c.Ledger.Backend == config.OnRedis {
-		return "Redis at " + strings.Join(c.Ledger.Redis.Addrs, ", ")
-	}
-	return "embedded, in the state directory"
-}
-
-func summarizeCredential(w io.Writer, c *quota.Credential, outage config.Outage, fits []plan.Fit) {
-	fmt.Fprintf(w, "\ncredential %s\n", c.Name)
-	for _, limit := range c.Limits {
-		fmt.Fprintf(w, "  limit %s: %s %s", limit.Name, limit.Units.Text(), limit.Describe())
-		if limit.Reserve > 0 {
-			fmt.Fprintf(w, "; jobs stop at %s", quota.Thousands(limit.Budget(false)))
-		}
-		fmt.Fprintln(w)
-		summarizeDemand(w, c.Name, limit.Name, fits)
-	}
-	summarizeOperations(w, c)
-	if len(outage.Open) > 0 {
-		fmt.Fprintf(w, "  while the ledger cannot be reached, up to %s may be granted for %s\n",
-			outage.Units.Text(), strings.Join(slices.Sorted(maps.Keys(outage.Open)), ", "))
 	}
 }
 
 // few is how many operations have a line each.
 const few = 10
 
-// summarizeOperations says what operations cost: one by one where they are few, else
-// those together that cost the same.
-func summarizeOperations(w io.Writer, c *quota.Credential) {
+// operations prints the cost of each operation where they are few, else one line for all of the
+// same cost.
+func (p printer) operations(c *quota.Credential) {
 	alike := map[string][]string{}
 	for _, operation := range slices.Sorted(maps.Keys(c.Operations)) {
-		if len(c.Operations) <= few {
-			fmt.Fprintf(w, "  %s costs %s\n", operation, costs(c, operation))
-		}
-		alike[costs(c, operation)] = append(alike[costs(c, operation)], operation)
-	}
-	if len(c.Operations) <= few {
-		return
-	}
-	for _, cost := range slices.Sorted(maps.Keys(alike)) {
-		fmt.Fprintf(w, "  %s: %s\n", cost, strings.Join(alike[cost], ", "))
-	}
-}
-
-// summarizeDemand says what the jobs ask of a limit, if they do.
-func summarizeDemand(w io.Writer, credential, limit string, fits []plan.Fit) {
-	for _, f := range fits {
-		if f.Credential == credential && f.Limit == limit && f.Demand > 0 {
-			late := ""
-			if f.AtWorst > f.Demand {
-				late = fmt.Sprintf(", and for %s when passes are late", quota.Thousands(f.AtWorst))
+		var costs []string // "100 of daily and 100 of search"
+		for _, limit := range c.Limits {
+			if units := c.Operations[operation].In(limit, operation); units > 0 {
+				costs = append(costs, fmt.Sprintf("%s of %s", quota.Thousands(units), limit.Name))
 			}
-			fmt.Fprintf(w, "    the jobs ask for %s in one window%s\n", quota.Thousands(f.Demand), late)
+		}
+		cost := strings.Join(costs, " and ")
+		alike[cost] = append(alike[cost], operation)
+		if len(c.Operations) <= few {
+			p.line("  %s costs %s", operation, cost)
+		}
+	}
+	if len(c.Operations) > few {
+		for _, cost := range slices.Sorted(maps.Keys(alike)) {
+			p.line("  %s: %s", cost, strings.Join(alike[cost], ", "))
 		}
 	}
 }
 
-// costs lists what one call costs: "100 of daily and 100 of search".
-func costs(c *quota.Credential, operation string) string {
-	var parts []string
-	for _, limit := range c.Limits {
-		if units := c.Operations[operation].In(limit, operation); units > 0 {
-			parts = append(parts, fmt.Sprintf("%s of %s", quota.Thousands(units), limit.Name))
-		}
+func (p printer) job(c *config.Config, job *jobs.Job) {
+	start := ""
+	if job.RunAtStart {
+		start = " and at the start"
 	}
-	return strings.Join(parts, " and ")
-}
-
-func summarizeJob(w io.Writer, c *config.Config, job *jobs.Job) {
-	fmt.Fprintf(w, "\njob %s\n  %s%s, %s\n  runs %s\n", job.Name, job.Schedule, atStart(job), stagger(job), strings.Join(job.Command, " "))
-	fmt.Fprintf(w, "  in %s, for at most %s\n", job.Dir, quota.Brief(job.Timeout))
+	p.line("\njob %s\n  %s%s, %s", job.Name, job.Schedule, start, stagger(job))
+	p.line("  runs %s", strings.Join(job.Command, " "))
+	p.line("  in %s, for at most %s", job.Dir, quota.Brief(job.Timeout))
 	if line := lastStart(job); line != "" {
-		fmt.Fprintf(w, "  %s\n", line)
+		p.line("  %s", line)
 	}
 	for _, line := range demand(c, job) {
-		fmt.Fprintf(w, "  %s\n", line)
+		p.line("  %s", line)
 	}
-}
-
-func atStart(job *jobs.Job) string {
-	if job.RunAtStart {
-		return " and at the start"
-	}
-	return ""
 }
 
 func stagger(job *jobs.Job) string {
 	list := quota.Count(len(job.Regions), "region", "regions")
-	if job.Schedule == (jobs.Unscheduled{}) {
+	switch {
+	case len(job.Regions) == 1:
+		return list
+	case job.Schedule == (jobs.Unscheduled{}):
 		return list + " one after the other"
-	}
-	if job.Stagger == jobs.EvenStagger {
+	case job.Stagger == jobs.EvenStagger:
 		return list + " spread evenly"
 	}
 	return fmt.Sprintf("%s, %s apart", list, quota.Brief(job.Stagger))
@@ -197,7 +181,7 @@ func lastStart(job *jobs.Job) string {
 		return ""
 	}
 	after := time.Duration(len(job.Regions)-1) * job.StaggerWithin(next.Sub(slot), len(job.Regions))
-	return fmt.Sprintf("the last region starts %s after the slot; one that runs dry at the head of three runs in a row yields its turn", quota.Brief(after))
+	return fmt.Sprintf("the last region starts %s after the slot; a region that is refused first in 3 runs in a row goes to the back", quota.Brief(after))
 }
 
 // demand says what a whole run is expected to take of each limit.

@@ -110,21 +110,23 @@ func (c *Config) cureOf(f plan.Fit) []string {
 
 // dryness says how far the jobs and the limit are apart.
 func dryness(f plan.Fit) string {
-	about, unit, late, often := "", "units", "", ""
+	about, often := "", ""
 	if f.Estimated {
 		about = "about "
-	}
-	if f.Demand == 1 {
-		unit = "unit"
-	}
-	if f.AtWorst > f.Demand {
-		late = fmt.Sprintf(", and for %s when passes are late", quota.Thousands(f.AtWorst))
 	}
 	if f.FitsOnTime() {
 		often = " now and then"
 	}
-	return fmt.Sprintf("the jobs ask for %s%s %s of %s %s in one window%s; %s are for them: they run dry%s",
-		about, quota.Thousands(f.Demand), unit, f.Credential, f.Limit, late, quota.Thousands(f.Budget), often)
+	return fmt.Sprintf("the jobs ask for %s%s of %s %s in one window%s; %s are for them: they run dry%s",
+		about, f.Demand.Text(), f.Credential, f.Limit, WhenLate(f), quota.Thousands(f.Budget), often)
+}
+
+// WhenLate adds to the demand of jobs what it is when passes are late, if that is more.
+func WhenLate(f plan.Fit) string {
+	if f.AtWorst <= f.Demand {
+		return ""
+	}
+	return fmt.Sprintf(", and for %s when passes are late", quota.Thousands(f.AtWorst))
 }
 
 // cures names the change that gives up least and the next best, of another kind.

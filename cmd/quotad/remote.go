@@ -88,18 +88,14 @@ func (h handshakes) Write(message []byte) (int, error) {
 	return len(message), nil
 }
 
-// soon is how long before its end a certificate should have been renewed: a week, or, of a short
-// one, a quarter of its time.
-func soon(c *api.Certificate) time.Duration {
-	return min(7*24*time.Hour, c.NotAfter.Sub(c.NotBefore)/4)
-}
-
-// remoteTrouble adds what keeps remote callers from being answered, or soon will.
-func (d *daemon) remoteTrouble(t *triage, now time.Time) {
+// certificateTrouble adds what is wrong with the certificate for remote callers, or soon will be.
+func (d *daemon) certificateTrouble(t *triage, now time.Time) {
 	if d.remote.certificate == nil {
 		return
 	}
 	c := d.remote.certificate.state()
+	// It should be renewed a week before its end; a short one in the last quarter of its time.
+	renewal := min(7*24*time.Hour, c.NotAfter.Sub(c.NotBefore)/4)
 	one := jobsapi.Trouble{Of: "certificate " + d.config.Remote.CertFile, Do: "quotactl remote", Grave: true}
 	switch {
 	case c.Error != "":
@@ -108,7 +104,7 @@ func (d *daemon) remoteTrouble(t *triage, now time.Time) {
 		one.Says, one.Then, one.When = "it has expired, and remote callers refuse it", "ended", c.NotAfter
 	case now.Before(c.NotBefore):
 		one.Says, one.Then, one.When = "it is not valid yet: is this host's clock right?", "begins", c.NotBefore
-	case c.NotAfter.Sub(now) < soon(c):
+	case c.NotAfter.Sub(now) < renewal:
 		one.Says, one.Then, one.When, one.Grave = "it was not renewed yet", "ends", c.NotAfter, false
 	default:
 		return

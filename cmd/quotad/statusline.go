@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,9 +14,9 @@ import (
 	"quotad/regions"
 )
 
-// A summary is what one line tells of the daemon.
+// A summary is what the status line shows of the daemon.
 type summary struct {
-	now     time.Time // in the zone in which times are told
+	now     time.Time // in the zone in which times are written
 	trouble string    // what comes first; empty if all is well
 	jobs    []jobs.Status
 	budgets []budget
@@ -27,14 +28,21 @@ type budget struct {
 	limits     []quota.LimitState
 }
 
-// named is how many of a kind are told one by one.
+// named is how many of a kind are listed one by one.
 const named = 3
 
-// summary looks at the daemon. A ledger that does not answer costs its deadline.
+// summary collects what the status line shows. A ledger that does not answer costs its deadline.
 func (d *daemon) summary(ctx context.Context) summary {
 	sum := summary{now: time.Now()}
 	sum.jobs, _ = d.runner.Status("") // of all jobs it cannot fail
-	sum.trouble = line(d.triage(ctx))
+	t := d.triage(ctx)
+	switch len(t.Troubles) {
+	case 0:
+	case 1:
+		sum.trouble = t.Troubles[0].Of + ": " + t.Troubles[0].Says
+	default:
+		sum.trouble = t.Says
+	}
 	if d.service.Health(ctx).Reachable {
 		for _, c := range d.service.Credentials() {
 			if usage, _, err := d.service.Usage(ctx, c.Name); err == nil {
@@ -56,17 +64,9 @@ func firstLine(text string) string {
 // String returns the line: "trending: US running, then GB; 8,020 of 9,500 units
 // left; next trending 13:00:00".
 func (sum summary) String() string {
-	return joinParts(sum.trouble, sum.running(), sum.left(), sum.next())
-}
-
-func joinParts(parts ...string) string {
-	var list []string
-	for _, part := range parts {
-		if part != "" {
-			list = append(list, strings.ReplaceAll(part, "\n", " ")) // systemd takes a line for an assignment
-		}
-	}
-	return strings.Join(list, "; ")
+	parts := []string{sum.trouble, sum.running(), sum.left(), sum.next()}
+	parts = slices.DeleteFunc(parts, func(part string) bool { return part == "" })
+	return strings.ReplaceAll(strings.Join(parts, "; "), "\n", " ") // systemd takes a line for an assignment
 }
 
 // firstOf joins the first texts of a list, and counts the others.
@@ -77,7 +77,7 @@ func firstOf(list []string) string {
 	return strings.Join(list, ", ")
 }
 
-// running tells which jobs run, and where they are.
+// running says which jobs run, and where they are.
 func (sum summary) running() string {
 	var list []string
 	for _, s := range sum.jobs {
@@ -91,7 +91,7 @@ func (sum summary) running() string {
 	return firstOf(list)
 }
 
-// progress tells where a run is: "US running, then GB".
+// progress says where a run is: "US running, then GB".
 func progress(run *jobs.Run) string {
 	var running []string
 	begun := map[regions.Region]bool{}
@@ -113,7 +113,7 @@ func progress(run *jobs.Run) string {
 	return text
 }
 
-// left tells of each credential the limit of which the least part is left.
+// left shows for each credential the limit of which the smallest part is left.
 func (sum summary) left() string {
 	var list []string
 	for _, b := range sum.budgets {
@@ -143,7 +143,7 @@ func part(l quota.LimitState) float64 {
 	return float64(l.Remaining()) / float64(l.Budget(false))
 }
 
-// next tells which job's slot comes first.
+// next says which job's slot comes first.
 func (sum summary) next() string {
 	var soonest *jobs.Status
 	for i := range sum.jobs {
@@ -155,21 +155,17 @@ func (sum summary) next() string {
 	if soonest == nil {
 		return ""
 	}
-	return fmt.Sprintf("next %s %s", soonest.Job.Name, sum.clock(soonest.Next))
-}
-
-// clock writes an instant as short as it can be told from today.
-func (sum summary) clock(t time.Time) string {
-	if t.Sub(sum.now) < 24*time.Hour {
-		return t.In(sum.now.Location()).Format(time.TimeOnly)
+	layout := time.TimeOnly
+	if soonest.Next.Sub(sum.now) >= 24*time.Hour {
+		layout = time.DateTime
 	}
-	return t.In(sum.now.Location()).Format(time.DateTime)
+	return fmt.Sprintf("next %s %s", soonest.Job.Name, soonest.Next.In(sum.now.Location()).Format(layout))
 }
 
 const (
-	// statusPause is the least time between two lines.
+	// statusPause is the minimum time between two lines.
 	statusPause = time.Second
-	// statusAge is how old a line may become although nothing happens: units come back
+	// statusAge is the maximum age of a line although nothing happens: units come back
 	// by themselves.
 	statusAge = time.Minute
 )
@@ -182,7 +178,7 @@ type statusNotifier struct {
 	changed chan struct{} // holds one if something has changed
 }
 
-// notify has a line sent soon. It returns at once.
+// notify requests that a line is sent soon. It returns at once.
 func (n *statusNotifier) notify() {
 	select {
 	case n.changed <- struct{}{}:

@@ -16,14 +16,14 @@ import (
 	"quotad/quota"
 )
 
-// A triage is what needs a person, as it is found. Each kind of trouble has a part in the
-// sentence, in the order in which kinds are looked for: the worst first.
+// A triage collects what needs a person. Each kind of trouble has a part in the
+// sentence, in the order in which kinds are added: the worst first.
 type triage struct {
 	jobsapi.Triage
 	parts []string
 }
 
-// add notes troubles of a kind, which a sentence counts: what one of them is, and several are.
+// add adds troubles of a kind: one is the part of the sentence for one of them, several for more.
 func (t *triage) add(list []jobsapi.Trouble, one, several string) {
 	if len(list) == 0 {
 		return
@@ -39,35 +39,41 @@ func (t *triage) add(list []jobsapi.Trouble, one, several string) {
 	}
 }
 
-// mostSaid bounds what is said of one trouble: much of it is others' words.
-const mostSaid = 300
+// maxSays bounds the text of one trouble: upstreams and scripts write much of it.
+const maxSays = 300
 
 func clipped(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
-	if len(text) <= mostSaid {
+	if len(text) <= maxSays {
 		return text
 	}
-	return strings.ToValidUTF8(text[:mostSaid], "") + "…"
+	return strings.ToValidUTF8(text[:maxSays], "") + "…"
 }
 
-// triage looks at all that may need a person. A ledger that does not answer costs its deadline.
+// triage collects everything that may need a person. A ledger that does not answer costs its deadline.
 func (d *daemon) triage(ctx context.Context) jobsapi.Triage {
-	t := &triage{Triage: jobsapi.Triage{Troubles: []jobsapi.Trouble{}}}
-	health := d.service.Health(ctx)
+	t, now := &triage{Triage: jobsapi.Triage{Troubles: []jobsapi.Trouble{}}}, time.Now()
+	health, file := d.service.Health(ctx), d.reloads.state.Load()
 	if !health.Reachable {
 		t.add([]jobsapi.Trouble{{Of: "ledger", Says: "it does not decide: " + health.State, Do: "journalctl -u quotad -n 50", Grave: true}}, "the ledger does not decide", "")
 	}
-	d.configTrouble(t)
-	d.remoteTrouble(t, time.Now())
+	if file.Error != "" {
+		t.add([]jobsapi.Trouble{{Of: file.File, Says: "it was not loaded; the former configuration still runs: " + firstLine(file.Error),
+			Then: "tried", When: file.FailedAt, Do: "quotad --check --config " + file.File, Grave: true}}, file.File+" was not loaded", "")
+	}
+	d.certificateTrouble(t, now)
 	list, _ := d.runner.Status("") // of all jobs it cannot fail
 	t.add(refusedKeys(list), "the upstream refuses a key", "upstreams refuse their keys")
 	var dry []jobsapi.Trouble
 	if health.Reachable {
 		dry = d.limitTroubles(ctx, t)
 	}
-	jobTroubles(t, list, time.Now())
+	jobTroubles(t, list, now)
 	t.add(dry, "1 limit runs dry within a day", "limits run dry within a day")
-	d.newerConfig(t)
+	if info, err := os.Stat(file.File); err == nil && info.ModTime().After(file.ReadAt) && info.ModTime().After(file.FailedAt) {
+		t.add([]jobsapi.Trouble{{Of: file.File, Says: "it is newer than what runs", Then: "changed", When: info.ModTime().UTC(), Do: "quotactl reload"}},
+			file.File+" is newer than what runs", "")
+	}
 	var warnings []jobsapi.Trouble
 	for _, warning := range health.Warnings {
 		warnings = append(warnings, jobsapi.Trouble{Of: "ledger", Says: warning})
@@ -79,41 +85,8 @@ func (d *daemon) triage(ctx context.Context) jobsapi.Triage {
 	return t.Triage
 }
 
-// line is a triage as a line: what is wrong, if it is one thing, else the sentence; empty if nothing
-// is.
-func line(t jobsapi.Triage) string {
-	switch len(t.Troubles) {
-	case 0:
-		return ""
-	case 1:
-		return t.Troubles[0].Of + ": " + t.Troubles[0].Says
-	}
-	return t.Says
-}
-
-// configTrouble tells of a configuration that was not loaded.
-func (d *daemon) configTrouble(t *triage) {
-	if told := d.reloads.state.Load(); told.Error != "" {
-		t.add([]jobsapi.Trouble{{Of: told.File, Says: "it was not loaded; the former configuration still runs: " + firstLine(told.Error),
-			Then: "tried", When: told.FailedAt, Do: "quotad --check --config " + told.File, Grave: true}}, told.File+" was not loaded", "")
-	}
-}
-
-// newerConfig tells of a configuration that nobody has tried to load yet.
-func (d *daemon) newerConfig(t *triage) {
-	told := d.reloads.state.Load()
-	read := told.ReadAt
-	if told.FailedAt.After(read) {
-		read = told.FailedAt
-	}
-	if info, err := os.Stat(told.File); err == nil && info.ModTime().After(read) {
-		t.add([]jobsapi.Trouble{{Of: told.File, Says: "it is newer than what runs", Then: "changed", When: info.ModTime().UTC(), Do: "quotactl reload"}},
-			told.File+" is newer than what runs", "")
-	}
-}
-
-// refusedKeys tells of credentials of which the upstream serves no call until somebody changes
-// something: of each as a run found it last.
+// refusedKeys returns the credentials for which the upstream serves no call until a person changes
+// something, as the last run of a job found it.
 func refusedKeys(list []jobs.Status) (troubles []jobsapi.Trouble) {
 	var known []string
 	for _, s := range list {
@@ -127,10 +100,10 @@ func refusedKeys(list []jobs.Status) (troubles []jobsapi.Trouble) {
 	return troubles
 }
 
-// limitTroubles tells of limits that are closed or exhausted, and returns those that soon will be.
+// limitTroubles adds limits that are closed or exhausted, and returns those that soon will be.
 func (d *daemon) limitTroubles(ctx context.Context, t *triage) (dry []jobsapi.Trouble) {
 	var closed, exhausted []jobsapi.Trouble
-	forecasts, _ := d.planner.Forecast(ctx) // where the ledger does not tell, the triage says so
+	forecasts, _ := d.planner.Forecast(ctx) // if the ledger does not answer, the triage says so
 	for _, c := range d.service.Credentials() {
 		usage, known, err := d.service.Usage(ctx, c.Name)
 		if err != nil || !known {
@@ -143,7 +116,7 @@ func (d *daemon) limitTroubles(ctx context.Context, t *triage) (dry []jobsapi.Tr
 			}
 			one := jobsapi.Trouble{Of: "limit " + c.Name + " " + l.Name, Grave: true}
 			left := fmt.Sprintf("%s of %s left", quota.Thousands(l.Remaining()), quota.Thousands(l.Budget(false)))
-			switch gone := plan.ForecastOf(forecasts, c.Name, l.Name).GoneAt; {
+			switch usedUp := plan.ForecastOf(forecasts, c.Name, l.Name).GoneAt; {
 			case !l.Closed.IsZero():
 				one.Says, one.Then, one.When, one.Do = strings.TrimSuffix("closed: "+l.Closed.Says, ": "), "opens", l.Closed.Until.UTC(), "quotactl open "+c.Name+" "+l.Name
 				closed = append(closed, one)
@@ -153,8 +126,8 @@ func (d *daemon) limitTroubles(ctx context.Context, t *triage) (dry []jobsapi.Tr
 					one.Then, one.When = l.NextUnits.Text()+" back", l.NextAt.UTC()
 				}
 				exhausted = append(exhausted, one)
-			case !gone.IsZero():
-				one.Says, one.Then, one.When, one.Do, one.Grave = left, "used up", gone.UTC(), "quotactl plan", false
+			case !usedUp.IsZero():
+				one.Says, one.Then, one.When, one.Do, one.Grave = left, "used up", usedUp.UTC(), "quotactl plan", false
 				dry = append(dry, one)
 			}
 		}
@@ -178,7 +151,7 @@ func loanNotes(credential string, l quota.LimitState) (notes []jobsapi.Trouble) 
 	return notes
 }
 
-// callerName is who a log names, a user by the name that this host knows.
+// callerName returns the name of a caller in a log; a user has the name that this host knows.
 func callerName(by string) string {
 	uid, isUser := strings.CutPrefix(by, "@")
 	if u, err := user.LookupId(uid); isUser && err == nil {
@@ -187,8 +160,7 @@ func callerName(by string) string {
 	return by
 }
 
-// jobTroubles tells of jobs whose last run failed, and of those that have had no good one for too
-// long.
+// jobTroubles adds jobs whose last run failed, and jobs without a good run for too long.
 func jobTroubles(t *triage, list []jobs.Status, now time.Time) {
 	var failing, overdue []jobsapi.Trouble
 	for _, s := range list {

@@ -40,29 +40,29 @@ func (c cost) String() string {
 type costs map[string]cost
 
 func (c *costs) decode(n node) {
-	*c = costs{}
 	limits, _ := n.beside["limits"].(map[string]any)
-	for operation, value := range n.asTable() {
-		if one := n.below(operation, value); !one.unquoted(limits) {
-			var read cost
-			read.decode(one)
-			(*c)[operation] = read
-		}
-	}
+	*c = byOperation(n, limits, func(n node, c *cost) { c.decode(n) })
 }
 
 // Calls are numbers of calls, by the name of an operation.
 type calls map[string]quota.Units
 
 func (c *calls) decode(n node) {
-	*c = calls{}
+	*c = byOperation(n, nil, func(n node, units *quota.Units) { n.into(units) })
+}
+
+// byOperation reads a table whose keys are operations. The keys in may can stand in a table per
+// operation.
+func byOperation[T any](n node, may map[string]any, read func(node, *T)) map[string]T {
+	all := map[string]T{}
 	for operation, value := range n.asTable() {
-		if one := n.below(operation, value); !one.unquoted(nil) {
-			var units quota.Units
-			one.into(&units)
-			(*c)[operation] = units
+		if one := n.below(operation, value); !one.unquoted(may) {
+			var t T
+			read(one, &t)
+			all[operation] = t
 		}
 	}
+	return all
 }
 
 // unquoted notes that a key, the name of an operation, misses its quotes, and the names that

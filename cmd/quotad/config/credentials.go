@@ -74,7 +74,7 @@ func (t *credentialTable) credential(name string) *quota.Credential {
 	return c
 }
 
-// shares checks that the jobs which limits name are there, and spend from the credential.
+// shares checks that the jobs and callers that limits name exist, and spend from the credential.
 func (t *fileTable) shares() {
 	for _, credential := range t.names("credentials") {
 		for _, limit := range t.Credentials[credential].names("limits") {
@@ -87,9 +87,7 @@ func (t *fileTable) shares() {
 }
 
 func (t *fileTable) share(credential string, l *limitTable, key string, names texts) {
-	if l.has(key) && len(names) == 0 {
-		l.fail(key, "must name at least one job: leave it out for a limit that counts everybody's calls")
-	}
+	l.mustName(key, "job", names)
 	for _, name := range names {
 		job, known := t.Jobs[name]
 		switch {
@@ -98,6 +96,24 @@ func (t *fileTable) share(credential string, l *limitTable, key string, names te
 		case job.Credential != "" && job.Credential != credential:
 			l.fail(key, "job %q spends from credential %q, not from this one", name, job.Credential)
 		}
+	}
+}
+
+func (t *fileTable) shareOfCallers(credential string, l *limitTable) {
+	l.mustName("callers", "caller", l.Callers)
+	for _, name := range l.Callers {
+		switch one := t.Remote.Callers[name]; {
+		case one == nil:
+			l.fail("callers", "there is no [remote.callers.%s]%s", name, suggest(name, t.Remote.names("callers")))
+		case !slices.Contains(one.Credentials, credential):
+			l.fail("callers", "caller %q may not spend from this credential: add %q to its credentials", name, credential)
+		}
+	}
+}
+
+func (t *limitTable) mustName(key, kind string, names texts) {
+	if t.has(key) && len(names) == 0 {
+		t.fail(key, "must name at least one %s: leave it out for a limit that counts everybody's calls", kind)
 	}
 }
 

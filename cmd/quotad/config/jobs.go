@@ -96,26 +96,37 @@ func (t *jobTable) env() (env map[string]string, secrets []string) {
 	return env, secrets
 }
 
-// schedule reads every with its offset, or cron with its timezone, or that there is
-// none; exactly one of the three. It is nil where none of the keys is there.
+// schedule reads every with its offset, or cron with its timezone, or schedule. It is nil where
+// none of the keys is there. One that cannot be read counts as daily.
 func (t *jobTable) schedule() jobs.Schedule {
 	switch {
 	case t.has("schedule"):
 		return t.manual()
 	case t.has("every") && t.has("cron"):
 		t.fail("cron", "cannot be combined with every: remove one of the two")
-	case t.has("cron"):
-		if t.has("offset") {
-			t.fail("offset", "works only with every: remove it, and write the minutes into the cron line")
-		}
-		return t.cron()
-	case t.has("timezone"):
+	case t.has("cron") && t.has("offset"):
+		t.fail("offset", "works only with every: remove it, and write the minutes into the cron line")
+	case t.has("timezone") && !t.has("cron"):
 		t.fail("timezone", "works only with cron: remove it")
 	}
-	if !t.has("every") {
-		return nil
+	var schedule jobs.Schedule
+	var err error
+	key := "every"
+	switch {
+	case t.has("every"):
+		period, offset := time.Duration(cmp.Or(t.Every, duration(day))), time.Duration(t.Offset)
+		if schedule, err = jobs.NewEvery(period, offset); err == nil && offset >= period {
+			t.fail("offset", "must be less than every (%v): %q comes to the same", t.Every, duration(offset%period))
+		}
+	case t.has("cron"):
+		key = "cron"
+		schedule, err = scheduler.ParseCron(t.Cron, t.Timezone.Location)
 	}
-	return t.every()
+	if err != nil {
+		t.fail(key, "%v", err)
+		return jobs.Every{}.WithPeriod(day)
+	}
+	return schedule
 }
 
 // manual is the schedule of a job that only a person runs: what says when a run or
@@ -130,33 +141,6 @@ func (t *jobTable) manual() jobs.Schedule {
 		}
 	}
 	return jobs.Unscheduled{}
-}
-
-func (t *jobTable) every() jobs.Schedule {
-	period, offset := time.Duration(cmp.Or(t.Every, duration(day))), time.Duration(t.Offset)
-	schedule, err := jobs.NewEvery(period, offset)
-	if err != nil {
-		t.fail("every", "%v", err)
-		return daily()
-	}
-	if offset >= period {
-		t.fail("offset", "must be less than every (%v): %q comes to the same", t.Every, duration(offset%period))
-	}
-	return schedule
-}
-
-// daily stands in for a schedule that cannot be read.
-func daily() jobs.Schedule {
-	return jobs.Every{}.WithPeriod(day)
-}
-
-func (t *jobTable) cron() jobs.Schedule {
-	schedule, err := scheduler.ParseCron(t.Cron, t.Timezone.Location)
-	if err != nil {
-		t.fail("cron", "%v", err)
-		return daily()
-	}
-	return schedule
 }
 
 // missedWithin returns how old a missed slot may be to be made up for: none if

@@ -112,7 +112,7 @@ func (t *fileTable) remoteCaller(name string, one *callerTable, seen map[[sha256
 
 // known notes names that are not there, or are there twice.
 func (t *callerTable) known(key, kind string, names texts, known []string) {
-	if array, ok := t.values[key].([]any); ok && len(array) == 0 {
+	if t.has(key) && len(names) == 0 {
 		t.fail(key, "must name at least one %s, or be left out", kind)
 	}
 	for i, name := range names {
@@ -144,22 +144,6 @@ func (t *limitTable) sharers() []string {
 		sharers = append(sharers, quota.RemotePrefix+caller)
 	}
 	return sharers
-}
-
-// shareOfCallers checks that the callers which a limit names are there, and spend from the
-// credential.
-func (t *fileTable) shareOfCallers(credential string, l *limitTable) {
-	if array, ok := l.values["callers"].([]any); ok && len(array) == 0 {
-		l.fail("callers", "must name at least one caller: leave it out for a limit that counts everybody's calls")
-	}
-	for _, name := range l.Callers {
-		switch one := t.Remote.Callers[name]; {
-		case one == nil:
-			l.fail("callers", "there is no [remote.callers.%s]%s", name, suggest(name, t.Remote.names("callers")))
-		case !slices.Contains(one.Credentials, credential):
-			l.fail("callers", "caller %q may not spend from this credential: add %q to its credentials", name, credential)
-		}
-	}
 }
 
 // An anyAddress is where callers from anywhere may be answered: a port alone, or with an address

@@ -3,7 +3,6 @@ package main
 import (
 	"crypto/tls"
 	"fmt"
-	"os"
 	"sync"
 	"syscall"
 	"time"
@@ -13,53 +12,48 @@ import (
 	"quotad/quota/api"
 )
 
-// A certificate is the one that remote callers see. It is read again when its files change, as
-// often as somebody asks for it, and at most once a second. Of files that cannot be used the one
-// before stays.
+// A certificate is the one that remote callers see. When it is used it is read again if its files
+// have changed, at most once a second. If the new files cannot be used, the former certificate
+// stays.
 type certificate struct {
 	certFile, keyFile string
 	log               zerolog.Logger
 
-	mu     sync.Mutex // guards what follows, held while the files are read
-	pair   *tls.Certificate
-	marks  [2]fileMark // of the files as they were read last
-	looked time.Time
-	err    error // why pair is not what the files hold; nil: it is
+	mu      sync.Mutex // guards what follows, held while the files are read
+	pair    *tls.Certificate
+	marks   [2]fileMark // of the files as they were read last
+	checked time.Time
+	err     error // why pair is not what the files hold; nil: it is
 }
 
-// A fileMark is another one when a file has been changed or replaced.
+// A fileMark changes when a file is changed or replaced.
 type fileMark struct {
 	inode   uint64
 	changed syscall.Timespec
 }
 
-func markOf(path string) (mark fileMark) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return mark
-	}
-	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
-		mark = fileMark{stat.Ino, stat.Ctim}
-	}
-	return mark
+func markOf(path string) fileMark {
+	var stat syscall.Stat_t
+	_ = syscall.Stat(path, &stat) // the mark of a missing file is zero
+	return fileMark{stat.Ino, stat.Ctim}
 }
 
 func openCertificate(certFile, keyFile string, log zerolog.Logger) (*certificate, error) {
 	c := &certificate{certFile: certFile, keyFile: keyFile, log: log}
-	c.look(time.Now())
+	c.refresh(time.Now())
 	if c.pair == nil {
 		return nil, fmt.Errorf("cannot serve remote callers: %w", c.err)
 	}
 	return c, nil
 }
 
-// lookEvery bounds how often the files are looked for changes.
-const lookEvery = time.Second
+// checkEvery bounds how often the files are checked for changes.
+const checkEvery = time.Second
 
-// look reads the files, if they are not as they were. The caller holds mu, or has c to itself.
-func (c *certificate) look(now time.Time) {
+// refresh reads the files if they have changed. The caller holds mu, or has c to itself.
+func (c *certificate) refresh(now time.Time) {
 	marks := [2]fileMark{markOf(c.certFile), markOf(c.keyFile)}
-	c.looked = now
+	c.checked = now
 	if marks == c.marks && c.pair != nil {
 		return
 	}
@@ -80,8 +74,8 @@ func (c *certificate) look(now time.Time) {
 func (c *certificate) current() (pair *tls.Certificate, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if now := time.Now(); now.Sub(c.looked) >= lookEvery {
-		c.look(now)
+	if now := time.Now(); now.Sub(c.checked) >= checkEvery {
+		c.refresh(now)
 	}
 	return c.pair, c.err
 }

@@ -57,14 +57,11 @@ func checkedHost(o options, s systemd) config.Host {
 	return host
 }
 
-// ownerOf returns who owns a file; ok is false where there is none.
+// ownerOf returns the owner of a file; ok is false where there is none.
 func ownerOf(path string) (uid int, ok bool) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return 0, false
-	}
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	return int(stat.Uid), ok
+	var stat syscall.Stat_t
+	err := syscall.Stat(path, &stat)
+	return int(stat.Uid), err == nil
 }
 
 // checkState returns what would keep quotad from serving with the state that is there. Of

@@ -53,7 +53,6 @@ type daemon struct {
 	proxy      *proxy.Proxy     // nil: there is none
 	reaper     *process.Reaper  // of what passes leave behind
 	cgroups    *process.Cgroups // of passes; nil: they get none
-	tasks      uint64           // that there may be before a pass cannot start another one
 	runner     *jobs.Runner
 	planner    *plan.Planner
 	schedule   *scheduler.Scheduler

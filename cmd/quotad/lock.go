@@ -31,11 +31,15 @@ func lockStateDir(dir string) (unlock func() error, err error) {
 }
 
 // lock leaves the file on disk for ever: another daemon may wait for it, and
-// would hold the lock of a file that nobody else finds.
+// would hold the lock of a file that no other daemon finds.
 func lock(file *os.File) error {
 	err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return fmt.Errorf("another quotad uses it%s: stop that one first, or give this one a state_dir of its own", holder(file))
+		user := ""
+		if pid, _ := io.ReadAll(io.LimitReader(file, 20)); len(pid) > 0 { // else it is only about to write its pid
+			user = ", pid " + strings.TrimSpace(string(pid))
+		}
+		return fmt.Errorf("another quotad uses it%s: stop that one first, or give this one a state_dir of its own", user)
 	}
 	if err != nil {
 		return err
@@ -44,14 +48,4 @@ func lock(file *os.File) error {
 	_ = file.Truncate(0)
 	_, _ = fmt.Fprintf(file, "%d\n", os.Getpid())
 	return nil
-}
-
-// holder names the daemon that holds the lock, unless it is only about to write
-// its pid.
-func holder(file *os.File) string {
-	pid, err := io.ReadAll(io.LimitReader(file, 20))
-	if err != nil || len(pid) == 0 {
-		return ""
-	}
-	return ", pid " + strings.TrimSpace(string(pid))
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -173,55 +174,42 @@ const cutHere = "…"
 
 // shorten cuts a line of JSON to a length, by its longest strings. Anything else it
 // just cuts.
-func shorten(line []byte, most int) []byte {
-	for len(line) > most {
+func shorten(line []byte, limit int) []byte {
+	for len(line) > limit {
 		from, to := longestString(line)
-		keep := to - from - (len(line) - most) - len(cutHere)
+		keep := to - from - (len(line) - limit) - len(cutHere)
 		if line[0] != '{' || to-from <= len(cutHere) {
-			return append(slices.Clone(line[:most-1]), '\n')
+			return append(slices.Clone(line[:limit-1]), '\n')
 		}
 		line = slices.Concat(line[:from], whole(line[from:to], keep), []byte(cutHere), line[to:])
 	}
 	return line
 }
 
+var (
+	jsonString = regexp.MustCompile(`(?s)"(?:[^"\\]|\\.)*"`)
+	jsonChar   = regexp.MustCompile(`(?s)\\u.{4}|\\.|[^\\]`) // in a string
+)
+
 // longestString returns where the longest string of a line of JSON begins and ends,
 // without its quotes.
 func longestString(line []byte) (from, to int) {
-	begin := -1
-	for i := 0; i < len(line); i++ {
-		switch {
-		case begin >= 0 && line[i] == '\\':
-			i++
-		case line[i] != '"':
-		case begin < 0:
-			begin = i + 1
-		default:
-			if i-begin > to-from {
-				from, to = begin, i
-			}
-			begin = -1
+	for _, at := range jsonString.FindAllIndex(line, -1) {
+		if at[1]-at[0]-len(`""`) > to-from {
+			from, to = at[0]+1, at[1]-1
 		}
 	}
 	return from, to
 }
 
-// whole returns the beginning of a JSON string, at most so many bytes, without the
-// character or the escape sequence that would be cut through.
-func whole(text []byte, most int) []byte {
+// whole returns the beginning of a JSON string in at most limit bytes, without a part of a
+// character or of an escape sequence.
+func whole(text []byte, limit int) []byte {
 	end := 0
-	for end < len(text) {
-		_, size := utf8.DecodeRune(text[end:])
-		if text[end] == '\\' {
-			size = len(`\n`)
-			if end+1 < len(text) && text[end+1] == 'u' {
-				size = len(`\u0000`)
-			}
+	for _, at := range jsonChar.FindAllIndex(text[:min(max(limit, 0)+len(`\u0000`), len(text))], -1) {
+		if at[1] <= limit {
+			end = at[1]
 		}
-		if end+size > most {
-			break
-		}
-		end += size
 	}
 	return text[:end]
 }

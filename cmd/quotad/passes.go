@@ -35,7 +35,10 @@ func (d *daemon) prepareLaunches(context.Context) (err error) {
 	d.cgroups = process.NewCgroups(d.config.Passes.CgroupRoot, func(dir string, processes int) {
 		d.log.Warn().Str("cgroup", dir).Int("processes", processes).Msg("ended what ran in a cgroup that is no pass's")
 	})
-	d.tasks, err = d.reserve(d.config.Passes.User)
+	if !d.reserved { // only the first call sees the limit that quotad was started with
+		d.tasks, err = process.ReserveTasks(d.config.Passes.User)
+		d.reserved = err == nil
+	}
 	return err
 }
 

@@ -33,23 +33,13 @@ func (s *supervisor) refuse(why error, delay time.Duration, loud bool) error {
 	s.door.Lead(refusing)
 	s.accept()
 	if loud {
-		s.logRefusal(why)
+		if errors.As(why, new(config.Errors)) {
+			fail(s.stderr, why) // one error a line, where editors find the file and the line
+		}
+		addText(s.log.Error(), "cure", cureOf(why)).Msgf("cannot serve: %s; callers are refused, and quotad tries again by itself", oneLine(why))
 	}
 	s.notifySystemd(fmt.Sprintf("READY=1\nSTATUS=cannot serve: %s; next try %s", oneLine(why), until.Format(time.TimeOnly)))
 	return nil
-}
-
-// logRefusal prints each error of a configuration on a line of its own, where editors
-// find the file and the line.
-func (s *supervisor) logRefusal(why error) {
-	if errors.As(why, new(config.Errors)) {
-		fail(s.stderr, why)
-	}
-	event := s.log.Error()
-	if cure := cureOf(why); cure != "" {
-		event = event.Str("cure", cure)
-	}
-	event.Msgf("cannot serve: %s; callers are refused, and quotad tries again by itself", oneLine(why))
 }
 
 // oneLine is an error in a line.

@@ -16,7 +16,6 @@ import (
 	"github.com/rs/zerolog"
 
 	"quotad/cmd/quotad/config"
-	"quotad/jobs/process"
 	"quotad/quota/api"
 	"quotad/quota/server"
 )
@@ -41,16 +40,18 @@ type supervisor struct {
 	shut    func() error   // closes the door; once
 
 	config  *config.Config // the last good one; nil: there was none
-	reserve func(*process.User) (uint64, error)
-	retries chan retry    // asked for over the socket
-	opened  chan struct{} // closed when the door leads to a daemon
+	retries chan retry     // asked for over the socket
+	opened  chan struct{}  // closed when the door leads to a daemon
+
+	reserved bool   // tasks is known
+	tasks    uint64 // that there may be before a pass cannot start another one
 }
 
 func newSupervisor(o options, s systemd, stderr io.Writer) *supervisor {
 	sup := &supervisor{
 		options: o, systemd: s, stderr: stderr, log: newLogger(stderr, ""), callers: s.api,
 		hangups: make(chan os.Signal, 1), failed: make(chan error, 1),
-		reserve: reserveOnce(), retries: make(chan retry), opened: make(chan struct{}),
+		retries: make(chan retry), opened: make(chan struct{}),
 	}
 	sup.door = server.NewDoor(sup.bounds())
 	sup.accept = sync.OnceFunc(func() {
@@ -58,20 +59,6 @@ func newSupervisor(o options, s systemd, stderr io.Writer) *supervisor {
 	})
 	sup.shut = sync.OnceValue(sup.shutDoor)
 	return sup
-}
-
-// reserveOnce returns process.ReserveTasks for many attempts: only its first call sees
-// the limit that quotad was started with.
-func reserveOnce() func(*process.User) (uint64, error) {
-	var tasks uint64
-	reserved := false
-	return func(user *process.User) (_ uint64, err error) {
-		if !reserved {
-			tasks, err = process.ReserveTasks(user)
-			reserved = err == nil
-		}
-		return tasks, err
-	}
 }
 
 // bounds are those on the callers.

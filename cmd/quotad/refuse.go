@@ -90,7 +90,7 @@ func cureOf(why error) string {
 // pause waits until the next attempt: for delay, or until somebody asks for it. It tells
 // systemd meanwhile that quotad is alive, if callers are answered; an attempt that hangs does
 // not, and is ended by the watchdog.
-func (s *supervisor) pause(delay time.Duration) (asked *retry, err error) {
+func (s *supervisor) pause(delay time.Duration) (asked retry, err error) {
 	timer := time.NewTimer(delay)
 	defer timer.Stop()
 	var beat <-chan time.Time
@@ -107,9 +107,9 @@ func (s *supervisor) pause(delay time.Duration) (asked *retry, err error) {
 		case <-timer.C:
 			return nil, nil
 		case <-s.hangups:
-			return &retry{make(chan error, 1)}, nil
+			return make(retry, 1), nil
 		case r := <-s.retries:
-			return &r, nil
+			return r, nil
 		case <-s.ask.Done():
 			s.notifySystemd("STOPPING=1\nSTATUS=stopping")
 			return nil, nil

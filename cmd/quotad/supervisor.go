@@ -147,7 +147,7 @@ const (
 // openDaemon returns a daemon to which the door leads. It is nil, with no error, if quotad is
 // asked to stop before there is one.
 func (s *supervisor) openDaemon() (*daemon, error) {
-	logged, asked := "", (*retry)(nil)
+	logged, asked := "", retry(nil)
 	for delay := firstDelay; ; delay = min(2*delay, longestDelay) {
 		d, err := s.attempt()
 		if err == nil {
@@ -232,21 +232,22 @@ func (e *configError) Unwrap() error { return e.error }
 // isConfig reports whether an error is a configError.
 func isConfig(err error) bool { return errors.As(err, new(*configError)) }
 
-// A retry is an attempt that an operator asks for; nil: the next one comes by itself.
-type retry struct{ answered chan error }
+// A retry receives the result of an attempt that an operator asked for; nil: the attempt comes by
+// itself.
+type retry chan error
 
-func (r *retry) answer(err error) {
+func (r retry) answer(err error) {
 	if r != nil {
-		r.answered <- err
+		r <- err
 	}
 }
 
 // retry makes the next attempt at once, and returns its result.
 func (s *supervisor) retry(string) (api.Reloaded, error) {
-	r := retry{make(chan error, 1)}
+	r := make(retry, 1)
 	select {
 	case s.retries <- r:
-		if err := <-r.answered; err != nil {
+		if err := <-r; err != nil {
 			return api.Reloaded{}, err
 		}
 	case <-s.opened:

@@ -12,7 +12,7 @@ import (
 	"quotad/quota/api"
 )
 
-// A certificate is the one that remote callers see. When it is used it is read again if its files
+// A certificate is the one for remote callers. Each use reads its files again if they
 // have changed, at most once a second. If the new files cannot be used, the former certificate
 // stays.
 type certificate struct {
@@ -23,7 +23,7 @@ type certificate struct {
 	pair    *tls.Certificate
 	marks   [2]fileMark // of the files as they were read last
 	checked time.Time
-	err     error // why pair is not what the files hold; nil: it is
+	err     error // why pair differs from the files; nil: it does not
 }
 
 // A fileMark changes when a file is changed or replaced.
@@ -80,7 +80,7 @@ func (c *certificate) current() (pair *tls.Certificate, err error) {
 	return c.pair, c.err
 }
 
-// tls is what the door speaks; nil without a certificate.
+// tls returns the TLS of the door; nil without a certificate.
 func (c *certificate) tls() *tls.Config {
 	if c == nil {
 		return nil

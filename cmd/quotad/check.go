@@ -21,7 +21,7 @@ import (
 // systemState is the state directory of the service that reads systemConfig.
 const systemState = "/var/lib/quotad"
 
-// check says what is wrong with the configuration and with the state that is there, or
+// check prints what is wrong with the configuration and with the existing state, or
 // what the configuration means. It changes nothing. It warns of limits that the schedule
 // does not fit; if it is strict, such a limit is an error.
 func check(o options, s systemd, stdout, stderr io.Writer) int {
@@ -44,8 +44,8 @@ func check(o options, s systemd, stdout, stderr io.Writer) int {
 	return exitOK
 }
 
-// checkedHost is where the configuration is to be used: for the file of the service, in
-// its state directory and by its user, though systemd says nothing of these here.
+// checkedHost is where the configuration is to be used. The file of the service is used in
+// its state directory and by its user, though systemd does not pass them here.
 func checkedHost(o options, s systemd) config.Host {
 	host := config.Host{StateDirectory: s.stateDirectory, PassesUser: s.passesUser, Checking: true}
 	if _, err := os.Stat(systemState); err == nil && o.config == systemConfig && s.stateDirectory == "" {
@@ -64,8 +64,8 @@ func ownerOf(path string) (uid int, ok bool) {
 	return int(stat.Uid), err == nil
 }
 
-// checkState returns what would keep quotad from serving with the state that is there. Of
-// a daemon that has it in use, the state is good and the ports are its own.
+// checkState returns what would keep quotad from serving with the existing state. If a daemon
+// uses the state, the state is good and the ports are the daemon's.
 func checkState(c *config.Config) error {
 	if _, err := os.Stat(c.StateDir); errors.Is(err, fs.ErrNotExist) {
 		return checkPorts(c)
@@ -88,7 +88,7 @@ func checkState(c *config.Config) error {
 	return checkPorts(c)
 }
 
-// isLocked tells whether a daemon uses a state directory.
+// isLocked reports whether a daemon uses a state directory.
 func isLocked(dir string) bool {
 	file, err := os.Open(filepath.Join(dir, lockName))
 	if err != nil {
@@ -98,8 +98,8 @@ func isLocked(dir string) bool {
 	return errors.Is(syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
 }
 
-// checkOwners holds that what quotad writes to in its state directory is of one user: a
-// copy that root has put back is nobody else's to open.
+// checkOwners checks that one user owns what quotad writes to in its state directory: only root
+// can open a copy that root has put back.
 func checkOwners(dir string) error {
 	own, _ := ownerOf(dir)
 	for _, pattern := range []string{"*", "jobs/*", "journal/*"} {
@@ -109,7 +109,7 @@ func checkOwners(dir string) error {
 		}
 		for _, path := range paths {
 			if filepath.Base(path) == boltledger.AcceptName {
-				continue // which is root's
+				continue // root owns it
 			}
 			if uid, ok := ownerOf(path); ok && uid != own {
 				return fmt.Errorf("%q belongs to user %s, and the state directory to %s: chown %s: %s", path, nameOf(uid), nameOf(own), nameOf(own), path)
@@ -119,7 +119,7 @@ func checkOwners(dir string) error {
 	return nil
 }
 
-// nameOf returns what a user is called, the uid where nobody knows.
+// nameOf returns the name of a user, or the uid of one without a name.
 func nameOf(uid int) string {
 	if u, err := user.LookupId(strconv.Itoa(uid)); err == nil {
 		return u.Username
@@ -127,7 +127,7 @@ func nameOf(uid int) string {
 	return strconv.Itoa(uid)
 }
 
-// checkPorts holds that the ports that quotad listens on are free.
+// checkPorts checks that the ports that quotad listens on are free.
 func checkPorts(c *config.Config) error {
 	for key, address := range map[string]string{"[proxy] listen": c.Proxy, "[metrics] listen": c.Metrics, "[remote] listen": c.Remote.Listen} {
 		if address == "" {

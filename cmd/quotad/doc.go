@@ -1,22 +1,26 @@
-// Quotad is the daemon: it runs jobs by a schedule, and decides over a local socket who
+// Quotad is the daemon: it runs jobs by a schedule, and decides over a local socket which call
 // may spend from which budget.
 //
-// main.go and options.go read the command line; config reads the file, and check.go says
-// what would keep quotad from serving. A supervisor (supervisor.go) holds the socket for as
-// long as the process lives, and opens a daemon, again and again until one can serve:
-// meanwhile every caller is refused with the reason (refuse.go). A daemon (daemon.go) is
-// put together by open, in an order that is written down there, set going by live (serve.go),
-// and taken apart by stop in the reverse order: no new runs, the passes under way, the API,
-// the ledger. A signal stops it, and reload.go reads the
-// configuration again on SIGHUP. systemd.go, statusline.go and watchdog.go speak to
-// systemd. What happens is one stream of events (events.go), whose sinks are the log
-// (eventlog.go, log.go, journald.go), the metrics, the notifications and the status line.
+// main.go and options.go read the command line. Package config reads the file. check.go reports
+// what would keep quotad from serving, and summary.go what the configuration means. A supervisor
+// (supervisor.go) holds the socket for as
+// long as the process lives, and opens a daemon, again and again until one can serve.
+// Meanwhile every caller is refused with the reason (refuse.go).
 //
-// Callers on other hosts are answered by a listener of their own (remote.go), whose certificate
-// is read again when its files change (certificate.go).
+// A daemon (daemon.go) is put together by open, in an order that is written down there. start begins
+// its work, and stop takes it apart in the reverse order: no new runs, the passes under way, the API,
+// the ledger. Its parts are the state directory (lock.go), the ledger (ledger.go), the runner of
+// the jobs with what passes need (passes.go), the proxy (proxy.go), and a listener for callers on
+// other hosts (remote.go), whose certificate is read again when its files change (certificate.go).
+// A signal stops it, and reload.go reads the configuration again on SIGHUP. systemd.go and
+// statusline.go report to systemd, and triage.go lists what needs a person.
 //
-// In the state directory quotad keeps the lock (lock.go), its name among other daemons
-// (ledger.go), the ledger or its journal, and what package jobs keeps. Of the
+// The daemon has one stream of events (daemon.go). Its sinks are the log (eventlog.go, and log.go
+// for its format), the metrics, the monitor that raises alerts, the notifier that runs their
+// commands, the status line, and the record of exits that no report explains (passes.go).
+//
+// In the state directory quotad keeps the lock (lock.go), the ledger or a copy of the shared one
+// and the counts of clients (ledger.go), the refusals, and what package jobs keeps. Of the
 // locks of this package reloads.mu is held while one configuration replaces another,
-// refusals.mu for a look-up, and that of a certificate while its two files are read; none is taken under another.
+// refusals.mu for a look-up, and that of a certificate while its two files are read. None is taken under another.
 package main

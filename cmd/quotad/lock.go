@@ -10,12 +10,12 @@ import (
 	"syscall"
 )
 
-// lockName is the file whose lock says that a daemon uses the state directory.
-// It holds the daemon's pid, for people; the kernel lets go of the lock however
+// lockName is the file whose lock shows that a daemon uses the state directory.
+// It holds the daemon's pid, for people. The kernel releases the lock however
 // the daemon ends.
 const lockName = "quotad.lock"
 
-// lockStateDir makes the state directory this daemon's own, until unlock.
+// lockStateDir locks the state directory for this daemon, until unlock.
 func lockStateDir(dir string) (unlock func() error, err error) {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return nil, fmt.Errorf("cannot make state directory: %w", err)
@@ -30,13 +30,13 @@ func lockStateDir(dir string) (unlock func() error, err error) {
 	return file.Close, nil
 }
 
-// lock leaves the file on disk for ever: another daemon may wait for it, and
-// would hold the lock of a file that no other daemon finds.
+// lock never removes the file: another daemon may have it open, and would then
+// hold the lock of a file that no other daemon finds.
 func lock(file *os.File) error {
 	err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		user := ""
-		if pid, _ := io.ReadAll(io.LimitReader(file, 20)); len(pid) > 0 { // else it is only about to write its pid
+		if pid, _ := io.ReadAll(io.LimitReader(file, 20)); len(pid) > 0 { // else it has not written its pid yet
 			user = ", pid " + strings.TrimSpace(string(pid))
 		}
 		return fmt.Errorf("another quotad uses it%s: stop that one first, or give this one a state_dir of its own", user)

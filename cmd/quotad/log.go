@@ -21,8 +21,8 @@ import (
 // newLogger returns a logger that people can read on a terminal; elsewhere it
 // writes one JSON object a line.
 func newLogger(w io.Writer, level string) zerolog.Logger {
-	// The only knob that zerolog has for it: seconds are too coarse to tell in
-	// which order things happened.
+	// zerolog has no other setting for it. Seconds are too coarse to show the order
+	// of events.
 	zerolog.TimeFieldFormat = "2006-01-02T15:04:05.000Z07:00"
 	if file, ok := w.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
 		w = zerolog.ConsoleWriter{
@@ -30,7 +30,7 @@ func newLogger(w io.Writer, level string) zerolog.Logger {
 			TimeFormat:  time.TimeOnly,
 			NoColor:     os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb",
 			FieldsOrder: []string{"job", "region", "outcome", "state", "reason", "detail", "units", "calls"},
-			// Here the job and the region say enough.
+			// On a terminal the job and the region are enough.
 			FieldsExclude: []string{"run", "stream", "slot", "pid"},
 			FormatPrepare: cleanMessage,
 		}
@@ -55,8 +55,7 @@ func cleanMessage(event map[string]any) error {
 	return nil
 }
 
-// setLevel has every logger write what is of a level, and above, from now on.
-// Empty means info.
+// setLevel sets the minimum level of every logger. Empty means info.
 func setLevel(level string) {
 	parsed, err := zerolog.ParseLevel(cmp.Or(level, "info"))
 	if err != nil {
@@ -76,8 +75,8 @@ func (e escaped) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// escape writes control characters the way JSON does, those too that JSON may hold
-// as they are: U+007F to U+009F. With one of these, journalctl shows an entry as a
+// escape escapes control characters as JSON does, including U+007F to U+009F, which JSON
+// need not escape. With one of these, journalctl shows an entry as a
 // number of bytes.
 func escape(line []byte) []byte {
 	if !bytes.ContainsFunc(line, isControl) {
@@ -98,27 +97,27 @@ func isControl(r rune) bool {
 	return r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r <= 0x9f
 }
 
-// A journald writes to systemd's, which takes the level of a line from the number
-// ahead of it, see sd-daemon(3). Each line becomes one entry.
+// A journald writes to systemd's journal, which reads the level of a line from the number
+// before it, see sd-daemon(3). Each line becomes one entry.
 type journald struct{ io.Writer }
 
 var _ zerolog.LevelWriter = journald{}
 
-// longestEntry is how long a line may be. A longer one than LineMax, journald.conf(5),
-// becomes several entries, and what stands where the next one begins may name
+// maxEntry is the maximum length of a line. The journal splits one that is longer than LineMax,
+// journald.conf(5), into several entries, and the text where the next one begins may look like
 // another level.
-const longestEntry = 48<<10 - len("<6>") - 1
+const maxEntry = 48<<10 - len("<6>") - 1
 
 // WriteLevel writes one line.
 func (j journald) WriteLevel(level zerolog.Level, line []byte) (int, error) {
-	text := fmt.Appendf(nil, "<%d>%s", priority(level), shorten(escape(line), longestEntry))
+	text := fmt.Appendf(nil, "<%d>%s", priority(level), shorten(escape(line), maxEntry))
 	if _, err := j.Writer.Write(text); err != nil {
 		return 0, err
 	}
 	return len(line), nil
 }
 
-// Write writes lines that come from no logger: they tell why quotad cannot run.
+// Write writes lines that come from no logger: they say why quotad cannot run.
 func (j journald) Write(lines []byte) (int, error) {
 	for line := range bytes.Lines(lines) {
 		if _, err := j.WriteLevel(zerolog.ErrorLevel, line); err != nil {
@@ -128,7 +127,7 @@ func (j journald) Write(lines []byte) (int, error) {
 	return len(lines), nil
 }
 
-// priority is what syslog(3) calls a level.
+// priority returns the number of a level in syslog(3).
 func priority(level zerolog.Level) int {
 	switch level {
 	case zerolog.TraceLevel, zerolog.DebugLevel:
@@ -144,8 +143,8 @@ func priority(level zerolog.Level) int {
 	}
 }
 
-// asJournal returns stderr as what it is: the journal, if it is the stream that
-// systemd named as that in $JOURNAL_STREAM, see systemd.exec(5).
+// asJournal returns stderr as a journald if systemd named it as the stream of the journal
+// in $JOURNAL_STREAM, see systemd.exec(5).
 func asJournal(stderr io.Writer, stream string) io.Writer {
 	file, isFile := stderr.(*os.File)
 	if !isFile || stream == "" {
@@ -158,8 +157,8 @@ func asJournal(stderr io.Writer, stream string) io.Writer {
 	return journald{stderr}
 }
 
-// Complaints logs what net/http has to say: none of it ends the daemon. What an upstream
-// sends unasked, which net/http quotes, is left out: it may hold the key.
+// Complaints logs the messages of net/http: none of them ends the daemon. Unrequested data of
+// an upstream, which net/http quotes, is left out: it may hold the key.
 type complaints struct{ log zerolog.Logger }
 
 // Write logs one message.
@@ -169,11 +168,11 @@ func (c complaints) Write(message []byte) (int, error) {
 	return len(message), nil
 }
 
-// cutHere ends what was cut.
+// cutHere ends a text that was cut.
 const cutHere = "…"
 
-// shorten cuts a line of JSON to a length, by its longest strings. Anything else it
-// just cuts.
+// shorten cuts the longest strings of a line of JSON until the line fits the limit. It cuts
+// other lines at their end.
 func shorten(line []byte, limit int) []byte {
 	for len(line) > limit {
 		from, to := longestString(line)

@@ -83,7 +83,7 @@ func FuzzJournalLines(f *testing.F) {
 		log.Info().Str("job", "fetch").Msg(message)
 		line, ended := strings.CutSuffix(b.String(), "\n")
 		encoded, levelled := strings.CutPrefix(line, "<6>")
-		if !ended || !levelled || len(line) > longestEntry+len("<6>") || strings.ContainsFunc(line, isControl) || strings.Contains(line, "\n") {
+		if !ended || !levelled || len(line) > maxEntry+len("<6>") || strings.ContainsFunc(line, isControl) || strings.Contains(line, "\n") {
 			t.Fatalf("%d bytes: %.100q", len(line), line)
 		}
 		var values map[string]string

@@ -35,9 +35,9 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// closeToOthers keeps every other process of our user from our memory, environment
-// and descriptors: jobs may be processes of our user. What we execute is open again,
-// see PR_SET_DUMPABLE(2const).
+// closeToOthers denies other processes of our user access to our memory, environment
+// and descriptors: jobs may be processes of our user. Programs that we execute are not
+// protected, see PR_SET_DUMPABLE(2const).
 func closeToOthers() error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("cannot close quotad's memory to other processes: %w", err)
@@ -80,7 +80,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return exitOK
 }
 
-// text is what quotad prints to say something of itself; empty: nothing is asked of it.
+// text returns what the options have quotad print about itself; empty: they do not.
 func (o options) text() string {
 	switch {
 	case o.version:
@@ -99,7 +99,7 @@ func (o options) text() string {
 	return ""
 }
 
-// fail prints an error. Those of the configuration stand alone on their lines,
+// fail prints an error. Each error of the configuration has a line of its own,
 // where editors find the file and the line.
 func fail(stderr io.Writer, err error) int {
 	var wrong config.Errors
@@ -111,7 +111,7 @@ func fail(stderr io.Writer, err error) int {
 	return exitError
 }
 
-// load reads a configuration for a host, of which it adds the programs and the time.
+// load reads a configuration for a host, to which it adds the programs and the time.
 func load(file string, host config.Host) (*config.Config, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -121,7 +121,7 @@ func load(file string, host config.Host) (*config.Config, error) {
 	return config.Load(file, host)
 }
 
-// defaultConfig returns the first of the default places in which something stands.
+// defaultConfig returns the first default path at which a file exists, else the local one.
 func defaultConfig() string {
 	if _, err := os.Stat(localConfig); errors.Is(err, fs.ErrNotExist) {
 		if _, err := os.Stat(systemConfig); err == nil {

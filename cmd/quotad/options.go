@@ -62,7 +62,7 @@ Example: see what a file means, then run it
   $ quotad --config config.toml
 `
 
-// Options are what the command line asks for.
+// Options are the flags of the command line.
 type options struct {
 	config  string // a path; empty: the default ones
 	check   bool
@@ -70,9 +70,9 @@ type options struct {
 	version bool
 	presets bool
 	man     bool
-	// reference is the form in which to print the keys of the configuration; empty: do not.
+	// reference is the format in which to print the keys of the configuration; empty: do not.
 	reference string
-	// acceptLedger goes on with an embedded ledger that is not the one that was here.
+	// acceptLedger continues with an embedded ledger that is not the one that was here.
 	acceptLedger bool
 }
 
@@ -103,7 +103,7 @@ func parseOptions(args []string) (options, error) {
 	return o, nil
 }
 
-// setReference reads the form of the reference; "true" stands for a flag without a value.
+// setReference reads the format of the reference; "true" stands for a flag without a value.
 func (o *options) setReference(form string) error {
 	if o.reference = strings.Replace(form, "true", "text", 1); !slices.Contains([]string{"text", "markdown", "man"}, o.reference) {
 		return errors.New("write --reference, --reference=markdown or --reference=man")

@@ -35,7 +35,7 @@ func (d *daemon) openProxy(context.Context) error {
 	return nil
 }
 
-// proxyAddress is where a pass calls the upstream of its credential; empty: nowhere.
+// proxyAddress returns where a pass calls the upstream of its credential; empty: there is no proxy.
 func (d *daemon) proxyAddress(credential, token string) string {
 	if d.proxy == nil {
 		return ""
@@ -43,7 +43,7 @@ func (d *daemon) proxyAddress(credential, token string) string {
 	return d.proxy.AddressFor(credential, token)
 }
 
-// proxySection is that of the status.
+// proxySection returns the section of the status.
 func (d *daemon) proxySection(context.Context) any {
 	section := api.Proxy{Address: d.proxy.Root()}
 	for _, name := range d.service.Names() {

@@ -15,9 +15,9 @@ import (
 	"quotad/quota/server"
 )
 
-// refuse has the door answer every caller that quotad cannot serve, and why, until the
-// next attempt after delay. The service manager finds it ready: its callers are answered.
-// The reason is logged when loud.
+// refuse lets the door answer every caller that quotad cannot serve, and why, until the
+// next attempt after delay. It reports ready to the service manager, since callers are answered.
+// It logs the reason if loud.
 func (s *supervisor) refuse(why error, delay time.Duration, loud bool) error {
 	until := time.Now().Add(delay)
 	c := server.Config{
@@ -42,10 +42,10 @@ func (s *supervisor) refuse(why error, delay time.Duration, loud bool) error {
 	return nil
 }
 
-// oneLine is an error in a line.
+// oneLine returns an error as one line.
 func oneLine(err error) string { return firstLine(err.Error()) }
 
-// problemOf is what callers are answered.
+// problemOf returns the answer to callers.
 func problemOf(why error) *api.Problem {
 	reason := api.NotServing
 	if isConfig(why) {
@@ -57,7 +57,7 @@ func problemOf(why error) *api.Problem {
 	return p
 }
 
-// cures are those of what the system refuses. Other errors say their cure themselves.
+// cures has the cures of errors of the system. Other errors name their cure themselves.
 var cures = [...]struct {
 	err  error
 	cure string
@@ -70,7 +70,7 @@ var cures = [...]struct {
 	{syscall.EIO, "the disk fails: read the kernel's log (journalctl -k)"},
 }
 
-// cureOf returns what can be done; "" where nothing more is known.
+// cureOf returns what can be done about an error; "" if nothing is known.
 func cureOf(why error) string {
 	if isConfig(why) {
 		return ""
@@ -87,9 +87,9 @@ func cureOf(why error) string {
 	return ""
 }
 
-// pause waits until the next attempt: for delay, or until somebody asks for it. It tells
-// systemd meanwhile that quotad is alive, if callers are answered; an attempt that hangs does
-// not, and is ended by the watchdog.
+// pause waits until the next attempt: for delay, or until an operator asks for it. Meanwhile it
+// reports to systemd that quotad is alive, if callers are answered. An attempt that hangs does
+// not, so the watchdog ends it.
 func (s *supervisor) pause(delay time.Duration) (asked retry, err error) {
 	timer := time.NewTimer(delay)
 	defer timer.Stop()

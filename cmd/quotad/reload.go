@@ -17,7 +17,7 @@ import (
 	"quotad/quota/api"
 )
 
-// Reloads is what a daemon knows of its configuration and of replacing it.
+// Reloads is the state of the configuration and of its replacement.
 type reloads struct {
 	state atomic.Pointer[api.Configuration] // which one is in force
 	grace atomic.Int64                      // the longest KillGrace of any job so far
@@ -26,7 +26,7 @@ type reloads struct {
 	current *config.Config
 	running bool // nothing is replaced before the daemon is ready, nor when it stops
 
-	warnings sync.WaitGroup // being looked for, in configurations that are in force already
+	warnings sync.WaitGroup // being computed, for configurations that are in force already
 }
 
 // startReloads begins to serve SIGHUP and the operators' reloads.
@@ -78,7 +78,7 @@ func (d *daemon) reload(by string) (api.Reloaded, error) {
 	return answer, err
 }
 
-// replace does what reload says. The caller holds the lock of the reloads.
+// replace replaces the configuration. The caller holds the lock of the reloads.
 func (d *daemon) replace() ([]api.Change, error) {
 	was := d.reloads.current
 	is, err := d.load()
@@ -86,7 +86,7 @@ func (d *daemon) replace() ([]api.Change, error) {
 		return nil, err
 	}
 	changes := was.Changes(is)
-	if d.systemd.api != nil { // which is the socket, whatever the file names
+	if d.systemd.api != nil { // that is the socket, whatever the file names
 		changes = slices.DeleteFunc(changes, func(c api.Change) bool { return c.Key == "socket" })
 	}
 	if err := errors.Join(checkRestart(changes), d.checkSpending(was, is)); err != nil {

@@ -16,7 +16,7 @@ import (
 	"quotad/quota/server"
 )
 
-// A remote is the side of the daemon for callers on other hosts: the same API, by a token.
+// A remote serves callers on other hosts: the same API, with a token.
 type remote struct {
 	*server.Remote
 	listener    net.Listener // nil: [remote] has no listen
@@ -31,7 +31,7 @@ func newRemote(c config.Remote) *remote {
 	return r
 }
 
-// openRemote answers callers on other hosts, from here on.
+// openRemote begins to answer callers on other hosts.
 func (d *daemon) openRemote(context.Context) (err error) {
 	c, r := d.config.Remote, d.remote
 	if c.Listen == "" {
@@ -56,7 +56,7 @@ func (d *daemon) openRemote(context.Context) (err error) {
 	return nil
 }
 
-// state is what operators read of it.
+// state returns what operators can read about the remote callers.
 func (r *remote) state() api.Remote {
 	state := r.State()
 	if r.listener == nil {
@@ -71,8 +71,8 @@ func (r *remote) state() api.Remote {
 	return state
 }
 
-// Handshakes counts the connections that never came to TLS, where a listener for everybody has
-// many, and passes other complaints on.
+// Handshakes counts the connections that failed before TLS, of which a public listener has
+// many, and logs other complaints.
 type handshakes struct {
 	complaints
 	failed *atomic.Uint64

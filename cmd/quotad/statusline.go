@@ -28,8 +28,8 @@ type budget struct {
 	limits     []quota.LimitState
 }
 
-// named is how many of a kind are listed one by one.
-const named = 3
+// maxNamed is how many of a kind are listed one by one.
+const maxNamed = 3
 
 // summary collects what the status line shows. A ledger that does not answer costs its deadline.
 func (d *daemon) summary(ctx context.Context) summary {
@@ -71,8 +71,8 @@ func (sum summary) String() string {
 
 // firstOf joins the first texts of a list, and counts the others.
 func firstOf(list []string) string {
-	if extra := len(list) - named; extra > 0 {
-		list = append(list[:named:named], fmt.Sprintf("%d more", extra))
+	if extra := len(list) - maxNamed; extra > 0 {
+		list = append(list[:maxNamed:maxNamed], fmt.Sprintf("%d more", extra))
 	}
 	return strings.Join(list, ", ")
 }
@@ -138,7 +138,7 @@ func (sum summary) left() string {
 	return firstOf(list) + " left"
 }
 
-// part is how much of what ordinary callers may spend is left, from 0 to 1.
+// part returns how much of the budget of ordinary callers is left, from 0 to 1.
 func part(l quota.LimitState) float64 {
 	return float64(l.Remaining()) / float64(l.Budget(false))
 }
@@ -199,7 +199,7 @@ func (n *statusNotifier) run(ctx context.Context) {
 	}
 }
 
-// wait returns when something has changed, or after a timeout.
+// wait returns after a change, or after a timeout.
 func wait(ctx context.Context, timeout time.Duration, changed <-chan struct{}) {
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()

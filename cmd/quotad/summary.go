@@ -117,11 +117,10 @@ func (p printer) credential(c *config.Config, credential *quota.Credential, fits
 	}
 }
 
-// few is how many operations have a line each.
-const few = 10
+// maxLines is up to how many operations have a line each.
+const maxLines = 10
 
-// operations prints the cost of each operation where they are few, else one line for all of the
-// same cost.
+// operations prints the cost of each operation if there are few, else one line for each cost.
 func (p printer) operations(c *quota.Credential) {
 	alike := map[string][]string{}
 	for _, operation := range slices.Sorted(maps.Keys(c.Operations)) {
@@ -133,11 +132,11 @@ func (p printer) operations(c *quota.Credential) {
 		}
 		cost := strings.Join(costs, " and ")
 		alike[cost] = append(alike[cost], operation)
-		if len(c.Operations) <= few {
+		if len(c.Operations) <= maxLines {
 			p.line("  %s costs %s", operation, cost)
 		}
 	}
-	if len(c.Operations) > few {
+	if len(c.Operations) > maxLines {
 		for _, cost := range slices.Sorted(maps.Keys(alike)) {
 			p.line("  %s: %s", cost, strings.Join(alike[cost], ", "))
 		}
@@ -175,7 +174,7 @@ func stagger(job *jobs.Job) string {
 
 // lastStart says when the last region of a run starts, by the first period of the schedule.
 func lastStart(job *jobs.Job) string {
-	slot := job.Schedule.Next(time.Date(2024, time.January, 1, 0, 0, 0, 0, time.UTC)) // what a file means does not depend on when it is read
+	slot := job.Schedule.Next(time.Date(2024, time.January, 1, 0, 0, 0, 0, time.UTC)) // the meaning of a file does not depend on the time
 	next := job.Schedule.Next(slot)
 	if slot.IsZero() || next.IsZero() || len(job.Regions) == 1 {
 		return ""
@@ -184,7 +183,7 @@ func lastStart(job *jobs.Job) string {
 	return fmt.Sprintf("the last region starts %s after the slot; a region that is refused first in 3 runs in a row goes to the back", quota.Brief(after))
 }
 
-// demand says what a whole run is expected to take of each limit.
+// demand says what a whole run is expected to spend of each limit.
 func demand(c *config.Config, job *jobs.Job) []string {
 	i := slices.IndexFunc(c.Credentials, func(c *quota.Credential) bool { return c.Name == job.Credential })
 	credential := c.Credentials[i]            // a good file has it
@@ -197,7 +196,7 @@ func demand(c *config.Config, job *jobs.Job) []string {
 			if job.UseReserve && limit.Reserve > 0 {
 				reserve = " with the reserve"
 			}
-			if job.Retry > 0 { // failures are no part of any forecast
+			if job.Retry > 0 { // forecasts have no failures
 				again = fmt.Sprintf("; one in which every region fails and is tried again takes up to %s", quota.Thousands(run*quota.Units(1+job.Retry)))
 			}
 			lines = append(lines, fmt.Sprintf("a run takes about %s of %s %s, which has %s%s%s",
@@ -211,7 +210,7 @@ func demand(c *config.Config, job *jobs.Job) []string {
 	return lines
 }
 
-// afterHowMany says for how many regions the units of a run are enough, where they are not for all.
+// afterHowMany says for how many regions the units of a run are enough, unless it is for all.
 func afterHowMany(c *quota.Credential, job *jobs.Job) string {
 	cost := c.Cost(job.Calls())
 	if cost == 0 || job.UnitsPerRun/cost >= quota.Units(len(job.Regions)) {

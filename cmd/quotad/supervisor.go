@@ -21,8 +21,8 @@ import (
 )
 
 // A supervisor opens a daemon, again and again until one can serve. Until then the door
-// refuses every caller with the reason (refuse.go). It holds what lasts as long as the
-// process: what the attempts have open they close again.
+// refuses every caller with the reason (refuse.go). The supervisor owns what lasts as long as the
+// process. An attempt that fails closes what it opened.
 type supervisor struct {
 	options options
 	systemd systemd
@@ -61,7 +61,7 @@ func newSupervisor(o options, s systemd, stderr io.Writer) *supervisor {
 	return sup
 }
 
-// bounds are those on the callers.
+// bounds returns the limits on connections.
 func (s *supervisor) bounds() server.DoorConfig {
 	b := server.DoorConfig{
 		RoomFor: []int{os.Getuid(), s.jobsUID()}, Self: os.Getpid(),
@@ -138,17 +138,17 @@ func (s *supervisor) handleSignals() (done func()) {
 	}
 }
 
-// The time between two attempts grows from the first to the longest.
+// The time between two attempts grows from minDelay to maxDelay.
 const (
-	firstDelay   = time.Second
-	longestDelay = time.Minute
+	minDelay = time.Second
+	maxDelay = time.Minute
 )
 
 // openDaemon returns a daemon to which the door leads. It is nil, with no error, if quotad is
 // asked to stop before there is one.
 func (s *supervisor) openDaemon() (*daemon, error) {
 	logged, asked := "", retry(nil)
-	for delay := firstDelay; ; delay = min(2*delay, longestDelay) {
+	for delay := minDelay; ; delay = min(2*delay, maxDelay) {
 		d, err := s.attempt()
 		if err == nil {
 			asked.answer(nil)
@@ -166,7 +166,7 @@ func (s *supervisor) openDaemon() (*daemon, error) {
 			return nil, err
 		}
 		if asked != nil {
-			delay = firstDelay / 2 // an operator asks: something was mended
+			delay = minDelay / 2 // an operator asks: something was mended
 		}
 	}
 }
@@ -198,7 +198,7 @@ func (s *supervisor) load() (*config.Config, error) {
 // socket is where the API is served, as callers reach it.
 func (s *supervisor) socket() string { return s.callers.Addr().String() }
 
-// fail ends the process, unless err is nil or something else does already.
+// fail ends the process, unless err is nil or the process ends already.
 func (s *supervisor) fail(err error) {
 	if err == nil {
 		return
@@ -209,7 +209,7 @@ func (s *supervisor) fail(err error) {
 	}
 }
 
-// answerTime is how long requests that are in flight when the API stops may take.
+// answerTime is the time for requests that are in flight when the API stops.
 const answerTime = 5 * time.Second
 
 // shutDoor answers the requests in flight, and closes the socket.
@@ -219,12 +219,12 @@ func (s *supervisor) shutDoor() error {
 	err := s.door.Shutdown(ctx)
 	s.serving.Wait()
 	if s.callers != nil {
-		s.callers.Close() // it was never accepted from
+		s.callers.Close() // the door may never have served it
 	}
 	return err
 }
 
-// A configError says that the file is not good, or cannot be read.
+// A configError means that the file has errors, or cannot be read.
 type configError struct{ error }
 
 func (e *configError) Unwrap() error { return e.error }

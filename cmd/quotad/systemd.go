@@ -38,8 +38,8 @@ func readSystemd() (systemd, error) {
 	s.passesUser = os.Getenv("QUOTAD_PASSES_USER")
 	s.notifySocket, s.journalStream = os.Getenv("NOTIFY_SOCKET"), os.Getenv("JOURNAL_STREAM")
 	var err error
-	// The rest of the environment is removed below, not by the library: that would
-	// take away what it reads next.
+	// The rest of the environment is removed below, not by the library, which would
+	// remove what it reads next.
 	if s.watchdog, err = sdnotify.SdWatchdogEnabled(false); err != nil {
 		return s, fmt.Errorf("cannot read systemd's watchdog: %w", err)
 	}
@@ -136,7 +136,7 @@ func (d *daemon) ready() {
 	d.warn(d.config)
 }
 
-// stopping is the first thing on the way down. It asks for as much time as the
+// stopping comes first when the daemon stops. It asks systemd for as much time as the
 // passes under way may take to end, and the answers in flight after them.
 func (d *daemon) stopping() error {
 	grace := d.config.Passes.Drain + time.Duration(d.reloads.grace.Load())
@@ -145,7 +145,7 @@ func (d *daemon) stopping() error {
 		stopStatus(status, grace), (grace + answerTime + margin).Microseconds()))
 }
 
-// margin is for what takes no time worth mentioning, on a host that is busy.
+// margin is for the rest of the stop, on a busy host.
 const margin = 10 * time.Second
 
 // stopStatus says what the daemon waits for before it ends.

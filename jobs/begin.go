@@ -14,7 +14,7 @@ import (
 // too. The first host that appends how a run of the slot begins, or why none does, has claimed it.
 type slotClaim struct {
 	*Runner
-	state   *jobControl
+	control *jobControl
 	trigger Trigger
 	slot    time.Time
 	id      string // of the run with which the slot begins
@@ -29,7 +29,7 @@ func (r *Runner) tick(j *jobControl, trigger Trigger, slot time.Time) {
 	if !j.arrive(slot) && trigger != AtStart {
 		return
 	}
-	c := &slotClaim{Runner: r, state: j, trigger: trigger, slot: slot}
+	c := &slotClaim{Runner: r, control: j, trigger: trigger, slot: slot}
 	r.goUnlessStopping(c.decide)
 }
 
@@ -53,13 +53,13 @@ func (c *slotClaim) decide(ctx context.Context) {
 		err = c.attempt(ctx)
 	}
 	if c.unsure {
-		c.disown(c.state, c.id)
+		c.disown(c.control, c.id)
 	}
 }
 
 // isCurrent returns whether the slot may still be made up for.
 func (c *slotClaim) isCurrent() bool {
-	return c.state.isAt(c.slot) && c.now().Sub(c.slot) <= c.state.current().MissedWithin
+	return c.control.isAt(c.slot) && c.now().Sub(c.slot) <= c.control.current().MissedWithin
 }
 
 // attempt returns nil once it is decided what becomes of the slot.
@@ -67,10 +67,10 @@ func (c *slotClaim) attempt(ctx context.Context) error {
 	if !c.unsure {
 		c.id = NewRunID(c.now())
 	}
-	_, err := c.begin(ctx, c.state, Run{ID: c.id, Trigger: c.trigger, Slot: c.slot}, c)
+	_, err := c.begin(ctx, c.control, Run{ID: c.id, Trigger: c.trigger, Slot: c.slot}, c)
 	c.unsure = errors.Is(err, quota.ErrOutcomeUnknown)
 	switch {
-	case errors.Is(err, errTaken):
+	case errors.Is(err, errClaimed):
 		return nil
 	case errors.Is(err, errPaused):
 		return c.decline(ctx, Paused, nil)
@@ -86,13 +86,13 @@ func (c *slotClaim) attempt(ctx context.Context) error {
 // claimed. The run at a start is one for the latest scheduled slot, unless that has had a run
 // which no shutdown interrupted: so all hosts together make one. The caller holds mu.
 func (c *slotClaim) gap() (missed gap, err error) {
-	j := c.state
-	taken := !c.slot.After(j.story.Slot)
+	j := c.control
+	taken := !c.slot.After(j.state.Slot)
 	if c.trigger == AtStart {
-		taken = !Latest(j.job.Schedule, c.slot).After(j.story.Slot) && !j.story.Last.isUnfinished()
+		taken = !Latest(j.job.Schedule, c.slot).After(j.state.Slot) && !j.state.Last.isUnfinished()
 	}
 	if taken {
-		return gap{}, errTaken
+		return gap{}, errClaimed
 	}
 	if h := j.hosts; h != nil && !h.clock.IsZero() {
 		off := c.slot.Sub(h.clock)
@@ -106,18 +106,18 @@ func (c *slotClaim) gap() (missed gap, err error) {
 // decline records why the slot does not become a run, unless another host has claimed
 // it. Why adds a detail to the reason, or is nil.
 func (c *slotClaim) decline(ctx context.Context, reason Reason, why error) error {
-	j := c.state
+	j := c.control
 	err := c.skip(context.WithoutCancel(ctx), j, func() ([]gap, error) {
 		missed, err := c.gap()
 		if err != nil {
 			return nil, err
 		}
-		if reason == Overlap && j.story.Pause.Active(c.now()) { // meanwhile
+		if reason == Overlap && j.state.Pause.Active(c.now()) { // meanwhile
 			reason, why = Paused, nil
 		}
 		return []gap{missed, c.as(reason, why)}, nil
 	})
-	if errors.Is(err, errTaken) {
+	if errors.Is(err, errClaimed) {
 		return nil
 	}
 	return err
@@ -135,11 +135,11 @@ func (c *slotClaim) as(reason Reason, why error) gap {
 // skipUndecided records that what becomes of the slot is unknown.
 func (c *slotClaim) skipUndecided(why error) {
 	var run *Run
-	c.trouble(c.state.name, c.state.update(true, false, func() []record {
-		run = c.state.skipped(c.now(), c.as(LedgerUnavailable, why))
+	c.trouble(c.control.name, c.control.update(true, false, func() []record {
+		run = c.control.skipped(c.now(), c.as(LedgerUnavailable, why))
 		return []record{{Run: run}}
 	}))
-	c.reportSkipped(c.state, run)
+	c.reportSkipped(c.control, run)
 }
 
 // skip records slots that do not become a run, if which decides so.
@@ -173,7 +173,7 @@ func (r *Runner) reportSkipped(j *jobControl, list ...*Run) {
 // skipped returns the record of slots that do not become a run, after others that are about to
 // be appended. Those that follow one another for the same reason share one. The caller holds mu.
 func (j *jobControl) skipped(now time.Time, slots gap, before ...*Run) *Run {
-	known := j.story.Skips
+	known := j.state.Skips
 	if len(before) > 0 {
 		known = before[len(before)-1]
 	}
@@ -213,7 +213,7 @@ func (r *Runner) begin(ctx context.Context, j *jobControl, run Run, claim *slotC
 			b, list, err = r.plan(j, run, claim)
 			return list, err
 		}, func() {
-			j.story.Last, j.own, j.executor = b.own, b.own, b.executor
+			j.state.Last, j.own, j.executor = b.own, b.own, b.executor
 			if r.isStopping() { // by now
 				b.executor.halt(ErrShutdown)
 			}
@@ -246,7 +246,7 @@ type beginning struct {
 
 // plan returns a run as it will begin, and the records that say so. The caller holds mu.
 func (r *Runner) plan(j *jobControl, run Run, claim *slotClaim) (b beginning, list []record, err error) {
-	unsure := j.executor == nil && j.story.Last != nil && j.story.Last.ID == run.ID
+	unsure := j.executor == nil && j.state.Last != nil && j.state.Last.ID == run.ID
 	var missed gap
 	if claim != nil {
 		if missed, err = claim.gap(); err != nil && !unsure {
@@ -256,7 +256,7 @@ func (r *Runner) plan(j *jobControl, run Run, claim *slotClaim) (b beginning, li
 	switch held, over := j.held(); {
 	case r.isStopping():
 		return b, nil, ErrStopping
-	case run.Trigger != Manual && j.story.Pause.Active(r.now()):
+	case run.Trigger != Manual && j.state.Pause.Active(r.now()):
 		return b, nil, errPaused
 	case held != nil && !unsure:
 		return b, nil, held
@@ -287,7 +287,7 @@ func (r *Runner) newExecutor(j *jobControl, run Run) *executor {
 		run.Ring = j.job.Regions.From(j.cursor())
 	}
 	e := &executor{
-		runner: r, state: j, job: j.job, run: run, budget: runBudget{most: run.UnitsPerRun},
+		runner: r, control: j, job: j.job, run: run, budget: runBudget{max: run.UnitsPerRun},
 		live: map[passName]*livePass{}, pacing: pacing{times: map[regions.Region]int{}},
 		places: make(chan struct{}, max(1, j.job.Parallel)),
 		news:   make(chan struct{}), over: make(chan struct{}), published: make(chan struct{}), done: make(chan struct{}),
@@ -307,7 +307,7 @@ func (r *Runner) newExecutor(j *jobControl, run Run) *executor {
 // start starts the goroutines of a run that has begun.
 func (e *executor) start() {
 	e.runner.config.OnEvent(RunChanged{Run: e.run})
-	if e.state.hosts != nil {
+	if e.control.hosts != nil {
 		e.runner.background.Go(e.publish)
 	} else {
 		close(e.published)

@@ -63,7 +63,7 @@ func TestBookmark(t *testing.T) {
 		if got, err := next.Bookmark("trending", "US"); err != nil || got != "" {
 			t.Errorf("got %q, %v of what is done", got, err)
 		}
-		if got := next.killed(job).states["trending"].story.Bookmarks; len(got) != 0 {
+		if got := next.killed(job).states["trending"].state.Bookmarks; len(got) != 0 {
 			t.Errorf("on disk there is %q", got)
 		}
 		close(hang)

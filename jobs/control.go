@@ -25,7 +25,7 @@ type jobControl struct {
 
 	mu        sync.Mutex // guards what follows and all that it points to; nothing is waited for under it
 	job       *Job       // replaced, never changed
-	story     story
+	state     logState
 	here      hostFacts
 	own       *Run      // the last run of this host, under way or over
 	executor  *executor // of the run under way, or nil
@@ -66,11 +66,11 @@ func (j *jobControl) recall(one record) {
 	if one.At != "" && j.hosts != nil {
 		j.hosts.recall(one.At)
 	}
-	if j.own != nil && j.own.ID == one.ID && j.own != j.story.Last {
+	if j.own != nil && j.own.ID == one.ID && j.own != j.state.Last {
 		j.own.apply(one)
 	}
 	j.apply([]record{one}, quota.ID{})
-	if last := j.story.Last; last != nil && last.Host == j.here.Name && (j.own == nil || j.own.ID <= last.ID) {
+	if last := j.state.Last; last != nil && last.Host == j.here.Name && (j.own == nil || j.own.ID <= last.ID) {
 		j.own = last
 	}
 }
@@ -94,7 +94,7 @@ func (j *jobControl) recover(now time.Time) (err error) {
 		err = j.log.append(true, append(list, endedRecord(run))...)
 		j.apply([]record{endedRecord(run)}, quota.ID{})
 	}
-	if j.hosts != nil && run == j.story.Last {
+	if j.hosts != nil && run == j.state.Last {
 		j.hosts.pending = []record{{Run: run.copy()}}
 	}
 	return err
@@ -130,7 +130,7 @@ func (j *jobControl) keepLog(now time.Time) error {
 		return nil
 	}
 	j.mu.Lock()
-	known := []record{{Known: &j.story}, {Host: &j.here}}
+	known := []record{{Known: &j.state}, {Host: &j.here}}
 	if j.hosts != nil && !j.hosts.at.IsZero() {
 		known = append(known, j.hosts.position())
 	}
@@ -186,8 +186,8 @@ func (j *jobControl) retire() error {
 
 // slot is the last one of which this host knows what became. The caller holds mu.
 func (j *jobControl) slot() time.Time {
-	slot := latest(j.story.Slot, j.here.Since)
-	if s := j.story.Skips; s != nil {
+	slot := latest(j.state.Slot, j.here.Since)
+	if s := j.state.Skips; s != nil {
 		slot = latest(slot, s.LastSlot)
 	}
 	return slot
@@ -239,7 +239,7 @@ func (j *jobControl) current() *Job {
 // cursor is where the next run begins, as far as the run under way has come. The
 // caller holds mu.
 func (j *jobControl) cursor() regions.Cursor {
-	cursor, _ := j.story.turn()
+	cursor, _ := j.state.next()
 	return cursor
 }
 
@@ -274,7 +274,7 @@ func latest(a, b time.Time) time.Time {
 func (j *jobControl) bookmark(region regions.Region) string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.story.Bookmarks[region].Text
+	return j.state.Bookmarks[region].Text
 }
 
 // endLeftovers ends the processes that a killed daemon left running.

@@ -56,14 +56,14 @@ type Variable string
 // setPrefix begins the names of variables, so that none stands for anything else.
 const setPrefix = contractPrefix + "SET_"
 
-const mostVariables = 50 // of a run
+const maxVariables = 50 // of a run
 
 var variableName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
 
 // checkVariables returns what is wrong with those of a run, or nil.
 func checkVariables(list []Variable) error {
-	if len(list) > mostVariables {
-		return fmt.Errorf("%w: a run has at most %d variables: %d", ErrInvalid, mostVariables, len(list))
+	if len(list) > maxVariables {
+		return fmt.Errorf("%w: a run has at most %d variables: %d", ErrInvalid, maxVariables, len(list))
 	}
 	taken := map[string]Variable{}
 	for _, v := range list {

@@ -18,7 +18,7 @@ import (
 // life.
 type executor struct {
 	runner  *Runner
-	state   *jobControl
+	control *jobControl
 	job     *Job // as it was when the run began
 	run     Run  // as it began
 	stagger time.Duration
@@ -93,21 +93,21 @@ func (e *executor) round(list []regions.Region, timed bool) {
 
 // next returns the next pass: of a region that is served again, or else of the list's first one.
 func (e *executor) next(list []regions.Region) (p Pass, again bool) {
-	e.state.mu.Lock()
-	defer e.state.mu.Unlock()
+	e.control.mu.Lock()
+	defer e.control.mu.Unlock()
 	if again = len(e.pacing.again) > 0; again {
 		list, e.pacing.again = e.pacing.again, e.pacing.again[1:]
 	}
 	p.Region = list[0]
-	p.Attempt = e.state.own.attempts(p.Region)
+	p.Attempt = e.control.own.attempts(p.Region)
 	return p, again
 }
 
 // failed returns the regions that failed, also when they were tried again.
 func (e *executor) failed() (list []regions.Region) {
-	e.state.mu.Lock()
-	defer e.state.mu.Unlock()
-	for _, p := range e.state.own.Failed() {
+	e.control.mu.Lock()
+	defer e.control.mu.Unlock()
+	for _, p := range e.control.own.Failed() {
 		list = append(list, p.Region)
 	}
 	return list
@@ -205,9 +205,9 @@ func (e *executor) cannotAfford() *stop {
 	if left >= max(1, expected) {
 		return nil
 	}
-	detail := fmt.Sprintf("the run has spent its %s", e.budget.most.Text())
+	detail := fmt.Sprintf("the run has spent its %s", e.budget.max.Text())
 	if left > 0 {
-		detail = fmt.Sprintf("a pass expects %s, the run has %s of %s left", expected.Text(), quota.Thousands(left), quota.Thousands(e.budget.most))
+		detail = fmt.Sprintf("a pass expects %s, the run has %s of %s left", expected.Text(), quota.Thousands(left), quota.Thousands(e.budget.max))
 	}
 	return &stop{reason: RunCapExceeded, detail: detail}
 }
@@ -227,7 +227,7 @@ func (e *executor) pass(p Pass, reservation *expected) {
 	e.runner.reserved.launched(reservation, token)
 	p.Outcome, p.StartedAt, p.Process = Running, e.runner.now(), e.unstarted(p.Region)
 	p.Deadline = p.StartedAt.Add(e.job.Timeout)
-	mark := e.state.bookmark(p.Region)
+	mark := e.control.bookmark(p.Region)
 	command := e.command(p, token)
 	e.record(p, nil)
 
@@ -247,7 +247,7 @@ func (e *executor) pass(p Pass, reservation *expected) {
 	p.Denied, p.Last = spent.Denied, spent.Last
 	p.Outcome, p.Detail = e.job.judge(exit, spent.Denied || spent.Closed != "")
 	if p.Outcome.Failure() {
-		p.Said = live.tail.lastWord()
+		p.Said = live.tail.lastStderr()
 	}
 	e.record(p, e.consequence(&p, exit, spent, mark))
 }
@@ -273,7 +273,7 @@ func (e *executor) command(p Pass, token string) Command {
 		"QUOTAD_SCHEDULED_AT": e.run.Slot.UTC().Format(time.RFC3339), // not the launch
 		"QUOTAD_DEADLINE":     p.Deadline.UTC().Format(time.RFC3339),
 	}
-	if mark := e.state.bookmark(p.Region); mark != "" {
+	if mark := e.control.bookmark(p.Region); mark != "" {
 		contract["QUOTAD_BOOKMARK"] = mark
 	}
 	if proxy := config.Proxy(e.job.Credential, token); proxy != "" {
@@ -303,8 +303,8 @@ func (e *executor) launch(c Command, output func(Line)) Exit {
 // one is killed.
 func (e *executor) started(p Pass, id Identity) {
 	p.Process = &id
-	e.runner.trouble(e.job.Name, e.state.update(false, false, func() []record {
-		e.state.own.put(p)
+	e.runner.trouble(e.job.Name, e.control.update(false, false, func() []record {
+		e.control.own.put(p)
 		return []record{passRecord(e.run.ID, p)}
 	}))
 }
@@ -318,7 +318,7 @@ func (e *executor) consequence(p *Pass, exit Exit, spent Record, mark string) er
 		p.RetryAt = spent.RetryAt
 		switch {
 		case spent.Capped:
-			p.Detail = fmt.Sprintf("the run may spend %s", e.budget.most.Text())
+			p.Detail = fmt.Sprintf("the run may spend %s", e.budget.max.Text())
 			return &stop{reason: RunCapExceeded, detail: p.Detail}
 		case spent.Past != "":
 			p.Detail = "settled a grant past " + spent.Past
@@ -351,11 +351,11 @@ func (e *executor) record(p Pass, halt error) {
 	if halt != nil {
 		e.halt(halt)
 	}
-	j := e.state
+	j := e.control
 	var run Run
 	e.runner.trouble(j.name, j.update(p.Outcome != Running, true, func() []record {
 		if halt != nil && !j.own.Chosen {
-			p.Yields = j.own.yields(p, j.story.Dry)
+			p.Yields = j.own.yields(p, j.state.Dry)
 		}
 		j.own.put(p)
 		if p.Outcome != Running {
@@ -371,7 +371,7 @@ func (e *executor) record(p Pass, halt error) {
 // finish records how the run ended, and makes the job free for the next one. Cause is why it
 // launched nothing more, nil if nothing was in its way.
 func (e *executor) finish(cause error) {
-	j := e.state
+	j := e.control
 	var run Run
 	err := j.update(true, true, func() []record {
 		j.own.end(e.runner.now(), cause)

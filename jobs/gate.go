@@ -71,13 +71,13 @@ func stillExpected(calls, made map[string]quota.Units) map[string]quota.Units {
 // those that came to the gate before this pass. Each says that it comes before it looks. If the
 // hosts cannot be asked, the ledger decides.
 func (e *executor) elsewhere(ctx context.Context, p Pass) (list []quota.Calls) {
-	j := e.state
+	j := e.control
 	if j.hosts == nil {
 		return nil
 	}
 	var came int64 // by the clock of the log, in ms
 	_, err := j.decide(ctx, func() ([]record, error) { return []record{{ID: e.run.ID, Gate: &p}}, nil }, func() {
-		came = j.story.Seen.Ms
+		came = j.state.Seen.Ms
 	})
 	if err != nil {
 		return nil
@@ -99,7 +99,7 @@ func (e *executor) elsewhere(ctx context.Context, p Pass) (list []quota.Calls) {
 func (j *jobControl) expected(credential string, came int64, job string) (list []quota.Calls) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	s := &j.story
+	s := &j.state
 	if j.executor != nil || s.running() == nil || s.Terms == nil || s.Terms.Credential != credential {
 		return nil // what is under way here is reserved here
 	}
@@ -144,7 +144,7 @@ func refusal(d quota.Decision, spokenFor bool) *stop {
 	}
 	switch d.Reason {
 	case quota.LimitExceeded:
-		return &stop{Unaffordable, fmt.Sprintf("a pass%s expects %s, %s", others, d.Units.Text(), whatIsLeft(d)), d.RetryAt}
+		return &stop{Unaffordable, fmt.Sprintf("a pass%s expects %s, %s", others, d.Units.Text(), describeLeft(d)), d.RetryAt}
 	case quota.LimitClosed:
 		until := d.Closed().Until.UTC().Format(time.RFC3339)
 		return &stop{Unaffordable, fmt.Sprintf("limit %q is closed until %s: %s", d.Limit, until, d.Closed().Says), d.RetryAt}
@@ -157,9 +157,9 @@ func refusal(d quota.Decision, spokenFor bool) *stop {
 	return &stop{reason: Reason(d.Reason), detail: d.Detail}
 }
 
-// whatIsLeft describes what the limit that refused has. Of one that counts as spent this
+// describeLeft describes what the limit that refused has. Of one that counts as spent this
 // is not known.
-func whatIsLeft(d quota.Decision) string {
+func describeLeft(d quota.Decision) string {
 	for _, l := range d.Limits {
 		if l.Name == d.Limit && !l.CatchingUp.IsZero() {
 			return fmt.Sprintf("limit %q counts as spent until its log is as long as its window", d.Limit)

@@ -32,10 +32,10 @@ type hostsLog struct {
 
 // A readUntil is how far a log has been read.
 type readUntil struct {
-	at    slidinglog.Position
-	known quota.ID // the place of the last record that holds all that is known
-	size  int      // of that record, in bytes
-	since int      // how many bytes follow it
+	at       slidinglog.Position
+	snapshot quota.ID // the place of the last record that holds all that is known
+	size     int      // of that record, in bytes
+	since    int      // how many bytes follow it
 }
 
 const (
@@ -103,7 +103,7 @@ func (j *jobControl) decideAlone(how decision, then func()) (writeErr, err error
 // apply applies records to what is known. The caller holds mu.
 func (j *jobControl) apply(list []record, at quota.ID) {
 	for _, one := range list {
-		j.story.apply(one, at)
+		j.state.apply(one, at)
 		if one.Host != nil {
 			j.here = *one.Host
 		}
@@ -115,7 +115,7 @@ type attempt struct {
 	call     slidinglog.Call
 	pending  int      // how many of the pending records it holds
 	list     []record // what was decided
-	known    bool     // it holds all that is known
+	snapshot bool     // it holds all that is known
 	err      error    // why nothing was decided
 	then     func()   // nil once its caller has given up
 	unknown  bool     // its outcome is unknown
@@ -192,11 +192,11 @@ func (j *jobControl) next(past []record, how decision, then func()) (a *attempt,
 	if h.sending != nil && h.sending.unknown {
 		return h.sending, true, nil
 	}
-	a = &attempt{call: h.readCall(), pending: len(h.pending), known: past != nil || h.lost}
+	a = &attempt{call: h.readCall(), pending: len(h.pending), snapshot: past != nil || h.lost}
 	var list []record
-	if a.known {
-		list = append(past, record{Known: &j.story})
-		a.call.Floor = j.story.Seen.Ms + 1
+	if a.snapshot {
+		list = append(past, record{Known: &j.state})
+		a.call.Floor = j.state.Seen.Ms + 1
 	}
 	a.call.Wipe = past != nil
 	if past == nil && how != nil {
@@ -282,7 +282,7 @@ func (j *jobControl) applyPlaced(placed slidinglog.Placed) (lines []record, err 
 	h, known := j.hosts, false
 	if a := h.sending; a.isOf(placed.Body) {
 		j.land(a, placed.At)
-		lines, known = a.list, a.known
+		lines, known = a.list, a.snapshot
 	} else {
 		all, err := decodeBody(placed.Body)
 		if err != nil {
@@ -295,14 +295,14 @@ func (j *jobControl) applyPlaced(placed slidinglog.Placed) (lines []record, err 
 			if one.Known != nil {
 				known = true
 				j.adopt(one.Known, one.Known.Seen)
-				one.Known = &j.story
+				one.Known = &j.state
 			} else {
 				j.apply([]record{one}, placed.At)
 			}
 			lines = append(lines, one)
 		}
 	}
-	j.story.Seen = placed.At
+	j.state.Seen = placed.At
 	h.advance(placed, known)
 	return append(lines, h.position()), nil
 }
@@ -311,10 +311,10 @@ func (j *jobControl) applyPlaced(placed slidinglog.Placed) (lines []record, err 
 func (j *jobControl) land(a *attempt, at quota.ID) {
 	a.landed, a.unknown = true, false
 	for _, one := range j.hosts.pending[:a.pending] {
-		j.story.place(one, at)
+		j.state.place(one, at)
 	}
 	j.hosts.pending = j.hosts.pending[a.pending:]
-	j.hosts.lost = j.hosts.lost && !a.known
+	j.hosts.lost = j.hosts.lost && !a.snapshot
 	j.apply(a.list, at)
 	if a.then != nil {
 		a.then()
@@ -325,9 +325,9 @@ func (j *jobControl) land(a *attempt, at quota.ID) {
 func (r *readUntil) advance(placed slidinglog.Placed, known bool) {
 	r.at = slidinglog.Position{ID: placed.At, Tag: tagOf(placed.Body)}
 	if known {
-		r.known, r.size, r.since = placed.At, len(placed.Body), 0
-	} else if r.since += len(placed.Body); r.known.IsZero() {
-		r.known = placed.At
+		r.snapshot, r.size, r.since = placed.At, len(placed.Body), 0
+	} else if r.since += len(placed.Body); r.snapshot.IsZero() {
+		r.snapshot = placed.At
 	}
 }
 
@@ -340,7 +340,7 @@ func (h *hostsLog) recall(at string) {
 	place, err := quota.ParseID(id)
 	var tag slidinglog.Tag
 	if err == nil && tag.UnmarshalText([]byte(text)) == nil {
-		h.at, h.fresh, h.known = slidinglog.Position{ID: place, Tag: tag}, false, place
+		h.at, h.fresh, h.snapshot = slidinglog.Position{ID: place, Tag: tag}, false, place
 	}
 }
 

@@ -22,8 +22,8 @@ func nameOf(p Pass) passName { return passName{p.Region, p.Attempt} }
 
 // goLive records that a pass is under way, or with nil that it is over.
 func (e *executor) goLive(p Pass, live *livePass) {
-	e.state.mu.Lock()
-	defer e.state.mu.Unlock()
+	e.control.mu.Lock()
+	defer e.control.mu.Unlock()
 	if live == nil {
 		delete(e.live, nameOf(p))
 	} else {
@@ -52,16 +52,16 @@ func (e *executor) show(run *Run) {
 }
 
 const (
-	// keptLines and keptBytes bound what is kept of a pass's output, its last
+	// maxTailLines and keptBytes bound what is kept of a pass's output, its last
 	// lines, and of each of them its beginning.
-	keptLines = 10
-	keptBytes = 256
+	maxTailLines = 10
+	maxLineBytes = 256
 )
 
 // A tail keeps the last lines of a pass's output. Any number of goroutines may use it.
 type tail struct {
 	mu    sync.Mutex // guards what follows
-	ring  [keptLines]string
+	ring  [maxTailLines]string
 	count int
 	said  string // the last line that was written to stderr, unless it was blank
 }
@@ -70,18 +70,18 @@ func (t *tail) add(written Line) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	line := written.Text
-	if len(line) > keptBytes {
-		line = strings.ToValidUTF8(line[:keptBytes], "") + "…"
+	if len(line) > maxLineBytes {
+		line = strings.ToValidUTF8(line[:maxLineBytes], "") + "…"
 	}
-	t.ring[t.count%keptLines] = strings.Clone(line)
+	t.ring[t.count%maxTailLines] = strings.Clone(line)
 	t.count++
 	if written.Stream == "stderr" && strings.TrimSpace(line) != "" {
-		t.said = t.ring[(t.count-1)%keptLines]
+		t.said = t.ring[(t.count-1)%maxTailLines]
 	}
 }
 
-// lastWord returns the last line of stderr, empty if there was none.
-func (t *tail) lastWord() string {
+// lastStderr returns the last line of stderr, empty if there was none.
+func (t *tail) lastStderr() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.said
@@ -91,9 +91,9 @@ func (t *tail) lastWord() string {
 func (t *tail) lines() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	kept := make([]string, 0, min(t.count, keptLines))
+	kept := make([]string, 0, min(t.count, maxTailLines))
 	for i := t.count - cap(kept); i < t.count; i++ {
-		kept = append(kept, t.ring[i%keptLines])
+		kept = append(kept, t.ring[i%maxTailLines])
 	}
 	return kept
 }

@@ -67,7 +67,7 @@ var (
 
 // Why a slot does not become a run of this host.
 var (
-	errTaken  = errors.New("another host has claimed the slot")
+	errClaimed  = errors.New("another host has claimed the slot")
 	errPaused = errors.New("the job is paused")
 )
 

@@ -15,8 +15,8 @@ func (j *jobControl) due() time.Time {
 	if j.job.ExpectSuccess == 0 {
 		return time.Time{}
 	}
-	since := latest(j.story.Good, j.here.Expected)
-	if p := j.story.Pause; p != nil {
+	since := latest(j.state.Good, j.here.Expected)
+	if p := j.state.Pause; p != nil {
 		if p.Until.IsZero() {
 			return time.Time{}
 		}

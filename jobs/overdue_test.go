@@ -80,13 +80,13 @@ func TestDue(t *testing.T) {
 		}
 	}
 	want(at.Add(time.Hour))
-	j.story.apply(record{Run: &Run{ID: "1", Host: "b", State: RunDone, EndedAt: at.Add(time.Minute)}}, quota.ID{Ms: 1})
-	j.story.apply(record{Run: &Run{ID: "2", Host: "b", State: RunStopped, Reason: BudgetGone, EndedAt: at.Add(2 * time.Minute)}}, quota.ID{Ms: 2})
+	j.state.apply(record{Run: &Run{ID: "1", Host: "b", State: RunDone, EndedAt: at.Add(time.Minute)}}, quota.ID{Ms: 1})
+	j.state.apply(record{Run: &Run{ID: "2", Host: "b", State: RunStopped, Reason: BudgetGone, EndedAt: at.Add(2 * time.Minute)}}, quota.ID{Ms: 2})
 	want(at.Add(time.Hour + time.Minute))
-	j.story.apply(record{Run: &Run{ID: "3", Host: "b", State: RunStopped, Reason: RunCapExceeded, EndedAt: at.Add(3 * time.Minute)}}, quota.ID{Ms: 3})
+	j.state.apply(record{Run: &Run{ID: "3", Host: "b", State: RunStopped, Reason: RunCapExceeded, EndedAt: at.Add(3 * time.Minute)}}, quota.ID{Ms: 3})
 	want(at.Add(time.Hour + 3*time.Minute))
-	j.story.Pause = &Pause{Since: at, Until: at.Add(3 * time.Hour)}
+	j.state.Pause = &Pause{Since: at, Until: at.Add(3 * time.Hour)}
 	want(at.Add(4 * time.Hour))
-	j.story.Pause.Until = time.Time{}
+	j.state.Pause.Until = time.Time{}
 	want(time.Time{})
 }

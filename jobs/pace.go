@@ -19,22 +19,22 @@ const maxAgain = 3
 
 // putBack has a region be served before all others.
 func (e *executor) putBack(region regions.Region) {
-	e.state.mu.Lock()
-	defer e.state.mu.Unlock()
+	e.control.mu.Lock()
+	defer e.control.mu.Unlock()
 	e.pacing.again = slices.Insert(e.pacing.again, 0, region)
 }
 
 // servesAgain returns whether a region is to be served again.
 func (e *executor) servesAgain() bool {
-	e.state.mu.Lock()
-	defer e.state.mu.Unlock()
+	e.control.mu.Lock()
+	defer e.control.mu.Unlock()
 	return len(e.pacing.again) > 0
 }
 
 // pauseLeft is how long the run still waits for a limit.
 func (e *executor) pauseLeft() time.Duration {
-	e.state.mu.Lock()
-	defer e.state.mu.Unlock()
+	e.control.mu.Lock()
+	defer e.control.mu.Unlock()
 	return e.pacing.pause.Until.Sub(e.runner.now())
 }
 
@@ -45,8 +45,8 @@ func (e *executor) waitFor(limit string, until time.Time) bool {
 	if !e.job.WaitsFor(until, now) {
 		return false
 	}
-	e.state.mu.Lock()
-	defer e.state.mu.Unlock()
+	e.control.mu.Lock()
+	defer e.control.mu.Unlock()
 	if until = latest(until, now.Add(shortest)); until.After(e.pacing.pause.Until) {
 		e.pacing.pause = Pace{Limit: limit, Until: until}
 	}
@@ -56,7 +56,7 @@ func (e *executor) waitFor(limit string, until time.Time) bool {
 // comesAgain returns whether this run serves the region of a pass again that a limit has
 // stopped: when the limit comes back soon, and the pass had nothing from it, or left a bookmark.
 func (e *executor) comesAgain(p *Pass, spent Record, mark string) bool {
-	left := e.state.bookmark(p.Region)
+	left := e.control.bookmark(p.Region)
 	limit := spent.Limit
 	if spent.Closed != "" && !spent.Denied {
 		limit = spent.Closed
@@ -64,9 +64,9 @@ func (e *executor) comesAgain(p *Pass, spent Record, mark string) bool {
 	if spent.Past != "" || limit == "" || spent.RetryAt.IsZero() || spent.Calls > 0 && (left == "" || left == mark) {
 		return false
 	}
-	e.state.mu.Lock()
+	e.control.mu.Lock()
 	times := e.pacing.times[p.Region]
-	e.state.mu.Unlock()
+	e.control.mu.Unlock()
 	until := spent.RetryAt
 	if times > 0 && !spent.WholeAt.IsZero() && e.job.WaitsFor(spent.WholeAt, e.runner.now()) {
 		until = spent.WholeAt // call by call it comes back too slowly
@@ -74,8 +74,8 @@ func (e *executor) comesAgain(p *Pass, spent Record, mark string) bool {
 	if times == maxAgain || !e.waitFor(limit, until) {
 		return false
 	}
-	e.state.mu.Lock()
-	defer e.state.mu.Unlock()
+	e.control.mu.Lock()
+	defer e.control.mu.Unlock()
 	e.pacing.times[p.Region]++
 	e.pacing.again = append(e.pacing.again, p.Region)
 	return true

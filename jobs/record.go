@@ -30,8 +30,8 @@ type record struct {
 	Resumed  time.Time       `json:"resumed,omitzero"`
 	Bookmark *bookmarked     `json:"bookmark,omitempty"`
 
-	Known *story `json:"known,omitempty"` // all that the lines before this one tell
-	Past  *Run   `json:"past,omitempty"`  // a run that is over, for who does not know it
+	Known *logState `json:"known,omitempty"` // all that the lines before this one tell
+	Past  *Run      `json:"past,omitempty"`  // a run that is over, for who does not know it
 
 	// On this host alone.
 	Host *hostFacts `json:"host,omitempty"`

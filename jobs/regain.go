@@ -12,8 +12,8 @@ import (
 
 // adopt replaces the story by that of a record that holds all that is known. Its writer had read
 // the log up to a place. What this host knows beyond that is appended again.
-func (j *jobControl) adopt(known *story, before quota.ID) {
-	if known.join(&j.story, before) {
+func (j *jobControl) adopt(known *logState, before quota.ID) {
+	if known.join(&j.state, before) {
 		j.hosts.lost = true
 	}
 	if j.own != nil && known.Last != nil && known.Last.ID == j.own.ID {
@@ -22,13 +22,13 @@ func (j *jobControl) adopt(known *story, before quota.ID) {
 	for _, one := range j.hosts.pending {
 		known.apply(one, quota.ID{})
 	}
-	j.story = *known
+	j.state = *known
 }
 
 // A rereading is what a log holds that is read from its beginning.
 type rereading struct {
 	readUntil
-	story  story
+	story  logState
 	before quota.ID // up to where the writers of all that is known had read the log
 	lines  []record
 }
@@ -97,7 +97,7 @@ func (j *jobControl) replace(all *rereading, clock int64) error {
 	h := j.hosts
 	j.adopt(&all.story, all.before)
 	h.readUntil, h.fresh, h.clock = all.readUntil, false, time.UnixMilli(clock).UTC()
-	data, err := encodeRecords(append(lines, record{Known: &j.story}, record{Host: &j.here}, h.position()))
+	data, err := encodeRecords(append(lines, record{Known: &j.state}, record{Host: &j.here}, h.position()))
 	j.mu.Unlock()
 	return errors.Join(err, j.log.write(data, false))
 }
@@ -107,7 +107,7 @@ func (j *jobControl) replace(all *rereading, clock int64) error {
 func (j *jobControl) past() ([]record, error) {
 	j.mu.Lock()
 	h := j.hosts
-	due := !h.at.IsZero() && (h.since > max(maxSince, maxTimes*h.size) || h.clock.Sub(h.known.Time()) > hostsKeep/2)
+	due := !h.at.IsZero() && (h.since > max(maxSince, maxTimes*h.size) || h.clock.Sub(h.snapshot.Time()) > hostsKeep/2)
 	j.mu.Unlock()
 	if !due {
 		return nil, nil

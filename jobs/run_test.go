@@ -42,12 +42,12 @@ func TestTail(t *testing.T) {
 		tail.add(Line{Text: strings.Repeat("x", i)})
 	}
 	got := tail.lines()
-	if len(got) != keptLines || len(got[0]) != 15 || len(got[keptLines-1]) != 24 {
-		t.Errorf("got %q, want the last %d lines", got, keptLines)
+	if len(got) != maxTailLines || len(got[0]) != 15 || len(got[maxTailLines-1]) != 24 {
+		t.Errorf("got %q, want the last %d lines", got, maxTailLines)
 	}
 	tail.add(Line{Text: strings.Repeat("ö", 1000)})
 	got = tail.lines()
-	if last := got[keptLines-1]; len(last) > keptBytes+len("…") || !strings.HasSuffix(last, "ö…") {
+	if last := got[maxTailLines-1]; len(last) > maxLineBytes+len("…") || !strings.HasSuffix(last, "ö…") {
 		t.Errorf("got %q, want the beginning of the line, marked as cut", last)
 	}
 }

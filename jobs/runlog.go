@@ -27,17 +27,17 @@ const (
 	// maxLog is the size at which a log is rewritten. Then it keeps keptRuns runs at
 	// most, none that began longer than keptFor ago, and no more than half of maxLog.
 	maxLog   = 8 << 20
-	keptRuns = 500
-	keptFor  = 90 * 24 * time.Hour
-	// knownEvery is after how many bytes all that is known is written again: a start reads no
+	maxRuns = 500
+	maxRunAge  = 90 * 24 * time.Hour
+	// snapshotEvery is after how many bytes all that is known is written again: a start reads no
 	// further back.
-	knownEvery = 256 << 10
+	snapshotEvery = 256 << 10
 	// maxUnwritten bounds what is kept in memory while the disk is full.
 	maxUnwritten = 1 << 20
 )
 
-// knownPrefix begins a line that holds all that is known.
-var knownPrefix = fmt.Appendf(nil, "\n{\"v\":%d,\"known\":", recordVersion)
+// snapshotPrefix begins a line that holds all that is known.
+var snapshotPrefix = fmt.Appendf(nil, "\n{\"v\":%d,\"known\":", recordVersion)
 
 // openRunLog returns the log in the file at path, which need not exist. A last line that was cut
 // short is removed, or the next one would be appended to it. Nothing is read but the lines
@@ -53,13 +53,13 @@ func openRunLog(path string) (*runLog, error) {
 	}
 	defer file.Close()
 	info, err := file.Stat()
-	for length, known := int64(2*knownEvery), -1; err == nil && known < 0; length *= 8 {
+	for length, known := int64(2*snapshotEvery), -1; err == nil && known < 0; length *= 8 {
 		start := max(0, info.Size()-length)
 		data := make([]byte, info.Size()-start)
 		_, err = file.ReadAt(data, start)
 		data = data[:bytes.LastIndexByte(data, '\n')+1]
 		l.size = start + int64(len(data))
-		known = bytes.LastIndex(data, knownPrefix)
+		known = bytes.LastIndex(data, snapshotPrefix)
 		l.since = int64(len(data) - max(0, known))
 		if l.recent = data; start == 0 {
 			break
@@ -128,7 +128,7 @@ func (l *runLog) tryToWrite(lines []byte, sync bool) error {
 }
 
 // isLong returns whether keep may have something to do.
-func (l *runLog) isLong() bool { return l.size >= maxLog || l.since >= knownEvery }
+func (l *runLog) isLong() bool { return l.size >= maxLog || l.since >= snapshotEvery }
 
 // keep appends what is known, in lines, if many others follow the last such lines, and rewrites
 // the log if it has grown too long. No run is under way.
@@ -136,7 +136,7 @@ func (l *runLog) keep(now time.Time, known []byte) error {
 	if l.size >= maxLog {
 		return l.shorten(now, known)
 	}
-	if l.since < max(knownEvery, 4*int64(len(known))) {
+	if l.since < max(snapshotEvery, 4*int64(len(known))) {
 		return nil
 	}
 	err := l.write(known, false)
@@ -157,7 +157,7 @@ func (l *runLog) shorten(now time.Time, known []byte) error {
 			return err
 		}
 		left -= len(line)
-		if len(lines) > keptRuns || run.StartedAt.Before(now.Add(-keptFor)) || left < 0 && len(lines) > 1 {
+		if len(lines) > maxRuns || run.StartedAt.Before(now.Add(-maxRunAge)) || left < 0 && len(lines) > 1 {
 			break
 		}
 		lines = append(lines, line)

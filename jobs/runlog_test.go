@@ -196,7 +196,7 @@ func TestDamagedLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantRuns(t, openTestLog(t, path), 3, "a", "d")
-	var told story
+	var told logState
 	if damaged, err := openTestLog(t, path).recall(func(one record) { told.apply(one, quota.ID{}) }); err != nil || damaged != 1 || told.Last.ID != "d" {
 		t.Errorf("got %+v, %v as the last run", told.Last, err)
 	}
@@ -214,7 +214,7 @@ func TestLogIsBounded(t *testing.T) {
 	now := time.Date(2026, 3, 1, 11, 0, 0, 0, time.UTC)
 	l := openTestLog(t, path)
 	var list []record
-	for i := range 3 * keptRuns {
+	for i := range 3 * maxRuns {
 		run := Run{ID: fmt.Sprintf("%04d", i), StartedAt: now, State: RunDone, EndedAt: now, Passes: []Pass{{Region: "US", Outcome: OK}}}
 		list = append(list, record{Run: &run})
 	}
@@ -229,14 +229,14 @@ func TestLogIsBounded(t *testing.T) {
 	if err := l.keep(now, nil); err != nil {
 		t.Fatal(err)
 	}
-	wantRuns(t, l, keptRuns, "1000", "1499")
-	wantRuns(t, openTestLog(t, path), keptRuns, "1000", "1499")
+	wantRuns(t, l, maxRuns, "1000", "1499")
+	wantRuns(t, openTestLog(t, path), maxRuns, "1000", "1499")
 	runs, err := l.read()
 	if err != nil || len(runs[0].Passes) != 1 || runs[0].State != RunDone {
 		t.Errorf("got %+v, %v, want the whole run", runs[0], err)
 	}
 	l.size = maxLog
-	if err := l.keep(now.Add(keptFor+time.Second), nil); err != nil {
+	if err := l.keep(now.Add(maxRunAge+time.Second), nil); err != nil {
 		t.Fatal(err)
 	}
 	if runs, err := l.read(); err != nil || len(runs) != 0 {

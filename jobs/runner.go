@@ -168,7 +168,7 @@ func (r *Runner) define(j *jobControl, job *Job) {
 		return
 	}
 	r.skipMissed(context.Background(), j, func() gap {
-		if missed.first.After(j.story.Slot) {
+		if missed.first.After(j.state.Slot) {
 			return missed
 		}
 		return gap{}

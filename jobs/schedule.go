@@ -78,7 +78,7 @@ func (Unscheduled) String() string { return "manual" }
 // Latest returns the last slot at or before t, or the zero time if none lies
 // within the five years before. The work does not grow with the number of slots.
 func Latest(s Schedule, t time.Time) time.Time {
-	before, found := lookBack(s, t)
+	before, found := searchBack(s, t)
 	if !found {
 		return time.Time{}
 	}
@@ -97,8 +97,8 @@ func Latest(s Schedule, t time.Time) time.Time {
 	}
 }
 
-// lookBack returns an instant before t so that a slot lies between the two.
-func lookBack(s Schedule, t time.Time) (time.Time, bool) {
+// searchBack returns an instant before t so that a slot lies between the two.
+func searchBack(s Schedule, t time.Time) (time.Time, bool) {
 	const furthest = 5 * 366 * 24 * time.Hour
 	for back := time.Second; ; back *= 2 {
 		before := t.Add(-min(back, furthest))

@@ -42,12 +42,12 @@ func (r *Runner) Status(job string) ([]Status, error) {
 func (j *jobControl) status(now time.Time) Status {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	s := Status{Job: j.job, Cursor: j.cursor(), Next: j.story.Pause.Next(j.job.Schedule, now)}
+	s := Status{Job: j.job, Cursor: j.cursor(), Next: j.state.Pause.Next(j.job.Schedule, now)}
 	if ring := j.job.Regions.From(s.Cursor); len(ring) > 0 {
 		s.Cursor = regions.Cursor(ring[0])
 	}
-	if j.story.Pause.Active(now) {
-		pause := *j.story.Pause
+	if j.state.Pause.Active(now) {
+		pause := *j.state.Pause
 		s.Pause = &pause
 	}
 	s.Last, s.Skips = j.latest()
@@ -136,9 +136,9 @@ func (r *Runner) runHere(id string) (run Run, news <-chan struct{}, here bool) {
 		if e.run.ID != id {
 			continue
 		}
-		e.state.mu.Lock()
-		defer e.state.mu.Unlock()
-		run = *e.state.own.copy()
+		e.control.mu.Lock()
+		defer e.control.mu.Unlock()
+		run = *e.control.own.copy()
 		e.show(&run)
 		return run, e.news, true
 	}
@@ -153,7 +153,7 @@ func (j *jobControl) runs(now time.Time) ([]Run, error) {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for _, now := range []*Run{j.story.Last, j.own} { // of these the file may lack what was told last
+	for _, now := range []*Run{j.state.Last, j.own} { // of these the file may lack what was told last
 		if now == nil {
 			continue
 		}
@@ -166,14 +166,14 @@ func (j *jobControl) runs(now time.Time) ([]Run, error) {
 			j.executor.show(&past[i])
 		}
 	}
-	running := j.story.running()
+	running := j.state.running()
 	for i := range past {
 		run := &past[i]
 		if run.State == RunRunning && (running == nil || run.ID != running.ID) && (j.executor == nil || run.ID != j.own.ID) {
 			run.interrupt(run.lastSign()) // it has died with its host
 		}
 	}
-	past = slices.DeleteFunc(past, func(run Run) bool { return run.StartedAt.Before(now.Add(-keptFor)) })
+	past = slices.DeleteFunc(past, func(run Run) bool { return run.StartedAt.Before(now.Add(-maxRunAge)) })
 	slices.SortFunc(past, func(a, b Run) int { return cmp.Compare(b.ID, a.ID) })
 	return past, nil
 }
@@ -181,7 +181,7 @@ func (j *jobControl) runs(now time.Time) ([]Run, error) {
 // latest returns the last run of any host, of which this one knows its own best, and the ticks
 // that were skipped since. The caller holds mu.
 func (j *jobControl) latest() (last, skips *Run) {
-	last, skips = j.story.Last.copy(), j.story.Skips.copy()
+	last, skips = j.state.Last.copy(), j.state.Skips.copy()
 	if j.executor != nil {
 		last = j.own.copy()
 		j.executor.show(last)
@@ -224,7 +224,7 @@ func (r *Runner) Upcoming(job string, most int) ([]Upcoming, error) {
 
 func (j *jobControl) upcoming(now time.Time, most int) []Upcoming {
 	j.mu.Lock()
-	job, cursor, pause := j.job, j.cursor(), j.story.Pause
+	job, cursor, pause := j.job, j.cursor(), j.state.Pause
 	j.mu.Unlock()
 	var list []Upcoming
 	for slot := job.Schedule.Next(now); len(list) < most && !slot.IsZero(); slot = job.Schedule.Next(slot) {
@@ -267,17 +267,17 @@ func (r *Runner) JobStates() ([]JobState, time.Time) {
 	now := r.now() // first: a run that begins meanwhile is under way, not forgotten
 	list := make([]JobState, len(states))
 	for i, j := range states {
-		list[i] = j.snapshot()
+		list[i] = j.jobState()
 	}
 	return list, now
 }
 
-func (j *jobControl) snapshot() JobState {
+func (j *jobControl) jobState() JobState {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	s := JobState{Job: j.job, Cursor: j.cursor(), Took: j.story.measured()}
-	if j.story.Pause != nil {
-		pause := *j.story.Pause
+	s := JobState{Job: j.job, Cursor: j.cursor(), Took: j.state.measured()}
+	if j.state.Pause != nil {
+		pause := *j.state.Pause
 		s.Pause = &pause
 	}
 	if e := j.executor; e != nil && e.launching.Err() == nil && j.own.begun() < len(j.own.Ring) {

@@ -25,13 +25,13 @@ func ended(id string, state RunState) record {
 }
 
 // tell returns the story of lines that stand in the log of the hosts, a millisecond apart.
-func tell(lines ...record) *story {
-	s := &story{}
+func tell(lines ...record) *logState {
+	s := &logState{}
 	s.tell(0, lines...)
 	return s
 }
 
-func (s *story) tell(after int64, lines ...record) {
+func (s *logState) tell(after int64, lines ...record) {
 	for i, one := range lines {
 		s.apply(one, quota.ID{Ms: at11.UnixMilli() + after + int64(i) + 1})
 	}
@@ -47,7 +47,7 @@ func TestDoubledLines(t *testing.T) {
 		}
 	}
 	once := tell(lines()...)
-	if cursor, _ := once.turn(); cursor != "US" || once.running() == nil || once.Bookmarks["GB"].Text != "page 5" || once.Pause == nil || !once.Slot.Equal(at11.Add(time.Hour)) {
+	if cursor, _ := once.next(); cursor != "US" || once.running() == nil || once.Bookmarks["GB"].Text != "page 5" || once.Pause == nil || !once.Slot.Equal(at11.Add(time.Hour)) {
 		t.Fatalf("got the cursor at %s of %+v", cursor, once)
 	}
 	var twice []record
@@ -56,7 +56,7 @@ func TestDoubledLines(t *testing.T) {
 	}
 	for name, list := range map[string][]record{"one after the other": twice, "the end of them again": append(lines(), lines()[8:]...)} {
 		got := tell(list...)
-		for _, s := range []*story{once, got} {
+		for _, s := range []*logState{once, got} {
 			s.Turn, s.Paused, s.Seen, s.Alive = quota.ID{}, quota.ID{}, quota.ID{}, quota.ID{}
 			s.Last.at = nil
 			for region, mark := range s.Bookmarks {
@@ -74,14 +74,14 @@ func TestDoubledLines(t *testing.T) {
 func TestARunThatWasLeftBehind(t *testing.T) {
 	s := tell(begun("1", "a", at11, "US", "GB"), passed("1", "US", OK), record{ID: "1", End: &ending{At: at11, State: RunInterrupted, Reason: Died}},
 		begun("2", "b", at11.Add(time.Hour), "GB", "US"), passed("1", "GB", OK), ended("1", RunDone))
-	if cursor, _ := s.turn(); cursor != "GB" || s.Last.ID != "2" || s.running() == nil || !s.Good.IsZero() {
+	if cursor, _ := s.next(); cursor != "GB" || s.Last.ID != "2" || s.running() == nil || !s.Good.IsZero() {
 		t.Errorf("got the cursor at %s of %+v", cursor, s)
 	}
 	// One that nobody has gone on without is known better by its own host.
 	s = tell(begun("1", "a", at11, "US", "GB"), passed("1", "US", OK), record{ID: "1", End: &ending{At: at11, State: RunInterrupted, Reason: Died}},
 		record{Run: &Run{ID: "1", Host: "a", Trigger: Scheduled, Slot: at11, State: RunDone, EndedAt: at11, Ring: regions.Ring{"US", "GB"},
 			Passes: []Pass{{Region: "US", Outcome: OK}, {Region: "GB", Outcome: OK}}}})
-	if cursor, _ := s.turn(); cursor != "US" || s.Last.State != RunDone || s.Good.IsZero() {
+	if cursor, _ := s.next(); cursor != "US" || s.Last.State != RunDone || s.Good.IsZero() {
 		t.Errorf("got the cursor at %s of %+v", cursor, s)
 	}
 }
@@ -109,7 +109,7 @@ func TestJoin(t *testing.T) {
 		{Bookmark: &bookmarked{Region: "FR"}}, // 7
 		{Cursor: &cursor},                     // 8
 	}
-	of := func(n int) *story { return tell(whole[:n]...) }
+	of := func(n int) *logState { return tell(whole[:n]...) }
 	for _, test := range []struct {
 		name         string
 		told, mine   int // so many lines each of them knew
@@ -135,7 +135,7 @@ func TestJoin(t *testing.T) {
 		for region, mark := range told.Bookmarks {
 			got[region] = mark.Text
 		}
-		cursor, _ := told.turn()
+		cursor, _ := told.next()
 		if more != test.more || (told.Pause != nil) != test.paused || cursor != test.cursor || !reflect.DeepEqual(got, test.bookmarks) {
 			t.Errorf("%s: got more %v, paused %v, the cursor at %s, the bookmarks %q", test.name, more, told.Pause != nil, cursor, got)
 		}

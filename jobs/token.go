@@ -75,7 +75,7 @@ type Record struct {
 // A runBudget is what the passes of a run have spent together, and may spend. The
 // lock of the Tokens guards it.
 type runBudget struct {
-	most  quota.Units // 0: as much as the limits allow
+	max   quota.Units // 0: as much as the limits allow
 	spent quota.Units // debited, less what was returned
 	held  quota.Units // for requests that are not decided yet, or whose outcome is unknown
 }
@@ -130,11 +130,11 @@ func (t *Tokens) Admit(token string, r quota.Request, units quota.Units) (decide
 		if _, again := s.asked[r.RequestID]; again {
 			units = 0
 		}
-		if run := s.run; units > 0 && run.most > 0 && units > run.left() {
+		if run := s.run; units > 0 && run.max > 0 && units > run.left() {
 			if !r.Optional {
 				s.refuse(refusedCall{operation: r.Operation, denied: true, capped: true})
 			}
-			detail := fmt.Sprintf("%s asked, and the run has %s of %s left", units.Text(), quota.Thousands(run.left()), quota.Thousands(run.most))
+			detail := fmt.Sprintf("%s asked, and the run has %s of %s left", units.Text(), quota.Thousands(run.left()), quota.Thousands(run.max))
 			decided, d = nil, quota.Decision{Reason: quota.RunCapExceeded, Units: units, Detail: detail}
 			return
 		}
@@ -149,11 +149,11 @@ func (t *Tokens) Admit(token string, r quota.Request, units quota.Units) (decide
 }
 
 // left is what the run may still spend, if its budget is bounded.
-func (b *runBudget) left() quota.Units { return max(0, b.most-b.spent-b.held) }
+func (b *runBudget) left() quota.Units { return max(0, b.max-b.spent-b.held) }
 
 // hold has the run's budget hold units for a request until it is decided.
 func (s *spender) hold(r quota.Request, units quota.Units) {
-	if s.run.most == 0 {
+	if s.run.max == 0 {
 		return
 	}
 	s.run.held += units
@@ -164,7 +164,7 @@ func (s *spender) hold(r quota.Request, units quota.Units) {
 
 // free returns to the run's budget what it holds for a request that is decided.
 func (s *spender) free(r quota.Request, units quota.Units, granted bool) {
-	if s.run.most == 0 {
+	if s.run.max == 0 {
 		return
 	}
 	if r.RequestID != "" {
@@ -248,7 +248,7 @@ func (s *spender) sum() Record {
 func (t *Tokens) left(run *runBudget, expected quota.Units) quota.Units {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if run.most == 0 {
+	if run.max == 0 {
 		return quota.MaxUnits
 	}
 	left := run.left()
@@ -314,9 +314,9 @@ func (t *Tokens) Settled(token, grantID string, units quota.Units, limits []quot
 
 // overspent returns what a pass exceeds that has spent more than it was granted.
 func (s *spender) overspent(limits []quota.LimitState) (past string) {
-	if run := s.run; run.most > 0 && run.spent > run.most {
+	if run := s.run; run.max > 0 && run.spent > run.max {
 		s.refuse(refusedCall{denied: true, capped: true})
-		return fmt.Sprintf("the %s of the run by %s", run.most.Text(), quota.Thousands(run.spent-run.most))
+		return fmt.Sprintf("the %s of the run by %s", run.max.Text(), quota.Thousands(run.spent-run.max))
 	}
 	for _, limit := range limits {
 		if over := limit.Used - limit.Budget(s.bearer.UseReserve); limit.Refuses() && over > 0 {

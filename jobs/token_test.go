@@ -129,7 +129,7 @@ func TestLastAnswerCounts(t *testing.T) {
 // A pass goes on without what it called optional.
 func TestOptionalCallIsNoDenial(t *testing.T) {
 	var tokens Tokens
-	token := tokens.issue(quota.Bearer{}, &runBudget{most: 10})
+	token := tokens.issue(quota.Bearer{}, &runBudget{max: 10})
 	optional := quota.Request{Optional: true}
 	admit(t, &tokens, token, optional, 5)(quota.Decision{Reason: quota.LimitExceeded, Limit: "daily"}, nil)
 	if _, d := tokens.Admit(token, optional, 11); d.Reason != quota.RunCapExceeded {
@@ -144,7 +144,7 @@ func TestOptionalCallIsNoDenial(t *testing.T) {
 // back, or not known.
 func TestRunBudget(t *testing.T) {
 	var tokens Tokens
-	run := &runBudget{most: 10}
+	run := &runBudget{max: 10}
 	token, other := tokens.issue(quota.Bearer{}, run), tokens.issue(quota.Bearer{}, run)
 	grant := func(id string, units quota.Units) quota.Decision {
 		return quota.Decision{GrantID: id, Units: units}
@@ -217,7 +217,7 @@ func TestSettledPast(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			var tokens Tokens
-			token := tokens.issue(quota.Bearer{UseReserve: row.useReserve}, &runBudget{most: row.most})
+			token := tokens.issue(quota.Bearer{UseReserve: row.useReserve}, &runBudget{max: row.most})
 			admit(t, &tokens, token, quota.Request{}, 20)(quota.Decision{GrantID: "a", Units: 20}, nil)
 			if past := tokens.Settled(token, "a", row.units, row.limits); past != row.past {
 				t.Errorf("past %q, want %q", past, row.past)

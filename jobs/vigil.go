@@ -37,7 +37,7 @@ type question struct {
 // held returns which run holds the job, nil if none does, or if its host has not answered for
 // its lease. Then over holds the end of the run. The caller holds mu.
 func (j *jobControl) held() (by *heldError, over []record) {
-	s := &j.story
+	s := &j.state
 	running := s.running()
 	switch {
 	case j.executor != nil:
@@ -109,7 +109,7 @@ func (w *waiting) wait(ctx context.Context, held *heldError) bool {
 	case !w.asked && (!alive || w.pause > 0):
 		w.asked = true
 		_, _ = w.job.decide(ctx, func() ([]record, error) {
-			s := &w.job.story
+			s := &w.job.state
 			if running := s.running(); running == nil || running.ID != held.run || !s.Asked.IsZero() {
 				return nil, nil
 			}
@@ -170,7 +170,7 @@ func (t *terms) lease() time.Duration {
 // alive, until the run is over and they know how it ended, or the runner stops: then they learn
 // it at the next start. Only this goroutine waits for the network.
 func (e *executor) publish() {
-	j := e.state
+	j := e.control
 	again := time.NewTicker(e.terms.lease() / 4)
 	defer again.Stop()
 	for over, published := e.over, e.published; ; {
@@ -200,7 +200,7 @@ func (e *executor) publish() {
 
 // answer says that this host is alive, if another one asks.
 func (e *executor) answer() ([]record, error) {
-	if s := &e.state.story; !s.Asked.IsZero() && s.Last.ID == e.run.ID {
+	if s := &e.control.state; !s.Asked.IsZero() && s.Last.ID == e.run.ID {
 		return []record{{ID: e.run.ID, Here: true}}, nil
 	}
 	return nil, nil
@@ -208,9 +208,9 @@ func (e *executor) answer() ([]record, error) {
 
 // holds returns whether no other host has taken the job from this run.
 func (e *executor) holds() bool {
-	e.state.mu.Lock()
-	defer e.state.mu.Unlock()
-	running := e.state.story.running()
+	e.control.mu.Lock()
+	defer e.control.mu.Unlock()
+	running := e.control.state.running()
 	return running != nil && running.ID == e.run.ID
 }
 
@@ -219,10 +219,10 @@ func (e *executor) countMade() {
 	if len(e.job.Expects) == 0 {
 		return
 	}
-	e.runner.trouble(e.state.name, e.state.update(false, true, func() (list []record) {
+	e.runner.trouble(e.control.name, e.control.update(false, true, func() (list []record) {
 		for name, live := range e.live {
 			made := e.runner.config.Tokens.made(live.token)
-			if p := e.state.own.attempt(name.region, name.attempt); p != nil && p.Outcome == Running && !maps.Equal(made, p.Made) {
+			if p := e.control.own.attempt(name.region, name.attempt); p != nil && p.Outcome == Running && !maps.Equal(made, p.Made) {
 				p.Made = made
 				list = append(list, passRecord(e.run.ID, *p))
 			}

@@ -100,7 +100,7 @@ func (d *demand) longerPeriod(l *load) []Change {
 		changed := *l.job
 		changed.Schedule = every.WithPeriod(period)
 		b := d.changed(l, &changed)
-		b.slots = slotsOf(changed.Schedule, d.from, d.until, l.most)
+		b.slots = slotsOf(changed.Schedule, d.from, d.until, l.maxPasses)
 		if d.admits(l, b) {
 			return []Change{d.change(Change{Key: "every", From: quota.Brief(every.Period()), To: quota.Brief(period)}, l, b)}
 		}

@@ -65,7 +65,7 @@ func (d *demand) fit() Fit {
 	f := Fit{
 		Credential: d.credential.Name, Limit: d.limit.Name, Window: d.limit.Window.Describe(),
 		Units: d.limit.Units, Reserve: d.limit.Reserve, Budget: d.budget(),
-		Demand: d.most(peak(quota.MaxUnits, nil, d.onTime)), AtWorst: d.most(peak(quota.MaxUnits, nil, d.late)),
+		Demand: d.perWindow(peak(quota.MaxUnits, nil, d.onTime)), AtWorst: d.perWindow(peak(quota.MaxUnits, nil, d.late)),
 		DryRun:    d.limit.DryRun,
 		Estimated: !d.isWhole(), Shares: []Share{}, Changes: []Change{},
 	}
@@ -90,19 +90,19 @@ func (d *demand) share(l *load) Share {
 	slots.units = 1
 	return Share{
 		Job:         l.job.Name,
-		Slots:       int(d.most(peak(quota.MaxUnits, nil, d.events(slots, false)...))),
-		Demand:      d.most(peak(quota.MaxUnits, nil, l.onTime...)),
-		MostRegions: d.mostRegions(l),
+		Slots:       int(d.perWindow(peak(quota.MaxUnits, nil, d.events(slots, false)...))),
+		Demand:      d.perWindow(peak(quota.MaxUnits, nil, l.onTime...)),
+		MostRegions: d.maxRegions(l),
 	}
 }
 
 const (
-	// looked is how far ahead a schedule is looked at, beside the length of a
+	// horizon is how far ahead a schedule is horizon at, beside the length of a
 	// window: a month of weekdays.
-	looked = 35 * 24 * time.Hour
-	// mostCounted bounds how many passes of all jobs are counted one by one. Where
+	horizon = 35 * 24 * time.Hour
+	// maxCounted bounds how many passes of all jobs are counted one by one. Where
 	// there are more slots than that, the stretch is shorter.
-	mostCounted = 100_000
+	maxCounted = 100_000
 )
 
 // A demand is what a schedule asks of one limit, if nobody else spends from it.
@@ -116,16 +116,16 @@ type demand struct {
 
 // newDemand returns what the jobs that count in a limit ask of it.
 func newDemand(list []*jobs.Job, c *quota.Credential, limit quota.Limit, from time.Time) *demand {
-	d := &demand{credential: c, limit: limit, from: from, until: from.Add(looked + limit.Window.Span())}
+	d := &demand{credential: c, limit: limit, from: from, until: from.Add(horizon + limit.Window.Span())}
 	for _, job := range list {
 		if job.Credential == c.Name && d.costs(job) > 0 && !job.Schedule.Next(from).IsZero() {
 			d.loads = append(d.loads, d.load(job))
 		}
 	}
 	for _, l := range d.loads {
-		l.most = mostCounted / len(d.loads)
-		l.slots = slotsOf(l.job.Schedule, from, d.until, l.most)
-		if last := l.slots[len(l.slots)-1]; len(l.slots) >= l.most && last.next.Before(d.until) {
+		l.maxPasses = maxCounted / len(d.loads)
+		l.slots = slotsOf(l.job.Schedule, from, d.until, l.maxPasses)
+		if last := l.slots[len(l.slots)-1]; len(l.slots) >= l.maxPasses && last.next.Before(d.until) {
 			d.until = last.next
 		}
 	}
@@ -164,7 +164,7 @@ func (d *demand) events(l *load, late bool) []events {
 // changed returns the load that a job would be which differs in all but its schedule.
 func (d *demand) changed(l *load, job *jobs.Job) *load {
 	b := d.load(job)
-	b.slots, b.most = l.slots, l.most
+	b.slots, b.maxPasses = l.slots, l.maxPasses
 	return b
 }
 
@@ -176,18 +176,18 @@ func (d *demand) load(job *jobs.Job) *load {
 // admits tells whether the schedule fits with b in the place of a.
 func (d *demand) admits(a, b *load) bool {
 	budget := d.budget()
-	return d.most(peak(budget, a.late, append(d.events(b, true), d.late)...)) <= budget
+	return d.perWindow(peak(budget, a.late, append(d.events(b, true), d.late)...)) <= budget
 }
 
 // less returns how much less is asked for with b in the place of a, on time.
 func (d *demand) less(a, b *load) quota.Units {
 	with := peak(quota.MaxUnits, a.onTime, append(d.events(b, false), d.onTime)...)
-	return d.most(peak(quota.MaxUnits, nil, d.onTime)) - d.most(with)
+	return d.perWindow(peak(quota.MaxUnits, nil, d.onTime)) - d.perWindow(with)
 }
 
-// most returns the most that a whole window holds, of a peak of the stretch. Where
+// perWindow returns the perWindow that a whole window holds, of a peak of the stretch. Where
 // that is shorter, it is taken to go on like that.
-func (d *demand) most(peak quota.Units) quota.Units {
+func (d *demand) perWindow(peak quota.Units) quota.Units {
 	if d.isWhole() {
 		return min(peak, quota.MaxUnits)
 	}
@@ -198,8 +198,8 @@ func (d *demand) most(peak quota.Units) quota.Units {
 // isWhole tells whether at least one window is looked at.
 func (d *demand) isWhole() bool { return d.until.Sub(d.from) >= d.limit.Window.Span() }
 
-// mostRegions returns how many regions a job may have so that the schedule fits.
-func (d *demand) mostRegions(l *load) int {
+// maxRegions returns how many regions a job may have so that the schedule fits.
+func (d *demand) maxRegions(l *load) int {
 	const tried = 1000
 	return greatest(max(tried, len(l.job.Regions)), func(n int) bool {
 		fits := l.job.Stagger == jobs.EvenStagger || regions.Fits(l.shortest(), l.job.Stagger, n)

@@ -112,11 +112,11 @@ func TestRunOfFormerRegions(t *testing.T) {
 
 // What was planned is kept until what it was made of changes, and as long as will do.
 func TestKept(t *testing.T) {
-	var k kept[int]
+	var k cached[int]
 	made, lax := 0, time.Duration(0)
 	get := func(of string) int {
 		t.Helper()
-		value, err := k.keep(of, freshTime, lax, func() (int, error) { made++; return made, nil })
+		value, err := k.get(of, maxPlanAge, lax, func() (int, error) { made++; return made, nil })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,7 +137,7 @@ func TestKept(t *testing.T) {
 		t.Errorf("what is old is good: %d", got)
 	}
 	k.at = k.at.Add(-2 * time.Hour)
-	if _, err := k.keep("b", freshTime, 0, func() (int, error) { return 0, errors.New("the ledger is away") }); err == nil || k.value != 3 {
+	if _, err := k.get("b", maxPlanAge, 0, func() (int, error) { return 0, errors.New("the ledger is away") }); err == nil || k.value != 3 {
 		t.Errorf("after an error: %v, %d", err, k.value)
 	}
 }

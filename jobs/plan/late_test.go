@@ -70,7 +70,7 @@ func TestFitsHold(t *testing.T) {
 		all, some := true, false // all fit, some do not even if no pass is late
 		for i, limit := range s.credential.Limits {
 			d := newDemand(s.jobs, s.credential, limit, noon)
-			got, onTime, worst := s.worst(spans, i), d.most(peak(quota.MaxUnits, nil, d.onTime)), d.most(peak(quota.MaxUnits, nil, d.late))
+			got, onTime, worst := s.worst(spans, i), d.perWindow(peak(quota.MaxUnits, nil, d.onTime)), d.perWindow(peak(quota.MaxUnits, nil, d.late))
 			if onTime > worst || got > worst || got < worst && s.isDaily() {
 				t.Fatalf("seed %d: %d on time and %d at worst for %+v, but %d may come together", s.seed, onTime, worst, limit, got)
 			}
@@ -84,7 +84,7 @@ func TestFitsHold(t *testing.T) {
 		}
 		length := 3 * 24 * time.Hour
 		if some {
-			length = looked + 26*time.Hour // all that was looked at
+			length = horizon + 26*time.Hour // all that was looked at
 		}
 		played := newSim(s.input(), noon.Add(length))
 		played.play()
@@ -115,7 +115,7 @@ func TestDemandIsWhatIsPlayed(t *testing.T) {
 			boundless.Limits[i].Units, boundless.Limits[i].Reserve = quota.MaxUnits/4, 0
 		}
 		s.credential = &boundless
-		played := newSim(s.input(), noon.Add(looked+26*time.Hour))
+		played := newSim(s.input(), noon.Add(horizon+26*time.Hour))
 		played.play()
 		for i, limit := range boundless.Limits {
 			demand := func(more time.Duration) quota.Units {
@@ -124,7 +124,7 @@ func TestDemandIsWhatIsPlayed(t *testing.T) {
 					l.Window.Length += more
 				}
 				d := newDemand(s.jobs, &boundless, l, noon)
-				return d.most(peak(quota.MaxUnits, nil, d.onTime))
+				return d.perWindow(peak(quota.MaxUnits, nil, d.onTime))
 			}
 			just, least, most := demand(0), demand(-time.Second/2), demand(time.Second/2)
 			got := played.plan.Limits[i].Peak
@@ -224,7 +224,7 @@ func TestLatePassesStayWithin(t *testing.T) {
 		played := s.lateRuns(75 * time.Hour)
 		for i, limit := range s.credential.Limits {
 			d := newDemand(s.jobs, s.credential, limit, noon)
-			got, onTime, atWorst := s.worst(played, i), d.most(peak(quota.MaxUnits, nil, d.onTime)), d.most(peak(quota.MaxUnits, nil, d.late))
+			got, onTime, atWorst := s.worst(played, i), d.perWindow(peak(quota.MaxUnits, nil, d.onTime)), d.perWindow(peak(quota.MaxUnits, nil, d.late))
 			if got > atWorst {
 				t.Fatalf("seed %d: %d in one window of %+v, %d at worst", s.seed, got, limit, atWorst)
 			}

@@ -11,11 +11,11 @@ import (
 
 // A load is what one job asks of one limit.
 type load struct {
-	job   *jobs.Job
-	units quota.Units // of a pass
-	cost  quota.Units // of a pass, as a run counts it
-	slots []slot
-	most  int // so many passes: if there are more, neighbours in a run are counted together
+	job       *jobs.Job
+	units     quota.Units // of a pass
+	cost      quota.Units // of a pass, as a run counts it
+	slots     []slot
+	maxPasses int // so many passes: if there are more, neighbours in a run are counted together
 
 	onTime, late []events // of the load as configured
 }
@@ -56,9 +56,9 @@ func (l *load) shortest() time.Duration {
 // What comes while the limit is lifted is in nobody's way.
 func (l *load) events(limit quota.Limit, until time.Time, late bool) []events {
 	n := timetableOf(l.job, l.cost, l.slots[0].at, l.slots[0].next).passes // of every run
-	together := (n*len(l.slots) + l.most - 1) / l.most
+	together := (n*len(l.slots) + l.maxPasses - 1) / l.maxPasses
 	passes := len(l.slots) * ((n + together - 1) / max(1, together))
-	come, leave, leaving := make(events, 0, passes), make(events, 0, passes), leaver{window: limit.Window}
+	come, leave, leaving := make(events, 0, passes), make(events, 0, passes), expiry{window: limit.Window}
 	for i, s := range l.slots {
 		if i > 0 && !s.at.Before(until) { // the first run counts, however far ahead
 			break
@@ -83,15 +83,15 @@ func (l *load) events(limit quota.Limit, until time.Time, late bool) []events {
 	return []events{come, leave}
 }
 
-// A leaver tells when a window does not count any more what was spent, in
+// A expiry tells when a window does not count any more what was spent, in
 // milliseconds since the Unix epoch.
-type leaver struct {
+type expiry struct {
 	window     quota.Window
 	after, end int64 // the period of a calendar window that was looked up last
 }
 
 // at returns the first such millisecond for what was spent at an instant.
-func (l *leaver) at(spent int64) int64 {
+func (l *expiry) at(spent int64) int64 {
 	if !l.window.IsCalendar() {
 		return spent + l.window.Length.Milliseconds()
 	}

@@ -11,8 +11,8 @@ import (
 // othersStep is how often those spend who are no job of the plan.
 const othersStep = 10 * time.Minute
 
-// leastWindow is the shortest window of which an hour says something.
-const leastWindow = time.Hour
+// minWindow is the shortest window of which an hour says something.
+const minWindow = time.Hour
 
 // An othersSim is all who are no job of the plan, as far as they spend from one limit: as much in
 // each hour as in the last one.
@@ -23,9 +23,9 @@ type othersSim struct {
 	spent   quota.Units
 }
 
-// enterOthers notes what was spent in the last hour and, if they are to, has those who are no job
+// addOthers notes what was spent in the last hour and, if they are to, has those who are no job
 // of the plan go on so.
-func (s *sim) enterOthers(in SimInput) {
+func (s *sim) addOthers(in SimInput) {
 	s.next = in.From.Add(othersStep)
 	n := 0
 	for _, limits := range in.Limits {
@@ -38,7 +38,7 @@ func (s *sim) enterOthers(in SimInput) {
 		for i, limit := range limits.Credential.Limits {
 			l := &s.plan.Limits[n]
 			n++
-			if l.isForeseen = limit.Window.Nominal() >= leastWindow; !l.isForeseen {
+			if l.isForeseen = limit.Window.Nominal() >= minWindow; !l.isForeseen {
 				continue
 			}
 			l.PerHour = max(0, all[i])

@@ -279,7 +279,7 @@ func TestPlanIsCut(t *testing.T) {
 	c := dailyOf(1_000_000_000, 0)
 	c.Limits[0].Window = quota.Sliding(72 * time.Hour)
 	p := simulate(week, []*quota.Credential{c}, job)
-	if !p.Cut || p.Passes != mostPasses || !p.Until.Equal(noon.Add(mostPasses/10*time.Second+time.Second)) {
+	if !p.Cut || p.Passes != maxPasses || !p.Until.Equal(noon.Add(maxPasses/10*time.Second+time.Second)) {
 		t.Errorf("got %d passes until %v, cut: %v", p.Passes, p.Until, p.Cut)
 	}
 	l := p.Limits[0]

@@ -20,10 +20,10 @@ var Reference = time.Date(2024, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 const (
 	// What was planned for the same jobs and limits is good for so long.
-	freshTime = time.Minute
+	maxPlanAge = time.Minute
 	// Forecasts may take this part of the time, however often somebody asks: where one takes a
 	// second, it is good for 20.
-	forecastPart = 20
+	maxForecastShare = 20
 
 	day = 24 * time.Hour
 )
@@ -36,22 +36,22 @@ type Planner struct {
 
 	mu       sync.Mutex // guards what follows, and is held while something is planned
 	config   []any      // the credentials and jobs that all of it is made of
-	plans    map[int]kept[*Plan]
-	forecast kept[[]Forecast]
-	fits     kept[[]Fit]
+	plans    map[int]cached[*Plan]
+	forecast cached[[]Forecast]
+	fits     cached[[]Fit]
 }
 
-// A kept value is one that is good as long as what it was made of is the same.
-type kept[T any] struct {
+// A cached value is one that is good as long as what it was made of is the same.
+type cached[T any] struct {
 	value T
 	of    string
 	at    time.Time
 	took  time.Duration
 }
 
-// keep returns the value, made anew unless it is younger than fresh, or what it was made of has
+// get returns the value, made anew unless it is younger than fresh, or what it was made of has
 // changed and it is younger than lax.
-func (k *kept[T]) keep(of string, fresh, lax time.Duration, anew func() (T, error)) (T, error) {
+func (k *cached[T]) get(of string, fresh, lax time.Duration, anew func() (T, error)) (T, error) {
 	age := time.Since(k.at)
 	if !k.at.IsZero() && (k.of == of && age < fresh || age < lax) {
 		return k.value, nil
@@ -59,7 +59,7 @@ func (k *kept[T]) keep(of string, fresh, lax time.Duration, anew func() (T, erro
 	start := time.Now()
 	value, err := anew()
 	if err == nil {
-		*k = kept[T]{value, of, time.Now(), time.Since(start)}
+		*k = cached[T]{value, of, time.Now(), time.Since(start)}
 	}
 	return value, err
 }
@@ -91,23 +91,23 @@ type Ask struct {
 func (p *Planner) Plan(ctx context.Context, ask Ask) (*Plan, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	states, now := p.look()
+	states, now := p.refresh()
 	of, err := p.signature(ctx, states, now)
 	if err != nil {
 		return nil, err
 	}
 	one := p.plans[ask.Days]
 	if ask.With != nil {
-		one, ask.MaxAge = kept[*Plan]{}, 0
+		one, ask.MaxAge = cached[*Plan]{}, 0
 	} else {
 		defer func() { p.plans[ask.Days] = one }()
 	}
-	return one.keep(of, freshTime, ask.MaxAge, func() (*Plan, error) {
+	return one.get(of, maxPlanAge, ask.MaxAge, func() (*Plan, error) {
 		var made strings.Builder
 		for _, s := range states {
 			fmt.Fprintln(&made, s.Took)
 		}
-		fits, err := p.fits.keep(made.String(), math.MaxInt64, ask.MaxAge, func() ([]Fit, error) {
+		fits, err := p.fits.get(made.String(), math.MaxInt64, ask.MaxAge, func() ([]Fit, error) {
 			return CheckFit(allExpecting(states), p.service.Credentials(), Reference), nil
 		})
 		if err != nil {
@@ -141,12 +141,12 @@ func ForecastOf(all []Forecast, credential, limit string) Forecast {
 func (p *Planner) Forecast(ctx context.Context) ([]Forecast, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	states, now := p.look()
+	states, now := p.refresh()
 	of, err := p.signature(ctx, states, now)
 	if err != nil {
 		return nil, err
 	}
-	return p.forecast.keep(of, freshTime, forecastPart*p.forecast.took, func() ([]Forecast, error) {
+	return p.forecast.get(of, maxPlanAge, maxForecastShare*p.forecast.took, func() ([]Forecast, error) {
 		played, err := p.play(ctx, SimInput{From: now, Jobs: states, Fits: []Fit{}, Others: true}, 1)
 		if err != nil {
 			return nil, err
@@ -175,8 +175,8 @@ func (p *Planner) play(ctx context.Context, in SimInput, days int) (*Plan, error
 	return Simulate(in, in.From.Add(time.Duration(days)*day)), nil
 }
 
-// look returns where the jobs stand. What was planned for another configuration is forgotten.
-func (p *Planner) look() ([]jobs.JobState, time.Time) {
+// refresh returns where the jobs stand. What was planned for another configuration is forgotten.
+func (p *Planner) refresh() ([]jobs.JobState, time.Time) {
 	states, now := p.runner.JobStates()
 	var config []any
 	for _, c := range p.service.Credentials() {
@@ -186,7 +186,7 @@ func (p *Planner) look() ([]jobs.JobState, time.Time) {
 		config = append(config, s.Job)
 	}
 	if !slices.Equal(config, p.config) {
-		p.config, p.plans, p.forecast, p.fits = config, make(map[int]kept[*Plan]), kept[[]Forecast]{}, kept[[]Fit]{}
+		p.config, p.plans, p.forecast, p.fits = config, make(map[int]cached[*Plan]), cached[[]Forecast]{}, cached[[]Fit]{}
 	}
 	return states, now
 }

@@ -41,7 +41,7 @@ func TestPlanIsTheNaiveSimulation(t *testing.T) {
 			naive.spend(spent.at, spent.charges)
 		}
 		got, want := Simulate(in, noon.Add(length)), naive.run(noon.Add(length))
-		if runs := want.runs[:min(mostRuns, len(want.runs))]; fmt.Sprint(got.Runs) != fmt.Sprint(runs) {
+		if runs := want.runs[:min(maxRuns, len(want.runs))]; fmt.Sprint(got.Runs) != fmt.Sprint(runs) {
 			t.Fatalf("seed %d: runs\ngot  %+v\nwant %+v", s.seed, got.Runs, runs)
 		}
 		if want := fmt.Sprint(want.limits); limitsOf(got) != want {

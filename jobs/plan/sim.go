@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	mostPasses = 300_000 // that are simulated
-	mostRuns   = 100     // that are told one by one
+	maxPasses = 300_000 // that are simulated
+	maxRuns   = 100     // that are told one by one
 )
 
 // A SimInput is what a simulation begins with.
@@ -43,7 +43,7 @@ type sim struct {
 
 // newSim returns a simulation of which nothing is played yet.
 func newSim(in SimInput, until time.Time) *sim {
-	s := &sim{plan: &Plan{From: in.From, Until: until, Limits: []Limit{}, Jobs: make([]Job, 0, len(in.Jobs)), Runs: make([]Run, 0, mostRuns)}}
+	s := &sim{plan: &Plan{From: in.From, Until: until, Limits: []Limit{}, Jobs: make([]Job, 0, len(in.Jobs)), Runs: make([]Run, 0, maxRuns)}}
 	for _, limits := range in.Limits {
 		used := limits.Used(in.From)
 		for i, limit := range limits.Credential.Limits {
@@ -55,9 +55,9 @@ func newSim(in SimInput, until time.Time) *sim {
 		}
 	}
 	for _, state := range in.Jobs {
-		s.enter(state, in.Limits)
+		s.addJob(state, in.Limits)
 	}
-	s.enterOthers(in)
+	s.addOthers(in)
 	return s
 }
 
@@ -70,8 +70,8 @@ func hours(from, until time.Time) []Hour {
 	return list
 }
 
-// enter makes a job one of those that are played, unless nobody knows what it spends.
-func (s *sim) enter(state jobs.JobState, all []*slidinglog.Simulation) {
+// addJob makes a job one of those that are played, unless nobody knows what it spends.
+func (s *sim) addJob(state jobs.JobState, all []*slidinglog.Simulation) {
 	job, measured := expecting(state)
 	state.Job = job
 	limits, charges := price(job, all)
@@ -148,7 +148,7 @@ func (s *sim) play() {
 			s.othersSpend(s.plan.Until)
 			return
 		}
-		if n == mostPasses {
+		if n == maxPasses {
 			s.cut(j.next)
 			return
 		}
@@ -181,7 +181,7 @@ func (s *sim) cut(until time.Time) {
 func (s *sim) pass(j *jobSim) {
 	if j.Run == nil {
 		j.begin()
-		j.told = s.tell(j)
+		j.listed = s.addRun(j)
 	}
 	at, region := j.next, j.Run.Ring[j.Run.Begun]
 	if j.Run.Begun == j.run.passes {
@@ -189,7 +189,7 @@ func (s *sim) pass(j *jobSim) {
 		return
 	}
 	d := j.limits.Spend(at, j.charges, j.Job.UseReserve)
-	s.note(j, at, d)
+	s.count(j, at, d)
 	if !d.Granted() && !j.waits(at, d) {
 		s.stop(j, at, d)
 	}
@@ -199,23 +199,23 @@ func (s *sim) pass(j *jobSim) {
 	s.plan.Passes++
 	j.outcome.Passes++
 	j.region(region).Passes++
-	if j.told != nil {
-		j.told.Served = append(j.told.Served, region)
+	if j.listed != nil {
+		j.listed.Served = append(j.listed.Served, region)
 	}
 	j.launched(at)
 }
 
-// tell adds a run to those that are told one by one, nil if there are enough.
-func (s *sim) tell(j *jobSim) *Run {
-	if len(s.plan.Runs) == mostRuns {
+// addRun adds a run to those that are told one by one, nil if there are enough.
+func (s *sim) addRun(j *jobSim) *Run {
+	if len(s.plan.Runs) == maxRuns {
 		return nil
 	}
 	s.plan.Runs = append(s.plan.Runs, Run{Job: j.Job.Name, Slot: j.Run.Slot, Served: []regions.Region{}})
 	return &s.plan.Runs[len(s.plan.Runs)-1]
 }
 
-// note books what a pass was decided in the limits that it counts in.
-func (s *sim) note(j *jobSim, at time.Time, d quota.Decision) {
+// count books what a pass was decided in the limits that it counts in.
+func (s *sim) count(j *jobSim, at time.Time, d quota.Decision) {
 	for _, state := range d.Limits {
 		l := s.limit(j, state.Name)
 		l.Peak = max(l.Peak, state.Used)
@@ -233,8 +233,8 @@ func (s *sim) note(j *jobSim, at time.Time, d quota.Decision) {
 // turn in the next one.
 func (s *sim) endCapped(j *jobSim, at time.Time) {
 	j.outcome.Stopped++
-	if j.told != nil {
-		j.told.StoppedAt, j.told.Capped = j.Run.Ring[j.Run.Begun], true
+	if j.listed != nil {
+		j.listed.StoppedAt, j.listed.Capped = j.Run.Ring[j.Run.Begun], true
 	}
 	j.end(at)
 }
@@ -256,8 +256,8 @@ func (s *sim) stop(j *jobSim, at time.Time, d quota.Decision) {
 	for _, region := range left {
 		j.region(region).Skipped++
 	}
-	if j.told != nil {
-		j.told.StoppedAt, j.told.Limit = left[0], d.Limit
+	if j.listed != nil {
+		j.listed.StoppedAt, j.listed.Limit = left[0], d.Limit
 	}
 	j.end(at)
 }
@@ -279,7 +279,7 @@ type jobSim struct {
 	run     timetable      // of the run under way
 	next    time.Time      // when its next pass comes; zero: none does
 	outcome *Job
-	told    *Run // nil if its run is not told
+	listed  *Run // nil if its run is not told
 }
 
 // await has the job wait for its next pass: of the run under way, else of the

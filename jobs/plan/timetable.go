@@ -15,7 +15,7 @@ type timetable struct {
 	slot     time.Time
 	stagger  time.Duration
 	longest  time.Duration // that one pass may take
-	turns    int           // regions of the run
+	regions  int           // regions of the run
 	passes   int           // of these, as many as the run's own units are enough for
 	overlaps time.Duration // when it would overlap with the next run, counted from the slot
 }
@@ -24,7 +24,7 @@ type timetable struct {
 // slot behind the run's, zero if there is none.
 func timetableOf(job *jobs.Job, cost quota.Units, slot, next time.Time) timetable {
 	t := timetable{
-		slot: slot, longest: job.Timeout + job.KillGrace, turns: len(job.Regions), passes: len(job.Regions),
+		slot: slot, longest: job.Timeout + job.KillGrace, regions: len(job.Regions), passes: len(job.Regions),
 		overlaps: math.MaxInt64,
 	}
 	var period time.Duration
@@ -32,7 +32,7 @@ func timetableOf(job *jobs.Job, cost quota.Units, slot, next time.Time) timetabl
 		period = next.Sub(slot)
 		t.overlaps = period
 	}
-	t.stagger = job.StaggerWithin(period, t.turns)
+	t.stagger = job.StaggerWithin(period, t.regions)
 	if job.UnitsPerRun > 0 && cost > 0 {
 		t.passes = min(t.passes, int(job.UnitsPerRun/cost))
 	}
@@ -42,7 +42,7 @@ func timetableOf(job *jobs.Job, cost quota.Units, slot, next time.Time) timetabl
 // underWay returns the timetable of a run that is under way, as far as it is still to
 // come.
 func underWay(run *jobs.Progress, job *jobs.Job, cost quota.Units) timetable {
-	t := timetable{slot: run.Slot, stagger: run.Stagger, turns: len(run.Ring), passes: len(run.Ring)}
+	t := timetable{slot: run.Slot, stagger: run.Stagger, regions: len(run.Ring), passes: len(run.Ring)}
 	if job.UnitsPerRun > 0 && cost > 0 {
 		t.passes = min(t.passes, run.Begun+int(max(0, job.UnitsPerRun-run.Spent)/cost))
 	}
@@ -60,8 +60,8 @@ func (t timetable) over(i int) time.Time {
 	if t.stagger >= t.longest {
 		return t.slot.Add(min(time.Duration(i)*t.stagger+t.longest, last))
 	}
-	if t.longest > last/time.Duration(t.turns) {
+	if t.longest > last/time.Duration(t.regions) {
 		return t.slot.Add(last)
 	}
-	return t.slot.Add(time.Duration(t.turns) * t.longest)
+	return t.slot.Add(time.Duration(t.regions) * t.longest)
 }

@@ -9,9 +9,9 @@ import (
 	"quotad/regions"
 )
 
-// A story is what the lines of a job's log tell, one after the other. Every host that reads
-// the same lines knows the same story.
-type story struct {
+// A logState is what the lines of a job's log tell, one after the other. Every host that reads
+// the same lines knows the same logState.
+type logState struct {
 	// Last is the run that began last, on whatever host. While it is not over, it holds the
 	// job. Of one that is over nobody else is known here: the log has them.
 	Last  *Run   `json:"last,omitempty"`
@@ -60,12 +60,12 @@ type bookmark struct {
 }
 
 // isNew tells whether nothing was told yet.
-func (s *story) isNew() bool {
+func (s *logState) isNew() bool {
 	return s.Last == nil && s.Cursor == "" && s.Pause == nil && s.Skips == nil && len(s.Bookmarks) == 0
 }
 
 // running is the run that holds the job, or nil.
-func (s *story) running() *Run {
+func (s *logState) running() *Run {
 	if s.Last == nil || s.Last.State != RunRunning {
 		return nil
 	}
@@ -73,7 +73,7 @@ func (s *story) running() *Run {
 }
 
 // apply applies a record, which has a place in the log of the hosts, or none yet.
-func (s *story) apply(one record, at quota.ID) {
+func (s *logState) apply(one record, at quota.ID) {
 	switch {
 	case one.Known != nil:
 		*s = *one.Known
@@ -85,7 +85,7 @@ func (s *story) apply(one record, at quota.ID) {
 	case one.Run != nil:
 		s.begin(one.Run, one.Terms, at)
 	case one.ID != "":
-		s.hear(one)
+		s.applyToLast(one)
 	case one.Cursor != nil:
 		s.Cursor, s.Dry, s.Moved = *one.Cursor, 0, true
 	case one.Pause != nil:
@@ -102,7 +102,7 @@ func (s *story) apply(one record, at quota.ID) {
 }
 
 // place records where the log of the hosts has a record that was applied.
-func (s *story) place(one record, at quota.ID) {
+func (s *logState) place(one record, at quota.ID) {
 	if at.IsZero() {
 		return
 	}
@@ -131,14 +131,14 @@ func (s *story) place(one record, at quota.ID) {
 			s.Alive = at
 		}
 		if one.Gate != nil {
-			s.pastGate(*one.Gate)
+			s.leaveGate(*one.Gate)
 			s.Gate = append(s.Gate, atGate{one.Gate.Region, one.Gate.Attempt, at})
 		}
 	}
 }
 
-// pastGate notes that a pass is over, or asks the gate anew.
-func (s *story) pastGate(p Pass) {
+// leaveGate notes that a pass is over, or asks the gate anew.
+func (s *logState) leaveGate(p Pass) {
 	s.Gate = slices.DeleteFunc(slices.Clone(s.Gate), func(g atGate) bool { return g.Region == p.Region && g.Attempt == p.Attempt })
 }
 
@@ -151,14 +151,14 @@ func later(a, b quota.ID) quota.ID {
 
 // claim notes that somebody runs a slot, or says why not. What the clock of a host claims that
 // is far ahead of the log's keeps nobody from anything.
-func (s *story) claim(slot time.Time, at quota.ID) {
+func (s *logState) claim(slot time.Time, at quota.ID) {
 	if at.IsZero() || slot.Sub(at.Time()) <= claimMargin {
 		s.Slot = latest(s.Slot, slot)
 	}
 }
 
 // begin takes in a run that begins, or one that is over and told as a whole.
-func (s *story) begin(r *Run, t *terms, at quota.ID) {
+func (s *logState) begin(r *Run, t *terms, at quota.ID) {
 	again := s.Last != nil && s.Last.ID == r.ID
 	switch {
 	case again && r.State == RunRunning, !again && r.State != RunRunning && s.Last != nil && s.Last.ID > r.ID:
@@ -166,7 +166,7 @@ func (s *story) begin(r *Run, t *terms, at quota.ID) {
 	case again:
 		*s.Last = *r.copy()
 	default:
-		s.settle()
+		s.fixCursor()
 		s.Took = s.measured()
 		s.Last, s.Terms, s.Moved, s.Skips = r, t, false, nil
 	}
@@ -174,13 +174,13 @@ func (s *story) begin(r *Run, t *terms, at quota.ID) {
 	if r.Trigger != Manual {
 		s.claim(r.Slot, at)
 	}
-	s.took(r.Passes)
+	s.dropBookmarks(r.Passes)
 	s.succeeded()
 }
 
-// hear takes in what is told of the run that began last. Of others, which somebody has gone on
+// applyToLast takes in what is told of the run that began last. Of others, which somebody has gone on
 // without, nothing counts any more.
-func (s *story) hear(one record) {
+func (s *logState) applyToLast(one record) {
 	if s.Last == nil || s.Last.ID != one.ID {
 		return
 	}
@@ -192,17 +192,17 @@ func (s *story) hear(one record) {
 	switch {
 	case one.Pass != nil:
 		if one.Pass.Outcome != Running {
-			s.pastGate(*one.Pass)
+			s.leaveGate(*one.Pass)
 		}
-		s.took([]Pass{*one.Pass})
+		s.dropBookmarks([]Pass{*one.Pass})
 	case one.End != nil:
 		s.Gate = nil
 		s.succeeded()
 	}
 }
 
-// took drops the bookmarks of passes that ended well: what they mark is done.
-func (s *story) took(passes []Pass) {
+// dropBookmarks drops the bookmarks of passes that ended well: what they mark is done.
+func (s *logState) dropBookmarks(passes []Pass) {
 	for _, p := range passes {
 		if p.Outcome == OK {
 			s.setBookmark(p.Region, bookmark{})
@@ -212,7 +212,7 @@ func (s *story) took(passes []Pass) {
 
 // measured is what a pass that ended well took of late, on average and rounded up; nil if none
 // did.
-func (s *story) measured() Made {
+func (s *logState) measured() Made {
 	if s.Last == nil {
 		return s.Took
 	}
@@ -234,29 +234,29 @@ func (s *story) measured() Made {
 	return sum
 }
 
-func (s *story) succeeded() {
+func (s *logState) succeeded() {
 	if s.Last.State != RunRunning && s.Last.good() {
 		s.Good = latest(s.Good, s.Last.EndedAt)
 	}
 }
 
-// turn returns where the next run begins, as far as the last one has come, and how many runs
+// next returns where the next run begins, as far as the last one has come, and how many runs
 // have run dry there.
-func (s *story) turn() (regions.Cursor, int) {
+func (s *logState) next() (regions.Cursor, int) {
 	if s.Last == nil || s.Last.Chosen || s.Moved || len(s.Last.Ring) == 0 {
 		return s.Cursor, s.Dry
 	}
 	return s.Last.Ring.Advance(s.Last.hadTurn), s.Last.dryAfter(s.Dry)
 }
 
-// settle has the turn be what it is after the last run, whatever becomes of that.
-func (s *story) settle() {
-	s.Cursor, s.Dry = s.turn()
+// fixCursor has the turn be what it is after the last run, whatever becomes of that.
+func (s *logState) fixCursor() {
+	s.Cursor, s.Dry = s.next()
 	s.Moved = true
 }
 
 // setBookmark replaces the map: a copy of the story may be on its way to the disk.
-func (s *story) setBookmark(region regions.Region, mark bookmark) {
+func (s *logState) setBookmark(region regions.Region, mark bookmark) {
 	if mark.Text == "" && s.Bookmarks[region].Text == "" {
 		return
 	}
@@ -273,7 +273,7 @@ func (s *story) setBookmark(region regions.Region, mark bookmark) {
 
 // join adds to a story, which the log of the hosts tells anew, what this host knew of the log
 // before, and tells whether that was more. Before is how far anybody knew it who told it anew.
-func (s *story) join(mine *story, before quota.ID) (more bool) {
+func (s *logState) join(mine *logState, before quota.ID) (more bool) {
 	switch {
 	case mine.isNew():
 		return false

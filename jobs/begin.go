@@ -10,8 +10,8 @@ import (
 	"quotad/regions"
 )
 
-// A slotClaim is this host's attempt to have a slot of a job run, which other hosts may want,
-// too. The first host that appends how a run of the slot begins, or why none does, has claimed it.
+// A slotClaim is this host's attempt to run a slot of a job that other hosts may want, too. The
+// first host that appends how a run of the slot begins, or why none does, has claimed it.
 type slotClaim struct {
 	*Runner
 	control *jobControl
@@ -21,7 +21,7 @@ type slotClaim struct {
 	unsure  bool   // it may have begun: the outcome is unknown
 }
 
-// tick has a job's slot run in the background: there may be a host to wait for.
+// tick runs a job's slot in the background: it may have to wait for a host.
 func (r *Runner) tick(j *jobControl, trigger Trigger, slot time.Time) {
 	if r.isStopping() {
 		return // at the next start this slot counts as missed
@@ -82,7 +82,7 @@ func (c *slotClaim) attempt(ctx context.Context) error {
 	return err
 }
 
-// gap returns the slots before this one that no host has claimed, or errTaken if this one is
+// gap returns the slots before this one that no host has claimed, or errClaimed if this one is
 // claimed. The run at a start is one for the latest scheduled slot, unless that has had a run
 // which no shutdown interrupted: so all hosts together make one. The caller holds mu.
 func (c *slotClaim) gap() (missed gap, err error) {

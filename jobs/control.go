@@ -13,14 +13,14 @@ import (
 )
 
 // A jobControl is what is known of one job: its definition, the run under way, and
-// the story that its log tells.
+// the state that its log holds.
 type jobControl struct {
 	name  string
 	log   *runLog
 	hosts *hostsLog // nil: no other host runs the job
 
-	// writing is held while something is changed and written, so that the file tells
-	// of changes in their order. It is taken before mu.
+	// writing is held while a change is made and written, so that the file has changes in their
+	// order. It is locked before mu.
 	writing sync.Mutex
 
 	mu        sync.Mutex // guards what follows and all that it points to; nothing is waited for under it
@@ -30,10 +30,10 @@ type jobControl struct {
 	own       *Run      // the last run of this host, under way or over
 	executor  *executor // of the run under way, or nil
 	died      *Run      // that a killed daemon left open, until it has been reported
-	unsaved   error     // why what became of that one could not be written, until it has been reported
+	unsaved   error     // why its end could not be written, until that has been reported
 	ticked    time.Time // the last slot to which the schedule has come
 	question  question
-	inquiring bool // whether the host of the last run is alive
+	inquiring bool // this host is finding out whether the host of the last run is alive
 }
 
 // openJob returns the state of a job as the daemon left it, whether it stopped or
@@ -61,7 +61,7 @@ func openJob(c *Config, job *Job) (*jobControl, error) {
 	return j, nil
 }
 
-// recall takes in a line that the daemon before this one has written.
+// recall applies a record that the daemon before this one has written.
 func (j *jobControl) recall(one record) {
 	if one.At != "" && j.hosts != nil {
 		j.hosts.recall(one.At)
@@ -75,10 +75,9 @@ func (j *jobControl) recall(one record) {
 	}
 }
 
-// recover takes in that the daemon was killed during a run, if it was: nothing of that runs any
-// more, and no region is running for ever. After an error, on a full disk for one, all of that is
-// known, and recovered by the next start again. The other hosts are told of the last run in any
-// case: they may not have heard of its end.
+// recover ends the run during which the daemon was killed, if any: nothing of it runs any more,
+// and no region stays running. After an error, such as a full disk, the next start recovers it
+// again. The other hosts are sent the last run in any case: they may not know its end.
 func (j *jobControl) recover(now time.Time) (err error) {
 	run := j.own
 	if run == nil {
@@ -100,8 +99,8 @@ func (j *jobControl) recover(now time.Time) (err error) {
 	return err
 }
 
-// update applies and writes what has happened on this host; found returns it, with mu held. What
-// other hosts have a use for is shared: they are sent it soon.
+// update applies and writes what has happened on this host; found returns it, with mu held.
+// Shared records are sent to the other hosts soon.
 func (j *jobControl) update(sync, shared bool, found func() []record) error {
 	j.writing.Lock()
 	defer j.writing.Unlock()
@@ -122,7 +121,7 @@ func (j *jobControl) share(sync bool, list ...record) error {
 	return j.update(sync, true, func() []record { return list })
 }
 
-// keepLog has the log on this host stay short, and quickly read.
+// keepLog keeps the log on this host short and quickly read.
 func (j *jobControl) keepLog(now time.Time) error {
 	j.writing.Lock()
 	defer j.writing.Unlock()
@@ -139,7 +138,7 @@ func (j *jobControl) keepLog(now time.Time) error {
 	return errors.Join(err, j.log.keep(now, lines))
 }
 
-// setHere changes what only this host has a use for.
+// setHere changes the facts of this host.
 func (j *jobControl) setHere(how func(*hostFacts)) error {
 	return j.update(true, false, func() []record {
 		here := j.here
@@ -148,9 +147,9 @@ func (j *jobControl) setHere(how func(*hostFacts)) error {
 	})
 }
 
-// define replaces the job's definition. Slots of a new schedule count from now on,
-// which is on disk before the first of them comes: if nobody is there then, it was
-// missed. The gap is what the schedule before was not ticked for.
+// define replaces the job's definition. Slots of a new schedule count from now on, and that is on
+// disk before the first of them: if no daemon runs then, it was missed. The gap is what the
+// schedule before was not ticked for.
 func (j *jobControl) define(job *Job, now time.Time) (missed gap, err error) {
 	j.mu.Lock()
 	was, schedule := j.job.Schedule, job.Schedule.String()
@@ -173,7 +172,7 @@ func (j *jobControl) define(job *Job, now time.Time) (missed gap, err error) {
 	})
 }
 
-// retire notes that the job is not configured any more: it misses nothing.
+// retire records that the job is not configured any more: it misses nothing.
 func (j *jobControl) retire() error {
 	j.mu.Lock()
 	gone := j.here.Schedule == ""
@@ -184,7 +183,7 @@ func (j *jobControl) retire() error {
 	return j.setHere(func(h *hostFacts) { h.Schedule = "" })
 }
 
-// slot is the last one of which this host knows what became. The caller holds mu.
+// slot is the last one whose fate this host knows. The caller holds mu.
 func (j *jobControl) slot() time.Time {
 	slot := latest(j.state.Slot, j.here.Since)
 	if s := j.state.Skips; s != nil {
@@ -193,8 +192,7 @@ func (j *jobControl) slot() time.Time {
 	return slot
 }
 
-// arrive notes that the schedule has come to slot. It is false for one to which it has come
-// already.
+// arrive records that the schedule has reached a slot. It returns false if it had already.
 func (j *jobControl) arrive(slot time.Time) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -203,15 +201,15 @@ func (j *jobControl) arrive(slot time.Time) bool {
 	return isNew
 }
 
-// isAt tells whether the schedule has not come any further than to slot.
+// isAt returns whether the schedule has not passed a slot.
 func (j *jobControl) isAt(slot time.Time) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return slot.Equal(j.ticked)
 }
 
-// overdue returns the latest slot at or before now, if nobody ticked it and it
-// is recent enough to be made up for; else the zero time.
+// overdue returns the latest slot at or before now if it was not ticked and is recent enough to be
+// made up for; else the zero time.
 func (j *jobControl) overdue(now time.Time) time.Time {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -236,8 +234,7 @@ func (j *jobControl) current() *Job {
 	return j.job
 }
 
-// cursor is where the next run begins, as far as the run under way has come. The
-// caller holds mu.
+// cursor is where the next run begins, given the run under way. The caller holds mu.
 func (j *jobControl) cursor() regions.Cursor {
 	cursor, _ := j.state.next()
 	return cursor
@@ -248,7 +245,7 @@ type gap struct {
 	n           int
 	first, last time.Time
 	reason      Reason
-	detail      string // for people: why
+	detail      string // for people
 }
 
 // maxCounted bounds how many missed slots are counted one by one.

@@ -8,12 +8,11 @@ import (
 	"strings"
 )
 
-// contractPrefix begins the names of what quotad tells a pass.
+// contractPrefix begins the names of the variables that quotad sets for a pass.
 const contractPrefix = "QUOTAD_"
 
-// Inherited returns what a daemon's environment passes on to the programs that
-// it runs. Nothing else is: what systemd tells the daemon (NOTIFY_SOCKET,
-// LISTEN_FDS, CREDENTIALS_DIRECTORY …) is not for its children.
+// Inherited returns the part of a daemon's environment that the programs it runs inherit. Variables
+// from systemd (NOTIFY_SOCKET, LISTEN_FDS, CREDENTIALS_DIRECTORY …) are not for its children.
 func Inherited(environ []string) []string {
 	var passed []string
 	for _, entry := range environ {
@@ -49,11 +48,11 @@ func environ(own []string, job *Job, contract map[string]string) []string {
 	return env
 }
 
-// A Variable is what somebody who asks for a run has its passes know, "since=2026-01-01":
-// they find it in their environment as QUOTAD_SET_SINCE.
+// A Variable is one that an operator sets for the passes of a run, "since=2026-01-01": they find it
+// in their environment as QUOTAD_SET_SINCE.
 type Variable string
 
-// setPrefix begins the names of variables, so that none stands for anything else.
+// setPrefix begins the names of variables, so that they collide with no others.
 const setPrefix = contractPrefix + "SET_"
 
 const maxVariables = 50 // of a run
@@ -84,7 +83,7 @@ func checkVariables(list []Variable) error {
 	return nil
 }
 
-// name is that in the environment.
+// name returns the name in the environment.
 func (v Variable) name() string {
 	name, _, _ := strings.Cut(string(v), "=")
 	return setPrefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))

@@ -6,29 +6,29 @@ import (
 	"quotad/quota"
 )
 
-// What Config.Observe is called with: one of these. What they hold is the observer's own.
+// Config.OnEvent is called with one of these. Their contents are the callee's own.
 type (
-	// RunChanged: a run has begun, has ended, or was skipped. Its State says which.
+	// RunChanged means that a run has begun, has ended, or was skipped. Its State says which.
 	RunChanged struct {
 		Run  Run
-		Next time.Time // of one that is over: when the schedule has the next one; zero: nobody knows
+		Next time.Time // of one that is over: when the schedule has the next one; zero: unknown
 	}
 
-	// PassChanged: a pass of a run has begun, has ended, or was skipped. Its Outcome
+	// PassChanged means that a pass of a run has begun, has ended, or was skipped. Its Outcome
 	// says which. The run is without its passes.
 	PassChanged struct {
 		Run  Run
 		Pass Pass
 	}
 
-	// GateRefused: the gate kept a pass from beginning.
+	// GateRefused means that the gate kept a pass from beginning.
 	GateRefused struct {
 		Credential string
 		Decision   quota.Decision
 	}
 
-	// Overdue: a job that is to have a good run within a time has had none, or has one
-	// again, is paused, or is not to have one any more.
+	// Overdue means that a job that is to have a good run within a time has had none, or has one
+	// again, is paused, or need not have one any more.
 	Overdue struct {
 		Job      string
 		Is       bool
@@ -36,14 +36,14 @@ type (
 		Expected time.Duration // within which a good run is to come
 	}
 
-	// Output: a pass has written a line.
+	// Output is a line that a pass has written.
 	Output struct {
 		Job, Run string
 		Pass     Pass
 		Line     Line
 	}
 
-	// Trouble: the runner could not keep what it should, and goes on.
+	// Trouble means that the runner could not store something. It continues.
 	Trouble struct {
 		Job string
 		Err error

@@ -13,9 +13,8 @@ import (
 	"quotad/regions"
 )
 
-// An executor runs a job over its ring: it launches a pass at each region, until the
-// ring is through or something stops it. The methods stand in the order of a run's
-// life.
+// An executor runs a job over its ring: it launches a pass at each region, until the ring is
+// through or something stops it. The methods are in the order of a run's life.
 type executor struct {
 	runner  *Runner
 	control *jobControl
@@ -29,12 +28,12 @@ type executor struct {
 	pacing pacing // the job's mu guards it
 
 	places chan struct{} // one for each pass that may be under way
-	// More passes may begin until launching ends; those under way are to end when ask does, and
-	// at once when force does.
+	// More passes may begin until launching ends. Those under way are asked to end when ask ends, and
+	// end at once when force does.
 	launching, ask, force context.Context
 	halt                  context.CancelCauseFunc // launches nothing more
 	end                   context.CancelCauseFunc // launches nothing more, and asks the passes under way to end
-	kill                  context.CancelCauseFunc // leaves passes that were asked to end no more time
+	kill                  context.CancelCauseFunc // ends passes that were asked to end at once
 
 	news      chan struct{} // closed, and replaced, when a pass is over; the job's mu guards it
 	over      chan struct{} // closed when the run is over and recorded
@@ -165,7 +164,7 @@ func occupy(ctx context.Context, places chan struct{}) bool {
 	return true
 }
 
-// admit asks the gate whether a pass can be afforded, besides what the passes under way
+// admit asks the gate whether a pass can be afforded on top of what the passes under way
 // are expected to spend still; until it is over, what it is expected to spend is reserved.
 // If it cannot, but could soon, the run waits. Otherwise, or if the gate fails, the pass is
 // recorded as skipped and the run stops: units are the next tick's business.
@@ -309,9 +308,8 @@ func (e *executor) started(p Pass, id Identity) {
 	}))
 }
 
-// consequence returns why the run launches nothing more after the pass, nil if
-// it goes on, and completes the pass with the reason. Mark is the bookmark that the pass began
-// with.
+// consequence returns why the run launches nothing more after the pass, nil if it continues, and
+// completes the pass with the reason. Mark is the bookmark that the pass began with.
 func (e *executor) consequence(p *Pass, exit Exit, spent Record, mark string) error {
 	switch p.Outcome {
 	case Exhausted:

@@ -10,36 +10,33 @@ import (
 	"quotad/quota"
 )
 
-// A Gate tells whether calls could be afforded; a quota.Service is one.
+// A Gate decides whether calls could be afforded; a quota.Service is one.
 type Gate interface {
-	// Peek decides what would become of a job's calls, behind those that others are
-	// about to make, if it may, or may not, use the reserve. It moves nothing. An error
-	// means that nobody can tell.
+	// Peek decides what would become of a job's calls, after those that others are about to make.
+	// It moves nothing. An error means that this is unknown.
 	Peek(ctx context.Context, credential string, own quota.Calls, others []quota.Calls, useReserve bool) (quota.Decision, error)
-	// Cost returns what calls cost, as a run counts them; 0 where nobody can tell.
+	// Cost returns what calls cost, as a run counts them; 0 if unknown.
 	Cost(credential string, calls quota.Calls) quota.Units
 	// Spent returns what a job was granted since an instant, by region.
 	Spent(ctx context.Context, credential, job string, since time.Time) (map[string]quota.Spent, error)
 }
 
-// A reserved is what passes are expected to spend that were let through the gate, or
-// are at it, and are not over: units that are spoken for, on this host. The zero value
-// is ready to use.
+// A reserved is what passes are expected to spend that are at the gate or under way on this host:
+// these units are spoken for. The zero value is ready to use.
 type reserved struct {
 	mu   sync.Mutex  // guards list, and the tokens in it
 	list []*expected // in the order in which they came to the gate
 }
 
-// An expected is what one pass is expected to spend.
+// An expected is what a pass is expected to spend.
 type expected struct {
 	credential string
 	calls      quota.Calls
 	token      string // of the pass; empty until it is launched
 }
 
-// reserve adds what a pass is expected to spend, and returns as well what all that came
-// before it are expected to spend still. Of two that come at once, the first does not
-// count the second.
+// reserve adds what a pass is expected to spend, and returns what those before it are expected to
+// spend still. Of two that come at once, the first does not count the second.
 func (r *reserved) reserve(credential string, calls quota.Calls, t *Tokens) (own *expected, others []quota.Calls) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -56,7 +53,7 @@ func (r *reserved) reserve(credential string, calls quota.Calls, t *Tokens) (own
 	return own, others
 }
 
-// stillExpected returns the calls that a pass is expected to make besides those that it made.
+// stillExpected returns the calls that a pass is expected to make beyond those that it made.
 func stillExpected(calls, made map[string]quota.Units) map[string]quota.Units {
 	left := make(map[string]quota.Units)
 	for operation, count := range calls {
@@ -68,8 +65,8 @@ func stillExpected(calls, made map[string]quota.Units) map[string]quota.Units {
 }
 
 // elsewhere returns what passes of other jobs, on other hosts, are expected to spend still, of
-// those that came to the gate before this pass. Each says that it comes before it looks. If the
-// hosts cannot be asked, the ledger decides.
+// those that came to the gate before this pass. Each publishes that it comes before it reads the
+// other logs. If the hosts cannot be asked, the ledger decides.
 func (e *executor) elsewhere(ctx context.Context, p Pass) (list []quota.Calls) {
 	j := e.control
 	if j.hosts == nil {

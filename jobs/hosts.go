@@ -19,7 +19,7 @@ import (
 type hostsLog struct {
 	store     slidinglog.Store
 	name      string        // of the log
-	appending chan struct{} // holds one while somebody appends; it is locked before all others
+	appending chan struct{} // holds one while a goroutine appends; it is locked before all others
 	news      chan struct{} // holds one while records are pending
 
 	readUntil           // so far the log is in the story
@@ -123,7 +123,7 @@ type attempt struct {
 	writeErr error    // why this host could not write that down
 }
 
-// isOf tells whether a record of the store is that of the attempt, which may be nil.
+// isOf returns whether a record of the store is that of the attempt, which may be nil.
 func (a *attempt) isOf(body []byte) bool {
 	return a != nil && len(a.call.Body) > 0 && tagOf(a.call.Body) == tagOf(body)
 }

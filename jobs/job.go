@@ -22,12 +22,12 @@ type Job struct {
 	Parallel   int           // passes of a run under way at once; 0 means 1
 	RunAtStart bool          // a run when the daemon starts, unless the latest slot has had one; then the schedule
 
-	// MissedWithin is how old a slot may be, that passed while the daemon was
-	// not there, to be made up for by one run; 0: none is made up for.
+	// MissedWithin is how old a slot may be, that passed while no daemon was running, to be made
+	// up for by one run; 0: none is made up for.
 	MissedWithin time.Duration
 
-	// MaxWait is how long a run waits at a time for a limit that comes back by then, before the
-	// next slot: that is a pace, and no end of the budget. 0: it ends.
+	// MaxWait is how long a run waits at a time for a limit that returns by then, before the next
+	// slot: that is a pace, and no end of the budget. 0: the run ends.
 	MaxWait time.Duration
 
 	// Expects is a pass's usual spend, operation to calls: nothing is launched
@@ -38,15 +38,15 @@ type Job struct {
 	UnitsPerRun quota.Units // what the passes of a run may spend together; 0: what the limits allow
 
 	ExhaustedCodes []int         // exit codes by which a pass says that the budget was gone; empty: ExitExhausted
-	StopOnFailure  bool          // a pass that fails ends its run, and the next run begins behind it; otherwise the run goes on
-	ExpectSuccess  time.Duration // within which a good run is to follow the last one; 0: nobody expects one
+	StopOnFailure  bool          // a pass that fails ends its run, and the next run begins after it; otherwise the run continues
+	ExpectSuccess  time.Duration // within which a good run is to follow the last one; 0: none is expected
 	Retry          int           // how often the regions that failed are served again, at the end of the run
 
 	Command   []string          // what a pass executes: a path as resolved, and its arguments
 	Dir       string            // the working directory of a pass
 	MakeDir   bool              // Dir is made when missing; false: its owner has to
 	Env       map[string]string // on top of the allow-list, below the contract
-	Secrets   []string          // what no line may show of what a pass writes
+	Secrets   []string          // removed from what a pass writes
 	Timeout   time.Duration     // of a pass, then TERM; at least a second
 	KillGrace time.Duration     // between TERM and KILL, more than zero
 }
@@ -56,8 +56,8 @@ func (j *Job) Calls() quota.Calls {
 	return quota.Calls{Job: j.Name, Count: j.Expects, Pace: j.MaxWait}
 }
 
-// WaitsFor tells whether a run of the job waits from now until a limit is back: that is a pace if
-// it comes back within MaxWait and before the next slot, and else the end of the budget.
+// WaitsFor returns whether a run of the job waits from now until a limit returns: that is a pace if
+// it returns within MaxWait and before the next slot, and else the end of the budget.
 func (j *Job) WaitsFor(back, now time.Time) bool {
 	next := j.Schedule.Next(now)
 	return j.MaxWait > 0 && back.Sub(now) <= j.MaxWait && (next.IsZero() || back.Before(next))
@@ -93,7 +93,7 @@ func (j *Job) StaggerWithin(period time.Duration, n int) time.Duration {
 // the budget was gone, unless its job names others: EX_TEMPFAIL of sysexits(3).
 const ExitExhausted = 75
 
-// saysExhausted tells whether a pass says so by its exit code.
+// saysExhausted returns whether a pass says so by its exit code.
 func (j *Job) saysExhausted(code int) bool {
 	if len(j.ExhaustedCodes) == 0 {
 		return code == ExitExhausted
@@ -101,9 +101,8 @@ func (j *Job) saysExhausted(code int) bool {
 	return slices.Contains(j.ExhaustedCodes, code)
 }
 
-// judge says what became of a pass: why we ended it comes first, then what happened to it,
-// which is that we, or the upstream, refused its last calls for want of budget, then what it
-// says by its exit code.
+// judge decides what became of a pass: why we ended it counts first, then whether we, or the
+// upstream, refused its last calls for want of budget, then its exit code.
 func (j *Job) judge(exit Exit, refused bool) (outcome Outcome, detail string) {
 	switch {
 	case errors.Is(exit.Cause, ErrTimeout):

@@ -52,8 +52,8 @@ func (e *executor) show(run *Run) {
 }
 
 const (
-	// maxTailLines and keptBytes bound what is kept of a pass's output, its last
-	// lines, and of each of them its beginning.
+	// maxTailLines and maxLineBytes bound what is kept of a pass's output: its last lines, and the
+	// beginning of each.
 	maxTailLines = 10
 	maxLineBytes = 256
 )

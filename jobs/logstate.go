@@ -9,16 +9,16 @@ import (
 	"quotad/regions"
 )
 
-// A logState is what the lines of a job's log tell, one after the other. Every host that reads
-// the same lines knows the same logState.
+// A logState is what the records of a job's log say together. Every host that reads the same
+// records has the same state.
 type logState struct {
-	// Last is the run that began last, on whatever host. While it is not over, it holds the
-	// job. Of one that is over nobody else is known here: the log has them.
+	// Last is the run that began last, on any host. While it is not over, it holds the job. Other
+	// runs are in the log alone.
 	Last  *Run   `json:"last,omitempty"`
 	Terms *terms `json:"terms,omitempty"`
-	// Cursor and Dry are the ring's turn before the last run; Moved: after it, too.
-	// Dry is how many runs in a row began at the cursor's region and stopped right there,
-	// although they had units to spend.
+	// Cursor and Dry are those before the last run; if Moved, those after it. Dry is how many runs
+	// in a row began at the cursor's region and stopped right there, although they had units to
+	// spend.
 	Cursor regions.Cursor `json:"cursor,omitempty"`
 	Dry    int            `json:"dry,omitempty"`
 	Moved  bool           `json:"moved,omitempty"`
@@ -30,13 +30,13 @@ type logState struct {
 	Pause     *Pause                      `json:"pause,omitempty"`
 	Bookmarks map[regions.Region]bookmark `json:"bookmarks,omitempty"`
 
-	// Where the hosts' log tells of the runs last, and of the pause, and how far it was read.
-	// They are zero on a host that is alone.
+	// The places of the last records about runs and the pause in the hosts' log, and how far it
+	// was read. They are zero on a host that is alone.
 	Turn   quota.ID `json:"turn,omitzero"`
 	Paused quota.ID `json:"paused,omitzero"`
 	Seen   quota.ID `json:"seen,omitzero"`
 
-	// Took is what a pass took on average in the last run before that of which one ended well.
+	// Took is the average of a pass in the last run but one that has a pass that ended well.
 	Took Made `json:"took,omitempty"`
 
 	// Gate has the passes of the last run that asked the gate and are not over.
@@ -50,16 +50,16 @@ type logState struct {
 type atGate struct {
 	Region  regions.Region `json:"region"`
 	Attempt int            `json:"attempt,omitempty"`
-	At      quota.ID       `json:"at,omitzero"` // where the hosts' log tells it
+	At      quota.ID       `json:"at,omitzero"` // its place in the hosts' log
 }
 
 // A bookmark is what a pass left for the next one of its region.
 type bookmark struct {
 	Text string   `json:"text"`
-	At   quota.ID `json:"at,omitzero"` // where the hosts' log tells it
+	At   quota.ID `json:"at,omitzero"` // its place in the hosts' log
 }
 
-// isNew tells whether nothing was told yet.
+// isNew returns whether no record was applied yet.
 func (s *logState) isNew() bool {
 	return s.Last == nil && s.Cursor == "" && s.Pause == nil && s.Skips == nil && len(s.Bookmarks) == 0
 }
@@ -72,7 +72,7 @@ func (s *logState) running() *Run {
 	return s.Last
 }
 
-// apply applies a record, which has a place in the log of the hosts, or none yet.
+// apply applies a record, whose place in the hosts' log is zero if it has none yet.
 func (s *logState) apply(one record, at quota.ID) {
 	switch {
 	case one.Known != nil:
@@ -92,7 +92,7 @@ func (s *logState) apply(one record, at quota.ID) {
 		s.Pause = one.Pause
 	case !one.Resumed.IsZero():
 		if s.Pause != nil {
-			s.Good = latest(s.Good, one.Resumed) // nobody expected anything of the job meanwhile
+			s.Good = latest(s.Good, one.Resumed) // no good run was expected meanwhile
 		}
 		s.Pause = nil
 	case one.Bookmark != nil:
@@ -101,7 +101,7 @@ func (s *logState) apply(one record, at quota.ID) {
 	s.place(one, at)
 }
 
-// place records where the log of the hosts has a record that was applied.
+// place records the place in the hosts' log of a record that was applied.
 func (s *logState) place(one record, at quota.ID) {
 	if at.IsZero() {
 		return
@@ -137,7 +137,7 @@ func (s *logState) place(one record, at quota.ID) {
 	}
 }
 
-// leaveGate notes that a pass is over, or asks the gate anew.
+// leaveGate records that a pass is over, or asks the gate again.
 func (s *logState) leaveGate(p Pass) {
 	s.Gate = slices.DeleteFunc(slices.Clone(s.Gate), func(g atGate) bool { return g.Region == p.Region && g.Attempt == p.Attempt })
 }
@@ -149,20 +149,20 @@ func later(a, b quota.ID) quota.ID {
 	return a
 }
 
-// claim notes that somebody runs a slot, or says why not. What the clock of a host claims that
-// is far ahead of the log's keeps nobody from anything.
+// claim records that a slot became a run or was skipped. A host whose clock is far ahead of the
+// log's claims nothing.
 func (s *logState) claim(slot time.Time, at quota.ID) {
 	if at.IsZero() || slot.Sub(at.Time()) <= claimMargin {
 		s.Slot = latest(s.Slot, slot)
 	}
 }
 
-// begin takes in a run that begins, or one that is over and told as a whole.
+// begin applies a run that begins, or a whole one that is over.
 func (s *logState) begin(r *Run, t *terms, at quota.ID) {
 	again := s.Last != nil && s.Last.ID == r.ID
 	switch {
 	case again && r.State == RunRunning, !again && r.State != RunRunning && s.Last != nil && s.Last.ID > r.ID:
-		return // it is known, or the others have gone on without it
+		return // it is known, or another run has begun since
 	case again:
 		*s.Last = *r.copy()
 	default:
@@ -178,8 +178,8 @@ func (s *logState) begin(r *Run, t *terms, at quota.ID) {
 	s.succeeded()
 }
 
-// applyToLast takes in what is told of the run that began last. Of others, which somebody has gone on
-// without, nothing counts any more.
+// applyToLast applies a record about the run that began last. Those about other runs come too
+// late to count.
 func (s *logState) applyToLast(one record) {
 	if s.Last == nil || s.Last.ID != one.ID {
 		return
@@ -201,7 +201,7 @@ func (s *logState) applyToLast(one record) {
 	}
 }
 
-// dropBookmarks drops the bookmarks of passes that ended well: what they mark is done.
+// dropBookmarks drops the bookmarks of passes that ended well: that work is done.
 func (s *logState) dropBookmarks(passes []Pass) {
 	for _, p := range passes {
 		if p.Outcome == OK {
@@ -210,8 +210,8 @@ func (s *logState) dropBookmarks(passes []Pass) {
 	}
 }
 
-// measured is what a pass that ended well took of late, on average and rounded up; nil if none
-// did.
+// measured is the average of the calls of the last run's passes that ended well, rounded up. If
+// there are none, it is that of an earlier run, or nil.
 func (s *logState) measured() Made {
 	if s.Last == nil {
 		return s.Took
@@ -240,7 +240,7 @@ func (s *logState) succeeded() {
 	}
 }
 
-// next returns where the next run begins, as far as the last one has come, and how many runs
+// next returns where the next run begins, given how far the last one has come, and how many runs
 // have run dry there.
 func (s *logState) next() (regions.Cursor, int) {
 	if s.Last == nil || s.Last.Chosen || s.Moved || len(s.Last.Ring) == 0 {
@@ -249,13 +249,13 @@ func (s *logState) next() (regions.Cursor, int) {
 	return s.Last.Ring.Advance(s.Last.hadTurn), s.Last.dryAfter(s.Dry)
 }
 
-// fixCursor has the turn be what it is after the last run, whatever becomes of that.
+// fixCursor stores the cursor after the last run, whatever becomes of that run.
 func (s *logState) fixCursor() {
 	s.Cursor, s.Dry = s.next()
 	s.Moved = true
 }
 
-// setBookmark replaces the map: a copy of the story may be on its way to the disk.
+// setBookmark replaces the map: a copy of the state may be on its way to the disk.
 func (s *logState) setBookmark(region regions.Region, mark bookmark) {
 	if mark.Text == "" && s.Bookmarks[region].Text == "" {
 		return
@@ -271,8 +271,8 @@ func (s *logState) setBookmark(region regions.Region, mark bookmark) {
 	s.Bookmarks[region] = mark
 }
 
-// join adds to a story, which the log of the hosts tells anew, what this host knew of the log
-// before, and tells whether that was more. Before is how far anybody knew it who told it anew.
+// join adds to the state in a snapshot what this host's state has beyond it, and returns whether
+// that was anything. Before is how far the writer of the snapshot had read the log.
 func (s *logState) join(mine *logState, before quota.ID) (more bool) {
 	switch {
 	case mine.isNew():

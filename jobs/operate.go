@@ -11,12 +11,11 @@ import (
 	"quotad/regions"
 )
 
-// Run begins a run of a job because somebody asked for it, and returns its
-// record as it begins. With regions it goes through these, in this order, and
-// leaves the cursor alone; without, it takes the ring's turn. The passes find set in
-// their environment, and start one after the other without a stagger, through the same
-// gate as any; a paused job is run too. The errors are ErrUnknown, ErrInvalid,
-// ErrUnderWay and ErrStopping.
+// Run begins a run of a job that an operator asks for, and returns its record as it begins. With
+// regions it goes through these, in this order, and leaves the cursor alone; without, it takes the
+// ring's turn. The passes find set in their environment, and start one after the other without a
+// stagger, through the same gate as any; a paused job is run too. The errors are ErrUnknown,
+// ErrInvalid, ErrUnderWay and ErrStopping.
 func (r *Runner) Run(job, by string, set []Variable, list ...regions.Region) (Run, error) {
 	j, err := r.state(job)
 	if err != nil {
@@ -58,9 +57,9 @@ func (r *Runner) StopRun(id string) error {
 	return fmt.Errorf("run %q: %w among those under way", id, ErrUnknown)
 }
 
-// SetCursor has a job's next run begin at a region, or at the beginning of the
-// ring if region is empty. A run that is under way moves the cursor on by itself
-// and is not disturbed: then the error is ErrUnderWay.
+// SetCursor sets the region at which a job's next run begins; empty: the beginning of the ring. A
+// run that is under way moves the cursor by itself and is not disturbed: then the error is
+// ErrUnderWay.
 func (r *Runner) SetCursor(job string, region regions.Region) error {
 	j, err := r.state(job)
 	if err != nil {
@@ -79,9 +78,8 @@ func (r *Runner) SetCursor(job string, region regions.Region) error {
 	return nil
 }
 
-// Pause keeps the schedule from running a job, over restarts, for a time or, if
-// length is 0, until Resume. A run under way goes on. The pause tells who paused
-// the job, and why.
+// Pause keeps the schedule from running a job, over restarts, for a time or, if length is 0, until
+// Resume. A run under way continues. The pause says who paused the job, and why.
 func (r *Runner) Pause(job, by, note string, length time.Duration) error {
 	p := &Pause{Since: r.now(), By: by, Note: note}
 	if length > 0 {
@@ -112,7 +110,7 @@ func (r *Runner) setPause(job string, p *Pause) error {
 	return kept
 }
 
-// MaxBookmark is how many bytes a bookmark has at most.
+// MaxBookmark is the maximum length of a bookmark in bytes.
 const MaxBookmark = 4096
 
 // Bookmark returns what the last pass of a region left for the next one; empty if
@@ -126,9 +124,9 @@ func (r *Runner) Bookmark(job string, region regions.Region) (string, error) {
 	return j.bookmark(region), nil
 }
 
-// SetBookmark replaces what the next pass of a region finds, on whatever host; empty
-// takes it away. On return it is on disk, and other hosts know it, or hear of it as soon as they
-// can be reached. The errors are ErrUnknown, ErrInvalid and those of the disk.
+// SetBookmark replaces what the next pass of a region finds, on any host; empty removes it. On
+// return it is on disk, and other hosts know it, or read it as soon as they can be reached. The
+// errors are ErrUnknown, ErrInvalid and those of the disk.
 func (r *Runner) SetBookmark(job string, region regions.Region, text string) error {
 	j, err := r.regionOf(job, region)
 	if err != nil {
@@ -139,7 +137,7 @@ func (r *Runner) SetBookmark(job string, region regions.Region, text string) err
 	}
 	one := record{Bookmark: &bookmarked{region, text}}
 	kept, err := j.decide(context.Background(), func() ([]record, error) { return []record{one}, nil }, nil)
-	if err != nil { // they are told as soon as they can be
+	if err != nil { // the other hosts read it as soon as they can
 		return j.share(true, one)
 	}
 	return kept

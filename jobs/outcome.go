@@ -16,62 +16,60 @@ const (
 	Failed      Outcome = "failed"      // by its exit code, or it could not be started
 	Timeout     Outcome = "timeout"     // we ended it: it took too long
 	Killed      Outcome = "killed"      // a signal ended it that was not ours
-	Interrupted Outcome = "interrupted" // we ended it, or died ourselves, through no fault of its own
+	Interrupted Outcome = "interrupted" // we ended it, or were killed, through no fault of its own
 	Skipped     Outcome = "skipped"     // it was not launched; the reason says why
 )
 
-// Served tells whether the pass has had its turn: then the next run begins
-// behind its region. A failed pass has had it, so that one bad region starves
-// nobody.
+// Served returns whether the pass has had its turn: then the next run begins after its region. A
+// failed pass has had it, so that one bad region does not starve the others.
 func (o Outcome) Served() bool {
 	return o == OK || o.Failure()
 }
 
-// Failure tells whether the outcome counts as a failure of the job.
+// Failure returns whether the outcome counts as a failure of the job.
 func (o Outcome) Failure() bool {
 	return o == Failed || o == Timeout || o == Killed
 }
 
-// A Reason names why something was not done. The text is part of the API.
-// Where the gate refuses for another reason than the budget, it is the
-// decision's own.
+// A Reason names why something was not done. The text is part of the API. If the gate refuses for
+// another reason than the budget, it is the decision's.
 type Reason string
 
 // The reasons for which a run or a pass is skipped, or a run ends early.
 const (
 	Overlap           Reason = "overlap"            // the job's previous run was still under way
 	Paused            Reason = "paused"             // the job was paused
-	Missed            Reason = "missed"             // the daemon was not there at the time
+	Missed            Reason = "missed"             // no daemon was running at the time
 	Unaffordable      Reason = "unaffordable"       // what remained was less than the pass expects to use
 	PassFailed        Reason = "failed"             // a pass failed, and the job wants the run to end then
 	BudgetGone        Reason = "exhausted"          // a pass met the end of the budget
 	RunCapExceeded    Reason = "run_cap_exceeded"   // the run has spent what it may
 	UpstreamRefuses   Reason = "upstream_refuses"   // it serves no call until a person changes something: a bad key, a quota of 0
-	LedgerUnavailable Reason = "ledger_unavailable" // nobody could tell what remained; neither a denial nor a failure
+	LedgerUnavailable Reason = "ledger_unavailable" // what remained was unknown; neither a denial nor a failure
 	Shutdown          Reason = "shutdown"           // the daemon stopped
-	Operator          Reason = "operator"           // somebody stopped the run
+	Operator          Reason = "operator"           // an operator stopped the run
 	Died              Reason = "died"               // the daemon was killed while the run was under way
 )
 
 // Errors of a Runner, to be found by errors.Is.
 var (
-	// ErrUnknown: no such job, region or run.
+	// ErrUnknown means that there is no such job, region or run.
 	ErrUnknown = errors.New("not found")
-	// ErrUnderWay: the job is being run already.
+	// ErrUnderWay means that a run of the job is under way.
 	ErrUnderWay = errors.New("a run of the job is under way")
-	// ErrInvalid: what was asked for makes no sense.
+	// ErrInvalid means that a request makes no sense.
 	ErrInvalid = errors.New("invalid")
-	// ErrStopping: the daemon begins nothing more.
+	// ErrStopping means that the daemon begins nothing more.
 	ErrStopping = errors.New("the daemon is stopping and begins nothing more")
 )
 
 // Why a slot does not become a run of this host.
 var (
-	errClaimed  = errors.New("another host has claimed the slot")
-	errPaused = errors.New("the job is paused")
+	errClaimed = errors.New("another host has claimed the slot")
+	errPaused  = errors.New("the job is paused")
 )
 
-// A stop is why a run launches nothing more of its own accord.
+// A stop is why a run itself launches nothing more.
 type stop struct {
 	reason  Reason
 	detail  string

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// due returns when the job is overdue unless a good run ends before; zero if nobody
-// expects one, or the job is paused until it is resumed. The time runs from the last good
-// run on any host, or from when the job was first seen, or its pause ended.
+// due returns when the job is overdue unless a good run ends before; zero if none is expected, or
+// the job is paused until it is resumed. The time runs from the last good run on any host, or from
+// when the job was first seen, or its pause ended.
 func (j *jobControl) due() time.Time {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -25,8 +25,8 @@ func (j *jobControl) due() time.Time {
 	return since.Add(j.job.ExpectSuccess)
 }
 
-// watchSuccess tells when a job becomes overdue, and when it is not any more, until ctx
-// ends. Each is told once; what is so when the daemon starts is told, too.
+// watchSuccess reports when a job becomes overdue, and when it is not any more, until ctx
+// ends. It reports each once, also what is so when the daemon starts.
 func (r *Runner) watchSuccess(ctx context.Context) {
 	overdue := map[*jobControl]bool{}
 	timer := time.NewTimer(0)
@@ -40,13 +40,13 @@ func (r *Runner) watchSuccess(ctx context.Context) {
 		}
 		timer.Stop()
 		if next := r.judgeSuccess(overdue); !next.IsZero() {
-			timer.Reset(min(next.Sub(r.now()), time.Minute)) // somebody may set the clock
+			timer.Reset(min(next.Sub(r.now()), time.Minute)) // the clock may be set
 		}
 	}
 }
 
-// judgeSuccess tells of the jobs that are overdue now, or not any more, and returns when
-// the next one will be; zero if none.
+// judgeSuccess reports the jobs that are overdue now, or not any more, and returns when the next
+// one will be; zero if none.
 func (r *Runner) judgeSuccess(overdue map[*jobControl]bool) (next time.Time) {
 	now := r.now()
 	all := r.all()
@@ -73,5 +73,5 @@ func (r *Runner) judgeSuccess(overdue map[*jobControl]bool) (next time.Time) {
 	return next
 }
 
-// isPast tells whether an instant, zero if there is none, has come.
+// isPast returns whether an instant, zero if there is none, has come.
 func isPast(t, now time.Time) bool { return !t.IsZero() && !now.Before(t) }

@@ -10,19 +10,19 @@ import (
 	"quotad/regions"
 )
 
-// A record is a line of a job's log: one fact about its runs, or a word of a person. It has one
+// A record is a line of a job's log: one fact about its runs, or what an operator set. It has one
 // of the following.
 type record struct {
 	Version int `json:"v"`
 
-	Run   *Run   `json:"run,omitempty"`   // one that begins; ticks that were skipped, as they stand now; or a whole run that is over
+	Run   *Run   `json:"run,omitempty"`   // one that begins; skipped ticks, as they stand now; or a whole run that is over
 	Terms *terms `json:"terms,omitempty"` // of one that begins
 
 	ID   string  `json:"id,omitempty"`   // of the run that what follows belongs to
 	Gate *Pass   `json:"gate,omitempty"` // a pass that is about to ask the gate
 	Pass *Pass   `json:"pass,omitempty"` // what is known of it from here on
 	End  *ending `json:"end,omitempty"`
-	Asks bool    `json:"asks,omitempty"` // somebody asks whether the run's host is there
+	Asks bool    `json:"asks,omitempty"` // a host asks whether the run's host is alive
 	Here bool    `json:"here,omitempty"` // it is
 
 	Cursor   *regions.Cursor `json:"cursor,omitempty"`
@@ -30,17 +30,17 @@ type record struct {
 	Resumed  time.Time       `json:"resumed,omitzero"`
 	Bookmark *bookmarked     `json:"bookmark,omitempty"`
 
-	Known *logState `json:"known,omitempty"` // all that the lines before this one tell
-	Past  *Run      `json:"past,omitempty"`  // a run that is over, for who does not know it
+	Known *logState `json:"known,omitempty"` // a snapshot: what the records before this one say
+	Past  *Run      `json:"past,omitempty"`  // a run that is over, for hosts that do not know it
 
 	// On this host alone.
 	Host *hostFacts `json:"host,omitempty"`
-	At   string     `json:"at,omitempty"` // so far the log of the hosts is known
+	At   string     `json:"at,omitempty"` // how far this host has read the hosts' log
 }
 
-// Terms are on what a run holds its job among the hosts.
+// Terms are how a run holds its job among the hosts.
 type terms struct {
-	Lease      time.Duration          `json:"lease"` // for so long its host need not answer
+	Lease      time.Duration          `json:"lease"` // how long its host may take to answer
 	Credential string                 `json:"credential,omitempty"`
 	Expects    map[string]quota.Units `json:"expects,omitempty"` // of each pass
 }
@@ -54,7 +54,7 @@ type ending struct {
 	RetryAt time.Time `json:"retry_at,omitzero"`
 }
 
-// of has a run be over so.
+// of ends a run like this.
 func (e *ending) of(r *Run) {
 	r.EndedAt, r.State, r.Reason, r.Detail, r.RetryAt = e.At, e.State, e.Reason, e.Detail, e.RetryAt
 	for i := range r.Passes {
@@ -65,21 +65,21 @@ func (e *ending) of(r *Run) {
 	r.judge()
 }
 
-// A bookmarked is what a pass left for the next one of its region; without a text it took that away.
+// A bookmarked is what a pass left for the next one of its region; no text removes it.
 type bookmarked struct {
 	Region regions.Region `json:"region"`
 	Text   string         `json:"text,omitempty"`
 }
 
-// HostFacts are what only this host has a use for.
+// HostFacts are what only this host uses.
 type hostFacts struct {
 	Name string `json:"name,omitempty"` // of this host, among others
-	// Schedule is what the job's schedule is, since when: slots of another one cannot have
-	// been missed. It is empty while the job is not configured: then it misses nothing.
+	// Schedule is the job's schedule since a time: slots of another one cannot have been missed.
+	// It is empty while the job is not configured: then it misses nothing.
 	Schedule string    `json:"schedule,omitempty"`
 	Since    time.Time `json:"since,omitzero"`
 	Expected time.Time `json:"expected,omitzero"` // since when good runs are expected
-	// Leftovers are the processes of a daemon that was killed, until they are ended for certain.
+	// Leftovers are the processes of a killed daemon that may still live.
 	Leftovers []Identity `json:"leftovers,omitempty"`
 }
 
@@ -101,7 +101,7 @@ func (c record) run() string {
 	return c.ID
 }
 
-// outline returns the record without what only the run's own host has a use for.
+// outline returns the record without what only the run's own host uses.
 func (c record) outline() record {
 	if c.Pass != nil {
 		p := c.Pass.outline()
@@ -144,8 +144,8 @@ func encodeRecords(list []record) ([]byte, error) {
 	return lines.Bytes(), nil
 }
 
-// eachRecord calls f with the record of each whole line. A line that is damaged is left out:
-// the others are as good without it. Those of another version are an error.
+// eachRecord calls f with the record of each whole line. A damaged line is left out: the others
+// are as good without it. A line of another version is an error.
 func eachRecord(lines []byte, f func(record)) (damaged int, err error) {
 	for len(lines) > 0 {
 		line, rest, whole := bytes.Cut(lines, []byte{'\n'})

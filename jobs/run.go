@@ -18,21 +18,21 @@ type Run struct {
 	Job     string     `json:"job"`
 	Trigger Trigger    `json:"trigger"`
 	By      string     `json:"by,omitempty"`   // who asked for a manual run
-	Set     []Variable `json:"set,omitempty"`  // and what he has its passes know
+	Set     []Variable `json:"set,omitempty"`  // variables for its passes
 	Host    string     `json:"host,omitempty"` // where it runs, if several hosts run the job
-	Slot    time.Time  `json:"slot"`           // the scheduled time; of a run nobody scheduled, when it was asked for
+	Slot    time.Time  `json:"slot"`           // the scheduled time; of a manual run, when it was asked for
 
 	StartedAt time.Time `json:"started_at"`
 	EndedAt   time.Time `json:"ended_at,omitzero"`
 	State     RunState  `json:"state"`
 	Reason    Reason    `json:"reason,omitempty"`  // why it was skipped or ended early
 	Detail    string    `json:"detail,omitempty"`  // for people
-	RetryAt   time.Time `json:"retry_at,omitzero"` // of a run that stopped for the budget: when it would have gone on
+	RetryAt   time.Time `json:"retry_at,omitzero"` // of a run that stopped for the budget: when it would have continued
 
 	// Ring is every region of the run in its order; those without a pass were
 	// not reached.
 	Ring   regions.Ring `json:"ring,omitempty"`
-	Chosen bool         `json:"chosen,omitempty"` // somebody chose the regions: the cursor stays where it is
+	Chosen bool         `json:"chosen,omitempty"` // an operator chose the regions: the cursor stays where it is
 	Passes []Pass       `json:"passes,omitempty"` // in the order of their starts
 
 	Waits *Pace `json:"waits,omitempty"` // for a limit that comes back soon, while it does
@@ -45,7 +45,7 @@ type Run struct {
 	Ticks    int       `json:"ticks,omitempty"`
 	LastSlot time.Time `json:"last_slot,omitzero"`
 
-	at map[passName]int // where a pass stands in Passes, of those that were looked for
+	at map[passName]int // the index in Passes of each pass
 }
 
 // A Pass is one region within a run: one process, or the reason why there was none.
@@ -58,16 +58,16 @@ type Pass struct {
 	Said      string         `json:"said,omitempty"`   // of one that failed: the last line that it wrote to stderr
 	Denied    bool           `json:"denied,omitempty"` // the daemon denied it units
 	Last      string         `json:"last_grant,omitempty"`
-	Yields    bool           `json:"yields,omitempty"`  // though exhausted, the next run begins behind it: it ran dry too often
+	Yields    bool           `json:"yields,omitempty"`  // though exhausted, it had its turn: it ran dry too often
 	RetryAt   time.Time      `json:"retry_at,omitzero"` // of one that the budget stopped: when it would have been granted
 	StartedAt time.Time      `json:"started_at"`
 	EndedAt   time.Time      `json:"ended_at,omitzero"`
-	Units     quota.Units    `json:"units"`             // spent: debited, less what was given back
+	Units     quota.Units    `json:"units"`             // spent: debited, less what was returned
 	Calls     int64          `json:"calls"`             // of acquire that were granted
 	Made      Made           `json:"made,omitempty"`    // calls that were granted, of one that is over
 	Tail      []string       `json:"tail,omitempty"`    // the last lines of its output
 	Process   *Identity      `json:"process,omitempty"` // while it runs
-	PID       int            `json:"pid,omitempty"`     // while it runs here, as people are told
+	PID       int            `json:"pid,omitempty"`     // while it runs here, for people
 	Deadline  time.Time      `json:"deadline,omitzero"` // while it runs: when its timeout strikes
 }
 
@@ -104,7 +104,7 @@ const (
 	RunSkipped     RunState = "skipped"     // a tick that did not become a run
 )
 
-// served tells whether a region of the run was served.
+// served returns whether a region of the run was served.
 func (r *Run) served(region regions.Region) bool {
 	return r.hasPass(region, func(p *Pass) bool { return p.Outcome.Served() })
 }
@@ -127,8 +127,7 @@ func (r *Run) attempts(region regions.Region) (n int) {
 	return n
 }
 
-// hadTurn tells whether a region of the run had its turn, so that the next run
-// begins behind it.
+// hadTurn returns whether a region of the run had its turn, so that the next run begins after it.
 func (r *Run) hadTurn(region regions.Region) bool {
 	return r.hasPass(region, func(p *Pass) bool { return p.Outcome.Served() || p.Yields })
 }
@@ -180,8 +179,8 @@ func (r *Run) Latest() []Pass {
 	return list
 }
 
-// Failed returns what failed in the end: of each region that did not come right when it
-// was tried again, if it was, the last pass that failed.
+// Failed returns what failed in the end: the last failed pass of each region that was not served
+// when it was tried again.
 func (r *Run) Failed() []Pass {
 	last := make(map[regions.Region]int)
 	for i, p := range r.Passes {
@@ -199,14 +198,14 @@ func (r *Run) Failed() []Pass {
 	return list
 }
 
-// through tells whether every region of the run was served.
+// through returns whether every region of the run was served.
 func (r *Run) through() bool {
 	return !slices.ContainsFunc(r.Ring, func(region regions.Region) bool { return !r.served(region) })
 }
 
 // end closes a run; cause is why it launched nothing more, nil if nothing was in its way.
 func (r *Run) end(now time.Time, cause error) {
-	r.Reason, r.Detail, r.RetryAt = "", "", time.Time{} // the others may have taken it for over
+	r.Reason, r.Detail, r.RetryAt = "", "", time.Time{} // other hosts may have ended it
 	s, stopped := errors.AsType[*stop](cause)
 	switch {
 	case r.through():
@@ -220,7 +219,7 @@ func (r *Run) end(now time.Time, cause error) {
 	r.judge()
 }
 
-// judge has a run that is over say so if a region failed in it. It is the one place that
+// judge marks a run that is over as failed if a region failed in it. It is the one place that
 // does: people, logs and metrics go by the state.
 func (r *Run) judge() {
 	if r.State != RunRunning && len(r.Failed()) > 0 {
@@ -256,11 +255,10 @@ func (r *Run) copy() *Run {
 	return &c
 }
 
-// yields tells whether a pass, that follows dry runs in a row which stopped at the same
-// region, has kept the turn for too long. A region that needs more than comes back
-// between two runs would keep it for ever: each run would spend what has come back on
-// the same beginning of its work, and nobody else would be served. To be denied at once
-// is no such thing: then nothing had come back.
+// yields returns whether a pass has kept the turn for too long: dry runs in a row have stopped at
+// its region before. A region that needs more than returns between two runs would keep it for
+// ever: each run would spend what has returned on the same beginning of its work, and the other
+// regions would starve. A pass that is denied at once does not count: nothing had returned then.
 func (r *Run) yields(p Pass, dry int) bool {
 	return p.Region == r.Ring[0] && p.ranDry() && dry+1 >= patience
 }
@@ -283,7 +281,7 @@ func (r *Run) dryAfter(dry int) int {
 
 func (p *Pass) ranDry() bool { return p.Outcome == Exhausted && (p.Units > 0 || !p.Denied) }
 
-// lastSign is when the run was last heard of.
+// lastSign is when the run's last record was made.
 func (r *Run) lastSign() time.Time {
 	at := r.StartedAt
 	for _, p := range r.Passes {
@@ -300,9 +298,8 @@ func (r *Run) lastSign() time.Time {
 // sort as texts do.
 const digits = "0123456789abcdefghjkmnpqrstvwxyz"
 
-// NewRunID returns an id of 15 letters and digits for a run that begins at t.
-// Ids sort by the millisecond they were made in; 30 random bits tell apart those
-// made in the same one, on whatever host.
+// NewRunID returns an id of 15 letters and digits for a run that begins at t. Ids sort by their
+// millisecond; 30 random bits distinguish those of the same one, on any host.
 func NewRunID(t time.Time) string {
 	var random [8]byte
 	rand.Read(random[:]) // never fails: it ends the program instead
@@ -319,15 +316,15 @@ func base32(v uint64, n int) string {
 	return string(text)
 }
 
-// isUnfinished tells whether a run, which may be nil, ended because its daemon did, before it had
-// gone through the ring.
+// isUnfinished returns whether a run, which may be nil, ended with its daemon before it had gone
+// through the ring.
 func (r *Run) isUnfinished() bool {
 	return r != nil && !r.Chosen && !r.through() && (r.State == RunInterrupted || r.State == RunFailed) && (r.Reason == Shutdown || r.Reason == Died)
 }
 
-// good tells whether a run is what a job's owner expects: the ring came round, or the
-// run spent all that it may, and no region failed in the end. A run of chosen regions
-// says nothing about the others.
+// good returns whether a run is what a job's owner expects: the ring came round, or the run spent
+// all that it may, and no region failed in the end. A run of chosen regions says nothing about
+// the others.
 func (r *Run) good() bool {
 	return !r.Chosen && (r.State == RunDone || r.State == RunStopped && r.Reason == RunCapExceeded)
 }

@@ -12,31 +12,31 @@ import (
 	"quotad/regions"
 )
 
-// A runLog is the file of a job's log on this host, one record a line. Records are appended,
-// until the file is rewritten shorter: the runs that are kept, each on a line, and all that is
-// known. One goroutine at a time may append; any number may read meanwhile.
+// A runLog is the file of a job's log on this host, one record a line. Records are appended, until
+// the file is rewritten shorter: the runs that are kept, each on a line, and a snapshot. One
+// goroutine at a time may append; any number may read meanwhile.
 type runLog struct {
 	path      string
 	size      int64
-	since     int64  // bytes that follow the last record that holds all that is known
+	since     int64  // bytes that follow the last snapshot
 	unwritten []byte // lines that could not be appended; they precede the next
 	recent    []byte // lines for recall
 }
 
 const (
-	// maxLog is the size at which a log is rewritten. Then it keeps keptRuns runs at
-	// most, none that began longer than keptFor ago, and no more than half of maxLog.
-	maxLog   = 8 << 20
-	maxRuns = 500
-	maxRunAge  = 90 * 24 * time.Hour
-	// snapshotEvery is after how many bytes all that is known is written again: a start reads no
-	// further back.
+	// maxLog is the size at which a log is rewritten. Then it keeps maxRuns runs at most, none
+	// that began longer than maxRunAge ago, and no more than half of maxLog.
+	maxLog    = 8 << 20
+	maxRuns   = 500
+	maxRunAge = 90 * 24 * time.Hour
+	// snapshotEvery is after how many bytes another snapshot is written: a start reads no further
+	// back.
 	snapshotEvery = 256 << 10
 	// maxUnwritten bounds what is kept in memory while the disk is full.
 	maxUnwritten = 1 << 20
 )
 
-// snapshotPrefix begins a line that holds all that is known.
+// snapshotPrefix begins a line with a snapshot.
 var snapshotPrefix = fmt.Appendf(nil, "\n{\"v\":%d,\"known\":", recordVersion)
 
 // openRunLog returns the log in the file at path, which need not exist. A last line that was cut
@@ -75,8 +75,7 @@ func openRunLog(path string) (*runLog, error) {
 	return l, nil
 }
 
-// recall calls f once with the records of the log from the last one on that holds all that is
-// known, and some before it.
+// recall calls f once with the records of the log from the last snapshot on, and some before it.
 func (l *runLog) recall(f func(record)) (damaged int, err error) {
 	data := l.recent
 	l.recent = nil
@@ -130,8 +129,8 @@ func (l *runLog) tryToWrite(lines []byte, sync bool) error {
 // isLong returns whether keep may have something to do.
 func (l *runLog) isLong() bool { return l.size >= maxLog || l.since >= snapshotEvery }
 
-// keep appends what is known, in lines, if many others follow the last such lines, and rewrites
-// the log if it has grown too long. No run is under way.
+// keep appends a snapshot, in lines, if many others follow the last one, and rewrites the log if it
+// has grown too long. No run is under way.
 func (l *runLog) keep(now time.Time, known []byte) error {
 	if l.size >= maxLog {
 		return l.shorten(now, known)

@@ -266,7 +266,7 @@ func (r *Runner) Tick(job string, slot time.Time) {
 }
 
 // Stop begins no further run or pass, and waits until those under way are over and
-// recorded. Passes may come to their own end until ask ends; then they are asked to end,
+// recorded. Passes may end by themselves until ask ends; then they are asked to end,
 // and killed after their job's KillGrace or as soon as force ends, which is not before
 // ask. Regions whose pass was interrupted keep their turn.
 func (r *Runner) Stop(ask, force context.Context) {

@@ -67,7 +67,7 @@ func (e Every) String() string {
 	return text
 }
 
-// Unscheduled never ticks: only a person begins a run.
+// Unscheduled never ticks: only an operator begins a run.
 type Unscheduled struct{}
 
 // Next returns the zero time.
@@ -111,10 +111,9 @@ func searchBack(s Schedule, t time.Time) (time.Time, bool) {
 	}
 }
 
-// CountSlots returns how many slots lie in (after, until], and the first of
-// them; it counts no further than most.
-func CountSlots(s Schedule, after, until time.Time, most int) (n int, first time.Time) {
-	for slot := s.Next(after); n < most && !slot.IsZero() && !slot.After(until); slot = s.Next(slot) {
+// CountSlots returns how many slots lie in (after, until], at most limit, and the first of them.
+func CountSlots(s Schedule, after, until time.Time, limit int) (n int, first time.Time) {
+	for slot := s.Next(after); n < limit && !slot.IsZero() && !slot.After(until); slot = s.Next(slot) {
 		if n == 0 {
 			first = slot
 		}

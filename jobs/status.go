@@ -11,19 +11,19 @@ import (
 	"quotad/regions"
 )
 
-// A Status is how a job is.
+// A Status is the status of a job.
 type Status struct {
 	Job    *Job           // must not be changed
 	Cursor regions.Cursor // where the next run begins
 	Next   time.Time      // its next slot that is not paused; zero if none comes
 	Pause  *Pause         // nil unless it is paused
 	Last   *Run           // its last run, under way or over; nil if there was none
-	Due    time.Time      // when it is overdue, or has been since; zero if nobody expects a good run
+	Due    time.Time      // when it is overdue, or has been since; zero if no good run is expected
 	Skips  *Run           // the ticks skipped since that began; nil if there were none
 }
 
-// Status returns how a job is, or, if job is empty, how every one is, in the
-// order of configuration.
+// Status returns the status of a job, or, if job is empty, of every one in the order of
+// configuration.
 func (r *Runner) Status(job string) ([]Status, error) {
 	list, err := r.refreshed(job)
 	if err != nil {
@@ -54,9 +54,9 @@ func (j *jobControl) status(now time.Time) Status {
 	return s
 }
 
-// Runs returns up to most runs of a job, or of all jobs if job is empty, and the
-// ticks that did not become one, the latest first.
-func (r *Runner) Runs(job string, most int) ([]Run, error) {
+// Runs returns up to n runs of a job, or of all jobs if job is empty, and the ticks that did not
+// become one, the latest first.
+func (r *Runner) Runs(job string, n int) ([]Run, error) {
 	list, err := r.refreshed(job)
 	if err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func (r *Runner) Runs(job string, most int) ([]Run, error) {
 		runs = append(runs, past...)
 	}
 	slices.SortStableFunc(runs, func(a, b Run) int { return cmp.Compare(b.ID, a.ID) })
-	return runs[:min(most, len(runs))], nil
+	return runs[:min(n, len(runs))], nil
 }
 
 // RunOf returns the run of that id, whether it is under way or over.
@@ -88,11 +88,11 @@ func (r *Runner) RunOf(id string) (Run, error) {
 	return Run{}, fmt.Errorf("run %q: %w", id, ErrUnknown)
 }
 
-// AwaitRun is RunOf as soon as more passes of the run are over than there were, or the run is, or
-// ctx ends. Of a run on another host it hears within a second.
+// AwaitRun is RunOf as soon as more than ended passes of the run are over, or the run is, or ctx
+// ends. It asks for a run on another host every second.
 func (r *Runner) AwaitRun(ctx context.Context, id string, ended int) (Run, error) {
 	const elsewhere = time.Second
-	const gather = 100 * time.Millisecond // passes that end at nearly the same time are told at once
+	const gather = 100 * time.Millisecond // passes that end at nearly the same time are returned at once
 	for gathered := false; ; {
 		run, news, here := r.runHere(id)
 		var err error
@@ -129,7 +129,7 @@ func (r *Run) over() (n int) {
 	return n
 }
 
-// runHere returns a run that is under way on this host, and what is closed when a pass of it is
+// runHere returns a run that is under way on this host. News is closed when a pass of it is
 // over, or the run.
 func (r *Runner) runHere(id string) (run Run, news <-chan struct{}, here bool) {
 	for _, e := range r.underWay() {
@@ -153,7 +153,7 @@ func (j *jobControl) runs(now time.Time) ([]Run, error) {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for _, now := range []*Run{j.state.Last, j.own} { // of these the file may lack what was told last
+	for _, now := range []*Run{j.state.Last, j.own} { // the file may lack their last records
 		if now == nil {
 			continue
 		}
@@ -178,8 +178,8 @@ func (j *jobControl) runs(now time.Time) ([]Run, error) {
 	return past, nil
 }
 
-// latest returns the last run of any host, of which this one knows its own best, and the ticks
-// that were skipped since. The caller holds mu.
+// latest returns the last run of any host, from this host's own record where it has one, and the
+// ticks that were skipped since. The caller holds mu.
 func (j *jobControl) latest() (last, skips *Run) {
 	last, skips = j.state.Last.copy(), j.state.Skips.copy()
 	if j.executor != nil {
@@ -206,28 +206,27 @@ type Planned struct {
 	StartsAt time.Time      `json:"starts_at"`
 }
 
-// Upcoming returns the next runs that the schedules will begin, up to most, of
-// one job or, if job is empty, of all, the soonest first. Each is foreseen as if
-// the runs before it came round.
-func (r *Runner) Upcoming(job string, most int) ([]Upcoming, error) {
+// Upcoming returns the next runs that the schedules will begin, up to n, of one job or, if job is
+// empty, of all, the soonest first. It assumes that the runs before each come round.
+func (r *Runner) Upcoming(job string, n int) ([]Upcoming, error) {
 	states, err := r.refreshed(job)
 	if err != nil {
 		return nil, err
 	}
 	var list []Upcoming
 	for _, j := range states {
-		list = append(list, j.upcoming(r.now(), most)...)
+		list = append(list, j.upcoming(r.now(), n)...)
 	}
 	slices.SortStableFunc(list, func(a, b Upcoming) int { return a.Slot.Compare(b.Slot) })
-	return list[:min(most, len(list))], nil
+	return list[:min(n, len(list))], nil
 }
 
-func (j *jobControl) upcoming(now time.Time, most int) []Upcoming {
+func (j *jobControl) upcoming(now time.Time, n int) []Upcoming {
 	j.mu.Lock()
 	job, cursor, pause := j.job, j.cursor(), j.state.Pause
 	j.mu.Unlock()
 	var list []Upcoming
-	for slot := job.Schedule.Next(now); len(list) < most && !slot.IsZero(); slot = job.Schedule.Next(slot) {
+	for slot := job.Schedule.Next(now); len(list) < n && !slot.IsZero(); slot = job.Schedule.Next(slot) {
 		u := Upcoming{Job: job.Name, Slot: slot, Paused: pause.Active(slot)}
 		ring := job.Regions.From(cursor)
 		stagger := job.stagger(slot, len(ring))
@@ -239,13 +238,13 @@ func (j *jobControl) upcoming(now time.Time, most int) []Upcoming {
 	return list
 }
 
-// A JobState is a job where it stands: what a simulation of it begins with.
+// A JobState is the state of a job: what a simulation of it begins with.
 type JobState struct {
 	Job    *Job // must not be changed
 	Cursor regions.Cursor
 	Pause  *Pause    // nil unless it is paused
 	Run    *Progress // of the run under way; nil if none will launch another pass
-	// Took is what a pass that ended well took of late, by operation; nil if none did.
+	// Took is the calls of a pass that ended well, by operation, measured in recent runs; nil if none.
 	Took Made
 }
 
@@ -254,14 +253,13 @@ type Progress struct {
 	Slot        time.Time
 	Ring        regions.Ring // the regions of the run, in its order
 	Stagger     time.Duration
-	MovesCursor bool        // false if somebody chose its regions
-	Begun       int         // so many of its passes have begun
+	MovesCursor bool        // false if an operator chose its regions
+	Begun       int         // how many of its passes have begun
 	Spent       quota.Units // by them
 }
 
-// JobStates returns every job where it stands now, in the order of configuration,
-// and what the clock shows. Of a run on another host it does not know how far it
-// has come.
+// JobStates returns the state of every job, in the order of configuration, and what the clock
+// shows. How far a run on another host has come is unknown.
 func (r *Runner) JobStates() ([]JobState, time.Time) {
 	states, _ := r.refreshed("")
 	now := r.now() // first: a run that begins meanwhile is under way, not forgotten

@@ -21,7 +21,7 @@ type Tokens struct {
 	spenders map[[sha256.Size]byte]*spender // by the token's hash: how long a look-up takes reveals nothing about a token
 }
 
-// A spender is the pass that a token was issued to.
+// A spender is a pass with a token.
 type spender struct {
 	bearer quota.Bearer
 	run    *runBudget
@@ -30,21 +30,20 @@ type spender struct {
 	refusals []refusedCall
 	made     map[string]quota.Units // calls that were granted, by operation
 	grants   map[string]*grant      // by id
-	// asked is what was asked under each request id and not refused, if the run may spend so
-	// much only: the units that the run's budget holds for it, 0 once it is granted. To ask
-	// again spends no more.
+	// If the run's budget is bounded, asked has each request id that was not refused: the units that
+	// the budget holds for it, 0 once it is granted. To ask again spends no more.
 	asked map[string]quota.Units
 }
 
-// A refusedCall is the last answer to a pass for an operation, ours or the upstream's, that does not let
-// it continue.
+// A refusedCall is the last answer to a pass for an operation, ours or the upstream's, if that
+// does not let it continue.
 type refusedCall struct {
 	operation string // "": a grant was settled to more than there was
 	denied    bool   // by us
 	capped    bool   // for the run, which may not spend more
 	limit     string
 	retryAt   time.Time
-	wholeAt   time.Time // when all of the limit is back, at the latest; zero: unknown
+	wholeAt   time.Time // when all of the limit has returned, at the latest; zero: unknown
 }
 
 // A grant is what a pass was granted.
@@ -59,7 +58,7 @@ type Record struct {
 	Capped  bool        // the last denial was for the run, which may not spend more
 	Limit   string      // that refused last
 	RetryAt time.Time   // when what was refused last would have been granted
-	WholeAt time.Time   // when all of the limit is back, at the latest; zero: unknown
+	WholeAt time.Time   // when all of the limit has returned, at the latest; zero: unknown
 	Units   quota.Units // debited, less what was returned
 	Calls   int64       // acquires that were granted
 	Last    string      // the id of the last grant
@@ -207,7 +206,7 @@ func (s *spender) decided(r quota.Request, units quota.Units, d quota.Decision, 
 	s.run.spent += d.Units
 }
 
-// wholeAt returns when all of the limit is back that denied.
+// wholeAt returns when all of the limit that denied has returned.
 func wholeAt(d quota.Decision) time.Time {
 	for _, l := range d.Limits {
 		if l.Name == d.Limit && l.Window.Length > 0 && d.Reason == quota.LimitExceeded {
@@ -223,8 +222,8 @@ func (s *spender) refuse(one refusedCall) {
 	s.refusals = append(s.refusals, one)
 }
 
-// serve forgets what was refused of an operation: a pass that waits until it fits, as
-// libraries do that obey Retry-After, lacks nothing.
+// serve removes what was refused of an operation: a pass that waits until it fits, as libraries do
+// that obey Retry-After, lacks nothing.
 func (s *spender) serve(operation string) {
 	s.refusals = slices.DeleteFunc(s.refusals, func(r refusedCall) bool { return r.operation == operation })
 }
@@ -243,8 +242,8 @@ func (s *spender) sum() Record {
 	return r
 }
 
-// left returns what a run may still spend, besides what its passes under way are expected
-// to, each of them units; MaxUnits where its budget is not bounded.
+// left returns what a run may still spend, less what its passes under way are still expected to,
+// each of them units in all; MaxUnits if its budget is not bounded.
 func (t *Tokens) left(run *runBudget, expected quota.Units) quota.Units {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -279,7 +278,7 @@ func (t *Tokens) made(token string) (calls map[string]quota.Units) {
 	return calls
 }
 
-// Owns tells whether the token's pass may settle that grant: one that it acquired
+// Owns returns whether the token's pass may settle that grant: one that it acquired
 // itself. Of a call through the proxy only the proxy knows whether it was sent.
 func (t *Tokens) Owns(token, grantID string) (owns bool) {
 	t.with(token, func(s *spender) {

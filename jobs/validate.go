@@ -11,10 +11,9 @@ import (
 	"quotad/regions"
 )
 
-// Validate returns everything that is wrong with the job as FieldErrors, whose
-// paths name the job's keys as the configuration file does; nil if nothing is.
-// Its credential must be one of those given, know the operations that the job
-// expects to use, and be able to afford them.
+// Validate returns everything that is wrong with the job as FieldErrors, whose paths are the job's
+// keys in the configuration file; nil if nothing is. Its credential must be one of those given,
+// know the operations that the job expects to use, and be able to afford them.
 func (j *Job) Validate(credentials []*quota.Credential) []*quota.FieldError {
 	v := &validation{job: j}
 	if err := quota.CheckName(j.Name); err != nil {
@@ -40,7 +39,7 @@ func (j *Job) Validate(credentials []*quota.Credential) []*quota.FieldError {
 	return v.wrong
 }
 
-// A validation gathers what is wrong with one job.
+// A validation collects what is wrong with one job.
 type validation struct {
 	job   *Job
 	wrong []*quota.FieldError
@@ -50,8 +49,8 @@ func (v *validation) fail(message string, path ...string) {
 	v.wrong = append(v.wrong, &quota.FieldError{Path: path, Message: message})
 }
 
-// reference is where the slots of a schedule are looked at to judge it: what a
-// configuration file means must not depend on when it is read.
+// reference is the instant from which a schedule is judged: what a configuration file means must
+// not depend on when it is read.
 var reference = time.Date(2024, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 func (v *validation) schedule() {
@@ -104,12 +103,12 @@ func shortestPeriod(s Schedule) time.Duration {
 	return shortest
 }
 
-// DefaultMaxWait is how long a run waits for a limit where nobody says: a minute, or the shortest
-// time between two slots.
+// DefaultMaxWait is how long a run waits for a limit by default: a minute, or the shortest time
+// between two slots.
 func DefaultMaxWait(s Schedule) time.Duration { return min(shortestPeriod(s), time.Minute) }
 
-// DefaultMissedWithin is how old a missed slot may be, to be made up for, where
-// nobody says: as old as the shortest time between two slots, and at most a day.
+// DefaultMissedWithin is how old a missed slot may be, to be made up for, by default: as old as the
+// shortest time between two slots, and at most a day.
 func DefaultMissedWithin(s Schedule) time.Duration {
 	return min(shortestPeriod(s), 24*time.Hour)
 }
@@ -173,8 +172,8 @@ func (v *validation) times() {
 	}
 }
 
-// expects checks that one pass could be afforded when nobody else has spent
-// anything: otherwise the job would never run.
+// expects checks that one pass could be afforded if nothing else was spent: otherwise the job
+// would never run.
 func (v *validation) expects(c *quota.Credential) {
 	if len(c.Operations) == 0 { // that is what is wrong
 		return

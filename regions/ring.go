@@ -47,7 +47,7 @@ func Start(slot time.Time, stagger time.Duration, i int) time.Time {
 	return slot.Add(time.Duration(i) * stagger)
 }
 
-// Fits tells whether the last of n passes still starts before the period ends.
+// Fits returns whether the last of n passes still starts before the period ends.
 func Fits(period, stagger time.Duration, n int) bool {
 	return n <= 1 || stagger <= (period-1)/time.Duration(n-1)
 }

@@ -41,7 +41,7 @@ func howMany(n, noun string) string {
 	return n + " " + noun + "s"
 }
 
-// changes returns the changes that would each do, the one that gives up least first.
+// changes returns the changes that are each enough, the one that gives up least first.
 func (d *demand) changes(f *Fit) []Change {
 	changes := []Change{}
 	for i, l := range d.loads {
@@ -52,7 +52,7 @@ func (d *demand) changes(f *Fit) []Change {
 		changes = append(changes, d.smallerExpects(l)...)
 		changes = append(changes, d.longerPeriod(l)...)
 	}
-	if f.AtWorst <= f.Units { // then it is the reserve that is in the way
+	if f.AtWorst <= f.Units { // then less reserve is enough
 		to := f.Units - f.AtWorst
 		changes = append(changes, Change{Key: "reserve", From: fmt.Sprint(f.Reserve), To: fmt.Sprint(to), GivesUp: f.Reserve - to})
 	}
@@ -89,8 +89,7 @@ func withExpects(j *jobs.Job, operation string, count int) *jobs.Job {
 	return &changed
 }
 
-// longerPeriod returns the shortest round period at which a job would do. A cron
-// line has none.
+// longerPeriod returns the shortest round period that is enough. A cron line has none.
 func (d *demand) longerPeriod(l *load) []Change {
 	every, ok := l.job.Schedule.(jobs.Every)
 	if !ok {

@@ -10,8 +10,8 @@ import (
 	"quotad/regions"
 )
 
-// A Fit says whether a schedule fits a limit, if nobody else spends from it and
-// every pass spends what it expects to.
+// A Fit says whether a schedule fits a limit, if all units are the jobs' and every pass spends what
+// it expects to.
 type Fit struct {
 	Credential string      `json:"credential"`
 	Limit      string      `json:"limit"`
@@ -20,12 +20,12 @@ type Fit struct {
 	Reserve    quota.Units `json:"reserve"`
 	Budget     quota.Units `json:"budget"` // what jobs may spend in one window: units less reserve, unless all use that
 
-	Demand  quota.Units `json:"demand"`            // the most that is asked for in one window, if every pass spends at its start
+	Demand  quota.Units `json:"demand"`            // the maximum that is asked for in one window, if every pass spends at its start
 	AtWorst quota.Units `json:"at_worst"`          // the same if every pass is as late as it may be: see the package's comment
 	Fits    bool        `json:"fits"`              // AtWorst is at most Budget, or all jobs wait for the limit
-	DryRun  bool        `json:"dry_run,omitempty"` // the limit refuses nothing, so that nobody runs dry
-	// Estimated tells that there are too many slots to look at a whole window: the
-	// figures were computed from a part of it.
+	DryRun  bool        `json:"dry_run,omitempty"` // the limit refuses nothing
+	// Estimated means that there are too many slots to count a whole window: the figures were
+	// computed from a part of it.
 	Estimated bool `json:"estimated,omitempty"`
 
 	Shares []Share `json:"shares"` // of the jobs that count in the limit, as configured
@@ -34,7 +34,7 @@ type Fit struct {
 	Changes []Change `json:"changes"`
 }
 
-// FitsOnTime tells whether the schedule fits as long as no pass is late.
+// FitsOnTime returns whether the schedule fits as long as no pass is late.
 func (f *Fit) FitsOnTime() bool { return f.Demand <= f.Budget }
 
 // A Share is what one job asks of a limit.
@@ -42,15 +42,14 @@ type Share struct {
 	Job    string      `json:"job"`
 	Slots  int         `json:"slots"`  // at most in one window
 	Demand quota.Units `json:"demand"` // the most in one window, on time
-	// MostRegions is how many regions the job may have so that the schedule fits, if
-	// all else stays; from 0, and no more than 1,000 are tried.
+	// MostRegions is how many regions the job may have so that the schedule fits, if all else
+	// stays: from 0 to 1,000.
 	MostRegions int `json:"most_regions"`
 }
 
-// CheckFit tells of every limit of the credentials, in their order, whether the
-// jobs fit it. It looks at five weeks and a window of the jobs' slots after from;
-// where slots are so frequent that it would be too much, at fewer. Jobs that
-// expect nothing are left out.
+// CheckFit returns for every limit of the credentials, in their order, whether the jobs fit it. It
+// counts the jobs' slots in five weeks and a window after from, or in less time if there are too
+// many. Jobs without expects are left out.
 func CheckFit(list []*jobs.Job, credentials []*quota.Credential, from time.Time) []Fit {
 	fits := []Fit{}
 	for _, c := range credentials {
@@ -79,8 +78,8 @@ func (d *demand) fit() Fit {
 	return f
 }
 
-// isPaced tells whether all that counts in the limit waits for it: it comes back so soon that
-// runs are late by it, and nobody runs dry.
+// isPaced returns whether all jobs that count in the limit wait for it: it returns so soon that
+// runs are late, but none runs dry.
 func (d *demand) isPaced() bool {
 	return len(d.loads) > 0 && !slices.ContainsFunc(d.loads, func(l *load) bool { return d.limit.Window.Span() > l.job.MaxWait })
 }
@@ -97,19 +96,19 @@ func (d *demand) share(l *load) Share {
 }
 
 const (
-	// horizon is how far ahead a schedule is horizon at, beside the length of a
-	// window: a month of weekdays.
+	// horizon is how far ahead slots are counted, in addition to the length of a window: a month
+	// of weekdays.
 	horizon = 35 * 24 * time.Hour
-	// maxCounted bounds how many passes of all jobs are counted one by one. Where
-	// there are more slots than that, the stretch is shorter.
+	// maxCounted bounds how many passes of all jobs are counted one by one. If there are more
+	// slots than that, less time is counted.
 	maxCounted = 100_000
 )
 
-// A demand is what a schedule asks of one limit, if nobody else spends from it.
+// A demand is what a schedule asks of one limit.
 type demand struct {
 	credential   *quota.Credential
 	limit        quota.Limit
-	from, until  time.Time // the stretch that is looked at
+	from, until  time.Time // the time that is counted
 	loads        []*load
 	onTime, late events // of all loads together
 }
@@ -139,9 +138,8 @@ func newDemand(list []*jobs.Job, c *quota.Credential, limit quota.Limit, from ti
 	return d
 }
 
-// budget is what one window has for the jobs that count in the limit. One that uses the
-// reserve takes from what the others may spend, so the reserve is for jobs only where
-// all of them use it.
+// budget is what one window has for the jobs that count in the limit. A job that uses the reserve
+// takes from what the others may spend, so the reserve is included only if all of them use it.
 func (d *demand) budget() quota.Units {
 	ordinary := func(l *load) bool { return !l.job.UseReserve }
 	return d.limit.Budget(len(d.loads) > 0 && !slices.ContainsFunc(d.loads, ordinary))
@@ -161,7 +159,7 @@ func (d *demand) events(l *load, late bool) []events {
 	return l.events(d.limit, d.until, late)
 }
 
-// changed returns the load that a job would be which differs in all but its schedule.
+// changed returns the load of a changed job that has the same schedule.
 func (d *demand) changed(l *load, job *jobs.Job) *load {
 	b := d.load(job)
 	b.slots, b.maxPasses = l.slots, l.maxPasses
@@ -173,7 +171,7 @@ func (d *demand) load(job *jobs.Job) *load {
 	return &load{job: job, units: d.costs(job), cost: d.credential.Cost(job.Calls())}
 }
 
-// admits tells whether the schedule fits with b in the place of a.
+// admits returns whether the schedule fits with b in the place of a.
 func (d *demand) admits(a, b *load) bool {
 	budget := d.budget()
 	return d.perWindow(peak(budget, a.late, append(d.events(b, true), d.late)...)) <= budget
@@ -185,8 +183,8 @@ func (d *demand) less(a, b *load) quota.Units {
 	return d.perWindow(peak(quota.MaxUnits, nil, d.onTime)) - d.perWindow(with)
 }
 
-// perWindow returns the perWindow that a whole window holds, of a peak of the stretch. Where
-// that is shorter, it is taken to go on like that.
+// perWindow returns what a whole window holds, given a peak of the time that is counted. If that
+// is shorter, the rest is extrapolated.
 func (d *demand) perWindow(peak quota.Units) quota.Units {
 	if d.isWhole() {
 		return min(peak, quota.MaxUnits)
@@ -195,7 +193,7 @@ func (d *demand) perWindow(peak quota.Units) quota.Units {
 	return quota.Units(min(whole, float64(quota.MaxUnits)))
 }
 
-// isWhole tells whether at least one window is looked at.
+// isWhole returns whether at least one window is counted.
 func (d *demand) isWhole() bool { return d.until.Sub(d.from) >= d.limit.Window.Span() }
 
 // maxRegions returns how many regions a job may have so that the schedule fits.
@@ -214,14 +212,14 @@ func withRegions(j *jobs.Job, n int) *jobs.Job {
 	return &changed
 }
 
-// greatest returns the greatest n from 1 to high for which ok holds, 0 if there is
-// none: it holds up to that one and for none behind it.
+// greatest returns the greatest n from 1 to high for which ok holds, 0 if there is none: it holds
+// up to that one and for none after it.
 func greatest(high int, ok func(n int) bool) int {
 	if ok(high) {
 		return high
 	}
 	beyond := 1
-	for beyond < high && ok(beyond) { // large ones are dear, and seldom needed
+	for beyond < high && ok(beyond) { // large ones take long, and are seldom needed
 		beyond *= 2
 	}
 	known := beyond / 2

@@ -1,31 +1,34 @@
-// Package plan plays the schedule of the jobs against the limits of their
-// credentials: will it fit, when does a limit run dry, who loses a turn, and which
-// change of the configuration would do.
+// Package plan simulates the schedule of the jobs against the limits of their credentials: does
+// it fit, when does a limit run dry, which regions lose a turn, and which change of the
+// configuration would be enough.
 //
-// There is one account of when passes come and by when they are over, the timetable of a
-// run (timetable.go). Two questions are answered from it:
+// The timetable of a run says when its passes start and by when they are over (timetable.go). It
+// answers two questions:
 //
 //   - [CheckFit] asks whether a schedule fits by itself. It adds up what the passes
 //     ask for in each window of a limit, first as if each pass spent at its start,
 //     then as if each were as late as it may be. The schedule fits if even that is
-//     no more than the budget for jobs (load.go, event.go, demand.go).
-//   - [Simulate] plays pass after pass from where the jobs and the ledger are now, on
-//     limits that decide as the ledger does (a [slidinglog.Simulation]). What it prints
-//     is what happens if every pass is on time and spends what it expects; a limit that comes
-//     back within a job's max_wait delays it, as it does a run (sim.go,
-//     jobsim.go).
+//     no more than the budget for jobs (demand.go, load.go). Where it does not, a
+//     search finds the changes that are each enough (change.go).
+//   - [Simulate] plays pass after pass from the present state of the jobs and the ledger, on
+//     limits that decide as the ledger does (a [slidinglog.Simulation]). Its result
+//     is what happens if every pass is on time and spends what it expects; a limit that returns
+//     within a job's max_wait delays it, as it does a run (sim.go). A forecast also has all
+//     other callers spend as in the last hour (others.go).
 //
-// The verdict of a fit cannot be read off a simulation, which is one history: it begins
-// with what was spent before, it knows no lateness, and where a limit runs dry it does
-// not show what would have been asked for. It is a sum of the same passes instead: on
-// limits without bounds, the most that a simulation comes to hold is the demand.
+// A [Planner] answers both for a runner and a service, and caches what it computed (planner.go).
+//
+// A simulation cannot say whether a schedule fits. It is one history: it begins with what was
+// spent before, it knows no lateness, and where a limit runs dry it does not show what would have
+// been asked for. CheckFit is a sum of the same passes instead: on limits without bounds, the
+// maximum that a simulation holds is the demand.
 //
 // # When a pass is late
 //
 // A pass may spend at any time from its start until it is over, and it counts in
-// every window that this stretch touches. It is over
+// every window that this time touches. It is over
 //
-//   - timeout and kill_grace after its start, where the stagger is at least that long;
+//   - timeout and kill_grace after its start, if the stagger is at least that long;
 //   - else once each region of the run has taken that long, one after the other,
 //     counted from the slot: passes wait for one another;
 //   - before the next slot in either case: runs of a job do not overlap.
@@ -35,5 +38,6 @@
 // that begins with nothing spent. One that asks for too much on time does, if the
 // simulation is long enough; its passes spend a millisecond after their starts.
 //
-// The package reads no clock, writes nothing and has no locks.
+// The package reads no clock but for its cache, and writes nothing. Its one lock, Planner.mu, is
+// held while a plan is computed.
 package plan

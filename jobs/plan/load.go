@@ -15,24 +15,23 @@ type load struct {
 	units     quota.Units // of a pass
 	cost      quota.Units // of a pass, as a run counts it
 	slots     []slot
-	maxPasses int // so many passes: if there are more, neighbours in a run are counted together
+	maxPasses int // if there are more, neighbours in a run are counted together
 
 	onTime, late []events // of the load as configured
 }
 
-// A slot is one of a schedule, and the one behind it.
+// A slot is one of a schedule, and the one after it.
 type slot struct {
 	at, next time.Time // next is zero if the schedule ends
 }
 
-// slotsOf returns the first slots of a schedule after from and before until, up
-// to most but at least one.
-func slotsOf(s jobs.Schedule, from, until time.Time, most int) []slot {
+// slotsOf returns the first slots of a schedule after from and before until, from one up to limit.
+func slotsOf(s jobs.Schedule, from, until time.Time, limit int) []slot {
 	var slots []slot
 	for at := s.Next(from); ; {
 		next := s.Next(at)
 		slots = append(slots, slot{at, next})
-		if next.IsZero() || !next.Before(until) || len(slots) >= most {
+		if next.IsZero() || !next.Before(until) || len(slots) >= limit {
 			return slots
 		}
 		at = next
@@ -50,10 +49,10 @@ func (l *load) shortest() time.Duration {
 	return shortest
 }
 
-// events returns when passes come into the window and, in a list of its own, when
-// they leave it: all of them until an instant, and at least those of one run. A pass comes
-// at its start; it leaves as if it had spent then or, if late is true, when it was over.
-// What comes while the limit is lifted is in nobody's way.
+// events returns when passes enter the window and, in a list of its own, when they leave it: all
+// of them until an instant, and at least those of one run. A pass enters at its start. It leaves as
+// if it had spent then or, if late is true, when it was over. What enters while the limit is lifted
+// does not count.
 func (l *load) events(limit quota.Limit, until time.Time, late bool) []events {
 	n := timetableOf(l.job, l.cost, l.slots[0].at, l.slots[0].next).passes // of every run
 	together := (n*len(l.slots) + l.maxPasses - 1) / l.maxPasses
@@ -78,16 +77,16 @@ func (l *load) events(limit quota.Limit, until time.Time, late bool) []events {
 			leave = append(leave, event{leaving.at(spent.UnixMilli()), -units})
 		}
 	}
-	come.sort() // hardly anything to do: only very uneven schedules come out of order
+	come.sort() // nearly sorted: only very uneven schedules are out of order
 	leave.sort()
 	return []events{come, leave}
 }
 
-// A expiry tells when a window does not count any more what was spent, in
-// milliseconds since the Unix epoch.
+// An expiry returns when a window stops to count what was spent, in milliseconds since the Unix
+// epoch.
 type expiry struct {
 	window     quota.Window
-	after, end int64 // the period of a calendar window that was looked up last
+	after, end int64 // the period of a calendar window that was computed last
 }
 
 // at returns the first such millisecond for what was spent at an instant.
@@ -105,26 +104,26 @@ func (l *expiry) at(spent int64) int64 {
 // An event is an instant at which what a window holds changes.
 type event struct {
 	at    int64       // in milliseconds since the Unix epoch
-	units quota.Units // below zero, they leave
+	units quota.Units // below zero, they expire
 }
 
-// events are in the order of time, once they are sorted.
+// events are sorted by time when they are used.
 type events []event
 
 func (e events) sort() {
 	slices.SortFunc(e, func(a, b event) int { return cmp.Compare(a.at, b.at) })
 }
 
-// peak returns the most that is held at once by what the lists add up to, without
-// what is gone. It looks no further once that is more than enough.
-func peak(enough quota.Units, gone []events, lists ...events) quota.Units {
-	lists = slices.Concat(gone, lists)
-	var held, most quota.Units
-	for at, more := earliest(lists); more && most <= enough; at, more = earliest(lists) {
+// peak returns the maximum that is held at once by the sum of the lists, without those removed. It
+// stops when that exceeds enough.
+func peak(enough quota.Units, removed []events, lists ...events) quota.Units {
+	lists = slices.Concat(removed, lists)
+	var held, highest quota.Units
+	for at, more := earliest(lists); more && highest <= enough; at, more = earliest(lists) {
 		for i, list := range lists {
 			n := 0
 			for ; n < len(list) && list[n].at == at; n++ {
-				if i < len(gone) {
+				if i < len(removed) {
 					held -= list[n].units
 				} else {
 					held += list[n].units
@@ -134,9 +133,9 @@ func peak(enough quota.Units, gone []events, lists ...events) quota.Units {
 				lists[i] = list[n:]
 			}
 		}
-		most = max(most, held)
+		highest = max(highest, held)
 	}
-	return most
+	return highest
 }
 
 func earliest(lists []events) (at int64, more bool) {

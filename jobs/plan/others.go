@@ -8,14 +8,14 @@ import (
 	"quotad/quota/slidinglog"
 )
 
-// othersStep is how often those spend who are no job of the plan.
+// othersStep is how often callers that are no job of the plan spend.
 const othersStep = 10 * time.Minute
 
-// minWindow is the shortest window of which an hour says something.
+// minWindow is the shortest window that has a forecast by the hour.
 const minWindow = time.Hour
 
-// An othersSim is all who are no job of the plan, as far as they spend from one limit: as much in
-// each hour as in the last one.
+// An othersSim is all callers that are no job of the plan and spend from one limit: as much in each
+// hour as in the last one.
 type othersSim struct {
 	limits  *slidinglog.Simulation
 	outcome *Limit
@@ -23,8 +23,8 @@ type othersSim struct {
 	spent   quota.Units
 }
 
-// addOthers notes what was spent in the last hour and, if they are to, has those who are no job
-// of the plan go on so.
+// addOthers adds what was spent in the last hour and, if the input asks for it, the callers that are
+// no job of the plan.
 func (s *sim) addOthers(in SimInput) {
 	s.next = in.From.Add(othersStep)
 	n := 0
@@ -49,7 +49,7 @@ func (s *sim) addOthers(in SimInput) {
 	}
 }
 
-// othersSpend has the others spend what they do until an instant.
+// othersSpend simulates the other callers until an instant.
 func (s *sim) othersSpend(until time.Time) {
 	for ; s.next.Before(until); s.next = s.next.Add(othersStep) {
 		steps := quota.Units(s.next.Sub(s.plan.From) / othersStep)

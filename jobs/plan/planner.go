@@ -14,62 +14,62 @@ import (
 	"quotad/quota/slidinglog"
 )
 
-// Reference is the instant behind which the slots lie by which it is judged whether a schedule
-// fits: what a configuration means must not depend on when it is read.
+// Reference is the instant after which slots are used to judge whether a schedule fits: what a
+// configuration means must not depend on when it is read.
 var Reference = time.Date(2024, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 const (
-	// What was planned for the same jobs and limits is good for so long.
+	// A plan for the same jobs and limits is valid for this long.
 	maxPlanAge = time.Minute
-	// Forecasts may take this part of the time, however often somebody asks: where one takes a
-	// second, it is good for 20.
+	// Forecasts may take this share of the time, however often callers ask: one that takes a
+	// second is valid for 20.
 	maxForecastShare = 20
 
 	day = 24 * time.Hour
 )
 
-// A Planner plans for the jobs of a runner and the credentials of a service. What it planned it
-// keeps until something changes. It may be used by any number of goroutines.
+// A Planner plans for the jobs of a runner and the credentials of a service. It caches a plan until
+// something changes. Any number of goroutines may use it.
 type Planner struct {
 	runner  *jobs.Runner
 	service *quota.Service
 
 	mu       sync.Mutex // guards what follows, and is held while something is planned
-	config   []any      // the credentials and jobs that all of it is made of
+	config   []any      // the credentials and jobs that all of it is computed from
 	plans    map[int]cached[*Plan]
 	forecast cached[[]Forecast]
 	fits     cached[[]Fit]
 }
 
-// A cached value is one that is good as long as what it was made of is the same.
+// A cached value is valid as long as its inputs are the same.
 type cached[T any] struct {
-	value T
-	of    string
-	at    time.Time
-	took  time.Duration
+	value  T
+	inputs string
+	at     time.Time
+	took   time.Duration
 }
 
-// get returns the value, made anew unless it is younger than fresh, or what it was made of has
-// changed and it is younger than lax.
-func (k *cached[T]) get(of string, fresh, lax time.Duration, anew func() (T, error)) (T, error) {
-	age := time.Since(k.at)
-	if !k.at.IsZero() && (k.of == of && age < fresh || age < lax) {
-		return k.value, nil
+// get returns the value. It is computed again unless it is younger than fresh with the same
+// inputs, or younger than lax.
+func (c *cached[T]) get(inputs string, fresh, lax time.Duration, compute func() (T, error)) (T, error) {
+	age := time.Since(c.at)
+	if !c.at.IsZero() && (c.inputs == inputs && age < fresh || age < lax) {
+		return c.value, nil
 	}
 	start := time.Now()
-	value, err := anew()
+	value, err := compute()
 	if err == nil {
-		*k = cached[T]{value, of, time.Now(), time.Since(start)}
+		*c = cached[T]{value, inputs, time.Now(), time.Since(start)}
 	}
 	return value, err
 }
 
-// NewPlanner returns a planner that has planned nothing yet.
+// NewPlanner returns a planner with an empty cache.
 func NewPlanner(r *jobs.Runner, s *quota.Service) *Planner {
 	return &Planner{runner: r, service: s}
 }
 
-// Jobs returns what the jobs are called.
+// Jobs returns the names of the jobs.
 func (p *Planner) Jobs() (names []string) {
 	states, _ := p.runner.JobStates()
 	for _, s := range states {
@@ -78,21 +78,21 @@ func (p *Planner) Jobs() (names []string) {
 	return names
 }
 
-// An Ask says what is to be planned.
+// An Ask says what to plan.
 type Ask struct {
 	Days int
-	// MaxAge is how old a plan may be of what has changed since.
+	// MaxAge is how old a plan may be if something has changed since.
 	MaxAge time.Duration
-	// With has jobs run at further times, by their names: what if?
+	// With adds slots to jobs, by their names: what if?
 	With map[string][]time.Time
 }
 
-// Plan plans. The plan must not be changed. The error is the ledger's.
+// Plan returns a plan, which must not be changed. The error is the ledger's.
 func (p *Planner) Plan(ctx context.Context, ask Ask) (*Plan, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	states, now := p.refresh()
-	of, err := p.signature(ctx, states, now)
+	inputs, err := p.signature(ctx, states, now)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +102,7 @@ func (p *Planner) Plan(ctx context.Context, ask Ask) (*Plan, error) {
 	} else {
 		defer func() { p.plans[ask.Days] = one }()
 	}
-	return one.get(of, maxPlanAge, ask.MaxAge, func() (*Plan, error) {
+	return one.get(inputs, maxPlanAge, ask.MaxAge, func() (*Plan, error) {
 		var made strings.Builder
 		for _, s := range states {
 			fmt.Fprintln(&made, s.Took)
@@ -117,13 +117,13 @@ func (p *Planner) Plan(ctx context.Context, ask Ask) (*Plan, error) {
 	})
 }
 
-// A Forecast is when a limit is gone if the jobs run as planned, and all others spend on as in the
-// last hour.
+// A Forecast is when a limit is exhausted if the jobs run as planned, and all other callers spend
+// as in the last hour.
 type Forecast struct {
 	Credential string      `json:"credential"`
 	Limit      string      `json:"limit"`
 	PerHour    quota.Units `json:"per_hour"`         // spent in the last hour
-	GoneAt     time.Time   `json:"gone_at,omitzero"` // when something is refused; zero: nothing is until then
+	GoneAt     time.Time   `json:"gone_at,omitzero"` // when something is refused; zero: nothing is until Until
 	Until      time.Time   `json:"until"`            // how far the forecast looks
 }
 
@@ -142,11 +142,11 @@ func (p *Planner) Forecast(ctx context.Context) ([]Forecast, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	states, now := p.refresh()
-	of, err := p.signature(ctx, states, now)
+	inputs, err := p.signature(ctx, states, now)
 	if err != nil {
 		return nil, err
 	}
-	return p.forecast.get(of, maxPlanAge, maxForecastShare*p.forecast.took, func() ([]Forecast, error) {
+	return p.forecast.get(inputs, maxPlanAge, maxForecastShare*p.forecast.took, func() ([]Forecast, error) {
 		played, err := p.play(ctx, SimInput{From: now, Jobs: states, Fits: []Fit{}, Others: true}, 1)
 		if err != nil {
 			return nil, err
@@ -168,14 +168,14 @@ func (p *Planner) play(ctx context.Context, in SimInput, days int) (*Plan, error
 		if err != nil {
 			return nil, err
 		}
-		if known { // otherwise it went while we looked
+		if known { // otherwise it was removed meanwhile
 			in.Limits = append(in.Limits, limits)
 		}
 	}
 	return Simulate(in, in.From.Add(time.Duration(days)*day)), nil
 }
 
-// refresh returns where the jobs stand. What was planned for another configuration is forgotten.
+// refresh returns the states of the jobs. For another configuration it empties the cache.
 func (p *Planner) refresh() ([]jobs.JobState, time.Time) {
 	states, now := p.runner.JobStates()
 	var config []any
@@ -191,7 +191,7 @@ func (p *Planner) refresh() ([]jobs.JobState, time.Time) {
 	return states, now
 }
 
-// with has jobs run at further times.
+// with adds slots to jobs.
 func with(states []jobs.JobState, further map[string][]time.Time) []jobs.JobState {
 	states = slices.Clone(states)
 	for i := range states {
@@ -204,7 +204,7 @@ func with(states []jobs.JobState, further map[string][]time.Time) []jobs.JobStat
 	return states
 }
 
-// FurtherSlots are those of a schedule, and some more.
+// furtherSlots are a schedule's, and some more.
 type furtherSlots struct {
 	jobs.Schedule
 	slots []time.Time
@@ -221,7 +221,7 @@ func (f furtherSlots) Next(t time.Time) time.Time {
 	return next
 }
 
-// signature differs where a plan does, but for time that goes by without a slot.
+// signature differs if the plan does, unless only time passed without a slot.
 func (p *Planner) signature(ctx context.Context, states []jobs.JobState, now time.Time) (string, error) {
 	var b strings.Builder
 	for _, c := range p.service.Credentials() {

@@ -12,7 +12,7 @@ import (
 
 const (
 	maxPasses = 300_000 // that are simulated
-	maxRuns   = 100     // that are told one by one
+	maxRuns   = 100     // that are listed
 )
 
 // A SimInput is what a simulation begins with.
@@ -20,8 +20,8 @@ type SimInput struct {
 	From   time.Time
 	Jobs   []jobs.JobState
 	Limits []*slidinglog.Simulation // of every credential, in their order; Simulate spends from them
-	Fits   []Fit                    // of every limit, as CheckFit returns them; nil: Simulate asks for them
-	Others bool                     // those who are no job of the plan spend on as in the last hour
+	Fits   []Fit                    // of every limit, as CheckFit returns them; nil: Simulate computes them
+	Others bool                     // all other callers spend as in the last hour
 }
 
 // Simulate returns what the jobs will do until an instant, and whether they fit. It
@@ -33,7 +33,7 @@ func Simulate(in SimInput, until time.Time) *Plan {
 	return s.plan
 }
 
-// A sim is a simulation under way.
+// A sim is a simulation in progress.
 type sim struct {
 	plan   *Plan
 	jobs   []*jobSim
@@ -41,7 +41,7 @@ type sim struct {
 	next   time.Time // when the others spend next
 }
 
-// newSim returns a simulation of which nothing is played yet.
+// newSim returns a simulation before its first pass.
 func newSim(in SimInput, until time.Time) *sim {
 	s := &sim{plan: &Plan{From: in.From, Until: until, Limits: []Limit{}, Jobs: make([]Job, 0, len(in.Jobs)), Runs: make([]Run, 0, maxRuns)}}
 	for _, limits := range in.Limits {
@@ -61,7 +61,7 @@ func newSim(in SimInput, until time.Time) *sim {
 	return s
 }
 
-// hours returns the hours from one instant until another, empty.
+// hours returns empty hours from one instant until another.
 func hours(from, until time.Time) []Hour {
 	list := []Hour{}
 	for at := from.UTC().Truncate(time.Hour); at.Before(until); at = at.Add(time.Hour) {
@@ -70,7 +70,7 @@ func hours(from, until time.Time) []Hour {
 	return list
 }
 
-// addJob makes a job one of those that are played, unless nobody knows what it spends.
+// addJob adds a job to the simulation, unless what it spends is unknown.
 func (s *sim) addJob(state jobs.JobState, all []*slidinglog.Simulation) {
 	job, measured := expecting(state)
 	state.Job = job
@@ -95,7 +95,7 @@ func (s *sim) addJob(state jobs.JobState, all []*slidinglog.Simulation) {
 	s.jobs = append(s.jobs, j)
 }
 
-// expecting returns a job with what its passes take: what they expect, or what they took of late.
+// expecting returns a job with what its passes spend: what they expect, or what was measured.
 func expecting(state jobs.JobState) (job *jobs.Job, measured bool) {
 	if len(state.Job.Expects) > 0 || len(state.Took) == 0 {
 		return state.Job, false
@@ -113,7 +113,7 @@ func allExpecting(states []jobs.JobState) []*jobs.Job {
 	return list
 }
 
-// price returns the limits that a job spends from, and what one pass of it costs.
+// price returns the limits that a job spends from, and the charges of one pass.
 func price(job *jobs.Job, all []*slidinglog.Simulation) (*slidinglog.Simulation, []quota.Charge) {
 	i := slices.IndexFunc(all, func(s *slidinglog.Simulation) bool { return s.Credential.Name == job.Credential })
 	if i < 0 {
@@ -140,7 +140,7 @@ func (s *sim) checkFit(in SimInput) {
 	}
 }
 
-// play plays one pass after the other.
+// play simulates one pass after the other.
 func (s *sim) play() {
 	for n := 0; ; n++ {
 		j := s.first()
@@ -157,7 +157,7 @@ func (s *sim) play() {
 	}
 }
 
-// first returns the job whose pass comes first; nil if none comes.
+// first returns the job with the first pass; nil if there is none.
 func (s *sim) first() *jobSim {
 	var first *jobSim
 	for _, j := range s.jobs {
@@ -177,7 +177,7 @@ func (s *sim) cut(until time.Time) {
 	}
 }
 
-// pass plays the next pass of a job: it is launched, or it stops its run.
+// pass simulates the next pass of a job: it is launched, or it stops its run.
 func (s *sim) pass(j *jobSim) {
 	if j.Run == nil {
 		j.begin()
@@ -205,7 +205,7 @@ func (s *sim) pass(j *jobSim) {
 	j.launched(at)
 }
 
-// addRun adds a run to those that are told one by one, nil if there are enough.
+// addRun adds a run to the list, and returns nil if that is full.
 func (s *sim) addRun(j *jobSim) *Run {
 	if len(s.plan.Runs) == maxRuns {
 		return nil
@@ -214,7 +214,7 @@ func (s *sim) addRun(j *jobSim) *Run {
 	return &s.plan.Runs[len(s.plan.Runs)-1]
 }
 
-// count books what a pass was decided in the limits that it counts in.
+// count adds a pass's decision to the limits that it counts in.
 func (s *sim) count(j *jobSim, at time.Time, d quota.Decision) {
 	for _, state := range d.Limits {
 		l := s.limit(j, state.Name)
@@ -229,8 +229,8 @@ func (s *sim) count(j *jobSim, at time.Time, d quota.Decision) {
 	}
 }
 
-// endCapped ends a run that has spent what it may. The regions behind it have their
-// turn in the next one.
+// endCapped ends a run that has spent what it may. The regions after it have their turn in the
+// next one.
 func (s *sim) endCapped(j *jobSim, at time.Time) {
 	j.outcome.Stopped++
 	if j.listed != nil {
@@ -239,8 +239,8 @@ func (s *sim) endCapped(j *jobSim, at time.Time) {
 	j.end(at)
 }
 
-// stop ends a run at a region that a limit has no room for: it and those behind
-// it lose this turn.
+// stop ends a run at a region that does not fit a limit: that region and those after it lose this
+// turn.
 func (s *sim) stop(j *jobSim, at time.Time, d quota.Decision) {
 	left := j.Run.Ring[j.Run.Begun:]
 	l := s.limit(j, d.Limit)
@@ -270,7 +270,7 @@ func (l *Limit) hour(at time.Time) *Hour {
 	return &l.Hours[int(at.Sub(l.Hours[0].At)/time.Hour)]
 }
 
-// A jobSim is a job as it goes on, pass by pass.
+// A jobSim is the simulation of a job.
 type jobSim struct {
 	jobs.JobState
 	limits  *slidinglog.Simulation
@@ -279,11 +279,11 @@ type jobSim struct {
 	run     timetable      // of the run under way
 	next    time.Time      // when its next pass comes; zero: none does
 	outcome *Job
-	listed  *Run // nil if its run is not told
+	listed  *Run // nil if its run is not listed
 }
 
-// await has the job wait for its next pass: of the run under way, else of the
-// first slot after now at which it is not paused.
+// await finds the job's next pass: of the run under way, else of the first slot after now at which
+// the job is not paused.
 func (j *jobSim) await(now time.Time) {
 	if r := j.Run; r != nil {
 		j.next = j.run.start(r.Begun)
@@ -303,7 +303,7 @@ func (j *jobSim) begin() {
 	j.outcome.Runs++
 }
 
-// waits has the job's next pass wait for a limit that comes back soon, if it does.
+// waits delays the job's next pass for a limit that returns soon, if it does.
 func (j *jobSim) waits(at time.Time, d quota.Decision) bool {
 	if !d.Denied() || !d.RetryAt.After(at) || !j.Job.WaitsFor(d.RetryAt, at) {
 		return false
@@ -312,7 +312,7 @@ func (j *jobSim) waits(at time.Time, d quota.Decision) bool {
 	return true
 }
 
-// launched goes on to the next region, or ends the run behind the last one.
+// launched moves to the next region, or ends the run after the last one.
 func (j *jobSim) launched(at time.Time) {
 	j.Run.Begun++
 	if j.Run.Begun == len(j.Run.Ring) {
@@ -322,8 +322,8 @@ func (j *jobSim) launched(at time.Time) {
 	j.await(at)
 }
 
-// end ends the run: the next one begins at the region that this one did not
-// reach, at the first slot that comes once this run is over.
+// end ends the run: the next one begins at the region that this one did not reach, at the first
+// slot after this run is over.
 func (j *jobSim) end(at time.Time) {
 	r := j.Run
 	j.Run = nil
@@ -334,8 +334,8 @@ func (j *jobSim) end(at time.Time) {
 	j.await(at)
 }
 
-// region returns what becomes of a region; of one that the run under way has, and the job not any
-// more, nothing is told.
+// region returns the figures of a region. Those of a region that only the run under way has are
+// not kept.
 func (j *jobSim) region(name regions.Region) *Region {
 	list := j.outcome.Regions
 	i := slices.IndexFunc(list, func(r Region) bool { return r.Region == name })

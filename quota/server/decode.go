@@ -184,42 +184,33 @@ type field struct {
 	again      bool // its name was given before
 }
 
-// The kinds of a value, as messages name them.
-const (
-	aText   = "a string"
-	aNumber = "a number"
-	aBool   = "true or false"
-	aList   = "a list"
-)
-
 // set stores the field's value in a member of a struct.
 func (f field) set(into reflect.Value) error {
 	if into.Kind() == reflect.Pointer {
 		into.Set(reflect.New(into.Type().Elem()))
 		into = into.Elem()
 	}
-	want, store := aText, field.setText
+	if f.again && (f.isJSON || into.Kind() != reflect.Slice) {
+		return fmt.Errorf("%s is given twice", f.name)
+	}
 	switch into.Kind() {
 	case reflect.Int, reflect.Int64:
-		want, store = aNumber, field.setInt
+		return f.setInt(into)
 	case reflect.Bool:
-		want, store = aBool, field.setBool
+		return f.setBool(into)
 	case reflect.Slice:
-		want, store = aList, field.setList
+		return f.setList(into)
 	}
-	switch {
-	case f.again && (f.isJSON || want != aList):
-		return fmt.Errorf("%s is given twice", f.name)
-	case f.isJSON && kindOf(f.text) != want:
-		return fmt.Errorf("%s must be %s, not %s", f.name, want, kindOf(f.text))
-	}
-	return store(f, into)
+	return f.setText(into)
 }
 
 func (f field) setText(into reflect.Value) error {
 	text := f.text
 	if f.isJSON {
-		json.Unmarshal([]byte(f.text), &text) // it is a valid string: jsonFields has read it
+		if f.text[0] != '"' {
+			return fmt.Errorf("%s must be a string, not %.40s", f.name, f.text)
+		}
+		json.Unmarshal([]byte(f.text), &text) // jsonFields has read it: it is valid
 		// encoding/json replaces an escape that is half a character, so that two different
 		// texts could read the same.
 		if strings.Count(text, string(utf8.RuneError)) > strings.Count(f.text, string(utf8.RuneError)) {
@@ -263,8 +254,11 @@ func (f field) setBool(into reflect.Value) error {
 func (f field) setList(into reflect.Value) error {
 	items := []field{{name: f.name, text: f.text, max: f.max}}
 	if f.isJSON {
+		if f.text[0] != '[' {
+			return fmt.Errorf("%s must be a list, not %.40s", f.name, f.text)
+		}
 		var texts []json.RawMessage
-		json.Unmarshal([]byte(f.text), &texts) // it is a valid list
+		json.Unmarshal([]byte(f.text), &texts) // it is valid
 		items = make([]field, len(texts))
 		for i, text := range texts {
 			items[i] = field{name: "each of " + f.name, text: string(text), isJSON: true, max: f.max}
@@ -281,23 +275,6 @@ func (f field) setList(into reflect.Value) error {
 		into.Set(reflect.Append(into, one))
 	}
 	return nil
-}
-
-// kindOf returns the kind of a JSON value.
-func kindOf(value string) string {
-	switch value[0] {
-	case '"':
-		return aText
-	case '[':
-		return aList
-	case '{':
-		return "an object"
-	case 't', 'f':
-		return aBool
-	case 'n':
-		return "null"
-	}
-	return aNumber
 }
 
 // textOf returns the text that holds the fields of a request.

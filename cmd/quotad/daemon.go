@@ -268,7 +268,6 @@ func (d *daemon) openAPI(context.Context) (err error) {
 	routes := append(jobsserver.Routes(d.runner),
 		jobsserver.PlanRoute(d.planner), d.metrics.Route(), server.ReloadRoute(d.reload), server.RemoteRoute(d.service, d.remote.state))
 	d.api, err = server.New(server.Config{
-		Door:       d.door,
 		Service:    d.service,
 		Clients:    d.clients,
 		Observer:   d.observer,

@@ -21,7 +21,7 @@ import (
 func (s *supervisor) refuse(why error, delay time.Duration, loud bool) error {
 	until := time.Now().Add(delay)
 	c := server.Config{
-		Door: s.door, Version: api.BuildVersion(), JobsUID: s.jobsUID(), Routes: []server.Route{server.ReloadRoute(s.retry)},
+		Version: api.BuildVersion(), JobsUID: s.jobsUID(), Routes: []server.Route{server.ReloadRoute(s.retry)},
 	}
 	if s.config != nil {
 		c.AdminGroup = s.config.Access.AdminGroup

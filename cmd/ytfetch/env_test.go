@@ -35,7 +35,7 @@ type testEnv struct {
 	ledger   *ledger
 	tokens   servertest.Tokens
 	marks    *bookmarks
-	server   *server.Server
+	door     *server.Door
 	served   chan error
 	dir      string // short: it holds the socket
 }
@@ -67,14 +67,17 @@ func openEnv(c envConfig) (*testEnv, error) {
 		return nil, err
 	}
 	put := server.Route{Method: http.MethodPut, Path: "/v1/bookmark", Access: server.Spend, Does: "leave something", Handle: server.Handle(e.marks.leave)}
-	if e.server, err = server.New(server.Config{Service: service, Tokens: &e.tokens, Version: "test", Routes: []server.Route{put}}); err != nil {
+	s, err := server.New(server.Config{Service: service, Tokens: &e.tokens, Version: "test", Routes: []server.Route{put}})
+	if err != nil {
 		return nil, err
 	}
+	e.door = server.NewDoor(server.DoorConfig{})
+	e.door.Lead(s)
 	listener, err := server.Listen(e.socket())
 	if err != nil {
 		return nil, err
 	}
-	go func() { e.served <- e.server.Serve(listener) }()
+	go func() { e.served <- e.door.Serve(listener) }()
 	e.tube = httptest.NewServer(e.upstream)
 	return e, nil
 }
@@ -86,7 +89,7 @@ func (e *testEnv) close() error {
 	e.tube.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
-	err := e.server.Shutdown(ctx)
+	err := e.door.Shutdown(ctx)
 	if served := <-e.served; err == nil {
 		err = served
 	}

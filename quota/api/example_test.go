@@ -151,10 +151,11 @@ func exampleDaemon() (socket string, stop func()) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(listener) }()
+	door, served := server.NewDoor(server.DoorConfig{}), make(chan error, 1)
+	door.Lead(s)
+	go func() { served <- door.Serve(listener) }()
 	return socket, func() {
-		if err := errors.Join(s.Shutdown(context.Background()), <-served, os.RemoveAll(dir)); err != nil {
+		if err := errors.Join(door.Shutdown(context.Background()), <-served, os.RemoveAll(dir)); err != nil {
 			log.Fatal(err)
 		}
 	}

@@ -136,7 +136,8 @@ func serveClients(clients *clientlimit.Service) (socket string, stop func() erro
 	if err != nil {
 		return "", nil, err
 	}
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(listener) }()
-	return socket, func() error { return errors.Join(s.Shutdown(context.Background()), <-served, os.RemoveAll(dir)) }, nil
+	door, served := server.NewDoor(server.DoorConfig{}), make(chan error, 1)
+	door.Lead(s)
+	go func() { served <- door.Serve(listener) }()
+	return socket, func() error { return errors.Join(door.Shutdown(context.Background()), <-served, os.RemoveAll(dir)) }, nil
 }

@@ -24,7 +24,7 @@ func TestDoorChangesItsServer(t *testing.T) {
 	retried := ""
 	refusing, err := server.Refusing(server.Refusal{
 		Problem: api.NewProblem(api.NotServing, "the port is taken"), Until: time.Now().Add(time.Hour),
-	}, server.Config{Door: door, Routes: []server.Route{server.ReloadRoute(func(by string) (api.Reloaded, error) {
+	}, server.Config{Routes: []server.Route{server.ReloadRoute(func(by string) (api.Reloaded, error) {
 		retried = by
 		return api.Reloaded{}, api.NewProblem(api.NotServing, "it is taken still")
 	})}})
@@ -51,7 +51,7 @@ func TestDoorChangesItsServer(t *testing.T) {
 	if r := conn.Call("POST", "/v1/reload", ""); os.Getuid() == 0 && (r.Status != http.StatusServiceUnavailable || r.Text("detail") != "it is taken still" || retried == "") {
 		t.Errorf("an operator's reload: %d %s, by %q", r.Status, r.Body, retried)
 	}
-	deciding, err := server.New(server.Config{Door: door, Service: h.Service})
+	deciding, err := server.New(server.Config{Service: h.Service})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -50,18 +50,19 @@ func awaitOpen(t *testing.T, h *servertest.Server, want int) {
 	t.Helper()
 	tick, patience := time.NewTicker(time.Millisecond), time.After(3*time.Minute)
 	defer tick.Stop()
-	for h.Server.Connections().Open != want {
+	for h.Door.Connections().Open != want {
 		select {
 		case <-tick.C:
 		case <-patience:
-			t.Fatalf("%d connections are open, want %d", h.Server.Connections().Open, want)
+			t.Fatalf("%d connections are open, want %d", h.Door.Connections().Open, want)
 		}
 	}
 }
 
 func TestConnectionsOfAUserAreBounded(t *testing.T) {
 	var said lines
-	h := servertest.Start(t, func(c *server.Config) { c.ConnectionsPerUser, c.ErrorLog = 2, log.New(&said, "", 0) })
+	h := servertest.Start(t, nil)
+	h.Door.Bound(server.DoorConfig{ConnectionsPerUser: 2, ErrorLog: log.New(&said, "", 0)})
 	first, second := h.Dial(), h.Dial()
 	for _, w := range []*servertest.Conn{first, second} {
 		if got := w.Call("GET", "/healthz", ""); got.Status != http.StatusOK {
@@ -91,7 +92,7 @@ func TestConnectionsOfAUserAreBounded(t *testing.T) {
 	if got := h.Dial().Call("GET", "/healthz", ""); got.Status != http.StatusOK {
 		t.Errorf("after one has gone: %d, want 200", got.Status)
 	}
-	if refused := h.Server.Connections().Refused; refused != 1 {
+	if refused := h.Door.Connections().Refused; refused != 1 {
 		t.Errorf("%d connections count as refused, want 1", refused)
 	}
 }
@@ -107,11 +108,12 @@ func TestManyUsersLeaveRoomForOperators(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := servertest.Start(t, func(c *server.Config) { c.Connections, c.ConnectionsPerUser, c.RoomFor = most, 2, []int{own} })
+	h := servertest.Start(t, nil)
+	h.Door.Bound(server.DoorConfig{Connections: most, ConnectionsPerUser: 2, RoomFor: []int{own}})
 	served := make(chan error, 1)
-	go func() { served <- h.Server.ServeOnly(metrics, "/healthz") }()
+	go func() { served <- h.Door.ServeOnly(metrics, "/healthz") }()
 	t.Cleanup(func() {
-		h.Server.Shutdown(servertest.Canceled())
+		h.Door.Shutdown(servertest.Canceled())
 		if err := <-served; err != nil {
 			t.Error(err)
 		}
@@ -222,7 +224,8 @@ func TestOneUserLeavesRoomForOthers(t *testing.T) {
 		t.Skip("only root can connect as other users")
 	}
 	nobody := account(t, "nobody")
-	h := servertest.Start(t, func(c *server.Config) { c.ConnectionsPerUser = 2 })
+	h := servertest.Start(t, nil)
+	h.Door.Bound(server.DoorConfig{ConnectionsPerUser: 2})
 	if err := os.Chmod(h.Socket, 0o666); err != nil {
 		t.Fatal(err)
 	}
@@ -241,7 +244,8 @@ func TestOneUserLeavesRoomForOthers(t *testing.T) {
 // A flood of the server's own user does not keep the server from asking itself.
 func TestAFloodDoesNotShutOutTheServerItself(t *testing.T) {
 	const most = 2
-	h := servertest.Start(t, func(c *server.Config) { c.ConnectionsPerUser, c.Self = most, os.Getpid() })
+	h := servertest.Start(t, nil)
+	h.Door.Bound(server.DoorConfig{ConnectionsPerUser: most, Self: os.Getpid()})
 	for range most {
 		begun := otherProcess(h, "GET /healthz HTTP/1.1\r\n")
 		if err := begun.Start(); err != nil {
@@ -262,7 +266,7 @@ func TestAFloodDoesNotShutOutTheServerItself(t *testing.T) {
 	}
 	own.Conn.Close()
 	awaitOpen(t, h, most)
-	if refused := h.Server.Connections().Refused; refused != 1 {
+	if refused := h.Door.Connections().Refused; refused != 1 {
 		t.Errorf("%d connections count as refused, want 1", refused)
 	}
 }
@@ -278,7 +282,8 @@ func otherProcess(h *servertest.Server, sends string) *exec.Cmd {
 // Connections beyond those that are answered 503 are closed.
 func TestFloodIsCut(t *testing.T) {
 	const most, overflow = 2, 64
-	h := servertest.Start(t, func(c *server.Config) { c.ConnectionsPerUser = most })
+	h := servertest.Start(t, nil)
+	h.Door.Bound(server.DoorConfig{ConnectionsPerUser: most})
 	for range most + overflow {
 		h.Dial()
 	}
@@ -314,7 +319,7 @@ func TestListenerForSomePathsOnly(t *testing.T) {
 	}
 	h := servertest.Start(t, nil)
 	served := make(chan error, 1)
-	go func() { served <- h.Server.ServeOnly(listener, "/healthz", "/readyz") }()
+	go func() { served <- h.Door.ServeOnly(listener, "/healthz", "/readyz") }()
 	for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/v1/status": 404, "/v1": 404, "/version": 404} {
 		answer, err := http.Get("http://" + listener.Addr().String() + path)
 		if err != nil {
@@ -328,7 +333,7 @@ func TestListenerForSomePathsOnly(t *testing.T) {
 	if got := h.Dial().Call("GET", "/v1/status", ""); got.Status != 200 {
 		t.Errorf("the status on the socket: %d, want 200", got.Status)
 	}
-	if err := h.Server.Shutdown(servertest.Canceled()); err != nil && !errors.Is(err, context.Canceled) {
+	if err := h.Door.Shutdown(servertest.Canceled()); err != nil && !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	if err := <-served; err != nil {

@@ -40,8 +40,9 @@ func TestLongReadsTakeTurns(t *testing.T) {
 			t.Fatal(err)
 		}
 		listener := newPipes()
-		go server.Serve(listener)
-		defer server.Shutdown(servertest.Canceled())
+		door := servertest.Door(server)
+		go door.Serve(listener)
+		defer door.Shutdown(servertest.Canceled())
 		client := &http.Client{Transport: &http.Transport{DialContext: listener.dial, DisableKeepAlives: true}}
 		get := func(path string) *http.Response {
 			answer, err := client.Get("http://quotad" + path)
@@ -116,8 +117,9 @@ func TestFollowersCatchUpInTurn(t *testing.T) {
 			t.Fatal(err)
 		}
 		listener := newPipes()
-		go server.Serve(listener)
-		defer server.Shutdown(servertest.Canceled())
+		door := servertest.Door(server)
+		go door.Serve(listener)
+		defer door.Shutdown(servertest.Canceled())
 		client := &http.Client{Transport: &http.Transport{DialContext: listener.dial, DisableKeepAlives: true}}
 		var following sync.WaitGroup
 		for range followers {

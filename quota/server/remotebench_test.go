@@ -34,7 +34,7 @@ func BenchmarkRemote(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	s := servertest.Serve(b, server.Config{Service: servertest.NewService(b, instant{ledgertest.NewModel(time.Now), granted}, servertest.YouTube())}, socket)
+	s, _ := servertest.Serve(b, server.Config{Service: servertest.NewService(b, instant{ledgertest.NewModel(time.Now), granted}, servertest.YouTube())}, socket)
 	certificate, pool := benchCertificate(b)
 	remote := server.NewRemote(netip.Addr{})
 	remote.SetCallers([]server.RemoteCaller{{Name: "shop", Tokens: [][sha256.Size]byte{sha256.Sum256([]byte(token))}, Credentials: []string{"youtube"}}})

@@ -67,10 +67,6 @@ type Config struct {
 	OnEvent     func(Event)
 	Forbidden   func(Attempt)
 	ClientReset func(ClientReset)
-
-	// Door accepts the connections. Nil: one of the server's own, with the bounds of DoorConfig.
-	Door *Door
-	DoorConfig
 }
 
 // An Attempt is a request that its caller may not make.
@@ -82,10 +78,9 @@ type Attempt struct {
 	Detail string
 }
 
-// A Server answers the requests of the API, on any number of listeners of its Door.
+// A Server answers the requests of the API that a Door, or several, hand to it.
 type Server struct {
 	Config // as given, with the defaults
-	*Door
 
 	name       []string // of the server and its version, a header's value
 	routes     []Route
@@ -98,7 +93,7 @@ type Server struct {
 	endStreams func()        // closes it, once
 }
 
-// New returns a server that is ready to Serve. It fails if two routes,
+// New returns a server for a Door to lead to. It fails if two routes,
 // or two sections of the status, have the same name.
 func New(c Config) (*Server, error) {
 	s := newServer(c)
@@ -117,7 +112,7 @@ type Refusal struct {
 }
 
 // Refusing returns a server that serves /healthz, /version and the routes in c, and refuses
-// every other request. Of c, it uses Door, Version, AdminGroup, JobsUID, Routes and Forbidden.
+// every other request. Of c, it uses Version, AdminGroup, JobsUID, Routes and Forbidden.
 func Refusing(why Refusal, c Config) (*Server, error) {
 	s := newServer(c)
 	s.refusal = &why
@@ -127,12 +122,8 @@ func Refusing(why Refusal, c Config) (*Server, error) {
 
 // newServer returns a server without routes.
 func newServer(c Config) *Server {
-	s := &Server{Config: c, Door: c.Door, longReads: newLongReads(), refusals: newRefusals(c.Refusals, time.Now()), closing: make(chan struct{})}
+	s := &Server{Config: c, longReads: newLongReads(), refusals: newRefusals(c.Refusals, time.Now()), closing: make(chan struct{})}
 	s.endStreams = sync.OnceFunc(func() { close(s.closing) })
-	if s.Door == nil {
-		s.Door = NewDoor(c.DoorConfig)
-		s.Lead(s)
-	}
 	s.name = []string{api.ServerName + c.Version}
 	s.AdminGroup = cmp.Or(s.AdminGroup, DefaultAdminGroup)
 	if s.Observer == nil {

@@ -26,6 +26,7 @@ type Server struct {
 	Service *quota.Service
 	Tokens  *Tokens
 	*server.Server
+	Door *server.Door // leads to it
 
 	mu     sync.Mutex // guards events
 	events []server.Event
@@ -67,7 +68,7 @@ func Start(t *testing.T, edit func(*server.Config)) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Server = Serve(t, config, listener)
+	s.Server, s.Door = Serve(t, config, listener)
 	return s
 }
 
@@ -81,22 +82,29 @@ func NewService(t testing.TB, ledger quota.Ledger, credentials ...*quota.Credent
 	return service
 }
 
+// Door returns a door that leads to a server.
+func Door(s *server.Server) *server.Door {
+	d := server.NewDoor(server.DoorConfig{})
+	d.Lead(s)
+	return d
+}
+
 // Serve runs a server until the test is over.
-func Serve(t testing.TB, config server.Config, listener net.Listener) *server.Server {
+func Serve(t testing.TB, config server.Config, listener net.Listener) (*server.Server, *server.Door) {
 	t.Helper()
 	s, err := server.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(listener) }()
+	door, served := Door(s), make(chan error, 1)
+	go func() { served <- door.Serve(listener) }()
 	t.Cleanup(func() {
-		s.Shutdown(Canceled()) // cuts what a failed test left
+		door.Shutdown(Canceled()) // cuts what a failed test left
 		if err := <-served; err != nil {
 			t.Errorf("Serve: %v", err)
 		}
 	})
-	return s
+	return s, door
 }
 
 // Canceled returns a context that has ended.

@@ -26,9 +26,8 @@ func NeedsRestart(changes []api.Change) (keys []string) {
 	return keys
 }
 
-// Changes returns what is different in another configuration, by the keys of the file
-// and in their order. Of a table with a name that stands in one of the two only,
-// nothing but that is told.
+// Changes returns what is different in another configuration, sorted by the keys of the file.
+// A table with a name that only one of the two has is one change, without its keys.
 func (c *Config) Changes(other *Config) []api.Change {
 	was, is := map[string]any{}, map[string]any{}
 	settings(nil, reflect.ValueOf(c.file).Elem(), was)
@@ -36,10 +35,10 @@ func (c *Config) Changes(other *Config) []api.Change {
 	all := maps.Clone(was)
 	maps.Copy(all, is)
 	changes := []api.Change{}
-	told := "-" // of this table nothing more is told; no key begins so
+	reported := "-" // the keys of this table are left out; no key begins so
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		before, after := was[key], is[key]
-		if strings.HasPrefix(key, told+".") || reflect.DeepEqual(before, after) || isUnset(before) && isUnset(after) {
+		if strings.HasPrefix(key, reported+".") || reflect.DeepEqual(before, after) || isUnset(before) && isUnset(after) {
 			continue
 		}
 		change := api.Change{Key: key, Kind: api.Changed, Was: textOf(before), Is: textOf(after)}
@@ -50,17 +49,17 @@ func (c *Config) Changes(other *Config) []api.Change {
 			change.Kind = api.Removed
 		}
 		if all[key] == (named{}) {
-			told = key
+			reported = key
 		}
 		changes = append(changes, change)
 	}
 	return changes
 }
 
-// Named stands for a table with a name, beside its keys.
+// Named stands for a table with a name; its keys are settings of their own.
 type named struct{}
 
-// settings collects what stands at each key, and the defaults of those that are absent.
+// settings collects the value of each key, or the default of an absent one.
 func settings(path []string, v reflect.Value, into map[string]any) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -93,12 +92,12 @@ func settings(path []string, v reflect.Value, into map[string]any) {
 	}
 }
 
-// isUnset tells whether a setting is absent, or what an absent one without a default is.
+// isUnset reports whether a setting is absent, or has the value of an absent one without a default.
 func isUnset(value any) bool {
 	return value == nil || value != (named{}) && reflect.ValueOf(value).IsZero()
 }
 
-// textOf says what a setting is, unless it may be secret.
+// textOf returns a setting as text, unless it may be secret.
 func textOf(value any) string {
 	switch value := value.(type) {
 	case nil, named, command, contents, keyFile, tokenFile, envFile, variable:

@@ -9,10 +9,10 @@ import (
 	"quotad/quota/clientlimit"
 )
 
-// defaultLimit is what the limit is called that stands in [clients.NAME] itself.
+// defaultLimit is the name of the limit in [clients.NAME] itself.
 const defaultLimit = "default"
 
-// decode refuses a table of clients that stands in none.
+// decode refuses limits and operations without a name of clients.
 func (t *clientsTable) decode(n node) {
 	name := n.path[len(n.path)-1]
 	if _, isTable := n.value.(map[string]any); !isTable || slices.Contains([]string{"limits", "operations"}, name) {
@@ -27,7 +27,7 @@ func (t *fileTable) clients() (all []*clientlimit.Clients) {
 	for _, name := range t.names("clients") {
 		one := t.Clients[name]
 		c := one.clients(name)
-		// Of limits without their keys everything else would be wrong, too.
+		// If limits lack keys, all further errors would follow from that.
 		if len(c.Limits) > 0 || one.has("limits") && len(one.Limits) == 0 {
 			one.check(c.Validate())
 		}
@@ -62,7 +62,7 @@ func (t *clientsTable) clients(name string) *clientlimit.Clients {
 	return c
 }
 
-// check adopts what is wrong. The limit that has no table of its own has its keys in that of
+// check records errors. A limit without a table of its own has its keys in the table of
 // the clients.
 func (t *clientsTable) check(wrong []*quota.FieldError) {
 	for _, one := range wrong {
@@ -70,7 +70,7 @@ func (t *clientsTable) check(wrong []*quota.FieldError) {
 			one.Path = one.Path[2:]
 		}
 	}
-	t.adopt(wrong)
+	t.addErrors(wrong)
 }
 
 // slackClientLimits returns a warning for each limit that never denies, because another one
@@ -109,8 +109,8 @@ func (c *Config) LongerClientWindows(was *Config) (all Errors) {
 	return all
 }
 
-// windowBefore is the window of the limit of that name, else the longest; 0 if the same window was
-// there.
+// windowBefore returns the former window of the limit of that name, else the longest; 0 if a limit
+// had the same window.
 func windowBefore(before *clientlimit.Clients, l quota.Limit) (window time.Duration) {
 	for _, other := range before.Limits {
 		switch {
@@ -124,7 +124,7 @@ func windowBefore(before *clientlimit.Clients, l quota.Limit) (window time.Durat
 	return window
 }
 
-// pathOf returns where a key of a limit stands in the file.
+// pathOf returns the path of a key of a limit in the file.
 func (c *Config) pathOf(clients *clientlimit.Clients, l quota.Limit, key string) []string {
 	if c.file.Clients[clients.Name].has("limits") {
 		return []string{"clients", clients.Name, "limits", l.Name, key}

@@ -14,7 +14,7 @@ import (
 	"quotad/jobs/process"
 )
 
-// A path is absolute: a relative one begins at the directory of the file.
+// A path is absolute. In the file it may be relative to the directory of the file.
 type path string
 
 func (p *path) decode(n node) {
@@ -28,7 +28,7 @@ func (p *path) decode(n node) {
 	}
 }
 
-// Contents are what a file holds that a key names.
+// Contents are the path and the text of a file that a key names.
 type contents struct {
 	path string // as path; empty: the key is absent
 	text string
@@ -37,7 +37,7 @@ type contents struct {
 
 func (c *contents) decode(n node) { c.open(n) }
 
-// open reads the file, and returns what else is known of it.
+// open reads the file, and returns it with its permissions.
 func (c *contents) open(n node) (file fileText) {
 	var name path
 	if name.decode(n); name == "" {
@@ -66,19 +66,19 @@ func (c *contents) open(n node) (file fileText) {
 	return file
 }
 
-// openSecret reads a file that others may not, and reports whether it could; holds says
-// what they would learn.
-func (c *contents) openSecret(n node, holds string) bool {
+// openSecret reads a file that other users must not be able to read, and reports whether it could.
+// The error names the secret.
+func (c *contents) openSecret(n node, secret string) bool {
 	file := c.open(n)
 	if c.read && file.readable {
-		n.fail("everybody on this host may read %s, and with it %s: chmod o-r %s", c.path, holds, c.path)
+		n.fail("everybody on this host may read %s, and with it %s: chmod o-r %s", c.path, secret, c.path)
 		return false
 	}
 	return c.read
 }
 
-// A workDir is the directory of a job, which is there: one that is made would hide that its
-// name is mistyped.
+// A workDir is the directory of a job. It must exist: quotad does not make it, since that would
+// hide a mistyped name.
 type workDir path
 
 func (d *workDir) decode(n node) {
@@ -99,7 +99,7 @@ func (d *workDir) decode(n node) {
 // serviceCredentials is where systemd keeps what LoadCredential= brings, see systemd.exec(5).
 const serviceCredentials = "/run/credentials/"
 
-// cureOfPermission says how a group comes to read a file that is not for others.
+// cureOfPermission says how to let a group read a file.
 func cureOfPermission(path, gid string) string {
 	group, err := user.LookupGroupId(gid)
 	if err != nil {
@@ -143,7 +143,7 @@ func (c *command) decode(n node) {
 	(*c)[0] = program
 }
 
-// cureOfProgram says what a shell would have made of the name of a program.
+// cureOfProgram says what to write if the name of a program was meant for a shell.
 func cureOfProgram(name string) string {
 	variable, _, assigned := strings.Cut(name, "=")
 	switch {
@@ -157,12 +157,12 @@ func cureOfProgram(name string) string {
 	return ""
 }
 
-// isShell tells whether a word of a command looks as if a shell were to read it.
+// isShell reports whether a word of a command is syntax of a shell.
 func isShell(word string) bool {
 	return slices.Contains([]string{"|", "||", "&", "&&", "<", ">", ">>", "2>&1"}, word)
 }
 
-// asCommand writes a line as the array that a command is.
+// asCommand writes a command line as an array.
 func asCommand(line string) string {
 	if strings.ContainsAny(line, "|<>&;$*?`\"'\\") {
 		return `["sh", "-c", ` + strconv.Quote(line) + `]`
@@ -189,7 +189,7 @@ func (c *cgroups) decode(n node) {
 	}
 }
 
-// A passUser is somebody else than quotad itself, whom passes run as; nil: nobody is.
+// A passUser is the user that passes run as; nil: quotad's own.
 type passUser struct{ *process.User }
 
 // UnmarshalText reads the name of a user of this host.

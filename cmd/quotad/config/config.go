@@ -31,80 +31,80 @@ type Config struct {
 	Ledger      Ledger
 	Credentials []*quota.Credential
 	Outages     map[string]Outage           // by credential, each has one
-	Profiles    map[string]upstream.Profile // by credential, of those of which something is known
-	Presets     map[string]Preset           // by credential, of those that have one
-	Targets     []*proxy.Target             // where calls through the proxy go to, of credentials that have such
+	Profiles    map[string]upstream.Profile // by credential, if something is known of its upstream
+	Presets     map[string]Preset           // by credential, if it has one
+	Targets     []*proxy.Target             // of calls through the proxy, for each credential that has one
 	Passes      Passes
 	Jobs        []*jobs.Job
-	Clients     []*clientlimit.Clients // of one's own API
+	Clients     []*clientlimit.Clients // of your own API
 	OnEvent     OnEvent
 
 	file     *fileTable // for Changes
 	document *document  // for warnings
 }
 
-// An Access says who may do what, and how many may be there at once.
+// An Access says who may operate quotad, and how many may connect.
 type Access struct {
-	AdminGroup         string // whose members may do what root may; empty: the API's default
-	Connections        int    // the most at once
-	ConnectionsPerUser int    // of these, of one uid
+	AdminGroup         string // its members may do what root may; empty: the API's default
+	Connections        int    // the maximum at once
+	ConnectionsPerUser int    // the maximum of one uid
 }
 
-// Passes says what holds for the passes of all jobs together.
+// Passes has the settings for the passes of all jobs together.
 type Passes struct {
 	Parallel int           // under way at once; 0: any number
-	Drain    time.Duration // for which those under way may go on when the daemon stops
+	Drain    time.Duration // how long those under way may continue when the daemon stops
 	// CgroupRoot is the directory of the cgroup in which each pass gets one of its
 	// own; empty: none gets one.
 	CgroupRoot string
-	User       *process.User // whom passes run as; nil: the user that quotad runs as
+	User       *process.User // that passes run as; nil: the user that quotad runs as
 }
 
-// An Event is something that happens, of which a command is told.
+// An Event is something that happens for which a command may run.
 type Event string
 
-// The events. Each but RunEnded is told once when it begins to be so, and again only after it
-// clearly was not.
+// The events. Each except RunEnded is reported once when it begins, and again only after it
+// was clearly over.
 const (
-	NearLimit    Event = "near_limit"    // a limit is spent for the most part
+	NearLimit    Event = "near_limit"    // most of a limit is spent
 	Exhausted    Event = "exhausted"     // a limit denies
 	OutageBegan  Event = "outage_began"  // the ledger does not decide
 	OutageEnded  Event = "outage_ended"  // it decides again
 	JobFailing   Event = "job_failing"   // a pass failed, and none in the runs before
 	OverdueBegan Event = "overdue_began" // a job has had no good run for its expect_success
-	OverdueEnded Event = "overdue_ended" // it has one again, or nobody expects it any more
+	OverdueEnded Event = "overdue_ended" // it has one again, or need not have one any more
 
 	RunEnded Event = "run_ended" // each run, also one that was skipped
 
 	LimitClosed     Event = "limit_closed"     // the upstream says that a limit is exhausted, or an operator closed it
-	UpstreamRefuses Event = "upstream_refuses" // it wants somebody to change the key, the quota or the bill
+	UpstreamRefuses Event = "upstream_refuses" // the upstream wants you to change the key, the quota or the bill
 	Overspent       Event = "overspent"        // a pass settled a grant past what it may spend
-	CountsDiffer    Event = "counts_differ"    // it counts more than 5 % of a limit more, or less, than is counted here
+	CountsDiffer    Event = "counts_differ"    // the count of the upstream differs by more than 5 % of a limit
 )
 
-// OnEvent says which commands are told of events.
+// OnEvent says which commands run on events.
 type OnEvent struct {
-	Commands map[Event][]string // the program as a path, and its arguments; those that are not told are absent
+	Commands map[Event][]string // the program as a path, and its arguments; absent: none runs
 	Timeout  time.Duration      // of one command
 }
 
-// A Host is what the meaning of a file depends on beside its text.
+// A Host is what the meaning of a file depends on, apart from its text.
 type Host struct {
 	// StateDirectory is what systemd passes as $STATE_DIRECTORY; empty without it.
 	StateDirectory string
-	// PassesUser is whom passes run as where the file names nobody, as our units pass it
+	// PassesUser is the user that passes run as if the file names none. Our units pass it
 	// in $QUOTAD_PASSES_USER; empty: the user that quotad runs as.
 	PassesUser string
 	// Programs is the directory of the quotad executable, where the programs of
 	// jobs are looked up before PATH.
 	Programs string
-	// Now is the time by which presets are found old; zero: none is.
+	// Now is the time by which presets are judged to be old; zero: none is.
 	Now time.Time
-	// Checking says that the file is read for a service that need not run: what systemd
-	// brings with it may be missing.
+	// Checking says that the file is read for a service that need not run: files that only systemd
+	// provides may be missing.
 	Checking bool
-	// Reader is who has to be able to read what the file names, where that is somebody
-	// else than whoever reads it now; nil: nobody else.
+	// Reader is the user that must be able to read the files that are named; nil: the user of this
+	// process.
 	Reader *user.User
 }
 
@@ -114,7 +114,7 @@ func Load(file string, host Host) (*Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read configuration: %w", err)
 	}
-	// A path without its directory would mean another file to a pass, which
+	// A relative path would mean another file to a pass, which
 	// has a working directory of its own.
 	dir, err := filepath.Abs(filepath.Dir(file))
 	if err != nil {
@@ -128,7 +128,7 @@ func Load(file string, host Host) (*Config, error) {
 	t := &fileTable{}
 	var c *Config
 	node{document: d, value: values}.into(t)
-	if len(d.errors) == 0 { // a misspelt key is why another is missing: what is left means nothing yet
+	if len(d.errors) == 0 { // else errors would follow from errors: a misspelt key makes another one missing
 		c = t.config()
 	}
 	if len(d.errors) > 0 {
@@ -176,7 +176,7 @@ const (
 	maxSocketPath = 107
 )
 
-// defaultPlaces puts the state directory into the working directory where neither the
+// defaultPlaces puts the state directory into the working directory if neither the
 // file nor systemd names one, and the socket into the state directory.
 func (t *fileTable) defaultPlaces() {
 	if t.StateDir == "" {
@@ -192,7 +192,7 @@ func (t *fileTable) defaultPlaces() {
 	}
 }
 
-// maxConnections keeps room for other descriptors: most systems give a process
+// maxConnections leaves room for other descriptors: most systems allow a process
 // half a million of them.
 const maxConnections = 100_000
 
@@ -202,10 +202,10 @@ func (t *accessTable) access() Access {
 	return Access{AdminGroup: string(t.AdminGroup), Connections: t.Connections, ConnectionsPerUser: min(t.ConnectionsPerUser, t.Connections)}
 }
 
-// inRange checks that a number, if it stands there, is from 1 to most.
-func (t *table) inRange(key string, n, most int) {
-	if t.has(key) && (n < 1 || n > most) {
-		t.fail(key, "must be from 1 to %d: %d", most, n)
+// inRange checks that a number, if the key is present, is from 1 to limit.
+func (t *table) inRange(key string, n, limit int) {
+	if t.has(key) && (n < 1 || n > limit) {
+		t.fail(key, "must be from 1 to %d: %d", limit, n)
 	}
 }
 
@@ -218,14 +218,14 @@ func (t *passesTable) passes() Passes {
 	return Passes{Parallel: t.Parallel, Drain: time.Duration(t.Drain), CgroupRoot: string(t.Cgroups), User: t.User.User}
 }
 
-// defaultUser has passes run as whom the unit names. Where it names somebody, quotad has
-// the capabilities by which it becomes that user, and passes of its own user would too.
+// defaultUser sets the user of passes that the unit names, if any. quotad then has the capabilities
+// to become that user, and passes of quotad's own user would have them too.
 func (t *passesTable) defaultUser(byDefault string) {
 	if byDefault == "" || t.User.User != nil {
 		return
 	}
-	name, stands := t.values["user"].(string)
-	if !stands {
+	name, present := t.values["user"].(string)
+	if !present {
 		if err := t.User.UnmarshalText([]byte(byDefault)); err != nil {
 			t.fail("user", "$QUOTAD_PASSES_USER: %v", err)
 		}

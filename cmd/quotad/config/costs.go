@@ -40,7 +40,7 @@ func (c cost) String() string {
 type costs map[string]cost
 
 func (c *costs) decode(n node) {
-	limits, _ := n.beside["limits"].(map[string]any)
+	limits, _ := n.parent["limits"].(map[string]any)
 	*c = byOperation(n, limits, func(n node, c *cost) { c.decode(n) })
 }
 
@@ -51,8 +51,8 @@ func (c *calls) decode(n node) {
 	*c = byOperation(n, nil, func(n node, units *quota.Units) { n.into(units) })
 }
 
-// byOperation reads a table whose keys are operations. The keys in may can stand in a table per
-// operation.
+// byOperation reads a table whose keys are operations. The value of an operation may be a table
+// with the keys in may.
 func byOperation[T any](n node, may map[string]any, read func(node, *T)) map[string]T {
 	all := map[string]T{}
 	for operation, value := range n.asTable() {
@@ -65,9 +65,9 @@ func byOperation[T any](n node, may map[string]any, read func(node, *T)) map[str
 	return all
 }
 
-// unquoted notes that a key, the name of an operation, misses its quotes, and the names that
-// were meant: videos.list = 1 is videos = { list = 1 }. A table that holds one of the keys
-// that may stand there is another matter.
+// unquoted records an error if the name of an operation lacks its quotes, with the names that
+// were meant: videos.list = 1 is videos = { list = 1 }. A table with one of the keys in may is
+// meant as a table.
 func (n node) unquoted(may map[string]any) bool {
 	names := namesBelow(n.path[len(n.path)-1], n.value, may)
 	if names != nil {

@@ -10,14 +10,14 @@ import (
 	"quotad/quota/upstream"
 )
 
-// An Outage says what becomes of a credential's operations while the ledger
+// An Outage says which operations of a credential are granted while the ledger
 // cannot be reached.
 type Outage struct {
-	Open  map[string]bool // the operations that are granted all the same
-	Units quota.Units     // that those grants may cost, in any window
+	Open  map[string]bool // the operations that are granted nevertheless
+	Units quota.Units     // the maximum cost of those grants, in any window
 }
 
-// decode refuses a table of a credential that stands in none.
+// decode refuses a table of a credential without the name of one.
 func (t *credentialTable) decode(n node) {
 	name := n.path[len(n.path)-1]
 	if slices.Contains(keysOf(reflect.TypeOf(*t)), name) {
@@ -28,7 +28,7 @@ func (t *credentialTable) decode(n node) {
 	n.intoTable(t, reflect.ValueOf(t).Elem())
 }
 
-// credentials checks each credential on its own.
+// credentials adds the credentials to c, and checks each by itself.
 func (t *fileTable) credentials(c *Config) {
 	c.Outages, c.Profiles, c.Presets = map[string]Outage{}, map[string]upstream.Profile{}, map[string]Preset{}
 	if len(t.names("credentials")) == 0 && len(t.names("clients")) == 0 {
@@ -117,10 +117,10 @@ func (t *limitTable) mustName(key, kind string, names texts) {
 	}
 }
 
-// check notes what is wrong. A limit that leaves nothing to spend becomes a harmless one, since
-// all that it counts would be wrong, too.
+// check records errors. A limit that leaves nothing to spend becomes an unlimited one: else each
+// operation that it counts would be an error too.
 func (t *credentialTable) check(c *quota.Credential) {
-	t.adopt(c.Validate())
+	t.addErrors(c.Validate())
 	for i := range c.Limits {
 		if l := &c.Limits[i]; l.Budget(false) < 1 {
 			l.Units, l.Reserve = quota.MaxUnits, 0
@@ -129,12 +129,12 @@ func (t *credentialTable) check(c *quota.Credential) {
 	t.neverFit(c)
 }
 
-// neverFit notes what the file says that an operation costs, where that never fits a limit. A
-// preset lists operations that nobody need call. A share may be too small for operations that
-// its jobs never use, and a limit with a lift has no size then.
+// neverFit records costs in the file that never fit a limit. Costs of a preset may: its operations
+// need not be called. A share may be too small for operations that
+// its jobs never use, and a limit with a lift has no size while it is lifted.
 func (t *credentialTable) neverFit(c *quota.Credential) {
 	for operation, cost := range c.Operations {
-		if !t.document.stands(within(t.path, "operations", operation)) {
+		if !t.document.isInFile(within(t.path, "operations", operation)) {
 			continue
 		}
 		for _, l := range c.Limits {

@@ -15,22 +15,22 @@ import (
 	"quotad/quota"
 )
 
-// The TOML package can fill structs, but then it takes keys in any case, stops at a value of
-// another type without saying what stands there, of several at any one of them, and has
-// no place for what a preset brings. So it decodes a file into maps, and these are read here
-// into the structs of tables.go: every key as it is written, and every error.
+// The TOML package can fill structs, but then it ignores the case of keys, stops at the first value
+// of a wrong type without naming that value, and cannot merge presets. So it decodes a file into
+// maps, and this file reads the maps into the structs of tables.go: it takes each key as it is
+// written, and reports every error.
 
-// A node is a value of the file and where it stands.
+// A node is a value of the file with its path.
 type node struct {
 	document *document
 	path     []string
 	value    any               // as the TOML package returns it; nil: the key is absent
-	beside   map[string]any    // the table around it
+	parent   map[string]any    // the table that holds it
 	tag      reflect.StructTag // of the field that it is read into
 }
 
-// A decoder is a type that reads itself from a value that is there. Where it cannot,
-// it notes an error and stays as it was.
+// A decoder is a type that reads itself from a value that is present. If it cannot,
+// it records an error.
 type decoder interface{ decode(n node) }
 
 func (n node) fail(format string, args ...any) { n.document.fail(n.path, format, args...) }
@@ -46,8 +46,8 @@ func within(path []string, key ...string) []string {
 	return append(path[:len(path):len(path)], key...)
 }
 
-// as returns the value of a node if it is of the type. What the type is called is for
-// the error.
+// as returns the value of a node if it is of the type. The error says what the type is
+// called.
 func as[T any](n node, called string) (value T, ok bool) {
 	if n.value == nil {
 		return value, false
@@ -61,8 +61,8 @@ func as[T any](n node, called string) (value T, ok bool) {
 
 const aString = "a string in quotes"
 
-// into reads a node into what target points to, or leaves that as it is if the key is
-// absent.
+// into reads a node into what target points to. If the key is absent, the target does not
+// change.
 func (n node) into(target any) {
 	v := reflect.ValueOf(target).Elem()
 	switch t := target.(type) {
@@ -137,8 +137,8 @@ func (n node) asTable() map[string]any {
 	return values
 }
 
-// intoMap reads a table whose keys are names. Where they name tables, and something
-// else stands there, somebody forgot the name.
+// intoMap reads a table whose keys are names. If they must name tables, another value means that
+// the name is missing.
 func (n node) intoMap(v reflect.Value) {
 	values := n.asTable()
 	if such := n.tag.Get("such"); such != "" {
@@ -157,8 +157,8 @@ func (n node) intoMap(v reflect.Value) {
 	}
 }
 
-// intoPointer reads a table that may also be true, which is a table with nothing in
-// it, or false, which is no table.
+// intoPointer reads a table that may also be true, which is an empty table, or false,
+// which is none.
 func (n node) intoPointer(v reflect.Value) {
 	switch n.value {
 	case nil, false:
@@ -170,10 +170,10 @@ func (n node) intoPointer(v reflect.Value) {
 	n.into(v.Interface())
 }
 
-// intoTable reads the keys that a struct has tags for. An absent table has its defaults.
+// intoTable reads the keys that a struct has tags for. An absent table gets its defaults.
 func (n node) intoTable(target any, v reflect.Value) {
 	at := table{n.document, n.path, n.asTable()}
-	target.(tabular).standAt(at)
+	target.(tabular).setTable(at)
 	others := maps.Clone(at.values)
 	for key, field := range keyed(v.Type()) {
 		into := v.FieldByIndex(field.Index)
@@ -229,8 +229,8 @@ func keysOf(table reflect.Type) (keys []string) {
 	return keys
 }
 
-// A table is what the structs of tables.go have in common: where the table stands in
-// the file, and what stands in it.
+// A table is what the structs of tables.go have in common: the path of the table and
+// its values.
 type table struct {
 	document *document
 	path     []string
@@ -239,35 +239,35 @@ type table struct {
 
 // A tabular is a pointer to a struct of tables.go.
 type tabular interface {
-	standAt(table)
+	setTable(table)
 	has(key string) bool
 }
 
-func (t *table) standAt(at table) { *t = at }
+func (t *table) setTable(at table) { *t = at }
 
-// has tells whether a key stands in the table.
+// has reports whether the table has a key.
 func (t *table) has(key string) bool { return t.values[key] != nil }
 
-// fail notes what is wrong with the value of a key.
+// fail records an error of the value of a key.
 func (t *table) fail(key, format string, args ...any) {
 	t.document.fail(within(t.path, key), format, args...)
 }
 
-// require notes a missing key, with an example of what to write.
+// require records an error if a key is missing, with an example of what to write.
 func (t *table) require(key, example string) {
 	if !t.has(key) {
 		t.fail(key, "is missing: add %s = %s", key, example)
 	}
 }
 
-// adopt notes what a check of the values found, except where a value was noted
-// already and the check saw its default.
-func (t *table) adopt(wrong []*quota.FieldError) {
-	noted := t.document.errors
+// addErrors records the errors of a check, except of keys that have one already: the check saw
+// the default of such a key.
+func (t *table) addErrors(wrong []*quota.FieldError) {
+	recorded := t.document.errors
 	for _, one := range wrong {
 		path := within(t.path, one.Path...)
 		key := keyAt(path)
-		if !slices.ContainsFunc(noted, func(e Error) bool { return e.Key == key }) {
+		if !slices.ContainsFunc(recorded, func(e Error) bool { return e.Key == key }) {
 			t.document.fail(path, "%s", one.Message)
 		}
 	}
@@ -279,8 +279,8 @@ func (t *table) names(key string) []string {
 	return t.document.inOrder(within(t.path, key), values)
 }
 
-// suggest ends an error about an unknown name: with the known one that was
-// probably meant, or with all of them.
+// suggest returns the end of an error about an unknown name: the known name that was
+// probably meant, or all of them.
 func suggest(unknown string, known []string) string {
 	if nearest := quota.Nearest(unknown, known); nearest != "" {
 		return fmt.Sprintf(": did you mean %q?", nearest)

@@ -2,15 +2,18 @@
 // jobs out, or everything that is wrong with the file, each error with its line, its
 // key and its cure.
 //
-// Load reads the file (files.go), refuses what lies so deep that the TOML package could not
-// bear it, finds the line of each key (lines.go) and has the file decoded into maps
-// (document.go). From these it fills the structs of tables.go, which list every key with its
-// type and default (decode.go); types with a notation of their own, durations for instance,
-// read themselves (values.go). If nothing is wrong so far, each struct checks what no single
-// key shows and becomes the part of a Config that others use (config.go, ledger.go,
-// credentials.go, jobs.go). What is wrong is noted in the document with its line, so that one
-// reading shows every mistake, and one mistake makes one error. Changes compares the structs
-// of two files, for a reload.
+// Load reads the file (files.go) and refuses what is nested too deeply for the TOML package. It
+// decodes the file into maps (document.go) and finds the line of each key (lines.go).
+// From these it fills the structs of tables.go, which list every key with its
+// type and default (decode.go). Types with a notation of their own, such as durations,
+// read themselves (values.go, costs.go, commands.go). A credential's table is merged with its preset
+// first (presets.go).
+//
+// If nothing is wrong so far, each struct checks what no single key shows and becomes the part of a
+// Config that others use (config.go, ledger.go, credentials.go, shares.go, jobs.go, clients.go, proxy.go,
+// remote.go). The document records each error with its line, so that one
+// reading shows every mistake, and one mistake makes one error. What is no error but hardly meant is a
+// warning (warnings.go). Changes compares the structs of two files, for a reload (changes.go).
 //
 // A new key is a field in tables.go, its explanation in reference.toml, and a line where its table becomes
 // part of the Config. Changes compares it without more; testdata/every-key.toml must have it. The

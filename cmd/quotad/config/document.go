@@ -13,8 +13,8 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// A document is a configuration file while it is being read. What is wrong with
-// it is collected, so that one reading shows everything.
+// A document is a configuration file while it is being read. It collects the errors,
+// so that one reading shows all of them.
 type document struct {
 	file     string
 	dir      string // of the file: relative paths in it begin there
@@ -28,7 +28,7 @@ type document struct {
 func (d *document) parse(text string) (map[string]any, error) {
 	structure := structureOf(text)
 	if line := tooDeep(structure); line > 0 {
-		return nil, Errors{{File: d.file, Line: line, Message: fmt.Sprintf("tables and arrays lie more than %d deep here: is a bracket or a brace not closed?", deepest)}}
+		return nil, Errors{{File: d.file, Line: line, Message: fmt.Sprintf("tables and arrays lie more than %d deep here: is a bracket or a brace not closed?", maxDepth)}}
 	}
 	values := map[string]any{}
 	meta, err := toml.Decode(text, &values)
@@ -51,7 +51,7 @@ func (d *document) syntaxError(text string, err error) Error {
 // groupedNumber matches a number as people write it, elsewhere than in TOML.
 var groupedNumber = regexp.MustCompile(`=\s*\d+([,.' ]\d{3}|\s?[kKmM]\b)`)
 
-// cureOfSyntax says what is right instead of a frequent mistake.
+// cureOfSyntax says what to write instead of a frequent mistake.
 func cureOfSyntax(line string) string {
 	switch {
 	case groupedNumber.MatchString(line):
@@ -64,12 +64,12 @@ func cureOfSyntax(line string) string {
 	return ""
 }
 
-// fail notes what is wrong with the value at a path.
+// fail records an error of the value at a path.
 func (d *document) fail(path []string, format string, args ...any) {
 	d.errors = append(d.errors, d.at(path, format, args...))
 }
 
-// warn notes what is not wrong, but hardly meant.
+// warn records what is no error, but hardly meant.
 func (d *document) warn(path []string, format string, args ...any) {
 	d.warnings = append(d.warnings, d.at(path, format, args...))
 }
@@ -81,15 +81,15 @@ func (d *document) at(path []string, format string, args ...any) Error {
 // inOrder returns the keys of a table in the order of the file.
 func (d *document) inOrder(path []string, values map[string]any) []string {
 	return slices.SortedFunc(maps.Keys(values), func(a, b string) int {
-		// What a preset brings stands in no line: it comes first, by name.
+		// The keys of a preset are on no line: they come first, by name.
 		return cmp.Or(cmp.Compare(d.lines.order[join(within(path, a))], d.lines.order[join(within(path, b))]), cmp.Compare(a, b))
 	})
 }
 
-// stands tells whether a key stands in the file, and not in a preset.
-func (d *document) stands(path []string) bool { return d.lines.order[join(path)] > 0 }
+// isInFile reports whether a key is in the file, not only in a preset.
+func (d *document) isInFile(path []string) bool { return d.lines.order[join(path)] > 0 }
 
-// absolute is a path as it is meant in the file.
+// absolute resolves a path of the file.
 func (d *document) absolute(path string) string {
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path)
@@ -97,8 +97,8 @@ func (d *document) absolute(path string) string {
 	return filepath.Join(d.dir, path)
 }
 
-// keyAt writes a path as TOML does. Which element of an array is meant shows in
-// the line alone.
+// keyAt writes a path as TOML does. It leaves out the elements of arrays, which
+// only the line shows.
 func keyAt(path []string) string {
 	var key toml.Key
 	for _, part := range path {
@@ -119,7 +119,7 @@ type Error struct {
 
 func (e Error) Error() string { return e.text("") }
 
-// Warning returns the line for what is not wrong: editors and people look for the word.
+// Warning returns the line for what is no error: editors and people look for the word.
 func (e Error) Warning() string { return e.text("warning: ") }
 
 func (e Error) text(before string) string {

@@ -11,17 +11,17 @@ import (
 	"syscall"
 )
 
-// longestFile is what a configuration file, and each file that it names, may hold.
-const longestFile = 1 << 20
+// maxFile is the maximum size of a configuration file, and of each file that it names.
+const maxFile = 1 << 20
 
-// A fileText is what a file holds, and what everybody on this host may do with it.
+// A fileText is the text of a file, and what every user of this host may do with it.
 type fileText struct {
 	text               string
 	readable, writable bool
 	info               fs.FileInfo
 }
 
-// readableBy tells whether a user may read the file, by its mode.
+// readableBy reports whether the mode lets a user read the file.
 func (f fileText) readableBy(u *user.User) bool {
 	stat, ok := f.info.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -38,7 +38,7 @@ func (f fileText) readableBy(u *user.User) bool {
 	return f.readable
 }
 
-// readFile reads a regular file: of any other, a pipe for instance, one could wait
+// readFile reads a regular file. Reading another one, such as a pipe, could block
 // for ever.
 func readFile(path string) (fileText, error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
@@ -53,12 +53,12 @@ func readFile(path string) (fileText, error) {
 	if !info.Mode().IsRegular() {
 		return fileText{}, fmt.Errorf("%s is %s: name a regular file", path, kindOf(info.Mode()))
 	}
-	text, err := io.ReadAll(io.LimitReader(file, longestFile+1))
+	text, err := io.ReadAll(io.LimitReader(file, maxFile+1))
 	if err != nil {
 		return fileText{}, err
 	}
-	if len(text) > longestFile {
-		return fileText{}, fmt.Errorf("%s has more than %d bytes: name a smaller file", path, longestFile)
+	if len(text) > maxFile {
+		return fileText{}, fmt.Errorf("%s has more than %d bytes: name a smaller file", path, maxFile)
 	}
 	return fileText{text: string(text), readable: info.Mode()&0o004 != 0, writable: info.Mode()&0o002 != 0, info: info}, nil
 }

@@ -21,7 +21,7 @@ func TestConfigurationIsARegularFile(t *testing.T) {
 	}
 	for file, want := range map[string]string{
 		pipe: "is a named pipe: name a regular file", dir: "is a directory: name a regular file", "/dev/zero": "is a device: name a regular file",
-		write(t, dir, "large", strings.Repeat("#", longestFile+1)): "has more than 1048576 bytes: name a smaller file",
+		write(t, dir, "large", strings.Repeat("#", maxFile+1)): "has more than 1048576 bytes: name a smaller file",
 	} {
 		if _, err := Load(file, Host{}); err == nil || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("%s: got %v, want an error that ends with %q", file, err, want)

@@ -13,7 +13,7 @@ import (
 	"quotad/regions"
 )
 
-// jobs checks each job against the credentials.
+// jobs adds the jobs to c, and checks each against the credentials.
 func (t *fileTable) jobs(c *Config) {
 	for _, name := range t.names("jobs") {
 		one := t.Jobs[name]
@@ -27,10 +27,10 @@ func (t *fileTable) jobs(c *Config) {
 				w.Path = []string{"items"}
 			}
 			if slices.Equal(w.Path, []string{"schedule"}) {
-				w.Path = []string{"cron"} // of the two, only a cron line may never come
+				w.Path = []string{"cron"} // only a cron line may never come
 			}
 		}
-		one.adopt(wrong)
+		one.addErrors(wrong)
 		c.Jobs = append(c.Jobs, job)
 	}
 }
@@ -77,15 +77,15 @@ func (t *jobTable) job(name string) *jobs.Job {
 	return j
 }
 
-// shortestSecret is how long a value of an env_file is that is kept out of logs. A
-// shorter one would be found in all sorts of words.
-const shortestSecret = 8
+// minSecret is the minimum length of a value of an env_file that is kept out of logs. A
+// shorter one would match parts of ordinary words.
+const minSecret = 8
 
-// env is what env_file holds, and over it the table env.
+// env returns the variables of env_file, overridden by the table env.
 func (t *jobTable) env() (env map[string]string, secrets []string) {
 	env = t.envFile()
 	for _, value := range env {
-		if len(value) >= shortestSecret {
+		if len(value) >= minSecret {
 			secrets = append(secrets, value)
 		}
 	}
@@ -129,8 +129,8 @@ func (t *jobTable) schedule() jobs.Schedule {
 	return schedule
 }
 
-// manual is the schedule of a job that only a person runs: what says when a run or
-// its passes begin has no meaning beside it.
+// manual returns the schedule of a job that only a person runs. Keys that say when a run or
+// its passes begin are errors with it.
 func (t *jobTable) manual() jobs.Schedule {
 	if t.Schedule != "" && t.Schedule != "manual" {
 		t.fail("schedule", `must be "manual", not %q: write a period as every, and a cron line as cron`, t.Schedule)
@@ -143,7 +143,7 @@ func (t *jobTable) manual() jobs.Schedule {
 	return jobs.Unscheduled{}
 }
 
-// missedWithin returns how old a missed slot may be to be made up for: none if
+// missedWithin returns how old a missed slot may be to be made up for; 0 if
 // missed is "skip".
 func (t *jobTable) missedWithin(schedule jobs.Schedule) time.Duration {
 	switch {
@@ -167,9 +167,9 @@ type envFile contents
 
 func (f *envFile) decode(n node) { (*contents)(f).openSecret(n, "the job's secrets") }
 
-// envFile reads the file that env_file names: NAME=value on each line, blank
-// lines and comments aside. What it holds may be secret: errors name its lines,
-// never what stands there.
+// envFile reads the file that env_file names: NAME=value on each line, except blank
+// lines and comments. Its values may be secret: errors name the lines,
+// never their text.
 func (t *jobTable) envFile() map[string]string {
 	env := map[string]string{}
 	for i, line := range strings.Split(t.EnvFile.text, "\n") {

@@ -16,7 +16,7 @@ type Ledger struct {
 	Backend  string             // Embedded or OnRedis
 	Unsynced bool               // of Embedded: see boltledger.Config
 	Deadline time.Duration      // for one decision
-	Redis    redisledger.Config // but for the name of the daemon
+	Redis    redisledger.Config // without the name of the daemon
 }
 
 // The backends of a Ledger.
@@ -88,7 +88,7 @@ func isAddr(addr string) bool {
 	return err == nil && port != ""
 }
 
-// password is what stands in its file, less the newline at the end.
+// password returns the text of its file, without the newline at the end.
 func (t *redisTable) password() string {
 	password := strings.TrimRight(t.PasswordFile.text, "\r\n")
 	if t.PasswordFile.read && password == "" {
@@ -97,7 +97,7 @@ func (t *redisTable) password() string {
 	return password
 }
 
-// config trusts the authorities of the system where no file names others.
+// config trusts the authorities of the system if no file names others.
 func (t *tlsTable) config() *tls.Config {
 	if t == nil {
 		return nil
@@ -112,7 +112,7 @@ func (t *tlsTable) config() *tls.Config {
 	return config
 }
 
-// certificates returns what the daemon shows to the server, if anything.
+// certificates returns the certificate that the daemon shows to the server, if there is one.
 func (t *tlsTable) certificates() []tls.Certificate {
 	switch {
 	case t.has("key_file"):

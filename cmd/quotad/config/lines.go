@@ -8,20 +8,20 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// Lines says on which line of a document a key stands, or an element of an array. The TOML
-// package returns the keys in their order and keeps their lines to itself.
+// Lines has the line of each key of a document, and of each element of an array. The TOML
+// package returns the keys in their order, but not their lines.
 type lines struct {
 	line  map[string]int // by join(path)
-	order map[string]int // join(path) → which key of the document that is, from 1
+	order map[string]int // join(path) → number of the key in the document, from 1
 }
 
-// element is how an element of an array is named in a path.
+// element returns the name of an element of an array in a path.
 func element(i int) string { return fmt.Sprintf("[%d]", i) }
 
 func join(path []string) string { return strings.Join(path, "\x00") }
 
-// at returns the line of a path, or of the nearest table around it where the path itself
-// stands nowhere; 1 for the whole document.
+// at returns the line of a path, or of the nearest table around it if the path has no line;
+// 1 for the whole document.
 func (l *lines) at(path []string) int {
 	for n := len(path); n > 0; n-- {
 		if line := l.line[join(path[:n])]; line > 0 {
@@ -31,9 +31,9 @@ func (l *lines) at(path []string) int {
 	return 1
 }
 
-// locate returns the lines of a document that the TOML package accepts and whose keys it
-// returned. Each of them has one '=' outside of strings, or the bracket of a header. A table
-// without a header begins with the first of its keys.
+// locate returns the lines of a document that the TOML package accepted, from the keys that the
+// package returned. Each key has one '=' outside of strings, or the bracket of a header. A table
+// without a header begins with its first key.
 func locate(structure string, keys []toml.Key) *lines {
 	l := &lines{line: map[string]int{}, order: map[string]int{}}
 	s := scan{lines: l, keys: keys}
@@ -110,25 +110,26 @@ func (s *scan) key(line int) {
 	}
 }
 
-// found notes where something stands; what stands twice, in an array of tables, is found first.
+// found records the line of the last key or element. A path that occurs twice, in an array of tables,
+// keeps its first line.
 func (s *scan) found(line int) {
 	if at := join(s.last); s.line[at] == 0 {
 		s.line[at] = line
 	}
 }
 
-// deepest is how far tables and arrays may lie within each other. The TOML package takes time
-// and memory by the square of that.
-const deepest = 32
+// maxDepth is how deeply tables and arrays may be nested. The time and memory of the TOML package
+// grow with the square of the depth.
+const maxDepth = 32
 
 var (
-	// noStructure matches what brackets and dots mean nothing in.
+	// noStructure matches strings and comments, in which brackets and dots have no meaning.
 	noStructure = regexp.MustCompile(`"""(?s:\\.|[^\\])*?"{3,5}|'''(?s:.*?)'{3,5}|"(?:\\.|[^"\\\n])*"|'[^'\n]*'|#[^\n]*`)
-	// longKey matches a dotted key of too many parts, or what looks like one.
-	longKey = regexp.MustCompile(fmt.Sprintf(`(?:[\w-]+[ \t]*\.[ \t]*){%d}`, deepest))
+	// longKey matches a dotted key with too many parts, or text that looks like one.
+	longKey = regexp.MustCompile(fmt.Sprintf(`(?:[\w-]+[ \t]*\.[ \t]*){%d}`, maxDepth))
 )
 
-// tooDeep returns the first line on which something lies too deep, or 0.
+// tooDeep returns the first line that is nested too deeply, or 0.
 func tooDeep(structure string) (line int) {
 	depth := 0
 	for i, row := range strings.Split(structure, "\n") {
@@ -139,7 +140,7 @@ func tooDeep(structure string) (line int) {
 			case ']', '}':
 				depth = max(0, depth-1)
 			}
-			if depth > deepest {
+			if depth > maxDepth {
 				return i + 1
 			}
 		}
@@ -150,8 +151,8 @@ func tooDeep(structure string) (line int) {
 	return 0
 }
 
-// structureOf returns a document with other letters in its strings, without comments and
-// without a byte order mark. Everything stays on its line.
+// structureOf returns a document with the text of its strings replaced, without comments and
+// without a byte order mark. Everything keeps its line.
 func structureOf(document string) string {
 	return noStructure.ReplaceAllStringFunc(strings.TrimPrefix(document, "\ufeff"), func(s string) string {
 		filler := "s"

@@ -17,22 +17,22 @@ import (
 	"quotad/quota/upstream"
 )
 
-// What is known of a provider: the keys of a credential, each with the date and the source
-// of the fact, and what a proxy needs to know.
+// presetFiles has the facts about providers: keys of a credential, each with the date and the source
+// of the fact, and what the proxy needs.
 //
 //go:embed presets/*.toml
 var presetFiles embed.FS
 
-// A Preset is what a credential's file takes from one.
+// A Preset is a preset of a credential.
 type Preset struct {
 	Name       string
-	Checked    time.Time // when its facts were held against their sources last
+	Checked    time.Time // when its facts were last compared with their sources
 	Limits     int
 	Operations int
 	values     map[string]any
 }
 
-// PresetFiles returns the presets as they stand in their files.
+// PresetFiles returns the text of all presets.
 func PresetFiles() string {
 	var b strings.Builder
 	for i, name := range presetNames() {
@@ -72,7 +72,7 @@ func findPreset(name string) (Preset, bool) {
 	return p, true
 }
 
-// withPreset returns a credential's table with what its preset brings: a key of the file
+// withPreset returns a credential's table merged with its preset: a key of the file
 // overrides the preset's.
 func (n node) withPreset() any {
 	own, _ := n.value.(map[string]any)
@@ -91,11 +91,11 @@ func (n node) withPreset() any {
 	return overridden(preset.values, own, "")
 }
 
-// nested tables of a credential hold tables that are put together too, and not replaced:
-// each limit by its name, what is said of reasons and of headers, the routes of a proxy.
+// nested names the tables of a credential whose tables are merged too, and not replaced:
+// each limit by its name, the reasons and headers of answers, the routes of a proxy.
 const nested = "limits answers proxy"
 
-// overridden returns a credential's table, or one within, with the keys of another put over
+// overridden returns a credential's table, or one within it, with the keys of another one overriding
 // its own.
 func overridden(below, above map[string]any, within string) map[string]any {
 	merged := maps.Clone(below)
@@ -141,7 +141,7 @@ func (t *credentialTable) profile() upstream.Profile {
 	return p
 }
 
-// presetUnits returns how large a preset says that a limit is, 0 where it does not.
+// presetUnits returns the units of a limit in a preset, or 0.
 func presetUnits(name, limit string) quota.Units {
 	preset, _ := findPreset(name)
 	limits, _ := preset.values["limits"].(map[string]any)
@@ -151,7 +151,7 @@ func presetUnits(name, limit string) quota.Units {
 }
 
 // compareResets warns of a sliding window that is shorter than the longest period by which
-// the upstream resets: on the day of 25 hours it forgets before the upstream does.
+// the upstream resets: on the day of 25 hours its debits expire before the upstream resets.
 func (t *limitTable) compareResets(resets quota.Window) {
 	longest := map[quota.Period]time.Duration{quota.Hour: time.Hour, quota.Day: 25 * time.Hour, quota.Month: 31*day + time.Hour}[resets.Period]
 	if t.Window.IsCalendar() || !resets.IsCalendar() || t.Window.Length >= longest {
@@ -180,13 +180,13 @@ func (t *answersTable) format() upstream.Format {
 	return f
 }
 
-// old is when a preset's facts are to be looked at again.
-const old = 365 * day
+// maxPresetAge is the age at which a preset's facts must be checked again.
+const maxPresetAge = 365 * day
 
-// oldPresets tells of presets whose facts nobody has looked at for a year.
+// oldPresets returns a warning for each preset whose facts were not checked for a year.
 func (c *Config) oldPresets(now time.Time) (warnings Errors) {
 	for _, name := range slices.Sorted(maps.Keys(c.Presets)) {
-		if preset := c.Presets[name]; !now.IsZero() && now.Sub(preset.Checked) > old {
+		if preset := c.Presets[name]; !now.IsZero() && now.Sub(preset.Checked) > maxPresetAge {
 			warnings = append(warnings, c.document.at([]string{"credentials", name, "preset"}, "the facts of preset %s were checked on %s, more than a year ago: providers change their quotas, compare them with the console",
 				preset.Name, preset.Checked.Format(time.DateOnly)))
 		}

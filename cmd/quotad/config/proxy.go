@@ -15,7 +15,7 @@ import (
 	"quotad/quota/proxy"
 )
 
-// target returns where the calls of a credential go that come through the proxy.
+// target returns where the proxy sends the calls of a credential.
 func (t *targetTable) target(c *quota.Credential) *proxy.Target {
 	t.require("upstream", `"https://www.googleapis.com"`)
 	t.require("key_file", `"youtube.key", which holds the key and nothing else`)
@@ -47,7 +47,7 @@ func (t *targetTable) routes(c *quota.Credential) *proxy.Routes {
 	return routes
 }
 
-// idleProxy warns of a proxy that nobody can reach, or that leads nowhere.
+// idleProxy warns of a proxy without an address, or without a target.
 func (t *fileTable) idleProxy(c *Config) {
 	switch {
 	case c.Proxy == "":
@@ -59,7 +59,7 @@ func (t *fileTable) idleProxy(c *Config) {
 	}
 }
 
-// An upstreamAddress is that of an upstream, without a slash at its end.
+// An upstreamAddress is the address of an upstream, without a slash at its end.
 type upstreamAddress string
 
 // UnmarshalText reads an address to which a key can be sent.
@@ -98,8 +98,8 @@ func (k *keyFile) decode(n node) {
 	}
 }
 
-// A loopback is an address of this host that no other host reaches. It is no name:
-// what "localhost" stands for is up to a file that anything may have changed.
+// A loopback is an address of this host that no other host can reach. It is not a name:
+// what "localhost" means depends on a file that may have been changed.
 type loopback string
 
 // UnmarshalText reads an address with a port, in numbers.

@@ -167,13 +167,13 @@ func valueOf(field reflect.StructField) string {
 	}
 }
 
-// notation says how values are written, before the tables.
+// notation explains how values are written.
 const notation = `A duration is a number with its unit: "90s", "30m", "24h" or "7d". ` +
 	"A relative path begins at the directory of the file. " +
 	"NAME is a name of your choice, of letters, digits, _ and -. " +
 	"A key that quotad does not know is an error."
 
-// title is what stands above the keys of a table.
+// title returns the heading of a table.
 func (t referenceTable) title() string {
 	switch t.path {
 	case "":
@@ -185,7 +185,7 @@ func (t referenceTable) title() string {
 	}
 }
 
-// absent says what happens without the key.
+// absent describes an absent key.
 func (k referenceKey) absent() string {
 	if strings.HasPrefix(k.fallback, required) {
 		return "R" + k.fallback[1:]
@@ -193,7 +193,7 @@ func (k referenceKey) absent() string {
 	return "Default: " + k.fallback
 }
 
-// assignment is the example as it stands in a file.
+// assignment returns the example as a line of a file.
 func (k referenceKey) assignment() string { return k.name + " = " + k.example }
 
 // ReferenceText returns the reference for a terminal of 80 columns.
@@ -252,7 +252,7 @@ func ReferenceMarkdown() string {
 	return b.String()
 }
 
-// markdown keeps a text from having marks.
+// markdown escapes a text for Markdown.
 func markdown(text string) string {
 	return strings.NewReplacer("|", `\|`, "*", `\*`, "<", `\<`).Replace(text)
 }

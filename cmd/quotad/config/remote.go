@@ -16,7 +16,7 @@ import (
 	"quotad/quota/server"
 )
 
-// A Remote says where callers from other hosts are answered, and who they are.
+// A Remote says where callers from other hosts are answered, and which callers there are.
 type Remote struct {
 	Listen            string     // empty: nowhere
 	CertFile, KeyFile string     // empty: plain HTTP on loopback, behind a proxy
@@ -67,8 +67,8 @@ func (t *remoteTable) checkListen() {
 	}
 }
 
-// checkCertificate reads the pair as the daemon will. An expired one is no error: jobs and local
-// callers need none.
+// checkCertificate reads the pair as the daemon will. An expired certificate is no error: jobs and
+// local callers do not need it.
 func (t *remoteTable) checkCertificate(d *document) {
 	if t.CertFile == "" || t.KeyFile == "" {
 		return
@@ -110,7 +110,7 @@ func (t *fileTable) remoteCaller(name string, one *callerTable, seen map[[sha256
 	}
 }
 
-// known notes names that are not there, or are there twice.
+// known records an error for each name that is unknown or listed twice.
 func (t *callerTable) known(key, kind string, names texts, known []string) {
 	if t.has(key) && len(names) == 0 {
 		t.fail(key, "must name at least one %s, or be left out", kind)
@@ -125,7 +125,7 @@ func (t *callerTable) known(key, kind string, names texts, known []string) {
 	}
 }
 
-// operationsOf are all operations of some credentials.
+// operationsOf returns all operations of some credentials.
 func (t *fileTable) operationsOf(credentials texts) (all []string) {
 	for _, name := range credentials {
 		if c := t.Credentials[name]; c != nil {
@@ -137,7 +137,7 @@ func (t *fileTable) operationsOf(credentials texts) (all []string) {
 	return all
 }
 
-// sharers are those whose calls a limit counts, as quota.Limit names them.
+// sharers returns the jobs and callers whose calls a limit counts, as quota.Limit names them.
 func (t *limitTable) sharers() []string {
 	sharers := slices.Clone([]string(t.Jobs))
 	for _, caller := range t.Callers {
@@ -146,8 +146,8 @@ func (t *limitTable) sharers() []string {
 	return sharers
 }
 
-// An anyAddress is where callers from anywhere may be answered: a port alone, or with an address
-// in numbers.
+// An anyAddress is an address that other hosts may reach: a port alone, or with an IP
+// address.
 type anyAddress string
 
 // UnmarshalText reads ":9466" or "192.0.2.1:9466".
@@ -163,7 +163,7 @@ func (a *anyAddress) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// A proxyAddress is the one of a proxy in front.
+// A proxyAddress is the IP address of a proxy in front of quotad.
 type proxyAddress struct{ netip.Addr }
 
 // UnmarshalText reads an address in numbers.
@@ -176,7 +176,7 @@ func (p *proxyAddress) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// A certFile is the path of a certificate, which the daemon reads by itself when it changes.
+// A certFile is the path of a certificate. The daemon reads it again when it changes.
 type certFile path
 
 func (c *certFile) decode(n node) {
@@ -185,7 +185,7 @@ func (c *certFile) decode(n node) {
 	*c = certFile(file.path)
 }
 
-// A certKey is the path of its key.
+// A certKey is the path of the key of a certificate.
 type certKey path
 
 func (k *certKey) decode(n node) {
@@ -194,16 +194,16 @@ func (k *certKey) decode(n node) {
 	*k = certKey(file.path)
 }
 
-// A tokenFile holds the tokens of a caller, of which it keeps the digests alone.
+// A tokenFile holds the tokens of a caller. Only their digests are kept.
 type tokenFile struct {
 	path    string
 	digests [][sha256.Size]byte
 }
 
 const (
-	shortestToken = 32 // bytes: 128 bits in hex
-	longestToken  = 512
-	mostTokens    = 2 // the old one and the new one
+	minToken  = 32 // bytes: 128 bits in hex
+	maxToken  = 512
+	maxTokens = 2 // the old one and the new one
 )
 
 func (t *tokenFile) decode(n node) {
@@ -217,12 +217,12 @@ func (t *tokenFile) decode(n node) {
 	switch {
 	case len(lines) == 0:
 		n.fail("%s is empty: write a token into it, such as openssl rand -hex 32 prints", t.path)
-	case len(lines) > mostTokens:
-		n.fail("%s holds %d tokens: at most %d, the old one and the new one, each on a line by itself", t.path, len(lines), mostTokens)
+	case len(lines) > maxTokens:
+		n.fail("%s holds %d tokens: at most %d, the old one and the new one, each on a line by itself", t.path, len(lines), maxTokens)
 	}
 	for i, line := range lines {
-		if len(line) < shortestToken || len(line) > longestToken || bytes.ContainsFunc(line, func(r rune) bool { return r <= ' ' || r > '~' }) {
-			n.fail("the token on line %d of %s must have %d to %d plain characters: openssl rand -hex 32 prints one", i+1, t.path, shortestToken, longestToken)
+		if len(line) < minToken || len(line) > maxToken || bytes.ContainsFunc(line, func(r rune) bool { return r <= ' ' || r > '~' }) {
+			n.fail("the token on line %d of %s must have %d to %d plain characters: openssl rand -hex 32 prints one", i+1, t.path, minToken, maxToken)
 			continue
 		}
 		t.digests = append(t.digests, sha256.Sum256(line))

@@ -10,8 +10,8 @@ import (
 	"quotad/quota"
 )
 
-// joinPools gives each share a cost in the operations whose tables do not name it, the one
-// that its pool has there, and its pool's window, where it has none of its own.
+// joinPools sets what a share takes from its pool: its cost in each operation whose table
+// does not name the share, and its window if it has none of its own.
 func (t *credentialTable) joinPools(c *quota.Credential) {
 	pools := byWidth(c)
 	for i, share := range c.Limits {
@@ -23,7 +23,7 @@ func (t *credentialTable) joinPools(c *quota.Credential) {
 				continue
 			}
 			if pool := slices.IndexFunc(pools, func(l quota.Limit) bool { return cost.Per[l.Name] > 0 }); pool >= 0 {
-				per := maps.Clone(cost.Per) // the file's own stays as it stands there
+				per := maps.Clone(cost.Per) // the file's own does not change
 				per[share.Name] = per[pools[pool].Name]
 				c.Operations[operation] = quota.Cost{Per: per}
 			}
@@ -36,8 +36,8 @@ func (t *credentialTable) joinPools(c *quota.Credential) {
 	}
 }
 
-// poolOf returns the limit that a share is a part of: the widest that counts something of what
-// the share does.
+// poolOf returns the limit that a share is a part of: the widest that counts an operation which
+// the share counts.
 func poolOf(c *quota.Credential, share quota.Limit) (pool quota.Limit, found bool) {
 	for _, l := range byWidth(c) {
 		for operation, cost := range c.Operations {
@@ -49,7 +49,7 @@ func poolOf(c *quota.Credential, share quota.Limit) (pool quota.Limit, found boo
 	return quota.Limit{}, false
 }
 
-// byWidth returns the limits for everybody, the widest first: the one that counts the most
+// byWidth returns the limits that are no shares, the widest first: the one that counts the most
 // operations; of several, the one with the longest window, then the largest.
 func byWidth(c *quota.Credential) []quota.Limit {
 	pools := slices.DeleteFunc(slices.Clone(c.Limits), quota.Limit.IsShare)
@@ -67,15 +67,15 @@ func byWidth(c *quota.Credential) []quota.Limit {
 	return pools
 }
 
-// holds tells whether a share holds its jobs back wherever a limit does: it is enforced, too,
-// in the same window, and counts each operation that the limit does, for as much.
-func holds(c *quota.Credential, share, limit quota.Limit) bool {
+// limitsLike reports whether a share limits its jobs wherever a limit does: it is enforced, too,
+// in the same window, and counts each operation that the limit counts, at the same cost.
+func limitsLike(c *quota.Credential, share, limit quota.Limit) bool {
 	return !share.DryRun && !limit.DryRun && sameWindow(share, limit) && countsAll(c, share, limit)
 }
 
-// idleBeside returns a limit that always denies before a share would: its pool, or one that
-// counts whatever the share does.
-func idleBeside(c *quota.Credential, share quota.Limit) (by quota.Limit, found bool) {
+// deniedBefore returns a limit that always denies before a share would: its pool, or one that
+// counts each operation of the share.
+func deniedBefore(c *quota.Credential, share quota.Limit) (by quota.Limit, found bool) {
 	pool, _ := poolOf(c, share)
 	for _, l := range c.Limits {
 		if l.IsShare() || l.DryRun || !sameWindow(share, l) || share.Budget(false) < l.Budget(false) {
@@ -90,7 +90,7 @@ func idleBeside(c *quota.Credential, share quota.Limit) (by quota.Limit, found b
 
 func sameWindow(a, b quota.Limit) bool { return a.Window.String() == b.Window.String() }
 
-// countsAll tells whether a limit counts each operation that another one does, for as much.
+// countsAll reports whether a limit counts each operation that another one counts, at the same cost.
 func countsAll(c *quota.Credential, limit, other quota.Limit) bool {
 	for operation, cost := range c.Operations {
 		if units := cost.In(other, operation); units > 0 && cost.In(limit, operation) != units {
@@ -100,16 +100,16 @@ func countsAll(c *quota.Credential, limit, other quota.Limit) bool {
 	return true
 }
 
-// kept is how much of a pool a share leaves to the jobs that it does not count.
-func kept(pool, share quota.Limit) quota.Units {
+// keptFor returns how much of a pool a share leaves to the jobs that it does not count.
+func keptFor(pool, share quota.Limit) quota.Units {
 	if len(share.ExceptJobs) == 0 {
 		return 0
 	}
 	return max(0, pool.Budget(false)-share.Budget(false))
 }
 
-// oddShares tells of shares that hold nobody back, that are too small for any call, and that
-// promise more of a pool than it has.
+// oddShares returns warnings for shares that never deny, that are too small for any call, or that
+// keep more of a pool than it has.
 func (c *Config) oddShares() (all Errors) {
 	for _, credential := range c.Credentials {
 		promised := map[string]quota.Units{} // by pool
@@ -124,17 +124,17 @@ func (c *Config) oddShares() (all Errors) {
 			if operation, units := cheapest(credential, share); units > share.Budget(false) && share.Lift == 0 {
 				warn("the jobs that it counts can make no call: the cheapest, %s, costs %s", operation, units.Text())
 			}
-			if by, is := idleBeside(credential, share); is {
+			if by, is := deniedBefore(credential, share); is {
 				warn("it denies nothing before limit %s does, which has %s for jobs", by.Name, quota.Thousands(by.Budget(false)))
 			}
 			pool, found := poolOf(credential, share)
-			if !found || !holds(credential, share, pool) {
+			if !found || !limitsLike(credential, share, pool) {
 				continue
 			}
-			if before := promised[pool.Name]; before <= pool.Budget(false) && before+kept(pool, share) > pool.Budget(false) {
-				warn("more is kept for some jobs than limit %s has: %s of %s", pool.Name, quota.Thousands(before+kept(pool, share)), quota.Thousands(pool.Budget(false)))
+			if before := promised[pool.Name]; before <= pool.Budget(false) && before+keptFor(pool, share) > pool.Budget(false) {
+				warn("more is kept for some jobs than limit %s has: %s of %s", pool.Name, quota.Thousands(before+keptFor(pool, share)), quota.Thousands(pool.Budget(false)))
 			}
-			promised[pool.Name] += kept(pool, share)
+			promised[pool.Name] += keptFor(pool, share)
 		}
 	}
 	return all
@@ -150,7 +150,7 @@ func cheapest(c *quota.Credential, l quota.Limit) (operation string, units quota
 	return operation, units
 }
 
-// Counts says what a job can count on, limit by limit, where shares have a part in that.
+// Counts says what a job can count on, limit by limit, for limits that have shares.
 func Counts(c *quota.Credential, job string, useReserve bool) (lines []string) {
 	for _, pool := range c.Limits {
 		if pool.IsShare() || pool.DryRun {
@@ -158,13 +158,13 @@ func Counts(c *quota.Credential, job string, useReserve bool) (lines []string) {
 		}
 		most, own, whose, shared := pool.Budget(useReserve), quota.Units(0), []string(nil), false
 		for _, share := range c.Limits {
-			if of, found := poolOf(c, share); !share.IsShare() || !found || of.Name != pool.Name || !holds(c, share, pool) {
+			if of, found := poolOf(c, share); !share.IsShare() || !found || of.Name != pool.Name || !limitsLike(c, share, pool) {
 				continue
 			}
 			shared = true
 			if share.CountsJob(job) {
 				most = min(most, share.Budget(useReserve))
-			} else if units := kept(pool, share); units > own && slices.Contains(share.ExceptJobs, job) {
+			} else if units := keptFor(pool, share); units > own && slices.Contains(share.ExceptJobs, job) {
 				own, whose = units, share.ExceptJobs
 			}
 		}

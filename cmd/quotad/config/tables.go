@@ -2,13 +2,13 @@ package config
 
 import "quotad/quota"
 
-// These are the tables of the file, see decode.go for how they are read. Their tags:
+// These are the tables of the file. decode.go reads them by their tags:
 //
 //	toml     the key; "*" takes all keys that have no field of their own
-//	default  what an absent key means, and one whose value cannot be read
-//	oneof    the strings that may stand there
+//	default  the value of an absent key, and of one whose value cannot be read
+//	oneof    the strings that are allowed
 //	zero     a duration may be zero
-//	want     what must stand there, where the type does not say enough
+//	want     what the value must be, if the type does not say enough
 //	such     a name to suggest for a table that lacks one
 
 type fileTable struct {
@@ -65,7 +65,7 @@ type credentialTable struct {
 	Proxy      *targetTable           `toml:"proxy"`
 }
 
-// A targetTable says where calls of a credential go that come through the proxy.
+// A targetTable says where the proxy sends the calls of a credential.
 type targetTable struct {
 	table
 	Upstream  upstreamAddress   `toml:"upstream"`
@@ -160,7 +160,7 @@ type jobTable struct {
 	KillGrace          duration            `toml:"kill_grace" default:"10s"`
 }
 
-// A clientsTable has either one limit in itself or several in limits.
+// A clientsTable has either one limit in its own keys or several in limits.
 type clientsTable struct {
 	table
 	Units      quota.Units                  `toml:"units"`

@@ -82,7 +82,7 @@ func (s stagger) String() string {
 type zone struct{ *time.Location }
 
 // UnmarshalText reads the IANA name of a time zone. Go reads "" as UTC and "Local" as
-// the host's own zone, which is another one on every host that shares a ledger.
+// the host's own zone, which may differ between the hosts that share a ledger.
 func (z *zone) UnmarshalText(name []byte) error {
 	location, err := time.LoadLocation(string(name))
 	if err != nil || len(name) == 0 || string(name) == "Local" {
@@ -165,7 +165,7 @@ func (n node) ring(check func(regions.Region) error) (list regions.Ring) {
 	return list
 }
 
-// Exit codes are those by which a command says that the budget was gone.
+// Exit codes are those by which a command reports that the budget was gone.
 type exitCodes []int
 
 func (e *exitCodes) decode(n node) {

@@ -8,16 +8,15 @@ import (
 	"quotad/quota"
 )
 
-// Fits returns whether the jobs fit the limits, limit by limit, if nobody else
+// Fits returns whether the jobs fit the limits, limit by limit, if no other caller
 // spends from them.
 func (c *Config) Fits() []plan.Fit {
 	return plan.CheckFit(c.Jobs, c.Credentials, plan.Reference)
 }
 
-// Warnings returns what is hardly meant, one for each limit whose reserve is no room for
-// what an outage may grant, and one for each limit that the jobs do not fit, at the line of
-// the change that gives up least: runs will end before they come round. Nothing is wrong
-// with the file.
+// Warnings returns what is hardly meant but no error. Among them are each limit whose reserve has
+// no room for what an outage may grant, and each limit that the jobs do not fit, where runs will end
+// early; its line is that of the smallest change that would help.
 func (c *Config) Warnings() Errors {
 	warnings := append(slices.Clone(c.document.warnings), c.largeAllowances()...)
 	warnings = append(warnings, c.oddShares()...)
@@ -75,10 +74,10 @@ func (c *Config) largeAllowances() Errors {
 	return large
 }
 
-// in is the most that an outage may cost in a limit. What open_units bounds of a grant is
-// the largest of its charges.
+// in returns the maximum cost of an outage in a limit. open_units bounds the largest charge
+// of each grant.
 func (o Outage) in(l quota.Limit, c *quota.Credential) quota.Units {
-	most := quota.Units(0)
+	maxCost := quota.Units(0)
 	for operation := range o.Open {
 		cost := c.Operations[operation]
 		largest := quota.Units(0)
@@ -86,13 +85,13 @@ func (o Outage) in(l quota.Limit, c *quota.Credential) quota.Units {
 			largest = max(largest, cost.In(other, operation))
 		}
 		if largest > 0 {
-			most = max(most, o.Units/largest*cost.In(l, operation))
+			maxCost = max(maxCost, o.Units/largest*cost.In(l, operation))
 		}
 	}
-	return most
+	return maxCost
 }
 
-// cureOf returns the path of the key that is best changed.
+// cureOf returns the path of the key whose change is smallest.
 func (c *Config) cureOf(f plan.Fit) []string {
 	limit := []string{"credentials", f.Credential, "limits", f.Limit}
 	if len(f.Changes) == 0 {
@@ -108,7 +107,7 @@ func (c *Config) cureOf(f plan.Fit) []string {
 	}
 }
 
-// dryness says how far the jobs and the limit are apart.
+// dryness says by how much the jobs exceed the limit.
 func dryness(f plan.Fit) string {
 	about, often := "", ""
 	if f.Estimated {
@@ -129,7 +128,7 @@ func WhenLate(f plan.Fit) string {
 	return fmt.Sprintf(", and for %s when passes are late", quota.Thousands(f.AtWorst))
 }
 
-// cures names the change that gives up least and the next best, of another kind.
+// cures names the smallest change, and the next one of another kind.
 func cures(changes []plan.Change) string {
 	if len(changes) == 0 {
 		return "; no single change is enough"

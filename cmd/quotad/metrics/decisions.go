@@ -14,7 +14,7 @@ import (
 	"quotad/quota/upstream"
 )
 
-// unknown stands for names that callers sent and nobody configured. No configured
+// unknown stands for names that callers sent and no configuration has. No configured
 // name has parentheses.
 const unknown = "(unknown)"
 

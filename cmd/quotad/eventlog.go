@@ -305,7 +305,7 @@ func addReason(line *zerolog.Event, reason, detail string, retryAt time.Time) *z
 // unknownCaller stands for the caller of what has none in its event.
 var unknownCaller = quota.Caller{UID: -1}
 
-// addCaller adds who called.
+// addCaller adds the caller.
 func addCaller(line *zerolog.Event, caller quota.Caller, pid int) *zerolog.Event {
 	line.Str("by", caller.By())
 	if pid != 0 { // known on a Unix socket alone

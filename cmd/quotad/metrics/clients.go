@@ -16,7 +16,7 @@ import (
 // noOperation is the operation of a call that names none.
 const noOperation = ""
 
-// ExpectClients has the decisions about clients counted from 0, as Expect does those of
+// ExpectClients begins the counters of decisions about clients at 0, as Expect does for
 // credentials.
 func (m *Metrics) ExpectClients(all []*clientlimit.Clients) {
 	for _, c := range all {

@@ -1,10 +1,12 @@
-// Package metrics counts for Prometheus what quotad decides and runs, and shows how its
-// limits stand.
+// Package metrics counts for Prometheus what quotad decides and runs, and shows the state of its
+// limits.
 //
-// [Metrics.Record] is a sink of the daemon's events: decisions, passes, runs, alerts, outages (decisions.go, clients.go,
-// meters.go, jobs.go). [Metrics.Measure] measures the calls of the ledger (ledger.go). A scrape
-// reads the limits and their forecasts (limits.go), and the remote callers (remote.go). The values of labels are names of the configuration
-// and words of quotad's own, never what a caller sent: their number is bounded.
+// [Metrics.Record] is a sink of the daemon's events (metrics.go): decisions, passes, runs, alerts,
+// outages (decisions.go), and decisions about clients (clients.go). Grants have counters of their own
+// for each operation (meters.go). [Metrics.Measure] measures the calls of the ledger. A scrape
+// reads the limits and their forecasts (limits.go), and the remote callers (remote.go). The values of
+// labels are names of the configuration and words of quotad's own, never what a caller sent: their
+// number is bounded.
 //
 // alerts.yml and dashboard.json are rules for Prometheus and a dashboard for Grafana; README.md says how to
 // load them.

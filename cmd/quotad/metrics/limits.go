@@ -62,7 +62,7 @@ func (l *limits) Collect(out chan<- prometheus.Metric) {
 			out <- gauge(l.reserve, float64(limit.Reserve), c.Name, limit.Name)
 		}
 		usage, known, err := l.service.Usage(ctx, c.Name)
-		if !known || err != nil { // nor are the loans known
+		if !known || err != nil { // the loans are unknown too
 			for _, limit := range c.Limits {
 				out <- gauge(l.units, float64(limit.Units), c.Name, limit.Name)
 			}
@@ -97,7 +97,7 @@ func (l *limits) collect(out chan<- prometheus.Metric, credential string, usage 
 	}
 }
 
-// exhaustion returns in how many seconds a limit denies something.
+// exhaustion returns the seconds until a limit denies something.
 func exhaustion(credential string, limit quota.LimitState, forecasts []plan.Forecast, now time.Time) (seconds float64, known bool) {
 	switch f := plan.ForecastOf(forecasts, credential, limit.Name); {
 	case !limit.Refuses():

@@ -26,8 +26,8 @@ type limitMeter struct {
 	near    [len(notify.Thresholds)]prometheus.Counter // units above each threshold
 }
 
-// Expect has the operations of a configuration's credentials counted. What may happen
-// begins with 0, because what rises from nothing is no rise to Prometheus; what cannot
+// Expect begins the counters of a configuration's credentials. What may happen
+// begins at 0, because Prometheus sees no increase in a new series; what cannot
 // happen has no series.
 func (m *Metrics) Expect(configuration *config.Config) {
 	meters := make(map[operationName]*meter)
@@ -79,7 +79,7 @@ func (m *Metrics) meter(c *quota.Credential, operation string) *meter {
 // grant counts a grant and what it debited.
 func (m *meter) grant(r quota.Request, d quota.Decision) {
 	m.grants.Inc()
-	states := d.Limits // none are known of an outage's grant
+	states := d.Limits // a grant of an outage has none
 	for _, limit := range m.limits {
 		if !limit.limit.CountsJob(r.Caller.CountedAs()) {
 			continue
@@ -92,8 +92,8 @@ func (m *meter) grant(r quota.Request, d quota.Decision) {
 	}
 }
 
-// countNear counts the part of a debit that lies above each threshold. Of a lifted limit,
-// what is left is for everybody.
+// countNear counts the part of a debit that lies above each threshold. A lifted limit has no
+// thresholds: what is left is for every caller.
 func (m *limitMeter) countNear(limit quota.LimitState) {
 	if limit.Lifted {
 		return

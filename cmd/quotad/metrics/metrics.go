@@ -144,7 +144,7 @@ func (m *Metrics) histogram(name, help string, buckets []float64) prometheus.His
 // Loaded records whether quotad could load its configuration.
 func (m *Metrics) Loaded(could bool) { m.loaded.Set(boolValue(could)) }
 
-// WatchLimits exposes the state of the service's limits and of its ledger, and what becomes of
+// WatchLimits exposes the state of the service's limits and of its ledger, and the forecast of
 // the limits.
 func (m *Metrics) WatchLimits(service *quota.Service, observer *upstream.Observer, forecast func(context.Context) ([]plan.Forecast, error)) {
 	m.service = service
@@ -190,10 +190,10 @@ func (m *Metrics) Record(event any) {
 	}
 }
 
-// maxScrapes is how many may read at the same time.
+// maxScrapes is how many scrapes may run at the same time.
 const maxScrapes = 4
 
-// Route is where a scrape reads.
+// Route returns the route of a scrape.
 func (m *Metrics) Route() server.Route {
 	handler := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
 		Registry: m.registry, MaxRequestsInFlight: maxScrapes, ErrorHandling: promhttp.ContinueOnError, Timeout: 2 * scrapeTime,

@@ -6,7 +6,7 @@ import (
 	"quotad/quota/api"
 )
 
-// Remote is a collector of what became of callers on other hosts. Where none are answered, it
+// Remote is a collector of the requests of callers on other hosts. Without a listener for them it
 // collects nothing.
 type remote struct {
 	state func() api.Remote

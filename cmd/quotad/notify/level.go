@@ -15,7 +15,7 @@ const slack = 10
 type level struct {
 	over     [len(Thresholds)]bool
 	denying  bool
-	deniedAt quota.Units // the most that was used while it denied
+	deniedAt quota.Units // the maximum use while it denied
 }
 
 // rise records a use that was before and is used, and returns the Thresholds that

@@ -87,7 +87,7 @@ func (m *Monitor) decided(event server.Event) {
 			Pass: jobs.Pass{Region: regions.Region(by.Region)}, Detail: fmt.Sprintf("grant %s is past %s", event.GrantID, event.Past)})
 	}
 	switch {
-	case unavailable && !errors.Is(event.Err, context.Canceled): // a caller that went away shows nothing of the ledger
+	case unavailable && !errors.Is(event.Err, context.Canceled): // that a caller went away says nothing about the ledger
 		m.outageBegan(credential, event.Err)
 	case event.Err != nil:
 	case d.Reason == quota.LimitExceeded:
@@ -141,7 +141,7 @@ func (m *Monitor) exhausted(credential string, d quota.Decision, name string) {
 	}
 }
 
-// level returns what is known of a limit. The caller holds mu.
+// level returns the level of a limit. The caller holds mu.
 func (m *Monitor) level(credential, limit string) *level {
 	name := limitName{credential, limit}
 	if m.levels[name] == nil {

@@ -28,7 +28,7 @@ type Batcher[T, R any] struct {
 // defaultBatch bounds how many asks share one batch, and with it how long one takes.
 const defaultBatch = 128
 
-// A call is one ask at a batcher. The fields below ready are set before it is closed.
+// A call is one ask that waits at a batcher. The fields below ready are set before it is closed.
 type call[T, R any] struct {
 	ask    T
 	ready  chan struct{}
@@ -44,23 +44,28 @@ func (b *Batcher[T, R]) Ask(ctx context.Context, ask T) (result R, err error) {
 	if err := ctx.Err(); err != nil {
 		return result, err
 	}
-	c := &call[T, R]{ask: ask}
-	if !b.enter(c) {
-		select {
-		case <-c.ready:
-		case <-ctx.Done():
-			if b.withdraw(c) {
-				return result, context.Cause(ctx)
-			}
-			// Too late: a batch with this ask in it has begun, or this call is to lead one.
-			// Either is bounded by the deadline.
-			<-c.ready
+	c := b.enter(ask)
+	if c == nil {
+		return b.lead(ctx, []T{ask}, nil)
+	}
+	select {
+	case <-c.ready:
+	case <-ctx.Done():
+		if b.withdraw(c) {
+			return result, context.Cause(ctx)
 		}
+		// Too late: a batch with this ask in it has begun, or this call is to lead one.
+		// Either is bounded by the deadline.
+		<-c.ready
 	}
-	if c.batch != nil {
-		b.lead(ctx, c.batch)
+	if c.batch == nil {
+		return c.result, c.err
 	}
-	return c.result, c.err
+	asks := make([]T, len(c.batch))
+	for i, each := range c.batch {
+		asks[i] = each.ask
+	}
+	return b.lead(ctx, asks, c.batch[1:])
 }
 
 // Waiting returns how many asks wait for a batch in flight to end.
@@ -70,18 +75,17 @@ func (b *Batcher[T, R]) Waiting() int {
 	return len(b.waiting)
 }
 
-// enter has a call lead a batch if none is in flight, else wait for one to share, and reports
-// which.
-func (b *Batcher[T, R]) enter(c *call[T, R]) (leads bool) {
+// enter returns the call that waits for a batch to share, or nil where the ask is to lead one.
+func (b *Batcher[T, R]) enter(ask T) *call[T, R] {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.busy {
-		b.busy, c.batch = true, []*call[T, R]{c}
-		return true
+		b.busy = true
+		return nil
 	}
-	c.ready = make(chan struct{})
+	c := &call[T, R]{ask: ask, ready: make(chan struct{})}
 	b.waiting = append(b.waiting, c)
-	return false
+	return c
 }
 
 // withdraw removes a call from the queue and reports whether it was still there.
@@ -96,24 +100,23 @@ func (b *Batcher[T, R]) withdraw(c *call[T, R]) bool {
 	return true
 }
 
-// lead has a batch answered, hands the next one over, and answers the calls of its own.
-func (b *Batcher[T, R]) lead(ctx context.Context, batch []*call[T, R]) {
-	asks := make([]T, len(batch))
-	for i, c := range batch {
-		asks[i] = c.ask
-	}
+// lead has a batch answered and hands the next one over. It returns the answer to the first
+// ask; the others are those of the calls that wait for it.
+func (b *Batcher[T, R]) lead(ctx context.Context, asks []T, others []*call[T, R]) (first R, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.Deadline)
 	results, err := b.do(ctx, asks)
 	cancel()
 	b.leave()
-	for i, c := range batch {
+	for i, c := range others {
 		if c.err = err; err == nil {
-			c.result = results[i]
+			c.result = results[i+1]
 		}
-		if i > 0 {
-			close(c.ready)
-		}
+		close(c.ready)
 	}
+	if err != nil {
+		return first, err
+	}
+	return results[0], nil
 }
 
 // do calls Do, and turns a panic into an error: the batcher has to hand the next batch over.

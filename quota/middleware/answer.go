@@ -66,7 +66,7 @@ func write(w http.ResponseWriter, p problem) {
 // jittered lengthens a wait at random, by whole milliseconds: clients that were refused
 // together do not return together, and none returns too early.
 func (h *handler) jittered(wait time.Duration) time.Duration {
-	longest := max(0, int64(float64(wait.Milliseconds())*h.jitter))
+	longest := max(0, int64(float64(wait.Milliseconds())*h.Jitter))
 	return wait + time.Duration(rand.Int64N(longest+1))*time.Millisecond
 }
 

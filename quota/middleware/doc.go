@@ -1,7 +1,7 @@
 // Package middleware gives each client of a net/http server a budget of its own, which
 // the daemon keeps: on one host in its file, on several in the Redis that they share.
 //
-// A request goes this way. Handler identifies its subject (identify.go, address.go) and
+// A request goes this way. Handler identifies its subject (identify.go) and
 // its cost, and asks the daemon over its socket (limiter.go): a request that finds no batch
 // in flight asks at once, and those that come meanwhile share the next one. A granted request
 // is passed on, with the fields RateLimit and RateLimit-Policy set already, so that any

@@ -83,11 +83,11 @@ func Handler(next http.Handler, o Options) http.Handler {
 		o.Cost = func(*http.Request) (string, int64) { return "", 1 }
 	}
 	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
+	o.Jitter = max(0, cmp.Or(o.Jitter, defaultJitter))
 	return &handler{
 		Options:   o,
 		next:      next,
 		addresses: addresses{trusted: o.TrustedProxies, ipv6Bits: cmp.Or(o.IPv6Bits, defaultBits)},
-		jitter:    max(0, cmp.Or(o.Jitter, defaultJitter)),
 		limiter:   newLimiter(o, cmp.Or(o.ErrorLog, log.Default())),
 	}
 }
@@ -114,7 +114,6 @@ type handler struct {
 	Options
 	next      http.Handler
 	addresses addresses
-	jitter    float64
 	limiter   *limiter
 }
 

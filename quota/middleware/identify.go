@@ -3,7 +3,10 @@ package middleware
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"net"
 	"net/http"
+	"net/netip"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -59,3 +62,81 @@ func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:16])
 }
+
+// addresses finds the address from which a request came.
+type addresses struct {
+	trusted  []netip.Prefix // whose X-Forwarded-For is believed
+	ipv6Bits int            // of an IPv6 address, that distinguish clients
+}
+
+// forwardedFor is where each proxy appends the address that called it.
+const forwardedFor = "X-Forwarded-For"
+
+// subject returns the client's address, or the network that an IPv6 client has to itself.
+func (a addresses) subject(r *http.Request) string {
+	client := a.client(r)
+	switch {
+	case !client.IsValid():
+		return unidentified
+	case client.Is4() || a.ipv6Bits == 128:
+		return client.String()
+	}
+	network, _ := client.Prefix(a.ipv6Bits) // the bits have been checked
+	return network.String()
+}
+
+// client walks from the peer towards the client. Each hop vouches for the one that it
+// appended, as long as it is trusted: anyone may have written what is further left.
+// Where a trusted hop has appended something that is no address, its caller is unknown, and
+// the client is that hop.
+func (a addresses) client(r *http.Request) netip.Addr {
+	hop := parseHop(r.RemoteAddr)
+	if !a.trusts(hop) && !a.trustsSocket(r) {
+		return hop
+	}
+	for _, line := range slices.Backward(r.Header[forwardedFor]) {
+		for comma := 0; comma >= 0; {
+			comma = strings.LastIndexByte(line, ',')
+			next := parseHop(line[comma+1:])
+			if !next.IsValid() {
+				return hop
+			}
+			if hop = next; !a.trusts(hop) {
+				return hop
+			}
+			line = line[:max(0, comma)]
+		}
+	}
+	return hop
+}
+
+func (a addresses) trusts(hop netip.Addr) bool {
+	return slices.ContainsFunc(a.trusted, func(p netip.Prefix) bool { return p.Contains(hop) })
+}
+
+// trustsSocket reports whether the peer is a proxy that has no address: on a Unix socket,
+// where proxies are expected at all, every peer is one.
+func (a addresses) trustsSocket(r *http.Request) bool {
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	return ok && local.Network() == "unix" && len(a.trusted) > 0
+}
+
+// parseHop reads an address, with or without a port, brackets and a zone. Anything else
+// ("unknown", "@", nothing at all) is the zero address.
+func parseHop(text string) netip.Addr {
+	text = strings.Trim(text, " \t")
+	if with, err := netip.ParseAddrPort(text); err == nil {
+		return plain(with.Addr())
+	}
+	if inside, ok := strings.CutPrefix(text, "["); ok {
+		if text, ok = strings.CutSuffix(inside, "]"); !ok || !strings.Contains(text, ":") {
+			return netip.Addr{}
+		}
+	}
+	address, _ := netip.ParseAddr(text)
+	return plain(address)
+}
+
+// plain returns the address as one host has it: a zone says only by which of our
+// interfaces it was reached, and ::ffff:192.0.2.1 is 192.0.2.1.
+func plain(address netip.Addr) netip.Addr { return address.Unmap().WithZone("") }

@@ -5,7 +5,7 @@
 // token is in the path or is the API key, the credential's one [Target], and by its
 // [Routes] the operation; what no route matches is refused. An exchange (exchange.go)
 // acquires the units before anything is sent, and again before the transport sends the
-// request once more; then httputil.ReverseProxy sends it with the real key (target.go),
+// request once more; then httputil.ReverseProxy sends it with the real key (site.go),
 // and passes the answer on unbuffered (answer.go), with the key overwritten wherever the
 // upstream repeats it (secret.go). An upstream.Observer sees what the upstream answered before
 // the client has all of it. In the end the exchange releases what was never sent, or is free

@@ -31,7 +31,6 @@ type Exchange struct {
 // An exchange is a request on its way, and its answer.
 type exchange struct {
 	*site
-	proxy     *Proxy
 	operation string
 	ctx       context.Context // ends when the client leaves, or by cancel
 	cancel    context.CancelCauseFunc

@@ -71,10 +71,7 @@ func New(c Config) *Proxy {
 	p := &Proxy{config: c, transport: newTransport(cmp.Or(c.AnswerTime, 5*time.Minute))}
 	p.SetTargets(nil)
 	p.reverse = &httputil.ReverseProxy{
-		Rewrite: func(r *httputil.ProxyRequest) {
-			x := exchangeOf(r.In)
-			x.target.rewrite(r.Out, x.site, p.isToken)
-		},
+		Rewrite:        func(r *httputil.ProxyRequest) { exchangeOf(r.In).rewrite(r.Out) },
 		Transport:      p.transport,
 		FlushInterval:  -1,
 		ErrorLog:       c.ErrorLog,
@@ -182,7 +179,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refusalOf(refused, false).write(w, s.target.Dialect)
 		return
 	}
-	x := &exchange{site: s, proxy: p, operation: operation}
+	x := &exchange{site: s, operation: operation}
 	x.serve(w, r)
 }
 

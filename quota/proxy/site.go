@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"encoding/base64"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 
 // A site is who makes a request, and what it asks of which upstream.
 type site struct {
+	proxy  *Proxy
 	target *Target
 	token  string
 	bearer quota.Bearer
@@ -30,8 +32,8 @@ func (p *Proxy) locate(r *http.Request) (*site, *api.Problem) {
 	if problem != nil {
 		return nil, problem
 	}
-	s := &site{method: r.Method}
-	credential, live := s.authenticate(r, p)
+	s := &site{proxy: p, method: r.Method}
+	credential, live := s.authenticate(r)
 	if !live {
 		return nil, api.NewProblem(quota.Forbidden, "the run token is missing or unknown: it dies with its pass").
 			WithHint("a pass finds the address with its token in $" + AddressEnv)
@@ -44,25 +46,26 @@ func (p *Proxy) locate(r *http.Request) (*site, *api.Problem) {
 	if s.bearer.Credential != credential {
 		return s, api.NewProblem(quota.Forbidden, "the run token spends from another credential")
 	}
-	if s.query, problem = s.target.strip(r.URL.RawQuery, p.isToken); problem != nil {
+	if s.query, problem = s.strip(r.URL.RawQuery); problem != nil {
 		return s, problem
 	}
-	return s, s.override(r, p.isToken)
+	return s, s.override(r)
 }
 
 // authenticate finds the run token: in the path, followed by the name of its credential; or as
 // the API key, where the path is the upstream's own.
-func (s *site) authenticate(r *http.Request, p *Proxy) (credential string, live bool) {
+func (s *site) authenticate(r *http.Request) (credential string, live bool) {
+	root, tokens := s.proxy.Root(), s.proxy.config.Tokens
 	path := strings.TrimPrefix(r.URL.EscapedPath(), "/")
 	first, rest, _ := strings.Cut(path, "/")
-	if s.bearer, live = p.config.Tokens.Bearer(first); live {
+	if s.bearer, live = tokens.Bearer(first); live {
 		credential, rest, _ = strings.Cut(rest, "/")
-		s.token, s.path, s.through = first, "/"+rest, p.Root()+"/"+first+"/"+credential
+		s.token, s.path, s.through = first, "/"+rest, root+"/"+first+"/"+credential
 		return credential, true
 	}
-	s.path, s.through = "/"+path, p.Root()
+	s.path, s.through = "/"+path, root
 	for _, s.token = range keysOf(r) {
-		if s.bearer, live = p.config.Tokens.Bearer(s.token); live {
+		if s.bearer, live = tokens.Bearer(s.token); live {
 			return s.bearer.Credential, true
 		}
 	}
@@ -99,7 +102,7 @@ const maxForm = 64 << 10
 
 // override undoes what clients of Google do with a long query: they send it in the body of
 // a POST, and that GET is meant in a header. The upstream gets the GET.
-func (s *site) override(r *http.Request, isToken func(string) bool) *api.Problem {
+func (s *site) override(r *http.Request) *api.Problem {
 	meant := meantInstead(r)
 	if len(meant) == 0 {
 		return nil
@@ -112,7 +115,7 @@ func (s *site) override(r *http.Request, isToken func(string) bool) *api.Problem
 	if err != nil || len(body) > maxForm {
 		return api.NewProblem(quota.BadRequest, "the form could not be read, or has more than %d bytes", maxForm)
 	}
-	query, problem := s.target.strip(string(body), isToken)
+	query, problem := s.strip(string(body))
 	if problem != nil {
 		return problem
 	}
@@ -196,7 +199,7 @@ func isAmbiguous(segment string) bool {
 
 // strip removes keys from a query, and leaves the rest as it was written. A query that
 // readers may understand differently, or that cannot be sent as it is, is refused.
-func (t *Target) strip(query string, isToken func(string) bool) (string, *api.Problem) {
+func (s *site) strip(query string) (string, *api.Problem) {
 	var rest []string
 	for part := range strings.SplitSeq(query, "&") {
 		written, value, _ := strings.Cut(part, "=")
@@ -208,7 +211,7 @@ func (t *Target) strip(query string, isToken func(string) bool) (string, *api.Pr
 				WithHint("percent-encode what it holds: ; is %3B, # is %23, % is %25, a space %20")
 		case isOverride(name):
 			return "", api.NewProblem(quota.BadRequest, "the parameter %.40q would make another request of it: send the request with its own method and headers", name)
-		case isToken(value) || name == apiKeyParam && t.KeyHeader == apiKeyHeader:
+		case s.proxy.isToken(value) || name == apiKeyParam && s.target.KeyHeader == apiKeyHeader:
 		case part != "":
 			rest = append(rest, part)
 		}
@@ -256,4 +259,70 @@ func meantInstead(r *http.Request) (methods []string) {
 // dashed returns the name of a header as readers do that read _ as -, CGI above all.
 func dashed(name string) string {
 	return http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-"))
+}
+
+// rewrite turns a request into one to the upstream: its path and query are those that were
+// matched, and the only key in it is the real one.
+func (s *site) rewrite(out *http.Request) {
+	t := s.target
+	base := strings.TrimSuffix(t.Upstream.EscapedPath(), "/")
+	path := base + s.path
+	out.URL = &url.URL{Scheme: t.Upstream.Scheme, Host: t.Upstream.Host, RawPath: path, RawQuery: s.query}
+	out.URL.Path, _ = url.PathUnescape(path) // it was read before
+	out.Host = t.Upstream.Host
+	out.Method = s.method
+	for name, values := range out.Header {
+		if s.isUnsent(name, values) {
+			delete(out.Header, name)
+		}
+	}
+	out.Header.Set("Accept-Encoding", "identity") // the key is looked for in what comes
+	if t.KeyHeader == authorization {
+		out.Header.Set(authorization, "Bearer "+t.Key)
+		return
+	}
+	out.Header.Set(t.KeyHeader, t.Key)
+}
+
+// unsent are fields that do not reach the upstream: keys, what could name the run token,
+// and what could turn the request that was matched into another one.
+var unsent = append([]string{apiKeyHeader, "Referer", "Upgrade", "Connection", "X-Original-Url", "X-Rewrite-Url"}, methodOverrides...)
+
+// isUnsent reports whether a field does not reach the upstream, under any name that is read
+// as the name of such a field.
+func (s *site) isUnsent(name string, values []string) bool {
+	plain := dashed(name)
+	return slices.Contains(unsent, plain) || plain == s.target.KeyHeader && name != plain ||
+		slices.ContainsFunc(values, func(value string) bool {
+			return strings.Contains(value, s.token) || plain == authorization && slices.ContainsFunc(keysIn(value), s.proxy.isToken)
+		})
+}
+
+// keysOf returns the keys that a request comes with, in the usual places.
+func keysOf(r *http.Request) []string {
+	keys := append(r.URL.Query()[apiKeyParam], r.Header[apiKeyHeader]...)
+	for _, value := range r.Header[authorization] {
+		keys = append(keys, keysIn(value)...)
+	}
+	return keys
+}
+
+// keysIn returns what follows Bearer in an Authorization header, or token, as GitHub's clients
+// write it; or the user and the password of Basic.
+func keysIn(value string) []string {
+	fields := strings.Fields(value)
+	if len(fields) != 2 {
+		return nil
+	}
+	switch strings.ToLower(fields[0]) {
+	case "bearer", "token":
+		return fields[1:]
+	case "basic":
+		text, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(fields[1], "="))
+		if err != nil {
+			return nil
+		}
+		return strings.SplitN(string(text), ":", 2)
+	}
+	return nil
 }

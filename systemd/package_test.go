@@ -108,7 +108,8 @@ func testPackage(t *testing.T, m *machine) {
 		"/etc/quotad": "root quotad 750", "/etc/quotad/config.toml": "root quotad 640",
 		"/usr/share/man/man1/quotactl.1.gz": "root root 644", "/usr/share/man/man1/ytfetch.1.gz": "root root 644",
 		"/usr/share/man/man5/quotad.toml.5.gz": "root root 644", "/usr/share/man/man8/quotad.8.gz": "root root 644",
-		"/usr/share/bash-completion/completions/quotactl": "root root 644",
+		"/usr/share/bash-completion/completions/quotactl": "root root 644", "/usr/share/doc/quotad/changelog.gz": "root root 644",
+		"/usr/share/doc/quotad/examples/alerts.yml": "root root 644", "/usr/share/doc/quotad/examples/dashboard.json": "root root 644",
 	} {
 		if got := m.sh(t, "stat --format='%U %G %a' "+file); got != want {
 			t.Errorf("%s: %s, want %s", file, got, want)
@@ -116,6 +117,11 @@ func testPackage(t *testing.T, m *machine) {
 	}
 	if got := m.sh(t, "systemctl is-enabled quotad.service quotad.socket; systemctl is-active quotad.service quotad.socket || true"); got != "enabled\nenabled\ninactive\ninactive" {
 		t.Errorf("got %q, want both enabled and neither started", got)
+	}
+	m.sh(t, "cd /src/0.0.1 && ls quotad_*.deb quotad-*.rpm | sort >/tmp/built && sed 's/.*  //' SHA256SUMS | sort | cmp - /tmp/built")
+	m.sh(t, "cd /src/0.0.1 && "+checksums(t))
+	if got := m.sh(t, "zcat /usr/share/doc/quotad/changelog.gz | head -1"); got != "quotad (0.0.1) unstable; urgency=medium" {
+		t.Errorf("the changelog begins with %q, want the package's version", got)
 	}
 	if got := m.sh(t, "quotad --version"); !regexp.MustCompile(`^quotad 0\.0\.1 \(commit [0-9a-f]{12}\)$`).MatchString(got) {
 		t.Errorf("got %q, want the package's version and commit", got)
@@ -140,6 +146,42 @@ func testPackage(t *testing.T, m *machine) {
 	m.boot(t)
 	if got := m.sh(t, active); got != "active\nactive" {
 		t.Errorf("a boot does not start what is configured: %q\n%s", got, m.journal())
+	}
+}
+
+// checksums returns the command of the README that checks a package.
+func checksums(t *testing.T) string {
+	t.Helper()
+	command := regexp.MustCompile("`(sha256sum [^`]+)`").FindStringSubmatch(read(t, "README.md"))
+	if command == nil {
+		t.Fatal("the README does not say how to check a package")
+	}
+	return command[1]
+}
+
+// The changelog is in Debian's format, deb-changelog(5), with the newest entry first. The build
+// script gives that the version and the date of the package.
+func TestChangelog(t *testing.T) {
+	entry := regexp.MustCompile(`(?s)^quotad \(([0-9.]+)\) (\w+); urgency=medium\n\n((?:  \* [^\n]+\n(?:    [^\n]+\n)*)+)\n -- [^\n]+ <[^\n>]+>  ([^\n]+)\n(?:\n|$)`)
+	rest, newer, distribution := read(t, "changelog"), time.Time{}, "UNRELEASED"
+	for rest != "" {
+		got := entry.FindStringSubmatch(rest)
+		if got == nil {
+			t.Fatalf("this is no entry of a changelog:\n%s", rest)
+		}
+		date, err := time.Parse(time.RFC1123Z, got[4])
+		if err != nil || !newer.IsZero() && !date.Before(newer) {
+			t.Errorf("version %s is of %q, want a date before %v: %v", got[1], got[4], newer, err)
+		}
+		if want := "0.0." + date.Format("20060102"); got[1] != want || got[2] != distribution {
+			t.Errorf("got version %s of %s, want %s of %s", got[1], got[2], want, distribution)
+		}
+		for line := range strings.Lines(got[3]) {
+			if len(line) > 81 {
+				t.Errorf("version %s: longer than 80 columns: %s", got[1], line)
+			}
+		}
+		rest, newer, distribution = rest[len(got[0]):], date, "unstable"
 	}
 }
 

@@ -28,10 +28,10 @@ func (a axis) percent(at time.Time) string { return percentOf(a.part(at)) }
 
 // width is how wide a stretch is, and no thinner than can be seen.
 func (a axis) width(from, to time.Time) string {
-	return percentOf(max(thinnest, a.part(to)-a.part(from)))
+	return percentOf(max(minWidth, a.part(to)-a.part(from)))
 }
 
-const thinnest = 0.004
+const minWidth = 0.004
 
 func percentOf(part float64) string { return strconv.FormatFloat(100*part, 'f', 2, 64) + "%" }
 

@@ -2,10 +2,16 @@ package page_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
+	"image"
+	"image/color"
+	"image/draw"
+	"image/png"
 	"io"
 	"iter"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,7 +40,7 @@ func TestInABrowser(t *testing.T) {
 	if os.Getenv("QUOTAD_TEST_BROWSER") == "" {
 		t.Skip("QUOTAD_TEST_BROWSER=1 asks for it; it needs chromium")
 	}
-	d := newBusyDaemon(t)
+	d := newDaemon(t, busyDay(t))
 	d.start()
 	client := jobsapi.Client{Client: &api.Client{Socket: d.socket}}
 	trouble(t, client)
@@ -79,6 +85,66 @@ func TestInABrowser(t *testing.T) {
 		d.close()
 		b.await(`!document.getElementById('away').hidden`)
 	})
+}
+
+// TestPicture writes page.png, the picture of the page in the README, as of a usual day of
+// the example configuration. Run it with
+//
+//	QUOTAD_TEST_PICTURE=page.png go test -run '^TestPicture$' ./cmd/quotactl/page
+//
+// The variable names the file, relative to this package. The test needs chromium.
+func TestPicture(t *testing.T) {
+	name := os.Getenv("QUOTAD_TEST_PICTURE")
+	if name == "" {
+		t.Skip("QUOTAD_TEST_PICTURE=page.png asks for it; it needs chromium")
+	}
+	d := newDaemon(t, exampleDay(t))
+	d.start()
+	b := openBrowser(t)
+	b.show(t, [2]int64{1000, 900}, "light")
+	b.navigate(d.page() + "#limit-youtube-daily")
+	b.await(`document.querySelector('#limits .curve')`)
+	// The host of a test has no name worth showing, and the head must stay as it is then.
+	b.await(`document.querySelector('h1').textContent = 'quotad on collector'`)
+	b.await(`(document.querySelector('.about').textContent = document.querySelector('.about').textContent.replace(/ \(.*?\)/, '')) && (document.getElementById('head').id = 'still')`)
+	shot, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
+	if err != nil {
+		t.Fatal(err)
+	}
+	height, err := chromedp.Run(b.ctx, chromedp.Evaluate[float64](`document.getElementById('spent').getBoundingClientRect().top + scrollY`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, err := png.Decode(bytes.NewReader(shot))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var small bytes.Buffer
+	encoder := png.Encoder{CompressionLevel: png.BestCompression}
+	if err := encoder.Encode(&small, fewColours(whole, image.Rect(0, 0, whole.Bounds().Dx(), int(height)))); err != nil {
+		t.Fatal(err)
+	}
+	if small.Len() > 60_000 {
+		t.Errorf("the picture has %d bytes", small.Len())
+	}
+	if err := os.WriteFile(name, small.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// fewColours returns a part of a picture in its most frequent colours: text and flat areas
+// need no others.
+func fewColours(from image.Image, part image.Rectangle) image.Image {
+	counts := map[color.Color]int{}
+	for y := part.Min.Y; y < part.Max.Y; y++ {
+		for x := part.Min.X; x < part.Max.X; x++ {
+			counts[from.At(x, y)]++
+		}
+	}
+	frequent := slices.SortedFunc(maps.Keys(counts), func(a, b color.Color) int { return counts[b] - counts[a] })
+	to := image.NewPaletted(part, frequent[:min(len(frequent), 128)])
+	draw.Draw(to, part, from, part.Min, draw.Src)
+	return to
 }
 
 // trouble has quotad refuse something, and a limit closed.
@@ -250,19 +316,25 @@ func (b *browser) photograph(t *testing.T) {
 	})
 }
 
-// views shows the page at both ends of widths, by day and by night.
+// views shows the page at several sizes, by day and by night.
 func (b *browser) views(t *testing.T, do func(view string)) {
-	for _, width := range []int64{360, 1600} {
+	for _, size := range [][2]int64{{360, 1000}, {390, 844}, {1280, 800}, {1600, 1000}} {
 		for _, scheme := range []string{"light", "dark"} {
-			media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}
-			if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, media); err != nil {
-				t.Fatal(err)
-			}
-			if err := chromedp.Do(b.ctx, chromedp.EmulateViewport(width, 1000)); err != nil {
-				t.Fatal(err)
-			}
-			do(fmt.Sprintf("%d-%s", width, scheme))
+			b.show(t, size, scheme)
+			do(fmt.Sprintf("%d-%s", size[0], scheme))
 		}
+	}
+}
+
+// show gives the window a size and a colour scheme.
+func (b *browser) show(t *testing.T, size [2]int64, scheme string) {
+	t.Helper()
+	media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}
+	if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, media); err != nil {
+		t.Fatal(err)
+	}
+	if err := chromedp.Do(b.ctx, chromedp.EmulateViewport(size[0], size[1])); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -286,7 +358,7 @@ type busyDaemon struct {
 	close            func() // ends quotactl
 }
 
-func newBusyDaemon(t *testing.T) *busyDaemon {
+func newDaemon(t *testing.T, day plannedDay) *busyDaemon {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "q") // a day's files are synced a thousand times
 	if err != nil {
@@ -305,8 +377,8 @@ func newBusyDaemon(t *testing.T) *busyDaemon {
 	if err := os.MkdirAll(state, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	writeBusyDay(t, state, time.Now())
-	config := fmt.Sprintf("state_dir = %q\nsocket = %q\n%s", state, d.socket, dayConfig)
+	writeDay(t, day, state, time.Now())
+	config := fmt.Sprintf("state_dir = %q\nsocket = %q\n%s", state, d.socket, day.config)
 	if err := os.WriteFile(filepath.Join(dir, "config.toml"), []byte(config), 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"hash/fnv"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -18,7 +19,7 @@ import (
 	"quotad/regions"
 )
 
-// dayConfig is what a busy day was spent by, as quotad reads it.
+// dayConfig is the configuration of the busy day, as quotad reads it.
 const dayConfig = `
 [credentials.youtube.limits.daily]
 units = 10_000
@@ -79,15 +80,69 @@ expects = { geocode = 15 }
 command = ["true"]
 `
 
-// writeBusyDay leaves in a state directory what a quotad that has run these jobs for a
+// exampleConfig is like the repository's config.toml, with one job more.
+const exampleConfig = `
+[credentials.youtube.limits.daily]
+units = 10_000
+reserve = 500
+window = "24h"
+
+[credentials.youtube.limits.search]
+units = 4_000
+window = "24h"
+only = ["search.list"]
+
+[credentials.youtube.limits.discover]
+units = 2_000
+jobs = ["discover"]
+
+[credentials.youtube.operations]
+"search.list" = 100
+"videos.list" = 1
+
+[jobs.trending]
+credential = "youtube"
+regions = ["US", "GB", "DE", "FR", "IN", "BR", "AU", "CA"]
+every = "30m"
+stagger = "even"
+expects = { "videos.list" = 8 }
+command = ["true"]
+
+[jobs.discover]
+credential = "youtube"
+regions = ["US", "GB", "DE"]
+every = "6h"
+stagger = "10m"
+expects = { "search.list" = 1, "videos.list" = 2 }
+command = ["true"]
+
+[jobs.channels]
+credential = "youtube"
+items = ["music", "news", "science"]
+every = "3h"
+stagger = "5m"
+expects = { "search.list" = 1 }
+command = ["true"]
+`
+
+// A plannedDay is what runs in a day, as code: the same as its configuration.
+type plannedDay struct {
+	config      string
+	credentials []*quota.Credential
+	jobs        []*jobs.Job
+	failures    uint32        // one of this many passes fails
+	byHand      quota.Request // what somebody asks for in the afternoon, a dozen times
+}
+
+// writeDay leaves in a state directory what a quotad that has run these jobs for a
 // day until now would have: its ledger and its jobs' files. The day passes at once, on a
 // clock that was moved; what decides, debits and runs is what does so in the daemon.
-func writeBusyDay(t *testing.T, state string, now time.Time) {
+func writeDay(t *testing.T, planned plannedDay, state string, now time.Time) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		moved := time.Until(now.Add(-25 * time.Hour))
 		clock := func() time.Time { return time.Now().Add(moved) }
-		day := openDay(t, state, clock)
+		day := openDay(t, planned, state, clock)
 		for slot := clock().Truncate(30 * time.Minute).Add(30 * time.Minute); slot.Before(now.Add(-30 * time.Minute)); slot = slot.Add(30 * time.Minute) {
 			time.Sleep(slot.Sub(clock()))
 			day.tick(slot)
@@ -100,6 +155,7 @@ func writeBusyDay(t *testing.T, state string, now time.Time) {
 
 // A day runs jobs whose passes are played here.
 type day struct {
+	plannedDay
 	t       *testing.T
 	ledger  *slidinglog.Ledger
 	service *quota.Service
@@ -107,8 +163,8 @@ type day struct {
 	tokens  jobs.Tokens
 }
 
-func openDay(t *testing.T, state string, clock func() time.Time) *day {
-	d := &day{t: t}
+func openDay(t *testing.T, planned plannedDay, state string, clock func() time.Time) *day {
+	d := &day{t: t, plannedDay: planned}
 	file, err := boltledger.Open(boltledger.Config{Path: filepath.Join(state, "ledger.db"), Unsynced: true})
 	if err != nil {
 		t.Fatal(err)
@@ -116,11 +172,11 @@ func openDay(t *testing.T, state string, clock func() time.Time) *day {
 	if d.ledger, err = slidinglog.Open(slidinglog.Config{File: file, Clock: clock}); err != nil {
 		t.Fatal(err)
 	}
-	if d.service, err = quota.NewService(d.ledger, dayCredentials(), time.Second); err != nil {
+	if d.service, err = quota.NewService(d.ledger, planned.credentials, time.Second); err != nil {
 		t.Fatal(err)
 	}
 	d.runner, err = jobs.Open(jobs.Config{
-		Jobs: dayJobs(t), Gate: d.service, Launcher: d, Tokens: &d.tokens, Dir: filepath.Join(state, "jobs"), Socket: "/run/quotad.sock", BootID: "that day's", Now: clock,
+		Jobs: planned.jobs, Gate: d.service, Launcher: d, Tokens: &d.tokens, Dir: filepath.Join(state, "jobs"), Socket: "/run/quotad.sock", BootID: "that day's", Now: clock,
 		EndLeftover: func(context.Context, jobs.Identity, time.Duration) (bool, error) { return false, nil },
 	})
 	if err != nil {
@@ -131,9 +187,9 @@ func openDay(t *testing.T, state string, clock func() time.Time) *day {
 
 func (d *day) tick(slot time.Time) {
 	slot = slot.UTC()
-	for name, period := range map[string]time.Duration{"trending": 30 * time.Minute, "charts": time.Hour, "captions": 3 * time.Hour, "places": 2 * time.Hour} {
-		if slot.Truncate(period).Equal(slot) {
-			d.runner.Tick(name, slot)
+	for _, job := range d.jobs {
+		if job.Schedule.Next(slot.Add(-1)).Equal(slot) {
+			d.runner.Tick(job.Name, slot)
 		}
 	}
 	switch slot.Hour() {
@@ -145,7 +201,7 @@ func (d *day) tick(slot time.Time) {
 		}
 	case 16, 17: // and somebody spends by hand
 		for range 3 {
-			d.service.Acquire(d.t.Context(), quota.Request{Credential: "youtube", Operation: "captions.list", Count: 4, Caller: quota.Caller{UID: 0}})
+			d.service.Acquire(d.t.Context(), d.byHand)
 		}
 	}
 }
@@ -172,18 +228,19 @@ func (d *day) Launch(ask, _ context.Context, c jobs.Command, output func(jobs.Li
 	number := chance.Sum32()
 	time.Sleep(time.Duration(5+number%40) * time.Second)
 	output(jobs.Line{Stream: "stdout", Text: "fetched"})
-	calls := map[string]quota.Units{"trending": 4, "charts": 1, "captions": 1, "places": 15}[env["QUOTAD_JOB"]]
-	operation := map[string]string{"trending": "videos.list", "charts": "search.list", "captions": "captions.list", "places": "geocode"}[env["QUOTAD_JOB"]]
-	if env["QUOTAD_REGION"] == "IN" && number%2 == 0 {
-		calls *= 2
-	}
-	if !d.spend(env["QUOTAD_TOKEN"], operation, calls) {
-		return jobs.Exit{Code: jobs.ExitExhausted}
+	i := slices.IndexFunc(d.jobs, func(j *jobs.Job) bool { return j.Name == env["QUOTAD_JOB"] })
+	for operation, calls := range d.jobs[i].Expects {
+		if env["QUOTAD_REGION"] == "IN" && number%2 == 0 {
+			calls *= 2
+		}
+		if !d.spend(env["QUOTAD_TOKEN"], operation, calls) {
+			return jobs.Exit{Code: jobs.ExitExhausted}
+		}
 	}
 	switch {
-	case number%37 == 0:
+	case number%d.failures == 0:
 		return jobs.Exit{Code: 3}
-	case number%101 == 0:
+	case number%(3*d.failures) == 1:
 		time.Sleep(c.Timeout)
 		return jobs.Exit{Cause: jobs.ErrTimeout}
 	}
@@ -205,43 +262,70 @@ func (d *day) spend(token, operation string, count quota.Units) bool {
 	return decision.Granted()
 }
 
-func dayCredentials() []*quota.Credential {
-	return []*quota.Credential{
-		{
-			Name: "youtube",
-			Limits: []quota.Limit{
-				{Name: "daily", Units: 10_000, Reserve: 500, Window: quota.Sliding(24 * time.Hour)},
-				{Name: "search", Units: 4_000, Window: quota.Sliding(24 * time.Hour), Only: []string{"search.list"}},
+// busyDay has two credentials, names that a page must escape, and limits that run dry.
+func busyDay(t *testing.T) plannedDay {
+	return plannedDay{
+		config: dayConfig,
+		credentials: []*quota.Credential{
+			{
+				Name:       "youtube",
+				Limits:     dayLimits(),
+				Operations: map[string]quota.Cost{"search.list": {Every: 100}, "videos.list": {Every: 1}, "captions.list": {Every: 50}},
 			},
-			Operations: map[string]quota.Cost{"search.list": {Every: 100}, "videos.list": {Every: 1}, "captions.list": {Every: 50}},
-		},
-		{
-			Name: "maps",
-			Limits: []quota.Limit{
-				{Name: "daily", Units: 1_500, Window: quota.Calendar(quota.Day, time.UTC)},
-				{Name: "burst", Units: 60, Window: quota.Sliding(time.Minute)},
+			{
+				Name: "maps",
+				Limits: []quota.Limit{
+					{Name: "daily", Units: 1_500, Window: quota.Calendar(quota.Day, time.UTC)},
+					{Name: "burst", Units: 60, Window: quota.Sliding(time.Minute)},
+				},
+				Operations: map[string]quota.Cost{"geocode": {Every: 1}},
 			},
-			Operations: map[string]quota.Cost{"geocode": {Every: 1}},
 		},
+		jobs: []*jobs.Job{
+			dayJob(t, "trending", "youtube", 30*time.Minute, jobs.EvenStagger, map[string]quota.Units{"videos.list": 4}, "US", "GB", "DE", "FR", "IN", "BR", "AU", "CA"),
+			dayJob(t, "charts", "youtube", time.Hour, 2*time.Minute, map[string]quota.Units{"search.list": 1}, "JP", "KR", "MX"),
+			dayJob(t, "captions", "youtube", 3*time.Hour, 10*time.Minute, map[string]quota.Units{"captions.list": 1}, "München", "<script>alert(1)</script>", "c++", `a "quoted" name`),
+			dayJob(t, "places", "maps", 2*time.Hour, 5*time.Minute, map[string]quota.Units{"geocode": 15}, "EU", "US", "AP"),
+		},
+		failures: 37,
+		byHand:   quota.Request{Credential: "youtube", Operation: "captions.list", Count: 4},
 	}
 }
 
-func dayJobs(t *testing.T) []*jobs.Job {
-	job := func(name, credential string, every, stagger time.Duration, operation string, calls quota.Units, ring ...regions.Region) *jobs.Job {
-		schedule, err := jobs.NewEvery(every, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return &jobs.Job{
-			Name: name, Credential: credential, Regions: ring, Schedule: schedule, Stagger: stagger, Expects: map[string]quota.Units{operation: calls},
-			Command: []string{"/bin/true"}, Timeout: 2 * time.Minute, KillGrace: time.Second,
-		}
+// exampleDay is a usual day of the example configuration.
+func exampleDay(t *testing.T) plannedDay {
+	return plannedDay{
+		config: exampleConfig,
+		credentials: []*quota.Credential{{
+			Name:       "youtube",
+			Limits:     append(dayLimits(), quota.Limit{Name: "discover", Units: 2_000, Window: quota.Sliding(24 * time.Hour), Jobs: []string{"discover"}}),
+			Operations: map[string]quota.Cost{"search.list": {Every: 100}, "videos.list": {Every: 1}},
+		}},
+		jobs: []*jobs.Job{
+			dayJob(t, "trending", "youtube", 30*time.Minute, jobs.EvenStagger, map[string]quota.Units{"videos.list": 8}, "US", "GB", "DE", "FR", "IN", "BR", "AU", "CA"),
+			dayJob(t, "discover", "youtube", 6*time.Hour, 10*time.Minute, map[string]quota.Units{"search.list": 1, "videos.list": 2}, "US", "GB", "DE"),
+			dayJob(t, "channels", "youtube", 3*time.Hour, 5*time.Minute, map[string]quota.Units{"search.list": 1}, "music", "news", "science"),
+		},
+		failures: 300,
+		byHand:   quota.Request{Credential: "youtube", Operation: "videos.list", Count: 40},
 	}
-	return []*jobs.Job{
-		job("trending", "youtube", 30*time.Minute, jobs.EvenStagger, "videos.list", 4, "US", "GB", "DE", "FR", "IN", "BR", "AU", "CA"),
-		job("charts", "youtube", time.Hour, 2*time.Minute, "search.list", 1, "JP", "KR", "MX"),
-		job("captions", "youtube", 3*time.Hour, 10*time.Minute, "captions.list", 1, "München", "<script>alert(1)</script>", "c++", `a "quoted" name`),
-		job("places", "maps", 2*time.Hour, 5*time.Minute, "geocode", 15, "EU", "US", "AP"),
+}
+
+func dayLimits() []quota.Limit {
+	return []quota.Limit{
+		{Name: "daily", Units: 10_000, Reserve: 500, Window: quota.Sliding(24 * time.Hour)},
+		{Name: "search", Units: 4_000, Window: quota.Sliding(24 * time.Hour), Only: []string{"search.list"}},
+	}
+}
+
+func dayJob(t *testing.T, name, credential string, every, stagger time.Duration, expects map[string]quota.Units, ring ...regions.Region) *jobs.Job {
+	schedule, err := jobs.NewEvery(every, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &jobs.Job{
+		Name: name, Credential: credential, Regions: ring, Schedule: schedule, Stagger: stagger, Expects: expects,
+		Command: []string{"/bin/true"}, Timeout: 2 * time.Minute, KillGrace: time.Second,
 	}
 }
 

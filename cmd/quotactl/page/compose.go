@@ -265,7 +265,7 @@ func laneOf(job string, runs []jobs.Run, d Day, v term.View) Lane {
 		case r.Job != job || last.Before(d.From):
 		case r.State == jobs.RunSkipped:
 			ticks += max(1, r.Ticks)
-			lane.Skips = append(lane.Skips, Skip{From: r.Slot, To: last, Title: wording.Skipped(r, v)})
+			lane.Skips = append(lane.Skips, Bar{From: r.Slot, To: last, Title: wording.Skipped(r, v)})
 		default:
 			lane.Runs = append(lane.Runs, Bar{From: r.StartedAt, To: last, Style: wording.RunStyle(r),
 				Title: fmt.Sprintf("%s%s %s, %s; %s", v.Clock(r.StartedAt), v.ZoneMark(), wording.RunState(r, v), wording.Tally(r), wording.RunTiming(r, v))})

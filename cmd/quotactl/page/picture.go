@@ -154,19 +154,13 @@ type Lane struct {
 	Job   string
 	Text  string // all in all
 	Runs  []Bar
-	Skips []Skip
+	Skips []Bar // ticks that did not become a run, from the first slot to the last
 }
 
 // A Bar is one run.
 type Bar struct {
 	From, To time.Time
 	Style    term.Style
-	Title    string
-}
-
-// A Skip is ticks that did not become a run.
-type Skip struct {
-	From, To time.Time // the first slot and the last
 	Title    string
 }
 

@@ -321,7 +321,7 @@ func paint(text string) Picture {
 		Troubles: []Trouble{{Of: text, Line: line, Do: text}},
 		Jobs:     []Job{{Name: text, Schedule: text, Next: text, Last: line, Lines: []Line{line}, Passes: []Pass{{line, []string{text}}}, Ring: []Region{{Name: text, Mark: "+", Title: text, Cursor: true}}, More: 3}},
 		Day: Day{From: at(-24), Until: noon, Error: text, Note: text, Lanes: []Lane{{
-			Job: text, Text: text, Runs: []Bar{{at(-3), at(-2), term.Green, text}}, Skips: []Skip{{at(-6), at(-5), text}},
+			Job: text, Text: text, Runs: []Bar{{at(-3), at(-2), term.Green, text}}, Skips: []Bar{{at(-6), at(-5), term.Plain, text}},
 		}}},
 		Week:     Week{Note: text, Days: []string{text, text}, Rows: []WeekRow{{text, []WeekCell{{text, text, term.Red}, {}}}}},
 		Refusals: Refusals{Error: text, Note: text, Rows: []Refusal{{text, text, text, text, text}}},

@@ -214,7 +214,7 @@ func (c *Credential) Cost(calls Calls) Units {
 // in each. It fails for an operation that is not listed, or that costs more than MaxUnits
 // by itself.
 func (c *Credential) Sum(calls Calls) ([]Charge, error) {
-	totals := make([]Units, len(c.Limits))
+	totals := map[string]Units{} // by limit
 	for operation, count := range calls.Count {
 		if _, known := c.Operations[operation]; !known {
 			return nil, fmt.Errorf("operation %q is not listed for credential %q", operation, c.Name)
@@ -224,14 +224,13 @@ func (c *Credential) Sum(calls Calls) ([]Charge, error) {
 			return nil, err
 		}
 		for _, charge := range charges {
-			i := c.Index(charge.Limit)
-			totals[i] = add(totals[i], charge.Units)
+			totals[charge.Limit] = add(totals[charge.Limit], charge.Units)
 		}
 	}
 	var sum []Charge
-	for i, units := range totals {
-		if units > 0 {
-			sum = append(sum, Charge{Limit: c.Limits[i].Name, Units: units})
+	for _, limit := range c.Limits {
+		if units := totals[limit.Name]; units > 0 {
+			sum = append(sum, Charge{Limit: limit.Name, Units: units})
 		}
 	}
 	return sum, nil

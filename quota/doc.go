@@ -1,15 +1,20 @@
 // Package quota decides whether a metered call may be made: credentials with limits,
-// requests against them, and the decisions that a ledger gives.
+// requests against them, and the decisions of a ledger.
 //
 // A [Service] (service.go) knows the configured credentials and turns a [Request] into
-// charges. Each credential has an account (account.go) with a [Batcher]: a request that finds
-// no batch in flight leads one to the [Ledger] itself, and those that arrive meanwhile share
-// the next one. A denial that cannot change for a while is answered from the account's cache
-// (denialcache.go). The ledger keeps one log per credential and decides a batch
-// atomically; ledger.go is its contract, which package ledgertest tests, and
-// sub-packages keep it in a file or in Redis. [Service.Why] and [Service.Breakdown] read
-// the log: why.go, breakdown.go.
+// charges (credential.go). Each credential has an account (account.go) with a [Batcher]: a
+// request that finds no batch in flight leads one to the [Ledger] itself, and those that
+// arrive meanwhile share the next one. A denial that cannot change for a while is answered
+// from the account's denial cache. The ledger keeps one log of each credential, whose lines
+// are entries (entry.go), and decides a batch atomically; ledger.go is its contract, which
+// package ledgertest tests, and sub-packages keep it in a file or in Redis. An operator's
+// closings and loans are entries, too (closing.go, loan.go). [Service.Why] and
+// [Service.Breakdown] read the log (why.go, breakdown.go).
 //
-// The package writes no files. Each batcher and each cache has a mutex, neither is taken while
-// the other is held, and nothing waits under one; the configured credentials are a snapshot that is replaced as a whole.
+// validate.go says what is wrong with a configured credential; name.go, text.go and units.go
+// word names and amounts for people.
+//
+// The package writes no files. Each batcher and each denial cache has a mutex, neither is
+// taken while the other is held, and nothing waits under one; the configured credentials are
+// a snapshot that is replaced as a whole.
 package quota

@@ -31,8 +31,10 @@ func (id ID) Compare(other ID) int {
 }
 
 // String returns "1795260896123-0".
-func (id ID) String() string {
-	return strconv.FormatInt(id.Ms, 10) + "-" + strconv.FormatInt(id.Seq, 10)
+func (id ID) String() string { return id.format(10) }
+
+func (id ID) format(base int) string {
+	return strconv.FormatInt(id.Ms, base) + "-" + strconv.FormatInt(id.Seq, base)
 }
 
 // ParseID reads what String wrote.
@@ -44,21 +46,18 @@ func ParseID(s string) (ID, error) {
 	return id, nil
 }
 
-// parseID reads an id in a base, as it is written there.
+// parseID reads what format wrote.
 func parseID(s string, base int) (id ID, ok bool) {
 	ms, seq, ok := strings.Cut(s, "-")
 	var err1, err2 error
 	id.Ms, err1 = strconv.ParseInt(ms, base, 64)
 	id.Seq, err2 = strconv.ParseInt(seq, base, 64)
-	ok = ok && err1 == nil && err2 == nil && id.Ms >= 0 && id.Seq >= 0
-	return id, ok && strconv.FormatInt(id.Ms, base) == ms && strconv.FormatInt(id.Seq, base) == seq
+	return id, ok && err1 == nil && err2 == nil && id.Ms >= 0 && id.Seq >= 0 && id.format(base) == s
 }
 
 // GrantID is the public name of the grant that wrote entry id: it carries its
 // credential, so that a caller who settles needs nothing else.
-func GrantID(credential string, id ID) string {
-	return credential + ":" + strconv.FormatInt(id.Ms, grantBase) + "-" + strconv.FormatInt(id.Seq, grantBase)
-}
+func GrantID(credential string, id ID) string { return credential + ":" + id.format(grantBase) }
 
 // grantBase keeps the names of grants short.
 const grantBase = 36

@@ -156,6 +156,9 @@ func TestClassify(t *testing.T) {
 		{"X: the month's cap", Answer{429, nil, []byte(`{"title":"UsageCapExceeded","detail":"Usage cap exceeded: Monthly product cap","type":"https://api.twitter.com/2/problems/usage-capped"}`)}, Format{}, Verdict{
 			Class: Billing, Says: "Usage cap exceeded: Monthly product cap",
 		}},
+		{"a gateway of gRPC: the details are at the top", Answer{429, nil, []byte(`{"code":8,"message":"Quota exceeded.","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"RATE_LIMIT_EXCEEDED","metadata":{"quota_unit":"1/d/{project}","quota_limit":"SearchesPerDay"}}]}`)}, Format{}, Verdict{
+			Class: Day, Names: []string{"SearchesPerDay"}, Says: "Quota exceeded.",
+		}},
 		{"OpenAI: no money", Answer{429, nil, []byte(`{"error":{"message":"You exceeded your current quota, please check your plan.","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}`)}, Format{}, Verdict{
 			Class: Billing, Says: "You exceeded your current quota, please check your plan.",
 		}},

@@ -8,35 +8,28 @@ import (
 	"quotad/quota"
 )
 
-// An Account is what is carried on of a credential beside its log: how far its clock went,
-// and a view for each limit. It reads the log where something leaves a window, where a view
-// begins, and to say when a refused request fits.
-//
-// An account is not safe for concurrent use.
+// An Account decides about the requests of a credential. It keeps the time and a view of each
+// limit. It reads the log when entries leave a window, when a view begins, and to compute when a
+// refused request fits. It is not safe for concurrent use.
 type Account struct {
 	Clock int64 // in ms since the Unix epoch: the account's time is never earlier
-	// Lost is the time, in milliseconds since the Unix epoch, up to which entries
-	// were dropped that a longer window would have to count; 0 if there are none.
+	// Lost is the time, in ms, up to which entries were dropped that a longer window would have
+	// to count; 0: none.
 	Lost int64
-	// Closed says which limits are closed, by name; also those whose time has come. It is
-	// replaced, never changed.
+	// Closed has the closed limits by name, and Lent the loans of each. Some may have ended.
 	Closed map[string]quota.Closed
-	// Lent are the loans of each limit, by its name; also those whose time has come. It is
-	// replaced, never changed.
-	Lent map[string][]quota.Lent
+	Lent   map[string][]quota.Lent
 
 	views []*View // in the order of the credential's limits
 }
 
-// Now returns the time of the account's clock when a host's clock shows t: in
-// whole milliseconds, and never before the account's own.
+// Now returns the account's time at a host's clock: in whole milliseconds, and never before Clock.
 func (a *Account) Now(t time.Time) time.Time {
 	return time.UnixMilli(max(t.UnixMilli(), a.Clock)).UTC()
 }
 
-// Advance brings a view of every limit of c up to the time that a host's clock
-// shows, and returns the account's time: what has left a window is dropped, and a
-// view that there was not is read from the log.
+// Advance advances the view of every limit of c to a host's clock, and returns the account's time.
+// It drops what has left a window, and reads new views from the log.
 func (a *Account) Advance(c *quota.Credential, clock time.Time, log Entries) time.Time {
 	now := a.Now(clock)
 	if fresh := a.follow(c, now); len(fresh) > 0 {
@@ -53,16 +46,14 @@ func (a *Account) Advance(c *quota.Credential, clock time.Time, log Entries) tim
 	return now
 }
 
-// begins returns the ms behind which a window begins.
+// begins returns the ms after which a window begins.
 func begins(w quota.Window, now time.Time) int64 {
 	after, _ := w.Bounds(now)
 	return after.UnixMilli()
 }
 
-// follow has the account view the limits of c, and returns the views that it had
-// not, or whose window begins earlier than before because the clock was set back: what
-// had left it is in it again. Views of other limits are dropped: they are read again if
-// they come back.
+// follow makes the views those of the limits of c, and returns the new ones. A view is also new if
+// its window begins earlier than before, because the clock was set back.
 func (a *Account) follow(c *quota.Credential, now time.Time) (fresh []*View) {
 	views := make([]*View, len(c.Limits))
 	for i, limit := range c.Limits {
@@ -80,7 +71,7 @@ func (a *Account) follow(c *quota.Credential, now time.Time) (fresh []*View) {
 	return fresh
 }
 
-// Used returns what each limit holds, in their order. Advance must have been called.
+// Used returns the units of each limit, in their order. Advance must have been called.
 func (a *Account) Used() []quota.Units {
 	used := make([]quota.Units, len(a.views))
 	for i, v := range a.views {
@@ -89,7 +80,7 @@ func (a *Account) Used() []quota.Units {
 	return used
 }
 
-// Hold counts charges that are decided and not in the log yet, until Release.
+// Hold counts charges that are not in the log yet, until Release.
 func (a *Account) Hold(c *quota.Credential, charges []quota.Charge) {
 	for _, charge := range charges {
 		if i := c.Index(charge.Limit); i >= 0 {
@@ -99,7 +90,7 @@ func (a *Account) Hold(c *quota.Credential, charges []quota.Charge) {
 	}
 }
 
-// Release forgets what is held.
+// Release drops what is held.
 func (a *Account) Release() {
 	for _, v := range a.views {
 		v.used -= v.held
@@ -107,9 +98,8 @@ func (a *Account) Release() {
 	}
 }
 
-// Decide decides about charges of c: reason, limit and time to retry, and the state
-// of the limits involved. Advance must have been called at this clock. Nothing is
-// debited yet.
+// Decide decides about charges of c, and debits nothing: reason, limit and time to retry, and the
+// state of the limits involved. Advance must have been called at this clock.
 func (a *Account) Decide(c *quota.Credential, charges []quota.Charge, useReserve bool, clock time.Time, log Entries) quota.Decision {
 	now := a.Now(clock)
 	d := quota.Decision{Units: quota.Max(charges), Limits: a.States(c, charges, now)}
@@ -124,13 +114,13 @@ func (a *Account) Decide(c *quota.Credential, charges []quota.Charge, useReserve
 		d.RetryAt = a.afterLoans(d.RetryAt, c, charges, useReserve, now, log)
 	}
 	if d.Denied() {
-		d.RetryAfter = d.RetryAt.Sub(time.UnixMilli(clock.UnixMilli())) // on the clock that its caller waits by
+		d.RetryAfter = d.RetryAt.Sub(time.UnixMilli(clock.UnixMilli())) // by the caller's clock
 	}
 	return d
 }
 
-// afterLoans returns when charges fit, from a time on at which each limit has let them fit: a
-// loan that made room in one of them may have ended before.
+// afterLoans returns when charges fit all limits at once. Each limit let them fit at some time up to
+// from, but under a loan that may have ended by then.
 func (a *Account) afterLoans(from time.Time, c *quota.Credential, charges []quota.Charge, useReserve bool, now time.Time, log Entries) time.Time {
 	for {
 		at := from
@@ -140,15 +130,15 @@ func (a *Account) afterLoans(from time.Time, c *quota.Credential, charges []quot
 		if at.Equal(from) {
 			return at
 		}
-		from = at // and fewer loans run then
+		from = at // fewer loans run then
 	}
 }
 
-// fits returns when units fit a limit if nothing else happens, or the zero time if
-// they fit now; of loans, those count that still run at a time.
+// fits returns when units fit a limit if nothing else happens, or the zero time if they fit now.
+// Loans count that still run at from.
 func (a *Account) fits(v *View, units quota.Units, useReserve bool, now, from time.Time, log Entries) time.Time {
 	limit := v.Limit()
-	if limit.DryRun || limit.LiftedAt(now) { // it counts no more than it can
+	if limit.DryRun || limit.LiftedAt(now) { // only the largest number is a bound
 		return v.fits(v.used+units-quota.MaxUnits, now, log)
 	}
 	at := a.CatchingUp(limit.Window, now)
@@ -159,9 +149,8 @@ func (a *Account) fits(v *View, units quota.Units, useReserve bool, now, from ti
 	return at
 }
 
-// fitsLent returns when the window holds so little that units which are over its budget by so
-// much fit, under loans or without, or the zero time if they fit as it is. Only loans that
-// still run at from help, each until it ends.
+// fitsLent returns when units that are over the budget of an empty window fit, with loans or without,
+// or the zero time if they fit now. Only loans that still run at from count, each until its end.
 func (a *Account) fitsLent(v *View, over quota.Units, now, from time.Time, log Entries) time.Time {
 	missing := v.used + over
 	loans := quota.Lending(a.Lent[v.Limit().Name], from)
@@ -176,7 +165,7 @@ func (a *Account) fitsLent(v *View, over quota.Units, now, from time.Time, log E
 	return v.fits(missing, now, log)
 }
 
-// lentOf is what loans lend together.
+// lentOf returns the sum of loans.
 func lentOf(loans []quota.Lent) (sum quota.Units) {
 	for _, l := range loans {
 		sum += l.Units
@@ -184,8 +173,8 @@ func lentOf(loans []quota.Lent) (sum quota.Units) {
 	return sum
 }
 
-// MaxCalls returns the greatest number of an ask's calls that fit now, 0 if none does; what is
-// closed does not matter. Advance must have been called.
+// MaxCalls returns how many of an ask's calls fit now, closed limits aside. Advance must have been
+// called.
 func (a *Account) MaxCalls(c *quota.Credential, ask quota.Ask, now time.Time) quota.Units {
 	most := ask.Count
 	for _, charge := range ask.Charges {
@@ -202,8 +191,7 @@ func (a *Account) MaxCalls(c *quota.Credential, ask quota.Ask, now time.Time) qu
 	return most
 }
 
-// CatchingUp returns when the log reaches back as far as the window again, or
-// the zero time if it does at now.
+// CatchingUp returns when the log covers the window again, or the zero time if it does at now.
 func (a *Account) CatchingUp(w quota.Window, now time.Time) time.Time {
 	after, end := w.Bounds(now)
 	if a.Lost <= after.UnixMilli() {
@@ -215,8 +203,7 @@ func (a *Account) CatchingUp(w quota.Window, now time.Time) time.Time {
 	return time.UnixMilli(a.Lost).UTC().Add(w.Length)
 }
 
-// State returns limit i at now, with what leaves its window next. Advance must
-// have been called.
+// State returns limit i at now, with its next expiry. Advance must have been called.
 func (a *Account) State(i int, now time.Time, log Entries) quota.LimitState {
 	v := a.views[i]
 	s := a.state(v, now)
@@ -231,7 +218,7 @@ func (a *Account) State(i int, now time.Time, log Entries) quota.LimitState {
 	return s
 }
 
-// States returns the limits that charges count against, as they stand now.
+// States returns the limits that charges count against, at now.
 func (a *Account) States(c *quota.Credential, charges []quota.Charge, now time.Time) []quota.LimitState {
 	states := make([]quota.LimitState, len(charges))
 	for i, charge := range charges {
@@ -249,14 +236,14 @@ func (a *Account) state(v *View, now time.Time) quota.LimitState {
 	}
 }
 
-// Add counts an entry that the log has from now on. Advance must have been called.
+// Add counts a new entry of the log. Advance must have been called.
 func (a *Account) Add(e *quota.Entry) {
 	for _, v := range a.views {
 		v.add(e)
 	}
 }
 
-// Change counts an entry that a correction has changed in the log.
+// Change counts the change of an entry by a correction.
 func (a *Account) Change(was, is *quota.Entry) {
 	for _, v := range a.views {
 		v.change(is.ID, v.Units(is)-v.Units(was))
@@ -274,7 +261,7 @@ func (a *Account) Fits(was, is *quota.Entry) error {
 	return nil
 }
 
-// Counted tells whether an entry is in the window of any limit.
+// Counted reports whether an entry is in the window of any limit.
 func (a *Account) Counted(id quota.ID) bool {
 	return slices.ContainsFunc(a.views, func(v *View) bool { return v.contains(id) })
 }

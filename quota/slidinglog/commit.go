@@ -12,48 +12,47 @@ import (
 )
 
 const (
-	// maxGrants bounds the grants of a record, and maxGives what one adjustment names.
+	// maxGrants bounds the grants of a record, and maxGives the entries that an adjustment names.
 	maxGrants = 64
 	maxGives  = 1000
-	// lateTime is how long after its decision a record may be appended: what became of a
-	// call that was not answered is known then.
+	// lateTime is how long after its decision a record may be appended. After that, the outcome
+	// of an unanswered call is known.
 	lateTime = 5 * time.Second
-	// yieldAfter is for how long a host loses races before it writes that it wants its turn, and
-	// turnTime for how long the others let it go first.
+	// yieldAfter is how long a host loses races before it asks for its turn, and yieldTime how
+	// long the others then wait.
 	yieldAfter = 80 * time.Millisecond
 	yieldTime  = 50 * time.Millisecond
 )
 
-// A draft is what one call decides, before it is in the log.
+// A draft is the decision of one call, before it is in the log.
 type draft struct {
 	*replica
 	credential *quota.Credential
 	clock, now time.Time // the store's, and the log's
-	down       error     // why it is decided offline; nil: it is not
+	down       error     // why the decision is made offline; nil: it is not
 	entries    []quota.Entry
 	keys       map[string]int // request keys of entries
-	// sure says that the answer holds although the clock may be later than it was drafted
-	// for: all is granted.
+	// sure means that the answer also holds at a later clock, because everything is granted.
 	sure bool
-	gen  int64 // the generation that the entries begin; 0: they are of the log's
-	wipe bool  // the log goes first
-	// done completes the answer once the entries are in the copy, at a time.
+	gen  int64 // the generation that a reset begins; 0: the log's own
+	wipe bool  // empties the log first
+	// done completes the answer once the entries are in the copy.
 	done func(now time.Time)
 }
 
-// states returns the limits that charges count against, as they stand at a time.
+// states returns the limits that charges count against, as they are at now.
 func (d *draft) states(charges []quota.Charge, now time.Time) []quota.LimitState {
 	return d.copy.account.States(d.credential, charges, now)
 }
 
-// add drafts an entry.
+// add adds an entry to the draft.
 func (d *draft) add(e quota.Entry, by quota.Caller) {
 	e.Gen, e.By, e.Region = quota.Unplaced, by.By(), by.Region
 	d.entries = append(d.entries, e)
 }
 
-// commit has f draft what a call decides, and carries it out. One that is decided offline, too,
-// is if the store cannot be reached.
+// commit lets f draft a decision and writes it to the log, or, while the store cannot be reached
+// and offline is set, to the file.
 func (l *Ledger) commit(ctx context.Context, c *quota.Credential, offline bool, f func(*draft)) error {
 	r, err := l.replica(c.Name)
 	if err != nil {
@@ -66,9 +65,9 @@ func (l *Ledger) commit(ctx context.Context, c *quota.Credential, offline bool, 
 	return err
 }
 
-// commit has f draft what a call decides, as often as it takes: a draft that writes is
-// appended if nobody has written since; one that writes nothing holds once the log has been
-// looked at, and its end is known.
+// commit calls f until its draft holds. A draft with entries holds once it is appended, which
+// works only if no other host has written since. A draft without entries holds once the end of
+// the log is known.
 func (r *replica) commit(ctx context.Context, c *quota.Credential, f func(*draft)) error {
 	if err := r.serving(); err != nil && err != errJoining {
 		return err
@@ -77,7 +76,7 @@ func (r *replica) commit(ctx context.Context, c *quota.Credential, f func(*draft
 		return err
 	}
 	defer r.unlock()
-	if err := r.join(ctx); err != nil { // since then
+	if err := r.join(ctx); err != nil { // it may have changed meanwhile
 		return err
 	}
 	known, clock := r.ledger.config.Store == nil, r.estimate()
@@ -111,7 +110,7 @@ func (r *replica) commit(ctx context.Context, c *quota.Credential, f func(*draft
 		clock = time.UnixMilli(out.Clock).UTC()
 		switch {
 		case ctx.Err() == nil:
-		case lost.losses == 0: // nobody was first: it took too long
+		case lost.losses == 0: // no other host was first: the store is slow
 			return fmt.Errorf("credential %q: %w", r.name, ctx.Err())
 		default:
 			return fmt.Errorf("credential %q: %w", r.name, quota.ErrContended)
@@ -120,8 +119,8 @@ func (r *replica) commit(ctx context.Context, c *quota.Credential, f func(*draft
 	}
 }
 
-// draft has f draft on the copy as of a clock; down is why it does so offline. What may have
-// been granted already counts. mu is held.
+// draft lets f decide on the copy as of a clock. down is the reason if it decides offline. An
+// open attempt counts as granted. mu is held.
 func (r *replica) draft(c *quota.Credential, clock time.Time, down error, f func(*draft)) (*draft, error) {
 	if err := r.ready(); err != nil && (down == nil || err != errReplaying) {
 		return nil, err
@@ -141,8 +140,8 @@ func (r *replica) draft(c *quota.Credential, clock time.Time, down error, f func
 	return d, r.unavailable(err)
 }
 
-// update takes what a call answered into the copy, unless it was carried out. Known says that
-// the copy ends where the log does.
+// update applies the outcome of a call to the copy, unless the call was carried out. known
+// reports that the copy has the whole log.
 func (r *replica) update(ctx context.Context, out Outcome) (known bool, err error) {
 	switch out.Status {
 	case Behind:
@@ -150,11 +149,11 @@ func (r *replica) update(ctx context.Context, out Outcome) (known bool, err erro
 	case End:
 		known = true
 		r.mu.Lock()
-		if r.maybe != nil && out.Clock > r.maybe.notAfter { // it cannot be carried out any more
+		if r.maybe != nil && out.Clock > r.maybe.notAfter { // too late to be carried out
 			r.maybe = nil
 		}
 		r.mu.Unlock()
-	case Lost: // or a reset has wiped it
+	case Lost: // or wiped by a reset
 		return false, r.followLocked(ctx)
 	case Unknown, Failed:
 		return false, r.fail(ctx, out.Err)
@@ -165,8 +164,8 @@ func (r *replica) update(ctx context.Context, out Outcome) (known bool, err erro
 	return known, err
 }
 
-// fail records that the store was not reached: not where it was the caller who did not wait,
-// nor where the time went by while other hosts were first.
+// fail records that the store could not be reached, unless the caller did not wait, or other
+// hosts were first until the deadline.
 func (r *replica) fail(ctx context.Context, err error) error {
 	r.mu.Lock()
 	answered := r.ledger.config.Clock().Sub(r.storeClockAt)
@@ -181,8 +180,7 @@ func (r *replica) fail(ctx context.Context, err error) error {
 	return err
 }
 
-// append appends a draft. Done says that the answer is known: the draft was carried out, or
-// the error says otherwise.
+// append appends a draft. done reports that its outcome is known, and err is the outcome.
 func (r *replica) append(ctx context.Context, d *draft) (out Outcome, done bool, err error) {
 	record := d.record()
 	call := r.newCall(record)
@@ -200,7 +198,7 @@ func (r *replica) append(ctx context.Context, d *draft) (out Outcome, done bool,
 	}
 	i := slices.IndexFunc(tail, func(p Placed) bool { return bytes.HasPrefix(p.Body, record.Tag[:]) })
 	if i < 0 {
-		if out.Status == Unknown { // what may have been granted counts until that is known
+		if out.Status == Unknown { // it counts as granted until its outcome is known
 			r.mu.Lock()
 			r.maybe = &attempt{tag: record.Tag, notAfter: call.NotAfter, entries: d.entries}
 			r.mu.Unlock()
@@ -217,10 +215,10 @@ func (r *replica) append(ctx context.Context, d *draft) (out Outcome, done bool,
 	return out, true, r.unavailable(err)
 }
 
-// frameRoom is what a frame takes beside its record.
+// frameRoom is the size of a frame without its record.
 const frameRoom = 64
 
-// write writes a draft into the file, which is the log where there is no store.
+// write writes a draft to the file, which is the log if there is no store.
 func (r *replica) write(d *draft) error {
 	record := d.record()
 	call := r.newCall(record)
@@ -236,14 +234,14 @@ func (r *replica) write(d *draft) error {
 	return r.complete(d, at, record.Tag)
 }
 
-// record returns the record that a draft writes.
+// record returns the record that the draft writes.
 func (d *draft) record() *Record {
 	record := d.newRecord(d.entries, nil)
 	record.Gen = max(record.Gen, d.gen)
 	return record
 }
 
-// complete completes a draft whose record stands at a place.
+// complete completes a draft whose record has its place in the log.
 func (r *replica) complete(d *draft, at quota.ID, tag Tag) error {
 	for i := range d.entries {
 		d.entries[i].ID = newID(at, i, tag)
@@ -251,7 +249,7 @@ func (r *replica) complete(d *draft, at quota.ID, tag Tag) error {
 	return r.finish(d, at.Time())
 }
 
-// finish completes the answer of a draft that is in the copy.
+// finish completes the answer of a draft whose entries are in the copy.
 func (r *replica) finish(d *draft, clock time.Time) error {
 	if d.done == nil {
 		return nil
@@ -259,8 +257,8 @@ func (r *replica) finish(d *draft, clock time.Time) error {
 	return r.onCopy(func(c *Copy) { d.done(c.advance(clock)) })
 }
 
-// notAfter returns the time, in ms, until which the draft holds: a limit that is lifted
-// refuses again when its period ends, and one that is lent to when a loan does.
+// notAfter returns the time, in ms, until which the draft holds. A lifted limit refuses again at
+// the end of its period, and a limit with a loan at the end of the loan.
 func (d *draft) notAfter() int64 {
 	until := d.now.Add(lateTime)
 	for _, limit := range d.credential.Limits {
@@ -278,7 +276,7 @@ func (d *draft) notAfter() int64 {
 	return until.UnixMilli()
 }
 
-// yield lets a host go first that has lost too many races.
+// yield waits while a host that asked for its turn may go first.
 func (r *replica) yield(ctx context.Context) {
 	for {
 		r.mu.Lock()
@@ -294,21 +292,21 @@ func (r *replica) yield(ctx context.Context) {
 	}
 }
 
-// A race is how a call fares among hosts that write to the same log.
+// A race counts the appends that a call lost to other hosts.
 type race struct {
 	losses  int
-	yieldAt time.Time // when it asks for its turn
+	yieldAt time.Time // when the call asks for its turn
 }
 
-// backOff waits a little after lost races, and asks for the turn when it has lost them for long: a
-// host that is slow loses few, and needs it as much as one that loses many.
+// backOff waits a little after lost races, and asks for the turn after a long time of losing. Time
+// counts, not losses, because a slow host loses few races and needs its turn as much.
 func (r *replica) backOff(ctx context.Context, of *race) {
 	if of.losses == 0 {
 		return
 	}
 	if of.losses > 1 {
 		var b [1]byte
-		r.ledger.draw(b[:]) // so that two hosts do not go on at the same time
+		r.ledger.draw(b[:]) // so that two hosts do not retry at the same time
 		r.ledger.config.Pause(ctx, time.Duration(of.losses)*time.Duration(b[0])*time.Microsecond/2)
 	}
 	now := r.ledger.config.Clock()
@@ -321,5 +319,5 @@ func (r *replica) backOff(ctx context.Context, of *race) {
 	of.yieldAt = now.Add(yieldAfter)
 	call := r.newCall(r.newRecord(nil, &Statement{Kind: Turn}))
 	call.Blind = true
-	r.call(ctx, call) // it is read like any other record
+	r.call(ctx, call) // this host reads it like any other record
 }

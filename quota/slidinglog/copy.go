@@ -10,14 +10,12 @@ import (
 	"quotad/quota"
 )
 
-// A Copy is a host's copy of the log of one credential: a set of entries, with what follows
-// from it. An entry has a name and a time of its own; where its record stands in the log is
-// only its place. What the copy counts is a function of the set: whatever the order in which
-// entries come, and however often, the sums are the same.
+// A Copy is a host's copy of the log of one credential: a set of entries, and what follows from
+// it. An entry has an id and a time of its own; the place of its record in the log does not count.
+// So the sums are the same in whatever order the entries come, and however often.
 //
-// A copy reads its tables while a view of them is open (see with), keeps in memory what has
-// changed since they were written, and writes nothing itself. It is not safe for concurrent
-// use.
+// A copy reads its tables while a view of them is open, keeps in memory what has changed since
+// they were written, and writes nothing itself. It is not safe for concurrent use.
 type Copy struct {
 	name       string
 	file       File
@@ -26,18 +24,18 @@ type Copy struct {
 	facts      facts
 
 	tables  Tables // while a view is open
-	err     error  // of reading them, which After cannot return
+	err     error  // of reading the tables
 	stamp   uint64
 	entries overlay[quota.ID, *quota.Entry]
 	order   []quota.ID // of entries, oldest first
 	names   overlay[string, quota.ID]
 	marks   overlay[quota.ID, bool]
-	emptied uint64 // the stamp at which the tables became void; 0: they count
-	written uint64 // the stamp up to which the tables have all
-	expires int64  // no entry expires before this one does, in ms
+	emptied uint64 // the stamp at which the tables became void; 0: they are valid
+	written uint64 // the stamp up to which the tables have every change
+	expires int64  // no entry is older, in ms
 }
 
-// openCopy reads what a file has of a credential.
+// openCopy opens the copy of a credential's log in a file.
 func openCopy(file File, name string) (*Copy, error) {
 	c := &Copy{
 		name: name, file: file,
@@ -57,7 +55,7 @@ func openCopy(file File, name string) (*Copy, error) {
 	return c, nil
 }
 
-// refresh has the account agree with the facts.
+// refresh updates the account from the facts.
 func (c *Copy) refresh() {
 	c.account.Clock, c.account.Lost = c.facts.Position.ID.Ms, c.facts.Since
 	c.account.Closed, c.account.Lent = c.facts.limits(c.account.Clock)
@@ -76,10 +74,10 @@ func (c *Copy) view(f func()) error {
 	})
 }
 
-// advance brings the account up to what a clock shows, and returns its time.
+// advance advances the account to a clock, and returns its time.
 func (c *Copy) advance(clock time.Time) time.Time { return c.account.Advance(c.credential, clock, c) }
 
-// keep returns for how long some host needs an entry.
+// keep returns how long an entry is needed, by any host.
 func (c *Copy) keep() time.Duration {
 	longest := time.Minute
 	if c.credential != nil {
@@ -98,20 +96,20 @@ func longestOf(c *quota.Credential) (d time.Duration) {
 	return d
 }
 
-// oldest returns the time, in ms, up to which no host needs an entry.
+// oldest returns the time, in ms, up to which no host needs entries.
 func (c *Copy) oldest() int64 { return c.account.Clock - c.keep().Milliseconds() }
 
-// expireStep bounds how many entries expire with one record: a day that leaves at once keeps
-// nobody waiting.
+// expireStep bounds the entries that expire with one record, so that a whole day that expires at
+// once delays no caller.
 const expireStep = 1000
 
-// expire forgets entries that no host needs any more. They leave the tables later.
+// expire expires entries that no host needs. Fold deletes them from the tables.
 func (c *Copy) expire() {
 	oldest := c.oldest()
 	if c.expires > oldest || c.credential == nil {
 		return
 	}
-	c.advance(time.UnixMilli(c.account.Clock)) // the views still read what leaves them
+	c.advance(time.UnixMilli(c.account.Clock)) // the views read the entries that leave them
 	c.expires = math.MaxInt64
 	n := 0
 	for e := range c.all(c.facts.Expired, false) {
@@ -127,13 +125,13 @@ func (c *Copy) expire() {
 	c.facts.forgetLoans(c.account.Clock)
 }
 
-// expired tells whether an entry has expired. One that says how a limit is closed, or lent to,
-// has not.
+// expired reports whether an entry has expired. One that still closes a limit, or lends to it, has
+// not.
 func (c *Copy) expired(id quota.ID) bool {
 	return !c.facts.Expired.Less(id) && !slices.Contains(c.facts.standing(c.account.Clock), id)
 }
 
-// entry returns an entry as it is now.
+// entry returns an entry, with its corrections.
 func (c *Copy) entry(id quota.ID) (e quota.Entry, found bool) {
 	if c.expired(id) {
 		return e, false
@@ -160,7 +158,7 @@ func (c *Copy) decode(item Item) (e quota.Entry, ok bool) {
 	return e, err == nil
 }
 
-// named returns the entry that a request key stands for.
+// named returns the id of the grant of a request key.
 func (c *Copy) named(key string) (quota.ID, bool) {
 	if changed, ok := c.names[key]; ok {
 		return changed.value, !changed.value.IsZero()
@@ -168,7 +166,7 @@ func (c *Copy) named(key string) (quota.ID, bool) {
 	return c.tables.Named(key)
 }
 
-// granted returns the grant of a request key, while it counts anywhere.
+// granted returns the grant of a request key, while it counts in any limit.
 func (c *Copy) granted(key string) (quota.Entry, bool) {
 	id, ok := c.named(key)
 	if !ok || !c.account.Counted(id) {
@@ -177,7 +175,7 @@ func (c *Copy) granted(key string) (quota.Entry, bool) {
 	return c.entry(id)
 }
 
-// grant returns the grant that an id names, or the one that counts in its place.
+// grant returns the grant with an id, or the one that counts in its place.
 func (c *Copy) grant(id quota.ID) (e quota.Entry, found bool) {
 	e, found = c.entry(id)
 	if found && e.Void {
@@ -191,8 +189,8 @@ func (c *Copy) grant(id quota.ID) (e quota.Entry, found bool) {
 // After implements Entries.
 func (c *Copy) After(id quota.ID) iter.Seq[quota.Entry] { return c.all(id, false) }
 
-// all yields the entries behind an id, oldest first; newest first when back is set, and then
-// all of them for a zero id.
+// all yields the entries after an id, oldest first; or those before it, newest first, if back is
+// set. A zero id then means all.
 func (c *Copy) all(after quota.ID, back bool) iter.Seq[quota.Entry] {
 	if !back && after.Less(c.facts.Expired) {
 		after = c.facts.Expired
@@ -211,7 +209,7 @@ func (c *Copy) all(after quota.ID, back bool) iter.Seq[quota.Entry] {
 				changed = changed[1:]
 			}
 			if len(changed) > 0 && changed[0] == item.ID {
-				continue // the next turn yields it
+				continue // memory has a newer version
 			}
 			if e, ok := c.decode(item); !ok || !yield(e) {
 				return
@@ -225,7 +223,7 @@ func (c *Copy) all(after quota.ID, back bool) iter.Seq[quota.Entry] {
 	}
 }
 
-// changed returns the ids in memory behind one, in the direction of travel.
+// changed returns the ids in memory after one, or before it, in the order of all.
 func (c *Copy) changed(after quota.ID, back bool) []quota.ID {
 	n, found := slices.BinarySearchFunc(c.order, after, quota.ID.Compare)
 	if !back {
@@ -242,7 +240,7 @@ func (c *Copy) changed(after quota.ID, back bool) []quota.ID {
 	return reversed
 }
 
-// set keeps an entry, a new one or one that replaces another.
+// set adds or replaces an entry.
 func (c *Copy) set(e quota.Entry) {
 	if _, changed := c.entries[e.ID]; !changed {
 		n, _ := slices.BinarySearchFunc(c.order, e.ID, quota.ID.Compare)
@@ -251,11 +249,12 @@ func (c *Copy) set(e quota.Entry) {
 	c.entries[e.ID] = stamped[*quota.Entry]{&e, c.change()}
 }
 
+// setName sets the grant of a request key.
 func (c *Copy) setName(key string, id quota.ID) {
 	c.names[key] = stamped[quota.ID]{id, c.change()}
 }
 
-// marked tells whether the log lacks an entry.
+// marked reports whether the log lacks an entry.
 func (c *Copy) marked(id quota.ID) bool {
 	if mark, ok := c.marks[id]; ok {
 		return mark.value
@@ -266,7 +265,7 @@ func (c *Copy) marked(id quota.ID) bool {
 	return false
 }
 
-// mark says that the log lacks an entry, or has it.
+// mark records that the log lacks an entry, or has it.
 func (c *Copy) mark(e *quota.Entry, lacks bool) {
 	if c.marked(e.ID) == lacks {
 		return
@@ -282,14 +281,14 @@ func (c *Copy) mark(e *quota.Entry, lacks bool) {
 	c.marks[e.ID] = stamped[bool]{lacks, c.change()}
 }
 
-// unplaced returns up to most of the entries that the log lacks, oldest first.
-func (c *Copy) unplaced(most int) (list []quota.Entry) {
+// unplaced returns up to max of the entries that the log lacks, oldest first.
+func (c *Copy) unplaced(max int) (list []quota.Entry) {
 	var ids []quota.ID
 	for id := range c.tables.Marked(quota.ID{}) {
 		if mark, ok := c.marks[id]; ok && !mark.value {
 			continue
 		}
-		if ids = append(ids, id); len(ids) == most {
+		if ids = append(ids, id); len(ids) == max {
 			break
 		}
 	}
@@ -300,7 +299,7 @@ func (c *Copy) unplaced(most int) (list []quota.Entry) {
 	}
 	slices.SortFunc(ids, quota.ID.Compare)
 	for _, id := range slices.Compact(ids) {
-		if len(list) == most {
+		if len(list) == max {
 			break
 		}
 		if e, found := c.entry(id); found {
@@ -310,12 +309,12 @@ func (c *Copy) unplaced(most int) (list []quota.Entry) {
 	return list
 }
 
-// apply takes a record into the copy, which then ends with it.
+// apply applies the next record of the log.
 func (c *Copy) apply(r *Record) {
 	c.facts.record(r)
 	for _, e := range r.Entries {
 		if e.Gen == quota.Unplaced {
-			e.Gen = r.Gen // from now on
+			e.Gen = r.Gen
 		}
 		c.put(e, true)
 	}
@@ -325,7 +324,7 @@ func (c *Copy) apply(r *Record) {
 	c.expire()
 }
 
-// change returns the stamp of a change to what the tables have.
+// change returns the stamp of a new change.
 func (c *Copy) change() uint64 {
 	c.stamp++
 	return c.stamp
@@ -335,7 +334,7 @@ func (c *Copy) change() uint64 {
 func (c *Copy) page(q quota.LogQuery) (page quota.LogPage) {
 	from := q.After
 	if first := q.Since.UnixMilli(); !q.Newest && !q.Since.IsZero() && from.Ms < first {
-		from = quota.ID{Ms: first - 1, Seq: math.MaxInt64} // nothing before is read
+		from = quota.ID{Ms: first - 1, Seq: math.MaxInt64} // skip older entries
 	}
 	for e := range c.all(from, q.Newest) {
 		if e.ID.Time().Before(q.Since) || !c.facts.Expired.Less(e.ID) {
@@ -351,8 +350,8 @@ func (c *Copy) page(q quota.LogQuery) (page quota.LogPage) {
 	return page
 }
 
-// An overlay holds what has changed since the tables were written, until a fold has written
-// that too. Each change carries a stamp, so that the end of a fold drops just what it wrote.
+// An overlay has the changes since the last fold. Each has a stamp, so that the end of a fold drops
+// just the changes that it wrote.
 type overlay[K comparable, V any] map[K]stamped[V]
 
 type stamped[V any] struct {
@@ -360,7 +359,7 @@ type stamped[V any] struct {
 	stamp uint64
 }
 
-// settle drops the changes that a fold has written.
+// settle drops the changes up to a stamp.
 func (o overlay[K, V]) settle(stamp uint64) {
 	for k, v := range o {
 		if v.stamp <= stamp {
@@ -378,7 +377,7 @@ func (o overlay[K, V]) values() map[K]V {
 	return all
 }
 
-// noTables are those of a credential of which nothing was written, or of which all is void.
+// noTables are empty tables.
 type noTables struct{}
 
 func (noTables) Entry(quota.ID) ([]byte, error) { return nil, nil }

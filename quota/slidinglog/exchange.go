@@ -9,16 +9,16 @@ import (
 	"quotad/quota"
 )
 
-// An attempt is a call that may have been carried out. Until that is known, what it would
-// have granted counts. Its callers were told that nobody knows: what it granted of a request
-// with a key is theirs when they ask again, and all else is given back.
+// An attempt is a call whose outcome is unknown. Until it is known, its entries count as granted.
+// Its callers got ErrOutcomeUnknown. A grant with a request key is theirs when they ask again;
+// other grants are revoked.
 type attempt struct {
 	tag      Tag
 	notAfter int64
 	entries  []quota.Entry
 }
 
-// call carries out a call, again and again while its outcome is open, and records the clock.
+// call makes a call, up to three times while its outcome is open, and records the clock.
 func (r *replica) call(ctx context.Context, call Call) Outcome {
 	var out Outcome
 	unknown := false
@@ -32,13 +32,14 @@ func (r *replica) call(ctx context.Context, call Call) Outcome {
 		}
 		unknown = unknown || out.Status == Unknown
 	}
-	if unknown && out.Status == Failed { // the last try was, an earlier one may not have
+	if unknown && out.Status == Failed { // an earlier try may have been carried out
 		out.Status = Unknown
 	}
 	r.recordClock(out)
 	return out
 }
 
+// recordClock records the store's clock, if there was an answer.
 func (r *replica) recordClock(out Outcome) {
 	if out.Status <= Failed {
 		return
@@ -48,10 +49,10 @@ func (r *replica) recordClock(out Outcome) {
 	r.storeClock, r.storeClockAt = out.Clock, r.ledger.config.Clock()
 }
 
-// poll asks for what stands behind the position.
+// poll reads what follows the copy's position.
 func (r *replica) poll(ctx context.Context) Outcome { return r.call(ctx, r.newCall(nil)) }
 
-// newCall returns a call at the copy's position, with a record or without one.
+// newCall returns a call at the copy's position; without a record, it is a look.
 func (r *replica) newCall(record *Record) Call {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -62,7 +63,7 @@ func (r *replica) newCall(record *Record) Call {
 	return call
 }
 
-// newRecord returns a record of entries, or of a statement.
+// newRecord returns a record of this host.
 func (r *replica) newRecord(entries []quota.Entry, says *Statement) *Record {
 	host, run := r.ledger.self()
 	r.mu.Lock()
@@ -70,8 +71,8 @@ func (r *replica) newRecord(entries []quota.Entry, says *Statement) *Record {
 	return &Record{Tag: r.ledger.newTag(), Host: host, Run: run, Gen: r.copy.facts.Gen, Since: r.copy.facts.Since, Entries: entries, Says: says}
 }
 
-// catchUp takes records that stand in the log into the copy, and those of this host, whose
-// first answer was lost, into the tail, too: the log may lose them before the tables have them.
+// catchUp applies records of the log to the copy. Entries of this host also go into the tail,
+// because the log may lose them before the tables have them.
 func (r *replica) catchUp(tail []Placed) error {
 	for _, p := range tail {
 		record, err := r.decode(p)
@@ -90,7 +91,7 @@ func (r *replica) catchUp(tail []Placed) error {
 	return nil
 }
 
-// decode decodes a record of the log.
+// decode decodes a record of the log, and notices a clone of this host.
 func (r *replica) decode(p Placed) (Record, error) {
 	record, err := decodeRecord(p)
 	if err != nil {
@@ -100,14 +101,14 @@ func (r *replica) decode(p Placed) (Record, error) {
 	return record, r.ledger.detectClone(&record)
 }
 
-// apply takes a record that stands in the log into the copy.
+// apply applies a record of the log to the copy.
 func (r *replica) apply(record *Record) error {
 	host, _ := r.ledger.self()
 	return r.onCopy(func(c *Copy) {
 		if a := r.maybe; a != nil && a.tag == record.Tag {
 			r.revoke(record)
 		}
-		r.maybe = nil // it is this record, or cannot be carried out any more: the log has gone on
+		r.maybe = nil // it is this record, or too late, because the log has a later end
 		switch {
 		case record.Says != nil && record.Says.Kind == Turn && record.Host != host:
 			r.yieldTo, r.yieldUntil = record.Host, r.ledger.config.Clock().Add(yieldTime)
@@ -118,8 +119,8 @@ func (r *replica) apply(record *Record) error {
 	})
 }
 
-// revoke has what a record granted given back, but for requests with a key: nobody was told.
-// mu is held.
+// revoke revokes the grants of a record whose callers got no answer, except those with a request
+// key. mu is held.
 func (r *replica) revoke(record *Record) {
 	for _, e := range record.Entries {
 		if e.Kind == quota.KindGrant && e.Key == "" {
@@ -130,11 +131,10 @@ func (r *replica) revoke(record *Record) {
 	}
 }
 
-// The kinds of frames in the tail: the place of a record, or that it has none yet, and the
-// record.
+// The kinds of frames in the tail.
 const (
-	framePlaced   = 'P'
-	frameUnplaced = 'U'
+	framePlaced   = 'P' // a record of the log
+	frameUnplaced = 'U' // a record without a place, written offline
 )
 
 func frame(kind byte, p Placed) []byte {
@@ -145,8 +145,7 @@ func frame(kind byte, p Placed) []byte {
 	return c.b
 }
 
-// applyOwn writes a record of this host that stands in the log into the tail, and takes it
-// into the copy.
+// applyOwn writes a record of this host to the tail, and applies it to the copy.
 func (r *replica) applyOwn(record *Record) error {
 	l := r.ledger
 	l.gate.RLock()

@@ -11,45 +11,45 @@ import (
 	"quotad/quota"
 )
 
-// facts are what a copy knows beside the entries.
+// facts are the state of a copy apart from the entries. They are kept as JSON.
 type facts struct {
 	Version  int
-	Store    string // the name of the store whose log this is a copy of
+	Store    string // the name of the store that has the log
 	Position Position
 	Gen      int64    // the generation of the log
-	Void     int64    // entries of lower generations are void
-	VoidTo   int64    // up to this time, in ms
+	Void     int64    // entries of lower generations are void …
+	VoidTo   int64    // … up to this time, in ms
 	Newest   int64    // the greatest generation of an entry
 	Since    int64    // in ms: entries until then may have been dropped
-	Expired  quota.ID // entries up to this one are needed no more
+	Expired  quota.ID // entries up to this one have expired
 	Hosts    map[HostID]hostFacts
 	Closed   map[string]closing
 	Lent     map[string]lending
 	Quiet    *quiet
-	// Loose are corrections of entries that are not there: they apply if those come.
+	// Loose are corrections of entries that the set lacks. They apply when those come.
 	Loose []loose
-	// Away are the grants that this host made on its own, while the longest window has them.
+	// Away are the offline grants of this host in the longest window.
 	Away []offlineGrant
-	// Unplaced counts the entries that the log lacks, as far as is known; Missing, those of
-	// them that were in it once.
+	// Unplaced counts the entries that the log lacks, as far as this host knows, and Missing those
+	// of them that the log had before.
 	Unplaced, Missing int
 }
 
-// An offlineGrant is what a grant took of the allowance for outages.
+// An offlineGrant is what a grant took from the allowance.
 type offlineGrant struct {
 	ID    quota.ID
 	Units quota.Units
 }
 
-// factsVersion is that of what facts and entries look like in a file.
+// factsVersion is the version of facts and entries in a file.
 const factsVersion = 1
 
-// A hostFacts is what is known of a host that writes to the log.
+// A hostFacts is the state of a host that writes to the log.
 type hostFacts struct {
 	Last    int64 // the place of its last record, in ms
-	Hello   int64 // that of its last hello, 0: none
+	Hello   int64 // that of its last hello; 0: none
 	Run     uint32
-	Bye     bool // it ended in order, and wrote nothing since
+	Bye     bool // it has stopped in order
 	Label   string
 	Terms   []string
 	Longest time.Duration
@@ -57,12 +57,12 @@ type hostFacts struct {
 
 // A quiet period is the time after a loss in which nothing is granted.
 type quiet struct {
-	Name  Tag // of the record that began it last
-	Waits map[HostID]bool
-	Here  map[HostID]bool // of Waits
+	Name  Tag             // the tag of the Missing record that began it last
+	Waits map[HostID]bool // the hosts to wait for
+	Here  map[HostID]bool // those of them that have put back their entries
 }
 
-// A loose correction changes an entry that is not there.
+// A loose correction corrects an entry that the set lacks.
 type loose struct{ By, Of quota.ID }
 
 func (f *facts) encode() []byte {
@@ -88,7 +88,7 @@ func decodeFacts(b []byte) (facts, error) {
 	return f, nil
 }
 
-// known returns the hosts that wrote to the log while its entries count, in their order.
+// known returns the hosts that have written to the log since a time, sorted.
 func (f *facts) known(oldest int64) (hosts []HostID) {
 	for host, h := range f.Hosts {
 		if h.Last > oldest && !h.Bye {
@@ -101,8 +101,8 @@ func (f *facts) known(oldest int64) (hosts []HostID) {
 
 func compareHosts(x, y HostID) int { return slices.Compare(x[:], y[:]) }
 
-// record records who wrote a record, and what they said. A turn does not count: nobody waits
-// for its host, which has nothing that others could miss.
+// record records the writer of a record, and its statement. The writer of a turn does not count: it
+// may have no entries to wait for.
 func (f *facts) record(r *Record) {
 	f.Gen = max(f.Gen, r.Gen)
 	var says Statement
@@ -123,7 +123,7 @@ func (f *facts) record(r *Record) {
 		if f.Quiet == nil {
 			f.Quiet = &quiet{Waits: make(map[HostID]bool)}
 		}
-		// Who was there before may lack what this loss took: all look again.
+		// A host that was here may lack what this loss took, so all hosts look again.
 		f.Quiet.Name, f.Quiet.Here = r.Tag, make(map[HostID]bool)
 		f.Quiet.wait(says.Waits, r.Host)
 	case Here:
@@ -136,6 +136,7 @@ func (f *facts) record(r *Record) {
 	}
 }
 
+// wait adds hosts to wait for.
 func (q *quiet) wait(known []HostID, writer HostID) {
 	q.Waits[writer] = true
 	for _, host := range known {
@@ -143,12 +144,11 @@ func (q *quiet) wait(known []HostID, writer HostID) {
 	}
 }
 
-// complete reports whether all that are waited for are here.
+// complete reports whether all hosts to wait for are here.
 func (q *quiet) complete() bool { return len(q.Here) == len(q.Waits) }
 
-// renew records what a reset voids, and reports whether it voids more than those before it. Two
-// hosts may have begun the same generation, each on a log that the other one had lost: the
-// later one counts.
+// renew records what a reset voids, and reports whether it voids more than earlier resets. Two hosts
+// may begin the same generation, each on a log that the other one had lost; the later one counts.
 func (f *facts) renew(by *quota.Entry) bool {
 	renews := f.renews(by)
 	if renews {
@@ -161,13 +161,13 @@ func (f *facts) renews(by *quota.Entry) bool {
 	return by.Gen > f.Void || by.Gen == f.Void && by.Until.UnixMilli() > f.VoidTo
 }
 
-// voids reports whether a reset has voided an entry: not one that was never placed, nor one
-// that is later than the log was then.
+// voids reports whether a reset has voided an entry. An entry that was never placed is not void, nor
+// is one that is later than the reset.
 func (f *facts) voids(e *quota.Entry) bool {
 	return e.Gen != quota.Unplaced && e.Gen < f.Void && e.ID.Ms <= f.VoidTo
 }
 
-// termsOf says for each limit and operation of a credential how it is counted.
+// termsOf describes each limit and operation of a credential, for other hosts to compare.
 func termsOf(c *quota.Credential) (lines []string) {
 	said := make(map[string]string)
 	for _, limit := range c.Limits {
@@ -194,7 +194,7 @@ func termsOf(c *quota.Credential) (lines []string) {
 	return lines
 }
 
-// differences returns how other hosts that wrote lately count otherwise than this one.
+// differences describes how the configuration of other hosts differs from this one's.
 func (f *facts) differences(self HostID, credential string) (found []string) {
 	mine, ok := f.Hosts[self]
 	if !ok {

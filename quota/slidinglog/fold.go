@@ -7,7 +7,7 @@ import (
 	"quotad/quota"
 )
 
-// Fold writes what has changed in the copies into their tables.
+// Fold writes the changes of all copies to their tables.
 func (l *Ledger) Fold() error {
 	l.folding.Lock()
 	defer l.folding.Unlock()
@@ -44,7 +44,7 @@ func (l *Ledger) Fold() error {
 	return nil
 }
 
-// replay takes the frames that no fold has covered into the copies.
+// replay applies the frames that no fold has covered to the copies.
 func (l *Ledger) replay() error {
 	return l.config.File.Tail(func(credential string, b []byte) error {
 		r, err := l.replica(credential)
@@ -70,8 +70,8 @@ func (l *Ledger) replay() error {
 	})
 }
 
-// restore takes a record of this host's tail into the copy. Whether the log has it is found
-// out when it is read.
+// restore adds a record of this host's tail to the copy. Reading the log shows later whether it
+// has the record.
 func (c *Copy) restore(r *Record, stamped bool) {
 	for _, e := range r.Entries {
 		if e.Gen == quota.Unplaced && stamped {
@@ -82,7 +82,7 @@ func (c *Copy) restore(r *Record, stamped bool) {
 	c.refresh()
 }
 
-// snapshot returns what is to be written into the tables. The copy's stamp says when.
+// snapshot returns the changes to be written to the tables, as of the copy's stamp.
 func (c *Copy) snapshot() TableChange {
 	change := TableChange{Credential: c.name, Empty: c.emptied > 0, Name: c.names.values(), Mark: c.marks.values()}
 	c.trim(&change, expireStep+2*len(c.entries))
@@ -98,10 +98,10 @@ func (c *Copy) snapshot() TableChange {
 	return change
 }
 
-// trim removes entries that have expired from the tables.
-func (c *Copy) trim(change *TableChange, most int) {
+// trim deletes expired entries from the tables, up to max.
+func (c *Copy) trim(change *TableChange, max int) {
 	for item, err := range c.tables.Entries(quota.ID{}, false) {
-		if err != nil || c.facts.Expired.Less(item.ID) || len(change.Delete) == most {
+		if err != nil || c.facts.Expired.Less(item.ID) || len(change.Delete) == max {
 			return
 		}
 		if !c.expired(item.ID) {
@@ -128,7 +128,7 @@ func (c *Copy) trim(change *TableChange, most int) {
 	}
 }
 
-// folded drops from memory what the tables have now.
+// folded drops the changes up to a stamp from memory: the tables have them.
 func (c *Copy) folded(stamp uint64) {
 	c.entries.settle(stamp)
 	c.names.settle(stamp)

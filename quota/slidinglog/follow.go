@@ -8,7 +8,7 @@ import (
 	"quotad/quota"
 )
 
-// work follows all logs until Close, and writes the tables about once a second.
+// work follows all logs until Close, and folds about once a second.
 func (l *Ledger) work() {
 	timer := time.NewTicker(min(time.Second, l.retry()))
 	defer timer.Stop()
@@ -25,13 +25,13 @@ func (l *Ledger) work() {
 		}
 		if time.Since(folded) >= time.Second {
 			folded = time.Now()
-			l.Fold() // Health tells of its error
+			l.Fold() // Health reports its error
 		}
 	}
 }
 
-// pollAll looks at the logs that are due, all in one call, and has each that is not as it
-// was left followed on its own.
+// pollAll polls the logs that are due, all in one call. Each log with news is followed on its
+// own.
 func (l *Ledger) pollAll() {
 	ctx, cancel := context.WithTimeout(l.ctx, l.config.Deadline)
 	defer cancel()
@@ -56,7 +56,7 @@ func (l *Ledger) pollAll() {
 		r := idle[calls[i].Credential]
 		r.recordClock(out)
 		known, err := false, error(nil)
-		if out.Status != Lost { // which takes longer than the others are to wait
+		if out.Status != Lost { // recovery takes too long for the others to wait
 			known, err = r.update(ctx, out)
 		}
 		r.unlock()
@@ -66,7 +66,7 @@ func (l *Ledger) pollAll() {
 	}
 }
 
-// goFollow has a log followed on its own, so that one that is long keeps no other waiting.
+// goFollow follows a log in a goroutine, so that a long one does not delay the others.
 func (l *Ledger) goFollow(r *replica) {
 	r.mu.Lock()
 	r.following = true
@@ -79,7 +79,7 @@ func (l *Ledger) goFollow(r *replica) {
 	})
 }
 
-// due returns the replicas that are to be looked at now.
+// due returns the replicas whose logs are to be polled now.
 func (l *Ledger) due() []*replica {
 	now := l.config.Clock()
 	return slices.DeleteFunc(l.all(), func(r *replica) bool {
@@ -92,7 +92,7 @@ func (l *Ledger) due() []*replica {
 	})
 }
 
-// bye says of each log that all that this host knows is in it.
+// bye declares in each log that it has everything that this host knows.
 func (l *Ledger) bye() {
 	if l.config.Store == nil {
 		return
@@ -101,25 +101,24 @@ func (l *Ledger) bye() {
 	defer cancel()
 	for _, r := range l.all() {
 		if r.serving() == nil && r.lock(ctx) == nil {
-			r.declare(ctx, &Statement{Kind: Bye}) // a host that says nothing is waited for
+			r.declare(ctx, &Statement{Kind: Bye}) // without it, the others wait for this host
 			r.unlock()
 		}
 	}
 }
 
 const (
-	// absentPeriods is how many times the quiet time it lasts while hosts are missing that are
-	// known to have written to the log: one that is frozen or being restarted comes back, one
-	// that is gone does not.
+	// absentPeriods is how many quiet times the hosts wait for a missing host that has written to
+	// the log. A frozen or restarting host comes back in that time.
 	absentPeriods = 10
-	// maxLate bounds how many entries of an earlier time one record brings.
+	// maxLate bounds the entries of an earlier time in a record.
 	maxLate = 256
 )
 
-// retry is how often a log is tried that is not decided about.
+// retry is how often a log is tried that does not serve.
 func (l *Ledger) retry() time.Duration { return l.config.Quiet / 12 }
 
-// follow reads the log to its end, appends what it lacks, and has the replica serve, or says
+// follow reads the log to its end and appends what it lacks. Then the replica serves, or records
 // why it does not.
 func (r *replica) follow(ctx context.Context) error {
 	if err := r.lock(ctx); err != nil {
@@ -129,10 +128,10 @@ func (r *replica) follow(ctx context.Context) error {
 	return r.followLocked(ctx)
 }
 
-// followLocked does what follow says. The caller holds the lock.
+// followLocked is follow with the lock held.
 func (r *replica) followLocked(ctx context.Context) error {
 	err := r.followOnce(ctx)
-	for lost := (race{losses: 1}); err == errJoining && ctx.Err() == nil; lost.losses++ { // others write, too
+	for lost := (race{losses: 1}); err == errJoining && ctx.Err() == nil; lost.losses++ { // another host was first
 		r.backOff(ctx, &lost)
 		err = r.followOnce(ctx)
 	}
@@ -144,8 +143,8 @@ func (r *replica) followLocked(ctx context.Context) error {
 	return nil
 }
 
-// join returns why the replica does not serve. One that nobody has followed yet, it follows.
-// The caller holds the lock.
+// join returns why the replica does not serve, and follows a log that was not followed yet. The
+// caller holds the lock.
 func (r *replica) join(ctx context.Context) error {
 	err := r.serving()
 	if err == errJoining {
@@ -154,7 +153,7 @@ func (r *replica) join(ctx context.Context) error {
 	return err
 }
 
-// followOnce does one step after the other; each can be begun again.
+// followOnce does all steps once. Each step can be repeated.
 func (r *replica) followOnce(ctx context.Context) error {
 	if err := r.readToEnd(ctx); err != nil {
 		return err
@@ -163,7 +162,7 @@ func (r *replica) followOnce(ctx context.Context) error {
 	missing := r.copy.facts.Position.IsZero() || r.copy.facts.Missing > 0 && r.copy.facts.Quiet == nil
 	r.mu.Unlock()
 	if missing {
-		// An empty log may have been flushed before this host knew it.
+		// An empty log may have been flushed before this host read it.
 		if err := r.declare(ctx, r.statement(Missing)); err != nil {
 			return err
 		}
@@ -196,12 +195,12 @@ func (r *replica) readToEnd(ctx context.Context) error {
 	}
 }
 
-// declare appends a statement at the end that the copy knows.
+// declare appends a statement at the copy's position.
 func (r *replica) declare(ctx context.Context, s *Statement) error {
 	return r.appendRecord(ctx, r.newRecord(nil, s))
 }
 
-// appendRecord appends a record at the end that the copy knows, and takes it into the copy.
+// appendRecord appends a record at the copy's position, and applies it to the copy.
 func (r *replica) appendRecord(ctx context.Context, record *Record) error {
 	record, err := r.appendCall(ctx, r.newCall(record))
 	if err != nil {
@@ -210,7 +209,7 @@ func (r *replica) appendRecord(ctx context.Context, record *Record) error {
 	return r.apply(record)
 }
 
-// appendCall has a call append its record, and returns it with its place.
+// appendCall makes a call, and returns its record with its place.
 func (r *replica) appendCall(ctx context.Context, call Call) (*Record, error) {
 	switch out := r.call(ctx, call); out.Status {
 	case Done:
@@ -218,26 +217,27 @@ func (r *replica) appendCall(ctx context.Context, call Call) (*Record, error) {
 	case Unknown, Failed:
 		return nil, out.Err
 	default:
-		return nil, errJoining // the log has gone on: from the beginning
+		return nil, errJoining // the log has a later end: follow it again
 	}
 }
 
+// ownRecord decodes a record that this host wrote.
 func ownRecord(p Placed) *Record {
 	record, err := decodeRecord(p)
 	if err != nil {
-		panic(err) // this host wrote it
+		panic(err)
 	}
 	return &record
 }
 
-// statement returns what this host says of the hosts that it knows.
+// statement returns a statement that names the hosts to wait for.
 func (r *replica) statement(kind StatementKind) *Statement {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return &Statement{Kind: kind, Waits: r.copy.facts.known(r.copy.oldest())}
 }
 
-// replayUnplaced appends the entries that the log lacks, as they are, the oldest first.
+// replayUnplaced appends the entries that the log lacks, unchanged, oldest first.
 func (r *replica) replayUnplaced(ctx context.Context) error {
 	for {
 		var late []quota.Entry
@@ -262,7 +262,8 @@ func (r *replica) replayUnplaced(ctx context.Context) error {
 	}
 }
 
-// awaitWhole returns nil unless the log is quiet. All that this host knows is in it by now.
+// awaitWhole returns nil unless the log is in a quiet period, which it ends in time. The log has
+// everything that this host knows by now.
 func (r *replica) awaitWhole(ctx context.Context) error {
 	host, _ := r.ledger.self()
 	now := r.ledger.config.Clock()
@@ -285,7 +286,7 @@ func (r *replica) awaitWhole(ctx context.Context) error {
 	if r.waitedFor != name {
 		r.waitedFor, r.waited = name, 0
 	} else {
-		// Over a longer gap the store may have been unreachable for all: it is no waiting.
+		// More of a gap does not count: the store may have been unreachable for every host.
 		r.waited += min(max(0, now.Sub(r.polledAt)), r.ledger.config.Quiet/6)
 	}
 	r.polledAt = now
@@ -295,7 +296,7 @@ func (r *replica) awaitWhole(ctx context.Context) error {
 	return quota.ErrRecovering
 }
 
-// announce appends what the log is owed, and says how this host counts.
+// announce appends the pending entries and the hello.
 func (r *replica) announce(ctx context.Context) error {
 	owed, hello := r.pending()
 	if len(owed) > 0 {
@@ -313,11 +314,10 @@ func (r *replica) announce(ctx context.Context) error {
 	return r.declare(ctx, hello)
 }
 
-// pending returns what the log is due: entries that give back grants whose callers do not know of
-// them, and a hello, which is what this host says of itself: at its start, when how it counts
-// changes and before others forget it. It is also due where a call may still be carried out:
-// behind a hello it is not. Before a hello, the entries are due, too, that say which limits are
-// closed, or lent to, so that this outlives what said so first.
+// pending returns the entries that the log should get: revocations and, before a hello, the
+// entries that close limits or lend to them, so that these do not expire. A hello is due at the
+// start of a host, when its configuration changes, and before other hosts forget it. It is also
+// due while an attempt is open, which cannot be carried out after another record.
 func (r *replica) pending() (entries []quota.Entry, hello *Statement) {
 	host, run := r.ledger.self()
 	r.mu.Lock()

@@ -8,21 +8,21 @@ import (
 	"slices"
 )
 
-// A head is what a file says about its host.
+// A head is what a file has about its host.
 type head struct {
 	Version int
 	Host    HostID
-	Runs    []uint32 // the last one is this process'
-	Store   string   // "" of a ledger without a store
+	Runs    []uint32 // the last is that of this process
+	Store   string   // its name; "": none
 }
 
-// headVersion is that of all that a file has.
+// headVersion is the version of a file.
 const headVersion = 1
 
-// maxRuns bounds how many runs a host remembers as its own.
+// maxRuns bounds the runs that a host remembers as its own.
 const maxRuns = 4096
 
-// openHead draws this run, and writes it down before it is used.
+// openHead draws the id of this run, and writes it before its first use.
 func (l *Ledger) openHead() error {
 	written, err := l.config.File.Head()
 	if err != nil {
@@ -56,11 +56,11 @@ func errBackend(was, is string) error {
 		}
 		return "the ledger in " + store
 	}
-	anew := "move ledger.db* away to start without what it counts"
+	restart := "move ledger.db* away to start without what it counts"
 	if is == "" {
-		anew += ", and start once with --accept-new-ledger"
+		restart += ", and start once with --accept-new-ledger"
 	}
-	return fmt.Errorf("this state directory belongs to %s, and the configuration names %s: set it back, name another state_dir, or %s", name(was), name(is), anew)
+	return fmt.Errorf("this state directory belongs to %s, and the configuration names %s: set it back, name another state_dir, or %s", name(was), name(is), restart)
 }
 
 func (l *Ledger) writeHead() error {
@@ -71,10 +71,10 @@ func (l *Ledger) writeHead() error {
 	return l.config.File.SetHead(b)
 }
 
-// draw fills b at random.
+// draw fills b with random bytes.
 func (l *Ledger) draw(b []byte) {
 	if _, err := io.ReadFull(l.config.Random, b); err != nil {
-		panic(err) // the system's own never fails
+		panic(err) // crypto/rand never fails
 	}
 }
 
@@ -88,21 +88,21 @@ func (l *Ledger) newHost() (h HostID) {
 	return h
 }
 
-// self returns who this host is.
+// self returns the ids of this host and this run.
 func (l *Ledger) self() (HostID, uint32) {
 	l.identity.Lock()
 	defer l.identity.Unlock()
 	return l.head.Host, l.head.Runs[len(l.head.Runs)-1]
 }
 
-// Host returns who the ledger is. A clone gets another name when it finds out.
+// Host returns the id of this host. A clone draws another one when it notices the other host.
 func (l *Ledger) Host() HostID {
 	host, _ := l.self()
 	return host
 }
 
-// detectClone holds who wrote a record against who this host is. A record of this host's name
-// that it did not write is one of a clone: both go on, under different names.
+// detectClone draws another id for this host if a record has its id but not one of its runs: a
+// clone of its state wrote it.
 func (l *Ledger) detectClone(r *Record) error {
 	l.identity.Lock()
 	defer l.identity.Unlock()

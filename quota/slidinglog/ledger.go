@@ -21,77 +21,77 @@ import (
 type Config struct {
 	File  File
 	Store Store // that hosts share; nil: the file is all there is
-	// Credentials are those that there are at first, as SetCredentials takes them: what was
-	// written before is read as they count it.
+	// Credentials and Policies are those of SetCredentials at the start. The file is read with
+	// them.
 	Credentials []*quota.Credential
 	Policies    map[string]Policy
-	// Label is what people call this host.
+	// Label is this host's name for people.
 	Label string
 	Clock func() time.Time // nil: time.Now. The ledger's clock where there is no Store.
-	// Deadline bounds what the ledger does by itself; 0 is 250 ms.
+	// Deadline bounds the ledger's own calls; 0 is 250 ms.
 	Deadline time.Duration
-	// Quiet is how long nothing is granted after a loss of the log, while each host puts back
-	// what it has; 0 is 3 s. A host that stays away is waited for ten times as long, and how
-	// often a log is looked at follows from it, too.
+	// Quiet is how long nothing is granted after a loss of the log, while the hosts put entries
+	// back; 0 is 3 s. They wait ten times as long for a missing host. How often a log is polled
+	// follows from it, too.
 	Quiet time.Duration
-	// OnEvent is called at edges; nil: nobody is interested.
+	// OnEvent is called with each event; nil: none.
 	OnEvent func(Event)
-	// Manual leaves it to the caller to call Follow and Fold, for tests.
+	// Manual leaves following and folding to the caller, for tests.
 	Manual bool
-	// Pause waits between two tries, until ctx ends at the latest; nil: by a timer.
+	// Pause waits between two tries, at most until ctx ends; nil: by a timer.
 	Pause func(ctx context.Context, d time.Duration)
-	// Random is where names of hosts, runs and records are drawn from; nil: crypto/rand.
+	// Random is the source of the ids of hosts, runs and records; nil: crypto/rand.
 	Random io.Reader
 }
 
-// A Policy says what becomes of a credential's operations while the store cannot be reached.
+// A Policy decides about a credential's operations while the store cannot be reached.
 type Policy struct {
-	// Open operations are granted from the host's copy; all others are refused.
+	// Open operations are granted on the host's copy; all others are refused.
 	Open map[string]bool
-	// Units is the most that open operations may cost in any window, on this host.
+	// Units is the most that this host grants offline in any window.
 	Units quota.Units
 }
 
-// An Event is an edge in the life of a credential's log, to be reported.
+// An Event is a change in the state of a credential's log, to be reported.
 type Event struct {
 	Credential string
 	Kind       EventKind
-	Err        error         // of Down, LostLog and Refused: why
+	Err        error         // of Down and LostLog: why
 	Took       time.Duration // of Up: how long it was down
-	Units      quota.Units   // of Up: granted meanwhile, and booked
-	Records    int           // of Restored: entries that are to be put back
+	Units      quota.Units   // of Up: granted offline meanwhile, and booked
+	Records    int           // of Restored: entries to be put back
 }
 
-// An EventKind says what an Event is about.
+// An EventKind is what happened.
 type EventKind string
 
 // The kinds of events.
 const (
-	Down     EventKind = "down"     // the store cannot be reached, or cannot be understood
-	LostLog  EventKind = "lost"     // it can, but lacks entries
-	Restored EventKind = "restored" // what the log lacked is being put back
-	Up       EventKind = "up"       // it decides again
-	Renamed  EventKind = "renamed"  // another host went on with a copy of this host's state
+	Down     EventKind = "down"     // the store cannot be reached, or has records of another version
+	LostLog  EventKind = "lost"     // the log lacks entries
+	Restored EventKind = "restored" // the missing entries are being put back
+	Up       EventKind = "up"       // the ledger decides again
+	Renamed  EventKind = "renamed"  // another host runs with a copy of this host's state
 )
 
-// A Ledger is a quota.Ledger: it decides on this host's copy of each log, and appends what
-// it decided to the log if nobody else has written since.
+// A Ledger is a quota.Ledger. It decides on this host's copy of each log, and appends a decision
+// to the log if no other host has written since.
 type Ledger struct {
-	config  Config        // with what it leaves out filled in
-	numbers atomic.Uint64 // of entries that have no place
+	config  Config        // with its defaults
+	numbers atomic.Uint64 // of offline entries
 
 	identity sync.Mutex // guards head
 	head     head
 
-	// gate is held for reading from the write of a frame until the copy has its entries, and
-	// for writing while a fold begins.
+	// gate is read-locked from the write of a frame until the copy has its entries, and locked
+	// while a fold begins.
 	gate    sync.RWMutex
 	folding sync.Mutex // held while Fold runs
 
 	mu       sync.Mutex // guards replicas
 	replicas map[string]*replica
 
-	wakeup  chan struct{} // has logs followed at once
+	wakeup  chan struct{} // polls the logs at once
 	ctx     context.Context
 	stop    context.CancelFunc
 	workers sync.WaitGroup
@@ -99,8 +99,8 @@ type Ledger struct {
 
 var _ quota.Ledger = (*Ledger)(nil)
 
-// Open returns a ledger, which owns the file and the store from then on. A store that cannot
-// be reached delays nothing.
+// Open returns a ledger, which owns the file and the store from then on. It does not wait for the
+// store.
 func Open(config Config) (*Ledger, error) {
 	config.Deadline = cmp.Or(config.Deadline, 250*time.Millisecond)
 	config.Quiet = cmp.Or(config.Quiet, 3*time.Second)
@@ -131,7 +131,7 @@ func Open(config Config) (*Ledger, error) {
 	return l, nil
 }
 
-// wait waits, until ctx ends at the latest.
+// wait waits, at most until ctx ends.
 func wait(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -141,7 +141,7 @@ func wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// replica returns the copy of a credential's log, with how it stands.
+// replica returns the replica of a credential's log.
 func (l *Ledger) replica(name string) (*replica, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -166,8 +166,8 @@ func (l *Ledger) all() []*replica {
 	return slices.Collect(maps.Values(l.replicas))
 }
 
-// SetCredentials says which credentials there are, with their policies by name. From then on
-// their logs are followed.
+// SetCredentials sets the credentials, and their policies by name. The ledger follows their logs
+// from then on.
 func (l *Ledger) SetCredentials(credentials []*quota.Credential, policies map[string]Policy) error {
 	for _, c := range credentials {
 		r, err := l.replica(c.Name)
@@ -182,7 +182,7 @@ func (l *Ledger) SetCredentials(credentials []*quota.Credential, policies map[st
 	return nil
 }
 
-// wake has the logs followed at once.
+// wake polls the logs at once.
 func (l *Ledger) wake() {
 	select {
 	case l.wakeup <- struct{}{}:
@@ -190,8 +190,8 @@ func (l *Ledger) wake() {
 	}
 }
 
-// Await returns when every log has been read to its end, or cannot be: a log that nobody wrote
-// to before is not decided about for as long as its loss would take.
+// Await waits until every log has been read to its end, or cannot be read. A new log has a quiet
+// period first, like a lost one.
 func (l *Ledger) Await(ctx context.Context) {
 	ctx, stop := context.WithTimeout(ctx, 2*l.config.Quiet)
 	defer stop()
@@ -220,8 +220,8 @@ func (l *Ledger) Log(ctx context.Context, c *quota.Credential, q quota.LogQuery)
 	return page, err
 }
 
-// read calls f on the copy of a log, as of the account's time, after a look at the log if that
-// can be had. While the store cannot be reached, the copy is as it was.
+// read polls the log and calls f on its copy, as of the account's time. While the store cannot be
+// reached, the copy is the last state.
 func (l *Ledger) read(ctx context.Context, c *quota.Credential, f func(r *replica, now time.Time)) error {
 	r, err := l.replica(c.Name)
 	if err != nil {
@@ -237,7 +237,7 @@ func (l *Ledger) read(ctx context.Context, c *quota.Credential, f func(r *replic
 	})
 }
 
-// ahead is by how much a log may be ahead of the clock before an operator is told.
+// ahead is by how much a log may be ahead of the clock without a warning.
 const ahead = 10 * time.Second
 
 // Health implements quota.Ledger.
@@ -264,7 +264,7 @@ func (l *Ledger) Health(ctx context.Context) quota.Health {
 	return h
 }
 
-// Close ends what the ledger does by itself, writes its tables, and closes store and file.
+// Close stops the goroutines, folds, and closes the store and the file.
 func (l *Ledger) Close() error {
 	l.stop()
 	l.workers.Wait()

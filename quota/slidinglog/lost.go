@@ -9,9 +9,9 @@ import (
 	"quotad/quota"
 )
 
-// recover makes the copy one of the log that is there, of which this host's last record is
-// not a part. What the log lacks is to be put back. The position of before stays in the file
-// until this host has said that the log is not whole.
+// recover makes the copy one of the log as it is now, which lacks the record at this host's
+// position. Entries that the log lacks are marked, to be put back. The file keeps the old position
+// until this host has declared the log incomplete.
 func (r *replica) recover(ctx context.Context) error {
 	if err := r.checkStore(); err != nil {
 		return err
@@ -20,7 +20,7 @@ func (r *replica) recover(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	theirs, has := facts{Hosts: make(map[HostID]hostFacts)}, make(map[quota.ID]bool) // as far as hosts and resets go
+	theirs, has := facts{Hosts: make(map[HostID]hostFacts)}, make(map[quota.ID]bool) // its hosts and resets
 	for _, record := range log {
 		theirs.record(record)
 		for _, e := range record.Entries {
@@ -70,8 +70,8 @@ func (r *replica) recover(ctx context.Context) error {
 	return r.ledger.Fold()
 }
 
-// checkStore returns an error where the copy is one of a log in another store: what that one had
-// is not to be put back here unasked.
+// checkStore returns an error if the copy is one of a log in another store. Its entries must not
+// be put back into this one without the operator's decision.
 func (r *replica) checkStore() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -83,7 +83,7 @@ func (r *replica) checkStore() error {
 		"or stop quotad and move ledger.db* away to continue with what Redis has", quota.ErrUnavailable, r.name, ErrForeign, was, is)
 }
 
-// readAll reads the log that is there from its beginning.
+// readAll reads the log from its beginning.
 func (r *replica) readAll(ctx context.Context) (log []*Record, end Position, clock time.Time, err error) {
 	for {
 		call := r.newCall(nil)
@@ -108,7 +108,7 @@ func (r *replica) readAll(ctx context.Context) (log []*Record, end Position, clo
 	}
 }
 
-// adopt takes a log that was read from its beginning into the copy, in one step.
+// adopt applies a log that was read from its beginning to the copy, in one step.
 func (r *replica) adopt(log []*Record, missing []quota.Entry) error {
 	return r.onCopy(func(c *Copy) {
 		c.facts.Position, c.facts.Quiet = Position{}, nil

@@ -8,18 +8,18 @@ import (
 	"quotad/quota"
 )
 
-// While the store cannot be reached, open operations are granted on the copy: a grant has to
-// fit each limit there, and the allowance. What is granted is in the file, synced, before the
-// caller has its answer, and in the log when the store is back.
+// While the store cannot be reached, open operations are granted on the copy. A grant must fit
+// each limit there, and the allowance. It is synced to the file before the caller gets its answer,
+// and appended to the log when the store is back.
 
-// outage reports whether an error is an outage, in which requests are decided by policy.
+// outage reports whether an error is an outage, in which the policy decides.
 func (r *replica) outage(err error) bool {
 	unreachable := errors.Is(err, quota.ErrUnavailable) || errors.Is(err, quota.ErrOutcomeUnknown)
 	known := []error{quota.ErrLost, quota.ErrRecovering, quota.ErrContended, ErrVersion, ErrForeign}
 	return r.ledger.config.Store != nil && unreachable && !slices.ContainsFunc(known, func(e error) bool { return errors.Is(err, e) })
 }
 
-// refuses returns why operations are not granted offline at all.
+// refuses returns why operations cannot be granted offline at all.
 func (d *draft) refuses(operations ...string) error {
 	closed := slices.ContainsFunc(operations, func(operation string) bool { return !d.policy.Open[operation] })
 	switch {
@@ -33,7 +33,7 @@ func (d *draft) refuses(operations ...string) error {
 	return nil
 }
 
-// allowance returns what is left of the units for outages.
+// allowance returns the units that are left for offline grants.
 func (d *draft) allowance() quota.Units {
 	left := d.policy.Units - d.copy.facts.offlineUnits(d.copy.oldest())
 	for _, e := range d.entries {
@@ -42,7 +42,7 @@ func (d *draft) allowance() quota.Units {
 	return max(0, left)
 }
 
-// offlineUnits returns what this host granted offline since a time.
+// offlineUnits returns the units that this host granted offline since a time.
 func (f *facts) offlineUnits(oldest int64) (units quota.Units) {
 	for _, g := range f.Away {
 		if g.ID.Ms > oldest {
@@ -52,8 +52,8 @@ func (f *facts) offlineUnits(oldest int64) (units quota.Units) {
 	return units
 }
 
-// commitOffline has f draft on the copy, and keeps what it drafted in the file until the log has
-// it. down is why the store is not asked.
+// commitOffline lets f draft on the copy, and writes the draft to the file. The log gets it when
+// the store is back. down is why the store cannot be reached.
 func (r *replica) commitOffline(c *quota.Credential, down error, f func(*draft)) error {
 	l := r.ledger
 	l.gate.RLock()
@@ -71,18 +71,19 @@ func (r *replica) commitOffline(c *quota.Credential, down error, f func(*draft))
 		return err
 	}
 	if err := l.config.File.Append(r.name, frame(frameUnplaced, Placed{Body: r.newRecord(d.entries, nil).Body()}), true); err != nil {
-		return r.unavailable(err) // counted all the same
+		return r.unavailable(err) // the entries stay in the copy, and count
 	}
 	return r.finish(d, d.clock)
 }
 
-// addOffline adds what was drafted offline to the copy, under ids without a place. mu is held.
+// addOffline adds the entries of an offline draft to the copy, under ids without a place. mu is
+// held.
 func (r *replica) addOffline(d *draft) error {
 	_, run := r.ledger.self()
 	for i := range d.entries {
 		d.entries[i].ID, d.entries[i].Outage = offlineID(d.now.UnixMilli(), r.ledger.numbers.Add(1), run), true
 	}
-	if r.refused == nil { // it serves again since the caller saw that it did not
+	if r.refused == nil { // the store is back since the caller found it down
 		r.refused, r.since = errReplaying, r.ledger.config.Clock()
 		r.ledger.wake()
 	}
@@ -101,5 +102,5 @@ func (c *Copy) putOffline(e quota.Entry) {
 	c.put(e, false)
 }
 
-// offlineRoom is what the records of an outage take at most, roughly: a batch of grants.
+// offlineRoom is roughly the largest size of an offline record, which is a batch of grants.
 const offlineRoom = 64 << 10

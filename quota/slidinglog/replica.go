@@ -10,37 +10,37 @@ import (
 	"quotad/quota"
 )
 
-// A replica is this host's copy of the log of a credential, with how it stands: it serves,
-// or it says why not.
+// A replica is this host's copy of the log of a credential, and its state: it serves, or it knows
+// why not.
 type replica struct {
 	ledger *Ledger
 	name   string
 
-	// locked is a mutex: held from a decision until what it wrote is in the copy, and while the
+	// locked is a mutex that is held from a decision until its record is in the copy, and while the
 	// log is followed. It guards the next three fields.
 	locked chan struct{}
 
-	waitedFor Tag           // the quiet period that is waited for
-	waited    time.Duration // for how long, as far as this host has looked at it
-	polledAt  time.Time     // when it did last
+	waitedFor Tag           // the quiet period that this host waits for
+	waited    time.Duration // how long it has waited, counted by its own polls
+	polledAt  time.Time     // when it polled last
 
-	mu           sync.Mutex // guards what follows; nobody waits with it held
+	mu           sync.Mutex // guards the rest; never held during a call or a sync
 	copy         *Copy
-	maybe        *attempt          // whose outcome is not known
-	revoked      []quota.Entry     // settle what such attempts granted: nobody was told of it
-	booked       quota.Units       // of an outage, since the replica served last
+	maybe        *attempt          // the call whose outcome is unknown
+	revoked      []quota.Entry     // settlements of grants whose callers got no answer
+	booked       quota.Units       // offline grants that the log got since the replica served last
 	configured   *quota.Credential // nil until SetCredentials
 	policy       Policy
-	refused      error     // why it does not serve; nil: it does
-	reported     EventKind // the edge that was told last, Down or LostLog; "": none, or Up
-	served       bool      // it did already
+	refused      error     // why it does not serve; nil: it serves
+	reported     EventKind // the last edge that was reported, Down or LostLog; "": none, or Up
+	served       bool      // it has served before
 	terms        []string  // what configured counts, in words
-	since        time.Time // of refused
-	following    bool      // somebody follows the log
-	followedAt   time.Time // when somebody did last
-	storeClock   int64     // the store's clock, in ms, when it was heard last
-	storeClockAt time.Time // when that was
-	yieldTo      HostID    // the host that is let go first
+	since        time.Time // when refused was set
+	following    bool      // a goroutine follows the log
+	followedAt   time.Time // when one ended last
+	storeClock   int64     // the store's clock, in ms, in its last answer
+	storeClockAt time.Time // when that answer came
+	yieldTo      HostID    // the host that may go first
 	yieldUntil   time.Time
 }
 
@@ -50,7 +50,7 @@ var (
 	errReplaying = fmt.Errorf("%w: grants of an outage are being booked", quota.ErrUnavailable)
 )
 
-// lock locks the replica.
+// lock locks the replica. It fails when ctx ends.
 func (r *replica) lock(ctx context.Context) error {
 	select {
 	case r.locked <- struct{}{}:
@@ -78,14 +78,14 @@ func (r *replica) serving() error {
 	return r.refused
 }
 
-// joining tells whether the log is being read, or waited for.
+// joining reports whether the log is still being read, or in a quiet period.
 func (r *replica) joining() bool {
 	err := r.serving()
 	return err == errJoining || errors.Is(err, quota.ErrRecovering)
 }
 
-// ready returns why the copy grants nothing: others have said that the log is not whole, or
-// it lacks what this host has. mu is held.
+// ready returns why the copy grants nothing: the log is in a quiet period, or lacks entries of
+// this host. mu is held.
 func (r *replica) ready() error {
 	switch {
 	case r.copy.facts.Quiet != nil:
@@ -103,10 +103,10 @@ func (r *replica) setDown(err error) {
 	if was == nil {
 		r.since = r.ledger.config.Clock()
 	}
-	if err != errJoining || was == nil { // why it was read again stays the reason
+	if err != errJoining || was == nil { // the first reason stays
 		r.refused = err
 	}
-	starts := !r.served && errors.Is(err, quota.ErrRecovering) // a log that nobody wrote to is waited for, too
+	starts := !r.served && errors.Is(err, quota.ErrRecovering) // the quiet period of a new log is no event
 	news := err != errJoining && !starts && r.reported != kindOf(err)
 	if news {
 		r.reported = kindOf(err)
@@ -126,7 +126,7 @@ func kindOf(err error) EventKind {
 	return Down
 }
 
-// setUp has the replica serve.
+// setUp records that the replica serves.
 func (r *replica) setUp() {
 	r.mu.Lock()
 	told, took, units := r.reported, r.ledger.config.Clock().Sub(r.since), r.booked
@@ -141,8 +141,7 @@ func (r *replica) setUp() {
 	}
 }
 
-// estimate returns the store's time as far as it is known without asking, which is never
-// later than it is.
+// estimate returns the store's time without a call. It is never later than the real one.
 func (r *replica) estimate() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -165,7 +164,7 @@ func (r *replica) onCopy(f func(*Copy)) error {
 	return r.unavailable(r.copy.view(func() { f(r.copy) }))
 }
 
-// unavailable says of an error of the file that nothing was decided.
+// unavailable wraps an error of the file: nothing was decided.
 func (r *replica) unavailable(err error) error {
 	if err == nil || errors.Is(err, quota.ErrUnavailable) || errors.Is(err, quota.ErrOutcomeUnknown) {
 		return err
@@ -173,7 +172,7 @@ func (r *replica) unavailable(err error) error {
 	return fmt.Errorf("%w: credential %q: %w", quota.ErrUnavailable, r.name, err)
 }
 
-// refresh looks at the log, unless the replica is locked. The first reading is waited for.
+// refresh polls the log, unless another call does. It waits for the first reading.
 func (r *replica) refresh(ctx context.Context) {
 	err := r.serving()
 	switch {
@@ -191,7 +190,7 @@ func (r *replica) refresh(ctx context.Context) {
 	}
 }
 
-// health adds what an operator should know.
+// health adds the state of the replica, and its warnings.
 func (r *replica) health(h *quota.Health) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -8,10 +8,10 @@ import (
 	"quotad/quota"
 )
 
-// put adds an entry to the set. Placed says that the log has it.
+// put adds an entry to the set. placed means that the log has it.
 func (c *Copy) put(e quota.Entry, placed bool) {
 	if c.facts.voids(&e) {
-		if have, found := c.entry(e.ID); found { // it was in the log before the reset
+		if have, found := c.entry(e.ID); found { // the log had it before the reset
 			have.Gen = e.Gen
 			c.set(have)
 			c.rebuild(c.originals(quota.ID{}))
@@ -58,13 +58,13 @@ func (c *Copy) markPlaced(e quota.Entry, gen int64) {
 	}
 }
 
-// reset voids what is of a lower generation.
+// reset voids the entries of lower generations.
 func (c *Copy) reset(by *quota.Entry) {
 	if !c.facts.renew(by) {
 		return
 	}
 	from := quota.ID{Ms: c.facts.VoidTo, Seq: math.MaxInt64}
-	if c.facts.Newest >= by.Gen { // the reset was put back behind what followed it
+	if c.facts.Newest >= by.Gen { // the reset was put back after later entries
 		from = quota.ID{}
 	}
 	kept, lacking := c.originals(from)
@@ -72,9 +72,9 @@ func (c *Copy) reset(by *quota.Entry) {
 	c.rebuild(kept, lacking)
 }
 
-// originals returns the entries behind an id that are not void, and all that the log lacks, as
-// they came: what corrects them, or joins them, is kept and put again, too. Lacking has each of
-// them, and whether the log lacks it.
+// originals returns the entries after an id that are not void, and all that the log lacks, without
+// corrections and merges, which follow again when the entries are put again. lacking reports for
+// each whether the log lacks it.
 func (c *Copy) originals(from quota.ID) (kept []quota.Entry, lacking map[quota.ID]bool) {
 	lacking = make(map[quota.ID]bool)
 	add := func(e quota.Entry) {
@@ -100,7 +100,7 @@ func (c *Copy) originals(from quota.ID) (kept []quota.Entry, lacking map[quota.I
 	return kept, lacking
 }
 
-// rebuild empties the set and puts entries into it.
+// rebuild replaces the set by entries.
 func (c *Copy) rebuild(kept []quota.Entry, lacking map[quota.ID]bool) {
 	clear(c.entries)
 	clear(c.names)
@@ -117,9 +117,9 @@ func (c *Copy) rebuild(kept []quota.Entry, lacking map[quota.ID]bool) {
 	}
 }
 
-// standing returns the entries that say how limits are closed, or lent to, at a clock.
+// standing returns the entries that close limits, or lend to them, at a clock.
 func (c *Copy) standing(clock time.Time) (list []quota.Entry) {
-	c.view(func() { // what cannot be read is said when something is decided
+	c.view(func() { // the next decision reports an error
 		for _, id := range c.facts.standing(clock.UnixMilli()) {
 			if e, found := c.entry(id); found {
 				list = append(list, e)
@@ -129,8 +129,8 @@ func (c *Copy) standing(clock time.Time) (list []quota.Entry) {
 	return list
 }
 
-// merged returns a grant that comes into the set. Where another one is of the same request,
-// the later one counts for both: as much as the greater did, and as it was settled last.
+// merged returns a new grant of the set. If the set has another grant of the same request, the
+// later one counts for both: with the greater charges, and the last settlement.
 func (c *Copy) merged(e quota.Entry) quota.Entry {
 	if e.Key == "" {
 		return e
@@ -155,7 +155,7 @@ func (c *Copy) merged(e quota.Entry) quota.Entry {
 	return e
 }
 
-// merge has the later grant of a request count in the place of the earlier one, too.
+// merge makes the later grant of a request count for the earlier one, too.
 func merge(later, earlier *quota.Entry) {
 	if later.Alone == nil {
 		later.Alone = &quota.Granted{Count: later.Count, Charges: later.Charges}
@@ -181,7 +181,7 @@ func merge(later, earlier *quota.Entry) {
 	earlier.Void, earlier.GivenBack = true, nil
 }
 
-// overlap tells whether two ids were in a window at the same time.
+// overlap reports whether any window held two ids at the same time.
 func (c *Copy) overlap(x, y quota.ID) bool {
 	if c.credential == nil {
 		return false
@@ -195,7 +195,7 @@ func (c *Copy) overlap(x, y quota.ID) bool {
 	})
 }
 
-// correct applies what an entry changes of others, and what others change of it.
+// correct applies the corrections of an entry to others, and theirs to it.
 func (c *Copy) correct(e *quota.Entry) {
 	for _, of := range corrects(e) {
 		c.applyTo(e, of)
@@ -211,7 +211,7 @@ func (c *Copy) correct(e *quota.Entry) {
 	}
 }
 
-// corrects returns the entries that an entry changes.
+// corrects returns the entries that an entry corrects.
 func corrects(e *quota.Entry) (ids []quota.ID) {
 	if e.Kind == quota.KindSettlement {
 		return []quota.ID{e.Grant}
@@ -222,7 +222,7 @@ func corrects(e *quota.Entry) (ids []quota.ID) {
 	return ids
 }
 
-// applyTo applies a correction to one of the entries that it names.
+// applyTo applies a correction to one entry.
 func (c *Copy) applyTo(by *quota.Entry, of quota.ID) {
 	was, found := c.entry(of)
 	if found && was.Void {

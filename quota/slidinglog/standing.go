@@ -8,27 +8,27 @@ import (
 	"quotad/quota"
 )
 
-// A closing is what closed or opened a limit last, by its own time.
+// A closing is the newest closing or opening of a limit, by its own time.
 type closing struct {
 	ID           quota.ID
-	quota.Closed // zero: it opened the limit
+	quota.Closed // zero: an opening
 }
 
-// A lending is a limit's loans, as entries of the log say.
+// A lending has the loans of a limit.
 type lending struct {
-	Loans []loan // in the order of their ids; also those whose time has come
-	// Ended ends what is older, and is kept until EndedTo: what it ended would have run until then.
+	Loans []loan // in the order of their ids; some may have ended
+	// Ended ends older loans. It is kept until EndedTo, when the last of them would have ended.
 	Ended   quota.ID
 	EndedTo time.Time
 }
 
-// A loan is an entry that makes a limit higher.
+// A loan is an entry that raises a limit.
 type loan struct {
 	ID quota.ID
 	quota.Lent
 }
 
-// close records what closes or opens a limit, unless something newer does.
+// close records a closing or an opening, unless there is a newer one.
 func (f *facts) close(e *quota.Entry) {
 	if !e.ID.Less(f.Closed[e.Limit].ID) {
 		f.Closed[e.Limit] = closing{e.ID, e.Closed()}
@@ -49,7 +49,7 @@ func (f *facts) lend(e *quota.Entry) {
 	f.Lent[e.Limit] = l
 }
 
-// limits returns how limits are closed, and lent to, at a time, in ms.
+// limits returns the closed limits and the loans at a time, in ms.
 func (f *facts) limits(now int64) (closed map[string]quota.Closed, lent map[string][]quota.Lent) {
 	closed, lent = make(map[string]quota.Closed), make(map[string][]quota.Lent)
 	for name, k := range f.Closed {
@@ -67,8 +67,8 @@ func (f *facts) limits(now int64) (closed map[string]quota.Closed, lent map[stri
 	return closed, lent
 }
 
-// standing returns the entries that say so. They are kept although no window holds them any
-// more.
+// standing returns the ids of the entries that close limits, or lend to them, at a time, in ms. They
+// are kept even if no window holds them.
 func (f *facts) standing(now int64) (ids []quota.ID) {
 	for _, name := range slices.Sorted(maps.Keys(f.Closed)) {
 		if k := f.Closed[name]; k.Until.UnixMilli() > now {
@@ -89,7 +89,7 @@ func (f *facts) standing(now int64) (ids []quota.ID) {
 	return ids
 }
 
-// forgetLoans drops the loans that are over and in no window any more.
+// forgetLoans drops loans that have ended and expired.
 func (f *facts) forgetLoans(now int64) {
 	for name, l := range f.Lent {
 		l.Loans = slices.DeleteFunc(l.Loans, func(o loan) bool { return !f.Expired.Less(o.ID) && o.Until.UnixMilli() <= now })

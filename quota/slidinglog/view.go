@@ -12,45 +12,45 @@ import (
 
 // Entries is a log, oldest entry first.
 type Entries interface {
-	// After yields the entries behind id.
+	// After yields the entries after id.
 	After(id quota.ID) iter.Seq[quota.Entry]
 }
 
-// A View is what the window of one limit holds.
+// A View sums up the window of one limit.
 type View struct {
 	credential *quota.Credential
 	limit      int // its index
 	prices     string
 
 	after int64       // in ms: entries later than this are in the window
-	used  quota.Units // what they count, and what is held
-	held  quota.Units // of used: decided, and not in the log yet
-	next  int64       // in ms: nothing leaves before this has left
-	// blocks sum the entries in the window, oldest first, so that whoever looks far
-	// reads sums and then the entries of one block. The last block is still filling.
+	used  quota.Units // of the entries, and held
+	held  quota.Units // of used: not in the log yet
+	next  int64       // in ms: the time of the oldest entry, or earlier
+	// blocks sum up the entries in the window, oldest first. A search reads the sums, and then the
+	// entries of one block. The last block is still filling.
 	blocks []block
 }
 
-// A block is a stretch of the log.
+// A block sums up consecutive entries of the log.
 type block struct {
-	last    quota.ID // the newest of its entries
+	last    quota.ID // its newest entry
 	entries int
-	units   quota.Units // what those in the window count
+	units   quota.Units // of those in the window
 }
 
-// blockSize is how many entries a block has.
+// blockSize is the number of entries in a block.
 const blockSize = 256
 
-// shows reports whether the view is one of limit i of c: the same name, window and
-// prices. What the limit allows makes no other view.
+// shows reports whether the view is one of limit i of c: the same name, window and prices. The
+// units of the limit do not matter.
 func (v *View) shows(c *quota.Credential, i int) bool {
 	have, want := v.Limit(), c.Limits[i]
-	x, y := have.Window, want.Window // a zone that was loaded twice is two
+	x, y := have.Window, want.Window // zones that were loaded twice differ as pointers
 	sameWindow := x.Length == y.Length && x.Period == y.Period && x.Zone.String() == y.Zone.String()
 	return have.Name == want.Name && sameWindow && v.prices == c.Basis(i)
 }
 
-// Limit returns the limit that is viewed.
+// Limit returns the limit of the view.
 func (v *View) Limit() quota.Limit { return v.credential.Limits[v.limit] }
 
 // Units returns what an entry counts here.
@@ -58,10 +58,10 @@ func (v *View) Units(e *quota.Entry) quota.Units { return e.UnitsIn(v.credential
 
 func (v *View) contains(id quota.ID) bool { return id.Ms > v.after }
 
-// start is the id behind which the window begins.
+// start is the id after which the window begins.
 func (v *View) start() quota.ID { return quota.ID{Ms: v.after, Seq: math.MaxInt64} }
 
-// add counts an entry. It may be older than others: another host's, or one that is put back.
+// add counts an entry. It may be older than others: from another host, or put back.
 func (v *View) add(e *quota.Entry) {
 	if !v.contains(e.ID) {
 		return
@@ -85,13 +85,13 @@ func (v *View) add(e *quota.Entry) {
 	v.blocks[n-1].units += units
 }
 
-// block returns which block an entry is in.
+// block returns the index of an entry's block.
 func (v *View) block(id quota.ID) int {
 	i, _ := slices.BinarySearchFunc(v.blocks, id, func(b block, id quota.ID) int { return b.last.Compare(id) })
 	return i
 }
 
-// change counts that an entry counts more than before, or less.
+// change counts that an entry changed by some units.
 func (v *View) change(id quota.ID, by quota.Units) {
 	if by == 0 || !v.contains(id) {
 		return
@@ -100,7 +100,7 @@ func (v *View) change(id quota.ID, by quota.Units) {
 	v.used += by
 }
 
-// expire drops what is not in the window that begins behind after.
+// expire drops the entries up to after, where the window now begins.
 func (v *View) expire(after int64, log Entries) {
 	from := v.start()
 	v.after = max(v.after, after)
@@ -126,8 +126,7 @@ func (v *View) expire(after int64, log Entries) {
 	}
 }
 
-// fits returns when units that are missing have left the window, or the zero time if none
-// are missing.
+// fits returns when the missing units have left the window, or the zero time if none are missing.
 func (v *View) fits(missing quota.Units, now time.Time, log Entries) time.Time {
 	window := v.Limit().Window
 	if missing <= 0 {
@@ -149,10 +148,10 @@ func (v *View) fits(missing quota.Units, now time.Time, log Entries) time.Time {
 			}
 		}
 	}
-	return now.Add(window.Length) // what fills the window has just been written
+	return now.Add(window.Length) // the entries in its way are new
 }
 
-// nextExpiry returns when something nextExpiry the window next, and how many units.
+// nextExpiry returns when entries leave the window next, and their units.
 func (v *View) nextExpiry(log Entries) (at time.Time, units quota.Units) {
 	from := v.start()
 	for _, b := range v.blocks {
@@ -173,8 +172,8 @@ func (v *View) nextExpiry(log Entries) (at time.Time, units quota.Units) {
 	return time.Time{}, 0
 }
 
-// giveBack returns how up to units of what the window holds come off the oldest entries that
-// count, at most max of them. Nothing is changed yet.
+// giveBack returns which of the oldest entries to give back units of, at most max entries. It changes
+// nothing.
 func (v *View) giveBack(units quota.Units, max int, log Entries) (gives []quota.Give, given quota.Units) {
 	for e := range log.After(v.start()) {
 		if given == units || len(gives) == max {
@@ -187,7 +186,7 @@ func (v *View) giveBack(units quota.Units, max int, log Entries) (gives []quota.
 	return gives, given
 }
 
-// room fails when the window cannot hold that many more units.
+// room fails if more units would exceed quota.MaxUnits.
 func (v *View) room(units quota.Units) error {
 	if v.used > quota.MaxUnits-units {
 		return fmt.Errorf("limit %q would hold more than %s", v.Limit().Name, quota.MaxUnits.Text())

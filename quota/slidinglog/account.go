@@ -176,7 +176,7 @@ func lentOf(loans []quota.Lent) (sum quota.Units) {
 // MaxCalls returns how many of an ask's calls fit now, closed limits aside. Advance must have been
 // called.
 func (a *Account) MaxCalls(c *quota.Credential, ask quota.Ask, now time.Time) quota.Units {
-	most := ask.Count
+	calls := ask.Count
 	for _, charge := range ask.Charges {
 		v := a.views[c.Index(charge.Limit)]
 		budget := quota.MaxUnits
@@ -186,9 +186,9 @@ func (a *Account) MaxCalls(c *quota.Credential, ask quota.Ask, now time.Time) qu
 				return 0
 			}
 		}
-		most = min(most, max(0, budget-v.used)/(charge.Units/ask.Count))
+		calls = min(calls, max(0, budget-v.used)/(charge.Units/ask.Count))
 	}
-	return most
+	return calls
 }
 
 // CatchingUp returns when the log covers the window again, or the zero time if it does at now.

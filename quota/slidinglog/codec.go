@@ -8,12 +8,12 @@ import (
 	"quotad/quota"
 )
 
-// A codec writes values one after the other, or reads them back: one method describes both
-// directions of a format. A write changes nothing but b.
+// A codec writes values one after the other, or reads them back. Each method describes both
+// directions of a format. Writing changes nothing but b.
 type codec struct {
 	reading bool
-	b       []byte // what is written, or what is left to read
-	failed  bool   // the input was too short or out of range; whatever follows reads as zero
+	b       []byte // the output, or the rest of the input
+	failed  bool   // the input was too short or out of range; the rest reads as zero
 }
 
 func (c *codec) fail() { c.failed, c.b = true, nil }
@@ -86,7 +86,7 @@ func (c *codec) uvarint(v *int64, max uint64) {
 	*v = int64(u)
 }
 
-// skip skips the n bytes of a number, of which there is one at least.
+// skip skips the n bytes of a number, at least one.
 func (c *codec) skip(n int) {
 	if n <= 0 {
 		n = -1
@@ -138,7 +138,7 @@ func (c *codec) charges(charges *[]quota.Charge) {
 	})
 }
 
-// length codes how many items follow, each of which takes at least a byte.
+// length codes the number of items that follow, each of at least one byte.
 func (c *codec) length(n int) int {
 	v := int64(n)
 	if c.uvarint(&v, math.MaxInt64); c.reading && v > int64(len(c.b)) {

@@ -25,7 +25,7 @@ func (l *Ledger) Acquire(ctx context.Context, c *quota.Credential, asks []quota.
 			decisions = append(decisions, some...)
 		case len(decisions) == 0:
 			return nil, err
-		default: // what was decided before stands
+		default: // earlier batches are decided
 			for len(decisions) < len(asks) {
 				decisions = append(decisions, quota.Decision{Err: err})
 			}
@@ -38,7 +38,7 @@ func (l *Ledger) Acquire(ctx context.Context, c *quota.Credential, asks []quota.
 // decide decides asks one after the other.
 func (d *draft) decide(asks []quota.Ask) []quota.Decision {
 	decisions := make([]quota.Decision, len(asks))
-	entries := make([]int, len(asks)) // which entry of the draft is each ask's; -1: none
+	entries := make([]int, len(asks)) // the index of each ask's entry in the draft; -1: none
 	d.sure = true
 	for i, ask := range asks {
 		decisions[i], entries[i] = d.one(ask)
@@ -49,7 +49,7 @@ func (d *draft) decide(asks []quota.Ask) []quota.Decision {
 	d.done = func(now time.Time) {
 		returned := d.copy.account.Used()
 		for i := range used {
-			returned[i] = used[i] - returned[i] // has left the windows since
+			returned[i] = used[i] - returned[i] // left the windows since
 		}
 		for i, n := range entries {
 			if n >= 0 {
@@ -63,8 +63,8 @@ func (d *draft) decide(asks []quota.Ask) []quota.Decision {
 	return decisions
 }
 
-// one decides an ask, and drafts its grant. It returns which entry of the draft is the ask's,
-// -1 if none is.
+// one decides an ask, and drafts its grant. It returns the index of the ask's entry in the draft, -1
+// if there is none.
 func (d *draft) one(ask quota.Ask) (quota.Decision, int) {
 	if err := d.refuses(ask.Operation); err != nil {
 		return quota.Decision{Err: err}, -1
@@ -101,7 +101,7 @@ func (d *draft) one(ask quota.Ask) (quota.Decision, int) {
 	return decision, len(d.entries) - 1
 }
 
-// charge decides about charges: offline, they have to fit the allowance, too.
+// charge decides about charges. Offline, they must also fit the allowance.
 func (d *draft) charge(charges []quota.Charge, useReserve bool) quota.Decision {
 	decision := d.copy.account.Decide(d.credential, charges, useReserve, d.clock, d.copy)
 	switch {
@@ -115,7 +115,7 @@ func (d *draft) charge(charges []quota.Charge, useReserve bool) quota.Decision {
 	return decision
 }
 
-// keyDigest is what stands in an entry for a request key: half of its SHA-256.
+// keyDigest returns the request key of an entry: half of the SHA-256 of a key, "" of none.
 func keyDigest(key string) string {
 	if key == "" {
 		return ""
@@ -124,7 +124,7 @@ func keyDigest(key string) string {
 	return string(sum[:16])
 }
 
-// again answers a request that was granted before.
+// again answers a request that was granted before, with its grant.
 func (d *draft) again(ask quota.Ask, e quota.Entry) quota.Decision {
 	if !ask.Repeats(e.Operation, e.Count) {
 		return quota.Conflict(e.Operation, e.Count)
@@ -139,7 +139,7 @@ func (d *draft) again(ask quota.Ask, e quota.Entry) quota.Decision {
 	}
 }
 
-// fitting returns how many of its calls an ask is decided for: those that fit, or one.
+// fitting returns how many calls of an AtMost ask to decide about: those that fit, or one.
 func (d *draft) fitting(ask quota.Ask) quota.Units {
 	n := d.copy.account.MaxCalls(d.credential, ask, d.now)
 	if d.down != nil {
@@ -148,7 +148,7 @@ func (d *draft) fitting(ask quota.Ask) quota.Units {
 	if n > 1 && d.copy.account.Decide(d.credential, ask.Fewer(n).Charges, ask.UseReserve, d.clock, d.copy).Granted() {
 		return n
 	}
-	return 1 // also where a limit is closed
+	return 1 // also if a limit is closed
 }
 
 // Peek implements quota.Ledger.
@@ -186,7 +186,7 @@ func (d *draft) settle(s quota.Settlement) quota.Decision {
 	if !found || !d.copy.account.Counted(was.ID) {
 		return quota.Gone(grant)
 	}
-	var charges []quota.Charge // in the limits that there are, in their order
+	var charges []quota.Charge // in the limits of today, in their order
 	for _, limit := range d.credential.Limits {
 		if units, charged := quota.ChargeIn(was.Charges, limit.Name); charged {
 			charges = append(charges, quota.Charge{Limit: limit.Name, Units: units})
@@ -204,16 +204,16 @@ func (d *draft) settle(s quota.Settlement) quota.Decision {
 	return quota.Decision{GrantID: grant, Units: s.Units, Limits: d.statesAfter(charges)}
 }
 
-// statesAfter returns the limits that charges count against, as they stand once the draft is
-// in the log.
+// statesAfter returns the limits that charges count against, as they are once the draft is in the
+// log.
 func (d *draft) statesAfter(charges []quota.Charge) []quota.LimitState {
 	states := d.states(charges, d.now)
 	d.done = func(now time.Time) { copy(states, d.states(charges, now)) }
 	return states
 }
 
-// Adjust implements quota.Ledger. One that gives back from more entries than one record
-// names is booked in several.
+// Adjust implements quota.Ledger. An adjustment that returns units of many entries is written as
+// several records.
 func (l *Ledger) Adjust(ctx context.Context, c *quota.Credential, a quota.Adjustment) (decision quota.Decision, err error) {
 	booked, more := quota.Units(0), true
 	for more && err == nil {
@@ -230,7 +230,7 @@ func (l *Ledger) Adjust(ctx context.Context, c *quota.Credential, a quota.Adjust
 	return decision, err
 }
 
-// adjust drafts an adjustment, and reports whether there is more of it.
+// adjust drafts an adjustment, and reports whether another record must follow.
 func (d *draft) adjust(a quota.Adjustment) (decision quota.Decision, more bool) {
 	i := d.credential.Index(a.Limit)
 	if i < 0 {
@@ -275,9 +275,9 @@ func (l *Ledger) Lend(ctx context.Context, c *quota.Credential, k quota.Loan) (c
 	return changed && err == nil, err
 }
 
-// Reset implements quota.Ledger. It begins another generation. Where the log is ahead of the
-// clock, the log begins at the clock again. A reset also voids all that the resets before it
-// do: of those a lost log may lack one.
+// Reset implements quota.Ledger. It begins another generation. If the log is ahead of the clock, it
+// also empties the log, which then continues at the clock. A reset voids all that earlier resets
+// void, because a lost log may lack one of them.
 func (l *Ledger) Reset(ctx context.Context, c *quota.Credential, by quota.Caller, note string) error {
 	return l.commit(ctx, c, false, func(d *draft) {
 		facts, clock := &d.copy.facts, d.clock.UnixMilli()

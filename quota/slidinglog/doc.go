@@ -1,58 +1,61 @@
-// Package slidinglog decides whether a request fits. It is the one place that does, for the
-// embedded ledger and for the one that hosts share, while Redis is there and while it is away,
-// for an acquire, a peek and a plan.
+// Package slidinglog decides whether a request fits. It is the only place that does: for the
+// embedded ledger and the shared one, while Redis is there and while it is away, for an acquire, a
+// peek and a plan.
 //
 // # The decision
 //
-// What a limit has used is a function of the set of a log's entries, of the limit and of the
-// time ([quota.Entry.UnitsIn]). A [View] carries that function on for one limit, in sums of
-// blocks, so that deciding does not sum the log; an [Account] has the views of a credential's
-// limits. A view that is new, because the limit, its window or the prices are, reads what is in
-// its window. A [Simulation] plays later decisions on a list.
+// The units that a limit has used are a function of the set of a log's entries, of the limit and
+// of the time ([quota.Entry.UnitsIn]). A [View] keeps that sum for one limit, in blocks, so that a
+// decision does not read the log. An [Account] has the views of a credential's limits. A view is
+// new if the limit, its window or its prices are; it then reads the entries in its window. A
+// [Simulation] plays later decisions on a list.
 //
-// A loan is an entry that makes a limit higher until a time. A decision made while one runs
-// is not appended at or after its end, and a time to retry counts each loan until its end only.
+// A loan is an entry that raises a limit until a time. A decision made under a loan is not
+// appended at or after the end of the loan. A time to retry counts each loan until its end only.
 //
-// A [Copy] is the set. An entry has an id of its own, with its time; corrections name what they
-// change, the newest settlement counts, a reset is a generation, and of one request one grant
-// counts. So entries may come in any order, and twice: booking what was granted in an outage,
-// putting back what a log has lost, and reading a log anew are the same.
+// A [Copy] is the set. An entry has an id of its own, with its time. Corrections name the entries
+// that they change, the newest settlement counts, a reset begins a generation, and of one request
+// one grant counts. So entries may come in any order, and twice. Booking offline grants, putting
+// entries back into a lost log, and reading a log again are therefore the same operation.
 //
 // # An acquire
 //
-// [Ledger.Acquire] finds the credential's replica and takes its turn. A draft is decided on the
-// copy. One that grants is appended: with a [Store], if nobody has written since and its clock
-// is within the bounds of the decision; without one, at this host's clock. The record goes into
-// the tail of the [File], then into the copy, and then the caller hears of it. A host that was
-// behind takes what it lacked into its copy, and decides again. One that denies looks at the
-// log first, so that the answer is that of one instant.
+// [Ledger.Acquire] locks the credential's replica (decide.go, commit.go). It decides on the copy,
+// in a draft. A draft that grants is appended: with a [Store], if no other host has written since
+// and the store's clock is within the bounds of the decision; without one, at this host's clock.
+// The record goes to the tail of the [File], then into the copy, and then the caller gets its
+// answer. A host that was behind applies the missing records to its copy, and decides again. A
+// draft that denies polls the log first, so that the answer is that of one instant.
 //
-// An append whose answer was lost may have been carried out. Until the log shows it, or has gone
-// on without it, it counts ([attempt]); a hello makes the log go on. Its callers were told that
-// nobody knows: what it granted of a request with an id is answered when that is asked again, and
-// all else is given back.
+// If the answer to an append is lost, the append may have been carried out. It counts as granted
+// until the log has its record, or a later one without it ([attempt]); a hello is such a record.
+// Its callers get an error. A grant with a request id is answered when the request is repeated;
+// other grants are revoked.
 //
-// # Behind, away, lost
+// # Behind, offline, lost
 //
-// Each second a replica looks at its log (follow.go). When the store does not answer, open
-// operations are granted on the copy, within an allowance (offline.go); the log gets those entries
-// when it is back, before anything else is granted. When a record that this host knew last is
-// not there, the log was flushed, evicted or replaced by an older copy: it says so in the log,
-// nothing is granted anywhere, each host puts back what the log lacks, and when all who are
-// known to have written are there, or have not come for ten times as long, the log is whole.
-// One asynchronous Redis cannot exclude that a log which falls back unseen grants again what
-// fell away, until a host that knows better has looked.
+// A replica polls its log about once a second (follow.go). While the store does not answer, open
+// operations are granted on the copy, within an allowance (offline.go). When the store is back, the
+// log gets these entries before anything else is granted.
+//
+// If the log lacks the record at this host's position, it was flushed, evicted or replaced by an
+// older copy (lost.go). The host declares that in the log, and a quiet period begins: no host
+// grants anything, and each puts back the entries that the log lacks. The period ends when all
+// hosts that are known to have written have done so, or after ten times its normal length. One
+// asynchronous Redis cannot exclude that a log which falls back unnoticed grants the lost units
+// again, until a host that has them polls.
 //
 // # On disk
 //
-// Only through [File]: entries as record.go writes them, request keys, which entries the log
-// lacks, and facts (facts.go). Each second what has changed is folded into the tables; until
-// then the tail has what this host wrote. What other hosts wrote is read from the store again.
+// Everything is in the [File]: entries in the format of record.go, request keys, the marks of
+// entries that the log lacks, and facts (facts.go) as JSON. Changes are folded into the tables each
+// second (fold.go). Until then the tail has the records of this host. Those of other hosts are read
+// from the store again.
 //
 // # Locks, in their order
 //
-// Ledger.folding while tables are written; replica.turn from a decision until its record is in
-// the copy, and while the log is followed; Ledger.gate from the write of a frame until the copy
-// has it; replica.mu over the copy, under which nobody waits for the store or for a sync;
+// Ledger.folding while tables are written. replica.locked from a decision until its record is in
+// the copy, and while the log is followed. Ledger.gate from the write of a frame until the copy
+// has it. replica.mu over the copy; it is never held during a call of the store or a sync.
 // Ledger.mu and Ledger.identity for a few instructions.
 package slidinglog

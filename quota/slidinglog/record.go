@@ -12,7 +12,7 @@ import (
 	"quotad/quota"
 )
 
-// A HostID names a host's copies: drawn when they are begun, and kept with them.
+// A HostID identifies a host. It is drawn when the host begins its file, and kept there.
 type HostID [8]byte
 
 func (h HostID) String() string { return hex.EncodeToString(h[:]) }
@@ -38,70 +38,67 @@ func decodeHex(to, text []byte) error {
 	return nil
 }
 
-// A Record is what one append writes: entries, or a statement of a host about itself or the
-// log.
+// A Record is the content of one append: entries, or a statement.
 type Record struct {
 	Tag  Tag
 	Host HostID
 	Run  uint32 // drawn at each start of the host
-	// Gen is the generation of the log: how many resets there were, as far as anybody knew.
+	// Gen is the generation of the log: the number of resets that the writer knows.
 	Gen int64
-	// Since is the time, in ms, after which its writer has every entry. Older
-	// ones may have been dropped.
+	// Since is the time, in ms, after which the writer has every entry.
 	Since   int64
 	Entries []quota.Entry
 	Says    *Statement
 
-	at Placed // where it was read; zero: it has no place yet
+	at Placed // its place, and its bytes; zero: it is not in a log
 }
 
-// A Statement is what a host says about itself, or about the log.
+// A Statement is a host's statement about itself, or about the log.
 type Statement struct {
 	Kind StatementKind
-	// Of Missing and Here: the hosts that it knows to have written to the log.
+	// Of Missing and Here: the hosts that the writer knows to have written to the log.
 	Waits []HostID
-	// Of Hello: what people call the host, what it counts, in words, and the longest window
-	// of its limits.
+	// Of Hello: the host's name for people, its limits and costs in words, and its longest
+	// window.
 	Label   string
 	Terms   []string
 	Longest time.Duration
 }
 
-// A StatementKind says what a statement is about. Its value is that in a record.
+// A StatementKind is the kind of a statement, with its value in a record.
 type StatementKind byte
 
 // The kinds of statements. They follow the kinds of entries.
 const (
-	// Hello: this host counts the log so.
+	// Hello: this host uses the log with this configuration.
 	Hello StatementKind = 16 + iota
-	// Missing: the log lacks what this host knows. Nothing is granted until Whole.
+	// Missing: the log lacks entries. Nothing is granted until Whole.
 	Missing
-	// Here: all that this host knew when it read the last Missing is in the log before this.
+	// Here: the log before this has all that this host knew when it read the last Missing.
 	Here
 	// Whole: the log has all that can be put back.
 	Whole
-	// Bye: this host ends in order, and all that it knows is in the log.
+	// Bye: this host stops, and the log has all that it knows.
 	Bye
-	// Turn: this host has lost too many races. The others let it go first.
+	// Turn: this host has lost too many races. The others wait a little.
 	Turn
 )
 
-// recordVersion stands behind the tag of a record. Another one is refused.
+// recordVersion follows the tag of a record. Other versions are refused.
 const recordVersion = 0xa1
 
-// ErrVersion: a record, or what is kept beside it, is one of another version of quotad.
+// ErrVersion: another version of quotad wrote a record, or the file.
 var ErrVersion = errors.New("another version of quotad wrote it")
 
-// ErrForeign: the log is not the one that this host has a copy of.
+// ErrForeign: the host has a copy of a log in another store.
 var ErrForeign = errors.New("it is not the log that this host has a copy of")
 
 var errRecord = errors.New("an entry of the log is damaged")
 
-// kinds are numbered in a record by their place here.
+// kinds are the kinds of entries; a record has their index.
 var kinds = []quota.Kind{quota.KindGrant, quota.KindSettlement, quota.KindAdjustment, quota.KindReset, quota.KindClosing, quota.KindOpening, quota.KindLoan}
 
-// Body writes the record. An entry without a time is new: it gets its id from the record's
-// place.
+// Body encodes the record. An entry without an id is new: its id follows from the record's place.
 func (r *Record) Body() []byte {
 	c := codec{b: make([]byte, 0, 96)}
 	c.head(r)
@@ -117,7 +114,7 @@ func (r *Record) Body() []byte {
 	return c.b
 }
 
-// floor returns the greatest time that an entry of the record brings.
+// floor returns the greatest time of an entry that has an id, in ms.
 func (r *Record) floor() (ms int64) {
 	for i := range r.Entries {
 		ms = max(ms, r.Entries[i].ID.Ms)
@@ -125,7 +122,7 @@ func (r *Record) floor() (ms int64) {
 	return ms
 }
 
-// decodeRecord reads a record that stands at a place; new entries get its time.
+// decodeRecord decodes a record at its place.
 func decodeRecord(p Placed) (r Record, err error) {
 	if len(p.Body) < len(r.Tag)+1+len(r.Host)+4 || p.Body[len(r.Tag)] != recordVersion {
 		return r, ErrVersion
@@ -154,7 +151,7 @@ func decodeRecord(p Placed) (r Record, err error) {
 	return r, nil
 }
 
-// head codes what each record begins with.
+// head codes the head of a record.
 func (c *codec) head(r *Record) {
 	version, run, seconds := byte(recordVersion), [4]byte{}, (r.Since+999)/1000
 	binary.BigEndian.PutUint32(run[:], r.Run)
@@ -168,24 +165,23 @@ func (c *codec) head(r *Record) {
 	}
 }
 
-// runMask is the greatest run.
+// runMask is the greatest run, and has all its bits.
 const runMask = 1<<29 - 1
 
-// newID returns the id of the n-th new entry of a record at a place: later ones of the same
-// instant follow earlier ones, and where two logs have another record at the same place, the
-// tag tells them apart.
+// newID returns the id of the n-th new entry of a record at a place. Ids of the same instant are in
+// the order of their places. The tag makes them differ from those of another log at that place.
 func newID(at quota.ID, n int, tag Tag) quota.ID {
 	drawn := int64(binary.BigEndian.Uint32(tag[:])) & runMask
 	return quota.ID{Ms: at.Ms, Seq: at.Seq&(1<<27-1)<<35 | int64(n&63)<<29 | drawn}
 }
 
-// offlineID returns the id of the n-th entry that a run writes without a place, at a time.
+// offlineID returns the id of the n-th offline entry of a run, at a time.
 func offlineID(ms int64, n uint64, run uint32) quota.ID {
 	return quota.ID{Ms: ms, Seq: 1<<62 | int64(n&(1<<33-1))<<29 | int64(run)}
 }
 
-// entry codes an entry of a record: with its own id and generation unless it is new, and
-// without what other entries change in it.
+// entry codes an entry of a record, without its corrections. One that is not new has its id and
+// generation.
 func (c *codec) entry(e *quota.Entry) {
 	own, unused := e.ID.Ms != 0, false
 	c.kind(&e.Kind)
@@ -198,14 +194,14 @@ func (c *codec) entry(e *quota.Entry) {
 	c.facts(e)
 }
 
-// encode writes an entry as a table has it, under its id.
+// encode encodes an entry for a table, which has it under its id.
 func encode(e *quota.Entry) []byte {
 	c := codec{b: make([]byte, 0, 96)}
 	c.item(e)
 	return c.b
 }
 
-// decode reads what encode wrote.
+// decode decodes what encode returned.
 func decode(id quota.ID, value []byte) (quota.Entry, error) {
 	c, e := codec{reading: true, b: value}, quota.Entry{ID: id}
 	if c.item(&e); c.failed || len(c.b) > 0 {
@@ -214,7 +210,7 @@ func decode(id quota.ID, value []byte) (quota.Entry, error) {
 	return e, nil
 }
 
-// item codes an entry of a table: with what other entries changed in it.
+// item codes an entry of a table, with its corrections.
 func (c *codec) item(e *quota.Entry) {
 	unused, given, joined := false, len(e.GivenBack) > 0, e.Alone != nil
 	c.kind(&e.Kind)
@@ -237,7 +233,7 @@ func (c *codec) item(e *quota.Entry) {
 	c.facts(e)
 }
 
-// kind codes the place of a kind among kinds.
+// kind codes the index of a kind.
 func (c *codec) kind(kind *quota.Kind) {
 	i := byte(slices.Index(kinds, *kind))
 	c.byte(&i)
@@ -251,7 +247,7 @@ func (c *codec) kind(kind *quota.Kind) {
 	*kind = kinds[i]
 }
 
-// facts codes what an entry says itself, which never changes.
+// facts codes the fields of an entry that never change.
 func (c *codec) facts(e *quota.Entry) {
 	c.string(&e.By)
 	c.string(&e.Region)
@@ -277,7 +273,7 @@ func (c *codec) facts(e *quota.Entry) {
 	case quota.KindReset:
 		c.string(&e.Note)
 		c.time(&e.Until)
-	default: // of a limit
+	default: // closing, opening, loan
 		c.string(&e.Limit)
 		c.string(&e.Note)
 		if e.Kind == quota.KindLoan {

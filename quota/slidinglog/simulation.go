@@ -10,28 +10,25 @@ import (
 	"quotad/quota"
 )
 
-// A Simulation plays what calls would be granted later, on a copy of what a ledger
-// holds of one credential. It decides as ledgers do, and debits nothing real. It
-// is not safe for concurrent use.
+// A Simulation plays later calls on a copy of a credential's log. It decides as ledgers do, and
+// debits nothing real. It is not safe for concurrent use.
 type Simulation struct {
 	Credential *quota.Credential // must not be changed
 	account    Account
 	log        entries
 }
 
-// NewSimulation returns a simulation of a valid credential that begins with nothing spent.
+// NewSimulation returns a simulation of a valid credential with an empty log.
 func NewSimulation(c *quota.Credential) *Simulation {
 	return &Simulation{Credential: c.Prepared()}
 }
 
-// gateDelay is the time between the gate's check and the debit of the process that it lets
-// start: what was spent at a slot has not quite come back when the same slot comes a window
-// later.
+// gateDelay is the time between the gate's check and the debit of the process that it starts. So the
+// units of a slot are not free yet at the same slot one window later.
 const gateDelay = time.Millisecond
 
-// Spend decides at an instant about charges, as Credential.Sum returns them, of a
-// caller who may, or may not, use the reserve. It debits them a moment later if they
-// are granted. Instants before the last one count as that one.
+// Spend decides at an instant about charges of a caller who may, or may not, use the reserve. If
+// they are granted, it debits them a moment later. An instant before the last one counts as that.
 func (s *Simulation) Spend(at time.Time, charges []quota.Charge, useReserve bool) quota.Decision {
 	now := s.advance(at)
 	d := s.account.Decide(s.Credential, charges, useReserve, now, s.log)
@@ -42,14 +39,15 @@ func (s *Simulation) Spend(at time.Time, charges []quota.Charge, useReserve bool
 	return d
 }
 
-// Used returns what each limit holds at an instant, in the order of the limits.
+// Used returns the units of each limit at an instant, in the order of the limits.
 func (s *Simulation) Used(at time.Time) []quota.Units {
 	s.advance(at)
 	return s.account.Used()
 }
 
-// Since returns what was spent behind an instant, by limit in their order, by those whose
-// calls are chosen: the name of a job, or "@" and a uid. What has left every window is not known.
+// Since returns the units of each limit that were spent after an instant, in the order of the limits,
+// by the callers that whose selects: the name of a job, or "@" and a uid. Entries that have left
+// every window do not count.
 func (s *Simulation) Since(at time.Time, whose func(by string) bool) []quota.Units {
 	spent := make([]quota.Units, len(s.Credential.Limits))
 	for e := range s.log.After(quota.ID{Ms: at.UnixMilli(), Seq: math.MaxInt64}) {
@@ -84,14 +82,12 @@ func (s *Simulation) write(at time.Time, charges []quota.Charge) {
 	s.account.Add(&e)
 }
 
-// maxSimulated is how many entries are read of a log, the newest ones. What
-// older ones count is taken to be as old as the oldest that was read: it comes
-// back later than it will, never earlier.
+// maxSimulated bounds the entries that are read of a log, the newest ones. Older ones are assumed to
+// be as old as the oldest of these, so their units return too late, never too early.
 const maxSimulated = 100_000
 
-// Simulate returns a simulation that begins with what the service's ledger holds
-// now; ok is false when the credential is not configured. Reading takes as long as
-// ctx lives.
+// Simulate returns a simulation that begins with the current log of the service's ledger; ok is false
+// if the credential is not configured.
 func Simulate(ctx context.Context, service *quota.Service, credential string) (s *Simulation, ok bool, err error) {
 	c, ok := service.Credential(credential)
 	if !ok {
@@ -121,8 +117,7 @@ func Simulate(ctx context.Context, service *quota.Service, credential string) (s
 	return resume(c, usage, log), true, nil
 }
 
-// resume returns a simulation that begins at usage, of which log tells as much as
-// was read of it.
+// resume returns a simulation that begins at usage, with the part of the log that was read.
 func resume(c *quota.Credential, usage quota.Usage, log entries) *Simulation {
 	s := NewSimulation(c)
 	s.log = log
@@ -146,8 +141,8 @@ func resume(c *quota.Credential, usage quota.Usage, log entries) *Simulation {
 	return s
 }
 
-// lostFor returns the earliest end of a loss for which a limit would catch up
-// until when it does; 0 if it does not.
+// lostFor returns the Account.Lost with which a limit catches up until when it does; 0 if it does
+// not.
 func lostFor(s quota.LimitState, now time.Time) int64 {
 	if s.CatchingUp.IsZero() {
 		return 0
@@ -158,8 +153,7 @@ func lostFor(s quota.LimitState, now time.Time) int64 {
 	return s.CatchingUp.Add(-s.Window.Length).UnixMilli()
 }
 
-// supply puts what limit i holds and the log does not tell upon the oldest entry in
-// its window, or upon now.
+// supply adds the units of limit i that the log lacks, at its oldest entry in the window, or at now.
 func (s *Simulation) supply(i int, missing quota.Units, now time.Time) {
 	v := s.account.views[i]
 	charges := []quota.Charge{{Limit: v.Limit().Name, Units: missing}}
@@ -179,10 +173,10 @@ type entries []quota.Entry
 // After implements Entries.
 func (l entries) After(id quota.ID) iter.Seq[quota.Entry] { return slices.Values(l.behind(id)) }
 
-// behind returns the entries behind id.
+// behind returns the entries after id.
 func (l entries) behind(id quota.ID) entries { return l[l.after(id):] }
 
-// after returns the index of the first entry behind id.
+// after returns the index of the first entry after id.
 func (l entries) after(id quota.ID) int {
 	n, _ := slices.BinarySearchFunc(l, id, func(e quota.Entry, id quota.ID) int {
 		if id.Less(e.ID) {

@@ -172,7 +172,7 @@ func (v *View) nextExpiry(log Entries) (at time.Time, units quota.Units) {
 	return time.Time{}, 0
 }
 
-// giveBack returns which of the oldest entries to give back units of, at most max entries. It changes
+// giveBack returns which of the oldest entries return units, at most max entries. It changes
 // nothing.
 func (v *View) giveBack(units quota.Units, max int, log Entries) (gives []quota.Give, given quota.Units) {
 	for e := range log.After(v.start()) {

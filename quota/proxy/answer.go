@@ -24,8 +24,8 @@ func (x *exchange) answered(res *http.Response) error {
 	x.free = x.target.Billing.free(res.StatusCode)
 	x.event.Status = res.StatusCode
 	x.mu.Unlock()
-	x.keepInside(res.Header)
-	secret(x.target.Key).hideIn(res.Header)
+	x.rewriteLocations(res.Header)
+	secret(x.target.Key).redactHeader(res.Header)
 	answer := upstream.Answer{Status: res.StatusCode, Header: res.Header.Clone()}
 	unreadable := x.openBody(res)
 	if unreadable != nil || res.StatusCode < 400 || res.Body == http.NoBody {
@@ -39,8 +39,8 @@ func (x *exchange) answered(res *http.Response) error {
 	return nil
 }
 
-// keepInside has addresses of the upstream lead through the proxy.
-func (x *exchange) keepInside(h http.Header) {
+// rewriteLocations has addresses of the upstream lead through the proxy.
+func (x *exchange) rewriteLocations(h http.Header) {
 	root := x.target.Upstream.Scheme + "://" + x.target.Upstream.Host + strings.TrimSuffix(x.target.Upstream.EscapedPath(), "/")
 	for _, name := range []string{"Location", "Content-Location", "Link"} {
 		for i, value := range h[name] {
@@ -94,8 +94,8 @@ func (x *exchange) openBody(res *http.Response) error {
 		return &unreadableError{encoding}
 	}
 	key := secret(x.target.Key)
-	key.hideIn(res.Trailer)
-	res.Body = &keylessBody{ReadCloser: res.Body, key: key, ended: func() { key.hideIn(res.Trailer) }}
+	key.redactHeader(res.Trailer)
+	res.Body = &keylessBody{ReadCloser: res.Body, key: key, ended: func() { key.redactHeader(res.Trailer) }}
 	return nil
 }
 
@@ -131,11 +131,11 @@ func (b *keylessBody) Read(p []byte) (int, error) {
 		n := copy(p, b.held)
 		m, err := b.ReadCloser.Read(p[n:])
 		text := p[:n+m]
-		done := b.key.hide(text, err != nil)
+		done := b.key.redact(text, err != nil)
 		b.held = append(b.held[:0], text[done:]...)
 		if err != nil {
 			b.ended()
-			return done, b.key.outOf(err)
+			return done, b.key.redactError(err)
 		}
 		if done > 0 {
 			return done, nil

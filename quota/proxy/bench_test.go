@@ -60,7 +60,7 @@ func BenchmarkCost(b *testing.B) {
 	})
 	defer bare.Close()
 
-	b.Run("reverse proxy", func(b *testing.B) { call(b, bare.URL+"/youtube/v3/videos?part=id") })
+	b.Run("reverse proxy", func(b *testing.B) { callOnce(b, bare.URL+"/youtube/v3/videos?part=id") })
 	b.Run("acquire", func(b *testing.B) {
 		for b.Loop() {
 			d, err := service.Acquire(b.Context(), quota.Request{Credential: "youtube", Operation: "videos.list", Count: 1})
@@ -69,10 +69,10 @@ func BenchmarkCost(b *testing.B) {
 			}
 		}
 	})
-	b.Run("proxy", func(b *testing.B) { call(b, p.AddressFor("youtube", runToken)+"youtube/v3/videos?part=id") })
+	b.Run("proxy", func(b *testing.B) { callOnce(b, p.AddressFor("youtube", runToken)+"youtube/v3/videos?part=id") })
 }
 
-func call(b *testing.B, address string) {
+func callOnce(b *testing.B, address string) {
 	client := &http.Client{Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
 	for b.Loop() {

@@ -1,11 +1,11 @@
 // Package proxy meters calls of programs that know nothing of quotad: they change the base
 // address of the API, and each of their calls is acquired, sent and settled here.
 //
-// A request goes this way. [Proxy.ServeHTTP] finds its site (site.go): the pass whose run
+// A request goes this way. [Proxy.ServeHTTP] finds its call (call.go): the pass whose run
 // token is in the path or is the API key, the credential's one [Target], and by its
 // [Routes] the operation; what no route matches is refused. An exchange (exchange.go)
 // acquires the units before anything is sent, and again before the transport sends the
-// request once more; then httputil.ReverseProxy sends it with the real key (site.go),
+// request once more; then httputil.ReverseProxy sends it with the real key (call.go),
 // and passes the answer on unbuffered (answer.go), with the key overwritten wherever the
 // upstream repeats it (secret.go). An upstream.Observer sees what the upstream answered before
 // the client has all of it. In the end the exchange releases what was never sent, or is free
@@ -16,7 +16,7 @@
 // is known what was written.
 //
 // What several readers may understand differently is refused rather than changed
-// (site.go). Of a proxy that is full, connections without a run token are closed first, and
+// (call.go). Of a proxy that is full, connections without a run token are closed first, and
 // a slow client costs one connection, for a bounded time (connections.go).
 //
 // The package writes nothing to disk, and no key to anything but the upstream: a [secret]

@@ -30,7 +30,7 @@ type Exchange struct {
 
 // An exchange is a request on its way, and its answer.
 type exchange struct {
-	*site
+	*call
 	operation string
 	ctx       context.Context // ends when the client leaves, or by cancel
 	cancel    context.CancelCauseFunc
@@ -66,7 +66,7 @@ func (x *exchange) refuse(w http.ResponseWriter, refused *refusal) {
 
 // fail answers where the upstream did not.
 func (x *exchange) fail(w http.ResponseWriter, err error) {
-	err = secret(x.target.Key).outOf(err)
+	err = secret(x.target.Key).redactError(err)
 	x.mu.Lock()
 	refused := x.refused
 	x.event.Err = err

@@ -28,7 +28,7 @@ func TestFinish(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := newScene(t, ok, nil)
 			bearer, _ := s.tokens.Bearer(runToken)
-			x := &exchange{site: &site{proxy: s.proxy, target: s.proxy.Target("youtube"), token: runToken, bearer: bearer}, operation: "videos.list"}
+			x := &exchange{call: &call{proxy: s.proxy, target: s.proxy.Target("youtube"), token: runToken, bearer: bearer}, operation: "videos.list"}
 			x.ctx, x.cancel = context.WithCancelCause(t.Context())
 			if refused := x.acquire(x.ctx); refused != nil {
 				t.Fatal(refused.problem)

@@ -168,26 +168,26 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength != 0 {
 		r.Body = &patientBody{r.Body, connection}
 	}
-	s, problem := p.locate(r)
+	c, problem := p.locate(r)
 	if problem != nil {
-		p.turnAway(w, s, problem)
+		p.reject(w, c, problem)
 		return
 	}
-	operation, refused := s.operation()
+	operation, refused := c.operation()
 	if !refused.Granted() {
-		p.config.OnEvent(server.Event{Verb: "acquire", Request: quota.Request{Credential: s.target.Credential, Count: 1, Caller: s.bearer.Caller}, Decision: refused})
-		refusalOf(refused, false).write(w, s.target.Dialect)
+		p.config.OnEvent(server.Event{Verb: "acquire", Request: quota.Request{Credential: c.target.Credential, Count: 1, Caller: c.bearer.Caller}, Decision: refused})
+		refusalOf(refused, false).write(w, c.target.Dialect)
 		return
 	}
-	x := &exchange{site: s, operation: operation}
+	x := &exchange{call: c, operation: operation}
 	x.serve(w, r)
 }
 
-// turnAway refuses a request that its sender may not make, or that is malformed.
-func (p *Proxy) turnAway(w http.ResponseWriter, s *site, problem *api.Problem) {
+// reject refuses a request that its sender may not make, or that is malformed.
+func (p *Proxy) reject(w http.ResponseWriter, c *call, problem *api.Problem) {
 	dialect, caller := Problem, quota.Caller{UID: -1}
-	if s != nil {
-		dialect, caller = s.target.Dialect, s.bearer.Caller
+	if c != nil {
+		dialect, caller = c.target.Dialect, c.bearer.Caller
 	}
 	if problem.Reason == quota.Forbidden {
 		p.config.Forbidden(server.Attempt{Route: "proxy", Caller: caller, Detail: problem.Detail})

@@ -12,10 +12,10 @@ import (
 // found as it is, percent-encoded, and escaped as in JSON, wholly or in part.
 type secret string
 
-// hide overwrites the secret in a text, and returns how many bytes of the text can be passed
+// redact overwrites the secret in a text, and returns how many bytes of the text can be passed
 // on: after them the secret may begin, and continue in what is yet to be read. With last, all
 // of the text can.
-func (s secret) hide(text []byte, last bool) int {
+func (s secret) redact(text []byte, last bool) int {
 	for i := 0; i < len(text); {
 		if c := text[i]; c != s[0] && c != '%' && c != '\\' {
 			i++
@@ -87,33 +87,33 @@ func numbered(text []byte, mark, digits int, c byte) (n int, open bool) {
 	return mark + digits, false
 }
 
-// out returns a text without the secret.
-func (s secret) out(text string) string {
+// redacted returns a text without the secret.
+func (s secret) redacted(text string) string {
 	if !strings.Contains(text, string(s)) && !strings.ContainsAny(text, `%\`) {
 		return text
 	}
 	bytes := []byte(text)
-	s.hide(bytes, true)
+	s.redact(bytes, true)
 	return string(bytes)
 }
 
-// outOf returns an error whose text does not hold the secret.
-func (s secret) outOf(err error) error {
-	if text := s.out(err.Error()); text != err.Error() {
+// redactError returns an error whose text does not hold the secret.
+func (s secret) redactError(err error) error {
+	if text := s.redacted(err.Error()); text != err.Error() {
 		return errors.New(text)
 	}
 	return err
 }
 
-// hideIn overwrites the secret in a header, and removes a field that is named by it.
-func (s secret) hideIn(h http.Header) {
+// redactHeader overwrites the secret in a header, and removes a field that is named by it.
+func (s secret) redactHeader(h http.Header) {
 	for name, values := range h {
 		if len(name) >= len(s) && strings.Contains(strings.ToLower(name), strings.ToLower(string(s))) {
 			delete(h, name)
 			continue
 		}
 		for i, value := range values {
-			values[i] = s.out(value)
+			values[i] = s.redacted(value)
 		}
 	}
 }

@@ -56,7 +56,7 @@ func TestKeyIsHidden(t *testing.T) {
 			if got, err := io.ReadAll(body); string(got) != want || err != nil {
 				t.Errorf("byte by byte: read %s %v\nwant %s", got, err, want)
 			}
-			if got := secret(realKey).out(text); got != want {
+			if got := secret(realKey).redacted(text); got != want {
 				t.Errorf("got %s\nwant %s", got, want)
 			}
 		})
@@ -67,7 +67,7 @@ func TestKeyIsHidden(t *testing.T) {
 func TestKeyWithEscapes(t *testing.T) {
 	for _, key := range []string{`a%41b`, `a\u0041\\`, `\/`, `+/=%`} {
 		for _, written := range []string{key, url.QueryEscape(key)} {
-			if got, want := secret(key).out("<"+written+">"), "<"+strings.Repeat("*", len(written))+">"; got != want {
+			if got, want := secret(key).redacted("<"+written+">"), "<"+strings.Repeat("*", len(written))+">"; got != want {
 				t.Errorf("%s written %s: got %s, want %s", key, written, got, want)
 			}
 		}
@@ -212,10 +212,10 @@ func TestKeyThatIsNotFound(t *testing.T) {
 
 // An error is kept as it is, unless its text holds the key.
 func TestErrorWithoutKey(t *testing.T) {
-	if err := secret(realKey).outOf(io.ErrUnexpectedEOF); err != io.ErrUnexpectedEOF {
+	if err := secret(realKey).redactError(io.ErrUnexpectedEOF); err != io.ErrUnexpectedEOF {
 		t.Error(err)
 	}
-	if err := secret(realKey).outOf(errors.New("<" + realKey + ">")); err.Error() != "<"+strings.Repeat("*", len(realKey))+">" {
+	if err := secret(realKey).redactError(errors.New("<" + realKey + ">")); err.Error() != "<"+strings.Repeat("*", len(realKey))+">" {
 		t.Error(err)
 	}
 }

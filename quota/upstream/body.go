@@ -13,8 +13,8 @@ import (
 	"quotad/quota"
 )
 
-// said is what a body says, in whichever of the upstreams' forms.
-type said struct {
+// findings are what a body says, in whichever of the upstreams' forms.
+type findings struct {
 	messages []string
 	reasons  []string // the most specific first
 	units    []string // "1/d/{project}"
@@ -30,8 +30,8 @@ type said struct {
 }
 
 // readBody reads what a body says. A body that is no JSON, from a proxy perhaps, says nothing.
-func readBody(body []byte) *said {
-	s := new(said)
+func readBody(body []byte) *findings {
+	s := new(findings)
 	var value any
 	if json.Unmarshal(body, &value) == nil {
 		s.read(value)
@@ -42,7 +42,7 @@ func readBody(body []byte) *said {
 // read reads an object, or each object of a list: errors inside it first, then its own fields,
 // the most specific first. Upstreams nest the same few fields in different ways: Google's and
 // OpenAI's error, Google's, X's and Shopify's errors, Salesforce's list, RFC 9457's object.
-func (s *said) read(value any) {
+func (s *findings) read(value any) {
 	if list, ok := value.([]any); ok {
 		for _, each := range list {
 			s.read(each)
@@ -69,17 +69,17 @@ func (s *said) read(value any) {
 }
 
 // reason adds a reason. RFC 9457's type is an address, and its last segment is the reason.
-func (s *said) reason(value any) {
+func (s *findings) reason(value any) {
 	reason := text(value)
 	add(&s.reasons, reason[strings.LastIndexByte(reason, '/')+1:])
 }
 
-func (s *said) message(value any) { add(&s.messages, text(value)) }
+func (s *findings) message(value any) { add(&s.messages, text(value)) }
 
 var debugLimit = regexp.MustCompile(`\blimit=(\w+)`)
 
 // debug finds the limit that the debug text of YouTube's old pool names.
-func (s *said) debug(value any) {
+func (s *findings) debug(value any) {
 	if found := debugLimit.FindStringSubmatch(text(value)); found != nil {
 		add(&s.limits, line(found[1]))
 	}
@@ -87,7 +87,7 @@ func (s *said) debug(value any) {
 
 // quota reads the details of google.rpc: the metadata of an ErrorInfo, a violation of a
 // QuotaFailure, a RetryInfo.
-func (s *said) quota(object map[string]any) {
+func (s *findings) quota(object map[string]any) {
 	field := func(key string) string { return text(object[key]) }
 	add(&s.units, line(field("quota_unit")))
 	for _, keys := range [][3]string{{"quota_limit", "quota_metric", "quota_limit_value"}, {"quotaId", "quotaMetric", "quotaValue"}} {
@@ -107,7 +107,7 @@ func (s *said) quota(object map[string]any) {
 
 // propertyQuota reads what Google Analytics says is left: of tokensPerDay, tokensPerHour and
 // others.
-func (s *said) propertyQuota(value any) {
+func (s *findings) propertyQuota(value any) {
 	property, _ := value.(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(property)) {
 		one, _ := property[name].(map[string]any)
@@ -140,7 +140,7 @@ func text(value any) string {
 var quotedLimit = regexp.MustCompile(`(?i)\blimit '([^']{1,200})'`)
 
 // quoted returns the limits that the messages name: "limit 'Search Queries per day'".
-func (s *said) quoted() (names []string) {
+func (s *findings) quoted() (names []string) {
 	for _, message := range s.messages {
 		if found := quotedLimit.FindStringSubmatch(message); found != nil {
 			add(&names, line(found[1]))
@@ -150,7 +150,7 @@ func (s *said) quoted() (names []string) {
 }
 
 // names returns what the upstream calls the limit, the most specific first.
-func (s *said) names() []string {
+func (s *findings) names() []string {
 	names := slices.Clone(s.limits)
 	isDay := func(name string) bool { return classOfName(name) == Day }
 	if slices.ContainsFunc(names, isDay) { // of several that are exceeded, the day's
@@ -164,7 +164,7 @@ func (s *said) names() []string {
 
 // class decides by the unit of the quota, then by the limit's id, then by the limit that a
 // message names; "" where none says.
-func (s *said) class() Class {
+func (s *findings) class() Class {
 	return cmp.Or(longest(s.units, classOfUnit), longest(s.limits, classOfName), longest(s.quoted(), classOfName))
 }
 
@@ -211,17 +211,17 @@ func classOfName(name string) Class {
 }
 
 // isDaily reports whether every unit is of a day, rather than of an hour or a month.
-func (s *said) isDaily() bool {
+func (s *findings) isDaily() bool {
 	return len(s.units) > 0 && !slices.ContainsFunc(s.units, func(unit string) bool { return !strings.Contains(unit, "/d") })
 }
 
 // hasDelay reports whether the body says how long to wait.
-func (s *said) hasDelay() bool { return s.resetAt != "" || s.resetIn != "" || s.retryIn != "" }
+func (s *findings) hasDelay() bool { return s.resetAt != "" || s.resetIn != "" || s.retryIn != "" }
 
 // reset returns when the body says that the limit resets: at a time, after a duration, or at
 // the end of the day that began at a time. The zero time where it does not say. When to retry
 // counts for Minute alone: Gemini says seconds of a day.
-func (s *said) reset(class Class, day quota.Window, now time.Time) (time.Time, error) {
+func (s *findings) reset(class Class, day quota.Window, now time.Time) (time.Time, error) {
 	switch {
 	case s.resetAt != "":
 		return RFC3339.read(s.resetAt, now)

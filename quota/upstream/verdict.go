@@ -97,40 +97,40 @@ func Classify(a Answer, f Format, now time.Time) (Verdict, error) {
 	case !utf8.Valid(a.Body):
 		return Verdict{}, fmt.Errorf("the body is not UTF-8 text; a compressed one must be decompressed first")
 	}
-	said := readBody(a.Body)
-	v := Verdict{Names: said.names(), Left: append(f.Headers.left(a.Header), said.left...)}
-	if len(said.messages) > 0 {
-		v.Says = line(said.messages[0])
+	found := readBody(a.Body)
+	v := Verdict{Names: found.names(), Left: append(f.Headers.left(a.Header), found.left...)}
+	if len(found.messages) > 0 {
+		v.Says = line(found.messages[0])
 	}
-	if v.Class = f.classOf(a, said, v.Left); v.Class == OK || v.Class == Config {
+	if v.Class = f.classOf(a, found, v.Left); v.Class == OK || v.Class == Config {
 		return v, nil
 	}
 	if v.Says == "" {
-		v.Says = line(fmt.Sprintf("%d %s", a.Status, cmp.Or(strings.Join(said.reasons, " "), http.StatusText(a.Status))))
+		v.Says = line(fmt.Sprintf("%d %s", a.Status, cmp.Or(strings.Join(found.reasons, " "), http.StatusText(a.Status))))
 	}
 	if name := line(a.Header.Get(f.Headers.Resource)); name != "" && len(v.Names) == 0 {
 		v.Names = []string{name}
 	}
 	var err error
-	if v.Reset, err = f.reset(a.Header, said, v.Class, now); err != nil {
+	if v.Reset, err = f.reset(a.Header, found, v.Class, now); err != nil {
 		return Verdict{}, err
 	}
 	return v, nil
 }
 
 // classOf decides by the most specific thing that the answer says.
-func (f Format) classOf(a Answer, said *said, left []Left) Class {
+func (f Format) classOf(a Answer, found *findings, left []Left) Class {
 	switch {
-	case a.Status < 400 && !slices.Contains(said.reasons, throttled):
+	case a.Status < 400 && !slices.Contains(found.reasons, throttled):
 		return OK
-	case said.zeroQuota:
+	case found.zeroQuota:
 		return Config
 	}
-	class := said.class()
-	for _, reason := range said.reasons {
+	class := found.class()
+	for _, reason := range found.reasons {
 		class = cmp.Or(class, f.Reasons[reason], commonReasons[reason])
 	}
-	return cmp.Or(class, classOfStatus(a, said, left))
+	return cmp.Or(class, classOfStatus(a, found, left))
 }
 
 // throttled is Shopify's reason for an answer that refuses with a status of 200.
@@ -153,12 +153,12 @@ var commonReasons = map[string]Class{
 // classOfStatus decides where nothing more specific does. A 403 that does not name its reason
 // may be about anything: it says nothing of the quota, unless a header says that nothing is
 // left.
-func classOfStatus(a Answer, said *said, left []Left) Class {
+func classOfStatus(a Answer, found *findings, left []Left) Class {
 	limited := a.Status == http.StatusTooManyRequests || a.Status == http.StatusForbidden
 	switch {
 	case limited && slices.ContainsFunc(left, func(l Left) bool { return l.Remaining == Known(0) }):
 		return Day
-	case limited && (a.Header.Get("Retry-After") != "" || said.hasDelay()):
+	case limited && (a.Header.Get("Retry-After") != "" || found.hasDelay()):
 		return Minute
 	case a.Status == http.StatusTooManyRequests:
 		return Unknown
@@ -173,8 +173,8 @@ func classOfStatus(a Answer, said *said, left []Left) Class {
 
 // reset returns when the upstream says that the limit resets; the zero time where it does not
 // say. No quota resets in the past, or after more than a month.
-func (f Format) reset(h http.Header, said *said, class Class, now time.Time) (time.Time, error) {
-	at, err := said.reset(class, f.Day, now)
+func (f Format) reset(h http.Header, found *findings, class Class, now time.Time) (time.Time, error) {
+	at, err := found.reset(class, f.Day, now)
 	if at.IsZero() && err == nil && class != Minute {
 		at, err = f.Headers.ResetIs.read(h.Get(f.Headers.Reset), now)
 	}

@@ -13,8 +13,8 @@ import (
 	"quotad/quota/api"
 )
 
-// A site is who makes a request, and what it asks of which upstream.
-type site struct {
+// A call is who makes a request, and what it asks of which upstream.
+type call struct {
 	proxy  *Proxy
 	target *Target
 	token  string
@@ -27,46 +27,46 @@ type site struct {
 }
 
 // locate finds who makes a request, and what it is for.
-func (p *Proxy) locate(r *http.Request) (*site, *api.Problem) {
+func (p *Proxy) locate(r *http.Request) (*call, *api.Problem) {
 	problem := p.checkHost(r)
 	if problem != nil {
 		return nil, problem
 	}
-	s := &site{proxy: p, method: r.Method}
-	credential, live := s.authenticate(r)
+	c := &call{proxy: p, method: r.Method}
+	credential, live := c.authenticate(r)
 	if !live {
 		return nil, api.NewProblem(quota.Forbidden, "the run token is missing or unknown: it dies with its pass").
 			WithHint("a pass finds the address with its token in $" + AddressEnv)
 	}
 	keepConnection(r)
-	if s.target = p.Target(credential); s.target == nil {
+	if c.target = p.Target(credential); c.target == nil {
 		return nil, api.NewProblem(quota.UnknownCredential, "no credential %.80q is proxied", credential).
 			WithHint("the address is " + p.Root() + "/RUN_TOKEN/CREDENTIAL/…")
 	}
-	if s.bearer.Credential != credential {
-		return s, api.NewProblem(quota.Forbidden, "the run token spends from another credential")
+	if c.bearer.Credential != credential {
+		return c, api.NewProblem(quota.Forbidden, "the run token spends from another credential")
 	}
-	if s.query, problem = s.strip(r.URL.RawQuery); problem != nil {
-		return s, problem
+	if c.query, problem = c.strip(r.URL.RawQuery); problem != nil {
+		return c, problem
 	}
-	return s, s.override(r)
+	return c, c.override(r)
 }
 
 // authenticate finds the run token: in the path, followed by the name of its credential; or as
 // the API key, where the path is the upstream's own.
-func (s *site) authenticate(r *http.Request) (credential string, live bool) {
-	root, tokens := s.proxy.Root(), s.proxy.config.Tokens
+func (c *call) authenticate(r *http.Request) (credential string, live bool) {
+	root, tokens := c.proxy.Root(), c.proxy.config.Tokens
 	path := strings.TrimPrefix(r.URL.EscapedPath(), "/")
 	first, rest, _ := strings.Cut(path, "/")
-	if s.bearer, live = tokens.Bearer(first); live {
+	if c.bearer, live = tokens.Bearer(first); live {
 		credential, rest, _ = strings.Cut(rest, "/")
-		s.token, s.path, s.through = first, "/"+rest, root+"/"+first+"/"+credential
+		c.token, c.path, c.through = first, "/"+rest, root+"/"+first+"/"+credential
 		return credential, true
 	}
-	s.path, s.through = "/"+path, root
-	for _, s.token = range keysOf(r) {
-		if s.bearer, live = tokens.Bearer(s.token); live {
-			return s.bearer.Credential, true
+	c.path, c.through = "/"+path, root
+	for _, c.token = range keysOf(r) {
+		if c.bearer, live = tokens.Bearer(c.token); live {
+			return c.bearer.Credential, true
 		}
 	}
 	return "", false
@@ -102,7 +102,7 @@ const maxForm = 64 << 10
 
 // override undoes what clients of Google do with a long query: they send it in the body of
 // a POST, and that GET is meant in a header. The upstream gets the GET.
-func (s *site) override(r *http.Request) *api.Problem {
+func (c *call) override(r *http.Request) *api.Problem {
 	meant := meantInstead(r)
 	if len(meant) == 0 {
 		return nil
@@ -115,37 +115,37 @@ func (s *site) override(r *http.Request) *api.Problem {
 	if err != nil || len(body) > maxForm {
 		return api.NewProblem(quota.BadRequest, "the form could not be read, or has more than %d bytes", maxForm)
 	}
-	query, problem := s.strip(string(body))
+	query, problem := c.strip(string(body))
 	if problem != nil {
 		return problem
 	}
-	s.query = strings.Trim(s.query+"&"+query, "&")
-	s.method, r.Body, r.ContentLength = http.MethodGet, http.NoBody, 0
+	c.query = strings.Trim(c.query+"&"+query, "&")
+	c.method, r.Body, r.ContentLength = http.MethodGet, http.NoBody, 0
 	r.Header.Del("Content-Type")
 	r.Header.Del("Content-Length")
 	return nil
 }
 
 // operation returns what the request is, by the routes.
-func (s *site) operation() (string, quota.Decision) {
+func (c *call) operation() (string, quota.Decision) {
 	refuse := func(reason quota.Reason, hint, format string, args ...any) (string, quota.Decision) {
 		return "", quota.Decision{Reason: reason, Detail: fmt.Sprintf(format, args...), Hint: hint}
 	}
-	segments, err := split(s.path)
+	segments, err := split(c.path)
 	if err != nil {
 		return refuse(quota.BadRequest, "", "%v", err)
 	}
-	if what, hint := uncounted(segments, s.query); what != "" {
+	if what, hint := uncounted(segments, c.query); what != "" {
 		return refuse(quota.UnknownOperation, hint, "%s cannot be counted here", what)
 	}
-	operation, found := s.target.Routes.find(s.method, segments)
+	operation, found := c.target.Routes.find(c.method, segments)
 	if !found {
-		hint := fmt.Sprintf("a route of this kind is %q: routes are added in [credentials.%s.proxy.routes]", s.target.Routes.nearest(segments), s.target.Credential)
-		return refuse(quota.UnknownOperation, hint, "no route of credential %q matches %.20s %.80q", s.target.Credential, s.method, "/"+strings.Join(segments, "/"))
+		hint := fmt.Sprintf("a route of this kind is %q: routes are added in [credentials.%s.proxy.routes]", c.target.Routes.nearest(segments), c.target.Credential)
+		return refuse(quota.UnknownOperation, hint, "no route of credential %q matches %.20s %.80q", c.target.Credential, c.method, "/"+strings.Join(segments, "/"))
 	}
 	if operation == "" {
-		hint := fmt.Sprintf("a route of your own in [credentials.%s.proxy.routes] names its operation", s.target.Credential)
-		return refuse(quota.UnknownOperation, hint, "a route of credential %q refuses %.20s %.80q: what such a call costs is not known", s.target.Credential, s.method, "/"+strings.Join(segments, "/"))
+		hint := fmt.Sprintf("a route of your own in [credentials.%s.proxy.routes] names its operation", c.target.Credential)
+		return refuse(quota.UnknownOperation, hint, "a route of credential %q refuses %.20s %.80q: what such a call costs is not known", c.target.Credential, c.method, "/"+strings.Join(segments, "/"))
 	}
 	return operation, quota.Decision{}
 }
@@ -199,7 +199,7 @@ func isAmbiguous(segment string) bool {
 
 // strip removes keys from a query, and leaves the rest as it was written. A query that
 // readers may understand differently, or that cannot be sent as it is, is refused.
-func (s *site) strip(query string) (string, *api.Problem) {
+func (c *call) strip(query string) (string, *api.Problem) {
 	var rest []string
 	for part := range strings.SplitSeq(query, "&") {
 		written, value, _ := strings.Cut(part, "=")
@@ -211,7 +211,7 @@ func (s *site) strip(query string) (string, *api.Problem) {
 				WithHint("percent-encode what it holds: ; is %3B, # is %23, % is %25, a space %20")
 		case isOverride(name):
 			return "", api.NewProblem(quota.BadRequest, "the parameter %.40q would make another request of it: send the request with its own method and headers", name)
-		case s.proxy.isToken(value) || name == apiKeyParam && s.target.KeyHeader == apiKeyHeader:
+		case c.proxy.isToken(value) || name == apiKeyParam && c.target.KeyHeader == apiKeyHeader:
 		case part != "":
 			rest = append(rest, part)
 		}
@@ -263,16 +263,16 @@ func dashed(name string) string {
 
 // rewrite turns a request into one to the upstream: its path and query are those that were
 // matched, and the only key in it is the real one.
-func (s *site) rewrite(out *http.Request) {
-	t := s.target
+func (c *call) rewrite(out *http.Request) {
+	t := c.target
 	base := strings.TrimSuffix(t.Upstream.EscapedPath(), "/")
-	path := base + s.path
-	out.URL = &url.URL{Scheme: t.Upstream.Scheme, Host: t.Upstream.Host, RawPath: path, RawQuery: s.query}
+	path := base + c.path
+	out.URL = &url.URL{Scheme: t.Upstream.Scheme, Host: t.Upstream.Host, RawPath: path, RawQuery: c.query}
 	out.URL.Path, _ = url.PathUnescape(path) // it was read before
 	out.Host = t.Upstream.Host
-	out.Method = s.method
+	out.Method = c.method
 	for name, values := range out.Header {
-		if s.isUnsent(name, values) {
+		if c.isUnsent(name, values) {
 			delete(out.Header, name)
 		}
 	}
@@ -290,11 +290,11 @@ var unsent = append([]string{apiKeyHeader, "Referer", "Upgrade", "Connection", "
 
 // isUnsent reports whether a field does not reach the upstream, under any name that is read
 // as the name of such a field.
-func (s *site) isUnsent(name string, values []string) bool {
+func (c *call) isUnsent(name string, values []string) bool {
 	plain := dashed(name)
-	return slices.Contains(unsent, plain) || plain == s.target.KeyHeader && name != plain ||
+	return slices.Contains(unsent, plain) || plain == c.target.KeyHeader && name != plain ||
 		slices.ContainsFunc(values, func(value string) bool {
-			return strings.Contains(value, s.token) || plain == authorization && slices.ContainsFunc(keysIn(value), s.proxy.isToken)
+			return strings.Contains(value, c.token) || plain == authorization && slices.ContainsFunc(keysIn(value), c.proxy.isToken)
 		})
 }
 

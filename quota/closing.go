@@ -94,7 +94,7 @@ func (k Closing) validate(c *Credential, usage Usage) error {
 	now := usage.Now
 	switch {
 	case c.Index(k.Limit) < 0:
-		return fmt.Errorf("credential %q has no limit %q: %s", c.Name, k.Limit, DidYouMean(k.Limit, c.LimitNames(), "limits"))
+		return c.unknownLimit(k.Limit)
 	case len(k.Says) > maxSays:
 		return fmt.Errorf("the reason has %d bytes, at most %d are allowed", len(k.Says), maxSays)
 	case k.Until.IsZero():

@@ -75,6 +75,10 @@ func (l Limit) LiftedAt(now time.Time) bool {
 	return !lifts.IsZero() && !now.Before(lifts)
 }
 
+// bounds reports whether a request larger than the limit can never fit: one that is not
+// enforced, or is lifted at times, may grant it.
+func (l Limit) bounds() bool { return !l.DryRun && l.Lift == 0 }
+
 // Budget is the greatest amount that may be in the window at once for a caller
 // who may, or may not, use the reserve.
 func (l Limit) Budget(useReserve bool) Units {
@@ -166,6 +170,10 @@ func (c *Credential) Limit(name string) (Limit, bool) {
 		return Limit{}, false
 	}
 	return c.Limits[i], true
+}
+
+func (c *Credential) unknownLimit(name string) error {
+	return fmt.Errorf("credential %q has no limit %q: %s", c.Name, name, DidYouMean(name, c.LimitNames(), "limits"))
 }
 
 // LimitNames returns the names of the limits, in their order.

@@ -90,8 +90,7 @@ func (s *Service) lends(ctx context.Context, c *Credential, charges []Charge, us
 		return false
 	}
 	for _, charge := range charges {
-		l := usage.Limits[c.Index(charge.Limit)]
-		if !l.DryRun && l.Lift == 0 && charge.Units > l.Budget(useReserve) {
+		if l := usage.Limits[c.Index(charge.Limit)]; l.bounds() && charge.Units > l.Budget(useReserve) {
 			return false
 		}
 	}
@@ -109,7 +108,7 @@ func (d Decision) fitsLent(useReserve bool) bool {
 		for _, l := range Lending(s.Lent, d.RetryAt) {
 			over -= l.Units
 		}
-		if over > 0 && !s.DryRun && s.Lift == 0 {
+		if over > 0 && s.bounds() {
 			return false
 		}
 	}
@@ -126,7 +125,7 @@ func (l Loan) validate(c *Credential, usage Usage) error {
 	i := c.Index(l.Limit)
 	switch {
 	case i < 0:
-		return fmt.Errorf("credential %q has no limit %q: %s", c.Name, l.Limit, DidYouMean(l.Limit, c.LimitNames(), "limits"))
+		return c.unknownLimit(l.Limit)
 	case len(l.Note) > maxSays:
 		return fmt.Errorf("the note has %d bytes, at most %d are allowed", len(l.Note), maxSays)
 	case l.Units == 0:

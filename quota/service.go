@@ -179,10 +179,7 @@ func (s *Service) fit(ctx context.Context, c *Credential, charges []Charge, useR
 func neverFits(c *Credential, charges []Charge, useReserve bool) (Decision, bool) {
 	for _, charge := range charges {
 		limit, _ := c.Limit(charge.Limit)
-		if limit.DryRun || limit.Lift > 0 {
-			continue
-		}
-		if budget := limit.Budget(useReserve); charge.Units > budget {
+		if budget := limit.Budget(useReserve); limit.bounds() && charge.Units > budget {
 			d := refuse(CostExceedsLimit, fmt.Sprintf("%s can never fit limit %q of %s", charge.Units.Text(), limit.Name, budget.Text()))
 			d.Hint = "waiting does not help: ask for less at once"
 			d.Limit, d.Units = limit.Name, Max(charges)
@@ -248,7 +245,7 @@ func (s *Service) Adjust(ctx context.Context, credential string, adjustment Adju
 		return s.unknownCredential(credential), nil
 	}
 	if a.credential.Index(adjustment.Limit) < 0 {
-		return refuse(BadRequest, fmt.Sprintf("credential %q has no limit %q", credential, adjustment.Limit)), nil
+		return refuse(BadRequest, a.credential.unknownLimit(adjustment.Limit).Error()), nil
 	}
 	if units := adjustment.Units; units == 0 || units < -int64(MaxUnits) || units > int64(MaxUnits) {
 		return refuse(BadRequest, fmt.Sprintf("units must be a whole number from %d to %d, not 0", -MaxUnits, MaxUnits)), nil

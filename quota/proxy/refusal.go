@@ -43,7 +43,7 @@ type quotad struct {
 	Limit   string       `json:"limit,omitempty"`
 	Detail  string       `json:"detail,omitempty"`
 	Hint    string       `json:"hint,omitempty"`
-	RetryAt *time.Time   `json:"retry_at,omitempty"`
+	RetryAt time.Time    `json:"retry_at,omitzero"`
 }
 
 // retrySoon is the Retry-After, in seconds, where none is known.
@@ -145,12 +145,10 @@ func (r *refusal) message() string {
 }
 
 func (r *refusal) quotad() quotad {
-	q := quotad{Reason: r.problem.Reason, Limit: r.decision.Limit, Detail: r.problem.Detail, Hint: r.problem.Hint}
-	if at := r.decision.RetryAt; !at.IsZero() {
-		at = at.UTC()
-		q.RetryAt = &at
+	return quotad{
+		Reason: r.problem.Reason, Limit: r.decision.Limit, Detail: r.problem.Detail, Hint: r.problem.Hint,
+		RetryAt: r.decision.RetryAt.UTC(),
 	}
-	return q
 }
 
 func send(w http.ResponseWriter, status int, contentType string, body any) {

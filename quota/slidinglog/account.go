@@ -155,7 +155,7 @@ func (a *Account) fitsLent(v *View, over quota.Units, now, from time.Time, log E
 	missing := v.used + over
 	loans := quota.Lending(a.Lent[v.Limit().Name], from)
 	slices.SortFunc(loans, func(x, y quota.Lent) int { return x.Until.Compare(y.Until) })
-	lent := lentOf(loans)
+	lent := quota.LimitState{Lent: loans}.LentUnits()
 	for _, l := range loans {
 		if at := v.fits(missing-lent, now, log); over <= lent && at.Before(l.Until) {
 			return at
@@ -165,28 +165,20 @@ func (a *Account) fitsLent(v *View, over quota.Units, now, from time.Time, log E
 	return v.fits(missing, now, log)
 }
 
-// lentOf returns the sum of loans.
-func lentOf(loans []quota.Lent) (sum quota.Units) {
-	for _, l := range loans {
-		sum += l.Units
-	}
-	return sum
-}
-
 // MaxCalls returns how many of an ask's calls fit now, closed limits aside. Advance must have been
 // called.
 func (a *Account) MaxCalls(c *quota.Credential, ask quota.Ask, now time.Time) quota.Units {
 	calls := ask.Count
 	for _, charge := range ask.Charges {
-		v := a.views[c.Index(charge.Limit)]
-		budget := quota.MaxUnits
-		if limit := v.Limit(); !limit.DryRun && !limit.LiftedAt(now) {
-			budget = limit.Budget(ask.UseReserve) + lentOf(quota.Lending(a.Lent[limit.Name], now))
-			if !a.CatchingUp(limit.Window, now).IsZero() {
-				return 0
-			}
+		s, budget := a.state(a.views[c.Index(charge.Limit)], now), quota.MaxUnits
+		switch {
+		case s.DryRun || s.Lifted:
+		case !s.CatchingUp.IsZero():
+			return 0
+		default:
+			budget = s.Budget(ask.UseReserve) // loans included
 		}
-		calls = min(calls, max(0, budget-v.used)/(charge.Units/ask.Count))
+		calls = min(calls, max(0, budget-s.Used)/(charge.Units/ask.Count))
 	}
 	return calls
 }

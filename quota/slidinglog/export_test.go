@@ -102,7 +102,8 @@ func (s Set) Fold() error {
 	var change TableChange
 	var stamp uint64
 	err := s.view(func() {
-		change, stamp = s.snapshot(), s.stamp
+		change = s.snapshot()
+		stamp = s.stamp
 	})
 	if err == nil {
 		err = s.file.Fold([]TableChange{change})

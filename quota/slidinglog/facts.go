@@ -169,13 +169,12 @@ func (f *facts) voids(e *quota.Entry) bool {
 
 // termsOf describes each limit and operation of a credential, for other hosts to compare.
 func termsOf(c *quota.Credential) (lines []string) {
-	said := make(map[string]string)
 	for _, limit := range c.Limits {
-		text := limit.Units.Text() + " " + limit.Describe()
+		line := fmt.Sprintf("limit %s: %s %s", limit.Name, limit.Units.Text(), limit.Describe())
 		if limit.Reserve > 0 {
-			text += fmt.Sprintf(", %s in reserve", quota.Thousands(limit.Reserve))
+			line += fmt.Sprintf(", %s in reserve", quota.Thousands(limit.Reserve))
 		}
-		said["limit "+limit.Name] = text
+		lines = append(lines, line)
 	}
 	for operation, cost := range c.Operations {
 		text := cost.Every.Text()
@@ -186,11 +185,9 @@ func termsOf(c *quota.Credential) (lines []string) {
 			}
 			text = strings.Join(parts, ", ")
 		}
-		said["operation "+operation] = text
+		lines = append(lines, "operation "+operation+": "+text)
 	}
-	for _, name := range slices.Sorted(maps.Keys(said)) {
-		lines = append(lines, name+": "+said[name])
-	}
+	slices.Sort(lines)
 	return lines
 }
 

@@ -71,18 +71,16 @@ func (v *View) add(e *quota.Entry) {
 	if len(v.blocks) == 0 || e.ID.Ms < v.next {
 		v.next = e.ID.Ms
 	}
-	n := len(v.blocks)
-	if n == 0 || v.blocks[n-1].last.Less(e.ID) {
+	i := v.block(e.ID)
+	if n := len(v.blocks); i == n { // it is the newest
 		if n == 0 || v.blocks[n-1].entries >= blockSize {
 			v.blocks = append(v.blocks, block{})
-			n++
 		}
-		v.blocks[n-1].last = e.ID
-	} else {
-		n = v.block(e.ID) + 1
+		i = len(v.blocks) - 1
+		v.blocks[i].last = e.ID
 	}
-	v.blocks[n-1].entries++
-	v.blocks[n-1].units += units
+	v.blocks[i].entries++
+	v.blocks[i].units += units
 }
 
 // block returns the index of an entry's block.

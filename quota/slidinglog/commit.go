@@ -182,7 +182,8 @@ func (r *replica) fail(ctx context.Context, err error) error {
 
 // append appends a draft. done reports that its outcome is known, and err is the outcome.
 func (r *replica) append(ctx context.Context, d *draft) (out Outcome, done bool, err error) {
-	record := d.record()
+	record := d.newRecord(d.entries, nil)
+	record.Gen = max(record.Gen, d.gen)
 	call := r.newCall(record)
 	call.NotAfter, call.Wipe = d.notAfter(), d.wipe
 	if !d.wipe {
@@ -215,12 +216,10 @@ func (r *replica) append(ctx context.Context, d *draft) (out Outcome, done bool,
 	return out, true, r.unavailable(err)
 }
 
-// frameRoom is the size of a frame without its record.
-const frameRoom = 64
-
 // write writes a draft to the file, which is the log if there is no store.
 func (r *replica) write(d *draft) error {
-	record := d.record()
+	record := d.newRecord(d.entries, nil)
+	record.Gen = max(record.Gen, d.gen)
 	call := r.newCall(record)
 	at, last := quota.ID{Ms: d.now.UnixMilli()}, call.At.ID
 	if d.wipe {
@@ -232,13 +231,6 @@ func (r *replica) write(d *draft) error {
 		return r.unavailable(err)
 	}
 	return r.complete(d, at, record.Tag)
-}
-
-// record returns the record that the draft writes.
-func (d *draft) record() *Record {
-	record := d.newRecord(d.entries, nil)
-	record.Gen = max(record.Gen, d.gen)
-	return record
 }
 
 // complete completes a draft whose record has its place in the log.

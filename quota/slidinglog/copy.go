@@ -175,15 +175,14 @@ func (c *Copy) granted(key string) (quota.Entry, bool) {
 	return c.entry(id)
 }
 
-// grant returns the grant with an id, or the one that counts in its place.
-func (c *Copy) grant(id quota.ID) (e quota.Entry, found bool) {
-	e, found = c.entry(id)
-	if found && e.Void {
-		if id, found = c.named(e.Key); found {
-			e, found = c.entry(id)
+// counting returns the entry with an id, or the one that counts in its place.
+func (c *Copy) counting(id quota.ID) (e quota.Entry, found bool) {
+	if e, found = c.entry(id); e.Void {
+		if id, named := c.named(e.Key); named {
+			return c.entry(id)
 		}
 	}
-	return e, found && e.Kind == quota.KindGrant
+	return e, found
 }
 
 // After implements Entries.

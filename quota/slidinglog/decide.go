@@ -26,10 +26,8 @@ func (l *Ledger) Acquire(ctx context.Context, c *quota.Credential, asks []quota.
 		case len(decisions) == 0:
 			return nil, err
 		default: // earlier batches are decided
-			for len(decisions) < len(asks) {
-				decisions = append(decisions, quota.Decision{Err: err})
-			}
-			return decisions, nil
+			undecided := slices.Repeat([]quota.Decision{{Err: err}}, len(asks)-len(decisions))
+			return append(decisions, undecided...), nil
 		}
 	}
 	return decisions, nil
@@ -182,8 +180,8 @@ func (l *Ledger) Settle(ctx context.Context, c *quota.Credential, s quota.Settle
 
 func (d *draft) settle(s quota.Settlement) quota.Decision {
 	grant := quota.GrantID(d.credential.Name, s.Grant)
-	was, found := d.copy.grant(s.Grant)
-	if !found || !d.copy.account.Counted(was.ID) {
+	was, found := d.copy.counting(s.Grant)
+	if !found || was.Kind != quota.KindGrant || was.Void || !d.copy.account.Counted(was.ID) {
 		return quota.Gone(grant)
 	}
 	var charges []quota.Charge // in the limits of today, in their order

@@ -68,7 +68,9 @@ func (r *replica) newRecord(entries []quota.Entry, says *Statement) *Record {
 	host, run := r.ledger.self()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return &Record{Tag: r.ledger.newTag(), Host: host, Run: run, Gen: r.copy.facts.Gen, Since: r.copy.facts.Since, Entries: entries, Says: says}
+	record := &Record{Host: host, Run: run, Gen: r.copy.facts.Gen, Since: r.copy.facts.Since, Entries: entries, Says: says}
+	r.ledger.draw(record.Tag[:])
+	return record
 }
 
 // catchUp applies records of the log to the copy. Entries of this host also go into the tail,
@@ -79,12 +81,11 @@ func (r *replica) catchUp(tail []Placed) error {
 		if err != nil {
 			return err
 		}
-		if host, _ := r.ledger.self(); record.Host == host && len(record.Entries) > 0 {
-			err = r.applyOwn(&record)
-		} else {
-			err = r.apply(&record)
+		apply := r.apply
+		if record.Host == r.ledger.Host() && len(record.Entries) > 0 {
+			apply = r.applyOwn
 		}
-		if err != nil {
+		if err := apply(&record); err != nil {
 			return err
 		}
 	}
@@ -95,22 +96,21 @@ func (r *replica) catchUp(tail []Placed) error {
 func (r *replica) decode(p Placed) (Record, error) {
 	record, err := decodeRecord(p)
 	if err != nil {
-		return record, fmt.Errorf("%w: credential %q: %w: run the same version of quotad on every host, or begin a new log under another key_prefix",
-			quota.ErrUnavailable, r.name, err)
+		return record, fmt.Errorf("%w: credential %q: %w: run the same version of quotad on every host, "+
+			"or begin a new log under another key_prefix", quota.ErrUnavailable, r.name, err)
 	}
 	return record, r.ledger.detectClone(&record)
 }
 
 // apply applies a record of the log to the copy.
 func (r *replica) apply(record *Record) error {
-	host, _ := r.ledger.self()
 	return r.onCopy(func(c *Copy) {
 		if a := r.maybe; a != nil && a.tag == record.Tag {
 			r.revoke(record)
 		}
 		r.maybe = nil // it is this record, or too late, because the log has a later end
 		switch {
-		case record.Says != nil && record.Says.Kind == Turn && record.Host != host:
+		case record.Says != nil && record.Says.Kind == Turn && record.Host != r.ledger.Host():
 			r.yieldTo, r.yieldUntil = record.Host, r.ledger.config.Clock().Add(yieldTime)
 		case record.Host == r.yieldTo:
 			r.yieldTo = HostID{}

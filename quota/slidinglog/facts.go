@@ -125,27 +125,19 @@ func (f *facts) record(r *Record) {
 		}
 		// A host that was here may lack what this loss took, so all hosts look again.
 		f.Quiet.Name, f.Quiet.Here = r.Tag, make(map[HostID]bool)
-		f.Quiet.wait(says.Waits, r.Host)
-	case Here:
-		if f.Quiet != nil {
-			f.Quiet.Here[r.Host] = true
-			f.Quiet.wait(says.Waits, r.Host)
-		}
 	case Whole:
 		f.Quiet = nil
 	}
-}
-
-// wait adds hosts to wait for.
-func (q *quiet) wait(known []HostID, writer HostID) {
-	q.Waits[writer] = true
-	for _, host := range known {
-		q.Waits[host] = true
+	if q := f.Quiet; q != nil && (says.Kind == Missing || says.Kind == Here) {
+		q.Waits[r.Host] = true
+		for _, host := range says.Waits {
+			q.Waits[host] = true
+		}
+		if says.Kind == Here {
+			q.Here[r.Host] = true
+		}
 	}
 }
-
-// complete reports whether all hosts to wait for are here.
-func (q *quiet) complete() bool { return len(q.Here) == len(q.Waits) }
 
 // renew records what a reset voids, and reports whether it voids more than earlier resets. Two hosts
 // may begin the same generation, each on a log that the other one had lost; the later one counts.

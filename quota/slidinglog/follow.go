@@ -281,7 +281,7 @@ func (r *replica) awaitWhole(ctx context.Context) error {
 		}
 	}
 	r.mu.Lock()
-	name, complete := q.Name, q.complete()
+	name, complete := q.Name, len(q.Here) == len(q.Waits)
 	r.mu.Unlock()
 	if r.waitedFor != name {
 		r.waitedFor, r.waited = name, 0
@@ -332,5 +332,12 @@ func (r *replica) pending() (entries []quota.Entry, hello *Statement) {
 	if fresh && slices.Equal(said.Terms, hello.Terms) && said.Label == hello.Label && said.Longest == hello.Longest {
 		return entries, nil
 	}
-	return append(entries, r.copy.standing(clock)...), hello
+	r.copy.view(func() { // the next decision reports an error
+		for _, id := range r.copy.facts.standing(clock.UnixMilli()) {
+			if e, found := r.copy.entry(id); found {
+				entries = append(entries, e)
+			}
+		}
+	})
+	return entries, hello
 }

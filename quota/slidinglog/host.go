@@ -33,7 +33,7 @@ func (l *Ledger) openHead() error {
 		name = l.config.Store.Name()
 	}
 	if len(written) == 0 {
-		l.head = head{Host: l.newHost()}
+		l.draw(l.head.Host[:])
 	} else if err := json.Unmarshal(written, &l.head); err != nil {
 		return fmt.Errorf("the state of this host is damaged: %w", err)
 	} else if l.head.Version != headVersion {
@@ -78,16 +78,6 @@ func (l *Ledger) draw(b []byte) {
 	}
 }
 
-func (l *Ledger) newTag() (t Tag) {
-	l.draw(t[:])
-	return t
-}
-
-func (l *Ledger) newHost() (h HostID) {
-	l.draw(h[:])
-	return h
-}
-
 // self returns the ids of this host and this run.
 func (l *Ledger) self() (HostID, uint32) {
 	l.identity.Lock()
@@ -109,7 +99,7 @@ func (l *Ledger) detectClone(r *Record) error {
 	if r.Host != l.head.Host || slices.Contains(l.head.Runs, r.Run) {
 		return nil
 	}
-	l.head.Host = l.newHost()
+	l.draw(l.head.Host[:])
 	l.config.OnEvent(Event{Kind: Renamed})
 	return l.writeHead()
 }

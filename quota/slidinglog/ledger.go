@@ -133,12 +133,9 @@ func Open(config Config) (*Ledger, error) {
 
 // wait waits, at most until ctx ends.
 func wait(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
+	ctx, stop := context.WithTimeout(ctx, d)
+	defer stop()
+	<-ctx.Done()
 }
 
 // replica returns the replica of a credential's log.

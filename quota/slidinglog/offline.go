@@ -102,5 +102,7 @@ func (c *Copy) putOffline(e quota.Entry) {
 	c.put(e, false)
 }
 
-// offlineRoom is roughly the largest size of an offline record, which is a batch of grants.
-const offlineRoom = 64 << 10
+const (
+	frameRoom   = 64       // the size of a frame without its record
+	offlineRoom = 64 << 10 // roughly the largest offline record, which is a batch of grants
+)

@@ -202,8 +202,7 @@ func (r *replica) health(h *quota.Health) {
 	if r.ledger.config.Store == nil {
 		return
 	}
-	host, _ := r.ledger.self()
-	h.Warnings = append(h.Warnings, f.differences(host, r.name)...)
+	h.Warnings = append(h.Warnings, f.differences(r.ledger.Host(), r.name)...)
 	if r.refused == nil || r.configured == nil {
 		return
 	}

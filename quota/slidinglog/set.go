@@ -3,7 +3,6 @@ package slidinglog
 import (
 	"math"
 	"slices"
-	"time"
 
 	"quotad/quota"
 )
@@ -18,8 +17,8 @@ func (c *Copy) put(e quota.Entry, placed bool) {
 		}
 		return
 	}
-	late := c.expired(e.ID) && e.Kind != quota.KindClosing && e.Kind != quota.KindLoan && !(e.Kind == quota.KindReset && c.facts.renews(&e))
-	if late {
+	standing := e.Kind == quota.KindClosing || e.Kind == quota.KindLoan || e.Kind == quota.KindReset && c.facts.renews(&e)
+	if c.expired(e.ID) && !standing {
 		return
 	}
 	c.expires = min(c.expires, e.ID.Ms)
@@ -117,18 +116,6 @@ func (c *Copy) rebuild(kept []quota.Entry, lacking map[quota.ID]bool) {
 	}
 }
 
-// standing returns the entries that close limits, or lend to them, at a clock.
-func (c *Copy) standing(clock time.Time) (list []quota.Entry) {
-	c.view(func() { // the next decision reports an error
-		for _, id := range c.facts.standing(clock.UnixMilli()) {
-			if e, found := c.entry(id); found {
-				list = append(list, e)
-			}
-		}
-	})
-	return list
-}
-
 // merged returns a new grant of the set. If the set has another grant of the same request, the
 // later one counts for both: with the greater charges, and the last settlement.
 func (c *Copy) merged(e quota.Entry) quota.Entry {
@@ -137,15 +124,14 @@ func (c *Copy) merged(e quota.Entry) quota.Entry {
 	}
 	id, taken := c.named(e.Key)
 	other, found := c.entry(id)
+	if !taken || id.Less(e.ID) {
+		c.setName(e.Key, e.ID)
+	}
 	if !taken || !found || other.Kind != quota.KindGrant || !c.overlap(id, e.ID) {
-		if !taken || id.Less(e.ID) {
-			c.setName(e.Key, e.ID)
-		}
 		return e
 	}
 	was := other
-	if other.ID.Less(e.ID) {
-		c.setName(e.Key, e.ID)
+	if id.Less(e.ID) {
 		merge(&e, &other)
 	} else {
 		merge(&other, &e)
@@ -197,8 +183,11 @@ func (c *Copy) overlap(x, y quota.ID) bool {
 
 // correct applies the corrections of an entry to others, and theirs to it.
 func (c *Copy) correct(e *quota.Entry) {
-	for _, of := range corrects(e) {
-		c.applyTo(e, of)
+	if e.Kind == quota.KindSettlement {
+		c.applyTo(e, e.Grant)
+	}
+	for _, give := range e.Gives {
+		c.applyTo(e, give.Of)
 	}
 	late := c.facts.Loose
 	c.facts.Loose = nil
@@ -211,25 +200,9 @@ func (c *Copy) correct(e *quota.Entry) {
 	}
 }
 
-// corrects returns the entries that an entry corrects.
-func corrects(e *quota.Entry) (ids []quota.ID) {
-	if e.Kind == quota.KindSettlement {
-		return []quota.ID{e.Grant}
-	}
-	for _, give := range e.Gives {
-		ids = append(ids, give.Of)
-	}
-	return ids
-}
-
 // applyTo applies a correction to one entry.
 func (c *Copy) applyTo(by *quota.Entry, of quota.ID) {
-	was, found := c.entry(of)
-	if found && was.Void {
-		if id, ok := c.named(was.Key); ok {
-			was, found = c.entry(id)
-		}
-	}
+	was, found := c.counting(of)
 	if !found {
 		c.facts.Loose = append(c.facts.Loose, loose{By: by.ID, Of: of})
 		return

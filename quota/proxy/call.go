@@ -26,7 +26,8 @@ type call struct {
 	through string // our own address of the upstream's root, without the slash at its end
 }
 
-// locate finds who makes a request, and what it is for.
+// locate returns the call that a request is, or why it is refused; then the call is nil
+// where its target is not known.
 func (p *Proxy) locate(r *http.Request) (*call, *api.Problem) {
 	problem := p.checkHost(r)
 	if problem != nil {
@@ -101,9 +102,9 @@ func (p *Proxy) isToken(text string) bool {
 const maxForm = 64 << 10
 
 // override undoes what clients of Google do with a long query: they send it in the body of
-// a POST, and that GET is meant in a header. The upstream gets the GET.
+// a POST, with a header that says GET. The upstream gets the GET.
 func (c *call) override(r *http.Request) *api.Problem {
-	meant := meantInstead(r)
+	meant := otherMethods(r)
 	if len(meant) == 0 {
 		return nil
 	}
@@ -241,8 +242,8 @@ func isUpload(query string) bool {
 // methodOverrides are headers that name another method than that of the request.
 var methodOverrides = []string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Override"}
 
-// meantInstead returns the other methods that the header of a request names.
-func meantInstead(r *http.Request) (methods []string) {
+// otherMethods returns the other methods that the header of a request names.
+func otherMethods(r *http.Request) (methods []string) {
 	for name, values := range r.Header {
 		if !slices.Contains(methodOverrides, dashed(name)) {
 			continue

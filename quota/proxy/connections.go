@@ -40,30 +40,34 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		if conn := l.admit(raw); conn != nil {
+		conn, excess := l.admit(raw)
+		if excess != nil {
+			excess.Close()
+		}
+		if conn != nil {
 			return conn, nil
 		}
-		raw.Close()
 	}
 }
 
-// admit counts a connection in; nil where there is no room for it.
-func (l *boundedListener) admit(raw net.Conn) net.Conn {
+// admit counts a connection in, or not where there is no room for it. The excess is a connection
+// to close: that of a stranger which had to make room, or the new one.
+func (l *boundedListener) admit(raw net.Conn) (conn, excess net.Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.open >= l.max {
 		oldest := l.strangers.Front()
 		if oldest == nil {
-			return nil
+			return nil, raw
 		}
 		stranger := oldest.Value.(*boundedConn)
 		stranger.leave()
-		stranger.Conn.Close() // which does not wait
+		excess = stranger.Conn
 	}
-	conn := &boundedConn{Conn: raw, listener: l}
-	conn.stranger = l.strangers.PushBack(conn)
+	admitted := &boundedConn{Conn: raw, listener: l}
+	admitted.stranger = l.strangers.PushBack(admitted)
 	l.open++
-	return conn
+	return admitted, excess
 }
 
 // A boundedConn is a connection that a boundedListener counts.

@@ -28,7 +28,7 @@ type Exchange struct {
 	Took       time.Duration
 }
 
-// An exchange is a request on its way, and its answer.
+// An exchange is a call that is being sent, and its answer.
 type exchange struct {
 	*call
 	operation string
@@ -38,9 +38,9 @@ type exchange struct {
 	mu      sync.Mutex // guards what follows: the transport calls from goroutines of its own
 	grants  []quota.Decision
 	sent    int      // how often the request was written
-	written bool     // since the last connection was got
+	written bool     // on the connection that the transport got last
 	got     bool     // the transport got a connection, and may be writing to it
-	refused *refusal // of a repetition
+	refused *refusal // of sending it again
 	free    bool     // the upstream does not charge for its answer
 	event   Exchange
 }
@@ -131,7 +131,7 @@ func (x *exchange) wrote() {
 	}
 }
 
-// gotConn comes before the request is written to a connection.
+// gotConn is called before the request is written to a connection.
 func (x *exchange) gotConn(info httptrace.GotConnInfo) {
 	x.mu.Lock()
 	again := x.written

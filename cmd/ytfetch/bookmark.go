@@ -12,16 +12,16 @@ import (
 
 // A place is where a pass begins in a chart, or in what a query finds. As a bookmark it is "6
 // CDIQAA 20261121T120000Z": the number of the page, its token, and the slot of the pass that
-// began the chart, which tells this chart from others. The first page has no token. Behind it
-// stands what a query adds, "after=20261120T110000Z&query=golden+river".
+// began the chart, which identifies the chart. The first page has no token. A query adds
+// "after=20261120T110000Z&query=golden+river".
 type place struct {
 	number int
 	token  string
-	chart  time.Time // zero: the bookmark does not tell
+	chart  time.Time // zero: the bookmark does not say
 	found
 }
 
-// Found is what the place of a query knows beside. Zero: the place is in a chart.
+// Found is what the place of a query has in addition. Zero: the place is in a chart.
 type found struct {
 	query string
 	after time.Time // what was published before is not asked for
@@ -34,7 +34,7 @@ const slotLayout = "20060102T150405Z"
 
 func firstPage(chart time.Time) place { return place{number: 1, chart: chart} }
 
-// isFirst tells whether nothing was fetched yet.
+// isFirst reports whether nothing was fetched yet.
 func (at place) isFirst() bool { return at.number == 1 && at.ids == "" }
 
 // page returns the place of another page of the same chart.
@@ -100,10 +100,10 @@ func parseFound(text string) (f found, err error) {
 	return f, err
 }
 
-// leave sets where the next pass of the region begins. It is called when a chart is begun,
-// and after each page, not when the pass ends, because a pass that is killed has no time for that; what
-// it costs, a write to quotad's disk, is little beside a call upstream. A pass goes on
-// without a bookmark: the next one then fetches again what is already there.
+// leave sets where the next pass of the region begins. It is called when a chart is begun
+// and after each page, not when the pass ends: a killed pass has no time for it. It costs a
+// write to quotad's disk, which is little compared to a call upstream. If it fails, the pass
+// continues, and the next one fetches again what is already there.
 func (p *pass) leave(ctx context.Context, at place) {
 	if p.quota.Token == "" {
 		return // by hand there is no next pass

@@ -26,15 +26,15 @@ type request struct {
 	send      func(context.Context) (page, error)
 }
 
-// unknownLeft is what is left where nobody asked.
+// unknownLeft is what is left after a call for which the pass asked for no units.
 const unknownLeft = -1
 
-// lastCallTime bounds what a pass tells quotad even while it is being ended.
+// lastCallTime bounds a call to quotad that a pass makes even while it is being ended.
 const lastCallTime = 2 * time.Second
 
 // call acquires and makes one upstream call. Each has a request id of its own,
 // a repeated one too: upstream charges for it again. Its errors are failures
-// where quotad stands in the way, else *callErrors.
+// if quotad denies or fails, else *callErrors.
 func (p *pass) call(ctx context.Context, r request) (got page, left int64, err error) {
 	left = unknownLeft
 	var grant api.Decision
@@ -76,7 +76,7 @@ func (p *pass) acquire(ctx context.Context, operation, requestID string) (api.De
 	}
 }
 
-// shortage says what is missing in the limit that stands in the way, and until when.
+// shortage says what the limit that denied lacks, and until when.
 func shortage(d api.Decision) string {
 	left := d.Remaining
 	for _, limit := range d.Limits {
@@ -92,9 +92,8 @@ func shortage(d api.Decision) string {
 	return fmt.Sprintf("%s, more at %s (in %v)", text, d.RetryAt.UTC().Format(time.RFC3339), wait)
 }
 
-// release gives back the units of a call that was never sent. It is worth a
-// moment even when the pass is being ended; a grant that cannot be given back
-// stays debited, which is the safe side.
+// release releases the units of a call that was never sent, also when the pass is being
+// ended. A grant that cannot be released stays debited, which is the safe side.
 func (p *pass) release(ctx context.Context, grantID string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastCallTime)
 	defer cancel()
@@ -107,9 +106,9 @@ func (p *pass) release(ctx context.Context, grantID string) {
 	}
 }
 
-// observe tells quotad what upstream answered to a call after which nobody calls again, so
-// that nobody else calls in vain. An answer that does not arrive there costs other passes
-// a call, and this one nothing.
+// observe reports to quotad what upstream answered, if the pass does not retry: other passes
+// then do not waste a call. A report that is lost costs each of them one call, and this pass
+// nothing.
 func (p *pass) observe(ctx context.Context, err error) {
 	var failed *callError
 	if !errors.As(err, &failed) || failed.status == 0 || failed.grant == "" {
@@ -117,11 +116,11 @@ func (p *pass) observe(ctx context.Context, err error) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastCallTime)
 	defer cancel()
-	heard := api.Observation{GrantID: failed.grant, Status: int64(failed.status), Header: upstream.FormatHeader(failed.header)}
+	observation := api.Observation{GrantID: failed.grant, Status: int64(failed.status), Header: upstream.FormatHeader(failed.header)}
 	if len(failed.body) <= upstream.MaxBody {
-		heard.Body = strings.ToValidUTF8(string(failed.body), "?")
+		observation.Body = strings.ToValidUTF8(string(failed.body), "?")
 	}
-	out, err := p.quota.Observe(ctx, heard)
+	out, err := p.quota.Observe(ctx, observation)
 	switch {
 	case err != nil:
 		p.say("cannot report to quotad what upstream answered: %v", err)

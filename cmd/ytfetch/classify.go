@@ -22,8 +22,8 @@ const (
 	refused       class = iota // this call is not accepted, whatever the quota; asking again is useless
 	day                        // a limit is gone until the upstream's next day
 	minute                     // too many calls in a short time; the limit stays open
-	unclear                    // some limit, nobody knows which: minute first, day when it repeats
-	configuration              // key, project or parameters: somebody has to change something
+	unclear                    // a limit that the answer does not name: minute first, day when it repeats
+	configuration              // key, project or parameters: an operator has to change something
 	staleToken                 // the page token is not valid any more
 	transient                  // the upstream's or the network's own trouble; the call is spent
 	unsent                     // no connection was made, so nothing is spent
@@ -43,7 +43,7 @@ type callError struct {
 
 	err error // of the network, or of reading the answer; never holds the URL
 
-	// What quotad is told of an answer: the operation and its grant, and what came back.
+	// For the report to quotad: the operation and its grant, and what came back.
 	operation, grant string
 	header           http.Header
 	body             []byte
@@ -118,7 +118,7 @@ type envelope struct {
 	Quotad refusal `json:"quotad"`
 }
 
-// A refusal is what quotad's proxy says beside, where it answers for upstream.
+// A refusal is what quotad's proxy adds to an answer of its own.
 type refusal struct {
 	Reason quota.Reason `json:"reason"`
 	Detail string       `json:"detail"`

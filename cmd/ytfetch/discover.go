@@ -12,9 +12,9 @@ const (
 	defaultSince = 24 * time.Hour // what the first search of a region goes back
 	longestQuery = 500            // bytes: a query is part of each bookmark
 
-	// A search finds what upstream's index has. What was published up to so long before the
-	// last search may have been missing there: the next one asks for it again, and finds
-	// that most of it is stored.
+	// A search finds what upstream's index has. Videos that were published this long before
+	// the last search may have been missing there: the next one asks for them again, and
+	// finds most of them stored.
 	indexTime = time.Hour
 )
 
@@ -29,9 +29,9 @@ func discover(ctx context.Context, o options, stderr io.Writer) error {
 }
 
 // discovered returns a page of what the query finds, with the videos that are new. A page
-// takes two calls: a search, and where that finds something new a list of these videos. The
-// search costs a hundred times as much: what it finds is in the bookmark before the list is
-// asked for, and a pass that is denied the list or killed has the next one go on there.
+// takes two calls: a search, and a list of the new videos if there are any. The search costs
+// a hundred times as much, so its result is in the bookmark before the list is requested: if
+// the pass is denied the list, or killed, the next one continues there.
 func (p *pass) discovered(ctx context.Context, at place) (got page, left int64, err error) {
 	left = unknownLeft
 	if at.ids == "" {
@@ -60,9 +60,9 @@ func (p *pass) discovered(ctx context.Context, at place) (got page, left int64, 
 	return answer, left, nil
 }
 
-// goOnSince has a search begin where the last one of the same query and arguments ended, and
-// refuses a bookmark of another one: its tokens are of that.
-func (p *pass) goOnSince() error {
+// resumeSearch makes a search begin where the last one of the same query and arguments ended.
+// It ignores a bookmark of another query, whose tokens are not valid for this one.
+func (p *pass) resumeSearch() error {
 	if p.begin.query != p.query {
 		if p.begin != firstPage(time.Time{}) {
 			p.say("the bookmark is of %s: beginning at page 1", p.begin.of())

@@ -3,17 +3,17 @@
 // every call, keeps what it fetched and finds it again.
 //
 // trending.go wires one pass together; pass.go goes from page to page. A page of a chart is
-// one call, a page of a query a search and a list of what is new (discover.go). For each
-// call it acquires, calls upstream, and releases the grant of a call that was never sent (call.go). What
-// upstream answers instead of a page is classified by classify.go, and retry.go waits
-// where it may. keeper.go keeps a page in SQLite (package store), jsonl.go in a file of JSON
-// lines; bookmark.go tells quotad where the next pass of the region begins, and exit.go
-// says how the process ends. Package upstream is a sample of the API, for --sample and for
-// tests.
+// one call, a page of a query a search and a list of what is new (discover.go). For each call
+// it acquires, calls upstream, and releases the grant of a call that was never sent (call.go).
+// classify.go classifies what upstream answers instead of a page, and retry.go waits where it
+// may. keeper.go keeps a page in SQLite (package store), jsonl.go in a file of JSON lines.
+// bookmark.go leaves a bookmark at quotad, at which the next pass of the region begins, and
+// exit.go says how the process ends. Package upstream is a sample of the API, for --sample and
+// for tests.
 //
-// A page and how far the chart is are one transaction; then quotad is told. A pass that is
-// killed between the two has the next one find a bookmark that names a page which is
-// stored, and go on behind it: the bookmark says of which chart it is.
+// A page and how far the chart is are one transaction; the bookmark follows. If a pass is
+// killed between the two, the next one finds a bookmark that names a stored page, and
+// continues after it: the bookmark names the chart too.
 //
 // local.go wires the commands that read: search.go, and purge.go, which removes what is too
 // old, as each pass does before its first call.

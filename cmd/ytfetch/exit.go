@@ -6,14 +6,14 @@ import (
 	"io"
 )
 
-// Exit codes; sysexits.h names those from 64 to 78. The usage text tells users.
+// Exit codes; sysexits.h names those from 64 to 78. The usage text explains them.
 const (
 	exitOK            = 0
 	exitFailed        = 1   // retrying later may help, or the message says why not
 	exitUsage         = 64  // the command line or the environment makes no sense
 	exitUnavailable   = 69  // quotad, or its ledger, cannot be reached
 	exitDenied        = 75  // the budget is gone, by quotad's books or by upstream's
-	exitConfiguration = 78  // somebody has to change a key, a region or quotad's config
+	exitConfiguration = 78  // a key, a region or quotad's config has to be changed
 	exitInterrupted   = 143 // SIGTERM or SIGINT
 )
 
@@ -29,7 +29,7 @@ func (f *failure) Unwrap() error { return f.err }
 
 func fail(code int, err error) *failure { return &failure{code: code, err: err} }
 
-// report tells how the process ends and returns its exit code. A denial and an
+// report prints how the process ends and returns its exit code. A denial and an
 // interruption are ends like any other, not errors.
 func report(stderr io.Writer, err error) int {
 	if err == nil {

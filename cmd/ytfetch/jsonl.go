@@ -53,7 +53,7 @@ func (s *jsonLines) write(at place, got page, _ bool) error {
 	return nil
 }
 
-// trim removes the pages behind the last one: they belong to a chart that was
+// trim removes the pages after the last one: they belong to a chart that was
 // longer when the same slot was fetched before.
 func (s *jsonLines) trim(last int) error {
 	for number := last + 1; ; number++ {
@@ -70,7 +70,7 @@ func (s *jsonLines) trim(last int) error {
 
 func (s *jsonLines) where() string { return s.dir }
 
-// unknown returns all: nobody reads in other passes' files what is there.
+// unknown returns all: the files of other passes are not read.
 func (s *jsonLines) unknown(ids []string) ([]string, error) { return ids, nil }
 
 func (s *jsonLines) path(number int) string {

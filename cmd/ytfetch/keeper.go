@@ -56,9 +56,9 @@ func (d *database) chart(slot time.Time) store.Chart {
 	return store.Chart{Region: d.region, Query: d.query, Slot: slot, Arguments: d.arguments}
 }
 
-// goOn returns the place behind what is stored of the chart that a bookmark names; the
+// resume returns the place after what is stored of the chart that a bookmark names; the
 // first page where there is none, or all of it is stored.
-func (d *database) goOn(at place) (place, error) {
+func (d *database) resume(at place) (place, error) {
 	if at.chart.IsZero() {
 		return at, nil // of no chart, or by an older ytfetch
 	}
@@ -90,9 +90,9 @@ func (e freshError) Error() string {
 	return fmt.Sprintf("%s %v ago by the same arguments, less than --fresh %v: nothing to do", what, e.age.Round(time.Second), e.fresh)
 }
 
-// checkFresh fails with a freshError where the region's chart was begun a short time ago,
-// by the clock as by the schedule: the slots of a job of every 10m are 10m apart, though a
-// pass begins a second late.
+// checkFresh fails with a freshError if the region's chart was begun less than fresh ago, both
+// by the clock and by the slots: with every = "10m" slots are 10m apart, though a pass may
+// begin a second late.
 func (d *database) checkFresh(slot time.Time, fresh time.Duration) error {
 	last, began, found, err := d.file.Latest(d.chart(slot))
 	if err != nil {

@@ -176,7 +176,7 @@ func (f *killedFetch) checkNext(i int) {
 		f.t.Fatalf("kill %d: bookmark %q", i, f.bookmark)
 	}
 	f.open(func(d *database) {
-		next, err := d.goOn(at)
+		next, err := d.resume(at)
 		progress, _ := d.file.Progress(d.chart(at.chart))
 		if err != nil || !progress.Done && next.number != progress.Pages+1 {
 			f.t.Errorf("kill %d: the next pass begins at page %d, %v, though %d are stored", i, next.number, err, progress.Pages)

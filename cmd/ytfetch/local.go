@@ -35,7 +35,7 @@ type reader struct {
 	by     string
 	retain time.Duration
 	dry    bool // nothing is purged
-	yes    bool // nobody is asked
+	yes    bool // without asking
 }
 
 // What a reader prints.
@@ -113,12 +113,12 @@ func findStored() (dir string, err error) {
 	return "", &failure{exitFailed, errors.New("nothing is stored here: there is no " + store.FileName), "name the directory that holds one with --out; ytfetch trending and discover make it"}
 }
 
-// becomeOwner has root be the user whose file it is: what SQLite makes beside it while it
-// reads must be that user's, or he could not write until it is gone.
+// becomeOwner makes root the user who owns the file. SQLite creates files next to it while it
+// reads; if they were root's, the owner could not write until they are gone.
 func becomeOwner(file string) error {
 	info, err := os.Stat(file)
 	if err != nil || os.Geteuid() != 0 {
-		return nil // who opens it says what is wrong
+		return nil // opening it says what is wrong
 	}
 	owner := info.Sys().(*syscall.Stat_t)
 	if owner.Uid == 0 {
@@ -144,10 +144,10 @@ func (r *reader) print(value any, people func(*strings.Builder)) error {
 	return err
 }
 
-// leastRetain is how long must be kept what is removed unasked.
-const leastRetain = 24 * time.Hour
+// minRetain is the shortest retention that needs no question.
+const minRetain = 24 * time.Hour
 
-// ask goes on if somebody says so.
+// ask asks at the terminal, and fails unless the answer is yes.
 func (r *reader) ask(what string) error {
 	if !term.IsTerminal(r.stdin) {
 		return misused("%s: add --yes, or look at it with --dry-run", what)
@@ -176,7 +176,7 @@ func (r *reader) purge(ctx context.Context, words []string) error {
 		defer file.Close()
 	}
 	before := r.now.Add(-r.retain)
-	if r.dry || r.retain < leastRetain && !r.yes {
+	if r.dry || r.retain < minRetain && !r.yes {
 		would, err := countOld(ctx, file, r.dir, before)
 		if err != nil {
 			return err

@@ -29,7 +29,7 @@ type options struct {
 	pages    int    // at most; 0: all there are
 	sample   bool
 	fresh    time.Duration // a chart that was begun less than this ago is not fetched again
-	retain   time.Duration // how long what upstream told is kept; 0: for ever
+	retain   time.Duration // how long what upstream answered is kept; 0: for ever
 	bookmark string        // where the last pass stopped; empty: none
 	slot     time.Time     // the scheduled time of the run
 	deadline time.Time     // when quotad ends the pass; zero: never
@@ -48,8 +48,7 @@ const (
 	defaultRetain = 30 * 24 * time.Hour // what YouTube's developer policies allow, III.E.4
 )
 
-// parseOptions reads the command line, and from the environment what it leaves
-// open. Its errors are failures, or flag.ErrHelp.
+// parseOptions reads the command line, and the environment for what it leaves out. Its errors are failures, or flag.ErrHelp.
 func parseOptions(name string, args []string, getenv func(string) string) (options, error) {
 	o, err := parseFlags(name, args, getenv("QUOTAD_REGION"))
 	if err != nil {
@@ -86,7 +85,7 @@ func parseOptions(name string, args []string, getenv func(string) string) (optio
 }
 
 // throughProxy finds the API behind the address of quotad's proxy. The name of a variable
-// stands for what it holds: the run token in it then stands in no process list.
+// is replaced by its value: so no process list shows the run token in it.
 func (o *options) throughProxy(getenv func(string) string) error {
 	if !o.metered {
 		return nil
@@ -167,7 +166,7 @@ func spanVar(flags *flag.FlagSet, span *time.Duration, name string, value time.D
 	})
 }
 
-// parseArgs reads flags and words in any order; behind "--" all are words.
+// parseArgs reads flags and words in any order; after "--" all are words.
 func parseArgs(flags *flag.FlagSet, args []string) (words []string, err error) {
 	for len(args) > 0 {
 		if err := flags.Parse(args); err == flag.ErrHelp {
@@ -223,7 +222,7 @@ func (o options) check() error {
 	return nil
 }
 
-// arguments are what the chart depends on beside its region: where it comes from, and
+// arguments are what the chart depends on in addition to its region: where it comes from, and
 // how long it is to be.
 func (o options) arguments() string {
 	from := o.baseURL
@@ -244,8 +243,8 @@ func regionOf(text string) string {
 	return text
 }
 
-// checkRegion guards two things: a malformed code would cost a unit to be told
-// so, and the code names a directory.
+// checkRegion checks a code because upstream would charge a unit to refuse it, and because
+// the code names a directory.
 func checkRegion(code string) error {
 	if len(code) == 2 && code[0] >= 'A' && code[0] <= 'Z' && code[1] >= 'A' && code[1] <= 'Z' {
 		return nil

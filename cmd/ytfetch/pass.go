@@ -13,7 +13,7 @@ import (
 // A keeper stores the pages of a pass.
 type keeper interface {
 	// write stores a page in place of what that page held, as a whole; last: no further
-	// one is wanted. What an outdated chart had behind upstream's last page goes.
+	// one is wanted. What an outdated chart had after upstream's last page is removed.
 	write(at place, got page, last bool) error
 	// unknown returns those ids, in their order, of which no video is stored.
 	unknown(ids []string) ([]string, error)
@@ -26,7 +26,7 @@ type pass struct {
 	region   string
 	query    string    // empty: the chart
 	after    time.Time // by query: what was published since
-	slot     time.Time // by which a chart that it begins is told from others
+	slot     time.Time // identifies a chart that it begins
 	begin    place
 	most     int       // pages at most; 0: all
 	deadline time.Time // when quotad ends the pass; zero: never
@@ -41,7 +41,7 @@ type pass struct {
 	sleep func(context.Context, time.Duration) error
 	say   func(format string, args ...any)
 
-	id    string // tells the calls of this process from those of any other
+	id    string // makes the request ids of this process unique
 	calls int    // upstream calls asked for
 }
 
@@ -89,8 +89,8 @@ func (p *pass) chart(ctx context.Context, at place) error {
 	}
 }
 
-// isLast tells whether the page at a place, whose answer names the next one, is the last
-// that is wanted.
+// isLast reports whether the page at a place is the last one wanted. next is the token that
+// it names.
 func (p *pass) isLast(at place, next string) bool { return next == "" || at.number == p.most }
 
 // fetch fetches and stores a page and returns the token of the page after it.
@@ -124,7 +124,7 @@ func (p *pass) page(ctx context.Context, at place) (got page, left int64, err er
 	}})
 }
 
-// first is where a pass begins that does not go on with another one's.
+// first returns where a pass begins that continues no earlier one.
 func (p *pass) first() place {
 	at := firstPage(p.slot)
 	if p.query != "" {

@@ -26,8 +26,8 @@ func (r removed) String() string {
 	}, ", ")
 }
 
-// purge removes what upstream told before a time from a directory: rows of its file, which
-// may be nil, and JSON lines. One that ends early has the next one go on.
+// purge removes what upstream answered before a time from a directory: rows of its file, which
+// may be nil, and JSON lines. If it ends early, the next one continues.
 func purge(ctx context.Context, file *store.Store, dir string, before time.Time) (gone removed, err error) {
 	if file != nil {
 		if gone.Purged, err = file.Purge(ctx, before); err != nil {
@@ -49,9 +49,9 @@ func countOld(ctx context.Context, file *store.Store, dir string, before time.Ti
 	return old, err
 }
 
-// due tells what a pass removes: from a file nothing, unless something in it is too old, and
-// then also what will be within a day of 30. What is removed leaves the index of words by a
-// merge of all of that, which is so done once a day and not in each pass.
+// due returns what a pass removes. It removes nothing from a file until something in it is too
+// old, and then also what becomes too old within a day (of 30). A removal merges the whole
+// index of words: that happens once a day, not in each pass.
 func due(file *store.Store, now time.Time, retain time.Duration) (*store.Store, time.Duration, error) {
 	if file == nil {
 		return nil, retain, nil

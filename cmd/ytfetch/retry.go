@@ -31,8 +31,8 @@ func (t tries) again(c class) (pause time.Duration, ok bool) {
 	}
 }
 
-// conclude returns an error after which nobody calls again as what it then is:
-// a limit that nobody could name and that a cool-down did not open is a day's.
+// conclude returns the error after the last try: an unnamed limit that a cool-down did not
+// open is a limit of the day.
 func conclude(err error) error {
 	var failed *callError
 	if errors.As(err, &failed) && failed.class == unclear {

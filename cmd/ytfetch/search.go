@@ -19,7 +19,7 @@ const defaultLimit = 20
 // search finds videos by words.
 func (r *reader) search(ctx context.Context, words []string) error {
 	r.region = regionOf(r.region)
-	query := store.Query{Words: strings.Join(words, " "), Region: r.region, Most: r.limit, Skip: (r.page - 1) * r.limit, By: store.Order(r.by)}
+	query := store.Query{Words: strings.Join(words, " "), Region: r.region, Limit: r.limit, Offset: (r.page - 1) * r.limit, By: store.Order(r.by)}
 	switch {
 	case r.page < 1:
 		return misused("--page must be at least 1: %d", r.page)
@@ -48,9 +48,9 @@ func (r *reader) search(ctx context.Context, words []string) error {
 	}
 	err = r.print(found, func(b *strings.Builder) {
 		for _, hit := range found.Hits {
-			r.tell(b, hit)
+			r.printHit(b, hit)
 		}
-		r.tellPage(b, found, query)
+		r.printPage(b, found, query)
 	})
 	if err == nil && found.Total == 0 {
 		return fail(exitFailed, errors.New("nothing found"))
@@ -58,27 +58,27 @@ func (r *reader) search(ctx context.Context, words []string) error {
 	return err
 }
 
-// tellPage says how much of what was found was told.
-func (r *reader) tellPage(b *strings.Builder, found store.Found, q store.Query) {
+// printPage prints how much of what was found is shown.
+func (r *reader) printPage(b *strings.Builder, found store.Found, q store.Query) {
 	or := ""
 	if found.More {
 		or = " or more"
 	}
-	switch told := len(found.Hits); {
+	switch shown := len(found.Hits); {
 	case found.Total == 0:
-	case told == 0:
+	case shown == 0:
 		r.view.Prose(b, 0, term.Faint, fmt.Sprintf("no more: there are %s%s", quota.Thousands(found.Total), or))
-	case told < found.Total:
-		text := fmt.Sprintf("%d to %d of %s%s", q.Skip+1, q.Skip+told, quota.Thousands(found.Total), or)
-		if q.Skip+told < found.Total {
+	case shown < found.Total:
+		text := fmt.Sprintf("%d to %d of %s%s", q.Offset+1, q.Offset+shown, quota.Thousands(found.Total), or)
+		if q.Offset+shown < found.Total {
 			text += fmt.Sprintf("; --page %d shows the next", r.page+1)
 		}
 		r.view.Prose(b, 0, term.Faint, text)
 	}
 }
 
-// tell writes what was found: the title, what else is known, where the words are.
-func (r *reader) tell(b *strings.Builder, hit store.Hit) {
+// printHit prints a video that was found: the title, what else is known, where the words are.
+func (r *reader) printHit(b *strings.Builder, hit store.Hit) {
 	r.flow(b, 0, term.Plain, hit.Highlight.Title)
 	r.view.Prose(b, 2, term.Faint, strings.Join(r.facts(hit.Video), ", ")+"  "+hit.ID)
 	for _, part := range hit.Highlight.Description {
@@ -127,7 +127,7 @@ func (r *reader) flow(b *strings.Builder, indent int, style term.Style, parts []
 	b.WriteString("\n")
 }
 
-// show tells one video.
+// show prints one video.
 func (r *reader) show(_ context.Context, words []string) error {
 	if len(words) != 1 {
 		return misused("show takes the id of one video")
@@ -143,10 +143,10 @@ func (r *reader) show(_ context.Context, words []string) error {
 	} else if err != nil {
 		return err
 	}
-	return r.print(video, func(b *strings.Builder) { r.portray(b, video) })
+	return r.print(video, func(b *strings.Builder) { r.printVideo(b, video) })
 }
 
-func (r *reader) portray(b *strings.Builder, v store.Portrait) {
+func (r *reader) printVideo(b *strings.Builder, v store.Portrait) {
 	rows := [][2]string{
 		{"title", v.Title}, {"id", v.ID}, {"page", "https://www.youtube.com/watch?v=" + v.ID},
 		{"channel", v.Channel + " " + v.ChannelID}, {"category", v.Category}, {"tags", strings.Join(v.Tags, ", ")},
@@ -202,10 +202,10 @@ func (r *reader) stats(_ context.Context, words []string) error {
 	if err != nil {
 		return err
 	}
-	return r.print(stats, func(b *strings.Builder) { r.tellStats(b, stats) })
+	return r.print(stats, func(b *strings.Builder) { r.printStats(b, stats) })
 }
 
-func (r *reader) tellStats(b *strings.Builder, s store.Stats) {
+func (r *reader) printStats(b *strings.Builder, s store.Stats) {
 	rows := [][2]string{
 		{"file", fmt.Sprintf("%s, %s kB", s.Path, quota.Thousands((s.Bytes+999)/1000))},
 		{"stored", quota.Count(s.Videos, "video", "videos") + ", " + quota.Count(s.Appearances, "appearance", "appearances") + " in charts"},

@@ -54,7 +54,7 @@ func (p *pass) runFrom(ctx context.Context, bookmark string, fresh time.Duration
 		p.say("the bookmark %q is not of ytfetch: beginning at page 1", bookmark)
 	}
 	p.begin = at
-	err := p.goOn(fresh)
+	err := p.resume(fresh)
 	var isFresh freshError
 	switch {
 	case errors.As(err, &isFresh):
@@ -89,7 +89,7 @@ func (p *pass) open(ctx context.Context, o options) (closeStore func(), err erro
 	return closeStore, nil
 }
 
-// purgeTime is how long a pass removes what is too old; the next one goes on.
+// purgeTime is how long a pass removes what is too old; the next one continues.
 const purgeTime = 10 * time.Second
 
 func (p *pass) purge(ctx context.Context, file *store.Store, o options) error {
@@ -112,15 +112,15 @@ func (p *pass) purge(ctx context.Context, file *store.Store, o options) error {
 	return err
 }
 
-// goOn moves the place where the pass begins behind what is stored already. The error is a
-// freshError where nothing is to be fetched.
-func (p *pass) goOn(fresh time.Duration) error {
-	if err := p.goOnSince(); err != nil {
+// resume moves the place where the pass begins to after what is stored already. The error is
+// a freshError where nothing is to be fetched.
+func (p *pass) resume(fresh time.Duration) error {
+	if err := p.resumeSearch(); err != nil {
 		return err
 	}
 	if d, ok := p.store.(*database); ok {
 		var err error
-		if p.begin, err = d.goOn(p.begin); err != nil {
+		if p.begin, err = d.resume(p.begin); err != nil {
 			return err
 		}
 		if p.begin.isFirst() {

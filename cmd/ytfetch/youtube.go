@@ -42,7 +42,7 @@ func newYouTube(base, key string, transport http.RoundTripper) *youtube {
 		client: &http.Client{
 			Transport: transport,
 			Timeout:   callTimeout,
-			// A redirect would carry the key to whoever is named there.
+			// A redirect would carry the key to the host that it names.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}

@@ -93,8 +93,8 @@ func (g *cgroup) path() string {
 	return g.dir
 }
 
-// processes returns who is in the cgroup, or in one that was made within it.
-// Those who have ended are not.
+// processes returns what runs in the cgroup, or in one that was made within it, without what
+// has ended.
 func (g *cgroup) processes() []process {
 	var all []process
 	for _, dir := range g.dirs() {
@@ -112,8 +112,7 @@ func (g *cgroup) processes() []process {
 	return all
 }
 
-// kill ends everybody in the cgroup at once, whatever user they belong to,
-// where the kernel knows how (Linux 5.14).
+// kill ends all processes of the cgroup at once, of any user (Linux 5.14).
 func (g *cgroup) kill() {
 	if g != nil {
 		_ = os.WriteFile(filepath.Join(g.dir, "cgroup.kill"), []byte("1"), 0)
@@ -135,8 +134,8 @@ func (g *cgroup) end() {
 	g.remove()
 }
 
-// remove removes the cgroup, unless somebody is left in it. Who has ended may
-// keep it busy until the kernel has switched away from them for the last time.
+// remove removes the cgroup, unless a process is left in it. One that has ended may keep it
+// busy until the kernel has switched away from it for the last time.
 func (g *cgroup) remove() {
 	const patience = 100
 	for range patience {

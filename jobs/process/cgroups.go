@@ -9,7 +9,7 @@ import (
 
 // Cgroups makes a cgroup for each command, below one directory, and ends what is in any
 // other cgroup there: a command that may write there, as one of our own user may, could
-// make a cgroup beside its own and outlive its end in it. Nil makes none. Any number of
+// make a second cgroup and outlive its end in it. Nil makes none. Any number of
 // goroutines may use it at the same time.
 type Cgroups struct {
 	root string
@@ -100,7 +100,7 @@ func (c *Cgroups) strangers() []*cgroup {
 	return list
 }
 
-// isControl tells whether systemd made a cgroup below ours, in which it reloads and stops a
+// isControl reports whether systemd made a cgroup below ours, in which it reloads and stops a
 // service that has cgroups of its own.
 func isControl(dir string) bool {
 	info, err := os.Stat(dir)

@@ -27,7 +27,7 @@ func (l Launcher) start(command jobs.Command, out *output) (*child, error) {
 	cmd := exec.Command(command.Args[0], command.Args[1:]...)
 	cmd.Dir = command.Dir
 	cmd.Env = append([]string{}, command.Env...) // os/exec takes nil for our own environment
-	// As files, so that os/exec does not wait for whoever else holds them.
+	// As files, so that os/exec does not wait for other processes that hold them.
 	cmd.Stdout, cmd.Stderr = out.stdout.write, out.stderr.write
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: l.User.credential()}
 	group, err := l.startGrouped(cmd)
@@ -67,7 +67,7 @@ func (c *child) wait(ask, force context.Context) (exit jobs.Exit) {
 		exit.Left, _ = c.tree.end(context.Background(), force, c.grace)
 	}
 	if c.tree.pinned {
-		_ = syscall.Kill(-c.tree.root.PID, syscall.SIGKILL) // whoever could not be seen
+		_ = syscall.Kill(-c.tree.root.PID, syscall.SIGKILL) // what members could not see
 	}
 	c.launcher.Reaper.wait(c.cmd)
 	c.launcher.Cgroups.remove(c.tree.cgroup)
@@ -75,8 +75,8 @@ func (c *child) wait(ask, force context.Context) (exit jobs.Exit) {
 	return exit
 }
 
-// status returns the exit code, or -1 and the signal. There is no state if
-// somebody else has reaped our child.
+// status returns the exit code, or -1 and the signal. There is no state if our child was
+// reaped elsewhere.
 func status(state *os.ProcessState) (code int, signal string) {
 	if state == nil {
 		return -1, ""

@@ -30,7 +30,7 @@ func Enter() {
 		return
 	}
 	syscall.CloseOnExec(enterSocket)
-	if n, _ := syscall.Read(enterSocket, make([]byte, 1)); n == 1 { // else who started us has ended
+	if n, _ := syscall.Read(enterSocket, make([]byte, 1)); n == 1 { // else the process that started us has ended
 		err := syscall.Exec(os.Args[1], os.Args[1:], os.Environ())
 		var number syscall.Errno
 		errors.As(err, &number)
@@ -56,14 +56,14 @@ func (l Launcher) startIn(group *cgroup, cmd *exec.Cmd) (entered bool, err error
 		return false, err
 	}
 	entered = group.enter(cmd.Process.Pid) == nil
-	if err = letGo(ours); err != nil {
+	if err = execute(ours); err != nil {
 		l.Reaper.wait(cmd)
 	}
 	return entered, err
 }
 
-// letGo has a program that waits in Enter execute its command, and returns why it cannot.
-func letGo(socket *os.File) error {
+// execute makes a program that waits in Enter execute its command, and returns why it cannot.
+func execute(socket *os.File) error {
 	if _, err := socket.Write([]byte{'.'}); err != nil {
 		return err
 	}

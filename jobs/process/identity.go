@@ -9,8 +9,8 @@ import (
 	"quotad/jobs"
 )
 
-// Identify returns what tells a running process from every other one, before
-// and after it. The caller knows the marks and the cgroup.
+// Identify returns what identifies a running process among all processes, also earlier and
+// later ones. The caller adds the marks and the cgroup.
 func Identify(pid int) (jobs.Identity, error) {
 	boot, err := bootID()
 	if err != nil {
@@ -23,12 +23,11 @@ func Identify(pid int) (jobs.Identity, error) {
 	return jobs.Identity{BootID: boot, PID: pid, Start: p.start}, nil
 }
 
-// EndLeftover ends what is left of a process that a daemon before this one had
-// started: TERM to it and to what descends from it, KILL after the grace. It
-// tells whether anything was left. A process that was only given the same
-// number is not touched, and neither is a process that cannot be told from one:
-// when the first process is gone and there is neither a mark nor a cgroup. An
-// identity without a PID goes by its marks.
+// EndLeftover ends what is left of a process that an earlier daemon started: TERM to it and
+// to what descends from it, KILL after the grace. It reports whether anything was left. A
+// process that only has the same number is not touched. If the first process is gone, and
+// there is neither a mark nor a cgroup, nothing is touched. An identity without a PID goes by
+// its marks.
 //
 // The error is the context's, if that ends the waiting, or says that something
 // could not be ended.

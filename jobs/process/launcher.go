@@ -25,7 +25,7 @@ type Launcher struct {
 	// Tasks is how many processes and threads the user may have before a command
 	// cannot start another one, see ReserveTasks. 0: as many as for ourselves.
 	Tasks uint64
-	// User is whom commands run as, with none of our capabilities; nil: the user
+	// User is the user that commands run as, with none of our capabilities; nil: the user
 	// that we run as, with all that we may.
 	User *User
 }
@@ -85,8 +85,7 @@ func check(command jobs.Command) error {
 	return nil
 }
 
-// startError says what is behind an error that the kernel gives to several
-// mistakes.
+// startError says what caused an error that the kernel uses for several mistakes.
 func startError(command jobs.Command, err error) error {
 	name := command.Args[0]
 	if command.Dir != "" {

@@ -8,11 +8,11 @@ import (
 	"quotad/jobs"
 )
 
-// mask stands where a secret stood.
+// mask replaces a secret.
 const mask = "***"
 
-// masked hands lines on without the secrets that they hold literally. Encoded, a
-// secret is not known again.
+// masked emits lines without the secrets that they hold literally. It does not find an encoded
+// secret.
 func masked(emit func(jobs.Line), secrets []string) func(jobs.Line) {
 	if len(secrets) == 0 {
 		return emit

@@ -52,7 +52,7 @@ func newPipe(stream string, q *queue) (*pipe, error) {
 }
 
 // read begins to read what the command writes, which must have been started:
-// now only it, and who inherits from it, can write.
+// now only it, and what inherits from it, can write.
 func (o *output) read() {
 	for _, p := range []*pipe{o.stdout, o.stderr} {
 		p.write.Close()

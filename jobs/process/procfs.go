@@ -48,7 +48,7 @@ func parseStat(pid int, stat []byte) (process, error) {
 	const exiting, kernelThread = 0x4, 0x200000 // of linux/sched.h
 	flags, _ := strconv.ParseUint(field(9), 10, 64)
 	// A process whose first thread has ended is shown as a zombie, too, while
-	// its other threads go on.
+	// its other threads run.
 	over := field(20) == "0" || field(20) == "1"
 	p := process{
 		pid:    pid,
@@ -87,7 +87,7 @@ func environ(pid int) []byte {
 	return entries
 }
 
-// carries tells whether all marks are in an environment.
+// carries reports whether all marks are in an environment.
 func carries(environ []byte, marks []string) bool {
 	environ = append([]byte{0}, environ...)
 	for _, mark := range marks {
@@ -135,7 +135,7 @@ func childrenOf(pid int) []int {
 	return all
 }
 
-// bootID returns what tells this boot of the kernel from every other.
+// bootID returns what identifies this boot of the kernel.
 func bootID() (string, error) {
 	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {

@@ -69,7 +69,7 @@ func (q *queue) close() {
 // run emits lines until the queue is closed and empty.
 func (q *queue) run() {
 	var m limiter
-	for batch := q.take(); len(batch) > 0; batch = q.take() {
+	for batch := q.next(); len(batch) > 0; batch = q.next() {
 		for _, line := range batch {
 			q.pause(m.add(time.Now(), 1+len(line.Text)>>10))
 			q.emit(line)
@@ -77,9 +77,9 @@ func (q *queue) run() {
 	}
 }
 
-// take waits for lines and returns all that wait, in the order in which they were
+// next waits for lines and returns all that wait, in the order in which they were
 // written. It returns none when the queue is closed.
-func (q *queue) take() []jobs.Line {
+func (q *queue) next() []jobs.Line {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for len(q.waiting) == 0 && !q.over {

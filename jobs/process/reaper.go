@@ -15,8 +15,8 @@ import (
 // but launchers with it may start processes: it reaps whatever they have not started.
 // A nil Reaper adopts nothing.
 type Reaper struct {
-	// exclusive: nobody else's orphans come to us, as they would if we were process 1
-	// of a container, or if whoever became quotad by exec had started something before.
+	// exclusive: no orphans but those of commands come to us. Others would if we were process
+	// 1 of a container, or if a shell had started something and then became quotad by exec.
 	exclusive bool
 
 	mu      sync.Mutex     // held while a command is started or reaped, and while orphans are looked for
@@ -44,7 +44,7 @@ func NewReaper() (*Reaper, error) {
 	return r, nil
 }
 
-// Close ends the reaping. Orphans go on coming to us.
+// Close ends the reaping. Orphans still come to us.
 func (r *Reaper) Close() error {
 	if r != nil {
 		signal.Stop(r.ended)
@@ -105,8 +105,8 @@ func (r *Reaper) orphans() []process {
 	}
 }
 
-// attributes tells whether an orphan can only be what a command has left, or one that
-// is over: all others that run have begun after it.
+// attributes reports whether an orphan can only come from this command, or from one that has
+// ended: all others that run have begun after it.
 func (r *Reaper) attributes(orphan process, root int) bool {
 	if r == nil || !r.exclusive || orphan.parent != os.Getpid() {
 		return false

@@ -52,8 +52,8 @@ func resolvePath(name, configDir string) (string, error) {
 	return path, nil
 }
 
-// search looks for a program in directories. Something of its name that is no
-// program does not hide one further on, but is told of if there is none.
+// search looks for a program in directories. A file of its name that is no program does not
+// hide a later one, but is named in the error if there is none.
 func search(name string, dirs []string) (string, error) {
 	var unusable error
 	for _, dir := range dirs {

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ReserveTasks keeps room for this process beside a command that forks without
-// end: from now on this process may have as many processes and threads as its
+// ReserveTasks keeps room for this process if a command forks without end: from
+// now on this process may have as many processes and threads as its
 // hard limit allows (RLIMIT_NPROC, see getrlimit(2)), and commands are to have
 // the soft limit that it was started with, which ReserveTasks returns. It is 0
 // where both are the same. The limit counts all tasks of a user, and does not

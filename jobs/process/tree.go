@@ -13,9 +13,9 @@ import (
 )
 
 // A tree is the process of a command, its root, and what descends from it: what is in its
-// cgroup. Without one, and where a Reaper lets us see who has left it, also what is in the
+// cgroup. Without one, and where a Reaper shows what has left it, also what is in the
 // root's session, what has its marks in the environment, and their children; with a
-// Reaper also the orphans that can be nobody else's.
+// Reaper also the orphans that can come from no other command.
 type tree struct {
 	root   jobs.Identity
 	cgroup *cgroup
@@ -25,7 +25,7 @@ type tree struct {
 	// which is also its session's and its group's, is still its own.
 	pinned bool
 
-	known []process // those found at the last look: they stay members without their parents
+	known []process // those found last: they stay members without their parents
 }
 
 const (
@@ -38,8 +38,8 @@ const (
 	giveUpAfter = 5 * time.Second
 )
 
-// awaitRoot returns when the root has ended, or ctx, and tells whether the root has.
-// It leaves it unreaped: until os/exec reaps it, nobody else can be given its number.
+// awaitRoot returns when the root has ended, or ctx, and reports whether the root has. It
+// leaves it unreaped: until os/exec reaps it, no other process gets its number.
 // A goroutine waits here, but no thread: hundreds of commands may run at once.
 func (t *tree) awaitRoot(ctx context.Context) (ended bool) {
 	if fd, err := unix.PidfdOpen(t.root.PID, unix.PIDFD_NONBLOCK); err == nil {
@@ -56,7 +56,7 @@ func (t *tree) awaitRoot(ctx context.Context) (ended bool) {
 	return t.rootEnded()
 }
 
-// rootEnded tells whether the root has ended.
+// rootEnded reports whether the root has ended.
 func (t *tree) rootEnded() bool {
 	if !t.pinned {
 		return true
@@ -68,7 +68,7 @@ func (t *tree) rootEnded() bool {
 		case nil:
 			return info.Signo != 0
 		case unix.EINTR:
-		default: // somebody else has reaped it, and its number may be another's
+		default: // it was reaped elsewhere, and its number may be another's
 			t.pinned = false
 			return true
 		}
@@ -159,7 +159,7 @@ func (t *tree) candidates() []process {
 
 // relate adds the numbers of those processes that belong to the tree.
 func (t *tree) relate(all []process, related map[int]bool) {
-	// Once the root is reaped, its number stands for its session as long as a
+	// Once the root is reaped, its number is that of its session as long as a
 	// process with the marks is in there.
 	numbered := t.pinned
 	for _, p := range all {
@@ -191,9 +191,9 @@ func (t *tree) isKnown(p process) bool {
 	return slices.ContainsFunc(t.known, func(k process) bool { return k.pid == p.pid && k.start == p.start })
 }
 
-// hasMarks tells whether a process has the root's marks in its environment. While
+// hasMarks reports whether a process has the root's marks in its environment. While
 // a process executes another program its environment is empty for a moment: without
-// a second look, a daemon that is being started would escape.
+// a second try, a daemon that is being started would escape.
 func (t *tree) hasMarks(p process) bool {
 	const tries, between = 25, 2 * time.Millisecond // on a busy machine a moment may last
 	if len(t.root.Marks) == 0 || p.start < t.root.Start {
@@ -217,7 +217,7 @@ func (t *tree) hasMarks(p process) bool {
 	return false
 }
 
-// inSession tells whether a process is in the root's session. The root's group is
+// inSession reports whether a process is in the root's session. The root's group is
 // part of it: no group reaches beyond its session.
 func (t *tree) inSession(p process) bool {
 	return t.root.PID != 0 && p.session == t.root.PID

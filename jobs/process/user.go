@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A User is whom commands run as.
+// A User is the user that commands run as.
 type User struct {
 	Name, Home string
 	UID, GID   int
@@ -91,7 +91,7 @@ func CanSwitch() error {
 	return nil
 }
 
-// credential is the user as the kernel is told.
+// credential returns the user in the form that the kernel takes.
 func (u *User) credential() *syscall.Credential {
 	if u == nil {
 		return nil

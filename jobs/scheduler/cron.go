@@ -52,7 +52,7 @@ func plain(err error) error {
 	return err
 }
 
-// isHourly tells whether a line has a star for its hours.
+// isHourly reports whether a line has a star for its hours.
 func isHourly(line string) bool {
 	fields := strings.Fields(line)
 	if len(fields) < 5 {

@@ -18,10 +18,9 @@ type entry struct {
 	last time.Time // the last slot that was ticked
 }
 
-// take returns the slot that is to be ticked now, if any is due, and waits for
-// the one after it. A timer may come a little early. The caller makes sure that
-// nobody else uses the entry.
-func (e *entry) take(now time.Time, byTimer bool) (slot time.Time, due bool) {
+// advance returns the slot that is to be ticked now, if any is due, and moves to the one after
+// it. A timer may come a little early. The caller holds Scheduler.mu.
+func (e *entry) advance(now time.Time, byTimer bool) (slot time.Time, due bool) {
 	if next := e.schedule.Next(now); !next.IsZero() && next.Before(e.due) && !next.Equal(e.last) {
 		e.due = next // the clock was set back
 	}
@@ -43,14 +42,13 @@ func (e *entry) take(now time.Time, byTimer bool) (slot time.Time, due bool) {
 	return slot, true
 }
 
-// early is how long before its slot a timer may come to be taken for it. NTP
-// slows the clock down to correct it, and timers do not follow. It is so short
-// that the slot is never taken for the one after.
+// early is how long before its slot a timer may come. NTP slows the clock down to correct it,
+// and timers do not follow. It is short enough that a slot is not mistaken for the next one.
 func (e *entry) early() time.Duration {
-	const most = time.Second
+	const limit = time.Second
 	after := e.schedule.Next(e.due)
 	if after.IsZero() {
-		return most
+		return limit
 	}
-	return min(most, after.Sub(e.due)/4)
+	return min(limit, after.Sub(e.due)/4)
 }

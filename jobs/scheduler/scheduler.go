@@ -24,15 +24,15 @@ type Scheduler struct {
 	entries map[string]*entry
 }
 
-// heartbeat is how often the slots are looked at besides the timers. Timers
+// heartbeat is how often the slots are checked in addition to the timers. Timers
 // count the time that passes while the machine is awake: after a suspension, or
 // when the clock is set, they come at the wrong time of day.
 const heartbeat = time.Minute
 
 // New returns a scheduler that calls tick for each slot that comes, once, from a
 // goroutine of its own and soon after the slot; if slots went by unnoticed, only
-// for the latest of them. What goes wrong meanwhile is told to trouble, a panic
-// of tick included. Nothing comes before Start.
+// for the latest of them. Errors meanwhile go to trouble, a panic of tick
+// included. Nothing comes before Start.
 func New(tick func(job string, slot time.Time), trouble func(job string, err error)) (*Scheduler, error) {
 	return newScheduler(tick, trouble, time.Now)
 }
@@ -43,7 +43,7 @@ func newScheduler(tick func(string, time.Time), trouble func(string, error), now
 		return nil, fmt.Errorf("cannot make a scheduler: %w", err)
 	}
 	s := &Scheduler{tick: tick, trouble: trouble, now: now, timers: timers, entries: make(map[string]*entry)}
-	if _, err := timers.NewJob(gocron.DurationJob(heartbeat), gocron.NewTask(s.look)); err != nil {
+	if _, err := timers.NewJob(gocron.DurationJob(heartbeat), gocron.NewTask(s.check)); err != nil {
 		return nil, fmt.Errorf("cannot make a scheduler: %w", err)
 	}
 	return s, nil
@@ -53,7 +53,7 @@ func newScheduler(tick func(string, time.Time), trouble func(string, error), now
 // come since then.
 func (s *Scheduler) Start() {
 	s.timers.Start()
-	s.look()
+	s.check()
 }
 
 // Stop ends all ticks and waits for those under way.
@@ -64,8 +64,8 @@ func (s *Scheduler) Stop() error {
 	return nil
 }
 
-// Set has a job tick by a schedule, from the next slot on, instead of any that
-// it had before. One that is unscheduled does not tick.
+// Set makes a job tick by a schedule from the next slot on, in place of its former one.
+// One that is unscheduled does not tick.
 func (s *Scheduler) Set(job string, schedule jobs.Schedule) error {
 	if schedule == (jobs.Unscheduled{}) {
 		return s.Remove(job)
@@ -94,7 +94,7 @@ func (s *Scheduler) Set(job string, schedule jobs.Schedule) error {
 	return nil
 }
 
-// Remove has a job not tick any more. A job that does not tick is left alone.
+// Remove stops the ticks of a job, if it has any.
 func (s *Scheduler) Remove(job string) error {
 	s.mu.Lock()
 	e := s.entries[job]
@@ -109,8 +109,8 @@ func (s *Scheduler) Remove(job string) error {
 	return nil
 }
 
-// look ticks what the timers should have ticked.
-func (s *Scheduler) look() {
+// check ticks what the timers should have ticked.
+func (s *Scheduler) check() {
 	s.mu.Lock()
 	list := make([]*entry, 0, len(s.entries))
 	for _, e := range s.entries {
@@ -131,7 +131,7 @@ func (s *Scheduler) fire(e *entry, byTimer bool) {
 		}
 	}()
 	s.mu.Lock()
-	slot, due := e.take(s.now(), byTimer)
+	slot, due := e.advance(s.now(), byTimer)
 	s.mu.Unlock()
 	if due {
 		s.tick(e.job, slot)

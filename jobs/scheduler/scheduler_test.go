@@ -278,7 +278,7 @@ func TestEarlyIsShort(t *testing.T) {
 		want   bool
 	}{{0, true}, {200 * time.Millisecond, true}, {300 * time.Millisecond, false}, {time.Second, false}} {
 		e := &entry{schedule: secondly, due: due, last: due.Add(-time.Second)}
-		if slot, got := e.take(due.Add(-test.before), true); got != test.want || got && !slot.Equal(due) {
+		if slot, got := e.advance(due.Add(-test.before), true); got != test.want || got && !slot.Equal(due) {
 			t.Errorf("a timer %v before its slot: got %v, %v, want %v", test.before, slot, got, test.want)
 		}
 	}

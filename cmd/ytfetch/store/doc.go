@@ -1,20 +1,19 @@
 // Package store keeps the videos that ytfetch fetched in one SQLite file, and finds them
 // again.
 //
-// A video has one row, however often it is fetched (videos); where it was in a region's
-// chart, and with how many views, or among what a query found there, has a small row for
-// each slot (appearances). A chart, and a search, has a row that says how far it is fetched (charts): Save writes a page and that row in one
-// transaction, so what the row names is what is there, whenever the process is killed. The
-// index of words (search) is kept by triggers: it follows a video's texts, not its counts.
+// A video has one row, however often it is fetched (videos). A small row for each slot has its
+// rank and views in a region's chart, or in what a query found there (appearances). A chart, and
+// a search, has a row that says how far it is fetched (charts). Save writes a page and that row
+// in one transaction: what the row names is stored, whenever the process is killed. Triggers
+// keep the index of words (search): it follows a video's texts, not its counts.
 //
 // store.go opens the file, schema.sql says what is in it, item.go reads what upstream
 // answered, page.go saves it, raw.go compresses what upstream wrote, words.go says what is a
-// word, search.go and relevance.go find videos by them, show.go tells one, stats.go counts,
+// word, search.go and relevance.go find videos by them, show.go returns one, stats.go counts,
 // and purge.go removes what is too old.
 //
-// On disk is a file in WAL mode: videos.db, and beside it videos.db-wal and videos.db-shm
-// while a process has it open, or after one was killed. Any number of processes use it at
-// the same time: SQLite's locks hold for microseconds, and a writer waits for another. Other
+// On disk is a file in WAL mode: videos.db, with videos.db-wal and videos.db-shm while a process
+// has it open, or after one was killed. Any number of processes may use it at the same time: SQLite's locks hold for microseconds, and a writer waits for another. Other
 // programs of SQLite read it, and find rows by the index of words (SELECT rowid FROM search
 // WHERE search MATCH ...). A Store itself is for one goroutine.
 package store

@@ -254,7 +254,7 @@ func (m *many) frequency(queries []string) string {
 func (m *many) measure(name string, queries []string, q Query) {
 	var took []time.Duration
 	for _, words := range queries {
-		q.Words, q.Most = words, 20
+		q.Words, q.Limit = words, 20
 		began := time.Now()
 		if _, err := m.store.Search(m.t.Context(), q); err != nil {
 			m.t.Fatal(err)

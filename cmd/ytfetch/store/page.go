@@ -9,7 +9,7 @@ import (
 )
 
 // A Chart is a region's chart, or what a query finds there, as one pass began to fetch it.
-// Region, Query and Slot tell it from others.
+// Region, Query and Slot identify it.
 type Chart struct {
 	Region    string
 	Query     string    // empty: the region's most popular videos
@@ -33,7 +33,7 @@ type Page struct {
 type Progress struct {
 	Began time.Time // when its first page was stored
 	Pages int       // the number of the last page that is stored; 0: nothing is
-	Next  string    // the token of the page behind it; empty: there is none
+	Next  string    // the token of the page after it; empty: there is none
 	Done  bool      // as many pages as asked for are stored
 }
 
@@ -63,7 +63,7 @@ func (s *Store) Save(p Page) error {
 // perPage is how many ranks lie between the first ones of two pages.
 const perPage = 50
 
-// clear removes what the page held, and behind the last page what was there when the
+// clear removes what the page held, and after the last page what was there when the
 // chart was longer.
 func (s *Store) clear(p Page, items int) error {
 	to := p.First + max(perPage, items) - 1
@@ -73,7 +73,7 @@ func (s *Store) clear(p Page, items int) error {
 	return s.exec("DELETE FROM appearances WHERE region = ? AND query = ? AND slot = ? AND rank BETWEEN ? AND ?", p.Region, p.Query, p.Slot, p.First, to)
 }
 
-// place notes the rank of each video of a page. A video that is not stored has none: upstream
+// place records the rank of each video of a page. A video that is not stored has none: upstream
 // found it, and did not have it any more when asked for it.
 func (s *Store) place(p Page, items []item) error {
 	ids, views := p.Found, make(map[string]*int64, len(items))
@@ -129,7 +129,7 @@ WHERE excluded.last_seen >= last_seen`
 		it.Snippet.Description, raw)
 }
 
-// advance notes how far the chart is. A chart that starts over goes back to page 1.
+// advance records how far the chart is. A chart that starts over goes back to page 1.
 func (s *Store) advance(p Page) error {
 	const note = `
 INSERT INTO charts (region, query, slot, arguments, began_at, stored_at, pages, next, done) VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6, ?7, ?8)
@@ -143,7 +143,7 @@ ON CONFLICT (region, query, slot) DO UPDATE SET
 	return s.exec(note, p.Region, p.Query, p.Slot, p.Arguments, p.At, p.Number, p.Next, done)
 }
 
-// Progress tells how far a chart is stored.
+// Progress returns how far a chart is stored.
 func (s *Store) Progress(c Chart) (Progress, error) {
 	var p Progress
 	err := s.query("SELECT began_at, pages, next, done FROM charts WHERE region = ? AND query = ? AND slot = ?", []any{c.Region, c.Query, c.Slot},

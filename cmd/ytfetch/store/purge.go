@@ -15,11 +15,11 @@ type Purged struct {
 	Charts int64 `json:"charts"`
 }
 
-// Purge removes the videos that upstream last told of before a time, and the charts that
-// were begun before it, and merges the index of words, in which the words of removed videos
-// stand until then. It does so in steps, each a transaction of its own: other processes
-// write between them, and a purge that ends early, by its context or by a kill, has the next
-// one go on. What is removed is overwritten, also in the log of writes; the file shrinks.
+// Purge removes the videos that upstream last answered with before a time, and the charts that
+// were begun before it. It then merges the index of words, which until then has the words of
+// removed videos. Each step is a transaction of its own: other processes write between them,
+// and if a purge ends early, by its context or by a kill, the next one continues. What is
+// removed is overwritten, also in the log of writes, and the file shrinks.
 func (s *Store) Purge(ctx context.Context, before time.Time) (Purged, error) {
 	defer s.interruptible(ctx)()
 	var done Purged
@@ -56,7 +56,7 @@ func (s *Store) Old(before time.Time) (old Purged, err error) {
 	return old, nil
 }
 
-// PurgeDue tells whether Purge has something to do.
+// PurgeDue reports whether Purge has something to do.
 func (s *Store) PurgeDue(before time.Time) (due bool, err error) {
 	const sql = `SELECT EXISTS (SELECT 1 FROM videos WHERE last_seen < ?1) OR EXISTS (SELECT 1 FROM charts WHERE began_at < ?1) OR removed > gone FROM purged`
 	if err := s.query(sql, []any{before}, func(row *sqlite3.Stmt) { due = row.ColumnBool(0) }); err != nil {
@@ -65,7 +65,7 @@ func (s *Store) PurgeDue(before time.Time) (due bool, err error) {
 	return due, nil
 }
 
-// A step is so many rows: some milliseconds.
+// The rows of a step: it takes some milliseconds.
 const (
 	chartStep = 10
 	videoStep = 200
@@ -88,7 +88,7 @@ func (s *Store) purgeCharts(before time.Time) (removed int64, err error) {
 			}
 		}
 		removed = int64(len(charts))
-		return errors.Join(err, s.note(removed))
+		return errors.Join(err, s.countRemoved(removed))
 	})
 	return removed, err
 }
@@ -97,20 +97,20 @@ func (s *Store) purgeVideos(before time.Time) (removed int64, err error) {
 	err = s.transact(func() error {
 		err := s.exec("DELETE FROM videos WHERE number IN (SELECT number FROM videos WHERE last_seen < ? LIMIT ?)", before, videoStep)
 		removed = s.db.Changes()
-		return errors.Join(err, s.note(removed))
+		return errors.Join(err, s.countRemoved(removed))
 	})
 	return removed, err
 }
 
-func (s *Store) note(removed int64) error {
+func (s *Store) countRemoved(removed int64) error {
 	if removed == 0 {
 		return nil
 	}
 	return s.exec("UPDATE purged SET removed = removed + ?", removed)
 }
 
-// finish overwrites what removed videos and charts left, and has the file shrink, unless
-// nothing was removed since the last time.
+// finish overwrites what removed videos and charts left, and shrinks the file, unless nothing
+// was removed since the last time.
 func (s *Store) finish() error {
 	var removed, gone int64
 	err := s.query("SELECT removed, gone FROM purged", nil, func(row *sqlite3.Stmt) { removed, gone = row.ColumnInt64(0), row.ColumnInt64(1) })
@@ -123,7 +123,7 @@ func (s *Store) finish() error {
 	if err := s.exec("PRAGMA incremental_vacuum"); err != nil {
 		return err
 	}
-	busy := false // somebody reads what stands in the log of writes: the next purge goes on
+	busy := false // another process reads the log of writes: the next purge continues
 	err = s.query("PRAGMA wal_checkpoint(TRUNCATE)", nil, func(row *sqlite3.Stmt) { busy = row.ColumnBool(0) })
 	if err != nil || busy {
 		return err

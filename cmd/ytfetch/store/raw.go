@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// What upstream wrote of a video is mostly what stands in its row beside: its texts, once
-// or twice. Compressed with these as the dictionary it takes a tenth.
+// What upstream wrote of a video is mostly in other columns of its row: its texts, once or
+// twice. Compressed with these as the dictionary it takes a tenth.
 
-// usual is what stands in every video as upstream writes it. It is a part of the format:
-// whoever changes it raises version.
+// usual is what every video has as upstream writes it. It is a part of the format: raise
+// version when you change it.
 const usual = `{"kind":"youtube#video","etag":"","id":"","snippet":{"publishedAt":"2026-01-01T00:00:00Z","channelId":"UC","title":"","description":"",` +
 	`"thumbnails":{"default":{"url":"https://i.ytimg.com/vi//default.jpg","width":120,"height":90},"medium":{"url":"https://i.ytimg.com/vi//mqdefault.jpg","width":320,"height":180},` +
 	`"high":{"url":"https://i.ytimg.com/vi//hqdefault.jpg","width":480,"height":360},"standard":{"url":"https://i.ytimg.com/vi//sddefault.jpg","width":640,"height":480},` +
@@ -39,7 +39,7 @@ func newPacker() (*packer, error) {
 	return p, err
 }
 
-// pack writes the texts first, and takes what comes behind them: so they belong to the
+// pack writes the texts first, and returns what comes after them: so the texts extend the
 // dictionary.
 func (p *packer) pack(raw, texts string) ([]byte, error) {
 	p.packed.Reset()

@@ -8,7 +8,7 @@ import (
 )
 
 // What a word counts in each column of the index: title, channel, tags, description. The
-// schema says the same to FTS5's own bm25, for those who open the file with other tools.
+// schema says the same to FTS5's own bm25, for other tools that open the file.
 var columnWeights = [...]float64{10, 5, 5, 1}
 
 // A ranking is of the search under way.
@@ -75,8 +75,8 @@ func (r *ranking) setAverage(row fts5.Context) error {
 	return err
 }
 
-// sampled is how many of the videos that have a term are counted to tell how many have it.
-const sampled = 1_000
+// maxSampled is how many videos with a term are counted to estimate how many have it.
+const maxSampled = 1_000
 
 // weights returns what each term weighs: the rarer, the more.
 func (s *Store) weights(terms []string) ([]float64, error) {
@@ -94,15 +94,15 @@ func (s *Store) weights(terms []string) ([]float64, error) {
 	return weights, err
 }
 
-// share tells about which part of all videos has a term: of the newest, down to the
-// thousandth that has it.
+// share estimates which part of all videos has a term: it counts among the newest, down to
+// the thousandth that has it.
 func (s *Store) share(term string, newest int64) (float64, error) {
 	have, oldest := 0, newest
 	err := s.scan("SELECT rowid FROM search WHERE search MATCH ? ORDER BY rowid DESC", []any{term}, func(row *sqlite3.Stmt) bool {
 		have, oldest = have+1, row.ColumnInt64(0)
-		return have < sampled
+		return have < maxSampled
 	})
-	if have < sampled {
+	if have < maxSampled {
 		oldest = 1
 	}
 	return (float64(have) + 0.5) / (float64(newest-oldest+1) + 1), err

@@ -17,8 +17,8 @@ type Query struct {
 	Words  string
 	Region string    // that were in this region's chart, or found there
 	Since  time.Time // that were in a chart since
-	Most   int       // at most so many, at least 1
-	Skip   int       // and not so many of the first
+	Limit  int       // the maximum of hits, at least 1
+	Offset int       // how many of the first hits are left out
 	By     Order
 }
 
@@ -35,8 +35,8 @@ const (
 // Found is what a search found.
 type Found struct {
 	Hits  []Hit `json:"hits"`
-	Total int   `json:"total"`          // so many there are
-	More  bool  `json:"more,omitempty"` // or more: nobody has looked at all
+	Total int   `json:"total"`          // how many there are
+	More  bool  `json:"more,omitempty"` // there may be more: not all were examined
 }
 
 // A Hit is a video that was found, and where.
@@ -57,12 +57,12 @@ type Part struct {
 	Match bool   `json:"match,omitempty"` // it is what was asked for
 }
 
-// ranked is how many videos that have all words are ranked, and looked is how many are
-// looked at for those that a region or a time leaves: the newest ones. A search so takes
-// milliseconds also for a word that is in every second of a million videos.
+// maxRanked is how many videos that have all words are ranked, and maxScanned how many are
+// examined for a region or a time: the newest ones. So a search takes milliseconds also for
+// a word that half of a million videos have.
 const (
-	ranked = 2_000
-	looked = 20_000
+	maxRanked  = 2_000
+	maxScanned = 20_000
 )
 
 // The marks around what was found: noncharacters, which no text has.
@@ -71,10 +71,9 @@ const (
 	markEnd   = "\uFDD1"
 )
 
-// Search returns the videos that have all words of a query, and none of those behind a -. The best
-// come first: ranked by
-// bm25, a word in the title counts ten times, one in the channel's name or a tag five
-// times as much as one in the description.
+// Search returns the videos that have all words of a query, and none of those after a -. The
+// best come first, by bm25: a word in the title counts ten times, one in the channel's name
+// or a tag five times as much as one in the description.
 func (s *Store) Search(ctx context.Context, q Query) (found Found, err error) {
 	defer s.interruptible(ctx)()
 	wish := wishOf(q.Words)
@@ -84,8 +83,8 @@ func (s *Store) Search(ctx context.Context, q Query) (found Found, err error) {
 	}
 	found.Hits, found.Total, found.More = []Hit{}, len(best), more
 	var numbers []int64
-	skip := min(len(best), q.Skip)
-	for _, one := range best[skip:min(len(best), skip+q.Most)] {
+	skip := min(len(best), q.Offset)
+	for _, one := range best[skip:min(len(best), skip+q.Limit)] {
 		numbers = append(numbers, one.number)
 	}
 	highlights, err := s.highlight(wish.match(), numbers)
@@ -102,7 +101,7 @@ func (s *Store) Search(ctx context.Context, q Query) (found Found, err error) {
 	return found, nil
 }
 
-// HasWords tells whether there is anything to search for in a text.
+// HasWords reports whether there is anything to search for in a text.
 func HasWords(text string) bool { return len(wishOf(text).terms) > 0 }
 
 // rank returns the best videos in the order that is asked for, and whether there may be more.
@@ -122,7 +121,7 @@ func (s *Store) rank(wish wish, q Query) (best []scored, more bool, err error) {
 		if seen++; row.ColumnType(1) != sqlite3.NULL {
 			best = append(best, scored{row.ColumnInt64(0), row.ColumnFloat(1)})
 		}
-		more = len(best) == ranked || seen == looked
+		more = len(best) == maxRanked || seen == maxScanned
 		return !more
 	})
 	if err == nil && q.By != "" && q.By != ByRelevance {
@@ -132,7 +131,7 @@ func (s *Store) rank(wish wish, q Query) (best []scored, more bool, err error) {
 	return best, more, err
 }
 
-// scoreBy gives videos the score of another order. Of what is not known there is least.
+// scoreBy scores videos by another order. What is unknown comes last.
 func (s *Store) scoreBy(by Order, best []scored) error {
 	at, numbers := make(map[int64]int, len(best)), make([]int64, len(best))
 	for i, one := range best {
@@ -152,7 +151,7 @@ type scored struct {
 	score  float64
 }
 
-// filter is what a video must be, beside having the words, with its arguments.
+// filter returns the condition on a video in addition to the words, and its arguments.
 func (q Query) filter() (condition string, args []any) {
 	switch {
 	case q.Region != "":

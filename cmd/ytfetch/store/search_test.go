@@ -50,11 +50,11 @@ func TestSearchFindsWords(t *testing.T) {
 			}
 		})
 	}
-	found, err := s.Search(t.Context(), Query{Words: "flussen", Most: 1})
+	found, err := s.Search(t.Context(), Query{Words: "flussen", Limit: 1})
 	if want := []Part{{"Über den ", false}, {"Flüssen", true}}; err != nil || !slices.Equal(found.Hits[0].Highlight.Title, want) {
 		t.Errorf("got %+v, %v, want %+v", found, err, want)
 	}
-	found, err = s.Search(t.Context(), Query{Words: "タワー", Most: 1})
+	found, err = s.Search(t.Context(), Query{Words: "タワー", Limit: 1})
 	if want := []Part{{"東京", false}, {"タワー", true}, {"の夜2026", false}}; err != nil || !slices.Equal(found.Hits[0].Highlight.Title, want) {
 		t.Errorf("got %+v, %v, want %+v", found, err, want)
 	}
@@ -133,7 +133,7 @@ func TestSearchInPagesAndOrders(t *testing.T) {
 	s.mustSave(t, Page{Items: append(items, []byte(`{"id":"unknown","snippet":{"title":"word"}}`))})
 	var all []string
 	for skip := 0; skip < 9; skip += 3 {
-		found, err := s.Search(t.Context(), Query{Words: "word", Most: 3, Skip: skip})
+		found, err := s.Search(t.Context(), Query{Words: "word", Limit: 3, Offset: skip})
 		if err != nil || found.Total != 8 || found.More || len(found.Hits) != min(3, 8-skip) {
 			t.Fatalf("behind %d: %d of %d, %v", skip, len(found.Hits), found.Total, err)
 		}
@@ -144,7 +144,7 @@ func TestSearchInPagesAndOrders(t *testing.T) {
 	if want := s.finds(t, Query{Words: "word"}); !slices.Equal(all, want) {
 		t.Errorf("page by page %v, at once %v", all, want)
 	}
-	if found, err := s.Search(t.Context(), Query{Words: "word", Most: 3, Skip: 20}); err != nil || len(found.Hits) != 0 || found.Total != 8 {
+	if found, err := s.Search(t.Context(), Query{Words: "word", Limit: 3, Offset: 20}); err != nil || len(found.Hits) != 0 || found.Total != 8 {
 		t.Errorf("behind the last: %+v, %v", found, err)
 	}
 	for by, want := range map[Order]string{ByViews: "v4 v1 v5 v2 v6 v3 v0 unknown", ByDate: "v2 v4 v6 v1 v3 v5 v0 unknown"} {

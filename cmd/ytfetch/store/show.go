@@ -13,7 +13,7 @@ import (
 // ErrUnknown is the error for a video that is not there.
 var ErrUnknown = errors.New("no such video is stored")
 
-// A Video is what is known of a video. What upstream did not tell is absent.
+// A Video is what is known of a video. What upstream left out is absent.
 type Video struct {
 	ID          string     `json:"id"`
 	Title       string     `json:"title"`

@@ -14,7 +14,7 @@ type Stats struct {
 	Bytes       int64        `json:"bytes"`
 	Videos      int64        `json:"videos"`
 	Appearances int64        `json:"appearances"`
-	Oldest      *time.Time   `json:"oldest,omitempty"` // when upstream last told of the video that it told of least lately
+	Oldest      *time.Time   `json:"oldest,omitempty"` // the earliest last_seen of a video
 	Newest      *time.Time   `json:"newest,omitempty"`
 	Regions     []RegionStat `json:"regions"`
 }

@@ -48,8 +48,8 @@ func Open(dir string) (*Store, error) {
 	return open(path, sqlite3.OPEN_READWRITE)
 }
 
-// OpenExisting opens the file of a directory, which must be there, to read it. Whoever may
-// write it takes in its WAL when he closes it as the last one.
+// OpenExisting opens the file of a directory, which must be there, to read it. If the process
+// may write it, Close as the last one merges its WAL.
 func OpenExisting(dir string) (*Store, error) {
 	path := filepath.Join(dir, FileName)
 	if _, err := os.Stat(path); err != nil {
@@ -62,7 +62,7 @@ func OpenExisting(dir string) (*Store, error) {
 	return s, err
 }
 
-// Close gives the file back. The last process that closes it takes in its WAL.
+// Close closes the file. The last process that does merges its WAL.
 func (s *Store) Close() error {
 	for _, stmt := range s.kept {
 		stmt.Close()
@@ -73,8 +73,8 @@ func (s *Store) Close() error {
 // Path is where the file is.
 func (s *Store) Path() string { return s.path }
 
-// create makes an empty file under another name and links it to its own: whoever opens
-// it finds it as a whole, and of several processes one makes it.
+// create makes an empty file under another name and links it to its own: it is complete when
+// another process opens it, and of several processes one makes it.
 func create(path string) error {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -125,8 +125,8 @@ func open(path string, flags sqlite3.OpenFlag) (*Store, error) {
 // overwritten, and a search goes through many pages.
 const settings = "PRAGMA synchronous = full; PRAGMA secure_delete = on; PRAGMA cache_size = -65536"
 
-// connect opens a file. To register FTS5 reads the schema, so the connection waits for
-// locks from before that on: another process may just close the file as the last one.
+// connect opens a file. It sets the busy timeout first, because registering FTS5 reads the
+// schema: another process may be closing the file as the last one, which locks it.
 func connect(path string, flags sqlite3.OpenFlag, r *ranking) (*sqlite3.Conn, error) {
 	db, err := sqlite3.OpenFlags(path, flags)
 	if err != nil {
@@ -155,13 +155,13 @@ func (s *Store) check() error {
 }
 
 // interruptible makes what the store does end early when the context ends. The function
-// that it returns takes that back.
+// that it returns undoes that.
 func (s *Store) interruptible(ctx context.Context) func() {
 	before := s.db.SetInterrupt(ctx)
 	return func() { s.db.SetInterrupt(before) }
 }
 
-// transact carries out what do does as a whole or not at all. It waits for other writers
+// transact runs do in a transaction. It waits for other writers
 // before it begins, and for the disk before it returns.
 func (s *Store) transact(do func() error) error {
 	if err := s.db.Exec("BEGIN IMMEDIATE"); err != nil {
@@ -186,10 +186,10 @@ func (s *Store) rollBack() error {
 	return s.db.Exec("ROLLBACK")
 }
 
-// exec carries out a statement of which no row is wanted.
+// exec runs a statement that returns no row.
 func (s *Store) exec(sql string, args ...any) error { return s.query(sql, args, nil) }
 
-// query hands each row of a statement to each.
+// query calls each with each row of a statement.
 func (s *Store) query(sql string, args []any, each func(*sqlite3.Stmt)) error {
 	return s.scan(sql, args, func(row *sqlite3.Stmt) bool {
 		if each != nil {
@@ -199,7 +199,7 @@ func (s *Store) query(sql string, args []any, each func(*sqlite3.Stmt)) error {
 	})
 }
 
-// scan hands rows of a statement to each until that wants no more.
+// scan calls each with the rows of a statement until it returns false.
 func (s *Store) scan(sql string, args []any, each func(*sqlite3.Stmt) (more bool)) error {
 	stmt, err := s.prepare(sql)
 	if err != nil {

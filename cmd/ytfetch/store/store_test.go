@@ -70,8 +70,8 @@ func (s *Store) mustSave(t *testing.T, p Page) {
 // finds returns the ids of what a search finds, the best first.
 func (s *Store) finds(t *testing.T, q Query) []string {
 	t.Helper()
-	if q.Most == 0 {
-		q.Most = 100
+	if q.Limit == 0 {
+		q.Limit = 100
 	}
 	found, err := s.Search(t.Context(), q)
 	if err != nil {

@@ -9,14 +9,13 @@ import (
 	"github.com/ncruces/go-sqlite3"
 )
 
-// A wish is what somebody typed, as terms of FTS5: those that a video has, all of them and in any
-// order, and those that it does not have. Whatever else is special to FTS5 is not here: each term
-// stands between quotes.
+// A wish is what a user typed, as terms of FTS5: those that a video must have, in any order, and
+// those that it must not have. Each term is quoted, so nothing else in it is special to FTS5.
 type wish struct{ terms, without []string }
 
 // wishOf reads words, and phrases between quotes. One that ends in * is the beginning of a word,
-// unless that is one character long: it would be in nearly all of them. One behind a - is not to
-// be there, beside others that are. There are none where nothing holds a letter or a digit.
+// unless that is one character long: it would be in nearly all of them. One after a - must not
+// be there, if others must. There are none where nothing holds a letter or a digit.
 func wishOf(text string) (w wish) {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) || r == 0 {
@@ -75,8 +74,8 @@ func isWordRune(r rune) bool { return unicode.In(r, unicode.L, unicode.N, unicod
 const gap = "\x1F"
 
 // blankless are the scripts whose words no blanks part, or, in Korean, not from what is
-// attached to them. Each character is then a word of its own, and what somebody types is
-// found wherever it stands.
+// attached to them. Each character is then a word of its own, and a text is found wherever
+// it occurs.
 var blankless = []*unicode.RangeTable{
 	unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Bopomofo,
 	unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar,

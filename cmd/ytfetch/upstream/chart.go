@@ -60,7 +60,7 @@ type (
 	}
 )
 
-// only leaves out the parts that nobody asked for.
+// only leaves out the parts that were not requested.
 func (v video) only(parts []string) video {
 	if !slices.Contains(parts, "snippet") {
 		v.Snippet = nil

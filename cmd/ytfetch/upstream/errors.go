@@ -94,6 +94,6 @@ func (r refusal) write(w http.ResponseWriter) {
 func writeJSON(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json; charset=UTF-8")
 	w.WriteHeader(status)
-	// A client that has gone away does not read its answer; nobody else cares.
+	// This fails only if the client is gone.
 	_ = json.NewEncoder(w).Encode(body)
 }

@@ -42,8 +42,8 @@ type (
 )
 
 const (
-	mostResults = 500                 // of a search, on all of its pages
-	longestSpan = 30 * 24 * time.Hour // that a search goes back
+	maxResults = 500                 // of a search, on all of its pages
+	maxSpan    = 30 * 24 * time.Hour // how far a search goes back
 )
 
 // search answers search.list: the newest videos whose texts have all words of q.
@@ -94,7 +94,7 @@ func parseSearch(v url.Values, now time.Time) (query, []video, *refusal) {
 	if before.After(now) {
 		before = now
 	}
-	if oldest := before.Add(-longestSpan); after.Before(oldest) {
+	if oldest := before.Add(-maxSpan); after.Before(oldest) {
 		after = oldest
 	}
 	found := uploads(q.region, strings.Fields(strings.ToLower(v.Get("q"))), after, before)

@@ -12,9 +12,8 @@ var (
 	_ http.RoundTripper = (*Upstream)(nil)
 )
 
-// RoundTrip answers a request without any network: an http.Client with an
-// upstream as its transport talks to nobody else. It fails only where the
-// request's context has ended, and then nothing was charged.
+// RoundTrip answers a request without a network, for an http.Client with an upstream as its
+// transport. It fails only if the request's context has ended, and then charges nothing.
 func (u *Upstream) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := r.Context().Err(); err != nil {
 		return nil, err

@@ -9,13 +9,12 @@ import (
 	"time"
 )
 
-// Somebody uploads a video each minute in each region: a search finds what is new since the
-// last one. The id of an upload says which it is, so that any process answers the same.
+// Each region has a new video each minute: a search finds what is new since the last one. The id of an upload says which it is, so that any process answers the same.
 
 // uploads returns the videos of a region that were published within a time and have all
 // words, the newest first.
 func uploads(region string, words []string, after, before time.Time) (found []video) {
-	for minute := before.Unix() / 60; minute*60 >= after.Unix() && len(found) < mostResults; minute-- {
+	for minute := before.Unix() / 60; minute*60 >= after.Unix() && len(found) < maxResults; minute-- {
 		one := upload(region, minute)
 		published := one.Snippet.PublishedAt
 		if !published.Before(after) && !published.After(before) && one.Snippet.has(words) {
@@ -63,8 +62,8 @@ func uploadID(region string, minute int64) string {
 	return base64.RawURLEncoding.EncodeToString(binary.BigEndian.AppendUint64(nil, code*mixed))
 }
 
-// has tells whether each of these words begins one of the title's or the channel's, and none
-// of those behind a "-" does.
+// has reports whether each of these words begins a word of the title or the channel, and none
+// of those after a "-" does.
 func (s *snippet) has(words []string) bool {
 	text := " " + strings.ToLower(s.Title+" "+s.ChannelTitle)
 	return !slices.ContainsFunc(words, func(word string) bool {

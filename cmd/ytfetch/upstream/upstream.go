@@ -89,9 +89,9 @@ func (u *Upstream) Inject(faults ...http.HandlerFunc) {
 
 func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) { u.mux.ServeHTTP(w, r) }
 
-// metered serves an operation that costs so many units. It charges first and reads the
+// metered serves an operation that costs a number of units. It charges first and reads the
 // parameters afterwards: an invalid request costs as much as a valid one. Only a request
-// without a known key belongs to no project and costs nobody anything.
+// without a known key belongs to no project and costs nothing.
 func (u *Upstream) metered(units int, answer func(url.Values) (any, *refusal)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		key := cmp.Or(r.URL.Query().Get("key"), r.Header.Get("X-Goog-Api-Key"))
@@ -154,7 +154,7 @@ func (u *Upstream) charge(units int) (fault http.HandlerFunc, affordable bool) {
 	return fault, true
 }
 
-// turnDay starts the quota anew at midnight Pacific. The caller holds mu.
+// turnDay resets the quota at midnight Pacific. The caller holds mu.
 func (u *Upstream) turnDay() {
 	if today := u.config.Now().In(u.pacific).Format(time.DateOnly); today != u.day {
 		u.day, u.counts.Units = today, 0

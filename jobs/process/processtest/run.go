@@ -93,7 +93,7 @@ func killAll() {
 	}
 }
 
-// children returns the children of this process. In proc(5), a process's parent stands two
+// children returns the children of this process. In proc(5), a process's parent is two
 // fields after its name, which is in parentheses and may hold any character.
 func children() (pids []int) {
 	files, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is good

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"quotad/cmd/ytfetch/upstream"
 	"quotad/quota/api"
 )
 
@@ -113,7 +112,7 @@ func TestPlaceIsItsBookmark(t *testing.T) {
 func TestPassOfAsManyPagesAsAskedForLeavesNoMore(t *testing.T) {
 	r := newRun(t, envConfig{limit: 100, quota: 100})
 	r.pass.most = 2
-	r.upstream.Inject(upstream.ServerError)
+	r.upstream.Inject(serverError)
 	r.ends(t.Context(), ending{exitOK, []int{50, 50}, 3, "done"})
 	r.leaves(1, 2)
 }

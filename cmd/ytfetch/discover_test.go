@@ -63,7 +63,7 @@ func TestSearchesLeaveNothingOut(t *testing.T) {
 // search that finds it.
 func TestVideoThatIsGoneBeforeItIsListed(t *testing.T) {
 	d := newDiscovery(t, envConfig{limit: 1000, quota: 1000})
-	d.upstream.Inject(nil, upstream.Empty)
+	d.upstream.Inject(nil, noVideos)
 	if code, said := d.search(""); code != exitOK || !strings.Contains(said, "page 1: 50 found, 0 new") {
 		t.Errorf("got exit code %d and %q, want that none is new", code, said)
 	}
@@ -73,7 +73,7 @@ func TestVideoThatIsGoneBeforeItIsListed(t *testing.T) {
 // The list fails, and the next pass has it: the search is paid for once.
 func TestListThatFailsIsLeftForTheNextPass(t *testing.T) {
 	d := newDiscovery(t, envConfig{limit: 1000, quota: 1000})
-	d.upstream.Inject(nil, upstream.ServerError, upstream.ServerError, upstream.ServerError)
+	d.upstream.Inject(nil, serverError, serverError, serverError)
 	if code, said := d.search(""); code != exitFailed {
 		t.Errorf("got exit code %d, %q, want %d", code, said, exitFailed)
 	}
@@ -91,7 +91,7 @@ func TestListThatFailsIsLeftForTheNextPass(t *testing.T) {
 func TestStaleTokenStartsTheSearchOver(t *testing.T) {
 	d := newDiscovery(t, envConfig{limit: 1000, quota: 1000})
 	d.pass.most = 2
-	d.upstream.Inject(nil, nil, upstream.StaleToken)
+	d.upstream.Inject(nil, nil, invalidPageToken)
 	if code, said := d.search(""); code != exitOK || !strings.Contains(said, "starting over from page 1\npage 1: 50 found, 0 new") {
 		t.Errorf("got exit code %d and %q, want that the search starts over", code, said)
 	}

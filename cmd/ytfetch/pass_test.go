@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"quotad/cmd/ytfetch/upstream"
 	"quotad/quota/api"
 )
 
@@ -114,7 +113,7 @@ func TestInterruptedWhileCoolingDown(t *testing.T) {
 		cancel()
 		return ctx.Err()
 	}
-	r.upstream.Inject(upstream.MinuteLimit)
+	r.upstream.Inject(minuteLimit)
 	r.ends(ctx, ending{exitInterrupted, nil, 1, "interrupted; 0 videos on 0 pages stored"})
 }
 

@@ -14,7 +14,6 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"quotad/cmd/ytfetch/upstream"
 	"quotad/jobs/process/processtest"
 )
 
@@ -79,11 +78,11 @@ func inject(ts *testscript.TestScript, _ bool, args []string) {
 	s := scriptOf(ts)
 	for _, name := range args {
 		faults := map[string]http.HandlerFunc{
-			"pass": nil, "minute": upstream.MinuteLimit, "hang": s.hang,
-			"refuse":   upstream.Refuse(http.StatusBadRequest, "usageLimits", "keyInvalid", "Bad Request"),
+			"pass": nil, "minute": minuteLimit, "hang": s.hang,
+			"refuse":   refuse(http.StatusBadRequest, "usageLimits", "keyInvalid", "Bad Request"),
 			"escape":   escape,
 			"odd":      func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"items":[{"id":{"videoId":"a,b&c"}}]}`) },
-			"searches": upstream.Refuse(http.StatusTooManyRequests, "global", "rateLimitExceeded", fmt.Sprintf(quotaTemplate, "Search Queries", "Search Queries per day")),
+			"searches": refuse(http.StatusTooManyRequests, "global", "rateLimitExceeded", fmt.Sprintf(quotaTemplate, "Search Queries", "Search Queries per day")),
 		}
 		fault, known := faults[name]
 		if !known {

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"testing"
 	"time"
-
-	"quotad/cmd/ytfetch/upstream"
 )
 
 func TestUpstreamsDayIsOverBeforeQuotads(t *testing.T) {
@@ -31,7 +29,7 @@ func (r *passRun) giveBack(call int) {
 
 func TestDayLimitUnderTheReasonOfARateLimit(t *testing.T) {
 	r := newRun(t, envConfig{limit: 100, quota: 100})
-	r.upstream.Inject(nil, upstream.Refuse(429, "global", "rateLimitExceeded", fmt.Sprintf(quotaTemplate, "Queries", "Queries per day")))
+	r.upstream.Inject(nil, refuse(429, "global", "rateLimitExceeded", fmt.Sprintf(quotaTemplate, "Queries", "Queries per day")))
 	r.ends(t.Context(), ending{exitDenied, []int{50}, 2, `its limit "Queries per day" is gone`})
 	if r.pauses != nil {
 		t.Errorf("the pass cooled down for %v, though the day is over", r.pauses)
@@ -41,7 +39,7 @@ func TestDayLimitUnderTheReasonOfARateLimit(t *testing.T) {
 func TestMinuteLimitCoolsDown(t *testing.T) {
 	r := newRun(t, envConfig{limit: 100, quota: 100})
 	r.pass.deadline = r.clock.Now().Add(2 * time.Minute)
-	r.upstream.Inject(nil, upstream.MinuteLimit)
+	r.upstream.Inject(nil, minuteLimit)
 	r.ends(t.Context(), ending{exitOK, []int{50, 50, 50, 50}, 5, "trying again in 1m0s"})
 	if !slices.Equal(r.pauses, []time.Duration{time.Minute}) {
 		t.Errorf("got pauses %v, want one minute", r.pauses)
@@ -50,14 +48,14 @@ func TestMinuteLimitCoolsDown(t *testing.T) {
 
 func TestMinuteLimitIsNotTriedForEver(t *testing.T) {
 	r := newRun(t, envConfig{limit: 100, quota: 100})
-	r.upstream.Inject(nil, upstream.MinuteLimit, upstream.MinuteLimit, upstream.MinuteLimit)
+	r.upstream.Inject(nil, minuteLimit, minuteLimit, minuteLimit)
 	r.ends(t.Context(), ending{exitFailed, []int{50}, 4, "limit 'Queries per minute'"})
 }
 
 func TestMinuteLimitThatOutlastsTheDeadline(t *testing.T) {
 	r := newRun(t, envConfig{limit: 100, quota: 100})
 	r.pass.deadline = r.clock.Now().Add(time.Minute)
-	r.upstream.Inject(nil, upstream.MinuteLimit)
+	r.upstream.Inject(nil, minuteLimit)
 	r.ends(t.Context(), ending{exitFailed, []int{50}, 2, "no time to try again in 1m0s: upstream answered 429"})
 	if r.pauses != nil {
 		t.Errorf("the pass slept %v", r.pauses)
@@ -66,26 +64,26 @@ func TestMinuteLimitThatOutlastsTheDeadline(t *testing.T) {
 
 func TestCoolDownEndsInADenial(t *testing.T) {
 	r := newRun(t, envConfig{limit: 2, quota: 100})
-	r.upstream.Inject(nil, upstream.MinuteLimit)
+	r.upstream.Inject(nil, minuteLimit)
 	r.ends(t.Context(), ending{exitDenied, []int{50}, 2, "quotad denied"})
 }
 
 func TestUnknownRefusalIsAMinuteFirst(t *testing.T) {
 	r := newRun(t, envConfig{limit: 100, quota: 100})
-	r.upstream.Inject(upstream.Refuse(403, "global", "somethingNew", "no"))
+	r.upstream.Inject(refuse(403, "global", "somethingNew", "no"))
 	r.ends(t.Context(), ending{exitOK, []int{50, 50, 50, 50}, 5, "somethingNew"})
 }
 
 func TestUnknownRefusalThatRepeatsIsADay(t *testing.T) {
 	r := newRun(t, envConfig{limit: 100, quota: 100})
-	r.upstream.Inject(upstream.Refuse(403, "global", "somethingNew", "no"), upstream.Refuse(403, "global", "somethingNew", "no"))
+	r.upstream.Inject(refuse(403, "global", "somethingNew", "no"), refuse(403, "global", "somethingNew", "no"))
 	r.ends(t.Context(), ending{exitDenied, nil, 2, "the day's quota is gone"})
 }
 
 func TestUnknownRefusalWithoutTimeForASecondLook(t *testing.T) {
 	r := newRun(t, envConfig{limit: 100, quota: 100})
 	r.pass.deadline = r.clock.Now().Add(time.Minute)
-	r.upstream.Inject(upstream.Refuse(429, "", "", ""))
+	r.upstream.Inject(refuse(429, "", "", ""))
 	r.ends(t.Context(), ending{exitFailed, nil, 1, "no time to try again"})
 }
 
@@ -98,7 +96,7 @@ func TestWrongKeyFailsLoudlyAndOnce(t *testing.T) {
 
 func TestKeyThatUpstreamEchoesStaysHidden(t *testing.T) {
 	r := newRun(t, envConfig{limit: 100, quota: 100})
-	r.upstream.Inject(upstream.Refuse(400, "usageLimits", "keyInvalid", "Bad key "+secret))
+	r.upstream.Inject(refuse(400, "usageLimits", "keyInvalid", "Bad key "+secret))
 	r.ends(t.Context(), ending{exitConfiguration, nil, 1, "Bad key [key]"})
 }
 
@@ -110,26 +108,26 @@ func TestRegionThatUpstreamDoesNotKnow(t *testing.T) {
 
 func TestStaleTokenStartsTheRegionOver(t *testing.T) {
 	r := newRun(t, envConfig{limit: 100, quota: 100})
-	r.upstream.Inject(nil, nil, upstream.StaleToken)
+	r.upstream.Inject(nil, nil, invalidPageToken)
 	r.ends(t.Context(), ending{exitOK, []int{50, 50, 50, 50}, 7, "invalidPageToken"})
 }
 
 func TestStaleTokenStartsOverOnce(t *testing.T) {
 	r := newRun(t, envConfig{limit: 100, quota: 100})
-	r.upstream.Inject(nil, nil, upstream.StaleToken, nil, upstream.StaleToken)
+	r.upstream.Inject(nil, nil, invalidPageToken, nil, invalidPageToken)
 	r.ends(t.Context(), ending{exitFailed, []int{50, 50}, 5, "; 100 videos on 2 pages stored"})
 }
 
 func TestChartThatShrankLeavesNoOldPages(t *testing.T) {
 	r := newRun(t, envConfig{limit: 100, quota: 100})
 	last := func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"items":[{"id":"a"}]}`) }
-	r.upstream.Inject(nil, nil, upstream.StaleToken, last)
+	r.upstream.Inject(nil, nil, invalidPageToken, last)
 	r.ends(t.Context(), ending{exitOK, []int{1}, 4, "done: 1 video on 1 page"})
 }
 
 func TestServerErrorIsTriedAgain(t *testing.T) {
 	r := newRun(t, envConfig{limit: 100, quota: 100})
-	r.upstream.Inject(nil, upstream.ServerError, upstream.ServerError)
+	r.upstream.Inject(nil, serverError, serverError)
 	r.ends(t.Context(), ending{exitOK, []int{50, 50, 50, 50}, 6, "backendError"})
 	if want := []time.Duration{time.Second, 2 * time.Second}; !slices.Equal(r.pauses, want) {
 		t.Errorf("got pauses %v, want %v", r.pauses, want)
@@ -138,7 +136,7 @@ func TestServerErrorIsTriedAgain(t *testing.T) {
 
 func TestServerErrorIsNotTriedForEver(t *testing.T) {
 	r := newRun(t, envConfig{limit: 100, quota: 100})
-	r.upstream.Inject(upstream.ServerError, upstream.ServerError, upstream.ServerError)
+	r.upstream.Inject(serverError, serverError, serverError)
 	r.ends(t.Context(), ending{exitFailed, nil, 3, "backendError"})
 }
 
@@ -146,7 +144,7 @@ func TestServerErrorIsNotTriedForEver(t *testing.T) {
 // repeats a call whose answer was lost.
 func TestLostAnswerCostsAGrantOfItsOwn(t *testing.T) {
 	r := newRun(t, envConfig{limit: 100, quota: 100})
-	r.upstream.Inject(nil, upstream.Drop, nil, upstream.Drop)
+	r.upstream.Inject(nil, drop, nil, drop)
 	r.ends(t.Context(), ending{exitOK, []int{50, 50, 50, 50}, 6, "upstream was called but did not answer: "})
 }
 

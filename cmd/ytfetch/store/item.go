@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -58,48 +59,21 @@ func count(text string) *int64 {
 	return &n
 }
 
-// seconds reads a duration of ISO 8601 as upstream writes it, "PT4M13S" or "P1DT2H"; nil
-// where it is none.
+// duration matches one of ISO 8601 as upstream writes it.
+var duration = regexp.MustCompile(`^P(?:(\d{1,9})W)?(?:(\d{1,9})D)?(?:T(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,9})S)?)?$`)
+
+// seconds reads a duration such as "PT4M13S" or "P1DT2H"; nil where it is none.
 func seconds(text string) *int64 {
-	rest, found := strings.CutPrefix(text, "P")
-	if !found || rest == "" {
+	match := duration.FindStringSubmatch(text)
+	if match == nil || text == "P" {
 		return nil
 	}
-	total, inTime := int64(0), false
-	for rest != "" {
-		if rest[0] == 'T' {
-			rest, inTime = rest[1:], true
-			continue
-		}
-		i := strings.IndexFunc(rest, func(r rune) bool { return r < '0' || r > '9' })
-		if i < 1 {
-			return nil
-		}
-		n, err := strconv.ParseInt(rest[:i], 10, 32)
-		unit := unitSeconds(rest[i], inTime)
-		if err != nil || unit == 0 {
-			return nil
-		}
-		total, rest = total+n*unit, rest[i+1:]
+	total := int64(0)
+	for i, unit := range [...]int64{7 * 86400, 86400, 3600, 60, 1} {
+		n, _ := strconv.ParseInt(match[i+1], 10, 64) // 0 where the part is absent
+		total += n * unit
 	}
 	return &total
-}
-
-func unitSeconds(letter byte, inTime bool) int64 {
-	switch {
-	case letter == 'S' && inTime:
-		return 1
-	case letter == 'M' && inTime:
-		return 60
-	case letter == 'H' && inTime:
-		return 3600
-	case letter == 'D' && !inTime:
-		return 86400
-	case letter == 'W' && !inTime:
-		return 7 * 86400
-	default:
-		return 0
-	}
 }
 
 // readItems reads those of a page.

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"fmt"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -82,7 +83,7 @@ func parseSearch(v url.Values, now time.Time) (query, []video, *refusal) {
 		return q, nil, refused
 	}
 	if order := v.Get("order"); order != "" && !slices.Contains(strings.Fields(knownOrders), order) {
-		return q, nil, refuse(parameter("order", "invalidParameter", fmt.Sprintf("Invalid value '%s'.", order)))
+		return q, nil, parameter("order", "invalidParameter", fmt.Sprintf("Invalid value '%s'.", order))
 	}
 	var after time.Time
 	before := now
@@ -110,7 +111,7 @@ func setTime(text string, at *time.Time) *refusal {
 	}
 	parsed, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return refuse(refusal{Status: 400, Domain: "global", Reason: "badRequest", Message: "Request contains an invalid argument."})
+		return &refusal{Status: http.StatusBadRequest, Domain: "global", Reason: "badRequest", Message: "Request contains an invalid argument."}
 	}
 	*at = parsed
 	return nil

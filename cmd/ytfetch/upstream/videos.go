@@ -52,9 +52,9 @@ func videosByID(v url.Values, now time.Time) (any, *refusal) {
 	}
 	switch {
 	case v.Has("chart"), v.Has("myRating"):
-		return nil, refuse(parameter("parameters.", "incompatibleParameters", "Incompatible parameters specified in the request: chart, id"))
+		return nil, parameter("parameters.", "incompatibleParameters", "Incompatible parameters specified in the request: chart, id")
 	case len(ids) == 0, len(ids) > largestPage:
-		return nil, refuse(parameter("id", "invalidParameter", fmt.Sprintf("Invalid number of ids. It must be within the range: [1, %d]", largestPage)))
+		return nil, parameter("id", "invalidParameter", fmt.Sprintf("Invalid number of ids. It must be within the range: [1, %d]", largestPage))
 	}
 	list := videoList{Kind: "youtube#videoListResponse", Etag: etag(strings.Join(ids, ","), 0), Items: []video{}}
 	for _, id := range ids {
@@ -73,20 +73,18 @@ func listOf(values []string) []string {
 
 func (q *query) setRegion(code string) *refusal {
 	if q.region = cmp.Or(code, "US"); !slices.Contains(strings.Fields(regionCodes), q.region) {
-		return refuse(parameter("regionCode", "invalidRegionCode", "The <code>regionCode</code> parameter specifies an invalid region code."))
+		return parameter("regionCode", "invalidRegionCode", "The <code>regionCode</code> parameter specifies an invalid region code.")
 	}
 	return nil
 }
 
-func refuse(r refusal) *refusal { return &r }
-
 func checkParts(parts []string) *refusal {
 	if len(parts) == 0 {
-		return refuse(parameter("part", "missingRequiredParameter", "Missing required parameter: part"))
+		return parameter("part", "missingRequiredParameter", "Missing required parameter: part")
 	}
 	for _, part := range parts {
 		if !slices.Contains(strings.Fields(knownParts), part) {
-			return refuse(parameter("part", "unknownPart", fmt.Sprintf("'%s'", part)))
+			return parameter("part", "unknownPart", fmt.Sprintf("'%s'", part))
 		}
 	}
 	return nil
@@ -94,22 +92,22 @@ func checkParts(parts []string) *refusal {
 
 func checkFilter(v url.Values) *refusal {
 	if v.Has("myRating") || !v.Has("chart") {
-		return refuse(parameter("parameters.", "missingRequiredParameter", "No filter selected. Expected one of: chart, id"))
+		return parameter("parameters.", "missingRequiredParameter", "No filter selected. Expected one of: chart, id")
 	}
 	if v.Get("chart") != "mostPopular" {
-		return refuse(parameter("chart", "invalidChart", "The requested video chart is not supported or is not available."))
+		return parameter("chart", "invalidChart", "The requested video chart is not supported or is not available.")
 	}
 	return nil
 }
 
-func (q *query) setSize(maxResults string, least int) *refusal {
+func (q *query) setSize(maxResults string, min int) *refusal {
 	if maxResults == "" {
 		return nil
 	}
 	size, err := strconv.Atoi(maxResults)
-	if err != nil || size < least || size > largestPage {
-		return refuse(parameter("maxResults", "invalidParameter",
-			fmt.Sprintf("Invalid value '%s'. Values must be within the range: [%d, %d]", maxResults, least, largestPage)))
+	if err != nil || size < min || size > largestPage {
+		return parameter("maxResults", "invalidParameter",
+			fmt.Sprintf("Invalid value '%s'. Values must be within the range: [%d, %d]", maxResults, min, largestPage))
 	}
 	q.size = size
 	return nil
@@ -123,7 +121,7 @@ func (q *query) setStart(token string) *refusal {
 	}
 	offset, back, ok := parseToken(token)
 	if !ok || offset < 1 || offset >= q.total {
-		return refuse(invalidPageToken())
+		return parameter("pageToken", "invalidPageToken", "The request specifies an invalid page token.")
 	}
 	q.start = offset
 	if back {

@@ -3,30 +3,19 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 )
 
 const (
 	defaultSince = 24 * time.Hour // what the first search of a region goes back
-	longestQuery = 500            // bytes: a query is part of each bookmark
+	maxQuery     = 500            // bytes: a query is part of each bookmark
 
 	// A search finds what upstream's index has. Videos that were published this long before
 	// the last search may have been missing there: the next one asks for them again, and
 	// finds most of them stored.
 	indexTime = time.Hour
 )
-
-// discover wires one pass of a query together and runs it.
-func discover(ctx context.Context, o options, stderr io.Writer) error {
-	p, err := newPass(o, stderr)
-	if err != nil {
-		return err
-	}
-	p.query, p.after = o.query, o.slot.Add(-o.since)
-	return p.start(ctx, o)
-}
 
 // discovered returns a page of what the query finds, with the videos that are new. A page
 // takes two calls: a search, and a list of the new videos if there are any. The search costs

@@ -101,7 +101,7 @@ func TestStaleTokenStartsTheSearchOver(t *testing.T) {
 func TestPlaceOfAQueryIsItsBookmark(t *testing.T) {
 	chart := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	query := found{query: `"goldener fluß" -live & query=x`, after: chart.Add(-25 * time.Hour)}
-	listed := found{query: strings.Repeat("%", longestQuery), after: chart, next: strings.Repeat("CDIQAA", 50)}
+	listed := found{query: strings.Repeat("%", maxQuery), after: chart, next: strings.Repeat("CDIQAA", 50)}
 	for i := range perPage {
 		listed.ids += fmt.Sprintf(".%011d", i)
 	}

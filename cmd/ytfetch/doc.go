@@ -2,7 +2,7 @@
 // from the YouTube Data API, or those that are new there for a query, asks quotad before
 // every call, keeps what it fetched and finds it again.
 //
-// trending.go wires one pass together; pass.go goes from page to page. A page of a chart is
+// trending.go wires a pass of trending or discover together; pass.go goes from page to page. A page of a chart is
 // one call, a page of a query a search and a list of what is new (discover.go). For each call
 // it acquires, calls upstream, and releases the grant of a call that was never sent (call.go).
 // classify.go classifies what upstream answers instead of a page, and retry.go waits where it

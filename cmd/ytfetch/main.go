@@ -41,10 +41,11 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 		if err != nil {
 			return err
 		}
-		if name == "discover" {
-			return discover(ctx, o, stderr)
+		p, err := newPass(o, stderr)
+		if err != nil {
+			return err
 		}
-		return trending(ctx, o, stderr)
+		return p.start(ctx, o)
 	case "search", "show", "stats", "purge":
 		return local(ctx, name, args, stdout, stderr)
 	case "man":

@@ -140,8 +140,8 @@ func queryOf(words []string) (string, error) {
 	switch {
 	case query == "":
 		return "", misused("discover searches for a query: name some words")
-	case len(query) > longestQuery || !utf8.ValidString(query):
-		return "", misused("a query is text of at most %d bytes: it has %d", longestQuery, len(query))
+	case len(query) > maxQuery || !utf8.ValidString(query):
+		return "", misused("a query is text of at most %d bytes: it has %d", maxQuery, len(query))
 	}
 	return query, nil
 }

@@ -13,22 +13,14 @@ import (
 	"quotad/quota/api"
 )
 
-// trending wires one pass of a chart together and runs it.
-func trending(ctx context.Context, o options, stderr io.Writer) error {
-	p, err := newPass(o, stderr)
-	if err != nil {
-		return err
-	}
-	return p.start(ctx, o)
-}
-
+// newPass wires one pass together, of trending or of discover.
 func newPass(o options, stderr io.Writer) (*pass, error) {
 	tube, err := connect(o)
 	if err != nil {
 		return nil, err
 	}
 	return &pass{
-		region: o.region, slot: o.slot, most: o.pages, deadline: o.deadline,
+		region: o.region, query: o.query, after: o.slot.Add(-o.since), slot: o.slot, most: o.pages, deadline: o.deadline,
 		quota: api.FromEnv(), credential: o.credential, metered: o.metered,
 		tube: tube,
 		now:  time.Now, sleep: sleep,

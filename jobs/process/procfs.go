@@ -100,18 +100,10 @@ func carries(environ []byte, marks []string) bool {
 
 // processes returns what is in the process table.
 func processes() []process {
-	dir, err := os.Open("/proc")
-	if err != nil {
-		return nil
-	}
-	defer dir.Close()
-	names, _ := dir.Readdirnames(-1)
-	all := make([]process, 0, len(names))
-	for _, name := range names {
-		pid, err := strconv.Atoi(name)
-		if err != nil {
-			continue
-		}
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	all := make([]process, 0, len(dirs))
+	for _, dir := range dirs {
+		pid, _ := strconv.Atoi(filepath.Base(dir)) // 0, and so no process, if it is another name
 		if p, err := readProcess(pid); err == nil {
 			all = append(all, p)
 		}

@@ -24,21 +24,22 @@ func (s *Store) Purge(ctx context.Context, before time.Time) (Purged, error) {
 	defer s.interruptible(ctx)()
 	var done Purged
 	for _, part := range []struct {
-		total *int64
-		step  func(time.Time) (int64, error)
-	}{{&done.Charts, s.purgeCharts}, {&done.Videos, s.purgeVideos}} {
-		for {
-			removed, err := part.step(before)
+		total      *int64
+		rows       int // of a step, which takes some milliseconds
+		statements []string
+	}{
+		{&done.Charts, 10, []string{"DELETE FROM appearances WHERE " + oldCharts, "DELETE FROM charts WHERE " + oldCharts}},
+		{&done.Videos, 200, []string{"DELETE FROM videos WHERE number IN (SELECT number FROM videos WHERE last_seen < ?1 LIMIT ?2)"}},
+	} {
+		for removed := int64(1); removed > 0; *part.total += removed {
+			var err error
+			removed, err = s.purgeStep(part.statements, before, part.rows)
 			if ctx.Err() != nil {
 				return done, ctx.Err()
 			}
 			if err != nil {
 				return done, fmt.Errorf("cannot purge: %w", err)
 			}
-			if removed == 0 {
-				break
-			}
-			*part.total += removed
 		}
 	}
 	if err := s.finish(); err != nil {
@@ -65,49 +66,28 @@ func (s *Store) PurgeDue(before time.Time) (due bool, err error) {
 	return due, nil
 }
 
-// The rows of a step: it takes some milliseconds.
-const (
-	chartStep = 10
-	videoStep = 200
-	mergeStep = 500 // pages of the index
-)
+// oldCharts selects the oldest charts that were begun before a time: the same ones until one is
+// removed.
+const oldCharts = "(region, query, slot) IN (SELECT region, query, slot FROM charts WHERE began_at < ?1 ORDER BY began_at, region, query, slot LIMIT ?2)"
 
-func (s *Store) purgeCharts(before time.Time) (removed int64, err error) {
+// purgeStep runs statements in one transaction, and returns how many rows the last one removed.
+func (s *Store) purgeStep(statements []string, before time.Time, rows int) (removed int64, err error) {
 	err = s.transact(func() error {
-		var charts []Chart
-		err := s.query("SELECT region, query, slot FROM charts WHERE began_at < ? LIMIT ?", []any{before, chartStep},
-			func(row *sqlite3.Stmt) {
-				charts = append(charts, Chart{Region: row.ColumnText(0), Query: row.ColumnText(1), Slot: timeOf(row, 2)})
-			})
-		for _, c := range charts {
-			if err == nil {
-				err = s.exec("DELETE FROM appearances WHERE region = ? AND query = ? AND slot = ?", c.Region, c.Query, c.Slot)
-			}
-			if err == nil {
-				err = s.exec("DELETE FROM charts WHERE region = ? AND query = ? AND slot = ?", c.Region, c.Query, c.Slot)
+		for _, sql := range statements {
+			if err := s.exec(sql, before, rows); err != nil {
+				return err
 			}
 		}
-		removed = int64(len(charts))
-		return errors.Join(err, s.countRemoved(removed))
+		if removed = s.db.Changes(); removed == 0 {
+			return nil
+		}
+		return s.exec("UPDATE purged SET removed = removed + ?", removed)
 	})
 	return removed, err
 }
 
-func (s *Store) purgeVideos(before time.Time) (removed int64, err error) {
-	err = s.transact(func() error {
-		err := s.exec("DELETE FROM videos WHERE number IN (SELECT number FROM videos WHERE last_seen < ? LIMIT ?)", before, videoStep)
-		removed = s.db.Changes()
-		return errors.Join(err, s.countRemoved(removed))
-	})
-	return removed, err
-}
-
-func (s *Store) countRemoved(removed int64) error {
-	if removed == 0 {
-		return nil
-	}
-	return s.exec("UPDATE purged SET removed = removed + ?", removed)
-}
+// mergeStep is how many pages of the index a step of a merge writes.
+const mergeStep = 500
 
 // finish overwrites what removed videos and charts left, and shrinks the file, unless nothing
 // was removed since the last time.

@@ -75,32 +75,21 @@ func (d *database) resume(at place) (place, error) {
 	}
 }
 
-// A freshError says that a region's chart need not be fetched.
-type freshError struct {
-	region     string
-	query      string // empty: its chart
-	age, fresh time.Duration
-}
-
-func (e freshError) Error() string {
-	what := e.region + " was fetched"
-	if e.query != "" {
-		what = fmt.Sprintf("%s was searched for %q", e.region, e.query)
-	}
-	return fmt.Sprintf("%s %v ago by the same arguments, less than --fresh %v: nothing to do", what, e.age.Round(time.Second), e.fresh)
-}
-
-// checkFresh fails with a freshError if the region's chart was begun less than fresh ago, both
-// by the clock and by the slots: with every = "10m" slots are 10m apart, though a pass may
-// begin a second late.
-func (d *database) checkFresh(slot time.Time, fresh time.Duration) error {
+// fresh says why the region's chart need not be fetched: it was begun less than a span ago, both
+// by the clock and by the slots. With every = "10m" slots are 10m apart, though a pass may begin
+// a second late. It is empty otherwise.
+func (d *database) fresh(slot time.Time, span time.Duration) (why string, err error) {
 	last, began, found, err := d.file.Latest(d.chart(slot))
 	if err != nil {
-		return fmt.Errorf("cannot read what is stored: %w", err)
+		return "", fmt.Errorf("cannot read what is stored: %w", err)
 	}
 	age := d.now().Sub(began)
-	if !found || age < 0 || age >= fresh || slot.Sub(last) >= fresh {
-		return nil
+	if !found || age < 0 || age >= span || slot.Sub(last) >= span {
+		return "", nil
 	}
-	return freshError{d.region, d.query, age, fresh}
+	what := d.region + " was fetched"
+	if d.query != "" {
+		what = fmt.Sprintf("%s was searched for %q", d.region, d.query)
+	}
+	return fmt.Sprintf("%s %v ago by the same arguments, less than --fresh %v: nothing to do", what, age.Round(time.Second), span), nil
 }

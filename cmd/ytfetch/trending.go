@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -46,14 +45,13 @@ func (p *pass) runFrom(ctx context.Context, bookmark string, fresh time.Duration
 		p.say("the bookmark %q is not of ytfetch: beginning at page 1", bookmark)
 	}
 	p.begin = at
-	err := p.resume(fresh)
-	var isFresh freshError
+	done, err := p.resume(fresh)
 	switch {
-	case errors.As(err, &isFresh):
-		p.say("%v", err)
-		return nil
 	case err != nil:
 		return fail(exitFailed, err)
+	case done != "":
+		p.say("%s", done)
+		return nil
 	}
 	return p.run(ctx)
 }
@@ -104,20 +102,19 @@ func (p *pass) purge(ctx context.Context, file *store.Store, o options) error {
 	return err
 }
 
-// resume moves the place where the pass begins to after what is stored already. The error is
-// a freshError where nothing is to be fetched.
-func (p *pass) resume(fresh time.Duration) error {
+// resume moves the place where the pass begins to after what is stored already. done says why
+// nothing is to be fetched; it is empty if something is.
+func (p *pass) resume(fresh time.Duration) (done string, err error) {
 	if err := p.resumeSearch(); err != nil {
-		return err
+		return "", err
 	}
 	if d, ok := p.store.(*database); ok {
-		var err error
 		if p.begin, err = d.resume(p.begin); err != nil {
-			return err
+			return "", err
 		}
 		if p.begin.isFirst() {
-			if err := d.checkFresh(p.slot, fresh); err != nil {
-				return err
+			if done, err = d.fresh(p.slot, fresh); err != nil || done != "" {
+				return done, err
 			}
 		}
 	}
@@ -127,7 +124,7 @@ func (p *pass) resume(fresh time.Duration) error {
 	case p.begin.chart.IsZero():
 		p.begin.chart = p.slot
 	}
-	return nil
+	return "", nil
 }
 
 // connect returns the client of the API, or of the built-in upstream.

@@ -40,14 +40,9 @@ var _ jobs.Launcher = Launcher{}
 // Lines are cut after 64 KiB. A command never waits for output to take a line:
 // what it writes faster than lines are handed over is dropped, the oldest
 // first. Launch itself does wait, for the last line.
-func (l Launcher) Launch(ask, force context.Context, command jobs.Command, output func(jobs.Line)) jobs.Exit {
+func (l Launcher) Launch(ask, force context.Context, command jobs.Command, output func(jobs.Line)) (exit jobs.Exit) {
 	began := time.Now()
-	exit := l.launch(ask, force, command, output)
-	exit.Took = time.Since(began)
-	return exit
-}
-
-func (l Launcher) launch(ask, force context.Context, command jobs.Command, output func(jobs.Line)) jobs.Exit {
+	defer func() { exit.Took = time.Since(began) }()
 	if err := check(command); err != nil {
 		return jobs.Exit{Code: -1, Err: err}
 	}
@@ -100,14 +95,9 @@ func startError(command jobs.Command, err error) error {
 	case errors.Is(err, syscall.ENOEXEC):
 		return fmt.Errorf("cannot start %q: it is not a program for this machine; a script begins with a line such as #!/bin/sh", name)
 	}
-	return fmt.Errorf("cannot start %q: %w", name, bare(err))
-}
-
-// bare takes the system call and the path off an error: the message has them.
-func bare(err error) error {
 	var path *os.PathError
 	if errors.As(err, &path) {
-		return path.Err
+		err = path.Err // the message has the path
 	}
-	return err
+	return fmt.Errorf("cannot start %q: %w", name, err)
 }

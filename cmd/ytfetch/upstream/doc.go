@@ -3,8 +3,8 @@
 // 100, against a true daily quota of its own. ytfetch answers samples from it; tests serve it and compare what it charged
 // with what quotad debited.
 //
-// An Upstream is an http.Handler (upstream.go) and, without a network, an
-// http.RoundTripper (transport.go). chart.go makes up the videos of a chart, uploads.go
+// An Upstream (upstream.go) is an http.Handler and, without a network, an
+// http.RoundTripper. chart.go makes up the videos of a chart, uploads.go
 // those that a search finds, videos.go and search.go answer with pages of them, errors.go
 // what is refused. Inject puts a fault before the next
 // calls. One mutex guards what was charged and which faults come.

@@ -1,8 +1,10 @@
 package upstream
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/url"
@@ -34,6 +36,11 @@ type Upstream struct {
 	day    string // the Pacific date that counts.Units belongs to
 	faults []http.HandlerFunc
 }
+
+var (
+	_ http.Handler      = (*Upstream)(nil)
+	_ http.RoundTripper = (*Upstream)(nil)
+)
 
 // Counts are the upstream's own books.
 type Counts struct {
@@ -166,3 +173,33 @@ func (u *Upstream) served(region string) {
 	defer u.mu.Unlock()
 	u.counts.Pages[region]++
 }
+
+// RoundTrip answers a request without a network, for an http.Client with an upstream as its
+// transport. It fails only if the request's context has ended, and then charges nothing.
+func (u *Upstream) RoundTrip(r *http.Request) (*http.Response, error) {
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	answer := &recorder{header: make(http.Header), status: http.StatusOK}
+	u.ServeHTTP(answer, r)
+	return &http.Response{
+		Status:     fmt.Sprintf("%d %s", answer.status, http.StatusText(answer.status)),
+		StatusCode: answer.status,
+		Proto:      "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header:        answer.header,
+		Body:          io.NopCloser(&answer.body),
+		ContentLength: int64(answer.body.Len()),
+		Request:       r,
+	}, nil
+}
+
+// A recorder keeps what a handler writes.
+type recorder struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (r *recorder) Header() http.Header         { return r.header }
+func (r *recorder) WriteHeader(status int)      { r.status = status }
+func (r *recorder) Write(p []byte) (int, error) { return r.body.Write(p) }

@@ -35,7 +35,10 @@ const retryAfter = 250 * time.Millisecond
 var errAway = errors.New("quotad does not answer")
 
 func newLimiter(o Options, logger *log.Logger) *limiter {
-	l := &limiter{client: o.Client, clients: o.Clients, wait: o.Timeout, without: "passed on, whatever they cost", log: logger, logged: make(map[quota.Reason]time.Time)}
+	l := &limiter{
+		client: o.Client, clients: o.Clients, wait: o.Timeout, without: "passed on, whatever they cost",
+		log: logger, logged: make(map[quota.Reason]time.Time),
+	}
 	if o.FailClosed {
 		l.without = "refused"
 	}

@@ -73,20 +73,17 @@ func (e Encoding) read(text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
-	number, delay := amount(text), text
-	switch e {
-	case Epoch:
-		if number.Known && number.Units <= 1<<40 {
-			return time.Unix(int64(number.Units), 0).UTC(), nil
-		}
-	case Seconds, Duration:
-		if e == Seconds && number.Known {
-			delay += "s"
-		}
-		if d, err := time.ParseDuration(delay); err == nil && (e == Duration || number.Known) {
+	number := amount(text)
+	switch {
+	case e == Epoch && number.Known && number.Units <= 1<<40:
+		return time.Unix(int64(number.Units), 0).UTC(), nil
+	case e == Seconds && number.Known:
+		return Duration.read(text+"s", now)
+	case e == Duration:
+		if d, err := time.ParseDuration(text); err == nil {
 			return now.Add(d), nil
 		}
-	default:
+	case e != Epoch && e != Seconds:
 		if at, err := time.Parse(time.RFC3339, text); err == nil {
 			return at, nil
 		}

@@ -31,7 +31,7 @@ func (c Client) Jobs(ctx context.Context) ([]Job, error) {
 
 // Job returns one job.
 func (c Client) Job(ctx context.Context, job string) (Job, error) {
-	return ask[Job](ctx, c, http.MethodGet, pathOf("jobs", job), nil)
+	return ask[Job](ctx, c, http.MethodGet, api.Path("jobs", job), nil)
 }
 
 // Runs returns the latest runs and skipped slots, the latest first.
@@ -41,13 +41,13 @@ func (c Client) Runs(ctx context.Context, only Selection) ([]jobs.Run, error) {
 
 // Run returns one run, with the last lines of the output of each pass.
 func (c Client) Run(ctx context.Context, id string) (jobs.Run, error) {
-	return ask[jobs.Run](ctx, c, http.MethodGet, pathOf("runs", id), nil)
+	return ask[jobs.Run](ctx, c, http.MethodGet, api.Path("runs", id), nil)
 }
 
 // Await is Run, but waits for up to MaxWait until the run is over, or more than ended of its passes
 // are.
 func (c Client) Await(ctx context.Context, id string, ended int) (jobs.Run, error) {
-	return ask[jobs.Run](ctx, c, http.MethodGet, fmt.Sprintf("%s?wait_ms=%d&ended=%d", pathOf("runs", id), MaxWait.Milliseconds(), ended), nil)
+	return ask[jobs.Run](ctx, c, http.MethodGet, fmt.Sprintf("%s?wait_ms=%d&ended=%d", api.Path("runs", id), MaxWait.Milliseconds(), ended), nil)
 }
 
 // Schedule returns the next runs, the soonest first.
@@ -57,37 +57,37 @@ func (c Client) Schedule(ctx context.Context, only Selection) ([]jobs.Upcoming, 
 
 // Begin begins a run now and returns it as it begins.
 func (c Client) Begin(ctx context.Context, job string, r RunRequest) (jobs.Run, error) {
-	return ask[jobs.Run](ctx, c, http.MethodPost, pathOf("jobs", job, "run"), r)
+	return ask[jobs.Run](ctx, c, http.MethodPost, api.Path("jobs", job, "run"), r)
 }
 
 // StopRun ends a run and the passes under way, without waiting for their end.
 func (c Client) StopRun(ctx context.Context, id string) (jobs.Run, error) {
-	return ask[jobs.Run](ctx, c, http.MethodPost, pathOf("runs", id, "stop"), nil)
+	return ask[jobs.Run](ctx, c, http.MethodPost, api.Path("runs", id, "stop"), nil)
 }
 
 // Pause keeps the schedule from running a job.
 func (c Client) Pause(ctx context.Context, job string, r PauseRequest) (Job, error) {
-	return ask[Job](ctx, c, http.MethodPost, pathOf("jobs", job, "pause"), r)
+	return ask[Job](ctx, c, http.MethodPost, api.Path("jobs", job, "pause"), r)
 }
 
 // Resume ends a pause, if there is one.
 func (c Client) Resume(ctx context.Context, job string) (Job, error) {
-	return ask[Job](ctx, c, http.MethodPost, pathOf("jobs", job, "resume"), nil)
+	return ask[Job](ctx, c, http.MethodPost, api.Path("jobs", job, "resume"), nil)
 }
 
 // SetCursor sets the region at which the next run begins.
 func (c Client) SetCursor(ctx context.Context, job string, r CursorRequest) (Job, error) {
-	return ask[Job](ctx, c, http.MethodPost, pathOf("jobs", job, "cursor"), r)
+	return ask[Job](ctx, c, http.MethodPost, api.Path("jobs", job, "cursor"), r)
 }
 
 // Bookmark returns what the last pass of a region left for the next one.
 func (c Client) Bookmark(ctx context.Context, job, region string) (Bookmark, error) {
-	return ask[Bookmark](ctx, c, http.MethodGet, pathOf("jobs", job, "bookmarks", region), nil)
+	return ask[Bookmark](ctx, c, http.MethodGet, api.Path("jobs", job, "bookmarks", region), nil)
 }
 
 // ClearBookmark makes the next pass of a region begin without a bookmark.
 func (c Client) ClearBookmark(ctx context.Context, job, region string) (Bookmark, error) {
-	return ask[Bookmark](ctx, c, http.MethodDelete, pathOf("jobs", job, "bookmarks", region), nil)
+	return ask[Bookmark](ctx, c, http.MethodDelete, api.Path("jobs", job, "bookmarks", region), nil)
 }
 
 // LeaveBookmark sets the bookmark for the next pass of the region whose run token the
@@ -112,15 +112,6 @@ func ask[T any](ctx context.Context, c Client, method, path string, body any) (T
 	var answer T
 	err := c.Do(ctx, method, path, body, &answer)
 	return answer, err
-}
-
-// pathOf joins the parts of a path, escaped.
-func pathOf(parts ...string) string {
-	path := "/v1"
-	for _, part := range parts {
-		path += "/" + url.PathEscape(part)
-	}
-	return path
 }
 
 func (s Selection) query() string {

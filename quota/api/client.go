@@ -59,13 +59,13 @@ func (c *Client) Acquire(ctx context.Context, r AcquireRequest) (Decision, error
 // has left every window, the error is a *Problem of reason unknown_grant. Other refusals and
 // errors are as for Acquire.
 func (c *Client) Settle(ctx context.Context, grantID string, units int64) (Decision, error) {
-	return c.decide(ctx, request{method: http.MethodPost, path: grantPath(grantID) + "/settle", body: SettleRequest{Units: &units}})
+	return c.decide(ctx, request{method: http.MethodPost, path: Path("grants", grantID, "settle"), body: SettleRequest{Units: &units}})
 }
 
 // Release sets a grant to zero because its call was provably never sent. Refusals and
 // errors are as for Settle.
 func (c *Client) Release(ctx context.Context, grantID string) (Decision, error) {
-	return c.decide(ctx, request{method: http.MethodDelete, path: grantPath(grantID)})
+	return c.decide(ctx, request{method: http.MethodDelete, path: Path("grants", grantID)})
 }
 
 // Status returns the quota part of the daemon's status; Get(ctx, "/v1/status",
@@ -83,7 +83,7 @@ func (c *Client) Credentials(ctx context.Context) ([]Credential, error) {
 // Adjust books units that were spent elsewhere, or returns units that were not spent.
 // It is not sent again when the answer is lost: that would book twice.
 func (c *Client) Adjust(ctx context.Context, credential string, a Adjustment) (Adjusted, error) {
-	return ask[Adjusted](ctx, c, post(credentialPath(credential, "adjust"), a))
+	return ask[Adjusted](ctx, c, post(Path("credentials", credential, "adjust"), a))
 }
 
 // OnlyCredential names, in questions and adjustments, the credential that alone is
@@ -92,18 +92,18 @@ const OnlyCredential = "-"
 
 // CloseLimit closes a limit of a credential.
 func (c *Client) CloseLimit(ctx context.Context, credential string, k Closing) (Shut, error) {
-	return ask[Shut](ctx, c, post(credentialPath(credential, "close"), k))
+	return ask[Shut](ctx, c, post(Path("credentials", credential, "close"), k))
 }
 
 // OpenLimit opens a limit that is closed.
 func (c *Client) OpenLimit(ctx context.Context, credential string, k Closing) (Shut, error) {
-	return ask[Shut](ctx, c, post(credentialPath(credential, "open"), k))
+	return ask[Shut](ctx, c, post(Path("credentials", credential, "open"), k))
 }
 
 // Lend makes a limit higher until a time, or ends its loans. It is not sent again when the
 // answer is lost: that would lend twice.
 func (c *Client) Lend(ctx context.Context, credential string, l Lend) (Lent, error) {
-	return ask[Lent](ctx, c, post(credentialPath(credential, "lend"), l))
+	return ask[Lent](ctx, c, post(Path("credentials", credential, "lend"), l))
 }
 
 // Observe reports what the upstream answered. To report it twice does no harm, so it is sent
@@ -114,7 +114,7 @@ func (c *Client) Observe(ctx context.Context, o Observation) (Observed, error) {
 
 // Reset empties a credential's log, so that every limit starts from zero.
 func (c *Client) Reset(ctx context.Context, credential, note string) (Credential, error) {
-	return ask[Credential](ctx, c, post(credentialPath(credential, "reset"), Reset{Confirm: credential, Note: note}))
+	return ask[Credential](ctx, c, post(Path("credentials", credential, "reset"), Reset{Confirm: credential, Note: note}))
 }
 
 // Reload makes the daemon read its configuration again, and returns what has
@@ -193,8 +193,11 @@ func newRequestID() string {
 	return base64.RawURLEncoding.EncodeToString(id[:])
 }
 
-func grantPath(id string) string { return "/v1/grants/" + url.PathEscape(id) }
-
-func credentialPath(credential, what string) string {
-	return "/v1/credentials/" + url.PathEscape(credential) + "/" + what
+// Path returns the path of a resource, from its parts as they are: "credentials", "youtube", "log".
+func Path(parts ...string) string {
+	path := "/v1"
+	for _, part := range parts {
+		path += "/" + url.PathEscape(part)
+	}
+	return path
 }

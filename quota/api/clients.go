@@ -71,7 +71,7 @@ const (
 // every limit, unless the mode is "outage". Errors are as for Acquire. The request is not sent again
 // after a lost answer: the call may have been counted.
 func (c *Client) AcquireClient(ctx context.Context, name string, r ClientRequest) (Decision, error) {
-	return c.decide(ctx, post(clientsPath(name, "/acquire"), formOf(r)))
+	return c.decide(ctx, post(Path("clients", name, "acquire"), formOf(r)))
 }
 
 // AcquireClients asks for several calls at once, 1 to MaxClientBatch of them, of the same
@@ -79,7 +79,7 @@ func (c *Client) AcquireClient(ctx context.Context, name string, r ClientRequest
 // grant, a denial, or another refusal, as its Reason says. A call that could not be decided has
 // the reason LedgerUnavailable. The error is about all of them.
 func (c *Client) AcquireClients(ctx context.Context, name string, all []ClientRequest) ([]Decision, error) {
-	answer, err := ask[struct{ Decisions []Decision }](ctx, c, post(clientsPath(name, "/batch"), formOf(all...)))
+	answer, err := ask[struct{ Decisions []Decision }](ctx, c, post(Path("clients", name, "batch"), formOf(all...)))
 	if err == nil && len(answer.Decisions) != len(all) {
 		err = fmt.Errorf("quotad answered with %d decisions where there are %d to make", len(answer.Decisions), len(all))
 	}
@@ -107,7 +107,7 @@ func (c *Client) ListClients(ctx context.Context) ([]Clients, error) {
 
 // GetClients returns the clients of a name, with the subjects that were denied most.
 func (c *Client) GetClients(ctx context.Context, name string) (Clients, error) {
-	return ask[Clients](ctx, c, get(clientsPath(name, "")))
+	return ask[Clients](ctx, c, get(Path("clients", name)))
 }
 
 // Subject returns the state of a subject's limits.
@@ -120,8 +120,6 @@ func (c *Client) ResetSubject(ctx context.Context, name, subject string) (Subjec
 	return ask[SubjectReset](ctx, c, request{method: http.MethodDelete, path: subjectPath(name, subject)})
 }
 
-func clientsPath(name, what string) string { return "/v1/clients/" + url.PathEscape(name) + what }
-
 func subjectPath(name, subject string) string {
-	return clientsPath(name, "/subject?") + url.Values{"subject": {subject}}.Encode()
+	return Path("clients", name, "subject") + "?" + url.Values{"subject": {subject}}.Encode()
 }

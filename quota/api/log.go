@@ -112,7 +112,7 @@ func ParseSpan(text string) (time.Duration, error) {
 
 // Log returns a page of a credential's log.
 func (c *Client) Log(ctx context.Context, credential string, q LogQuery) (LogPage, error) {
-	return ask[LogPage](ctx, c, get(credentialPath(credential, "log")+"?"+q.values().Encode()))
+	return ask[LogPage](ctx, c, get(Path("credentials", credential, "log")+"?"+q.values().Encode()))
 }
 
 // FollowLog yields the entries that a query selects, and then new ones as they
@@ -124,7 +124,7 @@ func (c *Client) FollowLog(ctx context.Context, credential string, q LogQuery) i
 	return func(yield func(Entry, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		answer, err := c.exchange(ctx, request{method: http.MethodGet, path: credentialPath(credential, "log") + "?" + values.Encode(), stream: true})
+		answer, err := c.exchange(ctx, request{method: http.MethodGet, path: Path("credentials", credential, "log") + "?" + values.Encode(), stream: true})
 		if err != nil {
 			yield(Entry{}, err)
 			return

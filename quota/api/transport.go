@@ -151,14 +151,17 @@ func (c *Client) attempt(ctx context.Context, r request, within time.Duration) (
 		return reply{status: resp.StatusCode, stream: resp.Body}, nil
 	}
 	defer cancel(nil)
+	defer late.Stop()
 	var answer reply
 	if err == nil {
-		answer, err = readReply(resp)
+		defer resp.Body.Close()
+		answer.status = resp.StatusCode
+		answer.version, _ = strings.CutPrefix(resp.Header.Get("Server"), ServerName)
+		answer.body, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	}
 	if err != nil && context.Cause(ctx) == errNoAnswer {
 		err = errNoAnswer
 	}
-	late.Stop()
 	return answer, err
 }
 
@@ -178,13 +181,6 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 
 // ServerName precedes the version in the header Server.
 const ServerName = "quotad/"
-
-func readReply(resp *http.Response) (reply, error) {
-	defer resp.Body.Close()
-	read, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
-	version, _ := strings.CutPrefix(resp.Header.Get("Server"), ServerName)
-	return reply{status: resp.StatusCode, version: version, body: read}, err
-}
 
 // problem returns the refusal in an answer; nil if it is none. If the answer is not a
 // Problem, its status alone says why.

@@ -100,7 +100,7 @@ func (c *Client) Usage(ctx context.Context, credential string, q UsageQuery) (Us
 	if q.Most > 0 {
 		values.Set("most", strconv.Itoa(q.Most))
 	}
-	return ask[Usage](ctx, c, getLong(credentialPath(credential, "usage")+"?"+values.Encode()))
+	return ask[Usage](ctx, c, getLong(Path("credentials", credential, "usage")+"?"+values.Encode()))
 }
 
 // A WhyQuery says which calls Why is about.
@@ -117,5 +117,5 @@ func (c *Client) Why(ctx context.Context, credential string, q WhyQuery) (Why, e
 	if q.Job != "" {
 		values.Set("job", q.Job)
 	}
-	return ask[Why](ctx, c, getLong(credentialPath(credential, "why")+"?"+values.Encode()))
+	return ask[Why](ctx, c, getLong(Path("credentials", credential, "why")+"?"+values.Encode()))
 }

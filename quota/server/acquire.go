@@ -35,9 +35,7 @@ func (s *Server) acquire(w http.ResponseWriter, r *http.Request, c *Session, in 
 // requestOf returns the request that a caller makes. A run token names the credential; outside a
 // pass, the credential may be left out if only one is configured.
 func (s *Server) requestOf(c *Session, in api.AcquireRequest) quota.Request {
-	if in.Credential == "" {
-		in.Credential = c.Credential
-	}
+	in.Credential = cmp.Or(in.Credential, c.Credential)
 	if in.Credential == "" {
 		if names := s.names(c); len(names) == 1 {
 			in.Credential = names[0]

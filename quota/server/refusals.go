@@ -81,7 +81,8 @@ func (r *refusals) record(e Event, now time.Time) {
 	if known := r.kinds[k]; known != nil {
 		one.Since, one.Times = known.Since, known.Times+1
 	} else if len(r.kinds) >= maxRefusals {
-		r.forgetOldest()
+		kinds := slices.Collect(maps.Keys(r.kinds))
+		delete(r.kinds, slices.MinFunc(kinds, func(x, y refusalKind) int { return r.kinds[x].At.Compare(r.kinds[y].At) }))
 	}
 	r.kinds[k] = &one
 	if r.file != "" && !r.saving {
@@ -91,16 +92,6 @@ func (r *refusals) record(e Event, now time.Time) {
 }
 
 func short(name string) string { return name[:min(len(name), maxMadeUp)] }
-
-func (r *refusals) forgetOldest() {
-	var oldest refusalKind
-	for k, one := range r.kinds {
-		if first := r.kinds[oldest]; first == nil || one.At.Before(first.At) {
-			oldest = k
-		}
-	}
-	delete(r.kinds, oldest)
-}
 
 // save writes the file. If it cannot be written, the next refusal tries again.
 func (r *refusals) save(now time.Time) {

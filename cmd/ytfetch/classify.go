@@ -88,8 +88,8 @@ func (e *callError) budget() string {
 	return fmt.Sprintf("its limit %q", e.limit)
 }
 
-// longest is what one line of progress may hold of a foreign text, in runes.
-const longest = 400
+// maxText is what one line of progress may hold of a foreign text, in runes.
+const maxText = 400
 
 // printable keeps a foreign text on one line, and escape sequences out of it.
 func printable(text string) string {
@@ -99,8 +99,8 @@ func printable(text string) string {
 			runes[i] = ' '
 		}
 	}
-	if len(runes) > longest {
-		runes = append(runes[:longest], '…')
+	if len(runes) > maxText {
+		runes = append(runes[:maxText], '…')
 	}
 	return string(runes)
 }

@@ -152,7 +152,7 @@ func TestPassRemovesWhatIsTooOld(t *testing.T) {
 	d.clock.Add(23 * time.Hour)
 	d.next(t.Context(), "", 0)
 	d.clock.Add(defaultRetain - 23*time.Hour)
-	d.o.pages, d.pass.most = 1, 1
+	d.o.pages, d.pass.maxPages = 1, 1
 	if _, said := d.next(t.Context(), "", 0); strings.Contains(said, "removed") {
 		t.Errorf("got:\n%s", said)
 	}

@@ -28,7 +28,7 @@ type pass struct {
 	after    time.Time // by query: what was published since
 	slot     time.Time // identifies a chart that it begins
 	begin    place
-	most     int       // pages at most; 0: all
+	maxPages int       // 0: all
 	deadline time.Time // when quotad ends the pass; zero: never
 
 	quota      *api.Client
@@ -91,7 +91,7 @@ func (p *pass) chart(ctx context.Context, at place) error {
 
 // isLast reports whether the page at a place is the last one wanted. next is the token that
 // it names.
-func (p *pass) isLast(at place, next string) bool { return next == "" || at.number == p.most }
+func (p *pass) isLast(at place, next string) bool { return next == "" || at.number == p.maxPages }
 
 // fetch fetches and stores a page and returns the token of the page after it.
 // What upstream has answered is stored, interrupted or not: it is paid for.

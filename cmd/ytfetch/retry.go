@@ -6,10 +6,10 @@ import (
 )
 
 const (
-	mostCalls = 3                // for one page and kind of trouble: each may cost a unit
-	coolDown  = time.Minute      // after which a limit per minute is open again
-	backOff   = time.Second      // after the first transient trouble; doubles
-	callRoom  = 10 * time.Second // what a call after a pause needs before the deadline
+	maxCalls = 3                // for one page and kind of trouble: each may cost a unit
+	coolDown = time.Minute      // after which a limit per minute is open again
+	backOff  = time.Second      // after the first transient trouble; doubles
+	callRoom = 10 * time.Second // what a call after a pause needs before the deadline
 )
 
 // Tries counts what went wrong with one page.
@@ -21,11 +21,11 @@ func (t tries) again(c class) (pause time.Duration, ok bool) {
 	t[c]++
 	switch c {
 	case minute:
-		return coolDown, t[c] < mostCalls
+		return coolDown, t[c] < maxCalls
 	case unclear:
 		return coolDown, t[c] < 2
 	case transient, unsent:
-		return backOff << (t[c] - 1), t[c] < mostCalls
+		return backOff << (t[c] - 1), t[c] < maxCalls
 	default:
 		return 0, false
 	}

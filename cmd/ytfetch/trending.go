@@ -19,7 +19,7 @@ func newPass(o options, stderr io.Writer) (*pass, error) {
 		return nil, err
 	}
 	return &pass{
-		region: o.region, query: o.query, after: o.slot.Add(-o.since), slot: o.slot, most: o.pages, deadline: o.deadline,
+		region: o.region, query: o.query, after: o.slot.Add(-o.since), slot: o.slot, maxPages: o.pages, deadline: o.deadline,
 		quota: api.FromEnv(), credential: o.credential, metered: o.metered,
 		tube: tube,
 		now:  time.Now, sleep: sleep,
@@ -119,7 +119,7 @@ func (p *pass) resume(fresh time.Duration) (done string, err error) {
 		}
 	}
 	switch {
-	case p.begin.isFirst(), p.most != 0 && p.begin.number > p.most:
+	case p.begin.isFirst(), p.maxPages != 0 && p.begin.number > p.maxPages:
 		p.begin = p.first()
 	case p.begin.chart.IsZero():
 		p.begin.chart = p.slot

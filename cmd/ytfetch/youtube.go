@@ -17,7 +17,7 @@ import (
 
 const (
 	callTimeout = 30 * time.Second // of one call, its body included
-	largestPage = 16 << 20         // bytes of an answer; a real page of 50 has some 200 kB
+	maxAnswer   = 16 << 20         // bytes of an answer; a real page of 50 has some 200 kB
 	perPage     = 50               // the most that a call gives for its units
 )
 
@@ -159,7 +159,7 @@ func (y *youtube) get(ctx context.Context, path string, query url.Values) (statu
 		return 0, nil, nil, err
 	}
 	defer response.Body.Close()
-	body, err = io.ReadAll(io.LimitReader(response.Body, largestPage))
+	body, err = io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	return response.StatusCode, response.Header, body, err
 }
 

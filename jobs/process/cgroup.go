@@ -121,7 +121,7 @@ func (g *cgroup) kill() {
 
 // end kills whatever is in the cgroup and removes it.
 func (g *cgroup) end() {
-	for killed := time.Now(); time.Since(killed) < giveUpAfter; time.Sleep(firstPoll) {
+	for killed := time.Now(); time.Since(killed) < giveUpAfter; time.Sleep(minPoll) {
 		left := g.processes()
 		if len(left) == 0 {
 			break

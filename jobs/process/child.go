@@ -28,7 +28,7 @@ func (l Launcher) start(command jobs.Command, out *output) (*child, error) {
 	cmd.Dir = command.Dir
 	cmd.Env = append([]string{}, command.Env...) // os/exec takes nil for our own environment
 	// As files, so that os/exec does not wait for other processes that hold them.
-	cmd.Stdout, cmd.Stderr = out.stdout.write, out.stderr.write
+	cmd.Stdout, cmd.Stderr = out.pipes[0].write, out.pipes[1].write
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: l.User.credential()}
 	group, err := l.startGrouped(cmd)
 	if err != nil {

@@ -21,10 +21,10 @@ const drainTimeout = time.Second
 // An output is what a command writes: two pipes, read all the time, and a queue
 // that emits their lines.
 type output struct {
-	stdout, stderr *pipe
-	queue          *queue
-	reading        sync.WaitGroup
-	emitting       sync.WaitGroup
+	pipes    [2]*pipe // stdout, stderr
+	queue    *queue
+	reading  sync.WaitGroup
+	emitting sync.WaitGroup
 }
 
 // A pipe is what a command writes to, and the reader of it.
@@ -35,29 +35,23 @@ type pipe struct {
 
 func openOutput(emit func(jobs.Line)) (*output, error) {
 	o := &output{queue: newQueue(emit)}
-	var err error
-	if o.stdout, err = newPipe("stdout", o.queue); err != nil {
-		return nil, err
-	}
-	if o.stderr, err = newPipe("stderr", o.queue); err != nil {
-		o.stdout.close()
-		return nil, err
+	for i, stream := range [...]string{"stdout", "stderr"} {
+		read, write, err := os.Pipe()
+		if err != nil {
+			for _, p := range o.pipes[:i] {
+				p.close()
+			}
+			return nil, fmt.Errorf("a pipe for its %s: %w", stream, err)
+		}
+		o.pipes[i] = &pipe{read: read, write: write, lines: &lineWriter{stream: stream, emit: o.queue.push}}
 	}
 	return o, nil
-}
-
-func newPipe(stream string, q *queue) (*pipe, error) {
-	read, write, err := os.Pipe()
-	if err != nil {
-		return nil, fmt.Errorf("a pipe for its %s: %w", stream, err)
-	}
-	return &pipe{read: read, write: write, lines: &lineWriter{stream: stream, emit: q.push}}, nil
 }
 
 // read begins to read what the command writes, which must have been started:
 // now only it, and what inherits from it, can write.
 func (o *output) read() {
-	for _, p := range []*pipe{o.stdout, o.stderr} {
+	for _, p := range o.pipes {
 		p.write.Close()
 		o.reading.Go(p.run)
 	}
@@ -69,12 +63,13 @@ func (o *output) emitLines() { o.emitting.Go(o.queue.run) }
 // close returns when everything that was written has been emitted.
 func (o *output) close() {
 	deadline := time.Now().Add(drainTimeout)
-	for _, p := range []*pipe{o.stdout, o.stderr} {
+	for _, p := range o.pipes {
 		_ = p.read.SetReadDeadline(deadline)
 	}
 	o.reading.Wait()
-	o.stdout.close()
-	o.stderr.close()
+	for _, p := range o.pipes {
+		p.close()
+	}
 	o.queue.close()
 	o.emitting.Wait()
 }

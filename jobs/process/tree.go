@@ -29,10 +29,10 @@ type tree struct {
 }
 
 const (
-	// firstPoll and slowestPoll bound how often a tree is polled for its end. The
+	// minPoll and maxPoll bound how often a tree is polled for its end. The
 	// kernel reports the end of our own children only.
-	firstPoll   = time.Millisecond
-	slowestPoll = 50 * time.Millisecond
+	minPoll = time.Millisecond
+	maxPoll = 50 * time.Millisecond
 	// giveUpAfter is how long after KILL we wait for a process to end. One that
 	// takes longer is another user's, or stuck in the kernel.
 	giveUpAfter = 5 * time.Second
@@ -51,7 +51,7 @@ func (t *tree) awaitRoot(ctx context.Context) (ended bool) {
 		}
 	}
 	for !t.rootEnded() && ctx.Err() == nil { // Linux before 5.10
-		time.Sleep(slowestPoll)
+		time.Sleep(maxPoll)
 	}
 	return t.rootEnded()
 }
@@ -82,7 +82,7 @@ func (t *tree) end(ctx, force context.Context, grace time.Duration) (left int, e
 	t.signal(syscall.SIGTERM)
 	t.signal(syscall.SIGCONT) // a stopped process gets TERM only once it continues
 	killAt, forced := time.Now().Add(grace), force.Done()
-	for wait := firstPoll; ; wait = min(2*wait, slowestPoll) {
+	for wait := minPoll; ; wait = min(2*wait, maxPoll) {
 		left = len(t.members())
 		late := time.Since(killAt)
 		if t.rootEnded() && (left == 0 || late > giveUpAfter) {
@@ -97,7 +97,7 @@ func (t *tree) end(ctx, force context.Context, grace time.Duration) (left int, e
 			return left, context.Cause(ctx)
 		case <-forced:
 			killAt, forced = time.Now(), nil
-		case <-time.After(min(wait, max(firstPoll, -late))):
+		case <-time.After(min(wait, max(minPoll, -late))):
 		}
 	}
 }

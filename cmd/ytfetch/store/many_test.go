@@ -242,7 +242,7 @@ func (m *many) searches() {
 func (m *many) frequency(queries []string) string {
 	var counts []int64
 	for _, words := range queries[:20] {
-		if err := m.store.query("SELECT count(*) FROM search WHERE search MATCH ?", []any{wishOf(words).match()},
+		if err := m.store.query("SELECT count(*) FROM search WHERE search MATCH ?", []any{parseExpression(words).match()},
 			func(row *sqlite3.Stmt) { counts = append(counts, row.ColumnInt64(0)) }); err != nil {
 			m.t.Fatal(err)
 		}
@@ -273,7 +273,7 @@ func (m *many) shell(queries []string) {
 	script := ".timer on\n"
 	for _, words := range queries {
 		script += fmt.Sprintf("SELECT number, videos.title, videos.description FROM search JOIN videos ON number = search.rowid WHERE search MATCH '%s' ORDER BY rank LIMIT 20;\n",
-			wishOf(words).match())
+			parseExpression(words).match())
 	}
 	command := exec.Command("sqlite3", "-readonly", filepath.Join(m.dir, FileName))
 	command.Stdin = strings.NewReader(script)

@@ -76,8 +76,8 @@ const (
 // or a tag five times as much as one in the description.
 func (s *Store) Search(ctx context.Context, q Query) (found Found, err error) {
 	defer s.interruptible(ctx)()
-	wish := wishOf(q.Words)
-	best, more, err := s.rank(wish, q)
+	expr := parseExpression(q.Words)
+	best, more, err := s.rank(expr, q)
 	if err != nil {
 		return found, fmt.Errorf("cannot search: %w", err)
 	}
@@ -87,7 +87,7 @@ func (s *Store) Search(ctx context.Context, q Query) (found Found, err error) {
 	for _, one := range best[skip:min(len(best), skip+q.Limit)] {
 		numbers = append(numbers, one.number)
 	}
-	highlights, err := s.highlight(wish.match(), numbers)
+	highlights, err := s.highlight(expr.match(), numbers)
 	if err != nil {
 		return found, fmt.Errorf("cannot find the words: %w", err)
 	}
@@ -102,14 +102,14 @@ func (s *Store) Search(ctx context.Context, q Query) (found Found, err error) {
 }
 
 // HasWords reports whether there is anything to search for in a text.
-func HasWords(text string) bool { return len(wishOf(text).terms) > 0 }
+func HasWords(text string) bool { return len(parseExpression(text).terms) > 0 }
 
 // rank returns the best videos in the order that is asked for, and whether there may be more.
-func (s *Store) rank(wish wish, q Query) (best []scored, more bool, err error) {
-	if len(wish.terms) == 0 {
+func (s *Store) rank(expr expression, q Query) (best []scored, more bool, err error) {
+	if len(expr.terms) == 0 {
 		return nil, false, nil
 	}
-	weights, err := s.weights(wish.terms)
+	weights, err := s.weights(expr.terms)
 	if err != nil {
 		return nil, false, err
 	}
@@ -117,7 +117,7 @@ func (s *Store) rank(wish wish, q Query) (best []scored, more bool, err error) {
 	filter, args := q.filter()
 	sql := fmt.Sprintf("SELECT rowid, CASE WHEN %s THEN relevance(search) END FROM search WHERE search MATCH ? ORDER BY rowid DESC", filter)
 	seen := 0
-	err = s.scan(sql, append(args, wish.match()), func(row *sqlite3.Stmt) bool {
+	err = s.scan(sql, append(args, expr.match()), func(row *sqlite3.Stmt) bool {
 		if seen++; row.ColumnType(1) != sqlite3.NULL {
 			best = append(best, scored{row.ColumnInt64(0), row.ColumnFloat(1)})
 		}
@@ -188,7 +188,7 @@ WHERE search MATCH ? AND CASE WHEN rowid IN (SELECT value FROM json_each(?)) THE
 func parts(marked string) []Part {
 	var list []Part
 	add := func(text string, match bool) {
-		if text = together(text); text != "" {
+		if text = removeGaps(text); text != "" {
 			list = append(list, Part{text, match})
 		}
 	}

@@ -28,9 +28,9 @@ const busyTime = time.Minute
 
 // A Store is an open file. It is for one goroutine at a time.
 type Store struct {
-	path string
-	db   *sqlite3.Conn
-	kept map[string]*sqlite3.Stmt // by their SQL: prepared once, used again
+	path       string
+	db         *sqlite3.Conn
+	statements map[string]*sqlite3.Stmt // by their SQL: prepared once, used again
 
 	ranking *ranking // of the search under way
 	packer  *packer
@@ -64,7 +64,7 @@ func OpenExisting(dir string) (*Store, error) {
 
 // Close closes the file. The last process that does merges its WAL.
 func (s *Store) Close() error {
-	for _, stmt := range s.kept {
+	for _, stmt := range s.statements {
 		stmt.Close()
 	}
 	return s.db.Close()
@@ -106,7 +106,7 @@ func fill(path string) error {
 }
 
 func open(path string, flags sqlite3.OpenFlag) (*Store, error) {
-	s := &Store{path: path, kept: make(map[string]*sqlite3.Stmt), ranking: &ranking{}}
+	s := &Store{path: path, statements: make(map[string]*sqlite3.Stmt), ranking: &ranking{}}
 	var err error
 	if s.packer, err = newPacker(); err != nil {
 		return nil, err
@@ -220,12 +220,12 @@ func (s *Store) scan(sql string, args []any, each func(*sqlite3.Stmt) (more bool
 }
 
 func (s *Store) prepare(sql string) (*sqlite3.Stmt, error) {
-	if stmt := s.kept[sql]; stmt != nil {
+	if stmt := s.statements[sql]; stmt != nil {
 		return stmt, nil
 	}
 	stmt, _, err := s.db.PrepareFlags(sql, sqlite3.PREPARE_PERSISTENT)
 	if err == nil {
-		s.kept[sql] = stmt
+		s.statements[sql] = stmt
 	}
 	return stmt, err
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/ncruces/go-sqlite3"
 )
 
-// A wish is what a user typed, as terms of FTS5: those that a video must have, in any order, and
+// An expression is what a user typed, as terms of FTS5: those that a video must have, in any order, and
 // those that it must not have. Each term is quoted, so nothing else in it is special to FTS5.
-type wish struct{ terms, without []string }
+type expression struct{ terms, without []string }
 
-// wishOf reads words, and phrases between quotes. One that ends in * is the beginning of a word,
+// parseExpression reads words, and phrases between quotes. One that ends in * is the beginning of a word,
 // unless that is one character long: it would be in nearly all of them. One after a - must not
 // be there, if others must. There are none where nothing holds a letter or a digit.
-func wishOf(text string) (w wish) {
+func parseExpression(text string) (e expression) {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) || r == 0 {
 			return ' '
@@ -31,16 +31,16 @@ func wishOf(text string) (w wish) {
 			end := strings.IndexAny(rest+" ", ` "`)
 			word, after = rest[:end], rest[end:]
 		}
-		w.add(word, not)
+		e.add(word, not)
 		text = after
 	}
-	if len(w.terms) == 0 { // what is not to be there alone is asked for
-		w.terms, w.without = w.without, nil
+	if len(e.terms) == 0 { // what is not to be there alone is asked for
+		e.terms, e.without = e.without, nil
 	}
-	return w
+	return e
 }
 
-func (w *wish) add(word string, not bool) {
+func (e *expression) add(word string, not bool) {
 	if !strings.ContainsFunc(word, isWordRune) {
 		return
 	}
@@ -49,9 +49,9 @@ func (w *wish) add(word string, not bool) {
 	if begins != word && utf8.RuneCountInString(begins) > 1 {
 		term += "*"
 	}
-	list := &w.terms
+	list := &e.terms
 	if not {
-		list = &w.without
+		list = &e.without
 	}
 	if !slices.Contains(*list, term) {
 		*list = append(*list, term)
@@ -59,9 +59,9 @@ func (w *wish) add(word string, not bool) {
 }
 
 // match is the query.
-func (w wish) match() string {
-	query := strings.Join(w.terms, " ")
-	for _, term := range w.without {
+func (e expression) match() string {
+	query := strings.Join(e.terms, " ")
+	for _, term := range e.without {
 		query += " NOT " + term
 	}
 	return query
@@ -101,8 +101,8 @@ func apart(text string) string {
 	return parted.String()
 }
 
-// together takes apart back.
-func together(text string) string { return strings.ReplaceAll(text, gap, "") }
+// removeGaps undoes apart.
+func removeGaps(text string) string { return strings.ReplaceAll(text, gap, "") }
 
 // isBlankless looks at letters alone; the sign that makes a vowel long in Japanese is one
 // of no script.

@@ -43,8 +43,8 @@ type (
 		Description          string               `json:"description"`
 		Thumbnails           map[string]thumbnail `json:"thumbnails"`
 		ChannelTitle         string               `json:"channelTitle"`
-		Tags                 []string             `json:"tags"`
-		CategoryID           string               `json:"categoryId"`
+		Tags                 []string             `json:"tags,omitempty"`
+		CategoryID           string               `json:"categoryId,omitempty"`
 		LiveBroadcastContent string               `json:"liveBroadcastContent"`
 	}
 	thumbnail struct {

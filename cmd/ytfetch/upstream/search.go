@@ -31,14 +31,8 @@ type (
 		VideoID string `json:"videoId"`
 	}
 	resultSnippet struct {
-		PublishedAt          time.Time            `json:"publishedAt"`
-		ChannelID            string               `json:"channelId"`
-		Title                string               `json:"title"`
-		Description          string               `json:"description"`
-		Thumbnails           map[string]thumbnail `json:"thumbnails"`
-		ChannelTitle         string               `json:"channelTitle"`
-		LiveBroadcastContent string               `json:"liveBroadcastContent"`
-		PublishTime          time.Time            `json:"publishTime"`
+		snippet               // without tags and category
+		PublishTime time.Time `json:"publishTime"`
 	}
 )
 
@@ -65,21 +59,15 @@ func (u *Upstream) search(v url.Values) (any, *refusal) {
 		list.PrevPageToken = pageToken(q.start, true)
 	}
 	for _, one := range found[q.start:end] {
-		list.Items = append(list.Items, newResult(one).only(q.parts))
+		list.Items = append(list.Items, newResult(one, slices.Contains(q.parts, "snippet")))
 	}
 	return list, nil
 }
 
 // parseSearch checks the parameters and returns what the query finds on all pages.
 func parseSearch(v url.Values, now time.Time) (query, []video, *refusal) {
-	q := query{parts: listOf(v["part"]), size: defaultPage}
-	if refused := checkParts(q.parts); refused != nil {
-		return q, nil, refused
-	}
-	if refused := q.setRegion(v.Get("regionCode")); refused != nil {
-		return q, nil, refused
-	}
-	if refused := q.setSize(v.Get("maxResults"), 0); refused != nil {
+	q, refused := newQuery(v, 0, nil)
+	if refused != nil {
 		return q, nil, refused
 	}
 	if order := v.Get("order"); order != "" && !slices.Contains(strings.Fields(knownOrders), order) {
@@ -117,20 +105,11 @@ func setTime(text string, at *time.Time) *refusal {
 	return nil
 }
 
-func newResult(v video) searchResult {
-	return searchResult{
-		Kind: "youtube#searchResult", Etag: v.Etag, ID: resultID{"youtube#video", v.ID},
-		Snippet: &resultSnippet{
-			PublishedAt: v.Snippet.PublishedAt, ChannelID: v.Snippet.ChannelID, Title: v.Snippet.Title, Description: v.Snippet.Description,
-			Thumbnails: v.Snippet.Thumbnails, ChannelTitle: v.Snippet.ChannelTitle, LiveBroadcastContent: v.Snippet.LiveBroadcastContent,
-			PublishTime: v.Snippet.PublishedAt,
-		},
+func newResult(v video, withSnippet bool) searchResult {
+	result := searchResult{Kind: "youtube#searchResult", Etag: v.Etag, ID: resultID{"youtube#video", v.ID}}
+	if withSnippet {
+		result.Snippet = &resultSnippet{*v.Snippet, v.Snippet.PublishedAt}
+		result.Snippet.Tags, result.Snippet.CategoryID = nil, ""
 	}
-}
-
-func (r searchResult) only(parts []string) searchResult {
-	if !slices.Contains(parts, "snippet") {
-		r.Snippet = nil
-	}
-	return r
+	return result
 }

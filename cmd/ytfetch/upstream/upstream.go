@@ -130,7 +130,7 @@ func (u *Upstream) listVideos(v url.Values) (any, *refusal) {
 	if v.Has("id") {
 		return videosByID(v, u.config.Now())
 	}
-	query, refused := parseQuery(v, u.config.PagesPerRegion)
+	query, refused := parseChart(v, u.config.PagesPerRegion)
 	if refused != nil {
 		return nil, refused
 	}

@@ -23,24 +23,33 @@ type query struct {
 
 const (
 	defaultPage = 5
-	largestPage = 50
+	maxPage     = 50
 )
 
-// parseQuery checks the parameters in the order in which the API does.
-func parseQuery(v url.Values, pages int) (query, *refusal) {
-	q := query{parts: listOf(v["part"]), size: defaultPage, total: pages * largestPage}
-	if refused := checkParts(q.parts); refused != nil {
+// newQuery checks the parameters that both operations have, in the order in which the API does.
+// check may check others after the parts.
+func newQuery(v url.Values, minSize int, check func(url.Values) *refusal) (query, *refusal) {
+	q := query{parts: listOf(v["part"]), size: defaultPage}
+	refused := checkParts(q.parts)
+	if refused == nil && check != nil {
+		refused = check(v)
+	}
+	if refused == nil {
+		refused = q.setRegion(v.Get("regionCode"))
+	}
+	if refused == nil {
+		refused = q.setSize(v.Get("maxResults"), minSize)
+	}
+	return q, refused
+}
+
+// parseChart checks the parameters of a request for a page of a region's chart.
+func parseChart(v url.Values, pages int) (query, *refusal) {
+	q, refused := newQuery(v, 1, checkFilter)
+	if refused != nil {
 		return q, refused
 	}
-	if refused := checkFilter(v); refused != nil {
-		return q, refused
-	}
-	if refused := q.setRegion(v.Get("regionCode")); refused != nil {
-		return q, refused
-	}
-	if refused := q.setSize(v.Get("maxResults"), 1); refused != nil {
-		return q, refused
-	}
+	q.total = pages * maxPage
 	return q, q.setStart(v.Get("pageToken"))
 }
 
@@ -53,8 +62,8 @@ func videosByID(v url.Values, now time.Time) (any, *refusal) {
 	switch {
 	case v.Has("chart"), v.Has("myRating"):
 		return nil, parameter("parameters.", "incompatibleParameters", "Incompatible parameters specified in the request: chart, id")
-	case len(ids) == 0, len(ids) > largestPage:
-		return nil, parameter("id", "invalidParameter", fmt.Sprintf("Invalid number of ids. It must be within the range: [1, %d]", largestPage))
+	case len(ids) == 0, len(ids) > maxPage:
+		return nil, parameter("id", "invalidParameter", fmt.Sprintf("Invalid number of ids. It must be within the range: [1, %d]", maxPage))
 	}
 	list := videoList{Kind: "youtube#videoListResponse", Etag: etag(strings.Join(ids, ","), 0), Items: []video{}}
 	for _, id := range ids {
@@ -105,9 +114,9 @@ func (q *query) setSize(maxResults string, min int) *refusal {
 		return nil
 	}
 	size, err := strconv.Atoi(maxResults)
-	if err != nil || size < min || size > largestPage {
+	if err != nil || size < min || size > maxPage {
 		return parameter("maxResults", "invalidParameter",
-			fmt.Sprintf("Invalid value '%s'. Values must be within the range: [%d, %d]", maxResults, min, largestPage))
+			fmt.Sprintf("Invalid value '%s'. Values must be within the range: [%d, %d]", maxResults, min, maxPage))
 	}
 	q.size = size
 	return nil

@@ -16,13 +16,13 @@ type Page struct {
 	Purpose string // in half a line
 }
 
-// Header returns the begin of the page, with its section NAME.
+// Header returns the beginning of the page, with its section NAME.
 func (p Page) Header() string {
 	return fmt.Sprintf(".TH %s %d \"\" \"quotad %s\"\n.SH NAME\n%s \\- %s\n",
 		Escape(strings.ToUpper(p.Name)), p.Section, Escape(p.Version), Escape(p.Name), Escape(p.Purpose))
 }
 
-// OfUsage returns the whole page of a program whose usage says everything: its first line is
+// OfUsage returns the page of a program whose usage is the whole page. Its first line is
 // "name - purpose". The pages in also, "quotactl(1)" for instance, are its SEE ALSO.
 func OfUsage(section int, version, usage string, also ...string) string {
 	first, rest, _ := strings.Cut(usage, "\n")
@@ -46,7 +46,7 @@ func SeeAlso(pages ...string) string {
 	return b.String()
 }
 
-// Verbatim sets text line by line as it is: our texts are laid out by hand.
+// Verbatim prints text line by line as it is, because our texts have their own layout.
 func Verbatim(text string) string { return ".nf\n" + Escape(text) + ".fi\n" }
 
 // Escape keeps roff from reading anything into a text: backslashes, hyphens that are to be

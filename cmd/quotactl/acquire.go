@@ -181,8 +181,8 @@ func particulars(d api.Decision) [][2]string {
 	return lines
 }
 
-// remainingText writes "9,400 units in daily, 3,900 units in search"; of a limit that denies
-// nothing it says so.
+// remainingText writes "9,400 units in daily, 3,900 units in search", and marks a limit that
+// denies nothing.
 func remainingText(limits []api.Limit) string {
 	left := make([]string, len(limits))
 	for i, limit := range limits {

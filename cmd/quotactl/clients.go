@@ -126,7 +126,7 @@ func clientsPage(one api.Clients, v term.View) string {
 	return b.String()
 }
 
-// some is empty of nothing.
+// some is empty if there is nothing.
 func some(n int64, text string) string {
 	if n == 0 {
 		return ""

@@ -164,7 +164,7 @@ func newLend(c *cli) *cobra.Command {
 	return cmd
 }
 
-// lentUnits returns the units of a loan, 0 of one that ends others.
+// lentUnits returns the units of a loan, 0 to end loans.
 func lentUnits(args []string, end bool) (int64, error) {
 	switch {
 	case len(args) == 0:
@@ -256,10 +256,10 @@ func (c *cli) confirmReset(ctx context.Context, name string) error {
 	return c.ask(fmt.Sprintf("reset %s: forget %s? [y/N] ", name, strings.Join(used, ", ")))
 }
 
-// ask returns nil when the question is answered with yes.
+// ask returns nil if the answer to the question is yes.
 func (c *cli) ask(question string) error {
 	fmt.Fprint(c.stderr, question)
-	line, _ := bufio.NewReader(c.stdin).ReadString('\n') // an end of input is no yes
+	line, _ := bufio.NewReader(c.stdin).ReadString('\n') // the end of the input means no
 	switch strings.ToLower(strings.TrimSpace(line)) {
 	case "y", "yes":
 		return nil

@@ -1,11 +1,23 @@
 // Quotactl asks a running quotad what is left of its budgets, and operates it.
 //
-// Each command has a file: its usage text, its flags, what it asks the daemon, and what
-// it says of the answer as a table, as JSON and as one integer (cli.go). The server
-// decides and explains: an error's hint is the one that came with the problem, and
-// errors.go turns it into an exit code. How text looks is in term. The page is served by
-// package page; pagesource.go asks for what is on it, and pagepicture.go says it in the
-// words of the other commands.
+// Commands about one subject share a file: the text of the usage, the flags, the question
+// to the daemon, and the answer as a table, as JSON and as one integer.
 //
-// Quotactl writes nothing to disk.
+//	status.go, limits.go, watch.go, page.go   what is left, live and in a browser
+//	jobs.go, runs.go, run.go                  jobs and their runs; begin and stop a run
+//	plan.go, why.go, usage.go, suggest.go     will it fit, why not, who spent it
+//	log.go, refusals.go, clients.go, remote.go
+//	acquire.go, exec.go, observe.go           spend, and report what the upstream answered
+//	correct.go                                adjust, lend, reset, close and open limits
+//	reload.go, version.go
+//
+// Root.go holds the tree of commands. It makes the usage, the manual page and the check of
+// arguments from each command. Show, in cli.go, prints an answer in the format that the user
+// asked for. Completion.go lists names for the shell. The server decides and explains: an
+// error's hint comes with the problem, and errors.go finds the exit code.
+//
+// Package term knows how text looks on a terminal, package wording says limits, jobs, runs
+// and refusals in words, and package page serves the page in the same words.
+//
+// Quotactl writes nothing to disk and holds no locks.
 package main

@@ -50,7 +50,7 @@ func (c *cli) report(err error) int {
 	f := &failure{code: exitError, err: err}
 	errors.As(err, &f)
 	v := term.View{UTF8: c.env.IsUTF8()}
-	// Joined errors stand on lines of their own.
+	// Joined errors are on lines of their own.
 	message := strings.ReplaceAll(err.Error(), "\n", "; ")
 	fmt.Fprintf(c.stderr, "quotactl: error: %s\n", v.Clean(message))
 	if f.hint != "" {
@@ -89,8 +89,8 @@ func (c *cli) inDoubt(err error, advice string) error {
 	return err
 }
 
-// exitCodeOf is the exit code that a reason stands for. A cost that can never
-// fit is not "denied": 75 tells a script to come back later.
+// exitCodeOf is the exit code that a reason stands for. A cost that can never fit is not
+// "denied", because 75 means that a script can try again later.
 func exitCodeOf(reason quota.Reason) int {
 	switch reason {
 	case quota.LimitExceeded, quota.LimitClosed, quota.RunCapExceeded:
@@ -123,8 +123,8 @@ func (c *cli) unreachableHint(err error) string {
 	return fmt.Sprintf("%s is for members of group %s: usermod -aG %s %s, then log in again", path, group, group, userName())
 }
 
-// groupOf returns the group of a file or, where that is not to be seen, of the
-// directory that hides it.
+// groupOf returns the group of a file or, if that cannot be seen, of the directory that
+// hides it.
 func groupOf(path string) (gid string, ok bool) {
 	info, err := os.Stat(path)
 	for errors.Is(err, fs.ErrPermission) && filepath.Dir(path) != path {
@@ -168,7 +168,7 @@ func (c *cli) refusal(d api.Decision) error {
 	return f
 }
 
-// describe is what the daemon says about a refusal, behind its reason.
+// describe is the reason of a refusal, and what the daemon says about it.
 func describe(d api.Decision) string {
 	if d.Detail == "" {
 		return d.Reason

@@ -25,7 +25,7 @@ Example:
   $ quotactl exec search.list -- curl -sS "$URL"
 `
 
-// grantEnv tells a command the grant that it runs on.
+// grantEnv holds the id of the grant that a command runs on.
 const grantEnv = "QUOTAD_GRANT_ID"
 
 func newExec(c *cli) *cobra.Command {
@@ -50,8 +50,7 @@ func newExec(c *cli) *cobra.Command {
 	return cmd
 }
 
-// operationAndCommand asks for the "--" that keeps the command's flags apart
-// from ours.
+// operationAndCommand requires the "--" that separates the command's flags from ours.
 func operationAndCommand(cmd *cobra.Command, args []string) error {
 	switch dash := cmd.ArgsLenAtDash(); {
 	case len(args) == 0:
@@ -66,16 +65,16 @@ func operationAndCommand(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// exec acquires and then replaces this process by the command, so that nothing is
-// between the command and its terminal, its signals and its parent. It returns only if
-// the command does not run.
+// exec acquires and then replaces this process by the command, so that the command has its
+// terminal, its signals and its parent to itself. It returns only if the command does not
+// run.
 func (c *cli) exec(ctx context.Context, r api.AcquireRequest, command []string) error {
 	path, err := exec.LookPath(command[0])
 	if err != nil {
 		return cannotRun(command[0], err) // before anything is spent
 	}
-	// From asking to the command's start a signal must not end us: it would
-	// leave a debit for a call that was never made.
+	// Between the question and the command's start a signal must not end this process: it
+	// would leave a debit for a call that was never made.
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	d, err := c.acquire(context.WithoutCancel(ctx), r)
@@ -86,7 +85,7 @@ func (c *cli) exec(ctx context.Context, r api.AcquireRequest, command []string) 
 	if err = ctx.Err(); err == nil {
 		err = syscall.Exec(path, command, environ)
 	}
-	return errors.Join(cannotRun(command[0], err), c.giveBack(d))
+	return errors.Join(cannotRun(command[0], err), c.release(d))
 }
 
 func cannotRun(command string, err error) error {
@@ -97,9 +96,9 @@ func cannotRun(command string, err error) error {
 	return fmt.Errorf("cannot run %q: %w", command, err)
 }
 
-// giveBack releases a grant whose call was provably never made. A replayed one
-// stays: the call may have been made when it was granted first.
-func (c *cli) giveBack(d api.Decision) error {
+// release releases a grant whose call was provably never made. It keeps a replayed one: the
+// call may have been made when it was first granted.
+func (c *cli) release(d api.Decision) error {
 	if d.Replayed {
 		return nil
 	}

@@ -31,7 +31,7 @@ Example:
   09:00:01  @alice            search.list      1    100  youtube:1773478801007-0
 `
 
-// A logFilter says which lines of which log are asked for.
+// A logFilter selects lines of a log.
 type logFilter struct {
 	credential string
 	since      string
@@ -104,8 +104,8 @@ func (f logFilter) page() int {
 	return quota.MaxLogPage
 }
 
-// entries returns the lines of a log that a query selects, page after page. An error is
-// the last of them.
+// entries returns the lines of a log that a query selects, page after page. An error ends
+// them.
 func entries(ctx context.Context, client jobsapi.Client, credential string, q api.LogQuery) iter.Seq2[api.Entry, error] {
 	return func(yield func(api.Entry, error) bool) {
 		for more := true; more; {
@@ -205,8 +205,8 @@ func newLogTable(entries []api.Entry, v term.View) *term.Table {
 	return t
 }
 
-// entryNote says what a correction did, and of a grant what was debited where it
-// counts less or more by now.
+// entryNote says what a correction did. For a grant that counts less or more by now it says
+// what was debited.
 func entryNote(e api.Entry) string {
 	switch e.Kind {
 	case string(quota.KindSettlement):

@@ -14,7 +14,7 @@ func main() {
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer, environ []string) int {
 	c := &cli{stdin: stdin, stdout: stdout, stderr: stderr, env: environ}
 	root := newRoot(c)
-	// cobra takes nil for "use os.Args".
+	// cobra reads nil as "use os.Args".
 	root.SetArgs(append([]string{}, negativeLast(root, args)...))
 	return c.report(root.Execute())
 }

@@ -29,7 +29,7 @@ Example:
   says    Quota exceeded for quota metric 'Search Queries' …
 `
 
-// An observed is what the flags say of an answer.
+// An observed is an answer of the upstream, as the flags describe it.
 type observed struct {
 	api.Observation
 	headerFile, bodyFile string
@@ -65,8 +65,8 @@ func newObserve(c *cli) *cobra.Command {
 	return cmd
 }
 
-// read reads the files that the flags name. Of the header only what may tell of a quota
-// is sent, with the status.
+// read reads the files that the flags name. It keeps only the fields of the header that may
+// be about a quota, and the status.
 func (o *observed) read(stdin io.Reader) error {
 	if o.headerFile != "" {
 		text, err := readFile(o.headerFile, stdin, upstream.MaxBody)
@@ -93,8 +93,8 @@ func (o *observed) read(stdin io.Reader) error {
 	return err
 }
 
-// readFile reads a file of at most so many bytes.
-func readFile(name string, stdin io.Reader, most int64) (string, error) {
+// readFile reads a file of at most max bytes.
+func readFile(name string, stdin io.Reader, max int64) (string, error) {
 	from := stdin
 	if name != "-" {
 		file, err := os.Open(name)
@@ -104,12 +104,12 @@ func readFile(name string, stdin io.Reader, most int64) (string, error) {
 		defer file.Close()
 		from = file
 	}
-	text, err := io.ReadAll(io.LimitReader(from, most+1))
+	text, err := io.ReadAll(io.LimitReader(from, max+1))
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("cannot read %s: %w", name, err)
-	case int64(len(text)) > most:
-		return "", usageError("an answer that speaks of a quota is short", "%s has more than %s", name, quota.Count(most, "byte", "bytes"))
+	case int64(len(text)) > max:
+		return "", usageError("an answer that speaks of a quota is short", "%s has more than %s", name, quota.Count(max, "byte", "bytes"))
 	}
 	if !utf8.Valid(text) {
 		return "", usageError("curl --compressed decompresses an answer", "%s is not UTF-8 text", name)
@@ -132,7 +132,7 @@ func observedPage(out api.Observed, v term.View) string {
 	return term.Pairs(pairs, v)
 }
 
-// classText says what an answer means, and what was made of it.
+// classText says what an answer means, and what quotad did.
 func classText(out api.Observed, v term.View) string {
 	switch {
 	case out.Closed != nil && out.Class == string(upstream.Day):

@@ -60,7 +60,7 @@ func (c *cli) plan(ctx context.Context, in jobsapi.PlanRequest) error {
 	}
 	for i, with := range in.With {
 		job, when, _ := strings.Cut(with, "@")
-		at, err := comingOf(when, time.Now())
+		at, err := parseComing(when, time.Now())
 		if err != nil {
 			return err
 		}
@@ -78,8 +78,8 @@ func lostTurns(p plan.Plan) (int64, error) {
 	return int64(p.Skipped), nil
 }
 
-// comingOf reads a time to come: "22:00", "3h", or an instant.
-func comingOf(text string, now time.Time) (time.Time, error) {
+// parseComing reads a time in the future: "22:00", "3h", or an instant.
+func parseComing(text string, now time.Time) (time.Time, error) {
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
 		return at, nil
 	}
@@ -96,7 +96,7 @@ func comingOf(text string, now time.Time) (time.Time, error) {
 	return time.Time{}, usageError("", "--with must be JOB@TIME, such as backfill@22:00, backfill@3h or backfill@2026-03-14T22:00:00Z: %q", text)
 }
 
-// planPage writes a plan: all of it in a line, and then limit by limit.
+// planPage writes a plan: its sum in a line, and then limit by limit.
 func planPage(p plan.Plan, v term.View) string {
 	var b strings.Builder
 	v.Prose(&b, 0, term.Bold, fmt.Sprintf("plan of %s, until %s%s", term.Brief(p.Until.Sub(p.From)), v.Clock(p.Until), v.ZoneMark()))
@@ -118,7 +118,7 @@ func planPage(p plan.Plan, v term.View) string {
 	return b.String()
 }
 
-// unplannedText names the jobs that are in no figure.
+// unplannedText names the jobs that no figure includes.
 func unplannedText(p plan.Plan) string {
 	return "without " + strings.Join(p.Unknown, ", ") + ": it is not configured what a pass expects, and none has made a call yet"
 }
@@ -177,7 +177,7 @@ func renderLimitPlan(b *strings.Builder, p plan.Plan, l plan.Limit, v term.View)
 	}
 }
 
-// demandText says what is asked for, and of how much.
+// demandText says how much the jobs ask for, and of how much.
 func demandText(l plan.Limit) string {
 	about, late := "", ""
 	if l.Estimated {
@@ -214,7 +214,7 @@ func sharesOfPlan(p plan.Plan, l plan.Limit) *term.Table {
 	return t
 }
 
-// jobIn returns what becomes of a job, nothing of one that is not in the plan.
+// jobIn returns what becomes of a job. It is empty if the plan does not have the job.
 func jobIn(p plan.Plan, name string) plan.Job {
 	i := slices.IndexFunc(p.Jobs, func(j plan.Job) bool { return j.Job == name })
 	if i < 0 {
@@ -223,14 +223,14 @@ func jobIn(p plan.Plan, name string) plan.Job {
 	return p.Jobs[i]
 }
 
-// A dayPlot is one line of a plot: what a limit sees in the hours of one day.
+// A dayPlot is one line of a plot: what a limit spends in the hours of one day.
 type dayPlot struct {
 	day   time.Time // its midnight, or close to it
 	hours [24]hourPlot
 	units int64
 }
 
-// An hourPlot is one mark of it.
+// An hourPlot is one mark of a line.
 type hourPlot struct {
 	known bool
 	units int64
@@ -262,10 +262,10 @@ func plotOf(l plan.Limit, v term.View) *term.Table {
 	return t
 }
 
-// plotMargin is what stands beside the marks: days, units and gaps.
+// plotMargin is the width of the other columns: days, units and gaps.
 const plotMargin = 30
 
-// daysOf sorts hours into days. Where a clock is set back, two hours are one mark.
+// daysOf groups hours by day. When a clock is set back, two hours share one mark.
 func daysOf(hours []plan.Hour, zone *time.Location) []*dayPlot {
 	var days []*dayPlot
 	for _, h := range hours {

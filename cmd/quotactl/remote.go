@@ -74,7 +74,7 @@ func remoteTable(remote api.Remote, v term.View) string {
 	return b.String()
 }
 
-// remoteFacts are where callers are answered, and what is odd about it.
+// remoteFacts say at which address quotad answers remote callers, and what is unusual.
 func remoteFacts(remote api.Remote, v term.View) []string {
 	facts := []string{"on " + remote.Address}
 	switch c := remote.Certificate; {

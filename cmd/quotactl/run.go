@@ -161,7 +161,7 @@ func newStop(c *cli) *cobra.Command {
 	}
 }
 
-// runUnderWay returns the run that a job has under way; what names no job is a run itself.
+// runUnderWay returns the id of the run that a job has under way. A name of no job is an id itself.
 func (c *cli) runUnderWay(ctx context.Context, name string) (id string, err error) {
 	job, err := c.client().Job(ctx, name)
 	switch problem := (&api.Problem{}); {

@@ -176,8 +176,8 @@ func minRemaining(credentials []api.Credential) (int64, error) {
 	return left, nil
 }
 
-// renderStatus writes a status for people: what is unsafe first, then the
-// budgets, then the jobs.
+// renderStatus writes a whole status: what needs a person first, then the budgets, then the
+// jobs.
 func renderStatus(s jobsapi.Status, v term.View) string {
 	var b strings.Builder
 	renderTriage(&b, s.Triage, max(len(s.Triage.Troubles), len(s.Triage.Notes)), true, v)
@@ -213,7 +213,7 @@ func renderCredential(b *strings.Builder, c api.Credential, forecasts []plan.For
 	renderLimits(b, c.Name, c.Limits, forecasts, v)
 }
 
-// renderProxied says by which address a credential's upstream is called through the proxy.
+// renderProxied writes the address of the proxy for a credential, and where it sends calls.
 func renderProxied(b *strings.Builder, proxy *api.Proxy, credential string, v term.View) {
 	if proxy == nil {
 		return

@@ -17,10 +17,10 @@ import (
 	"quotad/quota/api"
 )
 
-// suggestedRuns is how many of the latest runs are looked at.
+// suggestedRuns is how many of the latest runs count.
 const suggestedRuns = 200
 
-// A suggestion is what the passes of a job took that ended well.
+// A suggestion is what the passes of a job spent that ended well.
 type suggestion struct {
 	Job    string           `json:"job"`
 	Passes int              `json:"passes"`
@@ -45,32 +45,32 @@ func (c *cli) suggest(ctx context.Context, q usageQuery) error {
 	return show(c, passes.suggestions(), nil, length, func(all []suggestion, _ term.View) string { return expectsText(all) })
 }
 
-// A takenPass is what one pass took, by operation.
-type takenPass struct {
+// A spentPass is what one pass spent, by operation.
+type spentPass struct {
 	job          string
 	began, ended time.Time
 	calls        map[string]int64
 }
 
-// takenPasses are those that ended well, by job and region, the latest first.
-type takenPasses map[string][]*takenPass
+// spentPasses are the passes that ended well, by job and region, the latest first.
+type spentPasses map[string][]*spentPass
 
-func passesOf(runs []jobs.Run) takenPasses {
-	passes := takenPasses{}
+func passesOf(runs []jobs.Run) spentPasses {
+	passes := spentPasses{}
 	for _, run := range runs {
 		for _, p := range run.Passes {
 			if p.Outcome == jobs.OK && p.Units > 0 {
 				key := run.Job + " " + string(p.Region)
 				// The ledger's clock ticks in milliseconds.
-				passes[key] = append(passes[key], &takenPass{run.Job, p.StartedAt.Truncate(time.Millisecond), p.EndedAt, map[string]int64{}})
+				passes[key] = append(passes[key], &spentPass{run.Job, p.StartedAt.Truncate(time.Millisecond), p.EndedAt, map[string]int64{}})
 			}
 		}
 	}
 	return passes
 }
 
-// add counts a grant for the pass that took it. What was released was not called.
-func (t takenPasses) add(e api.Entry) {
+// add counts a grant for the pass that acquired it. A released grant does not count.
+func (t spentPasses) add(e api.Entry) {
 	if e.Kind != string(quota.KindGrant) || e.SettledTo != nil && *e.SettledTo == 0 {
 		return
 	}
@@ -81,9 +81,9 @@ func (t takenPasses) add(e api.Entry) {
 	}
 }
 
-// suggestions are told of the jobs of which the log holds passes.
-func (t takenPasses) suggestions() []suggestion {
-	byJob := map[string][]*takenPass{}
+// suggestions returns one suggestion for each job with passes in the log.
+func (t spentPasses) suggestions() []suggestion {
+	byJob := map[string][]*spentPass{}
 	for _, passes := range t {
 		for _, p := range passes {
 			if len(p.calls) > 0 {
@@ -114,7 +114,7 @@ func (t takenPasses) suggestions() []suggestion {
 	return all
 }
 
-// expectsText writes suggestions as they stand in a configuration.
+// expectsText writes suggestions as lines of a configuration.
 func expectsText(suggestions []suggestion) string {
 	if len(suggestions) == 0 {
 		return "# no pass has ended well and spent anything, as far as the log goes back\n"

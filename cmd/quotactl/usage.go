@@ -29,7 +29,7 @@ Example:
   total     160    320
 `
 
-// A usageQuery says whose spending is asked for, and how it is told apart.
+// A usageQuery selects spending, and says how to group it.
 type usageQuery struct {
 	credential, by, since, limit string
 }
@@ -97,7 +97,7 @@ func usageTable(u api.Usage, limit string, v term.View) string {
 	return b.String()
 }
 
-// sharesTable has a bar for each share, at most so wide: the longest for the greatest.
+// sharesTable has a bar for each share. The greatest share's bar has the given width.
 func sharesTable(u api.Usage, limit string, bar int, v term.View) *term.Table {
 	t := &term.Table{Columns: []term.Column{
 		{Head: strings.ToUpper(u.By)}, {Head: "CALLS", Right: true}, {Head: "UNITS", Right: true}, {Head: "SHARE", Right: true}, {Whole: true},

@@ -22,8 +22,7 @@ Example:
   quotad    v1.2.0
 `
 
-// versions is the answer of the version command. Quotad is empty when no daemon
-// answers.
+// versions is the answer of the version command. Quotad is empty if no daemon answers.
 type versions struct {
 	Quotactl string `json:"quotactl"`
 	Quotad   string `json:"quotad,omitempty"`
@@ -38,7 +37,7 @@ func newVersion(c *cli) *cobra.Command {
 	}
 }
 
-// version prints our own version even where the daemon's is not to be had.
+// version prints our own version even if the daemon does not answer.
 func (c *cli) version(ctx context.Context) error {
 	own := versions{Quotactl: api.BuildVersion()}
 	var daemon struct{ Version string }
@@ -53,7 +52,7 @@ func (c *cli) version(ctx context.Context) error {
 	return nil
 }
 
-// skew is what to do where the versions differ, else "".
+// skew says what to do if the versions differ; else it is empty.
 func (v versions) skew() string {
 	if v.Quotad == v.Quotactl {
 		return ""
@@ -61,7 +60,7 @@ func (v versions) skew() string {
 	return fmt.Sprintf("quotactl is %s, quotad %s: after an upgrade, restart quotad", v.Quotactl, v.Quotad)
 }
 
-// skewHint is for errors that daemon and client of one version do not come to: the
+// skewHint is for errors that cannot happen if daemon and client have one version: the
 // daemon does not know a route or a field of ours, or we cannot read its answer.
 func skewHint(err error) string {
 	var p *api.Problem

@@ -28,7 +28,7 @@ Example:
   5376
 `
 
-// A watchPlan says how often to update, and how many times; 0: for ever.
+// A watchPlan says how often to update, and how many times; 0: without an end.
 type watchPlan struct {
 	every  time.Duration
 	number int
@@ -145,13 +145,13 @@ func (w *watcher) page(ctx context.Context) error {
 		return w.explain(w.lost)
 	}
 	if ctx.Err() != nil {
-		return nil // what was known is no news
+		return nil // the last status is no news
 	}
 	return w.write(renderWatch(w, w.view()) + "\n")
 }
 
-// show draws on the alternate screen until it is told to end; however it ends, the
-// terminal is as it was.
+// show draws on the alternate screen until ctx ends, q is typed or enough updates were
+// shown. Afterwards the terminal is as it was.
 func (w *watcher) show(ctx context.Context, p watchPlan) (err error) {
 	ctx, leave := context.WithCancel(ctx)
 	defer leave()
@@ -160,27 +160,27 @@ func (w *watcher) show(ctx context.Context, p watchPlan) (err error) {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGWINCH, syscall.SIGTSTP)
 	defer signal.Stop(signals)
-	if err := w.take(); err != nil {
-		return errors.Join(err, w.keys.GiveBack())
+	if err := w.grab(); err != nil {
+		return errors.Join(err, w.keys.Restore())
 	}
-	defer func() { err = errors.Join(err, w.giveBack()) }()
+	defer func() { err = errors.Join(err, w.restore()) }()
 	return w.drawOn(ctx, p, signals)
 }
 
-// take makes the terminal ours.
-func (w *watcher) take() error {
-	if err := w.keys.Take(); err != nil {
+// grab reads the keyboard and switches to the alternate screen.
+func (w *watcher) grab() error {
+	if err := w.keys.Grab(); err != nil {
 		return fmt.Errorf("cannot read the keyboard: %w", err)
 	}
 	return w.write(term.Enter)
 }
 
-// giveBack leaves the terminal as it was before take.
-func (w *watcher) giveBack() error {
-	return errors.Join(w.write(term.Leave), w.keys.GiveBack())
+// restore sets the terminal to how it was before grab.
+func (w *watcher) restore() error {
+	return errors.Join(w.write(term.Leave), w.keys.Restore())
 }
 
-// drawOn draws again and again, and when a signal says that the screen changes.
+// drawOn draws at each tick, and when a signal says that the screen has changed.
 func (w *watcher) drawOn(ctx context.Context, p watchPlan, signals <-chan os.Signal) error {
 	ticks := time.NewTicker(p.every)
 	defer ticks.Stop()
@@ -213,19 +213,19 @@ func (w *watcher) draw() error {
 	return w.write(term.Draw(renderWatch(w, v), term.Height(w.stdout)))
 }
 
-// suspend gives the terminal back for as long as this process is stopped.
+// suspend restores the terminal while this process is stopped.
 func (w *watcher) suspend() error {
-	if err := w.giveBack(); err != nil {
+	if err := w.restore(); err != nil {
 		return err
 	}
-	goOn := make(chan os.Signal, 1)
-	signal.Notify(goOn, syscall.SIGCONT)
-	defer signal.Stop(goOn)
+	resumed := make(chan os.Signal, 1)
+	signal.Notify(resumed, syscall.SIGCONT)
+	defer signal.Stop(resumed)
 	if err := syscall.Kill(os.Getpid(), syscall.SIGSTOP); err != nil {
 		return fmt.Errorf("cannot stop: %w", err)
 	}
-	<-goOn // any thread may be the one that the kernel stops first
-	return w.take()
+	<-resumed // any thread may be the one that the kernel stops first
+	return w.grab()
 }
 
 // renderWatch writes the latest status and, if updates fail, why.

@@ -73,7 +73,7 @@ func (c *cli) why(ctx context.Context, credential []string, q api.WhyQuery) erro
 		if err := c.knowsRemote(ctx, caller); err != nil {
 			return c.explain(err)
 		}
-	} else if q.Job != "" { // a name that is none would be a caller outside any pass
+	} else if q.Job != "" { // the API would read an unknown name as a caller outside any pass
 		job, err := c.client().Job(ctx, q.Job)
 		if err != nil {
 			return c.explain(err)
@@ -94,7 +94,7 @@ type runUnits struct {
 	Left        int64  `json:"left"` // of the run under way, else of the next one
 }
 
-// unitsOfRun returns what a run of a job may spend; nil: what the limits allow.
+// unitsOfRun returns what a run of a job may spend, nil if only the limits decide.
 func unitsOfRun(job jobsapi.Job) *runUnits {
 	if job.UnitsPerRun == 0 {
 		return nil
@@ -118,7 +118,7 @@ func (u *runUnits) missing(units int64) int64 {
 	return max(0, units-u.Left)
 }
 
-// text says what the run may do with calls that cost so much.
+// text says whether the run may spend the cost.
 func (u *runUnits) text(cost int64) string {
 	switch {
 	case cost > u.UnitsPerRun:
@@ -248,7 +248,7 @@ func curesOf(w api.Why, v term.View) []string {
 	return append(cures, raiseText(w, missing), lendText(w, missing))
 }
 
-// lendText is how an operator makes limits higher for a while.
+// lendText returns the commands by which an operator makes limits higher for a while.
 func lendText(w api.Why, missing []api.Obstacle) string {
 	var commands []string
 	for _, o := range missing {

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// An axis is a stretch of time from left to right.
+// An axis is a span of time from left to right.
 type axis struct {
 	from, until time.Time
 	zone        *time.Location
 }
 
-// part is where an instant lies, from 0 to 1.
+// part is the place of an instant, from 0 to 1.
 func (a axis) part(at time.Time) float64 {
 	whole := a.until.Sub(a.from)
 	if whole <= 0 {
@@ -23,10 +23,10 @@ func (a axis) part(at time.Time) float64 {
 	return min(1, max(0, float64(at.Sub(a.from))/float64(whole)))
 }
 
-// percent is where an instant lies, as SVG takes it.
+// percent is the place of an instant, in the form that SVG reads.
 func (a axis) percent(at time.Time) string { return percentOf(a.part(at)) }
 
-// width is how wide a stretch is, and no thinner than can be seen.
+// width is the width of a span, at least wide enough to be seen.
 func (a axis) width(from, to time.Time) string {
 	return percentOf(max(minWidth, a.part(to)-a.part(from)))
 }
@@ -65,7 +65,7 @@ func (a axis) ticks() []tick {
 	return list
 }
 
-// ticksBut leaves out the names that have no room beside that of an instant.
+// ticksBut leaves out the ticks whose names would overlap that of an instant.
 func (a axis) ticksBut(at time.Time) []tick {
 	return slices.DeleteFunc(a.ticks(), func(t tick) bool { return math.Abs(t.part-a.part(at)) < nearby })
 }
@@ -83,19 +83,19 @@ func (a axis) anchor(at time.Time) string {
 	return "middle"
 }
 
-// step is the shortest that has at most so many ticks.
-func (a axis) step(most int) time.Duration {
+// step is the shortest step with at most max ticks.
+func (a axis) step(max int) time.Duration {
 	const day = 24 * time.Hour
 	for _, step := range []time.Duration{15 * time.Minute, 30 * time.Minute, time.Hour, 2 * time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, day, 2 * day, 7 * day} {
-		if a.until.Sub(a.from) <= time.Duration(most)*step {
+		if a.until.Sub(a.from) <= time.Duration(max)*step {
 			return step
 		}
 	}
 	return 28 * day
 }
 
-// times are those that are a whole number of steps after midnight, by the clock of the
-// zone. One that a clock set forward leaves out is left out.
+// times are the instants a whole number of steps after midnight, by the clock of the zone.
+// A time that a clock skips when it is set forward is not among them.
 func (a axis) times(step time.Duration) []time.Time {
 	const day = 24 * time.Hour
 	year, month, date := a.from.In(a.zone).Date()
@@ -120,15 +120,15 @@ func (a axis) name(at time.Time) string {
 	return at.Format("15:04")
 }
 
-// A scale is units from the bottom to the top of a plot of so many pixels.
+// A scale maps units to pixels, from the bottom to the top of a plot.
 type scale struct {
-	most   int64
+	max    int64
 	height float64
 }
 
-// y is where so many units lie, from the top.
+// y is the place of an amount, from the top.
 func (s scale) y(units int64) float64 {
-	return s.height * (1 - float64(min(max(0, units), s.most))/float64(max(1, s.most)))
+	return s.height * (1 - float64(min(max(0, units), s.max))/float64(max(1, s.max)))
 }
 
 func pixels(y float64) string { return fmt.Sprintf("%.1f", y) }

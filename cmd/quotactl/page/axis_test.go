@@ -112,8 +112,8 @@ func TestCurve(t *testing.T) {
 			t.Errorf("%s: %s, want %s", row.name, row.got, row.want)
 		}
 	}
-	if want := (moment{"75.00%", "runs dry 00:00", "end", "dry", 12}); len(v.Moments) != 1 || v.Moments[0] != want {
-		t.Errorf("got %v, want %v", v.Moments, want)
+	if want := (event{"75.00%", "runs dry 00:00", "end", "dry", 12}); len(v.Events) != 1 || v.Events[0] != want {
+		t.Errorf("got %v, want %v", v.Events, want)
 	}
 	if viewOfCurve(Picture{Zone: time.UTC}, "youtube", Limit{}) != nil {
 		t.Error("a limit without a curve has one")

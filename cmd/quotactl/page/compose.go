@@ -62,7 +62,7 @@ func credentialOf(f Facts, c api.Credential, v term.View) Credential {
 	return shown
 }
 
-// planOf returns what becomes of a limit, if that is known.
+// planOf returns what the schedule does to a limit, if that is known.
 func planOf(f Facts, credential, limit string) (plan.Limit, bool) {
 	i := slices.IndexFunc(f.Plan.Limits, func(l plan.Limit) bool { return l.Credential == credential && l.Limit == limit })
 	if i < 0 {
@@ -71,7 +71,7 @@ func planOf(f Facts, credential, limit string) (plan.Limit, bool) {
 	return f.Plan.Limits[i], true
 }
 
-// pageForecast says what the schedule does to a limit.
+// forecastOf says what the schedule does to a limit.
 func forecastOf(f Facts, l plan.Limit, known bool, v term.View) Line {
 	switch {
 	case f.PlanErr != nil:
@@ -85,7 +85,7 @@ func forecastOf(f Facts, l plan.Limit, known bool, v term.View) Line {
 	return term.Styled(style, text)
 }
 
-// maxShares is how many spenders are named before the rest is summed up.
+// maxShares is how many spenders are named; the rest is summed up.
 const maxShares = 8
 
 func spendingOf(t Usage, by quota.Dimension, v term.View) Spending {
@@ -122,7 +122,7 @@ func spendingOf(t Usage, by quota.Dimension, v term.View) Spending {
 	return s
 }
 
-// maxRing and maxPasses are how much of a job's last run is told.
+// How much of a job's last run the page shows.
 const (
 	maxRing   = 240
 	maxPasses = 8
@@ -164,7 +164,7 @@ func shortNext(j jobsapi.Job, v term.View) string {
 	return "next " + v.Clock(j.NextRun) + v.ZoneMark()
 }
 
-// passText says what became of a pass, without what it printed.
+// passText says how a pass ended, without what it printed.
 func passText(p jobs.Pass, v term.View) string {
 	p.Tail = nil
 	text := wording.Region(p.Region) + " " + string(p.Outcome)
@@ -191,7 +191,7 @@ func ringOf(j jobsapi.Job, passes []jobs.Pass, v term.View) (ring []Region, more
 // maxRefusals is how many refusals are shown.
 const maxRefusals = 20
 
-// refusalsOf are the latest calls that were refused, and passes that were not launched.
+// refusalsOf returns the latest calls that were refused, and passes that were not launched.
 func refusalsOf(f Facts, v term.View) Refusals {
 	if f.RefusalsErr != nil {
 		return Refusals{Error: f.RefusalsErr.Error()}
@@ -215,8 +215,8 @@ func refusalsOf(f Facts, v term.View) Refusals {
 	return shown
 }
 
-// notLaunched are the passes of runs, the latest first, that were skipped: of a job and a
-// reason as one. They ask for no operation.
+// notLaunched returns the skipped passes of runs, which are the latest first. Passes of one
+// job and reason are one refusal. They name no operation.
 func notLaunched(runs []jobs.Run) []api.Refusal {
 	var all []api.Refusal
 	for _, r := range runs {
@@ -278,8 +278,8 @@ func laneOf(job string, runs []jobs.Run, d Day, v term.View) Lane {
 	return lane
 }
 
-// lastSign is when a run ended, or the latest slot of ticks that were skipped; now of
-// what goes on.
+// lastSign is when a run ended, now for a run under way, or the latest slot of skipped
+// ticks.
 func lastSign(r jobs.Run, now time.Time) time.Time {
 	switch {
 	case r.State == jobs.RunSkipped && !r.LastSlot.IsZero():
@@ -320,7 +320,7 @@ func midnight(at time.Time) time.Time {
 	return time.Date(year, month, day, 0, 0, 0, 0, at.Location())
 }
 
-// cellOf is what the runs of a job that began in a day came to.
+// cellOf sums up the runs of a job that began in a day.
 func cellOf(job string, all []jobs.Run, from, until time.Time) WeekCell {
 	var spent quota.Units
 	runs, failed := 0, 0

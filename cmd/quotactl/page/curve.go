@@ -8,19 +8,19 @@ import (
 	"quotad/quota"
 )
 
-// The size of a curve's plot: so many pixels high, and as wide as there is room.
+// The size of a curve's plot in pixels. It is as wide as there is room.
 const (
 	plotHeight = 170
 	plotWidth  = 1000 // of the box that is stretched to the room there is
 	plotTop    = 18   // above it
 	plotBelow  = 20   // for the names of the hours
-	momentTop  = 12   // of the name of the first moment
-	momentRow  = 14   // for each further one
+	eventTop   = 12   // of the name of the first event
+	eventRow   = 14   // for each further one
 )
 
-// A curveView is a curve as it is drawn.
+// A curveView is a curve in the form that the template draws.
 type curveView struct {
-	Label                        string // for who cannot see it
+	Label                        string // for readers who cannot see it
 	Width, Height, Top, Total    int
 	Held, Line, Ahead, Pace      string // paths
 	AheadArea                    string
@@ -29,16 +29,16 @@ type curveView struct {
 	UnitsText, BudgetText        string
 	HoursTop, HoursY             int
 	Ticks                        []tick
-	Moments                      []moment
+	Events                       []event
 }
 
-// A moment is a vertical line with a name, which has a row of its own above the plot.
-type moment struct {
+// An event is a vertical line with a name, which has a row of its own above the plot.
+type event struct {
 	X, Text, Anchor, Class string
 	Y                      int
 }
 
-// viewOfCurve returns nil of a limit without a curve.
+// viewOfCurve returns nil for a limit without a curve.
 func viewOfCurve(p Picture, credential string, l Limit) *curveView {
 	c := l.Curve
 	if c == nil {
@@ -47,10 +47,10 @@ func viewOfCurve(p Picture, credential string, l Limit) *curveView {
 	x := axis{c.From, c.Until, p.Zone}
 	y := scale{mostOf(l), plotHeight}
 	budget := l.Units - l.Reserve
-	moments := momentsOf(p, x, c)
-	top := plotTop + momentRow*max(0, len(moments)-1)
+	events := eventsOf(p, x, c)
+	top := plotTop + eventRow*max(0, len(events)-1)
 	v := &curveView{
-		Label: curveLabel(credential, l), Moments: moments,
+		Label: curveLabel(credential, l), Events: events,
 		Width: plotWidth, Height: plotHeight, Top: top, Total: top + plotHeight + plotBelow, HoursTop: top + plotHeight, HoursY: top + plotHeight + 14,
 		Line: path(x, y, c.Held), Ahead: path(x, y, c.Ahead), Held: area(x, y, c.Held), AheadArea: area(x, y, c.Ahead),
 		Pace:   path(x, y, []Point{{c.From, 0}, {c.Full, budget}}),
@@ -73,12 +73,12 @@ func mostOf(l Limit) int64 {
 	return most
 }
 
-// momentsOf names what the forecast comes to.
-func momentsOf(p Picture, x axis, c *Curve) []moment {
-	var list []moment
+// eventsOf names what the forecast comes to.
+func eventsOf(p Picture, x axis, c *Curve) []event {
+	var list []event
 	add := func(at time.Time, what, class string) {
 		if !at.IsZero() && !at.Before(x.from) && !at.After(x.until) {
-			list = append(list, moment{x.percent(at), what + " " + at.In(p.Zone).Format("15:04"), anchorAt(x, at), class, momentTop + len(list)*momentRow})
+			list = append(list, event{x.percent(at), what + " " + at.In(p.Zone).Format("15:04"), anchorAt(x, at), class, eventTop + len(list)*eventRow})
 		}
 	}
 	add(c.DryAt, "runs dry", "dry")
@@ -117,7 +117,7 @@ func area(x axis, y scale, points []Point) string {
 	return fmt.Sprintf("%sL%.1f %dL%.1f %dZ", path(x, y, points), plotWidth*x.part(last.At), plotHeight, plotWidth*x.part(first.At), plotHeight)
 }
 
-// curveLabel tells of a curve what can be seen in it.
+// curveLabel says what a curve shows.
 func curveLabel(credential string, l Limit) string {
 	text := fmt.Sprintf("limit %s of %s: %s of %s used", l.Name, credential, quota.Thousands(l.Used), quota.Thousands(l.Units))
 	if l.Forecast.Text != "" {

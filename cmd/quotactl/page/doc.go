@@ -1,17 +1,20 @@
 // Package page serves one read-only page that shows how a quotad is.
 //
-// The caller says by Look what is to be shown: a Picture, whose texts are quotactl's own
-// words, so that page and terminal say the same. Server.Serve asks for one again and again,
-// for all viewers together. Each picture is rendered into sections (render.go), by
-// html/template with curves and bars as SVG (curve.go, day.go, axis.go); an axis is in
-// per cent of a width, so that text keeps its size on a telephone. A viewer gets the whole
-// page once, and then, over a stream of events, the sections that have changed; without
-// scripts the page loads itself again. While nothing can be asked, the last picture stays,
-// under a line that says since when.
+// A Source asks a quotad for facts (source.go). Facts.Picture says them in the words of
+// package wording, so that page and terminal say the same (compose.go, forecast.go). The
+// result is a Picture (picture.go).
 //
-// Guard lets nobody in but a browser on this machine that asks for this page by name:
-// other methods, other hosts and requests that another site makes are refused.
+// Server.Serve asks a Look, such as Source.Look, for a picture at each interval, for all
+// viewers together (server.go). It renders each picture into sections (render.go), by
+// html/template with curves and bars as SVG (curve.go, day.go, axis.go). An axis is in per
+// cent of a width, so that text keeps its size on a telephone. A viewer gets the whole page
+// once, and then, over a stream of events, the sections that have changed. Without scripts
+// the page reloads itself. While quotad does not answer, the last picture stays, under a
+// line that says since when.
+//
+// The guard refuses every request but that of a browser on this machine that asks for this
+// page by name (guard.go): other methods, other hosts and requests that another site makes.
 //
 // The package writes nothing to disk. Its one lock is that of Server, which guards the
-// latest rendering; nothing is waited for or written while it is held.
+// latest rendering. Nothing waits or writes while it is held.
 package page

@@ -91,8 +91,8 @@ func aheadPoints(l api.Limit, c *Curve, hours []hour, planned time.Time, played 
 	}
 }
 
-// plannedBetween is what the schedule spends between two times, if it spends evenly
-// within an hour.
+// plannedBetween is what the schedule spends between two times if it spends evenly within
+// each hour.
 func plannedBetween(played plan.Limit, planned, from, to time.Time) float64 {
 	sum := 0.0
 	for _, h := range played.Hours {
@@ -107,7 +107,7 @@ func plannedBetween(played plan.Limit, planned, from, to time.Time) float64 {
 	return sum
 }
 
-// overlap is how long two stretches of time have in common.
+// overlap is how much time two spans have in common.
 func overlap(begin, end, from, to time.Time) time.Duration {
 	if from.After(begin) {
 		begin = from
@@ -121,7 +121,7 @@ func overlap(begin, end, from, to time.Time) time.Duration {
 // minChart is the shortest window for which hours are fine enough.
 const minChart = 2 * time.Hour
 
-// An hour is what was spent in one.
+// An hour is what was spent in an hour.
 type hour struct {
 	began time.Time
 	units int64
@@ -137,8 +137,8 @@ func hoursOf(u api.Usage, limit string) []hour {
 	return hours
 }
 
-// leaving is how much of an hour's units leaves a window within a time from now, if
-// they were spent evenly.
+// leaving is how many of an hour's units leave a window within a time from now, if they
+// were spent evenly.
 func (h hour) leaving(length time.Duration, now time.Time, ahead time.Duration) float64 {
 	from, to := h.began, h.began.Add(time.Hour)
 	if oldest := now.Add(-length); from.Before(oldest) {

@@ -8,23 +8,22 @@ import (
 	"strings"
 )
 
-// hostsOf are the names by which a browser on this machine reaches an address of it.
+// hostsOf returns the names by which a browser on this machine reaches an address of it.
 func hostsOf(address net.Addr) []string {
 	_, port, _ := net.SplitHostPort(address.String())
 	names := []string{address.String()}
 	for _, host := range []string{"127.0.0.1", "localhost", "::1"} {
 		names = append(names, net.JoinHostPort(host, port))
 	}
-	if port == "80" { // which nobody writes
+	if port == "80" { // browsers leave it out
 		names = append(names, "127.0.0.1", "localhost", "[::1]")
 	}
 	return names
 }
 
-// guard lets only those requests through that a browser on this machine makes for this
-// page itself. Whatever else has led it here, another site's name for this address for
-// example, is refused: by its Host, which each request has, and not by its Origin, which
-// a GET need not have.
+// guard admits only requests that a browser on this machine makes for this page itself. It
+// refuses others, such as one by another site's name for this address. It checks Host,
+// which each request has, and not Origin, which a GET need not have.
 func guard(hosts []string, policy string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -49,6 +48,6 @@ func guard(hosts []string, policy string, next http.Handler) http.Handler {
 	})
 }
 
-// fromHere tells whether a request was made by this page, by a person who typed its
-// address, or by a program that is no browser.
+// fromHere reports whether a request comes from this page, from an address that a person
+// typed, or from a program that is no browser.
 func fromHere(site string) bool { return site == "" || site == "none" || site == "same-origin" }

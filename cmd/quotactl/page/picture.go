@@ -7,18 +7,18 @@ import (
 	"quotad/cmd/quotactl/term"
 )
 
-// A Look returns what is to be seen now. Its error says why nothing is.
+// A Look returns what the page shows now. Its error says why nothing is known.
 type Look func(context.Context) (Picture, error)
 
-// A Picture is what the page shows as of one moment. Its texts are for people, and need
-// not be safe: the page escapes them.
+// A Picture is what the page shows as of one instant. Its texts are for people. The page
+// escapes them.
 type Picture struct {
 	At   time.Time      // by this host's clock
-	Zone *time.Location // in which axes name the hours
+	Zone *time.Location // of the hours below an axis
 	Mark string         // follows a time that is not local: " UTC"
 
-	Host        string // where
-	About       Line   // what answers, and how its ledger is
+	Host        string // the name of quotad's host
+	About       Line   // which quotad answers, and how its ledger is
 	Says        Line   // what needs a person, in a sentence
 	Troubles    []Trouble
 	Notes       []Trouble // which need no person
@@ -42,7 +42,7 @@ type Credential struct {
 	Spender string
 }
 
-// A Limit is a budget, what is left of it and how it goes on.
+// A Limit is a budget, what is left of it, and its forecast.
 type Limit struct {
 	Name                            string
 	Units, Reserve, Used, Remaining int64
@@ -55,10 +55,10 @@ type Limit struct {
 	NoCurve                         string // why
 }
 
-// A Curve is what a limit's window holds, before and after now.
+// A Curve is what a limit's window holds over time, before and after now.
 type Curve struct {
 	From, Now, Until time.Time
-	Full             time.Time // when a budget that is spent evenly from the beginning is gone
+	Full             time.Time // when the budget is gone if it is spent evenly from the beginning
 	Held             []Point   // what the window holds now, by when it was spent; the last is at Now
 	Ahead            []Point   // the forecast; the first is at Now
 	DryAt            time.Time // when the forecast stops a run; zero: it does not
@@ -80,7 +80,7 @@ type Spending struct {
 	Shares []Share
 }
 
-// A Share is what one of them spent.
+// A Share is what one spender spent.
 type Share struct {
 	Name    string
 	Units   int64
@@ -92,7 +92,7 @@ type Share struct {
 type Trouble struct {
 	Of string // what it is about
 	Line
-	Do string // a command that mends it, or tells more
+	Do string // a command that repairs it, or says more
 }
 
 // A Job is what a job did and does next.
@@ -164,14 +164,14 @@ type Bar struct {
 	Title    string
 }
 
-// Refusals are the latest.
+// Refusals are the latest refused calls.
 type Refusals struct {
 	Error string // why they are not known
 	Note  string // of which time
 	Rows  []Refusal
 }
 
-// A Refusal is what somebody was refused.
+// A Refusal is one row of these.
 type Refusal struct {
 	At, By, What, Why string
 	Times             string

@@ -23,10 +23,10 @@ var sectionNames = [...]string{"head", "triage", "limits", "jobs", "day", "spent
 // A rendering is the HTML of each section.
 type rendering [len(sectionNames)]string
 
-// A scene is what the templates are given.
+// A scene is the input of the templates.
 type scene struct {
 	Picture
-	Lost  error     // why nothing can be asked; nil while it can
+	Lost  error     // why quotad does not answer; nil if it does
 	Since time.Time // since when
 }
 
@@ -64,13 +64,13 @@ func tone(s term.Style) string {
 	return ""
 }
 
-// after returns what stands in a list behind so many.
+// after returns a list without its first n.
 func after(n int, list any) any {
 	v := reflect.ValueOf(list)
 	return v.Slice(min(n, v.Len()), v.Len()).Interface()
 }
 
-// read returns a file of this package, which is part of the program.
+// read returns a file that is embedded in the program.
 func read(name string) string {
 	text, err := files.ReadFile(name)
 	if err != nil {
@@ -79,7 +79,7 @@ func read(name string) string {
 	return string(text)
 }
 
-// partOf is how much of a limit some of its units are, from 0 to 1.
+// partOf is the part of a limit that an amount is, from 0 to 1.
 func partOf(units, whole int64) float64 {
 	return min(1, max(0, float64(units)/float64(max(1, whole))))
 }
@@ -110,7 +110,7 @@ func (r *renderer) page(host string, all rendering) string {
 	return r.execute("page", content)
 }
 
-// execute renders a template. What fails is a slip in page.html: the rest is shown.
+// execute renders a template. An error is a mistake in page.html; the rest is shown.
 func (r *renderer) execute(name string, content any) string {
 	var b strings.Builder
 	if err := r.templates.ExecuteTemplate(&b, name, content); err != nil {
@@ -119,8 +119,7 @@ func (r *renderer) execute(name string, content any) string {
 	return b.String()
 }
 
-// policy is what the page may load: its own style and script, as they are, and nothing
-// from anywhere else.
+// policy lets the page load its own style and script, and nothing from anywhere else.
 func (r *renderer) policy() string {
 	return "default-src 'none'; style-src " + hashOf(r.style) + "; script-src " + hashOf(r.script) +
 		"; connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Bounds of what a viewer may cost.
+// Bounds on what a viewer may cost.
 const (
 	readTimeout  = 5 * time.Second
 	writeTimeout = 10 * time.Second // also for each event
@@ -21,20 +21,20 @@ const (
 	maxHeader    = 16 << 10
 )
 
-// A Server shows what it is given to see.
+// A Server serves the page.
 type Server struct {
 	look     Look
 	every    time.Duration
 	renderer *renderer
 	host     string
-	scene    scene // what was seen last; of Serve alone
+	scene    scene // the latest; only Serve uses it
 
 	mu      sync.Mutex // guards latest and changed
 	latest  rendering
-	changed chan struct{} // closed when there is a later rendering, and made anew
+	changed chan struct{} // closed and replaced when there is a later rendering
 }
 
-// New looks for the first time, and returns a server that looks again at each interval.
+// New asks for the first picture, and returns a server that asks again at each interval.
 func New(ctx context.Context, look Look, every time.Duration) (*Server, error) {
 	s := &Server{look: look, every: every, renderer: newRenderer(), changed: make(chan struct{})}
 	picture, err := look(ctx)
@@ -46,8 +46,8 @@ func New(ctx context.Context, look Look, every time.Duration) (*Server, error) {
 	return s, nil
 }
 
-// Serve shows the page to whoever asks the listener, which is on a loopback address,
-// until ctx ends. It closes the listener.
+// Serve serves the page at the listener, which is on a loopback address, until ctx ends. It
+// closes the listener.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -78,7 +78,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return errors.Join(broken, err)
 }
 
-// watch looks again and again until ctx ends. When serving ends before, it returns why.
+// watch updates the page at each interval until ctx ends. If serving ends before, it
+// returns why.
 func (s *Server) watch(ctx context.Context, served <-chan error) error {
 	ticks := time.NewTicker(s.every)
 	defer ticks.Stop()
@@ -89,17 +90,17 @@ func (s *Server) watch(ctx context.Context, served <-chan error) error {
 		case err := <-served:
 			return fmt.Errorf("cannot serve the page: %w", err)
 		case <-ticks.C:
-			s.lookAgain(ctx)
+			s.update(ctx)
 		}
 	}
 }
 
-// lookAgain shows what is to be seen now, or that nothing is.
-func (s *Server) lookAgain(ctx context.Context) {
+// update publishes what the page shows now, or that quotad does not answer.
+func (s *Server) update(ctx context.Context) {
 	picture, err := s.look(ctx)
 	switch {
 	case ctx.Err() != nil:
-		return // nobody looks any more
+		return // the server ends
 	case err == nil:
 		s.scene = scene{Picture: picture}
 	case s.scene.Lost == nil:
@@ -121,7 +122,7 @@ func (s *Server) publish(all rendering) {
 	s.changed = make(chan struct{})
 }
 
-// now returns the latest rendering, and what is closed when there is a later one.
+// now returns the latest rendering, and a channel that is closed when there is a later one.
 func (s *Server) now() (rendering, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,7 +143,7 @@ func (s *Server) page(w http.ResponseWriter, _ *http.Request) {
 	io.WriteString(w, s.renderer.page(s.host, all))
 }
 
-// iconFill is the ground of the icon, and iconFills what it is where things are otherwise.
+// iconFill is the ground of the icon if all is well, and iconFills its ground otherwise.
 const iconFill = "#2f5fb3"
 
 var iconFills = map[string]string{"bad": "#b1271b", "warn": "#8a5800", "faint": "#5a626e"}
@@ -156,7 +157,7 @@ func icon(w http.ResponseWriter, r *http.Request) {
 	io.WriteString(w, image)
 }
 
-// events sends the sections, and then those that have changed, until the viewer leaves.
+// events sends all sections, and then those that change, until the viewer leaves.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	if r.Method == http.MethodHead {
@@ -169,11 +170,11 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	var sent rendering
 	for {
 		all, changed := s.now()
-		// A stream has no end, but each event must be read soon.
+		// A stream has no end, but the viewer must read each event in time.
 		if err := control.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 			return
 		}
-		if _, err := w.Write(event(all, sent)); err != nil {
+		if _, err := w.Write(encode(all, sent)); err != nil {
 			return
 		}
 		if err := control.Flush(); err != nil {
@@ -188,9 +189,9 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// event is the sections that a viewer has not been sent, by their names, in the form of
-// an event stream.
-func event(all, sent rendering) []byte {
+// encode returns the sections that a viewer does not have, by name, as an event of a
+// stream.
+func encode(all, sent rendering) []byte {
 	sections := make(map[string]string)
 	for i, name := range sectionNames {
 		if all[i] != sent[i] {
@@ -199,7 +200,7 @@ func event(all, sent rendering) []byte {
 	}
 	body, err := json.Marshal(sections) // on one line
 	if err != nil {
-		panic(err) // of strings nothing can go wrong
+		panic(err) // strings can always be encoded
 	}
 	return append(append([]byte("data: "), body...), "\n\n"...)
 }

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Caller writes who called, as the log names him: a job, or "@" and the uid of a
-// user, for which people read his name.
+// Caller writes a caller as the log names it. For "@" and the uid of a user it writes the
+// user's name.
 func (v View) Caller(by string) string {
 	uid, isUser := strings.CutPrefix(by, "@")
 	if isUser && uid != "" && v.User != nil {
@@ -15,8 +15,8 @@ func (v View) Caller(by string) string {
 	return v.Clean(by)
 }
 
-// UserNames returns a function that names users as this host's user database does,
-// and asks it once for each; who is not in it keeps his uid.
+// UserNames returns a function that returns the name of a user. It asks this host's user
+// database once for each uid. An unknown user keeps the uid.
 func UserNames() func(uid string) string {
 	known := map[string]string{}
 	return func(uid string) string {

@@ -7,20 +7,19 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
-	xterm "golang.org/x/term"
 )
 
-// A Keyboard is the terminal that controls this process, as something to type at.
-// Where there is none, its methods do nothing.
+// A Keyboard is the terminal that controls this process, as something to type at. If there
+// is none, its methods do nothing.
 type Keyboard struct {
-	tty     *os.File     // nil: there is none
-	was     *xterm.State // how the terminal was, while it is ours; else nil
+	tty     *os.File      // nil: there is none
+	before  *unix.Termios // how the terminal was before Grab; else nil
 	reading sync.WaitGroup
 }
 
-// InForeground tells whether this process may change the terminal that controls it.
-// In the background, as below timeout(1), that would stop it (SIGTTOU) for good:
-// no shell is there to say so. Without such a terminal nothing is in the way.
+// InForeground reports whether this process may change the terminal that controls it. In
+// the background, as under timeout(1), that would stop it (SIGTTOU) for good, because no
+// shell would continue it. Without such a terminal the answer is yes.
 func InForeground() bool {
 	tty, err := os.OpenFile("/dev/tty", os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -31,10 +30,9 @@ func InForeground() bool {
 	return err != nil || group == unix.Getpgrp()
 }
 
-// OpenKeyboard reads keys until it is closed: q calls leave, and what stands for
-// a signal sends that.
+// OpenKeyboard reads keys until it is closed, and calls leave for each q.
 func OpenKeyboard(leave func()) *Keyboard {
-	// Only where reading does not block does Close end it.
+	// Close ends a read only if the file does not block.
 	tty, err := os.OpenFile("/dev/tty", os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return &Keyboard{}
@@ -47,50 +45,41 @@ func OpenKeyboard(leave func()) *Keyboard {
 			}
 			if key[0] == 'q' {
 				leave()
-			} else if signal := signalOf(key[0]); signal != 0 {
-				syscall.Kill(0, signal) // as the terminal would, to all of the foreground
 			}
 		}
 	})
 	return k
 }
 
-// signalOf is what a terminal sends when a key is typed, unless it is ours; 0: nothing.
-func signalOf(key byte) syscall.Signal {
-	switch key {
-	case 'C' & 0x1f:
-		return syscall.SIGINT
-	case 'Z' & 0x1f:
-		return syscall.SIGTSTP
-	case '\\' & 0x1f:
-		return syscall.SIGQUIT
-	default:
-		return 0
-	}
-}
-
-// Take has keys read one by one and not echoed. It stops this process as long as
-// that is in the background.
-func (k *Keyboard) Take() error {
-	return k.control(func(fd int) (err error) {
-		k.was, err = xterm.MakeRaw(fd)
-		return err
+// Grab makes the terminal return keys one by one, without an echo. Keys such as Ctrl-C
+// still send signals. In the background it stops this process.
+func (k *Keyboard) Grab() error {
+	return k.control(func(fd int) error {
+		before, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+		if err != nil {
+			return err
+		}
+		k.before = before
+		now := *before
+		now.Lflag &^= unix.ICANON | unix.ECHO
+		now.Cc[unix.VMIN], now.Cc[unix.VTIME] = 1, 0
+		return unix.IoctlSetTermios(fd, unix.TCSETS, &now)
 	})
 }
 
-// GiveBack leaves the terminal as it was before take.
-func (k *Keyboard) GiveBack() error {
-	if k.was == nil {
+// Restore sets the terminal to how it was before Grab.
+func (k *Keyboard) Restore() error {
+	if k.before == nil {
 		return nil
 	}
 	return k.control(func(fd int) error {
-		err := xterm.Restore(fd, k.was)
-		k.was = nil
+		err := unix.IoctlSetTermios(fd, unix.TCSETS, k.before)
+		k.before = nil
 		return err
 	})
 }
 
-// control calls do with the terminal's descriptor. File.Fd could make it block.
+// control calls do with the terminal's descriptor. File.Fd could make the file block.
 func (k *Keyboard) control(do func(fd int) error) error {
 	if k.tty == nil {
 		return nil

@@ -10,8 +10,8 @@ import (
 	"quotad/quota"
 )
 
-// What is sent to a terminal: the alternate screen, without a cursor and without
-// wrapping lines, and back to how it was.
+// Commands to a terminal. Enter shows the alternate screen, without a cursor and without
+// wrapping lines. Leave restores the screen.
 const (
 	Enter      = "\x1b[?1049h\x1b[?25l\x1b[?7l"
 	Leave      = "\x1b[?7h\x1b[?25h\x1b[?1049l"
@@ -20,8 +20,8 @@ const (
 	clearBelow = "\x1b[J"
 )
 
-// Draw returns what draws a text over what stood on a screen of that height. Nothing
-// is cleared before it is drawn over, so nothing flickers.
+// Draw returns the commands that draw a text over a screen of the given height. They clear
+// nothing before they draw over it, so nothing flickers.
 func Draw(text string, height int) string {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	if more := len(lines) - height; more > 0 && height > 0 {
@@ -30,7 +30,7 @@ func Draw(text string, height int) string {
 	return goHome + strings.Join(lines, clearLine+"\r\n") + clearLine + clearBelow
 }
 
-// defaultHeight is that of a terminal that does not tell its size.
+// defaultHeight is for a terminal of unknown size.
 const defaultHeight = 24
 
 // Height returns how many lines a terminal shows.

@@ -9,22 +9,22 @@ import (
 	"quotad/quota"
 )
 
-// A Cell is one field of a table. Its style is applied once widths are known,
-// because escape sequences take no room on the screen.
+// A Cell is one field of a table. Its style is applied when widths are known, because
+// escape sequences take no room on the screen.
 type Cell struct {
 	Text  string
 	Style Style
 }
 
-// Styled returns a cell.
+// Styled returns a cell with a style.
 func Styled(s Style, text string) Cell { return Cell{text, s} }
 
-// A Column is a column's head and how its cells stand below it.
+// A Column is a column's head and how its cells are aligned below it.
 type Column struct {
 	Head  string
 	Right bool // numbers align to the right
-	Whole bool // text that would be of no use in part: an id
-	Sinks bool // of the last column: text that does not fit stands below its row
+	Whole bool // never cut: part of an id is of no use
+	Sinks bool // of the last column: text that does not fit is below its row
 }
 
 // A Table lines up cells in columns, two spaces apart.
@@ -34,14 +34,14 @@ type Table struct {
 	Rows    []row
 }
 
-// A row is one line of cells, and perhaps a line of text below it that begins
-// under the second column.
+// A row is one line of cells, and optional text below it that begins under the second
+// column.
 type row struct {
 	Cells []Cell
 	Below string
 }
 
-// Gap is how many spaces stand between columns.
+// Gap is how many spaces are between columns.
 const Gap = 2
 
 // Add appends a row. Each cell is a Cell, a string, or a number, which gets separators.
@@ -115,9 +115,9 @@ func (t *Table) Text(v View) string {
 	return b.String()
 }
 
-// Render writes the table, without a head line where no column has a head, and
-// without columns that hold nothing. On a narrow screen what may sinks, and the
-// widest columns of text are cut.
+// Render writes the table, without empty columns, and without a head line if no column has
+// a head. On a narrow screen a column with Sinks sinks, and the widest columns of text are
+// cut.
 func (t *Table) Render(b *strings.Builder, v View) {
 	t.dropEmpty()
 	if !v.Whole {
@@ -126,7 +126,7 @@ func (t *Table) Render(b *strings.Builder, v View) {
 	widths := t.widths()
 	for over := t.Width() - v.Width; over > 0 && !v.Whole; over-- {
 		i := t.widestText(widths)
-		if i < 0 || widths[i] <= leastText {
+		if i < 0 || widths[i] <= minText {
 			break
 		}
 		widths[i]--
@@ -159,8 +159,8 @@ func (t *Table) dropEmpty() {
 	}
 }
 
-// sink moves what is too long for the last column of a screen below its row, but
-// for the parts that fit: those before a semicolon.
+// sink moves text that is too long for the last column below its row. The parts that fit,
+// up to a semicolon, stay.
 func (t *Table) sink(width int) {
 	last := len(t.Columns) - 1
 	if last < 0 || !t.Columns[last].Sinks {
@@ -174,7 +174,7 @@ func (t *Table) sink(width int) {
 	t.dropEmpty()
 }
 
-// fitting splits text behind as many of its parts as fit.
+// fitting splits text after as many of its parts as fit.
 func fitting(text string, room int) (fits, rest string) {
 	const between = "; "
 	fits = text
@@ -184,8 +184,8 @@ func fitting(text string, room int) (fits, rest string) {
 	return fits, strings.TrimPrefix(text[len(fits):], between)
 }
 
-// leastText is the least that is left of a text column on a narrow screen.
-const leastText = 8
+// minText is the minimum width of a text column on a narrow screen.
+const minText = 8
 
 // widestText returns the widest column that may be cut, or -1.
 func (t *Table) widestText(widths []int) int {
@@ -226,7 +226,7 @@ func (t *Table) Line(b *strings.Builder, v View, cells []Cell, widths []int) {
 	b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
 }
 
-// Pairs writes names and, beside them, values as prose: an id is left whole.
+// Pairs writes names with their values as prose. It does not cut an id.
 func Pairs(rows [][2]string, v View) string {
 	widest := 0
 	for _, r := range rows {

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Brief writes a duration, at least a second, in its two greatest units: "3h
-// 12m", "45s". Days are told from two on: a window is "24h".
+// Brief writes a duration, at least a second, in its two greatest units: "3h 12m", "45s".
+// It uses days from two days on: a window is "24h".
 func Brief(d time.Duration) string {
 	s := max(1, int64(d/time.Second))
 	switch {
@@ -24,7 +24,7 @@ func Brief(d time.Duration) string {
 	}
 }
 
-// pair writes "3h 12m", or "3h" where nothing is left over.
+// pair writes "3h 12m", or "3h" without a rest.
 func pair(n int64, unit string, rest int64, restUnit string) string {
 	text := strconv.FormatInt(n, 10) + unit
 	if rest > 0 {
@@ -33,7 +33,7 @@ func pair(n int64, unit string, rest int64, restUnit string) string {
 	return text
 }
 
-// Took writes how long something lasted: "0.84s", "12.3s", then as brief.
+// Took writes how long something lasted: "0.84s", "12.3s", and from a minute on as Brief.
 func Took(d time.Duration) string {
 	switch {
 	case d < 10*time.Second:
@@ -45,9 +45,9 @@ func Took(d time.Duration) string {
 	}
 }
 
-// When tells an instant relative to now and by the clock: "in 3h 12m, at
-// 14:05:33". What lies ahead is rounded up to the second, because units that
-// come back at .4 are not there at .0.
+// When writes an instant relative to now and by the clock: "in 3h 12m, at 14:05:33". It
+// rounds the future up to the second, because units that come back at .4 are not there
+// at .0.
 func (v View) When(t time.Time) string {
 	if t.After(v.Now) {
 		left := t.Sub(v.Now) + time.Second - 1
@@ -60,7 +60,7 @@ func (v View) When(t time.Time) string {
 	return past + ", at " + v.Clock(t) + v.ZoneMark()
 }
 
-// Until writes when something ends that runs: "15:00:00 (in 6h)".
+// Until writes when something ends: "15:00:00 (in 6h)".
 func (v View) Until(t time.Time) string {
 	return v.Clock(CeilSecond(t)) + v.ZoneMark() + " (in " + Brief(max(0, t.Sub(v.Now)+time.Second-1)) + ")"
 }
@@ -73,7 +73,7 @@ func (v View) ZoneMark() string {
 	return ""
 }
 
-// Clock writes an instant as short as it can be told from today.
+// Clock writes an instant as briefly as it is clear today.
 func (v View) Clock(t time.Time) string {
 	local, today := t.In(v.Zone), v.Now.In(v.Zone)
 	layout := "2006-01-02 15:04:05"
@@ -94,8 +94,8 @@ func CeilSecond(t time.Time) time.Time {
 	return t
 }
 
-// Clean makes text from outside safe for a terminal: one line, valid UTF-8
-// without control characters, or ASCII where nothing else can be shown.
+// Clean makes text from outside safe for a terminal: one line, valid UTF-8 without control
+// characters, or ASCII if the output shows nothing else.
 func (v View) Clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -109,8 +109,8 @@ func (v View) Clean(text string) string {
 	}, strings.ToValidUTF8(text, "?"))
 }
 
-// Prose writes cleaned text as lines of words that begin at indent and end
-// before the screen does; a word that is longer than that is left whole.
+// Prose writes cleaned text as lines of words between an indent and the edge of the screen.
+// It does not split a word that is longer.
 func (v View) Prose(b *strings.Builder, indent int, s Style, text string) {
 	margin := strings.Repeat(" ", indent)
 	line := ""
@@ -128,7 +128,7 @@ func (v View) Prose(b *strings.Builder, indent int, s Style, text string) {
 	b.WriteString(margin + v.Paint(s, line) + "\n")
 }
 
-// Item writes prose behind a label, and its further lines below where it began.
+// Item writes prose after a label. Further lines begin below the first word.
 func (v View) Item(b *strings.Builder, indent int, label, text string) {
 	var prose strings.Builder
 	begin := indent + utf8.RuneCountInString(label)

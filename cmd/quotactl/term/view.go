@@ -10,27 +10,27 @@ import (
 	xterm "golang.org/x/term"
 )
 
-// A View says what the place that output goes to can show, and from which
-// instant and time zone it is looked at.
+// A View describes the output: what it can show, and the instant and time zone of its
+// reader.
 type View struct {
 	Now   time.Time
 	Zone  *time.Location
 	Width int  // columns of the screen, at least minWidth
 	Whole bool // there is no screen: nothing is cut
-	Color bool // ANSI colours are understood and wanted
+	Color bool // the output knows ANSI colours, and the user wants them
 	UTF8  bool // otherwise ASCII only
 
-	User func(uid string) string // a user's name; nil: users are told by their uids
+	User func(uid string) string // a user's name; nil: output shows uids
 }
 
-// DefaultWidth is that of a screen that does not tell its width.
+// DefaultWidth is for a screen of unknown width.
 const (
 	DefaultWidth = 80
 	minWidth     = 40
 )
 
-// NewView looks at the environment and the terminal. Colour is one of "auto",
-// "always" and "never".
+// NewView reads the environment and the terminal. Color is one of "auto", "always" and
+// "never".
 func NewView(now time.Time, out io.Writer, env Environment, color string, utc bool) View {
 	v := View{Now: now, Zone: time.Local, Width: screenWidth(out, env), UTF8: env.IsUTF8(), User: UserNames()}
 	if utc {
@@ -46,8 +46,8 @@ func NewView(now time.Time, out io.Writer, env Environment, color string, utc bo
 	return v
 }
 
-// screenWidth believes COLUMNS before the terminal, as git and ls do: it is how
-// people ask for a width when there is no terminal.
+// screenWidth prefers COLUMNS to the terminal, as git and ls do: it is how people set a
+// width without a terminal.
 func screenWidth(out io.Writer, env Environment) int {
 	if n, err := strconv.Atoi(env.Get("COLUMNS")); err == nil && n > 0 {
 		return max(n, minWidth)
@@ -60,7 +60,7 @@ func screenWidth(out io.Writer, env Environment) int {
 	return DefaultWidth
 }
 
-// IsTerminal tells whether a reader or writer is a terminal.
+// IsTerminal reports whether a reader or writer is a terminal.
 func IsTerminal(out any) bool {
 	f, ok := out.(*os.File)
 	return ok && xterm.IsTerminal(int(f.Fd()))
@@ -80,8 +80,8 @@ func (e Environment) Get(name string) string {
 	return ""
 }
 
-// IsUTF8 follows setlocale(3): the first of these that is set decides, and no
-// locale at all is ASCII.
+// IsUTF8 follows setlocale(3): the first of these that is set decides, and without any the
+// output is ASCII.
 func (e Environment) IsUTF8() bool {
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		if value := strings.ToLower(e.Get(name)); value != "" {
@@ -99,7 +99,7 @@ func (v View) Full() string {
 	return "#"
 }
 
-// A Style is how a text stands out. No state is told by style alone.
+// A Style is how a text stands out. No state is shown by style alone.
 type Style string
 
 // The styles, as parameters of an ANSI sequence.
@@ -112,7 +112,7 @@ const (
 	Yellow Style = "33"
 )
 
-// Paint wraps text in a style, or leaves it alone where colour is off.
+// Paint wraps text in a style, unless colour is off.
 func (v View) Paint(s Style, text string) string {
 	if !v.Color || s == Plain || text == "" {
 		return text

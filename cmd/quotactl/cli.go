@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"quotad/cmd/quotactl/term"
 	jobsapi "quotad/jobs/api"
@@ -40,39 +39,23 @@ func (c *cli) flags(root *cobra.Command) {
 	f.SortFlags = false
 	f.StringVar(&c.socket, "socket", "", "the `PATH` of quotad's socket (default: $QUOTAD_SOCKET, then /run/quotad.sock, then ./.quotad/quotad.sock)")
 	c.output, c.color = "table", "auto"
-	words(root, "output", "o", "`FORM` is table (for people), json (the API's own body) or value (one bare integer)", &c.output, "table", "json", "value")
+	words(root, "output", "o", "`FORM` is table (for people, the default), json (the API's own body) or value (one bare integer)", &c.output, "table", "json", "value")
 	f.BoolVar(&c.utc, "utc", false, "print times in UTC instead of local time")
-	words(root, "color", "", "`WHEN` is auto, always or never; NO_COLOR is honoured", &c.color, "auto", "always", "never")
+	words(root, "color", "", "`WHEN` is auto (the default), always or never; NO_COLOR is honoured", &c.color, "auto", "always", "never")
 	f.BoolP("help", "h", false, "the usage of a command")
 }
 
 // words declares a flag of every command whose value is one of a few words.
 func words(root *cobra.Command, name, short, usage string, value *string, known ...string) {
-	root.PersistentFlags().VarP(&choice{value, known}, name, short, usage)
+	root.PersistentFlags().FuncP(name, short, usage, func(word string) error {
+		if !slices.Contains(known, word) {
+			return fmt.Errorf("use one of %s", strings.Join(known, ", "))
+		}
+		*value = word
+		return nil
+	})
 	completes(root, name, func(context.Context, []string) ([]string, error) { return known, nil })
 }
-
-// A choice is a flag's value that is one of a few words.
-type choice struct {
-	value *string
-	words []string
-}
-
-var _ pflag.Value = (*choice)(nil)
-
-// Set accepts one of the words.
-func (c *choice) Set(word string) error {
-	if slices.Contains(c.words, word) {
-		*c.value = word
-		return nil
-	}
-	return fmt.Errorf("use one of %s", strings.Join(c.words, ", "))
-}
-
-func (c *choice) String() string { return *c.value }
-
-// Type is unused: the usage of each choice names its value.
-func (c *choice) Type() string { return "word" }
 
 // client returns a client for questions and for operators. It sends no run token: a token
 // may only spend, and a caller inside a pass may also ask.

@@ -112,15 +112,22 @@ func (c *cli) regionNames(ctx context.Context, args []string) ([]string, error) 
 
 // runIDs returns the ids of runs, the latest first.
 func (c *cli) runIDs(ctx context.Context, _ []string) ([]string, error) {
-	runs, err := c.client().Runs(ctx, jobsapi.Selection{})
-	return namesOf(runs, func(r jobs.Run) string { return r.ID + "\t" + r.Job + " " + string(r.State) }), err
+	return c.runs(ctx, func(jobs.Run) bool { return true })
 }
 
 // runsUnderWay returns the ids of the runs that can be stopped.
 func (c *cli) runsUnderWay(ctx context.Context, _ []string) ([]string, error) {
+	return c.runs(ctx, func(r jobs.Run) bool { return r.State == jobs.RunRunning })
+}
+
+func (c *cli) runs(ctx context.Context, wanted func(jobs.Run) bool) (ids []string, err error) {
 	runs, err := c.client().Runs(ctx, jobsapi.Selection{})
-	runs = slices.DeleteFunc(runs, func(r jobs.Run) bool { return r.State != jobs.RunRunning })
-	return namesOf(runs, func(r jobs.Run) string { return r.ID + "\t" + r.Job + " " + string(r.State) }), err
+	for _, r := range runs {
+		if wanted(r) {
+			ids = append(ids, r.ID+"\t"+r.Job+" "+string(r.State))
+		}
+	}
+	return ids, err
 }
 
 func (c *cli) credentialNames(ctx context.Context, _ []string) ([]string, error) {

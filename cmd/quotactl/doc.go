@@ -5,13 +5,13 @@
 //
 //	status.go, limits.go, watch.go, page.go   what is left, live and in a browser
 //	jobs.go, runs.go, run.go                  jobs and their runs; begin and stop a run
-//	plan.go, why.go, usage.go, suggest.go     will it fit, why not, who spent it
-//	log.go, refusals.go, clients.go, remote.go
-//	acquire.go, exec.go, observe.go           spend, and report what the upstream answered
+//	plan.go, why.go, usage.go                 does it fit, why not, who spent it
+//	log.go, clients.go, remote.go             debits and refusals; other callers
+//	acquire.go, observe.go                    spend; report what the upstream answered
 //	correct.go                                adjust, lend, reset, close and open limits
-//	reload.go, version.go
+//	daemon.go                                 reload, version
 //
-// Root.go holds the tree of commands. It makes the usage, the manual page and the check of
+// Main.go holds the tree of commands. It makes the usage, the manual page and the check of
 // arguments from each command. Show, in cli.go, prints an answer in the format that the user
 // asked for. Completion.go lists names for the shell. The server decides and explains: an
 // error's hint comes with the problem, and errors.go finds the exit code.

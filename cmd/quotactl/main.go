@@ -1,8 +1,17 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"quotad/cmd/manual"
+	"quotad/quota"
+	"quotad/quota/api"
 )
 
 func main() {
@@ -17,4 +26,220 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer, environ []str
 	// cobra reads nil as "use os.Args".
 	root.SetArgs(append([]string{}, negativeLast(root, args)...))
 	return c.report(root.Execute())
+}
+
+const rootHead = `quotactl shows what is left of a running quotad's budgets, and operates it.
+
+Usage:
+  quotactl [COMMAND] [FLAGS]
+`
+
+const rootTail = `
+Flag of quotactl alone:
+      --version       the version of quotactl; the command version prints
+                      quotad's too
+
+Exit codes:
+  0 ok  1 error  2 usage  3 quotad is unreachable  4 not found  75 denied
+
+Example:
+  $ quotactl acquire videos.list && curl "$URL"
+`
+
+// newRoot returns the whole tree of commands. A command is in it once its route is in the
+// daemon.
+func newRoot(c *cli) *cobra.Command {
+	status := newStatus(c)
+	ownVersion := false
+	root := &cobra.Command{
+		Use:  "quotactl",
+		Long: rootHead,
+		Args: knownCommand,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if ownVersion {
+				return c.write("quotactl " + api.BuildVersion() + "\n")
+			}
+			return status.RunE(cmd, args)
+		},
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	help := newHelp(c)
+	for _, group := range []struct {
+		title    string
+		commands []*cobra.Command
+	}{
+		{"Look", []*cobra.Command{status, newWatch(c), newPage(c), newJobs(c), newRuns(c), newNext(c), newPlan(c), newWhy(c), newUsage(c), newLog(c), newRefusals(c), newClients(c), newRemote(c), newVersion(c)}},
+		{"Spend", []*cobra.Command{newAcquire(c), newExec(c), newSettle(c), newRelease(c), newObserve(c), newAdjust(c), newLend(c), newReset(c), newClose(c), newOpen(c)}},
+		{"Operate", []*cobra.Command{newRun(c), newStop(c), newPause(c), newResume(c), newCursor(c), newBookmark(c), newReload(c)}},
+		{"Other", []*cobra.Command{newCompletion(c), newMan(c), help}},
+	} {
+		root.Long += "\n" + group.title + ":\n"
+		for _, cmd := range group.commands {
+			root.Long += fmt.Sprintf("  %-10s  %s\n", cmd.Name(), cmd.Short)
+		}
+		root.AddCommand(group.commands...)
+	}
+	eachCommand(root, func(cmd *cobra.Command) {
+		cmd.Flags().SortFlags = false
+		if cmd.Args == nil {
+			cmd.Args = argumentsOf(cmd)
+		}
+	})
+	root.Flags().AddFlagSet(status.LocalFlags())
+	root.Flags().BoolVar(&ownVersion, "version", false, "the version of quotactl")
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.SetHelpCommand(help)
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { c.write(usageOf(cmd)) })
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usageError(seeHelp(cmd), "%w", err)
+	})
+	root.SetIn(c.stdin)
+	root.SetOut(c.stdout)
+	root.SetErr(c.stderr)
+	c.flags(root)
+	return root
+}
+
+// usageColumns is how wide the usage of a command is.
+const usageColumns = 80
+
+// usageOf returns the usage of a command: the first paragraph of its text, how to call it,
+// its flags, and the rest of its text with an example.
+func usageOf(cmd *cobra.Command) string {
+	if !cmd.HasParent() {
+		return cmd.Long + "\nFlags of every command:\n" + cmd.PersistentFlags().FlagUsagesWrapped(usageColumns) + rootTail
+	}
+	var b strings.Builder
+	first, rest, _ := strings.Cut(cmd.Long, "\n\n")
+	b.WriteString(first + "\n\nUsage:\n")
+	for line := range strings.SplitSeq(cmd.Use, "\n") {
+		fmt.Fprintf(&b, "  %s %s\n", cmd.Parent().CommandPath(), line)
+	}
+	if flags := cmd.LocalNonPersistentFlags(); flags.HasFlags() {
+		flags.SortFlags = false
+		b.WriteString("\nFlags:\n" + flags.FlagUsagesWrapped(usageColumns))
+	}
+	return b.String() + "\n" + rest
+}
+
+// knownCommand refuses what is not a command, and names the nearest one.
+func knownCommand(root *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	hint := seeHelp(root)
+	if name := quota.Nearest(args[0], commandNames(root)); name != "" {
+		hint = "did you mean quotactl " + name + "?"
+	}
+	return usageError(hint, "unknown command %q", args[0])
+}
+
+func commandNames(root *cobra.Command) []string {
+	var names []string
+	for _, cmd := range root.Commands() {
+		if !cmd.Hidden {
+			names = append(names, cmd.Name())
+		}
+	}
+	return names
+}
+
+// eachCommand calls do for every command below root that people may use.
+func eachCommand(root *cobra.Command, do func(*cobra.Command)) {
+	for _, cmd := range root.Commands() {
+		if !cmd.Hidden {
+			do(cmd)
+			eachCommand(cmd, do)
+		}
+	}
+}
+
+// argumentsOf accepts exactly the arguments that the first line of a command's usage
+// names before its flags; those in brackets may be left out.
+func argumentsOf(cmd *cobra.Command) cobra.PositionalArgs {
+	line, _, _ := strings.Cut(cmd.Use, "\n")
+	names := strings.Fields(line)[1:]
+	if i := slices.IndexFunc(names, func(name string) bool { return name == "[FLAGS]" || strings.Contains(name, "--") }); i >= 0 {
+		names = names[:i]
+	}
+	required := 0
+	for _, name := range names {
+		if name[0] != '[' {
+			required++
+		}
+	}
+	want := "takes no arguments"
+	if len(names) > 0 {
+		want = "takes " + strings.Join(names, " ")
+	}
+	return func(cmd *cobra.Command, args []string) error {
+		if required <= len(args) && len(args) <= len(names) {
+			return nil
+		}
+		return usageError(seeHelp(cmd), "%s %s: %d given", cmd.CommandPath(), want, len(args))
+	}
+}
+
+func seeHelp(cmd *cobra.Command) string {
+	return "see " + strings.Replace(cmd.CommandPath(), "quotactl", "quotactl help", 1)
+}
+
+const helpUsage = `Print the usage of a command, with an example.
+
+Example:
+  $ quotactl help exec
+`
+
+func newHelp(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "the usage of a command, with an example",
+		Long:  helpUsage,
+		Args:  cobra.ArbitraryArgs,
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return commandNames(cmd.Root()), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			root := cmd.Root()
+			if len(args) == 0 {
+				return c.write(usageOf(root))
+			}
+			found, rest, err := root.Find(args)
+			if err != nil || found == root || len(rest) > 0 {
+				return knownCommand(root, args)
+			}
+			return c.write(usageOf(found))
+		},
+	}
+}
+
+const manUsage = `Print the manual page, made of the texts that help prints.
+
+Example:
+  $ quotactl man >/usr/local/share/man/man1/quotactl.1
+`
+
+func newMan(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:   "man",
+		Short: "the manual page",
+		Long:  manUsage,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return c.write(manualPage(cmd.Root())) },
+	}
+}
+
+// manualPage returns quotactl(1).
+func manualPage(root *cobra.Command) string {
+	var b strings.Builder
+	page := manual.Page{Name: "quotactl", Section: 1, Version: api.BuildVersion(), Purpose: "ask and operate a running quotad"}
+	b.WriteString(page.Header() + ".SH DESCRIPTION\n" + manual.Verbatim(usageOf(root)) + ".SH COMMANDS\n")
+	eachCommand(root, func(cmd *cobra.Command) {
+		fmt.Fprintf(&b, ".SS %s\n%s", manual.Escape(strings.TrimPrefix(cmd.CommandPath(), "quotactl ")), manual.Verbatim(usageOf(cmd)))
+	})
+	b.WriteString(manual.SeeAlso("quotad(8)", "quotad.toml(5)"))
+	return b.String()
 }

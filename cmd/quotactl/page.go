@@ -33,14 +33,8 @@ Example:
   http://127.0.0.1:8042/
 `
 
-// A pageServing says where a page is served, and whether a browser is opened.
-type pageServing struct {
-	listen    string
-	noBrowser bool
-}
-
 func newPage(c *cli) *cobra.Command {
-	var p pageServing
+	listen, noBrowser := "", false
 	cmd := &cobra.Command{
 		Use:   "page [FLAGS]",
 		Short: "the same in a browser, live",
@@ -49,21 +43,21 @@ func newPage(c *cli) *cobra.Command {
 			if c.output != "table" {
 				return usageError("quotactl status -o json", "a page is neither JSON nor one integer")
 			}
-			return c.page(cmd.Context(), p)
+			return c.page(cmd.Context(), listen, noBrowser)
 		},
 	}
-	cmd.Flags().StringVar(&p.listen, "listen", "127.0.0.1:0", "listen at `ADDRESS`, loopback only; port 0 is any free port")
-	cmd.Flags().BoolVar(&p.noBrowser, "no-browser", false, "open none, as where there is no display")
+	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "listen at `ADDRESS`, loopback only; port 0 is any free port")
+	cmd.Flags().BoolVar(&noBrowser, "no-browser", false, "open none, as where there is no display")
 	return cmd
 }
 
 // pageEvery is how often the page asks for the status.
 const pageEvery = 2 * time.Second
 
-func (c *cli) page(ctx context.Context, p pageServing) error {
+func (c *cli) page(ctx context.Context, listen string, noBrowser bool) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	defer stop()
-	if err := checkLoopback(p.listen); err != nil {
+	if err := checkLoopback(listen); err != nil {
 		return err
 	}
 	host, err := os.Hostname()
@@ -75,7 +69,7 @@ func (c *cli) page(ctx context.Context, p pageServing) error {
 	if err != nil {
 		return c.explain(err) // before anything is served
 	}
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", p.listen)
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", listen)
 	if err != nil {
 		return fmt.Errorf("cannot serve the page: %w", err)
 	}
@@ -83,7 +77,7 @@ func (c *cli) page(ctx context.Context, p pageServing) error {
 	if err := c.write(url + "\n"); err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	if hasDisplay := c.env.Get("DISPLAY") != "" || c.env.Get("WAYLAND_DISPLAY") != ""; hasDisplay && !p.noBrowser {
+	if hasDisplay := c.env.Get("DISPLAY") != "" || c.env.Get("WAYLAND_DISPLAY") != ""; hasDisplay && !noBrowser {
 		openBrowser(url, c.stderr)
 	}
 	return s.Serve(ctx, listener)

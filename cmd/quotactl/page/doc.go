@@ -13,7 +13,7 @@
 // line that says since when.
 //
 // The guard refuses every request but that of a browser on this machine that asks for this
-// page by name (guard.go): other methods, other hosts and requests that another site makes.
+// page by name: other methods, other hosts and requests that another site makes.
 //
 // The package writes nothing to disk. Its one lock is that of Server, which guards the
 // latest rendering. Nothing waits or writes while it is held.

@@ -44,28 +44,24 @@ func newAdjust(c *cli) *cobra.Command {
 				return usageError("", "UNITS must be a whole number, not 0: %q", args[last])
 			}
 			a.Limit, a.Units = args[last-1], n
-			return c.adjust(cmd.Context(), c.credential(strings.Join(args[:last-1], "")), a)
+			credential, logCommand := c.credential(strings.Join(args[:last-1], "")), "quotactl log"
+			if credential != api.OnlyCredential {
+				logCommand += " " + credential
+			}
+			done, err := c.client().Adjust(cmd.Context(), credential, a)
+			if err == nil && done.Units != n {
+				fmt.Fprintf(c.stderr, "quotactl: only %s used: no more is returned\n", quota.Count(-done.Units, "unit was", "units were"))
+			}
+			by := units(done.Units)
+			if done.Units > 0 {
+				by = "+" + by
+			}
+			err = c.inDoubt(err, "it may be booked all the same: adjust again only if "+logCommand+" does not show it")
+			return showLimit(c, done, err, done.Credential, a.Limit, func(term.View) [2]string { return [2]string{"adjusted", done.Limit + " by " + by} })
 		},
 	}
 	cmd.Flags().StringVar(&a.Note, "reason", "", "why: `TEXT` for the log")
 	return cmd
-}
-
-func (c *cli) adjust(ctx context.Context, credential string, a api.Adjustment) error {
-	logCommand := "quotactl log"
-	if credential != api.OnlyCredential {
-		logCommand += " " + credential
-	}
-	done, err := c.client().Adjust(ctx, credential, a)
-	if err == nil && done.Units != a.Units {
-		fmt.Fprintf(c.stderr, "quotactl: only %s used: no more is returned\n", quota.Count(-done.Units, "unit was", "units were"))
-	}
-	by := units(done.Units)
-	if done.Units > 0 {
-		by = "+" + by
-	}
-	err = c.inDoubt(err, "it may be booked all the same: adjust again only if "+logCommand+" does not show it")
-	return showLimit(c, done, err, done.Credential, a.Limit, func(term.View) [2]string { return [2]string{"adjusted", done.Limit + " by " + by} })
 }
 
 // showLimit prints a change of a limit: what was done, and what remains of the credential.

@@ -45,7 +45,7 @@ func viewOfCurve(p Picture, credential string, l Limit) *curveView {
 		return nil
 	}
 	x := axis{c.From, c.Until, p.Zone}
-	y := scale{mostOf(l), plotHeight}
+	y := scale{maxOf(l), plotHeight}
 	budget := l.Units - l.Reserve
 	events := eventsOf(p, x, c)
 	top := plotTop + eventRow*max(0, len(events)-1)
@@ -63,14 +63,14 @@ func viewOfCurve(p Picture, credential string, l Limit) *curveView {
 	return v
 }
 
-func mostOf(l Limit) int64 {
-	most := max(1, l.Units)
+func maxOf(l Limit) int64 {
+	units := max(1, l.Units)
 	for _, list := range [][]Point{l.Curve.Held, l.Curve.Ahead} {
 		for _, point := range list {
-			most = max(most, point.Units)
+			units = max(units, point.Units)
 		}
 	}
-	return most
+	return units
 }
 
 // eventsOf names what the forecast comes to.

@@ -147,9 +147,9 @@ func (h hour) leaving(length time.Duration, now time.Time, ahead time.Duration) 
 	if to.After(now) {
 		to = now
 	}
-	gone := now.Add(ahead - length).Sub(from)
-	if gone <= 0 || !to.After(from) {
+	left := now.Add(ahead - length).Sub(from)
+	if left <= 0 || !to.After(from) {
 		return 0
 	}
-	return float64(h.units) * min(1, float64(gone)/float64(to.Sub(from)))
+	return float64(h.units) * min(1, float64(left)/float64(to.Sub(from)))
 }

@@ -5,7 +5,6 @@ import (
 	"embed"
 	"encoding/base64"
 	"html/template"
-	"reflect"
 	"strings"
 	"time"
 
@@ -41,8 +40,6 @@ func newRenderer() *renderer {
 	r.templates = template.Must(template.New("page").Funcs(template.FuncMap{
 		"curve": viewOfCurve, "day": viewOfDay, "units": quota.Thousands[int64], "percent": percentOf, "part": partOf, "tone": tone,
 		"first": func(n int, list []Trouble) []Trouble { return list[:min(n, len(list))] },
-		"after": after,
-		"few":   func(list []Credential) bool { return len(list) <= 2 },
 		"less":  func(x, y int64) int64 { return x - y },
 		"clock": func(p Picture, at time.Time) string { return at.In(p.Zone).Format("15:04:05") + p.Mark },
 	}).Parse(read("page.html")))
@@ -62,12 +59,6 @@ func tone(s term.Style) string {
 		return "faint"
 	}
 	return ""
-}
-
-// after returns a list without its first n.
-func after(n int, list any) any {
-	v := reflect.ValueOf(list)
-	return v.Slice(min(n, v.Len()), v.Len()).Interface()
 }
 
 // read returns a file that is embedded in the program.

@@ -24,7 +24,7 @@ type place struct {
 // Found is what the place of a query has in addition. Zero: the place is in a chart.
 type found struct {
 	query string
-	after time.Time // what was published before is not asked for
+	after time.Time // the search leaves out what was published before
 	ids   string    // of the page, with a dot between two: upstream has found them, and they are not stored yet
 	next  string    // the token of the page after it, if ids are there
 }

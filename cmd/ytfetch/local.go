@@ -18,7 +18,7 @@ import (
 	"quotad/cmd/ytfetch/store"
 )
 
-// A reader carries out a command on what is stored: without quotad, without upstream.
+// A reader runs a command on what is stored, without quotad and without upstream.
 type reader struct {
 	dir    string // where it is stored
 	format string // table or json
@@ -44,7 +44,7 @@ const (
 	formatJSON  = "json"
 )
 
-// local carries out search, show, stats and purge.
+// local runs search, show, stats and purge.
 func local(ctx context.Context, name string, args []string, stdout, stderr io.Writer) error {
 	now := time.Now()
 	r := &reader{out: stdout, stderr: stderr, stdin: os.Stdin, now: now, view: term.NewView(now, stdout, os.Environ(), "auto", false)}

@@ -21,7 +21,7 @@ func main() {
 	os.Exit(code)
 }
 
-// run carries out one command line and returns its exit code.
+// run runs one command line and returns its exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	err := command(ctx, args, stdout, stderr)
 	if errors.Is(err, flag.ErrHelp) {

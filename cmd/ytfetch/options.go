@@ -48,7 +48,8 @@ const (
 	defaultRetain = 30 * 24 * time.Hour // what YouTube's developer policies allow, III.E.4
 )
 
-// parseOptions reads the command line, and the environment for what it leaves out. Its errors are failures, or flag.ErrHelp.
+// parseOptions reads the command line, and the environment for what it leaves out. Its errors
+// are failures, or flag.ErrHelp.
 func parseOptions(name string, args []string, getenv func(string) string) (options, error) {
 	o, err := parseFlags(name, args, getenv("QUOTAD_REGION"))
 	if err != nil {
@@ -223,7 +224,7 @@ func (o options) check() error {
 }
 
 // arguments are what the chart depends on in addition to its region: where it comes from, and
-// how long it is to be.
+// its maximum of pages.
 func (o options) arguments() string {
 	from := o.baseURL
 	switch {

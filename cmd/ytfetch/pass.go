@@ -15,7 +15,7 @@ type keeper interface {
 	// write stores a page in place of what that page held, as a whole; last: no further
 	// one is wanted. What an outdated chart had after upstream's last page is removed.
 	write(at place, got page, last bool) error
-	// unknown returns those ids, in their order, of which no video is stored.
+	// unknown returns those of the ids, in their order, whose video is not stored.
 	unknown(ids []string) ([]string, error)
 	fmt.Stringer   // what this pass has stored: "150 videos on 3 pages"
 	where() string // where it is
@@ -42,7 +42,7 @@ type pass struct {
 	say   func(format string, args ...any)
 
 	id    string // makes the request ids of this process unique
-	calls int    // upstream calls asked for
+	calls int    // upstream calls for which it asked quotad
 }
 
 // run fetches the chart to its end and says what became of it. Its errors are

@@ -75,7 +75,7 @@ func cgroupDir(path, mounts string) (string, error) {
 type cgroup struct{ dir string }
 
 // reopenCgroup returns a cgroup that was made by a daemon before this one, or
-// nil if it is no more.
+// nil if it no longer exists.
 func reopenCgroup(dir string) *cgroup {
 	if dir == "" {
 		return nil

@@ -53,8 +53,8 @@ func (l Launcher) startGrouped(cmd *exec.Cmd) (*cgroup, error) {
 	return nil, err
 }
 
-// wait waits for the command's end, which it brings about when ask ends, and ends what
-// it left running.
+// wait waits for the command's end, ends the command when ask ends, and ends what it left
+// running.
 func (c *child) wait(ask, force context.Context) (exit jobs.Exit) {
 	ended := c.tree.awaitRoot(ask)
 	left := len(c.tree.members())

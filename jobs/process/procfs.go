@@ -19,7 +19,7 @@ type process struct {
 	start   uint64 // in clock ticks since boot
 	kernel  bool   // it is a thread of the kernel's own
 	ending  bool   // the kernel takes it apart: nothing of it runs any more
-	zombie  bool   // it has ended, and its parent has not asked for its status yet
+	zombie  bool   // it has ended, and its parent has not reaped it yet
 }
 
 // readProcess looks a process up.

@@ -57,7 +57,7 @@ func (q *queue) push(line jobs.Line) {
 	q.ready.Signal()
 }
 
-// close lets run emit what still waits, at any rate, and end.
+// close makes run emit what still waits, without a bound on the rate, and end.
 func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -19,7 +19,7 @@ type Reaper struct {
 	// 1 of a container, or if a shell had started something and then became quotad by exec.
 	exclusive bool
 
-	mu      sync.Mutex     // held while a command is started or reaped, and while orphans are looked for
+	mu      sync.Mutex     // held while a command is started or reaped, and while orphans are collected
 	started map[int]uint64 // when each command began that is not reaped yet, by its number
 
 	ended   chan os.Signal // one if a child has ended

@@ -104,7 +104,7 @@ func (t *tree) end(ctx, force context.Context, grace time.Duration) (left int, e
 
 // signal signals the root's group in one call, so that no process escapes by
 // forking meanwhile, and the others one by one. A process may have left the group
-// since it was looked at: what becomes a daemon does.
+// since members read it: one that becomes a daemon does.
 func (t *tree) signal(sig syscall.Signal) {
 	if t.pinned {
 		_ = syscall.Kill(-t.root.PID, sig)

@@ -103,7 +103,7 @@ func (u *User) credential() *syscall.Credential {
 	return c
 }
 
-// start runs what starts a command, and sees to it that the command does not
+// start runs what starts a command, and ensures that the command does not
 // inherit the capabilities by which it becomes the user: those that systemd gave
 // us are ambient, and outlive a change of the user. The set is a thread's own, and
 // a command inherits that of the thread that starts it.

@@ -142,7 +142,7 @@ func (s *Scheduler) check() {
 }
 
 // fire ticks a job if a slot of it is due. A panic would end the daemon (gocron
-// lets it through), for one job's sake.
+// lets it through).
 func (s *Scheduler) fire(e *entry, byTimer bool) {
 	defer func() {
 		if what := recover(); what != nil {

@@ -13,7 +13,8 @@
 // and purge.go removes what is too old.
 //
 // On disk is a file in WAL mode: videos.db, with videos.db-wal and videos.db-shm while a process
-// has it open, or after one was killed. Any number of processes may use it at the same time: SQLite's locks hold for microseconds, and a writer waits for another. Other
+// has it open, or after one was killed. Any number of processes may use it at the same time:
+// SQLite's locks hold for microseconds, and a writer waits for another. Other
 // programs of SQLite read it, and find rows by the index of words (SELECT rowid FROM search
 // WHERE search MATCH ...). A Store itself is for one goroutine.
 package store

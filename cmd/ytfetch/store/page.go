@@ -14,7 +14,7 @@ type Chart struct {
 	Region    string
 	Query     string    // empty: the region's most popular videos
 	Slot      time.Time // of the pass that began it; to the second
-	Arguments string    // what was asked for, as far as the answer depends on it
+	Arguments string    // of the request, as far as the answer depends on them
 }
 
 // A Page is one page of a chart, as upstream answered it.
@@ -34,7 +34,7 @@ type Progress struct {
 	Began time.Time // when its first page was stored
 	Pages int       // the number of the last page that is stored; 0: nothing is
 	Next  string    // the token of the page after it; empty: there is none
-	Done  bool      // as many pages as asked for are stored
+	Done  bool      // all pages that were requested are stored
 }
 
 // Save stores a page, and with it how far the chart is. It takes the place of what that
@@ -74,7 +74,7 @@ func (s *Store) clear(p Page, items int) error {
 }
 
 // place records the rank of each video of a page. A video that is not stored has none: upstream
-// found it, and did not have it any more when asked for it.
+// found it, but no longer had it for the list.
 func (s *Store) place(p Page, items []item) error {
 	ids, views := p.Found, make(map[string]*int64, len(items))
 	for _, it := range items {
@@ -93,7 +93,7 @@ func (s *Store) place(p Page, items []item) error {
 	return nil
 }
 
-// Unknown returns those ids, in their order, of which no video is stored.
+// Unknown returns those of the ids, in their order, whose video is not stored.
 func (s *Store) Unknown(ids []string) (unknown []string, err error) {
 	for _, id := range ids {
 		stored := false
@@ -154,7 +154,7 @@ func (s *Store) Progress(c Chart) (Progress, error) {
 }
 
 // Latest returns the slot of the newest chart like this one, but for its slot, that was
-// fetched as far as asked for, and when that began; found is false where there is none.
+// fetched completely, and when that began; found is false where there is none.
 func (s *Store) Latest(c Chart) (slot, began time.Time, found bool, err error) {
 	err = s.query("SELECT slot, began_at FROM charts WHERE region = ? AND query = ? AND arguments = ? AND done ORDER BY slot DESC LIMIT 1",
 		[]any{c.Region, c.Query, c.Arguments},

@@ -54,7 +54,7 @@ type Highlight struct {
 // A Part is a piece of a text.
 type Part struct {
 	Text  string `json:"text"`
-	Match bool   `json:"match,omitempty"` // it is what was asked for
+	Match bool   `json:"match,omitempty"` // it matches the query
 }
 
 // maxRanked is how many videos that have all words are ranked, and maxScanned how many are
@@ -104,7 +104,7 @@ func (s *Store) Search(ctx context.Context, q Query) (found Found, err error) {
 // HasWords reports whether there is anything to search for in a text.
 func HasWords(text string) bool { return len(parseExpression(text).terms) > 0 }
 
-// rank returns the best videos in the order that is asked for, and whether there may be more.
+// rank returns the best videos in the order of the query, and whether there may be more.
 func (s *Store) rank(expr expression, q Query) (best []scored, more bool, err error) {
 	if len(expr.terms) == 0 {
 		return nil, false, nil

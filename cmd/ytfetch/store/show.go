@@ -29,7 +29,7 @@ type Video struct {
 	Comments    *int64     `json:"comments,omitempty"`
 	FirstSeen   time.Time  `json:"first_seen"`
 	LastSeen    time.Time  `json:"last_seen"`
-	Regions     []string   `json:"regions"` // in whose charts it was, or where it was found
+	Regions     []string   `json:"regions"` // with it in a chart, or in what a query found
 
 	number int64
 }
@@ -103,7 +103,7 @@ FROM videos WHERE `+condition, []any{arg}, func(row *sqlite3.Stmt) {
 	return v, err
 }
 
-// regions returns in whose charts a video was. It jumps from one to the next: a video
+// regions returns the regions whose charts had a video. It jumps from one to the next: a video
 // has a row for each slot.
 func (s *Store) regions(number int64) ([]string, error) {
 	list, last := []string{}, ""

@@ -9,13 +9,14 @@ import (
 	"github.com/ncruces/go-sqlite3"
 )
 
-// An expression is what a user typed, as terms of FTS5: those that a video must have, in any order, and
-// those that it must not have. Each term is quoted, so nothing else in it is special to FTS5.
+// An expression is what a user typed, as terms of FTS5: those that a video must have, in any
+// order, and those that it must not have. Each term is quoted, so nothing in it is special to
+// FTS5.
 type expression struct{ terms, without []string }
 
-// parseExpression reads words, and phrases between quotes. One that ends in * is the beginning of a word,
-// unless that is one character long: it would be in nearly all of them. One after a - must not
-// be there, if others must. There are none where nothing holds a letter or a digit.
+// parseExpression reads words, and phrases between quotes. One that ends in * is the beginning
+// of a word, unless that is one character long: nearly all videos would have it. One after a -
+// must not be there, if others must. There are none where nothing holds a letter or a digit.
 func parseExpression(text string) (e expression) {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) || r == 0 {
@@ -34,7 +35,7 @@ func parseExpression(text string) (e expression) {
 		e.add(word, not)
 		text = after
 	}
-	if len(e.terms) == 0 { // what is not to be there alone is asked for
+	if len(e.terms) == 0 { // without other words, search for these
 		e.terms, e.without = e.without, nil
 	}
 	return e
@@ -73,8 +74,8 @@ func isWordRune(r rune) bool { return unicode.In(r, unicode.L, unicode.N, unicod
 // gap parts what the tokenizer would take for one word: ASCII's unit separator.
 const gap = "\x1F"
 
-// blankless are the scripts whose words no blanks part, or, in Korean, not from what is
-// attached to them. Each character is then a word of its own, and a text is found wherever
+// blankless are the scripts without blanks between words, or, in Korean, between a word and its
+// particles. Each character is then a word of its own, and a text is found wherever
 // it occurs.
 var blankless = []*unicode.RangeTable{
 	unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Bopomofo,

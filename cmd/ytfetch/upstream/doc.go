@@ -1,10 +1,10 @@
 // Package upstream is a metered video API in one process: it answers videos.list and
 // search.list as the YouTube Data API documents them and charges every request, 1 unit or
-// 100, against a true daily quota of its own. ytfetch answers samples from it; tests serve it and compare what it charged
-// with what quotad debited.
+// 100, against a true daily quota of its own. ytfetch answers samples from it. Tests serve it
+// and compare what it charged with what quotad debited.
 //
 // An Upstream (upstream.go) is an http.Handler and, without a network, an
-// http.RoundTripper. chart.go makes up the videos of a chart, uploads.go
+// http.RoundTripper. chart.go invents the videos of a chart, uploads.go
 // those that a search finds, videos.go and search.go answer with pages of them, errors.go
 // what is refused. Inject puts a fault before the next
 // calls. One mutex guards what was charged and which faults come.

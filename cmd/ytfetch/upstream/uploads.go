@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// Each region has a new video each minute: a search finds what is new since the last one. The id of an upload says which it is, so that any process answers the same.
+// Each region has a new video each minute: a search finds what is new since the last one. The id
+// of an upload identifies it, so that any process answers the same.
 
 // uploads returns the videos of a region that were published within a time and have all
 // words, the newest first.
@@ -24,7 +25,7 @@ func uploads(region string, words []string, after, before time.Time) (found []vi
 	return found
 }
 
-// upload makes up the video of a minute since 1970: always the same one.
+// upload invents the video of a minute since 1970: always the same one.
 func upload(region string, minute int64) video {
 	random := randomOf("upload "+region, int(minute))
 	id := uploadID(region, minute)

@@ -50,7 +50,7 @@ type Counts struct {
 	Pages    map[string]int // region → pages of its chart served
 }
 
-// New returns an upstream whose quota is untouched.
+// New returns an upstream with its whole quota.
 func New(config Config) (*Upstream, error) {
 	if config.Quota < 0 || config.PagesPerRegion < 0 {
 		return nil, fmt.Errorf("an upstream needs a quota and a chart of at least one: quota %d, chart %d", config.Quota, config.PagesPerRegion)

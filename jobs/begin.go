@@ -46,7 +46,7 @@ func (c *slotClaim) decide(ctx context.Context) {
 	}
 	c.skipUndecided(err)
 	const longest = 15 * time.Second
-	for pause := time.Second; err != nil && sleep(ctx, pause) && c.isCurrent(); pause = min(2*pause, longest) {
+	for pause := time.Second; err != nil && sleep(ctx, pause) && c.control.mayMakeUp(c.slot, c.now()); pause = min(2*pause, longest) {
 		if c.trigger == Scheduled {
 			c.trigger = CatchUp
 		}
@@ -55,11 +55,6 @@ func (c *slotClaim) decide(ctx context.Context) {
 	if c.unsure {
 		c.disown(c.control, c.id)
 	}
-}
-
-// isCurrent returns whether the slot may still be made up for.
-func (c *slotClaim) isCurrent() bool {
-	return c.control.isAt(c.slot) && c.now().Sub(c.slot) <= c.control.current().MissedWithin
 }
 
 // attempt returns nil once it is decided what becomes of the slot.

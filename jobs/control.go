@@ -99,21 +99,35 @@ func (j *jobControl) recover(now time.Time) (err error) {
 	return err
 }
 
-// update applies and writes what has happened on this host; found returns it, with mu held.
-// Shared records are sent to the other hosts soon.
-func (j *jobControl) update(sync, shared bool, found func() []record) error {
+// commit applies and writes the records of a decision; then, which may be nil, is called with mu
+// held as soon as they count. Shared records are sent to the other hosts soon. The first error is
+// why they could not be written.
+func (j *jobControl) commit(sync, shared bool, how decision, then func()) (writeErr, err error) {
 	j.writing.Lock()
 	defer j.writing.Unlock()
 	j.mu.Lock()
-	list := found()
+	list, err := how()
+	if err != nil {
+		j.mu.Unlock()
+		return nil, err
+	}
 	j.apply(list, quota.ID{})
+	if then != nil {
+		then()
+	}
 	if shared && j.hosts != nil && len(list) > 0 {
 		j.hosts.pending = append(j.hosts.pending, list...)
 		j.hosts.publishSoon()
 	}
-	lines, err := encodeRecords(list)
+	lines, writeErr := encodeRecords(list) // they point to what may change
 	j.mu.Unlock()
-	return errors.Join(err, j.log.write(lines, sync))
+	return errors.Join(writeErr, j.log.write(lines, sync)), nil
+}
+
+// update commits what has happened on this host; found returns it, with mu held.
+func (j *jobControl) update(sync, shared bool, found func() []record) error {
+	err, _ := j.commit(sync, shared, func() ([]record, error) { return found(), nil }, nil)
+	return err
 }
 
 // share is update of records that other hosts have a use for.
@@ -201,11 +215,12 @@ func (j *jobControl) arrive(slot time.Time) bool {
 	return isNew
 }
 
-// isAt returns whether the schedule has not passed a slot.
-func (j *jobControl) isAt(slot time.Time) bool {
+// mayMakeUp returns whether the schedule has not passed a slot, and that is recent enough to be made
+// up for.
+func (j *jobControl) mayMakeUp(slot, now time.Time) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return slot.Equal(j.ticked)
+	return slot.Equal(j.ticked) && now.Sub(slot) <= j.job.MissedWithin
 }
 
 // overdue returns the latest slot at or before now if it was not ticked and is recent enough to be

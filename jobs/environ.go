@@ -14,21 +14,15 @@ const contractPrefix = "QUOTAD_"
 // Inherited returns the part of a daemon's environment that the programs it runs inherit. Variables
 // from systemd (NOTIFY_SOCKET, LISTEN_FDS, CREDENTIALS_DIRECTORY …) are not for its children.
 func Inherited(environ []string) []string {
+	names := []string{"PATH", "HOME", "LANG", "TZ", "TMPDIR"}
 	var passed []string
 	for _, entry := range environ {
-		if name, _, ok := strings.Cut(entry, "="); ok && inherited(name) {
+		name, _, ok := strings.Cut(entry, "=")
+		if ok && (slices.Contains(names, name) || strings.HasPrefix(name, "LC_")) {
 			passed = append(passed, entry)
 		}
 	}
 	return passed
-}
-
-func inherited(name string) bool {
-	switch name {
-	case "PATH", "HOME", "LANG", "TZ", "TMPDIR":
-		return true
-	}
-	return strings.HasPrefix(name, "LC_")
 }
 
 // environ returns the complete environment of a pass: the allowed part of the daemon's own, over

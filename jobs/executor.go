@@ -73,7 +73,7 @@ func (e *executor) round(list []regions.Region, timed bool) {
 		if !again {
 			i++
 		}
-		reservation, soon, ok := e.admit(e.launching, p)
+		token, soon, ok := e.admit(e.launching, p)
 		if !ok {
 			e.leave()
 			if !soon {
@@ -84,8 +84,7 @@ func (e *executor) round(list []regions.Region, timed bool) {
 		}
 		passes.Go(func() {
 			defer e.leave()
-			defer e.runner.reserved.release(reservation)
-			e.pass(p, reservation)
+			e.pass(p, token)
 		})
 	}
 }
@@ -164,37 +163,38 @@ func occupy(ctx context.Context, places chan struct{}) bool {
 	return true
 }
 
-// admit asks the gate whether a pass can be afforded on top of what the passes under way
-// are expected to spend still; until it is over, what it is expected to spend is reserved.
-// If it cannot, but could soon, the run waits. Otherwise, or if the gate fails, the pass is
-// recorded as skipped and the run stops: units are the next tick's business.
-func (e *executor) admit(ctx context.Context, p Pass) (reservation *expected, soon, ok bool) {
+// admit asks the gate whether a pass can be afforded on top of what the passes under way are
+// expected to spend still, and returns its token. Until that is revoked, what the pass is expected
+// to spend is reserved. If it cannot be afforded, but could soon, the run waits. Otherwise, or if the gate
+// fails, the pass is recorded as skipped and the run stops: units are the next tick's business.
+func (e *executor) admit(ctx context.Context, p Pass) (token string, soon, ok bool) {
 	if why := e.cannotAfford(); why != nil {
 		e.skip(p, why)
-		return nil, false, false
+		return "", false, false
 	}
+	config := &e.runner.config
+	caller := quota.Caller{Job: e.job.Name, Region: string(p.Region), Run: e.run.ID, Attempt: p.Attempt, UID: -1}
+	token = config.Tokens.issue(quota.Bearer{Caller: caller, Credential: e.job.Credential, UseReserve: e.job.UseReserve}, &e.budget)
 	if len(e.job.Expects) == 0 {
-		return nil, false, true
+		return token, false, true
 	}
-	config, reserved := e.runner.config, &e.runner.reserved
-	reservation, others := reserved.reserve(e.job.Credential, e.job.Calls(), config.Tokens)
-	others = append(others, e.elsewhere(ctx, p)...)
+	others := append(config.Tokens.reserve(token, e.job.Calls()), e.elsewhere(ctx, p)...)
 	d, err := config.Gate.Peek(ctx, e.job.Credential, e.job.Calls(), others, e.job.UseReserve)
 	if err == nil && ctx.Err() == nil && d.Granted() {
-		return reservation, false, true
+		return token, false, true
 	}
-	reserved.release(reservation)
+	config.Tokens.revoke(token)
 	switch {
 	case ctx.Err() != nil:
 	case err == nil && d.Denied() && e.waitFor(d.Limit, e.runner.now().Add(d.RetryAfter)):
-		return nil, true, false
+		return "", true, false
 	case err != nil:
 		e.skip(p, &stop{reason: LedgerUnavailable, detail: err.Error()})
 	default:
 		config.OnEvent(GateRefused{e.job.Credential, d})
 		e.skip(p, refusal(d, len(others) > 0))
 	}
-	return nil, false, false
+	return "", false, false
 }
 
 // cannotAfford returns why the run's own units are not enough for another pass, nil if they are.
@@ -220,11 +220,12 @@ func (e *executor) skip(p Pass, why *stop) {
 }
 
 // pass launches one region's command and records what became of it.
-func (e *executor) pass(p Pass, reservation *expected) {
-	caller := quota.Caller{Job: e.job.Name, Region: string(p.Region), Run: e.run.ID, Attempt: p.Attempt, UID: -1}
-	token := e.runner.config.Tokens.issue(quota.Bearer{Caller: caller, Credential: e.job.Credential, UseReserve: e.job.UseReserve}, &e.budget)
-	e.runner.reserved.launched(reservation, token)
-	p.Outcome, p.StartedAt, p.Process = Running, e.runner.now(), e.unstarted(p.Region)
+func (e *executor) pass(p Pass, token string) {
+	p.Outcome, p.StartedAt = Running, e.runner.now()
+	p.Process = &Identity{ // all that identifies its process if the daemon is killed before that is started
+		BootID: e.runner.config.BootID,
+		Marks:  []string{"QUOTAD_RUN_ID=" + e.run.ID, "QUOTAD_REGION=" + string(p.Region)},
+	}
 	p.Deadline = p.StartedAt.Add(e.job.Timeout)
 	mark := e.control.bookmark(p.Region)
 	command := e.command(p, token)
@@ -234,7 +235,7 @@ func (e *executor) pass(p Pass, reservation *expected) {
 	e.goLive(p, live)
 	command.Started = func(id Identity) { e.started(p, id) }
 	exit := e.launch(command, func(line Line) {
-		live.tail.add(line)
+		live.add(line)
 		e.runner.config.OnEvent(Output{e.job.Name, e.run.ID, p, line})
 	})
 
@@ -242,22 +243,13 @@ func (e *executor) pass(p Pass, reservation *expected) {
 	p.Made = e.runner.config.Tokens.made(token)
 	spent := e.runner.config.Tokens.revoke(token)
 	p.EndedAt, p.Process, p.Deadline = e.runner.now(), nil, time.Time{}
-	p.Units, p.Calls, p.Tail = spent.Units, spent.Calls, live.tail.lines()
+	p.Units, p.Calls, p.Tail = spent.Units, spent.Calls, live.tail()
 	p.Denied, p.Last = spent.Denied, spent.Last
 	p.Outcome, p.Detail = e.job.judge(exit, spent.Denied || spent.Closed != "")
 	if p.Outcome.Failure() {
-		p.Said = live.tail.lastStderr()
+		p.Said = live.stderr
 	}
 	e.record(p, e.consequence(&p, exit, spent, mark))
-}
-
-// unstarted is all that is known of a pass's process before it is started:
-// how to find it if the daemon is killed right then.
-func (e *executor) unstarted(region regions.Region) *Identity {
-	return &Identity{
-		BootID: e.runner.config.BootID,
-		Marks:  []string{"QUOTAD_RUN_ID=" + e.run.ID, "QUOTAD_REGION=" + string(region)},
-	}
 }
 
 func (e *executor) command(p Pass, token string) Command {

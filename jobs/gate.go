@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"quotad/quota"
@@ -12,8 +11,8 @@ import (
 
 // A Gate decides whether calls could be afforded; a quota.Service is one.
 type Gate interface {
-	// Peek decides what would become of a job's calls, after those that others are about to make.
-	// It moves nothing. An error means that this is unknown.
+	// Peek decides what would become of a job's calls, after those that others are about to make,
+	// with or without the reserve. It moves nothing. An error means that this is unknown.
 	Peek(ctx context.Context, credential string, own quota.Calls, others []quota.Calls, useReserve bool) (quota.Decision, error)
 	// Cost returns what calls cost, as a run counts them; 0 if unknown.
 	Cost(credential string, calls quota.Calls) quota.Units
@@ -21,47 +20,18 @@ type Gate interface {
 	Spent(ctx context.Context, credential, job string, since time.Time) (map[string]quota.Spent, error)
 }
 
-// A reserved is what passes are expected to spend that are at the gate or under way on this host:
-// these units are spoken for. The zero value is ready to use.
-type reserved struct {
-	mu   sync.Mutex  // guards list, and the tokens in it
-	list []*expected // in the order in which they came to the gate
-}
-
-// An expected is what a pass is expected to spend.
-type expected struct {
-	credential string
-	calls      quota.Calls
-	token      string // of the pass; empty until it is launched
-}
-
-// reserve adds what a pass is expected to spend, and returns what those before it are expected to
-// spend still. Of two that come at once, the first does not count the second.
-func (r *reserved) reserve(credential string, calls quota.Calls, t *Tokens) (own *expected, others []quota.Calls) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, e := range r.list {
-		if e.credential != credential {
-			continue
-		}
-		if left := stillExpected(e.calls.Count, t.made(e.token)); len(left) > 0 {
-			others = append(others, quota.Calls{Job: e.calls.Job, Count: left})
-		}
-	}
-	own = &expected{credential: credential, calls: calls}
-	r.list = append(r.list, own)
-	return own, others
-}
-
 // stillExpected returns the calls that a pass is expected to make beyond those that it made.
-func stillExpected(calls, made map[string]quota.Units) map[string]quota.Units {
+func stillExpected(calls quota.Calls, made map[string]quota.Units) (list []quota.Calls) {
 	left := make(map[string]quota.Units)
-	for operation, count := range calls {
+	for operation, count := range calls.Count {
 		if more := count - made[operation]; more > 0 {
 			left[operation] = more
 		}
 	}
-	return left
+	if len(left) > 0 {
+		list = append(list, quota.Calls{Job: calls.Job, Count: left})
+	}
+	return list
 }
 
 // elsewhere returns what passes of other jobs, on other hosts, are expected to spend still, of
@@ -108,28 +78,9 @@ func (j *jobControl) expected(credential string, came int64, job string) (list [
 		if p := s.Last.attempt(g.Region, g.Attempt); p != nil {
 			made = p.Made
 		}
-		if left := stillExpected(s.Terms.Expects, made); len(left) > 0 {
-			list = append(list, quota.Calls{Job: j.name, Count: left})
-		}
+		list = append(list, stillExpected(quota.Calls{Job: j.name, Count: s.Terms.Expects}, made)...)
 	}
 	return list
-}
-
-// launched records by which token a pass spends from now on. A pass that is expected to
-// spend nothing has no reservation.
-func (r *reserved) launched(e *expected, token string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if e != nil {
-		e.token = token
-	}
-}
-
-// release forgets what a pass was expected to spend.
-func (r *reserved) release(e *expected) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.list = slices.DeleteFunc(r.list, func(other *expected) bool { return other == e })
 }
 
 // refusal returns why the gate refused a pass; spokenFor says that it counted

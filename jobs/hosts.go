@@ -68,7 +68,7 @@ type decision func() ([]record, error)
 // why this host could not write them down.
 func (j *jobControl) decide(ctx context.Context, how decision, then func()) (writeErr, err error) {
 	if j.hosts == nil {
-		return j.decideAlone(how, then)
+		return j.commit(true, false, how, then)
 	}
 	ctx, cancel := context.WithTimeout(ctx, hostsTime)
 	defer cancel()
@@ -79,25 +79,6 @@ func (j *jobControl) decide(ctx context.Context, how decision, then func()) (wri
 	case <-ctx.Done():
 		return nil, fmt.Errorf("%w: the hosts of job %q do not answer", quota.ErrUnavailable, j.name)
 	}
-}
-
-func (j *jobControl) decideAlone(how decision, then func()) (writeErr, err error) {
-	j.writing.Lock()
-	defer j.writing.Unlock()
-	j.mu.Lock()
-	list, err := how()
-	if err == nil {
-		j.apply(list, quota.ID{})
-		if then != nil {
-			then()
-		}
-	}
-	lines, writeErr := encodeRecords(list) // they point to what may change
-	j.mu.Unlock()
-	if err != nil {
-		return nil, err
-	}
-	return errors.Join(writeErr, j.log.write(lines, true)), nil
 }
 
 // apply applies records to what is known. The caller holds mu.

@@ -93,17 +93,13 @@ func (j *Job) StaggerWithin(period time.Duration, n int) time.Duration {
 // the budget was gone, unless its job names others: EX_TEMPFAIL of sysexits(3).
 const ExitExhausted = 75
 
-// saysExhausted returns whether a pass says so by its exit code.
-func (j *Job) saysExhausted(code int) bool {
-	if len(j.ExhaustedCodes) == 0 {
-		return code == ExitExhausted
-	}
-	return slices.Contains(j.ExhaustedCodes, code)
-}
-
 // judge decides what became of a pass: why we ended it counts first, then whether we, or the
 // upstream, refused its last calls for want of budget, then its exit code.
 func (j *Job) judge(exit Exit, refused bool) (outcome Outcome, detail string) {
+	exhaustedCodes := j.ExhaustedCodes
+	if len(exhaustedCodes) == 0 {
+		exhaustedCodes = []int{ExitExhausted}
+	}
 	switch {
 	case errors.Is(exit.Cause, ErrTimeout):
 		return Timeout, exit.Cause.Error()
@@ -113,7 +109,7 @@ func (j *Job) judge(exit Exit, refused bool) (outcome Outcome, detail string) {
 		return Failed, exit.Err.Error()
 	case refused:
 		return Exhausted, ""
-	case j.saysExhausted(exit.Code):
+	case slices.Contains(exhaustedCodes, exit.Code):
 		return Exhausted, fmt.Sprintf("exit status %d, without a denial", exit.Code)
 	case exit.Signal != "":
 		return Killed, "killed by " + exit.Signal

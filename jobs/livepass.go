@@ -1,16 +1,19 @@
 package jobs
 
 import (
+	"slices"
 	"strings"
 	"sync"
 
 	"quotad/regions"
 )
 
-// A livePass is a pass under way on this host.
+// A livePass is a pass under way on this host. Any number of goroutines may use it.
 type livePass struct {
-	token string
-	tail  tail
+	token  string
+	mu     sync.Mutex // guards what follows
+	lines  []string   // the last ones of its output
+	stderr string     // the last line that was written to stderr, unless it was blank
 }
 
 type passName struct {
@@ -44,7 +47,7 @@ func (e *executor) show(run *Run) {
 			continue
 		}
 		spent := e.runner.config.Tokens.spent(live.token)
-		p.Units, p.Calls, p.Tail = spent.Units, spent.Calls, live.tail.lines()
+		p.Units, p.Calls, p.Tail = spent.Units, spent.Calls, live.tail()
 		if p.Process != nil {
 			p.PID = p.Process.PID
 		}
@@ -58,42 +61,23 @@ const (
 	maxLineBytes = 256
 )
 
-// A tail keeps the last lines of a pass's output. Any number of goroutines may use it.
-type tail struct {
-	mu    sync.Mutex // guards what follows
-	ring  [maxTailLines]string
-	count int
-	said  string // the last line that was written to stderr, unless it was blank
-}
-
-func (t *tail) add(written Line) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	line := written.Text
+// add keeps a line of output.
+func (l *livePass) add(written Line) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	line := strings.Clone(written.Text)
 	if len(line) > maxLineBytes {
 		line = strings.ToValidUTF8(line[:maxLineBytes], "") + "…"
 	}
-	t.ring[t.count%maxTailLines] = strings.Clone(line)
-	t.count++
+	l.lines = append(l.lines[max(0, len(l.lines)-maxTailLines+1):], line)
 	if written.Stream == "stderr" && strings.TrimSpace(line) != "" {
-		t.said = t.ring[(t.count-1)%maxTailLines]
+		l.stderr = line
 	}
 }
 
-// lastStderr returns the last line of stderr, empty if there was none.
-func (t *tail) lastStderr() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.said
-}
-
-// lines returns what is kept, the oldest first.
-func (t *tail) lines() []string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	kept := make([]string, 0, min(t.count, maxTailLines))
-	for i := t.count - cap(kept); i < t.count; i++ {
-		kept = append(kept, t.ring[i%maxTailLines])
-	}
-	return kept
+// tail returns the last lines of output, the oldest first.
+func (l *livePass) tail() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.lines)
 }

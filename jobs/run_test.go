@@ -34,19 +34,19 @@ func TestRunIDs(t *testing.T) {
 }
 
 func TestTail(t *testing.T) {
-	var tail tail
-	if got := tail.lines(); len(got) != 0 {
+	var pass livePass
+	if got := pass.tail(); len(got) != 0 {
 		t.Errorf("got %q of nothing", got)
 	}
 	for i := range 25 {
-		tail.add(Line{Text: strings.Repeat("x", i)})
+		pass.add(Line{Text: strings.Repeat("x", i)})
 	}
-	got := tail.lines()
+	got := pass.tail()
 	if len(got) != maxTailLines || len(got[0]) != 15 || len(got[maxTailLines-1]) != 24 {
 		t.Errorf("got %q, want the last %d lines", got, maxTailLines)
 	}
-	tail.add(Line{Text: strings.Repeat("ö", 1000)})
-	got = tail.lines()
+	pass.add(Line{Text: strings.Repeat("ö", 1000)})
+	got = pass.tail()
 	if last := got[maxTailLines-1]; len(last) > maxLineBytes+len("…") || !strings.HasSuffix(last, "ö…") {
 		t.Errorf("got %q, want the beginning of the line, marked as cut", last)
 	}

@@ -57,7 +57,6 @@ type Config struct {
 type Runner struct {
 	config      Config
 	places      chan struct{}  // holds one for each pass under way
-	reserved    reserved       // by the passes under way
 	reloading   sync.Mutex     // held while the jobs are replaced
 	background  sync.WaitGroup // for slots that are claimed, and for publishers
 	changed     chan struct{}  // holds one if watchSuccess is to check again
@@ -231,9 +230,6 @@ func (r *Runner) countDied(j *jobControl, run *Run) error {
 		of := spent[string(p.Region)]
 		p.Units, p.Calls, p.Made = of.Units, of.Calls, of.Made
 		list = append(list, passRecord(run.ID, *p))
-	}
-	if len(list) == 0 {
-		return nil
 	}
 	return j.update(false, true, func() []record {
 		for _, one := range list {

@@ -19,13 +19,15 @@ import (
 type Tokens struct {
 	mu       sync.Mutex                     // guards what follows, and what it points to
 	spenders map[[sha256.Size]byte]*spender // by the token's hash: how long a look-up takes reveals nothing about a token
+	reserved []*spender                     // those that are expected to spend, in the order in which they came to the gate
 }
 
 // A spender is a pass with a token.
 type spender struct {
 	bearer quota.Bearer
 	run    *runBudget
-	record Record // without what the refusals say
+	calls  quota.Calls // that it is expected to make; these units are spoken for
+	record Record      // without what the refusals say
 	// refusals are what was refused and not granted since, the last one at the end.
 	refusals []refusedCall
 	made     map[string]quota.Units // calls that were granted, by operation
@@ -105,11 +107,28 @@ func (t *Tokens) with(token string, do func(*spender)) bool {
 	return s != nil
 }
 
+// reserve records the calls that a token's pass is expected to make, and returns those that passes
+// before it are expected to make still. Of two that come at once, the first does not count the
+// second.
+func (t *Tokens) reserve(token string, calls quota.Calls) (others []quota.Calls) {
+	t.with(token, func(s *spender) {
+		for _, other := range t.reserved {
+			if other.bearer.Credential == s.bearer.Credential {
+				others = append(others, stillExpected(other.calls, other.made)...)
+			}
+		}
+		s.calls = calls
+		t.reserved = append(t.reserved, s)
+	})
+	return others
+}
+
 // revoke makes a token unknown, and returns what its pass was granted and denied.
 func (t *Tokens) revoke(token string) (r Record) {
 	t.with(token, func(s *spender) {
 		r = s.sum()
 		delete(t.spenders, sha256.Sum256([]byte(token)))
+		t.reserved = slices.DeleteFunc(t.reserved, func(other *spender) bool { return other == s })
 	})
 	return r
 }

@@ -148,11 +148,8 @@ func (r *Runner) inquire(j *jobControl) {
 func leaseTime(schedule Schedule, now time.Time) time.Duration {
 	const shortest, longest = 250 * time.Millisecond, 7 * time.Second
 	next := schedule.Next(now)
-	if next.IsZero() {
-		return longest
-	}
 	after := schedule.Next(next)
-	if after.IsZero() {
+	if next.IsZero() || after.IsZero() {
 		return longest
 	}
 	return min(max(after.Sub(next)/2, shortest), longest)

@@ -80,19 +80,19 @@ func (c *slotClaim) attempt(ctx context.Context) error {
 // gap returns the slots before this one that no host has claimed, or errClaimed if this one is
 // claimed. The run at a start is one for the latest scheduled slot, unless that has had a run
 // which no shutdown interrupted: so all hosts together make one. The caller holds mu.
-func (c *slotClaim) gap() (missed gap, err error) {
+func (c *slotClaim) gap() (missed Run, err error) {
 	j := c.control
 	taken := !c.slot.After(j.state.Slot)
 	if c.trigger == AtStart {
 		taken = !Latest(j.job.Schedule, c.slot).After(j.state.Slot) && !j.state.Last.isUnfinished()
 	}
 	if taken {
-		return gap{}, errClaimed
+		return Run{}, errClaimed
 	}
 	if h := j.hosts; h != nil && !h.clock.IsZero() {
 		off := c.slot.Sub(h.clock)
 		if off > claimMargin || -off > spanOf(j.job, c.slot) {
-			return gap{}, fmt.Errorf("slot %v of job %q is %v away by the clock of the hosts' log: is the clock of this host right?", c.slot, j.name, off.Abs().Round(time.Second))
+			return Run{}, fmt.Errorf("slot %v of job %q is %v away by the clock of the hosts' log: is the clock of this host right?", c.slot, j.name, off.Abs().Round(time.Second))
 		}
 	}
 	return gapBetween(j.job.Schedule, j.slot(), c.slot), nil
@@ -102,7 +102,7 @@ func (c *slotClaim) gap() (missed gap, err error) {
 // it. Why adds a detail to the reason, or is nil.
 func (c *slotClaim) decline(ctx context.Context, reason Reason, why error) error {
 	j := c.control
-	err := c.skip(context.WithoutCancel(ctx), j, func() ([]gap, error) {
+	err := c.skip(context.WithoutCancel(ctx), j, func() ([]Run, error) {
 		missed, err := c.gap()
 		if err != nil {
 			return nil, err
@@ -110,7 +110,7 @@ func (c *slotClaim) decline(ctx context.Context, reason Reason, why error) error
 		if reason == Overlap && j.state.Pause.Active(c.now()) { // meanwhile
 			reason, why = Paused, nil
 		}
-		return []gap{missed, c.as(reason, why)}, nil
+		return []Run{missed, c.as(reason, why)}, nil
 	})
 	if errors.Is(err, errClaimed) {
 		return nil
@@ -119,12 +119,12 @@ func (c *slotClaim) decline(ctx context.Context, reason Reason, why error) error
 }
 
 // as returns the slot as one that does not become a run.
-func (c *slotClaim) as(reason Reason, why error) gap {
-	g := gap{n: 1, first: c.slot, last: c.slot, reason: reason}
+func (c *slotClaim) as(reason Reason, why error) Run {
+	slots := Run{Ticks: 1, Slot: c.slot, LastSlot: c.slot, Reason: reason}
 	if why != nil {
-		g.detail = why.Error()
+		slots.Detail = why.Error()
 	}
-	return g
+	return slots
 }
 
 // skipUndecided records that what becomes of the slot is unknown.
@@ -138,14 +138,14 @@ func (c *slotClaim) skipUndecided(why error) {
 }
 
 // skip records slots that do not become a run, if which decides so.
-func (r *Runner) skip(ctx context.Context, j *jobControl, which func() ([]gap, error)) error {
+func (r *Runner) skip(ctx context.Context, j *jobControl, which func() ([]Run, error)) error {
 	var skipped []*Run
 	kept, err := j.decide(ctx, func() ([]record, error) {
 		gaps, err := which()
 		skipped = nil
 		var list []record
 		for _, g := range gaps {
-			if g.n > 0 {
+			if g.Ticks > 0 {
 				skipped = append(skipped, j.skipped(r.now(), g, skipped...))
 				list = append(list, record{Run: skipped[len(skipped)-1]})
 			}
@@ -165,26 +165,28 @@ func (r *Runner) reportSkipped(j *jobControl, list ...*Run) {
 	}
 }
 
-// skipped returns the record of slots that do not become a run, after others that are about to
-// be appended. Those that follow one another for the same reason share one. The caller holds mu.
-func (j *jobControl) skipped(now time.Time, slots gap, before ...*Run) *Run {
+// skipped returns the record of slots that do not become a run, of which Slot, LastSlot, Ticks and
+// the reason are given, after others that are about to be appended. Those that follow one another
+// for the same reason share one. The caller holds mu.
+func (j *jobControl) skipped(now time.Time, slots Run, before ...*Run) *Run {
 	known := j.state.Skips
 	if len(before) > 0 {
 		known = before[len(before)-1]
 	}
-	run := &Run{ID: NewRunID(now), Job: j.name, Trigger: Scheduled, Slot: slots.first, StartedAt: now, State: RunSkipped, Reason: slots.reason}
-	if known != nil && known.Reason == slots.reason {
-		run = known.copy()
+	run := slots
+	run.ID, run.Job, run.Trigger, run.State, run.StartedAt = NewRunID(now), j.name, Scheduled, RunSkipped, now
+	if known != nil && known.Reason == slots.Reason {
+		run = *known.copy()
+		run.LastSlot, run.Detail, run.Ticks = slots.LastSlot, slots.Detail, known.Ticks+slots.Ticks
 	}
-	run.EndedAt, run.LastSlot, run.Detail = now, slots.last, slots.detail
-	run.Ticks += slots.n
-	return run
+	run.EndedAt = now
+	return &run
 }
 
 // skipMissed records the slots that no host claimed. If the other hosts cannot be asked, the
 // claim of the next slot does.
-func (r *Runner) skipMissed(ctx context.Context, j *jobControl, missed func() gap) {
-	_ = r.skip(ctx, j, func() ([]gap, error) { return []gap{missed()}, nil })
+func (r *Runner) skipMissed(ctx context.Context, j *jobControl, missed func() Run) {
+	_ = r.skip(ctx, j, func() ([]Run, error) { return []Run{missed()}, nil })
 }
 
 // spanOf is how long after a slot a host may claim it: to make up for it, or at least until
@@ -242,7 +244,7 @@ type beginning struct {
 // plan returns a run as it will begin, and the records that say so. The caller holds mu.
 func (r *Runner) plan(j *jobControl, run Run, claim *slotClaim) (b beginning, list []record, err error) {
 	unsure := j.executor == nil && j.state.Last != nil && j.state.Last.ID == run.ID
-	var missed gap
+	var missed Run
 	if claim != nil {
 		if missed, err = claim.gap(); err != nil && !unsure {
 			return b, nil, err
@@ -258,7 +260,7 @@ func (r *Runner) plan(j *jobControl, run Run, claim *slotClaim) (b beginning, li
 	case !unsure:
 		list = over
 	}
-	if missed.n > 0 {
+	if missed.Ticks > 0 {
 		b.missed = []*Run{j.skipped(r.now(), missed)}
 		list = append(list, record{Run: b.missed[0]})
 	}
@@ -270,8 +272,8 @@ func (r *Runner) plan(j *jobControl, run Run, claim *slotClaim) (b beginning, li
 // disown records the end of a run whose beginning has an unknown outcome: this host does not
 // continue it.
 func (r *Runner) disown(j *jobControl, id string) {
-	over := &Run{ID: id, State: RunInterrupted, Reason: LedgerUnavailable, EndedAt: r.now()}
-	r.trouble(j.name, j.share(false, endedRecord(over)))
+	end := ending{At: r.now(), State: RunInterrupted, Reason: LedgerUnavailable}
+	r.trouble(j.name, j.update(false, true, func() []record { return []record{{ID: id, End: &end}} }))
 }
 
 // newExecutor returns the executor of a run, with the run as it will begin. The caller holds mu.

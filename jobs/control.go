@@ -162,16 +162,16 @@ func (j *jobControl) setHere(how func(*hostFacts)) error {
 }
 
 // define replaces the job's definition. Slots of a new schedule count from now on, and that is on
-// disk before the first of them: if no daemon runs then, it was missed. The gap is what the
-// schedule before was not ticked for.
-func (j *jobControl) define(job *Job, now time.Time) (missed gap, err error) {
+// disk before the first of them: if no daemon runs then, it was missed. Missed has the slots for
+// which the schedule before was not ticked.
+func (j *jobControl) define(job *Job, now time.Time) (missed Run, err error) {
 	j.mu.Lock()
 	was, schedule := j.job.Schedule, job.Schedule.String()
 	j.job = job
 	here, slot := j.here, j.slot()
 	j.mu.Unlock()
 	if here.Schedule == schedule && (!here.Expected.IsZero() || job.ExpectSuccess == 0) {
-		return gap{}, nil
+		return Run{}, nil
 	}
 	if here.Schedule != schedule && here.Schedule == was.String() {
 		missed = gapBetween(was, slot, now.Add(1))
@@ -255,25 +255,17 @@ func (j *jobControl) cursor() regions.Cursor {
 	return cursor
 }
 
-// A gap is one slot or more that did not become a run.
-type gap struct {
-	n           int
-	first, last time.Time
-	reason      Reason
-	detail      string // for people
-}
-
 // maxCounted bounds how many missed slots are counted one by one.
 const maxCounted = 100_000
 
 // gapBetween returns the slots between two instants, neither included.
-func gapBetween(s Schedule, after, before time.Time) gap {
+func gapBetween(s Schedule, after, before time.Time) Run {
 	until := before.Add(-1)
 	n, first := CountSlots(s, after, until, maxCounted)
 	if n == 0 {
-		return gap{}
+		return Run{}
 	}
-	return gap{n: n, first: first, last: Latest(s, until), reason: Missed}
+	return Run{Ticks: n, Slot: first, LastSlot: Latest(s, until), Reason: Missed}
 }
 
 func latest(a, b time.Time) time.Time {

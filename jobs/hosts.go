@@ -139,7 +139,12 @@ func (j *jobControl) append(ctx context.Context, how decision, then func()) (wri
 		if err != nil {
 			return nil, err
 		}
-		landed, writeErr := j.outcome(a)
+		j.mu.Lock()
+		landed, writeErr := a.landed, a.writeErr
+		if !landed {
+			a.then = nil // if it lands later, its caller has given up
+		}
+		j.mu.Unlock()
 		switch {
 		case out.Err != nil && !landed:
 			return nil, out.Err
@@ -151,17 +156,6 @@ func (j *jobControl) append(ctx context.Context, how decision, then func()) (wri
 			upToDate = true
 		}
 	}
-}
-
-// outcome returns whether an attempt was appended, as far as this host knows. If it lands later,
-// its caller has given up.
-func (j *jobControl) outcome(a *attempt) (landed bool, writeErr error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if !a.landed {
-		a.then = nil
-	}
-	return a.landed, a.writeErr
 }
 
 // next returns what to append: an attempt whose outcome is unknown, again; or what is pending and

@@ -65,13 +65,13 @@ const (
 func (l *livePass) add(written Line) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	line := strings.Clone(written.Text)
+	line := written.Text
 	if len(line) > maxLineBytes {
 		line = strings.ToValidUTF8(line[:maxLineBytes], "") + "…"
 	}
-	l.lines = append(l.lines[max(0, len(l.lines)-maxTailLines+1):], line)
+	l.lines = append(l.lines[max(0, len(l.lines)-maxTailLines+1):], strings.Clone(line))
 	if written.Stream == "stderr" && strings.TrimSpace(line) != "" {
-		l.stderr = line
+		l.stderr = l.lines[len(l.lines)-1]
 	}
 }
 

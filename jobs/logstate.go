@@ -166,7 +166,7 @@ func (s *logState) begin(r *Run, t *terms, at quota.ID) {
 	case again:
 		*s.Last = *r.copy()
 	default:
-		s.fixCursor()
+		s.Cursor, s.Dry = s.next()
 		s.Took = s.measured()
 		s.Last, s.Terms, s.Moved, s.Skips = r, t, false, nil
 	}
@@ -247,12 +247,6 @@ func (s *logState) next() (regions.Cursor, int) {
 		return s.Cursor, s.Dry
 	}
 	return s.Last.Ring.Advance(s.Last.hadTurn), s.Last.dryAfter(s.Dry)
-}
-
-// fixCursor stores the cursor after the last run, whatever becomes of that run.
-func (s *logState) fixCursor() {
-	s.Cursor, s.Dry = s.next()
-	s.Moved = true
 }
 
 // setBookmark replaces the map: a copy of the state may be on its way to the disk.

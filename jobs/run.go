@@ -230,18 +230,12 @@ func (r *Run) judge() {
 // interrupt closes a run of a daemon that was killed, and returns the processes
 // that may have outlived it.
 func (r *Run) interrupt(now time.Time) (leftovers []Identity) {
-	r.State, r.Reason, r.EndedAt = RunInterrupted, Died, now
-	for i := range r.Passes {
-		pass := &r.Passes[i]
-		if pass.Outcome != Running {
-			continue
+	for _, p := range r.Passes {
+		if p.Outcome == Running && p.Process != nil {
+			leftovers = append(leftovers, *p.Process)
 		}
-		if pass.Process != nil {
-			leftovers = append(leftovers, *pass.Process)
-		}
-		pass.Outcome, pass.Reason, pass.EndedAt, pass.Process, pass.Deadline = Interrupted, Died, now, nil, time.Time{}
 	}
-	r.judge()
+	r.apply(record{End: &ending{At: now, State: RunInterrupted, Reason: Died}})
 	return leftovers
 }
 

@@ -163,14 +163,14 @@ func (r *Runner) SetJobs(list []*Job) error {
 func (r *Runner) define(j *jobControl, job *Job) {
 	missed, err := j.define(job, r.now())
 	r.trouble(j.name, err)
-	if missed.n == 0 {
+	if missed.Ticks == 0 {
 		return
 	}
-	r.skipMissed(context.Background(), j, func() gap {
-		if missed.first.After(j.state.Slot) {
+	r.skipMissed(context.Background(), j, func() Run {
+		if missed.Slot.After(j.state.Slot) {
 			return missed
 		}
-		return gap{}
+		return Run{}
 	})
 }
 
@@ -250,7 +250,7 @@ func (r *Runner) start(ctx context.Context, j *jobControl) {
 		r.tick(j, AtStart, now)
 		return
 	}
-	r.skipMissed(ctx, j, func() gap { return gapBetween(j.job.Schedule, j.slot(), now) })
+	r.skipMissed(ctx, j, func() Run { return gapBetween(j.job.Schedule, j.slot(), now) })
 }
 
 // Tick has a job's slot run, or records why it is not. It returns at once. A slot

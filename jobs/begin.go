@@ -140,7 +140,7 @@ func (c *slotClaim) skipUndecided(why error) {
 // skip records slots that do not become a run, if which decides so.
 func (r *Runner) skip(ctx context.Context, j *jobControl, which func() ([]Run, error)) error {
 	var skipped []*Run
-	kept, err := j.decide(ctx, func() ([]record, error) {
+	writeErr, err := j.decide(ctx, func() ([]record, error) {
 		gaps, err := which()
 		skipped = nil
 		var list []record
@@ -152,7 +152,7 @@ func (r *Runner) skip(ctx context.Context, j *jobControl, which func() ([]Run, e
 		}
 		return list, err
 	}, nil)
-	r.trouble(j.name, kept)
+	r.trouble(j.name, writeErr)
 	if err == nil {
 		r.reportSkipped(j, skipped...)
 	}

@@ -188,13 +188,14 @@ func (j *jobControl) define(job *Job, now time.Time) (missed Run, err error) {
 
 // retire records that the job is not configured any more: it misses nothing.
 func (j *jobControl) retire() error {
-	j.mu.Lock()
-	gone := j.here.Schedule == ""
-	j.mu.Unlock()
-	if gone {
-		return nil
-	}
-	return j.setHere(func(h *hostFacts) { h.Schedule = "" })
+	return j.update(true, false, func() []record {
+		here := j.here
+		if here.Schedule == "" {
+			return nil
+		}
+		here.Schedule = ""
+		return []record{{Host: &here}}
+	})
 }
 
 // slot is the last one whose fate this host knows. The caller holds mu.

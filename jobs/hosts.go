@@ -125,11 +125,11 @@ func (j *jobControl) append(ctx context.Context, how decision, then func()) (wri
 		if err != nil {
 			return nil, err
 		}
-		a, again, err := j.next(past, how, then)
+		a, resent, err := j.next(past, how, then)
 		switch {
 		case err != nil:
 			return nil, err
-		case a.err != nil && upToDate && !again:
+		case a.err != nil && upToDate && !resent:
 			return nil, a.err
 		}
 		out := j.hosts.store.Append(ctx, []slidinglog.Call{a.call})[0]
@@ -148,7 +148,7 @@ func (j *jobControl) append(ctx context.Context, how decision, then func()) (wri
 		switch {
 		case out.Err != nil && !landed:
 			return nil, out.Err
-		case again, !landed && (len(a.call.Body) > 0 || out.Status != slidinglog.End):
+		case resent, !landed && (len(a.call.Body) > 0 || out.Status != slidinglog.End):
 			upToDate = false
 		case a.err == nil && past == nil:
 			return writeErr, nil
@@ -160,7 +160,7 @@ func (j *jobControl) append(ctx context.Context, how decision, then func()) (wri
 
 // next returns what to append: an attempt whose outcome is unknown, again; or what is pending and
 // what is decided. With past runs it is all that is known.
-func (j *jobControl) next(past []record, how decision, then func()) (a *attempt, again bool, err error) {
+func (j *jobControl) next(past []record, how decision, then func()) (a *attempt, resent bool, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	h := j.hosts

@@ -159,11 +159,11 @@ func (s *logState) claim(slot time.Time, at quota.ID) {
 
 // begin applies a run that begins, or a whole one that is over.
 func (s *logState) begin(r *Run, t *terms, at quota.ID) {
-	again := s.Last != nil && s.Last.ID == r.ID
+	known := s.Last != nil && s.Last.ID == r.ID
 	switch {
-	case again && r.State == RunRunning, !again && r.State != RunRunning && s.Last != nil && s.Last.ID > r.ID:
+	case known && r.State == RunRunning, !known && r.State != RunRunning && s.Last != nil && s.Last.ID > r.ID:
 		return // it is known, or another run has begun since
-	case again:
+	case known:
 		*s.Last = *r.copy()
 	default:
 		s.Cursor, s.Dry = s.next()

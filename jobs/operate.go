@@ -103,11 +103,11 @@ func (r *Runner) setPause(job string, p *Pause) error {
 	if p == nil {
 		one.Resumed = r.now()
 	}
-	kept, err := j.decide(context.Background(), func() ([]record, error) { return []record{one}, nil }, nil)
+	writeErr, err := j.decide(context.Background(), func() ([]record, error) { return []record{one}, nil }, nil)
 	if err != nil {
 		return fmt.Errorf("cannot share the pause of job %q with other hosts: %w", job, err)
 	}
-	return kept
+	return writeErr
 }
 
 // MaxBookmark is the maximum length of a bookmark in bytes.
@@ -136,11 +136,11 @@ func (r *Runner) SetBookmark(job string, region regions.Region, text string) err
 		return fmt.Errorf("%w: a bookmark is text of at most %d bytes without NUL", ErrInvalid, MaxBookmark)
 	}
 	one := record{Bookmark: &bookmarked{region, text}}
-	kept, err := j.decide(context.Background(), func() ([]record, error) { return []record{one}, nil }, nil)
+	writeErr, err := j.decide(context.Background(), func() ([]record, error) { return []record{one}, nil }, nil)
 	if err != nil { // the other hosts read it as soon as they can
 		return j.share(true, one)
 	}
-	return kept
+	return writeErr
 }
 
 func (r *Runner) regionOf(job string, region regions.Region) (*jobControl, error) {

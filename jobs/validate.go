@@ -89,10 +89,10 @@ func (v *validation) schedule() {
 // shortestPeriod returns the shortest time between two of the schedule's first
 // few hundred slots: a year of a daily one.
 func shortestPeriod(s Schedule) time.Duration {
-	const looked = 400
+	const maxSlots = 400
 	shortest := time.Duration(1<<63 - 1)
 	slot := s.Next(reference)
-	for range looked {
+	for range maxSlots {
 		next := s.Next(slot)
 		if next.IsZero() {
 			break
@@ -205,8 +205,8 @@ func (v *validation) expects(c *quota.Credential) {
 				spent[i].Text(), limit.Name, quota.Thousands(budget), held), "expects")
 		}
 	}
-	if cost, most := c.Cost(v.job.Calls()), v.job.UnitsPerRun; known && most > 0 && cost > most {
-		v.fail(fmt.Sprintf("a run may spend %s, and a pass expects %s: none would be launched", most.Text(), quota.Thousands(cost)), "units_per_run")
+	if cost, limit := c.Cost(v.job.Calls()), v.job.UnitsPerRun; known && limit > 0 && cost > limit {
+		v.fail(fmt.Sprintf("a run may spend %s, and a pass expects %s: none would be launched", limit.Text(), quota.Thousands(cost)), "units_per_run")
 	}
 }
 

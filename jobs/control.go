@@ -130,11 +130,6 @@ func (j *jobControl) update(sync, shared bool, found func() []record) error {
 	return err
 }
 
-// share is update of records that other hosts have a use for.
-func (j *jobControl) share(sync bool, list ...record) error {
-	return j.update(sync, true, func() []record { return list })
-}
-
 // keepLog keeps the log on this host short and quickly read.
 func (j *jobControl) keepLog(now time.Time) error {
 	j.writing.Lock()

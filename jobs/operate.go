@@ -138,7 +138,7 @@ func (r *Runner) SetBookmark(job string, region regions.Region, text string) err
 	one := record{Bookmark: &bookmarked{region, text}}
 	writeErr, err := j.decide(context.Background(), func() ([]record, error) { return []record{one}, nil }, nil)
 	if err != nil { // the other hosts read it as soon as they can
-		return j.share(true, one)
+		return j.update(true, true, func() []record { return []record{one} })
 	}
 	return writeErr
 }

@@ -49,9 +49,9 @@ func (v *validation) fail(message string, path ...string) {
 	v.wrong = append(v.wrong, &quota.FieldError{Path: path, Message: message})
 }
 
-// reference is the instant from which a schedule is judged: what a configuration file means must
+// Reference is the instant from which a schedule is judged: what a configuration file means must
 // not depend on when it is read.
-var reference = time.Date(2024, time.January, 1, 0, 0, 0, 0, time.UTC)
+var Reference = time.Date(2024, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 func (v *validation) schedule() {
 	j := v.job
@@ -65,7 +65,7 @@ func (v *validation) schedule() {
 		}
 		return
 	}
-	if j.Schedule.Next(reference).IsZero() {
+	if j.Schedule.Next(Reference).IsZero() {
 		v.fail(fmt.Sprintf("%v never happens", j.Schedule), "cron")
 		return
 	}
@@ -91,7 +91,7 @@ func (v *validation) schedule() {
 func shortestPeriod(s Schedule) time.Duration {
 	const maxSlots = 400
 	shortest := time.Duration(1<<63 - 1)
-	slot := s.Next(reference)
+	slot := s.Next(Reference)
 	for range maxSlots {
 		next := s.Next(slot)
 		if next.IsZero() {

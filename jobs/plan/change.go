@@ -110,7 +110,6 @@ func (d *demand) longerPeriod(l *load) []Change {
 // roundPeriods returns the periods above one that divide a minute, an hour or a
 // day, or are days, up to a week.
 func roundPeriods(above time.Duration) []time.Duration {
-	const day = 24 * time.Hour
 	var list []time.Duration
 	for n := time.Duration(1); n < 60; n++ {
 		if time.Minute%(n*time.Second) == 0 {

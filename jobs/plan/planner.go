@@ -14,10 +14,6 @@ import (
 	"quotad/quota/slidinglog"
 )
 
-// Reference is the instant after which slots are used to judge whether a schedule fits: what a
-// configuration means must not depend on when it is read.
-var Reference = time.Date(2024, time.January, 1, 0, 0, 0, 0, time.UTC)
-
 const (
 	// A plan for the same jobs and limits is valid for this long.
 	maxPlanAge = time.Minute
@@ -108,7 +104,7 @@ func (p *Planner) Plan(ctx context.Context, ask Ask) (*Plan, error) {
 			fmt.Fprintln(&made, s.Took)
 		}
 		fits, err := p.fits.get(made.String(), math.MaxInt64, ask.MaxAge, func() ([]Fit, error) {
-			return CheckFit(allExpecting(states), p.service.Credentials(), Reference), nil
+			return CheckFit(allExpecting(states), p.service.Credentials(), jobs.Reference), nil
 		})
 		if err != nil {
 			return nil, err

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"quotad/jobs"
 	"quotad/jobs/plan"
 	"quotad/quota"
 )
@@ -11,7 +12,7 @@ import (
 // Fits returns whether the jobs fit the limits, limit by limit, if no other caller
 // spends from them.
 func (c *Config) Fits() []plan.Fit {
-	return plan.CheckFit(c.Jobs, c.Credentials, plan.Reference)
+	return plan.CheckFit(c.Jobs, c.Credentials, jobs.Reference)
 }
 
 // Warnings returns what is hardly meant but no error. Among them are each limit whose reserve has

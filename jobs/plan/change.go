@@ -47,7 +47,7 @@ func (d *demand) changes(f *Fit) []Change {
 	for i, l := range d.loads {
 		if n := f.Shares[i].MostRegions; n > 0 {
 			c := Change{Key: "regions", From: fmt.Sprint(len(l.job.Regions)), To: fmt.Sprint(n)}
-			changes = append(changes, d.change(c, l, d.changed(l, withRegions(l.job, n))))
+			changes = append(changes, d.change(c, l, d.load(withRegions(l.job, n), *l)))
 		}
 		changes = append(changes, d.smallerExpects(l)...)
 		changes = append(changes, d.longerPeriod(l)...)
@@ -73,7 +73,7 @@ func (d *demand) smallerExpects(l *load) []Change {
 			continue
 		}
 		count := l.job.Expects[operation]
-		expecting := func(n int) *load { return d.changed(l, withExpects(l.job, operation, n)) }
+		expecting := func(n int) *load { return d.load(withExpects(l.job, operation, n), *l) }
 		if n := greatest(int(count), func(n int) bool { return d.admits(l, expecting(n)) }); n > 0 {
 			c := Change{Key: "expects", Operation: operation, From: fmt.Sprint(count), To: fmt.Sprint(n)}
 			changes = append(changes, d.change(c, l, expecting(n)))
@@ -98,7 +98,7 @@ func (d *demand) longerPeriod(l *load) []Change {
 	for _, period := range roundPeriods(every.Period()) {
 		changed := *l.job
 		changed.Schedule = every.WithPeriod(period)
-		b := d.changed(l, &changed)
+		b := d.load(&changed, *l)
 		b.slots = slotsOf(changed.Schedule, d.from, d.until, l.maxPasses)
 		if d.admits(l, b) {
 			return []Change{d.change(Change{Key: "every", From: quota.Brief(every.Period()), To: quota.Brief(period)}, l, b)}

@@ -85,11 +85,11 @@ func (d *demand) isPaced() bool {
 }
 
 func (d *demand) share(l *load) Share {
-	slots := d.changed(l, withRegions(l.job, 1))
+	slots := d.load(withRegions(l.job, 1), *l)
 	slots.units = 1
 	return Share{
 		Job:         l.job.Name,
-		Slots:       int(d.perWindow(peak(quota.MaxUnits, nil, d.events(slots, false)...))),
+		Slots:       int(d.perWindow(peak(quota.MaxUnits, nil, slots.events(d.limit, d.until, false)...))),
 		Demand:      d.perWindow(peak(quota.MaxUnits, nil, l.onTime...)),
 		MostRegions: d.maxRegions(l),
 	}
@@ -118,7 +118,7 @@ func newDemand(list []*jobs.Job, c *quota.Credential, limit quota.Limit, from ti
 	d := &demand{credential: c, limit: limit, from: from, until: from.Add(horizon + limit.Window.Span())}
 	for _, job := range list {
 		if job.Credential == c.Name && d.costs(job) > 0 && !job.Schedule.Next(from).IsZero() {
-			d.loads = append(d.loads, d.load(job))
+			d.loads = append(d.loads, d.load(job, load{}))
 		}
 	}
 	for _, l := range d.loads {
@@ -129,7 +129,7 @@ func newDemand(list []*jobs.Job, c *quota.Credential, limit quota.Limit, from ti
 		}
 	}
 	for _, l := range d.loads {
-		l.onTime, l.late = d.events(l, false), d.events(l, true)
+		l.onTime, l.late = l.events(d.limit, d.until, false), l.events(d.limit, d.until, true)
 		d.onTime = append(d.onTime, slices.Concat(l.onTime...)...)
 		d.late = append(d.late, slices.Concat(l.late...)...)
 	}
@@ -155,31 +155,21 @@ func (d *demand) costs(job *jobs.Job) quota.Units {
 	return units
 }
 
-func (d *demand) events(l *load, late bool) []events {
-	return l.events(d.limit, d.until, late)
-}
-
-// changed returns the load of a changed job that has the same schedule.
-func (d *demand) changed(l *load, job *jobs.Job) *load {
-	b := d.load(job)
-	b.slots, b.maxPasses = l.slots, l.maxPasses
-	return b
-}
-
-// load returns what a job asks of the limit, without its slots.
-func (d *demand) load(job *jobs.Job) *load {
-	return &load{job: job, units: d.costs(job), cost: d.credential.Cost(job.Calls())}
+// load returns what a job asks of the limit. Its schedule is that of a load, which is empty at
+// first.
+func (d *demand) load(job *jobs.Job, like load) *load {
+	return &load{job: job, units: d.costs(job), cost: d.credential.Cost(job.Calls()), slots: like.slots, maxPasses: like.maxPasses}
 }
 
 // admits returns whether the schedule fits with b in the place of a.
 func (d *demand) admits(a, b *load) bool {
 	budget := d.budget()
-	return d.perWindow(peak(budget, a.late, append(d.events(b, true), d.late)...)) <= budget
+	return d.perWindow(peak(budget, a.late, append(b.events(d.limit, d.until, true), d.late)...)) <= budget
 }
 
 // less returns how much less is asked for with b in the place of a, on time.
 func (d *demand) less(a, b *load) quota.Units {
-	with := peak(quota.MaxUnits, a.onTime, append(d.events(b, false), d.onTime)...)
+	with := peak(quota.MaxUnits, a.onTime, append(b.events(d.limit, d.until, false), d.onTime)...)
 	return d.perWindow(peak(quota.MaxUnits, nil, d.onTime)) - d.perWindow(with)
 }
 
@@ -201,7 +191,7 @@ func (d *demand) maxRegions(l *load) int {
 	const tried = 1000
 	return greatest(max(tried, len(l.job.Regions)), func(n int) bool {
 		fits := l.job.Stagger == jobs.EvenStagger || regions.Fits(l.shortest(), l.job.Stagger, n)
-		return fits && d.admits(l, d.changed(l, withRegions(l.job, n)))
+		return fits && d.admits(l, d.load(withRegions(l.job, n), *l))
 	})
 }
 

@@ -184,16 +184,16 @@ func (s *sim) pass(j *jobSim) {
 		j.listed = s.addRun(j)
 	}
 	at, region := j.next, j.Run.Ring[j.Run.Begun]
-	if j.Run.Begun == j.run.passes {
-		s.endCapped(j, at)
+	if j.Run.Begun == j.run.passes { // the run has spent what it may
+		s.stop(j, at, "")
 		return
 	}
 	d := j.limits.Spend(at, j.charges, j.Job.UseReserve)
 	s.count(j, at, d)
-	if !d.Granted() && !j.waits(at, d) {
-		s.stop(j, at, d)
-	}
 	if !d.Granted() {
+		if !j.waits(at, d) {
+			s.stop(j, at, d.Limit)
+		}
 		return
 	}
 	s.plan.Passes++
@@ -229,35 +229,27 @@ func (s *sim) count(j *jobSim, at time.Time, d quota.Decision) {
 	}
 }
 
-// endCapped ends a run that has spent what it may. The regions after it have their turn in the
-// next one.
-func (s *sim) endCapped(j *jobSim, at time.Time) {
-	j.outcome.Stopped++
-	if j.listed != nil {
-		j.listed.StoppedAt, j.listed.Capped = j.Run.Ring[j.Run.Begun], true
-	}
-	j.end(at)
-}
-
 // stop ends a run at a region that does not fit a limit: that region and those after it lose this
-// turn.
-func (s *sim) stop(j *jobSim, at time.Time, d quota.Decision) {
+// turn. Without a limit the run has spent what it may, and they have their turn in the next one.
+func (s *sim) stop(j *jobSim, at time.Time, limit string) {
 	left := j.Run.Ring[j.Run.Begun:]
-	l := s.limit(j, d.Limit)
-	l.Stops++
-	l.Skipped += len(left)
-	l.hour(at).Skipped += len(left)
-	if l.DryAt.IsZero() {
-		l.DryAt = at
-	}
-	s.plan.Skipped += len(left)
 	j.outcome.Stopped++
-	j.outcome.Skipped += len(left)
-	for _, region := range left {
-		j.region(region).Skipped++
-	}
 	if j.listed != nil {
-		j.listed.StoppedAt, j.listed.Limit = left[0], d.Limit
+		j.listed.StoppedAt, j.listed.Limit, j.listed.Capped = left[0], limit, limit == ""
+	}
+	if limit != "" {
+		l := s.limit(j, limit)
+		l.Stops++
+		l.Skipped += len(left)
+		l.hour(at).Skipped += len(left)
+		if l.DryAt.IsZero() {
+			l.DryAt = at
+		}
+		s.plan.Skipped += len(left)
+		j.outcome.Skipped += len(left)
+		for _, region := range left {
+			j.region(region).Skipped++
+		}
 	}
 	j.end(at)
 }

@@ -92,7 +92,8 @@ func (c *slotClaim) gap() (missed Run, err error) {
 	if h := j.hosts; h != nil && !h.clock.IsZero() {
 		off := c.slot.Sub(h.clock)
 		if off > claimMargin || -off > spanOf(j.job, c.slot) {
-			return Run{}, fmt.Errorf("slot %v of job %q is %v away by the clock of the hosts' log: is the clock of this host right?", c.slot, j.name, off.Abs().Round(time.Second))
+			return Run{}, fmt.Errorf("slot %v of job %q is %v away by the clock of the hosts' log: is the clock of this host right?",
+				c.slot, j.name, off.Abs().Round(time.Second))
 		}
 	}
 	return gapBetween(j.job.Schedule, j.slot(), c.slot), nil

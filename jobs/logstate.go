@@ -278,7 +278,8 @@ func (s *logState) join(mine *logState, before quota.ID) (more bool) {
 		return false
 	}
 	if s.Turn.Less(mine.Turn) {
-		s.Last, s.Terms, s.Took, s.Cursor, s.Dry, s.Moved, s.Skips, s.Turn = mine.Last, mine.Terms, mine.Took, mine.Cursor, mine.Dry, mine.Moved, mine.Skips, mine.Turn
+		s.Last, s.Terms, s.Took, s.Skips, s.Turn = mine.Last, mine.Terms, mine.Took, mine.Skips, mine.Turn
+		s.Cursor, s.Dry, s.Moved = mine.Cursor, mine.Dry, mine.Moved
 		more = true
 	}
 	if s.Paused.Less(mine.Paused) {

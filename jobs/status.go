@@ -278,7 +278,10 @@ func (j *jobControl) jobState() JobState {
 		s.Pause = &pause
 	}
 	if e := j.executor; e != nil && e.launching.Err() == nil && j.own.begun() < len(j.own.Ring) {
-		s.Run = &Progress{Slot: e.run.Slot, Ring: e.run.Ring, Stagger: e.stagger, MovesCursor: !j.own.Chosen, Begun: j.own.begun(), Spent: e.runner.config.Tokens.spentBy(&e.budget)}
+		s.Run = &Progress{
+			Slot: e.run.Slot, Ring: e.run.Ring, Stagger: e.stagger, MovesCursor: !j.own.Chosen,
+			Begun: j.own.begun(), Spent: e.runner.config.Tokens.spentBy(&e.budget),
+		}
 	}
 	return s
 }

@@ -15,10 +15,10 @@ import (
 	"quotad/quota/clientlimit"
 )
 
-// Clients is a clientlimit.Ledger in a file of its own, which belongs to one process at a
-// time. What is committed outlives the process, not a crash of the machine: nothing is
-// synced, and a lost record is a fresh budget. A file that is damaged is set aside, and
-// another one begun.
+// Clients is a clientlimit.Ledger in a file of its own, which one process uses at a time. What is
+// committed survives the process, but not a crash of the machine: nothing is synced, and a
+// subject whose record is lost has its whole budget again. A damaged file is set aside, and a new
+// one is created.
 type Clients struct {
 	path       string
 	clock      func() time.Time
@@ -34,8 +34,8 @@ type Clients struct {
 var _ clientlimit.Ledger = (*Clients)(nil)
 
 // OpenClients opens the file at path, and creates it where there is none; its directory
-// must exist. Where a damaged one was set aside, then or later, onSetAside is told what it
-// is called now and why; it must not wait.
+// must exist. When a damaged file was set aside, then or later, onSetAside is called with the
+// file's new name and the reason; it must not wait.
 func OpenClients(path string, onSetAside func(setAside string, why error)) (*Clients, error) {
 	l := &Clients{path: path, clock: time.Now, onSetAside: onSetAside, stop: make(chan struct{})}
 	if err := l.open(); err != nil {
@@ -57,8 +57,8 @@ func (l *Clients) Close() error {
 	return nil
 }
 
-// DecideClients implements clientlimit.Ledger. A batch is decided and written in one
-// transaction; a batch of denials writes nothing.
+// DecideClients implements clientlimit.Ledger. It decides and writes a batch in one transaction,
+// and writes nothing for a batch of denials.
 func (l *Clients) DecideClients(_ context.Context, c *clientlimit.Clients, asks []clientlimit.Ask) ([]quota.Decision, error) {
 	decisions := make([]quota.Decision, len(asks))
 	err := l.update(func(tx *bbolt.Tx) (changed bool, err error) {
@@ -137,11 +137,11 @@ func (l *Clients) SwapHead(_ context.Context, read []byte, _ int64, next []byte,
 	return swapped && err == nil, err
 }
 
-// pause is for how long nothing is tried after a commit failed: to find the free pages
-// again, bbolt reads the whole file.
+// pause is how long nothing is tried after a commit has failed: bbolt reads the whole file to find
+// the free pages again.
 const pause = time.Second
 
-// update has f change the file, which reports whether it did.
+// update calls f to change the file. It commits if f reports a change.
 func (l *Clients) update(f func(*bbolt.Tx) (changed bool, err error)) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -165,15 +165,14 @@ func (l *Clients) update(f func(*bbolt.Tx) (changed bool, err error)) error {
 	})
 }
 
-// view has f read the file.
+// view calls f to read the file.
 func (l *Clients) view(f func(*bbolt.Tx) error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.use(func() error { return l.db.View(f) })
 }
 
-// use calls f, and once more on a new file where the one that there is turns out to be
-// damaged.
+// use calls f. If the file turns out to be damaged, it calls f again on a new one.
 func (l *Clients) use(f func() error) error {
 	err := guard(f)
 	if fault := (*faultError)(nil); errors.As(err, &fault) {
@@ -187,8 +186,8 @@ func (l *Clients) use(f func() error) error {
 	return nil
 }
 
-// Records are those of one set of clients with one algorithm, by subject. The bucket is nil
-// where there are none.
+// records are those of one set of clients with one algorithm, by subject. The bucket is nil if
+// there are none.
 type records struct{ bucket *bbolt.Bucket }
 
 func recordsOf(tx *bbolt.Tx, c *clientlimit.Clients) records { return records{tx.Bucket(bucketOf(c))} }
@@ -203,7 +202,7 @@ func bucketOf(c *clientlimit.Clients) []byte { return []byte(string(c.Algorithm)
 // endsSize is that of the ms, before each record, at which nothing in it counts any more.
 const endsSize = 6
 
-// get returns a record as it stands in the file, nil of a subject that has none.
+// get returns a record as the file has it, nil for a subject that has none.
 func (r records) get(subject clientlimit.Key) []byte {
 	if r.bucket == nil {
 		return nil
@@ -238,7 +237,7 @@ func (r records) put(ask clientlimit.Ask, nowMs int64, record []byte, endsMs int
 	return r.write(ask.Subject, record, endsMs)
 }
 
-// seal ends what there is of the key that a subject had before.
+// seal ends the record of the key that a subject had before.
 func (r records) seal(ask clientlimit.Ask, nowMs int64) error {
 	if ask.Former == "" || nowMs >= ask.SealMs && r.get(ask.Former) == nil {
 		return nil
@@ -253,8 +252,8 @@ func (r records) write(subject clientlimit.Key, record []byte, endsMs int64) err
 	return r.bucket.Put([]byte(subject), append(value, record...))
 }
 
-// gone tells whether nothing in a value of the file counts any more.
-func gone(value []byte, nowMs int64) bool {
+// expired reports whether nothing in a value of the file counts any more.
+func expired(value []byte, nowMs int64) bool {
 	if len(value) < endsSize {
 		return true
 	}

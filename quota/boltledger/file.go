@@ -23,11 +23,11 @@ type Config struct {
 	// History says that there has been a ledger here: one that is new then is a
 	// fresh budget for everybody, and is refused.
 	History bool
-	// AcceptNew takes the ledger that is there for the right one, though it is new,
-	// another one, or older than it was.
+	// AcceptNew accepts the ledger that is there, though it is new, another one, or
+	// older than it was.
 	AcceptNew bool
-	// Began is called with what is new about the ledger, if it is not the one that was
-	// here last: every limit then counts what it holds, and no more. Nil: nobody is.
+	// Began, if not nil, is called with what is new about the ledger, if it is not the one
+	// that was here last: every limit then counts what it holds, and no more.
 	Began func(how string)
 }
 
@@ -70,8 +70,8 @@ func (l *File) Close() error {
 	return nil
 }
 
-// View implements slidinglog.File. While f runs, a Fold for which the file grows waits for
-// it, and with that Fold whoever would read: f must not wait for either.
+// View implements slidinglog.File. A Fold for which the file grows waits for f, and further
+// readers wait for that Fold: f must not wait for either.
 func (l *File) View(credential string, f func(slidinglog.Tables) error) error {
 	return l.view(func(tx *bbolt.Tx) error { return f(openTables(tx, credential)) })
 }
@@ -91,8 +91,8 @@ func (l *File) SetHead(head []byte) error {
 	return l.update(func(tx *bbolt.Tx) error { return putHead(tx, callerKey, head) })
 }
 
-// Tail implements slidinglog.File. A frame that a crash tore is the end; one that had been
-// synced is missed by Open.
+// Tail implements slidinglog.File. The tail ends at a frame that a crash tore; Open refuses a tail
+// that lacks a synced frame.
 func (l *File) Tail(f func(credential string, frame []byte) error) error {
 	for _, frame := range l.unread {
 		if frame.credential == "" {
@@ -109,18 +109,18 @@ func (l *File) Tail(f func(credential string, frame []byte) error) error {
 func (l *File) Room(credential string, n int) error {
 	err := l.usable()
 	if err == nil {
-		err = l.tail.keep(credential, n)
+		err = l.tail.reserve(credential, n)
 	}
-	return l.note(&l.appending, err)
+	return l.record(&l.appending, err)
 }
 
-// Append implements slidinglog.File. Callers that sync at the same time share one sync.
+// Append implements slidinglog.File. Callers at the same time share one sync.
 func (l *File) Append(credential string, frame []byte, sync bool) error {
 	err := l.usable()
 	if err == nil {
 		err = l.append(credential, frame, sync && !l.unsynced)
 	}
-	return l.note(&l.appending, err)
+	return l.record(&l.appending, err)
 }
 
 func (l *File) append(credential string, frame []byte, sync bool) error {
@@ -171,15 +171,15 @@ func (l *File) Health() (warnings []string, err error) {
 	return warnings, errors.Join(err, l.folding, l.appending)
 }
 
-// note records what became of a write, and returns it.
-func (l *File) note(last *error, err error) error {
+// record keeps the result of a write for Health, and returns it.
+func (l *File) record(last *error, err error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	*last = err
 	return err
 }
 
-// view has f read the file. What f returns is returned as it is.
+// view calls f to read the file. It returns the error of f as it is.
 func (l *File) view(f func(*bbolt.Tx) error) error {
 	if err := l.usable(); err != nil {
 		return err
@@ -194,14 +194,14 @@ func (l *File) view(f func(*bbolt.Tx) error) error {
 	})
 }
 
-// update has f change the file, durably. After an error it is as it was, unless it cannot be
-// used any more.
+// update calls f to change the file, durably. After an error the file is as it was, unless it
+// cannot be used any more.
 func (l *File) update(f func(*bbolt.Tx) error) error {
 	err := l.usable()
 	if err == nil {
 		err = l.guarded(func() error { return l.commit(f) })
 	}
-	return l.note(&l.folding, err)
+	return l.record(&l.folding, err)
 }
 
 func (l *File) commit(f func(*bbolt.Tx) error) error {
@@ -221,7 +221,7 @@ func (l *File) commit(f func(*bbolt.Tx) error) error {
 	return nil
 }
 
-// synced is a transaction that was carried out, if it is sure to be on disk.
+// synced returns a transaction if it is sure to be on disk, else 0.
 func (l *File) synced(transaction int) int {
 	if l.unsynced {
 		return 0
@@ -233,8 +233,9 @@ func writeError(err error) error {
 	return fmt.Errorf("cannot write ledger: %w: %w", quota.ErrUnavailable, err)
 }
 
-// commitError tells a transaction that was not carried out from one of which nobody knows.
-// That is the end: what stands in the tail for it must not be overwritten.
+// commitError distinguishes a transaction that was not carried out from one that may have been.
+// After the latter the file is not used any more: the frames of it in the tail must not be
+// overwritten.
 func (l *File) commitError(transaction int, err error) error {
 	now := 0
 	_ = l.db.View(func(tx *bbolt.Tx) error {
@@ -247,7 +248,7 @@ func (l *File) commitError(transaction int, err error) error {
 	return l.giveUp(fmt.Errorf("ledger %q may not be on disk, restart quotad: %w", l.db.Path(), err))
 }
 
-// guarded calls f, and makes an error of a fault.
+// guarded calls f, and returns a fault as an error.
 func (l *File) guarded(f func() error) error {
 	err := guard(f)
 	if fault := (&faultError{}); errors.As(err, &fault) {
@@ -260,12 +261,12 @@ func (l *File) guarded(f func() error) error {
 func (l *File) giveUp(why error) error {
 	later := fmt.Errorf("%w: %w", quota.ErrUnavailable, why)
 	l.broken.Store(&later)
-	l.note(&l.folding, later)
+	l.record(&l.folding, later)
 	return fmt.Errorf("%w: %w", quota.ErrOutcomeUnknown, why)
 }
 
-// usable is an error when the file has become unusable, which it is from the first fault on
-// (what bbolt holds locked then is never let go), or is not where it was.
+// usable returns an error if the file is not where it was, or is unusable. It is unusable from the
+// first fault on: bbolt never releases the locks that it held then.
 func (l *File) usable() error {
 	if broken := l.broken.Load(); broken != nil {
 		return *broken
@@ -280,9 +281,8 @@ type openFile struct {
 	size int64 // it has no less; 0 of one that may shrink
 }
 
-// displaced is an error when the path of one of the files does not lead to the open one any
-// more, or that is shorter than it was: what is written to it would be forgotten at the next
-// start.
+// displaced returns an error if the path of a file does not lead to the open one any more, or if
+// that is shorter than it was: the next start would not find what is written to it.
 func (l *File) displaced() error {
 	for _, file := range l.files {
 		now, err := os.Stat(file.path)

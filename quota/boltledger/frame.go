@@ -10,9 +10,9 @@ import (
 // frame before; the length of what follows that (4); its number (8); the length of its
 // credential's name (1), the name, and the caller's bytes. Numbers grow by one.
 //
-// A frame of no credential is the head of a stretch. Behind the last frame stands what an
-// earlier use of the stretch left, or a crash: its checksums are of other frames before it,
-// and a process that goes on there writes zeros over it first.
+// A frame of no credential is the head of a stretch. After the last frame there may be bytes of an
+// earlier use of the stretch, or of a crash. Their checksums do not fit the frames before them,
+// and a process that writes there fills them with zeros first.
 const (
 	lengthAt      = 4
 	numberAt      = lengthAt + 4
@@ -20,7 +20,7 @@ const (
 	frameOverhead = nameAt + 1
 )
 
-// A mark is a place in the tail: behind the frame of that number. The sum is the frame's,
+// A mark is a place in the tail: after the frame of that number. The sum is the frame's,
 // and so depends on all frames before it: an equal mark means an equal past.
 type mark struct {
 	seq uint64

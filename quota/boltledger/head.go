@@ -55,7 +55,7 @@ func getHead(tx *bbolt.Tx, key []byte) ([]byte, error) {
 	return value, nil
 }
 
-// checkHead holds that the file is a ledger of this version.
+// checkHead checks that the file is a ledger of this version.
 func checkHead(tx *bbolt.Tx) error {
 	head := tx.Bucket(headBucket)
 	if head == nil {

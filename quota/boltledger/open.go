@@ -12,7 +12,7 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 )
 
-// lockWait is how long Open waits for another process to let go of the file.
+// lockWait is how long Open waits for another process to release the file.
 const lockWait = 200 * time.Millisecond
 
 // open opens the file, creates it where there is none, and reads all of it once:
@@ -26,7 +26,7 @@ func (l *File) open(config Config) (err error) {
 	if isNew && config.History && !config.AcceptNew {
 		return errUnexpected(config.Path, "is missing, though there has been one")
 	}
-	if isNew { // what a full disk leaves of a new file is no damaged one
+	if isNew { // or the next start would take what a full disk leaves of it for a damaged file
 		defer func() {
 			if err != nil {
 				os.Remove(config.Path)
@@ -51,8 +51,8 @@ func (l *File) open(config Config) (err error) {
 	return nil
 }
 
-// abandon unlocks a file that bbolt cannot close any more, so that one that was put back can
-// be opened. What is mapped of it stays mapped, and would stay locked.
+// abandon unlocks a file that bbolt cannot close any more, so that a restored one can be opened.
+// Its mapping stays, and would keep it locked.
 func abandon(file *os.File) error {
 	return errors.Join(syscall.Flock(int(file.Fd()), syscall.LOCK_UN), file.Close())
 }
@@ -133,8 +133,8 @@ func openError(path string, err error) error {
 	return fmt.Errorf("cannot open ledger %q: %w", path, err)
 }
 
-// checkSize refuses a file with next to nothing in it: an empty one bbolt would
-// take for a new ledger, with a fresh budget for everybody.
+// checkSize refuses a file that is too small: bbolt would treat an empty one as a new ledger,
+// with a whole budget for all.
 func checkSize(path string) (isNew bool, err error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -149,8 +149,7 @@ func checkSize(path string) (isNew bool, err error) {
 	return false, nil
 }
 
-// smallest is the size of a file in which nothing stands: four pages, where pages
-// are smallest.
+// smallest is the size of a file without content: four pages of the smallest size.
 const smallest = 4 * 4096
 
 // check returns what is wrong with the file's content.
@@ -168,13 +167,13 @@ func check(tx *bbolt.Tx) error {
 	if err := checkCredentials(tx); err != nil {
 		return err
 	}
-	for found := range tx.Check() { // to its end: it waits for whoever listens
+	for found := range tx.Check() { // to its end: it blocks until all is received
 		err = errors.Join(err, found)
 	}
 	return err
 }
 
-// checkCredentials reads all that the file has, and holds that it has all that it should.
+// checkCredentials reads all that the file has, and checks that nothing is missing.
 func checkCredentials(tx *bbolt.Tx) error {
 	if err := checkHead(tx); err != nil {
 		return err
@@ -191,13 +190,13 @@ func checkCredentials(tx *bbolt.Tx) error {
 	return nil
 }
 
-// A faultError is what bbolt made of a damaged file, or the kernel of one that ends
-// too soon.
+// A faultError is bbolt's panic about a damaged file, or the kernel's fault in one that ends too
+// soon.
 type faultError struct{ cause any }
 
 func (e *faultError) Error() string { return fmt.Sprint(e.cause) }
 
-// guard calls f and makes an error of a fault.
+// guard calls f and returns a fault as an error.
 func guard(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {

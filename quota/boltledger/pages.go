@@ -14,15 +14,15 @@ import (
 const (
 	headerSize  = 16
 	elementSize = 16
-	bucketSize  = 16 // of what stands before a page that is inside a value
+	bucketSize  = 16 // of the header of a page that is inside a value
 
 	branchPage, leafPage, freelistPage = 0x01, 0x02, 0x10
 	bucketRow                          = 0x01
-	countFollows                       = 0xffff // the freelist's own count stands behind the header
+	countFollows                       = 0xffff // the freelist's own count follows the header
 )
 
-// checkPages holds that no page reaches into what is not its own. bbolt follows what a page
-// says to wherever in memory it leads.
+// checkPages checks that no page points outside of itself: bbolt follows what a page says, wherever
+// in memory that leads.
 func checkPages(tx *bbolt.Tx) error {
 	file, err := os.Open(tx.DB().Path())
 	if err != nil {
@@ -57,7 +57,7 @@ func checkPages(tx *bbolt.Tx) error {
 
 var errBeyond = errors.New("its list of rows points outside it")
 
-// checkPage holds that all that a page speaks of is inside.
+// checkPage checks that a page points to nothing outside of itself.
 func checkPage(page []byte) error {
 	if len(page) < headerSize {
 		return errBeyond

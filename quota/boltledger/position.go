@@ -43,8 +43,8 @@ func (p *position) read(from io.Reader) {
 	fmt.Fscanf(from, positionFormat, &p.id, &p.transaction, &p.seq)
 }
 
-// write says that a transaction and a frame are on disk, 0 for none. Where that cannot be
-// written, it takes nothing from what the ledger has.
+// write records that a transaction and a frame are on disk, 0 for none. If it fails, the ledger
+// itself lacks nothing.
 func (p *position) write(transaction int, seq uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -58,7 +58,7 @@ func (p *position) write(transaction int, seq uint64) {
 	}
 }
 
-// health returns why the position could not be written last.
+// health returns why the last write failed, nil if it did not.
 func (p *position) health() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -79,8 +79,8 @@ const AcceptName = "accept-new-ledger"
 
 func acceptPath(path string) string { return filepath.Join(filepath.Dir(path), AcceptName) }
 
-// acceptedByRoot tells whether root has made that file. Jobs may be processes of our own
-// user, who could make one, or find another file of root to put in its place.
+// acceptedByRoot reports whether root has made that file. Jobs may be processes of our own user,
+// which could make one, or put another file of root in its place.
 func acceptedByRoot(path string) bool {
 	info, err := os.Lstat(acceptPath(path))
 	if err != nil || !info.Mode().IsRegular() || info.Size() > 0 {
@@ -90,8 +90,8 @@ func acceptedByRoot(path string) bool {
 	return ok && stat.Uid == 0 && stat.Nlink == 1
 }
 
-// takeAccepted takes the ledger for the right one from now on, if somebody said so.
-func takeAccepted(path string) error {
+// removeAccepted removes that file once the ledger is accepted.
+func removeAccepted(path string) error {
 	if err := os.Remove(acceptPath(path)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("cannot remove what accepts the ledger: %w", err)
 	}
@@ -114,7 +114,7 @@ func (l *File) expect(config Config, isNew bool, own identity, last uint64) erro
 	l.position = p
 	p.write(l.synced(own.transaction), own.folded.seq)
 	if p.health() == nil { // a full disk is no reason not to read the ledger
-		if err := takeAccepted(config.Path); err != nil {
+		if err := removeAccepted(config.Path); err != nil {
 			return errors.Join(err, p.close())
 		}
 	}
@@ -124,8 +124,8 @@ func (l *File) expect(config Config, isNew bool, own identity, last uint64) erro
 	return nil
 }
 
-// compare returns what is new about the ledger that is there, by what was before; an error
-// where nobody accepts that.
+// compare returns what is new about the ledger that is there, compared with the one before. It is an
+// error unless AcceptNew is set.
 func (c Config) compare(isNew bool, is identity, last uint64, was *position) (how string, err error) {
 	switch {
 	case isNew && was.id == "" && !c.History:

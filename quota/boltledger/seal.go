@@ -12,7 +12,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // sealSize is what a seal adds to a value.
 const sealSize = 4
 
-// seal returns a copy of a value with a checksum of its key and itself behind it.
+// seal returns a copy of a value, followed by a checksum of its key and itself.
 func seal(key, value []byte) []byte {
 	sealed := append(make([]byte, 0, len(value)+sealSize), value...)
 	return binary.BigEndian.AppendUint32(sealed, checksum(key, value))

@@ -7,16 +7,16 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// A sweep looks at some records at a time, and takes out those that have gone: in turn, as
-// long as most of them have not, and at once where they have. A pass over ten million
-// records takes half an hour, and keeps a decision waiting for milliseconds.
+// A sweep reads some records at a time, and deletes those that have expired. If most of them have,
+// the next step follows at once. A pass over ten million records takes half an hour, and keeps a
+// decision waiting for milliseconds.
 const (
 	sweepStep = 1000
 	sweepRest = 200 * time.Millisecond
 	sweepRush = 10 * time.Millisecond
 )
 
-// sweep takes out what has gone until the ledger is closed.
+// sweep deletes expired records until the ledger is closed.
 func (l *Clients) sweep() {
 	timer := time.NewTimer(sweepRest)
 	defer timer.Stop()
@@ -28,43 +28,43 @@ func (l *Clients) sweep() {
 		case <-timer.C:
 		}
 		rest := sweepRest
-		next, taken, err := l.sweepSome(at)
-		if at = next; err == nil && taken > sweepStep/2 {
+		next, deleted, err := l.sweepSome(at)
+		if at = next; err == nil && deleted > sweepStep/2 {
 			rest = sweepRush
 		}
 		timer.Reset(rest)
 	}
 }
 
-// A place is where a sweep goes on: behind a subject's record. Zero: at the beginning.
+// A place is where the next step of a sweep starts: after a subject's record. Zero: at the beginning.
 type place struct{ bucket, subject []byte }
 
-// sweepSome looks at the records from a place on, at most sweepStep of them, and returns
-// where to go on and how many it took out.
-func (l *Clients) sweepSome(at place) (next place, taken int, err error) {
+// sweepSome reads the records after a place, at most sweepStep of them. It returns where the next
+// step starts, and how many it deleted.
+func (l *Clients) sweepSome(at place) (next place, deleted int, err error) {
 	err = l.update(func(tx *bbolt.Tx) (bool, error) {
 		name := nextBucket(tx, at.bucket)
-		if next, taken = (place{}), 0; name == nil {
+		if next, deleted = (place{}), 0; name == nil {
 			return false, nil
 		}
 		if !bytes.Equal(name, at.bucket) {
 			at.subject = nil
 		}
 		bucket := tx.Bucket(name)
-		ended, last := recordsGone(bucket, at.subject, l.clock().UnixMilli())
+		expired, last := expiredRecords(bucket, at.subject, l.clock().UnixMilli())
 		next = place{bytes.Clone(name), last}
-		if last == nil { // its end: the next bucket begins behind its name
+		if last == nil { // its end: the next bucket has a later name
 			next.bucket = append(next.bucket, 0)
 		}
-		for _, subject := range ended {
+		for _, subject := range expired {
 			if err := bucket.Delete(subject); err != nil {
 				return false, err
 			}
 		}
-		taken = len(ended)
-		return taken > 0, nil
+		deleted = len(expired)
+		return deleted > 0, nil
 	})
-	return next, taken, err
+	return next, deleted, err
 }
 
 // nextBucket returns the first name of a bucket of records that is not before from.
@@ -77,23 +77,23 @@ func nextBucket(tx *bbolt.Tx, from []byte) []byte {
 	return name
 }
 
-// recordsGone returns which of the next records behind a subject have gone, and the last
-// one that it looked at, nil where the bucket has no more.
-func recordsGone(bucket *bbolt.Bucket, behind []byte, nowMs int64) (ended [][]byte, last []byte) {
+// expiredRecords returns which of the next records after a subject have expired, and the last one
+// that it read, nil if the bucket has no more.
+func expiredRecords(bucket *bbolt.Bucket, after []byte, nowMs int64) (subjects [][]byte, last []byte) {
 	cursor := bucket.Cursor()
-	subject, value := cursor.Seek(behind)
-	if subject != nil && bytes.Equal(subject, behind) {
+	subject, value := cursor.Seek(after)
+	if subject != nil && bytes.Equal(subject, after) {
 		subject, value = cursor.Next()
 	}
 	for range sweepStep {
 		if subject == nil {
-			return ended, nil
+			return subjects, nil
 		}
 		last = bytes.Clone(subject)
-		if gone(value, nowMs) {
-			ended = append(ended, last)
+		if expired(value, nowMs) {
+			subjects = append(subjects, last)
 		}
 		subject, value = cursor.Next()
 	}
-	return ended, last
+	return subjects, last
 }

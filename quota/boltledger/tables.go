@@ -57,8 +57,8 @@ func createTables(tx *bbolt.Tx, credential string) (t tables, err error) {
 	return t, errors.Join(err, t.putSummary(summary{}))
 }
 
-// A summary is what is kept beside the tables: how many rows each has, so that none is
-// missed if it vanishes, and the facts.
+// A summary is kept next to the tables: how many rows each has, so that a lost row is noticed, and
+// the facts.
 type summary struct {
 	rows  [tableCount]int
 	facts []byte // nil: none were written
@@ -154,8 +154,8 @@ func (t tables) Facts() ([]byte, error) {
 	return s.facts, readError(err)
 }
 
-// keys yields the keys of a table behind an id, in the direction of travel. One that is no
-// id ends them.
+// keys yields the keys of a table after an id, or before it if back is set. A key that is no id
+// ends them.
 func (t tables) keys(table int, after quota.ID, back bool) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		if t.root == nil {
@@ -171,7 +171,7 @@ func (t tables) keys(table int, after quota.ID, back bool) iter.Seq[[]byte] {
 	}
 }
 
-// seek puts the cursor on the first key behind an id in the direction of travel.
+// seek moves the cursor to the first key after an id, or before it if back is set.
 func seek(cursor *bbolt.Cursor, after quota.ID, back bool) (key []byte) {
 	switch {
 	case after.IsZero() && back:

@@ -21,19 +21,19 @@ type tail struct {
 	id        string // of the ledger
 	fdatasync func(*os.File) error
 
-	wasSynced sync.Cond  // of mu: a sync has ended
-	mu        sync.Mutex // guards what follows; held for one write
-	stretch   [2]stretch
-	active    int    // the stretch that is written to
-	at        mark   // the last frame
-	cut       mark   // the last one before the last Cut, which the next Fold has
-	folded    mark   // up to which the tables have it
-	synced    uint64 // the number of the last frame that is sure to be on disk
-	syncing   bool   // somebody is at it
-	failed    error  // why nothing can be written any more, once that is so
-	keeps     map[string]int
-	kept      int    // their sum
-	buf       []byte // of the last write
+	wasSynced   sync.Cond  // of mu: a sync has ended
+	mu          sync.Mutex // guards what follows; held for one write
+	stretch     [2]stretch
+	active      int            // the stretch that is written to
+	at          mark           // the last frame
+	cut         mark           // the last one before the last Cut, which the next Fold has
+	folded      mark           // up to which the tables have it
+	synced      uint64         // the number of the last frame that is sure to be on disk
+	syncing     bool           // a sync is under way
+	failed      error          // why nothing can be written any more, once that is so
+	reserved    map[string]int // bytes, by credential
+	reservedSum int
+	buf         []byte // of the last write
 }
 
 // A stretch is one of the two files.
@@ -45,12 +45,12 @@ type stretch struct {
 }
 
 const (
-	roomStep  = 1 << 20
-	roomEnds  = 16 * roomStep // a stretch that became larger is cut back
-	nameMost  = 64            // bytes of a credential
-	frameMost = frameOverhead + nameMost
-	headMost  = frameOverhead + 128
-	keepMost  = (slidinglog.PageSize + 1) * frameMost // what the frames of a Room need beside their bytes
+	roomStep   = 1 << 20
+	roomEnds   = 16 * roomStep // a stretch that became larger is cut back
+	maxName    = 64            // bytes of a credential
+	maxFrame   = frameOverhead + maxName
+	maxHead    = frameOverhead + 128
+	maxReserve = (slidinglog.PageSize + 1) * maxFrame // what the frames of a Room need more than their bytes
 )
 
 func tailPaths(ledger string) [2]string { return [2]string{ledger + ".tail0", ledger + ".tail1"} }
@@ -58,7 +58,7 @@ func tailPaths(ledger string) [2]string { return [2]string{ledger + ".tail0", le
 // readTail reads the frames that the tables do not have, up to the first that is not whole,
 // and returns the tail as it is behind them. Its files are not open yet.
 func readTail(ledger string, own identity) (t *tail, unread []frame, err error) {
-	t = &tail{id: own.id, at: own.folded, cut: own.folded, folded: own.folded, synced: own.folded.seq, keeps: make(map[string]int),
+	t = &tail{id: own.id, at: own.folded, cut: own.folded, folded: own.folded, synced: own.folded.seq, reserved: make(map[string]int),
 		fdatasync: func(f *os.File) error { return syscall.Fdatasync(int(f.Fd())) }}
 	t.wasSynced.L = &t.mu
 	var stretches [2]written
@@ -112,39 +112,39 @@ func (t *tail) close() (err error) {
 	return err
 }
 
-// keep makes sure of room for n bytes of frames of a credential, in place of what was kept
+// reserve makes sure of room for n bytes of frames of a credential, in place of what was reserved
 // for it before.
-func (t *tail) keep(credential string, n int) error {
+func (t *tail) reserve(credential string, n int) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.failed != nil {
 		return fmt.Errorf("%w: %w", quota.ErrUnavailable, t.failed)
 	}
-	t.release(credential, t.keeps[credential])
-	if err := t.makeRoom(n + keepMost); err != nil {
+	t.release(credential, t.reserved[credential])
+	if err := t.makeRoom(n + maxReserve); err != nil {
 		return err
 	}
-	t.keeps[credential] = n
-	t.kept += n
+	t.reserved[credential] = n
+	t.reservedSum += n
 	return nil
 }
 
-// release lets go of n bytes of what is kept for a credential.
+// release gives up n bytes of what is reserved for a credential.
 func (t *tail) release(credential string, n int) {
-	keeps := t.keeps[credential]
-	t.kept -= min(n, keeps)
-	if n < keeps {
-		t.keeps[credential] = keeps - n
+	reserved := t.reserved[credential]
+	t.reservedSum -= min(n, reserved)
+	if n < reserved {
+		t.reserved[credential] = reserved - n
 	} else {
-		delete(t.keeps, credential)
+		delete(t.reserved, credential)
 	}
 }
 
-// needs is the room that is kept in all.
-func (t *tail) needs() int64 { return int64(t.kept + len(t.keeps)*keepMost + headMost) }
+// needs is the room that is reserved in all.
+func (t *tail) needs() int64 { return int64(t.reservedSum + len(t.reserved)*maxReserve + maxHead) }
 
-// makeRoom makes sure of room for n bytes besides what is kept, and for what is kept in the
-// other stretch, too.
+// makeRoom makes sure of room for n bytes more than what is reserved. The other stretch gets room
+// for what is reserved, too.
 func (t *tail) makeRoom(n int) error {
 	active, other := &t.stretch[t.active], &t.stretch[1-t.active]
 	if err := active.grow(active.end + t.needs() + int64(n)); err != nil {
@@ -156,8 +156,8 @@ func (t *tail) makeRoom(n int) error {
 	return nil
 }
 
-// grow makes the room of a stretch at least that large. Other than fallocate, it leaves
-// nothing to write down about the file when a frame is synced.
+// grow makes the room of a stretch at least that large. Unlike fallocate, it leaves no metadata of
+// the file to write when a frame is synced.
 func (s *stretch) grow(to int64) error {
 	if to <= s.room {
 		return nil
@@ -178,11 +178,11 @@ func (t *tail) append(credential string, data []byte) (m mark, err error) {
 	if t.failed != nil {
 		return m, fmt.Errorf("%w: %w", quota.ErrUnavailable, t.failed)
 	}
-	if len(credential) == 0 || len(credential) > nameMost {
-		return m, fmt.Errorf("a frame's credential has 1 to %d bytes: %q", nameMost, credential)
+	if len(credential) == 0 || len(credential) > maxName {
+		return m, fmt.Errorf("a frame's credential has 1 to %d bytes: %q", maxName, credential)
 	}
-	if kept := len(data) <= t.keeps[credential]; !kept {
-		if err := t.makeRoom(len(data) + frameMost); err != nil {
+	if len(data) > t.reserved[credential] {
+		if err := t.makeRoom(len(data) + maxFrame); err != nil {
 			return m, err
 		}
 	}
@@ -201,8 +201,8 @@ func (t *tail) append(credential string, data []byte) (m mark, err error) {
 	return m, nil
 }
 
-// sync returns when the frames up to a number are on disk. One caller at a time sees to that,
-// for all frames that there are by then; the others wait for the end of it.
+// sync returns when the frames up to a number are on disk. One caller at a time syncs, for all
+// frames that there are by then; the others wait for it.
 func (t *tail) sync(seq uint64) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -219,8 +219,8 @@ func (t *tail) sync(seq uint64) error {
 	return nil
 }
 
-// syncAll syncs what there is, without mu while it waits for the disk: of the other stretch,
-// too, what no Fold has made durable yet.
+// syncAll syncs all frames, without mu while it waits for the disk. It syncs the other stretch, too,
+// if no Fold has made that durable yet.
 func (t *tail) syncAll() {
 	var files []*os.File
 	for _, i := range [2]int{1 - t.active, t.active} { // the earlier one first
@@ -245,8 +245,8 @@ func (t *tail) syncAll() {
 	t.wasSynced.Broadcast()
 }
 
-// endStretch goes on in the other stretch, if that is free. It is not if the last Fold
-// failed: then the same goes on, and the next Fold has all up to here.
+// endStretch makes the other stretch the active one, if that is free. It is not free if the last
+// Fold failed: then the same stretch stays active, and the next Fold has all up to here.
 func (t *tail) endStretch() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

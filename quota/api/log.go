@@ -7,7 +7,6 @@ import (
 	"io"
 	"iter"
 	"math"
-	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -124,7 +123,9 @@ func (c *Client) FollowLog(ctx context.Context, credential string, q LogQuery) i
 	return func(yield func(Entry, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		answer, err := c.exchange(ctx, request{method: http.MethodGet, path: Path("credentials", credential, "log") + "?" + values.Encode(), stream: true})
+		follow := get(Path("credentials", credential, "log") + "?" + values.Encode())
+		follow.stream = true
+		answer, err := c.exchange(ctx, follow)
 		if err != nil {
 			yield(Entry{}, err)
 			return

@@ -15,17 +15,17 @@ type RateLimit struct{ policy, state []byte }
 func (r *RateLimit) Add(name string, units, remaining int64, window, reset time.Duration) {
 	// An integer of a structured field has at most 15 digits (RFC 9651 §3.3.1);
 	// quota.MaxUnits has 16.
-	const most = 999_999_999_999_999
+	const maxInteger = 999_999_999_999_999
 	if len(r.policy) == 0 {
 		r.policy, r.state = make([]byte, 0, 128), make([]byte, 0, 128)
 	} else {
 		r.policy, r.state = append(r.policy, ", "...), append(r.state, ", "...)
 	}
-	r.policy = strconv.AppendInt(append(strconv.AppendQuote(r.policy, name), ";q="...), min(units, most), 10)
+	r.policy = strconv.AppendInt(append(strconv.AppendQuote(r.policy, name), ";q="...), min(units, maxInteger), 10)
 	if window != 0 {
 		r.policy = strconv.AppendInt(append(r.policy, ";w="...), Seconds(window), 10)
 	}
-	r.state = strconv.AppendInt(append(strconv.AppendQuote(r.state, name), ";r="...), min(remaining, most), 10)
+	r.state = strconv.AppendInt(append(strconv.AppendQuote(r.state, name), ";r="...), min(remaining, maxInteger), 10)
 	if reset != 0 {
 		r.state = strconv.AppendInt(append(r.state, ";t="...), Seconds(reset), 10)
 	}

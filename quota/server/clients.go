@@ -34,7 +34,8 @@ func (s *Server) clientRoutes() []Route {
 }
 
 func (s *Server) acquireClient(w http.ResponseWriter, r *http.Request, c *Session, in api.ClientRequest) error {
-	d := s.Clients.Acquire(r.Context(), c.Path("name"), clientlimit.Request{Subject: in.Subject, Operation: in.Operation, Count: quota.Units(in.Count)})[0]
+	request := clientlimit.Request{Subject: in.Subject, Operation: in.Operation, Count: quota.Units(in.Count)}
+	d := s.Clients.Acquire(r.Context(), c.Path("name"), request)[0]
 	if d.Err != nil {
 		return d.Err
 	}

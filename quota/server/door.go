@@ -260,7 +260,8 @@ func (d *Door) enter(c *connection) bool {
 	}
 	switch {
 	case count >= d.bounds.ConnectionsPerUser:
-		d.refuse(c, fmt.Sprintf("%v has %s, the most at once", c.peer.origin, quota.Count(d.bounds.ConnectionsPerUser, "connection", "connections")))
+		d.refuse(c, fmt.Sprintf("%v has %s, the most at once", c.peer.origin,
+			quota.Count(d.bounds.ConnectionsPerUser, "connection", "connections")))
 	case c.shares && d.shared >= d.bounds.Connections:
 		d.refuse(c, quota.Count(d.bounds.Connections, "connection is", "connections are")+" the most at once")
 	}

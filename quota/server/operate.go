@@ -162,10 +162,13 @@ func untilOf(text string, now time.Time) (time.Time, error) {
 
 // change makes a change to the credential in the path, reports the event, and returns the
 // credential as it is then. A refusal is a problem.
-func (s *Server) change(ctx context.Context, verb string, c *Session, do func(name string) (quota.Decision, error)) (quota.Decision, api.Credential, error) {
+func (s *Server) change(ctx context.Context, verb string, c *Session, do func(name string) (quota.Decision, error)) (
+	quota.Decision, api.Credential, error,
+) {
 	name, start := c.Path("name"), time.Now()
 	d, err := do(name)
-	s.report(Event{Verb: verb, Request: quota.Request{Credential: name, Caller: c.Caller}, PID: c.PID, Decision: d, Err: err, Took: time.Since(start)})
+	s.report(Event{Verb: verb, Request: quota.Request{Credential: name, Caller: c.Caller}, PID: c.PID,
+		Decision: d, Err: err, Took: time.Since(start)})
 	if err := refusalOf(d, err); err != nil {
 		return d, api.Credential{}, err
 	}
@@ -182,7 +185,8 @@ func (s *Server) checkLimit(credential, limit string) error {
 	if _, known := c.Limit(limit); known {
 		return nil
 	}
-	return api.NewProblem(api.NotFound, "credential %q has no limit %.80q", c.Name, limit).WithHint(quota.DidYouMean(limit, c.LimitNames(), "limits of "+c.Name))
+	return api.NewProblem(api.NotFound, "credential %q has no limit %.80q", c.Name, limit).
+		WithHint(quota.DidYouMean(limit, c.LimitNames(), "limits of "+c.Name))
 }
 
 func limitIn(c api.Credential, name string) api.Limit {

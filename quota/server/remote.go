@@ -74,7 +74,8 @@ func (m *Remote) admit(w http.ResponseWriter, r *http.Request) (*http.Request, *
 	}
 	if wait := m.wrong.wait(from, time.Now()); wait > 0 {
 		w.Header().Set("Retry-After", strconv.FormatInt(api.Seconds(wait), 10))
-		return r, api.NewProblem(api.Busy, "too many requests from %s without a token that is known", from).WithHint("a good token is answered at once")
+		return r, api.NewProblem(api.Busy, "too many requests from %s without a token that is known", from).
+			WithHint("a good token is answered at once")
 	}
 	w.Header().Set("WWW-Authenticate", "Bearer")
 	return r, problem

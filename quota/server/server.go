@@ -216,7 +216,8 @@ func (s *Server) foreignHost(r *http.Request) *api.Problem {
 	if s.firstWords[r.Host] {
 		return notFound(r.URL.Path).WithHint("the address lacks a host name: write http://quotad/" + r.Host + r.URL.Path)
 	}
-	return api.NewProblem(quota.Forbidden, "the host %.80q is not this daemon", r.Host).WithHint("over the socket, write http://quotad" + r.URL.Path)
+	return api.NewProblem(quota.Forbidden, "the host %.80q is not this daemon", r.Host).
+		WithHint("over the socket, write http://quotad" + r.URL.Path)
 }
 
 func notFound(path string) *api.Problem {

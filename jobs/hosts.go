@@ -22,7 +22,7 @@ type hostsLog struct {
 	appending chan struct{} // holds one while a goroutine appends; it is locked before all others
 	news      chan struct{} // holds one while records are pending
 
-	readUntil           // so far the log is in the story
+	readUntil           // how far the log is in the state
 	clock     time.Time // the store's, at its last answer
 	fresh     bool      // nothing was read yet, or the store lost what was
 	lost      bool      // the store lacks what this host knows
@@ -33,7 +33,7 @@ type hostsLog struct {
 // A readUntil is how far a log has been read.
 type readUntil struct {
 	at       slidinglog.Position
-	snapshot quota.ID // the place of the last record that holds all that is known
+	snapshot quota.ID // the place of the last snapshot
 	size     int      // of that record, in bytes
 	since    int      // how many bytes follow it
 }
@@ -43,10 +43,9 @@ const (
 	hostsTime = time.Second
 	// claimMargin is how far the clock of a host may be from the store's when it claims a slot.
 	claimMargin = time.Hour
-	// hostsKeep is how long the store keeps a record at least. All that is known is appended
-	// again before.
+	// hostsKeep is how long the store keeps a record at least. Another snapshot is appended before.
 	hostsKeep = 50 * 24 * time.Hour
-	// All that is known is appended again when maxSince bytes follow it, or maxTimes its size;
+	// Another snapshot is appended when maxSince bytes follow the last, or maxTimes its size;
 	// maxPast bounds the runs that are appended with it.
 	maxSince, maxTimes, maxPast = 512 << 10, 4, 128 << 10
 	// linesVersion follows the tag of a record.
@@ -96,7 +95,7 @@ type attempt struct {
 	call     slidinglog.Call
 	pending  int      // how many of the pending records it holds
 	list     []record // what was decided
-	snapshot bool     // it holds all that is known
+	snapshot bool     // it holds a snapshot
 	err      error    // why nothing was decided
 	then     func()   // nil once its caller has given up
 	unknown  bool     // its outcome is unknown
@@ -159,7 +158,7 @@ func (j *jobControl) append(ctx context.Context, how decision, then func()) (wri
 }
 
 // next returns what to append: an attempt whose outcome is unknown, again; or what is pending and
-// what is decided. With past runs it is all that is known.
+// what is decided. With past runs it is a snapshot.
 func (j *jobControl) next(past []record, how decision, then func()) (a *attempt, resent bool, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -296,7 +295,7 @@ func (j *jobControl) land(a *attempt, at quota.ID) {
 	}
 }
 
-// advance records that a log was read up to a record, which may hold all that is known.
+// advance records that a log was read up to a record, which may hold a snapshot.
 func (r *readUntil) advance(placed slidinglog.Placed, known bool) {
 	r.at = slidinglog.Position{ID: placed.At, Tag: tagOf(placed.Body)}
 	if known {

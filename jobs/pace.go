@@ -7,7 +7,7 @@ import (
 	"quotad/regions"
 )
 
-// A pacing is what a run knows of limits that come back soon.
+// A pacing is what a run knows of limits that return soon.
 type pacing struct {
 	pause Pace             // what the run waits for last
 	again []regions.Region // to be served again
@@ -54,7 +54,7 @@ func (e *executor) waitFor(limit string, until time.Time) bool {
 }
 
 // comesAgain returns whether this run serves the region of a pass again that a limit has
-// stopped: when the limit comes back soon, and the pass had nothing from it, or left a bookmark.
+// stopped: when the limit returns soon, and the pass had nothing from it, or left a bookmark.
 func (e *executor) comesAgain(p *Pass, spent Record, mark string) bool {
 	left := e.control.bookmark(p.Region)
 	limit := spent.Limit
@@ -69,7 +69,7 @@ func (e *executor) comesAgain(p *Pass, spent Record, mark string) bool {
 	e.control.mu.Unlock()
 	until := spent.RetryAt
 	if times > 0 && !spent.WholeAt.IsZero() && e.job.WaitsFor(spent.WholeAt, e.runner.now()) {
-		until = spent.WholeAt // call by call it comes back too slowly
+		until = spent.WholeAt // call by call it returns too slowly
 	}
 	if times == maxAgain || !e.waitFor(limit, until) {
 		return false

@@ -10,26 +10,26 @@ import (
 	"quotad/quota/slidinglog"
 )
 
-// adopt replaces the story by that of a record that holds all that is known. Its writer had read
-// the log up to a place. What this host knows beyond that is appended again.
-func (j *jobControl) adopt(known *logState, before quota.ID) {
-	if known.join(&j.state, before) {
+// adopt replaces the state by a snapshot, whose writer had read the log up to a place. What this
+// host knows beyond that is appended again.
+func (j *jobControl) adopt(snapshot *logState, before quota.ID) {
+	if snapshot.join(&j.state, before) {
 		j.hosts.lost = true
 	}
-	if j.own != nil && known.Last != nil && known.Last.ID == j.own.ID {
-		known.Last = j.own
+	if j.own != nil && snapshot.Last != nil && snapshot.Last.ID == j.own.ID {
+		snapshot.Last = j.own
 	}
 	for _, one := range j.hosts.pending {
-		known.apply(one, quota.ID{})
+		snapshot.apply(one, quota.ID{})
 	}
-	j.state = *known
+	j.state = *snapshot
 }
 
 // A rereading is what a log holds that is read from its beginning.
 type rereading struct {
 	readUntil
 	story  logState
-	before quota.ID // up to where the writers of all that is known had read the log
+	before quota.ID // up to where the writers of snapshots had read the log
 	lines  []record
 }
 
@@ -103,7 +103,7 @@ func (j *jobControl) replace(all *rereading, clock int64) error {
 }
 
 // past returns runs that are over, for hosts that do not know them, when it is time to append
-// all that is known again; nil while it is not.
+// another snapshot; nil while it is not.
 func (j *jobControl) past() ([]record, error) {
 	j.mu.Lock()
 	h := j.hosts

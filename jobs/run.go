@@ -35,7 +35,7 @@ type Run struct {
 	Chosen bool         `json:"chosen,omitempty"` // an operator chose the regions: the cursor stays where it is
 	Passes []Pass       `json:"passes,omitempty"` // in the order of their starts
 
-	Waits *Pace `json:"waits,omitempty"` // for a limit that comes back soon, while it does
+	Waits *Pace `json:"waits,omitempty"` // for a limit that returns soon, while it does
 
 	UnitsPerRun quota.Units `json:"units_per_run,omitempty"` // what its passes may spend together; 0: what the limits allow
 	Retry       int         `json:"retry,omitempty"`         // how often regions that failed are served again, at its end
@@ -71,7 +71,7 @@ type Pass struct {
 	Deadline  time.Time      `json:"deadline,omitzero"` // while it runs: when its timeout strikes
 }
 
-// A Pace is a limit that comes back so soon that a run waits for it, instead of ending.
+// A Pace is a limit that returns so soon that a run waits for it, instead of ending.
 type Pace struct {
 	Limit string    `json:"limit"`
 	Until time.Time `json:"until"`

@@ -11,7 +11,7 @@ import (
 // unfinished ends the names of files that WriteFile has not renamed yet.
 const unfinished = ".tmp"
 
-// CleanUp removes from a directory what a WriteFile has left behind that was interrupted.
+// CleanUp removes from a directory what a WriteFile has left that was interrupted.
 func CleanUp(dir string) error {
 	left, err := filepath.Glob(filepath.Join(dir, "*"+unfinished))
 	if err != nil {

@@ -61,8 +61,7 @@ func (d *draft) decide(asks []quota.Ask) []quota.Decision {
 	return decisions
 }
 
-// one decides an ask, and drafts its grant. It returns the index of the ask's entry in the draft, -1
-// if there is none.
+// one decides an ask, and drafts its grant. It returns the index of its entry, -1 if there is none.
 func (d *draft) one(ask quota.Ask) (quota.Decision, int) {
 	if err := d.refuses(ask.Operation); err != nil {
 		return quota.Decision{Err: err}, -1

@@ -30,8 +30,7 @@ func (l *Ledger) work() {
 	}
 }
 
-// pollAll polls the logs that are due, all in one call. Each log with news is followed on its
-// own.
+// pollAll polls the logs that are due, all in one call, and follows each log with news.
 func (l *Ledger) pollAll() {
 	ctx, cancel := context.WithTimeout(l.ctx, l.config.Deadline)
 	defer cancel()
@@ -41,7 +40,7 @@ func (l *Ledger) pollAll() {
 		if !r.tryLock() {
 			continue // a call is under way
 		}
-		if owed, hello := r.pending(); len(owed) > 0 || hello != nil || r.serving() != nil {
+		if entries, hello := r.pending(); len(entries) > 0 || hello != nil || r.serving() != nil {
 			r.unlock()
 			l.goFollow(r)
 			continue
@@ -298,9 +297,9 @@ func (r *replica) awaitWhole(ctx context.Context) error {
 
 // announce appends the pending entries and the hello.
 func (r *replica) announce(ctx context.Context) error {
-	owed, hello := r.pending()
-	if len(owed) > 0 {
-		if err := r.appendRecord(ctx, r.newRecord(owed, nil)); err != nil {
+	entries, hello := r.pending()
+	if len(entries) > 0 {
+		if err := r.appendRecord(ctx, r.newRecord(entries, nil)); err != nil {
 			return err
 		}
 		r.mu.Lock()

@@ -10,8 +10,7 @@ import (
 	"quotad/quota"
 )
 
-// A replica is this host's copy of the log of a credential, and its state: it serves, or it knows
-// why not.
+// A replica is this host's copy of the log of a credential, and its state.
 type replica struct {
 	ledger *Ledger
 	name   string

@@ -51,6 +51,9 @@ func (f *facts) lend(e *quota.Entry) {
 
 // limits returns the closed limits and the loans at a time, in ms.
 func (f *facts) limits(now int64) (closed map[string]quota.Closed, lent map[string][]quota.Lent) {
+	if len(f.Closed)+len(f.Lent) == 0 { // the usual case, for every record
+		return nil, nil
+	}
 	closed, lent = make(map[string]quota.Closed), make(map[string][]quota.Lent)
 	for name, k := range f.Closed {
 		if k.Since = k.ID.Time(); k.Until.UnixMilli() > now {

@@ -37,7 +37,7 @@ type daemon struct {
 	config *config.Config
 	host   string // how people call this host; empty if it has no name
 
-	events   events
+	sinks    []func(event any) // of events
 	metrics  *metrics.Metrics
 	notifier *notify.Notifier
 
@@ -60,44 +60,37 @@ type daemon struct {
 	api       *server.Server // that the door leads to
 	metricsAt net.Listener   // the address of the metrics; nil: there is none
 	reloads   reloads
-	status    *statusNotifier
+	changed   chan struct{} // holds one if the status line may have changed
 
 	undo []func() // what stop does, the last one first
 }
 
-// Events are all that happens in the daemon. Emit passes each to every sink, in their
+// emit passes an event to every sink, in their
 // order and before it returns, so sinks return soon; many goroutines emit at the same
 // time. The package in which an event happens defines its type: a server.Event or
 // Attempt of the API, a slidinglog.Event, the events of package jobs, and a
 // notify.Alert, Result or Output, which are made from other events.
-type events struct{ sinks []func(event any) }
-
-func (e *events) emit(event any) {
-	for _, sink := range e.sinks {
+func (d *daemon) emit(event any) {
+	for _, sink := range d.sinks {
 		sink(event)
 	}
 }
 
 // emitting returns emit for events of one type.
-func emitting[Event any](e *events) func(Event) {
-	return func(event Event) { e.emit(event) }
+func emitting[Event any](d *daemon) func(Event) {
+	return func(event Event) { d.emit(event) }
 }
 
 // newDaemon returns a daemon of the supervisor's configuration.
 func newDaemon(s *supervisor) *daemon {
 	c := s.config
-	d := &daemon{supervisor: s, config: c, tokens: &jobs.Tokens{}, metrics: metrics.New(api.BuildVersion()), remote: newRemote(c.Remote)}
+	d := &daemon{supervisor: s, config: c, tokens: &jobs.Tokens{}, metrics: metrics.New(api.BuildVersion()), remote: newRemote(c.Remote), changed: make(chan struct{}, 1)}
 	d.host, _ = os.Hostname()
 	d.reloads.state.Store(&api.Configuration{File: c.File, ReadAt: time.Now()})
 	d.reloads.recordGrace(c)
-	d.status = &statusNotifier{
-		line:    func(ctx context.Context) string { return d.summary(ctx).String() },
-		send:    func(line string) { d.notifySystemd("STATUS=" + line) },
-		changed: make(chan struct{}, 1),
-	}
-	d.notifier = notify.NewNotifier(c.StateDir, d.events.emit)
-	d.events.sinks = []func(any){
-		newEventLog(d.log).record, d.metrics.Record, notify.NewMonitor(d.events.emit).Record, d.notifier.Record, d.status.record, d.recordExit,
+	d.notifier = notify.NewNotifier(c.StateDir, d.emit)
+	d.sinks = []func(any){
+		newEventLog(d.log).record, d.metrics.Record, notify.NewMonitor(d.emit).Record, d.notifier.Record, d.recordStatus, d.recordExit,
 	}
 	return d
 }
@@ -276,9 +269,9 @@ func (d *daemon) openAPI(context.Context) (err error) {
 		AdminGroup: d.config.Access.AdminGroup,
 		JobsUID:    d.jobsUID(),
 
-		OnEvent:     emitting[server.Event](&d.events),
-		Forbidden:   emitting[server.Attempt](&d.events),
-		ClientReset: emitting[server.ClientReset](&d.events),
+		OnEvent:     emitting[server.Event](d),
+		Forbidden:   emitting[server.Attempt](d),
+		ClientReset: emitting[server.ClientReset](d),
 		Routes:      routes,
 		Status:      sections,
 		Refusals:    d.statePath("refusals.json"),

@@ -25,7 +25,7 @@ func (d *daemon) openLedger(ctx context.Context) (err error) {
 	if d.service, err = quota.NewService(d.metrics.Measure(warningLedger{d.ledger, d}), nil, d.config.Ledger.Deadline); err != nil {
 		return err
 	}
-	d.observer = upstream.NewObserver(d.service, nil, emitting[upstream.Outcome](&d.events))
+	d.observer = upstream.NewObserver(d.service, nil, emitting[upstream.Outcome](d))
 	d.onStop("read what the upstream said last", func() error {
 		d.exits.Wait()
 		return nil
@@ -51,23 +51,14 @@ func (d *daemon) setCredentials(c *config.Config) error {
 		d.proxy.SetTargets(c.Targets)
 	}
 	d.metrics.Expect(c)
-	return d.ledger.SetCredentials(d.service.Credentials(), policies(c))
-}
-
-// policies returns by credential what is granted while Redis cannot be reached.
-func policies(c *config.Config) map[string]slidinglog.Policy {
-	policies := make(map[string]slidinglog.Policy, len(c.Outages))
-	for name, o := range c.Outages {
-		policies[name] = slidinglog.Policy{Open: o.Open, Units: o.Units}
-	}
-	return policies
+	return d.ledger.SetCredentials(d.service.Credentials(), c.Outages)
 }
 
 // newLedger opens the ledger: the file in the state directory and, where hosts share one,
 // the store in Redis, of whose logs the file then has copies.
 func (d *daemon) newLedger() (_ *slidinglog.Ledger, err error) {
 	c := slidinglog.Config{
-		Label: d.host, Deadline: d.config.Ledger.Deadline, Policies: policies(d.config), OnEvent: emitting[slidinglog.Event](&d.events),
+		Label: d.host, Deadline: d.config.Ledger.Deadline, Policies: d.config.Outages, OnEvent: emitting[slidinglog.Event](d),
 	}
 	for _, credential := range d.config.Credentials {
 		c.Credentials = append(c.Credentials, credential.Prepared())
@@ -143,8 +134,8 @@ func (d *daemon) openClients() error {
 		host.ID = func() string { id := d.ledger.Host(); return hex.EncodeToString(id[:]) }
 	}
 	d.clients = clientlimit.NewService(clientlimit.Config{
-		Deadline: d.config.Ledger.Deadline, Host: host, OnEvent: emitting[clientlimit.Event](&d.events),
-		Measure: d.metrics.MeasureClients, Differ: emitting[clientlimit.Difference](&d.events),
+		Deadline: d.config.Ledger.Deadline, Host: host, OnEvent: emitting[clientlimit.Event](d),
+		Measure: d.metrics.MeasureClients, Differ: emitting[clientlimit.Difference](d),
 	})
 	d.metrics.WatchClients(d.clients)
 	d.onStop("close the ledger of clients", func() error {

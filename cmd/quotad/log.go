@@ -57,10 +57,7 @@ func cleanMessage(event map[string]any) error {
 
 // setLevel sets the minimum level of every logger. Empty means info.
 func setLevel(level string) {
-	parsed, err := zerolog.ParseLevel(cmp.Or(level, "info"))
-	if err != nil {
-		parsed = zerolog.InfoLevel // the configuration knows only levels that parse
-	}
+	parsed, _ := zerolog.ParseLevel(cmp.Or(level, "info")) // the configuration has only levels that parse
 	zerolog.SetGlobalLevel(parsed)
 }
 

@@ -71,7 +71,7 @@ func (d *daemon) openRunner(context.Context) error {
 		Gate:        d.service,
 		Launcher:    process.Launcher{Cgroups: d.cgroups, Reaper: d.reaper, Tasks: d.tasks, User: user},
 		Tokens:      d.tokens,
-		OnEvent:     d.events.emit,
+		OnEvent:     d.emit,
 		Dir:         d.statePath("jobs"),
 		Socket:      d.socket(),
 		Proxy:       d.proxyAddress,
@@ -104,7 +104,7 @@ func passEnviron(user *process.User) []string {
 
 // openSchedule makes the schedule, whose loop also sends signs of life to systemd.
 func (d *daemon) openSchedule(context.Context) (err error) {
-	trouble := func(job string, err error) { d.events.emit(jobs.Trouble{Job: job, Err: err}) }
+	trouble := func(job string, err error) { d.emit(jobs.Trouble{Job: job, Err: err}) }
 	if d.schedule, err = scheduler.New(d.runner.Tick, trouble); err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func (d *daemon) recordExit(event any) {
 			Caller: quota.Caller{Job: run.Job, Region: string(pass.Region), Run: run.ID, UID: -1},
 		})
 		if err != nil {
-			d.events.emit(jobs.Trouble{Job: run.Job, Err: err})
+			d.emit(jobs.Trouble{Job: run.Job, Err: err})
 		}
 	})
 }

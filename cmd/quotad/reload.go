@@ -191,7 +191,7 @@ func (d *daemon) reportReload(by string, changes []api.Change, err error) {
 	}
 	d.reloads.state.Store(&state)
 	d.metrics.Loaded(err == nil)
-	d.status.notify()
+	d.statusChanged()
 	if err != nil {
 		d.log.Error().Str("by", by).Err(err).Msg("cannot reload: the configuration stays as it was")
 		return

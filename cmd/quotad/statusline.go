@@ -170,55 +170,46 @@ const (
 	statusAge = time.Minute
 )
 
-// A statusNotifier sends the service manager one line about the daemon soon after
-// something has changed.
-type statusNotifier struct {
-	line    func(context.Context) string
-	send    func(line string)
-	changed chan struct{} // holds one if something has changed
-}
-
-// notify requests that a line is sent soon. It returns at once.
-func (n *statusNotifier) notify() {
-	select {
-	case n.changed <- struct{}{}:
-	default:
-	}
-}
-
-// run sends a line whenever it differs from the last one, until ctx ends.
-func (n *statusNotifier) run(ctx context.Context) {
+// runStatusLine sends the service manager a line soon after something has changed, if it differs
+// from the last one, until ctx ends.
+func (d *daemon) runStatusLine(ctx context.Context) {
 	sent := ""
 	for ctx.Err() == nil {
-		if line := n.line(ctx); line != sent && ctx.Err() == nil {
-			n.send(line)
+		if line := d.summary(ctx).String(); line != sent && ctx.Err() == nil {
+			d.notifySystemd("STATUS=" + line)
 			sent = line
 		}
 		wait(ctx, statusPause, nil)
-		wait(ctx, statusAge, n.changed)
+		wait(ctx, statusAge, d.changed)
 	}
 }
 
 // wait returns after a change, or after a timeout.
 func wait(ctx context.Context, timeout time.Duration, changed <-chan struct{}) {
-	timer := time.NewTimer(timeout)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(timeout):
 	case <-changed:
 	case <-ctx.Done():
 	}
 }
 
-// record is a sink of events. What a call spends is sent with its pass, or after
+// statusChanged requests that a line is sent soon. It returns at once.
+func (d *daemon) statusChanged() {
+	select {
+	case d.changed <- struct{}{}:
+	default:
+	}
+}
+
+// recordStatus is a sink of events. What a call spends is sent with its pass, or after
 // statusAge.
-func (n *statusNotifier) record(event any) {
+func (d *daemon) recordStatus(event any) {
 	switch event := event.(type) {
 	case jobs.RunChanged, jobs.PassChanged, slidinglog.Event:
-		n.notify()
+		d.statusChanged()
 	case upstream.Outcome:
 		if event.Changed {
-			n.notify()
+			d.statusChanged()
 		}
 	}
 }

@@ -130,7 +130,7 @@ func (d *daemon) ready() {
 	d.notifySystemd("READY=1\nSTATUS=" + d.summary(ctx).String())
 	d.onStop("notify systemd", d.stopping)
 	if d.systemd.notifySocket != "" {
-		d.background("end the status line", d.status.run)
+		d.background("end the status line", d.runStatusLine)
 	}
 	d.log.Debug().Msg("ready")
 	d.warn(d.config)

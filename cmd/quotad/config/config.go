@@ -15,6 +15,7 @@ import (
 	"quotad/quota"
 	"quotad/quota/clientlimit"
 	"quotad/quota/proxy"
+	"quotad/quota/slidinglog"
 	"quotad/quota/upstream"
 )
 
@@ -30,10 +31,10 @@ type Config struct {
 	Access      Access
 	Ledger      Ledger
 	Credentials []*quota.Credential
-	Outages     map[string]Outage           // by credential, each has one
-	Profiles    map[string]upstream.Profile // by credential, if something is known of its upstream
-	Presets     map[string]Preset           // by credential, if it has one
-	Targets     []*proxy.Target             // of calls through the proxy, for each credential that has one
+	Outages     map[string]slidinglog.Policy // by credential, each has one
+	Profiles    map[string]upstream.Profile  // by credential, if something is known of its upstream
+	Presets     map[string]Preset            // by credential, if it has one
+	Targets     []*proxy.Target              // of calls through the proxy, for each credential that has one
 	Passes      Passes
 	Jobs        []*jobs.Job
 	Clients     []*clientlimit.Clients // of your own API

@@ -14,6 +14,7 @@ import (
 	"quotad/jobs/process"
 	"quotad/quota"
 	"quotad/quota/redisledger"
+	"quotad/quota/slidinglog"
 	"quotad/quota/upstream"
 	"quotad/regions"
 )
@@ -73,7 +74,7 @@ func TestLoad(t *testing.T) {
 			},
 			Operations: map[string]quota.Cost{"search.list": {Every: 100}, "videos.list": {Every: 1}},
 		}},
-		Outages: map[string]Outage{"youtube": {Open: map[string]bool{}}}, Profiles: map[string]upstream.Profile{}, Presets: map[string]Preset{},
+		Outages: map[string]slidinglog.Policy{"youtube": {Open: map[string]bool{}}}, Profiles: map[string]upstream.Profile{}, Presets: map[string]Preset{},
 		Jobs: []*jobs.Job{{
 			Name:       "trending",
 			Credential: "youtube",
@@ -224,8 +225,8 @@ dir = "data"
 		{"calendar window", b.Limits[0].Window, quota.Calendar(quota.Day, zone)},
 		{"default window", b.Limits[1].Window, quota.Sliding(24 * time.Hour)},
 		{"costs", b.Operations, map[string]quota.Cost{"list": {Every: 2}, "search": {Per: map[string]quota.Units{"daily": 50, "calls": 1}}}},
-		{"outage", c.Outages["b"], Outage{Open: map[string]bool{"list": true}, Units: 5}},
-		{"outage of another credential", c.Outages["a"], Outage{Open: map[string]bool{}}},
+		{"outage", c.Outages["b"], slidinglog.Policy{Open: map[string]bool{"list": true}, Units: 5}},
+		{"outage of another credential", c.Outages["a"], slidinglog.Policy{Open: map[string]bool{}}},
 		{"schedule", job.Schedule.String(), "every 24h"},
 		{"stagger", job.Stagger, jobs.EvenStagger},
 		{"parallel", job.Parallel, 2},

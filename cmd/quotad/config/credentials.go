@@ -7,15 +7,9 @@ import (
 	"time"
 
 	"quotad/quota"
+	"quotad/quota/slidinglog"
 	"quotad/quota/upstream"
 )
-
-// An Outage says which operations of a credential are granted while the ledger
-// cannot be reached.
-type Outage struct {
-	Open  map[string]bool // the operations that are granted nevertheless
-	Units quota.Units     // the maximum cost of those grants, in any window
-}
 
 // decode refuses a table of a credential without the name of one.
 func (t *credentialTable) decode(n node) {
@@ -30,7 +24,7 @@ func (t *credentialTable) decode(n node) {
 
 // credentials adds the credentials to c, and checks each by itself.
 func (t *fileTable) credentials(c *Config) {
-	c.Outages, c.Profiles, c.Presets = map[string]Outage{}, map[string]upstream.Profile{}, map[string]Preset{}
+	c.Outages, c.Profiles, c.Presets = map[string]slidinglog.Policy{}, map[string]upstream.Profile{}, map[string]Preset{}
 	if len(t.names("credentials")) == 0 && len(t.names("clients")) == 0 {
 		t.fail("credentials", "no credential is configured: add [credentials.NAME.limits.NAME] and [credentials.NAME.operations]")
 	}
@@ -40,7 +34,7 @@ func (t *fileTable) credentials(c *Config) {
 		outage := one.OnOutage.outage(credential)
 		if c.Ledger.Backend == Embedded && one.has("on_outage") {
 			one.document.warn(one.OnOutage.path, `does nothing with the embedded ledger, which is always there: remove it, or set backend = "redis" in [ledger]`)
-			outage = Outage{}
+			outage = slidinglog.Policy{}
 		}
 		c.Credentials = append(c.Credentials, credential)
 		c.Outages[name] = outage
@@ -147,9 +141,9 @@ func (t *credentialTable) neverFit(c *quota.Credential) {
 }
 
 // outage applies on_outage, a default and exceptions by operation, to the operations.
-func (t *outageTable) outage(c *quota.Credential) Outage {
+func (t *outageTable) outage(c *quota.Credential) slidinglog.Policy {
 	const open = "open"
-	o := Outage{Open: map[string]bool{}, Units: t.OpenUnits}
+	o := slidinglog.Policy{Open: map[string]bool{}, Units: t.OpenUnits}
 	for operation := range c.Operations {
 		o.Open[operation] = t.Default == open
 	}

@@ -7,6 +7,7 @@ import (
 	"quotad/jobs"
 	"quotad/jobs/plan"
 	"quotad/quota"
+	"quotad/quota/slidinglog"
 )
 
 // Fits returns whether the jobs fit the limits, limit by limit, if no other caller
@@ -60,7 +61,7 @@ func (c *Config) largeAllowances() Errors {
 	for _, credential := range c.Credentials {
 		outage, path := c.Outages[credential.Name], []string{"credentials", credential.Name, "on_outage", "open_units"}
 		for _, l := range credential.Limits {
-			allowed := outage.in(l, credential)
+			allowed := outageCost(outage, l, credential)
 			if allowed <= l.Reserve {
 				continue
 			}
@@ -75,18 +76,17 @@ func (c *Config) largeAllowances() Errors {
 	return large
 }
 
-// in returns the maximum cost of an outage in a limit. open_units bounds the largest charge
+// outageCost returns the maximum cost of an outage in a limit. Its units bound the largest charge
 // of each grant.
-func (o Outage) in(l quota.Limit, c *quota.Credential) quota.Units {
-	maxCost := quota.Units(0)
-	for operation := range o.Open {
+func outageCost(outage slidinglog.Policy, l quota.Limit, c *quota.Credential) (maxCost quota.Units) {
+	for operation := range outage.Open {
 		cost := c.Operations[operation]
 		largest := quota.Units(0)
 		for _, other := range c.Limits {
 			largest = max(largest, cost.In(other, operation))
 		}
 		if largest > 0 {
-			maxCost = max(maxCost, o.Units/largest*cost.In(l, operation))
+			maxCost = max(maxCost, outage.Units/largest*cost.In(l, operation))
 		}
 	}
 	return maxCost

@@ -8,6 +8,7 @@ import (
 	"quotad/cmd/quotad/config"
 	"quotad/quota"
 	"quotad/quota/clientlimit"
+	"quotad/quota/slidinglog"
 	"quotad/quota/upstream"
 )
 
@@ -22,7 +23,7 @@ func expected(backend string) *config.Config {
 			Limits:     []quota.Limit{{Name: "daily", Units: 100, Window: window}, {Name: "trial", Units: 50, Window: window, DryRun: true}},
 			Operations: map[string]quota.Cost{"list": {Every: 1}, "search": {Every: 10}},
 		}},
-		Outages: map[string]config.Outage{"api": {Open: map[string]bool{"list": true}, Units: 5}},
+		Outages: map[string]slidinglog.Policy{"api": {Open: map[string]bool{"list": true}, Units: 5}},
 	}
 }
 

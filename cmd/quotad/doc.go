@@ -11,7 +11,7 @@
 // its work, and stop takes it apart in the reverse order: no new runs, the passes under way, the API,
 // the ledger. Its parts are the state directory (lock.go), the ledger (ledger.go), the runner of
 // the jobs with what passes need (passes.go), the proxy (proxy.go), and a listener for callers on
-// other hosts (remote.go), whose certificate is read again when its files change (certificate.go).
+// other hosts, whose certificate is read again when its files change (remote.go).
 // A signal stops it, and reload.go reads the configuration again on SIGHUP. systemd.go and
 // statusline.go report to systemd, and triage.go lists what needs a person.
 //

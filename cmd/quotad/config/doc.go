@@ -6,7 +6,7 @@
 // decodes the file into maps (document.go) and finds the line of each key (lines.go).
 // From these it fills the structs of tables.go, which list every key with its
 // type and default (decode.go). Types with a notation of their own, such as durations,
-// read themselves (values.go, costs.go, commands.go). A credential's table is merged with its preset
+// read themselves (values.go, costs.go, commands.go), and so do the files that keys name (files.go). A credential's table is merged with its preset
 // first (presets.go).
 //
 // If nothing is wrong so far, each struct checks what no single key shows and becomes the part of a

@@ -1,15 +1,93 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"os/user"
+	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 )
+
+// A path is absolute. In the file it may be relative to the directory of the file.
+type path string
+
+func (p *path) decode(n node) {
+	text, ok := as[string](n, "a path in quotes")
+	switch {
+	case !ok:
+	case text == "":
+		n.fail("must not be empty")
+	default:
+		*p = path(n.document.absolute(text))
+	}
+}
+
+// Contents are the path and the text of a file that a key names.
+type contents struct {
+	path string // as path; empty: the key is absent
+	text string
+	read bool
+}
+
+func (c *contents) decode(n node) { c.open(n) }
+
+// open reads the file, and returns it with its permissions.
+func (c *contents) open(n node) (file fileText) {
+	var name path
+	if name.decode(n); name == "" {
+		return file
+	}
+	c.path = string(name)
+	file, err := readFile(c.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && n.document.host.Checking && strings.HasPrefix(c.path, serviceCredentials):
+		n.warn("is there only while the service runs: LoadCredential=%s:… of its unit brings it", filepath.Base(c.path))
+		return file
+	case errors.Is(err, fs.ErrPermission):
+		n.fail("cannot be read: %v%s", err, cureOfPermission(c.path, strconv.Itoa(os.Getegid())))
+		return file
+	case err != nil:
+		n.fail("cannot be read: %v", err)
+		return file
+	}
+	if reader := n.document.host.Reader; reader != nil && !file.readableBy(reader) {
+		n.fail("%s is not for user %s to read%s", c.path, reader.Username, cureOfPermission(c.path, reader.Gid))
+	}
+	if file.writable {
+		n.warn("everybody on this host may write %s: chmod o-w %s", c.path, c.path)
+	}
+	c.text, c.read = file.text, true
+	return file
+}
+
+// openSecret reads a file that other users must not be able to read, and reports whether it could.
+// The error names the secret.
+func (c *contents) openSecret(n node, secret string) bool {
+	file := c.open(n)
+	if c.read && file.readable {
+		n.fail("everybody on this host may read %s, and with it %s: chmod o-r %s", c.path, secret, c.path)
+		return false
+	}
+	return c.read
+}
+
+// serviceCredentials is where systemd keeps what LoadCredential= brings, see systemd.exec(5).
+const serviceCredentials = "/run/credentials/"
+
+// cureOfPermission says how to let a group read a file.
+func cureOfPermission(path, gid string) string {
+	group, err := user.LookupGroupId(gid)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf(": let quotad's group read it, as root: chgrp %s %s && chmod 640 %s", group.Name, path, path)
+}
 
 // maxFile is the maximum size of a configuration file, and of each file that it names.
 const maxFile = 1 << 20

@@ -3,7 +3,7 @@
 //
 // A [Monitor] is a sink of the daemon's events: decisions, passes, runs, outages. It finds
 // the edges, so that a state that lasts for hours is one [Alert], which it emits as another
-// event (monitor.go; level.go holds the edges of a limit). The [Notifier] is a sink too: it runs
+// event (monitor.go). The [Notifier] is a sink too: it runs
 // the command that the configuration names for an alert (notifier.go), with the variables that
 // describe it (alert.go).
 //

@@ -65,10 +65,9 @@ type daemon struct {
 	undo []func() // what stop does, the last one first
 }
 
-// emit passes an event to every sink, in their
-// order and before it returns, so sinks return soon; many goroutines emit at the same
-// time. The package in which an event happens defines its type: a server.Event or
-// Attempt of the API, a slidinglog.Event, the events of package jobs, and a
+// emit passes an event to every sink, in their order and before it returns, so sinks must return
+// soon. Many goroutines emit at the same time. The package in which an event happens defines its
+// type: a server.Event or Attempt of the API, a slidinglog.Event, the events of package jobs, and a
 // notify.Alert, Result or Output, which are made from other events.
 func (d *daemon) emit(event any) {
 	for _, sink := range d.sinks {
@@ -84,7 +83,10 @@ func emitting[Event any](d *daemon) func(Event) {
 // newDaemon returns a daemon of the supervisor's configuration.
 func newDaemon(s *supervisor) *daemon {
 	c := s.config
-	d := &daemon{supervisor: s, config: c, tokens: &jobs.Tokens{}, metrics: metrics.New(api.BuildVersion()), remote: newRemote(c.Remote), changed: make(chan struct{}, 1)}
+	d := &daemon{
+		supervisor: s, config: c, metrics: metrics.New(api.BuildVersion()), tokens: &jobs.Tokens{},
+		remote: newRemote(c.Remote), changed: make(chan struct{}, 1),
+	}
 	d.host, _ = os.Hostname()
 	d.reloads.state.Store(&api.Configuration{File: c.File, ReadAt: time.Now()})
 	d.reloads.recordGrace(c)

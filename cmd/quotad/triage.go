@@ -55,7 +55,8 @@ func (d *daemon) triage(ctx context.Context) jobsapi.Triage {
 	t, now := &triage{Triage: jobsapi.Triage{Troubles: []jobsapi.Trouble{}}}, time.Now()
 	health, file := d.service.Health(ctx), d.reloads.state.Load()
 	if !health.Reachable {
-		t.add([]jobsapi.Trouble{{Of: "ledger", Says: "it does not decide: " + health.State, Do: "journalctl -u quotad -n 50", Grave: true}}, "the ledger does not decide", "")
+		t.add([]jobsapi.Trouble{{Of: "ledger", Says: "it does not decide: " + health.State, Do: "journalctl -u quotad -n 50", Grave: true}},
+			"the ledger does not decide", "")
 	}
 	if file.Error != "" {
 		t.add([]jobsapi.Trouble{{Of: file.File, Says: "it was not loaded; the former configuration still runs: " + firstLine(file.Error),

@@ -40,9 +40,9 @@ import (
 // as the new one, it knows all that counts; of several such, the least counts. If none is, what
 // is known counts: the most of them.
 type counterRecord struct {
-	now       int64
-	buckets   []buckets // in the order of the limits, then the others
-	converted bool
+	now          int64
+	buckets      []buckets // in the order of the limits, then the others
+	hasConverted bool      // a window that it lacked, or that was another host's
 }
 
 // Buckets are what is counted in one window.
@@ -94,11 +94,11 @@ func (r *counterRecord) own(read []buckets, length int64) {
 	}
 	at := slices.IndexFunc(read, func(b buckets) bool { return b.length == length })
 	if at < 0 {
-		r.converted = r.converted || len(read) > 0
+		r.hasConverted = r.hasConverted || len(read) > 0
 		r.buckets = append(r.buckets, buckets{length: length, number: r.now / length}.converted(read, r.now))
 		return
 	}
-	r.converted = r.converted || read[at].age > 0
+	r.hasConverted = r.hasConverted || read[at].age > 0
 	b := read[at].roll(r.now)
 	b.age = 0
 	r.buckets = append(r.buckets, b)
@@ -183,8 +183,8 @@ func (b buckets) used(ms int64) quota.Units {
 	return b.current + (b.previous*rest+length-1)/length
 }
 
-// falls returns the first ms at which at most that much counts, which is less than now.
-func (b buckets) falls(to quota.Units) (ms int64) {
+// fitsAt returns the first ms at which at most that much counts, which is less than now.
+func (b buckets) fitsAt(to quota.Units) (ms int64) {
 	ends, length := (b.number+1)*b.length, quota.Units(b.length)
 	if to >= b.current {
 		return ends - int64((to-b.current)*length/b.previous)
@@ -203,13 +203,13 @@ func (r *counterRecord) next(i int) (ms int64, units quota.Units) {
 	if used == 0 {
 		return 0, 0
 	}
-	ms = b.falls(used - 1)
+	ms = b.fitsAt(used - 1)
 	return ms, used - b.used(ms)
 }
 
-func (r *counterRecord) falls(i int, to quota.Units) (ms int64) { return r.buckets[i].falls(to) }
+func (r *counterRecord) fitsAt(i int, to quota.Units) (ms int64) { return r.buckets[i].fitsAt(to) }
 
-func (r *counterRecord) carried() bool { return r.converted }
+func (r *counterRecord) converted() bool { return r.hasConverted }
 
 func (r *counterRecord) debit(units quota.Units) {
 	for i := range r.buckets {

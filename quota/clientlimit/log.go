@@ -146,8 +146,8 @@ func (r *logRecord) next(i int) (ms int64, units quota.Units) {
 	return ms + w.length, units
 }
 
-// falls walks from the oldest grant until enough has left.
-func (r *logRecord) falls(i int, to quota.Units) (ms int64) {
+// fitsAt walks from the oldest grant until enough has left.
+func (r *logRecord) fitsAt(i int, to quota.Units) (ms int64) {
 	w := &r.windows[i]
 	left := w.units
 	for e := w.first; left > to && e < r.len(); e++ {
@@ -158,7 +158,7 @@ func (r *logRecord) falls(i int, to quota.Units) (ms int64) {
 	return ms
 }
 
-func (r *logRecord) carried() bool { return r.outlives }
+func (r *logRecord) converted() bool { return r.outlives }
 
 // longestOf is the longest window that a record names.
 func longestOf(head []byte) (ms int64) {

@@ -25,17 +25,16 @@ const (
 	crowdBias = 0.7213 / (1 + 1.079/crowdSize)
 )
 
-// note counts the subjects of some asks.
-func (c *crowd) note(asks []priced, now time.Time) {
+// record counts the subjects of some asks.
+func (c *crowd) record(asks []priced, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.turn(now)
+	c.advance(now)
 	if c.seed == (maphash.Seed{}) {
 		c.seed = maphash.MakeSeed()
 	}
 	for _, ask := range asks {
-		_, text := canonical(ask.subject)
-		hash := maphash.String(c.seed, text)
+		hash := maphash.String(c.seed, ask.subject.text)
 		zeros := uint8(bits.LeadingZeros64(hash<<crowdBits|1<<(crowdBits-1))) + 1
 		at := hash >> (64 - crowdBits)
 		c.current[at] = max(c.current[at], zeros)
@@ -46,7 +45,7 @@ func (c *crowd) note(asks []priced, now time.Time) {
 func (c *crowd) size(now time.Time) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.turn(now)
+	c.advance(now)
 	sum, empty := 0.0, 0
 	for i := range c.current {
 		zeros := max(c.current[i], c.before[i])

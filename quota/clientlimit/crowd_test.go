@@ -13,7 +13,7 @@ func TestCrowd(t *testing.T) {
 			var c crowd
 			for round := range 2 {
 				for i := range subjects {
-					c.note([]priced{{subject: fmt.Sprint("user", i)}}, begun.Add(time.Duration(round)*span))
+					c.record([]priced{{subject: subjectOf(fmt.Sprint("user", i))}}, begun.Add(time.Duration(round)*span))
 				}
 			}
 			got, far := c.size(begun.Add(2*span-1)), max(1, subjects*15/100) // five times the usual error

@@ -12,19 +12,19 @@ import (
 	"quotad/quota"
 )
 
-// A head is what those who share a ledger have in common: the secrets of keys, and what each
-// host counts. Whoever changes it replaces it as a whole, if it is still what was read.
+// A head is what the hosts that share a ledger have in common: the secrets of keys, and what each
+// host counts. A host replaces it as a whole, if it is still what that host has read.
 type head struct {
 	Version int
 	Secrets []secret // the newest first, at most two
 	Hosts   map[string]hello
-	// Longest is the longest window of any host, and LongestMs when one was last there that has
-	// it: it is back, perhaps, before its window has ended.
+	// Longest is the longest window of any host, and LongestMs when a host with it was last
+	// there: it may return before its window has ended.
 	Longest   time.Duration
 	LongestMs int64
 }
 
-// A secret is that of the keys of subjects.
+// A secret hashes subjects into keys.
 type secret struct {
 	Bytes   []byte
 	SinceMs int64 // when it was drawn, by the ledger's clock
@@ -46,17 +46,17 @@ type counting struct {
 
 const (
 	headVersion = 1
-	// freshTime is how long a host may act on a head since it was read, by the ledger's clock.
-	freshTime = time.Minute
-	// sealTime is how long a host may not know yet of a secret that was drawn, and a moment more.
-	sealTime = 2 * freshTime
-	// turnTime is how long a secret is the newest, at least.
-	turnTime = 24 * time.Hour
-	// helloTime is how often a host says hello, and goneTime how long it counts as there.
-	helloTime = time.Minute
-	goneTime  = 5 * time.Minute
-	// noteTime is how often the longest window is noted.
-	noteTime = time.Hour
+	// headTime is how long a host may act on a head since it was read, by the ledger's clock.
+	headTime = time.Minute
+	// sealTime is how long a host may not know a new secret yet, with some time to spare.
+	sealTime = 2 * headTime
+	// secretTime is how long a secret is the newest, at least.
+	secretTime = 24 * time.Hour
+	// A host says hello every helloInterval, and counts as there for hostTime.
+	helloInterval = time.Minute
+	hostTime      = 5 * time.Minute
+	// longestInterval is how often the time of the longest window is updated.
+	longestInterval = time.Hour
 )
 
 // decodeHead reads a head. One that is damaged is lost, as a record may be.
@@ -80,23 +80,22 @@ func (h head) encode() []byte {
 	return text
 }
 
-// next returns the head as it should be from now on. Secrets that are lost come from a host that
-// still has them, or are drawn. A host without a name says nothing.
+// next returns the head as it should be from now on. Lost secrets are those that this host still
+// knows; if it knows none, one is drawn. A host without a name writes no hello.
 func (h head) next(self string, mine hello, known []secret, nowMs int64) head {
 	if len(h.Secrets) == 0 {
 		h.Secrets = known
 	}
-	h.Hosts = maps.Clone(h.Hosts)
-	maps.DeleteFunc(h.Hosts, func(_ string, there hello) bool { return !there.within(goneTime, nowMs) })
 	if h.Hosts == nil {
 		h.Hosts = make(map[string]hello)
 	}
-	if was := h.Hosts[self]; self != "" && !(was.within(helloTime, nowMs) && was.says(mine)) {
+	maps.DeleteFunc(h.Hosts, func(_ string, there hello) bool { return !there.within(hostTime, nowMs) })
+	if was := h.Hosts[self]; self != "" && !(was.within(helloInterval, nowMs) && was.says(mine)) {
 		mine.SeenMs = nowMs
 		h.Hosts[self] = mine
 	}
-	h.noteLongest(h.longest(mine), nowMs)
-	if len(h.Secrets) == 0 || nowMs-h.Secrets[0].SinceMs >= max(turnTime, h.Longest).Milliseconds() {
+	h.updateLongest(h.longest(mine), nowMs)
+	if len(h.Secrets) == 0 || nowMs-h.Secrets[0].SinceMs >= max(secretTime, h.Longest).Milliseconds() {
 		drawn := secret{Bytes: make([]byte, SecretSize), SinceMs: nowMs}
 		rand.Read(drawn.Bytes)
 		h.Secrets = append([]secret{drawn}, h.Secrets[:min(1, len(h.Secrets))]...)
@@ -106,20 +105,19 @@ func (h head) next(self string, mine hello, known []secret, nowMs int64) head {
 
 // without returns the head after a host has left.
 func (h head) without(self string) head {
-	h.Hosts = maps.Clone(h.Hosts)
 	delete(h.Hosts, self)
 	return h
 }
 
-// endsMs is when nothing depends on the head any more, if nobody reads it until then: every record
-// of a newest secret has left.
+// endsMs is when nothing depends on the head any more, if no host reads it until then: every record
+// of its newest secret has expired.
 func (h head) endsMs(nowMs int64) int64 {
-	return nowMs + 2*max(turnTime, h.Longest).Milliseconds()
+	return nowMs + 2*max(secretTime, h.Longest).Milliseconds()
 }
 
-func (h *head) noteLongest(longest time.Duration, nowMs int64) {
+func (h *head) updateLongest(longest time.Duration, nowMs int64) {
 	since := time.Duration(nowMs-h.LongestMs) * time.Millisecond
-	if longest > h.Longest || longest == h.Longest && since >= noteTime || since >= h.Longest+noteTime {
+	if longest > h.Longest || longest == h.Longest && since >= longestInterval || since >= h.Longest+longestInterval {
 		h.Longest, h.LongestMs = longest, nowMs
 	}
 }
@@ -136,8 +134,8 @@ func (h head) longest(mine hello) (longest time.Duration) {
 	return longest
 }
 
-// kept returns the windows that other hosts count clients in, in the same records.
-func (h head) kept(self, name string, algorithm Algorithm) (windows []time.Duration) {
+// otherWindows returns the windows in which other hosts count clients, in the same records.
+func (h head) otherWindows(self, name string, algorithm Algorithm) (windows []time.Duration) {
 	for host, there := range h.Hosts {
 		if counts := there.Counts[name]; host != self && counts.Algorithm == algorithm {
 			windows = append(windows, counts.Windows...)
@@ -169,7 +167,7 @@ func (h hello) within(time time.Duration, nowMs int64) bool {
 	return -time.Milliseconds() < ago && ago < time.Milliseconds()
 }
 
-// says tells whether a host says the same as another time.
+// says reports whether a hello is the same but for its time.
 func (h hello) says(other hello) bool {
 	h.SeenMs, other.SeenMs = 0, 0
 	return bytes.Equal(head{Hosts: map[string]hello{"": h}}.encode(), head{Hosts: map[string]hello{"": other}}.encode())

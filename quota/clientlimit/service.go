@@ -68,7 +68,7 @@ type Request struct {
 
 // A priced request is one that may be asked for.
 type priced struct {
-	subject string
+	subject subject
 	units   quota.Units
 }
 
@@ -111,7 +111,7 @@ func NewService(c Config) *Service {
 func (s *Service) SetClients(ledger Ledger, all []*Clients) error {
 	was, next := s.snapshot.Load(), &snapshot{groups: make(map[string]*group, len(all))}
 	if next.sharing = was.sharing; next.sharing == nil || next.ledger != ledger {
-		next.sharing = newSharing(ledger, s.Host, s.Differ)
+		next.sharing = &sharing{ledger: ledger, host: s.Host, differ: s.Differ, refresh: make(chan struct{}, 1)}
 	}
 	for _, c := range all {
 		if wrong := c.Validate(); wrong != nil {
@@ -126,7 +126,7 @@ func (s *Service) SetClients(ledger Ledger, all []*Clients) error {
 		}
 		g.batcher.Deadline, g.batcher.Max = s.Deadline, batchGroups
 		g.batcher.Do = func(ctx context.Context, requests [][]priced) ([][]quota.Decision, error) {
-			return s.decide(ctx, next, g, requests)
+			return s.decide(ctx, next, g, requests), nil
 		}
 		next.names, next.groups[c.Name] = append(next.names, c.Name), g
 	}
@@ -182,7 +182,7 @@ func (s *Service) Acquire(ctx context.Context, name string, requests ...Request)
 	for i, r := range requests {
 		units, refused := now.price(g, name, r)
 		if decisions[i] = refused; refused.Granted() {
-			asks, of = append(asks, priced{r.Subject, units}), append(of, i)
+			asks, of = append(asks, priced{subjectOf(r.Subject), units}), append(of, i)
 		}
 	}
 	if len(asks) > 0 {
@@ -243,75 +243,50 @@ func (g *group) settled(d quota.Decision, ask priced) quota.Decision {
 	return d
 }
 
-// decide has the ledger decide the asks of several requests.
-func (s *Service) decide(ctx context.Context, now *snapshot, g *group, requests [][]priced) ([][]quota.Decision, error) {
+// decide has the ledger decide the asks of several requests. Those whose subjects have other keys
+// by now are decided once more, by a head that is read again.
+func (s *Service) decide(ctx context.Context, now *snapshot, g *group, requests [][]priced) [][]quota.Decision {
 	all := slices.Concat(requests...)
-	decisions, err := s.decideAll(ctx, now, g, all)
-	if err != nil {
-		return nil, err
+	g.crowd.record(all, time.Now())
+	decisions := s.decideBy(ctx, now, g, all, refreshInterval)
+	var again []priced
+	var of []int
+	for i, d := range decisions {
+		if errors.Is(d.Err, ErrMoved) {
+			again, of = append(again, all[i]), append(of, i)
+		}
+	}
+	if len(again) > 0 {
+		for n, d := range s.decideBy(ctx, now, g, again, 0) {
+			decisions[of[n]] = d
+		}
 	}
 	split := make([][]quota.Decision, len(requests))
 	for i, request := range requests {
 		split[i], decisions = decisions[:len(request):len(request)], decisions[len(request):]
 	}
-	return split, nil
+	return split
 }
 
-// decideAll has the ledger decide asks; those whose subjects have other keys by now, again.
-func (s *Service) decideAll(ctx context.Context, now *snapshot, g *group, all []priced) ([]quota.Decision, error) {
-	decisions, err := s.decideBy(ctx, now, g, all, lookTime)
-	if errors.Is(err, ErrMoved) {
-		return s.decideBy(ctx, now, g, all, 0)
-	}
-	var moved []priced
-	var of []int
-	for i, d := range decisions {
-		if errors.Is(d.Err, ErrMoved) {
-			moved, of = append(moved, all[i]), append(of, i)
-		}
-	}
-	if err != nil || len(moved) == 0 {
-		return decisions, err
-	}
-	again, err := s.decideBy(ctx, now, g, moved, 0)
-	for n, i := range of {
-		if decisions[i] = (quota.Decision{Err: err}); err == nil {
-			decisions[i] = again[n]
-		}
-	}
-	return decisions, nil
-}
-
-// decideBy has the ledger decide asks by a head that is not older than that.
-func (s *Service) decideBy(ctx context.Context, now *snapshot, g *group, all []priced, age time.Duration) ([]quota.Decision, error) {
-	head, err := now.current(ctx, age)
+// decideBy has the ledger decide asks by a head of at most that age. An error is that of each ask.
+func (s *Service) decideBy(ctx context.Context, now *snapshot, g *group, all []priced, maxAge time.Duration) []quota.Decision {
+	head, err := now.current(ctx, maxAge)
 	if err != nil {
-		return nil, err
+		return slices.Repeat([]quota.Decision{{Err: err}}, len(all))
 	}
-	g.crowd.note(all, time.Now())
-	asks := make([]Ask, len(all))
-	for i, one := range all {
-		asks[i] = head.ask(g.clients, one.subject, one.units)
-	}
+	asks := head.asks(g.clients, all)
 	begun := time.Now()
-	decisions, err := now.ledger.DecideClients(ctx, now.counted(head, g), asks)
+	decisions, err := now.ledger.DecideClients(ctx, head.counted(g.clients), asks)
 	s.Measure(Call{Took: time.Since(begun), Asks: len(asks)})
+	if err != nil {
+		return slices.Repeat([]quota.Decision{{Err: err}}, len(all))
+	}
 	for i, d := range decisions {
 		if d.Denied() {
-			g.top.note(asks[i].Subject, time.Now())
+			g.top.record(asks[i].Subject, time.Now())
 		}
 	}
-	return decisions, err
-}
-
-// counted returns a group's clients with the windows that other hosts count.
-func (*snapshot) counted(head *seen, g *group) *Clients {
-	if len(head.keeps[g.clients.Name]) == 0 {
-		return g.clients
-	}
-	c := *g.clients
-	c.Kept = head.keeps[c.Name]
-	return &c
+	return decisions
 }
 
 // Usage returns the state of a subject's limits, and under which key it is kept. A refusal
@@ -341,9 +316,9 @@ func (s *Service) about(ctx context.Context, name, subject string, do func(conte
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.Deadline)
 	defer cancel()
-	head, err := now.current(ctx, glanceTime)
+	head, err := now.current(ctx, differencesAge)
 	if err != nil {
 		return quota.Decision{}, err
 	}
-	return quota.Decision{}, do(ctx, now.ledger, now.counted(head, g), head.ask(g.clients, subject, 0))
+	return quota.Decision{}, do(ctx, now.ledger, head.counted(g.clients), head.asks(g.clients, []priced{{subject: subjectOf(subject)}})[0])
 }

@@ -3,7 +3,10 @@ package clientlimit
 import (
 	"bytes"
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
 	"fmt"
+	"hash"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -11,19 +14,19 @@ import (
 	"quotad/quota"
 )
 
-// A Host is who shares a ledger with others.
+// A Host is one of those that share a ledger.
 type Host struct {
-	// ID returns what tells hosts apart; nil: no other host uses the ledger.
+	// ID returns what distinguishes hosts; nil: no other host uses the ledger.
 	ID    func() string
 	Label string // for people
 }
 
-// A sharing keeps up with the head of one ledger.
+// A sharing keeps this host's copy of the head of one ledger.
 type sharing struct {
-	ledger Ledger
-	host   Host
-	differ func(Difference)
-	turn   chan struct{} // taken by who reads the head, and changes it
+	ledger  Ledger
+	host    Host
+	differ  func(Difference)
+	refresh chan struct{} // a lock, of capacity 1: held while the head is read and changed
 
 	mine atomic.Pointer[hello]
 	last atomic.Pointer[seen]
@@ -33,23 +36,67 @@ type sharing struct {
 type seen struct {
 	head
 	clockMs int64     // of the ledger, when it was read
-	at      time.Time // when it was, or was tried again in vain
-	of      *hello    // what this host said then
+	at      time.Time // of the last try to read it
+	of      *hello    // of this host, at that time
 	differs []string
-	keeps   map[string][]time.Duration // by clients, the windows that other hosts count them in
+	others  map[string][]time.Duration // by clients, the windows of other hosts
 }
 
-// A Difference is that other hosts count clients otherwise than this one; or that they did.
+// A Difference between how this host and another one count the same clients.
 type Difference struct {
 	Says   string
-	Mended bool
+	Mended bool // there is none any more
 }
 
-// lookTime is how often the head is read.
-const lookTime = 10 * time.Second
+const (
+	// refreshInterval is how often the head is read.
+	refreshInterval = 10 * time.Second
+	// differencesAge is how old what Differences returns may be.
+	differencesAge = time.Second
+)
 
-func newSharing(ledger Ledger, host Host, differ func(Difference)) *sharing {
-	return &sharing{ledger: ledger, host: host, differ: differ, turn: make(chan struct{}, 1)}
+// Watch refreshes the head until ctx ends, and then removes this host from it.
+func (s *Service) Watch(ctx context.Context) {
+	for tick := time.NewTicker(refreshInterval); ; {
+		s.Refresh(ctx) // if it fails, the last head stays in use
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			tick.Stop()
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Deadline)
+			defer cancel()
+			if now := s.snapshot.Load(); now.sharing != nil {
+				now.leave(ctx) // if it fails, the hello expires
+			}
+			return
+		}
+	}
+}
+
+// Refresh reads the head that hosts share, and writes there what this one counts.
+func (s *Service) Refresh(ctx context.Context) error {
+	_, err := s.head(ctx, 0)
+	return err
+}
+
+// Differences returns how other hosts that share the ledger count the same clients otherwise. It
+// returns nothing if the ledger cannot be read: its health says why.
+func (s *Service) Differences(ctx context.Context) []string {
+	if head, err := s.head(ctx, differencesAge); err == nil && head != nil {
+		return head.differs
+	}
+	return nil
+}
+
+// head returns the head, of at most that age; nil if there is nothing to share.
+func (s *Service) head(ctx context.Context, maxAge time.Duration) (*seen, error) {
+	now := s.snapshot.Load()
+	if now.sharing == nil || len(now.names) == 0 && now.last.Load() == nil {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.Deadline)
+	defer cancel()
+	return now.current(ctx, maxAge)
 }
 
 func (s *sharing) self() string {
@@ -59,73 +106,62 @@ func (s *sharing) self() string {
 	return s.host.ID()
 }
 
-// current returns the head, not older than that. If it cannot be read, the one that was read
-// before goes on: what depends on its age is held to it by the ledger.
-func (s *sharing) current(ctx context.Context, age time.Duration) (*seen, error) {
-	fresh := func() *seen {
-		if last := s.last.Load(); last != nil && time.Since(last.at) < age && last.of == s.mine.Load() {
-			return last
+// current returns the head, of at most that age. If it cannot be read, the last one stays in use:
+// the ledger limits for how long. A decision does not wait while another caller reads the head.
+func (s *sharing) current(ctx context.Context, maxAge time.Duration) (*seen, error) {
+	last := s.last.Load()
+	if s.isFresh(last, maxAge) {
+		return last, nil
+	}
+	select {
+	case s.refresh <- struct{}{}:
+	default:
+		if last != nil && maxAge == refreshInterval {
+			return last, nil
 		}
-		return nil
+		select {
+		case s.refresh <- struct{}{}:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w: %w", quota.ErrUnavailable, ctx.Err())
+		}
 	}
-	if last := fresh(); last != nil {
+	defer func() { <-s.refresh }()
+	if last = s.last.Load(); s.isFresh(last, maxAge) {
 		return last, nil
 	}
-	if last, err := s.take(ctx, age); last != nil || err != nil {
-		return last, err
-	}
-	defer func() { <-s.turn }()
-	if last := fresh(); last != nil {
-		return last, nil
-	}
-	was, mine := s.last.Load(), s.mine.Load()
-	next, err := s.look(ctx, was, mine)
-	switch {
-	case err != nil && was == nil:
-		return nil, err
-	case err != nil:
-		again := *was
+	mine := s.mine.Load()
+	next, err := s.read(ctx, last, mine)
+	if err != nil {
+		if last == nil {
+			return nil, err
+		}
+		again := *last
+		again.of = mine
 		next = &again
-		next.of = mine
 	}
 	next.at = time.Now()
 	s.last.Store(next)
-	s.compare(was, next)
+	s.compare(last, next)
 	return next, nil
 }
 
-// take takes the turn to read the head. Who may act on an older one does so, and waits for nobody who
-// is reading it.
-func (s *sharing) take(ctx context.Context, age time.Duration) (*seen, error) {
-	select {
-	case s.turn <- struct{}{}:
-		return nil, nil
-	default:
-	}
-	if last := s.last.Load(); last != nil && age == lookTime {
-		return last, nil
-	}
-	select {
-	case s.turn <- struct{}{}:
-		return nil, nil
-	case <-ctx.Done():
-		return nil, fmt.Errorf("%w: %w", quota.ErrUnavailable, ctx.Err())
-	}
+func (s *sharing) isFresh(last *seen, maxAge time.Duration) bool {
+	return last != nil && time.Since(last.at) < maxAge && last.of == s.mine.Load()
 }
 
-// look reads the head and changes it if it should be another one.
-func (s *sharing) look(ctx context.Context, was *seen, mine *hello) (*seen, error) {
+// read reads the head, and replaces it if it is out of date.
+func (s *sharing) read(ctx context.Context, last *seen, mine *hello) (*seen, error) {
 	var known []secret
-	if was != nil {
-		known = was.Secrets
+	if last != nil {
+		known = last.Secrets
 	}
 	h, clockMs, err := s.change(ctx, func(h head, clockMs int64) head { return h.next(s.self(), *mine, known, clockMs) })
 	if err != nil {
 		return nil, err
 	}
-	next := &seen{head: h, clockMs: clockMs, of: mine, differs: h.differences(s.self(), *mine), keeps: make(map[string][]time.Duration)}
+	next := &seen{head: h, clockMs: clockMs, of: mine, differs: h.differences(s.self(), *mine), others: make(map[string][]time.Duration)}
 	for name, counts := range mine.Counts {
-		next.keeps[name] = h.kept(s.self(), name, counts.Algorithm)
+		next.others[name] = h.otherWindows(s.self(), name, counts.Algorithm)
 	}
 	return next, nil
 }
@@ -153,25 +189,25 @@ func (s *sharing) change(ctx context.Context, f func(h head, clockMs int64) head
 	}
 }
 
-// compare notes differences that are new, and those that are mended.
-func (s *sharing) compare(was, is *seen) {
+// compare reports differences that are new, and those that are mended.
+func (s *sharing) compare(last, next *seen) {
 	var before []string
-	if was != nil {
-		before = was.differs
+	if last != nil {
+		before = last.differs
 	}
-	for _, text := range is.differs {
+	for _, text := range next.differs {
 		if !slices.Contains(before, text) {
 			s.differ(Difference{Says: text})
 		}
 	}
 	for _, text := range before {
-		if !slices.Contains(is.differs, text) {
+		if !slices.Contains(next.differs, text) {
 			s.differ(Difference{Says: text, Mended: true})
 		}
 	}
 }
 
-// leave takes this host's hello back.
+// leave removes this host's hello.
 func (s *sharing) leave(ctx context.Context) error {
 	self := s.self()
 	if self == "" || s.last.Load() == nil {
@@ -181,16 +217,36 @@ func (s *sharing) leave(ctx context.Context) error {
 	return err
 }
 
-// ask returns what a subject asks for, by the keys of this time.
-func (h *seen) ask(c *Clients, subject string, units quota.Units) Ask {
-	a := Ask{Subject: KeyOf(h.Secrets[0].Bytes, subject, c.Plain), Units: units}
-	if a.Subject.isPlain() {
-		return a
+// counted returns clients with the windows of other hosts.
+func (h *seen) counted(c *Clients) *Clients {
+	others := h.others[c.Name]
+	if len(others) == 0 {
+		return c
 	}
-	a.UntilMs = h.clockMs + freshTime.Milliseconds()
-	if len(h.Secrets) > 1 {
-		a.Former = KeyOf(h.Secrets[1].Bytes, subject, c.Plain)
-		a.SealMs = h.Secrets[0].SinceMs + sealTime.Milliseconds()
+	counted := *c
+	counted.Kept = others
+	return &counted
+}
+
+// asks returns what subjects ask for, by the keys of this head. To set up a keyed hash costs more
+// than to use it, so all asks share those of the secrets.
+func (h *seen) asks(c *Clients, all []priced) []Ask {
+	keyed := make([]hash.Hash, len(h.Secrets))
+	for i, secret := range h.Secrets {
+		keyed[i] = hmac.New(sha256.New, secret.Bytes)
 	}
-	return a
+	asks := make([]Ask, len(all))
+	for i, one := range all {
+		a := &asks[i]
+		a.Subject, a.Units = one.subject.key(keyed[0], c.Plain), one.units
+		if a.Subject.isPlain() {
+			continue
+		}
+		a.UntilMs = h.clockMs + headTime.Milliseconds()
+		if len(keyed) > 1 {
+			a.Former = one.subject.key(keyed[1], c.Plain)
+			a.SealMs = h.Secrets[0].SinceMs + sealTime.Milliseconds()
+		}
+	}
+	return asks
 }

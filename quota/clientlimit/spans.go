@@ -2,8 +2,8 @@ package clientlimit
 
 import "time"
 
-// Spans are what is known of the current span of time, and of the one before. The zero value has
-// nothing.
+// spans hold what is known of the current span of time and of the one before. The zero value is
+// empty.
 type spans[T any] struct {
 	begun           time.Time // the current one
 	current, before T
@@ -11,8 +11,8 @@ type spans[T any] struct {
 
 const span = time.Hour
 
-// turn begins another span when the current one is over.
-func (s *spans[T]) turn(now time.Time) {
+// advance begins another span when the current one is over.
+func (s *spans[T]) advance(now time.Time) {
 	var none T
 	switch over := now.Sub(s.begun); {
 	case over < span:

@@ -4,6 +4,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"hash"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -18,46 +19,47 @@ const SecretSize = 32
 // maxPlain is how long a subject may be that is kept as it is.
 const maxPlain = 64
 
-// hashSize bytes tell 2^64 subjects apart.
+// hashSize bytes distinguish 2^64 subjects.
 const hashSize = 16
 
-// KeyOf returns the key of a subject of any bytes and length: a keyed hash, so that who reads the
+// KeyOf returns the key of a subject of any bytes and length: a keyed hash, so that a reader of the
 // ledger learns no subject. A plain one is kept as it is, unless it is an address or a network
 // ("2001:db8::/64"), or longer than 64 bytes. The same address in another notation has the same key.
-func KeyOf(secret []byte, subject string, plain bool) Key {
-	kind, text := canonical(subject)
-	if kind != named || !plain || len(subject) > maxPlain {
-		return hashed(secret, kind, text)
-	}
-	return Key("=" + subject)
+func KeyOf(secret []byte, text string, plain bool) Key {
+	return subjectOf(text).key(hmac.New(sha256.New, secret), plain)
 }
+
+// A subject is what its kind is, and its one notation.
+type subject struct{ kind, text string }
 
 // named is the kind of a subject that is neither an address nor a network.
 const named = "s"
 
-// canonical returns what a subject is, and its one notation.
-func canonical(subject string) (kind, text string) {
-	if address, err := netip.ParseAddr(subject); err == nil {
-		return "a", address.Unmap().String()
+func subjectOf(text string) subject {
+	if address, err := netip.ParseAddr(text); err == nil {
+		return subject{"a", address.Unmap().String()}
 	}
-	if network, err := netip.ParsePrefix(subject); err == nil {
-		return "n", network.Masked().String()
+	if network, err := netip.ParsePrefix(text); err == nil {
+		return subject{"n", network.Masked().String()}
 	}
-	return named, subject
+	return subject{named, text}
 }
 
-// isPlain tells a key that depends on no secret.
+// key returns the key of a subject by a keyed hash, which it resets.
+func (s subject) key(keyed hash.Hash, plain bool) Key {
+	if plain && s.kind == named && len(s.text) <= maxPlain {
+		return Key("=" + s.text)
+	}
+	keyed.Reset()
+	keyed.Write([]byte(s.kind + s.text))
+	return Key("#" + string(keyed.Sum(nil)[:hashSize]))
+}
+
+// isPlain reports whether a key depends on no secret.
 func (k Key) isPlain() bool { return strings.HasPrefix(string(k), "=") }
 
-func hashed(secret []byte, kind, text string) Key {
-	hash := hmac.New(sha256.New, secret)
-	hash.Write([]byte(kind))
-	hash.Write([]byte(text))
-	return Key("#" + string(hash.Sum(nil)[:hashSize]))
-}
-
-// Text returns what people are told of a key: the subject, with escapes for what is not
-// printable, or the hash of one that is kept as such, in hex.
+// Text returns what people see of a key: the subject, with escapes for what is not printable, or
+// the hash in hex if that is what is kept.
 func (k Key) Text() (subject, hash string) {
 	if name, plain := strings.CutPrefix(string(k), "="); plain {
 		quoted := strconv.Quote(name)

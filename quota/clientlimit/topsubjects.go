@@ -2,16 +2,17 @@ package clientlimit
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"sync"
 	"time"
 )
 
-// TopSubjects are those that were denied most of late: in the current span of time and in
-// the one before. Each span remembers so many subjects; another one takes the place of the
-// one that was denied least, and its number (the space-saving algorithm of Metwally,
-// Agrawal and El Abbadi), so that whoever is denied often is among them, with a number
-// that is never too small. The zero value is empty.
+// topSubjects are those that were denied most in the current span of time and in the one before.
+// Each span counts up to topCounted subjects. A further one replaces the one that was denied least
+// and continues its number (the space-saving algorithm of Metwally, Agrawal and El Abbadi): a
+// subject that is denied often is among them, with a number that is never too small. The zero
+// value is empty.
 type topSubjects struct {
 	mu sync.Mutex // guards what follows
 	spans[map[Key]*Denied]
@@ -19,7 +20,7 @@ type topSubjects struct {
 
 const (
 	topCounted = 64 // in each span
-	topTold    = 20
+	topListed  = 20
 )
 
 // Denied is how often a subject was denied.
@@ -29,11 +30,11 @@ type Denied struct {
 	Last    time.Time
 }
 
-// note counts a denial.
-func (t *topSubjects) note(subject Key, now time.Time) {
+// record counts a denial.
+func (t *topSubjects) record(subject Key, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.turn(now)
+	t.advance(now)
 	if t.current == nil {
 		t.current = make(map[Key]*Denied)
 	}
@@ -41,9 +42,11 @@ func (t *topSubjects) note(subject Key, now time.Time) {
 	if one == nil {
 		one = &Denied{Subject: subject}
 		if len(t.current) == topCounted {
-			least := t.least()
-			one.Denials = least.Denials
-			delete(t.current, least.Subject)
+			replaced := slices.MinFunc(slices.Collect(maps.Values(t.current)), func(a, b *Denied) int {
+				return cmp.Or(cmp.Compare(a.Denials, b.Denials), a.Last.Compare(b.Last))
+			})
+			one.Denials = replaced.Denials
+			delete(t.current, replaced.Subject)
 		}
 		t.current[subject] = one
 	}
@@ -51,38 +54,19 @@ func (t *topSubjects) note(subject Key, now time.Time) {
 	one.Last = now
 }
 
-// least is the subject that was denied least, of those the one that was so last the longest
-// ago.
-func (t *topSubjects) least() *Denied {
-	var least *Denied
-	for _, one := range t.current {
-		if least == nil || cmp.Or(cmp.Compare(one.Denials, least.Denials), one.Last.Compare(least.Last)) < 0 {
-			least = one
-		}
-	}
-	return least
-}
-
-// list returns the subjects of both spans, who was denied most first.
+// list returns the subjects of both spans, those with the most denials first.
 func (t *topSubjects) list(now time.Time) []Denied {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.turn(now)
-	list := make([]Denied, 0, len(t.current)+len(t.before))
-	for key, one := range t.current {
-		sum := *one
-		if earlier := t.before[key]; earlier != nil {
-			sum.Denials += earlier.Denials
-		}
-		list = append(list, sum)
-	}
-	for key, one := range t.before {
-		if t.current[key] == nil {
-			list = append(list, *one)
+	t.advance(now)
+	sums := make(map[Key]Denied, len(t.current)+len(t.before))
+	for _, span := range []map[Key]*Denied{t.before, t.current} {
+		for key, one := range span {
+			sums[key] = Denied{Subject: key, Denials: sums[key].Denials + one.Denials, Last: one.Last}
 		}
 	}
-	slices.SortFunc(list, func(a, b Denied) int {
+	list := slices.SortedFunc(maps.Values(sums), func(a, b Denied) int {
 		return cmp.Or(cmp.Compare(b.Denials, a.Denials), b.Last.Compare(a.Last), cmp.Compare(a.Subject, b.Subject))
 	})
-	return list[:min(len(list), topTold)]
+	return list[:min(len(list), topListed)]
 }

@@ -9,10 +9,10 @@ import (
 func TestTopSubjectsOfLate(t *testing.T) {
 	var top topSubjects
 	at := time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
-	top.note("=a", at)
-	top.note("=a", at.Add(span-1))
-	top.note("=b", at.Add(span))
-	top.note("=a", at.Add(span))
+	top.record("=a", at)
+	top.record("=a", at.Add(span-1))
+	top.record("=b", at.Add(span))
+	top.record("=a", at.Add(span))
 	for _, row := range []struct {
 		name  string
 		after time.Duration

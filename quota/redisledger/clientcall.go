@@ -20,11 +20,12 @@ const swapTime = 100 * time.Millisecond
 
 // A clientTurn is what is asked for one subject, and how far that has come.
 type clientTurn struct {
-	key, former string // former: empty if there is none
-	rotation    clientlimit.Rotation
-	asks        []int // which of those that were asked together
-	step        clientStep
-	over        bool
+	key      string
+	clients  *clientlimit.Clients
+	rotation clientlimit.Rotation
+	asks     []int // which of those that were asked together
+	step     clientStep
+	over     bool
 
 	clockMs   int64  // of the last reply that read something
 	own       []byte // what key has
@@ -58,10 +59,7 @@ func (s *Store) turnsOf(c *clientlimit.Clients, asks []clientlimit.Ask) []*clien
 	for i, ask := range asks {
 		t := of[ask.Subject]
 		if t == nil {
-			t = &clientTurn{key: s.clientKey(c, ask.Subject), rotation: ask.Rotation}
-			if ask.Former != "" {
-				t.former = s.clientKey(c, ask.Former)
-			}
+			t = &clientTurn{key: s.clientKey(c, ask.Subject), clients: c, rotation: ask.Rotation}
 			of[ask.Subject], turns = t, append(turns, t)
 		}
 		t.asks = append(t.asks, i)
@@ -98,11 +96,23 @@ type once struct{ *redis.Cmd }
 // NoRetry implements redis.Cmder.
 func (once) NoRetry() bool { return true }
 
-// callClients has the turns that are not over take their next steps, all at once.
+// callClients sends the next call of each turn that is not over, all at once.
 func (s *Store) callClients(ctx context.Context, turns []*clientTurn) {
 	for _, t := range turns {
-		t.args = append([]any{"evalsha", s.clients.swap.Hash(), 1}, t.call(s.clients.patience)...)
-		t.node, t.err = s.clientNode(ctx, t.args[3].(string))
+		key := t.key
+		if t.step == readingFormer || t.step == sealing {
+			key = s.clientKey(t.clients, t.rotation.Former)
+		}
+		t.args = append(make([]any, 0, 8), "evalsha", s.clients.swap.Hash(), 1, key)
+		switch t.step {
+		case sealing:
+			t.replace(t.inherited, clientlimit.Seal(t.inherited), max(t.rotation.SealMs, t.endsMs), s.clients.patience)
+		case swapping:
+			t.replace(t.own, t.after, t.endsMs, s.clients.patience)
+		default:
+			t.args = append(t.args, "", "", 0, 0)
+		}
+		t.node, t.err = s.clientNode(ctx, key)
 	}
 	s.sendClients(ctx, turns)
 	var unloaded []*clientTurn
@@ -115,12 +125,18 @@ func (s *Store) callClients(ctx context.Context, turns []*clientTurn) {
 	s.sendClients(ctx, unloaded)
 	for _, t := range turns {
 		if t.err == nil {
-			t.err = t.take()
+			t.err = t.readReply()
 		}
 		if t.err != nil {
 			t.over = true
 		}
 	}
+}
+
+// replace has the script replace a record that was read.
+func (t *clientTurn) replace(read, next []byte, endsMs int64, patience time.Duration) {
+	hash := sha1.Sum(read)
+	t.args = append(t.args, hex.EncodeToString(hash[:]), next, endsMs, t.clockMs+patience.Milliseconds())
 }
 
 // sendClients sends the calls that have not failed.
@@ -146,25 +162,8 @@ func (s *Store) sendClients(ctx context.Context, turns []*clientTurn) {
 	}
 }
 
-// call returns the key and the arguments of the script for the next step.
-func (t *clientTurn) call(patience time.Duration) []any {
-	replace := func(key string, read, next []byte, endsMs int64) []any {
-		hash := sha1.Sum(read)
-		return []any{key, hex.EncodeToString(hash[:]), next, endsMs, t.clockMs + patience.Milliseconds()}
-	}
-	switch t.step {
-	case sealing:
-		return replace(t.former, t.inherited, clientlimit.Seal(t.inherited), max(t.rotation.SealMs, t.endsMs))
-	case swapping:
-		return replace(t.key, t.own, t.after, t.endsMs)
-	case readingFormer:
-		return []any{t.former, "", "", 0, 0}
-	}
-	return []any{t.key, "", "", 0, 0}
-}
-
-// take records what the script has answered, and finds the next step.
-func (t *clientTurn) take() (err error) {
+// readReply reads what the script has answered, and sets the next step.
+func (t *clientTurn) readReply() (err error) {
 	text, err := t.reply.Text()
 	at := strings.IndexAny(text, "+-")
 	if err != nil || at < 0 {
@@ -194,7 +193,7 @@ func (t *clientTurn) found(text []byte) error {
 		t.inherited, t.step = record, sealing
 	case ofFormer:
 		t.inherited, t.step = record, swapping
-	case t.step == reading && len(record) == 0 && t.former != "":
+	case t.step == reading && len(record) == 0 && t.rotation.Former != "":
 		t.undecided, t.step = false, readingFormer
 	default:
 		t.own, t.step = record, swapping

@@ -23,9 +23,9 @@ type Clients struct {
 	// Kept are windows that the same clients have on other hosts: a record keeps what those
 	// count.
 	Kept []time.Duration
-	// Plain has subjects kept as they are; otherwise, who reads the ledger learns none.
+	// Plain keeps subjects as they are; otherwise, a reader of the ledger learns none.
 	Plain bool
-	// OpenOnOutage has calls granted, and not counted, while the ledger cannot decide.
+	// OpenOnOutage grants calls, and does not count them, while the ledger cannot decide.
 	OpenOnOutage bool
 }
 

@@ -17,8 +17,8 @@ import (
 //
 //   - Too much: let the last grant of this bucket be e' ≤ e into it. After it, c ≤ U −
 //     ⌈p × (W−e')/W⌉, so c + a ≤ U + p − ⌈p × (W−e')/W⌉, which is less than 2U. It is nearly
-//     reached by whoever spends U at the very end of a bucket, and then all that the formula
-//     gives. Where p was spent evenly, a is p × (W−e)/W, and c + a ≤ U, but for the rounding.
+//     reached by a subject that spends U at the very end of a bucket, and then all that the
+//     formula allows. Where p was spent evenly, a is p × (W−e)/W, and c + a ≤ U, but for the rounding.
 //     Within a bucket, never more than U.
 //   - Too little: what would fit c + a fits when the next bucket begins, at the latest: c is
 //     all that counts then, as the whole of the bucket before. So such a denial ends in less
@@ -35,14 +35,13 @@ import (
 // age of a window is how many of its buckets have begun since a host that has it wrote; with
 // maxAge it goes.
 //
-// A window that the record lacks begins with what the others know: each of their sums counts as
-// if it had been granted at the last instant at which it can have been. If a window is as long
-// as the new one, it knows all that counts; of several such, the least counts. If none is, what
-// is known counts: the most of them.
+// A window that the record lacks starts with the sums of the others, each as if granted at the last
+// possible instant. A window that is as long as the new one, or longer, has all that counts; of
+// several such, the smallest sum counts. If all are shorter, the largest sum counts.
 type counterRecord struct {
 	now          int64
 	buckets      []buckets // in the order of the limits, then the others
-	hasConverted bool      // a window that it lacked, or that was another host's
+	hasConverted bool      // it lacked a window, or had it only from another host
 }
 
 // Buckets are what is counted in one window.
@@ -59,7 +58,7 @@ const (
 	maxAge      = 2
 )
 
-// maxBuckets bounds a record. Of more windows the shortest go, of those that no limit has here.
+// maxBuckets bounds a record. Of more windows, the shortest that no limit has here are dropped.
 const maxBuckets = 4 * MaxLimits
 
 func readCounter(c *Clients, text []byte, clockMs int64) *counterRecord {
@@ -108,7 +107,7 @@ func (r *counterRecord) has(length int64) bool {
 	return slices.ContainsFunc(r.buckets, func(b buckets) bool { return b.length == length })
 }
 
-// converted returns a new window with what the others know; nothing where there are none.
+// converted returns a new window with the sums of the others, if there are any.
 func (b buckets) converted(others []buckets, now int64) buckets {
 	knowsAll := slices.ContainsFunc(others, func(other buckets) bool { return other.length >= b.length })
 	current, both := quota.Units(0), quota.Units(0)
@@ -141,7 +140,7 @@ func (b buckets) late(other buckets) buckets {
 	return b
 }
 
-// decodeBuckets returns what a record has, nothing of what is no record.
+// decodeBuckets returns the buckets of a record; none if it is no record.
 func decodeBuckets(text []byte) []buckets {
 	if len(text)%bucketsSize != 0 {
 		return nil

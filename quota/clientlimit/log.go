@@ -69,7 +69,7 @@ func readLog(c *Clients, text []byte, clockMs int64) *logRecord {
 		r.windows[i] = w
 	}
 	if r.now-r.keptAt >= r.keep {
-		r.keep = 0 // whoever had it has changed its mind, or counts nothing of this any more
+		r.keep = 0 // no host has it any more, or that host counts nothing of this any more
 	}
 	if !ok {
 		r.recount()
@@ -81,7 +81,7 @@ func readLog(c *Clients, text []byte, clockMs int64) *logRecord {
 	return r
 }
 
-// cut parts a record into its head and its entries. What is no record has neither.
+// cut splits a record into its head and its entries. What is no record has neither.
 func (r *logRecord) cut(text []byte) (head []byte, ok bool) {
 	if len(text) == 0 {
 		return nil, false
@@ -95,7 +95,7 @@ func (r *logRecord) cut(text []byte) (head []byte, ok bool) {
 	return text[1+logKeepSize : size], true
 }
 
-// recount has every window count all entries.
+// recount makes every window count all entries.
 func (r *logRecord) recount() {
 	sum := quota.Units(0)
 	for i := range r.kept {
@@ -183,9 +183,9 @@ func (r *logRecord) debit(units quota.Units) {
 	}
 }
 
-// bound has windows forget the oldest entry where one has as many as it may. They are
-// those of limits that are not enforced: the others count no more entries than they have units.
-// What such a limit still counts is as much as it may have, so it observes the same.
+// bound drops the oldest entry from windows that have the most entries allowed. Only limits that
+// are not enforced get there: the others count no more entries than they have units. What such
+// a limit still counts is all that it may have, so its state stays the same.
 func (r *logRecord) bound() {
 	oldest := r.oldest()
 	if r.kept-oldest < maxLogUnits {
@@ -213,26 +213,26 @@ func (r *logRecord) encode() (text []byte, endsMs int64) {
 	if r.longest >= r.keep {
 		r.keep, r.keptAt = r.longest, r.now
 	}
-	gone := r.oldest()
-	for gone > max(0, r.len()-maxLogUnits) {
-		if ms, _ := r.entry(gone - 1); ms <= r.now-r.keep {
+	expired := r.oldest()
+	for expired > max(0, r.len()-maxLogUnits) {
+		if ms, _ := r.entry(expired - 1); ms <= r.now-r.keep {
 			break
 		}
-		gone--
+		expired--
 	}
-	if 2*gone <= r.len() || !r.granted { // a denial forgets nothing that another host may count
-		gone = 0
+	if 2*expired <= r.len() || !r.granted { // a denial drops nothing that another host may count
+		expired = 0
 	}
-	text = make([]byte, 0, 1+logKeepSize+logHeadSize*len(r.windows)+logEntrySize*(r.len()-gone))
+	text = make([]byte, 0, 1+logKeepSize+logHeadSize*len(r.windows)+logEntrySize*(r.len()-expired))
 	text = append(text, byte(len(r.windows)))
 	text = binary.LittleEndian.AppendUint32(text, uint32(r.keep/1000))
 	text = binary.LittleEndian.AppendUint32(text, uint32(r.keptAt/1000))
 	for _, w := range r.windows {
 		text = binary.LittleEndian.AppendUint32(text, uint32(w.length/1000))
-		text = binary.LittleEndian.AppendUint32(text, uint32(w.first-gone))
+		text = binary.LittleEndian.AppendUint32(text, uint32(w.first-expired))
 		text = binary.LittleEndian.AppendUint64(text, uint64(w.units))
 	}
-	text = append(text, r.entries[logEntrySize*gone:logEntrySize*r.kept]...)
+	text = append(text, r.entries[logEntrySize*expired:logEntrySize*r.kept]...)
 	if r.granted {
 		text = binary.LittleEndian.AppendUint32(text, uint32(r.now))
 		text = binary.LittleEndian.AppendUint16(text, uint16(r.now>>32))

@@ -18,8 +18,8 @@ type Service struct {
 	snapshot atomic.Pointer[snapshot]
 }
 
-// A Config is what a service needs. Its functions are called by whoever waits for what they
-// are about: they should be quick. One that is nil is not called.
+// A Config is what a service needs. Its functions delay the request that they report, and should
+// be quick. One that is nil is not called.
 type Config struct {
 	Deadline time.Duration // of each call of the ledger
 	Host     Host
@@ -48,7 +48,7 @@ type group struct {
 	*tally
 }
 
-// A tally is what became of a group's requests since the daemon began; it outlives changes
+// A tally counts the outcomes of a group's requests since the daemon started. It survives a change
 // of the configuration.
 type tally struct {
 	granted, denied, outage, undecided atomic.Int64
@@ -66,14 +66,14 @@ type Request struct {
 	Count     quota.Units
 }
 
-// A priced request is one that may be asked for.
+// A priced request has its cost.
 type priced struct {
 	subject subject
 	units   quota.Units
 }
 
-// An Event is what became of a request. Whose it was stays untold: subjects are no matter
-// of logs and metrics.
+// An Event is the outcome of a request. It does not name the subject, which belongs in no log and
+// no metric.
 type Event struct {
 	Clients   string         // as the caller sent it
 	Operation string         // as the caller sent it
@@ -82,7 +82,7 @@ type Event struct {
 	Took      time.Duration  // to decide, waiting for others included
 }
 
-// Stats are what became of requests since the daemon began.
+// Stats are the outcomes of requests since the daemon started.
 type Stats struct {
 	Granted      int64 // with those of OutageGrants
 	Denied       int64
@@ -106,8 +106,8 @@ func NewService(c Config) *Service {
 	return s
 }
 
-// SetClients replaces what is configured. The ledger stays the caller's to close; without
-// clients there need be none. After an error nothing has changed.
+// SetClients replaces the configured clients. The caller closes the ledger, and needs none without
+// clients. After an error nothing has changed.
 func (s *Service) SetClients(ledger Ledger, all []*Clients) error {
 	was, next := s.snapshot.Load(), &snapshot{groups: make(map[string]*group, len(all))}
 	if next.sharing = was.sharing; next.sharing == nil || next.ledger != ledger {
@@ -139,8 +139,8 @@ func (s *Service) SetClients(ledger Ledger, all []*Clients) error {
 // Names returns what the configured clients are called, in the order of configuration.
 func (s *Service) Names() []string { return s.snapshot.Load().names }
 
-// Clients returns the configured clients of that name, and what became of their requests;
-// or nil, and the refusal that says what was probably meant.
+// Clients returns the configured clients of that name, and the outcomes of their requests. If there
+// are none it returns nil, and the refusal with the name that was probably meant.
 func (s *Service) Clients(name string) (*Clients, Stats, quota.Decision) {
 	now := s.snapshot.Load()
 	g := now.groups[name]
@@ -152,7 +152,7 @@ func (s *Service) Clients(name string) (*Clients, Stats, quota.Decision) {
 	}, quota.Decision{}
 }
 
-// Top returns the subjects of clients that were denied most of late.
+// Top returns the subjects of clients that were denied most in the last hour or two.
 func (s *Service) Top(name string) []Denied {
 	g := s.snapshot.Load().groups[name]
 	if g == nil {
@@ -172,9 +172,9 @@ func (s *Service) Subjects(name string) int {
 }
 
 // Acquire decides requests of one or several subjects, in their order, and returns one
-// decision for each. A refusal is a decision. Where a request could not be decided, and
-// the clients are not OpenOnOutage, why is its decision's Err: an error of Ledger, or the
-// context's own while the requests still wait for their turn.
+// decision for each. A refusal is a decision. If a request could not be decided, and the
+// clients are not OpenOnOutage, its decision's Err says why: an error of Ledger, or the
+// context's own while the requests still wait for a batch.
 func (s *Service) Acquire(ctx context.Context, name string, requests ...Request) []quota.Decision {
 	begun, now := time.Now(), s.snapshot.Load()
 	g := now.groups[name]
@@ -198,7 +198,7 @@ func (s *Service) Acquire(ctx context.Context, name string, requests ...Request)
 	took := time.Since(begun)
 	for i, d := range decisions {
 		if errors.Is(d.Err, context.Canceled) {
-			continue // the caller went away: nothing happened, and nobody is there to be told
+			continue // the caller went away, and nothing happened
 		}
 		s.OnEvent(Event{Clients: name, Operation: requests[i].Operation, Known: g != nil, Decision: d, Took: took})
 	}
@@ -223,8 +223,7 @@ func (s *snapshot) unknown(name string) quota.Decision {
 	return d
 }
 
-// settled counts what was decided about an ask, and grants what could not be where the
-// clients are open.
+// settled counts the decision about an ask. If there is none and the clients are open, it grants.
 func (g *group) settled(d quota.Decision, ask priced) quota.Decision {
 	away := (errors.Is(d.Err, quota.ErrUnavailable) || errors.Is(d.Err, quota.ErrOutcomeUnknown)) && !errors.Is(d.Err, quota.ErrContended)
 	switch {
@@ -300,7 +299,7 @@ func (s *Service) Usage(ctx context.Context, name, subject string) (u quota.Usag
 	return u, k, refused, err
 }
 
-// Reset has a subject begin anew. A refusal is a decision.
+// Reset deletes what a subject has used. A refusal is a decision.
 func (s *Service) Reset(ctx context.Context, name, subject string) (refused quota.Decision, err error) {
 	return s.about(ctx, name, subject, func(ctx context.Context, ledger Ledger, c *Clients, of Ask) error {
 		return ledger.ResetClient(ctx, c, of)

@@ -13,7 +13,7 @@ import (
 	"quotad/quota"
 )
 
-// repeat makes a call that may be carried out twice until it is answered, refused or out of time.
+// repeat repeats a call, which may be carried out twice, until it is answered, refused or out of time.
 func repeat(ctx context.Context, call func() error) error {
 	sent := false
 	for pause := time.Millisecond; ; pause *= 2 {
@@ -40,7 +40,7 @@ func wait(ctx context.Context, pause time.Duration) bool {
 	}
 }
 
-// mayHaveRun tells whether a script may have been carried out although its call
+// mayHaveRun reports whether a script may have been carried out although its call
 // failed: not when no connection was made, nor when Redis answered with an error.
 func mayHaveRun(err error) bool {
 	var answered redis.Error
@@ -48,7 +48,7 @@ func mayHaveRun(err error) bool {
 	return !errors.As(err, &answered) && !errors.As(err, &dial) && !errors.Is(err, redis.ErrPoolTimeout)
 }
 
-// repeatable tells whether the same call may succeed a moment later: when the
+// repeatable reports whether the same call may succeed a moment later: when the
 // connection broke, and when a Redis is taking over or not up yet.
 func repeatable(err error) bool {
 	var answered redis.Error
@@ -74,7 +74,7 @@ func (e unreachable) Unwrap() []error { return []error{quota.ErrUnavailable, e.c
 
 var errReply = errors.New("cannot understand redis: a script answered in an unknown form")
 
-// unavailable says of a call that failed that nothing was debited.
+// unavailable returns the error of a failed call that debits nothing.
 func unavailable(err error) error {
 	if errors.Is(err, quota.ErrUnavailable) && !errors.Is(err, quota.ErrOutcomeUnknown) {
 		return err

@@ -13,23 +13,22 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// noRetries turns off go-redis' own retries, which know nothing of what a
-// script has debited; this package repeats calls itself, by name.
+// noRetries turns off go-redis' own retries, which do not know what a script has
+// debited. This package repeats the calls that may be repeated.
 const noRetries = -1
 
-// answerTime is how long one answer is waited for before the call is repeated: a
-// fraction of the time in which every daemon must have put back what a lost log
-// lacks, whatever replies go astray.
+// answerTime is how long a call waits for its answer before it is repeated: a fraction of the
+// time in which every daemon must have put back what a lost log lacks, even if replies are lost.
 const answerTime = 500 * time.Millisecond
 
-// oneDial has a server that refuses connections found out at once.
+// oneDial makes a refused connection an error at once.
 const oneDial = 1
 
 func (c Config) client() (redis.UniversalClient, error) {
-	// What go-redis would print on its own is in the errors it returns.
+	// What go-redis would print is in the errors that it returns.
 	logging.Disable()
-	// Of a managed service's maintenance it would hear on its own, too, and for that
-	// asks a name server who the address is, before it returns: even about a path.
+	// It would also subscribe to a managed service's maintenance, and look the address up by
+	// DNS for that before it returns: even a path.
 	options := redis.UniversalOptions{
 		Addrs: c.Addrs, MasterName: c.MasterName,
 		Username: c.Username, Password: c.Password, DB: c.DB,

@@ -18,7 +18,7 @@ import (
 // swapTime is the patience of clients.
 const swapTime = 100 * time.Millisecond
 
-// A clientTurn is what is asked for one subject, and how far that has come.
+// A clientTurn is what is asked for one subject, and the state of its calls.
 type clientTurn struct {
 	key      string
 	clients  *clientlimit.Clients
@@ -48,11 +48,11 @@ type clientStep int
 const (
 	reading clientStep = iota
 	readingFormer
-	sealing  // the record of former, so that nobody makes one of it any more
+	sealing  // the record of former, so that no host writes one under that key any more
 	swapping // the record of key
 )
 
-// turnsOf puts together what is asked for each subject, in its order.
+// turnsOf groups asks by subject, in their order.
 func (s *Store) turnsOf(c *clientlimit.Clients, asks []clientlimit.Ask) []*clientTurn {
 	var turns []*clientTurn
 	of := make(map[clientlimit.Key]*clientTurn, len(asks))
@@ -67,7 +67,7 @@ func (s *Store) turnsOf(c *clientlimit.Clients, asks []clientlimit.Ask) []*clien
 	return turns
 }
 
-// record is what a turn decides upon.
+// record is the one to decide by.
 func (t *clientTurn) record() []byte {
 	if len(t.own) > 0 {
 		return t.own
@@ -75,7 +75,7 @@ func (t *clientTurn) record() []byte {
 	return t.inherited
 }
 
-// decide decides upon the record as it was read.
+// decide decides by the record as it was read.
 func (t *clientTurn) decide(c *clientlimit.Clients, asks []clientlimit.Ask) {
 	t.decisions, t.after, t.undecided = t.decisions[:0], nil, false
 	record := t.record()
@@ -155,7 +155,7 @@ func (s *Store) sendClients(ctx context.Context, turns []*clientTurn) {
 	for _, t := range turns {
 		if t.err == nil {
 			if err := t.reply.Err(); err != nil {
-				s.noteNode(t.node, err)
+				s.recordNode(t.node, err)
 				t.err = failure(t.step == swapping && mayHaveRun(err), err) // the others have debited nothing
 			}
 		}

@@ -19,20 +19,20 @@ var _ clientlimit.Ledger = (*Store)(nil)
 // clients is what the ledger needs for the subjects of client limits. Their records are
 // a key each, so that in a Cluster they are spread over its nodes.
 type clients struct {
-	swap   *redis.Script // client_swap.lua; called without it: go-redis would have a pipeline repeat it
+	swap   *redis.Script // client_swap.lua; not called by it, or go-redis would repeat it in a pipeline
 	source string        // of swap
 	// patience is how long after it was read a record may be replaced: what is granted counts
 	// from when it was read.
 	patience time.Duration
-	away     sync.Map // by node, a redis.UniversalClient: why it is asked nothing, an error
+	away     sync.Map // by node, a redis.UniversalClient: why it is not called, an error
 }
 
 // DecideClients implements clientlimit.Ledger: it reads the records, decides, and replaces each
-// that nobody else has replaced meanwhile; of the others it decides again. What is asked at once
-// is read at once and replaced at once; in a Cluster, on each node. No replacement is repeated
-// that was not answered: nothing would tell whether the first one was carried out. A node that did
-// not answer is asked nothing until it does, and its subjects' asks fail at once. The record of a
-// subject's former key is read, and sealed, before the subject has one.
+// that no other caller has replaced meanwhile; the others it decides again. All records of a batch
+// are read in one pipeline and replaced in one; in a Cluster, one for each node. A replacement that
+// was not answered is not repeated: nothing would show whether the first one was carried out. A node
+// that did not answer is not called until it does, and asks for its subjects fail at once. The
+// record of a subject's former key is read, and sealed, before the subject has one.
 func (s *Store) DecideClients(ctx context.Context, c *clientlimit.Clients, asks []clientlimit.Ask) ([]quota.Decision, error) {
 	turns := s.turnsOf(c, asks)
 	for open := turns; len(open) > 0; {
@@ -104,7 +104,7 @@ func (s *Store) ResetClient(ctx context.Context, c *clientlimit.Clients, of clie
 	})
 }
 
-// resetSeal is how long nobody can make a record of a former key whose subject was reset.
+// resetSeal is how long no host can write a record of a former key whose subject was reset.
 const resetSeal = 5 * time.Minute
 
 // ReadHead implements clientlimit.Ledger.
@@ -136,13 +136,13 @@ func (s *Store) clientKey(c *clientlimit.Clients, subject clientlimit.Key) strin
 // pingTime is how long a node that did not answer is left alone, and how long a ping may take.
 const pingTime = 250 * time.Millisecond
 
-// clientVersion is of what a record looks like: each has keys of its own.
+// clientVersion is the version of a record's form: each has keys of its own.
 const clientVersion = "3"
 
-// clientKeySize bytes tell 2^48 subjects apart.
+// clientKeySize bytes distinguish 2^48 subjects.
 const clientKeySize = 12
 
-// clientNode returns the node that has a key, or why it is asked nothing.
+// clientNode returns the node that has a key, or why it is not called.
 func (s *Store) clientNode(ctx context.Context, key string) (redis.UniversalClient, error) {
 	if away, ok := s.clients.away.Load(s.client); ok {
 		return nil, away.(error)
@@ -152,8 +152,8 @@ func (s *Store) clientNode(ctx context.Context, key string) (redis.UniversalClie
 		return s.client, nil
 	}
 	node, err := cluster.MasterForKey(ctx, key)
-	if err != nil { // no node tells where keys are
-		s.noteNode(cluster, err)
+	if err != nil { // no node says where keys are
+		s.recordNode(cluster, err)
 		return nil, unavailable(err)
 	}
 	if away, ok := s.clients.away.Load(node); ok {
@@ -162,9 +162,9 @@ func (s *Store) clientNode(ctx context.Context, key string) (redis.UniversalClie
 	return node, nil
 }
 
-// noteNode takes in how a call ended. After one that was not answered the node is asked
-// nothing until it answers a ping.
-func (s *Store) noteNode(node redis.UniversalClient, err error) {
+// recordNode records the result of a call. A node that did not answer is not called until it answers
+// a ping.
+func (s *Store) recordNode(node redis.UniversalClient, err error) {
 	var answered redis.Error
 	if err == nil || errors.As(err, &answered) || errors.Is(err, context.Canceled) || s.ctx.Err() != nil {
 		return

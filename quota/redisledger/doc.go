@@ -13,21 +13,23 @@
 // An entry of the stream has one field, with one record. What another version wrote has others:
 // it is returned as something that is no record, which slidinglog refuses.
 //
-// The log is trimmed of what no host needs any more, and expires when nobody wrote to it for
+// The log is trimmed of what no host needs any more. It expires when no host has written to it for
 // twice as long as entries are needed.
 //
 // # Client limits
 //
-// What a subject of client limits has used is a record of its own, a string: package clientlimit
-// says what it holds, and decides upon it. DecideClients reads those of a batch at once and, by
-// client_swap.lua, replaces at once those that still are as they were read; of the others it
-// decides again. A subject whose key changes is read under its former key, too, if it has no record
-// under the newest; that one is sealed, by the same script, before there is another. The head that
-// hosts share, at the key "clients:hosts", is swapped by it as well. No host has a copy of a record: a lost one is a fresh budget. After a call that
-// was not answered its node is pinged until it answers. Until then it is asked nothing: asks fail
-// at once, and clientlimit decides them by policy.
+// What a subject of client limits has used is a record of its own, a string. Package clientlimit
+// says what it holds, and decides by it. DecideClients reads the records of a batch in one pipeline.
+// In another one, client_swap.lua replaces those that are still as they were read; the others are
+// decided again. A subject whose key changes, and that has no record under the newest key, is read
+// under its former key, too. That record is sealed, by the same script, before there is another.
+// The script also swaps the head that hosts share, at the key "clients:hosts".
+//
+// No host has a copy of a record: a subject whose record is lost has its whole budget again. After a
+// call that was not answered, its node is pinged until it answers. Until then it is not called: asks
+// fail at once, and clientlimit decides them by policy.
 //
 // # Locks
 //
-// Store.mu guards what Health remembers of the server's settings. Nothing waits with it held.
+// Store.mu guards what Health remembers of the server's settings. It is not held during a call.
 package redisledger

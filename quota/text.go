@@ -114,7 +114,7 @@ func DifferingTerms(label string, theirs, ours []string) string {
 	if n := len(parts) - 3; n > 0 {
 		parts, more = parts[:3], fmt.Sprintf("; and %d more", n)
 	}
-	return fmt.Sprintf("host %s shares the ledger and counts otherwise: %s%s", label, strings.Join(parts, "; "), more)
+	return fmt.Sprintf("host %s shares the ledger and counts differently: %s%s", label, strings.Join(parts, "; "), more)
 }
 
 func termsByName(terms []string) map[string]string {

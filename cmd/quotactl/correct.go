@@ -324,7 +324,7 @@ func newOpen(c *cli) *cobra.Command {
 func (c *cli) shut(cmd *cobra.Command, args []string, do func(context.Context, string, api.Closing) (api.Shut, error), k api.Closing) error {
 	k.Limit = args[1]
 	done, err := do(cmd.Context(), args[0], k)
-	err = c.inDoubt(err, "it may be so all the same: "+cmd.CommandPath()+" can be repeated: quotactl status shows whether it was done")
+	err = c.inDoubt(err, "it may have been done all the same: "+cmd.CommandPath()+" can be repeated: quotactl status shows whether it was done")
 	return showLimit(c, done, err, done.Credential, done.Limit, func(v term.View) [2]string { return shutPair(done, v) })
 }
 

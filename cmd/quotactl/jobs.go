@@ -73,7 +73,7 @@ func jobPage(j jobsapi.Job, v term.View) string {
 	var b strings.Builder
 	renderJob(&b, j, v)
 	v.Prose(&b, 2, term.Plain, "regions "+wording.Regions(j.Regions))
-	expects := "expects nothing in particular"
+	expects := "has no expects"
 	if len(j.Expects) > 0 {
 		expects = "expects " + callsText(j.Expects)
 	}

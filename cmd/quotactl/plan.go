@@ -108,7 +108,7 @@ func planPage(p plan.Plan, v term.View) string {
 		v.Prose(&b, 2, term.Yellow, unplannedText(p))
 	}
 	if measured := measuredJobs(p); len(measured) > 0 {
-		v.Prose(&b, 2, term.Plain, "measured, as it is not configured what a pass expects: "+strings.Join(measured, ", "))
+		v.Prose(&b, 2, term.Plain, "measured, because expects is not set: "+strings.Join(measured, ", "))
 	}
 	for _, l := range p.Limits {
 		b.WriteByte('\n')
@@ -120,7 +120,7 @@ func planPage(p plan.Plan, v term.View) string {
 
 // unplannedText names the jobs that no figure includes.
 func unplannedText(p plan.Plan) string {
-	return "without " + strings.Join(p.Unknown, ", ") + ": it is not configured what a pass expects, and none has made a call yet"
+	return "without " + strings.Join(p.Unknown, ", ") + ": expects is not set, and no pass has made a call yet"
 }
 
 func measuredJobs(p plan.Plan) (names []string) {
@@ -141,7 +141,7 @@ func totalText(p plan.Plan) string {
 	if p.Skipped == 0 {
 		return passes + ", and no region loses its turn"
 	}
-	return passes + "; " + quota.Count(p.Skipped, "turn of a region is lost", "turns of a region are lost")
+	return passes + "; " + quota.Count(p.Skipped, "turn is lost", "turns are lost")
 }
 
 func renderLimitPlan(b *strings.Builder, p plan.Plan, l plan.Limit, v term.View) {
@@ -167,7 +167,7 @@ func renderLimitPlan(b *strings.Builder, p plan.Plan, l plan.Limit, v term.View)
 		v.Item(b, 4, label, fmt.Sprintf("%s, %s less", c, units(int64(c.GivesUp))))
 	}
 	if !l.Fits && len(l.Changes) == 0 {
-		v.Prose(b, 4, term.Plain, "no single change would do")
+		v.Prose(b, 4, term.Plain, "no single change is enough")
 	}
 	if len(l.Shares) > 0 {
 		sharesOfPlan(p, l).Render(b, v)

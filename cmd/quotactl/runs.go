@@ -132,7 +132,7 @@ func runReason(r jobs.Run, v term.View) string {
 		parts = append(parts, string(r.Reason))
 	}
 	if r.Ticks > 1 {
-		parts = append(parts, quota.Count(r.Ticks, "tick", "ticks"))
+		parts = append(parts, quota.Count(r.Ticks, "slot", "slots"))
 	}
 	if r.Trigger == jobs.Manual {
 		parts = append(parts, "by "+v.Caller(r.By))

@@ -189,7 +189,7 @@ func verdict(w api.Why) string {
 	case w.Granted:
 		return fmt.Sprintf("granted: there is room for %s (%s), and for %s in all", asked, units(w.Units), quota.Thousands(w.FitsCount))
 	case quota.Reason(w.Reason) == quota.CostExceedsLimit:
-		return fmt.Sprintf("never: %s cannot fit limit %s, however long one waits", units(w.Units), w.Limit)
+		return fmt.Sprintf("never: %s cannot fit limit %s, however long you wait", units(w.Units), w.Limit)
 	default:
 		return "denied: " + obstacleText(w)
 	}

@@ -40,7 +40,7 @@ func (e eventLog) record(event any) {
 		if event.Mended {
 			e.log.Info().Str("was", event.Says).Msg("hosts count clients alike again, or one is gone")
 		} else {
-			e.log.Warn().Str("detail", event.Says).Msg("hosts count clients otherwise")
+			e.log.Warn().Str("detail", event.Says).Msg("hosts count clients differently")
 		}
 	case server.ClientReset:
 		addCaller(e.log.Info().Str("clients", event.Clients), event.Caller, event.PID).Msg("client reset")

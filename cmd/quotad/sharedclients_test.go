@@ -99,7 +99,7 @@ func TestHostsWhoseClientsDiffer(t *testing.T) {
 		return warned
 	}
 	eventually(t, func() bool { return found(client, says) })
-	if err := a.await(regexp.MustCompile("^hosts count clients otherwise$"), "detail=clients public: host .* "+says); err != nil {
+	if err := a.await(regexp.MustCompile("^hosts count clients differently$"), "detail=clients public: host .* "+says); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, func() bool { return found(other, "limit default: 20 units in any 24h, here 20 units in any 1h") })

@@ -78,7 +78,7 @@ func TestListThatFailsIsLeftForTheNextPass(t *testing.T) {
 		t.Errorf("got exit code %d, %q, want %d", code, said, exitFailed)
 	}
 	left := d.marks.all()
-	if code, said := d.search(left[len(left)-1]); code != exitOK || !strings.HasPrefix(said, "going on at page 1\npage 1: 50 found, 50 new, ") {
+	if code, said := d.search(left[len(left)-1]); code != exitOK || !strings.HasPrefix(said, "continuing at page 1\npage 1: 50 found, 50 new, ") {
 		t.Errorf("got exit code %d, %q, want that the pass goes on with the list", code, said)
 	}
 	if got := d.upstream.Counts().Units; got != 104 {

@@ -68,7 +68,7 @@ func TestPageThatTheBookmarkNamesMayBeStored(t *testing.T) {
 			for pages := page; pages < 4; pages++ { // of a limit that may be smaller than what is left
 				d.clock.Add(25 * time.Hour)
 				code, said := d.next(t.Context(), before, 0)
-				if want := fmt.Sprintf("going on at page %d\n", pages+1); pages == page && !strings.HasPrefix(said, want) {
+				if want := fmt.Sprintf("continuing at page %d\n", pages+1); pages == page && !strings.HasPrefix(said, want) {
 					t.Errorf("exit code %d, want %q:\n%s", code, want, said)
 				}
 				if code == exitOK {
@@ -103,7 +103,7 @@ func TestBookmarkOfAChartThatIsNotStored(t *testing.T) {
 	d.next(t.Context(), "", 0)
 	token := strings.Fields(d.marks.all()[2])[1]
 	code, said := d.next(t.Context(), place{3, token, d.clock.Now().Add(-time.Hour), found{}}.bookmark(), 0)
-	if code != exitOK || !strings.HasPrefix(said, "going on at page 3\n") {
+	if code != exitOK || !strings.HasPrefix(said, "continuing at page 3\n") {
 		t.Errorf("exit code %d:\n%s", code, said)
 	}
 }

@@ -33,7 +33,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 func command(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) == 0 {
-		return misused("what is to be done? trending and discover fetch, search finds what was fetched")
+		return misused("missing command: trending, discover, search, show, stats or purge")
 	}
 	switch name, args := args[0], args[1:]; name {
 	case "trending", "discover":

@@ -160,7 +160,7 @@ func spanVar(flags *flag.FlagSet, span *time.Duration, name string, value time.D
 	flags.Func(name, "", func(text string) error {
 		parsed, err := api.ParseSpan(text)
 		if err != nil || parsed < 0 {
-			return fmt.Errorf(`it is no length of time such as "10m" or "30d"`)
+			return fmt.Errorf(`it is not a length of time such as "10m" or "30d"`)
 		}
 		*span = parsed
 		return nil

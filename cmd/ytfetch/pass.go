@@ -52,7 +52,7 @@ func (p *pass) run(ctx context.Context) error {
 	if p.begin.isFirst() {
 		p.leave(ctx, p.begin)
 	} else {
-		p.say("going on at page %d", p.begin.number)
+		p.say("continuing at page %d", p.begin.number)
 	}
 	err := p.chart(ctx, p.begin)
 	if classOf(err) == staleToken {

@@ -133,7 +133,7 @@ func idsOf(results []json.RawMessage) ([]string, error) {
 		}
 		id := result.ID.VideoID
 		if id == "" || len(id) > 20 || strings.TrimLeft(id, idCharacters) != "" {
-			return nil, fmt.Errorf("not a page of search results: %q is no id of a video", id)
+			return nil, fmt.Errorf("not a page of search results: %q is not the id of a video", id)
 		}
 		ids = append(ids, id)
 	}

@@ -20,7 +20,7 @@ const usualDays = 7
 func PlanRoute(p *plan.Planner) server.Route {
 	return server.Route{
 		Method: http.MethodGet, Path: "/v1/plan", Access: server.Read,
-		Does: "the schedule played against the limits: who runs dry, and what would do; days, max_age_ms, with",
+		Does: "the schedule played against the limits: who runs dry, and what would help; days, max_age_ms, with",
 		Handle: server.Handle(func(ctx context.Context, _ *server.Session, ask jobsapi.PlanRequest) (*plan.Plan, error) {
 			if ask.Days < 1 || ask.Days > jobsapi.MaxDays {
 				return nil, api.NewProblem(quota.BadRequest, "days must be from 1 to %d: %d", jobsapi.MaxDays, ask.Days)

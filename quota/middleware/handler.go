@@ -98,7 +98,7 @@ func (o Options) check() error {
 	}
 	for _, p := range o.TrustedProxies {
 		if !p.IsValid() || p.Addr().Is4In6() {
-			return fmt.Errorf("trusted proxy %v is no network of IPv4 or IPv6 addresses", p)
+			return fmt.Errorf("trusted proxy %v is not a network of IPv4 or IPv6 addresses", p)
 		}
 	}
 	switch {

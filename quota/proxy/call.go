@@ -176,7 +176,7 @@ func split(path string) ([]string, error) {
 			return nil, fmt.Errorf("the path cannot be read: %v", err)
 		}
 		if isAmbiguous(plain) {
-			return nil, fmt.Errorf("the path holds %.40q, which is no plain segment", escaped)
+			return nil, fmt.Errorf("the path holds %.40q, which is not a plain segment", escaped)
 		}
 		segments[i] = plain
 	}

@@ -114,7 +114,7 @@ var (
 // answer repeats the key.
 var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
-var errPattern = errors.New(`is no route: write a method, or *, and a path, such as "GET /youtube/v3/search"`)
+var errPattern = errors.New(`is not a route: write a method, or *, and a path, such as "GET /youtube/v3/search"`)
 
 // parsePattern reads a pattern of an operation.
 func parsePattern(text, operation string) (pattern, error) {

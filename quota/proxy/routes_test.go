@@ -54,7 +54,7 @@ func TestRoutesThatAreWrong(t *testing.T) {
 		{"* /a/b", "GET /a/*", "overlaps"},
 		{"GET /a/{x}", "GET /a/*", "matches the same requests"},
 		{"GET /a/**", "GET /*/b/**", "overlaps"},
-		{"GET /a", "GET b", "is no route"},
+		{"GET /a", "GET b", "is not a route"},
 		{"GET /a", "get /b", `the method "get": write GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS, or * for any`},
 		{"GET /a", "TRACE /b", `the method "TRACE"`},
 		{"GET /a", "GET /b/", "empty segment"},

@@ -222,9 +222,9 @@ func TestHostsCountClientsOtherwise(t *testing.T) {
 	a.set(t, of(60, time.Minute))
 	b.set(t, of(90, time.Hour), &clientlimit.Clients{Name: "other", Algorithm: clientlimit.Log, Limits: of(1, time.Minute).Limits})
 	a.look(t)
-	ofA := "clients public: host a shares the ledger and counts otherwise: limit default: 60 units in any 1m, here 90 units in any 1h"
+	ofA := "clients public: host a shares the ledger and counts differently: limit default: 60 units in any 1m, here 90 units in any 1h"
 	b.look(t, ofA)
-	a.look(t, "clients public: host b shares the ledger and counts otherwise: limit default: 90 units in any 1h, here 60 units in any 1m")
+	a.look(t, "clients public: host b shares the ledger and counts differently: limit default: 90 units in any 1h, here 60 units in any 1m")
 	for range 2 { // of whom b has heard nothing yet
 		for range 60 {
 			a.ask(t, "alice")

@@ -64,8 +64,8 @@ func TestHostsThatCountOtherwiseAreTold(t *testing.T) {
 		h.eventually(func() bool { return strings.Contains(warned(h), "otherwise") })
 	}
 	for h, want := range map[*daemon]string{
-		a: "host b shares the ledger and counts otherwise: limit daily: 200 units in any 24h, here 100 units in any 24h; operation search.list: 100 units, here 10 units",
-		b: "host a shares the ledger and counts otherwise: limit daily: 100 units in any 24h, here 200 units in any 24h; operation search.list: 10 units, here 100 units",
+		a: "host b shares the ledger and counts differently: limit daily: 200 units in any 24h, here 100 units in any 24h; operation search.list: 100 units, here 10 units",
+		b: "host a shares the ledger and counts differently: limit daily: 100 units in any 24h, here 200 units in any 24h; operation search.list: 10 units, here 100 units",
 	} {
 		if text := warned(h); !strings.Contains(text, want) {
 			t.Errorf("warned %q, want %q", text, want)

@@ -24,7 +24,7 @@ type subjectRequest struct {
 
 func (s *Server) clientRoutes() []Route {
 	return []Route{
-		{"POST", "/v1/clients/{name}/acquire", Spend, "ask whether a client of one's own may make a call; subject, operation, count", decoded(s.acquireClient, api.ClientRequest{Count: 1})},
+		{"POST", "/v1/clients/{name}/acquire", Spend, "ask whether a client of your own may make a call; subject, operation, count", decoded(s.acquireClient, api.ClientRequest{Count: 1})},
 		{"POST", "/v1/clients/{name}/batch", Spend, "the same for several calls at once, by lists of one length; subject, operation, count", Handle(s.acquireClients)},
 		{"GET", "/v1/clients", Read, "the clients: their limits, and what became of their calls", Handle(s.listClients)},
 		{"GET", "/v1/clients/{name}", Read, "clients of one name and, for operators, which of them were denied most in the last two hours", Handle(s.getClients)},

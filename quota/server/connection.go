@@ -96,10 +96,10 @@ func (c *connection) Write(p []byte) (int, error) {
 
 // silentAnswers says what was wrong if net/http does not.
 var silentAnswers = map[int]string{
-	http.StatusBadRequest:                  "this is no request of HTTP/1.1",
-	http.StatusExpectationFailed:           "nothing but 100-continue can be expected",
+	http.StatusBadRequest:                  "this is not an HTTP/1.1 request",
+	http.StatusExpectationFailed:           "the only expectation that quotad understands is 100-continue",
 	http.StatusRequestHeaderFieldsTooLarge: fmt.Sprintf("the header has more than %d bytes", maxHeader),
-	http.StatusNotImplemented:              "of the transfer encodings only chunked is understood",
+	http.StatusNotImplemented:              "the only transfer encoding that quotad understands is chunked",
 }
 
 // problemAnswer returns an answer of net/http's own as problem details; nil if it is

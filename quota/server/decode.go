@@ -214,7 +214,7 @@ func (f field) setText(into reflect.Value) error {
 		// encoding/json replaces an escape that is half a character, so that two different
 		// texts could read the same.
 		if strings.Count(text, string(utf8.RuneError)) > strings.Count(f.text, string(utf8.RuneError)) {
-			return fmt.Errorf("%s has an escape that is no character: %.40s", f.name, f.text)
+			return fmt.Errorf("%s has an escape that is not a character: %.40s", f.name, f.text)
 		}
 	}
 	if len(text) > f.max {

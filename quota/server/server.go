@@ -188,7 +188,7 @@ func (s *Server) checkOrigin(r *http.Request, remote bool) *api.Problem {
 	for _, name := range [...]string{"Origin", "Referer", "Sec-Fetch-Site"} {
 		// Site "none": a person typed the address, no page sent it.
 		if values := r.Header[name]; values != nil && !(name == "Sec-Fetch-Site" && len(values) == 1 && values[0] == "none") {
-			return api.NewProblem(quota.Forbidden, "a request of a browser (it has the header %s) is not answered", name)
+			return api.NewProblem(quota.Forbidden, "quotad does not answer browsers (the request has the header %s)", name)
 		}
 	}
 	path := r.URL.EscapedPath() // a name in it may hold a slash, and begin with a dot

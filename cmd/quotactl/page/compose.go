@@ -79,7 +79,7 @@ func forecastOf(f Facts, l plan.Limit, known bool, v term.View) Line {
 	case !known:
 		return Line{}
 	case len(l.Shares) == 0 && l.DryAt.IsZero():
-		return term.Styled(term.Faint, "asks for none of it")
+		return term.Styled(term.Faint, "expects to spend none of it")
 	}
 	text, style := wording.Verdict(l, f.Plan.Until, v)
 	return term.Styled(style, text)
@@ -273,7 +273,7 @@ func laneOf(job string, runs []jobs.Run, d Day, v term.View) Lane {
 	}
 	lane.Text = quota.Count(len(lane.Runs), "run", "runs")
 	if ticks > 0 {
-		lane.Text += ", " + quota.Count(ticks, "tick", "ticks") + " skipped"
+		lane.Text += ", " + quota.Count(ticks, "slot", "slots") + " skipped"
 	}
 	return lane
 }

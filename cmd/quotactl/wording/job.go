@@ -60,7 +60,7 @@ func Skipped(r jobs.Run, v term.View) string {
 	if !r.LastSlot.IsZero() {
 		latest = r.LastSlot
 	}
-	text := fmt.Sprintf("%s skipped, the latest %s: %s", quota.Count(max(1, r.Ticks), "tick", "ticks"), v.When(latest), r.Reason)
+	text := fmt.Sprintf("%s skipped, the latest %s: %s", quota.Count(max(1, r.Ticks), "slot", "slots"), v.When(latest), r.Reason)
 	if r.Detail != "" {
 		text += "; " + r.Detail
 	}

@@ -135,9 +135,9 @@ func Verdict(l plan.Limit, until time.Time, v term.View) (string, term.Style) {
 		}
 		return text, term.Red
 	case !l.FitsOnTime():
-		return "runs dry, though not as long as this plan looks ahead", term.Red
+		return "runs dry, but not in the days of this plan", term.Red
 	case !l.Fits:
-		return "fits as long as passes are on time; late ones run it dry", term.Yellow
+		return "fits, but not if passes are late", term.Yellow
 	}
 	return "fits, even when passes are late", term.Green
 }

@@ -38,7 +38,7 @@ type variable string
 
 func (v *variable) decode(n node) {
 	if !isVariable(n.path[len(n.path)-1]) {
-		n.fail("is no name of a variable: that is made of letters, digits and '_'")
+		n.fail("is not the name of a variable: use letters, digits and '_'")
 	}
 	text, _ := as[string](n, aString)
 	*v = variable(text)
@@ -109,7 +109,7 @@ func (c *cgroups) decode(n node) {
 	default:
 		*c = cgroups(n.document.absolute(text))
 		if _, err := os.Stat(filepath.Join(string(*c), "cgroup.procs")); err != nil {
-			n.fail(`%q is no directory of cgroup v2: write "auto", "off", or one that quotad may write to, below /sys/fs/cgroup`, text)
+			n.fail(`%q is not a cgroup v2 directory: write "auto", "off", or one that quotad may write to, below /sys/fs/cgroup`, text)
 		}
 	}
 }

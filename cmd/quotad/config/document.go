@@ -57,7 +57,7 @@ func cureOfSyntax(line string) string {
 	case groupedNumber.MatchString(line):
 		return "; a large number is written 10_000"
 	case strings.ContainsAny(line, "“”„‘’"):
-		return `; a string stands in plain quotes, "…"`
+		return `; a string is in plain quotes, "…"`
 	case strings.Contains(line, ";"):
 		return "; a comment begins with #"
 	}

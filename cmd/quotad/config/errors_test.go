@@ -29,7 +29,7 @@ func TestErrors(t *testing.T) {
 			`7: credentials.youtube.limits.daily.reserve: must be at least 0 and less than units (10000): 10000`,
 		}},
 		{"reserve below zero", `reserve = 500`, `reserve = -1`, []string{`7: credentials.youtube.limits.daily.reserve: must be at least 0 and less than units (10000): -1`}},
-		{"window malformed", `window = "24h"`, `window = "a day"`, []string{`8: credentials.youtube.limits.daily.window: "a day" is no duration: write a number with its unit, such as "90s", "30m", "24h" or "7d"`}},
+		{"window malformed", `window = "24h"`, `window = "a day"`, []string{`8: credentials.youtube.limits.daily.window: "a day" is not a duration: write a number with its unit, such as "90s", "30m", "24h" or "7d"`}},
 		{"window without unit", `window = "24h"`, `window = 24`, []string{`8: credentials.youtube.limits.daily.window: must be a duration in quotes, such as "90s", "30m", "24h" or "7d", not 24`}},
 		{"window zero", `window = "24h"`, `window = "0s"`, []string{`8: credentials.youtube.limits.daily.window: must be longer than zero`}},
 		{"window negative", `window = "24h"`, `window = "-24h"`, []string{`8: credentials.youtube.limits.daily.window: "-24h" is below zero`}},
@@ -78,7 +78,7 @@ func TestErrors(t *testing.T) {
 		{"credential missing", `credential = "youtube"`, ``, []string{`19: jobs.trending.credential: is missing: add credential = "…", the one that its calls are charged to`}},
 		{"regions twice and malformed", `regions = ["US", "GB", "DE"]`, "regions = [\n\"US\",\n\"GB\", \"US\",\n\"U S\",\n1]", []string{
 			`23: jobs.trending.regions: region "US" is listed twice: remove one`,
-			`24: jobs.trending.regions: a region is made of letters, digits, '_' and '-', and begins with a letter or digit: "U S"; any text may stand in items, instead of regions`,
+			`24: jobs.trending.regions: a region is made of letters, digits, '_' and '-', and begins with a letter or digit: "U S"; items, instead of regions, takes any text`,
 			`25: jobs.trending.regions: must hold strings in quotes, not 1`,
 		}},
 		{"no regions", `regions = ["US", "GB", "DE"]`, "regions = []", []string{`21: jobs.trending.regions: at least one region is needed`}},
@@ -106,8 +106,8 @@ func TestErrors(t *testing.T) {
 		{"exit code alone", `timeout = "2m"`, `exhausted_exit_codes = 75`, []string{`26: jobs.trending.exhausted_exit_codes: must be an array of exit codes, such as [75, 100], not 75`}},
 		{"on failure", `timeout = "2m"`, `on_failure = "retry"`, []string{`26: jobs.trending.on_failure: must be one of "continue", "stop", not "retry"`}},
 		{"passes", `[ledger]`, "[passes]\nparallel = 0\ndrain = \"soon\"\ncgroups = \"/tmp\"\nkill_grace = \"1s\"\n[ledger]", []string{
-			`4: passes.drain: "soon" is no duration: write a number with its unit, such as "90s", "30m", "24h" or "7d"`,
-			`5: passes.cgroups: "/tmp" is no directory of cgroup v2: write "auto", "off", or one that quotad may write to, below /sys/fs/cgroup`,
+			`4: passes.drain: "soon" is not a duration: write a number with its unit, such as "90s", "30m", "24h" or "7d"`,
+			`5: passes.cgroups: "/tmp" is not a cgroup v2 directory: write "auto", "off", or one that quotad may write to, below /sys/fs/cgroup`,
 			`6: passes.kill_grace: unknown key: known are "cgroups", "drain", "parallel", "user"`,
 		}},
 		{"no passes", `[ledger]`, "[passes]\nparallel = 0\n[ledger]", []string{`3: passes.parallel: must be from 1 to 10000: 0`}},
@@ -117,8 +117,8 @@ func TestErrors(t *testing.T) {
 		}},
 		{"a name of quotad's own", `timeout = "2m"`, `env = { QUOTAD_TOKEN = "x" }`, []string{`26: jobs.trending.env.QUOTAD_TOKEN: QUOTAD_TOKEN: names that begin with QUOTAD_ are set by quotad`}},
 		{"where Redis is", `backend = "embedded"`, "backend = \"redis\"\n[ledger.redis]\naddrs = [\"localhost\", \"unix://redis.sock\"]\ndb = -1", []string{
-			`5: ledger.redis.addrs: "localhost" is no address: write "host:port" or "unix:///path"`,
-			`5: ledger.redis.addrs: "unix://redis.sock" is no address: write "host:port" or "unix:///path"`,
+			`5: ledger.redis.addrs: "localhost" is not an address: write "host:port" or "unix:///path"`,
+			`5: ledger.redis.addrs: "unix://redis.sock" is not an address: write "host:port" or "unix:///path"`,
 			`6: ledger.redis.db: must not be below zero: -1`,
 		}},
 		{"what events mean", `[ledger]`, "[on_event]\nnear_limit = []\ntimeout = \"2h\"\n[ledger]", []string{
@@ -130,7 +130,7 @@ func TestErrors(t *testing.T) {
 			`3: passes.user: no user "no-such-user" on this host: create it (useradd --system no-such-user) or name another`,
 		}},
 		{"stagger too long", `stagger = "2s"`, `stagger = "15m"`, []string{`23: jobs.trending.stagger: 3 regions, 15m0s apart, do not fit into the 30m0s between two slots: use "even", or less than 15m0s`}},
-		{"stagger malformed", `stagger = "2s"`, `stagger = "evenly"`, []string{`23: jobs.trending.stagger: "evenly" is no duration: write a number with its unit, such as "90s", "30m", "24h" or "7d"; or write "even"`}},
+		{"stagger malformed", `stagger = "2s"`, `stagger = "evenly"`, []string{`23: jobs.trending.stagger: "evenly" is not a duration: write a number with its unit, such as "90s", "30m", "24h" or "7d"; or write "even"`}},
 		{"stagger negative", `stagger = "2s"`, `stagger = "-2s"`, []string{`23: jobs.trending.stagger: "-2s" is below zero; or write "even"`}},
 		{"expects unknown", `expects = { "videos.list" = 4 }`, `expects = { "video.list" = 4, "serach" = 1 }`, []string{
 			`24: jobs.trending.expects."video.list": operation "video.list" is not listed for credential "youtube": did you mean "videos.list"?`,
@@ -149,7 +149,7 @@ func TestErrors(t *testing.T) {
 		{"command not executable", `command = ["fetch", "trending"]`, `command = ["./config.toml"]`, []string{`25: jobs.trending.command: cannot use command "./config.toml": config.toml is not executable: chmod +x`}},
 		{"timeout zero", `timeout = "2m"`, `timeout = "0s"`, []string{`26: jobs.trending.timeout: must be longer than zero`}},
 		{"timeout too short", `timeout = "2m"`, `timeout = "10ms"`, []string{`26: jobs.trending.timeout: must be at least 1s: 10ms`}},
-		{"timeout without unit", `timeout = "2m"`, `timeout = "120"`, []string{`26: jobs.trending.timeout: "120" is no duration: write a number with its unit, such as "90s", "30m", "24h" or "7d"`}},
+		{"timeout without unit", `timeout = "2m"`, `timeout = "120"`, []string{`26: jobs.trending.timeout: "120" is not a duration: write a number with its unit, such as "90s", "30m", "24h" or "7d"`}},
 		{"kill grace", `timeout = "2m"`, `kill_grace = "0s"`, []string{`26: jobs.trending.kill_grace: must be longer than zero`}},
 		{"flag", `timeout = "2m"`, `run_at_start = "yes"`, []string{`26: jobs.trending.run_at_start: must be true or false, not the string "yes"`}},
 		{"env", `timeout = "2m"`, `env = { QUOTAD_TOKEN = "x", LEVEL = 1 }`, []string{
@@ -170,10 +170,10 @@ func TestErrors(t *testing.T) {
 		{"connections", `[ledger]`, "[access]\nconnections = 10\nconnections_per_user = 11\n[ledger]", []string{`4: access.connections_per_user: must be from 1 to 10: 11`}},
 		{"no connections", `[ledger]`, "[access]\nconnections = 0\n[ledger]", []string{`3: access.connections: must be from 1 to 100000: 0`}},
 		{"metrics for everybody", `[ledger]`, "[metrics]\nlisten = \"0.0.0.0:9464\"\n[ledger]", []string{`3: metrics.listen: "0.0.0.0:9464" can be reached from other hosts, and callers there need no password: write "127.0.0.1:9464" or "[::1]:9464"`}},
-		{"metrics on every address", `[ledger]`, "[metrics]\nlisten = \":9464\"\n[ledger]", []string{`3: metrics.listen: ":9464" is not the numbers of an address and a port: write "127.0.0.1:9464" or "[::1]:9464"`}},
-		{"metrics by name", `[ledger]`, "[metrics]\nlisten = \"localhost:9464\"\n[ledger]", []string{`3: metrics.listen: "localhost:9464" is not the numbers of an address and a port: write "127.0.0.1:9464" or "[::1]:9464"`}},
+		{"metrics on every address", `[ledger]`, "[metrics]\nlisten = \":9464\"\n[ledger]", []string{`3: metrics.listen: ":9464" is not an address and a port in numbers: write "127.0.0.1:9464" or "[::1]:9464"`}},
+		{"metrics by name", `[ledger]`, "[metrics]\nlisten = \"localhost:9464\"\n[ledger]", []string{`3: metrics.listen: "localhost:9464" is not an address and a port in numbers: write "127.0.0.1:9464" or "[::1]:9464"`}},
 		{"metrics nowhere", `[ledger]`, "[metrics]\nlisten = \"\"\nport = 1\n[ledger]", []string{
-			`3: metrics.listen: "" is not the numbers of an address and a port: write "127.0.0.1:9464" or "[::1]:9464"`,
+			`3: metrics.listen: "" is not an address and a port in numbers: write "127.0.0.1:9464" or "[::1]:9464"`,
 			`4: metrics.port: unknown key: known are "listen"`,
 		}},
 		{"events", `[ledger]`, "[on_event]\nnear_limit = []\nexhausted = \"fetch\"\noutage_began = [\"./no-such\"]\njob_failed = [\"fetch\"]\ntimeout = \"2h\"\n[ledger]", []string{

@@ -73,7 +73,7 @@ func (t *redisTable) checkAddrs() {
 		one := node{document: t.document, path: within(t.path, "addrs", element(i))}
 		switch {
 		case !isAddr(addr):
-			one.fail(`%q is no address: write "host:port" or "unix:///path"`, addr)
+			one.fail(`%q is not an address: write "host:port" or "unix:///path"`, addr)
 		case strings.HasPrefix(addr, unixScheme) && (len(t.Addrs) > 1 || t.MasterName != ""):
 			one.fail("%q leads to one server: remove the other addresses and master_name", addr)
 		}

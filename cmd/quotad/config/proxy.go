@@ -21,7 +21,7 @@ func (t *targetTable) target(c *quota.Credential) *proxy.Target {
 	t.require("key_file", `"youtube.key", which holds the key and nothing else`)
 	t.require("routes", `{ "GET /youtube/v3/search" = "search.list" }, or name a preset`)
 	if t.has("key_header") && !fieldName.MatchString(t.KeyHeader) {
-		t.fail("key_header", `%q is no name of a header: write "Authorization", which sends Bearer before the key, or "X-Goog-Api-Key"`, t.KeyHeader)
+		t.fail("key_header", `%q is not the name of a header: write "Authorization", which sends Bearer before the key, or "X-Goog-Api-Key"`, t.KeyHeader)
 	}
 	address, _ := url.Parse(string(t.Upstream)) // it was read before
 	return &proxy.Target{
@@ -67,7 +67,7 @@ func (a *upstreamAddress) UnmarshalText(text []byte) error {
 	address, err := url.Parse(string(text))
 	switch {
 	case err != nil || address.Host == "" || address.Scheme != "https" && address.Scheme != "http":
-		return fmt.Errorf(`%q is no address of an API: write "https://www.googleapis.com"`, text)
+		return fmt.Errorf(`%q is not the address of an API: write "https://www.googleapis.com"`, text)
 	case address.User != nil || address.RawQuery != "" || address.Fragment != "":
 		return errors.New("holds more than a host and a path: write a key into key_file")
 	case address.Scheme == "http" && !isLoopback(address.Hostname()):
@@ -108,7 +108,7 @@ func (l *loopback) UnmarshalText(text []byte) error {
 	address, err := netip.ParseAddrPort(string(text))
 	switch {
 	case err != nil:
-		return fmt.Errorf("%q is not the numbers of an address and a port: "+cure, text)
+		return fmt.Errorf("%q is not an address and a port in numbers: "+cure, text)
 	case !address.Addr().IsLoopback():
 		return fmt.Errorf("%q can be reached from other hosts, and callers there need no password: "+cure, text)
 	}

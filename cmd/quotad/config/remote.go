@@ -157,7 +157,7 @@ func (a *anyAddress) UnmarshalText(text []byte) error {
 		whole = "[::]" + whole
 	}
 	if _, err := netip.ParseAddrPort(whole); err != nil {
-		return fmt.Errorf(`%q is not the numbers of an address and a port: write ":9466", "192.0.2.1:9466" or "[2001:db8::1]:9466"`, text)
+		return fmt.Errorf(`%q is not an address and a port in numbers: write ":9466", "192.0.2.1:9466" or "[2001:db8::1]:9466"`, text)
 	}
 	*a = anyAddress(text)
 	return nil

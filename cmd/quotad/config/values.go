@@ -46,7 +46,7 @@ func parseDuration(text string) (time.Duration, error) {
 	case err == strconv.ErrRange:
 		return 0, fmt.Errorf("%q is too long", text)
 	case err != nil:
-		return 0, fmt.Errorf("%q is no duration: write a number with its unit, %s", text, durationExamples)
+		return 0, fmt.Errorf("%q is not a duration: write a number with its unit, %s", text, durationExamples)
 	case d < 0:
 		return 0, fmt.Errorf("%q is below zero", text)
 	}
@@ -143,7 +143,7 @@ func (r *ring) decode(n node) {
 	*r = ring(n.ring(func(region regions.Region) error {
 		err := region.CheckName()
 		if err != nil && region.Check() == nil {
-			err = fmt.Errorf("%w; any text may stand in items, instead of regions", err)
+			err = fmt.Errorf("%w; items, instead of regions, takes any text", err)
 		}
 		return err
 	}))

@@ -65,7 +65,7 @@ func (c *Config) largeAllowances() Errors {
 			if allowed <= l.Reserve {
 				continue
 			}
-			cure := fmt.Sprintf("a reserve of %d would do", allowed)
+			cure := fmt.Sprintf("a reserve of %d is enough", allowed)
 			if l.Reserve > 0 {
 				cure += fmt.Sprintf(", or open_units = %d", l.Reserve)
 			}

@@ -32,7 +32,7 @@ func TestWarnings(t *testing.T) {
 		name, more string
 		want       string // after the file
 	}{
-		{"a job that expects nothing in particular", "", `:11: warning: jobs.one.expects."videos.list": the jobs ask for 2,880 units of youtube daily in one window, ` +
+		{"a job that has no expects", "", `:11: warning: jobs.one.expects."videos.list": the jobs ask for 2,880 units of youtube daily in one window, ` +
 			`and for 2,940 when passes are late; 100 are for them: they run dry; 2 videos.list for a pass of one instead of 60 would do, or one every 3d instead of 1h`},
 		{"two that each ask for more than there is", `expects = { "videos.list" = 100 }`, `:2: warning: credentials.youtube.limits.daily: ` +
 			`the jobs ask for 7,680 units of youtube daily in one window, and for 7,840 when passes are late; 100 are for them: they run dry; no single change is enough`},

@@ -118,7 +118,7 @@ func New(version string) *Metrics {
 	m.clientCalls = m.histogram("quotad_client_ledger_call_duration_seconds", "Time of one call of the ledger that decides calls of clients.", callTimes)
 	m.clientBatches = m.histogram("quotad_client_ledger_call_requests", "Calls of clients that shared one deciding call of the ledger.", prometheus.ExponentialBuckets(1, 2, 8))
 
-	m.runs = m.counters("quotad_runs_total", "Runs that are over; skipped ones are ticks that did not become a run, and slots missed in a row count as one.", "job", "state", "reason")
+	m.runs = m.counters("quotad_runs_total", "Runs that are over; skipped ones are slots that did not become a run, and slots missed in a row count as one.", "job", "state", "reason")
 	m.passes = m.counters("quotad_passes_total", "Passes that are over, or were skipped.", "job", "outcome", "reason")
 	m.passTook = promauto.With(m.registry).NewHistogramVec(prometheus.HistogramOpts{
 		Name: "quotad_pass_duration_seconds", Help: "Time of one pass, from its start to its end.", Buckets: passTimes,

@@ -82,7 +82,7 @@ func readItems(raw []json.RawMessage) ([]item, error) {
 	for i, one := range raw {
 		it, err := readItem(one)
 		if err != nil {
-			return nil, fmt.Errorf("item %d is no video: %w", i+1, err)
+			return nil, fmt.Errorf("item %d is not a video: %w", i+1, err)
 		}
 		items = append(items, it)
 	}

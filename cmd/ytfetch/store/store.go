@@ -254,7 +254,7 @@ func bind(stmt *sqlite3.Stmt, param int, value any) error {
 		}
 		return stmt.BindInt64(param, v.Unix())
 	default:
-		return fmt.Errorf("a %T is no parameter", value)
+		return fmt.Errorf("a %T cannot be a parameter", value)
 	}
 }
 

@@ -211,7 +211,7 @@ func TestPageIsStoredAsAWhole(t *testing.T) {
 	chart := Chart{Region: "DE", Slot: noon}
 	for _, wrong := range []string{`{"id":""}`, `{}`, `"a"`, `null`} {
 		err := s.Save(Page{Chart: chart, Number: 1, First: 1, At: noon, Items: []json.RawMessage{video("a", "a", nil), json.RawMessage(wrong)}})
-		if err == nil || !strings.Contains(err.Error(), "item 2 is no video") {
+		if err == nil || !strings.Contains(err.Error(), "item 2 is not a video") {
 			t.Errorf("%s: got %v", wrong, err)
 		}
 	}

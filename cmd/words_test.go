@@ -15,14 +15,15 @@ import (
 // reports, waits for, retries, expires, continues; you; an operator; a caller.
 var gone = regexp.MustCompile(`(?i)\b(whoever|nobody|somebody|anew|so many|tells?|told|hears?|heard|of late|in vain|lest|goes on|go on|gives? back|given back|takes? in|stands beside|stand beside|vanish(es)?|looked for|besides)\b`)
 
-// What users see holds none of these words: messages, usage texts, the page, the documentation.
+// What people read holds none of these words: messages, usage texts, the page, the documentation,
+// and the comments of all code but tests.
 func TestPlainWords(t *testing.T) {
 	walkFiles(t, ".go", func(path string) {
-		if !strings.HasSuffix(path, "_test.go") && !strings.Contains(path, "test/") && !strings.Contains(path, "benchmark/") {
-			plainLiterals(t, path)
+		if !strings.HasSuffix(path, "_test.go") {
+			plainSource(t, path)
 		}
 	})
-	for _, ending := range []string{".md", ".toml", ".html"} {
+	for _, ending := range []string{".md", ".toml", ".html", ".lua", ".sql", ".css", ".js", ".yml"} {
 		walkFiles(t, ending, func(path string) {
 			if strings.Contains(path, "testdata") {
 				return
@@ -38,18 +39,22 @@ func TestPlainWords(t *testing.T) {
 	}
 }
 
-func plainLiterals(t *testing.T, path string) {
+func plainSource(t *testing.T, path string) {
 	t.Helper()
 	files := token.NewFileSet()
-	file, err := parser.ParseFile(files, path, nil, 0)
+	file, err := parser.ParseFile(files, path, nil, parser.ParseComments)
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, comments := range file.Comments {
+		plain(t, files.Position(comments.Pos()).String(), comments.Text())
+	}
+	support := strings.Contains(path, "test/") || strings.Contains(path, "benchmark/")
 	ast.Inspect(file, func(n ast.Node) bool {
 		if _, isTag := n.(*ast.Field); isTag {
 			return false
 		}
-		if text, ok := n.(*ast.BasicLit); ok && text.Kind == token.STRING {
+		if text, ok := n.(*ast.BasicLit); ok && text.Kind == token.STRING && !support {
 			plain(t, files.Position(text.Pos()).String(), text.Value)
 		}
 		return true

@@ -19,7 +19,7 @@ type Launcher struct {
 	// call Enter. Where it is nil, or no cgroup can be had, a command is known by its
 	// session and the marks in its environment alone.
 	Cgroups *Cgroups
-	// Reaper adopts what commands leave behind; nil: without cgroups it is looked for
+	// Reaper adopts what commands leave behind; nil: without cgroups those are found
 	// among all processes.
 	Reaper *Reaper
 	// Tasks is how many processes and threads the user may have before a command

@@ -277,7 +277,7 @@ func (c *call) rewrite(out *http.Request) {
 			delete(out.Header, name)
 		}
 	}
-	out.Header.Set("Accept-Encoding", "identity") // the key is looked for in what comes
+	out.Header.Set("Accept-Encoding", "identity") // the answer is searched for the key
 	if t.KeyHeader == authorization {
 		out.Header.Set(authorization, "Bearer "+t.Key)
 		return

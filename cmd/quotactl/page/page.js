@@ -15,10 +15,10 @@ function show() {
     replace(section, html);
     waiting.delete(name);
   }
-  tell();
+  showState();
 }
 
-// What somebody has opened or closed stays so, and what has the focus keeps it.
+// What a reader has opened or closed stays so, and what has the focus keeps it.
 function replace(section, html) {
   const open = new Map([...section.querySelectorAll("details")].map((d) => [d.id, d.open]));
   const focused = section.contains(document.activeElement) && document.activeElement.closest("details")?.id;
@@ -31,7 +31,7 @@ function replace(section, html) {
 const title = document.title;
 const icon = document.getElementById("icon");
 
-function tell() {
+function showState() {
   const says = document.querySelector(".says");
   const lost = document.querySelector("header").dataset.lost !== "" || !away.hidden;
   const troubles = Number(says?.dataset.troubles ?? 0);
@@ -51,12 +51,12 @@ function follow() {
   };
   events.onerror = () => {
     away.hidden = false;
-    tell();
+    showState();
     if (events.readyState === EventSource.CLOSED) setTimeout(follow, 5000);
   };
 }
 
 document.addEventListener("selectionchange", show);
 if (location.hash) document.getElementById(location.hash.slice(1))?.setAttribute("open", "");
-tell();
+showState();
 follow();

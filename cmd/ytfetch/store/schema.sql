@@ -1,10 +1,10 @@
--- Times are Unix seconds. What upstream did not tell is NULL, or empty where it is text.
+-- Times are Unix seconds. What upstream did not say is NULL, or empty where it is text.
 
 CREATE TABLE videos (
 	number       INTEGER PRIMARY KEY,   -- stable: the index of words refers to it
 	id           TEXT NOT NULL UNIQUE,  -- upstream's
 	first_seen   INTEGER NOT NULL,
-	last_seen    INTEGER NOT NULL,      -- when upstream last told what stands in this row
+	last_seen    INTEGER NOT NULL,      -- when upstream last sent this row
 	published    INTEGER,
 	duration_s   INTEGER,
 	views        INTEGER,

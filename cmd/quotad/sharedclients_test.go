@@ -79,7 +79,7 @@ func TestHostsWhoseClientsDiffer(t *testing.T) {
 	write(strings.ReplaceAll(config, `window = "1d"`, `window = "1h"`))
 	startIn(t, dir)
 	other := clientIn(dir)
-	says := "counts otherwise: limit default: 20 units in any 1h, here 20 units in any 24h"
+	says := "counts differently: limit default: 20 units in any 1h, here 20 units in any 24h"
 	found := func(c *api.Client, text string) bool {
 		t.Helper()
 		var status struct {
@@ -111,7 +111,7 @@ func TestHostsWhoseClientsDiffer(t *testing.T) {
 	if want := "clients.public.window: it was 1h: existing records still count, but a client whose record had expired begins at 0. For 24h such a client may be granted what 1h allowed and what this allows"; !slices.Contains(reloaded.Reminders, want) {
 		t.Errorf("the reload says %q, want %q", reloaded.Reminders, want)
 	}
-	eventually(t, func() bool { return !found(other, "counts otherwise") && !found(client, "counts otherwise") })
+	eventually(t, func() bool { return !found(other, "counts differently") && !found(client, "counts otherwise") })
 	if err := a.await(regexp.MustCompile("^hosts count clients alike again, or one is gone$"), "was=.*"+says); err != nil {
 		t.Fatal(err)
 	}

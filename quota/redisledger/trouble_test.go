@@ -54,14 +54,14 @@ func TestHostsThatCountOtherwiseAreTold(t *testing.T) {
 		h.used(0) // it looks at the log
 		return strings.Join(h.ledger.Health(t.Context()).Warnings, "\n")
 	}
-	if text := warned(a) + warned(b); strings.Contains(text, "otherwise") {
+	if text := warned(a) + warned(b); strings.Contains(text, "differently") {
 		t.Errorf("of hosts that agree it is said %q", text)
 	}
 	c := youtube()
 	c.Limits[0].Units, c.Operations["search.list"] = 200, quota.Cost{Every: 100}
 	b.configure(c, slidinglog.Policy{})
 	for _, h := range []*daemon{a, b} { // each as soon as it has heard of the other
-		h.eventually(func() bool { return strings.Contains(warned(h), "otherwise") })
+		h.eventually(func() bool { return strings.Contains(warned(h), "differently") })
 	}
 	for h, want := range map[*daemon]string{
 		a: "host b shares the ledger and counts differently: limit daily: 200 units in any 24h, here 100 units in any 24h; operation search.list: 100 units, here 10 units",
@@ -72,7 +72,7 @@ func TestHostsThatCountOtherwiseAreTold(t *testing.T) {
 		}
 	}
 	b.configure(youtube(), slidinglog.Policy{})
-	a.eventually(func() bool { return !strings.Contains(warned(a), "otherwise") })
+	a.eventually(func() bool { return !strings.Contains(warned(a), "differently") })
 }
 
 // A copy that is missing, or older than it was, is made whole from Redis: nothing is granted

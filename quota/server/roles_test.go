@@ -365,7 +365,7 @@ func TestForbiddenAttemptsAreTold(t *testing.T) {
 	w.Call("GET", "/v1/no-such-thing", "")
 	pid, uid := os.Getpid(), os.Getuid()
 	want := []server.Attempt{
-		{Caller: quota.Caller{UID: uid}, PID: pid, Detail: "a request of a browser (it has the header Origin) is not answered"},
+		{Caller: quota.Caller{UID: uid}, PID: pid, Detail: "quotad does not answer browsers (the request has the header Origin)"},
 		{Route: "POST /v1/acquire", Caller: quota.Caller{UID: uid}, PID: pid, Detail: "the run token is unknown: it dies with its pass"},
 		{Route: "POST /v1/credentials/{name}/reset", Caller: quota.Caller{Job: "trending", Region: "US", Run: "trending-1", UID: uid}, PID: pid,
 			Detail: "a run token may acquire, settle and release for its own run, and nothing else"},

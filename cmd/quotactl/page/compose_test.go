@@ -233,7 +233,7 @@ func TestLanes(t *testing.T) {
 	for _, bar := range lane.Runs {
 		tones = append(tones, bar.Style)
 	}
-	if want := []term.Style{term.Plain, term.Red, term.Yellow}; !slices.Equal(tones, want) || lane.Text != "3 runs, 3 ticks skipped" {
+	if want := []term.Style{term.Plain, term.Red, term.Yellow}; !slices.Equal(tones, want) || lane.Text != "3 runs, 3 slots skipped" {
 		t.Errorf("%s: %q, want %q", lane.Text, tones, want)
 	}
 	if len(lane.Skips) != 1 || !lane.Skips[0].From.Equal(ago(5)) || !lane.Skips[0].To.Equal(ago(4)) || !strings.Contains(lane.Skips[0].Title, "paused") {

@@ -90,7 +90,7 @@ func TestBadRemotes(t *testing.T) {
 	dir := distantDir(t)
 	at := func(name string) string { return filepath.Join(dir, name) }
 	for _, row := range []struct{ name, old, new, want string }{
-		{"no number", `":9466"`, `"localhost:9466"`, `remote.listen: "localhost:9466" is not the numbers of an address and a port`},
+		{"no number", `":9466"`, `"localhost:9466"`, `remote.listen: "localhost:9466" is not an address and a port in numbers`},
 		{"no listen", `listen = ":9466"`, ``, `remote.listen: is missing: add listen = ":9466"`},
 		{"half a certificate", `key_file = "c.key"`, ``, `remote.key_file: is missing`},
 		{"another half", `cert_file = "c.pem"`, ``, `remote.cert_file: is missing: add cert_file`},

@@ -76,12 +76,12 @@ func TestAllowanceBeyondTheReserve(t *testing.T) {
 		{"it fits", `open_units = 500` + "\n" + `"videos.list" = "open"`, nil},
 		{"nothing is open", `open_units = 9_000`, nil},
 		{"it is larger", `"videos.list" = "open"` + "\n" + `open_units = 501`, []string{
-			`501 units of daily, which keeps 500 in reserve: together they may spend more than there is; a reserve of 501 would do, or open_units = 500`}},
+			`501 units of daily, which keeps 500 in reserve: together they may spend more than there is; a reserve of 501 is enough, or open_units = 500`}},
 		{"a limit without a reserve", `"search.list" = "open"` + "\n" + `open_units = 250`, []string{
-			`200 units of search, which keeps 0 in reserve: together they may spend more than there is; a reserve of 200 would do`}},
+			`200 units of search, which keeps 0 in reserve: together they may spend more than there is; a reserve of 200 is enough`}},
 		{"a cost for each limit", `"playlists.list" = "open"` + "\n" + `open_units = 600`, []string{
-			`600 units of daily, which keeps 500 in reserve: together they may spend more than there is; a reserve of 600 would do, or open_units = 500`,
-			`60 units of search, which keeps 0 in reserve: together they may spend more than there is; a reserve of 60 would do`}},
+			`600 units of daily, which keeps 500 in reserve: together they may spend more than there is; a reserve of 600 is enough, or open_units = 500`,
+			`60 units of search, which keeps 0 in reserve: together they may spend more than there is; a reserve of 60 is enough`}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			c, err := load(t, t.TempDir(), openOnRedis+row.outage+"\n")

@@ -54,6 +54,20 @@ func TestPrometheusAlerts(t *testing.T) {
 	}
 }
 
+// The page explains each alert, and no other.
+func TestPageListsEveryAlert(t *testing.T) {
+	var want, got []string
+	for _, alert := range alertsOf(t) {
+		want = append(want, alert.name)
+	}
+	for _, row := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\|").FindAllStringSubmatch(readPage(t, watchFile), -1) {
+		got = append(got, row[1])
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // The page's configuration of Prometheus is one.
 func TestPrometheusConfig(t *testing.T) {
 	blocks := blocksOf(readPage(t, watchFile), "scrape_configs:")

@@ -22,6 +22,7 @@ type findings struct {
 	metrics  []string // "youtube.googleapis.com/search_list"
 	left     []Left
 
+	throttled   bool   // Shopify's refusal, with a status of 200
 	zeroQuota   bool   // the upstream says that the quota is 0
 	windowStart string // Epoch: when the upstream's window began
 	resetAt     string // RFC3339
@@ -64,8 +65,16 @@ func (s *findings) read(value any) {
 	s.quota(object)
 	each(s.read, "details", "metadata", "violations")
 	each(s.reason, "status")
-	each(s.read, "extensions")
+	each(s.extensions, "extensions")
 	each(s.propertyQuota, "propertyQuota")
+}
+
+// extensions reads those of GraphQL's errors. Only there THROTTLED refuses by itself: elsewhere
+// in an answer with a status of 200 it is a word of the API's own data.
+func (s *findings) extensions(value any) {
+	object, _ := value.(map[string]any)
+	s.throttled = s.throttled || text(object["code"]) == throttled
+	s.read(value)
 }
 
 // reason adds a reason. RFC 9457's type is an address, and its last segment is the reason.

@@ -121,7 +121,7 @@ func Classify(a Answer, f Format, now time.Time) (Verdict, error) {
 // classOf decides by the most specific thing that the answer says.
 func (f Format) classOf(a Answer, found *findings, left []Left) Class {
 	switch {
-	case a.Status < 400 && !slices.Contains(found.reasons, throttled):
+	case a.Status < 400 && !found.throttled:
 		return OK
 	case found.zeroQuota:
 		return Config

@@ -147,6 +147,8 @@ func TestClassify(t *testing.T) {
 			Class: OK, Left: []Left{{Name: "concurrentRequests", Remaining: Known(10)}, {Name: "tokensPerDay", Remaining: Known(199999)}, {Name: "tokensPerHour", Remaining: Known(39999)}},
 		}},
 		{"Shopify: throttled with a status of 200", Answer{200, nil, []byte(`{"errors":[{"message":"Throttled","extensions":{"code":"THROTTLED"}}]}`)}, Format{}, Verdict{Class: Minute, Says: "Throttled"}},
+		{"the API's own data: a device that is throttled", Answer{200, nil, []byte(`[{"name":"thermostat","status":"THROTTLED"}]`)}, Format{}, Verdict{Class: OK}},
+		{"the API's own data: a video of that title", Answer{200, nil, []byte(`{"title":"THROTTLED","description":"A film."}`)}, Format{}, Verdict{Class: OK, Says: "A film."}},
 		{"Shopify: used of limit", Answer{200, header("X-Shopify-Shop-Api-Call-Limit: 32/40"), nil}, Format{Headers: Headers{Ratio: "X-Shopify-Shop-Api-Call-Limit"}}, Verdict{
 			Class: OK, Left: []Left{{"", Known(40), Known(32), Known(8)}},
 		}},

@@ -132,16 +132,25 @@ func (r *Run) over() (n int) {
 // over, or the run.
 func (r *Runner) runHere(id string) (run Run, news <-chan struct{}, here bool) {
 	for _, e := range r.underWay() {
-		if e.run.ID != id {
-			continue
+		if e.run.ID == id {
+			return e.current()
 		}
-		e.control.mu.Lock()
-		defer e.control.mu.Unlock()
-		run = *e.control.own.copy()
-		e.show(&run)
-		return run, e.news, true
 	}
 	return Run{}, nil, false
+}
+
+// current is runHere of the executor's run, which may be over by now: the job's record is then
+// that of another run, or about to be.
+func (e *executor) current() (run Run, news <-chan struct{}, here bool) {
+	j := e.control
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.executor != e {
+		return Run{}, nil, false
+	}
+	run = *j.own.copy()
+	e.show(&run)
+	return run, e.news, true
 }
 
 // runs returns every run of the job that is known, once each.

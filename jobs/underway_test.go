@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"testing"
+	"time"
 )
 
 // A run spends from the credential that its job had when it began, until it is over.
@@ -32,5 +33,28 @@ func TestSpending(t *testing.T) {
 		wants(run)
 		b.stop()
 		wants()
+	})
+}
+
+// Whoever has found a run under way, and looks at it only when that is over and the next one has
+// begun, is not shown the next one.
+func TestARunIsNotShownAsTheOneBefore(t *testing.T) {
+	inBubble(t, func(t *testing.T, dir string) {
+		b := newBed(t, dir, trending(t))
+		b.play = func(context.Context, played) Exit {
+			time.Sleep(time.Minute)
+			return Exit{}
+		}
+		b.tick()
+		before := b.underWay()[0]
+		if run, _, here := before.current(); !here || run.ID != before.run.ID {
+			t.Errorf("while it runs: got %t, %+v", here, run)
+		}
+		time.Sleep(time.Hour - time.Second)
+		b.tick()
+		if run, _, here := before.current(); here {
+			t.Errorf("got run %s, want nothing of %s, which is over", run.ID, before.run.ID)
+		}
+		b.stop()
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"quotad/quota"
+	"quotad/quota/slidinglog"
 	"quotad/regions"
 )
 
@@ -59,12 +60,19 @@ type played struct {
 
 func newBed(t *testing.T, dir string, jobs ...*Job) *bed {
 	t.Helper()
+	return newHost(t, dir, nil, "", jobs...)
+}
+
+// newHost returns a bed on one of the hosts that share a store.
+func newHost(t *testing.T, dir string, store slidinglog.Store, host string, jobs ...*Job) *bed {
+	t.Helper()
 	b := &bed{t: t, dir: dir}
 	b.play = func(context.Context, played) Exit { return Exit{} }
 	b.peek = func(map[string]quota.Units) (quota.Decision, error) { return quota.Decision{}, nil }
 	runner, err := Open(Config{
 		Jobs: jobs, Gate: b, Launcher: b, Tokens: &b.tokens, OnEvent: b.observe, Dir: dir, Socket: "/run/quotad.sock",
 		BootID: "boot-1", EndLeftover: b.endLeftover, Now: time.Now,
+		Store: store, Host: host,
 	})
 	if err != nil {
 		t.Fatal(err)

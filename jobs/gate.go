@@ -54,7 +54,7 @@ func (e *executor) elsewhere(ctx context.Context, p Pass) (list []quota.Calls) {
 	const tick = 2 * time.Millisecond
 	sleep(ctx, tick)
 	others := slices.DeleteFunc(slices.Clone(e.runner.all()), func(other *jobControl) bool { return other == j })
-	e.runner.refresh(others...)
+	e.runner.readAll(others)
 	for _, other := range others {
 		list = append(list, other.expected(e.job.Credential, came, j.name)...)
 	}

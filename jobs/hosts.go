@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"sync"
 	"time"
 
 	"quotad/quota"
@@ -333,8 +334,15 @@ func (h *hostsLog) publishSoon() {
 
 // refresh reads what the other hosts have appended since, and appends nothing. If they cannot be
 // asked, the jobs stay as this host knows them. It asks after a run's host that has been silent
-// for long.
-func (r *Runner) refresh(list ...*jobControl) {
+// for long. A reader does not wait for the disk: while a job is written, it stays as it is.
+func (r *Runner) refresh(list ...*jobControl) { r.read(list, (*sync.Mutex).TryLock) }
+
+// readAll is refresh, but it returns only when this host knows all that was appended before.
+func (r *Runner) readAll(list []*jobControl) {
+	r.read(list, func(mu *sync.Mutex) bool { mu.Lock(); return true })
+}
+
+func (r *Runner) read(list []*jobControl, lock func(*sync.Mutex) bool) {
 	if r.config.Store == nil {
 		return
 	}
@@ -343,17 +351,16 @@ func (r *Runner) refresh(list ...*jobControl) {
 	for behind := list; len(behind) > 0; {
 		calls := make([]slidinglog.Call, len(behind))
 		for i, j := range behind {
-			j.mu.Lock()
-			calls[i] = j.hosts.readCall()
-			j.mu.Unlock()
+			calls[i] = j.readCall()
 		}
 		more := behind[:0:0]
 		for i, out := range r.config.Store.Append(ctx, calls) {
 			j := behind[i]
-			if !j.writing.TryLock() {
-				continue // a reader does not wait for the disk: the next one sees it
+			if !lock(&j.writing) {
+				continue
 			}
-			if j.receive(nil, calls[i], out) == nil && out.More {
+			overtaken := len(out.Tail) > 0 && j.readCall().At != calls[i].At // what was read meanwhile may be less
+			if j.receive(nil, calls[i], out) == nil && (out.More || overtaken) {
 				more = append(more, j)
 			}
 			j.writing.Unlock()
@@ -366,6 +373,12 @@ func (r *Runner) refresh(list ...*jobControl) {
 		}
 		r.inquire(j)
 	}
+}
+
+func (j *jobControl) readCall() slidinglog.Call {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.hosts.readCall()
 }
 
 func (j *jobControl) isFresh() bool {

@@ -1,0 +1,96 @@
+package jobs
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"quotad/quota"
+	"quotad/quota/ledgertest"
+	"quotad/quota/slidinglog"
+)
+
+// A sharedStore is one for hosts that append at the same time.
+type sharedStore struct {
+	ledgertest.SimStore
+	mu      sync.Mutex
+	answers func(slidinglog.Call, slidinglog.Outcome) // is called with each answer before it arrives; or nil
+}
+
+func (s *sharedStore) Append(ctx context.Context, calls []slidinglog.Call) []slidinglog.Outcome {
+	s.mu.Lock()
+	out := s.SimStore.Append(ctx, calls)
+	answers := s.answers
+	s.mu.Unlock()
+	for i := range calls {
+		if answers != nil {
+			answers(calls[i], out[i])
+		}
+	}
+	return out
+}
+
+// The gate counts what passes on other hosts expect to spend, also if the log that says so is
+// read on this host by others at the same time, or what was read of it is being written.
+func TestTheGateReadsAllThatWasAppended(t *testing.T) {
+	for name, meanwhile := range map[string]func(*jobControl, slidinglog.Call, slidinglog.Outcome){
+		"read by others": func(j *jobControl, call slidinglog.Call, out slidinglog.Outcome) {
+			j.writing.Lock()
+			defer j.writing.Unlock()
+			out.Tail = out.Tail[:1] // they asked before the rest was appended
+			_ = j.receive(nil, call, out)
+		},
+		"written": func(j *jobControl, _ slidinglog.Call, _ slidinglog.Outcome) {
+			j.writing.Lock()
+			go func() {
+				for range 1000 {
+					runtime.Gosched()
+				}
+				j.writing.Unlock()
+			}()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, dir string) {
+				store := &sharedStore{SimStore: ledgertest.SimStore{Clock: func() int64 { return time.Now().UnixMilli() }}}
+				host := func(name string) *bed {
+					one, two := trending(t), trending(t)
+					two.Name = "channels"
+					for _, job := range []*Job{one, two} {
+						job.Regions, job.Expects = eight()[:1], map[string]quota.Units{"videos.list": 4}
+					}
+					b := newHost(t, dir+name, store, name, one, two)
+					b.budget(5)
+					_, _ = b.Status("") // it has read both logs
+					return b
+				}
+				a, b := host("a"), host("b")
+				b.Tick("channels", time.Now().UTC())
+				synctest.Wait()
+				time.Sleep(10 * time.Millisecond)
+				j, err := a.state("channels")
+				if err != nil {
+					t.Fatal(err)
+				}
+				once := sync.Once{}
+				store.mu.Lock()
+				store.answers = func(call slidinglog.Call, out slidinglog.Outcome) {
+					if call.Credential == "job:channels" && len(call.Body) == 0 && len(out.Tail) > 1 {
+						once.Do(func() { meanwhile(j, call, out) })
+					}
+				}
+				store.mu.Unlock()
+				a.Tick("trending", time.Now().UTC())
+				time.Sleep(time.Minute)
+				if got := a.status().Last; got == nil || got.State != RunStopped || got.Reason != Unaffordable {
+					t.Errorf("got %+v, want it not launched against what the other host expects to spend", got)
+				}
+				a.stop()
+				b.stop()
+			})
+		})
+	}
+}

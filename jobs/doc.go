@@ -4,7 +4,7 @@
 // The scheduler calls Runner.Tick with a slot (runner.go). A slotClaim decides what becomes of the
 // slot, and the run begins (begin.go). An executor goes through the ring (executor.go): each pass
 // waits for its time and a place, asks the gate (gate.go), is launched (launch.go), is
-// judged (job.go, outcome.go) and recorded. Its run token says what it spent (token.go). A limit
+// judged (job.go, executor.go) and recorded. Its run token says what it spent (token.go). A limit
 // that returns soon delays the run (pace.go). Where the next run begins follows from the outcomes
 // of the passes (run.go). Operators run, stop and pause jobs and move the cursor (operate.go);
 // any caller may read their status (status.go).

@@ -192,7 +192,7 @@ func (e *executor) admit(ctx context.Context, p Pass) (token string, soon, ok bo
 		e.skip(p, &stop{reason: LedgerUnavailable, detail: err.Error()})
 	default:
 		config.OnEvent(GateRefused{e.job.Credential, d})
-		e.skip(p, refusal(d, len(others) > 0))
+		e.skip(p, refusal(d, e.job.UseReserve, len(others) > 0))
 	}
 	return "", false, false
 }

@@ -12,7 +12,7 @@ type Outcome string
 const (
 	Running     Outcome = "running"     // not over yet
 	OK          Outcome = "ok"          // it did its work
-	Exhausted   Outcome = "exhausted"   // the budget was gone; the run stops
+	Exhausted   Outcome = "exhausted"   // a call was denied, or the command said so by its exit code; the run stops, or waits up to max_wait
 	Failed      Outcome = "failed"      // by its exit code, or it could not be started
 	Timeout     Outcome = "timeout"     // we ended it: it took too long
 	Killed      Outcome = "killed"      // a signal ended it that was not ours

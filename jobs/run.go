@@ -56,7 +56,7 @@ type Pass struct {
 	Reason    Reason         `json:"reason,omitempty"` // of one that was skipped or interrupted
 	Detail    string         `json:"detail,omitempty"` // for people: "exit status 3"
 	Said      string         `json:"said,omitempty"`   // of one that failed: the last line that it wrote to stderr
-	Denied    bool           `json:"denied,omitempty"` // the daemon denied it units
+	Denied    bool           `json:"denied,omitempty"` // the daemon denied it units, or it settled past what it may spend
 	Last      string         `json:"last_grant,omitempty"`
 	Yields    bool           `json:"yields,omitempty"`  // though exhausted, it had its turn: it ran dry too often
 	RetryAt   time.Time      `json:"retry_at,omitzero"` // of one that the budget stopped: when it would have been granted

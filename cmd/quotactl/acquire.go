@@ -74,7 +74,7 @@ func (c *cli) acquire(ctx context.Context, r api.AcquireRequest) (api.Decision, 
 		return d, c.inDoubt(err, "it may be granted all the same: quotactl log shows it, and asking again with the same --request-id debits once")
 	}
 	if err == nil && !d.Granted {
-		err = c.refusal(d)
+		err = c.refusal(d, r.UseReserve)
 	}
 	return d, c.explain(err)
 }
@@ -133,7 +133,7 @@ func newRelease(c *cli) *cobra.Command {
 // corrected prints what became of a grant, or why nothing did.
 func (c *cli) corrected(d api.Decision, err error) error {
 	if err == nil && !d.Granted {
-		err = c.refusal(d)
+		err = c.refusal(d, false)
 	}
 	if err != nil {
 		return errors.Join(c.printRefusal(d), c.explain(err))

@@ -217,3 +217,13 @@ func TestDryText(t *testing.T) {
 		}
 	}
 }
+
+// A denial says what is left of the limit that denied, not of another one that has less.
+func TestWhatIsLeftAtADenial(t *testing.T) {
+	d := api.Decision{Limit: "daily", Remaining: 0, Limits: []api.Limit{
+		{Name: "hourly", Units: 50, Used: 50}, {Name: "daily", Units: 1000, Reserve: 100, Used: 860, Remaining: 40},
+	}}
+	if got, want := []int64{leftOf(d, false), leftOf(d, true)}, []int64{40, 140}; !slices.Equal(got, want) {
+		t.Errorf("got %d, want %d", got, want)
+	}
+}

@@ -44,7 +44,7 @@ type Why struct {
 	Granted    bool   `json:"granted"`
 	Outage     bool   `json:"outage,omitempty"` // granted without the ledger, which cannot be reached
 
-	Reason       string     `json:"reason,omitempty"` // limit_exceeded or cost_exceeds_limit
+	Reason       string     `json:"reason,omitempty"` // limit_exceeded, limit_closed or cost_exceeds_limit
 	Limit        string     `json:"limit,omitempty"`  // that refuses them the longest
 	RetryAfterMs int64      `json:"retry_after_ms,omitempty"`
 	RetryAt      *time.Time `json:"retry_at,omitempty"` // when they fit if nothing else happens
@@ -62,7 +62,7 @@ type Why struct {
 type Obstacle struct {
 	Limit string `json:"limit"`
 	Cost  int64  `json:"cost"` // of the calls, in this limit
-	// Missing is by how many units the calls do not fit; 0 if the limit only
+	// Missing is by how many units the calls do not fit; 0 if the limit is closed, or only
 	// counts as spent until the log fills its longer window.
 	Missing int64 `json:"missing"`
 	// Held is what the limit's window holds, before adjustments returned some of it.

@@ -1,8 +1,8 @@
-// Package clientlimit decides whether a caller of one's own API may make a call: each
+// Package clientlimit decides whether a caller of your own API may make a call: each
 // subject, an address, a user or a key, has the limits of its [Clients] to itself.
 //
-// What a subject has used is one short record, on which the package computes (log.go,
-// counter.go); a [Ledger] keeps the records, in a file or in Redis, by the subject's
+// What a subject has used is one short record, on which the package decides (record.go; log.go and
+// counter.go are its two forms); a [Ledger] keeps the records, in a file or in Redis, by the subject's
 // [Key]. Unlike a credential's log, a lost record starts over with a full budget: no other copy
 // exists, and the windows are short.
 //

@@ -1,6 +1,6 @@
-// Package slidinglog decides whether a request fits. It is the only place that does: for the
-// embedded ledger and the shared one, while Redis is there and while it is away, for an acquire, a
-// peek and a plan.
+// Package slidinglog decides whether a request fits: for the embedded ledger and the shared one,
+// while Redis is there and while it is away, for an acquire, a peek and a plan. No other package
+// does, but that quota.Service refuses a cost above a whole limit before it asks.
 //
 // # The decision
 //

@@ -190,7 +190,7 @@ func (r *replica) append(ctx context.Context, d *draft) (out Outcome, done bool,
 		call.NotBefore = d.now.UnixMilli()
 	}
 	if err := r.ledger.config.File.Room(r.name, frameRoom+len(call.Body)); err != nil {
-		return out, true, err
+		return out, true, r.unavailable(err)
 	}
 	out = r.call(ctx, call)
 	tail := out.Tail

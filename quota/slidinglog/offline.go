@@ -12,11 +12,15 @@ import (
 // each limit there, and the allowance. It is synced to the file before the caller gets its answer,
 // and appended to the log when the store is back.
 
-// outage reports whether an error is an outage, in which the policy decides.
+// outage reports whether an error is an outage, in which the policy decides. An error of the file is
+// none: the store may be there, and the copy may lack what it has.
 func (r *replica) outage(err error) bool {
 	unreachable := errors.Is(err, quota.ErrUnavailable) || errors.Is(err, quota.ErrOutcomeUnknown)
 	known := []error{quota.ErrLost, quota.ErrRecovering, quota.ErrContended, ErrVersion, ErrForeign}
-	return r.ledger.config.Store != nil && unreachable && !slices.ContainsFunc(known, func(e error) bool { return errors.Is(err, e) })
+	if slices.ContainsFunc(known, func(e error) bool { return errors.Is(err, e) }) || errors.As(err, new(fileError)) {
+		return false
+	}
+	return r.ledger.config.Store != nil && unreachable
 }
 
 // refuses returns why operations cannot be granted offline at all.

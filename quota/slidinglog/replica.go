@@ -165,11 +165,19 @@ func (r *replica) onCopy(f func(*Copy)) error {
 
 // unavailable wraps an error of the file: nothing was decided.
 func (r *replica) unavailable(err error) error {
-	if err == nil || errors.Is(err, quota.ErrUnavailable) || errors.Is(err, quota.ErrOutcomeUnknown) {
-		return err
+	switch {
+	case err == nil:
+		return nil
+	case !errors.Is(err, quota.ErrUnavailable) && !errors.Is(err, quota.ErrOutcomeUnknown):
+		err = fmt.Errorf("%w: credential %q: %w", quota.ErrUnavailable, r.name, err)
 	}
-	return fmt.Errorf("%w: credential %q: %w", quota.ErrUnavailable, r.name, err)
+	return fileError{err}
 }
+
+// A fileError is an error of the file, which says nothing about the store.
+type fileError struct{ error }
+
+func (e fileError) Unwrap() error { return e.error }
 
 // refresh polls the log, unless another call does. It waits for the first reading.
 func (r *replica) refresh(ctx context.Context) {

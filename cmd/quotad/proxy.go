@@ -26,7 +26,8 @@ func (d *daemon) openProxy(context.Context) error {
 	stdlog.SetOutput(complaints) // where the transport complains
 	d.proxy = proxy.New(proxy.Config{
 		Address: listener.Addr().String(), Service: d.service, Observer: d.observer, Tokens: d.tokens,
-		OnEvent: emitting[server.Event](d), Forbidden: emitting[server.Attempt](d), Done: emitting[proxy.Exchange](d),
+		OnEvent:   func(e server.Event) { d.api.Report(e) }, // there is one before there is a pass
+		Forbidden: emitting[server.Attempt](d), Done: emitting[proxy.Exchange](d),
 		ErrorLog: stdlog.New(complaints, "", 0),
 	})
 	d.proxy.SetTargets(d.config.Targets)

@@ -149,6 +149,11 @@ every = "1h"
 stagger = "0s"
 run_at_start = true
 command = ["true"]
+[jobs.trending]
+credential = "youtube"
+regions = ["US"]
+schedule = "manual"
+command = ["true"]
 [clients.public]
 units = 60
 window = "1m"

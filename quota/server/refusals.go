@@ -124,8 +124,9 @@ func (r *refusals) list(now time.Time) []api.Refusal {
 	return list
 }
 
-// report records an event before its request is answered.
-func (s *Server) report(e Event) {
+// Report records an event before its request is answered. What a proxy decides for a pass it
+// reports here, too.
+func (s *Server) Report(e Event) {
 	s.refusals.record(e, time.Now())
 	s.OnEvent(e)
 }

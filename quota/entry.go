@@ -133,6 +133,15 @@ func (e *Entry) UnitsIn(c *Credential, i int) Units {
 	return max(0, e.spentIn(c, i)-given)
 }
 
+// CalledIn returns what a grant's calls cost in limit i of c, as they were settled. What adjustments
+// booked or freed is no part of it.
+func (e *Entry) CalledIn(c *Credential, i int) Units {
+	if e.Kind != KindGrant || e.Void {
+		return 0
+	}
+	return e.spentIn(c, i)
+}
+
 // givenBackIn returns by how much less the entry counts in limit i of c because of
 // adjustments.
 func (e *Entry) givenBackIn(c *Credential, i int) Units { return e.spentIn(c, i) - e.UnitsIn(c, i) }

@@ -141,7 +141,7 @@ func (f *figures) agree() {
 		if gone := known && left == 0; gone != (limit.Remaining == 0) {
 			f.Errorf("limit %s has %d units left, and is exhausted in %v seconds (%v)", limit.Name, limit.Remaining, left, known)
 		}
-		f.forecastAgrees(limit)
+		f.forecastAgrees(limit, ofCalls(log.Entries, limit.Name))
 	}
 	if f.Failed() {
 		f.FailNow()
@@ -154,6 +154,32 @@ func inLog(entries []api.Entry, limit string) (sum int64) {
 		for _, charge := range e.Charges {
 			if charge.Limit == limit {
 				sum += charge.Units
+			}
+		}
+	}
+	return sum
+}
+
+// ofCalls sums what the calls in the log cost in a limit, as they were settled, with what
+// adjustments freed of them.
+func ofCalls(entries []api.Entry, limit string) (sum int64) {
+	for _, e := range entries {
+		if e.Kind != "grant" {
+			continue
+		}
+		var greatest int64
+		for _, charge := range e.Charges {
+			greatest = max(greatest, charge.Debited)
+		}
+		for _, charge := range e.Charges {
+			switch {
+			case charge.Limit != limit:
+			case e.SettledTo == nil:
+				sum += charge.Debited
+			case charge.Debited == greatest:
+				sum += *e.SettledTo
+			default:
+				sum += min(charge.Debited, *e.SettledTo)
 			}
 		}
 	}
@@ -181,29 +207,29 @@ func (f *figures) number(args ...string) int64 {
 
 var forecastText = regexp.MustCompile(`; ([0-9,]+) in the last hour(?:, (?:(enough for the next 24h)|used up in about ([0-9]+[smhd])))?`)
 
-// forecastAgrees holds that what is shown of the last hour is what is used, and that the forecast
+// forecastAgrees holds that what is shown of the last hour is what the calls cost, and that the forecast
 // is how long what remains lasts if that goes on: there are no jobs, and the test is over within
 // an hour. A forecast may be a little older than what is used.
-func (f *figures) forecastAgrees(limit api.Limit) {
+func (f *figures) forecastAgrees(limit api.Limit, spent int64) {
 	f.Helper()
 	var text string
 	var said []string
 	for until := time.Now().Add(hangTimeout); time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
 		text = f.quotactl("--all", "--limit", limit.Name)
 		said = forecastText.FindStringSubmatch(text)
-		if said == nil && limit.Used == 0 || said != nil && said[1] == quota.Thousands(limit.Used) {
+		if said == nil && spent == 0 || said != nil && said[1] == quota.Thousands(spent) {
 			break
 		}
 	}
-	if said == nil && limit.Used == 0 {
+	if said == nil && spent == 0 {
 		return
 	}
-	if said == nil || said[1] != quota.Thousands(limit.Used) {
-		f.Fatalf("limit %s has %d units used, and quotactl shows %q", limit.Name, limit.Used, text)
+	if said == nil || said[1] != quota.Thousands(spent) {
+		f.Fatalf("limit %s spent %d units on calls, and quotactl shows %q", limit.Name, spent, text)
 	}
 	f.paced++
 	enough, gone := said[2] != "", said[3]
-	hours := float64(limit.Remaining) / float64(limit.Used)
+	hours := float64(limit.Remaining) / float64(spent)
 	switch {
 	case limit.Remaining == 0:
 		f.full++

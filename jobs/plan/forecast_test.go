@@ -76,6 +76,66 @@ func TestForecastOfOthers(t *testing.T) {
 	}
 }
 
+// What an operator booked or freed by hand is no rate: it counts as used, and is not spent again in
+// each hour to come. What was settled is.
+func TestForecastWithoutAdjustments(t *testing.T) {
+	for _, row := range []struct {
+		name          string
+		calls         quota.Units
+		settled       quota.Units // of the calls; below zero: they are not
+		adjusted      int64
+		used, perHour quota.Units
+		goneIn        time.Duration // give or take a step; 0: not within a day
+	}{
+		{"booked alone", 0, -1, 5_000, 5_000, 0, 0},
+		{"booked beside calls that may go on", 100, -1, 5_000, 5_100, 100, 0},
+		{"booked beside calls that may not", 500, -1, 5_000, 5_500, 500, 8 * time.Hour},
+		{"freed", 800, -1, -700, 100, 800, 11*time.Hour + 45*time.Minute},
+		{"settled, and freed", 1_600, 800, -700, 100, 800, 11*time.Hour + 45*time.Minute},
+		{"settled to more", 100, 800, 0, 800, 800, 10*time.Hour + 53*time.Minute},
+		{"released", 800, 0, 5_000, 5_000, 0, 0},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			clock := ledgertest.NewClock(noon.Add(-30 * time.Minute))
+			service, err := quota.NewService(ledgertest.NewModel(clock.Now), []*quota.Credential{dailyOf(10_000, 500)}, time.Minute)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if row.calls > 0 {
+				d, err := service.Acquire(t.Context(), quota.Request{Credential: "youtube", Operation: "videos.list", Count: row.calls})
+				if err != nil || !d.Granted() {
+					t.Fatalf("%+v, %v", d, err)
+				}
+				if row.settled >= 0 {
+					if _, err := service.Settle(t.Context(), d.GrantID, row.settled, quota.Caller{}); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if row.adjusted != 0 {
+				if _, err := service.Adjust(t.Context(), "youtube", quota.Adjustment{Limit: "daily", Units: row.adjusted, Note: "spent elsewhere"}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			clock.Set(noon)
+			limits, _, err := slidinglog.Simulate(t.Context(), service, "youtube")
+			if err != nil {
+				t.Fatal(err)
+			}
+			l := Simulate(SimInput{From: noon, Limits: []*slidinglog.Simulation{limits}, Others: true}, noon.Add(24*time.Hour)).Limits[0]
+			if l.Used != row.used || l.PerHour != row.perHour {
+				t.Errorf("%d used and %d in the last hour, want %d and %d", l.Used, l.PerHour, row.used, row.perHour)
+			}
+			if l.DryAt.IsZero() != (row.goneIn == 0) {
+				t.Fatalf("gone at %v, want in %v", l.DryAt, row.goneIn)
+			}
+			if late := l.DryAt.Sub(noon) - row.goneIn; row.goneIn > 0 && (late < 0 || late > othersStep) {
+				t.Errorf("gone in %v, want %v", l.DryAt.Sub(noon), row.goneIn)
+			}
+		})
+	}
+}
+
 // A job that does not say what its passes expect is planned by what they took. One that never
 // took anything is in no figure, and said to be in none.
 func TestMeasuredJobs(t *testing.T) {

@@ -15,7 +15,7 @@ const othersStep = 10 * time.Minute
 const minWindow = time.Hour
 
 // An othersSim is all callers that are no job of the plan and spend from one limit: as much in each
-// hour as in the last one.
+// hour as their calls cost in the last one. What an operator booked by hand is not spent again.
 type othersSim struct {
 	limits  *slidinglog.Simulation
 	outcome *Limit
@@ -23,7 +23,7 @@ type othersSim struct {
 	spent   quota.Units
 }
 
-// addOthers adds what was spent in the last hour and, if the input asks for it, the callers that are
+// addOthers adds what calls cost in the last hour and, if the input asks for it, the callers that are
 // no job of the plan.
 func (s *sim) addOthers(in SimInput) {
 	s.next = in.From.Add(othersStep)

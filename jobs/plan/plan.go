@@ -29,7 +29,7 @@ type Limit struct {
 	Peak     quota.Units `json:"peak"`               // the maximum that it will hold
 	Spent    quota.Units `json:"spent"`              // by the jobs, in all of the plan
 	ResetsAt time.Time   `json:"resets_at,omitzero"` // when the next period of a calendar window begins
-	PerHour  quota.Units `json:"per_hour"`           // spent in the last hour; 0 of windows that are shorter
+	PerHour  quota.Units `json:"per_hour"`           // that calls cost in the last hour; 0 of windows that are shorter
 	DryAt    time.Time   `json:"dry_at,omitzero"`    // when it refuses something for the first time
 	Stops    int         `json:"stops"`              // how many runs it stops
 	Skipped  int         `json:"skipped"`            // turns that are lost by that

@@ -118,7 +118,7 @@ func (p *Planner) Plan(ctx context.Context, ask Ask) (*Plan, error) {
 type Forecast struct {
 	Credential string      `json:"credential"`
 	Limit      string      `json:"limit"`
-	PerHour    quota.Units `json:"per_hour"`         // spent in the last hour
+	PerHour    quota.Units `json:"per_hour"`         // that calls cost in the last hour
 	GoneAt     time.Time   `json:"gone_at,omitzero"` // when something is refused; zero: nothing is until Until
 	Until      time.Time   `json:"until"`            // how far the forecast looks
 }

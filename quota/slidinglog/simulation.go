@@ -45,15 +45,15 @@ func (s *Simulation) Used(at time.Time) []quota.Units {
 	return s.account.Used()
 }
 
-// Since returns the units of each limit that were spent after an instant, in the order of the limits,
-// by the callers that whose selects: the name of a job, or "@" and a uid. Entries that have left
-// every window do not count.
+// Since returns the units of each limit that calls cost after an instant, in the order of the limits,
+// by the callers that whose selects: the name of a job, or "@" and a uid. Adjustments are no calls,
+// and do not count. Neither do entries that have left every window, or were not read.
 func (s *Simulation) Since(at time.Time, whose func(by string) bool) []quota.Units {
 	spent := make([]quota.Units, len(s.Credential.Limits))
 	for e := range s.log.After(quota.ID{Ms: at.UnixMilli(), Seq: math.MaxInt64}) {
 		if whose(e.By) {
-			for i, v := range s.account.views {
-				spent[i] += v.Units(&e)
+			for i := range spent {
+				spent[i] += e.CalledIn(s.Credential, i)
 			}
 		}
 	}

@@ -161,14 +161,18 @@ func callerName(by string) string {
 	return by
 }
 
-// jobTroubles adds jobs whose last run failed, and jobs without a good run for too long.
+// jobTroubles adds jobs whose last run failed, or fails so far, and jobs without a good run for too
+// long.
 func jobTroubles(t *triage, list []jobs.Status, now time.Time) {
 	var failing, overdue []jobsapi.Trouble
 	for _, s := range list {
 		one := jobsapi.Trouble{Of: "job " + s.Job.Name, Grave: true}
-		if r := s.Last; r != nil && r.State == jobs.RunFailed {
+		if r := s.Last; r != nil && (r.State == jobs.RunFailed || failsSoFar(r)) {
 			failed := r.Failed()
 			one.Says, one.Then, one.When, one.Do = fmt.Sprintf("%d of %s failed", len(failed), quota.Count(len(r.Ring), "region", "regions")), "ended", r.EndedAt, "quotactl runs show "+r.ID
+			if r.State == jobs.RunRunning {
+				one.Says, one.Then, one.When = one.Says+" so far, none was ok", "began", r.StartedAt
+			}
 			if len(failed) > 0 {
 				p := failed[0]
 				one.Says += fmt.Sprintf(": %s, %s", p.Region, cmp.Or(p.Said, p.Detail))
@@ -181,4 +185,13 @@ func jobTroubles(t *triage, list []jobs.Status, now time.Time) {
 	}
 	t.add(failing, "1 job is failing", "jobs are failing")
 	t.add(overdue, "1 job is overdue", "jobs are overdue")
+}
+
+// failsSoFar reports whether a run is under way of which three passes or more are over, and all of
+// those failed.
+func failsSoFar(r *jobs.Run) bool {
+	const enough = 3
+	over := slices.DeleteFunc(slices.Clone(r.Passes), func(p jobs.Pass) bool { return p.Outcome == jobs.Running })
+	return r.State == jobs.RunRunning && len(over) >= enough &&
+		!slices.ContainsFunc(over, func(p jobs.Pass) bool { return !p.Outcome.Failure() })
 }

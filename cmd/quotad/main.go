@@ -118,7 +118,11 @@ func load(file string, host config.Host) (*config.Config, error) {
 		return nil, fmt.Errorf("cannot find the program file of quotad: %w", err)
 	}
 	host.Programs, host.Now = filepath.Dir(program), time.Now()
-	return config.Load(file, host)
+	c, err := config.Load(file, host)
+	if file == localConfig && errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: quotad reads ./%s, else %s; name another file by --config", err, localConfig, systemConfig)
+	}
+	return c, err
 }
 
 // defaultConfig returns the first default path at which a file exists, else the local one.

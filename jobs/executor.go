@@ -178,7 +178,9 @@ func (e *executor) admit(ctx context.Context, p Pass) (token string, soon, ok bo
 	if len(e.job.Expects) == 0 {
 		return token, false, true
 	}
-	others := append(config.Tokens.reserve(token, e.job.Calls()), e.elsewhere(ctx, p)...)
+	config.Tokens.reserve(token, e.job.Calls())
+	others := e.elsewhere(ctx, p, token)
+	others = append(others, config.Tokens.before(token)...)
 	d, err := config.Gate.Peek(ctx, e.job.Credential, e.job.Calls(), others, e.job.UseReserve)
 	if err == nil && ctx.Err() == nil && d.Granted() {
 		return token, false, true

@@ -36,8 +36,9 @@ func stillExpected(calls quota.Calls, made map[string]quota.Units) (list []quota
 
 // elsewhere returns what passes of other jobs, on other hosts, are expected to spend still, of
 // those that came to the gate before this pass. Each publishes that it comes before it reads the
-// other logs. If the hosts cannot be asked, the ledger decides.
-func (e *executor) elsewhere(ctx context.Context, p Pass) (list []quota.Calls) {
+// other logs. If the hosts cannot be asked, the ledger decides. Those of this host are not among
+// them: Tokens.before has them.
+func (e *executor) elsewhere(ctx context.Context, p Pass, token string) (list []quota.Calls) {
 	j := e.control
 	if j.hosts == nil {
 		return nil
@@ -45,6 +46,7 @@ func (e *executor) elsewhere(ctx context.Context, p Pass) (list []quota.Calls) {
 	var came int64 // by the clock of the log, in ms
 	_, err := j.decide(ctx, func() ([]record, error) { return []record{{ID: e.run.ID, Gate: &p}}, nil }, func() {
 		came = j.state.Seen.Ms
+		e.runner.config.Tokens.share(token, came)
 	})
 	if err != nil {
 		return nil

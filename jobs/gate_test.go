@@ -18,6 +18,12 @@ type budget struct {
 
 func (b *bed) budget(units quota.Units) *budget {
 	left := &budget{left: units}
+	b.shares(left)
+	return left
+}
+
+// shares has the passes of a bed spend from a budget.
+func (b *bed) shares(left *budget) {
 	b.peek = func(calls map[string]quota.Units) (quota.Decision, error) {
 		if calls["videos.list"] > left.get() {
 			d := refused()
@@ -37,7 +43,6 @@ func (b *bed) budget(units quota.Units) *budget {
 		}
 		return Exit{}
 	}
-	return left
 }
 
 func (b *budget) get() quota.Units {

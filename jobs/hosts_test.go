@@ -94,3 +94,48 @@ func TestTheGateReadsAllThatWasAppended(t *testing.T) {
 		})
 	}
 }
+
+// Of three passes that come to the gate in the same millisecond, two of them on one host, each
+// counts those before it in one order: units that are enough for two launch two.
+func TestTheGateHasOneOrder(t *testing.T) {
+	inBubble(t, func(t *testing.T, dir string) {
+		store := &sharedStore{SimStore: ledgertest.SimStore{Clock: func() int64 { return time.Now().UnixMilli() }}}
+		left := &budget{left: 9}
+		host := func(name string) *bed {
+			var list []*Job
+			for _, name := range []string{"first", "second", "third"} {
+				job := trending(t)
+				job.Name, job.Regions, job.Expects = name, eight()[:1], map[string]quota.Units{"videos.list": 4}
+				list = append(list, job)
+			}
+			b := newHost(t, dir+name, store, name, list...)
+			b.shares(left)
+			_, _ = b.Status("") // it has read the logs
+			return b
+		}
+		a, b := host("a"), host("b")
+		a.Tick("third", time.Now().UTC())
+		synctest.Wait()
+		a.Tick("first", time.Now().UTC())
+		b.Tick("second", time.Now().UTC())
+		time.Sleep(time.Minute)
+		list, err := a.Status("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		states := map[RunState]int{}
+		for _, job := range list {
+			states[job.Last.State]++
+		}
+		if states[RunDone] != 2 || states[RunStopped] != 1 || left.get() != 1 {
+			t.Errorf("the runs became %v, and %d units are left: want two done, and one not launched", states, left.get())
+		}
+		for _, job := range list {
+			if p := job.Last.Passes; len(p) != 1 || p[0].Outcome == Exhausted {
+				t.Errorf("%s was launched against units that are spoken for: %+v", job.Job.Name, p)
+			}
+		}
+		a.stop()
+		b.stop()
+	})
+}

@@ -43,8 +43,7 @@
 //	jobControl.writing   while a change of one job is made and written: held over a disk
 //	Runner.mu            the list of jobs
 //	jobControl.mu        what readers see of one job, and what its run waits for
-//	reserved.mu          what passes are expected to spend
-//	Tokens.mu            what passes were granted
+//	Tokens.mu            what passes were granted, and are expected to spend
 //
 // Nothing waits under any but the first three, which no reader takes.
 package jobs

@@ -188,6 +188,7 @@ func TestNegativeLast(t *testing.T) {
 		{[]string{"adjust", "youtube", "daily", "-30"}, []string{"adjust", "youtube", "daily", "--", "-30"}},
 		{[]string{"--utc", "adjust", "youtube", "daily", "-30", "--reason", "-5"}, []string{"--utc", "adjust", "youtube", "daily", "--reason", "-5", "--", "-30"}},
 		{[]string{"adjust", "--reason", "-5", "youtube", "daily", "-30", "-o", "json"}, []string{"adjust", "--reason", "-5", "youtube", "daily", "-o", "json", "--", "-30"}},
+		{[]string{"lend", "youtube", "daily", "-30", "--reason", "-5"}, []string{"lend", "youtube", "daily", "--reason", "-5", "--", "-30"}},
 		{[]string{"adjust", "youtube", "daily", "--", "-30"}, []string{"adjust", "youtube", "daily", "--", "-30"}},
 		{[]string{"adjust", "youtube", "daily", "30"}, []string{"adjust", "youtube", "daily", "30"}},
 		{[]string{"runs", "-n", "-5"}, []string{"runs", "-n", "-5"}},

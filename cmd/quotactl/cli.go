@@ -79,6 +79,12 @@ func (c *cli) credential(named string) string {
 	return cmp.Or(named, c.env.Get("QUOTAD_CREDENTIAL"), api.OnlyCredential)
 }
 
+// credentialBefore returns the credential that stands before the last n arguments, or the one
+// that is meant if there is none.
+func (c *cli) credentialBefore(args []string, n int) string {
+	return c.credential(strings.Join(args[:len(args)-n], ""))
+}
+
 // view says how the answer may look now.
 func (c *cli) view() term.View {
 	return term.NewView(time.Now(), c.stdout, c.env, c.color, c.utc)

@@ -44,7 +44,7 @@ func newAdjust(c *cli) *cobra.Command {
 				return usageError("", "UNITS must be a whole number, not 0: %q", args[last])
 			}
 			a.Limit, a.Units = args[last-1], n
-			credential, logCommand := c.credential(strings.Join(args[:last-1], "")), "quotactl log"
+			credential, logCommand := c.credentialBefore(args, 2), "quotactl log"
 			if credential != api.OnlyCredential {
 				logCommand += " " + credential
 			}
@@ -97,7 +97,7 @@ func negativeLast(root *cobra.Command, args []string) []string {
 	}
 	for i, arg := range args {
 		_, isNumber := parseUnits(arg)
-		if strings.HasPrefix(arg, "-") && isNumber && i > 0 && args[i-1] != "--reason" && args[i-1] != "--note" {
+		if strings.HasPrefix(arg, "-") && isNumber && i > 0 && args[i-1] != "--reason" {
 			return append(slices.Delete(slices.Clone(args), i, i+1), "--", arg)
 		}
 	}
@@ -108,75 +108,48 @@ const lendUsage = `Make a limit higher until a time, for everybody whom it count
 hosts: when the upstream grants more for a while, or a budget of your own may
 be passed once. The reserve stays as it is. When the loan ends, what was used
 stays used, and nothing is granted until it fits the limit again. Loans add up;
-0 units, or --end, end all loans of the limit now. For operators; the log names
-who lent. To book what was spent elsewhere, see quotactl adjust.
+0 units end all loans of the limit now. For operators; the log names who lent.
+To book what was spent elsewhere, see quotactl adjust.
 
-With -o value the answer is what remains in the limit, in units.
+CREDENTIAL may be left out where only one is configured. With -o value the
+answer is what remains in the limit, in units.
 
 Example:
-  $ quotactl lend daily +500 --for 6h --note 'the console grants more today'
+  $ quotactl lend youtube daily +500 --for 6h --reason 'the console grants more'
   lent       500 units to daily until 15:00:00 (in 6h)
   remaining  5,910 units in daily, 3,000 units in search
 `
 
 func newLend(c *cli) *cobra.Command {
-	var (
-		l          api.Lend
-		credential string
-		end        bool
-	)
+	var l api.Lend
 	cmd := &cobra.Command{
-		Use:   "lend LIMIT UNITS --for DURATION [FLAGS]\nlend LIMIT --end [FLAGS]",
-		Short: "make a limit higher until a time",
-		Long:  lendUsage,
-		Args:  cobra.ArbitraryArgs,
-		ValidArgsFunction: arguments(func(ctx context.Context, _ []string) ([]string, error) {
-			return c.limitsOf(ctx, []string{c.credential(credential)})
-		}),
+		Use:               "lend [CREDENTIAL] LIMIT UNITS --for DURATION [FLAGS]\nlend [CREDENTIAL] LIMIT 0 [FLAGS]",
+		Short:             "make a limit higher until a time",
+		Long:              lendUsage,
+		ValidArgsFunction: arguments(c.credentialsAndLimits, c.limitsOf),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			units, err := lentUnits(args, end)
-			if err != nil {
-				return err
-			}
+			last := len(args) - 1
+			n, ok := parseUnits(args[last])
 			switch {
-			case units == 0 && l.Until != "":
+			case !ok:
+				return usageError("", "UNITS must be a whole number: %q", args[last])
+			case n == 0 && l.Until != "":
 				return usageError("", "0 units end the loans of a limit now: --for goes with the units of a loan")
-			case units < 0:
+			case n < 0:
 				return usageError("quotactl close, or a reserve in the configuration, keeps units back; quotactl adjust books what was spent elsewhere",
-					"a loan makes a limit higher: UNITS must be from 1, or 0 to end loans: %q", args[1])
-			case units > 0 && l.Until == "":
+					"a loan makes a limit higher: UNITS must be from 1, or 0 to end loans: %q", args[last])
+			case n > 0 && l.Until == "":
 				return usageError("such as --for 6h", "a loan ends by itself: --for is missing")
 			}
-			l.Limit, l.Units = args[0], &units
-			done, err := c.client().Lend(cmd.Context(), c.credential(credential), l)
+			l.Limit, l.Units = args[last-1], &n
+			done, err := c.client().Lend(cmd.Context(), c.credentialBefore(args, 2), l)
 			err = c.inDoubt(err, "it may be lent all the same: lend again only if quotactl status does not show it")
-			return showLimit(c, done, err, done.Credential, done.Limit, func(v term.View) [2]string { return lentPair(done, units, v) })
+			return showLimit(c, done, err, done.Credential, done.Limit, func(v term.View) [2]string { return lentPair(done, n, v) })
 		},
 	}
 	cmd.Flags().StringVar(&l.Until, "for", "", "how long: a `DURATION` like 90m or 6h, at most the limit's window, and 7d")
-	cmd.Flags().StringVar(&l.Note, "note", "", "why: `TEXT` for those who see the limit, and for the log")
-	cmd.Flags().BoolVar(&end, "end", false, "end the loans of the limit now")
-	c.credentialFlag(cmd, &credential)
+	cmd.Flags().StringVar(&l.Note, "reason", "", "why: `TEXT` for those who see the limit, and for the log")
 	return cmd
-}
-
-// lentUnits returns the units of a loan, 0 to end loans.
-func lentUnits(args []string, end bool) (int64, error) {
-	switch {
-	case len(args) == 0:
-		return 0, usageError("", "LIMIT is missing")
-	case len(args) == 1 && end:
-		return 0, nil
-	case len(args) == 1:
-		return 0, usageError("", "UNITS is missing")
-	case len(args) > 2:
-		return 0, usageError("", "unexpected argument %q", args[2])
-	}
-	n, ok := parseUnits(args[1])
-	if !ok || end && n != 0 {
-		return 0, usageError("", "UNITS must be a whole number, and left out beside --end: %q", args[1])
-	}
-	return n, nil
 }
 
 // lentPair says what was done, or that there was nothing to do.
@@ -268,7 +241,8 @@ const closeUsage = `Close a limit until a time: calls that count against it are 
 with that time and your reason. It opens by itself. A limit that is already
 closed until later stays closed until then. For operators; the log names you.
 
-With -o value the answer is what remains in the limit, in units.
+CREDENTIAL may be left out where only one is configured. With -o value the
+answer is what remains in the limit, in units.
 
 Example:
   $ quotactl close youtube search --until 3h --reason 'kept for the demo'
@@ -279,7 +253,7 @@ Example:
 func newClose(c *cli) *cobra.Command {
 	var k api.Closing
 	cmd := &cobra.Command{
-		Use:               "close CREDENTIAL LIMIT --until TIME [FLAGS]",
+		Use:               "close [CREDENTIAL] LIMIT --until TIME [FLAGS]",
 		Short:             "deny all calls of a limit until a time",
 		Long:              closeUsage,
 		ValidArgsFunction: arguments(c.credentialsAndLimits, c.limitsOf),
@@ -299,7 +273,8 @@ const openUsage = `Open a limit that the upstream or an operator closed. If the 
 that it is exhausted, the next call closes it again. For operators; the log
 names you.
 
-With -o value the answer is what remains in the limit, in units.
+CREDENTIAL may be left out where only one is configured. With -o value the
+answer is what remains in the limit, in units.
 
 Example:
   $ quotactl open youtube search --reason 'the project was given more'
@@ -310,7 +285,7 @@ Example:
 func newOpen(c *cli) *cobra.Command {
 	var k api.Closing
 	cmd := &cobra.Command{
-		Use:               "open CREDENTIAL LIMIT [FLAGS]",
+		Use:               "open [CREDENTIAL] LIMIT [FLAGS]",
 		Short:             "open a limit that is closed",
 		Long:              openUsage,
 		ValidArgsFunction: arguments(c.credentialsAndLimits, c.limitsOf),
@@ -322,8 +297,8 @@ func newOpen(c *cli) *cobra.Command {
 
 // shut closes or opens a limit, and prints how it is afterwards.
 func (c *cli) shut(cmd *cobra.Command, args []string, do func(context.Context, string, api.Closing) (api.Shut, error), k api.Closing) error {
-	k.Limit = args[1]
-	done, err := do(cmd.Context(), args[0], k)
+	k.Limit = args[len(args)-1]
+	done, err := do(cmd.Context(), c.credentialBefore(args, 1), k)
 	err = c.inDoubt(err, "it may have been done all the same: "+cmd.CommandPath()+" can be repeated: quotactl status shows whether it was done")
 	return showLimit(c, done, err, done.Credential, done.Limit, func(v term.View) [2]string { return shutPair(done, v) })
 }

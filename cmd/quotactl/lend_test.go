@@ -16,13 +16,13 @@ func TestNotesAreNoTroubles(t *testing.T) {
 	v := viewOf(120)
 	status := jobsapi.Status{Triage: jobsapi.Triage{
 		Says: "nothing needs attention", Troubles: []jobsapi.Trouble{},
-		Notes: []jobsapi.Trouble{{Of: "limit youtube daily", Says: "500 units more, lent by root: for the demo", Then: "ends", When: v.Now.Add(6 * time.Hour), Do: "quotactl lend daily 0"}},
+		Notes: []jobsapi.Trouble{{Of: "limit youtube daily", Says: "500 units more, lent by root: for the demo", Then: "ends", When: v.Now.Add(6 * time.Hour), Do: "quotactl lend youtube daily 0"}},
 	}}
 	for _, cures := range []bool{false, true} {
 		var b strings.Builder
 		renderTriage(&b, status.Triage, maxTroubles, cures, v)
 		want := "nothing needs attention\n  limit youtube daily: 500 units more, lent by root: for the demo; ends in 6h"
-		if !strings.HasPrefix(b.String(), want) || strings.Contains(b.String(), "quotactl lend daily 0") != cures {
+		if !strings.HasPrefix(b.String(), want) || strings.Contains(b.String(), "quotactl lend youtube daily 0") != cures {
 			t.Errorf("got\n%s\nwant %q", b.String(), want)
 		}
 	}

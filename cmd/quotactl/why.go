@@ -258,7 +258,7 @@ func lendText(w api.Why, missing []api.Obstacle) string {
 				span = min(span, window) // the longest loan
 			}
 		}
-		commands = append(commands, fmt.Sprintf("quotactl lend %s +%d --for %s --credential %s", o.Limit, o.Missing, quota.Brief(span), w.Credential))
+		commands = append(commands, fmt.Sprintf("quotactl lend %s %s +%d --for %s", w.Credential, o.Limit, o.Missing, quota.Brief(span)))
 	}
 	return "for a while, as an operator: " + strings.Join(commands, " and ")
 }

@@ -147,7 +147,7 @@ func loanNotes(credential string, l quota.LimitState) (notes []jobsapi.Trouble) 
 			says += ": " + loan.Note
 		}
 		notes = append(notes, jobsapi.Trouble{Of: "limit " + credential + " " + l.Name, Says: clipped(says), Then: "ends", When: loan.Until.UTC(),
-			Do: "quotactl lend " + l.Name + " 0 --credential " + credential})
+			Do: "quotactl lend " + credential + " " + l.Name + " 0"})
 	}
 	return notes
 }

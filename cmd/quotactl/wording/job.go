@@ -72,8 +72,12 @@ func LastRun(r *jobs.Run, v term.View) term.Cell {
 	if r == nil {
 		return term.Cell{Text: "none"}
 	}
-	text := fmt.Sprintf("%s %s ago", r.State, roughly(v.Now.Sub(r.StartedAt)))
-	if r.State == jobs.RunFailed {
+	since := roughly(v.Now.Sub(r.StartedAt))
+	text := fmt.Sprintf("%s %s ago", r.State, since)
+	switch r.State {
+	case jobs.RunRunning:
+		text = "running for " + since
+	case jobs.RunFailed:
 		text = fmt.Sprintf("%s %s", quota.Thousands(len(r.Failed())), text)
 	}
 	return term.Styled(RunStyle(*r), text)

@@ -25,7 +25,7 @@ With -o value the answer is what remains, in units.
 Example:
   $ quotactl acquire videos.list && curl "$URL"
   granted    1 unit
-  grant      youtube:1795260896123-0
+  grant      youtube:mwv51hac-bsvg1
   remaining  9,399 units in daily
 `
 
@@ -85,8 +85,8 @@ booked even past the limit, because it has been spent.
 With -o value the answer is what remains, in units.
 
 Example:
-  $ quotactl settle youtube:1795260896123-0 40
-  grant      youtube:1795260896123-0
+  $ quotactl settle youtube:mwv51hac-bsvg1 40
+  grant      youtube:mwv51hac-bsvg1
   counts     40 units
   remaining  9,440 units in daily
 `
@@ -111,8 +111,8 @@ func newSettle(c *cli) *cobra.Command {
 const releaseUsage = `Set a grant to zero, because its call was certainly never sent.
 
 Example:
-  $ quotactl release youtube:1795260896123-0
-  grant      youtube:1795260896123-0
+  $ quotactl release youtube:mwv51hac-bsvg1
+  grant      youtube:mwv51hac-bsvg1
   counts     0 units
   remaining  9,480 units in daily
 `

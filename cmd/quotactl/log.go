@@ -28,8 +28,8 @@ each.
 Example:
   $ quotactl log -n 2
   AT        BY        REGION  OPERATION    CALLS  UNITS  ENTRY
-  09:00:00  trending  US      videos.list      1      1  youtube:1773478800123-0
-  09:00:01  @alice            search.list      1    100  youtube:1773478801007-0
+  09:00:00  trending  US      videos.list      1      1  youtube:mmq3hk3f-bsvg1
+  09:00:01  @alice            search.list      1    100  youtube:mmq3hk8z-4chqs
 `
 
 // A logFilter selects lines of a log.

@@ -25,8 +25,8 @@ With -o value the answer is the seconds until the limit opens, 0 if it is open.
 Example:
   $ curl -sS -D h -o b "$URL"
   $ quotactl observe search.list --header-file h --body b
-  day     search is exhausted, opens in 9h 12m, at 08:00:00
-  says    Quota exceeded for quota metric 'Search Queries' …
+  day   search is exhausted, opens in 9h 12m, at 08:00:00
+  says  Quota exceeded for quota metric 'Search Queries' …
 `
 
 // An observed is an answer of the upstream, as the flags describe it.

@@ -23,9 +23,10 @@ stagger, and need units like any other. A paused job runs too.
 
 Example:
   $ quotactl run backfill --region US --set since=2026-01-01 --wait
-  run      06f3k9x2a7q4mzt
+  run      1m87m0kv5wg6sag
   regions  US
-  US       ok, 4 units, 1.2s
+  set      since=2026-01-01
+  US  ok, 4 units, 1.2s
   run done, 1 ok, 4 units
 `
 

@@ -24,8 +24,8 @@ With -o value the answer is the number of runs.
 
 Example:
   $ quotactl runs --job trending --outcome failed --since 24h
-  RUN              JOB       STATE   BEGAN      TOOK  PASSES  UNITS
-  06f3k9x2a7q4mzt  trending  failed  09:00:00  24.9s  7/8 ok     29
+  RUN              JOB       STATE   BEGAN      TOOK  PASSES  UNITS  HOST
+  1m87m0kv5wg6sag  trending  failed  09:00:00  24.9s  7/8 ok     29  fetch-1
 `
 
 // A runFilter selects runs. Zero fields select everything.
@@ -146,7 +146,7 @@ func runReason(r jobs.Run, v term.View) string {
 const runsShowUsage = `Show a run: its passes, what they spent, and the last lines of their output.
 
 Example:
-  $ quotactl runs show 06f3k9x2a7q4mzt
+  $ quotactl runs show 1m87m0kv5wg6sag
 `
 
 func newRunsShow(c *cli) *cobra.Command {

@@ -102,13 +102,22 @@ func show[T any](c *cli, body T, err error, value func(T) (int64, error), table 
 	case c.output != "value":
 		return c.write(table(body, c.view()))
 	case value == nil:
-		return usageError("use -o table or -o json", "the answer is not an integer")
+		return c.noInteger(nil, nil)
 	}
 	n, err := value(body)
 	if err != nil {
 		return err
 	}
 	return c.write(strconv.FormatInt(n, 10) + "\n")
+}
+
+// noInteger refuses -o value where the answer is not an integer. Commands that change
+// something run it before they do.
+func (c *cli) noInteger(*cobra.Command, []string) error {
+	if c.output == "value" {
+		return usageError("use -o table or -o json", "the answer is not an integer")
+	}
+	return nil
 }
 
 // length is the integer for scripts of a list.

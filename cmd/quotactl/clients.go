@@ -46,6 +46,9 @@ func newClients(c *cli) *cobra.Command {
 			case reset && !named:
 				return usageError(seeHelp(cmd), "--reset needs --subject")
 			case reset:
+				if err := c.noInteger(cmd, args); err != nil {
+					return err
+				}
 				done, err := c.client().ResetSubject(cmd.Context(), args[0], subject)
 				return show(c, done, err, nil, func(_ api.SubjectReset, v term.View) string {
 					return term.Pairs([][2]string{{"reset", "the subject has its whole limits again"}}, v)

@@ -133,6 +133,7 @@ func newCursor(c *cli) *cobra.Command {
 		Short:             "show or set where a job's next run begins",
 		Long:              cursorUsage,
 		ValidArgsFunction: arguments(c.jobNames, c.regionNames),
+		PreRunE:           c.noInteger,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			var job jobsapi.Job
 			if len(args) == 1 {
@@ -161,6 +162,7 @@ func newBookmark(c *cli) *cobra.Command {
 		Short:             "show or clear what a pass left for the next one",
 		Long:              bookmarkUsage,
 		ValidArgsFunction: arguments(c.jobNames, c.regionNames),
+		PreRunE:           c.noInteger,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ask := c.client().Bookmark
 			if clear {
@@ -196,6 +198,7 @@ func newPause(c *cli) *cobra.Command {
 		Short:             "stop scheduling a job",
 		Long:              pauseUsage,
 		ValidArgsFunction: arguments(c.jobNames),
+		PreRunE:           c.noInteger,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("for") {
 				d, err := api.ParseSpan(length)
@@ -225,6 +228,7 @@ func newResume(c *cli) *cobra.Command {
 		Short:             "end a job's pause",
 		Long:              resumeUsage,
 		ValidArgsFunction: arguments(c.jobNames),
+		PreRunE:           c.noInteger,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			job, err := c.client().Resume(cmd.Context(), args[0])
 			return show(c, job, err, nil, jobPage)

@@ -38,6 +38,7 @@ func newRun(c *cli) *cobra.Command {
 		Short:             "begin a run now",
 		Long:              runUsage,
 		ValidArgsFunction: arguments(c.jobNames),
+		PreRunE:           c.noInteger,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			run, err := c.client().Begin(cmd.Context(), args[0], r)
 			err = c.inDoubt(err, "a run may have begun all the same: quotactl runs shows it")
@@ -57,9 +58,6 @@ func newRun(c *cli) *cobra.Command {
 // awaitRun prints each pass of a run as it ends, until the run is over. With -o json it
 // prints the whole run at its end.
 func (c *cli) awaitRun(ctx context.Context, run jobs.Run) error {
-	if c.output == "value" {
-		return show(c, run, nil, nil, runPage) // which refuses
-	}
 	inform := func(text string) error {
 		if c.output == "json" {
 			return nil
@@ -151,6 +149,7 @@ func newStop(c *cli) *cobra.Command {
 		Short:             "end a run and its passes",
 		Long:              stopUsage,
 		ValidArgsFunction: arguments(c.runsUnderWay),
+		PreRunE:           c.noInteger,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := c.runUnderWay(cmd.Context(), args[0])
 			if err != nil {

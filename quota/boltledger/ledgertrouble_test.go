@@ -171,9 +171,9 @@ func TestStateOfOthers(t *testing.T) {
 		store  slidinglog.Store
 		want   []string
 	}{
-		"head of another version":  {func(t *testing.T, f *File) { must(t, f.SetHead([]byte(`{"Version":2}`))) }, nil, []string{"another version of quotad"}},
+		"head of another version":  {func(t *testing.T, f *File) { must(t, f.SetHead([]byte(`{"Version":2}`))) }, nil, []string{"another version of quotad", "move ledger.db* away"}},
 		"head that is damaged":     {func(t *testing.T, f *File) { must(t, f.SetHead([]byte(`{`))) }, nil, []string{"damaged"}},
-		"facts of another version": {func(t *testing.T, f *File) { must(t, fold(f, factsOf(`{"Version":2}`))) }, nil, []string{"another version of quotad", credential}},
+		"facts of another version": {func(t *testing.T, f *File) { must(t, fold(f, factsOf(`{"Version":1}`))) }, nil, []string{"another version of quotad", credential, "move ledger.db* away"}},
 		"facts that are damaged":   {func(t *testing.T, f *File) { must(t, fold(f, factsOf(`{`))) }, nil, []string{"damaged", credential}},
 		"to redis":                 {func(*testing.T, *File) {}, &ledgertest.SimStore{}, []string{`backend = "embedded"`, "state_dir", "move ledger.db* away"}},
 	} {

@@ -35,12 +35,16 @@ func twoLimits() *quota.Credential {
 	return c
 }
 
-// randomSet draws the entries of two hours, each of its own time.
+// randomSet draws the entries of two hours, each of its own time. Some come from a log that fell back:
+// they are of an earlier generation. Of two resets, that of the higher generation may have the earlier time.
 func randomSet(random *rand.Rand) (set []quota.Entry) {
 	var grants []quota.ID
 	gen := int64(0)
 	for i := range 5 + random.IntN(25) {
 		e := quota.Entry{ID: quota.ID{Ms: nine.UnixMilli() + int64(i)*300_000, Seq: int64(i + 1)}, Gen: gen, By: "trending"}
+		if random.IntN(4) == 0 {
+			e.Gen = random.Int64N(gen + 1)
+		}
 		kind := random.IntN(12)
 		switch {
 		case kind < 6 || len(grants) == 0:
@@ -59,8 +63,9 @@ func randomSet(random *rand.Rand) (set []quota.Entry) {
 				e.Kind, e.Until = quota.KindOpening, time.Time{}
 			}
 		default:
-			gen++
-			e.Kind, e.Gen, e.Until = quota.KindReset, gen, e.ID.Time()
+			e.Kind, e.Until = quota.KindReset, e.ID.Time().Add(time.Duration(random.IntN(3))*30*time.Minute)
+			e.Gen++
+			gen = max(gen, e.Gen)
 		}
 		set = append(set, e)
 	}

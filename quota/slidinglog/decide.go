@@ -278,7 +278,7 @@ func (l *Ledger) Lend(ctx context.Context, c *quota.Credential, k quota.Loan) (c
 func (l *Ledger) Reset(ctx context.Context, c *quota.Credential, by quota.Caller, note string) error {
 	return l.commit(ctx, c, false, func(d *draft) {
 		facts, clock := &d.copy.facts, d.clock.UnixMilli()
-		until := max(clock, facts.Position.ID.Ms, facts.VoidTo)
+		until := max(clock, facts.Position.ID.Ms, facts.voidTo())
 		d.add(quota.Entry{Kind: quota.KindReset, Note: note, Until: time.UnixMilli(until).UTC()}, by)
 		d.sure, d.gen, d.wipe = true, facts.Gen+1, facts.Position.ID.Ms > clock
 	})

@@ -14,8 +14,10 @@
 // appended at or after the end of the loan. A time to retry counts each loan until its end only.
 //
 // A [Copy] is the set. An entry has an id of its own, with its time. Corrections name the entries
-// that they change, the newest settlement counts, a reset begins a generation, and of one request
-// one grant counts. So entries may come in any order, and twice. Booking offline grants, putting
+// that they change, the newest settlement counts, and of one request one grant counts. A reset begins
+// a generation, and voids the entries of lower generations up to its time. It voids no less than any
+// reset that its host knows. If two hosts reset logs that lack each other's reset, an entry is void if
+// either voids it. So entries may come in any order, and twice. Booking offline grants, putting
 // entries back into a lost log, and reading a log again are therefore the same operation.
 //
 // # An acquire

@@ -16,12 +16,11 @@ type facts struct {
 	Version  int
 	Store    string // the name of the store that has the log
 	Position Position
-	Gen      int64    // the generation of the log
-	Void     int64    // entries of lower generations are void …
-	VoidTo   int64    // … up to this time, in ms
-	Newest   int64    // the greatest generation of an entry
-	Since    int64    // in ms: entries until then may have been dropped
-	Expired  quota.ID // entries up to this one have expired
+	Gen      int64     // the generation of the log
+	Resets   []voiding // what resets void; no other covers one of these
+	Newest   int64     // the greatest generation of an entry
+	Since    int64     // in ms: entries until then may have been dropped
+	Expired  quota.ID  // entries up to this one have expired
 	Hosts    map[HostID]hostFacts
 	Closed   map[string]closing
 	Lent     map[string]lending
@@ -42,7 +41,7 @@ type offlineGrant struct {
 }
 
 // factsVersion is the version of facts and entries in a file.
-const factsVersion = 1
+const factsVersion = 2
 
 // A hostFacts is the state of a host that writes to the log.
 type hostFacts struct {
@@ -83,7 +82,7 @@ func decodeFacts(b []byte) (facts, error) {
 		return f, fmt.Errorf("its facts are damaged: %w", err)
 	}
 	if f.Version != factsVersion {
-		return f, ErrVersion
+		return f, errFileVersion
 	}
 	return f, nil
 }
@@ -139,24 +138,48 @@ func (f *facts) record(r *Record) {
 	}
 }
 
-// renew records what a reset voids, and reports whether it voids more than earlier resets. Two hosts
-// may begin the same generation, each on a log that the other one had lost; the later one counts.
-func (f *facts) renew(by *quota.Entry) bool {
-	renews := f.renews(by)
+// A voiding is what a reset voids: the entries of lower generations up to a time, in ms.
+type voiding struct{ Gen, To int64 }
+
+func voidingOf(reset *quota.Entry) voiding { return voiding{reset.Gen, reset.Until.UnixMilli()} }
+
+// covers reports whether a reset voids all that another one voids.
+func (v voiding) covers(other voiding) bool { return v.Gen >= other.Gen && v.To >= other.To }
+
+// renew records what a reset voids, and reports whether it voids more than the resets before. A new
+// reset covers all that its host knows. But two hosts may each begin a generation on a log that lost
+// the other one's. Then neither may cover the other, and both count.
+func (f *facts) renew(reset *quota.Entry) bool {
+	renews := f.renews(reset)
 	if renews {
-		f.Gen, f.Void, f.VoidTo = max(f.Gen, by.Gen), by.Gen, by.Until.UnixMilli()
+		v := voidingOf(reset)
+		f.Gen = max(f.Gen, v.Gen)
+		f.Resets = append(slices.DeleteFunc(f.Resets, v.covers), v)
 	}
 	return renews
 }
 
-func (f *facts) renews(by *quota.Entry) bool {
-	return by.Gen > f.Void || by.Gen == f.Void && by.Until.UnixMilli() > f.VoidTo
+func (f *facts) renews(reset *quota.Entry) bool {
+	v := voidingOf(reset)
+	return !slices.ContainsFunc(f.Resets, func(other voiding) bool { return other.covers(v) })
 }
 
 // voids reports whether a reset has voided an entry. An entry that was never placed is not void, nor
-// is one that is later than the reset.
+// is one that is later than the reset. Nor is a reset up to a later time: it voids more.
 func (f *facts) voids(e *quota.Entry) bool {
-	return e.Gen != quota.Unplaced && e.Gen < f.Void && e.ID.Ms <= f.VoidTo
+	last := e.ID.Ms
+	if e.Kind == quota.KindReset {
+		last = max(last, e.Until.UnixMilli())
+	}
+	return e.Gen != quota.Unplaced && slices.ContainsFunc(f.Resets, func(v voiding) bool { return e.Gen < v.Gen && last <= v.To })
+}
+
+// voidTo returns the latest time up to which a reset voids entries, in ms.
+func (f *facts) voidTo() (ms int64) {
+	for _, v := range f.Resets {
+		ms = max(ms, v.To)
+	}
+	return ms
 }
 
 // termsOf describes each limit and operation of a credential, for other hosts to compare.

@@ -37,7 +37,7 @@ func (l *Ledger) openHead() error {
 	} else if err := json.Unmarshal(written, &l.head); err != nil {
 		return fmt.Errorf("the state of this host is damaged: %w", err)
 	} else if l.head.Version != headVersion {
-		return fmt.Errorf("the state of this host: %w", ErrVersion)
+		return fmt.Errorf("the state of this host: %w", errFileVersion)
 	} else if (l.head.Store == "") != (name == "") {
 		return errBackend(l.head.Store, name)
 	}

@@ -62,8 +62,8 @@ func (c *Copy) reset(by *quota.Entry) {
 	if !c.facts.renew(by) {
 		return
 	}
-	from := quota.ID{Ms: c.facts.VoidTo, Seq: math.MaxInt64}
-	if c.facts.Newest >= by.Gen { // the reset was put back after later entries
+	from := quota.ID{Ms: by.Until.UnixMilli(), Seq: math.MaxInt64}
+	if c.facts.Newest >= by.Gen || len(c.facts.Resets) > 1 { // there may be older entries that it does not void
 		from = quota.ID{}
 	}
 	kept, lacking := c.originals(from)

@@ -65,11 +65,29 @@ func TestSimulation(t *testing.T) {
 	workers.Wait()
 	t.Logf("%d histories: %s", next, strings.Trim(fmt.Sprintf("%+v", total), "{}"))
 	for s, failed := range bad {
-		w := shrunk(s)
-		t.Errorf("seed %d: %s\nWith %d of %d faults and calls: %s\n%s",
-			s, failed, w.deeds-len(w.without), w.deeds, w.failed, strings.Join(w.trace, "\n"))
+		reportHistory(t, s, failed)
 		return
 	}
+}
+
+// TestPastHistories plays histories that once showed a defect.
+func TestPastHistories(t *testing.T) {
+	for _, seed := range []uint64{
+		55517628, // of two resets on a log that fell back, the one of the higher generation is earlier
+	} {
+		w := newWorld(seed, nil, false)
+		if w.play(); w.failed != "" {
+			reportHistory(t, seed, w.failed)
+		}
+	}
+}
+
+// reportHistory reports a history that failed, and what it fails with at least.
+func reportHistory(t *testing.T, seed uint64, failed string) {
+	t.Helper()
+	w := shrunk(seed)
+	t.Errorf("seed %d: %s\nWith %d of %d faults and calls: %s\n%s",
+		seed, failed, w.deeds-len(w.without), w.deeds, w.failed, strings.Join(w.trace, "\n"))
 }
 
 // shrunk plays a history that fails, without the faults and calls that it fails without too.

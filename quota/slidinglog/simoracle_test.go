@@ -101,8 +101,7 @@ type sum struct {
 	credential *quota.Credential
 	records    []slidinglog.Record
 	entries    map[quota.ID]quota.Entry
-	gen        int64 // of the newest reset
-	until      int64 // what that voids, in ms
+	resets     []quota.Entry
 
 	corrections []quota.Entry
 	clock       int64
@@ -127,8 +126,8 @@ func (o *oracle) sum(log []slidinglog.Placed) sum {
 				e.Gen = was.Gen // that of its first place
 			}
 			s.entries[e.ID] = e
-			if e.Kind == quota.KindReset && (e.Gen > s.gen || e.Gen == s.gen && e.Until.UnixMilli() > s.until) {
-				s.gen, s.until = e.Gen, e.Until.UnixMilli()
+			if e.Kind == quota.KindReset {
+				s.resets = append(s.resets, e)
 			}
 		}
 		if r.Says != nil {
@@ -181,7 +180,9 @@ func (s *sum) lent(limit string, ms int64) (units quota.Units) {
 	return units
 }
 
-func (s *sum) void(e quota.Entry) bool { return e.Gen < s.gen && e.ID.Ms <= s.until }
+func (s *sum) void(e quota.Entry) bool {
+	return slices.ContainsFunc(s.resets, func(by quota.Entry) bool { return e.Gen < by.Gen && !e.ID.Time().After(by.Until) })
+}
 
 // counting returns the entries that count, corrected: of one request, one.
 func (s *sum) counting() (all []quota.Entry) {

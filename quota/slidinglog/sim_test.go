@@ -74,6 +74,7 @@ func TestSimulation(t *testing.T) {
 func TestPastHistories(t *testing.T) {
 	for _, seed := range []uint64{
 		55517628, // of two resets on a log that fell back, the one of the higher generation is earlier
+		47083514, // a turn that was made twice stands at one place after two different records
 	} {
 		w := newWorld(seed, nil, false)
 		if w.play(); w.failed != "" {

@@ -66,7 +66,8 @@ type Call struct {
 	// Wipe empties the log before the record is appended, which then begins at the store's own
 	// clock again. The condition is the same.
 	Wipe bool
-	// Blind appends at any end of the log.
+	// Blind appends at any end of the log. Such a call is never made again, because it could be
+	// carried out each time.
 	Blind bool
 }
 

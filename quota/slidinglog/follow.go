@@ -315,8 +315,9 @@ func (r *replica) announce(ctx context.Context) error {
 
 // pending returns the entries that the log should get: revocations and, before a hello, the
 // entries that close limits or lend to them, so that these do not expire. A hello is due at the
-// start of a host, when its configuration changes, and before other hosts forget it. It is also
-// due while an attempt is open, which cannot be carried out after another record.
+// start of a host, when its configuration changes, before other hosts forget it, and after it adopted
+// a log without it. It is also due while an attempt is open, which cannot be carried out after another
+// record.
 func (r *replica) pending() (entries []quota.Entry, hello *Statement) {
 	host, run := r.ledger.self()
 	r.mu.Lock()

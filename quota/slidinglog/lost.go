@@ -108,10 +108,16 @@ func (r *replica) readAll(ctx context.Context) (log []*Record, end Position, clo
 	}
 }
 
-// adopt applies a log that was read from its beginning to the copy, in one step.
+// adopt applies a log that was read from its beginning to the copy, in one step. If that log lacks
+// the hello of this host, the host says it again, or it and a clone of it would never notice each other.
 func (r *replica) adopt(log []*Record, missing []quota.Entry) error {
 	return r.onCopy(func(c *Copy) {
 		c.facts.Position, c.facts.Quiet = Position{}, nil
+		host := r.ledger.Host()
+		if self, known := c.facts.Hosts[host]; known {
+			self.Hello = 0
+			c.facts.Hosts[host] = self
+		}
 		c.refresh()
 		attempt := r.maybe
 		c.account.views, r.maybe = nil, nil

@@ -97,8 +97,10 @@ func (m *ClientModel) decide(c *clientlimit.Clients, ask clientlimit.Ask) quota.
 		return charged(d)
 	}
 	for _, l := range c.Limits {
-		window := l.Window.Length.Milliseconds()
-		moved.owned[window] = now
+		moved.owned[l.Window.Length.Milliseconds()] = now
+	}
+	for _, window := range c.Kept {
+		moved.owned[window.Milliseconds()] = now
 	}
 	for window := range moved.windows {
 		moved.windows[window] = saturated(moved.windows[window], modelGrant{now, ask.Units})

@@ -118,7 +118,7 @@ func describeLeft(d quota.Decision, useReserve bool) string {
 		if !l.CatchingUp.IsZero() {
 			return fmt.Sprintf("limit %q counts as spent until its log is as long as its window", d.Limit)
 		}
-		left = max(0, l.Budget(useReserve)-l.Used)
+		left = l.Spendable(useReserve)
 	}
 	return fmt.Sprintf("limit %q has %s", d.Limit, quota.Thousands(left))
 }

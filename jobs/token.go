@@ -13,7 +13,7 @@ import (
 	"quotad/quota"
 )
 
-// Tokens knows the run tokens of the passes under way: who may spend as whom, and what each was
+// Tokens knows the run tokens of the passes under way: the pass that each one speaks for, and what each was
 // granted and denied. A token is known from issue to revoke; of others nothing is recorded. The
 // zero value is ready to use, by any number of goroutines.
 type Tokens struct {

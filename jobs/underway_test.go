@@ -36,7 +36,7 @@ func TestSpending(t *testing.T) {
 	})
 }
 
-// Whoever has found a run under way, and looks at it only when that is over and the next one has
+// A caller who finds a run under way, and looks at it only when that is over and the next one has
 // begun, is not shown the next one.
 func TestARunIsNotShownAsTheOneBefore(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {

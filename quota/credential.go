@@ -80,7 +80,7 @@ func (l Limit) LiftedAt(now time.Time) bool {
 func (l Limit) bounds() bool { return !l.DryRun && l.Lift == 0 }
 
 // Budget is the greatest amount that may be in the window at once for a caller
-// who may, or may not, use the reserve.
+// with or without the reserve.
 func (l Limit) Budget(useReserve bool) Units {
 	if useReserve {
 		return l.Units

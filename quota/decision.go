@@ -96,7 +96,7 @@ type Shortage struct {
 }
 
 // WouldDeny returns why a grant would have been a denial if all limits were enforced, of a
-// caller who may, or may not, use the reserve. A limit that is catching up would not have
+// caller with or without the reserve. A limit that is catching up would not have
 // denied what it does not know yet.
 func (d Decision) WouldDeny(useReserve bool) []Shortage {
 	if !d.Granted() || d.Replayed {
@@ -139,11 +139,15 @@ func (s LimitState) Refuses() bool { return !s.DryRun && (!s.Lifted || !s.Closed
 
 // Remaining is what ordinary callers may still spend by this limit: units less reserve
 // less used, never below zero; nothing while it is closed.
-func (s LimitState) Remaining() Units {
+func (s LimitState) Remaining() Units { return s.Spendable(false) }
+
+// Spendable is what a caller with or without the reserve may still spend by this limit, never
+// below zero; nothing while it is closed or catching up.
+func (s LimitState) Spendable(useReserve bool) Units {
 	if !s.CatchingUp.IsZero() || !s.Closed.IsZero() {
 		return 0
 	}
-	return max(0, s.Budget(false)-s.Used)
+	return max(0, s.Budget(useReserve)-s.Used)
 }
 
 // Conflict refuses a request id that was granted for other arguments.

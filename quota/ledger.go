@@ -28,7 +28,7 @@ type Ledger interface {
 	// the error of an ask is its decision's Err.
 	Acquire(ctx context.Context, c *Credential, asks []Ask) ([]Decision, error)
 	// Peek returns what Acquire would decide about charges, those of several operations
-	// together, of a caller who may, or may not, use the reserve. It moves nothing. Its
+	// together, of a caller with or without the reserve. It moves nothing. Its
 	// grants have no GrantID.
 	Peek(ctx context.Context, c *Credential, operations []string, charges []Charge, useReserve bool) (Decision, error)
 

@@ -148,8 +148,8 @@ func userName() string {
 	return "USER"
 }
 
-// refusal turns a decision that is not a grant into a failure, for a caller who may, or may not,
-// use the reserve.
+// refusal turns a decision that is not a grant into a failure, for a caller with or without
+// the reserve.
 func (c *cli) refusal(d api.Decision, useReserve bool) error {
 	f := &failure{code: exitCodeOf(quota.Reason(d.Reason)), err: errors.New(describe(d)), hint: d.Hint}
 	switch quota.Reason(d.Reason) {

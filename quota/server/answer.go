@@ -86,7 +86,7 @@ func refusalOf(d quota.Decision, err error) error {
 func violated(d quota.Decision, useReserve bool) []string {
 	var names []string
 	for _, l := range d.Limits {
-		if l.Refuses() && l.Cost > spendable(l, useReserve) {
+		if l.Refuses() && l.Cost > l.Spendable(useReserve) {
 			names = append(names, l.Name)
 		}
 	}
@@ -111,14 +111,6 @@ func denialDetail(d quota.Decision) string {
 	return "no room now for " + d.Units.Text() + " in limit " + strconv.Quote(d.Limit)
 }
 
-// spendable is what is left of a limit for a caller who may, or may not, use the reserve.
-func spendable(l quota.LimitState, useReserve bool) quota.Units {
-	if !l.CatchingUp.IsZero() || !l.Closed.IsZero() {
-		return 0
-	}
-	return max(0, l.Budget(useReserve)-l.Used)
-}
-
 // addRateLimit writes the RateLimit fields of the limits that can refuse a request.
 func addRateLimit(h http.Header, d quota.Decision, useReserve bool) {
 	var fields api.RateLimit
@@ -133,7 +125,7 @@ func addRateLimit(h http.Header, d quota.Decision, useReserve bool) {
 		case !d.Now.IsZero() && !l.NextAt.IsZero():
 			reset = max(1, l.NextAt.Sub(d.Now))
 		}
-		fields.Add(l.Name, int64(l.Budget(useReserve)), int64(spendable(l, useReserve)), l.Window.Length, reset)
+		fields.Add(l.Name, int64(l.Budget(useReserve)), int64(l.Spendable(useReserve)), l.Window.Length, reset)
 	}
 	if policy, state, ok := fields.Fields(); ok {
 		h["RateLimit-Policy"] = []string{policy}

@@ -27,7 +27,7 @@ func NewSimulation(c *quota.Credential) *Simulation {
 // units of a slot are not free yet at the same slot one window later.
 const gateDelay = time.Millisecond
 
-// Spend decides at an instant about charges of a caller who may, or may not, use the reserve. If
+// Spend decides at an instant about charges of a caller with or without the reserve. If
 // they are granted, it debits them a moment later. An instant before the last one counts as that.
 func (s *Simulation) Spend(at time.Time, charges []quota.Charge, useReserve bool) quota.Decision {
 	now := s.advance(at)

@@ -37,7 +37,7 @@ func readStatus(t *testing.T, name string) (s jobsapi.Status) {
 	return s
 }
 
-// What a pass printed is told of one that failed alone, and last lines alone.
+// The page shows the output of failed passes alone, and its last lines alone.
 func TestPageShowsWhatFailedPassesPrinted(t *testing.T) {
 	f := Facts{Status: readStatus(t, "busy")}
 	run := jobs.Run{State: jobs.RunRunning, Ring: f.Status.Jobs[0].Regions, Passes: []jobs.Pass{
@@ -53,7 +53,7 @@ func TestPageShowsWhatFailedPassesPrinted(t *testing.T) {
 	}
 }
 
-// What was refused is told with what was not launched for the same want, the latest first
+// The refusals and what was not launched for the same reason are one list, the latest first
 // and what is alike as one.
 func TestPageRefusals(t *testing.T) {
 	ago := func(minutes int) time.Time { return at.Add(-time.Duration(minutes) * time.Minute) }
@@ -81,7 +81,7 @@ func TestPageRefusals(t *testing.T) {
 	}
 }
 
-// What cannot be asked for is told as not known, and the rest is shown.
+// The page says what is not known, and shows the rest.
 func TestPageSaysWhatItDoesNotKnow(t *testing.T) {
 	lost := api.NewProblem(api.NotFound, "no such route")
 	f := Facts{Status: readStatus(t, "busy"), PlanErr: lost, RunsErr: lost, RefusalsErr: lost, Usage: map[string]Usages{}}

@@ -38,7 +38,7 @@ func TestNotifierIsBounded(t *testing.T) {
 	if dropped := r.dropped.Load(); dropped < events-queued-workers {
 		t.Errorf("%d events were dropped of %d", dropped, events)
 	}
-	n.Record(Alert{Event: config.Exhausted}) // nobody is told of it
+	n.Record(Alert{Event: config.Exhausted}) // no command is configured for it
 	begun := func() int {
 		files, _ := filepath.Glob(filepath.Join(dir, "*.begun"))
 		return len(files)

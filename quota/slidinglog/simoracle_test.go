@@ -17,20 +17,25 @@ type oracle struct {
 	told       []*told
 	wrote      map[quota.ID]*simHost // who wrote a grant, and had the answer of the store
 	loss       int64                 // when the store lost records last
-	missing    int64                 // when a host said so last
 	reset      int64                 // what is not later than this was voided, in ms
 	decoded    map[slidinglog.Position]slidinglog.Record
+	missing    map[slidinglog.Position]int64 // when a host wrote that the log lacks records
 	// twins are the names of hosts that were cloned while they ran: until one of the two hears
 	// of the other, it speaks for both.
 	twins map[slidinglog.HostID]bool
 }
 
 func newOracle(w *world) oracle {
-	return oracle{w: w, credential: w.credential(), wrote: make(map[quota.ID]*simHost), decoded: make(map[slidinglog.Position]slidinglog.Record), twins: make(map[slidinglog.HostID]bool)}
+	return oracle{w: w, credential: w.credential(), wrote: make(map[quota.ID]*simHost), decoded: make(map[slidinglog.Position]slidinglog.Record),
+		missing: make(map[slidinglog.Position]int64), twins: make(map[slidinglog.HostID]bool)}
+}
+
+func positionOf(p slidinglog.Placed) slidinglog.Position {
+	return slidinglog.Position{ID: p.At, Tag: slidinglog.Tag(p.Body)}
 }
 
 func (o *oracle) record(p slidinglog.Placed) slidinglog.Record {
-	at := slidinglog.Position{ID: p.At, Tag: slidinglog.Tag(p.Body)}
+	at := positionOf(p)
 	if r, ok := o.decoded[at]; ok {
 		return r
 	}
@@ -106,7 +111,7 @@ type sum struct {
 	corrections []quota.Entry
 	clock       int64
 	quiet       bool
-	since       int64 // of the last Missing, in ms
+	missing     slidinglog.Position // of the last Missing
 	waits       []slidinglog.HostID
 	here        []slidinglog.HostID
 }
@@ -131,16 +136,16 @@ func (o *oracle) sum(log []slidinglog.Placed) sum {
 			}
 		}
 		if r.Says != nil {
-			s.hear(r, p.At.Ms)
+			s.hear(r, positionOf(p))
 		}
 	}
 	return s
 }
 
-func (s *sum) hear(r slidinglog.Record, ms int64) {
+func (s *sum) hear(r slidinglog.Record, at slidinglog.Position) {
 	switch r.Says.Kind {
 	case slidinglog.Missing:
-		s.quiet, s.since, s.here = true, ms, nil
+		s.quiet, s.missing, s.here = true, at, nil
 		s.waits = append(append(s.waits, r.Says.Waits...), r.Host)
 	case slidinglog.Here:
 		s.waits = append(append(s.waits, r.Says.Waits...), r.Host)
@@ -282,7 +287,7 @@ func (o *oracle) appended(h *simHost, before []slidinglog.Placed, p slidinglog.P
 	}
 	whole := r.Says != nil && r.Says.Kind == slidinglog.Whole
 	if r.Says != nil && r.Says.Kind == slidinglog.Missing {
-		o.missing = o.w.now
+		o.missing[positionOf(p)] = o.w.now
 	}
 	if !grants && !whole {
 		return
@@ -333,7 +338,8 @@ func (o *oracle) over(h *simHost, s sum, r slidinglog.Record, p slidinglog.Place
 
 // ended holds the end of a quiet period against who should have been waited for.
 func (o *oracle) ended(s sum, p slidinglog.Placed) {
-	if o.w.now-o.missing >= 10*simQuiet.Milliseconds()-100 || !s.quiet {
+	missing := o.missing[s.missing] // not a later one, which the store may have lost
+	if o.w.now-missing >= 10*simQuiet.Milliseconds()-100 || !s.quiet {
 		return
 	}
 	for _, host := range s.waits {
@@ -341,7 +347,7 @@ func (o *oracle) ended(s sum, p slidinglog.Placed) {
 			o.w.fail("host %v is not waited for", host)
 		}
 	}
-	if o.missing <= o.loss {
+	if missing <= o.loss {
 		return // the log fell back once more, and nobody has looked
 	}
 	for _, t := range o.told {

@@ -216,10 +216,12 @@ limits.minute = { units = 60, window = "1m" }
 // A disk that is full when quotad starts, with a run under way as it was killed, does not
 // keep it from starting: it refuses calls, and goes on when there is room.
 func TestStartOnAFullDisk(t *testing.T) {
+	t.Parallel()
 	ledgers := map[string]string{"embedded": "", "redis": ""}
 	ledgers["redis"] = fmt.Sprintf("[ledger]\nbackend = \"redis\"\ndeadline = \"5s\"\nredis.addrs = [%q]\n", redistest.Start(t).Addr)
 	for name, ledger := range ledgers {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			dir := shortDir(t)
 			disk := filepath.Join(dir, "disk")
 			mountSmallDisk(t, disk)

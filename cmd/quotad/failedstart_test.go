@@ -17,6 +17,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"quotad/quota/api"
 )
@@ -187,8 +188,12 @@ func (s *startScene) take(t *testing.T) {
 // Whatever keeps quotad from serving, the process stays: each caller learns why, and
 // when the cause has gone quotad serves. No caller is left without an answer.
 func TestFailedStart(t *testing.T) {
+	t.Parallel()
 	for _, way := range failedStarts {
-		t.Run(way.name, func(t *testing.T) { playFailedStart(t, way) })
+		t.Run(way.name, func(t *testing.T) {
+			t.Parallel()
+			playFailedStart(t, way)
+		})
 	}
 }
 
@@ -296,6 +301,7 @@ func startCallers(t *testing.T, path string) *callers {
 		c.asking.Go(func() {
 			for ctx.Err() == nil {
 				c.note(call())
+				time.Sleep(5 * time.Millisecond) // leave the processors to the daemons
 			}
 		})
 	}

@@ -31,6 +31,7 @@ command = ["quotactl", "acquire", "list"]
 // A daemon starts without its Redis, refuses meanwhile and says why, and decides
 // as soon as Redis is there.
 func TestRedisComesLater(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	server.Kill()
 	daemon, client := startWith(t, fmt.Sprintf(withRedis, server.Addr))

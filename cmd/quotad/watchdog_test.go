@@ -60,6 +60,7 @@ const missedAfter = 4 * time.Second
 // jobs that are shared through it keep no beat from systemd. QUOTAD_TEST_WATCHDOG is for
 // how long each; then no beat may be missed by the clock.
 func TestWatchdogNeedsNoRedis(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	proxy := redistest.NewProxy(t, server)
 	text := fmt.Sprintf("[ledger]\nbackend = \"redis\"\nredis.addrs = [%q]\n[credentials.api]\nlimits.daily.units = 100\noperations.list = 1\n", proxy.Addr)

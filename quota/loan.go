@@ -131,11 +131,11 @@ func (l Loan) validate(c *Credential, usage Usage) error {
 	case l.Units == 0:
 		return nil
 	}
-	return l.validateTerms(usage.Limits[i], usage.Now)
+	return l.validateTerms(c.Name, usage.Limits[i], usage.Now)
 }
 
 // validateTerms returns why a loan's units or time are refused.
-func (l Loan) validateTerms(s LimitState, now time.Time) error {
+func (l Loan) validateTerms(credential string, s LimitState, now time.Time) error {
 	longest := min(maxLent, s.Window.Nominal())
 	switch {
 	case l.Units < 0 || l.Units > MaxUnits:
@@ -148,7 +148,7 @@ func (l Loan) validateTerms(s LimitState, now time.Time) error {
 		return fmt.Errorf("limit %q counts %s, and is lent to for %s at most, until %s: for longer, raise it in the configuration",
 			s.Name, s.Window.Describe(), Brief(longest), now.Add(longest).UTC().Format(time.RFC3339))
 	case len(s.Lent) >= maxLoans:
-		return fmt.Errorf("limit %q has %d loans already, the most at once: end them first, with quotactl lend %s 0", s.Name, maxLoans, s.Name)
+		return fmt.Errorf("limit %q has %d loans already, the most at once: end them first, with quotactl lend %s %s 0", s.Name, maxLoans, credential, s.Name)
 	}
 	return nil
 }

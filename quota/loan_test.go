@@ -43,7 +43,7 @@ func TestLoansThatAreRefused(t *testing.T) {
 				t.Fatalf("got %+v", d)
 			}
 		}
-		if d := lend(t, k, quota.Loan{Limit: "daily", Units: 1, Until: in(time.Hour)}); !strings.Contains(d.Detail, "has 16 loans already") {
+		if d := lend(t, k, quota.Loan{Limit: "daily", Units: 1, Until: in(time.Hour)}); !strings.Contains(d.Detail, "has 16 loans already, the most at once: end them first, with quotactl lend youtube daily 0") {
 			t.Errorf("got %+v for one loan too many", d)
 		}
 		if d, changed, err := k.Lend(t.Context(), "vimeo", quota.Loan{Limit: "daily"}); d.Reason != quota.UnknownCredential || changed || err != nil {

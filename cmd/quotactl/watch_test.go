@@ -45,16 +45,17 @@ func TestDrawing(t *testing.T) {
 		height int
 		want   string
 	}{
-		{"it fits", "a\nb\n", 3, "\x1b[Ha\x1b[K\r\nb\x1b[K\x1b[J"},
-		{"just", "a\nb\nc\n", 3, "\x1b[Ha\x1b[K\r\nb\x1b[K\r\nc\x1b[K\x1b[J"},
-		{"it does not", "a\nb\nc\nd\n", 3, "\x1b[Ha\x1b[K\r\nb\x1b[K\r\n(2 lines more)\x1b[K\x1b[J"},
-		{"one row", "a\nb\n", 1, "\x1b[H(2 lines more)\x1b[K\x1b[J"},
+		{"it fits", "a\nb\n", 4, "a\x1b[K\nb\x1b[K\n"},
+		{"just", "a\nb\nc\n", 4, "a\x1b[K\nb\x1b[K\nc\x1b[K\n"},
+		{"it does not", "a\nb\nc\nd\n", 4, "a\x1b[K\nb\x1b[K\n(2 lines more)\x1b[K\n"},
+		{"two rows", "a\nb\n", 2, "(2 lines more)\x1b[K\n"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			if got := term.Draw(row.text, row.height); got != row.want {
-				t.Errorf("got %q, want %q", got, row.want)
+			got, want := term.View{Lines: row.height}.Draw(row.text), "\x1b[?7l\x1b[H"+row.want+"\x1b[J\x1b[?7h"
+			if got != want {
+				t.Errorf("got %q, want %q", got, want)
 			}
-			if rows := strings.Count(term.Draw(row.text, row.height), "\n") + 1; rows > row.height {
+			if rows := strings.Count(got, "\n") + 1; rows > row.height {
 				t.Errorf("%d rows on a screen of %d", rows, row.height)
 			}
 		})

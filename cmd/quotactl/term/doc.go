@@ -2,8 +2,7 @@
 // screen, times relative to now, colours if the terminal knows them, and ASCII if it knows
 // nothing else.
 //
-// A [View] describes the output (view.go). Its methods write text (text.go), and
-// a [Table] is rendered for it (table.go). [Draw] and [Keyboard] are for a screen that is
-// redrawn (screen.go). Text from outside passes View.Clean, so that nothing a
-// job printed can command the terminal.
+// A [View] describes the output (view.go). Its methods write text, or draw it over the
+// screen (text.go), and a [Table] is rendered for it (table.go). Text from outside passes
+// View.Clean, so that nothing a job printed can command the terminal.
 package term

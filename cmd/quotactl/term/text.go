@@ -6,6 +6,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"quotad/quota"
 )
 
 // Brief writes a duration, at least a second, in its two greatest units: "3h 12m", "45s".
@@ -147,4 +149,25 @@ func (v View) Cut(text string, width int) string {
 	}
 	keep := max(0, width-utf8.RuneCountInString(mark))
 	return string([]rune(text)[:keep]) + mark
+}
+
+// Commands to a terminal.
+const (
+	goHome     = "\x1b[H"
+	clearLine  = "\x1b[K" // from the cursor to the line's end
+	clearBelow = "\x1b[J"
+	wrapOff    = "\x1b[?7l"
+	wrapOn     = "\x1b[?7h"
+)
+
+// Draw returns the commands that draw a text over the screen, above an empty line for the
+// cursor. They clear nothing before they draw over it, so nothing flickers, and leave
+// nothing to restore.
+func (v View) Draw(text string) string {
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	if most := v.Lines - 1; len(lines) > most {
+		shown := max(0, most-1)
+		lines = append(lines[:shown:shown], "("+quota.Count(len(lines)-shown, "line", "lines")+" more)")
+	}
+	return wrapOff + goHome + strings.Join(append(lines, ""), clearLine+"\n") + clearBelow + wrapOn
 }

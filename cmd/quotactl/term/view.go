@@ -1,6 +1,7 @@
 package term
 
 import (
+	"cmp"
 	"io"
 	"os"
 	"os/user"
@@ -17,6 +18,7 @@ type View struct {
 	Now   time.Time
 	Zone  *time.Location
 	Width int  // columns of the screen, at least minWidth
+	Lines int  // of the screen
 	Whole bool // there is no screen: nothing is cut
 	Color bool // the output knows ANSI colours, and the user wants them
 	UTF8  bool // otherwise ASCII only
@@ -24,16 +26,18 @@ type View struct {
 	User func(uid string) string // a user's name; nil: output shows uids
 }
 
-// DefaultWidth is for a screen of unknown width.
+// The size of a screen of unknown size.
 const (
 	DefaultWidth = 80
+	defaultLines = 24
 	minWidth     = 40
 )
 
 // NewView reads the environment and the terminal. Color is one of "auto", "always" and
 // "never".
 func NewView(now time.Time, out io.Writer, env Environment, color string, utc bool) View {
-	v := View{Now: now, Zone: time.Local, Width: screenWidth(out, env), UTF8: env.IsUTF8(), User: UserNames()}
+	v := View{Now: now, Zone: time.Local, UTF8: env.IsUTF8(), User: UserNames()}
+	v.Width, v.Lines = screenSize(out, env)
 	if utc {
 		v.Zone = time.UTC
 	}
@@ -47,18 +51,19 @@ func NewView(now time.Time, out io.Writer, env Environment, color string, utc bo
 	return v
 }
 
-// screenWidth prefers COLUMNS to the terminal, as git and ls do: it is how people set a
+// screenSize prefers COLUMNS to the terminal, as git and ls do: it is how people set a
 // width without a terminal.
-func screenWidth(out io.Writer, env Environment) int {
-	if n, err := strconv.Atoi(env.Get("COLUMNS")); err == nil && n > 0 {
-		return max(n, minWidth)
-	}
+func screenSize(out io.Writer, env Environment) (width, lines int) {
+	width, lines = DefaultWidth, defaultLines
 	if f, ok := out.(*os.File); ok {
-		if width, _, err := xterm.GetSize(int(f.Fd())); err == nil && width > 0 {
-			return max(width, minWidth)
+		if columns, rows, err := xterm.GetSize(int(f.Fd())); err == nil {
+			width, lines = cmp.Or(columns, width), cmp.Or(rows, lines)
 		}
 	}
-	return DefaultWidth
+	if n, err := strconv.Atoi(env.Get("COLUMNS")); err == nil && n > 0 {
+		width = n
+	}
+	return max(width, minWidth), lines
 }
 
 // IsTerminal reports whether a reader or writer is a terminal.

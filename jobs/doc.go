@@ -39,11 +39,12 @@
 // In their order:
 //
 //	Runner.reloading     while the jobs are replaced
+//	Runner.gate          while a pass asks the gate: held over the network
 //	hostsLog.appending   while this host appends to the log of a job: held over the network
 //	jobControl.writing   while a change of one job is made and written: held over a disk
 //	Runner.mu            the list of jobs
 //	jobControl.mu        what readers see of one job, and what its run waits for
 //	Tokens.mu            what passes were granted, and are expected to spend
 //
-// Nothing waits under any but the first three, which no reader takes.
+// Nothing waits under any but the first four, which no reader takes.
 package jobs

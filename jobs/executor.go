@@ -73,13 +73,9 @@ func (e *executor) round(list []regions.Region, timed bool) {
 		if !again {
 			i++
 		}
-		token, soon, ok := e.admit(e.launching, p)
+		token, ok := e.admit(p)
 		if !ok {
 			e.leave()
-			if !soon {
-				return
-			}
-			e.putBack(p.Region)
 			continue
 		}
 		passes.Go(func() {
@@ -163,40 +159,37 @@ func occupy(ctx context.Context, places chan struct{}) bool {
 	return true
 }
 
-// admit asks the gate whether a pass can be afforded on top of what the passes under way are
-// expected to spend still, and returns its token. Until that is revoked, what the pass is expected
-// to spend is reserved. If it cannot be afforded, but could soon, the run waits. Otherwise, or if the gate
-// fails, the pass is recorded as skipped and the run stops: units are the next tick's business.
-func (e *executor) admit(ctx context.Context, p Pass) (token string, soon, ok bool) {
+// admit asks the gate whether a pass can be afforded, and returns its token. Until that is revoked,
+// what the pass is expected to spend is reserved. If it cannot be afforded, but could soon, the run
+// waits, and then serves its region. Otherwise, or if the gate fails, the pass is recorded as skipped
+// and the run stops: units are the next tick's business.
+func (e *executor) admit(p Pass) (token string, ok bool) {
 	if why := e.cannotAfford(); why != nil {
 		e.skip(p, why)
-		return "", false, false
+		return "", false
 	}
 	config := &e.runner.config
 	caller := quota.Caller{Job: e.job.Name, Region: string(p.Region), Run: e.run.ID, Attempt: p.Attempt, UID: -1}
 	token = config.Tokens.issue(quota.Bearer{Caller: caller, Credential: e.job.Credential, UseReserve: e.job.UseReserve}, &e.budget)
 	if len(e.job.Expects) == 0 {
-		return token, false, true
+		return token, true
 	}
-	config.Tokens.reserve(token, e.job.Calls())
-	others := e.elsewhere(ctx, p, token)
-	others = append(others, config.Tokens.before(token)...)
-	d, err := config.Gate.Peek(ctx, e.job.Credential, e.job.Calls(), others, e.job.UseReserve)
-	if err == nil && ctx.Err() == nil && d.Granted() {
-		return token, false, true
+	d, spokenFor, err := e.askGate(p, token)
+	if err == nil && e.launching.Err() == nil && d.Granted() {
+		return token, true
 	}
 	config.Tokens.revoke(token)
 	switch {
-	case ctx.Err() != nil:
+	case e.launching.Err() != nil:
 	case err == nil && d.Denied() && e.waitFor(d.Limit, e.runner.now().Add(d.RetryAfter)):
-		return "", true, false
+		e.putBack(p.Region)
 	case err != nil:
 		e.skip(p, &stop{reason: LedgerUnavailable, detail: err.Error()})
 	default:
 		config.OnEvent(GateRefused{e.job.Credential, d})
-		e.skip(p, refusal(d, e.job.UseReserve, len(others) > 0))
+		e.skip(p, refusal(d, e.job.UseReserve, spokenFor))
 	}
-	return "", false, false
+	return "", false
 }
 
 // cannotAfford returns why the run's own units are not enough for another pass, nil if they are.

@@ -34,20 +34,30 @@ func stillExpected(calls quota.Calls, made map[string]quota.Units) (list []quota
 	return list
 }
 
+// askGate asks the gate whether a pass can be afforded, on top of what others are expected to spend
+// still; spokenFor returns whether they are. One pass of this host is at the gate at a time: so it
+// counts those that came before, and the hosts' logs have the passes of a host in the same order.
+func (e *executor) askGate(p Pass, token string) (d quota.Decision, spokenFor bool, err error) {
+	if !occupy(e.launching, e.runner.gate) {
+		return d, false, e.launching.Err()
+	}
+	defer func() { <-e.runner.gate }()
+	others := append(e.elsewhere(e.launching, p), e.runner.config.Tokens.reserve(token, e.job.Calls())...)
+	d, err = e.runner.config.Gate.Peek(e.launching, e.job.Credential, e.job.Calls(), others, e.job.UseReserve)
+	return d, len(others) > 0, err
+}
+
 // elsewhere returns what passes of other jobs, on other hosts, are expected to spend still, of
 // those that came to the gate before this pass. Each publishes that it comes before it reads the
 // other logs. If the hosts cannot be asked, the ledger decides. Those of this host are not among
-// them: Tokens.before has them.
-func (e *executor) elsewhere(ctx context.Context, p Pass, token string) (list []quota.Calls) {
+// them: Tokens.reserve has them.
+func (e *executor) elsewhere(ctx context.Context, p Pass) (list []quota.Calls) {
 	j := e.control
 	if j.hosts == nil {
 		return nil
 	}
 	var came int64 // by the clock of the log, in ms
-	_, err := j.decide(ctx, func() ([]record, error) { return []record{{ID: e.run.ID, Gate: &p}}, nil }, func() {
-		came = j.state.Seen.Ms
-		e.runner.config.Tokens.share(token, came)
-	})
+	_, err := j.decide(ctx, func() ([]record, error) { return []record{{ID: e.run.ID, Gate: &p}}, nil }, func() { came = j.state.Seen.Ms })
 	if err != nil {
 		return nil
 	}

@@ -57,6 +57,7 @@ type Config struct {
 type Runner struct {
 	config      Config
 	places      chan struct{}  // holds one for each pass under way
+	gate        chan struct{}  // holds one while a pass asks the gate
 	reloading   sync.Mutex     // held while the jobs are replaced
 	background  sync.WaitGroup // for slots that are claimed, and for publishers
 	changed     chan struct{}  // holds one if watchSuccess is to check again
@@ -84,7 +85,7 @@ func Open(c Config) (*Runner, error) {
 	if c.Proxy == nil {
 		c.Proxy = func(string, string) string { return "" }
 	}
-	r := &Runner{config: c, changed: make(chan struct{}, 1), states: make(map[string]*jobControl, len(c.Jobs))}
+	r := &Runner{config: c, gate: make(chan struct{}, 1), changed: make(chan struct{}, 1), states: make(map[string]*jobControl, len(c.Jobs))}
 	stopping, stop := context.WithCancel(context.Background())
 	r.stopping, r.beginNoMore = stopping, func() {
 		r.mu.Lock() // no background goroutine begins meanwhile

@@ -19,8 +19,6 @@ import (
 type Tokens struct {
 	mu       sync.Mutex                     // guards what follows, and what it points to
 	spenders map[[sha256.Size]byte]*spender // by the token's hash: how long a look-up takes reveals nothing about a token
-	reserved []*spender                     // those that are expected to spend
-	steps    int                            // counts what they do at the gate
 }
 
 // A spender is a pass with a token.
@@ -28,10 +26,7 @@ type spender struct {
 	bearer quota.Bearer
 	run    *runBudget
 	calls  quota.Calls // that it is expected to make; these units are spoken for
-	// The steps at which it came to the gate, and at which it counted the passes before it; 0: not yet.
-	came, counted int
-	shared        int64  // when the hosts' log had that it came, in ms by the log's clock; 0: not yet, or never
-	record        Record // without what the refusals say
+	record Record      // without what the refusals say
 	// refusals are what was refused and not granted since, the last one at the end.
 	refusals []refusedCall
 	made     map[string]quota.Units // calls that were granted, by operation
@@ -111,28 +106,13 @@ func (t *Tokens) with(token string, do func(*spender)) bool {
 	return s != nil
 }
 
-// reserve records the calls that a token's pass is expected to make: it comes to the gate.
-func (t *Tokens) reserve(token string, calls quota.Calls) {
+// reserve records the calls that a token's pass is expected to make, and returns those that the other
+// passes of its credential are expected to make still.
+func (t *Tokens) reserve(token string, calls quota.Calls) (others []quota.Calls) {
 	t.with(token, func(s *spender) {
-		t.steps++
-		s.calls, s.came = calls, t.steps
-		t.reserved = append(t.reserved, s)
-	})
-}
-
-// share records when the hosts' log had that a token's pass came to the gate, in ms.
-func (t *Tokens) share(token string, ms int64) {
-	t.with(token, func(s *spender) { s.shared = ms })
-}
-
-// before returns the calls that passes of this host are expected to make still, of those that came
-// to the gate before a token's pass. Of two that come at once, only one counts the other.
-func (t *Tokens) before(token string) (others []quota.Calls) {
-	t.with(token, func(s *spender) {
-		t.steps++
-		s.counted = t.steps
-		for _, other := range t.reserved {
-			if other != s && other.bearer.Credential == s.bearer.Credential && s.follows(other) {
+		s.calls = calls
+		for _, other := range t.spenders {
+			if other != s && other.bearer.Credential == s.bearer.Credential {
 				others = append(others, stillExpected(other.calls, other.made)...)
 			}
 		}
@@ -140,31 +120,11 @@ func (t *Tokens) before(token string) (others []quota.Calls) {
 	return others
 }
 
-// follows returns whether another pass of this host came to the gate before this one. If both are
-// in the hosts' logs, these decide, as they do between hosts: by two orders, each of three passes
-// could count only one of the others. A pass that is in no log yet will count those that are.
-func (s *spender) follows(other *spender) bool {
-	switch {
-	case other.counted > 0 && other.counted < s.came: // also if the logs' clock was set back
-		return true
-	case s.shared == 0 && other.shared > 0:
-		return true
-	case s.shared > 0 && other.shared == 0:
-		return other.counted > 0 // it may not have counted this one
-	case s.shared != other.shared:
-		return other.shared < s.shared
-	case s.shared > 0 && s.calls.Job != other.calls.Job:
-		return other.calls.Job < s.calls.Job
-	}
-	return other.came < s.came
-}
-
 // revoke makes a token unknown, and returns what its pass was granted and denied.
 func (t *Tokens) revoke(token string) (r Record) {
 	t.with(token, func(s *spender) {
 		r = s.sum()
 		delete(t.spenders, sha256.Sum256([]byte(token)))
-		t.reserved = slices.DeleteFunc(t.reserved, func(other *spender) bool { return other == s })
 	})
 	return r
 }

@@ -11,20 +11,8 @@ import (
 	"time"
 )
 
-// The documented shape of an answer. Counts are strings, as the API sends them.
+// The documented shape of a video. Counts are strings, as the API sends them.
 type (
-	videoList struct {
-		Kind          string   `json:"kind"`
-		Etag          string   `json:"etag"`
-		NextPageToken string   `json:"nextPageToken,omitempty"`
-		PrevPageToken string   `json:"prevPageToken,omitempty"`
-		PageInfo      pageInfo `json:"pageInfo"`
-		Items         []video  `json:"items"`
-	}
-	pageInfo struct {
-		TotalResults   int `json:"totalResults"`
-		ResultsPerPage int `json:"resultsPerPage"`
-	}
 	video struct {
 		Kind       string      `json:"kind"`
 		Etag       string      `json:"etag"`
@@ -77,7 +65,11 @@ func (v video) only(parts []string) video {
 // newVideo invents the video at a rank of a region's chart: always the same one.
 func newVideo(region string, rank int) video {
 	random := randomOf(region, rank)
-	id := opaque(random, 8)
+	return invent(random, opaque(random, 8), region, rank)
+}
+
+// invent makes up a video that is as popular as one at a rank of a chart.
+func invent(random *rand.Rand, id, region string, rank int) video {
 	return video{
 		Kind: "youtube#video", Etag: opaque(random, 20), ID: id,
 		Snippet:    newSnippet(random, id, region),
@@ -129,8 +121,6 @@ func newStatistics(random *rand.Rand, rank int) *statistics {
 		FavoriteCount: "0", CommentCount: strconv.Itoa(views / (300 + random.IntN(500))),
 	}
 }
-
-func etag(region string, rank int) string { return opaque(randomOf("etag "+region, rank), 20) }
 
 func randomOf(seed string, rank int) *rand.Rand {
 	hash := fnv.New64a()

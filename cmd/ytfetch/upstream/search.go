@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -9,17 +10,8 @@ import (
 	"time"
 )
 
-// The documented shape of what search.list answers.
+// The documented shape of what a search finds.
 type (
-	searchList struct {
-		Kind          string         `json:"kind"`
-		Etag          string         `json:"etag"`
-		NextPageToken string         `json:"nextPageToken,omitempty"`
-		PrevPageToken string         `json:"prevPageToken,omitempty"`
-		RegionCode    string         `json:"regionCode"`
-		PageInfo      pageInfo       `json:"pageInfo"`
-		Items         []searchResult `json:"items"`
-	}
 	searchResult struct {
 		Kind    string         `json:"kind"`
 		Etag    string         `json:"etag"`
@@ -42,43 +34,14 @@ const (
 )
 
 // search answers search.list: the newest videos whose texts have all words of q.
-func (u *Upstream) search(v url.Values) (any, *refusal) {
-	q, found, refused := parseSearch(v, u.config.Now())
-	if refused != nil {
-		return nil, refused
-	}
-	end := min(q.start+q.size, q.total)
-	list := searchList{
-		Kind: "youtube#searchListResponse", Etag: etag(q.region+v.Get("q"), q.start), RegionCode: q.region,
-		PageInfo: pageInfo{TotalResults: q.total, ResultsPerPage: end - q.start}, Items: []searchResult{},
-	}
-	if end < q.total && q.size > 0 {
-		list.NextPageToken = pageToken(end, false)
-	}
-	if q.start > 0 {
-		list.PrevPageToken = pageToken(q.start, true)
-	}
-	for _, one := range found[q.start:end] {
-		list.Items = append(list.Items, newResult(one, slices.Contains(q.parts, "snippet")))
-	}
-	return list, nil
-}
-
-// parseSearch checks the parameters and returns what the query finds on all pages.
-func parseSearch(v url.Values, now time.Time) (query, []video, *refusal) {
-	q, refused := newQuery(v, 0, nil)
-	if refused != nil {
-		return q, nil, refused
-	}
-	if order := v.Get("order"); order != "" && !slices.Contains(strings.Fields(knownOrders), order) {
-		return q, nil, parameter("order", "invalidParameter", fmt.Sprintf("Invalid value '%s'.", order))
-	}
+func (u *Upstream) search(v url.Values) (*list, *refusal) {
+	q, now := newQuery(v), u.config.Now()
 	var after time.Time
 	before := now
-	for name, at := range map[string]*time.Time{"publishedAfter": &after, "publishedBefore": &before} {
-		if refused := setTime(v.Get(name), at); refused != nil {
-			return q, nil, refused
-		}
+	refused := cmp.Or(q.checkParts(), q.setRegion(), q.setSize(0), checkOrder(v.Get("order")),
+		setTime(v.Get("publishedAfter"), &after), setTime(v.Get("publishedBefore"), &before))
+	if refused != nil {
+		return nil, refused
 	}
 	if before.After(now) {
 		before = now
@@ -87,21 +50,31 @@ func parseSearch(v url.Values, now time.Time) (query, []video, *refusal) {
 		after = oldest
 	}
 	found := uploads(q.region, strings.Fields(strings.ToLower(v.Get("q"))), after, before)
-	q.total = len(found)
-	return q, found, q.setStart(v.Get("pageToken"))
+	if refused := q.setStart(len(found)); refused != nil {
+		return nil, refused
+	}
+	page := q.page("youtube#searchListResponse", func(rank int) any { return newResult(found[rank], slices.Contains(q.parts, "snippet")) })
+	page.RegionCode = q.region
+	return page, nil
 }
 
 const knownOrders = "date rating relevance title videoCount viewCount"
+
+func checkOrder(order string) *refusal {
+	if order != "" && !slices.Contains(strings.Fields(knownOrders), order) {
+		return parameter("order", "invalidParameter", fmt.Sprintf("Invalid value '%s'.", order))
+	}
+	return nil
+}
 
 func setTime(text string, at *time.Time) *refusal {
 	if text == "" {
 		return nil
 	}
-	parsed, err := time.Parse(time.RFC3339, text)
-	if err != nil {
+	var err error
+	if *at, err = time.Parse(time.RFC3339, text); err != nil {
 		return &refusal{Status: http.StatusBadRequest, Domain: "global", Reason: "badRequest", Message: "Request contains an invalid argument."}
 	}
-	*at = parsed
 	return nil
 }
 

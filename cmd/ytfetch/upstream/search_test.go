@@ -12,9 +12,9 @@ import (
 
 // results is what a client sees of what search.list answers.
 type results struct {
-	Kind, NextPageToken, PrevPageToken, RegionCode string
-	PageInfo                                       struct{ TotalResults, ResultsPerPage int }
-	Items                                          []struct {
+	Kind, NextPageToken, RegionCode string
+	PageInfo                        struct{ TotalResults, ResultsPerPage int }
+	Items                           []struct {
 		Kind    string
 		ID      struct{ Kind, VideoID string }
 		Snippet *struct {

@@ -28,12 +28,9 @@ func uploads(region string, words []string, after, before time.Time) (found []vi
 // upload invents the video of a minute since 1970: always the same one.
 func upload(region string, minute int64) video {
 	random := randomOf("upload "+region, int(minute))
-	id := uploadID(region, minute)
-	v := video{Kind: "youtube#video", Etag: opaque(random, 20), ID: id, Snippet: newSnippet(random, id, region)}
+	v := invent(random, uploadID(region, minute), region, 10_000)
 	v.Snippet.PublishedAt = time.Unix(minute*60+int64(random.IntN(60)), 0).UTC()
 	v.Snippet.Description = fmt.Sprintf("New in %s: %s.", region, v.Snippet.Title)
-	v.Statistics = newStatistics(random, 10_000)
-	v.Details = &details{fmt.Sprintf("PT%dM%dS", 1+random.IntN(20), random.IntN(60))}
 	return v
 }
 

@@ -1,12 +1,10 @@
 package upstream
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
-	"io"
-	"maps"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"sync"
 	"time"
@@ -44,10 +42,9 @@ var (
 
 // Counts are the upstream's own books.
 type Counts struct {
-	Requests int            // that arrived, whatever became of them
-	Units    int            // charged since the last midnight Pacific, never more than the quota
-	Refused  int            // requests answered quotaExceeded
-	Pages    map[string]int // region → pages of its chart served
+	Requests int // that arrived, whatever became of them
+	Units    int // charged since the last midnight Pacific, never more than the quota
+	Refused  int // requests answered quotaExceeded
 }
 
 // New returns an upstream with its whole quota.
@@ -69,7 +66,6 @@ func New(config Config) (*Upstream, error) {
 		config.Now = time.Now
 	}
 	u := &Upstream{config: config, pacific: pacific, mux: http.NewServeMux()}
-	u.counts.Pages = make(map[string]int)
 	u.mux.HandleFunc("GET "+Path+"/videos", u.metered(1, u.listVideos))
 	u.mux.HandleFunc("GET "+Path+"/search", u.metered(100, u.search))
 	return u, nil
@@ -80,9 +76,7 @@ func (u *Upstream) Counts() Counts {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.turnDay()
-	counts := u.counts
-	counts.Pages = maps.Clone(counts.Pages)
-	return counts
+	return u.counts
 }
 
 // Inject makes the next requests that are within the quota meet these answers,
@@ -99,17 +93,12 @@ func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) { u.mux.Ser
 // metered serves an operation that costs a number of units. It charges first and reads the
 // parameters afterwards: an invalid request costs as much as a valid one. Only a request
 // without a known key belongs to no project and costs nothing.
-func (u *Upstream) metered(units int, answer func(url.Values) (any, *refusal)) http.HandlerFunc {
+func (u *Upstream) metered(units int, answer func(url.Values) (*list, *refusal)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		key := cmp.Or(r.URL.Query().Get("key"), r.Header.Get("X-Goog-Api-Key"))
-		if key == "" || u.config.Key != "" && key != u.config.Key {
-			u.count()
-			unregistered().write(w)
-			return
-		}
-		fault, affordable := u.charge(units)
-		if !affordable {
-			quotaExceeded().write(w)
+		fault, refused := u.charge(units, key != "" && (u.config.Key == "" || key == u.config.Key))
+		if refused != nil {
+			refused.write(w)
 			return
 		}
 		if fault != nil {
@@ -125,40 +114,25 @@ func (u *Upstream) metered(units int, answer func(url.Values) (any, *refusal)) h
 	}
 }
 
-// listVideos answers with videos by their ids, or with a page of a region's chart.
-func (u *Upstream) listVideos(v url.Values) (any, *refusal) {
-	if v.Has("id") {
-		return videosByID(v, u.config.Now())
-	}
-	query, refused := parseChart(v, u.config.PagesPerRegion)
-	if refused != nil {
-		return nil, refused
-	}
-	u.served(query.region)
-	return query.answer(), nil
-}
-
-func (u *Upstream) count() {
+// charge books a request of that many units, if its key is known, and returns the fault that
+// the request is to meet.
+func (u *Upstream) charge(units int, known bool) (fault http.HandlerFunc, refused *refusal) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.counts.Requests++
-}
-
-// charge books units and returns the fault that the request is to meet.
-func (u *Upstream) charge(units int) (fault http.HandlerFunc, affordable bool) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.counts.Requests++
+	if !known {
+		return nil, unregistered()
+	}
 	u.turnDay()
 	if u.counts.Units+units > u.config.Quota {
 		u.counts.Refused++
-		return nil, false
+		return nil, quotaExceeded()
 	}
 	u.counts.Units += units
 	if len(u.faults) > 0 {
 		fault, u.faults = u.faults[0], u.faults[1:]
 	}
-	return fault, true
+	return fault, nil
 }
 
 // turnDay resets the quota at midnight Pacific. The caller holds mu.
@@ -168,38 +142,15 @@ func (u *Upstream) turnDay() {
 	}
 }
 
-func (u *Upstream) served(region string) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.counts.Pages[region]++
-}
-
 // RoundTrip answers a request without a network, for an http.Client with an upstream as its
 // transport. It fails only if the request's context has ended, and then charges nothing.
 func (u *Upstream) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := r.Context().Err(); err != nil {
 		return nil, err
 	}
-	answer := &recorder{header: make(http.Header), status: http.StatusOK}
+	answer := httptest.NewRecorder()
 	u.ServeHTTP(answer, r)
-	return &http.Response{
-		Status:     fmt.Sprintf("%d %s", answer.status, http.StatusText(answer.status)),
-		StatusCode: answer.status,
-		Proto:      "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header:        answer.header,
-		Body:          io.NopCloser(&answer.body),
-		ContentLength: int64(answer.body.Len()),
-		Request:       r,
-	}, nil
+	response := answer.Result()
+	response.Request = r
+	return response, nil
 }
-
-// A recorder keeps what a handler writes.
-type recorder struct {
-	header http.Header
-	status int
-	body   bytes.Buffer
-}
-
-func (r *recorder) Header() http.Header         { return r.header }
-func (r *recorder) WriteHeader(status int)      { r.status = status }
-func (r *recorder) Write(p []byte) (int, error) { return r.body.Write(p) }

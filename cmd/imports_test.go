@@ -62,7 +62,7 @@ var packages = []struct {
 	{"cmd/quotactl/page", "cmd/quotactl/term cmd/quotactl/wording jobs jobs/api jobs/plan quota quota/api", ""},
 	{"cmd/quotactl/wording", "cmd/quotactl/term jobs jobs/api jobs/plan quota quota/api regions", ""},
 	{"cmd/ytfetch", "all cmd/manual cmd/ytfetch/upstream cmd/ytfetch/store cmd/quotactl/term", ""},
-	{"cmd/ytfetch/store", "", "github.com/ncruces/go-sqlite3"},
+	{"cmd/ytfetch/store", "regions", "github.com/ncruces/go-sqlite3"},
 	{"cmd/ytfetch/upstream", "", ""},
 	{"systemd", "", ""}, // units, and the tests of them
 }

@@ -163,7 +163,7 @@ func (l *runLog) shorten(now time.Time, known []byte) error {
 	}
 	slices.Reverse(lines)
 	data := slices.Concat(lines...)
-	if err := regions.WriteFile(l.path, data); err != nil {
+	if err := regions.WriteFile(l.path, data, 0o600); err != nil {
 		return err
 	}
 	l.size, l.since = int64(len(data)), 0

@@ -28,19 +28,19 @@ func CleanUp(dir string) error {
 // WriteFile replaces the file at path, durably and as a whole: written beside
 // it, synced, renamed over it, and the directory synced, without which the
 // rename itself could be lost (fsync(2)).
-func WriteFile(path string, data []byte) error {
-	dir, name := filepath.Dir(path), filepath.Base(path)
-	temporary, err := os.CreateTemp(dir, name+".*"+unfinished)
+func WriteFile(path string, data []byte, mode fs.FileMode) error {
+	temporary, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*"+unfinished)
 	if err != nil {
-		return fmt.Errorf("cannot save state in %q: %w", path, cause(err))
+		return fmt.Errorf("cannot write %q: %w", path, cause(err))
 	}
-	err = errors.Join(writeSynced(temporary, data), temporary.Close())
+	_, err = temporary.Write(data)
+	err = errors.Join(err, temporary.Chmod(mode), temporary.Sync(), temporary.Close())
 	if err == nil {
 		err = os.Rename(temporary.Name(), path)
 	}
 	if err != nil {
 		os.Remove(temporary.Name()) // best effort; CleanUp removes what stays
-		return fmt.Errorf("cannot save state in %q: %w", path, cause(err))
+		return fmt.Errorf("cannot write %q: %w", path, cause(err))
 	}
 	return SyncDir(path)
 }
@@ -54,21 +54,14 @@ func cause(err error) error {
 	return err
 }
 
-func writeSynced(f *os.File, data []byte) error {
-	if _, err := f.Write(data); err != nil {
-		return err
-	}
-	return f.Sync()
-}
-
 // SyncDir makes the name of a file durable, which a sync of the file does not (fsync(2)).
 func SyncDir(path string) error {
 	d, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return fmt.Errorf("cannot save state: %w", err)
+	if err == nil {
+		err = errors.Join(d.Sync(), d.Close())
 	}
-	if err := errors.Join(d.Sync(), d.Close()); err != nil {
-		return fmt.Errorf("cannot save state: %w", err)
+	if err != nil {
+		return fmt.Errorf("cannot make %q durable: %w", path, err)
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ func TestWriteFileFailsWithoutLeavingAnything(t *testing.T) {
 	if err := os.Mkdir(path, 0o700); err != nil { // nothing can be renamed over it
 		t.Fatal(err)
 	}
-	if err := WriteFile(path, []byte("US")); err == nil {
+	if err := WriteFile(path, []byte("US"), 0o600); err == nil {
 		t.Error("got no error")
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
@@ -42,14 +42,14 @@ func TestCleanUp(t *testing.T) {
 func TestWriteFileIsAtomic(t *testing.T) {
 	dir := t.TempDir()
 	path, long := filepath.Join(dir, "trending.runs"), bytes.Repeat([]byte("x"), 100_000)
-	if err := WriteFile(path, long); err != nil {
+	if err := WriteFile(path, long, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var writers sync.WaitGroup
 	for range 4 {
 		writers.Go(func() {
 			for range 10 {
-				if err := WriteFile(path, long); err != nil {
+				if err := WriteFile(path, long, 0o600); err != nil {
 					t.Error(err)
 				}
 			}

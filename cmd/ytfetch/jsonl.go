@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"quotad/regions"
 )
 
 // JsonLines keep the pages of one pass as files of JSON lines. A page is there
@@ -24,12 +26,7 @@ func openJSONLines(out, region string, slot time.Time) (*jsonLines, error) {
 	if err := os.MkdirAll(s.dir, 0o755); err != nil {
 		return nil, fmt.Errorf("cannot make a directory for pages: %w", err)
 	}
-	for _, parent := range []string{filepath.Dir(s.dir), out} {
-		if err := syncDir(parent); err != nil {
-			return nil, fmt.Errorf("cannot make a directory for pages durable: %w", err)
-		}
-	}
-	return s, nil
+	return s, errors.Join(regions.SyncDir(s.dir), regions.SyncDir(filepath.Dir(s.dir)))
 }
 
 // write stores a page, one item a line, in place of what that page held. After
@@ -43,7 +40,7 @@ func (s *jsonLines) write(at place, got page, _ bool) error {
 		}
 		lines.WriteByte('\n')
 	}
-	if err := replace(s.path(number), lines.Bytes()); err != nil {
+	if err := regions.WriteFile(s.path(number), lines.Bytes(), 0o644); err != nil {
 		return fmt.Errorf("cannot store page %d: %w", number, err)
 	}
 	s.stored[number] = len(got.Items)
@@ -75,37 +72,4 @@ func (s *jsonLines) unknown(ids []string) ([]string, error) { return ids, nil }
 
 func (s *jsonLines) path(number int) string {
 	return filepath.Join(s.dir, fmt.Sprintf("page-%03d.jsonl", number))
-}
-
-// replace puts a file in place durably: its content is on disk before its name
-// is, and its name before replace returns.
-func replace(path string, content []byte) error {
-	dir, name := filepath.Split(path)
-	temp := filepath.Join(dir, fmt.Sprintf(".%s.%d", name, os.Getpid()))
-	if err := writeSynced(temp, content); err != nil {
-		os.Remove(temp)
-		return err
-	}
-	if err := os.Rename(temp, path); err != nil {
-		os.Remove(temp)
-		return err
-	}
-	return syncDir(dir)
-}
-
-func writeSynced(path string, content []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(content)
-	return errors.Join(err, f.Sync(), f.Close())
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

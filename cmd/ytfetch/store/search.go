@@ -58,8 +58,8 @@ type Part struct {
 }
 
 // maxRanked is how many videos that have all words are ranked, and maxScanned how many are
-// examined for a region or a time: the newest ones. So a search takes milliseconds also for
-// a word that half of a million videos have.
+// examined for a region or a time: the newest ones. What half of all videos have would take
+// seconds.
 const (
 	maxRanked  = 2_000
 	maxScanned = 20_000
@@ -109,13 +109,9 @@ func (s *Store) rank(expr expression, q Query) (best []scored, more bool, err er
 	if len(expr.terms) == 0 {
 		return nil, false, nil
 	}
-	weights, err := s.weights(expr.terms)
-	if err != nil {
-		return nil, false, err
-	}
-	*s.ranking = ranking{weights: weights}
 	filter, args := q.filter()
-	sql := fmt.Sprintf("SELECT rowid, CASE WHEN %s THEN relevance(search) END FROM search WHERE search MATCH ? ORDER BY rowid DESC", filter)
+	score := cmp.Or(scores[q.By], scores[ByRelevance])
+	sql := fmt.Sprintf("SELECT rowid, CASE WHEN %s THEN %s END FROM search WHERE search MATCH ? ORDER BY rowid DESC", filter, score)
 	seen := 0
 	err = s.scan(sql, append(args, expr.match()), func(row *sqlite3.Stmt) bool {
 		if seen++; row.ColumnType(1) != sqlite3.NULL {
@@ -124,26 +120,15 @@ func (s *Store) rank(expr expression, q Query) (best []scored, more bool, err er
 		more = len(best) == maxRanked || seen == maxScanned
 		return !more
 	})
-	if err == nil && q.By != "" && q.By != ByRelevance {
-		err = s.scoreBy(q.By, best)
-	}
 	slices.SortStableFunc(best, func(a, b scored) int { return cmp.Compare(b.score, a.score) })
 	return best, more, err
 }
 
-// scoreBy scores videos by another order. What is unknown comes last.
-func (s *Store) scoreBy(by Order, best []scored) error {
-	at, numbers := make(map[int64]int, len(best)), make([]int64, len(best))
-	for i, one := range best {
-		at[one.number], numbers[i], best[i].score = i, one.number, -1
-	}
-	wanted, err := json.Marshal(numbers)
-	if err != nil {
-		return err
-	}
-	column := map[Order]string{ByViews: "views", ByDate: "published"}[by]
-	return s.query("SELECT number, coalesce("+column+", -1) FROM videos WHERE number IN (SELECT value FROM json_each(?))", []any{string(wanted)},
-		func(row *sqlite3.Stmt) { best[at[row.ColumnInt64(0)]].score = float64(row.ColumnInt64(1)) })
+// scores are what the orders compare. What is unknown comes last.
+var scores = map[Order]string{
+	ByRelevance: "-rank", // the schema sets bm25 and its weights
+	ByViews:     "(SELECT coalesce(views, -1) FROM videos WHERE number = search.rowid)",
+	ByDate:      "(SELECT coalesce(published, -1) FROM videos WHERE number = search.rowid)",
 }
 
 type scored struct {

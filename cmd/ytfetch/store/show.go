@@ -121,19 +121,15 @@ func (s *Store) regions(number int64) ([]string, error) {
 func (s *Store) stays(number int64) ([]Stay, error) {
 	list := []Stay{}
 	// A bare column beside max() is of the row that has the maximum: SQLite.
-	err := s.query("SELECT region, query, count(*), min(slot), max(slot), rank, views FROM appearances WHERE video = ? GROUP BY region, query ORDER BY region, query", []any{number},
-		func(row *sqlite3.Stmt) {
-			list = append(list, Stay{
-				Region: row.ColumnText(0), Query: row.ColumnText(1), Charts: row.ColumnInt(2), First: timeOf(row, 3), Last: timeOf(row, 4),
-				LastRank: row.ColumnInt(5), LastViews: numberOf(row, 6),
-			})
+	const sql = `SELECT region, query, count(*), min(slot), max(slot), rank, views,
+	(SELECT min(rank) FROM appearances AS each WHERE video = ?1 AND each.region = appearances.region AND each.query = appearances.query)
+FROM appearances WHERE video = ?1 GROUP BY region, query ORDER BY region, query`
+	err := s.query(sql, []any{number}, func(row *sqlite3.Stmt) {
+		list = append(list, Stay{
+			Region: row.ColumnText(0), Query: row.ColumnText(1), Charts: row.ColumnInt(2), First: timeOf(row, 3), Last: timeOf(row, 4),
+			LastRank: row.ColumnInt(5), LastViews: numberOf(row, 6), BestRank: row.ColumnInt(7),
 		})
-	for i := range list {
-		if err == nil {
-			err = s.query("SELECT min(rank) FROM appearances WHERE video = ? AND region = ? AND query = ?", []any{number, list[i].Region, list[i].Query},
-				func(row *sqlite3.Stmt) { list[i].BestRank = row.ColumnInt(0) })
-		}
-	}
+	})
 	return list, err
 }
 

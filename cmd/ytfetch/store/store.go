@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
+	"github.com/ncruces/go-sqlite3/ext/fts5"
+
+	"quotad/regions"
 )
 
 // FileName is what the file is called, in whichever directory it is.
@@ -31,9 +34,7 @@ type Store struct {
 	path       string
 	db         *sqlite3.Conn
 	statements map[string]*sqlite3.Stmt // by their SQL: prepared once, used again
-
-	ranking *ranking // of the search under way
-	packer  *packer
+	packer     *packer
 }
 
 // Open opens the file of a directory for reading and writing. It makes both where they
@@ -92,12 +93,12 @@ func create(path string) error {
 	if err := os.Link(empty, path); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return syncDir(dir)
+	return regions.SyncDir(path)
 }
 
 // fill makes a file with the schema, and nothing in it.
 func fill(path string) error {
-	db, err := connect(path, sqlite3.OPEN_READWRITE|sqlite3.OPEN_CREATE, &ranking{})
+	db, err := connect(path, sqlite3.OPEN_READWRITE|sqlite3.OPEN_CREATE)
 	if err != nil {
 		return err
 	}
@@ -106,12 +107,12 @@ func fill(path string) error {
 }
 
 func open(path string, flags sqlite3.OpenFlag) (*Store, error) {
-	s := &Store{path: path, statements: make(map[string]*sqlite3.Stmt), ranking: &ranking{}}
+	s := &Store{path: path, statements: make(map[string]*sqlite3.Stmt)}
 	var err error
 	if s.packer, err = newPacker(); err != nil {
 		return nil, err
 	}
-	if s.db, err = connect(path, flags, s.ranking); err != nil {
+	if s.db, err = connect(path, flags); err != nil {
 		return nil, fmt.Errorf("cannot open %q: %w", path, err)
 	}
 	if err := s.check(); err != nil {
@@ -127,12 +128,12 @@ const settings = "PRAGMA synchronous = full; PRAGMA secure_delete = on; PRAGMA c
 
 // connect opens a file. It sets the busy timeout first, because registering FTS5 reads the
 // schema: another process may be closing the file as the last one, which locks it.
-func connect(path string, flags sqlite3.OpenFlag, r *ranking) (*sqlite3.Conn, error) {
+func connect(path string, flags sqlite3.OpenFlag) (*sqlite3.Conn, error) {
 	db, err := sqlite3.OpenFlags(path, flags)
 	if err != nil {
 		return nil, err
 	}
-	err = errors.Join(db.BusyTimeout(busyTime), r.register(db), registerApart(db), db.Exec(settings))
+	err = errors.Join(db.BusyTimeout(busyTime), fts5.Register(db), registerApart(db), db.Exec(settings))
 	if err != nil {
 		db.Close()
 		return nil, err
@@ -161,29 +162,15 @@ func (s *Store) interruptible(ctx context.Context) func() {
 	return func() { s.db.SetInterrupt(before) }
 }
 
-// transact runs do in a transaction. It waits for other writers
-// before it begins, and for the disk before it returns.
-func (s *Store) transact(do func() error) error {
-	if err := s.db.Exec("BEGIN IMMEDIATE"); err != nil {
+// transact runs do in a transaction. It waits for other writers before it begins, and for the
+// disk before it returns.
+func (s *Store) transact(do func() error) (err error) {
+	transaction, err := s.db.BeginImmediate()
+	if err != nil {
 		return err
 	}
-	if err := do(); err != nil {
-		return errors.Join(err, s.rollBack())
-	}
-	if err := s.db.Exec("COMMIT"); err != nil {
-		return errors.Join(err, s.rollBack())
-	}
-	return nil
-}
-
-// rollBack ends a transaction, unless what failed has done so: also one that failed because
-// its context ended.
-func (s *Store) rollBack() error {
-	if s.db.GetAutocommit() {
-		return nil
-	}
-	defer s.interruptible(context.Background())()
-	return s.db.Exec("ROLLBACK")
+	defer transaction.End(&err)
+	return do()
 }
 
 // exec runs a statement that returns no row.
@@ -233,8 +220,6 @@ func (s *Store) prepare(sql string) (*sqlite3.Stmt, error) {
 // bind sets a parameter: a text, bytes, a number, a time as Unix seconds, or nil.
 func bind(stmt *sqlite3.Stmt, param int, value any) error {
 	switch v := value.(type) {
-	case nil:
-		return stmt.BindNull(param)
 	case string:
 		return stmt.BindText(param, v)
 	case []byte:
@@ -273,12 +258,4 @@ func numberOf(row *sqlite3.Stmt, column int) *int64 {
 	}
 	n := row.ColumnInt64(column)
 	return &n
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

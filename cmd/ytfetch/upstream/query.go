@@ -83,8 +83,8 @@ func (q *query) setSize(min int) *refusal {
 	return nil
 }
 
-// setStart moves to the page that a token names, of so many videos. It refuses a token that no
-// page of these could have handed out.
+// setStart moves to the page that a token names. It refuses a token that no page of that many
+// videos could have handed out.
 func (q *query) setStart(total int) *refusal {
 	q.total = total
 	token := q.values.Get("pageToken")

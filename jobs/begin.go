@@ -211,7 +211,7 @@ func (r *Runner) begin(ctx context.Context, j *jobControl, run Run, claim *slotC
 			b, list, err = r.plan(j, run, claim)
 			return list, err
 		}, func() {
-			j.state.Last, j.own, j.executor = b.own, b.own, b.executor
+			j.state.Last, j.executor = b.executor.run, b.executor
 			if r.isStopping() { // by now
 				b.executor.halt(ErrShutdown)
 			}
@@ -219,8 +219,9 @@ func (r *Runner) begin(ctx context.Context, j *jobControl, run Run, claim *slotC
 		if err == nil {
 			r.trouble(j.name, writeErr)
 			r.reportSkipped(j, b.missed...)
+			begun := b.executor.run.copy()
 			b.executor.start()
-			return b.executor.run, nil
+			return *begun, nil
 		}
 		if held, is := errors.AsType[*heldError](err); is && w.wait(ctx, held) {
 			continue
@@ -238,7 +239,6 @@ func (r *Runner) begin(ctx context.Context, j *jobControl, run Run, claim *slotC
 // A beginning is a run that is about to begin.
 type beginning struct {
 	executor *executor
-	own      *Run
 	missed   []*Run // slots before it that no host claimed
 }
 
@@ -265,9 +265,8 @@ func (r *Runner) plan(j *jobControl, run Run, claim *slotClaim) (b beginning, li
 		b.missed = []*Run{j.skipped(r.now(), missed)}
 		list = append(list, record{Run: b.missed[0]})
 	}
-	b.executor = r.newExecutor(j, run)
-	b.own = b.executor.run.copy()
-	return b, append(list, record{Run: b.own, Terms: b.executor.terms}), nil
+	b.executor = r.newExecutor(j, &run)
+	return b, append(list, record{Run: &run, Terms: b.executor.terms}), nil
 }
 
 // disown records the end of a run whose beginning has an unknown outcome: this host does not
@@ -278,7 +277,7 @@ func (r *Runner) disown(j *jobControl, id string) {
 }
 
 // newExecutor returns the executor of a run, with the run as it will begin. The caller holds mu.
-func (r *Runner) newExecutor(j *jobControl, run Run) *executor {
+func (r *Runner) newExecutor(j *jobControl, run *Run) *executor {
 	run.Job, run.Host, run.StartedAt, run.State = j.name, r.config.Host, r.now(), RunRunning
 	run.UnitsPerRun, run.Retry = j.job.UnitsPerRun, j.job.Retry
 	if !run.Chosen {
@@ -288,7 +287,7 @@ func (r *Runner) newExecutor(j *jobControl, run Run) *executor {
 		runner: r, control: j, job: j.job, run: run, budget: runBudget{max: run.UnitsPerRun},
 		live: map[passName]*livePass{}, pacing: pacing{times: map[regions.Region]int{}},
 		places: make(chan struct{}, max(1, j.job.Parallel)),
-		news:   make(chan struct{}), over: make(chan struct{}), published: make(chan struct{}), done: make(chan struct{}),
+		over:   make(chan struct{}), published: make(chan struct{}), done: make(chan struct{}),
 	}
 	e.ask, e.end = context.WithCancelCause(context.Background())
 	e.force, e.kill = context.WithCancelCause(context.Background())
@@ -304,7 +303,7 @@ func (r *Runner) newExecutor(j *jobControl, run Run) *executor {
 
 // start starts the goroutines of a run that has begun.
 func (e *executor) start() {
-	e.runner.config.OnEvent(RunChanged{Run: e.run})
+	e.runner.config.OnEvent(RunChanged{Run: *e.run.copy()})
 	if e.control.hosts != nil {
 		e.runner.background.Go(e.publish)
 	} else {

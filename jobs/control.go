@@ -27,7 +27,6 @@ type jobControl struct {
 	job       *Job       // replaced, never changed
 	state     logState
 	here      hostFacts
-	own       *Run      // the last run of this host, under way or over
 	executor  *executor // of the run under way, or nil
 	died      *Run      // that a killed daemon left open, until it has been reported
 	unsaved   error     // why its end could not be written, until that has been reported
@@ -47,7 +46,8 @@ func openJob(c *Config, job *Job) (*jobControl, error) {
 	if j.log, err = openRunLog(filepath.Join(c.Dir, j.name+".runs")); err != nil {
 		return nil, err
 	}
-	damaged, err := j.log.recall(j.recall)
+	var own *Run // the last run of this host
+	damaged, err := j.log.recall(func(one record) { own = j.recall(one, own) })
 	if err != nil {
 		return nil, err
 	}
@@ -57,46 +57,67 @@ func openJob(c *Config, job *Job) (*jobControl, error) {
 	if j.here.Name != c.Host {
 		err = errors.Join(err, j.setHere(func(h *hostFacts) { h.Name = c.Host }))
 	}
-	j.unsaved = errors.Join(err, j.recover(c.Now().UTC()))
+	j.unsaved = errors.Join(err, j.recover(own, c.Now().UTC()))
 	return j, nil
 }
 
-// recall applies a record that the daemon before this one has written.
-func (j *jobControl) recall(one record) {
+// recall applies a record that the daemon before this one has written, and returns the last run of
+// this host.
+func (j *jobControl) recall(one record, own *Run) *Run {
 	if one.At != "" && j.hosts != nil {
 		j.hosts.recall(one.At)
 	}
-	if j.own != nil && j.own.ID == one.ID && j.own != j.state.Last {
-		j.own.apply(one)
+	j.apply([]record{one}, own, quota.ID{})
+	if last := j.state.Last; last != nil && last.Host == j.here.Name && (own == nil || own.ID <= last.ID) {
+		return last
 	}
-	j.apply([]record{one}, quota.ID{})
-	if last := j.state.Last; last != nil && last.Host == j.here.Name && (j.own == nil || j.own.ID <= last.ID) {
-		j.own = last
-	}
+	return own
 }
 
 // recover ends the run during which the daemon was killed, if any: nothing of it runs any more,
 // and no region stays running. After an error, such as a full disk, the next start recovers it
 // again. The other hosts are sent the last run in any case: they may not know its end.
-func (j *jobControl) recover(now time.Time) (err error) {
-	run := j.own
-	if run == nil {
+func (j *jobControl) recover(own *Run, now time.Time) (err error) {
+	if own == nil {
 		return nil
 	}
-	if run.State == RunRunning {
-		j.here.Leftovers = append(j.here.Leftovers, run.interrupt(now)...)
-		j.died = run.copy()
-		list := []record{{Host: &j.here}}
-		for _, p := range run.Passes {
-			list = append(list, passRecord(run.ID, p))
+	if own.State == RunRunning {
+		for _, p := range own.Passes {
+			if p.Outcome == Running && p.Process != nil {
+				j.here.Leftovers = append(j.here.Leftovers, *p.Process)
+			}
 		}
-		err = j.log.append(true, append(list, endedRecord(run))...)
-		j.apply([]record{endedRecord(run)}, quota.ID{})
+		list := []record{{Host: &j.here}, diedRecord(own.ID, now)}
+		j.apply(list, own, quota.ID{})
+		j.died = own.copy()
+		err = j.log.append(true, list...)
 	}
-	if j.hosts != nil && run == j.state.Last {
-		j.hosts.pending = []record{{Run: run.copy()}}
+	if j.hosts != nil && own == j.state.Last {
+		j.hosts.pending = []record{{Run: own.copy()}}
 	}
 	return err
+}
+
+// apply applies records to what is known. Own is a run of this host: another host may have taken the
+// job from it. The caller holds mu.
+func (j *jobControl) apply(list []record, own *Run, at quota.ID) {
+	for _, one := range list {
+		if own != nil && own.ID == one.ID && own != j.state.Last {
+			own.apply(one)
+		}
+		j.state.apply(one, at)
+		if one.Host != nil {
+			j.here = *one.Host
+		}
+	}
+}
+
+// own is the run under way on this host, or nil. The caller holds mu.
+func (j *jobControl) own() *Run {
+	if j.executor == nil {
+		return nil
+	}
+	return j.executor.run
 }
 
 // commit applies and writes the records of a decision; then, which may be nil, is called with mu
@@ -111,7 +132,7 @@ func (j *jobControl) commit(sync, shared bool, how decision, then func()) (write
 		j.mu.Unlock()
 		return nil, err
 	}
-	j.apply(list, quota.ID{})
+	j.apply(list, j.own(), quota.ID{})
 	if then != nil {
 		then()
 	}

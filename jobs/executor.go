@@ -19,7 +19,7 @@ type executor struct {
 	runner  *Runner
 	control *jobControl
 	job     *Job // as it was when the run began
-	run     Run  // as it began
+	run     *Run // its passes and its end may change: the job's mu guards these
 	stagger time.Duration
 	live    map[passName]*livePass // those under way; the job's mu guards it
 
@@ -35,7 +35,6 @@ type executor struct {
 	end                   context.CancelCauseFunc // launches nothing more, and asks the passes under way to end
 	kill                  context.CancelCauseFunc // ends passes that were asked to end at once
 
-	news      chan struct{} // closed, and replaced, when a pass is over; the job's mu guards it
 	over      chan struct{} // closed when the run is over and recorded
 	published chan struct{} // closed when the other hosts know that, or could not be reached at once
 	done      chan struct{} // closed when the next run may begin
@@ -93,7 +92,7 @@ func (e *executor) next(list []regions.Region) (p Pass, again bool) {
 		list, e.pacing.again = e.pacing.again, e.pacing.again[1:]
 	}
 	p.Region = list[0]
-	p.Attempt = e.control.own.attempts(p.Region)
+	p.Attempt = e.run.attempts(p.Region)
 	return p, again
 }
 
@@ -101,7 +100,7 @@ func (e *executor) next(list []regions.Region) (p Pass, again bool) {
 func (e *executor) failed() (list []regions.Region) {
 	e.control.mu.Lock()
 	defer e.control.mu.Unlock()
-	for _, p := range e.control.own.Failed() {
+	for _, p := range e.run.Failed() {
 		list = append(list, p.Region)
 	}
 	return list
@@ -289,10 +288,7 @@ func (e *executor) launch(c Command, output func(Line)) Exit {
 // one is killed.
 func (e *executor) started(p Pass, id Identity) {
 	p.Process = &id
-	e.runner.trouble(e.job.Name, e.control.update(false, false, func() []record {
-		e.control.own.put(p)
-		return []record{passRecord(e.run.ID, p)}
-	}))
+	e.runner.trouble(e.job.Name, e.control.update(false, false, func() []record { return []record{passRecord(e.run.ID, p)} }))
 }
 
 // consequence returns why the run launches nothing more after the pass, nil if it continues, and
@@ -339,15 +335,10 @@ func (e *executor) record(p Pass, halt error) {
 	j := e.control
 	var run Run
 	e.runner.trouble(j.name, j.update(p.Outcome != Running, true, func() []record {
-		if halt != nil && !j.own.Chosen {
-			p.Yields = j.own.yields(p, j.state.Dry)
+		if halt != nil && !e.run.Chosen {
+			p.Yields = e.run.yields(p, j.state.Dry)
 		}
-		j.own.put(p)
-		if p.Outcome != Running {
-			close(e.news)
-			e.news = make(chan struct{})
-		}
-		run = j.own.head()
+		run = e.run.head()
 		return []record{passRecord(e.run.ID, p)}
 	}))
 	e.runner.config.OnEvent(PassChanged{run, p})
@@ -358,12 +349,9 @@ func (e *executor) record(p Pass, halt error) {
 func (e *executor) finish(cause error) {
 	j := e.control
 	var run Run
-	err := j.update(true, true, func() []record {
-		j.own.end(e.runner.now(), cause)
-		run, j.executor = *j.own.copy(), nil
-		close(e.news)
-		return []record{endedRecord(j.own)}
-	})
+	err, _ := j.commit(true, true, func() ([]record, error) {
+		return []record{{ID: e.run.ID, End: e.run.ending(e.runner.now(), cause)}}, nil
+	}, func() { run, j.executor = *e.run.copy(), nil })
 	e.runner.trouble(j.name, errors.Join(err, j.keepLog(run.EndedAt)))
 	close(e.over)
 	e.runner.config.OnEvent(RunChanged{run, e.job.Schedule.Next(run.EndedAt)})

@@ -81,16 +81,6 @@ func (j *jobControl) decide(ctx context.Context, how decision, then func()) (wri
 	}
 }
 
-// apply applies records to what is known. The caller holds mu.
-func (j *jobControl) apply(list []record, at quota.ID) {
-	for _, one := range list {
-		j.state.apply(one, at)
-		if one.Host != nil {
-			j.here = *one.Host
-		}
-	}
-}
-
 // An attempt is a record of the store that this host tries to append.
 type attempt struct {
 	call     slidinglog.Call
@@ -272,7 +262,7 @@ func (j *jobControl) applyPlaced(placed slidinglog.Placed) (lines []record, err 
 				j.adopt(one.Known, one.Known.Seen)
 				one.Known = &j.state
 			} else {
-				j.apply([]record{one}, placed.At)
+				j.state.apply(one, placed.At)
 			}
 			lines = append(lines, one)
 		}
@@ -290,7 +280,7 @@ func (j *jobControl) land(a *attempt, at quota.ID) {
 	}
 	j.hosts.pending = j.hosts.pending[a.pending:]
 	j.hosts.lost = j.hosts.lost && !a.snapshot
-	j.apply(a.list, at)
+	j.apply(a.list, j.own(), at)
 	if a.then != nil {
 		a.then()
 	}

@@ -34,9 +34,13 @@ func (e *executor) goLive(p Pass, live *livePass) {
 	}
 }
 
-// show completes a copy of the executor's run by what its passes under way have done
-// until now. The caller holds the job's mu.
-func (e *executor) show(run *Run) {
+// show returns a copy of the executor's run with what its passes under way have done until now; nil
+// of no executor. The caller holds the job's mu.
+func (e *executor) show() *Run {
+	if e == nil {
+		return nil
+	}
+	run := e.run.copy()
 	if pause := e.pacing.pause; pause.Until.After(e.runner.now()) {
 		run.Waits = &pause
 	}
@@ -52,6 +56,7 @@ func (e *executor) show(run *Run) {
 			p.PID = p.Process.PID
 		}
 	}
+	return run
 }
 
 const (

@@ -48,11 +48,9 @@ func (r *Runner) Run(job, by string, set []Variable, list ...regions.Region) (Ru
 // StopRun ends the passes of a run under way and launches no more of it. It does
 // not wait for that. The error is ErrUnknown if no such run is under way.
 func (r *Runner) StopRun(id string) error {
-	for _, e := range r.underWay() {
-		if e.run.ID == id {
-			e.end(ErrOperator)
-			return nil
-		}
+	if e := r.executorOf(id); e != nil {
+		e.end(ErrOperator)
+		return nil
 	}
 	return fmt.Errorf("run %q: %w among those under way", id, ErrUnknown)
 }

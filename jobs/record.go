@@ -54,7 +54,8 @@ type ending struct {
 	RetryAt time.Time `json:"retry_at,omitzero"`
 }
 
-// of ends a run like this.
+// of ends a run like this, as failed if a region failed in it. It is the one place that judges that:
+// people, logs and metrics go by the state.
 func (e *ending) of(r *Run) {
 	r.EndedAt, r.State, r.Reason, r.Detail, r.RetryAt = e.At, e.State, e.Reason, e.Detail, e.RetryAt
 	for i := range r.Passes {
@@ -62,7 +63,9 @@ func (e *ending) of(r *Run) {
 			p.Outcome, p.Reason, p.EndedAt, p.Process, p.Deadline = Interrupted, e.Reason, e.At, nil, time.Time{}
 		}
 	}
-	r.judge()
+	if len(r.Failed()) > 0 {
+		r.State = RunFailed
+	}
 }
 
 // A bookmarked is what a pass left for the next one of its region; no text removes it.
@@ -87,8 +90,10 @@ type hostFacts struct {
 const recordVersion = 2
 
 func passRecord(id string, p Pass) record { return record{ID: id, Pass: &p} }
-func endedRecord(r *Run) record {
-	return record{ID: r.ID, End: &ending{r.EndedAt, r.State, r.Reason, r.Detail, r.RetryAt}}
+
+// diedRecord ends a run whose daemon was killed.
+func diedRecord(id string, at time.Time) record {
+	return record{ID: id, End: &ending{At: at, State: RunInterrupted, Reason: Died}}
 }
 
 // run returns the id of the run that the record is about, empty if it is about none.

@@ -16,8 +16,8 @@ func (j *jobControl) adopt(snapshot *logState, before quota.ID) {
 	if snapshot.join(&j.state, before) {
 		j.hosts.lost = true
 	}
-	if j.own != nil && snapshot.Last != nil && snapshot.Last.ID == j.own.ID {
-		snapshot.Last = j.own
+	if mine := j.state.Last; mine != nil && mine.Host == j.here.Name && snapshot.Last != nil && snapshot.Last.ID == mine.ID {
+		snapshot.Last = mine
 	}
 	for _, one := range j.hosts.pending {
 		snapshot.apply(one, quota.ID{})

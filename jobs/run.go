@@ -203,40 +203,16 @@ func (r *Run) through() bool {
 	return !slices.ContainsFunc(r.Ring, func(region regions.Region) bool { return !r.served(region) })
 }
 
-// end closes a run; cause is why it launched nothing more, nil if nothing was in its way.
-func (r *Run) end(now time.Time, cause error) {
-	r.Reason, r.Detail, r.RetryAt = "", "", time.Time{} // other hosts may have ended it
+// ending returns how a run ends; cause is why it launched nothing more, nil if nothing was in its way.
+func (r *Run) ending(now time.Time, cause error) *ending {
 	s, stopped := errors.AsType[*stop](cause)
 	switch {
 	case r.through():
-		r.State = RunDone
+		return &ending{At: now, State: RunDone}
 	case stopped:
-		r.State, r.Reason, r.Detail, r.RetryAt = RunStopped, s.reason, s.detail, s.retryAt
-	default:
-		r.State, r.Reason = RunInterrupted, reasonOf(cause)
+		return &ending{now, RunStopped, s.reason, s.detail, s.retryAt}
 	}
-	r.EndedAt = now
-	r.judge()
-}
-
-// judge marks a run that is over as failed if a region failed in it. It is the one place that
-// does: people, logs and metrics go by the state.
-func (r *Run) judge() {
-	if r.State != RunRunning && len(r.Failed()) > 0 {
-		r.State = RunFailed
-	}
-}
-
-// interrupt closes a run of a daemon that was killed, and returns the processes
-// that may have outlived it.
-func (r *Run) interrupt(now time.Time) (leftovers []Identity) {
-	for _, p := range r.Passes {
-		if p.Outcome == Running && p.Process != nil {
-			leftovers = append(leftovers, *p.Process)
-		}
-	}
-	r.apply(record{End: &ending{At: now, State: RunInterrupted, Reason: Died}})
-	return leftovers
+	return &ending{At: now, State: RunInterrupted, Reason: reasonOf(cause)}
 }
 
 // copy returns a copy of a run, which may be nil, that shares nothing that may still change.

@@ -232,12 +232,7 @@ func (r *Runner) countDied(j *jobControl, run *Run) error {
 		p.Units, p.Calls, p.Made = of.Units, of.Calls, of.Made
 		list = append(list, passRecord(run.ID, *p))
 	}
-	return j.update(false, true, func() []record {
-		for _, one := range list {
-			j.own.apply(one)
-		}
-		return list
-	})
+	return j.update(false, true, func() []record { return list })
 }
 
 func (r *Runner) start(ctx context.Context, j *jobControl) {

@@ -88,33 +88,21 @@ func (r *Runner) RunOf(id string) (Run, error) {
 }
 
 // AwaitRun is RunOf as soon as more than ended passes of the run are over, or the run is, or ctx
-// ends. It asks for a run on another host every second.
+// ends. It looks for that often, and for a run on another host every second.
 func (r *Runner) AwaitRun(ctx context.Context, id string, ended int) (Run, error) {
-	const elsewhere = time.Second
-	const gather = 100 * time.Millisecond // passes that end at nearly the same time are returned at once
-	for gathered := false; ; {
-		run, news, here := r.runHere(id)
-		var err error
-		if !here {
-			run, err = r.RunOf(id)
+	const often, elsewhere = 100 * time.Millisecond, time.Second
+	for {
+		if e := r.executorOf(id); e != nil {
+			for e.passesOver() <= ended && sleep(ctx, often) {
+			}
+			if run := e.current(); run != nil {
+				return *run, nil
+			}
 		}
-		if err != nil || run.State != RunRunning || run.over() > ended && gathered || ctx.Err() != nil {
+		run, err := r.RunOf(id)
+		if err != nil || run.State != RunRunning || run.over() > ended || !sleep(ctx, elsewhere) {
 			return run, err
 		}
-		if run.over() > ended {
-			gathered = true
-			sleep(ctx, gather)
-			continue
-		}
-		wait, cancel := ctx, func() {}
-		if news == nil {
-			wait, cancel = context.WithTimeout(ctx, elsewhere)
-		}
-		select {
-		case <-news:
-		case <-wait.Done():
-		}
-		cancel()
 	}
 }
 
@@ -128,29 +116,34 @@ func (r *Run) over() (n int) {
 	return n
 }
 
-// runHere returns a run that is under way on this host. News is closed when a pass of it is
-// over, or the run.
-func (r *Runner) runHere(id string) (run Run, news <-chan struct{}, here bool) {
+// executorOf returns the executor of a run that is under way on this host, or nil.
+func (r *Runner) executorOf(id string) *executor {
 	for _, e := range r.underWay() {
 		if e.run.ID == id {
-			return e.current()
+			return e
 		}
 	}
-	return Run{}, nil, false
+	return nil
 }
 
-// current is runHere of the executor's run, which may be over by now: the job's record is then
-// that of another run, or about to be.
-func (e *executor) current() (run Run, news <-chan struct{}, here bool) {
-	j := e.control
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.executor != e {
-		return Run{}, nil, false
+// passesOver is how many passes of the run are over, or more if the run is.
+func (e *executor) passesOver() int {
+	e.control.mu.Lock()
+	defer e.control.mu.Unlock()
+	if e.control.executor != e {
+		return math.MaxInt
 	}
-	run = *j.own.copy()
-	e.show(&run)
-	return run, e.news, true
+	return e.run.over()
+}
+
+// current returns the run as it is, or nil if it is over.
+func (e *executor) current() *Run {
+	e.control.mu.Lock()
+	defer e.control.mu.Unlock()
+	if e.control.executor != e {
+		return nil
+	}
+	return e.show()
 }
 
 // runs returns every run of the job that is known, once each.
@@ -161,24 +154,22 @@ func (j *jobControl) runs(now time.Time) ([]Run, error) {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for _, now := range []*Run{j.state.Last, j.own} { // the file may lack their last records
+	running := []string{}
+	for _, now := range []*Run{j.state.Last.copy(), j.executor.show()} { // the file may lack their last records
 		if now == nil {
 			continue
 		}
+		running = append(running, now.ID)
 		i := slices.IndexFunc(past, func(run Run) bool { return run.ID == now.ID })
 		if i < 0 {
 			i, past = len(past), append(past, Run{})
 		}
-		past[i] = *now.copy()
-		if j.executor != nil && now == j.own {
-			j.executor.show(&past[i])
-		}
+		past[i] = *now
 	}
-	running := j.state.running()
 	for i := range past {
 		run := &past[i]
-		if run.State == RunRunning && (running == nil || run.ID != running.ID) && (j.executor == nil || run.ID != j.own.ID) {
-			run.interrupt(run.lastSign()) // it has died with its host
+		if run.State == RunRunning && !slices.Contains(running, run.ID) { // it has died with its host
+			run.apply(diedRecord(run.ID, run.lastSign()))
 		}
 	}
 	past = slices.DeleteFunc(past, func(run Run) bool { return run.StartedAt.Before(now.Add(-maxRunAge)) })
@@ -189,10 +180,9 @@ func (j *jobControl) runs(now time.Time) ([]Run, error) {
 // latest returns the last run of any host, from this host's own record where it has one, and the
 // ticks that were skipped since. The caller holds mu.
 func (j *jobControl) latest() (last, skips *Run) {
-	last, skips = j.state.Last.copy(), j.state.Skips.copy()
-	if j.executor != nil {
-		last = j.own.copy()
-		j.executor.show(last)
+	last, skips = j.executor.show(), j.state.Skips.copy()
+	if last == nil {
+		last = j.state.Last.copy()
 	}
 	if last != nil && skips != nil && skips.ID < last.ID {
 		skips = nil
@@ -286,10 +276,10 @@ func (j *jobControl) jobState() JobState {
 		pause := *j.state.Pause
 		s.Pause = &pause
 	}
-	if e := j.executor; e != nil && e.launching.Err() == nil && j.own.begun() < len(j.own.Ring) {
+	if e := j.executor; e != nil && e.launching.Err() == nil && e.run.begun() < len(e.run.Ring) {
 		s.Run = &Progress{
-			Slot: e.run.Slot, Ring: e.run.Ring, Stagger: e.stagger, MovesCursor: !j.own.Chosen,
-			Begun: j.own.begun(), Spent: e.runner.config.Tokens.spentBy(&e.budget),
+			Slot: e.run.Slot, Ring: e.run.Ring, Stagger: e.stagger, MovesCursor: !e.run.Chosen,
+			Begun: e.run.begun(), Spent: e.runner.config.Tokens.spentBy(&e.budget),
 		}
 	}
 	return s

@@ -47,12 +47,12 @@ func TestARunIsNotShownAsTheOneBefore(t *testing.T) {
 		}
 		b.tick()
 		before := b.underWay()[0]
-		if run, _, here := before.current(); !here || run.ID != before.run.ID {
-			t.Errorf("while it runs: got %t, %+v", here, run)
+		if run := before.current(); run == nil || run.ID != before.run.ID {
+			t.Errorf("while it runs: got %+v", run)
 		}
 		time.Sleep(time.Hour - time.Second)
 		b.tick()
-		if run, _, here := before.current(); here {
+		if run := before.current(); run != nil {
 			t.Errorf("got run %s, want nothing of %s, which is over", run.ID, before.run.ID)
 		}
 		b.stop()

@@ -58,8 +58,7 @@ func (j *jobControl) held() (by *heldError, over []record) {
 	if time.Since(j.question.since) < by.lease {
 		return by, nil
 	}
-	end := ending{At: running.lastSign(), State: RunInterrupted, Reason: Died}
-	return nil, []record{{ID: running.ID, End: &end}}
+	return nil, []record{diedRecord(running.ID, running.lastSign())}
 }
 
 // A waiting is how a caller waits for a job that is held.
@@ -219,7 +218,7 @@ func (e *executor) countMade() {
 	e.runner.trouble(e.control.name, e.control.update(false, true, func() (list []record) {
 		for name, live := range e.live {
 			made := e.runner.config.Tokens.made(live.token)
-			if p := e.control.own.attempt(name.region, name.attempt); p != nil && p.Outcome == Running && !maps.Equal(made, p.Made) {
+			if p := e.run.attempt(name.region, name.attempt); p != nil && p.Outcome == Running && !maps.Equal(made, p.Made) {
 				p.Made = made
 				list = append(list, passRecord(e.run.ID, *p))
 			}

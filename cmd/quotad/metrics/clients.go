@@ -90,24 +90,12 @@ func (m *Metrics) MeasureClients(call clientlimit.Call) {
 
 // WatchClients exposes how many subjects there are.
 func (m *Metrics) WatchClients(service *clientlimit.Service) {
-	m.registry.MustRegister(subjects{service})
-}
-
-// Subjects is a collector of how many subjects there are, as a scrape finds them.
-type subjects struct{ service *clientlimit.Service }
-
-var _ prometheus.Collector = subjects{}
-
-func (s subjects) desc() *prometheus.Desc {
-	return prometheus.NewDesc("quotad_client_subjects", "About how many clients asked in the last hour or two, of this host.", []string{"clients"}, nil)
-}
-
-// Describe implements prometheus.Collector.
-func (s subjects) Describe(descs chan<- *prometheus.Desc) { descs <- s.desc() }
-
-// Collect implements prometheus.Collector.
-func (s subjects) Collect(metrics chan<- prometheus.Metric) {
-	for _, name := range s.service.Names() {
-		metrics <- prometheus.MustNewConstMetric(s.desc(), prometheus.GaugeValue, float64(s.service.Subjects(name)), name)
+	s := &collector{}
+	subjects := s.desc("quotad_client_subjects", "About how many clients asked in the last hour or two, of this host.", "clients")
+	s.collect = func(out chan<- prometheus.Metric) {
+		for _, name := range service.Names() {
+			out <- gauge(subjects, float64(service.Subjects(name)), name)
+		}
 	}
+	m.registry.MustRegister(s)
 }

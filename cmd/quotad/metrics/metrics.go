@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"context"
 	"net/http"
 	"runtime"
 	"sync/atomic"
@@ -15,7 +14,6 @@ import (
 	"quotad/cmd/quotad/config"
 	"quotad/cmd/quotad/notify"
 	"quotad/jobs"
-	"quotad/jobs/plan"
 	"quotad/quota"
 	"quotad/quota/clientlimit"
 	"quotad/quota/proxy"
@@ -32,41 +30,24 @@ type Metrics struct {
 	service  *quota.Service // nil until WatchLimits
 	meters   atomic.Pointer[map[operationName]*meter]
 
-	loaded      prometheus.Gauge
-	decisions   *prometheus.CounterVec
-	corrections *prometheus.CounterVec
-	debited     *prometheus.CounterVec
-	near        *prometheus.CounterVec
-	nearUnits   *prometheus.CounterVec
-	wouldDeny   *prometheus.CounterVec
-	acquire     prometheus.Histogram
-	answers     *prometheus.CounterVec
-	refuses     *prometheus.GaugeVec
-	proxied     *prometheus.CounterVec
-	sent        *prometheus.CounterVec
-	proxyTook   prometheus.Histogram
+	loaded prometheus.Gauge
 
-	ledgerCalls   prometheus.Histogram
-	ledgerBatches prometheus.Histogram
-	outageGrants  *prometheus.CounterVec
-	outageEdges   *prometheus.CounterVec
-	bookedBack    *prometheus.CounterVec
-	restored      *prometheus.CounterVec
+	decisions, corrections, debited, near, nearUnits, wouldDeny, answers *prometheus.CounterVec
+	acquire                                                              prometheus.Histogram
+	refuses                                                              *prometheus.GaugeVec
 
-	clientDecisions *prometheus.CounterVec
-	clientOutage    *prometheus.CounterVec
-	clientWouldDeny *prometheus.CounterVec
-	clientNear      *prometheus.CounterVec
-	clientAcquire   prometheus.Histogram
-	clientCalls     prometheus.Histogram
-	clientBatches   prometheus.Histogram
+	proxied, sent *prometheus.CounterVec
+	proxyTook     prometheus.Histogram
 
-	runs      *prometheus.CounterVec
-	passes    *prometheus.CounterVec
-	passTook  *prometheus.HistogramVec
-	passUnits *prometheus.CounterVec
-	overdue   *prometheus.GaugeVec
-	commands  *prometheus.CounterVec
+	ledgerCalls, ledgerBatches                      prometheus.Histogram
+	outageGrants, outageEdges, bookedBack, restored *prometheus.CounterVec
+
+	clientDecisions, clientOutage, clientWouldDeny, clientNear *prometheus.CounterVec
+	clientAcquire, clientCalls, clientBatches                  prometheus.Histogram
+
+	runs, passes, passUnits, commands *prometheus.CounterVec
+	passTook                          *prometheus.HistogramVec
+	overdue                           *prometheus.GaugeVec
 }
 
 // callTimes are the buckets of what usually takes well below a millisecond.
@@ -120,9 +101,7 @@ func New(version string) *Metrics {
 
 	m.runs = m.counters("quotad_runs_total", "Runs that are over; skipped ones are slots that did not become a run, and slots missed in a row count as one.", "job", "state", "reason")
 	m.passes = m.counters("quotad_passes_total", "Passes that are over, or were skipped.", "job", "outcome", "reason")
-	m.passTook = promauto.With(m.registry).NewHistogramVec(prometheus.HistogramOpts{
-		Name: "quotad_pass_duration_seconds", Help: "Time of one pass, from its start to its end.", Buckets: passTimes,
-	}, []string{"job"})
+	m.passTook = m.histograms("quotad_pass_duration_seconds", "Time of one pass, from its start to its end.", passTimes, "job")
 	m.passUnits = m.counters("quotad_pass_units_total", "Units that passes spent, less what they gave back.", "job")
 	m.overdue = m.gauges("quotad_job_overdue", "1 of a job that has had no good run for its expect_success.", "job")
 	m.commands = m.counters("quotad_event_commands_total", "Notify commands that were run for an event: ok, failed, or dropped because too many waited.", "event", "result")
@@ -137,19 +116,16 @@ func (m *Metrics) gauges(name, help string, labels ...string) *prometheus.GaugeV
 	return promauto.With(m.registry).NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
 }
 
+func (m *Metrics) histograms(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	return promauto.With(m.registry).NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
+}
+
 func (m *Metrics) histogram(name, help string, buckets []float64) prometheus.Histogram {
 	return promauto.With(m.registry).NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets})
 }
 
 // Loaded records whether quotad could load its configuration.
 func (m *Metrics) Loaded(could bool) { m.loaded.Set(boolValue(could)) }
-
-// WatchLimits exposes the state of the service's limits and of its ledger, and the forecast of
-// the limits.
-func (m *Metrics) WatchLimits(service *quota.Service, observer *upstream.Observer, forecast func(context.Context) ([]plan.Forecast, error)) {
-	m.service = service
-	m.registry.MustRegister(newLimits(service, observer, forecast))
-}
 
 // WatchConnections exposes how many connections a server has.
 func (m *Metrics) WatchConnections(connections func() server.Connections) {

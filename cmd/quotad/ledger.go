@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"time"
 
 	"quotad/cmd/quotad/config"
 	"quotad/quota"
@@ -22,7 +23,7 @@ func (d *daemon) openLedger(ctx context.Context) (err error) {
 		return err
 	}
 	d.onStop("close the ledger", d.ledger.Close)
-	if d.service, err = quota.NewService(d.metrics.Measure(warningLedger{d.ledger, d}), nil, d.config.Ledger.Deadline); err != nil {
+	if d.service, err = quota.NewService(watchedLedger{d.ledger, d}, nil, d.config.Ledger.Deadline); err != nil {
 		return err
 	}
 	d.observer = upstream.NewObserver(d.service, nil, emitting[upstream.Outcome](d))
@@ -114,14 +115,23 @@ func hasHistory(stateDir string) bool {
 	return err == nil && len(kept) > 0
 }
 
-// A warningLedger adds to the health of the ledger where hosts count clients differently.
-type warningLedger struct {
+// A watchedLedger measures the deciding calls of the ledger, and adds to its health where hosts count
+// clients differently.
+type watchedLedger struct {
 	quota.Ledger
 	daemon *daemon
 }
 
+// Acquire implements quota.Ledger.
+func (l watchedLedger) Acquire(ctx context.Context, c *quota.Credential, asks []quota.Ask) ([]quota.Decision, error) {
+	begun := time.Now()
+	decisions, err := l.Ledger.Acquire(ctx, c, asks)
+	l.daemon.metrics.LedgerCalled(time.Since(begun), len(asks))
+	return decisions, err
+}
+
 // Health implements quota.Ledger.
-func (l warningLedger) Health(ctx context.Context) quota.Health {
+func (l watchedLedger) Health(ctx context.Context) quota.Health {
 	h := l.Ledger.Health(ctx)
 	h.Warnings = append(h.Warnings, l.daemon.clients.Differences(ctx)...)
 	return h

@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"context"
 	"slices"
 	"strconv"
 	"time"
@@ -133,19 +132,8 @@ func (m *Metrics) passChanged(run jobs.Run, pass jobs.Pass) {
 	m.passUnits.WithLabelValues(run.Job).Add(float64(pass.Units))
 }
 
-// Measure returns a ledger whose deciding calls are measured.
-func (m *Metrics) Measure(ledger quota.Ledger) quota.Ledger { return measuredLedger{ledger, m} }
-
-type measuredLedger struct {
-	quota.Ledger
-	metrics *Metrics
-}
-
-// Acquire implements quota.Ledger.
-func (l measuredLedger) Acquire(ctx context.Context, c *quota.Credential, asks []quota.Ask) ([]quota.Decision, error) {
-	begun := time.Now()
-	decisions, err := l.Ledger.Acquire(ctx, c, asks)
-	l.metrics.ledgerCalls.Observe(time.Since(begun).Seconds())
-	l.metrics.ledgerBatches.Observe(float64(len(asks)))
-	return decisions, err
+// LedgerCalled counts a deciding call of the ledger.
+func (m *Metrics) LedgerCalled(took time.Duration, asks int) {
+	m.ledgerCalls.Observe(took.Seconds())
+	m.ledgerBatches.Observe(float64(asks))
 }

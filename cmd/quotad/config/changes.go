@@ -100,7 +100,7 @@ func isUnset(value any) bool {
 // textOf returns a setting as text, unless it may be secret.
 func textOf(value any) string {
 	switch value := value.(type) {
-	case nil, named, command, contents, keyFile, tokenFile, envFile, variable:
+	case nil, named, command, contents, tokenFile, variable:
 		return ""
 	case quota.Units:
 		return quota.Thousands(value)

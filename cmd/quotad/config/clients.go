@@ -73,20 +73,19 @@ func (t *clientsTable) check(wrong []*quota.FieldError) {
 	t.addErrors(wrong)
 }
 
-// slackClientLimits returns a warning for each limit that never denies, because another one
+// warnOfClients warns of each limit of clients that never denies, because another one
 // grants no more in a longer window.
-func (c *Config) slackClientLimits() (all Errors) {
+func (c *Config) warnOfClients() {
 	for _, clients := range c.Clients {
 		for _, l := range clients.Limits {
 			i := slices.IndexFunc(clients.Limits, func(other quota.Limit) bool {
 				return !other.DryRun && other.Window.Length > l.Window.Length && other.Units <= l.Units
 			})
 			if i >= 0 {
-				all = append(all, c.document.at(c.pathOf(clients, l, "units"), "it never denies anything: limit %s has %s, and a longer window", clients.Limits[i].Name, quota.Thousands(clients.Limits[i].Units)))
+				c.file.at(c.pathOf(clients, l, "units")...).warn("it never denies anything: limit %s has %s, and a longer window", clients.Limits[i].Name, quota.Thousands(clients.Limits[i].Units))
 			}
 		}
 	}
-	return all
 }
 
 // LongerClientWindows returns, after a reload, a warning for each limit whose window became

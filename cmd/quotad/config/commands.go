@@ -52,8 +52,8 @@ func (c *command) decode(n node) {
 		n.fail("must be an array of strings, %s, not the string %q", asCommand(line), line)
 		return
 	}
-	var words texts
-	words.decode(n)
+	var words []string
+	n.into(&words)
 	if *c = command(words); len(words) == 0 || words[0] == "" {
 		return
 	}

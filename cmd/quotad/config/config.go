@@ -128,8 +128,10 @@ func Load(file string, host Host) (*Config, error) {
 	}
 	t := &fileTable{}
 	var c *Config
-	node{document: d, value: values}.into(t)
+	root := node{document: d, value: values}
+	root.into(t)
 	if len(d.errors) == 0 { // else errors would follow from errors: a misspelt key makes another one missing
+		d.errors = d.later
 		c = t.config()
 	}
 	if len(d.errors) > 0 {
@@ -137,10 +139,13 @@ func Load(file string, host Host) (*Config, error) {
 		return nil, d.errors
 	}
 	if content.writable {
-		d.warn(nil, "everybody on this host may write this file, and so say what quotad runs: chmod o-w %s", file)
+		root.warn("everybody on this host may write this file, and so say what quotad runs: chmod o-w %s", file)
 	}
 	c.File, c.file, c.document = file, t, d
-	d.warnings = append(d.warnings, c.oldPresets(host.Now)...)
+	c.warnOfPresets(host.Now)
+	c.warnOfAllowances()
+	c.warnOfShares()
+	c.warnOfClients()
 	return c, nil
 }
 
@@ -193,28 +198,14 @@ func (t *fileTable) defaultPlaces() {
 	}
 }
 
-// maxConnections leaves room for other descriptors: most systems allow a process
-// half a million of them.
-const maxConnections = 100_000
-
 func (t *accessTable) access() Access {
-	t.inRange("connections", t.Connections, maxConnections)
-	t.inRange("connections_per_user", t.ConnectionsPerUser, t.Connections)
+	if n := t.ConnectionsPerUser; t.has("connections_per_user") && (n < 1 || n > t.Connections) {
+		t.fail("connections_per_user", "must be from 1 to %d: %d", t.Connections, n)
+	}
 	return Access{AdminGroup: string(t.AdminGroup), Connections: t.Connections, ConnectionsPerUser: min(t.ConnectionsPerUser, t.Connections)}
 }
 
-// inRange checks that a number, if the key is present, is from 1 to limit.
-func (t *table) inRange(key string, n, limit int) {
-	if t.has(key) && (n < 1 || n > limit) {
-		t.fail(key, "must be from 1 to %d: %d", limit, n)
-	}
-}
-
-// maxParallel bounds how many passes may be under way at once.
-const maxParallel = 10_000
-
 func (t *passesTable) passes() Passes {
-	t.inRange("parallel", t.Parallel, maxParallel)
 	t.defaultUser(t.document.host.PassesUser)
 	return Passes{Parallel: t.Parallel, Drain: time.Duration(t.Drain), CgroupRoot: string(t.Cgroups), User: t.User.User}
 }

@@ -33,7 +33,7 @@ func (t *fileTable) credentials(c *Config) {
 		credential := one.credential(name)
 		outage := one.OnOutage.outage(credential)
 		if c.Ledger.Backend == Embedded && one.has("on_outage") {
-			one.document.warn(one.OnOutage.path, `does nothing with the embedded ledger, which is always there: remove it, or set backend = "redis" in [ledger]`)
+			one.OnOutage.warn(`does nothing with the embedded ledger, which is always there: remove it, or set backend = "redis" in [ledger]`)
 			outage = slidinglog.Policy{}
 		}
 		c.Credentials = append(c.Credentials, credential)
@@ -55,7 +55,6 @@ func (t *credentialTable) credential(name string) *quota.Credential {
 	c := &quota.Credential{Name: name, Operations: map[string]quota.Cost{}}
 	for _, limit := range t.names("limits") {
 		one := t.Limits[limit]
-		one.require("units", "10_000")
 		c.Limits = append(c.Limits, quota.Limit{
 			Name: limit, Units: one.Units, Reserve: one.Reserve, Window: one.Window.Window, Only: one.Only,
 			Jobs: one.sharers(), ExceptJobs: one.ExceptJobs, Lift: time.Duration(one.Lift), DryRun: !one.Enforce,
@@ -80,7 +79,7 @@ func (t *fileTable) shares() {
 	}
 }
 
-func (t *fileTable) share(credential string, l *limitTable, key string, names texts) {
+func (t *fileTable) share(credential string, l *limitTable, key string, names []string) {
 	l.mustName(key, "job", names)
 	for _, name := range names {
 		job, known := t.Jobs[name]
@@ -105,7 +104,7 @@ func (t *fileTable) shareOfCallers(credential string, l *limitTable) {
 	}
 }
 
-func (t *limitTable) mustName(key, kind string, names texts) {
+func (t *limitTable) mustName(key, kind string, names []string) {
 	if t.has(key) && len(names) == 0 {
 		t.fail(key, "must name at least one %s: leave it out for a limit that counts everybody's calls", kind)
 	}
@@ -128,12 +127,13 @@ func (t *credentialTable) check(c *quota.Credential) {
 // its jobs never use, and a limit with a lift has no size while it is lifted.
 func (t *credentialTable) neverFit(c *quota.Credential) {
 	for operation, cost := range c.Operations {
-		if !t.document.isInFile(within(t.path, "operations", operation)) {
+		at := t.at("operations", operation)
+		if !t.document.isInFile(at.path) {
 			continue
 		}
 		for _, l := range c.Limits {
 			if units := cost.In(l, operation); units > l.Budget(false) && !l.IsShare() && l.Lift == 0 {
-				t.document.fail(within(t.path, "operations", operation), "costs %s, which can never fit limit %q: %s less a reserve of %s; write more units there, have it count other operations only (only = […]), or leave this one out",
+				at.fail("costs %s, which can never fit limit %q: %s less a reserve of %s; write more units there, have it count other operations only (only = […]), or leave this one out",
 					units.Text(), l.Name, l.Units.Text(), quota.Thousands(l.Reserve))
 			}
 		}
@@ -148,7 +148,8 @@ func (t *outageTable) outage(c *quota.Credential) slidinglog.Policy {
 		o.Open[operation] = t.Default == open
 	}
 	for name, value := range t.Operations {
-		n := node{document: t.document, path: within(t.path, name), value: value, tag: `oneof:"open closed"`}
+		n := t.below(name, value)
+		n.tag = `oneof:"open closed"`
 		if n.unquoted(nil) {
 			continue
 		}
@@ -163,9 +164,6 @@ func (t *outageTable) outage(c *quota.Credential) slidinglog.Policy {
 	maps.DeleteFunc(o.Open, func(_ string, open bool) bool { return !open })
 	if len(o.Open) > 0 {
 		t.require("open_units", "50, the most that may be granted in any window")
-	}
-	if t.has("open_units") && (o.Units < 1 || o.Units > quota.MaxUnits) {
-		t.fail("open_units", "must be from 1 to %d: %d", quota.MaxUnits, o.Units)
 	}
 	return o
 }

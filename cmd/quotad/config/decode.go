@@ -20,7 +20,8 @@ import (
 // maps, and this file reads the maps into the structs of tables.go: it takes each key as it is
 // written, and reports every error.
 
-// A node is a value of the file with its path.
+// A node is a value of the file with its path. Everything that is wrong with the file is recorded at
+// a node.
 type node struct {
 	document *document
 	path     []string
@@ -33,12 +34,28 @@ type node struct {
 // it records an error.
 type decoder interface{ decode(n node) }
 
-func (n node) fail(format string, args ...any) { n.document.fail(n.path, format, args...) }
+// fail records an error.
+func (n node) fail(format string, args ...any) {
+	n.document.errors = append(n.document.errors, n.document.at(n.path, format, args...))
+}
 
-func (n node) warn(format string, args ...any) { n.document.warn(n.path, format, args...) }
+// failLater records an error of a file that has no other ones: it may follow from another one.
+func (n node) failLater(format string, args ...any) {
+	n.document.later = append(n.document.later, n.document.at(n.path, format, args...))
+}
+
+// warn records what is no error, but hardly meant.
+func (n node) warn(format string, args ...any) {
+	n.document.warnings = append(n.document.warnings, n.document.at(n.path, format, args...))
+}
+
+// at returns the node of a key below, without its value.
+func (n node) at(key ...string) node { return node{document: n.document, path: within(n.path, key...)} }
 
 func (n node) below(key string, value any) node {
-	return node{document: n.document, path: within(n.path, key), value: value}
+	one := n.at(key)
+	one.value = value
+	return one
 }
 
 // within is the path of a key in a table.
@@ -71,6 +88,14 @@ func (n node) into(target any) {
 			t.decode(n)
 		}
 		return
+	case *[]string:
+		if _, ok := n.value.([]any); ok {
+			*t = []string{}
+		}
+		for _, text := range n.texts() {
+			*t = append(*t, text)
+		}
+		return
 	case encoding.TextUnmarshaler:
 		if text, ok := as[string](n, aString); ok {
 			if err := t.UnmarshalText([]byte(text)); err != nil {
@@ -95,7 +120,15 @@ func (n node) into(target any) {
 	default:
 		if number, ok := as[int64](n, "a whole number"); ok {
 			v.SetInt(number)
+			n.checkMax(number)
 		}
+	}
+}
+
+// checkMax checks that a number is from 1 to the maximum that its tag names, if any.
+func (n node) checkMax(number int64) {
+	if limit, err := strconv.ParseInt(n.tag.Get("max"), 10, 64); err == nil && (number < 1 || number > limit) {
+		n.failLater("must be from 1 to %d: %d", limit, number)
 	}
 }
 
@@ -144,7 +177,7 @@ func (n node) intoMap(v reflect.Value) {
 	if such := n.tag.Get("such"); such != "" {
 		for _, name := range n.document.inOrder(n.path, values) {
 			if _, isTable := values[name].(map[string]any); !isTable {
-				n.below(name, nil).fail("is in no table of its own: give that a name, such as [%s]", keyAt(within(n.path, such)))
+				n.at(name).fail("is in no table of its own: give that a name, such as [%s]", keyAt(n.at(such).path))
 				return
 			}
 		}
@@ -172,7 +205,7 @@ func (n node) intoPointer(v reflect.Value) {
 
 // intoTable reads the keys that a struct has tags for. An absent table gets its defaults.
 func (n node) intoTable(target any, v reflect.Value) {
-	at := table{n.document, n.path, n.asTable()}
+	at := table{n, n.asTable()}
 	target.(tabular).setTable(at)
 	others := maps.Clone(at.values)
 	for key, field := range keyed(v.Type()) {
@@ -183,10 +216,14 @@ func (n node) intoTable(target any, v reflect.Value) {
 			return
 		}
 		value, present := at.values[key]
+		one := node{n.document, within(n.path, key), value, at.values, field.Tag}
 		if !present {
-			value = defaultOf(field.Tag)
+			one.value = defaultOf(field.Tag)
+			if example := field.Tag.Get("required"); example != "" {
+				one.failLater(missing, key, example)
+			}
 		}
-		node{n.document, within(n.path, key), value, at.values, field.Tag}.into(into.Addr().Interface())
+		one.into(into.Addr().Interface())
 	}
 	for key := range others {
 		at.fail(key, "unknown key%s", suggest(key, keysOf(v.Type())))
@@ -229,12 +266,11 @@ func keysOf(table reflect.Type) (keys []string) {
 	return keys
 }
 
-// A table is what the structs of tables.go have in common: the path of the table and
-// its values.
+// A table is what the structs of tables.go have in common: the node of the table and its
+// values.
 type table struct {
-	document *document
-	path     []string
-	values   map[string]any // nil: the table is absent
+	node
+	values map[string]any // nil: the table is absent
 }
 
 // A tabular is a pointer to a struct of tables.go.
@@ -250,13 +286,16 @@ func (t *table) has(key string) bool { return t.values[key] != nil }
 
 // fail records an error of the value of a key.
 func (t *table) fail(key, format string, args ...any) {
-	t.document.fail(within(t.path, key), format, args...)
+	t.at(key).fail(format, args...)
 }
 
-// require records an error if a key is missing, with an example of what to write.
+// missing is the error of a key that is missing, with an example of what to write.
+const missing = "is missing: add %s = %s"
+
+// require records an error if a key is missing. Keys that are always required have a tag instead.
 func (t *table) require(key, example string) {
 	if !t.has(key) {
-		t.fail(key, "is missing: add %s = %s", key, example)
+		t.fail(key, missing, key, example)
 	}
 }
 
@@ -265,10 +304,9 @@ func (t *table) require(key, example string) {
 func (t *table) addErrors(wrong []*quota.FieldError) {
 	recorded := t.document.errors
 	for _, one := range wrong {
-		path := within(t.path, one.Path...)
-		key := keyAt(path)
-		if !slices.ContainsFunc(recorded, func(e Error) bool { return e.Key == key }) {
-			t.document.fail(path, "%s", one.Message)
+		at := t.at(one.Path...)
+		if !slices.ContainsFunc(recorded, func(e Error) bool { return e.Key == keyAt(at.path) }) {
+			at.fail("%s", one.Message)
 		}
 	}
 }

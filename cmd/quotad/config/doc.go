@@ -5,13 +5,13 @@
 // Load reads the file (files.go) and refuses what is nested too deeply for the TOML package. It
 // decodes the file into maps (document.go) and finds the line of each key (lines.go).
 // From these it fills the structs of tables.go, which list every key with its
-// type and default (decode.go). Types with a notation of their own, such as durations,
+// type, its default, and what it requires (decode.go). Types with a notation of their own, such as durations,
 // read themselves (values.go, costs.go, commands.go), and so do the files that keys name (files.go). A credential's table is merged with its preset
 // first (presets.go).
 //
 // If nothing is wrong so far, each struct checks what no single key shows and becomes the part of a
 // Config that others use (config.go, ledger.go, credentials.go, shares.go, jobs.go, clients.go, proxy.go,
-// remote.go). The document records each error with its line, so that one
+// remote.go). A node records each error with its line, so that one
 // reading shows every mistake, and one mistake makes one error. What is no error but hardly meant is a
 // warning (warnings.go). Changes compares the structs of two files, for a reload (changes.go).
 //

@@ -21,6 +21,7 @@ type document struct {
 	host     Host
 	lines    *lines
 	errors   Errors
+	later    Errors // of a file without other errors, from which these may follow
 	warnings Errors
 }
 
@@ -64,16 +65,7 @@ func cureOfSyntax(line string) string {
 	return ""
 }
 
-// fail records an error of the value at a path.
-func (d *document) fail(path []string, format string, args ...any) {
-	d.errors = append(d.errors, d.at(path, format, args...))
-}
-
-// warn records what is no error, but hardly meant.
-func (d *document) warn(path []string, format string, args ...any) {
-	d.warnings = append(d.warnings, d.at(path, format, args...))
-}
-
+// at returns what is to be said of the value at a path.
 func (d *document) at(path []string, format string, args ...any) Error {
 	return Error{File: d.file, Line: d.lines.at(path), Key: keyAt(path), Message: fmt.Sprintf(format, args...)}
 }

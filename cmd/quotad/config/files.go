@@ -35,26 +35,24 @@ type contents struct {
 	read bool
 }
 
-func (c *contents) decode(n node) { c.open(n) }
-
-// open reads the file, and returns it with its permissions.
-func (c *contents) open(n node) (file fileText) {
+// decode reads the file. Others must not be able to read one whose field has the tag secret.
+func (c *contents) decode(n node) {
 	var name path
 	if name.decode(n); name == "" {
-		return file
+		return
 	}
 	c.path = string(name)
 	file, err := readFile(c.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && n.document.host.Checking && strings.HasPrefix(c.path, serviceCredentials):
 		n.warn("is there only while the service runs: LoadCredential=%s:… of its unit brings it", filepath.Base(c.path))
-		return file
+		return
 	case errors.Is(err, fs.ErrPermission):
 		n.fail("cannot be read: %v%s", err, cureOfPermission(c.path, strconv.Itoa(os.Getegid())))
-		return file
+		return
 	case err != nil:
 		n.fail("cannot be read: %v", err)
-		return file
+		return
 	}
 	if reader := n.document.host.Reader; reader != nil && !file.readableBy(reader) {
 		n.fail("%s is not for user %s to read%s", c.path, reader.Username, cureOfPermission(c.path, reader.Gid))
@@ -62,19 +60,20 @@ func (c *contents) open(n node) (file fileText) {
 	if file.writable {
 		n.warn("everybody on this host may write %s: chmod o-w %s", c.path, c.path)
 	}
+	if secret := n.tag.Get("secret"); secret != "" && file.readable {
+		n.fail("everybody on this host may read %s, and with it %s: chmod o-r %s", c.path, secret, c.path)
+		return
+	}
 	c.text, c.read = file.text, true
-	return file
 }
 
-// openSecret reads a file that other users must not be able to read, and reports whether it could.
-// The error names the secret.
-func (c *contents) openSecret(n node, secret string) bool {
-	file := c.open(n)
-	if c.read && file.readable {
-		n.fail("everybody on this host may read %s, and with it %s: chmod o-r %s", c.path, secret, c.path)
-		return false
-	}
-	return c.read
+// A readable is the path of a file that can be read. The daemon reads it again when it changes.
+type readable path
+
+func (r *readable) decode(n node) {
+	var file contents
+	file.decode(n)
+	*r = readable(file.path)
 }
 
 // serviceCredentials is where systemd keeps what LoadCredential= brings, see systemd.exec(5).

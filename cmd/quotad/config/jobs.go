@@ -36,15 +36,12 @@ func (t *fileTable) jobs(c *Config) {
 }
 
 func (t *jobTable) job(name string) *jobs.Job {
-	t.require("credential", `"…", the one that its calls are charged to`)
 	switch {
 	case !t.has("items"):
 		t.require("regions", `["US"]`)
 	case t.has("regions"):
 		t.fail("items", "cannot be combined with regions: remove one of the two")
 	}
-	t.require("command", `["ytfetch", "trending"]`)
-	t.inRange("parallel", t.Parallel, maxParallel)
 	if t.has("units_per_run") && t.UnitsPerRun < 1 {
 		t.fail("units_per_run", "must be at least 1: %d; leave it out for as much as the limits allow", t.UnitsPerRun)
 	}
@@ -161,11 +158,6 @@ func (t *jobTable) missedWithin(schedule jobs.Schedule) time.Duration {
 	}
 	return jobs.DefaultMissedWithin(schedule)
 }
-
-// An envFile holds variables, most of them secret.
-type envFile contents
-
-func (f *envFile) decode(n node) { (*contents)(f).openSecret(n, "the job's secrets") }
 
 // envFile reads the file that env_file names: NAME=value on each line, except blank
 // lines and comments. Its values may be secret: errors name the lines,

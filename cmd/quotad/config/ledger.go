@@ -42,7 +42,7 @@ const unixScheme = "unix://"
 func (t *redisTable) redis() redisledger.Config {
 	t.KeyPrefix = cmp.Or(t.KeyPrefix, redisledger.DefaultKeyPrefix)
 	if !t.has("addrs") {
-		t.Addrs = texts{"127.0.0.1:6379"}
+		t.Addrs = []string{"127.0.0.1:6379"}
 	}
 	t.checkAddrs()
 	if strings.ContainsAny(t.KeyPrefix, "{}") {
@@ -70,7 +70,7 @@ func (t *redisTable) checkAddrs() {
 		t.fail("addrs", `must hold at least one "host:port" or "unix:///path"`)
 	}
 	for i, addr := range t.Addrs {
-		one := node{document: t.document, path: within(t.path, "addrs", element(i))}
+		one := t.at("addrs", element(i))
 		switch {
 		case !isAddr(addr):
 			one.fail(`%q is not an address: write "host:port" or "unix:///path"`, addr)

@@ -132,10 +132,11 @@ func (t *credentialTable) profile() upstream.Profile {
 		if p.Limits == nil {
 			p.Limits = map[string]upstream.Limit{}
 		}
-		p.Limits[name] = upstream.Limit{Names: one.Upstream.Names, Resets: resets}
+		limit := upstream.Limit{Names: one.Upstream.Names, Resets: resets}
 		if units := presetUnits(t.Preset, name); units > 0 {
-			p.Limits[name] = upstream.Limit{Names: one.Upstream.Names, Resets: resets, Units: units, Source: "preset " + t.Preset}
+			limit.Units, limit.Source = units, "preset "+t.Preset
 		}
+		p.Limits[name] = limit
 		one.compareResets(resets)
 	}
 	return p
@@ -157,7 +158,7 @@ func (t *limitTable) compareResets(resets quota.Window) {
 	if t.Window.IsCalendar() || !resets.IsCalendar() || t.Window.Length >= longest {
 		return
 	}
-	t.document.warn(within(t.path, "window"), `any %s is unsafe: the upstream resets by the calendar, and its longest %s has %s, in which this grants more than it does; write window = { calendar = %q, timezone = %q }, or window = %q`,
+	t.at("window").warn(`any %s is unsafe: the upstream resets by the calendar, and its longest %s has %s, in which this grants more than it does; write window = { calendar = %q, timezone = %q }, or window = %q`,
 		duration(t.Window.Length), resets.Period, duration(longest), resets.Period, resets.Zone, duration(longest))
 }
 
@@ -183,13 +184,12 @@ func (t *answersTable) format() upstream.Format {
 // maxPresetAge is the age at which a preset's facts must be checked again.
 const maxPresetAge = 365 * day
 
-// oldPresets returns a warning for each preset whose facts were not checked for a year.
-func (c *Config) oldPresets(now time.Time) (warnings Errors) {
-	for _, name := range slices.Sorted(maps.Keys(c.Presets)) {
-		if preset := c.Presets[name]; !now.IsZero() && now.Sub(preset.Checked) > maxPresetAge {
-			warnings = append(warnings, c.document.at([]string{"credentials", name, "preset"}, "the facts of preset %s were checked on %s, more than a year ago: providers change their quotas, compare them with the console",
-				preset.Name, preset.Checked.Format(time.DateOnly)))
+// warnOfPresets warns of each preset whose facts were not checked for a year.
+func (c *Config) warnOfPresets(now time.Time) {
+	for name, preset := range c.Presets {
+		if !now.IsZero() && now.Sub(preset.Checked) > maxPresetAge {
+			c.file.at("credentials", name, "preset").warn("the facts of preset %s were checked on %s, more than a year ago: providers change their quotas, compare them with the console",
+				preset.Name, preset.Checked.Format(time.DateOnly))
 		}
 	}
-	return warnings
 }

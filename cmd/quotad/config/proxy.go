@@ -17,17 +17,27 @@ import (
 
 // target returns where the proxy sends the calls of a credential.
 func (t *targetTable) target(c *quota.Credential) *proxy.Target {
-	t.require("upstream", `"https://www.googleapis.com"`)
-	t.require("key_file", `"youtube.key", which holds the key and nothing else`)
-	t.require("routes", `{ "GET /youtube/v3/search" = "search.list" }, or name a preset`)
 	if t.has("key_header") && !fieldName.MatchString(t.KeyHeader) {
 		t.fail("key_header", `%q is not the name of a header: write "Authorization", which sends Bearer before the key, or "X-Goog-Api-Key"`, t.KeyHeader)
 	}
 	address, _ := url.Parse(string(t.Upstream)) // it was read before
 	return &proxy.Target{
-		Credential: c.Name, Upstream: address, Key: t.KeyFile.text, KeyHeader: http.CanonicalHeaderKey(t.KeyHeader),
+		Credential: c.Name, Upstream: address, Key: t.key(), KeyHeader: http.CanonicalHeaderKey(t.KeyHeader),
 		Billing: proxy.Billing(t.Billing), Dialect: proxy.Dialect(t.Dialect), Routes: t.routes(c),
 	}
+}
+
+// key returns the only line of key_file.
+func (t *targetTable) key() string {
+	key := strings.TrimSpace(t.KeyFile.text)
+	switch {
+	case !t.KeyFile.read:
+	case key == "":
+		t.fail("key_file", "%s is empty: write the key into it", t.KeyFile.path)
+	case strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }):
+		t.fail("key_file", "must hold the key on a line by itself, and nothing else")
+	}
+	return key
 }
 
 var fieldName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]*$`)
@@ -37,12 +47,12 @@ func (t *targetTable) routes(c *quota.Credential) *proxy.Routes {
 	known := slices.Collect(maps.Keys(c.Operations))
 	for _, route := range slices.Sorted(maps.Keys(t.Routes)) {
 		if operation := t.Routes[route]; operation != "" && !slices.Contains(known, operation) {
-			t.document.fail(within(t.path, "routes", route), "unknown operation %q%s", operation, suggest(operation, known))
+			t.at("routes", route).fail("unknown operation %q%s", operation, suggest(operation, known))
 		}
 	}
 	routes, wrong := proxy.NewRoutes(t.Routes)
 	for _, w := range wrong {
-		t.document.fail(within(t.path, "routes", w.Route), "%v", w.Err)
+		t.at("routes", w.Route).fail("%v", w.Err)
 	}
 	return routes
 }
@@ -52,10 +62,10 @@ func (t *fileTable) idleProxy(c *Config) {
 	switch {
 	case c.Proxy == "":
 		for _, target := range c.Targets {
-			t.document.warn([]string{"credentials", target.Credential, "proxy"}, `does nothing without an address: add listen = "127.0.0.1:9465" to [proxy]`)
+			t.at("credentials", target.Credential, "proxy").warn(`does nothing without an address: add listen = "127.0.0.1:9465" to [proxy]`)
 		}
 	case len(c.Targets) == 0:
-		t.document.warn([]string{"proxy", "listen"}, `no credential is proxied: add [credentials.NAME.proxy] with its key_file`)
+		t.at("proxy", "listen").warn(`no credential is proxied: add [credentials.NAME.proxy] with its key_file`)
 	}
 }
 
@@ -80,22 +90,6 @@ func (a *upstreamAddress) UnmarshalText(text []byte) error {
 func isLoopback(host string) bool {
 	address, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && address.IsLoopback()
-}
-
-// A keyFile holds a secret on its only line.
-type keyFile contents
-
-func (k *keyFile) decode(n node) {
-	if !(*contents)(k).openSecret(n, "the key") {
-		return
-	}
-	k.text = strings.TrimSpace(k.text)
-	switch {
-	case k.text == "":
-		n.fail("%s is empty: write the key into it", k.path)
-	case strings.ContainsFunc(k.text, func(r rune) bool { return r <= ' ' || r > '~' }):
-		n.fail("must hold the key on a line by itself, and nothing else")
-	}
 }
 
 // A loopback is an address of this host that no other host can reach. It is not a name:

@@ -92,7 +92,9 @@ func appendReference(tables []referenceTable, explained map[string]referenceKey,
 		if k.value == "" {
 			k.value = valueOf(field)
 		}
-		if k.fallback == "" {
+		if k.fallback == "" && field.Tag.Get("required") != "" {
+			k.fallback = required
+		} else if k.fallback == "" {
 			k.fallback = asTOML(defaultOf(field.Tag))
 		}
 		tables[at].keys = append(tables[at].keys, k)
@@ -142,8 +144,6 @@ func valueOf(field reflect.StructField) string {
 		reflect.TypeFor[path]():        "path",
 		reflect.TypeFor[workDir]():     "path of a directory",
 		reflect.TypeFor[contents]():    "path of a file",
-		reflect.TypeFor[keyFile]():     "path of a file",
-		reflect.TypeFor[envFile]():     "path of a file",
 		reflect.TypeFor[command]():     "array of strings: a program and its arguments",
 		reflect.TypeFor[loopback]():    "loopback address and port, in numbers",
 		reflect.TypeFor[group]():       "group of this host",

@@ -28,7 +28,7 @@ func (t *fileTable) remote() Remote {
 	r := &t.Remote
 	c := Remote{Listen: string(r.Listen), CertFile: string(r.CertFile), KeyFile: string(r.KeyFile), Behind: r.Behind.Addr}
 	r.checkListen()
-	r.checkCertificate(t.document)
+	r.checkCertificate()
 	seen := map[[sha256.Size]byte]string{}
 	for _, name := range r.names("callers") {
 		if one := r.Callers[name]; one != nil && one.document != nil {
@@ -37,9 +37,9 @@ func (t *fileTable) remote() Remote {
 	}
 	switch {
 	case c.Listen == "" && len(c.Callers) > 0:
-		t.document.warn(within(r.path, "callers"), `does nothing without an address: add listen = ":9466" to [remote]`)
+		r.at("callers").warn(`does nothing without an address: add listen = ":9466" to [remote]`)
 	case c.Listen != "" && len(c.Callers) == 0:
-		t.document.warn(within(r.path, "listen"), "no caller is configured: add [remote.callers.NAME] with its token_file and credentials")
+		r.at("listen").warn("no caller is configured: add [remote.callers.NAME] with its token_file and credentials")
 	}
 	return c
 }
@@ -69,28 +69,28 @@ func (t *remoteTable) checkListen() {
 
 // checkCertificate reads the pair as the daemon will. An expired certificate is no error: jobs and
 // local callers do not need it.
-func (t *remoteTable) checkCertificate(d *document) {
+func (t *remoteTable) checkCertificate() {
 	if t.CertFile == "" || t.KeyFile == "" {
 		return
 	}
 	pair, err := tls.LoadX509KeyPair(string(t.CertFile), string(t.KeyFile))
+	now := t.document.host.Now
 	switch {
-	case errors.Is(err, os.ErrNotExist) && d.host.Checking: // the service brings it
+	case errors.Is(err, os.ErrNotExist) && t.document.host.Checking: // the service brings it
 	case err != nil:
 		t.fail("cert_file", "cannot be used with key_file: %v", err)
-	case !d.host.Now.IsZero() && d.host.Now.After(pair.Leaf.NotAfter):
-		d.warn(within(t.path, "cert_file"), "expired on %s: callers refuse it; renew it, and quotad takes the new one by itself", pair.Leaf.NotAfter.UTC().Format(time.DateOnly))
-	case !d.host.Now.IsZero() && d.host.Now.Before(pair.Leaf.NotBefore):
-		d.warn(within(t.path, "cert_file"), "is not valid before %s, and this host's clock shows %s: is that right?", pair.Leaf.NotBefore.UTC().Format(time.RFC3339), d.host.Now.UTC().Format(time.RFC3339))
+	case !now.IsZero() && now.After(pair.Leaf.NotAfter):
+		t.at("cert_file").warn("expired on %s: callers refuse it; renew it, and quotad takes the new one by itself", pair.Leaf.NotAfter.UTC().Format(time.DateOnly))
+	case !now.IsZero() && now.Before(pair.Leaf.NotBefore):
+		t.at("cert_file").warn("is not valid before %s, and this host's clock shows %s: is that right?", pair.Leaf.NotBefore.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
 	}
 }
 
 // remoteCaller checks one caller; seen are the tokens of those before it.
 func (t *fileTable) remoteCaller(name string, one *callerTable, seen map[[sha256.Size]byte]string) server.RemoteCaller {
 	if err := quota.CheckName(name); err != nil {
-		one.document.fail(one.path, "%v", err)
+		one.node.fail("%v", err)
 	}
-	one.require("token_file", `"shop.token", which holds what openssl rand -hex 32 prints`)
 	for _, digest := range one.TokenFile.digests {
 		if whose, taken := seen[digest]; taken && whose == name {
 			one.fail("token_file", "holds the same token twice: remove one")
@@ -111,7 +111,7 @@ func (t *fileTable) remoteCaller(name string, one *callerTable, seen map[[sha256
 }
 
 // known records an error for each name that is unknown or listed twice.
-func (t *callerTable) known(key, kind string, names texts, known []string) {
+func (t *callerTable) known(key, kind string, names []string, known []string) {
 	if t.has(key) && len(names) == 0 {
 		t.fail(key, "must name at least one %s, or be left out", kind)
 	}
@@ -126,7 +126,7 @@ func (t *callerTable) known(key, kind string, names texts, known []string) {
 }
 
 // operationsOf returns all operations of some credentials.
-func (t *fileTable) operationsOf(credentials texts) (all []string) {
+func (t *fileTable) operationsOf(credentials []string) (all []string) {
 	for _, name := range credentials {
 		if c := t.Credentials[name]; c != nil {
 			for operation := range c.Operations {
@@ -139,7 +139,7 @@ func (t *fileTable) operationsOf(credentials texts) (all []string) {
 
 // sharers returns the jobs and callers whose calls a limit counts, as quota.Limit names them.
 func (t *limitTable) sharers() []string {
-	sharers := slices.Clone([]string(t.Jobs))
+	sharers := slices.Clone(t.Jobs)
 	for _, caller := range t.Callers {
 		sharers = append(sharers, quota.RemotePrefix+caller)
 	}
@@ -176,24 +176,6 @@ func (p *proxyAddress) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// A certFile is the path of a certificate. The daemon reads it again when it changes.
-type certFile path
-
-func (c *certFile) decode(n node) {
-	var file contents
-	file.open(n)
-	*c = certFile(file.path)
-}
-
-// A certKey is the path of the key of a certificate.
-type certKey path
-
-func (k *certKey) decode(n node) {
-	var file contents
-	file.openSecret(n, "the key of the certificate")
-	*k = certKey(file.path)
-}
-
 // A tokenFile holds the tokens of a caller. Only their digests are kept.
 type tokenFile struct {
 	path    string
@@ -208,9 +190,9 @@ const (
 
 func (t *tokenFile) decode(n node) {
 	var file contents
-	read := file.openSecret(n, "a token")
+	file.decode(n)
 	t.path = file.path
-	if !read {
+	if !file.read {
 		return
 	}
 	lines := bytes.Fields([]byte(file.text))

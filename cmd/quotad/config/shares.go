@@ -108,36 +108,32 @@ func keptFor(pool, share quota.Limit) quota.Units {
 	return max(0, pool.Budget(false)-share.Budget(false))
 }
 
-// oddShares returns warnings for shares that never deny, that are too small for any call, or that
+// warnOfShares warns of shares that never deny, that are too small for any call, or that
 // keep more of a pool than it has.
-func (c *Config) oddShares() (all Errors) {
+func (c *Config) warnOfShares() {
 	for _, credential := range c.Credentials {
 		promised := map[string]quota.Units{} // by pool
 		for _, share := range credential.Limits {
 			if !share.IsShare() {
 				continue
 			}
-			path := []string{"credentials", credential.Name, "limits", share.Name, "units"}
-			warn := func(format string, args ...any) {
-				all = append(all, c.document.at(path, format, args...))
-			}
+			at := c.file.at("credentials", credential.Name, "limits", share.Name, "units")
 			if operation, units := cheapest(credential, share); units > share.Budget(false) && share.Lift == 0 {
-				warn("the jobs that it counts can make no call: the cheapest, %s, costs %s", operation, units.Text())
+				at.warn("the jobs that it counts can make no call: the cheapest, %s, costs %s", operation, units.Text())
 			}
 			if by, is := deniedBefore(credential, share); is {
-				warn("it denies nothing before limit %s does, which has %s for jobs", by.Name, quota.Thousands(by.Budget(false)))
+				at.warn("it denies nothing before limit %s does, which has %s for jobs", by.Name, quota.Thousands(by.Budget(false)))
 			}
 			pool, found := poolOf(credential, share)
 			if !found || !limitsLike(credential, share, pool) {
 				continue
 			}
 			if before := promised[pool.Name]; before <= pool.Budget(false) && before+keptFor(pool, share) > pool.Budget(false) {
-				warn("more is kept for some jobs than limit %s has: %s of %s", pool.Name, quota.Thousands(before+keptFor(pool, share)), quota.Thousands(pool.Budget(false)))
+				at.warn("more is kept for some jobs than limit %s has: %s of %s", pool.Name, quota.Thousands(before+keptFor(pool, share)), quota.Thousands(pool.Budget(false)))
 			}
 			promised[pool.Name] += keptFor(pool, share)
 		}
 	}
-	return all
 }
 
 // cheapest returns the operation that costs the least in a limit.

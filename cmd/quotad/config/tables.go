@@ -10,6 +10,9 @@ import "quotad/quota"
 //	zero     a duration may be zero
 //	want     what the value must be, if the type does not say enough
 //	such     a name to suggest for a table that lacks one
+//	required what to write where the key is missing, which is an error
+//	max      a number is from 1 to this
+//	secret   what a file holds that other users of this host must not read
 
 type fileTable struct {
 	table
@@ -38,7 +41,7 @@ type ledgerTable struct {
 
 type redisTable struct {
 	table
-	Addrs        texts     `toml:"addrs"`
+	Addrs        []string  `toml:"addrs"`
 	MasterName   string    `toml:"master_name"`
 	Username     string    `toml:"username"`
 	PasswordFile contents  `toml:"password_file"`
@@ -68,12 +71,12 @@ type credentialTable struct {
 // A targetTable says where the proxy sends the calls of a credential.
 type targetTable struct {
 	table
-	Upstream  upstreamAddress   `toml:"upstream"`
-	KeyFile   keyFile           `toml:"key_file"`
+	Upstream  upstreamAddress   `toml:"upstream" required:"\"https://www.googleapis.com\""`
+	KeyFile   contents          `toml:"key_file" required:"\"youtube.key\", which holds the key and nothing else" secret:"the key"`
 	KeyHeader string            `toml:"key_header" default:"Authorization"`
 	Billing   string            `toml:"billing" oneof:"always not-304" default:"always"`
 	Dialect   string            `toml:"dialect" oneof:"google github problem" default:"problem"`
-	Routes    map[string]string `toml:"routes"`
+	Routes    map[string]string `toml:"routes" required:"{ \"GET /youtube/v3/search\" = \"search.list\" }, or name a preset"`
 }
 
 // An answersTable says how the upstream words its answers.
@@ -96,13 +99,13 @@ type headersTable struct {
 
 type limitTable struct {
 	table
-	Units      quota.Units `toml:"units"`
+	Units      quota.Units `toml:"units" required:"10_000"`
 	Reserve    quota.Units `toml:"reserve"`
 	Window     window      `toml:"window" default:"24h"` // of a share its pool's, if it has one
-	Only       texts       `toml:"only"`
-	Jobs       texts       `toml:"jobs"`
-	ExceptJobs texts       `toml:"except_jobs"`
-	Callers    texts       `toml:"callers"`
+	Only       []string    `toml:"only"`
+	Jobs       []string    `toml:"jobs"`
+	ExceptJobs []string    `toml:"except_jobs"`
+	Callers    []string    `toml:"callers"`
 	Lift       duration    `toml:"lift"`
 	Enforce    bool        `toml:"enforce" default:"true"`
 
@@ -112,26 +115,26 @@ type limitTable struct {
 // An upstreamTable is the upstream's own side of a limit.
 type upstreamTable struct {
 	table
-	Names  texts  `toml:"names"`
-	Resets window `toml:"resets"`
+	Names  []string `toml:"names"`
+	Resets window   `toml:"resets"`
 }
 
 type calendarTable struct {
 	table
-	Calendar quota.Period `toml:"calendar" oneof:"hour day month" default:"day"`
-	Timezone zone         `toml:"timezone" default:"UTC"`
+	Calendar quota.Period `toml:"calendar" oneof:"hour day month" default:"day" required:"\"day\""`
+	Timezone zone         `toml:"timezone" default:"UTC" required:"\"America/Los_Angeles\", where the period begins"`
 }
 
 type outageTable struct {
 	table
 	Default    string         `toml:"default" oneof:"open closed" default:"closed"`
-	OpenUnits  quota.Units    `toml:"open_units"`
-	Operations map[string]any `toml:"*"` // as Default, by the name of an operation
+	OpenUnits  quota.Units    `toml:"open_units" max:"9007199254740991"` // quota.MaxUnits
+	Operations map[string]any `toml:"*"`                                 // as Default, by the name of an operation
 }
 
 type jobTable struct {
 	table
-	Credential         string              `toml:"credential"`
+	Credential         string              `toml:"credential" required:"\"…\", the one that its calls are charged to"`
 	Regions            ring                `toml:"regions"`
 	Items              items               `toml:"items"`
 	Every              duration            `toml:"every"`
@@ -140,7 +143,7 @@ type jobTable struct {
 	Timezone           zone                `toml:"timezone" default:"UTC"`
 	Schedule           string              `toml:"schedule" want:"\"manual\""`
 	Stagger            stagger             `toml:"stagger" default:"even"`
-	Parallel           int                 `toml:"parallel" default:"1"`
+	Parallel           int                 `toml:"parallel" default:"1" max:"10000"`
 	RunAtStart         bool                `toml:"run_at_start"`
 	Missed             string              `toml:"missed" oneof:"once skip" default:"once"`
 	MissedWithin       duration            `toml:"missed_within"`
@@ -152,9 +155,9 @@ type jobTable struct {
 	ExpectSuccess      duration            `toml:"expect_success"`
 	Retry              int                 `toml:"retry"`
 	OnFailure          string              `toml:"on_failure" oneof:"continue stop" default:"continue"`
-	Command            command             `toml:"command"`
+	Command            command             `toml:"command" required:"[\"ytfetch\", \"trending\"]"`
 	Dir                workDir             `toml:"dir"`
-	EnvFile            envFile             `toml:"env_file"`
+	EnvFile            contents            `toml:"env_file" secret:"the job's secrets"`
 	Env                map[string]variable `toml:"env"`
 	Timeout            duration            `toml:"timeout" default:"5m"`
 	KillGrace          duration            `toml:"kill_grace" default:"10s"`
@@ -182,7 +185,7 @@ type clientLimitTable struct {
 
 type passesTable struct {
 	table
-	Parallel int      `toml:"parallel"`
+	Parallel int      `toml:"parallel" max:"10000"`
 	Drain    duration `toml:"drain" default:"30s" zero:"ok"`
 	Cgroups  cgroups  `toml:"cgroups" default:"auto"`
 	User     passUser `toml:"user"`
@@ -191,7 +194,7 @@ type passesTable struct {
 type accessTable struct {
 	table
 	AdminGroup         group `toml:"admin_group"`
-	Connections        int   `toml:"connections" default:"1024"`
+	Connections        int   `toml:"connections" default:"1024" max:"100000"` // most systems allow a process half a million descriptors
 	ConnectionsPerUser int   `toml:"connections_per_user" default:"256"`
 }
 
@@ -208,18 +211,18 @@ type proxyTable struct {
 type remoteTable struct {
 	table
 	Listen   anyAddress              `toml:"listen"`
-	CertFile certFile                `toml:"cert_file"`
-	KeyFile  certKey                 `toml:"key_file"`
+	CertFile readable                `toml:"cert_file"`
+	KeyFile  readable                `toml:"key_file" secret:"the key of the certificate"`
 	Behind   proxyAddress            `toml:"behind"`
 	Callers  map[string]*callerTable `toml:"callers" such:"shop"`
 }
 
 type callerTable struct {
 	table
-	TokenFile   tokenFile `toml:"token_file"`
-	Credentials texts     `toml:"credentials"`
-	Operations  texts     `toml:"operations"`
-	Subjects    texts     `toml:"subjects"`
+	TokenFile   tokenFile `toml:"token_file" required:"\"shop.token\", which holds what openssl rand -hex 32 prints" secret:"a token"`
+	Credentials []string  `toml:"credentials"`
+	Operations  []string  `toml:"operations"`
+	Subjects    []string  `toml:"subjects"`
 }
 
 type eventsTable struct {

@@ -104,8 +104,6 @@ func (w *window) decode(n node) {
 	}
 	var c calendarTable
 	n.into(&c)
-	c.require("calendar", `"day"`)
-	c.require("timezone", `"America/Los_Angeles", where the period begins`)
 	w.Window = quota.Calendar(c.Calendar, c.Timezone.Location)
 }
 
@@ -116,18 +114,7 @@ func (w window) String() string {
 	return w.Window.String()
 }
 
-// Texts are an array of strings.
-type texts []string
-
-func (t *texts) decode(n node) {
-	if _, ok := n.value.([]any); ok {
-		*t = texts{}
-	}
-	for _, text := range n.texts() {
-		*t = append(*t, text)
-	}
-}
-
+// texts iterates over an array of strings.
 func (n node) texts() iter.Seq2[node, string] {
 	return elements[string](n, `an array of strings, such as ["one", "two"]`, "strings in quotes")
 }

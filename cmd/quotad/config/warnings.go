@@ -20,9 +20,7 @@ func (c *Config) Fits() []plan.Fit {
 // no room for what an outage may grant, and each limit that the jobs do not fit, where runs will end
 // early; its line is that of the smallest change that would help.
 func (c *Config) Warnings() Errors {
-	warnings := append(slices.Clone(c.document.warnings), c.largeAllowances()...)
-	warnings = append(warnings, c.oddShares()...)
-	warnings = append(warnings, c.slackClientLimits()...)
+	warnings := slices.Clone(c.document.warnings)
 	for _, f := range c.Fits() {
 		if f.Fits || f.DryRun {
 			continue
@@ -54,14 +52,12 @@ func (c *Config) Reminders() (all Errors) {
 	return all
 }
 
-// largeAllowances returns a warning for each limit that may be overspent while the ledger cannot be
+// warnOfAllowances warns of each limit that may be overspent while the ledger cannot be
 // reached: each host then spends what was left on its own, and only the reserve is room for that.
-func (c *Config) largeAllowances() Errors {
-	var large Errors
+func (c *Config) warnOfAllowances() {
 	for _, credential := range c.Credentials {
-		outage, path := c.Outages[credential.Name], []string{"credentials", credential.Name, "on_outage", "open_units"}
 		for _, l := range credential.Limits {
-			allowed := outageCost(outage, l, credential)
+			allowed := outageCost(c.Outages[credential.Name], l, credential)
 			if allowed <= l.Reserve {
 				continue
 			}
@@ -69,11 +65,11 @@ func (c *Config) largeAllowances() Errors {
 			if l.Reserve > 0 {
 				cure += fmt.Sprintf(", or open_units = %d", l.Reserve)
 			}
-			large = append(large, c.document.at(path, "while Redis cannot be reached each host may spend %s of %s, which keeps %s in reserve: together they may spend more than there is; %s",
-				quota.Count(allowed, "unit", "units"), l.Name, quota.Thousands(l.Reserve), cure))
+			c.file.at("credentials", credential.Name, "on_outage", "open_units").warn(
+				"while Redis cannot be reached each host may spend %s of %s, which keeps %s in reserve: together they may spend more than there is; %s",
+				quota.Count(allowed, "unit", "units"), l.Name, quota.Thousands(l.Reserve), cure)
 		}
 	}
-	return large
 }
 
 // outageCost returns the maximum cost of an outage in a limit. Its units bound the largest charge

@@ -164,6 +164,23 @@ func (r *Run) head() Run {
 	return c
 }
 
+// Spent returns what the passes of the run spent.
+func (r *Run) Spent() (units quota.Units) {
+	for _, p := range r.Passes {
+		units += p.Units
+	}
+	return units
+}
+
+// Outcomes returns how many passes of the run have each outcome.
+func (r *Run) Outcomes() map[Outcome]int {
+	counts := map[Outcome]int{}
+	for _, p := range r.Passes {
+		counts[p.Outcome]++
+	}
+	return counts
+}
+
 // Latest returns the last pass of each region, in the order of their first ones: what
 // became of the regions.
 func (r *Run) Latest() []Pass {

@@ -107,14 +107,7 @@ func (r *Runner) AwaitRun(ctx context.Context, id string, ended int) (Run, error
 }
 
 // over returns how many passes of the run are over.
-func (r *Run) over() (n int) {
-	for _, p := range r.Passes {
-		if p.Outcome != Running {
-			n++
-		}
-	}
-	return n
-}
+func (r *Run) over() int { return len(r.Passes) - r.Outcomes()[Running] }
 
 // executorOf returns the executor of a run that is under way on this host, or nil.
 func (r *Runner) executorOf(id string) *executor {

@@ -101,11 +101,7 @@ func unitsOfRun(job jobsapi.Job) *runUnits {
 	}
 	u := &runUnits{Job: job.Name, UnitsPerRun: int64(job.UnitsPerRun), Left: int64(job.UnitsPerRun)}
 	if r := job.LastRun; r != nil && r.State == jobs.RunRunning {
-		u.ID = r.ID
-		for _, p := range r.Passes {
-			u.Left -= int64(p.Units)
-		}
-		u.Left = max(0, u.Left)
+		u.ID, u.Left = r.ID, max(0, u.Left-int64(r.Spent()))
 	}
 	return u
 }

@@ -96,14 +96,7 @@ func (e eventLog) runChanged(run jobs.Run) {
 	case jobs.RunSkipped:
 		line.Int("ticks", run.Ticks)
 	default:
-		var units, served int
-		for _, pass := range run.Passes {
-			units += int(pass.Units)
-			if pass.Outcome == jobs.OK {
-				served++
-			}
-		}
-		line.Int("ok", served).Int("regions", len(run.Ring)).Int("units", units).Int64("took_ms", run.EndedAt.Sub(run.StartedAt).Milliseconds())
+		line.Int("ok", run.Outcomes()[jobs.OK]).Int("regions", len(run.Ring)).Int64("units", int64(run.Spent())).Int64("took_ms", run.EndedAt.Sub(run.StartedAt).Milliseconds())
 	}
 	addReason(line, string(run.Reason), run.Detail, run.RetryAt).Msg("run " + string(run.State))
 }

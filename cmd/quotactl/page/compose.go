@@ -332,9 +332,7 @@ func cellOf(job string, all []jobs.Run, from, until time.Time) WeekCell {
 		if wording.RunStyle(r) == term.Red {
 			failed++
 		}
-		for _, p := range r.Passes {
-			spent += p.Units
-		}
+		spent += r.Spent()
 	}
 	switch {
 	case runs == 0:

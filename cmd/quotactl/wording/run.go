@@ -55,15 +55,7 @@ func RunSums(r jobs.Run, now time.Time) (took, ok, spent string) {
 	if r.State == jobs.RunSkipped {
 		return "", "", ""
 	}
-	var sum quota.Units
-	served := 0
-	for _, p := range r.Passes {
-		sum += p.Units
-		if p.Outcome == jobs.OK {
-			served++
-		}
-	}
-	return tookUntil(r.StartedAt, r.EndedAt, now), fmt.Sprintf("%d/%d ok", served, len(r.Ring)), quota.Thousands(sum)
+	return tookUntil(r.StartedAt, r.EndedAt, now), fmt.Sprintf("%d/%d ok", r.Outcomes()[jobs.OK], len(r.Ring)), quota.Thousands(r.Spent())
 }
 
 // tookUntil writes how long something lasted, or has lasted until now.
@@ -83,12 +75,7 @@ func Outcomes() []jobs.Outcome {
 
 // Tally counts a run's passes by outcome, and the units they spent.
 func Tally(r jobs.Run) string {
-	counts := map[jobs.Outcome]int{}
-	var spent int64
-	for _, p := range r.Passes {
-		counts[p.Outcome]++
-		spent += int64(p.Units)
-	}
+	counts, spent := r.Outcomes(), int64(r.Spent())
 	var parts []string
 	for _, o := range Outcomes() {
 		if n := counts[o]; n > 0 {

@@ -2,6 +2,7 @@ package notify
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -61,11 +62,8 @@ func (a Alert) environ() []string {
 
 // run adds the result of a run.
 func (v *variables) run(r jobs.Run, next time.Time) {
-	var units quota.Units
-	made, passes := map[string]quota.Units{}, map[string]quota.Units{}
+	made := map[string]quota.Units{}
 	for _, p := range r.Passes {
-		units += p.Units
-		passes[string(p.Outcome)]++
 		for operation, calls := range p.Made {
 			made[operation] += calls
 		}
@@ -73,18 +71,18 @@ func (v *variables) run(r jobs.Run, next time.Time) {
 	v.add("TRIGGER", string(r.Trigger))
 	v.add("STATE", string(r.State))
 	v.add("REASON", string(r.Reason))
-	v.add("UNITS", number(units))
+	v.add("UNITS", number(r.Spent()))
 	v.add("CALLS", counts(made))
-	v.add("PASSES", counts(passes))
+	v.add("PASSES", counts(r.Outcomes()))
 	v.add("STARTED_AT", instant(r.StartedAt))
 	v.add("NEXT_RUN", instant(next))
 }
 
 // counts writes numbers by name, "search.list=2 videos.list=13".
-func counts(of map[string]quota.Units) string {
+func counts[Name ~string, Number int | quota.Units](of map[Name]Number) string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(of)) {
-		list = append(list, name+"="+number(of[name]))
+		list = append(list, fmt.Sprintf("%s=%d", name, of[name]))
 	}
 	return strings.Join(list, " ")
 }

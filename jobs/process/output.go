@@ -1,6 +1,7 @@
 package process
 
 import (
+	"bufio"
 	"cmp"
 	"fmt"
 	"io"
@@ -29,8 +30,8 @@ type output struct {
 
 // A pipe is what a command writes to, and the reader of it.
 type pipe struct {
+	stream      string
 	read, write *os.File
-	lines       *lineWriter
 }
 
 func openOutput(emit func(jobs.Line)) (*output, error) {
@@ -43,7 +44,7 @@ func openOutput(emit func(jobs.Line)) (*output, error) {
 			}
 			return nil, fmt.Errorf("a pipe for its %s: %w", stream, err)
 		}
-		o.pipes[i] = &pipe{read: read, write: write, lines: &lineWriter{stream: stream, emit: o.queue.push}}
+		o.pipes[i] = &pipe{stream, read, write}
 	}
 	return o, nil
 }
@@ -53,7 +54,7 @@ func openOutput(emit func(jobs.Line)) (*output, error) {
 func (o *output) read() {
 	for _, p := range o.pipes {
 		p.write.Close()
-		o.reading.Go(p.run)
+		o.reading.Go(func() { readLines(p.read, p.stream, o.queue.push) })
 	}
 }
 
@@ -74,9 +75,28 @@ func (o *output) close() {
 	o.emitting.Wait()
 }
 
-func (p *pipe) run() {
-	_, _ = io.Copy(p.lines, p.read) // ends with the last writer, or at the deadline
-	p.lines.flush()
+// maxLine is how many bytes of a line are kept.
+const maxLine = 64 << 10
+
+// readLines emits what is read line by line, until the last writer has ended or the deadline has
+// passed. It emits a line that gets too long at once: its end may never come.
+func readLines(from io.Reader, stream string, emit func(jobs.Line)) {
+	const invalid = "\uFFFD"
+	reader := bufio.NewReaderSize(from, maxLine+1)
+	for inLine := false; ; {
+		line, cut, err := reader.ReadLine()
+		if err != nil {
+			return
+		}
+		text := strings.ToValidUTF8(string(line[:min(len(line), maxLine)]), invalid)
+		if cut {
+			text = strings.TrimSuffix(text, invalid) // half a character
+		}
+		if !inLine {
+			emit(jobs.Line{Stream: stream, Text: text, Cut: cut})
+		}
+		inLine = cut
+	}
 }
 
 func (p *pipe) close() {

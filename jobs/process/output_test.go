@@ -2,6 +2,7 @@ package process
 
 import (
 	"fmt"
+	"io"
 	"net"
 	"path/filepath"
 	"slices"
@@ -23,6 +24,21 @@ func tell(socket string) {
 		panic(err)
 	}
 	conn.Close()
+}
+
+// parts are read size bytes at a time.
+type parts struct {
+	left []byte
+	size int
+}
+
+func (p *parts) Read(b []byte) (n int, err error) {
+	if len(p.left) == 0 {
+		return 0, io.EOF
+	}
+	n = copy(b, p.left[:min(p.size, len(p.left))])
+	p.left = p.left[n:]
+	return n, nil
 }
 
 func TestOutput(t *testing.T) {
@@ -47,13 +63,7 @@ func TestOutput(t *testing.T) {
 		for _, size := range []int{1, 7, 1 << 20} {
 			t.Run(fmt.Sprintf("%s, %d bytes at a time", row.name, size), func(t *testing.T) {
 				var got []jobs.Line
-				s := &lineWriter{emit: func(line jobs.Line) { got = append(got, line) }}
-				for part := range slices.Chunk([]byte(row.write), size) {
-					if n, err := s.Write(part); n != len(part) || err != nil {
-						t.Fatalf("got %d, %v", n, err)
-					}
-				}
-				s.flush()
+				readLines(&parts{[]byte(row.write), size}, "", func(line jobs.Line) { got = append(got, line) })
 				if !slices.Equal(got, row.want) {
 					t.Errorf("got %.200v, want %.200v", got, row.want)
 				}

@@ -76,18 +76,7 @@ func (p process) signal(sig syscall.Signal) {
 	}
 }
 
-// environ returns the environment that a process was started with, as entries
-// that each end in a NUL byte. It is empty if the process has none or has just
-// begun to execute a program, and nil if it may not be read or is gone.
-func environ(pid int) []byte {
-	entries, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
-	if err != nil {
-		return nil
-	}
-	return entries
-}
-
-// carries reports whether all marks are in an environment.
+// carries reports whether all marks are in an environment, of entries that each end in a NUL byte.
 func carries(environ []byte, marks []string) bool {
 	environ = append([]byte{0}, environ...)
 	for _, mark := range marks {

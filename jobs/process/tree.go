@@ -2,6 +2,7 @@ package process
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"slices"
 	"syscall"
@@ -13,9 +14,8 @@ import (
 )
 
 // A tree is the process of a command, its root, and what descends from it: what is in its
-// cgroup. Without one, and where a Reaper shows what has left it, also what is in the
-// root's session, what has its marks in the environment, and their children; with a
-// Reaper also the orphans that can come from no other command.
+// cgroup, in the root's session, or has its marks in the environment, and their children; with
+// a Reaper also the orphans that can come from no other command.
 type tree struct {
 	root   jobs.Identity
 	cgroup *cgroup
@@ -117,40 +117,43 @@ func (t *tree) signal(sig syscall.Signal) {
 	}
 }
 
-// members returns the processes of the tree that have not ended: those in the cgroup and,
-// where orphans come to us, those that have left it.
+// members returns the processes of the tree that have not ended: those in the cgroup and those
+// that have left it.
 func (t *tree) members() []process {
-	if t.cgroup != nil && t.reaper == nil {
-		return t.cgroup.processes()
-	}
-	inside, all := t.cgroup.processes(), t.candidates()
-	related := make(map[int]bool, len(inside))
-	for _, p := range inside {
-		related[p.pid] = true
-		if !slices.ContainsFunc(all, func(other process) bool { return other.pid == p.pid }) {
-			all = append(all, p)
-		}
+	all, related := t.candidates(), make(map[int]bool)
+	for _, p := range t.cgroup.processes() {
+		all[p.pid], related[p.pid] = p, true
 	}
 	t.relate(all, related)
-	t.known = slices.DeleteFunc(all, func(p process) bool { return !related[p.pid] || p.zombie || p.pid == os.Getpid() })
+	t.known = nil
+	for _, p := range all {
+		if related[p.pid] && !p.zombie && p.pid != os.Getpid() {
+			t.known = append(t.known, p)
+		}
+	}
 	return t.known
 }
 
-// candidates returns the processes among which the members are. Where orphans come to
-// us, those are the root, the orphans, and what descends from them.
-func (t *tree) candidates() []process {
+// candidates returns the processes among which the members are, by their numbers. Where orphans
+// come to us, those are the root, the orphans, and what descends from them.
+func (t *tree) candidates() map[int]process {
+	all := make(map[int]process)
 	if t.reaper == nil {
-		return processes()
+		for _, p := range processes() {
+			all[p.pid] = p
+		}
+		return all
 	}
 	root, err := readProcess(t.root.PID) // first: what it leaves behind is an orphan then
-	all := t.reaper.orphans()
+	next := t.reaper.orphans()
 	if err == nil {
-		all = append(all, root)
+		next = append(next, root)
 	}
-	for i := 0; i < len(all); i++ {
-		for _, pid := range childrenOf(all[i].pid) {
+	for ; len(next) > 0; next = next[1:] {
+		all[next[0].pid] = next[0]
+		for _, pid := range childrenOf(next[0].pid) {
 			if p, err := readProcess(pid); err == nil {
-				all = append(all, p)
+				next = append(next, p)
 			}
 		}
 	}
@@ -158,7 +161,7 @@ func (t *tree) candidates() []process {
 }
 
 // relate adds the numbers of those processes that belong to the tree.
-func (t *tree) relate(all []process, related map[int]bool) {
+func (t *tree) relate(all map[int]process, related map[int]bool) {
 	// Once the root is reaped, its number is that of its session as long as a
 	// process with the marks is in there.
 	numbered := t.pinned
@@ -203,16 +206,15 @@ func (t *tree) hasMarks(p process) bool {
 		if p.kernel || p.ending {
 			return false
 		}
-		found := environ(p.pid)
-		if found == nil || len(found) > 0 {
-			return carries(found, t.root.Marks)
+		// Empty, too, if there is none; not to be read, or gone, it has no marks.
+		environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", p.pid))
+		if err != nil || len(environ) > 0 {
+			return carries(environ, t.root.Marks)
 		}
 		time.Sleep(between)
-		now, err := readProcess(p.pid)
-		if err != nil {
+		if p, err = readProcess(p.pid); err != nil {
 			return false
 		}
-		p = now
 	}
 	return false
 }

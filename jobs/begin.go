@@ -33,15 +33,11 @@ func (r *Runner) tick(j *jobControl, trigger Trigger, slot time.Time) {
 	r.goUnlessStopping(c.decide)
 }
 
-// decide runs the slot, or finds out that another host does. While that is unknown, the slot is
-// skipped, and tried again for as long as it may be made up for.
+// decide runs the slot, skips it for a reason, or finds out that another host has claimed it. While
+// that is unknown, the slot is skipped, and tried again for as long as it may be made up for.
 func (c *slotClaim) decide(ctx context.Context) {
 	err := c.attempt(ctx)
-	if err == nil {
-		return
-	}
-	if ctx.Err() != nil {
-		_ = c.decline(ctx, Shutdown, nil)
+	if err == nil || ctx.Err() != nil {
 		return
 	}
 	c.skipUndecided(err)
@@ -64,15 +60,8 @@ func (c *slotClaim) attempt(ctx context.Context) error {
 	}
 	_, err := c.begin(ctx, c.control, Run{ID: c.id, Trigger: c.trigger, Slot: c.slot}, c)
 	c.unsure = errors.Is(err, quota.ErrOutcomeUnknown)
-	switch {
-	case errors.Is(err, errClaimed):
+	if errors.Is(err, errClaimed) {
 		return nil
-	case errors.Is(err, errPaused):
-		return c.decline(ctx, Paused, nil)
-	case errors.Is(err, ErrUnderWay):
-		return c.decline(ctx, Overlap, err)
-	case errors.Is(err, ErrStopping):
-		return c.decline(ctx, Shutdown, nil)
 	}
 	return err
 }
@@ -99,95 +88,62 @@ func (c *slotClaim) gap() (missed Run, err error) {
 	return gapBetween(j.job.Schedule, j.slot(), c.slot), nil
 }
 
-// decline records why the slot does not become a run, unless another host has claimed
-// it. Why adds a detail to the reason, or is nil.
-func (c *slotClaim) decline(ctx context.Context, reason Reason, why error) error {
-	j := c.control
-	err := c.skip(context.WithoutCancel(ctx), j, func() ([]Run, error) {
-		missed, err := c.gap()
-		if err != nil {
-			return nil, err
-		}
-		if reason == Overlap && j.state.Pause.Active(c.now()) { // meanwhile
-			reason, why = Paused, nil
-		}
-		return []Run{missed, c.as(reason, why)}, nil
-	})
-	if errors.Is(err, errClaimed) {
-		return nil
-	}
-	return err
-}
-
 // as returns the slot as one that does not become a run.
-func (c *slotClaim) as(reason Reason, why error) Run {
-	slots := Run{Ticks: 1, Slot: c.slot, LastSlot: c.slot, Reason: reason}
-	if why != nil {
-		slots.Detail = why.Error()
-	}
-	return slots
+func (c *slotClaim) as(reason Reason, detail string) Run {
+	return Run{Ticks: 1, Slot: c.slot, LastSlot: c.slot, Reason: reason, Detail: detail}
 }
 
 // skipUndecided records that what becomes of the slot is unknown.
 func (c *slotClaim) skipUndecided(why error) {
-	var run *Run
-	c.trouble(c.control.name, c.control.update(true, false, func() []record {
-		run = c.control.skipped(c.now(), c.as(LedgerUnavailable, why))
-		return []record{{Run: run}}
-	}))
-	c.reportSkipped(c.control, run)
-}
-
-// skip records slots that do not become a run, if which decides so.
-func (r *Runner) skip(ctx context.Context, j *jobControl, which func() ([]Run, error)) error {
 	var skipped []*Run
-	writeErr, err := j.decide(ctx, func() ([]record, error) {
-		gaps, err := which()
-		skipped = nil
-		var list []record
-		for _, g := range gaps {
-			if g.Ticks > 0 {
-				skipped = append(skipped, j.skipped(r.now(), g, skipped...))
-				list = append(list, record{Run: skipped[len(skipped)-1]})
-			}
-		}
-		return list, err
-	}, nil)
-	r.trouble(j.name, writeErr)
-	if err == nil {
-		r.reportSkipped(j, skipped...)
-	}
-	return err
-}
-
-func (r *Runner) reportSkipped(j *jobControl, list ...*Run) {
-	for _, run := range list {
-		r.config.OnEvent(RunChanged{*run.copy(), j.current().Schedule.Next(r.now())})
-	}
-}
-
-// skipped returns the record of slots that do not become a run, of which Slot, LastSlot, Ticks and
-// the reason are given, after others that are about to be appended. Those that follow one another
-// for the same reason share one. The caller holds mu.
-func (j *jobControl) skipped(now time.Time, slots Run, before ...*Run) *Run {
-	known := j.state.Skips
-	if len(before) > 0 {
-		known = before[len(before)-1]
-	}
-	run := slots
-	run.ID, run.Job, run.Trigger, run.State, run.StartedAt = NewRunID(now), j.name, Scheduled, RunSkipped, now
-	if known != nil && known.Reason == slots.Reason {
-		run = *known.copy()
-		run.LastSlot, run.Detail, run.Ticks = slots.LastSlot, slots.Detail, known.Ticks+slots.Ticks
-	}
-	run.EndedAt = now
-	return &run
+	c.trouble(c.control.name, c.control.update(true, false, func() (list []record) {
+		skipped, list = c.control.skip(c.now(), c.as(LedgerUnavailable, why.Error()))
+		return list
+	}))
+	c.reportSkipped(c.control, skipped)
 }
 
 // skipMissed records the slots that no host claimed. If the other hosts cannot be asked, the
 // claim of the next slot does.
 func (r *Runner) skipMissed(ctx context.Context, j *jobControl, missed func() Run) {
-	_ = r.skip(ctx, j, func() ([]Run, error) { return []Run{missed()}, nil })
+	var skipped []*Run
+	writeErr, err := j.decide(ctx, func() (list []record, err error) {
+		skipped, list = j.skip(r.now(), missed())
+		return list, nil
+	}, nil)
+	r.trouble(j.name, writeErr)
+	if err == nil {
+		r.reportSkipped(j, skipped)
+	}
+}
+
+func (r *Runner) reportSkipped(j *jobControl, list []*Run) {
+	for _, run := range list {
+		r.config.OnEvent(RunChanged{*run.copy(), j.current().Schedule.Next(r.now())})
+	}
+}
+
+// skip returns the records of slots that do not become a run, of which Slot, LastSlot, Ticks and
+// the reason are given; those without ticks are none. Slots that follow one another for the same
+// reason share a record. The caller holds mu.
+func (j *jobControl) skip(now time.Time, slots ...Run) (skipped []*Run, list []record) {
+	known := j.state.Skips
+	for _, run := range slots {
+		if run.Ticks == 0 {
+			continue
+		}
+		if known != nil && known.Reason == run.Reason {
+			ticks, last, detail := run.Ticks, run.LastSlot, run.Detail
+			run = *known.copy()
+			run.Ticks, run.LastSlot, run.Detail = run.Ticks+ticks, last, detail
+		} else {
+			run.ID, run.Job, run.Trigger, run.State, run.StartedAt = NewRunID(now), j.name, Scheduled, RunSkipped, now
+		}
+		run.EndedAt = now
+		known = &run
+		skipped, list = append(skipped, known), append(list, record{Run: known})
+	}
+	return skipped, list
 }
 
 // spanOf is how long after a slot a host may claim it: to make up for it, or at least until
@@ -203,70 +159,83 @@ func spanOf(j *Job, slot time.Time) time.Duration {
 // begin begins a run of which the ID, the trigger, the slot and what an operator chose are given.
 // It returns the run as it began, which continues. A run of the job that is under way prevents
 // that, unless its host is dead. A claim, which may be nil, takes the slot, and waits for the end
-// of a run on another host for as long as it takes to find that out.
-func (r *Runner) begin(ctx context.Context, j *jobControl, run Run, claim *slotClaim) (Run, error) {
+// of a run on another host for as long as it takes to find that out; what prevents the run then
+// becomes of the slot.
+func (r *Runner) begin(ctx context.Context, j *jobControl, run Run, claim *slotClaim) (begun Run, err error) {
+	waited := false
 	for w := (waiting{job: j, patient: claim != nil}); ; {
 		var b beginning
-		writeErr, err := j.decide(ctx, func() (list []record, err error) {
-			b, list, err = r.plan(j, run, claim)
+		writeErr, err := j.decide(context.WithoutCancel(ctx), func() (list []record, err error) {
+			b, list, err = r.plan(j, run, claim, waited)
 			return list, err
 		}, func() {
+			if b.executor == nil {
+				return
+			}
 			j.state.Last, j.executor = b.executor.run, b.executor
 			if r.isStopping() { // by now
 				b.executor.halt(ErrShutdown)
 			}
 		})
-		if err == nil {
-			r.trouble(j.name, writeErr)
-			r.reportSkipped(j, b.missed...)
-			begun := b.executor.run.copy()
+		if held, is := errors.AsType[*heldError](err); is {
+			if waited = !w.wait(ctx, held); !waited || claim != nil {
+				continue
+			}
+		}
+		if err != nil {
+			if errors.Is(err, quota.ErrOutcomeUnknown) && claim == nil {
+				r.disown(j, run.ID)
+			}
+			return Run{}, fmt.Errorf("job %q: %w", j.name, err)
+		}
+		r.trouble(j.name, writeErr)
+		r.reportSkipped(j, b.skipped)
+		if b.executor != nil {
+			begun = *b.executor.run.copy()
 			b.executor.start()
-			return *begun, nil
 		}
-		if held, is := errors.AsType[*heldError](err); is && w.wait(ctx, held) {
-			continue
-		}
-		switch {
-		case ctx.Err() != nil:
-			err = ErrStopping
-		case errors.Is(err, quota.ErrOutcomeUnknown) && claim == nil:
-			r.disown(j, run.ID)
-		}
-		return Run{}, fmt.Errorf("job %q: %w", j.name, err)
+		return begun, nil
 	}
 }
 
-// A beginning is a run that is about to begin.
+// A beginning is a run that is about to begin, or slots that do not become one.
 type beginning struct {
-	executor *executor
-	missed   []*Run // slots before it that no host claimed
+	executor *executor // nil: the slot is skipped
+	skipped  []*Run
 }
 
-// plan returns a run as it will begin, and the records that say so. The caller holds mu.
-func (r *Runner) plan(j *jobControl, run Run, claim *slotClaim) (b beginning, list []record, err error) {
+// plan returns a run as it will begin, or a slot that is skipped, and the records that say so.
+// Waited says that the end of a run under way was waited for. The caller holds mu.
+func (r *Runner) plan(j *jobControl, run Run, claim *slotClaim, waited bool) (b beginning, list []record, err error) {
 	unsure := j.executor == nil && j.state.Last != nil && j.state.Last.ID == run.ID
-	var missed Run
+	var missed, slot Run
 	if claim != nil {
 		if missed, err = claim.gap(); err != nil && !unsure {
 			return b, nil, err
 		}
 	}
 	switch held, over := j.held(); {
-	case r.isStopping():
+	case r.isStopping() && (claim == nil || unsure):
 		return b, nil, ErrStopping
-	case run.Trigger != Manual && j.state.Pause.Active(r.now()):
-		return b, nil, errPaused
-	case held != nil && !unsure:
+	case r.isStopping():
+		slot = claim.as(Shutdown, "")
+	case unsure:
+	case claim != nil && j.state.Pause.Active(r.now()):
+		slot = claim.as(Paused, "")
+	case held != nil && !waited:
 		return b, nil, held
-	case !unsure:
+	case held != nil:
+		slot = claim.as(Overlap, fmt.Sprintf("job %q: %v", j.name, held))
+	default:
 		list = over
 	}
-	if missed.Ticks > 0 {
-		b.missed = []*Run{j.skipped(r.now(), missed)}
-		list = append(list, record{Run: b.missed[0]})
+	skipped, more := j.skip(r.now(), missed, slot)
+	b.skipped, list = skipped, append(list, more...)
+	if slot.Ticks == 0 {
+		b.executor = r.newExecutor(j, &run)
+		list = append(list, record{Run: &run, Terms: b.executor.terms})
 	}
-	b.executor = r.newExecutor(j, &run)
-	return b, append(list, record{Run: &run, Terms: b.executor.terms}), nil
+	return b, list, nil
 }
 
 // disown records the end of a run whose beginning has an unknown outcome: this host does not

@@ -63,11 +63,8 @@ var (
 	ErrStopping = errors.New("the daemon is stopping and begins nothing more")
 )
 
-// Why a slot does not become a run of this host.
-var (
-	errClaimed = errors.New("another host has claimed the slot")
-	errPaused  = errors.New("the job is paused")
-)
+// errClaimed means that a slot does not become a run of this host.
+var errClaimed = errors.New("another host has claimed the slot")
 
 // A stop is why a run itself launches nothing more.
 type stop struct {

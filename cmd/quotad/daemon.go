@@ -40,6 +40,7 @@ type daemon struct {
 	sinks    []func(event any) // of events
 	metrics  *metrics.Metrics
 	notifier *notify.Notifier
+	refusals *server.Refusals
 
 	ledger     *slidinglog.Ledger
 	shared     *redisledger.Store // nil: the ledger is embedded
@@ -84,7 +85,7 @@ func emitting[Event any](d *daemon) func(Event) {
 func newDaemon(s *supervisor) *daemon {
 	c := s.config
 	d := &daemon{
-		supervisor: s, config: c, metrics: metrics.New(api.BuildVersion()), tokens: &jobs.Tokens{},
+		supervisor: s, config: c, metrics: metrics.New(api.BuildVersion()), tokens: &jobs.Tokens{}, refusals: server.NewRefusals(),
 		remote: newRemote(c.Remote), changed: make(chan struct{}, 1),
 	}
 	d.host, _ = os.Hostname()
@@ -92,7 +93,8 @@ func newDaemon(s *supervisor) *daemon {
 	d.reloads.recordGrace(c)
 	d.notifier = notify.NewNotifier(c.StateDir, d.emit)
 	d.sinks = []func(any){
-		newEventLog(d.log).record, d.metrics.Record, notify.NewMonitor(d.emit).Record, d.notifier.Record, d.recordStatus, d.recordExit,
+		newEventLog(d.log).record, d.metrics.Record, d.refusals.Record, notify.NewMonitor(d.emit).Record, d.notifier.Record, d.recordStatus,
+		d.recordExit,
 	}
 	return d
 }
@@ -190,6 +192,8 @@ func (d *daemon) lockState(context.Context) error {
 		return err
 	}
 	d.onStop("unlock the state directory", unlock)
+	d.refusals.Open(d.statePath("refusals.json"))
+	d.undo = append(d.undo, d.refusals.Save) // to lose the file must not fail the stop
 	return nil
 }
 
@@ -271,18 +275,12 @@ func (d *daemon) openAPI(context.Context) (err error) {
 		AdminGroup: d.config.Access.AdminGroup,
 		JobsUID:    d.jobsUID(),
 
-		OnEvent:     emitting[server.Event](d),
-		Forbidden:   emitting[server.Attempt](d),
-		ClientReset: emitting[server.ClientReset](d),
-		Routes:      routes,
-		Status:      sections,
-		Refusals:    d.statePath("refusals.json"),
+		Emit:     d.emit,
+		Refusals: d.refusals,
+		Routes:   routes,
+		Status:   sections,
 	})
-	if err != nil {
-		return err
-	}
-	d.onStop("keep the refusals", d.api.KeepRefusals)
-	return nil
+	return err
 }
 
 // warn logs limits that the schedule does not fit, and those that are not enforced. Finding

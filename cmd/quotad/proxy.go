@@ -8,7 +8,6 @@ import (
 
 	"quotad/quota/api"
 	"quotad/quota/proxy"
-	"quotad/quota/server"
 )
 
 // openProxy serves calls of passes that know nothing of quotad. It stops after the
@@ -26,9 +25,7 @@ func (d *daemon) openProxy(context.Context) error {
 	stdlog.SetOutput(complaints) // where the transport complains
 	d.proxy = proxy.New(proxy.Config{
 		Address: listener.Addr().String(), Service: d.service, Observer: d.observer, Tokens: d.tokens,
-		OnEvent:   func(e server.Event) { d.api.Report(e) }, // there is one before there is a pass
-		Forbidden: emitting[server.Attempt](d), Done: emitting[proxy.Exchange](d),
-		ErrorLog: stdlog.New(complaints, "", 0),
+		Emit: d.emit, ErrorLog: stdlog.New(complaints, "", 0),
 	})
 	d.proxy.SetTargets(d.config.Targets)
 	d.serveUntilStop("stop the proxy", func() error { return d.proxy.Serve(listener) }, d.proxy.Shutdown)

@@ -50,10 +50,12 @@ func TestTurnsAway(t *testing.T) {
 	var mu sync.Mutex
 	var attempts []server.Attempt
 	s := newScene(t, func(w http.ResponseWriter, r *http.Request) { received.Add(1); ok(w, r) }, func(c *Config, _ *Target) {
-		c.Forbidden = func(a server.Attempt) {
-			mu.Lock()
-			defer mu.Unlock()
-			attempts = append(attempts, a)
+		c.Emit = func(event any) {
+			if a, forbidden := event.(server.Attempt); forbidden {
+				mu.Lock()
+				defer mu.Unlock()
+				attempts = append(attempts, a)
+			}
 		}
 	})
 	s.tokens.Issue("OTHERTOKEN", "other", "US", "other")

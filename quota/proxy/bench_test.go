@@ -14,7 +14,6 @@ import (
 
 	"quotad/quota"
 	"quotad/quota/boltledger"
-	"quotad/quota/server"
 	"quotad/quota/server/servertest"
 	"quotad/quota/slidinglog"
 	"quotad/quota/upstream"
@@ -48,7 +47,7 @@ func BenchmarkCost(b *testing.B) {
 	}
 	p := New(Config{
 		Address: listener.Addr().String(), Service: service, Tokens: tokens,
-		OnEvent: func(server.Event) {}, Forbidden: func(server.Attempt) {}, Done: func(Exchange) {},
+		Emit:     func(any) {},
 		Observer: upstream.NewObserver(service, nil, func(upstream.Outcome) {}),
 	})
 	p.SetTargets([]*Target{{Credential: "youtube", Upstream: address, Key: realKey, KeyHeader: apiKeyHeader, Billing: Always, Dialect: Google, Routes: table}})

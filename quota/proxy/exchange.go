@@ -98,7 +98,7 @@ func (x *exchange) acquire(ctx context.Context) *refusal {
 		UseReserve: x.bearer.UseReserve, Proxied: true, Caller: x.bearer.Caller,
 	}
 	d, err := server.AcquireByToken(ctx, x.proxy.config.Service, x.proxy.config.Tokens, x.token, request)
-	x.proxy.config.OnEvent(server.Event{Verb: "acquire", Request: request, Decision: d, Err: err, Took: time.Since(start)})
+	x.proxy.config.Emit(server.Event{Verb: "acquire", Request: request, Decision: d, Err: err, Took: time.Since(start)})
 	switch {
 	case err != nil:
 		return &refusal{problem: api.ProblemFrom(err)}
@@ -167,7 +167,7 @@ func (x *exchange) finish(began time.Time) {
 	for _, grant := range unspent {
 		x.release(grant.GrantID)
 	}
-	x.proxy.config.Done(event)
+	x.proxy.config.Emit(event)
 }
 
 // release releases a grant. One that cannot be released stays debited, which is the safe
@@ -180,7 +180,7 @@ func (x *exchange) release(grantID string) {
 	if err == nil && d.Granted() {
 		x.proxy.config.Tokens.Settled(x.token, grantID, 0, nil)
 	}
-	x.proxy.config.OnEvent(server.Event{
+	x.proxy.config.Emit(server.Event{
 		Verb: "release", Request: quota.Request{Credential: x.target.Credential, Caller: x.bearer.Caller},
 		GrantID: grantID, Decision: d, Err: err, Took: time.Since(start),
 	})

@@ -31,12 +31,10 @@ type Config struct {
 	Observer *upstream.Observer
 	Tokens   server.Tokens
 
-	// OnEvent receives every acquire and release, Forbidden every request that its sender may
-	// not make, and Done every request that was matched, when it is over. They are called
-	// while a client waits, so they return soon.
-	OnEvent   func(server.Event)
-	Forbidden func(server.Attempt)
-	Done      func(Exchange)
+	// Emit is called with a server.Event of every acquire and release, a server.Attempt of every
+	// request that its sender may not make, and an Exchange of every request that was matched, when
+	// it is over. A client waits meanwhile, so it should be quick.
+	Emit func(event any)
 
 	// AnswerTime is how long an upstream may take to send its header. 0: five minutes.
 	AnswerTime time.Duration
@@ -175,7 +173,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	operation, refused := c.operation()
 	if !refused.Granted() {
-		p.config.OnEvent(server.Event{Verb: "acquire", Request: quota.Request{Credential: c.target.Credential, Count: 1, Caller: c.bearer.Caller}, Decision: refused})
+		p.config.Emit(server.Event{Verb: "acquire", Request: quota.Request{Credential: c.target.Credential, Count: 1, Caller: c.bearer.Caller}, Decision: refused})
 		refusalOf(refused, false).write(w, c.target.Dialect)
 		return
 	}
@@ -190,7 +188,7 @@ func (p *Proxy) reject(w http.ResponseWriter, c *call, problem *api.Problem) {
 		dialect, caller = c.target.Dialect, c.bearer.Caller
 	}
 	if problem.Reason == quota.Forbidden {
-		p.config.Forbidden(server.Attempt{Route: "proxy", Caller: caller, Detail: problem.Detail})
+		p.config.Emit(server.Attempt{Route: "proxy", Caller: caller, Detail: problem.Detail})
 	}
 	(&refusal{problem: problem}).write(w, dialect)
 }

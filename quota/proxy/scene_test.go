@@ -16,7 +16,6 @@ import (
 
 	"quotad/quota"
 	"quotad/quota/ledgertest"
-	"quotad/quota/server"
 	"quotad/quota/server/servertest"
 	"quotad/quota/upstream"
 )
@@ -64,12 +63,13 @@ func newScene(t *testing.T, answer http.HandlerFunc, edit func(*Config, *Target)
 	}
 	config := Config{
 		Address: listener.Addr().String(), Service: s.service, Tokens: s.tokens,
-		OnEvent: func(server.Event) {}, Forbidden: func(server.Attempt) {},
 		Observer: upstream.NewObserver(s.service, nil, func(upstream.Outcome) {}),
-		Done: func(e Exchange) {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			s.done = append(s.done, e)
+		Emit: func(event any) {
+			if e, over := event.(Exchange); over {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				s.done = append(s.done, e)
+			}
 		},
 	}
 	address, _ := url.Parse(s.upstream.URL)

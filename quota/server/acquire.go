@@ -19,7 +19,7 @@ func (s *Server) acquire(w http.ResponseWriter, r *http.Request, c *Session, in 
 	request := s.requestOf(c, in)
 	d, err := s.decide(r.Context(), c, request)
 	event := Event{Verb: "acquire", Request: request, PID: c.PID, Decision: d, Err: err, Took: time.Since(start)}
-	s.Report(event)
+	s.Emit(event)
 	c.count(event.Result())
 	if err != nil {
 		return err
@@ -128,7 +128,7 @@ func (s *Server) correct(w http.ResponseWriter, c *Session, verb string, units q
 			past = s.Tokens.Settled(c.token, id, units, d.Limits)
 		}
 	}
-	s.Report(Event{Verb: verb, Request: quota.Request{Caller: c.Caller}, PID: c.PID, GrantID: id,
+	s.Emit(Event{Verb: verb, Request: quota.Request{Caller: c.Caller}, PID: c.PID, GrantID: id,
 		Decision: d, Past: past, Err: err, Took: time.Since(start)})
 	if err != nil {
 		return err

@@ -37,7 +37,7 @@ func TestCallersWhoGoAwayAreCancelled(t *testing.T) {
 	}
 	results := make(chan string, 2)
 	h := servertest.Start(t, func(c *server.Config) {
-		c.Service, c.OnEvent = service, func(e server.Event) { results <- e.Result() }
+		c.Service, c.Emit = service, func(e any) { results <- e.(server.Event).Result() }
 	})
 	ask := func(ctx context.Context) <-chan error {
 		answered := make(chan error, 1)

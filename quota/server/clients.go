@@ -142,7 +142,7 @@ func (s *Server) resetSubject(ctx context.Context, c *Session, in subjectRequest
 	if err := refusalOf(refused, err); err != nil {
 		return api.SubjectReset{}, err
 	}
-	s.ClientReset(ClientReset{Clients: name, Caller: c.Caller, PID: c.PID})
+	s.Emit(ClientReset{Clients: name, Caller: c.Caller, PID: c.PID})
 	return api.SubjectReset{Name: name, Reset: true}, nil
 }
 

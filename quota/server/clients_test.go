@@ -276,7 +276,11 @@ func TestClientsAreTold(t *testing.T) {
 	var resets []server.ClientReset
 	h := clientsServed(t, func(c *server.Config) {
 		c.AdminGroup = servertest.OwnGroup(t)
-		c.ClientReset = func(r server.ClientReset) { resets = append(resets, r) }
+		c.Emit = func(event any) {
+			if r, reset := event.(server.ClientReset); reset {
+				resets = append(resets, r)
+			}
+		}
 	})
 	ctx, client := context.Background(), h.Client("")
 	for range 5 {

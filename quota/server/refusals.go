@@ -23,14 +23,13 @@ const (
 	fileVersion = 1
 )
 
-// refusals are the acquires that were refused in the last day. Those of one caller, for one
-// operation and one reason, are counted together for a quarter of an hour. A file keeps them; no
-// caller waits for it.
-type refusals struct {
-	since time.Time
-	file  string // empty: there is none
-
+// Refusals are the acquires that were refused in the last day. Those of one caller, for one
+// operation and one reason, are counted together for a quarter of an hour. A file keeps them, once
+// it is opened; no caller waits for it.
+type Refusals struct {
 	mu     sync.Mutex // guards what follows
+	since  time.Time
+	file   string // empty: there is none
 	kinds  map[refusalKind]*api.Refusal
 	saving bool       // the file will be written soon
 	saves  sync.Mutex // held while it is written
@@ -42,31 +41,39 @@ type refusalKind struct {
 	begins                                           int64 // of the span, in s
 }
 
-// newRefusals reads the file: nothing if there is none, or if it is damaged.
-func newRefusals(file string, now time.Time) *refusals {
-	r := &refusals{since: now, file: file, kinds: make(map[refusalKind]*api.Refusal)}
+// NewRefusals returns a record that is empty, and begins now.
+func NewRefusals() *Refusals {
+	return &Refusals{since: time.Now(), kinds: make(map[refusalKind]*api.Refusal)}
+}
+
+// Open reads the file, and keeps the refusals there from now on. A file that is missing or damaged
+// holds none.
+func (r *Refusals) Open(file string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.file = file
 	var kept api.Refusals
 	if text, err := os.ReadFile(file); err != nil || json.Unmarshal(text, &kept) != nil || kept.Version != fileVersion {
-		return r
+		return
 	}
 	r.since = kept.Since
 	for _, one := range kept.Refusals[:min(len(kept.Refusals), maxRefusals)] {
 		r.kinds[kindOfRefusal(one, one.Since)] = &one
 	}
-	return r
 }
 
 func kindOfRefusal(one api.Refusal, at time.Time) refusalKind {
 	return refusalKind{one.Credential, one.Operation, one.By, one.Region, one.Reason, one.Limit, at.Truncate(refusalSpan).Unix()}
 }
 
-// record adds an event at now if it is a refused acquire whose caller has not gone away.
-func (r *refusals) record(e Event, now time.Time) {
+// Record adds an event that is a refused acquire whose caller has not gone away.
+func (r *Refusals) Record(event any) {
+	e, _ := event.(Event)
 	result := e.Result()
 	if e.Verb != "acquire" || result == Granted || result == Replayed || result == string(api.Cancelled) {
 		return
 	}
-	request, d := e.Request, e.Decision
+	now, request, d := time.Now(), e.Request, e.Decision
 	if e.Err != nil {
 		d = quota.Decision{Detail: api.ProblemFrom(e.Err).Detail}
 	}
@@ -87,32 +94,27 @@ func (r *refusals) record(e Event, now time.Time) {
 	r.kinds[k] = &one
 	if r.file != "" && !r.saving {
 		r.saving = true
-		time.AfterFunc(saveDelay, func() { r.save(time.Now()) })
+		time.AfterFunc(saveDelay, r.Save)
 	}
 }
 
 func short(name string) string { return name[:min(len(name), maxMadeUp)] }
 
-// save writes the file. If it cannot be written, the next refusal tries again.
-func (r *refusals) save(now time.Time) {
-	if r.file == "" {
-		return
-	}
+// Save writes the file. If it cannot be written, the next refusal tries again.
+func (r *Refusals) Save() {
 	r.saves.Lock()
 	defer r.saves.Unlock()
 	r.mu.Lock()
 	r.saving = false
+	kept, file := api.Refusals{Version: fileVersion, Since: r.since, Refusals: r.list(time.Now())}, r.file
 	r.mu.Unlock()
-	text, err := json.Marshal(api.Refusals{Version: fileVersion, Since: r.since, Refusals: r.list(now)})
-	if err == nil && os.WriteFile(r.file+".next", text, 0o600) == nil {
-		os.Rename(r.file+".next", r.file)
+	if text, err := json.Marshal(kept); err == nil && os.WriteFile(file+".next", text, 0o600) == nil {
+		os.Rename(file+".next", file)
 	}
 }
 
-// list returns the kinds of the last day, the latest first.
-func (r *refusals) list(now time.Time) []api.Refusal {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+// list returns the kinds of the last day, the latest first. The caller holds mu.
+func (r *Refusals) list(now time.Time) []api.Refusal {
 	maps.DeleteFunc(r.kinds, func(_ refusalKind, one *api.Refusal) bool { return now.Sub(one.At) > refusalTime })
 	list := make([]api.Refusal, 0, len(r.kinds))
 	for _, one := range r.kinds {
@@ -124,18 +126,13 @@ func (r *refusals) list(now time.Time) []api.Refusal {
 	return list
 }
 
-// Report records an event before its request is answered. What a proxy decides for a pass it
-// reports here, too.
-func (s *Server) Report(e Event) {
-	s.refusals.record(e, time.Now())
-	s.OnEvent(e)
-}
-
 func (s *Server) listRefusals(context.Context, *Session, None) (api.Refusals, error) {
-	now := time.Now()
-	since := s.refusals.since
+	now, r := time.Now(), s.Refusals
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	since := r.since
 	if day := now.Add(-refusalTime); since.Before(day) {
 		since = day
 	}
-	return api.Refusals{Since: since.UTC(), Refusals: s.refusals.list(now)}, nil
+	return api.Refusals{Since: since.UTC(), Refusals: r.list(now)}, nil
 }

@@ -66,18 +66,19 @@ func TestRefusalsAreBounded(t *testing.T) {
 // What was refused is told after a restart, too. A damaged file is no reason not to start.
 func TestRefusalsAreKept(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "refusals.json")
-	keep := func(c *server.Config) { c.Refusals = file }
+	var kept *server.Refusals
+	keep := func(c *server.Config) { kept = c.Refusals; kept.Open(file) }
 	h := servertest.Start(t, keep)
 	for range 3 {
 		h.Acquire("", api.AcquireRequest{Credential: "youtube", Operation: "nobody.knows"})
 	}
-	h.Server.KeepRefusals()
+	kept.Save()
 	again := servertest.Start(t, keep)
 	got, err := again.Client("").Refusals(t.Context())
 	if err != nil || len(got.Refusals) != 1 || got.Refusals[0].Times != 3 || got.Refusals[0].Operation != "nobody.knows" || got.Version != 0 {
 		t.Errorf("after a restart: %+v, %v", got, err)
 	}
-	again.Server.KeepRefusals()
+	kept.Save()
 	if err := os.WriteFile(file, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}

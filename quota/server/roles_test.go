@@ -351,10 +351,12 @@ func TestForbiddenAttemptsAreTold(t *testing.T) {
 	var mu sync.Mutex // guards told
 	var told []server.Attempt
 	h := servertest.Start(t, func(c *server.Config) {
-		c.Forbidden = func(a server.Attempt) {
-			mu.Lock()
-			defer mu.Unlock()
-			told = append(told, a)
+		c.Emit = func(event any) {
+			if a, forbidden := event.(server.Attempt); forbidden {
+				mu.Lock()
+				defer mu.Unlock()
+				told = append(told, a)
+			}
 		}
 	})
 	h.Tokens.Issue("mine", "trending", "US", "youtube")

@@ -57,16 +57,13 @@ type Config struct {
 	// Status holds further sections of GET /v1/status: the member's name, and
 	// the function that returns its value.
 	Status map[string]func(context.Context) any
-	// Refusals is the file that keeps refusals for a day; empty: a restart loses them.
-	Refusals string
-
-	// OnEvent is called with every acquire, settle, release, adjust, lend, close, open and reset
-	// that was understood, before it is answered and by the goroutine that serves it: it should
-	// be quick. Forbidden is called, in the same way, with every request that its caller may not
-	// make, and ClientReset when an operator has reset a subject. Each may be nil.
-	OnEvent     func(Event)
-	Forbidden   func(Attempt)
-	ClientReset func(ClientReset)
+	// Emit is called with an Event of every acquire, settle, release, adjust, lend, close, open and
+	// reset that was understood, an Attempt of every request that its caller may not make, and a
+	// ClientReset when an operator has reset a subject: before the request is answered and by the
+	// goroutine that serves it, so it should be quick. Nil: events are dropped.
+	Emit func(event any)
+	// Refusals are those that GET /v1/refusals lists; nil: there are none. Emit records them.
+	Refusals *Refusals
 }
 
 // An Attempt is a request that its caller may not make.
@@ -88,7 +85,6 @@ type Server struct {
 	mux        *http.ServeMux
 	refusal    *Refusal // nil: the server decides
 	longReads  *longReads
-	refusals   *refusals
 	closing    chan struct{} // closed when the server shuts down, so that streams end
 	endStreams func()        // closes it, once
 }
@@ -112,7 +108,7 @@ type Refusal struct {
 }
 
 // Refusing returns a server that serves /healthz, /version and the routes in c, and refuses
-// every other request. Of c, it uses Version, AdminGroup, JobsUID, Routes and Forbidden.
+// every other request. Of c, it uses Version, AdminGroup, JobsUID, Routes and Emit.
 func Refusing(why Refusal, c Config) (*Server, error) {
 	s := newServer(c)
 	s.refusal = &why
@@ -122,7 +118,7 @@ func Refusing(why Refusal, c Config) (*Server, error) {
 
 // newServer returns a server without routes.
 func newServer(c Config) *Server {
-	s := &Server{Config: c, longReads: newLongReads(), refusals: newRefusals(c.Refusals, time.Now()), closing: make(chan struct{})}
+	s := &Server{Config: c, longReads: newLongReads(), closing: make(chan struct{})}
 	s.endStreams = sync.OnceFunc(func() { close(s.closing) })
 	s.name = []string{api.ServerName + c.Version}
 	s.AdminGroup = cmp.Or(s.AdminGroup, DefaultAdminGroup)
@@ -132,14 +128,11 @@ func newServer(c Config) *Server {
 	if s.Clients == nil {
 		s.Clients = clientlimit.NewService(clientlimit.Config{})
 	}
-	if s.ClientReset == nil {
-		s.ClientReset = func(ClientReset) {}
+	if s.Emit == nil {
+		s.Emit = func(any) {}
 	}
-	if s.OnEvent == nil {
-		s.OnEvent = func(Event) {}
-	}
-	if s.Forbidden == nil {
-		s.Forbidden = func(Attempt) {}
+	if s.Refusals == nil {
+		s.Refusals = NewRefusals()
 	}
 	return s
 }
@@ -233,11 +226,4 @@ func (s *Server) elsewhere(w http.ResponseWriter, r *http.Request) {
 	left := max(time.Second, time.Until(s.refusal.Until))
 	w.Header()["Retry-After"] = []string{strconv.FormatInt(api.Seconds(left), 10)}
 	writeProblem(w, s.refusal.Problem)
-}
-
-// KeepRefusals writes the file of refusals before the daemon ends. It returns no error: to lose
-// the file must not fail the stop.
-func (s *Server) KeepRefusals() error {
-	s.refusals.save(time.Now())
-	return nil
 }

@@ -59,9 +59,14 @@ func Start(t *testing.T, edit func(*server.Config)) *Server {
 	t.Helper()
 	s := &Server{T: t, Clock: ledgertest.NewClock(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)), Tokens: new(Tokens)}
 	s.Service = NewService(t, ledgertest.NewModel(s.Clock.Now), YouTube(), Other())
-	config := server.Config{Service: s.Service, Tokens: s.Tokens, Version: "v1.2.3", OnEvent: s.observe}
+	config := server.Config{Service: s.Service, Tokens: s.Tokens, Version: "v1.2.3", Emit: s.observe, Refusals: server.NewRefusals()}
 	if edit != nil {
 		edit(&config)
+	}
+	emit := config.Emit
+	config.Emit = func(event any) {
+		config.Refusals.Record(event)
+		emit(event)
 	}
 	s.Socket = filepath.Join(ShortDir(t), "quotad.sock")
 	listener, err := server.Listen(s.Socket)
@@ -129,10 +134,12 @@ func ShortDir(t testing.TB) string {
 	return dir
 }
 
-func (s *Server) observe(e server.Event) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.events = append(s.events, e)
+func (s *Server) observe(event any) {
+	if e, decided := event.(server.Event); decided {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.events = append(s.events, e)
+	}
 }
 
 // Events returns what the server has reported.

@@ -78,7 +78,7 @@ func (f *logFilter) check(numbered bool) error {
 func (c *cli) log(ctx context.Context, f logFilter) error {
 	name, client := c.credential(f.credential), c.client() // one connection for all pages
 	list := []api.Entry{}
-	for e, err := range entries(ctx, client, name, api.LogQuery{Since: f.since, Newest: f.newest || f.number > 0, Most: f.page()}) {
+	for e, err := range entries(ctx, client, name, api.LogQuery{Since: api.Since(f.since), Newest: f.newest || f.number > 0, Most: f.page()}) {
 		if err != nil {
 			return c.explain(err)
 		}
@@ -131,7 +131,7 @@ func (c *cli) followLog(ctx context.Context, name string, f logFilter, entries [
 	if c.output == "value" {
 		return usageError("use -o table or -o json", "-o value is one integer, and --follow has no end")
 	}
-	q := api.LogQuery{Since: f.since}
+	q := api.LogQuery{Since: api.Since(f.since)}
 	if n := len(entries); n > 0 {
 		q.After = entries[n-1].ID
 	}

@@ -138,7 +138,9 @@ func newServer(ts *testscript.TestScript, socket string, names []string) (*serve
 	})
 	ts.Check(err)
 	planner := plan.NewPlanner(runner, service)
+	refusals := server.NewRefusals()
 	config := server.Config{
+		Emit: refusals.Record, Refusals: refusals,
 		Service: service, Tokens: tokens, Version: api.BuildVersion(), Routes: append(jobsserver.Routes(runner), jobsserver.PlanRoute(planner)),
 		Status: map[string]func(context.Context) any{"jobs": jobsserver.Section(runner), "forecast": jobsserver.ForecastSection(planner)},
 	}

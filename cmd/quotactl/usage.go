@@ -72,7 +72,7 @@ func (c *cli) usage(ctx context.Context, q usageQuery) error {
 	if !slices.Contains(dimensions(), q.by) {
 		return usageError(quota.DidYouMean(q.by, dimensions(), "words"), "--by takes no %q", q.by)
 	}
-	u, err := c.client().Usage(ctx, c.credential(q.credential), api.UsageQuery{By: q.by, Since: q.since})
+	u, err := c.client().Usage(ctx, c.credential(q.credential), api.UsageQuery{By: q.by, Since: api.Since(q.since)})
 	if _, known := u.Total.Limits[q.limit]; err == nil && q.limit != "" && !known {
 		return notFound("limit", q.limit, slices.Sorted(maps.Keys(u.Total.Limits)))
 	}
@@ -144,7 +144,7 @@ func (c *cli) suggest(ctx context.Context, q usageQuery) error {
 		return c.explain(err)
 	}
 	passes := passesOf(runs)
-	for e, err := range entries(ctx, client, c.credential(q.credential), api.LogQuery{Since: cmp.Or(q.since, "7d"), Most: quota.MaxLogPage}) {
+	for e, err := range entries(ctx, client, c.credential(q.credential), api.LogQuery{Since: api.Since(cmp.Or(q.since, "7d")), Most: quota.MaxLogPage}) {
 		if err != nil {
 			return c.explain(err)
 		}

@@ -2,10 +2,7 @@ package api
 
 import (
 	"context"
-	"fmt"
 	"net/http"
-	"net/url"
-	"strconv"
 
 	"quotad/jobs"
 	"quotad/jobs/plan"
@@ -21,106 +18,83 @@ type Client struct {
 
 // Status returns everything at a glance.
 func (c Client) Status(ctx context.Context) (Status, error) {
-	return ask[Status](ctx, c, http.MethodGet, "/v1/status", nil)
+	return api.Ask[Status](ctx, c.Client, http.MethodGet, "/v1/status", nil)
 }
 
 // Jobs returns the jobs in the order of configuration.
 func (c Client) Jobs(ctx context.Context) ([]Job, error) {
-	return ask[[]Job](ctx, c, http.MethodGet, "/v1/jobs", nil)
+	return api.Ask[[]Job](ctx, c.Client, http.MethodGet, "/v1/jobs", nil)
 }
 
 // Job returns one job.
 func (c Client) Job(ctx context.Context, job string) (Job, error) {
-	return ask[Job](ctx, c, http.MethodGet, api.Path("jobs", job), nil)
+	return api.Ask[Job](ctx, c.Client, http.MethodGet, api.Path("jobs", job), nil)
 }
 
 // Runs returns the latest runs and skipped slots, the latest first.
 func (c Client) Runs(ctx context.Context, only Selection) ([]jobs.Run, error) {
-	return ask[[]jobs.Run](ctx, c, http.MethodGet, "/v1/runs"+only.query(), nil)
+	return api.Ask[[]jobs.Run](ctx, c.Client, http.MethodGet, "/v1/runs", only)
 }
 
 // Run returns one run, with the last lines of the output of each pass.
 func (c Client) Run(ctx context.Context, id string) (jobs.Run, error) {
-	return ask[jobs.Run](ctx, c, http.MethodGet, api.Path("runs", id), nil)
+	return api.Ask[jobs.Run](ctx, c.Client, http.MethodGet, api.Path("runs", id), nil)
 }
 
 // Await is Run, but waits for up to MaxWait until the run is over, or more than ended of its passes
 // are.
 func (c Client) Await(ctx context.Context, id string, ended int) (jobs.Run, error) {
-	return ask[jobs.Run](ctx, c, http.MethodGet, fmt.Sprintf("%s?wait_ms=%d&ended=%d", api.Path("runs", id), MaxWait.Milliseconds(), ended), nil)
+	return api.Ask[jobs.Run](ctx, c.Client, http.MethodGet, api.Path("runs", id), RunQuery{WaitMs: MaxWait.Milliseconds(), Ended: ended})
 }
 
 // Schedule returns the next runs, the soonest first.
 func (c Client) Schedule(ctx context.Context, only Selection) ([]jobs.Upcoming, error) {
-	return ask[[]jobs.Upcoming](ctx, c, http.MethodGet, "/v1/schedule"+only.query(), nil)
+	return api.Ask[[]jobs.Upcoming](ctx, c.Client, http.MethodGet, "/v1/schedule", only)
 }
 
 // Begin begins a run now and returns it as it begins.
 func (c Client) Begin(ctx context.Context, job string, r RunRequest) (jobs.Run, error) {
-	return ask[jobs.Run](ctx, c, http.MethodPost, api.Path("jobs", job, "run"), r)
+	return api.Ask[jobs.Run](ctx, c.Client, http.MethodPost, api.Path("jobs", job, "run"), r)
 }
 
 // StopRun ends a run and the passes under way, without waiting for their end.
 func (c Client) StopRun(ctx context.Context, id string) (jobs.Run, error) {
-	return ask[jobs.Run](ctx, c, http.MethodPost, api.Path("runs", id, "stop"), nil)
+	return api.Ask[jobs.Run](ctx, c.Client, http.MethodPost, api.Path("runs", id, "stop"), nil)
 }
 
 // Pause keeps the schedule from running a job.
 func (c Client) Pause(ctx context.Context, job string, r PauseRequest) (Job, error) {
-	return ask[Job](ctx, c, http.MethodPost, api.Path("jobs", job, "pause"), r)
+	return api.Ask[Job](ctx, c.Client, http.MethodPost, api.Path("jobs", job, "pause"), r)
 }
 
 // Resume ends a pause, if there is one.
 func (c Client) Resume(ctx context.Context, job string) (Job, error) {
-	return ask[Job](ctx, c, http.MethodPost, api.Path("jobs", job, "resume"), nil)
+	return api.Ask[Job](ctx, c.Client, http.MethodPost, api.Path("jobs", job, "resume"), nil)
 }
 
 // SetCursor sets the region at which the next run begins.
 func (c Client) SetCursor(ctx context.Context, job string, r CursorRequest) (Job, error) {
-	return ask[Job](ctx, c, http.MethodPost, api.Path("jobs", job, "cursor"), r)
+	return api.Ask[Job](ctx, c.Client, http.MethodPost, api.Path("jobs", job, "cursor"), r)
 }
 
 // Bookmark returns what the last pass of a region left for the next one.
 func (c Client) Bookmark(ctx context.Context, job, region string) (Bookmark, error) {
-	return ask[Bookmark](ctx, c, http.MethodGet, api.Path("jobs", job, "bookmarks", region), nil)
+	return api.Ask[Bookmark](ctx, c.Client, http.MethodGet, api.Path("jobs", job, "bookmarks", region), nil)
 }
 
 // ClearBookmark makes the next pass of a region begin without a bookmark.
 func (c Client) ClearBookmark(ctx context.Context, job, region string) (Bookmark, error) {
-	return ask[Bookmark](ctx, c, http.MethodDelete, api.Path("jobs", job, "bookmarks", region), nil)
+	return api.Ask[Bookmark](ctx, c.Client, http.MethodDelete, api.Path("jobs", job, "bookmarks", region), nil)
 }
 
 // LeaveBookmark sets the bookmark for the next pass of the region whose run token the
 // client has; empty clears it.
 func (c Client) LeaveBookmark(ctx context.Context, text string) error {
-	_, err := ask[Bookmark](ctx, c, http.MethodPut, "/v1/bookmark", Bookmark{text})
+	_, err := api.Ask[Bookmark](ctx, c.Client, http.MethodPut, "/v1/bookmark", Bookmark{text})
 	return err
 }
 
 // Plan returns whether the schedule fits the limits.
 func (c Client) Plan(ctx context.Context, r PlanRequest) (plan.Plan, error) {
-	values := url.Values{"max_age_ms": {strconv.FormatInt(r.MaxAgeMs, 10)}, "with": r.With}
-	if r.Days != 0 {
-		values.Set("days", strconv.Itoa(r.Days))
-	}
-	var answer plan.Plan
-	err := c.GetLong(ctx, "/v1/plan?"+values.Encode(), &answer)
-	return answer, err
-}
-
-func ask[T any](ctx context.Context, c Client, method, path string, body any) (T, error) {
-	var answer T
-	err := c.Do(ctx, method, path, body, &answer)
-	return answer, err
-}
-
-func (s Selection) query() string {
-	q := url.Values{}
-	if s.Job != "" {
-		q.Set("job", s.Job)
-	}
-	if s.Most != 0 {
-		q.Set("most", strconv.Itoa(s.Most))
-	}
-	return "?" + q.Encode()
+	return api.AskLong[plan.Plan](ctx, c.Client, "/v1/plan", r)
 }

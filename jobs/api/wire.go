@@ -72,8 +72,8 @@ type CursorRequest struct {
 
 // Selection narrows down a list.
 type Selection struct {
-	Job  string `json:"job"`  // empty: all
-	Most int    `json:"most"` // how many, the soonest or the latest first; 0: 20
+	Job  string `json:"job,omitempty"`  // empty: all
+	Most int    `json:"most,omitempty"` // how many, the soonest or the latest first; 0: 20
 }
 
 // MaxWait is how long a request for a run may wait for a change of it.
@@ -91,11 +91,11 @@ const MaxDays = 31
 
 // PlanRequest narrows down a plan.
 type PlanRequest struct {
-	Days int `json:"days"` // how far ahead, up to MaxDays; 0: 7
+	Days int `json:"days,omitempty"` // how far ahead, up to MaxDays; 0: 7
 	// MaxAgeMs is how old the plan may be, even if something has changed since.
-	MaxAgeMs int64 `json:"max_age_ms"`
+	MaxAgeMs int64 `json:"max_age_ms,omitempty"`
 	// With adds further runs: "backfill@2026-11-24T02:00:00Z".
-	With []string `json:"with"`
+	With []string `json:"with,omitempty"`
 }
 
 // A Triage lists what needs a person.

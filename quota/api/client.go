@@ -51,7 +51,7 @@ func (c *Client) Acquire(ctx context.Context, r AcquireRequest) (Decision, error
 	if r.RequestID == "" {
 		r.RequestID, r.Fresh = newRequestID(), true
 	}
-	return c.decide(ctx, request{method: http.MethodPost, path: "/v1/acquire", body: r})
+	return c.decide(ctx, request{method: http.MethodPost, path: "/v1/acquire", fields: r})
 }
 
 // Settle sets a grant to the units that were really spent, from 0 to 2^53-1. More than
@@ -59,7 +59,7 @@ func (c *Client) Acquire(ctx context.Context, r AcquireRequest) (Decision, error
 // has left every window, the error is a *Problem of reason unknown_grant. Other refusals and
 // errors are as for Acquire.
 func (c *Client) Settle(ctx context.Context, grantID string, units int64) (Decision, error) {
-	return c.decide(ctx, request{method: http.MethodPost, path: Path("grants", grantID, "settle"), body: SettleRequest{Units: &units}})
+	return c.decide(ctx, request{method: http.MethodPost, path: Path("grants", grantID, "settle"), fields: SettleRequest{Units: &units}})
 }
 
 // Release sets a grant to zero because its call was provably never sent. Refusals and
@@ -71,19 +71,19 @@ func (c *Client) Release(ctx context.Context, grantID string) (Decision, error) 
 // Status returns the quota part of the daemon's status; Get(ctx, "/v1/status",
 // &v) reads the other parts too.
 func (c *Client) Status(ctx context.Context) (Status, error) {
-	return ask[Status](ctx, c, get("/v1/status"))
+	return Ask[Status](ctx, c, http.MethodGet, "/v1/status", nil)
 }
 
 // Credentials returns what is configured, with the state of the limits and what
 // operations cost. Errors here and below are as for Do.
 func (c *Client) Credentials(ctx context.Context) ([]Credential, error) {
-	return ask[[]Credential](ctx, c, get("/v1/credentials"))
+	return Ask[[]Credential](ctx, c, http.MethodGet, "/v1/credentials", nil)
 }
 
 // Adjust books units that were spent elsewhere, or returns units that were not spent.
 // It is not sent again when the answer is lost: that would book twice.
 func (c *Client) Adjust(ctx context.Context, credential string, a Adjustment) (Adjusted, error) {
-	return ask[Adjusted](ctx, c, post(Path("credentials", credential, "adjust"), a))
+	return Ask[Adjusted](ctx, c, http.MethodPost, Path("credentials", credential, "adjust"), a)
 }
 
 // OnlyCredential names, in questions and adjustments, the credential that alone is
@@ -92,88 +92,81 @@ const OnlyCredential = "-"
 
 // CloseLimit closes a limit of a credential.
 func (c *Client) CloseLimit(ctx context.Context, credential string, k Closing) (Shut, error) {
-	return ask[Shut](ctx, c, post(Path("credentials", credential, "close"), k))
+	return Ask[Shut](ctx, c, http.MethodPost, Path("credentials", credential, "close"), k)
 }
 
 // OpenLimit opens a limit that is closed.
 func (c *Client) OpenLimit(ctx context.Context, credential string, k Closing) (Shut, error) {
-	return ask[Shut](ctx, c, post(Path("credentials", credential, "open"), k))
+	return Ask[Shut](ctx, c, http.MethodPost, Path("credentials", credential, "open"), k)
 }
 
 // Lend makes a limit higher until a time, or ends its loans. It is not sent again when the
 // answer is lost: that would lend twice.
 func (c *Client) Lend(ctx context.Context, credential string, l Lend) (Lent, error) {
-	return ask[Lent](ctx, c, post(Path("credentials", credential, "lend"), l))
+	return Ask[Lent](ctx, c, http.MethodPost, Path("credentials", credential, "lend"), l)
 }
 
 // Observe reports what the upstream answered. To report it twice does no harm, so it is sent
 // again when the answer is lost.
-func (c *Client) Observe(ctx context.Context, o Observation) (Observed, error) {
-	return ask[Observed](ctx, c, request{method: http.MethodPost, path: "/v1/observe", body: o})
+func (c *Client) Observe(ctx context.Context, o Observation) (seen Observed, err error) {
+	err = c.do(ctx, request{method: http.MethodPost, path: "/v1/observe", fields: o}, &seen)
+	return seen, err
 }
 
 // Reset empties a credential's log, so that every limit starts from zero.
 func (c *Client) Reset(ctx context.Context, credential, note string) (Credential, error) {
-	return ask[Credential](ctx, c, post(Path("credentials", credential, "reset"), Reset{Confirm: credential, Note: note}))
+	return Ask[Credential](ctx, c, http.MethodPost, Path("credentials", credential, "reset"), Reset{Confirm: credential, Note: note})
 }
 
 // Reload makes the daemon read its configuration again, and returns what has
 // changed. A configuration that cannot replace the one in force is a
 // *Problem of reason Conflict.
 func (c *Client) Reload(ctx context.Context) (Reloaded, error) {
-	return ask[Reloaded](ctx, c, post("/v1/reload", nil))
+	return Ask[Reloaded](ctx, c, http.MethodPost, "/v1/reload", nil)
 }
 
 // Refusals returns the acquires that were refused in the last day.
 func (c *Client) Refusals(ctx context.Context) (Refusals, error) {
-	return ask[Refusals](ctx, c, get("/v1/refusals"))
+	return Ask[Refusals](ctx, c, http.MethodGet, "/v1/refusals", nil)
 }
 
 // Remote returns the callers on other hosts.
 func (c *Client) Remote(ctx context.Context) (Remote, error) {
-	return ask[Remote](ctx, c, get("/v1/remote"))
+	return Ask[Remote](ctx, c, http.MethodGet, "/v1/remote", nil)
 }
 
-// Do makes a request of any method with body as JSON, and decodes the answer into
-// into. A nil body is none, and a nil into discards the answer. The path begins
-// with '/', and its parts are escaped already. What the daemon refuses is a *Problem;
-// the other errors are ErrUnreachable and the context's.
-func (c *Client) Do(ctx context.Context, method, path string, body, into any) error {
-	return c.do(ctx, request{method: method, path: path, body: body, once: method == http.MethodPost || method == http.MethodPatch}, into)
+// Do makes a request of any method, and decodes the answer into into. Fields is a struct or
+// url.Values: a GET or DELETE has them in its query, another request in its body. A nil fields is
+// none, and a nil into discards the answer. The path begins with '/', and its parts are escaped
+// already. What the daemon refuses is a *Problem; the other errors are ErrUnreachable and the
+// context's.
+func (c *Client) Do(ctx context.Context, method, path string, fields, into any) error {
+	return c.do(ctx, request{method: method, path: path, fields: fields, once: method == http.MethodPost || method == http.MethodPatch}, into)
 }
 
 // Get reads a resource. Errors are as for Do.
 func (c *Client) Get(ctx context.Context, path string, into any) error {
-	return c.do(ctx, get(path), into)
+	return c.Do(ctx, http.MethodGet, path, nil, into)
 }
 
-// GetLong reads a resource for which the daemon may read a whole log, once and for up
-// to LongReadTimeout. Errors are as for Do.
-func (c *Client) GetLong(ctx context.Context, path string, into any) error {
-	return c.do(ctx, getLong(path), into)
-}
-
-// ask makes a request and returns its answer.
-func ask[T any](ctx context.Context, c *Client, r request) (T, error) {
-	var answer T
-	err := c.do(ctx, r, &answer)
+// Ask is Client.Do, and returns the answer.
+func Ask[T any](ctx context.Context, c *Client, method, path string, fields any) (answer T, err error) {
+	err = c.Do(ctx, method, path, fields, &answer)
 	return answer, err
 }
 
-func get(path string) request { return request{method: http.MethodGet, path: path} }
-
-func getLong(path string) request {
-	return request{method: http.MethodGet, path: path, once: true, within: LongReadTimeout}
-}
-
-func post(path string, body any) request {
-	return request{method: http.MethodPost, path: path, body: body, once: true}
+// AskLong reads a resource for which the daemon may read a whole log, once and for up to
+// LongReadTimeout. Errors are as for Client.Do.
+func AskLong[T any](ctx context.Context, c *Client, path string, fields any) (answer T, err error) {
+	err = c.do(ctx, request{method: http.MethodGet, path: path, fields: fields, once: true, within: LongReadTimeout}, &answer)
+	return answer, err
 }
 
 // decide makes a request that is answered by a decision. A denial is a decision; of
 // another refusal, decide returns both the answer and the error.
 func (c *Client) decide(ctx context.Context, r request) (Decision, error) {
-	d, err := ask[Decision](ctx, c, r)
+	var d Decision
+	err := c.do(ctx, r, &d)
 	var p *Problem
 	switch {
 	case errors.As(err, &p) && p.Status/100 == 4 && json.Unmarshal(p.answer.body, &d) == nil:

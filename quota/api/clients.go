@@ -71,7 +71,7 @@ const (
 // every limit, unless the mode is "outage". Errors are as for Acquire. The request is not sent again
 // after a lost answer: the call may have been counted.
 func (c *Client) AcquireClient(ctx context.Context, name string, r ClientRequest) (Decision, error) {
-	return c.decide(ctx, post(Path("clients", name, "acquire"), formOf(r)))
+	return c.decide(ctx, request{method: http.MethodPost, path: Path("clients", name, "acquire"), fields: formOf(r), once: true})
 }
 
 // AcquireClients asks for several calls at once, 1 to MaxClientBatch of them, of the same
@@ -79,7 +79,7 @@ func (c *Client) AcquireClient(ctx context.Context, name string, r ClientRequest
 // grant, a denial, or another refusal, as its Reason says. A call that could not be decided has
 // the reason LedgerUnavailable. The error is about all of them.
 func (c *Client) AcquireClients(ctx context.Context, name string, all []ClientRequest) ([]Decision, error) {
-	answer, err := ask[struct{ Decisions []Decision }](ctx, c, post(Path("clients", name, "batch"), formOf(all...)))
+	answer, err := Ask[struct{ Decisions []Decision }](ctx, c, http.MethodPost, Path("clients", name, "batch"), formOf(all...))
 	if err == nil && len(answer.Decisions) != len(all) {
 		err = fmt.Errorf("quotad answered with %d decisions where there are %d to make", len(answer.Decisions), len(all))
 	}
@@ -102,24 +102,20 @@ func formOf(all ...ClientRequest) url.Values {
 
 // ListClients returns the clients that are configured. Errors here and below are as for Do.
 func (c *Client) ListClients(ctx context.Context) ([]Clients, error) {
-	return ask[[]Clients](ctx, c, get("/v1/clients"))
+	return Ask[[]Clients](ctx, c, http.MethodGet, "/v1/clients", nil)
 }
 
 // GetClients returns the clients of a name, with the subjects that were denied most.
 func (c *Client) GetClients(ctx context.Context, name string) (Clients, error) {
-	return ask[Clients](ctx, c, get(Path("clients", name)))
+	return Ask[Clients](ctx, c, http.MethodGet, Path("clients", name), nil)
 }
 
 // Subject returns the state of a subject's limits.
 func (c *Client) Subject(ctx context.Context, name, subject string) (SubjectState, error) {
-	return ask[SubjectState](ctx, c, get(subjectPath(name, subject)))
+	return Ask[SubjectState](ctx, c, http.MethodGet, Path("clients", name, "subject"), url.Values{"subject": {subject}})
 }
 
 // ResetSubject makes a subject start again with a full budget.
 func (c *Client) ResetSubject(ctx context.Context, name, subject string) (SubjectReset, error) {
-	return ask[SubjectReset](ctx, c, request{method: http.MethodDelete, path: subjectPath(name, subject)})
-}
-
-func subjectPath(name, subject string) string {
-	return Path("clients", name, "subject") + "?" + url.Values{"subject": {subject}}.Encode()
+	return Ask[SubjectReset](ctx, c, http.MethodDelete, Path("clients", name, "subject"), url.Values{"subject": {subject}})
 }

@@ -7,7 +7,7 @@ import (
 	"io"
 	"iter"
 	"math"
-	"net/url"
+	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -58,27 +58,36 @@ type LogPage struct {
 
 // LogQuery selects entries of a log.
 type LogQuery struct {
-	After  string // only entries after this one; empty: from the beginning
-	Since  string // nothing older: an instant (RFC 3339), or how long ago ("90m", "7d"); empty: all that is kept
-	Newest bool   // newest first
-	Most   int    // page size, at most quota.MaxLogPage; 0: 100
+	After  string `json:"after,omitempty"`  // only entries after this one; empty: from the beginning
+	Since  Since  `json:"since,omitempty"`  // nothing older; empty: all that is kept
+	Newest bool   `json:"newest,omitempty"` // newest first
+	Most   int    `json:"most,omitempty"`   // page size, at most quota.MaxLogPage; 0: 100
+	Follow bool   `json:"follow,omitempty"` // FollowLog sets it
 }
 
-func (q LogQuery) values() url.Values {
-	values := url.Values{}
-	if q.After != "" {
-		values.Set("after", q.After)
+// A Since is an instant: RFC 3339, or how long ago it was ("90m", "7d"). Empty: none.
+type Since string
+
+// UnmarshalText implements encoding.TextUnmarshaler. It refuses what is no instant.
+func (s *Since) UnmarshalText(text []byte) error {
+	_, err := time.Parse(time.RFC3339, string(text))
+	if ago, err2 := ParseSpan(string(text)); err != nil && (err2 != nil || ago <= 0) {
+		return fmt.Errorf("since must be an instant like 2026-03-14T09:00:00Z, or how long ago it was, like 90m, 24h or 7d: %.40q", text)
 	}
-	if q.Since != "" {
-		values.Set("since", q.Since)
+	*s = Since(text)
+	return nil
+}
+
+// At returns the instant, if the clock shows now.
+func (s Since) At(now time.Time) time.Time {
+	if at, err := time.Parse(time.RFC3339, string(s)); err == nil {
+		return at
 	}
-	if q.Newest {
-		values.Set("newest", "true")
+	ago, err := ParseSpan(string(s))
+	if err != nil { // there is none
+		return time.Time{}
 	}
-	if q.Most != 0 {
-		values.Set("most", strconv.Itoa(q.Most))
-	}
-	return values
+	return now.Add(-ago)
 }
 
 // ParseSpan reads a length of time as people write it: like time.ParseDuration, but it may begin
@@ -111,21 +120,18 @@ func ParseSpan(text string) (time.Duration, error) {
 
 // Log returns a page of a credential's log.
 func (c *Client) Log(ctx context.Context, credential string, q LogQuery) (LogPage, error) {
-	return ask[LogPage](ctx, c, get(Path("credentials", credential, "log")+"?"+q.values().Encode()))
+	return Ask[LogPage](ctx, c, http.MethodGet, Path("credentials", credential, "log"), q)
 }
 
 // FollowLog yields the entries that a query selects, and then new ones as they
 // are written. It ends without an error when the daemon shuts down, else with
 // one: the context's if that has ended.
 func (c *Client) FollowLog(ctx context.Context, credential string, q LogQuery) iter.Seq2[Entry, error] {
-	values := q.values()
-	values.Set("follow", "true")
+	q.Follow = true
 	return func(yield func(Entry, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		follow := get(Path("credentials", credential, "log") + "?" + values.Encode())
-		follow.stream = true
-		answer, err := c.exchange(ctx, follow)
+		answer, err := c.exchange(ctx, request{method: http.MethodGet, path: Path("credentials", credential, "log"), fields: q, stream: true})
 		if err != nil {
 			yield(Entry{}, err)
 			return

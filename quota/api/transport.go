@@ -44,12 +44,13 @@ const (
 // A request is one that a client makes.
 type request struct {
 	method, path string        // path begins with '/', and its parts are escaped already
-	body         any           // sent as JSON, url.Values as a form; nil: none
+	fields       any           // sent in the query of a GET or DELETE, else as JSON, url.Values as a form; nil: none
 	once         bool          // it is not sent again if it may have arrived
 	within       time.Duration // for one answer; 0: attemptTimeout
 	stream       bool          // the answer is read while it arrives
 
-	payload     []byte // body as it is sent
+	query       string // fields as they are sent
+	payload     []byte
 	contentType string
 }
 
@@ -83,9 +84,8 @@ func (c *Client) exchange(ctx context.Context, r request) (reply, error) {
 		end = time.Now().Add(max(patience, r.within))
 	}
 	for attempt := 1; ; {
-		var err error
-		if r.payload, r.contentType, err = encode(r.body); err != nil {
-			return reply{}, fmt.Errorf("cannot encode the body of %s %s: %w", r.method, r.path, err)
+		if err := r.encode(); err != nil {
+			return reply{}, fmt.Errorf("cannot encode the fields of %s %s: %w", r.method, r.path, err)
 		}
 		answer, err := c.attempt(ctx, r, min(r.within, time.Until(end)))
 		if err == nil {
@@ -100,24 +100,54 @@ func (c *Client) exchange(ctx context.Context, r request) (reply, error) {
 			continue
 		}
 		attempt++
-		if again, ok := r.body.(AcquireRequest); ok {
+		if again, ok := r.fields.(AcquireRequest); ok {
 			again.Fresh = false // from now on it may have been granted
-			r.body = again
+			r.fields = again
 		}
 	}
 }
 
-// encode returns a body as it is sent.
-func encode(body any) (payload []byte, contentType string, err error) {
-	switch body := body.(type) {
-	case nil:
-		return nil, "", nil
-	case url.Values:
-		return []byte(body.Encode()), "application/x-www-form-urlencoded", nil
+// encode writes the fields as they are sent.
+func (r *request) encode() (err error) {
+	switch values, isForm := r.fields.(url.Values); {
+	case r.fields == nil:
+	case r.method == http.MethodGet || r.method == http.MethodDelete:
+		if !isForm {
+			values, err = valuesOf(r.fields)
+		}
+		r.query = "?" + values.Encode()
+	case isForm:
+		r.payload, r.contentType = []byte(values.Encode()), "application/x-www-form-urlencoded"
 	default:
-		payload, err = json.Marshal(body)
-		return payload, "application/json", err
+		r.contentType = "application/json"
+		r.payload, err = json.Marshal(r.fields)
 	}
+	return err
+}
+
+// valuesOf returns the members of a struct, by the names and under the conditions of its JSON.
+func valuesOf(fields any) (url.Values, error) {
+	text, err := json.Marshal(fields)
+	if err != nil {
+		return nil, err
+	}
+	var members map[string]any
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	if err := decoder.Decode(&members); err != nil {
+		return nil, err
+	}
+	values := url.Values{}
+	for name, member := range members {
+		list, isList := member.([]any)
+		if !isList {
+			list = []any{member}
+		}
+		for _, one := range list {
+			values.Add(name, fmt.Sprint(one))
+		}
+	}
+	return values, nil
 }
 
 var errNoAnswer = fmt.Errorf("no answer: %w", context.DeadlineExceeded)
@@ -166,7 +196,7 @@ func (c *Client) attempt(ctx context.Context, r request, within time.Duration) (
 }
 
 func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, r.method, "http://quotad"+r.path, bytes.NewReader(r.payload))
+	req, err := http.NewRequestWithContext(ctx, r.method, "http://quotad"+r.path+r.query, bytes.NewReader(r.payload))
 	if err != nil {
 		return nil, err
 	}

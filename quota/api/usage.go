@@ -2,8 +2,6 @@ package api
 
 import (
 	"context"
-	"net/url"
-	"strconv"
 	"time"
 )
 
@@ -83,39 +81,25 @@ type Holder struct {
 
 // UsageQuery says which entries of a log Usage sums, and by what.
 type UsageQuery struct {
-	By    string // "job" (when empty), "region", "operation", "caller" or "hour"
-	Since string // as LogQuery.Since; empty: of each limit what its window holds
-	Most  int    // how many entries to read at most, the newest; 0: all
+	By    string `json:"by,omitempty"`    // "job" (when empty), "region", "operation", "caller" or "hour"
+	Since Since  `json:"since,omitempty"` // empty: of each limit what its window holds
+	Most  int    `json:"most,omitempty"`  // how many entries to read at most, the newest; 0: all
 }
 
 // Usage returns who spent what. If the log is long, it may take longer than other answers.
 func (c *Client) Usage(ctx context.Context, credential string, q UsageQuery) (Usage, error) {
-	values := url.Values{}
-	if q.By != "" {
-		values.Set("by", q.By)
-	}
-	if q.Since != "" {
-		values.Set("since", q.Since)
-	}
-	if q.Most > 0 {
-		values.Set("most", strconv.Itoa(q.Most))
-	}
-	return ask[Usage](ctx, c, getLong(Path("credentials", credential, "usage")+"?"+values.Encode()))
+	return AskLong[Usage](ctx, c, Path("credentials", credential, "usage"), q)
 }
 
 // A WhyQuery says which calls Why is about.
 type WhyQuery struct {
 	Operation string `json:"operation"`
 	Count     int64  `json:"count"`
-	Job       string `json:"job"` // whose calls; empty: of a caller outside any pass
+	Job       string `json:"job,omitempty"` // whose calls; empty: of a caller outside any pass
 }
 
 // Why returns whether calls would be granted now, and if not, why. If the log is long, it may take
 // longer than other answers.
 func (c *Client) Why(ctx context.Context, credential string, q WhyQuery) (Why, error) {
-	values := url.Values{"operation": {q.Operation}, "count": {strconv.FormatInt(q.Count, 10)}}
-	if q.Job != "" {
-		values.Set("job", q.Job)
-	}
-	return ask[Why](ctx, c, getLong(Path("credentials", credential, "why")+"?"+values.Encode()))
+	return AskLong[Why](ctx, c, Path("credentials", credential, "why"), q)
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -15,16 +14,7 @@ import (
 
 const usualPage = 100
 
-// logRequest has the fields of GET /v1/credentials/{name}/log.
-type logRequest struct {
-	After  string `json:"after"`
-	Since  since  `json:"since"`
-	Newest bool   `json:"newest"`
-	Most   int64  `json:"most"`
-	Follow bool   `json:"follow"`
-}
-
-func (s *Server) log(w http.ResponseWriter, r *http.Request, c *Session, in logRequest) error {
+func (s *Server) log(w http.ResponseWriter, r *http.Request, c *Session, in api.LogQuery) error {
 	if in.Most < 1 || in.Most > quota.MaxLogPage {
 		return api.NewProblem(quota.BadRequest, "most must be from 1 to %d: %d", quota.MaxLogPage, in.Most)
 	}
@@ -61,8 +51,8 @@ func (s *Server) log(w http.ResponseWriter, r *http.Request, c *Session, in logR
 	return nil
 }
 
-func (s *Server) logQuery(ctx context.Context, name string, in logRequest) (quota.LogQuery, error) {
-	q := quota.LogQuery{Newest: in.Newest, Max: int(in.Most)}
+func (s *Server) logQuery(ctx context.Context, name string, in api.LogQuery) (quota.LogQuery, error) {
+	q := quota.LogQuery{Newest: in.Newest, Max: in.Most}
 	if in.After != "" {
 		credential, id, err := quota.ParseGrantID(in.After)
 		if err != nil || credential != name {
@@ -70,11 +60,11 @@ func (s *Server) logQuery(ctx context.Context, name string, in logRequest) (quot
 		}
 		q.After = id
 	}
-	if in.Since.isZero() {
+	if in.Since == "" {
 		return q, nil
 	}
 	usage, err := s.usageOf(ctx, name)
-	q.Since = in.Since.instant(usage.Now)
+	q.Since = in.Since.At(usage.Now)
 	return q, err
 }
 
@@ -197,40 +187,21 @@ func entryOf(name string, e quota.Entry) api.Entry {
 	return entry
 }
 
-// usageRequest has the fields of GET /v1/credentials/{name}/usage.
-type usageRequest struct {
-	By    string `json:"by"`
-	Since since  `json:"since"`
-	Most  *int64 `json:"most"` // nil: all
-}
-
-func (q usageRequest) query() (quota.BreakdownQuery, error) {
-	b := quota.BreakdownQuery{By: quota.Dimension(q.By)}
-	if !slices.Contains(quota.Dimensions(), b.By) {
-		return b, api.NewProblem(quota.BadRequest, "by must be one of %v: %.40q", quota.Dimensions(), q.By)
-	}
-	if q.Most == nil {
-		return b, nil
-	}
-	if b.Max = int(*q.Most); b.Max < 1 {
-		return b, api.NewProblem(quota.BadRequest, "most must be at least 1: %d", b.Max)
-	}
-	return b, nil
-}
-
-func (s *Server) usage(ctx context.Context, c *Session, in usageRequest) (api.Usage, error) {
-	name := c.Path("name")
-	q, err := in.query()
-	if err != nil {
-		return api.Usage{}, err
+func (s *Server) usage(ctx context.Context, c *Session, in api.UsageQuery) (api.Usage, error) {
+	name, q := c.Path("name"), quota.BreakdownQuery{By: quota.Dimension(in.By), Max: in.Most}
+	switch {
+	case !slices.Contains(quota.Dimensions(), q.By):
+		return api.Usage{}, api.NewProblem(quota.BadRequest, "by must be one of %v: %.40q", quota.Dimensions(), in.By)
+	case in.Most < 1:
+		return api.Usage{}, api.NewProblem(quota.BadRequest, "most must be at least 1: %d", in.Most)
 	}
 	state, err := s.usageOf(ctx, name)
 	if err != nil {
 		return api.Usage{}, err
 	}
-	answer := api.Usage{Credential: name, By: in.By, Since: in.Since.instant(state.Now).UTC(), Until: state.Now.UTC()}
+	answer := api.Usage{Credential: name, By: in.By, Since: in.Since.At(state.Now).UTC(), Until: state.Now.UTC()}
 	q.Since = answer.Since
-	if in.Since.isZero() {
+	if in.Since == "" {
 		q.Now = state.Now
 		answer.Since, answer.Windows = windowsAt(state)
 	}
@@ -300,35 +271,4 @@ func obstacleOf(o quota.Obstacle) api.Obstacle {
 
 func holdersOf(list []quota.Holder) []api.Holder {
 	return each(list[:min(len(list), maxHolders)], func(h quota.Holder) api.Holder { return api.Holder{Name: h.Name, Units: int64(h.Units)} })
-}
-
-// A since is an instant in a query: an RFC 3339 time, or how long ago it
-// was. The zero value is none.
-type since struct {
-	at  time.Time
-	ago time.Duration
-}
-
-// UnmarshalText implements encoding.TextUnmarshaler.
-func (s *since) UnmarshalText(text []byte) error {
-	if at, err := time.Parse(time.RFC3339, string(text)); err == nil {
-		*s = since{at: at}
-		return nil
-	}
-	ago, err := api.ParseSpan(string(text))
-	if err != nil || ago <= 0 {
-		return fmt.Errorf("since must be an instant like 2026-03-14T09:00:00Z, or how long ago it was, like 90m, 24h or 7d: %.40q", text)
-	}
-	*s = since{ago: ago}
-	return nil
-}
-
-func (s since) isZero() bool { return s == since{} }
-
-// instant returns the instant, if the ledger's clock shows now.
-func (s since) instant(now time.Time) time.Time {
-	if s.ago != 0 {
-		return now.Add(-s.ago)
-	}
-	return s.at
 }

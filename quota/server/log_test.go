@@ -70,7 +70,7 @@ func TestLog(t *testing.T) {
 		{"behind an entry", api.LogQuery{After: search}, all[1:]},
 		{"since an hour", api.LogQuery{Since: "60m"}, all[1:]},
 		{"since a day", api.LogQuery{Since: "1d"}, all},
-		{"since an instant", api.LogQuery{Since: h.Clock.Now().Format(time.RFC3339)}, all[2:]},
+		{"since an instant", api.LogQuery{Since: api.Since(h.Clock.Now().Format(time.RFC3339))}, all[2:]},
 		{"behind the last", api.LogQuery{After: page.Entries[2].ID}, nil},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -105,18 +105,22 @@ func renderJob(b *strings.Builder, j jobsapi.Job, v term.View) {
 	v.Prose(b, 0, term.Bold, "job "+j.Name)
 	lines := wording.JobLines(j, v)
 	v.Prose(b, 2, term.Plain, fmt.Sprintf("%s; %s; cursor at %s", j.Schedule, lines[0].Text, j.Cursor))
-	for _, line := range lines[1:] {
-		v.Prose(b, 2, line.Style, line.Text)
-	}
+	renderLines(b, lines[1:], v)
 	if j.LastRun == nil {
 		v.Prose(b, 2, term.Faint, "no run yet")
 		return
 	}
-	renderRun(b, "last run", *j.LastRun, v)
+	renderLines(b, wording.RunLines("last run", *j.LastRun, v), v)
 	if n := len(j.Regions); 0 < n && n <= maxRing {
 		v.Prose(b, 2, term.Plain, wording.Ring(j))
 	}
 	renderPasses(b, wording.NotOK(*j.LastRun), v)
+}
+
+func renderLines(b *strings.Builder, lines []term.Cell, v term.View) {
+	for _, line := range lines {
+		v.Prose(b, 2, line.Style, line.Text)
+	}
 }
 
 const cursorUsage = `Show the region at which a job's next run begins, or set it. The run still goes

@@ -1,13 +1,13 @@
 package main
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"quotad/cmd/quotactl/page"
 	"quotad/cmd/quotactl/term"
+	"quotad/cmd/quotactl/wording"
 	jobsapi "quotad/jobs/api"
 )
 
@@ -26,9 +26,9 @@ func TestNotesAreNoTroubles(t *testing.T) {
 			t.Errorf("got\n%s\nwant %q", b.String(), want)
 		}
 	}
-	p := page.Facts{Status: status}.Picture(v)
-	if len(p.Troubles) != 0 || p.Says.Style != term.Green || !strings.Contains(fmt.Sprint(p.Notes), "lent by root: for the demo; ends in 6h") {
-		t.Errorf("the page has %+v and %+v", p.Troubles, p.Notes)
+	p := page.Picture{View: v}
+	if got := p.Trouble(status.Triage.Notes[0]); wording.TriageStyle(status.Triage) != term.Green || !strings.Contains(got, "lent by root: for the demo; ends in 6h") {
+		t.Errorf("the page has %q", got)
 	}
 	only := selection{credential: "vimeo"}
 	if only.triage(&status); len(status.Triage.Notes) != 0 {

@@ -1,12 +1,10 @@
 package main
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
 	"quotad/cmd/quotactl/page"
-	"quotad/cmd/quotactl/wording"
 )
 
 // The page says what the terminal says: each note on a limit, each job's lines, why a call
@@ -15,35 +13,28 @@ func TestPageSaysWhatTheTerminalSays(t *testing.T) {
 	for _, input := range []string{"busy", "exhausted", "outage"} {
 		t.Run(input, func(t *testing.T) {
 			v := viewOf(10_000) // nothing is wrapped
-			f := page.Facts{Status: readStatus(t, input)}
-			p := f.Picture(v)
-			terminal := renderStatus(f.Status, v)
+			p := page.Picture{Facts: page.Facts{Status: readStatus(t, input)}, View: v}
+			terminal := renderStatus(p.Status, v)
 			said := func(where, text string) {
 				t.Helper()
 				if text != "" && !strings.Contains(terminal, v.Clean(text)) {
 					t.Errorf("%s: the terminal does not say %q:\n%s", where, text, terminal)
 				}
 			}
-			said("head", p.About.Text)
-			said("triage", p.Says.Text)
-			for _, trouble := range p.Troubles {
-				said("triage", trouble.Of+": "+trouble.Text)
-				said("triage", trouble.Do)
+			for _, trouble := range p.Status.Triage.Troubles {
+				said("triage", trouble.Of+": "+p.Trouble(trouble))
 			}
-			for _, c := range p.Credentials {
-				said(c.Name, c.Error)
+			for _, c := range p.Status.Credentials {
 				for _, l := range c.Limits {
-					said(l.Name, strings.Join(l.Notes, "; "))
+					said(l.Name, strings.Join(p.Notes(c, l), "; "))
 				}
 			}
-			for i, j := range p.Jobs {
-				regions := strings.Fields(wording.Regions(f.Status.Jobs[i].Regions))
-				for _, line := range j.Lines {
-					text := strings.TrimPrefix(line.Text, "last run: ")
-					if first, _, _ := strings.Cut(text, " "); slices.Contains(regions, first) { // a row of the terminal's table
-						_, text, _ = strings.Cut(text, ": ")
-					}
-					said(j.Name, text)
+			for _, j := range p.Status.Jobs {
+				for _, line := range p.JobLines(j) {
+					said(j.Name, line.Text)
+				}
+				for _, pass := range p.NotOK(j) {
+					said(j.Name, string(pass.Region))
 				}
 			}
 		})

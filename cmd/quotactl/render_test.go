@@ -126,8 +126,8 @@ func TestAFailedRunIsRed(t *testing.T) {
 				t.Errorf("%s: a run that is %s with a pass that is %s is not in colour %s:\n%s", name, row.state, row.outcome, row.code, text)
 			}
 		}
-		p := page.Facts{Status: s, Runs: []jobs.Run{run}}.Picture(v)
-		if lane, line := p.Day.Lanes[0], p.Jobs[0].Lines[1]; lane.Runs[0].Style != row.style || line.Style != row.style {
+		p := page.Picture{Facts: page.Facts{Status: s, Runs: []jobs.Run{run}}, View: v}
+		if lane, line := p.Day().Lanes[0], p.JobLines(j)[1]; lane.Runs[0].Style != row.style || line.Style != row.style {
 			t.Errorf("page: %s, %s, want %s", lane.Runs[0].Style, line.Style, row.style)
 		}
 	}

@@ -165,7 +165,7 @@ func newRunsShow(c *cli) *cobra.Command {
 func runPage(r jobs.Run, v term.View) string {
 	var b strings.Builder
 	v.Prose(&b, 0, term.Bold, "job "+r.Job)
-	renderRun(&b, "run", r, v)
+	renderLines(&b, wording.RunLines("run", r, v), v)
 	renderPasses(&b, r.Passes, v)
 	for _, p := range r.Passes {
 		if len(p.Tail) == 0 {
@@ -181,18 +181,6 @@ func runPage(r jobs.Run, v term.View) string {
 		}
 	}
 	return b.String()
-}
-
-// renderRun writes what became of a run, all in all.
-func renderRun(b *strings.Builder, title string, r jobs.Run, v term.View) {
-	v.Prose(b, 2, wording.RunStyle(r), fmt.Sprintf("%s %s: %s, %s", title, r.ID, wording.RunState(r, v), wording.Tally(r)))
-	v.Prose(b, 2, term.Faint, wording.RunTiming(r, v))
-	for _, set := range r.Set {
-		v.Prose(b, 2, term.Plain, "set "+string(set))
-	}
-	if r.Detail != "" {
-		v.Prose(b, 2, term.Plain, r.Detail)
-	}
 }
 
 func renderPasses(b *strings.Builder, passes []jobs.Pass, v term.View) {

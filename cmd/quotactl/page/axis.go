@@ -1,30 +1,27 @@
 package page
 
 import (
-	"fmt"
-	"math"
-	"slices"
 	"strconv"
 	"time"
 )
 
 // An axis is a span of time from left to right.
 type axis struct {
-	from, until time.Time
+	From, Until time.Time
 	zone        *time.Location
 }
 
 // part is the place of an instant, from 0 to 1.
 func (a axis) part(at time.Time) float64 {
-	whole := a.until.Sub(a.from)
+	whole := a.Until.Sub(a.From)
 	if whole <= 0 {
 		return 0
 	}
-	return min(1, max(0, float64(at.Sub(a.from))/float64(whole)))
+	return min(1, max(0, float64(at.Sub(a.From))/float64(whole)))
 }
 
-// percent is the place of an instant, in the form that SVG reads.
-func (a axis) percent(at time.Time) string { return percentOf(a.part(at)) }
+// Percent is the place of an instant, in the form that SVG reads.
+func (a axis) Percent(at time.Time) string { return percentOf(a.part(at)) }
 
 // width is the width of a span, at least wide enough to be seen.
 func (a axis) width(from, to time.Time) string {
@@ -49,15 +46,15 @@ const (
 	manyTicks = 13
 )
 
-// ticks are times that people like to read: full hours, midnights.
-func (a axis) ticks() []tick {
+// Ticks are times that people like to read: full hours, midnights.
+func (a axis) Ticks() []tick {
 	step, major := a.step(manyTicks), map[time.Time]bool{}
 	for _, at := range a.times(a.step(fewTicks)) {
 		major[at] = true
 	}
 	var list []tick
 	for _, at := range a.times(step) {
-		t := tick{a.part(at), a.percent(at), a.name(at), a.anchor(at), !major[at]}
+		t := tick{a.part(at), a.Percent(at), a.name(at), a.Anchor(at), !major[at]}
 		if n := len(list); n == 0 || list[n-1].Anchor != "start" || t.part-list[n-1].part >= nearby || !t.Minor {
 			list = append(list, t)
 		}
@@ -65,15 +62,10 @@ func (a axis) ticks() []tick {
 	return list
 }
 
-// ticksBut leaves out the ticks whose names would overlap that of an instant.
-func (a axis) ticksBut(at time.Time) []tick {
-	return slices.DeleteFunc(a.ticks(), func(t tick) bool { return math.Abs(t.part-a.part(at)) < nearby })
-}
-
 const nearby = 0.11
 
-// anchor keeps a text at an edge within it.
-func (a axis) anchor(at time.Time) string {
+// Anchor keeps a text at an edge within it.
+func (a axis) Anchor(at time.Time) string {
 	switch part := a.part(at); {
 	case part < 0.05:
 		return "start"
@@ -87,7 +79,7 @@ func (a axis) anchor(at time.Time) string {
 func (a axis) step(max int) time.Duration {
 	const day = 24 * time.Hour
 	for _, step := range []time.Duration{15 * time.Minute, 30 * time.Minute, time.Hour, 2 * time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, day, 2 * day, 7 * day} {
-		if a.until.Sub(a.from) <= time.Duration(max)*step {
+		if a.Until.Sub(a.From) <= time.Duration(max)*step {
 			return step
 		}
 	}
@@ -98,15 +90,15 @@ func (a axis) step(max int) time.Duration {
 // A time that a clock skips when it is set forward is not among them.
 func (a axis) times(step time.Duration) []time.Time {
 	const day = 24 * time.Hour
-	year, month, date := a.from.In(a.zone).Date()
+	year, month, date := a.From.In(a.zone).Date()
 	var list []time.Time
 	for ; ; date += max(1, int(step/day)) {
 		for clock := time.Duration(0); clock < day; clock += min(step, day) {
 			at := time.Date(year, month, date, 0, int(clock/time.Minute), 0, 0, a.zone)
 			switch exists := at.Hour()*60+at.Minute() == int(clock/time.Minute); {
-			case !at.Before(a.until):
+			case !at.Before(a.Until):
 				return list
-			case exists && !at.Before(a.from):
+			case exists && !at.Before(a.From):
 				list = append(list, at)
 			}
 		}
@@ -119,16 +111,3 @@ func (a axis) name(at time.Time) string {
 	}
 	return at.Format("15:04")
 }
-
-// A scale maps units to pixels, from the bottom to the top of a plot.
-type scale struct {
-	max    int64
-	height float64
-}
-
-// y is the place of an amount, from the top.
-func (s scale) y(units int64) float64 {
-	return s.height * (1 - float64(min(max(0, units), s.max))/float64(max(1, s.max)))
-}
-
-func pixels(y float64) string { return fmt.Sprintf("%.1f", y) }

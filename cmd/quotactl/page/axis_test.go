@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"quotad/quota/api"
 )
 
 // The hours below an axis are those of the clock: where it is set forward one is missing,
@@ -31,7 +33,7 @@ func TestTicks(t *testing.T) {
 			a := axis{row.from, row.until, row.zone}
 			var got []string
 			last := -1.0
-			for _, tick := range a.ticks() {
+			for _, tick := range a.Ticks() {
 				name := tick.Text
 				if tick.Minor {
 					name = "(" + name + ")"
@@ -53,7 +55,7 @@ func TestTicks(t *testing.T) {
 func TestTicksHaveRoom(t *testing.T) {
 	for span := time.Hour; span <= 62*24*time.Hour; span += 37 * time.Minute {
 		a := axis{noon, noon.Add(span), time.UTC}
-		all := a.ticks()
+		all := a.Ticks()
 		major := 0
 		for _, tick := range all {
 			if !tick.Minor {
@@ -69,17 +71,17 @@ func TestTicksHaveRoom(t *testing.T) {
 func TestPositions(t *testing.T) {
 	a := axis{noon, noon.Add(10 * time.Hour), time.UTC}
 	for _, row := range []struct{ name, got, want string }{
-		{"the beginning", a.percent(noon), "0.00%"},
-		{"the middle", a.percent(noon.Add(5 * time.Hour)), "50.00%"},
-		{"before it", a.percent(noon.Add(-time.Hour)), "0.00%"},
-		{"behind it", a.percent(noon.Add(11 * time.Hour)), "100.00%"},
+		{"the beginning", a.Percent(noon), "0.00%"},
+		{"the middle", a.Percent(noon.Add(5 * time.Hour)), "50.00%"},
+		{"before it", a.Percent(noon.Add(-time.Hour)), "0.00%"},
+		{"behind it", a.Percent(noon.Add(11 * time.Hour)), "100.00%"},
 		{"a long bar", a.width(noon.Add(-time.Hour), noon.Add(time.Hour)), "10.00%"},
 		{"a short bar", a.width(noon, noon.Add(time.Second)), "0.40%"},
-		{"no time at all", axis{noon, noon, time.UTC}.percent(noon), "0.00%"},
-		{"nothing", pixels(scale{100, 50}.y(0)), "50.0"},
-		{"all", pixels(scale{100, 50}.y(100)), "0.0"},
-		{"more than all", pixels(scale{100, 50}.y(150)), "0.0"},
-		{"of a limit without units", pixels(scale{0, 50}.y(1)), "50.0"},
+		{"no time at all", axis{noon, noon, time.UTC}.Percent(noon), "0.00%"},
+		{"nothing", Curve{max: 100}.Y(0), "170.0"},
+		{"all", Curve{max: 100}.Y(100), "0.0"},
+		{"more than all", Curve{max: 100}.Y(150), "0.0"},
+		{"of a limit without units", Curve{}.Y(1), "170.0"},
 	} {
 		if row.got != row.want {
 			t.Errorf("%s lies at %s, want %s", row.name, row.got, row.want)
@@ -90,32 +92,30 @@ func TestPositions(t *testing.T) {
 // The curve of a limit of 1,000 units that a day's window filled evenly, with a reserve of
 // 200: in the box it goes from the left corner to the middle, at half of its height.
 func TestCurve(t *testing.T) {
-	l := Limit{Name: "daily", Units: 1_000, Reserve: 200, Used: 500}
-	l.Curve = &Curve{
-		From: noon.Add(-24 * time.Hour), Now: noon, Until: noon.Add(24 * time.Hour), Full: noon, DryAt: noon.Add(12 * time.Hour),
+	c := Curve{
+		axis: axis{noon.Add(-24 * time.Hour), noon.Add(24 * time.Hour), time.UTC}, Now: noon, full: noon, dryAt: noon.Add(12 * time.Hour),
+		Limit: api.Limit{Name: "daily", Units: 1_000, Reserve: 200, Used: 500}, max: 1_000,
 		Held:  []Point{{noon.Add(-24 * time.Hour), 0}, {noon, 500}},
 		Ahead: []Point{{noon, 500}, {noon.Add(24 * time.Hour), 0}},
 	}
-	v := viewOfCurve(Picture{Zone: time.UTC}, "youtube", l)
 	for _, row := range []struct{ name, got, want string }{
-		{"held", v.Line, "M0.0 170.0L500.0 85.0"},
-		{"ahead", v.Ahead, "M500.0 85.0L1000.0 170.0"},
-		{"the pace", v.Pace, "M0.0 170.0L500.0 34.0"},
-		{"the area", v.Held, "M0.0 170.0L500.0 85.0L500.0 170L0.0 170Z"},
-		{"units", v.UnitsY, "18.0"},
-		{"budget", v.BudgetY, "52.0"},
-		{"reserve", v.ReserveTall, "34.0"},
-		{"now", v.Now, "50.00%"},
-		{"its label", v.Label, "limit daily of youtube: 500 of 1,000 used"},
+		{"held", c.Path(c.Held), "M0.0 170.0L500.0 85.0"},
+		{"ahead", c.Path(c.Ahead), "M500.0 85.0L1000.0 170.0"},
+		{"the pace", c.Pace(), "M0.0 170.0L500.0 34.0"},
+		{"the area", c.Area(c.Held), "M0.0 170.0L500.0 85.0L500.0 170L0.0 170Z"},
+		{"units", c.Y(c.Limit.Units), "0.0"},
+		{"budget", c.Y(c.Budget()), "34.0"},
+		{"reserve", c.Tall(c.Limit.Reserve), "34.0"},
+		{"now", c.Percent(c.Now), "50.00%"},
 	} {
 		if row.got != row.want {
 			t.Errorf("%s: %s, want %s", row.name, row.got, row.want)
 		}
 	}
-	if want := (event{"75.00%", "runs dry 00:00", "end", "dry", 12}); len(v.Events) != 1 || v.Events[0] != want {
-		t.Errorf("got %v, want %v", v.Events, want)
+	if got, want := c.Events(), (event{"75.00%", "runs dry 00:00", "end", "dry", 12}); len(got) != 1 || got[0] != want {
+		t.Errorf("got %v, want %v", got, want)
 	}
-	if viewOfCurve(Picture{Zone: time.UTC}, "youtube", Limit{}) != nil {
-		t.Error("a limit without a curve has one")
+	if c.Top() != 18 || c.Total() != 208 {
+		t.Errorf("it is %d high, %d of it above", c.Total(), c.Top())
 	}
 }

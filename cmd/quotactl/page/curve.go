@@ -2,11 +2,36 @@ package page
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 	"time"
 
-	"quotad/quota"
+	"quotad/quota/api"
 )
+
+// A Curve is what a limit's window holds over time, before and after now. Its methods are
+// for page.html, which draws it.
+type Curve struct {
+	axis
+	Why      string // there is no curve
+	Label    string // for readers who cannot see it
+	Limit    api.Limit
+	Now      time.Time
+	Held     []Point   // what the window holds now, by when it was spent; the last is at Now
+	Ahead    []Point   // the forecast; the first is at Now
+	max      int64     // the most of the limit and of these
+	full     time.Time // when the budget is gone if it is spent evenly from the beginning
+	dryAt    time.Time // when the forecast stops a run; zero: it does not
+	opensAt  time.Time // when the limit, which is closed, opens; zero: it is open
+	resetsAt time.Time // when all units come back; zero: they come back one by one
+}
+
+// A Point is how many units a limit holds at a time.
+type Point struct {
+	At    time.Time
+	Units int64
+}
 
 // The size of a curve's plot in pixels. It is as wide as there is room.
 const (
@@ -18,18 +43,29 @@ const (
 	eventRow   = 14   // for each further one
 )
 
-// A curveView is a curve in the form that the template draws.
-type curveView struct {
-	Label                        string // for readers who cannot see it
-	Width, Height, Top, Total    int
-	Held, Line, Ahead, Pace      string // paths
-	AheadArea                    string
-	Now, NowAnchor               string
-	UnitsY, BudgetY, ReserveTall string
-	UnitsText, BudgetText        string
-	HoursTop, HoursY             int
-	Ticks                        []tick
-	Events                       []event
+// Top is how much room there is above the plot, and Total how high all of it is.
+func (c Curve) Top() int   { return plotTop + eventRow*max(0, len(c.Events())-1) }
+func (c Curve) Total() int { return c.Top() + plotHeight + plotBelow }
+
+func (c Curve) tall(units int64) float64 {
+	return plotHeight * float64(min(max(0, units), c.max)) / float64(max(1, c.max))
+}
+
+// Tall is how high an amount is in the plot, and Y its place from the top.
+func (c Curve) Tall(units int64) string { return pixels(c.tall(units)) }
+func (c Curve) Y(units int64) string    { return pixels(plotHeight - c.tall(units)) }
+
+func pixels(y float64) string { return fmt.Sprintf("%.1f", y) }
+
+// Budget is what ordinary jobs may spend.
+func (c Curve) Budget() int64 { return c.Limit.Units - c.Limit.Reserve }
+
+// Pace is the line of a budget that is spent evenly.
+func (c Curve) Pace() string { return c.Path([]Point{{c.From, 0}, {c.full, c.Budget()}}) }
+
+// Hours leaves out the ticks whose names would overlap that of now.
+func (c Curve) Hours() []tick {
+	return slices.DeleteFunc(c.Ticks(), func(t tick) bool { return math.Abs(t.part-c.part(c.Now)) < nearby })
 }
 
 // An event is a vertical line with a name, which has a row of its own above the plot.
@@ -38,90 +74,43 @@ type event struct {
 	Y                      int
 }
 
-// viewOfCurve returns nil for a limit without a curve.
-func viewOfCurve(p Picture, credential string, l Limit) *curveView {
-	c := l.Curve
-	if c == nil {
-		return nil
-	}
-	x := axis{c.From, c.Until, p.Zone}
-	y := scale{maxOf(l), plotHeight}
-	budget := l.Units - l.Reserve
-	events := eventsOf(p, x, c)
-	top := plotTop + eventRow*max(0, len(events)-1)
-	v := &curveView{
-		Label: curveLabel(credential, l), Events: events,
-		Width: plotWidth, Height: plotHeight, Top: top, Total: top + plotHeight + plotBelow, HoursTop: top + plotHeight, HoursY: top + plotHeight + 14,
-		Line: path(x, y, c.Held), Ahead: path(x, y, c.Ahead), Held: area(x, y, c.Held), AheadArea: area(x, y, c.Ahead),
-		Pace:   path(x, y, []Point{{c.From, 0}, {c.Full, budget}}),
-		UnitsY: pixels(float64(top) + y.y(l.Units)), BudgetY: pixels(float64(top) + y.y(budget)), ReserveTall: pixels(y.y(budget) - y.y(l.Units)),
-		UnitsText: quota.Thousands(l.Units), Now: x.percent(c.Now), NowAnchor: x.anchor(c.Now), Ticks: x.ticksBut(c.Now),
-	}
-	if l.Reserve > 0 {
-		v.BudgetText = quota.Thousands(budget) + " for jobs"
-	}
-	return v
-}
-
-func maxOf(l Limit) int64 {
-	units := max(1, l.Units)
-	for _, list := range [][]Point{l.Curve.Held, l.Curve.Ahead} {
-		for _, point := range list {
-			units = max(units, point.Units)
-		}
-	}
-	return units
-}
-
-// eventsOf names what the forecast comes to.
-func eventsOf(p Picture, x axis, c *Curve) []event {
+// Events name what the forecast comes to.
+func (c Curve) Events() []event {
 	var list []event
 	add := func(at time.Time, what, class string) {
-		if !at.IsZero() && !at.Before(x.from) && !at.After(x.until) {
-			list = append(list, event{x.percent(at), what + " " + at.In(p.Zone).Format("15:04"), anchorAt(x, at), class, eventTop + len(list)*eventRow})
+		if at.IsZero() || at.Before(c.From) || at.After(c.Until) {
+			return
 		}
+		anchor := "start" // beside its line and within the plot
+		if c.part(at) > 0.5 {
+			anchor = "end"
+		}
+		list = append(list, event{c.Percent(at), what + " " + at.In(c.zone).Format("15:04"), anchor, class, eventTop + len(list)*eventRow})
 	}
-	add(c.DryAt, "runs dry", "dry")
-	add(c.OpensAt, "opens", "reset")
-	add(c.ResetsAt, "resets", "reset")
+	add(c.dryAt, "runs dry", "dry")
+	add(c.opensAt, "opens", "reset")
+	add(c.resetsAt, "resets", "reset")
 	return list
 }
 
-// anchorAt keeps a text beside its line and within the plot.
-func anchorAt(x axis, at time.Time) string {
-	if x.part(at) > 0.5 {
-		return "end"
-	}
-	return "start"
-}
-
-// path draws points as a line.
-func path(x axis, y scale, points []Point) string {
+// Path draws points as a line.
+func (c Curve) Path(points []Point) string {
 	var b strings.Builder
 	for i, p := range points {
 		command := "L"
 		if i == 0 {
 			command = "M"
 		}
-		fmt.Fprintf(&b, "%s%.1f %.1f", command, plotWidth*x.part(p.At), y.y(p.Units))
+		fmt.Fprintf(&b, "%s%.1f %s", command, plotWidth*c.part(p.At), c.Y(p.Units))
 	}
 	return b.String()
 }
 
-// area draws what is below points.
-func area(x axis, y scale, points []Point) string {
+// Area draws what is below points.
+func (c Curve) Area(points []Point) string {
 	if len(points) == 0 {
 		return ""
 	}
 	first, last := points[0], points[len(points)-1]
-	return fmt.Sprintf("%sL%.1f %dL%.1f %dZ", path(x, y, points), plotWidth*x.part(last.At), plotHeight, plotWidth*x.part(first.At), plotHeight)
-}
-
-// curveLabel says what a curve shows.
-func curveLabel(credential string, l Limit) string {
-	text := fmt.Sprintf("limit %s of %s: %s of %s used", l.Name, credential, quota.Thousands(l.Used), quota.Thousands(l.Units))
-	if l.Forecast.Text != "" {
-		text += "; the schedule " + l.Forecast.Text
-	}
-	return text
+	return fmt.Sprintf("%sL%.1f %dL%.1f %dZ", c.Path(points), plotWidth*c.part(last.At), plotHeight, plotWidth*c.part(first.At), plotHeight)
 }

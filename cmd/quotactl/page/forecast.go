@@ -11,29 +11,33 @@ import (
 
 // curveOf returns what a limit's window holds, by when it was spent, and how that develops
 // if the simulated schedule is kept; or why there is no such curve.
-func curveOf(l api.Limit, spent Usage, planned time.Time, played plan.Limit, now time.Time) (*Curve, string) {
+func curveOf(l api.Limit, spent Usage, planned time.Time, played plan.Limit, now time.Time) Curve {
 	length, sliding := wording.SlidingWindow(l)
 	from, known := spent.Windows[l.Name]
 	resets := resetOf(l, played)
 	switch {
 	case sliding && length < minChart:
-		return nil, "no chart: the window is shorter than an hour"
+		return Curve{Why: "no chart: the window is shorter than an hour"}
 	case spent.Err != nil:
-		return nil, "no chart: the spending of each hour cannot be read: " + spent.Err.Error()
+		return Curve{Why: "no chart: the spending of each hour cannot be read: " + spent.Err.Error()}
 	case !known || !sliding && resets.IsZero():
-		return nil, "no curve: when its window began is not known"
+		return Curve{Why: "no curve: when its window began is not known"}
 	}
-	c := &Curve{From: from, Now: now, Until: resets, Full: resets, ResetsAt: resets, DryAt: played.DryAt}
+	c := Curve{axis: axis{From: from, Until: resets}, Limit: l, Now: now, full: resets, resetsAt: resets, dryAt: played.DryAt}
 	if sliding {
-		c.Until, c.Full, c.ResetsAt = now.Add(min(length, maxAhead)), now, time.Time{}
+		c.Until, c.full, c.resetsAt = now.Add(min(length, maxAhead)), now, time.Time{}
 	}
 	if l.Closed != nil {
-		c.OpensAt = l.Closed.Until
+		c.opensAt = l.Closed.Until
 	}
 	hours := hoursOf(spent.Usage, l.Name)
 	c.Held = heldPoints(hours, from, spent.Until, Point{At: now, Units: l.Used})
-	c.Ahead = aheadPoints(l, c, hours, planned, played)
-	return c, ""
+	c.Ahead = aheadPoints(c, hours, planned, played)
+	c.max = max(1, l.Units)
+	for _, point := range slices.Concat(c.Held, c.Ahead) {
+		c.max = max(c.max, point.Units)
+	}
+	return c
 }
 
 // maxAhead is how far a plan looks ahead.
@@ -71,14 +75,14 @@ func heldPoints(hours []hour, from, until time.Time, now Point) []Point {
 
 // aheadPoints continue hour by hour: what leaves the window comes back, and the schedule
 // spends what the simulation says.
-func aheadPoints(l api.Limit, c *Curve, hours []hour, planned time.Time, played plan.Limit) []Point {
-	length, sliding := wording.SlidingWindow(l)
-	points := []Point{{At: c.Now, Units: l.Used}}
+func aheadPoints(c Curve, hours []hour, planned time.Time, played plan.Limit) []Point {
+	length, sliding := wording.SlidingWindow(c.Limit)
+	points := []Point{{At: c.Now, Units: c.Limit.Used}}
 	for at := c.Now.Truncate(time.Hour).Add(time.Hour); ; at = at.Add(time.Hour) {
 		if at.After(c.Until) {
 			at = c.Until
 		}
-		used := float64(l.Used) + plannedBetween(played, planned, c.Now, at)
+		used := float64(c.Limit.Used) + plannedBetween(played, planned, c.Now, at)
 		for _, h := range hours {
 			if sliding {
 				used -= h.leaving(length, c.Now, at.Sub(c.Now))

@@ -2,81 +2,90 @@ package page
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"time"
 
 	"quotad/cmd/quotactl/term"
+	"quotad/cmd/quotactl/wording"
+	"quotad/jobs"
+	jobsapi "quotad/jobs/api"
+	"quotad/jobs/plan"
+	"quotad/quota"
+	"quotad/quota/api"
 )
 
 // A Look returns what the page shows now. Its error says why nothing is known.
 type Look func(context.Context) (Picture, error)
 
-// A Picture is what the page shows as of one instant. Its texts are for people. The page
-// escapes them.
+// A Picture is the facts as of one instant, and how to write them. Its methods say them in
+// the words of the other commands. They are for page.html, which escapes what they return.
 type Picture struct {
-	At   time.Time      // by this host's clock
-	Zone *time.Location // of the hours below an axis
-	Mark string         // follows a time that is not local: " UTC"
-
-	Host        string // the name of quotad's host
-	About       Line   // which quotad answers, and how its ledger is
-	Says        Line   // what needs a person, in a sentence
-	Troubles    []Trouble
-	Notes       []Trouble // which need no person
-	Credentials []Credential
-	Jobs        []Job
-	Day         Day
-	Week        Week
-	Refusals    Refusals
+	Facts
+	term.View
+	Lost  error     // why quotad does not answer any more; nil if it does
+	Since time.Time // since when
 }
 
 // A Line is a text and how it stands out.
 type Line = term.Cell
 
-// A Credential is the limits of one, and who spent from them.
-type Credential struct {
-	Name   string
-	Error  string // why its limits are not known
-	Limits []Limit
-	Spent  []Spending
-	// Spender is who spent most.
-	Spender string
+// Trouble says what is wrong.
+func (p Picture) Trouble(t jobsapi.Trouble) string { return wording.Trouble(t, p.View) }
+
+// Outlook says the one thing that is worth knowing of a limit, and Notes say all.
+func (p Picture) Outlook(c api.Credential, l api.Limit) string {
+	return wording.Outlook(c, l, plan.ForecastOf(p.Status.Forecast, c.Name, l.Name), p.View)
 }
 
-// A Limit is a budget, what is left of it, and its forecast.
-type Limit struct {
-	Name                            string
-	Units, Reserve, Used, Remaining int64
-	Lent                            int64 // of Units
-	Style                           term.Style
-	Outlook                         string // the one thing that is worth knowing
-	Notes                           []string
-	Forecast                        Line
-	Curve                           *Curve // nil: there is none
-	NoCurve                         string // why
+func (p Picture) Notes(c api.Credential, l api.Limit) []string {
+	return wording.LimitNotes(l, plan.ForecastOf(p.Status.Forecast, c.Name, l.Name), p.View)
 }
 
-// A Curve is what a limit's window holds over time, before and after now.
-type Curve struct {
-	From, Now, Until time.Time
-	Full             time.Time // when the budget is gone if it is spent evenly from the beginning
-	Held             []Point   // what the window holds now, by when it was spent; the last is at Now
-	Ahead            []Point   // the forecast; the first is at Now
-	DryAt            time.Time // when the forecast stops a run; zero: it does not
-	OpensAt          time.Time // when the limit, which is closed, opens; zero: it is open
-	ResetsAt         time.Time // when all units come back; zero: they come back one by one
+// planned returns what the schedule does to a limit, if that is known.
+func (p Picture) planned(c api.Credential, l api.Limit) (plan.Limit, bool) {
+	i := slices.IndexFunc(p.Plan.Limits, func(one plan.Limit) bool { return one.Credential == c.Name && one.Limit == l.Name })
+	if i < 0 {
+		return plan.Limit{}, false
+	}
+	return p.Plan.Limits[i], true
 }
 
-// A Point is how many units a limit holds at a time.
-type Point struct {
-	At    time.Time
-	Units int64
+// Schedule says what the schedule does to a limit.
+func (p Picture) Schedule(c api.Credential, l api.Limit) Line {
+	planned, known := p.planned(c, l)
+	switch {
+	case p.PlanErr != nil:
+		return term.Styled(term.Red, "is not known: "+p.PlanErr.Error())
+	case !known:
+		return Line{}
+	case len(planned.Shares) == 0 && planned.DryAt.IsZero():
+		return term.Styled(term.Faint, "expects to spend none of it")
+	}
+	text, style := wording.Verdict(planned, p.Plan.Until, p.View)
+	return term.Styled(style, text)
 }
+
+// Curve returns what a limit holds over time.
+func (p Picture) Curve(c api.Credential, l api.Limit) Curve {
+	planned, _ := p.planned(c, l)
+	curve := curveOf(l, p.Usage[c.Name][quota.ByHour], p.Plan.From, planned, p.Now)
+	curve.zone = p.Zone
+	curve.Label = fmt.Sprintf("limit %s of %s: %s of %s used", l.Name, c.Name, quota.Thousands(l.Used), quota.Thousands(l.Units))
+	if text := p.Schedule(c, l).Text; text != "" {
+		curve.Label += "; the schedule " + text
+	}
+	return curve
+}
+
+// maxShares is how many spenders are named; the rest is summed up.
+const maxShares = 8
 
 // A Spending is who spent what of a credential's limits.
 type Spending struct {
 	By     string // "job"
 	Note   string // of which time
-	Error  string // why it is not known
+	Err    error  // why it is not known
 	Shares []Share
 }
 
@@ -88,29 +97,93 @@ type Share struct {
 	Part    float64 // of the greatest share, from 0 to 1
 }
 
-// A Trouble is something that needs a person.
-type Trouble struct {
-	Of string // what it is about
-	Line
-	Do string // a command that repairs it, or says more
+// Spent returns who spent what of a credential, by job and by operation.
+func (p Picture) Spent(credential string) []Spending {
+	var list []Spending
+	for _, by := range []quota.Dimension{quota.ByJob, quota.ByOperation} {
+		u := p.Usage[credential][by]
+		s := Spending{By: string(by), Err: u.Err}
+		if !u.Since.IsZero() {
+			s.Note = "since " + p.Clock(u.Since) + p.ZoneMark()
+		}
+		if u.Partial {
+			s.Note += fmt.Sprintf(", of the latest %s", quota.Count(hourlyEntries, "entry", "entries"))
+		}
+		shares, greatest := wording.Shares(u.Usage, "")
+		var others int64
+		for _, one := range shares[min(maxShares, len(shares)):] {
+			others += one.Units
+		}
+		greatest = max(1, greatest, others)
+		add := func(name string, units int64) {
+			s.Shares = append(s.Shares, Share{name, units, wording.Percent(units, u.Total.Units), float64(units) / float64(greatest)})
+		}
+		for _, one := range shares[:min(maxShares, len(shares))] {
+			add(wording.ShareName(u.By, one.Name, p.View), one.Units)
+		}
+		if others > 0 {
+			add("others", others)
+		}
+		list = append(list, s)
+	}
+	return list
 }
 
-// A Job is what a job did and does next.
-type Job struct {
-	Name     string
-	Schedule string
-	Next     string
-	Last     Line
-	Lines    []Line
-	Passes   []Pass   // those of the last run that did not end well
-	Ring     []Region // from the first of the configuration on
-	More     int64    // regions that are not among these
+// Next says in a few words when a job runs next.
+func (p Picture) Next(j jobsapi.Job) string {
+	switch {
+	case j.Pause != nil:
+		return "paused"
+	case j.NextRun.IsZero():
+		return "by hand alone"
+	case wording.IsOverdue(j, p.View):
+		return "overdue; next " + p.Clock(j.NextRun) + p.ZoneMark()
+	}
+	return "next " + p.Clock(j.NextRun) + p.ZoneMark()
 }
 
-// A Pass is what became of one.
-type Pass struct {
-	Line
-	Tail []string // the last lines that it printed
+var noRun = term.Styled(term.Faint, "no run yet")
+
+// Last says in a few words what a job's last run came to.
+func (p Picture) Last(j jobsapi.Job) Line {
+	if j.LastRun == nil {
+		return noRun
+	}
+	return wording.LastRun(j.LastRun, p.View)
+}
+
+// JobLines say what a job does next, and what its last run came to.
+func (p Picture) JobLines(j jobsapi.Job) []Line {
+	lines := wording.JobLines(j, p.View)
+	if j.LastRun == nil {
+		return append(lines, noRun)
+	}
+	return append(lines, wording.RunLines("last run", *j.LastRun, p.View)...)
+}
+
+// How much of a job's last run the page shows.
+const (
+	maxRing   = 240
+	maxPasses = 8
+)
+
+// NotOK returns the passes of a job's last run that did not end well.
+func (p Picture) NotOK(j jobsapi.Job) []jobs.Pass {
+	if j.LastRun == nil {
+		return nil
+	}
+	passes := wording.NotOK(*j.LastRun)
+	return passes[:min(len(passes), maxPasses)]
+}
+
+// Pass says how a pass ended, without what it printed.
+func (p Picture) Pass(pass jobs.Pass) string {
+	pass.Tail = nil
+	text := wording.Region(pass.Region) + " " + string(pass.Outcome)
+	if reason := wording.PassReason(pass, p.View); reason != "" {
+		text += ": " + reason
+	}
+	return text
 }
 
 // A Region is one of a job's ring.
@@ -122,57 +195,56 @@ type Region struct {
 	Cursor bool // the next run begins here
 }
 
-// A Day is what ran in the last 24 hours.
-type Day struct {
-	From, Until time.Time
-	Error       string // why it is not known
-	Note        string // what is not known of it
-	Lanes       []Lane
+// Ring returns the first regions of a job's ring, from the first of the configuration on.
+func (p Picture) Ring(j jobsapi.Job) (ring []Region) {
+	var passes []jobs.Pass
+	if j.LastRun != nil {
+		passes = j.LastRun.Latest()
+	}
+	for _, region := range j.Regions[:min(len(j.Regions), maxRing)] {
+		one := Region{Name: string(region), Cursor: string(region) == string(j.Cursor)}
+		if at := slices.IndexFunc(passes, func(p jobs.Pass) bool { return p.Region == region }); at >= 0 {
+			one.Mark, one.Style, one.Title = wording.Mark(passes[at].Outcome), wording.OutcomeStyle(passes[at].Outcome), p.Pass(passes[at])
+		}
+		ring = append(ring, one)
+	}
+	return ring
 }
 
-// A Week is what each job did on each of the last days.
-type Week struct {
-	Note string // what is not known of it
-	Days []string
-	Rows []WeekRow
+// maxRefusals is how many refusals are shown.
+const maxRefusals = 20
+
+// Refused returns the latest calls that were refused, and passes that were not launched.
+func (p Picture) Refused() []api.Refusal {
+	all := append(slices.Clone(p.Refusals.Refusals), notLaunched(p.Runs)...)
+	slices.SortStableFunc(all, func(x, y api.Refusal) int { return y.At.Compare(x.At) })
+	return all[:min(len(all), maxRefusals)]
 }
 
-// A WeekRow is one job.
-type WeekRow struct {
-	Job   string
-	Cells []WeekCell // one for each of Days
-}
+// Why says why a call was refused.
+func (p Picture) Why(r api.Refusal) string { return wording.Refused(r, p.View) }
 
-// A WeekCell is one job on one day. It is empty if no run began.
-type WeekCell struct {
-	Units, Runs string
-	Style       term.Style
-}
-
-// A Lane is what one job did in a day.
-type Lane struct {
-	Job   string
-	Text  string // all in all
-	Runs  []Bar
-	Skips []Bar // ticks that did not become a run, from the first slot to the last
-}
-
-// A Bar is one run.
-type Bar struct {
-	From, To time.Time
-	Style    term.Style
-	Title    string
-}
-
-// Refusals are the latest refused calls.
-type Refusals struct {
-	Error string // why they are not known
-	Note  string // of which time
-	Rows  []Refusal
-}
-
-// A Refusal is one row of these.
-type Refusal struct {
-	At, By, What, Why string
-	Times             string
+// notLaunched returns the skipped passes of runs, which are the latest first. Passes of one
+// job and reason are one refusal. They name no operation.
+func notLaunched(runs []jobs.Run) []api.Refusal {
+	var all []api.Refusal
+	for _, r := range runs {
+		for _, p := range r.Passes {
+			if p.Outcome != jobs.Skipped {
+				continue
+			}
+			alike := func(known api.Refusal) bool { return known.By == r.Job && known.Reason == string(p.Reason) }
+			i := slices.IndexFunc(all, alike)
+			if i < 0 {
+				i = len(all)
+				all = append(all, api.Refusal{At: p.EndedAt, By: r.Job, Region: string(p.Region), Reason: string(p.Reason), Detail: p.Detail})
+				if at := p.RetryAt; !at.IsZero() {
+					all[i].RetryAt = &at
+				}
+			}
+			all[i].Since = p.EndedAt
+			all[i].Times++
+		}
+	}
+	return all
 }

@@ -24,11 +24,10 @@ const (
 
 // A Server serves the page.
 type Server struct {
-	look     Look
-	every    time.Duration
-	renderer *renderer
-	host     string
-	scene    scene // the latest; only Serve uses it
+	look  Look
+	every time.Duration
+	host  string
+	shown Picture // the latest; only Serve uses it
 
 	mu      sync.Mutex // guards latest and changed
 	latest  rendering
@@ -37,14 +36,11 @@ type Server struct {
 
 // New asks for the first picture, and returns a server that asks again at each interval.
 func New(ctx context.Context, look Look, every time.Duration) (*Server, error) {
-	s := &Server{look: look, every: every, renderer: newRenderer(), changed: make(chan struct{})}
 	picture, err := look(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s.scene.Picture, s.host = picture, picture.Host
-	s.latest = s.renderer.sections(s.scene)
-	return s, nil
+	return &Server{look: look, every: every, host: picture.Host, shown: picture, latest: sections(picture), changed: make(chan struct{})}, nil
 }
 
 // Serve serves the page at the listener, which is on a loopback address, until ctx ends. It
@@ -53,7 +49,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	server := &http.Server{
-		Handler:           guard(hostsOf(l.Addr()), s.renderer.policy(), s.routes()),
+		Handler:           guard(hostsOf(l.Addr()), policy, s.routes()),
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ReadHeaderTimeout: readTimeout,
 		ReadTimeout:       readTimeout,
@@ -103,16 +99,13 @@ func (s *Server) update(ctx context.Context) {
 	case ctx.Err() != nil:
 		return // the server ends
 	case err == nil:
-		s.scene = scene{Picture: picture}
-	case s.scene.Lost == nil:
-		s.scene.Lost, s.scene.Since = err, time.Now()
+		s.shown = picture
+	case s.shown.Lost == nil:
+		s.shown.Lost, s.shown.Since = err, time.Now()
 	default:
-		s.scene.Lost = err
+		s.shown.Lost = err
 	}
-	s.publish(s.renderer.sections(s.scene))
-}
-
-func (s *Server) publish(all rendering) {
+	all := sections(s.shown)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if all == s.latest {
@@ -141,7 +134,7 @@ func (s *Server) routes() http.Handler {
 func (s *Server) page(w http.ResponseWriter, _ *http.Request) {
 	all, _ := s.now()
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	io.WriteString(w, s.renderer.page(s.host, all))
+	io.WriteString(w, wholePage(s.host, all))
 }
 
 // iconFill is the ground of the icon if all is well, and iconFills its ground otherwise.
@@ -151,7 +144,7 @@ var iconFills = map[string]string{"bad": "#b1271b", "warn": "#8a5800", "faint": 
 
 func icon(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "image/svg+xml")
-	image := read("icon.svg")
+	image := iconImage
 	if fill, known := iconFills[r.URL.RawQuery]; known {
 		image = strings.Replace(image, iconFill, fill, 1)
 	}

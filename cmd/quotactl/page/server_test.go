@@ -10,10 +10,17 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"quotad/cmd/quotactl/term"
 	"strings"
 	"testing"
 	"time"
+
+	"quotad/cmd/quotactl/term"
+	"quotad/jobs"
+	jobsapi "quotad/jobs/api"
+	"quotad/jobs/plan"
+	"quotad/quota"
+	"quotad/quota/api"
+	"quotad/regions"
 )
 
 // noon is when every picture of these tests was taken.
@@ -180,30 +187,42 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// Each section is well-formed, whatever its texts hold, and shows them as they are.
+// Each section is well-formed, whatever its texts hold, and shows them as they are, also
+// where they say what is not known.
 func TestTextIsShownAsText(t *testing.T) {
 	const text = `<script>alert("&")</script>'`
-	for i, html := range newRenderer().sections(scene{Picture: paint(text), Lost: errors.New(text), Since: noon}) {
-		name, shown, elements := sectionNames[i], 0, map[string]bool{}
-		decoder := xml.NewDecoder(strings.NewReader("<section>" + html + "</section>"))
-		decoder.Entity = xml.HTMLEntity
-		for {
-			token, err := decoder.Token()
-			if err == io.EOF {
-				break
-			}
-			if err != nil {
-				t.Fatalf("section %s: %v\n%s", name, err, html)
-			}
-			switch token := token.(type) {
-			case xml.StartElement:
-				elements[token.Name.Local] = true
-			case xml.CharData:
-				shown += strings.Count(string(token), text)
-			}
+	known, unknown := paint(text), paint(text)
+	known.Lost, known.Since = errors.New(text), noon
+	lost := errors.New(text)
+	unknown.PlanErr, unknown.RunsErr, unknown.RefusalsErr = lost, lost, lost
+	for _, spent := range unknown.Usage {
+		for by := range spent {
+			spent[by] = Usage{Err: lost}
 		}
-		if shown == 0 || elements["script"] {
-			t.Errorf("section %s shows the text %d times, elements %v", name, shown, elements)
+	}
+	for _, p := range []Picture{known, unknown} {
+		for i, html := range sections(p) {
+			name, shown, elements := sectionNames[i], 0, map[string]bool{}
+			decoder := xml.NewDecoder(strings.NewReader("<section>" + html + "</section>"))
+			decoder.Entity = xml.HTMLEntity
+			for {
+				token, err := decoder.Token()
+				if err == io.EOF {
+					break
+				}
+				if err != nil {
+					t.Fatalf("section %s: %v\n%s", name, err, html)
+				}
+				switch token := token.(type) {
+				case xml.StartElement:
+					elements[token.Name.Local] = true
+				case xml.CharData:
+					shown += strings.Count(string(token), text)
+				}
+			}
+			if shown == 0 || elements["script"] {
+				t.Errorf("section %s shows the text %d times, elements %v", name, shown, elements)
+			}
 		}
 	}
 }
@@ -218,7 +237,7 @@ func TestEvents(t *testing.T) {
 		t.Fatalf("the first event has %d sections", len(got))
 	}
 	second := full()
-	second.Credentials[0].Limits[0].Used++
+	second.Status.Credentials[0].Limits[0].Used++
 	w.show(second, nil)
 	if got := events.next(); len(got) != 1 || !strings.Contains(got["limits"], "9,001") {
 		t.Errorf("got %v, want the limits alone", got)
@@ -297,33 +316,33 @@ func full() Picture { return paint("trending") }
 
 // paint returns a picture that has a text wherever one can be.
 func paint(text string) Picture {
-	line := Line{Text: text, Style: term.Red}
 	at := func(hours int) time.Time { return noon.Add(time.Duration(hours) * time.Hour) }
-	return Picture{
-		At: noon, Zone: time.UTC, Mark: text, Host: text, About: line, Says: line,
-		Credentials: []Credential{
-			{
-				Name: text,
-				Limits: []Limit{
-					{
-						Name: text, Units: 10_000, Reserve: 500, Used: 9_000, Remaining: 500, Style: term.Yellow, Outlook: text, Notes: []string{text}, Forecast: line,
-						Curve: &Curve{
-							From: at(-24), Now: noon, Until: at(24), Full: noon, DryAt: at(3), ResetsAt: at(20),
-							Held: []Point{{at(-24), 0}, {noon, 9_000}}, Ahead: []Point{{noon, 9_000}, {at(3), 9_500}, {at(24), 500}},
-						},
-					},
-					{Name: text, NoCurve: text},
-				},
-				Spent: []Spending{{By: text, Note: text, Shares: []Share{{text, 9_000, "100%", 1}}}, {By: text, Error: text}},
-			},
-			{Name: text, Error: text},
-		},
-		Troubles: []Trouble{{Of: text, Line: line, Do: text}},
-		Jobs:     []Job{{Name: text, Schedule: text, Next: text, Last: line, Lines: []Line{line}, Passes: []Pass{{line, []string{text}}}, Ring: []Region{{Name: text, Mark: "+", Title: text, Cursor: true}}, More: 3}},
-		Day: Day{From: at(-24), Until: noon, Error: text, Note: text, Lanes: []Lane{{
-			Job: text, Text: text, Runs: []Bar{{at(-3), at(-2), term.Green, text}}, Skips: []Bar{{at(-6), at(-5), term.Plain, text}},
-		}}},
-		Week:     Week{Note: text, Days: []string{text, text}, Rows: []WeekRow{{text, []WeekCell{{text, text, term.Red}, {}}}}},
-		Refusals: Refusals{Error: text, Note: text, Rows: []Refusal{{text, text, text, text, text}}},
+	region := regions.Region(text)
+	run := jobs.Run{
+		ID: text, Job: text, State: jobs.RunFailed, Host: text, Detail: text, StartedAt: at(-3), EndedAt: at(-2), Ring: regions.Ring{region},
+		Passes: []jobs.Pass{{Region: region, Outcome: jobs.Failed, Detail: text, Said: text, Units: 4, StartedAt: at(-3), EndedAt: at(-2), Tail: []string{text}}},
 	}
+	skipped := jobs.Run{Job: text, State: jobs.RunSkipped, Reason: jobs.Paused, Detail: text, Slot: at(-6), LastSlot: at(-5), Ticks: 3}
+	limit := api.Limit{Name: text, Units: 10_000, Reserve: 500, Used: 9_000, Remaining: 500, Describe: text, WindowMs: 86_400_000}
+	share := api.Share{Name: text, Units: 9_000, Limits: map[string]int64{text: 9_000}}
+	spent := Usage{Usage: api.Usage{Since: at(-24), Until: noon, Windows: map[string]time.Time{text: at(-24)}, Shares: []api.Share{share}, Total: share, Partial: true}}
+	trouble := jobsapi.Trouble{Of: text, Says: text, Do: text, Grave: true}
+	job := jobsapi.Job{Name: text, Schedule: text, Regions: []regions.Region{region}, Cursor: regions.Cursor(region), LastRun: &run, Skipped: &skipped}
+	f := Facts{
+		Host: text,
+		Status: jobsapi.Status{
+			Status: api.Status{
+				Version: text, Ledger: api.Ledger{Backend: text, State: text},
+				Credentials: []api.Credential{{Name: text, Limits: []api.Limit{limit, {Name: "short", Describe: text, WindowMs: 60_000}}}, {Name: "lost", Error: text}},
+			},
+			Jobs: []jobsapi.Job{job}, Triage: jobsapi.Triage{Says: text, Troubles: []jobsapi.Trouble{trouble}, Notes: []jobsapi.Trouble{trouble}},
+		},
+		Usage: map[string]Usages{text: {quota.ByHour: spent, quota.ByJob: spent, quota.ByOperation: spent}},
+		Plan:  plan.Plan{From: noon, Until: at(24), Limits: []plan.Limit{{Fit: plan.Fit{Credential: text, Limit: text}, DryAt: at(3), ResetsAt: at(20)}}},
+		Runs:  []jobs.Run{run, skipped},
+		Refusals: api.Refusals{Since: at(-5), Refusals: []api.Refusal{
+			{At: at(-1), Since: at(-2), Times: 2, Operation: text, Count: 1, By: text, Region: text, Reason: text, Detail: text},
+		}},
+	}
+	return Picture{Facts: f, View: term.View{Now: noon, Zone: time.UTC, Width: 80, UTF8: true}}
 }

@@ -78,7 +78,7 @@ func (s *Source) Look(ctx context.Context) (Picture, error) {
 	}
 	v := s.View()
 	v.UTF8, v.Color = true, false
-	return s.facts.Picture(v), nil
+	return Picture{Facts: s.facts, View: v}, nil
 }
 
 // signature changes when the expensive part may have changed.

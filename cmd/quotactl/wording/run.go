@@ -37,6 +37,21 @@ func RunState(r jobs.Run, v term.View) string {
 	return fmt.Sprintf("%s (%s)", r.State, r.Reason)
 }
 
+// RunLines say what became of a run, all in all.
+func RunLines(title string, r jobs.Run, v term.View) []term.Cell {
+	lines := []term.Cell{
+		term.Styled(RunStyle(r), fmt.Sprintf("%s %s: %s, %s", title, r.ID, RunState(r, v), Tally(r))),
+		term.Styled(term.Faint, RunTiming(r, v)),
+	}
+	for _, set := range r.Set {
+		lines = append(lines, term.Styled(term.Plain, "set "+string(set)))
+	}
+	if r.Detail != "" {
+		lines = append(lines, term.Styled(term.Plain, v.Clean(r.Detail)))
+	}
+	return lines
+}
+
 // RunTiming says when and where a run began, and how long it took.
 func RunTiming(r jobs.Run, v term.View) string {
 	timing := "began " + v.When(r.StartedAt)
@@ -75,7 +90,7 @@ func Outcomes() []jobs.Outcome {
 
 // Tally counts a run's passes by outcome, and the units they spent.
 func Tally(r jobs.Run) string {
-	counts, spent := r.Outcomes(), int64(r.Spent())
+	counts := r.Outcomes()
 	var parts []string
 	for _, o := range Outcomes() {
 		if n := counts[o]; n > 0 {
@@ -89,11 +104,11 @@ func Tally(r jobs.Run) string {
 	if n := len(r.Ring) - len(r.Latest()); n > 0 {
 		parts = append(parts, fmt.Sprintf("%d %s", n, rest))
 	}
-	spentText := units(spent)
+	spent := r.Spent().Text()
 	if r.UnitsPerRun > 0 {
-		spentText = fmt.Sprintf("%s of %s", quota.Thousands(spent), units(int64(r.UnitsPerRun)))
+		spent = quota.Thousands(r.Spent()) + " of " + r.UnitsPerRun.Text()
 	}
-	return strings.Join(append(parts, spentText), ", ")
+	return strings.Join(append(parts, spent), ", ")
 }
 
 // NotOK returns the last passes of regions that are worth a line of their own.

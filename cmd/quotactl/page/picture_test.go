@@ -2,8 +2,9 @@ package page
 
 import (
 	"encoding/json"
-	"fmt"
+	"html"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -45,7 +46,8 @@ func TestPageShowsWhatFailedPassesPrinted(t *testing.T) {
 		{Region: f.Status.Jobs[0].Regions[1], Outcome: jobs.Failed, Detail: "exit status 3", Tail: []string{"what went wrong"}},
 	}}
 	f.Status.Jobs[0].LastRun, f.Runs = &run, []jobs.Run{run}
-	shown := fmt.Sprint(f.Picture(viewOf(80)))
+	all := sections(Picture{Facts: f, View: viewOf(80)})
+	shown := strings.Join(all[:], "")
 	for text, want := range map[string]bool{"what goes on": false, "what went wrong": true, "exit status 3": true, "pid 42": true} {
 		if strings.Contains(shown, text) != want {
 			t.Errorf("%q is shown: %v\n%s", text, !want, shown)
@@ -70,15 +72,34 @@ func TestPageRefusals(t *testing.T) {
 			{At: ago(20), Since: ago(20), Times: 1, Operation: "gone", Count: 1, By: "@1000", Reason: "unknown_operation", Detail: "operation gone is not configured"},
 		}},
 	}
-	got := refusalsOf(f, viewOf(80))
-	want := []Refusal{
-		{At: "09:25:53 UTC", Times: "37 times since 09:21:53", By: "trending, US", What: "2 calls of search.list", Why: "no room for 200 units in limit daily; would fit in 1m, at 09:27:53 UTC"},
-		{At: "09:16:53 UTC", Times: "3 times since 07:16:53", By: "charts, KR", What: "a pass", Why: "unaffordable: a pass expects 104 units, 3 are left; would fit in 1h, at 10:26:53 UTC"},
-		{At: "09:06:53 UTC", By: "@1000", What: "1 call of gone", Why: "unknown_operation: operation gone is not configured"},
+	want := []string{
+		"09:25:53 UTC 37 times since 09:21:53|trending, US|2 calls of search.list|no room for 200 units in limit daily; would fit in 1m, at 09:27:53 UTC",
+		"09:16:53 UTC 3 times since 07:16:53|charts, KR|a pass|unaffordable: a pass expects 104 units, 3 are left; would fit in 1h, at 10:26:53 UTC",
+		"09:06:53 UTC|@1000|1 call of gone|unknown_operation: operation gone is not configured",
 	}
-	if !slices.Equal(got.Rows, want) {
-		t.Errorf("got\n%+v\nwant\n%+v", got.Rows, want)
+	if got := rowsOf(execute("refusals", Picture{Facts: f, View: viewOf(80)})); !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
+}
+
+var (
+	row     = regexp.MustCompile(`(?s)<tr>(.*?)</tr>`)
+	cell    = regexp.MustCompile(`(?s)<td.*?>(.*?)</td>`)
+	element = regexp.MustCompile(`<.*?>`)
+)
+
+// rowsOf returns the text of the rows of a table, with a bar between cells.
+func rowsOf(section string) (rows []string) {
+	for _, row := range row.FindAllStringSubmatch(section, -1) {
+		var cells []string
+		for _, cell := range cell.FindAllStringSubmatch(row[1], -1) {
+			cells = append(cells, html.UnescapeString(element.ReplaceAllString(cell[1], "")))
+		}
+		if len(cells) > 0 {
+			rows = append(rows, strings.Join(cells, "|"))
+		}
+	}
+	return rows
 }
 
 // The page says what is not known, and shows the rest.
@@ -88,19 +109,19 @@ func TestPageSaysWhatItDoesNotKnow(t *testing.T) {
 	for _, c := range f.Status.Credentials {
 		f.Usage[c.Name] = Usages{quota.ByHour: {Err: lost}, quota.ByJob: {Err: lost}, quota.ByOperation: {Err: lost}}
 	}
-	p := f.Picture(viewOf(80))
-	if p.Day.Error == "" || p.Refusals.Error == "" || len(p.Troubles) == 0 || p.Says.Text == "" || len(p.Jobs) != len(f.Status.Jobs) {
-		t.Errorf("got %+v", p)
-	}
-	for _, c := range p.Credentials {
-		for _, l := range c.Limits {
-			if l.Curve != nil || l.NoCurve == "" || !strings.HasPrefix(l.Forecast.Text, "is not known") {
-				t.Errorf("limit %s: %+v", l.Name, l)
-			}
+	p := Picture{Facts: f, View: viewOf(80)}
+	for name, want := range map[string]string{
+		"triage": "limit youtube daily", "jobs": f.Status.Jobs[0].Name, "limits": "the schedule by itself is not known: " + lost.Error(),
+		"day": "not known: " + lost.Error(), "refusals": "not known: " + lost.Error(), "spent": "not known: " + lost.Error(),
+	} {
+		if got := execute(name, p); !strings.Contains(got, want) || name == "day" && strings.Contains(got, "<table") {
+			t.Errorf("section %s does not say %q: %s", name, want, got)
 		}
-		for _, s := range c.Spent {
-			if s.Error == "" {
-				t.Errorf("%s by %s: %+v", c.Name, s.By, s)
+	}
+	for _, c := range f.Status.Credentials {
+		for _, l := range c.Limits {
+			if p.Curve(c, l).Why == "" {
+				t.Errorf("limit %s has a curve", l.Name)
 			}
 		}
 	}
@@ -123,12 +144,12 @@ func TestCurveOfASlidingLimit(t *testing.T) {
 	for began := now.Truncate(time.Hour); began.Before(now.Add(length)); began = began.Add(time.Hour) {
 		played.Hours = append(played.Hours, plan.Hour{At: began, Units: 60})
 	}
-	c, why := curveOf(l, spent, now, played, now)
-	if c == nil {
-		t.Fatal(why)
+	c := curveOf(l, spent, now, played, now)
+	if c.Why != "" {
+		t.Fatal(c.Why)
 	}
-	if !c.From.Equal(now.Add(-length)) || !c.Until.Equal(now.Add(length)) || !c.Full.Equal(now) || !c.ResetsAt.IsZero() || !c.DryAt.Equal(played.DryAt) {
-		t.Errorf("it goes from %v to %v, and is full at %v", c.From, c.Until, c.Full)
+	if !c.From.Equal(now.Add(-length)) || !c.Until.Equal(now.Add(length)) || !c.full.Equal(now) || !c.resetsAt.IsZero() || !c.dryAt.Equal(played.DryAt) {
+		t.Errorf("it goes from %v to %v, and is full at %v", c.From, c.Until, c.full)
 	}
 	checkHeld(t, c, l.Used)
 	if got := unitsAt(c.Held, now.Add(-12*time.Hour)); got != 1_200 {
@@ -154,15 +175,15 @@ func TestCurveOfACalendarLimit(t *testing.T) {
 		{Name: midnight.Add(2 * time.Hour).Format(time.RFC3339), Limits: map[string]int64{"daily": 300}},
 	}}}
 	played := plan.Limit{Hours: []plan.Hour{{At: midnight.Add(12 * time.Hour), Units: 500}, {At: resets, Units: 900}}}
-	c, why := curveOf(l, spent, at, played, at)
-	if c == nil {
-		t.Fatal(why)
+	c := curveOf(l, spent, at, played, at)
+	if c.Why != "" {
+		t.Fatal(c.Why)
 	}
 	checkHeld(t, c, 700)
 	if got := unitsAt(c.Held, midnight.Add(4*time.Hour)); got != 300 {
 		t.Errorf("at four it held %d", got)
 	}
-	if last := c.Ahead[len(c.Ahead)-1]; !last.At.Equal(resets) || last.Units != 1_200 || !c.Full.Equal(resets) || !c.Until.Equal(resets) {
+	if last := c.Ahead[len(c.Ahead)-1]; !last.At.Equal(resets) || last.Units != 1_200 || !c.full.Equal(resets) || !c.Until.Equal(resets) {
 		t.Errorf("it ends with %+v", last)
 	}
 }
@@ -179,14 +200,14 @@ func TestNoCurve(t *testing.T) {
 		{"nobody tells", api.Limit{WindowMs: 86_400_000}, Usage{Err: api.ErrUnreachable}, "cannot be reached"},
 		{"an old daemon", api.Limit{WindowMs: 86_400_000}, Usage{}, "when its window began is not known"},
 	} {
-		if c, why := curveOf(row.l, row.t, at, plan.Limit{}, at); c != nil || !strings.Contains(why, row.want) {
-			t.Errorf("%s: %v, %q", row.name, c, why)
+		if c := curveOf(row.l, row.t, at, plan.Limit{}, at); !strings.Contains(c.Why, row.want) {
+			t.Errorf("%s: %q", row.name, c.Why)
 		}
 	}
 }
 
 // checkHeld: from nothing at the beginning to what is used now, never back in time.
-func checkHeld(t *testing.T, c *Curve, used int64) {
+func checkHeld(t *testing.T, c Curve, used int64) {
 	t.Helper()
 	first, last := c.Held[0], c.Held[len(c.Held)-1]
 	if !first.At.Equal(c.From) || first.Units != 0 || !last.At.Equal(c.Now) || last.Units != used {
@@ -226,9 +247,8 @@ func TestLanes(t *testing.T) {
 		{Job: "trending", State: jobs.RunStopped, Reason: jobs.BudgetGone, StartedAt: ago(25), EndedAt: ago(23)},
 		{Job: "trending", State: jobs.RunDone, StartedAt: ago(26), EndedAt: ago(25)},
 	}}
-	v := viewOf(80)
-	d := Day{From: ago(24), Until: at}
-	lane := laneOf("trending", f.Runs, d, v)
+	x := axis{ago(24), at, time.UTC}
+	lane := Picture{Facts: f, View: viewOf(80)}.lane("trending", x)
 	var tones []term.Style
 	for _, bar := range lane.Runs {
 		tones = append(tones, bar.Style)
@@ -236,11 +256,11 @@ func TestLanes(t *testing.T) {
 	if want := []term.Style{term.Plain, term.Red, term.Yellow}; !slices.Equal(tones, want) || lane.Text != "3 runs, 3 slots skipped" {
 		t.Errorf("%s: %q, want %q", lane.Text, tones, want)
 	}
-	if len(lane.Skips) != 1 || !lane.Skips[0].From.Equal(ago(5)) || !lane.Skips[0].To.Equal(ago(4)) || !strings.Contains(lane.Skips[0].Title, "paused") {
+	if len(lane.Skips) != 1 || lane.Skips[0].X != x.Percent(ago(5)) || lane.Skips[0].Width != "4.17%" || !strings.Contains(lane.Skips[0].Title, "paused") {
 		t.Errorf("skipped: %+v", lane.Skips)
 	}
-	if !lane.Runs[0].To.Equal(at) {
-		t.Errorf("what goes on ends at %v", lane.Runs[0].To)
+	if lane.Runs[0].Width != "0.42%" { // until now
+		t.Errorf("what goes on is %s wide", lane.Runs[0].Width)
 	}
 }
 
@@ -260,14 +280,17 @@ func TestWeek(t *testing.T) {
 		{Job: "trending", State: jobs.RunDone, StartedAt: day(today-7, 0), Passes: spent},
 	}}
 	f.Status.Jobs = []jobsapi.Job{{Name: "trending"}}
-	w := weekOf(f, viewOf(80))
-	want := make([]WeekCell, 7)
-	want[0] = WeekCell{Units: "1,004 units", Runs: "1 run"}
-	want[1] = WeekCell{Units: "8 units", Runs: "1 of 2 runs failed", Style: term.Red}
-	if len(w.Rows) != 1 || !slices.Equal(w.Rows[0].Cells, want) {
-		t.Errorf("got %+v, want %+v", w.Rows, want)
+	p := Picture{Facts: f, View: viewOf(80)}
+	days := p.Week()
+	if len(days) != 7 || !days[0].Equal(day(today, 0)) || !days[6].Equal(day(today-6, 0)) {
+		t.Errorf("days %v", days)
 	}
-	if len(w.Days) != 7 || w.Days[0] != day(today, 0).Format("Mon 2") || w.Days[6] != day(today-6, 0).Format("Mon 2") {
-		t.Errorf("days %q", w.Days)
+	want := make([]Ran, 7)
+	want[0] = Ran{Units: 1_004, Runs: "1 run"}
+	want[1] = Ran{Units: 8, Runs: "1 of 2 runs failed", Style: term.Red}
+	for i, day := range days {
+		if got := p.Ran("trending", day); got != want[i] {
+			t.Errorf("%v: got %+v, want %+v", day, got, want[i])
+		}
 	}
 }

@@ -125,10 +125,9 @@ func (c *Copy) expire() {
 	c.facts.forgetLoans(c.account.Clock)
 }
 
-// expired reports whether an entry has expired. One that still closes a limit, or lends to it, has
-// not.
+// expired reports whether an entry has expired. One that stands has not.
 func (c *Copy) expired(id quota.ID) bool {
-	return !c.facts.Expired.Less(id) && !slices.Contains(c.facts.standing(c.account.Clock), id)
+	return !c.facts.Expired.Less(id) && !slices.Contains(c.standing(c.account.Clock), id)
 }
 
 // entry returns an entry, with its corrections.

@@ -41,7 +41,7 @@ type offlineGrant struct {
 }
 
 // factsVersion is the version of facts and entries in a file.
-const factsVersion = 2
+const factsVersion = 3
 
 // A hostFacts is the state of a host that writes to the log.
 type hostFacts struct {
@@ -139,9 +139,14 @@ func (f *facts) record(r *Record) {
 }
 
 // A voiding is what a reset voids: the entries of lower generations up to a time, in ms.
-type voiding struct{ Gen, To int64 }
+type voiding struct {
+	Gen, To int64
+	By      quota.ID // the reset's
+}
 
-func voidingOf(reset *quota.Entry) voiding { return voiding{reset.Gen, reset.Until.UnixMilli()} }
+func voidingOf(reset *quota.Entry) voiding {
+	return voiding{reset.Gen, reset.Until.UnixMilli(), reset.ID}
+}
 
 // covers reports whether a reset voids all that another one voids.
 func (v voiding) covers(other voiding) bool { return v.Gen >= other.Gen && v.To >= other.To }

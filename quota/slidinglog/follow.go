@@ -314,7 +314,7 @@ func (r *replica) announce(ctx context.Context) error {
 }
 
 // pending returns the entries that the log should get: revocations and, before a hello, the
-// entries that close limits or lend to them, so that these do not expire. A hello is due at the
+// entries that stand, so that these do not expire. A hello is due at the
 // start of a host, when its configuration changes, before other hosts forget it, and after it adopted
 // a log without it. It is also due while an attempt is open, which cannot be carried out after another
 // record.
@@ -333,7 +333,7 @@ func (r *replica) pending() (entries []quota.Entry, hello *Statement) {
 		return entries, nil
 	}
 	r.copy.view(func() { // the next decision reports an error
-		for _, id := range r.copy.facts.standing(clock.UnixMilli()) {
+		for _, id := range r.copy.standing(clock.UnixMilli()) {
 			if e, found := r.copy.entry(id); found {
 				entries = append(entries, e)
 			}

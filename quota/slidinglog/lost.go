@@ -36,7 +36,7 @@ func (r *replica) recover(ctx context.Context) error {
 	err = r.onCopy(func(c *Copy) {
 		oldest = max(clock.UnixMilli(), end.ID.Ms) - c.keep().Milliseconds() // what is older may have been dropped
 		lost = c.facts.Position.ID.Ms > oldest && theirs.Gen <= c.facts.Gen
-		standing := c.facts.standing(clock.UnixMilli())
+		standing := c.standing(clock.UnixMilli())
 		for e := range c.all(quota.ID{}, false) {
 			stands := e.ID.Ms > oldest || slices.Contains(standing, e.ID) || c.facts.Closed[e.Limit].ID == e.ID
 			if stands && !has[e.ID] && !theirs.voids(&e) {

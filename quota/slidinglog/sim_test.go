@@ -73,10 +73,11 @@ func TestSimulation(t *testing.T) {
 // TestPastHistories plays histories that once showed a defect.
 func TestPastHistories(t *testing.T) {
 	for _, seed := range []uint64{
-		55517628, // of two resets on a log that fell back, the one of the higher generation is earlier
-		47083514, // a turn that was made twice stands at one place after two different records
-		71044602, // a reset takes the hello of a clone from the log before the other host reads it
-		612896029, // the store loses that a host declared a loss, and the log falls back into an older quiet period
+		55517628,               // of two resets on a log that fell back, the one of the higher generation is earlier
+		47083514,               // a turn that was made twice stands at one place after two different records
+		71044602,               // a reset takes the hello of a clone from the log before the other host reads it
+		612896029,              // the store loses that a host declared a loss, and the log falls back into an older quiet period
+		1000155100, 1300179966, // the clock is set back, and a reset is dropped before what it voids
 	} {
 		w := newWorld(seed, nil, false)
 		if w.play(); w.failed != "" {

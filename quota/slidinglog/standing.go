@@ -70,9 +70,16 @@ func (f *facts) limits(now int64) (closed map[string]quota.Closed, lent map[stri
 	return closed, lent
 }
 
-// standing returns the ids of the entries that close limits, or lend to them, at a time, in ms. They
-// are kept even if no window holds them.
-func (f *facts) standing(now int64) (ids []quota.ID) {
+// standing returns the ids of the entries that close limits, or lend to them, at a time, in ms, and of
+// resets that are older than entries which they void, because the clock was set back. They are kept
+// even if no window holds them.
+func (c *Copy) standing(now int64) (ids []quota.ID) {
+	f := &c.facts
+	for _, v := range f.Resets {
+		if v.By.Ms < v.To && v.To > now-c.keep().Milliseconds() {
+			ids = append(ids, v.By)
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(f.Closed)) {
 		if k := f.Closed[name]; k.Until.UnixMilli() > now {
 			ids = append(ids, k.ID)

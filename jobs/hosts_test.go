@@ -132,7 +132,7 @@ func TestTheGateHasOneOrder(t *testing.T) {
 		}
 		for _, job := range list {
 			if p := job.Last.Passes; len(p) != 1 || p[0].Outcome == Exhausted {
-				t.Errorf("%s was launched against units that are spoken for: %+v", job.Job.Name, p)
+				t.Errorf("%s was launched against units that are spoken for: %+v", job.Name, p)
 			}
 		}
 		a.stop()

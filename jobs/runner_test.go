@@ -121,7 +121,7 @@ func TestPassesOfAllJobsAreCapped(t *testing.T) {
 		}
 		for _, s := range list {
 			if s.Last.State != RunDone {
-				t.Errorf("job %s: got %+v, want it done within 16 s", s.Job.Name, s.Last)
+				t.Errorf("job %s: got %+v, want it done within 16 s", s.Name, s.Last)
 			}
 		}
 		b.stop()

@@ -12,15 +12,24 @@ import (
 	"quotad/regions"
 )
 
-// A Status is the status of a job.
+// A Status is the status of a job, as the API sends it. Its slices and maps must not be changed.
 type Status struct {
-	Job    *Job           // must not be changed
-	Cursor regions.Cursor // where the next run begins
-	Next   time.Time      // its next slot that is not paused; zero if none comes
-	Pause  *Pause         // nil unless it is paused
-	Last   *Run           // its last run, under way or over; nil if there was none
-	Due    time.Time      // when it is overdue, or has been since; zero if no good run is expected
-	Skips  *Run           // the ticks skipped since that began; nil if there were none
+	Name       string                 `json:"name"`
+	Credential string                 `json:"credential"`
+	Schedule   string                 `json:"schedule"` // "every 30m", "cron 0 9 * * * Europe/Berlin"
+	Regions    regions.Ring           `json:"regions"`  // in the order of the ring
+	Expects    map[string]quota.Units `json:"expects,omitempty"`
+	UseReserve bool                   `json:"use_reserve,omitempty"`
+	// UnitsPerRun is what the passes of a run may spend together; 0: what the limits allow.
+	UnitsPerRun quota.Units    `json:"units_per_run,omitempty"`
+	Cursor      regions.Cursor `json:"cursor"`            // where the next run begins
+	Next        time.Time      `json:"next_run,omitzero"` // its next slot that is not paused; zero if none comes
+	Pause       *Pause         `json:"pause,omitempty"`   // nil unless it is paused
+	// Due is when the job becomes, or became, overdue because it had no good run; zero if none is
+	// expected.
+	Due   time.Time `json:"overdue_at,omitzero"`
+	Last  *Run      `json:"last_run,omitempty"` // its last run, under way or over; nil if there was none
+	Skips *Run      `json:"skipped,omitempty"`  // the slots since that began that did not become a run; nil if there were none
 }
 
 // Status returns the status of a job, or, if job is empty, of every one in the order of
@@ -33,17 +42,20 @@ func (r *Runner) Status(job string) ([]Status, error) {
 	now := r.now()
 	all := make([]Status, 0, len(list))
 	for _, j := range list {
-		s := j.status(now)
-		s.Due = j.due()
-		all = append(all, s)
+		all = append(all, j.status(now))
 	}
 	return all, nil
 }
 
 func (j *jobControl) status(now time.Time) Status {
+	due := j.due()
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	s := Status{Job: j.job, Cursor: j.cursor(), Next: j.state.Pause.Next(j.job.Schedule, now)}
+	s := Status{
+		Name: j.name, Credential: j.job.Credential, Schedule: j.job.Schedule.String(), Regions: j.job.Regions,
+		Expects: j.job.Expects, UseReserve: j.job.UseReserve, UnitsPerRun: j.job.UnitsPerRun,
+		Cursor: j.cursor(), Next: j.state.Pause.Next(j.job.Schedule, now), Due: due,
+	}
 	if ring := j.job.Regions.From(s.Cursor); len(ring) > 0 {
 		s.Cursor = regions.Cursor(ring[0])
 	}

@@ -52,7 +52,7 @@ func jobTable(list []jobsapi.Job, v term.View) string {
 		{Head: "NEXT" + v.ZoneMark()}, {Head: "LAST"},
 	}}
 	for _, j := range list {
-		t.Add(j.Name, j.Credential, j.Schedule, len(j.Regions), string(j.Cursor), nextCell(j, v), wording.LastRun(j.LastRun, v))
+		t.Add(j.Name, j.Credential, j.Schedule, len(j.Regions), string(j.Cursor), nextCell(j, v), wording.LastRun(j.Last, v))
 	}
 	return t.Text(v)
 }
@@ -62,10 +62,10 @@ func nextCell(j jobsapi.Job, v term.View) term.Cell {
 	switch {
 	case j.Pause != nil:
 		return term.Styled(term.Yellow, "paused")
-	case j.NextRun.IsZero():
+	case j.Next.IsZero():
 		return term.Cell{Text: "none"}
 	}
-	return term.Cell{Text: v.Clock(j.NextRun)}
+	return term.Cell{Text: v.Clock(j.Next)}
 }
 
 // jobPage writes what the status shows of a job, and how it is configured.
@@ -106,15 +106,15 @@ func renderJob(b *strings.Builder, j jobsapi.Job, v term.View) {
 	lines := wording.JobLines(j, v)
 	v.Prose(b, 2, term.Plain, fmt.Sprintf("%s; %s; cursor at %s", j.Schedule, lines[0].Text, j.Cursor))
 	renderLines(b, lines[1:], v)
-	if j.LastRun == nil {
+	if j.Last == nil {
 		v.Prose(b, 2, term.Faint, "no run yet")
 		return
 	}
-	renderLines(b, wording.RunLines("last run", *j.LastRun, v), v)
+	renderLines(b, wording.RunLines("last run", *j.Last, v), v)
 	if n := len(j.Regions); 0 < n && n <= maxRing {
 		v.Prose(b, 2, term.Plain, wording.Ring(j))
 	}
-	renderPasses(b, wording.NotOK(*j.LastRun), v)
+	renderPasses(b, wording.NotOK(*j.Last), v)
 }
 
 func renderLines(b *strings.Builder, lines []term.Cell, v term.View) {

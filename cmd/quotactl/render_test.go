@@ -62,7 +62,7 @@ func TestJobsOnTheScreen(t *testing.T) {
 	var runs []jobs.Run
 	var upcoming []jobs.Upcoming
 	for i, j := range s.Jobs {
-		for _, run := range []*jobs.Run{j.LastRun, j.Skipped} {
+		for _, run := range []*jobs.Run{j.Last, j.Skips} {
 			if run != nil {
 				runs = append(runs, *run)
 			}
@@ -108,9 +108,9 @@ func TestAFailedRunIsRed(t *testing.T) {
 		{jobs.RunStopped, jobs.Exhausted, "33", term.Yellow},
 		{jobs.RunRunning, jobs.Failed, "31", term.Red},
 	} {
-		run := *j.LastRun
+		run := *j.Last
 		run.State, run.Passes = row.state, []jobs.Pass{{Region: "US", Outcome: row.outcome}}
-		j.LastRun = &run
+		j.Last = &run
 		s.Jobs = []jobsapi.Job{j}
 		said := fmt.Sprintf("\x1b[%sm", row.code)
 		for name, text := range map[string]string{

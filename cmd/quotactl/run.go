@@ -169,8 +169,8 @@ func (c *cli) runUnderWay(ctx context.Context, name string) (id string, err erro
 		return name, nil
 	case err != nil:
 		return "", c.explain(err)
-	case job.LastRun == nil || job.LastRun.State != jobs.RunRunning:
+	case job.Last == nil || job.Last.State != jobs.RunRunning:
 		return "", &failure{code: exitNotFound, err: fmt.Errorf("job %q has no run under way", name), hint: "quotactl runs --job " + name}
 	}
-	return job.LastRun.ID, nil
+	return job.Last.ID, nil
 }

@@ -336,12 +336,12 @@ func glanceLimits(s jobsapi.Status, v term.View) *term.Table {
 func glanceJobs(list []jobsapi.Job, v term.View) *term.Table {
 	t := &term.Table{Columns: []term.Column{{Head: "JOB"}, {Head: "NEXT" + v.ZoneMark()}, {Head: "LAST"}, {Head: "TOOK", Right: true}, {Head: "OK", Right: true}, {Head: "UNITS", Right: true}}}
 	for _, j := range list {
-		if j.LastRun == nil {
+		if j.Last == nil {
 			t.Add(j.Name, nextCell(j, v), term.Styled(term.Faint, "none"), "", "", "")
 			continue
 		}
-		took, ok, spent := wording.RunSums(*j.LastRun, v.Now)
-		last := wording.LastRun(j.LastRun, v)
+		took, ok, spent := wording.RunSums(*j.Last, v.Now)
+		last := wording.LastRun(j.Last, v)
 		if wording.IsOverdue(j, v) {
 			last = term.Cell{Text: last.Text + ", overdue", Style: term.Red}
 		}

@@ -100,7 +100,7 @@ func unitsOfRun(job jobsapi.Job) *runUnits {
 		return nil
 	}
 	u := &runUnits{Job: job.Name, UnitsPerRun: int64(job.UnitsPerRun), Left: int64(job.UnitsPerRun)}
-	if r := job.LastRun; r != nil && r.State == jobs.RunRunning {
+	if r := job.Last; r != nil && r.State == jobs.RunRunning {
 		u.ID, u.Left = r.ID, max(0, u.Left-int64(r.Spent()))
 	}
 	return u

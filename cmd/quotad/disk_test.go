@@ -238,8 +238,8 @@ func TestStartOnAFullDisk(t *testing.T) {
 			daemon = startIn(t, dir)
 			client := jobsapi.Client{Client: &api.Client{Socket: filepath.Join(dir, "api.sock")}}
 			job, err := client.Job(context.Background(), "slow")
-			if err != nil || job.LastRun == nil || job.LastRun.State != "interrupted" {
-				t.Errorf("the run that was under way: %+v, %v", job.LastRun, err)
+			if err != nil || job.Last == nil || job.Last.State != "interrupted" {
+				t.Errorf("the run that was under way: %+v, %v", job.Last, err)
 			}
 			if used := usedNow(t, client.Client); used < 1 {
 				t.Errorf("%d units are used, want that of the pass", used)

@@ -82,7 +82,7 @@ func (sum summary) running() string {
 	var list []string
 	for _, s := range sum.jobs {
 		if s.Last != nil && s.Last.State == jobs.RunRunning {
-			list = append(list, s.Job.Name+": "+progress(s.Last))
+			list = append(list, s.Name+": "+progress(s.Last))
 		}
 	}
 	if len(list) == 0 {
@@ -159,7 +159,7 @@ func (sum summary) next() string {
 	if soonest.Next.Sub(sum.now) >= 24*time.Hour {
 		layout = time.DateTime
 	}
-	return fmt.Sprintf("next %s %s", soonest.Job.Name, soonest.Next.In(sum.now.Location()).Format(layout))
+	return fmt.Sprintf("next %s %s", soonest.Name, soonest.Next.In(sum.now.Location()).Format(layout))
 }
 
 const (

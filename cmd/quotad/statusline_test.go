@@ -12,7 +12,7 @@ import (
 func TestStatusLine(t *testing.T) {
 	now := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 	status := func(name string, next time.Duration, passes ...jobs.Pass) jobs.Status {
-		s := jobs.Status{Job: &jobs.Job{Name: name}, Next: now.Add(next)}
+		s := jobs.Status{Name: name, Next: now.Add(next)}
 		if passes != nil {
 			s.Last = &jobs.Run{State: jobs.RunRunning, Ring: regions.Ring{"US", "GB", "DE"}, Passes: passes}
 		}

@@ -157,7 +157,7 @@ func stopStatus(status []jobs.Status, grace time.Duration) string {
 		}
 		for _, pass := range s.Last.Passes {
 			if pass.Outcome == jobs.Running {
-				list = append(list, s.Job.Name+" "+string(pass.Region))
+				list = append(list, s.Name+" "+string(pass.Region))
 			}
 		}
 	}

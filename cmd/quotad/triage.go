@@ -91,11 +91,11 @@ func (d *daemon) triage(ctx context.Context) jobsapi.Triage {
 func refusedKeys(list []jobs.Status) (troubles []jobsapi.Trouble) {
 	var known []string
 	for _, s := range list {
-		if s.Last == nil || s.Last.Reason != jobs.UpstreamRefuses || slices.Contains(known, s.Job.Credential) {
+		if s.Last == nil || s.Last.Reason != jobs.UpstreamRefuses || slices.Contains(known, s.Credential) {
 			continue
 		}
-		known = append(known, s.Job.Credential)
-		troubles = append(troubles, jobsapi.Trouble{Of: "credential " + s.Job.Credential, Says: "the upstream refuses it: " + s.Last.Detail,
+		known = append(known, s.Credential)
+		troubles = append(troubles, jobsapi.Trouble{Of: "credential " + s.Credential, Says: "the upstream refuses it: " + s.Last.Detail,
 			Then: "found", When: s.Last.EndedAt, Do: "quotactl runs show " + s.Last.ID, Grave: true})
 	}
 	return troubles
@@ -166,7 +166,7 @@ func callerName(by string) string {
 func jobTroubles(t *triage, list []jobs.Status, now time.Time) {
 	var failing, overdue []jobsapi.Trouble
 	for _, s := range list {
-		one := jobsapi.Trouble{Of: "job " + s.Job.Name, Grave: true}
+		one := jobsapi.Trouble{Of: "job " + s.Name, Grave: true}
 		if r := s.Last; r != nil && (r.State == jobs.RunFailed || failsSoFar(r)) {
 			failed := r.Failed()
 			one.Says, one.Then, one.When, one.Do = fmt.Sprintf("%d of %s failed", len(failed), quota.Count(len(r.Ring), "region", "regions")), "ended", r.EndedAt, "quotactl runs show "+r.ID
@@ -179,7 +179,7 @@ func jobTroubles(t *triage, list []jobs.Status, now time.Time) {
 			}
 			failing = append(failing, one)
 		} else if !s.Due.IsZero() && !now.Before(s.Due) {
-			one.Says, one.Then, one.When, one.Do = "overdue", "a good run was due", s.Due, "quotactl runs --job "+s.Job.Name
+			one.Says, one.Then, one.When, one.Do = "overdue", "a good run was due", s.Due, "quotactl runs --job "+s.Name
 			overdue = append(overdue, one)
 		}
 	}

@@ -38,7 +38,7 @@ func TestTriageOfRuns(t *testing.T) {
 				then, when = "ended", run.EndedAt
 			}
 			got := &triage{}
-			jobTroubles(got, []jobs.Status{{Job: &jobs.Job{Name: "fetch"}, Last: run}}, now)
+			jobTroubles(got, []jobs.Status{{Name: "fetch", Last: run}}, now)
 			if row.want == "" {
 				if len(got.Troubles) != 0 {
 					t.Errorf("got %+v, want nothing", got.Troubles)

@@ -64,7 +64,7 @@ func TestTwoDaemonsShareAJob(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if job.Pause == nil || job.Pause.Note != "the key is being changed" || job.LastRun == nil {
+	if job.Pause == nil || job.Pause.Note != "the key is being changed" || job.Last == nil {
 		t.Errorf("a new daemon shows %+v", job)
 	}
 	runs, err := c.Runs(context.Background(), jobsapi.Selection{Job: "fetch", Most: 100})

@@ -5,9 +5,7 @@ import (
 
 	"quotad/jobs"
 	"quotad/jobs/plan"
-	"quotad/quota"
 	"quotad/quota/api"
-	"quotad/regions"
 )
 
 // Status is the body of GET /v1/status, the jobs and the configuration included.
@@ -23,25 +21,7 @@ type Status struct {
 }
 
 // Job is the state of a job.
-type Job struct {
-	Name       string                 `json:"name"`
-	Credential string                 `json:"credential"`
-	Schedule   string                 `json:"schedule"` // "every 30m", "cron 0 9 * * * Europe/Berlin"
-	Regions    []regions.Region       `json:"regions"`  // in the order of the ring
-	Expects    map[string]quota.Units `json:"expects,omitempty"`
-	UseReserve bool                   `json:"use_reserve,omitempty"`
-	// UnitsPerRun is what the passes of a run may spend together; 0: what the limits
-	// allow.
-	UnitsPerRun quota.Units    `json:"units_per_run,omitempty"`
-	Cursor      regions.Cursor `json:"cursor"`            // where the next run begins
-	NextRun     time.Time      `json:"next_run,omitzero"` // its next slot that is not paused
-	Pause       *jobs.Pause    `json:"pause,omitempty"`   // while it is paused
-	// OverdueAt is when the job becomes, or became, overdue because it had no good run; of
-	// a job with expect_success that is not paused.
-	OverdueAt time.Time `json:"overdue_at,omitzero"`
-	LastRun   *jobs.Run `json:"last_run,omitempty"`
-	Skipped   *jobs.Run `json:"skipped,omitempty"` // the slots since then that did not become a run
-}
+type Job = jobs.Status
 
 // RunRequest is the body of POST /v1/jobs/{job}/run.
 type RunRequest struct {

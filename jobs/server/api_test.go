@@ -32,10 +32,10 @@ func TestRunAgainstABudget(t *testing.T) {
 		t.Errorf("%d units remain, want 0", got)
 	}
 	j := status.Jobs[0]
-	if j.Name != "trending" || j.Cursor != "BR" || j.Schedule != "every 365d" || j.NextRun.Before(time.Now()) {
+	if j.Name != "trending" || j.Cursor != "BR" || j.Schedule != "every 365d" || j.Next.Before(time.Now()) {
 		t.Errorf("got %+v, want the cursor at BR", j)
 	}
-	last := j.LastRun
+	last := j.Last
 	if last.ID != begun.ID || last.Trigger != jobs.Manual || !strings.HasPrefix(last.By, "@") || len(last.Passes) != 6 || last.RetryAt.IsZero() {
 		t.Fatalf("got %+v, want six passes", last)
 	}

@@ -42,16 +42,16 @@ func (h handlers) knownHint(of subject) string {
 	if err != nil {
 		return ""
 	}
-	i := slices.IndexFunc(all, func(j jobs.Status) bool { return j.Job.Name == of.job })
+	i := slices.IndexFunc(all, func(j jobs.Status) bool { return j.Name == of.job })
 	if i < 0 {
 		names := make([]string, len(all))
 		for i, j := range all {
-			names[i] = j.Job.Name
+			names[i] = j.Name
 		}
 		return quota.DidYouMean(of.job, names, "jobs")
 	}
-	ring := make([]string, len(all[i].Job.Regions))
-	for k, region := range all[i].Job.Regions {
+	ring := make([]string, len(all[i].Regions))
+	for k, region := range all[i].Regions {
 		ring[k] = string(region)
 	}
 	for _, region := range of.regions {
@@ -95,11 +95,11 @@ func endHint(r *jobs.Run) string {
 func jobHint(j jobs.Status) string {
 	switch {
 	case j.Last == nil:
-		return j.Job.Name + " is a job, which has not run yet"
+		return j.Name + " is a job, which has not run yet"
 	case j.Last.State == jobs.RunRunning:
-		return fmt.Sprintf("%s is a job: its run under way is %s", j.Job.Name, j.Last.ID)
+		return fmt.Sprintf("%s is a job: its run under way is %s", j.Name, j.Last.ID)
 	default:
-		return fmt.Sprintf("%s is a job: its last run was %s, and none is under way", j.Job.Name, j.Last.ID)
+		return fmt.Sprintf("%s is a job: its last run was %s, and none is under way", j.Name, j.Last.ID)
 	}
 }
 

@@ -13,11 +13,11 @@ func TestHintsAboutRuns(t *testing.T) {
 	elsewhere, over := running, running
 	elsewhere.Host = "web2"
 	over.State = jobs.RunDone
-	trending := &jobs.Job{Name: "trending"}
+	trending := "trending"
 	for _, row := range []struct{ name, got, want string }{
-		{"a job that never ran", jobHint(jobs.Status{Job: trending}), "trending is a job, which has not run yet"},
-		{"a job that runs", jobHint(jobs.Status{Job: trending, Last: &running}), "trending is a job: its run under way is 06f3k9x2a7q4mzt"},
-		{"a job that ran", jobHint(jobs.Status{Job: trending, Last: &over}), "trending is a job: its last run was 06f3k9x2a7q4mzt, and none is under way"},
+		{"a job that never ran", jobHint(jobs.Status{Name: trending}), "trending is a job, which has not run yet"},
+		{"a job that runs", jobHint(jobs.Status{Name: trending, Last: &running}), "trending is a job: its run under way is 06f3k9x2a7q4mzt"},
+		{"a job that ran", jobHint(jobs.Status{Name: trending, Last: &over}), "trending is a job: its last run was 06f3k9x2a7q4mzt, and none is under way"},
 		{"on another host", endHint(&elsewhere), "it is under way on web2: end it there"},
 		{"over", endHint(&over), "it is over (done): quotactl runs show 06f3k9x2a7q4mzt"},
 	} {

@@ -24,10 +24,10 @@ type handlers struct {
 }
 
 func (h handlers) list(job string) ([]jobsapi.Job, error) {
-	all, err := h.runner.Status(job)
-	list := make([]jobsapi.Job, len(all))
-	for i := range all {
-		list[i] = jobOf(all[i])
+	list, err := h.runner.Status(job)
+	for _, j := range list {
+		brief(j.Last)
+		brief(j.Skips)
 	}
 	return list, h.problem(err, subject{job: job})
 }
@@ -80,24 +80,6 @@ func (h handlers) resume(_ context.Context, c *server.Session, _ server.None) (j
 func (h handlers) cursor(_ context.Context, c *server.Session, in jobsapi.CursorRequest) (jobsapi.Job, error) {
 	region := regions.Region(in.Region)
 	return h.changed(c, h.runner.SetCursor(c.Path("job"), region), region)
-}
-
-func jobOf(s jobs.Status) jobsapi.Job {
-	return jobsapi.Job{
-		Name:        s.Job.Name,
-		Credential:  s.Job.Credential,
-		Schedule:    s.Job.Schedule.String(),
-		Regions:     s.Job.Regions,
-		Expects:     s.Job.Expects,
-		UseReserve:  s.Job.UseReserve,
-		UnitsPerRun: s.Job.UnitsPerRun,
-		Cursor:      s.Cursor,
-		NextRun:     s.Next,
-		Pause:       s.Pause,
-		OverdueAt:   s.Due,
-		LastRun:     brief(s.Last),
-		Skipped:     brief(s.Skips),
-	}
 }
 
 // brief removes from a run, which may be nil, what only its own page shows, and its processes.

@@ -134,31 +134,31 @@ func (p Picture) Next(j jobsapi.Job) string {
 	switch {
 	case j.Pause != nil:
 		return "paused"
-	case j.NextRun.IsZero():
+	case j.Next.IsZero():
 		return "by hand alone"
 	case wording.IsOverdue(j, p.View):
-		return "overdue; next " + p.Clock(j.NextRun) + p.ZoneMark()
+		return "overdue; next " + p.Clock(j.Next) + p.ZoneMark()
 	}
-	return "next " + p.Clock(j.NextRun) + p.ZoneMark()
+	return "next " + p.Clock(j.Next) + p.ZoneMark()
 }
 
 var noRun = term.Styled(term.Faint, "no run yet")
 
 // Last says in a few words what a job's last run came to.
 func (p Picture) Last(j jobsapi.Job) Line {
-	if j.LastRun == nil {
+	if j.Last == nil {
 		return noRun
 	}
-	return wording.LastRun(j.LastRun, p.View)
+	return wording.LastRun(j.Last, p.View)
 }
 
 // JobLines say what a job does next, and what its last run came to.
 func (p Picture) JobLines(j jobsapi.Job) []Line {
 	lines := wording.JobLines(j, p.View)
-	if j.LastRun == nil {
+	if j.Last == nil {
 		return append(lines, noRun)
 	}
-	return append(lines, wording.RunLines("last run", *j.LastRun, p.View)...)
+	return append(lines, wording.RunLines("last run", *j.Last, p.View)...)
 }
 
 // How much of a job's last run the page shows.
@@ -169,10 +169,10 @@ const (
 
 // NotOK returns the passes of a job's last run that did not end well.
 func (p Picture) NotOK(j jobsapi.Job) []jobs.Pass {
-	if j.LastRun == nil {
+	if j.Last == nil {
 		return nil
 	}
-	passes := wording.NotOK(*j.LastRun)
+	passes := wording.NotOK(*j.Last)
 	return passes[:min(len(passes), maxPasses)]
 }
 
@@ -198,8 +198,8 @@ type Region struct {
 // Ring returns the first regions of a job's ring, from the first of the configuration on.
 func (p Picture) Ring(j jobsapi.Job) (ring []Region) {
 	var passes []jobs.Pass
-	if j.LastRun != nil {
-		passes = j.LastRun.Latest()
+	if j.Last != nil {
+		passes = j.Last.Latest()
 	}
 	for _, region := range j.Regions[:min(len(j.Regions), maxRing)] {
 		one := Region{Name: string(region), Cursor: string(region) == string(j.Cursor)}

@@ -45,7 +45,7 @@ func TestPageShowsWhatFailedPassesPrinted(t *testing.T) {
 		{Region: f.Status.Jobs[0].Regions[0], Outcome: jobs.Running, PID: 42, Tail: []string{"what goes on"}},
 		{Region: f.Status.Jobs[0].Regions[1], Outcome: jobs.Failed, Detail: "exit status 3", Tail: []string{"what went wrong"}},
 	}}
-	f.Status.Jobs[0].LastRun, f.Runs = &run, []jobs.Run{run}
+	f.Status.Jobs[0].Last, f.Runs = &run, []jobs.Run{run}
 	all := sections(Picture{Facts: f, View: viewOf(80)})
 	shown := strings.Join(all[:], "")
 	for text, want := range map[string]bool{"what goes on": false, "what went wrong": true, "exit status 3": true, "pid 42": true} {

@@ -327,7 +327,7 @@ func paint(text string) Picture {
 	share := api.Share{Name: text, Units: 9_000, Limits: map[string]int64{text: 9_000}}
 	spent := Usage{Usage: api.Usage{Since: at(-24), Until: noon, Windows: map[string]time.Time{text: at(-24)}, Shares: []api.Share{share}, Total: share, Partial: true}}
 	trouble := jobsapi.Trouble{Of: text, Says: text, Do: text, Grave: true}
-	job := jobsapi.Job{Name: text, Schedule: text, Regions: []regions.Region{region}, Cursor: regions.Cursor(region), LastRun: &run, Skipped: &skipped}
+	job := jobsapi.Job{Name: text, Schedule: text, Regions: []regions.Region{region}, Cursor: regions.Cursor(region), Last: &run, Skips: &skipped}
 	f := Facts{
 		Host: text,
 		Status: jobsapi.Status{

@@ -91,7 +91,7 @@ func signature(status jobsapi.Status) string {
 	}
 	for _, j := range status.Jobs {
 		fmt.Fprintln(&b, j.Name, j.Pause != nil)
-		for _, r := range []*jobs.Run{j.LastRun, j.Skipped} {
+		for _, r := range []*jobs.Run{j.Last, j.Skips} {
 			if r != nil {
 				fmt.Fprintln(&b, r.ID, r.State, len(r.Passes), r.Ticks)
 			}

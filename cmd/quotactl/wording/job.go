@@ -15,11 +15,11 @@ import (
 
 // JobLines says what a job does next and what is wrong with it, and begins with the former.
 func JobLines(j jobsapi.Job, v term.View) []term.Cell {
-	next := "next run " + v.When(j.NextRun)
+	next := "next run " + v.When(j.Next)
 	switch {
 	case j.Schedule == jobs.Unscheduled{}.String():
 		next = "runs only by quotactl run " + j.Name
-	case j.NextRun.IsZero():
+	case j.Next.IsZero():
 		next = "no next run"
 	}
 	lines := []term.Cell{term.Styled(term.Plain, next)}
@@ -27,17 +27,17 @@ func JobLines(j jobsapi.Job, v term.View) []term.Cell {
 		lines = append(lines, term.Styled(term.Yellow, pause(*j.Pause, v)))
 	}
 	if IsOverdue(j, v) {
-		lines = append(lines, term.Styled(term.Red, "overdue: a good run was due "+v.When(j.OverdueAt)))
+		lines = append(lines, term.Styled(term.Red, "overdue: a good run was due "+v.When(j.Due)))
 	}
-	if j.Skipped != nil {
-		lines = append(lines, term.Styled(term.Yellow, Skipped(*j.Skipped, v)))
+	if j.Skips != nil {
+		lines = append(lines, term.Styled(term.Yellow, Skipped(*j.Skips, v)))
 	}
 	return lines
 }
 
 // IsOverdue reports whether a job should have had a good run by now.
 func IsOverdue(j jobsapi.Job, v term.View) bool {
-	return !j.OverdueAt.IsZero() && !v.Now.Before(j.OverdueAt)
+	return !j.Due.IsZero() && !v.Now.Before(j.Due)
 }
 
 func pause(p jobs.Pause, v term.View) string {
@@ -104,8 +104,8 @@ func Region(region regions.Region) string {
 // with brackets around the one at which the next run begins.
 func Ring(j jobsapi.Job) string {
 	var passes []jobs.Pass
-	if j.LastRun != nil {
-		passes = j.LastRun.Latest()
+	if j.Last != nil {
+		passes = j.Last.Latest()
 	}
 	names := make([]string, len(j.Regions))
 	for i, region := range j.Regions {

@@ -164,17 +164,17 @@ func (d *daemon) openClients() error {
 // setClients replaces the clients by those of a configuration. After an error the former
 // ones stay.
 func (d *daemon) setClients(c *config.Config) error {
-	ledger, err := d.clientLedger(len(c.Clients) > 0)
+	store, err := d.clientStore(len(c.Clients) > 0)
 	if err != nil {
 		return err
 	}
 	d.metrics.ExpectClients(c.Clients)
-	return d.clients.SetClients(ledger, c.Clients)
+	return d.clients.SetClients(store, c.Clients)
 }
 
-// clientLedger returns the ledger in Redis or, with the embedded ledger, a file of its own, which is
+// clientStore returns the store in Redis or, with the embedded ledger, a file of its own, which is
 // opened when it is first needed.
-func (d *daemon) clientLedger(needed bool) (clientlimit.Ledger, error) {
+func (d *daemon) clientStore(needed bool) (clientlimit.Store, error) {
 	switch {
 	case d.shared != nil:
 		return d.shared, nil

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,7 +16,7 @@ import (
 	"quotad/quota/clientlimit"
 )
 
-// Clients is a clientlimit.Ledger in a file of its own, which one process uses at a time. What is
+// Clients is a clientlimit.Store in a file of its own, which one process uses at a time. What is
 // committed survives the process, but not a crash of the machine: nothing is synced, and a
 // subject whose record is lost has its whole budget again. A damaged file is set aside, and a new
 // one is created.
@@ -31,7 +32,7 @@ type Clients struct {
 	failed time.Time // when a commit failed last
 }
 
-var _ clientlimit.Ledger = (*Clients)(nil)
+var _ clientlimit.Store = (*Clients)(nil)
 
 // OpenClients opens the file at path, and creates it where there is none; its directory
 // must exist. When a damaged file was set aside, then or later, onSetAside is called with the
@@ -57,99 +58,38 @@ func (l *Clients) Close() error {
 	return nil
 }
 
-// DecideClients implements clientlimit.Ledger. It decides and writes a batch in one transaction,
-// and writes nothing for a batch of denials.
-func (l *Clients) DecideClients(_ context.Context, c *clientlimit.Clients, asks []clientlimit.Ask) ([]quota.Decision, error) {
-	decisions := make([]quota.Decision, len(asks))
-	err := l.update(func(tx *bbolt.Tx) (changed bool, err error) {
+// Swap implements clientlimit.Store. All swaps are one transaction: all are written, or none.
+func (l *Clients) Swap(_ context.Context, all []*clientlimit.Swap) {
+	writes := slices.ContainsFunc(all, func(one *clientlimit.Swap) bool { return one.Writes })
+	err := l.use(writes, func(tx *bbolt.Tx) (changed bool, err error) {
 		now := l.clock().UnixMilli()
-		records := recordsOf(tx, c)
-		for i, ask := range asks {
-			record, err := records.of(ask, now)
-			if err != nil {
-				decisions[i] = quota.Decision{Err: err}
-				continue
-			}
-			after, ends, d := c.Decide(record, now, ask.Units)
-			if decisions[i] = d; after == nil {
-				continue
-			}
-			if changed = true; records.bucket == nil {
-				if records, err = createRecords(tx, c); err != nil {
-					return false, err
-				}
-			}
-			if err := records.put(ask, now, after, ends); err != nil {
+		for _, one := range all {
+			if err := swap(tx, one, now); err != nil {
 				return false, err
 			}
+			changed = changed || one.Swapped
 		}
 		return changed, nil
 	})
-	if err != nil {
-		return nil, err
+	for _, one := range all {
+		one.Err = err
 	}
-	return decisions, nil
 }
 
-// ClientUsage implements clientlimit.Ledger.
-func (l *Clients) ClientUsage(_ context.Context, c *clientlimit.Clients, of clientlimit.Ask) (u quota.Usage, err error) {
-	err = l.view(func(tx *bbolt.Tx) error {
-		now := l.clock().UnixMilli()
-		record, _ := recordsOf(tx, c).of(of, now)
-		u = c.Usage(record, now)
-		return nil
-	})
-	return u, err
-}
-
-// ResetClient implements clientlimit.Ledger.
-func (l *Clients) ResetClient(_ context.Context, c *clientlimit.Clients, of clientlimit.Ask) error {
-	return l.update(func(tx *bbolt.Tx) (changed bool, err error) {
-		records := recordsOf(tx, c)
-		if records.get(of.Subject) == nil && records.get(of.Former) == nil {
-			return false, nil
-		}
-		if err := records.seal(of, l.clock().UnixMilli()); err != nil {
-			return false, err
-		}
-		return true, records.bucket.Delete([]byte(of.Subject))
-	})
-}
-
-// ReadHead implements clientlimit.Ledger.
-func (l *Clients) ReadHead(context.Context) (head []byte, clockMs int64, err error) {
-	err = l.view(func(tx *bbolt.Tx) error {
-		head = bytes.Clone(tx.Bucket(headBucket).Get(sharedKey))
-		return nil
-	})
-	return head, l.clock().UnixMilli(), err
-}
-
-// SwapHead implements clientlimit.Ledger.
-func (l *Clients) SwapHead(_ context.Context, read []byte, _ int64, next []byte, _ int64) (swapped bool, err error) {
-	err = l.update(func(tx *bbolt.Tx) (bool, error) {
-		bucket := tx.Bucket(headBucket)
-		if swapped = bytes.Equal(bucket.Get(sharedKey), read); !swapped {
-			return false, nil
-		}
-		return true, bucket.Put(sharedKey, next)
-	})
-	return swapped && err == nil, err
-}
-
-// pause is how long nothing is tried after a commit has failed: bbolt reads the whole file to find
+// pause is how long nothing is written after a commit has failed: bbolt reads the whole file to find
 // the free pages again.
 const pause = time.Second
 
-// update calls f to change the file. It commits if f reports a change.
-func (l *Clients) update(f func(*bbolt.Tx) (changed bool, err error)) error {
+// use calls f in a transaction, and commits it if f reports a change. If the file turns out to be
+// damaged, it calls f again on a new one.
+func (l *Clients) use(writes bool, f func(*bbolt.Tx) (changed bool, err error)) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if time.Since(l.failed) < pause {
+	if writes && time.Since(l.failed) < pause {
 		return fmt.Errorf("cannot write %q: %w: it failed a moment ago", l.path, quota.ErrUnavailable)
 	}
-	return l.use(func() error {
-		tx, err := l.db.Begin(true)
+	transaction := func() error {
+		tx, err := l.db.Begin(writes)
 		if err != nil {
 			return err
 		}
@@ -162,22 +102,11 @@ func (l *Clients) update(f func(*bbolt.Tx) (changed bool, err error)) error {
 			l.failed = time.Now()
 		}
 		return err
-	})
-}
-
-// view calls f to read the file.
-func (l *Clients) view(f func(*bbolt.Tx) error) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.use(func() error { return l.db.View(f) })
-}
-
-// use calls f. If the file turns out to be damaged, it calls f again on a new one.
-func (l *Clients) use(f func() error) error {
-	err := guard(f)
+	}
+	err := guard(transaction)
 	if fault := (*faultError)(nil); errors.As(err, &fault) {
 		if err = l.setAside(fault); err == nil {
-			err = guard(f)
+			err = guard(transaction)
 		}
 	}
 	if err != nil {
@@ -186,71 +115,34 @@ func (l *Clients) use(f func() error) error {
 	return nil
 }
 
-// records are those of one set of clients with one algorithm, by subject. The bucket is nil if
-// there are none.
-type records struct{ bucket *bbolt.Bucket }
-
-func recordsOf(tx *bbolt.Tx, c *clientlimit.Clients) records { return records{tx.Bucket(bucketOf(c))} }
-
-func createRecords(tx *bbolt.Tx, c *clientlimit.Clients) (records, error) {
-	bucket, err := tx.CreateBucketIfNotExists(bucketOf(c))
-	return records{bucket}, err
-}
-
-func bucketOf(c *clientlimit.Clients) []byte { return []byte(string(c.Algorithm) + " " + c.Name) }
-
-// endsSize is that of the ms, before each record, at which nothing in it counts any more.
-const endsSize = 6
-
-// get returns a record as the file has it, nil for a subject that has none.
-func (r records) get(subject clientlimit.Key) []byte {
-	if r.bucket == nil {
+// swap carries out one swap. A set of clients with one algorithm has a bucket.
+func swap(tx *bbolt.Tx, one *clientlimit.Swap, nowMs int64) (err error) {
+	name, key, prefix := []byte(string(one.Algorithm)+" "+one.Clients), []byte(one.Subject), endsSize
+	if one.Place == (clientlimit.Place{}) { // the head has no end
+		name, key, prefix = headBucket, sharedKey, 0
+	}
+	var found []byte
+	bucket := tx.Bucket(name)
+	if bucket != nil {
+		if value := bucket.Get(key); len(value) > prefix {
+			found = value[prefix:]
+		}
+	}
+	if one.Swapped = one.Writes && bytes.Equal(found, one.Read); !one.Swapped {
+		one.Found, one.NowMs = bytes.Clone(found), nowMs
 		return nil
 	}
-	value := r.bucket.Get([]byte(subject))
-	if len(value) < endsSize {
-		return nil
-	}
-	return value[endsSize:]
-}
-
-// of returns the record of an ask: that of its subject or, if there is none, that of the key
-// that it had before.
-func (r records) of(ask clientlimit.Ask, nowMs int64) ([]byte, error) {
-	record, sealed := clientlimit.Unseal(r.get(ask.Subject))
-	if sealed || ask.UntilMs > 0 && nowMs > ask.UntilMs {
-		return nil, clientlimit.ErrMoved
-	}
-	if record == nil && ask.Former != "" {
-		record, _ = clientlimit.Unseal(r.get(ask.Former))
-	}
-	return record, nil
-}
-
-// put writes the record of an ask, and seals that of the key that its subject had before.
-func (r records) put(ask clientlimit.Ask, nowMs int64, record []byte, endsMs int64) error {
-	if r.get(ask.Subject) == nil {
-		if err := r.seal(ask, nowMs); err != nil {
+	if bucket == nil {
+		if bucket, err = tx.CreateBucket(name); err != nil {
 			return err
 		}
 	}
-	return r.write(ask.Subject, record, endsMs)
+	value := binary.BigEndian.AppendUint64(make([]byte, 0, 8+len(one.Next)), uint64(one.EndsMs))
+	return bucket.Put(key, append(value, one.Next...)[8-prefix:])
 }
 
-// seal ends the record of the key that a subject had before.
-func (r records) seal(ask clientlimit.Ask, nowMs int64) error {
-	if ask.Former == "" || nowMs >= ask.SealMs && r.get(ask.Former) == nil {
-		return nil
-	}
-	return r.write(ask.Former, clientlimit.Seal(nil), max(ask.SealMs, nowMs))
-}
-
-func (r records) write(subject clientlimit.Key, record []byte, endsMs int64) error {
-	value := make([]byte, 0, endsSize+len(record))
-	value = binary.BigEndian.AppendUint16(value, uint16(endsMs>>32))
-	value = binary.BigEndian.AppendUint32(value, uint32(endsMs))
-	return r.bucket.Put([]byte(subject), append(value, record...))
-}
+// endsSize is that of the ms, before each record, at which nothing in it counts any more.
+const endsSize = 6
 
 // expired reports whether nothing in a value of the file counts any more.
 func expired(value []byte, nowMs int64) bool {

@@ -12,16 +12,16 @@ import (
 )
 
 func clientHarness() ledgertest.ClientHarness {
-	return ledgertest.ClientHarness{Open: func(t testing.TB, clock *ledgertest.Clock) (clientlimit.Ledger, func() clientlimit.Ledger) {
+	return ledgertest.ClientHarness{Open: func(t testing.TB, clock *ledgertest.Clock) (ledgertest.ClientLedger, func() ledgertest.ClientLedger) {
 		path := filepath.Join(t.TempDir(), "clients.db")
 		l := openClients(t, path, clock.Now)
 		t.Cleanup(func() { l.Close() })
-		return l, func() clientlimit.Ledger {
+		return clientlimit.Ledger{Store: l}, func() ledgertest.ClientLedger {
 			if err := l.Close(); err != nil {
 				t.Fatal(err)
 			}
 			l = openClients(t, path, clock.Now)
-			return l
+			return clientlimit.Ledger{Store: l}
 		}
 	}}
 }
@@ -48,7 +48,7 @@ func TestClientsDenialsWriteNothing(t *testing.T) {
 	defer l.Close()
 	c := onceADay(clientlimit.Log)
 	transaction := func() (id int) {
-		if err := l.view(func(tx *bbolt.Tx) error { id = tx.ID(); return nil }); err != nil {
+		if err := l.use(false, func(tx *bbolt.Tx) (bool, error) { id = tx.ID(); return false, nil }); err != nil {
 			t.Fatal(err)
 		}
 		return id
@@ -60,10 +60,11 @@ func TestClientsDenialsWriteNothing(t *testing.T) {
 			t.Fatalf("%d granted", n)
 		}
 	}
-	if _, err := l.ClientUsage(t.Context(), c, clientlimit.Ask{Subject: "=bob"}); err != nil {
+	ledger := clientlimit.Ledger{Store: l}
+	if _, err := ledger.Usage(t.Context(), c, clientlimit.Ask{Subject: "=bob"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.ResetClient(t.Context(), c, clientlimit.Ask{Subject: "=bob"}); err != nil {
+	if err := ledger.Reset(t.Context(), c, clientlimit.Ask{Subject: "=bob"}); err != nil {
 		t.Fatal(err)
 	}
 	if after := transaction(); after != before {

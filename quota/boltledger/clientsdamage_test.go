@@ -27,11 +27,10 @@ func take(t testing.TB, l *Clients, c *clientlimit.Clients, subjects ...clientli
 	for i, subject := range subjects {
 		asks[i] = clientlimit.Ask{Subject: subject, Units: 1}
 	}
-	decisions, err := l.DecideClients(t.Context(), c, asks)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, d := range decisions {
+	for _, d := range (clientlimit.Ledger{Store: l}).Decide(t.Context(), c, asks) {
+		if d.Err != nil {
+			t.Fatal(d.Err)
+		}
 		if d.Granted() {
 			granted++
 		}
@@ -122,8 +121,9 @@ func opensDamaged(t *testing.T, content []byte) bool {
 	if n := take(t, l, public(clientlimit.Counter), someSubjects(100_000, 100)...); n != 100 {
 		t.Errorf("%d of 100 were granted", n)
 	}
-	if _, _, err := l.ReadHead(t.Context()); err != nil {
-		t.Error(err)
+	head := &clientlimit.Swap{}
+	if l.Swap(t.Context(), []*clientlimit.Swap{head}); head.Err != nil {
+		t.Error(head.Err)
 	}
 	return aside > 0
 }
@@ -171,8 +171,8 @@ func TestClientsOnAFullDisk(t *testing.T) {
 	granted := 0
 	fill(t, ballast)
 	for failed := 0; failed < 3; {
-		_, err := l.DecideClients(t.Context(), c, []clientlimit.Ask{{Subject: someSubjects(granted, 1)[0], Units: 1}})
-		switch {
+		d := clientlimit.Ledger{Store: l}.Decide(t.Context(), c, []clientlimit.Ask{{Subject: someSubjects(granted, 1)[0], Units: 1}})
+		switch err := d[0].Err; {
 		case errors.Is(err, quota.ErrUnavailable):
 			failed++
 			l.failed = time.Time{} // its pause is over

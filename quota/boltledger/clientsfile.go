@@ -114,22 +114,20 @@ func checkRecords(tx *bbolt.Tx, size int64) error {
 // ensureClientsHead makes a new file one of client limits, and writes nothing to another:
 // the disk may be full.
 func ensureClientsHead(db *bbolt.DB) error {
-	has := false
-	err := db.View(func(tx *bbolt.Tx) error {
-		has = tx.Bucket(headBucket) != nil
-		return nil
-	})
-	if err != nil || has {
+	tx, err := db.Begin(true)
+	if err != nil {
 		return err
 	}
-	return db.Update(createClientsHead)
-}
-
-// createClientsHead makes a new file one of client limits.
-func createClientsHead(tx *bbolt.Tx) error {
+	defer tx.Rollback()
+	if tx.Bucket(headBucket) != nil {
+		return nil
+	}
 	head, err := tx.CreateBucket(headBucket)
 	if err != nil {
 		return err
 	}
-	return head.Put(versionKey, []byte(clientsVersion))
+	if err := head.Put(versionKey, []byte(clientsVersion)); err != nil {
+		return err
+	}
+	return tx.Commit()
 }

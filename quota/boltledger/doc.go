@@ -14,7 +14,7 @@
 //
 // [Clients] (clients*.go, sweep.go) keeps the records of client limits in a file next to it,
 // clients.db. That file is not synced: a subject whose record is lost has its whole budget again.
-// A batch is decided and written in one transaction. Expired records are removed in the
+// A batch is written in one transaction. Expired records are removed in the
 // background. A damaged file is moved to clients.db.damaged.
 //
 // Locks, in their order:

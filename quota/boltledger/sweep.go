@@ -42,7 +42,7 @@ type place struct{ bucket, subject []byte }
 // sweepSome reads the records after a place, at most sweepStep of them. It returns where the next
 // step starts, and how many it deleted.
 func (l *Clients) sweepSome(at place) (next place, deleted int, err error) {
-	err = l.update(func(tx *bbolt.Tx) (bool, error) {
+	err = l.use(true, func(tx *bbolt.Tx) (bool, error) {
 		name := nextBucket(tx, at.bucket)
 		if next, deleted = (place{}), 0; name == nil {
 			return false, nil

@@ -30,9 +30,9 @@ func sweepAll(t testing.TB, l *Clients) (taken int) {
 // recordsIn returns how many records the file has, and how many pages that are in use.
 func recordsIn(t testing.TB, l *Clients) (records, pages int) {
 	t.Helper()
-	err := l.view(func(tx *bbolt.Tx) error {
+	err := l.use(false, func(tx *bbolt.Tx) (bool, error) {
 		pages = int(tx.Size())/pageSize - l.db.Stats().FreePageN - l.db.Stats().PendingPageN
-		return tx.ForEach(func(_ []byte, b *bbolt.Bucket) error {
+		return false, tx.ForEach(func(_ []byte, b *bbolt.Bucket) error {
 			records += b.Inspect().KeyN
 			return nil
 		})

@@ -2,9 +2,10 @@
 // subject, an address, a user or a key, has the limits of its [Clients] to itself.
 //
 // What a subject has used is one short record, on which the package decides (record.go; log.go and
-// counter.go are its two forms); a [Ledger] keeps the records, in a file or in Redis, by the subject's
-// [Key]. Unlike a credential's log, a lost record starts over with a full budget: no other copy
-// exists, and the windows are short.
+// counter.go are its two forms). A [Store] keeps the records, in a file or in Redis, by the subject's
+// [Key]. A [Ledger] decides on them: it reads a record, decides, and replaces the record if it is
+// still the one that it read; else it decides again. Unlike a credential's log, a lost record starts
+// over with a full budget: no other copy exists, and the windows are short.
 //
 // How a request is decided: a [Service] (service.go) finds its clients in a snapshot of the
 // configuration, which a reload replaces, and its cost. Requests for the same clients that come
@@ -22,7 +23,7 @@
 //
 // # What hosts share
 //
-// The hosts that share a ledger have a head in common (head.go). Each reads it every ten seconds,
+// The hosts that share a store have a head in common (head.go). Each reads it every ten seconds,
 // and replaces it if no other host has done so meanwhile (sharing.go). The head holds the secrets
 // of keys, and the hello of each host: what it counts. By the hellos, a host finds differences and
 // knows the windows of others.
@@ -36,7 +37,7 @@
 // When the former secret is dropped, what was last written under it has left its window.
 //
 // A host may not know the newest secret yet. It acts on a head for one minute at most, by the
-// clock of the ledger, which is checked with each decision ([Rotation].UntilMs). Within two minutes
+// clock of the store, which is checked with each decision ([Rotation].UntilMs). Within two minutes
 // of the change, hosts that know it seal the record under the former key before they write one under
 // the newest: the seal holds what the record held, so that nothing is lost if they stop there,
 // and a host that finds one reads the head again. So each subject has one record that may be
@@ -46,6 +47,6 @@
 // # Locks
 //
 // The package writes no files. Its locks are those of the batchers, of topSubjects and of crowd;
-// none is held during a call of the ledger, nor while another one is locked. sharing.refresh is
+// none is held during a call of the store, nor while another one is locked. sharing.refresh is
 // held while the head is read: others wait for it until their deadline, and decisions do not.
 package clientlimit

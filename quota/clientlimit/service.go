@@ -106,12 +106,12 @@ func NewService(c Config) *Service {
 	return s
 }
 
-// SetClients replaces the configured clients. The caller closes the ledger, and needs none without
+// SetClients replaces the configured clients. The caller closes the store, and needs none without
 // clients. After an error nothing has changed.
-func (s *Service) SetClients(ledger Ledger, all []*Clients) error {
+func (s *Service) SetClients(store Store, all []*Clients) error {
 	was, next := s.snapshot.Load(), &snapshot{groups: make(map[string]*group, len(all))}
-	if next.sharing = was.sharing; next.sharing == nil || next.ledger != ledger {
-		next.sharing = &sharing{ledger: ledger, host: s.Host, differ: s.Differ, refresh: make(chan struct{}, 1)}
+	if next.sharing = was.sharing; next.sharing == nil || next.ledger.Store != store {
+		next.sharing = &sharing{ledger: Ledger{store}, host: s.Host, differ: s.Differ, refresh: make(chan struct{}, 1)}
 	}
 	for _, c := range all {
 		if wrong := c.Validate(); wrong != nil {
@@ -275,11 +275,8 @@ func (s *Service) decideBy(ctx context.Context, now *snapshot, g *group, all []p
 	}
 	asks := head.asks(g.clients, all)
 	begun := time.Now()
-	decisions, err := now.ledger.DecideClients(ctx, head.counted(g.clients), asks)
+	decisions := now.ledger.Decide(ctx, head.counted(g.clients), asks)
 	s.Measure(Call{Took: time.Since(begun), Asks: len(asks)})
-	if err != nil {
-		return slices.Repeat([]quota.Decision{{Err: err}}, len(all))
-	}
 	for i, d := range decisions {
 		if d.Denied() {
 			g.top.record(asks[i].Subject, time.Now())
@@ -293,7 +290,7 @@ func (s *Service) decideBy(ctx context.Context, now *snapshot, g *group, all []p
 func (s *Service) Usage(ctx context.Context, name, subject string) (u quota.Usage, k Key, refused quota.Decision, err error) {
 	refused, err = s.about(ctx, name, subject, func(ctx context.Context, ledger Ledger, c *Clients, of Ask) error {
 		k = of.Subject
-		u, err = ledger.ClientUsage(ctx, c, of)
+		u, err = ledger.Usage(ctx, c, of)
 		return err
 	})
 	return u, k, refused, err
@@ -302,7 +299,7 @@ func (s *Service) Usage(ctx context.Context, name, subject string) (u quota.Usag
 // Reset deletes what a subject has used. A refusal is a decision.
 func (s *Service) Reset(ctx context.Context, name, subject string) (refused quota.Decision, err error) {
 	return s.about(ctx, name, subject, func(ctx context.Context, ledger Ledger, c *Clients, of Ask) error {
-		return ledger.ResetClient(ctx, c, of)
+		return ledger.Reset(ctx, c, of)
 	})
 }
 

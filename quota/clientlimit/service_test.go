@@ -24,7 +24,7 @@ var public = &clientlimit.Clients{
 type scene struct {
 	*clientlimit.Service
 	clock  *ledgertest.Clock
-	ledger *ledgertest.ClientOutage
+	ledger *ledgertest.ClientStore
 
 	mu     sync.Mutex // guards events
 	events []clientlimit.Event
@@ -32,7 +32,7 @@ type scene struct {
 
 func newScene(t *testing.T, all ...*clientlimit.Clients) *scene {
 	s := &scene{clock: ledgertest.NewClock(time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC))}
-	s.ledger = &ledgertest.ClientOutage{Ledger: ledgertest.NewClientModel(s.clock.Now)}
+	s.ledger = ledgertest.NewClientStore(s.clock.Now)
 	s.Service = clientlimit.NewService(clientlimit.Config{Deadline: time.Second, OnEvent: func(e clientlimit.Event) {
 		s.mu.Lock()
 		defer s.mu.Unlock()

@@ -1,7 +1,6 @@
 package clientlimit
 
 import (
-	"bytes"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -167,26 +166,16 @@ func (s *sharing) read(ctx context.Context, last *seen, mine *hello) (*seen, err
 }
 
 // change replaces the head by what f makes of it.
-func (s *sharing) change(ctx context.Context, f func(h head, clockMs int64) head) (head, int64, error) {
-	for {
-		text, clockMs, err := s.ledger.ReadHead(ctx)
+func (s *sharing) change(ctx context.Context, f func(h head, clockMs int64) head) (h head, clockMs int64, err error) {
+	err = s.ledger.replace(ctx, Place{}, func(text []byte, nowMs int64) ([]byte, int64, error) {
+		read, err := decodeHead(text)
 		if err != nil {
-			return head{}, 0, err
+			return nil, 0, err
 		}
-		h, err := decodeHead(text)
-		if err != nil {
-			return head{}, 0, err
-		}
-		h = f(h, clockMs)
-		next := h.encode()
-		if bytes.Equal(next, text) {
-			return h, clockMs, nil
-		}
-		swapped, err := s.ledger.SwapHead(ctx, text, clockMs, next, h.endsMs(clockMs))
-		if err != nil || swapped {
-			return h, clockMs, err
-		}
-	}
+		h, clockMs = f(read, nowMs), nowMs
+		return h.encode(), h.endsMs(nowMs), nil
+	})
+	return h, clockMs, err
 }
 
 // compare reports differences that are new, and those that are mended.

@@ -1,7 +1,6 @@
 package ledgertest
 
 import (
-	"bytes"
 	"context"
 	"maps"
 	"slices"
@@ -13,7 +12,7 @@ import (
 	"quotad/quota/clientlimit"
 )
 
-// A ClientModel is a clientlimit.Ledger in memory that keeps every grant, and sums them
+// A ClientModel does what a clientlimit.Ledger does: it keeps every grant, and sums them
 // all for each decision. When something fits it finds by trying.
 type ClientModel struct {
 	clock func() time.Time
@@ -21,10 +20,7 @@ type ClientModel struct {
 	mu       sync.Mutex // guards what follows
 	subjects map[clientKey]*modelSubject
 	sealed   map[clientKey]bool
-	head     []byte
 }
-
-var _ clientlimit.Ledger = (*ClientModel)(nil)
 
 type clientKey struct {
 	name      string
@@ -50,15 +46,15 @@ func NewClientModel(clock func() time.Time) *ClientModel {
 	return &ClientModel{clock: clock, subjects: make(map[clientKey]*modelSubject), sealed: make(map[clientKey]bool)}
 }
 
-// DecideClients implements clientlimit.Ledger.
-func (m *ClientModel) DecideClients(_ context.Context, c *clientlimit.Clients, asks []clientlimit.Ask) ([]quota.Decision, error) {
+// Decide is as that of a clientlimit.Ledger.
+func (m *ClientModel) Decide(_ context.Context, c *clientlimit.Clients, asks []clientlimit.Ask) []quota.Decision {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	decisions := make([]quota.Decision, len(asks))
 	for i, ask := range asks {
 		decisions[i] = m.decide(c, ask)
 	}
-	return decisions, nil
+	return decisions
 }
 
 func (m *ClientModel) decide(c *clientlimit.Clients, ask clientlimit.Ask) quota.Decision {
@@ -129,8 +125,8 @@ func charged(d quota.Decision) quota.Decision {
 	return d
 }
 
-// ClientUsage implements clientlimit.Ledger.
-func (m *ClientModel) ClientUsage(_ context.Context, c *clientlimit.Clients, of clientlimit.Ask) (quota.Usage, error) {
+// Usage is as that of a clientlimit.Ledger.
+func (m *ClientModel) Usage(_ context.Context, c *clientlimit.Clients, of clientlimit.Ask) (quota.Usage, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	clock := m.clock().UnixMilli()
@@ -140,32 +136,14 @@ func (m *ClientModel) ClientUsage(_ context.Context, c *clientlimit.Clients, of 
 	return quota.Usage{Now: time.UnixMilli(clock).UTC(), Limits: s.states(c, now)}, nil
 }
 
-// ResetClient implements clientlimit.Ledger.
-func (m *ClientModel) ResetClient(_ context.Context, c *clientlimit.Clients, of clientlimit.Ask) error {
+// Reset is as that of a clientlimit.Ledger.
+func (m *ClientModel) Reset(_ context.Context, c *clientlimit.Clients, of clientlimit.Ask) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, key := range []clientlimit.Key{of.Subject, of.Former} {
 		delete(m.subjects, clientKey{c.Name, c.Algorithm, key})
 	}
 	return nil
-}
-
-// ReadHead implements clientlimit.Ledger.
-func (m *ClientModel) ReadHead(context.Context) ([]byte, int64, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.head, m.clock().UnixMilli(), nil
-}
-
-// SwapHead implements clientlimit.Ledger.
-func (m *ClientModel) SwapHead(_ context.Context, read []byte, _ int64, next []byte, _ int64) (bool, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	swapped := bytes.Equal(m.head, read)
-	if swapped {
-		m.head = next
-	}
-	return swapped, nil
 }
 
 // ends reports whether, by the time that the clock shows, a subject's record may be gone

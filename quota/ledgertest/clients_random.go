@@ -48,7 +48,7 @@ type randomClients struct {
 
 // A clientHost is a ledger, and what is configured there.
 type clientHost struct {
-	ledger clientlimit.Ledger
+	ledger ClientLedger
 	c      *clientlimit.Clients
 }
 
@@ -112,7 +112,7 @@ func (r *randomClients) askBoth() {
 	}
 	r.say("ask %+v by %+v", asks, r.c.Limits)
 	got := r.decide(asks...)
-	want, _ := r.model.DecideClients(context.Background(), r.c, asks)
+	want := r.model.Decide(context.Background(), r.c, asks)
 	for i := range asks {
 		got[i].Detail, got[i].Hint, want[i].Detail = "", "", ""
 		r.same(fmt.Sprintf("ask %d %+v", i, asks[i]), got[i], want[i])
@@ -137,11 +137,11 @@ func (r *randomClients) resetBoth() {
 	subject := r.subject()
 	r.say("reset %q", subject)
 	r.reset(subject)
-	_ = r.model.ResetClient(context.Background(), r.c, clientlimit.Ask{Subject: subject})
+	_ = r.model.Reset(context.Background(), r.c, clientlimit.Ask{Subject: subject})
 }
 
 func (r *randomClients) compareUsage(subject clientlimit.Key) {
 	r.Helper()
-	want, _ := r.model.ClientUsage(context.Background(), r.c, clientlimit.Ask{Subject: subject})
+	want, _ := r.model.Usage(context.Background(), r.c, clientlimit.Ask{Subject: subject})
 	r.same("usage of "+strconv.Quote(string(subject)), r.usage(subject), want)
 }

@@ -286,7 +286,7 @@ func clientSaturation(h *clientHistory) {
 // Whatever asks at the same time, and at whichever of the daemons: each subject has its
 // units, and no more.
 func clientMany(h *clientHistory) {
-	ledgers := []clientlimit.Ledger{h.ledger}
+	ledgers := []ClientLedger{h.ledger}
 	for h.harness.Join != nil && len(ledgers) < 3 {
 		ledgers = append(ledgers, h.harness.Join(h))
 	}
@@ -300,12 +300,10 @@ func clientMany(h *clientHistory) {
 				for i := range batch {
 					batch[i] = clientlimit.Ask{Subject: clientlimit.Key(fmt.Sprint("=", (i+n)%subjects)), Units: 1}
 				}
-				decisions, err := ledger.DecideClients(context.Background(), h.c, batch)
-				if err != nil {
-					h.Errorf("%v", err)
-					return
-				}
-				for i, d := range decisions {
+				for i, d := range ledger.Decide(context.Background(), h.c, batch) {
+					if d.Err != nil {
+						h.Error(d.Err)
+					}
 					if d.Granted() {
 						granted[(i+n)%subjects].Add(1)
 					}

@@ -10,6 +10,6 @@
 // contract. [SimStore] is one in memory, for simulations: its clock can be set, and its logs
 // can be flushed, replaced by an older copy, or lose the last records.
 //
-// RunClients, RandomClients and [ClientModel] (clients*.go) are the same for the ledgers of
-// client limits; [ClientOutage] makes any of these be away.
+// RunClients, RandomClients and [ClientModel] (clients*.go) are the same for the ledger of
+// client limits on a store; [ClientStore] is one in memory, which can be away.
 package ledgertest

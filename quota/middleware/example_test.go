@@ -97,7 +97,7 @@ func get(url, field, value string) {
 func exampleDaemon() (socket string, stop func()) {
 	clock := ledgertest.NewClock(time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC))
 	clients := clientlimit.NewService(clientlimit.Config{Deadline: time.Minute})
-	err := clients.SetClients(ledgertest.NewClientModel(clock.Now), []*clientlimit.Clients{{
+	err := clients.SetClients(ledgertest.NewClientStore(clock.Now), []*clientlimit.Clients{{
 		Name:       "public",
 		Algorithm:  clientlimit.Log,
 		Limits:     []quota.Limit{{Name: "default", Units: 10, Window: quota.Sliding(time.Minute)}},

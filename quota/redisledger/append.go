@@ -2,7 +2,6 @@ package redisledger
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/redis/go-redis/v9"
@@ -18,58 +17,24 @@ const recordField = "r"
 // Append implements slidinglog.Store. All calls go in one pipeline, to each node of a Cluster
 // in one of its own at the same time.
 func (s *Store) Append(ctx context.Context, calls []slidinglog.Call) []slidinglog.Outcome {
-	commands := s.send(ctx, calls, "evalsha", s.script.Hash())
-	// A server that does not know the script, as after a restart, learns it by running it.
-	var unknown []slidinglog.Call
-	for i, command := range commands {
-		if redis.HasErrorPrefix(command.Err(), "NOSCRIPT") {
-			unknown = append(unknown, calls[i])
-		}
+	arguments := make([][]any, len(calls))
+	for i, call := range calls {
+		arguments[i] = s.arguments(call)
 	}
-	again := s.send(ctx, unknown, "eval", s.source)
 	outcomes := make([]slidinglog.Outcome, len(calls))
-	for i, command := range commands {
-		if redis.HasErrorPrefix(command.Err(), "NOSCRIPT") {
-			command, again = again[0], again[1:]
-		}
+	for i, command := range s.run(ctx, s.appends, arguments) {
 		outcomes[i] = outcome(command)
 	}
 	return outcomes
 }
 
-// send sends a command for each call, and waits for the answers.
-func (s *Store) send(ctx context.Context, calls []slidinglog.Call, verb, script string) []*redis.Cmd {
-	if len(calls) == 0 {
-		return nil
-	}
-	commands := make([]*redis.Cmd, len(calls))
-	pipe := s.client.Pipeline()
-	for i, call := range calls {
-		commands[i] = redis.NewCmd(ctx, s.arguments(verb, script, call)...)
-		pipe.Process(ctx, once{commands[i]})
-	}
-	if err := ctx.Err(); err != nil {
-		for _, command := range commands {
-			command.SetErr(notSent{err})
-		}
-		return commands
-	}
-	_, err := pipe.Exec(ctx)
-	for _, command := range commands { // each has its own error, but where no connection was made
-		if err != nil && command.Err() == nil && command.Val() == nil {
-			command.SetErr(err)
-		}
-	}
-	return commands
-}
-
 // arguments are those of append.lua.
-func (s *Store) arguments(verb, script string, call slidinglog.Call) []any {
+func (s *Store) arguments(call slidinglog.Call) []any {
 	at := call.At.ID.String()
 	if !call.At.IsZero() {
 		at += string(call.At.Tag[:])
 	}
-	args := append(make([]any, 0, 11), verb, script, 1, s.key(call.Credential),
+	args := append(make([]any, 2, 11), 1, s.key(call.Credential),
 		at, call.NotBefore, call.NotAfter, call.Keep.Milliseconds(), call.Body)
 	how := ""
 	switch {
@@ -84,16 +49,10 @@ func (s *Store) arguments(verb, script string, call slidinglog.Call) []any {
 	return args
 }
 
-// A notSent is why a command was not sent.
-type notSent struct{ error }
-
-func (e notSent) Unwrap() error { return e.error }
-
 // failed returns the outcome of a command without a reply. A server that answers with an
 // error has changed nothing: the script's first write fails, if any does.
 func failed(err error) slidinglog.Outcome {
-	var unsent notSent
-	if errors.As(err, &unsent) || !mayHaveRun(err) {
+	if !mayHaveRun(err) {
 		return slidinglog.Outcome{Status: slidinglog.Failed, Err: failure(false, err)}
 	}
 	return slidinglog.Outcome{Status: slidinglog.Unknown, Err: failure(true, err)}
@@ -112,7 +71,7 @@ func outcome(command *redis.Cmd) slidinglog.Outcome {
 	}
 	o, ok := parseOutcome(value)
 	if !ok {
-		return slidinglog.Outcome{Err: fmt.Errorf("%w: %w", quota.ErrOutcomeUnknown, errReply)}
+		return slidinglog.Outcome{Err: errReply}
 	}
 	return o
 }

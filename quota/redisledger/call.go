@@ -4,59 +4,83 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"quotad/quota"
 )
 
-// repeat repeats a call, which may be carried out twice, until it is answered, refused or out of time.
-func repeat(ctx context.Context, call func() error) error {
-	sent := false
-	for pause := time.Millisecond; ; pause *= 2 {
-		err := call()
-		if err == nil {
-			return nil
-		}
-		sent = sent || mayHaveRun(err)
-		if !repeatable(err) || !wait(ctx, pause) {
-			return failure(sent, err)
+// A script is one that is called by its hash. A server that does not know it, as after a restart,
+// learns it by running its source. A redis.Script would be repeated by go-redis in a pipeline.
+type script struct{ hash, source string }
+
+func newScript(source string) script { return script{redis.NewScript(source).Hash(), source} }
+
+// once is a command that go-redis does not repeat either if a connection to a node of a
+// Cluster breaks.
+type once struct{ *redis.Cmd }
+
+// NoRetry implements redis.Cmder.
+func (once) NoRetry() bool { return true }
+
+// run calls a script several times, in one pipeline. The arguments of each call have room for two more
+// in front.
+func (s *Store) run(ctx context.Context, script script, calls [][]any) []*redis.Cmd {
+	commands := s.send(ctx, "evalsha", script.hash, calls)
+	var unknown [][]any
+	for i, command := range commands {
+		if redis.HasErrorPrefix(command.Err(), "NOSCRIPT") {
+			unknown = append(unknown, calls[i])
 		}
 	}
+	again := s.send(ctx, "eval", script.source, unknown)
+	for i, command := range commands {
+		if redis.HasErrorPrefix(command.Err(), "NOSCRIPT") {
+			commands[i], again = again[0], again[1:]
+		}
+	}
+	return commands
 }
 
-// wait waits, and reports whether there is time left.
-func wait(ctx context.Context, pause time.Duration) bool {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
+// send sends calls of a script, and waits for the answers.
+func (s *Store) send(ctx context.Context, verb, script string, calls [][]any) []*redis.Cmd {
+	if len(calls) == 0 {
+		return nil
 	}
+	commands := make([]*redis.Cmd, len(calls))
+	pipe := s.client.Pipeline()
+	for i, call := range calls {
+		call[0], call[1] = verb, script
+		commands[i] = redis.NewCmd(ctx, call...)
+		pipe.Process(ctx, once{commands[i]})
+	}
+	if err := ctx.Err(); err != nil {
+		for _, command := range commands {
+			command.SetErr(notSent{err})
+		}
+		return commands
+	}
+	_, err := pipe.Exec(ctx)
+	for _, command := range commands { // each has its own error, but where no connection was made
+		if err != nil && command.Err() == nil && command.Val() == nil {
+			command.SetErr(err)
+		}
+	}
+	return commands
 }
+
+// A notSent is why a command was not sent.
+type notSent struct{ error }
+
+func (e notSent) Unwrap() error { return e.error }
 
 // mayHaveRun reports whether a script may have been carried out although its call
-// failed: not when no connection was made, nor when Redis answered with an error.
+// failed: not when it was not sent, nor when Redis answered with an error.
 func mayHaveRun(err error) bool {
 	var answered redis.Error
+	var unsent notSent
 	var dial dialError
-	return !errors.As(err, &answered) && !errors.As(err, &dial) && !errors.Is(err, redis.ErrPoolTimeout)
-}
-
-// repeatable reports whether the same call may succeed a moment later: when the
-// connection broke, and when a Redis is taking over or not up yet.
-func repeatable(err error) bool {
-	var answered redis.Error
-	if errors.As(err, &answered) {
-		kind, _, _ := strings.Cut(answered.Error(), " ")
-		return slices.Contains([]string{"LOADING", "MASTERDOWN", "TRYAGAIN", "CLUSTERDOWN", "READONLY"}, kind)
-	}
-	return mayHaveRun(err)
+	return !errors.As(err, &answered) && !errors.As(err, &unsent) && !errors.As(err, &dial) && !errors.Is(err, redis.ErrPoolTimeout)
 }
 
 func failure(sent bool, err error) error {
@@ -72,12 +96,4 @@ type unreachable struct{ cause error }
 func (e unreachable) Error() string   { return "cannot reach redis: " + e.cause.Error() }
 func (e unreachable) Unwrap() []error { return []error{quota.ErrUnavailable, e.cause} }
 
-var errReply = errors.New("cannot understand redis: a script answered in an unknown form")
-
-// unavailable returns the error of a failed call that debits nothing.
-func unavailable(err error) error {
-	if errors.Is(err, quota.ErrUnavailable) && !errors.Is(err, quota.ErrOutcomeUnknown) {
-		return err
-	}
-	return fmt.Errorf("%w: %v", quota.ErrUnavailable, err)
-}
+var errReply = fmt.Errorf("%w: cannot understand redis: a script answered in an unknown form", quota.ErrOutcomeUnknown)

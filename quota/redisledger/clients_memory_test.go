@@ -43,11 +43,7 @@ func TestMemoryPerSubject(t *testing.T) {
 		if len(asks) < cap(asks) && i < n-1 {
 			continue
 		}
-		decisions, err := l.DecideClients(t.Context(), c, asks)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, d := range decisions {
+		for _, d := range (clientlimit.Ledger{Store: l}).Decide(t.Context(), c, asks) {
 			if !d.Granted() {
 				t.Fatalf("got %+v, want a grant", d)
 			}

@@ -23,16 +23,17 @@ var algorithms = []clientlimit.Algorithm{clientlimit.Log, clientlimit.Counter}
 
 // takeOne has a subject ask for a unit.
 func takeOne(ctx context.Context, l *Store, c *clientlimit.Clients, subject clientlimit.Key) (quota.Decision, error) {
-	decisions, err := l.DecideClients(ctx, c, []clientlimit.Ask{{Subject: subject, Units: 1}})
-	if err != nil {
-		return quota.Decision{}, err
-	}
-	return decisions[0], nil
+	d := clientlimit.Ledger{Store: l}.Decide(ctx, c, []clientlimit.Ask{{Subject: subject, Units: 1}})[0]
+	return d, d.Err
+}
+
+func usageOf(ctx context.Context, l *Store, c *clientlimit.Clients, subject clientlimit.Key) (quota.Usage, error) {
+	return clientlimit.Ledger{Store: l}.Usage(ctx, c, clientlimit.Ask{Subject: subject})
 }
 
 func wantUsed(t *testing.T, l *Store, c *clientlimit.Clients, subject clientlimit.Key, want quota.Units) {
 	t.Helper()
-	u, err := l.ClientUsage(t.Context(), c, clientlimit.Ask{Subject: subject})
+	u, err := usageOf(t.Context(), l, c, subject)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +82,7 @@ func TestClientsOfFrozenRedis(t *testing.T) {
 					t.Fatalf("got %v after a call that was not answered, want %v at once", err, quota.ErrUnavailable)
 				}
 			}
-			if _, err := l.ClientUsage(t.Context(), c, clientlimit.Ask{Subject: "=alice"}); !errors.Is(err, quota.ErrUnavailable) {
+			if _, err := usageOf(t.Context(), l, c, "=alice"); !errors.Is(err, quota.ErrUnavailable) {
 				t.Errorf("got %v for the usage, want %v at once", err, quota.ErrUnavailable)
 			}
 			if err := server.Thaw(); err != nil {
@@ -91,7 +92,7 @@ func TestClientsOfFrozenRedis(t *testing.T) {
 				t.Errorf("got %+v, want a grant", d)
 			}
 			// It carried out what it had been sent when the call ended, unless that was nothing.
-			u, err := l.ClientUsage(t.Context(), c, clientlimit.Ask{Subject: "=alice"})
+			u, err := usageOf(t.Context(), l, c, "=alice")
 			if err != nil {
 				t.Fatal(err)
 			}

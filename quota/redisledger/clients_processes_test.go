@@ -112,11 +112,10 @@ func TestClientDaemon(t *testing.T) {
 				}
 				for _, algorithm := range algorithms {
 					asks := []clientlimit.Ask{{Subject: "=alice", Units: 1}, {Subject: "=bob", Units: quota.Units(1 + random.IntN(3))}}
-					decisions, err := l.DecideClients(t.Context(), minutely(algorithm), asks)
-					if err != nil {
-						t.Error(err)
-					}
-					for i, d := range decisions {
+					for i, d := range (clientlimit.Ledger{Store: l}).Decide(t.Context(), minutely(algorithm), asks) {
+						if d.Err != nil {
+							t.Error(d.Err)
+						}
 						if d.Granted() {
 							fmt.Printf("grant %s%s %d %d\n", algorithm, asks[i].Subject, d.Now.UnixMilli(), asks[i].Units)
 						}

@@ -80,10 +80,17 @@ func (h *clientHost) look(t *testing.T, want ...string) {
 	}
 }
 
+// readHead returns what the hosts share.
+func readHead(ctx context.Context, s *Store) ([]byte, error) {
+	head := &clientlimit.Swap{}
+	s.Swap(ctx, []*clientlimit.Swap{head})
+	return head.Found, head.Err
+}
+
 // secretsOf returns the secrets in Redis, the newest first.
 func secretsOf(t *testing.T, s *Store) (secrets [][]byte) {
 	t.Helper()
-	text, _, err := s.ReadHead(t.Context())
+	text, err := readHead(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}

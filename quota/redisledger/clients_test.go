@@ -32,7 +32,7 @@ func clientScripts(t testing.TB, clock string) lua.Scripts {
 
 // patient has calls wait for their answers, on a busy machine too.
 func patient(l *Store) *Store {
-	l.clients.patience = hanging
+	l.patience = hanging
 	switch client := l.client.(type) {
 	case *redis.Client:
 		client.Options().ReadTimeout, client.Options().WriteTimeout = hanging, hanging
@@ -44,9 +44,9 @@ func patient(l *Store) *Store {
 
 // clientHarness opens ledgers of client limits on one server, each under a key prefix of its own.
 func clientHarness(server *redistest.Server) ledgertest.ClientHarness {
-	var join func(t testing.TB) clientlimit.Ledger
+	var join func(t testing.TB) ledgertest.ClientLedger
 	return ledgertest.ClientHarness{
-		Open: func(t testing.TB, clock *ledgertest.Clock) (clientlimit.Ledger, func() clientlimit.Ledger) {
+		Open: func(t testing.TB, clock *ledgertest.Clock) (ledgertest.ClientLedger, func() ledgertest.ClientLedger) {
 			config := Config{Addrs: []string{server.Addr}, KeyPrefix: "quotad:" + t.Name() + ":"}
 			client := connect(t, config)
 			clock.OnSet(func(now time.Time) {
@@ -54,17 +54,17 @@ func clientHarness(server *redistest.Server) ledgertest.ClientHarness {
 					t.Error(err)
 				}
 			})
-			join = func(t testing.TB) clientlimit.Ledger {
+			join = func(t testing.TB) ledgertest.ClientLedger {
 				l, err := openStore(config, clientScripts(t, clockOfClients))
 				if err != nil {
 					t.Fatal(err)
 				}
 				t.Cleanup(func() { l.Close() })
-				return patient(l)
+				return clientlimit.Ledger{Store: patient(l)}
 			}
-			return join(t), func() clientlimit.Ledger { return join(t) }
+			return join(t), func() ledgertest.ClientLedger { return join(t) }
 		},
-		Join: func(t testing.TB) clientlimit.Ledger { return join(t) },
+		Join: func(t testing.TB) ledgertest.ClientLedger { return join(t) },
 	}
 }
 
@@ -113,13 +113,13 @@ func TestHostsSwapOneRecord(t *testing.T) {
 			patient(l)
 			hosts.Go(func() {
 				for range 150 {
-					decisions, err := l.DecideClients(t.Context(), c, []clientlimit.Ask{{Subject: "=alice", Units: 1}})
+					d, err := takeOne(t.Context(), l, c, "=alice")
 					switch {
 					case errors.Is(err, quota.ErrContended):
 						contended.Add(1)
 					case err != nil:
 						t.Error(err)
-					case decisions[0].Granted():
+					case d.Granted():
 						granted.Add(1)
 					}
 				}
@@ -133,7 +133,7 @@ func TestHostsSwapOneRecord(t *testing.T) {
 	l := openClients(t, addr, clientScripts(t, clockOfServer))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := l.DecideClients(ctx, c, []clientlimit.Ask{{Subject: "=alice", Units: 1}}); !errors.Is(err, quota.ErrContended) || errors.Is(err, quota.ErrOutcomeUnknown) {
+	if _, err := takeOne(ctx, l, c, "=alice"); !errors.Is(err, quota.ErrContended) || errors.Is(err, quota.ErrOutcomeUnknown) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -146,10 +146,8 @@ func TestOneSubjectAsksTwiceAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := &clientlimit.Clients{Name: "public", Algorithm: clientlimit.Log, Limits: []quota.Limit{{Name: "daily", Units: 5, Window: quota.Sliding(24 * time.Hour)}}}
-	decisions, err := l.DecideClients(t.Context(), c, []clientlimit.Ask{{Subject: "=alice", Units: 3}, {Subject: "=bob", Units: 5}, {Subject: "=alice", Units: 3}, {Subject: "=alice", Units: 2}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ledger := clientlimit.Ledger{Store: l}
+	decisions := ledger.Decide(t.Context(), c, []clientlimit.Ask{{Subject: "=alice", Units: 3}, {Subject: "=bob", Units: 5}, {Subject: "=alice", Units: 3}, {Subject: "=alice", Units: 2}})
 	var got []bool
 	for _, d := range decisions {
 		got = append(got, d.Granted())
@@ -157,7 +155,7 @@ func TestOneSubjectAsksTwiceAtOnce(t *testing.T) {
 	if want := []bool{true, true, false, true}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	if u, err := l.ClientUsage(t.Context(), c, clientlimit.Ask{Subject: "=alice"}); err != nil || u.Limits[0].Used != 5 {
+	if u, err := ledger.Usage(t.Context(), c, clientlimit.Ask{Subject: "=alice"}); err != nil || u.Limits[0].Used != 5 {
 		t.Errorf("got %+v, %v, want five units used", u, err)
 	}
 }
@@ -172,13 +170,14 @@ func TestALongerWindowKeepsTheRecord(t *testing.T) {
 			return &clientlimit.Clients{Name: "public", Algorithm: algorithm, Limits: []quota.Limit{{Name: "default", Units: 5, Window: quota.Sliding(window)}}}
 		}
 		asks := []clientlimit.Ask{{Subject: "=alice", Units: 5}}
-		if d, err := l.DecideClients(t.Context(), of(time.Minute), asks); err != nil || !d[0].Granted() {
-			t.Fatalf("%s: got %+v, %v", algorithm, d, err)
+		ledger := clientlimit.Ledger{Store: l}
+		if d := ledger.Decide(t.Context(), of(time.Minute), asks); !d[0].Granted() {
+			t.Fatalf("%s: got %+v", algorithm, d)
 		}
-		if d, err := l.DecideClients(t.Context(), of(time.Hour), asks); err != nil || !d[0].Denied() {
-			t.Fatalf("%s: got %+v, %v, want what was granted to count in the longer window, too", algorithm, d, err)
+		if d := ledger.Decide(t.Context(), of(time.Hour), asks); !d[0].Denied() {
+			t.Fatalf("%s: got %+v, want what was granted to count in the longer window, too", algorithm, d)
 		}
-		if left := l.client.PTTL(t.Context(), l.clientKey(of(time.Hour), "=alice")).Val(); left < 50*time.Minute {
+		if left := l.client.PTTL(t.Context(), l.clientKey(clientlimit.Place{Clients: "public", Algorithm: algorithm, Subject: "=alice"})).Val(); left < 50*time.Minute {
 			t.Errorf("%s: the record goes in %v", algorithm, left)
 		}
 	}

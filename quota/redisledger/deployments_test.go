@@ -169,11 +169,8 @@ func useClients(ctx context.Context, l *Store) error {
 			subject := clientlimit.Key("=" + strconv.Itoa(i))
 			asks = append(asks, clientlimit.Ask{Subject: subject, Units: 5}, clientlimit.Ask{Subject: subject, Units: 1})
 		}
-		decisions, err := l.DecideClients(ctx, c, asks)
-		if err != nil {
-			return err
-		}
-		for i, d := range decisions {
+		ledger := clientlimit.Ledger{Store: l}
+		for i, d := range ledger.Decide(ctx, c, asks) {
 			if d.Err != nil {
 				return d.Err
 			}
@@ -181,10 +178,10 @@ func useClients(ctx context.Context, l *Store) error {
 				return fmt.Errorf("ask %d got %+v", i, d)
 			}
 		}
-		if err := l.ResetClient(ctx, c, asks[0]); err != nil {
+		if err := ledger.Reset(ctx, c, asks[0]); err != nil {
 			return err
 		}
-		u, err := l.ClientUsage(ctx, c, asks[0])
+		u, err := ledger.Usage(ctx, c, asks[0])
 		if err != nil {
 			return err
 		}
@@ -192,7 +189,7 @@ func useClients(ctx context.Context, l *Store) error {
 			return fmt.Errorf("%d units are used after a reset", used)
 		}
 	}
-	_, _, err := l.ReadHead(ctx)
+	_, err := readHead(ctx, l)
 	return err
 }
 

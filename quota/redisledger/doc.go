@@ -19,11 +19,10 @@
 // # Client limits
 //
 // What a subject of client limits has used is a record of its own, a string. Package clientlimit
-// says what it holds, and decides by it. DecideClients reads the records of a batch in one pipeline.
-// In another one, client_swap.lua replaces those that are still as they were read; the others are
-// decided again. A subject whose key changes, and that has no record under the newest key, is read
-// under its former key, too. That record is sealed, by the same script, before there is another.
-// The script also swaps the head that hosts share, at the key "clients:hosts".
+// says what it holds, and decides by it. Swap reads the records of a batch in one pipeline. In another
+// one, client_swap.lua replaces those that are still as they were read. The records are a key each,
+// so that in a Cluster they are spread over its nodes. The head that hosts share is at the key
+// "clients:hosts".
 //
 // No host has a copy of a record: a subject whose record is lost has its whole budget again. After a
 // call that was not answered, its node is pinged until it answers. Until then it is not called: asks

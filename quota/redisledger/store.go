@@ -36,14 +36,17 @@ type Config struct {
 // credential has one key, a stream, and so has each job that hosts share.
 type Store struct {
 	client  redis.UniversalClient
-	script  *redis.Script // append.lua
-	source  string        // of script
-	clients clients
-	prefix  string
-	name    string
-	ctx     context.Context // ends with Close
-	stop    context.CancelFunc
-	pingers sync.WaitGroup
+	appends script // append.lua
+	swaps   script // client_swap.lua
+	// patience is how long after it was read a client's record may be replaced: what is granted counts
+	// from when it was read.
+	patience time.Duration
+	away     sync.Map // by node, a redis.UniversalClient: why it is not called for clients, an error
+	prefix   string
+	name     string
+	ctx      context.Context // ends with Close
+	stop     context.CancelFunc
+	pingers  sync.WaitGroup
 
 	mu       sync.Mutex // guards what follows
 	settings []string   // what unsafeSettings returned last
@@ -67,9 +70,8 @@ func openStore(config Config, sources lua.Scripts) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		client: client, script: redis.NewScript(sources.Append), source: sources.Append,
-		clients: clients{swap: redis.NewScript(sources.ClientSwap), source: sources.ClientSwap, patience: swapTime},
-		prefix:  config.KeyPrefix, name: config.name(),
+		client: client, appends: newScript(sources.Append), swaps: newScript(sources.ClientSwap),
+		patience: swapTime, prefix: config.KeyPrefix, name: config.name(),
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	return s, nil

@@ -22,14 +22,14 @@ import (
 // and closed, which are refused while the ledger is away.
 type clientScene struct {
 	*servertest.Server
-	ledger  *ledgertest.ClientOutage
+	ledger  *ledgertest.ClientStore
 	service *clientlimit.Service
 }
 
 func clientsServed(t *testing.T, edit func(*server.Config)) *clientScene {
 	t.Helper()
 	clock := ledgertest.NewClock(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC))
-	s := &clientScene{ledger: &ledgertest.ClientOutage{Ledger: ledgertest.NewClientModel(clock.Now)}}
+	s := &clientScene{ledger: ledgertest.NewClientStore(clock.Now)}
 	s.service = clientlimit.NewService(clientlimit.Config{Deadline: time.Second})
 	if err := s.service.SetClients(s.ledger, []*clientlimit.Clients{
 		{Name: "public", Algorithm: clientlimit.Log, Plain: true, OpenOnOutage: true, Operations: map[string]quota.Units{"search": 2}, Limits: []quota.Limit{

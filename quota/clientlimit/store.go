@@ -1,0 +1,41 @@
+package clientlimit
+
+import "context"
+
+// A Store keeps records, each at its place until it ends. It decides nothing. Any number of
+// goroutines may use it at the same time. It has its own clock, in milliseconds; if that steps
+// back, nothing is free earlier.
+type Store interface {
+	// Swap carries out all swaps at once, each by itself, and sets in each what became of it.
+	Swap(ctx context.Context, all []*Swap)
+}
+
+// A Place is that of a subject's record. The zero value is that of the head which hosts share.
+type Place struct {
+	Clients   string
+	Algorithm Algorithm
+	Subject   Key
+}
+
+// A Swap reads what is at a place. One that Writes replaces it, if it is still what was Read at
+// ReadMs; a record is empty where there is none.
+type Swap struct {
+	Place
+	Writes bool
+	Read   []byte
+	ReadMs int64
+	Next   []byte // from now on; empty: none
+	EndsMs int64  // when nothing in Next counts any more
+
+	// What became of it. An error is a quota.ErrUnavailable if nothing was written, and a
+	// quota.ErrOutcomeUnknown if Next may have been.
+	Swapped bool
+	Found   []byte // unless Swapped
+	NowMs   int64  // when it was found
+	Err     error
+}
+
+// write has the swap, which was carried out, replace what a place had at ReadMs.
+func (s *Swap) write(at Place, read, next []byte, endsMs int64) {
+	*s = Swap{Place: at, Writes: true, Read: read, ReadMs: s.ReadMs, Next: next, EndsMs: endsMs}
+}

@@ -1,0 +1,48 @@
+package ledgertest
+
+import (
+	"bytes"
+	"context"
+	"sync"
+	"time"
+
+	"quotad/quota/clientlimit"
+)
+
+// A ClientStore is a clientlimit.Store in memory, which can be away.
+type ClientStore struct {
+	clock func() time.Time
+
+	mu      sync.Mutex // guards what follows
+	records map[clientlimit.Place][]byte
+	err     error
+}
+
+// NewClientStore returns an empty store on a clock.
+func NewClientStore(clock func() time.Time) *ClientStore {
+	return &ClientStore{clock: clock, records: make(map[clientlimit.Place][]byte)}
+}
+
+// Fail has every swap from now on fail; nil ends that.
+func (s *ClientStore) Fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err = err
+}
+
+// Swap implements clientlimit.Store.
+func (s *ClientStore) Swap(_ context.Context, all []*clientlimit.Swap) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, one := range all {
+		if one.Err = s.err; one.Err != nil {
+			continue
+		}
+		found := s.records[one.Place]
+		if one.Swapped = one.Writes && bytes.Equal(found, one.Read); one.Swapped {
+			s.records[one.Place] = one.Next
+		} else {
+			one.Found, one.NowMs = found, s.clock().UnixMilli()
+		}
+	}
+}

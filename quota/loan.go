@@ -1,7 +1,6 @@
 package quota
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -78,23 +77,6 @@ func (s LimitState) LentUntil() time.Time {
 		return time.Time{}
 	}
 	return slices.MinFunc(s.Lent, func(a, b Lent) int { return a.Until.Compare(b.Until) }).Until
-}
-
-// lends reports whether charges, of which some are larger than their limits, could fit with
-// the loans that run now.
-func (s *Service) lends(ctx context.Context, c *Credential, charges []Charge, useReserve bool) bool {
-	ctx, cancel := context.WithTimeout(ctx, s.deadline)
-	defer cancel()
-	usage, err := s.ledger.Usage(ctx, c)
-	if err != nil {
-		return false
-	}
-	for _, charge := range charges {
-		if l := usage.Limits[c.Index(charge.Limit)]; l.bounds() && charge.Units > l.Budget(useReserve) {
-			return false
-		}
-	}
-	return true
 }
 
 // fitsLent reports whether a decision is a grant, or names a time at which the request fits: a

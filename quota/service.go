@@ -141,7 +141,8 @@ func (s *Service) Acquire(ctx context.Context, r Request) (Decision, error) {
 	if r.AtMost {
 		charges = ask.Fewer(1).Charges
 	}
-	return s.fit(ctx, a.credential, charges, r.UseReserve, func() (Decision, error) { return a.acquire(ctx, ask) })
+	d, err := a.acquire(ctx, ask)
+	return fitting(a.credential, charges, r.UseReserve, d), err
 }
 
 // price returns the account of a request and what it costs there, or no account and why
@@ -161,32 +162,22 @@ func (s *Service) price(r Request) (*account, []Charge, Decision) {
 	return a, charges, Decision{}
 }
 
-// fit refuses charges that can never fit their limits, and has decide decide about the others.
-// Charges larger than a limit fit only while enough is lent.
-func (s *Service) fit(ctx context.Context, c *Credential, charges []Charge, useReserve bool, decide func() (Decision, error)) (Decision, error) {
-	never, large := neverFits(c, charges, useReserve)
-	if large && !s.lends(ctx, c, charges, useReserve) {
-		return never, nil
+// fitting returns a decision of the ledger about charges, or the refusal of what can never fit its
+// limit: charges larger than it fit only while enough is lent.
+func fitting(c *Credential, charges []Charge, useReserve bool, d Decision) Decision {
+	if d.fitsLent(useReserve) {
+		return d
 	}
-	d, err := decide()
-	if large && err == nil && !d.fitsLent(useReserve) {
-		return never, nil
-	}
-	return d, err
-}
-
-// neverFits refuses what no amount of waiting would make possible, unless a loan does.
-func neverFits(c *Credential, charges []Charge, useReserve bool) (Decision, bool) {
 	for _, charge := range charges {
 		limit, _ := c.Limit(charge.Limit)
 		if budget := limit.Budget(useReserve); limit.bounds() && charge.Units > budget {
-			d := refuse(CostExceedsLimit, fmt.Sprintf("%s can never fit limit %q of %s", charge.Units.Text(), limit.Name, budget.Text()))
+			d = refuse(CostExceedsLimit, fmt.Sprintf("%s can never fit limit %q of %s", charge.Units.Text(), limit.Name, budget.Text()))
 			d.Hint = "waiting does not help: ask for less at once"
 			d.Limit, d.Units = limit.Name, Max(charges)
-			return d, true
+			return d
 		}
 	}
-	return Decision{}, false
+	return d
 }
 
 // Peek decides about a job's calls, after those that others are about to make, of a caller who
@@ -212,11 +203,10 @@ func (s *Service) Peek(ctx context.Context, credential string, own Calls, others
 }
 
 func (s *Service) peek(ctx context.Context, c *Credential, operations []string, charges []Charge, useReserve bool) (Decision, error) {
-	return s.fit(ctx, c, charges, useReserve, func() (Decision, error) {
-		ctx, cancel := context.WithTimeout(ctx, s.deadline)
-		defer cancel()
-		return s.ledger.Peek(ctx, c, operations, charges, useReserve)
-	})
+	ctx, cancel := context.WithTimeout(ctx, s.deadline)
+	defer cancel()
+	d, err := s.ledger.Peek(ctx, c, operations, charges, useReserve)
+	return fitting(c, charges, useReserve, d), err
 }
 
 // Settle sets a grant, by its public id, to what was really spent.

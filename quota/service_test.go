@@ -77,8 +77,6 @@ func TestServiceRefusesWhatNoLedgerNeedsToDecide(t *testing.T) {
 		{"negative count", quota.Request{Credential: "youtube", Operation: "videos.list", Count: -1}, quota.BadRequest},
 		{"overflowing cost", quota.Request{Credential: "youtube", Operation: "search.list", Count: quota.MaxUnits}, quota.BadRequest},
 		{"unprintable id", quota.Request{Credential: "youtube", Operation: "videos.list", Count: 1, RequestID: "a\nb"}, quota.BadRequest},
-		{"cost that reaches the reserve", quota.Request{Credential: "youtube", Operation: "videos.list", Count: 951}, quota.CostExceedsLimit},
-		{"cost above units", quota.Request{Credential: "youtube", Operation: "videos.list", Count: 1001, UseReserve: true}, quota.CostExceedsLimit},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			d, err := k.Acquire(t.Context(), test.request)
@@ -89,6 +87,18 @@ func TestServiceRefusesWhatNoLedgerNeedsToDecide(t *testing.T) {
 	}
 	if n := ledger.calls.Load(); n != 0 {
 		t.Errorf("the ledger was asked %d times", n)
+	}
+}
+
+func TestServiceRefusesWhatNeverFits(t *testing.T) {
+	k, _ := service(t)
+	for name, request := range map[string]quota.Request{
+		"cost that reaches the reserve": {Credential: "youtube", Operation: "videos.list", Count: 951},
+		"cost above units":              {Credential: "youtube", Operation: "videos.list", Count: 1001, UseReserve: true},
+	} {
+		if d, err := k.Acquire(t.Context(), request); err != nil || d.Reason != quota.CostExceedsLimit || d.Detail == "" || !d.RetryAt.IsZero() {
+			t.Errorf("%s: got %+v, %v; want cost_exceeds_limit with a detail", name, d, err)
+		}
 	}
 }
 

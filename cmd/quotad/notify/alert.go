@@ -1,7 +1,6 @@
 package notify
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -22,8 +21,7 @@ type Alert struct {
 	Credential string
 	Limit      quota.LimitState // of NearLimit and Exhausted, if it is known
 	Percent    quota.Units      // of NearLimit
-	Job        string           // of OverdueBegan and OverdueEnded
-	Run        jobs.Run         // of JobFailing and RunEnded
+	Run        jobs.Run         // of JobFailing and RunEnded; of OverdueBegan and OverdueEnded its Job
 	Next       time.Time        // of RunEnded: when the schedule has the next one, if that is known
 	Pass       jobs.Pass
 	RetryAt    time.Time // of Exhausted: when what was denied would be granted
@@ -48,7 +46,7 @@ func (a Alert) environ() []string {
 	if a.Percent > 0 {
 		env.add("PERCENT", number(a.Percent))
 	}
-	env.add("JOB", cmp.Or(a.Job, a.Run.Job))
+	env.add("JOB", a.Run.Job)
 	env.add("RUN_ID", a.Run.ID)
 	if a.Event == config.RunEnded {
 		env.run(a.Run, a.Next)

@@ -23,22 +23,23 @@ import (
 type Monitor struct {
 	emit func(event any)
 
-	mu      sync.Mutex // guards what follows
-	levels  map[limitName]*level
-	outages map[string]bool // by credential: the ledger does not decide
-	failing map[string]bool // by job
-	// by credential: the upstream waits for a person to change the key, the quota or the bill
-	refusing map[string]bool
+	mu     sync.Mutex // guards what follows
+	levels map[limitName]*level
+	lasts  map[state]bool
 }
 
 type limitName struct{ credential, limit string }
 
+// A state lasts from the event that begins it: OutageBegan or UpstreamRefuses of a credential, or
+// JobFailing of a job.
+type state struct {
+	begins config.Event
+	name   string
+}
+
 // NewMonitor returns a monitor that emits its alerts.
 func NewMonitor(emit func(event any)) *Monitor {
-	return &Monitor{
-		emit: emit, levels: map[limitName]*level{},
-		outages: map[string]bool{}, failing: map[string]bool{}, refusing: map[string]bool{},
-	}
+	return &Monitor{emit: emit, levels: map[limitName]*level{}, lasts: map[state]bool{}}
 }
 
 func (m *Monitor) raise(one Alert) {
@@ -60,7 +61,7 @@ func (m *Monitor) Record(event any) {
 			m.exhausted(event.Credential, event.Decision, event.Decision.Limit)
 		}
 	case jobs.Overdue:
-		alert := Alert{Event: config.OverdueEnded, Job: event.Job}
+		alert := Alert{Event: config.OverdueEnded, Run: jobs.Run{Job: event.Job}}
 		if event.Is {
 			alert.Event, alert.Detail = config.OverdueBegan, "no good run within "+quota.Brief(event.Expected)
 		}
@@ -158,7 +159,7 @@ func (m *Monitor) observed(out upstream.Outcome) {
 		m.limitClosed(out.Credential, out.Limit, out.Closed.Until, out.Says)
 	}
 	refuses := out.Class == upstream.Config || out.Class == upstream.Billing
-	if (refuses || out.Class == upstream.OK) && m.change(m.refusing, out.Credential, refuses) && refuses {
+	if (refuses || out.Class == upstream.OK) && m.change(config.UpstreamRefuses, out.Credential, refuses) && refuses {
 		m.raise(Alert{Event: config.UpstreamRefuses, Credential: out.Credential, Detail: out.Says})
 	}
 	for _, d := range out.Drifts {
@@ -188,28 +189,29 @@ func (m *Monitor) outage(event slidinglog.Event) {
 
 // outageBegan also serves the embedded ledger, which reports a full disk by an error.
 func (m *Monitor) outageBegan(credential string, err error) {
-	if m.change(m.outages, credential, true) {
+	if m.change(config.OutageBegan, credential, true) {
 		m.raise(Alert{Event: config.OutageBegan, Credential: credential, Detail: err.Error()})
 	}
 }
 
 func (m *Monitor) outageEnded(credential string) {
-	if m.change(m.outages, credential, false) {
+	if m.change(config.OutageBegan, credential, false) {
 		m.raise(Alert{Event: config.OutageEnded, Credential: credential})
 	}
 }
 
-// change sets a state and reports whether it was different.
-func (m *Monitor) change(states map[string]bool, name string, to bool) bool {
+// change sets whether a state lasts and reports whether that was different.
+func (m *Monitor) change(begins config.Event, name string, to bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	changed := states[name] != to
-	states[name] = to
+	of := state{begins, name}
+	changed := m.lasts[of] != to
+	m.lasts[of] = to
 	return changed
 }
 
 func (m *Monitor) failed(run jobs.Run, pass jobs.Pass) {
-	if pass.Outcome.Failure() && m.change(m.failing, run.Job, true) {
+	if pass.Outcome.Failure() && m.change(config.JobFailing, run.Job, true) {
 		m.raise(Alert{Event: config.JobFailing, Run: run, Pass: pass, Detail: pass.Detail})
 	}
 }
@@ -227,7 +229,7 @@ func (m *Monitor) runChanged(event jobs.RunChanged) {
 		}
 	}
 	if run.State == jobs.RunDone {
-		m.change(m.failing, run.Job, false)
+		m.change(config.JobFailing, run.Job, false)
 	}
 	m.raise(Alert{Event: config.RunEnded, Run: run, Next: event.Next, RetryAt: run.RetryAt, Detail: run.Detail})
 }

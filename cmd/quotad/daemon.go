@@ -86,8 +86,9 @@ func newDaemon(s *supervisor) *daemon {
 	c := s.config
 	d := &daemon{
 		supervisor: s, config: c, metrics: metrics.New(api.BuildVersion()), tokens: &jobs.Tokens{}, refusals: server.NewRefusals(),
-		remote: newRemote(c.Remote), changed: make(chan struct{}, 1),
+		remote: &remote{Remote: server.NewRemote(c.Remote.Behind)}, changed: make(chan struct{}, 1),
 	}
+	d.remote.SetCallers(c.Remote.Callers)
 	d.host, _ = os.Hostname()
 	d.reloads.state.Store(&api.Configuration{File: c.File, ReadAt: time.Now()})
 	d.reloads.recordGrace(c)
@@ -109,7 +110,7 @@ func (d *daemon) open(ask context.Context) error {
 		d.lockState,
 		d.openSocket,
 		d.startNotifier,
-		d.openWorkDirs,
+		func(context.Context) error { return d.makeWorkDirs(d.config) },
 		d.openLedger,
 		d.openMetrics,
 		d.openProxy,
@@ -149,9 +150,12 @@ func (d *daemon) stop() {
 	d.undo = nil
 }
 
-// onStop adds a step to stop.
+// atStop adds a step to stop.
+func (d *daemon) atStop(step func()) { d.undo = append(d.undo, step) }
+
+// onStop adds a step to stop that may fail.
 func (d *daemon) onStop(what string, step func() error) {
-	d.undo = append(d.undo, func() {
+	d.atStop(func() {
 		if err := step(); err != nil {
 			d.log.Error().Err(err).Msg("cannot " + what)
 		}
@@ -159,14 +163,13 @@ func (d *daemon) onStop(what string, step func() error) {
 }
 
 // background runs work until stop, which ends its context and waits for it.
-func (d *daemon) background(what string, work func(ctx context.Context)) {
+func (d *daemon) background(work func(ctx context.Context)) {
 	ctx, end := context.WithCancel(context.Background())
 	var working sync.WaitGroup
 	working.Go(func() { work(ctx) })
-	d.onStop(what, func() error {
+	d.atStop(func() {
 		end()
 		working.Wait()
-		return nil
 	})
 }
 
@@ -224,7 +227,7 @@ func (d *daemon) startNotifier(context.Context) error {
 	}
 	d.notifier.Configure(d.config.OnEvent)
 	d.notifier.Start(launcher)
-	d.onStop("end the commands of events", d.notifier.Stop)
+	d.atStop(d.notifier.Stop)
 	return nil
 }
 
@@ -236,10 +239,7 @@ func (d *daemon) openMetrics(context.Context) (err error) {
 	if d.metricsAt, err = net.Listen("tcp", d.config.Metrics); err != nil {
 		return fmt.Errorf("cannot serve metrics: %w", err)
 	}
-	d.onStop("close the address of the metrics", func() error {
-		d.metricsAt.Close() // the door may have closed it
-		return nil
-	})
+	d.atStop(func() { d.metricsAt.Close() }) // the door may have closed it
 	return nil
 }
 

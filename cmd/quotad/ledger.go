@@ -27,10 +27,7 @@ func (d *daemon) openLedger(ctx context.Context) (err error) {
 		return err
 	}
 	d.observer = upstream.NewObserver(d.service, nil, emitting[upstream.Outcome](d))
-	d.onStop("read what the upstream said last", func() error {
-		d.exits.Wait()
-		return nil
-	})
+	d.atStop(d.exits.Wait)
 	if err := d.openClients(); err != nil {
 		return err
 	}
@@ -157,7 +154,7 @@ func (d *daemon) openClients() error {
 	if err := d.setClients(d.config); err != nil {
 		return err
 	}
-	d.background("end the watch of other hosts", d.clients.Watch)
+	d.background(d.clients.Watch)
 	return nil
 }
 

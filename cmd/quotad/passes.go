@@ -118,10 +118,7 @@ func (d *daemon) openSchedule(context.Context) (err error) {
 // runJobs begins with what a killed daemon left, what was missed, and what is to
 // run at the start. Then the schedule holds.
 func (d *daemon) runJobs() error {
-	d.onStop("end the passes under way", func() error {
-		d.endPasses()
-		return nil
-	})
+	d.atStop(d.endPasses)
 	d.runner.Start(d.ask)
 	// The runner has made up for the slots until here, or recorded them as missed.
 	for _, job := range d.config.Jobs {
@@ -194,8 +191,6 @@ func (d *daemon) warnOfSharedUser() {
 			Msg("jobs run as the user of quotad: they can read and change its ledger, its configuration and their secrets, and end it: give them a user of their own by user in [passes]")
 	}
 }
-
-func (d *daemon) openWorkDirs(context.Context) error { return d.makeWorkDirs(d.config) }
 
 // makeWorkDirs lets passes of another user into the directories that they run in.
 func (d *daemon) makeWorkDirs(c *config.Config) error {

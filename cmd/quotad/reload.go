@@ -22,26 +22,25 @@ type reloads struct {
 	state atomic.Pointer[api.Configuration] // which one is in force
 	grace atomic.Int64                      // the longest KillGrace of any job so far
 
-	mu      sync.Mutex // held while the configuration is replaced; guards what follows
-	current *config.Config
-	running bool // nothing is replaced before the daemon is ready, nor when it stops
+	mu      sync.Mutex     // held while the configuration is replaced; guards current
+	current *config.Config // nil before the daemon is ready and when it stops: nothing is replaced then
 
 	warnings sync.WaitGroup // being computed, for configurations that are in force already
 }
 
 // startReloads begins to serve SIGHUP and the operators' reloads.
 func (d *daemon) startReloads() {
-	d.reloads.mu.Lock()
-	d.reloads.current, d.reloads.running = d.config, true
-	d.reloads.mu.Unlock()
-	d.onStop("end reloads", func() error {
+	set := func(current *config.Config) {
 		d.reloads.mu.Lock()
-		d.reloads.running = false
+		d.reloads.current = current
 		d.reloads.mu.Unlock()
+	}
+	set(d.config)
+	d.atStop(func() {
+		set(nil)
 		d.reloads.warnings.Wait()
-		return nil
 	})
-	d.background("end reloads by signals", func(ctx context.Context) {
+	d.background(func(ctx context.Context) {
 		for {
 			select {
 			case s := <-d.hangups:
@@ -59,7 +58,7 @@ func (d *daemon) startReloads() {
 func (d *daemon) reload(by string) (api.Reloaded, error) {
 	d.reloads.mu.Lock()
 	defer d.reloads.mu.Unlock()
-	if !d.reloads.running {
+	if d.reloads.current == nil {
 		return api.Reloaded{}, errors.New("quotad is starting or stopping: it reads its configuration at the next start")
 	}
 	// A Type=notify-reload service reports when it began.

@@ -9,12 +9,10 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/rs/zerolog"
 
-	"quotad/cmd/quotad/config"
 	jobsapi "quotad/jobs/api"
 	"quotad/quota/api"
 	"quotad/quota/server"
@@ -27,12 +25,6 @@ type remote struct {
 	door        *server.Door
 	certificate *certificate  // nil: a proxy in front has one
 	handshakes  atomic.Uint64 // that failed
-}
-
-func newRemote(c config.Remote) *remote {
-	r := &remote{Remote: server.NewRemote(c.Behind)}
-	r.SetCallers(c.Callers)
-	return r
 }
 
 // openRemote begins to answer callers on other hosts.
@@ -116,30 +108,16 @@ func (d *daemon) certificateTrouble(t *triage, now time.Time) {
 	t.add([]jobsapi.Trouble{one}, "the certificate for remote callers needs attention", "")
 }
 
-// A certificate is the one for remote callers. Each use reads its files again if they
-// have changed, at most once a second. If the new files cannot be used, the former certificate
-// stays.
+// A certificate is the one for remote callers. A use reads its files again, at most once a second. If
+// the new files cannot be used, the former certificate stays.
 type certificate struct {
 	certFile, keyFile string
 	log               zerolog.Logger
 
-	mu      sync.Mutex // guards what follows, held while the files are read
-	pair    *tls.Certificate
-	marks   [2]fileMark // of the files as they were read last
-	checked time.Time
-	err     error // why pair differs from the files; nil: it does not
-}
-
-// A fileMark changes when a file is changed or replaced.
-type fileMark struct {
-	inode   uint64
-	changed syscall.Timespec
-}
-
-func markOf(path string) fileMark {
-	var stat syscall.Stat_t
-	_ = syscall.Stat(path, &stat) // the mark of a missing file is zero
-	return fileMark{stat.Ino, stat.Ctim}
+	mu     sync.Mutex // guards what follows, held while the files are read
+	pair   *tls.Certificate
+	readAt time.Time
+	err    error // why pair differs from the files; nil: it does not
 }
 
 func openCertificate(certFile, keyFile string, log zerolog.Logger) (*certificate, error) {
@@ -151,34 +129,30 @@ func openCertificate(certFile, keyFile string, log zerolog.Logger) (*certificate
 	return c, nil
 }
 
-// checkEvery bounds how often the files are checked for changes.
-const checkEvery = time.Second
+// maxAge bounds how often the files are read.
+const maxAge = time.Second
 
-// refresh reads the files if they have changed. The caller holds mu, or has c to itself.
+// refresh reads the files. The caller holds mu, or has c to itself.
 func (c *certificate) refresh(now time.Time) {
-	marks := [2]fileMark{markOf(c.certFile), markOf(c.keyFile)}
-	c.checked = now
-	if marks == c.marks && c.pair != nil {
-		return
-	}
-	c.marks = marks
+	c.readAt = now
 	pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
-	if c.err = err; err != nil {
-		if c.pair != nil {
-			c.log.Error().Str("cert_file", c.certFile).Err(err).Time("until", c.pair.Leaf.NotAfter).Msg("cannot use the new certificate: the one before stays")
+	before, known := c.pair, c.err
+	c.err = err
+	switch {
+	case err == nil:
+		c.pair = &pair
+		if before != nil && !before.Leaf.Equal(pair.Leaf) {
+			c.log.Info().Str("cert_file", c.certFile).Time("until", pair.Leaf.NotAfter).Msg("certificate replaced")
 		}
-		return
+	case before != nil && (known == nil || known.Error() != err.Error()):
+		c.log.Error().Str("cert_file", c.certFile).Err(err).Time("until", before.Leaf.NotAfter).Msg("cannot use the new certificate: the one before stays")
 	}
-	if c.pair != nil {
-		c.log.Info().Str("cert_file", c.certFile).Time("until", pair.Leaf.NotAfter).Msg("certificate replaced")
-	}
-	c.pair = &pair
 }
 
 func (c *certificate) current() (pair *tls.Certificate, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if now := time.Now(); now.Sub(c.checked) >= checkEvery {
+	if now := time.Now(); now.Sub(c.readAt) >= maxAge {
 		c.refresh(now)
 	}
 	return c.pair, c.err

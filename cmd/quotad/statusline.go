@@ -93,17 +93,13 @@ func (sum summary) running() string {
 
 // progress says where a run is: "US running, then GB".
 func progress(run *jobs.Run) string {
-	var running []string
+	text := "waiting"
+	if running := underWay(run); len(running) > 0 {
+		text = firstOf(running) + " running"
+	}
 	begun := map[regions.Region]bool{}
 	for _, pass := range run.Passes {
 		begun[pass.Region] = true
-		if pass.Outcome == jobs.Running {
-			running = append(running, string(pass.Region))
-		}
-	}
-	text := "waiting"
-	if len(running) > 0 {
-		text = firstOf(running) + " running"
 	}
 	for _, region := range run.Ring {
 		if !begun[region] {
@@ -111,6 +107,19 @@ func progress(run *jobs.Run) string {
 		}
 	}
 	return text
+}
+
+// underWay returns the regions of a run that have a pass under way. A nil run has none.
+func underWay(run *jobs.Run) (list []string) {
+	if run == nil {
+		return nil
+	}
+	for _, pass := range run.Passes {
+		if pass.Outcome == jobs.Running {
+			list = append(list, string(pass.Region))
+		}
+	}
+	return list
 }
 
 // left shows for each credential the limit of which the smallest part is left.

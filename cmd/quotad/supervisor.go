@@ -109,29 +109,20 @@ func (s *supervisor) handleSignals() (done func()) {
 	ask, endAsk := context.WithCancel(context.Background())
 	force, endForce := context.WithCancel(context.Background())
 	s.ask, s.force = ask, force
-	signals, over := make(chan os.Signal, 2), make(chan struct{})
+	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	var handling sync.WaitGroup
 	handling.Go(func() {
-		for _, step := range []struct {
-			message string
-			end     context.CancelFunc
-		}{
-			{"stopping: another signal ends the passes under way at once", endAsk},
-			{"ending the passes at once", endForce},
-		} {
-			select {
-			case got := <-signals:
-				s.log.Info().Stringer("signal", got).Msg(step.message)
-				step.end()
-			case <-over:
-				return
-			}
+		message, end := "stopping: another signal ends the passes under way at once", endAsk
+		for got := range signals {
+			s.log.Info().Stringer("signal", got).Msg(message)
+			end()
+			message, end = "ending the passes at once", endForce
 		}
 	})
 	return func() {
 		signal.Stop(signals)
-		close(over)
+		close(signals)
 		handling.Wait()
 		endAsk()
 		endForce()

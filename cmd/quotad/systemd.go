@@ -130,7 +130,7 @@ func (d *daemon) ready() {
 	d.notifySystemd("READY=1\nSTATUS=" + d.summary(ctx).String())
 	d.onStop("notify systemd", d.stopping)
 	if d.systemd.notifySocket != "" {
-		d.background("end the status line", d.runStatusLine)
+		d.background(d.runStatusLine)
 	}
 	d.log.Debug().Msg("ready")
 	d.warn(d.config)
@@ -152,13 +152,8 @@ const margin = 10 * time.Second
 func stopStatus(status []jobs.Status, grace time.Duration) string {
 	var list []string
 	for _, s := range status {
-		if s.Last == nil || s.Last.State != jobs.RunRunning {
-			continue
-		}
-		for _, pass := range s.Last.Passes {
-			if pass.Outcome == jobs.Running {
-				list = append(list, s.Name+" "+string(pass.Region))
-			}
+		for _, region := range underWay(s.Last) {
+			list = append(list, s.Name+" "+region)
 		}
 	}
 	if len(list) == 0 {

@@ -82,13 +82,12 @@ func (n *Notifier) Start(launcher jobs.Launcher) {
 
 // Stop runs the commands of the alerts that wait, and ends what takes longer than
 // stopTimeout.
-func (n *Notifier) Stop() error {
+func (n *Notifier) Stop() {
 	close(n.stopping)
 	timeout := time.AfterFunc(stopTimeout, n.cancel)
 	defer timeout.Stop()
 	n.running.Wait()
 	n.cancel()
-	return nil
 }
 
 // Record queues the command of an alert, unless there is none or too many wait.

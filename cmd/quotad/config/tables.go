@@ -24,11 +24,14 @@ type fileTable struct {
 	Clients     map[string]*clientsTable    `toml:"clients" such:"public"`
 	Passes      passesTable                 `toml:"passes"`
 	Access      accessTable                 `toml:"access"`
-	Metrics     metricsTable                `toml:"metrics"`
-	Proxy       proxyTable                  `toml:"proxy"`
+	Metrics     listenTable                 `toml:"metrics"`
+	Proxy       listenTable                 `toml:"proxy"`
 	Remote      remoteTable                 `toml:"remote"`
 	OnEvent     eventsTable                 `toml:"on_event"`
-	Log         logTable                    `toml:"log"`
+	Log         struct {
+		table
+		Level string `toml:"level" oneof:"debug info warn error" default:"info"`
+	} `toml:"log"`
 }
 
 type ledgerTable struct {
@@ -109,14 +112,11 @@ type limitTable struct {
 	Lift       duration    `toml:"lift"`
 	Enforce    bool        `toml:"enforce" default:"true"`
 
-	Upstream upstreamTable `toml:"upstream"`
-}
-
-// An upstreamTable is the upstream's own side of a limit.
-type upstreamTable struct {
-	table
-	Names  []string `toml:"names"`
-	Resets window   `toml:"resets"`
+	Upstream struct { // the upstream's own side of the limit
+		table
+		Names  []string `toml:"names"`
+		Resets window   `toml:"resets"`
+	} `toml:"upstream"`
 }
 
 type calendarTable struct {
@@ -198,12 +198,7 @@ type accessTable struct {
 	ConnectionsPerUser int   `toml:"connections_per_user" default:"256"`
 }
 
-type metricsTable struct {
-	table
-	Listen loopback `toml:"listen"`
-}
-
-type proxyTable struct {
+type listenTable struct {
 	table
 	Listen loopback `toml:"listen"`
 }
@@ -242,9 +237,4 @@ type eventsTable struct {
 	CountsDiffer    command `toml:"counts_differ"`
 
 	Timeout duration `toml:"timeout" default:"30s"`
-}
-
-type logTable struct {
-	table
-	Level string `toml:"level" oneof:"debug info warn error" default:"info"`
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -222,19 +221,10 @@ func (c *cli) confirmReset(ctx context.Context, name string) error {
 		return notFound("credential", name, namesOf(list, credentialName))
 	}
 	used := namesOf(list[i].Limits, func(l api.Limit) string { return units(l.Used) + " in " + l.Name })
-	return c.ask(fmt.Sprintf("reset %s: forget %s? [y/N] ", name, strings.Join(used, ", ")))
-}
-
-// ask returns nil if the answer to the question is yes.
-func (c *cli) ask(question string) error {
-	fmt.Fprint(c.stderr, question)
-	line, _ := bufio.NewReader(c.stdin).ReadString('\n') // the end of the input means no
-	switch strings.ToLower(strings.TrimSpace(line)) {
-	case "y", "yes":
-		return nil
-	default:
+	if !term.Ask(c.stdin, c.stderr, fmt.Sprintf("reset %s: forget %s?", name, strings.Join(used, ", "))) {
 		return errors.New("nothing was changed")
 	}
+	return nil
 }
 
 const closeUsage = `Close a limit until a time: calls that count against it are denied on all hosts,

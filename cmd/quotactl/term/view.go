@@ -1,6 +1,7 @@
 package term
 
 import (
+	"bufio"
 	"cmp"
 	"io"
 	"os"
@@ -74,6 +75,14 @@ func IsTerminal(out any) bool {
 
 // An Environment is a process's environment as os.Environ returns it.
 type Environment []string
+
+// Ask asks a question, and reports whether the answer is yes. The end of the input means no.
+func Ask(in io.Reader, out io.Writer, question string) bool {
+	_, _ = io.WriteString(out, question+" [y/N] ")
+	line, _ := bufio.NewReader(in).ReadString('\n')
+	answer := strings.ToLower(strings.TrimSpace(line))
+	return answer == "y" || answer == "yes"
+}
 
 // Get returns the value of a variable, empty when it is not set; the last
 // setting wins, as with os/exec.
